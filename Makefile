@@ -1,0 +1,112 @@
+# make            build/tlc, build/libtl.a, build/libtl.so
+# make STATIC=1   the same, with LLVM linked statically into build/tlc (the binary to carry elsewhere)
+# make demo       every example on the best device here, checked against references
+# make test       the tests; ends in "N passed, N failed"
+# make test-gpu   the same on this machine's GPU, and compute-sanitizer where it is installed
+# make install    into $(DESTDIR)$(PREFIX), with a pkg-config file
+# SAN=1 adds the address and undefined-behaviour sanitizers; BUILD=dir builds elsewhere.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+LLVM_CONFIG ?= llvm-config-19
+CC = gcc
+OPT ?= -O2
+WARN = -Wall -Wextra -Werror -Wno-unknown-pragmas
+SAN_FLAGS = $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+, = ,
+CFLAGS = -std=c11 -D_GNU_SOURCE $(OPT) -g $(WARN) -fPIC -fvisibility=hidden -fopenmp -MMD -MP $(SAN_FLAGS) \
+	-Icompiler -I. -I$(BUILD)/gen -isystem $(LLVM_INCLUDE)
+LLVM_INCLUDE = $(shell $(LLVM_CONFIG) --includedir)
+LLVM_COMPONENTS = nvptx passes bitreader linker irreader
+LLVM_SHARED = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs)
+LLVM_STATIC = $(shell $(LLVM_CONFIG) --link-static --ldflags --libs $(LLVM_COMPONENTS) --system-libs)
+LIBS = -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
+
+LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c lang/*.c runtime/*.c)
+GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c
+LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(GEN_SRC:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o) $(BUILD)/obj/gen/embed.o
+TLC_OBJ = $(BUILD)/obj/compiler/tlc.o
+
+all: $(BUILD)/tlc $(BUILD)/libtl.a $(BUILD)/libtl.so
+
+# --- what the build needs --------------------------------------------------------------------------------------
+
+# Installs Debian packages when a tool is missing; everything below waits for it.
+$(BUILD)/deps: .ci/install-deps.sh
+	@mkdir -p $(BUILD)/gen
+	sh .ci/install-deps.sh
+	@touch $@
+
+# --- generated sources -----------------------------------------------------------------------------------------
+
+$(BUILD)/gen/parser.c: lang/parser.y $(BUILD)/deps
+	bison -Wall -Wno-other -o $@ --header=$(BUILD)/gen/parser.h $<
+$(BUILD)/gen/parser.h: $(BUILD)/gen/parser.c ;
+$(BUILD)/gen/lex.yy.c: lang/lexer.l $(BUILD)/deps
+	flex -o $@ $<
+
+# The standard library and the math functions of libclc, inside the binary.
+STD = $(sort $(wildcard lang/std/*.tl))
+$(BUILD)/gen/std.tl: $(STD) $(BUILD)/deps
+	cat $(STD) > $@
+# Only the functions the code generator calls, already reduced to one small module.
+CLC = /usr/lib/clc/nvptx64--nvidiacl.bc
+CLC_FUNCS = $(foreach f,sin cos log log2 erf exp exp2 tanh,_Z$(call len,$(f))$(f)f _Z$(call len,$(f))$(f)d) _Z4fmodff _Z4fmoddd
+len = $(words $(call letters,$(1)))
+letters = $(shell echo $(1) | sed 's/./& /g')
+$(BUILD)/gen/math.bc: $(BUILD)/deps
+	llvm-extract-19 --recursive --rglob='.*' $(CLC_FUNCS:%=--func=%) $(CLC) -o $@.tmp
+	opt-19 -passes='internalize,globaldce,strip' -internalize-public-api-list=$(subst $(eval) ,$(,),$(strip $(CLC_FUNCS))) $@.tmp -o $@
+	@rm -f $@.tmp
+$(BUILD)/gen/embed.S: $(BUILD)/gen/std.tl $(BUILD)/gen/math.bc
+	printf '%s\n' '.section .rodata' '.globl embed_std, embed_std_end, embed_math, embed_math_end' \
+		'.hidden embed_std, embed_std_end, embed_math, embed_math_end' \
+		'embed_std: .incbin "$(BUILD)/gen/std.tl"' 'embed_std_end: .byte 0' '.balign 16' \
+		'embed_math: .incbin "$(BUILD)/gen/math.bc"' 'embed_math_end: .byte 0' \
+		'.section .note.GNU-stack,"",@progbits' > $@
+
+# --- objects ---------------------------------------------------------------------------------------------------
+
+$(BUILD)/obj/gen/embed.o: $(BUILD)/gen/embed.S
+	@mkdir -p $(@D)
+	$(CC) -c $< -o $@
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/parser.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Wno-sign-compare -c $< -o $@
+# whole-tile loops: worth the vectoriser
+$(BUILD)/obj/compiler/interp/%.o: OPT = -O3
+$(BUILD)/obj/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c $< -o $@
+
+# --- products --------------------------------------------------------------------------------------------------
+
+$(BUILD)/libtl.so: $(LIB_OBJ)
+	$(CC) -shared -Wl,-soname,libtl.so -o $@ $^ $(LLVM_SHARED) $(LIBS)
+# One object whose internal names are local: libtl.a adds only tl_* to a program's namespace.
+$(BUILD)/libtl.a: $(LIB_OBJ)
+	ld -r -o $(BUILD)/obj/libtl.o $^
+	objcopy --localize-hidden $(BUILD)/obj/libtl.o
+	rm -f $@
+	ar rcs $@ $(BUILD)/obj/libtl.o
+ifdef STATIC
+$(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
+	g++ -static-libstdc++ -static-libgcc -Wl,--gc-sections -o $@ $^ $(LLVM_STATIC) $(LIBS)
+else
+$(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
+	$(CC) -o $@ $^ $(LLVM_SHARED) $(LIBS)
+endif
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install $(BUILD)/tlc $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(BUILD)/libtl.a $(BUILD)/libtl.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 runtime/tl.h $(DESTDIR)$(PREFIX)/include
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: 0.1' \
+		'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -ltl' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libtl.pc
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d)
+.PHONY: all install clean demo test test-gpu

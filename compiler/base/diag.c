@@ -1,0 +1,126 @@
+#include "base/diag.h"
+
+enum { MAX_ERRORS = 20 };
+
+static const struct {
+	enum diag_severity severity;
+	const char *hint;
+} table[] = {
+#define D(id, severity, format, hint) {DIAG_##severity, hint},
+#include "base/diag.def"
+#undef D
+};
+
+void diags_init(struct diags *d, struct arena *arena)
+{
+	*d = (struct diags){.arena = arena, .text = {.arena = arena}};
+	vec_push(arena, &d->sources, NULL);
+}
+
+u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t len)
+{
+	struct source *s = arena_new(d->arena, struct source);
+	*s = (struct source){.name = name, .text = text, .len = len};
+	u32 n = 1;
+	for (size_t i = 0; i < len; i++)
+		n += text[i] == '\n';
+	s->line_start = arena_array(d->arena, u32, n + 1);
+	s->nlines = 1;
+	for (size_t i = 0; i < len; i++)
+		if (text[i] == '\n')
+			s->line_start[s->nlines++] = (u32)i + 1;
+	s->line_start[s->nlines] = (u32)len;
+	vec_push(d->arena, &d->sources, s);
+	return (u16)(d->sources.len - 1);
+}
+
+/* The source line with carets under the span; tabs are kept so that the caret lines up. */
+static void show_line(struct diags *d, const struct source *s, struct loc at)
+{
+	if (at.line == 0 || at.line > s->nlines)
+		return;
+	const char *line = s->text + s->line_start[at.line - 1];
+	const char *end = s->text + s->line_start[at.line];
+	while (end > line && (end[-1] == '\n' || end[-1] == '\r'))
+		end--;
+	u32 len = (u32)MIN(end - line, 400), col = at.col ? at.col - 1u : 0;
+	sb_printf(&d->text, "%5u | %.*s\n      | ", at.line, (int)len, line);
+	for (u32 i = 0; i < col && i < len; i++)
+		if ((line[i] & 0xC0) != 0x80) /* one column per UTF-8 character */
+			sb_puts(&d->text, line[i] == '\t' ? "\t" : " ");
+	sb_puts(&d->text, "^");
+	for (u32 i = col + 1; i < col + at.len && i < len; i++)
+		if ((line[i] & 0xC0) != 0x80)
+			sb_puts(&d->text, "~");
+	sb_puts(&d->text, "\n");
+}
+
+static bool already_said(struct diags *d, enum diag_id id, struct loc at)
+{
+	u64 key = (u64)id << 56 ^ (u64)at.file << 48 ^ (u64)at.line << 16 ^ at.col;
+	for (u32 i = 0; i < d->seen.len; i++)
+		if (d->seen.at[i] == key)
+			return true;
+	vec_push(d->arena, &d->seen, key);
+	return false;
+}
+
+void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *format, ...)
+{
+	static const char *const names[] = {"error", "warning", "note", "remark"};
+	enum diag_severity sev = table[id].severity;
+	if (sev == DIAG_NOTE && d->muted)
+		return;
+	d->muted = d->full || (sev != DIAG_NOTE && at.file && already_said(d, id, at));
+	if (d->muted)
+		return;
+	if (sev == DIAG_ERROR && d->nerrors >= MAX_ERRORS) {
+		sb_puts(&d->text, "too many errors; stopping here\n");
+		d->full = d->muted = true;
+		return;
+	}
+	d->nerrors += sev == DIAG_ERROR;
+	d->nwarnings += sev == DIAG_WARNING;
+	const struct source *s = at.file < d->sources.len ? d->sources.at[at.file] : NULL;
+	if (s)
+		sb_printf(&d->text, "%s:%u:%u: ", s->name, at.line, at.col);
+	sb_printf(&d->text, "%s: ", names[sev]);
+	va_list ap;
+	va_start(ap, format);
+	sb_vprintf(&d->text, format, ap);
+	va_end(ap);
+	sb_puts(&d->text, "\n");
+	if (s)
+		show_line(d, s, at);
+	d->hint_at = d->text.len;
+	if (table[id].hint)
+		diag_hint(d, "%s", table[id].hint);
+	if (sev == DIAG_ERROR && d->backtrace) {
+		u32 hint_at = d->hint_at;
+		d->backtrace(d->backtrace_arg, d);
+		d->hint_at = hint_at;
+	}
+}
+
+void diag_hint(struct diags *d, const char *format, ...)
+{
+	if (d->muted)
+		return;
+	char *notes = arena_str(d->arena, d->text.at + d->hint_at, d->text.len - d->hint_at);
+	d->text.len = d->hint_at;
+	sb_puts(&d->text, "      = hint: ");
+	va_list ap;
+	va_start(ap, format);
+	sb_vprintf(&d->text, format, ap);
+	va_end(ap);
+	sb_puts(&d->text, "\n");
+	d->hint_at = d->text.len;
+	sb_puts(&d->text, notes);
+}
+
+struct loc loc_join(struct loc a, struct loc b)
+{
+	if (a.file == b.file && a.line == b.line && b.col + b.len > a.col)
+		a.len = (u16)(b.col + b.len - a.col);
+	return a;
+}

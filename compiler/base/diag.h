@@ -1,0 +1,63 @@
+/* Diagnostics: what a user did wrong, where, and what to do about it.
+ *
+ * Every message stands in diag.def, once. `diag(d, E_UNKNOWN_NAME, at, name)` appends the formatted message, the
+ * source line with a caret and the hint to d->text; nothing is printed here and nothing exits, so several errors
+ * are reported in one run. Message formats are checked by the compiler like printf's. */
+#ifndef TLC_BASE_DIAG_H
+#define TLC_BASE_DIAG_H
+
+#include "base/arena.h"
+
+/* A span of source text. file 0 means "nowhere"; line and col count from 1. */
+struct loc {
+	u32 line;
+	u16 col, len, file;
+};
+
+struct source {
+	const char *name;
+	const char *text; /* NUL-terminated */
+	size_t len;
+	u32 *line_start; /* offset of each line; line_start[nlines] == len */
+	u32 nlines;
+};
+
+enum diag_severity { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE, DIAG_REMARK };
+
+enum diag_id {
+#define D(id, severity, format, hint) id,
+#include "base/diag.def"
+#undef D
+};
+#define D(id, severity, format, hint) static const char id##_format[] __attribute__((unused)) = format;
+#include "base/diag.def"
+#undef D
+
+struct diags {
+	struct arena *arena;
+	VEC(struct source *) sources; /* [0] is unused */
+	struct strbuf text;
+	u32 hint_at; /* where in text a hint for the last message goes: before its notes */
+	u32 nerrors, nwarnings;
+	bool full;  /* too many errors: further ones are dropped */
+	bool muted; /* the last message was dropped, and so are its hints */
+	/* Called after each error, to append notes such as "called from here". */
+	void (*backtrace)(void *arg, struct diags *d);
+	void *backtrace_arg;
+	VEC(u64) seen; /* (id, place) already reported: a loop unrolled 8 times says it once */
+};
+
+void diags_init(struct diags *d, struct arena *arena);
+/* Registers a text and returns its file number. `text` must outlive d. */
+u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t len);
+
+#define diag(d, id, at, ...) diag_emit((d), (id), (at), id##_format, ##__VA_ARGS__)
+void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Adds a "hint:" line to the message just emitted. */
+void diag_hint(struct diags *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* From the start of `a` to the end of `b` when both are on one line; else `a`. */
+struct loc loc_join(struct loc a, struct loc b);
+
+#endif

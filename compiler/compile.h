@@ -1,0 +1,58 @@
+/* The road of a kernel in one call: source → tile IR → placed IR → LLVM IR → PTX. Used by tlc and by libtl. */
+#ifndef TLC_COMPILE_H
+#define TLC_COMPILE_H
+
+#include "eval/eval.h"
+
+/* What to compile for. */
+struct target {
+	int sm;          /* 75, 80, 86, 87, 89, 90, … */
+	bool arch_specific; /* the 'a' of sm_90a */
+};
+/* "cuda:sm_90a", "cuda:90", "sm_80" → target. False when it is none. */
+bool target_parse(const char *text, struct target *out);
+/* "sm_90a" */
+const char *target_name(struct arena *a, const struct target *t);
+
+struct compile_options {
+	struct target target;
+	int num_warps, num_stages; /* 0: 4 and 3 */
+	bool debug;                /* device_assert traps on the GPU too */
+	bool remarks;
+	bool time;                 /* report time per pass through diags */
+	const char *print_after, *stop_after; /* pass name, or "all"; NULL */
+	FILE *print_to;
+	/* which texts to keep */
+	bool want_ttir, want_ttgir, want_llir, want_ptx;
+};
+
+/* One source file and what its compilations share. */
+struct unit {
+	struct arena arena;
+	struct interner names;
+	struct diags diags;
+	struct ir_context ir;
+	const struct module *module, *std;
+	struct kernel *parsed; /* when the file was TTIR text */
+};
+/* Parses `text` (kept by the caller until unit_free). `name` ending in ".ttir" means IR text. False after an error,
+ * which is in u->diags. */
+bool unit_open(struct unit *u, const char *name, const char *text, size_t len);
+void unit_free(struct unit *u);
+
+struct compiled {
+	struct kernel *kernel;   /* the IR after the last pass that ran */
+	const char *ttir, *ttgir, *llir, *ptx;
+	size_t ptx_len;
+	i32 shared_bytes;
+	int num_warps;
+};
+
+/* Evaluates `func` of u (or takes the parsed IR), and runs the passes up to where the wanted texts need it. The results
+ * live in u. False after an error. */
+bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
+	     struct compiled *out);
+/* Only the first step: the tile IR as it is before any pass, for the interpreter. */
+struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args);
+
+#endif

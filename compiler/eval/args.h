@@ -1,0 +1,21 @@
+/* Reading a builtin's arguments, with the errors that a wrong one deserves. */
+#ifndef TLC_EVAL_ARGS_H
+#define TLC_EVAL_ARGS_H
+
+#include "eval/internal.h"
+
+/* Name of the i-th parameter of a builtin, for messages. */
+const char *arg_name(struct eval *e, const struct args *a, u32 i);
+
+/* Each returns false after reporting. */
+bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out);           /* a compile-time integer */
+bool arg_bool(struct eval *e, const struct args *a, u32 i, bool *out);
+bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out);   /* a dtype or pointer type */
+bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out); /* run-time; numbers are converted */
+bool arg_tile(struct eval *e, const struct args *a, u32 i, struct val *out);   /* a tile */
+bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shape);
+bool arg_axis(struct eval *e, const struct args *a, u32 i, int rank, int *axis);
+/* One of `names` (NULL-terminated) → its index; None and "" → 0. */
+bool arg_choice(struct eval *e, const struct args *a, u32 i, const char *const *names, i64 *out);
+
+#endif

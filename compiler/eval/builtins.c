@@ -1,0 +1,707 @@
+/* Builtins: the registry, and those that make, reshape and ask about values. builtins_tile.c has the rest. */
+#include <math.h>
+
+#include "eval/args.h"
+
+/* --- registry ------------------------------------------------------------------------------------------------ */
+
+typedef struct val handler(struct eval *e, const struct args *a);
+#define B(space, name, method, run, code, signature) handler run;
+#include "eval/builtins.def"
+#undef B
+
+static const struct {
+	enum space space;
+	struct builtin b;
+} table[] = {
+#define B(space, name, method, run, code, signature) {SPACE_##space, {name, signature, run, code, method}},
+#include "eval/builtins.def"
+#undef B
+};
+
+/* tl.math repeats the elementwise part of tl. */
+static enum space home(enum space s)
+{
+	return s == SPACE_MATH ? SPACE_TL : s;
+}
+
+const struct builtin *builtin_find(enum space s, const char *name, size_t len)
+{
+	for (u32 i = 0; i < ARRAY_LEN(table); i++)
+		if (table[i].space == home(s) && strlen(table[i].b.name) == len && !memcmp(table[i].b.name, name, len))
+			return &table[i].b;
+	return NULL;
+}
+
+u32 builtin_names(enum space s, const char **out, u32 max)
+{
+	u32 n = 0;
+	for (u32 i = 0; i < ARRAY_LEN(table) && n < max; i++)
+		if (table[i].space == home(s))
+			out[n++] = table[i].b.name;
+	for (int d = 0; d < DT_COUNT && s == SPACE_TL && n < max; d++)
+		out[n++] = dtype_tl_name((enum dtype)d);
+	return n;
+}
+
+/* --- reading arguments --------------------------------------------------------------------------------------- */
+
+const char *arg_name(struct eval *e, const struct args *a, u32 i)
+{
+	const char *s = a->b->signature;
+	for (; i; i--)
+		s = strchr(s, ',') + 1;
+	s += *s == '*';
+	return arena_str(e->arena, s, strcspn(s, ",="));
+}
+
+bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
+{
+	const struct val *v = &a->at[i];
+	if (v->kind == V_INT && v->integer >= INT64_MIN && v->integer <= INT64_MAX) {
+		*out = (i64)v->integer;
+		return true;
+	}
+	if (v->kind == V_TENSOR) {
+		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), a->b->name, describe(e, v));
+		return false;
+	}
+	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "an integer", describe(e, v));
+	return false;
+}
+
+bool arg_bool(struct eval *e, const struct args *a, u32 i, bool *out)
+{
+	struct value *cond;
+	if (a->at[i].kind == V_TENSOR) {
+		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), a->b->name, describe(e, &a->at[i]));
+		return false;
+	}
+	*out = truth(e, a->at[i], a->loc[i], &cond) == 1;
+	return true;
+}
+
+bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
+{
+	*out = a->at[i];
+	if (out->kind == V_STR) {
+		enum dtype d = dtype_parse(out->text, out->len);
+		if (d != DT_COUNT)
+			*out = val_dtype(d);
+	}
+	if (out->kind == V_TYPE) {
+		out->nitems = 0;
+		return true;
+	}
+	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "a dtype such as tl.float16", describe(e, &a->at[i]));
+	return false;
+}
+
+bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out)
+{
+	if (a->at[i].kind != V_TENSOR && !val_is_number(&a->at[i])) {
+		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "a tile or a number", describe(e, &a->at[i]));
+		return false;
+	}
+	*out = to_tensor(e, a->at[i], a->loc[i]);
+	return out->kind != V_ERROR;
+}
+
+bool arg_tile(struct eval *e, const struct args *a, u32 i, struct val *out)
+{
+	*out = a->at[i];
+	if (is_tile(out))
+		return true;
+	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "a tile", describe(e, out));
+	return false;
+}
+
+bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shape)
+{
+	const struct val *v = &a->at[i];
+	if (v->kind == V_TUPLE && v->nitems == 1 && v->items[0].kind == V_TUPLE)
+		v = &v->items[0];
+	const struct val *items = v->kind == V_TUPLE ? v->items : v;
+	u32 n = v->kind == V_TUPLE ? v->nitems : 1;
+	i64 numel = 1;
+	if (n > MAX_RANK) {
+		eval_error(e, E_RANK, a->loc[i], n);
+		return false;
+	}
+	for (u32 k = 0; k < n; k++) {
+		if (items[k].kind == V_TENSOR) {
+			eval_error(e, E_SHAPE_NOT_CONSTEXPR, a->loc[i], describe(e, &items[k]));
+			return false;
+		}
+		if (items[k].kind != V_INT || items[k].integer < 1 || items[k].integer > IR_MAX_NUMEL || !is_pow2((i64)items[k].integer)) {
+			eval_error(e, E_SHAPE_POW2, a->loc[i], describe(e, &items[k]));
+			return false;
+		}
+		shape[k] = (i32)items[k].integer;
+		numel *= shape[k];
+		if (numel > IR_MAX_NUMEL) {
+			eval_error(e, E_TILE_TOO_BIG, a->loc[i], (long long)numel);
+			return false;
+		}
+	}
+	*rank = (int)n;
+	return true;
+}
+
+bool arg_axis(struct eval *e, const struct args *a, u32 i, int rank, int *axis)
+{
+	i64 n;
+	if (!arg_int(e, a, i, &n))
+		return false;
+	if (n < -rank || n >= rank) {
+		eval_error(e, E_AXIS, a->loc[i], (long long)n, rank);
+		return false;
+	}
+	*axis = (int)(n < 0 ? n + rank : n);
+	return true;
+}
+
+bool arg_choice(struct eval *e, const struct args *a, u32 i, const char *const *names, i64 *out)
+{
+	const struct val *v = &a->at[i];
+	struct strbuf sb = {.arena = e->arena};
+	*out = 0;
+	if (v->kind == V_NONE || (v->kind == V_STR && !v->len))
+		return true;
+	for (int k = 0; names[k]; k++) {
+		if (v->kind == V_STR && !strcmp(names[k], v->text)) {
+			*out = k;
+			return true;
+		}
+		if (names[k][0])
+			sb_printf(&sb, "%s'%s'", sb.len ? ", " : "", names[k]);
+	}
+	eval_error(e, E_ARG_CHOICE, a->loc[i], arg_name(e, a, i), a->b->name, describe(e, v));
+	diag_hint(e->diags, "one of %s", sb.at);
+	return false;
+}
+
+/* --- the program, making tiles ------------------------------------------------------------------------------- */
+
+struct val bi_program(struct eval *e, const struct args *a)
+{
+	i64 axis;
+	if (!arg_int(e, a, 0, &axis))
+		return val_error();
+	if (axis < 0 || axis > 2)
+		return eval_error(e, E_PROGRAM_AXIS, a->loc[0], (long long)axis);
+	struct value *v = build1(&e->b, (enum opcode)a->b->code, type_scalar(e->ctx, DT_I32), NULL);
+	v->def->attr[ATTR_AXIS] = axis;
+	return val_tensor(v, DT_I32, 0);
+}
+
+struct val bi_arange(struct eval *e, const struct args *a)
+{
+	i64 start, end;
+	if (!arg_int(e, a, 0, &start) || !arg_int(e, a, 1, &end))
+		return val_error();
+	if (start < INT32_MIN || end > INT32_MAX)
+		return eval_error(e, E_INT_TOO_BIG, a->loc[1]);
+	if (end <= start)
+		return eval_error(e, E_ARANGE_EMPTY, a->loc[1], (long long)start, (long long)end);
+	if (!is_pow2(end - start)) {
+		struct val v = eval_error(e, E_ARANGE_POW2, a->loc[1], (long long)(end - start));
+		diag_hint(e->diags, "use %lld and mask off the elements past %lld", 2ll << ilog2((u64)(end - start)), (long long)end);
+		return v;
+	}
+	if (end - start > IR_MAX_NUMEL)
+		return eval_error(e, E_TILE_TOO_BIG, a->loc[1], (long long)(end - start));
+	i32 n = (i32)(end - start);
+	struct value *v = build1(&e->b, IR_MAKE_RANGE, type_tensor(e->ctx, type_scalar(e->ctx, DT_I32), 1, &n), NULL);
+	v->def->attr[ATTR_START] = start;
+	v->def->attr[ATTR_END] = end;
+	return val_tensor(v, DT_I32, 0);
+}
+
+struct val bi_full(struct eval *e, const struct args *a)
+{
+	i32 shape[MAX_RANK];
+	int rank;
+	struct val type, v = a->at[1];
+	if (!arg_shape(e, a, 0, &rank, shape) || !arg_type(e, a, 2, &type))
+		return val_error();
+	if (type.pointers)
+		return eval_error(e, E_ARG_KIND, a->loc[2], "dtype", a->b->name, "a number's dtype", describe(e, &type));
+	if (is_tile(&v)) {
+		if (type_numel(v.ssa->type) != 1)
+			return eval_error(e, E_ARG_KIND, a->loc[1], "value", a->b->name, "a scalar", describe(e, &v));
+		v.ssa = build1(&e->b, IR_UNSPLAT, v.ssa->type->elem, v.ssa);
+	}
+	if (!val_is_number(&v) && v.kind != V_TENSOR)
+		return eval_error(e, E_ARG_KIND, a->loc[1], "value", a->b->name, "a number", describe(e, &v));
+	v = v.kind == V_TENSOR ? cast_to(e, v, type.dtype, ROUND_DEFAULT, a->loc[1]) : const_tensor(e, v, type.dtype);
+	return v.kind == V_ERROR ? v : broadcast_to(e, v, rank, shape, a->loc[0]);
+}
+
+/* --- shapes -------------------------------------------------------------------------------------------------- */
+
+struct val bi_expand_dims(struct eval *e, const struct args *a)
+{
+	struct val v, axes = a->at[1];
+	if (!arg_tensor(e, a, 0, &v))
+		return val_error();
+	const struct val *items = axes.kind == V_TUPLE ? axes.items : &axes;
+	u32 n = axes.kind == V_TUPLE ? axes.nitems : 1;
+	int rank = v.ssa->type->rank + (int)n, at[MAX_RANK];
+	if (rank > MAX_RANK)
+		return eval_error(e, E_RANK, a->loc[1], (u32)rank);
+	for (u32 i = 0; i < n; i++) {
+		struct args one = {.b = a->b, .at = (struct val[]){v, items[i]}, .loc = a->loc, .n = 2};
+		if (!arg_axis(e, &one, 1, rank, &at[i]))
+			return val_error();
+	}
+	for (int axis = 0; axis < rank; axis++)
+		for (u32 i = 0; i < n; i++)
+			if (at[i] == axis) {
+				v = expand_dim(e, v, axis);
+				break;
+			}
+	return v;
+}
+
+struct val bi_broadcast_to(struct eval *e, const struct args *a)
+{
+	i32 shape[MAX_RANK];
+	int rank;
+	struct val v;
+	if (!arg_tensor(e, a, 0, &v) || !arg_shape(e, a, 1, &rank, shape))
+		return val_error();
+	while (is_tile(&v) && v.ssa->type->rank < rank)
+		v = expand_dim(e, v, 0);
+	return broadcast_to(e, v, rank, shape, a->loc[0]);
+}
+
+struct val bi_broadcast(struct eval *e, const struct args *a)
+{
+	struct val pair[2];
+	if (!arg_tensor(e, a, 0, &pair[0]) || !arg_tensor(e, a, 1, &pair[1]) || !broadcast_pair(e, &pair[0], &pair[1], a->loc[0]))
+		return val_error();
+	return val_tuple(arena_dup(e->arena, pair, sizeof pair), 2);
+}
+
+struct val bi_reshape(struct eval *e, const struct args *a)
+{
+	i32 shape[MAX_RANK];
+	int rank;
+	bool reorder;
+	struct val v;
+	if (!arg_tensor(e, a, 0, &v) || !arg_shape(e, a, 1, &rank, shape) || !arg_bool(e, a, 2, &reorder))
+		return val_error();
+	if (!is_tile(&v))
+		return broadcast_to(e, v, rank, shape, a->loc[0]);
+	const struct type *t = v.ssa->type, *to = rank ? type_tensor(e->ctx, t->elem, rank, shape) : t->elem;
+	if (type_numel(t) != (rank ? type_numel(to) : 1)) {
+		struct val want = v;
+		want.ssa = &(struct value){.type = to};
+		return eval_error(e, E_RESHAPE, a->loc[1], describe_type(e, &v), (long long)type_numel(t), describe_type(e, &want),
+				  (long long)(rank ? type_numel(to) : 1));
+	}
+	if (to == t)
+		return v;
+	v.ssa = build1(&e->b, rank ? IR_RESHAPE : IR_UNSPLAT, to, v.ssa);
+	if (rank)
+		v.ssa->def->attr[0] = reorder;
+	return v;
+}
+
+struct val bi_trans(struct eval *e, const struct args *a)
+{
+	struct val v, dims = a->at[1];
+	int perm[MAX_RANK];
+	if (!arg_tile(e, a, 0, &v))
+		return v;
+	const struct type *t = v.ssa->type;
+	if (dims.kind == V_TUPLE && dims.nitems == 1 && dims.items[0].kind == V_TUPLE)
+		dims = dims.items[0];
+	u32 n = dims.kind == V_TUPLE ? dims.nitems : 1, seen = 0;
+	if (dims.kind == V_TUPLE && !n && !a->b->code) { /* trans without dims swaps the last two */
+		if (t->rank < 2)
+			return eval_error(e, E_TRANSPOSE_RANK, a->loc[0], describe_type(e, &v));
+		for (int i = 0; i < t->rank; i++)
+			perm[i] = i;
+		perm[t->rank - 2] = t->rank - 1;
+		perm[t->rank - 1] = t->rank - 2;
+	} else {
+		bool ok = (int)n == t->rank;
+		for (u32 i = 0; ok && i < n; i++) {
+			const struct val *d = dims.kind == V_TUPLE ? &dims.items[i] : &dims;
+			i64 k = d->kind == V_INT ? (i64)d->integer : -99;
+			k = k < 0 ? k + t->rank : k;
+			ok = k >= 0 && k < t->rank && !(seen >> k & 1);
+			if (ok) {
+				seen |= 1u << k;
+				perm[i] = (int)k;
+			}
+		}
+		if (!ok)
+			return eval_error(e, E_PERMUTATION, a->loc[1], t->rank - 1, describe_type(e, &v));
+	}
+	i32 shape[MAX_RANK];
+	for (int i = 0; i < t->rank; i++)
+		shape[i] = t->shape[perm[i]];
+	v.ssa = build1(&e->b, IR_TRANS, type_tensor(e->ctx, t->elem, t->rank, shape), v.ssa);
+	v.ssa->def->attr[ATTR_ORDER] = perm_pack(perm, t->rank);
+	return v;
+}
+
+struct val bi_join(struct eval *e, const struct args *a)
+{
+	struct val x, y;
+	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y))
+		return val_error();
+	if (x.dtype != y.dtype || x.pointers != y.pointers)
+		return eval_error(e, E_OPERAND_TYPES, a->loc[1], "join", describe_type(e, &x), describe_type(e, &y));
+	if (!broadcast_pair(e, &x, &y, a->loc[0]))
+		return val_error();
+	if (!is_tile(&x)) {
+		x = expand_dim(e, x, 0);
+		y = expand_dim(e, y, 0);
+		struct val pair = {.kind = V_TENSOR};
+		i32 shape[] = {1, 2}, flat = 2;
+		pair.ssa = build2(&e->b, IR_JOIN, type_tensor(e->ctx, x.ssa->type->elem, 2, shape), x.ssa, y.ssa);
+		x.ssa = build1(&e->b, IR_RESHAPE, type_tensor(e->ctx, x.ssa->type->elem, 1, &flat), pair.ssa);
+		return x;
+	}
+	const struct type *t = x.ssa->type;
+	i32 shape[MAX_RANK];
+	if (t->rank == MAX_RANK)
+		return eval_error(e, E_RANK, a->loc[0], MAX_RANK + 1u);
+	memcpy(shape, t->shape, sizeof shape);
+	shape[t->rank] = 2;
+	x.ssa = build2(&e->b, IR_JOIN, type_tensor(e->ctx, t->elem, t->rank + 1, shape), x.ssa, y.ssa);
+	return x;
+}
+
+struct val bi_split(struct eval *e, const struct args *a)
+{
+	struct val v;
+	if (!arg_tile(e, a, 0, &v))
+		return v;
+	const struct type *t = v.ssa->type;
+	if (t->shape[t->rank - 1] != 2)
+		return eval_error(e, E_SPLIT, a->loc[0], describe_type(e, &v));
+	if (t->rank == 1) { /* split a pair: through a 1×2 tile */
+		v = expand_dim(e, v, 0);
+		t = v.ssa->type;
+	}
+	const struct type *half = type_tensor(e->ctx, t->elem, t->rank - 1, t->shape), *two[] = {half, half};
+	struct op *o = build(&e->b, IR_SPLIT, &v.ssa, 1, two, 2, 0);
+	struct val *pair = arena_array(e->arena, struct val, 2);
+	for (int i = 0; i < 2; i++) {
+		pair[i] = val_tensor(&o->results[i], v.dtype, v.pointers);
+		if (a->at[0].ssa->type->rank == 1)
+			pair[i].ssa = build1(&e->b, IR_UNSPLAT, t->elem, pair[i].ssa);
+	}
+	return val_tuple(pair, 2);
+}
+
+struct val bi_cast(struct eval *e, const struct args *a)
+{
+	static const char *const roundings[] = {"", "rtne", "rtz", NULL};
+	struct val v, type;
+	i64 rounding;
+	bool bitcast;
+	if (!arg_tensor(e, a, 0, &v) || !arg_type(e, a, 1, &type) || !arg_choice(e, a, 2, roundings, &rounding) || !arg_bool(e, a, 3, &bitcast))
+		return val_error();
+	if (bitcast || type.pointers)
+		return bitcast_to(e, v, type, a->loc[0]);
+	return cast_to(e, v, type.dtype, (enum rounding)rounding, a->loc[0]);
+}
+
+/* --- promises and checks ------------------------------------------------------------------------------------- */
+
+struct val bi_hint(struct eval *e, const struct args *a)
+{
+	struct val v, values = a->at[1];
+	if (!arg_tensor(e, a, 0, &v))
+		return v;
+	const struct val *items = values.kind == V_TUPLE ? values.items : &values;
+	u32 n = values.kind == V_TUPLE ? values.nitems : 1, rank = (u32)MAX(v.ssa->type->rank, 1);
+	if (n != rank)
+		return eval_error(e, E_HINT_COUNT, a->loc[1], a->b->name, n, rank);
+	i32 want[MAX_RANK];
+	for (u32 i = 0; i < n; i++) {
+		if (items[i].kind != V_INT || items[i].integer < 1 || items[i].integer > 1 << 30 || !is_pow2((i64)items[i].integer))
+			return eval_error(e, E_ARG_KIND, a->loc[1], "values", a->b->name, "powers of two", describe(e, &items[i]));
+		want[i] = (i32)items[i].integer;
+	}
+	if (!v.ssa->def) {
+		for (u32 i = 0; i < e->kernel->nparams; i++)
+			if (e->kernel->params[i].value == v.ssa && !a->b->code)
+				e->kernel->params[i].divisibility = MAX(e->kernel->params[i].divisibility, want[0]);
+		return v;
+	}
+	struct op *o = v.ssa->def;
+	if (!o->hints)
+		o->hints = arena_new(e->arena, struct hints);
+	i32 *to = a->b->code == 0 ? o->hints->divisibility : a->b->code == 1 ? o->hints->contiguity : o->hints->constancy;
+	for (u32 i = 0; i < n; i++)
+		to[i] = MAX(to[i], want[i]);
+	return v;
+}
+
+struct val bi_assume(struct eval *e, const struct args *a)
+{
+	struct value *cond = NULL;
+	int known = truth(e, a->at[0], a->loc[0], &cond);
+	if (known == -1)
+		build(&e->b, IR_ASSUME, &cond, 1, NULL, 0, 0);
+	if (known == 0)
+		return eval_error(e, E_ASSUME_FALSE, a->loc[0]);
+	return val_none();
+}
+
+struct val bi_static_assert(struct eval *e, const struct args *a)
+{
+	struct value *cond;
+	int known = truth(e, a->at[0], a->loc[0], &cond);
+	if (known == -1)
+		return eval_error(e, E_STATIC_ASSERT_RUNTIME, a->loc[0]);
+	if (known == 0)
+		return eval_error(e, E_STATIC_ASSERT, a->loc[0], a->at[1].kind == V_STR && a->at[1].len ? a->at[1].text : "assertion failed");
+	return val_none();
+}
+
+struct val bi_static_print(struct eval *e, const struct args *a)
+{
+	struct strbuf sb = {.arena = e->arena};
+	for (u32 i = 0; i < a->at[0].nitems; i++) {
+		if (i)
+			print_val(&sb, &a->at[1]);
+		print_val(&sb, &a->at[0].items[i]);
+	}
+	diag(e->diags, R_STATIC_PRINT, user_loc(e, a->loc[0]), sb.at ? sb.at : "");
+	return val_none();
+}
+
+struct val bi_device_assert(struct eval *e, const struct args *a)
+{
+	struct val v, mask = a->at[2];
+	if (!arg_tensor(e, a, 0, &v))
+		return v;
+	v = cast_to(e, v, DT_I1, ROUND_DEFAULT, a->loc[0]);
+	if (mask.kind != V_NONE && v.kind != V_ERROR) {
+		if (!arg_tensor(e, a, 2, &mask))
+			return val_error();
+		mask = cast_to(e, mask, DT_I1, ROUND_DEFAULT, a->loc[2]);
+		v = mask.kind == V_ERROR ? mask : binary_op(e, OP_BITOR, v, unary_op(e, OP_INVERT, mask, a->loc[2]), a->loc[0]);
+	}
+	if (v.kind == V_ERROR)
+		return v;
+	struct op *o = build(&e->b, IR_ASSERT, &v.ssa, 1, NULL, 0, 0);
+	o->text = a->at[1].kind == V_STR ? a->at[1].text : "";
+	return val_none();
+}
+
+struct val bi_device_print(struct eval *e, const struct args *a)
+{
+	struct value *ops[8];
+	struct val v, list = a->at[1];
+	i64 is_signed = 0;
+	bool hex;
+	if (a->at[0].kind != V_STR)
+		return eval_error(e, E_ARG_KIND, a->loc[0], "prefix", a->b->name, "a string", describe(e, &a->at[0]));
+	if (!arg_bool(e, a, 2, &hex))
+		return val_error();
+	if (list.nitems > ARRAY_LEN(ops))
+		return eval_error(e, E_TOO_MANY_ARGS, a->loc[1], a->b->name, 9u, list.nitems + 1);
+	for (u32 i = 0; i < list.nitems; i++) {
+		v = to_tensor(e, list.items[i], a->loc[1]);
+		if (v.kind == V_ERROR)
+			return v;
+		ops[i] = v.ssa;
+		is_signed |= (i64)dtype_is_signed(v.dtype) << i;
+	}
+	struct op *o = build(&e->b, IR_PRINT, ops, list.nitems, NULL, 0, 0);
+	o->text = arena_printf(e->arena, " %s: ", a->at[0].text);
+	o->attr[ATTR_HEX] = hex;
+	o->attr[ATTR_SIGNED] = is_signed;
+	return val_none();
+}
+
+struct val bi_barrier(struct eval *e, const struct args *a)
+{
+	(void)a;
+	build(&e->b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+	return val_none();
+}
+
+/* --- compile time -------------------------------------------------------------------------------------------- */
+
+/* Optional integer arguments of tl.range. */
+static bool range_option(struct eval *e, const struct args *a, u32 i, i64 *out)
+{
+	*out = 0;
+	return a->at[i].kind == V_NONE || arg_int(e, a, i, out);
+}
+
+struct val bi_range(struct eval *e, const struct args *a)
+{
+	struct loop_range *r = arena_new(e->arena, struct loop_range);
+	r->is_static = a->b->code == 1;
+	bool two = a->at[1].kind != V_NONE;
+	r->start = two ? a->at[0] : val_int(0);
+	r->end = two ? a->at[1] : a->at[0];
+	r->step = a->at[2].kind == V_NONE ? val_int(1) : a->at[2];
+	for (u32 i = 0; i < 3; i++) {
+		const struct val *v = i == 0 ? &r->start : i == 1 ? &r->end : &r->step;
+		if (r->is_static && v->kind == V_TENSOR)
+			return eval_error(e, E_STATIC_RANGE, a->loc[MIN(i, a->n - 1)]);
+	}
+	if (a->n > 3 && (!range_option(e, a, 3, &r->num_stages) || !range_option(e, a, 4, &r->unroll) ||
+			 !arg_bool(e, a, 5, &r->disallow_acc_multi_buffer) || !arg_bool(e, a, 6, &r->flatten) ||
+			 !arg_bool(e, a, 7, &r->warp_specialize)))
+		return val_error();
+	if (r->num_stages < 0 || r->num_stages > 64)
+		return eval_error(e, E_NUM_STAGES, a->loc[3], (long long)r->num_stages);
+	return (struct val){.kind = V_RANGE, .range = r};
+}
+
+struct val bi_pointer_type(struct eval *e, const struct args *a)
+{
+	struct val t;
+	if (!arg_type(e, a, 0, &t))
+		return val_error();
+	t.pointers++;
+	return t;
+}
+
+static double number(const struct val *v)
+{
+	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
+}
+
+struct val bi_python_minmax(struct eval *e, const struct args *a)
+{
+	const struct val *items = a->at[0].items;
+	u32 n = a->at[0].nitems;
+	if (n < 2)
+		return eval_error(e, E_MINMAX_COUNT, a->loc[0], a->b->name);
+	struct val best = items[0];
+	for (u32 i = 1; i < n; i++) {
+		struct val pair[2] = {best, items[i]};
+		if (best.kind == V_TENSOR || items[i].kind == V_TENSOR) {
+			best = call_std(e, a->b->code ? "maximum" : "minimum", pair, 2);
+		} else if (!val_is_number(&best) || !val_is_number(&items[i])) {
+			return eval_error(e, E_ARG_KIND, a->loc[0], "values", a->b->name, "numbers", describe(e, val_is_number(&best) ? &items[i] : &best));
+		} else if (a->b->code ? number(&items[i]) > number(&best) : number(&items[i]) < number(&best)) {
+			best = items[i];
+		}
+	}
+	return best;
+}
+
+struct val bi_python_abs(struct eval *e, const struct args *a)
+{
+	struct val v = a->at[0];
+	if (v.kind == V_TENSOR)
+		return call_std(e, "abs", &v, 1);
+	if (!val_is_number(&v))
+		return eval_error(e, E_ARG_KIND, a->loc[0], "x", "abs", "a number", describe(e, &v));
+	if (v.kind == V_FLOAT)
+		return val_float(fabs(v.real));
+	i128 n = v.kind == V_INT ? v.integer : v.boolean;
+	return val_int(n < 0 ? -n : n);
+}
+
+struct val bi_python_float(struct eval *e, const struct args *a)
+{
+	const struct val *v = &a->at[0];
+	static const struct {
+		const char *text;
+		double value;
+	} names[] = {{"inf", __builtin_inf()}, {"-inf", -__builtin_inf()}, {"nan", __builtin_nan("")}, {"+inf", __builtin_inf()},
+		     {"infinity", __builtin_inf()}, {"-infinity", -__builtin_inf()}};
+	if (val_is_number(v))
+		return val_float(number(v));
+	for (u32 i = 0; v->kind == V_STR && i < ARRAY_LEN(names); i++)
+		if (!strcasecmp(v->text, names[i].text))
+			return val_float(names[i].value);
+	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "float", "a compile-time number or 'inf', '-inf', 'nan'", describe(e, v));
+	if (v->kind == V_TENSOR)
+		diag_hint(e->diags, "use x.to(tl.float32) for a run-time value");
+	return r;
+}
+
+struct val bi_python_int(struct eval *e, const struct args *a)
+{
+	const struct val *v = &a->at[0];
+	if (v->kind == V_FLOAT && fabs(v->real) < 0x1p100)
+		return val_int((i128)v->real);
+	if (v->kind == V_INT || v->kind == V_BOOL)
+		return val_int(v->kind == V_INT ? v->integer : v->boolean);
+	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "int", "a compile-time number", describe(e, v));
+	if (v->kind == V_TENSOR)
+		diag_hint(e->diags, "use x.to(tl.int32) for a run-time value");
+	return r;
+}
+
+struct val bi_python_bool(struct eval *e, const struct args *a)
+{
+	bool b;
+	return arg_bool(e, a, 0, &b) ? val_bool(b) : val_error();
+}
+
+struct val bi_python_len(struct eval *e, const struct args *a)
+{
+	const struct val *v = &a->at[0];
+	if (v->kind == V_TUPLE)
+		return val_int(v->nitems);
+	if (v->kind == V_STR)
+		return val_int(v->len);
+	if (is_tile(v))
+		return val_int(v->ssa->type->shape[0]);
+	return eval_error(e, E_ARG_KIND, a->loc[0], "x", "len", "a tuple", describe(e, v));
+}
+
+struct val bi_next_power_of_2(struct eval *e, const struct args *a)
+{
+	i64 n;
+	if (!arg_int(e, a, 0, &n))
+		return val_error();
+	if (n < 1 || n > (i64)1 << 62)
+		return val_int(n < 1 ? 0 : n);
+	return val_int(is_pow2(n) ? n : (i128)2 << ilog2((u64)n));
+}
+
+struct val bi_python_math(struct eval *e, const struct args *a)
+{
+	const struct val *v = &a->at[0];
+	if (!val_is_number(v))
+		return eval_error(e, E_ARG_KIND, a->loc[0], "x", a->b->name, "a compile-time number", describe(e, v));
+	double x = number(v);
+	switch (a->b->code) {
+	case 0: return val_float(log2(x));
+	case 1: return val_float(log(x));
+	case 2: return val_float(sqrt(x));
+	case 3: return val_float(exp(x));
+	default:
+		x = a->b->code == 4 ? ceil(x) : floor(x);
+		if (!(fabs(x) < 0x1p100))
+			return eval_error(e, E_INT_TOO_BIG, a->loc[0]);
+		return val_int((i128)x);
+	}
+}
+
+struct val bi_type_is(struct eval *e, const struct args *a)
+{
+	const struct val *t = &a->at[0];
+	bool number = !t->pointers && !t->nitems;
+	(void)e;
+	switch (a->b->code) {
+	case 0: return val_bool(number && dtype_is_float(t->dtype));
+	case 1: return val_bool(number && t->dtype >= DT_F16);
+	case 2: return val_bool(number && dtype_is_int(t->dtype));
+	case 3: return val_bool(number && dtype_is_signed(t->dtype));
+	case 4: return val_bool(number && dtype_is_unsigned(t->dtype));
+	case 5: return val_bool(number && dtype_is_fp8(t->dtype));
+	case 6: return val_bool(t->pointers && !t->nitems);
+	case 7: return val_bool(t->nitems != 0);
+	default: return val_bool(number && t->dtype == (enum dtype)(a->b->code - 100));
+	}
+}

@@ -1,0 +1,543 @@
+/* Builtins that compute: elementwise functions, memory, dot, reductions, atomics. */
+#include "eval/args.h"
+
+/* --- elementwise --------------------------------------------------------------------------------------------- */
+
+struct val bi_math(struct eval *e, const struct args *a)
+{
+	struct val v;
+	if (!arg_tensor(e, a, 0, &v))
+		return v;
+	if (v.pointers || (v.dtype != DT_F32 && v.dtype != DT_F64)) {
+		struct val r = eval_error(e, E_MATH_TYPE, a->loc[0], a->b->name, describe(e, &v));
+		diag_hint(e->diags, "convert it first: x.to(tl.float32)");
+		return r;
+	}
+	v.ssa = build1(&e->b, (enum opcode)a->b->code, v.ssa->type, v.ssa);
+	return v;
+}
+
+struct val bi_abs(struct eval *e, const struct args *a)
+{
+	struct val v;
+	if (!arg_tensor(e, a, 0, &v))
+		return v;
+	if (v.pointers || dtype_is_fp8(v.dtype))
+		return eval_error(e, E_MATH_TYPE, a->loc[0], "abs", describe(e, &v));
+	if (!dtype_is_unsigned(v.dtype))
+		v.ssa = build1(&e->b, dtype_is_float(v.dtype) ? IR_ABSF : IR_ABSI, v.ssa->type, v.ssa);
+	return v;
+}
+
+/* maximum, minimum and clamp make constants strong and compute bf16 in fp32. */
+static bool strong_operand(struct eval *e, const struct args *a, u32 i, struct val *out)
+{
+	if (!arg_tensor(e, a, i, out))
+		return false;
+	if (out->dtype == DT_BF16 && !out->pointers)
+		*out = cast_to(e, *out, DT_F32, ROUND_DEFAULT, a->loc[i]);
+	return true;
+}
+
+/* tl.PropagateNan is spelled True / False, "all" / "none" or not at all. */
+static bool propagates_nan(const struct val *v)
+{
+	return (v->kind == V_BOOL && v->boolean) || (v->kind == V_STR && (!strcmp(v->text, "all") || !strcmp(v->text, "ALL")));
+}
+
+struct val bi_minmax(struct eval *e, const struct args *a)
+{
+	struct val x, y;
+	if (!strong_operand(e, a, 0, &x) || !strong_operand(e, a, 1, &y) || !promote(e, &x, &y, 0, a->loc[0], a->b->name))
+		return val_error();
+	if (dtype_is_fp8(x.dtype))
+		return eval_error(e, E_FP8_ARITHMETIC, a->loc[0], a->b->name, dtype_name(x.dtype));
+	bool max = a->b->code, nan = propagates_nan(&a->at[2]);
+	enum opcode code;
+	if (dtype_is_float(x.dtype))
+		code = max ? (nan ? IR_MAXIMUMF : IR_MAXNUMF) : (nan ? IR_MINIMUMF : IR_MINNUMF);
+	else if (dtype_is_unsigned(x.dtype))
+		code = max ? IR_MAXUI : IR_MINUI;
+	else
+		code = max ? IR_MAXSI : IR_MINSI;
+	x.ssa = build2(&e->b, code, x.ssa->type, x.ssa, y.ssa);
+	return x;
+}
+
+struct val bi_clamp(struct eval *e, const struct args *a)
+{
+	struct val x, lo, hi;
+	if (!strong_operand(e, a, 0, &x) || !strong_operand(e, a, 1, &lo) || !strong_operand(e, a, 2, &hi) ||
+	    !promote(e, &lo, &hi, 0, a->loc[1], "clamp") || !promote(e, &x, &lo, 0, a->loc[0], "clamp") ||
+	    !promote(e, &x, &hi, 0, a->loc[0], "clamp"))
+		return val_error();
+	if (!dtype_is_float(x.dtype) || dtype_is_fp8(x.dtype))
+		return eval_error(e, E_MATH_TYPE, a->loc[0], "clamp", describe(e, &x));
+	lo = broadcast_to(e, lo, x.ssa->type->rank, x.ssa->type->shape, a->loc[1]);
+	x.ssa = build3(&e->b, IR_CLAMPF, x.ssa->type, x.ssa, lo.ssa, hi.ssa);
+	x.ssa->def->attr[ATTR_NAN] = propagates_nan(&a->at[3]);
+	return x;
+}
+
+struct val bi_fma(struct eval *e, const struct args *a)
+{
+	struct val x, y, z;
+	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y) || !arg_tensor(e, a, 2, &z) ||
+	    !promote(e, &x, &y, 0, a->loc[0], "fma") || !promote(e, &x, &z, 0, a->loc[0], "fma") ||
+	    !promote(e, &x, &y, 0, a->loc[0], "fma"))
+		return val_error();
+	if (!dtype_is_float(x.dtype) || dtype_is_fp8(x.dtype))
+		return eval_error(e, E_MATH_TYPE, a->loc[0], "fma", describe(e, &x));
+	x.ssa = build3(&e->b, IR_FMA, x.ssa->type, x.ssa, y.ssa, z.ssa);
+	return x;
+}
+
+struct val bi_fdiv(struct eval *e, const struct args *a)
+{
+	struct val x, y;
+	bool ieee = a->b->code == IR_PRECISE_DIVF;
+	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y) || (a->n > 2 && !arg_bool(e, a, 2, &ieee)) ||
+	    !promote(e, &x, &y, PROMOTE_DIV, a->loc[0], a->b->name))
+		return val_error();
+	if (!dtype_is_float(x.dtype) || (ieee && x.dtype != DT_F32 && x.dtype != DT_F64))
+		return eval_error(e, E_MATH_TYPE, a->loc[0], a->b->name, describe(e, &x));
+	x.ssa = build2(&e->b, ieee ? IR_PRECISE_DIVF : IR_DIVF, x.ssa->type, x.ssa, y.ssa);
+	return x;
+}
+
+struct val bi_umulhi(struct eval *e, const struct args *a)
+{
+	struct val x, y;
+	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y) || !promote(e, &x, &y, 0, a->loc[0], "umulhi"))
+		return val_error();
+	if (!dtype_is_int(x.dtype) || dtype_bits(x.dtype) < 32)
+		return eval_error(e, E_UMULHI_TYPE, a->loc[0], describe(e, &x));
+	x.ssa = build2(&e->b, IR_MULHIUI, x.ssa->type, x.ssa, y.ssa);
+	return x;
+}
+
+struct val bi_where(struct eval *e, const struct args *a)
+{
+	struct val c, x = a->at[1], y = a->at[2];
+	if (!arg_tensor(e, a, 0, &c))
+		return c;
+	c = cast_to(e, c, DT_I1, ROUND_DEFAULT, a->loc[0]);
+	if (c.kind == V_ERROR || !promote(e, &x, &y, PROMOTE_PTR, a->loc[1], "where"))
+		return val_error();
+	if (is_tile(&c) && (!broadcast_pair(e, &c, &x, a->loc[0]) || !broadcast_pair(e, &x, &y, a->loc[1])))
+		return val_error();
+	if (is_tile(&c))
+		c = broadcast_to(e, c, x.ssa->type->rank, x.ssa->type->shape, a->loc[0]);
+	if (c.kind == V_ERROR)
+		return c;
+	x.ssa = build3(&e->b, IR_SELECT, x.ssa->type, c.ssa, x.ssa, y.ssa);
+	return x;
+}
+
+/* --- memory -------------------------------------------------------------------------------------------------- */
+
+static bool arg_pointer(struct eval *e, const struct args *a, struct val *out)
+{
+	*out = a->at[0];
+	if (out->kind == V_TENSOR && out->pointers)
+		return true;
+	eval_error(e, E_NOT_A_POINTER, a->loc[0], a->b->name, describe(e, out));
+	return false;
+}
+
+/* The mask as i1, or left V_NONE when there is none; constant masks count as given. */
+static bool arg_mask(struct eval *e, const struct args *a, u32 i, struct val *out)
+{
+	*out = a->at[i];
+	if (out->kind == V_NONE)
+		return true;
+	if (!arg_tensor(e, a, i, out))
+		return false;
+	if (out->dtype != DT_I1 || out->pointers) {
+		eval_error(e, E_MASK_TYPE, a->loc[i], describe(e, out));
+		return false;
+	}
+	return true;
+}
+
+static bool no_block_pointer_options(struct eval *e, const struct args *a, u32 boundary, u32 padding)
+{
+	for (u32 k = 0; k < 2; k++) {
+		u32 i = k ? padding : boundary;
+		if (!i || (a->at[i].kind == V_TUPLE && !a->at[i].nitems) || (a->at[i].kind == V_STR && !a->at[i].len) || a->at[i].kind == V_NONE)
+			continue;
+		eval_error(e, E_BLOCK_POINTER_OPTION, a->loc[i], arg_name(e, a, i));
+		return false;
+	}
+	return true;
+}
+
+/* int1 lives in memory as a byte. */
+static struct val memory_pointer(struct eval *e, struct val p, struct loc at)
+{
+	if (p.pointers == 1 && p.dtype == DT_I1)
+		return bitcast_to(e, p, (struct val){.kind = V_TYPE, .dtype = DT_I8, .pointers = 1}, at);
+	return p;
+}
+
+struct val bi_load(struct eval *e, const struct args *a)
+{
+	static const char *const caches[] = {"", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv", NULL};
+	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
+	struct val p, mask, other = a->at[2];
+	i64 cache, evict;
+	bool is_volatile;
+	if (!arg_pointer(e, a, &p) || !arg_mask(e, a, 1, &mask) || !arg_choice(e, a, 5, caches, &cache) ||
+	    !arg_choice(e, a, 6, evictions, &evict) || !arg_bool(e, a, 7, &is_volatile) || !no_block_pointer_options(e, a, 3, 4))
+		return val_error();
+	if (cache == CACHE_WB || cache == CACHE_CS || cache == CACHE_WT)
+		return eval_error(e, E_CACHE_MODIFIER, a->loc[5], describe(e, &a->at[5]), "load");
+	if (mask.kind == V_NONE && other.kind != V_NONE)
+		return eval_error(e, E_OTHER_WITHOUT_MASK, a->loc[2]);
+	if (other.kind != V_NONE && !arg_tensor(e, a, 2, &other))
+		return val_error();
+	if (!is_tile(&p) && (is_tile(&mask) || is_tile(&other)))
+		return eval_error(e, E_SCALAR_POINTER_MASK, is_tile(&mask) ? a->loc[1] : a->loc[2], is_tile(&mask) ? "mask" : "other");
+	if (is_tile(&p) && mask.kind != V_NONE && !broadcast_pair(e, &p, &mask, a->loc[1]))
+		return val_error();
+	if (is_tile(&p) && other.kind != V_NONE && !broadcast_pair(e, &p, &other, a->loc[2]))
+		return val_error();
+	if (is_tile(&p) && mask.kind != V_NONE) /* `other` may have widened the pointer */
+		mask = broadcast_to(e, mask, p.ssa->type->rank, p.ssa->type->shape, a->loc[1]);
+	bool boolean = p.pointers == 1 && p.dtype == DT_I1;
+	p = memory_pointer(e, p, a->loc[0]);
+	if (p.pointers > 1 && other.kind != V_NONE)
+		return eval_error(e, E_POINTER_OTHER, a->loc[2]);
+	if (other.kind != V_NONE)
+		other = cast_to(e, other, p.dtype, ROUND_DEFAULT, a->loc[2]);
+	if (other.kind == V_ERROR || mask.kind == V_ERROR)
+		return val_error();
+	const struct type *t = type_with_elem(e->ctx, p.ssa->type, type_elem(p.ssa->type)->elem);
+	struct value *v = build3(&e->b, IR_LOAD, t, p.ssa, mask.kind == V_NONE ? NULL : mask.ssa, other.kind == V_NONE ? NULL : other.ssa);
+	v->def->attr[ATTR_CACHE] = cache;
+	v->def->attr[ATTR_EVICT] = evict;
+	v->def->attr[ATTR_VOLATILE] = is_volatile;
+	struct val r = val_tensor(v, p.dtype, p.pointers - 1);
+	return boolean ? cast_to(e, r, DT_I1, ROUND_DEFAULT, a->loc[0]) : r;
+}
+
+struct val bi_store(struct eval *e, const struct args *a)
+{
+	static const char *const caches[] = {"", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv", NULL};
+	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
+	struct val p, v, mask;
+	i64 cache, evict;
+	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) || !arg_choice(e, a, 4, caches, &cache) ||
+	    !arg_choice(e, a, 5, evictions, &evict) || !no_block_pointer_options(e, a, 3, 0))
+		return val_error();
+	if (cache == CACHE_CA || cache == CACHE_CV)
+		return eval_error(e, E_CACHE_MODIFIER, a->loc[4], describe(e, &a->at[4]), "store");
+	if (!is_tile(&p) && (is_tile(&v) || is_tile(&mask))) {
+		struct val r = eval_error(e, E_STORE_SCALAR_POINTER, is_tile(&v) ? a->loc[1] : a->loc[2], describe_type(e, is_tile(&v) ? &v : &mask));
+		diag_hint(e->diags, "a store never widens its pointer: add offsets to it, as in ptr + tl.arange(0, N)");
+		return r;
+	}
+	const struct type *t = p.ssa->type;
+	v = broadcast_to(e, v, t->rank, t->shape, a->loc[1]);
+	if (mask.kind != V_NONE)
+		mask = broadcast_to(e, mask, t->rank, t->shape, a->loc[2]);
+	p = memory_pointer(e, p, a->loc[0]);
+	if (v.kind == V_ERROR || mask.kind == V_ERROR || p.kind == V_ERROR)
+		return val_error();
+	if (p.pointers > 1)
+		v = bitcast_to(e, v, (struct val){.kind = V_TYPE, .dtype = p.dtype, .pointers = p.pointers - 1}, a->loc[1]);
+	else
+		v = cast_to(e, v, p.dtype, ROUND_DEFAULT, a->loc[1]);
+	if (v.kind == V_ERROR)
+		return v;
+	struct value *ops[] = {p.ssa, v.ssa, mask.kind == V_NONE ? NULL : mask.ssa};
+	struct op *o = build(&e->b, IR_STORE, ops, mask.kind == V_NONE ? 2 : 3, NULL, 0, 0);
+	o->attr[ATTR_CACHE] = cache;
+	o->attr[ATTR_EVICT] = evict;
+	return val_none();
+}
+
+static const char *const sems[] = {"relaxed", "acquire", "release", "acq_rel", NULL};
+static const char *const scopes[] = {"gpu", "cta", "sys", NULL};
+
+static bool arg_ordering(struct eval *e, const struct args *a, u32 i, i64 *sem, i64 *scope)
+{
+	if (!arg_choice(e, a, i, sems, sem) || !arg_choice(e, a, i + 1, scopes, scope))
+		return false;
+	if (a->at[i].kind == V_NONE)
+		*sem = SEM_ACQ_REL;
+	return true;
+}
+
+static bool atomic_type(struct eval *e, const struct args *a, const struct val *p, bool is_float_ok)
+{
+	int bits = p->pointers > 1 ? 64 : dtype_bits(p->dtype);
+	bool half = p->dtype == DT_F16 || p->dtype == DT_BF16;
+	bool ok = bits >= 32 || (half && is_float_ok);
+	if (ok && dtype_is_float(p->dtype) && !is_float_ok && bits >= 32)
+		ok = a->b->code != RMW_AND && a->b->code != RMW_OR && a->b->code != RMW_XOR;
+	if (!ok)
+		eval_error(e, E_ATOMIC_TYPE, a->loc[0], a->b->name, describe_type(e, p));
+	return ok;
+}
+
+struct val bi_atomic(struct eval *e, const struct args *a)
+{
+	struct val p, v, mask;
+	i64 sem, scope;
+	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) || !arg_ordering(e, a, 3, &sem, &scope) ||
+	    !atomic_type(e, a, &p, a->b->code == RMW_ADD))
+		return val_error();
+	bool f = dtype_is_float(p.dtype), u = dtype_is_unsigned(p.dtype);
+	if (f && (a->b->code == RMW_MAX || a->b->code == RMW_MIN))
+		return eval_error(e, E_ATOMIC_TYPE, a->loc[0], a->b->name, describe_type(e, &p));
+	const struct type *t = p.ssa->type;
+	v = cast_to(e, broadcast_to(e, v, t->rank, t->shape, a->loc[1]), p.dtype, ROUND_DEFAULT, a->loc[1]);
+	if (mask.kind != V_NONE)
+		mask = broadcast_to(e, mask, t->rank, t->shape, a->loc[2]);
+	if (v.kind == V_ERROR || mask.kind == V_ERROR)
+		return val_error();
+	enum rmw_kind k = (enum rmw_kind)a->b->code;
+	k = k == RMW_ADD && f ? RMW_FADD : k == RMW_MAX && u ? RMW_UMAX : k == RMW_MIN && u ? RMW_UMIN : k;
+	const struct type *r = type_with_elem(e->ctx, t, type_elem(t)->elem);
+	struct value *x = build3(&e->b, IR_ATOMIC_RMW, r, p.ssa, v.ssa, mask.kind == V_NONE ? NULL : mask.ssa);
+	x->def->attr[ATTR_RMW] = k;
+	x->def->attr[ATTR_RMW_SEM] = sem;
+	x->def->attr[ATTR_RMW_SCOPE] = scope;
+	return val_tensor(x, p.dtype, 0);
+}
+
+struct val bi_atomic_cas(struct eval *e, const struct args *a)
+{
+	struct val p, c, v;
+	i64 sem, scope;
+	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &c) || !arg_tensor(e, a, 2, &v) || !arg_ordering(e, a, 3, &sem, &scope) ||
+	    !atomic_type(e, a, &p, false))
+		return val_error();
+	const struct type *t = p.ssa->type;
+	c = cast_to(e, broadcast_to(e, c, t->rank, t->shape, a->loc[1]), p.dtype, ROUND_DEFAULT, a->loc[1]);
+	v = cast_to(e, broadcast_to(e, v, t->rank, t->shape, a->loc[2]), p.dtype, ROUND_DEFAULT, a->loc[2]);
+	if (c.kind == V_ERROR || v.kind == V_ERROR)
+		return val_error();
+	const struct type *r = type_with_elem(e->ctx, t, type_elem(t)->elem);
+	struct value *x = build3(&e->b, IR_ATOMIC_CAS, r, p.ssa, c.ssa, v.ssa);
+	x->def->attr[ATTR_CAS_SEM] = sem;
+	x->def->attr[ATTR_CAS_SCOPE] = scope;
+	return val_tensor(x, p.dtype, 0);
+}
+
+/* --- dot ----------------------------------------------------------------------------------------------------- */
+
+static bool dot_precision(struct eval *e, const struct args *a, i64 *out)
+{
+	static const char *const names[] = {"", "ieee", "tf32", "tf32x3", NULL};
+	i64 n;
+	bool allow;
+	if (a->at[3].kind != V_NONE && a->at[4].kind != V_NONE) {
+		eval_error(e, E_DOT_PRECISION_TWICE, a->loc[4]);
+		return false;
+	}
+	*out = PRECISION_TF32;
+	if (a->at[4].kind != V_NONE) {
+		if (!arg_bool(e, a, 4, &allow))
+			return false;
+		*out = allow ? PRECISION_TF32 : PRECISION_IEEE;
+	} else if (a->at[3].kind != V_NONE) {
+		if (!arg_choice(e, a, 3, names, &n))
+			return false;
+		*out = n ? n - 1 : PRECISION_TF32;
+	}
+	return true;
+}
+
+/* The accumulator's type; DT_COUNT after an error. */
+static enum dtype dot_result(struct eval *e, const struct args *a, enum dtype d)
+{
+	struct val want = val_dtype(DT_F32);
+	if (a->at[6].kind != V_NONE && !arg_type(e, a, 6, &want))
+		return DT_COUNT;
+	if (dtype_is_int(d))
+		return DT_I32;
+	if (d == DT_F64)
+		return DT_F64;
+	if (want.dtype != DT_F32 && !(want.dtype == DT_F16 && (d == DT_F16 || dtype_is_fp8(d)))) {
+		eval_error(e, E_DOT_OUT_DTYPE, a->loc[6], dtype_name(want.dtype), dtype_name(d));
+		return DT_COUNT;
+	}
+	return want.dtype;
+}
+
+struct val bi_dot(struct eval *e, const struct args *a)
+{
+	struct val x, y, acc = a->at[2];
+	i64 precision, imprecise = 0;
+	if (!arg_tile(e, a, 0, &x) || !arg_tile(e, a, 1, &y) || !dot_precision(e, a, &precision))
+		return val_error();
+	if (a->at[5].kind != V_NONE && !arg_int(e, a, 5, &imprecise))
+		return val_error();
+	const struct type *s = x.ssa->type, *t = y.ssa->type;
+	bool both_fp8 = dtype_is_fp8(x.dtype) && dtype_is_fp8(y.dtype);
+	bool known = x.dtype == DT_I8 || x.dtype >= DT_F16 || both_fp8;
+	if (x.pointers || y.pointers || !known || (x.dtype != y.dtype && !both_fp8)) {
+		struct val r = eval_error(e, E_DOT_TYPES, a->loc[0], describe_type(e, &x), describe_type(e, &y));
+		if (x.dtype != y.dtype && dtype_is_float(x.dtype) && dtype_is_float(y.dtype))
+			diag_hint(e->diags, "convert one of them, for example with .to(tl.%s)", dtype_tl_name(x.dtype));
+		return r;
+	}
+	int r = s->rank;
+	if (r != t->rank || r < 2 || r > 3)
+		return eval_error(e, E_DOT_RANK, a->loc[0], describe_type(e, &x), describe_type(e, &y));
+	if (s->shape[r - 1] != t->shape[r - 2] || (r == 3 && s->shape[0] != t->shape[0]))
+		return eval_error(e, E_DOT_SHAPE, a->loc[0], describe_type(e, &x), describe_type(e, &y), s->shape[r - 1], t->shape[r - 2]);
+	int min_k = dtype_bits(x.dtype) == 8 ? 32 : 16;
+	if (s->shape[r - 1] < min_k)
+		return eval_error(e, E_DOT_K, a->loc[0], s->shape[r - 1], min_k, dtype_name(x.dtype));
+	enum dtype d = dot_result(e, a, x.dtype);
+	if (d == DT_COUNT)
+		return val_error();
+	i32 shape[MAX_RANK] = {s->shape[0], s->shape[r - 2], t->shape[r - 1]};
+	const struct type *result = type_tensor(e->ctx, type_scalar(e->ctx, d), r, r == 3 ? shape : shape + 1);
+	struct value *c;
+	if (acc.kind == V_NONE) {
+		c = build_splat(&e->b, build_constant(&e->b, result->elem, 0), r, result->shape);
+	} else {
+		if (!is_tile(&acc) || acc.ssa->type != result || acc.dtype != d) {
+			struct val want = val_tensor(&(struct value){.type = result}, d, 0);
+			return eval_error(e, E_DOT_ACC, a->loc[2], describe_type(e, &want), describe(e, &acc));
+		}
+		c = acc.ssa;
+	}
+	struct value *v = build3(&e->b, IR_DOT, result, x.ssa, y.ssa, c);
+	v->def->attr[ATTR_PRECISION] = precision;
+	v->def->attr[ATTR_IMPRECISE] = both_fp8 ? imprecise : 0;
+	return val_tensor(v, d, 0);
+}
+
+/* --- reduce and scan ----------------------------------------------------------------------------------------- */
+
+/* The region: (a0, b0, …, a1, b1, …) → combine_fn(a0, b0, …, a1, b1, …). */
+static bool build_combine(struct eval *e, struct op *o, const struct val *in, u32 n, const struct args *a)
+{
+	const struct val *f = &a->at[2];
+	struct val *pos = arena_array(e->arena, struct val, 2 * n);
+	struct builder outer = e->b;
+	e->b = builder_at_end(e->ctx, o->blocks[0]);
+	e->b.loc = outer.loc;
+	e->b.count = outer.count;
+	for (u32 i = 0; i < 2 * n; i++) {
+		const struct val *x = &in[i % n];
+		pos[i] = val_tensor(block_add_arg(e->ctx, o->blocks[0], x->ssa->type->elem), x->dtype, 0);
+	}
+	struct val r = call_func(e, f->func, pos, 2 * n, NULL, 0);
+	struct val *out = r.kind == V_TUPLE ? (struct val *)r.items : &r;
+	bool ok = r.kind != V_ERROR && (r.kind == V_TUPLE ? r.nitems == n : n == 1);
+	struct value **vals = arena_array(e->arena, struct value *, n);
+	for (u32 i = 0; ok && i < n; i++) {
+		ok = out[i].kind == V_TENSOR && out[i].ssa->type == in[i].ssa->type->elem && out[i].dtype == in[i].dtype;
+		vals[i] = ok ? out[i].ssa : NULL;
+	}
+	if (!ok && r.kind != V_ERROR)
+		eval_error(e, E_COMBINE, a->loc[2], f->func->name, describe(e, &r));
+	for (u32 i = 0; !ok && i < n; i++)
+		vals[i] = pos[i].ssa;
+	build(&e->b, o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN, vals, n, NULL, 0, 0);
+	outer.count = e->b.count;
+	e->b = outer;
+	return ok;
+}
+
+static bool combine_inputs(struct eval *e, const struct args *a, struct val *in, u32 *n)
+{
+	const struct val *v = &a->at[0];
+	const struct val *items = v->kind == V_TUPLE ? v->items : v;
+	*n = v->kind == V_TUPLE ? v->nitems : 1;
+	if (!*n || *n > 4) {
+		eval_error(e, E_ARG_KIND, a->loc[0], "input", a->b->name, "one to four tiles", describe(e, v));
+		return false;
+	}
+	for (u32 i = 0; i < *n; i++) {
+		struct args one = {.b = a->b, .at = (struct val *)&items[i], .loc = a->loc, .n = 1};
+		if (!arg_tile(e, &one, 0, &in[i]))
+			return false;
+		if (in[i].ssa->type->rank != in[0].ssa->type->rank || memcmp(in[i].ssa->type->shape, in[0].ssa->type->shape, sizeof in[0].ssa->type->shape)) {
+			eval_error(e, E_REDUCE_SHAPES, a->loc[0], describe_type(e, &in[0]), describe_type(e, &in[i]));
+			return false;
+		}
+	}
+	if (a->at[2].kind != V_FUNC) {
+		eval_error(e, E_ARG_KIND, a->loc[2], "combine_fn", a->b->name, "a jit function", describe(e, &a->at[2]));
+		return false;
+	}
+	return true;
+}
+
+static struct val results_of(struct eval *e, struct op *o, const struct val *in, u32 n, bool tuple)
+{
+	struct val *out = arena_array(e->arena, struct val, n);
+	for (u32 i = 0; i < n; i++)
+		out[i] = val_tensor(&o->results[i], in[i].dtype, 0);
+	return tuple ? val_tuple(out, n) : out[0];
+}
+
+struct val bi_reduce(struct eval *e, const struct args *a)
+{
+	struct val in[4];
+	const struct type *types[4];
+	struct value *ops[4];
+	u32 n;
+	int axis = 0, rank;
+	bool keep, all = a->at[1].kind == V_NONE;
+	if (!combine_inputs(e, a, in, &n) || !arg_bool(e, a, 3, &keep))
+		return val_error();
+	rank = in[0].ssa->type->rank;
+	if (!all && !arg_axis(e, a, 1, rank, &axis))
+		return val_error();
+	for (u32 i = 0; i < n; i++) {
+		const struct type *t = in[i].ssa->type;
+		if (all && rank > 1) {
+			i32 flat = (i32)type_numel(t);
+			in[i].ssa = build1(&e->b, IR_RESHAPE, type_tensor(e->ctx, t->elem, 1, &flat), in[i].ssa);
+			in[i].ssa->def->attr[0] = 1; /* the order does not matter */
+			t = in[i].ssa->type;
+		}
+		i32 shape[MAX_RANK];
+		int r = 0;
+		for (int d = 0; d < t->rank; d++)
+			if (d != axis)
+				shape[r++] = t->shape[d];
+		types[i] = r ? type_tensor(e->ctx, t->elem, r, shape) : t->elem;
+		ops[i] = in[i].ssa;
+	}
+	struct op *o = build(&e->b, IR_REDUCE, ops, n, types, n, 1);
+	o->attr[ATTR_AXIS] = axis;
+	if (!build_combine(e, o, in, n, a))
+		return val_error();
+	struct val r = results_of(e, o, in, n, a->at[0].kind == V_TUPLE);
+	struct val *out = r.kind == V_TUPLE ? (struct val *)r.items : &r;
+	for (u32 i = 0; keep && i < n; i++)
+		for (int d = 0; d < (all ? rank : 1); d++)
+			out[i] = expand_dim(e, out[i], axis);
+	return r;
+}
+
+struct val bi_scan(struct eval *e, const struct args *a)
+{
+	struct val in[4];
+	const struct type *types[4];
+	struct value *ops[4];
+	u32 n;
+	int axis;
+	bool reverse;
+	if (!combine_inputs(e, a, in, &n) || !arg_axis(e, a, 1, in[0].ssa->type->rank, &axis) || !arg_bool(e, a, 3, &reverse))
+		return val_error();
+	for (u32 i = 0; i < n; i++) {
+		ops[i] = in[i].ssa;
+		types[i] = in[i].ssa->type;
+	}
+	struct op *o = build(&e->b, IR_SCAN, ops, n, types, n, 1);
+	o->attr[ATTR_AXIS] = axis;
+	o->attr[ATTR_REVERSE] = reverse;
+	if (!build_combine(e, o, in, n, a))
+		return val_error();
+	return results_of(e, o, in, n, a->at[0].kind == V_TUPLE);
+}

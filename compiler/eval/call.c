@@ -1,0 +1,348 @@
+/* Calls: binding arguments to the names of builtins and jit functions; looking names up in namespaces. */
+#include <stdlib.h>
+
+#include "eval/internal.h"
+
+enum { MAX_ARGS = 32 };
+
+/* --- names --------------------------------------------------------------------------------------------------- */
+
+static u32 edit_distance(const char *a, const char *b, u32 limit)
+{
+	u32 n = (u32)strlen(a), m = (u32)strlen(b), row[64];
+	if (n >= 63 || m >= 63 || (n > m ? n - m : m - n) > limit)
+		return limit + 1;
+	for (u32 j = 0; j <= m; j++)
+		row[j] = j;
+	for (u32 i = 1; i <= n; i++) {
+		u32 diagonal = row[0];
+		row[0] = i;
+		for (u32 j = 1; j <= m; j++) {
+			u32 up = row[j];
+			row[j] = MIN(MIN(up, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = up;
+		}
+	}
+	return row[m];
+}
+
+const char *did_you_mean(const char *name, const char *const *candidates, u32 n)
+{
+	const char *best = NULL;
+	u32 limit = strlen(name) < 4 ? 1 : strlen(name) < 8 ? 2 : 3, least = limit + 1;
+	for (u32 i = 0; i < n; i++) {
+		u32 d = edit_distance(name, candidates[i], limit);
+		if (d < least && d > 0) {
+			least = d;
+			best = candidates[i];
+		}
+	}
+	return best;
+}
+
+static struct val builtin_val(const struct builtin *b)
+{
+	return (struct val){.kind = V_BUILTIN, .builtin = b};
+}
+
+static struct val subspace(enum space s, const char *name)
+{
+	static const struct {
+		enum space in;
+		const char *name;
+		enum space out;
+	} table[] = {
+		{SPACE_TRITON, "language", SPACE_TL}, {SPACE_TL, "math", SPACE_MATH}, {SPACE_TL, "extra", SPACE_EXTRA},
+		{SPACE_TL, "libdevice", SPACE_LIBDEVICE}, {SPACE_EXTRA, "cuda", SPACE_EXTRA}, {SPACE_EXTRA, "hip", SPACE_EXTRA},
+		{SPACE_EXTRA, "libdevice", SPACE_LIBDEVICE}, {SPACE_TL, "core", SPACE_TL}, {SPACE_TL, "standard", SPACE_TL},
+	};
+	for (u32 i = 0; i < ARRAY_LEN(table); i++)
+		if (table[i].in == s && !strcmp(table[i].name, name))
+			return (struct val){.kind = V_SPACE, .space = table[i].out};
+	return val_error();
+}
+
+struct val space_lookup(struct eval *e, enum space s, const char *name)
+{
+	struct val v = subspace(s, name);
+	if (v.kind != V_ERROR)
+		return v;
+	if (s == SPACE_TL) {
+		if (!strcmp(name, "constexpr"))
+			return (struct val){.kind = V_CONSTEXPR};
+		for (int d = 0; d < DT_COUNT; d++)
+			if (!strcmp(dtype_tl_name((enum dtype)d), name))
+				return val_dtype((enum dtype)d);
+	}
+	if (s == SPACE_PYMATH) {
+		static const struct {
+			const char *name;
+			double value;
+		} constants[] = {{"pi", 3.14159265358979323846}, {"e", 2.7182818284590452354}, {"tau", 6.28318530717958647692},
+				 {"inf", __builtin_inf()}, {"nan", __builtin_nan("")}};
+		for (u32 i = 0; i < ARRAY_LEN(constants); i++)
+			if (!strcmp(constants[i].name, name))
+				return val_float(constants[i].value);
+	}
+	const struct builtin *b = builtin_find(s, name, strlen(name));
+	if (b)
+		return builtin_val(b);
+	bool has_std = s == SPACE_TL || s == SPACE_MATH || s == SPACE_TRITON || s == SPACE_LIBDEVICE;
+	const struct func *f = has_std ? map_get(&e->std->by_name, name) : NULL;
+	if (f && (f->name[0] != '_' || e->frame->func->module == e->std))
+		return (struct val){.kind = V_FUNC, .func = f};
+	return val_error();
+}
+
+/* --- builtins ------------------------------------------------------------------------------------------------ */
+
+/* One parameter of a signature string: "name", "name=default" or "*name". */
+struct formal {
+	const char *name;
+	u32 len;
+	bool star, optional;
+	struct val value;
+};
+
+static struct val default_value(const char *s, size_t len)
+{
+	if (len == 4 && !memcmp(s, "None", 4))
+		return val_none();
+	if (len == 4 && !memcmp(s, "True", 4))
+		return val_bool(true);
+	if (len == 5 && !memcmp(s, "False", 5))
+		return val_bool(false);
+	if (len == 2 && !memcmp(s, "()", 2))
+		return val_tuple(NULL, 0);
+	if (*s == '\'')
+		return val_str(s + 1, (u32)len - 2);
+	return val_int(strtol(s, NULL, 10));
+}
+
+static u32 parse_signature(const char *s, struct formal *out)
+{
+	u32 n = 0;
+	while (*s) {
+		struct formal f = {0};
+		while (*s == ' ' || *s == ',')
+			s++;
+		f.star = *s == '*';
+		s += f.star;
+		f.name = s;
+		f.len = (u32)strcspn(s, ",=");
+		s += f.len;
+		if (*s == '=') {
+			size_t len = strcspn(++s, ",");
+			f.optional = true;
+			f.value = default_value(s, len);
+			s += len;
+		}
+		tl_assert(n < MAX_ARGS);
+		out[n++] = f;
+	}
+	return n;
+}
+
+static const char *formal_name(struct eval *e, const struct formal *f)
+{
+	return arena_str(e->arena, f->name, f->len);
+}
+
+static struct val unknown_keyword(struct eval *e, const char *callee, const struct named_val *nv, const char *const *names, u32 n)
+{
+	struct val v = eval_error(e, E_UNKNOWN_KEYWORD, nv->loc, callee, nv->name);
+	const char *like = did_you_mean(nv->name, names, n);
+	if (like) {
+		diag_hint(e->diags, "did you mean '%s'?", like);
+	} else if (n) {
+		struct strbuf sb = {.arena = e->arena};
+		for (u32 i = 0; i < n; i++)
+			sb_printf(&sb, "%s%s", i ? ", " : "", names[i]);
+		diag_hint(e->diags, "it takes: %s", sb.at);
+	}
+	return v;
+}
+
+static struct val call_builtin(struct eval *e, const struct builtin *b, const struct val *pos, const struct loc *pos_loc,
+			       u32 npos, const struct named_val *named, u32 nnamed, struct loc at)
+{
+	struct formal f[MAX_ARGS];
+	struct val bound[MAX_ARGS];
+	struct loc locs[MAX_ARGS];
+	bool given[MAX_ARGS] = {false};
+	u32 n = parse_signature(b->signature, f), taken = 0;
+	for (u32 i = 0; i < n; i++) {
+		locs[i] = at;
+		bound[i] = f[i].value;
+		if (taken >= npos)
+			continue;
+		given[i] = true;
+		locs[i] = pos_loc[taken];
+		if (f[i].star) {
+			bound[i] = npos - taken == 1 && pos[taken].kind == V_TUPLE ? pos[taken] : val_tuple(pos + taken, npos - taken);
+			taken = npos;
+		} else {
+			bound[i] = pos[taken++];
+		}
+	}
+	if (taken < npos)
+		return eval_error(e, E_TOO_MANY_ARGS, pos_loc[taken], b->name, n, npos);
+	for (u32 k = 0; k < nnamed; k++) {
+		const char *names[MAX_ARGS];
+		u32 i = 0;
+		for (; i < n; i++)
+			if (strlen(named[k].name) == f[i].len && !memcmp(named[k].name, f[i].name, f[i].len))
+				break;
+		if (i == n) {
+			for (u32 j = 0; j < n; j++)
+				names[j] = formal_name(e, &f[j]);
+			return unknown_keyword(e, b->name, &named[k], names, n);
+		}
+		if (given[i])
+			return eval_error(e, E_REPEATED_ARG, named[k].loc, named[k].name);
+		given[i] = true;
+		bound[i] = named[k].val;
+		locs[i] = named[k].loc;
+	}
+	for (u32 i = 0; i < n; i++) {
+		if (!given[i] && f[i].star)
+			bound[i] = val_tuple(NULL, 0);
+		else if (!given[i] && !f[i].optional)
+			return eval_error(e, E_MISSING_ARG, at, b->name, formal_name(e, &f[i]));
+		if (bound[i].kind == V_ERROR)
+			return val_error();
+	}
+	e->b.loc = user_loc(e, at);
+	struct args a = {.b = b, .at = bound, .loc = locs, .n = n};
+	return b->run(e, &a);
+}
+
+/* --- functions ----------------------------------------------------------------------------------------------- */
+
+static struct val call_func_at(struct eval *e, const struct func *f, const struct val *pos, const struct loc *pos_loc, u32 npos,
+			       const struct named_val *named, u32 nnamed, struct loc at)
+{
+	struct frame *caller = e->frame;
+	struct frame frame = {.caller = caller, .call = at, .func = f, .depth = caller->depth + 1};
+	if (frame.depth > MAX_CALL_DEPTH) {
+		e->stopped = true;
+		return eval_error(e, E_RECURSION, at, f->name);
+	}
+	struct val *bound = arena_array(e->arena, struct val, f->nparams);
+	bool *given = arena_array(e->arena, bool, f->nparams);
+	if (npos > f->nparams)
+		return eval_error(e, E_TOO_MANY_ARGS, pos_loc ? pos_loc[f->nparams] : at, f->name, f->nparams, npos);
+	for (u32 i = 0; i < npos; i++) {
+		bound[i] = pos[i];
+		given[i] = true;
+	}
+	for (u32 k = 0; k < nnamed; k++) {
+		u32 i = 0;
+		while (i < f->nparams && f->params[i].name != named[k].name)
+			i++;
+		if (i == f->nparams) {
+			const char **names = arena_array(e->arena, const char *, f->nparams);
+			for (u32 j = 0; j < f->nparams; j++)
+				names[j] = f->params[j].name;
+			return unknown_keyword(e, f->name, &named[k], names, f->nparams);
+		}
+		if (given[i])
+			return eval_error(e, E_REPEATED_ARG, named[k].loc, named[k].name);
+		bound[i] = named[k].val;
+		given[i] = true;
+	}
+	e->frame = &frame;
+	for (u32 i = 0; i < f->nparams; i++) {
+		const struct param *p = &f->params[i];
+		const struct expr *ann = p->annotation;
+		bool constant = ann && ((ann->kind == EX_ATTR || ann->kind == EX_NAME) && !strcmp(ann->name, "constexpr"));
+		if (!given[i] && p->value)
+			bound[i] = eval_expr(e, p->value);
+		e->frame = caller;
+		if (!given[i] && !p->value)
+			bound[i] = eval_error(e, E_MISSING_ARG, at, f->name, p->name);
+		else if (constant && bound[i].kind == V_TENSOR)
+			bound[i] = eval_error(e, E_CONSTEXPR_ARG, pos_loc && i < npos ? pos_loc[i] : at, p->name, f->name, describe(e, &bound[i]));
+		e->frame = &frame;
+		vec_push(e->arena, &frame.vars, ((struct binding){.name = p->name, .val = bound[i]}));
+	}
+	frame.ret = val_none();
+	exec_body(e, &f->body, 0, NULL);
+	e->frame = caller;
+	e->b.loc = user_loc(e, at);
+	return frame.ret;
+}
+
+struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs, const struct named_val *named,
+		     u32 nnamed)
+{
+	return call_func_at(e, f, args, NULL, nargs, named, nnamed, e->b.loc);
+}
+
+static struct val call_val(struct eval *e, struct val callee, const struct val *pos, const struct loc *pos_loc, u32 npos,
+			   const struct named_val *named, u32 nnamed, struct loc at)
+{
+	switch (callee.kind) {
+	case V_ERROR: return callee;
+	case V_BUILTIN: return call_builtin(e, callee.builtin, pos, pos_loc, npos, named, nnamed, at);
+	case V_FUNC: return call_func_at(e, callee.func, pos, pos_loc, npos, named, nnamed, at);
+	case V_CONSTEXPR:
+		if (npos == 1 && !nnamed && pos[0].kind != V_TENSOR)
+			return pos[0];
+		return eval_error(e, E_CONSTEXPR_CALL, at);
+	case V_METHOD: {
+		struct val *all = arena_array(e->arena, struct val, npos + 1);
+		struct loc *locs = arena_array(e->arena, struct loc, npos + 1);
+		all[0] = *callee.self;
+		locs[0] = at;
+		for (u32 i = 0; i < npos; i++) {
+			all[i + 1] = pos[i];
+			locs[i + 1] = pos_loc[i];
+		}
+		return call_val(e, *callee.callee, all, locs, npos + 1, named, nnamed, at);
+	}
+	default: return eval_error(e, E_NOT_CALLABLE, at, describe(e, &callee));
+	}
+}
+
+struct val call_std(struct eval *e, const char *name, const struct val *args, u32 nargs)
+{
+	struct loc locs[MAX_ARGS];
+	for (u32 i = 0; i < nargs; i++)
+		locs[i] = e->b.loc;
+	struct val f = space_lookup(e, SPACE_TL, intern_str(e->ctx->names, name));
+	tl_assert(f.kind != V_ERROR);
+	return call_val(e, f, args, locs, nargs, NULL, 0, e->b.loc);
+}
+
+struct val eval_call(struct eval *e, const struct expr *x)
+{
+	struct val callee = eval_expr(e, x->a);
+	VEC(struct val) pos = {0};
+	VEC(struct loc) locs = {0};
+	bool failed = callee.kind == V_ERROR;
+	for (u32 i = 0; i < x->nitems; i++) {
+		const struct expr *item = x->items[i];
+		struct val v = eval_expr(e, item->kind == EX_STAR ? item->a : item);
+		failed |= v.kind == V_ERROR;
+		if (item->kind != EX_STAR) {
+			vec_push(e->arena, &pos, v);
+			vec_push(e->arena, &locs, item->loc);
+			continue;
+		}
+		if (v.kind != V_TUPLE && v.kind != V_ERROR)
+			v = eval_error(e, E_STAR, item->loc);
+		for (u32 k = 0; v.kind == V_TUPLE && k < v.nitems; k++) {
+			vec_push(e->arena, &pos, v.items[k]);
+			vec_push(e->arena, &locs, item->loc);
+		}
+	}
+	struct named_val *named = arena_array(e->arena, struct named_val, x->nkeywords);
+	for (u32 i = 0; i < x->nkeywords; i++) {
+		named[i] = (struct named_val){x->keywords[i].name, eval_expr(e, x->keywords[i].value), x->keywords[i].loc};
+		failed |= named[i].val.kind == V_ERROR;
+	}
+	if (failed)
+		return val_error();
+	return call_val(e, callee, pos.at, locs.at, pos.len, named, x->nkeywords, x->loc);
+}

@@ -1,0 +1,612 @@
+/* Run-time control flow: scf.if, scf.for, scf.while; and loops unrolled at compile time.
+ *
+ * Variables are merged by comparing scopes. A branch or body is evaluated into its own block with a copy of the
+ * scope; what differs afterwards becomes a result of the operation. A run-time `if` that returns takes the rest of
+ * the function into its branches, so the IR needs no jumps. */
+#include "eval/internal.h"
+
+/* --- flattening: tuples of values travel as their parts ------------------------------------------------------ */
+
+typedef VEC(struct value *) value_vec;
+
+static void flatten(struct eval *e, const struct val *v, value_vec *out)
+{
+	if (v->kind == V_TENSOR)
+		vec_push(e->arena, out, v->ssa);
+	for (u32 i = 0; v->kind == V_TUPLE && i < v->nitems; i++)
+		flatten(e, &v->items[i], out);
+}
+
+/* v with its parts replaced, in order, by those at *next. */
+static struct val rebuild(struct eval *e, struct val v, struct value *const **next)
+{
+	if (v.kind == V_TENSOR)
+		v.ssa = *(*next)++;
+	if (v.kind == V_TUPLE) {
+		struct val *items = arena_array(e->arena, struct val, v.nitems);
+		for (u32 i = 0; i < v.nitems; i++)
+			items[i] = rebuild(e, v.items[i], next);
+		v.items = items;
+	}
+	return v;
+}
+
+static bool has_run_time_part(const struct val *v)
+{
+	if (v->kind == V_TENSOR)
+		return true;
+	for (u32 i = 0; v->kind == V_TUPLE && i < v->nitems; i++)
+		if (has_run_time_part(&v->items[i]))
+			return true;
+	return false;
+}
+
+/* Same structure and types, so that one SSA value can stand for either. */
+static bool same_type(const struct val *a, const struct val *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == V_TENSOR)
+		return a->ssa->type == b->ssa->type && a->dtype == b->dtype && a->pointers == b->pointers;
+	if (a->kind == V_TUPLE) {
+		if (a->nitems != b->nitems)
+			return false;
+		for (u32 i = 0; i < a->nitems; i++)
+			if (!same_type(&a->items[i], &b->items[i]))
+				return false;
+		return true;
+	}
+	return val_equal(a, b);
+}
+
+static scope copy_scope(struct eval *e, const scope *s)
+{
+	scope c = {0};
+	c.at = arena_dup(e->arena, s->at, s->len * sizeof *s->at);
+	c.len = c.cap = s->len;
+	return c;
+}
+
+static const struct binding *lookup(const scope *s, const char *name)
+{
+	for (u32 i = s->len; i-- > 0;)
+		if (s->at[i].name == name)
+			return &s->at[i];
+	return NULL;
+}
+
+static void yield(struct eval *e, struct block *b, const value_vec *v)
+{
+	struct builder at = builder_at_end(e->ctx, b);
+	at.loc = e->b.loc;
+	build(&at, IR_YIELD, v->at, v->len, NULL, 0, 0);
+}
+
+static const struct type **types_of(struct eval *e, const value_vec *v)
+{
+	const struct type **t = arena_array(e->arena, const struct type *, v->len);
+	for (u32 i = 0; i < v->len; i++)
+		t[i] = v->at[i]->type;
+	return t;
+}
+
+static void result_values(struct eval *e, struct op *o, value_vec *out)
+{
+	for (u32 i = 0; i < o->nresults; i++)
+		vec_push(e->arena, out, &o->results[i]);
+}
+
+/* --- the names that statements assign ------------------------------------------------------------------------ */
+
+typedef VEC(const char *) name_vec;
+
+static void add_target(struct eval *e, const struct expr *t, name_vec *out)
+{
+	if (t->kind == EX_NAME) {
+		for (u32 i = 0; i < out->len; i++)
+			if (out->at[i] == t->name)
+				return;
+		vec_push(e->arena, out, t->name);
+	}
+	for (u32 i = 0; (t->kind == EX_TUPLE || t->kind == EX_LIST) && i < t->nitems; i++)
+		add_target(e, t->items[i], out);
+}
+
+/* Every name that the statements of b may assign. */
+static void assigned_names(struct eval *e, const struct body *b, name_vec *out)
+{
+	for (u32 i = 0; i < b->len; i++) {
+		const struct stmt *s = b->at[i];
+		for (u32 k = 0; k < s->ntargets; k++)
+			add_target(e, s->targets[k], out);
+		if (s->target && (s->kind == ST_AUG || s->kind == ST_ANN || s->kind == ST_FOR))
+			add_target(e, s->target, out);
+		for (u32 k = 0; k < s->narms; k++)
+			assigned_names(e, &s->arms[k].body, out);
+		assigned_names(e, &s->body, out);
+	}
+}
+
+/* After an error in a condition: what the statements would have assigned is unknown, which is not worth an error each. */
+static void poison_assigned(struct eval *e, const struct body *b)
+{
+	name_vec names = {0};
+	assigned_names(e, b, &names);
+	for (u32 i = 0; i < names.len; i++)
+		set_var(e, names.at[i], val_error());
+}
+
+/* --- if ------------------------------------------------------------------------------------------------------ */
+
+static bool contains_return(const struct body *b)
+{
+	for (u32 i = 0; i < b->len; i++) {
+		const struct stmt *s = b->at[i];
+		if (s->kind == ST_RETURN || contains_return(&s->body))
+			return true;
+		for (u32 k = 0; k < s->narms; k++)
+			if (contains_return(&s->arms[k].body))
+				return true;
+	}
+	return false;
+}
+
+static bool if_returns(const struct stmt *s, u32 arm)
+{
+	for (; arm < s->narms; arm++)
+		if (contains_return(&s->arms[arm].body))
+			return true;
+	return false;
+}
+
+struct branch {
+	scope vars;
+	struct val ret;
+	enum flow flow;
+};
+
+/* Evaluates the arms from `arm` on into block `b`, starting from the variables `before`. */
+static struct branch run_branch(struct eval *e, struct block *b, const struct stmt *s, u32 arm, bool this_arm,
+				const scope *before, const struct cont *rest, bool to_the_end)
+{
+	struct builder outer = e->b;
+	e->b = builder_at_end(e->ctx, b);
+	e->b.loc = outer.loc;
+	e->b.count = outer.count;
+	e->frame->vars = copy_scope(e, before);
+	e->frame->ret = val_none();
+	struct branch r;
+	if (this_arm)
+		r.flow = exec_body(e, &s->arms[arm].body, 0, rest);
+	else
+		r.flow = arm + 1 < s->narms ? exec_if(e, s, arm + 1, rest) : FLOW_NEXT;
+	if (to_the_end && r.flow == FLOW_NEXT && exec_rest(e, rest) == FLOW_NEXT)
+		e->frame->ret = val_none();
+	r.vars = e->frame->vars;
+	r.ret = e->frame->ret;
+	outer.count = e->b.count;
+	e->b = outer;
+	return r;
+}
+
+/* Both branches run to the end of the function: what they return is merged. */
+static enum flow finish_returning(struct eval *e, struct op *o, const struct branch *yes, const struct branch *no,
+				  const struct stmt *s)
+{
+	value_vec v[2] = {{0}, {0}}, results = {0};
+	struct val ret = yes->ret;
+	if (yes->ret.kind == V_ERROR || no->ret.kind == V_ERROR) {
+		ret = val_error();
+	} else if (!same_type(&yes->ret, &no->ret)) {
+		ret = eval_error(e, E_RETURN_TYPES, s->loc, describe(e, &yes->ret), describe(e, &no->ret));
+	} else {
+		flatten(e, &yes->ret, &v[0]);
+		flatten(e, &no->ret, &v[1]);
+	}
+	op_set_results(e->ctx, o, types_of(e, &v[0]), v[0].len);
+	yield(e, o->blocks[0], &v[0]);
+	yield(e, o->blocks[1], &v[1]);
+	result_values(e, o, &results);
+	struct value *const *next = results.at;
+	e->frame->ret = rebuild(e, ret, &next);
+	return FLOW_RETURN;
+}
+
+static void unset(struct eval *e, scope *vars, const char *name, const char *reason)
+{
+	struct binding b = {.name = name, .val = {.kind = V_UNSET, .reason = reason}};
+	vec_push(e->arena, vars, b);
+}
+
+/* Both branches go on: variables on which they differ become results. */
+static void finish_merging(struct eval *e, struct op *o, const scope *before, const struct branch *yes,
+			   const struct branch *no, const struct stmt *s)
+{
+	value_vec v[2] = {{0}, {0}}, results = {0};
+	VEC(struct binding) merged = {0};
+	scope vars = copy_scope(e, before);
+	for (u32 i = 0; i < yes->vars.len; i++) {
+		const struct binding *a = &yes->vars.at[i], *b = lookup(&no->vars, a->name), *old = lookup(before, a->name);
+		if (!b) {
+			unset(e, &vars, a->name, "it is assigned in only one branch of a run-time 'if'");
+			continue;
+		}
+		if (val_equal(&a->val, &b->val)) {
+			if (!old)
+				vec_push(e->arena, &vars, *a);
+			else
+				*(struct binding *)lookup(&vars, a->name) = *a;
+			continue;
+		}
+		struct val x = a->val, y = b->val;
+		if (x.kind == V_ERROR || y.kind == V_ERROR || x.kind == V_UNSET || y.kind == V_UNSET) {
+			x = x.kind == V_ERROR || y.kind == V_ERROR ? val_error() : x.kind == V_UNSET ? x : y;
+		} else if (!same_type(&x, &y) || !has_run_time_part(&x)) {
+			if (old)
+				x = eval_error(e, E_BRANCH_TYPES, s->loc, a->name, describe(e, &x), describe(e, &y));
+			else
+				x = (struct val){.kind = V_UNSET, .reason = "the branches of a run-time 'if' give it different types"};
+		} else {
+			flatten(e, &x, &v[0]);
+			flatten(e, &y, &v[1]);
+			vec_push(e->arena, &merged, ((struct binding){a->name, x, a->constant}));
+			continue;
+		}
+		if (old)
+			((struct binding *)lookup(&vars, a->name))->val = x;
+		else
+			vec_push(e->arena, &vars, ((struct binding){a->name, x, false}));
+	}
+	for (u32 i = 0; i < no->vars.len; i++)
+		if (!lookup(&yes->vars, no->vars.at[i].name))
+			unset(e, &vars, no->vars.at[i].name, "it is assigned in only one branch of a run-time 'if'");
+	op_set_results(e->ctx, o, types_of(e, &v[0]), v[0].len);
+	yield(e, o->blocks[0], &v[0]);
+	yield(e, o->blocks[1], &v[1]);
+	result_values(e, o, &results);
+	e->frame->vars = vars;
+	struct value *const *next = results.at;
+	for (u32 i = 0; i < merged.len; i++)
+		set_var(e, merged.at[i].name, rebuild(e, merged.at[i].val, &next));
+}
+
+enum flow exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct cont *rest)
+{
+	struct value *cond = NULL;
+	const struct expr *test = s->arms[arm].test;
+	int known = test ? truth(e, eval_expr(e, test), test->loc, &cond) : 1;
+	if (known == -2) {
+		for (; arm < s->narms; arm++)
+			poison_assigned(e, &s->arms[arm].body);
+		return FLOW_NEXT;
+	}
+	if (known == 1)
+		return exec_body(e, &s->arms[arm].body, 0, rest);
+	if (known == 0)
+		return arm + 1 < s->narms ? exec_if(e, s, arm + 1, rest) : FLOW_NEXT;
+	bool returns = if_returns(s, arm);
+	if (returns && e->frame->loops) {
+		eval_error(e, E_RETURN_IN_LOOP, s->loc);
+		return FLOW_NEXT;
+	}
+	scope before = copy_scope(e, &e->frame->vars);
+	e->b.loc = user_loc(e, s->loc);
+	struct op *o = build(&e->b, IR_IF, &cond, 1, NULL, 0, 2);
+	struct branch yes = run_branch(e, o->blocks[0], s, arm, true, &before, rest, returns);
+	struct branch no = run_branch(e, o->blocks[1], s, arm, false, &before, rest, returns);
+	if (returns)
+		return finish_returning(e, o, &yes, &no, s);
+	finish_merging(e, o, &before, &yes, &no, s);
+	return FLOW_NEXT;
+}
+
+struct val eval_ternary(struct eval *e, const struct expr *x)
+{
+	struct value *cond;
+	int known = truth(e, eval_expr(e, x->b), x->b->loc, &cond);
+	if (known == -2)
+		return val_error();
+	if (known >= 0)
+		return eval_expr(e, known ? x->a : x->c);
+	struct op *o = build(&e->b, IR_IF, &cond, 1, NULL, 0, 2);
+	struct val v[2];
+	value_vec parts[2] = {{0}, {0}};
+	for (int i = 0; i < 2; i++) {
+		struct builder outer = e->b;
+		e->b = builder_at_end(e->ctx, o->blocks[i]);
+		const struct expr *arm = i ? x->c : x->a;
+		v[i] = to_tensor(e, eval_expr(e, arm), arm->loc);
+		outer.count = e->b.count;
+		e->b = outer;
+		flatten(e, &v[i], &parts[i]);
+	}
+	bool ok = v[0].kind != V_ERROR && v[1].kind != V_ERROR;
+	if (ok && !same_type(&v[0], &v[1])) {
+		eval_error(e, E_TERNARY_TYPES, x->loc, describe_type(e, &v[0]), describe_type(e, &v[1]));
+		ok = false;
+	}
+	if (!ok)
+		parts[0].len = parts[1].len = 0;
+	op_set_results(e->ctx, o, types_of(e, &parts[0]), parts[0].len);
+	yield(e, o->blocks[0], &parts[0]);
+	yield(e, o->blocks[1], &parts[1]);
+	if (!ok)
+		return val_error();
+	v[0].ssa = result(o);
+	return v[0];
+}
+
+/* --- loops --------------------------------------------------------------------------------------------------- */
+
+/* The variables a loop carries around: known before it, and assigned in it. */
+static void find_carried(struct eval *e, const struct stmt *s, name_vec *out)
+{
+	name_vec names = {0};
+	assigned_names(e, &s->body, &names);
+	for (u32 i = 0; i < names.len; i++) {
+		const struct binding *b = find_var(e->frame, names.at[i]);
+		if (b && has_run_time_part(&b->val) && !(s->target && s->target->kind == EX_NAME && s->target->name == names.at[i]))
+			vec_push(e->arena, out, names.at[i]);
+	}
+}
+
+static void collect(struct eval *e, const name_vec *names, value_vec *out)
+{
+	for (u32 i = 0; i < names->len; i++)
+		flatten(e, &find_var(e->frame, names->at[i])->val, out);
+}
+
+/* Gives the carried variables new values (block arguments or results). */
+static void rebind(struct eval *e, const name_vec *names, struct value *const *values)
+{
+	for (u32 i = 0; i < names->len; i++) {
+		struct binding *b = find_var(e->frame, names->at[i]);
+		struct value *const *start = values;
+		b->val = rebuild(e, b->val, &values);
+		for (; start < values; start++)
+			if (!(*start)->name)
+				(*start)->name = names->at[i];
+	}
+}
+
+/* After the body: the carried variables must have kept their types; other old variables must not have changed. */
+static bool check_carried(struct eval *e, const struct stmt *s, const scope *entry, const name_vec *names)
+{
+	bool ok = true;
+	for (u32 i = 0; i < entry->len; i++) {
+		const struct binding *was = &entry->at[i], *now = find_var(e->frame, was->name);
+		bool carried = false;
+		for (u32 k = 0; k < names->len; k++)
+			carried |= names->at[k] == was->name;
+		if (was->val.kind == V_ERROR || now->val.kind == V_ERROR) {
+			ok &= !carried;
+			continue;
+		}
+		if (s->target && s->target->kind == EX_NAME && s->target->name == was->name)
+			continue;
+		if (now->val.kind == V_UNSET && was->val.kind != V_UNSET) {
+			eval_error(e, E_LOOP_UNSET, s->loc, was->name, now->val.reason);
+			ok = false;
+		} else if (!same_type(&was->val, &now->val)) {
+			eval_error(e, E_LOOP_TYPE, s->loc, was->name, describe(e, &was->val), describe(e, &now->val));
+			if (was->val.kind == V_TENSOR && now->val.kind == V_TENSOR && was->val.ssa->type->rank == now->val.ssa->type->rank)
+				diag_hint(e->diags, "convert it to one type, for example %s = (…).to(%s)", was->name,
+					  arena_printf(e->arena, "tl.%s", dtype_tl_name(was->val.dtype)));
+			ok = false;
+		}
+	}
+	return ok;
+}
+
+/* Leaves the loop: variables first bound inside it are gone. */
+static void restore_scope(struct eval *e, const scope *before)
+{
+	scope inside = e->frame->vars;
+	e->frame->vars = copy_scope(e, before);
+	for (u32 i = 0; i < inside.len; i++)
+		if (!lookup(before, inside.at[i].name))
+			unset(e, &e->frame->vars, inside.at[i].name, "it is assigned only inside a run-time loop, which may run zero times");
+}
+
+/* An operand of a loop's bounds as an SSA integer of type d. */
+static struct value *bound(struct eval *e, struct val v, enum dtype d, struct loc at)
+{
+	v = cast_to(e, to_tensor(e, v, at), d, ROUND_DEFAULT, at);
+	return v.kind == V_ERROR ? NULL : v.ssa;
+}
+
+static bool check_bound(struct eval *e, struct val *v, struct loc at)
+{
+	if (v->kind == V_ERROR)
+		return false;
+	if ((v->kind == V_TENSOR && !v->pointers && dtype_is_int(v->dtype) && !is_tile(v)) || v->kind == V_INT || v->kind == V_BOOL)
+		return true;
+	eval_error(e, E_LOOP_BOUND, at, describe(e, v));
+	return false;
+}
+
+static enum dtype bound_type(struct eval *e, struct val v, struct loc at)
+{
+	return to_tensor(e, v, at).dtype;
+}
+
+static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct loop_range *r)
+{
+	struct val lb = r->start, ub = r->end, by = r->step;
+	struct loc at = s->value->loc;
+	if (!check_bound(e, &lb, at) || !check_bound(e, &ub, at) || !check_bound(e, &by, at)) {
+		poison_assigned(e, &s->body);
+		return;
+	}
+	bool down = by.kind == V_INT && by.integer < 0;
+	if (by.kind == V_INT && by.integer == 0) {
+		eval_error(e, E_ZERO_STEP, at);
+		return;
+	}
+	if (down) { /* count up, and use lb + ub - i */
+		by.integer = -by.integer;
+		struct val t = lb;
+		lb = ub;
+		ub = t;
+	}
+	enum dtype d = promote_int(promote_int(bound_type(e, lb, at), bound_type(e, ub, at)), bound_type(e, by, at));
+	d = d == DT_I1 ? DT_I32 : d;
+	value_vec ops = {0}, args = {0}, out = {0};
+	vec_push(e->arena, &ops, bound(e, lb, d, at));
+	vec_push(e->arena, &ops, bound(e, ub, d, at));
+	vec_push(e->arena, &ops, bound(e, by, d, at));
+	name_vec carried = {0};
+	find_carried(e, s, &carried);
+	scope before = copy_scope(e, &e->frame->vars);
+	collect(e, &carried, &ops);
+	value_vec inits = {.at = ops.at + 3, .len = ops.len - 3};
+	e->b.loc = user_loc(e, s->loc);
+	struct op *o = build(&e->b, IR_FOR, ops.at, ops.len, types_of(e, &inits), inits.len, 1);
+	o->attr[ATTR_STAGES] = r->num_stages;
+	o->attr[ATTR_UNROLL] = r->unroll;
+	o->attr[ATTR_FLATTEN] = r->flatten;
+	o->attr[ATTR_WARP_SPECIALIZE] = r->warp_specialize;
+	struct value *iv = block_add_arg(e->ctx, o->blocks[0], ops.at[0]->type);
+	for (u32 i = 0; i < inits.len; i++)
+		vec_push(e->arena, &args, block_add_arg(e->ctx, o->blocks[0], inits.at[i]->type));
+	struct builder outer = e->b;
+	e->b = builder_at_end(e->ctx, o->blocks[0]);
+	e->b.loc = outer.loc;
+	e->b.count = outer.count;
+	rebind(e, &carried, args.at);
+	struct val i = val_tensor(iv, d, 0);
+	if (down) {
+		i.ssa = build2(&e->b, IR_SUBI, iv->type, ops.at[1], iv);
+		i.ssa = build2(&e->b, IR_ADDI, iv->type, i.ssa, ops.at[0]);
+	} else {
+		iv->name = s->target->kind == EX_NAME ? s->target->name : NULL;
+	}
+	scope entry = copy_scope(e, &e->frame->vars);
+	assign(e, s->target, i);
+	e->frame->loops++;
+	exec_body(e, &s->body, 0, NULL);
+	e->frame->loops--;
+	if (check_carried(e, s, &entry, &carried))
+		collect(e, &carried, &out);
+	else
+		out = args; /* keeps the IR whole; compilation fails anyway */
+	yield(e, o->blocks[0], &out);
+	outer.count = e->b.count;
+	e->b = outer;
+	restore_scope(e, &before);
+	if (s->target->kind == EX_NAME && !lookup(&before, s->target->name))
+		set_var(e, s->target->name, (struct val){.kind = V_UNSET, .reason = "it is the index of a run-time loop, which may run zero times"});
+	value_vec results = {0};
+	result_values(e, o, &results);
+	rebind(e, &carried, results.at);
+}
+
+enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const struct loop_range *r, const struct cont *rest)
+{
+	i128 end = r->end.integer, by = r->step.integer;
+	for (; by > 0 ? at < end : at > end; at += by) {
+		struct cont next = {.loop = s, .next = at + by, .range = r, .outer = rest};
+		if (!step(e, s->loc))
+			return FLOW_RETURN;
+		set_var(e, s->target->name, val_int(at));
+		if (exec_body(e, &s->body, 0, &next) == FLOW_RETURN)
+			return FLOW_RETURN;
+	}
+	return FLOW_NEXT;
+}
+
+enum flow exec_for(struct eval *e, const struct stmt *s, const struct cont *rest)
+{
+	struct val over = eval_expr(e, s->value);
+	if (over.kind != V_RANGE) {
+		if (over.kind != V_ERROR)
+			eval_error(e, E_LOOP_OVER, s->value->loc, describe(e, &over));
+		poison_assigned(e, &s->body);
+		return FLOW_NEXT;
+	}
+	const struct loop_range *r = over.range;
+	if (s->target->kind != EX_NAME) {
+		eval_error(e, E_LOOP_TARGET, s->target->loc);
+		return FLOW_NEXT;
+	}
+	if (!r->is_static && e->frame->func->kind == FUNC_JIT) {
+		exec_run_time_for(e, s, r);
+		return FLOW_NEXT;
+	}
+	if (r->start.kind != V_INT || r->end.kind != V_INT || r->step.kind != V_INT) {
+		eval_error(e, E_STATIC_RANGE, s->value->loc);
+		return FLOW_NEXT;
+	}
+	if (!r->step.integer) {
+		eval_error(e, E_ZERO_STEP, s->value->loc);
+		return FLOW_NEXT;
+	}
+	return exec_static_loop(e, s, r->start.integer, r, rest);
+}
+
+/* In a function that runs at compile time. */
+static void exec_constexpr_while(struct eval *e, const struct stmt *s)
+{
+	struct value *cond;
+	while (step(e, s->loc) && truth(e, eval_expr(e, s->value), s->value->loc, &cond) == 1)
+		if (exec_body(e, &s->body, 0, NULL) == FLOW_RETURN)
+			return;
+}
+
+void exec_while(struct eval *e, const struct stmt *s)
+{
+	if (e->frame->func->kind == FUNC_CONSTEXPR) {
+		exec_constexpr_while(e, s);
+		return;
+	}
+	name_vec carried = {0};
+	value_vec inits = {0}, args = {0}, out = {0};
+	find_carried(e, s, &carried);
+	scope before = copy_scope(e, &e->frame->vars);
+	collect(e, &carried, &inits);
+	struct op *o = build(&e->b, IR_WHILE, inits.at, inits.len, types_of(e, &inits), inits.len, 2);
+	for (u32 i = 0; i < inits.len; i++)
+		vec_push(e->arena, &args, block_add_arg(e->ctx, o->blocks[0], inits.at[i]->type));
+	struct builder outer = e->b;
+	e->b = builder_at_end(e->ctx, o->blocks[0]);
+	e->b.loc = outer.loc;
+	e->b.count = outer.count;
+	rebind(e, &carried, args.at);
+	struct value *cond = NULL;
+	int known = truth(e, eval_expr(e, s->value), s->value->loc, &cond);
+	if (known == 1)
+		eval_error(e, E_ENDLESS_LOOP, s->value->loc);
+	if (known != -1)
+		cond = build_int(&e->b, type_scalar(e->ctx, DT_I1), 0);
+	struct value **c = arena_array(e->arena, struct value *, args.len + 1);
+	c[0] = cond;
+	for (u32 i = 0; i < args.len; i++)
+		c[i + 1] = args.at[i];
+	build(&e->b, IR_CONDITION, c, args.len + 1, NULL, 0, 0);
+
+	u32 count = e->b.count;
+	args.len = 0;
+	for (u32 i = 0; i < inits.len; i++)
+		vec_push(e->arena, &args, block_add_arg(e->ctx, o->blocks[1], inits.at[i]->type));
+	e->b = builder_at_end(e->ctx, o->blocks[1]);
+	e->b.loc = outer.loc;
+	e->b.count = count;
+	e->frame->vars = copy_scope(e, &before);
+	rebind(e, &carried, args.at);
+	scope entry = copy_scope(e, &e->frame->vars);
+	e->frame->loops++;
+	if (known == -1)
+		exec_body(e, &s->body, 0, NULL);
+	e->frame->loops--;
+	if (known == -1 && check_carried(e, s, &entry, &carried))
+		collect(e, &carried, &out);
+	else
+		out = args;
+	yield(e, o->blocks[1], &out);
+	outer.count = e->b.count;
+	e->b = outer;
+	restore_scope(e, &before);
+	value_vec results = {0};
+	result_values(e, o, &results);
+	rebind(e, &carried, results.at);
+}

@@ -1,0 +1,138 @@
+/* Values in words, for messages and static_print. */
+#include <math.h>
+
+#include "eval/internal.h"
+
+static void print_int(struct strbuf *out, i128 v)
+{
+	struct expr e = {.kind = EX_INT, .integer = v};
+	ast_print_expr(&e, out);
+}
+
+static void print_type_words(struct strbuf *out, const struct type *t, enum dtype d, int pointers)
+{
+	for (int i = 0; i < pointers; i++)
+		sb_puts(out, "*");
+	sb_puts(out, dtype_name(d));
+	if (!t || !type_is_tensor(t))
+		return;
+	for (int i = 0; i < t->rank; i++)
+		sb_printf(out, i ? ", %d" : "[%d", t->shape[i]);
+	sb_puts(out, "]");
+}
+
+void print_val(struct strbuf *out, const struct val *v)
+{
+	switch (v->kind) {
+	case V_ERROR: sb_puts(out, "<error>"); break;
+	case V_UNSET: sb_puts(out, "<unset>"); break;
+	case V_NONE: sb_puts(out, "None"); break;
+	case V_BOOL: sb_puts(out, v->boolean ? "True" : "False"); break;
+	case V_INT: print_int(out, v->integer); break;
+	case V_FLOAT:
+		if (isinf(v->real))
+			sb_puts(out, v->real < 0 ? "-inf" : "inf");
+		else
+			sb_printf(out, v->real == (double)(i64)v->real && fabs(v->real) < 1e15 ? "%.1f" : "%.9g", v->real);
+		break;
+	case V_STR: sb_add(out, v->text, v->len); break;
+	case V_TYPE:
+		for (int i = 0; i < v->pointers; i++)
+			sb_puts(out, "*");
+		sb_puts(out, dtype_name(v->dtype));
+		if (v->nitems) {
+			struct val shape = val_tuple(v->items, v->nitems);
+			print_val(out, &shape);
+		}
+		break;
+	case V_TUPLE:
+		sb_puts(out, "(");
+		for (u32 i = 0; i < v->nitems; i++) {
+			sb_puts(out, i ? ", " : "");
+			print_val(out, &v->items[i]);
+		}
+		sb_puts(out, v->nitems == 1 ? ",)" : ")");
+		break;
+	case V_SLICE: sb_puts(out, ":"); break;
+	case V_ELLIPSIS: sb_puts(out, "..."); break;
+	case V_TENSOR: print_type_words(out, v->ssa->type, v->dtype, v->pointers); break;
+	case V_FUNC: sb_printf(out, "<function %s>", v->func->name); break;
+	case V_BUILTIN: sb_printf(out, "<tl.%s>", v->builtin->name); break;
+	case V_METHOD: print_val(out, v->callee); break;
+	case V_SPACE: sb_puts(out, "<module>"); break;
+	case V_CONSTEXPR: sb_puts(out, "tl.constexpr"); break;
+	case V_RANGE: sb_puts(out, "<range>"); break;
+	}
+}
+
+const char *describe(struct eval *e, const struct val *v)
+{
+	static const char *const what[] = {
+		[V_ERROR] = "an error", [V_UNSET] = "an unset variable", [V_NONE] = "None", [V_BOOL] = "the constant",
+		[V_INT] = "the constant", [V_FLOAT] = "the constant", [V_STR] = "the string", [V_TYPE] = "the type",
+		[V_TUPLE] = "the tuple", [V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
+		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_SPACE] = "a module",
+		[V_CONSTEXPR] = "", [V_RANGE] = "a range",
+	};
+	struct strbuf sb = {.arena = e->arena};
+	if (v->kind == V_TENSOR && type_is_tensor(v->ssa->type))
+		sb_puts(&sb, "a tile of type");
+	else
+		sb_puts(&sb, what[v->kind]);
+	if (v->kind <= V_NONE || v->kind == V_SLICE || v->kind == V_ELLIPSIS || v->kind == V_SPACE || v->kind == V_RANGE)
+		return sb.at;
+	if (sb.len)
+		sb_puts(&sb, " ");
+	sb_puts(&sb, v->kind == V_STR ? "'" : "");
+	print_val(&sb, v);
+	sb_puts(&sb, v->kind == V_STR ? "'" : "");
+	return sb.at;
+}
+
+const char *describe_type(struct eval *e, const struct val *v)
+{
+	struct strbuf sb = {.arena = e->arena};
+	if (v->kind == V_TENSOR || v->kind == V_TYPE || val_is_number(v))
+		print_val(&sb, v);
+	else
+		return describe(e, v);
+	return sb.at;
+}
+
+bool val_equal(const struct val *a, const struct val *b)
+{
+	if (val_is_number(a) && val_is_number(b)) {
+		double x = a->kind == V_FLOAT ? a->real : 0, y = b->kind == V_FLOAT ? b->real : 0;
+		if (a->kind != V_FLOAT && b->kind != V_FLOAT)
+			return (a->kind == V_BOOL ? a->boolean : a->integer) == (b->kind == V_BOOL ? b->boolean : b->integer);
+		if (a->kind != V_FLOAT)
+			x = a->kind == V_BOOL ? a->boolean : (double)a->integer;
+		if (b->kind != V_FLOAT)
+			y = b->kind == V_BOOL ? b->boolean : (double)b->integer;
+		return x == y;
+	}
+	if (a->kind != b->kind)
+		return false;
+	switch (a->kind) {
+	case V_STR: return a->len == b->len && !memcmp(a->text, b->text, a->len);
+	case V_TYPE:
+		if (a->dtype != b->dtype || a->pointers != b->pointers)
+			return false;
+		/* fall through */
+	case V_TUPLE:
+		if (a->nitems != b->nitems)
+			return false;
+		for (u32 i = 0; i < a->nitems; i++)
+			if (!val_equal(&a->items[i], &b->items[i]))
+				return false;
+		return true;
+	case V_TENSOR: return a->ssa == b->ssa && a->dtype == b->dtype;
+	case V_FUNC: return a->func == b->func;
+	case V_BUILTIN: return a->builtin == b->builtin;
+	case V_METHOD: return val_equal(a->self, b->self) && val_equal(a->callee, b->callee);
+	case V_SPACE: return a->space == b->space;
+	case V_RANGE: return a->range == b->range;
+	case V_UNSET: return a->reason == b->reason;
+	default: return true;
+	}
+}

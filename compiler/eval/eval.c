@@ -1,0 +1,370 @@
+/* Statements, variables and the evaluation of a whole kernel. */
+#include "eval/internal.h"
+
+struct loc user_loc(const struct eval *e, struct loc at)
+{
+	const struct frame *f = e->frame;
+	while (f && f->func->module == e->std && f->caller) {
+		at = f->call;
+		f = f->caller;
+	}
+	return at;
+}
+
+bool step(struct eval *e, struct loc at)
+{
+	if (e->stopped || e->diags->full)
+		return false;
+	if (++e->steps > MAX_STEPS || e->b.count > MAX_OPS) {
+		eval_error(e, E_TOO_LARGE, at);
+		e->stopped = true;
+		return false;
+	}
+	e->b.loc = user_loc(e, at);
+	return true;
+}
+
+/* "called from here", innermost first; the standard library's own frames are left out. */
+static void backtrace(void *arg, struct diags *d)
+{
+	const struct eval *e = arg;
+	for (const struct frame *f = e->frame; f && f->caller; f = f->caller)
+		if (f->func->module != e->std && f->call.file)
+			diag(d, N_CALLED_FROM, user_loc(&(struct eval){.frame = f->caller, .std = e->std}, f->call), f->func->name);
+}
+
+/* --- variables ----------------------------------------------------------------------------------------------- */
+
+struct binding *find_var(struct frame *f, const char *name)
+{
+	for (u32 i = f->vars.len; i-- > 0;)
+		if (f->vars.at[i].name == name)
+			return &f->vars.at[i];
+	return NULL;
+}
+
+void set_var(struct eval *e, const char *name, struct val v)
+{
+	struct binding *b = find_var(e->frame, name);
+	if (v.kind == V_TENSOR && !v.ssa->name && v.ssa->def && v.ssa->def->code != IR_CONSTANT)
+		v.ssa->name = name;
+	if (b)
+		b->val = v;
+	else
+		vec_push(e->arena, &e->frame->vars, ((struct binding){.name = name, .val = v}));
+}
+
+/* Plain assignment turns numbers into run-time values, as in Triton; only `x: tl.constexpr = …` keeps them constant.
+ * Functions that run at compile time keep everything. */
+static struct val decay(struct eval *e, struct val v, struct loc at)
+{
+	if (e->frame->func->kind == FUNC_CONSTEXPR)
+		return v;
+	if (val_is_number(&v))
+		return to_tensor(e, v, at);
+	if (v.kind != V_TUPLE)
+		return v;
+	struct val *items = arena_array(e->arena, struct val, v.nitems);
+	for (u32 i = 0; i < v.nitems; i++)
+		items[i] = decay(e, v.items[i], at);
+	return val_tuple(items, v.nitems);
+}
+
+static void assign_name(struct eval *e, const char *name, struct val v, struct loc at)
+{
+	const struct binding *b = find_var(e->frame, name);
+	if (b && b->constant && e->frame->func->kind == FUNC_JIT) {
+		eval_error(e, E_ASSIGN_CONSTEXPR, at, name);
+		return;
+	}
+	set_var(e, name, v);
+}
+
+void assign(struct eval *e, const struct expr *target, struct val v)
+{
+	if (target->kind == EX_NAME) {
+		assign_name(e, target->name, v, target->loc);
+		return;
+	}
+	if (target->kind != EX_TUPLE && target->kind != EX_LIST)
+		return; /* the parser complained */
+	bool fits = v.kind == V_TUPLE && v.nitems == target->nitems;
+	if (!fits && v.kind != V_ERROR) {
+		if (v.kind == V_TUPLE)
+			eval_error(e, E_UNPACK_COUNT, target->loc, target->nitems, v.nitems);
+		else
+			eval_error(e, E_UNPACK, target->loc, target->nitems, describe(e, &v));
+	}
+	for (u32 i = 0; i < target->nitems; i++)
+		assign(e, target->items[i], fits ? v.items[i] : val_error());
+}
+
+/* --- statements ---------------------------------------------------------------------------------------------- */
+
+static bool is_constexpr_annotation(struct eval *e, const struct expr *x)
+{
+	if (x->kind == EX_STR)
+		return x->text_len >= 9 && !strcmp(x->text + x->text_len - 9, "constexpr");
+	if (x->kind != EX_ATTR && x->kind != EX_NAME)
+		return false;
+	const char *name = x->name;
+	if (strcmp(name, "constexpr"))
+		return false;
+	return x->kind == EX_NAME || eval_expr(e, x).kind == V_CONSTEXPR;
+}
+
+static void exec_annotated(struct eval *e, const struct stmt *s)
+{
+	const char *name = s->target->name;
+	bool constant = is_constexpr_annotation(e, s->annotation);
+	if (!s->value)
+		return;
+	struct val v = eval_expr(e, s->value);
+	if (!constant) {
+		assign(e, s->target, decay(e, v, s->value->loc));
+		return;
+	}
+	if (v.kind == V_TENSOR)
+		v = eval_error(e, E_CONSTEXPR_RUNTIME, s->value->loc, name, describe(e, &v));
+	if (find_var(e->frame, name) && e->frame->func->module != e->std)
+		diag(e->diags, E_CONSTEXPR_REDEFINED, user_loc(e, s->loc), name);
+	set_var(e, name, v);
+	find_var(e->frame, name)->constant = true;
+}
+
+static void exec_assert(struct eval *e, const struct stmt *s)
+{
+	struct val v = eval_expr(e, s->value), message = s->message ? eval_expr(e, s->message) : val_str("", 0);
+	struct value *cond;
+	if (v.kind == V_TENSOR) {
+		struct val args[] = {v, message};
+		call_std(e, "device_assert", args, 2);
+	} else if (truth(e, v, s->value->loc, &cond) == 0) {
+		eval_error(e, E_STATIC_ASSERT, s->loc, message.kind == V_STR && message.len ? message.text : "assertion failed");
+	}
+}
+
+static enum flow exec_return(struct eval *e, const struct stmt *s)
+{
+	struct frame *f = e->frame;
+	f->ret = s->value ? decay(e, eval_expr(e, s->value), s->value->loc) : val_none();
+	if (!f->caller && f->ret.kind != V_NONE && f->ret.kind != V_ERROR && f->func->kind == FUNC_JIT)
+		eval_error(e, E_KERNEL_RETURNS, s->loc);
+	if (f->loops)
+		eval_error(e, E_RETURN_IN_LOOP, s->loc);
+	return FLOW_RETURN;
+}
+
+static void exec_raise(struct eval *e, const struct stmt *s)
+{
+	struct strbuf sb = {.arena = e->arena};
+	sb_puts(&sb, "");
+	const struct expr *x = s->value;
+	if (x && x->kind == EX_CALL && x->nitems && (x->items[0]->kind == EX_STR || x->items[0]->kind == EX_FSTR)) {
+		struct val v = eval_expr(e, x->items[0]);
+		print_val(&sb, &v);
+	} else if (x) {
+		ast_print_expr(x, &sb);
+	}
+	eval_error(e, E_RAISED, s->loc, sb.at);
+}
+
+static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct cont *rest)
+{
+	switch (s->kind) {
+	case ST_EXPR: eval_expr(e, s->value); return FLOW_NEXT;
+	case ST_ASSIGN: {
+		struct val v = decay(e, eval_expr(e, s->value), s->value->loc);
+		for (u32 i = 0; i < s->ntargets; i++)
+			assign(e, s->targets[i], v);
+		return FLOW_NEXT;
+	}
+	case ST_AUG: {
+		struct expr sum = {.kind = EX_BINARY, .op = s->op, .loc = s->loc, .a = s->target, .b = s->value};
+		assign(e, s->target, decay(e, eval_expr(e, &sum), s->loc));
+		return FLOW_NEXT;
+	}
+	case ST_ANN: exec_annotated(e, s); return FLOW_NEXT;
+	case ST_IF: return exec_if(e, s, 0, rest);
+	case ST_FOR: return exec_for(e, s, rest);
+	case ST_WHILE: exec_while(e, s); return FLOW_NEXT;
+	case ST_RETURN: return exec_return(e, s);
+	case ST_ASSERT: exec_assert(e, s); return FLOW_NEXT;
+	case ST_PASS: return FLOW_NEXT;
+	case ST_RAISE: exec_raise(e, s); return FLOW_NEXT;
+	case ST_BREAK: eval_error(e, E_BREAK, s->loc, "break"); return FLOW_NEXT;
+	case ST_CONTINUE: eval_error(e, E_BREAK, s->loc, "continue"); return FLOW_NEXT;
+	case ST_UNSUPPORTED: eval_error(e, E_UNSUPPORTED_SYNTAX, s->loc, s->name); return FLOW_NEXT;
+	}
+	tl_unreachable("statement kind");
+}
+
+enum flow exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer)
+{
+	for (u32 i = from; i < body->len; i++) {
+		struct cont rest = {.body = body, .at = i + 1, .outer = outer};
+		if (!step(e, body->at[i]->loc))
+			return FLOW_RETURN;
+		if (exec_stmt(e, body->at[i], &rest) == FLOW_RETURN)
+			return FLOW_RETURN;
+	}
+	return FLOW_NEXT;
+}
+
+enum flow exec_rest(struct eval *e, const struct cont *c)
+{
+	for (; c; c = c->outer) {
+		enum flow f = c->loop ? exec_static_loop(e, c->loop, c->next, c->range, c->outer) : exec_body(e, c->body, c->at, c->outer);
+		if (f == FLOW_RETURN)
+			return f;
+	}
+	return FLOW_NEXT;
+}
+
+/* --- kernels ------------------------------------------------------------------------------------------------- */
+
+bool parse_sig_type(const char *text, struct sig_type *out)
+{
+	*out = (struct sig_type){0};
+	while (*text == ' ')
+		text++;
+	for (; *text == '*'; text++)
+		out->pointers++;
+	size_t len = strcspn(text, ": ");
+	if (!out->pointers && len == 9 && !memcmp(text, "constexpr", 9)) {
+		out->constant = true;
+		return true;
+	}
+	if (len > 2 && !memcmp(text, "k", 1) && out->pointers) /* Triton's *k…: a const pointer */
+		text++, len--;
+	out->dtype = dtype_parse(text, len);
+	text += len;
+	if (out->dtype == DT_COUNT || out->pointers > 2)
+		return false;
+	if (*text == ':') {
+		i64 n = 0;
+		for (text++; *text >= '0' && *text <= '9' && n < 1 << 20; text++)
+			n = n * 10 + *text - '0';
+		if (n == 1 && !out->pointers && dtype_is_int(out->dtype))
+			out->one = true;
+		else if (is_pow2(n) && n > 1 && (out->pointers || dtype_is_int(out->dtype)))
+			out->divisibility = (i32)n;
+		else
+			return false;
+	}
+	while (*text == ' ')
+		text++;
+	return !*text;
+}
+
+/* A type written as an annotation: "*fp32", tl.int64, tl.pointer_type(tl.float16), int. */
+static bool annotation_type(struct eval *e, const struct expr *x, struct sig_type *out)
+{
+	if (!x)
+		return false;
+	if (x->kind == EX_STR)
+		return parse_sig_type(x->text, out);
+	*out = (struct sig_type){0};
+	if (x->kind == EX_NAME) {
+		static const struct {
+			const char *name;
+			enum dtype dtype;
+		} python[] = {{"int", DT_I32}, {"float", DT_F32}, {"bool", DT_I1}};
+		for (u32 i = 0; i < ARRAY_LEN(python); i++)
+			if (!strcmp(x->name, python[i].name)) {
+				out->dtype = python[i].dtype;
+				return true;
+			}
+	}
+	if (x->kind != EX_NAME && x->kind != EX_ATTR && x->kind != EX_CALL)
+		return false;
+	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct val v = eval_expr(e, x); /* an annotation that means nothing here, such as torch.Tensor, is no error */
+	if (e->diags->nerrors != errors) {
+		e->diags->text.len = len;
+		if (e->diags->text.at)
+			e->diags->text.at[len] = 0;
+		e->diags->nerrors = errors;
+	}
+	if (v.kind != V_TYPE || v.nitems)
+		return false;
+	out->dtype = v.dtype;
+	out->pointers = v.pointers;
+	return true;
+}
+
+/* One parameter → its value in the kernel: a compile-time value, or an argument of the IR function. */
+static struct val bind_param(struct eval *e, const struct param *p, const struct arg_spec *a, struct kernel_param *kp)
+{
+	struct sig_type t = {0};
+	bool constexpr = p->annotation && is_constexpr_annotation(e, p->annotation);
+	bool typed = a->type && parse_sig_type(a->type, &t);
+	if (a->type && !typed)
+		return eval_error(e, E_SIGNATURE_TYPE, p->loc, a->type, p->name);
+	if (typed && !t.constant && constexpr && !a->constant)
+		return eval_error(e, E_SIGNATURE_CONSTEXPR, p->loc, p->name);
+	if (a->constant) {
+		char *text = arena_str(e->arena, a->constant, strlen(a->constant));
+		u16 file = diags_add_source(e->diags, arena_printf(e->arena, "-D %s", p->name), text, strlen(text));
+		struct expr *x = parse_expression(e->arena, e->ctx->names, e->diags, file, 0, (u32)strlen(text));
+		struct val v = x ? eval_expr(e, x) : val_error();
+		if (x && x->kind == EX_NAME && v.kind == V_ERROR) /* dtypes may be written fp16 */
+			diag_hint(e->diags, "-D takes a Python literal (128, 0.5, True, None, \"relu\"), a dtype (tl.float16) or a jit function");
+		return v;
+	}
+	if (typed && t.one && !constexpr)
+		return val_int(1);
+	if (!typed && !constexpr)
+		typed = annotation_type(e, p->annotation, &t) && !t.constant;
+	if (typed && t.one)
+		return val_int(1);
+	if (!typed || t.constant) {
+		if (p->value)
+			return eval_expr(e, p->value);
+		return constexpr || t.constant ? eval_error(e, E_MISSING_CONSTEXPR, p->loc, p->name)
+					       : eval_error(e, E_MISSING_TYPE, p->loc, p->name);
+	}
+	const struct type *type = type_scalar(e->ctx, t.dtype);
+	for (int i = 0; i < t.pointers; i++)
+		type = type_ptr(e->ctx, type);
+	struct value *v = block_add_arg(e->ctx, e->kernel->body, type);
+	v->name = p->name;
+	*kp = (struct kernel_param){.name = p->name, .value = v, .divisibility = t.divisibility,
+				    .is_unsigned = dtype_is_unsigned(t.dtype)};
+	return val_tensor(v, t.dtype, t.pointers);
+}
+
+static void bind_params(struct eval *e, const struct eval_request *req)
+{
+	const struct func *f = req->func;
+	struct kernel *k = e->kernel;
+	k->params = arena_array(e->arena, struct kernel_param, f->nparams);
+	for (u32 i = 0; i < f->nparams; i++) {
+		struct kernel_param kp = {0};
+		struct val v = bind_param(e, &f->params[i], &req->args[i], &kp);
+		if (kp.value)
+			k->params[k->nparams++] = kp;
+		vec_push(e->arena, &e->frame->vars, ((struct binding){.name = f->params[i].name, .val = v}));
+	}
+}
+
+struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req)
+{
+	struct eval e = {.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module, .std = req->std};
+	u32 errors = ctx->diags->nerrors;
+	e.kernel = kernel_new(ctx, req->func->name);
+	e.kernel->loc = req->func->loc;
+	e.b = builder_at_end(ctx, e.kernel->body);
+	struct frame f = {.func = req->func};
+	e.frame = &f;
+	ctx->diags->backtrace = backtrace;
+	ctx->diags->backtrace_arg = &e;
+	bind_params(&e, req);
+	if (ctx->diags->nerrors == errors)
+		exec_body(&e, &req->func->body, 0, NULL);
+	ctx->diags->backtrace = NULL;
+	e.b = builder_at_end(ctx, e.kernel->body);
+	e.b.loc = req->func->loc;
+	build(&e.b, IR_RETURN, NULL, 0, NULL, 0, 0);
+	return ctx->diags->nerrors == errors ? e.kernel : NULL;
+}

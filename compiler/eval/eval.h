@@ -1,0 +1,40 @@
+/* AST + signature + compile-time values → tile IR, by partial evaluation.
+ *
+ * The evaluator runs the kernel like Python would, except that values known only at run time are SSA values of the IR
+ * being built. Loops and branches over run-time values become structured control flow; everything else (constexpr
+ * branches, tuples, dtypes, calls of jit functions) happens here and leaves no trace. */
+#ifndef TLC_EVAL_EVAL_H
+#define TLC_EVAL_EVAL_H
+
+#include "ir/ir.h"
+#include "lang/ast.h"
+
+/* What is known of one parameter, as text: a type in Triton's notation ("*fp32:16", "i32", "i32:1", "fp32") or a
+ * Python literal / name for a compile-time value. Both NULL: look at the source. */
+struct arg_spec {
+	const char *type;
+	const char *constant;
+};
+
+struct eval_request {
+	const struct module *module;
+	const struct module *std;     /* the standard library */
+	const struct func *func;
+	const struct arg_spec *args;  /* one per parameter */
+};
+
+/* NULL after an error, which is in ctx->diags. */
+struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req);
+
+/* A parsed type of the signature notation. */
+struct sig_type {
+	enum dtype dtype;
+	int pointers;      /* 0 number, 1 pointer to dtype, … */
+	i32 divisibility;  /* from ":16"; 0 when not given */
+	bool one;          /* ":1": the integer is 1 */
+	bool constant;     /* the word "constexpr" */
+};
+/* False when `text` is not a type. */
+bool parse_sig_type(const char *text, struct sig_type *out);
+
+#endif

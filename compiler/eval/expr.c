@@ -1,0 +1,651 @@
+/* Expressions: names, attributes, subscripts, operators. Calls are in call.c. */
+#include <math.h>
+
+#include "eval/internal.h"
+
+/* --- names --------------------------------------------------------------------------------------------------- */
+
+static struct val space_val(enum space s)
+{
+	return (struct val){.kind = V_SPACE, .space = s};
+}
+
+static bool ends_with(const char *s, const char *tail)
+{
+	size_t n = strlen(s), m = strlen(tail);
+	return n >= m && !strcmp(s + n - m, tail);
+}
+
+/* What `import` bound a name to. */
+static struct val resolve_import(struct eval *e, const struct import *im, struct loc at)
+{
+	const char *t = im->target;
+	if (!strcmp(t, "triton"))
+		return space_val(SPACE_TRITON);
+	if (!strcmp(t, "triton.language"))
+		return space_val(SPACE_TL);
+	if (!strcmp(t, "triton.language.math"))
+		return space_val(SPACE_MATH);
+	if (!strcmp(t, "math"))
+		return space_val(SPACE_PYMATH);
+	if (ends_with(t, "libdevice"))
+		return space_val(SPACE_LIBDEVICE);
+	const char *dot = strrchr(t, '.');
+	if (dot && !strncmp(t, "triton", 6)) {
+		enum space s = ends_with(im->target, "libdevice") ? SPACE_LIBDEVICE : SPACE_TL;
+		if (!strncmp(t, "triton.language.extra", 21))
+			s = SPACE_LIBDEVICE;
+		else if (!strncmp(t, "triton.language.math.", 21))
+			s = SPACE_MATH;
+		else if (dot == t + 6)
+			s = SPACE_TRITON;
+		struct val v = space_lookup(e, s, intern_str(e->ctx->names, dot + 1));
+		if (v.kind != V_ERROR)
+			return v;
+	}
+	return eval_error(e, E_HOST_IMPORT, at, im->alias, t);
+}
+
+static struct val eval_global(struct eval *e, const struct module *m, const struct global *g, struct loc at)
+{
+	for (u32 i = 0; i < e->resolving.len; i++)
+		if (e->resolving.at[i] == g->name)
+			return eval_error(e, E_GLOBAL_CYCLE, at, g->name);
+	vec_push(e->arena, &e->resolving, g->name);
+	struct expr *x = parse_expression(e->arena, e->ctx->names, e->diags, m->file, g->start, g->end);
+	struct frame *saved = e->frame;
+	struct func nowhere = {.kind = FUNC_CONSTEXPR, .name = g->name, .module = (struct module *)m};
+	struct frame f = {.func = &nowhere, .depth = saved->depth};
+	e->frame = &f;
+	struct val v = x ? eval_expr(e, x) : val_error();
+	e->frame = saved;
+	e->resolving.len--;
+	if (v.kind == V_ERROR)
+		diag(e->diags, N_GLOBAL_USED, user_loc(e, at), g->name);
+	return v;
+}
+
+static struct val unknown_name(struct eval *e, const char *name, struct loc at)
+{
+	const char *near[256];
+	u32 n = 0;
+	for (u32 i = 0; i < e->frame->vars.len && n < 150; i++)
+		near[n++] = e->frame->vars.at[i].name;
+	for (u32 i = 0; i < e->module->funcs.len && n < 256; i++)
+		near[n++] = e->module->funcs.at[i]->name;
+	const char *like = did_you_mean(name, near, n);
+	struct val v = eval_error(e, E_UNKNOWN_NAME, at, name);
+	if (like)
+		diag_hint(e->diags, "did you mean '%s'?", like);
+	else if (builtin_find(SPACE_TL, name, strlen(name)))
+		diag_hint(e->diags, "did you mean 'tl.%s'?", name);
+	else
+		diag_hint(e->diags, "kernels see their parameters, their variables, other jit functions and tl.constexpr globals");
+	return v;
+}
+
+struct val eval_name(struct eval *e, const char *name, struct loc at)
+{
+	const struct binding *b = find_var(e->frame, name);
+	if (b && b->val.kind == V_UNSET)
+		return eval_error(e, E_UNSET, at, name, b->val.reason);
+	if (b)
+		return b->val;
+	const struct module *m = e->frame->func->module;
+	const struct func *f = map_get(&m->by_name, name);
+	if (f)
+		return (struct val){.kind = V_FUNC, .func = f};
+	const struct global *g = map_get(&m->globals, name);
+	if (g)
+		return eval_global(e, m, g, at);
+	const struct import *im = map_get(&m->imports, name);
+	if (im)
+		return resolve_import(e, im, at);
+	static const struct {
+		const char *name;
+		enum space space;
+	} known[] = {{"tl", SPACE_TL}, {"triton", SPACE_TRITON}, {"libdevice", SPACE_LIBDEVICE}, {"math", SPACE_PYMATH}};
+	for (u32 i = 0; i < ARRAY_LEN(known); i++)
+		if (!strcmp(known[i].name, name))
+			return space_val(known[i].space);
+	struct val v = space_lookup(e, SPACE_PYTHON, name);
+	return v.kind == V_ERROR ? unknown_name(e, name, at) : v;
+}
+
+/* --- attributes and subscripts ------------------------------------------------------------------------------- */
+
+static struct val bind_method(struct eval *e, struct val self, struct val callee)
+{
+	struct val *pair = arena_array(e->arena, struct val, 2);
+	pair[0] = self;
+	pair[1] = callee;
+	return (struct val){.kind = V_METHOD, .self = &pair[0], .callee = &pair[1]};
+}
+
+static struct val shape_tuple(struct eval *e, const struct type *t)
+{
+	int n = type_is_tensor(t) ? t->rank : 0;
+	struct val *items = arena_array(e->arena, struct val, n);
+	for (int i = 0; i < n; i++)
+		items[i] = val_int(t->shape[i]);
+	return val_tuple(items, (u32)n);
+}
+
+static struct val unknown_attribute(struct eval *e, const struct val *v, const char *name, struct loc at)
+{
+	const char *near[512];
+	u32 n = 0;
+	if (v->kind == V_SPACE) {
+		n = builtin_names(v->space, near, 400);
+		for (u32 i = 0; v->space == SPACE_TL && i < e->std->funcs.len && n < 512; i++)
+			if (e->std->funcs.at[i]->name[0] != '_')
+				near[n++] = e->std->funcs.at[i]->name;
+	} else if (v->kind == V_TENSOR) {
+		n = builtin_names(SPACE_TL, near, 400);
+	}
+	static const char *const spaces[] = {
+		[SPACE_TRITON] = "triton", [SPACE_TL] = "tl", [SPACE_MATH] = "tl.math", [SPACE_EXTRA] = "tl.extra",
+		[SPACE_LIBDEVICE] = "libdevice", [SPACE_PYMATH] = "math", [SPACE_PYTHON] = "python", [SPACE_TYPE] = "dtype",
+	};
+	struct val r = v->kind == V_SPACE ? eval_error(e, E_UNKNOWN_BUILTIN, at, spaces[v->space], name)
+					  : eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, v), name);
+	const char *like = did_you_mean(name, near, n);
+	if (like)
+		diag_hint(e->diags, "did you mean '%s'?", like);
+	return r;
+}
+
+static struct val transpose(struct eval *e, struct val v, struct loc at)
+{
+	if (!is_tile(&v) || v.ssa->type->rank != 2)
+		return eval_error(e, E_TRANSPOSE_RANK, at, describe_type(e, &v));
+	return call_std(e, "trans", &v, 1);
+}
+
+static struct val tensor_attribute(struct eval *e, struct val v, const char *name, struct loc at)
+{
+	if (!strcmp(name, "dtype"))
+		return (struct val){.kind = V_TYPE, .dtype = v.dtype, .pointers = v.pointers};
+	if (!strcmp(name, "shape"))
+		return shape_tuple(e, v.ssa->type);
+	if (!strcmp(name, "type")) {
+		struct val shape = shape_tuple(e, v.ssa->type);
+		return (struct val){.kind = V_TYPE, .dtype = v.dtype, .pointers = v.pointers, .items = shape.items, .nitems = shape.nitems};
+	}
+	if (!strcmp(name, "numel"))
+		return val_int(type_numel(v.ssa->type));
+	if (!strcmp(name, "T"))
+		return transpose(e, v, at);
+	const struct builtin *b = builtin_find(SPACE_TL, name, strlen(name));
+	if (b && b->method)
+		return bind_method(e, v, (struct val){.kind = V_BUILTIN, .builtin = b});
+	const struct func *f = map_get(&e->std->by_name, name);
+	if (f && name[0] != '_' && f->nparams)
+		return bind_method(e, v, (struct val){.kind = V_FUNC, .func = f});
+	return unknown_attribute(e, &v, name, at);
+}
+
+static struct val type_attribute(struct eval *e, struct val v, const char *name, struct loc at)
+{
+	if (!strcmp(name, "element_ty") && (v.nitems || v.pointers)) {
+		if (v.nitems)
+			v.nitems = 0;
+		else
+			v.pointers--;
+		return v;
+	}
+	if (!strcmp(name, "scalar")) {
+		v.nitems = 0;
+		return v;
+	}
+	if (!strcmp(name, "shape"))
+		return val_tuple(v.items, v.nitems);
+	int bits = v.pointers ? 64 : dtype_bits(v.dtype);
+	if (!strcmp(name, "primitive_bitwidth") || (!strcmp(name, "int_bitwidth") && dtype_is_int(v.dtype)))
+		return val_int(bits);
+	if (!strcmp(name, "itemsize"))
+		return val_int((bits + 7) / 8);
+	if (!strcmp(name, "name")) {
+		const char *s = dtype_name(v.dtype);
+		return val_str(s, (u32)strlen(s));
+	}
+	const struct builtin *b = builtin_find(SPACE_TYPE, name, strlen(name));
+	if (b)
+		return bind_method(e, v, (struct val){.kind = V_BUILTIN, .builtin = b});
+	return unknown_attribute(e, &v, name, at);
+}
+
+struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at)
+{
+	struct val r;
+	switch (v.kind) {
+	case V_ERROR: return v;
+	case V_SPACE:
+		r = space_lookup(e, v.space, name);
+		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
+	case V_TENSOR: return tensor_attribute(e, v, name, at);
+	case V_TYPE: return type_attribute(e, v, name, at);
+	case V_BOOL:
+	case V_INT:
+	case V_FLOAT: /* a number where a run-time scalar might stand: x.dtype, x.to(…) work on both */
+		if (!strcmp(name, "value"))
+			return v;
+		v = to_tensor(e, v, at);
+		return v.kind == V_ERROR ? v : tensor_attribute(e, v, name, at);
+	default:
+		if (!strcmp(name, "value"))
+			return v;
+		return unknown_attribute(e, &v, name, at);
+	}
+}
+
+/* x[:, None] and the like: each ':' keeps a dimension, each None adds one. */
+static struct val index_tile(struct eval *e, struct val v, struct val index, struct loc at)
+{
+	const struct val *items = index.kind == V_TUPLE ? index.items : &index;
+	u32 n = index.kind == V_TUPLE ? index.nitems : 1;
+	int kept = 0, rank = v.ssa->type->rank;
+	for (u32 i = 0; i < n; i++) {
+		if (items[i].kind == V_SLICE)
+			kept++;
+		else if (items[i].kind != V_NONE)
+			return eval_error(e, E_TILE_INDEX, at, describe(e, &items[i]));
+	}
+	if (kept > rank || rank + (int)n - kept > MAX_RANK)
+		return eval_error(e, E_TILE_INDEX_COUNT, at, describe_type(e, &v), rank);
+	for (u32 i = 0; i < n; i++)
+		if (items[i].kind == V_NONE)
+			v = expand_dim(e, v, (int)i);
+	return v;
+}
+
+struct val get_item(struct eval *e, struct val v, struct val index, struct loc at)
+{
+	if (v.kind == V_ERROR || index.kind == V_ERROR)
+		return val_error();
+	if (v.kind == V_TENSOR)
+		return index_tile(e, v, index, at);
+	if (v.kind != V_TUPLE)
+		return eval_error(e, E_NOT_SUBSCRIPTABLE, at, describe(e, &v));
+	if (index.kind != V_INT)
+		return eval_error(e, E_TUPLE_INDEX, at, describe(e, &index));
+	i128 i = index.integer < 0 ? index.integer + v.nitems : index.integer;
+	if (i < 0 || i >= v.nitems)
+		return eval_error(e, E_TUPLE_RANGE, at, (long long)index.integer, v.nitems);
+	return v.items[i];
+}
+
+/* Part of a tuple: t[1:], t[:-1]. */
+static struct val slice_tuple(struct eval *e, struct val v, const struct expr *s)
+{
+	i128 bound[2] = {0, v.nitems};
+	const struct expr *x[2] = {s->a, s->b};
+	for (int i = 0; i < 2; i++) {
+		if (!x[i])
+			continue;
+		struct val n = eval_expr(e, x[i]);
+		if (n.kind == V_ERROR)
+			return n;
+		if (n.kind != V_INT)
+			return eval_error(e, E_TUPLE_INDEX, x[i]->loc, describe(e, &n));
+		bound[i] = n.integer < 0 ? n.integer + v.nitems : n.integer;
+		bound[i] = MAX(0, MIN(bound[i], (i128)v.nitems));
+	}
+	if (s->c)
+		return eval_error(e, E_TUPLE_INDEX, s->c->loc, "a step");
+	return val_tuple(v.items + bound[0], bound[1] > bound[0] ? (u32)(bound[1] - bound[0]) : 0);
+}
+
+static struct val eval_subscript(struct eval *e, const struct expr *x)
+{
+	struct val v = eval_expr(e, x->a);
+	if (v.kind == V_TUPLE && x->b->kind == EX_SLICE)
+		return slice_tuple(e, v, x->b);
+	return get_item(e, v, eval_expr(e, x->b), x->loc);
+}
+
+/* --- operators on compile-time values ------------------------------------------------------------------------ */
+
+static double as_double(const struct val *v)
+{
+	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
+}
+
+static i128 as_int(const struct val *v)
+{
+	return v->kind == V_INT ? v->integer : v->boolean;
+}
+
+static i128 floor_div(i128 a, i128 b)
+{
+	i128 q = a / b;
+	return q - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+static struct val int_pow(struct eval *e, i128 base, i128 n, struct loc at)
+{
+	i128 r = 1;
+	for (; n > 0; n--) {
+		if (__builtin_mul_overflow(r, base, &r) || r > (i128)1 << 100 || r < -((i128)1 << 100))
+			return eval_error(e, E_INT_TOO_BIG, at);
+		if (r == 0 || (r == 1 && base == 1))
+			break;
+	}
+	return val_int(r);
+}
+
+/* Python's integers, as far as 128 bits carry them. */
+static struct val int_binary(struct eval *e, enum operator op, i128 a, i128 b, struct loc at)
+{
+	i128 r = 0;
+	bool over = false;
+	switch (op) {
+	case OP_ADD: over = __builtin_add_overflow(a, b, &r); break;
+	case OP_SUB: over = __builtin_sub_overflow(a, b, &r); break;
+	case OP_MUL: over = __builtin_mul_overflow(a, b, &r); break;
+	case OP_FLOORDIV:
+	case OP_MOD:
+		if (!b)
+			return eval_error(e, E_DIVISION_BY_ZERO, at);
+		r = op == OP_FLOORDIV ? floor_div(a, b) : a - floor_div(a, b) * b;
+		break;
+	case OP_POW:
+		if (b < 0)
+			return val_float(pow((double)a, (double)b));
+		return int_pow(e, a, b, at);
+	case OP_SHL:
+		over = b < 0 || b > 100 || (a > 0 ? a : -a) >> (100 - b);
+		r = over ? 0 : (i128)((unsigned __int128)a << b);
+		break;
+	case OP_SHR:
+		over = b < 0;
+		r = over ? 0 : a >> MIN(b, 127);
+		break;
+	case OP_BITAND: r = a & b; break;
+	case OP_BITOR: r = a | b; break;
+	case OP_BITXOR: r = a ^ b; break;
+	default: tl_unreachable("integer operator");
+	}
+	return over ? eval_error(e, E_INT_TOO_BIG, at) : val_int(r);
+}
+
+static struct val float_binary(struct eval *e, enum operator op, double a, double b, struct loc at)
+{
+	switch (op) {
+	case OP_ADD: return val_float(a + b);
+	case OP_SUB: return val_float(a - b);
+	case OP_MUL: return val_float(a * b);
+	case OP_POW: return val_float(pow(a, b));
+	case OP_DIV:
+	case OP_FLOORDIV:
+	case OP_MOD:
+		if (b == 0)
+			return eval_error(e, E_DIVISION_BY_ZERO, at);
+		if (op == OP_DIV)
+			return val_float(a / b);
+		return val_float(op == OP_FLOORDIV ? floor(a / b) : a - floor(a / b) * b);
+	default: return eval_error(e, E_OPERAND, at, operator_text(op), "a float");
+	}
+}
+
+static struct val concat(struct eval *e, const struct val *a, const struct val *b)
+{
+	if (a->kind == V_STR) {
+		const char *s = arena_printf(e->arena, "%.*s%.*s", (int)a->len, a->text, (int)b->len, b->text);
+		return val_str(s, a->len + b->len);
+	}
+	struct val *items = arena_array(e->arena, struct val, a->nitems + b->nitems);
+	for (u32 i = 0; i < a->nitems; i++)
+		items[i] = a->items[i];
+	for (u32 i = 0; i < b->nitems; i++)
+		items[a->nitems + i] = b->items[i];
+	return val_tuple(items, a->nitems + b->nitems);
+}
+
+static struct val eval_binary(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
+{
+	if (a.kind == V_ERROR || b.kind == V_ERROR)
+		return val_error();
+	if (a.kind == V_TENSOR || b.kind == V_TENSOR)
+		return binary_op(e, op, a, b, at);
+	if (op == OP_ADD && a.kind == b.kind && (a.kind == V_STR || a.kind == V_TUPLE))
+		return concat(e, &a, &b);
+	if (!val_is_number(&a) || !val_is_number(&b))
+		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, val_is_number(&a) ? &b : &a));
+	if (a.kind == V_FLOAT || b.kind == V_FLOAT || op == OP_DIV)
+		return float_binary(e, op, as_double(&a), as_double(&b), at);
+	struct val r = int_binary(e, op, as_int(&a), as_int(&b), at);
+	if (a.kind == V_BOOL && b.kind == V_BOOL && (op == OP_BITAND || op == OP_BITOR || op == OP_BITXOR))
+		return val_bool(r.integer != 0);
+	return r;
+}
+
+static struct val compare_constants(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
+{
+	if (op == OP_EQ || op == OP_NE)
+		return val_bool(val_equal(&a, &b) == (op == OP_EQ));
+	int c;
+	if (a.kind == V_STR && b.kind == V_STR)
+		c = strcmp(a.text, b.text);
+	else if (!val_is_number(&a) || !val_is_number(&b))
+		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, val_is_number(&a) ? &b : &a));
+	else if (a.kind == V_FLOAT || b.kind == V_FLOAT) {
+		double x = as_double(&a), y = as_double(&b);
+		if (isnan(x) || isnan(y))
+			return val_bool(false);
+		c = (x > y) - (x < y);
+	} else {
+		c = (as_int(&a) > as_int(&b)) - (as_int(&a) < as_int(&b));
+	}
+	return val_bool(op == OP_LT ? c < 0 : op == OP_LE ? c <= 0 : op == OP_GT ? c > 0 : c >= 0);
+}
+
+static struct val compare_pair(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
+{
+	if (a.kind == V_ERROR || b.kind == V_ERROR)
+		return val_error();
+	if (op == OP_IS || op == OP_IS_NOT)
+		return val_bool((a.kind == b.kind && val_equal(&a, &b)) == (op == OP_IS));
+	if (op == OP_IN || op == OP_NOT_IN) {
+		if (b.kind != V_TUPLE)
+			return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, &b));
+		bool found = false;
+		for (u32 i = 0; i < b.nitems; i++)
+			found |= val_equal(&a, &b.items[i]);
+		return val_bool(found == (op == OP_IN));
+	}
+	bool run_time = a.kind == V_TENSOR || b.kind == V_TENSOR;
+	if (run_time && (a.kind == V_NONE || b.kind == V_NONE || a.kind == V_STR || b.kind == V_STR) && (op == OP_EQ || op == OP_NE))
+		return val_bool(op == OP_NE); /* a value is never equal to None */
+	return run_time ? compare_op(e, op, a, b, at) : compare_constants(e, op, a, b, at);
+}
+
+static struct val eval_compare(struct eval *e, const struct expr *x)
+{
+	struct val left = eval_expr(e, x->items[0]), all = val_bool(true);
+	for (u32 i = 1; i < x->nitems; i++) {
+		struct val right = eval_expr(e, x->items[i]);
+		struct loc at = loc_join(x->items[i - 1]->loc, x->items[i]->loc);
+		struct val r = compare_pair(e, x->ops[i - 1], left, right, at);
+		if (r.kind == V_ERROR)
+			return r;
+		if (r.kind == V_BOOL && !r.boolean)
+			return r;
+		all = all.kind == V_BOOL ? r : r.kind == V_BOOL ? all : logical_op(e, true, all, r, x->loc);
+		left = right;
+	}
+	return all;
+}
+
+int truth(struct eval *e, struct val v, struct loc at, struct value **cond)
+{
+	switch (v.kind) {
+	case V_ERROR: return -2;
+	case V_NONE: return 0;
+	case V_BOOL: return v.boolean;
+	case V_INT: return v.integer != 0;
+	case V_FLOAT: return v.real != 0;
+	case V_STR: return v.len != 0;
+	case V_TUPLE: return v.nitems != 0;
+	case V_TENSOR: break;
+	default: return 1;
+	}
+	if (is_tile(&v)) {
+		if (type_numel(v.ssa->type) != 1) {
+			eval_error(e, E_TILE_CONDITION, at, describe_type(e, &v));
+			return -2;
+		}
+		v.ssa = build1(&e->b, IR_UNSPLAT, v.ssa->type->elem, v.ssa);
+	}
+	v = cast_to(e, v, DT_I1, ROUND_DEFAULT, at);
+	if (v.kind == V_ERROR)
+		return -2;
+	*cond = v.ssa;
+	return -1;
+}
+
+/* `and` / `or`: constants short-circuit, run-time values are combined. */
+static struct val eval_logical(struct eval *e, const struct expr *x)
+{
+	bool is_and = x->kind == EX_AND;
+	struct val acc = val_none(), last = val_none();
+	bool have = false;
+	for (u32 i = 0; i < x->nitems; i++) {
+		last = eval_expr(e, x->items[i]);
+		if (last.kind == V_ERROR)
+			return last;
+		if (last.kind != V_TENSOR) {
+			struct value *unused;
+			if (truth(e, last, x->items[i]->loc, &unused) != is_and)
+				return last;
+			continue;
+		}
+		acc = have ? logical_op(e, is_and, acc, last, x->loc) : last;
+		have = true;
+		if (acc.kind == V_ERROR)
+			return acc;
+	}
+	if (have && x->nitems > 1 && acc.dtype != DT_I1)
+		return eval_error(e, E_LOGICAL_TYPE, x->loc, is_and ? "and" : "or", describe_type(e, &acc));
+	return have ? acc : last;
+}
+
+static struct val eval_unary(struct eval *e, const struct expr *x)
+{
+	struct val a = eval_expr(e, x->a);
+	if (a.kind == V_TENSOR || a.kind == V_ERROR)
+		return unary_op(e, x->op, a, x->loc);
+	if (x->op == OP_NOT) {
+		struct value *unused;
+		return val_bool(!truth(e, a, x->loc, &unused));
+	}
+	if (!val_is_number(&a) || (x->op == OP_INVERT && a.kind == V_FLOAT))
+		return eval_error(e, E_OPERAND, x->loc, operator_text(x->op), describe(e, &a));
+	if (a.kind == V_FLOAT)
+		return x->op == OP_NEG ? val_float(-a.real) : a;
+	return val_int(x->op == OP_NEG ? -as_int(&a) : x->op == OP_INVERT ? ~as_int(&a) : as_int(&a));
+}
+
+/* --- f-strings ----------------------------------------------------------------------------------------------- */
+
+/* The text of f"…{expression}…"; the expressions must be compile-time values. */
+static struct val eval_fstring(struct eval *e, const struct expr *x)
+{
+	struct strbuf out = {.arena = e->arena};
+	const struct source *src = e->diags->sources.at[x->loc.file];
+	sb_puts(&out, "");
+	for (u32 i = 0; i < x->text_len; i++) {
+		char c = x->text[i];
+		if ((c == '{' || c == '}') && i + 1 < x->text_len && x->text[i + 1] == c) {
+			sb_add(&out, &c, 1);
+			i++;
+			continue;
+		}
+		if (c != '{') {
+			sb_add(&out, &c, 1);
+			continue;
+		}
+		u32 start = i + 1, end = start;
+		while (end < x->text_len && x->text[end] != '}' && x->text[end] != ':' && x->text[end] != '!')
+			end++;
+		/* find the expression in the source, so that errors point at it */
+		const char *line = src->text + src->line_start[x->loc.line - 1] + x->loc.col - 1;
+		const char *at = strstr(line, arena_str(e->arena, x->text + start, end - start));
+		u32 offset = at ? (u32)(at - src->text) : 0;
+		struct expr *inner = at && end > start ? parse_expression(e->arena, e->ctx->names, e->diags, x->loc.file, offset, offset + end - start) : NULL;
+		if (!inner)
+			return eval_error(e, E_FSTRING, x->loc);
+		struct val v = eval_expr(e, inner);
+		if (v.kind == V_ERROR)
+			return v;
+		if (v.kind == V_TENSOR)
+			return eval_error(e, E_FSTRING_RUNTIME, x->loc, describe(e, &v));
+		print_val(&out, &v);
+		while (end < x->text_len && x->text[end] != '}')
+			end++;
+		i = end;
+	}
+	return val_str(out.at, out.len);
+}
+
+/* --- all of them --------------------------------------------------------------------------------------------- */
+
+static struct val eval_tuple(struct eval *e, const struct expr *x)
+{
+	struct val *items = arena_array(e->arena, struct val, x->nitems);
+	for (u32 i = 0; i < x->nitems; i++) {
+		items[i] = eval_expr(e, x->items[i]);
+		if (items[i].kind == V_ERROR)
+			return val_error();
+	}
+	return val_tuple(items, x->nitems);
+}
+
+static struct val eval_node(struct eval *e, const struct expr *x)
+{
+	switch (x->kind) {
+	case EX_NAME: return eval_name(e, x->name, x->loc);
+	case EX_INT: return x->too_big ? eval_error(e, E_INT_TOO_BIG, x->loc) : val_int(x->integer);
+	case EX_FLOAT: return val_float(x->real);
+	case EX_STR: return val_str(x->text, x->text_len);
+	case EX_FSTR: return eval_fstring(e, x);
+	case EX_NONE: return val_none();
+	case EX_TRUE: return val_bool(true);
+	case EX_FALSE: return val_bool(false);
+	case EX_ELLIPSIS: return (struct val){.kind = V_ELLIPSIS};
+	case EX_TUPLE:
+	case EX_LIST: return eval_tuple(e, x);
+	case EX_ATTR: return get_attribute(e, eval_expr(e, x->a), x->name, x->loc);
+	case EX_SUBSCRIPT: return eval_subscript(e, x);
+	case EX_SLICE:
+		if (x->a || x->b || x->c)
+			return eval_error(e, E_TILE_INDEX, x->loc, "a slice with bounds");
+		return (struct val){.kind = V_SLICE};
+	case EX_CALL: return eval_call(e, x);
+	case EX_STAR: return eval_error(e, E_STAR, x->loc);
+	case EX_UNARY: return eval_unary(e, x);
+	case EX_BINARY: {
+		struct val a = eval_expr(e, x->a), b = eval_expr(e, x->b);
+		e->b.loc = user_loc(e, x->loc);
+		return eval_binary(e, x->op, a, b, x->loc);
+	}
+	case EX_AND:
+	case EX_OR: return eval_logical(e, x);
+	case EX_COMPARE: return eval_compare(e, x);
+	case EX_IFEXP: return eval_ternary(e, x);
+	}
+	tl_unreachable("expression kind");
+}
+
+struct val eval_expr(struct eval *e, const struct expr *x)
+{
+	if (!step(e, x->loc))
+		return val_error();
+	if (++e->nesting > MAX_NESTING) {
+		e->stopped = true;
+		return eval_error(e, E_NESTED_TOO_DEEP, x->loc);
+	}
+	struct val v = eval_node(e, x);
+	e->nesting--;
+	return v;
+}

@@ -1,0 +1,238 @@
+/* Inside the evaluator: values, frames and the functions its files share. */
+#ifndef TLC_EVAL_INTERNAL_H
+#define TLC_EVAL_INTERNAL_H
+
+#include "eval/eval.h"
+
+enum {
+	MAX_CALL_DEPTH = 60,
+	MAX_NESTING = 1500,       /* of expressions being evaluated, over all calls: bounds the C stack */
+	MAX_OPS = 1 << 20,        /* operations in one kernel: stops runaway unrolling */
+	MAX_STEPS = 20 * 1000000, /* statements and expressions evaluated */
+};
+
+/* --- values -------------------------------------------------------------------------------------------------- */
+
+enum val_kind {
+	V_ERROR,  /* an error was reported; silently absorbs what is done to it */
+	V_UNSET,  /* no single value: reason says why */
+	V_NONE,
+	V_BOOL,
+	V_INT,
+	V_FLOAT,
+	V_STR,
+	V_TYPE,      /* a dtype, pointer type or tile type */
+	V_TUPLE,     /* lists too */
+	V_SLICE,     /* ':' */
+	V_ELLIPSIS,
+	V_TENSOR,    /* a run-time scalar or tile: SSA */
+	V_FUNC,      /* a jit function */
+	V_BUILTIN,
+	V_METHOD,    /* builtin or function bound to its first argument */
+	V_SPACE,     /* a namespace */
+	V_CONSTEXPR, /* tl.constexpr itself */
+	V_RANGE,     /* range(…), tl.range(…), tl.static_range(…) */
+};
+
+enum space {
+	SPACE_TRITON,    /* triton.* */
+	SPACE_TL,        /* triton.language.* */
+	SPACE_MATH,      /* tl.math.* */
+	SPACE_EXTRA,     /* tl.extra.*: only leads to libdevice */
+	SPACE_LIBDEVICE,
+	SPACE_PYMATH,    /* Python's math */
+	SPACE_PYTHON,    /* Python's builtins */
+	SPACE_TYPE,      /* methods of dtypes */
+	SPACE_COUNT,
+};
+
+struct builtin;
+struct loop_range;
+
+struct val {
+	enum val_kind kind;
+	enum dtype dtype; /* V_TENSOR, V_TYPE: element type as the language sees it (with signedness) */
+	u8 pointers;      /* V_TENSOR, V_TYPE: levels of pointer above dtype */
+	union {
+		bool boolean;
+		i128 integer;
+		double real;
+		struct {
+			const char *text;
+			u32 len;
+		};
+		struct {
+			const struct val *items; /* V_TUPLE; V_TYPE: the shape, as V_INT */
+			u32 nitems;
+		};
+		struct value *ssa;
+		const struct func *func;
+		const struct builtin *builtin;
+		struct {
+			const struct val *self, *callee;
+		};
+		enum space space;
+		const struct loop_range *range;
+		const char *reason; /* V_UNSET */
+	};
+};
+
+struct loop_range {
+	bool is_static;
+	struct val start, end, step;
+	i64 num_stages, unroll;
+	bool flatten, warp_specialize, disallow_acc_multi_buffer;
+};
+
+static inline struct val val_error(void) { return (struct val){.kind = V_ERROR}; }
+static inline struct val val_none(void) { return (struct val){.kind = V_NONE}; }
+static inline struct val val_bool(bool b) { return (struct val){.kind = V_BOOL, .boolean = b}; }
+static inline struct val val_int(i128 i) { return (struct val){.kind = V_INT, .integer = i}; }
+static inline struct val val_float(double d) { return (struct val){.kind = V_FLOAT, .real = d}; }
+static inline struct val val_str(const char *s, u32 n) { return (struct val){.kind = V_STR, .text = s, .len = n}; }
+static inline struct val val_dtype(enum dtype d) { return (struct val){.kind = V_TYPE, .dtype = d}; }
+static inline struct val val_tuple(const struct val *v, u32 n)
+{
+	return (struct val){.kind = V_TUPLE, .items = v, .nitems = n};
+}
+static inline struct val val_tensor(struct value *v, enum dtype d, int pointers)
+{
+	return (struct val){.kind = V_TENSOR, .ssa = v, .dtype = d, .pointers = (u8)pointers};
+}
+static inline bool val_is_number(const struct val *v)
+{
+	return v->kind == V_BOOL || v->kind == V_INT || v->kind == V_FLOAT;
+}
+static inline bool is_tile(const struct val *v) { return v->kind == V_TENSOR && type_is_tensor(v->ssa->type); }
+
+/* --- evaluation state ---------------------------------------------------------------------------------------- */
+
+struct binding {
+	const char *name;
+	struct val val;
+	bool constant; /* declared `x: tl.constexpr` */
+};
+typedef VEC(struct binding) scope;
+
+struct frame {
+	struct frame *caller;
+	struct loc call; /* where it was called */
+	const struct func *func;
+	scope vars;
+	struct val ret;
+	int loops; /* run-time loops we are inside of, in this function */
+	int depth;
+};
+
+struct eval {
+	struct ir_context *ctx;
+	struct arena *arena;
+	struct diags *diags;
+	const struct module *module, *std;
+	struct builder b;
+	struct frame *frame;
+	struct kernel *kernel;
+	u32 steps, nesting;
+	bool stopped; /* gave up: too large */
+	VEC(const char *) resolving; /* globals being evaluated, to catch cycles */
+};
+
+/* What remains to be done in the function once the current block is finished: needed where a run-time branch returns,
+ * because the rest of the function then runs inside the other branch. */
+struct cont {
+	const struct body *body;
+	u32 at;
+	const struct stmt *loop; /* a static loop: its next iteration, instead of a body */
+	i128 next;
+	const struct loop_range *range;
+	const struct cont *outer;
+};
+
+enum flow { FLOW_NEXT, FLOW_RETURN };
+
+/* eval.c: statements */
+enum flow exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer);
+enum flow exec_rest(struct eval *e, const struct cont *c);
+struct binding *find_var(struct frame *f, const char *name);
+void set_var(struct eval *e, const char *name, struct val v);
+void assign(struct eval *e, const struct expr *target, struct val v);
+/* Is there still something to do, or was evaluation given up? */
+bool step(struct eval *e, struct loc at);
+
+/* control.c: run-time control flow */
+enum flow exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct cont *rest);
+enum flow exec_for(struct eval *e, const struct stmt *s, const struct cont *rest);
+enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const struct loop_range *r,
+			   const struct cont *rest);
+void exec_while(struct eval *e, const struct stmt *s);
+struct val eval_ternary(struct eval *e, const struct expr *x);
+
+/* expr.c: expressions */
+struct val eval_expr(struct eval *e, const struct expr *x);
+struct val eval_name(struct eval *e, const char *name, struct loc at);
+/* `v` as a condition: 1 true, 0 false, -1 known only at run time (*cond is then the i1), -2 error. */
+int truth(struct eval *e, struct val v, struct loc at, struct value **cond);
+struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at);
+struct val get_item(struct eval *e, struct val v, struct val index, struct loc at);
+
+/* call.c: calls */
+struct named_val {
+	const char *name;
+	struct val val;
+	struct loc loc;
+};
+struct val eval_call(struct eval *e, const struct expr *x);
+struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs,
+		     const struct named_val *named, u32 nnamed);
+struct val call_std(struct eval *e, const char *name, const struct val *args, u32 nargs);
+/* For a builtin's handler: its arguments, bound to the names of its signature. */
+struct args {
+	const struct builtin *b;
+	struct val *at;
+	struct loc *loc;
+	u32 n;
+};
+/* A name of a namespace; V_ERROR without a message when there is none. */
+struct val space_lookup(struct eval *e, enum space s, const char *name);
+/* The name nearest to `name` among the n candidates, or NULL when none is near. */
+const char *did_you_mean(const char *name, const char *const *candidates, u32 n);
+
+/* builtins.c */
+struct builtin {
+	const char *name;
+	const char *signature; /* "pointer, mask=None, *shape": see bind_builtin in call.c */
+	struct val (*run)(struct eval *e, const struct args *a);
+	int code;              /* for handlers that serve several builtins */
+	bool method;           /* also x.name(…) on tiles */
+};
+const struct builtin *builtin_find(enum space s, const char *name, size_t len);
+u32 builtin_names(enum space s, const char **out, u32 max);
+
+/* ops.c: what operators mean on run-time values */
+struct val to_tensor(struct eval *e, struct val v, struct loc at);
+struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, struct loc at);
+struct val bitcast_to(struct eval *e, struct val v, struct val type, struct loc at);
+struct val binary_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
+struct val compare_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
+struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc at);
+struct val logical_op(struct eval *e, bool is_and, struct val a, struct val b, struct loc at);
+/* The usual conversions: both to one element type, then to one shape. Constants are weak: they take the other's type. */
+enum promote_flags { PROMOTE_DIV = 1, PROMOTE_PTR = 2, PROMOTE_NO_ARITH = 4 };
+bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc at, const char *what);
+bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at);
+struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape, struct loc at);
+struct val expand_dim(struct eval *e, struct val v, int axis);
+enum dtype promote_int(enum dtype a, enum dtype b);
+struct val const_tensor(struct eval *e, struct val number, enum dtype d);
+
+/* describe.c: values in words, for messages */
+const char *describe(struct eval *e, const struct val *v);
+const char *describe_type(struct eval *e, const struct val *v); /* "fp32[128, 64]", "*fp16", "int" */
+bool val_equal(const struct val *a, const struct val *b);
+void print_val(struct strbuf *out, const struct val *v);
+
+/* Where a message about `at` belongs: code of the standard library is reported where the user called it. */
+struct loc user_loc(const struct eval *e, struct loc at);
+#define eval_error(e, id, at, ...) (__extension__({ diag((e)->diags, id, user_loc((e), (at)), ##__VA_ARGS__); val_error(); }))
+
+#endif

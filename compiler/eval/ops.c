@@ -1,0 +1,475 @@
+/* What operators mean on run-time values: Triton's type promotion, broadcasting and conversions.
+ *
+ * Facts from research on Triton 3.6/3.7 semantics; docs/language.md states them for users. */
+#include "eval/internal.h"
+
+/* --- constants → SSA ----------------------------------------------------------------------------------------- */
+
+/* The type a plain Python number gets: i32, u32, i64, u64, fp32; fp64 for floats that fp32 cannot hold. */
+static bool number_type(const struct val *v, enum dtype *out)
+{
+	const i128 one = 1;
+	if (v->kind == V_BOOL) {
+		*out = DT_I1;
+		return true;
+	}
+	if (v->kind == V_INT) {
+		i128 x = v->integer;
+		if (x >= -(one << 31) && x < one << 31)
+			*out = DT_I32;
+		else if (x >= one << 31 && x < one << 32)
+			*out = DT_U32;
+		else if (x >= -(one << 63) && x < one << 63)
+			*out = DT_I64;
+		else if (x >= 0 && x < one << 64)
+			*out = DT_U64;
+		else
+			return false;
+		return true;
+	}
+	double a = __builtin_fabs(v->real);
+	bool fits = !(a <= 0x1.fffffep127) || a == 0 || a >= 0x1p-126;
+	*out = fits && !(a > 0x1.fffffep127 && a < __builtin_inf()) ? DT_F32 : DT_F64;
+	return true;
+}
+
+struct val const_tensor(struct eval *e, struct val n, enum dtype d)
+{
+	const struct type *t = type_scalar(e->ctx, d);
+	u64 bits;
+	if (dtype_is_float(d))
+		bits = dtype_encode_float(d, n.kind == V_FLOAT ? n.real : n.kind == V_INT ? (double)n.integer : n.boolean);
+	else if (d == DT_I1)
+		bits = n.kind == V_FLOAT ? n.real != 0 : n.kind == V_INT ? n.integer != 0 : n.boolean;
+	else
+		bits = dtype_encode_int(d, n.kind == V_FLOAT ? (i64)n.real : n.kind == V_INT ? (i64)n.integer : n.boolean);
+	return val_tensor(build_constant(&e->b, t, bits), d, 0);
+}
+
+struct val to_tensor(struct eval *e, struct val v, struct loc at)
+{
+	enum dtype d;
+	if (v.kind == V_TENSOR || v.kind == V_ERROR)
+		return v;
+	if (!val_is_number(&v))
+		return eval_error(e, E_NOT_A_NUMBER, at, describe(e, &v));
+	if (!number_type(&v, &d))
+		return eval_error(e, E_INT_TOO_BIG, at);
+	return const_tensor(e, v, d);
+}
+
+/* --- shapes -------------------------------------------------------------------------------------------------- */
+
+struct val expand_dim(struct eval *e, struct val v, int axis)
+{
+	const struct type *t = v.ssa->type;
+	i32 shape[MAX_RANK];
+	for (int i = 0; i <= t->rank; i++)
+		shape[i] = i == axis ? 1 : t->shape[i - (i > axis)];
+	if (!type_is_tensor(t)) {
+		v.ssa = build_splat(&e->b, v.ssa, 1, shape);
+		return v;
+	}
+	v.ssa = build1(&e->b, IR_EXPAND_DIMS, type_tensor(e->ctx, t->elem, t->rank + 1, shape), v.ssa);
+	v.ssa->def->attr[ATTR_AXIS] = axis;
+	return v;
+}
+
+struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape, struct loc at)
+{
+	const struct type *t = v.ssa->type;
+	if (!type_is_tensor(t)) {
+		if (rank)
+			v.ssa = build_splat(&e->b, v.ssa, rank, shape);
+		return v;
+	}
+	const struct type *to = rank ? type_tensor(e->ctx, t->elem, rank, shape) : t->elem;
+	bool ok = t->rank == rank;
+	for (int i = 0; ok && i < rank; i++)
+		ok = t->shape[i] == shape[i] || t->shape[i] == 1;
+	if (!ok) {
+		struct val want = v;
+		want.ssa = &(struct value){.type = to};
+		return eval_error(e, E_BROADCAST_TO, at, describe_type(e, &v), describe_type(e, &want));
+	}
+	if (to != t)
+		v.ssa = build1(&e->b, IR_BROADCAST, to, v.ssa);
+	return v;
+}
+
+bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at)
+{
+	if (!is_tile(a) && !is_tile(b))
+		return true;
+	struct val x = *a, y = *b;
+	while (is_tile(&x) && is_tile(&y) && x.ssa->type->rank < y.ssa->type->rank)
+		x = expand_dim(e, x, 0);
+	while (is_tile(&x) && is_tile(&y) && y.ssa->type->rank < x.ssa->type->rank)
+		y = expand_dim(e, y, 0);
+	const struct type *s = x.ssa->type, *t = y.ssa->type;
+	i32 shape[MAX_RANK];
+	int rank = MAX(s->rank, t->rank);
+	i64 numel = 1;
+	for (int i = 0; i < rank; i++) {
+		i32 m = type_is_tensor(s) ? s->shape[i] : 1, n = type_is_tensor(t) ? t->shape[i] : 1;
+		if (m != n && m != 1 && n != 1) {
+			eval_error(e, E_SHAPE_MISMATCH, at, describe_type(e, a), describe_type(e, b), i, m, n);
+			return false;
+		}
+		shape[i] = MAX(m, n);
+		numel *= shape[i];
+	}
+	if (numel > IR_MAX_NUMEL) {
+		eval_error(e, E_TILE_TOO_BIG, at, (long long)numel);
+		return false;
+	}
+	*a = broadcast_to(e, x, rank, shape, at);
+	*b = broadcast_to(e, y, rank, shape, at);
+	return true;
+}
+
+/* --- conversions --------------------------------------------------------------------------------------------- */
+
+static struct val with(struct value *v, enum dtype d)
+{
+	return val_tensor(v, d, 0);
+}
+
+static struct value *zero_like(struct eval *e, struct value *v)
+{
+	return build_constant(&e->b, v->type, 0);
+}
+
+static struct val to_bool(struct eval *e, struct val v)
+{
+	struct value *zero = zero_like(e, v.ssa);
+	if (!dtype_is_float(v.dtype))
+		return with(build_cmpi(&e->b, CMPI_NE, v.ssa, zero), DT_I1);
+	struct value *r = build2(&e->b, IR_CMPF, type_with_dtype(e->ctx, v.ssa->type, DT_I1), v.ssa, zero);
+	r->def->attr[ATTR_PREDICATE] = CMPF_UNE; /* NaN is true */
+	return with(r, DT_I1);
+}
+
+static struct val float_to_float(struct eval *e, struct val v, enum dtype d, enum rounding r, const struct type *to)
+{
+	int from_bits = dtype_bits(v.dtype), to_bits = dtype_bits(d);
+	bool custom = r != ROUND_DEFAULT && r != ROUND_RTNE;
+	if (dtype_is_fp8(v.dtype) || dtype_is_fp8(d) || custom) {
+		struct value *x = build1(&e->b, IR_FP_TO_FP, to, v.ssa);
+		x->def->attr[ATTR_ROUNDING] = to_bits < from_bits ? (r == ROUND_DEFAULT ? ROUND_RTNE : r) : ROUND_DEFAULT;
+		return with(x, d);
+	}
+	if (from_bits == 16 && d != DT_F32) /* fp16 ↔ bf16 and fp64 go through fp32 */
+		return float_to_float(e, float_to_float(e, v, DT_F32, r, type_with_dtype(e->ctx, to, DT_F32)), d, r, to);
+	return with(build1(&e->b, from_bits > to_bits ? IR_TRUNCF : IR_EXTF, to, v.ssa), d);
+}
+
+static struct val cast_pointer(struct eval *e, struct val v, struct val want, struct loc at)
+{
+	const struct type *elem = type_scalar(e->ctx, want.dtype);
+	for (int i = 0; i < want.pointers; i++)
+		elem = type_ptr(e->ctx, elem);
+	const struct type *to = type_with_elem(e->ctx, v.ssa->type, elem);
+	enum opcode code;
+	if (to == v.ssa->type) {
+		v.dtype = want.dtype;
+		return v;
+	}
+	if (v.pointers && want.pointers)
+		code = IR_BITCAST;
+	else if (v.pointers && dtype_bits(want.dtype) == 64 && dtype_is_int(want.dtype))
+		code = IR_PTR_TO_INT;
+	else if (v.pointers && want.dtype == DT_I1)
+		return to_bool(e, cast_pointer(e, v, val_dtype(DT_I64), at));
+	else if (want.pointers && dtype_is_int(v.dtype)) {
+		v = cast_to(e, v, DT_I64, ROUND_DEFAULT, at);
+		code = IR_INT_TO_PTR;
+	} else
+		return eval_error(e, E_CAST, at, describe_type(e, &v), describe_type(e, &want));
+	return val_tensor(build1(&e->b, code, to, v.ssa), want.dtype, want.pointers);
+}
+
+struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, struct loc at)
+{
+	if (v.kind == V_ERROR)
+		return v;
+	if (v.pointers)
+		return cast_pointer(e, v, val_dtype(d), at);
+	if (v.dtype == d)
+		return v;
+	const struct type *to = type_with_dtype(e->ctx, v.ssa->type, d);
+	bool from_float = dtype_is_float(v.dtype), to_float = dtype_is_float(d);
+	int from_bits = dtype_bits(v.dtype), to_bits = dtype_bits(d);
+	if (r != ROUND_DEFAULT && !(from_float && to_float && to_bits < from_bits))
+		return eval_error(e, E_ROUNDING_NOT_NARROWING, at, dtype_name(v.dtype), dtype_name(d));
+	if (from_float && to_float)
+		return float_to_float(e, v, d, r, to);
+	if (d == DT_I1)
+		return to_bool(e, v);
+	if (from_float && dtype_is_fp8(v.dtype))
+		v = cast_to(e, v, DT_F32, ROUND_DEFAULT, at);
+	if (from_float)
+		return with(build1(&e->b, dtype_is_unsigned(d) ? IR_FPTOUI : IR_FPTOSI, to, v.ssa), d);
+	if (to_float && dtype_is_fp8(d))
+		return cast_to(e, cast_to(e, v, DT_F32, ROUND_DEFAULT, at), d, r, at);
+	if (to_float)
+		return with(build1(&e->b, dtype_is_unsigned(v.dtype) ? IR_UITOFP : IR_SITOFP, to, v.ssa), d);
+	if (from_bits == to_bits)
+		return with(v.ssa, d);
+	enum opcode code = from_bits > to_bits ? IR_TRUNCI : dtype_is_unsigned(v.dtype) ? IR_EXTUI : IR_EXTSI;
+	return with(build1(&e->b, code, to, v.ssa), d);
+}
+
+struct val bitcast_to(struct eval *e, struct val v, struct val want, struct loc at)
+{
+	if (v.kind == V_ERROR)
+		return v;
+	if (v.pointers || want.pointers)
+		return cast_pointer(e, v, want, at);
+	if (dtype_bits(v.dtype) != dtype_bits(want.dtype))
+		return eval_error(e, E_BITCAST_SIZE, at, dtype_name(v.dtype), dtype_name(want.dtype));
+	const struct type *to = type_with_dtype(e->ctx, v.ssa->type, want.dtype);
+	return with(to == v.ssa->type ? v.ssa : build1(&e->b, IR_BITCAST, to, v.ssa), want.dtype);
+}
+
+/* --- promotion ----------------------------------------------------------------------------------------------- */
+
+static int dtype_kind(enum dtype d)
+{
+	return d == DT_I1 ? 0 : dtype_is_int(d) ? 1 : 2;
+}
+
+enum dtype promote_int(enum dtype a, enum dtype b)
+{
+	int m = dtype_bits(a), n = dtype_bits(b);
+	bool ua = dtype_is_unsigned(a), ub = dtype_is_unsigned(b);
+	if (ua == ub)
+		return m > n ? a : b;
+	if (ua)
+		return m >= n ? a : b;
+	return n >= m ? b : a;
+}
+
+/* The type two operands are computed in. A weak one (a constant) takes part only if its kind is higher. */
+static bool computation_type(enum dtype a, bool a_weak, enum dtype b, bool b_weak, bool div, enum dtype *out)
+{
+	if (a_weak != b_weak) {
+		enum dtype weak = a_weak ? a : b, strong = a_weak ? b : a;
+		if (dtype_kind(weak) <= dtype_kind(strong)) {
+			*out = div && (strong == DT_F16 || strong == DT_BF16) ? DT_F32 : strong;
+			return true;
+		}
+	}
+	if (a == DT_F64 || b == DT_F64)
+		*out = DT_F64;
+	else if (a == DT_F32 || b == DT_F32)
+		*out = DT_F32;
+	else if (a == DT_F16 || b == DT_F16)
+		*out = div || a == DT_BF16 || b == DT_BF16 ? DT_F32 : DT_F16;
+	else if (a == DT_BF16 || b == DT_BF16)
+		*out = div || a != b ? DT_F32 : DT_BF16;
+	else if (dtype_is_fp8(a) && dtype_is_fp8(b))
+		*out = a == b ? a : DT_F16;
+	else if (!dtype_is_int(a) || !dtype_is_int(b))
+		return false;
+	else if (div && dtype_is_unsigned(a) != dtype_is_unsigned(b))
+		return false;
+	else
+		*out = promote_int(a, b);
+	return true;
+}
+
+static bool fits(i128 x, enum dtype d)
+{
+	const i128 one = 1;
+	int bits = dtype_bits(d);
+	if (d == DT_I1)
+		return x == 0 || x == 1;
+	if (dtype_is_unsigned(d))
+		return x >= 0 && x < one << bits;
+	return x >= -(one << (bits - 1)) && x < one << (bits - 1);
+}
+
+/* A weak operand in the common type; false (reported) when it does not fit. */
+static bool settle(struct eval *e, struct val *v, enum dtype d, struct loc at)
+{
+	if (v->kind == V_TENSOR) {
+		*v = cast_to(e, *v, d, ROUND_DEFAULT, at);
+		return v->kind != V_ERROR;
+	}
+	if (v->kind == V_INT && dtype_is_int(d) && !fits(v->integer, d)) {
+		eval_error(e, E_CONSTANT_RANGE, at, describe(e, v), dtype_name(d));
+		return false;
+	}
+	*v = const_tensor(e, *v, d);
+	return true;
+}
+
+bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc at, const char *what)
+{
+	if (a->kind == V_ERROR || b->kind == V_ERROR)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		struct val *v = i ? b : a;
+		if (v->kind != V_TENSOR && !val_is_number(v)) {
+			eval_error(e, E_OPERAND, at, what, describe(e, v));
+			return false;
+		}
+	}
+	bool a_weak = a->kind != V_TENSOR, b_weak = b->kind != V_TENSOR;
+	enum dtype da = a->dtype, db = b->dtype, common;
+	if ((a_weak && !number_type(a, &da)) || (b_weak && !number_type(b, &db))) {
+		eval_error(e, E_INT_TOO_BIG, at);
+		return false;
+	}
+	if (a->pointers || b->pointers) {
+		const struct val *other = a->pointers ? b : a;
+		enum dtype od = a->pointers ? db : da;
+		bool same = a->pointers == b->pointers && a->dtype == b->dtype;
+		if (!(flags & PROMOTE_PTR) || (other->pointers ? !same : !dtype_is_int(od))) {
+			eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, a), describe_type(e, b));
+			return false;
+		}
+		*a = to_tensor(e, *a, at);
+		*b = to_tensor(e, *b, at);
+		return broadcast_pair(e, a, b, at);
+	}
+	if (flags & PROMOTE_NO_ARITH) {
+		*a = to_tensor(e, *a, at);
+		*b = to_tensor(e, *b, at);
+		return broadcast_pair(e, a, b, at);
+	}
+	if (!computation_type(da, a_weak, db, b_weak, flags & PROMOTE_DIV, &common)) {
+		if (dtype_is_int(da) && dtype_is_int(db))
+			eval_error(e, E_MIXED_SIGN_DIV, at, what, dtype_name(da), dtype_name(db));
+		else
+			eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, a), describe_type(e, b));
+		return false;
+	}
+	return settle(e, a, common, at) && settle(e, b, common, at) && broadcast_pair(e, a, b, at);
+}
+
+/* --- arithmetic ---------------------------------------------------------------------------------------------- */
+
+static struct val emit2(struct eval *e, enum opcode code, struct val a, struct val b)
+{
+	a.ssa = build2(&e->b, code, a.ssa->type, a.ssa, b.ssa);
+	return a;
+}
+
+static struct val add_pointer(struct eval *e, struct val ptr, struct val off, struct loc at)
+{
+	if (dtype_is_unsigned(off.dtype) && dtype_bits(off.dtype) < 64)
+		off = cast_to(e, off, DT_I64, ROUND_DEFAULT, at); /* offsets are signed: keep large ones positive */
+	ptr.ssa = build2(&e->b, IR_ADDPTR, ptr.ssa->type, ptr.ssa, off.ssa);
+	return ptr;
+}
+
+static struct val divide(struct eval *e, struct val a, struct val b, struct loc at)
+{
+	if (!dtype_is_float(a.dtype)) {
+		a = cast_to(e, a, DT_F32, ROUND_DEFAULT, at);
+		b = cast_to(e, b, DT_F32, ROUND_DEFAULT, at);
+	}
+	return emit2(e, IR_DIVF, a, b);
+}
+
+struct val binary_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
+{
+	const char *what = operator_text(op);
+	int flags = op == OP_DIV || op == OP_FLOORDIV || op == OP_MOD ? PROMOTE_DIV : 0;
+	if (op == OP_ADD || op == OP_SUB)
+		flags |= PROMOTE_PTR;
+	if (op == OP_MATMUL)
+		return eval_error(e, E_MATMUL_OPERATOR, at);
+	if (op == OP_POW)
+		return eval_error(e, E_POW, at);
+	bool b_was_pointer = b.kind == V_TENSOR && b.pointers, a_was_pointer = a.kind == V_TENSOR && a.pointers;
+	if (a_was_pointer && b_was_pointer)
+		return eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, &a), describe_type(e, &b));
+	if (op == OP_SUB && b_was_pointer)
+		return eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, &a), describe_type(e, &b));
+	if (!promote(e, &a, &b, flags, at, what))
+		return val_error();
+	if (a.pointers)
+		return add_pointer(e, a, op == OP_SUB ? unary_op(e, OP_NEG, b, at) : b, at);
+	if (b.pointers)
+		return add_pointer(e, b, a, at);
+	bool f = dtype_is_float(a.dtype), u = dtype_is_unsigned(a.dtype);
+	if (dtype_is_fp8(a.dtype))
+		return eval_error(e, E_FP8_ARITHMETIC, at, what, dtype_name(a.dtype));
+	switch (op) {
+	case OP_ADD: return emit2(e, f ? IR_ADDF : IR_ADDI, a, b);
+	case OP_SUB: return emit2(e, f ? IR_SUBF : IR_SUBI, a, b);
+	case OP_MUL: return emit2(e, f ? IR_MULF : IR_MULI, a, b);
+	case OP_DIV: return divide(e, a, b, at);
+	case OP_FLOORDIV:
+		if (f)
+			return eval_error(e, E_FLOAT_FLOORDIV, at, describe_type(e, &a));
+		return emit2(e, u ? IR_DIVUI : IR_DIVSI, a, b);
+	case OP_MOD: return emit2(e, f ? IR_REMF : u ? IR_REMUI : IR_REMSI, a, b);
+	default: break;
+	}
+	if (f)
+		return eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, &a), describe_type(e, &b));
+	switch (op) {
+	case OP_SHL: return emit2(e, IR_SHLI, a, b);
+	case OP_SHR: return emit2(e, u ? IR_SHRUI : IR_SHRSI, a, b);
+	case OP_BITAND: return emit2(e, IR_ANDI, a, b);
+	case OP_BITOR: return emit2(e, IR_ORI, a, b);
+	case OP_BITXOR: return emit2(e, IR_XORI, a, b);
+	default: tl_unreachable("binary operator");
+	}
+}
+
+struct val compare_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
+{
+	static const enum cmpi_predicate s[] = {CMPI_SLT, CMPI_SLE, CMPI_SGT, CMPI_SGE, CMPI_EQ, CMPI_NE};
+	static const enum cmpi_predicate u[] = {CMPI_ULT, CMPI_ULE, CMPI_UGT, CMPI_UGE, CMPI_EQ, CMPI_NE};
+	static const enum cmpf_predicate f[] = {CMPF_OLT, CMPF_OLE, CMPF_OGT, CMPF_OGE, CMPF_OEQ, CMPF_UNE};
+	if (a.kind == V_TENSOR && a.pointers) /* null checks and pointer equality */
+		a = cast_to(e, a, DT_I64, ROUND_DEFAULT, at);
+	if (b.kind == V_TENSOR && b.pointers)
+		b = cast_to(e, b, DT_I64, ROUND_DEFAULT, at);
+	if (val_is_number(&a))
+		a = to_tensor(e, a, at);
+	if (val_is_number(&b))
+		b = to_tensor(e, b, at);
+	if (!promote(e, &a, &b, 0, at, operator_text(op)))
+		return val_error();
+	if (dtype_is_fp8(a.dtype))
+		return eval_error(e, E_FP8_ARITHMETIC, at, operator_text(op), dtype_name(a.dtype));
+	bool is_float = dtype_is_float(a.dtype);
+	struct value *v = build2(&e->b, is_float ? IR_CMPF : IR_CMPI, type_with_dtype(e->ctx, a.ssa->type, DT_I1), a.ssa, b.ssa);
+	int i = (int)op - OP_LT;
+	v->def->attr[ATTR_PREDICATE] = is_float ? (int)f[i] : dtype_is_unsigned(a.dtype) ? (int)u[i] : (int)s[i];
+	return with(v, DT_I1);
+}
+
+struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc at)
+{
+	if (a.kind == V_ERROR || op == OP_POS)
+		return a;
+	if (a.pointers || (op != OP_NEG && dtype_is_float(a.dtype)) || dtype_is_fp8(a.dtype))
+		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, &a));
+	if (op == OP_NEG) { /* 0 - x, as Triton has it: -0.0 does not arise from +0.0 */
+		struct val zero = a;
+		zero.ssa = zero_like(e, a.ssa);
+		return emit2(e, dtype_is_float(a.dtype) ? IR_SUBF : IR_SUBI, zero, a);
+	}
+	if (op == OP_NOT && a.dtype != DT_I1)
+		return eval_error(e, E_LOGICAL_TYPE, at, "not", describe_type(e, &a));
+	struct val ones = a;
+	ones.ssa = build_int(&e->b, a.ssa->type, -1);
+	return emit2(e, IR_XORI, a, ones);
+}
+
+struct val logical_op(struct eval *e, bool is_and, struct val a, struct val b, struct loc at)
+{
+	if (a.kind == V_ERROR || b.kind == V_ERROR)
+		return val_error();
+	const struct val *bad = a.dtype != DT_I1 || a.pointers ? &a : b.dtype != DT_I1 || b.pointers ? &b : NULL;
+	if (bad)
+		return eval_error(e, E_LOGICAL_TYPE, at, is_and ? "and" : "or", describe_type(e, bad));
+	return binary_op(e, is_and ? OP_BITAND : OP_BITOR, a, b, at);
+}

@@ -1,0 +1,481 @@
+/* Types, and making and changing operations. */
+#include "ir/ir.h"
+
+const struct op_info op_info[IR_OPCODES] = {
+#define OP(code, name, lo, hi, results, traits, rule, format, attrs) \
+	[IR_##code] = {name, lo, hi, results, traits, rule, format, attrs},
+#include "ir/ops.def"
+};
+
+/* --- types --------------------------------------------------------------------------------------------------- */
+
+void ir_context_init(struct ir_context *c, struct arena *arena, struct interner *names, struct diags *diags)
+{
+	*c = (struct ir_context){.arena = arena, .names = names, .diags = diags, .layouts = {.arena = arena}};
+}
+
+static const struct type *type_intern(struct ir_context *c, const struct type *t)
+{
+	if ((c->ntypes + 1) * 4 > c->cap_types * 3) {
+		u32 cap = c->cap_types ? c->cap_types * 2 : 64;
+		const struct type **at = arena_array(c->arena, const struct type *, cap);
+		for (u32 i = 0; i < c->cap_types; i++)
+			if (c->types[i]) {
+				u32 h = (u32)hash_bytes(c->types[i], sizeof *t, 0) & (cap - 1);
+				while (at[h])
+					h = (h + 1) & (cap - 1);
+				at[h] = c->types[i];
+			}
+		c->types = at;
+		c->cap_types = cap;
+	}
+	u32 h = (u32)hash_bytes(t, sizeof *t, 0) & (c->cap_types - 1);
+	for (; c->types[h]; h = (h + 1) & (c->cap_types - 1))
+		if (!memcmp(c->types[h], t, sizeof *t))
+			return c->types[h];
+	c->ntypes++;
+	return c->types[h] = arena_dup(c->arena, t, sizeof *t);
+}
+
+/* Zeroed including padding, so that types compare and hash as bytes. */
+static struct type blank(enum type_kind kind)
+{
+	struct type t;
+	memset(&t, 0, sizeof t);
+	t.kind = kind;
+	return t;
+}
+
+const struct type *type_scalar(struct ir_context *c, enum dtype d)
+{
+	struct type t = blank(TY_SCALAR);
+	t.dtype = dtype_signless(d);
+	return type_intern(c, &t);
+}
+
+const struct type *type_ptr(struct ir_context *c, const struct type *pointee)
+{
+	struct type t = blank(TY_PTR);
+	t.elem = pointee;
+	return type_intern(c, &t);
+}
+
+const struct type *type_tensor(struct ir_context *c, const struct type *elem, int rank, const i32 *shape)
+{
+	struct type t = blank(TY_TENSOR);
+	tl_assert(rank > 0 && rank <= MAX_RANK && !type_is_tensor(elem));
+	t.elem = elem;
+	t.rank = rank;
+	memcpy(t.shape, shape, (size_t)rank * sizeof *shape);
+	return type_intern(c, &t);
+}
+
+const struct type *type_memdesc(struct ir_context *c, const struct type *elem, int rank, const i32 *shape,
+				const struct layout *layout, int nbuf)
+{
+	struct type t = blank(TY_MEMDESC);
+	t.elem = elem;
+	t.rank = rank;
+	memcpy(t.shape, shape, (size_t)rank * sizeof *shape);
+	t.layout = layout;
+	t.nbuf = nbuf;
+	return type_intern(c, &t);
+}
+
+const struct type *type_with_elem(struct ir_context *c, const struct type *t, const struct type *elem)
+{
+	if (!type_is_tensor(t))
+		return elem;
+	struct type n = *t;
+	n.elem = elem;
+	return type_intern(c, &n);
+}
+
+const struct type *type_with_dtype(struct ir_context *c, const struct type *t, enum dtype d)
+{
+	return type_with_elem(c, t, type_scalar(c, d));
+}
+
+const struct type *type_with_layout(struct ir_context *c, const struct type *t, const struct layout *l)
+{
+	struct type n = *t;
+	n.layout = l;
+	return type_intern(c, &n);
+}
+
+const struct type *type_elem(const struct type *t)
+{
+	return t->kind == TY_TENSOR || t->kind == TY_MEMDESC ? t->elem : t;
+}
+
+enum dtype type_dtype(const struct type *t)
+{
+	t = type_elem(t);
+	return t->kind == TY_PTR ? DT_I64 : t->dtype;
+}
+
+i64 type_numel(const struct type *t)
+{
+	i64 n = 1;
+	for (int i = 0; i < t->rank; i++)
+		n *= t->shape[i];
+	return n;
+}
+
+int type_elem_bits(const struct type *t)
+{
+	return dtype_bits(type_dtype(t));
+}
+
+i64 perm_pack(const int *perm, int n)
+{
+	i64 p = 0;
+	for (int i = 0; i < n; i++)
+		p |= (i64)perm[i] << (4 * i);
+	return p;
+}
+
+/* --- making -------------------------------------------------------------------------------------------------- */
+
+struct kernel *kernel_new(struct ir_context *c, const char *name)
+{
+	struct kernel *k = arena_new(c->arena, struct kernel);
+	k->ctx = c;
+	k->name = name;
+	k->body = block_new(c, NULL);
+	return k;
+}
+
+struct block *block_new(struct ir_context *c, struct op *parent)
+{
+	struct block *b = arena_new(c->arena, struct block);
+	b->parent = parent;
+	return b;
+}
+
+struct value *block_add_arg(struct ir_context *c, struct block *b, const struct type *t)
+{
+	struct value *v = arena_new(c->arena, struct value);
+	v->type = t;
+	v->block = b;
+	v->index = b->nargs;
+	if (b->nargs == b->cap_args)
+		b->args = vec_grow(c->arena, b->args, b->nargs, &b->cap_args, sizeof *b->args);
+	b->args[b->nargs++] = v;
+	return v;
+}
+
+void block_remove_arg(struct block *b, u32 index)
+{
+	tl_assert(value_unused(b->args[index]));
+	for (u32 i = index + 1; i < b->nargs; i++) {
+		b->args[i - 1] = b->args[i];
+		b->args[i - 1]->index = i - 1;
+	}
+	b->nargs--;
+}
+
+struct builder builder_at_end(struct ir_context *c, struct block *b)
+{
+	return (struct builder){.ctx = c, .block = b};
+}
+
+struct builder builder_before(struct ir_context *c, struct op *o)
+{
+	return (struct builder){.ctx = c, .block = o->block, .before = o, .loc = o->loc};
+}
+
+struct builder builder_after(struct ir_context *c, struct op *o)
+{
+	return (struct builder){.ctx = c, .block = o->block, .before = o->next, .loc = o->loc};
+}
+
+static void link_op(struct op *o, struct block *b, struct op *before)
+{
+	o->block = b;
+	o->next = before;
+	o->prev = before ? before->prev : b->last;
+	*(o->prev ? &o->prev->next : &b->first) = o;
+	*(before ? &before->prev : &b->last) = o;
+}
+
+static void use_link(struct use *u, struct value *v)
+{
+	u->value = v;
+	u->next = v->uses;
+	u->link = &v->uses;
+	if (u->next)
+		u->next->link = &u->next;
+	v->uses = u;
+}
+
+static void use_unlink(struct use *u)
+{
+	*u->link = u->next;
+	if (u->next)
+		u->next->link = u->link;
+	u->value = NULL;
+}
+
+void op_set_results(struct ir_context *c, struct op *o, const struct type *const *types, u32 n)
+{
+	tl_assert(!o->nresults);
+	o->nresults = (u16)n;
+	o->results = arena_array(c->arena, struct value, n);
+	for (u32 i = 0; i < n; i++)
+		o->results[i] = (struct value){.type = types[i], .def = o, .index = i};
+}
+
+struct op *build(struct builder *b, enum opcode code, struct value *const *operands, u32 noperands,
+		 const struct type *const *results, u32 nresults, u32 nblocks)
+{
+	struct arena *a = b->ctx->arena;
+	struct op *o = arena_new(a, struct op);
+	o->code = code;
+	o->loc = b->loc;
+	o->scratch_offset = -1;
+	o->noperands = (u16)noperands;
+	o->operands = arena_array(a, struct use, noperands);
+	for (u32 i = 0; i < noperands; i++) {
+		tl_assert(operands[i]);
+		o->operands[i].user = o;
+		use_link(&o->operands[i], operands[i]);
+	}
+	op_set_results(b->ctx, o, results, nresults);
+	o->nblocks = (u16)nblocks;
+	o->blocks = arena_array(a, struct block *, nblocks);
+	for (u32 i = 0; i < nblocks; i++)
+		o->blocks[i] = block_new(b->ctx, o);
+	link_op(o, b->block, b->before);
+	b->count++;
+	return o;
+}
+
+struct value *build1(struct builder *b, enum opcode code, const struct type *t, struct value *x)
+{
+	return build3(b, code, t, x, NULL, NULL);
+}
+
+struct value *build2(struct builder *b, enum opcode code, const struct type *t, struct value *x, struct value *y)
+{
+	return build3(b, code, t, x, y, NULL);
+}
+
+struct value *build3(struct builder *b, enum opcode code, const struct type *t, struct value *x, struct value *y,
+		     struct value *z)
+{
+	struct value *v[] = {x, y, z};
+	u32 n = z ? 3 : y ? 2 : x ? 1 : 0;
+	return result(build(b, code, v, n, &t, 1, 0));
+}
+
+struct value *build_constant(struct builder *b, const struct type *t, u64 bits)
+{
+	struct op *o = build(b, IR_CONSTANT, NULL, 0, &t, 1, 0);
+	o->attr[ATTR_VALUE] = (i64)bits;
+	return result(o);
+}
+
+struct value *build_int(struct builder *b, const struct type *t, i64 x)
+{
+	return build_constant(b, t, dtype_encode_int(type_dtype(t), x));
+}
+
+struct value *build_float(struct builder *b, const struct type *t, double x)
+{
+	return build_constant(b, t, dtype_encode_float(type_dtype(t), x));
+}
+
+struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y)
+{
+	struct value *v = build2(b, IR_CMPI, type_with_dtype(b->ctx, x->type, DT_I1), x, y);
+	v->def->attr[ATTR_PREDICATE] = p;
+	return v;
+}
+
+struct value *build_splat(struct builder *b, struct value *scalar, int rank, const i32 *shape)
+{
+	return build1(b, IR_SPLAT, type_tensor(b->ctx, scalar->type, rank, shape), scalar);
+}
+
+/* --- changing ------------------------------------------------------------------------------------------------ */
+
+void op_set_operand(struct op *o, u32 i, struct value *v)
+{
+	use_unlink(&o->operands[i]);
+	use_link(&o->operands[i], v);
+}
+
+void op_add_operand(struct ir_context *c, struct op *o, struct value *v)
+{
+	struct use *more = arena_array(c->arena, struct use, o->noperands + 1);
+	for (u32 i = 0; i < o->noperands; i++) {
+		struct value *old = operand(o, i);
+		use_unlink(&o->operands[i]);
+		more[i].user = o;
+		use_link(&more[i], old);
+	}
+	more[o->noperands].user = o;
+	use_link(&more[o->noperands], v);
+	o->operands = more;
+	o->noperands++;
+}
+
+void op_remove_operand(struct op *o, u32 index)
+{
+	for (u32 i = index; i + 1 < o->noperands; i++)
+		op_set_operand(o, i, operand(o, i + 1));
+	use_unlink(&o->operands[--o->noperands]);
+}
+
+void op_remove_result(struct op *o, u32 index)
+{
+	tl_assert(value_unused(&o->results[index]));
+	for (u32 i = index; i + 1 < o->nresults; i++) {
+		struct value *to = &o->results[i], *from = &o->results[i + 1];
+		*to = *from;
+		to->index = i;
+		to->uses = NULL;
+		replace_uses(from, to);
+	}
+	o->nresults--;
+}
+
+void op_unlink(struct op *o)
+{
+	*(o->prev ? &o->prev->next : &o->block->first) = o->next;
+	*(o->next ? &o->next->prev : &o->block->last) = o->prev;
+	o->prev = o->next = NULL;
+	o->block = NULL;
+}
+
+void op_insert_before(struct op *o, struct op *at)
+{
+	op_unlink(o);
+	link_op(o, at->block, at);
+}
+
+void op_insert_after(struct op *o, struct op *at)
+{
+	op_unlink(o);
+	link_op(o, at->block, at->next);
+}
+
+static void drop_uses(struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		if (o->operands[i].value)
+			use_unlink(&o->operands[i]);
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (struct op *in = o->blocks[i]->first; in; in = in->next)
+			drop_uses(in);
+}
+
+void op_erase(struct op *o)
+{
+	drop_uses(o);
+	for (u32 i = 0; i < o->nresults; i++)
+		tl_assert(value_unused(&o->results[i]));
+	op_unlink(o);
+}
+
+void replace_uses(struct value *from, struct value *to)
+{
+	tl_assert(from != to);
+	while (from->uses) {
+		struct use *u = from->uses;
+		use_unlink(u);
+		use_link(u, to);
+	}
+}
+
+bool value_has_one_use(const struct value *v)
+{
+	return v->uses && !v->uses->next;
+}
+
+struct value *mapped(const struct map *map, struct value *v)
+{
+	struct value *to = map_get(map, v);
+	return to ? to : v;
+}
+
+struct op *op_clone(struct builder *b, const struct op *o, struct map *map)
+{
+	struct arena *a = b->ctx->arena;
+	struct value **v = arena_array(a, struct value *, o->noperands);
+	const struct type **t = arena_array(a, const struct type *, o->nresults);
+	for (u32 i = 0; i < o->noperands; i++)
+		v[i] = mapped(map, operand(o, i));
+	for (u32 i = 0; i < o->nresults; i++)
+		t[i] = o->results[i].type;
+	struct loc loc = b->loc;
+	b->loc = o->loc;
+	struct op *n = build(b, o->code, v, o->noperands, t, o->nresults, o->nblocks);
+	b->loc = loc;
+	memcpy(n->attr, o->attr, sizeof n->attr);
+	n->text = o->text;
+	n->hints = o->hints;
+	for (u32 i = 0; i < o->nresults; i++) {
+		n->results[i].name = o->results[i].name;
+		map_put(map, &o->results[i], &n->results[i]);
+	}
+	for (u32 k = 0; k < o->nblocks; k++) {
+		for (u32 i = 0; i < o->blocks[k]->nargs; i++) {
+			struct value *from = o->blocks[k]->args[i], *to = block_add_arg(b->ctx, n->blocks[k], from->type);
+			to->name = from->name;
+			map_put(map, from, to);
+		}
+		struct builder in = builder_at_end(b->ctx, n->blocks[k]);
+		for (struct op *p = o->blocks[k]->first; p; p = p->next)
+			op_clone(&in, p, map);
+	}
+	return n;
+}
+
+/* --- asking -------------------------------------------------------------------------------------------------- */
+
+bool value_const_bits(const struct value *v, u64 *bits)
+{
+	while (v->def && (v->def->code == IR_SPLAT || v->def->code == IR_BROADCAST || v->def->code == IR_EXPAND_DIMS))
+		v = operand(v->def, 0);
+	if (!def_if(v, IR_CONSTANT))
+		return false;
+	*bits = (u64)v->def->attr[ATTR_VALUE];
+	return true;
+}
+
+bool value_const_int(const struct value *v, i64 *x)
+{
+	u64 bits;
+	if (!dtype_is_int(type_dtype(v->type)) || !value_const_bits(v, &bits))
+		return false;
+	*x = dtype_decode_int(type_dtype(v->type), bits);
+	return true;
+}
+
+bool block_contains(const struct block *outer, const struct block *inner)
+{
+	while (inner != outer) {
+		if (!inner->parent)
+			return false;
+		inner = inner->parent->block;
+	}
+	return true;
+}
+
+bool value_defined_outside(const struct value *v, const struct block *b)
+{
+	return !block_contains(b, v->def ? v->def->block : v->block);
+}
+
+void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		f(o, arg);
+		if (o->block == b) /* still there */
+			for (u32 i = 0; i < o->nblocks; i++)
+				walk(o->blocks[i], f, arg);
+	}
+}

@@ -1,0 +1,273 @@
+/* The tile IR: SSA over scalars and tiles, with structured control flow.
+ *
+ * One struct kernel is one compiled function: jit functions it calls were inlined while it was built. Operations are
+ * listed in ops.def; their attributes sit in fixed slots, in the order of that table. Regions are single blocks that
+ * end in a terminator. Types and layouts are interned, so equal means same pointer. Uses are linked, so replacing a
+ * value or asking whether it is dead costs nothing. */
+#ifndef TLC_IR_IR_H
+#define TLC_IR_IR_H
+
+#include "base/diag.h"
+#include "ir/dtype.h"
+#include "layout/layout.h"
+
+/* --- types --------------------------------------------------------------------------------------------------- */
+
+enum type_kind { TY_SCALAR, TY_PTR, TY_TENSOR, TY_MEMDESC };
+
+struct type {
+	enum type_kind kind;
+	enum dtype dtype;           /* of TY_SCALAR; never an unsigned one */
+	const struct type *elem;    /* pointee, or element of a tensor or memdesc */
+	i32 rank;
+	i32 shape[MAX_RANK];        /* powers of two; a memdesc may have a leading count of buffers, see nbuf */
+	const struct layout *layout; /* of a placed tensor; of a memdesc: offset → position; else NULL */
+	i32 nbuf;                    /* TY_MEMDESC: buffers of `shape`, one after the other; 0 = a single one */
+};
+
+enum { IR_MAX_NUMEL = 1 << 20 };
+
+/* What a compilation shares: memory, names, types, layouts. */
+struct ir_context {
+	struct arena *arena;
+	struct interner *names;
+	struct diags *diags;
+	struct layout_pool layouts;
+	const struct type **types;
+	u32 ntypes, cap_types;
+};
+void ir_context_init(struct ir_context *c, struct arena *arena, struct interner *names, struct diags *diags);
+
+const struct type *type_scalar(struct ir_context *c, enum dtype d);
+const struct type *type_ptr(struct ir_context *c, const struct type *pointee);
+const struct type *type_tensor(struct ir_context *c, const struct type *elem, int rank, const i32 *shape);
+const struct type *type_memdesc(struct ir_context *c, const struct type *elem, int rank, const i32 *shape,
+				const struct layout *layout, int nbuf);
+/* The same shape (and layout) with another element; a scalar for a scalar. */
+const struct type *type_with_elem(struct ir_context *c, const struct type *t, const struct type *elem);
+const struct type *type_with_dtype(struct ir_context *c, const struct type *t, enum dtype d);
+const struct type *type_with_layout(struct ir_context *c, const struct type *t, const struct layout *l);
+
+/* The element of a tensor; a scalar or pointer itself. */
+const struct type *type_elem(const struct type *t);
+static inline bool type_is_tensor(const struct type *t) { return t->kind == TY_TENSOR; }
+static inline bool type_is_ptr(const struct type *t) { return type_elem(t)->kind == TY_PTR; }
+/* The element's dtype; DT_I64 for pointers. */
+enum dtype type_dtype(const struct type *t);
+i64 type_numel(const struct type *t);
+int type_elem_bits(const struct type *t);
+
+/* --- operations ---------------------------------------------------------------------------------------------- */
+
+enum opcode {
+#define OP(code, name, lo, hi, results, traits, rule, format, attrs) IR_##code,
+#include "ir/ops.def"
+	IR_OPCODES
+};
+
+enum ir_trait { PURE = 1, ELEM = 2, COMM = 4, READ = 8, WRITE = 16, END = 32, SYNC = 64 };
+
+enum ir_rule {
+	R_ANY, R_INT, R_FLOAT, R_CMPI, R_CMPF, R_SELECT, R_WIDEN_INT, R_NARROW_INT, R_INT_TO_FLOAT, R_FLOAT_TO_INT,
+	R_WIDEN_FLOAT, R_NARROW_FLOAT, R_FLOAT_TO_FLOAT, R_BITCAST, R_PTR_TO_INT, R_INT_TO_PTR, R_CONSTANT,
+	R_MAKE_RANGE, R_SPLAT, R_UNSPLAT, R_EXPAND_DIMS, R_BROADCAST, R_RESHAPE, R_TRANS, R_JOIN, R_SPLIT, R_ADDPTR,
+	R_LOAD, R_STORE, R_ATOMIC, R_DOT, R_REDUCE, R_SCAN, R_I32, R_MASK, R_FOR, R_IF, R_WHILE, R_CONVERT, R_LOCAL,
+};
+
+struct op_info {
+	const char *name;
+	i16 min_operands, max_operands, results; /* results < 0: any number */
+	u8 traits;
+	enum ir_rule rule;
+	const char *format, *attrs;
+};
+extern const struct op_info op_info[IR_OPCODES];
+
+/* Attribute values; the order is that of the ENUM lists in ops.def. */
+enum cmpi_predicate { CMPI_EQ, CMPI_NE, CMPI_SLT, CMPI_SLE, CMPI_SGT, CMPI_SGE, CMPI_ULT, CMPI_ULE, CMPI_UGT, CMPI_UGE };
+enum cmpf_predicate {
+	CMPF_OEQ, CMPF_ONE, CMPF_OLT, CMPF_OLE, CMPF_OGT, CMPF_OGE, CMPF_ORD,
+	CMPF_UEQ, CMPF_UNE, CMPF_ULT, CMPF_ULE, CMPF_UGT, CMPF_UGE, CMPF_UNO,
+};
+enum rounding { ROUND_DEFAULT, ROUND_RTNE, ROUND_RTZ };
+enum cache_modifier { CACHE_NONE, CACHE_CA, CACHE_CG, CACHE_WB, CACHE_CS, CACHE_WT, CACHE_CV };
+enum evict_policy { EVICT_NORMAL, EVICT_FIRST, EVICT_LAST };
+enum rmw_kind { RMW_AND, RMW_OR, RMW_XOR, RMW_ADD, RMW_FADD, RMW_MAX, RMW_MIN, RMW_UMAX, RMW_UMIN, RMW_EXCH };
+enum mem_sem { SEM_RELAXED, SEM_ACQUIRE, SEM_RELEASE, SEM_ACQ_REL };
+enum mem_scope { SCOPE_GPU, SCOPE_CTA, SCOPE_SYS };
+enum dot_precision { PRECISION_IEEE, PRECISION_TF32, PRECISION_TF32X3 };
+
+/* Slots of the attributes that code refers to, by operation. */
+enum {
+	ATTR_VALUE = 0,                                    /* CONSTANT: bits of the element */
+	ATTR_START = 0, ATTR_END = 1,                      /* MAKE_RANGE */
+	ATTR_PREDICATE = 0,                                /* CMPI, CMPF */
+	ATTR_AXIS = 0,                                     /* EXPAND_DIMS, REDUCE, SCAN, PROGRAM_ID, NUM_PROGRAMS */
+	ATTR_REVERSE = 1,                                  /* SCAN */
+	ATTR_ORDER = 0,                                    /* TRANS: see perm_get */
+	ATTR_ROUNDING = 0,                                 /* FP_TO_FP */
+	ATTR_NAN = 0,                                      /* CLAMPF: 1 = propagate */
+	ATTR_CACHE = 0, ATTR_EVICT = 1, ATTR_VOLATILE = 2, /* LOAD, STORE */
+	ATTR_RMW = 0, ATTR_RMW_SEM = 1, ATTR_RMW_SCOPE = 2, ATTR_CAS_SEM = 0, ATTR_CAS_SCOPE = 1,
+	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT */
+	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
+	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
+	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY, ASYNC_WAIT */
+	IR_MAX_ATTRS = 5,
+};
+
+/* What the user promised of a value (tl.multiple_of and friends), per dimension; 0 = nothing. */
+struct hints {
+	i32 divisibility[MAX_RANK], contiguity[MAX_RANK], constancy[MAX_RANK];
+};
+
+struct use {
+	struct value *value;
+	struct op *user;
+	struct use *next, **link;
+};
+
+struct value {
+	const struct type *type;
+	struct op *def;       /* NULL for a block argument */
+	struct block *block;  /* of a block argument */
+	struct use *uses;
+	const char *name;     /* for the printer; may be NULL */
+	u32 index;            /* among the results or arguments */
+	u32 mark;             /* scratch of whoever walks the IR */
+};
+
+struct op {
+	enum opcode code;
+	struct loc loc;
+	u16 noperands, nresults, nblocks;
+	struct op *prev, *next;
+	struct block *block;
+	struct use *operands;
+	struct value *results;
+	struct block **blocks;
+	i64 attr[IR_MAX_ATTRS];
+	const char *text;     /* the attribute of kind str */
+	struct hints *hints;  /* or NULL */
+	i32 scratch_offset, scratch_size; /* shared memory of its own, in bytes; set by placement, -1 before */
+	u32 mark;
+};
+
+struct block {
+	struct value **args;
+	u32 nargs, cap_args;
+	struct op *first, *last, *parent; /* parent is NULL for a kernel's body */
+};
+
+struct kernel_param {
+	const char *name;
+	struct value *value;
+	i32 divisibility; /* 0 unknown; of the address in bytes for pointers, of the value for integers */
+	bool is_unsigned; /* of an integer, for the host */
+};
+
+struct kernel {
+	struct ir_context *ctx;
+	const char *name;
+	struct loc loc;
+	struct kernel_param *params;
+	u32 nparams;
+	struct block *body;
+	/* set by placement */
+	int num_warps;
+	i32 shared_bytes;
+	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */
+};
+
+static inline struct value *operand(const struct op *o, u32 i) { return o->operands[i].value; }
+static inline struct value *result(const struct op *o) { return &((struct op *)o)->results[0]; }
+static inline bool op_has(const struct op *o, enum ir_trait t) { return (op_info[o->code].traits & t) != 0; }
+static inline struct op *terminator(const struct block *b) { return b->last; }
+/* The operation that defines v if it has opcode `code`, else NULL. */
+static inline struct op *def_if(const struct value *v, enum opcode code)
+{
+	return v->def && v->def->code == code ? v->def : NULL;
+}
+/* Permutations are packed 4 bits an entry. */
+static inline int perm_get(i64 perm, int i) { return (int)(perm >> (4 * i) & 15); }
+i64 perm_pack(const int *perm, int n);
+
+/* --- building ------------------------------------------------------------------------------------------------ */
+
+struct kernel *kernel_new(struct ir_context *c, const char *name);
+struct block *block_new(struct ir_context *c, struct op *parent);
+struct value *block_add_arg(struct ir_context *c, struct block *b, const struct type *t);
+void block_remove_arg(struct block *b, u32 index); /* it must be unused */
+
+/* Where new operations go: before `before`, or at the end of `block` when that is NULL. */
+struct builder {
+	struct ir_context *ctx;
+	struct block *block;
+	struct op *before;
+	struct loc loc;
+	u32 count; /* operations made so far */
+};
+struct builder builder_at_end(struct ir_context *c, struct block *b);
+struct builder builder_before(struct ir_context *c, struct op *o);
+struct builder builder_after(struct ir_context *c, struct op *o);
+
+struct op *build(struct builder *b, enum opcode code, struct value *const *operands, u32 noperands,
+		 const struct type *const *results, u32 nresults, u32 nblocks);
+/* One result of type t. Trailing NULL operands are left out. */
+struct value *build1(struct builder *b, enum opcode code, const struct type *t, struct value *x);
+struct value *build2(struct builder *b, enum opcode code, const struct type *t, struct value *x, struct value *y);
+struct value *build3(struct builder *b, enum opcode code, const struct type *t, struct value *x, struct value *y,
+		     struct value *z);
+/* A scalar, or a tensor filled with it. `bits` is the element's memory representation. */
+struct value *build_constant(struct builder *b, const struct type *t, u64 bits);
+struct value *build_int(struct builder *b, const struct type *t, i64 x);
+struct value *build_float(struct builder *b, const struct type *t, double x);
+struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y);
+struct value *build_splat(struct builder *b, struct value *scalar, int rank, const i32 *shape);
+
+/* --- changing ------------------------------------------------------------------------------------------------ */
+
+void op_set_operand(struct op *o, u32 i, struct value *v);
+void op_add_operand(struct ir_context *c, struct op *o, struct value *v);
+void op_remove_operand(struct op *o, u32 i);
+void op_remove_result(struct op *o, u32 i); /* it must be unused */
+/* Gives an operation made without results its results. */
+void op_set_results(struct ir_context *c, struct op *o, const struct type *const *types, u32 n);
+void op_unlink(struct op *o);
+void op_insert_before(struct op *o, struct op *at);
+void op_insert_after(struct op *o, struct op *at);
+/* Unlinks the operation and drops its uses, those of its regions included. Its results must be unused. */
+void op_erase(struct op *o);
+void replace_uses(struct value *from, struct value *to);
+static inline bool value_unused(const struct value *v) { return !v->uses; }
+bool value_has_one_use(const struct value *v);
+
+/* A copy of o at b, its regions included. Operands found in `map` (value → value) are replaced by what it holds; the
+ * copy's results and block arguments are added to it. */
+struct op *op_clone(struct builder *b, const struct op *o, struct map *map);
+struct value *mapped(const struct map *map, struct value *v);
+
+/* --- asking -------------------------------------------------------------------------------------------------- */
+
+/* Is v a constant (a splat counts)? */
+bool value_const_bits(const struct value *v, u64 *bits);
+bool value_const_int(const struct value *v, i64 *x);
+/* Is `v` defined outside `b` and the blocks nested in it? */
+bool value_defined_outside(const struct value *v, const struct block *b);
+bool block_contains(const struct block *outer, const struct block *inner);
+/* Calls f for each operation, regions after the operation that holds them. */
+void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg);
+
+/* --- text ---------------------------------------------------------------------------------------------------- */
+
+void type_print(const struct type *t, struct strbuf *out);
+void kernel_print(const struct kernel *k, struct strbuf *out);
+void kernel_dump(const void *kernel, FILE *out); /* for crash_scope */
+/* Reads the text of one kernel (TTIR, without layouts); NULL after an error. */
+struct kernel *kernel_parse(struct ir_context *c, u16 file);
+
+/* Checks every operation against the table. The first violation is a bug in tlc: `what` names the culprit pass. For
+ * text from a user (`report` set) violations are diagnosed instead, and false is returned. */
+bool kernel_verify(const struct kernel *k, const char *what, struct diags *report);
+
+#endif

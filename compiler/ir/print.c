@@ -1,0 +1,677 @@
+/* Printing the IR as Triton's TTIR (TTGIR once tiles have layouts). */
+#include <math.h>
+#include <stdlib.h>
+
+#include "ir/text.h"
+
+struct printer {
+	struct arena arena;
+	struct strbuf *out;
+	struct map names;   /* value → its name, without % */
+	struct interner taken;
+	struct map counts;  /* interned name → how often it was asked for */
+	u32 next_number;
+	VEC(const struct layout *) layouts; /* distributed ones, in order of appearance: #linear, #linear1, … */
+	VEC(const struct layout *) shared;
+	int indent;
+};
+
+/* --- types --------------------------------------------------------------------------------------------------- */
+
+static void print_alias(struct printer *p, const struct layout *l, bool shared)
+{
+	const char *name = shared ? "shared" : "linear";
+	u32 n = shared ? p->shared.len : p->layouts.len;
+	const struct layout **at = shared ? p->shared.at : p->layouts.at;
+	for (u32 i = 0; i < n; i++)
+		if (at[i] == l) {
+			sb_printf(p->out, i ? "#%s%u" : "#%s", name, i);
+			return;
+		}
+	if (shared)
+		vec_push(&p->arena, &p->shared, l);
+	else
+		vec_push(&p->arena, &p->layouts, l);
+	sb_printf(p->out, n ? "#%s%u" : "#%s", name, n);
+}
+
+static void print_type(struct printer *p, const struct type *t)
+{
+	switch (t->kind) {
+	case TY_SCALAR: sb_puts(p->out, dtype_ir_name(t->dtype)); break;
+	case TY_PTR:
+		sb_puts(p->out, "!tt.ptr<");
+		print_type(p, t->elem);
+		sb_puts(p->out, ">");
+		break;
+	case TY_TENSOR:
+	case TY_MEMDESC:
+		sb_puts(p->out, t->kind == TY_TENSOR ? "tensor<" : "!ttg.memdesc<");
+		if (t->nbuf)
+			sb_printf(p->out, "%dx", t->nbuf);
+		for (int i = 0; i < t->rank; i++)
+			sb_printf(p->out, "%dx", t->shape[i]);
+		print_type(p, t->elem);
+		if (t->layout) {
+			sb_puts(p->out, ", ");
+			print_alias(p, t->layout, t->kind == TY_MEMDESC);
+		}
+		sb_puts(p->out, t->kind == TY_TENSOR ? ">" : ", #smem, mutable>");
+		break;
+	}
+}
+
+void type_print(const struct type *t, struct strbuf *out)
+{
+	struct printer p = {.out = out};
+	print_type(&p, t);
+	arena_free(&p.arena);
+}
+
+static void print_bases(struct printer *p, const struct layout *l, const char *name, enum layout_dim dim)
+{
+	sb_printf(p->out, "%s = [", name);
+	for (int i = 0; i < l->bits[dim]; i++) {
+		sb_puts(p->out, i ? ", [" : "[");
+		for (int d = 0; d < l->rank; d++)
+			sb_printf(p->out, "%s%u", d ? ", " : "",
+				  (l->basis[dim][i] & layout_dim_mask(l, d)) >> layout_dim_shift(l, d));
+		sb_puts(p->out, "]");
+	}
+	sb_puts(p->out, "]");
+}
+
+static void print_layouts(struct printer *p)
+{
+	for (u32 i = 0; i < p->layouts.len; i++) {
+		sb_printf(p->out, i ? "#linear%u = #ttg.linear<{" : "#linear = #ttg.linear<{", i);
+		print_bases(p, p->layouts.at[i], "register", LL_REG);
+		print_bases(p, p->layouts.at[i], ", lane", LL_LANE);
+		print_bases(p, p->layouts.at[i], ", warp", LL_WARP);
+		sb_puts(p->out, ", block = []}>\n");
+	}
+	for (u32 i = 0; i < p->shared.len; i++) {
+		sb_printf(p->out, i ? "#shared%u = #ttg.shared_linear<{" : "#shared = #ttg.shared_linear<{", i);
+		print_bases(p, p->shared.at[i], "offset", LL_OFFSET);
+		sb_puts(p->out, "}, alignment = 16>\n");
+	}
+	if (p->shared.len)
+		sb_puts(p->out, "#smem = #ttg.shared_memory\n");
+}
+
+/* --- values -------------------------------------------------------------------------------------------------- */
+
+static const char *unique(struct printer *p, const char *want)
+{
+	const char *name = intern_str(&p->taken, want);
+	u32 n = (u32)(uintptr_t)map_get(&p->counts, name);
+	map_put(&p->counts, name, (void *)(uintptr_t)(n + 1));
+	if (!n)
+		return name;
+	return unique(p, arena_printf(&p->arena, "%s_%u", want, n - 1));
+}
+
+static void print_float(struct strbuf *out, enum dtype d, u64 bits)
+{
+	double x = dtype_decode_float(d, bits);
+	char text[40];
+	snprintf(text, sizeof text, "%.6e", x);
+	if (isfinite(x) && dtype_encode_float(d, strtod(text, NULL)) != bits)
+		snprintf(text, sizeof text, d == DT_F64 ? "%.17e" : "%.9e", x);
+	if (isfinite(x))
+		sb_puts(out, text);
+	else
+		sb_printf(out, "0x%0*llX", dtype_bits(d) / 4, (unsigned long long)bits);
+}
+
+static void print_scalar_bits(struct strbuf *out, enum dtype d, u64 bits)
+{
+	if (dtype_is_float(d))
+		print_float(out, d, bits);
+	else if (d == DT_I1)
+		sb_puts(out, bits & 1 ? "true" : "false");
+	else
+		sb_printf(out, "%lld", (long long)dtype_decode_int(d, bits));
+}
+
+/* %c1024_i32, %true, %cst: as MLIR names them. */
+static const char *constant_name(struct printer *p, const struct value *v)
+{
+	u64 bits = (u64)v->def->attr[ATTR_VALUE];
+	if (type_is_tensor(v->type) || dtype_is_float(v->type->dtype))
+		return "cst";
+	if (v->type->dtype == DT_I1)
+		return bits & 1 ? "true" : "false";
+	return arena_printf(&p->arena, "c%lld_%s", (long long)dtype_decode_int(v->type->dtype, bits),
+			    dtype_ir_name(v->type->dtype));
+}
+
+static const char *value_name(struct printer *p, const struct value *v)
+{
+	const char *name = map_get(&p->names, v);
+	if (name)
+		return name;
+	if (v->name)
+		name = unique(p, v->name);
+	else if (v->def && v->def->code == IR_CONSTANT)
+		name = unique(p, constant_name(p, v));
+	else if (!v->def)
+		name = unique(p, arena_printf(&p->arena, "arg%u", v->index));
+	else
+		name = arena_printf(&p->arena, "%u", p->next_number++);
+	map_put(&p->names, v, (void *)name);
+	return name;
+}
+
+/* A result of an operation with several is %name#i. */
+static void print_value(struct printer *p, const struct value *v)
+{
+	if (v->def && v->def->nresults > 1)
+		sb_printf(p->out, "%%%s#%u", value_name(p, &v->def->results[0]), v->index);
+	else
+		sb_printf(p->out, "%%%s", value_name(p, v));
+}
+
+static void print_values(struct printer *p, const struct op *o, u32 from)
+{
+	for (u32 i = from; i < o->noperands; i++) {
+		sb_puts(p->out, i > from ? ", " : "");
+		print_value(p, operand(o, i));
+	}
+}
+
+static void print_operand_types(struct printer *p, const struct op *o, u32 from)
+{
+	for (u32 i = from; i < o->noperands; i++) {
+		sb_puts(p->out, i > from ? ", " : "");
+		print_type(p, operand(o, i)->type);
+	}
+}
+
+static void print_result_types(struct printer *p, const struct op *o)
+{
+	for (u32 i = 0; i < o->nresults; i++) {
+		sb_puts(p->out, i ? ", " : "");
+		print_type(p, o->results[i].type);
+	}
+}
+
+/* --- attributes ---------------------------------------------------------------------------------------------- */
+
+static void print_string(struct strbuf *out, const char *s)
+{
+	sb_puts(out, "\"");
+	for (; s && *s; s++) {
+		unsigned char c = (unsigned char)*s;
+		if (c == '"' || c == '\\' || c < 32 || c > 126)
+			sb_printf(out, "\\%02X", c);
+		else
+			sb_add(out, s, 1);
+	}
+	sb_puts(out, "\"");
+}
+
+static bool kind_is(const struct attr_spec *spec, const char *kind)
+{
+	return strlen(kind) == spec->kind_len && !memcmp(spec->kind, kind, spec->kind_len);
+}
+
+/* Attributes at their default are not printed, except where the reader needs them. */
+static bool attr_is_default(const struct op *o, u32 slot, const struct attr_spec *spec)
+{
+	const char *const *values = attr_enum(spec->kind, spec->kind_len);
+	if (values)
+		return !*values[0] && !o->attr[slot];
+	if (kind_is(spec, "bool"))
+		return !o->attr[slot] && o->code != IR_SCAN;
+	if (kind_is(spec, "str"))
+		return !o->text;
+	if (o->code == IR_FOR)
+		return !o->attr[slot];
+	return kind_is(spec, "unit") && !o->attr[slot];
+}
+
+static void print_attr_value(struct printer *p, const struct op *o, u32 slot, const struct attr_spec *spec, bool typed)
+{
+	const char *const *values = attr_enum(spec->kind, spec->kind_len);
+	i64 v = o->attr[slot];
+	if (values) {
+		sb_puts(p->out, values[v]);
+	} else if (kind_is(spec, "unit")) {
+		sb_printf(p->out, "%.*s", (int)spec->name_len, spec->name);
+	} else if (kind_is(spec, "bool")) {
+		sb_puts(p->out, v ? "true" : "false");
+	} else if (kind_is(spec, "str")) {
+		print_string(p->out, o->text);
+	} else if (kind_is(spec, "perm")) {
+		sb_puts(p->out, "array<i32: ");
+		for (int i = 0; i < o->results[0].type->rank; i++)
+			sb_printf(p->out, i ? ", %d" : "%d", perm_get(v, i));
+		sb_puts(p->out, ">");
+	} else {
+		sb_printf(p->out, "%lld", (long long)v);
+		if (typed)
+			sb_printf(p->out, " : %.*s", (int)spec->kind_len, spec->kind);
+	}
+}
+
+static void print_hint(struct printer *p, const char *name, const i32 *v, const struct type *t, bool *first)
+{
+	int n = MAX(t->rank, 1);
+	bool any = false, same = true;
+	for (int i = 0; i < n; i++) {
+		any |= v[i] != 0;
+		same &= v[i] == v[0];
+	}
+	if (!any)
+		return;
+	sb_printf(p->out, "%stt.%s = dense<", *first ? "" : ", ", name);
+	*first = false;
+	for (int i = 0; i < n && !(same && i); i++)
+		sb_printf(p->out, "%s%d", i ? ", " : same ? "" : "[", v[i]);
+	sb_printf(p->out, "%s> : tensor<%dxi32>", same ? "" : "]", n);
+}
+
+/* {name = value : type, …} of the attributes not in `shown`; nothing when none is left. */
+static void print_dict(struct printer *p, const struct op *o, u32 shown)
+{
+	struct attr_spec spec;
+	struct strbuf *out = p->out;
+	struct strbuf inner = {.arena = &p->arena};
+	bool first = true;
+	p->out = &inner;
+	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
+		if (shown >> i & 1 || attr_is_default(o, i, &spec))
+			continue;
+		sb_puts(&inner, first ? "" : ", ");
+		first = false;
+		if (!kind_is(&spec, "unit"))
+			sb_printf(&inner, "%.*s = ", (int)spec.name_len, spec.name);
+		print_attr_value(p, o, i, &spec, true);
+	}
+	if (o->hints && o->nresults) {
+		print_hint(p, "divisibility", o->hints->divisibility, o->results[0].type, &first);
+		print_hint(p, "contiguity", o->hints->contiguity, o->results[0].type, &first);
+		print_hint(p, "constancy", o->hints->constancy, o->results[0].type, &first);
+	}
+	if (o->scratch_offset >= 0) {
+		sb_printf(&inner, "%sallocation.offset = %d : i32", first ? "" : ", ", o->scratch_offset);
+		first = false;
+	}
+	p->out = out;
+	if (!first)
+		sb_printf(out, "{%s}", inner.at);
+}
+
+/* --- operations ---------------------------------------------------------------------------------------------- */
+
+static void print_block(struct printer *p, const struct block *b);
+
+/* One space between words, however many the format asks for around things that were left out. */
+static void space(struct printer *p)
+{
+	if (p->out->len && p->out->at[p->out->len - 1] != ' ')
+		sb_puts(p->out, " ");
+}
+
+static void print_format(struct printer *p, const struct op *o)
+{
+	const char *at = op_info[o->code].format;
+	struct attr_spec spec;
+	u32 shown = 0;
+	for (const char *s = at;;) {
+		struct format_token t = format_next(o->code, &s);
+		if (t.kind == FMT_END)
+			break;
+		if (t.kind == FMT_ATTR || t.kind == FMT_KEYED_ATTR)
+			shown |= 1u << t.index;
+	}
+	if (*at)
+		space(p);
+	for (;;) {
+		struct format_token t = format_next(o->code, &at);
+		switch (t.kind) {
+		case FMT_END: return;
+		case FMT_SPACE: space(p); break;
+		case FMT_OPERAND: print_value(p, operand(o, (u32)t.index)); break;
+		case FMT_OPTIONAL:
+			if (t.index < o->noperands) {
+				p->out->len -= p->out->at[p->out->len - 1] == ' ';
+				sb_puts(p->out, ", ");
+				print_value(p, operand(o, (u32)t.index));
+			}
+			break;
+		case FMT_ALL: print_values(p, o, 0); break;
+		case FMT_ATTR:
+			attr_spec_at(o->code, (u32)t.index, &spec);
+			if (!kind_is(&spec, "unit") || o->attr[t.index])
+				print_attr_value(p, o, (u32)t.index, &spec, false);
+			break;
+		case FMT_KEYED_ATTR:
+			attr_spec_at(o->code, (u32)t.index, &spec);
+			if (!attr_is_default(o, (u32)t.index, &spec)) {
+				sb_printf(p->out, "%.*s = ", (int)spec.name_len, spec.name);
+				print_attr_value(p, o, (u32)t.index, &spec, false);
+			}
+			break;
+		case FMT_DICT: print_dict(p, o, shown); break;
+		case FMT_TYPE: print_type(p, operand(o, (u32)t.index)->type); break;
+		case FMT_RESULT: print_type(p, o->results[0].type); break;
+		case FMT_TYPES:
+			sb_puts(p->out, "(");
+			print_operand_types(p, o, 0);
+			sb_puts(p->out, ")");
+			break;
+		case FMT_BARE_TYPES: print_operand_types(p, o, 0); break;
+		case FMT_LITERAL: sb_add(p->out, t.text, t.len); break;
+		}
+	}
+}
+
+static void print_region(struct printer *p, const struct block *b)
+{
+	sb_puts(p->out, "{\n");
+	p->indent += 2;
+	print_block(p, b);
+	p->indent -= 2;
+	sb_printf(p->out, "%*s}", p->indent, "");
+}
+
+static void print_block_args(struct printer *p, const struct block *b)
+{
+	sb_printf(p->out, "%*s^bb0(", p->indent, "");
+	for (u32 i = 0; i < b->nargs; i++) {
+		sb_puts(p->out, i ? ", " : "");
+		print_value(p, b->args[i]);
+		sb_puts(p->out, ": ");
+		print_type(p, b->args[i]->type);
+	}
+	sb_puts(p->out, "):\n");
+}
+
+/* (%a = %b, …) of a loop: arguments and their initial values. */
+static void print_inits(struct printer *p, const struct block *b, u32 skip, const struct op *o, u32 from)
+{
+	sb_puts(p->out, "(");
+	for (u32 i = skip; i < b->nargs; i++) {
+		sb_puts(p->out, i > skip ? ", " : "");
+		print_value(p, b->args[i]);
+		sb_puts(p->out, " = ");
+		print_value(p, operand(o, from + i - skip));
+	}
+	sb_puts(p->out, ")");
+}
+
+static void print_for(struct printer *p, const struct op *o)
+{
+	const struct block *b = o->blocks[0];
+	sb_puts(p->out, " ");
+	print_value(p, b->args[0]);
+	sb_puts(p->out, " = ");
+	print_value(p, operand(o, 0));
+	sb_puts(p->out, " to ");
+	print_value(p, operand(o, 1));
+	sb_puts(p->out, " step ");
+	print_value(p, operand(o, 2));
+	if (o->nresults) {
+		sb_puts(p->out, " iter_args");
+		print_inits(p, b, 1, o, 3);
+		sb_puts(p->out, " -> (");
+		print_result_types(p, o);
+		sb_puts(p->out, ") ");
+	}
+	sb_puts(p->out, " : ");
+	print_type(p, b->args[0]->type);
+	sb_puts(p->out, " ");
+	print_region(p, b);
+	sb_puts(p->out, " ");
+	print_dict(p, o, 0);
+}
+
+static void print_while(struct printer *p, const struct op *o)
+{
+	sb_puts(p->out, " ");
+	print_inits(p, o->blocks[0], 0, o, 0);
+	sb_puts(p->out, " : (");
+	print_operand_types(p, o, 0);
+	sb_puts(p->out, o->nresults == 1 ? ") -> " : ") -> (");
+	print_result_types(p, o);
+	sb_puts(p->out, o->nresults == 1 ? " " : ") ");
+	print_region(p, o->blocks[0]);
+	sb_puts(p->out, " do {\n");
+	print_block_args(p, o->blocks[1]);
+	p->indent += 2;
+	print_block(p, o->blocks[1]);
+	p->indent -= 2;
+	sb_printf(p->out, "%*s}", p->indent, "");
+}
+
+static void print_if(struct printer *p, const struct op *o)
+{
+	sb_puts(p->out, " ");
+	print_value(p, operand(o, 0));
+	if (o->nresults) {
+		sb_puts(p->out, " -> (");
+		print_result_types(p, o);
+		sb_puts(p->out, ")");
+	}
+	sb_puts(p->out, " ");
+	print_region(p, o->blocks[0]);
+	if (o->nresults || o->blocks[1]->first != o->blocks[1]->last) {
+		sb_puts(p->out, " else ");
+		print_region(p, o->blocks[1]);
+	}
+}
+
+/* tt.reduce and tt.scan are printed in MLIR's generic form. */
+static void print_generic_region(struct printer *p, const struct op *o)
+{
+	sb_puts(p->out, "(");
+	print_values(p, o, 0);
+	sb_printf(p->out, ") <{axis = %lld : i32", (long long)o->attr[ATTR_AXIS]);
+	if (o->code == IR_SCAN)
+		sb_printf(p->out, ", reverse = %s", o->attr[ATTR_REVERSE] ? "true" : "false");
+	sb_puts(p->out, "}> ({\n");
+	print_block_args(p, o->blocks[0]);
+	p->indent += 2;
+	print_block(p, o->blocks[0]);
+	p->indent -= 2;
+	sb_printf(p->out, "%*s}) ", p->indent, "");
+	print_dict(p, o, ~0u);
+	space(p);
+	sb_puts(p->out, ": (");
+	print_operand_types(p, o, 0);
+	sb_puts(p->out, o->nresults == 1 ? ") -> " : ") -> (");
+	print_result_types(p, o);
+	sb_puts(p->out, o->nresults == 1 ? "" : ")");
+}
+
+static void print_constant(struct printer *p, const struct op *o)
+{
+	const struct type *t = o->results[0].type;
+	u64 bits = (u64)o->attr[ATTR_VALUE];
+	sb_puts(p->out, type_is_tensor(t) ? " dense<" : " ");
+	print_scalar_bits(p->out, type_dtype(t), bits);
+	sb_puts(p->out, type_is_tensor(t) ? ">" : "");
+	if (type_is_tensor(t) || t->dtype != DT_I1) {
+		sb_puts(p->out, " : ");
+		print_type(p, t);
+	}
+}
+
+static void print_dot(struct printer *p, const struct op *o)
+{
+	static const char *const precision[] = {"", ", inputPrecision = tf32", ", inputPrecision = tf32x3"};
+	sb_puts(p->out, " ");
+	print_values(p, o, 0);
+	sb_puts(p->out, precision[o->attr[ATTR_PRECISION]]);
+	if (o->attr[ATTR_IMPRECISE])
+		sb_printf(p->out, " {maxNumImpreciseAcc = %lld : i32}", (long long)o->attr[ATTR_IMPRECISE]);
+	sb_puts(p->out, " : ");
+	print_type(p, operand(o, 0)->type);
+	sb_puts(p->out, " * ");
+	print_type(p, operand(o, 1)->type);
+	sb_puts(p->out, " -> ");
+	print_type(p, o->results[0].type);
+}
+
+static void print_async_copy(struct printer *p, const struct op *o)
+{
+	sb_puts(p->out, " ");
+	print_value(p, operand(o, 0));
+	sb_puts(p->out, ", ");
+	print_value(p, operand(o, 1));
+	if (o->noperands > 2) {
+		sb_puts(p->out, " mask ");
+		print_value(p, operand(o, 2));
+	}
+	if (o->noperands > 3) {
+		sb_puts(p->out, " other ");
+		print_value(p, operand(o, 3));
+	}
+	sb_puts(p->out, " ");
+	print_dict(p, o, 0);
+	space(p);
+	sb_puts(p->out, ": ");
+	print_type(p, operand(o, 0)->type);
+	sb_puts(p->out, " -> ");
+	print_type(p, operand(o, 1)->type);
+}
+
+static void print_tt_print(struct printer *p, const struct op *o)
+{
+	sb_puts(p->out, " ");
+	print_string(p->out, o->text);
+	sb_printf(p->out, " {hex = %s, isSigned = array<i32", o->attr[ATTR_HEX] ? "true" : "false");
+	for (u32 i = 0; i < o->noperands; i++)
+		sb_printf(p->out, "%s%d", i ? ", " : ": ", (int)(o->attr[ATTR_SIGNED] >> i & 1));
+	sb_puts(p->out, ">}");
+	if (o->noperands) {
+		sb_puts(p->out, " : ");
+		print_values(p, o, 0);
+		sb_puts(p->out, " : ");
+		print_operand_types(p, o, 0);
+	}
+}
+
+static void print_special(struct printer *p, const struct op *o)
+{
+	switch (o->code) {
+	case IR_CONSTANT: print_constant(p, o); break;
+	case IR_FOR: print_for(p, o); break;
+	case IR_WHILE: print_while(p, o); break;
+	case IR_IF: print_if(p, o); break;
+	case IR_REDUCE:
+	case IR_SCAN: print_generic_region(p, o); break;
+	case IR_DOT: print_dot(p, o); break;
+	case IR_ASYNC_COPY: print_async_copy(p, o); break;
+	case IR_PRINT: print_tt_print(p, o); break;
+	case IR_SELECT:
+		sb_puts(p->out, " ");
+		print_values(p, o, 0);
+		sb_puts(p->out, " : ");
+		if (type_is_tensor(operand(o, 0)->type)) {
+			print_type(p, operand(o, 0)->type);
+			sb_puts(p->out, ", ");
+		}
+		print_type(p, o->results[0].type);
+		break;
+	case IR_FP_TO_FP:
+		sb_puts(p->out, " ");
+		print_values(p, o, 0);
+		if (o->attr[ATTR_ROUNDING])
+			sb_puts(p->out, o->attr[ATTR_ROUNDING] == ROUND_RTZ ? ", rounding = rtz" : ", rounding = rtne");
+		sb_puts(p->out, " : ");
+		print_type(p, operand(o, 0)->type);
+		sb_puts(p->out, " -> ");
+		print_type(p, o->results[0].type);
+		break;
+	case IR_CONDITION:
+		sb_puts(p->out, "(");
+		print_value(p, operand(o, 0));
+		sb_puts(p->out, ")");
+		if (o->noperands > 1) {
+			sb_puts(p->out, " ");
+			print_values(p, o, 1);
+			sb_puts(p->out, " : ");
+			print_operand_types(p, o, 1);
+		}
+		break;
+	default: tl_unreachable("operation without a printer");
+	}
+}
+
+static void print_op(struct printer *p, const struct op *o)
+{
+	if (o->code == IR_YIELD && !o->noperands)
+		return;
+	sb_printf(p->out, "%*s", p->indent, "");
+	if (o->nresults) {
+		sb_printf(p->out, "%%%s", value_name(p, &o->results[0]));
+		if (o->nresults > 1)
+			sb_printf(p->out, ":%u", o->nresults);
+		sb_puts(p->out, " = ");
+	}
+	bool generic = o->code == IR_REDUCE || o->code == IR_SCAN;
+	sb_printf(p->out, generic ? "\"%s\"" : "%s", op_info[o->code].name);
+	if (op_info[o->code].format[0] == '!')
+		print_special(p, o);
+	else
+		print_format(p, o);
+	while (p->out->len && p->out->at[p->out->len - 1] == ' ')
+		p->out->at[--p->out->len] = 0;
+	sb_puts(p->out, "\n");
+}
+
+static void print_block(struct printer *p, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next)
+		print_op(p, o);
+}
+
+static void print_signature(struct printer *p, const struct kernel *k)
+{
+	sb_printf(p->out, "  tt.func public @%s(", k->name);
+	for (u32 i = 0; i < k->nparams; i++) {
+		const struct kernel_param *q = &k->params[i];
+		sb_puts(p->out, i ? ", " : "");
+		print_value(p, q->value);
+		sb_puts(p->out, ": ");
+		print_type(p, q->value->type);
+		if (q->divisibility > 1)
+			sb_printf(p->out, " {tt.divisibility = %d : i32}", q->divisibility);
+	}
+	sb_puts(p->out, ") attributes {noinline = false} {\n");
+}
+
+void kernel_print(const struct kernel *k, struct strbuf *out)
+{
+	struct printer p = {0};
+	p.names.arena = p.counts.arena = p.taken.arena = &p.arena;
+	struct strbuf body = {.arena = &p.arena};
+	p.out = &body;
+	print_signature(&p, k);
+	p.indent = 4;
+	print_block(&p, k->body);
+	sb_puts(&body, "  }\n}\n");
+	p.out = out;
+	print_layouts(&p);
+	if (k->target)
+		sb_printf(out,
+			  "module attributes {\"ttg.num-ctas\" = 1 : i32, \"ttg.num-warps\" = %d : i32, ttg.shared = %d : "
+			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32} {\n",
+			  k->num_warps, k->shared_bytes, k->target);
+	else
+		sb_puts(out, "module {\n");
+	sb_puts(out, body.at);
+	arena_free(&p.arena);
+}
+
+void kernel_dump(const void *kernel, FILE *file)
+{
+	struct arena scratch = {0};
+	struct strbuf out = {.arena = &scratch};
+	kernel_print(kernel, &out);
+	fputs(out.at, file);
+	arena_free(&scratch);
+}

@@ -1,0 +1,337 @@
+/* The verifier: every operation against its row of ops.def, and the structure around it. */
+#include "ir/ir.h"
+
+static bool same_shape(const struct type *a, const struct type *b)
+{
+	if (a->kind == TY_MEMDESC || b->kind == TY_MEMDESC)
+		return false;
+	return a->rank == b->rank && a->layout == b->layout && !memcmp(a->shape, b->shape, sizeof a->shape);
+}
+
+static bool is_int(const struct type *t)
+{
+	return t->kind != TY_MEMDESC && type_elem(t)->kind == TY_SCALAR && dtype_is_int(type_elem(t)->dtype);
+}
+
+static bool is_float(const struct type *t)
+{
+	return t->kind != TY_MEMDESC && type_elem(t)->kind == TY_SCALAR && dtype_is_float(type_elem(t)->dtype);
+}
+
+static bool is_i1(const struct type *t)
+{
+	return is_int(t) && type_elem(t)->dtype == DT_I1;
+}
+
+#define NEED(cond, what)             \
+	do {                         \
+		if (!(cond))         \
+			return what; \
+	} while (0)
+
+static const char *check_cast(const struct op *o, const struct type *from, const struct type *to)
+{
+	int a = type_elem_bits(from), b = type_elem_bits(to);
+	NEED(same_shape(from, to), "operand and result differ in shape or layout");
+	switch (op_info[o->code].rule) {
+	case R_WIDEN_INT: NEED(is_int(from) && is_int(to) && a < b, "must widen an integer"); break;
+	case R_NARROW_INT: NEED(is_int(from) && is_int(to) && a > b, "must narrow an integer"); break;
+	case R_INT_TO_FLOAT: NEED(is_int(from) && is_float(to), "must turn integers into floats"); break;
+	case R_FLOAT_TO_INT: NEED(is_float(from) && is_int(to), "must turn floats into integers"); break;
+	case R_WIDEN_FLOAT: NEED(is_float(from) && is_float(to) && a < b, "must widen a float"); break;
+	case R_NARROW_FLOAT: NEED(is_float(from) && is_float(to) && a > b, "must narrow a float"); break;
+	case R_FLOAT_TO_FLOAT: NEED(is_float(from) && is_float(to) && from != to, "must change the float format"); break;
+	case R_BITCAST: NEED(a == b && type_is_ptr(from) == type_is_ptr(to), "must keep the width"); break;
+	case R_PTR_TO_INT: NEED(type_is_ptr(from) && is_int(to) && b == 64, "must turn pointers into i64"); break;
+	case R_INT_TO_PTR: NEED(is_int(from) && a == 64 && type_is_ptr(to), "must turn i64 into pointers"); break;
+	default: tl_unreachable("not a conversion");
+	}
+	return NULL;
+}
+
+static const char *check_shape_op(const struct op *o, const struct type *t, const struct type *r)
+{
+	i64 axis = o->attr[ATTR_AXIS];
+	NEED(type_is_tensor(r), "the result must be a tile");
+	if (o->code == IR_SPLAT) {
+		NEED(!type_is_tensor(t) && r->elem == t, "needs a scalar of the result's element type");
+		return NULL;
+	}
+	NEED(type_is_tensor(t) && t->elem == r->elem, "operand and result differ in element type");
+	switch (o->code) {
+	case IR_EXPAND_DIMS:
+		NEED(r->rank == t->rank + 1 && axis >= 0 && axis < r->rank && r->shape[axis] == 1, "wrong axis");
+		for (int i = 0; i < t->rank; i++)
+			NEED(r->shape[i + (i >= axis)] == t->shape[i], "wrong shape");
+		break;
+	case IR_BROADCAST:
+		NEED(r->rank == t->rank, "wrong rank");
+		for (int i = 0; i < t->rank; i++)
+			NEED(r->shape[i] == t->shape[i] || t->shape[i] == 1, "wrong shape");
+		break;
+	case IR_RESHAPE: NEED(type_numel(t) == type_numel(r), "the number of elements changes"); break;
+	case IR_TRANS: {
+		u32 seen = 0;
+		NEED(r->rank == t->rank, "wrong rank");
+		for (int i = 0; i < t->rank; i++) {
+			int from = perm_get(o->attr[ATTR_ORDER], i);
+			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from], "wrong permutation");
+			seen |= 1u << from;
+		}
+		break;
+	}
+	default: tl_unreachable("not a shape operation");
+	}
+	return NULL;
+}
+
+static const char *check_memory(const struct op *o)
+{
+	const struct type *p = operand(o, 0)->type;
+	NEED(type_is_ptr(p) && p->kind != TY_MEMDESC, "the first operand must be a pointer");
+	const struct type *elem = type_elem(p)->elem;
+	u32 value = o->code == IR_LOAD ? 2 : 1, mask = o->code == IR_LOAD ? 1 : 2, last = 3;
+	if (o->code == IR_ATOMIC_CAS)
+		mask = last;
+	if (value < o->noperands) {
+		const struct type *v = operand(o, value)->type;
+		NEED(type_elem(v) == elem && same_shape(v, p), "the value does not fit the pointer");
+	}
+	if (mask < last && mask < o->noperands)
+		NEED(is_i1(operand(o, mask)->type) && same_shape(operand(o, mask)->type, p), "the mask does not fit the pointer");
+	if (o->nresults)
+		NEED(type_elem(result(o)->type) == elem && same_shape(result(o)->type, p), "wrong result type");
+	return NULL;
+}
+
+static const char *check_dot(const struct op *o)
+{
+	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type, *c = operand(o, 2)->type;
+	NEED(type_is_tensor(a) && type_is_tensor(b) && type_is_tensor(c), "needs tiles");
+	int r = a->rank;
+	NEED((r == 2 || r == 3) && b->rank == r && c->rank == r, "needs tiles of rank 2 or 3");
+	NEED(a->shape[r - 1] == b->shape[r - 2] && c->shape[r - 2] == a->shape[r - 2] && c->shape[r - 1] == b->shape[r - 1],
+	     "the shapes do not match");
+	NEED(r == 2 || (a->shape[0] == b->shape[0] && a->shape[0] == c->shape[0]), "the batch sizes differ");
+	NEED(c == result(o)->type, "accumulator and result differ in type");
+	NEED(is_int(a) == is_int(c) && is_int(b) == is_int(c) && type_elem_bits(a) == type_elem_bits(b),
+	     "operands and accumulator do not go together");
+	return NULL;
+}
+
+static const char *check_reduce(const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type;
+	const struct block *b = o->blocks[0];
+	i64 axis = o->attr[ATTR_AXIS];
+	NEED(o->nresults == o->noperands && b->nargs == 2 * o->noperands, "wrong number of results or arguments");
+	NEED(b->last && b->last->noperands == o->noperands, "the region must return one value per operand");
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct type *x = operand(o, i)->type, *r = o->results[i].type;
+		NEED(type_is_tensor(x) && axis >= 0 && axis < x->rank && same_shape(x, t), "operands differ in shape");
+		NEED(type_elem(r) == x->elem && b->args[i]->type == x->elem && b->args[i + o->noperands]->type == x->elem &&
+			     operand(b->last, i)->type == x->elem,
+		     "the region's types do not match");
+		if (o->code == IR_SCAN) {
+			NEED(r == x, "a scan keeps its operand's type");
+			continue;
+		}
+		NEED(r->rank == x->rank - 1, "a reduction drops one dimension");
+		for (int d = 0; d < r->rank; d++)
+			NEED(r->shape[d] == x->shape[d + (d >= axis)], "wrong result shape");
+	}
+	return NULL;
+}
+
+static const char *check_for(const struct op *o)
+{
+	const struct block *b = o->blocks[0];
+	NEED(o->noperands == 3u + o->nresults && b->nargs == 1u + o->nresults, "wrong number of iteration values");
+	NEED(b->last && b->last->code == IR_YIELD && b->last->noperands == o->nresults, "must yield the iteration values");
+	for (u32 i = 0; i < 3; i++)
+		NEED(operand(o, i)->type == b->args[0]->type && is_int(b->args[0]->type), "bounds differ in type");
+	for (u32 i = 0; i < o->nresults; i++) {
+		const struct type *t = o->results[i].type;
+		NEED(operand(o, 3 + i)->type == t && b->args[1 + i]->type == t && operand(b->last, i)->type == t,
+		     "an iteration value changes type");
+	}
+	return NULL;
+}
+
+static const char *check_if(const struct op *o)
+{
+	NEED(operand(o, 0)->type->kind == TY_SCALAR && is_i1(operand(o, 0)->type), "needs a scalar i1");
+	for (u32 k = 0; k < 2; k++) {
+		const struct op *y = o->blocks[k]->last;
+		NEED(y && y->code == IR_YIELD && y->noperands == o->nresults, "both branches must yield the results");
+		for (u32 i = 0; i < o->nresults; i++)
+			NEED(operand(y, i)->type == o->results[i].type, "a branch yields another type");
+	}
+	return NULL;
+}
+
+static const char *check_while(const struct op *o)
+{
+	const struct block *before = o->blocks[0], *after = o->blocks[1];
+	const struct op *c = before->last, *y = after->last;
+	NEED(c && c->code == IR_CONDITION && y && y->code == IR_YIELD, "needs a condition and a yield");
+	NEED(is_i1(operand(c, 0)->type) && !type_is_tensor(operand(c, 0)->type), "needs a scalar i1 condition");
+	NEED(before->nargs == o->noperands && y->noperands == o->noperands && c->noperands == o->nresults + 1u &&
+		     after->nargs == o->nresults,
+	     "wrong number of iteration values");
+	for (u32 i = 0; i < o->noperands; i++)
+		NEED(before->args[i]->type == operand(o, i)->type && operand(y, i)->type == operand(o, i)->type,
+		     "an iteration value changes type");
+	for (u32 i = 0; i < o->nresults; i++)
+		NEED(operand(c, i + 1)->type == o->results[i].type && after->args[i]->type == o->results[i].type,
+		     "an iteration value changes type");
+	return NULL;
+}
+
+static const char *check_same(const struct op *o, bool integer, const struct type *r)
+{
+	const struct type *t = operand(o, 0)->type;
+	NEED(integer ? is_int(t) : is_float(t), integer ? "needs integers" : "needs floats");
+	for (u32 i = 1; i < o->noperands; i++)
+		NEED(operand(o, i)->type == t, "operands differ in type");
+	if (op_info[o->code].rule == R_CMPI || op_info[o->code].rule == R_CMPF)
+		NEED(is_i1(r) && same_shape(r, t), "a comparison gives i1");
+	else
+		NEED(r == t, "operands and result differ in type");
+	return NULL;
+}
+
+static const char *check_types(const struct op *o)
+{
+	const struct type *r = o->nresults ? o->results[0].type : NULL;
+	const struct type *t = o->noperands ? operand(o, 0)->type : NULL;
+	switch (op_info[o->code].rule) {
+	case R_ANY: return NULL;
+	case R_INT:
+	case R_CMPI: return check_same(o, true, r);
+	case R_FLOAT:
+	case R_CMPF: return check_same(o, false, r);
+	case R_SELECT:
+		NEED(operand(o, 1)->type == r && operand(o, 2)->type == r, "the values differ in type");
+		NEED(is_i1(t) && (!type_is_tensor(t) || same_shape(t, r)), "the condition must be i1 of the same shape");
+		return NULL;
+	case R_CONSTANT: NEED(r->kind != TY_MEMDESC && !type_is_ptr(r), "must be a number"); return NULL;
+	case R_MAKE_RANGE:
+		NEED(type_is_tensor(r) && r->rank == 1 && r->elem->kind == TY_SCALAR && r->elem->dtype == DT_I32 &&
+			     o->attr[ATTR_END] - o->attr[ATTR_START] == r->shape[0],
+		     "the range does not fit the result");
+		return NULL;
+	case R_UNSPLAT: NEED(type_is_tensor(t) && type_numel(t) == 1 && t->elem == r, "needs a one-element tile"); return NULL;
+	case R_SPLAT:
+	case R_EXPAND_DIMS:
+	case R_BROADCAST:
+	case R_RESHAPE:
+	case R_TRANS: return check_shape_op(o, t, r);
+	case R_JOIN:
+		NEED(type_is_tensor(t) && operand(o, 1)->type == t && type_is_tensor(r) && r->rank == t->rank + 1 &&
+			     r->shape[t->rank] == 2 && r->elem == t->elem,
+		     "joins two tiles along a new last dimension");
+		return NULL;
+	case R_SPLIT:
+		NEED(type_is_tensor(t) && t->shape[t->rank - 1] == 2 && r == o->results[1].type && type_elem(r) == t->elem,
+		     "splits a last dimension of 2");
+		return NULL;
+	case R_ADDPTR:
+		NEED(type_is_ptr(t) && is_int(operand(o, 1)->type) && same_shape(t, operand(o, 1)->type) && r == t,
+		     "adds integers to pointers");
+		return NULL;
+	case R_LOAD:
+	case R_STORE:
+	case R_ATOMIC: return check_memory(o);
+	case R_DOT: return check_dot(o);
+	case R_REDUCE:
+	case R_SCAN: return check_reduce(o);
+	case R_I32: NEED(r->kind == TY_SCALAR && r->dtype == DT_I32, "gives an i32"); return NULL;
+	case R_MASK: NEED(is_i1(t), "needs i1"); return NULL;
+	case R_FOR: return check_for(o);
+	case R_IF: return check_if(o);
+	case R_WHILE: return check_while(o);
+	case R_CONVERT:
+		NEED(type_is_tensor(t) && type_is_tensor(r) && t->elem == r->elem && t->rank == r->rank &&
+			     !memcmp(t->shape, r->shape, sizeof t->shape),
+		     "changes more than the layout");
+		return NULL;
+	case R_LOCAL: {
+		const struct type *mem = o->code == IR_LOCAL_LOAD ? t : operand(o, 1)->type;
+		const struct type *tile = o->code == IR_LOCAL_LOAD ? r : t;
+		NEED(mem->kind == TY_MEMDESC && type_is_tensor(tile) && mem->elem == tile->elem && !mem->nbuf &&
+			     mem->rank == tile->rank && !memcmp(mem->shape, tile->shape, sizeof mem->shape),
+		     "tile and buffer do not match");
+		return NULL;
+	}
+	default: return check_cast(o, t, r);
+	}
+}
+
+/* Numbers the operations in program order, so that "defined before" is a comparison. */
+static void number(const struct block *b, u32 *n)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		o->mark = ++*n;
+		for (u32 i = 0; i < o->nblocks; i++)
+			number(o->blocks[i], n);
+	}
+}
+
+/* Is v's definition visible at o: earlier in its block, or in a block around it? */
+static bool visible(const struct value *v, const struct op *o)
+{
+	const struct block *b = v->def ? v->def->block : v->block;
+	while (o && o->block != b)
+		o = o->block->parent;
+	return o && (!v->def || v->def->mark < o->mark);
+}
+
+struct checker {
+	struct diags *report;
+	bool ok;
+};
+
+static const char *check_op(const struct op *o)
+{
+	const struct op_info *info = &op_info[o->code];
+	NEED(o->noperands >= info->min_operands && o->noperands <= info->max_operands, "wrong number of operands");
+	NEED(info->results < 0 || o->nresults == info->results, "wrong number of results");
+	NEED(op_has(o, END) == (o->next == NULL), "a block must end in its terminator, and only there");
+	for (u32 i = 0; i < o->noperands; i++)
+		NEED(visible(operand(o, i), o), "uses a value before its definition");
+	for (u32 i = 0; i < o->nblocks; i++)
+		NEED(o->blocks[i]->parent == o && o->blocks[i]->last, "a region is empty");
+	return check_types(o);
+}
+
+static void check_block(struct checker *c, const struct block *b)
+{
+	for (const struct op *o = b->first; o && c->ok; o = o->next) {
+		const char *what = check_op(o);
+		if (what) {
+			c->ok = false;
+			if (c->report)
+				diag(c->report, E_IR_INVALID, o->loc, op_info[o->code].name, what);
+			else
+				fprintf(stderr, "tlc: invalid IR: %s: %s\n", op_info[o->code].name, what);
+			return;
+		}
+		for (u32 i = 0; i < o->nblocks; i++)
+			check_block(c, o->blocks[i]);
+	}
+}
+
+bool kernel_verify(const struct kernel *k, const char *what, struct diags *report)
+{
+	struct checker c = {.report = report, .ok = true};
+	u32 n = 0;
+	number(k->body, &n);
+	check_block(&c, k->body);
+	if (!c.ok && !report) {
+		struct crash_scope s = {.what = what, .dump = kernel_dump, .arg = k};
+		crash_enter(&s);
+		tl_assert(!"the IR is valid");
+	}
+	return c.ok;
+}

@@ -1,0 +1,171 @@
+/* The abstract syntax of a kernel file.
+ *
+ * A file is Python; only its jit functions are parsed. Host code around them is skipped, but imports and top-level
+ * assignments are remembered so that kernels can refer to them. Nodes live in the arena of the parse; names are
+ * interned, so they compare by address. */
+#ifndef TLC_LANG_AST_H
+#define TLC_LANG_AST_H
+
+#include "base/diag.h"
+#include "base/map.h"
+
+enum { AST_MAX_DEPTH = 400 }; /* of nested expressions; deeper ones are rejected */
+
+enum expr_kind {
+	EX_NAME,      /* name */
+	EX_INT,       /* integer; too_big when it does not fit 64 bits */
+	EX_FLOAT,     /* real */
+	EX_STR,       /* text, text_len: after escapes */
+	EX_FSTR,      /* text: the raw inside of an f-string */
+	EX_NONE,
+	EX_TRUE,
+	EX_FALSE,
+	EX_ELLIPSIS,
+	EX_TUPLE,     /* items */
+	EX_LIST,      /* items */
+	EX_ATTR,      /* a.name */
+	EX_SUBSCRIPT, /* a[b] */
+	EX_SLICE,     /* a:b:c, each may be NULL */
+	EX_CALL,      /* a(items..., keywords...) */
+	EX_STAR,      /* *a, in calls */
+	EX_UNARY,     /* op a */
+	EX_BINARY,    /* a op b */
+	EX_AND,       /* items */
+	EX_OR,        /* items */
+	EX_COMPARE,   /* items[0] ops[0] items[1] ops[1] ... */
+	EX_IFEXP,     /* a if b else c */
+};
+
+enum operator {
+	OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_FLOORDIV, OP_MOD, OP_POW, OP_MATMUL,
+	OP_SHL, OP_SHR, OP_BITAND, OP_BITOR, OP_BITXOR,
+	OP_NEG, OP_POS, OP_INVERT, OP_NOT,
+	OP_LT, OP_LE, OP_GT, OP_GE, OP_EQ, OP_NE, OP_IS, OP_IS_NOT, OP_IN, OP_NOT_IN,
+};
+/* As written in the source: "+", "<<", "is not", … */
+const char *operator_text(enum operator op);
+
+struct keyword {
+	const char *name;
+	struct expr *value;
+	struct loc loc;
+};
+
+struct expr {
+	enum expr_kind kind;
+	enum operator op;
+	u16 depth;
+	bool too_big;
+	struct loc loc;
+	const char *name;
+	union {
+		i128 integer;
+		double real;
+		struct {
+			const char *text;
+			u32 text_len;
+		};
+		struct {
+			struct expr *a, *b, *c;
+		};
+	};
+	struct expr **items;
+	u32 nitems;
+	struct keyword *keywords;
+	u32 nkeywords;
+	enum operator *ops; /* of EX_COMPARE: nitems - 1 */
+};
+
+enum stmt_kind {
+	ST_EXPR,     /* value */
+	ST_ASSIGN,   /* targets = value */
+	ST_AUG,      /* target op= value */
+	ST_ANN,      /* target: annotation = value; value may be NULL */
+	ST_IF,       /* arms */
+	ST_FOR,      /* for target in value: body */
+	ST_WHILE,    /* while value: body */
+	ST_RETURN,   /* value may be NULL */
+	ST_ASSERT,   /* assert value, message */
+	ST_PASS,
+	ST_RAISE,    /* value may be NULL */
+	ST_BREAK,
+	ST_CONTINUE,
+	ST_UNSUPPORTED, /* name: what Python calls it; an error only if it is reached */
+};
+
+struct body {
+	struct stmt **at;
+	u32 len;
+};
+
+struct arm { /* `if`/`elif` test: body; the last arm's test is NULL for `else` */
+	struct expr *test;
+	struct body body;
+};
+
+struct stmt {
+	enum stmt_kind kind;
+	enum operator op;
+	struct loc loc;
+	const char *name;
+	struct expr *target, *value, *annotation, *message;
+	struct expr **targets;
+	u32 ntargets;
+	struct arm *arms;
+	u32 narms;
+	struct body body;
+};
+
+struct param {
+	const char *name;
+	struct expr *annotation, *value; /* either may be NULL; `value` is the default */
+	struct loc loc;
+};
+
+enum func_kind {
+	FUNC_JIT,       /* @triton.jit */
+	FUNC_CONSTEXPR, /* @triton.constexpr_function: runs at compile time on compile-time values */
+};
+
+struct func {
+	enum func_kind kind;
+	const char *name;
+	struct loc loc; /* of the name */
+	struct param *params;
+	u32 nparams;
+	struct body body;
+	const char *doc; /* docstring or NULL */
+	struct module *module;
+};
+
+/* A top-level `NAME = expression` of the host code; parsed only when a kernel uses it. */
+struct global {
+	const char *name;
+	struct loc loc;
+	u32 start, end; /* of the expression, as offsets into the source */
+};
+
+struct import {
+	const char *alias;  /* the name it binds */
+	const char *target; /* dotted: "triton.language", "triton.language.extra.libdevice" */
+};
+
+struct module {
+	u16 file;
+	VEC(struct func *) funcs;
+	struct map globals; /* name → struct global */
+	struct map imports; /* name → struct import */
+	struct map by_name; /* name → struct func */
+};
+
+/* Parses a whole file. Errors go to `diags`; the module holds every function that parsed. */
+struct module *parse_module(struct arena *arena, struct interner *names, struct diags *diags, u16 file);
+/* Parses one expression out of [start, end) of a file; NULL after an error. */
+struct expr *parse_expression(struct arena *arena, struct interner *names, struct diags *diags, u16 file, u32 start,
+			      u32 end);
+
+/* Writes the tree as indented s-expressions (`tlc --emit ast`). */
+void ast_print(const struct module *m, FILE *out);
+void ast_print_expr(const struct expr *e, struct strbuf *out);
+
+#endif

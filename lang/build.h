@@ -1,0 +1,312 @@
+/* The grammar's actions: small functions that make AST nodes. Included by parser.y alone. */
+
+static u16 depth_of(const struct expr *e)
+{
+	return e ? e->depth : 0;
+}
+
+/* Every node is made here, so nesting is bounded in one place and later recursion over the tree is safe. */
+static struct expr *new_node(struct parser *p, enum expr_kind kind, struct loc loc, u32 child_depth)
+{
+	struct expr *e = arena_new(p->arena, struct expr);
+	e->kind = kind;
+	e->loc = loc;
+	e->depth = (u16)(child_depth + 1);
+	if (e->depth > AST_MAX_DEPTH) {
+		diag(p->diags, E_NESTED_TOO_DEEP, loc);
+		e->kind = EX_NONE;
+		e->depth = 1;
+	}
+	return e;
+}
+
+static struct expr *new_expr(struct parser *p, enum expr_kind kind, struct loc loc)
+{
+	return new_node(p, kind, loc, 0);
+}
+
+static struct expr *name_expr(struct parser *p, const char *name, struct loc loc)
+{
+	struct expr *e = new_expr(p, EX_NAME, loc);
+	e->name = name;
+	return e;
+}
+
+/* A node with up to three children; `kind` survives only if it is not nested too deeply. */
+static struct expr *node3(struct parser *p, enum expr_kind kind, struct loc loc, struct expr *a, struct expr *b,
+			  struct expr *c)
+{
+	struct expr *e = new_node(p, kind, loc, MAX(depth_of(a), MAX(depth_of(b), depth_of(c))));
+	if (e->kind == kind) {
+		e->a = a;
+		e->b = b;
+		e->c = c;
+	}
+	return e;
+}
+
+static struct expr *unary(struct parser *p, enum operator op, struct expr *a, struct loc loc)
+{
+	struct expr *e = node3(p, EX_UNARY, loc, a, NULL, NULL);
+	e->op = op;
+	return e;
+}
+
+static struct expr *binary(struct parser *p, enum operator op, struct expr *a, struct expr *b, struct loc loc)
+{
+	struct expr *e = node3(p, EX_BINARY, loc, a, b, NULL);
+	e->op = op;
+	return e;
+}
+
+static struct expr *ternary(struct parser *p, struct expr *cond, struct expr *yes, struct expr *no, struct loc loc)
+{
+	return node3(p, EX_IFEXP, loc, yes, cond, no);
+}
+
+static struct expr *attribute(struct parser *p, struct expr *a, const char *name, struct loc loc)
+{
+	struct expr *e = node3(p, EX_ATTR, loc, a, NULL, NULL);
+	e->name = name;
+	return e;
+}
+
+static struct expr *subscript(struct parser *p, struct expr *a, struct expr *index, struct loc loc)
+{
+	return node3(p, EX_SUBSCRIPT, loc, a, index, NULL);
+}
+
+static struct expr *slice(struct parser *p, struct expr *a, struct expr *b, struct expr *c, struct loc loc)
+{
+	return node3(p, EX_SLICE, loc, a, b, c);
+}
+
+static struct expr *star(struct parser *p, struct expr *a, struct loc loc)
+{
+	return node3(p, EX_STAR, loc, a, NULL, NULL);
+}
+
+static expr_vec *exprs(struct parser *p, struct expr *first)
+{
+	expr_vec *v = arena_new(p->arena, expr_vec);
+	vec_push(p->arena, v, first);
+	return v;
+}
+
+static u32 deepest(const expr_vec *v)
+{
+	u32 depth = 0;
+	for (u32 i = 0; v && i < v->len; i++)
+		depth = MAX(depth, depth_of(v->at[i]));
+	return depth;
+}
+
+/* A tuple or list of `first` (if any) and then `rest` (if any). */
+static struct expr *list_expr(struct parser *p, enum expr_kind kind, const expr_vec *rest, struct expr *first,
+			      struct loc loc)
+{
+	struct expr *e = new_node(p, kind, loc, MAX(deepest(rest), depth_of(first)));
+	expr_vec all = {0};
+	if (first)
+		vec_push(p->arena, &all, first);
+	for (u32 i = 0; rest && i < rest->len; i++)
+		vec_push(p->arena, &all, rest->at[i]);
+	e->items = all.at;
+	e->nitems = all.len;
+	return e;
+}
+
+static struct expr *bool_expr(struct parser *p, enum expr_kind kind, const expr_vec *items, struct loc loc)
+{
+	return list_expr(p, kind, items, NULL, loc);
+}
+
+/* `a < b < c` collects into one node, as Python reads it. */
+static struct expr *compare(struct parser *p, enum operator op, struct expr *a, struct expr *b, struct loc loc)
+{
+	bool chained = a->kind == EX_COMPARE && a->loc.len && p->src->text[p->src->line_start[a->loc.line - 1] + a->loc.col - 1] != '(';
+	u32 n = chained ? a->nitems : 1;
+	struct expr *e = new_node(p, EX_COMPARE, loc, MAX(depth_of(a), depth_of(b)));
+	e->nitems = n + 1;
+	e->items = arena_array(p->arena, struct expr *, n + 1);
+	e->ops = arena_array(p->arena, enum operator, n);
+	if (chained) {
+		memcpy(e->items, a->items, n * sizeof *e->items);
+		memcpy(e->ops, a->ops, (n - 1) * sizeof *e->ops);
+	} else {
+		e->items[0] = a;
+	}
+	e->items[n] = b;
+	e->ops[n - 1] = op;
+	return e;
+}
+
+static struct expr *call(struct parser *p, struct expr *f, const struct call_args *args, struct loc loc)
+{
+	u32 depth = MAX(depth_of(f), deepest(&args->items));
+	for (u32 i = 0; i < args->keywords.len; i++)
+		depth = MAX(depth, depth_of(args->keywords.at[i].value));
+	struct expr *e = new_node(p, EX_CALL, loc, depth);
+	if (e->kind != EX_CALL)
+		return e;
+	e->a = f;
+	e->items = args->items.at;
+	e->nitems = args->items.len;
+	e->keywords = args->keywords.at;
+	e->nkeywords = args->keywords.len;
+	return e;
+}
+
+static void add_argument(struct parser *p, struct call_args *args, const char *name, struct expr *value, struct loc loc)
+{
+	if (name) {
+		for (u32 i = 0; i < args->keywords.len; i++)
+			if (args->keywords.at[i].name == name)
+				diag(p->diags, E_REPEATED_ARG, loc, name);
+		vec_push(p->arena, &args->keywords, ((struct keyword){name, value, loc}));
+	} else {
+		if (args->keywords.len)
+			diag(p->diags, E_POSITIONAL_AFTER_KEYWORD, loc);
+		vec_push(p->arena, &args->items, value);
+	}
+}
+
+static struct expr *join_strings(struct parser *p, struct expr *a, struct expr *b)
+{
+	struct expr *e = new_expr(p, a->kind == EX_FSTR || b->kind == EX_FSTR ? EX_FSTR : EX_STR, loc_join(a->loc, b->loc));
+	e->text = arena_printf(p->arena, "%.*s%.*s", (int)a->text_len, a->text, (int)b->text_len, b->text);
+	e->text_len = (u32)strlen(e->text);
+	return e;
+}
+
+static struct stmt *new_stmt(struct parser *p, enum stmt_kind kind, struct loc loc)
+{
+	struct stmt *s = arena_new(p->arena, struct stmt);
+	s->kind = kind;
+	s->loc = loc;
+	return s;
+}
+
+static struct stmt *unsupported(struct parser *p, const char *what, struct loc loc)
+{
+	struct stmt *s = new_stmt(p, ST_UNSUPPORTED, loc);
+	s->name = what;
+	return s;
+}
+
+static void check_target(struct parser *p, const struct expr *e, bool augmented)
+{
+	switch (e->kind) {
+	case EX_NAME:
+		return;
+	case EX_TUPLE:
+	case EX_LIST:
+		if (augmented)
+			break;
+		for (u32 i = 0; i < e->nitems; i++)
+			check_target(p, e->items[i], false);
+		return;
+	case EX_SUBSCRIPT:
+		diag(p->diags, E_ASSIGN_SUBSCRIPT, e->loc);
+		return;
+	default:
+		break;
+	}
+	diag(p->diags, E_ASSIGN_TARGET, e->loc);
+}
+
+static struct stmt *annotated(struct parser *p, struct expr *target, struct expr *type, struct expr *value,
+			      struct loc loc)
+{
+	if (target->kind != EX_NAME)
+		diag(p->diags, E_ASSIGN_TARGET, target->loc);
+	struct stmt *s = new_stmt(p, ST_ANN, loc);
+	s->target = target;
+	s->annotation = type;
+	s->value = value;
+	return s;
+}
+
+/* Statements on one line, separated by ';', as one statement. */
+static struct stmt *sequence(struct parser *p, const stmt_vec *list)
+{
+	if (list->len == 1)
+		return list->at[0];
+	struct stmt *s = new_stmt(p, ST_IF, list->at[0]->loc); /* an `if True:` without the test */
+	s->arms = arena_new(p->arena, struct arm);
+	s->narms = 1;
+	s->arms[0].body = (struct body){list->at, list->len};
+	return s;
+}
+
+static struct body block_of(struct parser *p, struct stmt *s)
+{
+	struct stmt **at = arena_new(p->arena, struct stmt *);
+	*at = s;
+	return (struct body){at, 1};
+}
+
+static void finish_if(struct parser *p, struct stmt *s, struct arm first, const arm_vec *more, struct body otherwise)
+{
+	arm_vec all = {0};
+	vec_push(p->arena, &all, first);
+	for (u32 i = 0; i < more->len; i++)
+		vec_push(p->arena, &all, more->at[i]);
+	if (otherwise.len)
+		vec_push(p->arena, &all, ((struct arm){NULL, otherwise}));
+	s->arms = all.at;
+	s->narms = all.len;
+}
+
+static void add_function(struct parser *p, enum func_kind kind, const char *name, struct loc loc, param_vec *params,
+			 struct body body)
+{
+	struct func *f = arena_new(p->arena, struct func);
+	*f = (struct func){.kind = kind, .name = name, .loc = loc, .params = params->at, .nparams = params->len,
+			   .body = body, .module = p->module};
+	for (u32 i = 0; i < f->nparams; i++)
+		for (u32 j = 0; j < i; j++)
+			if (f->params[i].name == f->params[j].name)
+				diag(p->diags, E_REPEATED_PARAM, f->params[i].loc, f->params[i].name);
+	if (body.len && body.at[0]->kind == ST_EXPR && body.at[0]->value->kind == EX_STR) {
+		f->doc = body.at[0]->value->text;
+		f->body.at++;
+		f->body.len--;
+	}
+	vec_push(p->arena, &p->module->funcs, f);
+	map_put(&p->module->by_name, name, f);
+}
+
+/* "unexpected 'x'"; bison's names of tokens are turned into what a reader of the kernel would call them. */
+static const char *readable(struct parser *p, const char *symbol)
+{
+	static const struct {
+		const char *symbol, *text;
+	} names[] = {
+		{"NEWLINE", "end of line"}, {"INDENT", "indentation"}, {"DEDENT", "end of the indented block"},
+		{"NAME", "a name"}, {"NUMBER", "a number"}, {"STRING", "a string"}, {"\"end of file\"", "end of file"},
+		{"JIT_DEF", "a new function"}, {"CONSTEXPR_DEF", "a new function"},
+	};
+	for (u32 i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(names[i].symbol, symbol))
+			return names[i].text;
+	if (*symbol == '\'')
+		return symbol;
+	return arena_printf(p->arena, "'%s'", symbol);
+}
+
+static void syntax_error(struct parser *p, struct loc at, const char *got, const char *wanted)
+{
+	if (got && !strcmp(got, "UNTERMINATED_STRING")) {
+		diag(p->diags, E_UNTERMINATED_STRING, at);
+	} else if (got && !strcmp(got, "BAD_TOKEN")) {
+		const struct source *s = p->src;
+		diag(p->diags, E_BAD_CHARACTER, at, s->text[s->line_start[at.line - 1] + at.col - 1]);
+	} else if (got && !strcmp(got, "INDENT")) {
+		diag(p->diags, E_UNEXPECTED_INDENT, at);
+	} else {
+		diag(p->diags, E_SYNTAX, at, got ? readable(p, got) : "end of file");
+		if (wanted && strcmp(wanted, "NEWLINE"))
+			diag_hint(p->diags, "expected %s here", readable(p, wanted));
+	}
+}

@@ -1,0 +1,73 @@
+/* Shared by the scanner, the line structure and the grammar; nothing outside lang/ includes it.
+ *
+ *   text → scanner (lexer.l) → logical lines, INDENT/DEDENT, host code skipped (lines.c) → grammar (parser.y) → AST */
+#ifndef TLC_LANG_PARSE_H
+#define TLC_LANG_PARSE_H
+
+#include "lang/ast.h"
+
+typedef VEC(struct expr *) expr_vec;
+typedef VEC(struct stmt *) stmt_vec;
+typedef VEC(struct arm) arm_vec;
+typedef VEC(struct param) param_vec;
+
+struct call_args {
+	expr_vec items;
+	VEC(struct keyword) keywords;
+};
+
+union token_value {
+	const char *name;
+	struct expr *expr;
+};
+
+struct token {
+	int kind; /* a token kind of parser.y; 0 at the end */
+	struct loc loc;
+	u32 start, end; /* offsets into the source */
+	union token_value value;
+};
+
+struct parser {
+	struct arena *arena;
+	struct interner *names;
+	struct diags *diags;
+	struct source *src;
+	u16 file;
+	u32 limit; /* where scanning stops */
+
+	/* scanner state */
+	void *scanner;
+	u32 at; /* offset of the next character */
+	u32 line, line_at;
+	int depth; /* of open brackets */
+	struct loc open[64];
+	struct token peeked[4];
+	int npeeked;
+
+	/* line structure */
+	bool in_kernel, expression_only, line_start, at_end;
+	enum func_kind kind;
+	int base_indent;
+	int indents[100], alt_indents[100], nindents;
+	int pending_dedents;
+	bool pending_kind;
+	int last_kind;
+	struct loc last_loc;
+
+	/* results */
+	struct module *module;
+	struct expr *expression;
+};
+
+/* scanner: the next raw token; NEWLINE ends each physical line outside brackets. */
+struct token scan_token(struct parser *p);
+void scan_open(struct parser *p, u32 start, u32 end);
+void scan_close(struct parser *p);
+/* Closes any open bracket, so that an unclosed one costs one line rather than the file. */
+void scan_reset_brackets(struct parser *p);
+
+/* line structure: what the grammar reads */
+struct token next_token(struct parser *p);
+
+#endif

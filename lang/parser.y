@@ -1,0 +1,398 @@
+/* The grammar of jit functions: the part of Python that kernels use.
+ *
+ * Constructs of Python that a kernel cannot use are parsed where that is easy, so that the error names them instead
+ * of calling them syntax errors. After an error the grammar resumes at the next line. */
+%define api.pure full
+%define api.prefix {tl_yy}
+%define api.value.type {union parser_value}
+%define api.location.type {struct loc}
+%define parse.error custom
+%locations
+%param {struct parser *p}
+%expect 0
+
+%code requires {
+#include "lang/parse.h"
+union parser_value {
+	const char *name;
+	struct expr *expr;
+	struct stmt *stmt;
+	struct body body;
+	struct param param;
+	expr_vec *exprs;
+	stmt_vec *stmts;
+	arm_vec *arms;
+	param_vec *params;
+	struct call_args *args;
+	enum operator op;
+};
+#define YYLLOC_DEFAULT(cur, rhs, n) ((cur) = (n) ? loc_join(YYRHSLOC(rhs, 1), YYRHSLOC(rhs, n)) : YYRHSLOC(rhs, 0))
+}
+
+%code {
+static int tl_yylex(union parser_value *value, struct loc *loc, struct parser *p)
+{
+	struct token t = next_token(p);
+	*loc = t.loc;
+	if (t.value.name)
+		value->name = t.value.name;
+	return t.kind;
+}
+static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
+#include "lang/build.h"
+}
+
+%token NEWLINE INDENT DEDENT JIT_DEF CONSTEXPR_DEF START_EXPRESSION
+%token UNTERMINATED_STRING BAD_TOKEN
+%token <name> NAME
+%token <expr> NUMBER STRING
+%token FALSE_ "False" NONE "None" TRUE_ "True" AND "and" AS "as" ASSERT "assert" ASYNC "async" AWAIT "await"
+%token BREAK "break" CLASS "class" CONTINUE "continue" DEF "def" DEL "del" ELIF "elif" ELSE "else" EXCEPT "except"
+%token FINALLY "finally" FOR "for" FROM "from" GLOBAL "global" IF "if" IMPORT "import" IN "in" IS "is"
+%token LAMBDA "lambda" NONLOCAL "nonlocal" NOT "not" OR "or" PASS "pass" RAISE "raise" RETURN "return" TRY "try"
+%token WHILE "while" WITH "with" YIELD "yield"
+%token POW "**" FLOORDIV "//" SHL "<<" SHR ">>" LE "<=" GE ">=" EQ "==" NE "!=" ARROW "->" WALRUS ":=" ELLIPSIS "..."
+%token ADD_EQ "+=" SUB_EQ "-=" MUL_EQ "*=" DIV_EQ "/=" FLOORDIV_EQ "//=" MOD_EQ "%=" AND_EQ "&=" OR_EQ "|="
+%token XOR_EQ "^=" SHL_EQ "<<=" SHR_EQ ">>=" POW_EQ "**=" MATMUL_EQ "@="
+
+/* A block after a bad line belongs to that line. */
+%precedence NO_BLOCK
+%precedence INDENT
+
+%type <expr> test or_test and_test not_test comparison bit_or bit_xor bit_and shift arith term factor power primary atom
+%type <expr> tests subscript subscripts slice_part strings argument_value return_value
+%type <expr> loop_target
+%type <exprs> loop_targets test_list subscript_list or_list and_list targets
+%type <args> arguments argument_list
+%type <stmt> statement simple compound small if_statement expression_statement
+%type <stmts> statements small_list
+%type <body> suite else_part
+%type <arms> elifs
+%type <params> parameters parameter_list
+%type <param> parameter
+%type <op> compare_op augmented unary_op
+
+%%
+
+start: module
+     | START_EXPRESSION tests { p->expression = $tests; }
+     ;
+
+module: %empty
+      | module function
+      | module error
+      ;
+
+function: JIT_DEF NAME '(' parameters ')' return_annotation ':' suite {
+		add_function(p, FUNC_JIT, $NAME, @NAME, $parameters, $suite);
+	}
+	| CONSTEXPR_DEF NAME '(' parameters ')' return_annotation ':' suite {
+		add_function(p, FUNC_CONSTEXPR, $NAME, @NAME, $parameters, $suite);
+	}
+	;
+
+return_annotation: %empty | ARROW test;
+
+parameters: %empty { $$ = arena_new(p->arena, param_vec); }
+	  | parameter_list
+	  | parameter_list ','
+	  ;
+parameter_list: parameter { $$ = arena_new(p->arena, param_vec); vec_push(p->arena, $$, $parameter); }
+	      | parameter_list[list] ',' parameter { vec_push(p->arena, $list, $parameter); $$ = $list; }
+	      ;
+parameter: NAME { $$ = (struct param){.name = $NAME, .loc = @NAME}; }
+	 | NAME ':' test { $$ = (struct param){.name = $NAME, .annotation = $test, .loc = @NAME}; }
+	 | NAME '=' test { $$ = (struct param){.name = $NAME, .value = $test, .loc = @NAME}; }
+	 | NAME ':' test[type] '=' test[value] {
+		$$ = (struct param){.name = $NAME, .annotation = $type, .value = $value, .loc = @NAME};
+	 }
+	 | '*' NAME { diag(p->diags, E_STAR_PARAM, @$, "*", $NAME); $$ = (struct param){.name = $NAME, .loc = @NAME}; }
+	 | POW NAME { diag(p->diags, E_STAR_PARAM, @$, "**", $NAME); $$ = (struct param){.name = $NAME, .loc = @NAME}; }
+	 | ELLIPSIS { diag(p->diags, E_ELIDED_PARAM, @$); $$ = (struct param){.name = "...", .loc = @$}; }
+	 ;
+
+suite: simple { $$ = block_of(p, $simple); }
+     | NEWLINE INDENT statements DEDENT { $$ = (struct body){$statements->at, $statements->len}; }
+     | NEWLINE %prec NO_BLOCK { diag(p->diags, E_EXPECTED_BLOCK, @$); $$ = (struct body){0}; }
+     ;
+
+statements: %empty { $$ = arena_new(p->arena, stmt_vec); }
+	  | statements[list] statement { if ($statement) vec_push(p->arena, $list, $statement); $$ = $list; }
+	  ;
+
+statement: simple
+	 | compound
+	 | error NEWLINE %prec NO_BLOCK { $$ = NULL; yyerrok; }
+	 | error NEWLINE INDENT statements DEDENT { $$ = NULL; yyerrok; }
+	 | INDENT statements DEDENT { diag(p->diags, E_UNEXPECTED_INDENT, @INDENT); $$ = NULL; }
+	 ;
+
+simple: small_list NEWLINE { $$ = sequence(p, $small_list); }
+      | small_list ';' NEWLINE { $$ = sequence(p, $small_list); }
+      ;
+small_list: small { $$ = arena_new(p->arena, stmt_vec); vec_push(p->arena, $$, $small); }
+	  | small_list[list] ';' small { vec_push(p->arena, $list, $small); $$ = $list; }
+	  ;
+
+small: expression_statement
+     | PASS { $$ = new_stmt(p, ST_PASS, @$); }
+     | BREAK { $$ = new_stmt(p, ST_BREAK, @$); }
+     | CONTINUE { $$ = new_stmt(p, ST_CONTINUE, @$); }
+     | RETURN return_value { $$ = new_stmt(p, ST_RETURN, @$); $$->value = $return_value; }
+     | RAISE return_value { $$ = new_stmt(p, ST_RAISE, @$); $$->value = $return_value; }
+     | ASSERT test[what] { $$ = new_stmt(p, ST_ASSERT, @$); $$->value = $what; }
+     | ASSERT test[what] ',' test[message] {
+	$$ = new_stmt(p, ST_ASSERT, @$);
+	$$->value = $what;
+	$$->message = $message;
+     }
+     | DEL tests { $$ = unsupported(p, "del", @$); }
+     | GLOBAL tests { $$ = unsupported(p, "global", @$); }
+     | NONLOCAL tests { $$ = unsupported(p, "nonlocal", @$); }
+     | IMPORT tests import_as { $$ = unsupported(p, "import", @$); }
+     | FROM tests IMPORT imported import_as { $$ = unsupported(p, "import", @$); }
+     | YIELD return_value { $$ = unsupported(p, "yield", @$); }
+     ;
+imported: tests | '*';
+import_as: %empty | AS NAME;
+return_value: %empty { $$ = NULL; } | tests;
+
+expression_statement: tests { $$ = new_stmt(p, ST_EXPR, @$); $$->value = $tests; }
+		    | targets tests {
+			$$ = new_stmt(p, ST_ASSIGN, @$);
+			$$->targets = $targets->at;
+			$$->ntargets = $targets->len;
+			$$->value = $tests;
+		    }
+		    | tests[target] augmented tests[value] {
+			check_target(p, $target, true);
+			$$ = new_stmt(p, ST_AUG, @$);
+			$$->target = $target;
+			$$->op = $augmented;
+			$$->value = $value;
+		    }
+		    | tests[target] ':' test[type] { $$ = annotated(p, $target, $type, NULL, @$); }
+		    | tests[target] ':' test[type] '=' tests[value] { $$ = annotated(p, $target, $type, $value, @$); }
+		    ;
+targets: tests '=' {
+		check_target(p, $tests, false);
+		$$ = arena_new(p->arena, expr_vec);
+		vec_push(p->arena, $$, $tests);
+	}
+       | targets[list] tests '=' { check_target(p, $tests, false); vec_push(p->arena, $list, $tests); $$ = $list; }
+       ;
+augmented: ADD_EQ { $$ = OP_ADD; } | SUB_EQ { $$ = OP_SUB; } | MUL_EQ { $$ = OP_MUL; } | DIV_EQ { $$ = OP_DIV; }
+	 | FLOORDIV_EQ { $$ = OP_FLOORDIV; } | MOD_EQ { $$ = OP_MOD; } | AND_EQ { $$ = OP_BITAND; }
+	 | OR_EQ { $$ = OP_BITOR; } | XOR_EQ { $$ = OP_BITXOR; } | SHL_EQ { $$ = OP_SHL; } | SHR_EQ { $$ = OP_SHR; }
+	 | POW_EQ { $$ = OP_POW; } | MATMUL_EQ { $$ = OP_MATMUL; }
+	 ;
+
+compound: if_statement
+	| FOR loop_target[target] IN tests[over] ':' suite else_part {
+		check_target(p, $target, false);
+		$$ = new_stmt(p, ST_FOR, @FOR);
+		$$->target = $target;
+		$$->value = $over;
+		$$->body = $suite;
+		if ($else_part.len)
+			diag(p->diags, E_LOOP_ELSE, @else_part);
+	}
+	| WHILE test ':' suite else_part {
+		$$ = new_stmt(p, ST_WHILE, @WHILE);
+		$$->value = $test;
+		$$->body = $suite;
+		if ($else_part.len)
+			diag(p->diags, E_LOOP_ELSE, @else_part);
+	}
+	| WITH tests import_as ':' suite { $$ = unsupported(p, "with", @WITH); }
+	| TRY ':' suite { $$ = unsupported(p, "try", @TRY); }
+	| EXCEPT test import_as ':' suite { $$ = unsupported(p, "except", @EXCEPT); }
+	| EXCEPT ':' suite { $$ = unsupported(p, "except", @EXCEPT); }
+	| FINALLY ':' suite { $$ = unsupported(p, "finally", @FINALLY); }
+	| CLASS test ':' suite { $$ = unsupported(p, "class", @CLASS); }
+	| DEF NAME '(' parameters ')' return_annotation ':' suite { $$ = unsupported(p, "a nested def", @DEF); }
+	;
+loop_target: primary
+	   | primary ',' { $$ = list_expr(p, EX_TUPLE, NULL, $primary, @$); }
+	   | primary ',' loop_targets { $$ = list_expr(p, EX_TUPLE, $loop_targets, $primary, @$); }
+	   ;
+loop_targets: primary { $$ = exprs(p, $primary); }
+	    | loop_targets[list] ',' primary { vec_push(p->arena, $list, $primary); $$ = $list; }
+	    ;
+else_part: %empty { $$ = (struct body){0}; } | ELSE ':' suite { $$ = $suite; };
+
+if_statement: IF test ':' suite elifs else_part {
+		$$ = new_stmt(p, ST_IF, @IF);
+		finish_if(p, $$, (struct arm){$test, $suite}, $elifs, $else_part);
+	};
+elifs: %empty { $$ = arena_new(p->arena, arm_vec); }
+     | elifs[list] ELIF test ':' suite { vec_push(p->arena, $list, ((struct arm){$test, $suite})); $$ = $list; }
+     ;
+
+tests: test
+     | test ',' { $$ = list_expr(p, EX_TUPLE, NULL, $test, @$); }
+     | test ',' test_list { $$ = list_expr(p, EX_TUPLE, $test_list, $test, @$); }
+     | test ',' test_list ',' { $$ = list_expr(p, EX_TUPLE, $test_list, $test, @$); }
+     ;
+test_list: test { $$ = exprs(p, $test); }
+	 | test_list[list] ',' test { vec_push(p->arena, $list, $test); $$ = $list; }
+	 ;
+
+test: or_test
+    | or_test[yes] IF or_test[condition] ELSE test[no] { $$ = ternary(p, $condition, $yes, $no, @$); }
+    | LAMBDA lambda_parameters ':' test[body] {
+	diag(p->diags, E_UNSUPPORTED_SYNTAX, @LAMBDA, "lambda");
+	$$ = $body;
+    }
+    ;
+lambda_parameters: %empty | NAME | lambda_parameters ',' NAME;
+
+or_test: and_test
+       | or_list { $$ = bool_expr(p, EX_OR, $or_list, @$); }
+       ;
+or_list: and_test[a] OR and_test[b] { $$ = exprs(p, $a); vec_push(p->arena, $$, $b); }
+       | or_list[list] OR and_test[b] { vec_push(p->arena, $list, $b); $$ = $list; }
+       ;
+and_test: not_test
+	| and_list { $$ = bool_expr(p, EX_AND, $and_list, @$); }
+	;
+and_list: not_test[a] AND not_test[b] { $$ = exprs(p, $a); vec_push(p->arena, $$, $b); }
+	| and_list[list] AND not_test[b] { vec_push(p->arena, $list, $b); $$ = $list; }
+	;
+not_test: comparison
+	| NOT not_test[a] { $$ = unary(p, OP_NOT, $a, @$); }
+	;
+comparison: bit_or
+	  | comparison[a] compare_op bit_or[b] { $$ = compare(p, $compare_op, $a, $b, @$); }
+	  ;
+compare_op: '<' { $$ = OP_LT; } | '>' { $$ = OP_GT; } | LE { $$ = OP_LE; } | GE { $$ = OP_GE; } | EQ { $$ = OP_EQ; }
+	  | NE { $$ = OP_NE; } | IS { $$ = OP_IS; } | IS NOT { $$ = OP_IS_NOT; } | IN { $$ = OP_IN; }
+	  | NOT IN { $$ = OP_NOT_IN; }
+	  ;
+bit_or: bit_xor | bit_or[a] '|' bit_xor[b] { $$ = binary(p, OP_BITOR, $a, $b, @$); };
+bit_xor: bit_and | bit_xor[a] '^' bit_and[b] { $$ = binary(p, OP_BITXOR, $a, $b, @$); };
+bit_and: shift | bit_and[a] '&' shift[b] { $$ = binary(p, OP_BITAND, $a, $b, @$); };
+shift: arith
+     | shift[a] SHL arith[b] { $$ = binary(p, OP_SHL, $a, $b, @$); }
+     | shift[a] SHR arith[b] { $$ = binary(p, OP_SHR, $a, $b, @$); }
+     ;
+arith: term
+     | arith[a] '+' term[b] { $$ = binary(p, OP_ADD, $a, $b, @$); }
+     | arith[a] '-' term[b] { $$ = binary(p, OP_SUB, $a, $b, @$); }
+     ;
+term: factor
+    | term[a] '*' factor[b] { $$ = binary(p, OP_MUL, $a, $b, @$); }
+    | term[a] '/' factor[b] { $$ = binary(p, OP_DIV, $a, $b, @$); }
+    | term[a] FLOORDIV factor[b] { $$ = binary(p, OP_FLOORDIV, $a, $b, @$); }
+    | term[a] '%' factor[b] { $$ = binary(p, OP_MOD, $a, $b, @$); }
+    | term[a] '@' factor[b] { $$ = binary(p, OP_MATMUL, $a, $b, @$); }
+    ;
+factor: power | unary_op factor[a] { $$ = unary(p, $unary_op, $a, @$); };
+unary_op: '-' { $$ = OP_NEG; } | '+' { $$ = OP_POS; } | '~' { $$ = OP_INVERT; };
+power: primary | primary[a] POW factor[b] { $$ = binary(p, OP_POW, $a, $b, @$); };
+
+primary: atom
+       | primary[a] '.' NAME { $$ = attribute(p, $a, $NAME, @$); }
+       | primary[a] '[' subscripts ']' { $$ = subscript(p, $a, $subscripts, @$); }
+       | primary[a] '(' arguments ')' { $$ = call(p, $a, $arguments, @$); }
+       ;
+
+subscripts: subscript
+	  | subscript ',' { $$ = list_expr(p, EX_TUPLE, NULL, $subscript, @$); }
+	  | subscript ',' subscript_list { $$ = list_expr(p, EX_TUPLE, $subscript_list, $subscript, @$); }
+	  | subscript ',' subscript_list ',' { $$ = list_expr(p, EX_TUPLE, $subscript_list, $subscript, @$); }
+	  ;
+subscript_list: subscript { $$ = exprs(p, $subscript); }
+	      | subscript_list[list] ',' subscript { vec_push(p->arena, $list, $subscript); $$ = $list; }
+	      ;
+subscript: test
+	 | slice_part[a] ':' slice_part[b] { $$ = slice(p, $a, $b, NULL, @$); }
+	 | slice_part[a] ':' slice_part[b] ':' slice_part[c] { $$ = slice(p, $a, $b, $c, @$); }
+	 ;
+slice_part: %empty { $$ = NULL; } | test;
+
+arguments: %empty { $$ = arena_new(p->arena, struct call_args); }
+	 | argument_list
+	 | argument_list ','
+	 ;
+argument_list: argument_value { $$ = arena_new(p->arena, struct call_args); add_argument(p, $$, NULL, $1, @1); }
+	     | NAME '=' test { $$ = arena_new(p->arena, struct call_args); add_argument(p, $$, $NAME, $test, @NAME); }
+	     | argument_list[list] ',' argument_value { add_argument(p, $list, NULL, $3, @3); $$ = $list; }
+	     | argument_list[list] ',' NAME '=' test { add_argument(p, $list, $NAME, $test, @NAME); $$ = $list; }
+	     ;
+argument_value: test
+	      | '*' test { $$ = star(p, $test, @$); }
+	      | POW test { diag(p->diags, E_UNSUPPORTED_SYNTAX, @$, "** in a call"); $$ = $test; }
+	      | test comprehension { diag(p->diags, E_COMPREHENSION, @$); $$ = $test; }
+	      | NAME WALRUS test { diag(p->diags, E_UNSUPPORTED_SYNTAX, @WALRUS, ":="); $$ = $test; }
+	      ;
+comprehension: FOR primary IN or_test comprehension_if;
+comprehension_if: %empty | comprehension_if IF or_test;
+
+atom: NAME { $$ = name_expr(p, $NAME, @$); }
+    | NUMBER
+    | strings
+    | NONE { $$ = new_expr(p, EX_NONE, @$); }
+    | TRUE_ { $$ = new_expr(p, EX_TRUE, @$); }
+    | FALSE_ { $$ = new_expr(p, EX_FALSE, @$); }
+    | ELLIPSIS { $$ = new_expr(p, EX_ELLIPSIS, @$); }
+    | '(' ')' { $$ = list_expr(p, EX_TUPLE, NULL, NULL, @$); }
+    | '(' tests ')' { $$ = $tests; $$->loc = @$; }
+    | '(' test comprehension ')' { diag(p->diags, E_COMPREHENSION, @$); $$ = $test; }
+    | '[' ']' { $$ = list_expr(p, EX_LIST, NULL, NULL, @$); }
+    | '[' test_list ']' { $$ = list_expr(p, EX_LIST, $test_list, NULL, @$); }
+    | '[' test_list ',' ']' { $$ = list_expr(p, EX_LIST, $test_list, NULL, @$); }
+    | '[' test comprehension ']' { diag(p->diags, E_COMPREHENSION, @$); $$ = $test; }
+    | '{' '}' { diag(p->diags, E_UNSUPPORTED_SYNTAX, @$, "a dict or set"); $$ = new_expr(p, EX_NONE, @$); }
+    | '{' dict_items '}' { diag(p->diags, E_UNSUPPORTED_SYNTAX, @$, "a dict or set"); $$ = new_expr(p, EX_NONE, @$); }
+    ;
+dict_items: dict_item | dict_items ',' dict_item;
+dict_item: test | test ':' test;
+strings: STRING | strings[a] STRING[b] { $$ = join_strings(p, $a, $b); };
+
+%%
+
+static int yyreport_syntax_error(const yypcontext_t *c, struct parser *p)
+{
+	yysymbol_kind_t got = yypcontext_token(c);
+	yysymbol_kind_t want[3];
+	int n = yypcontext_expected_tokens(c, want, 3);
+	syntax_error(p, *yypcontext_location(c), got == YYSYMBOL_YYEMPTY ? NULL : yysymbol_name(got),
+		     n == 1 ? yysymbol_name(want[0]) : NULL);
+	return 0;
+}
+
+static void tl_yyerror(struct loc *loc, struct parser *p, const char *message)
+{
+	(void)message; /* only "memory exhausted" comes here: nesting too deep */
+	diag(p->diags, E_NESTED_TOO_DEEP, *loc);
+}
+
+static void run_parser(struct parser *p)
+{
+	scan_open(p, p->expression_only ? p->at : 0, p->expression_only ? p->limit : (u32)p->src->len);
+	tl_yyparse(p);
+	scan_close(p);
+}
+
+struct module *parse_module(struct arena *arena, struct interner *names, struct diags *diags, u16 file)
+{
+	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = file, .line_start = true};
+	p.src = diags->sources.at[file];
+	p.module = arena_new(arena, struct module);
+	*p.module = (struct module){.file = file, .globals = {.arena = arena}, .imports = {.arena = arena}, .by_name = {.arena = arena}};
+	run_parser(&p);
+	return p.module;
+}
+
+struct expr *parse_expression(struct arena *arena, struct interner *names, struct diags *diags, u16 file, u32 start,
+			      u32 end)
+{
+	u32 errors = diags->nerrors;
+	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = file, .expression_only = true};
+	p.src = diags->sources.at[file];
+	p.at = start;
+	p.limit = end;
+	run_parser(&p);
+	return diags->nerrors == errors ? p.expression : NULL;
+}

@@ -1,0 +1,198 @@
+/* libtl: compile and launch Triton kernels from C.
+ *
+ *   tl_context *ctx;  tl_module *mod;  tl_kernel *add;
+ *   tl_context_create(NULL, &ctx);                          // the best device here
+ *   tl_module_load(ctx, "add.tl", &mod);
+ *   tl_module_kernel(mod, "add_kernel", &add);
+ *   tl_launch(add, &(tl_config){.grid = {n_blocks, 1, 1}},
+ *             (tl_arg[]){tl_buf(TL_F32, x), tl_buf(TL_F32, y), tl_buf(TL_F32, out), tl_int(n), tl_int(1024)}, 5);
+ *
+ * A kernel is compiled on its first launch for each combination of argument types, constexpr values and
+ * specialisation (pointers and integers divisible by 16, integers equal to 1), which is checked at every launch.
+ * Every call returns a tl_status; tl_error() has the text. Contexts may be used from several threads at once.
+ * The CUDA driver is opened at run time; a program that uses libtl starts on machines without one. */
+#ifndef TL_H
+#define TL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TL_API __attribute__((visibility("default")))
+
+typedef enum tl_status {
+	TL_OK = 0,
+	TL_ERR_COMPILE,   /* the kernel is wrong: tl_error() has diagnostics with source lines */
+	TL_ERR_ARGUMENT,  /* this call is wrong: arguments do not fit the kernel, a NULL, a bad size */
+	TL_ERR_DEVICE,    /* no such device, or no driver */
+	TL_ERR_FILE,      /* a file cannot be read */
+	TL_ERR_MEMORY,    /* out of device memory */
+	TL_ERR_DRIVER,    /* the driver refused; its own words are in the text */
+	TL_ERR_KERNEL,    /* the kernel ran and failed: an access outside every buffer, a device_assert */
+} tl_status;
+
+typedef struct tl_context tl_context; /* a device, its memory and the kernels compiled for it */
+typedef struct tl_module tl_module;   /* a source file */
+typedef struct tl_kernel tl_kernel;   /* a jit function of a module */
+typedef struct tl_buffer tl_buffer;   /* device memory */
+
+/* The message of this thread's last failed call, with caret and hint where a source is at fault. `ctx` may be NULL.
+ * Valid until the thread's next failing call. */
+TL_API const char *tl_error(const tl_context *ctx);
+TL_API const char *tl_status_name(tl_status s);
+
+/* --- devices ------------------------------------------------------------------------------------------------- */
+
+/* "cuda", "cuda:1", "interp" (the reference interpreter, on the CPU); NULL: cuda where a driver and a device answer,
+ * else interp. */
+TL_API tl_status tl_context_create(const char *device, tl_context **out);
+/* A context on the caller's CUcontext; NULL means the one current on this thread. It is not destroyed with ctx. */
+TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
+/* Waits for the device, then frees the context, its modules and buffers. NULL is allowed. */
+TL_API void tl_context_destroy(tl_context *ctx);
+TL_API tl_status tl_synchronize(tl_context *ctx);
+
+typedef struct tl_device_info {
+	char kind[16];       /* "cuda", "interp" */
+	char name[128];      /* "NVIDIA H100 80GB HBM3"; the CPU's name for interp */
+	char target[32];     /* "cuda:sm_90a", "cpu" */
+	int num_sms;         /* multiprocessors; CPU threads for interp */
+	size_t shared_bytes; /* shared memory a block may use */
+	size_t memory_bytes;
+} tl_device_info;
+TL_API tl_status tl_device(tl_context *ctx, tl_device_info *out);
+
+/* --- memory -------------------------------------------------------------------------------------------------- */
+
+TL_API tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out);
+TL_API void tl_buffer_destroy(tl_buffer *b);
+TL_API void *tl_buffer_ptr(const tl_buffer *b); /* device address */
+TL_API size_t tl_buffer_size(const tl_buffer *b);
+/* Copies to and from host memory; complete on return. offset + bytes must lie inside the buffer. */
+TL_API tl_status tl_buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes);
+TL_API tl_status tl_buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes);
+TL_API tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte);
+
+/* --- kernels ------------------------------------------------------------------------------------------------- */
+
+TL_API tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out);
+/* From memory; `name` is for messages. The text is copied. */
+TL_API tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out);
+TL_API void tl_module_destroy(tl_module *m);
+/* The kernel belongs to its module. */
+TL_API tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out);
+
+typedef enum tl_dtype {
+	TL_I1, TL_I8, TL_I16, TL_I32, TL_I64, TL_U8, TL_U16, TL_U32, TL_U64,
+	TL_F8E4M3, TL_F8E5M2, TL_F16, TL_BF16, TL_F32, TL_F64,
+} tl_dtype;
+TL_API const char *tl_dtype_name(tl_dtype t); /* "fp16" */
+TL_API size_t tl_dtype_size(tl_dtype t);      /* bytes in memory; int1 takes one */
+
+typedef enum tl_arg_kind { TL_ARG_NONE, TL_ARG_PTR, TL_ARG_INT, TL_ARG_FLOAT, TL_ARG_BOOL, TL_ARG_STR, TL_ARG_TYPE, TL_ARG_FUNC } tl_arg_kind;
+
+/* One argument, constexpr or not, in parameter order. Make them with the functions below. */
+typedef struct tl_arg {
+	tl_arg_kind kind;
+	tl_dtype dtype;  /* of the pointee, integer or float; of TL_ARG_TYPE itself */
+	bool typed;      /* false for tl_int(): i32 where it fits, as in Triton */
+	union {
+		void *ptr;
+		int64_t i;
+		double f;
+		const char *s;
+	};
+} tl_arg;
+
+/* A device pointer to elements of type t. */
+static inline tl_arg tl_ptr(tl_dtype t, const void *p)
+{
+	tl_arg a = {TL_ARG_PTR, t, true, {0}};
+	a.ptr = (void *)p;
+	return a;
+}
+static inline tl_arg tl_buf(tl_dtype t, const tl_buffer *b) { return tl_ptr(t, tl_buffer_ptr(b)); }
+/* An integer: i32, or i64 where that is too small; or the value of a constexpr parameter. */
+static inline tl_arg tl_int(int64_t i)
+{
+	tl_arg a = {TL_ARG_INT, TL_I32, false, {0}};
+	a.i = i;
+	return a;
+}
+static inline tl_arg tl_int_typed(tl_dtype t, int64_t i)
+{
+	tl_arg a = {TL_ARG_INT, t, true, {0}};
+	a.i = i;
+	return a;
+}
+static inline tl_arg tl_float(double f)
+{
+	tl_arg a = {TL_ARG_FLOAT, TL_F32, true, {0}};
+	a.f = f;
+	return a;
+}
+static inline tl_arg tl_float_typed(tl_dtype t, double f)
+{
+	tl_arg a = {TL_ARG_FLOAT, t, true, {0}};
+	a.f = f;
+	return a;
+}
+static inline tl_arg tl_bool(bool b)
+{
+	tl_arg a = {TL_ARG_BOOL, TL_I1, true, {0}};
+	a.i = b;
+	return a;
+}
+static inline tl_arg tl_none(void)
+{
+	tl_arg a = {TL_ARG_NONE, TL_I32, false, {0}};
+	return a;
+}
+/* For constexpr parameters: a string, a dtype, a jit function of the same module. */
+static inline tl_arg tl_str(const char *s)
+{
+	tl_arg a = {TL_ARG_STR, TL_I8, true, {0}};
+	a.s = s;
+	return a;
+}
+static inline tl_arg tl_type(tl_dtype t)
+{
+	tl_arg a = {TL_ARG_TYPE, t, true, {0}};
+	return a;
+}
+static inline tl_arg tl_func(const char *name)
+{
+	tl_arg a = {TL_ARG_FUNC, TL_I8, true, {0}};
+	a.s = name;
+	return a;
+}
+
+typedef struct tl_config {
+	uint32_t grid[3]; /* programs along each axis; 0 counts as 1 */
+	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
+	int num_stages;   /* of software pipelining; 0: 3 */
+	void *stream;     /* the caller's CUstream; NULL: the context's own */
+} tl_config;
+
+/* Compiles if needed and launches; returns before the kernel has finished on CUDA. The caller's device pointers and
+ * buffers must stay valid until then. */
+TL_API tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
+/* Compiles without launching, so that the first launch is fast. */
+TL_API tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
+/* Median time of one launch in milliseconds over `repeats` timed launches after `warmup` untimed ones. */
+TL_API tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+			 double *median_ms);
+/* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx". Free it with tl_free. */
+TL_API tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
+				char **text);
+TL_API void tl_free(void *p);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
