@@ -1,8 +1,38 @@
 #include "compile.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+#include "lower/lower.h"
+#include "opt/axis.h"
+#include "opt/pass.h"
+#include "place/place.h"
+#include "target/target.h"
 
 extern const char embed_std[], embed_std_end[];
+
+/* --- the road ------------------------------------------------------------------------------------------------ */
+
+/* Every pass over the IR, in order. What comes out of the first group is the ttir dump, of the second the ttgir dump. */
+static const struct pass tile_passes[] = {
+	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0, ANALYSIS_AXIS},
+	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
+	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
+	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+	{"masks", "drop masks that are provably true", pass_masks, 0, ANALYSIS_AXIS},
+	{"peel", "split loops so that the main part needs no mask", pass_peel, 0, ANALYSIS_AXIS},
+	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
+	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+};
+static const struct pass place_passes[] = {
+	{"dots", "operand types for the target's tensor cores", pass_dots, 0, ANALYSIS_AXIS},
+	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
+	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
+};
+
+/* --- targets ------------------------------------------------------------------------------------------------- */
 
 bool target_parse(const char *text, struct target *out)
 {
@@ -15,13 +45,32 @@ bool target_parse(const char *text, struct target *out)
 	out->sm = (int)strtol(text, &end, 10);
 	out->arch_specific = *end == 'a';
 	end += *end == 'a';
-	return !*end && out->sm >= 70 && out->sm < 200;
+	static const int known[] = {75, 80, 86, 87, 89, 90};
+	bool ok = false;
+	for (u32 i = 0; i < ARRAY_LEN(known); i++)
+		ok |= known[i] == out->sm;
+	return !*end && ok && (!out->arch_specific || out->sm == 90);
 }
 
 const char *target_name(struct arena *a, const struct target *t)
 {
 	return arena_printf(a, "sm_%d%s", t->sm, t->arch_specific ? "a" : "");
 }
+
+/* Shared memory a block may use, in bytes (CUDA C++ guide, "Compute capabilities"). */
+static i32 max_shared(int sm)
+{
+	switch (sm) {
+	case 75: return 64 * 1024;
+	case 80:
+	case 87: return 163 * 1024;
+	case 86:
+	case 89: return 99 * 1024;
+	default: return 227 * 1024;
+	}
+}
+
+/* --- units --------------------------------------------------------------------------------------------------- */
 
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 {
@@ -31,13 +80,14 @@ bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 	ir_context_init(&u->ir, &u->arena, &u->names, &u->diags);
 	u16 std = diags_add_source(&u->diags, "<std>", embed_std, (size_t)(embed_std_end - embed_std));
 	u16 file = diags_add_source(&u->diags, name, text, len);
+	size_t n = strlen(name);
+	if (n > 5 && !strcmp(name + n - 5, ".ttir")) {
+		u->parsed = kernel_parse(&u->ir, file);
+		return !u->diags.nerrors;
+	}
 	u->std = parse_module(&u->arena, &u->names, &u->diags, std);
 	tl_assert(!u->diags.nerrors);
-	size_t n = strlen(name);
-	if (n > 5 && !strcmp(name + n - 5, ".ttir"))
-		u->parsed = kernel_parse(&u->ir, file);
-	else
-		u->module = parse_module(&u->arena, &u->names, &u->diags, file);
+	u->module = parse_module(&u->arena, &u->names, &u->diags, file);
 	return !u->diags.nerrors;
 }
 
@@ -58,4 +108,128 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 		kernel_verify(k, "eval", NULL);
 #endif
 	return k;
+}
+
+/* --- running passes ------------------------------------------------------------------------------------------ */
+
+struct run {
+	struct unit *u;
+	const struct compile_options *o;
+	struct pass_state s;
+	bool stopped; /* by --stop-after */
+};
+
+static double milliseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void after_step(struct run *r, const char *name, double start)
+{
+	const struct compile_options *o = r->o;
+	if (o->time)
+		fprintf(o->print_to, "%-14s %8.3f ms\n", name, milliseconds() - start);
+	if (o->print_after && (!strcmp(o->print_after, name) || !strcmp(o->print_after, "all"))) {
+		fprintf(o->print_to, "// after %s\n", name);
+		kernel_dump(r->s.k, o->print_to);
+	}
+	r->stopped |= o->stop_after && !strcmp(o->stop_after, name);
+}
+
+static bool run_passes(struct run *r, const struct pass *list, u32 n)
+{
+	for (u32 i = 0; i < n && !r->stopped; i++) {
+		double start = milliseconds();
+		struct crash_scope scope = {.what = list[i].name, .dump = kernel_dump, .arg = r->s.k};
+		crash_enter(&scope);
+		if (list[i].needs & ANALYSIS_AXIS && !r->s.axis)
+			r->s.axis = axis_analyze(r->s.k);
+		list[i].run(&r->s);
+		if (list[i].breaks & ANALYSIS_AXIS)
+			r->s.axis = NULL;
+#ifndef NDEBUG
+		kernel_verify(r->s.k, list[i].name, NULL);
+#endif
+		crash_leave(&scope);
+		after_step(r, list[i].name, start);
+		if (r->s.failed)
+			return false;
+	}
+	return true;
+}
+
+static const char *print_kernel(struct unit *u, const struct kernel *k)
+{
+	struct strbuf sb = {.arena = &u->arena};
+	kernel_print(k, &sb);
+	return sb.at;
+}
+
+static bool generate(struct run *r, struct compiled *out)
+{
+	const struct compile_options *o = r->o;
+	const char *error = NULL;
+	double start = milliseconds();
+	struct crash_scope scope = {.what = "lower", .dump = kernel_dump, .arg = r->s.k};
+	crash_enter(&scope);
+	r->s.axis = axis_analyze(r->s.k);
+	LLVMContextRef ctx = LLVMContextCreate();
+	LLVMModuleRef mod = lower_kernel(&r->s, ctx);
+	after_step(r, "lower", start);
+	start = milliseconds();
+	const char *ptx = emit_ptx(&r->u->arena, mod, o->target.sm, o->target.arch_specific, o->want_llir ? &out->llir : NULL,
+				   o->want_ptx ? &out->ptx_len : NULL, &error);
+	after_step(r, "llvm", start);
+	LLVMDisposeModule(mod);
+	LLVMContextDispose(ctx);
+	crash_leave(&scope);
+	if (!ptx) {
+		diag(&r->u->diags, E_LLVM, r->s.k->loc, error);
+		return false;
+	}
+	out->ptx = o->want_ptx ? ptx : NULL;
+	return true;
+}
+
+bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o, struct compiled *out)
+{
+	struct run r = {.u = u, .o = o};
+	double start = milliseconds();
+	*out = (struct compiled){.num_warps = o->num_warps ? o->num_warps : 4};
+	struct kernel *k = compile_ir(u, func, args);
+	if (!k)
+		return false;
+	r.s = (struct pass_state){.k = k, .ctx = &u->ir, .diags = &u->diags, .remarks = o->remarks, .sm = o->target.sm,
+				  .arch_specific = o->target.arch_specific, .num_warps = out->num_warps,
+				  .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .debug = o->debug,
+				  .max_shared = max_shared(o->target.sm)};
+	out->kernel = k;
+	k->num_warps = out->num_warps;
+	after_step(&r, "eval", start);
+	if (!run_passes(&r, tile_passes, ARRAY_LEN(tile_passes)))
+		return false;
+	if (o->want_ttir)
+		out->ttir = print_kernel(u, k);
+	if (r.stopped || !(o->want_ttgir || o->want_llir || o->want_ptx))
+		return true;
+	k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
+	if (!run_passes(&r, place_passes, ARRAY_LEN(place_passes)))
+		return false;
+	out->shared_bytes = k->shared_bytes;
+	if (o->want_ttgir)
+		out->ttgir = print_kernel(u, k);
+	if (r.stopped || !(o->want_llir || o->want_ptx))
+		return true;
+	return generate(&r, out);
+}
+
+void compile_list_passes(FILE *out)
+{
+	fprintf(out, "  %-14s %s\n", "eval", "the tile IR as evaluated, before any pass");
+	for (u32 i = 0; i < ARRAY_LEN(tile_passes); i++)
+		fprintf(out, "  %-14s %s\n", tile_passes[i].name, tile_passes[i].what);
+	for (u32 i = 0; i < ARRAY_LEN(place_passes); i++)
+		fprintf(out, "  %-14s %s\n", place_passes[i].name, place_passes[i].what);
 }

@@ -17,6 +17,7 @@ const char *target_name(struct arena *a, const struct target *t);
 struct compile_options {
 	struct target target;
 	int num_warps, num_stages; /* 0: 4 and 3 */
+	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
 	bool debug;                /* device_assert traps on the GPU too */
 	bool remarks;
 	bool time;                 /* report time per pass through diags */
@@ -52,6 +53,8 @@ struct compiled {
  * live in u. False after an error. */
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out);
+/* The names of all passes and what they do, for --help. */
+void compile_list_passes(FILE *out);
 /* Only the first step: the tile IR as it is before any pass, for the interpreter. */
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args);
 

@@ -239,7 +239,7 @@ const struct layout *layout_unbroadcast(struct layout_pool *p, const struct layo
 
 const struct layout *layout_drop_dim(struct layout_pool *p, const struct layout *l, int axis)
 {
-	i32 shape[MAX_RANK];
+	i32 shape[MAX_RANK] = {0};
 	int n = 0;
 	for (int d = 0; d < l->rank; d++)
 		if (d != axis)
@@ -294,7 +294,8 @@ static u32 reduce(const struct gf2 *g, u32 v, u32 *combo)
 
 bool gf2_add(struct gf2 *g, u32 v)
 {
-	u32 combo = 1u << g->added++;
+	u32 combo = g->added < 32 ? 1u << g->added : 0; /* beyond 32 vectors only membership is known */
+	g->added++;
 	v = reduce(g, v, &combo);
 	if (!v)
 		return false;

@@ -1,0 +1,162 @@
+/* What helps to look inside: device_print, device_assert, and source lines in the PTX. */
+#include <llvm-c/DebugInfo.h>
+
+#include "lower/internal.h"
+
+/* --- text ---------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef global_string(struct lower *l, const char *s)
+{
+	LLVMValueRef c = LLVMConstStringInContext2(l->ctx, s, strlen(s), false);
+	LLVMValueRef g = LLVMAddGlobalInAddressSpace(l->mod, LLVMTypeOf(c), arena_printf(&l->scratch, "text_%u", l->nstrings++), 1);
+	LLVMSetInitializer(g, c);
+	LLVMSetGlobalConstant(g, true);
+	LLVMSetLinkage(g, LLVMInternalLinkage);
+	return LLVMBuildAddrSpaceCast(l->b, g, LLVMPointerTypeInContext(l->ctx, 0), "");
+}
+
+/* vprintf(format, args): the arguments lie in a buffer, each at its own alignment (CUDA C++ guide, "Formatted output"). */
+static void emit_printf(struct lower *l, const char *format, LLVMValueRef *args, u32 n)
+{
+	LLVMTypeRef types[12], ptr = LLVMPointerTypeInContext(l->ctx, 0);
+	for (u32 i = 0; i < n; i++)
+		types[i] = LLVMTypeOf(args[i]);
+	LLVMTypeRef pack_type = LLVMStructTypeInContext(l->ctx, types, n, false);
+	LLVMValueRef buffer = LLVMBuildAlloca(l->entry, pack_type, "");
+	for (u32 i = 0; i < n; i++)
+		LLVMBuildStore(l->b, args[i], LLVMBuildStructGEP2(l->b, pack_type, buffer, i, ""));
+	LLVMValueRef call[] = {global_string(l, format), buffer};
+	(void)ptr;
+	intrinsic(l, "vprintf", l->i32, call, 2);
+}
+
+/* A printable argument: C's promotions. */
+static LLVMValueRef promoted(struct lower *l, LLVMValueRef v, enum dtype d, bool is_signed, bool hex, const char **spec)
+{
+	int bits = type_bits(LLVMTypeOf(v));
+	if (LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMPointerTypeKind) {
+		*spec = "%p";
+		return v;
+	}
+	if (hex) {
+		*spec = bits == 64 ? "0x%016llx" : bits == 32 ? "0x%08x" : bits == 16 ? "0x%04x" : "0x%02x";
+		v = to_bits(l, v);
+		return bits < 32 ? LLVMBuildZExt(l->b, v, l->i32, "") : v;
+	}
+	if (dtype_is_float(d)) {
+		*spec = "%f";
+		return d == DT_F64 ? v : LLVMBuildFPExt(l->b, small_to_f32(l, v, d), l->f64, "");
+	}
+	*spec = bits == 64 ? (is_signed ? "%lld" : "%llu") : is_signed ? "%d" : "%u";
+	if (bits >= 32)
+		return v;
+	return is_signed ? LLVMBuildSExt(l->b, v, l->i32, "") : LLVMBuildZExt(l->b, v, l->i32, "");
+}
+
+static LLVMValueRef program_id(struct lower *l, int axis)
+{
+	static const char *const names[] = {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"};
+	return intrinsic(l, names[axis], l->i32, NULL, 0);
+}
+
+/* "pid (0, 0, 0) idx (3, 4) x: 1.5", one line an element, from the thread that owns it. */
+static void print_value(struct lower *l, const struct op *o, const struct value *v, u32 index)
+{
+	const struct layout *lay = type_is_tensor(v->type) ? v->type->layout : NULL;
+	struct guarded g = begin_if(l, owner(l, lay));
+	LLVMValueRef pos = lay ? thread_position(l, lay) : NULL;
+	for (u32 r = 0; r < num_elems(v); r++) {
+		struct strbuf f = {.arena = &l->scratch};
+		LLVMValueRef args[12];
+		const char *spec;
+		u32 n = 0;
+		sb_puts(&f, "pid (%u, %u, %u) idx (");
+		for (int axis = 0; axis < 3; axis++)
+			args[n++] = program_id(l, axis);
+		for (int d = 0; lay && d < lay->rank; d++) {
+			LLVMValueRef c = LLVMBuildOr(l->b, pos, c_i32(l, layout_apply(lay, r, 0, 0)), "");
+			c = LLVMBuildLShr(l->b, c, c_i32(l, layout_dim_shift(lay, d)), "");
+			args[n++] = LLVMBuildAnd(l->b, c, c_i32(l, (1 << lay->side[d]) - 1), "");
+			sb_puts(&f, d ? ", %u" : "%u");
+		}
+		LLVMValueRef x = promoted(l, elem(l, v, r), type_dtype(v->type), o->attr[ATTR_SIGNED] >> index & 1, o->attr[ATTR_HEX], &spec);
+		args[n++] = x;
+		sb_puts(&f, ")");
+		for (const char *s = o->text; *s; s++)
+			sb_puts(&f, *s == '%' ? "%%" : (char[]){*s, 0});
+		sb_printf(&f, "%s\n", spec);
+		emit_printf(l, f.at, args, n);
+	}
+	end_if(l, g);
+}
+
+void lower_print(struct lower *l, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		print_value(l, o, operand(o, i), i);
+	if (o->noperands)
+		return;
+	struct guarded g = begin_if(l, owner(l, NULL));
+	LLVMValueRef args[] = {program_id(l, 0), program_id(l, 1), program_id(l, 2)};
+	emit_printf(l, arena_printf(&l->scratch, "pid (%%u, %%u, %%u)%s\n", o->text), args, 3);
+	end_if(l, g);
+}
+
+/* With debug on, a false condition stops the kernel with the message, file and line. */
+void lower_assert(struct lower *l, const struct op *o)
+{
+	const struct value *v = operand(o, 0);
+	LLVMValueRef all = NULL;
+	if (!l->s->debug)
+		return;
+	for (u32 r = 0; r < num_elems(v); r++)
+		all = and_i1(l, all, elem(l, v, r));
+	struct guarded g = begin_if(l, LLVMBuildNot(l->b, all, ""));
+	const struct source *src = l->s->diags->sources.at[o->loc.file];
+	LLVMValueRef args[] = {global_string(l, o->text ? o->text : ""), global_string(l, src ? src->name : "?"), c_i32(l, o->loc.line),
+			       global_string(l, l->k->name), c_i64(l, 1)};
+	intrinsic(l, "__assertfail", l->v, args, 5);
+	end_if(l, g);
+}
+
+/* --- source lines -------------------------------------------------------------------------------------------- */
+
+static LLVMDIBuilderRef debug_builder(struct lower *l)
+{
+	return (LLVMDIBuilderRef)l->debug_builder;
+}
+
+void debug_begin(struct lower *l)
+{
+	const struct source *src = l->s->diags->sources.at[l->k->loc.file];
+	if (!src)
+		return;
+	LLVMDIBuilderRef d = LLVMCreateDIBuilder(l->mod);
+	l->debug_builder = d;
+	const char *slash = strrchr(src->name, '/'), *base = slash ? slash + 1 : src->name;
+	LLVMMetadataRef file = LLVMDIBuilderCreateFile(d, base, strlen(base), slash ? src->name : ".", slash ? (size_t)(slash - src->name) : 1);
+	LLVMDIBuilderCreateCompileUnit(d, LLVMDWARFSourceLanguageC, file, "tlc", 3, true, "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly, 0,
+				       false, false, "", 0, "", 0);
+	LLVMMetadataRef t = LLVMDIBuilderCreateSubroutineType(d, file, NULL, 0, LLVMDIFlagZero);
+	l->debug_scope = LLVMDIBuilderCreateFunction(d, file, l->k->name, strlen(l->k->name), l->k->name, strlen(l->k->name), file, l->k->loc.line, t,
+						     false, true, l->k->loc.line, LLVMDIFlagZero, true);
+	LLVMSetSubprogram(l->fn, l->debug_scope);
+	LLVMAddModuleFlag(l->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
+			  LLVMValueAsMetadata(c_i32(l, LLVMDebugMetadataVersion())));
+}
+
+void debug_location(struct lower *l, struct loc at)
+{
+	if (!l->debug_scope || at.file != l->k->loc.file || !at.line)
+		return;
+	LLVMMetadataRef loc = LLVMDIBuilderCreateDebugLocation(l->ctx, at.line, at.col, l->debug_scope, NULL);
+	LLVMSetCurrentDebugLocation2(l->b, loc);
+}
+
+void debug_end(struct lower *l)
+{
+	if (!l->debug_builder)
+		return;
+	LLVMDIBuilderFinalize(debug_builder(l));
+	LLVMDisposeDIBuilder(debug_builder(l));
+}

@@ -1,0 +1,418 @@
+/* Elementwise operations, one element at a time.
+ *
+ * fp16 uses the hardware's own arithmetic. bf16 and fp8 travel as integers; bf16 arithmetic is done in fp32 and rounded
+ * once, which is what the interpreter does too. Where the target lacks a conversion it is done with integers. */
+#include "lower/internal.h"
+
+#include <math.h>
+
+/* --- small floats -------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef shl(struct lower *l, LLVMValueRef v, int n)
+{
+	return LLVMBuildShl(l->b, v, LLVMConstInt(LLVMTypeOf(v), (u64)n, false), "");
+}
+
+static LLVMValueRef lshr(struct lower *l, LLVMValueRef v, int n)
+{
+	return LLVMBuildLShr(l->b, v, LLVMConstInt(LLVMTypeOf(v), (u64)n, false), "");
+}
+
+/* fp8 → fp16, exactly. E5M2 is the upper half of fp16. E4M3 has the same shape with another bias, so its magnitude bits
+ * are scaled by 2^8; 0x7F is NaN. */
+static LLVMValueRef fp8_to_f16(struct lower *l, LLVMValueRef v, enum dtype d)
+{
+	LLVMValueRef x = LLVMBuildZExt(l->b, v, l->i16, "");
+	if (d == DT_E5M2)
+		return LLVMBuildBitCast(l->b, shl(l, x, 8), l->f16, "");
+	LLVMValueRef mag = LLVMBuildAnd(l->b, x, LLVMConstInt(l->i16, 0x7F, false), "");
+	LLVMValueRef sign = shl(l, LLVMBuildAnd(l->b, x, LLVMConstInt(l->i16, 0x80, false), ""), 8);
+	LLVMValueRef h = LLVMBuildBitCast(l->b, LLVMBuildOr(l->b, sign, shl(l, mag, 7), ""), l->f16, "");
+	h = LLVMBuildFMul(l->b, h, LLVMConstReal(l->f16, 256), "");
+	LLVMValueRef nan = LLVMBuildICmp(l->b, LLVMIntEQ, mag, LLVMConstInt(l->i16, 0x7F, false), "");
+	return LLVMBuildSelect(l->b, nan, LLVMConstReal(l->f16, NAN), h, "");
+}
+
+LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d)
+{
+	switch (d) {
+	case DT_F32: return v;
+	case DT_F16: return LLVMBuildFPExt(l->b, v, l->f32, "");
+	case DT_BF16: return LLVMBuildBitCast(l->b, shl(l, LLVMBuildZExt(l->b, v, l->i32, ""), 16), l->f32, "");
+	case DT_E4M3:
+	case DT_E5M2: return LLVMBuildFPExt(l->b, fp8_to_f16(l, v, d), l->f32, "");
+	case DT_F64: return LLVMBuildFPTrunc(l->b, v, l->f32, "");
+	default: tl_unreachable("not a float");
+	}
+}
+
+/* fp32 → a saturating 8-bit float with `mant` mantissa bits, in integer arithmetic (compare base/fp.h). */
+static LLVMValueRef encode_fp8(struct lower *l, LLVMValueRef v, int mant, int bias, u32 max_finite, bool toward_zero)
+{
+	LLVMBuilderRef b = l->b;
+	int drop = 23 - mant, scale = bias - 1 + mant;
+	LLVMValueRef bits = LLVMBuildBitCast(b, v, l->i32, ""), mag = LLVMBuildAnd(b, bits, c_i32(l, 0x7FFFFFFF), "");
+	LLVMValueRef sign = LLVMBuildAnd(b, lshr(l, bits, 24), c_i32(l, 0x80), "");
+	LLVMValueRef normal = LLVMBuildSub(b, mag, c_i32(l, (127ll - bias) << 23), ""), sub, f = LLVMBuildBitCast(b, mag, l->f32, "");
+	if (toward_zero) {
+		sub = LLVMBuildFPToUI(b, LLVMBuildFMul(b, f, LLVMConstReal(l->f32, ldexp(1, scale)), ""), l->i32, "");
+	} else {
+		normal = LLVMBuildAdd(b, normal, c_i32(l, (1ll << (drop - 1)) - 1), "");
+		normal = LLVMBuildAdd(b, normal, LLVMBuildAnd(b, lshr(l, mag, drop), c_i32(l, 1), ""), "");
+		/* adding a large number rounds at its last place, which is the result's smallest step */
+		double magic = ldexp(1, 23 - scale);
+		f = LLVMBuildFAdd(b, f, LLVMConstReal(l->f32, magic), "");
+		sub = LLVMBuildSub(b, LLVMBuildBitCast(b, f, l->i32, ""), c_i32(l, fp_bits_f32((float)magic)), "");
+	}
+	normal = lshr(l, normal, drop);
+	LLVMValueRef tiny = LLVMBuildICmp(b, LLVMIntULT, mag, c_i32(l, (128ll - bias) << 23), "");
+	LLVMValueRef r = LLVMBuildSelect(b, tiny, sub, normal, "");
+	LLVMValueRef over = LLVMBuildICmp(b, LLVMIntUGT, r, c_i32(l, max_finite), "");
+	r = LLVMBuildOr(b, LLVMBuildSelect(b, over, c_i32(l, max_finite), r, ""), sign, "");
+	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntUGT, mag, c_i32(l, 0x7F800000), "");
+	return LLVMBuildTrunc(b, LLVMBuildSelect(b, nan, c_i32(l, 0x7F), r, ""), l->i8, "");
+}
+
+/* fp32 → bf16 where there is no instruction for it. */
+static LLVMValueRef encode_bf16(struct lower *l, LLVMValueRef v, bool toward_zero)
+{
+	LLVMBuilderRef b = l->b;
+	LLVMValueRef bits = LLVMBuildBitCast(b, v, l->i32, ""), r = bits;
+	if (!toward_zero) {
+		r = LLVMBuildAdd(b, r, c_i32(l, 0x7FFF), "");
+		r = LLVMBuildAdd(b, r, LLVMBuildAnd(b, lshr(l, bits, 16), c_i32(l, 1), ""), "");
+	}
+	LLVMValueRef mag = LLVMBuildAnd(b, bits, c_i32(l, 0x7FFFFFFF), "");
+	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntUGT, mag, c_i32(l, 0x7F800000), "");
+	return LLVMBuildTrunc(b, LLVMBuildSelect(b, nan, c_i32(l, 0x7FFF), lshr(l, r, 16), ""), l->i16, "");
+}
+
+/* Two fp32 → two fp8 in one i16 (sm_89 on). */
+static LLVMValueRef cvt_fp8x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
+{
+	LLVMValueRef args[] = {hi, lo};
+	const char *text = d == DT_E4M3 ? "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;" : "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;";
+	return inline_asm(l, text, "=h,f,f", ASM_PURE, l->i16, args, 2);
+}
+
+LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r)
+{
+	bool rtz = r == ROUND_RTZ;
+	switch (d) {
+	case DT_F32: return v;
+	case DT_F16:
+		if (rtz)
+			return LLVMBuildBitCast(l->b, inline_asm(l, "cvt.rz.f16.f32 $0, $1;", "=h,f", ASM_PURE, l->i16, &v, 1), l->f16, "");
+		return LLVMBuildFPTrunc(l->b, v, l->f16, "");
+	case DT_BF16:
+		if (l->s->sm < 80 || rtz)
+			return encode_bf16(l, v, rtz);
+		return inline_asm(l, "cvt.rn.bf16.f32 $0, $1;", "=h,f", ASM_PURE, l->i16, &v, 1);
+	case DT_E4M3:
+	case DT_E5M2:
+		if (l->s->sm >= 89 && !rtz)
+			return LLVMBuildTrunc(l->b, cvt_fp8x2(l, v, LLVMConstReal(l->f32, 0), d), l->i8, "");
+		return d == DT_E4M3 ? encode_fp8(l, v, 3, 7, 0x7E, rtz) : encode_fp8(l, v, 2, 15, 0x7B, rtz);
+	default: tl_unreachable("not a small float");
+	}
+}
+
+/* --- one element --------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef call1(struct lower *l, const char *name, LLVMValueRef x)
+{
+	return intrinsic(l, name, LLVMTypeOf(x), &x, 1);
+}
+
+static LLVMValueRef call2(struct lower *l, const char *name, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef args[] = {x, y};
+	return intrinsic(l, name, LLVMTypeOf(x), args, 2);
+}
+
+static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+{
+	bool max = code == IR_MAXNUMF || code == IR_MAXIMUMF;
+	static const char *const names[2][3] = {{"llvm.minnum.f16", "llvm.minnum.f32", "llvm.minnum.f64"},
+						{"llvm.maxnum.f16", "llvm.maxnum.f32", "llvm.maxnum.f64"}};
+	int bits = type_bits(LLVMTypeOf(x));
+	LLVMValueRef r = call2(l, names[max][bits / 32], x, y);
+	if (code == IR_MAXNUMF || code == IR_MINNUMF)
+		return r;
+	LLVMValueRef nan = LLVMBuildFCmp(l->b, LLVMRealUNO, x, y, "");
+	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
+}
+
+/* Math functions: approximations of the hardware for fp32 where Triton uses them, libclc otherwise. */
+static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRef x)
+{
+	bool f = LLVMTypeOf(x) == l->f32;
+	switch (code) {
+	case IR_EXP:
+		if (!f)
+			return call1(l, "_Z3expd", x);
+		x = LLVMBuildFMul(l->b, x, LLVMConstReal(l->f32, 1.4426950408889634), "");
+		return call1(l, "llvm.nvvm.ex2.approx.ftz.f", x);
+	case IR_EXP2: return call1(l, f ? "llvm.nvvm.ex2.approx.ftz.f" : "_Z4exp2d", x);
+	case IR_LOG: return call1(l, f ? "_Z3logf" : "_Z3logd", x);
+	case IR_LOG2: return call1(l, f ? "_Z4log2f" : "_Z4log2d", x);
+	case IR_SQRT: return call1(l, f ? "llvm.nvvm.sqrt.approx.ftz.f" : "llvm.sqrt.f64", x);
+	case IR_PRECISE_SQRT: return call1(l, f ? "llvm.nvvm.sqrt.rn.f" : "llvm.sqrt.f64", x);
+	case IR_RSQRT:
+		if (f)
+			return call1(l, "llvm.nvvm.rsqrt.approx.ftz.f", x);
+		return LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), call1(l, "llvm.sqrt.f64", x), "");
+	case IR_SIN: return call1(l, f ? "_Z3sinf" : "_Z3sind", x);
+	case IR_COS: return call1(l, f ? "_Z3cosf" : "_Z3cosd", x);
+	case IR_ERF: return call1(l, f ? "_Z3erff" : "_Z3erfd", x);
+	case IR_TANH: return call1(l, f ? "_Z4tanhf" : "_Z4tanhd", x);
+	case IR_FLOOR: return call1(l, f ? "llvm.floor.f32" : "llvm.floor.f64", x);
+	case IR_CEIL: return call1(l, f ? "llvm.ceil.f32" : "llvm.ceil.f64", x);
+	default: tl_unreachable("math function");
+	}
+}
+
+static LLVMValueRef divide(struct lower *l, enum opcode code, LLVMValueRef x, LLVMValueRef y)
+{
+	if (LLVMTypeOf(x) != l->f32 || code == IR_PRECISE_DIVF)
+		return LLVMBuildFDiv(l->b, x, y, "");
+	LLVMValueRef args[] = {x, y};
+	return inline_asm(l, "div.full.f32 $0, $1, $2;", "=f,f,f", ASM_PURE, l->f32, args, 2);
+}
+
+static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *in)
+{
+	LLVMBuilderRef b = l->b;
+	LLVMTypeRef t = LLVMTypeOf(in[0]);
+	int bits = type_bits(t);
+	switch (o->code) {
+	case IR_ADDF: return LLVMBuildFAdd(b, in[0], in[1], "");
+	case IR_SUBF: return LLVMBuildFSub(b, in[0], in[1], "");
+	case IR_MULF: return LLVMBuildFMul(b, in[0], in[1], "");
+	case IR_DIVF:
+	case IR_PRECISE_DIVF: return divide(l, o->code, in[0], in[1]);
+	case IR_REMF: return call2(l, bits == 32 ? "_Z4fmodff" : "_Z4fmoddd", in[0], in[1]);
+	case IR_NEGF: return LLVMBuildFNeg(b, in[0], "");
+	case IR_MAXNUMF:
+	case IR_MINNUMF:
+	case IR_MAXIMUMF:
+	case IR_MINIMUMF: return min_max(l, o->code, in[0], in[1]);
+	case IR_ABSF: return call1(l, bits == 16 ? "llvm.fabs.f16" : bits == 32 ? "llvm.fabs.f32" : "llvm.fabs.f64", in[0]);
+	case IR_FMA: {
+		return intrinsic(l, bits == 16 ? "llvm.fma.f16" : bits == 32 ? "llvm.fma.f32" : "llvm.fma.f64", t, in, 3);
+	}
+	case IR_CLAMPF: {
+		bool nan = o->attr[ATTR_NAN];
+		LLVMValueRef r = min_max(l, nan ? IR_MAXIMUMF : IR_MAXNUMF, in[0], in[1]);
+		return min_max(l, nan ? IR_MINIMUMF : IR_MINNUMF, r, in[2]);
+	}
+	default: return math_function(l, o->code, in[0]);
+	}
+}
+
+/* Operations that fp16 has natively; the others are computed in fp32. */
+static bool native_f16(enum opcode code)
+{
+	return code == IR_ADDF || code == IR_SUBF || code == IR_MULF || code == IR_NEGF || code == IR_ABSF || code == IR_FMA;
+}
+
+static LLVMValueRef any_float_op(struct lower *l, const struct op *o, LLVMValueRef *in, enum dtype d)
+{
+	LLVMValueRef wide[3];
+	if (d == DT_F32 || d == DT_F64 || (d == DT_F16 && native_f16(o->code)))
+		return float_op(l, o, in);
+	for (u32 i = 0; i < o->noperands; i++)
+		wide[i] = small_to_f32(l, in[i], d);
+	return f32_to_small(l, float_op(l, o, wide), d, ROUND_DEFAULT);
+}
+
+static LLVMValueRef compare_float(struct lower *l, const struct op *o, LLVMValueRef *in, enum dtype d)
+{
+	static const LLVMRealPredicate preds[] = {
+		[CMPF_OEQ] = LLVMRealOEQ, [CMPF_ONE] = LLVMRealONE, [CMPF_OLT] = LLVMRealOLT, [CMPF_OLE] = LLVMRealOLE,
+		[CMPF_OGT] = LLVMRealOGT, [CMPF_OGE] = LLVMRealOGE, [CMPF_ORD] = LLVMRealORD, [CMPF_UEQ] = LLVMRealUEQ,
+		[CMPF_UNE] = LLVMRealUNE, [CMPF_ULT] = LLVMRealULT, [CMPF_ULE] = LLVMRealULE, [CMPF_UGT] = LLVMRealUGT,
+		[CMPF_UGE] = LLVMRealUGE, [CMPF_UNO] = LLVMRealUNO,
+	};
+	LLVMValueRef x = in[0], y = in[1];
+	if (d == DT_BF16 || dtype_is_fp8(d)) {
+		x = small_to_f32(l, x, d);
+		y = small_to_f32(l, y, d);
+	}
+	return LLVMBuildFCmp(l->b, preds[o->attr[ATTR_PREDICATE]], x, y, "");
+}
+
+static LLVMValueRef compare_int(struct lower *l, const struct op *o, LLVMValueRef *in)
+{
+	static const LLVMIntPredicate preds[] = {
+		[CMPI_EQ] = LLVMIntEQ, [CMPI_NE] = LLVMIntNE, [CMPI_SLT] = LLVMIntSLT, [CMPI_SLE] = LLVMIntSLE, [CMPI_SGT] = LLVMIntSGT,
+		[CMPI_SGE] = LLVMIntSGE, [CMPI_ULT] = LLVMIntULT, [CMPI_ULE] = LLVMIntULE, [CMPI_UGT] = LLVMIntUGT, [CMPI_UGE] = LLVMIntUGE,
+	};
+	return LLVMBuildICmp(l->b, preds[o->attr[ATTR_PREDICATE]], in[0], in[1], "");
+}
+
+static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	int bits = type_bits(LLVMTypeOf(x));
+	LLVMTypeRef wide = int_type(l, 2 * bits);
+	LLVMValueRef p = LLVMBuildMul(l->b, LLVMBuildZExt(l->b, x, wide, ""), LLVMBuildZExt(l->b, y, wide, ""), "");
+	return LLVMBuildTrunc(l->b, lshr(l, p, bits), int_type(l, bits), "");
+}
+
+static LLVMValueRef int_op(struct lower *l, const struct op *o, LLVMValueRef *in)
+{
+	LLVMBuilderRef b = l->b;
+	LLVMIntPredicate less = o->code == IR_MAXSI || o->code == IR_MINSI ? LLVMIntSLT : LLVMIntULT;
+	switch (o->code) {
+	case IR_ADDI: return LLVMBuildAdd(b, in[0], in[1], "");
+	case IR_SUBI: return LLVMBuildSub(b, in[0], in[1], "");
+	case IR_MULI: return LLVMBuildMul(b, in[0], in[1], "");
+	case IR_DIVSI: return LLVMBuildSDiv(b, in[0], in[1], "");
+	case IR_DIVUI: return LLVMBuildUDiv(b, in[0], in[1], "");
+	case IR_REMSI: return LLVMBuildSRem(b, in[0], in[1], "");
+	case IR_REMUI: return LLVMBuildURem(b, in[0], in[1], "");
+	case IR_ANDI: return LLVMBuildAnd(b, in[0], in[1], "");
+	case IR_ORI: return LLVMBuildOr(b, in[0], in[1], "");
+	case IR_XORI: return LLVMBuildXor(b, in[0], in[1], "");
+	case IR_SHLI: return LLVMBuildShl(b, in[0], in[1], "");
+	case IR_SHRSI: return LLVMBuildAShr(b, in[0], in[1], "");
+	case IR_SHRUI: return LLVMBuildLShr(b, in[0], in[1], "");
+	case IR_MULHIUI: return mulhi(l, in[0], in[1]);
+	case IR_MAXSI:
+	case IR_MAXUI: return LLVMBuildSelect(b, LLVMBuildICmp(b, less, in[0], in[1], ""), in[1], in[0], "");
+	case IR_MINSI:
+	case IR_MINUI: return LLVMBuildSelect(b, LLVMBuildICmp(b, less, in[0], in[1], ""), in[0], in[1], "");
+	case IR_ABSI: {
+		LLVMValueRef neg = LLVMBuildNeg(b, in[0], "");
+		LLVMValueRef is = LLVMBuildICmp(b, LLVMIntSLT, in[0], LLVMConstNull(LLVMTypeOf(in[0])), "");
+		return LLVMBuildSelect(b, is, neg, in[0], "");
+	}
+	default: tl_unreachable("integer operation");
+	}
+}
+
+/* Truncation toward zero that saturates, NaN to 0: what cvt.rzi does. */
+static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype from, int bits, bool is_signed)
+{
+	if (from != DT_F32 && from != DT_F64)
+		x = small_to_f32(l, x, from);
+	bool d = LLVMTypeOf(x) == l->f64;
+	int reg = bits < 32 ? 32 : bits;
+	const char *text = arena_printf(&l->scratch, "cvt.rzi.%c%d.%s $0, $1;", is_signed ? 's' : 'u', reg, d ? "f64" : "f32");
+	const char *cons = reg == 64 ? (d ? "=l,d" : "=l,f") : (d ? "=r,d" : "=r,f");
+	LLVMValueRef v = inline_asm(l, text, cons, ASM_PURE, int_type(l, reg), &x, 1);
+	if (bits == reg)
+		return v;
+	i64 lo = is_signed ? -(1ll << (bits - 1)) : 0, hi = is_signed ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;
+	if (is_signed) {
+		LLVMValueRef under = LLVMBuildICmp(l->b, LLVMIntSLT, v, c_i32(l, lo), "");
+		v = LLVMBuildSelect(l->b, under, c_i32(l, lo), v, "");
+	}
+	LLVMValueRef over = LLVMBuildICmp(l->b, is_signed ? LLVMIntSGT : LLVMIntUGT, v, c_i32(l, hi), "");
+	v = LLVMBuildSelect(l->b, over, c_i32(l, hi), v, "");
+	return LLVMBuildTrunc(l->b, v, int_type(l, bits), "");
+}
+
+static LLVMValueRef int_to_float(struct lower *l, LLVMValueRef x, enum dtype to, bool is_signed)
+{
+	LLVMTypeRef t = to == DT_F64 ? l->f64 : to == DT_F16 ? l->f16 : l->f32;
+	LLVMValueRef v = is_signed ? LLVMBuildSIToFP(l->b, x, t, "") : LLVMBuildUIToFP(l->b, x, t, "");
+	return to == DT_F64 || to == DT_F16 ? v : f32_to_small(l, v, to, ROUND_DEFAULT);
+}
+
+static LLVMValueRef float_to_float(struct lower *l, LLVMValueRef x, enum dtype from, enum dtype to, enum rounding r)
+{
+	if (from == DT_F64 && to == DT_F16 && r != ROUND_RTZ)
+		return LLVMBuildFPTrunc(l->b, x, l->f16, "");
+	if (to == DT_F16 && dtype_is_fp8(from))
+		return fp8_to_f16(l, x, from);
+	x = small_to_f32(l, x, from);
+	return to == DT_F64 ? LLVMBuildFPExt(l->b, x, l->f64, "") : f32_to_small(l, x, to, r);
+}
+
+static LLVMValueRef convert(struct lower *l, const struct op *o, LLVMValueRef x)
+{
+	const struct type *rt = o->results[0].type, *xt = operand(o, 0)->type;
+	enum dtype from = type_dtype(xt), to = type_dtype(rt);
+	LLVMTypeRef t = llvm_type(l, rt);
+	switch (o->code) {
+	case IR_EXTSI: return LLVMBuildSExt(l->b, x, t, "");
+	case IR_EXTUI: return LLVMBuildZExt(l->b, x, t, "");
+	case IR_TRUNCI: return LLVMBuildTrunc(l->b, x, t, "");
+	case IR_SITOFP: return int_to_float(l, x, to, true);
+	case IR_UITOFP: return int_to_float(l, x, to, false);
+	case IR_FPTOSI: return float_to_int(l, x, from, dtype_bits(to), true);
+	case IR_FPTOUI: return float_to_int(l, x, from, dtype_bits(to), false);
+	case IR_EXTF:
+		if (from == DT_F32)
+			return LLVMBuildFPExt(l->b, x, l->f64, "");
+		return float_to_float(l, x, from, to, ROUND_DEFAULT);
+	case IR_TRUNCF: return float_to_float(l, x, from, to, ROUND_DEFAULT);
+	case IR_FP_TO_FP: return float_to_float(l, x, from, to, (enum rounding)o->attr[ATTR_ROUNDING]);
+	case IR_BITCAST: return from_bits(l, to_bits(l, x), t);
+	case IR_PTR_TO_INT: return LLVMBuildPtrToInt(l->b, x, t, "");
+	case IR_INT_TO_PTR: return LLVMBuildIntToPtr(l->b, x, t, "");
+	default: return NULL;
+	}
+}
+
+static LLVMValueRef add_pointer(struct lower *l, const struct op *o, LLVMValueRef *in)
+{
+	const struct type *pointee = type_elem(o->results[0].type)->elem;
+	LLVMTypeRef t = pointee->kind == TY_PTR ? l->i64 : int_type(l, MAX(dtype_bits(pointee->dtype), 8));
+	LLVMValueRef off = in[1];
+	if (type_bits(LLVMTypeOf(off)) < 64)
+		off = LLVMBuildSExt(l->b, off, l->i64, "");
+	return LLVMBuildGEP2(l->b, t, in[0], &off, 1, "");
+}
+
+LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *in)
+{
+	enum dtype d = o->noperands ? type_dtype(operand(o, 0)->type) : DT_I32;
+	switch (o->code) {
+	case IR_CMPI: return compare_int(l, o, in);
+	case IR_CMPF: return compare_float(l, o, in, d);
+	case IR_SELECT: return LLVMBuildSelect(l->b, in[0], in[1], in[2], "");
+	case IR_ADDPTR: return add_pointer(l, o, in);
+	default: break;
+	}
+	LLVMValueRef v = convert(l, o, in[0]);
+	if (v)
+		return v;
+	return dtype_is_float(d) ? any_float_op(l, o, in, d) : int_op(l, o, in);
+}
+
+/* fp32 → fp8 in pairs, as the instruction has it. */
+static bool lower_fp8_pairs(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o), *x = operand(o, 0);
+	enum dtype to = type_dtype(v->type);
+	u32 n = num_elems(v);
+	if (o->code != IR_FP_TO_FP || !dtype_is_fp8(to) || l->s->sm < 89 || n % 2 || o->attr[ATTR_ROUNDING] == ROUND_RTZ)
+		return false;
+	LLVMValueRef *at = new_tile(l, v);
+	enum dtype from = type_dtype(x->type);
+	for (u32 i = 0; i < n; i += 2) {
+		LLVMValueRef two = cvt_fp8x2(l, small_to_f32(l, elem(l, x, i), from), small_to_f32(l, elem(l, x, i + 1), from), to);
+		unpack(l, &two, 1, l->i8, 2, at + i);
+	}
+	return true;
+}
+
+void lower_elementwise(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o);
+	if (lower_fp8_pairs(l, o))
+		return;
+	u32 n = num_elems(v);
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3];
+	for (u32 r = 0; r < n; r++) {
+		bool same = r > 0;
+		for (u32 i = 0; i < o->noperands; i++) {
+			in[i] = elem(l, operand(o, i), r);
+			same = same && in[i] == elem(l, operand(o, i), 0);
+		}
+		at[r] = same ? at[0] : lower_scalar_op(l, o, in);
+	}
+	set_tile(l, v, at, n);
+}

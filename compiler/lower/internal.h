@@ -1,0 +1,112 @@
+/* Inside the code generator.
+ *
+ * A tile with layout L is an array of 2^(register bits of L) LLVM values, one per register index; a scalar is an array
+ * of one. Small floats other than fp16 travel as integers of their width. */
+#ifndef TLC_LOWER_INTERNAL_H
+#define TLC_LOWER_INTERNAL_H
+
+#include "layout/convert.h"
+#include "lower/lower.h"
+#include "place/access.h"
+#include "place/mma.h"
+
+struct tile {
+	LLVMValueRef *at; /* elements; NULL until wanted when only words are known */
+	u32 n;
+	LLVMValueRef *words; /* the same, packed into 32-bit words in register order; or NULL */
+};
+
+struct lower {
+	struct pass_state *s;
+	struct kernel *k;
+	struct arena scratch;
+	LLVMContextRef ctx;
+	LLVMModuleRef mod;
+	LLVMBuilderRef b, entry; /* `entry` adds to the entry block, for what is the same everywhere */
+	LLVMValueRef fn;
+	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, gptr, sptr;
+	struct map tiles;     /* value → struct tile */
+	struct map positions; /* layout → the thread's part of a position (i32) */
+	LLVMValueRef tid, lane, warp, shared;
+	LLVMMetadataRef debug_scope;
+	void *debug_builder;
+	u32 nstrings;
+};
+
+/* lower.c */
+LLVMTypeRef llvm_type(struct lower *l, const struct type *elem);
+struct tile *tile_of(struct lower *l, const struct value *v);
+/* Element r of v. */
+LLVMValueRef elem(struct lower *l, const struct value *v, u32 r);
+void set_tile(struct lower *l, const struct value *v, LLVMValueRef *at, u32 n);
+/* A new array for v's elements, to be filled in. */
+LLVMValueRef *new_tile(struct lower *l, const struct value *v);
+u32 num_elems(const struct value *v);
+void lower_block(struct lower *l, const struct block *b);
+
+/* util.c */
+LLVMValueRef c_i1(struct lower *l, bool x);
+LLVMValueRef c_i32(struct lower *l, i64 x);
+LLVMValueRef c_i64(struct lower *l, i64 x);
+LLVMValueRef intrinsic(struct lower *l, const char *name, LLVMTypeRef ret, LLVMValueRef *args, u32 n);
+/* Inline PTX. Calls with effects or between threads are marked so; see ptx.c for the texts. */
+enum asm_kind { ASM_PURE, ASM_EFFECT, ASM_CONVERGENT };
+LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constraints, enum asm_kind kind, LLVMTypeRef ret,
+			LLVMValueRef *args, u32 n);
+/* n values of one type ↔ integers of `bits` bits holding them in order. */
+void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out);
+void unpack(struct lower *l, LLVMValueRef *in, u32 nwords, LLVMTypeRef elem, u32 n, LLVMValueRef *out);
+/* XOR of bases[i] over the set bits of `index` (an i32 with `bits` bits). */
+LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, const u32 *bases, int bits);
+/* The part of a position in layout `lay` that lane and warp decide. */
+LLVMValueRef thread_position(struct lower *l, const struct layout *lay);
+/* True in exactly one thread for each element: the one that writes. NULL when every thread is. */
+LLVMValueRef owner(struct lower *l, const struct layout *lay);
+void barrier(struct lower *l);
+LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either may be NULL: true */
+/* Address in shared memory: base + offset (i32 bytes) + constant. */
+LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant);
+LLVMValueRef shared_base(struct lower *l, const struct op *o);
+/* Code inside `if (cond)`; NULL cond: always. */
+struct guarded { LLVMBasicBlockRef end; };
+struct guarded begin_if(struct lower *l, LLVMValueRef cond);
+void end_if(struct lower *l, struct guarded g);
+LLVMValueRef shuffle(struct lower *l, LLVMValueRef v, LLVMValueRef lane); /* from lane, any type up to 64 bits */
+LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask);
+LLVMTypeRef int_type(struct lower *l, int bits);
+int type_bits(LLVMTypeRef t);
+LLVMValueRef to_bits(struct lower *l, LLVMValueRef v);                     /* to an integer of its width */
+LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t);
+
+/* One function per family of operations. */
+void lower_elementwise(struct lower *l, const struct op *o); /* elementwise.c */
+LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *in);
+LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d);
+LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r);
+void lower_load(struct lower *l, const struct op *o);   /* memory.c */
+void lower_store(struct lower *l, const struct op *o);
+void lower_atomic(struct lower *l, const struct op *o);
+void lower_async_copy(struct lower *l, const struct op *o);
+void lower_convert(struct lower *l, const struct op *o); /* shared.c */
+void lower_local_load(struct lower *l, const struct op *o);
+void lower_local_store(struct lower *l, const struct op *o);
+void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
+void read_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
+void lower_reduce(struct lower *l, const struct op *o);  /* reduce.c */
+void lower_scan(struct lower *l, const struct op *o);
+void lower_dot(struct lower *l, const struct op *o);     /* dot.c */
+void lower_print(struct lower *l, const struct op *o);   /* debug.c */
+void lower_assert(struct lower *l, const struct op *o);
+void debug_begin(struct lower *l);
+void debug_location(struct lower *l, struct loc at);
+void debug_end(struct lower *l);
+
+/* ptx.c: the texts of inline PTX */
+struct ptx_mma {
+	const char *text, *constraints;
+	u8 na, nb, nc;        /* 32-bit (or 64-bit) registers of each fragment */
+	enum dtype acc;
+};
+const struct ptx_mma *ptx_mma(const char *name);
+
+#endif

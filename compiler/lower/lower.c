@@ -1,0 +1,403 @@
+/* The walk over the placed IR: values, control flow, and who lowers what. */
+#include "lower/internal.h"
+
+/* --- values -------------------------------------------------------------------------------------------------- */
+
+LLVMTypeRef llvm_type(struct lower *l, const struct type *t)
+{
+	t = type_elem(t);
+	if (t->kind == TY_PTR)
+		return l->gptr;
+	switch (t->dtype) {
+	case DT_F16: return l->f16;
+	case DT_F32: return l->f32;
+	case DT_F64: return l->f64;
+	default: return int_type(l, dtype_bits(t->dtype));
+	}
+}
+
+u32 num_elems(const struct value *v)
+{
+	return type_is_tensor(v->type) ? (u32)layout_num_regs(v->type->layout) : 1;
+}
+
+struct tile *tile_of(struct lower *l, const struct value *v)
+{
+	struct tile *t = map_get(&l->tiles, v);
+	tl_assert(t);
+	if (!t->at) { /* known as packed words only */
+		LLVMTypeRef e = llvm_type(l, v->type);
+		t->at = arena_array(&l->scratch, LLVMValueRef, t->n);
+		unpack(l, t->words, t->n * (u32)type_bits(e) / 32, e, t->n, t->at);
+	}
+	return t;
+}
+
+LLVMValueRef elem(struct lower *l, const struct value *v, u32 r)
+{
+	struct tile *t = tile_of(l, v);
+	return t->at[t->n == 1 ? 0 : r];
+}
+
+void set_tile(struct lower *l, const struct value *v, LLVMValueRef *at, u32 n)
+{
+	struct tile *t = arena_new(&l->scratch, struct tile);
+	*t = (struct tile){.at = at, .n = n};
+	map_put(&l->tiles, v, t);
+}
+
+LLVMValueRef *new_tile(struct lower *l, const struct value *v)
+{
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, num_elems(v));
+	set_tile(l, v, at, num_elems(v));
+	return at;
+}
+
+/* --- making tiles -------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef constant_of(struct lower *l, const struct op *o)
+{
+	LLVMTypeRef t = llvm_type(l, o->results[0].type);
+	u64 bits = (u64)o->attr[ATTR_VALUE];
+	LLVMValueRef c = LLVMConstInt(int_type(l, type_bits(t)), bits, false);
+	return LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? c : LLVMConstBitCast(c, t);
+}
+
+static void fill(struct lower *l, const struct value *v, LLVMValueRef x)
+{
+	LLVMValueRef *at = new_tile(l, v);
+	for (u32 i = 0; i < num_elems(v); i++)
+		at[i] = x;
+}
+
+static void lower_range(struct lower *l, const struct op *o)
+{
+	const struct layout *lay = result(o)->type->layout;
+	LLVMValueRef base = thread_position(l, lay), *at = new_tile(l, result(o));
+	for (u32 r = 0; r < num_elems(result(o)); r++) {
+		i64 c = (i64)layout_apply(lay, r, 0, 0) + o->attr[ATTR_START];
+		at[r] = c ? LLVMBuildNSWAdd(l->b, base, c_i32(l, c), "") : base;
+	}
+}
+
+/* The register of `lay` that holds the same element as a thread's register at position `pos` (thread bits aside). */
+static u32 register_at(const struct layout *lay, u32 pos)
+{
+	u32 r = 0;
+	for (int i = 0; i < lay->bits[LL_REG]; i++)
+		if (pos & lay->basis[LL_REG][i])
+			r |= 1u << i;
+	return r;
+}
+
+/* Shape operations only rename registers. `to_operand` maps a result's position to the operand's. */
+static void lower_rename(struct lower *l, const struct op *o)
+{
+	const struct value *x = operand(o, 0), *v = result(o);
+	const struct layout *from = x->type->layout, *to = v->type->layout;
+	LLVMValueRef *at = new_tile(l, v);
+	for (u32 r = 0; r < num_elems(v); r++) {
+		u32 pos = layout_apply(to, r, 0, 0), p = 0;
+		switch (o->code) {
+		case IR_BROADCAST:
+			for (int d = 0; d < from->rank; d++)
+				if (from->side[d])
+					p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d) << layout_dim_shift(from, d);
+			break;
+		case IR_TRANS:
+			for (int d = 0; d < to->rank; d++) {
+				int k = perm_get(o->attr[ATTR_ORDER], d);
+				p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d) << layout_dim_shift(from, k);
+			}
+			break;
+		default: p = pos; break;
+		}
+		at[r] = elem(l, x, register_at(from, p));
+	}
+}
+
+static void lower_join(struct lower *l, const struct op *o)
+{
+	const struct layout *to = result(o)->type->layout, *from = operand(o, 0)->type->layout;
+	LLVMValueRef *at = new_tile(l, result(o));
+	for (u32 r = 0; r < num_elems(result(o)); r++) {
+		u32 pos = layout_apply(to, r, 0, 0);
+		at[r] = elem(l, operand(o, pos & 1), register_at(from, pos >> 1));
+	}
+}
+
+static void lower_split(struct lower *l, const struct op *o)
+{
+	const struct layout *from = operand(o, 0)->type->layout, *to = o->results[0].type->layout;
+	for (u32 k = 0; k < 2; k++) {
+		LLVMValueRef *at = new_tile(l, &o->results[k]);
+		for (u32 r = 0; r < num_elems(&o->results[k]); r++)
+			at[r] = elem(l, operand(o, 0), register_at(from, layout_apply(to, r, 0, 0) << 1 | k));
+	}
+}
+
+static void lower_program(struct lower *l, const struct op *o)
+{
+	static const char *const names[2][3] = {
+		{"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"},
+		{"llvm.nvvm.read.ptx.sreg.nctaid.x", "llvm.nvvm.read.ptx.sreg.nctaid.y", "llvm.nvvm.read.ptx.sreg.nctaid.z"},
+	};
+	fill(l, result(o), intrinsic(l, names[o->code == IR_NUM_PROGRAMS][o->attr[ATTR_AXIS]], l->i32, NULL, 0));
+}
+
+/* --- control flow -------------------------------------------------------------------------------------------- */
+
+static LLVMBasicBlockRef new_block(struct lower *l)
+{
+	return LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+}
+
+/* Phis for every element of v, to be completed with add_incoming. */
+static void make_phis(struct lower *l, const struct value *v)
+{
+	LLVMValueRef *at = new_tile(l, v);
+	for (u32 r = 0; r < num_elems(v); r++)
+		at[r] = LLVMBuildPhi(l->b, llvm_type(l, v->type), "");
+}
+
+/* Elements of `v` as they arrive from block `from`; its words, if any, are unpacked there. */
+static void add_incoming(struct lower *l, const struct value *phis, const struct value *v, LLVMBasicBlockRef from)
+{
+	for (u32 r = 0; r < num_elems(phis); r++) {
+		LLVMValueRef x = elem(l, v, r);
+		LLVMAddIncoming(tile_of(l, phis)->at[r], &x, &from, 1);
+	}
+}
+
+static void lower_for(struct lower *l, const struct op *o)
+{
+	const struct block *b = o->blocks[0];
+	LLVMBasicBlockRef body = new_block(l), exit = new_block(l);
+	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0);
+	for (u32 i = 0; i < o->nresults; i++)
+		elem(l, operand(o, 3 + i), 0); /* unpacked before the branch */
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
+	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, lb, ub, ""), body, exit);
+	LLVMPositionBuilderAtEnd(l->b, body);
+	LLVMValueRef iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
+	fill(l, b->args[0], iv);
+	for (u32 i = 0; i < o->nresults; i++) {
+		make_phis(l, b->args[1 + i]);
+		add_incoming(l, b->args[1 + i], operand(o, 3 + i), before);
+	}
+	lower_block(l, b);
+	for (u32 i = 0; i < o->nresults; i++)
+		elem(l, operand(b->last, i), 0);
+	LLVMValueRef next = LLVMBuildAdd(l->b, iv, step, "");
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
+	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, next, ub, ""), body, exit);
+	LLVMAddIncoming(iv, &lb, &before, 1);
+	LLVMAddIncoming(iv, &next, &latch, 1);
+	LLVMPositionBuilderAtEnd(l->b, exit);
+	for (u32 i = 0; i < o->nresults; i++) {
+		add_incoming(l, b->args[1 + i], operand(b->last, i), latch);
+		make_phis(l, &o->results[i]);
+		add_incoming(l, &o->results[i], operand(o, 3 + i), before);
+		add_incoming(l, &o->results[i], operand(b->last, i), latch);
+	}
+}
+
+static void lower_if(struct lower *l, const struct op *o)
+{
+	LLVMBasicBlockRef arm[2] = {new_block(l), new_block(l)}, end[2], exit = new_block(l);
+	LLVMBuildCondBr(l->b, elem(l, operand(o, 0), 0), arm[0], arm[1]);
+	for (u32 k = 0; k < 2; k++) {
+		LLVMPositionBuilderAtEnd(l->b, arm[k]);
+		lower_block(l, o->blocks[k]);
+		for (u32 i = 0; i < o->nresults; i++)
+			elem(l, operand(o->blocks[k]->last, i), 0);
+		end[k] = LLVMGetInsertBlock(l->b);
+		LLVMBuildBr(l->b, exit);
+	}
+	LLVMPositionBuilderAtEnd(l->b, exit);
+	for (u32 i = 0; i < o->nresults; i++) {
+		make_phis(l, &o->results[i]);
+		for (u32 k = 0; k < 2; k++)
+			add_incoming(l, &o->results[i], operand(o->blocks[k]->last, i), end[k]);
+	}
+}
+
+static void lower_while(struct lower *l, const struct op *o)
+{
+	const struct block *before = o->blocks[0], *after = o->blocks[1];
+	LLVMBasicBlockRef head = new_block(l), body = new_block(l), exit = new_block(l), from, latch;
+	for (u32 i = 0; i < o->noperands; i++)
+		elem(l, operand(o, i), 0);
+	from = LLVMGetInsertBlock(l->b);
+	LLVMBuildBr(l->b, head);
+	LLVMPositionBuilderAtEnd(l->b, head);
+	for (u32 i = 0; i < o->noperands; i++) {
+		make_phis(l, before->args[i]);
+		add_incoming(l, before->args[i], operand(o, i), from);
+	}
+	lower_block(l, before);
+	for (u32 i = 0; i < o->nresults; i++) {
+		const struct tile *t = tile_of(l, operand(before->last, i + 1));
+		set_tile(l, after->args[i], t->at, t->n);
+		set_tile(l, &o->results[i], t->at, t->n);
+	}
+	LLVMBuildCondBr(l->b, elem(l, operand(before->last, 0), 0), body, exit);
+	LLVMPositionBuilderAtEnd(l->b, body);
+	lower_block(l, after);
+	for (u32 i = 0; i < o->noperands; i++)
+		elem(l, operand(after->last, i), 0);
+	latch = LLVMGetInsertBlock(l->b);
+	LLVMBuildBr(l->b, head);
+	for (u32 i = 0; i < o->noperands; i++)
+		add_incoming(l, before->args[i], operand(after->last, i), latch);
+	LLVMPositionBuilderAtEnd(l->b, exit);
+}
+
+/* --- all of them --------------------------------------------------------------------------------------------- */
+
+static void lower_assume(struct lower *l, const struct op *o)
+{
+	LLVMValueRef c = elem(l, operand(o, 0), 0);
+	if (!type_is_tensor(operand(o, 0)->type))
+		intrinsic(l, "llvm.assume", l->v, &c, 1);
+}
+
+static void lower_memdesc_index(struct lower *l, const struct op *o)
+{
+	const struct type *t = result(o)->type;
+	i64 bytes = type_numel(t) * dtype_bytes(type_dtype(t));
+	LLVMValueRef off = LLVMBuildMul(l->b, elem(l, operand(o, 1), 0), c_i32(l, bytes), "");
+	fill(l, result(o), shared_at(l, elem(l, operand(o, 0), 0), off, 0));
+}
+
+static void lower_op(struct lower *l, const struct op *o)
+{
+	debug_location(l, o->loc);
+	switch (o->code) {
+	case IR_CONSTANT: fill(l, result(o), constant_of(l, o)); return;
+	case IR_MAKE_RANGE: lower_range(l, o); return;
+	case IR_SPLAT:
+	case IR_UNSPLAT: fill(l, result(o), elem(l, operand(o, 0), 0)); return;
+	case IR_EXPAND_DIMS:
+	case IR_BROADCAST:
+	case IR_RESHAPE:
+	case IR_TRANS: lower_rename(l, o); return;
+	case IR_JOIN: lower_join(l, o); return;
+	case IR_SPLIT: lower_split(l, o); return;
+	case IR_PROGRAM_ID:
+	case IR_NUM_PROGRAMS: lower_program(l, o); return;
+	case IR_LOAD: lower_load(l, o); return;
+	case IR_STORE: lower_store(l, o); return;
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: lower_atomic(l, o); return;
+	case IR_DOT: lower_dot(l, o); return;
+	case IR_REDUCE: lower_reduce(l, o); return;
+	case IR_SCAN: lower_scan(l, o); return;
+	case IR_FOR: lower_for(l, o); return;
+	case IR_IF: lower_if(l, o); return;
+	case IR_WHILE: lower_while(l, o); return;
+	case IR_ASSERT: lower_assert(l, o); return;
+	case IR_PRINT: lower_print(l, o); return;
+	case IR_ASSUME: lower_assume(l, o); return;
+	case IR_BARRIER: barrier(l); return;
+	case IR_CONVERT_LAYOUT: lower_convert(l, o); return;
+	case IR_LOCAL_ALLOC: fill(l, result(o), shared_base(l, o)); return;
+	case IR_LOCAL_LOAD: lower_local_load(l, o); return;
+	case IR_LOCAL_STORE: lower_local_store(l, o); return;
+	case IR_MEMDESC_INDEX: lower_memdesc_index(l, o); return;
+	case IR_ASYNC_COPY: lower_async_copy(l, o); return;
+	case IR_ASYNC_COMMIT:
+		inline_asm(l, "cp.async.commit_group;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);
+		return;
+	case IR_ASYNC_WAIT:
+		inline_asm(l, arena_printf(&l->scratch, "cp.async.wait_group %d;", (int)o->attr[ATTR_PENDING]), "~{memory}",
+			   ASM_EFFECT, l->v, NULL, 0);
+		return;
+	case IR_YIELD:
+	case IR_CONDITION:
+	case IR_REDUCE_RETURN:
+	case IR_SCAN_RETURN: return;
+	case IR_RETURN: LLVMBuildRetVoid(l->b); return;
+	default: break;
+	}
+	tl_assert(op_has(o, ELEM));
+	lower_elementwise(l, o);
+}
+
+void lower_block(struct lower *l, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next)
+		lower_op(l, o);
+}
+
+/* --- the kernel ---------------------------------------------------------------------------------------------- */
+
+static void add_annotation(struct lower *l, const char *name, i64 value)
+{
+	LLVMValueRef vals[] = {NULL, LLVMMDStringInContext(l->ctx, name, (unsigned)strlen(name)), c_i32(l, value)};
+	vals[0] = l->fn;
+	LLVMAddNamedMetadataOperand(l->mod, "nvvm.annotations", LLVMMDNodeInContext(l->ctx, vals, 3));
+}
+
+static void begin_function(struct lower *l)
+{
+	const struct kernel *k = l->k;
+	LLVMTypeRef *params = arena_array(&l->scratch, LLVMTypeRef, k->nparams);
+	for (u32 i = 0; i < k->nparams; i++) {
+		LLVMTypeRef t = llvm_type(l, k->params[i].value->type);
+		params[i] = t == l->i1 ? l->i8 : t;
+	}
+	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, k->nparams, false));
+	LLVMSetFunctionCallConv(l->fn, 71); /* ptx_kernel */
+	add_annotation(l, "kernel", 1);
+	add_annotation(l, "reqntidx", 32 * k->num_warps);
+	debug_begin(l);
+	LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "entry");
+	LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "start");
+	LLVMPositionBuilderAtEnd(l->b, entry);
+	for (u32 i = 0; i < k->nparams; i++) {
+		LLVMValueRef p = LLVMGetParam(l->fn, i);
+		if (llvm_type(l, k->params[i].value->type) == l->i1)
+			p = LLVMBuildTrunc(l->b, p, l->i1, "");
+		fill(l, k->params[i].value, p);
+	}
+	l->tid = intrinsic(l, "llvm.nvvm.read.ptx.sreg.tid.x", l->i32, NULL, 0);
+	l->lane = LLVMBuildAnd(l->b, l->tid, c_i32(l, 31), "");
+	l->warp = LLVMBuildLShr(l->b, l->tid, c_i32(l, 5), "");
+	LLVMValueRef br = LLVMBuildBr(l->b, start);
+	LLVMPositionBuilderBefore(l->entry, br);
+	LLVMPositionBuilderAtEnd(l->b, start);
+}
+
+LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx)
+{
+	struct lower l = {.s = s, .k = s->k, .ctx = ctx};
+	l.tiles.arena = l.positions.arena = &l.scratch;
+	l.mod = LLVMModuleCreateWithNameInContext(s->k->name, ctx);
+	l.b = LLVMCreateBuilderInContext(ctx);
+	l.entry = LLVMCreateBuilderInContext(ctx);
+	l.i1 = LLVMInt1TypeInContext(ctx);
+	l.i8 = LLVMInt8TypeInContext(ctx);
+	l.i16 = LLVMInt16TypeInContext(ctx);
+	l.i32 = LLVMInt32TypeInContext(ctx);
+	l.i64 = LLVMInt64TypeInContext(ctx);
+	l.f16 = LLVMHalfTypeInContext(ctx);
+	l.f32 = LLVMFloatTypeInContext(ctx);
+	l.f64 = LLVMDoubleTypeInContext(ctx);
+	l.v = LLVMVoidTypeInContext(ctx);
+	l.gptr = LLVMPointerTypeInContext(ctx, 1);
+	l.sptr = LLVMPointerTypeInContext(ctx, 3);
+	if (s->k->shared_bytes) {
+		LLVMValueRef g = LLVMAddGlobalInAddressSpace(l.mod, LLVMArrayType2(l.i8, 0), "shared", 3);
+		LLVMSetLinkage(g, LLVMExternalLinkage);
+		LLVMSetAlignment(g, 128);
+		l.shared = g;
+	}
+	begin_function(&l);
+	lower_block(&l, s->k->body);
+	debug_end(&l);
+	LLVMDisposeBuilder(l.b);
+	LLVMDisposeBuilder(l.entry);
+	arena_free(&l.scratch);
+	return l.mod;
+}

@@ -1,0 +1,12 @@
+/* Placed IR → LLVM IR for NVPTX: every tile becomes the registers a thread holds of it. */
+#ifndef TLC_LOWER_LOWER_H
+#define TLC_LOWER_LOWER_H
+
+#include <llvm-c/Core.h>
+
+#include "opt/pass.h"
+
+/* A module with one kernel function; math functions it calls are declared only. Needs ANALYSIS_AXIS. */
+LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx);
+
+#endif

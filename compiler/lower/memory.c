@@ -1,0 +1,384 @@
+/* Loads, stores, atomics and asynchronous copies of global memory.
+ *
+ * Accesses are as wide as axis analysis allows. An access that is masked, or asks for a cache policy, is inline PTX with
+ * a predicate; a plain one is left to LLVM. Of threads that hold the same element only one writes. */
+#include "lower/internal.h"
+
+/* The registers of one vector, and a way to visit all vectors. */
+struct vectors {
+	struct access_vector v;
+	u32 n;          /* vectors per thread */
+	u32 width;      /* elements of each */
+	u32 vec_mask;   /* register bits that walk through a vector */
+	u32 nregs;
+};
+
+static struct vectors vectors_of(struct lower *l, const struct value *ptr, const struct value *mask)
+{
+	struct vectors s = {.nregs = num_elems(ptr)};
+	if (type_is_tensor(ptr->type))
+		s.v = access_vector(l->s->axis, ptr, mask);
+	s.width = 1u << s.v.bits;
+	s.n = s.nregs / s.width;
+	for (int i = 0; i < s.v.bits; i++)
+		s.vec_mask |= 1u << s.v.reg[i];
+	return s;
+}
+
+/* Register of element e of vector number i. */
+static u32 vector_reg(const struct vectors *s, u32 i, u32 e)
+{
+	u32 r = 0;
+	for (int bit = 0; bit < 20; bit++) { /* spread i over the bits that are not part of the vector */
+		if (s->vec_mask >> bit & 1)
+			continue;
+		r |= (i & 1) << bit;
+		i >>= 1;
+	}
+	for (int k = 0; k < s->v.bits; k++)
+		if (e >> k & 1)
+			r |= 1u << s->v.reg[k];
+	return r;
+}
+
+/* How a vector of `bytes` travels: words of word_bits, and the PTX names of that. */
+struct words {
+	int bits;
+	u32 n;
+	const char *type, *vec;
+	char constraint;
+};
+
+static struct words words_of(u32 bytes, int elem_bits)
+{
+	struct words w = {.vec = ""};
+	w.bits = bytes >= 8 && elem_bits == 64 ? 64 : bytes >= 4 ? 32 : (int)bytes * 8;
+	w.n = bytes * 8 / (u32)w.bits;
+	w.type = w.bits == 64 ? "b64" : w.bits == 32 ? "b32" : w.bits == 16 ? "b16" : "b8";
+	w.constraint = w.bits == 64 ? 'l' : w.bits == 32 ? 'r' : 'h';
+	w.vec = w.n == 4 ? ".v4" : w.n == 2 ? ".v2" : "";
+	return w;
+}
+
+static const char *load_policy(const struct op *o)
+{
+	static const char *const cache[] = {"", ".ca", ".cg", "", "", "", ".cv"};
+	if (o->attr[ATTR_VOLATILE])
+		return NULL;
+	if (o->attr[ATTR_EVICT])
+		return o->attr[ATTR_EVICT] == EVICT_FIRST ? ".L1::evict_first" : ".L1::evict_last";
+	return cache[o->attr[ATTR_CACHE]];
+}
+
+static const char *store_policy(const struct op *o)
+{
+	static const char *const cache[] = {"", "", ".cg", ".wb", ".cs", ".wt", ""};
+	if (o->attr[ATTR_EVICT])
+		return o->attr[ATTR_EVICT] == EVICT_FIRST ? ".L1::evict_first" : ".L1::evict_last";
+	return cache[o->attr[ATTR_CACHE]];
+}
+
+/* "{$0, $1, …}" of n operands from `first`, or "$0". */
+static const char *operand_list(struct lower *l, u32 first, u32 n)
+{
+	struct strbuf sb = {.arena = &l->scratch};
+	if (n == 1)
+		return arena_printf(&l->scratch, "$%u", first);
+	for (u32 i = 0; i < n; i++)
+		sb_printf(&sb, "%s$%u", i ? ", " : "{", first + i);
+	sb_puts(&sb, "}");
+	return sb.at;
+}
+
+static LLVMTypeRef asm_word(struct lower *l, const struct words *w)
+{
+	return w->bits == 8 ? l->i16 : int_type(l, w->bits);
+}
+
+/* Loads into words; those of `init` remain where the predicate is false. */
+static void masked_load(struct lower *l, LLVMValueRef ptr, LLVMValueRef pred, const struct words *w, const char *policy,
+			LLVMValueRef *words)
+{
+	struct strbuf cons = {.arena = &l->scratch};
+	LLVMValueRef args[8];
+	LLVMTypeRef t = asm_word(l, w), types[4];
+	u32 n = 0;
+	for (u32 i = 0; i < w->n; i++)
+		sb_printf(&cons, "%s=%c", i ? "," : "", w->constraint);
+	for (u32 i = 0; i < w->n; i++) {
+		sb_printf(&cons, ",%u", i);
+		args[n++] = w->bits == 8 ? LLVMBuildZExt(l->b, words[i], l->i16, "") : words[i];
+		types[i] = t;
+	}
+	sb_puts(&cons, pred ? ",l,b" : ",l");
+	args[n++] = ptr;
+	if (pred)
+		args[n++] = pred;
+	const char *text = arena_printf(&l->scratch, "%sld.%s%s%s.%s %s, [$%u];",
+					pred ? arena_printf(&l->scratch, "@$%u ", 2 * w->n + 1) : "", policy ? "global" : "volatile.global",
+					policy ? policy : "", w->vec, w->type, operand_list(l, 0, w->n), 2 * w->n);
+	LLVMTypeRef ret = w->n == 1 ? t : LLVMStructTypeInContext(l->ctx, types, w->n, false);
+	LLVMValueRef v = inline_asm(l, text, cons.at, ASM_EFFECT, ret, args, n);
+	for (u32 i = 0; i < w->n; i++) {
+		words[i] = w->n == 1 ? v : LLVMBuildExtractValue(l->b, v, i, "");
+		if (w->bits == 8)
+			words[i] = LLVMBuildTrunc(l->b, words[i], l->i8, "");
+	}
+}
+
+static void plain_load(struct lower *l, LLVMValueRef ptr, const struct words *w, LLVMValueRef *words)
+{
+	LLVMTypeRef t = int_type(l, w->bits), vt = w->n == 1 ? t : LLVMVectorType(t, w->n);
+	LLVMValueRef v = LLVMBuildLoad2(l->b, vt, ptr, "");
+	LLVMSetAlignment(v, (unsigned)(w->bits / 8) * w->n);
+	for (u32 i = 0; i < w->n; i++)
+		words[i] = w->n == 1 ? v : LLVMBuildExtractElement(l->b, v, c_i32(l, i), "");
+}
+
+void lower_load(struct lower *l, const struct op *o)
+{
+	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL, *other = o->noperands > 2 ? operand(o, 2) : NULL;
+	struct vectors s = vectors_of(l, ptr, mask);
+	LLVMTypeRef t = llvm_type(l, result(o)->type);
+	int eb = type_bits(t);
+	struct words w = words_of(s.width * (u32)eb / 8, eb);
+	LLVMValueRef *at = new_tile(l, result(o)), words[16], elems[16];
+	const char *policy = load_policy(o);
+	bool by_hand = mask || !policy || *policy;
+	for (u32 i = 0; i < s.n; i++) {
+		LLVMValueRef p = elem(l, ptr, vector_reg(&s, i, 0));
+		if (by_hand) {
+			for (u32 e = 0; e < s.width; e++)
+				elems[e] = other ? elem(l, other, vector_reg(&s, i, e)) : LLVMConstNull(t);
+			pack(l, elems, s.width, w.bits, words);
+			masked_load(l, p, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL, &w, policy, words);
+		} else {
+			plain_load(l, p, &w, words);
+		}
+		unpack(l, words, w.n, t, s.width, elems);
+		for (u32 e = 0; e < s.width; e++)
+			at[vector_reg(&s, i, e)] = elems[e];
+	}
+}
+
+static void masked_store(struct lower *l, LLVMValueRef ptr, LLVMValueRef pred, const struct words *w, const char *policy, LLVMValueRef *words)
+{
+	struct strbuf cons = {.arena = &l->scratch};
+	LLVMValueRef args[8];
+	u32 n = 0;
+	args[n++] = ptr;
+	sb_puts(&cons, "l");
+	for (u32 i = 0; i < w->n; i++) {
+		sb_printf(&cons, ",%c", w->constraint);
+		args[n++] = w->bits == 8 ? LLVMBuildZExt(l->b, words[i], l->i16, "") : words[i];
+	}
+	if (pred) {
+		sb_puts(&cons, ",b");
+		args[n++] = pred;
+	}
+	sb_puts(&cons, ",~{memory}");
+	const char *text = arena_printf(&l->scratch, "%sst.global%s%s.%s [$0], %s;", pred ? arena_printf(&l->scratch, "@$%u ", w->n + 1) : "",
+					policy, w->vec, w->type, operand_list(l, 1, w->n));
+	inline_asm(l, text, cons.at, ASM_EFFECT, l->v, args, n);
+}
+
+static void plain_store(struct lower *l, LLVMValueRef ptr, const struct words *w, LLVMValueRef *words)
+{
+	LLVMValueRef v = words[0];
+	if (w->n > 1) {
+		v = LLVMGetPoison(LLVMVectorType(int_type(l, w->bits), w->n));
+		for (u32 i = 0; i < w->n; i++)
+			v = LLVMBuildInsertElement(l->b, v, words[i], c_i32(l, i), "");
+	}
+	LLVMSetAlignment(LLVMBuildStore(l->b, v, ptr), (unsigned)(w->bits / 8) * w->n);
+}
+
+void lower_store(struct lower *l, const struct op *o)
+{
+	const struct value *ptr = operand(o, 0), *val = operand(o, 1), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
+	struct vectors s = vectors_of(l, ptr, mask);
+	int eb = type_bits(llvm_type(l, val->type));
+	struct words w = words_of(s.width * (u32)eb / 8, eb);
+	LLVMValueRef words[16], elems[16], mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
+	const char *policy = store_policy(o);
+	for (u32 i = 0; i < s.n; i++) {
+		LLVMValueRef p = elem(l, ptr, vector_reg(&s, i, 0));
+		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL);
+		for (u32 e = 0; e < s.width; e++)
+			elems[e] = elem(l, val, vector_reg(&s, i, e));
+		pack(l, elems, s.width, w.bits, words);
+		if (pred || *policy)
+			masked_store(l, p, pred, &w, policy, words);
+		else
+			plain_store(l, p, &w, words);
+	}
+}
+
+/* --- asynchronous copies ------------------------------------------------------------------------------------- */
+
+void lower_async_copy(struct lower *l, const struct op *o)
+{
+	const struct value *ptr = operand(o, 0), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
+	const struct type *mem = operand(o, 1)->type;
+	const struct layout *lay = ptr->type->layout;
+	u32 bytes = (u32)dtype_bytes(type_dtype(mem));
+	struct vectors s = vectors_of(l, ptr, mask);
+	struct memory_map m = map_to_memory(lay, mem->layout, s.v.bits);
+	LLVMValueRef base = elem(l, operand(o, 1), 0), mine = owner(l, lay);
+	LLVMValueRef thread = LLVMBuildXor(l->b, linear_map(l, l->entry, l->lane, m.basis[LL_LANE], m.bits[LL_LANE]),
+					   linear_map(l, l->entry, l->warp, m.basis[LL_WARP], m.bits[LL_WARP]), "");
+	u32 thread_bits = 0, size = s.width * bytes;
+	for (int dim = LL_LANE; dim < LL_DIMS; dim++)
+		for (int i = 0; i < m.bits[dim]; i++)
+			thread_bits |= m.basis[dim][i];
+	tl_assert(size >= 4 && m.vec_bits == s.v.bits);
+	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u, $2;", size == 16 ? "cg" : "ca", size);
+	struct guarded g = begin_if(l, mine);
+	for (u32 i = 0; i < s.n; i++) {
+		u32 reg = vector_reg(&s, i, 0), at = linear(m.basis[LL_REG], reg);
+		LLVMValueRef off = thread, p = elem(l, ptr, reg), args[3];
+		bool clash = at & thread_bits;
+		if (clash)
+			off = LLVMBuildXor(l->b, off, c_i32(l, at), "");
+		off = LLVMBuildMul(l->b, off, c_i32(l, bytes), "");
+		args[0] = shared_at(l, base, off, clash ? 0 : at * bytes);
+		args[1] = p;
+		args[2] = c_i32(l, size);
+		if (mask)
+			args[2] = LLVMBuildSelect(l->b, elem(l, mask, reg), args[2], c_i32(l, 0), "");
+		inline_asm(l, text, "r,l,r,~{memory}", ASM_EFFECT, l->v, args, 3);
+	}
+	end_if(l, g);
+}
+
+/* --- atomics ------------------------------------------------------------------------------------------------- */
+
+static const char *atomic_type(enum dtype d, enum rmw_kind k)
+{
+	int bits = dtype_bits(d);
+	switch (k) {
+	case RMW_FADD: return d == DT_F16 ? "noftz.f16" : d == DT_BF16 ? "noftz.bf16" : bits == 64 ? "f64" : "f32";
+	case RMW_MAX:
+	case RMW_MIN: return bits == 64 ? "s64" : "s32";
+	case RMW_ADD:
+	case RMW_UMAX:
+	case RMW_UMIN: return bits == 64 ? "u64" : "u32";
+	default: return bits == 64 ? "b64" : bits == 16 ? "b16" : "b32";
+	}
+}
+
+static const char *const rmw_names[] = {"and", "or", "xor", "add", "add", "max", "min", "max", "min", "exch"};
+static const char *const sem_names[] = {"relaxed", "acquire", "release", "acq_rel"};
+static const char *const scope_names[] = {"gpu", "cta", "sys"};
+
+/* One atomic on one element, by the threads for which pred holds; the old value, or 0 elsewhere. */
+static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef cmp, LLVMValueRef val, LLVMValueRef pred)
+{
+	enum dtype d = type_dtype(result(o)->type);
+	LLVMTypeRef t = LLVMTypeOf(val);
+	int bits = type_bits(t);
+	char c = bits == 64 ? 'l' : bits == 32 ? 'r' : 'h';
+	const char *name, *type, *sem, *scope;
+	if (cmp) {
+		name = "cas";
+		type = bits == 64 ? "b64" : bits == 16 ? "b16" : "b32";
+		sem = sem_names[o->attr[ATTR_CAS_SEM]];
+		scope = scope_names[o->attr[ATTR_CAS_SCOPE]];
+	} else {
+		name = rmw_names[o->attr[ATTR_RMW]];
+		type = atomic_type(d, (enum rmw_kind)o->attr[ATTR_RMW]);
+		sem = sem_names[o->attr[ATTR_RMW_SEM]];
+		scope = scope_names[o->attr[ATTR_RMW_SCOPE]];
+	}
+	LLVMValueRef args[5];
+	u32 n = 0;
+	args[n++] = LLVMConstNull(int_type(l, bits)); /* the result where pred is false */
+	args[n++] = ptr;
+	if (cmp)
+		args[n++] = to_bits(l, cmp);
+	args[n++] = to_bits(l, val);
+	const char *cons = cmp ? arena_printf(&l->scratch, "=%c,0,l,%c,%c", c, c, c) : arena_printf(&l->scratch, "=%c,0,l,%c", c, c);
+	const char *guard = "";
+	if (pred) {
+		guard = arena_printf(&l->scratch, "@$%u ", n + 1);
+		cons = arena_printf(&l->scratch, "%s,b", cons);
+		args[n++] = pred;
+	}
+	const char *text = arena_printf(&l->scratch, "%satom.global.%s.%s.%s.%s $0, [$2], $3%s;", guard, sem, scope, name, type, cmp ? ", $4" : "");
+	LLVMValueRef r = inline_asm(l, text, arena_printf(&l->scratch, "%s,~{memory}", cons), ASM_EFFECT, int_type(l, bits), args, n);
+	return from_bits(l, r, t);
+}
+
+/* bf16 addition before sm_90: a compare-and-swap loop on the element. */
+static LLVMValueRef add_by_cas(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef val, LLVMValueRef pred)
+{
+	LLVMBasicBlockRef from, loop, done;
+	LLVMValueRef zero = LLVMConstNull(l->i16);
+	from = LLVMGetInsertBlock(l->b);
+	LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+	loop = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+	done = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+	if (pred)
+		LLVMBuildCondBr(l->b, pred, start, done);
+	else
+		LLVMBuildBr(l->b, start);
+	LLVMPositionBuilderAtEnd(l->b, start);
+	LLVMValueRef first = inline_asm(l, "ld.relaxed.gpu.global.b16 $0, [$1];", "=h,l", ASM_EFFECT, l->i16, &ptr, 1);
+	LLVMBuildBr(l->b, loop);
+	LLVMPositionBuilderAtEnd(l->b, loop);
+	LLVMValueRef old = LLVMBuildPhi(l->b, l->i16, "");
+	LLVMValueRef sum = LLVMBuildFAdd(l->b, small_to_f32(l, old, DT_BF16), small_to_f32(l, val, DT_BF16), "");
+	LLVMValueRef args[] = {ptr, old, f32_to_small(l, sum, DT_BF16, ROUND_DEFAULT)};
+	const char *text = arena_printf(&l->scratch, "atom.global.%s.%s.cas.b16 $0, [$1], $2, $3;", sem_names[o->attr[ATTR_RMW_SEM]],
+					scope_names[o->attr[ATTR_RMW_SCOPE]]);
+	LLVMValueRef seen = inline_asm(l, text, "=h,l,h,h,~{memory}", ASM_EFFECT, l->i16, args, 3);
+	LLVMAddIncoming(old, &first, &start, 1);
+	LLVMAddIncoming(old, &seen, &loop, 1);
+	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntEQ, seen, old, ""), done, loop);
+	LLVMPositionBuilderAtEnd(l->b, done);
+	LLVMValueRef r = LLVMBuildPhi(l->b, l->i16, "");
+	LLVMAddIncoming(r, &old, &loop, 1);
+	if (pred)
+		LLVMAddIncoming(r, &zero, &from, 1);
+	return r;
+}
+
+/* Threads that hold a copy of an element get its old value from the one that did the atomic, through memory. */
+static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine)
+{
+	const struct value *v = result(o);
+	LLVMValueRef base = shared_base(l, o);
+	struct guarded g = begin_if(l, mine);
+	if (type_is_tensor(v->type)) {
+		struct layout mem = layout_empty(v->type->rank, v->type->shape);
+		for (int i = 0; i < layout_tile_bits(&mem); i++)
+			mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = 1u << i;
+		const struct layout *flat = layout_intern(&l->s->ctx->layouts, &mem);
+		write_shared(l, v, flat, base);
+		end_if(l, g);
+		barrier(l);
+		read_shared(l, v, flat, base);
+	} else {
+		LLVMBuildStore(l->b, elem(l, v, 0), base);
+		end_if(l, g);
+		barrier(l);
+		LLVMValueRef *at = new_tile(l, v);
+		at[0] = LLVMBuildLoad2(l->b, llvm_type(l, v->type), base, "");
+	}
+}
+
+void lower_atomic(struct lower *l, const struct op *o)
+{
+	bool cas = o->code == IR_ATOMIC_CAS;
+	const struct value *ptr = operand(o, 0), *cmp = cas ? operand(o, 1) : NULL, *val = operand(o, cas ? 2 : 1);
+	const struct value *mask = !cas && o->noperands > 2 ? operand(o, 2) : NULL;
+	bool by_cas = !cas && o->attr[ATTR_RMW] == RMW_FADD && type_dtype(val->type) == DT_BF16 && l->s->sm < 90;
+	LLVMValueRef mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
+	LLVMValueRef *at = new_tile(l, result(o));
+	for (u32 r = 0; r < num_elems(ptr); r++) {
+		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, r) : NULL), p = elem(l, ptr, r), x = elem(l, val, r);
+		at[r] = by_cas ? add_by_cas(l, o, p, x, pred) : emit_atomic(l, o, p, cas ? elem(l, cmp, r) : NULL, x, pred);
+	}
+	if (o->scratch_size)
+		share_results(l, o, mine);
+}

@@ -1,0 +1,357 @@
+/* Reductions and scans: up the ladder of registers, lanes and warps.
+ *
+ * A reduction first combines the registers of a thread, then lanes by butterfly shuffles, then warps through shared
+ * memory: each warp leaves its partial results, and after a barrier every thread combines those it needs. A scan climbs
+ * the same ladder with prefixes. The combine function is the operation's region, emitted anew for each combination. */
+#include "lower/internal.h"
+
+enum { MAX_VALUES = 8 };
+
+/* combine(a, b) → out: the region with its arguments bound to one element each. */
+static void combine(struct lower *l, const struct op *o, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out)
+{
+	const struct block *r = o->blocks[0];
+	u32 n = o->noperands;
+	for (u32 i = 0; i < n; i++) {
+		LLVMValueRef *x = arena_array(&l->scratch, LLVMValueRef, 2);
+		x[0] = a[i];
+		x[1] = b[i];
+		set_tile(l, r->args[i], &x[0], 1);
+		set_tile(l, r->args[i + n], &x[1], 1);
+	}
+	lower_block(l, r);
+	for (u32 i = 0; i < n; i++)
+		out[i] = elem(l, operand(r->last, i), 0);
+}
+
+struct ladder {
+	const struct layout *in, *out; /* out: NULL when the result is a scalar */
+	u32 axis_mask, reg_axis;       /* position bits, register bits along the axis */
+	int warp_bits[LAYOUT_MAX_BITS], nwarp; /* warp bits along the axis */
+	u32 n;                         /* operands */
+	u32 results;                   /* partial results a thread has */
+};
+
+static struct ladder ladder_of(const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type;
+	struct ladder d = {.in = t->layout, .n = o->noperands};
+	d.axis_mask = layout_dim_mask(d.in, (int)o->attr[ATTR_AXIS]);
+	for (int i = 0; i < d.in->bits[LL_REG]; i++)
+		if (d.in->basis[LL_REG][i] & d.axis_mask)
+			d.reg_axis |= 1u << i;
+	for (int i = 0; i < d.in->bits[LL_WARP]; i++)
+		if (d.in->basis[LL_WARP][i] & d.axis_mask)
+			d.warp_bits[d.nwarp++] = i;
+	d.results = (u32)layout_num_regs(d.in) >> __builtin_popcount(d.reg_axis);
+	return d;
+}
+
+/* Spreads the bits of i over the set (or clear) bits of mask. */
+static u32 spread(u32 i, u32 mask)
+{
+	u32 r = 0;
+	for (; mask && i; mask &= mask - 1, i >>= 1)
+		if (i & 1)
+			r |= mask & -mask;
+	return r;
+}
+
+static u32 other_bits(const struct ladder *d)
+{
+	return ~d->reg_axis & ((u32)layout_num_regs(d->in) - 1);
+}
+
+/* Combines a thread's registers along the axis, as a tree. */
+static void reduce_registers(struct lower *l, const struct op *o, const struct ladder *d, u32 result_index, LLVMValueRef *out)
+{
+	u32 base = spread(result_index, other_bits(d)), count = 1u << __builtin_popcount(d->reg_axis);
+	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, count * d->n);
+	for (u32 k = 0; k < count; k++)
+		for (u32 i = 0; i < d->n; i++)
+			part[k * d->n + i] = elem(l, operand(o, i), base | spread(k, d->reg_axis));
+	for (u32 step = 1; step < count; step *= 2)
+		for (u32 k = 0; k + step < count; k += 2 * step)
+			combine(l, o, &part[k * d->n], &part[(k + step) * d->n], &part[k * d->n]);
+	for (u32 i = 0; i < d->n; i++)
+		out[i] = part[i];
+}
+
+static void reduce_lanes(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *v)
+{
+	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++) {
+		if (!(d->in->basis[LL_LANE][bit] & d->axis_mask))
+			continue;
+		LLVMValueRef other[MAX_VALUES];
+		for (u32 i = 0; i < d->n; i++)
+			other[i] = shuffle_xor(l, v[i], 1u << bit);
+		combine(l, o, v, other, v);
+	}
+}
+
+/* Position of partial result r among the results of the tile, without the axis: this thread's part and a constant. */
+static u32 drop_axis(const struct ladder *d, u32 pos)
+{
+	int shift = __builtin_ctz(d->axis_mask), width = __builtin_popcount(d->axis_mask);
+	u32 low = pos & ((1u << shift) - 1);
+	return pos >> (shift + width) << shift | low;
+}
+
+static void result_bases(const struct ladder *d, enum layout_dim dim, u32 *out)
+{
+	for (int i = 0; i < d->in->bits[dim]; i++)
+		out[i] = drop_axis(d, d->in->basis[dim][i] & ~d->axis_mask);
+}
+
+/* Address of slot (result, warp) of operand i's partial results: result * warps + warp, in elements. */
+static LLVMValueRef slot_address(struct lower *l, const struct op *o, const struct ladder *d, u32 i, LLVMValueRef result_pos, LLVMValueRef warp)
+{
+	LLVMValueRef base = shared_base(l, o);
+	u32 offset = 0, warps = 1u << d->nwarp;
+	i64 total = type_numel(operand(o, 0)->type) >> __builtin_popcount(d->axis_mask);
+	u32 bytes = 1;
+	for (u32 k = 0; k <= i; k++) {
+		bytes = (u32)dtype_bytes(type_dtype(operand(o, k)->type));
+		if (k < i)
+			offset += (u32)((total * warps * bytes + 15) & ~15);
+	}
+	LLVMValueRef at = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, result_pos, c_i32(l, warps), ""), warp, "");
+	return shared_at(l, base, LLVMBuildMul(l->b, at, c_i32(l, bytes), ""), offset);
+}
+
+static LLVMValueRef load_slot(struct lower *l, LLVMValueRef address, LLVMTypeRef t)
+{
+	if (t == l->i1)
+		return LLVMBuildTrunc(l->b, LLVMBuildLoad2(l->b, l->i8, address, ""), l->i1, "");
+	return LLVMBuildLoad2(l->b, t, address, "");
+}
+
+static void store_slot(struct lower *l, LLVMValueRef address, LLVMValueRef v)
+{
+	LLVMBuildStore(l->b, LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : v, address);
+}
+
+/* This warp's number among those that share results. */
+static LLVMValueRef axis_warp(struct lower *l, const struct ladder *d)
+{
+	u32 bases[LAYOUT_MAX_BITS] = {0};
+	for (int k = 0; k < d->nwarp; k++)
+		bases[d->warp_bits[k]] = 1u << k;
+	return linear_map(l, l->b, l->warp, bases, d->in->bits[LL_WARP]);
+}
+
+/* The thread's part of a partial result's position, and the constant part of result r. */
+static LLVMValueRef thread_result(struct lower *l, const struct ladder *d)
+{
+	u32 lanes[LAYOUT_MAX_BITS], warps[LAYOUT_MAX_BITS];
+	result_bases(d, LL_LANE, lanes);
+	result_bases(d, LL_WARP, warps);
+	return LLVMBuildOr(l->b, linear_map(l, l->b, l->lane, lanes, d->in->bits[LL_LANE]),
+			   linear_map(l, l->b, l->warp, warps, d->in->bits[LL_WARP]), "");
+}
+
+static LLVMValueRef result_position(struct lower *l, const struct ladder *d, LLVMValueRef thread, u32 r)
+{
+	u32 pos = drop_axis(d, layout_apply(d->in, spread(r, other_bits(d)), 0, 0));
+	return LLVMBuildOr(l->b, thread, c_i32(l, pos), "");
+}
+
+/* Of the threads that hold the same partial result one writes it: along the axis the lane whose bits equal `which`,
+ * of copies the first. */
+static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
+{
+	u32 lanes = 0, warps = 0;
+	LLVMValueRef ok = NULL;
+	for (int i = 0; i < d->in->bits[LL_LANE]; i++)
+		if (!(d->in->basis[LL_LANE][i] & ~d->axis_mask))
+			lanes |= 1u << i;
+	for (int i = 0; i < d->in->bits[LL_WARP]; i++)
+		if (!d->in->basis[LL_WARP][i])
+			warps |= 1u << i;
+	if (lanes)
+		ok = LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->lane, c_i32(l, lanes), ""), c_i32(l, which), "");
+	if (warps)
+		ok = and_i1(l, ok, LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->warp, c_i32(l, warps), ""), c_i32(l, 0), ""));
+	return ok;
+}
+
+static void reduce_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
+{
+	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
+	struct guarded g = begin_if(l, writer(l, d, 0));
+	for (u32 r = 0; r < d->results; r++)
+		for (u32 i = 0; i < d->n; i++)
+			store_slot(l, slot_address(l, o, d, i, result_position(l, d, thread, r), warp), part[r * d->n + i]);
+	end_if(l, g);
+	barrier(l);
+	for (u32 r = 0; r < d->results; r++) {
+		LLVMValueRef *v = &part[r * d->n], pos = result_position(l, d, thread, r), other[MAX_VALUES];
+		for (u32 w = 0; w < 1u << d->nwarp; w++) {
+			for (u32 i = 0; i < d->n; i++)
+				other[i] = load_slot(l, slot_address(l, o, d, i, pos, c_i32(l, w)), llvm_type(l, operand(o, i)->type));
+			if (w)
+				combine(l, o, v, other, v);
+			else
+				memcpy(v, other, d->n * sizeof *v);
+		}
+	}
+}
+
+void lower_reduce(struct lower *l, const struct op *o)
+{
+	struct ladder d = ladder_of(o);
+	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, d.results * d.n);
+	tl_assert(d.n <= MAX_VALUES && d.axis_mask);
+	for (u32 r = 0; r < d.results; r++) {
+		reduce_registers(l, o, &d, r, &part[r * d.n]);
+		reduce_lanes(l, o, &d, &part[r * d.n]);
+	}
+	if (d.nwarp)
+		reduce_warps(l, o, &d, part);
+	/* results are indexed like the operand's registers with the axis left out, which is what a slice is; registers that
+	 * only held copies are gone from it */
+	for (u32 i = 0; i < d.n; i++) {
+		const struct value *v = &o->results[i];
+		LLVMValueRef *at = new_tile(l, v);
+		for (u32 r = 0; r < num_elems(v); r++) {
+			u32 from = 0;
+			u32 pos = type_is_tensor(v->type) ? layout_apply(v->type->layout, r, 0, 0) : 0;
+			for (u32 k = 0; k < d.results; k++)
+				if (drop_axis(&d, layout_apply(d.in, spread(k, other_bits(&d)), 0, 0)) == pos) {
+					from = k;
+					break;
+				}
+			at[r] = part[from * d.n + i];
+		}
+	}
+}
+
+/* --- scans --------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef pick(struct lower *l, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no)
+{
+	return LLVMBuildSelect(l->b, cond, yes, no, "");
+}
+
+/* Inclusive scan of v over the lanes along the axis, in the axis' order (or against it). */
+static void scan_lanes(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *v, bool reverse)
+{
+	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++) {
+		if (!(d->in->basis[LL_LANE][bit] & d->axis_mask))
+			continue;
+		/* the layout gives the axis consecutive lane bits, so the neighbours at distance 2^k along it are at lane
+		 * distance 2^bit; blocks of lanes below this bit end in their last (first) lane */
+		LLVMValueRef other[MAX_VALUES], sum[MAX_VALUES];
+		u32 below = 0;
+		for (int k = 0; k < bit; k++)
+			if (d->in->basis[LL_LANE][k] & d->axis_mask)
+				below |= 1u << k;
+		/* partner: the other half-block's last element in scan order */
+		LLVMValueRef lane = reverse ? LLVMBuildAnd(l->b, l->lane, c_i32(l, ~below), "") : LLVMBuildOr(l->b, l->lane, c_i32(l, below), "");
+		lane = LLVMBuildXor(l->b, lane, c_i32(l, 1u << bit), "");
+		LLVMValueRef upper = LLVMBuildICmp(l->b, reverse ? LLVMIntEQ : LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
+		for (u32 i = 0; i < d->n; i++)
+			other[i] = shuffle(l, v[i], lane);
+		combine(l, o, other, v, sum);
+		for (u32 i = 0; i < d->n; i++)
+			v[i] = pick(l, upper, sum[i], v[i]);
+	}
+}
+
+/* Adds to v the total of what comes before this lane's part: the inclusive scan of the previous lane. */
+static void add_before(struct lower *l, const struct op *o, u32 n, LLVMValueRef has, LLVMValueRef *before, LLVMValueRef *v)
+{
+	LLVMValueRef sum[MAX_VALUES];
+	combine(l, o, before, v, sum);
+	for (u32 i = 0; i < n; i++)
+		v[i] = has ? pick(l, has, sum[i], v[i]) : sum[i];
+}
+
+/* The lane before this one along the axis, and whether there is one. */
+static LLVMValueRef previous_lane(struct lower *l, const struct ladder *d, bool reverse, LLVMValueRef *has)
+{
+	u32 mask = 0;
+	for (int i = 0; i < d->in->bits[LL_LANE]; i++)
+		if (d->in->basis[LL_LANE][i] & d->axis_mask)
+			mask |= 1u << i;
+	*has = NULL;
+	if (!mask)
+		return NULL;
+	LLVMValueRef along = LLVMBuildAnd(l->b, l->lane, c_i32(l, mask), "");
+	*has = LLVMBuildICmp(l->b, LLVMIntNE, along, c_i32(l, reverse ? mask : 0), "");
+	i64 one = mask & -mask;
+	return LLVMBuildAdd(l->b, l->lane, c_i32(l, reverse ? one : -one), "");
+}
+
+/* Warps: totals through shared memory, then each warp adds those before it. */
+static void scan_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *total, LLVMValueRef *v, u32 per_result, bool reverse)
+{
+	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
+	u32 warps = 1u << d->nwarp, lane_mask = 0;
+	for (int i = 0; i < d->in->bits[LL_LANE]; i++)
+		if (d->in->basis[LL_LANE][i] & d->axis_mask)
+			lane_mask |= 1u << i;
+	struct guarded g = begin_if(l, writer(l, d, reverse ? 0 : lane_mask));
+	for (u32 r = 0; r < d->results; r++)
+		for (u32 i = 0; i < d->n; i++)
+			store_slot(l, slot_address(l, o, d, i, result_position(l, d, thread, r), warp), total[r * d->n + i]);
+	end_if(l, g);
+	barrier(l);
+	for (u32 r = 0; r < d->results; r++) {
+		LLVMValueRef pos = result_position(l, d, thread, r), before[MAX_VALUES], other[MAX_VALUES];
+		LLVMValueRef have = NULL;
+		for (u32 k = 0; k + 1 < warps; k++) {
+			u32 w = reverse ? warps - 1 - k : k;
+			LLVMValueRef counts = LLVMBuildICmp(l->b, reverse ? LLVMIntULT : LLVMIntUGT, warp, c_i32(l, w), "");
+			for (u32 i = 0; i < d->n; i++)
+				other[i] = load_slot(l, slot_address(l, o, d, i, pos, c_i32(l, w)), llvm_type(l, operand(o, i)->type));
+			if (!have) {
+				memcpy(before, other, sizeof before);
+				have = counts;
+				continue;
+			}
+			LLVMValueRef sum[MAX_VALUES];
+			combine(l, o, before, other, sum);
+			for (u32 i = 0; i < d->n; i++)
+				before[i] = pick(l, counts, sum[i], before[i]);
+		}
+		for (u32 k = 0; k < per_result; k++)
+			add_before(l, o, d->n, have, before, &v[(r * per_result + k) * d->n]);
+	}
+}
+
+void lower_scan(struct lower *l, const struct op *o)
+{
+	struct ladder d = ladder_of(o);
+	bool reverse = o->attr[ATTR_REVERSE];
+	u32 per = 1u << __builtin_popcount(d.reg_axis);
+	LLVMValueRef *v = arena_array(&l->scratch, LLVMValueRef, d.results * per * d.n), *total = arena_array(&l->scratch, LLVMValueRef, d.results * d.n), has;
+	LLVMValueRef lane = previous_lane(l, &d, reverse, &has);
+	for (u32 r = 0; r < d.results; r++) {
+		u32 base = spread(r, other_bits(&d));
+		LLVMValueRef *row = &v[r * per * d.n], before[MAX_VALUES];
+		for (u32 k = 0; k < per; k++) { /* the thread's own run, in scan order */
+			u32 at = reverse ? per - 1 - k : k;
+			for (u32 i = 0; i < d.n; i++)
+				row[at * d.n + i] = elem(l, operand(o, i), base | spread(at, d.reg_axis));
+			if (k)
+				combine(l, o, &row[(reverse ? at + 1 : at - 1) * d.n], &row[at * d.n], &row[at * d.n]);
+		}
+		memcpy(&total[r * d.n], &row[(reverse ? 0 : per - 1) * d.n], d.n * sizeof *total);
+		if (!lane)
+			continue;
+		scan_lanes(l, o, &d, &total[r * d.n], reverse);
+		for (u32 i = 0; i < d.n; i++)
+			before[i] = shuffle(l, total[r * d.n + i], lane);
+		for (u32 k = 0; k < per; k++)
+			add_before(l, o, d.n, has, before, &row[k * d.n]);
+	}
+	if (d.nwarp)
+		scan_warps(l, o, &d, total, v, per, reverse);
+	for (u32 i = 0; i < d.n; i++) {
+		LLVMValueRef *at = new_tile(l, &o->results[i]);
+		for (u32 r = 0; r < d.results; r++)
+			for (u32 k = 0; k < per; k++)
+				at[spread(r, other_bits(&d)) | spread(k, d.reg_axis)] = v[(r * per + k) * d.n + i];
+	}
+}

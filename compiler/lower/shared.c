@@ -1,0 +1,324 @@
+/* Through shared memory and between lanes: layout conversions, buffers, ldmatrix. */
+#include "lower/internal.h"
+
+/* Where a thread's registers are in a buffer: offsets of lane and warp computed once, registers as constants. */
+struct mapped {
+	struct memory_map m;
+	LLVMValueRef base, thread; /* thread: i32 elements */
+	u32 thread_bits, bytes;
+};
+
+static LLVMValueRef thread_offset(struct lower *l, const struct memory_map *m)
+{
+	LLVMValueRef a = linear_map(l, l->b, l->lane, m->basis[LL_LANE], m->bits[LL_LANE]);
+	LLVMValueRef b = linear_map(l, l->b, l->warp, m->basis[LL_WARP], m->bits[LL_WARP]);
+	return LLVMBuildXor(l->b, a, b, "");
+}
+
+static u32 bits_used(const struct memory_map *m)
+{
+	u32 all = 0;
+	for (int dim = LL_LANE; dim < LL_DIMS; dim++)
+		for (int i = 0; i < m->bits[dim]; i++)
+			all |= m->basis[dim][i];
+	return all;
+}
+
+static u32 elem_bytes(struct lower *l, const struct value *v)
+{
+	return (u32)MAX(type_bits(llvm_type(l, v->type)), 8) / 8;
+}
+
+/* The address of the element at constant offset `at` (elements) from the thread's own part. */
+static LLVMValueRef address(struct lower *l, const struct mapped *p, u32 at)
+{
+	bool clash = at & p->thread_bits;
+	LLVMValueRef off = clash ? LLVMBuildXor(l->b, p->thread, c_i32(l, at), "") : p->thread;
+	off = LLVMBuildMul(l->b, off, c_i32(l, p->bytes), "");
+	return shared_at(l, p->base, off, clash ? 0 : at * p->bytes);
+}
+
+static struct mapped map_value(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+{
+	struct mapped p = {.base = base, .bytes = elem_bytes(l, v)};
+	p.m = map_to_memory(v->type->layout, mem, ilog2(16 / p.bytes));
+	p.thread = thread_offset(l, &p.m);
+	p.thread_bits = bits_used(&p.m);
+	return p;
+}
+
+/* Register bits outside the vector; all combinations of them visit each vector once. Registers that hold a copy of
+ * another's element (zero offset) are visited too. */
+static u32 vector_base(const struct memory_map *m, u32 i)
+{
+	u32 r = 0;
+	for (int bit = 0; bit < m->bits[LL_REG]; bit++) {
+		bool in_vector = false;
+		for (int k = 0; k < m->vec_bits; k++)
+			in_vector |= m->vec_reg[k] == bit;
+		if (in_vector)
+			continue;
+		r |= (i & 1) << bit;
+		i >>= 1;
+	}
+	return r;
+}
+
+static u32 vector_elem(const struct memory_map *m, u32 base, u32 e)
+{
+	for (int k = 0; k < m->vec_bits; k++)
+		if (e >> k & 1)
+			base |= 1u << m->vec_reg[k];
+	return base;
+}
+
+/* Booleans live in memory as bytes. */
+static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
+{
+	return LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMPointerTypeKind ? to_bits(l, v) : v;
+}
+
+static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
+{
+	return t == l->i1 ? LLVMBuildTrunc(l->b, v, l->i1, "") : from_bits(l, v, t);
+}
+
+static LLVMTypeRef memory_type(struct lower *l, LLVMTypeRef t)
+{
+	return t == l->i1 ? l->i8 : LLVMGetTypeKind(t) == LLVMPointerTypeKind ? l->i64 : t;
+}
+
+void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+{
+	struct mapped p = map_value(l, v, mem, base);
+	u32 width = 1u << p.m.vec_bits, n = num_elems(v) / width;
+	LLVMTypeRef t = memory_type(l, llvm_type(l, v->type));
+	for (u32 i = 0; i < n; i++) {
+		u32 r = vector_base(&p.m, i);
+		LLVMValueRef x = to_memory(l, elem(l, v, r));
+		if (width > 1) {
+			x = LLVMGetPoison(LLVMVectorType(t, width));
+			for (u32 e = 0; e < width; e++)
+				x = LLVMBuildInsertElement(l->b, x, to_memory(l, elem(l, v, vector_elem(&p.m, r, e))), c_i32(l, e), "");
+		}
+		LLVMValueRef st = LLVMBuildStore(l->b, x, address(l, &p, linear(p.m.basis[LL_REG], r)));
+		LLVMSetAlignment(st, width * p.bytes);
+	}
+}
+
+static void read_vectors(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+{
+	struct mapped p = map_value(l, v, mem, base);
+	u32 width = 1u << p.m.vec_bits, n = num_elems(v) / width;
+	LLVMTypeRef et = llvm_type(l, v->type), t = memory_type(l, et);
+	LLVMValueRef *at = new_tile(l, v);
+	for (u32 i = 0; i < n; i++) {
+		u32 r = vector_base(&p.m, i);
+		LLVMValueRef ld = LLVMBuildLoad2(l->b, width > 1 ? LLVMVectorType(t, width) : t, address(l, &p, linear(p.m.basis[LL_REG], r)), "");
+		LLVMSetAlignment(ld, width * p.bytes);
+		for (u32 e = 0; e < width; e++) {
+			LLVMValueRef x = width > 1 ? LLVMBuildExtractElement(l->b, ld, c_i32(l, e), "") : ld;
+			at[vector_elem(&p.m, r, e)] = from_memory(l, x, et);
+		}
+	}
+}
+
+/* --- ldmatrix ------------------------------------------------------------------------------------------------ */
+
+/* Do the threads' registers, seen through the memory, have the shape of 8×8 matrices with rows of 16 bytes? Fills in the
+ * offsets of a matrix's rows, and the register bits that count matrices. */
+static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_load kind, u32 *rows, int *counts, int *ncounts)
+{
+	int per_word = ilog2((u64)32 / (u64)elem_bits), row_bits = ilog2((u64)128 / (u64)elem_bits);
+	u32 row_mask = (1u << row_bits) - 1, expect[8];
+	int n = 0;
+	if (kind == MATRIX_PLAIN) {
+		for (int i = 0; i < per_word; i++)
+			expect[n++] = m->basis[LL_REG][i];
+		expect[n++] = m->basis[LL_LANE][0];
+		expect[n++] = m->basis[LL_LANE][1];
+		for (int i = 0; i < 3; i++)
+			rows[i] = m->basis[LL_LANE][2 + i];
+	} else {
+		for (int i = 0; i < 3; i++)
+			expect[n++] = m->basis[LL_LANE][2 + i];
+		rows[0] = m->basis[LL_REG][0];
+		rows[1] = m->basis[LL_LANE][0];
+		rows[2] = m->basis[LL_LANE][1];
+	}
+	if (n != row_bits || m->bits[LL_REG] < per_word)
+		return false;
+	for (int i = 0; i < n; i++)
+		if (expect[i] != 1u << i)
+			return false;
+	*ncounts = 0;
+	for (int i = per_word; i < m->bits[LL_REG]; i++) {
+		if (m->basis[LL_REG][i] & row_mask)
+			return false;
+		counts[(*ncounts)++] = i;
+	}
+	for (int i = 0; i < 3; i++)
+		if (!rows[i] || rows[i] & row_mask)
+			return false;
+	for (int i = 0; i < m->bits[LL_WARP]; i++)
+		if (m->basis[LL_WARP][i] & row_mask)
+			return false;
+	return true;
+}
+
+static bool read_matrices(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+{
+	int bits = type_bits(llvm_type(l, v->type)), counts[LAYOUT_MAX_BITS], n = 0;
+	u32 rows[3], lane_bases[5] = {0};
+	if (bits < 8 || bits > 32)
+		return false;
+	struct mapped p = {.base = base, .bytes = (u32)bits / 8, .m = map_to_memory(v->type->layout, mem, 0)};
+	enum matrix_load kind = MATRIX_PLAIN;
+	if (!matrix_shape(&p.m, bits, MATRIX_PLAIN, rows, counts, &n)) {
+		kind = MATRIX_TRANS;
+		if (bits != 16 || !matrix_shape(&p.m, bits, MATRIX_TRANS, rows, counts, &n))
+			return false;
+	}
+	/* lane j gives the address of row j%8 of matrix j/8; up to four matrices at a time */
+	int together = MIN(n, 2), per_word = ilog2((u64)32 / (u64)bits);
+	for (int i = 0; i < 3; i++)
+		lane_bases[i] = rows[i];
+	for (int i = 0; i < together; i++)
+		lane_bases[3 + i] = p.m.basis[LL_REG][counts[i]];
+	p.thread = LLVMBuildXor(l->b, linear_map(l, l->b, l->lane, lane_bases, 3 + together),
+				linear_map(l, l->b, l->warp, p.m.basis[LL_WARP], p.m.bits[LL_WARP]), "");
+	for (int i = 0; i < 3 + together; i++)
+		p.thread_bits |= lane_bases[i];
+	for (int i = 0; i < p.m.bits[LL_WARP]; i++)
+		p.thread_bits |= p.m.basis[LL_WARP][i];
+	struct tile *t = arena_new(&l->scratch, struct tile);
+	t->n = num_elems(v);
+	t->words = arena_array(&l->scratch, LLVMValueRef, t->n >> per_word);
+	u32 x = 1u << together;
+	static const char *const texts[2][3] = {
+		{"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {$0}, [$1];", "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {$0, $1}, [$2];",
+		 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, $1, $2, $3}, [$4];"},
+		{"ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {$0}, [$1];",
+		 "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {$0, $1}, [$2];",
+		 "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0, $1, $2, $3}, [$4];"},
+	};
+	static const char *const cons[] = {"=r,r,~{memory}", "=r,=r,r,~{memory}", "=r,=r,=r,=r,r,~{memory}"};
+	LLVMTypeRef types[] = {l->i32, l->i32, l->i32, l->i32};
+	LLVMTypeRef ret = x == 1 ? l->i32 : LLVMStructTypeInContext(l->ctx, types, x, false);
+	for (u32 i = 0; i < 1u << (n - together); i++) {
+		u32 reg = 0;
+		for (int k = together; k < n; k++)
+			if (i >> (k - together) & 1)
+				reg |= 1u << counts[k];
+		LLVMValueRef a = address(l, &p, linear(p.m.basis[LL_REG], reg));
+		LLVMValueRef r = inline_asm(l, texts[kind == MATRIX_TRANS][together], cons[together], ASM_CONVERGENT, ret, &a, 1);
+		for (u32 k = 0; k < x; k++) {
+			u32 target = reg;
+			for (int q = 0; q < together; q++)
+				if (k >> q & 1)
+					target |= 1u << counts[q];
+			t->words[target >> per_word] = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
+		}
+	}
+	map_put(&l->tiles, v, t);
+	return true;
+}
+
+void read_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+{
+	if (!read_matrices(l, v, mem, base))
+		read_vectors(l, v, mem, base);
+}
+
+void lower_local_load(struct lower *l, const struct op *o)
+{
+	read_shared(l, result(o), operand(o, 0)->type->layout, elem(l, operand(o, 0), 0));
+}
+
+void lower_local_store(struct lower *l, const struct op *o)
+{
+	write_shared(l, operand(o, 0), operand(o, 1)->type->layout, elem(l, operand(o, 1), 0));
+}
+
+/* --- conversions --------------------------------------------------------------------------------------------- */
+
+/* Picks register `base ^ pick`, where pick ranges over the span of the registers that depend on the lane; `bit` holds
+ * for each spanning vector whether this lane wants it. */
+static LLVMValueRef select_register(struct lower *l, const struct value *v, u32 base, const u32 *span, LLVMValueRef *bit, int n)
+{
+	if (!n)
+		return elem(l, v, base);
+	LLVMValueRef no = select_register(l, v, base, span, bit, n - 1), yes = select_register(l, v, base ^ span[n - 1], span, bit, n - 1);
+	return LLVMBuildSelect(l->b, bit[n - 1], yes, no, "");
+}
+
+/* The lane (as the receiver it serves) decides which register it sends: bit[k] = parity of the receiver's lane bits
+ * whose register part has span vector k. */
+static int sender_bits(struct lower *l, const struct conversion *c, LLVMValueRef receiver, u32 *span, LLVMValueRef *bit)
+{
+	int n = 0;
+	struct gf2 g = {0};
+	for (int i = 0; i < LANE_BITS; i++)
+		if (gf2_add(&g, c->reg_of_lane[i]))
+			span[n++] = c->reg_of_lane[i];
+	for (int k = 0; k < n; k++) {
+		u32 mask = 0, combo;
+		struct gf2 basis = {0};
+		for (int i = 0; i < n; i++)
+			gf2_add(&basis, span[i]);
+		for (int i = 0; i < LANE_BITS; i++)
+			if (gf2_solve(&basis, c->reg_of_lane[i], &combo) && combo >> k & 1)
+				mask |= 1u << i;
+		LLVMValueRef x = LLVMBuildAnd(l->b, receiver, c_i32(l, mask), "");
+		x = intrinsic(l, "llvm.ctpop.i32", l->i32, &x, 1);
+		bit[k] = LLVMBuildTrunc(l->b, x, l->i1, "");
+	}
+	return n;
+}
+
+static void convert_by_shuffle(struct lower *l, const struct op *o, const struct conversion *c)
+{
+	const struct value *x = operand(o, 0), *v = result(o);
+	LLVMValueRef source = linear_map(l, l->b, l->lane, c->lane_of_lane, LANE_BITS), *at = new_tile(l, v);
+	bool stays = true;
+	for (int i = 0; i < LANE_BITS; i++)
+		stays &= c->lane_of_lane[i] == 1u << i;
+	for (u32 r = 0; r < num_elems(v); r++) {
+		u32 reg = linear(c->reg_of_reg, r), turn = linear(c->lane_of_reg, r), span[MAX_SELECT_BITS];
+		LLVMValueRef bit[MAX_SELECT_BITS], y;
+		if (c->selects) {
+			LLVMValueRef me = turn ? LLVMBuildXor(l->b, l->lane, c_i32(l, turn), "") : l->lane;
+			int n = sender_bits(l, c, linear_map(l, l->b, me, c->lane_back, LANE_BITS), span, bit);
+			y = select_register(l, x, reg, span, bit, n);
+		} else {
+			y = elem(l, x, reg);
+		}
+		if (stays && !turn)
+			at[r] = y;
+		else if (stays)
+			at[r] = shuffle_xor(l, y, turn);
+		else
+			at[r] = shuffle(l, y, turn ? LLVMBuildXor(l->b, source, c_i32(l, turn), "") : source);
+	}
+}
+
+void lower_convert(struct lower *l, const struct op *o)
+{
+	const struct value *x = operand(o, 0), *v = result(o);
+	struct conversion c = plan_conversion(x->type->layout, v->type->layout);
+	if (c.kind == CONVERT_REGISTERS) {
+		LLVMValueRef *at = new_tile(l, v);
+		for (u32 r = 0; r < num_elems(v); r++)
+			at[r] = elem(l, x, linear(c.reg_of_reg, r));
+	} else if (c.kind == CONVERT_SHUFFLE) {
+		convert_by_shuffle(l, o, &c);
+	} else {
+		enum matrix_load how;
+		int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
+		const struct layout *mem = plan_shared(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, &how);
+		LLVMValueRef base = shared_base(l, o);
+		write_shared(l, x, mem, base);
+		barrier(l);
+		read_shared(l, v, mem, base);
+	}
+}

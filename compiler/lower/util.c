@@ -1,0 +1,254 @@
+/* Small pieces of LLVM IR that the lowerings are made of. */
+#include "lower/internal.h"
+
+LLVMValueRef c_i1(struct lower *l, bool x)
+{
+	return LLVMConstInt(l->i1, x, false);
+}
+
+LLVMValueRef c_i32(struct lower *l, i64 x)
+{
+	return LLVMConstInt(l->i32, (u64)x & 0xFFFFFFFF, false);
+}
+
+LLVMValueRef c_i64(struct lower *l, i64 x)
+{
+	return LLVMConstInt(l->i64, (u64)x, false);
+}
+
+LLVMValueRef intrinsic(struct lower *l, const char *name, LLVMTypeRef ret, LLVMValueRef *args, u32 n)
+{
+	LLVMTypeRef types[8];
+	tl_assert(n <= ARRAY_LEN(types));
+	for (u32 i = 0; i < n; i++)
+		types[i] = LLVMTypeOf(args[i]);
+	LLVMTypeRef t = LLVMFunctionType(ret, types, n, false);
+	LLVMValueRef f = LLVMGetNamedFunction(l->mod, name);
+	if (!f)
+		f = LLVMAddFunction(l->mod, name, t);
+	return LLVMBuildCall2(l->b, t, f, args, n, "");
+}
+
+static void mark(struct lower *l, LLVMValueRef call, const char *name)
+{
+	unsigned id = LLVMGetEnumAttributeKindForName(name, strlen(name));
+	LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(l->ctx, id, 0));
+}
+
+LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constraints, enum asm_kind kind, LLVMTypeRef ret,
+			LLVMValueRef *args, u32 n)
+{
+	LLVMTypeRef *types = arena_array(&l->scratch, LLVMTypeRef, n + 1);
+	for (u32 i = 0; i < n; i++)
+		types[i] = LLVMTypeOf(args[i]);
+	LLVMTypeRef t = LLVMFunctionType(ret, types, n, false);
+	LLVMValueRef a = LLVMGetInlineAsm(t, text, strlen(text), constraints, strlen(constraints), kind != ASM_PURE, false,
+					  LLVMInlineAsmDialectATT, false);
+	LLVMValueRef call = LLVMBuildCall2(l->b, t, a, args, n, "");
+	mark(l, call, "nounwind");
+	if (kind == ASM_CONVERGENT)
+		mark(l, call, "convergent");
+	return call;
+}
+
+LLVMTypeRef int_type(struct lower *l, int bits)
+{
+	return bits == 32 ? l->i32 : bits == 64 ? l->i64 : bits == 16 ? l->i16 : bits == 8 ? l->i8 : LLVMIntTypeInContext(l->ctx, (unsigned)bits);
+}
+
+int type_bits(LLVMTypeRef t)
+{
+	switch (LLVMGetTypeKind(t)) {
+	case LLVMHalfTypeKind: return 16;
+	case LLVMFloatTypeKind: return 32;
+	case LLVMDoubleTypeKind:
+	case LLVMPointerTypeKind: return 64;
+	case LLVMIntegerTypeKind: return (int)LLVMGetIntTypeWidth(t);
+	default: tl_unreachable("type without a width");
+	}
+}
+
+LLVMValueRef to_bits(struct lower *l, LLVMValueRef v)
+{
+	LLVMTypeRef t = LLVMTypeOf(v);
+	if (LLVMGetTypeKind(t) == LLVMIntegerTypeKind)
+		return v;
+	if (LLVMGetTypeKind(t) == LLVMPointerTypeKind)
+		return LLVMBuildPtrToInt(l->b, v, l->i64, "");
+	return LLVMBuildBitCast(l->b, v, int_type(l, type_bits(t)), "");
+}
+
+LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
+{
+	if (LLVMTypeOf(v) == t)
+		return v;
+	if (LLVMGetTypeKind(t) == LLVMPointerTypeKind)
+		return LLVMBuildIntToPtr(l->b, v, t, "");
+	return LLVMBuildBitCast(l->b, v, t, "");
+}
+
+void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
+{
+	LLVMTypeRef t = LLVMTypeOf(in[0]);
+	int eb = type_bits(t);
+	if (eb == bits) {
+		for (u32 i = 0; i < n; i++)
+			out[i] = to_bits(l, in[i]);
+		return;
+	}
+	tl_assert(eb < bits && (int)n * eb % bits == 0);
+	u32 per = (u32)(bits / eb);
+	LLVMTypeRef vec = LLVMVectorType(t, per);
+	for (u32 w = 0; w < n / per; w++) {
+		LLVMValueRef v = LLVMGetPoison(vec);
+		for (u32 i = 0; i < per; i++)
+			v = LLVMBuildInsertElement(l->b, v, in[w * per + i], c_i32(l, i), "");
+		out[w] = LLVMBuildBitCast(l->b, v, int_type(l, bits), "");
+	}
+}
+
+void unpack(struct lower *l, LLVMValueRef *in, u32 nwords, LLVMTypeRef elem_type, u32 n, LLVMValueRef *out)
+{
+	int eb = type_bits(elem_type), bits = type_bits(LLVMTypeOf(in[0]));
+	u32 per = (u32)(bits / eb);
+	for (u32 w = 0; w < nwords; w++) {
+		if (per == 1) {
+			out[w] = from_bits(l, in[w], elem_type);
+			continue;
+		}
+		LLVMValueRef v = LLVMBuildBitCast(l->b, in[w], LLVMVectorType(elem_type, per), "");
+		for (u32 i = 0; i < per && w * per + i < n; i++)
+			out[w * per + i] = LLVMBuildExtractElement(l->b, v, c_i32(l, i), "");
+	}
+}
+
+LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, const u32 *bases, int bits)
+{
+	LLVMValueRef sum = NULL;
+	/* bits that move by the same distance move together */
+	for (int shift = -LAYOUT_MAX_BITS; shift < 32; shift++) {
+		u32 mask = 0;
+		for (int i = 0; i < bits; i++)
+			if (i + shift >= 0 && i + shift < 32 && bases[i] >> (i + shift) & 1)
+				mask |= 1u << i;
+		if (!mask)
+			continue;
+		LLVMValueRef part = LLVMBuildAnd(b, index, c_i32(l, mask), "");
+		if (shift > 0)
+			part = LLVMBuildShl(b, part, c_i32(l, shift), "");
+		else if (shift < 0)
+			part = LLVMBuildLShr(b, part, c_i32(l, -shift), "");
+		sum = sum ? LLVMBuildXor(b, sum, part, "") : part;
+	}
+	return sum ? sum : c_i32(l, 0);
+}
+
+LLVMValueRef thread_position(struct lower *l, const struct layout *lay)
+{
+	LLVMValueRef v = map_get(&l->positions, lay);
+	if (v)
+		return v;
+	LLVMValueRef a = linear_map(l, l->entry, l->lane, lay->basis[LL_LANE], lay->bits[LL_LANE]);
+	LLVMValueRef b = linear_map(l, l->entry, l->warp, lay->basis[LL_WARP], lay->bits[LL_WARP]);
+	v = LLVMBuildOr(l->entry, a, b, "");
+	map_put(&l->positions, lay, v);
+	return v;
+}
+
+LLVMValueRef owner(struct lower *l, const struct layout *lay)
+{
+	u32 lanes = 31, warps = (u32)l->k->num_warps - 1;
+	LLVMValueRef zero = c_i32(l, 0), ok = NULL;
+	if (lay)
+		layout_redundant(lay, &lanes, &warps);
+	if (lanes)
+		ok = LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->lane, c_i32(l, lanes), ""), zero, "");
+	if (warps)
+		ok = and_i1(l, ok, LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->warp, c_i32(l, warps), ""), zero, ""));
+	return ok;
+}
+
+void barrier(struct lower *l)
+{
+	intrinsic(l, "llvm.nvvm.barrier0", l->v, NULL, 0);
+}
+
+LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b)
+{
+	return !a ? b : !b ? a : LLVMBuildAnd(l->b, a, b, "");
+}
+
+static LLVMValueRef byte_offset(struct lower *l, LLVMValueRef base, LLVMValueRef offset)
+{
+	return LLVMBuildInBoundsGEP2(l->b, l->i8, base, &offset, 1, "");
+}
+
+LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant)
+{
+	if (offset)
+		base = byte_offset(l, base, offset);
+	return constant ? byte_offset(l, base, c_i32(l, constant)) : base;
+}
+
+LLVMValueRef shared_base(struct lower *l, const struct op *o)
+{
+	tl_assert(o->scratch_offset >= 0);
+	return shared_at(l, l->shared, NULL, (u32)o->scratch_offset);
+}
+
+struct guarded begin_if(struct lower *l, LLVMValueRef cond)
+{
+	struct guarded g = {NULL};
+	if (!cond)
+		return g;
+	LLVMBasicBlockRef yes = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+	g.end = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+	LLVMBuildCondBr(l->b, cond, yes, g.end);
+	LLVMPositionBuilderAtEnd(l->b, yes);
+	return g;
+}
+
+void end_if(struct lower *l, struct guarded g)
+{
+	if (!g.end)
+		return;
+	LLVMBuildBr(l->b, g.end);
+	LLVMPositionBuilderAtEnd(l->b, g.end);
+}
+
+static LLVMValueRef shuffle_word(struct lower *l, LLVMValueRef v, LLVMValueRef lane, bool by_xor)
+{
+	LLVMValueRef args[] = {c_i32(l, 0xFFFFFFFF), v, lane, c_i32(l, 31)};
+	return intrinsic(l, by_xor ? "llvm.nvvm.shfl.sync.bfly.i32" : "llvm.nvvm.shfl.sync.idx.i32", l->i32, args, 4);
+}
+
+static LLVMValueRef shuffle_any(struct lower *l, LLVMValueRef v, LLVMValueRef lane, bool by_xor)
+{
+	LLVMTypeRef t = LLVMTypeOf(v);
+	int bits = type_bits(t);
+	LLVMValueRef x = to_bits(l, v);
+	if (bits == 64) {
+		LLVMValueRef words[2], both;
+		unpack(l, &x, 1, l->i32, 2, words);
+		words[0] = shuffle_word(l, words[0], lane, by_xor);
+		words[1] = shuffle_word(l, words[1], lane, by_xor);
+		pack(l, words, 2, 64, &both);
+		return from_bits(l, both, t);
+	}
+	if (bits < 32)
+		x = LLVMBuildZExt(l->b, x, l->i32, "");
+	x = shuffle_word(l, x, lane, by_xor);
+	if (bits < 32)
+		x = LLVMBuildTrunc(l->b, x, int_type(l, bits), "");
+	return from_bits(l, x, t);
+}
+
+LLVMValueRef shuffle(struct lower *l, LLVMValueRef v, LLVMValueRef lane)
+{
+	return shuffle_any(l, v, lane, false);
+}
+
+LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask)
+{
+	return shuffle_any(l, v, c_i32(l, mask), true);
+}

@@ -1,0 +1,31 @@
+/* Axis analysis: what is known of a tile's values along each dimension.
+ *
+ * Along dimension d the values come in aligned runs of contiguity[d] elements that increase by one; the first value of
+ * each run is a multiple of divisibility[d] (bytes for pointers); and in aligned runs of constancy[d] elements they are
+ * all equal. All three are powers of two. From them follow vector widths of loads and stores, with and without masks.
+ * The idea and most rules are those of Triton's AxisInfo; runs are tracked so that a divisibility never outlives the
+ * contiguity it was stated for. */
+#ifndef TLC_OPT_AXIS_H
+#define TLC_OPT_AXIS_H
+
+#include "ir/ir.h"
+
+struct axis_info {
+	i32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK];
+	bool is_constant; /* every element is `constant` */
+	i64 constant;
+};
+
+enum { AXIS_MAX_DIVISOR = 1 << 24 };
+
+struct axis_analysis;
+/* Analyses the whole kernel; the result lives in its arena. */
+struct axis_analysis *axis_analyze(const struct kernel *k);
+/* Never NULL; a value that was made after the analysis is known to be nothing in particular. */
+const struct axis_info *axis_of(const struct axis_analysis *a, const struct value *v);
+
+/* How many elements a load or store through `ptr` (with `mask`, or NULL) can move at once along dimension d: a power of
+ * two, at most 128 bits. */
+int axis_vector_width(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int d);
+
+#endif

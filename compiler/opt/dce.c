@@ -1,0 +1,186 @@
+/* Dead code, loop-carried values included.
+ *
+ * Marks what is needed, starting from effects, and removes the rest. A carried value is needed only if its result is,
+ * or if something needed in the loop uses it; so a counter that only counts itself goes. */
+#include "opt/pass.h"
+
+struct marker {
+	struct arena scratch;
+	VEC(struct value *) work;
+};
+
+static void need(struct marker *m, struct value *v)
+{
+	if (v->mark)
+		return;
+	v->mark = 1;
+	vec_push(&m->scratch, &m->work, v);
+}
+
+static void need_operands(struct marker *m, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		need(m, operand(o, i));
+}
+
+/* An operation that must stay whatever becomes of its results. */
+static bool has_effect(const struct op *o)
+{
+	if (o->code == IR_LOAD)
+		return o->attr[ATTR_VOLATILE];
+	return !op_has(o, PURE) && o->code != IR_LOCAL_LOAD && o->code != IR_LOCAL_ALLOC &&
+	       o->code != IR_YIELD && o->code != IR_FOR && o->code != IR_IF && o->code != IR_WHILE;
+}
+
+static bool block_has_effect(const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		if (has_effect(o) && o->code != IR_CONDITION && o->code != IR_REDUCE_RETURN && o->code != IR_SCAN_RETURN)
+			return true;
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (block_has_effect(o->blocks[i]))
+				return true;
+	}
+	return false;
+}
+
+/* A loop or branch with effects needs its bounds or condition; a while loop is kept whole, since it may not end. */
+static void mark_control(struct marker *m, struct op *o)
+{
+	if (o->code == IR_WHILE) {
+		need_operands(m, o);
+		need_operands(m, o->blocks[0]->last);
+		need_operands(m, o->blocks[1]->last);
+	} else {
+		for (u32 i = 0; i < (o->code == IR_FOR ? 3u : 1u); i++)
+			need(m, operand(o, i));
+	}
+	o->mark = 1;
+}
+
+static void clear_marks(struct block *b)
+{
+	for (u32 i = 0; i < b->nargs; i++)
+		b->args[i]->mark = 0;
+	for (struct op *o = b->first; o; o = o->next) {
+		o->mark = 0;
+		for (u32 i = 0; i < o->nresults; i++)
+			o->results[i].mark = 0;
+		for (u32 i = 0; i < o->nblocks; i++)
+			clear_marks(o->blocks[i]);
+	}
+}
+
+static void mark_effects(struct marker *m, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		bool control = o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE;
+		if (has_effect(o) && o->code != IR_CONDITION) {
+			o->mark = 1;
+			need_operands(m, o);
+		}
+		if (o->code == IR_WHILE || (control && (block_has_effect(o->blocks[0]) || (o->code == IR_IF && block_has_effect(o->blocks[1])))))
+			mark_control(m, o);
+		for (u32 i = 0; control && i < o->nblocks; i++)
+			mark_effects(m, o->blocks[i]);
+	}
+}
+
+/* A needed result of `for` or `if` needs what is yielded for it. */
+static void follow_result(struct marker *m, struct op *o, u32 i)
+{
+	switch (o->code) {
+	case IR_FOR:
+		mark_control(m, o);
+		need(m, operand(o, 3 + i));
+		need(m, o->blocks[0]->args[1 + i]);
+		need(m, operand(o->blocks[0]->last, i));
+		break;
+	case IR_IF:
+		mark_control(m, o);
+		need(m, operand(o->blocks[0]->last, i));
+		need(m, operand(o->blocks[1]->last, i));
+		break;
+	default:
+		need_operands(m, o);
+		for (u32 k = 0; k < o->nblocks; k++)
+			for (struct op *in = o->blocks[k]->first; in; in = in->next) {
+				in->mark = 1;
+				need_operands(m, in);
+			}
+		break;
+	}
+	o->mark = 1;
+}
+
+static void follow_arg(struct marker *m, struct value *v)
+{
+	struct op *o = v->block->parent;
+	if (!o || o->code != IR_FOR || v->index == 0)
+		return;
+	need(m, operand(o, 2 + v->index));
+	need(m, operand(v->block->last, v->index - 1));
+	mark_control(m, o);
+}
+
+static bool carried_dead(const struct op *o, u32 i)
+{
+	return !o->results[i].mark && !(o->code == IR_FOR && o->blocks[0]->args[1 + i]->mark);
+}
+
+static void remove_dead_results(struct op *o)
+{
+	for (u32 i = o->nresults; i-- > 0;) {
+		if (!carried_dead(o, i))
+			continue;
+		for (u32 k = 0; k < o->nblocks; k++)
+			op_remove_operand(o->blocks[k]->last, i);
+		if (o->code == IR_FOR) {
+			op_remove_operand(o, 3 + i);
+			block_remove_arg(o->blocks[0], 1 + i);
+		}
+		op_remove_result(o, i);
+	}
+}
+
+/* Bottom up, so that an operation goes after everything that used it. */
+static void sweep(struct block *b)
+{
+	for (struct op *o = b->last, *prev; o; o = prev) {
+		prev = o->prev;
+		if (op_has(o, END))
+			continue;
+		if (!o->mark) {
+			op_erase(o);
+			continue;
+		}
+		if (o->code == IR_REDUCE || o->code == IR_SCAN)
+			continue;
+		if (o->code == IR_IF)
+			remove_dead_results(o);
+		/* cut the cycle through a dead carried value before the body is swept */
+		for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++)
+			if (carried_dead(o, i))
+				op_set_operand(o->blocks[0]->last, i, operand(o, 3 + i));
+		for (u32 i = 0; i < o->nblocks; i++)
+			sweep(o->blocks[i]);
+		if (o->code == IR_FOR)
+			remove_dead_results(o);
+	}
+}
+
+void remove_dead_code(struct kernel *k)
+{
+	struct marker m = {0};
+	clear_marks(k->body);
+	mark_effects(&m, k->body);
+	while (m.work.len) {
+		struct value *v = m.work.at[--m.work.len];
+		if (v->def)
+			follow_result(&m, v->def, v->index);
+		else
+			follow_arg(&m, v);
+	}
+	sweep(k->body);
+	arena_free(&m.scratch);
+}

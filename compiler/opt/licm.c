@@ -1,0 +1,47 @@
+/* Loop-invariant code motion: pure operations on values from outside a loop move in front of it.
+ *
+ * Divisions move only when the divisor is a non-zero constant: a loop that runs zero times must not divide by zero. */
+#include "opt/pass.h"
+
+static bool may_trap(const struct op *o)
+{
+	i64 d;
+	switch (o->code) {
+	case IR_DIVSI:
+	case IR_DIVUI:
+	case IR_REMSI:
+	case IR_REMUI: return !value_const_int(operand(o, 1), &d) || d == 0 || d == -1;
+	default: return false;
+	}
+}
+
+static bool invariant(const struct op *o, const struct block *loop)
+{
+	if (!op_has(o, PURE) || o->nblocks || may_trap(o))
+		return false;
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!value_defined_outside(operand(o, i), loop))
+			return false;
+	return true;
+}
+
+static void hoist_from(struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		for (u32 i = 0; i < o->nblocks; i++)
+			hoist_from(o->blocks[i]);
+		if (o->code != IR_FOR)
+			continue;
+		for (struct op *in = o->blocks[0]->first, *after; in; in = after) {
+			after = in->next;
+			if (invariant(in, o->blocks[0]))
+				op_insert_before(in, o);
+		}
+	}
+}
+
+void pass_licm(struct pass_state *s)
+{
+	hoist_from(s->k->body);
+}

@@ -1,0 +1,249 @@
+/* Masks: what is provably true goes, and a loop whose mask only matters at its end is split.
+ *
+ * `offs < n` over a tile is true everywhere when the largest left side is below the smallest right side. With both as
+ * linear forms the difference often has a known sign; then the comparison is a constant. When it depends on a loop's
+ * index i as a·i + rest with a > 0, it is true exactly for i < ceil(-rest / a): the loop runs up to there with the
+ * comparison replaced by true, and a second loop (the tail, usually one iteration or none) runs what is left with the
+ * mask as written. The bound is computed in 64 bits before the loop, and only comparisons that cannot wrap in the
+ * machine's integers are treated so; the split is therefore always right, whatever the values. */
+#include "opt/bounds.h"
+#include "opt/pass.h"
+
+/* A comparison L < R (or a mirror of it) as two operands and a margin: all true iff hi(L) - lo(R) + margin <= 0. */
+struct less {
+	struct value *left, *right;
+	i64 margin; /* 1 for <, 0 for <= */
+};
+
+static bool as_less(const struct op *o, struct less *l)
+{
+	bool swap;
+	switch ((enum cmpi_predicate)o->attr[ATTR_PREDICATE]) {
+	case CMPI_SLT: swap = false, l->margin = 1; break;
+	case CMPI_SLE: swap = false, l->margin = 0; break;
+	case CMPI_SGT: swap = true, l->margin = 1; break;
+	case CMPI_SGE: swap = true, l->margin = 0; break;
+	default: return false;
+	}
+	l->left = operand(o, swap);
+	l->right = operand(o, !swap);
+	return true;
+}
+
+/* Can the two sides be computed without wrapping wherever the comparison holds? Then its truth in mathematical
+ * integers is its truth in the machine's. The left is below the right, so it needs a lower limit only, and the right
+ * an upper one. */
+static bool cannot_wrap(struct bounds_context *c, const struct less *l, const struct bounds *left, const struct bounds *right)
+{
+	i64 lo, hi, min, max;
+	int bits = type_elem_bits(l->left->type);
+	min = bits >= 64 ? INT64_MIN / 2 : -(1ll << (bits - 1));
+	max = bits >= 64 ? INT64_MAX / 2 : (1ll << (bits - 1)) - 1;
+	if (!form_range(c, &left->lo, &lo, &hi) || lo < min)
+		return false;
+	return form_range(c, &right->hi, &lo, &hi) && hi <= max;
+}
+
+/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. */
+static struct form excess(struct bounds_context *c, const struct less *l, bool *wraps)
+{
+	struct bounds left = bounds_of(c, l->left), right = bounds_of(c, l->right);
+	struct form f = form_sub(&left.hi, &right.lo);
+	f.constant += l->margin;
+	*wraps = !cannot_wrap(c, l, &left, &right);
+	return f;
+}
+
+/* --- provably true ------------------------------------------------------------------------------------------- */
+
+static void prove(struct op *o, void *arg)
+{
+	struct pass_state *s = arg;
+	struct less l;
+	bool wraps;
+	i64 lo, hi;
+	if (o->code != IR_CMPI || !as_less(o, &l))
+		return;
+	struct bounds_context c = {.k = s->k};
+	struct form f = excess(&c, &l, &wraps);
+	if (wraps || !form_range(&c, &f, &lo, &hi) || hi > 0)
+		return;
+	for (const struct use *u = o->results[0].uses; u; u = u->next)
+		if (u->user->code == IR_ASSUME)
+			return; /* the fact itself */
+	struct builder b = builder_before(s->ctx, o);
+	replace_uses(&o->results[0], build_int(&b, o->results[0].type, 1));
+}
+
+void pass_masks(struct pass_state *s)
+{
+	walk(s->k->body, prove, s);
+	pass_canonicalize(s);
+}
+
+/* --- peeling ------------------------------------------------------------------------------------------------- */
+
+enum { MAX_PEELED_OPS = 600 };
+
+struct split {
+	struct op *cmp;
+	struct form rest; /* of a·i + rest */
+	i64 a;
+};
+typedef VEC(struct split) split_vec;
+
+static bool feeds_mask(const struct value *v, int depth)
+{
+	for (const struct use *u = v->uses; u && depth < 8; u = u->next) {
+		const struct op *o = u->user;
+		u32 mask = o->code == IR_LOAD ? 1 : 2;
+		if ((o->code == IR_LOAD || o->code == IR_STORE) && o->noperands > mask && operand(o, mask) == v)
+			return true;
+		if ((o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS || o->code == IR_TRANS ||
+		     o->code == IR_SPLAT) &&
+		    feeds_mask(result(o), depth + 1))
+			return true;
+	}
+	return false;
+}
+
+static u32 count_ops(const struct block *b, bool *nested)
+{
+	u32 n = 0;
+	for (const struct op *o = b->first; o; o = o->next) {
+		n++;
+		*nested |= o->code == IR_FOR || o->code == IR_WHILE;
+		for (u32 i = 0; i < o->nblocks; i++)
+			n += count_ops(o->blocks[i], nested);
+	}
+	return n;
+}
+
+/* The comparisons directly in the loop's body that become false, for good, at some index. */
+static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, split_vec *out)
+{
+	struct bounds_context c = {.k = s->k, .loop = loop};
+	for (struct op *o = loop->blocks[0]->first; o; o = o->next) {
+		struct less l;
+		bool wraps;
+		if (o->code != IR_CMPI || !as_less(o, &l) || !feeds_mask(&o->results[0], 0))
+			continue;
+		struct form f = excess(&c, &l, &wraps);
+		if (wraps || !f.known)
+			continue;
+		struct split sp = {.cmp = o, .a = form_take(&f, loop->blocks[0]->args[0])};
+		bool outside = true;
+		for (int i = 0; i < f.n; i++)
+			outside &= value_defined_outside(f.term[i].scalar, loop->blocks[0]);
+		sp.rest = f;
+		if (sp.a > 0 && outside)
+			vec_push(a, out, sp);
+	}
+}
+
+static struct value *to_i64(struct builder *b, struct value *v)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
+}
+
+/* ceil(x / a) for a constant a > 0, rounding toward plus infinity for negative x too. */
+static struct value *ceil_div(struct builder *b, struct value *x, i64 a)
+{
+	const struct type *t = x->type;
+	if (a == 1)
+		return x;
+	/* ceil(x/a) = floor((x + a - 1)/a); floor(y/a) = (y - mod(y, a))/a with mod in 0 … a-1 */
+	struct value *y = build2(b, IR_ADDI, t, x, build_int(b, t, a - 1)), *d = build_int(b, t, a);
+	struct value *m = build2(b, IR_REMSI, t, y, d);
+	m = build2(b, IR_REMSI, t, build2(b, IR_ADDI, t, m, d), d);
+	return build2(b, IR_DIVSI, t, build2(b, IR_SUBI, t, y, m), d);
+}
+
+/* The first index, in 64 bits, at which the comparison may be false. */
+static struct value *split_point(struct builder *b, const struct split *sp)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	struct value *x = build_int(b, t, -sp->rest.constant);
+	for (int i = 0; i < sp->rest.n; i++) {
+		struct value *v = to_i64(b, (struct value *)sp->rest.term[i].scalar);
+		v = build2(b, IR_MULI, t, v, build_int(b, t, -sp->rest.term[i].coef));
+		x = build2(b, IR_ADDI, t, x, v);
+	}
+	/* true while a·i + rest <= 0, so up to floor(-rest / a): the first false index is floor(-rest/a) + 1 */
+	x = build2(b, IR_ADDI, t, x, build_int(b, t, 1));
+	return ceil_div(b, x, sp->a);
+}
+
+static struct value *clamp(struct builder *b, struct value *x, struct value *lo, struct value *hi)
+{
+	return build2(b, IR_MINSI, x->type, build2(b, IR_MAXSI, x->type, x, lo), hi);
+}
+
+/* Index values are lb + n·step: the first of them that is not below `end`. */
+static struct value *round_to_step(struct builder *b, struct value *end, struct value *lb, struct value *step)
+{
+	const struct type *t = end->type;
+	struct value *d = build2(b, IR_SUBI, t, end, lb);
+	i64 k;
+	if (value_const_int(step, &k) && k == 1)
+		return end;
+	struct value *n = build2(b, IR_SUBI, t, build2(b, IR_ADDI, t, d, step), build_int(b, t, 1));
+	n = build2(b, IR_DIVSI, t, n, step);
+	return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, n, step));
+}
+
+static void peel(struct pass_state *s, struct op *loop, const split_vec *splits)
+{
+	struct builder b = builder_before(s->ctx, loop);
+	const struct type *t = operand(loop, 0)->type;
+	struct value *lb = to_i64(&b, operand(loop, 0)), *ub = to_i64(&b, operand(loop, 1)), *step = to_i64(&b, operand(loop, 2));
+	struct value *end = split_point(&b, &splits->at[0]);
+	for (u32 i = 1; i < splits->len; i++)
+		end = build2(&b, IR_MINSI, end->type, end, split_point(&b, &splits->at[i]));
+	/* lb <= end <= max(lb, ub), on the grid of indices; rounding past the end would leave no tail anyway */
+	struct value *last = build2(&b, IR_MAXSI, ub->type, ub, lb);
+	end = clamp(&b, end, lb, last);
+	end = build2(&b, IR_MINSI, end->type, round_to_step(&b, end, lb, step), last);
+	if (t != end->type)
+		end = build1(&b, IR_TRUNCI, t, end);
+
+	/* the main loop: a copy with the comparisons true */
+	struct map map = {.arena = s->ctx->arena};
+	struct op *main = op_clone(&b, loop, &map);
+	op_set_operand(main, 1, end);
+	for (u32 i = 0; i < splits->len; i++) {
+		struct value *cmp = mapped(&map, &splits->at[i].cmp->results[0]);
+		struct builder at = builder_before(s->ctx, cmp->def);
+		replace_uses(cmp, build_int(&at, cmp->type, 1));
+	}
+	/* the tail: the loop itself, from where the main one stopped */
+	op_set_operand(loop, 0, end);
+	for (u32 i = 0; i < loop->nresults; i++)
+		op_set_operand(loop, 3 + i, &main->results[i]);
+	loop->attr[ATTR_STAGES] = 1;
+}
+
+static void peel_loops(struct pass_state *s, struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		bool nested = false;
+		for (u32 i = 0; i < o->nblocks; i++)
+			peel_loops(s, o->blocks[i]);
+		if (o->code != IR_FOR || count_ops(o->blocks[0], &nested) > MAX_PEELED_OPS || nested)
+			continue;
+		struct arena scratch = {0};
+		split_vec splits = {0};
+		find_splits(s, o, &scratch, &splits);
+		if (splits.len)
+			peel(s, o, &splits);
+		arena_free(&scratch);
+	}
+}
+
+void pass_peel(struct pass_state *s)
+{
+	peel_loops(s, s->k->body);
+	pass_canonicalize(s);
+}

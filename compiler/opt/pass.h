@@ -1,0 +1,47 @@
+/* Passes: functions from IR to IR, listed once with what they need and what they break.
+ *
+ * The list itself is in compile.c, which reads like a table of contents. The manager computes an analysis when a pass
+ * needs it and drops it when a pass breaks it. */
+#ifndef TLC_OPT_PASS_H
+#define TLC_OPT_PASS_H
+
+#include "ir/ir.h"
+
+struct axis_analysis;
+
+/* What passes know beside the kernel. */
+struct pass_state {
+	struct kernel *k;
+	struct ir_context *ctx;
+	struct diags *diags;
+	bool remarks;
+	int sm;               /* 80, 90, … */
+	bool arch_specific;   /* sm_90a */
+	int num_warps, num_stages;
+	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
+	bool debug;           /* keep device_assert */
+	i32 max_shared;       /* shared memory a block may use, in bytes */
+	struct axis_analysis *axis; /* valid between passes that need it; see axis.h */
+	bool failed;          /* the user's kernel cannot be compiled; a diagnostic says why */
+};
+
+enum analysis { ANALYSIS_AXIS = 1 };
+
+struct pass {
+	const char *name, *what; /* for --print-after and its help */
+	void (*run)(struct pass_state *s);
+	u32 needs, breaks; /* sets of enum analysis */
+};
+
+/* opt/ */
+void pass_canonicalize(struct pass_state *s);
+void pass_cse(struct pass_state *s);
+void pass_licm(struct pass_state *s);
+void pass_masks(struct pass_state *s);
+void pass_peel(struct pass_state *s);
+void pass_swizzle_pids(struct pass_state *s);
+
+/* Removes operations and loop-carried values that nothing needs. */
+void remove_dead_code(struct kernel *k);
+
+#endif

@@ -1,0 +1,28 @@
+#include "place/access.h"
+
+static int reg_bit(const struct layout *l, u32 basis)
+{
+	for (int i = 0; i < l->bits[LL_REG]; i++)
+		if (l->basis[LL_REG][i] == basis)
+			return i;
+	return -1;
+}
+
+struct access_vector access_vector(const struct axis_analysis *a, const struct value *ptr, const struct value *mask)
+{
+	struct access_vector best = {0};
+	const struct layout *l = ptr->type->layout;
+	for (int d = 0; d < ptr->type->rank; d++) {
+		struct access_vector v = {0};
+		int width = axis_vector_width(a, ptr, mask, d);
+		while (1 << v.bits < width && v.bits < (int)sizeof v.reg) {
+			int r = v.bits < l->side[d] ? reg_bit(l, 1u << (layout_dim_shift(l, d) + v.bits)) : -1;
+			if (r < 0)
+				break;
+			v.reg[v.bits++] = (u8)r;
+		}
+		if (v.bits > best.bits)
+			best = v;
+	}
+	return best;
+}

@@ -1,0 +1,15 @@
+/* How a placed load, store or copy touches memory: used by the pipeliner and by the code generator. */
+#ifndef TLC_PLACE_ACCESS_H
+#define TLC_PLACE_ACCESS_H
+
+#include "opt/axis.h"
+
+/* The register bits that walk through one vector: bit i of the element's index in it is register bit reg[i]. */
+struct access_vector {
+	int bits;   /* log2 of the elements */
+	u8 reg[5];
+};
+/* The widest vector with which a thread can access memory through `ptr` (placed) under `mask` (or NULL). */
+struct access_vector access_vector(const struct axis_analysis *a, const struct value *ptr, const struct value *mask);
+
+#endif

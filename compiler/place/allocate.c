@@ -1,0 +1,178 @@
+/* Shared memory: what needs it, how much, and at which offset.
+ *
+ * A buffer lives from its allocation to its last use, and through the whole of a loop it is used in but allocated
+ * outside of; an operation's scratch lives while the operation runs. Buffers are placed in order of their start at the
+ * lowest offset that no buffer alive at the same time covers. */
+#include "layout/convert.h"
+#include "place/mma.h"
+#include "place/place.h"
+
+struct interval {
+	struct op *op;
+	u32 start, end;
+	i32 size, offset;
+};
+
+struct allocator {
+	struct pass_state *s;
+	struct arena scratch;
+	VEC(struct interval) at;
+	u32 clock;
+};
+
+static i32 element_bytes(const struct value *v)
+{
+	return dtype_bytes(type_dtype(v->type));
+}
+
+/* Warps that share one element along the axis each leave a partial result. */
+static i32 reduce_bytes(const struct op *o)
+{
+	const struct layout *l = operand(o, 0)->type->layout;
+	u32 axis = layout_dim_mask(l, (int)o->attr[ATTR_AXIS]);
+	int warps = 1;
+	i32 bytes = 0;
+	for (int i = 0; i < l->bits[LL_WARP]; i++)
+		warps *= l->basis[LL_WARP][i] & axis ? 2 : 1;
+	if (warps == 1)
+		return 0;
+	i64 results = type_numel(operand(o, 0)->type) >> l->side[o->attr[ATTR_AXIS]];
+	for (u32 i = 0; i < o->noperands; i++)
+		bytes += (i32)(((results * warps * element_bytes(operand(o, i))) + 15) & ~15);
+	return bytes;
+}
+
+/* One thread or lane does the atomic; the others that hold a copy of the element get the result through memory. */
+static i32 atomic_bytes(const struct op *o)
+{
+	u32 lanes = 1, warps = 1;
+	if (value_unused(&o->results[0]))
+		return 0;
+	const struct type *t = o->results[0].type;
+	if (type_is_tensor(t))
+		layout_redundant(t->layout, &lanes, &warps);
+	return lanes || warps ? (i32)(type_numel(t) * element_bytes(&o->results[0])) : 0;
+}
+
+i32 scratch_bytes(const struct pass_state *s, const struct op *o)
+{
+	switch (o->code) {
+	case IR_CONVERT_LAYOUT:
+		if (plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind != CONVERT_SHARED)
+			return 0;
+		return (i32)(type_numel(result(o)->type) * element_bytes(result(o)));
+	case IR_REDUCE:
+	case IR_SCAN: return reduce_bytes(o);
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: return atomic_bytes(o);
+	case IR_DOT:
+		if (mma_of_dot(s->sm, o))
+			return 0;
+		return (i32)(type_numel(operand(o, 0)->type) * element_bytes(operand(o, 0)) +
+			     type_numel(operand(o, 1)->type) * element_bytes(operand(o, 1)));
+	default: return 0;
+	}
+}
+
+static void number_ops(struct allocator *a, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		o->mark = ++a->clock;
+		for (u32 i = 0; i < o->nblocks; i++)
+			number_ops(a, o->blocks[i]);
+	}
+}
+
+static u32 last_op(const struct op *o)
+{
+	u32 last = o->mark;
+	for (u32 i = 0; i < o->nblocks; i++)
+		if (o->blocks[i]->last)
+			last = MAX(last, last_op(o->blocks[i]->last));
+	return last;
+}
+
+/* The end of v's last use, seen from the block that v lives in. */
+static u32 last_use(const struct value *v, const struct block *home)
+{
+	u32 end = v->def->mark;
+	for (const struct use *u = v->uses; u; u = u->next) {
+		const struct op *o = u->user;
+		end = MAX(end, o->mark);
+		if (o->code == IR_MEMDESC_INDEX)
+			end = MAX(end, last_use(result(o), home));
+		while (o->block != home) { /* used inside a loop: alive to its end */
+			o = o->block->parent;
+			end = MAX(end, last_op(o));
+		}
+	}
+	return end;
+}
+
+static void collect(struct allocator *a, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		struct interval n = {.op = o, .start = o->mark, .end = o->mark};
+		if (o->code == IR_LOCAL_ALLOC) {
+			const struct type *t = result(o)->type;
+			n.size = (i32)(type_numel(t) * element_bytes(result(o)) * MAX(t->nbuf, 1));
+			n.end = last_use(result(o), b);
+		} else {
+			n.size = scratch_bytes(a->s, o);
+		}
+		if (n.size)
+			vec_push(&a->scratch, &a->at, n);
+		for (u32 i = 0; i < o->nblocks; i++)
+			collect(a, o->blocks[i]);
+	}
+}
+
+static i32 place_interval(struct allocator *a, u32 index)
+{
+	struct interval *n = &a->at.at[index];
+	i32 align = n->op->code == IR_LOCAL_ALLOC ? 128 : 16;
+	n->offset = 0;
+	for (bool moved = true; moved;) {
+		moved = false;
+		for (u32 i = 0; i < index; i++) {
+			const struct interval *m = &a->at.at[i];
+			bool together = m->start <= n->end && n->start <= m->end;
+			if (together && m->offset < n->offset + n->size && n->offset < m->offset + m->size) {
+				n->offset = (m->offset + m->size + align - 1) & -align;
+				moved = true;
+			}
+		}
+	}
+	n->op->scratch_offset = n->offset;
+	n->op->scratch_size = n->size;
+	return n->offset + n->size;
+}
+
+static void report_overflow(struct allocator *a, i32 total)
+{
+	static const char *const what[] = {"a pipelined buffer", "a change of layout", "a reduction", "a dot", "an operation"};
+	struct pass_state *s = a->s;
+	diag(s->diags, E_OUT_OF_SHARED, s->k->loc, s->k->name, total, s->max_shared);
+	diag_hint(s->diags, "use smaller tiles, fewer num_stages, or more num_warps");
+	for (u32 i = 0; i < a->at.len; i++) {
+		const struct interval *n = &a->at.at[i];
+		int w = n->op->code == IR_LOCAL_ALLOC ? 0 : n->op->code == IR_CONVERT_LAYOUT ? 1 : n->op->code == IR_REDUCE ? 2 : n->op->code == IR_DOT ? 3 : 4;
+		if (n->size >= 1024)
+			diag(s->diags, N_SHARED_BUFFER, n->op->loc, what[w], n->size);
+	}
+	s->failed = true;
+}
+
+void pass_allocate(struct pass_state *s)
+{
+	struct allocator a = {.s = s};
+	i32 total = 0;
+	number_ops(&a, s->k->body);
+	collect(&a, s->k->body);
+	for (u32 i = 0; i < a.at.len; i++)
+		total = MAX(total, place_interval(&a, i));
+	s->k->shared_bytes = total;
+	if (total > s->max_shared)
+		report_overflow(&a, total);
+	arena_free(&a.scratch);
+}

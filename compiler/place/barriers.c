@@ -1,0 +1,147 @@
+/* Barriers: a data-flow over what has been done to shared memory since the last one.
+ *
+ * Before an operation that reads what another thread may have written, or overwrites what another may still read, all
+ * threads meet. An operation with scratch writes it, synchronises inside, and reads it; so before it only earlier
+ * accesses matter, and after it only its reads are pending. Rings of buffers filled by asynchronous copies bring their
+ * own waits and barriers (pipeline.c), so within one ring accesses do not count against each other. */
+#include "place/place.h"
+
+struct access {
+	i32 start, end;
+	bool write;
+	const struct op *ring; /* the allocation, when it is a ring of buffers */
+};
+
+struct pending {
+	struct access at[64];
+	u32 n;
+};
+
+static bool conflicts(const struct pending *p, const struct access *a)
+{
+	for (u32 i = 0; i < p->n; i++) {
+		const struct access *b = &p->at[i];
+		if (a->start < b->end && b->start < a->end && (a->write || b->write) && !(a->ring && a->ring == b->ring))
+			return true;
+	}
+	return false;
+}
+
+/* False when there is no room: the caller then needs a barrier. */
+static bool add(struct pending *p, const struct access *a)
+{
+	for (u32 i = 0; i < p->n; i++)
+		if (!memcmp(&p->at[i], a, sizeof *a))
+			return true;
+	if (p->n == ARRAY_LEN(p->at))
+		return false;
+	p->at[p->n++] = *a;
+	return true;
+}
+
+static void barrier_before(struct pass_state *s, struct pending *p, struct op *o)
+{
+	struct builder b = builder_before(s->ctx, o);
+	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+	p->n = 0;
+}
+
+static void touch(struct pass_state *s, struct pending *p, struct op *o, const struct access *a)
+{
+	if (conflicts(p, a) || !add(p, a)) {
+		barrier_before(s, p, o);
+		add(p, a);
+	}
+}
+
+static const struct op *allocation(const struct value *v)
+{
+	while (v->def->code == IR_MEMDESC_INDEX)
+		v = operand(v->def, 0);
+	return v->def;
+}
+
+static struct access access_of(const struct op *alloc, bool write)
+{
+	struct access a;
+	memset(&a, 0, sizeof a);
+	a.start = alloc->scratch_offset;
+	a.end = a.start + alloc->scratch_size;
+	a.write = write;
+	a.ring = alloc->code == IR_LOCAL_ALLOC && result(alloc)->type->nbuf ? alloc : NULL;
+	return a;
+}
+
+static void visit_block(struct pass_state *s, struct pending *p, struct block *b);
+
+static void merge(struct pending *into, const struct pending *from)
+{
+	for (u32 i = 0; i < from->n; i++)
+		if (!add(into, &from->at[i]))
+			into->at[0].start = 0, into->at[0].end = INT32_MAX, into->at[0].write = true, into->at[0].ring = NULL;
+}
+
+/* A region that may run again: what is pending at its end is pending at its start too. */
+static void visit_loop(struct pass_state *s, struct pending *p, struct op *o)
+{
+	struct pending in = *p, out;
+	for (int i = 0; i < 4; i++) {
+		out = in;
+		for (u32 k = 0; k < o->nblocks; k++)
+			visit_block(s, &out, o->blocks[k]);
+		u32 before = in.n;
+		merge(&in, &out);
+		if (in.n == before)
+			break;
+	}
+	*p = in;
+	merge(p, &out);
+}
+
+static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
+{
+	struct access a;
+	switch (o->code) {
+	case IR_BARRIER: p->n = 0; return;
+	case IR_FOR:
+	case IR_WHILE: visit_loop(s, p, o); return;
+	case IR_IF: {
+		struct pending yes = *p, no = *p;
+		visit_block(s, &yes, o->blocks[0]);
+		visit_block(s, &no, o->blocks[1]);
+		*p = yes;
+		merge(p, &no);
+		return;
+	}
+	case IR_LOCAL_LOAD:
+		a = access_of(allocation(operand(o, 0)), false);
+		touch(s, p, o, &a);
+		return;
+	case IR_LOCAL_STORE:
+	case IR_ASYNC_COPY:
+		a = access_of(allocation(operand(o, 1)), true);
+		touch(s, p, o, &a);
+		return;
+	default: break;
+	}
+	if (o->code == IR_LOCAL_ALLOC || !o->scratch_size)
+		return;
+	a = access_of(o, true);
+	if (conflicts(p, &a))
+		barrier_before(s, p, o);
+	p->n = 0; /* the barrier inside */
+	a.write = false;
+	add(p, &a);
+}
+
+static void visit_block(struct pass_state *s, struct pending *p, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next)
+		visit_op(s, p, o);
+}
+
+void pass_barriers(struct pass_state *s)
+{
+	struct pending p = {0};
+	visit_block(s, &p, s->k->body);
+}

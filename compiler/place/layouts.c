@@ -1,0 +1,562 @@
+/* Layout assignment, first half: the home of each value, the layout it is computed in.
+ *
+ * Anchors have a layout of their own: loads, stores and atomics want their pointers' contiguous dimension across
+ * adjacent threads in wide vectors (axis analysis tells); dots want the fragments of their instruction. From there
+ * homes spread forward: an elementwise operation is computed where its operands live, fragments of tensor cores being
+ * the strongest; a reduction's result lives in a slice; a loop-carried value where its initial or its next value lives.
+ * Shape operations have no home: they follow whoever asks. Index arithmetic is free: it is recomputed wherever it is
+ * wanted (materialize.c), so that conversions remain only where data really moves. */
+#include "place/layouts.h"
+
+#include "opt/axis.h"
+
+/* --- making layouts ------------------------------------------------------------------------------------------ */
+
+/* The usual distribution: `vec` elements a thread along order[0], then lanes, then warps, in order. */
+static const struct layout *blocked(struct placer *p, const struct type *t, const int *order, int vec)
+{
+	int spt[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], l = 32, w = p->s->num_warps;
+	for (int i = 0; i < t->rank; i++) {
+		int d = order[i];
+		bool last = i == t->rank - 1;
+		spt[d] = i == 0 ? MIN(vec, t->shape[d]) : 1;
+		lanes[d] = last ? l : MIN(MAX(t->shape[d] / spt[d], 1), l);
+		l /= lanes[d];
+		warps[d] = last ? w : MIN(MAX(t->shape[d] / (spt[d] * lanes[d]), 1), w);
+		w /= warps[d];
+	}
+	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
+}
+
+static int elements_per_thread(const struct placer *p, const struct type *t)
+{
+	return (int)MAX(type_numel(t) / (32 * p->s->num_warps), 1);
+}
+
+const struct layout *default_layout(struct placer *p, const struct type *t)
+{
+	int order[MAX_RANK];
+	for (int i = 0; i < t->rank; i++)
+		order[i] = t->rank - 1 - i;
+	return blocked(p, t, order, MIN(elements_per_thread(p, t), 4));
+}
+
+/* --- memory operations --------------------------------------------------------------------------------------- */
+
+static const struct value *mask_of(const struct op *o)
+{
+	u32 i = o->code == IR_LOAD ? 1 : 2;
+	return o->code != IR_ATOMIC_CAS && o->noperands > i ? operand(o, i) : NULL;
+}
+
+/* Dimensions by contiguity, longest runs first; of equal ones the last dimension first. */
+static bool memory_order(const struct placer *p, const struct op *o, int *order)
+{
+	const struct value *ptr = operand(o, 0);
+	const struct axis_info *a = axis_of(p->s->axis, ptr);
+	int n = ptr->type->rank;
+	for (int i = 0; i < n; i++)
+		order[i] = n - 1 - i;
+	for (int i = 1; i < n; i++)
+		for (int k = i; k > 0 && a->contiguity[order[k]] > a->contiguity[order[k - 1]]; k--) {
+			int t = order[k];
+			order[k] = order[k - 1];
+			order[k - 1] = t;
+		}
+	return a->contiguity[order[0]] > 1;
+}
+
+static bool is_memory_op(const struct op *o)
+{
+	return o->code == IR_LOAD || o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
+}
+
+struct access {
+	struct op *op;
+	int order[MAX_RANK], vec;
+};
+struct accesses {
+	struct placer *p;
+	VEC(struct access) at;
+};
+
+static void note_access(struct op *o, void *arg)
+{
+	struct accesses *all = arg;
+	if (!is_memory_op(o) || !type_is_tensor(operand(o, 0)->type))
+		return;
+	struct access a = {.op = o};
+	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD)
+		return; /* scattered: any layout will do */
+	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
+	a.vec = MIN(a.vec, elements_per_thread(all->p, operand(o, 0)->type));
+	vec_push(&all->p->scratch, &all->at, a);
+}
+
+static bool same_group(const struct access *a, const struct access *b)
+{
+	const struct type *s = operand(a->op, 0)->type, *t = operand(b->op, 0)->type;
+	return s->rank == t->rank && !memcmp(s->shape, t->shape, sizeof s->shape) && !memcmp(a->order, b->order, sizeof a->order);
+}
+
+/* Accesses of one shape and order share the widest vector among them, so that values pass between them unmoved. */
+static void place_accesses(struct placer *p)
+{
+	struct accesses all = {.p = p};
+	walk(p->s->k->body, note_access, &all);
+	for (u32 i = 0; i < all.at.len; i++) {
+		int vec = 1;
+		for (u32 k = 0; k < all.at.len; k++)
+			if (same_group(&all.at.at[i], &all.at.at[k]))
+				vec = MAX(vec, all.at.at[k].vec);
+		const struct op *o = all.at.at[i].op;
+		map_put(&p->memory, o, (void *)blocked(p, operand(o, 0)->type, all.at.at[i].order, vec));
+	}
+}
+
+/* --- dots ---------------------------------------------------------------------------------------------------- */
+
+/* Does v's computation include a dot, without leaving the block? */
+static bool comes_from_dot(const struct value *v, const struct block *b, int depth)
+{
+	if (!v->def || v->def->block != b || depth > 24)
+		return false;
+	if (v->def->code == IR_DOT)
+		return true;
+	for (u32 i = 0; i < v->def->noperands; i++)
+		if (comes_from_dot(operand(v->def, i), b, depth + 1))
+			return true;
+	return false;
+}
+
+struct dot_list {
+	struct placer *p;
+	VEC(struct op *) at;
+};
+
+static void note_dot(struct op *o, void *arg)
+{
+	struct dot_list *l = arg;
+	if (o->code == IR_DOT)
+		vec_push(&l->p->scratch, &l->at, o);
+}
+
+/* One dot feeds another's operands (attention): warps then split rows only, so that what is computed per row between
+ * them stays inside a warp. */
+static bool is_chained(const struct dot_list *all, const struct op *o)
+{
+	if (comes_from_dot(operand(o, 0), o->block, 0) || comes_from_dot(operand(o, 1), o->block, 0))
+		return true;
+	for (u32 i = 0; i < all->at.len; i++) {
+		const struct op *other = all->at.at[i];
+		if (other != o && other->block == o->block &&
+		    (comes_from_dot(operand(other, 0), o->block, 0) || comes_from_dot(operand(other, 1), o->block, 0)))
+			return true;
+	}
+	return false;
+}
+
+static void split_warps(const struct placer *p, const struct type *t, const struct mma *m, bool chained, int *warps)
+{
+	int rows = t->rank - 2, cols = t->rank - 1, left = p->s->num_warps;
+	int im = m ? m->m : 1, in = m ? m->n : 1;
+	for (int i = 0; i < t->rank; i++)
+		warps[i] = 1;
+	for (int d = 0; d < rows && left > 1; d++) { /* batches first */
+		warps[d] = MIN(left, t->shape[d]);
+		left /= warps[d];
+	}
+	if (chained) {
+		warps[rows] = left;
+		return;
+	}
+	while (left > 1) {
+		int tall = t->shape[rows] / (im * warps[rows]), wide = t->shape[cols] / (in * 2 * warps[cols]);
+		bool by_rows = tall >= wide ? tall > 1 : wide <= 1 && tall > 1;
+		warps[by_rows ? rows : cols] *= 2;
+		left /= 2;
+	}
+}
+
+/* Multiply-adds: a small square of results a thread, so that each operand element is used several times. */
+static const struct layout *fma_layout(struct placer *p, const struct type *t)
+{
+	int n = elements_per_thread(p, t), order[MAX_RANK], spt[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], l = 32, w = p->s->num_warps;
+	int cols = t->rank - 1, rows = t->rank - 2;
+	for (int i = 0; i < t->rank; i++) {
+		order[i] = t->rank - 1 - i;
+		spt[i] = 1;
+	}
+	spt[cols] = MIN(n >= 4 ? 4 : n, t->shape[cols]);
+	spt[rows] = MIN(MAX(n / 4, 1) >= 4 ? 4 : MAX(n / 4, 1), t->shape[rows]);
+	for (int i = 0; i < t->rank; i++) {
+		int d = order[i];
+		bool last = i == t->rank - 1;
+		lanes[d] = last ? l : MIN(MAX(t->shape[d] / spt[d], 1), i == 0 ? MIN(l, 8) : l);
+		l /= lanes[d];
+		warps[d] = last ? w : MIN(MAX(t->shape[d] / (spt[d] * lanes[d]), 1), w);
+		w /= warps[d];
+	}
+	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
+}
+
+static void place_dots(struct placer *p)
+{
+	struct dot_list all = {.p = p};
+	walk(p->s->k->body, note_dot, &all);
+	for (u32 i = 0; i < all.at.len; i++) {
+		struct op *o = all.at.at[i];
+		const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
+		struct dot_plan *plan = arena_new(&p->scratch, struct dot_plan);
+		plan->mma = mma_of_dot(p->s->sm, o);
+		if (plan->mma) {
+			split_warps(p, t, plan->mma, is_chained(&all, o), plan->warps);
+			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, plan->mma->m);
+			plan->a = layout_dot_operand(p->pool, a->rank, a->shape, 0, plan->warps, plan->mma->m, type_elem_bits(a));
+			plan->b = layout_dot_operand(p->pool, b->rank, b->shape, 1, plan->warps, plan->mma->m, type_elem_bits(b));
+			map_put(&p->strong, plan->acc, plan);
+		} else {
+			plan->acc = fma_layout(p, t);
+			plan->a = default_layout(p, a);
+			plan->b = default_layout(p, b);
+			map_put(&p->strong, plan->acc, plan);
+		}
+		map_put(&p->dots, o, plan);
+	}
+}
+
+/* --- homes --------------------------------------------------------------------------------------------------- */
+
+const struct layout *home_of(const struct placer *p, const struct value *v)
+{
+	return map_get(&p->home, v);
+}
+
+static bool is_strong(const struct placer *p, const struct layout *l)
+{
+	return map_get(&p->strong, l) != NULL;
+}
+
+/* A layout made from another keeps its strength. */
+static const struct layout *derived(struct placer *p, const struct layout *from, const struct layout *to)
+{
+	if (is_strong(p, from) && !is_strong(p, to))
+		map_put(&p->strong, to, p);
+	return to;
+}
+
+void set_home(struct placer *p, const struct value *v, const struct layout *l)
+{
+	const struct layout *old = home_of(p, v);
+	if (!l || old == l || (old && (is_strong(p, old) || !is_strong(p, l))))
+		return;
+	map_put(&p->home, v, (void *)l);
+	p->changed = true;
+}
+
+static bool is_shape_op(const struct op *o)
+{
+	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
+}
+
+bool is_free(struct placer *p, const struct value *v)
+{
+	enum { YES = 1, NO = 2 };
+	if (!type_is_tensor(v->type))
+		return true;
+	if (!v->def)
+		return false;
+	uintptr_t known = (uintptr_t)map_get(&p->free, v);
+	if (known)
+		return known == YES;
+	const struct op *o = v->def;
+	bool yes = o->code == IR_CONSTANT || o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || op_has(o, ELEM) || is_shape_op(o);
+	for (u32 i = 0; yes && i < o->noperands; i++)
+		yes = is_free(p, operand(o, i));
+	map_put(&p->free, v, (void *)(uintptr_t)(yes ? YES : NO));
+	return yes;
+}
+
+const struct layout *operand_layout(struct placer *p, const struct op *o, const struct layout *l)
+{
+	const struct type *t = operand(o, 0)->type;
+	int inverse[MAX_RANK];
+	switch (o->code) {
+	case IR_EXPAND_DIMS: return derived(p, l, layout_drop_dim(p->pool, l, (int)o->attr[ATTR_AXIS]));
+	case IR_BROADCAST: return derived(p, l, layout_unbroadcast(p->pool, l, t->shape));
+	case IR_RESHAPE: return derived(p, l, layout_reshape(p->pool, l, t->rank, t->shape));
+	case IR_TRANS:
+		for (int i = 0; i < t->rank; i++)
+			inverse[perm_get(o->attr[ATTR_ORDER], i)] = i;
+		return derived(p, l, layout_trans(p->pool, l, inverse));
+	default: tl_unreachable("not a shape operation");
+	}
+}
+
+static const struct layout *forward_layout(struct placer *p, const struct op *o, const struct layout *l)
+{
+	const struct type *t = result(o)->type;
+	int perm[MAX_RANK];
+	switch (o->code) {
+	case IR_EXPAND_DIMS: return derived(p, l, layout_add_dim(p->pool, l, (int)o->attr[ATTR_AXIS]));
+	case IR_RESHAPE: return derived(p, l, layout_reshape(p->pool, l, t->rank, t->shape));
+	case IR_TRANS:
+		for (int i = 0; i < t->rank; i++)
+			perm[i] = perm_get(o->attr[ATTR_ORDER], i);
+		return derived(p, l, layout_trans(p->pool, l, perm));
+	default: return NULL; /* a broadcast says nothing of the new elements */
+	}
+}
+
+const struct layout *reduce_layout(struct placer *p, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		if (home_of(p, operand(o, i)))
+			return home_of(p, operand(o, i));
+	return NULL;
+}
+
+/* The axis runs through registers, then lanes, then warps, in order, so that a scan can go up the same ladder. */
+const struct layout *scan_layout(struct placer *p, const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type;
+	int order[MAX_RANK], axis = (int)o->attr[ATTR_AXIS], n = 0, threads = 32 * p->s->num_warps;
+	order[n++] = axis;
+	for (int d = t->rank - 1; d >= 0; d--)
+		if (d != axis)
+			order[n++] = d;
+	return blocked(p, t, order, MAX(t->shape[axis] / threads, 1));
+}
+
+/* Both halves of a pair in one thread: the last dimension is a register bit. */
+const struct layout *split_layout(struct placer *p, const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type;
+	const struct layout *l = home_of(p, operand(o, 0));
+	for (int i = 0; l && i < l->bits[LL_REG]; i++)
+		if (l->basis[LL_REG][i] == 1)
+			return l;
+	int order[MAX_RANK];
+	for (int i = 0; i < t->rank; i++)
+		order[i] = t->rank - 1 - i;
+	return blocked(p, t, order, MAX(2, MIN(elements_per_thread(p, t), 4)));
+}
+
+static const struct layout *join_layout(struct placer *p, const struct op *o, const struct layout *l)
+{
+	const struct type *t = result(o)->type;
+	struct layout wide = *layout_add_dim(p->pool, l, t->rank - 1);
+	wide.side[t->rank - 1] = 1;
+	for (int dim = 0; dim < LL_DIMS; dim++)
+		for (int i = 0; i < wide.bits[dim]; i++)
+			wide.basis[dim][i] <<= 1;
+	for (int i = wide.bits[LL_REG]; i > 0; i--)
+		wide.basis[LL_REG][i] = wide.basis[LL_REG][i - 1];
+	wide.basis[LL_REG][0] = 1;
+	wide.bits[LL_REG]++;
+	return derived(p, l, layout_intern(p->pool, &wide));
+}
+
+static void infer_block(struct placer *p, struct block *b);
+
+/* An elementwise operation lives with its strongest operand, and loads that do not care move in with it. */
+static void infer_elementwise(struct placer *p, struct op *o)
+{
+	const struct layout *best = NULL;
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct layout *l = type_is_tensor(operand(o, i)->type) ? home_of(p, operand(o, i)) : NULL;
+		if (l && (!best || (is_strong(p, l) && !is_strong(p, best))))
+			best = l;
+	}
+	if (!best)
+		return;
+	set_home(p, result(o), best);
+	for (u32 i = 0; i < o->noperands; i++)
+		if (def_if(operand(o, i), IR_LOAD) && type_is_tensor(operand(o, i)->type))
+			set_home(p, operand(o, i), map_get(&p->memory, operand(o, i)->def) ? NULL : best);
+}
+
+static void infer_for(struct placer *p, struct op *o)
+{
+	struct block *b = o->blocks[0];
+	for (u32 i = 0; i < o->nresults; i++)
+		if (!is_free(p, operand(o, 3 + i)))
+			set_home(p, b->args[1 + i], home_of(p, operand(o, 3 + i)));
+	infer_block(p, b);
+	for (u32 i = 0; i < o->nresults; i++) {
+		set_home(p, b->args[1 + i], home_of(p, operand(b->last, i)));
+		set_home(p, &o->results[i], home_of(p, b->args[1 + i]));
+	}
+}
+
+static void infer_while(struct placer *p, struct op *o)
+{
+	struct block *before = o->blocks[0], *after = o->blocks[1];
+	for (u32 i = 0; i < o->noperands; i++)
+		set_home(p, before->args[i], home_of(p, operand(o, i)));
+	infer_block(p, before);
+	for (u32 i = 0; i < o->nresults; i++) {
+		set_home(p, after->args[i], home_of(p, operand(before->last, i + 1)));
+		set_home(p, &o->results[i], home_of(p, after->args[i]));
+	}
+	infer_block(p, after);
+	for (u32 i = 0; i < o->noperands; i++)
+		set_home(p, before->args[i], home_of(p, operand(after->last, i)));
+}
+
+static void infer_op(struct placer *p, struct op *o)
+{
+	const struct layout *l;
+	switch (o->code) {
+	case IR_FOR: infer_for(p, o); return;
+	case IR_WHILE: infer_while(p, o); return;
+	case IR_IF:
+		infer_block(p, o->blocks[0]);
+		infer_block(p, o->blocks[1]);
+		for (u32 i = 0; i < o->nresults; i++) {
+			set_home(p, &o->results[i], home_of(p, operand(o->blocks[0]->last, i)));
+			set_home(p, &o->results[i], home_of(p, operand(o->blocks[1]->last, i)));
+		}
+		return;
+	default: break;
+	}
+	if (!o->nresults || !o->noperands || !type_is_tensor(operand(o, 0)->type))
+		if (!(o->nresults && type_is_tensor(o->results[0].type) && op_has(o, ELEM)))
+			return;
+	switch (o->code) {
+	case IR_LOAD:
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: set_home(p, result(o), map_get(&p->memory, o)); return;
+	case IR_DOT: set_home(p, result(o), ((struct dot_plan *)map_get(&p->dots, o))->acc); return;
+	case IR_REDUCE:
+		l = reduce_layout(p, o);
+		for (u32 i = 0; l && i < o->nresults; i++)
+			if (type_is_tensor(o->results[i].type))
+				set_home(p, &o->results[i], derived(p, l, layout_slice(p->pool, l, (int)o->attr[ATTR_AXIS])));
+		return;
+	case IR_SCAN:
+		for (u32 i = 0; i < o->nresults; i++)
+			set_home(p, &o->results[i], scan_layout(p, o));
+		return;
+	case IR_SPLIT:
+		l = split_layout(p, o);
+		for (u32 i = 0; i < 2; i++)
+			set_home(p, &o->results[i], derived(p, l, layout_slice(p->pool, l, operand(o, 0)->type->rank - 1)));
+		return;
+	case IR_JOIN:
+		l = home_of(p, operand(o, 0)) ? home_of(p, operand(o, 0)) : home_of(p, operand(o, 1));
+		if (l)
+			set_home(p, result(o), join_layout(p, o, l));
+		return;
+	default: break;
+	}
+	if (is_free(p, result(o)))
+		return;
+	if (is_shape_op(o)) {
+		l = home_of(p, operand(o, 0));
+		set_home(p, result(o), l ? forward_layout(p, o, l) : NULL);
+	} else if (op_has(o, ELEM)) {
+		infer_elementwise(p, o);
+	}
+}
+
+static void infer_block(struct placer *p, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next)
+		infer_op(p, o);
+}
+
+static void infer(struct placer *p)
+{
+	int rounds = 0;
+	do {
+		p->changed = false;
+		infer_block(p, p->s->k->body);
+	} while (p->changed && ++rounds < 50);
+}
+
+/* --- values that nothing has placed yet ---------------------------------------------------------------------- */
+
+static const struct layout *wanted(struct placer *p, const struct value *v, int depth);
+
+static const struct layout *wanted_by(struct placer *p, const struct use *u, int depth)
+{
+	const struct op *o = u->user;
+	u32 i = (u32)(u - o->operands);
+	if (is_memory_op(o))
+		return map_get(&p->memory, o);
+	if (o->code == IR_DOT) {
+		const struct dot_plan *plan = map_get(&p->dots, o);
+		return i == 0 ? plan->a : i == 1 ? plan->b : plan->acc;
+	}
+	if (o->code == IR_YIELD && o->block->parent && o->block->parent->code == IR_FOR)
+		return home_of(p, o->block->args[1 + i]);
+	if (!o->nresults || !type_is_tensor(o->results[0].type))
+		return NULL;
+	if (is_shape_op(o)) {
+		const struct layout *l = wanted(p, result(o), depth + 1);
+		return l ? operand_layout(p, o, l) : NULL;
+	}
+	if (!op_has(o, ELEM))
+		return NULL;
+	return home_of(p, result(o)) ? home_of(p, result(o)) : wanted(p, result(o), depth + 1);
+}
+
+static const struct layout *wanted(struct placer *p, const struct value *v, int depth)
+{
+	for (const struct use *u = v->uses; u && depth < 16; u = u->next) {
+		const struct layout *l = wanted_by(p, u, depth);
+		if (l)
+			return l;
+	}
+	return NULL;
+}
+
+/* Gives homes to what must have one: carried values, branch results, scattered loads, operands of reductions. */
+static bool settle(struct placer *p, struct value *v)
+{
+	if (!type_is_tensor(v->type) || home_of(p, v))
+		return false;
+	const struct layout *l = wanted(p, v, 0);
+	set_home(p, v, l ? l : default_layout(p, v->type));
+	return true;
+}
+
+static bool settle_block(struct placer *p, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		bool control = o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE;
+		for (u32 k = 0; control && k < o->nblocks; k++) {
+			for (u32 i = 0; i < o->blocks[k]->nargs; i++)
+				if (settle(p, o->blocks[k]->args[i]))
+					return true;
+			if (settle_block(p, o->blocks[k]))
+				return true;
+		}
+		for (u32 i = 0; i < o->nresults; i++)
+			if ((control || o->code == IR_LOAD || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_JOIN) &&
+			    settle(p, &o->results[i]))
+				return true;
+		if (o->code == IR_REDUCE && !reduce_layout(p, o)) {
+			map_put(&p->home, operand(o, 0), (void *)default_layout(p, operand(o, 0)->type));
+			return true;
+		}
+	}
+	return false;
+}
+
+void pass_layouts(struct pass_state *s)
+{
+	struct placer p = {.s = s, .ctx = s->ctx, .pool = &s->ctx->layouts};
+	struct map *maps[] = {&p.home, &p.memory, &p.dots, &p.free, &p.strong, &p.made};
+	for (u32 i = 0; i < ARRAY_LEN(maps); i++)
+		maps[i]->arena = &p.scratch;
+	place_accesses(&p);
+	place_dots(&p);
+	do
+		infer(&p);
+	while (settle_block(&p, s->k->body));
+	materialize(&p);
+	remove_dead_code(s->k);
+	arena_free(&p.scratch);
+}

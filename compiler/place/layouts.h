@@ -1,0 +1,44 @@
+/* Shared by the two halves of layout assignment: layouts.c decides the home of each value, materialize.c rewrites the
+ * kernel with them. */
+#ifndef TLC_PLACE_LAYOUTS_H
+#define TLC_PLACE_LAYOUTS_H
+
+#include "place/mma.h"
+#include "place/place.h"
+
+/* A dot's share of the block. */
+struct dot_plan {
+	const struct mma *mma;         /* NULL: multiply-adds */
+	int warps[MAX_RANK];
+	const struct layout *acc, *a, *b;
+};
+
+struct placer {
+	struct pass_state *s;
+	struct ir_context *ctx;
+	struct layout_pool *pool;
+	struct arena scratch;
+	struct map home;   /* value → layout it is computed in */
+	struct map memory; /* load, store or atomic → layout it prefers; absent: it does not care */
+	struct map dots;   /* dot → struct dot_plan */
+	struct map free;   /* value → is_free's answer */
+	struct map strong; /* layouts that come from tensor cores: others give way to them */
+	struct map made;   /* value → its versions in other layouts */
+	bool changed;
+};
+
+/* Index arithmetic and constants: recomputed in whatever layout is wanted rather than moved. */
+bool is_free(struct placer *p, const struct value *v);
+const struct layout *home_of(const struct placer *p, const struct value *v);
+void set_home(struct placer *p, const struct value *v, const struct layout *l);
+const struct layout *default_layout(struct placer *p, const struct type *t);
+/* The layout that the operand of a shape operation has when its result has layout l. */
+const struct layout *operand_layout(struct placer *p, const struct op *o, const struct layout *l);
+/* The layout in which a reduction takes its operands. */
+const struct layout *reduce_layout(struct placer *p, const struct op *o);
+const struct layout *scan_layout(struct placer *p, const struct op *o);
+const struct layout *split_layout(struct placer *p, const struct op *o);
+
+void materialize(struct placer *p);
+
+#endif

@@ -1,0 +1,235 @@
+/* Layout assignment, second half: the kernel rewritten so that every tile has its layout.
+ *
+ * Walks in program order. An operation with a home asks for its operands in the layouts it needs; asking for a value
+ * in another layout than its home makes a conversion right after its definition, while free values and shape
+ * operations are simply made again in the layout asked for. What was only there to be made again dies. */
+#include "place/layouts.h"
+
+struct version {
+	const struct layout *layout;
+	struct value *value;
+	struct version *next;
+};
+
+static struct value *request(struct placer *p, struct value *v, const struct layout *l);
+
+static struct value *find_version(struct placer *p, const struct value *v, const struct layout *l)
+{
+	for (struct version *at = map_get(&p->made, v); at; at = at->next)
+		if (at->layout == l)
+			return at->value;
+	return NULL;
+}
+
+static struct value *add_version(struct placer *p, struct value *v, const struct layout *l, struct value *made)
+{
+	struct version *at = arena_new(&p->scratch, struct version);
+	*at = (struct version){l, made, map_get(&p->made, v)};
+	map_put(&p->made, v, at);
+	made->name = v->name;
+	return made;
+}
+
+static bool is_shape_op(const struct op *o)
+{
+	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
+}
+
+/* Where new operations for v go: right after its definition. */
+static struct builder after_definition(struct placer *p, struct value *v)
+{
+	if (v->def)
+		return builder_after(p->ctx, v->def);
+	return builder_before(p->ctx, v->block->first);
+}
+
+/* The operation that defines v, again, with its result in layout l. */
+static struct value *remake(struct placer *p, struct value *v, const struct layout *l)
+{
+	struct op *o = v->def;
+	struct value *ops[8];
+	const struct layout *in = is_shape_op(o) ? operand_layout(p, o, l) : l;
+	tl_assert(o->noperands <= ARRAY_LEN(ops));
+	for (u32 i = 0; i < o->noperands; i++)
+		ops[i] = request(p, operand(o, i), in);
+	struct builder b = after_definition(p, v);
+	const struct type *t = type_with_layout(p->ctx, v->type, l);
+	struct op *n = build(&b, o->code, ops, o->noperands, &t, 1, 0);
+	memcpy(n->attr, o->attr, sizeof n->attr);
+	n->hints = o->hints;
+	return result(n);
+}
+
+/* v in layout l. */
+static struct value *request(struct placer *p, struct value *v, const struct layout *l)
+{
+	if (!type_is_tensor(v->type))
+		return v;
+	struct value *known = find_version(p, v, l);
+	if (known)
+		return known;
+	const struct layout *home = home_of(p, v);
+	bool again = v->def && (is_free(p, v) || is_shape_op(v->def) || (op_has(v->def, ELEM) && !home));
+	if (again)
+		return add_version(p, v, l, remake(p, v, l));
+	tl_assert(home);
+	if (home == l)
+		return v;
+	struct builder b = after_definition(p, v);
+	return add_version(p, v, l, build1(&b, IR_CONVERT_LAYOUT, type_with_layout(p->ctx, v->type, l), v));
+}
+
+static void request_operand(struct placer *p, struct op *o, u32 i, const struct layout *l)
+{
+	struct value *v = operand(o, i), *n = request(p, v, l);
+	if (n != v)
+		op_set_operand(o, i, n);
+}
+
+static void request_all(struct placer *p, struct op *o, const struct layout *l)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		request_operand(p, o, i, l);
+}
+
+static void set_layout(struct placer *p, struct value *v, const struct layout *l)
+{
+	if (type_is_tensor(v->type))
+		v->type = type_with_layout(p->ctx, v->type, l);
+}
+
+/* What a store, print or assert takes its operands in when it has no wish of its own. */
+static const struct layout *home_or_default(struct placer *p, const struct value *v)
+{
+	const struct layout *l = home_of(p, v);
+	return l ? l : default_layout(p, v->type);
+}
+
+static void materialize_block(struct placer *p, struct block *b);
+
+static void place_for(struct placer *p, struct op *o)
+{
+	struct block *b = o->blocks[0];
+	for (u32 i = 0; i < o->nresults; i++) {
+		const struct layout *l = home_of(p, b->args[1 + i]);
+		request_operand(p, o, 3 + i, l);
+		set_layout(p, b->args[1 + i], l);
+		set_layout(p, &o->results[i], l);
+		if (type_is_tensor(o->results[i].type))
+			map_put(&p->home, &o->results[i], (void *)l);
+	}
+	materialize_block(p, b);
+	for (u32 i = 0; i < o->nresults; i++)
+		request_operand(p, b->last, i, home_of(p, b->args[1 + i]));
+}
+
+static void place_while(struct placer *p, struct op *o)
+{
+	struct block *before = o->blocks[0], *after = o->blocks[1];
+	for (u32 i = 0; i < o->noperands; i++) {
+		request_operand(p, o, i, home_of(p, before->args[i]));
+		set_layout(p, before->args[i], home_of(p, before->args[i]));
+	}
+	for (u32 i = 0; i < o->nresults; i++) {
+		set_layout(p, after->args[i], home_of(p, after->args[i]));
+		set_layout(p, &o->results[i], home_of(p, after->args[i]));
+		if (type_is_tensor(o->results[i].type))
+			map_put(&p->home, &o->results[i], (void *)home_of(p, after->args[i]));
+	}
+	materialize_block(p, before);
+	for (u32 i = 0; i < o->nresults; i++)
+		request_operand(p, before->last, i + 1, home_of(p, after->args[i]));
+	materialize_block(p, after);
+	for (u32 i = 0; i < o->noperands; i++)
+		request_operand(p, after->last, i, home_of(p, before->args[i]));
+}
+
+static void place_if(struct placer *p, struct op *o)
+{
+	for (u32 k = 0; k < 2; k++) {
+		materialize_block(p, o->blocks[k]);
+		for (u32 i = 0; i < o->nresults; i++)
+			request_operand(p, o->blocks[k]->last, i, home_of(p, &o->results[i]));
+	}
+	for (u32 i = 0; i < o->nresults; i++)
+		set_layout(p, &o->results[i], home_of(p, &o->results[i]));
+}
+
+static void place_dot(struct placer *p, struct op *o)
+{
+	const struct dot_plan *plan = map_get(&p->dots, o);
+	request_operand(p, o, 0, plan->a);
+	request_operand(p, o, 1, plan->b);
+	request_operand(p, o, 2, plan->acc);
+	set_layout(p, result(o), plan->acc);
+}
+
+/* A store takes its value where it is if the pointers are scattered; otherwise the value comes to the pointers. */
+static const struct layout *store_layout(struct placer *p, const struct op *o)
+{
+	const struct layout *l = map_get(&p->memory, o);
+	return l ? l : home_or_default(p, operand(o, 1));
+}
+
+static void place_op(struct placer *p, struct op *o)
+{
+	const struct layout *l = o->nresults && type_is_tensor(o->results[0].type) ? home_of(p, &o->results[0]) : NULL;
+	bool tensor_operand = o->noperands && type_is_tensor(operand(o, 0)->type);
+	switch (o->code) {
+	case IR_FOR: place_for(p, o); return;
+	case IR_WHILE: place_while(p, o); return;
+	case IR_IF: place_if(p, o); return;
+	case IR_DOT: place_dot(p, o); return;
+	case IR_REDUCE:
+		request_all(p, o, reduce_layout(p, o));
+		for (u32 i = 0; i < o->nresults; i++)
+			set_layout(p, &o->results[i], home_of(p, &o->results[i]));
+		return;
+	case IR_SCAN:
+		request_all(p, o, scan_layout(p, o));
+		for (u32 i = 0; i < o->nresults; i++)
+			set_layout(p, &o->results[i], l);
+		return;
+	case IR_SPLIT: {
+		const struct layout *in = split_layout(p, o);
+		request_operand(p, o, 0, in);
+		for (u32 i = 0; i < 2; i++)
+			set_layout(p, &o->results[i], home_of(p, &o->results[i]));
+		return;
+	}
+	case IR_JOIN:
+		request_all(p, o, layout_slice(p->pool, l, result(o)->type->rank - 1));
+		set_layout(p, result(o), l);
+		return;
+	case IR_STORE:
+		if (tensor_operand)
+			request_all(p, o, store_layout(p, o));
+		return;
+	case IR_UNSPLAT:
+	case IR_ASSERT:
+	case IR_PRINT:
+	case IR_ASSUME:
+		for (u32 i = 0; i < o->noperands; i++)
+			if (type_is_tensor(operand(o, i)->type))
+				request_operand(p, o, i, home_or_default(p, operand(o, i)));
+		return;
+	default: break;
+	}
+	if (!l || is_shape_op(o) || is_free(p, result(o)))
+		return;
+	request_all(p, o, l);
+	set_layout(p, result(o), l);
+}
+
+static void materialize_block(struct placer *p, struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next; /* what is made for o goes in front of next */
+		place_op(p, o);
+	}
+}
+
+void materialize(struct placer *p)
+{
+	materialize_block(p, p->s->k->body);
+}

@@ -1,0 +1,475 @@
+/* Software pipelining: loads of a loop are issued iterations ahead of their use.
+ *
+ * What a load's address and mask depend on (the slice: index arithmetic on the loop's index and on carried values that
+ * are themselves such arithmetic) is run ahead of the rest of the body, in carried copies of its own. Loads that feed a
+ * dot go through a ring of S buffers in shared memory by cp.async, S - 1 iterations ahead; one barrier an iteration is
+ * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
+ * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue. */
+#include "layout/convert.h"
+#include "place/access.h"
+#include "place/place.h"
+
+typedef VEC(struct value *) value_vec;
+
+struct pipe {
+	struct pass_state *s;
+	struct ir_context *ctx;
+	struct arena scratch;
+	struct op *loop;
+	VEC(struct op *) loads;
+	bool async;
+	int stages, ahead;      /* buffers; iterations between issue and use */
+	struct map in_slice;    /* op or argument → itself */
+	VEC(struct op *) slice; /* in program order */
+	VEC(u32) args;          /* carried values in the slice: their index among the iter args */
+	value_vec buffers;      /* of each load */
+};
+
+/* --- what can be pipelined ----------------------------------------------------------------------------------- */
+
+static bool in_body(const struct pipe *p, const struct value *v)
+{
+	return !value_defined_outside(v, p->loop->blocks[0]);
+}
+
+/* Adds what v depends on to the slice; false when that is more than index arithmetic. */
+static bool add_slice(struct pipe *p, struct value *v)
+{
+	struct block *body = p->loop->blocks[0];
+	if (!in_body(p, v))
+		return true;
+	if (!v->def) {
+		if (v->block != body || v->index == 0)
+			return v->block == body;
+		if (map_get(&p->in_slice, v))
+			return true;
+		map_put(&p->in_slice, v, v);
+		vec_push(&p->scratch, &p->args, v->index - 1);
+		return add_slice(p, operand(body->last, v->index - 1));
+	}
+	struct op *o = v->def;
+	if (map_get(&p->in_slice, o))
+		return true;
+	if (o->block != body || !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks)
+		return false;
+	map_put(&p->in_slice, o, o);
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!add_slice(p, operand(o, i)))
+			return false;
+	return true;
+}
+
+static bool add_load(struct pipe *p, struct op *load)
+{
+	struct map saved = p->in_slice, copy = {.arena = &p->scratch};
+	u32 nargs = p->args.len;
+	for (u32 i = 0; i < saved.cap; i++)
+		if (saved.keys[i])
+			map_put(&copy, saved.keys[i], saved.vals[i]);
+	p->in_slice = copy;
+	bool ok = true;
+	for (u32 i = 0; ok && i < load->noperands; i++)
+		ok = add_slice(p, operand(load, i));
+	if (ok) {
+		vec_push(&p->scratch, &p->loads, load);
+	} else {
+		p->in_slice = saved;
+		p->args.len = nargs;
+	}
+	return ok;
+}
+
+static bool is_zero_or_absent(const struct op *load)
+{
+	u64 bits;
+	return load->noperands < 3 || (value_const_bits(operand(load, 2), &bits) && !bits);
+}
+
+/* Does the load feed a dot, through a conversion and nothing else? */
+static struct op *only_conversion(const struct op *load)
+{
+	const struct value *v = result(load);
+	if (!value_has_one_use(v) || v->uses->user->code != IR_CONVERT_LAYOUT || v->uses->user->block != load->block)
+		return NULL;
+	return v->uses->user;
+}
+
+static bool reaches_dot(const struct value *v, int depth)
+{
+	for (const struct use *u = v->uses; u && depth < 6; u = u->next)
+		if (u->user->code == IR_DOT || (u->user->nresults && op_has(u->user, PURE) && reaches_dot(result(u->user), depth + 1)))
+			return true;
+	return false;
+}
+
+/* A layout of the buffer that both the copy and the dot can use without conflicts. */
+static const struct layout *buffer_layout(const struct pipe *p, const struct op *load)
+{
+	const struct type *t = result(load)->type;
+	enum matrix_load how;
+	return plan_shared(&p->ctx->layouts, t->layout, result(only_conversion(load))->type->layout, MAX(type_elem_bits(t), 8), &how);
+}
+
+static bool can_copy_async(const struct pipe *p, const struct op *load)
+{
+	if (p->s->sm < 80 || !is_zero_or_absent(load) || !only_conversion(load) || load->attr[ATTR_VOLATILE])
+		return false;
+	struct access_vector v = access_vector(p->s->axis, operand(load, 0), load->noperands > 1 ? operand(load, 1) : NULL);
+	if ((type_elem_bits(result(load)->type) << v.bits) < 32)
+		return false;
+	/* what is contiguous in global memory must be so in the buffer */
+	struct memory_map m = map_to_memory(result(load)->type->layout, buffer_layout(p, load), v.bits);
+	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
+}
+
+static bool has_code(const struct block *b, enum opcode code)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		if (o->code == code)
+			return true;
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (has_code(o->blocks[i], code))
+				return true;
+	}
+	return false;
+}
+
+/* A store in the loop might write what a load issued early reads: then order must be kept. Only kernels that read and
+ * write through the same parameter are affected. */
+static const struct value *base_pointer(const struct value *v)
+{
+	for (int i = 0; i < 64 && v; i++) {
+		if (!v->def && v->block->parent && v->block->parent->code == IR_FOR && v->index)
+			v = operand(v->block->parent, 2 + v->index);
+		else if (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_BROADCAST ||
+				    v->def->code == IR_EXPAND_DIMS || v->def->code == IR_CONVERT_LAYOUT || v->def->code == IR_TRANS))
+			v = operand(v->def, 0);
+		else
+			return v;
+	}
+	return v;
+}
+
+static bool may_conflict(const struct block *b, const struct value *base)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		if (o->code == IR_BARRIER)
+			return true;
+		if ((o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS)) {
+			const struct value *other = base_pointer(operand(o, 0));
+			if (other == base || other->def || base->def)
+				return true;
+		}
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (may_conflict(o->blocks[i], base))
+				return true;
+	}
+	return false;
+}
+
+static void find_loads(struct pipe *p, bool asked)
+{
+	struct block *b = p->loop->blocks[0];
+	for (int want_async = 1; want_async >= 0 && !p->loads.len; want_async--) {
+		p->async = want_async;
+		for (struct op *o = b->first; o; o = o->next) {
+			if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || may_conflict(b, base_pointer(operand(o, 0))))
+				continue;
+			bool fits = want_async ? can_copy_async(p, o) : asked || reaches_dot(result(o), 0);
+			if (fits)
+				add_load(p, o);
+		}
+	}
+	for (struct op *o = b->first; o; o = o->next)
+		if (map_get(&p->in_slice, o))
+			vec_push(&p->scratch, &p->slice, o);
+}
+
+/* --- building ------------------------------------------------------------------------------------------------ */
+
+/* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
+static struct op *extend_loop(struct pipe *p, const value_vec *inits)
+{
+	struct op *old = p->loop;
+	struct block *from = old->blocks[0];
+	value_vec ops = {0};
+	VEC(const struct type *) types = {0};
+	for (u32 i = 0; i < old->noperands; i++)
+		vec_push(&p->scratch, &ops, operand(old, i));
+	for (u32 i = 0; i < inits->len; i++)
+		vec_push(&p->scratch, &ops, inits->at[i]);
+	for (u32 i = 3; i < ops.len; i++)
+		vec_push(&p->scratch, &types, ops.at[i]->type);
+	struct builder b = builder_before(p->ctx, old);
+	struct op *loop = build(&b, IR_FOR, ops.at, ops.len, types.at, types.len, 1);
+	struct block *to = loop->blocks[0];
+	memcpy(loop->attr, old->attr, sizeof loop->attr);
+	for (u32 i = 0; i < from->nargs; i++) {
+		struct value *arg = block_add_arg(p->ctx, to, from->args[i]->type);
+		arg->name = from->args[i]->name;
+		replace_uses(from->args[i], arg);
+	}
+	for (u32 i = 0; i < inits->len; i++)
+		block_add_arg(p->ctx, to, inits->at[i]->type);
+	for (struct op *o = from->first, *next; o; o = next) {
+		next = o->next;
+		op_unlink(o);
+		o->block = to;
+		o->prev = to->last;
+		*(to->last ? &to->last->next : &to->first) = o;
+		to->last = o;
+	}
+	for (u32 i = 0; i < old->nresults; i++) {
+		loop->results[i].name = old->results[i].name;
+		replace_uses(&old->results[i], &loop->results[i]);
+	}
+	struct builder in = builder_at_end(p->ctx, from); /* the emptied loop is erased whole */
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
+	op_erase(old);
+	return p->loop = loop;
+}
+
+static struct value *to_i64(struct builder *b, struct value *v)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
+}
+
+/* Is index + n·step below the loop's end? Computed in 64 bits, where it cannot wrap. */
+static struct value *still_inside(struct pipe *p, struct builder *b, struct value *index, int n)
+{
+	const struct type *t = type_scalar(p->ctx, DT_I64);
+	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(p->loop, 2)), build_int(b, t, n));
+	struct value *at = build2(b, IR_ADDI, t, to_i64(b, index), by);
+	return build_cmpi(b, CMPI_SLT, at, to_i64(b, operand(p->loop, 1)));
+}
+
+static struct value *step_index(struct pipe *p, struct builder *b, struct value *index, int n)
+{
+	struct value *step = operand(p->loop, 2);
+	return build2(b, IR_ADDI, index->type, index, build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
+}
+
+/* The load's mask and the predicate, as a mask in the layout of its pointers. */
+static struct value *guard(struct pipe *p, struct builder *b, const struct op *load, struct value *mask, struct value *inside)
+{
+	const struct type *t = type_with_dtype(p->ctx, operand(load, 0)->type, DT_I1);
+	struct value *all = build1(b, IR_SPLAT, t, inside);
+	return mask ? build2(b, IR_ANDI, t, mask, all) : all;
+}
+
+/* Issues load number i for the iteration whose values `map` holds; into `slot` of its ring, or into registers. */
+static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struct map *map, struct value *slot, struct value *inside)
+{
+	struct op *load = p->loads.at[i];
+	struct value *ptr = mapped(map, operand(load, 0));
+	struct value *mask = guard(p, b, load, load->noperands > 1 ? mapped(map, operand(load, 1)) : NULL, inside);
+	if (!p->async) {
+		struct value *other = load->noperands > 2 ? mapped(map, operand(load, 2)) : NULL;
+		struct value *v = build3(b, IR_LOAD, result(load)->type, ptr, mask, other);
+		memcpy(v->def->attr, load->attr, sizeof load->attr);
+		return v;
+	}
+	const struct type *ring = p->buffers.at[i]->type;
+	const struct type *one = type_memdesc(p->ctx, ring->elem, ring->rank, ring->shape, ring->layout, 0);
+	struct value *ops[] = {ptr, build2(b, IR_MEMDESC_INDEX, one, p->buffers.at[i], slot), mask};
+	struct op *copy = build(b, IR_ASYNC_COPY, ops, 3, NULL, 0, 0);
+	copy->attr[ATTR_ASYNC_EVICT] = load->attr[ATTR_EVICT];
+	copy->loc = load->loc;
+	return NULL;
+}
+
+static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
+{
+	for (u32 i = 0; i < p->slice.len; i++)
+		op_clone(b, p->slice.at[i], map);
+}
+
+/* The ring of buffers for each load. */
+static void make_buffers(struct pipe *p)
+{
+	struct builder b = builder_before(p->ctx, p->loop);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		struct op *load = p->loads.at[i];
+		const struct type *t = result(load)->type;
+		b.loc = load->loc;
+		const struct type *ring = type_memdesc(p->ctx, t->elem, t->rank, t->shape, buffer_layout(p, load), p->stages);
+		struct value *v = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &ring, 1, 0));
+		v->name = load->results[0].name;
+		vec_push(&p->scratch, &p->buffers, v);
+	}
+}
+
+/* The first iterations' loads, in front of the loop. Leaves the slice's carried values for iteration `ahead` in *inits. */
+static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
+{
+	struct block *body = p->loop->blocks[0];
+	struct builder b = builder_before(p->ctx, p->loop);
+	struct map map = {.arena = &p->scratch};
+	const struct type *i32_type = type_scalar(p->ctx, DT_I32);
+	for (u32 k = 0; k < p->args.len; k++)
+		map_put(&map, body->args[1 + p->args.at[k]], operand(p->loop, 3 + p->args.at[k]));
+	for (int n = 0; n < p->ahead; n++) {
+		map_put(&map, body->args[0], step_index(p, &b, operand(p->loop, 0), n));
+		clone_slice(p, &b, &map);
+		struct value *inside = still_inside(p, &b, operand(p->loop, 0), n);
+		for (u32 i = 0; i < p->loads.len; i++) {
+			struct value *v = issue(p, &b, i, &map, p->async ? build_int(&b, i32_type, n) : NULL, inside);
+			if (v)
+				vec_push(&p->scratch, loaded, v);
+		}
+		if (p->async)
+			build(&b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
+		value_vec next = {0};
+		for (u32 k = 0; k < p->args.len; k++)
+			vec_push(&p->scratch, &next, mapped(&map, operand(body->last, p->args.at[k])));
+		for (u32 k = 0; k < p->args.len; k++)
+			map_put(&map, body->args[1 + p->args.at[k]], next.at[k]);
+	}
+	for (u32 k = 0; k < p->args.len; k++)
+		vec_push(&p->scratch, inits, mapped(&map, body->args[1 + p->args.at[k]]));
+}
+
+static void wait_all(struct pipe *p, struct builder *b, int pending)
+{
+	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
+	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+	(void)p;
+}
+
+/* Reads load i of this iteration from its buffer, in place of the conversion that followed it. */
+static void use_buffer(struct pipe *p, u32 i, struct value *slot)
+{
+	struct op *load = p->loads.at[i], *conv = only_conversion(load);
+	const struct type *ring = p->buffers.at[i]->type;
+	struct builder b = builder_before(p->ctx, conv);
+	const struct type *one = type_memdesc(p->ctx, ring->elem, ring->rank, ring->shape, ring->layout, 0);
+	struct value *view = build2(&b, IR_MEMDESC_INDEX, one, p->buffers.at[i], slot);
+	replace_uses(result(conv), build1(&b, IR_LOCAL_LOAD, result(conv)->type, view));
+	op_erase(conv);
+	op_erase(load);
+}
+
+static void build_body(struct pipe *p, u32 nargs_before)
+{
+	struct block *body = p->loop->blocks[0];
+	struct builder b = builder_before(p->ctx, body->first);
+	const struct type *i32_type = type_scalar(p->ctx, DT_I32);
+	struct map map = {.arena = &p->scratch};
+	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values, then slot or loaded values */
+	struct value *slot = p->async ? extra[p->args.len] : NULL, *insert = NULL, *next_slot = NULL;
+	if (p->async) {
+		wait_all(p, &b, p->ahead - 1);
+		struct value *zero = build_int(&b, i32_type, 0), *last = build_int(&b, i32_type, p->stages - 1), *one = build_int(&b, i32_type, 1);
+		insert = build3(&b, IR_SELECT, i32_type, build_cmpi(&b, CMPI_EQ, slot, zero), last, build2(&b, IR_SUBI, i32_type, slot, one));
+		next_slot = build3(&b, IR_SELECT, i32_type, build_cmpi(&b, CMPI_EQ, slot, last), zero, build2(&b, IR_ADDI, i32_type, slot, one));
+	}
+	map_put(&map, body->args[0], step_index(p, &b, body->args[0], p->ahead));
+	for (u32 k = 0; k < p->args.len; k++)
+		map_put(&map, body->args[1 + p->args.at[k]], extra[k]);
+	clone_slice(p, &b, &map);
+	struct value *inside = still_inside(p, &b, body->args[0], p->ahead);
+	value_vec loaded = {0};
+	for (u32 i = 0; i < p->loads.len; i++) {
+		struct value *v = issue(p, &b, i, &map, insert, inside);
+		if (v)
+			vec_push(&p->scratch, &loaded, v);
+	}
+	if (p->async)
+		build(&b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
+	for (u32 k = 0; k < p->args.len; k++)
+		op_add_operand(p->ctx, body->last, mapped(&map, operand(body->last, p->args.at[k])));
+	if (p->async)
+		op_add_operand(p->ctx, body->last, next_slot);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		if (p->async) {
+			use_buffer(p, i, slot);
+			continue;
+		}
+		op_add_operand(p->ctx, body->last, loaded.at[i]);
+		replace_uses(result(p->loads.at[i]), extra[p->args.len + i]);
+		op_erase(p->loads.at[i]);
+	}
+}
+
+static void transform(struct pipe *p)
+{
+	u32 carried = p->loop->nresults;
+	value_vec inits = {0}, loaded = {0};
+	if (p->async)
+		make_buffers(p);
+	build_prologue(p, &inits, &loaded);
+	if (p->async) {
+		struct builder b = builder_before(p->ctx, p->loop);
+		vec_push(&p->scratch, &inits, build_int(&b, type_scalar(p->ctx, DT_I32), 0));
+	}
+	for (u32 i = 0; i < loaded.len; i++)
+		vec_push(&p->scratch, &inits, loaded.at[i]);
+	extend_loop(p, &inits);
+	build_body(p, carried);
+	if (p->async) {
+		struct builder b = builder_after(p->ctx, p->loop);
+		wait_all(p, &b, 0);
+	}
+}
+
+/* --- choosing ------------------------------------------------------------------------------------------------ */
+
+static i64 ring_bytes(const struct pipe *p, int stages)
+{
+	i64 total = 0;
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct type *t = result(p->loads.at[i])->type;
+		total += type_numel(t) * dtype_bytes(type_dtype(t)) * stages;
+	}
+	return total;
+}
+
+static void pipeline_loop(struct pass_state *s, struct op *loop)
+{
+	struct pipe p = {.s = s, .ctx = s->ctx, .loop = loop};
+	bool asked = loop->attr[ATTR_STAGES] > 0;
+	int stages = asked ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
+	if (stages < 2 || (!asked && !has_code(loop->blocks[0], IR_DOT)))
+		return;
+	p.in_slice.arena = &p.scratch;
+	find_loads(&p, asked);
+	while (p.async && stages > 2 && ring_bytes(&p, stages) > s->max_shared - 1024)
+		stages--;
+	p.stages = stages;
+	p.ahead = p.async ? stages - 1 : 1;
+	bool fits = !p.async || ring_bytes(&p, stages) <= s->max_shared - 1024;
+	if (p.loads.len && fits)
+		transform(&p);
+	if (s->remarks && p.loads.len && fits && p.async)
+		diag(s->diags, R_PIPELINED_ASYNC, loop->loc, p.loads.len, p.ahead, p.stages, (long long)ring_bytes(&p, p.stages));
+	else if (s->remarks && p.loads.len && fits)
+		diag(s->diags, R_PIPELINED_REGISTERS, loop->loc, p.loads.len);
+	else if (s->remarks)
+		diag(s->diags, R_NOT_PIPELINED, loop->loc,
+		     !p.loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may overwrite"
+				  : "its buffers do not fit in shared memory");
+	arena_free(&p.scratch);
+}
+
+static void pipeline_block(struct pass_state *s, struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		bool inner = true;
+		for (u32 i = 0; i < o->nblocks; i++) {
+			inner &= !has_code(o->blocks[i], IR_FOR) && !has_code(o->blocks[i], IR_WHILE);
+			pipeline_block(s, o->blocks[i]);
+		}
+		if (o->code == IR_FOR && inner)
+			pipeline_loop(s, o);
+	}
+}
+
+void pass_pipeline(struct pass_state *s)
+{
+	pipeline_block(s, s->k->body);
+	pass_canonicalize(s);
+	pass_cse(s);
+	remove_dead_code(s->k);
+}

@@ -1,0 +1,24 @@
+/* Placement: who holds what, where and when. The passes, in order:
+ *
+ *   dots      operand types that the target's tensor cores take
+ *   layouts   a layout for every tile, conversions where they meet (layouts.h)
+ *   pipeline  loads of loops issued ahead, into shared memory or registers
+ *   allocate  offsets in shared memory
+ *   barriers  where threads must wait for each other's shared memory
+ *
+ * What comes out is the ttgir dump. */
+#ifndef TLC_PLACE_PLACE_H
+#define TLC_PLACE_PLACE_H
+
+#include "opt/pass.h"
+
+void pass_dots(struct pass_state *s);
+void pass_layouts(struct pass_state *s);
+void pass_pipeline(struct pass_state *s);
+void pass_allocate(struct pass_state *s);
+void pass_barriers(struct pass_state *s);
+
+/* Shared memory an operation needs for itself while it runs, in bytes. */
+i32 scratch_bytes(const struct pass_state *s, const struct op *o);
+
+#endif

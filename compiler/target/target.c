@@ -1,0 +1,153 @@
+#include "target/target.h"
+
+#include <llvm-c/BitReader.h>
+#include <llvm-c/Linker.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <pthread.h>
+
+extern const char embed_math[], embed_math_end[];
+
+static void initialize(void)
+{
+	LLVMInitializeNVPTXTargetInfo();
+	LLVMInitializeNVPTXTarget();
+	LLVMInitializeNVPTXTargetMC();
+	LLVMInitializeNVPTXAsmPrinter();
+}
+
+/* The oldest PTX version that has what we emit for the target: fp8 mma needs 8.4. */
+static const char *ptx_version(int sm)
+{
+	return sm >= 89 ? "+ptx84" : "+ptx74";
+}
+
+static LLVMTargetMachineRef make_machine(struct arena *a, int sm, bool arch_specific, const char **error)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	LLVMTargetRef target;
+	char *message = NULL;
+	pthread_once(&once, initialize);
+	if (LLVMGetTargetFromTriple("nvptx64-nvidia-cuda", &target, &message)) {
+		*error = arena_printf(a, "%s", message);
+		LLVMDisposeMessage(message);
+		return NULL;
+	}
+	return LLVMCreateTargetMachine(target, "nvptx64-nvidia-cuda", arena_printf(a, "sm_%d%s", sm, arch_specific ? "a" : ""),
+				       ptx_version(sm), LLVMCodeGenLevelAggressive, LLVMRelocDefault, LLVMCodeModelDefault);
+}
+
+/* Calls of libclc functions have its mangled names. */
+static bool needs_math(LLVMModuleRef mod)
+{
+	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f)) {
+		size_t len;
+		const char *name = LLVMGetValueName2(f, &len);
+		if (LLVMIsDeclaration(f) && len > 2 && !memcmp(name, "_Z", 2))
+			return true;
+	}
+	return false;
+}
+
+static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout, struct arena *a, const char **error)
+{
+	LLVMContextRef ctx = LLVMGetModuleContext(mod);
+	LLVMMemoryBufferRef buf = LLVMCreateMemoryBufferWithMemoryRange(embed_math, (size_t)(embed_math_end - embed_math), "math", false);
+	LLVMModuleRef math;
+	bool bad = LLVMParseBitcodeInContext2(ctx, buf, &math);
+	LLVMDisposeMemoryBuffer(buf);
+	if (bad) {
+		*error = arena_printf(a, "the embedded math library cannot be read");
+		return false;
+	}
+	LLVMSetTarget(math, triple);
+	LLVMSetDataLayout(math, layout);
+	/* only what is called stays: definitions nobody declared in `mod` are dropped before linking */
+	unsigned inline_kind = LLVMGetEnumAttributeKindForName("alwaysinline", 12), noinline_kind = LLVMGetEnumAttributeKindForName("noinline", 8);
+	unsigned cpu = LLVMAttributeFunctionIndex;
+	for (LLVMValueRef f = LLVMGetFirstFunction(math), next; f; f = next) {
+		next = LLVMGetNextFunction(f);
+		if (LLVMIsDeclaration(f))
+			continue;
+		size_t len;
+		const char *name = LLVMGetValueName2(f, &len);
+		LLVMValueRef wanted = LLVMGetNamedFunction(mod, name);
+		if (LLVMGetLinkage(f) != LLVMInternalLinkage && !wanted) {
+			LLVMReplaceAllUsesWith(f, LLVMGetUndef(LLVMTypeOf(f)));
+			LLVMDeleteFunction(f);
+			continue;
+		}
+		LLVMRemoveStringAttributeAtIndex(f, cpu, "target-cpu", 10);
+		LLVMRemoveStringAttributeAtIndex(f, cpu, "target-features", 15);
+		LLVMRemoveEnumAttributeAtIndex(f, cpu, noinline_kind);
+		LLVMAddAttributeAtIndex(f, cpu, LLVMCreateEnumAttribute(ctx, inline_kind, 0));
+	}
+	if (LLVMLinkModules2(mod, math)) {
+		*error = arena_printf(a, "linking the math library failed");
+		return false;
+	}
+	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f)) {
+		size_t len;
+		const char *name = LLVMGetValueName2(f, &len);
+		if (!LLVMIsDeclaration(f) && len > 2 && !memcmp(name, "_Z", 2))
+			LLVMSetLinkage(f, LLVMInternalLinkage);
+	}
+	return true;
+}
+
+/* Shorter than default<O3>: the code is already in the shape that O3 works for, and compile time is a feature. */
+static const char *passes(bool math)
+{
+	return math ? "always-inline,globaldce,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,licm,gvn,instcombine<no-verify-fixpoint>,adce)"
+		    : "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,adce)";
+}
+
+static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, const char **error)
+{
+	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+	LLVMErrorRef e = LLVMRunPasses(mod, passes(math), tm, o);
+	LLVMDisposePassBuilderOptions(o);
+	if (!e)
+		return true;
+	char *message = LLVMGetErrorMessage(e);
+	*error = arena_printf(a, "%s", message);
+	LLVMDisposeErrorMessage(message);
+	return false;
+}
+
+const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_specific, const char **llir, size_t *len, const char **error)
+{
+	LLVMTargetMachineRef tm = make_machine(a, sm, arch_specific, error);
+	if (!tm)
+		return NULL;
+	LLVMTargetDataRef data = LLVMCreateTargetDataLayout(tm);
+	char *layout = LLVMCopyStringRepOfTargetData(data), *message = NULL;
+	const char *ptx = NULL;
+	LLVMMemoryBufferRef out = NULL;
+	LLVMSetTarget(mod, "nvptx64-nvidia-cuda");
+	LLVMSetDataLayout(mod, layout);
+	bool math = needs_math(mod);
+	bool ok = !math || link_math(mod, "nvptx64-nvidia-cuda", layout, a, error);
+	if (ok && optimize(a, mod, tm, math, error)) {
+		if (llir) {
+			char *text = LLVMPrintModuleToString(mod);
+			*llir = arena_printf(a, "%s", text);
+			LLVMDisposeMessage(text);
+		}
+		if (len && LLVMTargetMachineEmitToMemoryBuffer(tm, mod, LLVMAssemblyFile, &message, &out)) {
+			*error = arena_printf(a, "%s", message);
+			LLVMDisposeMessage(message);
+		} else if (len) {
+			ptx = arena_str(a, LLVMGetBufferStart(out), LLVMGetBufferSize(out));
+			*len = LLVMGetBufferSize(out);
+			LLVMDisposeMemoryBuffer(out);
+		} else {
+			ptx = "";
+		}
+	}
+	LLVMDisposeMessage(layout);
+	LLVMDisposeTargetData(data);
+	LLVMDisposeTargetMachine(tm);
+	return ptx;
+}

@@ -1,0 +1,14 @@
+/* LLVM IR → PTX: the math library linked in, a short pass pipeline with the real target machine, and the back end. */
+#ifndef TLC_TARGET_TARGET_H
+#define TLC_TARGET_TARGET_H
+
+#include <llvm-c/Core.h>
+
+#include "base/arena.h"
+
+/* Optimises `mod` in place for sm_<sm>[a] and returns its PTX, NUL-terminated, in `arena`; NULL after an error, whose text
+ * is in *error (in `arena`). *llir, unless NULL, gets the optimised LLVM IR. */
+const char *emit_ptx(struct arena *arena, LLVMModuleRef mod, int sm, bool arch_specific, const char **llir, size_t *len,
+		     const char **error);
+
+#endif
