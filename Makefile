@@ -4,9 +4,11 @@
 # make test       the tests; ends in "N passed, N failed"
 # make test-gpu   the same on this machine's GPU, and compute-sanitizer where it is installed
 # make install    into $(DESTDIR)$(PREFIX), with a pkg-config file
-# SAN=1 adds the address and undefined-behaviour sanitizers; BUILD=dir builds elsewhere.
+# V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers; BUILD=dir builds elsewhere.
 
 BUILD ?= build
+Q = $(if $(V),,@)
+say = $(if $(V),@:,@echo '  $(1)	$(2)')
 PREFIX ?= /usr/local
 LLVM_CONFIG ?= llvm-config-19
 CC = gcc
@@ -25,7 +27,7 @@ LIBS = -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
 LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c lang/*.c runtime/*.c)
 GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(GEN_SRC:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o) $(BUILD)/obj/gen/embed.o
-TLC_OBJ = $(BUILD)/obj/compiler/tlc.o
+TLC_OBJ = $(BUILD)/obj/compiler/tlc.o $(BUILD)/obj/compiler/tlc_run.o
 
 all: $(BUILD)/tlc $(BUILD)/libtl.a $(BUILD)/libtl.so
 
@@ -40,26 +42,29 @@ $(BUILD)/deps: .ci/install-deps.sh
 # --- generated sources -----------------------------------------------------------------------------------------
 
 $(BUILD)/gen/parser.c: lang/parser.y $(BUILD)/deps
-	bison -Wall -Wno-other -o $@ --header=$(BUILD)/gen/parser.h $<
+	$(call say,BISON,$<)
+	$(Q)bison -Wall -Wno-other -o $@ --header=$(BUILD)/gen/parser.h $<
 $(BUILD)/gen/parser.h: $(BUILD)/gen/parser.c ;
 $(BUILD)/gen/lex.yy.c: lang/lexer.l $(BUILD)/deps
-	flex -o $@ $<
+	$(call say,FLEX,$<)
+	$(Q)flex -o $@ $<
 
 # The standard library and the math functions of libclc, inside the binary.
 STD = $(sort $(wildcard lang/std/*.tl))
 $(BUILD)/gen/std.tl: $(STD) $(BUILD)/deps
-	cat $(STD) > $@
+	$(Q)cat $(STD) > $@
 # Only the functions the code generator calls, already reduced to one small module.
 CLC = /usr/lib/clc/nvptx64--nvidiacl.bc
 CLC_FUNCS = $(foreach f,sin cos log log2 erf exp exp2 tanh,_Z$(call len,$(f))$(f)f _Z$(call len,$(f))$(f)d) _Z4fmodff _Z4fmoddd
 len = $(words $(call letters,$(1)))
 letters = $(shell echo $(1) | sed 's/./& /g')
 $(BUILD)/gen/math.bc: $(BUILD)/deps
-	llvm-extract-19 --recursive --rglob='.*' $(CLC_FUNCS:%=--func=%) $(CLC) -o $@.tmp
-	opt-19 -passes='internalize,globaldce,strip' -internalize-public-api-list=$(subst $(eval) ,$(,),$(strip $(CLC_FUNCS))) $@.tmp -o $@
+	$(call say,EXTRACT,$@)
+	$(Q)llvm-extract-19 --recursive --rglob='.*' $(CLC_FUNCS:%=--func=%) $(CLC) -o $@.tmp
+	$(Q)opt-19 -passes='internalize,globaldce,strip' -internalize-public-api-list=$(subst $(eval) ,$(,),$(strip $(CLC_FUNCS))) $@.tmp -o $@
 	@rm -f $@.tmp
 $(BUILD)/gen/embed.S: $(BUILD)/gen/std.tl $(BUILD)/gen/math.bc
-	printf '%s\n' '.section .rodata' '.globl embed_std, embed_std_end, embed_math, embed_math_end' \
+	$(Q)printf '%s\n' '.section .rodata' '.globl embed_std, embed_std_end, embed_math, embed_math_end' \
 		'.hidden embed_std, embed_std_end, embed_math, embed_math_end' \
 		'embed_std: .incbin "$(BUILD)/gen/std.tl"' 'embed_std_end: .byte 0' '.balign 16' \
 		'embed_math: .incbin "$(BUILD)/gen/math.bc"' 'embed_math_end: .byte 0' \
@@ -69,32 +74,38 @@ $(BUILD)/gen/embed.S: $(BUILD)/gen/std.tl $(BUILD)/gen/math.bc
 
 $(BUILD)/obj/gen/embed.o: $(BUILD)/gen/embed.S
 	@mkdir -p $(@D)
-	$(CC) -c $< -o $@
+	$(Q)$(CC) -c $< -o $@
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/parser.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -Wno-sign-compare -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS) -Wno-sign-compare -c $< -o $@
 # whole-tile loops: worth the vectoriser
 $(BUILD)/obj/compiler/interp/%.o: OPT = -O3
 $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS) -c $< -o $@
 
 # --- products --------------------------------------------------------------------------------------------------
 
 $(BUILD)/libtl.so: $(LIB_OBJ)
-	$(CC) -shared -Wl,-soname,libtl.so -o $@ $^ $(LLVM_SHARED) $(LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libtl.so -o $@ $^ $(LLVM_SHARED) $(LIBS)
 # One object whose internal names are local: libtl.a adds only tl_* to a program's namespace.
 $(BUILD)/libtl.a: $(LIB_OBJ)
-	ld -r -o $(BUILD)/obj/libtl.o $^
-	objcopy --localize-hidden $(BUILD)/obj/libtl.o
-	rm -f $@
-	ar rcs $@ $(BUILD)/obj/libtl.o
+	$(call say,AR,$@)
+	$(Q)ld -r -o $(BUILD)/obj/libtl.o $^
+	$(Q)objcopy --localize-hidden $(BUILD)/obj/libtl.o
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $(BUILD)/obj/libtl.o
 ifdef STATIC
 $(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
-	g++ -static-libstdc++ -static-libgcc -Wl,--gc-sections -o $@ $^ $(LLVM_STATIC) $(LIBS)
+	$(call say,LINK,$@)
+	$(Q)g++ -static-libstdc++ -static-libgcc -Wl,--gc-sections -o $@ $^ $(LLVM_STATIC) $(LIBS)
 else
 $(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
-	$(CC) -o $@ $^ $(LLVM_SHARED) $(LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LLVM_SHARED) $(LIBS)
 endif
 
 install: all

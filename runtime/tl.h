@@ -54,6 +54,7 @@ TL_API tl_status tl_context_create(const char *device, tl_context **out);
 TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
 /* Waits for the device, then frees the context, its modules and buffers. NULL is allowed. */
 TL_API void tl_context_destroy(tl_context *ctx);
+/* Waits for everything launched in the context, on callers' streams too. */
 TL_API tl_status tl_synchronize(tl_context *ctx);
 
 typedef struct tl_device_info {
@@ -61,7 +62,7 @@ typedef struct tl_device_info {
 	char name[128];      /* "NVIDIA H100 80GB HBM3"; the CPU's name for interp */
 	char target[32];     /* "cuda:sm_90a", "cpu" */
 	int num_sms;         /* multiprocessors; CPU threads for interp */
-	size_t shared_bytes; /* shared memory a block may use */
+	size_t shared_bytes; /* shared memory a block may use; 0 for interp, which has none */
 	size_t memory_bytes;
 } tl_device_info;
 TL_API tl_status tl_device(tl_context *ctx, tl_device_info *out);
@@ -72,13 +73,15 @@ TL_API tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out
 TL_API void tl_buffer_destroy(tl_buffer *b);
 TL_API void *tl_buffer_ptr(const tl_buffer *b); /* device address */
 TL_API size_t tl_buffer_size(const tl_buffer *b);
-/* Copies to and from host memory; complete on return. offset + bytes must lie inside the buffer. */
+/* Copies to and from host memory; complete on return. offset + bytes must lie inside the buffer. They come after the
+ * launches on the context's own stream; work on another stream must be waited for first. */
 TL_API tl_status tl_buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes);
 TL_API tl_status tl_buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes);
 TL_API tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte);
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
+/* Kernels in Triton's language; a name that ends in ".ttir" means the text of one kernel's tile IR. */
 TL_API tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out);
 /* From memory; `name` is for messages. The text is copied. */
 TL_API tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out);
@@ -175,18 +178,23 @@ typedef struct tl_config {
 	uint32_t grid[3]; /* programs along each axis; 0 counts as 1 */
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
 	int num_stages;   /* of software pipelining; 0: 3 */
-	void *stream;     /* the caller's CUstream; NULL: the context's own */
+	int group_pids;   /* remap a two-dimensional grid in groups of this many rows, for L2 reuse; 0: not */
+	void *stream;     /* the caller's CUstream; NULL: the context's own, which keeps step with CUDA's legacy default
+			   * stream, as streams made without flags do */
 } tl_config;
 
 /* Compiles if needed and launches; returns before the kernel has finished on CUDA. The caller's device pointers and
  * buffers must stay valid until then. */
 TL_API tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-/* Compiles without launching, so that the first launch is fast. */
+/* Compiles without launching, so that the first launch is fast. cfg may be NULL, for the defaults. */
 TL_API tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-/* Median time of one launch in milliseconds over `repeats` timed launches after `warmup` untimed ones. */
+/* Median time of one launch in milliseconds over `repeats` timed launches after `warmup` untimed ones. On CUDA the L2
+ * cache is emptied before each; where there is no memory left to do that, tl_error() has a note although TL_OK is
+ * returned. */
 TL_API tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
 			 double *median_ms);
-/* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx". Free it with tl_free. */
+/* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx"; only "ttir" on interp. cfg may be NULL. Free
+ * the text with tl_free. */
 TL_API tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 				char **text);
 TL_API void tl_free(void *p);

@@ -1,8 +1,17 @@
 /* The reference interpreter of the tile IR: the meaning of every operation.
  *
  * Plain and exact rather than fast, but it works on whole tiles at a time and runs the programs of a grid in parallel,
- * so that a kernel of ordinary size takes seconds. Every memory access is checked. What a program must not rely on is
- * filled with poison: elements of a load that are masked off without `other` become NaN, or a large odd integer. */
+ * so that a kernel of ordinary size takes seconds. Every memory access is checked.
+ *
+ * What a program must not rely on:
+ * - Elements of a load (or atomic) that are masked off without `other` are poison: NaN in every float format, otherwise
+ *   a large odd integer, 0x5A…5A5B (true for i1).
+ * - Integer division by zero gives 0, since masked-off lanes commonly divide by garbage; INT_MIN / -1 wraps; a shift by
+ *   the width or more shifts everything out.
+ * - Reductions combine element i with element i + n/2, then halve, operands in order of their index. Scans and dots go
+ *   in order of index; a dot rounds product and sum separately, in float (double for f64, modulo 2^32 for integers),
+ *   starting from the accumulator.
+ * - Programs run in any order, several at once; atomics are atomic between them, and sequentially consistent. */
 #ifndef TLC_INTERP_INTERP_H
 #define TLC_INTERP_INTERP_H
 
@@ -16,17 +25,25 @@ struct mem_range {
 };
 
 struct interp_launch {
-	const struct kernel *kernel;
 	const u64 *args;                /* the bits of each kernel parameter: an address, an integer, a float */
 	u32 grid[3];
 	const struct mem_range *ranges; /* sorted by base, not overlapping */
 	u32 nranges;
-	bool open;                      /* addresses outside all ranges are the caller's own memory: not checked */
+	bool open;                      /* addresses outside all ranges are the caller's own memory: only null and
+					 * misaligned ones are errors */
 	int threads;                    /* 0: as many as the machine has */
 };
 
-/* Runs every program of the grid. False when one failed (an access outside every range, a misaligned or null pointer,
- * a device_assert, an integer division by zero): *error then has the text, with source line, program, element. */
-bool interp_run(const struct interp_launch *l, struct strbuf *error);
+struct interp_program;
+
+/* Translates a kernel (as it is before placement: no ttg operations) once, into `a`. The kernel may be changed or
+ * transformed afterwards; its context's types and sources must outlive the program. */
+struct interp_program *interp_prepare(struct arena *a, const struct kernel *k);
+
+/* Runs every program of the grid; may be called from several threads at once. False when one failed: an access outside
+ * every range, a misaligned or null pointer, a device_assert, a false assumption, a loop step that is not positive. The
+ * text, with source line, program and element, is then appended to *error, whose arena no other thread may be using;
+ * of several failures it is that of the lowest program. Memory holds what was stored until then. */
+bool interp_run(const struct interp_program *p, const struct interp_launch *l, struct strbuf *error);
 
 #endif

@@ -204,7 +204,7 @@ static const struct layout *remap(struct layout_pool *p, const struct layout *l,
 
 const struct layout *layout_trans(struct layout_pool *p, const struct layout *l, const int *perm)
 {
-	i32 shape[MAX_RANK];
+	i32 shape[MAX_RANK] = {0};
 	int to[LAYOUT_MAX_BITS];
 	for (int d = 0; d < l->rank; d++)
 		shape[d] = 1 << l->side[perm[d]];
@@ -250,7 +250,7 @@ const struct layout *layout_drop_dim(struct layout_pool *p, const struct layout 
 
 const struct layout *layout_slice(struct layout_pool *p, const struct layout *l, int axis)
 {
-	i32 shape[MAX_RANK];
+	i32 shape[MAX_RANK] = {0};
 	for (int d = 0; d < l->rank; d++)
 		shape[d] = d == axis ? 1 : 1 << l->side[d];
 	return layout_drop_dim(p, layout_unbroadcast(p, l, shape), axis);
@@ -258,7 +258,7 @@ const struct layout *layout_slice(struct layout_pool *p, const struct layout *l,
 
 const struct layout *layout_add_dim(struct layout_pool *p, const struct layout *l, int axis)
 {
-	i32 shape[MAX_RANK];
+	i32 shape[MAX_RANK] = {0};
 	tl_assert(l->rank < MAX_RANK);
 	for (int d = 0; d <= l->rank; d++)
 		shape[d] = d == axis ? 1 : 1 << l->side[d - (d > axis)];

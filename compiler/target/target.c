@@ -38,6 +38,23 @@ static LLVMTargetMachineRef make_machine(struct arena *a, int sm, bool arch_spec
 				       ptx_version(sm), LLVMCodeGenLevelAggressive, LLVMRelocDefault, LLVMCodeModelDefault);
 }
 
+/* LLVM marks PTX that has line numbers as debug code, which keeps ptxas from optimising, and adds DWARF sections. The
+ * lines (.loc) are all we want. */
+static size_t strip_debug(char *ptx)
+{
+	char *mark = strstr(ptx, ", debug"), *end = strchr(ptx, 0), *section = strstr(ptx, "\n\t.section\t.debug");
+	if (section && (section = strchr(ptx + (section - ptx), '\n'))) {
+		*section = '\n';
+		section[1] = 0;
+		end = section + 1;
+	}
+	if (mark && mark < strstr(ptx, ".address_size")) {
+		memmove(mark, mark + 7, (size_t)(end - mark) - 7 + 1);
+		end -= 7;
+	}
+	return (size_t)(end - ptx);
+}
+
 /* Calls of libclc functions have its mangled names. */
 static bool needs_math(LLVMModuleRef mod)
 {
@@ -139,8 +156,9 @@ const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_speci
 			*error = arena_printf(a, "%s", message);
 			LLVMDisposeMessage(message);
 		} else if (len) {
-			ptx = arena_str(a, LLVMGetBufferStart(out), LLVMGetBufferSize(out));
-			*len = LLVMGetBufferSize(out);
+			char *text = arena_str(a, LLVMGetBufferStart(out), LLVMGetBufferSize(out));
+			*len = strip_debug(text);
+			ptx = text;
 			LLVMDisposeMemoryBuffer(out);
 		} else {
 			ptx = "";

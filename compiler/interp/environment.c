@@ -1,0 +1,187 @@
+/* Operations on the program and its surroundings: ids, assertions, printing; and how a failure is told. */
+#include <stdlib.h>
+
+#include "interp/internal.h"
+
+/* --- failures ------------------------------------------------------------------------------------------------ */
+
+static void show_source(struct strbuf *out, const struct source *s, struct loc at)
+{
+	if (!at.line || at.line > s->nlines)
+		return;
+	const char *line = s->text + s->line_start[at.line - 1], *end = s->text + s->line_start[at.line];
+	while (end > line && (end[-1] == '\n' || end[-1] == '\r'))
+		end--;
+	u32 len = (u32)MIN(end - line, 400), col = at.col ? at.col - 1u : 0;
+	sb_printf(out, "%5u | %.*s\n      | ", at.line, (int)len, line);
+	for (u32 i = 0; i < col && i < len; i++)
+		if ((line[i] & 0xC0) != 0x80) /* one column per UTF-8 character */
+			sb_puts(out, line[i] == '\t' ? "\t" : " ");
+	sb_puts(out, "^");
+	for (u32 i = col + 1; i < col + at.len && i < len; i++)
+		if ((line[i] & 0xC0) != 0x80)
+			sb_puts(out, "~");
+	sb_puts(out, "\n");
+}
+
+/* The coordinates of a flat index, outermost first. */
+static void coordinates(const struct type *t, i64 element, i32 *out)
+{
+	for (int k = t->rank - 1; k >= 0; k--) {
+		out[k] = (i32)(element % t->shape[k]);
+		element /= t->shape[k];
+	}
+}
+
+static void describe_failure(const struct env *e, const struct inst *i, i64 element, const char *format, va_list ap)
+{
+	struct strbuf *out = e->run->error;
+	const struct diags *d = e->run->program->diags;
+	const struct source *s = i->loc.file < d->sources.len ? d->sources.at[i->loc.file] : NULL;
+	i32 at[MAX_RANK];
+	out->len = e->run->error_start;
+	if (s)
+		sb_printf(out, "%s:%u:%u: ", s->name, i->loc.line, i->loc.col);
+	sb_puts(out, "error: ");
+	sb_vprintf(out, format, ap);
+	sb_puts(out, " (");
+	if (element >= 0 && i->type && i->type->rank) {
+		coordinates(i->type, element, at);
+		for (int k = 0; k < i->type->rank; k++)
+			sb_printf(out, k ? ", %d" : "tile element [%d", at[k]);
+		sb_puts(out, "], ");
+	}
+	sb_printf(out, "program (%u, %u, %u))\n", e->pid[0], e->pid[1], e->pid[2]);
+	if (s)
+		show_source(out, s, i->loc);
+}
+
+bool fail(struct env *e, const struct inst *i, i64 element, const char *format, ...)
+{
+#pragma omp critical(tlc_interp_failure)
+	if (e->program < atomic_load(&e->run->failed)) {
+		va_list ap;
+		va_start(ap, format);
+		describe_failure(e, i, element, format, ap);
+		va_end(ap);
+		atomic_store(&e->run->failed, e->program);
+	}
+	return false;
+}
+
+static bool run_assert(struct env *e, const struct inst *i)
+{
+	const u8 *ok = e->at[i->in[0]];
+	const u8 *bad = memchr(ok, 0, (size_t)i->n);
+	if (!bad)
+		return true;
+	if (i->code == IR_ASSUME)
+		return fail(e, i, bad - ok, "assumption is false");
+	bool silent = !i->text || !*i->text;
+	return fail(e, i, bad - ok, "assertion failed%s%s", silent ? "" : ": ", silent ? "" : i->text);
+}
+
+/* --- printing ------------------------------------------------------------------------------------------------ */
+
+struct print_operand {
+	const struct type *type;
+	bool is_signed;
+};
+
+/* The shortest digits that read back as the same number of type d. */
+static void print_float(struct strbuf *out, enum dtype d, u64 bits)
+{
+	double x = dtype_decode_float(d, bits);
+	char text[40];
+	for (int digits = 1; digits <= 17; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, x);
+		if (dtype_encode_float(d, strtod(text, NULL)) == bits)
+			break;
+	}
+	sb_puts(out, x != x ? "nan" : text);
+}
+
+static void print_element(struct strbuf *out, const struct print_operand *p, const char *elem, bool hex)
+{
+	enum dtype d = type_dtype(p->type);
+	u64 bits = 0;
+	memcpy(&bits, elem, (size_t)dtype_bytes(d));
+	if (hex)
+		sb_printf(out, "0x%0*llx", dtype_bytes(d) * 2, (unsigned long long)bits);
+	else if (type_is_ptr(p->type))
+		sb_printf(out, "0x%llx", (unsigned long long)bits);
+	else if (dtype_is_float(d))
+		print_float(out, d, bits);
+	else if (p->is_signed)
+		sb_printf(out, "%lld", (long long)dtype_decode_int(d, bits));
+	else
+		sb_printf(out, "%llu", (unsigned long long)bits);
+}
+
+/* One line an element, in Triton's format: "pid (0, 0, 0) idx ( 3) x: 1.5". */
+static void print_tile(const struct env *e, const struct inst *i, u32 k, struct strbuf *out)
+{
+	const struct print_operand *p = (const struct print_operand *)i->plan + k;
+	const char *elem = e->at[i->in[k]];
+	i64 n = type_numel(p->type);
+	i32 at[MAX_RANK];
+	for (i64 x = 0; x < n; x++, elem += elem_bytes(p->type)) {
+		coordinates(p->type, x, at);
+		sb_printf(out, "pid (%u, %u, %u) idx (", e->pid[0], e->pid[1], e->pid[2]);
+		for (int j = 0; j < p->type->rank; j++)
+			sb_printf(out, j ? ", %*d" : "%*d", snprintf(NULL, 0, "%d", p->type->shape[j] - 1), at[j]);
+		sb_printf(out, ")%s", i->text ? i->text : "");
+		if (i->nin > 1)
+			sb_printf(out, "(operand %u) ", k);
+		print_element(out, p, elem, i->attr[ATTR_HEX]);
+		sb_puts(out, "\n");
+	}
+}
+
+static bool run_print(struct env *e, const struct inst *i)
+{
+	struct arena a = {0};
+	struct strbuf out = {.arena = &a};
+	for (u32 k = 0; k < i->nin; k++)
+		print_tile(e, i, k, &out);
+	if (!i->nin)
+		sb_printf(&out, "pid (%u, %u, %u) idx ()%s\n", e->pid[0], e->pid[1], e->pid[2], i->text ? i->text : "");
+	fwrite(out.at, 1, out.len, stdout); /* under the stream's lock: all of it together */
+	arena_free(&a);
+	return true;
+}
+
+/* --- the rest ------------------------------------------------------------------------------------------------ */
+
+static bool run_program_id(struct env *e, const struct inst *i)
+{
+	u32 axis = (u32)i->attr[ATTR_AXIS];
+	memcpy(e->at[i->out[0]], i->code == IR_PROGRAM_ID ? &e->pid[axis] : &e->run->launch->grid[axis], sizeof(u32));
+	return true;
+}
+
+static bool run_nothing(struct env *e, const struct inst *i)
+{
+	(void)e, (void)i;
+	return true;
+}
+
+void plan_environment(struct planner *p, const struct op *o, struct inst *i)
+{
+	switch (o->code) {
+	case IR_PROGRAM_ID:
+	case IR_NUM_PROGRAMS: i->run = run_program_id; break;
+	case IR_ASSERT:
+	case IR_ASSUME: i->run = run_assert; break;
+	case IR_BARRIER: i->run = run_nothing; break; /* a tile is stored as a whole before the next operation */
+	case IR_PRINT: {
+		struct print_operand *w = plan_alloc(p, o->noperands * sizeof *w);
+		for (u32 k = 0; k < o->noperands; k++)
+			w[k] = (struct print_operand){operand(o, k)->type, o->attr[ATTR_SIGNED] >> k & 1};
+		i->run = run_print;
+		i->plan = w;
+		break;
+	}
+	default: tl_unreachable("operation of the environment");
+	}
+}

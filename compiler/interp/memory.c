@@ -1,0 +1,305 @@
+/* Loads, stores and atomics, each access checked.
+ *
+ * Neighbouring elements of a tile mostly have neighbouring addresses. So a tile is cut into runs of consecutive
+ * addresses that are all wanted or all masked off, and a run is checked and copied as one; scattered accesses are runs
+ * of a single element. */
+#include "interp/internal.h"
+
+enum { NULL_PAGE = 4096 }; /* addresses below come from a null pointer */
+
+struct memory_plan {
+	u32 bytes;      /* of an element */
+	enum dtype dtype;
+	i32 mask, other; /* operand, or -1 */
+	u64 poison;
+	bool is_bool;
+};
+
+/* --- checking ------------------------------------------------------------------------------------------------ */
+
+static u64 base_of(const struct mem_range *r)
+{
+	return (u64)(uintptr_t)r->base;
+}
+
+static bool inside(const struct mem_range *r, u64 address, u64 size)
+{
+	u64 offset = address - base_of(r);
+	return offset <= r->size && size <= r->size - offset;
+}
+
+/* How many ranges start at or below the address. */
+static u32 ranges_below(const struct interp_launch *l, u64 address)
+{
+	u32 lo = 0, hi = l->nranges;
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+		if (base_of(&l->ranges[mid]) <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool reachable(struct env *e, u64 address, u64 size)
+{
+	const struct interp_launch *l = e->run->launch;
+	if (inside(e->range, address, size))
+		return true;
+	u32 below = ranges_below(l, address);
+	if (below && inside(&l->ranges[below - 1], address, size)) {
+		e->range = &l->ranges[below - 1];
+		return true;
+	}
+	return l->open && address >= NULL_PAGE && address + size >= address;
+}
+
+/* "is 16 bytes past the end of 'x'": where a stray address lies, seen from the nearest range. */
+static void describe_place(const struct interp_launch *l, u64 address, struct strbuf *out)
+{
+	u32 below = ranges_below(l, address);
+	const struct mem_range *r = below ? &l->ranges[below - 1] : NULL, *next = below < l->nranges ? r ? r + 1 : l->ranges : NULL;
+	u64 past = r ? address - base_of(r) - r->size : ~0ull, before = next ? base_of(next) - address : ~0ull;
+	bool partly = r && address - base_of(r) < r->size;
+	if (partly)
+		past = r->size - (address - base_of(r));
+	u64 distance = partly ? past : MIN(past, before);
+	if (distance >= 1ull << 40)
+		return;
+	bool after = partly || past <= before;
+	const char *name = (after ? r : next)->name;
+	sb_printf(out, " is %llu byte%s %s the %s of %s%s%s", (unsigned long long)distance, distance == 1 ? "" : "s",
+		  partly || !after ? "before" : "past", after ? "end" : "start", name ? "'" : "", name ? name : "a buffer",
+		  name ? "'" : "");
+}
+
+static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 address, u32 bytes)
+{
+	const char *what = i->code == IR_LOAD ? "load" : i->code == IR_STORE ? "store" : "atomic";
+	unsigned long long at = address;
+	if (address < NULL_PAGE)
+		return fail(e, i, element, "%s of %u bytes through a null pointer: address 0x%llx", what, bytes, at);
+	if (address & (bytes - 1))
+		return fail(e, i, element, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what, bytes, at, bytes);
+	struct arena a = {0};
+	struct strbuf place = {.arena = &a};
+	sb_puts(&place, "");
+	describe_place(e->run->launch, address, &place);
+	fail(e, i, element, "%s of %u byte%s outside every buffer: address 0x%llx%s", what, bytes, bytes == 1 ? "" : "s", at, place.at);
+	arena_free(&a);
+	return false;
+}
+
+/* Is one element accessible? Reports if not. */
+static inline bool check(struct env *e, const struct inst *i, i64 element, u64 address, u32 bytes)
+{
+	if (!(address & (bytes - 1)) && reachable(e, address, bytes))
+		return true;
+	return fail_access(e, i, element, address, bytes);
+}
+
+/* --- loads and stores ---------------------------------------------------------------------------------------- */
+
+/* Whole elements in one access, as other programs may write them. */
+static inline void copy_element(void *dst, const void *src, u32 bytes)
+{
+	switch (bytes) {
+	case 1: *(volatile mem8 *)dst = *(const volatile mem8 *)src; break;
+	case 2: *(volatile mem16 *)dst = *(const volatile mem16 *)src; break;
+	case 4: *(volatile mem32 *)dst = *(const volatile mem32 *)src; break;
+	default: *(volatile mem64 *)dst = *(const volatile mem64 *)src; break;
+	}
+}
+
+static inline void copy(void *dst, const void *src, i64 n, u32 bytes)
+{
+	if (n == 1)
+		copy_element(dst, src, bytes);
+	else
+		memmove(dst, src, (size_t)n * bytes);
+}
+
+static inline void transfer(char *elements, u64 address, i64 n, u32 bytes, bool is_store)
+{
+	char *memory = (char *)(uintptr_t)address;
+	if (is_store)
+		copy(memory, elements, n, bytes);
+	else
+		copy(elements, memory, n, bytes);
+}
+
+/* Where the run that starts at k ends. */
+static inline i64 run_end(const mem64 *address, const mem8 *mask, i64 k, i64 n, u32 bytes)
+{
+	i64 end = k + 1;
+	if (mask && !mask[k]) {
+		while (end < n && !mask[end])
+			end++;
+		return end;
+	}
+	while (end < n && address[end] - address[end - 1] == bytes && (!mask || mask[end]))
+		end++;
+	return end;
+}
+
+/* A run that is not inside one range as a whole: element by element, up to the one at fault. */
+static bool transfer_each(struct env *e, const struct inst *i, const mem64 *address, char *tile, i64 k, i64 end)
+{
+	const struct memory_plan *w = i->plan;
+	for (; k < end; k++) {
+		if (!check(e, i, k, address[k], w->bytes))
+			return false;
+		transfer(tile + k * w->bytes, address[k], 1, w->bytes, i->code == IR_STORE);
+	}
+	return true;
+}
+
+static bool run_transfer(struct env *e, const struct inst *i)
+{
+	const struct memory_plan *w = i->plan;
+	const mem64 *address = e->at[i->in[0]];
+	const mem8 *mask = w->mask < 0 ? NULL : e->at[i->in[w->mask]];
+	const char *other = w->other < 0 ? NULL : e->at[i->in[w->other]];
+	bool is_store = i->code == IR_STORE;
+	char *tile = e->at[is_store ? i->in[1] : i->out[0]];
+	u32 bytes = w->bytes;
+	for (i64 k = 0, end; k < i->n; k = end) {
+		end = run_end(address, mask, k, i->n, bytes);
+		char *elements = tile + k * bytes;
+		if (!mask || mask[k]) {
+			if (!(address[k] & (bytes - 1)) && reachable(e, address[k], (u64)(end - k) * bytes))
+				transfer(elements, address[k], end - k, bytes, is_store);
+			else if (!transfer_each(e, i, address, tile, k, end))
+				return false;
+		} else if (!is_store && other) {
+			memmove(elements, other + k * bytes, (size_t)(end - k) * bytes);
+		} else if (!is_store) {
+			fill(elements, &w->poison, bytes, end - k);
+		}
+	}
+	if (w->is_bool && !is_store) /* any byte may stand in memory */
+		for (i64 k = 0; k < i->n; k++)
+			tile[k] = tile[k] != 0;
+	return true;
+}
+
+/* --- atomics ------------------------------------------------------------------------------------------------- */
+
+static double add_or_pick(enum rmw_kind kind, double a, double b)
+{
+	switch (kind) {
+	case RMW_MAX: return __builtin_fmax(a, b);
+	case RMW_MIN: return __builtin_fmin(a, b);
+	default: return a + b;
+	}
+}
+
+/* What an atomic leaves in memory. A sum of two floats is exact enough in double to be rounded again. */
+static u64 combine(enum rmw_kind kind, enum dtype d, u64 old, u64 value)
+{
+	bool is_float = dtype_is_float(d);
+	i64 a = is_float ? 0 : dtype_decode_int(d, old), b = is_float ? 0 : dtype_decode_int(d, value);
+	if (is_float && (kind == RMW_FADD || kind == RMW_ADD || kind == RMW_MAX || kind == RMW_MIN))
+		return dtype_encode_float(d, add_or_pick(kind, dtype_decode_float(d, old), dtype_decode_float(d, value)));
+	switch (kind) {
+	case RMW_AND: return old & value;
+	case RMW_OR: return old | value;
+	case RMW_XOR: return old ^ value;
+	case RMW_ADD:
+	case RMW_FADD: return old + value;
+	case RMW_MAX: return a > b ? old : value;
+	case RMW_MIN: return a < b ? old : value;
+	case RMW_UMAX: return old > value ? old : value;
+	case RMW_UMIN: return old < value ? old : value;
+	case RMW_EXCH: return value;
+	}
+	tl_unreachable("kind of atomic");
+}
+
+struct update {
+	bool is_cas;
+	enum rmw_kind kind;
+	enum dtype dtype;
+	u64 expected, value;
+};
+
+/* One compare-and-swap loop a width; returns the old bits. */
+#define DEFINE_UPDATE(T)                                                                                           \
+	static u64 update_##T(T *at, const struct update *u)                                                       \
+	{                                                                                                          \
+		T old = __atomic_load_n(at, __ATOMIC_SEQ_CST), new;                                                \
+		do {                                                                                               \
+			if (u->is_cas && old != (T)u->expected)                                                    \
+				return old;                                                                        \
+			new = (T)(u->is_cas ? u->value : combine(u->kind, u->dtype, old, u->value));               \
+		} while (!__atomic_compare_exchange_n(at, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));  \
+		return old;                                                                                        \
+	}
+DEFINE_UPDATE(u8)
+DEFINE_UPDATE(u16)
+DEFINE_UPDATE(u32)
+DEFINE_UPDATE(u64)
+
+static u64 read_bits(const char *from, u32 bytes)
+{
+	u64 bits = 0;
+	memcpy(&bits, from, bytes);
+	return bits;
+}
+
+static bool run_atomic(struct env *e, const struct inst *i)
+{
+	const struct memory_plan *w = i->plan;
+	struct update u = {i->code == IR_ATOMIC_CAS, (enum rmw_kind)i->attr[ATTR_RMW], w->dtype, 0, 0};
+	const mem64 *address = e->at[i->in[0]];
+	const mem8 *mask = w->mask < 0 ? NULL : e->at[i->in[w->mask]];
+	const char *first = e->at[i->in[1]], *second = e->at[i->in[2]];
+	char *out = e->at[i->out[0]];
+	u32 bytes = w->bytes;
+	for (i64 k = 0; k < i->n; k++) {
+		u64 old = w->poison;
+		if (!mask || mask[k]) {
+			if (!check(e, i, k, address[k], bytes))
+				return false;
+			void *at = (void *)(uintptr_t)address[k];
+			u.expected = read_bits(first + k * bytes, bytes);
+			u.value = u.is_cas ? read_bits(second + k * bytes, bytes) : u.expected;
+			old = bytes == 1 ? update_u8(at, &u) : bytes == 2 ? update_u16(at, &u) : bytes == 4 ? update_u32(at, &u) : update_u64(at, &u);
+		}
+		memcpy(out + k * bytes, &old, bytes);
+	}
+	return true;
+}
+
+/* --- planning ------------------------------------------------------------------------------------------------ */
+
+static u64 poison_of(enum dtype d)
+{
+	switch (d) {
+	case DT_I1: return 1;
+	case DT_E4M3:
+	case DT_E5M2: return 0x7F;
+	case DT_F16:
+	case DT_BF16: return 0x7FFF;
+	case DT_F32: return 0x7FC00000;
+	case DT_F64: return 0x7FF8000000000000;
+	default: return dtype_encode_int(d, 0x5A5A5A5A5A5A5A5B);
+	}
+}
+
+void plan_memory(struct planner *p, const struct op *o, struct inst *i)
+{
+	struct memory_plan *w = plan_alloc(p, sizeof *w);
+	w->dtype = type_dtype(type_elem(operand(o, 0)->type)->elem);
+	w->bytes = (u32)dtype_bytes(w->dtype);
+	w->poison = poison_of(w->dtype);
+	w->is_bool = w->dtype == DT_I1;
+	i32 mask = o->code == IR_LOAD ? 1 : o->code == IR_ATOMIC_CAS ? INT32_MAX : 2;
+	w->mask = mask < o->noperands ? mask : -1;
+	w->other = o->code == IR_LOAD && o->noperands > 2 ? 2 : -1;
+	i->plan = w;
+	i->run = o->code == IR_LOAD || o->code == IR_STORE ? run_transfer : run_atomic;
+	i->type = operand(o, 0)->type; /* elements are told by the pointer's shape */
+	i->n = type_numel(i->type);
+}

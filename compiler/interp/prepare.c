@@ -1,0 +1,568 @@
+/* From a kernel to a program: a place for every value, an instruction for every operation.
+ *
+ * Three walks over the kernel.
+ * 1. Number the operations.
+ * 2. Find for how long each value is needed. Values that must hold the same bits share one `storage`: the result of an
+ *    operation that keeps the row-major order of elements is its operand, a loop's results are its iteration values. A
+ *    value yielded to the next iteration is computed in place where that overwrites nothing still needed, which saves
+ *    copying accumulators. Constants are made once and belong to the program.
+ * 3. Emit instructions, giving each storage memory from the start to the end of its life, first fit. */
+#include "base/map.h"
+#include "interp/internal.h"
+
+enum { ALIGNMENT = 64 };
+
+/* Elements that are kept somewhere while positions [start, end] run. */
+struct storage {
+	u32 start, end;
+	u32 last_inside;         /* of an iteration value: its last use in the loop's body */
+	size_t size;
+	struct storage *same_as; /* where it was merged into another */
+	bool placed, forever;
+	u32 slot;
+	size_t offset;
+};
+
+struct span {
+	u32 start, end;
+};
+
+/* A tile of equal elements, or of consecutive i32 from `bits` on. */
+struct constant {
+	bool range;
+	u64 bits;
+	u32 bytes;
+	i64 n;
+	u32 slot;
+};
+
+typedef VEC(struct inst) inst_vec;
+typedef VEC(struct move) move_vec;
+
+struct planner {
+	struct arena *arena;  /* the program's */
+	struct arena temp;
+	struct interp_program *program;
+	struct map spans;     /* operation → struct span */
+	struct map storages;  /* value → struct storage */
+	struct map captured;  /* value from outside → struct storage of as many copies as the wide region has lanes */
+	VEC(struct slot) slots;
+	VEC(struct constant) constants;
+	VEC(struct storage *) live; /* by offset */
+	inst_vec *code;       /* being emitted to */
+	u32 now;              /* position */
+	struct span op;       /* of the operation being planned */
+	i64 lanes;            /* of the wide region being walked, or 0 */
+	const struct block *region;
+};
+
+void *plan_alloc(struct planner *p, size_t size)
+{
+	return arena_alloc(p->arena, size);
+}
+
+/* --- 1: positions -------------------------------------------------------------------------------------------- */
+
+static void number_block(struct planner *p, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		struct span *s = arena_new(&p->temp, struct span);
+		s->start = ++p->now;
+		for (u32 i = 0; i < o->nblocks; i++)
+			number_block(p, o->blocks[i]);
+		s->end = ++p->now;
+		map_put(&p->spans, o, s);
+	}
+}
+
+static struct span span_of(const struct planner *p, const struct op *o)
+{
+	return *(struct span *)map_get(&p->spans, o);
+}
+
+/* --- 2: lives ------------------------------------------------------------------------------------------------ */
+
+/* Does the result consist of the operand's elements, in the same order? */
+static bool keeps_elements(const struct op *o)
+{
+	switch (o->code) {
+	case IR_EXPAND_DIMS:
+	case IR_RESHAPE:
+	case IR_UNSPLAT:
+	case IR_BITCAST:
+	case IR_PTR_TO_INT:
+	case IR_INT_TO_PTR: return true;
+	case IR_SPLAT:
+	case IR_BROADCAST: return type_numel(operand(o, 0)->type) == type_numel(result(o)->type);
+	default: return false;
+	}
+}
+
+static const struct value *root(const struct value *v)
+{
+	while (v->def && keeps_elements(v->def))
+		v = operand(v->def, 0);
+	return v;
+}
+
+static bool is_constant(const struct value *v)
+{
+	u64 bits;
+	return value_const_bits(v, &bits) || def_if(v, IR_MAKE_RANGE);
+}
+
+static struct storage *storage_of(const struct planner *p, const struct value *v)
+{
+	struct storage *s = map_get(&p->storages, v);
+	while (s && s->same_as)
+		s = s->same_as;
+	return s;
+}
+
+static struct storage *new_storage(struct planner *p, size_t size, u32 start, u32 end)
+{
+	struct storage *s = arena_new(&p->temp, struct storage);
+	*s = (struct storage){.start = start, .end = end, .size = size};
+	return s;
+}
+
+static struct storage *add_storage(struct planner *p, const struct value *v, u32 start, u32 end)
+{
+	i64 n = p->lanes ? p->lanes : type_numel(v->type);
+	struct storage *s = new_storage(p, (size_t)n * elem_bytes(v->type), start, end);
+	map_put(&p->storages, v, s);
+	return s;
+}
+
+/* Operand v is read by `user`: until the end of the outermost operation that holds the user but not v's definition,
+ * as that may be a loop. */
+static void extend(struct planner *p, const struct value *v, const struct op *user)
+{
+	while (!is_constant(v) && v->def && keeps_elements(v->def))
+		v = operand(v->def, 0);
+	struct storage *s = map_get(&p->storages, v);
+	if (is_constant(v) || !s)
+		return;
+	const struct block *home = v->def ? v->def->block : v->block;
+	const struct op *o = user;
+	while (o->block != home)
+		o = o->block->parent;
+	bool whole = o != user || o->code == IR_REDUCE || o->code == IR_SCAN; /* which read while their region runs */
+	u32 at = whole ? span_of(p, o).end : span_of(p, o).start;
+	s->end = MAX(s->end, at);
+	if (!v->def)
+		s->last_inside = MAX(s->last_inside, at);
+}
+
+static void live_block(struct planner *p, const struct block *b);
+
+/* Is every operation of a region elementwise, so that it can be run on many elements at once? */
+static bool is_wide(const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next)
+		if (!op_has(o, ELEM) && o->code != IR_CONSTANT && !op_has(o, END))
+			return false;
+	return true;
+}
+
+static i64 region_lanes(const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type;
+	i64 n = type_numel(t);
+	return o->code == IR_SCAN ? n / t->shape[o->attr[ATTR_AXIS]] : MAX(n / 2, 1);
+}
+
+static void live_op(struct planner *p, const struct op *o)
+{
+	struct span s = span_of(p, o);
+	for (u32 i = 0; i < o->nresults; i++)
+		add_storage(p, &o->results[i], s.start, s.start);
+	if (o->code == IR_FOR) {
+		add_storage(p, o->blocks[0]->args[0], s.start, s.end);
+		for (u32 i = 0; i < o->nresults; i++)
+			map_put(&p->storages, o->blocks[0]->args[1 + i], map_get(&p->storages, &o->results[i]));
+	} else if (o->code == IR_WHILE) {
+		for (u32 i = 0; i < o->noperands; i++)
+			add_storage(p, o->blocks[0]->args[i], s.start, s.end);
+		for (u32 i = 0; i < o->nresults; i++)
+			map_put(&p->storages, o->blocks[1]->args[i], map_get(&p->storages, &o->results[i]));
+	} else if (o->code == IR_REDUCE || o->code == IR_SCAN) {
+		for (u32 i = 0; i < o->blocks[0]->nargs; i++) /* no memory: set to point at slices */
+			add_storage(p, o->blocks[0]->args[i], s.start, s.end)->size = 0;
+		p->lanes = is_wide(o->blocks[0]) ? region_lanes(o) : 0;
+	}
+	for (u32 i = 0; i < o->nblocks; i++)
+		live_block(p, o->blocks[i]);
+	for (u32 i = 0; i < o->nresults && o->nblocks; i++) {
+		struct storage *r = map_get(&p->storages, &o->results[i]);
+		r->end = MAX(r->end, s.end);
+	}
+	if (o->code == IR_REDUCE || o->code == IR_SCAN)
+		p->lanes = 0;
+}
+
+static void live_block(struct planner *p, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; i < o->noperands; i++)
+			extend(p, operand(o, i), o);
+		live_op(p, o);
+	}
+}
+
+/* May `o` write its result over operand v, element by element? */
+static bool works_in_place(const struct op *o, const struct value *v)
+{
+	if (op_has(o, ELEM) || o->code == IR_FOR)
+		return true;
+	return o->code == IR_DOT && root(operand(o, 0)) != v && root(operand(o, 1)) != v;
+}
+
+/* Computes what a loop yields in the place of the iteration value it becomes, if that is not read any more then. */
+static void merge_yields(const struct planner *p, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++) {
+			const struct value *arg = o->blocks[0]->args[1 + i], *v = root(operand(o->blocks[0]->last, i));
+			struct storage *from = map_get(&p->storages, v), *to = map_get(&p->storages, arg);
+			if (is_constant(v) || !v->def || v->def->block != o->blocks[0] || from->same_as || from->size != to->size)
+				continue;
+			bool dead = to->last_inside < from->start;
+			if (dead || (to->last_inside == from->start && works_in_place(v->def, arg)))
+				from->same_as = to;
+		}
+		for (u32 i = 0; i < o->nblocks; i++)
+			merge_yields(p, o->blocks[i]);
+	}
+}
+
+/* --- memory -------------------------------------------------------------------------------------------------- */
+
+static u32 new_slot(struct planner *p, size_t offset)
+{
+	struct slot s = {.offset = offset};
+	vec_push(p->arena, &p->slots, s);
+	return p->slots.len - 1;
+}
+
+/* Gives back what is no longer needed at position p->now. */
+static void release(struct planner *p)
+{
+	u32 kept = 0;
+	for (u32 i = 0; i < p->live.len; i++)
+		if (p->live.at[i]->forever || p->live.at[i]->end >= p->now)
+			p->live.at[kept++] = p->live.at[i];
+	p->live.len = kept;
+}
+
+/* First fit among the live storages, which are sorted by offset. */
+static void place(struct planner *p, struct storage *s)
+{
+	if (s->placed)
+		return;
+	size_t offset = 0, size = (s->size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+	u32 at = 0;
+	for (; s->size && at < p->live.len; at++) {
+		const struct storage *other = p->live.at[at];
+		if (other->offset >= offset + size)
+			break;
+		offset = other->offset + ((other->size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1));
+	}
+	s->offset = offset;
+	s->slot = new_slot(p, offset);
+	s->placed = true;
+	if (!s->size)
+		return;
+	vec_push(&p->temp, &p->live, s);
+	memmove(p->live.at + at + 1, p->live.at + at, (p->live.len - 1 - at) * sizeof *p->live.at);
+	p->live.at[at] = s;
+	p->program->memory_size = MAX(p->program->memory_size, offset + size);
+}
+
+u32 plan_scratch(struct planner *p, size_t size)
+{
+	struct storage *s = new_storage(p, size, p->op.start, p->op.end);
+	place(p, s);
+	return s->slot;
+}
+
+static u32 constant_slot(struct planner *p, bool range, u64 bits, u32 bytes, i64 n)
+{
+	for (u32 i = 0; i < p->constants.len && n > 1; i++) {
+		struct constant *c = &p->constants.at[i];
+		if (c->n > 1 && c->range == range && c->bits == bits && c->bytes == bytes) {
+			c->n = MAX(c->n, n);
+			return c->slot;
+		}
+	}
+	struct constant c = {range, bits, bytes, n, new_slot(p, 0)};
+	vec_push(&p->temp, &p->constants, c);
+	return c.slot;
+}
+
+static void make_constants(struct planner *p)
+{
+	for (u32 i = 0; i < p->constants.len; i++) {
+		const struct constant *c = &p->constants.at[i];
+		char *data = plan_alloc(p, (size_t)c->n * c->bytes + ALIGNMENT);
+		data += -(uintptr_t)data & (ALIGNMENT - 1);
+		if (!c->range)
+			fill(data, &c->bits, c->bytes, c->n);
+		for (i64 k = 0; k < c->n && c->range; k++)
+			((mem32 *)data)[k] = (u32)c->bits + (u32)k;
+		p->slots.at[c->slot].data = data;
+	}
+}
+
+/* Where v is to be read. */
+static u32 slot_of(struct planner *p, const struct value *v)
+{
+	i64 n = p->lanes ? p->lanes : type_numel(v->type);
+	for (;; v = operand(v->def, 0)) {
+		u64 bits;
+		if (value_const_bits(v, &bits))
+			return constant_slot(p, false, bits, elem_bytes(v->type), n);
+		if (def_if(v, IR_MAKE_RANGE))
+			return constant_slot(p, true, (u64)v->def->attr[ATTR_START], sizeof(i32), n);
+		struct storage *many = p->lanes ? map_get(&p->captured, v) : NULL;
+		if (many)
+			return many->slot;
+		if (!v->def || !keeps_elements(v->def))
+			break;
+	}
+	struct storage *s = storage_of(p, v);
+	tl_assert(s && s->placed);
+	return s->slot;
+}
+
+/* --- 3: instructions ----------------------------------------------------------------------------------------- */
+
+static void emit_block(struct planner *p, const struct block *b);
+
+static struct code emit_code(struct planner *p, const struct block *b)
+{
+	inst_vec code = {0}, *outer = p->code;
+	p->code = &code;
+	emit_block(p, b);
+	p->code = outer;
+	return (struct code){code.at, code.len};
+}
+
+static void add_move(struct planner *p, move_vec *v, const struct value *from, const struct value *to)
+{
+	struct move m = {slot_of(p, from), storage_of(p, to)->slot, (size_t)type_numel(to->type) * elem_bytes(to->type)};
+	if (m.from != m.to)
+		vec_push(p->arena, v, m);
+}
+
+static void finish_moves(struct planner *p, const move_vec *v, struct moves *out)
+{
+	size_t bytes = 0;
+	*out = (struct moves){.n = v->len, .at = v->at};
+	for (u32 i = 0; i < v->len; i++) {
+		bytes += (v->at[i].bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+		for (u32 k = 0; k < v->len; k++)
+			out->staged |= v->at[i].from == v->at[k].to;
+	}
+	if (out->staged)
+		out->staging = plan_scratch(p, bytes);
+}
+
+/* Into the block arguments (or results) `to`, from operands of o starting with `first`. */
+static void plan_moves(struct planner *p, const struct op *o, u32 first, struct value *const *to, u32 n, struct moves *out)
+{
+	move_vec v = {0};
+	for (u32 i = 0; i < n; i++)
+		add_move(p, &v, operand(o, first + i), to[i]);
+	finish_moves(p, &v, out);
+}
+
+static void plan_for(struct planner *p, const struct op *o, struct inst *i)
+{
+	struct for_plan *w = plan_alloc(p, sizeof *w);
+	const struct block *b = o->blocks[0];
+	struct span span = p->op;
+	place(p, storage_of(p, b->args[0]));
+	w->index = storage_of(p, b->args[0])->slot;
+	w->type = type_dtype(b->args[0]->type);
+	plan_moves(p, o, 3, b->args + 1, o->nresults, &w->enter);
+	w->body = emit_code(p, b);
+	p->op = span;
+	plan_moves(p, b->last, 0, b->args + 1, o->nresults, &w->next);
+	i->plan = w;
+	i->run = run_for;
+}
+
+static void plan_if(struct planner *p, const struct op *o, struct inst *i)
+{
+	struct if_plan *w = plan_alloc(p, sizeof *w);
+	struct span span = p->op;
+	struct value **results = arena_array(&p->temp, struct value *, o->nresults);
+	for (u32 k = 0; k < o->nresults; k++)
+		results[k] = &o->results[k];
+	for (u32 k = 0; k < 2; k++) {
+		w->branch[k] = emit_code(p, o->blocks[k]);
+		p->op = span;
+		plan_moves(p, o->blocks[k]->last, 0, results, o->nresults, &w->leave[k]);
+	}
+	i->plan = w;
+	i->run = run_if;
+}
+
+static void plan_while(struct planner *p, const struct op *o, struct inst *i)
+{
+	struct while_plan *w = plan_alloc(p, sizeof *w);
+	const struct block *before = o->blocks[0], *after = o->blocks[1];
+	struct span span = p->op;
+	for (u32 k = 0; k < before->nargs; k++)
+		place(p, storage_of(p, before->args[k]));
+	plan_moves(p, o, 0, before->args, before->nargs, &w->enter);
+	w->before = emit_code(p, before);
+	w->condition = slot_of(p, operand(before->last, 0));
+	p->op = span;
+	plan_moves(p, before->last, 1, after->args, after->nargs, &w->decide);
+	w->after = emit_code(p, after);
+	p->op = span;
+	plan_moves(p, after->last, 0, before->args, before->nargs, &w->next);
+	i->plan = w;
+	i->run = run_while;
+}
+
+/* Copies of an outer scalar for all lanes, made when the region starts. */
+static void capture(struct planner *p, const struct op *o)
+{
+	for (u32 k = 0; k < o->noperands; k++) {
+		const struct value *v = operand(o, k);
+		if (!value_defined_outside(v, p->region) || is_constant(v) || map_get(&p->captured, v))
+			continue;
+		i64 lanes = p->lanes;
+		p->lanes = 0;
+		u32 *slots = plan_alloc(p, 4 * sizeof *slots);
+		slots[0] = slot_of(p, v);
+		p->lanes = lanes;
+		struct storage *s = new_storage(p, (size_t)lanes * elem_bytes(v->type), p->op.start, p->op.end);
+		place(p, s);
+		map_put(&p->captured, v, s);
+		slots[3] = s->slot;
+		struct inst i = {.code = IR_SPLAT, .loc = o->loc, .type = v->type, .in = slots, .nin = 1, .out = slots + 3, .nout = 1};
+		i.run = run_splat;
+		vec_push(p->arena, p->code, i);
+	}
+}
+
+void plan_region(struct planner *p, const struct block *b, i64 max_lanes, struct region *out)
+{
+	u32 nargs = b->nargs, nresults = b->last->noperands, *slots = plan_alloc(p, (nargs + nresults) * sizeof *slots);
+	struct span span = p->op;
+	inst_vec code = {0}, *outer = p->code;
+	const struct block *outer_region = p->region;
+	out->wide = is_wide(b);
+	p->lanes = out->wide ? max_lanes : 0;
+	p->region = b;
+	p->code = &code;
+	for (u32 i = 0; i < nargs; i++) {
+		place(p, storage_of(p, b->args[i]));
+		slots[i] = storage_of(p, b->args[i])->slot;
+	}
+	for (const struct op *o = b->first; o && out->wide; o = o->next)
+		capture(p, o);
+	emit_block(p, b);
+	for (u32 i = 0; i < nresults; i++)
+		slots[nargs + i] = slot_of(p, operand(b->last, i));
+	out->code = (struct code){code.at, code.len};
+	out->args = slots;
+	out->results = slots + nargs;
+	p->code = outer;
+	p->op = span;
+	p->lanes = 0;
+	p->region = outer_region;
+	p->captured = (struct map){.arena = &p->temp};
+}
+
+static void plan_op(struct planner *p, const struct op *o, struct inst *i)
+{
+	if (op_has(o, ELEM)) {
+		plan_elementwise(p, o, i);
+		return;
+	}
+	switch (o->code) {
+	case IR_SPLAT:
+	case IR_BROADCAST:
+	case IR_TRANS:
+	case IR_JOIN:
+	case IR_SPLIT: plan_shape(p, o, i); break;
+	case IR_LOAD:
+	case IR_STORE:
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: plan_memory(p, o, i); break;
+	case IR_DOT: plan_dot(p, o, i); break;
+	case IR_REDUCE:
+	case IR_SCAN: plan_reduce(p, o, i); break;
+	case IR_FOR: plan_for(p, o, i); break;
+	case IR_IF: plan_if(p, o, i); break;
+	case IR_WHILE: plan_while(p, o, i); break;
+	default: plan_environment(p, o, i); break;
+	}
+}
+
+static void emit_op(struct planner *p, const struct op *o)
+{
+	bool unused = o->nresults > 0;
+	for (u32 i = 0; i < o->nresults; i++)
+		unused &= value_unused(&o->results[i]);
+	if (op_has(o, END) || (unused && op_has(o, PURE)) || (o->nresults == 1 && (is_constant(result(o)) || keeps_elements(o))))
+		return;
+	const struct value *shown = o->nresults ? result(o) : o->noperands ? operand(o, 0) : NULL;
+	struct inst i = {.code = o->code, .loc = o->loc, .nin = o->noperands, .nout = o->nresults, .text = o->text};
+	u32 *slots = plan_alloc(p, (MAX(o->noperands, 3u) + o->nresults) * sizeof *slots);
+	i.in = slots;
+	i.out = slots + MAX(o->noperands, 3u);
+	i.type = shown ? shown->type : NULL;
+	i.n = p->lanes || !shown ? 0 : type_numel(shown->type);
+	memcpy(i.attr, o->attr, sizeof i.attr);
+	p->op = span_of(p, o);
+	p->now = p->op.start;
+	release(p);
+	for (u32 k = 0; k < o->noperands; k++)
+		slots[k] = slot_of(p, operand(o, k));
+	for (u32 k = 0; k < o->nresults; k++) {
+		place(p, storage_of(p, &o->results[k]));
+		slots[MAX(o->noperands, 3u) + k] = storage_of(p, &o->results[k])->slot;
+	}
+	plan_op(p, o, &i);
+	vec_push(p->arena, p->code, i);
+}
+
+static void emit_block(struct planner *p, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next)
+		emit_op(p, o);
+}
+
+struct interp_program *interp_prepare(struct arena *a, const struct kernel *k)
+{
+	struct interp_program *program = arena_new(a, struct interp_program);
+	struct planner p = {.arena = a, .program = program};
+	p.spans.arena = p.storages.arena = p.captured.arena = &p.temp;
+	program->diags = k->ctx->diags;
+	program->nparams = k->nparams;
+	program->params = arena_array(a, u32, k->nparams);
+	program->param_types = arena_array(a, const struct type *, k->nparams);
+	number_block(&p, k->body);
+	for (u32 i = 0; i < k->nparams; i++)
+		add_storage(&p, k->params[i].value, 0, 0)->forever = true;
+	live_block(&p, k->body);
+	merge_yields(&p, k->body);
+	for (u32 i = 0; i < k->nparams; i++) {
+		struct storage *s = storage_of(&p, k->params[i].value);
+		place(&p, s);
+		program->params[i] = s->slot;
+		program->param_types[i] = k->params[i].value->type;
+	}
+	program->body = emit_code(&p, k->body);
+	make_constants(&p);
+	program->slots = p.slots.at;
+	program->nslots = p.slots.len;
+	arena_free(&p.temp);
+	return program;
+}

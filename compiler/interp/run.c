@@ -1,0 +1,141 @@
+/* Running a program: the grid in parallel, and control flow. */
+#include <omp.h>
+#include <stdlib.h>
+
+#include "interp/internal.h"
+
+bool run_code(struct env *e, const struct code *c)
+{
+	for (u32 k = 0; k < c->n; k++)
+		if (!c->at[k].run(e, &c->at[k]))
+			return false;
+	return true;
+}
+
+/* --- control flow -------------------------------------------------------------------------------------------- */
+
+static void do_moves(struct env *e, const struct moves *m)
+{
+	if (!m->staged) {
+		for (u32 k = 0; k < m->n; k++)
+			memcpy(e->at[m->at[k].to], e->at[m->at[k].from], m->at[k].bytes);
+		return;
+	}
+	char *staging = e->at[m->staging];
+	for (u32 k = 0; k < m->n; staging += m->at[k++].bytes)
+		memcpy(staging, e->at[m->at[k].from], m->at[k].bytes);
+	staging = e->at[m->staging];
+	for (u32 k = 0; k < m->n; staging += m->at[k++].bytes)
+		memcpy(e->at[m->at[k].to], staging, m->at[k].bytes);
+}
+
+static i64 read_int(const struct env *e, u32 slot, enum dtype d)
+{
+	u64 bits = 0;
+	memcpy(&bits, e->at[slot], (size_t)dtype_bytes(d));
+	return dtype_decode_int(d, bits);
+}
+
+bool run_for(struct env *e, const struct inst *i)
+{
+	const struct for_plan *w = i->plan;
+	i64 from = read_int(e, i->in[0], w->type), to = read_int(e, i->in[1], w->type), step = read_int(e, i->in[2], w->type);
+	if (step <= 0)
+		return fail(e, i, -1, "loop step is not positive: it is %lld", (long long)step);
+	do_moves(e, &w->enter);
+	while (from < to) {
+		if (must_stop(e, false))
+			return false;
+		memcpy(e->at[w->index], &from, (size_t)dtype_bytes(w->type));
+		if (!run_code(e, &w->body))
+			return false;
+		do_moves(e, &w->next);
+		if (__builtin_add_overflow(from, step, &from))
+			break;
+	}
+	return true;
+}
+
+bool run_if(struct env *e, const struct inst *i)
+{
+	const struct if_plan *w = i->plan;
+	u32 k = *(const u8 *)e->at[i->in[0]] ? 0 : 1;
+	if (!run_code(e, &w->branch[k]))
+		return false;
+	do_moves(e, &w->leave[k]);
+	return true;
+}
+
+bool run_while(struct env *e, const struct inst *i)
+{
+	const struct while_plan *w = i->plan;
+	for (do_moves(e, &w->enter);; do_moves(e, &w->next)) {
+		if (must_stop(e, true) || !run_code(e, &w->before))
+			return false;
+		bool more = *(const u8 *)e->at[w->condition];
+		do_moves(e, &w->decide);
+		if (!more)
+			return true;
+		if (!run_code(e, &w->after))
+			return false;
+	}
+}
+
+/* --- the grid ------------------------------------------------------------------------------------------------ */
+
+static void *allocate(size_t size)
+{
+	size = (size + 63) & ~(size_t)63;
+	void *p = aligned_alloc(64, size ? size : 64);
+	if (!p)
+		tl_out_of_memory(size);
+	return p;
+}
+
+static void env_open(struct env *e, struct run *r)
+{
+	static const struct mem_range nowhere;
+	const struct interp_program *p = r->program;
+	*e = (struct env){.run = r, .range = &nowhere, .memory = allocate(p->memory_size), .at = allocate(p->nslots * sizeof(void *))};
+	for (u32 k = 0; k < p->nslots; k++)
+		e->at[k] = p->slots[k].data ? (void *)p->slots[k].data : e->memory + p->slots[k].offset;
+	for (u32 k = 0; k < p->nparams; k++)
+		memcpy(e->at[p->params[k]], &r->launch->args[k], elem_bytes(p->param_types[k]));
+}
+
+static void env_close(struct env *e)
+{
+	free(e->memory);
+	free(e->at);
+}
+
+static void run_one(struct env *e, u64 program)
+{
+	const u32 *grid = e->run->launch->grid;
+	e->program = program;
+	if (must_stop(e, false))
+		return;
+	e->pid[0] = (u32)(program % grid[0]);
+	e->pid[1] = (u32)(program / grid[0] % grid[1]);
+	e->pid[2] = (u32)(program / grid[0] / grid[1]);
+	run_code(e, &e->run->program->body);
+}
+
+bool interp_run(const struct interp_program *p, const struct interp_launch *l, struct strbuf *error)
+{
+	struct run r = {.program = p, .launch = l, .failed = NOT_FAILED, .error = error, .error_start = error->len};
+	u64 total = (u64)l->grid[0] * l->grid[1] * l->grid[2];
+	int threads = l->threads > 0 ? l->threads : omp_get_max_threads();
+	if (total < (u64)threads)
+		threads = MAX((int)total, 1);
+#pragma omp parallel num_threads(threads)
+	{
+		struct env e;
+		env_open(&e, &r);
+#pragma omp for schedule(dynamic) nowait
+		for (u64 k = 0; k < total; k++)
+			run_one(&e, k);
+		env_close(&e);
+	}
+	return atomic_load(&r.failed) == NOT_FAILED;
+}

@@ -1,0 +1,177 @@
+/* Contexts and buffers: the thin part of the runtime, which checks arguments and asks the device. */
+#include <stdlib.h>
+
+#include "runtime/internal.h"
+
+/* --- contexts ------------------------------------------------------------------------------------------------ */
+
+tl_status context_new(struct device *dev, tl_context **out)
+{
+	tl_context *ctx = calloc(1, sizeof *ctx);
+	if (!ctx) {
+		dev->ops->close(dev);
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	}
+	ctx->dev = dev;
+	pthread_mutex_init(&ctx->lock, NULL);
+	link_init(&ctx->modules);
+	link_init(&ctx->buffers);
+	*out = ctx;
+	return TL_OK;
+}
+
+tl_status tl_context_create(const char *device, tl_context **out)
+{
+	if (!out)
+		return failed(TL_ERR_ARGUMENT, "tl_context_create: out is NULL");
+	*out = NULL;
+	struct device *dev;
+	tl_status s = device_open(device, &dev);
+	return s ? s : context_new(dev, out);
+}
+
+tl_status tl_context_from_cuda(void *cu_context, tl_context **out)
+{
+	if (!out)
+		return failed(TL_ERR_ARGUMENT, "tl_context_from_cuda: out is NULL");
+	*out = NULL;
+	struct device *dev;
+	tl_status s = cuda_adopt(cu_context, &dev);
+	return s ? s : context_new(dev, out);
+}
+
+static void buffer_free(tl_buffer *b)
+{
+	b->ctx->dev->ops->free(b->ctx->dev, b->ptr);
+	free(b);
+}
+
+void tl_context_destroy(tl_context *ctx)
+{
+	if (!ctx)
+		return;
+	ctx->dev->ops->synchronize(ctx->dev);
+	for (struct link *l = ctx->modules.next, *next; l != &ctx->modules; l = next) {
+		next = l->next;
+		module_free((tl_module *)l);
+	}
+	for (struct link *l = ctx->buffers.next, *next; l != &ctx->buffers; l = next) {
+		next = l->next;
+		buffer_free((tl_buffer *)l);
+	}
+	ctx->dev->ops->close(ctx->dev);
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+}
+
+tl_status tl_synchronize(tl_context *ctx)
+{
+	if (!ctx)
+		return failed(TL_ERR_ARGUMENT, "tl_synchronize: the context is NULL");
+	return ctx->dev->ops->synchronize(ctx->dev);
+}
+
+tl_status tl_device(tl_context *ctx, tl_device_info *out)
+{
+	if (!ctx || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_device: %s is NULL", ctx ? "out" : "the context");
+	*out = (tl_device_info){0};
+	snprintf(out->kind, sizeof out->kind, "%s", ctx->dev->ops->name);
+	ctx->dev->ops->info(ctx->dev, out);
+	return TL_OK;
+}
+
+/* --- buffers ------------------------------------------------------------------------------------------------- */
+
+tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out)
+{
+	if (!ctx || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_buffer_create: %s is NULL", ctx ? "out" : "the context");
+	*out = NULL;
+	tl_buffer *b = calloc(1, sizeof *b);
+	if (!b)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_status s = ctx->dev->ops->alloc(ctx->dev, bytes, &b->ptr);
+	if (s) {
+		free(b);
+		return s;
+	}
+	b->ctx = ctx;
+	b->size = bytes;
+	pthread_mutex_lock(&ctx->lock);
+	link_add(&ctx->buffers, &b->link);
+	pthread_mutex_unlock(&ctx->lock);
+	*out = b;
+	return TL_OK;
+}
+
+void tl_buffer_destroy(tl_buffer *b)
+{
+	if (!b)
+		return;
+	pthread_mutex_lock(&b->ctx->lock);
+	link_remove(&b->link);
+	pthread_mutex_unlock(&b->ctx->lock);
+	buffer_free(b);
+}
+
+void *tl_buffer_ptr(const tl_buffer *b)
+{
+	return b ? b->ptr : NULL;
+}
+
+size_t tl_buffer_size(const tl_buffer *b)
+{
+	return b ? b->size : 0;
+}
+
+static tl_status check_range(const char *call, const tl_buffer *b, size_t offset, const void *host, size_t bytes)
+{
+	if (!b || (!host && bytes))
+		return failed(TL_ERR_ARGUMENT, "%s: %s is NULL", call, b ? "the host address" : "the buffer");
+	if (offset > b->size || bytes > b->size - offset)
+		return failed(TL_ERR_ARGUMENT, "%s: %zu bytes at offset %zu end outside this buffer of %zu bytes", call, bytes,
+			    offset, b->size);
+	return TL_OK;
+}
+
+tl_status tl_buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes)
+{
+	tl_status s = check_range("tl_buffer_write", b, offset, src, bytes);
+	return s || !bytes ? s : b->ctx->dev->ops->write(b->ctx->dev, (char *)b->ptr + offset, src, bytes);
+}
+
+tl_status tl_buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes)
+{
+	tl_status s = check_range("tl_buffer_read", b, offset, dst, bytes);
+	return s || !bytes ? s : b->ctx->dev->ops->read(b->ctx->dev, dst, (char *)b->ptr + offset, bytes);
+}
+
+tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte)
+{
+	if (!b)
+		return failed(TL_ERR_ARGUMENT, "tl_buffer_fill: the buffer is NULL");
+	return b->size ? b->ctx->dev->ops->fill(b->ctx->dev, b->ptr, byte, b->size) : TL_OK;
+}
+
+/* --- types --------------------------------------------------------------------------------------------------- */
+
+_Static_assert((int)TL_I1 == DT_I1 && (int)TL_I64 == DT_I64 && (int)TL_U8 == DT_U8 && (int)TL_U64 == DT_U64 &&
+		       (int)TL_F8E4M3 == DT_E4M3 && (int)TL_F8E5M2 == DT_E5M2 && (int)TL_F16 == DT_F16 &&
+		       (int)TL_BF16 == DT_BF16 && (int)TL_F32 == DT_F32 && (int)TL_F64 == DT_F64 && DT_F64 + 1 == DT_COUNT,
+	       "tl_dtype and enum dtype have the same order");
+
+const char *tl_dtype_name(tl_dtype t)
+{
+	return (unsigned)t < DT_COUNT ? dtype_name((enum dtype)t) : "unknown";
+}
+
+size_t tl_dtype_size(tl_dtype t)
+{
+	return (unsigned)t < DT_COUNT ? (size_t)dtype_bytes((enum dtype)t) : 0;
+}
+
+void tl_free(void *p)
+{
+	free(p);
+}

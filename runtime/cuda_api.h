@@ -1,0 +1,111 @@
+/* The part of the CUDA driver API that libtl calls, as NVIDIA's public documentation describes it ("CUDA Driver API").
+ *
+ * Declared here so that neither building nor starting a program needs CUDA: the library is opened at run time. The
+ * types are opaque pointers in the driver's ABI too. A table of pointers rather than functions, so that tests can put
+ * a driver of their own behind it. */
+#ifndef TL_CUDA_API_H
+#define TL_CUDA_API_H
+
+#include "base/base.h"
+#include "runtime/tl.h"
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+
+enum {
+	CUDA_SUCCESS = 0,
+	CUDA_ERROR_OUT_OF_MEMORY = 2,
+	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_INVALID_DEVICE = 101,
+	CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+	CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+	CUDA_ERROR_ASSERT = 710,
+	CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
+	CUDA_ERROR_ILLEGAL_INSTRUCTION = 715,
+	CUDA_ERROR_MISALIGNED_ADDRESS = 716,
+	CUDA_ERROR_INVALID_ADDRESS_SPACE = 717,
+	CUDA_ERROR_INVALID_PC = 718,
+	CUDA_ERROR_LAUNCH_FAILED = 719,
+};
+
+enum { /* CUdevice_attribute */
+	CU_DEVICE_MULTIPROCESSOR_COUNT = 16,
+	CU_DEVICE_L2_CACHE_SIZE = 38,
+	CU_DEVICE_COMPUTE_CAPABILITY_MAJOR = 75,
+	CU_DEVICE_COMPUTE_CAPABILITY_MINOR = 76,
+	CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+};
+
+enum { /* CUfunction_attribute */
+	CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
+	CU_FUNC_NUM_REGS = 4,
+	CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+	CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
+};
+
+enum { /* CUjit_option */
+	CU_JIT_ERROR_LOG_BUFFER = 5,
+	CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+};
+
+/* X(name in the table, symbol, parameters) */
+#define CUDA_API(X)                                                                                              \
+	X(init, "cuInit", (unsigned flags))                                                                      \
+	X(driver_version, "cuDriverGetVersion", (int *version))                                                  \
+	X(error_string, "cuGetErrorString", (CUresult error, const char **text))                                 \
+	X(error_name, "cuGetErrorName", (CUresult error, const char **text))                                     \
+	X(device_count, "cuDeviceGetCount", (int *count))                                                        \
+	X(device_get, "cuDeviceGet", (CUdevice * device, int ordinal))                                           \
+	X(device_name, "cuDeviceGetName", (char *name, int len, CUdevice device))                                \
+	X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, CUdevice device))                \
+	X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, CUdevice device))                                \
+	X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext * ctx, CUdevice device))                        \
+	X(primary_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice device))                                    \
+	X(ctx_current, "cuCtxGetCurrent", (CUcontext * ctx))                                                     \
+	X(ctx_device, "cuCtxGetDevice", (CUdevice * device))                                                     \
+	X(ctx_push, "cuCtxPushCurrent_v2", (CUcontext ctx))                                                      \
+	X(ctx_pop, "cuCtxPopCurrent_v2", (CUcontext * ctx))                                                      \
+	X(ctx_synchronize, "cuCtxSynchronize", (void))                                                           \
+	X(mem_alloc, "cuMemAlloc_v2", (CUdeviceptr * p, size_t bytes))                                           \
+	X(mem_free, "cuMemFree_v2", (CUdeviceptr p))                                                             \
+	X(copy_to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr dst, const void *src, size_t bytes, CUstream s))  \
+	X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *dst, CUdeviceptr src, size_t bytes, CUstream s))          \
+	X(mem_set, "cuMemsetD8Async", (CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s))             \
+	X(module_load, "cuModuleLoadDataEx",                                                                     \
+	  (CUmodule * m, const void *image, unsigned n, const int *options, void **values))                      \
+	X(module_unload, "cuModuleUnload", (CUmodule m))                                                         \
+	X(module_function, "cuModuleGetFunction", (CUfunction * f, CUmodule m, const char *name))                \
+	X(func_set_attribute, "cuFuncSetAttribute", (CUfunction f, int attribute, int value))                    \
+	X(func_get_attribute, "cuFuncGetAttribute", (int *value, int attribute, CUfunction f))                   \
+	X(launch, "cuLaunchKernel",                                                                              \
+	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,           \
+	   unsigned shared, CUstream s, void **params, void **extra))                                            \
+	X(stream_create, "cuStreamCreate", (CUstream * s, unsigned flags))                                       \
+	X(stream_destroy, "cuStreamDestroy_v2", (CUstream s))                                                    \
+	X(stream_synchronize, "cuStreamSynchronize", (CUstream s))                                               \
+	X(event_create, "cuEventCreate", (CUevent * e, unsigned flags))                                          \
+	X(event_destroy, "cuEventDestroy_v2", (CUevent e))                                                       \
+	X(event_record, "cuEventRecord", (CUevent e, CUstream s))                                                \
+	X(event_elapsed, "cuEventElapsedTime", (float *ms, CUevent from, CUevent to))
+
+struct cuda_api {
+#define X(name, symbol, params) CUresult(*name) params;
+	CUDA_API(X)
+#undef X
+};
+
+/* Opens the driver's library. TL_ERR_DEVICE where there is none, or one too old. */
+tl_status cuda_api_open(struct cuda_api *out);
+
+/* A device on a driver: the `ordinal`th one in its primary context, or `adopted` (the caller's) where that is set. */
+struct device;
+tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext adopted, struct device **out);
+
+#endif

@@ -1,0 +1,550 @@
+/* NVIDIA GPUs, through the driver API.
+ *
+ * The device's context is the primary one of the GPU, shared with the CUDA runtime of the same process, or one that
+ * the caller gave. It is made current around each call, and the caller's current context is restored. Launches without
+ * a stream go to a stream of our own, which waits for the legacy default stream and the other way round: a program
+ * that does its other work there needs no events. Copies go to the same stream, so they see the launches before them.
+ *
+ * A kernel's parameters are 8-byte slots with the value in the low bytes; the driver reads as many as the parameter
+ * has. All shared memory is dynamic, so that one attribute lifts the limit of 48 KB. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/cuda_api.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+#include "runtime/internal.h"
+
+enum { JIT_LOG = 8192, STATIC_SHARED_LIMIT = 48 * 1024 };
+
+struct cuda {
+	struct device device; /* first */
+	struct cuda_api api;
+	CUdevice id;
+	CUcontext ctx;
+	CUstream stream;
+	bool own_context;
+	struct target target;
+	int shared_limit, l2_bytes;
+	pthread_mutex_t lock; /* of the scratch memory, while something is timed */
+	CUdeviceptr scratch;
+	size_t scratch_bytes;
+};
+
+struct cuda_kernel {
+	CUmodule module;
+	CUfunction function;
+	unsigned threads, shared;
+};
+
+/* --- errors and contexts ------------------------------------------------------------------------------------- */
+
+static tl_status status_of(CUresult r)
+{
+	switch (r) {
+	case CUDA_ERROR_OUT_OF_MEMORY: return TL_ERR_MEMORY;
+	case CUDA_ERROR_NO_DEVICE:
+	case CUDA_ERROR_INVALID_DEVICE: return TL_ERR_DEVICE;
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED: return TL_ERR_KERNEL;
+	default: return TL_ERR_DRIVER;
+	}
+}
+
+static tl_status driver_error(const struct cuda_api *api, const char *call, CUresult r)
+{
+	const char *text = NULL, *name = NULL;
+	if (api->error_string(r, &text) || !text)
+		text = "unknown error";
+	if (api->error_name(r, &name) || !name)
+		name = "error";
+	tl_status s = failed(status_of(r), "%s: %s (%s, %d)", call, text, name, r);
+	if (s == TL_ERR_KERNEL)
+		failed_more("\n      = hint: a kernel launched before failed; CUDA allows nothing more in this process's context. Run "
+			  "the kernel on the \"interp\" device, which says where it fails");
+	return s;
+}
+
+/* Runs a driver call inside a function with `d` and `s`: the first failure stays in s. */
+#define TRY(call, ...)                                                              \
+	do {                                                                        \
+		if (!s) {                                                           \
+			CUresult r_ = __VA_ARGS__;                                  \
+			if (r_)                                                     \
+				s = driver_error(&d->api, call, r_);                \
+		}                                                                   \
+	} while (0)
+
+static tl_status enter(struct cuda *d, bool *pushed)
+{
+	tl_status s = TL_OK;
+	CUcontext now = NULL;
+	TRY("cuCtxGetCurrent", d->api.ctx_current(&now));
+	*pushed = !s && now != d->ctx;
+	if (*pushed)
+		TRY("cuCtxPushCurrent", d->api.ctx_push(d->ctx));
+	*pushed = *pushed && !s;
+	return s;
+}
+
+static void leave(struct cuda *d, bool pushed)
+{
+	CUcontext ctx;
+	if (pushed)
+		d->api.ctx_pop(&ctx);
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------- */
+
+static int attribute(struct cuda *d, int which)
+{
+	int v = 0;
+	return d->api.device_attribute(&v, which, d->id) ? 0 : v;
+}
+
+/* The newest target that this GPU runs and that the code generator knows. PTX without an 'a' runs on later GPUs. */
+static tl_status choose_target(struct cuda *d)
+{
+	int major = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MAJOR), minor = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MINOR);
+	int sm = major * 10 + minor;
+	if (sm < 75) {
+		char name[128] = "this GPU";
+		d->api.device_name(name, sizeof name, d->id);
+		return failed(TL_ERR_DEVICE, "%s has compute capability %d.%d; kernels need 7.5 (Turing) or newer", name, major, minor);
+	}
+	d->target = (struct target){.sm = MIN(sm, 90), .arch_specific = sm == 90};
+	return TL_OK;
+}
+
+static tl_status find_device(struct cuda *d, int ordinal)
+{
+	tl_status s = TL_OK;
+	int count = 0;
+	TRY("cuDeviceGetCount", d->api.device_count(&count));
+	if (!s && ordinal >= count)
+		return failed(TL_ERR_DEVICE, "there is no device cuda:%d: the driver has %d", ordinal, count);
+	TRY("cuDeviceGet", d->api.device_get(&d->id, ordinal));
+	if (!s)
+		s = choose_target(d);
+	if (s)
+		return s;
+	TRY("cuDevicePrimaryCtxRetain", d->api.primary_retain(&d->ctx, d->id));
+	d->own_context = !s;
+	return s;
+}
+
+static tl_status use_context(struct cuda *d, CUcontext adopted)
+{
+	tl_status s = TL_OK;
+	bool pushed;
+	d->ctx = adopted;
+	if ((s = enter(d, &pushed)))
+		return s;
+	TRY("cuCtxGetDevice", d->api.ctx_device(&d->id));
+	leave(d, pushed);
+	return s ? s : choose_target(d);
+}
+
+static void cuda_close(struct device *device)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed;
+	if (d->ctx && !enter(d, &pushed)) {
+		if (d->stream)
+			d->api.stream_destroy(d->stream);
+		if (d->scratch)
+			d->api.mem_free(d->scratch);
+		leave(d, pushed);
+	}
+	if (d->own_context)
+		d->api.primary_release(d->id);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext adopted, struct device **out)
+{
+	struct cuda *d = calloc(1, sizeof *d);
+	if (!d)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	d->device.ops = &cuda_ops;
+	d->api = *api;
+	pthread_mutex_init(&d->lock, NULL);
+	tl_status s = adopted ? use_context(d, adopted) : find_device(d, ordinal);
+	bool pushed = false;
+	if (!s)
+		s = enter(d, &pushed);
+	TRY("cuStreamCreate", d->api.stream_create(&d->stream, 0));
+	leave(d, pushed);
+	if (s) {
+		cuda_close(&d->device);
+		return s;
+	}
+	d->shared_limit = MAX(attribute(d, CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), STATIC_SHARED_LIMIT);
+	d->l2_bytes = attribute(d, CU_DEVICE_L2_CACHE_SIZE);
+	*out = &d->device;
+	return TL_OK;
+}
+
+static tl_status open_driver(struct cuda_api *api)
+{
+	tl_status s = cuda_api_open(api);
+	if (s)
+		return s;
+	CUresult r = api->init(0);
+	if (r) { /* whatever the reason, no device answers */
+		driver_error(api, "cuInit", r);
+		return TL_ERR_DEVICE;
+	}
+	return TL_OK;
+}
+
+static tl_status cuda_open(int ordinal, struct device **out)
+{
+	struct cuda_api api;
+	tl_status s = open_driver(&api);
+	return s ? s : cuda_device_new(&api, ordinal, NULL, out);
+}
+
+bool cuda_probe(struct target *out)
+{
+	struct cuda d = {0};
+	if (open_driver(&d.api) || d.api.device_get(&d.id, 0) || choose_target(&d))
+		return false;
+	*out = d.target;
+	return true;
+}
+
+tl_status cuda_adopt(void *cu_context, struct device **out)
+{
+	struct cuda_api api;
+	tl_status s = open_driver(&api);
+	if (s)
+		return s;
+	CUcontext ctx = cu_context;
+	if (!ctx && (api.ctx_current(&ctx) || !ctx))
+		return failed(TL_ERR_ARGUMENT, "tl_context_from_cuda: no CUDA context is current on this thread");
+	return cuda_device_new(&api, 0, ctx, out);
+}
+
+static void cuda_info(struct device *device, tl_device_info *out)
+{
+	struct cuda *d = (struct cuda *)device;
+	d->api.device_name(out->name, sizeof out->name, d->id);
+	snprintf(out->target, sizeof out->target, "cuda:sm_%d%s", d->target.sm, d->target.arch_specific ? "a" : "");
+	out->num_sms = attribute(d, CU_DEVICE_MULTIPROCESSOR_COUNT);
+	out->shared_bytes = (size_t)d->shared_limit;
+	d->api.device_memory(&out->memory_bytes, d->id);
+}
+
+/* --- memory -------------------------------------------------------------------------------------------------- */
+
+static tl_status cuda_alloc(struct device *device, size_t size, void **out)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed;
+	CUdeviceptr p = 0;
+	tl_status s = enter(d, &pushed);
+	if (s)
+		return s;
+	TRY("cuMemAlloc", d->api.mem_alloc(&p, MAX(size, 1)));
+	if (s == TL_ERR_MEMORY)
+		failed_more(" allocating %zu bytes", size);
+	leave(d, pushed);
+	*out = (void *)(uintptr_t)p;
+	return s;
+}
+
+static void cuda_free(struct device *device, void *p)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed;
+	if (enter(d, &pushed))
+		return;
+	d->api.mem_free((CUdeviceptr)(uintptr_t)p);
+	leave(d, pushed);
+}
+
+static tl_status cuda_write(struct device *device, void *dst, const void *src, size_t size)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed;
+	tl_status s = enter(d, &pushed);
+	if (s)
+		return s;
+	TRY("cuMemcpyHtoDAsync", d->api.copy_to_device((CUdeviceptr)(uintptr_t)dst, src, size, d->stream));
+	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
+	leave(d, pushed);
+	return s;
+}
+
+static tl_status cuda_read(struct device *device, void *dst, const void *src, size_t size)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed;
+	tl_status s = enter(d, &pushed);
+	if (s)
+		return s;
+	TRY("cuMemcpyDtoHAsync", d->api.copy_to_host(dst, (CUdeviceptr)(uintptr_t)src, size, d->stream));
+	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
+	leave(d, pushed);
+	return s;
+}
+
+static tl_status cuda_fill(struct device *device, void *dst, uint8_t byte, size_t size)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed;
+	tl_status s = enter(d, &pushed);
+	if (s)
+		return s;
+	TRY("cuMemsetD8Async", d->api.mem_set((CUdeviceptr)(uintptr_t)dst, byte, size, d->stream));
+	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
+	leave(d, pushed);
+	return s;
+}
+
+static tl_status cuda_synchronize(struct device *device)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed;
+	tl_status s = enter(d, &pushed);
+	if (s)
+		return s;
+	TRY("cuCtxSynchronize", d->api.ctx_synchronize()); /* the callers' streams too */
+	leave(d, pushed);
+	return s;
+}
+
+/* --- kernels ------------------------------------------------------------------------------------------------- */
+
+static bool cuda_compile(struct device *device, const struct build *b, struct compiled *out)
+{
+	const struct cuda *d = (const struct cuda *)device;
+	const char *stage = b->stage ? b->stage : "ptx";
+	struct compile_options o = {
+		.target = d->target,
+		.num_warps = b->num_warps,
+		.num_stages = b->num_stages,
+		.group_pids = b->group_pids,
+		.want_ttir = !strcmp(stage, "ttir"),
+		.want_ttgir = !strcmp(stage, "ttgir"),
+		.want_llir = !strcmp(stage, "llir"),
+		.want_ptx = !strcmp(stage, "ptx"),
+	};
+	return compile(b->unit, b->func, b->args, &o, out);
+}
+
+static tl_status load_module(struct cuda *d, const struct compiled *c, struct cuda_kernel *k)
+{
+	char log[JIT_LOG] = "";
+	const int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)(uintptr_t)sizeof log};
+	CUresult r = d->api.module_load(&k->module, c->ptx, ARRAY_LEN(options), options, values);
+	if (!r)
+		return TL_OK;
+	tl_status s = driver_error(&d->api, "cuModuleLoadDataEx", r);
+	log[sizeof log - 1] = 0;
+	if (*log)
+		failed_more("\n%s", log);
+	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
+		int version = 0;
+		d->api.driver_version(&version);
+		failed_more("\n      = hint: this driver serves CUDA %d.%d and does not know the PTX that was generated; update it",
+			  version / 1000, version % 1000 / 10);
+	}
+	return s;
+}
+
+/* Makes room for the kernel's shared memory, and checks that a block of it fits the GPU. */
+static tl_status configure(struct cuda *d, const struct compiled *c, struct cuda_kernel *k)
+{
+	tl_status s = TL_OK;
+	int most = 0, regs = 0;
+	if (c->shared_bytes > d->shared_limit)
+		return failed(TL_ERR_COMPILE, "%s needs %d bytes of shared memory a block, and this GPU has %d\n      = hint: use "
+					    "smaller tiles or a smaller num_stages", c->kernel->name, c->shared_bytes, d->shared_limit);
+	if (c->shared_bytes > STATIC_SHARED_LIMIT) {
+		TRY("cuFuncSetAttribute", d->api.func_set_attribute(k->function, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, c->shared_bytes));
+		TRY("cuFuncSetAttribute", d->api.func_set_attribute(k->function, CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
+	}
+	/* asking also makes a driver that loads lazily load the code now, not in the first launch */
+	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&most, CU_FUNC_MAX_THREADS_PER_BLOCK, k->function));
+	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&regs, CU_FUNC_NUM_REGS, k->function));
+	if (!s && (int)k->threads > most)
+		return failed(TL_ERR_COMPILE, "%s uses %d registers a thread, so that a block has at most %d threads; num_warps=%d "
+					    "makes %u\n      = hint: use fewer warps or smaller tiles", c->kernel->name, regs, most,
+			    c->num_warps, k->threads);
+	return s;
+}
+
+static tl_status cuda_load(struct device *device, struct unit *u, const struct compiled *c, void **out)
+{
+	(void)u;
+	struct cuda *d = (struct cuda *)device;
+	struct cuda_kernel *k = calloc(1, sizeof *k);
+	if (!k)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	k->threads = 32 * (unsigned)c->num_warps;
+	k->shared = (unsigned)c->shared_bytes;
+	bool pushed;
+	tl_status s = enter(d, &pushed);
+	if (s) {
+		free(k);
+		return s;
+	}
+	s = load_module(d, c, k);
+	TRY("cuModuleGetFunction", d->api.module_function(&k->function, k->module, c->kernel->name));
+	if (!s)
+		s = configure(d, c, k);
+	if (s && k->module)
+		d->api.module_unload(k->module);
+	leave(d, pushed);
+	if (s)
+		free(k);
+	else
+		*out = k;
+	return s;
+}
+
+static void cuda_unload(struct device *device, void *kernel)
+{
+	struct cuda *d = (struct cuda *)device;
+	struct cuda_kernel *k = kernel;
+	bool pushed;
+	if (!enter(d, &pushed)) {
+		d->api.module_unload(k->module);
+		leave(d, pushed);
+	}
+	free(k);
+}
+
+/* --- launching ----------------------------------------------------------------------------------------------- */
+
+/* In the right context already. */
+static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUstream stream)
+{
+	const struct cuda_kernel *k = l->kernel;
+	void *params[MAX_KERNEL_PARAMS];
+	for (u32 i = 0; i < l->nargs; i++)
+		params[i] = (void *)&l->args[i];
+	return d->api.launch(k->function, l->grid[0], l->grid[1], l->grid[2], k->threads, 1, 1, k->shared, stream, params, NULL);
+}
+
+static tl_status cuda_launch(struct device *device, const struct device_launch *l)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed;
+	tl_status s = enter(d, &pushed);
+	if (s)
+		return s;
+	TRY("cuLaunchKernel", launch(d, l, l->stream ? l->stream : d->stream));
+	leave(d, pushed);
+	return s;
+}
+
+/* Memory to write between timed launches, so that each finds a cold L2: 256 MB, or as much as there is room for, but
+ * not less than twice the cache. */
+static bool get_scratch(struct cuda *d)
+{
+	size_t least = MAX((size_t)d->l2_bytes, (size_t)1 << 20) * 2;
+	for (size_t size = (size_t)256 << 20; !d->scratch && size >= least; size /= 2)
+		if (!d->api.mem_alloc(&d->scratch, size))
+			d->scratch_bytes = size;
+	return d->scratch;
+}
+
+struct span {
+	CUevent from, to;
+};
+
+static tl_status timed_launches(struct cuda *d, const struct device_launch *l, struct span *spans, int warmup, int repeats,
+				double *ms)
+{
+	tl_status s = TL_OK;
+	CUstream stream = l->stream ? l->stream : d->stream;
+	bool flush = get_scratch(d);
+	for (int i = 0; i < repeats && !s; i++) {
+		TRY("cuEventCreate", d->api.event_create(&spans[i].from, 0));
+		TRY("cuEventCreate", d->api.event_create(&spans[i].to, 0));
+	}
+	for (int i = 0; i < warmup && !s; i++)
+		TRY("cuLaunchKernel", launch(d, l, stream));
+	for (int i = 0; i < repeats && !s; i++) {
+		if (flush)
+			TRY("cuMemsetD8Async", d->api.mem_set(d->scratch, 0, d->scratch_bytes, stream));
+		TRY("cuEventRecord", d->api.event_record(spans[i].from, stream));
+		TRY("cuLaunchKernel", launch(d, l, stream));
+		TRY("cuEventRecord", d->api.event_record(spans[i].to, stream));
+	}
+	TRY("cuStreamSynchronize", d->api.stream_synchronize(stream));
+	for (int i = 0; i < repeats && !s; i++) {
+		float t = 0;
+		TRY("cuEventElapsedTime", d->api.event_elapsed(&t, spans[i].from, spans[i].to));
+		ms[i] = t;
+	}
+	if (!s && !flush)
+		failed(TL_OK, "note: no room for the memory that empties the L2 cache between launches; the times may be too good");
+	return s;
+}
+
+static void destroy_events(struct cuda *d, const struct span *spans, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (spans[i].from)
+			d->api.event_destroy(spans[i].from);
+		if (spans[i].to)
+			d->api.event_destroy(spans[i].to);
+	}
+}
+
+static tl_status cuda_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *median_ms)
+{
+	struct cuda *d = (struct cuda *)device;
+	struct span *spans = calloc((size_t)repeats, sizeof *spans);
+	double *ms = calloc((size_t)repeats, sizeof *ms);
+	bool pushed;
+	tl_status s = enter(d, &pushed);
+	if (!s && spans && ms) {
+		pthread_mutex_lock(&d->lock);
+		s = timed_launches(d, l, spans, warmup, repeats, ms);
+		pthread_mutex_unlock(&d->lock);
+		destroy_events(d, spans, repeats);
+		if (!s)
+			*median_ms = median(ms, repeats);
+	} else if (!s) {
+		s = failed(TL_ERR_MEMORY, "out of host memory");
+	}
+	leave(d, pushed);
+	free(spans);
+	free(ms);
+	return s;
+}
+
+const struct device_ops cuda_ops = {
+	.name = "cuda",
+	.stages = " ttir ttgir llir ptx ",
+	.has_streams = true,
+	.numbered = true,
+	.open = cuda_open,
+	.close = cuda_close,
+	.info = cuda_info,
+	.alloc = cuda_alloc,
+	.free = cuda_free,
+	.write = cuda_write,
+	.read = cuda_read,
+	.fill = cuda_fill,
+	.compile = cuda_compile,
+	.load = cuda_load,
+	.unload = cuda_unload,
+	.launch = cuda_launch,
+	.time = cuda_time,
+	.synchronize = cuda_synchronize,
+};

@@ -1,0 +1,66 @@
+/* Choosing a device by name. */
+#include "runtime/device.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "runtime/error.h"
+
+static const struct device_ops *const devices[] = {&cuda_ops, &interp_ops};
+
+/* Where no GPU can serve, the interpreter does; a GPU that is there and fails is an error. */
+static tl_status open_best(struct device **out)
+{
+	tl_status s = cuda_ops.open(0, out);
+	return s == TL_ERR_DEVICE ? interp_ops.open(0, out) : s;
+}
+
+static tl_status unknown(const char *spec)
+{
+	failed(TL_ERR_DEVICE, "unknown device '%s'; there are", spec);
+	for (u32 i = 0; i < ARRAY_LEN(devices); i++)
+		failed_more("%s %s%s", i ? "," : "", devices[i]->name, devices[i]->numbered ? "[:N]" : "");
+	return TL_ERR_DEVICE;
+}
+
+tl_status device_open(const char *spec, struct device **out)
+{
+	if (!spec)
+		return open_best(out);
+	size_t len = strcspn(spec, ":");
+	for (u32 i = 0; i < ARRAY_LEN(devices); i++) {
+		const struct device_ops *ops = devices[i];
+		if (strlen(ops->name) != len || memcmp(ops->name, spec, len))
+			continue;
+		if (!spec[len])
+			return ops->open(0, out);
+		char *end;
+		errno = 0;
+		long ordinal = strtol(spec + len + 1, &end, 10);
+		if (!ops->numbered || *end || end == spec + len + 1 || errno || ordinal < 0 || ordinal > INT_MAX)
+			return unknown(spec);
+		return ops->open((int)ordinal, out);
+	}
+	return unknown(spec);
+}
+
+const char *device_default_target(struct arena *a)
+{
+	struct target t;
+	if (!cuda_probe(&t))
+		return "cuda:sm_90a";
+	return arena_printf(a, "cuda:%s", target_name(a, &t));
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+double median(double *x, int n)
+{
+	qsort(x, (size_t)n, sizeof *x, compare);
+	return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}

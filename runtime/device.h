@@ -1,0 +1,71 @@
+/* A device: where kernels run. A table of function pointers, so that the rest of the runtime knows no device by name.
+ *
+ * All calls may come from several threads at once. Each returns a status with its text set (see error.h). */
+#ifndef TL_DEVICE_H
+#define TL_DEVICE_H
+
+#include "compile.h"
+#include "runtime/tl.h"
+
+struct device {
+	const struct device_ops *ops; /* the device's own data follows */
+};
+
+/* One variant of a kernel to compile. */
+struct build {
+	struct unit *unit;
+	const struct func *func; /* NULL when the unit is IR text */
+	const struct arg_spec *args;
+	int num_warps, num_stages, group_pids;
+	const char *stage; /* the text wanted instead of code to run; NULL: code */
+};
+
+struct device_launch {
+	void *kernel; /* from load */
+	u32 grid[3];
+	const u64 *args; /* the bits of each parameter of the compiled kernel, in the low bytes */
+	u32 nargs;
+	void *stream; /* the caller's, or NULL */
+};
+
+struct device_ops {
+	const char *name;
+	const char *stages; /* that kernel dumps may ask for, between spaces: " ttir ptx " */
+	bool keeps_unit;    /* loaded kernels refer to the unit they were compiled in */
+	bool has_streams;
+	bool numbered; /* "name:1" is meaningful */
+
+	tl_status (*open)(int ordinal, struct device **out);
+	/* Waits for what is running. Everything loaded and allocated has been given back. */
+	void (*close)(struct device *d);
+	void (*info)(struct device *d, tl_device_info *out);
+
+	/* An allocation of 0 bytes has an address of its own. Copies are ordered after the launches on the device's own
+	 * stream, and complete on return. */
+	tl_status (*alloc)(struct device *d, size_t size, void **out);
+	void (*free)(struct device *d, void *p);
+	tl_status (*write)(struct device *d, void *dst, const void *src, size_t size);
+	tl_status (*read)(struct device *d, void *dst, const void *src, size_t size);
+	tl_status (*fill)(struct device *d, void *dst, uint8_t byte, size_t size);
+
+	/* As much of the road as this device needs. False after an error, which is in b->unit->diags. */
+	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
+	tl_status (*load)(struct device *d, struct unit *u, const struct compiled *c, void **out);
+	void (*unload)(struct device *d, void *kernel);
+	tl_status (*launch)(struct device *d, const struct device_launch *l);
+	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *median_ms);
+	tl_status (*synchronize)(struct device *d);
+};
+
+extern const struct device_ops cuda_ops, interp_ops;
+
+/* "cuda", "cuda:1", "interp"; NULL: the best one here. */
+tl_status device_open(const char *spec, struct device **out);
+/* What to compile for when nobody says: the GPU here, else "cuda:sm_90a". */
+const char *device_default_target(struct arena *a);
+/* The target of GPU 0; false without a driver, a GPU, or one that is new enough. */
+bool cuda_probe(struct target *out);
+/* The median, which reorders `x`; the mean of the middle two of an even number. */
+double median(double *x, int n);
+
+#endif

@@ -1,0 +1,67 @@
+/* Errors: a status, and a text kept per thread.
+ *
+ * A thread-local buffer rather than one in the context: calls of several threads on one context then cannot
+ * overwrite each other's message, and tl_context_create can fail with a text although there is no context. It is the
+ * only state of the library outside its objects. Texts that do not fit are cut, and say so. */
+#include "runtime/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ERROR_TEXT = 16 * 1024 };
+static _Thread_local char error_text[ERROR_TEXT];
+
+static void append(size_t at, const char *format, va_list ap)
+{
+	static const char cut[] = "\n… (the rest of this message was cut)";
+	int n = vsnprintf(error_text + at, ERROR_TEXT - at, format, ap);
+	if (n >= 0 && (size_t)n >= ERROR_TEXT - at)
+		memcpy(error_text + ERROR_TEXT - sizeof cut, cut, sizeof cut);
+}
+
+tl_status failed(tl_status s, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	append(0, format, ap);
+	va_end(ap);
+	return s;
+}
+
+tl_status failed_text(tl_status s, const char *text)
+{
+	size_t len = strlen(text);
+	while (len && text[len - 1] == '\n')
+		len--;
+	return failed(s, "%.*s", (int)(len < ERROR_TEXT * 2 ? len : ERROR_TEXT * 2), text);
+}
+
+void failed_more(const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	append(strlen(error_text), format, ap);
+	va_end(ap);
+}
+
+const char *tl_error(const tl_context *ctx)
+{
+	(void)ctx;
+	return error_text;
+}
+
+const char *tl_status_name(tl_status s)
+{
+	switch (s) {
+	case TL_OK: return "ok";
+	case TL_ERR_COMPILE: return "compile error";
+	case TL_ERR_ARGUMENT: return "invalid argument";
+	case TL_ERR_DEVICE: return "no device";
+	case TL_ERR_FILE: return "file error";
+	case TL_ERR_MEMORY: return "out of memory";
+	case TL_ERR_DRIVER: return "driver error";
+	case TL_ERR_KERNEL: return "kernel failed";
+	}
+	return "unknown status";
+}

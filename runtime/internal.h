@@ -1,0 +1,107 @@
+/* The objects behind the handles of tl.h, and who owns what: a context its modules and buffers, a module its kernels,
+ * a kernel its variants. Each list has the lock of its owner. */
+#ifndef TL_INTERNAL_H
+#define TL_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/device.h"
+#include "runtime/error.h"
+#include "runtime/specialize.h"
+
+/* A doubly linked list, so that anything can leave it in one step. */
+struct link {
+	struct link *prev, *next;
+};
+static inline void link_init(struct link *head) { head->prev = head->next = head; }
+static inline void link_add(struct link *head, struct link *l)
+{
+	l->prev = head;
+	l->next = head->next;
+	head->next->prev = l;
+	head->next = l;
+}
+static inline void link_remove(struct link *l)
+{
+	l->prev->next = l->next;
+	l->next->prev = l->prev;
+}
+
+struct tl_context {
+	struct device *dev;
+	pthread_mutex_t lock; /* of the lists */
+	struct link modules, buffers;
+};
+
+struct tl_buffer {
+	struct link link; /* first: a list's element is the buffer */
+	tl_context *ctx;
+	void *ptr;
+	size_t size;
+};
+
+struct tl_module {
+	struct link link; /* first */
+	tl_context *ctx;
+	char *name, *text;
+	size_t len;
+	struct unit unit; /* parsed once, to know the kernels and their parameters */
+	pthread_mutex_t lock; /* of the kernels */
+	tl_kernel *kernels;
+};
+
+enum variant_state { VARIANT_COMPILING, VARIANT_READY, VARIANT_FAILED };
+
+/* A run-time parameter of a compiled variant: which argument it takes and how. */
+struct slot {
+	u32 param;
+	bool pointer;
+	enum dtype dtype; /* of a number */
+};
+
+/* A kernel compiled for one key. Immutable once it is ready. */
+struct variant {
+	enum variant_state state; /* under the kernel's lock */
+	u64 hash;
+	u64 *key;
+	u32 key_len, nslots;
+	struct slot *slots;
+	void *code;        /* the device's */
+	struct unit *unit; /* of devices that keep it, else NULL */
+	tl_status status;  /* of VARIANT_FAILED */
+	char *error;
+};
+
+struct tl_kernel {
+	tl_module *module;
+	tl_kernel *next;
+	const char *name;
+	struct params params;
+	_Atomic(struct variant *) last; /* the variant launched last: found without the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t ready; /* a variant is compiled */
+	struct variant **table; /* open addressing by hash */
+	u32 nvariants, cap;
+};
+
+/* unit_open, whatever the host program's locale. */
+bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
+
+struct options {
+	int num_warps, num_stages, group_pids;
+};
+/* The variant for these arguments, compiled if it is new. */
+tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);
+/* Compiles apart from the variants, for a text only. */
+tl_status variant_dump(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, const char *stage,
+		       char **text);
+
+/* Takes over `dev`. */
+tl_status context_new(struct device *dev, tl_context **out);
+void module_free(tl_module *m);
+void kernel_free(tl_kernel *k);
+/* The device and its driver's own context, for tl_context_from_cuda. */
+tl_status cuda_adopt(void *cu_context, struct device **out);
+
+#endif

@@ -1,0 +1,205 @@
+/* Modules: a source file, parsed when it is loaded so that its errors come first, and the kernels in it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "eval/internal.h" /* did_you_mean */
+#include "runtime/internal.h"
+
+static const size_t max_source = (size_t)1 << 28;
+
+/* --- loading ------------------------------------------------------------------------------------------------- */
+
+/* Takes over `text`, which has a NUL behind its end. */
+static tl_status module_new(tl_context *ctx, const char *name, char *text, size_t len, tl_module **out)
+{
+	tl_module *m = calloc(1, sizeof *m);
+	if (m)
+		m->name = strdup(name);
+	if (!m || !m->name) {
+		free(m);
+		free(text);
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	}
+	m->ctx = ctx;
+	m->text = text;
+	m->len = len;
+	pthread_mutex_init(&m->lock, NULL);
+	if (!open_unit(&m->unit, m->name, text, len)) {
+		failed_text(TL_ERR_COMPILE, m->unit.diags.text.at);
+		module_free(m);
+		return TL_ERR_COMPILE;
+	}
+	pthread_mutex_lock(&ctx->lock);
+	link_add(&ctx->modules, &m->link);
+	pthread_mutex_unlock(&ctx->lock);
+	*out = m;
+	return TL_OK;
+}
+
+void module_free(tl_module *m)
+{
+	while (m->kernels) {
+		tl_kernel *k = m->kernels;
+		m->kernels = k->next;
+		kernel_free(k);
+	}
+	unit_free(&m->unit);
+	pthread_mutex_destroy(&m->lock);
+	free(m->text);
+	free(m->name);
+	free(m);
+}
+
+void tl_module_destroy(tl_module *m)
+{
+	if (!m)
+		return;
+	m->ctx->dev->ops->synchronize(m->ctx->dev); /* its kernels may be running */
+	pthread_mutex_lock(&m->ctx->lock);
+	link_remove(&m->link);
+	pthread_mutex_unlock(&m->ctx->lock);
+	module_free(m);
+}
+
+static tl_status cannot_read(const char *path, int error)
+{
+	return failed(TL_ERR_FILE, "cannot read '%s': %s", path, strerror(error));
+}
+
+/* To the end, whatever its size says: it may be a pipe. 0, or errno. */
+static int read_stream(FILE *f, char **text, size_t *len)
+{
+	size_t cap = 4096, n = 0;
+	*text = NULL;
+	for (;; cap *= 2) {
+		char *more = realloc(*text, cap);
+		if (!more)
+			tl_out_of_memory(cap);
+		*text = more;
+		n += fread(*text + n, 1, cap - 1 - n, f);
+		if (ferror(f))
+			return errno ? errno : EIO;
+		if (n < cap - 1)
+			break;
+		if (n > max_source)
+			return EFBIG;
+	}
+	(*text)[n] = 0;
+	*len = n;
+	return 0;
+}
+
+static tl_status read_file(const char *path, char **text, size_t *len)
+{
+	FILE *f = fopen(path, "rb");
+	if (!f)
+		return cannot_read(path, errno);
+	int error = read_stream(f, text, len);
+	fclose(f);
+	if (!error)
+		return TL_OK;
+	free(*text);
+	return cannot_read(path, error);
+}
+
+tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out)
+{
+	if (!ctx || !path || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_module_load: %s is NULL", !ctx ? "the context" : path ? "out" : "the path");
+	*out = NULL;
+	char *text = NULL;
+	size_t len = 0;
+	tl_status s = read_file(path, &text, &len);
+	return s ? s : module_new(ctx, path, text, len, out);
+}
+
+tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
+{
+	if (!ctx || !text || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: %s is NULL", !ctx ? "the context" : text ? "out" : "the text");
+	*out = NULL;
+	if (len > max_source)
+		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: a source of %zu bytes is too large", len);
+	char *copy = malloc(len + 1);
+	if (!copy)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	memcpy(copy, text, len);
+	copy[len] = 0;
+	return module_new(ctx, name ? name : "<source>", copy, len, out);
+}
+
+/* --- kernels ------------------------------------------------------------------------------------------------- */
+
+static tl_status no_kernel(const tl_module *m, const char *name)
+{
+	const char *names[256];
+	u32 n = 0;
+	if (m->unit.parsed)
+		names[n++] = m->unit.parsed->name;
+	for (u32 i = 0; m->unit.module && i < m->unit.module->funcs.len && n < ARRAY_LEN(names); i++)
+		if (m->unit.module->funcs.at[i]->kind == FUNC_JIT)
+			names[n++] = m->unit.module->funcs.at[i]->name;
+	if (!n)
+		return failed(TL_ERR_ARGUMENT, "%s has no kernel '%s': it has no jit functions", m->name, name);
+	failed(TL_ERR_ARGUMENT, "%s has no kernel '%s'; it has", m->name, name);
+	for (u32 i = 0; i < n; i++)
+		failed_more("%s %s", i ? "," : "", names[i]);
+	const char *like = did_you_mean(name, names, n);
+	if (like)
+		failed_more("\n      = hint: did you mean '%s'?", like);
+	return TL_ERR_ARGUMENT;
+}
+
+static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
+{
+	tl_kernel *k = calloc(1, sizeof *k);
+	if (!k)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct unit *u = &m->unit;
+	if (u->parsed) {
+		params_of_ir(&u->arena, u->parsed, &k->params);
+	} else {
+		const struct func *f = map_get(&u->module->by_name, intern_str(&u->names, name));
+		params_of_func(&u->arena, f, &k->params);
+	}
+	if (k->params.len > MAX_KERNEL_PARAMS) {
+		free(k);
+		return failed(TL_ERR_ARGUMENT, "%s has more than %d parameters", name, MAX_KERNEL_PARAMS);
+	}
+	k->name = k->params.kernel;
+	k->module = m;
+	pthread_mutex_init(&k->lock, NULL);
+	pthread_cond_init(&k->ready, NULL);
+	k->next = m->kernels;
+	*out = m->kernels = k;
+	return TL_OK;
+}
+
+static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
+{
+	for (tl_kernel *k = m->kernels; k; k = k->next)
+		if (!strcmp(k->name, name)) {
+			*out = k;
+			return TL_OK;
+		}
+	if (m->unit.parsed)
+		return strcmp(m->unit.parsed->name, name) ? no_kernel(m, name) : kernel_new_in(m, name, out);
+	const struct func *f = map_get(&m->unit.module->by_name, intern_str(&m->unit.names, name));
+	if (!f)
+		return no_kernel(m, name);
+	if (f->kind != FUNC_JIT)
+		return failed(TL_ERR_ARGUMENT, "'%s' in %s is a constexpr_function, which runs at compile time: it cannot be launched",
+			    name, m->name);
+	return kernel_new_in(m, name, out);
+}
+
+tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out)
+{
+	if (!m || !name || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_module_kernel: %s is NULL", !m ? "the module" : name ? "out" : "the name");
+	*out = NULL;
+	pthread_mutex_lock(&m->lock);
+	tl_status s = find_kernel(m, name, out);
+	pthread_mutex_unlock(&m->lock);
+	return s;
+}

@@ -1,0 +1,483 @@
+/* Parameters, arguments → the key of a variant, and the texts that the evaluator compiles it from.
+ *
+ * The key is made at every launch, so it is binary and made in one pass: a word for a run-time parameter (class,
+ * type, divisibility), a word and its value for a constexpr. Strings stand in it whole: two variants are the same
+ * when their keys are, and never because a hash says so. Texts are made on a miss only.
+ *
+ * The checks are Python's as far as C can have them: what a parameter cannot take is refused, and a number that does
+ * not fit its annotated type too, instead of losing its upper bits as in Triton. */
+#include "runtime/specialize.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/error.h"
+
+/* --- parameters ---------------------------------------------------------------------------------------------- */
+
+/* Does `x` name triton.language? */
+static bool is_tl(const struct module *m, const struct expr *x)
+{
+	if (x->kind == EX_ATTR)
+		return !strcmp(x->name, "language");
+	if (x->kind != EX_NAME)
+		return false;
+	const struct import *im = map_get(&m->imports, x->name);
+	return im ? !strcmp(im->target, "triton.language") : !strcmp(x->name, "tl");
+}
+
+static bool is_constexpr(const struct expr *x)
+{
+	if (x->kind == EX_STR)
+		return x->text_len >= 9 && !strcmp(x->text + x->text_len - 9, "constexpr");
+	return (x->kind == EX_NAME || x->kind == EX_ATTR) && !strcmp(x->name, "constexpr");
+}
+
+static bool tl_dtype_named(const char *name, struct sig_type *out)
+{
+	for (int d = 0; d < DT_COUNT; d++)
+		if (!strcmp(dtype_tl_name((enum dtype)d), name)) {
+			*out = (struct sig_type){.dtype = (enum dtype)d};
+			return true;
+		}
+	return false;
+}
+
+/* A type written as an annotation: "*fp32", "i32:16", int, tl.int64, tl.pointer_type(tl.float16). Others, such as
+ * torch.Tensor, say nothing. */
+static bool annotated_type(const struct module *m, const struct expr *x, struct sig_type *out)
+{
+	switch (x->kind) {
+	case EX_STR: return parse_sig_type(x->text, out) && !out->constant;
+	case EX_NAME: {
+		*out = (struct sig_type){0};
+		bool found = true;
+		if (!strcmp(x->name, "int"))
+			out->dtype = DT_I32;
+		else if (!strcmp(x->name, "float"))
+			out->dtype = DT_F32;
+		else if (!strcmp(x->name, "bool"))
+			out->dtype = DT_I1;
+		else
+			found = false;
+		const struct import *im = map_get(&m->imports, x->name);
+		if (!found && im && !strncmp(im->target, "triton.language.", 16))
+			found = tl_dtype_named(im->target + 16, out);
+		return found;
+	}
+	case EX_ATTR: return is_tl(m, x->a) && tl_dtype_named(x->name, out);
+	case EX_CALL:
+		if (x->a->kind != EX_ATTR || strcmp(x->a->name, "pointer_type") || !is_tl(m, x->a->a) || x->nitems != 1 ||
+		    !annotated_type(m, x->items[0], out))
+			return false;
+		out->pointers++;
+		return out->pointers <= 2;
+	default: return false;
+	}
+}
+
+/* A default that is a literal becomes an argument. */
+static bool literal(struct arena *a, const struct expr *x, tl_arg *out)
+{
+	bool negative = x->kind == EX_UNARY && x->op == OP_NEG;
+	if (negative)
+		x = x->a;
+	switch (x->kind) {
+	case EX_INT: {
+		i128 v = negative ? -x->integer : x->integer;
+		*out = tl_int((int64_t)v);
+		return !x->too_big && v == (int64_t)v;
+	}
+	case EX_FLOAT: *out = tl_float(negative ? -x->real : x->real); return true;
+	case EX_NONE: *out = tl_none(); return !negative;
+	case EX_TRUE:
+	case EX_FALSE: *out = tl_bool(x->kind == EX_TRUE); return !negative;
+	case EX_STR:
+		*out = tl_str(arena_str(a, x->text, x->text_len));
+		return !negative && strlen(out->s) == x->text_len;
+	default: return false;
+	}
+}
+
+void params_of_func(struct arena *a, const struct func *f, struct params *out)
+{
+	*out = (struct params){f->name, arena_array(a, struct tl_param, f->nparams), f->nparams};
+	for (u32 i = 0; i < f->nparams; i++) {
+		const struct param *src = &f->params[i];
+		struct tl_param *p = &out->at[i];
+		p->name = src->name;
+		p->constant = src->annotation && is_constexpr(src->annotation);
+		p->annotated = src->annotation && !p->constant && annotated_type(f->module, src->annotation, &p->type);
+		if (!src->value)
+			continue;
+		p->has_default = literal(a, src->value, &p->value) ? DEFAULT_VALUE : DEFAULT_TEXT;
+		struct strbuf sb = {.arena = a};
+		ast_print_expr(src->value, &sb);
+		p->text = sb.at;
+	}
+}
+
+void params_of_ir(struct arena *a, const struct kernel *k, struct params *out)
+{
+	*out = (struct params){k->name, arena_array(a, struct tl_param, k->nparams), k->nparams};
+	for (u32 i = 0; i < k->nparams; i++) {
+		struct tl_param *p = &out->at[i];
+		const struct type *t = k->params[i].value->type;
+		*p = (struct tl_param){.name = k->params[i].name, .annotated = true, .exact = true};
+		if (!p->name)
+			p->name = arena_printf(a, "arg%u", i);
+		for (; t->kind == TY_PTR; t = t->elem)
+			p->type.pointers++;
+		p->type.dtype = t->dtype;
+		p->type.divisibility = k->params[i].divisibility;
+	}
+}
+
+/* --- keys ---------------------------------------------------------------------------------------------------- */
+
+void key_init(struct key *k, u64 first)
+{
+	k->at = k->small;
+	k->cap = ARRAY_LEN(k->small);
+	k->len = 1;
+	k->at[0] = first;
+}
+
+void key_free(struct key *k)
+{
+	if (k->at != k->small)
+		free(k->at);
+}
+
+static u64 *key_extend(struct key *k, u32 n)
+{
+	if (k->cap - k->len < n) {
+		u32 cap = MAX(k->cap * 2, k->len + n);
+		u64 *at = malloc(cap * sizeof *at);
+		if (!at)
+			tl_out_of_memory(cap * sizeof *at);
+		memcpy(at, k->at, k->len * sizeof *at);
+		key_free(k);
+		k->at = at;
+		k->cap = cap;
+	}
+	u64 *p = k->at + k->len;
+	k->len += n;
+	return p;
+}
+
+/* --- arguments ----------------------------------------------------------------------------------------------- */
+
+enum spec_class { SPEC_TYPED, SPEC_ONE, SPEC_NONE, SPEC_CONSTANT, SPEC_DEFAULT };
+
+struct spec {
+	enum spec_class class;
+	enum dtype dtype;
+	i32 divisibility;
+};
+
+static bool valid_dtype(tl_dtype t)
+{
+	return (unsigned)t < DT_COUNT;
+}
+
+static bool int_fits(enum dtype d, i64 v)
+{
+	int bits = dtype_bits(d);
+	if (d == DT_I1)
+		return v == 0 || v == 1;
+	if (dtype_is_unsigned(d))
+		return v >= 0 && (bits == 64 || v < (i64)1 << bits);
+	return bits == 64 || (v >= -((i64)1 << (bits - 1)) && v < (i64)1 << (bits - 1));
+}
+
+/* For IR text, whose integers have no sign. */
+static bool bits_fit(enum dtype d, i64 v)
+{
+	return int_fits(d, v) || int_fits(dtype_unsigned(d), v);
+}
+
+static bool resolve_pointer(const struct tl_param *p, const tl_arg *a, struct spec *out)
+{
+	u64 address = (u64)(uintptr_t)a->ptr;
+	out->dtype = (enum dtype)a->dtype;
+	if (address & ((u64)dtype_bytes(out->dtype) - 1))
+		return false;
+	if (p->annotated) {
+		enum dtype given = p->exact ? dtype_signless(out->dtype) : out->dtype;
+		bool of_pointers = p->type.pointers == 2 && dtype_signless(given) == DT_I64;
+		if (!p->type.pointers || (p->type.pointers == 1 ? given != p->type.dtype : !of_pointers))
+			return false;
+		out->dtype = p->type.dtype;
+		out->divisibility = p->type.divisibility;
+		if (out->divisibility > 1 && address & ((u64)out->divisibility - 1))
+			return false;
+	}
+	if (address % 16 == 0 && !p->exact)
+		out->divisibility = MAX(out->divisibility, 16);
+	return true;
+}
+
+static bool resolve_int(const struct tl_param *p, i64 v, bool typed, enum dtype d, struct spec *out)
+{
+	out->dtype = typed ? d : int_fits(DT_I32, v) ? DT_I32 : DT_I64;
+	if (typed && (!dtype_is_int(d) || !int_fits(d, v)))
+		return false;
+	if (p->annotated) {
+		out->dtype = p->type.dtype;
+		if (p->type.pointers)
+			return false;
+		if (dtype_is_float(out->dtype))
+			return true;
+		if (p->exact ? !bits_fit(out->dtype, v) : !int_fits(out->dtype, v))
+			return false;
+		out->divisibility = p->type.divisibility;
+		if (p->type.one ? v != 1 : out->divisibility > 1 && v % out->divisibility)
+			return false;
+	}
+	if (out->dtype == DT_I1 || p->exact)
+		return true;
+	if (v == 1 && (!p->annotated || p->type.one))
+		out->class = SPEC_ONE;
+	else if (v % 16 == 0)
+		out->divisibility = MAX(out->divisibility, 16);
+	return true;
+}
+
+static bool resolve_constant(const tl_arg *a)
+{
+	switch (a->kind) {
+	case TL_ARG_INT: return !a->typed || (dtype_is_int((enum dtype)a->dtype) && int_fits((enum dtype)a->dtype, a->i));
+	case TL_ARG_STR: return a->s != NULL;
+	case TL_ARG_FUNC: return a->s && *a->s;
+	case TL_ARG_PTR: return false;
+	default: return true;
+	}
+}
+
+/* False when the parameter cannot take the argument. */
+static bool resolve(const struct tl_param *p, const tl_arg *a, struct spec *out)
+{
+	*out = (struct spec){.class = SPEC_TYPED};
+	if ((unsigned)a->kind > TL_ARG_FUNC || !valid_dtype(a->dtype))
+		return false;
+	if (p->constant) {
+		out->class = SPEC_CONSTANT;
+		return resolve_constant(a);
+	}
+	switch (a->kind) {
+	case TL_ARG_PTR: return resolve_pointer(p, a, out);
+	case TL_ARG_INT: return resolve_int(p, a->i, a->typed, (enum dtype)a->dtype, out);
+	case TL_ARG_BOOL: return resolve_int(p, a->i != 0, true, DT_I1, out) && !dtype_is_float(out->dtype);
+	case TL_ARG_FLOAT:
+		out->dtype = p->annotated ? p->type.dtype : (enum dtype)a->dtype;
+		return !p->type.pointers && dtype_is_float(out->dtype) && dtype_is_float((enum dtype)a->dtype);
+	case TL_ARG_NONE: out->class = SPEC_NONE; return !p->exact;
+	case TL_ARG_FUNC: out->class = SPEC_CONSTANT; return !p->annotated && resolve_constant(a);
+	default: return false;
+	}
+}
+
+/* --- messages ------------------------------------------------------------------------------------------------ */
+
+enum { WORDS = 200, TYPE_WORDS = 40 };
+
+static void describe_type(const struct sig_type *t, char *out)
+{
+	char suffix[24] = "";
+	if (t->one || t->divisibility > 1)
+		snprintf(suffix, sizeof suffix, ":%d", t->one ? 1 : t->divisibility);
+	snprintf(out, TYPE_WORDS, "%.*s%s%s", t->pointers, "**", dtype_name(t->dtype), suffix);
+}
+
+static void expected(const struct tl_param *p, char *out)
+{
+	char type[TYPE_WORDS];
+	if (p->constant) {
+		snprintf(out, WORDS, "a compile-time value (a number, bool, string, dtype, jit function or None)");
+	} else if (p->annotated) {
+		describe_type(&p->type, type);
+		snprintf(out, WORDS, "%s %s", p->type.pointers ? "a pointer of type" : "a number of type", type);
+	} else {
+		snprintf(out, WORDS, "a pointer or a number; strings and dtypes are for tl.constexpr parameters");
+	}
+}
+
+static void given(const tl_arg *a, char *out)
+{
+	const char *type = valid_dtype(a->dtype) ? dtype_name((enum dtype)a->dtype) : "an unknown type";
+	switch (a->kind) {
+	case TL_ARG_NONE: snprintf(out, WORDS, "None"); return;
+	case TL_ARG_PTR: snprintf(out, WORDS, "the pointer %p to %s", a->ptr, type); return;
+	case TL_ARG_INT:
+		snprintf(out, WORDS, "the integer %lld%s%s", (long long)a->i, a->typed ? " as " : "", a->typed ? type : "");
+		return;
+	case TL_ARG_FLOAT: snprintf(out, WORDS, "the float %g as %s", a->f, type); return;
+	case TL_ARG_BOOL: snprintf(out, WORDS, "a bool"); return;
+	case TL_ARG_STR: snprintf(out, WORDS, "the string \"%.100s\"", a->s ? a->s : "(NULL)"); return;
+	case TL_ARG_TYPE: snprintf(out, WORDS, "the dtype %s", type); return;
+	case TL_ARG_FUNC: snprintf(out, WORDS, "the function '%.100s'", a->s ? a->s : "(NULL)"); return;
+	}
+	snprintf(out, WORDS, "an argument of unknown kind %d", (int)a->kind);
+}
+
+static tl_status refuse(const struct params *ps, u32 i, const tl_arg *a)
+{
+	const struct tl_param *p = &ps->at[i];
+	char want[WORDS], have[WORDS];
+	expected(p, want);
+	given(a, have);
+	failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s', must be %s; it is %s", ps->kernel, i + 1, p->name, want, have);
+	if (a->kind == TL_ARG_PTR && valid_dtype(a->dtype) && ((uintptr_t)a->ptr & (tl_dtype_size(a->dtype) - 1)))
+		failed_more(", which is not aligned to its elements of %zu bytes", tl_dtype_size(a->dtype));
+	else if (a->kind == TL_ARG_INT && a->typed && valid_dtype(a->dtype) && !int_fits((enum dtype)a->dtype, a->i))
+		failed_more(", which does not fit");
+	return TL_ERR_ARGUMENT;
+}
+
+static tl_status wrong_count(const struct params *ps, size_t nargs)
+{
+	if (nargs > ps->len)
+		return failed(TL_ERR_ARGUMENT, "%s takes %u arguments, and here are %zu", ps->kernel, ps->len, nargs);
+	u32 i = (u32)nargs;
+	while (ps->at[i].has_default)
+		i++;
+	return failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s', is missing: it has no default; %zu of %u were given", ps->kernel,
+		    i + 1, ps->at[i].name, nargs, ps->len);
+}
+
+/* --- the key ------------------------------------------------------------------------------------------------- */
+
+static void add_constant(struct key *key, const tl_arg *a)
+{
+	u64 word = SPEC_CONSTANT | (u64)a->kind << 8;
+	switch (a->kind) {
+	case TL_ARG_STR:
+	case TL_ARG_FUNC: {
+		size_t len = strlen(a->s);
+		u32 words = (u32)((len + 7) / 8);
+		u64 *p = key_extend(key, 1 + words);
+		p[0] = word | (u64)len << 16;
+		if (words)
+			p[words] = 0;
+		memcpy(p + 1, a->s, len);
+		return;
+	}
+	case TL_ARG_NONE: *key_extend(key, 1) = word; return;
+	case TL_ARG_TYPE: *key_extend(key, 1) = word | (u64)a->dtype << 16; return;
+	default: break;
+	}
+	u64 *p = key_extend(key, 2);
+	p[0] = word;
+	p[1] = a->kind == TL_ARG_FLOAT ? fp_bits_f64(a->f) : a->kind == TL_ARG_BOOL ? a->i != 0 : (u64)a->i;
+}
+
+static const tl_arg *argument(const struct params *p, const tl_arg *args, size_t nargs, u32 i)
+{
+	return i < nargs ? &args[i] : p->at[i].has_default == DEFAULT_VALUE ? &p->at[i].value : NULL;
+}
+
+tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key)
+{
+	if (nargs > p->len)
+		return wrong_count(p, nargs);
+	for (u32 i = 0; i < p->len; i++) {
+		const tl_arg *a = argument(p, args, nargs, i);
+		struct spec s = {.class = SPEC_DEFAULT};
+		if (!a && !p->at[i].has_default)
+			return wrong_count(p, nargs);
+		if (a && !resolve(&p->at[i], a, &s))
+			return refuse(p, i, a);
+		if (s.class == SPEC_CONSTANT)
+			add_constant(key, a);
+		else
+			*key_extend(key, 1) = (u64)s.class | (u64)s.dtype << 8 | (u64)s.divisibility << 32;
+	}
+	return TL_OK;
+}
+
+/* --- texts --------------------------------------------------------------------------------------------------- */
+
+static const char *float_text(struct arena *a, double f)
+{
+	if (isnan(f))
+		return "float('nan')";
+	if (isinf(f))
+		return f < 0 ? "float('-inf')" : "float('inf')";
+	char *text = arena_printf(a, "%.17g", f);
+	for (char *c = text; *c; c++) /* the host program's locale may write a comma */
+		if (*c == ',')
+			*c = '.';
+	return strpbrk(text, ".e") ? text : arena_printf(a, "%s.0", text);
+}
+
+static const char *string_text(struct arena *a, const char *s)
+{
+	struct strbuf sb = {.arena = a};
+	sb_puts(&sb, "\"");
+	for (; *s; s++)
+		if (*s == '"' || *s == '\\')
+			sb_printf(&sb, "\\%c", *s);
+		else if ((u8)*s < ' ' || *s == 0x7F)
+			sb_printf(&sb, "\\x%02x", (u8)*s);
+		else
+			sb_add(&sb, s, 1);
+	sb_puts(&sb, "\"");
+	return sb.at;
+}
+
+static const char *constant_text(struct arena *a, const tl_arg *x)
+{
+	switch (x->kind) {
+	case TL_ARG_NONE: return "None";
+	case TL_ARG_INT: return arena_printf(a, "%lld", (long long)x->i);
+	case TL_ARG_BOOL: return x->i ? "True" : "False";
+	case TL_ARG_FLOAT: return float_text(a, x->f);
+	case TL_ARG_STR: return string_text(a, x->s);
+	case TL_ARG_TYPE: return arena_printf(a, "tl.%s", dtype_tl_name((enum dtype)x->dtype));
+	case TL_ARG_FUNC: return arena_str(a, x->s, strlen(x->s));
+	default: tl_unreachable("kind of constant");
+	}
+}
+
+static const char *type_text(struct arena *a, const struct tl_param *p, const tl_arg *x, const struct spec *s)
+{
+	int pointers = p->annotated ? p->type.pointers : x->kind == TL_ARG_PTR;
+	const char *name = arena_printf(a, "%.*s%s", pointers, "**", dtype_name(s->dtype));
+	if (s->class == SPEC_ONE)
+		return arena_printf(a, "%s:1", name);
+	return s->divisibility > 1 ? arena_printf(a, "%s:%d", name, s->divisibility) : name;
+}
+
+struct arg_spec *specialize_text(struct arena *a, const struct params *ps, const tl_arg *args, size_t nargs)
+{
+	struct arg_spec *out = arena_array(a, struct arg_spec, ps->len);
+	for (u32 i = 0; i < ps->len; i++) {
+		const struct tl_param *p = &ps->at[i];
+		const tl_arg *x = argument(ps, args, nargs, i);
+		struct spec s;
+		if (!x) {
+			/* the evaluator reads the default itself, but would take an annotated parameter for a run-time one */
+			out[i].constant = p->annotated ? p->text : NULL;
+			continue;
+		}
+		bool fits = resolve(p, x, &s);
+		tl_assert(fits);
+		if (s.class == SPEC_CONSTANT || s.class == SPEC_NONE)
+			out[i].constant = constant_text(a, x);
+		else
+			out[i].type = type_text(a, p, x, &s);
+	}
+	return out;
+}
+
+/* --- values -------------------------------------------------------------------------------------------------- */
+
+u64 arg_bits(const tl_arg *a, bool pointer, enum dtype d)
+{
+	if (pointer)
+		return (u64)(uintptr_t)a->ptr;
+	if (dtype_is_float(d))
+		return dtype_encode_float(d, a->kind == TL_ARG_FLOAT ? a->f : (double)a->i);
+	return dtype_encode_int(d, a->kind == TL_ARG_BOOL ? a->i != 0 : a->i);
+}

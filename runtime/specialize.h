@@ -1,0 +1,61 @@
+/* From the arguments of a launch to the variant of the kernel that serves them: pure functions, no device.
+ *
+ * Triton's rules. A pointer or integer divisible by 16 says so (0 counts), an integer equal to 1 becomes a
+ * compile-time constant, None and jit functions too; floats and bools are never specialised. An annotation fixes the
+ * type, and then an integer equal to 1 stays a run-time value. */
+#ifndef TL_SPECIALIZE_H
+#define TL_SPECIALIZE_H
+
+#include "compile.h"
+#include "runtime/tl.h"
+
+enum { MAX_KERNEL_PARAMS = 512 };
+
+enum param_default {
+	DEFAULT_NONE,
+	DEFAULT_VALUE, /* a literal: as if it had been passed */
+	DEFAULT_TEXT,  /* an expression, which the evaluator computes */
+};
+
+struct tl_param {
+	const char *name;
+	bool constant;  /* tl.constexpr */
+	bool annotated; /* `type` is given by the source */
+	bool exact;     /* of IR text, which is compiled already: no specialisation; its divisibility must hold */
+	struct sig_type type;
+	enum param_default has_default;
+	tl_arg value;
+	const char *text;
+};
+
+struct params {
+	const char *kernel; /* for messages */
+	struct tl_param *at;
+	u32 len;
+};
+
+void params_of_func(struct arena *a, const struct func *f, struct params *out);
+void params_of_ir(struct arena *a, const struct kernel *k, struct params *out);
+
+/* What distinguishes two variants, in words that are compared whole. The first word is the caller's. */
+struct key {
+	u64 *at;
+	u32 len, cap;
+	u64 small[128];
+};
+void key_init(struct key *k, u64 first);
+void key_free(struct key *k);
+static inline bool key_equals(const struct key *k, const u64 *at, u32 len)
+{
+	return k->len == len && !memcmp(k->at, at, len * sizeof *at);
+}
+
+/* Checks the arguments and appends their key. */
+tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key);
+/* The same as text for the evaluator, p->len specs. Only for arguments that specialize() accepted. */
+struct arg_spec *specialize_text(struct arena *a, const struct params *p, const tl_arg *args, size_t nargs);
+
+/* The bits of a run-time argument as a pointer, or as a number of type `d`, in the low bytes. */
+u64 arg_bits(const tl_arg *a, bool pointer, enum dtype d);
+
+#endif

@@ -1,0 +1,275 @@
+/* Variants: a kernel compiled for one combination of types, constants and specialisation, kept as long as its module.
+ *
+ * The last one launched is found by comparing keys, without a lock; others in a hash table under the kernel's lock. A
+ * new one is entered in the table before it is compiled, and compiled without the lock: other threads go on launching
+ * what exists, and those that want the same variant wait for this one instead of compiling it again.
+ *
+ * Each compilation parses the source again, into memory of its own. That costs about a millisecond, and makes
+ * variants independent: they compile at the same time, and can be freed one by one. */
+#include <locale.h>
+#include <stdlib.h>
+
+#include "runtime/internal.h"
+
+/* --- compiling ----------------------------------------------------------------------------------------------- */
+
+/* Numbers are read and written with strtod and printf, which in the host program's locale may want a comma. */
+static locale_t enter_c_locale(locale_t *c)
+{
+	*c = newlocale(LC_ALL_MASK, "C", NULL);
+	return *c ? uselocale(*c) : NULL;
+}
+
+static void leave_c_locale(locale_t c, locale_t before)
+{
+	if (!c)
+		return;
+	uselocale(before);
+	freelocale(c);
+}
+
+bool open_unit(struct unit *u, const char *name, const char *text, size_t len)
+{
+	locale_t c, before = enter_c_locale(&c);
+	bool good = unit_open(u, name, text, len);
+	leave_c_locale(c, before);
+	return good;
+}
+
+static tl_status compile_failed(struct unit *u)
+{
+	const char *text = u->diags.text.at;
+	return failed_text(TL_ERR_COMPILE, text && *text ? text : "the kernel cannot be compiled");
+}
+
+/* Functions are passed by name: they must be in the file, and no parameter may hide them. */
+static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_arg *args, size_t nargs)
+{
+	for (size_t i = 0; i < nargs; i++) {
+		if (args[i].kind != TL_ARG_FUNC)
+			continue;
+		if (!u->module || !map_get(&u->module->by_name, intern_str(&u->names, args[i].s)))
+			return failed(TL_ERR_ARGUMENT, "%s: argument %zu, '%s': %s has no function '%.200s'", k->name, i + 1,
+				      k->params.at[i].name, k->module->name, args[i].s);
+		for (u32 p = 0; p < i; p++)
+			if (!strcmp(k->params.at[p].name, args[i].s))
+				return failed(TL_ERR_ARGUMENT, "%s: argument %zu, '%s': the function '%s' has the name of a parameter",
+					      k->name, i + 1, k->params.at[i].name, args[i].s);
+	}
+	return TL_OK;
+}
+
+/* Parses and compiles into `u`, which the caller frees. */
+static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct options *o, const tl_arg *args, size_t nargs,
+			    const char *stage, struct compiled *out)
+{
+	const tl_module *m = k->module;
+	struct device *dev = m->ctx->dev;
+	if (!unit_open(u, m->name, m->text, m->len))
+		return compile_failed(u);
+	tl_status s = check_functions(k, u, args, nargs);
+	if (s)
+		return s;
+	struct build b = {.unit = u, .num_warps = o->num_warps, .num_stages = o->num_stages, .group_pids = o->group_pids, .stage = stage};
+	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
+	b.args = specialize_text(&u->arena, &k->params, args, nargs);
+	*out = (struct compiled){.num_warps = o->num_warps};
+	return dev->ops->compile(dev, &b, out) ? TL_OK : compile_failed(u);
+}
+
+static void make_slots(const tl_kernel *k, const struct kernel *compiled, struct variant *v)
+{
+	v->nslots = compiled->nparams;
+	v->slots = calloc(v->nslots ? v->nslots : 1, sizeof *v->slots);
+	if (!v->slots)
+		tl_out_of_memory(v->nslots * sizeof *v->slots);
+	u32 p = 0;
+	for (u32 i = 0; i < v->nslots; i++, p++) { /* both in the order of the source */
+		const struct kernel_param *kp = &compiled->params[i];
+		while (p < k->params.len && !k->params.at[p].exact && strcmp(k->params.at[p].name, kp->name))
+			p++;
+		tl_assert(p < k->params.len);
+		v->slots[i] = (struct slot){.param = p, .pointer = kp->value->type->kind == TY_PTR, .dtype = kp->value->type->dtype};
+	}
+}
+
+static void free_unit(struct unit *u)
+{
+	unit_free(u);
+	free(u);
+}
+
+static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
+			       struct variant *v)
+{
+	const struct device_ops *ops = k->module->ctx->dev->ops;
+	struct unit *u = calloc(1, sizeof *u);
+	if (!u)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	locale_t c, before = enter_c_locale(&c);
+	struct compiled out = {0};
+	tl_status s = compile_in(k, u, o, args, nargs, NULL, &out);
+	leave_c_locale(c, before);
+	if (!s)
+		s = ops->load(k->module->ctx->dev, u, &out, &v->code);
+	if (!s)
+		make_slots(k, out.kernel, v);
+	if (!s && ops->keeps_unit)
+		v->unit = u;
+	else
+		free_unit(u);
+	return s;
+}
+
+tl_status variant_dump(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, const char *stage,
+		       char **text)
+{
+	struct key key; /* only to check the arguments */
+	key_init(&key, 0);
+	tl_status s = specialize(&k->params, args, nargs, &key);
+	key_free(&key);
+	struct unit *u = s ? NULL : calloc(1, sizeof *u);
+	if (s || !u)
+		return s ? s : failed(TL_ERR_MEMORY, "out of host memory");
+	locale_t c, before = enter_c_locale(&c);
+	struct compiled out = {0};
+	s = compile_in(k, u, o, args, nargs, stage, &out);
+	leave_c_locale(c, before);
+	if (!s) {
+		const char *of = !strcmp(stage, "ttir")    ? out.ttir
+				 : !strcmp(stage, "ttgir") ? out.ttgir
+				 : !strcmp(stage, "llir")  ? out.llir
+							   : out.ptx;
+		*text = of ? strdup(of) : NULL;
+		if (!*text)
+			s = of ? failed(TL_ERR_MEMORY, "out of host memory") : failed(TL_ERR_COMPILE, "%s: no %s was made", k->name, stage);
+	}
+	free_unit(u);
+	return s;
+}
+
+/* --- the table ----------------------------------------------------------------------------------------------- */
+
+/* Where the variant is, or where it goes. */
+static struct variant **table_slot(const tl_kernel *k, const u64 *key, u32 len, u64 hash)
+{
+	for (u32 i = (u32)hash & (k->cap - 1);; i = (i + 1) & (k->cap - 1)) {
+		struct variant *v = k->table[i];
+		if (!v || (v->hash == hash && v->key_len == len && !memcmp(v->key, key, len * sizeof *key)))
+			return &k->table[i];
+	}
+}
+
+static void table_grow(tl_kernel *k)
+{
+	struct variant **old = k->table;
+	u32 cap = k->cap;
+	k->cap = cap ? cap * 2 : 16;
+	k->table = calloc(k->cap, sizeof *k->table);
+	if (!k->table)
+		tl_out_of_memory(k->cap * sizeof *k->table);
+	for (u32 i = 0; i < cap; i++)
+		if (old[i])
+			*table_slot(k, old[i]->key, old[i]->key_len, old[i]->hash) = old[i];
+	free(old);
+}
+
+static struct variant *table_add(tl_kernel *k, const struct key *key, u64 hash)
+{
+	struct variant *v = calloc(1, sizeof *v);
+	u64 *words = malloc(key->len * sizeof *words);
+	if (!v || !words)
+		tl_out_of_memory(sizeof *v);
+	memcpy(words, key->at, key->len * sizeof *words);
+	*v = (struct variant){.state = VARIANT_COMPILING, .hash = hash, .key = words, .key_len = key->len};
+	*table_slot(k, v->key, v->key_len, hash) = v;
+	k->nvariants++;
+	return v;
+}
+
+/* The variant of `key`; *mine when the caller must compile it. NULL when it is known that it does not compile: the
+ * error is then set. */
+static struct variant *table_claim(tl_kernel *k, const struct key *key, bool *mine)
+{
+	u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
+	*mine = false;
+	pthread_mutex_lock(&k->lock);
+	if ((k->nvariants + 1) * 4 > k->cap * 3)
+		table_grow(k);
+	struct variant *v = *table_slot(k, key->at, key->len, hash);
+	while (v && v->state == VARIANT_COMPILING)
+		pthread_cond_wait(&k->ready, &k->lock);
+	if (!v) {
+		v = table_add(k, key, hash);
+		*mine = true;
+	} else if (v->state == VARIANT_FAILED && v->status == TL_ERR_COMPILE) {
+		failed_text(v->status, v->error);
+		v = NULL;
+	} else if (v->state == VARIANT_FAILED) { /* the device may be willing now */
+		v->state = VARIANT_COMPILING;
+		*mine = true;
+	}
+	pthread_mutex_unlock(&k->lock);
+	return v;
+}
+
+static void table_settle(tl_kernel *k, struct variant *v, tl_status s)
+{
+	pthread_mutex_lock(&k->lock);
+	v->state = s ? VARIANT_FAILED : VARIANT_READY;
+	v->status = s;
+	free(v->error);
+	v->error = s ? strdup(tl_error(NULL)) : NULL;
+	if (s && !v->error)
+		v->status = TL_ERR_MEMORY; /* not final */
+	pthread_cond_broadcast(&k->ready);
+	pthread_mutex_unlock(&k->lock);
+}
+
+tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out)
+{
+	struct key key;
+	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->group_pids << 32);
+	tl_status s = specialize(&k->params, args, nargs, &key);
+	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
+	if (v && !key_equals(&key, v->key, v->key_len))
+		v = NULL;
+	if (!s && !v) {
+		bool mine;
+		v = table_claim(k, &key, &mine);
+		if (!v)
+			s = TL_ERR_COMPILE;
+		if (mine) {
+			s = variant_build(k, o, args, nargs, v);
+			table_settle(k, v, s);
+		}
+		if (!s)
+			atomic_store_explicit(&k->last, v, memory_order_release);
+	}
+	key_free(&key);
+	*out = v;
+	return s;
+}
+
+static void variant_free(struct device *dev, struct variant *v)
+{
+	if (v->state == VARIANT_READY)
+		dev->ops->unload(dev, v->code);
+	if (v->unit)
+		free_unit(v->unit);
+	free(v->slots);
+	free(v->error);
+	free(v->key);
+	free(v);
+}
+
+void kernel_free(tl_kernel *k)
+{
+	for (u32 i = 0; i < k->cap; i++)
+		if (k->table[i])
+			variant_free(k->module->ctx->dev, k->table[i]);
+	free(k->table);
+	pthread_cond_destroy(&k->ready);
+	pthread_mutex_destroy(&k->lock);
+	free(k);
+}

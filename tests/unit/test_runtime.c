@@ -1,0 +1,522 @@
+/* The runtime around the kernels: contexts, buffers, modules, the checks of a call; and, on a device that only counts,
+ * which variants are compiled and when. */
+#include <locale.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/internal.h"
+
+#define ARGS(...) (tl_arg[]){__VA_ARGS__}, sizeof((tl_arg[]){__VA_ARGS__}) / sizeof(tl_arg)
+
+static const char source[] =
+	"import triton\nimport triton.language as tl\n\n"
+	"@triton.jit\ndef relu(x):\n    return tl.maximum(x, 0.0)\n\n"
+	"@triton.constexpr_function\ndef twice(x):\n    return 2 * x\n\n"
+	"@triton.jit\ndef scale_kernel(x, n, s, BLOCK: tl.constexpr, ACT: tl.constexpr = None):\n"
+	"    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+	"    v = tl.load(x + i, mask=i < n) * s\n"
+	"    if ACT is not None:\n        v = ACT(v)\n"
+	"    tl.store(x + i, v, mask=i < n)\n\n"
+	"@triton.jit\ndef broken(x):\n    tl.store(x, undefined_name)\n";
+
+static tl_module *load(tl_context *ctx)
+{
+	tl_module *m;
+	if (tl_module_load_source(ctx, "t.tl", source, sizeof source - 1, &m))
+		fail_msg("%s", tl_error(ctx));
+	return m;
+}
+
+static void assert_error(tl_status is, tl_status expected, const char *part)
+{
+	if (is != expected || !strstr(tl_error(NULL), part))
+		fail_msg("status '%s', text '%s'; expected '%s', '%s'", tl_status_name(is), tl_error(NULL),
+			 tl_status_name(expected), part);
+}
+
+/* --- a device that counts ------------------------------------------------------------------------------------ */
+
+struct counter {
+	struct device device; /* first */
+	_Atomic int compiled, loaded, live, launched;
+	_Atomic int refuse; /* this many loads fail */
+	bool keep;          /* the last launch; only in tests of one thread */
+	struct device_launch last;
+	u64 args[16];
+};
+
+static void counter_close(struct device *d)
+{
+	(void)d;
+}
+
+static tl_status counter_synchronize(struct device *d)
+{
+	(void)d;
+	return TL_OK;
+}
+
+static bool counter_compile(struct device *d, const struct build *b, struct compiled *out)
+{
+	((struct counter *)d)->compiled++;
+	usleep(2000);
+	out->kernel = compile_ir(b->unit, b->func, b->args);
+	return out->kernel;
+}
+
+static tl_status counter_load(struct device *d, struct unit *u, const struct compiled *c, void **out)
+{
+	(void)u;
+	struct counter *k = (struct counter *)d;
+	if (k->refuse > 0) {
+		k->refuse--;
+		return failed(TL_ERR_MEMORY, "no room just now");
+	}
+	k->loaded++;
+	k->live++;
+	*out = (void *)(uintptr_t)c->num_warps;
+	return TL_OK;
+}
+
+static void counter_unload(struct device *d, void *kernel)
+{
+	(void)kernel;
+	((struct counter *)d)->live--;
+}
+
+static tl_status counter_launch(struct device *d, const struct device_launch *l)
+{
+	struct counter *c = (struct counter *)d;
+	c->launched++;
+	if (c->keep) {
+		c->last = *l;
+		memcpy(c->args, l->args, l->nargs * sizeof *l->args);
+	}
+	return TL_OK;
+}
+
+static const struct device_ops counter_ops = {
+	.name = "counter", .stages = " ttir ", .close = counter_close, .compile = counter_compile, .load = counter_load,
+	.unload = counter_unload, .launch = counter_launch, .synchronize = counter_synchronize,
+};
+
+static void *const x16 = (void *)(uintptr_t)0x1000, *const x4 = (void *)(uintptr_t)0x1004;
+
+static tl_status launch(tl_kernel *k, void *p, int64_t n, int64_t block)
+{
+	return tl_launch(k, &(tl_config){.grid = {2}}, ARGS(tl_ptr(TL_F32, p), tl_int(n), tl_float(2), tl_int(block)));
+}
+
+static void variants(void **state)
+{
+	(void)state;
+	struct counter c = {.device.ops = &counter_ops, .keep = true};
+	tl_context *ctx;
+	tl_kernel *k;
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	assert_int_equal(tl_module_kernel(load(ctx), "scale_kernel", &k), TL_OK);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(launch(k, x16, 5 + 2 * i, 64), TL_OK);
+		assert_int_equal(c.compiled, 1);
+	}
+	/* alternating between two finds both */
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(launch(k, i % 2 ? x16 : x4, 5, 64), TL_OK);
+	assert_int_equal(c.compiled, 2);
+	launch(k, x16, 32, 64);
+	launch(k, x16, 1, 64);
+	launch(k, x16, (int64_t)5 << 40, 64);
+	launch(k, x16, 5, 128);
+	assert_int_equal(c.compiled, 6);
+	tl_arg args[] = {tl_ptr(TL_F32, x16), tl_int(5), tl_float(2), tl_int(64), tl_func("relu")};
+	assert_int_equal(tl_launch(k, &(tl_config){0}, args, 5), TL_OK);
+	assert_int_equal(tl_launch(k, &(tl_config){.num_warps = 8}, args, 5), TL_OK);
+	assert_int_equal(tl_launch(k, &(tl_config){.num_stages = 2}, args, 5), TL_OK);
+	assert_int_equal(c.compiled, 9);
+	/* the defaults, spelled out */
+	assert_int_equal(tl_launch(k, &(tl_config){.num_warps = 4, .num_stages = 3}, args, 5), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, args, 5), TL_OK);
+	assert_int_equal(c.compiled, 9);
+	assert_int_equal(c.loaded, 9);
+	/* enough of them for the table to grow */
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(launch(k, x16, 5, 1 << (i % 10)), TL_OK);
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(tl_launch(k, &(tl_config){.num_stages = 1 + i}, args, 5), TL_OK);
+	assert_int_equal(c.loaded, 9 + 8 + 58);
+	tl_context_destroy(ctx);
+	assert_int_equal(c.live, 0);
+}
+
+/* What is folded is not passed; the rest comes in order, with the bits of its type. */
+static void slots(void **state)
+{
+	(void)state;
+	struct counter c = {.device.ops = &counter_ops, .keep = true};
+	tl_context *ctx;
+	tl_kernel *k;
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	assert_int_equal(tl_module_kernel(load(ctx), "scale_kernel", &k), TL_OK);
+	assert_int_equal(launch(k, x16, -7, 64), TL_OK);
+	assert_int_equal(c.last.nargs, 3);
+	assert_int_equal(c.args[0], 0x1000);
+	assert_int_equal(c.args[1], 0xFFFFFFF9);
+	assert_int_equal(c.args[2], 0x40000000);
+	assert_int_equal(c.last.grid[0], 2);
+	assert_int_equal(c.last.grid[1], 1);
+	assert_int_equal(c.last.grid[2], 1);
+	assert_int_equal((uintptr_t)c.last.kernel, 4);
+	assert_int_equal(launch(k, x16, 1, 64), TL_OK);
+	assert_int_equal(c.last.nargs, 2);
+	assert_int_equal(c.args[1], 0x40000000);
+	assert_int_equal(tl_launch(k, &(tl_config){0}, ARGS(tl_ptr(TL_F32, x16), tl_int(-7 * ((int64_t)1 << 40)),
+							     tl_float_typed(TL_F64, 2), tl_int(64))), TL_OK);
+	assert_true(c.args[1] == (u64)(-7 * ((int64_t)1 << 40)));
+	assert_true(c.args[2] == 0x4000000000000000u);
+	tl_context_destroy(ctx);
+}
+
+struct worker {
+	pthread_t thread;
+	tl_kernel *k;
+	int64_t block;
+	tl_status status;
+	char text[400];
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	for (int i = 0; i < 50 && !w->status; i++)
+		w->status = launch(w->k, i % 2 ? x16 : x4, 5, w->block);
+	snprintf(w->text, sizeof w->text, "%s", tl_error(NULL));
+	return NULL;
+}
+
+static void run_workers(struct worker *w, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+	for (u32 i = 0; i < n; i++)
+		pthread_join(w[i].thread, NULL);
+}
+
+/* Threads that launch the same new variant compile it once. */
+static void threads(void **state)
+{
+	(void)state;
+	struct counter c = {.device.ops = &counter_ops};
+	tl_context *ctx;
+	struct worker w[8] = {0};
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	tl_module *m = load(ctx);
+	for (u32 i = 0; i < ARRAY_LEN(w); i++) {
+		assert_int_equal(tl_module_kernel(m, "scale_kernel", &w[i].k), TL_OK);
+		assert_ptr_equal(w[i].k, w[0].k);
+		w[i].block = i % 2 ? 64 : 32;
+	}
+	run_workers(w, ARRAY_LEN(w));
+	for (u32 i = 0; i < ARRAY_LEN(w); i++)
+		assert_int_equal(w[i].status, TL_OK);
+	assert_int_equal(c.compiled, 4);
+	assert_int_equal(c.launched, 50 * ARRAY_LEN(w));
+	tl_context_destroy(ctx);
+	assert_int_equal(c.live, 0);
+}
+
+/* A compile error is remembered, and every thread gets its text; a failure of the device is tried again. */
+static void failures(void **state)
+{
+	(void)state;
+	struct counter c = {.device.ops = &counter_ops};
+	tl_context *ctx;
+	tl_kernel *k;
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	tl_module *m = load(ctx);
+	assert_int_equal(tl_module_kernel(m, "broken", &k), TL_OK);
+	for (int i = 0; i < 3; i++) {
+		assert_error(tl_launch(k, &(tl_config){0}, ARGS(tl_ptr(TL_F32, x16))), TL_ERR_COMPILE, "t.tl:22:");
+		assert_non_null(strstr(tl_error(ctx), "'undefined_name' is not defined"));
+		assert_non_null(strstr(tl_error(ctx), "tl.store(x, undefined_name)"));
+	}
+	assert_int_equal(c.compiled, 1);
+	struct worker w[4] = {0};
+	for (u32 i = 0; i < ARRAY_LEN(w); i++) {
+		assert_int_equal(tl_module_kernel(m, "scale_kernel", &w[i].k), TL_OK);
+		w[i].block = 48; /* not a power of two */
+	}
+	run_workers(w, ARRAY_LEN(w));
+	for (u32 i = 0; i < ARRAY_LEN(w); i++) {
+		assert_int_equal(w[i].status, TL_ERR_COMPILE);
+		assert_non_null(strstr(w[i].text, "power of two"));
+	}
+	assert_int_equal(c.compiled, 2);
+	c.refuse = 2;
+	assert_error(launch(w[0].k, x16, 5, 64), TL_ERR_MEMORY, "no room just now");
+	assert_error(launch(w[0].k, x16, 5, 64), TL_ERR_MEMORY, "no room just now");
+	assert_int_equal(launch(w[0].k, x16, 5, 64), TL_OK);
+	tl_context_destroy(ctx);
+	assert_int_equal(c.live, 0);
+}
+
+/* --- contexts, modules, kernels ------------------------------------------------------------------------------ */
+
+static void contexts(void **state)
+{
+	(void)state;
+	tl_context *ctx = NULL;
+	tl_device_info info;
+	assert_error(tl_context_create("interp", NULL), TL_ERR_ARGUMENT, "NULL");
+	assert_error(tl_context_create("tpu", &ctx), TL_ERR_DEVICE, "unknown device 'tpu'; there are cuda[:N], interp");
+	assert_error(tl_context_create("", &ctx), TL_ERR_DEVICE, "unknown device ''");
+	assert_error(tl_context_create("interp:1", &ctx), TL_ERR_DEVICE, "unknown device");
+	assert_error(tl_context_create("cuda:x", &ctx), TL_ERR_DEVICE, "unknown device");
+	assert_error(tl_context_create("cuda:", &ctx), TL_ERR_DEVICE, "unknown device");
+	assert_error(tl_context_create("cuda:99999999999", &ctx), TL_ERR_DEVICE, "unknown device");
+	assert_null(ctx);
+	tl_status cuda = tl_context_create("cuda", &ctx);
+	assert_true(cuda == TL_OK || (cuda == TL_ERR_DEVICE && *tl_error(NULL)));
+	tl_context_destroy(ctx);
+	if (cuda)
+		assert_error(tl_context_from_cuda(NULL, &ctx), TL_ERR_DEVICE, "");
+	assert_int_equal(tl_context_create(NULL, &ctx), TL_OK); /* there is always one */
+	tl_context_destroy(ctx);
+	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
+	assert_error(tl_device(ctx, NULL), TL_ERR_ARGUMENT, "NULL");
+	assert_int_equal(tl_device(ctx, &info), TL_OK);
+	assert_string_equal(info.kind, "interp");
+	assert_string_equal(info.target, "cpu");
+	assert_true(info.name[0] && info.num_sms > 0 && info.memory_bytes > 1 << 20);
+	assert_int_equal(tl_synchronize(ctx), TL_OK);
+	assert_error(tl_synchronize(NULL), TL_ERR_ARGUMENT, "NULL");
+	tl_context_destroy(ctx);
+	tl_context_destroy(NULL);
+}
+
+static void modules(void **state)
+{
+	(void)state;
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k, *again;
+	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
+	assert_error(tl_module_load(ctx, "/nonexistent.tl", &m), TL_ERR_FILE, "cannot read '/nonexistent.tl': No such file");
+	assert_null(m);
+	assert_error(tl_module_load(ctx, "/tmp", &m), TL_ERR_FILE, "Is a directory");
+	assert_error(tl_module_load(NULL, "x.tl", &m), TL_ERR_ARGUMENT, "the context is NULL");
+	assert_error(tl_module_load(ctx, NULL, &m), TL_ERR_ARGUMENT, "the path is NULL");
+	assert_error(tl_module_load_source(ctx, "x.tl", "@triton.jit\ndef f(x:\n  pass\n", 28, &m), TL_ERR_COMPILE, "x.tl:3:");
+	m = load(ctx);
+	assert_error(tl_module_kernel(m, "scale_kernle", &k), TL_ERR_ARGUMENT,
+		     "t.tl has no kernel 'scale_kernle'; it has relu, scale_kernel, broken\n      = hint: did you mean 'scale_kernel'?");
+	assert_null(k);
+	assert_error(tl_module_kernel(m, "xyzzy", &k), TL_ERR_ARGUMENT, "it has relu, scale_kernel, broken");
+	assert_null(strstr(tl_error(ctx), "did you mean"));
+	assert_error(tl_module_kernel(m, "twice", &k), TL_ERR_ARGUMENT, "constexpr_function");
+	assert_error(tl_module_kernel(m, NULL, &k), TL_ERR_ARGUMENT, "the name is NULL");
+	assert_int_equal(tl_module_kernel(m, "relu", &k), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "relu", &again), TL_OK);
+	assert_ptr_equal(k, again);
+	tl_module_destroy(m);
+	tl_module_destroy(NULL);
+	assert_int_equal(tl_module_load_source(ctx, NULL, "", 0, &m), TL_OK);
+	assert_error(tl_module_kernel(m, "f", &k), TL_ERR_ARGUMENT, "<source> has no kernel 'f': it has no jit functions");
+	char path[] = "/tmp/test_runtime_XXXXXX";
+	int fd = mkstemp(path);
+	assert_int_equal(write(fd, source, sizeof source - 1), sizeof source - 1);
+	close(fd);
+	assert_int_equal(tl_module_load(ctx, path, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "scale_kernel", &k), TL_OK);
+	unlink(path);
+	tl_context_destroy(ctx); /* with its modules */
+}
+
+static void calls(void **state)
+{
+	(void)state;
+	tl_context *ctx;
+	tl_kernel *k;
+	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
+	assert_int_equal(tl_module_kernel(load(ctx), "scale_kernel", &k), TL_OK);
+	tl_arg a[] = {tl_ptr(TL_F32, x16), tl_int(5), tl_float(2), tl_int(64), tl_none()};
+	const struct {
+		tl_config cfg;
+		const char *error;
+	} bad[] = {
+		{{.num_warps = 3}, "num_warps is 3; it must be a power of two"},
+		{{.num_warps = 64}, "num_warps is 64"},
+		{{.num_warps = -4}, "num_warps is -4"},
+		{{.num_stages = -1}, "num_stages is -1"},
+		{{.num_stages = 65}, "num_stages is 65"},
+		{{.grid = {1u << 31}}, "2147483648 programs along axis 0; the limit is 2147483647"},
+		{{.grid = {1, 65536}}, "65536 programs along axis 1"},
+		{{.grid = {1, 1, 65536}}, "65536 programs along axis 2"},
+		{{.stream = ctx}, "the interp device has no streams"},
+	};
+	for (u32 i = 0; i < ARRAY_LEN(bad); i++)
+		assert_error(tl_launch(k, &bad[i].cfg, a, 5), TL_ERR_ARGUMENT, bad[i].error);
+	const tl_config one = {0};
+	double ms;
+	char *text;
+	assert_error(tl_launch(NULL, &one, a, 5), TL_ERR_ARGUMENT, "the kernel is NULL");
+	assert_error(tl_launch(k, NULL, a, 5), TL_ERR_ARGUMENT, "the config is NULL");
+	assert_error(tl_launch(k, &one, NULL, 5), TL_ERR_ARGUMENT, "the arguments are NULL");
+	assert_error(tl_launch(k, &one, a, 3), TL_ERR_ARGUMENT, "argument 4, 'BLOCK', is missing");
+	assert_error(tl_prepare(k, &bad[0].cfg, a, 5), TL_ERR_ARGUMENT, "num_warps");
+	assert_error(tl_time(k, &one, a, 5, 0, 0, &ms), TL_ERR_ARGUMENT, "repeats");
+	assert_error(tl_time(k, &one, a, 5, 0, 1, NULL), TL_ERR_ARGUMENT, "NULL");
+	a[4] = tl_func("rleu");
+	assert_error(tl_prepare(k, &one, a, 5), TL_ERR_ARGUMENT, "argument 5, 'ACT': t.tl has no function 'rleu'");
+	a[4] = tl_func("relu");
+	assert_error(tl_kernel_dump(k, &one, a, 5, "ptx", &text), TL_ERR_ARGUMENT, "the interp device has no stage 'ptx'; it has ttir");
+	assert_error(tl_kernel_dump(k, &one, a, 5, "", &text), TL_ERR_ARGUMENT, "no stage ''");
+	assert_error(tl_kernel_dump(k, &one, a, 5, "ttir ", &text), TL_ERR_ARGUMENT, "no stage 'ttir '");
+	assert_error(tl_kernel_dump(k, &one, a, 3, "ttir", &text), TL_ERR_ARGUMENT, "missing");
+	a[4] = tl_func("s");
+	assert_error(tl_prepare(k, &one, a, 5), TL_ERR_ARGUMENT, "t.tl has no function 's'");
+	a[4] = tl_func("relu");
+	assert_int_equal(tl_kernel_dump(k, NULL, a, 5, "ttir", &text), TL_OK);
+	assert_non_null(strstr(text, "tt.func public @scale_kernel(%x: !tt.ptr<f32> {tt.divisibility = 16"));
+	tl_free(text);
+	tl_context_destroy(ctx);
+}
+
+/* A function is passed by its name, which a parameter may hide from the kernel. */
+static void hidden_function(void **state)
+{
+	(void)state;
+	static const char text[] = "@triton.jit\ndef act(x):\n    return x\n\n"
+				   "@triton.jit\ndef f(x, act, g: tl.constexpr):\n    tl.store(x, g(1.0))\n";
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "f", &k), TL_OK);
+	assert_error(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x16), tl_int(3), tl_func("act"))), TL_ERR_ARGUMENT,
+		     "argument 3, 'g': the function 'act' has the name of a parameter");
+	tl_context_destroy(ctx);
+}
+
+/* The host program's locale may write numbers with a comma. */
+static void locales(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "C.UTF-8"};
+	for (u32 i = 0; i < ARRAY_LEN(names) && !setlocale(LC_ALL, names[i]); i++)
+		;
+	static const char text[] = "@triton.jit\ndef f(x, S: tl.constexpr):\n    tl.store(x, S * 0.5)\n";
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	char *dump;
+	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "f", &k), TL_OK);
+	assert_int_equal(tl_kernel_dump(k, NULL, ARGS(tl_ptr(TL_F32, x16), tl_float(0.5)), "ttir", &dump), TL_OK);
+	assert_non_null(strstr(dump, "2.500000e-01"));
+	tl_free(dump);
+	tl_context_destroy(ctx);
+	setlocale(LC_ALL, "C");
+}
+
+/* --- buffers ------------------------------------------------------------------------------------------------- */
+
+static void buffers(void **state)
+{
+	(void)state;
+	tl_context *ctx;
+	tl_buffer *b, *empty;
+	u8 host[100], back[100];
+	for (u32 i = 0; i < sizeof host; i++)
+		host[i] = (u8)i;
+	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
+	assert_error(tl_buffer_create(ctx, 100, NULL), TL_ERR_ARGUMENT, "NULL");
+	assert_error(tl_buffer_create(NULL, 100, &b), TL_ERR_ARGUMENT, "NULL");
+	assert_error(tl_buffer_create(ctx, SIZE_MAX - 10, &b), TL_ERR_MEMORY, "out of memory");
+	assert_error(tl_buffer_create(ctx, SIZE_MAX / 4, &b), TL_ERR_MEMORY, "out of memory");
+	assert_int_equal(tl_buffer_create(ctx, 100, &b), TL_OK);
+	assert_int_equal((uintptr_t)tl_buffer_ptr(b) % 256, 0);
+	assert_int_equal(tl_buffer_size(b), 100);
+	assert_int_equal(tl_buffer_read(b, 0, back, 100), TL_OK);
+	assert_int_equal(back[99], 0xA5);
+	assert_int_equal(tl_buffer_fill(b, 0), TL_OK);
+	assert_int_equal(tl_buffer_write(b, 10, host, 90), TL_OK);
+	assert_int_equal(tl_buffer_read(b, 0, back, 100), TL_OK);
+	assert_int_equal(back[9], 0);
+	assert_memory_equal(back + 10, host, 90);
+	assert_error(tl_buffer_write(b, 11, host, 90), TL_ERR_ARGUMENT, "90 bytes at offset 11 end outside this buffer of 100");
+	assert_error(tl_buffer_read(b, 101, back, 0), TL_ERR_ARGUMENT, "outside");
+	assert_error(tl_buffer_read(b, SIZE_MAX, back, 2), TL_ERR_ARGUMENT, "outside");
+	assert_error(tl_buffer_read(b, 2, back, SIZE_MAX), TL_ERR_ARGUMENT, "outside");
+	assert_error(tl_buffer_read(b, 0, NULL, 1), TL_ERR_ARGUMENT, "the host address is NULL");
+	assert_error(tl_buffer_read(NULL, 0, back, 1), TL_ERR_ARGUMENT, "the buffer is NULL");
+	assert_error(tl_buffer_fill(NULL, 0), TL_ERR_ARGUMENT, "NULL");
+	assert_int_equal(tl_buffer_read(b, 100, NULL, 0), TL_OK);
+	assert_int_equal(tl_buffer_create(ctx, 0, &empty), TL_OK);
+	assert_non_null(tl_buffer_ptr(empty));
+	assert_int_equal(tl_buffer_fill(empty, 1), TL_OK);
+	assert_null(tl_buffer_ptr(NULL));
+	assert_int_equal(tl_buffer_size(NULL), 0);
+	tl_buffer_destroy(b);
+	tl_buffer_destroy(NULL);
+	tl_context_destroy(ctx); /* with the other buffer */
+}
+
+static void names(void **state)
+{
+	(void)state;
+	assert_string_equal(tl_dtype_name(TL_F8E4M3), "fp8e4nv");
+	assert_string_equal(tl_dtype_name((tl_dtype)99), "unknown");
+	assert_int_equal(tl_dtype_size(TL_I1), 1);
+	assert_int_equal(tl_dtype_size(TL_BF16), 2);
+	assert_int_equal(tl_dtype_size((tl_dtype)-1), 0);
+	assert_string_equal(tl_status_name(TL_ERR_KERNEL), "kernel failed");
+	assert_string_equal(tl_status_name((tl_status)99), "unknown status");
+}
+
+/* A text that does not fit is cut and says so; two threads have two texts. */
+static void *other_thread(void *arg)
+{
+	(void)arg;
+	assert_string_equal(tl_error(NULL), "");
+	failed(TL_ERR_FILE, "other");
+	return NULL;
+}
+
+static void error_texts(void **state)
+{
+	(void)state;
+	static char big[40000];
+	memset(big, 'x', sizeof big - 1);
+	failed_text(TL_ERR_FILE, big);
+	assert_true(strlen(tl_error(NULL)) < 16384);
+	assert_non_null(strstr(tl_error(NULL), "was cut)"));
+	failed_more("%s", "more");
+	failed_text(TL_ERR_FILE, "lines\n\n");
+	assert_string_equal(tl_error(NULL), "lines");
+	failed_more(" and %d", 5);
+	assert_string_equal(tl_error(NULL), "lines and 5");
+	pthread_t t;
+	pthread_create(&t, NULL, other_thread, NULL);
+	pthread_join(t, NULL);
+	assert_string_equal(tl_error(NULL), "lines and 5");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(variants), cmocka_unit_test(slots), cmocka_unit_test(threads), cmocka_unit_test(failures),
+		cmocka_unit_test(contexts), cmocka_unit_test(modules), cmocka_unit_test(calls), cmocka_unit_test(hidden_function),
+		cmocka_unit_test(locales),
+		cmocka_unit_test(buffers), cmocka_unit_test(names), cmocka_unit_test(error_texts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

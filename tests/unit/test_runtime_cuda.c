@@ -1,0 +1,553 @@
+/* The CUDA device on a driver that is not there: a table of functions that keep a record. What is asked of the driver,
+ * in which context and order, and what becomes of its errors. The same calls on a real GPU are what `make test-gpu`
+ * makes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "runtime/cuda_api.h"
+#include "runtime/internal.h"
+
+/* --- the driver ---------------------------------------------------------------------------------------------- */
+
+enum { MAX_DEPTH = 8, LOG = 4000 };
+
+static struct driver {
+	char log[LOG]; /* names of the calls, between spaces */
+	int capability, devices, most_threads;
+	CUcontext stack[MAX_DEPTH];
+	int depth;
+	const char *fail; /* the call that fails */
+	CUresult error;
+	size_t free_bytes;
+	int streams, modules, allocations, events, retained;
+	struct {
+		unsigned grid[3], threads, shared;
+		CUstream stream;
+		void **params;
+		u64 bits[8];
+		u32 nparams;
+	} launch;
+	int max_dynamic_shared;
+} driver;
+
+static CUcontext const primary = (CUcontext)&driver, other_context = (CUcontext)&driver.capability;
+static CUstream const first_stream = (CUstream)&driver.streams;
+
+/* Records the call; without a current context, most of them fail as CUDA's do. */
+static CUresult called(const char *name, bool needs_context)
+{
+	snprintf(driver.log + strlen(driver.log), LOG - strlen(driver.log), " %s", name);
+	if (driver.fail && !strcmp(driver.fail, name))
+		return driver.error;
+	return needs_context && !driver.depth ? 201 : 0;
+}
+
+static CUresult f_init(unsigned flags)
+{
+	(void)flags;
+	return called("init", false);
+}
+static CUresult f_driver_version(int *v)
+{
+	*v = 12040;
+	return 0;
+}
+static CUresult f_error_string(CUresult r, const char **text)
+{
+	*text = r == 2 ? "out of memory" : r == 700 ? "an illegal memory access was encountered" : "some failure";
+	return r == 999 ? 1 : 0;
+}
+static CUresult f_error_name(CUresult r, const char **text)
+{
+	*text = r == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_SOME";
+	return r == 999 ? 1 : 0;
+}
+static CUresult f_device_count(int *n)
+{
+	*n = driver.devices;
+	return called("count", false);
+}
+static CUresult f_device_get(CUdevice *d, int ordinal)
+{
+	*d = 40 + ordinal;
+	return called("get", false);
+}
+static CUresult f_device_name(char *name, int len, CUdevice d)
+{
+	snprintf(name, (size_t)len, "Fake GPU %d", d);
+	return 0;
+}
+static CUresult f_device_attribute(int *v, int attribute, CUdevice d)
+{
+	(void)d;
+	switch (attribute) {
+	case CU_DEVICE_COMPUTE_CAPABILITY_MAJOR: *v = driver.capability / 10; return 0;
+	case CU_DEVICE_COMPUTE_CAPABILITY_MINOR: *v = driver.capability % 10; return 0;
+	case CU_DEVICE_MULTIPROCESSOR_COUNT: *v = 132; return 0;
+	case CU_DEVICE_L2_CACHE_SIZE: *v = 50 << 20; return 0;
+	case CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *v = 232448; return 0;
+	default: return 1;
+	}
+}
+static CUresult f_device_memory(size_t *bytes, CUdevice d)
+{
+	(void)d;
+	*bytes = driver.free_bytes;
+	return 0;
+}
+static CUresult f_primary_retain(CUcontext *ctx, CUdevice d)
+{
+	(void)d;
+	*ctx = primary;
+	CUresult r = called("retain", false);
+	driver.retained += !r;
+	return r;
+}
+static CUresult f_primary_release(CUdevice d)
+{
+	(void)d;
+	driver.retained--;
+	return called("release", false);
+}
+static CUresult f_ctx_current(CUcontext *ctx)
+{
+	*ctx = driver.depth ? driver.stack[driver.depth - 1] : NULL;
+	return 0;
+}
+static CUresult f_ctx_device(CUdevice *d)
+{
+	*d = 42;
+	return called("ctx_device", true);
+}
+static CUresult f_ctx_push(CUcontext ctx)
+{
+	assert_true(driver.depth < MAX_DEPTH);
+	driver.stack[driver.depth++] = ctx;
+	return called("push", false);
+}
+static CUresult f_ctx_pop(CUcontext *ctx)
+{
+	assert_true(driver.depth > 0);
+	*ctx = driver.stack[--driver.depth];
+	return called("pop", false);
+}
+static CUresult f_ctx_synchronize(void) { return called("ctx_synchronize", true); }
+static CUresult f_mem_alloc(CUdeviceptr *p, size_t bytes)
+{
+	CUresult r = called("alloc", true);
+	if (!bytes)
+		return 1;
+	if (!r && bytes > driver.free_bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r) {
+		*p = 0x7000000 + (CUdeviceptr)driver.allocations++ * 256;
+		driver.free_bytes -= bytes;
+	}
+	return r;
+}
+static CUresult f_mem_free(CUdeviceptr p)
+{
+	(void)p;
+	driver.allocations--;
+	return called("free", true);
+}
+static CUresult f_copy_to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstream s)
+{
+	(void)dst, (void)src, (void)bytes;
+	assert_ptr_equal(s, first_stream);
+	return called("write", true);
+}
+static CUresult f_copy_to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream s)
+{
+	(void)src;
+	memset(dst, 7, bytes);
+	assert_ptr_equal(s, first_stream);
+	return called("read", true);
+}
+static CUresult f_mem_set(CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s)
+{
+	(void)p, (void)byte, (void)bytes, (void)s;
+	return called("set", true);
+}
+static CUresult f_module_load(CUmodule *m, const void *image, unsigned n, const int *options, void **values)
+{
+	CUresult r = called("load", true);
+	assert_non_null(strstr(image, ".version"));
+	for (unsigned i = 0; i < n && r; i++)
+		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+			strcpy(values[i], "ptxas application ptx input, line 7; fatal: nonsense");
+	if (!r) {
+		driver.modules++;
+		*m = (CUmodule)&driver.modules;
+	}
+	return r;
+}
+static CUresult f_module_unload(CUmodule m)
+{
+	assert_ptr_equal(m, &driver.modules);
+	driver.modules--;
+	return called("unload", true);
+}
+static CUresult f_module_function(CUfunction *f, CUmodule m, const char *name)
+{
+	(void)m;
+	*f = (CUfunction)&driver.launch;
+	assert_string_equal(name, "k");
+	return called("function", true);
+}
+static CUresult f_func_set_attribute(CUfunction f, int attribute, int value)
+{
+	(void)f;
+	if (attribute == CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+		driver.max_dynamic_shared = value;
+	return called("func_set", true);
+}
+static CUresult f_func_get_attribute(int *value, int attribute, CUfunction f)
+{
+	(void)f;
+	*value = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? driver.most_threads : 255;
+	return called("func_get", true);
+}
+static CUresult f_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+			 unsigned shared, CUstream s, void **params, void **extra)
+{
+	assert_ptr_equal(f, &driver.launch);
+	assert_true(by == 1 && bz == 1 && !extra);
+	driver.launch.grid[0] = gx;
+	driver.launch.grid[1] = gy;
+	driver.launch.grid[2] = gz;
+	driver.launch.threads = bx;
+	driver.launch.shared = shared;
+	driver.launch.stream = s;
+	for (u32 i = 0; i < driver.launch.nparams; i++)
+		memcpy(&driver.launch.bits[i], params[i], 8);
+	return called("launch", true);
+}
+static CUresult f_stream_create(CUstream *s, unsigned flags)
+{
+	assert_int_equal(flags, 0); /* in step with the legacy default stream */
+	driver.streams++;
+	*s = first_stream;
+	return called("stream", true);
+}
+static CUresult f_stream_destroy(CUstream s)
+{
+	(void)s;
+	driver.streams--;
+	return called("stream_destroy", true);
+}
+static CUresult f_stream_synchronize(CUstream s)
+{
+	(void)s;
+	return called("sync", true);
+}
+static CUresult f_event_create(CUevent *e, unsigned flags)
+{
+	(void)flags;
+	*e = (CUevent)(uintptr_t)++driver.events;
+	return called("event", true);
+}
+static CUresult f_event_destroy(CUevent e)
+{
+	(void)e;
+	driver.events--;
+	return 0;
+}
+static CUresult f_event_record(CUevent e, CUstream s)
+{
+	(void)e, (void)s;
+	return called("record", true);
+}
+static CUresult f_event_elapsed(float *ms, CUevent from, CUevent to)
+{
+	assert_int_equal((uintptr_t)to, (uintptr_t)from + 1);
+	*ms = (float)((uintptr_t)to * 7 % 11);
+	return 0;
+}
+
+static const struct cuda_api api = {
+#define X(name, symbol, params) .name = f_##name,
+	CUDA_API(X)
+#undef X
+};
+
+/* --- helpers ------------------------------------------------------------------------------------------------- */
+
+static int reset(void **state)
+{
+	(void)state;
+	driver = (struct driver){.capability = 90, .devices = 2, .most_threads = 1024, .free_bytes = (size_t)1 << 32};
+	return 0;
+}
+
+static struct device *open_device(CUcontext adopted)
+{
+	struct device *d;
+	if (cuda_device_new(&api, 0, adopted, &d))
+		fail_msg("%s", tl_error(NULL));
+	driver.log[0] = 0;
+	return d;
+}
+
+static void assert_error(tl_status is, tl_status expected, const char *part)
+{
+	if (is != expected || !strstr(tl_error(NULL), part))
+		fail_msg("status '%s', text '%s'; expected '%s', '%s'", tl_status_name(is), tl_error(NULL),
+			 tl_status_name(expected), part);
+}
+
+static struct kernel kernel = {.name = "k"};
+
+static tl_status load(struct device *d, int num_warps, i32 shared, void **out)
+{
+	static const char ptx[] = ".version 8.0";
+	struct compiled c = {.kernel = &kernel, .ptx = ptx, .ptx_len = sizeof ptx - 1, .shared_bytes = shared, .num_warps = num_warps};
+	return d->ops->load(d, NULL, &c, out);
+}
+
+/* Everything was given back, and the thread's context is as it was. */
+static void assert_clean(int depth)
+{
+	assert_int_equal(driver.streams, 0);
+	assert_int_equal(driver.modules, 0);
+	assert_int_equal(driver.allocations, 0);
+	assert_int_equal(driver.events, 0);
+	assert_int_equal(driver.retained, 0);
+	assert_int_equal(driver.depth, depth);
+}
+
+/* --- tests --------------------------------------------------------------------------------------------------- */
+
+static void opening(void **state)
+{
+	(void)state;
+	struct device *d;
+	assert_error(cuda_device_new(&api, 2, NULL, &d), TL_ERR_DEVICE, "there is no device cuda:2: the driver has 2");
+	driver.capability = 70;
+	assert_error(cuda_device_new(&api, 0, NULL, &d), TL_ERR_DEVICE,
+		     "Fake GPU 40 has compute capability 7.0; kernels need 7.5 (Turing) or newer");
+	driver.capability = 90;
+	static const char *const calls[] = {"count", "get", "retain", "stream"};
+	for (u32 i = 0; i < ARRAY_LEN(calls); i++) {
+		driver.fail = calls[i];
+		driver.error = 999;
+		assert_error(cuda_device_new(&api, 0, NULL, &d), TL_ERR_DRIVER, "unknown error (error, 999)");
+		assert_clean(0);
+	}
+	driver.fail = "retain";
+	driver.error = 2;
+	assert_error(cuda_device_new(&api, 0, NULL, &d), TL_ERR_MEMORY,
+		     "cuDevicePrimaryCtxRetain: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2)");
+	assert_clean(0);
+}
+
+static void targets(void **state)
+{
+	(void)state;
+	static const struct {
+		int capability;
+		const char *target;
+	} table[] = {{75, "cuda:sm_75"}, {80, "cuda:sm_80"}, {86, "cuda:sm_86"}, {89, "cuda:sm_89"},
+		     {90, "cuda:sm_90a"}, {100, "cuda:sm_90"}, {120, "cuda:sm_90"}};
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		driver.capability = table[i].capability;
+		struct device *d = open_device(NULL);
+		tl_device_info info = {0};
+		d->ops->info(d, &info);
+		assert_string_equal(info.target, table[i].target);
+		assert_string_equal(info.name, "Fake GPU 40");
+		assert_int_equal(info.num_sms, 132);
+		assert_int_equal(info.shared_bytes, 232448);
+		d->ops->close(d);
+		assert_clean(0);
+	}
+}
+
+/* Each call runs in the device's context and restores the caller's; where it is current already, nothing is pushed. */
+static void contexts(void **state)
+{
+	(void)state;
+	struct device *d = open_device(NULL);
+	void *p;
+	assert_int_equal(d->ops->alloc(d, 100, &p), TL_OK);
+	assert_string_equal(driver.log, " push alloc pop");
+	driver.stack[driver.depth++] = primary;
+	driver.log[0] = 0;
+	d->ops->free(d, p);
+	assert_string_equal(driver.log, " free");
+	driver.stack[0] = other_context;
+	driver.log[0] = 0;
+	assert_int_equal(d->ops->synchronize(d), TL_OK);
+	assert_string_equal(driver.log, " push ctx_synchronize pop");
+	assert_ptr_equal(driver.stack[0], other_context);
+	d->ops->close(d);
+	assert_clean(1);
+	/* a caller's context is used, and not destroyed */
+	driver.depth = 0;
+	d = open_device(other_context);
+	assert_int_equal(d->ops->alloc(d, 0, &p), TL_OK);
+	d->ops->free(d, p);
+	assert_null(strstr(driver.log, "retain"));
+	d->ops->close(d);
+	assert_null(strstr(driver.log, "release"));
+	assert_clean(0);
+}
+
+static void copies(void **state)
+{
+	(void)state;
+	struct device *d = open_device(NULL);
+	char x[4] = {0};
+	void *p = (void *)(uintptr_t)0x7000000;
+	assert_int_equal(d->ops->write(d, p, x, 4), TL_OK);
+	assert_string_equal(driver.log, " push write sync pop");
+	driver.log[0] = 0;
+	assert_int_equal(d->ops->read(d, x, p, 4), TL_OK);
+	assert_string_equal(driver.log, " push read sync pop");
+	assert_int_equal(x[3], 7);
+	driver.log[0] = 0;
+	assert_int_equal(d->ops->fill(d, p, 1, 4), TL_OK);
+	assert_string_equal(driver.log, " push set sync pop");
+	driver.fail = "sync";
+	driver.error = 700;
+	assert_error(d->ops->read(d, x, p, 4), TL_ERR_KERNEL,
+		     "cuStreamSynchronize: an illegal memory access was encountered (CUDA_ERROR_SOME, 700)");
+	assert_non_null(strstr(tl_error(NULL), "hint: a kernel launched before failed"));
+	driver.fail = NULL;
+	assert_error(d->ops->alloc(d, (size_t)1 << 40, &p), TL_ERR_MEMORY, "allocating 1099511627776 bytes");
+	assert_int_equal(driver.depth, 0);
+	d->ops->close(d);
+	assert_clean(0);
+}
+
+static void loading(void **state)
+{
+	(void)state;
+	struct device *d = open_device(NULL);
+	void *k;
+	assert_int_equal(load(d, 4, 1024, &k), TL_OK);
+	assert_string_equal(driver.log, " push load function func_get func_get pop");
+	d->ops->unload(d, k);
+	assert_int_equal(load(d, 4, 100000, &k), TL_OK);
+	assert_int_equal(driver.max_dynamic_shared, 100000);
+	d->ops->unload(d, k);
+	assert_error(load(d, 4, 300000, &k), TL_ERR_COMPILE, "k needs 300000 bytes of shared memory a block, and this GPU has 232448");
+	driver.most_threads = 128;
+	assert_error(load(d, 8, 0, &k), TL_ERR_COMPILE, "has at most 128 threads; num_warps=8 makes 256");
+	driver.fail = "load";
+	driver.error = 218;
+	assert_error(load(d, 4, 0, &k), TL_ERR_DRIVER, "line 7; fatal: nonsense");
+	driver.error = CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+	assert_error(load(d, 4, 0, &k), TL_ERR_DRIVER, "this driver serves CUDA 12.4");
+	driver.fail = "function";
+	driver.error = 500;
+	assert_error(load(d, 4, 0, &k), TL_ERR_DRIVER, "cuModuleGetFunction");
+	driver.fail = "func_set";
+	assert_error(load(d, 4, 100000, &k), TL_ERR_DRIVER, "cuFuncSetAttribute");
+	d->ops->close(d);
+	assert_clean(0);
+}
+
+static void launching(void **state)
+{
+	(void)state;
+	struct device *d = open_device(NULL);
+	void *k;
+	assert_int_equal(load(d, 8, 2048, &k), TL_OK);
+	driver.log[0] = 0;
+	u64 args[] = {0x7000000, 5, 0x3F800000};
+	struct device_launch l = {.kernel = k, .grid = {10, 2, 3}, .args = args, .nargs = 3};
+	driver.launch.nparams = 3;
+	assert_int_equal(d->ops->launch(d, &l), TL_OK);
+	assert_string_equal(driver.log, " push launch pop");
+	assert_memory_equal(driver.launch.grid, l.grid, sizeof l.grid);
+	assert_memory_equal(driver.launch.bits, args, sizeof args);
+	assert_int_equal(driver.launch.threads, 256);
+	assert_int_equal(driver.launch.shared, 2048);
+	assert_ptr_equal(driver.launch.stream, first_stream);
+	l.stream = (void *)(uintptr_t)77;
+	assert_int_equal(d->ops->launch(d, &l), TL_OK);
+	assert_int_equal((uintptr_t)driver.launch.stream, 77);
+	driver.fail = "launch";
+	driver.error = 701;
+	assert_error(d->ops->launch(d, &l), TL_ERR_DRIVER, "cuLaunchKernel: some failure (CUDA_ERROR_SOME, 701)");
+	d->ops->unload(d, k);
+	d->ops->close(d);
+	assert_clean(0);
+}
+
+static void timing(void **state)
+{
+	(void)state;
+	struct device *d = open_device(NULL);
+	void *k;
+	double ms = 0;
+	assert_int_equal(load(d, 4, 0, &k), TL_OK);
+	struct device_launch l = {.kernel = k, .grid = {1, 1, 1}};
+	driver.log[0] = 0;
+	assert_int_equal(d->ops->time(d, &l, 1, 2, &ms), TL_OK);
+	assert_string_equal(driver.log, " push alloc event event event event launch set record launch record set record launch "
+					"record sync pop");
+	assert_true(ms == (3 + 6) / 2.0);
+	driver.log[0] = 0;
+	assert_int_equal(d->ops->time(d, &l, 0, 3, &ms), TL_OK);
+	assert_null(strstr(driver.log, "alloc")); /* kept */
+	assert_true(ms == 6);
+	driver.fail = "launch";
+	driver.error = 1;
+	assert_error(d->ops->time(d, &l, 0, 3, &ms), TL_ERR_DRIVER, "cuLaunchKernel");
+	driver.fail = NULL;
+	assert_int_equal(driver.events, 0);
+	d->ops->unload(d, k);
+	d->ops->close(d);
+	assert_clean(0);
+	/* less memory: a smaller scratch, then none and a note */
+	for (int megabytes = 200; megabytes >= 100; megabytes -= 100) {
+		d = open_device(NULL);
+		assert_int_equal(load(d, 4, 0, &k), TL_OK);
+		l.kernel = k;
+		driver.free_bytes = (size_t)megabytes << 20;
+		driver.log[0] = 0;
+		assert_int_equal(d->ops->time(d, &l, 0, 1, &ms), TL_OK);
+		assert_int_equal(strstr(driver.log, "set") != NULL, megabytes == 200);
+		if (megabytes == 100)
+			assert_non_null(strstr(tl_error(NULL), "note: no room"));
+		d->ops->unload(d, k);
+		d->ops->close(d);
+		assert_clean(0);
+	}
+}
+
+/* Through the public calls, as far as they need no compiler. */
+static void public_calls(void **state)
+{
+	(void)state;
+	tl_context *ctx;
+	tl_buffer *b;
+	tl_device_info info;
+	char x[16] = {0};
+	assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+	assert_int_equal(tl_device(ctx, &info), TL_OK);
+	assert_string_equal(info.kind, "cuda");
+	assert_int_equal(tl_buffer_create(ctx, 16, &b), TL_OK);
+	assert_int_equal(tl_buffer_write(b, 0, x, 16), TL_OK);
+	assert_int_equal(tl_buffer_read(b, 8, x, 8), TL_OK);
+	tl_context_destroy(ctx);
+	assert_clean(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(opening, reset), cmocka_unit_test_setup(targets, reset),
+		cmocka_unit_test_setup(contexts, reset), cmocka_unit_test_setup(copies, reset),
+		cmocka_unit_test_setup(loading, reset), cmocka_unit_test_setup(launching, reset),
+		cmocka_unit_test_setup(timing, reset), cmocka_unit_test_setup(public_calls, reset),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
