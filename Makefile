@@ -1,5 +1,5 @@
 # make            build/tlc, build/libtl.a, build/libtl.so
-# make STATIC=1   the same, with LLVM linked statically into build/tlc (the binary to carry elsewhere)
+# make STATIC=1   the same, with LLVM linked statically into tlc and libtl.so (what to carry elsewhere), stripped
 # make demo       every example on the best device here, checked against references
 # make test       the tests; ends in "N passed, N failed"
 # make test-gpu   the same on this machine's GPU, and compute-sanitizer where it is installed
@@ -22,6 +22,13 @@ LLVM_INCLUDE = $(shell $(LLVM_CONFIG) --includedir)
 LLVM_COMPONENTS = nvptx passes bitreader linker irreader
 LLVM_SHARED = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs)
 LLVM_STATIC = $(shell $(LLVM_CONFIG) --link-static --ldflags --libs $(LLVM_COMPONENTS) --system-libs)
+ifdef STATIC
+LINK = g++ -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-s
+LINK_LLVM = $(LLVM_STATIC)
+else
+LINK = $(CC)
+LINK_LLVM = $(LLVM_SHARED)
+endif
 LIBS = -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
 
 LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c lang/*.c runtime/*.c)
@@ -80,7 +87,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/parser.h
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -Wno-sign-compare -c $< -o $@
 # whole-tile loops: worth the vectoriser
-$(BUILD)/obj/compiler/interp/%.o: OPT = -O3
+$(BUILD)/obj/compiler/interp/%.o: OPT = -O3 -fno-math-errno -fno-trapping-math
 $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -90,7 +97,10 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps
 
 $(BUILD)/libtl.so: $(LIB_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -Wl,-soname,libtl.so -o $@ $^ $(LLVM_SHARED) $(LIBS)
+	$(Q)$(LINK) -shared -Wl,-soname,libtl.so -Wl,--version-script=runtime/libtl.map -o $@ $^ $(LINK_LLVM) $(LIBS)
+$(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
 # One object whose internal names are local: libtl.a adds only tl_* to a program's namespace.
 $(BUILD)/libtl.a: $(LIB_OBJ)
 	$(call say,AR,$@)
@@ -98,23 +108,14 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 	$(Q)objcopy --localize-hidden $(BUILD)/obj/libtl.o
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $(BUILD)/obj/libtl.o
-ifdef STATIC
-$(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
-	$(call say,LINK,$@)
-	$(Q)g++ -static-libstdc++ -static-libgcc -Wl,--gc-sections -o $@ $^ $(LLVM_STATIC) $(LIBS)
-else
-$(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
-	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(LLVM_SHARED) $(LIBS)
-endif
-
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install $(BUILD)/tlc $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/libtl.a $(BUILD)/libtl.so $(DESTDIR)$(PREFIX)/lib
 	install -m 644 runtime/tl.h $(DESTDIR)$(PREFIX)/include
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: 0.1' \
-		'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -ltl' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libtl.pc
+		'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -ltl' \
+		'Libs.private: $(LLVM_SHARED) $(LIBS)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libtl.pc
 
 clean:
 	rm -rf $(BUILD)

@@ -78,6 +78,8 @@ bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 	u->names.arena = &u->arena;
 	diags_init(&u->diags, &u->arena);
 	ir_context_init(&u->ir, &u->arena, &u->names, &u->diags);
+	if (len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark */
+		text += 3, len -= 3;
 	u16 std = diags_add_source(&u->diags, "<std>", embed_std, (size_t)(embed_std_end - embed_std));
 	u16 file = diags_add_source(&u->diags, name, text, len);
 	size_t n = strlen(name);

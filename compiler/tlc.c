@@ -103,10 +103,23 @@ static bool body_mentions(const struct body *b, const char *name)
 	return false;
 }
 
-/* A function that others call is a helper, not a kernel. */
+static bool returns_value(const struct body *b)
+{
+	for (u32 i = 0; i < b->len; i++) {
+		const struct stmt *s = b->at[i];
+		if ((s->kind == ST_RETURN && s->value) || returns_value(&s->body))
+			return true;
+		for (u32 k = 0; k < s->narms; k++)
+			if (returns_value(&s->arms[k].body))
+				return true;
+	}
+	return false;
+}
+
+/* A function that returns something or that others call is a helper, not a kernel. */
 static bool is_helper(const struct module *m, const struct func *f)
 {
-	if (f->kind != FUNC_JIT)
+	if (f->kind != FUNC_JIT || returns_value(&f->body))
 		return true;
 	for (u32 i = 0; i < m->funcs.len; i++)
 		if (m->funcs.at[i] != f && body_mentions(&m->funcs.at[i]->body, f->name))

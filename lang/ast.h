@@ -156,6 +156,7 @@ struct module {
 	struct map globals; /* name → struct global */
 	struct map imports; /* name → struct import */
 	struct map by_name; /* name → struct func */
+	struct map host_funcs; /* name of a plain Python function → its struct loc */
 };
 
 /* Parses a whole file. Errors go to `diags`; the module holds every function that parsed. */

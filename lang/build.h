@@ -266,7 +266,7 @@ static void add_function(struct parser *p, enum func_kind kind, const char *name
 			   .body = body, .module = p->module};
 	for (u32 i = 0; i < f->nparams; i++)
 		for (u32 j = 0; j < i; j++)
-			if (f->params[i].name == f->params[j].name)
+			if (f->params[i].name == f->params[j].name && strcmp(f->params[i].name, "..."))
 				diag(p->diags, E_REPEATED_PARAM, f->params[i].loc, f->params[i].name);
 	if (body.len && body.at[0]->kind == ST_EXPR && body.at[0]->value->kind == EX_STR) {
 		f->doc = body.at[0]->value->text;
@@ -284,8 +284,8 @@ static const char *readable(struct parser *p, const char *symbol)
 		const char *symbol, *text;
 	} names[] = {
 		{"NEWLINE", "end of line"}, {"INDENT", "indentation"}, {"DEDENT", "end of the indented block"},
-		{"NAME", "a name"}, {"NUMBER", "a number"}, {"STRING", "a string"}, {"\"end of file\"", "end of file"},
-		{"JIT_DEF", "a new function"}, {"CONSTEXPR_DEF", "a new function"},
+		{"NAME", "a name"}, {"NUMBER", "a number"}, {"STRING", "a string"}, {"end of file", "end"},
+		{"JIT_DEF", "the start of a new function"}, {"CONSTEXPR_DEF", "the start of a new function"},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)
 		if (!strcmp(names[i].symbol, symbol))
@@ -295,18 +295,91 @@ static const char *readable(struct parser *p, const char *symbol)
 	return arena_printf(p->arena, "'%s'", symbol);
 }
 
+static const char *line_text(const struct parser *p, u32 line)
+{
+	return p->src->text + p->src->line_start[MAX(line, 1u) - 1];
+}
+
+static void bad_character(struct parser *p, struct loc at)
+{
+	const char *s = line_text(p, at.line) + at.col - 1;
+	unsigned char c = (unsigned char)*s;
+	if (c > 32 && c < 127) {
+		diag(p->diags, E_BAD_CHARACTER, at, arena_printf(p->arena, "the character '%c'", c));
+		if (c == '?')
+			diag_hint(p->diags, "write `a if condition else b`");
+		else if (c == '!')
+			diag_hint(p->diags, "write `not condition`, or ~tile");
+		return;
+	}
+	u32 code = c < 0x80 ? c : c < 0xE0 ? (c & 31u) << 6 | (s[1] & 63u) : (c & 15u) << 12 | (s[1] & 63u) << 6 | (s[2] & 63u);
+	diag(p->diags, E_BAD_CHARACTER, at, arena_printf(p->arena, "the character U+%04X", code));
+	if (c >= 0x80)
+		diag_hint(p->diags, code >= 0x2010 && code < 0x2030 ? "it looks like a quote or a dash: type \" or ' or - instead"
+								    : "it looks like a space: type one instead");
+}
+
+/* A bracket is open, and the error is at what looks like the next statement or at the end of what can be read. */
+static bool bracket_was_left_open(const struct parser *p, struct loc at, const char *got)
+{
+	if (p->depth <= 0)
+		return false;
+	struct loc open = p->open[MIN(p->depth, (int)ARRAY_LEN(p->open)) - 1];
+	if (!strcmp(got, "NEWLINE") || !strcmp(got, "end of file") || !strcmp(got, "DEDENT"))
+		return true;
+	const char *line = line_text(p, at.line);
+	size_t indent = strspn(line, " \t");
+	return at.line > open.line && at.col == indent + 1 && indent <= strspn(line_text(p, open.line), " \t");
+}
+
+/* What other languages write here, and what Python has for it. */
+static const char *instead(const struct parser *p, struct loc at, const char *got)
+{
+	static const struct {
+		const char *got, *before, *hint;
+	} habits[] = {
+		{"'&'", "&", "write `and` between conditions, & between tiles"},
+		{"'|'", "|", "write `or` between conditions, | between tiles"},
+		{"NEWLINE", "++", "write x += 1"},
+		{"NEWLINE", "--", "write x -= 1"},
+		{"if", "else ", "write elif"},
+	};
+	const char *s = line_text(p, at.line);
+	for (u32 i = 0; i < ARRAY_LEN(habits); i++) {
+		size_t n = strlen(habits[i].before);
+		if (!strcmp(got, habits[i].got) && at.col > n && !memcmp(s + at.col - 1 - n, habits[i].before, n))
+			return habits[i].hint;
+	}
+	return NULL;
+}
+
 static void syntax_error(struct parser *p, struct loc at, const char *got, const char *wanted)
 {
-	if (got && !strcmp(got, "UNTERMINATED_STRING")) {
+	got = got ? got : "end of file";
+	if (!strcmp(got, "UNTERMINATED_STRING")) {
 		diag(p->diags, E_UNTERMINATED_STRING, at);
-	} else if (got && !strcmp(got, "BAD_TOKEN")) {
-		const struct source *s = p->src;
-		diag(p->diags, E_BAD_CHARACTER, at, s->text[s->line_start[at.line - 1] + at.col - 1]);
-	} else if (got && !strcmp(got, "INDENT")) {
+	} else if (!strcmp(got, "BAD_TOKEN")) {
+		bad_character(p, at);
+	} else if (!strcmp(got, "INDENT")) {
 		diag(p->diags, E_UNEXPECTED_INDENT, at);
+	} else if (!strcmp(got, ":=")) {
+		diag(p->diags, E_UNSUPPORTED_SYNTAX, at, ":=");
+		diag_hint(p->diags, "assign on a line of its own first");
+	} else if (bracket_was_left_open(p, at, got)) {
+		diag(p->diags, E_UNCLOSED_BRACKET, p->open[MIN(p->depth, (int)ARRAY_LEN(p->open)) - 1]);
 	} else {
-		diag(p->diags, E_SYNTAX, at, got ? readable(p, got) : "end of file");
-		if (wanted && strcmp(wanted, "NEWLINE"))
+		const char *hint = instead(p, at, got);
+		bool named = !strcmp(got, "NAME") || !strcmp(got, "NUMBER") || !strcmp(got, "STRING");
+		diag(p->diags, E_SYNTAX, at,
+		     named ? arena_printf(p->arena, "'%.*s'", MIN(at.len, 40), line_text(p, at.line) + at.col - 1) : readable(p, got));
+		bool closes = wanted && (!strcmp(wanted, "')'") || !strcmp(wanted, "']'") || !strcmp(wanted, "'}'"));
+		if (!hint && wanted && !strcmp(wanted, "':'") && !strcmp(got, "'='"))
+			hint = "write == to compare";
+		if (hint)
+			diag_hint(p->diags, "%s", hint);
+		else if (closes && strcmp(got, "')'") && strcmp(got, "']'") && strcmp(got, "'}'"))
+			diag_hint(p->diags, "expected ',' or %s here", wanted);
+		else if (wanted && strcmp(wanted, "NEWLINE"))
 			diag_hint(p->diags, "expected %s here", readable(p, wanted));
 	}
 }

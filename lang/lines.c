@@ -1,7 +1,7 @@
 /* Line structure: raw tokens → the token stream of the grammar.
  *
  * A file is host Python with jit functions in it. Outside jit functions whole logical lines are dropped, except that
- * decorators announce a function, and imports and simple assignments are recorded. Inside, indentation becomes
+ * decorators announce a function, and imports, simple assignments and the names of functions are recorded. Inside, indentation becomes
  * INDENT and DEDENT as in Python ("Indentation" in its Lexical analysis): tabs advance to the next multiple of 8,
  * and a comparison that would come out differently with tabs of width 1 is an error. */
 #include "lang/parse.h"
@@ -155,6 +155,20 @@ static void read_global(struct parser *p, struct token name)
 		map_put(&p->module->globals, g->name, g);
 }
 
+/* `def NAME` at the margin without @triton.jit: a kernel that calls it deserves to hear why it cannot. */
+static void read_host_function(struct parser *p)
+{
+	struct token t = raw_token(p);
+	if (t.kind == NAME) {
+		struct loc *loc = arena_new(p->arena, struct loc);
+		*loc = t.loc;
+		map_put(&p->module->host_funcs, t.value.name, loc);
+	} else {
+		unread(p, t);
+	}
+	skip_line(p);
+}
+
 static bool decorator_kind(const char *name, enum func_kind *kind)
 {
 	const char *last = strrchr(name, '.');
@@ -196,6 +210,8 @@ static bool host_line(struct parser *p, struct token t)
 	}
 	if (t.kind == NAME && indent == 0) {
 		read_global(p, t);
+	} else if (t.kind == DEF && indent == 0) {
+		read_host_function(p);
 	} else if (t.kind == IMPORT) {
 		read_import(p);
 	} else if (t.kind == FROM) {

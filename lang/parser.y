@@ -242,6 +242,7 @@ test: or_test
     | or_test[yes] IF or_test[condition] ELSE test[no] { $$ = ternary(p, $condition, $yes, $no, @$); }
     | LAMBDA lambda_parameters ':' test[body] {
 	diag(p->diags, E_UNSUPPORTED_SYNTAX, @LAMBDA, "lambda");
+	diag_hint(p->diags, "write a function under @triton.jit");
 	$$ = $body;
     }
     ;
@@ -324,7 +325,7 @@ argument_value: test
 	      | '*' test { $$ = star(p, $test, @$); }
 	      | POW test { diag(p->diags, E_UNSUPPORTED_SYNTAX, @$, "** in a call"); $$ = $test; }
 	      | test comprehension { diag(p->diags, E_COMPREHENSION, @$); $$ = $test; }
-	      | NAME WALRUS test { diag(p->diags, E_UNSUPPORTED_SYNTAX, @WALRUS, ":="); $$ = $test; }
+	      | NAME WALRUS test { syntax_error(p, @WALRUS, ":=", NULL); $$ = $test; }
 	      ;
 comprehension: FOR primary IN or_test comprehension_if;
 comprehension_if: %empty | comprehension_if IF or_test;
@@ -380,7 +381,8 @@ struct module *parse_module(struct arena *arena, struct interner *names, struct 
 	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = file, .line_start = true};
 	p.src = diags->sources.at[file];
 	p.module = arena_new(arena, struct module);
-	*p.module = (struct module){.file = file, .globals = {.arena = arena}, .imports = {.arena = arena}, .by_name = {.arena = arena}};
+	struct map empty = {.arena = arena};
+	*p.module = (struct module){file, .globals = empty, .imports = empty, .by_name = empty, .host_funcs = empty};
 	run_parser(&p);
 	return p.module;
 }

@@ -99,6 +99,13 @@ static bool literal(struct arena *a, const struct expr *x, tl_arg *out)
 	}
 }
 
+/* "*fp32:16", "i32:1": an annotation in the notation of signatures, which the language does not have. It serves where no
+ * types are given; a launch gives them. */
+static bool is_signature(const struct expr *x)
+{
+	return x->kind == EX_STR && memchr(x->text, ':', x->text_len);
+}
+
 void params_of_func(struct arena *a, const struct func *f, struct params *out)
 {
 	*out = (struct params){f->name, arena_array(a, struct tl_param, f->nparams), f->nparams};
@@ -107,7 +114,8 @@ void params_of_func(struct arena *a, const struct func *f, struct params *out)
 		struct tl_param *p = &out->at[i];
 		p->name = src->name;
 		p->constant = src->annotation && is_constexpr(src->annotation);
-		p->annotated = src->annotation && !p->constant && annotated_type(f->module, src->annotation, &p->type);
+		p->annotated = src->annotation && !p->constant && !is_signature(src->annotation) &&
+			       annotated_type(f->module, src->annotation, &p->type);
 		if (!src->value)
 			continue;
 		p->has_default = literal(a, src->value, &p->value) ? DEFAULT_VALUE : DEFAULT_TEXT;

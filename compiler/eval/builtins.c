@@ -463,7 +463,7 @@ struct val bi_static_assert(struct eval *e, const struct args *a)
 	if (known == -1)
 		return eval_error(e, E_STATIC_ASSERT_RUNTIME, a->loc[0]);
 	if (known == 0)
-		return eval_error(e, E_STATIC_ASSERT, a->loc[0], a->at[1].kind == V_STR && a->at[1].len ? a->at[1].text : "assertion failed");
+		return eval_error(e, E_STATIC_ASSERT, a->loc[0], a->at[1].kind == V_STR && a->at[1].len ? a->at[1].text : source_text(e, a->loc[0]));
 	return val_none();
 }
 

@@ -182,7 +182,7 @@ static struct val memory_pointer(struct eval *e, struct val p, struct loc at)
 
 struct val bi_load(struct eval *e, const struct args *a)
 {
-	static const char *const caches[] = {"", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv", NULL};
+	static const char *const caches[] = {"", ".ca", ".cg", "", "", "", ".cv", NULL}; /* by enum; stores have the others */
 	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
 	struct val p, mask, other = a->at[2];
 	i64 cache, evict;
@@ -190,8 +190,7 @@ struct val bi_load(struct eval *e, const struct args *a)
 	if (!arg_pointer(e, a, &p) || !arg_mask(e, a, 1, &mask) || !arg_choice(e, a, 5, caches, &cache) ||
 	    !arg_choice(e, a, 6, evictions, &evict) || !arg_bool(e, a, 7, &is_volatile) || !no_block_pointer_options(e, a, 3, 4))
 		return val_error();
-	if (cache == CACHE_WB || cache == CACHE_CS || cache == CACHE_WT)
-		return eval_error(e, E_CACHE_MODIFIER, a->loc[5], describe(e, &a->at[5]), "load");
+
 	if (mask.kind == V_NONE && other.kind != V_NONE)
 		return eval_error(e, E_OTHER_WITHOUT_MASK, a->loc[2]);
 	if (other.kind != V_NONE && !arg_tensor(e, a, 2, &other))
@@ -223,15 +222,14 @@ struct val bi_load(struct eval *e, const struct args *a)
 
 struct val bi_store(struct eval *e, const struct args *a)
 {
-	static const char *const caches[] = {"", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv", NULL};
+	static const char *const caches[] = {"", "", ".cg", ".wb", ".cs", ".wt", "", NULL};
 	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
 	struct val p, v, mask;
 	i64 cache, evict;
 	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) || !arg_choice(e, a, 4, caches, &cache) ||
 	    !arg_choice(e, a, 5, evictions, &evict) || !no_block_pointer_options(e, a, 3, 0))
 		return val_error();
-	if (cache == CACHE_CA || cache == CACHE_CV)
-		return eval_error(e, E_CACHE_MODIFIER, a->loc[4], describe(e, &a->at[4]), "store");
+
 	if (!is_tile(&p) && (is_tile(&v) || is_tile(&mask))) {
 		struct val r = eval_error(e, E_STORE_SCALAR_POINTER, is_tile(&v) ? a->loc[1] : a->loc[2], describe_type(e, is_tile(&v) ? &v : &mask));
 		diag_hint(e->diags, "a store never widens its pointer: add offsets to it, as in ptr + tl.arange(0, N)");
@@ -382,6 +380,8 @@ struct val bi_dot(struct eval *e, const struct args *a)
 		struct val r = eval_error(e, E_DOT_TYPES, a->loc[0], describe_type(e, &x), describe_type(e, &y));
 		if (x.dtype != y.dtype && dtype_is_float(x.dtype) && dtype_is_float(y.dtype))
 			diag_hint(e->diags, "convert one of them, for example with .to(tl.%s)", dtype_tl_name(x.dtype));
+		else
+			diag_hint(e->diags, "it multiplies two tiles of one type: fp16, bf16, fp32, fp64, int8, or any two fp8");
 		return r;
 	}
 	int r = s->rank;

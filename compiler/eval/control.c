@@ -369,6 +369,22 @@ static void rebind(struct eval *e, const name_vec *names, struct value *const *v
 	}
 }
 
+/* How to give `name` one type: the wider of the two, or the loop's shape. */
+static void hint_loop_type(struct eval *e, const char *name, const struct val *was, const struct val *now)
+{
+	if (was->kind != V_TENSOR || now->kind != V_TENSOR || was->pointers || now->pointers)
+		return;
+	const char *type = dtype_tl_name(now->dtype);
+	bool wider = dtype_is_float(now->dtype) != dtype_is_float(was->dtype) ? dtype_is_float(now->dtype)
+									      : dtype_bits(now->dtype) > dtype_bits(was->dtype);
+	if (is_tile(now) && !is_tile(was))
+		diag_hint(e->diags, "give it that shape before the loop, as in %s = tl.zeros(…, dtype=tl.%s)", name, type);
+	else if (is_tile(now) == is_tile(was) && wider)
+		diag_hint(e->diags, "give it that type before the loop, as in %s = (…).to(tl.%s)", name, type);
+	else if (is_tile(now) == is_tile(was) && now->dtype != was->dtype)
+		diag_hint(e->diags, "keep its type in the loop, as in %s = (…).to(tl.%s)", name, dtype_tl_name(was->dtype));
+}
+
 /* After the body: the carried variables must have kept their types; other old variables must not have changed. */
 static bool check_carried(struct eval *e, const struct stmt *s, const scope *entry, const name_vec *names)
 {
@@ -384,14 +400,14 @@ static bool check_carried(struct eval *e, const struct stmt *s, const scope *ent
 		}
 		if (s->target && s->target->kind == EX_NAME && s->target->name == was->name)
 			continue;
-		if (now->val.kind == V_UNSET && was->val.kind != V_UNSET) {
+		if (was->val.kind == V_UNSET) /* the body's own, as in an earlier loop */
+			continue;
+		if (now->val.kind == V_UNSET) {
 			eval_error(e, E_LOOP_UNSET, s->loc, was->name, now->val.reason);
 			ok = false;
 		} else if (!same_type(&was->val, &now->val)) {
 			eval_error(e, E_LOOP_TYPE, s->loc, was->name, describe(e, &was->val), describe(e, &now->val));
-			if (was->val.kind == V_TENSOR && now->val.kind == V_TENSOR && was->val.ssa->type->rank == now->val.ssa->type->rank)
-				diag_hint(e->diags, "convert it to one type, for example %s = (…).to(%s)", was->name,
-					  arena_printf(e->arena, "tl.%s", dtype_tl_name(was->val.dtype)));
+			hint_loop_type(e, was->name, &was->val, &now->val);
 			ok = false;
 		}
 	}

@@ -57,7 +57,11 @@ void print_val(struct strbuf *out, const struct val *v)
 	case V_ELLIPSIS: sb_puts(out, "..."); break;
 	case V_TENSOR: print_type_words(out, v->ssa->type, v->dtype, v->pointers); break;
 	case V_FUNC: sb_printf(out, "<function %s>", v->func->name); break;
-	case V_BUILTIN: sb_printf(out, "<tl.%s>", v->builtin->name); break;
+	case V_BUILTIN: {
+		bool python = builtin_find(SPACE_PYTHON, v->builtin->name, strlen(v->builtin->name)) == v->builtin;
+		sb_printf(out, python ? "<%s>" : "<tl.%s>", v->builtin->name);
+		break;
+	}
 	case V_METHOD: print_val(out, v->callee); break;
 	case V_SPACE: sb_puts(out, "<module>"); break;
 	case V_CONSTEXPR: sb_puts(out, "tl.constexpr"); break;
@@ -97,6 +101,15 @@ const char *describe_type(struct eval *e, const struct val *v)
 	else
 		return describe(e, v);
 	return sb.at;
+}
+
+const char *source_text(struct eval *e, struct loc at)
+{
+	const struct source *s = at.file < e->diags->sources.len ? e->diags->sources.at[at.file] : NULL;
+	if (!s || !at.line || !at.col)
+		return "this condition is false";
+	u32 start = s->line_start[at.line - 1] + at.col - 1u;
+	return arena_str(e->arena, s->text + start, MIN(at.len, s->len - start));
 }
 
 bool val_equal(const struct val *a, const struct val *b)

@@ -24,12 +24,21 @@ bool step(struct eval *e, struct loc at)
 	return true;
 }
 
+/* Was a note for f's call given for an inner frame? So it is in a recursion. */
+static bool said_before(const struct frame *inner, const struct frame *f)
+{
+	for (; inner != f; inner = inner->caller)
+		if (!memcmp(&inner->call, &f->call, sizeof f->call))
+			return true;
+	return false;
+}
+
 /* "called from here", innermost first; the standard library's own frames are left out. */
 static void backtrace(void *arg, struct diags *d)
 {
 	const struct eval *e = arg;
 	for (const struct frame *f = e->frame; f && f->caller; f = f->caller)
-		if (f->func->module != e->std && f->call.file)
+		if (f->func->module != e->std && f->call.file && !said_before(e->frame, f))
 			diag(d, N_CALLED_FROM, user_loc(&(struct eval){.frame = f->caller, .std = e->std}, f->call), f->func->name);
 }
 
@@ -70,20 +79,19 @@ static struct val decay(struct eval *e, struct val v, struct loc at)
 	return val_tuple(items, v.nitems);
 }
 
-static void assign_name(struct eval *e, const char *name, struct val v, struct loc at)
+/* A plain assignment to a constexpr makes it a run-time value, as in Triton. */
+static void assign_name(struct eval *e, const char *name, struct val v)
 {
-	const struct binding *b = find_var(e->frame, name);
-	if (b && b->constant && e->frame->func->kind == FUNC_JIT) {
-		eval_error(e, E_ASSIGN_CONSTEXPR, at, name);
-		return;
-	}
+	struct binding *b = find_var(e->frame, name);
+	if (b)
+		b->constant = false;
 	set_var(e, name, v);
 }
 
 void assign(struct eval *e, const struct expr *target, struct val v)
 {
 	if (target->kind == EX_NAME) {
-		assign_name(e, target->name, v, target->loc);
+		assign_name(e, target->name, v);
 		return;
 	}
 	if (target->kind != EX_TUPLE && target->kind != EX_LIST)
@@ -140,7 +148,7 @@ static void exec_assert(struct eval *e, const struct stmt *s)
 		struct val args[] = {v, message};
 		call_std(e, "device_assert", args, 2);
 	} else if (truth(e, v, s->value->loc, &cond) == 0) {
-		eval_error(e, E_STATIC_ASSERT, s->loc, message.kind == V_STR && message.len ? message.text : "assertion failed");
+		eval_error(e, E_STATIC_ASSERT, s->loc, message.kind == V_STR && message.len ? message.text : source_text(e, s->value->loc));
 	}
 }
 
@@ -169,10 +177,45 @@ static void exec_raise(struct eval *e, const struct stmt *s)
 	eval_error(e, E_RAISED, s->loc, sb.at);
 }
 
+static void exec_unsupported(struct eval *e, const struct stmt *s)
+{
+	static const struct {
+		const char *what, *instead;
+	} hints[] = {
+		{"import", "import at the top of the file"},
+		{"a nested def", "move it to the top level of the file, under its own @triton.jit"},
+		{"class", "kernels use functions, tuples and tiles"},
+		{"try", "nothing in a kernel raises; check with tl.static_assert or tl.device_assert"},
+		{"except", "nothing in a kernel raises; check with tl.static_assert or tl.device_assert"},
+		{"finally", "nothing in a kernel raises; check with tl.static_assert or tl.device_assert"},
+		{"with", "leave it out: a kernel has no resources to close"},
+		{"del", "leave it out: variables need not be deleted"},
+		{"global", "pass the value as a parameter, and store results with tl.store"},
+		{"nonlocal", "pass the value as a parameter, and store results with tl.store"},
+		{"yield", "return a tuple, or store results with tl.store"},
+	};
+	eval_error(e, E_UNSUPPORTED_SYNTAX, s->loc, s->name);
+	for (u32 i = 0; i < ARRAY_LEN(hints); i++)
+		if (!strcmp(hints[i].what, s->name))
+			diag_hint(e->diags, "%s", hints[i].instead);
+}
+
+/* A call of host Python for its side effect (a print, a breakpoint): it has no meaning in a compiled kernel. */
+static bool is_host_call(const struct eval *e, const struct expr *x)
+{
+	return x->kind == EX_CALL && x->a->kind == EX_NAME && map_get(&e->frame->func->module->host_funcs, x->a->name) &&
+	       !find_var(e->frame, x->a->name);
+}
+
 static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct cont *rest)
 {
 	switch (s->kind) {
-	case ST_EXPR: eval_expr(e, s->value); return FLOW_NEXT;
+	case ST_EXPR:
+		if (is_host_call(e, s->value))
+			diag(e->diags, W_HOST_CALL, user_loc(e, s->value->loc), s->value->a->name);
+		else
+			eval_expr(e, s->value);
+		return FLOW_NEXT;
 	case ST_ASSIGN: {
 		struct val v = decay(e, eval_expr(e, s->value), s->value->loc);
 		for (u32 i = 0; i < s->ntargets; i++)
@@ -194,7 +237,7 @@ static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct co
 	case ST_RAISE: exec_raise(e, s); return FLOW_NEXT;
 	case ST_BREAK: eval_error(e, E_BREAK, s->loc, "break"); return FLOW_NEXT;
 	case ST_CONTINUE: eval_error(e, E_BREAK, s->loc, "continue"); return FLOW_NEXT;
-	case ST_UNSUPPORTED: eval_error(e, E_UNSUPPORTED_SYNTAX, s->loc, s->name); return FLOW_NEXT;
+	case ST_UNSUPPORTED: exec_unsupported(e, s); return FLOW_NEXT;
 	}
 	tl_unreachable("statement kind");
 }
@@ -321,8 +364,11 @@ static struct val bind_param(struct eval *e, const struct param *p, const struct
 	if (!typed || t.constant) {
 		if (p->value)
 			return eval_expr(e, p->value);
-		return constexpr || t.constant ? eval_error(e, E_MISSING_CONSTEXPR, p->loc, p->name)
-					       : eval_error(e, E_MISSING_TYPE, p->loc, p->name);
+		if (!constexpr && !t.constant)
+			return eval_error(e, E_MISSING_TYPE, p->loc, p->name);
+		eval_error(e, E_MISSING_CONSTEXPR, p->loc, p->name);
+		diag_hint(e->diags, "pass it, as in -D %s=128", p->name);
+		return val_error();
 	}
 	const struct type *type = type_scalar(e->ctx, t.dtype);
 	for (int i = 0; i < t.pointers; i++)

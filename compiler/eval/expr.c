@@ -101,6 +101,8 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 	const struct import *im = map_get(&m->imports, name);
 	if (im)
 		return resolve_import(e, im, at);
+	if (map_get(&m->host_funcs, name))
+		return eval_error(e, E_HOST_FUNCTION, at, name);
 	static const struct {
 		const char *name;
 		enum space space;
@@ -141,7 +143,10 @@ static struct val unknown_attribute(struct eval *e, const struct val *v, const c
 			if (e->std->funcs.at[i]->name[0] != '_')
 				near[n++] = e->std->funcs.at[i]->name;
 	} else if (v->kind == V_TENSOR) {
+		static const char *const attributes[] = {"dtype", "shape", "type", "numel", "T"};
 		n = builtin_names(SPACE_TL, near, 400);
+		for (u32 i = 0; i < ARRAY_LEN(attributes); i++)
+			near[n++] = attributes[i];
 	}
 	static const char *const spaces[] = {
 		[SPACE_TRITON] = "triton", [SPACE_TL] = "tl", [SPACE_MATH] = "tl.math", [SPACE_EXTRA] = "tl.extra",
@@ -248,6 +253,8 @@ static struct val index_tile(struct eval *e, struct val v, struct val index, str
 	for (u32 i = 0; i < n; i++) {
 		if (items[i].kind == V_SLICE)
 			kept++;
+		else if (items[i].kind != V_NONE && !rank && v.pointers)
+			return eval_error(e, E_POINTER_INDEX, at);
 		else if (items[i].kind != V_NONE)
 			return eval_error(e, E_TILE_INDEX, at, describe(e, &items[i]));
 	}

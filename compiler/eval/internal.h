@@ -230,6 +230,8 @@ const char *describe(struct eval *e, const struct val *v);
 const char *describe_type(struct eval *e, const struct val *v); /* "fp32[128, 64]", "*fp16", "int" */
 bool val_equal(const struct val *a, const struct val *b);
 void print_val(struct strbuf *out, const struct val *v);
+/* What stands in the source at `at`, for an assertion without a message. */
+const char *source_text(struct eval *e, struct loc at);
 
 /* Where a message about `at` belongs: code of the standard library is reported where the user called it. */
 struct loc user_loc(const struct eval *e, struct loc at);

@@ -328,6 +328,7 @@ bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc
 		bool same = a->pointers == b->pointers && a->dtype == b->dtype;
 		if (!(flags & PROMOTE_PTR) || (other->pointers ? !same : !dtype_is_int(od))) {
 			eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, a), describe_type(e, b));
+			diag_hint(e->diags, "a pointer only takes integer offsets, as in ptr + i");
 			return false;
 		}
 		*a = to_tensor(e, *a, at);
@@ -385,10 +386,11 @@ struct val binary_op(struct eval *e, enum operator op, struct val a, struct val 
 	if (op == OP_POW)
 		return eval_error(e, E_POW, at);
 	bool b_was_pointer = b.kind == V_TENSOR && b.pointers, a_was_pointer = a.kind == V_TENSOR && a.pointers;
-	if (a_was_pointer && b_was_pointer)
-		return eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, &a), describe_type(e, &b));
-	if (op == OP_SUB && b_was_pointer)
-		return eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, &a), describe_type(e, &b));
+	if (b_was_pointer && (a_was_pointer || op == OP_SUB)) {
+		eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, &a), describe_type(e, &b));
+		diag_hint(e->diags, "a pointer only takes integer offsets, as in ptr + i");
+		return val_error();
+	}
 	if (!promote(e, &a, &b, flags, at, what))
 		return val_error();
 	if (a.pointers)
@@ -411,7 +413,7 @@ struct val binary_op(struct eval *e, enum operator op, struct val a, struct val 
 	default: break;
 	}
 	if (f)
-		return eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, &a), describe_type(e, &b));
+		return eval_error(e, E_INTEGER_OPERATOR, at, what, describe_type(e, &a));
 	switch (op) {
 	case OP_SHL: return emit2(e, IR_SHLI, a, b);
 	case OP_SHR: return emit2(e, u ? IR_SHRUI : IR_SHRSI, a, b);
@@ -450,7 +452,11 @@ struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc a
 {
 	if (a.kind == V_ERROR || op == OP_POS)
 		return a;
-	if (a.pointers || (op != OP_NEG && dtype_is_float(a.dtype)) || dtype_is_fp8(a.dtype))
+	if (op == OP_INVERT && !a.pointers && dtype_is_float(a.dtype))
+		return eval_error(e, E_INTEGER_OPERATOR, at, "~", describe_type(e, &a));
+	if (op == OP_NEG && !a.pointers && dtype_is_fp8(a.dtype))
+		return eval_error(e, E_FP8_ARITHMETIC, at, "-", dtype_name(a.dtype));
+	if (a.pointers)
 		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, &a));
 	if (op == OP_NEG) { /* 0 - x, as Triton has it: -0.0 does not arise from +0.0 */
 		struct val zero = a;

@@ -67,8 +67,9 @@ elem_loop *find_int_to_float(enum opcode code, enum dtype from, enum dtype to, b
 	return loops[code][round_to_odd ? 2 : to == DT_F64][from - DT_I1];
 }
 
-#define TO_INT(op, kind, Tf, bits, comp, e) \
-	LOOP(op##_##kind##_##bits, MEM_##bits, INT_TYPES(comp); enum { BITS = bits }; const mem##kind *p = x, Tf a = p[i], CUT_##bits(e))
+#define TO_INT(op, kind, Tf, bits, comp, e)                                                                \
+	LOOP(op##_##kind##_##bits, MEM_##bits, INT_TYPES(comp); enum { BITS = bits }; const mem##kind *p = x, \
+	     Tf a = p[i], CUT_##bits(e))
 #define TO_INTS(op, kind, Tf, e)        \
 	TO_INT(op, kind, Tf, 1, 32, e)  \
 	TO_INT(op, kind, Tf, 8, 32, e)  \

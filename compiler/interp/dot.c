@@ -48,11 +48,11 @@ typedef void multiply_fn(const void *a, const void *b, const void *c, void *d, i
 			return;                                                                                       \
 		}                                                                                                     \
 		for (i32 j = 0; j < n; j += COLUMNS) {                                                                \
-			i32 i = 0;                                                                                    \
+			i64 i = 0;                                                                                    \
 			for (; i + ROWS <= m; i += ROWS)                                                              \
-				block_rows_##T(a + (i64)i * k, b + j, c + (i64)i * n + j, d + (i64)i * n + j, n, k, ROWS); \
+				block_rows_##T(a + i * k, b + j, c + i * n + j, d + i * n + j, n, k, ROWS);           \
 			for (; i < m; i++)                                                                            \
-				block_rows_##T(a + (i64)i * k, b + j, c + (i64)i * n + j, d + (i64)i * n + j, n, k, 1);    \
+				block_rows_##T(a + i * k, b + j, c + i * n + j, d + i * n + j, n, k, 1);              \
 		}                                                                                                     \
 	}
 DEFINE_MULTIPLY(memf32)
@@ -105,8 +105,10 @@ static bool run_dot(struct env *e, const struct inst *i)
 	const char *b = make_panel(e, &w->b, i->in[1], w->batch * size_b);
 	const char *c = make_panel(e, &w->c, i->in[2], w->batch * size_c);
 	char *d = w->round ? (char *)c : e->at[i->out[0]];
-	for (i32 x = 0; x < w->batch; x++)
-		w->multiply(a + x * size_a * w->bytes, b + x * size_b * w->bytes, c + x * size_c * w->bytes, d + x * size_c * w->bytes, w->m, w->n, w->k);
+	for (i32 x = 0; x < w->batch; x++) {
+		i64 at_a = x * size_a * w->bytes, at_b = x * size_b * w->bytes, at_c = x * size_c * w->bytes;
+		w->multiply(a + at_a, b + at_b, c + at_c, d + at_c, w->m, w->n, w->k);
+	}
 	if (w->round)
 		w->round(e->at[i->out[0]], d, NULL, NULL, w->batch * size_c);
 	return true;

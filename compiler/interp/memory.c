@@ -4,6 +4,7 @@
  * addresses that are all wanted or all masked off, and a run is checked and copied as one; scattered accesses are runs
  * of a single element. */
 #include "interp/internal.h"
+#include "ir/scalar_math.h"
 
 enum { NULL_PAGE = 4096 }; /* addresses below come from a null pointer */
 
@@ -55,38 +56,48 @@ static bool reachable(struct env *e, u64 address, u64 size)
 	return l->open && address >= NULL_PAGE && address + size >= address;
 }
 
-/* "is 16 bytes past the end of 'x'": where a stray address lies, seen from the nearest range. */
+/* " is 16 bytes past the end of 'x'": where a stray address lies, seen from the nearest range. */
 static void describe_place(const struct interp_launch *l, u64 address, struct strbuf *out)
 {
 	u32 below = ranges_below(l, address);
-	const struct mem_range *r = below ? &l->ranges[below - 1] : NULL, *next = below < l->nranges ? r ? r + 1 : l->ranges : NULL;
-	u64 past = r ? address - base_of(r) - r->size : ~0ull, before = next ? base_of(next) - address : ~0ull;
-	bool partly = r && address - base_of(r) < r->size;
-	if (partly)
-		past = r->size - (address - base_of(r));
-	u64 distance = partly ? past : MIN(past, before);
+	const struct mem_range *r = below ? &l->ranges[below - 1] : NULL;
+	const struct mem_range *next = below < l->nranges ? &l->ranges[below] : NULL;
+	u64 offset = r ? address - base_of(r) : 0, distance;
+	const char *where = "past the end";
+	sb_puts(out, "");
+	if (r && offset < r->size) { /* it starts inside */
+		distance = r->size - offset;
+		where = "before the end";
+	} else {
+		u64 past = r ? offset - r->size : ~0ull, before = next ? base_of(next) - address : ~0ull;
+		distance = MIN(past, before);
+		if (before < past) {
+			r = next;
+			where = "before the start";
+		}
+	}
 	if (distance >= 1ull << 40)
 		return;
-	bool after = partly || past <= before;
-	const char *name = (after ? r : next)->name;
-	sb_printf(out, " is %llu byte%s %s the %s of %s%s%s", (unsigned long long)distance, distance == 1 ? "" : "s",
-		  partly || !after ? "before" : "past", after ? "end" : "start", name ? "'" : "", name ? name : "a buffer",
-		  name ? "'" : "");
+	const char *quote = r->name ? "'" : "";
+	sb_printf(out, " is %llu byte%s %s of %s%s%s", (unsigned long long)distance, distance == 1 ? "" : "s", where,
+		  quote, r->name ? r->name : "a buffer", quote);
 }
 
 static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 address, u32 bytes)
 {
 	const char *what = i->code == IR_LOAD ? "load" : i->code == IR_STORE ? "store" : "atomic";
+	const char *plural = bytes == 1 ? "" : "s";
 	unsigned long long at = address;
 	if (address < NULL_PAGE)
-		return fail(e, i, element, "%s of %u bytes through a null pointer: address 0x%llx", what, bytes, at);
+		return fail(e, i, element, "%s of %u byte%s through a null pointer: address 0x%llx", what, bytes, plural,
+			    at);
 	if (address & (bytes - 1))
-		return fail(e, i, element, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what, bytes, at, bytes);
+		return fail(e, i, element, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what, bytes,
+			    at, bytes);
 	struct arena a = {0};
 	struct strbuf place = {.arena = &a};
-	sb_puts(&place, "");
 	describe_place(e->run->launch, address, &place);
-	fail(e, i, element, "%s of %u byte%s outside every buffer: address 0x%llx%s", what, bytes, bytes == 1 ? "" : "s", at, place.at);
+	fail(e, i, element, "%s of %u byte%s outside every buffer: address 0x%llx%s", what, bytes, plural, at, place.at);
 	arena_free(&a);
 	return false;
 }
@@ -186,22 +197,20 @@ static bool run_transfer(struct env *e, const struct inst *i)
 
 /* --- atomics ------------------------------------------------------------------------------------------------- */
 
-static double add_or_pick(enum rmw_kind kind, double a, double b)
+/* A sum of two smaller floats is exact enough in double to be rounded again. */
+static u64 combine_floats(enum rmw_kind kind, enum dtype d, u64 old, u64 value)
 {
-	switch (kind) {
-	case RMW_MAX: return __builtin_fmax(a, b);
-	case RMW_MIN: return __builtin_fmin(a, b);
-	default: return a + b;
-	}
+	double a = dtype_decode_float(d, old), b = dtype_decode_float(d, value);
+	return dtype_encode_float(d, kind == RMW_MAX ? maxnum_f64(a, b) : kind == RMW_MIN ? minnum_f64(a, b) : a + b);
 }
 
-/* What an atomic leaves in memory. A sum of two floats is exact enough in double to be rounded again. */
+/* What an atomic leaves in memory. */
 static u64 combine(enum rmw_kind kind, enum dtype d, u64 old, u64 value)
 {
 	bool is_float = dtype_is_float(d);
-	i64 a = is_float ? 0 : dtype_decode_int(d, old), b = is_float ? 0 : dtype_decode_int(d, value);
 	if (is_float && (kind == RMW_FADD || kind == RMW_ADD || kind == RMW_MAX || kind == RMW_MIN))
-		return dtype_encode_float(d, add_or_pick(kind, dtype_decode_float(d, old), dtype_decode_float(d, value)));
+		return combine_floats(kind, d, old, value);
+	i64 a = is_float ? 0 : dtype_decode_int(d, old), b = is_float ? 0 : dtype_decode_int(d, value);
 	switch (kind) {
 	case RMW_AND: return old & value;
 	case RMW_OR: return old | value;
@@ -241,6 +250,16 @@ DEFINE_UPDATE(u16)
 DEFINE_UPDATE(u32)
 DEFINE_UPDATE(u64)
 
+static u64 update(void *at, u32 bytes, const struct update *u)
+{
+	switch (bytes) {
+	case 1: return update_u8(at, u);
+	case 2: return update_u16(at, u);
+	case 4: return update_u32(at, u);
+	default: return update_u64(at, u);
+	}
+}
+
 static u64 read_bits(const char *from, u32 bytes)
 {
 	u64 bits = 0;
@@ -265,7 +284,7 @@ static bool run_atomic(struct env *e, const struct inst *i)
 			void *at = (void *)(uintptr_t)address[k];
 			u.expected = read_bits(first + k * bytes, bytes);
 			u.value = u.is_cas ? read_bits(second + k * bytes, bytes) : u.expected;
-			old = bytes == 1 ? update_u8(at, &u) : bytes == 2 ? update_u16(at, &u) : bytes == 4 ? update_u32(at, &u) : update_u64(at, &u);
+			old = update(at, bytes, &u);
 		}
 		memcpy(out + k * bytes, &old, bytes);
 	}

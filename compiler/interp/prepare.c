@@ -91,7 +91,8 @@ static bool keeps_elements(const struct op *o)
 	case IR_UNSPLAT:
 	case IR_BITCAST:
 	case IR_PTR_TO_INT:
-	case IR_INT_TO_PTR: return true;
+	case IR_INT_TO_PTR:
+	case IR_CONVERT_LAYOUT: return true;
 	case IR_SPLAT:
 	case IR_BROADCAST: return type_numel(operand(o, 0)->type) == type_numel(result(o)->type);
 	default: return false;
@@ -156,11 +157,11 @@ static void extend(struct planner *p, const struct value *v, const struct op *us
 
 static void live_block(struct planner *p, const struct block *b);
 
-/* Is every operation of a region elementwise, so that it can be run on many elements at once? */
+/* Is every operation of a region elementwise on scalars, so that it can be run on many elements at once? */
 static bool is_wide(const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next)
-		if (!op_has(o, ELEM) && o->code != IR_CONSTANT && !op_has(o, END))
+		if (!op_has(o, END) && ((!op_has(o, ELEM) && o->code != IR_CONSTANT) || type_is_tensor(result(o)->type)))
 			return false;
 	return true;
 }
@@ -225,7 +226,9 @@ static void merge_yields(const struct planner *p, const struct block *b)
 		for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++) {
 			const struct value *arg = o->blocks[0]->args[1 + i], *v = root(operand(o->blocks[0]->last, i));
 			struct storage *from = map_get(&p->storages, v), *to = map_get(&p->storages, arg);
-			if (is_constant(v) || !v->def || v->def->block != o->blocks[0] || from->same_as || from->size != to->size)
+			if (is_constant(v) || !v->def || v->def->block != o->blocks[0])
+				continue;
+			if (from->same_as || from->size != to->size)
 				continue;
 			bool dead = to->last_inside < from->start;
 			if (dead || (to->last_inside == from->start && works_in_place(v->def, arg)))
@@ -369,7 +372,8 @@ static void finish_moves(struct planner *p, const move_vec *v, struct moves *out
 }
 
 /* Into the block arguments (or results) `to`, from operands of o starting with `first`. */
-static void plan_moves(struct planner *p, const struct op *o, u32 first, struct value *const *to, u32 n, struct moves *out)
+static void plan_moves(struct planner *p, const struct op *o, u32 first, struct value *const *to, u32 n,
+		       struct moves *out)
 {
 	move_vec v = {0};
 	for (u32 i = 0; i < n; i++)
@@ -444,8 +448,9 @@ static void capture(struct planner *p, const struct op *o)
 		place(p, s);
 		map_put(&p->captured, v, s);
 		slots[3] = s->slot;
-		struct inst i = {.code = IR_SPLAT, .loc = o->loc, .type = v->type, .in = slots, .nin = 1, .out = slots + 3, .nout = 1};
-		i.run = run_splat;
+		struct inst i = {.run = run_splat, .code = IR_SPLAT, .loc = o->loc, .type = v->type, .nin = 1, .nout = 1};
+		i.in = slots;
+		i.out = slots + 3;
 		vec_push(p->arena, p->code, i);
 	}
 }
@@ -505,12 +510,18 @@ static void plan_op(struct planner *p, const struct op *o, struct inst *i)
 	}
 }
 
+/* Is there anything to do at run time? */
+static bool needs_code(const struct op *o)
+{
+	bool used = !op_has(o, PURE);
+	for (u32 i = 0; i < o->nresults; i++)
+		used |= !value_unused(&o->results[i]);
+	return used && !op_has(o, END) && !keeps_elements(o) && !(o->nresults == 1 && is_constant(result(o)));
+}
+
 static void emit_op(struct planner *p, const struct op *o)
 {
-	bool unused = o->nresults > 0;
-	for (u32 i = 0; i < o->nresults; i++)
-		unused &= value_unused(&o->results[i]);
-	if (op_has(o, END) || (unused && op_has(o, PURE)) || (o->nresults == 1 && (is_constant(result(o)) || keeps_elements(o))))
+	if (!needs_code(o))
 		return;
 	const struct value *shown = o->nresults ? result(o) : o->noperands ? operand(o, 0) : NULL;
 	struct inst i = {.code = o->code, .loc = o->loc, .nin = o->noperands, .nout = o->nresults, .text = o->text};

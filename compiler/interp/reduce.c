@@ -19,7 +19,8 @@ struct reduce_plan {
 };
 
 /* to[k][j] = region(x[k][j], y[k][j]) for `lanes` j's. `to` may not overlap x and y. */
-static bool combine(struct env *e, const struct reduce_plan *w, char *const *x, char *const *y, char *const *to, i64 lanes)
+static bool combine(struct env *e, const struct reduce_plan *w, char *const *x, char *const *y, char *const *to,
+		    i64 lanes)
 {
 	const struct region *r = &w->region;
 	i64 outer_lanes = e->lanes, step = r->wide ? lanes : 1;

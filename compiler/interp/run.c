@@ -39,7 +39,8 @@ static i64 read_int(const struct env *e, u32 slot, enum dtype d)
 bool run_for(struct env *e, const struct inst *i)
 {
 	const struct for_plan *w = i->plan;
-	i64 from = read_int(e, i->in[0], w->type), to = read_int(e, i->in[1], w->type), step = read_int(e, i->in[2], w->type);
+	i64 from = read_int(e, i->in[0], w->type), to = read_int(e, i->in[1], w->type);
+	i64 step = read_int(e, i->in[2], w->type);
 	if (step <= 0)
 		return fail(e, i, -1, "loop step is not positive: it is %lld", (long long)step);
 	do_moves(e, &w->enter);
@@ -96,7 +97,9 @@ static void env_open(struct env *e, struct run *r)
 {
 	static const struct mem_range nowhere;
 	const struct interp_program *p = r->program;
-	*e = (struct env){.run = r, .range = &nowhere, .memory = allocate(p->memory_size), .at = allocate(p->nslots * sizeof(void *))};
+	*e = (struct env){.run = r, .range = &nowhere};
+	e->memory = allocate(p->memory_size);
+	e->at = allocate(p->nslots * sizeof(void *));
 	for (u32 k = 0; k < p->nslots; k++)
 		e->at[k] = p->slots[k].data ? (void *)p->slots[k].data : e->memory + p->slots[k].offset;
 	for (u32 k = 0; k < p->nparams; k++)

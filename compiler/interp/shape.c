@@ -61,10 +61,11 @@ void copy_strided(void *dst, const void *src, int rank, const i32 *shape, const 
 		block *= shape[k];
 	for (i64 i = 0; i < shape[0]; i++) {
 		char *to = (char *)dst + i * block;
+		const char *from = (const char *)src + i * stride[0] * bytes;
 		if (i && stride[0] == 0)
 			memcpy(to, dst, (size_t)block);
 		else
-			copy_strided(to, (const char *)src + i * stride[0] * bytes, rank - 1, shape + 1, stride + 1, bytes);
+			copy_strided(to, from, rank - 1, shape + 1, stride + 1, bytes);
 	}
 }
 

@@ -155,7 +155,7 @@ static inline float fma_f32(float x, float y, float z)
 	double t = s - p, error = (p - (s - t)) + (c - t);
 	u64 b = fp_bits_f64(s);
 	bool inexact = (error < 0) | (error > 0);
-	u64 away = (error > 0) == (s > 0) ? 1 : ~0ull; /* to the neighbour on the error's side; s is not 0 if it has one */
+	u64 away = (error > 0) == (s > 0) ? 1 : ~0ull; /* to the neighbour on the error's side; s is not 0 then */
 	b += (inexact & !(b & 1)) ? away : 0;
 	return (float)fp_f64_bits(b);
 }

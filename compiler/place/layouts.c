@@ -80,13 +80,23 @@ struct accesses {
 	VEC(struct access) at;
 };
 
+/* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. */
+static bool feeds_dot(const struct value *v, int depth)
+{
+	for (const struct use *u = v->uses; u && depth < 8; u = u->next)
+		if (u->user->code == IR_DOT ? u - u->user->operands < 2
+					    : (op_has(u->user, ELEM) || u->user->code == IR_TRANS) && feeds_dot(result(u->user), depth + 1))
+			return true;
+	return false;
+}
+
 static void note_access(struct op *o, void *arg)
 {
 	struct accesses *all = arg;
 	if (!is_memory_op(o) || !type_is_tensor(operand(o, 0)->type))
 		return;
 	struct access a = {.op = o};
-	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD)
+	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds_dot(result(o), 0))
 		return; /* scattered: any layout will do */
 	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
 	a.vec = MIN(a.vec, elements_per_thread(all->p, operand(o, 0)->type));

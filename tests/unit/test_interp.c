@@ -56,11 +56,12 @@ static void test_out_of_bounds(void **state)
 		     "   13 | %v = tt.load %p : tensor<8x32x!tt.ptr<f32>>\n"
 		     "      |      ^~~~~~~\n");
 	t->args[1] = (u32)-1; /* rows overlap, going down */
-	expect_error(t, 1, 1, 1,
-		     "k.ttir:13:6: error: load of 4 bytes outside every buffer: address @ is 4 bytes before the start of 'x' "
-		     "(tile element [1, 0], program (0, 0, 0))\n"
-		     "   13 | %v = tt.load %p : tensor<8x32x!tt.ptr<f32>>\n"
-		     "      |      ^~~~~~~\n");
+	expect_error(
+		t, 1, 1, 1,
+		"k.ttir:13:6: error: load of 4 bytes outside every buffer: address @ is 4 bytes before the start of 'x' "
+		"(tile element [1, 0], program (0, 0, 0))\n"
+		"   13 | %v = tt.load %p : tensor<8x32x!tt.ptr<f32>>\n"
+		"      |      ^~~~~~~\n");
 	test_close(t);
 }
 
@@ -89,10 +90,13 @@ static void scalar_load_error(i32 offset, size_t skew, size_t size, u32 gap, con
 static void test_messages(void **state)
 {
 	(void)state;
-	scalar_load_error(2, 0, 10, 0, "load of 4 bytes outside every buffer: address @ is 2 bytes before the end of a buffer");
+	scalar_load_error(2, 0, 10, 0,
+			  "load of 4 bytes outside every buffer: address @ is 2 bytes before the end of a buffer");
 	scalar_load_error(3, 0, 11, 0, "load of 4 bytes outside every buffer: address @ is 1 byte past the end of a buffer");
-	scalar_load_error(-3, 0, 12, 0, "load of 4 bytes outside every buffer: address @ is 12 bytes before the start of a buffer");
-	scalar_load_error(10, 0, 12, 44, "load of 4 bytes outside every buffer: address @ is 4 bytes before the start of 'next'");
+	scalar_load_error(-3, 0, 12, 0,
+			  "load of 4 bytes outside every buffer: address @ is 12 bytes before the start of a buffer");
+	scalar_load_error(10, 0, 12, 44,
+			  "load of 4 bytes outside every buffer: address @ is 4 bytes before the start of 'next'");
 	scalar_load_error(1, 2, 12, 0, "misaligned load of 4 bytes: address @ is not a multiple of 4");
 }
 
@@ -119,7 +123,8 @@ static void test_null(void **state)
 static void test_open_memory(void **state)
 {
 	(void)state;
-	struct test *t = test_open("%x: !tt.ptr<i32>", "%v = tt.load %x : !tt.ptr<i32>\n%w = arith.addi %v, %v : i32\ntt.store %x, %w : !tt.ptr<i32>");
+	struct test *t = test_open("%x: !tt.ptr<i32>", "%v = tt.load %x : !tt.ptr<i32>\n"
+		"%w = arith.addi %v, %v : i32\ntt.store %x, %w : !tt.ptr<i32>");
 	i32 mine = 21;
 	arg_bits(t, (u64)(uintptr_t)&mine);
 	assert_false(test_run(t, 1, 1, 1));
@@ -136,8 +141,10 @@ static void test_open_memory(void **state)
 static void test_adjacent_buffers(void **state)
 {
 	(void)state;
-	struct test *t = test_open("%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %stride: i32", POINTERS "%v = tt.load %p : tensor<8x32x!tt.ptr<f32>>\n"
-		"%w = arith.negf %v : tensor<8x32xf32>\ntt.store %p, %w : tensor<8x32x!tt.ptr<f32>>");
+	struct test *t =
+		test_open("%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %stride: i32", POINTERS
+			  "%v = tt.load %p : tensor<8x32x!tt.ptr<f32>>\n"
+			  "%w = arith.negf %v : tensor<8x32xf32>\ntt.store %p, %w : tensor<8x32x!tt.ptr<f32>>");
 	float memory[256];
 	for (int i = 0; i < 256; i++)
 		memory[i] = (float)i;
@@ -204,7 +211,8 @@ static void test_poison(void **state)
 	for (u32 k = 0; k < ARRAY_LEN(poisons); k++) {
 		const struct poison *w = &poisons[k];
 		struct test *t = test_open_with("%x: !tt.ptr<$0>, %y: !tt.ptr<$0>, %n: i32",
-			MASKED "%v = tt.load %p, %m : tensor<16x!tt.ptr<$0>>\ntt.store %q, %v : tensor<16x!tt.ptr<$0>>", w->type);
+			MASKED "%v = tt.load %p, %m : tensor<16x!tt.ptr<$0>>\n"
+				"tt.store %q, %v : tensor<16x!tt.ptr<$0>>", w->type);
 		_Alignas(8) char x[5 * 8], y[16 * 8];
 		memset(x, 1, sizeof x);
 		memset(y, 0xEE, sizeof y);
@@ -269,13 +277,16 @@ static void test_bool_bytes(void **state)
 /* Each of many programs adds to 16 elements, of which two are the same. */
 static void check_atomic_add(const char *type, const char *kind, size_t bytes, enum dtype d)
 {
-	struct test *t = test_open_with("%x: !tt.ptr<$0>, %y: !tt.ptr<$0>, %n: i32", MASKED
+	struct test *t = test_open_with(
+		"%x: !tt.ptr<$0>, %y: !tt.ptr<$0>, %n: i32",
+		MASKED
 		"%seven = arith.constant dense<7> : tensor<16xi32>\n"
 		"%j = arith.minsi %i, %seven : tensor<16xi32>\n"
 		"%p2 = tt.addptr %xs, %j : tensor<16x!tt.ptr<$0>>, tensor<16xi32>\n"
 		"%one = arith.constant dense<$2> : tensor<16x$0>\n"
 		"%old = tt.atomic_rmw $1, acq_rel, gpu, %p2, %one, %m : (tensor<16x!tt.ptr<$0>>, tensor<16x$0>, tensor<16xi1>) -> tensor<16x$0>\n"
-		"tt.store %q, %old : tensor<16x!tt.ptr<$0>>", type, kind, dtype_is_float(d) ? "1.0" : "1");
+		"tt.store %q, %old : tensor<16x!tt.ptr<$0>>",
+		type, kind, dtype_is_float(d) ? "1.0" : "1");
 	_Alignas(8) char x[8 * 8] = {0}, y[16 * 8];
 	u64 bits = 0;
 	u32 programs = 200;
@@ -313,7 +324,8 @@ static void test_atomic_add(void **state)
 static i32 atomic_once(const char *kind, i32 old, i32 value)
 {
 	struct test *t = test_open_with("%x: !tt.ptr<i32>, %y: !tt.ptr<i32>, %v: i32",
-		"%o = tt.atomic_rmw $0, relaxed, sys, %x, %v : (!tt.ptr<i32>, i32) -> i32\ntt.store %y, %o : !tt.ptr<i32>", kind);
+		"%o = tt.atomic_rmw $0, relaxed, sys, %x, %v : (!tt.ptr<i32>, i32) -> i32\n"
+		"tt.store %y, %o : !tt.ptr<i32>", kind);
 	i32 x = old, y = 0;
 	arg_buffer(t, "x", &x, 4);
 	arg_buffer(t, "y", &y, 4);
@@ -378,11 +390,13 @@ static void test_assert(void **state)
 	arg_bits(t, 16);
 	expect_ok(t, 2, 2, 2);
 	t->args[0] = 9;
-	expect_error(t, 1, 1, 1, "k.ttir:6:1: error: assertion failed: index \"too\" big (tile element [2, 1], program (0, 0, 0))\n"
-		"    6 | tt.assert %m, \"index \\\"too\\\" big\" : tensor<4x4xi1>\n"
-		"      | ^~~~~~~~~\n");
+	expect_error(t, 1, 1, 1,
+		     "k.ttir:6:1: error: assertion failed: index \"too\" big (tile element [2, 1], program (0, 0, 0))\n"
+		     "    6 | tt.assert %m, \"index \\\"too\\\" big\" : tensor<4x4xi1>\n"
+		     "      | ^~~~~~~~~\n");
 	test_close(t);
-	t = test_open("%n: i32", "%z = arith.constant 0 : i32\n%c = arith.cmpi sgt, %n, %z : i32\nllvm.intr.assume %c : i1");
+	t = test_open("%n: i32", "%z = arith.constant 0 : i32\n%c = arith.cmpi sgt, %n, %z : i32\n"
+		"llvm.intr.assume %c : i1");
 	arg_bits(t, 1);
 	expect_ok(t, 1, 1, 1);
 	t->args[0] = 0;
@@ -398,7 +412,8 @@ static void test_lowest_failure(void **state)
 	struct test *t = test_open("%n: i32",
 		"%x = tt.get_program_id x : i32\n%y = tt.get_program_id y : i32\n%z = tt.get_program_id z : i32\n"
 		"%nx = tt.get_num_programs x : i32\n%ny = tt.get_num_programs y : i32\n"
-		"%a = arith.muli %z, %ny : i32\n%b = arith.addi %a, %y : i32\n%c = arith.muli %b, %nx : i32\n%id = arith.addi %c, %x : i32\n"
+		"%a = arith.muli %z, %ny : i32\n%b = arith.addi %a, %y : i32\n%c = arith.muli %b, %nx : i32\n"
+		"%id = arith.addi %c, %x : i32\n"
 		"%ok = arith.cmpi slt, %id, %n : i32\n"
 		"tt.assert %ok, \"\" : i1");
 	arg_bits(t, 3 * 5 * 2 + 3 * 4 + 1);
@@ -469,7 +484,8 @@ static void test_print(void **state)
 static const char ids[] =
 	"%x = tt.get_program_id x : i32\n%y = tt.get_program_id y : i32\n%z = tt.get_program_id z : i32\n"
 	"%nx = tt.get_num_programs x : i32\n%ny = tt.get_num_programs y : i32\n%nz = tt.get_num_programs z : i32\n"
-	"%a = arith.muli %z, %ny : i32\n%b = arith.addi %a, %y : i32\n%c = arith.muli %b, %nx : i32\n%id = arith.addi %c, %x : i32\n"
+	"%a = arith.muli %z, %ny : i32\n%b = arith.addi %a, %y : i32\n%c = arith.muli %b, %nx : i32\n"
+	"%id = arith.addi %c, %x : i32\n"
 	"%p = tt.addptr %out, %id : !tt.ptr<i32>, i32\n"
 	"%v = arith.muli %id, %nz : i32\n%w = arith.addi %v, %k : i32\n"
 	"%old = tt.atomic_rmw add, relaxed, gpu, %p, %w : (!tt.ptr<i32>, i32) -> i32";

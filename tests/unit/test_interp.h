@@ -84,7 +84,12 @@ static inline void arg_buffer(struct test *t, const char *name, void *base, size
 
 static inline bool test_run(struct test *t, u32 x, u32 y, u32 z)
 {
-	struct interp_launch l = {.args = t->args, .grid = {x, y, z}, .ranges = t->ranges, .nranges = t->nranges, .open = t->open, .threads = t->threads};
+	struct interp_launch l = {.args = t->args,
+				  .grid = {x, y, z},
+				  .ranges = t->ranges,
+				  .nranges = t->nranges,
+				  .open = t->open,
+				  .threads = t->threads};
 	t->error = (struct strbuf){.arena = &t->errors};
 	return interp_run(t->program, &l, &t->error);
 }
@@ -103,7 +108,9 @@ static inline void expect_error(struct test *t, u32 x, u32 y, u32 z, const char 
 	for (; *want; want++) {
 		if (*want != '@') {
 			if (*got++ != *want)
-				fail_msg("%s\nexpected at the end of '%.*s': '%s'", t->error.at, (int)(got - t->error.at), t->error.at, want);
+				fail_msg("%s\n"
+					 "expected at the end of '%.*s': '%s'",
+					 t->error.at, (int)(got - t->error.at), t->error.at, want);
 			continue;
 		}
 		got += strspn(got, "0123456789abcdefx");

@@ -52,7 +52,8 @@ static const struct type *shaped(struct maker *m, const struct type *elem, i32 n
 }
 
 /* store(code(load, load, load)); n = 0 makes scalars. */
-static struct kernel *kernel_around(struct maker *m, enum opcode code, i64 attr, const struct type *const *in, const struct type *out, i32 n, struct op **the_op)
+static struct kernel *kernel_around(struct maker *m, enum opcode code, i64 attr, const struct type *const *in,
+				    const struct type *out, i32 n, struct op **the_op)
 {
 	struct kernel *k = kernel_new(&m->ctx, "k");
 	struct builder b = builder_at_end(&m->ctx, k->body);
@@ -96,7 +97,8 @@ static void random_element(char *at, const struct type *t, bool small)
 	enum dtype d = type_dtype(t);
 	u64 bits = (u64)test_random() << 32 | test_random();
 	if (type_elem(t)->kind == TY_SCALAR && dtype_is_float(d)) {
-		static const double special[] = {0.0, -0.0, 1, -1, 0.5, __builtin_inf(), -__builtin_inf(), __builtin_nan(""), 0x1p-140, 65519, 3e38};
+		static const double special[] = {0.0, -0.0, 1, -1, 0.5, 0x1p-140, 65519, 3e38,
+						 __builtin_inf(), -__builtin_inf(), __builtin_nan("")};
 		if (test_random() % 4 == 0)
 			bits = dtype_encode_float(d, special[test_random() % ARRAY_LEN(special)]);
 		else if (test_random() % 2)
@@ -135,9 +137,11 @@ static void check(struct maker *m, enum opcode code, i64 attr, const struct type
 		for (u32 i = 0; i < count; i++)
 			bits[i] = get(memory[i] + k * (u32)dtype_bytes(type_dtype(in[i])), in[i]);
 		if (scalar_eval(o, bits, &want) && !same(out, got, want))
-			fail_msg("%s (attribute %lld) of type %s, element %u of %d: 0x%llx, 0x%llx, 0x%llx gives 0x%llx, not 0x%llx", op_info[code].name,
-				 (long long)attr, dtype_name(type_dtype(in[0])), k, n, (unsigned long long)bits[0], (unsigned long long)bits[1],
-				 (unsigned long long)bits[2], (unsigned long long)got, (unsigned long long)want);
+			fail_msg(
+				"%s (attribute %lld) of type %s, element %u of %d: 0x%llx, 0x%llx, 0x%llx gives 0x%llx, not 0x%llx",
+				op_info[code].name, (long long)attr, dtype_name(type_dtype(in[0])), k, n,
+				(unsigned long long)bits[0], (unsigned long long)bits[1], (unsigned long long)bits[2],
+				(unsigned long long)got, (unsigned long long)want);
 	}
 	for (u32 k = elements * (u32)dtype_bytes(type_dtype(out)); k < sizeof memory[3]; k++)
 		if (memory[3][k] != (char)0xEE)
@@ -145,7 +149,8 @@ static void check(struct maker *m, enum opcode code, i64 attr, const struct type
 	arena_free(&a);
 }
 
-static void check_sizes(struct maker *m, enum opcode code, i64 attr, const struct type *first, const struct type *in, const struct type *out)
+static void check_sizes(struct maker *m, enum opcode code, i64 attr, const struct type *first, const struct type *in,
+			const struct type *out)
 {
 	const struct type *types[] = {first, in, in};
 	static const i32 sizes[] = {0, 1, 2, 8, 512};
@@ -213,7 +218,7 @@ static void test_conversions(void **state)
 		struct maker *m = maker_new();
 		for (u32 a = 0; a < ARRAY_LEN(all); a++)
 			for (u32 b = 0; b < ARRAY_LEN(all); b++)
-				for (i64 v = 0; v < variants((enum opcode)code) && convertible(op_info[code].rule, all[a], all[b]); v++) {
+				for (i64 v = 0; convertible(op_info[code].rule, all[a], all[b]) && v < variants((enum opcode)code); v++) {
 					const struct type *from = type_scalar(&m->ctx, all[a]);
 					check_sizes(m, (enum opcode)code, v, from, from, type_scalar(&m->ctx, all[b]));
 				}
@@ -227,7 +232,8 @@ static void test_select_and_pointers(void **state)
 	struct maker *m = maker_new();
 	const struct type *i1 = type_scalar(&m->ctx, DT_I1), *i64t = type_scalar(&m->ctx, DT_I64);
 	for (u32 t = 0; t < ARRAY_LEN(ints) + ARRAY_LEN(floats); t++) {
-		const struct type *d = type_scalar(&m->ctx, t < ARRAY_LEN(ints) ? ints[t] : floats[t - ARRAY_LEN(ints)]), *p = type_ptr(&m->ctx, d);
+		enum dtype e = t < ARRAY_LEN(ints) ? ints[t] : floats[t - ARRAY_LEN(ints)];
+		const struct type *d = type_scalar(&m->ctx, e), *p = type_ptr(&m->ctx, d);
 		check_sizes(m, IR_SELECT, 0, i1, d, d);
 		check_sizes(m, IR_SELECT, 0, i1, p, p);
 		check_sizes(m, IR_PTR_TO_INT, 0, p, p, i64t);
@@ -272,11 +278,20 @@ static void test_undefined(void **state)
 		const char *op;
 		i32 a, b, want;
 	} cases[] = {
-		{"divsi", 7, 0, 0},          {"divui", 7, 0, 0},  {"remsi", 7, 0, 0},   {"remui", 7, 0, 0},  {"divsi", INT32_MIN, -1, INT32_MIN},
-		{"remsi", INT32_MIN, -1, 0}, {"shli", 5, 32, 0},  {"shrui", -1, 99, 0}, {"shrsi", -8, 40, -1}, {"shrsi", 8, -1, 0},
+		{"divsi", 7, 0, 0},
+		{"divui", 7, 0, 0},
+		{"remsi", 7, 0, 0},
+		{"remui", 7, 0, 0},
+		{"divsi", INT32_MIN, -1, INT32_MIN},
+		{"remsi", INT32_MIN, -1, 0},
+		{"shli", 5, 32, 0},
+		{"shrui", -1, 99, 0},
+		{"shrsi", -8, 40, -1},
+		{"shrsi", 8, -1, 0},
 	};
 	for (u32 k = 0; k < ARRAY_LEN(cases); k++) {
-		struct test *t = test_open_with("%x: !tt.ptr<i32>, %a: i32, %b: i32", "%r = arith.$0 %a, %b : i32\ntt.store %x, %r : !tt.ptr<i32>", cases[k].op);
+		struct test *t = test_open_with("%x: !tt.ptr<i32>, %a: i32, %b: i32", "%r = arith.$0 %a, %b : i32\n"
+			"tt.store %x, %r : !tt.ptr<i32>", cases[k].op);
 		i32 x = 12345;
 		arg_buffer(t, "x", &x, 4);
 		arg_bits(t, (u32)cases[k].a);

@@ -92,7 +92,8 @@ static void test_join_split(void **state)
 		"%d = tt.reshape %b : tensor<8x4x$0> -> tensor<32x$0>\n"
 		"%e = tt.reshape %c : tensor<8x4x$0> -> tensor<32x$0>\n"
 		"%k = arith.constant dense<32> : tensor<32xi32>\n"
-		"%q2 = tt.addptr %q, %k : tensor<32x!tt.ptr<$0>>, tensor<32xi32>\n" STORE("d", "q", "32") STORE("e", "q2", "32"), 64, split_apart);
+		"%q2 = tt.addptr %q, %k : tensor<32x!tt.ptr<$0>>, tensor<32xi32>\n" STORE("d", "q", "32")
+		STORE("e", "q2", "32"), 64, split_apart);
 	check_shape("%v = tt.load %x : !tt.ptr<$0>\n" FLAT("q", "y", "4")
 		"%a = tt.splat %v : $0 -> tensor<1x1x$0>\n"
 		"%b = tt.unsplat %a : tensor<1x1x$0>\n"
@@ -106,11 +107,13 @@ static void test_join_split(void **state)
 /* Reduces a 4×8×16 tile of f32 along `axis` with addf: the same tree in float, bit for bit. */
 static void check_sum(int axis)
 {
-	static const char *const types[] = {"8x16", "4x16", "4x8"}, *const counts[] = {"128", "64", "32"}, *const axes[] = {"0", "1", "2"};
+	static const char *const types[] = {"8x16", "4x16", "4x8"}, *const counts[] = {"128", "64", "32"},
+				 *const axes[] = {"0", "1", "2"};
 	struct test *t = test_open_with("%x: !tt.ptr<$0>, %y: !tt.ptr<$0>",
 		FLAT("p", "x", "512") FLAT("q", "y", "$2") LOAD("v", "p", "512")
 		"%u = tt.reshape %v : tensor<512x$0> -> tensor<4x8x16x$0>\n"
-		"%s = \"tt.reduce\"(%u) <{axis = $3 : i32}> " REGION2("%r = arith.addf %a, %b : $0") " : (tensor<4x8x16x$0>) -> tensor<$1x$0>\n"
+		"%s = \"tt.reduce\"(%u) <{axis = $3 : i32}> " REGION2("%r = arith.addf %a, %b : $0")
+		" : (tensor<4x8x16x$0>) -> tensor<$1x$0>\n"
 		"%w = tt.reshape %s : tensor<$1x$0> -> tensor<$2x$0>\n" STORE("w", "q", "$2"),
 		"f32", types[axis], counts[axis], axes[axis]);
 	static const int shape[] = {4, 8, 16};
@@ -218,16 +221,20 @@ static void test_argmax(void **state)
 {
 	(void)state;
 	const char *compare = "  %gt = arith.cmpf ogt, %va, %vb : f32\n  %eq = arith.cmpf oeq, %va, %vb : f32\n"
-			      "  %lt = arith.cmpi slt, %ia, %ib : i32\n  %tie = arith.andi %eq, %lt : i1\n  %p = arith.ori %gt, %tie : i1\n";
+			      "  %lt = arith.cmpi slt, %ia, %ib : i32\n  %tie = arith.andi %eq, %lt : i1\n"
+			      "  %p = arith.ori %gt, %tie : i1\n";
 	char text[2048];
-	snprintf(text, sizeof text, "%s  %%rv = arith.select %%p, %%va, %%vb : f32\n  %%ri = arith.select %%p, %%ia, %%ib : i32\n", compare);
+	snprintf(text, sizeof text, "%s  %%rv = arith.select %%p, %%va, %%vb : f32\n"
+		"  %%ri = arith.select %%p, %%ia, %%ib : i32\n", compare);
 	check_argmax(text);
 	/* captures a scalar and constants from outside */
 	snprintf(text, sizeof text, "%s  %%e = arith.extui %%p : i1 to i32\n  %%pp = arith.cmpi ne, %%e, %%zero : i32\n"
-		 "  %%rv = arith.select %%pp, %%va, %%vb : f32\n  %%ri0 = arith.select %%pp, %%ia, %%ib : i32\n  %%ri = arith.addi %%ri0, %%zero : i32\n", compare);
+		 "  %%rv = arith.select %%pp, %%va, %%vb : f32\n  %%ri0 = arith.select %%pp, %%ia, %%ib : i32\n"
+		 "  %%ri = arith.addi %%ri0, %%zero : i32\n", compare);
 	check_argmax(text);
 	/* with control flow: one pair at a time */
-	snprintf(text, sizeof text, "%s  %%rv, %%ri = scf.if %%p -> (f32, i32) {\n    scf.yield %%va, %%ia : f32, i32\n  } else {\n"
+	snprintf(text, sizeof text, "%s  %%rv, %%ri = scf.if %%p -> (f32, i32) {\n"
+		"    scf.yield %%va, %%ia : f32, i32\n  } else {\n"
 		 "    scf.yield %%vb, %%ib : f32, i32\n  }\n", compare);
 	check_argmax(text);
 }
@@ -334,7 +341,8 @@ static const char *number(struct test *t, int n)
 }
 
 /* Element (i, j) of A·B + C in double, and the sum of magnitudes; integers are exact modulo 2^64. */
-static double dot_reference(const struct dot *w, const u8 *a, const u8 *b, const u8 *c, int at_a, int at_b, int at_c, int n, int k, double *size, u64 *exact)
+static double dot_reference(const struct dot *w, const u8 *a, const u8 *b, const u8 *c, int at_a, int at_b, int at_c,
+			    int n, int k, double *size, u64 *exact)
 {
 	double sum = dtype_is_float(w->c) ? dtype_decode_float(w->c, element(c, at_c, w->c)) : 0;
 	*size = fabs(sum);
@@ -353,7 +361,8 @@ static void check_dot(const struct dot *w, int batch, int m, int n, int k)
 {
 	struct test names = {0};
 	const char *pre = batch ? arena_printf(&names.errors, "%dx", batch) : "";
-	const char *na = number(&names, MAX(batch, 1) * m * k), *nb = number(&names, MAX(batch, 1) * k * n), *nc = number(&names, MAX(batch, 1) * m * n);
+	const char *na = number(&names, MAX(batch, 1) * m * k), *nb = number(&names, MAX(batch, 1) * k * n),
+		   *nc = number(&names, MAX(batch, 1) * m * n);
 	const char *ta = arena_printf(&names.errors, "tensor<%s%dx%dx%s>", pre, m, k, w->type);
 	const char *tb = arena_printf(&names.errors, "tensor<%s%dx%dx%s>", pre, k, n, w->type);
 	const char *tc = arena_printf(&names.errors, "tensor<%s%dx%dx%s>", pre, m, n, w->acc);
@@ -365,7 +374,8 @@ static void check_dot(const struct dot *w, int batch, int m, int n, int k)
 		"%cp = tt.addptr %cs, %ci : tensor<$3x!tt.ptr<$4>>, tensor<$3xi32>\n"
 		"%dp = tt.addptr %ds, %ci : tensor<$3x!tt.ptr<$4>>, tensor<$3xi32>\n"
 		"%vc = tt.load %cp : tensor<$3x!tt.ptr<$4>>\n"
-		"%ta = tt.reshape %va : tensor<$1x$0> -> $5\n%tb = tt.reshape %vb : tensor<$2x$0> -> $6\n%tc = tt.reshape %vc : tensor<$3x$4> -> $7\n"
+		"%ta = tt.reshape %va : tensor<$1x$0> -> $5\n%tb = tt.reshape %vb : tensor<$2x$0> -> $6\n"
+		"%tc = tt.reshape %vc : tensor<$3x$4> -> $7\n"
 		"%r = tt.dot %ta, %tb, %tc, inputPrecision = $8 : $5 * $6 -> $7\n"
 		"%vr = tt.reshape %r : $7 -> tensor<$3x$4>\n"
 		"tt.store %dp, %vr : tensor<$3x!tt.ptr<$4>>",
@@ -384,16 +394,20 @@ static void check_dot(const struct dot *w, int batch, int m, int n, int k)
 	arg_buffer(t, "d", d, sizeof d);
 	expect_ok(t, 1, 1, 1);
 	/* relative to the sum of magnitudes: one rounding of 2^-24 per step (2^-53 for f64), and the result's own */
-	double eps = w->c == DT_F64 || w->d == DT_F64 ? 0x1p-53 : 0x1p-24, last = w->c == DT_F16 ? 0x1p-11 : w->c == DT_BF16 ? 0x1p-8 : 0;
+	double eps = w->c == DT_F64 || w->d == DT_F64 ? 0x1p-53 : 0x1p-24;
+	double last = w->c == DT_F16 ? 0x1p-11 : w->c == DT_BF16 ? 0x1p-8 : 0;
 	for (int i = 0; i < MAX(batch, 1) * m * n; i++) {
 		int x = i / (m * n);
 		double size;
 		u64 exact, got = element(d, i, w->c);
-		double want = dot_reference(w, a, b, c, x * m * k + i / n % m * k, x * k * n + i % n, i, n, k, &size, &exact);
+		double want =
+			dot_reference(w, a, b, c, x * m * k + i / n % m * k, x * k * n + i % n, i, n, k, &size, &exact);
 		if (dtype_is_int(w->c))
 			assert_int_equal(got, dtype_encode_int(w->c, (i64)exact));
-		else if (!(fabs(dtype_decode_float(w->c, got) - want) <= size * eps * (k + 1) + fabs(want) * last + 0x1p-24 * (last > 0)))
-			fail_msg("%s to %s (%s), %d %d×%d×%d: element %d is %g, not %g", w->type, w->acc, w->precision, batch, m, n, k, i, dtype_decode_float(w->c, got), want);
+		else if (!(fabs(dtype_decode_float(w->c, got) - want) <=
+			   size * eps * (k + 1) + fabs(want) * last + 0x1p-24 * (last > 0)))
+			fail_msg("%s to %s (%s), %d %d×%d×%d: element %d is %g, not %g", w->type, w->acc, w->precision,
+				 batch, m, n, k, i, dtype_decode_float(w->c, got), want);
 	}
 	assert_int_equal(d[MAX(batch, 1) * m * n * dtype_bytes(w->c)], 0xEE);
 	arena_free(&names.errors);
@@ -404,15 +418,19 @@ static void test_dot(void **state)
 {
 	(void)state;
 	static const struct dot types[] = {
-		{"f16", "f32", "ieee", DT_F16, DT_F32},   {"f16", "f16", "ieee", DT_F16, DT_F16},     {"bf16", "f32", "tf32", DT_BF16, DT_F32},
-		{"bf16", "bf16", "ieee", DT_BF16, DT_BF16}, {"f8E4M3FN", "f32", "ieee", DT_E4M3, DT_F32}, {"f8E5M2", "f32", "ieee", DT_E5M2, DT_F32},
-		{"f8E5M2", "f16", "ieee", DT_E5M2, DT_F16}, {"f32", "f32", "ieee", DT_F32, DT_F32},     {"f32", "f32", "tf32", DT_F32, DT_F32},
-		{"f32", "f32", "tf32x3", DT_F32, DT_F32}, {"f64", "f64", "ieee", DT_F64, DT_F64},     {"f16", "f64", "ieee", DT_F16, DT_F64},
-		{"f32", "f64", "tf32", DT_F32, DT_F64},   {"i8", "i32", "ieee", DT_I8, DT_I32},       {"i16", "i32", "ieee", DT_I16, DT_I32},
-		{"i32", "i32", "ieee", DT_I32, DT_I32},   {"i8", "i64", "ieee", DT_I8, DT_I64},       {"i64", "i64", "ieee", DT_I64, DT_I64},
-		{"i8", "i16", "ieee", DT_I8, DT_I16},     {"i64", "i32", "ieee", DT_I64, DT_I32},
+		{"f16", "f32", "ieee", DT_F16, DT_F32},	      {"f16", "f16", "ieee", DT_F16, DT_F16},
+		{"bf16", "f32", "tf32", DT_BF16, DT_F32},     {"bf16", "bf16", "ieee", DT_BF16, DT_BF16},
+		{"f8E4M3FN", "f32", "ieee", DT_E4M3, DT_F32}, {"f8E5M2", "f32", "ieee", DT_E5M2, DT_F32},
+		{"f8E5M2", "f16", "ieee", DT_E5M2, DT_F16},   {"f32", "f32", "ieee", DT_F32, DT_F32},
+		{"f32", "f32", "tf32", DT_F32, DT_F32},	      {"f32", "f32", "tf32x3", DT_F32, DT_F32},
+		{"f64", "f64", "ieee", DT_F64, DT_F64},	      {"f16", "f64", "ieee", DT_F16, DT_F64},
+		{"f32", "f64", "tf32", DT_F32, DT_F64},	      {"i8", "i32", "ieee", DT_I8, DT_I32},
+		{"i16", "i32", "ieee", DT_I16, DT_I32},	      {"i32", "i32", "ieee", DT_I32, DT_I32},
+		{"i8", "i64", "ieee", DT_I8, DT_I64},	      {"i64", "i64", "ieee", DT_I64, DT_I64},
+		{"i8", "i16", "ieee", DT_I8, DT_I16},	      {"i64", "i32", "ieee", DT_I64, DT_I32},
 	};
-	static const int sizes[][4] = {{0, 16, 16, 16}, {0, 64, 32, 128}, {0, 1, 8, 4}, {0, 2, 4, 8}, {0, 4, 1, 2}, {3 + 1, 8, 16, 32}, {2, 1, 2, 1}};
+	static const int sizes[][4] = {{0, 16, 16, 16}, {0, 64, 32, 128}, {0, 1, 8, 4}, {0, 2, 4, 8}, {0, 4, 1, 2},
+				       {4, 8, 16, 32},  {2, 1, 2, 1}};
 	for (u32 i = 0; i < ARRAY_LEN(types); i++)
 		for (u32 k = 0; k < ARRAY_LEN(sizes); k++)
 			check_dot(&types[i], sizes[k][0], sizes[k][1], sizes[k][2], sizes[k][3]);
