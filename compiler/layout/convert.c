@@ -9,74 +9,122 @@ static bool same_warps(const struct layout *a, const struct layout *b)
 	return !memcmp(a->basis[LL_WARP], b->basis[LL_WARP], a->bits[LL_WARP] * sizeof(u32));
 }
 
-/* Expresses position v as a source register and lane; registers alone if they can. `all` holds lanes then registers. */
-static bool locate(const struct gf2 *regs, const struct gf2 *all, u32 v, u32 *reg, u32 *lane)
+/* What a source holds, as sums of its lane and register bits: registers alone where they suffice. */
+struct source {
+	struct gf2 regs, all; /* `all` counts lanes, then registers */
+};
+
+static struct source describe(const struct layout *src)
+{
+	struct source s = {0};
+	for (int i = 0; i < src->bits[LL_REG]; i++)
+		gf2_add(&s.regs, src->basis[LL_REG][i]);
+	for (int i = 0; i < LANE_BITS; i++)
+		gf2_add(&s.all, src->basis[LL_LANE][i]);
+	for (int i = 0; i < src->bits[LL_REG]; i++)
+		gf2_add(&s.all, src->basis[LL_REG][i]);
+	return s;
+}
+
+static bool locate(const struct source *s, u32 v, u32 *reg, u32 *lane)
 {
 	u32 combo;
-	if (gf2_solve(regs, v, &combo)) {
-		*reg = combo;
-		*lane = 0;
+	*lane = 0;
+	if (gf2_solve(&s->regs, v, reg))
 		return true;
-	}
-	if (!gf2_solve(all, v, &combo))
+	if (!gf2_solve(&s->all, v, &combo))
 		return false;
 	*lane = combo & ((1u << LANE_BITS) - 1);
 	*reg = combo >> LANE_BITS;
 	return true;
 }
 
-/* Inverts the 5×5 map lane_of_lane. */
-static bool invert_lanes(struct conversion *c)
+/* Two lanes that want different registers of one lane cannot be served by one shuffle. The second takes another of its
+ * registers first, one that comes from elsewhere, and the registers are put in order when all have arrived. */
+static bool spread_lanes(struct conversion *c, int regs, u32 *reg_of_lane)
+{
+	struct gf2 senders = {0};
+	for (int i = 0; i < LANE_BITS; i++) {
+		u32 combo = 0, reg = reg_of_lane[i];
+		if (gf2_solve(&senders, c->lane_of_lane[i], &combo))
+			for (u32 k = combo; k; k &= k - 1)
+				reg ^= reg_of_lane[__builtin_ctz(k)];
+		else
+			reg = 0;
+		for (int j = 0; reg && j < regs; j++)
+			if (!gf2_solve(&senders, c->lane_of_lane[i] ^ c->lane_of_reg[j], &combo)) {
+				c->lane_of_lane[i] ^= c->lane_of_reg[j];
+				reg_of_lane[i] ^= c->reg_of_reg[j];
+				c->moved[i] = 1u << j;
+				reg = 0;
+			}
+		if (reg)
+			return false;
+		gf2_add(&senders, c->lane_of_lane[i]);
+	}
+	return true;
+}
+
+/* The sender's view: lane s serves lane back(s ^ lane_of_reg(q)), and what that one wants becomes a function of s. */
+static void from_sender(struct conversion *c, int regs, const u32 *reg_of_lane)
 {
 	struct gf2 g = {0};
 	for (int i = 0; i < LANE_BITS; i++)
 		gf2_add(&g, c->lane_of_lane[i]);
+	for (int i = 0; i < LANE_BITS; i++) /* lanes that serve no one */
+		gf2_add(&g, 1u << i);
+	for (int i = 0; i < LANE_BITS; i++) {
+		u32 back;
+		gf2_solve(&g, 1u << i, &back);
+		c->sent[i] = linear(reg_of_lane, back & ((1u << LANE_BITS) - 1));
+	}
+	for (int j = 0; j < regs; j++)
+		c->reg_of_reg[j] ^= linear(c->sent, c->lane_of_reg[j]);
+}
+
+/* How often every register passes through a select. */
+static int count_selects(const struct conversion *c)
+{
+	int n = 0;
 	for (int i = 0; i < LANE_BITS; i++)
-		if (!gf2_solve(&g, 1u << i, &c->lane_back[i]))
-			return false;
-	return true;
+		n += (c->sent[i] != 0) + (c->moved[i] != 0);
+	return n;
 }
 
 struct conversion plan_conversion(const struct layout *src, const struct layout *dst)
 {
 	struct conversion c = {.kind = CONVERT_SHARED}, none = c;
-	struct gf2 regs = {0}, all = {0};
-	bool identity = true;
+	struct source from = describe(src);
+	u32 reg_of_lane[LANE_BITS] = {0};
+	int regs = dst->bits[LL_REG];
+	bool stays = true;
 	tl_assert(src->bits[LL_LANE] == LANE_BITS && dst->bits[LL_LANE] == LANE_BITS);
 	if (!same_warps(src, dst))
 		return none;
-	for (int i = 0; i < src->bits[LL_REG]; i++)
-		gf2_add(&regs, src->basis[LL_REG][i]);
-	for (int i = 0; i < LANE_BITS; i++)
-		gf2_add(&all, src->basis[LL_LANE][i]);
-	for (int i = 0; i < src->bits[LL_REG]; i++)
-		gf2_add(&all, src->basis[LL_REG][i]);
-	for (int i = 0; i < dst->bits[LL_REG]; i++) {
-		if (!locate(&regs, &all, dst->basis[LL_REG][i], &c.reg_of_reg[i], &c.lane_of_reg[i]))
+	for (int i = 0; i < regs; i++) {
+		if (!locate(&from, dst->basis[LL_REG][i], &c.reg_of_reg[i], &c.lane_of_reg[i]))
 			return none;
-		identity &= !c.lane_of_reg[i];
+		stays &= !c.lane_of_reg[i];
 	}
 	for (int i = 0; i < LANE_BITS; i++) {
-		u32 d = dst->basis[LL_LANE][i];
-		if (d == src->basis[LL_LANE][i]) { /* stay: also right for copies, where d is zero */
-			c.reg_of_lane[i] = 0;
-			c.lane_of_lane[i] = 1u << i;
-		} else {
-			u32 combo;
-			if (!gf2_solve(&all, d, &combo))
-				return none;
-			c.lane_of_lane[i] = combo & ((1u << LANE_BITS) - 1);
-			c.reg_of_lane[i] = combo >> LANE_BITS;
-		}
-		identity &= c.lane_of_lane[i] == 1u << i && !c.reg_of_lane[i];
-		c.selects |= c.reg_of_lane[i] != 0;
+		c.lane_of_lane[i] = 1u << i;
+		if (dst->basis[LL_LANE][i] == src->basis[LL_LANE][i])
+			continue; /* also right for copies, where both are zero */
+		if (!locate(&from, dst->basis[LL_LANE][i], &reg_of_lane[i], &c.lane_of_lane[i]))
+			return none;
+		stays = false;
 	}
-	struct gf2 rank = {0};
-	for (int i = 0; i < LANE_BITS; i++)
-		gf2_add(&rank, c.reg_of_lane[i]);
-	if (c.selects && (rank.n > MAX_SELECT_BITS || !invert_lanes(&c)))
+	if (stays) {
+		c.kind = CONVERT_REGISTERS;
+		return c;
+	}
+	if (!spread_lanes(&c, regs, reg_of_lane))
 		return none;
-	c.kind = identity ? CONVERT_REGISTERS : CONVERT_SHUFFLE;
+	from_sender(&c, regs, reg_of_lane);
+	/* shared memory takes a write and a read each, and barriers */
+	if (count_selects(&c) > (regs <= 4 ? 4 : 2))
+		return none;
+	c.kind = CONVERT_SHUFFLE;
 	return c;
 }
 
@@ -149,65 +197,65 @@ static bool take(struct vectors *list, struct gf2 *set, u32 v)
 	return true;
 }
 
-/* The lane bits that are served together when each lane moves 2^vec_bits elements. */
-static struct vectors wavefront(const struct layout *l, int vec_bits, int elem_bits)
+/* What one wavefront of l touches when each lane moves 2^vec_bits elements: the vector, filled up to a 4-byte word, and
+ * the lane bits that are served together. */
+static struct vectors wavefront(const struct layout *l, const struct vectors *vec, int vec_bits, int elem_bits)
 {
 	struct vectors v = {0};
-	int words = vec_bits - log2_units(4, elem_bits > 32 ? 32 : elem_bits) + (elem_bits > 32);
-	int lanes = LANE_BITS - MAX(words, 0);
-	for (int i = 0; i < lanes; i++)
-		v.at[v.n++] = l->basis[LL_LANE][i];
+	struct gf2 set = {0};
+	int word = log2_units(4, MIN(elem_bits, 32)), wider = vec_bits - word + (elem_bits > 32);
+	for (int i = 0; i < MIN(MAX(vec_bits, word), vec->n); i++)
+		take(&v, &set, vec->at[i]);
+	for (int i = 0; i < LANE_BITS - MAX(wider, 0); i++)
+		take(&v, &set, l->basis[LL_LANE][i]);
 	return v;
 }
 
-/* Lays memory out: vector bits V lowest, then bank bits, then segment bits, which run across wavefronts of neither
- * side where possible. */
+/* The vectors of `from` that are new to the span of `of`. */
+static struct vectors modulo(const struct vectors *from, const struct vectors *of)
+{
+	struct vectors out = {0}, ignored = {0};
+	struct gf2 set = {0};
+	for (int i = 0; i < of->n; i++)
+		take(&ignored, &set, of->at[i]);
+	for (int i = 0; i < from->n; i++)
+		take(&out, &set, from->at[i]);
+	return out;
+}
+
+/* Lays memory out: vector bits lowest, then bank bits, then segment bits. Two lanes collide when they differ by segment
+ * bits, so the segments are a complement of both wavefronts a and b at once: what neither touches, and sums of one
+ * vector of each, which neither contains. */
 static const struct layout *assemble(struct layout_pool *p, const struct layout *src, const struct vectors *vec,
 				     const struct vectors *a, const struct vectors *b, int elem_bits)
 {
 	int n = layout_tile_bits(src), bank_bits = log2_units(128, elem_bits) - vec->n;
 	int segments = MAX(n - vec->n - MAX(bank_bits, 0), 0);
-	struct gf2 in_a = {0}, in_b = {0}, in_either = {0}, used = {0};
-	struct vectors seg = {0}, only_a = {0}, only_b = {0}, bank = {0};
-	for (int i = 0; i < vec->n; i++) {
-		gf2_add(&in_a, vec->at[i]);
-		gf2_add(&in_b, vec->at[i]);
-		gf2_add(&in_either, vec->at[i]);
+	struct vectors seg = {0}, order = *vec, all, only_a = modulo(a, b), only_b = modulo(b, a), units = {0};
+	struct gf2 used = {0};
+	for (int i = 0; i < n; i++)
+		units.at[units.n++] = 1u << (n - 1 - i);
+	all = *a;
+	for (int i = 0; i < only_b.n; i++)
+		all.at[all.n++] = only_b.at[i];
+	struct vectors neither = modulo(&units, &all);
+	for (int i = 0; i < vec->n; i++)
 		gf2_add(&used, vec->at[i]);
-	}
-	for (int i = 0; i < a->n; i++)
-		gf2_add(&in_a, a->at[i]), gf2_add(&in_either, a->at[i]);
-	for (int i = 0; i < b->n; i++)
-		gf2_add(&in_b, b->at[i]), gf2_add(&in_either, b->at[i]);
-	u32 combo;
-	for (int i = 0; i < a->n; i++)
-		if (a->at[i] && !gf2_solve(&in_b, a->at[i], &combo))
-			only_a.at[only_a.n++] = a->at[i];
-	for (int i = 0; i < b->n; i++)
-		if (b->at[i] && !gf2_solve(&in_a, b->at[i], &combo))
-			only_b.at[only_b.n++] = b->at[i];
-	/* positions in neither wavefront */
-	for (int i = n - 1; i >= 0 && seg.n < segments; i--)
-		if (gf2_add(&in_either, 1u << i))
-			take(&seg, &used, 1u << i);
-	/* one of each side combined: such a pair is crossed by neither wavefront alone */
+	for (int i = 0; i < neither.n && seg.n < segments; i++)
+		take(&seg, &used, neither.at[i]);
 	for (int i = 0; i < MIN(only_a.n, only_b.n) && seg.n < segments; i++)
 		take(&seg, &used, only_a.at[i] ^ only_b.at[i]);
-	for (int i = n - 1; i >= 0 && seg.n < segments; i--)
-		take(&seg, &used, 1u << i);
-	for (int i = 0; i < a->n; i++)
-		take(&bank, &used, a->at[i]);
-	for (int i = 0; i < b->n; i++)
-		take(&bank, &used, b->at[i]);
-	for (int i = 0; i < n; i++)
-		take(&bank, &used, 1u << i);
+	for (int i = 0; i < n && seg.n < segments; i++) /* wavefronts wider than the banks: nothing can help */
+		take(&seg, &used, units.at[i]);
+	for (int i = 0; i < all.n; i++)
+		take(&order, &used, all.at[i]);
+	for (int i = n; i-- > 0;)
+		take(&order, &used, units.at[i]);
 	struct layout mem = *src;
 	memset(mem.bits, 0, sizeof mem.bits);
 	memset(mem.basis, 0, sizeof mem.basis);
-	for (int i = 0; i < vec->n; i++)
-		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = vec->at[i];
-	for (int i = 0; i < bank.n; i++)
-		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = bank.at[i];
+	for (int i = 0; i < order.n; i++)
+		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = order.at[i];
 	for (int i = 0; i < seg.n; i++)
 		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = seg.at[i];
 	tl_assert(mem.bits[LL_OFFSET] == n);
@@ -230,9 +278,9 @@ const struct layout *plan_shared(struct layout_pool *p, const struct layout *src
 			*how = k;
 			src_vec = common;
 			for (int i = 0; i < n; i++)
-				vec.at[vec.n++] = row[i];
-			b.n = 3;
-			matrix_rows(dst, k, b.at);
+				b.at[b.n++] = vec.at[vec.n++] = row[i];
+			matrix_rows(dst, k, b.at + b.n);
+			b.n += 3;
 		}
 	}
 	if (*how == MATRIX_NONE) {
@@ -240,10 +288,16 @@ const struct layout *plan_shared(struct layout_pool *p, const struct layout *src
 		for (int i = 0; i < src->bits[LL_REG] && vec.n < max_vec; i++)
 			if (has_reg(dst, src->basis[LL_REG][i]))
 				take(&vec, &g, src->basis[LL_REG][i]);
+		/* a word is one bank's: fill it with what the writers can at least write at once */
+		int word = log2_units(4, MIN(elem_bits, 32));
+		for (int i = 0; i < src->bits[LL_REG] && vec.n < word; i++)
+			take(&vec, &g, src->basis[LL_REG][i]);
+		for (int i = 0; i < layout_tile_bits(src) && vec.n < word; i++)
+			take(&vec, &g, 1u << i);
 		src_vec = vec.n;
-		b = wavefront(dst, vec.n, elem_bits);
+		b = wavefront(dst, &vec, vec.n, elem_bits);
 	}
-	a = wavefront(src, src_vec, elem_bits);
+	a = wavefront(src, &vec, src_vec, elem_bits);
 	return assemble(p, src, &vec, &a, &b, elem_bits);
 }
 

@@ -4,7 +4,7 @@
 
 #include "layout/layout.h"
 
-enum { LANE_BITS = 5, MAX_SELECT_BITS = 2 };
+enum { LANE_BITS = 5 };
 
 /* How a conversion is done, from the cheapest on. */
 enum conversion_kind {
@@ -13,16 +13,13 @@ enum conversion_kind {
 	CONVERT_SHARED,    /* through shared memory */
 };
 
+/* Linear maps, given by their bases. The q-th shuffle brings to lane t, from lane
+ * s = lane_of_reg(q) ^ lane_of_lane(t), register reg_of_reg(q) ^ sent(s) of s, and it becomes register
+ * q ^ moved(t) of t. */
 struct conversion {
 	enum conversion_kind kind;
-	/* Destination register r, lane l gets source register reg_of_reg(r) ^ reg_of_lane(l) of lane
-	 * lane_of_reg(r) ^ lane_of_lane(l); each a linear map given by its bases. */
 	u32 reg_of_reg[LAYOUT_MAX_BITS], lane_of_reg[LAYOUT_MAX_BITS];
-	u32 reg_of_lane[LANE_BITS], lane_of_lane[LANE_BITS];
-	/* Sender's view, when the register depends on the lane: source lane s serves destination lane
-	 * back(s ^ lane_of_reg(r)). */
-	u32 lane_back[LANE_BITS];
-	bool selects; /* reg_of_lane is not zero */
+	u32 lane_of_lane[LANE_BITS], sent[LANE_BITS], moved[LANE_BITS];
 };
 struct conversion plan_conversion(const struct layout *src, const struct layout *dst);
 /* Value of a linear map at index x. */

@@ -242,64 +242,42 @@ void lower_local_store(struct lower *l, const struct op *o)
 
 /* --- conversions --------------------------------------------------------------------------------------------- */
 
-/* Picks register `base ^ pick`, where pick ranges over the span of the registers that depend on the lane; `bit` holds
- * for each spanning vector whether this lane wants it. */
-static LLVMValueRef select_register(struct lower *l, const struct value *v, u32 base, const u32 *span, LLVMValueRef *bit, int n)
+/* Renames registers in each lane on its own: register r becomes r ^ of_lane(this lane). */
+static void rename_by_lane(struct lower *l, LLVMValueRef *at, u32 n, const u32 *of_lane)
 {
-	if (!n)
-		return elem(l, v, base);
-	LLVMValueRef no = select_register(l, v, base, span, bit, n - 1), yes = select_register(l, v, base ^ span[n - 1], span, bit, n - 1);
-	return LLVMBuildSelect(l->b, bit[n - 1], yes, no, "");
-}
-
-/* The lane (as the receiver it serves) decides which register it sends: bit[k] = parity of the receiver's lane bits
- * whose register part has span vector k. */
-static int sender_bits(struct lower *l, const struct conversion *c, LLVMValueRef receiver, u32 *span, LLVMValueRef *bit)
-{
-	int n = 0;
-	struct gf2 g = {0};
-	for (int i = 0; i < LANE_BITS; i++)
-		if (gf2_add(&g, c->reg_of_lane[i]))
-			span[n++] = c->reg_of_lane[i];
-	for (int k = 0; k < n; k++) {
-		u32 mask = 0, combo;
-		struct gf2 basis = {0};
-		for (int i = 0; i < n; i++)
-			gf2_add(&basis, span[i]);
-		for (int i = 0; i < LANE_BITS; i++)
-			if (gf2_solve(&basis, c->reg_of_lane[i], &combo) && combo >> k & 1)
-				mask |= 1u << i;
-		LLVMValueRef x = LLVMBuildAnd(l->b, receiver, c_i32(l, mask), "");
-		x = intrinsic(l, "llvm.ctpop.i32", l->i32, &x, 1);
-		bit[k] = LLVMBuildTrunc(l->b, x, l->i1, "");
+	LLVMValueRef *was = arena_array(&l->scratch, LLVMValueRef, n);
+	for (int i = 0; i < LANE_BITS; i++) {
+		if (!of_lane[i])
+			continue;
+		LLVMValueRef bit = LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << i), ""), c_i32(l, 0), "");
+		memcpy(was, at, n * sizeof *was);
+		for (u32 r = 0; r < n; r++)
+			at[r] = LLVMBuildSelect(l->b, bit, was[r ^ of_lane[i]], was[r], "");
 	}
-	return n;
 }
 
 static void convert_by_shuffle(struct lower *l, const struct op *o, const struct conversion *c)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
 	LLVMValueRef source = linear_map(l, l->b, l->lane, c->lane_of_lane, LANE_BITS), *at = new_tile(l, v);
+	LLVMValueRef *from = arena_array(&l->scratch, LLVMValueRef, num_elems(x));
 	bool stays = true;
 	for (int i = 0; i < LANE_BITS; i++)
 		stays &= c->lane_of_lane[i] == 1u << i;
-	for (u32 r = 0; r < num_elems(v); r++) {
-		u32 reg = linear(c->reg_of_reg, r), turn = linear(c->lane_of_reg, r), span[MAX_SELECT_BITS];
-		LLVMValueRef bit[MAX_SELECT_BITS], y;
-		if (c->selects) {
-			LLVMValueRef me = turn ? LLVMBuildXor(l->b, l->lane, c_i32(l, turn), "") : l->lane;
-			int n = sender_bits(l, c, linear_map(l, l->b, me, c->lane_back, LANE_BITS), span, bit);
-			y = select_register(l, x, reg, span, bit, n);
-		} else {
-			y = elem(l, x, reg);
-		}
+	for (u32 r = 0; r < num_elems(x); r++)
+		from[r] = elem(l, x, r);
+	rename_by_lane(l, from, num_elems(x), c->sent);
+	for (u32 q = 0; q < num_elems(v); q++) {
+		LLVMValueRef y = from[linear(c->reg_of_reg, q)];
+		u32 turn = linear(c->lane_of_reg, q);
 		if (stays && !turn)
-			at[r] = y;
+			at[q] = y;
 		else if (stays)
-			at[r] = shuffle_xor(l, y, turn);
+			at[q] = shuffle_xor(l, y, turn);
 		else
-			at[r] = shuffle(l, y, turn ? LLVMBuildXor(l->b, source, c_i32(l, turn), "") : source);
+			at[q] = shuffle(l, y, turn ? LLVMBuildXor(l->b, source, c_i32(l, turn), "") : source);
 	}
+	rename_by_lane(l, at, num_elems(v), c->moved);
 }
 
 void lower_convert(struct lower *l, const struct op *o)

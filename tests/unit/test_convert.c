@@ -1,0 +1,277 @@
+/* Conversions between layouts: every pair out of a few hundred layouts, carried out element by element as the generated
+ * code would, and the bank conflicts of the shared-memory route counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layout/convert.h"
+
+static struct arena arena;
+static struct layout_pool pool = {.arena = &arena};
+
+enum { LANES = 32 };
+
+struct list {
+	const struct layout *at[4096];
+	int n;
+};
+
+static void add(struct list *l, const struct layout *x)
+{
+	for (int i = 0; i < l->n; i++)
+		if (l->at[i] == x)
+			return;
+	assert_true(l->n < (int)ARRAY_LEN(l->at));
+	l->at[l->n++] = x;
+}
+
+/* Distinct layouts of an m×n tile on `warps` warps: blocked ones, fragments, operands and their transposes. */
+static struct list layouts_of(int m, int n, int warps, int max_spt)
+{
+	struct list l = {0};
+	i32 shape[2] = {m, n}, turned[2] = {n, m};
+	for (int o = 0; o < 2; o++)
+		for (int s0 = 1; s0 <= max_spt; s0 *= 2)
+			for (int s1 = 1; s1 <= max_spt; s1 *= 2)
+				for (int l0 = 1; l0 <= 32; l0 *= 2)
+					for (int w0 = 1; w0 <= warps; w0 *= 2)
+						add(&l, layout_blocked(&pool, 2, shape, (int[]){s0, s1}, (int[]){l0, 32 / l0},
+								       (int[]){w0, warps / w0}, (int[]){o, 1 - o}));
+	for (int w0 = 1; w0 <= warps; w0 *= 2) {
+		int ws[2] = {w0, warps / w0};
+		for (int im = 8; im <= 16; im += 8) {
+			add(&l, layout_mma(&pool, 2, shape, ws, im));
+			add(&l, layout_trans(&pool, layout_mma(&pool, 2, turned, ws, im), (int[]){1, 0}));
+			for (int operand = 0; operand < 2; operand++)
+				for (int bits = 8; bits <= 32; bits *= 2) {
+					add(&l, layout_dot_operand(&pool, 2, shape, operand, ws, im, bits));
+					add(&l, layout_trans(&pool, layout_dot_operand(&pool, 2, turned, operand, ws, im, bits),
+							     (int[]){1, 0}));
+				}
+		}
+	}
+	return l;
+}
+
+/* --- registers and shuffles ---------------------------------------------------------------------------------- */
+
+/* Every destination finds its element where the plan says. */
+static void check_plan(const struct layout *src, const struct layout *dst, const struct conversion *c)
+{
+	for (u32 w = 0; w < 1u << dst->bits[LL_WARP]; w++)
+		for (u32 t = 0; t < LANES; t++)
+			for (u32 q = 0; q < (u32)layout_num_regs(dst); q++) {
+				u32 lane = linear(c->lane_of_reg, q) ^ linear(c->lane_of_lane, t);
+				u32 reg = linear(c->reg_of_reg, q) ^ linear(c->sent, lane);
+				assert_true(reg < (u32)layout_num_regs(src));
+				assert_int_equal(layout_apply(dst, q ^ linear(c->moved, t), t, w), layout_apply(src, reg, lane, w));
+				if (c->kind == CONVERT_REGISTERS)
+					assert_int_equal(lane, t);
+			}
+}
+
+static void test_all_pairs(void **state)
+{
+	(void)state;
+	static const struct {
+		int m, n, warps, spt;
+	} tiles[] = {{16, 32, 1, 4}, {32, 16, 2, 4}, {4, 8, 1, 2}, {1, 64, 2, 2}, {64, 16, 4, 2}};
+	int kinds[3] = {0}, exchanges = 0;
+	for (u32 i = 0; i < ARRAY_LEN(tiles); i++) {
+		struct list l = layouts_of(tiles[i].m, tiles[i].n, tiles[i].warps, tiles[i].spt);
+		for (int a = 0; a < l.n; a++)
+			for (int b = 0; b < l.n; b++) {
+				struct conversion c = plan_conversion(l.at[a], l.at[b]);
+				kinds[c.kind]++;
+				exchanges += linear(c.moved, 31) != 0;
+				if (c.kind != CONVERT_SHARED)
+					check_plan(l.at[a], l.at[b], &c);
+				if (a == b)
+					assert_int_equal(c.kind, CONVERT_REGISTERS);
+			}
+	}
+	print_message("%d by registers, %d by shuffles, %d by shared memory, %d exchanges\n", kinds[0], kinds[1], kinds[2], exchanges);
+	assert_true(kinds[CONVERT_REGISTERS] > 100 && exchanges > 1000 && kinds[CONVERT_SHARED] > 1000);
+}
+
+/* What a thread or its warp already holds never goes through memory, up to the number of selects we allow. */
+static void test_cheapest_route(void **state)
+{
+	(void)state;
+	i32 shape[2] = {32, 32};
+	const struct layout *rows = layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){4, 1}, (int[]){1, 0});
+	const struct layout *swapped = layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){4, 1}, (int[]){0, 1});
+	const struct layout *narrow = layout_blocked(&pool, 2, shape, (int[]){1, 2}, (int[]){4, 8}, (int[]){4, 1}, (int[]){1, 0});
+	const struct layout *cols = layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){1, 4}, (int[]){1, 0});
+	assert_int_equal(plan_conversion(rows, swapped).kind, CONVERT_SHUFFLE);
+	assert_int_equal(plan_conversion(rows, narrow).kind, CONVERT_SHUFFLE);
+	assert_int_equal(plan_conversion(rows, cols).kind, CONVERT_SHARED);
+	/* attention: the first product's accumulator is the second's operand without leaving the thread */
+	int warps[2] = {4, 1};
+	const struct layout *acc = layout_mma(&pool, 2, (i32[]){64, 32}, warps, 16);
+	assert_int_equal(plan_conversion(acc, layout_dot_operand(&pool, 2, (i32[]){64, 32}, 0, warps, 16, 16)).kind,
+			 CONVERT_REGISTERS);
+}
+
+/* --- shared memory ------------------------------------------------------------------------------------------- */
+
+/* Wavefronts of one access by a warp: lanes are served in groups whose vectors fill 128 bytes; a group needs as many
+ * wavefronts as the most loaded bank has different words. */
+static int wavefronts(const u32 *byte_of_lane, int bytes)
+{
+	int lanes = MIN(LANES, 128 / MAX(bytes, 4)), total = 0;
+	for (int first = 0; first < LANES; first += lanes) {
+		u32 words[32][64];
+		int count[32] = {0}, worst = 0;
+		for (int t = first; t < first + lanes; t++)
+			for (int b = 0; b < bytes; b += MIN(bytes, 4)) {
+				u32 word = (byte_of_lane[t] + (u32)b) / 4, bank = word % 32;
+				bool known = false;
+				for (int i = 0; i < count[bank]; i++)
+					known |= words[bank][i] == word;
+				if (!known)
+					words[bank][count[bank]++] = word;
+				worst = MAX(worst, count[bank]);
+			}
+		total += worst;
+	}
+	return total;
+}
+
+/* Wavefronts that a whole tile takes, and the accesses it takes them in. `vec_bits` from the map. */
+static void count_accesses(const struct layout *l, const struct memory_map *m, int elem_bits, int *waves, int *least)
+{
+	int bytes = (elem_bits << m->vec_bits) / 8, skip = 0;
+	for (int i = 0; i < m->vec_bits; i++)
+		skip |= 1 << m->vec_reg[i];
+	*waves = *least = 0;
+	for (u32 r = 0; r < (u32)layout_num_regs(l); r++) { /* other warps differ by a constant */
+		u32 at[LANES];
+		if (r & (u32)skip)
+			continue;
+		for (u32 t = 0; t < LANES; t++)
+			at[t] = (linear(m->basis[LL_REG], r) ^ linear(m->basis[LL_LANE], t)) * (u32)elem_bits / 8;
+		*waves += wavefronts(at, bytes);
+		*least += MAX(bytes / 4, 1);
+	}
+}
+
+static void check_addresses(const struct layout *l, const struct layout *mem, const struct memory_map *m)
+{
+	for (u32 w = 0; w < 1u << l->bits[LL_WARP]; w++)
+		for (u32 t = 0; t < LANES; t++)
+			for (u32 r = 0; r < (u32)layout_num_regs(l); r++) {
+				u32 offset = linear(m->basis[LL_REG], r) ^ linear(m->basis[LL_LANE], t) ^ linear(m->basis[LL_WARP], w);
+				assert_int_equal(linear(mem->basis[LL_OFFSET], offset), layout_apply(l, r, t, w));
+			}
+	for (int i = 0; i < m->vec_bits; i++)
+		assert_int_equal(m->basis[LL_REG][m->vec_reg[i]], 1u << i);
+}
+
+/* A memory layout must hold each element once, and both sides must find it. Without matrix loads the plan has no bank
+ * conflicts at all on either side, whatever the pair. */
+static void test_shared_pairs(void **state)
+{
+	(void)state;
+	static const struct {
+		int m, n, warps, spt, elem_bits;
+	} tiles[] = {{32, 32, 2, 4, 32}, {32, 64, 2, 8, 16}, {64, 16, 4, 2, 8}, {16, 16, 1, 2, 64}, {1, 128, 4, 2, 16}};
+	int pairs = 0, matrix = 0, conflicts = 0;
+	for (u32 i = 0; i < ARRAY_LEN(tiles); i++) {
+		struct list l = layouts_of(tiles[i].m, tiles[i].n, tiles[i].warps, tiles[i].spt);
+		int bits = tiles[i].elem_bits, max_vec = ilog2(128 / (u64)bits);
+		for (int a = 0; a < l.n; a += (l.n > 150 ? 3 : 1))
+			for (int b = 0; b < l.n; b += (l.n > 150 ? 3 : 1)) {
+				enum matrix_load how;
+				const struct layout *mem = plan_shared(&pool, l.at[a], l.at[b], bits, &how);
+				struct memory_map in = map_to_memory(l.at[a], mem, max_vec), out = map_to_memory(l.at[b], mem, max_vec);
+				check_addresses(l.at[a], mem, &in);
+				check_addresses(l.at[b], mem, &out);
+				int waves, least;
+				pairs++;
+				matrix += how != MATRIX_NONE;
+				count_accesses(l.at[a], &in, bits, &waves, &least);
+				conflicts += waves > least;
+				if (how == MATRIX_NONE) {
+					count_accesses(l.at[b], &out, bits, &waves, &least);
+					conflicts += waves > least;
+				}
+			}
+	}
+	print_message("%d pairs, %d by ldmatrix, %d with conflicts\n", pairs, matrix, conflicts);
+	assert_true(matrix > 100);
+	assert_int_equal(conflicts, 0);
+}
+
+/* The eight rows of a matrix lie in different banks. */
+static int matrix_conflicts(const struct layout *l, const struct memory_map *m, int elem_bits, enum matrix_load how)
+{
+	int bad = 0, per_reg = ilog2(32 / (u64)elem_bits);
+	for (u32 w = 0; w < 1u << l->bits[LL_WARP]; w++)
+		for (u32 r = 0; r < (u32)layout_num_regs(l); r++) {
+			u32 banks = 0;
+			for (u32 i = 0; i < 8; i++) {
+				u32 lane = how == MATRIX_PLAIN ? i << 2 : i >> 1, reg = how == MATRIX_PLAIN ? 0 : i & 1;
+				u32 at = linear(m->basis[LL_REG], (r & ~((1u << per_reg) - 1)) ^ reg) ^ linear(m->basis[LL_LANE], lane) ^
+					 linear(m->basis[LL_WARP], w);
+				banks |= 1u << (at * (u32)elem_bits / 8 / 16 % 8);
+			}
+			bad += banks != 0xff;
+		}
+	return bad;
+}
+
+/* Tiles as a matmul loads them: coalesced 16-byte vectors, read by ldmatrix, no conflicts on either side, for all
+ * tile sizes, both storage orders, both operands. */
+static void test_matmul_operands(void **state)
+{
+	(void)state;
+	int checked = 0;
+	for (int m = 32; m <= 256; m *= 2)
+		for (int k = 32; k <= 128; k *= 2)
+			for (int operand = 0; operand < 2; operand++)
+				for (int k_contiguous = 0; k_contiguous < 2; k_contiguous++) {
+					i32 shape[2] = {operand == 0 ? m : k, operand == 0 ? k : m};
+					int fast = (operand == 0) == k_contiguous, side = shape[fast], order[2] = {fast, 1 - fast};
+					int spt[2] = {1, 1}, lanes[2], warps[2] = {1, 1};
+					spt[fast] = 8;
+					lanes[fast] = MIN(side / 8, 32);
+					lanes[1 - fast] = 32 / lanes[fast];
+					warps[1 - fast] = MIN(4, shape[1 - fast] / lanes[1 - fast]);
+					warps[fast] = 4 / warps[1 - fast];
+					const struct layout *src = layout_blocked(&pool, 2, shape, spt, lanes, warps, order);
+					const struct layout *dst = layout_dot_operand(&pool, 2, shape, operand, (int[]){2, 2}, 16, 16);
+					enum matrix_load how;
+					const struct layout *mem = plan_shared(&pool, src, dst, 16, &how);
+					assert_int_equal(how, k_contiguous ? MATRIX_PLAIN : MATRIX_TRANS);
+					struct memory_map in = map_to_memory(src, mem, 3), out = map_to_memory(dst, mem, 0);
+					assert_int_equal(in.vec_bits, 3);
+					int waves, least;
+					count_accesses(src, &in, 16, &waves, &least);
+					assert_int_equal(waves, least);
+					assert_int_equal(matrix_conflicts(dst, &out, 16, how), 0);
+					checked++;
+				}
+	assert_int_equal(checked, 4 * 3 * 2 * 2);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena_free(&arena);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_pairs),
+		cmocka_unit_test(test_cheapest_route),
+		cmocka_unit_test(test_shared_pairs),
+		cmocka_unit_test(test_matmul_operands),
+	};
+	return cmocka_run_group_tests(tests, NULL, teardown);
+}
