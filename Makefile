@@ -85,7 +85,7 @@ $(BUILD)/obj/gen/embed.o: $(BUILD)/gen/embed.S
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/parser.h
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CFLAGS) -Wno-sign-compare -c $< -o $@
+	$(Q)$(CC) $(CFLAGS) -Wno-sign-compare -Wno-unused-but-set-variable -c $< -o $@
 # whole-tile loops: worth the vectoriser
 $(BUILD)/obj/compiler/interp/%.o: OPT = -O3 -fno-math-errno -fno-trapping-math
 $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps
@@ -108,6 +108,34 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 	$(Q)objcopy --localize-hidden $(BUILD)/obj/libtl.o
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $(BUILD)/obj/libtl.o
+
+# --- examples --------------------------------------------------------------------------------------------------
+
+EXAMPLES = vector_add softmax matmul mean layer_norm attention attention_bias
+# As a user builds them: the header, the library, nothing else.
+$(BUILD)/examples/%: examples/%.c examples/common.c examples/common.h runtime/tl.h $(BUILD)/libtl.so
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=c11 -O3 -g $(WARN) $(SAN_FLAGS) -Iruntime -o $@ $< examples/common.c -L$(BUILD) -ltl \
+		-Wl,-rpath,'$$ORIGIN/..' -lm
+
+# DEMO='--device interp' chooses another device
+demo: $(BUILD)/tlc $(EXAMPLES:%=$(BUILD)/examples/%)
+	$(Q)DEMO='$(DEMO)' sh examples/demo.sh $(EXAMPLES:%=$(BUILD)/examples/%)
+
+# --- fuzzing ---------------------------------------------------------------------------------------------------
+
+FUZZ_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/% $(BUILD)/obj/runtime/%,$(LIB_OBJ)) $(BUILD)/obj/tests/fuzz/fuzz.o
+$(BUILD)/fuzz: $(FUZZ_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LLVM_SHARED) -ldl -lm -lpthread
+# needs clang-19 and libclang-rt-19-dev
+fuzz:
+	$(Q)$(MAKE) BUILD=$(BUILD)-fuzz CC=clang-19 OPT='-O1 -Wno-unused-command-line-argument' \
+		SAN_FLAGS='-fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=undefined' $(BUILD)-fuzz/fuzz
+
+# --- installing ------------------------------------------------------------------------------------------------
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install $(BUILD)/tlc $(DESTDIR)$(PREFIX)/bin
@@ -121,4 +149,5 @@ clean:
 	rm -rf $(BUILD)
 
 -include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d)
-.PHONY: all install clean demo test test-gpu
+# make fuzz: see tests/fuzz/fuzz.c
+.PHONY: all fuzz install clean demo test test-gpu

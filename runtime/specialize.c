@@ -240,12 +240,12 @@ static bool resolve_int(const struct tl_param *p, i64 v, bool typed, enum dtype 
 		if (p->exact ? !bits_fit(out->dtype, v) : !int_fits(out->dtype, v))
 			return false;
 		out->divisibility = p->type.divisibility;
-		if (p->type.one ? v != 1 : out->divisibility > 1 && v % out->divisibility)
+		if (out->divisibility > 1 && v % out->divisibility)
 			return false;
 	}
 	if (out->dtype == DT_I1 || p->exact)
 		return true;
-	if (v == 1 && (!p->annotated || p->type.one))
+	if (v == 1 && !p->annotated)
 		out->class = SPEC_ONE;
 	else if (v % 16 == 0)
 		out->divisibility = MAX(out->divisibility, 16);
@@ -293,8 +293,8 @@ enum { WORDS = 200, TYPE_WORDS = 40 };
 static void describe_type(const struct sig_type *t, char *out)
 {
 	char suffix[24] = "";
-	if (t->one || t->divisibility > 1)
-		snprintf(suffix, sizeof suffix, ":%d", t->one ? 1 : t->divisibility);
+	if (t->divisibility > 1)
+		snprintf(suffix, sizeof suffix, ":%d", t->divisibility);
 	snprintf(out, TYPE_WORDS, "%.*s%s%s", t->pointers, "**", dtype_name(t->dtype), suffix);
 }
 

@@ -2,7 +2,8 @@
  *
  * Triton's rules. A pointer or integer divisible by 16 says so (0 counts), an integer equal to 1 becomes a
  * compile-time constant, None and jit functions too; floats and bools are never specialised. An annotation fixes the
- * type, and then an integer equal to 1 stays a run-time value. */
+ * type, and then an integer equal to 1 stays a run-time value; but one in the notation of signatures ("*fp32:16",
+ * "i32:1"), which Triton does not read either, is only the type where no arguments give it: for `tlc FILE`. */
 #ifndef TL_SPECIALIZE_H
 #define TL_SPECIALIZE_H
 

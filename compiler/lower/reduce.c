@@ -92,6 +92,8 @@ static void reduce_lanes(struct lower *l, const struct op *o, const struct ladde
 /* Position of partial result r among the results of the tile, without the axis: this thread's part and a constant. */
 static u32 drop_axis(const struct ladder *d, u32 pos)
 {
+	if (!d->axis_mask) /* an axis of one element has no bits */
+		return pos;
 	int shift = __builtin_ctz(d->axis_mask), width = __builtin_popcount(d->axis_mask);
 	u32 low = pos & ((1u << shift) - 1);
 	return pos >> (shift + width) << shift | low;
@@ -201,7 +203,7 @@ void lower_reduce(struct lower *l, const struct op *o)
 {
 	struct ladder d = ladder_of(o);
 	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, d.results * d.n);
-	tl_assert(d.n <= MAX_VALUES && d.axis_mask);
+	tl_assert(d.n <= MAX_VALUES);
 	for (u32 r = 0; r < d.results; r++) {
 		reduce_registers(l, o, &d, r, &part[r * d.n]);
 		reduce_lanes(l, o, &d, &part[r * d.n]);
