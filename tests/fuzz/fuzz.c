@@ -1,0 +1,70 @@
+/* Fuzzing with libFuzzer: any bytes in, and tlc must answer with output or with diagnostics. `make fuzz` builds it.
+ *
+ *   build-fuzz/fuzz CORPUS…           source text through every pass to PTX; IR text where it looks like one
+ *   FUZZ_STOP=PASS build-fuzz/fuzz …  up to PASS only ("eval": the front end, two hundred times as fast)
+ *
+ * Parameters get a type by their name, so that ordinary kernels compile and mutations of them go deep. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
+
+static bool is_constexpr(const struct param *p)
+{
+	const struct expr *a = p->annotation;
+	return a && (a->kind == EX_NAME || a->kind == EX_ATTR) && !strcmp(a->name, "constexpr");
+}
+
+static const char *guess_type(const struct param *p, u32 seed)
+{
+	static const char *const elements[] = {"*fp32:16", "*fp16:16", "*bf16", "*i32:16", "*fp8e4nv:16", "*i64", "*fp64", "*i8:16"};
+	size_t n = strlen(p->name);
+	bool pointer = (n >= 3 && !strcmp(p->name + n - 3, "ptr")) || (n == 1 && strchr("xyzabcqkvo", tolower(p->name[0])));
+	if (pointer)
+		return elements[seed % ARRAY_LEN(elements)];
+	return seed % 3 ? "i32:16" : "i32";
+}
+
+static void compile_function(struct unit *u, const struct func *f, const struct compile_options *o, u32 seed)
+{
+	struct arg_spec *args = arena_array(&u->arena, struct arg_spec, f->nparams + 1);
+	struct compiled out;
+	for (u32 i = 0; i < f->nparams; i++) {
+		const struct param *p = &f->params[i];
+		if (is_constexpr(p) && !p->value)
+			args[i].constant = seed & 1 ? "64" : "16";
+		else if (!is_constexpr(p) && !p->annotation)
+			args[i].type = guess_type(p, seed);
+	}
+	compile(u, f, args, o, &out);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	static const struct target targets[] = {{75, false}, {80, false}, {89, false}, {90, true}};
+	u32 seed = (u32)hash_bytes(data, size, 0);
+	struct compile_options o = {.target = targets[seed % 4], .num_warps = 1 << seed / 4 % 4, .num_stages = 1 + seed / 16 % 4};
+	struct unit u;
+	/* a copy, so that reading past its end is seen */
+	char *text = malloc(size + 1);
+	memcpy(text, data, size);
+	text[size] = 0;
+	bool ir = memmem(data, size, "tt.func", 7) != NULL;
+	o.stop_after = getenv("FUZZ_STOP");
+	o.want_ptx = true;
+	if (unit_open(&u, ir ? "fuzz.ttir" : "fuzz.tl", text, size)) {
+		struct compiled out;
+		if (u.parsed)
+			compile(&u, NULL, NULL, &o, &out);
+		else
+			for (u32 i = 0; i < u.module->funcs.len && i < 4; i++)
+				if (u.module->funcs.at[i]->kind == FUNC_JIT)
+					compile_function(&u, u.module->funcs.at[i], &o, seed >> 8);
+	}
+	unit_free(&u);
+	free(text);
+	return 0;
+}
