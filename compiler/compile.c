@@ -23,6 +23,7 @@ static const struct pass tile_passes[] = {
 	{"peel", "split loops so that the main part needs no mask", pass_peel, 0, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+	{"fuse", "products and sums become multiply-adds", pass_fuse, 0, ANALYSIS_AXIS},
 };
 static const struct pass place_passes[] = {
 	{"dots", "operand types for the target's tensor cores", pass_dots, 0, ANALYSIS_AXIS},

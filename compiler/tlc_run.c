@@ -228,12 +228,12 @@ static bool read_define(struct session *s, struct argument *a, const char *value
 		a->arg = tl_none();
 		return true;
 	}
-	if (d != DT_COUNT) {
-		a->arg = tl_type((tl_dtype)d);
-		return true;
-	}
 	if (s->unit->module && map_get(&s->unit->module->by_name, intern_str(&s->unit->names, value))) {
 		a->arg = tl_func(value);
+		return true;
+	}
+	if (d != DT_COUNT) {
+		a->arg = tl_type((tl_dtype)d);
 		return true;
 	}
 	return read_scalar(a, value);

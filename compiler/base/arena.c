@@ -127,3 +127,16 @@ void sb_printf(struct strbuf *sb, const char *fmt, ...)
 	sb_vprintf(sb, fmt, ap);
 	va_end(ap);
 }
+
+const char *arena_ascii(struct arena *a, const char *name)
+{
+	struct strbuf sb = {.arena = a};
+	size_t plain = 0;
+	while (name[plain] > 0)
+		plain++;
+	if (!name[plain])
+		return name;
+	for (const char *s = name; *s; s++)
+		sb_printf(&sb, *s > 0 ? "%c" : "$%02x", (unsigned char)*s);
+	return sb.at;
+}

@@ -23,6 +23,8 @@ void *arena_dup(struct arena *a, const void *data, size_t size);
 char *arena_str(struct arena *a, const char *s, size_t len);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+/* The name where only ASCII will do (IR text, assembly): other bytes become $xx. */
+const char *arena_ascii(struct arena *a, const char *name);
 
 #define arena_new(a, T) ((T *)arena_alloc((a), sizeof(T)))
 #define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n)))

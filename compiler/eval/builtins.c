@@ -55,6 +55,15 @@ const char *arg_name(struct eval *e, const struct args *a, u32 i)
 	return arena_str(e->arena, s, strcspn(s, ",="));
 }
 
+/* What the user called: sum, not the reduce inside it. */
+static const char *callee(const struct eval *e, const struct args *a)
+{
+	const char *name = a->b->name;
+	for (const struct frame *f = e->frame; f && f->func->module == e->std; f = f->caller)
+		name = f->func->name;
+	return name;
+}
+
 bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
 {
 	const struct val *v = &a->at[i];
@@ -63,10 +72,10 @@ bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
 		return true;
 	}
 	if (v->kind == V_TENSOR) {
-		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), a->b->name, describe(e, v));
+		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, v));
 		return false;
 	}
-	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "an integer", describe(e, v));
+	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "an integer", describe(e, v));
 	return false;
 }
 
@@ -74,7 +83,7 @@ bool arg_bool(struct eval *e, const struct args *a, u32 i, bool *out)
 {
 	struct value *cond;
 	if (a->at[i].kind == V_TENSOR) {
-		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), a->b->name, describe(e, &a->at[i]));
+		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, &a->at[i]));
 		return false;
 	}
 	*out = truth(e, a->at[i], a->loc[i], &cond) == 1;
@@ -93,14 +102,14 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 		out->nitems = 0;
 		return true;
 	}
-	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "a dtype such as tl.float16", describe(e, &a->at[i]));
+	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a dtype such as tl.float16", describe(e, &a->at[i]));
 	return false;
 }
 
 bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	if (a->at[i].kind != V_TENSOR && !val_is_number(&a->at[i])) {
-		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "a tile or a number", describe(e, &a->at[i]));
+		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile or a number", describe(e, &a->at[i]));
 		return false;
 	}
 	*out = to_tensor(e, a->at[i], a->loc[i]);
@@ -112,7 +121,7 @@ bool arg_tile(struct eval *e, const struct args *a, u32 i, struct val *out)
 	*out = a->at[i];
 	if (is_tile(out))
 		return true;
-	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "a tile", describe(e, out));
+	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile", describe(e, out));
 	return false;
 }
 
@@ -176,7 +185,7 @@ bool arg_choice(struct eval *e, const struct args *a, u32 i, const char *const *
 		if (names[k][0])
 			sb_printf(&sb, "%s'%s'", sb.len ? ", " : "", names[k]);
 	}
-	eval_error(e, E_ARG_CHOICE, a->loc[i], arg_name(e, a, i), a->b->name, describe(e, v));
+	eval_error(e, E_ARG_CHOICE, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, v));
 	diag_hint(e->diags, "one of %s", sb.at);
 	return false;
 }
@@ -498,6 +507,18 @@ struct val bi_device_assert(struct eval *e, const struct args *a)
 	return val_none();
 }
 
+/* As Triton has it: a space before, and ": " before the values. */
+static const char *print_prefix(struct eval *e, const char *text, bool values)
+{
+	size_t n = strlen(text);
+	if (values) {
+		while (n && text[n - 1] == ' ')
+			n--;
+		n -= n && text[n - 1] == ':';
+	}
+	return arena_printf(e->arena, "%s%.*s%s", *text == ' ' ? "" : " ", (int)n, text, values ? ": " : "");
+}
+
 struct val bi_device_print(struct eval *e, const struct args *a)
 {
 	struct value *ops[8];
@@ -518,7 +539,7 @@ struct val bi_device_print(struct eval *e, const struct args *a)
 		is_signed |= (i64)dtype_is_signed(v.dtype) << i;
 	}
 	struct op *o = build(&e->b, IR_PRINT, ops, list.nitems, NULL, 0, 0);
-	o->text = arena_printf(e->arena, " %s: ", a->at[0].text);
+	o->text = print_prefix(e, a->at[0].text, list.nitems != 0);
 	o->attr[ATTR_HEX] = hex;
 	o->attr[ATTR_SIGNED] = is_signed;
 	return val_none();
@@ -669,11 +690,31 @@ struct val bi_next_power_of_2(struct eval *e, const struct args *a)
 	return val_int(is_pow2(n) ? n : (i128)2 << ilog2((u64)n));
 }
 
+/* triton.cdiv is a function of the host: of compile-time numbers it is one. Of others it is tl.cdiv. */
+struct val bi_host_cdiv(struct eval *e, const struct args *a)
+{
+	if (a->at[0].kind != V_INT || a->at[1].kind != V_INT)
+		return call_std(e, "cdiv", a->at, 2);
+	i128 x = a->at[0].integer, y = a->at[1].integer;
+	if (!y)
+		return eval_error(e, E_DIVISION_BY_ZERO, a->loc[1]);
+	x += y - 1;
+	return val_int(x / y - (x % y != 0 && (x < 0) != (y < 0)));
+}
+
+static struct val not_compile_time(struct eval *e, const struct args *a)
+{
+	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", a->b->name, "a compile-time number", describe(e, &a->at[0]));
+	if (a->at[0].kind == V_TENSOR)
+		diag_hint(e->diags, "Python's math runs at compile time; use tl.%s for a run-time value", a->b->name);
+	return r;
+}
+
 struct val bi_python_math(struct eval *e, const struct args *a)
 {
 	const struct val *v = &a->at[0];
 	if (!val_is_number(v))
-		return eval_error(e, E_ARG_KIND, a->loc[0], "x", a->b->name, "a compile-time number", describe(e, v));
+		return not_compile_time(e, a);
 	double x = number(v);
 	switch (a->b->code) {
 	case 0: return val_float(log2(x));

@@ -142,6 +142,8 @@ static bool arg_pointer(struct eval *e, const struct args *a, struct val *out)
 	if (out->kind == V_TENSOR && out->pointers)
 		return true;
 	eval_error(e, E_NOT_A_POINTER, a->loc[0], a->b->name, describe(e, out));
+	if (out->kind == V_NONE)
+		diag_hint(e->diags, "where a pointer may be None, guard its use: `if ptr is not None:`");
 	return false;
 }
 
@@ -387,7 +389,9 @@ struct val bi_dot(struct eval *e, const struct args *a)
 	int r = s->rank;
 	if (r != t->rank || r < 2 || r > 3)
 		return eval_error(e, E_DOT_RANK, a->loc[0], describe_type(e, &x), describe_type(e, &y));
-	if (s->shape[r - 1] != t->shape[r - 2] || (r == 3 && s->shape[0] != t->shape[0]))
+	if (r == 3 && s->shape[0] != t->shape[0])
+		return eval_error(e, E_DOT_BATCH, a->loc[0], describe_type(e, &x), describe_type(e, &y), s->shape[0], t->shape[0]);
+	if (s->shape[r - 1] != t->shape[r - 2])
 		return eval_error(e, E_DOT_SHAPE, a->loc[0], describe_type(e, &x), describe_type(e, &y), s->shape[r - 1], t->shape[r - 2]);
 	int min_k = dtype_bits(x.dtype) == 8 ? 32 : 16;
 	if (s->shape[r - 1] < min_k)

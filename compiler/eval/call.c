@@ -57,6 +57,7 @@ static struct val subspace(enum space s, const char *name)
 		{SPACE_TRITON, "language", SPACE_TL}, {SPACE_TL, "math", SPACE_MATH}, {SPACE_TL, "extra", SPACE_EXTRA},
 		{SPACE_TL, "libdevice", SPACE_LIBDEVICE}, {SPACE_EXTRA, "cuda", SPACE_EXTRA}, {SPACE_EXTRA, "hip", SPACE_EXTRA},
 		{SPACE_EXTRA, "libdevice", SPACE_LIBDEVICE}, {SPACE_TL, "core", SPACE_TL}, {SPACE_TL, "standard", SPACE_TL},
+		{SPACE_TL, "PropagateNan", SPACE_PROPAGATE_NAN},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)
 		if (table[i].in == s && !strcmp(table[i].name, name))
@@ -69,6 +70,8 @@ struct val space_lookup(struct eval *e, enum space s, const char *name)
 	struct val v = subspace(s, name);
 	if (v.kind != V_ERROR)
 		return v;
+	if (s == SPACE_PROPAGATE_NAN && (!strcmp(name, "ALL") || !strcmp(name, "NONE")))
+		return val_bool(*name == 'A');
 	if (s == SPACE_TL) {
 		if (!strcmp(name, "constexpr"))
 			return (struct val){.kind = V_CONSTEXPR};
@@ -116,6 +119,8 @@ static struct val default_value(const char *s, size_t len)
 		return val_bool(false);
 	if (len == 2 && !memcmp(s, "()", 2))
 		return val_tuple(NULL, 0);
+	if (len == 2 && !memcmp(s, "''", 2)) /* strings end in a NUL */
+		return val_str("", 0);
 	if (*s == '\'')
 		return val_str(s + 1, (u32)len - 2);
 	return val_int(strtol(s, NULL, 10));
@@ -326,14 +331,14 @@ struct val eval_call(struct eval *e, const struct expr *x)
 	for (u32 i = 0; i < x->nitems; i++) {
 		const struct expr *item = x->items[i];
 		struct val v = eval_expr(e, item->kind == EX_STAR ? item->a : item);
+		if (item->kind == EX_STAR && v.kind != V_TUPLE && v.kind != V_ERROR)
+			v = eval_error(e, E_STAR, item->loc);
 		failed |= v.kind == V_ERROR;
 		if (item->kind != EX_STAR) {
 			vec_push(e->arena, &pos, v);
 			vec_push(e->arena, &locs, item->loc);
 			continue;
 		}
-		if (v.kind != V_TUPLE && v.kind != V_ERROR)
-			v = eval_error(e, E_STAR, item->loc);
 		for (u32 k = 0; v.kind == V_TUPLE && k < v.nitems; k++) {
 			vec_push(e->arena, &pos, v.items[k]);
 			vec_push(e->arena, &locs, item->loc);

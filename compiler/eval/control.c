@@ -270,6 +270,16 @@ static void finish_merging(struct eval *e, struct op *o, const scope *before, co
 		set_var(e, merged.at[i].name, rebuild(e, merged.at[i].val, &next));
 }
 
+/* Counts one more branch or loop around what follows; false when there are too many. */
+static bool nest(struct eval *e, struct loc at)
+{
+	if (++e->branches <= MAX_BRANCHES)
+		return true;
+	eval_error(e, E_BRANCHES_TOO_DEEP, at);
+	e->stopped = true;
+	return false;
+}
+
 enum flow exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct cont *rest)
 {
 	struct value *cond = NULL;
@@ -289,11 +299,14 @@ enum flow exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct co
 		eval_error(e, E_RETURN_IN_LOOP, s->loc);
 		return FLOW_NEXT;
 	}
+	if (!nest(e, s->loc))
+		return FLOW_RETURN;
 	scope before = copy_scope(e, &e->frame->vars);
 	e->b.loc = user_loc(e, s->loc);
 	struct op *o = build(&e->b, IR_IF, &cond, 1, NULL, 0, 2);
 	struct branch yes = run_branch(e, o->blocks[0], s, arm, true, &before, rest, returns);
 	struct branch no = run_branch(e, o->blocks[1], s, arm, false, &before, rest, returns);
+	e->branches--;
 	if (returns)
 		return finish_returning(e, o, &yes, &no, s);
 	finish_merging(e, o, &before, &yes, &no, s);
@@ -500,7 +513,9 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	scope entry = copy_scope(e, &e->frame->vars);
 	assign(e, s->target, i);
 	e->frame->loops++;
+	nest(e, s->loc);
 	exec_body(e, &s->body, 0, NULL);
+	e->branches--;
 	e->frame->loops--;
 	if (check_carried(e, s, &entry, &carried))
 		collect(e, &carried, &out);
@@ -549,8 +564,14 @@ enum flow exec_for(struct eval *e, const struct stmt *s, const struct cont *rest
 		exec_run_time_for(e, s, r);
 		return FLOW_NEXT;
 	}
-	if (r->start.kind != V_INT || r->end.kind != V_INT || r->step.kind != V_INT) {
-		eval_error(e, E_STATIC_RANGE, s->value->loc);
+	const struct val *parts[] = {&r->start, &r->end, &r->step};
+	for (u32 i = 0; i < ARRAY_LEN(parts); i++) {
+		if (parts[i]->kind == V_INT)
+			continue;
+		if (parts[i]->kind == V_TENSOR)
+			eval_error(e, E_STATIC_RANGE, s->value->loc);
+		else
+			eval_error(e, E_LOOP_BOUND, s->value->loc, describe(e, parts[i]));
 		return FLOW_NEXT;
 	}
 	if (!r->step.integer) {
@@ -611,8 +632,10 @@ void exec_while(struct eval *e, const struct stmt *s)
 	rebind(e, &carried, args.at);
 	scope entry = copy_scope(e, &e->frame->vars);
 	e->frame->loops++;
+	nest(e, s->loc);
 	if (known == -1)
 		exec_body(e, &s->body, 0, NULL);
+	e->branches--;
 	e->frame->loops--;
 	if (known == -1 && check_carried(e, s, &entry, &carried))
 		collect(e, &carried, &out);

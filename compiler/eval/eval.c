@@ -94,8 +94,12 @@ void assign(struct eval *e, const struct expr *target, struct val v)
 		assign_name(e, target->name, v);
 		return;
 	}
+	if (target->kind == EX_SUBSCRIPT)
+		eval_error(e, E_ASSIGN_SUBSCRIPT, target->loc);
+	else if (target->kind != EX_TUPLE && target->kind != EX_LIST)
+		eval_error(e, E_ASSIGN_TARGET, target->loc);
 	if (target->kind != EX_TUPLE && target->kind != EX_LIST)
-		return; /* the parser complained */
+		return;
 	bool fits = v.kind == V_TUPLE && v.nitems == target->nitems;
 	if (!fits && v.kind != V_ERROR) {
 		if (v.kind == V_TUPLE)
@@ -127,6 +131,10 @@ static void exec_annotated(struct eval *e, const struct stmt *s)
 	bool constant = is_constexpr_annotation(e, s->annotation);
 	if (!s->value)
 		return;
+	if (s->target->kind != EX_NAME) {
+		assign(e, s->target, val_error());
+		return;
+	}
 	struct val v = eval_expr(e, s->value);
 	if (!constant) {
 		assign(e, s->target, decay(e, v, s->value->loc));
@@ -177,7 +185,7 @@ static void exec_raise(struct eval *e, const struct stmt *s)
 	eval_error(e, E_RAISED, s->loc, sb.at);
 }
 
-static void exec_unsupported(struct eval *e, const struct stmt *s)
+struct val unsupported_syntax(struct eval *e, const char *what, struct loc at)
 {
 	static const struct {
 		const char *what, *instead;
@@ -193,11 +201,15 @@ static void exec_unsupported(struct eval *e, const struct stmt *s)
 		{"global", "pass the value as a parameter, and store results with tl.store"},
 		{"nonlocal", "pass the value as a parameter, and store results with tl.store"},
 		{"yield", "return a tuple, or store results with tl.store"},
+		{"lambda", "write a function under @triton.jit"},
+		{"a comprehension", "write a loop over tl.static_range"},
+		{":=", "assign on a line of its own first"},
 	};
-	eval_error(e, E_UNSUPPORTED_SYNTAX, s->loc, s->name);
+	eval_error(e, E_UNSUPPORTED_SYNTAX, at, what);
 	for (u32 i = 0; i < ARRAY_LEN(hints); i++)
-		if (!strcmp(hints[i].what, s->name))
+		if (!strcmp(hints[i].what, what))
 			diag_hint(e->diags, "%s", hints[i].instead);
+	return val_error();
 }
 
 /* A call of host Python for its side effect (a print, a breakpoint): it has no meaning in a compiled kernel. */
@@ -224,6 +236,10 @@ static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct co
 	}
 	case ST_AUG: {
 		struct expr sum = {.kind = EX_BINARY, .op = s->op, .loc = s->loc, .a = s->target, .b = s->value};
+		if (s->target->kind != EX_NAME) {
+			assign(e, s->target, val_error());
+			return FLOW_NEXT;
+		}
 		assign(e, s->target, decay(e, eval_expr(e, &sum), s->loc));
 		return FLOW_NEXT;
 	}
@@ -237,7 +253,7 @@ static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct co
 	case ST_RAISE: exec_raise(e, s); return FLOW_NEXT;
 	case ST_BREAK: eval_error(e, E_BREAK, s->loc, "break"); return FLOW_NEXT;
 	case ST_CONTINUE: eval_error(e, E_BREAK, s->loc, "continue"); return FLOW_NEXT;
-	case ST_UNSUPPORTED: exec_unsupported(e, s); return FLOW_NEXT;
+	case ST_UNSUPPORTED: unsupported_syntax(e, s->name, s->loc); return FLOW_NEXT;
 	}
 	tl_unreachable("statement kind");
 }
@@ -350,8 +366,12 @@ static struct val bind_param(struct eval *e, const struct param *p, const struct
 		char *text = arena_str(e->arena, a->constant, strlen(a->constant));
 		u16 file = diags_add_source(e->diags, arena_printf(e->arena, "-D %s", p->name), text, strlen(text));
 		struct expr *x = parse_expression(e->arena, e->ctx->names, e->diags, file, 0, (u32)strlen(text));
+		bool bare = x && x->kind == EX_NAME && !map_get(&e->module->by_name, x->name);
+		enum dtype d = bare ? dtype_parse(x->name, strlen(x->name)) : DT_COUNT;
+		if (d != DT_COUNT) /* fp16 for tl.float16 */
+			return val_dtype(d);
 		struct val v = x ? eval_expr(e, x) : val_error();
-		if (x && x->kind == EX_NAME && v.kind == V_ERROR) /* dtypes may be written fp16 */
+		if (bare && v.kind == V_ERROR)
 			diag_hint(e->diags, "-D takes a Python literal (128, 0.5, True, None, \"relu\"), a dtype (tl.float16) or a jit function");
 		return v;
 	}
@@ -396,7 +416,8 @@ static void bind_params(struct eval *e, const struct eval_request *req)
 
 struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req)
 {
-	struct eval e = {.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module, .std = req->std};
+	struct eval e = {.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module, .std = req->std,
+			 .globals = {.arena = ctx->arena}};
 	u32 errors = ctx->diags->nerrors;
 	e.kernel = kernel_new(ctx, req->func->name);
 	e.kernel->loc = req->func->loc;

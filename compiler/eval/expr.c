@@ -48,6 +48,9 @@ static struct val resolve_import(struct eval *e, const struct import *im, struct
 
 static struct val eval_global(struct eval *e, const struct module *m, const struct global *g, struct loc at)
 {
+	const struct val *known = map_get(&e->globals, g);
+	if (known)
+		return *known;
 	for (u32 i = 0; i < e->resolving.len; i++)
 		if (e->resolving.at[i] == g->name)
 			return eval_error(e, E_GLOBAL_CYCLE, at, g->name);
@@ -62,6 +65,8 @@ static struct val eval_global(struct eval *e, const struct module *m, const stru
 	e->resolving.len--;
 	if (v.kind == V_ERROR)
 		diag(e->diags, N_GLOBAL_USED, user_loc(e, at), g->name);
+	else
+		map_put(&e->globals, g, arena_dup(e->arena, &v, sizeof v));
 	return v;
 }
 
@@ -151,6 +156,7 @@ static struct val unknown_attribute(struct eval *e, const struct val *v, const c
 	static const char *const spaces[] = {
 		[SPACE_TRITON] = "triton", [SPACE_TL] = "tl", [SPACE_MATH] = "tl.math", [SPACE_EXTRA] = "tl.extra",
 		[SPACE_LIBDEVICE] = "libdevice", [SPACE_PYMATH] = "math", [SPACE_PYTHON] = "python", [SPACE_TYPE] = "dtype",
+		[SPACE_PROPAGATE_NAN] = "tl.PropagateNan",
 	};
 	struct val r = v->kind == V_SPACE ? eval_error(e, E_UNKNOWN_BUILTIN, at, spaces[v->space], name)
 					  : eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, v), name);
@@ -323,6 +329,9 @@ static i128 as_int(const struct val *v)
 	return v->kind == V_INT ? v->integer : v->boolean;
 }
 
+/* Compile-time integers stay below 2^100, strings and tuples below this length. */
+enum { MAX_INT_BITS = 100, MAX_CONCAT = 1 << 20 };
+
 static i128 floor_div(i128 a, i128 b)
 {
 	i128 q = a / b;
@@ -332,18 +341,18 @@ static i128 floor_div(i128 a, i128 b)
 static struct val int_pow(struct eval *e, i128 base, i128 n, struct loc at)
 {
 	i128 r = 1;
-	for (; n > 0; n--) {
-		if (__builtin_mul_overflow(r, base, &r) || r > (i128)1 << 100 || r < -((i128)1 << 100))
+	if (base >= -1 && base <= 1) /* n may be huge */
+		return val_int(n == 0 ? 1 : base == -1 && n % 2 == 0 ? 1 : base);
+	for (; n > 0; n--)
+		if (__builtin_mul_overflow(r, base, &r) || r > (i128)1 << MAX_INT_BITS || r < -((i128)1 << MAX_INT_BITS))
 			return eval_error(e, E_INT_TOO_BIG, at);
-		if (r == 0 || (r == 1 && base == 1))
-			break;
-	}
 	return val_int(r);
 }
 
 /* Python's integers, as far as 128 bits carry them. */
 static struct val int_binary(struct eval *e, enum operator op, i128 a, i128 b, struct loc at)
 {
+	const i128 limit = (i128)1 << MAX_INT_BITS;
 	i128 r = 0;
 	bool over = false;
 	switch (op) {
@@ -361,7 +370,7 @@ static struct val int_binary(struct eval *e, enum operator op, i128 a, i128 b, s
 			return val_float(pow((double)a, (double)b));
 		return int_pow(e, a, b, at);
 	case OP_SHL:
-		over = b < 0 || b > 100 || (a > 0 ? a : -a) >> (100 - b);
+		over = b < 0 || b > MAX_INT_BITS || a > limit >> b || a < -(limit >> b);
 		r = over ? 0 : (i128)((unsigned __int128)a << b);
 		break;
 	case OP_SHR:
@@ -373,7 +382,7 @@ static struct val int_binary(struct eval *e, enum operator op, i128 a, i128 b, s
 	case OP_BITXOR: r = a ^ b; break;
 	default: tl_unreachable("integer operator");
 	}
-	return over ? eval_error(e, E_INT_TOO_BIG, at) : val_int(r);
+	return over || r > limit || r < -limit ? eval_error(e, E_INT_TOO_BIG, at) : val_int(r);
 }
 
 static struct val float_binary(struct eval *e, enum operator op, double a, double b, struct loc at)
@@ -395,8 +404,12 @@ static struct val float_binary(struct eval *e, enum operator op, double a, doubl
 	}
 }
 
-static struct val concat(struct eval *e, const struct val *a, const struct val *b)
+static struct val concat(struct eval *e, const struct val *a, const struct val *b, struct loc at)
 {
+	if ((a->kind == V_STR ? (u64)a->len + b->len : (u64)a->nitems + b->nitems) > MAX_CONCAT) {
+		e->stopped = true;
+		return eval_error(e, E_TOO_LARGE, at);
+	}
 	if (a->kind == V_STR) {
 		const char *s = arena_printf(e->arena, "%.*s%.*s", (int)a->len, a->text, (int)b->len, b->text);
 		return val_str(s, a->len + b->len);
@@ -416,7 +429,7 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 	if (a.kind == V_TENSOR || b.kind == V_TENSOR)
 		return binary_op(e, op, a, b, at);
 	if (op == OP_ADD && a.kind == b.kind && (a.kind == V_STR || a.kind == V_TUPLE))
-		return concat(e, &a, &b);
+		return concat(e, &a, &b, at);
 	if (!val_is_number(&a) || !val_is_number(&b))
 		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, val_is_number(&a) ? &b : &a));
 	if (a.kind == V_FLOAT || b.kind == V_FLOAT || op == OP_DIV)
@@ -640,6 +653,7 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 	case EX_OR: return eval_logical(e, x);
 	case EX_COMPARE: return eval_compare(e, x);
 	case EX_IFEXP: return eval_ternary(e, x);
+	case EX_UNSUPPORTED: return unsupported_syntax(e, x->name, x->loc);
 	}
 	tl_unreachable("expression kind");
 }

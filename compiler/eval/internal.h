@@ -7,6 +7,7 @@
 enum {
 	MAX_CALL_DEPTH = 60,
 	MAX_NESTING = 1500,       /* of expressions being evaluated, over all calls: bounds the C stack */
+	MAX_BRANCHES = 200,       /* of run-time branches and loops inside each other, likewise */
 	MAX_OPS = 1 << 20,        /* operations in one kernel: stops runaway unrolling */
 	MAX_STEPS = 20 * 1000000, /* statements and expressions evaluated */
 };
@@ -43,6 +44,7 @@ enum space {
 	SPACE_PYMATH,    /* Python's math */
 	SPACE_PYTHON,    /* Python's builtins */
 	SPACE_TYPE,      /* methods of dtypes */
+	SPACE_PROPAGATE_NAN, /* tl.PropagateNan: ALL, NONE */
 	SPACE_COUNT,
 };
 
@@ -135,6 +137,8 @@ struct eval {
 	u32 steps, nesting;
 	bool stopped; /* gave up: too large */
 	VEC(const char *) resolving; /* globals being evaluated, to catch cycles */
+	struct map globals; /* struct global → its value, a struct val */
+	u32 branches; /* run-time branches and loops we are inside of, over all calls */
 };
 
 /* What remains to be done in the function once the current block is finished: needed where a run-time branch returns,
@@ -156,6 +160,8 @@ enum flow exec_rest(struct eval *e, const struct cont *c);
 struct binding *find_var(struct frame *f, const char *name);
 void set_var(struct eval *e, const char *name, struct val v);
 void assign(struct eval *e, const struct expr *target, struct val v);
+/* The error for a construct of Python that kernels cannot use, with what to write instead. */
+struct val unsupported_syntax(struct eval *e, const char *what, struct loc at);
 /* Is there still something to do, or was evaluation given up? */
 bool step(struct eval *e, struct loc at);
 

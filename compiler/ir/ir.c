@@ -141,7 +141,7 @@ struct kernel *kernel_new(struct ir_context *c, const char *name)
 {
 	struct kernel *k = arena_new(c->arena, struct kernel);
 	k->ctx = c;
-	k->name = name;
+	k->name = arena_ascii(c->arena, name);
 	k->body = block_new(c, NULL);
 	return k;
 }

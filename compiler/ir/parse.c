@@ -50,11 +50,16 @@ static void skip_space(struct reader *r)
 	}
 }
 
-static void fail(struct reader *r, const char *what)
+static void fail_at(struct reader *r, struct loc at, const char *what)
 {
 	if (!r->failed)
-		diag(r->diags, E_IR_SYNTAX, here(r, 1), what);
+		diag(r->diags, E_IR_SYNTAX, at, what);
 	r->failed = true;
+}
+
+static void fail(struct reader *r, const char *what)
+{
+	fail_at(r, here(r, 1), what);
 }
 
 static bool accept(struct reader *r, const char *word)
@@ -90,11 +95,13 @@ static const char *read_string(struct reader *r)
 {
 	struct strbuf sb = {.arena = r->ctx->arena};
 	expect(r, "\"");
+	struct loc start = here(r, 1);
+	start.col -= start.col > 1;
 	sb_puts(&sb, "");
 	while (!r->failed && *cur(r) != '"') {
 		const char *s = cur(r);
 		if (!*s) {
-			fail(r, "this string is never closed");
+			fail_at(r, start, "this string is never closed");
 		} else if (*s == '\\' && isxdigit((unsigned char)s[1]) && isxdigit((unsigned char)s[2])) {
 			char hex[3] = {s[1], s[2], 0}, c = (char)strtol(hex, NULL, 16);
 			sb_add(&sb, &c, 1);
@@ -181,15 +188,21 @@ static const struct type *read_type(struct reader *r)
 		if (!rank)
 			fail(r, "a tensor needs at least one dimension");
 		const struct type *elem = read_type(r);
+		skip_space(r);
+		if (*cur(r) == ',')
+			fail(r, "this kernel has been placed (TTGIR); only TTIR, without layouts, is read");
 		expect(r, ">");
 		return r->failed || type_is_tensor(elem) ? (fail(r, "expected an element type"), i32_type)
 							 : type_tensor(r->ctx, elem, rank, shape);
 	}
+	skip_space(r);
+	struct loc at = here(r, 1);
 	const char *word = read_word(r, false);
 	for (int d = 0; d < DT_COUNT; d++)
 		if (!strcmp(dtype_ir_name((enum dtype)d), word))
 			return type_scalar(r->ctx, (enum dtype)d);
-	fail(r, "expected a type");
+	at.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
+	fail_at(r, at, "expected a type, such as i32, f16, !tt.ptr<f32> or tensor<16xf32>");
 	return i32_type;
 }
 
@@ -203,15 +216,18 @@ static const char *read_name(struct reader *r)
 
 static struct value *read_value(struct reader *r)
 {
+	skip_space(r);
+	struct loc at = here(r, 1);
 	const char *name = read_name(r);
 	struct value *v = r->failed ? NULL : map_get(&r->values, name);
 	i64 index = 0;
+	at.len = (u16)MIN(strlen(name) + 1, 1000u);
 	if (*cur(r) == '#') {
 		bump(r, 1);
 		index = read_int(r);
 	}
 	if (!r->failed && (!v || index < 0 || (index && (!v->def || index >= v->def->nresults)))) {
-		fail(r, arena_printf(r->ctx->arena, "'%%%s' is not defined here", name));
+		fail_at(r, at, arena_printf(r->ctx->arena, "'%%%s' is not defined here", name));
 		v = NULL;
 	}
 	return v && index ? &v->def->results[index] : v;
@@ -259,11 +275,18 @@ static u64 read_scalar_bits(struct reader *r, enum dtype d)
 
 static i64 read_enum(struct reader *r, const char *const *values)
 {
+	struct strbuf known = {.arena = r->ctx->arena};
+	skip_space(r);
+	struct loc at = here(r, 1);
 	const char *word = read_word(r, false);
-	for (int i = 0; values[i]; i++)
+	for (int i = 0; values[i]; i++) {
 		if (!strcmp(values[i], word))
 			return i;
-	fail(r, arena_printf(r->ctx->arena, "'%s' is not a value of this attribute", word));
+		if (*values[i])
+			sb_printf(&known, " %s", values[i]);
+	}
+	at.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
+	fail_at(r, at, arena_printf(r->ctx->arena, "'%s' is not a value of this attribute; it takes%s", word, known.at));
 	return 0;
 }
 
@@ -503,7 +526,7 @@ static struct op *read_for(struct reader *r, struct builder *b)
 	}
 	const struct type *iv_type = accept(r, ":") ? read_type(r) : type_scalar(r->ctx, DT_I32);
 	if (!r->failed && (p.operands.len != 3 + args.len || p.results.len != args.len))
-		fail(r, "iter_args and results differ in number");
+		fail(r, "the numbers of iter_args and of result types differ");
 	if (r->failed)
 		return NULL;
 	struct op *o = make(r, b, IR_FOR, &p, 1);
@@ -769,7 +792,8 @@ static void read_op(struct reader *r, struct builder *b)
 			code = i;
 	if (code < 0) {
 		r->at = start;
-		fail(r, arena_printf(r->ctx->arena, "unknown operation '%s'", word));
+		b->loc.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
+		fail_at(r, b->loc, arena_printf(r->ctx->arena, "unknown operation '%s'", word));
 		return;
 	}
 	b->loc.len = (u16)MIN(strlen(word), 1000u);
@@ -791,7 +815,8 @@ static void read_op(struct reader *r, struct builder *b)
 		return;
 	skip_loc(r);
 	if (o->nresults != nresults && !r->failed && (nresults || op_info[code].results >= 0))
-		fail(r, arena_printf(r->ctx->arena, "'%s' has %d results", word, o->nresults));
+		fail_at(r, b->loc, arena_printf(r->ctx->arena, "'%s' has %d result%s, and this names %lld", word, o->nresults,
+						o->nresults == 1 ? "" : "s", (long long)nresults));
 	for (i64 i = 0; i < nnames && !r->failed; i++)
 		define(r, names[i], &o->results[i]);
 }
@@ -800,7 +825,7 @@ static void read_op(struct reader *r, struct builder *b)
 static void read_block(struct reader *r, struct block *b)
 {
 	struct builder at = builder_at_end(r->ctx, b);
-	if (++r->depth > 100)
+	if (++r->depth > 250)
 		fail(r, "nested too deeply");
 	while (!r->failed && !accept(r, "}")) {
 		if (!*cur(r))

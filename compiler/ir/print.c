@@ -152,7 +152,7 @@ static const char *value_name(struct printer *p, const struct value *v)
 	if (name)
 		return name;
 	if (v->name)
-		name = unique(p, v->name);
+		name = unique(p, arena_ascii(&p->arena, v->name));
 	else if (v->def && v->def->code == IR_CONSTANT)
 		name = unique(p, constant_name(p, v));
 	else if (!v->def)

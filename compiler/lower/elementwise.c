@@ -313,8 +313,37 @@ static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype fro
 	return LLVMBuildTrunc(l->b, v, int_type(l, bits), "");
 }
 
+/* f is a number rounded toward zero. The result is that number rounded to odd, so that rounding again, to a format of
+ * at most 22 bits, is exact (as from_unsigned_odd in ir/scalar_math.h). */
+static LLVMValueRef to_odd(struct lower *l, LLVMValueRef f, LLVMValueRef inexact)
+{
+	LLVMValueRef bits = LLVMBuildBitCast(l->b, f, l->i32, "");
+	bits = LLVMBuildOr(l->b, bits, LLVMBuildZExt(l->b, inexact, l->i32, ""), "");
+	return LLVMBuildBitCast(l->b, bits, l->f32, "");
+}
+
+static LLVMValueRef f64_to_f32_odd(struct lower *l, LLVMValueRef x)
+{
+	LLVMValueRef f = inline_asm(l, "cvt.rz.f32.f64 $0, $1;", "=f,d", ASM_PURE, l->f32, &x, 1);
+	LLVMValueRef back = LLVMBuildFPExt(l->b, f, l->f64, "");
+	return to_odd(l, f, LLVMBuildFCmp(l->b, LLVMRealONE, back, x, ""));
+}
+
+static LLVMValueRef int_to_f32_odd(struct lower *l, LLVMValueRef x, bool is_signed)
+{
+	int bits = type_bits(LLVMTypeOf(x));
+	char sign = is_signed ? 's' : 'u', c = bits == 64 ? 'l' : 'r';
+	const char *there = arena_printf(&l->scratch, "cvt.rz.f32.%c%d $0, $1;", sign, bits);
+	const char *again = arena_printf(&l->scratch, "cvt.rzi.%c%d.f32 $0, $1;", sign, bits);
+	LLVMValueRef f = inline_asm(l, there, arena_printf(&l->scratch, "=f,%c", c), ASM_PURE, l->f32, &x, 1);
+	LLVMValueRef back = inline_asm(l, again, arena_printf(&l->scratch, "=%c,f", c), ASM_PURE, LLVMTypeOf(x), &f, 1);
+	return to_odd(l, f, LLVMBuildICmp(l->b, LLVMIntNE, back, x, ""));
+}
+
 static LLVMValueRef int_to_float(struct lower *l, LLVMValueRef x, enum dtype to, bool is_signed)
 {
+	if (to == DT_BF16 && type_bits(LLVMTypeOf(x)) > 16)
+		return f32_to_small(l, int_to_f32_odd(l, x, is_signed), to, ROUND_DEFAULT);
 	LLVMTypeRef t = to == DT_F64 ? l->f64 : to == DT_F16 ? l->f16 : l->f32;
 	LLVMValueRef v = is_signed ? LLVMBuildSIToFP(l->b, x, t, "") : LLVMBuildUIToFP(l->b, x, t, "");
 	return to == DT_F64 || to == DT_F16 ? v : f32_to_small(l, v, to, ROUND_DEFAULT);
@@ -326,7 +355,9 @@ static LLVMValueRef float_to_float(struct lower *l, LLVMValueRef x, enum dtype f
 		return LLVMBuildFPTrunc(l->b, x, l->f16, "");
 	if (to == DT_F16 && dtype_is_fp8(from))
 		return fp8_to_f16(l, x, from);
-	x = small_to_f32(l, x, from);
+	if (from == DT_F64 && to == DT_F32 && r == ROUND_RTZ)
+		return inline_asm(l, "cvt.rz.f32.f64 $0, $1;", "=f,d", ASM_PURE, l->f32, &x, 1);
+	x = from == DT_F64 && to != DT_F32 ? f64_to_f32_odd(l, x) : small_to_f32(l, x, from);
 	return to == DT_F64 ? LLVMBuildFPExt(l->b, x, l->f64, "") : f32_to_small(l, x, to, r);
 }
 
@@ -388,10 +419,10 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	const struct value *v = result(o), *x = operand(o, 0);
 	enum dtype to = type_dtype(v->type);
 	u32 n = num_elems(v);
-	if (o->code != IR_FP_TO_FP || !dtype_is_fp8(to) || l->s->sm < 89 || n % 2 || o->attr[ATTR_ROUNDING] == ROUND_RTZ)
+	enum dtype from = type_dtype(x->type);
+	if (o->code != IR_FP_TO_FP || !dtype_is_fp8(to) || from == DT_F64 || l->s->sm < 89 || n % 2 || o->attr[ATTR_ROUNDING] == ROUND_RTZ)
 		return false;
 	LLVMValueRef *at = new_tile(l, v);
-	enum dtype from = type_dtype(x->type);
 	for (u32 i = 0; i < n; i += 2) {
 		LLVMValueRef two = cvt_fp8x2(l, small_to_f32(l, elem(l, x, i), from), small_to_f32(l, elem(l, x, i + 1), from), to);
 		unpack(l, &two, 1, l->i8, 2, at + i);

@@ -40,6 +40,7 @@ void pass_licm(struct pass_state *s);
 void pass_masks(struct pass_state *s);
 void pass_peel(struct pass_state *s);
 void pass_swizzle_pids(struct pass_state *s);
+void pass_fuse(struct pass_state *s);
 
 /* Removes operations and loop-carried values that nothing needs. */
 void remove_dead_code(struct kernel *k);

@@ -116,7 +116,7 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 /* Shorter than default<O3>: the code is already in the shape that O3 works for, and compile time is a feature. */
 static const char *passes(bool math)
 {
-	return math ? "always-inline,globaldce,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,licm,gvn,instcombine<no-verify-fixpoint>,adce)"
+	return math ? "always-inline,globaldce,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,instcombine<no-verify-fixpoint>,adce)"
 		    : "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,adce)";
 }
 
