@@ -123,6 +123,11 @@ $(BUILD)/examples/%: examples/%.c examples/common.c examples/common.h runtime/tl
 demo: $(BUILD)/tlc $(EXAMPLES:%=$(BUILD)/examples/%)
 	$(Q)DEMO='$(DEMO)' sh examples/demo.sh $(EXAMPLES:%=$(BUILD)/examples/%)
 
+# --- checks of the source --------------------------------------------------------------------------------------
+
+deps:
+	$(Q)sh .ci/check-includes.sh
+
 # --- fuzzing ---------------------------------------------------------------------------------------------------
 
 FUZZ_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/% $(BUILD)/obj/runtime/%,$(LIB_OBJ)) $(BUILD)/obj/tests/fuzz/fuzz.o
@@ -150,4 +155,4 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all fuzz install clean demo test test-gpu
+.PHONY: all deps fuzz install clean demo test test-gpu
