@@ -34,6 +34,7 @@ enum expr_kind {
 	EX_OR,        /* items */
 	EX_COMPARE,   /* items[0] ops[0] items[1] ops[1] ... */
 	EX_IFEXP,     /* a if b else c */
+	EX_UNSUPPORTED, /* name: what Python calls it; an error only if it is reached */
 };
 
 enum operator {

@@ -194,6 +194,14 @@ static struct stmt *unsupported(struct parser *p, const char *what, struct loc l
 	return s;
 }
 
+static struct expr *unsupported_expr(struct parser *p, const char *what, struct loc loc)
+{
+	struct expr *e = new_expr(p, EX_UNSUPPORTED, loc);
+	e->name = what;
+	return e;
+}
+
+/* An element or an attribute is a target in Python: that a kernel cannot assign to it is said if it is reached. */
 static void check_target(struct parser *p, const struct expr *e, bool augmented)
 {
 	switch (e->kind) {
@@ -207,8 +215,7 @@ static void check_target(struct parser *p, const struct expr *e, bool augmented)
 			check_target(p, e->items[i], false);
 		return;
 	case EX_SUBSCRIPT:
-		diag(p->diags, E_ASSIGN_SUBSCRIPT, e->loc);
-		return;
+	case EX_ATTR: return;
 	default:
 		break;
 	}
@@ -218,7 +225,7 @@ static void check_target(struct parser *p, const struct expr *e, bool augmented)
 static struct stmt *annotated(struct parser *p, struct expr *target, struct expr *type, struct expr *value,
 			      struct loc loc)
 {
-	if (target->kind != EX_NAME)
+	if (target->kind != EX_SUBSCRIPT && target->kind != EX_ATTR && target->kind != EX_NAME)
 		diag(p->diags, E_ASSIGN_TARGET, target->loc);
 	struct stmt *s = new_stmt(p, ST_ANN, loc);
 	s->target = target;
@@ -256,6 +263,14 @@ static void finish_if(struct parser *p, struct stmt *s, struct arm first, const 
 		vec_push(p->arena, &all, ((struct arm){NULL, otherwise}));
 	s->arms = all.at;
 	s->narms = all.len;
+}
+
+/* The markers '*' and '/' have no name and are left out. */
+static param_vec *add_parameter(struct parser *p, param_vec *list, struct param q)
+{
+	if (q.name)
+		vec_push(p->arena, list, q);
+	return list;
 }
 
 static void add_function(struct parser *p, enum func_kind kind, const char *name, struct loc loc, param_vec *params,
@@ -322,14 +337,14 @@ static void bad_character(struct parser *p, struct loc at)
 /* A bracket is open, and the error is at what looks like the next statement or at the end of what can be read. */
 static bool bracket_was_left_open(const struct parser *p, struct loc at, const char *got)
 {
-	if (p->depth <= 0)
+	if (p->depth <= (p->expression_only ? 1 : 0)) /* a lone expression is read as if inside one */
 		return false;
 	struct loc open = p->open[MIN(p->depth, (int)ARRAY_LEN(p->open)) - 1];
 	if (!strcmp(got, "NEWLINE") || !strcmp(got, "end of file") || !strcmp(got, "DEDENT"))
 		return true;
 	const char *line = line_text(p, at.line);
 	size_t indent = strspn(line, " \t");
-	return at.line > open.line && at.col == indent + 1 && indent <= strspn(line_text(p, open.line), " \t");
+	return at.line > open.line && indent <= strspn(line_text(p, open.line), " \t") && !strchr(")]}", line[indent]);
 }
 
 /* What other languages write here, and what Python has for it. */
@@ -356,6 +371,10 @@ static const char *instead(const struct parser *p, struct loc at, const char *go
 static void syntax_error(struct parser *p, struct loc at, const char *got, const char *wanted)
 {
 	got = got ? got : "end of file";
+	bool said = p->was_unclosed && !strcmp(got, "NEWLINE");
+	p->was_unclosed = false;
+	if (said)
+		return;
 	if (!strcmp(got, "UNTERMINATED_STRING")) {
 		diag(p->diags, E_UNTERMINATED_STRING, at);
 	} else if (!strcmp(got, "BAD_TOKEN")) {
@@ -375,8 +394,12 @@ static void syntax_error(struct parser *p, struct loc at, const char *got, const
 		bool closes = wanted && (!strcmp(wanted, "')'") || !strcmp(wanted, "']'") || !strcmp(wanted, "'}'"));
 		if (!hint && wanted && !strcmp(wanted, "':'") && !strcmp(got, "'='"))
 			hint = "write == to compare";
+		if (!hint && !strcmp(got, "'@'") && at.col == strspn(line_text(p, at.line), " \t") + 1)
+			hint = "a function cannot hold another one: start it at the left margin";
 		if (hint)
 			diag_hint(p->diags, "%s", hint);
+		else if (closes && !strcmp(got, "','"))
+			diag_hint(p->diags, "something is missing before this comma");
 		else if (closes && strcmp(got, "')'") && strcmp(got, "']'") && strcmp(got, "'}'"))
 			diag_hint(p->diags, "expected ',' or %s here", wanted);
 		else if (wanted && strcmp(wanted, "NEWLINE"))

@@ -169,8 +169,17 @@ static void read_host_function(struct parser *p)
 	skip_line(p);
 }
 
-static bool decorator_kind(const char *name, enum func_kind *kind)
+/* A dotted name with its first part replaced by what it was imported from: T.jit → triton.jit. */
+static const char *resolved(struct parser *p, const char *name)
 {
+	const char *first = first_part(p, name);
+	const struct import *im = map_get(&p->module->imports, first);
+	return im ? arena_printf(p->arena, "%s%s", im->target, name + strlen(first)) : name;
+}
+
+static bool decorator_kind(struct parser *p, const char *name, enum func_kind *kind)
+{
+	name = resolved(p, name);
 	const char *last = strrchr(name, '.');
 	last = last ? last + 1 : name;
 	if (!strcmp(last, "jit") && (last == name || !strncmp(name, "triton", 6) || !strncmp(name, "tl.", 3)))
@@ -189,7 +198,7 @@ static bool host_line(struct parser *p, struct token t)
 	if (t.kind == '@') {
 		struct token name = raw_token(p);
 		enum func_kind kind;
-		if (name.kind == NAME && decorator_kind(dotted_name(p, name), &kind)) {
+		if (name.kind == NAME && decorator_kind(p, dotted_name(p, name), &kind)) {
 			p->pending_kind = true;
 			p->kind = kind;
 		} else if (name.kind != NAME) {

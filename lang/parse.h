@@ -42,6 +42,7 @@ struct parser {
 	u32 line, line_at;
 	int depth; /* of open brackets */
 	struct loc open[64];
+	bool was_unclosed; /* the scanner has just reported a bracket: the grammar will stumble over it too */
 	struct token peeked[4];
 	int npeeked;
 

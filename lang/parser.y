@@ -97,8 +97,8 @@ parameters: %empty { $$ = arena_new(p->arena, param_vec); }
 	  | parameter_list
 	  | parameter_list ','
 	  ;
-parameter_list: parameter { $$ = arena_new(p->arena, param_vec); vec_push(p->arena, $$, $parameter); }
-	      | parameter_list[list] ',' parameter { vec_push(p->arena, $list, $parameter); $$ = $list; }
+parameter_list: parameter { $$ = add_parameter(p, arena_new(p->arena, param_vec), $parameter); }
+	      | parameter_list[list] ',' parameter { $$ = add_parameter(p, $list, $parameter); }
 	      ;
 parameter: NAME { $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 	 | NAME ':' test { $$ = (struct param){.name = $NAME, .annotation = $test, .loc = @NAME}; }
@@ -106,6 +106,8 @@ parameter: NAME { $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 	 | NAME ':' test[type] '=' test[value] {
 		$$ = (struct param){.name = $NAME, .annotation = $type, .value = $value, .loc = @NAME};
 	 }
+	 | '*' { $$ = (struct param){0}; /* what follows is given by name, as it may be anyway */ }
+	 | '/' { $$ = (struct param){0}; }
 	 | '*' NAME { diag(p->diags, E_STAR_PARAM, @$, "*", $NAME); $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 	 | POW NAME { diag(p->diags, E_STAR_PARAM, @$, "**", $NAME); $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 	 | ELLIPSIS { diag(p->diags, E_ELIDED_PARAM, @$); $$ = (struct param){.name = "...", .loc = @$}; }
@@ -241,9 +243,8 @@ test_list: test { $$ = exprs(p, $test); }
 test: or_test
     | or_test[yes] IF or_test[condition] ELSE test[no] { $$ = ternary(p, $condition, $yes, $no, @$); }
     | LAMBDA lambda_parameters ':' test[body] {
-	diag(p->diags, E_UNSUPPORTED_SYNTAX, @LAMBDA, "lambda");
-	diag_hint(p->diags, "write a function under @triton.jit");
-	$$ = $body;
+	(void)$body;
+	$$ = unsupported_expr(p, "lambda", @LAMBDA);
     }
     ;
 lambda_parameters: %empty | NAME | lambda_parameters ',' NAME;
@@ -323,12 +324,12 @@ argument_list: argument_value { $$ = arena_new(p->arena, struct call_args); add_
 	     ;
 argument_value: test
 	      | '*' test { $$ = star(p, $test, @$); }
-	      | POW test { diag(p->diags, E_UNSUPPORTED_SYNTAX, @$, "** in a call"); $$ = $test; }
-	      | test comprehension { diag(p->diags, E_COMPREHENSION, @$); $$ = $test; }
-	      | NAME WALRUS test { syntax_error(p, @WALRUS, ":=", NULL); $$ = $test; }
+	      | POW test { (void)$test; $$ = unsupported_expr(p, "** in a call", @$); }
+	      | test comprehension { (void)$test; $$ = unsupported_expr(p, "a comprehension", @$); }
+	      | NAME WALRUS test { (void)$test; $$ = unsupported_expr(p, ":=", @WALRUS); }
 	      ;
-comprehension: FOR primary IN or_test comprehension_if;
-comprehension_if: %empty | comprehension_if IF or_test;
+comprehension: FOR loop_target IN or_test comprehension_rest;
+comprehension_rest: %empty | comprehension_rest IF or_test | comprehension_rest FOR loop_target IN or_test;
 
 atom: NAME { $$ = name_expr(p, $NAME, @$); }
     | NUMBER
@@ -339,13 +340,15 @@ atom: NAME { $$ = name_expr(p, $NAME, @$); }
     | ELLIPSIS { $$ = new_expr(p, EX_ELLIPSIS, @$); }
     | '(' ')' { $$ = list_expr(p, EX_TUPLE, NULL, NULL, @$); }
     | '(' tests ')' { $$ = $tests; $$->loc = @$; }
-    | '(' test comprehension ')' { diag(p->diags, E_COMPREHENSION, @$); $$ = $test; }
+    | '(' NAME WALRUS test ')' { (void)$test; $$ = unsupported_expr(p, ":=", @WALRUS); }
+    | '(' test comprehension ')' { (void)$test; $$ = unsupported_expr(p, "a comprehension", @$); }
     | '[' ']' { $$ = list_expr(p, EX_LIST, NULL, NULL, @$); }
     | '[' test_list ']' { $$ = list_expr(p, EX_LIST, $test_list, NULL, @$); }
     | '[' test_list ',' ']' { $$ = list_expr(p, EX_LIST, $test_list, NULL, @$); }
-    | '[' test comprehension ']' { diag(p->diags, E_COMPREHENSION, @$); $$ = $test; }
-    | '{' '}' { diag(p->diags, E_UNSUPPORTED_SYNTAX, @$, "a dict or set"); $$ = new_expr(p, EX_NONE, @$); }
-    | '{' dict_items '}' { diag(p->diags, E_UNSUPPORTED_SYNTAX, @$, "a dict or set"); $$ = new_expr(p, EX_NONE, @$); }
+    | '[' test comprehension ']' { (void)$test; $$ = unsupported_expr(p, "a comprehension", @$); }
+    | '{' '}' { $$ = unsupported_expr(p, "a dict or set", @$); }
+    | '{' dict_item comprehension '}' { $$ = unsupported_expr(p, "a comprehension", @$); }
+    | '{' dict_items '}' { $$ = unsupported_expr(p, "a dict or set", @$); }
     ;
 dict_items: dict_item | dict_items ',' dict_item;
 dict_item: test | test ':' test;

@@ -1,0 +1,45 @@
+# lit configuration: how the files of tests/{lang,eval,ir,opt,place,lower,bad,cli} are run. Each file says at its top what
+# to run and in its comments what must come out. Parameters: build=DIR, the build to test.
+#
+#   %tlc           the compiler
+#   %ast           … printing the syntax tree
+#   %eval          … printing the tile IR as evaluated, before any pass
+#   %after=PASS    … printing the IR after that pass, and going no further
+#   %ptx           … printing PTX; tests name their --target
+#   %bad           … failing, and saying exactly what the file's comments say (tests/bad/check.sh)
+#   %ptxas         runs ptxas on PTX from standard input (feature `ptxas`)
+import os
+import shutil
+
+import lit.formats
+
+config.name = "tlc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".tl", ".ttir", ".test"]
+config.excludes = ["Inputs", "unit", "run", "bench", "fuzz"]
+config.test_source_root = os.path.dirname(os.path.abspath(__file__))
+root = os.path.dirname(config.test_source_root)
+build = os.path.join(root, lit_config.params.get("build", "build"))
+config.test_exec_root = os.path.join(build, "tests")
+
+tlc = os.path.join(build, "tlc")
+tests = config.test_source_root
+for pattern, command in [
+    (r"%tlc\b", tlc),
+    (r"%ast\b", tlc + " --emit ast"),
+    (r"%eval\b", tlc + " --target sm_90a --stop-after=eval --emit ttir"),
+    (r"%after=([a-z0-9-]+)", tlc + r" --target sm_90a --print-after=\1 --stop-after=\1 --emit ttgir -o /dev/null 2>&1"),
+    (r"%ptx\b", tlc + " --emit ptx"),
+    (r"%bad\b", "sh %s/bad/check.sh %s" % (tests, tlc)),
+    (r"%ptxas\b", "sh %s/lower/ptxas.sh" % tests),
+    (r"\bcount\b", shutil.which("count-19") or "count"),
+    (r"\bFileCheck\b", shutil.which("FileCheck-19") or "FileCheck"),
+]:
+    config.substitutions.append((pattern, command))
+
+config.environment["LC_ALL"] = "C"
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+if shutil.which("ptxas") or os.path.exists("/usr/local/cuda/bin/ptxas"):
+    config.available_features.add("ptxas")

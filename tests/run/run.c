@@ -1,0 +1,390 @@
+/* Cases, launches, devices, and the summary.
+ *
+ * One bad kernel must not hide what comes after it. A crash of the compiler, a launch that never ends and a fault on a
+ * GPU (after which CUDA gives the process no further launch) fail their case; the program then starts itself again
+ * with --resume, behind that case. */
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "suite.h"
+
+enum { SECONDS_PER_CASE = 120 };
+
+static struct {
+	char **argv; /* for the next start */
+	int argc;
+	char resume[80];
+	char message[400];
+	bool armed; /* a case is running */
+} self;
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* --- starting again ------------------------------------------------------------------------------------------ */
+
+/* Also called from a signal handler: nothing here allocates. */
+static void start_again(void)
+{
+	self.argv[self.argc - 1] = self.resume;
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execv("/proc/self/exe", self.argv);
+	_exit(2);
+}
+
+static void on_signal(int sig)
+{
+	static const char crashed[] = ": crashed\n", hung[] = ": no end in sight\n";
+	if (!self.armed)
+		_exit(2);
+	const char *what = sig == SIGALRM ? hung : crashed;
+	bool ok = write(STDOUT_FILENO, self.message, strlen(self.message)) >= 0 && write(STDOUT_FILENO, what, strlen(what)) >= 0;
+	(void)ok;
+	start_again();
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGALRM};
+	static char stack[65536];
+	sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+	for (int i = 0; i < COUNT(signals); i++) {
+		struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER};
+		sigaction(signals[i], &a, NULL);
+	}
+}
+
+static void arm(struct suite *s)
+{
+	snprintf(self.message, sizeof self.message, "FAIL  %s %s%s%s", s->device, s->name, *s->kernel ? ": kernel " : "", s->kernel);
+	snprintf(self.resume, sizeof self.resume, "--resume=%s,%d,%d,%d,%d", s->device, s->index, s->passed, s->nfailed + 1,
+		 s->nskipped);
+	self.armed = true;
+}
+
+/* --- cases --------------------------------------------------------------------------------------------------- */
+
+bool on_device(const struct suite *s, const char *kind) { return !strcmp(s->device, kind); }
+tl_context *context(const struct suite *s) { return s->ctx; }
+
+static uint64_t hash(const char *text)
+{
+	uint64_t h = 0xCBF29CE484222325;
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 0x100000001B3;
+	return h;
+}
+
+bool case_begin(struct suite *s, const char *file, const char *format, ...)
+{
+	int n = snprintf(s->name, sizeof s->name, "%s/", s->theme);
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(s->name + n, sizeof s->name - (size_t)n, format, ap);
+	va_end(ap);
+	int index = s->index++;
+	if (index < s->resume || (s->filter && !strstr(s->name, s->filter)) || index % s->shards != s->shard)
+		return false;
+	snprintf(s->file, sizeof s->file, "%s", file ? file : "");
+	s->kernel[0] = 0;
+	s->failed = s->skipped = s->launched = false;
+	s->start = now();
+	random_seed(hash(s->name));
+	arm(s);
+	alarm(SECONDS_PER_CASE);
+	return true;
+}
+
+void case_fail(struct suite *s, const char *format, ...)
+{
+	if (s->failed)
+		return;
+	s->failed = true;
+	printf("FAIL  %s %s: ", s->device, s->name);
+	if (*s->kernel)
+		printf("kernel %s: ", s->kernel);
+	va_list ap;
+	va_start(ap, format);
+	vprintf(format, ap);
+	va_end(ap);
+	printf("\n");
+	fflush(stdout);
+}
+
+void case_skip(struct suite *s, const char *why)
+{
+	s->skipped = true;
+	printf("skip  %s %s: %s\n", s->device, s->name, why);
+}
+
+void case_end(struct suite *s)
+{
+	if (!s->skipped && !s->failed && !s->launched)
+		case_fail(s, "nothing was launched");
+	if (!s->skipped && !s->failed)
+		arrays_check(s);
+	alarm(0);
+	self.armed = false;
+	s->nskipped += s->skipped && !s->failed;
+	s->nfailed += s->failed;
+	s->passed += !s->skipped && !s->failed;
+	if (s->verbose && !s->skipped)
+		printf("%s  %s %s (%.0f ms)\n", s->failed ? "fail" : "ok  ", s->device, s->name, (now() - s->start) * 1e3);
+	arrays_free(s);
+	if (s->lost) { /* self.resume counts this case as failed, which it is */
+		fflush(stdout);
+		start_again();
+	}
+}
+
+/* --- launches ------------------------------------------------------------------------------------------------ */
+
+static char *read_text(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	char *text = calloc(1, 1 << 20);
+	if (f && text && fread(text, 1, (1 << 20) - 1, f) == 0)
+		text[0] = 0;
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static struct module *find_module(struct suite *s, const char *path)
+{
+	for (struct module *m = s->modules; m; m = m->next)
+		if (!strcmp(m->file, s->file))
+			return m;
+	struct module *m = calloc(1, sizeof *m);
+	if (!m || tl_module_load(s->ctx, path, &m->module)) {
+		case_fail(s, "%s", tl_error(s->ctx));
+		free(m);
+		return NULL;
+	}
+	snprintf(m->file, sizeof m->file, "%s", s->file);
+	m->text = read_text(path);
+	m->next = s->modules;
+	return s->modules = m;
+}
+
+/* One line of the file `commands` for each different variant. */
+static void note_command(struct suite *s, const char *path, const char *text, const char *kernel, const tl_config *cfg,
+			 const tl_arg *args, size_t nargs)
+{
+	char *line = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&line, &len);
+	write_command(f, path, text, kernel, cfg, args, nargs);
+	fclose(f);
+	uint64_t h = hash(line);
+	for (int i = 0; i < s->nseen; i++)
+		if (s->seen[i] == h) {
+			free(line);
+			return;
+		}
+	s->seen = realloc(s->seen, (size_t)(s->nseen + 1) * sizeof *s->seen);
+	if (!s->seen)
+		exit(2);
+	s->seen[s->nseen++] = h;
+	fputs(line, s->commands);
+	free(line);
+}
+
+/* The launch and what it gave; TL_OK also means that it has finished. */
+static tl_status try_launch(struct suite *s, tl_module *m, const char *kernel, const tl_config *cfg, const tl_arg *args,
+			    size_t nargs)
+{
+	tl_kernel *k;
+	tl_status status = tl_module_kernel(m, kernel, &k);
+	snprintf(s->kernel, sizeof s->kernel, "%s", kernel);
+	arm(s);
+	if (!status)
+		status = tl_launch(k, cfg, args, nargs);
+	if (!status)
+		status = tl_synchronize(s->ctx);
+	s->launched = true;
+	s->lost = on_device(s, "cuda") && (status == TL_ERR_DRIVER || status == TL_ERR_KERNEL);
+	return status;
+}
+
+tl_status launch(struct suite *s, const char *kernel, const tl_config *cfg, const tl_arg *args, size_t nargs)
+{
+	char path[1024];
+	snprintf(path, sizeof path, "%s/%s", s->root, s->file);
+	struct module *m = find_module(s, path);
+	if (!m || s->failed || !arrays_upload(s))
+		return TL_ERR_FILE;
+	if (s->commands)
+		note_command(s, path, m->text, kernel, cfg, args, nargs);
+	tl_status status = try_launch(s, m->module, kernel, cfg, args, nargs);
+	if (status)
+		case_fail(s, "%s: %s", tl_status_name(status), tl_error(s->ctx));
+	return status;
+}
+
+void launch_fails(struct suite *s, tl_status wanted, const char *part, const char *kernel, const tl_config *cfg,
+		  const tl_arg *args, size_t nargs)
+{
+	char path[1024];
+	snprintf(path, sizeof path, "%s/%s", s->root, s->file);
+	struct module *m = find_module(s, path);
+	if (!m || s->failed || !arrays_upload(s))
+		return;
+	tl_status status = try_launch(s, m->module, kernel, cfg, args, nargs);
+	if (status != wanted || !strstr(tl_error(s->ctx), part))
+		case_fail(s, "status '%s' (%s); want '%s' with '%s'", tl_status_name(status), status ? tl_error(s->ctx) : "",
+			  tl_status_name(wanted), part);
+}
+
+tl_status launch_text(struct suite *s, const char *text, const char *kernel, const tl_config *cfg, const tl_arg *args,
+		      size_t nargs)
+{
+	tl_module *m;
+	if (s->failed || !arrays_upload(s))
+		return TL_ERR_FILE;
+	if (s->commands) {
+		char path[1024];
+		snprintf(path, sizeof path, "%s/%016llx.tl", s->sources, (unsigned long long)hash(text));
+		FILE *f = fopen(path, "w");
+		if (f) {
+			fputs(text, f);
+			fclose(f);
+			note_command(s, path, text, kernel, cfg, args, nargs);
+		}
+	}
+	tl_status status = tl_module_load_source(s->ctx, "random.tl", text, strlen(text), &m);
+	if (!status) {
+		status = try_launch(s, m, kernel, cfg, args, nargs);
+		if (status)
+			case_fail(s, "%s: %s", tl_status_name(status), tl_error(s->ctx));
+		if (!s->lost)
+			tl_module_destroy(m);
+	} else {
+		case_fail(s, "%s: %s", tl_status_name(status), tl_error(s->ctx));
+	}
+	return status;
+}
+
+/* --- the program --------------------------------------------------------------------------------------------- */
+
+static void run_device(struct suite *s, const struct theme *themes, int n)
+{
+	s->index = 0;
+	for (int i = 0; i < n; i++) {
+		s->theme = themes[i].name;
+		themes[i].run(s);
+	}
+	while (s->modules) {
+		struct module *m = s->modules;
+		s->modules = m->next;
+		tl_module_destroy(m->module);
+		free(m->text);
+		free(m);
+	}
+	tl_context_destroy(s->ctx);
+}
+
+/* --resume=DEVICE,INDEX,PASSED,FAILED,SKIPPED */
+static bool read_resume(struct suite *s, const char *text, char *device)
+{
+	return sscanf(text, "%15[^,],%d,%d,%d,%d", device, &s->resume, &s->passed, &s->nfailed, &s->nskipped) == 5;
+}
+
+static void usage(void)
+{
+	printf("usage: test-run [-v] [--shard I/N] [--sources DIR] [FILTER]\n"
+	       "  FILTER         only cases whose name contains it\n"
+	       "  -v             every case, with its time\n"
+	       "  --shard I/N    of the cases, the I-th of N shares (I from 0)\n"
+	       "  --sources DIR  writes DIR/commands: for each variant launched, the tlc command that compiles it\n"
+	       "Environment: TL_DEVICE, one device instead of all; TL_TESTS, the folder of the kernels.\n");
+}
+
+static bool read_options(struct suite *s, int argc, char **argv, char *resumed)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "-v"))
+			s->verbose = true;
+		else if (!strcmp(argv[i], "--sources") && i + 1 < argc)
+			s->sources = argv[++i];
+		else if (!strcmp(argv[i], "--shard") && i + 1 < argc) {
+			if (sscanf(argv[++i], "%d/%d", &s->shard, &s->shards) != 2 || s->shards < 1)
+				return false;
+		} else if (!strncmp(argv[i], "--resume=", 9)) {
+			if (!read_resume(s, argv[i] + 9, resumed))
+				return false;
+		} else if (argv[i][0] == '-' || s->filter)
+			return false;
+		else
+			s->filter = argv[i];
+	}
+	return true;
+}
+
+static bool open_sources(struct suite *s, bool again)
+{
+	char path[1024];
+	if (!s->sources)
+		return true;
+	snprintf(path, sizeof path, "%s/commands", s->sources);
+	s->commands = fopen(path, again ? "a" : "w");
+	if (!s->commands)
+		fprintf(stderr, "test-run: cannot write %s\n", path);
+	else
+		setvbuf(s->commands, NULL, _IOLBF, 0);
+	return s->commands;
+}
+
+int run_themes(int argc, char **argv, const struct theme *themes, int n)
+{
+	static const char *const known[] = {"interp", "cuda"};
+	const char *only = getenv("TL_DEVICE"), *root = getenv("TL_TESTS");
+	struct suite s = {.shards = 1, .root = root ? root : TESTS_ROOT};
+	char resumed[16] = "";
+	if (!read_options(&s, argc, argv, resumed)) {
+		usage();
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	bool again = *resumed;
+	self.argv = calloc((size_t)argc + 2, sizeof *self.argv);
+	if (!self.argv || !open_sources(&s, again))
+		return 2;
+	for (int i = 0; i < argc; i++)
+		if (strncmp(argv[i], "--resume=", 9))
+			self.argv[self.argc++] = argv[i];
+	self.argc++;
+	catch_signals();
+	for (int i = 0; i < COUNT(known); i++) {
+		s.device = only ? only : known[i];
+		if (*resumed && strcmp(resumed, s.device))
+			continue; /* done before the restart */
+		bool must = only || *resumed;
+		if (!*resumed)
+			s.resume = 0;
+		*resumed = 0;
+		if (!tl_context_create(s.device, &s.ctx))
+			run_device(&s, themes, n);
+		else if (must) {
+			fprintf(stderr, "test-run: %s: %s\n", s.device, tl_error(NULL));
+			return 2;
+		} else
+			printf("no device '%s'\n", s.device);
+		if (only)
+			break;
+	}
+	if (s.commands)
+		fclose(s.commands);
+	free(self.argv);
+	if (s.nskipped)
+		printf("%d skipped\n", s.nskipped);
+	printf("%d passed, %d failed\n", s.passed, s.nfailed);
+	return s.nfailed || !s.passed;
+}

@@ -1,0 +1,41 @@
+/* Shared by run.c and array.c. */
+#ifndef TESTS_RUN_SUITE_H
+#define TESTS_RUN_SUITE_H
+
+#include "run.h"
+
+struct suite {
+	/* what is run */
+	const char *device, *theme, *filter, *root;
+	int shard, shards, resume;
+	bool verbose;
+	tl_context *ctx;
+	struct module {
+		char file[64];
+		tl_module *module;
+		char *text;
+		struct module *next;
+	} *modules;
+
+	/* the case at hand */
+	int index; /* on this device */
+	char name[256], file[64], kernel[64];
+	struct array *arrays;
+	bool failed, skipped, launched;
+	bool lost; /* the device no longer answers: CUDA ends a process's context at the first fault */
+	double start;
+
+	int passed, nfailed, nskipped;
+	const char *sources; /* folder for command lines, or NULL */
+	FILE *commands;
+	uint64_t *seen; /* hashes of the command lines written */
+	int nseen;
+};
+
+/* Writes what has not been yet. */
+bool arrays_upload(struct suite *s);
+/* Reads back and compares; fails the case at the first array that differs. */
+void arrays_check(struct suite *s);
+void arrays_free(struct suite *s);
+
+#endif

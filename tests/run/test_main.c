@@ -1,0 +1,15 @@
+/* test-run: every built-in and language feature on every device that is here. */
+#include "themes.h"
+
+int main(int argc, char **argv)
+{
+	static const struct theme themes[] = {
+		{"elementwise", theme_elementwise},
+		{"cast", theme_cast},
+		{"memory", theme_memory},
+		{"reduce", theme_reduce},
+		{"scan", theme_scan},
+		{"shape", theme_shape},
+	};
+	return run_themes(argc, argv, themes, COUNT(themes));
+}
