@@ -2,7 +2,7 @@
 # make STATIC=1   the same, with LLVM linked statically into tlc and libtl.so (what to carry elsewhere), stripped
 # make demo       every example on the best device here, checked against references
 # make test       the tests; ends in "N passed, N failed"
-# make test-gpu   the same on this machine's GPU, and compute-sanitizer where it is installed
+# make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
 # make install    into $(DESTDIR)$(PREFIX), with a pkg-config file
 # V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers; BUILD=dir builds elsewhere.
 
@@ -123,6 +123,8 @@ $(BUILD)/examples/%: examples/%.c examples/common.c examples/common.h runtime/tl
 demo: $(BUILD)/tlc $(EXAMPLES:%=$(BUILD)/examples/%)
 	$(Q)DEMO='$(DEMO)' sh examples/demo.sh $(EXAMPLES:%=$(BUILD)/examples/%)
 
+include tests/tests.mk
+
 # --- checks of the source --------------------------------------------------------------------------------------
 
 deps:
@@ -155,4 +157,4 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps fuzz install clean demo test test-gpu
+.PHONY: all deps fuzz install clean demo test test-gpu test-articles gpu-kit

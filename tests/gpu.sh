@@ -1,0 +1,66 @@
+#!/bin/sh
+# gpu.sh BUILD [ARTICLES]: the tests that need a GPU: the runtime against the driver, every built-in and random kernels
+# against references, the examples at full size, and the examples under compute-sanitizer where it is installed.
+# Ends in "N passed, N failed". BUILD may be an unpacked kit (make gpu-kit).
+build=$1 articles=$2
+top=$(dirname "$0")/..
+log=$build/test-logs
+mkdir -p "$log"
+npass=0 nfail=0
+export LD_LIBRARY_PATH="$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" TL_DEVICE=cuda TL_TESTS="$top/tests/run"
+
+# done_with NAME STATUS PASSED FAILED
+done_with() {
+	failed=$4
+	[ "$2" = 0 ] || [ "$failed" != 0 ] || failed=1
+	printf '%-28s %6d passed %4d failed\n' "$1" "$3" "$failed"
+	[ "$failed" = 0 ] || tail -n 40 "$log/$1"
+	npass=$((npass + $3)) nfail=$((nfail + failed))
+}
+
+# counted NAME: sums the lines "N passed, N failed" of its log
+counted() {
+	set -- "$1" "$2" $(awk '/^[0-9]+ passed, [0-9]+ failed$/ { p += $1; f += $3 } END { print p + 0, f + 0 }' "$log/$1")
+	done_with "$@"
+}
+
+"$build/tests/test_runtime_gpu" > "$log/runtime" 2>&1
+code=$?
+done_with runtime $code "$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log/runtime" | tail -n 1)" "$code"
+
+shares=$(($(nproc) < 8 ? $(nproc) : 8))
+for suite in run random; do
+	i=0 status=0 pids=
+	while [ $i -lt $shares ]; do
+		"$build/test-$suite" --shard $i/$shares > "$log/$suite.$i" 2>&1 &
+		pids="$pids $!"
+		i=$((i + 1))
+	done
+	for pid in $pids; do
+		wait "$pid" || status=1
+	done
+	cat "$log/$suite".[0-9] > "$log/$suite"
+	counted $suite $status
+done
+
+if [ -n "$articles" ]; then
+	"$build/articles-test" "$articles" > "$log/articles" 2>&1
+	counted articles $?
+fi
+
+# Each example checks its own results. Under the sanitizer, at small sizes: exit status 9 is a finding.
+for program in "$build"/examples/*; do
+	name=$(basename "$program")
+	"$program" --kernels "$top/examples" > "$log/$name" 2>&1
+	code=$?
+	done_with "$name" $code $((code == 0)) $((code != 0))
+	cat "$log/$name"
+	command -v compute-sanitizer > /dev/null || continue
+	for tool in memcheck racecheck; do
+		compute-sanitizer --tool $tool --error-exitcode 9 "$program" --kernels "$top/examples" --small > "$log/$name-$tool" 2>&1
+		code=$?
+		done_with "$name-$tool" $code $((code == 0)) $((code != 0))
+	done
+done
+echo "$npass passed, $nfail failed"
+[ "$nfail" = 0 ]

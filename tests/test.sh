@@ -1,0 +1,57 @@
+#!/bin/sh
+# test.sh BUILD UNIT…: every test that needs no GPU. Ends in "N passed, N failed"; what failed is shown before.
+build=$1
+shift
+work=$build/test-logs
+npass=0 nfail=0
+mkdir -p "$work"
+
+# count NAME PASSED FAILED SECONDS
+count() {
+	printf '%-24s %6d passed %4d failed %5d s\n' "$@"
+	npass=$((npass + $2)) nfail=$((nfail + $3))
+}
+
+# suite NAME COMMAND…: it ends in "N passed, N failed", or all of it counts as one failure.
+suite() {
+	name=$1 begin=$(date +%s)
+	shift
+	"$@" > "$work/$name" 2>&1
+	status=$?
+	set -- $(tail -n 1 "$work/$name" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p')
+	[ "$status" = 0 ] || cat "$work/$name"
+	{ [ $# = 2 ] && { [ $status = 0 ] || [ "$2" != 0 ]; }; } || set -- "${1:-0}" 1
+	count "$name" "$1" "$2" $(($(date +%s) - begin))
+}
+
+unit() { # cmocka: the exit status is the number of failures
+	passed=0 failed=0
+	for program; do
+		"$program" > "$work/unit.raw" 2>&1
+		code=$?
+		passed=$((passed + $(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$work/unit.raw" | tail -n 1) + 0))
+		failed=$((failed + code))
+		[ $code = 0 ] || sed '/^\[ RUN  \|^\[       OK/d' "$work/unit.raw"
+	done
+	echo "$passed passed, $failed failed"
+	[ $failed = 0 ]
+}
+
+lit() {
+	$LIT -sv --param "build=$build" "$@" > "$work/lit.raw" 2>&1
+	cat "$work/lit.raw"
+	awk '/^ *Passed/ { split($0, a, /[:(]/); passed = a[2] + 0 } /^ *(Failed|Unresolved|Timed Out) *:/ { split($0, a, /[:(]/); failed += a[2] }
+		/^ *(Unsupported|Skipped) *:/ { print "not run here:" $0 }
+		END { printf "%d passed, %d failed\n", passed, failed; exit failed != 0 || !passed }' "$work/lit.raw"
+}
+
+suite unit unit "$@"
+for folder in tests/lang tests/eval tests/ir tests/opt tests/place tests/lower tests/cli tests/bad; do
+	suite "${folder#tests/}" lit "$folder"
+done
+suite run env TL_DEVICE=interp "$build/test-run"
+suite random env TL_DEVICE=interp "$build/test-random"
+suite examples sh tests/examples.sh "$build"
+suite docs sh docs/check.sh "$build"
+echo "$npass passed, $nfail failed"
+[ "$nfail" = 0 ]

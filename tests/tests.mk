@@ -1,0 +1,48 @@
+# The tests. `make test TESTS=tests/opt` runs the lit tests of one folder or file only.
+
+include tests/run/run.mk
+
+# Tests of the inside link with the objects; what a test defines itself takes the place of the archive's.
+$(BUILD)/obj/inside.a: $(LIB_OBJ)
+	$(Q)rm -f $@
+	$(Q)ar rcsT $@ $^
+$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/obj/inside.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -fPIE -c $< -o $(BUILD)/obj/$*.o
+	$(Q)$(LINK) -o $@ $(BUILD)/obj/$*.o $(BUILD)/obj/inside.a -lcmocka $(LINK_LLVM) $(LIBS)
+UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(filter-out %_gpu.c,$(wildcard tests/unit/test_*.c)))
+
+EXAMPLE_PROGRAMS = $(EXAMPLES:%=$(BUILD)/examples/%)
+TEST_PROGRAMS = $(UNIT) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
+
+ifdef TESTS
+test: $(BUILD)/tlc
+	$(Q)$(LIT) -v --param build=$(BUILD) $(TESTS)
+else
+test: all $(TEST_PROGRAMS)
+	$(Q)LIT='$(LIT)' sh tests/test.sh $(BUILD) $(UNIT)
+endif
+
+$(BUILD)/articles-test: tests/articles/articles.c runtime/tl.h $(BUILD)/libtl.so
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=c11 -O2 -g $(WARN) $(SAN_FLAGS) -Iruntime -o $@ $< -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN' -lm
+# ARTICLES=DIR holds the articles' texts
+test-articles: $(BUILD)/tlc $(BUILD)/articles-test
+	$(Q)sh tests/articles/run.sh $(ARTICLES) $(BUILD)
+
+GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+test-gpu: all $(GPU_PROGRAMS)
+	$(Q)sh tests/gpu.sh $(BUILD)
+
+# One file of 12 MB with all that tests/gpu.sh needs, for a machine with a GPU and a copy of this tree but without LLVM:
+#   mkdir kit && tar -xJf gpu-kit.tar.xz -C kit && sh tests/gpu.sh kit
+gpu-kit:
+	$(Q)$(MAKE) STATIC=1 BUILD=$(BUILD)-static $(BUILD)-static/gpu-kit.tar.xz
+KIT_LIBS = libgomp.so.1 libz.so.1 libzstd.so.1 libcmocka.so.0
+$(BUILD)/gpu-kit.tar.xz: $(BUILD)/tlc $(BUILD)/libtl.so $(BUILD)/articles-test $(GPU_PROGRAMS)
+	$(call say,PACK,$@)
+	$(Q)mkdir -p $(BUILD)/lib
+	$(Q)for f in $(KIT_LIBS); do cp -L `$(CC) -print-file-name=$$f` $(BUILD)/lib; done
+	$(Q)tar -C $(BUILD) -c $(^:$(BUILD)/%=%) lib | xz -T0 --lzma2=preset=3,dict=128MiB > $@
