@@ -228,6 +228,19 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	return generate(&r, out);
 }
 
+bool compile_has_step(const char *name)
+{
+	static const char *const others[] = {"eval", "lower", "llvm"};
+	bool found = false;
+	for (u32 i = 0; i < ARRAY_LEN(others); i++)
+		found |= !strcmp(name, others[i]);
+	for (u32 i = 0; i < ARRAY_LEN(tile_passes); i++)
+		found |= !strcmp(name, tile_passes[i].name);
+	for (u32 i = 0; i < ARRAY_LEN(place_passes); i++)
+		found |= !strcmp(name, place_passes[i].name);
+	return found;
+}
+
 void compile_list_passes(FILE *out)
 {
 	fprintf(out, "  %-14s %s\n", "eval", "the tile IR as evaluated, before any pass");

@@ -55,6 +55,8 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	     struct compiled *out);
 /* The names of all passes and what they do, for --help. */
 void compile_list_passes(FILE *out);
+/* Is there a step of this name, a pass or one of those around them? */
+bool compile_has_step(const char *name);
 /* Only the first step: the tile IR as it is before any pass, for the interpreter. */
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args);
 

@@ -2,6 +2,8 @@
 #include "tlc.h"
 
 #include <errno.h>
+#include <llvm-c/ErrorHandling.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +19,7 @@ static const char usage[] =
 	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR]\n"
 	"  tlc list FILE\n"
 	"\n"
+	"  FILE               a .tl or .py file, or IR text in a .ttir file; - is standard input\n"
 	"  -k KERNEL          the jit function to compile; may be left out when the file has one kernel\n"
 	"  -s SIGNATURE       types of the parameters that are not constexpr: '*fp16:16,*fp16:16,i32,i32:16,fp32',\n"
 	"                     or name=type pairs; :16 means divisible by 16, i32:1 an integer that is 1\n"
@@ -51,8 +54,23 @@ int complain(int code, const char *format, ...)
 	return code;
 }
 
+/* Standard input, whose length is not known before its end. */
+static char *read_stdin(struct arena *a, size_t *len)
+{
+	enum { LIMIT = 64 << 20 };
+	char *text = malloc(LIMIT);
+	*len = text ? fread(text, 1, LIMIT, stdin) : 0;
+	char *copy = !text || ferror(stdin) ? NULL : *len == LIMIT ? NULL : arena_str(a, text, *len);
+	if (!copy)
+		complain(0, "cannot read standard input: %s", *len == LIMIT ? "too large to be a kernel" : strerror(errno));
+	free(text);
+	return copy;
+}
+
 char *read_file(struct arena *a, const char *path, size_t *len)
 {
+	if (!strcmp(path, "-"))
+		return read_stdin(a, len);
 	FILE *f = fopen(path, "rb");
 	struct stat st;
 	if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode)) {
@@ -159,6 +177,8 @@ const struct func *pick_kernel(struct unit *u, const char *name)
 static bool is_constexpr(const struct param *p)
 {
 	const struct expr *a = p->annotation;
+	if (a && a->kind == EX_STR) /* "tl.constexpr" */
+		return a->text_len >= 9 && !strcmp(a->text + a->text_len - 9, "constexpr");
 	return a && (a->kind == EX_NAME || a->kind == EX_ATTR) && !strcmp(a->name, "constexpr");
 }
 
@@ -218,8 +238,9 @@ static bool read_arguments(struct command *c, const struct func *f, struct arg_s
 static int write_output(struct command *c, const char *kernel, const char *kind, const char *data, size_t len, bool several)
 {
 	const char *path = c->output;
-	if (several)
-		path = arena_printf(&c->arena, "%s.%s", c->output ? c->output : kernel, kind);
+	bool to_stdout = path && !strcmp(path, "-");
+	if (!to_stdout && (several || (!path && !strcmp(kind, "cubin")))) /* no binary on a terminal */
+		path = arena_printf(&c->arena, "%s.%s", path ? path : kernel, kind);
 	else if (!path)
 		path = "-";
 	FILE *f = strcmp(path, "-") ? fopen(path, "wb") : stdout;
@@ -297,7 +318,7 @@ static void show_diagnostics(const struct unit *u)
 		fputs(u->diags.text.at, stderr);
 }
 
-static int emit_ast(struct command *c, const struct unit *u, bool several)
+static int emit_ast(struct command *c, const struct unit *u, const char *name, bool several)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -306,7 +327,7 @@ static int emit_ast(struct command *c, const struct unit *u, bool several)
 	FILE *f = open_memstream(&text, &len);
 	ast_print(u->module, f);
 	fclose(f);
-	int r = write_output(c, "module", "ast", text, len, several);
+	int r = write_output(c, name, "ast", text, len, several);
 	free(text);
 	return r;
 }
@@ -319,7 +340,7 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 		size_t len = 0;
 		int r = EXIT_DONE;
 		if (!strcmp(kind, "ast")) {
-			r = emit_ast(c, u, several);
+			r = emit_ast(c, u, out->kernel ? out->kernel->name : "module", several);
 			if (r)
 				return r;
 			continue;
@@ -336,6 +357,28 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 			return r;
 	}
 	return EXIT_DONE;
+}
+
+/* The names given to --print-after and --stop-after, and what does not go with IR text. */
+static bool check_request(const struct command *c, const struct unit *u)
+{
+	const char *names[] = {c->options.print_after, c->options.stop_after};
+	for (u32 i = 0; i < ARRAY_LEN(names); i++)
+		if (names[i] && !compile_has_step(names[i]) && (i || strcmp(names[i], "all"))) {
+			complain(0, "--%s-after: there is no pass '%s'; see tlc --help", i ? "stop" : "print", names[i]);
+			return false;
+		}
+	if (!u->parsed)
+		return true;
+	if (c->kernel && strcmp(c->kernel, u->parsed->name)) {
+		complain(0, "'%s' has the kernel '%s', not '%s'", c->file, u->parsed->name, c->kernel);
+		return false;
+	}
+	if (c->signature || c->defines.len) {
+		complain(0, "%s: the kernel of IR text has its types and values already", c->signature ? "-s" : "-D");
+		return false;
+	}
+	return true;
 }
 
 static int command_compile(struct command *c)
@@ -361,6 +404,7 @@ static int command_compile(struct command *c)
 	struct arg_spec *args = NULL;
 	bool only_ast = !c->options.want_ttir && !c->options.want_ttgir && !c->options.want_llir && !c->options.want_ptx;
 	r = EXIT_USER;
+	ok = ok && check_request(c, u);
 	if (ok && u->module && !only_ast) {
 		f = pick_kernel(u, c->kernel);
 		ok = f != NULL;
@@ -485,6 +529,17 @@ static bool set_flag(struct command *c, const char *name)
 	return false;
 }
 
+/* Does an option of this name take a value? */
+static bool takes_value(const char *name)
+{
+	static const char *const names[] = {"-k", "-s", "-o", "-g", "-D", "--target", "--emit", "--device", "--bytes", "--flops", "--print-after",
+					    "--stop-after", "--num-stages", "--num-warps", "--group-pids"};
+	for (u32 i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 static bool read_options(struct command *c, int argc, char **argv, bool with_args)
 {
 	for (int i = 0; i < argc; i++) {
@@ -512,7 +567,7 @@ static bool read_options(struct command *c, int argc, char **argv, bool with_arg
 		} else if (i + 1 < argc) {
 			value = argv[++i];
 		} else {
-			complain(0, "option '%s' needs a value; see tlc --help", a);
+			complain(0, takes_value(a) ? "option '%s' needs a value; see tlc --help" : "unknown option '%s'; see tlc --help", a);
 			return false;
 		}
 		if (!set_option(c, name, value))
@@ -523,8 +578,22 @@ static bool read_options(struct command *c, int argc, char **argv, bool with_arg
 	return c->file != NULL;
 }
 
+/* tl_assert has said what is wrong: a status for scripts instead of a signal. */
+static void on_abort(int signal)
+{
+	(void)signal;
+	_exit(EXIT_BUG);
+}
+
+static void on_llvm_error(const char *reason)
+{
+	tl_assert_failed("LLVM", 0, reason);
+}
+
 int main(int argc, char **argv)
 {
+	signal(SIGABRT, on_abort);
+	LLVMInstallFatalErrorHandler(on_llvm_error);
 	struct command c = {.options = {.print_to = stderr}};
 	const char *verb = argc > 1 ? argv[1] : "--help";
 	bool run = !strcmp(verb, "run"), bench = !strcmp(verb, "bench"), list = !strcmp(verb, "list");

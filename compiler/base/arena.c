@@ -22,7 +22,7 @@ void arena_free(struct arena *a)
 void *arena_alloc(struct arena *a, size_t size)
 {
 	size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-	if (size > (size_t)(a->end - a->at)) {
+	if (!a->at || size > (size_t)(a->end - a->at)) {
 		size_t want = MAX(size, MIN(MAX(a->total / 2, (size_t)CHUNK_MIN), (size_t)16 << 20));
 		/* calloc: large chunks come zeroed from the system without being touched */
 		struct arena_chunk *c = calloc(1, sizeof *c + want);

@@ -271,9 +271,9 @@ static bool arg_ordering(struct eval *e, const struct args *a, u32 i, i64 *sem, 
 
 static bool atomic_type(struct eval *e, const struct args *a, const struct val *p, bool is_float_ok)
 {
-	int bits = p->pointers > 1 ? 64 : dtype_bits(p->dtype);
+	int bits = dtype_bits(p->dtype);
 	bool half = p->dtype == DT_F16 || p->dtype == DT_BF16;
-	bool ok = bits >= 32 || (half && is_float_ok);
+	bool ok = p->pointers == 1 && (bits >= 32 || (half && is_float_ok));
 	if (ok && dtype_is_float(p->dtype) && !is_float_ok && bits >= 32)
 		ok = a->b->code != RMW_AND && a->b->code != RMW_OR && a->b->code != RMW_XOR;
 	if (!ok)

@@ -460,6 +460,25 @@ static struct val compare_constants(struct eval *e, enum operator op, struct val
 	return val_bool(op == OP_LT ? c < 0 : op == OP_LE ? c <= 0 : op == OP_GT ? c > 0 : c >= 0);
 }
 
+/* Is it known only at run time whether they are equal? */
+static bool undecided(const struct val *a, const struct val *b)
+{
+	if (a->kind == V_TUPLE && b->kind == V_TUPLE && a->nitems == b->nitems) {
+		for (u32 i = 0; i < a->nitems; i++)
+			if (undecided(&a->items[i], &b->items[i]))
+				return true;
+		return false;
+	}
+	return (a->kind == V_TENSOR && (b->kind == V_TENSOR || val_is_number(b))) || (b->kind == V_TENSOR && val_is_number(a));
+}
+
+static struct val undecided_error(struct eval *e, enum operator op, const struct val *v, struct loc at)
+{
+	struct val r = eval_error(e, E_OPERAND, at, operator_text(op), describe(e, v));
+	diag_hint(e->diags, "of run-time values compare one by one, as in (x == a) | (x == b)");
+	return r;
+}
+
 static struct val compare_pair(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
@@ -470,10 +489,15 @@ static struct val compare_pair(struct eval *e, enum operator op, struct val a, s
 		if (b.kind != V_TUPLE)
 			return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, &b));
 		bool found = false;
-		for (u32 i = 0; i < b.nitems; i++)
-			found |= val_equal(&a, &b.items[i]);
+		for (u32 i = 0; i < b.nitems && !found; i++) {
+			if (undecided(&a, &b.items[i]))
+				return undecided_error(e, op, a.kind == V_TENSOR ? &a : &b, at);
+			found = val_equal(&a, &b.items[i]);
+		}
 		return val_bool(found == (op == OP_IN));
 	}
+	if (a.kind == V_TUPLE && (op == OP_EQ || op == OP_NE) && undecided(&a, &b))
+		return undecided_error(e, op, &a, at);
 	bool run_time = a.kind == V_TENSOR || b.kind == V_TENSOR;
 	if (run_time && (a.kind == V_NONE || b.kind == V_NONE || a.kind == V_STR || b.kind == V_STR) && (op == OP_EQ || op == OP_NE))
 		return val_bool(op == OP_NE); /* a value is never equal to None */
