@@ -341,7 +341,11 @@ static void print_format(struct printer *p, const struct op *o)
 				print_value(p, operand(o, (u32)t.index));
 			}
 			break;
-		case FMT_ALL: print_values(p, o, 0); break;
+		case FMT_ALL:
+			if (!o->noperands)
+				return; /* and no types either */
+			print_values(p, o, 0);
+			break;
 		case FMT_ATTR:
 			attr_spec_at(o->code, (u32)t.index, &spec);
 			if (!kind_is(&spec, "unit") || o->attr[t.index])
@@ -603,7 +607,7 @@ static void print_special(struct printer *p, const struct op *o)
 
 static void print_op(struct printer *p, const struct op *o)
 {
-	if (o->code == IR_YIELD && !o->noperands)
+	if (o->code == IR_YIELD && !o->noperands && o->block->parent->code != IR_WHILE)
 		return;
 	sb_printf(p->out, "%*s", p->indent, "");
 	if (o->nresults) {

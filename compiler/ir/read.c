@@ -1,0 +1,362 @@
+#include "ir/read.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+/* --- characters and words ------------------------------------------------------------------------------------ */
+
+struct loc rd_here(const struct reader *r, u32 len)
+{
+	return (struct loc){r->line, (u16)MIN(r->at - r->line_at + 1, 65535u), (u16)len, r->file};
+}
+
+const char *rd_cur(const struct reader *r)
+{
+	return r->src->text + r->at;
+}
+
+void rd_bump(struct reader *r, u32 n)
+{
+	for (; n && r->at < r->src->len; n--)
+		if (r->src->text[r->at++] == '\n') {
+			r->line++;
+			r->line_at = r->at;
+		}
+}
+
+void rd_skip_space(struct reader *r)
+{
+	for (;;) {
+		while (isspace((unsigned char)*rd_cur(r)))
+			rd_bump(r, 1);
+		if (strncmp(rd_cur(r), "//", 2))
+			return;
+		while (*rd_cur(r) && *rd_cur(r) != '\n')
+			rd_bump(r, 1);
+	}
+}
+
+void rd_fail_at(struct reader *r, struct loc at, const char *what)
+{
+	if (!r->failed)
+		diag(r->diags, E_IR_SYNTAX, at, what);
+	r->failed = true;
+}
+
+void rd_fail(struct reader *r, const char *what)
+{
+	rd_fail_at(r, rd_here(r, 1), what);
+}
+
+bool rd_accept(struct reader *r, const char *word)
+{
+	size_t n = strlen(word);
+	rd_skip_space(r);
+	if (strncmp(rd_cur(r), word, n))
+		return false;
+	char last = word[n - 1], next = rd_cur(r)[n];
+	if ((isalnum((unsigned char)last) || last == '_') && (isalnum((unsigned char)next) || next == '_' || next == '.'))
+		return false;
+	rd_bump(r, (u32)n);
+	return true;
+}
+
+void rd_expect(struct reader *r, const char *word)
+{
+	if (!r->failed && !rd_accept(r, word))
+		rd_fail(r, arena_printf(r->ctx->arena, "expected '%s'", word));
+}
+
+/* letters, digits, '_', '.', '$' and '-' inside names such as %c-1_i32 */
+const char *read_word(struct reader *r, bool dash)
+{
+	rd_skip_space(r);
+	u32 start = r->at;
+	while (isalnum((unsigned char)*rd_cur(r)) || (*rd_cur(r) && strchr("_.$", *rd_cur(r))) || (dash && *rd_cur(r) == '-'))
+		rd_bump(r, 1);
+	return intern(r->ctx->names, r->src->text + start, r->at - start);
+}
+
+const char *read_string(struct reader *r)
+{
+	struct strbuf sb = {.arena = r->ctx->arena};
+	rd_expect(r, "\"");
+	struct loc start = rd_here(r, 1);
+	start.col -= start.col > 1;
+	sb_puts(&sb, "");
+	while (!r->failed && *rd_cur(r) != '"') {
+		const char *s = rd_cur(r);
+		if (!*s) {
+			rd_fail_at(r, start, "this string is never closed");
+		} else if (*s == '\\' && isxdigit((unsigned char)s[1]) && isxdigit((unsigned char)s[2])) {
+			char hex[3] = {s[1], s[2], 0}, c = (char)strtol(hex, NULL, 16);
+			sb_add(&sb, &c, 1);
+			rd_bump(r, 3);
+		} else {
+			rd_bump(r, *s == '\\' && s[1] ? 1 : 0);
+			sb_add(&sb, rd_cur(r), 1);
+			rd_bump(r, 1);
+		}
+	}
+	rd_bump(r, 1);
+	return intern_str(r->ctx->names, sb.at);
+}
+
+i64 read_int(struct reader *r)
+{
+	rd_skip_space(r);
+	char *end;
+	i64 v = *rd_cur(r) == '-' ? strtoll(rd_cur(r), &end, 0) : (i64)strtoull(rd_cur(r), &end, 0);
+	if (end == rd_cur(r))
+		rd_fail(r, "expected a number");
+	rd_bump(r, (u32)(end - rd_cur(r)));
+	return v;
+}
+
+/* Skips over balanced brackets that start here. */
+static void skip_brackets(struct reader *r)
+{
+	int depth = 0;
+	do {
+		char c = *rd_cur(r);
+		if (!c)
+			return;
+		if (c == '"') {
+			read_string(r);
+			continue;
+		}
+		depth += (strchr("([{<", c) != NULL) - (strchr(")]}>", c) != NULL && r->src->text[r->at - 1] != '-');
+		rd_bump(r, 1);
+	} while (depth > 0);
+}
+
+void rd_skip_loc(struct reader *r)
+{
+	while (rd_accept(r, "loc")) {
+		rd_skip_space(r);
+		skip_brackets(r);
+	}
+}
+
+/* --- types --------------------------------------------------------------------------------------------------- */
+
+const struct type *read_type(struct reader *r)
+{
+	const struct type *i32_type = type_scalar(r->ctx, DT_I32);
+	if (r->failed)
+		return i32_type;
+	if (rd_accept(r, "!tt.ptr")) {
+		rd_expect(r, "<");
+		const struct type *elem = ++r->depth < 8 ? read_type(r) : (rd_fail(r, "nested too deeply"), i32_type);
+		r->depth--;
+		rd_expect(r, ">");
+		return type_ptr(r->ctx, elem);
+	}
+	if (rd_accept(r, "tensor")) {
+		i32 shape[MAX_RANK];
+		int rank = 0;
+		i64 numel = 1;
+		rd_expect(r, "<");
+		rd_skip_space(r);
+		while (!r->failed && isdigit((unsigned char)*rd_cur(r))) {
+			i64 n = 0;
+			for (; isdigit((unsigned char)*rd_cur(r)) && n < IR_MAX_NUMEL; rd_bump(r, 1))
+				n = n * 10 + *rd_cur(r) - '0';
+			numel *= n;
+			if (rank == MAX_RANK || !is_pow2(n) || numel > IR_MAX_NUMEL)
+				rd_fail(r, "a tile has at most 5 dimensions, each a power of two, and 1048576 elements");
+			else
+				shape[rank++] = (i32)n;
+			if (*rd_cur(r) != 'x')
+				rd_fail(r, "expected 'x'");
+			rd_bump(r, 1);
+		}
+		if (!rank)
+			rd_fail(r, "a tensor needs at least one dimension");
+		const struct type *elem = read_type(r);
+		rd_skip_space(r);
+		if (*rd_cur(r) == ',')
+			rd_fail(r, "this kernel has been placed (TTGIR); only TTIR, without layouts, is read");
+		rd_expect(r, ">");
+		return r->failed || type_is_tensor(elem) ? (rd_fail(r, "expected an element type"), i32_type)
+							 : type_tensor(r->ctx, elem, rank, shape);
+	}
+	rd_skip_space(r);
+	struct loc at = rd_here(r, 1);
+	const char *word = read_word(r, false);
+	for (int d = 0; d < DT_COUNT; d++)
+		if (!strcmp(dtype_ir_name((enum dtype)d), word))
+			return type_scalar(r->ctx, (enum dtype)d);
+	at.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
+	rd_fail_at(r, at, "expected a type, such as i32, f16, !tt.ptr<f32> or tensor<16xf32>");
+	return i32_type;
+}
+
+/* --- values -------------------------------------------------------------------------------------------------- */
+
+const char *read_name(struct reader *r)
+{
+	rd_expect(r, "%");
+	return read_word(r, true);
+}
+
+struct value *read_value(struct reader *r)
+{
+	rd_skip_space(r);
+	struct loc at = rd_here(r, 1);
+	const char *name = read_name(r);
+	struct value *v = r->failed ? NULL : map_get(&r->values, name);
+	i64 index = 0;
+	at.len = (u16)MIN(strlen(name) + 1, 1000u);
+	if (*rd_cur(r) == '#') {
+		rd_bump(r, 1);
+		index = read_int(r);
+	}
+	if (!r->failed && (!v || index < 0 || (index && (!v->def || index >= v->def->nresults)))) {
+		rd_fail_at(r, at, arena_printf(r->ctx->arena, "'%%%s' is not defined here", name));
+		v = NULL;
+	}
+	return v && index ? &v->def->results[index] : v;
+}
+
+void rd_define(struct reader *r, const char *name, struct value *v)
+{
+	if (!isdigit((unsigned char)*name))
+		v->name = name;
+	map_put(&r->values, name, v);
+}
+
+void read_values(struct reader *r, value_vec *out)
+{
+	do {
+		rd_skip_space(r);
+		if (*rd_cur(r) != '%' && out->len)
+			return; /* a keyword follows the comma */
+		struct value *v = read_value(r);
+		if (v)
+			vec_push(r->ctx->arena, out, v);
+	} while (!r->failed && rd_accept(r, ","));
+}
+
+/* --- attributes ---------------------------------------------------------------------------------------------- */
+
+u64 read_scalar_bits(struct reader *r, enum dtype d)
+{
+	rd_skip_space(r);
+	if (rd_accept(r, "true"))
+		return 1;
+	if (rd_accept(r, "false"))
+		return 0;
+	if (dtype_is_int(d) || !strncmp(rd_cur(r), "0x", 2))
+		return (u64)read_int(r) & (dtype_bits(d) == 64 ? ~0ull : (1ull << dtype_bits(d)) - 1);
+	char *end;
+	double x = strtod(rd_cur(r), &end);
+	if (end == rd_cur(r))
+		rd_fail(r, "expected a number");
+	rd_bump(r, (u32)(end - rd_cur(r)));
+	return dtype_encode_float(d, x);
+}
+
+i64 read_enum(struct reader *r, const char *const *values)
+{
+	struct strbuf known = {.arena = r->ctx->arena};
+	rd_skip_space(r);
+	struct loc at = rd_here(r, 1);
+	const char *word = read_word(r, false);
+	for (int i = 0; values[i]; i++) {
+		if (!strcmp(values[i], word))
+			return i;
+		if (*values[i])
+			sb_printf(&known, " %s", values[i]);
+	}
+	at.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
+	rd_fail_at(r, at, arena_printf(r->ctx->arena, "'%s' is not a value of this attribute; it takes%s", word, known.at));
+	return 0;
+}
+
+static i64 read_perm(struct reader *r)
+{
+	int perm[MAX_RANK], n = 0;
+	rd_expect(r, "array<i32:");
+	do {
+		i64 v = read_int(r);
+		if (n == MAX_RANK || v < 0 || v >= MAX_RANK)
+			rd_fail(r, "not a permutation");
+		else
+			perm[n++] = (int)v;
+	} while (!r->failed && rd_accept(r, ","));
+	rd_expect(r, ">");
+	return perm_pack(perm, n);
+}
+
+void read_attr_value(struct reader *r, enum opcode code, int slot, struct attrs *out)
+{
+	struct attr_spec spec;
+	attr_spec_at(code, (u32)slot, &spec);
+	const char *const *values = attr_enum(spec.kind, spec.kind_len);
+	if (values)
+		out->slot[slot] = read_enum(r, values);
+	else if (!strncmp(spec.kind, "str", 3))
+		out->text = read_string(r);
+	else if (!strncmp(spec.kind, "perm", 4))
+		out->slot[slot] = read_perm(r);
+	else if (!strncmp(spec.kind, "bool", 4))
+		out->slot[slot] = (i64)read_scalar_bits(r, DT_I1);
+	else
+		out->slot[slot] = read_int(r);
+}
+
+/* tt.divisibility = dense<[16, 1]> : tensor<2xi32>, or = 16 : i32 */
+static void read_hint(struct reader *r, const char *name, struct attrs *out)
+{
+	if (!out->hints)
+		out->hints = arena_new(r->ctx->arena, struct hints);
+	i32 *v = !strcmp(name, "tt.divisibility") ? out->hints->divisibility
+		: !strcmp(name, "tt.contiguity") ? out->hints->contiguity
+						 : out->hints->constancy;
+	bool dense = rd_accept(r, "dense<"), list = rd_accept(r, "[");
+	int n = 0;
+	do {
+		i32 x = (i32)read_int(r);
+		if (n < MAX_RANK)
+			v[n++] = x;
+	} while (!r->failed && rd_accept(r, ","));
+	if (list)
+		rd_expect(r, "]");
+	for (; !list && n < MAX_RANK; n++)
+		v[n] = v[0];
+	if (dense)
+		rd_expect(r, ">");
+}
+
+void read_dict(struct reader *r, enum opcode code, struct attrs *out)
+{
+	if (!rd_accept(r, "{"))
+		return;
+	while (!r->failed && !rd_accept(r, "}")) {
+		rd_skip_space(r);
+		const char *name = *rd_cur(r) == '"' ? read_string(r) : read_word(r, false);
+		if (!*name)
+			rd_fail(r, "expected an attribute's name");
+		int slot = attr_slot(code, name, strlen(name));
+		if (!rd_accept(r, "=")) {
+			if (slot >= 0)
+				out->slot[slot] = 1;
+		} else if (slot >= 0) {
+			read_attr_value(r, code, slot, out);
+		} else if (!strcmp(name, "tt.divisibility") || !strcmp(name, "tt.contiguity") || !strcmp(name, "tt.constancy")) {
+			read_hint(r, name, out);
+		} else {
+			rd_skip_space(r);
+			if (*rd_cur(r) == '"')
+				read_string(r);
+			else if (isalnum((unsigned char)*rd_cur(r)) || *rd_cur(r) == '-' || *rd_cur(r) == '#')
+				rd_bump(r, 1), read_word(r, false);
+			if (*rd_cur(r) && strchr("<[{(", *rd_cur(r)))
+				skip_brackets(r);
+		}
+		if (rd_accept(r, ":"))
+			read_type(r);
+		rd_accept(r, ",");
+	}
+}

@@ -1,0 +1,56 @@
+/* What reading the IR text is made of: words, types, values, attributes. All of it moves the reader on, past white space
+ * and comments first; the first failure is reported, and everything after it is idle. */
+#ifndef TLC_IR_READ_H
+#define TLC_IR_READ_H
+
+#include "ir/text.h"
+
+struct reader {
+	struct ir_context *ctx;
+	struct diags *diags;
+	const struct source *src;
+	u16 file;
+	u32 at, line, line_at;
+	bool failed;
+	struct map values; /* interned name → value, or the first of several results */
+	int depth;
+};
+
+struct attrs {
+	i64 slot[IR_MAX_ATTRS];
+	const char *text;
+	struct hints *hints;
+};
+
+typedef VEC(struct value *) value_vec;
+
+struct loc rd_here(const struct reader *r, u32 len);
+void rd_fail_at(struct reader *r, struct loc at, const char *what);
+void rd_fail(struct reader *r, const char *what);
+
+/* The text from here on; 0 at its end. */
+const char *rd_cur(const struct reader *r);
+void rd_bump(struct reader *r, u32 n);
+void rd_skip_space(struct reader *r);
+void rd_skip_loc(struct reader *r);
+/* Moves past `word` if it comes next. */
+bool rd_accept(struct reader *r, const char *word);
+void rd_expect(struct reader *r, const char *word);
+const char *read_word(struct reader *r, bool dash);
+const char *read_string(struct reader *r);
+i64 read_int(struct reader *r);
+
+const struct type *read_type(struct reader *r);
+
+/* %name; a value is NULL when nothing of that name is defined, which is reported. */
+const char *read_name(struct reader *r);
+struct value *read_value(struct reader *r);
+void read_values(struct reader *r, value_vec *out);
+void rd_define(struct reader *r, const char *name, struct value *v);
+
+u64 read_scalar_bits(struct reader *r, enum dtype d);
+i64 read_enum(struct reader *r, const char *const *values);
+void read_attr_value(struct reader *r, enum opcode code, int slot, struct attrs *out);
+void read_dict(struct reader *r, enum opcode code, struct attrs *out);
+
+#endif
