@@ -426,6 +426,8 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		return val_error();
+	if (op == OP_MATMUL)
+		return eval_error(e, E_MATMUL_OPERATOR, at);
 	if (a.kind == V_TENSOR || b.kind == V_TENSOR)
 		return binary_op(e, op, a, b, at);
 	if (op == OP_ADD && a.kind == b.kind && (a.kind == V_STR || a.kind == V_TUPLE))

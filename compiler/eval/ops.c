@@ -381,8 +381,6 @@ struct val binary_op(struct eval *e, enum operator op, struct val a, struct val 
 	int flags = op == OP_DIV || op == OP_FLOORDIV || op == OP_MOD ? PROMOTE_DIV : 0;
 	if (op == OP_ADD || op == OP_SUB)
 		flags |= PROMOTE_PTR;
-	if (op == OP_MATMUL)
-		return eval_error(e, E_MATMUL_OPERATOR, at);
 	if (op == OP_POW)
 		return eval_error(e, E_POW, at);
 	bool b_was_pointer = b.kind == V_TENSOR && b.pointers, a_was_pointer = a.kind == V_TENSOR && a.pointers;

@@ -291,7 +291,7 @@ static LLVMValueRef int_op(struct lower *l, const struct op *o, LLVMValueRef *in
 	}
 }
 
-/* Truncation toward zero that saturates, NaN to 0: what cvt.rzi does. */
+/* Truncation toward zero that saturates, NaN to 0: what cvt.rzi does, but for NaN where 64 bits come in or go out. */
 static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype from, int bits, bool is_signed)
 {
 	if (from != DT_F32 && from != DT_F64)
@@ -301,6 +301,8 @@ static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype fro
 	const char *text = arena_printf(&l->scratch, "cvt.rzi.%c%d.%s $0, $1;", is_signed ? 's' : 'u', reg, d ? "f64" : "f32");
 	const char *cons = reg == 64 ? (d ? "=l,d" : "=l,f") : (d ? "=r,d" : "=r,f");
 	LLVMValueRef v = inline_asm(l, text, cons, ASM_PURE, int_type(l, reg), &x, 1);
+	if (d || reg == 64)
+		v = LLVMBuildSelect(l->b, LLVMBuildFCmp(l->b, LLVMRealUNO, x, x, ""), LLVMConstNull(LLVMTypeOf(v)), v, "");
 	if (bits == reg)
 		return v;
 	i64 lo = is_signed ? -(1ll << (bits - 1)) : 0, hi = is_signed ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;

@@ -14,6 +14,7 @@ struct tile {
 	LLVMValueRef *at; /* elements; NULL until wanted when only words are known */
 	u32 n;
 	LLVMValueRef *words; /* the same, packed into 32-bit words in register order; or NULL */
+	LLVMValueRef last;   /* the instruction that completed the words */
 };
 
 struct lower {

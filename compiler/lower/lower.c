@@ -25,10 +25,17 @@ struct tile *tile_of(struct lower *l, const struct value *v)
 {
 	struct tile *t = map_get(&l->tiles, v);
 	tl_assert(t);
-	if (!t->at) { /* known as packed words only */
+	if (!t->at) { /* known as packed words only: unpacked behind them, since other paths may want the elements too */
 		LLVMTypeRef e = llvm_type(l, v->type);
+		LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b);
+		LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(l->b);
+		LLVMValueRef next = LLVMGetNextInstruction(t->last);
+		if (next)
+			LLVMPositionBuilderBefore(l->b, next);
 		t->at = arena_array(&l->scratch, LLVMValueRef, t->n);
 		unpack(l, t->words, t->n * (u32)type_bits(e) / 32, e, t->n, t->at);
+		LLVMPositionBuilderAtEnd(l->b, here);
+		LLVMSetCurrentDebugLocation2(l->b, line);
 	}
 	return t;
 }

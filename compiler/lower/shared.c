@@ -217,7 +217,7 @@ static bool read_matrices(struct lower *l, const struct value *v, const struct l
 			for (int q = 0; q < together; q++)
 				if (k >> q & 1)
 					target |= 1u << counts[q];
-			t->words[target >> per_word] = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
+			t->last = t->words[target >> per_word] = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
 		}
 	}
 	map_put(&l->tiles, v, t);

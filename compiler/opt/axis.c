@@ -252,6 +252,11 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	case IR_EXTSI:
 	case IR_EXTUI:
 	case IR_TRUNCI: return *x;
+	case IR_BITCAST: { /* int1 is loaded as int8 */
+		const struct type *from = operand(o, 0)->type;
+		bool pointers = type_elem(t)->kind == TY_PTR && type_elem(from)->kind == TY_PTR;
+		return pointers && pointee_bytes(t) == pointee_bytes(from) ? *x : nothing;
+	}
 	case IR_SPLAT:
 	case IR_BROADCAST:
 	case IR_EXPAND_DIMS:

@@ -101,7 +101,8 @@ static void follow_result(struct marker *m, struct op *o, u32 i)
 		need(m, operand(o->blocks[0]->last, i));
 		need(m, operand(o->blocks[1]->last, i));
 		break;
-	default:
+	case IR_WHILE: mark_control(m, o); break;
+	default: /* reductions and scans */
 		need_operands(m, o);
 		for (u32 k = 0; k < o->nblocks; k++)
 			for (struct op *in = o->blocks[k]->first; in; in = in->next) {

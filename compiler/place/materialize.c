@@ -98,6 +98,15 @@ static void set_layout(struct placer *p, struct value *v, const struct layout *l
 		v->type = type_with_layout(p->ctx, v->type, l);
 }
 
+/* Results whose layout follows from the operands': these may have got another home since the results got theirs. */
+static void set_results(struct placer *p, struct op *o, const struct layout *l)
+{
+	for (u32 i = 0; i < o->nresults; i++) {
+		set_layout(p, &o->results[i], l);
+		map_put(&p->home, &o->results[i], (void *)l);
+	}
+}
+
 /* What a store, print or assert takes its operands in when it has no wish of its own. */
 static const struct layout *home_or_default(struct placer *p, const struct value *v)
 {
@@ -180,11 +189,13 @@ static void place_op(struct placer *p, struct op *o)
 	case IR_WHILE: place_while(p, o); return;
 	case IR_IF: place_if(p, o); return;
 	case IR_DOT: place_dot(p, o); return;
-	case IR_REDUCE:
-		request_all(p, o, reduce_layout(p, o));
-		for (u32 i = 0; i < o->nresults; i++)
-			set_layout(p, &o->results[i], home_of(p, &o->results[i]));
+	case IR_REDUCE: {
+		const struct layout *in = reduce_layout(p, o);
+		request_all(p, o, in);
+		if (type_is_tensor(o->results[0].type))
+			set_results(p, o, layout_slice(p->pool, in, (int)o->attr[ATTR_AXIS]));
 		return;
+	}
 	case IR_SCAN:
 		request_all(p, o, scan_layout(p, o));
 		for (u32 i = 0; i < o->nresults; i++)
@@ -193,8 +204,7 @@ static void place_op(struct placer *p, struct op *o)
 	case IR_SPLIT: {
 		const struct layout *in = split_layout(p, o);
 		request_operand(p, o, 0, in);
-		for (u32 i = 0; i < 2; i++)
-			set_layout(p, &o->results[i], home_of(p, &o->results[i]));
+		set_results(p, o, layout_slice(p->pool, in, operand(o, 0)->type->rank - 1));
 		return;
 	}
 	case IR_JOIN:

@@ -10,6 +10,11 @@ int main(int argc, char **argv)
 		{"reduce", theme_reduce},
 		{"scan", theme_scan},
 		{"shape", theme_shape},
+		{"dot", theme_dot},
+		{"matmul", theme_matmul},
+		{"atomic", theme_atomic},
+		{"control", theme_control},
+		{"program", theme_program},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }

@@ -230,20 +230,15 @@ static void moves(struct suite *s, int m, int n, int warps)
 				y[i * n + j] += value_int(x, (size_t)(k * n + j));
 		}
 	}
-	for (int i = 0; i < m * n; i++) {
-		int64_t max = INT64_MIN, min = INT64_MAX;
-		for (int j = 0; j < n; j++)
-			max = y[i / n * n + j] > max ? y[i / n * n + j] : max;
-		for (int k = 0; k < m; k++)
-			min = value_int(x, (size_t)(k * n + i % n)) < min ? value_int(x, (size_t)(k * n + i % n)) : min;
-		z[i] = y[i % n * 0 + (i % m) * 0 + (i / m + i % m * 0) * 0] * 0; /* the transposed N × M view, read as M × N */
-		z[i] += y[(i % n == i % n ? (i % (m * n)) % n * 0 : 0) + (i % n) * 0] * 0;
-		z[i] = y[(i % n) * 0 + ((i % (n * m)) / n * 0)] * 0 + max - min;
-	}
-	/* reshape(y, (N, M)).T is M × N with element (p, q) = y[q·M + p]; read in row-major order it is reshaped to itself */
 	for (int p = 0; p < m; p++)
-		for (int q = 0; q < n; q++)
-			z[p * n + q] += y[q * m + p];
+		for (int q = 0; q < n; q++) {
+			int64_t max = INT64_MIN, min = INT64_MAX;
+			for (int j = 0; j < n; j++)
+				max = y[p * n + j] > max ? y[p * n + j] : max;
+			for (int i = 0; i < m; i++)
+				min = value_int(x, (size_t)(i * n + q)) < min ? value_int(x, (size_t)(i * n + q)) : min;
+			z[p * n + q] = y[q * m + p] + max - min; /* y read as N × M, transposed */
+		}
 	for (int i = 0; i < m * n; i++)
 		want_int(o, (size_t)i, z[i]);
 	for (int j = 0; j < n; j++) {
@@ -267,6 +262,33 @@ static void column_major(struct suite *s, tl_dtype t, int m, int n, int warps)
 		for (int j = 0; j < n; j++)
 			want(o, (size_t)(j * m + i), value(x, (size_t)(i * n + j)) + value(y, (size_t)(j * m + i)));
 	LAUNCH(s, "column_major", CONFIG(.num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
+	case_end(s);
+}
+
+static void gathered(struct suite *s, int m, int n, int warps)
+{
+	if (!case_begin(s, file, "gathered %dx%d warps=%d", m, n, warps))
+		return;
+	int len = m * n;
+	struct array *at = in(s, "at", TL_I32, (size_t)len), *x = in(s, "x", TL_I32, (size_t)len), *half = out(s, "half", TL_I32, 2 * (size_t)len),
+		     *pair = out(s, "pair", TL_I32, (size_t)(2 * m + n));
+	fill(at, 0, len - 1), fill(x, 0, 99);
+#define GATHERED(i) value_int(x, (size_t)value_int(at, (size_t)(i)))
+	for (int i = 0; i < 2 * len; i++)
+		want_int(half, (size_t)i, i % 2 ? value_int(x, (size_t)i / 2) : GATHERED(i / 2));
+	for (int k = 0; k < m + n; k++) { /* rows by what was gathered, columns by what was not */
+		int64_t most = -1;
+		for (int j = 0; j < (k < m ? n : m); j++) {
+			int i = k < m ? k * n + j : j * n + k - m;
+			int64_t y = value_int(x, (size_t)i), key = k < m ? GATHERED(i) * 1000 + y : y * 1000 + GATHERED(i);
+			most = key > most ? key : most;
+		}
+		want_int(pair, (size_t)(k < m ? k : m + k), k < m ? most / 1000 : most);
+		if (k < m)
+			want_int(pair, (size_t)(m + k), most % 1000);
+	}
+#undef GATHERED
+	LAUNCH(s, "gathered", CONFIG(.num_warps = warps), ptr(at), ptr(x), ptr(half), ptr(pair), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -342,6 +364,6 @@ void theme_shape(struct suite *s)
 		column_major(s, types[t], 4, 4, 4);
 	}
 	for (int i = 0; i < COUNT(shapes); i++)
-		moves(s, shapes[i][0], shapes[i][1], shapes[i][2]);
+		moves(s, shapes[i][0], shapes[i][1], shapes[i][2]), gathered(s, shapes[i][0], shapes[i][1], shapes[i][2]);
 	ranges(s, 0, 64, 4), ranges(s, -100, 256, 2), ranges(s, 1000, 4, 1), ranges(s, 7, 1024, 8);
 }

@@ -1,0 +1,245 @@
+/* test-random: random kernels on every device, against an evaluation over whole tiles.
+ *
+ *   test-random                          the usual number of them
+ *   test-random --seed 17 --count 1      one again, with its text when it fails
+ *   test-random --seed 17 --shrink [CMD] the smallest kernel that still fails: drops statements as long as CMD (the
+ *                                        program itself, if not given) ends with another status than 0
+ *   test-random --passes build/tlc       launches what `tlc --emit ttir` makes of each kernel instead: the passes over the
+ *                                        tile IR without a GPU
+ * Other options are those of test-run. */
+#include <unistd.h>
+
+#include "random.h"
+#include "suite.h"
+
+enum { COUNT_INTERP = 2000, COUNT_CUDA = 500 }; /* where each takes 0.01 s, and 0.1 s */
+
+static int64_t setting(const char *name, int64_t otherwise)
+{
+	const char *text = getenv(name);
+	return text && *text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* --- leaving statements out ---------------------------------------------------------------------------------- */
+
+static int last_of(const struct program *p, int k)
+{
+	bool block = p->node[k].op == FOR || p->node[k].op == IF;
+	for (int j = k + 1; block && j < p->n; j++)
+		if (p->node[j].op == END && p->node[j].opens == k)
+			return j;
+	return k;
+}
+
+/* Values become zeros, everything else disappears, and what nobody needs too. */
+static void leave_out(struct program *p, const char *list)
+{
+	for (const char *s = list + strspn(list, ","); *s; s += strcspn(s, ","), s += strspn(s, ",")) {
+		int k = atoi(s);
+		struct node *v = &p->node[k];
+		if (is_statement(v->op)) {
+			for (int j = k; j <= last_of(p, k); j++)
+				p->node[j].dead = true;
+		} else if (v->op != VAR) {
+			v->op = FULL;
+			memset(v->attr, 0, sizeof v->attr);
+			memset(v->in, -1, sizeof v->in);
+		}
+	}
+	for (int k = 0; k < p->n; k++)
+		p->node[k].used = p->node[k].op == STORE || p->node[k].op == ATOMIC || p->node[k].op >= FOR;
+	for (int round = 0; round < 8; round++)
+		for (int k = p->n - 1; k >= 0; k--) {
+			struct node *v = &p->node[k];
+			v->used |= (v->op == ASSIGN || v->op == ACCUMULATE) && p->node[v->in[0]].used;
+			if (!v->used || v->dead)
+				continue;
+			for (int i = 0; i < 3; i++)
+				if (v->in[i] >= 0)
+					p->node[v->in[i]].used = true;
+			if (v->op == LOAD || v->op == STORE || v->op == ATOMIC) {
+				if (v->place.index >= 0)
+					p->node[v->place.index].used = true;
+				if (v->place.condition >= 0)
+					p->node[v->place.condition].used = true;
+			}
+		}
+	for (int k = 0; k < p->n; k++)
+		p->node[k].dead |= !p->node[k].used;
+}
+
+static bool fails(const char *command, const char *list)
+{
+	setenv("RANDOM_LEAVE_OUT", list, 1);
+	return system(command) != 0;
+}
+
+static int shrink(const char *self, const char *command)
+{
+	char text[1024], *list = calloc(NODES, 8), *longer = calloc(NODES + 1, 8);
+	struct program *p = calloc(1, sizeof *p);
+	snprintf(text, sizeof text, "%s --seed %lld --count 1 >/dev/null 2>&1", self, (long long)setting("RANDOM_SEED", 1));
+	command = command ? command : text;
+	random_seed((uint64_t)setting("RANDOM_SEED", 1));
+	make_program(p);
+	if (!fails(command, ",")) {
+		printf("it does not fail\n");
+		return 0;
+	}
+	strcpy(list, ",");
+	for (int round = 0; round < 2; round++)
+		for (int k = p->n - 1; k >= 0; k--) {
+			leave_out(p, list);
+			if (p->node[k].dead || p->node[k].op == ELSE || p->node[k].op == END)
+				continue;
+			sprintf(longer, "%s%d,", list, k);
+			if (fails(command, longer))
+				strcpy(list, longer);
+		}
+	leave_out(p, list);
+	char *kernel = program_text(p);
+	printf("%sRANDOM_LEAVE_OUT=%s\n", kernel, list);
+	return 1;
+}
+
+/* --- a case -------------------------------------------------------------------------------------------------- */
+
+static void create(struct suite *s, struct program *p, int k)
+{
+	static char names[MEMORIES][16];
+	struct memory *a = &p->memory[k];
+	snprintf(names[k], sizeof names[k], "p%d", a->param);
+	a->array = a->updated   ? inout(s, names[k], a->dtype, a->len)
+		   : a->written ? out_at(s, names[k], a->dtype, a->len, a->skew)
+				: in_at(s, names[k], a->dtype, a->len, a->skew);
+	a->i = calloc(a->len, sizeof *a->i);
+	a->f = calloc(a->len, sizeof *a->f);
+	a->error = calloc(a->len, sizeof *a->error);
+	a->touched = calloc(a->len, 1);
+	for (size_t i = 0; i < a->len && (a->updated || !a->written); i++) {
+		if (a->updated || (is_float(a->dtype) && !a->inexact))
+			set(a->array, i, (double)random_int(a->updated ? 0 : -(int64_t)a->bound, (int64_t)a->bound));
+		if (is_float(a->dtype))
+			a->f[i] = value(a->array, i);
+		else
+			a->i[i] = value_int(a->array, i);
+	}
+}
+
+static void expect(struct memory *a)
+{
+	double error = 0;
+	for (size_t i = 0; i < a->len && a->written; i++) {
+		if (!a->touched[i])
+			continue;
+		if (is_float(a->dtype))
+			want(a->array, i, a->f[i]);
+		else
+			want_int(a->array, i, a->i[i]);
+		error = fmax(error, a->error[i]);
+	}
+	if (error > 0)
+		tolerance(a->array, error, 0);
+	free(a->i), free(a->f), free(a->error), free(a->touched);
+}
+
+static tl_arg argument(const struct program *p, const struct param *x)
+{
+	return x->kind == POINTER ? ptr(p->memory[x->value].array) : tl_int(x->value);
+}
+
+/* Through a file of IR. It has no constexpr parameters, nor integers that are 1. */
+static void launch_ir(struct suite *s, const struct program *p, const char *text, const tl_config *config, const tl_arg *args)
+{
+	char dir[] = "/tmp/test-random-XXXXXX", source[64], ir[64], *command = NULL;
+	size_t len, n = 0;
+	tl_arg left[PARAMS];
+	tl_module *m = NULL;
+	tl_kernel *k;
+	if (!mkdtemp(dir))
+		exit(2);
+	snprintf(source, sizeof source, "%s/kernel.tl", dir);
+	snprintf(ir, sizeof ir, "%s/kernel.ttir", dir);
+	FILE *f = fopen(source, "w");
+	fputs(text, f);
+	fclose(f);
+	f = open_memstream(&command, &len);
+	fprintf(f, "%s --emit ttir -o %s ", getenv("RANDOM_PASSES"), ir);
+	write_command(f, source, text, "kernel", config, args, (size_t)p->nparams);
+	fclose(f);
+	for (int i = 0; i < p->nparams; i++)
+		if (p->param[i].kind == POINTER || (p->param[i].kind == INTEGER && p->param[i].value != 1))
+			left[n++] = args[i];
+	if (system(command))
+		case_fail(s, "tlc failed");
+	else if (arrays_upload(s) && (tl_module_load(s->ctx, ir, &m) || tl_module_kernel(m, "kernel", &k) ||
+				      tl_launch(k, config, left, n) || tl_synchronize(s->ctx)))
+		case_fail(s, "after the passes: %s", tl_error(s->ctx));
+	s->launched = true;
+	tl_module_destroy(m);
+	unlink(source), unlink(ir), rmdir(dir);
+	free(command);
+}
+
+static void random_case(struct suite *s, int64_t seed, const char *left_out)
+{
+	if (!case_begin(s, NULL, "%lld.", (long long)seed))
+		return;
+	struct program *p = calloc(1, sizeof *p);
+	random_seed((uint64_t)seed);
+	make_program(p);
+	if (left_out)
+		leave_out(p, left_out);
+	for (int k = 0; k < p->nmemories; k++)
+		create(s, p, k);
+	evaluate(p);
+	for (int k = 0; k < p->nmemories; k++)
+		expect(&p->memory[k]);
+	tl_arg args[PARAMS];
+	for (int i = 0; i < p->nparams; i++)
+		args[i] = argument(p, &p->param[i]);
+	char *text = program_text(p);
+	tl_config config = {.grid = {(uint32_t)p->grid[0], (uint32_t)p->grid[1]},
+			    .num_warps = p->warps,
+			    .num_stages = p->stages,
+			    .group_pids = p->group};
+	if (getenv("RANDOM_PASSES"))
+		launch_ir(s, p, text, &config, args);
+	else
+		launch_text(s, text, "kernel", &config, args, (size_t)p->nparams);
+	int failed = s->nfailed;
+	case_end(s);
+	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
+		printf("%s", text);
+	free(text);
+	free(p);
+}
+
+static void theme_random(struct suite *s)
+{
+	int64_t first = setting("RANDOM_SEED", 1),
+		n = setting("RANDOM_COUNT", on_device(s, "interp") ? COUNT_INTERP : COUNT_CUDA);
+	for (int64_t seed = first; seed < first + n; seed++)
+		random_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+}
+
+/* The harness's options stay; ours are passed on in the environment, which a restart after a crash keeps. */
+int main(int argc, char **argv)
+{
+	static const struct theme themes[] = {{"random", theme_random}};
+	static const char *const ours[][2] = {
+		{"--seed", "RANDOM_SEED"}, {"--count", "RANDOM_COUNT"}, {"--device", "TL_DEVICE"}, {"--passes", "RANDOM_PASSES"}};
+	int n = 1;
+	for (int i = 1; i < argc; i++) {
+		bool taken = false;
+		if (!strcmp(argv[i], "--shrink"))
+			return shrink(argv[0], argv[i + 1]);
+		for (int k = 0; k < COUNT(ours) && i + 1 < argc && !taken; k++)
+			if ((taken = !strcmp(argv[i], ours[k][0])))
+				setenv(ours[k][1], argv[++i], 1);
+		if (!taken)
+			argv[n++] = !strcmp(argv[i], "--verbose") ? "-v" : argv[i];
+	}
+	argv[n] = NULL;
+	return run_themes(n, argv, themes, COUNT(themes));
+}

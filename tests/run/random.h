@@ -1,0 +1,222 @@
+/* Random kernels. random_make.c, random_tile.c, random_place.c and random_flow.c make one as a list of statements,
+ * random_text.c prints it in the language, random_eval.c evaluates it over whole tiles in double and int64.
+ *
+ * Floating-point values are of two kinds. Exact ones are integers, small enough for their format that every order of
+ * evaluation gives the same: they are compared, converted, indexed with and stored exactly. Inexact ones carry, while
+ * they are evaluated, a bound on the error of each element; only continuous operations take them. */
+#ifndef TESTS_RUN_RANDOM_H
+#define TESTS_RUN_RANDOM_H
+
+#include "run.h"
+
+enum { NODES = 256, PARAMS = 60, MEMORIES = 28, RANK = 3, LARGEST = 4096, MOST_INEXACT = 500 };
+
+enum op {
+	/* leaves */
+	RANGE,
+	FULL,
+	SCALAR,
+	PID,
+	LOAD,
+	/* elementwise; comparisons give i1 */
+	NEG,
+	NOT,
+	ABS,
+	CAST,
+	BITCAST,
+	EXP,
+	SQRT,
+	SIN,
+	SIGMOID,
+	LOG,
+	ADD,
+	SUB,
+	MUL,
+	DIV,
+	REM,
+	AND,
+	OR,
+	XOR,
+	SHL,
+	SHR,
+	MIN,
+	MAX,
+	UMULHI,
+	FDIV,
+	LT,
+	LE,
+	GT,
+	GE,
+	EQ,
+	NE,
+	WHERE,
+	FMA,
+	CLAMP,
+	/* shapes */
+	EXPAND,
+	BROADCAST,
+	PERMUTE,
+	RESHAPE,
+	JOIN,
+	SPLIT,
+	/* whole tiles */
+	REDUCE,
+	SCAN,
+	DOT,
+	/* statements */
+	VAR,
+	ASSIGN,
+	ACCUMULATE,
+	STORE,
+	ATOMIC,
+	FOR,
+	IF,
+	ELSE,
+	END,
+};
+enum reduction { SUM, LARGE, SMALL, ARGMAX, ARGMIN, XOR_SUM, PRODUCT, REDUCTIONS };
+enum loop { RANGE_TO, RANGE_FROM, RANGE_STEP, RANGE_DOWN, TL_RANGE, STATIC_RANGE, WHILE, LOOPS };
+enum twist { PLAIN, REVERSED, XORED, SHUFFLED };
+
+/* An integer the kernel is given: in its text, or as an argument, constexpr or not. */
+struct number {
+	int64_t value;
+	int param; /* -1: in the text */
+};
+
+/* The addresses of a tile: base + the twisted coordinates times strides, or an index tile, + terms of the program and of
+ * a loop. */
+struct place {
+	int memory;
+	struct number base, stride[RANK], program, step;
+	enum twist twist[RANK];
+	int by[RANK];
+	int index, range; /* node that holds indices, or -1: taken modulo `range`, a power of two */
+	int loop;         /* the loop of `step`, or -1 */
+	bool walks;       /* a pointer that moves by `step` at the end of each iteration */
+	bool wide;        /* some of it in 64 bits */
+	/* the mask: coordinate + scale × loop variable < bound along each axis that has one, and a tile of i1 */
+	bool masked[RANK];
+	struct number bound[RANK];
+	int mask_loop[RANK], scale[RANK];
+	int condition;
+};
+
+struct node {
+	enum op op;
+	tl_dtype dtype;
+	int rank, shape[RANK], size;
+	int in[3]; /* operands; of ASSIGN and ACCUMULATE the variable first */
+	bool inexact;
+	double bound; /* of floating-point numbers: the largest magnitude */
+	/* axis, permutation, literal operand, form of a loop, kind of a reduction … */
+	int attr[RANK];
+	bool flag;                    /* keep_dims, reverse, a literal instead of in[1] */
+	struct number from, to, step; /* of a loop; `to`: what a condition compares with */
+	int lo, hi, trips;            /* the loop variable's values */
+	int opens;                    /* ELSE and END: the FOR or IF */
+	struct place place;
+	bool used, dead;
+};
+
+struct param {
+	enum { POINTER, INTEGER, CONSTANT } kind;
+	int64_t value; /* of a pointer, the memory */
+};
+
+struct memory {
+	tl_dtype dtype;
+	size_t len;
+	int param, skew;                /* skew: elements past an aligned address */
+	bool written, inexact, updated; /* updated: by atomics, so it has initial values */
+	double bound;                   /* of what is in it at first */
+	struct array *array;
+	int64_t *i; /* what it holds */
+	double *f, *error;
+	unsigned char *touched;
+};
+
+struct program {
+	struct node node[NODES];
+	struct param param[PARAMS];
+	struct memory memory[MEMORIES];
+	int n, nparams, nmemories;
+	int grid[2], warps, stages, group;
+};
+
+static inline int programs(const struct program *p)
+{
+	return p->grid[0] * p->grid[1];
+}
+static inline bool chance(int percent)
+{
+	return random_int(0, 99) < percent;
+}
+static inline int any(int n)
+{
+	return (int)random_int(0, n - 1);
+}
+
+/* The largest integer up to which all are numbers of the format. */
+static inline double exact_limit(tl_dtype t)
+{
+	return 1 / unit_roundoff(t);
+}
+
+void make_program(struct program *p); /* random_flow.c */
+
+/* random_make.c */
+struct maker {
+	struct program *p;
+	int visible[NODES], nvisible;
+	int loop, depth, runs; /* the innermost loop or -1; blocks around; how often a statement here runs at most */
+	int dims[RANK];
+	int vars[NODES], nvars; /* that may be assigned to */
+};
+int add_node(struct maker *m, enum op op, tl_dtype t, int rank, const int *shape); /* -1: no room */
+int reveal(struct maker *m, int node);
+enum class { INTS = 1, BOOLS = 2, EXACTS = 4, INEXACTS = 8, FLOATS = 12, NUMBERS = 13, ANYTHING = 15 };
+int pick(struct maker *m, int classes, int least_rank, int most_rank);
+int pick_beside(struct maker *m, const struct node *a, int classes); /* one that broadcasts with it */
+int convert(struct maker *m, int node, tl_dtype t);                  /* -1: it cannot be */
+bool broadcasts(const struct node *a, int rank, const int *shape);
+bool set_bound(struct maker *m, int node, double bound, bool inexact); /* false: too large */
+int like(struct maker *m, enum op op, tl_dtype t, int in);             /* a node of one operand, of the same shape */
+int undo(struct maker *m, int node);                                   /* the last one; -1 */
+struct number number(struct maker *m, int64_t value);
+void make_statement(struct maker *m);
+
+/* random_tile.c: false when no operands fit */
+bool make_shape(struct maker *m);
+bool make_reduce(struct maker *m);
+bool make_scan(struct maker *m);
+bool make_dot(struct maker *m);
+
+/* random_flow.c */
+bool make_output(struct maker *m);
+bool make_assign(struct maker *m);
+bool make_block(struct maker *m);
+
+/* random_place.c */
+int make_load(struct maker *m, tl_dtype t, int rank, const int *shape, double bound, bool inexact);
+int make_store(struct maker *m, int node);
+bool make_atomic(struct maker *m);
+
+/* random_text.c */
+char *program_text(const struct program *p);
+extern const char *const type_names[];
+
+/* random_scalar.c */
+bool below(tl_dtype t, int64_t a, int64_t b);
+bool compare(enum op op, bool less, bool equal);
+int64_t int_op(enum op op, tl_dtype t, int64_t a, int64_t b);
+int64_t update(int kind, tl_dtype t, int64_t a, int64_t b); /* by an atomic */
+double float_op(enum op op, double x, double y, double z);
+/* What errors of the operands, in ex, ey and ez, and rounding do to the result r. */
+double float_error(enum op op, tl_dtype t, double x, double y, double r, double ex, double ey, double ez);
+
+/* random_eval.c: into memory[].i or f, error and touched */
+void evaluate(struct program *p);
+bool is_statement(enum op op);
+
+#endif

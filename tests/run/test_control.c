@@ -1,0 +1,415 @@
+/* Control flow: branches, loops, functions, and loops whose loads a compiler issues ahead of time. */
+#include "themes.h"
+
+static const char file[] = "control.tl";
+enum { BLOCK = 32 };
+
+/* --- if ------------------------------------------------------------------------------------------------------ */
+
+static void branches(struct suite *s, tl_dtype t, int mode, int warps)
+{
+	if (!case_begin(s, file, "branches %s mode=%d warps=%d", tl_dtype_name(t), mode, warps))
+		return;
+	struct array *x = in(s, "x", t, BLOCK), *o = out(s, "o", t, 2 * BLOCK);
+	double sum = 0;
+	for (size_t i = 0; i < BLOCK; i++) {
+		set(x, i, (double)random_int(-9, 9));
+		sum += value(x, i);
+	}
+	for (size_t i = 0; i < BLOCK; i++) {
+		double v = value(x, i);
+		if (mode == 0)
+			v += 1 + 7;
+		else if (mode == 1)
+			v = 2 * v + 20;
+		else if (mode == -1)
+			v -= 100;
+		else if (mode < 0)
+			v += (mode == -3 ? -1 : 7) - sum;
+		else
+			v = (i % 2 ? -v : v) + 7 + mode;
+		want(o, mode > 1 ? BLOCK + i : i, v);
+	}
+	LAUNCH(s, "branches", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(mode), tl_int(BLOCK));
+	case_end(s);
+}
+
+static void effects(struct suite *s, int first, int n, bool flag)
+{
+	if (!case_begin(s, file, "effects first=%d n=%d flag=%d", first, n, flag))
+		return;
+	struct array *x = in(s, "x", TL_I32, BLOCK), *o = out(s, "o", TL_I32, 3 * BLOCK);
+	fill(x, -99, 99);
+	set(x, 0, first);
+	for (size_t i = 0; i < BLOCK; i++) {
+		if (flag && first > 0 && n != 5 && n != 6)
+			want(o, i, value(x, i) * first);
+		if (!flag || n == 6)
+			want(o, BLOCK + i, (double)i);
+		else if (n >= 1 && n < 4)
+			want(o, 2 * BLOCK + i, (double)i + n);
+	}
+	LAUNCH(s, "branch_effects", CONFIG(0), ptr(x), ptr(o), tl_int(n), tl_bool(flag), tl_int(BLOCK));
+	case_end(s);
+}
+
+static void ternaries(struct suite *s, int n, bool big)
+{
+	if (!case_begin(s, file, "ternaries n=%d big=%d", n, big))
+		return;
+	struct array *x = in(s, "x", TL_I32, BLOCK), *o = out(s, "o", TL_I32, 2 * BLOCK);
+	fill(x, -999, 999);
+	for (size_t i = 0; i < BLOCK; i++) {
+		double v = value(x, i), b = n > 10 ? v : n > 5 ? 2 * v : -v;
+		want(o, n % 2 ? BLOCK + i : i, b * abs(n) + (big ? 1000 : 1) + (n == 3));
+	}
+	LAUNCH(s, "ternaries", CONFIG(0), ptr(x), ptr(o), tl_int(n), tl_bool(big), tl_int(BLOCK));
+	case_end(s);
+}
+
+static void early_returns(struct suite *s, int n, int limit)
+{
+	enum { PROGRAMS = 4 };
+	if (!case_begin(s, file, "early returns n=%d limit=%d", n, limit))
+		return;
+	struct array *x = in(s, "x", TL_I32, PROGRAMS * BLOCK), *o = out(s, "o", TL_I32, PROGRAMS * BLOCK);
+	fill(x, -999, 999);
+	for (int i = 0; i < PROGRAMS * BLOCK && i / BLOCK < limit; i++) {
+		double v = value(x, (size_t)i);
+		if (n != 100 || i / BLOCK != 1) {
+			v += n == 100 ? 5 : 0;
+			v = n < 0 ? v - 1 : n == 0 ? 10 * v : n == 1 ? v + 100 : v + n + (n > 5 ? 1000 : 0);
+		}
+		want(o, (size_t)i, v);
+	}
+	LAUNCH(s, "early_returns", CONFIG(.grid = {PROGRAMS}), ptr(x), ptr(o), tl_int(n), tl_int(limit), tl_int(BLOCK));
+	case_end(s);
+}
+
+/* --- while --------------------------------------------------------------------------------------------------- */
+
+static void collatz(struct suite *s, int programs)
+{
+	if (!case_begin(s, file, "collatz programs=%d", programs))
+		return;
+	struct array *x = in(s, "x", TL_I32, (size_t)programs), *o = out(s, "o", TL_I32, (size_t)programs);
+	fill(x, 1, 500);
+	set(x, 0, 1); /* no iteration */
+	for (size_t i = 0; i < x->len; i++) {
+		int steps = 0;
+		for (int64_t v = value_int(x, i); v != 1; steps++)
+			v = v % 2 ? 3 * v + 1 : v / 2;
+		want(o, i, steps);
+	}
+	LAUNCH(s, "collatz", CONFIG(.grid = {(uint32_t)programs}), ptr(x), ptr(o));
+	case_end(s);
+}
+
+static void newton(struct suite *s, tl_dtype t, int most_value, int warps)
+{
+	if (!case_begin(s, file, "newton %s up to %d warps=%d", tl_dtype_name(t), most_value, warps))
+		return;
+	struct array *x = in(s, "x", t, 3 * BLOCK), *o = out(s, "o", t, 3 * BLOCK), *count = out(s, "count", TL_I32, 3);
+	fill(x, 0, most_value);
+	for (size_t p = 0; p < 3; p++) { /* an element needs so many steps; the tile as many as its slowest, and one to see it */
+		int most = 0;
+		bool any = false;
+		for (size_t i = p * BLOCK; i < (p + 1) * BLOCK; i++) {
+			int steps = 0;
+			int64_t v = value_int(x, i), r = v;
+			for (int64_t n; n = (r + v / (r ? r : 1)) / 2, n < r; r = n)
+				steps++;
+			want_int(o, i, r);
+			most = steps > most ? steps : most;
+			any |= v > 0;
+		}
+		want(count, p, any ? most + 1 : 0);
+	}
+	LAUNCH(s, "newton", CONFIG(.grid = {3}, .num_warps = warps), ptr(x), ptr(o), ptr(count), tl_int(BLOCK));
+	case_end(s);
+}
+
+static void primes(struct suite *s, int n)
+{
+	if (!case_begin(s, file, "primes below %d", n))
+		return;
+	struct array *o = out(s, "o", TL_I32, 64);
+	size_t found = 0;
+	for (int p = 2; p < n; p++) {
+		int divisors = 0;
+		for (int d = 1; d <= p; d++)
+			divisors += p % d == 0;
+		if (divisors == 2)
+			want(o, found++, p);
+	}
+	LAUNCH(s, "nested_while", CONFIG(0), ptr(o), tl_int(n));
+	case_end(s);
+}
+
+/* --- for ----------------------------------------------------------------------------------------------------- */
+
+static void visited(struct suite *s, const char *form, tl_arg start_arg, int start, int end, int step)
+{
+	if (!case_begin(s, file, "visited %s %s %d to %d by %d", form, start_arg.typed ? tl_dtype_name(start_arg.dtype) : "int", start, end, step))
+		return;
+	struct array *o = out(s, "o", TL_I64, 128), *count = out(s, "count", TL_I32, 1);
+	size_t n = 0;
+	if (!strcmp(form, "from 0"))
+		start = 0, step = 1;
+	if (!strcmp(form, "static"))
+		start = 3, end = 3 + 5 * step;
+	for (int i = start; step > 0 ? i < end : i > end; i += step)
+		want(o, n++, i);
+	want(count, 0, (double)n);
+	LAUNCH(s, "visited", CONFIG(0), ptr(o), ptr(count), start_arg, tl_int(end), tl_int(step), tl_str(form), tl_int(step));
+	case_end(s);
+}
+
+static void fibonacci(struct suite *s, int n)
+{
+	if (!case_begin(s, file, "fibonacci %d", n))
+		return;
+	struct array *o = out(s, "o", TL_I32, 4);
+	int a = 0, b = 1;
+	for (int i = 0; i < n; i++) {
+		int c = a + b;
+		a = b, b = c;
+	}
+	want(o, 0, a), want(o, 1, a), want(o, 2, b), want(o, 3, 100 - n);
+	LAUNCH(s, "fibonacci", CONFIG(0), ptr(o), tl_int(n));
+	case_end(s);
+}
+
+static void nested(struct suite *s, int n, int m, int warps)
+{
+	if (!case_begin(s, file, "nested loops %d by %d warps=%d", n, m, warps))
+		return;
+	struct array *x = in(s, "x", TL_I32, (size_t)((m + 1) * BLOCK + n)), *o = out(s, "o", TL_I32, 2 * BLOCK + 1);
+	int64_t total[BLOCK] = {0}, largest[BLOCK], rows = 0;
+	fill(x, -100, 100);
+	for (int i = 0; i < BLOCK; i++)
+		largest[i] = -1000;
+	for (int r = 0; r < n; r++) {
+		int64_t sum = 0;
+		for (int i = 0; i < BLOCK; i++) {
+			int64_t line = 0;
+			for (int c = r % 2, k = 0; c < m; c++, k++) {
+				int64_t v = value_int(x, (size_t)(r + i + k * BLOCK));
+				line += (r + c) % 3 ? -2 * v : v;
+				if ((r + c) % 3 && v > largest[i])
+					largest[i] = v;
+			}
+			total[i] += line * (r + 1);
+			sum += line;
+		}
+		rows += sum > 0;
+	}
+	for (size_t i = 0; i < BLOCK; i++) {
+		want_int(o, i, total[i]);
+		want_int(o, BLOCK + i, largest[i]);
+	}
+	want_int(o, 2 * BLOCK, rows);
+	LAUNCH(s, "nested", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(m), tl_int(BLOCK));
+	case_end(s);
+}
+
+static void carried_types(struct suite *s, int n, int warps)
+{
+	enum { B = 16 };
+	if (!case_begin(s, file, "carried types n=%d warps=%d", n, warps))
+		return;
+	struct array *o = out(s, "o", TL_I64, 5 * B + B * B);
+	int64_t square[B][B], turned[B][B];
+	for (int i = 0; i < B; i++) {
+		int64_t small = i, flag = i % 2 == 0;
+		for (int k = 0; k < n; k++) {
+			small = wrap(TL_I8, small * 3);
+			flag = !flag;
+		}
+		want_int(o, (size_t)i, flag);
+		want_int(o, (size_t)(B + i), small);
+		want_int(o, (size_t)(2 * B + i), ((int64_t)i << 33) + n);
+		want_int(o, (size_t)(3 * B + i), n % 2 ? -i : i);
+		want_int(o, (size_t)(4 * B + i), i + 1);
+		for (int j = 0; j < B; j++)
+			square[i][j] = i * B + j;
+	}
+	for (int k = 0; k < n; k++) {
+		for (int i = 0; i < B * B; i++)
+			turned[i / B][i % B] = square[i % B][i / B] + 1;
+		memcpy(square, turned, sizeof square);
+	}
+	for (int i = 0; i < B * B; i++)
+		want_int(o, (size_t)(5 * B + i), square[i / B][i % B]);
+	LAUNCH(s, "carried_types", CONFIG(.num_warps = warps), ptr(o), tl_int(n), tl_int(B));
+	case_end(s);
+}
+
+/* --- loops whose loads are issued ahead ---------------------------------------------------------------------- */
+
+static void row_sums(struct suite *s, tl_dtype t, const char *form, int n, int block, int stages, int warps)
+{
+	enum { ROWS = 3 };
+	if (!case_begin(s, file, "row sums %s %s n=%d block=%d stages=%d warps=%d", form, tl_dtype_name(t), n, block, stages, warps))
+		return;
+	int stride = n + 16 - n % 16;
+	struct array *x = in(s, "x", t, (size_t)(ROWS * stride)), *o = out(s, "o", TL_F32, ROWS);
+	for (size_t i = 0; i < x->len; i++)
+		set(x, i, (double)random_int(-50, 50));
+	for (int r = 0; r < ROWS; r++) {
+		double sum = 0;
+		for (int i = 0; i < n; i++)
+			sum += value(x, (size_t)(r * stride + i));
+		want(o, (size_t)r, sum);
+	}
+	LAUNCH(s, "row_sums", CONFIG(.grid = {ROWS}, .num_stages = stages, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(stride), tl_int(block),
+	       tl_str(form));
+	case_end(s);
+}
+
+static void copy_blocks(struct suite *s, int n, int block, int stages)
+{
+	if (!case_begin(s, file, "copy blocks n=%d block=%d stages=%d", n, block, stages))
+		return;
+	struct array *x = in(s, "x", TL_I32, (size_t)n), *y = in(s, "y", TL_I32, (size_t)n), *o = out(s, "o", TL_I32, (size_t)n);
+	fill(x, -9, 9);
+	for (size_t i = 0; i < x->len; i++)
+		want_int(o, i, value_int(x, i) + (value_int(x, i) > 0 ? value_int(y, i) : -5));
+	LAUNCH(s, "copy_blocks", CONFIG(.num_stages = stages), ptr(x), ptr(y), ptr(o), tl_int(n), tl_int(block));
+	case_end(s);
+}
+
+static void indirect(struct suite *s, int rows, int stages)
+{
+	if (!case_begin(s, file, "indirect rows=%d stages=%d", rows, stages))
+		return;
+	struct array *at = in(s, "at", TL_I32, (size_t)rows), *x = in(s, "x", TL_I32, 10 * BLOCK), *o = out(s, "o", TL_I32, BLOCK);
+	fill(at, 0, 9);
+	for (size_t i = 0; i < BLOCK; i++) {
+		uint64_t acc = 0;
+		for (size_t r = 0; r < at->len; r++)
+			acc = acc * 3 + (uint64_t)value_int(x, (size_t)value_int(at, r) * BLOCK + i);
+		want_int(o, i, (int64_t)acc);
+	}
+	LAUNCH(s, "indirect", CONFIG(.num_stages = stages), ptr(at), ptr(x), ptr(o), tl_int(rows), tl_int(BLOCK));
+	case_end(s);
+}
+
+static void chase(struct suite *s, int n, int stages)
+{
+	if (!case_begin(s, file, "chase n=%d stages=%d", n, stages))
+		return;
+	struct array *next = in(s, "next", TL_I32, 50), *o = out(s, "o", TL_I32, (size_t)n);
+	fill(next, 0, 49);
+	int64_t at = 17;
+	for (int k = 0; k < n; k++)
+		want_int(o, (size_t)k, at = value_int(next, (size_t)at));
+	LAUNCH(s, "chase", CONFIG(.num_stages = stages), ptr(next), ptr(o), tl_int(17), tl_int(n));
+	case_end(s);
+}
+
+static void in_order(struct suite *s, int n, int stages, int warps)
+{
+	if (!case_begin(s, file, "in order n=%d stages=%d warps=%d", n, stages, warps))
+		return;
+	struct array *x = inout(s, "x", TL_I32, (size_t)(n ? n : 1) * BLOCK);
+	fill(x, -1000, 1000);
+	for (int r = 1; r < n; r++)
+		for (int i = 0; i < BLOCK; i++) { /* of row 0, moved by a place and increased in each step */
+			size_t from = (size_t)((i + BLOCK - r % BLOCK) % BLOCK);
+			want_int(x, (size_t)(r * BLOCK + i), value_int(x, from) + r * (r + 1) / 2);
+		}
+	LAUNCH(s, "in_order", CONFIG(.num_stages = stages, .num_warps = warps), ptr(x), tl_int(n), tl_int(BLOCK));
+	case_end(s);
+}
+
+/* --- functions, assertions ----------------------------------------------------------------------------------- */
+
+static void functions(struct suite *s, int base, const char *f)
+{
+	if (!case_begin(s, file, "functions %s base=%d", f, base))
+		return;
+	struct array *x = in(s, "x", TL_I32, BLOCK), *o = out(s, "o", TL_I32, 4 * BLOCK);
+	fill(x, 0, 100000);
+	for (size_t i = 0; i < BLOCK; i++) {
+		int v = (int)value(x, i), b = base;
+		want(o, i, v % 10 + v / 10 % 10 + v / 100 % 10);
+		want(o, BLOCK + i, v % b + v / b % b + v / b / b % b);
+		want(o, 2 * BLOCK + i, (!strcmp(f, "twice") ? 4 * v : v + 2) + v + 4);
+		want(o, 3 * BLOCK + i, v / 3 + v / 7 * 10 + v % 7 * 100);
+	}
+	LAUNCH(s, "functions", CONFIG(0), ptr(x), ptr(o), tl_int(base), tl_func(f), tl_int(BLOCK));
+	case_end(s);
+}
+
+/* The element that is wrong, or -1; what the message must say, or NULL where nothing is wrong. */
+static void asserts(struct suite *s, int n, int at, int wrong, const char *message)
+{
+	if (!case_begin(s, file, "asserts n=%d x[%d]=%d", n, at, wrong))
+		return;
+	struct array *x = in(s, "x", TL_I32, (size_t)n), *o = out(s, "o", TL_I32, (size_t)n);
+	fill(x, 0, 99);
+	if (at >= 0)
+		set(x, (size_t)at, wrong);
+	bool holds = !message || !on_device(s, "interp"); /* other devices do not check unless asked to when compiling */
+	for (size_t i = 0; i < x->len && holds; i++)
+		want(o, i, value(x, i));
+	if (holds)
+		LAUNCH(s, "asserts", CONFIG(0), ptr(x), ptr(o), tl_int(n), tl_int(128));
+	else
+		launch_fails(s, TL_ERR_KERNEL, message, "asserts", CONFIG(0), ARGS(ptr(x), ptr(o), tl_int(n), tl_int(128)));
+	case_end(s);
+}
+
+static void all_loops(struct suite *s)
+{
+	static const char *const fors[] = {"step", "constant", "tl.range", "unroll", "static", "changed", "from 0"};
+	static const int bounds[][3] = {{0, 10, 1}, {0, 10, 3}, {5, 5, 1}, {7, 2, 1}, {-10, 10, 7}, {3, 4, 100}, {10, 0, -1}, {10, 0, -3}, {0, 10, -2},
+					{5, -17, -4}, {-3, -4, -1}, {0, 1, 1}, {0, 2, 1}, {1, 64, 16}};
+	static const char *const sums[] = {"mask", "advance", "down", "stages", "while"};
+	static const int lengths[] = {0, 1, 16, 17, 32, 33, 48, 100, 200};
+	static const tl_dtype types[] = {TL_F32, TL_F16, TL_I8};
+	for (int f = 0; f < COUNT(fors); f++)
+		for (int b = 0; b < COUNT(bounds); b++) {
+			if (!f && bounds[b][2] < 0) /* a step known only at run time counts up */
+				continue;
+			visited(s, fors[f], tl_int(bounds[b][0]), bounds[b][0], bounds[b][1], bounds[b][2]);
+			visited(s, fors[f], tl_int_typed(TL_I64, bounds[b][0]), bounds[b][0], bounds[b][1], bounds[b][2]);
+		}
+	for (int k = 0, f = 0; f < COUNT(sums); f++)
+		for (int i = 0; i < COUNT(lengths); i++)
+			for (int t = 0; t < 3; t++, k++)
+				row_sums(s, types[t], sums[f], lengths[i], k % 4 ? 16 : 64, 1 + k % 5, 1 << k % 4);
+	for (int n = 0; n < 5; n++)
+		for (int stages = 1; stages < 5; stages++) {
+			copy_blocks(s, n * 50, 64, stages), indirect(s, n * n, stages), chase(s, 3 * n, stages), in_order(s, n * 3, stages, 1 << stages % 4);
+		}
+	for (int n = 0; n < 7; n++) {
+		fibonacci(s, n * 5), carried_types(s, n, 1 << n % 4);
+		nested(s, n, 5 - n / 2, 1 << n % 4), nested(s, 4, n, 4);
+	}
+	collatz(s, 1), collatz(s, 50);
+	newton(s, TL_I32, 0, 4), newton(s, TL_I32, 100, 1), newton(s, TL_I32, 2000000000, 8), newton(s, TL_I64, 2000000000, 2);
+	primes(s, 0), primes(s, 3), primes(s, 100), primes(s, 300);
+}
+
+void theme_control(struct suite *s)
+{
+	static const tl_dtype types[] = {TL_I32, TL_F32, TL_F16, TL_I64};
+	static const int ns[] = {-1, 0, 1, 5, 6, 100};
+	for (int t = 0; t < COUNT(types); t++)
+		for (int mode = -4; mode < 4; mode++)
+			branches(s, types[t], mode, 1 << (t + mode + 4) % 4);
+	for (int first = -1; first < 3; first++)
+		for (int n = 0; n < 7; n++)
+			effects(s, first, n, first % 2 || n > 2);
+	for (int n = -4; n < 16; n++)
+		ternaries(s, n, n % 3 == 0);
+	for (int i = 0; i < COUNT(ns); i++)
+		for (int limit = 0; limit < 5; limit += 2)
+			early_returns(s, ns[i], limit);
+	all_loops(s);
+	functions(s, 10, "twice"), functions(s, 2, "next_of"), functions(s, 1, "twice"), functions(s, 16, "next_of");
+	asserts(s, 40, -1, 0, NULL), asserts(s, 40, 30, 1000, NULL), asserts(s, 40, 7, -3, "x must not be negative");
+	asserts(s, 40, 10, 1000, "x must be small"), asserts(s, 64, -1, 0, NULL), asserts(s, 65, -1, 0, "n is too large");
+}

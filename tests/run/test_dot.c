@@ -1,0 +1,362 @@
+/* Products of tiles. Whole numbers are exact in any order of summation and must come out exactly; other numbers tell
+ * the precisions apart. */
+#include "themes.h"
+
+static const char file[] = "dot.tl";
+
+/* `whole`: the largest whole number in the operands, such that sums over 128 products are exact in `out`, and in the
+ * 13 bits that fp8 instructions of sm_90 add in. */
+struct kind {
+	const char *name;
+	tl_dtype a, b, out;
+	const char *precision;
+	int whole;
+};
+
+static const struct kind kinds[] = {
+	{"fp16", TL_F16, TL_F16, TL_F32, "tf32", 100},
+	{"fp16 to fp16", TL_F16, TL_F16, TL_F16, "tf32", 3},
+	{"bf16", TL_BF16, TL_BF16, TL_F32, "tf32", 100},
+	{"tf32", TL_F32, TL_F32, TL_F32, "tf32", 300},
+	{"ieee", TL_F32, TL_F32, TL_F32, "ieee", 300},
+	{"tf32x3", TL_F32, TL_F32, TL_F32, "tf32x3", 300},
+	{"int8", TL_I8, TL_I8, TL_I32, "tf32", 128},
+	{"e4m3", TL_F8E4M3, TL_F8E4M3, TL_F32, "tf32", 6},
+	{"e5m2", TL_F8E5M2, TL_F8E5M2, TL_F32, "tf32", 6},
+	{"e4m3 e5m2", TL_F8E4M3, TL_F8E5M2, TL_F32, "tf32", 6},
+	{"e5m2 e4m3", TL_F8E5M2, TL_F8E4M3, TL_F32, "tf32", 6},
+	{"e4m3 to fp16", TL_F8E4M3, TL_F8E4M3, TL_F16, "tf32", 3},
+	{"fp64", TL_F64, TL_F64, TL_F64, "ieee", 1000000},
+};
+
+static int least_k(const struct kind *k) { return bits_of(k->a) == 8 ? 32 : 16; }
+
+/* Are fp32 operands rounded to tf32 here? Tensor cores do so, from sm_80 on. */
+static bool rounds_to_tf32(struct suite *s, const struct kind *k)
+{
+	tl_device_info d;
+	int sm = 0;
+	if (k->a != TL_F32 || strcmp(k->precision, "tf32"))
+		return false;
+	return !tl_device(context(s), &d) && (sscanf(d.target, "cuda:sm_%d", &sm) != 1 || sm >= 80);
+}
+
+/* Element (i, j) of a matrix with strides. */
+struct view {
+	const struct array *x;
+	size_t at, row, col;
+	bool tf32;
+};
+
+static double element(const struct view *v, size_t i, size_t j)
+{
+	double e = value(v->x, v->at + i * v->row + j * v->col);
+	return v->tf32 ? tf32(e) : e;
+}
+
+static struct view in_form(const struct array *x, const char *form, int m, int n)
+{
+	bool rows = !strcmp(form, "rows") || !strcmp(form, "trans of columns");
+	return (struct view){x, 0, rows ? (size_t)n : 1, rows ? 1 : (size_t)m, false};
+}
+
+/* o[i, j] = c[i, j] + Σ a[i, k] b[k, j], row-major from element `to` on; returns the largest Σ |a| |b| + |c|. */
+static double want_product(struct array *o, size_t to, const struct view *a, const struct view *b, const struct array *c, int m,
+			   int n, int k)
+{
+	double largest = 0, *row = malloc((size_t)k * sizeof *row), *columns = malloc((size_t)(k * n) * sizeof *columns);
+	for (int x = 0; x < k; x++)
+		for (int j = 0; j < n; j++)
+			columns[j * k + x] = element(b, (size_t)x, (size_t)j);
+	for (int i = 0; i < m; i++) {
+		for (int x = 0; x < k; x++)
+			row[x] = element(a, (size_t)i, (size_t)x);
+		for (int j = 0; j < n; j++) {
+			size_t at = to + (size_t)(i * n + j);
+			double sum = c ? value(c, at) : 0, size = fabs(sum);
+			for (int x = 0; x < k; x++) {
+				sum += row[x] * columns[j * k + x];
+				size += fabs(row[x] * columns[j * k + x]);
+			}
+			largest = fmax(largest, size);
+			if (o->f)
+				want(o, at, sum);
+			else
+				want_int(o, at, (int64_t)sum);
+		}
+	}
+	free(row), free(columns);
+	return largest;
+}
+
+static void fill_whole(struct array *x, int most)
+{
+	for (size_t i = 0; i < x->len; i++)
+		set(x, i, (double)random_int(-most, most - (x->f == NULL)));
+}
+
+/* The error of n additions whose sum of absolute values is `size`. Tensor cores cut off bits instead of rounding, and
+ * those of fp8 keep 13 of them. */
+static double allowed(const struct kind *k, int n, double size)
+{
+	bool tensor = strcmp(k->precision, "ieee") && strcmp(k->precision, "tf32x3");
+	double unit = unit_roundoff(k->out == TL_F16 ? TL_F16 : k->out);
+	if (is_fp8(k->a))
+		return size * fmax(ldexp(1, -12), 2 * n * unit);
+	return n * size * (tensor ? 4 * unit : unit);
+}
+
+static void product(struct suite *s, const struct kind *t, int m, int n, int k, const char *a_form, const char *b_form, const char *acc,
+		    bool whole, int warps)
+{
+	k = k < least_k(t) ? least_k(t) : k;
+	if (!case_begin(s, file, "%s %dx%dx%d a=%s b=%s acc=%s%s warps=%d", t->name, m, n, k, a_form, b_form, acc, whole ? " whole" : "",
+			warps))
+		return;
+	struct array *a = in(s, "a", t->a, (size_t)(m * k)), *b = in(s, "b", t->b, (size_t)(k * n)), *c = in(s, "c", t->out, (size_t)(m * n)),
+		     *o = out(s, "o", t->out, c->len);
+	shaped(o, 2, (int[]){m, n});
+	if (whole)
+		fill_whole(a, t->whole), fill_whole(b, t->whole);
+	if (whole && c->f)
+		fill_whole(c, 100);
+	struct view va = in_form(a, a_form, m, k), vb = in_form(b, b_form, k, n);
+	va.tf32 = vb.tf32 = rounds_to_tf32(s, t);
+	double size = want_product(o, 0, &va, &vb, strcmp(acc, "none") ? c : NULL, m, n, k);
+	if (!whole && o->f)
+		tolerance(o, allowed(t, k, size), 0);
+	LAUNCH(s, "product", CONFIG(.num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(a_form), tl_str(b_form), tl_str(acc),
+	       tl_str(t->precision), tl_type(t->out), tl_int(m), tl_int(n), tl_int(k));
+	case_end(s);
+}
+
+static void products(struct suite *s)
+{
+	static const int shapes[][4] = {{16, 16, 16, 1}, {16, 8, 16, 1}, {32, 32, 32, 4}, {64, 64, 64, 4}, {128, 128, 64, 8}, {128, 64, 32, 4},
+					{64, 128, 16, 8}, {16, 128, 128, 4}, {128, 16, 64, 2}, {128, 8, 128, 8}, {16, 16, 64, 8}, {32, 64, 128, 1},
+					{64, 32, 16, 2}, {8, 16, 32, 2}, {1, 64, 32, 4}, {64, 1, 16, 4}, {2, 4, 64, 1}, {16, 256, 32, 4}};
+	static const char *const forms[] = {"rows", "columns", "trans of rows", "trans of columns"};
+	static const char *const accs[] = {"none", "argument", "+=", "sum"};
+	int c = 0;
+	for (int i = 0; i < COUNT(shapes); i++)
+		for (int t = 0; t < COUNT(kinds); t++, c++)
+			product(s, &kinds[t], shapes[i][0], shapes[i][1], shapes[i][2], forms[(c + i) % 4], forms[(c / 4 + t) % 4], accs[c / 3 % 4],
+				c % 3 != 0, shapes[i][3]);
+	for (int t = 0; t < COUNT(kinds); t++) /* every form of both operands, of every type */
+		for (int i = 0; i < 16; i++)
+			product(s, &kinds[t], 32, 64, 32, forms[i % 4], forms[i / 4], "argument", true, 4);
+	for (int t = 0; t < COUNT(kinds); t++)
+		for (int w = 1; w <= 16; w *= 2)
+			product(s, &kinds[t], 64, 32, 32, "rows", "rows", "none", false, w);
+	for (int t = 0; t < COUNT(kinds); t++)
+		if (strcmp(kinds[t].precision, "tf32x3")) /* allow_tf32 has only two values */
+			product(s, &kinds[t], 32, 32, 32, "rows", "columns", "keyword", false, 4);
+}
+
+/* --- rank 3 -------------------------------------------------------------------------------------------------- */
+
+static void batches(struct suite *s, const struct kind *t, int z, int m, int n, int k, bool turned, int warps)
+{
+	k = k < least_k(t) ? least_k(t) : k;
+	if (!case_begin(s, file, "batches %s %dx%dx%dx%d%s warps=%d", t->name, z, m, n, k, turned ? " turned" : "", warps))
+		return;
+	struct array *a = in(s, "a", t->a, (size_t)(z * m * k)), *b = in(s, "b", t->b, (size_t)(z * k * n)),
+		     *c = in(s, "c", t->out, (size_t)(z * m * n)), *o = out(s, "o", t->out, c->len);
+	shaped(o, 3, (int[]){z, m, n});
+	fill_whole(a, t->whole), fill_whole(b, t->whole), fill_whole(c, 100);
+	for (int x = 0; x < z; x++) {
+		struct view va = {a, (size_t)(x * m * k), (size_t)k, 1, false}, vb = {b, (size_t)(x * k * n), turned ? 1 : (size_t)n, turned ? (size_t)k : 1, false};
+		want_product(o, (size_t)(x * m * n), &va, &vb, c, m, n, k);
+	}
+	LAUNCH(s, "batches", CONFIG(.num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(t->precision), tl_type(t->out), tl_bool(turned),
+	       tl_int(z), tl_int(m), tl_int(n), tl_int(k));
+	case_end(s);
+}
+
+/* --- one after another --------------------------------------------------------------------------------------- */
+
+/* Small numbers, so that the product in between is exact in the operands' type. */
+static void chain(struct suite *s, tl_dtype t, const char *form, int m, int n, int k, int l, int warps)
+{
+	if (!case_begin(s, file, "chain %s %s %dx%dx%dx%d warps=%d", form, tl_dtype_name(t), m, k, n, l, warps))
+		return;
+	struct array *a = in(s, "a", t, (size_t)(m * k)), *b = in(s, "b", t, (size_t)(k * n)), *c = in(s, "c", t, (size_t)(n * l)),
+		     *o = out(s, "o", TL_F32, (size_t)(m * l));
+	shaped(o, 2, (int[]){m, l});
+	fill_whole(a, 1), fill_whole(b, 1), fill_whole(c, 1);
+	for (int i = 0; i < m; i++)
+		for (int j = 0; j < l; j++) {
+			double sum = 0;
+			for (int x = 0; x < n; x++) {
+				if (value(c, (size_t)(x * l + j)) == 0)
+					continue;
+				for (int y = 0; y < k; y++)
+					sum += value(a, (size_t)(i * k + y)) * value(b, (size_t)(y * n + x)) * value(c, (size_t)(x * l + j));
+			}
+			want(o, (size_t)(i * l + j), sum);
+		}
+	LAUNCH(s, "chain", CONFIG(.num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(form), tl_int(m), tl_int(n), tl_int(k), tl_int(l));
+	case_end(s);
+}
+
+/* Row i of softmax(q kᵀ) v into `row`; returns the sum of the exponentials. */
+static double attend_row(const struct array *q, const struct array *k, const struct array *v, int i, int n, int d, double *row)
+{
+	double *score = malloc((size_t)n * sizeof *score), most = -INFINITY, total = 0;
+	for (int j = 0; j < n; j++) {
+		score[j] = 0;
+		for (int x = 0; x < d; x++)
+			score[j] += value(q, (size_t)(i * d + x)) * value(k, (size_t)(j * d + x));
+		most = fmax(most, score[j]);
+	}
+	for (int x = 0; x < d; x++)
+		row[x] = 0;
+	for (int j = 0; j < n; j++) {
+		double p = exp(score[j] - most);
+		total += p;
+		for (int x = 0; x < d; x++)
+			row[x] += p * value(v, (size_t)(j * d + x));
+	}
+	for (int x = 0; x < d; x++)
+		row[x] /= total;
+	free(score);
+	return total;
+}
+
+/* `block` keys at a time, or all at once when 0. */
+static void attention(struct suite *s, tl_dtype t, int m, int n, int d, int block, int stages, int warps)
+{
+	if (!case_begin(s, file, "attention %s m=%d n=%d d=%d block=%d stages=%d warps=%d", tl_dtype_name(t), m, n, d, block, stages, warps))
+		return;
+	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, (size_t)(n * d)), *v = in(s, "v", t, (size_t)(n * d)),
+		     *o = out(s, "o", TL_F32, (size_t)(m * d)), *sum = out(s, "sum", TL_F32, (size_t)m);
+	shaped(o, 2, (int[]){m, d});
+	double row[256];
+	for (int i = 0; i < m; i++) {
+		double total = attend_row(q, k, v, i, n, d, row);
+		for (int x = 0; x < d; x++)
+			want(o, (size_t)(i * d + x), row[x]);
+		if (!block)
+			want(sum, (size_t)i, total);
+	}
+	/* probabilities are rounded to the type of v, averages of numbers below 1; scores of fp32 have tf32's error times √d */
+	double unit = t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t);
+	tolerance(o, 2 * unit, 0);
+	tolerance(sum, 0, t == TL_F32 ? 2 * unit : 0x1p-16);
+	tl_config *c = CONFIG(.num_warps = warps, .num_stages = stages);
+	if (block)
+		LAUNCH(s, "attend_blocks", c, ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(m), tl_int(block), tl_int(d));
+	else
+		LAUNCH(s, "attend", c, ptr(q), ptr(k), ptr(v), ptr(o), ptr(sum), tl_int(m), tl_int(n), tl_int(d));
+	case_end(s);
+}
+
+static void gram(struct suite *s, const struct kind *t, int m, int k, int warps)
+{
+	if (!case_begin(s, file, "gram %s %dx%d warps=%d", t->name, m, k, warps))
+		return;
+	struct array *x = in(s, "x", t->a, (size_t)(m * k)), *o = out(s, "o", t->out, (size_t)(m * m)), *sum = out(s, "sum", t->out, (size_t)m + 1);
+	fill_whole(x, t->whole > 100 ? 100 : t->whole);
+	struct view v = {x, 0, (size_t)k, 1, false}, turned = {x, 0, 1, (size_t)k, false};
+	want_product(o, 0, &v, &turned, NULL, m, m, k);
+	double trace = 0;
+	for (int j = 0; j < m; j++) {
+		double column = 0;
+		for (int i = 0; i < m; i++)
+			column += o->f ? o->want_f[i * m + j] : (double)o->want_i[i * m + j];
+		trace += o->f ? o->want_f[j * m + j] : (double)o->want_i[j * m + j];
+		want(sum, (size_t)j, column);
+	}
+	want(sum, (size_t)m, trace);
+	LAUNCH(s, "gram", CONFIG(.num_warps = warps), ptr(x), ptr(o), ptr(sum), tl_int(m), tl_int(k));
+	case_end(s);
+}
+
+static void computed(struct suite *s, tl_dtype t, int m, int n, int k, int warps)
+{
+	if (!case_begin(s, file, "computed operands %s %dx%dx%d warps=%d", tl_dtype_name(t), m, n, k, warps))
+		return;
+	struct array *w = in(s, "w", TL_I8, (size_t)(m * k)), *scale = in(s, "scale", t, (size_t)m), *x = in(s, "x", t, (size_t)(k * n)),
+		     *o = out(s, "o", TL_F32, (size_t)(m * n)), *bias = in(s, "bias", TL_F32, (size_t)n);
+	fill(w, -15, 15), fill_whole(x, 5), fill_whole(bias, 100);
+	for (size_t i = 0; i < scale->len; i++)
+		set(scale, i, ldexp(1, (int)random_int(-3, 3)));
+	for (int i = 0; i < m; i++)
+		for (int j = 0; j < n; j++) {
+			double sum = value(bias, (size_t)j);
+			for (int y = 0; y < k; y++)
+				if (y % 3 != j % 3)
+					sum += value(w, (size_t)(i * k + y)) * value(scale, (size_t)i) * value(x, (size_t)(y + j * k));
+			want(o, (size_t)(i * n + j), sum > 0 ? sum : 0);
+		}
+	LAUNCH(s, "computed", CONFIG(.num_warps = warps), ptr(w), ptr(scale), ptr(x), ptr(o), ptr(bias), tl_int(m), tl_int(n), tl_int(k));
+	case_end(s);
+}
+
+static void powers(struct suite *s, tl_dtype t, int n, int m, int warps)
+{
+	if (!case_begin(s, file, "power %d %s %dx%d warps=%d", n + 1, tl_dtype_name(t), m, m, warps))
+		return;
+	struct array *x = in(s, "x", t, (size_t)(m * m)), *o = out(s, "o", t, x->len);
+	int64_t y[64 * 64], z[64 * 64];
+	for (size_t i = 0; i < x->len; i++) {
+		set(x, i, (double)random_int(0, 6));
+		y[i] = (int64_t)value(x, i);
+	}
+	for (int p = 0; p < n; p++) {
+		for (int i = 0; i < m * m; i++) {
+			z[i] = 0;
+			for (int k = 0; k < m; k++)
+				z[i] += y[i / m * m + k] * (int64_t)value(x, (size_t)(k * m + i % m));
+		}
+		for (int i = 0; i < m * m; i++)
+			y[i] = z[i] % 7;
+	}
+	for (size_t i = 0; i < x->len; i++)
+		want(o, i, (double)y[i]);
+	LAUNCH(s, "powers", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(m));
+	case_end(s);
+}
+
+static void chosen(struct suite *s, tl_dtype t, int which, int warps)
+{
+	enum { M = 32, N = 16, K = 32 };
+	if (!case_begin(s, file, "branch %d %s warps=%d", which, tl_dtype_name(t), warps))
+		return;
+	struct array *a = in(s, "a", t, M * K), *b = in(s, "b", t, K * N), *o = out(s, "o", TL_F32, M * N);
+	fill_whole(a, 5), fill_whole(b, 5);
+	struct view va = {a, 0, K, 1, false}, vb = {b, 0, N, 1, false};
+	want_product(o, 0, &va, &vb, NULL, M, N, K);
+	for (int i = 0; i < M * N; i++)
+		want(o, (size_t)i, o->want_f[i] * (which > 1 ? 3 : which > 0 ? 1 : -1));
+	LAUNCH(s, "chosen", CONFIG(.num_warps = warps), ptr(a), ptr(b), ptr(o), tl_int(which), tl_int(M), tl_int(N), tl_int(K));
+	case_end(s);
+}
+
+void theme_dot(struct suite *s)
+{
+	static const int batch[][5] = {{1, 16, 16, 16, 1}, {2, 16, 16, 32, 4}, {4, 32, 16, 16, 4}, {8, 16, 32, 32, 8}, {2, 64, 32, 16, 2}, {16, 8, 8, 16, 4}},
+			 chains[][5] = {{16, 16, 16, 16, 1}, {32, 64, 32, 16, 4}, {64, 64, 64, 64, 4}, {128, 32, 16, 64, 8}, {16, 16, 128, 32, 2}};
+	static const char *const forms[] = {"left first", "right first", "turned"};
+	static const tl_dtype half[] = {TL_F16, TL_BF16, TL_F32};
+	products(s);
+	for (int i = 0; i < COUNT(batch); i++)
+		for (int t = 0; t < COUNT(kinds); t++)
+			batches(s, &kinds[t], batch[i][0], batch[i][1], batch[i][2], batch[i][3], (i + t) % 2, batch[i][4]);
+	for (int i = 0; i < COUNT(chains); i++)
+		for (int f = 0; f < 9; f++)
+			chain(s, half[f / 3], forms[f % 3], chains[i][0], chains[i][1], chains[i][2], chains[i][3], chains[i][4]);
+	for (int t = 0; t < 3; t++) {
+		attention(s, half[t], 16, 16, 16, 0, 1, 1), attention(s, half[t], 64, 32, 64, 0, 2, 4), attention(s, half[t], 128, 64, 32, 0, 3, 8);
+		attention(s, half[t], 64, 64, 64, 32, 2, 4), attention(s, half[t], 32, 77, 32, 16, 3, 2), attention(s, half[t], 128, 100, 64, 64, 1, 8);
+		attention(s, half[t], 16, 5, 32, 16, 4, 1);
+		computed(s, half[t], 32, 64, 32, 4), computed(s, half[t], 128, 16, 64, 8), computed(s, half[t], 16, 16, 16, 1);
+		for (int n = 0; n < 4; n++)
+			powers(s, half[t], n, 16 << n % 3, 1 << n);
+		for (int which = 0; which < 3; which++)
+			chosen(s, half[t], which, 1 << which);
+	}
+	for (int t = 0; t < 7; t++)
+		if (kinds[t].out != TL_F16)
+			gram(s, &kinds[t], 32, 64, 4), gram(s, &kinds[t], 16, 32, 1), gram(s, &kinds[t], 128, 32, 8);
+}

@@ -1,0 +1,232 @@
+/* Matrix products in tiles, as the tutorials and inference engines write them. Whole numbers, so results are exact. */
+#include "themes.h"
+
+static const char file[] = "matmul.tl";
+
+static const struct operand {
+	tl_dtype in, acc, out;
+	int most; /* whole numbers up to this stay exact over k ≤ 256 */
+} types[] = {
+	{TL_F16, TL_F32, TL_F32, 60}, {TL_BF16, TL_F32, TL_F32, 60}, {TL_F32, TL_F32, TL_F32, 60}, {TL_I8, TL_I32, TL_I32, 128},
+	{TL_F16, TL_F32, TL_F16, 2},  {TL_F8E4M3, TL_F32, TL_F32, 4}, {TL_F64, TL_F64, TL_F64, 9999}, {TL_F8E5M2, TL_F32, TL_F16, 2},
+	{TL_BF16, TL_F32, TL_BF16, 60}, /* rounded once, at the end */
+};
+
+/* How a matrix lies in memory: row-major, column-major, or with gaps on both axes. */
+enum lie { ROWS, COLUMNS, GAPS };
+static const char *const lies[] = {"rows", "columns", "gaps"};
+
+struct matrix {
+	struct array *x;
+	int row, column;
+};
+
+static void strides(enum lie lie, int m, int n, struct matrix *out)
+{
+	out->row = lie == COLUMNS ? 1 : lie == ROWS ? n : 2 * n + 5;
+	out->column = lie == COLUMNS ? m : lie == ROWS ? 1 : 2;
+}
+
+static size_t extent(const struct matrix *x, int m, int n)
+{
+	return m && n ? (size_t)((m - 1) * x->row + (n - 1) * x->column + 1) : 1;
+}
+
+static void fill_whole(struct array *x, int most)
+{
+	for (size_t i = 0; i < x->len; i++)
+		set(x, i, (double)random_int(-most, most - (x->f == NULL)));
+}
+
+static struct matrix operand(struct suite *s, const char *name, tl_dtype t, enum lie lie, int m, int n, int most)
+{
+	struct matrix r;
+	strides(lie, m, n, &r);
+	r.x = in(s, name, t, extent(&r, m, n));
+	fill_whole(r.x, most);
+	return r;
+}
+
+static double at(const struct matrix *x, int i, int j) { return value(x->x, (size_t)(i * x->row + j * x->column)); }
+
+static double dot(const struct matrix *a, const struct matrix *b, int i, int j, int k)
+{
+	double sum = 0;
+	for (int x = 0; x < k; x++)
+		sum += at(a, i, x) * at(b, x, j);
+	return sum;
+}
+
+static int cdiv(int a, int b) { return (a + b - 1) / b; }
+
+struct shape {
+	int m, n, k, bm, bn, bk;
+};
+
+static const char *shape_name(char *text, const struct shape *h)
+{
+	sprintf(text, "%dx%dx%d by %dx%dx%d", h->m, h->n, h->k, h->bm, h->bn, h->bk);
+	return text;
+}
+
+#define BLOCKS(h) tl_int((h)->bm), tl_int((h)->bn), tl_int((h)->bk)
+#define SIZES(h) tl_int((h)->m), tl_int((h)->n), tl_int((h)->k)
+
+static double activate(const char *name, double v) { return !name ? v : !strcmp(name, "add_one") ? v + 1 : v * v; }
+
+static void matmul(struct suite *s, const struct operand *t, const struct shape *h, const char *form, const char *order, enum lie la,
+		   enum lie lb, enum lie lc, int stages, int warps)
+{
+	char text[80];
+	const char *act = h->k % 3 == 0 && t->most <= 60 && t->in != TL_BF16 ? h->m % 2 ? "add_one" : t->out == TL_F32 && t->most < 60 ? "square" : NULL : NULL;
+	if (!case_begin(s, file, "%s to %s %s %s %s a=%s b=%s c=%s stages=%d warps=%d", tl_dtype_name(t->in), tl_dtype_name(t->out),
+			shape_name(text, h), form, order, lies[la], lies[lb], lies[lc], stages, warps))
+		return;
+	struct matrix a = operand(s, "a", t->in, la, h->m, h->k, t->most), b = operand(s, "b", t->in, lb, h->k, h->n, t->most), c;
+	strides(lc, h->m, h->n, &c);
+	c.x = out(s, "c", t->out, extent(&c, h->m, h->n));
+	for (int i = 0; i < h->m; i++)
+		for (int j = 0; j < h->n; j++)
+			want(c.x, (size_t)(i * c.row + j * c.column), activate(act, dot(&a, &b, i, j, h->k)));
+	uint32_t grid = (uint32_t)(cdiv(h->m, h->bm) * cdiv(h->n, h->bn));
+	LAUNCH(s, "matmul", CONFIG(.grid = {grid}, .num_warps = warps, .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c.x), SIZES(h),
+	       tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column), tl_int(c.row), tl_int(c.column), BLOCKS(h), tl_str(form),
+	       tl_str(order), tl_int(3), tl_type(t->acc), act ? tl_func(act) : tl_none());
+	case_end(s);
+}
+
+static void whole_tiles(struct suite *s, const struct operand *t, const struct shape *h, int group, int stages, int warps)
+{
+	char text[80];
+	if (!case_begin(s, file, "whole tiles %s %s group_pids=%d stages=%d warps=%d", tl_dtype_name(t->in), shape_name(text, h), group, stages,
+			warps))
+		return;
+	struct matrix a = operand(s, "a", t->in, ROWS, h->m, h->k, t->most), b = operand(s, "b", t->in, ROWS, h->k, h->n, t->most);
+	struct array *c = out(s, "c", t->out, (size_t)(h->m * h->n));
+	for (int i = 0; i < h->m * h->n; i++)
+		want(c, (size_t)i, dot(&a, &b, i / h->n, i % h->n, h->k));
+	LAUNCH(s, "whole_tiles", CONFIG(.grid = {(uint32_t)(h->m / h->bm), (uint32_t)(h->n / h->bn)}, .num_warps = warps,
+	       .num_stages = stages, .group_pids = group), ptr(a.x), ptr(b.x), ptr(c), tl_int(h->n), tl_int(h->k), BLOCKS(h), tl_type(t->acc));
+	case_end(s);
+}
+
+static void batched(struct suite *s, tl_dtype t, int batches, const struct shape *h, int stages)
+{
+	char text[80];
+	if (!case_begin(s, file, "%d batches %s %s stages=%d", batches, tl_dtype_name(t), shape_name(text, h), stages))
+		return;
+	int sa = h->m * h->k + 8, sb = h->k * h->n, sc = h->m * h->n + 3;
+	struct array *a = in(s, "a", t, (size_t)(batches * sa)), *b = in(s, "b", t, (size_t)(batches * sb)),
+		     *c = out(s, "c", TL_F32, (size_t)(batches * sc));
+	fill_whole(a, 20), fill_whole(b, 20);
+	for (int z = 0; z < batches; z++)
+		for (int i = 0; i < h->m * h->n; i++) {
+			double sum = 0;
+			for (int k = 0; k < h->k; k++)
+				sum += value(a, (size_t)(z * sa + i / h->n * h->k + k)) * value(b, (size_t)(z * sb + k * h->n + i % h->n));
+			want(c, (size_t)(z * sc + i), sum);
+		}
+	LAUNCH(s, "batched", CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn), (uint32_t)batches}, .num_stages = stages),
+	       ptr(a), ptr(b), ptr(c), SIZES(h), tl_int(sa), tl_int(sb), tl_int(sc), BLOCKS(h));
+	case_end(s);
+}
+
+static void persistent(struct suite *s, tl_dtype t, int programs, const struct shape *h, bool flatten)
+{
+	char text[80];
+	if (!case_begin(s, file, "persistent %s %s programs=%d%s", tl_dtype_name(t), shape_name(text, h), programs, flatten ? " flatten" : ""))
+		return;
+	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 20), b = operand(s, "b", t, ROWS, h->k, h->n, 20);
+	struct array *c = out(s, "c", TL_F32, (size_t)(h->m * h->n));
+	for (int i = 0; i < h->m * h->n; i++)
+		want(c, (size_t)i, dot(&a, &b, i / h->n, i % h->n, h->k));
+	LAUNCH(s, "persistent", CONFIG(.grid = {(uint32_t)programs}), ptr(a.x), ptr(b.x), ptr(c), SIZES(h), BLOCKS(h), tl_bool(flatten));
+	case_end(s);
+}
+
+static void split_k(struct suite *s, tl_dtype t, int parts, const struct shape *h)
+{
+	char text[80];
+	if (!case_begin(s, file, "split k %s %s parts=%d", tl_dtype_name(t), shape_name(text, h), parts))
+		return;
+	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 20), b = operand(s, "b", t, ROWS, h->k, h->n, 20);
+	struct array *c = inout(s, "c", TL_F32, (size_t)(h->m * h->n));
+	fill_whole(c, 50);
+	for (int i = 0; i < h->m * h->n; i++)
+		want(c, (size_t)i, value(c, (size_t)i) + dot(&a, &b, i / h->n, i % h->n, h->k));
+	uint32_t tiles = (uint32_t)(cdiv(h->m, h->bm) * cdiv(h->n, h->bn));
+	LAUNCH(s, "split_k", CONFIG(.grid = {tiles, (uint32_t)parts}), ptr(a.x), ptr(b.x), ptr(c), SIZES(h), BLOCKS(h));
+	case_end(s);
+}
+
+static void two_products(struct suite *s, tl_dtype t, const struct shape *h, int stages, int warps)
+{
+	char text[80];
+	if (!case_begin(s, file, "two products %s %s stages=%d warps=%d", tl_dtype_name(t), shape_name(text, h), stages, warps))
+		return;
+	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 2), b = operand(s, "b", t, ROWS, h->k, h->n, 2),
+		      c = operand(s, "c", t, ROWS, h->k, h->n, 2);
+	struct array *o = out(s, "o", TL_F32, (size_t)(h->m * h->n));
+	for (int i = 0; i < h->m * h->n; i++) {
+		double left = dot(&a, &b, i / h->n, i % h->n, h->k);
+		want(o, (size_t)i, (left > 0 ? left : 0) * dot(&a, &c, i / h->n, i % h->n, h->k));
+	}
+	LAUNCH(s, "two_products", CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn)}, .num_warps = warps,
+	       .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c.x), ptr(o), SIZES(h), BLOCKS(h));
+	case_end(s);
+}
+
+static void dequantized(struct suite *s, tl_dtype t, const struct shape *h, int stages, int warps)
+{
+	char text[80];
+	if (!case_begin(s, file, "dequantized %s %s stages=%d warps=%d", tl_dtype_name(t), shape_name(text, h), stages, warps))
+		return;
+	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 3), b = operand(s, "b", TL_I8, ROWS, h->k, h->n, 128);
+	struct array *scale = in(s, "scale", TL_F32, (size_t)(cdiv(h->k, h->bk) * h->n)), *o = out(s, "o", TL_F32, (size_t)(h->m * h->n));
+	for (size_t i = 0; i < scale->len; i++)
+		set(scale, i, ldexp(1, (int)random_int(-2, 2)));
+	for (int i = 0; i < h->m * h->n; i++) {
+		double sum = 0;
+		for (int k = 0; k < h->k; k++)
+			sum += at(&a, i / h->n, k) * at(&b, k, i % h->n) * value(scale, (size_t)(k / h->bk * h->n + i % h->n));
+		want(o, (size_t)i, sum);
+	}
+	LAUNCH(s, "dequantized", CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn)}, .num_warps = warps,
+	       .num_stages = stages), ptr(a.x), ptr(b.x), ptr(scale), ptr(o), SIZES(h), BLOCKS(h));
+	case_end(s);
+}
+
+void theme_matmul(struct suite *s)
+{
+	static const struct shape shapes[] = {
+		{16, 16, 32, 16, 16, 32},   {1, 1, 1, 16, 16, 32},	{33, 17, 65, 16, 16, 32},   {64, 64, 64, 32, 32, 32},
+		{63, 127, 97, 32, 64, 32},  {100, 50, 75, 64, 32, 32},	{128, 96, 160, 64, 32, 64}, {7, 200, 33, 16, 128, 32},
+		{200, 9, 129, 128, 16, 32}, {65, 65, 31, 64, 64, 64},	{48, 80, 240, 32, 32, 32},  {96, 112, 128, 32, 16, 64},
+		{17, 33, 0, 16, 32, 32},    {129, 130, 64, 128, 128, 64},
+	}, whole[] = {{64, 64, 64, 32, 32, 32}, {128, 128, 128, 64, 64, 32}, {96, 160, 64, 32, 32, 64}, {256, 128, 32, 128, 128, 32}, {32, 32, 256, 16, 16, 64}},
+	   few[] = {{40, 50, 60, 16, 16, 16}, {64, 64, 96, 32, 32, 32}, {65, 33, 17, 32, 32, 16}};
+	static const char *const forms[] = {"advance", "offsets", "wrap", "while", "num_stages"};
+	static const char *const orders[] = {"rows", "columns", "swizzle2d", "groups"};
+	int c = 0;
+	for (int i = 0; i < COUNT(shapes); i++)
+		for (int f = 0; f < COUNT(forms); f++)
+			for (int t = 0; t < 3; t++, c++)
+				matmul(s, &types[(c + i) % COUNT(types)], &shapes[i], forms[f], orders[(c + c / 4) % 4], (enum lie)(c % 3), (enum lie)(c / 2 % 3),
+				       (enum lie)(c / 5 % 3), 1 + (c + f) % 4, 1 << (c + i) % 4);
+	for (int t = 0; t < COUNT(types); t++) /* every type with every number of stages, row- and column-major */
+		for (int stages = 1; stages <= 5; stages++, c++)
+			matmul(s, &types[t], &shapes[6 + stages % 2], "advance", "groups", (enum lie)(c % 2), (enum lie)(c / 2 % 2), ROWS, stages, 4);
+	for (int i = 0; i < COUNT(whole); i++)
+		for (int g = 0; g < 4; g++, c++) {
+			int t = c % 4; /* accumulators as the result */
+			whole_tiles(s, &types[t], &whole[i], g == 3 ? 8 : g, 1 + c % 4, g % 2 ? 8 : 4);
+		}
+	for (int i = 0; i < COUNT(few); i++)
+		for (int t = 0; t < 3; t++, c++) {
+			batched(s, types[t].in, 1 + c % 5, &few[i], 1 + t);
+			persistent(s, types[t].in, 1 + c % 7, &few[i], c % 2);
+			split_k(s, types[t].in, 1 + t * 2, &few[i]);
+			two_products(s, types[t].in, &few[i], 1 + c % 4, 1 << c % 4);
+			dequantized(s, types[t].in, &few[i], 1 + c % 4, 1 << (c + 1) % 4);
+		}
+}
