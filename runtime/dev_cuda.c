@@ -334,6 +334,7 @@ static bool cuda_compile(struct device *device, const struct build *b, struct co
 		.num_warps = b->num_warps,
 		.num_stages = b->num_stages,
 		.group_pids = b->group_pids,
+		.debug = b->debug,
 		.want_ttir = !strcmp(stage, "ttir"),
 		.want_ttgir = !strcmp(stage, "ttgir"),
 		.want_llir = !strcmp(stage, "llir"),

@@ -20,7 +20,7 @@ static tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *
 static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
 {
 	*out = (struct options){cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
-				cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES, cfg ? cfg->group_pids : 0};
+				cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES, cfg ? cfg->group_pids : 0, cfg && cfg->debug};
 	if (!is_pow2(out->num_warps) || out->num_warps > 32)
 		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name, out->num_warps);
 	if (out->num_stages < 0 || out->num_stages > MAX_STAGES)

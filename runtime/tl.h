@@ -179,6 +179,7 @@ typedef struct tl_config {
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
 	int num_stages;   /* of software pipelining; 0: 3 */
 	int group_pids;   /* remap a two-dimensional grid in groups of this many rows, for L2 reuse; 0: not */
+	bool debug;       /* device_assert stops the kernel on a GPU too; on interp it always does */
 	void *stream;     /* the caller's CUstream; NULL: the context's own, which keeps step with CUDA's legacy default
 			   * stream, as streams made without flags do */
 } tl_config;

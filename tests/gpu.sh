@@ -28,6 +28,23 @@ counted() {
 code=$?
 done_with runtime $code "$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log/runtime" | tail -n 1)" "$code"
 
+cat > "$log/assert.tl" << 'EOF'
+@triton.jit
+def assert_kernel(x_ptr, LIMIT: tl.constexpr):
+    i = tl.arange(0, 128)
+    tl.device_assert(i < LIMIT, "i is too large")
+    tl.store(x_ptr + i, i)
+EOF
+asserts() { # asserts LIMIT OPTION…
+	limit=$1
+	shift
+	"$build/tlc" run "$log/assert.tl" --device cuda x_ptr='i32[128]' LIMIT="$limit" "$@" >> "$log/assert" 2>&1
+}
+: > "$log/assert"
+asserts 128 --debug && asserts 100 && ! asserts 100 --debug && grep -q 'assert.tl:4.*i is too large' "$log/assert"
+code=$?
+done_with assert $code $((code == 0)) $((code != 0))
+
 shares=$(($(nproc) < 8 ? $(nproc) : 8))
 for suite in run random; do
 	i=0 status=0 pids=

@@ -34,7 +34,7 @@ class Arg(ctypes.Structure):
 
 class Config(ctypes.Structure):
     _fields_ = [("grid", ctypes.c_uint32 * 3), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
-                ("group_pids", ctypes.c_int), ("stream", ctypes.c_void_p)]
+                ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p)]
 
 
 lib.tl_error.restype = ctypes.c_char_p
@@ -74,7 +74,7 @@ class Kernel:
 
     def launcher(self, grid, args, warps, stages):
         array = (Arg * len(args))(*map(to_arg, args))
-        config = Config((ctypes.c_uint32 * 3)(*grid), warps, stages, 0, torch.cuda.current_stream().cuda_stream)
+        config = Config((ctypes.c_uint32 * 3)(*grid), warps, stages, 0, False, torch.cuda.current_stream().cuda_stream)
         launch, kernel, ref = lib.tl_launch, self.ours, ctypes.byref(config)
         n = ctypes.c_size_t(len(args))
         return lambda: must(launch(kernel, ref, array, n))
