@@ -90,7 +90,6 @@ static const char *check_memory(const struct op *o)
 	const struct type *p = operand(o, 0)->type;
 	NEED(type_is_ptr(p) && p->kind != TY_MEMDESC, "the first operand must be a pointer");
 	const struct type *elem = type_elem(p)->elem;
-	NEED(elem->kind != TY_SCALAR || elem->dtype != DT_I1, "int1 has no form in memory: bitcast the pointer to i8");
 	u32 value = o->code == IR_LOAD ? 2 : 1, mask = o->code == IR_LOAD ? 1 : 2, last = 3;
 	if (o->code == IR_ATOMIC_CAS)
 		mask = last;

@@ -135,11 +135,28 @@ static void plain_load(struct lower *l, LLVMValueRef ptr, const struct words *w,
 		words[i] = w->n == 1 ? v : LLVMBuildExtractElement(l->b, v, c_i32(l, i), "");
 }
 
+/* An int1 is a byte in memory: 0 or 1 when written, anything but 0 is true when read. */
+static LLVMTypeRef memory_type(struct lower *l, const struct type *t)
+{
+	LLVMTypeRef e = llvm_type(l, t);
+	return e == l->i1 ? l->i8 : e;
+}
+
+static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
+{
+	return LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : v;
+}
+
+static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, const struct type *t)
+{
+	return type_dtype(t) == DT_I1 ? LLVMBuildICmp(l->b, LLVMIntNE, v, LLVMConstNull(l->i8), "") : v;
+}
+
 void lower_load(struct lower *l, const struct op *o)
 {
 	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL, *other = o->noperands > 2 ? operand(o, 2) : NULL;
 	struct vectors s = vectors_of(l, ptr, mask);
-	LLVMTypeRef t = llvm_type(l, result(o)->type);
+	LLVMTypeRef t = memory_type(l, result(o)->type);
 	int eb = type_bits(t);
 	struct words w = words_of(s.width * (u32)eb / 8, eb);
 	LLVMValueRef *at = new_tile(l, result(o)), words[16], elems[16];
@@ -149,7 +166,7 @@ void lower_load(struct lower *l, const struct op *o)
 		LLVMValueRef p = elem(l, ptr, vector_reg(&s, i, 0));
 		if (by_hand) {
 			for (u32 e = 0; e < s.width; e++)
-				elems[e] = other ? elem(l, other, vector_reg(&s, i, e)) : LLVMConstNull(t);
+				elems[e] = other ? to_memory(l, elem(l, other, vector_reg(&s, i, e))) : LLVMConstNull(t);
 			pack(l, elems, s.width, w.bits, words);
 			masked_load(l, p, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL, &w, policy, words);
 		} else {
@@ -157,7 +174,7 @@ void lower_load(struct lower *l, const struct op *o)
 		}
 		unpack(l, words, w.n, t, s.width, elems);
 		for (u32 e = 0; e < s.width; e++)
-			at[vector_reg(&s, i, e)] = elems[e];
+			at[vector_reg(&s, i, e)] = from_memory(l, elems[e], result(o)->type);
 	}
 }
 
@@ -197,7 +214,7 @@ void lower_store(struct lower *l, const struct op *o)
 {
 	const struct value *ptr = operand(o, 0), *val = operand(o, 1), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
 	struct vectors s = vectors_of(l, ptr, mask);
-	int eb = type_bits(llvm_type(l, val->type));
+	int eb = type_bits(memory_type(l, val->type));
 	struct words w = words_of(s.width * (u32)eb / 8, eb);
 	LLVMValueRef words[16], elems[16], mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
 	const char *policy = store_policy(o);
@@ -205,7 +222,7 @@ void lower_store(struct lower *l, const struct op *o)
 		LLVMValueRef p = elem(l, ptr, vector_reg(&s, i, 0));
 		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL);
 		for (u32 e = 0; e < s.width; e++)
-			elems[e] = elem(l, val, vector_reg(&s, i, e));
+			elems[e] = to_memory(l, elem(l, val, vector_reg(&s, i, e)));
 		pack(l, elems, s.width, w.bits, words);
 		if (pred || *policy)
 			masked_store(l, p, pred, &w, policy, words);

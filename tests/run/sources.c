@@ -87,5 +87,7 @@ void write_command(FILE *f, const char *path, const char *text, const char *kern
 		cfg->num_stages ? cfg->num_stages : 3);
 	if (cfg->group_pids)
 		fprintf(f, " --group-pids %d", cfg->group_pids);
+	if (cfg->debug)
+		fprintf(f, " --debug");
 	fprintf(f, "\n");
 }

@@ -355,7 +355,7 @@ static void asserts(struct suite *s, int n, int at, int wrong, const char *messa
 	for (size_t i = 0; i < x->len && holds; i++)
 		want(o, i, value(x, i));
 	if (holds)
-		LAUNCH(s, "asserts", CONFIG(0), ptr(x), ptr(o), tl_int(n), tl_int(128));
+		LAUNCH(s, "asserts", CONFIG(.debug = !message), ptr(x), ptr(o), tl_int(n), tl_int(128));
 	else
 		launch_fails(s, TL_ERR_KERNEL, message, "asserts", CONFIG(0), ARGS(ptr(x), ptr(o), tl_int(n), tl_int(128)));
 	case_end(s);
