@@ -1,5 +1,6 @@
 #include "target/target.h"
 
+#include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>
@@ -122,6 +123,14 @@ static const char *passes(bool math)
 
 static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, const char **error)
 {
+#ifndef NDEBUG
+	char *invalid = NULL;
+	if (LLVMVerifyModule(mod, LLVMReturnStatusAction, &invalid)) {
+		fprintf(stderr, "%s\n", invalid);
+		tl_unreachable("invalid LLVM IR");
+	}
+	LLVMDisposeMessage(invalid);
+#endif
 	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
 	LLVMErrorRef e = LLVMRunPasses(mod, passes(math), tm, o);
 	LLVMDisposePassBuilderOptions(o);
