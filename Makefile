@@ -130,6 +130,14 @@ include tests/tests.mk
 deps:
 	$(Q)sh .ci/check-includes.sh
 
+# clang-tidy-19, with .clang-tidy. It brings no omp.h: GCC's, without the argument of an attribute that clang does not know.
+tidy: $(BUILD)/gen/parser.h
+	@mkdir -p $(BUILD)/tidy
+	$(Q)ln -sf `$(CC) -print-file-name=include/omp.h` $(BUILD)/tidy
+	$(Q)printf '%s\n' $(LIB_SRC) compiler/tlc.c compiler/tlc_run.c $(wildcard examples/*.c) | xargs -P2 -I{} nice clang-tidy-19 -quiet {} -- \
+		-std=c11 -D_GNU_SOURCE -fopenmp -Icompiler -I. -Iruntime -I$(BUILD)/gen -isystem $(LLVM_INCLUDE) -Wno-unknown-pragmas \
+		'-D__malloc__(...)=__malloc__' -idirafter $(BUILD)/tidy
+
 # --- fuzzing ---------------------------------------------------------------------------------------------------
 
 FUZZ_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/% $(BUILD)/obj/runtime/%,$(LIB_OBJ)) $(BUILD)/obj/tests/fuzz/fuzz.o
@@ -157,4 +165,4 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps fuzz install clean demo test test-gpu test-articles gpu-kit
+.PHONY: all deps tidy fuzz install clean demo test test-gpu test-articles gpu-kit

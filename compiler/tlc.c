@@ -243,11 +243,12 @@ static int write_output(struct command *c, const char *kernel, const char *kind,
 		path = arena_printf(&c->arena, "%s.%s", path ? path : kernel, kind);
 	else if (!path)
 		path = "-";
-	FILE *f = strcmp(path, "-") ? fopen(path, "wb") : stdout;
+	bool to_file = strcmp(path, "-");
+	FILE *f = to_file ? fopen(path, "wb") : stdout;
 	if (!f)
 		return complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
 	bool ok = fwrite(data, 1, len, f) == len;
-	ok &= f == stdout ? fflush(f) == 0 : fclose(f) == 0;
+	ok &= (to_file ? fclose(f) : fflush(f)) == 0;
 	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
 }
 

@@ -235,7 +235,7 @@ static bool host_line(struct parser *p, struct token t)
 /* At the first token of a logical line inside a function: indentation → INDENT, DEDENTs or the end of the function. */
 static bool kernel_line(struct parser *p, struct token t, struct token *out)
 {
-	int alt, indent = t.kind ? indentation(p, &t, &alt) : -1;
+	int alt = 0, indent = t.kind ? indentation(p, &t, &alt) : -1;
 	int top = p->indents[p->nindents - 1];
 	*out = (struct token){.loc = t.loc, .start = t.start, .end = t.start};
 	if (indent > top) {

@@ -99,6 +99,7 @@ static tl_status read_file(const char *path, char **text, size_t *len)
 	if (!error)
 		return TL_OK;
 	free(*text);
+	*text = NULL;
 	return cannot_read(path, error);
 }
 
@@ -110,7 +111,7 @@ tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out)
 	char *text = NULL;
 	size_t len = 0;
 	tl_status s = read_file(path, &text, &len);
-	return s ? s : module_new(ctx, path, text, len, out);
+	return text ? module_new(ctx, path, text, len, out) : s;
 }
 
 tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)

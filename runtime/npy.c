@@ -206,7 +206,7 @@ static tl_status take_elements(const struct header *h, const char *data, size_t 
 	if (overflow || __builtin_mul_overflow(out->count, size, &bytes) || bytes > len)
 		return failed(TL_ERR_FILE, "%s: the file ends before its array: %zu bytes are there", h->name, len);
 	out->shape = h->rank ? malloc(h->rank * sizeof *out->shape) : NULL;
-	out->data = malloc(bytes ? bytes : 1);
+	out->data = calloc(bytes ? bytes : 1, 1);
 	if (!out->data || (h->rank && !out->shape)) {
 		npy_free(out);
 		return failed(TL_ERR_MEMORY, "%s: no memory for an array of %zu bytes", h->name, bytes);
@@ -262,9 +262,13 @@ static char *read_all(FILE *f, size_t *len)
 {
 	size_t cap = 1 << 16;
 	char *bytes = NULL;
-	if (!fseeko(f, 0, SEEK_END) && ftello(f) > 0 && (size_t)ftello(f) < SIZE_MAX / 2)
-		cap = (size_t)ftello(f) + 1;
-	rewind(f);
+	if (!fseeko(f, 0, SEEK_END)) {
+		off_t end = ftello(f);
+		if (end > 0 && end < PTRDIFF_MAX)
+			cap = (size_t)end + 1;
+		if (fseeko(f, 0, SEEK_SET))
+			return NULL;
+	}
 	errno = 0;
 	for (*len = 0;; cap *= 2) {
 		char *more = realloc(bytes, cap);
@@ -274,7 +278,7 @@ static char *read_all(FILE *f, size_t *len)
 		*len += fread(bytes + *len, 1, cap - *len, f);
 		if (ferror(f))
 			break;
-		if (*len < cap)
+		if (feof(f))
 			return bytes;
 	}
 	free(bytes);

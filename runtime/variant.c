@@ -177,7 +177,7 @@ static void table_grow(tl_kernel *k)
 static struct variant *table_add(tl_kernel *k, const struct key *key, u64 hash)
 {
 	struct variant *v = calloc(1, sizeof *v);
-	u64 *words = malloc(key->len * sizeof *words);
+	u64 *words = calloc(key->len, sizeof *words);
 	if (!v || !words)
 		tl_out_of_memory(sizeof *v);
 	memcpy(words, key->at, key->len * sizeof *words);
@@ -237,9 +237,9 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 	if (!s && !v) {
 		bool mine;
 		v = table_claim(k, &key, &mine);
-		if (!v)
+		if (!v) {
 			s = TL_ERR_COMPILE;
-		if (mine) {
+		} else if (mine) {
 			s = variant_build(k, o, args, nargs, v);
 			table_settle(k, v, s);
 		}

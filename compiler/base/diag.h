@@ -13,6 +13,10 @@ struct loc {
 	u32 line;
 	u16 col, len, file;
 };
+static inline bool loc_equals(struct loc a, struct loc b)
+{
+	return a.file == b.file && a.line == b.line && a.col == b.col && a.len == b.len;
+}
 
 struct source {
 	const char *name;

@@ -375,6 +375,7 @@ static void rebind(struct eval *e, const name_vec *names, struct value *const *v
 	for (u32 i = 0; i < names->len; i++) {
 		struct binding *b = find_var(e->frame, names->at[i]);
 		struct value *const *start = values;
+		tl_assert(values);
 		b->val = rebuild(e, b->val, &values);
 		for (; start < values; start++)
 			if (!(*start)->name)

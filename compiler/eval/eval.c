@@ -28,7 +28,7 @@ bool step(struct eval *e, struct loc at)
 static bool said_before(const struct frame *inner, const struct frame *f)
 {
 	for (; inner != f; inner = inner->caller)
-		if (!memcmp(&inner->call, &f->call, sizeof f->call))
+		if (loc_equals(inner->call, f->call))
 			return true;
 	return false;
 }

@@ -15,14 +15,8 @@
 #ifndef TLC_INTERP_INTERP_H
 #define TLC_INTERP_INTERP_H
 
+#include "base/range.h"
 #include "ir/ir.h"
-
-/* Memory that kernels may touch. */
-struct mem_range {
-	const char *name; /* for messages; may be NULL */
-	char *base;
-	size_t size;
-};
 
 struct interp_launch {
 	const u64 *args;                /* the bits of each kernel parameter: an address, an integer, a float */

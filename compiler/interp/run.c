@@ -130,7 +130,7 @@ bool interp_run(const struct interp_program *p, const struct interp_launch *l, s
 	u64 total = (u64)l->grid[0] * l->grid[1] * l->grid[2];
 	int threads = l->threads > 0 ? l->threads : omp_get_max_threads();
 	if (total < (u64)threads)
-		threads = MAX((int)total, 1);
+		threads = MAX((int)total, 1); /* NOLINT(clang-analyzer-deadcode.DeadStores): the pragma reads it */
 #pragma omp parallel num_threads(threads)
 	{
 		struct env e;

@@ -132,8 +132,8 @@ static void strides_of(const struct type *t, i64 *out)
 void plan_shape(struct planner *p, const struct op *o, struct inst *i)
 {
 	struct shape_plan *w = plan_alloc(p, sizeof *w);
-	const struct type *from = o->noperands ? operand(o, 0)->type : NULL, *to = o->results[0].type;
-	i64 stride[MAX_RANK];
+	const struct type *from = operand(o, 0)->type, *to = o->results[0].type;
+	i64 stride[MAX_RANK] = {0};
 	i->plan = w;
 	switch (o->code) {
 	case IR_SPLAT: i->run = run_splat; return;

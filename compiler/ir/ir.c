@@ -37,13 +37,9 @@ static const struct type *type_intern(struct ir_context *c, const struct type *t
 	return c->types[h] = arena_dup(c->arena, t, sizeof *t);
 }
 
-/* Zeroed including padding, so that types compare and hash as bytes. */
 static struct type blank(enum type_kind kind)
 {
-	struct type t;
-	memset(&t, 0, sizeof t);
-	t.kind = kind;
-	return t;
+	return (struct type){.kind = kind};
 }
 
 const struct type *type_scalar(struct ir_context *c, enum dtype d)

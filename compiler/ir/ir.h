@@ -23,6 +23,7 @@ struct type {
 	i32 shape[MAX_RANK];        /* powers of two; a memdesc may have a leading count of buffers, see nbuf */
 	const struct layout *layout; /* of a placed tensor; of a memdesc: offset → position; else NULL */
 	i32 nbuf;                    /* TY_MEMDESC: buffers of `shape`, one after the other; 0 = a single one */
+	i32 zero;                    /* for want of padding: types compare and hash as bytes */
 };
 
 enum { IR_MAX_NUMEL = 1 << 20 };
@@ -49,7 +50,7 @@ const struct type *type_with_dtype(struct ir_context *c, const struct type *t, e
 const struct type *type_with_layout(struct ir_context *c, const struct type *t, const struct layout *l);
 
 /* The element of a tensor; a scalar or pointer itself. */
-const struct type *type_elem(const struct type *t);
+__attribute__((returns_nonnull)) const struct type *type_elem(const struct type *t);
 static inline bool type_is_tensor(const struct type *t) { return t->kind == TY_TENSOR; }
 static inline bool type_is_ptr(const struct type *t) { return type_elem(t)->kind == TY_PTR; }
 /* The element's dtype; DT_I64 for pointers. */
@@ -179,8 +180,14 @@ struct kernel {
 	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */
 };
 
-static inline struct value *operand(const struct op *o, u32 i) { return o->operands[i].value; }
-static inline struct value *result(const struct op *o) { return &((struct op *)o)->results[0]; }
+__attribute__((returns_nonnull)) static inline struct value *operand(const struct op *o, u32 i)
+{
+	return o->operands[i].value;
+}
+__attribute__((returns_nonnull)) static inline struct value *result(const struct op *o)
+{
+	return &((struct op *)o)->results[0];
+}
 static inline bool op_has(const struct op *o, enum ir_trait t) { return (op_info[o->code].traits & t) != 0; }
 static inline struct op *terminator(const struct block *b) { return b->last; }
 /* The operation that defines v if it has opcode `code`, else NULL. */

@@ -203,8 +203,9 @@ static const char *check_same(const struct op *o, bool integer, const struct typ
 
 static const char *check_types(const struct op *o)
 {
-	const struct type *r = o->nresults ? o->results[0].type : NULL;
-	const struct type *t = o->noperands ? operand(o, 0)->type : NULL;
+	static const struct type none = {.kind = TY_SCALAR};
+	const struct type *r = o->nresults ? o->results[0].type : &none;
+	const struct type *t = o->noperands ? operand(o, 0)->type : &none;
 	switch (op_info[o->code].rule) {
 	case R_ANY: return NULL;
 	case R_INT:

@@ -135,7 +135,7 @@ const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shap
 {
 	struct layout l = layout_empty(rank, shape);
 	u8 used[MAX_RANK] = {0};
-	int m = rank - 2, n = rank - 1, order[MAX_RANK];
+	int m = rank - 2, n = rank - 1, order[MAX_RANK] = {0};
 	for (int i = 0; i < rank; i++)
 		order[i] = rank - 1 - i;
 	extend(&l, LL_REG, n, 2, used);
@@ -157,7 +157,7 @@ const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i
 	u8 used[MAX_RANK] = {0};
 	int row = rank - 2, col = rank - 1; /* operand 0 is M×K, operand 1 is K×N */
 	int k = operand == 0 ? col : row, other = operand == 0 ? row : col;
-	int per_reg = MAX(32 / elem_bits, 1), order[MAX_RANK];
+	int per_reg = MAX(32 / elem_bits, 1), order[MAX_RANK] = {0};
 	extend(&l, LL_REG, k, per_reg, used);
 	extend(&l, LL_LANE, k, 4, used);
 	extend(&l, LL_LANE, other, 8, used);

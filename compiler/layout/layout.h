@@ -24,6 +24,7 @@ struct layout {
 	u8 rank;
 	u8 side[MAX_RANK]; /* log2 of the tile's shape */
 	u8 bits[LL_DIMS];  /* input bits of each dimension */
+	u8 zero[3];        /* for want of padding: layouts compare and hash as bytes */
 	u32 basis[LL_DIMS][LAYOUT_MAX_BITS];
 };
 

@@ -72,7 +72,7 @@ static struct fragments fragments_of(struct lower *l, const struct value *v, int
 	f.other_dim = operand_index == 0 ? rank - 2 : rank - 1;
 	f.per_word = MAX(32 / bits, 1);
 	if (m->k > 4 * f.per_word)
-		f.k_half = ilog2((u64)(4 * f.per_word));
+		f.k_half = ilog2(4 * (u64)f.per_word);
 	f.row8 = operand_index == 0 && m->m == 16;
 	f.cache = arena_array(&l->scratch, LLVMValueRef, num_elems(v) / (u32)f.per_word + 1);
 	return f;
@@ -95,10 +95,9 @@ static u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMV
 
 /* Multiples of `unit` up to the side of dimension d that a thread reaches by registers: the offsets of its instructions
  * along d. */
-static u32 offsets_along(const struct layout *lay, int d, u32 unit, u32 *out)
+static const u32 *offsets_along(struct lower *l, const struct layout *lay, int d, u32 unit, u32 *count)
 {
-	u32 n = 1;
-	out[0] = 0;
+	u32 n = 1, *out = arena_array(&l->scratch, u32, 1u << lay->bits[LL_REG]);
 	for (int i = 0; i < lay->bits[LL_REG]; i++) {
 		u32 c = (lay->basis[LL_REG][i] & layout_dim_mask(lay, d)) >> layout_dim_shift(lay, d);
 		if (c < unit || !c)
@@ -107,7 +106,8 @@ static u32 offsets_along(const struct layout *lay, int d, u32 unit, u32 *out)
 			out[n + k] = out[k] | c;
 		n *= 2;
 	}
-	return n;
+	*count = n;
+	return out;
 }
 
 static void emit_mma(struct lower *l, const struct ptx_mma *p, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *c)
@@ -176,14 +176,14 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 	const struct layout *lay = v->type->layout;
 	const struct ptx_mma *p = ptx_mma(m->name);
 	struct fragments fa = fragments_of(l, operand(o, 0), 0, m), fb = fragments_of(l, operand(o, 1), 1, m);
-	u32 rows[256], cols[256], ks[256], batches[256], n = num_elems(v);
-	u32 nrows = offsets_along(lay, lay->rank - 2, m->m, rows), ncols = offsets_along(lay, lay->rank - 1, m->n, cols);
-	u32 nk = offsets_along(fa.lay, fa.k_dim, m->k, ks), nbatch = 1;
-	batches[0] = 0;
+	u32 nrows, ncols, nk, nbatch = 1, one = 0, n = num_elems(v);
+	const u32 *rows = offsets_along(l, lay, lay->rank - 2, m->m, &nrows);
+	const u32 *cols = offsets_along(l, lay, lay->rank - 1, m->n, &ncols);
+	const u32 *ks = offsets_along(l, fa.lay, fa.k_dim, m->k, &nk), *batches = &one;
 	if (lay->rank == 3)
-		nbatch = offsets_along(lay, 0, 1, batches);
+		batches = offsets_along(l, lay, 0, 1, &nbatch);
 	LLVMTypeRef t = llvm_type(l, v->type);
-	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), a[4], b[4], c[4];
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), a[4] = {0}, b[4] = {0}, c[4] = {0};
 	bool packed = type_bits(t) == 16;
 	for (u32 i = 0; i < n; i++)
 		at[i] = elem(l, acc, i);

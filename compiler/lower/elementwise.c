@@ -438,7 +438,7 @@ void lower_elementwise(struct lower *l, const struct op *o)
 	if (lower_fp8_pairs(l, o))
 		return;
 	u32 n = num_elems(v);
-	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3];
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};
 	for (u32 r = 0; r < n; r++) {
 		bool same = r > 0;
 		for (u32 i = 0; i < o->noperands; i++) {

@@ -27,7 +27,7 @@ static void combine(struct lower *l, const struct op *o, LLVMValueRef *a, LLVMVa
 struct ladder {
 	const struct layout *in, *out; /* out: NULL when the result is a scalar */
 	u32 axis_mask, reg_axis;       /* position bits, register bits along the axis */
-	int warp_bits[LAYOUT_MAX_BITS], nwarp; /* warp bits along the axis */
+	u8 warp_bits[LAYOUT_MAX_BITS], nwarp; /* warp bits along the axis */
 	u32 n;                         /* operands */
 	u32 results;                   /* partial results a thread has */
 };
@@ -42,7 +42,7 @@ static struct ladder ladder_of(const struct op *o)
 			d.reg_axis |= 1u << i;
 	for (int i = 0; i < d.in->bits[LL_WARP]; i++)
 		if (d.in->basis[LL_WARP][i] & d.axis_mask)
-			d.warp_bits[d.nwarp++] = i;
+			d.warp_bits[d.nwarp++] = (u8)i;
 	d.results = (u32)layout_num_regs(d.in) >> __builtin_popcount(d.reg_axis);
 	return d;
 }
@@ -82,7 +82,7 @@ static void reduce_lanes(struct lower *l, const struct op *o, const struct ladde
 	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++) {
 		if (!(d->in->basis[LL_LANE][bit] & d->axis_mask))
 			continue;
-		LLVMValueRef other[MAX_VALUES];
+		LLVMValueRef other[MAX_VALUES] = {0};
 		for (u32 i = 0; i < d->n; i++)
 			other[i] = shuffle_xor(l, v[i], 1u << bit);
 		combine(l, o, v, other, v);
@@ -187,7 +187,7 @@ static void reduce_warps(struct lower *l, const struct op *o, const struct ladde
 	end_if(l, g);
 	barrier(l);
 	for (u32 r = 0; r < d->results; r++) {
-		LLVMValueRef *v = &part[r * d->n], pos = result_position(l, d, thread, r), other[MAX_VALUES];
+		LLVMValueRef *v = &part[r * d->n], pos = result_position(l, d, thread, r), other[MAX_VALUES] = {0};
 		for (u32 w = 0; w < 1u << d->nwarp; w++) {
 			for (u32 i = 0; i < d->n; i++)
 				other[i] = load_slot(l, slot_address(l, o, d, i, pos, c_i32(l, w)), llvm_type(l, operand(o, i)->type));

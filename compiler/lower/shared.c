@@ -127,7 +127,7 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 
 /* Do the threads' registers, seen through the memory, have the shape of 8×8 matrices with rows of 16 bytes? Fills in the
  * offsets of a matrix's rows, and the register bits that count matrices. */
-static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_load kind, u32 *rows, int *counts, int *ncounts)
+static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_load kind, u32 *rows, int *counts, u8 *ncounts)
 {
 	int per_word = ilog2((u64)32 / (u64)elem_bits), row_bits = ilog2((u64)128 / (u64)elem_bits);
 	u32 row_mask = (1u << row_bits) - 1, expect[8];
@@ -168,7 +168,8 @@ static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_
 
 static bool read_matrices(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
 {
-	int bits = type_bits(llvm_type(l, v->type)), counts[LAYOUT_MAX_BITS], n = 0;
+	int bits = type_bits(llvm_type(l, v->type)), counts[LAYOUT_MAX_BITS];
+	u8 n = 0;
 	u32 rows[3], lane_bases[5] = {0};
 	if (bits < 8 || bits > 32)
 		return false;

@@ -228,7 +228,7 @@ static LLVMValueRef shuffle_any(struct lower *l, LLVMValueRef v, LLVMValueRef la
 	int bits = type_bits(t);
 	LLVMValueRef x = to_bits(l, v);
 	if (bits == 64) {
-		LLVMValueRef words[2], both;
+		LLVMValueRef words[2] = {0}, both = NULL;
 		unpack(l, &x, 1, l->i32, 2, words);
 		words[0] = shuffle_word(l, words[0], lane, by_xor);
 		words[1] = shuffle_word(l, words[1], lane, by_xor);

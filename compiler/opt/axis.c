@@ -223,8 +223,8 @@ static struct axis_info shift_info(const struct op *o, const struct axis_info *x
 static struct axis_info transfer(const struct axis_analysis *a, const struct op *o)
 {
 	const struct type *t = o->results[0].type;
-	const struct axis_info *x = o->noperands > 0 ? axis_of(a, operand(o, 0)) : NULL;
-	const struct axis_info *y = o->noperands > 1 ? axis_of(a, operand(o, 1)) : NULL;
+	const struct axis_info *x = o->noperands > 0 ? axis_of(a, operand(o, 0)) : &nothing;
+	const struct axis_info *y = o->noperands > 1 ? axis_of(a, operand(o, 1)) : &nothing;
 	struct axis_info r = nothing;
 	i64 c;
 	if (value_const_int(&o->results[0], &c))
@@ -272,7 +272,7 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 		return r;
 	case IR_LOAD:
 		for (int d = 0; d < dims(t); d++)
-			r.constancy[d] = MIN(x->constancy[d], y ? y->constancy[d] : x->constancy[d]);
+			r.constancy[d] = MIN(x->constancy[d], o->noperands > 1 ? y->constancy[d] : x->constancy[d]);
 		return r;
 	default: break;
 	}

@@ -12,7 +12,7 @@
 
 struct axis_info {
 	i32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK];
-	bool is_constant; /* every element is `constant` */
+	i32 is_constant; /* every element is `constant` */
 	i64 constant;
 };
 
@@ -21,8 +21,8 @@ enum { AXIS_MAX_DIVISOR = 1 << 24 };
 struct axis_analysis;
 /* Analyses the whole kernel; the result lives in its arena. */
 struct axis_analysis *axis_analyze(const struct kernel *k);
-/* Never NULL; a value that was made after the analysis is known to be nothing in particular. */
-const struct axis_info *axis_of(const struct axis_analysis *a, const struct value *v);
+/* A value that was made after the analysis is known to be nothing in particular. */
+__attribute__((returns_nonnull)) const struct axis_info *axis_of(const struct axis_analysis *a, const struct value *v);
 
 /* How many elements a load or store through `ptr` (with `mask`, or NULL) can move at once along dimension d: a power of
  * two, at most 128 bits. */

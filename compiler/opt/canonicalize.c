@@ -80,8 +80,10 @@ static struct value *fold_select(struct builder *b, const struct op *o)
 /* x op x and x op constant. */
 static struct value *fold_identity(struct builder *b, const struct op *o)
 {
-	struct value *x = o->noperands ? operand(o, 0) : NULL, *y = o->noperands > 1 ? operand(o, 1) : NULL;
-	const struct type *t = o->nresults ? o->results[0].type : NULL;
+	if (!o->noperands || !o->nresults)
+		return NULL;
+	struct value *x = operand(o, 0), *y = operand(o, o->noperands > 1);
+	const struct type *t = o->results[0].type;
 	switch (o->code) {
 	case IR_ADDI:
 	case IR_ORI:

@@ -14,7 +14,7 @@ struct cse {
 static u64 op_hash(const struct op *o)
 {
 	u64 h = hash_bytes(o->attr, sizeof o->attr, o->code);
-	h = hash_bytes(&o->results[0].type, sizeof o->results[0].type, h);
+	h = hash_bytes(&o->results[0].type, sizeof(struct type *), h);
 	for (u32 i = 0; i < o->noperands; i++)
 		h = hash_bytes(&o->operands[i].value, sizeof(struct value *), h);
 	return h;
@@ -58,6 +58,7 @@ static void cse_block(struct cse *c, struct ir_context *ctx, struct block *b)
 		if (!op_has(o, PURE) || o->nblocks || !o->nresults)
 			continue;
 		u32 h = (u32)op_hash(o) & (ARRAY_LEN(c->bucket) - 1), i = c->bucket[h];
+		tl_assert(!i || c->seen.at);
 		while (i && !same_op(c->seen.at[i - 1], o))
 			i = c->next.at[i - 1];
 		if (i) {

@@ -30,9 +30,11 @@ static bool conflicts(const struct pending *p, const struct access *a)
 /* False when there is no room: the caller then needs a barrier. */
 static bool add(struct pending *p, const struct access *a)
 {
-	for (u32 i = 0; i < p->n; i++)
-		if (!memcmp(&p->at[i], a, sizeof *a))
+	for (u32 i = 0; i < p->n; i++) {
+		const struct access *b = &p->at[i];
+		if (b->start == a->start && b->end == a->end && b->write == a->write && b->ring == a->ring)
 			return true;
+	}
 	if (p->n == ARRAY_LEN(p->at))
 		return false;
 	p->at[p->n++] = *a;
@@ -63,22 +65,27 @@ static const struct op *allocation(const struct value *v)
 
 static struct access access_of(const struct op *alloc, bool write)
 {
-	struct access a;
-	memset(&a, 0, sizeof a);
-	a.start = alloc->scratch_offset;
-	a.end = a.start + alloc->scratch_size;
-	a.write = write;
-	a.ring = alloc->code == IR_LOCAL_ALLOC && result(alloc)->type->nbuf ? alloc : NULL;
-	return a;
+	return (struct access){
+		.start = alloc->scratch_offset,
+		.end = alloc->scratch_offset + alloc->scratch_size,
+		.write = write,
+		.ring = alloc->code == IR_LOCAL_ALLOC && result(alloc)->type->nbuf ? alloc : NULL,
+	};
 }
 
 static void visit_block(struct pass_state *s, struct pending *p, struct block *b);
 
-static void merge(struct pending *into, const struct pending *from)
+/* Did `into` change? */
+static bool merge(struct pending *into, const struct pending *from)
 {
+	u32 before = into->n;
+	bool full = false;
 	for (u32 i = 0; i < from->n; i++)
-		if (!add(into, &from->at[i]))
-			into->at[0].start = 0, into->at[0].end = INT32_MAX, into->at[0].write = true, into->at[0].ring = NULL;
+		if (!add(into, &from->at[i])) {
+			into->at[0] = (struct access){.end = INT32_MAX, .write = true}; /* everything */
+			full = true;
+		}
+	return full || into->n > before;
 }
 
 /* A region that may run again: what is pending at its end is pending at its start too. */
@@ -89,9 +96,7 @@ static void visit_loop(struct pass_state *s, struct pending *p, struct op *o)
 		out = in;
 		for (u32 k = 0; k < o->nblocks; k++)
 			visit_block(s, &out, o->blocks[k]);
-		u32 before = in.n;
-		merge(&in, &out);
-		if (in.n == before)
+		if (!merge(&in, &out))
 			break;
 	}
 	*p = in;
