@@ -1,7 +1,7 @@
 #!/bin/sh
 # gpu.sh BUILD [ARTICLES]: the tests that need a GPU: the runtime against the driver, every built-in and random kernels
 # against references, the examples at full size, and the examples under compute-sanitizer where it is installed.
-# Ends in "N passed, N failed"; QUICK=1 leaves out the examples. BUILD may be an unpacked kit (make gpu-kit).
+# Ends in "N passed, N failed"; QUICK=1 leaves out the examples at full size. BUILD may be an unpacked kit (make gpu-kit).
 build=$1 articles=$2
 top=$(dirname "$0")/..
 log=$build/test-logs
@@ -65,18 +65,31 @@ if [ -n "$articles" ]; then
 	counted articles $?
 fi
 
-# Each example checks its own results. Under the sanitizer, at small sizes: exit status 9 is a finding.
+# Each example checks its own results. Under the sanitizer, at small sizes and all at once: exit status 9 is a finding.
+tools=
+command -v compute-sanitizer > /dev/null && tools="memcheck racecheck"
 [ -n "$QUICK" ] || for program in "$build"/examples/*; do
 	name=$(basename "$program")
 	"$program" --kernels "$top/examples" > "$log/$name" 2>&1
 	code=$?
 	done_with "$name" $code $((code == 0)) $((code != 0))
 	cat "$log/$name"
-	command -v compute-sanitizer > /dev/null || continue
-	for tool in memcheck racecheck; do
-		compute-sanitizer --tool $tool --error-exitcode 9 "$program" --kernels "$top/examples" --small > "$log/$name-$tool" 2>&1
-		code=$?
-		done_with "$name-$tool" $code $((code == 0)) $((code != 0))
+done
+for program in "$build"/examples/*; do
+	for tool in $tools; do
+		result=$log/$(basename "$program")-$tool
+		{
+			compute-sanitizer --tool $tool --error-exitcode 9 "$program" --kernels "$top/examples" --small > "$result" 2>&1
+			echo $? > "$result.code"
+		} &
+	done
+done
+wait
+for program in "$build"/examples/*; do
+	for tool in $tools; do
+		name=$(basename "$program")-$tool
+		code=$(cat "$log/$name.code")
+		done_with "$name" "$code" $((code == 0)) $((code != 0))
 	done
 done
 echo "$npass passed, $nfail failed"
