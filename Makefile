@@ -31,8 +31,8 @@ LINK_LLVM = $(LLVM_SHARED)
 endif
 LIBS = -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
 
-LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c lang/*.c runtime/*.c)
-GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c
+LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c lang/*.c runtime/*.c runtime/sim/*.c)
+GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c $(BUILD)/gen/ptx_parser.c $(BUILD)/gen/ptx_lex.c
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(GEN_SRC:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o) $(BUILD)/obj/gen/embed.o
 TLC_OBJ = $(BUILD)/obj/compiler/tlc.o $(BUILD)/obj/compiler/tlc_run.o
 
@@ -53,6 +53,14 @@ $(BUILD)/gen/parser.c: lang/parser.y $(BUILD)/deps
 	$(Q)bison -Wall -Wno-other -o $@ --header=$(BUILD)/gen/parser.h $<
 $(BUILD)/gen/parser.h: $(BUILD)/gen/parser.c ;
 $(BUILD)/gen/lex.yy.c: lang/lexer.l $(BUILD)/deps
+	$(call say,FLEX,$<)
+	$(Q)flex -o $@ $<
+
+$(BUILD)/gen/ptx_parser.c: runtime/sim/ptx.y runtime/sim/reader_build.h runtime/sim/reader_scan.h $(BUILD)/deps
+	$(call say,BISON,$<)
+	$(Q)bison -Wall -Wno-other -o $@ --header=$(BUILD)/gen/ptx_parser.h $<
+$(BUILD)/gen/ptx_parser.h: $(BUILD)/gen/ptx_parser.c ;
+$(BUILD)/gen/ptx_lex.c: runtime/sim/ptx.l $(BUILD)/deps | $(BUILD)/gen/ptx_parser.h
 	$(call say,FLEX,$<)
 	$(Q)flex -o $@ $<
 
@@ -82,12 +90,12 @@ $(BUILD)/gen/embed.S: $(BUILD)/gen/std.tl $(BUILD)/gen/math.bc
 $(BUILD)/obj/gen/embed.o: $(BUILD)/gen/embed.S
 	@mkdir -p $(@D)
 	$(Q)$(CC) -c $< -o $@
-$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/parser.h
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/parser.h $(BUILD)/gen/ptx_parser.h
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -Wno-sign-compare -Wno-unused-but-set-variable -c $< -o $@
 # whole-tile loops: worth the vectoriser
-$(BUILD)/obj/compiler/interp/%.o: OPT = -O3 -fno-math-errno -fno-trapping-math
+$(BUILD)/obj/compiler/interp/%.o $(BUILD)/obj/runtime/sim/%.o: OPT = -O3 -fno-math-errno -fno-trapping-math
 $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

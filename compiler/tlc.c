@@ -35,7 +35,9 @@ static const char usage[] =
 	"  --remarks          what was chosen for loads, stores, dots and loops, and why not better\n"
 	"  --time             time of each pass\n"
 	"  --print-after P    the IR after pass P, or after all; --stop-after P goes no further\n"
-	"  --device D         cuda[:N] or interp; default: cuda where a driver and a device answer\n"
+	"  --device D         cuda[:N], interp, or sim[:80] (the PTX on a checking simulator); default: cuda where a driver\n"
+	"                     and a device answer, else interp\n"
+	"  --sim-report       with --device sim: instructions, memory traffic and bank conflicts, by source line\n"
 	"  -g X[,Y[,Z]]       the grid: how many programs along each axis\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange rand:SEED randn:SEED), @in.npy,\n"
 	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch\n"
@@ -521,7 +523,7 @@ static bool set_flag(struct command *c, const char *name)
 	const struct {
 		const char *name;
 		bool *to;
-	} flags[] = {{"--time", &c->options.time}, {"--remarks", &c->options.remarks}, {"--debug", &c->options.debug}};
+	} flags[] = {{"--time", &c->options.time}, {"--remarks", &c->options.remarks}, {"--debug", &c->options.debug}, {"--sim-report", &c->sim_report}};
 	for (u32 i = 0; i < ARRAY_LEN(flags); i++)
 		if (!strcmp(name, flags[i].name)) {
 			*flags[i].to = true;

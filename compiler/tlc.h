@@ -14,6 +14,7 @@ struct define {
 struct command {
 	struct arena arena;
 	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops;
+	bool sim_report;
 	VEC(struct define) defines;
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
 	struct compile_options options;

@@ -425,6 +425,8 @@ static int execute(struct session *s, const char *text, size_t len, bool timed)
 {
 	tl_arg *list = arena_array(&s->c->arena, tl_arg, s->func->nparams + 1);
 	size_t n = 0;
+	if (s->c->sim_report)
+		setenv("TL_SIM_REPORT", "1", true);
 	tl_status r = tl_context_create(s->c->device, &s->ctx);
 	if (r)
 		return api_failed(s, r);

@@ -328,19 +328,7 @@ static tl_status cuda_synchronize(struct device *device)
 static bool cuda_compile(struct device *device, const struct build *b, struct compiled *out)
 {
 	const struct cuda *d = (const struct cuda *)device;
-	const char *stage = b->stage ? b->stage : "ptx";
-	struct compile_options o = {
-		.target = d->target,
-		.num_warps = b->num_warps,
-		.num_stages = b->num_stages,
-		.group_pids = b->group_pids,
-		.debug = b->debug,
-		.want_ttir = !strcmp(stage, "ttir"),
-		.want_ttgir = !strcmp(stage, "ttgir"),
-		.want_llir = !strcmp(stage, "llir"),
-		.want_ptx = !strcmp(stage, "ptx"),
-	};
-	return compile(b->unit, b->func, b->args, &o, out);
+	return device_compile(d->target, b, out);
 }
 
 static tl_status load_module(struct cuda *d, const struct compiled *c, struct cuda_kernel *k)

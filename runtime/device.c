@@ -4,10 +4,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/error.h"
 
-static const struct device_ops *const devices[] = {&cuda_ops, &interp_ops};
+static const struct device_ops *const devices[] = {&cuda_ops, &interp_ops, &sim_ops};
 
 /* Where no GPU can serve, the interpreter does; a GPU that is there and fails is an error. */
 static tl_status open_best(struct device **out)
@@ -43,6 +44,23 @@ tl_status device_open(const char *spec, struct device **out)
 		return ops->open((int)ordinal, out);
 	}
 	return unknown(spec);
+}
+
+bool device_compile(struct target target, const struct build *b, struct compiled *out)
+{
+	const char *stage = b->stage ? b->stage : "ptx";
+	struct compile_options o = {
+		.target = target,
+		.num_warps = b->num_warps,
+		.num_stages = b->num_stages,
+		.group_pids = b->group_pids,
+		.debug = b->debug,
+		.want_ttir = !strcmp(stage, "ttir"),
+		.want_ttgir = !strcmp(stage, "ttgir"),
+		.want_llir = !strcmp(stage, "llir"),
+		.want_ptx = !strcmp(stage, "ptx"),
+	};
+	return compile(b->unit, b->func, b->args, &o, out);
 }
 
 const char *device_default_target(struct arena *a)

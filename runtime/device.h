@@ -58,10 +58,12 @@ struct device_ops {
 	tl_status (*synchronize)(struct device *d);
 };
 
-extern const struct device_ops cuda_ops, interp_ops;
+extern const struct device_ops cuda_ops, interp_ops, sim_ops;
 
 /* "cuda", "cuda:1", "interp"; NULL: the best one here. */
 tl_status device_open(const char *spec, struct device **out);
+/* Compiles to PTX for the target, or to the stage that b asks for. */
+bool device_compile(struct target target, const struct build *b, struct compiled *out);
 /* What to compile for when nobody says: the GPU here, else "cuda:sm_90a". */
 const char *device_default_target(struct arena *a);
 /* The target of GPU 0; false without a driver, a GPU, or one that is new enough. */

@@ -45,12 +45,50 @@ lit() {
 		END { printf "%d passed, %d failed\n", passed, failed; exit failed != 0 || !passed }' "$work/lit.raw"
 }
 
+# halves PROGRAM: both halves of its cases at once
+halves() {
+	"$1" --shard 0/2 > "$work/half.0" 2>&1 &
+	"$1" --shard 1/2 > "$work/half.1" 2>&1
+	status=$?
+	wait $! || status=1
+	cat "$work/half.0" "$work/half.1"
+	awk '/^[0-9]+ passed, [0-9]+ failed$/ { p += $1; f += $3 } END { printf "%d passed, %d failed\n", p, f }' "$work/half.0" "$work/half.1"
+	return $status
+}
+
+# every example under three schedules of the simulator, for two targets
+sim_examples() {
+	passed=0 failed=0
+	for run in sim/0 sim:80/1 sim/2; do
+		for program in "$build"/examples/*; do
+			if TL_SIM_SEED=${run#*/} "$program" --kernels examples --small --device "${run%/*}" > "$work/example" 2>&1; then
+				passed=$((passed + 1))
+			else
+				failed=$((failed + 1))
+				cat "$work/example"
+			fi
+		done
+	done
+	echo "$passed passed, $failed failed"
+	[ $failed = 0 ]
+}
+
 suite unit unit "$@"
 for folder in tests/lang tests/eval tests/ir tests/opt tests/place tests/lower tests/cli tests/bad; do
 	suite "${folder#tests/}" lit "$folder"
 done
-suite run env TL_DEVICE=interp "$build/test-run"
-suite random env TL_DEVICE=interp "$build/test-random"
+export TL_DEVICE=interp
+suite run halves "$build/test-run"
+suite random halves "$build/test-random"
+for device in sim sim:80; do
+	for seed in 0 1 2; do
+		export TL_DEVICE=$device TL_SIM_SEED=$seed
+		suite "run $device $seed" halves "$build/test-run"
+	done
+	suite "random $device" halves "$build/test-random"
+done
+unset TL_DEVICE TL_SIM_SEED
+suite "examples sim" sim_examples
 suite examples sh tests/examples.sh "$build"
 suite install sh tests/install.sh "$build"
 suite limits python3 tests/limits.py "$build/tlc"

@@ -124,6 +124,15 @@ static LLVMValueRef call1(struct lower *l, const char *name, LLVMValueRef x)
 	return intrinsic(l, name, LLVMTypeOf(x), &x, 1);
 }
 
+/* libclc's sin and cos for fp64 look up 2/π at the exponent, which for infinity and NaN is behind the table. */
+static LLVMValueRef call_finite(struct lower *l, const char *name, LLVMValueRef x)
+{
+	LLVMValueRef zero = LLVMConstNull(l->f64), nan = LLVMBuildFSub(l->b, x, x, "");
+	LLVMValueRef finite = LLVMBuildFCmp(l->b, LLVMRealORD, nan, zero, "");
+	LLVMValueRef r = call1(l, name, LLVMBuildSelect(l->b, finite, x, zero, ""));
+	return LLVMBuildSelect(l->b, finite, r, nan, "");
+}
+
 static LLVMValueRef call2(struct lower *l, const char *name, LLVMValueRef x, LLVMValueRef y)
 {
 	LLVMValueRef args[] = {x, y};
@@ -162,8 +171,8 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 		if (f)
 			return call1(l, "llvm.nvvm.rsqrt.approx.ftz.f", x);
 		return LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), call1(l, "llvm.sqrt.f64", x), "");
-	case IR_SIN: return call1(l, f ? "_Z3sinf" : "_Z3sind", x);
-	case IR_COS: return call1(l, f ? "_Z3cosf" : "_Z3cosd", x);
+	case IR_SIN: return f ? call1(l, "_Z3sinf", x) : call_finite(l, "_Z3sind", x);
+	case IR_COS: return f ? call1(l, "_Z3cosf", x) : call_finite(l, "_Z3cosd", x);
 	case IR_ERF: return call1(l, f ? "_Z3erff" : "_Z3erfd", x);
 	case IR_TANH: return call1(l, f ? "_Z4tanhf" : "_Z4tanhd", x);
 	case IR_FLOOR: return call1(l, f ? "llvm.floor.f32" : "llvm.floor.f64", x);

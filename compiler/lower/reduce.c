@@ -77,6 +77,14 @@ static void reduce_registers(struct lower *l, const struct op *o, const struct l
 		out[i] = part[i];
 }
 
+/* Is the combination one operation, and so commutative to the last bit? Others may not be (on ties of an argmax, in the
+ * rounding of several steps), and lanes that hold the same element must agree. */
+static bool is_commutative(const struct op *o)
+{
+	const struct op *first = o->blocks[0]->first;
+	return op_has(first, END) || op_has(first->next, END);
+}
+
 static void reduce_lanes(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *v)
 {
 	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++) {
@@ -85,6 +93,14 @@ static void reduce_lanes(struct lower *l, const struct op *o, const struct ladde
 		LLVMValueRef other[MAX_VALUES] = {0};
 		for (u32 i = 0; i < d->n; i++)
 			other[i] = shuffle_xor(l, v[i], 1u << bit);
+		if (!is_commutative(o)) { /* both lanes combine in the lower one's order */
+			LLVMValueRef upper = LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
+			for (u32 i = 0; i < d->n; i++) {
+				LLVMValueRef mine = v[i];
+				v[i] = LLVMBuildSelect(l->b, upper, other[i], mine, "");
+				other[i] = LLVMBuildSelect(l->b, upper, mine, other[i], "");
+			}
+		}
 		combine(l, o, v, other, v);
 	}
 }

@@ -68,6 +68,33 @@ static bool needs_math(LLVMModuleRef mod)
 	return false;
 }
 
+/* libclc reads its tables of bytes 16 at a time: they must begin and end on such a boundary. */
+static void align_tables(LLVMModuleRef math, struct arena *a)
+{
+	enum { STEP = 16 };
+	LLVMContextRef ctx = LLVMGetModuleContext(math);
+	for (LLVMValueRef g = LLVMGetFirstGlobal(math), next; g; g = next) {
+		next = LLVMGetNextGlobal(g);
+		LLVMValueRef init = LLVMGetInitializer(g);
+		if (!init || !LLVMIsConstantString(init))
+			continue;
+		size_t len;
+		const char *bytes = LLVMGetAsString(init, &len);
+		size_t padded = (len + STEP - 1) / STEP * STEP;
+		char *copy = arena_alloc(a, padded);
+		memcpy(copy, bytes, len);
+		LLVMValueRef data = LLVMConstStringInContext(ctx, copy, (unsigned)padded, true);
+		unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(g));
+		LLVMValueRef wide = LLVMAddGlobalInAddressSpace(math, LLVMTypeOf(data), "table", space);
+		LLVMSetInitializer(wide, data);
+		LLVMSetGlobalConstant(wide, true);
+		LLVMSetLinkage(wide, LLVMInternalLinkage);
+		LLVMSetAlignment(wide, STEP);
+		LLVMReplaceAllUsesWith(g, wide);
+		LLVMDeleteGlobal(g);
+	}
+}
+
 static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout, struct arena *a, const char **error)
 {
 	LLVMContextRef ctx = LLVMGetModuleContext(mod);
@@ -81,6 +108,7 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 	}
 	LLVMSetTarget(math, triple);
 	LLVMSetDataLayout(math, layout);
+	align_tables(math, a);
 	/* only what is called stays: definitions nobody declared in `mod` are dropped before linking */
 	unsigned inline_kind = LLVMGetEnumAttributeKindForName("alwaysinline", 12), noinline_kind = LLVMGetEnumAttributeKindForName("noinline", 8);
 	unsigned cpu = LLVMAttributeFunctionIndex;

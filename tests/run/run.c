@@ -354,7 +354,7 @@ static bool open_sources(struct suite *s, bool again)
 
 int run_themes(int argc, char **argv, const struct theme *themes, int n)
 {
-	static const char *const known[] = {"interp", "cuda"};
+	static const char *const known[] = {"interp", "sim", "cuda"};
 	const char *only = getenv("TL_DEVICE"), *root = getenv("TL_TESTS");
 	struct suite s = {.shards = 1, .root = root ? root : TESTS_ROOT};
 	char resumed[16] = "";

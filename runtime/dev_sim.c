@@ -1,0 +1,203 @@
+/* The simulator as a device: the PTX that a GPU would get, run on the CPU with everything checked.
+ *
+ * "sim" is a GPU of sm_90a, "sim:80" one of sm_80. $TL_SIM_SEED chooses the order in which warps take turns, and whether
+ * asynchronous copies arrive as late as they may (0, 3, 6 …), at once (1, 4 …), or now so, now so (2, 5 …). With
+ * $TL_SIM_REPORT set, each launch writes what it did, by line of the source, to standard error. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/error.h"
+#include "runtime/host.h"
+#include "runtime/sim/sim.h"
+
+struct sim_kernel {
+	const struct kernel *kernel;
+	const struct source *source;
+	const struct ptx_module *module;
+	const struct ptx_kernel *ptx;
+	u32 num_warps;
+	u64 shared_bytes;
+};
+
+/* What a block may use, by compute capability. */
+static u64 shared_limit(int sm)
+{
+	return 1024u * (sm == 75 ? 64 : sm == 80 || sm == 87 ? 163 : sm == 86 || sm == 89 ? 99 : 227);
+}
+
+static struct target target_of(const struct device *device)
+{
+	int sm = ((const struct host_device *)device)->ordinal;
+	return (struct target){.sm = sm ? sm : 90, .arch_specific = sm == 0 || sm == 90};
+}
+
+static tl_status sim_open(int ordinal, struct device **out)
+{
+	static const int known[] = {0, 75, 80, 86, 87, 89, 90};
+	bool found = false;
+	for (u32 i = 0; i < ARRAY_LEN(known); i++)
+		found |= known[i] == ordinal;
+	if (!found)
+		return failed(TL_ERR_DEVICE, "the simulator has no sm_%d; there are sim:75, sim:80, sim:86, sim:87, sim:89 and sim:90", ordinal);
+	tl_status s = host_open(&sim_ops, true, out);
+	if (!s)
+		((struct host_device *)*out)->ordinal = ordinal;
+	return s;
+}
+
+static void sim_info(struct device *device, tl_device_info *out)
+{
+	struct target t = target_of(device);
+	host_info(device, out);
+	snprintf(out->name, sizeof out->name, "simulated sm_%d%s", t.sm, t.arch_specific ? "a" : "");
+	snprintf(out->target, sizeof out->target, "cuda:sm_%d%s", t.sm, t.arch_specific ? "a" : "");
+	out->shared_bytes = shared_limit(t.sm);
+}
+
+static bool sim_compile(struct device *device, const struct build *b, struct compiled *out)
+{
+	return device_compile(target_of(device), b, out);
+}
+
+static tl_status sim_load(struct device *device, struct unit *u, const struct compiled *c, void **out)
+{
+	struct target t = target_of(device);
+	const char *error = NULL;
+	struct ptx_module *m = ptx_read(&u->arena, c->ptx, c->ptx_len, &error);
+	if (!m || !sim_decode(&u->arena, m, &error))
+		return failed(TL_ERR_COMPILE, "%s: the simulator cannot run this PTX: %s", c->kernel->name, error);
+	if ((u64)c->shared_bytes > shared_limit(t.sm))
+		return failed(TL_ERR_COMPILE, "%s needs %d bytes of shared memory a block, and sm_%d has %llu\n      = hint: use smaller tiles or a "
+					      "smaller num_stages", c->kernel->name, c->shared_bytes, t.sm, (unsigned long long)shared_limit(t.sm));
+	struct sim_kernel *k = arena_new(&u->arena, struct sim_kernel);
+	*k = (struct sim_kernel){c->kernel, u->diags.sources.at[c->kernel->loc.file], m, NULL, (u32)c->num_warps, (u64)c->shared_bytes};
+	for (u32 i = 0; i < m->nkernels; i++)
+		if (!strcmp(m->kernels[i].name, c->kernel->name))
+			k->ptx = &m->kernels[i];
+	if (!k->ptx)
+		return failed(TL_ERR_COMPILE, "%s: not in its own PTX", c->kernel->name);
+	*out = k;
+	return TL_OK;
+}
+
+static void sim_unload(struct device *device, void *kernel)
+{
+	(void)device; /* it lives in the unit */
+	(void)kernel;
+}
+
+/* The buffers, and the variables of the module between them. */
+static void add_variables(struct arena *a, const struct ptx_module *m, struct launch *l, struct mem_range *ranges, u8 *const *written)
+{
+	struct mem_range *all = arena_array(a, struct mem_range, l->nranges + m->nvars + 1);
+	u8 **bits = arena_array(a, u8 *, l->nranges + m->nvars + 1);
+	u32 n = 0;
+	for (; n < l->nranges; n++) {
+		all[n] = ranges[n];
+		bits[n] = written[n];
+	}
+	for (u32 i = 0; i < m->nvars; i++) {
+		const struct ptx_var *v = m->vars[i];
+		char *base = (char *)(uintptr_t)v->offset;
+		if (v->space != SPACE_GLOBAL && v->space != SPACE_CONST)
+			continue;
+		u32 at = n++;
+		for (; at && all[at - 1].base > base; at--) {
+			all[at] = all[at - 1];
+			bits[at] = bits[at - 1];
+		}
+		all[at] = (struct mem_range){v->name, base, v->size};
+		bits[at] = NULL;
+	}
+	l->ranges = all;
+	l->written = bits;
+	l->nranges = n;
+}
+
+static void add_counters(struct counters *to, const struct counters *from)
+{
+	to->executed += from->executed;
+	to->bytes += from->bytes;
+	to->transactions += from->transactions;
+	to->conflicts += from->conflicts;
+}
+
+static void report_row(const struct counters *c, const char *line, size_t len)
+{
+	typedef unsigned long long ull;
+	fprintf(stderr, "%12llu %14llu %12llu %10llu  %.*s\n", (ull)c->executed, (ull)c->bytes, (ull)c->transactions, (ull)c->conflicts, (int)len, line);
+}
+
+/* What a launch did, by source line. */
+static void report(const struct sim_kernel *k, const struct launch *l)
+{
+	struct counters total = {0};
+	const char *at = k->source->text;
+	fprintf(stderr, "line %12s %14s %12s %10s  %s, grid (%u, %u, %u), %u warps\n", "instructions", "global bytes", "transactions", "conflicts", k->kernel->name,
+		l->grid[0], l->grid[1], l->grid[2], l->num_warps);
+	for (u32 line = 1; *at; line++) {
+		size_t len = strcspn(at, "\n");
+		struct counters sum = {0};
+		for (u32 i = 0; i < k->ptx->ncode; i++)
+			if (k->ptx->code[i].src_line == line)
+				add_counters(&sum, &l->counters[i]);
+		if (sum.executed) {
+			fprintf(stderr, "%4u ", line);
+			report_row(&sum, at, len);
+		}
+		add_counters(&total, &sum);
+		at += len + (at[len] != 0);
+	}
+	fprintf(stderr, " all ");
+	report_row(&total, "", 0);
+}
+
+static tl_status sim_launch(struct device *device, const struct device_launch *d)
+{
+	const struct sim_kernel *k = d->kernel;
+	const char *seed = getenv("TL_SIM_SEED");
+	struct arena a = {0};
+	struct launch l = {.module = k->module, .kernel = k->ptx, .num_warps = k->num_warps, .dynamic_shared = k->shared_bytes};
+	l.seed = seed ? strtoull(seed, NULL, 0) : 0;
+	l.timing = (enum async_timing)(l.seed % 3);
+	memcpy(l.grid, d->grid, sizeof l.grid);
+	char *params = arena_alloc(&a, k->ptx->param_bytes + 8);
+	for (u32 i = 0; i < k->ptx->nparams && i < d->nargs; i++)
+		memcpy(params + k->ptx->params[i].offset, &d->args[i], MIN(k->ptx->params[i].size, 8));
+	l.params = params;
+	u8 *const *written;
+	struct mem_range *ranges = host_ranges((struct host_device *)device, &a, &l.nranges, &written);
+	l.open = host_name_ranges(k->kernel, d->args, ranges, l.nranges);
+	add_variables(&a, k->module, &l, ranges, written);
+	bool counts = getenv("TL_SIM_REPORT");
+	if (counts)
+		l.counters = arena_array(&a, struct counters, k->ptx->ncode + 1);
+	struct strbuf error = {.arena = &a};
+	sb_printf(&error, "%s: ", k->kernel->name);
+	tl_status s = sim_run(&l, &error) ? TL_OK : failed_text(TL_ERR_KERNEL, error.at);
+	if (counts)
+		report(k, &l);
+	arena_free(&a);
+	return s;
+}
+
+const struct device_ops sim_ops = {
+	.name = "sim",
+	.stages = " ttir ttgir llir ptx ",
+	.keeps_unit = true,
+	.numbered = true,
+	.open = sim_open,
+	.close = host_close,
+	.info = sim_info,
+	.alloc = host_alloc,
+	.free = host_free,
+	.write = host_write,
+	.read = host_read,
+	.fill = host_fill,
+	.compile = sim_compile,
+	.load = sim_load,
+	.unload = sim_unload,
+	.launch = sim_launch,
+	.time = host_time,
+	.synchronize = host_synchronize,
+};

@@ -1,0 +1,250 @@
+/* Devices whose memory is the host's: allocations that are known, so that every access can be checked. */
+#include "runtime/host.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+
+/* The gap costs address space only: it is never touched. ALIGN is what cuMemAlloc gives, so that the same variants
+ * are used. Each buffer has it on both sides: a small overrun does not land in the next buffer and pass for correct. */
+enum { ALIGN = 256, GAP = 64 * 1024, POISON = 0xA5 };
+
+tl_status host_open(const struct device_ops *ops, bool tracks_writes, struct device **out)
+{
+	struct host_device *d = calloc(1, sizeof *d);
+	if (!d)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	d->device.ops = ops;
+	d->tracks_writes = tracks_writes;
+	pthread_mutex_init(&d->lock, NULL);
+	*out = &d->device;
+	return TL_OK;
+}
+
+void host_close(struct device *device)
+{
+	struct host_device *d = (struct host_device *)device;
+	pthread_mutex_destroy(&d->lock);
+	free(d->ranges);
+	free(d->written);
+	free(d);
+}
+
+static void cpu_name(char *out, size_t size)
+{
+	snprintf(out, size, "CPU");
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	char line[256];
+	while (f && fgets(line, sizeof line, f)) {
+		const char *value = strchr(line, ':');
+		if (strncmp(line, "model name", 10) || !value)
+			continue;
+		snprintf(out, size, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+		break;
+	}
+	if (f)
+		fclose(f);
+}
+
+static size_t memory_size(void)
+{
+	return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void host_info(struct device *device, tl_device_info *out)
+{
+	(void)device;
+	cpu_name(out->name, sizeof out->name);
+	snprintf(out->target, sizeof out->target, "cpu");
+	cpu_set_t cpus;
+	out->num_sms = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
+	out->memory_bytes = memory_size();
+}
+
+/* --- memory -------------------------------------------------------------------------------------------------- */
+
+/* The first range that starts above p. */
+static u32 range_above(const struct mem_range *r, u32 n, const char *p)
+{
+	u32 lo = 0, hi = n;
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+		if (r[mid].base > p)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+struct mem_range *range_of(struct mem_range *r, u32 n, const char *p)
+{
+	u32 above = range_above(r, n, p);
+	return above && (size_t)(p - r[above - 1].base) <= r[above - 1].size ? &r[above - 1] : NULL;
+}
+
+struct mem_range *host_ranges(struct host_device *d, struct arena *a, u32 *n, u8 *const **written)
+{
+	pthread_mutex_lock(&d->lock);
+	*n = d->nranges;
+	struct mem_range *ranges = arena_dup(a, d->ranges, *n * sizeof *ranges);
+	if (written)
+		*written = arena_dup(a, d->written, *n * sizeof *d->written);
+	pthread_mutex_unlock(&d->lock);
+	return ranges;
+}
+
+bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n)
+{
+	bool open = false;
+	for (u32 i = 0; i < k->nparams; i++) {
+		char *p = (char *)(uintptr_t)args[i];
+		if (k->params[i].value->type->kind != TY_PTR || !p)
+			continue;
+		struct mem_range *in = range_of(r, n, p);
+		if (!in)
+			open = true;
+		else if (!in->name)
+			in->name = k->params[i].name;
+	}
+	return open;
+}
+
+static bool grow(struct host_device *d)
+{
+	u32 cap = d->cap ? d->cap * 2 : 16;
+	struct mem_range *ranges = realloc(d->ranges, cap * sizeof *ranges);
+	if (ranges)
+		d->ranges = ranges;
+	u8 **written = realloc(d->written, cap * sizeof *written);
+	if (written)
+		d->written = written;
+	if (!ranges || !written)
+		return false;
+	d->cap = cap;
+	return true;
+}
+
+static bool add_range(struct host_device *d, char *base, size_t size)
+{
+	u8 *bits = d->tracks_writes ? calloc(1, size / 8 + 1) : NULL;
+	if ((d->tracks_writes && !bits) || (d->nranges == d->cap && !grow(d))) {
+		free(bits);
+		return false;
+	}
+	u32 at = range_above(d->ranges, d->nranges, base), behind = d->nranges - at;
+	memmove(d->ranges + at + 1, d->ranges + at, behind * sizeof *d->ranges);
+	memmove(d->written + at + 1, d->written + at, behind * sizeof *d->written);
+	d->ranges[at] = (struct mem_range){.base = base, .size = size};
+	d->written[at] = bits;
+	d->nranges++;
+	return true;
+}
+
+/* The host has written these bytes. */
+static void mark_written(struct host_device *d, const char *p, size_t size)
+{
+	if (!d->tracks_writes)
+		return;
+	pthread_mutex_lock(&d->lock);
+	u32 at = range_above(d->ranges, d->nranges, p) - 1;
+	u8 *bits = d->written[at];
+	for (size_t i = (size_t)(p - d->ranges[at].base), end = i + size; i < end;)
+		if (i % 8 == 0 && end - i >= 8) {
+			bits[i / 8] = 0xFF;
+			i += 8;
+		} else {
+			bits[i / 8] |= (u8)(1u << i % 8);
+			i++;
+		}
+	pthread_mutex_unlock(&d->lock);
+}
+
+tl_status host_alloc(struct device *device, size_t size, void **out)
+{
+	struct host_device *d = (struct host_device *)device;
+	char *p = NULL;
+	if (size <= memory_size()) /* the system might promise more, and kill us when it is filled */
+		p = aligned_alloc(ALIGN, (size + 2 * GAP + ALIGN) / ALIGN * ALIGN);
+	if (!p)
+		return failed(TL_ERR_MEMORY, "out of memory allocating %zu bytes", size);
+	memset(p + GAP, POISON, size);
+	pthread_mutex_lock(&d->lock);
+	bool added = add_range(d, p + GAP, size);
+	pthread_mutex_unlock(&d->lock);
+	if (!added) {
+		free(p);
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	}
+	*out = p + GAP;
+	return TL_OK;
+}
+
+void host_free(struct device *device, void *p)
+{
+	struct host_device *d = (struct host_device *)device;
+	pthread_mutex_lock(&d->lock);
+	u32 at = range_above(d->ranges, d->nranges, p) - 1;
+	free(d->written[at]);
+	d->nranges--;
+	memmove(d->ranges + at, d->ranges + at + 1, (d->nranges - at) * sizeof *d->ranges);
+	memmove(d->written + at, d->written + at + 1, (d->nranges - at) * sizeof *d->written);
+	pthread_mutex_unlock(&d->lock);
+	free((char *)p - GAP);
+}
+
+tl_status host_write(struct device *device, void *dst, const void *src, size_t size)
+{
+	memcpy(dst, src, size);
+	mark_written((struct host_device *)device, dst, size);
+	return TL_OK;
+}
+
+tl_status host_read(struct device *device, void *dst, const void *src, size_t size)
+{
+	(void)device;
+	memcpy(dst, src, size);
+	return TL_OK;
+}
+
+tl_status host_fill(struct device *device, void *dst, uint8_t byte, size_t size)
+{
+	memset(dst, byte, size);
+	mark_written((struct host_device *)device, dst, size);
+	return TL_OK;
+}
+
+tl_status host_synchronize(struct device *device)
+{
+	(void)device;
+	return TL_OK;
+}
+
+static double now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+tl_status host_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *median_ms)
+{
+	double *ms = calloc((size_t)repeats, sizeof *ms);
+	if (!ms)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	tl_status s = TL_OK;
+	for (int i = -warmup; i < repeats && !s; i++) {
+		double start = now_ms();
+		s = device->ops->launch(device, l);
+		if (i >= 0)
+			ms[i] = now_ms() - start;
+	}
+	if (!s)
+		*median_ms = median(ms, repeats);
+	free(ms);
+	return s;
+}
+

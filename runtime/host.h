@@ -1,0 +1,42 @@
+/* Devices whose memory is the host's: the interpreter and the simulator. Every allocation is known to them. */
+#ifndef TL_HOST_H
+#define TL_HOST_H
+
+#include <pthread.h>
+
+#include "base/range.h"
+#include "runtime/device.h"
+
+struct host_device {
+	struct device device; /* first */
+	pthread_mutex_t lock;
+	struct mem_range *ranges; /* the live buffers, by address */
+	u8 **written;             /* of each, one bit a byte: has it been written? Entries are NULL without tracks_writes */
+	u32 nranges, cap;
+	bool tracks_writes;
+	int ordinal;
+};
+
+tl_status host_open(const struct device_ops *ops, bool tracks_writes, struct device **out);
+void host_close(struct device *device);
+void host_info(struct device *device, tl_device_info *out);
+
+/* Rows of device_ops. */
+tl_status host_alloc(struct device *device, size_t size, void **out);
+void host_free(struct device *device, void *p);
+tl_status host_write(struct device *device, void *dst, const void *src, size_t size);
+tl_status host_read(struct device *device, void *dst, const void *src, size_t size);
+tl_status host_fill(struct device *device, void *dst, uint8_t byte, size_t size);
+tl_status host_synchronize(struct device *device);
+tl_status host_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *median_ms);
+
+/* The buffers as they are now, in `a`; names are the launch's to set. */
+struct mem_range *host_ranges(struct host_device *d, struct arena *a, u32 *n, u8 *const **written);
+/* The range that p lies in, or at the end of; NULL if there is none. */
+struct mem_range *range_of(struct mem_range *r, u32 n, const char *p);
+
+/* Names the ranges that pointer arguments fall in. True when one is the caller's own memory, which is not known. NULL
+ * is nobody's: using it is an error. */
+bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n);
+
+#endif

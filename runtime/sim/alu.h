@@ -1,0 +1,215 @@
+/* What the arithmetic files share: loops over the lanes of a warp, checks of operands, f32 and f64 as registers hold them. */
+#ifndef TL_SIM_ALU_H
+#define TL_SIM_ALU_H
+
+#include <math.h>
+
+#include "base/fp.h"
+#include "runtime/sim/sim.h"
+
+typedef void run_fn(struct warp *w, const struct instr *i, u32 mask);
+
+/* --- loops ------------------------------------------------------------------------------------------------------ */
+
+/* Where an instruction writes all lanes: the register itself, or `space` if only some lanes count, from where `finish`
+ * copies those. So an operation must be defined for whatever bits the other lanes hold. */
+static inline u64 *begin(struct warp *w, const struct operand *o, u32 mask, u64 space[LANES])
+{
+	return mask == ALL_LANES && o->kind == O_REG ? reg(w, o) : space;
+}
+static inline void finish(struct warp *w, const struct operand *o, u32 mask, const u64 *result)
+{
+	if (o->kind != O_REG || result == reg(w, o))
+		return;
+	u64 *to = reg(w, o);
+	EACH_LANE(l, mask)
+	to[l] = result[l];
+}
+
+/* Lanes are independent, whichever registers are the same. */
+#define ALL(l) _Pragma("omp simd") for (u32 l = 0; l < LANES; l++)
+
+#define SOURCE(v, k, bits)                                                                                                       \
+	u64 v##_space[LANES];                                                                                                    \
+	const u64 *v = operand_lanes(w, &i->ops[k], bits, v##_space)
+#define RESULT(v, k)                                                                                                             \
+	u64 v##_space[LANES];                                                                                                    \
+	u64 *v = begin(w, &i->ops[k], mask, v##_space)
+#define FINISH(v, k) finish(w, &i->ops[k], mask, v)
+
+/* Functions named `name`; `expr` is of x, y, z of type T, and its value is stored as a U. */
+#define RUN1(name, T, U, expr)                                                                                                   \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
+	{                                                                                                                        \
+		SOURCE(a, 1, 8 * sizeof(T));                                                                                     \
+		RESULT(d, 0);                                                                                                    \
+		ALL(l)                                                                                                           \
+		{                                                                                                                \
+			T x = (T)a[l];                                                                                           \
+			d[l] = (U)(expr);                                                                                        \
+		}                                                                                                                \
+		FINISH(d, 0);                                                                                                    \
+	}
+#define RUN2(name, T, U, expr)                                                                                                   \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
+	{                                                                                                                        \
+		SOURCE(a, 1, 8 * sizeof(T));                                                                                     \
+		SOURCE(b, 2, 8 * sizeof(T));                                                                                     \
+		RESULT(d, 0);                                                                                                    \
+		ALL(l)                                                                                                           \
+		{                                                                                                                \
+			T x = (T)a[l], y = (T)b[l];                                                                              \
+			d[l] = (U)(expr);                                                                                        \
+		}                                                                                                                \
+		FINISH(d, 0);                                                                                                    \
+	}
+/* The third operand is a V. */
+#define RUN3(name, T, V, U, expr)                                                                                                \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
+	{                                                                                                                        \
+		SOURCE(a, 1, 8 * sizeof(T));                                                                                     \
+		SOURCE(b, 2, 8 * sizeof(T));                                                                                     \
+		SOURCE(c, 3, 8 * sizeof(V));                                                                                     \
+		RESULT(d, 0);                                                                                                    \
+		ALL(l)                                                                                                           \
+		{                                                                                                                \
+			T x = (T)a[l], y = (T)b[l];                                                                              \
+			V z = (V)c[l];                                                                                           \
+			d[l] = (U)(expr);                                                                                        \
+		}                                                                                                                \
+		FINISH(d, 0);                                                                                                    \
+	}
+
+/* --- types ------------------------------------------------------------------------------------------------------ */
+
+static inline bool is_bits(enum ptx_type t)
+{
+	return t >= PT_B8 && t <= PT_B128;
+}
+static inline bool is_unsigned(enum ptx_type t)
+{
+	return t >= PT_U8 && t <= PT_U64;
+}
+static inline bool is_signed(enum ptx_type t)
+{
+	return t >= PT_S8 && t <= PT_S64;
+}
+static inline bool is_int(enum ptx_type t)
+{
+	return is_unsigned(t) || is_signed(t);
+}
+static inline bool is_half(enum ptx_type t)
+{
+	return t >= PT_F16 && t <= PT_BF16X2;
+}
+static inline bool is_packed(enum ptx_type t)
+{
+	return t == PT_F16X2 || t == PT_BF16X2;
+}
+/* 16 → 0, 32 → 1, 64 → 2 */
+static inline u32 width_index(enum ptx_type t)
+{
+	return (u32)ilog2((u64)ptx_bits(t)) - 4;
+}
+
+/* May operand `o` be read or written as a `t`? As ptxas decides: sizes agree, and a register of a floating-point type is no
+ * integer. `wider`: a register of more bits is allowed. Sets the error. */
+bool alu_operand(struct decoder *d, const struct operand *o, enum ptx_type t, bool wider);
+bool alu_operands(struct decoder *d, u32 n, const enum ptx_type *t);
+#define OPERANDS(d, ...)                                                                                                         \
+	alu_operands(d, sizeof(enum ptx_type[]){__VA_ARGS__} / sizeof(enum ptx_type), (const enum ptx_type[]){__VA_ARGS__})
+bool need_sm(struct decoder *d, int sm);
+/* Sets `run`, which is NULL where there is no such form. */
+bool alu_run(struct decoder *d, run_fn *run);
+
+/* --- floating point --------------------------------------------------------------------------------------------- */
+
+enum { F_FTZ = 1, F_SAT = 2, F_NAN = 4, F_XORSIGN = 8, F_RELU = 16 };
+#define CANONICAL_F32 0x7FFFFFFFu
+/* Of an invalid operation; a NaN that comes in keeps its payload and becomes quiet. */
+#define CANONICAL_F64 0xFFF8000000000000ull
+#define QUIET_F64 0x0008000000000000ull
+static inline bool is_nan_f64(u64 b)
+{
+	return (b & ~((u64)1 << 63)) > 0x7FF0000000000000;
+}
+
+static inline u32 flush_f32(u32 b)
+{
+	return b & 0x7F800000 ? b : b & 0x80000000;
+}
+static inline float get_f32(u64 bits, u32 flags)
+{
+	return fp_f32_bits(flags & F_FTZ ? flush_f32((u32)bits) : (u32)bits);
+}
+/* NaN, -0 and negative numbers become +0 if F_SAT. */
+static inline u32 put_f32(float r, u32 flags)
+{
+	if (flags & F_SAT) {
+		r = r > 0 ? r : 0;
+		r = r < 1 ? r : 1;
+	}
+	u32 b = fp_bits_f32(r);
+	b = flags & F_FTZ ? flush_f32(b) : b;
+	return r != r ? CANONICAL_F32 : b;
+}
+
+/* x, rounded to an odd mantissa: rounding that to 22 bits or fewer gives what rounding x at once would. */
+static inline float odd_f32(double x)
+{
+	float f = (float)x;
+	double back = f;
+	u32 b = fp_bits_f32(f);
+	u32 step = __builtin_fabs(back) < __builtin_fabs(x) ? 1 : ~0u;
+	bool move = (back < x || back > x) && !(b & 1);
+	return fp_f32_bits(move ? b + step : b);
+}
+
+/* x·y + z, rounded to an odd mantissa (as fma_f32 in ir/scalar_math.h). */
+static inline double odd_fma(float x, float y, float z)
+{
+	double p = (double)x * y, c = z, s = p + c;
+	double t = s - p, error = (p - (s - t)) + (c - t);
+	u64 b = fp_bits_f64(s);
+	bool inexact = (error < 0) | (error > 0);
+	u64 away = (error > 0) == (s > 0) ? 1 : ~0ull; /* s is not 0 then */
+	b += (inexact & !(b & 1)) ? away : 0;
+	return fp_f64_bits(b);
+}
+
+/* What rounds to a number below the smallest normal one is flushed; the rounding is that of normal numbers. */
+#define TINY_F32 (0x1p-126 - 0x1p-151)
+#define TINY_F16 (0x1p-14f - 0x1p-26f)
+
+/* x is exact, or was made odd. */
+static inline u32 put_f32_of(double x, u32 flags)
+{
+	u32 b = put_f32((float)x, flags);
+	return flags & F_FTZ && __builtin_fabs(x) < TINY_F32 ? b & 0x80000000 : b;
+}
+
+/* --- decoders of other files --------------------------------------------------------------------------------------- */
+
+enum arith { A_ADD, A_SUB, A_MUL, A_FMA, A_MIN, A_MAX, A_NEG, A_ABS, A_DIV, A_RCP, A_SQRT, NUM_ARITH };
+
+bool decode_int_arith(struct decoder *d, enum arith op, enum ptx_type t);
+bool decode_float_arith(struct decoder *d, enum arith op, enum ptx_type t);
+bool decode_half_arith(struct decoder *d, enum arith op, enum ptx_type t);
+
+#define DECODER(name) bool decode_##name(struct decoder *d);
+/* alu_int.c */
+DECODER(mul)
+DECODER(mad) DECODER(mul24) DECODER(mad24) DECODER(rem) DECODER(sad) DECODER(dp4a) DECODER(dp2a)
+	/* alu_bits.c */
+	DECODER(and) DECODER(or) DECODER(xor) DECODER(not ) DECODER(cnot) DECODER(shl) DECODER(shr) DECODER(shf) DECODER(bfe)
+		DECODER(bfi) DECODER(bfind) DECODER(brev) DECODER(clz) DECODER(popc) DECODER(prmt) DECODER(lop3) DECODER(szext)
+	/* alu_float.c */
+	DECODER(div) DECODER(rcp) DECODER(sqrt) DECODER(rsqrt) DECODER(sin) DECODER(cos) DECODER(lg2) DECODER(ex2) DECODER(tanh)
+		DECODER(testp) DECODER(copysign)
+	/* alu_half.c */
+	bool decode_half_function(struct decoder *d, bool tanh, enum ptx_type t);
+/* alu_set.c */
+DECODER(setp) DECODER(set) DECODER(selp) DECODER(slct)
+#undef DECODER
+
+#endif

@@ -1,0 +1,318 @@
+/* cp.async: copies from global to shared memory that complete when they are waited for.
+ *
+ * Each lane has groups of its own. A copy's bytes are in flight, for the shadow, from the instruction until a wait of its lane
+ * covers it, whenever the data really move. They move at that wait (ASYNC_LATE: what is in global memory then, and poison
+ * until then), at once (ASYNC_EARLY), or for some lanes so and for others so (ASYNC_MIXED).
+ *
+ * A kernel may end with copies that nobody waits for, as on the hardware; whoever reads their bytes is at fault. */
+#include "runtime/sim/memory.h"
+
+#include <string.h>
+
+enum { POISON = 0xFF }; /* a NaN in every format */
+
+struct copy {
+	const struct instr *i;
+	u32 pending; /* lanes not waited for */
+	u32 moved;   /* lanes whose data are there */
+	u32 group[LANES];
+	u32 to[LANES];
+	u64 from[LANES];
+	u8 source[LANES]; /* bytes; the rest are zeros */
+};
+
+struct async {
+	VEC(struct copy) copies;
+	u32 first;       /* that may be pending */
+	u32 open[LANES]; /* number of the group that copies go to now */
+	u64 random;
+};
+
+static struct async *async_of(struct warp *w)
+{
+	if (!w->async) {
+		const struct cta *b = w->block;
+		w->async = arena_new(&w->block->arena, struct async);
+		u64 place = ((((u64)b->id[2] << 20) + b->id[1]) << 20) + b->id[0];
+		w->async->random = b->launch->seed ^ (place * MAX_WARPS + w->id + 1) * 0x9E3779B97F4A7C15u;
+	}
+	return w->async;
+}
+
+static u32 some_lanes(struct async *a) /* splitmix64 */
+{
+	u64 z = a->random += 0x9E3779B97F4A7C15u;
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+	return (u32)(z >> 31);
+}
+
+static u32 size_of(const struct instr *i)
+{
+	return (u32)i->mods;
+}
+
+static void move(struct warp *w, const struct copy *c, u32 lane)
+{
+	char *to = w->block->shared + c->to[lane];
+	const char *from = (const char *)(uintptr_t)c->from[lane];
+	u32 n = c->source[lane], size = size_of(c->i);
+	if (n == 16) {
+		memcpy(to, from, 16);
+		return;
+	}
+	if (n)
+		memcpy(to, from, n);
+	memset(to + n, 0, size - n);
+}
+
+/* --- beginning ------------------------------------------------------------------------------------------------- */
+
+/* How many bytes each lane reads: the operand behind the size is a number, or a predicate that says to read nothing. */
+static bool source_sizes(struct warp *w, const struct instr *i, u32 mask, u8 source[LANES])
+{
+	u32 size = size_of(i);
+	const struct operand *o = i->nops > 3 ? &i->ops[3] : NULL;
+	bool policy = o && o->kind == O_REG && ptx_bits(o->reg_type) == 64;
+	EACH_LANE(l, mask)
+	{
+		u64 n = size;
+		if (o && o->kind == O_REG && o->reg_type == PT_PRED)
+			n = (operand_value(w, o, l, 1) ^ o->negated) & 1 ? 0 : size;
+		else if (o && !policy)
+			n = operand_value(w, o, l, 32);
+		if (n > size) {
+			fault(w, i, 1u << l, "reads %llu bytes to copy %u", (unsigned long long)n, size);
+			return false;
+		}
+		source[l] = (u8)n;
+	}
+	return true;
+}
+
+/* Of lanes that copy the same bytes to the same place, one is enough; different ones must not meet. */
+static bool drop_duplicates(struct warp *w, const struct instr *i, u32 *mask, const struct copy *c)
+{
+	enum { SLOTS = 64 };
+	u8 slot[SLOTS] = {0};
+	u32 size = size_of(i), keep = *mask;
+	EACH_LANE(l, *mask)
+	{
+		u32 at = c->to[l] / size, s = (at * 0x9E3779B1u) >> 26;
+		while (slot[s] && c->to[slot[s] - 1] != c->to[l])
+			s = (s + 1) % SLOTS;
+		u32 other = slot[s] - 1u;
+		if (!slot[s]) {
+			slot[s] = (u8)(l + 1);
+			continue;
+		}
+		if (c->source[other] != c->source[l] || (c->source[l] && c->from[other] != c->from[l])) {
+			fault(w, i, 1u << l | 1u << other, "race: lanes %u and %u copy different data to shared bytes 0x%x–0x%x",
+			      other, l, c->to[l], c->to[l] + size - 1);
+			return false;
+		}
+		keep &= ~(1u << l);
+	}
+	*mask = keep;
+	return true;
+}
+
+static bool check_sources(struct warp *w, const struct instr *i, u32 mask, const struct copy *c)
+{
+	u32 size = size_of(i), whole = 0;
+	EACH_LANE(l, mask)
+	{
+		if (c->source[l] == size)
+			whole |= 1u << l;
+		else if (c->source[l] && !global_memory_at(w, i, l, c->from[l], c->source[l], size, false))
+			return false;
+	}
+	struct places p;
+	return !whole || find_places(w, i, whole, &i->ops[1], SPACE_GLOBAL, size, A_READ, &p);
+}
+
+static bool check_destinations(struct warp *w, const struct instr *i, u32 mask, const u64 to[LANES])
+{
+	struct cta *b = w->block;
+	u32 size = size_of(i);
+	EACH_LANE(l, mask)
+	{
+		if (to[l] % size)
+			fault(w, i, 1u << l, "misaligned copy of %u bytes: shared address 0x%llx", size,
+			      (unsigned long long)to[l]);
+		else if (to[l] > b->shared_bytes || size > b->shared_bytes - to[l])
+			fault(w, i, 1u << l, "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", size,
+			      (unsigned long long)to[l], (unsigned long long)b->shared_bytes);
+		if (b->failed)
+			return false;
+	}
+	return true;
+}
+
+static void poison(char *to, u32 size)
+{
+	if (size == 16)
+		memset(to, POISON, 16);
+	else
+		memset(to, POISON, size);
+}
+
+static struct copy *new_copy(struct warp *w, struct async *a)
+{
+	if (a->first && a->first * 2 >= a->copies.len) {
+		a->copies.len -= a->first;
+		memmove(a->copies.at, a->copies.at + a->first, a->copies.len * sizeof *a->copies.at);
+		a->first = 0;
+	}
+	struct copy none = {0};
+	vec_push(&w->block->arena, &a->copies, none);
+	return &a->copies.at[a->copies.len - 1];
+}
+
+static void run_copy(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct async *a = async_of(w);
+	struct copy *c = new_copy(w, a);
+	u32 size = size_of(i);
+	u64 to[LANES];
+	lane_addresses(w, &i->ops[0], SPACE_SHARED, to);
+	lane_addresses(w, &i->ops[1], SPACE_GLOBAL, c->from);
+	c->i = i;
+	for (u32 l = 0; l < LANES; l++)
+		c->to[l] = (u32)to[l];
+	memcpy(c->group, a->open, sizeof c->group);
+	if (!source_sizes(w, i, mask, c->source) || !check_destinations(w, i, mask, to) || !check_sources(w, i, mask, c))
+		return;
+	if (w->block->counters)
+		count_shared(w, i, mask, to, size, true);
+	if (!drop_duplicates(w, i, &mask, c))
+		return;
+	shadow_lanes(w, i, mask, to, size, A_WRITE | A_FLIGHT);
+	c->pending = mask;
+	enum async_timing timing = w->block->launch->timing;
+	c->moved = timing == ASYNC_EARLY ? mask : timing == ASYNC_LATE ? 0 : mask & some_lanes(a);
+	EACH_LANE(l, mask)
+	{
+		if (c->moved >> l & 1)
+			move(w, c, l);
+		else
+			poison(w->block->shared + to[l], size);
+	}
+}
+
+/* --- waiting --------------------------------------------------------------------------------------------------- */
+
+static void complete(struct warp *w, struct copy *c, u32 lanes)
+{
+	u64 to[LANES];
+	for (u32 l = 0; l < LANES; l++)
+		to[l] = c->to[l];
+	EACH_LANE(l, lanes & ~c->moved)
+	move(w, c, l);
+	c->pending &= ~lanes;
+	shadow_lanes(w, c->i, lanes, to, size_of(c->i), A_WRITE);
+}
+
+/* Completes the copies of groups below limit[lane]. */
+static void wait_below(struct warp *w, u32 mask, const u32 limit[LANES])
+{
+	struct async *a = w->async;
+	bool all_before = true;
+	for (u32 n = a->first; n < a->copies.len; n++) {
+		struct copy *c = &a->copies.at[n];
+		u32 done = 0;
+		for (u32 l = 0; l < LANES; l++)
+			done |= (u32)(c->group[l] < limit[l]) << l;
+		done &= mask & c->pending;
+		if (done)
+			complete(w, c, done);
+		all_before &= !c->pending;
+		if (all_before)
+			a->first = n + 1;
+	}
+}
+
+static void run_commit(struct warp *w, const struct instr *i, u32 mask)
+{
+	(void)i;
+	struct async *a = async_of(w);
+	EACH_LANE(l, mask)
+	a->open[l]++;
+}
+
+static void run_wait_group(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct async *a = async_of(w);
+	u32 limit[LANES] = {0}, left = (u32)i->ops[0].imm;
+	EACH_LANE(l, mask)
+	limit[l] = a->open[l] > left ? a->open[l] - left : 0;
+	wait_below(w, mask, limit);
+}
+
+static void run_wait_all(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct async *a = async_of(w);
+	run_commit(w, i, mask);
+	wait_below(w, mask, a->open);
+}
+
+/* Copies that nobody waited for stay in flight for those warps that go on. */
+void async_end(struct warp *w)
+{
+	w->async = NULL;
+}
+
+/* --- decoding -------------------------------------------------------------------------------------------------- */
+
+static bool decode_copy(struct decoder *d)
+{
+	struct instr *i = d->i;
+	bool cg = take(d, "cg");
+	if ((!cg && !take(d, "ca")) || (!take(d, "shared") && !take(d, "shared::cta")) || !take(d, "global"))
+		return false;
+	take_one_of(d, "L2::64B L2::128B L2::256B");
+	bool policy = take(d, "L2::cache_hint");
+	if (!want_operands(d, policy ? 4 : 3, policy ? 5 : 4))
+		return false;
+	const struct operand *to = &i->ops[0], *from = &i->ops[1], *size = &i->ops[2];
+	if (to->kind != O_ADDRESS || from->kind != O_ADDRESS || size->kind != O_INT)
+		return false;
+	if ((to->var && to->var->space != SPACE_SHARED) || (from->var && from->var->space != SPACE_GLOBAL))
+		return decode_fail(d, "'%s' copies from global to shared memory", i->opcode);
+	if (size->imm != 16 && (cg || (size->imm != 4 && size->imm != 8)))
+		return decode_fail(d, "'%s' of %llu bytes", i->opcode, (unsigned long long)size->imm);
+	const struct operand *last = &i->ops[i->nops - 1], *source = i->nops - policy > 3 ? &i->ops[3] : NULL;
+	if (policy && (last->kind != O_REG || ptx_bits(last->reg_type) != 64))
+		return decode_fail(d, "a cache policy is a register of 64 bits");
+	bool is_reg = source && source->kind == O_REG;
+	if (source && !(source->kind == O_INT || (is_reg && (source->reg_type == PT_PRED || ptx_bits(source->reg_type) == 32))))
+		return decode_fail(d, "'%s' with a size or predicate of another type", i->opcode);
+	i->mods = size->imm;
+	i->run = run_copy;
+	return true;
+}
+
+static bool decode_cp(struct decoder *d)
+{
+	struct instr *i = d->i;
+	if (!take(d, "async"))
+		return false;
+	if (take(d, "commit_group")) {
+		i->run = run_commit;
+		return want_operands(d, 0, 0);
+	}
+	if (take(d, "wait_all")) {
+		i->run = run_wait_all;
+		return want_operands(d, 0, 0);
+	}
+	if (take(d, "wait_group")) {
+		i->run = run_wait_group;
+		return want_operands(d, 1, 1) && i->ops[0].kind == O_INT && i->ops[0].imm <= UINT32_MAX;
+	}
+	return decode_copy(d);
+}
+
+const struct isa_row async_opcodes[] = {
+	{"cp", decode_cp},
+	{0},
+};

@@ -1,0 +1,130 @@
+/* The grammar of PTX modules as LLVM writes them: one entry function or more, no device functions of their own. */
+%define api.pure full
+%define api.prefix {ptx_yy}
+%define api.value.type {union ptx_value}
+%define parse.error detailed
+%param {void *scanner}
+%parse-param {struct ptx_reader *r}
+%expect 0
+
+%code requires {
+#include "runtime/sim/reader.h"
+union ptx_value {
+	const char *name;
+	u64 bits;
+	enum ptx_type type;
+	enum ptx_space space;
+	struct operand operand;
+	operand_vec *operands;
+	bits_vec *list;
+};
+}
+
+%code {
+int ptx_yylex(union ptx_value *value, void *scanner);
+static void ptx_yyerror(void *scanner, struct ptx_reader *r, const char *message);
+#include "runtime/sim/reader_build.h"
+}
+
+%token VERSION ".version" TARGET ".target" ADDRESS_SIZE ".address_size" FILE_ ".file" LOC ".loc" SECTION ".section"
+%token VISIBLE ".visible" EXTERN ".extern" ENTRY ".entry" FUNC ".func" NORETURN ".noreturn" REG ".reg" ALIGN ".align" PTR ".ptr"
+%token NTID ".reqntid" CLUSTER ".reqnctapercluster" EXPLICIT ".explicitcluster" TUNING ".maxnreg" PRAGMA ".pragma"
+%token <space> SPACE "state space"
+%token <type> TYPE "type"
+%token <name> WORD "name" STRING "string" DOTTED "directive" BAD "character"
+%token <bits> INT "integer" F32 "float" F64 "double"
+
+%type <operand> operand address base
+%type <operands> operands operand_list
+%type <bits> align number signed dim
+%type <list> ints initializer_list initializer
+
+%%
+
+module: %empty | module top { if (r->error) YYABORT; };
+top: ".version" F64
+   | ".target" targets
+   | ".address_size" INT
+   | ".file" INT STRING
+   | ".file" INT STRING ',' INT ',' INT
+   | linkage variable ';'
+   | linkage entry
+   | linkage function
+   ;
+targets: WORD { set_target(r, $WORD); } | targets ',' WORD;
+linkage: %empty | linkage VISIBLE | linkage EXTERN;
+
+variable: SPACE align TYPE WORD dim initializer { add_var(r, $SPACE, $align, $TYPE, $WORD, $dim, $initializer); };
+align: %empty { $$ = 0; } | ".align" INT { $$ = $INT; };
+dim: %empty { $$ = 1; } | '[' ']' { $$ = 0; } | '[' INT ']' { $$ = $INT; };
+initializer: %empty { $$ = NULL; }
+	   | '=' number { $$ = arena_new(r->arena, bits_vec); vec_push(r->arena, $$, $number); }
+	   | '=' '{' initializer_list '}' { $$ = $initializer_list; }
+	   ;
+initializer_list: number { $$ = arena_new(r->arena, bits_vec); vec_push(r->arena, $$, $number); }
+		| initializer_list[list] ',' number { vec_push(r->arena, $list, $number); $$ = $list; }
+		;
+number: signed | F32 | F64;
+signed: INT | '-' INT { $$ = 0 - $INT; };
+ints: INT { $$ = arena_new(r->arena, bits_vec); vec_push(r->arena, $$, $INT); }
+    | ints[list] ',' INT { vec_push(r->arena, $list, $INT); $$ = $list; }
+    ;
+
+function: FUNC noreturn results WORD '(' parameters ')' noreturn ';' { add_function(r, $WORD); };
+noreturn: %empty | NORETURN;
+results: %empty | '(' parameters ')';
+entry: ENTRY WORD { begin_kernel(r, $WORD); } '(' parameters ')' { end_parameters(r); } limits '{' body '}' { end_kernel(r); };
+parameters: %empty | parameter_list;
+parameter_list: parameter | parameter_list ',' parameter;
+parameter: SPACE align TYPE pointer WORD dim { add_param(r, $align, $TYPE, $WORD, $dim); };
+pointer: %empty | ".ptr" pointee alignment; /* what it points to is a promise */
+pointee: %empty | SPACE;
+alignment: %empty | ".align" INT;
+limits: %empty
+      | limits NTID ints { for (u32 i = 0; i < $ints->len && i < 3; i++) r->kernel.max_threads[i] = (u32)$ints->at[i]; }
+      | limits CLUSTER ints { for (u32 i = 0; i < $ints->len && i < 3; i++) r->kernel.cluster[i] = (u32)$ints->at[i]; }
+      | limits EXPLICIT
+      | limits TUNING INT
+      ;
+
+body: %empty | body statement { if (r->error) YYABORT; };
+statement: ".reg" TYPE[type] { r->reg_type = $type; } registers ';'
+	 | variable ';'
+	 | ".loc" INT INT[line] INT { r->src_line = (u32)$line; }
+	 | ".pragma" STRING ';'
+	 | WORD ':' { add_label(r, $WORD); }
+	 | '{' { begin_scope(r); } body '}' { end_scope(r); }
+	 | WORD operands ';' { add_instr(r, NULL, false, $WORD, $operands); }
+	 | '@' WORD[guard] WORD[opcode] operands ';' { add_instr(r, $guard, false, $opcode, $operands); }
+	 | '@' '!' WORD[guard] WORD[opcode] operands ';' { add_instr(r, $guard, true, $opcode, $operands); }
+	 ;
+registers: register | registers ',' register;
+register: WORD { declare(r, $WORD, false, 1); } | WORD '<' INT '>' { declare(r, $WORD, true, $INT); };
+
+operands: %empty { $$ = arena_new(r->arena, operand_vec); } | operand_list;
+operand_list: operand { $$ = arena_new(r->arena, operand_vec); vec_push(r->arena, $$, $operand); }
+	    | operand_list[list] ',' operand { vec_push(r->arena, $list, $operand); $$ = $list; }
+	    ;
+operand: WORD { $$ = named(r, $WORD); }
+       | '!' WORD { $$ = named(r, $WORD); $$.negated = true; }
+       | WORD[a] '|' WORD[b] { operand_vec v = {0}; vec_push(r->arena, &v, named(r, $a)); vec_push(r->arena, &v, named(r, $b)); $$ = vector(&v); }
+       | WORD '+' signed { $$ = named(r, $WORD); $$.imm = $signed; }
+       | signed { $$ = (struct operand){.kind = O_INT, .imm = $signed}; }
+       | F32 { $$ = (struct operand){.kind = O_FLOAT, .imm = $F32}; }
+       | F64 { $$ = (struct operand){.kind = O_FLOAT, .imm = $F64, .wide = true}; }
+       | '-' F64 { $$ = (struct operand){.kind = O_FLOAT, .imm = $F64 ^ (u64)1 << 63, .wide = true}; }
+       | '[' address ']' { $$ = $address; }
+       | '{' operand_list '}' { $$ = vector($operand_list); }
+       | '(' operands ')' { $$ = vector($operands); }
+       ;
+address: base
+       | base ',' '{' operand_list '}' { $$ = $base; $$.items = $operand_list->at; $$.nitems = $operand_list->len; }
+       ;
+base: WORD { $$ = address(r, $WORD, 0); }
+    | WORD '+' signed { $$ = address(r, $WORD, $signed); }
+    | INT { $$ = (struct operand){.kind = O_ADDRESS, .imm = $INT}; }
+    ;
+
+%%
+
+#include "runtime/sim/reader_scan.h"

@@ -1,0 +1,51 @@
+/* What the scanner and the grammar of PTX share. */
+#ifndef TL_SIM_READER_H
+#define TL_SIM_READER_H
+
+#include <string.h>
+
+#include "runtime/sim/ptx.h"
+
+/* A declaration of registers: %r<5> is five, %SP is one. */
+struct reg_decl {
+	const char *prefix;
+	size_t len;
+	bool counted;
+	u32 count, first;
+	enum ptx_type type;
+};
+
+struct label {
+	const char *name;
+	u32 at;
+};
+
+typedef VEC(struct operand) operand_vec;
+typedef VEC(u64) bits_vec;
+typedef VEC(struct instr) instr_vec;
+typedef VEC(enum ptx_type) type_vec;
+typedef VEC(const char *) name_vec;
+
+struct ptx_reader {
+	struct arena *arena;
+	void *scanner;
+	u32 line;
+	struct ptx_module *module;
+	const char *error;
+
+	VEC(struct ptx_kernel) kernels;
+	VEC(struct ptx_var *) vars;   /* of the module, then of the kernel; scopes end by cutting it */
+	VEC(struct reg_decl) decls;   /* visible ones */
+	VEC(struct ptx_var) params;
+	instr_vec code;
+	VEC(struct label) labels;
+	type_vec reg_types;
+	name_vec reg_names, functions;  /* declared */
+	VEC(u32) scopes;              /* decls.len and vars.len where each began */
+	struct ptx_kernel kernel;
+	enum ptx_type reg_type;       /* of the declaration being read */
+	u32 module_vars, nkernels_begun, src_line;
+	u64 shared_bytes;             /* of the module's variables */
+};
+
+#endif

@@ -1,0 +1,449 @@
+/* What happened to each byte of shared memory: the last write, and the reads since.
+ *
+ * A cell stands for a word of four bytes; a word that is accessed in parts gets a cell for each byte until it is written as
+ * a whole, or read as a whole with its bytes alike. Of reads, the last of each warp counts, and of these only those that
+ * did not happen before another one: mostly all readers have the same time, and a mask of them is enough; otherwise the
+ * cell has a vector of times.
+ *
+ * Lanes of one warp are in order with each other. Volatile, relaxed and atomic accesses do not race with each other, nor does
+ * a store of what is there already. Of atomics that are not in order with each other only the last is remembered. */
+#include "runtime/sim/memory.h"
+
+#include <string.h>
+
+enum { PAGE = 1024, PAGE_WORDS = PAGE / 4 };
+enum { C_FLIGHT = 1, C_STRONG = 2, C_SPLIT = 4, C_VECTOR = 8 };
+
+struct cell {
+	u32 wtime, winstr; /* the last write: 0 if there was none */
+	u32 rtime, rinstr; /* readers' time, or with C_VECTOR an index of vectors */
+	u32 readers;       /* mask of warps */
+	u8 writer, wlane, flags;
+};
+
+struct page {
+	struct cell words[PAGE_WORDS];
+	struct cell *bytes; /* of split words */
+};
+
+struct release {
+	u32 clock[MAX_WARPS];
+};
+
+struct shadow {
+	struct arena *arena;
+	struct page **pages;
+	VEC(u32 *) vectors;  /* MAX_WARPS each */
+	VEC(u32) unused;     /* of these */
+	struct map releases; /* address → struct release */
+};
+
+struct shadow *shadow_new(struct arena *a, u64 bytes)
+{
+	struct shadow *s = arena_new(a, struct shadow);
+	*s = (struct shadow){.arena = a, .pages = arena_array(a, struct page *, bytes / PAGE + 1), .releases.arena = a};
+	return s;
+}
+
+void shadow_begin(struct warp *w)
+{
+	(void)w; /* stores compare what their lanes wrote: memory.c */
+}
+
+/* --- reports --------------------------------------------------------------------------------------------------- */
+
+struct who {
+	struct warp *w;
+	const struct instr *i;
+	u32 lane, now, bit, index; /* index: of the instruction */
+	u32 lowest;                /* what the other warps did until this time happened before, whoever it was */
+	u32 flags;
+	struct cell written;         /* a cell that this access has written */
+	u64 at, from;                /* from: of the word or byte being looked at */
+	u32 bytes, size;             /* size: of a lane's access, of which `at` and `bytes` may be a part */
+	const struct places *places; /* NULL: values are not known */
+};
+
+static const char *access_name(u32 flags)
+{
+	if (flags & A_FLIGHT)
+		return "asynchronous copy";
+	return flags & A_READ ? flags & A_WRITE ? "atomic" : "read" : "write";
+}
+
+static void report(const struct who *me, const char *how, const char *other, u32 warp, i64 lane, u32 instr)
+{
+	struct cta *b = me->w->block;
+	if (b->failed)
+		return;
+	struct strbuf text = {.arena = &b->arena};
+	sb_printf(&text, "%s: %s of shared bytes 0x%llx–0x%llx", how, access_name(me->flags), (unsigned long long)me->at,
+		  (unsigned long long)(me->at + me->bytes - 1));
+	if (other) {
+		sb_printf(&text, "; the %s is by warp %u", other, warp);
+		if (lane >= 0)
+			sb_printf(&text, ", lane %u,", (u32)lane);
+		sb_puts(&text, " at ");
+		print_place(&text, &b->launch->kernel->code[instr]);
+	}
+	fault(me->w, me->i, 1u << me->lane, "%s", text.at);
+}
+
+static void report_write(const struct who *me, const struct cell *c)
+{
+	const char *how = c->flags & C_FLIGHT ? "asynchronous copy not waited for" : "race";
+	report(me, how, c->flags & C_FLIGHT ? "copy" : "other write", c->writer, c->wlane, c->winstr);
+}
+
+/* --- cells ----------------------------------------------------------------------------------------------------- */
+
+static u32 new_vector(struct shadow *s)
+{
+	if (s->unused.len)
+		return s->unused.at[--s->unused.len];
+	u32 *v = arena_array(s->arena, u32, MAX_WARPS);
+	vec_push(s->arena, &s->vectors, v);
+	return s->vectors.len - 1;
+}
+
+static u32 read_time(const struct shadow *s, const struct cell *c, u32 warp)
+{
+	return c->flags & C_VECTOR ? s->vectors.at[c->rtime][warp] : c->rtime;
+}
+
+/* The readers that did not happen before now. */
+static u32 unordered_readers(const struct shadow *s, const struct cell *c, const struct warp *w)
+{
+	u32 r = 0;
+	EACH_LANE(v, c->readers & ~(1u << w->id))
+	if (read_time(s, c, v) > w->clock[v])
+		r |= 1u << v;
+	return r;
+}
+
+static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
+{
+	c->rinstr = me->index;
+	if (c->flags & C_VECTOR) {
+		s->vectors.at[c->rtime][me->w->id] = me->now;
+	} else if (c->readers && c->rtime != me->now && (c->readers & ~me->bit) && unordered_readers(s, c, me->w)) {
+		u32 n = new_vector(s), *v = s->vectors.at[n];
+		EACH_LANE(k, c->readers)
+		v[k] = c->rtime;
+		v[me->w->id] = me->now;
+		c->rtime = n;
+		c->flags |= C_VECTOR;
+	} else if (c->rtime != me->now) {
+		c->rtime = me->now;
+		c->readers = 0;
+	}
+	c->readers |= me->bit;
+}
+
+/* Did this warp see the last write, or store the same, or is it after one that did? */
+static bool has_seen(const struct shadow *s, const struct cell *c, const struct warp *w)
+{
+	EACH_LANE(v, c->readers)
+	if (v == w->id || read_time(s, c, v) <= w->clock[v])
+		return true;
+	return false;
+}
+
+static void read_cell(struct shadow *s, struct cell *c, const struct who *me)
+{
+	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
+	if (c->flags & C_FLIGHT)
+		report_write(me, c);
+	else if (!c->wtime)
+		report(me, "nothing was written here before", NULL, 0, 0, 0);
+	else if (!happened_before(me->w, c->writer, c->wtime) && !both_strong && !has_seen(s, c, me->w))
+		report_write(me, c);
+	else if (!(me->flags & A_STRONG))
+		add_reader(s, c, me);
+}
+
+/* Does the write leave these n bytes as they are? */
+static bool changes_nothing(const struct who *me, u32 n)
+{
+	if (!me->places || !me->places->values || me->flags & A_FLIGHT)
+		return false;
+	u32 step = me->places->step;
+	const char *now = me->w->block->shared + me->from;
+	u64 offset = me->from - me->places->at[me->lane];
+	for (u32 k = 0; k < n; k++, offset++) { /* a word may be of several lanes */
+		u32 lane = me->lane + (u32)(offset / me->size), within = (u32)(offset % me->size);
+		u64 v = operand_value(me->w, &me->places->values[within / step], lane, (int)step * 8);
+		if ((u8)(v >> within % step * 8) != (u8)now[k])
+			return false;
+	}
+	return true;
+}
+
+/* False after a fault, or when the write is out of order but changes nothing: then it counts like a read. */
+static bool check_write(struct shadow *s, struct cell *c, const struct who *me, bool is_byte)
+{
+	bool completes = c->flags & C_FLIGHT && c->winstr == me->index && c->writer == me->w->id && !(me->flags & A_FLIGHT);
+	if (c->flags & C_FLIGHT && !completes) {
+		report_write(me, c);
+		return false;
+	}
+	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
+	bool after_write = !c->wtime || happened_before(me->w, c->writer, c->wtime) || both_strong;
+	u32 others = unordered_readers(s, c, me->w);
+	if (!after_write || others) {
+		if (changes_nothing(me, is_byte ? 1 : 4))
+			add_reader(s, c, me);
+		else if (!after_write)
+			report_write(me, c);
+		else
+			report(me, "race", "other access", (u32)__builtin_ctz(others), -1, c->rinstr);
+		return false;
+	}
+	if (c->flags & C_VECTOR)
+		vec_push(s->arena, &s->unused, c->rtime);
+	return true;
+}
+
+static void touch_cell(struct shadow *s, struct cell *c, const struct who *me, bool is_byte)
+{
+	if (me->flags & A_READ)
+		read_cell(s, c, me);
+	if (me->flags & A_WRITE && check_write(s, c, me, is_byte)) {
+		*c = me->written;
+		c->wlane = (u8)me->lane;
+	}
+}
+
+/* The same for most cells, without calls. */
+static inline bool read_quickly(struct cell *c, const struct who *me)
+{
+	bool ordered = c->wtime <= me->lowest || c->writer == me->written.writer;
+	if (c->flags || !c->wtime || !ordered)
+		return false;
+	if (c->rtime != me->now) {
+		if (c->rtime > me->lowest && c->readers & ~me->bit)
+			return false;
+		c->rtime = me->now;
+		c->readers = 0;
+		c->rinstr = me->index;
+	}
+	c->readers |= me->bit;
+	return true;
+}
+
+static inline bool write_quickly(struct cell *c, const struct who *me)
+{
+	bool after_write = c->wtime <= me->lowest || c->writer == me->written.writer;
+	bool after_reads = c->rtime <= me->lowest || !(c->readers & ~me->bit);
+	if (c->flags || !after_write || !after_reads)
+		return false;
+	*c = me->written;
+	c->wlane = (u8)me->lane;
+	return true;
+}
+
+/* --- words and their bytes ------------------------------------------------------------------------------------- */
+
+static void split(struct shadow *s, struct page *p, u32 word)
+{
+	if (!p->bytes)
+		p->bytes = arena_array(s->arena, struct cell, PAGE);
+	struct cell *c = &p->words[word];
+	for (u32 k = 0; k < 4; k++) {
+		struct cell *to = &p->bytes[word * 4 + k];
+		*to = *c;
+		if (c->flags & C_VECTOR && k) {
+			to->rtime = new_vector(s);
+			memcpy(s->vectors.at[to->rtime], s->vectors.at[c->rtime], MAX_WARPS * sizeof(u32));
+		}
+	}
+	c->flags = C_SPLIT;
+}
+
+static bool alike(const struct cell *a, const struct cell *b)
+{
+	return a->wtime == b->wtime && a->winstr == b->winstr && a->rtime == b->rtime && a->readers == b->readers &&
+	       a->writer == b->writer && a->flags == b->flags;
+}
+
+/* Some bytes of a word, or all of one that is split. */
+static void touch_bytes(struct shadow *s, struct page *p, u32 from, u32 to, struct who *me)
+{
+	u32 word = from / 4;
+	struct cell *c = &p->words[word], *b = NULL;
+	if (!(c->flags & C_SPLIT))
+		split(s, p, word);
+	b = &p->bytes[word * 4];
+	for (u32 k = from % 4; k <= (to - 1) % 4; k++, me->from++)
+		touch_cell(s, &b[k], me, true);
+	if (to - from == 4 && !(b->flags & C_VECTOR) && alike(b, b + 1) && alike(b, b + 2) && alike(b, b + 3))
+		*c = *b;
+}
+
+static inline struct page *page_at(struct shadow *s, u64 at)
+{
+	struct page *p = s->pages[at / PAGE];
+	if (!p)
+		p = s->pages[at / PAGE] = arena_new(s->arena, struct page);
+	return p;
+}
+
+static void touch(struct shadow *s, struct who *me)
+{
+	for (u64 at = me->at, end = at + me->bytes; at < end;) {
+		struct page *p = page_at(s, at);
+		u32 from = (u32)(at % PAGE), to = MIN((u32)MIN(end - at, PAGE) + from, (from | 3) + 1);
+		struct cell *c = &p->words[from / 4];
+		me->from = at;
+		if (to - from == 4 && !(c->flags & C_SPLIT))
+			touch_cell(s, c, me, false);
+		else
+			touch_bytes(s, p, from, to, me);
+		at += to - from;
+	}
+}
+
+static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32 flags)
+{
+	u32 lowest = UINT32_MAX, index = (u32)(i - w->block->launch->kernel->code), now = w->clock[w->id];
+	for (u32 k = 0; k < w->block->nwarps; k++)
+		lowest = k == w->id ? lowest : MIN(lowest, w->clock[k]);
+	u8 cell_flags = (u8)((flags & A_FLIGHT ? C_FLIGHT : 0) | (flags & A_STRONG ? C_STRONG : 0));
+	return (struct who){.w = w,
+			    .i = i,
+			    .now = now,
+			    .bit = 1u << w->id,
+			    .index = index,
+			    .lowest = lowest,
+			    .flags = flags,
+			    .bytes = bytes,
+			    .size = bytes,
+			    .written = {.wtime = now, .winstr = index, .writer = (u8)w->id, .flags = cell_flags}};
+}
+
+/* Whole words of each lane, none across pages. */
+#define EACH_WORD(quickly)                                                                                                       \
+	EACH_LANE(l, mask)                                                                                                       \
+	{                                                                                                                        \
+		struct page *p = page_at(s, at[l]);                                                                              \
+		struct cell *c = &p->words[at[l] % PAGE / 4];                                                                    \
+		me->lane = l;                                                                                                    \
+		for (u32 k = 0; k < bytes / 4; k++)                                                                              \
+			if (!quickly(&c[k], me)) {                                                                               \
+				me->at = at[l] + k * 4;                                                                          \
+				me->bytes = 4;                                                                                   \
+				touch(s, me);                                                                                    \
+			}                                                                                                        \
+	}
+
+/* Neighbouring lanes that touch neighbouring bytes, word by word. */
+static void touch_run(struct shadow *s, struct who *me, u32 first, u64 from, u64 end)
+{
+	for (u64 at = from, stop; at < end; at = stop) {
+		stop = MIN(end, (at | 3) + 1);
+		struct cell *c = &page_at(s, at)->words[at % PAGE / 4];
+		me->lane = first + (u32)((at - from) / me->size);
+		bool done = stop - at == 4 &&
+			    (me->flags == A_READ ? read_quickly(c, me) : !(me->flags & A_READ) && write_quickly(c, me));
+		if (done)
+			continue;
+		me->at = at;
+		me->bytes = (u32)(stop - at);
+		touch(s, me);
+	}
+}
+
+static void touch_runs(struct shadow *s, struct who *me, u32 mask, const u64 at[LANES])
+{
+	u32 first = 0, next = 0;
+	u64 end = 0;
+	EACH_LANE(l, mask)
+	{
+		if (end && (l != next || at[l] != end))
+			touch_run(s, me, first, at[first], end);
+		if (!end || l != next || at[l] != end)
+			first = l;
+		end = at[l] + me->size;
+		next = l + 1;
+	}
+	touch_run(s, me, first, at[first], end);
+}
+
+static void touch_lanes(struct who *me, u32 mask, const u64 at[LANES], u32 bytes)
+{
+	struct shadow *s = me->w->block->shadow;
+	if (bytes % 4 || bytes > PAGE) {
+		touch_runs(s, me, mask, at);
+	} else if (me->flags == A_READ) {
+		EACH_WORD(read_quickly)
+	} else if (!(me->flags & A_READ)) {
+		EACH_WORD(write_quickly)
+	} else {
+		EACH_LANE(l, mask)
+		{
+			me->lane = l;
+			me->at = at[l];
+			touch(s, me);
+		}
+	}
+}
+
+void shadow_places(struct warp *w, const struct instr *i, u32 mask, const struct places *p, u32 bytes, u32 flags)
+{
+	struct who me = make_who(w, i, bytes, flags);
+	me.places = p;
+	touch_lanes(&me, mask, p->at, bytes);
+}
+
+/* Without values. */
+void shadow_lanes(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, u32 flags)
+{
+	struct who me = make_who(w, i, bytes, flags);
+	touch_lanes(&me, mask, at, bytes);
+}
+
+static void touch_one(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags)
+{
+	struct who me = make_who(w, i, bytes, flags);
+	me.lane = lane;
+	me.at = at;
+	touch(w->block->shadow, &me);
+}
+
+void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes)
+{
+	touch_one(w, i, lane, at, bytes, A_READ);
+}
+
+void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes)
+{
+	touch_one(w, i, lane, at, bytes, A_WRITE);
+}
+
+void shadow_in_flight(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes)
+{
+	touch_one(w, i, lane, at, bytes, A_WRITE | A_FLIGHT);
+}
+
+/* --- synchronisation by memory --------------------------------------------------------------------------------- */
+
+/* Releases at an address add up, since an atomic carries on what was released there before. */
+void sync_release(struct warp *w, u64 address)
+{
+	struct shadow *s = w->block->shadow;
+	const void *key = (const void *)(uintptr_t)(address + 1);
+	struct release *r = map_get(&s->releases, key);
+	if (!r) {
+		r = arena_new(s->arena, struct release);
+		map_put(&s->releases, key, r);
+	}
+	clock_join(r->clock, w->clock);
+	w->clock[w->id]++;
+}
+
+void sync_acquire(struct warp *w, u64 address)
+{
+	const struct release *r = map_get(&w->block->shadow->releases, (const void *)(uintptr_t)(address + 1));
+	if (r)
+		clock_join(w->clock, r->clock);
+}

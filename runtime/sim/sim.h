@@ -1,0 +1,202 @@
+/* The simulator of GPU blocks that runs PTX, inside.
+ *
+ * A block is simulated by one CPU thread: its warps take turns in a seeded order. A warp holds 32 lanes; those at the
+ * lowest program counter run together, which makes lanes that took different branches meet again. An instruction is a
+ * function over all lanes of a mask. Registers hold bits, upper ones zero; a predicate is 0 or 1.
+ *
+ * Time within a block is a vector clock: warp w's own component counts its releases (barriers and the like). What is
+ * ordered by it happened before; two accesses of shared memory of which one writes and neither happened before the
+ * other are a race. */
+#ifndef TL_SIM_SIM_H
+#define TL_SIM_SIM_H
+
+#include "base/range.h"
+#include "runtime/sim/ptx.h"
+
+enum { LANES = 32, MAX_WARPS = 32 };
+#define ALL_LANES 0xFFFFFFFFu
+
+/* `for` over the lanes of a mask. */
+#define EACH_LANE(l, mask) for (u32 l##_left = (mask), l; l##_left && (l = (u32)__builtin_ctz(l##_left), true); l##_left &= l##_left - 1)
+
+struct shadow;    /* of shared memory: what was written, by whom, when (shadow.c) */
+struct async;     /* copies on their way (async.c) */
+
+enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_DONE };
+
+struct warp {
+	struct cta *block;
+	u32 id;
+	u32 alive;              /* lanes that have not exited */
+	u32 pc[LANES];          /* index of the lane's next instruction */
+	u32 parked;             /* lanes that wait for others at an instruction that needs them */
+	u64 *regs;              /* regs[r * LANES + lane] */
+	char *local;            /* local memory of each lane in turn: kernel->local_bytes each */
+	char *call;             /* .param variables of calls, of each lane in turn: kernel->call_bytes each */
+	enum warp_state state;
+	u32 barrier;            /* waiting at this one */
+	u32 clock[MAX_WARPS];   /* vector clock: what this warp has seen of the others; clock[id] is its own */
+	struct async *async;    /* this warp's copies, oldest first */
+	struct wgmma *wgmma;    /* this warp's products on their way (wgmma.c) */
+	const struct instr *at; /* the last instruction, for messages */
+};
+
+struct barrier { /* bar.sync id, count */
+	u32 arrived;            /* warps */
+	u32 expected;           /* 0: nobody has come yet */
+	u32 clock[MAX_WARPS];   /* joined of those that came */
+	const struct instr *by;
+	u32 waiting;            /* mask of warps */
+};
+
+struct cta {
+	const struct launch *launch;
+	u32 id[3];
+	u32 nwarps;
+	struct warp *warps;
+	char *shared;
+	u64 shared_bytes;
+	struct shadow *shadow;
+	struct barrier barriers[16];
+	u64 random;             /* of the schedule */
+	u64 steps;              /* warp instructions so far */
+	struct arena arena;     /* what lives as long as the block */
+	bool failed;
+	struct strbuf error;
+	struct counters *counters; /* per instruction of the kernel; NULL: not wanted */
+	u32 last_range;         /* of launch->ranges: where global memory was accessed last */
+};
+
+struct counters {
+	u64 executed;     /* warps that ran it */
+	u64 bytes;        /* of global memory */
+	u64 transactions; /* 32-byte sectors of global memory; wavefronts of shared memory */
+	u64 conflicts;    /* wavefronts beyond the least possible */
+};
+
+enum async_timing { ASYNC_LATE, ASYNC_EARLY, ASYNC_MIXED };
+
+struct launch {
+	const struct ptx_module *module;
+	const struct ptx_kernel *kernel;
+	u32 grid[3], num_warps;
+	u64 dynamic_shared;
+	const char *params;     /* kernel->param_bytes */
+	const struct mem_range *ranges; /* the device's allocations, sorted */
+	u8 *const *written;     /* one bit a byte of each range: was it ever written? NULL: unknown */
+	u32 nranges;
+	bool open;              /* other addresses are the caller's own memory */
+	u64 seed;
+	enum async_timing timing;
+	u64 max_steps;          /* of a block, then it is said not to end; 0: any number */
+	struct counters *counters;
+};
+
+/* --- decoding -------------------------------------------------------------------------------------------------- */
+
+/* An opcode being taken apart: "ld.global.v4.f32" is "ld" and the parts "global", "v4", "f32". A decoder takes those
+ * that it knows in any order; whatever is left makes the instruction unknown. */
+struct decoder {
+	struct arena *arena;
+	const struct ptx_module *module;
+	const struct ptx_kernel *kernel;
+	struct instr *i;
+	const char *part[16];
+	bool taken[16];
+	u32 nparts;
+	const char *error;      /* set by decode_fail */
+};
+bool take(struct decoder *d, const char *part);
+/* The next part (from the left, of those not taken) that is a type; PT_NONE if there is none. */
+enum ptx_type take_type(struct decoder *d);
+/* The index of the one of `names` (between spaces, like "rn rz rm rp") that is among the parts, or -1. */
+int take_one_of(struct decoder *d, const char *names);
+/* Sets the error, for the caller to return false. */
+bool decode_fail(struct decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Checks the number of operands and sets the error. */
+bool want_operands(struct decoder *d, u32 least, u32 most);
+
+/* The opcodes of one file. A decoder sets run, type, mods and is_sync of d->i. */
+struct isa_row {
+	const char *name;       /* the first part */
+	bool (*decode)(struct decoder *d);
+};
+extern const struct isa_row alu_opcodes[], convert_opcodes[], memory_opcodes[], async_opcodes[], matrix_opcodes[], warp_opcodes[];
+/* each ends in {0} */
+
+/* The number of a special register ("%tid.x"), or -1. */
+int special_register(const char *name);
+
+/* Gives every instruction of the module its meaning. False when one is unknown, with "line 12: …". */
+bool sim_decode(struct arena *a, struct ptx_module *m, const char **error);
+
+/* --- running --------------------------------------------------------------------------------------------------- */
+
+/* Runs all blocks of the grid, several at once. False after a fault, with its report appended. */
+bool sim_run(const struct launch *l, struct strbuf *error);
+
+/* Lets go of a barrier's warps if all have come. */
+void barrier_check(struct cta *k, struct barrier *b);
+
+/* A fault: the first of a block ends it. `lanes` is the mask of those at fault. */
+void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* "PTX line 12 (ld.shared.u32), from line 3 of the kernel's file". */
+void print_place(struct strbuf *out, const struct instr *i);
+
+/* The value of a register, constant or special register, as `bits` bits, in one lane. */
+u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int bits);
+static inline u64 *reg(struct warp *w, const struct operand *o) { return &w->regs[(size_t)o->reg * LANES]; }
+/* All lanes at once. The array is the register itself or `space`, filled. An f32 constant of a 32-bit operand, an f64 of a
+ * 64-bit one; integers are cut to `bits`. */
+const u64 *operand_lanes(const struct warp *w, const struct operand *o, int bits, u64 space[LANES]);
+/* Sets a register; O_SINK is allowed. `v` has no bits above the register's. */
+static inline void set_reg(struct warp *w, const struct operand *o, u32 lane, u64 v)
+{
+	if (o->kind == O_REG)
+		w->regs[(size_t)o->reg * LANES + lane] = v;
+}
+
+/* --- memory (memory.c, shadow.c, async.c) ---------------------------------------------------------------------- */
+
+/* Address windows of the generic address space: shared memory of the running block, local memory of the lane. */
+#define SHARED_WINDOW 0x7F0000000000000ull
+#define LOCAL_WINDOW 0x7E0000000000000ull
+
+struct shadow *shadow_new(struct arena *a, u64 bytes);
+/* An access of one lane to shared memory, in order and out of bounds checked already. Faults on a race, on bytes that an
+ * asynchronous copy has not delivered yet, and on reads of what nobody wrote. */
+void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
+void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
+/* A copy into these bytes has begun: until `shadow_write` (when it is waited for) they must not be touched. */
+void shadow_in_flight(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
+/* One instruction's lanes write the same bytes: only equal values may. Called before the shadow_writes of an instruction. */
+void shadow_begin(struct warp *w);
+
+/* The host address of `bytes` bytes of global memory, checked: inside an allocation, aligned, written before if read. NULL
+ * after a fault. */
+char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write);
+
+/* The same of the block's shared memory, with the shadow consulted and updated. */
+char *shared_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write);
+
+/* Address of an O_ADDRESS in a lane; *space says where a generic or variable-based one points. */
+u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space);
+
+/* What a warp still has on its way when it ends; faults if a copy was never waited for. */
+void async_end(struct warp *w);
+/* The same of its wgmma products. */
+void wgmma_end(struct warp *w);
+
+/* --- clocks ----------------------------------------------------------------------------------------------------- */
+
+static inline void clock_join(u32 *into, const u32 *from)
+{
+	for (u32 k = 0; k < MAX_WARPS; k++)
+		into[k] = MAX(into[k], from[k]);
+}
+/* What w does now happens at its time w->clock[w->id], which begins at 1 and grows when w releases. Did what warp `by` did
+ * at its time `when` happen before? */
+static inline bool happened_before(const struct warp *w, u32 by, u32 when) { return by == w->id || when <= w->clock[by]; }
+
+#endif

@@ -1,0 +1,410 @@
+/* What lanes of a warp do together: branches, barriers, shuffles, votes, calls. */
+#include "runtime/sim/sim.h"
+
+#include <string.h>
+
+/* --- control flow ---------------------------------------------------------------------------------------------- */
+
+static void run_branch(struct warp *w, const struct instr *i, u32 mask)
+{
+	EACH_LANE(l, mask)
+		w->pc[l] = i->ops[0].target;
+}
+
+static bool decode_branch(struct decoder *d)
+{
+	take(d, "uni");
+	d->i->run = run_branch;
+	d->i->is_control = true;
+	return want_operands(d, 1, 1) && d->i->ops[0].kind == O_LABEL;
+}
+
+static void run_exit(struct warp *w, const struct instr *i, u32 mask)
+{
+	(void)i;
+	w->alive &= ~mask;
+}
+
+static bool decode_exit(struct decoder *d)
+{
+	take(d, "uni");
+	d->i->run = run_exit;
+	d->i->is_control = true;
+	return want_operands(d, 0, 0);
+}
+
+static void run_trap(struct warp *w, const struct instr *i, u32 mask)
+{
+	fault(w, i, mask, "trap");
+}
+
+static bool decode_trap(struct decoder *d)
+{
+	d->i->run = run_trap;
+	return want_operands(d, 0, 0);
+}
+
+static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
+{
+	(void)w, (void)i, (void)mask;
+}
+
+/* Shared memory is in order here anyway, and what fences do to races is in the barriers; blocks run on several CPU threads. */
+static void run_fence(struct warp *w, const struct instr *i, u32 mask)
+{
+	(void)w, (void)i, (void)mask;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static bool decode_fence(struct decoder *d)
+{
+	take_one_of(d, "sc acq_rel acquire release");
+	take_one_of(d, "cta cluster gpu sys gl");
+	take(d, "proxy");
+	take_one_of(d, "async alias async::global async::shared::cta");
+	d->i->run = run_fence;
+	return want_operands(d, 0, 0);
+}
+
+static bool decode_hint(struct decoder *d)
+{
+	take_one_of(d, "launch_dependents wait inc dec u32");
+	take(d, "sync");
+	take(d, "aligned");
+	take(d, "u32");
+	d->i->run = run_nothing;
+	return true;
+}
+
+/* --- barriers -------------------------------------------------------------------------------------------------- */
+
+enum { BAR_WAITS = 1 };
+
+static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct cta *k = w->block;
+	u64 id = i->nops ? operand_value(w, &i->ops[0], 0, 32) : 0;
+	u64 threads = i->nops > 1 ? operand_value(w, &i->ops[1], 0, 32) : 0;
+	EACH_LANE(l, mask)
+		if ((i->nops && operand_value(w, &i->ops[0], l, 32) != id) || (i->nops > 1 && operand_value(w, &i->ops[1], l, 32) != threads)) {
+			fault(w, i, 1u << l, "lanes of one warp name different barriers or counts");
+			return;
+		}
+	if (id >= ARRAY_LEN(k->barriers) || threads % LANES || threads / LANES > k->nwarps) {
+		fault(w, i, mask, "barrier %llu with %llu threads: there are %u barriers, and the block has %u threads", (unsigned long long)id,
+		      (unsigned long long)threads, (u32)ARRAY_LEN(k->barriers), k->nwarps * LANES);
+		return;
+	}
+	struct barrier *b = &k->barriers[id];
+	u32 expected = threads ? (u32)threads / LANES : 0;
+	if (b->arrived && b->expected != expected) {
+		fault(w, i, mask, "barrier %llu is used with different counts at once: the other is at line %u", (unsigned long long)id, b->by->line);
+		return;
+	}
+	b->arrived++;
+	b->expected = expected;
+	b->by = i;
+	clock_join(b->clock, w->clock);
+	w->clock[w->id]++;
+	if (i->mods & BAR_WAITS) {
+		b->waiting |= 1u << w->id;
+		w->state = WARP_AT_BARRIER;
+		w->barrier = (u32)id;
+	}
+	barrier_check(k, b);
+}
+
+/* Lets the waiting warps go when all have come. A warp that has ended counts for a barrier of the whole block. */
+void barrier_check(struct cta *k, struct barrier *b)
+{
+	u32 ended = 0;
+	for (u32 n = 0; n < k->nwarps; n++)
+		ended += k->warps[n].state == WARP_DONE;
+	if (!b->arrived || b->arrived < (b->expected ? b->expected : k->nwarps - ended))
+		return;
+	EACH_LANE(n, b->waiting) {
+		k->warps[n].state = WARP_READY;
+		clock_join(k->warps[n].clock, b->clock);
+	}
+	*b = (struct barrier){0};
+}
+
+static bool decode_barrier(struct decoder *d)
+{
+	struct instr *i = d->i;
+	take(d, "cta");
+	take(d, "aligned");
+	if (take(d, "warp")) { /* lanes of a warp are in order here anyway */
+		i->run = run_nothing;
+		i->is_sync = true;
+		return take(d, "sync") && want_operands(d, 1, 1);
+	}
+	bool waits = take(d, "sync");
+	if (!waits && !take(d, "arrive"))
+		return false;
+	i->mods = waits ? BAR_WAITS : 0;
+	i->run = run_barrier;
+	i->is_sync = true;
+	return want_operands(d, waits ? 1 : 2, 2);
+}
+
+/* --- shuffles and votes ---------------------------------------------------------------------------------------- */
+
+enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
+
+static int shuffle_source(u64 mode, int lane, u32 b, u32 c, bool *in_range)
+{
+	int segment = (int)(c >> 8 & 31), clamp = (int)(c & 31), delta = (int)(b & 31);
+	int most = (lane & segment) | (clamp & ~segment), least = lane & segment;
+	int j = mode == SHFL_UP ? lane - delta : mode == SHFL_DOWN ? lane + delta : mode == SHFL_BFLY ? lane ^ delta : least | (delta & ~segment);
+	*in_range = mode == SHFL_UP ? j >= most : j <= most;
+	return *in_range ? j : lane;
+}
+
+static void run_shuffle(struct warp *w, const struct instr *i, u32 mask)
+{
+	const struct operand *dst = &i->ops[0], *value = dst, *pred = NULL;
+	if (dst->kind == O_VECTOR) {
+		value = &dst->items[0];
+		pred = &dst->items[1];
+	}
+	u64 space[LANES], b_space[LANES], c_space[LANES], a[LANES];
+	memcpy(a, operand_lanes(w, &i->ops[1], 32, space), sizeof a);
+	const u64 *b = operand_lanes(w, &i->ops[2], 32, b_space), *c = operand_lanes(w, &i->ops[3], 32, c_space);
+	u64 result[LANES];
+	bool in_range[LANES];
+	EACH_LANE(l, mask) {
+		int from = shuffle_source(i->mods, (int)l, (u32)b[l], (u32)c[l], &in_range[l]);
+		if (!(mask >> from & 1)) {
+			fault(w, i, 1u << l, "takes the value of lane %d, which does not take part", from);
+			return;
+		}
+		result[l] = a[from];
+	}
+	EACH_LANE(l, mask) {
+		set_reg(w, value, l, result[l]);
+		if (pred)
+			set_reg(w, pred, l, in_range[l]);
+	}
+}
+
+static bool decode_shuffle(struct decoder *d)
+{
+	int mode = take_one_of(d, "up down bfly idx");
+	d->i->mods = (u64)mode;
+	d->i->run = run_shuffle;
+	d->i->members = 4;
+	bool ok = mode >= 0 && take(d, "sync") && take(d, "b32") && want_operands(d, 5, 5);
+	return ok && (d->i->ops[0].kind != O_VECTOR || d->i->ops[0].nitems == 2);
+}
+
+enum { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
+
+static void run_vote(struct warp *w, const struct instr *i, u32 mask)
+{
+	u32 yes = 0;
+	EACH_LANE(l, mask)
+		yes |= (u32)((operand_value(w, &i->ops[1], l, 1) ^ i->ops[1].negated) & 1) << l;
+	u64 r = i->mods == VOTE_ALL ? yes == mask : i->mods == VOTE_ANY ? yes != 0 : i->mods == VOTE_UNI ? yes == 0 || yes == mask : yes;
+	EACH_LANE(l, mask)
+		set_reg(w, &i->ops[0], l, r);
+}
+
+static bool decode_vote(struct decoder *d)
+{
+	int mode = take_one_of(d, "all any uni ballot");
+	d->i->mods = (u64)mode;
+	d->i->run = run_vote;
+	d->i->members = 2;
+	return mode >= 0 && take(d, "sync") && take(d, mode == VOTE_BALLOT ? "b32" : "pred") && want_operands(d, 3, 3);
+}
+
+enum { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR };
+
+static void run_redux(struct warp *w, const struct instr *i, u32 mask)
+{
+	bool is_signed = i->type[0] == PT_S32, first = true;
+	u32 r = 0;
+	EACH_LANE(l, mask) {
+		u32 v = (u32)operand_value(w, &i->ops[1], l, 32);
+		bool less = is_signed ? (i32)v < (i32)r : v < r;
+		if (first)
+			r = v;
+		else
+			switch (i->mods) {
+			case REDUX_ADD: r += v; break;
+			case REDUX_MIN: r = less ? v : r; break;
+			case REDUX_MAX: r = less ? r : v; break;
+			case REDUX_AND: r &= v; break;
+			case REDUX_OR: r |= v; break;
+			default: r ^= v; break;
+			}
+		first = false;
+	}
+	EACH_LANE(l, mask)
+		set_reg(w, &i->ops[0], l, r);
+}
+
+static bool decode_redux(struct decoder *d)
+{
+	int mode = take_one_of(d, "add min max and or xor");
+	d->i->mods = (u64)mode;
+	d->i->run = run_redux;
+	d->i->members = 2;
+	d->i->type[0] = take_type(d);
+	bool is_bits = mode >= REDUX_AND;
+	return mode >= 0 && take(d, "sync") && want_operands(d, 3, 3) &&
+	       (is_bits ? d->i->type[0] == PT_B32 : d->i->type[0] == PT_U32 || d->i->type[0] == PT_S32);
+}
+
+static void run_activemask(struct warp *w, const struct instr *i, u32 mask)
+{
+	EACH_LANE(l, mask)
+		set_reg(w, &i->ops[0], l, mask);
+}
+
+static bool decode_activemask(struct decoder *d)
+{
+	d->i->run = run_activemask;
+	return take(d, "b32") && want_operands(d, 1, 1);
+}
+
+static void run_elect(struct warp *w, const struct instr *i, u32 mask)
+{
+	u32 leader = (u32)__builtin_ctz(mask);
+	EACH_LANE(l, mask) {
+		set_reg(w, &i->ops[0].items[0], l, leader);
+		set_reg(w, &i->ops[0].items[1], l, l == leader);
+	}
+}
+
+static bool decode_elect(struct decoder *d)
+{
+	d->i->run = run_elect;
+	d->i->members = 1;
+	return take(d, "sync") && want_operands(d, 2, 2) && d->i->ops[0].kind == O_VECTOR && d->i->ops[0].nitems == 2;
+}
+
+/* --- calls of the system's functions --------------------------------------------------------------------------- */
+
+/* Argument n of a call, which lies in its .param variable. */
+static u64 argument(const struct warp *w, const struct operand *args, u32 n, u32 lane)
+{
+	const struct ptx_var *v = args->items[n].var;
+	u64 bits = 0;
+	memcpy(&bits, w->call + lane * w->block->launch->kernel->call_bytes + v->offset, MIN(v->size, 8));
+	return bits;
+}
+
+/* A host address behind a generic one: of a text or an argument list. */
+static const char *host_address(struct warp *w, u32 lane, u64 at)
+{
+	if (at >= LOCAL_WINDOW && at < SHARED_WINDOW)
+		return w->local + lane * w->block->launch->kernel->local_bytes + (at - LOCAL_WINDOW);
+	return (const char *)(uintptr_t)at;
+}
+
+/* One conversion of a printf format: its text in `spec`, and the argument behind *args, which moves on. */
+static void print_one(struct warp *w, u32 lane, const char *spec, size_t len, const char **args, struct strbuf *out)
+{
+	char one[32], last = spec[len - 1];
+	if (len + 3 > sizeof one)
+		return;
+	memcpy(one, spec, len);
+	one[len] = 0;
+	bool wide = strstr(one, "ll") || strchr("feEgGaAps", last);
+	uintptr_t at = ((uintptr_t)*args + (wide ? 7 : 3)) & ~(uintptr_t)(wide ? 7 : 3);
+	*args = (const char *)at + (wide ? 8 : 4);
+	u64 bits = 0;
+	memcpy(&bits, (const void *)at, wide ? 8 : 4);
+	double f;
+	memcpy(&f, &bits, 8);
+	if (strchr("feEgGaA", last))
+		sb_printf(out, one, f);
+	else if (last == 's')
+		sb_printf(out, one, host_address(w, lane, bits));
+	else if (last == 'p')
+		sb_printf(out, one, (void *)(uintptr_t)bits);
+	else if (wide)
+		sb_printf(out, one, (unsigned long long)bits);
+	else
+		sb_printf(out, one, (u32)bits);
+}
+
+static void print_text(struct warp *w, u32 lane, const char *format, const char *args)
+{
+	struct strbuf out = {.arena = &w->block->arena};
+	for (const char *at = format; *at;) {
+		size_t plain = strcspn(at, "%");
+		sb_add(&out, at, plain);
+		at += plain;
+		if (!*at)
+			break;
+		size_t len = 1 + strcspn(at + 1, "diuxXofeEgGaAcsp%");
+		if (!at[len])
+			break;
+		if (at[len] == '%')
+			sb_puts(&out, "%");
+		else
+			print_one(w, lane, at, len + 1, &args, &out);
+		at += len + 1;
+	}
+	if (out.len)
+		fwrite(out.at, 1, out.len, stdout);
+}
+
+static void run_printf(struct warp *w, const struct instr *i, u32 mask)
+{
+	const struct operand *args = &i->ops[i->nops - 1];
+	EACH_LANE(l, mask)
+		print_text(w, l, host_address(w, l, argument(w, args, 0, l)), host_address(w, l, argument(w, args, 1, l)));
+}
+
+static void run_assertfail(struct warp *w, const struct instr *i, u32 mask)
+{
+	const struct operand *args = &i->ops[i->nops - 1];
+	u32 l = (u32)__builtin_ctz(mask);
+	fault(w, i, mask, "device_assert failed: %s", host_address(w, l, argument(w, args, 0, l)));
+}
+
+static bool decode_call(struct decoder *d)
+{
+	struct instr *i = d->i;
+	take(d, "uni");
+	if (!want_operands(d, 2, 3))
+		return false;
+	const struct operand *f = &i->ops[i->nops - 2], *args = &i->ops[i->nops - 1];
+	if (f->kind != O_SYMBOL || args->kind != O_VECTOR)
+		return decode_fail(d, "an indirect call");
+	for (u32 k = 0; k < args->nitems; k++)
+		if (args->items[k].kind != O_SYMBOL || !args->items[k].var || args->items[k].var->space != SPACE_PARAM)
+			return decode_fail(d, "arguments of calls are .param variables");
+	if (!strcmp(f->name, "vprintf") && args->nitems == 2)
+		i->run = run_printf;
+	else if (!strcmp(f->name, "__assertfail") && args->nitems == 5)
+		i->run = run_assertfail;
+	else
+		return decode_fail(d, "the function '%s' is not known", f->name);
+	return true;
+}
+
+const struct isa_row warp_opcodes[] = {
+	{"bra", decode_branch},
+	{"ret", decode_exit},
+	{"exit", decode_exit},
+	{"trap", decode_trap},
+	{"membar", decode_fence},
+	{"fence", decode_fence},
+	{"griddepcontrol", decode_hint},
+	{"setmaxnreg", decode_hint},
+	{"nanosleep", decode_hint},
+	{"bar", decode_barrier},
+	{"barrier", decode_barrier},
+	{"shfl", decode_shuffle},
+	{"vote", decode_vote},
+	{"redux", decode_redux},
+	{"activemask", decode_activemask},
+	{"elect", decode_elect},
+	{"call", decode_call},
+	{0},
+};

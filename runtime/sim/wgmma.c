@@ -1,0 +1,556 @@
+/* wgmma: each warp of a warpgroup computes its sixteen rows of D.
+ *
+ * Late (see async_timing), a product is computed when wgmma.wait_group covers it; until then its accumulators hold a NaN.
+ * What it reads in shared memory is read when it is issued too, and must not have changed; nor may registers of A. */
+#include "base/fp.h"
+#include "runtime/sim/fragment.h"
+#include "runtime/sim/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUP_WARPS = 4, M = 16, MAX_N = 256, MAX_K = 32, UNIT = 16 };
+#define POISON 0x7FFA7FFAu /* a NaN as an f32 and as two f16 */
+
+/* What the decoder finds out; instr.mods is its address. */
+struct plan {
+	u32 n, k;
+	const struct element *a, *b, *c;
+	u32 a_regs; /* 0: A is in shared memory */
+	bool a_transposed, b_transposed, a_negated, b_negated;
+	struct fragment_map a_map, c_map;
+	multiply_fn *multiply;
+};
+
+enum acc_state { ACC_FREE, ACC_PENDING, ACC_DELIVERED };
+
+struct accumulator {
+	enum acc_state state;
+	const struct plan *plan; /* of the last product */
+	const struct operand *regs;
+	u32 pending;                         /* products */
+	u64 bits[MAX_FRAGMENT_REGS * LANES]; /* of the registers, when delivered */
+	union {
+		float f[M * MAX_N];
+		i32 i[M * MAX_N];
+	} cells;
+};
+
+struct job {
+	const struct instr *i;
+	u64 a, b;  /* descriptors */
+	bool adds; /* scale-d */
+	u64 hash;  /* of the inputs */
+	struct accumulator *acc;
+	u32 group;
+};
+
+struct wgmma {
+	bool fenced; /* once at least */
+	u32 group;   /* the one that is being filled */
+	VEC(struct job) jobs;
+	VEC(struct accumulator *) accumulators;
+	u8 *in_flight; /* per register: a pending accumulator? */
+};
+
+static const struct plan *plan_of(const struct instr *i)
+{
+	return (const struct plan *)(uintptr_t)i->mods;
+}
+
+static struct wgmma *state_of(struct warp *w)
+{
+	struct arena *a = &w->block->arena;
+	if (!w->wgmma) {
+		w->wgmma = arena_new(a, struct wgmma);
+		w->wgmma->in_flight = arena_array(a, u8, w->block->launch->kernel->nregs);
+	}
+	return w->wgmma;
+}
+
+/* --- matrices in shared memory ----------------------------------------------------------------------------------- */
+
+/* Where the 16-byte units of a matrix are (PTX ISA, "Strides" and "Canonical Layouts" of wgmma). K-major, a unit holds
+ * elements of one row of A or column of B; MN-major, eight rows or columns at one k. */
+struct matrix {
+	u32 start, leading, stride, base; /* bytes; base: 128-byte rows */
+	u32 width;                        /* units of a swizzled row: 1, 2, 4, 8 */
+	bool mn_major;
+};
+
+static bool read_descriptor(struct warp *w, const struct instr *i, u64 d, bool mn_major, struct matrix *m)
+{
+	static const u8 widths[] = {1, 8, 4, 2};
+	const u64 reserved = (u64)3 << 14 | (u64)3 << 30 | (u64)7 << 46 | (u64)0x3FF << 52;
+	if (d & reserved) {
+		fault(w, i, ALL_LANES, "the matrix descriptor 0x%llx has reserved bits set", (unsigned long long)d);
+		return false;
+	}
+	*m = (struct matrix){.start = (u32)(d & 0x3FFF) * UNIT,
+			     .leading = (u32)(d >> 16 & 0x3FFF) * UNIT,
+			     .stride = (u32)(d >> 32 & 0x3FFF) * UNIT,
+			     .base = (u32)(d >> 49 & 7),
+			     .width = widths[d >> 62],
+			     .mn_major = mn_major};
+	return true;
+}
+
+static u32 swizzled(const struct matrix *m, u32 address)
+{
+	return address ^ (((address >> 7) - m->base) & (m->width - 1)) * UNIT;
+}
+
+/* K-major: unit `u` of row or column mn. */
+static u32 k_unit(const struct matrix *m, u32 mn, u32 u)
+{
+	return swizzled(m, m->start + mn / 8 * m->stride + mn % 8 * m->width * UNIT + u * (m->width == 1 ? m->leading : UNIT));
+}
+
+/* MN-major: unit `u` of rows or columns at k. */
+static u32 mn_unit(const struct matrix *m, u32 u, u32 k)
+{
+	u32 within = k % 8 * m->width * UNIT;
+	if (m->width == 1)
+		return m->start + u * m->stride + within + k / 8 * m->leading;
+	return swizzled(m, m->start + u % m->width * UNIT + u / m->width * m->leading + within + k / 8 * m->stride);
+}
+
+/* Reads up to 32 units at once. False after a fault. */
+static bool read_units(struct warp *w, const struct instr *i, const struct places *p, u32 n, u64 *hash)
+{
+	for (u32 u = 0; u < n; u++)
+		if (p->at[u] + UNIT > w->block->shared_bytes) {
+			fault(w, i, ALL_LANES, "reads beyond shared memory: address 0x%llx, and there are %llu bytes",
+			      (unsigned long long)p->at[u], (unsigned long long)w->block->shared_bytes);
+			return false;
+		}
+	shadow_lanes(w, i, (u32)(((u64)1 << n) - 1), p->at, UNIT, A_READ);
+	for (u32 u = 0; u < n; u++) {
+		u64 half[2];
+		memcpy(half, p->host[u], sizeof half);
+		*hash = (*hash ^ half[0]) * 0x9E3779B97F4A7C15u;
+		*hash = ((*hash ^ *hash >> 29) + half[1]) * 0xBF58476D1CE4E5B9u;
+	}
+	return !w->block->failed;
+}
+
+/* Rows or columns [mn, mn + n) as cells, unless that is NULL, and a hash of their bits. False after a fault. */
+static bool read_matrix(struct warp *w, const struct instr *i, const struct matrix *m, const struct element *e, u32 mn, u32 n,
+			u32 k, void *cells, u32 mn_step, u32 k_step, u64 *hash)
+{
+	u32 per_unit = UNIT / ((u32)e->bits / 8), across = (m->mn_major ? n : k) / per_unit,
+	    units = across * (m->mn_major ? k : n);
+	u32 line_step = m->mn_major ? k_step : mn_step, step = m->mn_major ? mn_step : k_step;
+	struct places p = {0};
+	u32 line = 0, unit = 0, cell[LANES];
+	for (u32 first = 0; first < units; first += LANES) {
+		u32 some = MIN(units - first, (u32)LANES);
+		for (u32 u = 0; u < some; u++) {
+			p.at[u] = m->mn_major ? mn_unit(m, mn / per_unit + unit, line) : k_unit(m, mn + line, unit);
+			p.host[u] = w->block->shared + p.at[u];
+			cell[u] = line * line_step + unit * per_unit * step;
+			unit = unit + 1 == across ? 0 : unit + 1;
+			line += !unit;
+		}
+		if (!read_units(w, i, &p, some, hash))
+			return false;
+		for (u32 u = 0; u < some && cells; u++)
+			e->unpack(p.host[u], per_unit, (char *)cells + cell[u] * e->cell, step);
+	}
+	return true;
+}
+
+/* --- one product ------------------------------------------------------------------------------------------------- */
+
+struct inputs {
+	union {
+		float f[M * MAX_K];
+		i32 i[M * MAX_K];
+	} a;
+	union {
+		float f[MAX_K * MAX_N];
+		i32 i[MAX_K * MAX_N];
+	} b;
+};
+
+/* `in` may be NULL, for the checks and the hash alone. */
+static bool read_inputs(struct warp *w, const struct job *j, struct inputs *in, u64 *hash)
+{
+	const struct plan *p = plan_of(j->i);
+	struct matrix m;
+	*hash = 0;
+	if (p->a_regs) {
+		const struct operand *regs = fragment_regs(&j->i->ops[1]);
+		if (in)
+			p->a->load(w, regs, &p->a_map, &in->a);
+		for (u32 r = 0; r < p->a_regs; r++)
+			*hash = hash_bytes(reg(w, &regs[r]), LANES * sizeof(u64), *hash);
+	} else if (!read_descriptor(w, j->i, j->a, p->a_transposed, &m) ||
+		   !read_matrix(w, j->i, &m, p->a, w->id % GROUP_WARPS * M, M, p->k, in ? &in->a : NULL, p->k, 1, hash)) {
+		return false;
+	}
+	return read_descriptor(w, j->i, j->b, p->b_transposed, &m) &&
+	       read_matrix(w, j->i, &m, p->b, 0, p->n, p->k, in ? &in->b : NULL, 1, p->n, hash);
+}
+
+static void round_to_f16(float *cells, u32 n)
+{
+	for (u32 k = 0; k < n; k++)
+		cells[k] = fp_from_f16(fp_to_f16(cells[k]));
+}
+
+static void multiply(struct job *j, struct inputs *in)
+{
+	const struct plan *p = plan_of(j->i);
+	struct accumulator *acc = j->acc;
+	if (!j->adds)
+		memset(&acc->cells, 0, sizeof acc->cells);
+	if (p->a_negated != p->b_negated)
+		for (u32 k = 0; k < M * p->k; k++)
+			in->a.f[k] = -in->a.f[k];
+	p->multiply(&in->a, &in->b, &acc->cells, M, p->n, p->k);
+	if (p->c->type == PT_F16)
+		round_to_f16(acc->cells.f, M * p->n);
+}
+
+/* --- accumulators ------------------------------------------------------------------------------------------------ */
+
+static u32 acc_regs(const struct accumulator *acc)
+{
+	return acc->plan->c_map.nregs;
+}
+
+static bool same_registers(const struct accumulator *acc, const struct plan *p, const struct operand *regs)
+{
+	if (acc->plan->c != p->c || acc->plan->n != p->n)
+		return false;
+	for (u32 r = 0; r < p->c_map.nregs; r++)
+		if (acc->regs[r].reg != regs[r].reg)
+			return false;
+	return true;
+}
+
+static struct accumulator *find_accumulator(struct wgmma *s, enum acc_state state, const struct plan *p,
+					    const struct operand *regs)
+{
+	for (u32 k = 0; k < s->accumulators.len; k++) {
+		struct accumulator *acc = s->accumulators.at[k];
+		if (acc->state == state && (state == ACC_FREE || same_registers(acc, p, regs)))
+			return acc;
+	}
+	return NULL;
+}
+
+static bool any_in_flight(const struct wgmma *s, const struct operand *regs, u32 n)
+{
+	for (u32 r = 0; r < n; r++)
+		if (s->in_flight[regs[r].reg])
+			return true;
+	return false;
+}
+
+static bool is_poison(struct warp *w, const struct accumulator *acc)
+{
+	for (u32 r = 0; r < acc_regs(acc); r++)
+		for (u32 l = 0; l < LANES; l++)
+			if (reg(w, &acc->regs[r])[l] != POISON)
+				return false;
+	return true;
+}
+
+static bool is_untouched(struct warp *w, const struct accumulator *acc)
+{
+	for (u32 r = 0; r < acc_regs(acc); r++)
+		if (memcmp(&acc->bits[r * LANES], reg(w, &acc->regs[r]), LANES * sizeof(u64)))
+			return false;
+	return true;
+}
+
+/* The accumulator of a product that is being issued, with its values. NULL after a fault. */
+static struct accumulator *open_accumulator(struct warp *w, const struct instr *i)
+{
+	struct wgmma *s = state_of(w);
+	const struct plan *p = plan_of(i);
+	const struct operand *regs = fragment_regs(&i->ops[0]);
+	struct accumulator *acc = find_accumulator(s, ACC_PENDING, p, regs);
+	if (acc) {
+		acc->plan = p;
+		return acc;
+	}
+	if (any_in_flight(s, regs, p->c_map.nregs)) {
+		fault(w, i, ALL_LANES, "accumulates in registers of another product that was not waited for");
+		return NULL;
+	}
+	acc = find_accumulator(s, ACC_DELIVERED, p, regs);
+	if (acc && !is_untouched(w, acc)) {
+		fault(w, i, ALL_LANES, "the accumulators were changed without a wgmma.fence since");
+		return NULL;
+	}
+	acc = acc ? acc : find_accumulator(s, ACC_FREE, p, regs);
+	if (!acc) {
+		acc = arena_new(&w->block->arena, struct accumulator);
+		vec_push(&w->block->arena, &s->accumulators, acc);
+	}
+	acc->state = ACC_PENDING;
+	acc->plan = p;
+	acc->regs = regs;
+	acc->pending = 0;
+	p->c->load(w, regs, &p->c_map, &acc->cells);
+	return acc;
+}
+
+static void poison(struct warp *w, const struct accumulator *acc)
+{
+	for (u32 r = 0; r < acc_regs(acc); r++) {
+		state_of(w)->in_flight[acc->regs[r].reg] = 1;
+		for (u32 l = 0; l < LANES; l++)
+			reg(w, &acc->regs[r])[l] = POISON;
+	}
+}
+
+static void deliver(struct warp *w, struct accumulator *acc)
+{
+	acc->plan->c->store(w, acc->regs, &acc->plan->c_map, &acc->cells);
+	acc->state = ACC_DELIVERED;
+	for (u32 r = 0; r < acc_regs(acc); r++) {
+		state_of(w)->in_flight[acc->regs[r].reg] = 0;
+		memcpy(&acc->bits[r * LANES], reg(w, &acc->regs[r]), LANES * sizeof(u64));
+	}
+}
+
+/* --- instructions ------------------------------------------------------------------------------------------------ */
+
+static bool all_here(struct warp *w, const struct instr *i, u32 mask)
+{
+	if (mask != ALL_LANES)
+		fault(w, i, ~mask, "needs all lanes of the warp, and these are not there");
+	else if ((w->id | (GROUP_WARPS - 1)) >= w->block->nwarps)
+		fault(w, i, mask, "needs four warps, and the block has %u", w->block->nwarps);
+	return !w->block->failed;
+}
+
+static void run_fence(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct wgmma *s = state_of(w);
+	if (!all_here(w, i, mask))
+		return;
+	s->fenced = true;
+	for (u32 k = 0; k < s->accumulators.len; k++)
+		if (s->accumulators.at[k]->state == ACC_DELIVERED)
+			s->accumulators.at[k]->state = ACC_FREE;
+}
+
+static void run_commit(struct warp *w, const struct instr *i, u32 mask)
+{
+	if (all_here(w, i, mask))
+		state_of(w)->group++;
+}
+
+static bool finish_one(struct warp *w, struct job *j)
+{
+	struct inputs in;
+	u64 hash;
+	if (!read_inputs(w, j, &in, &hash))
+		return false;
+	if (hash != j->hash) {
+		fault(w, j->i, ALL_LANES, "%s changed before this product was waited for",
+		      plan_of(j->i)->a_regs ? "registers of A, or shared memory," : "shared memory");
+		return false;
+	}
+	multiply(j, &in);
+	if (--j->acc->pending)
+		return true;
+	if (!is_poison(w, j->acc)) {
+		fault(w, j->i, ALL_LANES, "accumulators were written before this product was waited for");
+		return false;
+	}
+	deliver(w, j->acc);
+	return true;
+}
+
+/* Does the products of groups before `end`. */
+static void finish(struct warp *w, u32 end)
+{
+	struct wgmma *s = state_of(w);
+	u32 done = 0;
+	for (; done < s->jobs.len && s->jobs.at[done].group < end; done++)
+		if (!finish_one(w, &s->jobs.at[done]))
+			return;
+	s->jobs.len -= done;
+	if (done && s->jobs.len)
+		memmove(s->jobs.at, s->jobs.at + done, s->jobs.len * sizeof *s->jobs.at);
+}
+
+static void run_wait(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct wgmma *s = state_of(w);
+	u32 left = (u32)i->ops[0].imm;
+	if (all_here(w, i, mask) && s->group > left)
+		finish(w, s->group - left);
+}
+
+static bool is_uniform(struct warp *w, const struct instr *i, const struct operand *o, int bits, u64 *value)
+{
+	*value = operand_value(w, o, 0, bits);
+	for (u32 l = 1; l < LANES; l++)
+		if (operand_value(w, o, l, bits) != *value) {
+			fault(w, i, 1u << l, "this lane's %s differs from lane 0's", bits == 1 ? "scale-d" : "matrix descriptor");
+			return false;
+		}
+	return true;
+}
+
+static bool is_late(struct cta *b)
+{
+	if (b->launch->timing != ASYNC_MIXED)
+		return b->launch->timing == ASYNC_LATE;
+	b->random = b->random * 6364136223846793005u + 1442695040888963407u;
+	return b->random >> 63;
+}
+
+static void run_product(struct warp *w, const struct instr *i, u32 mask)
+{
+	const struct plan *p = plan_of(i);
+	struct wgmma *s = state_of(w);
+	struct job j = {.i = i, .group = s->group};
+	struct inputs in;
+	u64 adds;
+	if (!all_here(w, i, mask) || !is_uniform(w, i, &i->ops[2], 64, &j.b) || !is_uniform(w, i, &i->ops[3], 1, &adds))
+		return;
+	if (!s->fenced) {
+		fault(w, i, mask, "no wgmma.fence comes before");
+		return;
+	}
+	if (p->a_regs && any_in_flight(s, fragment_regs(&i->ops[1]), p->a_regs)) {
+		fault(w, i, mask, "A is in registers of a product that was not waited for");
+		return;
+	}
+	if (!p->a_regs && !is_uniform(w, i, &i->ops[1], 64, &j.a))
+		return;
+	j.adds = (adds != 0) != i->ops[3].negated;
+	bool late = is_late(w->block);
+	if (!read_inputs(w, &j, late ? NULL : &in, &j.hash) || !(j.acc = open_accumulator(w, i)))
+		return;
+	if (!late && !j.acc->pending) {
+		multiply(&j, &in);
+		deliver(w, j.acc);
+		return;
+	}
+	j.acc->pending++;
+	poison(w, j.acc);
+	vec_push(&w->block->arena, &s->jobs, j);
+}
+
+void wgmma_end(struct warp *w)
+{
+	const struct wgmma *s = w->wgmma;
+	if (s && s->jobs.len)
+		fault(w, s->jobs.at[0].i, ALL_LANES, "the warp ends without having waited for this product");
+}
+
+/* --- decoding ---------------------------------------------------------------------------------------------------- */
+
+/* Of the types of A and B: do they go together, and with the accumulator? */
+static bool types_fit(enum ptx_type d, enum ptx_type a, enum ptx_type b)
+{
+	switch (a) {
+	case PT_F16: return b == a && (d == PT_F32 || d == PT_F16);
+	case PT_BF16:
+	case PT_TF32: return b == a && d == PT_F32;
+	case PT_E4M3:
+	case PT_E5M2: return (b == PT_E4M3 || b == PT_E5M2) && (d == PT_F32 || d == PT_F16);
+	case PT_S8:
+	case PT_U8: return (b == PT_S8 || b == PT_U8) && d == PT_S32;
+	default: return false;
+	}
+}
+
+/* The part "m64n128k16". */
+static bool take_shape(struct decoder *d, u32 *n, u32 *k)
+{
+	for (u32 i = 0; i < d->nparts; i++) {
+		const char *s = d->part[i];
+		char *end;
+		if (d->taken[i] || strncmp(s, "m64n", 4))
+			continue;
+		*n = (u32)strtoul(s + 4, &end, 10);
+		if (*end != 'k')
+			return false;
+		*k = (u32)strtoul(end + 1, &end, 10);
+		d->taken[i] = true;
+		return !*end;
+	}
+	return false;
+}
+
+static bool is_flag(const struct operand *o, i64 no, bool *flag)
+{
+	*flag = (i64)o->imm != no && (i64)o->imm == 1;
+	return o->kind == O_INT && ((i64)o->imm == no || (i64)o->imm == 1);
+}
+
+/* The immediates behind scale-d. */
+static bool decode_flags(struct instr *i, struct plan *p)
+{
+	bool is_int = p->c->type == PT_S32, is_half = p->a->bits == 16, plus_a = true, plus_b = true;
+	u32 want = is_int ? 4 : !is_half ? 6 : p->a_regs ? 7 : 8, at = 6;
+	bool ok = i->nops == want;
+	if (ok && !is_int)
+		ok = is_flag(&i->ops[4], -1, &plus_a) && is_flag(&i->ops[5], -1, &plus_b);
+	if (ok && is_half && !p->a_regs)
+		ok = is_flag(&i->ops[at++], 0, &p->a_transposed);
+	if (ok && is_half)
+		ok = is_flag(&i->ops[at], 0, &p->b_transposed);
+	p->a_negated = !plus_a;
+	p->b_negated = !plus_b;
+	return ok;
+}
+
+static bool decode_product(struct decoder *d)
+{
+	struct instr *i = d->i;
+	struct plan *p = arena_new(d->arena, struct plan);
+	bool saturates = take(d, "satfinite"), shape = take_shape(d, &p->n, &p->k);
+	for (u32 t = 0; t < 3; t++)
+		i->type[t] = take_type(d);
+	if (!shape || !types_fit(i->type[0], i->type[1], i->type[2]) || (saturates && i->type[0] != PT_S32))
+		return false;
+	p->a = element_of(i->type[1]);
+	p->b = element_of(i->type[2]);
+	p->c = element_of(i->type[0]);
+	bool n_exists = p->n >= 8 && p->n <= MAX_N && p->n % 8 == 0 && (i->type[0] != PT_S32 || p->n <= 32 || p->n % 16 == 0);
+	if (!n_exists || p->k * (u32)p->a->bits != 256)
+		return decode_fail(d, "'%s': there is no such shape for these types", i->opcode);
+	const struct operand *scale_d = &i->ops[3];
+	u32 c_regs = M * p->n * (u32)p->c->bits / 32 / LANES;
+	if (!want_operands(d, 4, 8) || !is_fragment(&i->ops[0], c_regs, 32, false))
+		return decode_fail(d, "'%s' has %u accumulator registers", i->opcode, c_regs);
+	p->a_regs = i->ops[1].kind == O_VECTOR ? 4 : 0;
+	if (!is_fragment(&i->ops[1], p->a_regs ? 4 : 1, p->a_regs ? 32 : 64, false) || !is_fragment(&i->ops[2], 1, 64, false) ||
+	    (scale_d->kind == O_REG ? scale_d->reg_type != PT_PRED : scale_d->kind != O_INT) || !decode_flags(i, p))
+		return false;
+	if (p->a_regs)
+		p->a_map = fragment_map_of(d->arena, fragment_a(p->a->bits), p->a_regs, p->k);
+	p->c_map = fragment_map_of(d->arena, fragment_c(p->c->bits), c_regs, p->n);
+	p->multiply = multiply_of(i->type[0], saturates);
+	i->mods = (u64)(uintptr_t)p;
+	i->run = run_product;
+	return true;
+}
+
+bool decode_wgmma(struct decoder *d)
+{
+	struct instr *i = d->i;
+	i->is_sync = true;
+	if (d->module->sm != 90 || !d->module->arch_specific)
+		return decode_fail(d, "'%s' needs sm_90a", i->opcode);
+	int what = take_one_of(d, "fence commit_group wait_group mma_async");
+	if (what < 0 || !take(d, "sync") || !take(d, "aligned"))
+		return false;
+	switch (what) {
+	case 0: i->run = run_fence; return want_operands(d, 0, 0);
+	case 1: i->run = run_commit; return want_operands(d, 0, 0);
+	case 2: i->run = run_wait; return want_operands(d, 1, 1) && i->ops[0].kind == O_INT;
+	default: return decode_product(d);
+	}
+}
