@@ -89,6 +89,8 @@ for device in sim sim:80; do
 done
 unset TL_DEVICE TL_SIM_SEED
 suite "examples sim" sim_examples
+suite mutants "$build/tests/mutants"
+suite isa "$build/tests/isa" check tests/sim/h100.isa
 suite examples sh tests/examples.sh "$build"
 suite install sh tests/install.sh "$build"
 suite limits python3 tests/limits.py "$build/tlc"

@@ -13,8 +13,19 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/obj/inside.a
 	$(Q)$(LINK) -o $@ $(BUILD)/obj/$*.o $(BUILD)/obj/inside.a -lcmocka $(LINK_LLVM) $(LIBS)
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(filter-out %_gpu.c,$(wildcard tests/unit/test_*.c)))
 
+# Planted faults: mutants of the PTX of real kernels, which the simulator must report.
+# What an H100 answered to each form of each instruction, against the simulator.
+SIM_TESTS = $(BUILD)/tests/mutants $(BUILD)/tests/isa
+MUTANTS_SRC = $(wildcard tests/sim/mutants*.c)
+$(BUILD)/tests/mutants: $(MUTANTS_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/inside.a
+$(BUILD)/tests/isa: $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(MUTANTS_SRC),$(wildcard tests/sim/*.c))) $(BUILD)/obj/inside.a
+$(SIM_TESTS):
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
+
 EXAMPLE_PROGRAMS = $(EXAMPLES:%=$(BUILD)/examples/%)
-TEST_PROGRAMS = $(UNIT) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+TEST_PROGRAMS = $(UNIT) $(SIM_TESTS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS

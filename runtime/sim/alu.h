@@ -109,7 +109,9 @@ static inline bool is_packed(enum ptx_type t)
 /* 16 → 0, 32 → 1, 64 → 2 */
 static inline u32 width_index(enum ptx_type t)
 {
-	return (u32)ilog2((u64)ptx_bits(t)) - 4;
+	int bits = ptx_bits(t);
+	tl_assert(bits >= 16);
+	return bits == 16 ? 0 : bits == 32 ? 1 : 2;
 }
 
 /* May operand `o` be read or written as a `t`? As ptxas decides: sizes agree, and a register of a floating-point type is no

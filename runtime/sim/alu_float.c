@@ -149,9 +149,9 @@ COMPUTE(compute_f64, double, fma, sqrt)
 /* The smallest normal number came of rounding one below it away from zero: would it still be below as a normal number? */
 static bool tiny_before(enum arith op, float x, float y, float z, float r)
 {
-	if (fabsf(r) != 0x1p-126f || (op != A_MUL && op != A_FMA && op != A_DIV))
+	if (fabsf(r) != 0x1p-126f || (op != A_MUL && op != A_FMA && op != A_DIV && op != A_RCP))
 		return false;
-	double exact = op == A_MUL ? (double)x * y : op == A_DIV ? (double)x / y : odd_fma(x, y, z);
+	double exact = op == A_MUL ? (double)x * y : op == A_DIV ? (double)x / y : op == A_RCP ? 1 / (double)x : odd_fma(x, y, z);
 	return fabs(exact) <= 0x1p-126 - 0x1p-150;
 }
 
@@ -289,8 +289,9 @@ RUN_LIBM(tangent_f32, tanh)
 /* Only the upper words of f64 take part. */
 #define UPPER(x) ((x) & ~(u64)UINT32_MAX)
 #define FLUSH_F64(x) ((x)&0x7FF0000000000000 ? (x) : (x)&0x8000000000000000)
-RUN1(rcp_upper_f64, u64, u64, FLUSH_F64(UPPER(put_f64(1 / get_f64(FLUSH_F64(UPPER(x))), x))))
-RUN1(rsqrt_upper_f64, u64, u64, UPPER(put_f64(1 / __builtin_sqrt(get_f64(FLUSH_F64(UPPER(x)))), x)))
+static inline u64 put_upper(double r) { return r == r ? UPPER(fp_bits_f64(r)) : (u64)CANONICAL_F32 << 32; }
+RUN1(rcp_upper_f64, u64, u64, FLUSH_F64(put_upper(1 / get_f64(FLUSH_F64(UPPER(x))))))
+RUN1(rsqrt_upper_f64, u64, u64, put_upper(1 / __builtin_sqrt(get_f64(FLUSH_F64(UPPER(x))))))
 RUN1(rsqrt_f64, u64, u64, put_f64(1 / __builtin_sqrt(get_f64(x)), x))
 
 static bool approximation(struct decoder *d, run_fn *run, run_fn *ftz)

@@ -268,8 +268,8 @@ bool decode_setp(struct decoder *d)
 	if (!take_compare(d, t) || !compare_operands(d, t))
 		return false;
 	bool pair = i->ops[0].kind == O_VECTOR;
-	if ((pair && i->ops[0].nitems != 2) || (is_packed(t) && !pair))
-		return decode_fail(d, "'%s' has two results", i->opcode);
+	if (pair ? i->ops[0].nitems != 2 || (is_half(t) && !is_packed(t)) : is_packed(t))
+		return decode_fail(d, "'%s' has %s", i->opcode, pair ? "one result" : "two results");
 	for (u32 k = 0; k < (pair ? 2 : 1); k++) {
 		const struct operand *o = pair ? &i->ops[0].items[k] : &i->ops[0];
 		if (o->negated || (o->kind != O_SINK && (o->kind != O_REG || o->reg_type != PT_PRED)))

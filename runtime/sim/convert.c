@@ -97,6 +97,13 @@ static u16 round_half(double x, bool bf, enum rounding r)
 	return (u16)h;
 }
 
+/* Does x, which may round to a normal number, count as subnormal? The rounding is that of normal numbers. */
+static bool flushes_f32(double x, enum rounding r)
+{
+	bool away = (r == R_UP && x > 0) || (r == R_DOWN && x < 0);
+	return away ? fabs(x) <= 0x1p-126 - 0x1p-150 : r == R_NEAREST ? fabs(x) < TINY_F32 : fabs(x) < 0x1p-126;
+}
+
 static float round_f32(double x, enum rounding r)
 {
 	float f = (float)x;
@@ -151,7 +158,10 @@ static u64 pack(double x, enum ptx_type t, u32 flags, enum rounding r)
 	}
 	switch (t) {
 	case PT_F64: return x != x ? fp_bits_f64(x) | QUIET_F64 : fp_bits_f64(x);
-	case PT_F32: return x != x ? fp_bits_f32((float)x) : put_f32(round_f32(x, r), flags & F_FTZ);
+	case PT_F32:
+		if (flags & F_FTZ && flushes_f32(x, r))
+			x = copysign(0, x);
+		return x != x ? fp_bits_f32((float)x) : put_f32(round_f32(x, r), flags & F_FTZ);
 	default: return round_half(x, t == PT_BF16, r);
 	}
 }
@@ -227,6 +237,7 @@ static void float_to_int(struct warp *w, const struct instr *i, u32 mask)
 	enum ptx_type t = i->type[0];
 	int bits = ptx_bits(t);
 	bool sign = is_signed(t);
+	tl_assert(bits >= 8 && bits <= 64);
 	u64 nan = i->type[1] == PT_F64 || bits == 64 ? (u64)1 << (bits - 1) : 0;
 	double beyond = ldexp(1, bits - sign), least = sign ? -beyond : 0;
 	u64 most = ones(bits - sign), lowest = sign ? (u64)1 << (bits - 1) : 0;
@@ -347,19 +358,19 @@ RUN_UNPAIR(e4m3_to_f16x2, 16, TO_F16(fp_from_e4m3((u8)(x >> 8))) << 16 | TO_F16(
 RUN_UNPAIR(e5m2_to_f16x2, 16, TO_F16(fp_from_e5m2((u8)(x >> 8))) << 16 | TO_F16(fp_from_e5m2((u8)x)))
 
 /* 10 bits of mantissa stay. `how` as in the decoder: 0 to nearest even, 1 toward zero, 2 to nearest, ties away, which treats a
- * NaN as no other number, so that one may become an infinity. */
+ * NaN as any other number: .satfinite takes the number before it. */
 static u32 small_tf32(u32 b, u32 flags, int how)
 {
 	const u32 cut = ~(u32)0x1FFF;
 	bool nan = (b & 0x7FFFFFFF) > 0x7F800000, special = (b & 0x7F800000) == 0x7F800000;
-	if (nan && (how != 2 || flags & F_SATFINITE))
+	if (nan && how != 2)
 		return CANONICAL_F32 & cut;
 	if (flags & F_RELU && b >> 31)
 		return 0;
 	u32 up = how == 2 ? 0x1000 : how == 0 ? 0xFFF + (b >> 13 & 1) : 0;
 	u32 kept = special ? b & cut : (b + up) & cut;
-	if (flags & F_SATFINITE && (kept & 0x7FFFFFFF) >= 0x7F800000)
-		kept = (b & 0x80000000) | 0x7F7FE000;
+	if (flags & F_SATFINITE && (kept & 0x7F800000) == 0x7F800000)
+		kept -= 0x2000;
 	return kept;
 }
 RUN1(f32_to_tf32, u32, u32, small_tf32(x, 0, 2))
@@ -386,6 +397,8 @@ static bool decode_tf32(struct decoder *d)
 	if (r < 0 || !need_sm(d, away ? 80 : 90))
 		return false;
 	u64 flags = away ? (take(d, "satfinite") ? F_SATFINITE : 0) : take_relu_satfinite(d);
+	if (!away && flags & F_SATFINITE && !need_sm(d, 100))
+		return false;
 	i->mods = MODS(flags, r);
 	return OPERANDS(d, PT_B32, PT_F32) && alu_run(d, away && !flags ? f32_to_tf32 : f32_to_tf32_any);
 }
@@ -453,10 +466,11 @@ static bool decode_float_source(struct decoder *d, enum ptx_type to, enum ptx_ty
 		run_fn *run = common_pair(i);
 		return r >= 0 && alu_run(d, run ? run : float_to_int);
 	}
-	int r = smaller ? take_one_of(d, "rn rz rm rp") : -1, whole = to == from ? take_one_of(d, "rni rzi rmi rpi") : -1;
-	if (smaller && r < 0)
+	bool from_bf16 = from == PT_BF16 && to != from && !(flags & F_SAT); /* a rounding is allowed, and without effect */
+	int r = smaller || from_bf16 ? take_one_of(d, "rn rz rm rp") : -1, whole = to == from ? take_one_of(d, "rni rzi rmi rpi") : -1;
+	if (smaller && !same && r < 0)
 		return decode_fail(d, "'%s' needs a rounding", i->opcode);
-	i->mods = MODS(flags, MAX(MAX(r, whole), 0));
+	i->mods = MODS(flags, smaller ? MAX(r, 0) : MAX(whole, 0));
 	run_fn *run = whole < 0 ? common_pair(i) : float_to_integral;
 	return alu_run(d, run ? run : float_to_float);
 }
@@ -520,6 +534,7 @@ static void run_pack(struct warp *w, const struct instr *i, u32 mask)
 	SOURCE(c, i->nops - 1, 32);
 	enum ptx_type t = i->type[0];
 	int bits = ptx_bits(t);
+	tl_assert(bits == 8 || bits == 16);
 	EACH_LANE(l, mask)
 	{
 		u64 high = clamp_int(int_value(a[l], i->type[1]), t) & ones(bits),

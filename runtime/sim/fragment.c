@@ -138,7 +138,7 @@ ELEMENT(s32, u32, u32, i32, (i32)x)
 
 ACCUMULATOR(f32, u32, float, x != x ? 0x7FFFFFFF : fp_bits_f32(x))
 ACCUMULATOR(f16, u16, float, fp_to_f16(x))
-ACCUMULATOR(f64, u64, double, x != x ? 0x7FF8000000000000 : fp_bits_f64(x))
+ACCUMULATOR(f64, u64, double, fp_bits_f64(x)) /* a NaN that came in stays, as with scalars; a new one is that of x86 */
 ACCUMULATOR(s32, u32, i32, x)
 
 const struct element *element_of(enum ptx_type t)

@@ -46,10 +46,11 @@ const struct element *element_of(enum ptx_type t);
 
 /* D[m][n] += A[m][k]·B[k][n], n a multiple of 8.
  *
- * f32: products are exact (inputs have 11 bits at most), summed in order of k, in f32 to nearest; D is added last. Tensor
- * cores align the addends to the largest exponent and cut off what is below: the results differ by an ulp or two of the
- * largest addend, and with fp8 inputs the hardware keeps fewer bits still. f64: one fma after the other in order of k.
- * Integers wrap, or saturate at the end. */
+ * f32: products are exact (inputs have 11 bits at most), summed in order of k, in f32 to nearest; D is added last. An H100's
+ * mma aligns all addends, D too, to the largest exponent (of a product: the sum of its factors'), keeps two bits below the
+ * last of 24, and cuts off the rest, as of the sum in the end: the results differ by an ulp or two of the largest addend or
+ * of the result. With fp8 inputs wgmma keeps fewer bits still. f64: one fma after the other in order of k. Integers wrap, or
+ * saturate at the end. */
 typedef void multiply_fn(const void *a, const void *b, void *d, u32 m, u32 n, u32 k);
 multiply_fn *multiply_of(enum ptx_type accumulator, bool saturates);
 

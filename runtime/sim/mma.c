@@ -1,4 +1,5 @@
 /* mma.sync: m8n8k4 of f16, 4-bit and 1-bit integers, sparse and block-scaled forms do not exist here. */
+#include "base/fp.h"
 #include "runtime/sim/fragment.h"
 
 enum kind { KIND_F16, KIND_BF16, KIND_TF32, KIND_FP8, KIND_F64, KIND_INT };
@@ -32,6 +33,25 @@ union cells {
 	double d[MAX_M * MAX_K / 2];
 };
 
+/* sm_90 makes products of fp8 from those of f16 with k = 16, whose sums are f16 if D is: of each four k the lower two come
+ * first. */
+static void multiply_by_halves(const struct plan *p, const union cells *a, const union cells *b, union cells *d)
+{
+	enum { STEP = 16 };
+	float x[MAX_M * STEP], y[STEP * N];
+	for (u32 half = 0; half < p->k / STEP; half++) {
+		for (u32 k = 0; k < STEP; k++) {
+			u32 from = p->k == STEP ? k : k / 2 * 4 + half * 2 + k % 2;
+			for (u32 row = 0; row < p->m; row++)
+				x[row * STEP + k] = a->f[row * p->k + from];
+			memcpy(y + k * N, b->f + from * N, N * sizeof *y);
+		}
+		p->multiply(x, y, d, p->m, N, STEP);
+		for (u32 c = 0; c < p->m * N; c++)
+			d->f[c] = fp_from_f16(fp_to_f16(d->f[c]));
+	}
+}
+
 static void run_mma(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct plan *p = (const struct plan *)(uintptr_t)i->mods;
@@ -43,7 +63,10 @@ static void run_mma(struct warp *w, const struct instr *i, u32 mask)
 	p->a->load(w, fragment_regs(&i->ops[1]), &p->a_map, &a);
 	p->b->load(w, fragment_regs(&i->ops[2]), &p->b_map, &b);
 	p->c->load(w, fragment_regs(&i->ops[3]), &p->c_map, &d);
-	p->multiply(&a, &b, &d, p->m, N, p->k);
+	if (p->c->type == PT_F16 && p->a->bits == 8)
+		multiply_by_halves(p, &a, &b, &d);
+	else
+		p->multiply(&a, &b, &d, p->m, N, p->k);
 	p->c->store(w, fragment_regs(&i->ops[0]), &p->c_map, &d);
 }
 

@@ -207,7 +207,7 @@ static void multiply(struct job *j, struct inputs *in)
 		memset(&acc->cells, 0, sizeof acc->cells);
 	if (p->a_negated != p->b_negated)
 		for (u32 k = 0; k < M * p->k; k++)
-			in->a.f[k] = -in->a.f[k];
+			in->a.f[k] = -in->a.f[k]; /* NOLINT(clang-analyzer-core.uninitialized.Assign): read_inputs fills M × k */
 	p->multiply(&in->a, &in->b, &acc->cells, M, p->n, p->k);
 	if (p->c->type == PT_F16)
 		round_to_f16(acc->cells.f, M * p->n);

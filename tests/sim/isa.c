@@ -1,0 +1,387 @@
+/* isa record FILE [full]   runs every form on the GPU and writes what it answers
+ * isa pack FULL FILE       makes the small file of a full one
+ * isa check FILE [NAME]    runs the forms (whose names begin so) on the simulator and compares; ends in "N passed, N failed"
+ * isa text [NAME]          prints the kernels
+ *
+ * The file: "tlisa 1\n", the GPU's name and "\n", then for each form its id (u32, little-endian), a kind, the number of bytes
+ * that follow (u16) and these:
+ *   'R'  none: the driver's assembler rejects the form, and so must the simulator
+ *   'V'  the results: of all threads the first, of all threads the second … in as many bytes as they have
+ *   'H'  of each 16 threads a hash (u32) of their results
+ * Only forms that need not be equal bit by bit have 'V', unless the recording is full. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/cuda_api.h"
+#include "runtime/error.h"
+#include "runtime/sim/sim.h"
+#include "tests/sim/isa.h"
+
+enum { GROUP = 16, MAX_BYTES = MAX_RESULTS * MAX_CASES * 8 };
+
+struct record {
+	u32 id;
+	char kind;
+	u16 bytes;
+	const u8 *data;
+};
+
+struct file {
+	struct arena arena;
+	const char *device;
+	VEC(struct record) records;
+};
+
+struct session {
+	/* what is written */
+	FILE *out;
+	bool full;
+	/* the GPU */
+	struct cuda_api api;
+	CUdeviceptr memory;
+	/* what was read */
+	struct file *file;
+	const char *only;
+	u32 passed, failed, rejected, cases;
+};
+
+/* --- the file --------------------------------------------------------------------------------------------------- */
+
+static void die(const char *what, const char *detail)
+{
+	fprintf(stderr, "isa: %s%s%s\n", what, detail ? ": " : "", detail ? detail : "");
+	exit(2);
+}
+
+static void put_record(FILE *out, u32 id, char kind, const u8 *data, u32 bytes)
+{
+	u8 head[7] = {(u8)id, (u8)(id >> 8), (u8)(id >> 16), (u8)(id >> 24), (u8)kind, (u8)bytes, (u8)(bytes >> 8)};
+	fwrite(head, 1, sizeof head, out);
+	if (bytes)
+		fwrite(data, 1, bytes, out);
+}
+
+static void read_file(struct file *file, const char *path)
+{
+	*file = (struct file){0};
+	FILE *in = fopen(path, "rb");
+	if (!in)
+		die("cannot read", path);
+	enum { MOST = 16 << 20 };
+	u8 *text = arena_alloc(&file->arena, MOST);
+	size_t n = fread(text, 1, MOST, in), at = 8;
+	fclose(in);
+	u8 *end = n > 8 && !memcmp(text, "tlisa 1\n", 8) ? memchr(text + 8, '\n', n - 8) : NULL;
+	if (!end)
+		die("not a recording", path);
+	*end = 0;
+	file->device = (const char *)text + 8;
+	for (at = (size_t)(end - text) + 1; at + 7 <= n;) {
+		const u8 *h = text + at;
+		struct record r = {(u32)h[0] | (u32)h[1] << 8 | (u32)h[2] << 16 | (u32)h[3] << 24, (char)h[4],
+				   (u16)(h[5] | h[6] << 8), h + 7};
+		if (at + 7 + r.bytes > n)
+			die("cut off", path);
+		vec_push(&file->arena, &file->records, r);
+		at += 7u + r.bytes;
+	}
+}
+
+static const struct record *find(const struct file *file, const struct form *f)
+{
+	for (u32 k = 0; k < file->records.len; k++)
+		if (file->records.at[k].id == (u32)f->id)
+			return &file->records.at[k];
+	return NULL;
+}
+
+/* --- results ---------------------------------------------------------------------------------------------------- */
+
+static u64 value_at(const struct form *f, const u8 *values, u32 result, u32 thread)
+{
+	u64 v = 0;
+	memcpy(&v, values + ((size_t)result * f->ncases + thread) * f->result_bytes, f->result_bytes);
+	return v;
+}
+
+/* From slots of 8 bytes. */
+static u32 to_values(const struct form *f, const u64 *slots, u8 *values)
+{
+	u32 n = f->nresults * f->ncases;
+	for (u32 k = 0; k < n; k++)
+		memcpy(values + (size_t)k * f->result_bytes, &slots[k], f->result_bytes);
+	return n * f->result_bytes;
+}
+
+static u32 to_hashes(const struct form *f, const u8 *values, u8 *hashes)
+{
+	for (u32 g = 0; g < f->ncases / GROUP; g++) {
+		u64 h = 0xCBF29CE484222325;
+		for (u32 r = 0; r < f->nresults; r++)
+			for (u32 t = g * GROUP; t < (g + 1) * GROUP; t++)
+				h = (h ^ value_at(f, values, r, t)) * 0x9E3779B97F4A7C15, h ^= h >> 29;
+		u32 h32 = (u32)(h ^ h >> 32);
+		memcpy(hashes + (size_t)4 * g, &h32, 4);
+	}
+	return f->ncases / GROUP * 4;
+}
+
+static void put_form(FILE *out, const struct form *f, const u8 *values, bool full)
+{
+	u8 hashes[MAX_CASES];
+	u32 bytes = f->nresults * f->ncases * f->result_bytes;
+	if (full || !f->exact)
+		put_record(out, (u32)f->id, 'V', values, bytes);
+	else
+		put_record(out, (u32)f->id, 'H', hashes, to_hashes(f, values, hashes));
+}
+
+/* --- the GPU ---------------------------------------------------------------------------------------------------- */
+
+static void check_driver(struct session *s, const char *what, CUresult r)
+{
+	const char *text = NULL;
+	if (r && s->api.error_string(r, &text))
+		text = NULL;
+	if (r)
+		die(what, text ? text : "unknown error");
+}
+
+static void record_form(void *context, struct form *f)
+{
+	struct session *s = context;
+	static u64 slots[MAX_RESULTS * MAX_CASES];
+	static u8 values[MAX_BYTES];
+	char log[1024] = "";
+	int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *option_values[] = {log, (void *)(uintptr_t)sizeof log};
+	CUmodule module;
+	CUfunction function;
+	CUresult r = s->api.module_load(&module, f->ptx, 2, options, option_values);
+	if (r) {
+		char *line = strstr(log, "error");
+		printf("rejected: %s: %.*s\n", f->name, (int)strcspn(line ? line : log, "\n"), line ? line : log);
+		put_record(s->out, (u32)f->id, 'R', NULL, 0);
+		s->rejected++;
+		return;
+	}
+	size_t in = (size_t)f->nsources * f->ncases * 8, out = (size_t)f->nresults * f->ncases * 8;
+	void *params[] = {&s->memory};
+	check_driver(s, "function", s->api.module_function(&function, module, "k"));
+	check_driver(s, "copy", s->api.copy_to_device(s->memory, f->in, in, NULL));
+	check_driver(s, "clear", s->api.mem_set(s->memory + in, 0, out, NULL));
+	check_driver(s, f->name, s->api.launch(function, f->ncases / BLOCK, 1, 1, BLOCK, 1, 1, 0, NULL, params, NULL));
+	check_driver(s, f->name, s->api.copy_to_host(slots, s->memory + in, out, NULL));
+	check_driver(s, f->name, s->api.ctx_synchronize());
+	check_driver(s, "unload", s->api.module_unload(module));
+	to_values(f, slots, values);
+	put_form(s->out, f, values, s->full);
+	s->passed++;
+}
+
+static int record(const char *path, bool full)
+{
+	struct session s = {.out = fopen(path, "wb"), .full = full};
+	struct arena a = {0};
+	CUdevice device;
+	CUcontext ctx;
+	char name[256] = "";
+	int version = 0;
+	if (!s.out)
+		die("cannot write", path);
+	if (cuda_api_open(&s.api))
+		die("no CUDA driver", NULL);
+	check_driver(&s, "cuInit", s.api.init(0));
+	check_driver(&s, "device", s.api.device_get(&device, 0));
+	check_driver(&s, "context", s.api.primary_retain(&ctx, device));
+	check_driver(&s, "context", s.api.ctx_push(ctx));
+	check_driver(&s, "name", s.api.device_name(name, sizeof name, device));
+	check_driver(&s, "version", s.api.driver_version(&version));
+	check_driver(&s, "memory", s.api.mem_alloc(&s.memory, 1 << 20));
+	fprintf(s.out, "tlisa 1\n%s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
+	each_form(&a, record_form, &s);
+	fclose(s.out);
+	printf("%s: %u forms, %u rejected\n", name, s.passed, s.rejected);
+	return 0;
+}
+
+/* --- packing ---------------------------------------------------------------------------------------------------- */
+
+static void pack_form(void *context, struct form *f)
+{
+	struct session *s = context;
+	const struct record *r = find(s->file, f);
+	if (!r)
+		printf("not recorded: %s\n", f->name);
+	else if (r->kind == 'V')
+		put_form(s->out, f, r->data, false);
+	else
+		put_record(s->out, r->id, r->kind, r->data, r->bytes);
+}
+
+static int pack(const char *from, const char *to)
+{
+	struct file file;
+	struct arena a = {0};
+	read_file(&file, from);
+	struct session s = {.out = fopen(to, "wb"), .file = &file};
+	if (!s.out)
+		die("cannot write", to);
+	fprintf(s.out, "tlisa 1\n%s\n", file.device);
+	each_form(&a, pack_form, &s);
+	fclose(s.out);
+	arena_free(&file.arena);
+	return 0;
+}
+
+/* --- the simulator ---------------------------------------------------------------------------------------------- */
+
+static bool simulate(struct arena *a, const struct form *f, u8 *values, const char **error)
+{
+	u32 in = f->nsources * f->ncases, out = f->nresults * f->ncases;
+	u64 *memory = arena_array(a, u64, in + out);
+	struct ptx_module *m = ptx_read(a, f->ptx, strlen(f->ptx), error);
+	if (!m || !sim_decode(a, m, error))
+		return false;
+	memcpy(memory, f->in, in * sizeof *memory);
+	struct mem_range range = {"data", (char *)memory, (in + out) * sizeof *memory};
+	u8 *const written[] = {NULL};
+	char *params = arena_alloc(a, m->kernels[0].param_bytes + 8);
+	memcpy(params, &memory, sizeof memory);
+	struct launch l = {.module = m,
+			   .kernel = m->kernels,
+			   .grid = {f->ncases / BLOCK, 1, 1},
+			   .num_warps = BLOCK / LANES,
+			   .params = params,
+			   .ranges = &range,
+			   .nranges = 1,
+			   .written = written};
+	struct strbuf text = {.arena = a};
+	if (!sim_run(&l, &text))
+		die(f->name, text.at);
+	to_values(f, memory + in, values);
+	return true;
+}
+
+static void print_case(const struct form *f, u32 r, u32 t, u64 got, const u64 *expected)
+{
+	printf("  [%u]", t);
+	for (u32 s = 0; s < f->nsources && !f->m; s++)
+		printf(" %0*llx", ptx_bits(f->sources[s].type) < 8 ? 1 : ptx_bits(f->sources[s].type) / 4,
+		       (unsigned long long)f->in[s * f->ncases + t]);
+	if (f->nresults > 1)
+		printf(" result %u", r);
+	printf(": got %0*llx", (int)f->result_bytes * 2, (unsigned long long)got);
+	if (expected)
+		printf(", expected %0*llx", (int)f->result_bytes * 2, (unsigned long long)*expected);
+	printf("\n");
+}
+
+static u32 compare_values(const struct form *f, const u8 *got, const u8 *expected)
+{
+	u32 wrong = 0;
+	for (u32 r = 0; r < f->nresults; r++)
+		for (u32 t = 0; t < f->ncases; t++) {
+			u64 x = value_at(f, got, r, t), y = value_at(f, expected, r, t);
+			if (same_result(f, t, x, y))
+				continue;
+			if (!wrong)
+				printf("%s differs\n", f->name);
+			if (wrong++ < 12)
+				print_case(f, r, t, x, &y);
+		}
+	if (wrong)
+		printf("  %u of %u\n", wrong, f->nresults * f->ncases);
+	return wrong;
+}
+
+static u32 compare_hashes(const struct form *f, const u8 *got, const u8 *expected)
+{
+	u8 hashes[MAX_CASES];
+	u32 wrong = 0;
+	to_hashes(f, got, hashes);
+	for (u32 g = 0; g < f->ncases / GROUP; g++)
+		if (memcmp(hashes + (size_t)4 * g, expected + (size_t)4 * g, 4) && !wrong++) {
+			printf("%s differs in one of\n", f->name);
+			for (u32 t = g * GROUP; t < (g + 1) * GROUP; t++)
+				for (u32 r = 0; r < f->nresults; r++)
+					print_case(f, r, t, value_at(f, got, r, t), NULL);
+		}
+	return wrong;
+}
+
+/* 0: as recorded. */
+static u32 check_one(struct session *s, const struct form *f)
+{
+	static u8 values[MAX_BYTES];
+	struct arena a = {0};
+	const char *error = NULL;
+	const struct record *r = find(s->file, f);
+	bool runs = simulate(&a, f, values, &error);
+	u32 wrong = 0, bytes = f->nresults * f->ncases * f->result_bytes;
+	if (!r) {
+		printf("%s is not in the recording\n", f->name);
+		wrong = 1;
+	} else if (r->kind == 'R' || !runs) {
+		wrong = (r->kind == 'R') != !runs;
+		if (wrong)
+			printf("%s: %s%s\n", f->name,
+			       runs ? "the GPU's assembler rejects it" : "runs on the GPU: ", runs ? "" : error);
+		s->rejected += !runs;
+	} else {
+		if (r->bytes != (r->kind == 'V' ? bytes : f->ncases / GROUP * 4))
+			die("a wrong length", f->name);
+		wrong = r->kind == 'V' ? compare_values(f, values, r->data) : compare_hashes(f, values, r->data);
+		s->cases += f->ncases;
+	}
+	arena_free(&a);
+	return wrong;
+}
+
+static void check_form(void *context, struct form *f)
+{
+	struct session *s = context;
+	if (s->only && strncmp(f->name, s->only, strlen(s->only)))
+		return;
+	if (check_one(s, f))
+		s->failed++;
+	else
+		s->passed++;
+}
+
+static int check(const char *path, const char *only)
+{
+	struct file file;
+	struct arena a = {0};
+	read_file(&file, path);
+	struct session s = {.file = &file, .only = only};
+	each_form(&a, check_form, &s);
+	printf("recorded on %s; %u cases, %u forms rejected by both\n", file.device, s.cases, s.rejected);
+	printf("%u passed, %u failed\n", s.passed, s.failed);
+	arena_free(&file.arena);
+	return s.failed ? 1 : 0;
+}
+
+static void print_form(void *context, struct form *f)
+{
+	if (!strncmp(f->name, context, strlen(context)))
+		printf("// %s\n%s\n", f->name, f->ptx);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 2 ? argv[1] : "";
+	if (!strcmp(what, "record"))
+		return record(argv[2], argc > 3 && !strcmp(argv[3], "full"));
+	if (!strcmp(what, "pack") && argc > 3)
+		return pack(argv[2], argv[3]);
+	if (!strcmp(what, "check"))
+		return check(argv[2], argc > 3 ? argv[3] : NULL);
+	if (argc > 1 && !strcmp(argv[1], "text")) {
+		struct arena a = {0};
+		each_form(&a, print_form, argc > 2 ? argv[2] : "");
+		return 0;
+	}
+	fprintf(stderr, "isa record FILE [full] | isa pack FULL FILE | isa check FILE [NAME] | isa text [NAME]\n");
+	return 2;
+}

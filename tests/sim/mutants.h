@@ -1,0 +1,62 @@
+/* Kernels with faults planted in their PTX, for the simulator to find. */
+#ifndef TESTS_SIM_MUTANTS_H
+#define TESTS_SIM_MUTANTS_H
+
+#include "compile.h"
+#include "runtime/sim/sim.h"
+
+/* --- workloads (mutants_kernels.c) ------------------------------------------------------------------------------ */
+
+/* Global memory: `want` is what an output must hold after the run, NULL for an input, which must stay as it is. */
+struct buffer {
+	const char *name;
+	u32 elem, len; /* bytes of an element: 2 is f16, 4 is f32 */
+	void *initial; /* poison for outputs */
+	double *want;
+	double absolute, relative;
+};
+
+struct launch_param {
+	bool is_buffer;
+	u64 bits; /* or the buffer's index */
+};
+
+struct problem {
+	u32 grid[3];
+	struct buffer buffers[8];
+	u32 nbuffers;
+	struct launch_param params[24]; /* of the PTX, in order */
+	u32 nparams;
+};
+
+struct workload {
+	const char *name, *file, *source, *func; /* source: instead of the file's */
+	struct target target;
+	int num_warps;
+	struct arg_spec args[24];
+	u32 nproblems;
+	void (*make)(struct arena *a, struct problem *p, u32 n);
+};
+extern const struct workload workloads[];
+extern const u32 nworkloads;
+
+/* --- mutants (mutants_text.c) ------------------------------------------------------------------------------------ */
+
+enum kind { BARRIER, WAIT, COMMIT, SHARED, SWIZZLE, GLOBAL, GUARD, SHUFFLE, TRANS, ACCUMULATE, KINDS };
+extern const char *const kind_names[KINDS];
+
+struct mutant {
+	enum kind kind;
+	u32 index;        /* among those of its kind */
+	u32 line;         /* of the text, from 1 */
+	const char *with; /* the line instead */
+	const char *what; /* was done */
+};
+typedef VEC(struct mutant) mutant_vec;
+
+/* Every mutant there is, of instructions that run. */
+void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k, const struct counters *counters, mutant_vec *out);
+/* The text with the mutant's line; the numbers of lines stay. */
+const char *mutated(struct arena *a, const char *text, const struct mutant *m);
+
+#endif

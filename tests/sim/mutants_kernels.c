@@ -1,0 +1,255 @@
+/* The kernels, small problems for them, and their results in double precision. */
+#include <math.h>
+
+#include "base/fp.h"
+#include "tests/sim/mutants.h"
+
+static double random_unit(u64 *state) /* splitmix64 */
+{
+	u64 z = *state += 0x9E3779B97F4A7C15u;
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+	return (double)((z ^ z >> 31) >> 11) * 0x1p-52 - 1;
+}
+
+/* The k-th buffer, of values around zero. */
+static u32 add_input(struct arena *a, struct problem *p, const char *name, u32 elem, u32 len)
+{
+	struct buffer *b = &p->buffers[p->nbuffers];
+	u64 state = p->nbuffers * 977 + len;
+	*b = (struct buffer){.name = name, .elem = elem, .len = len, .initial = arena_alloc(a, (size_t)elem * len)};
+	for (u32 k = 0; k < len; k++) {
+		float v = (float)(2 * random_unit(&state));
+		if (elem == 2)
+			((u16 *)b->initial)[k] = fp_to_f16(v);
+		else
+			((float *)b->initial)[k] = v;
+	}
+	return p->nbuffers++;
+}
+
+static double *add_output(struct arena *a, struct problem *p, const char *name, u32 elem, u32 len, double absolute, double relative)
+{
+	struct buffer *b = &p->buffers[p->nbuffers++];
+	*b = (struct buffer){name, elem, len, arena_alloc(a, (size_t)elem * len), arena_array(a, double, len), absolute, relative};
+	memset(b->initial, 0xFF, (size_t)elem * len);
+	return b->want;
+}
+
+static double input(const struct problem *p, u32 buffer, u32 k)
+{
+	const struct buffer *b = &p->buffers[buffer];
+	return (double)(b->elem == 2 ? fp_from_f16(((const u16 *)b->initial)[k]) : ((const float *)b->initial)[k]);
+}
+
+static void set_params(struct problem *p, const u32 *values, u32 n)
+{
+	for (u32 k = 0; k < p->nbuffers; k++)
+		p->params[k] = (struct launch_param){true, k};
+	for (u32 k = 0; k < n; k++)
+		p->params[p->nbuffers + k] = (struct launch_param){false, values[k]};
+	p->nparams = p->nbuffers + n;
+}
+#define SET_PARAMS(p, ...) set_params(p, (u32[]){__VA_ARGS__}, ARRAY_LEN(((u32[]){__VA_ARGS__})))
+
+/* --- matmul ------------------------------------------------------------------------------------------------------ */
+
+static void matmul_problem(struct arena *a, struct problem *p, u32 m, u32 n, u32 k, bool b_transposed)
+{
+	u32 x = add_input(a, p, "a", 2, m * k), y = add_input(a, p, "b", 2, k * n);
+	double *want = add_output(a, p, "c", 2, m * n, 1e-4, 0x1.1p-11);
+	for (u32 i = 0; i < m; i++)
+		for (u32 j = 0; j < n; j++)
+			for (u32 l = 0; l < k; l++)
+				want[i * n + j] += input(p, x, i * k + l) * input(p, y, b_transposed ? j * k + l : l * n + j);
+	SET_PARAMS(p, m, n, k, k, b_transposed ? k : n, n);
+}
+
+/* With a last part of k that takes the loop behind the pipelined one, and without; too short for the pipeline; short of a
+ * tile, whole, and two of them. */
+static void make_matmul(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[][3] = {{48, 48, 184}, {64, 80, 160}, {64, 64, 56}, {64, 48, 24}, {16, 16, 8}, {16, 16, 72}};
+	p->grid[0] = (sizes[n][1] + 63) / 64;
+	matmul_problem(a, p, sizes[n][0], sizes[n][1], sizes[n][2], false);
+}
+
+static void make_matmul_transposed(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[][3] = {{48, 32, 248}, {64, 16, 192}, {64, 32, 120}, {64, 32, 320}, {16, 16, 8}, {16, 16, 136}};
+	p->grid[0] = 1;
+	matmul_problem(a, p, sizes[n][0], sizes[n][1], sizes[n][2], true);
+}
+
+/* --- attention --------------------------------------------------------------------------------------------------- */
+
+static double rounded(double x)
+{
+	return (double)fp_from_f16(fp_to_f16((float)x));
+}
+
+static void attend(const struct problem *p, double *want, u32 i, u32 keys, u32 dim, double scale)
+{
+	double score[256], largest = -INFINITY, total = 0;
+	for (u32 j = 0; j < keys; j++) {
+		score[j] = 0;
+		for (u32 d = 0; d < dim; d++)
+			score[j] += rounded(input(p, 0, i * dim + d) * scale) * input(p, 1, j * dim + d);
+		largest = fmax(largest, score[j]);
+	}
+	for (u32 j = 0; j < keys; j++)
+		total += score[j] = exp2(score[j] - largest);
+	for (u32 d = 0; d < dim; d++)
+		for (u32 j = 0; j < keys; j++)
+			want[i * dim + d] += score[j] / total * input(p, 2, j * dim + d);
+}
+
+static void attention_problem(struct arena *a, struct problem *p, u32 ctx, u32 dim, bool causal)
+{
+	float scale = 0.25f;
+	add_input(a, p, "q", 2, ctx * dim);
+	add_input(a, p, "k", 2, ctx * dim);
+	add_input(a, p, "v", 2, ctx * dim);
+	double *want = add_output(a, p, "o", 2, ctx * dim, 4e-3, 2e-3);
+	for (u32 i = 0; i < ctx; i++)
+		attend(p, want, i, causal ? i + 1 : ctx, dim, (double)(scale * 1.44269504f));
+	u32 z = ctx * dim;
+	SET_PARAMS(p, fp_bits_f32(scale), z, z, dim, z, z, dim, z, z, dim, z, z, dim, 1, ctx);
+	p->grid[0] = (ctx + 63) / 64;
+}
+
+static void make_attention(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[] = {91, 128, 31, 59};
+	attention_problem(a, p, sizes[n], 32, false);
+}
+
+static void make_causal(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[] = {128, 155, 7, 59};
+	attention_problem(a, p, sizes[n], 32, true);
+}
+
+/* --- rows -------------------------------------------------------------------------------------------------------- */
+
+/* Each row but the last has a value whose exponential is not finite, in another warp, at the end of it: the maximum must be
+ * right. */
+static void make_softmax(struct arena *a, struct problem *p, u32 n)
+{
+	enum { ROWS = 5 };
+	static const u32 sizes[] = {77, 200, 333, 500};
+	u32 cols = sizes[n], stride = (cols + 15) / 16 * 16;
+	add_input(a, p, "x", 4, (ROWS - 1) * stride + cols);
+	double *y = add_output(a, p, "y", 4, (ROWS - 1) * stride + cols, 1e-9, 1e-5);
+	for (u32 r = 0; r < ROWS; r++) {
+		float *x = (float *)p->buffers[0].initial + r * stride;
+		if (r + 1 < ROWS && 32 * r + 31 < cols)
+			x[32 * r + 31] = 300;
+		double total = 0, largest = 0;
+		for (u32 c = 0; c < cols; c++)
+			largest = fmax(largest, (double)x[c]);
+		for (u32 c = 0; c < cols; c++)
+			total += exp((double)x[c] - largest);
+		for (u32 c = 0; c < stride && r * stride + c < p->buffers[1].len; c++)
+			y[r * stride + c] = c < cols ? exp((double)x[c] - largest) / total : NAN;
+	}
+	SET_PARAMS(p, stride, stride, cols);
+	p->grid[0] = ROWS;
+}
+
+static void make_layer_norm(struct arena *a, struct problem *p, u32 n)
+{
+	enum { ROWS = 2 };
+	u32 cols = n ? 512 : 608;
+	float eps = 1e-5f;
+	add_input(a, p, "x", 2, ROWS * cols);
+	double *y = add_output(a, p, "y", 2, ROWS * cols, 1e-5, 0x1.1p-11);
+	u32 weight = add_input(a, p, "weight", 2, cols), bias = add_input(a, p, "bias", 2, cols);
+	double *means = add_output(a, p, "mean", 4, ROWS, 1e-6, 1e-5), *rstds = add_output(a, p, "rstd", 4, ROWS, 1e-6, 1e-5);
+	for (u32 r = 0; r < ROWS; r++) {
+		double mean = 0, squares = 0;
+		for (u32 c = 0; c < cols; c++)
+			mean += input(p, 0, r * cols + c) / cols;
+		for (u32 c = 0; c < cols; c++)
+			squares += pow(input(p, 0, r * cols + c) - mean, 2);
+		means[r] = mean;
+		rstds[r] = 1 / sqrt(squares / cols + (double)eps);
+		for (u32 c = 0; c < cols; c++)
+			y[r * cols + c] = (input(p, 0, r * cols + c) - mean) * rstds[r] * input(p, weight, c) + input(p, bias, c);
+	}
+	SET_PARAMS(p, cols, cols, cols, fp_bits_f32(eps));
+	p->grid[0] = ROWS;
+}
+
+/* --- between warps ----------------------------------------------------------------------------------------------- */
+
+static const char scan_source[] = "import triton\nimport triton.language as tl\n\n"
+				  "@triton.jit\n"
+				  "def scan_kernel(x_ptr: '*fp32:16', y_ptr: '*fp32:16', N: tl.constexpr = 512):\n"
+				  "    i = tl.arange(0, N)\n"
+				  "    tl.store(y_ptr + i, tl.cumsum(tl.load(x_ptr + i), axis=0))\n";
+
+static void make_scan(struct arena *a, struct problem *p, u32 n)
+{
+	enum { N = 512 };
+	(void)n;
+	add_input(a, p, "x", 4, N);
+	double *y = add_output(a, p, "y", 4, N, 1e-4, 1e-6), sum = 0;
+	for (u32 k = 0; k < N; k++)
+		y[k] = sum += input(p, 0, k);
+	SET_PARAMS(p, 0);
+	p->nparams--;
+	p->grid[0] = 1;
+}
+
+/* Column sums are taken twice, so that one pass over the scratch memory follows another. */
+static const char columns_source[] =
+	"import triton\nimport triton.language as tl\n\n"
+	"@triton.jit\n"
+	"def columns_kernel(x_ptr: '*fp32:16', sum_ptr: '*fp32:16', t_ptr: '*fp32:16', ROWS: tl.constexpr = 64, COLS: tl.constexpr = 32):\n"
+	"    i = tl.arange(0, ROWS)\n"
+	"    j = tl.arange(0, COLS)\n"
+	"    x = tl.load(x_ptr + i[:, None] * COLS + j[None, :])\n"
+	"    mean = tl.sum(x, axis=0) / ROWS\n"
+	"    x = x - mean[None, :]\n"
+	"    tl.store(sum_ptr + j, tl.sum(x * x, axis=0))\n"
+	"    tl.store(t_ptr + j[:, None] * ROWS + i[None, :], tl.trans(x))\n";
+
+static void make_columns(struct arena *a, struct problem *p, u32 n)
+{
+	enum { ROWS = 64, COLS = 32 };
+	(void)n;
+	add_input(a, p, "x", 4, ROWS * COLS);
+	double *sums = add_output(a, p, "sum", 4, COLS, 1e-4, 1e-5), *t = add_output(a, p, "t", 4, ROWS * COLS, 1e-5, 1e-5);
+	for (u32 j = 0; j < COLS; j++) {
+		double mean = 0;
+		for (u32 i = 0; i < ROWS; i++)
+			mean += input(p, 0, i * COLS + j) / ROWS;
+		for (u32 i = 0; i < ROWS; i++) {
+			t[j * ROWS + i] = input(p, 0, i * COLS + j) - mean;
+			sums[j] += pow(t[j * ROWS + i], 2);
+		}
+	}
+	SET_PARAMS(p, 0);
+	p->nparams--;
+	p->grid[0] = 1;
+}
+
+/* --- all of them ------------------------------------------------------------------------------------------------- */
+
+const struct workload workloads[] = {
+	{"matmul", "examples/matmul.tl", NULL, "matmul_kernel", {80, false}, 4,
+	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "64"}, {.constant = "32"}}, 6, make_matmul},
+	{"matmul Bt 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 8,
+	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "64"}},
+	 6, make_matmul_transposed},
+	{"attention", "examples/attention.tl", NULL, "attention_kernel", {80, false}, 4,
+	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "32"}}, 4, make_attention},
+	{"attention causal", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 4,
+	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "16"}, {.constant = "True"}}, 4, make_causal},
+	{"softmax", "examples/softmax.tl", NULL, "softmax_kernel", {80, false}, 4, {[5] = {.constant = "512"}}, 4, make_softmax},
+	{"layer_norm", "examples/layer_norm.tl", NULL, "layer_norm_kernel", {80, false}, 4, {[10] = {.constant = "256"}}, 2, make_layer_norm},
+	{"scan", NULL, scan_source, "scan_kernel", {80, false}, 4, {{0}}, 1, make_scan},
+	{"columns", NULL, columns_source, "columns_kernel", {90, true}, 8, {{0}}, 1, make_columns},
+};
+const u32 nworkloads = ARRAY_LEN(workloads);

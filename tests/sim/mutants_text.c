@@ -1,0 +1,216 @@
+/* Faults planted in PTX text, one line each. The places come from the instructions that the simulator reads there. */
+#include <stdlib.h>
+
+#include "tests/sim/mutants.h"
+
+const char *const kind_names[KINDS] = {"barrier removed", "wait removed or weaker", "commit removed", "shared address", "swizzle",
+				       "global address", "guard dropped", "shuffle", ".trans dropped", "accumulator"};
+
+struct listing {
+	struct arena *a;
+	const struct ptx_kernel *k;
+	const char **lines;
+	bool *in_shared, *in_global; /* per register: does it feed such an address? */
+	mutant_vec *out;
+	u32 count[KINDS];
+};
+
+static bool starts(const char *s, const char *with)
+{
+	return !strncmp(s, with, strlen(with));
+}
+
+static void add(struct listing *l, enum kind kind, u32 line, const char *with, const char *what)
+{
+	struct mutant m = {kind, l->count[kind]++, line, with, what};
+	vec_push(l->a, l->out, m);
+}
+
+/* The line with the `len` characters at `at` replaced. */
+static const char *spliced(struct listing *l, const char *line, const char *at, size_t len, const char *with)
+{
+	return arena_printf(l->a, "%.*s%s%s", (int)(at - line), line, with, at + len);
+}
+
+/* --- what addresses are made of ---------------------------------------------------------------------------------- */
+
+static bool is_copy(const struct instr *i)
+{
+	return starts(i->opcode, "cp.async.c") && i->nops >= 3;
+}
+
+/* The operand that is the address in shared or in global memory; NULL if there is none. */
+static const struct operand *address_in(const struct instr *i, bool shared)
+{
+	if (is_copy(i))
+		return &i->ops[shared ? 0 : 1];
+	if (starts(i->opcode, shared ? "st.shared" : "st.global"))
+		return &i->ops[0];
+	if (starts(i->opcode, shared ? "ld.shared" : "ld.global") || (shared && starts(i->opcode, "ldmatrix")))
+		return &i->ops[1];
+	return NULL;
+}
+
+static bool mark(const struct operand *o, bool *set)
+{
+	bool is_reg = o->kind == O_REG || (o->kind == O_ADDRESS && o->has_reg), news = is_reg && !set[o->reg];
+	if (is_reg)
+		set[o->reg] = true;
+	return news;
+}
+
+static void mark_addresses(const struct ptx_kernel *k, bool shared, bool *set)
+{
+	for (u32 n = 0; n < k->ncode; n++) {
+		const struct operand *o = address_in(&k->code[n], shared);
+		if (o)
+			mark(o, set);
+	}
+	for (bool again = true; again;) {
+		again = false;
+		for (u32 n = 0; n < k->ncode; n++) {
+			const struct instr *i = &k->code[n];
+			if (i->ops[0].kind == O_REG && set[i->ops[0].reg] && !starts(i->opcode, "ld"))
+				for (u32 o = 1; o < i->nops; o++)
+					again |= mark(&i->ops[o], set);
+		}
+	}
+}
+
+/* --- the kinds --------------------------------------------------------------------------------------------------- */
+
+static void add_synchronisation(struct listing *l, const struct instr *i, const char *line)
+{
+	if (starts(i->opcode, "bar.sync"))
+		add(l, BARRIER, i->line, "", "removed");
+	if (starts(i->opcode, "cp.async.commit_group"))
+		add(l, COMMIT, i->line, "", "removed");
+	if (starts(i->opcode, "cp.async.wait_group")) {
+		const char *at = strpbrk(line, "0123456789");
+		add(l, WAIT, i->line, "", "removed");
+		add(l, WAIT, i->line, spliced(l, line, at, strspn(at, "0123456789"), arena_printf(l->a, "%u", atoi(at) + 1)), "one group more is left");
+	}
+}
+
+/* Adds to the offset of the nth address of the line. */
+static const char *shifted(struct listing *l, const char *line, u32 nth, i64 by)
+{
+	const char *open = strchr(line, '[');
+	while (nth--)
+		open = strchr(open + 1, '[');
+	const char *close = strchr(open, ']'), *plus = memchr(open, '+', (size_t)(close - open));
+	const char *from = plus ? plus : close;
+	i64 offset = (plus ? atoll(plus + 1) : 0) + by;
+	return spliced(l, line, from, (size_t)(close - from), arena_printf(l->a, "+%lld", (long long)offset));
+}
+
+static void add_addresses(struct listing *l, const struct instr *i, const char *line)
+{
+	static const i64 shared[] = {4, 16, 128}, global[] = {16, -16, 1 << 20};
+	for (u32 s = 0; s < ARRAY_LEN(shared) && address_in(i, true); s++)
+		add(l, SHARED, i->line, shifted(l, line, 0, shared[s]), arena_printf(l->a, "%+lld", (long long)shared[s]));
+	for (u32 s = 0; s < ARRAY_LEN(global) && address_in(i, false); s++)
+		add(l, GLOBAL, i->line, shifted(l, line, is_copy(i), global[s]), arena_printf(l->a, "%+lld", (long long)global[s]));
+}
+
+static void add_swizzle(struct listing *l, const struct instr *i, const char *line)
+{
+	bool is_xor = starts(i->opcode, "xor.b");
+	if ((!is_xor && !starts(i->opcode, "and.b")) || i->ops[0].kind != O_REG || !l->in_shared[i->ops[0].reg] || l->in_global[i->ops[0].reg])
+		return;
+	if (i->ops[2].kind == O_INT) {
+		const char *at = strrchr(line, ',') + 2;
+		u64 c = i->ops[2].imm, changes[] = {c & (c - 1), is_xor ? c ^ (u64)2 << ilog2(c) : c ^ (u64)1 << ilog2(c)};
+		for (u32 n = 0; n < (is_xor || changes[0] ? 2 : 1) && (i64)c > 0; n++)
+			add(l, SWIZZLE, i->line, spliced(l, line, at, strspn(at, "0123456789"), arena_printf(l->a, "%lld", (long long)changes[n])),
+			    arena_printf(l->a, "%lld becomes %lld", (long long)c, (long long)changes[n]));
+	} else if (is_xor) {
+		add(l, SWIZZLE, i->line, spliced(l, line, strstr(line, "xor"), 3, "or"), "xor becomes or");
+	}
+}
+
+static void add_guard(struct listing *l, const struct instr *i, const char *line)
+{
+	const char *at = strchr(line, '@');
+	if (i->pred >= 0 && at)
+		add(l, GUARD, i->line, spliced(l, line, at, strcspn(at, " \t"), ""), "dropped");
+	if (is_copy(i) && i->nops == 4 && i->ops[3].kind == O_REG) {
+		at = strrchr(line, ',');
+		add(l, GUARD, i->line, spliced(l, line, at, strcspn(at, ";"), ""), "the whole copy always");
+	}
+}
+
+static void add_shuffle(struct listing *l, const struct instr *i, const char *line)
+{
+	const char *bfly = strstr(i->opcode, "bfly"), *at = line;
+	if (!starts(i->opcode, "shfl"))
+		return;
+	if (!bfly || i->ops[2].kind != O_INT) {
+		const char *mode = bfly ? "bfly" : strstr(i->opcode, "idx") ? "idx" : strstr(i->opcode, "up") ? "up" : "down";
+		add(l, SHUFFLE, i->line, spliced(l, line, strstr(line, mode), strlen(mode), bfly ? "idx" : "bfly"), "another mode");
+		return;
+	}
+	for (u32 n = 0; n < 2; n++)
+		at = strchr(at, ',') + 1;
+	u32 distance = (u32)i->ops[2].imm;
+	add(l, SHUFFLE, i->line, spliced(l, line, at, strcspn(at, ","), arena_printf(l->a, " %u", distance >= 16 ? 8 : distance * 2)), "another distance");
+}
+
+static void add_matrix(struct listing *l, u32 n, const char *line)
+{
+	const struct instr *i = &l->k->code[n];
+	const char *at = strstr(line, ".trans"), *c = strrchr(line, '{');
+	if (starts(i->opcode, "ldmatrix") && at)
+		add(l, TRANS, i->line, spliced(l, line, at, 6, ""), "dropped");
+	for (u32 m = 1; m < l->k->ncode && starts(i->opcode, "mma"); m++) {
+		const struct instr *other = &l->k->code[(n + m) % l->k->ncode];
+		const char *another = strrchr(l->lines[other->line - 1], '{');
+		if (strcmp(other->opcode, i->opcode) || !strcmp(another, c))
+			continue;
+		add(l, ACCUMULATE, i->line, spliced(l, line, c, strlen(c), another), "another's");
+		return;
+	}
+}
+
+/* --- all of them ------------------------------------------------------------------------------------------------- */
+
+/* A guard may keep an instruction from ever running, and that may be what is tested. */
+static bool is_reached(const struct ptx_kernel *k, const struct counters *counters, u32 n)
+{
+	return counters[n].executed || (k->code[n].pred >= 0 && ((n && counters[n - 1].executed) || (n + 1 < k->ncode && counters[n + 1].executed)));
+}
+
+void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k, const struct counters *counters, mutant_vec *out)
+{
+	struct listing l = {.a = a, .k = k, .out = out, .in_shared = arena_array(a, bool, k->nregs + 1), .in_global = arena_array(a, bool, k->nregs + 1)};
+	VEC(const char *) lines = {0};
+	for (const char *at = text; *at;) {
+		size_t len = strcspn(at, "\n");
+		vec_push(a, &lines, arena_str(a, at, len));
+		at += len + (at[len] == '\n');
+	}
+	l.lines = lines.at;
+	mark_addresses(k, true, l.in_shared);
+	mark_addresses(k, false, l.in_global);
+	for (u32 n = 0; n < k->ncode; n++) {
+		const struct instr *i = &k->code[n];
+		const char *line = lines.at[i->line - 1];
+		tl_assert(strstr(line, i->opcode));
+		if (!is_reached(k, counters, n))
+			continue;
+		add_synchronisation(&l, i, line);
+		add_addresses(&l, i, line);
+		add_swizzle(&l, i, line);
+		add_guard(&l, i, line);
+		add_shuffle(&l, i, line);
+		add_matrix(&l, n, line);
+	}
+}
+
+const char *mutated(struct arena *a, const char *text, const struct mutant *m)
+{
+	const char *at = text;
+	for (u32 n = 1; n < m->line; n++)
+		at = strchr(at, '\n') + 1;
+	return arena_printf(a, "%.*s%s%s", (int)(at - text), text, m->with, at + strcspn(at, "\n"));
+}
