@@ -148,7 +148,7 @@ tidy: $(BUILD)/gen/parser.h
 
 # --- fuzzing ---------------------------------------------------------------------------------------------------
 
-FUZZ_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/% $(BUILD)/obj/runtime/%,$(LIB_OBJ)) $(BUILD)/obj/tests/fuzz/fuzz.o
+FUZZ_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/% $(BUILD)/obj/runtime/% $(BUILD)/obj/gen/ptx_%,$(LIB_OBJ)) $(BUILD)/obj/tests/fuzz/fuzz.o
 $(BUILD)/fuzz: $(FUZZ_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LLVM_SHARED) -ldl -lm -lpthread
