@@ -65,8 +65,6 @@ struct parser {
 struct token scan_token(struct parser *p);
 void scan_open(struct parser *p, u32 start, u32 end);
 void scan_close(struct parser *p);
-/* Closes any open bracket, so that an unclosed one costs one line rather than the file. */
-void scan_reset_brackets(struct parser *p);
 
 /* line structure: what the grammar reads */
 struct token next_token(struct parser *p);

@@ -277,11 +277,6 @@ struct value *build_int(struct builder *b, const struct type *t, i64 x)
 	return build_constant(b, t, dtype_encode_int(type_dtype(t), x));
 }
 
-struct value *build_float(struct builder *b, const struct type *t, double x)
-{
-	return build_constant(b, t, dtype_encode_float(type_dtype(t), x));
-}
-
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y)
 {
 	struct value *v = build2(b, IR_CMPI, type_with_dtype(b->ctx, x->type, DT_I1), x, y);
@@ -349,12 +344,6 @@ void op_insert_before(struct op *o, struct op *at)
 {
 	op_unlink(o);
 	link_op(o, at->block, at);
-}
-
-void op_insert_after(struct op *o, struct op *at)
-{
-	op_unlink(o);
-	link_op(o, at->block, at->next);
 }
 
 static void drop_uses(struct op *o)

@@ -228,7 +228,6 @@ struct value *build3(struct builder *b, enum opcode code, const struct type *t, 
 /* A scalar, or a tensor filled with it. `bits` is the element's memory representation. */
 struct value *build_constant(struct builder *b, const struct type *t, u64 bits);
 struct value *build_int(struct builder *b, const struct type *t, i64 x);
-struct value *build_float(struct builder *b, const struct type *t, double x);
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y);
 struct value *build_splat(struct builder *b, struct value *scalar, int rank, const i32 *shape);
 
@@ -242,7 +241,6 @@ void op_remove_result(struct op *o, u32 i); /* it must be unused */
 void op_set_results(struct ir_context *c, struct op *o, const struct type *const *types, u32 n);
 void op_unlink(struct op *o);
 void op_insert_before(struct op *o, struct op *at);
-void op_insert_after(struct op *o, struct op *at);
 /* Unlinks the operation and drops its uses, those of its regions included. Its results must be unused. */
 void op_erase(struct op *o);
 void replace_uses(struct value *from, struct value *to);
@@ -267,7 +265,6 @@ void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg);
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
 
-void type_print(const struct type *t, struct strbuf *out);
 void kernel_print(const struct kernel *k, struct strbuf *out);
 void kernel_dump(const void *kernel, FILE *out); /* for crash_scope */
 /* Reads the text of one kernel (TTIR, without layouts); NULL after an error. */

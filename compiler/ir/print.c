@@ -61,13 +61,6 @@ static void print_type(struct printer *p, const struct type *t)
 	}
 }
 
-void type_print(const struct type *t, struct strbuf *out)
-{
-	struct printer p = {.out = out};
-	print_type(&p, t);
-	arena_free(&p.arena);
-}
-
 static void print_bases(struct printer *p, const struct layout *l, const char *name, enum layout_dim dim)
 {
 	sb_printf(p->out, "%s = [", name);

@@ -46,7 +46,6 @@ u32 num_elems(const struct value *v);
 void lower_block(struct lower *l, const struct block *b);
 
 /* util.c */
-LLVMValueRef c_i1(struct lower *l, bool x);
 LLVMValueRef c_i32(struct lower *l, i64 x);
 LLVMValueRef c_i64(struct lower *l, i64 x);
 LLVMValueRef intrinsic(struct lower *l, const char *name, LLVMTypeRef ret, LLVMValueRef *args, u32 n);

@@ -1,11 +1,6 @@
 /* Small pieces of LLVM IR that the lowerings are made of. */
 #include "lower/internal.h"
 
-LLVMValueRef c_i1(struct lower *l, bool x)
-{
-	return LLVMConstInt(l->i1, x, false);
-}
-
 LLVMValueRef c_i32(struct lower *l, i64 x)
 {
 	return LLVMConstInt(l->i32, (u64)x & 0xFFFFFFFF, false);
