@@ -6,6 +6,7 @@ here=$(dirname "$0") dir=$1 build=$2 work=$2/articles
 rm -rf "$work"
 sh "$here/extract.sh" "$dir" "$work"
 npass=0 nfail=0
+PATH=$PATH:/usr/local/cuda/bin # ptxas may be there
 
 # compiles FILE KERNEL SIGNATURE [-D…]
 compiles() {
