@@ -100,17 +100,22 @@ void unit_free(struct unit *u)
 	arena_free(&a);
 }
 
-struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args)
+static struct kernel *evaluate(struct unit *u, const struct func *func, const struct arg_spec *args, bool remarks)
 {
 	if (u->parsed)
 		return u->parsed;
-	struct eval_request req = {u->module, u->std, func, args};
+	struct eval_request req = {u->module, u->std, func, args, remarks};
 	struct kernel *k = eval_kernel(&u->ir, &req);
 #ifndef NDEBUG
 	if (k)
 		kernel_verify(k, "eval", NULL);
 #endif
 	return k;
+}
+
+struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args)
+{
+	return evaluate(u, func, args, false);
 }
 
 /* --- running passes ------------------------------------------------------------------------------------------ */
@@ -201,7 +206,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	struct run r = {.u = u, .o = o};
 	double start = milliseconds();
 	*out = (struct compiled){.num_warps = o->num_warps ? o->num_warps : 4};
-	struct kernel *k = compile_ir(u, func, args);
+	struct kernel *k = evaluate(u, func, args, o->remarks);
 	if (!k)
 		return false;
 	r.s = (struct pass_state){.k = k, .ctx = &u->ir, .diags = &u->diags, .remarks = o->remarks, .sm = o->target.sm,

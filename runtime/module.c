@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "eval/internal.h" /* did_you_mean */
+#include "base/suggest.h"
 #include "runtime/internal.h"
 
 static const size_t max_source = (size_t)1 << 28;

@@ -37,7 +37,7 @@ u32 builtin_names(enum space s, const char **out, u32 max)
 {
 	u32 n = 0;
 	for (u32 i = 0; i < ARRAY_LEN(table) && n < max; i++)
-		if (table[i].space == home(s))
+		if (table[i].space == home(s) && table[i].b.name[0] != '_')
 			out[n++] = table[i].b.name;
 	for (int d = 0; d < DT_COUNT && s == SPACE_TL && n < max; d++)
 		out[n++] = dtype_tl_name((enum dtype)d);
@@ -188,6 +188,12 @@ bool arg_choice(struct eval *e, const struct args *a, u32 i, const char *const *
 	eval_error(e, E_ARG_CHOICE, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, v));
 	diag_hint(e->diags, "one of %s", sb.at);
 	return false;
+}
+
+void remark_no_effect(struct eval *e, const struct args *a, u32 i)
+{
+	if (e->remarks)
+		diag(e->diags, R_NO_EFFECT, user_loc(e, a->loc[i]), arg_name(e, a, i), callee(e, a));
 }
 
 /* --- the program, making tiles ------------------------------------------------------------------------------- */
@@ -561,6 +567,20 @@ static bool range_option(struct eval *e, const struct args *a, u32 i, i64 *out)
 	return a->at[i].kind == V_NONE || arg_int(e, a, i, out);
 }
 
+/* Of all of them only num_stages has an effect; the others that the IR has a name for are kept in it. */
+static bool range_options(struct eval *e, const struct args *a, struct loop_range *r)
+{
+	bool single_buffer, stay;
+	if (!range_option(e, a, 3, &r->num_stages) || !range_option(e, a, 4, &r->unroll) || !arg_bool(e, a, 5, &single_buffer) ||
+	    !arg_bool(e, a, 6, &r->flatten) || !arg_bool(e, a, 7, &r->warp_specialize) || !arg_bool(e, a, 8, &stay))
+		return false;
+	const bool idle[] = {r->unroll > 1, single_buffer, r->flatten, r->warp_specialize, stay};
+	for (u32 i = 0; i < ARRAY_LEN(idle); i++)
+		if (idle[i])
+			remark_no_effect(e, a, 4 + i);
+	return true;
+}
+
 struct val bi_range(struct eval *e, const struct args *a)
 {
 	struct loop_range *r = arena_new(e->arena, struct loop_range);
@@ -574,9 +594,7 @@ struct val bi_range(struct eval *e, const struct args *a)
 		if (r->is_static && v->kind == V_TENSOR)
 			return eval_error(e, E_STATIC_RANGE, a->loc[MIN(i, a->n - 1)]);
 	}
-	if (a->n > 3 && (!range_option(e, a, 3, &r->num_stages) || !range_option(e, a, 4, &r->unroll) ||
-			 !arg_bool(e, a, 5, &r->disallow_acc_multi_buffer) || !arg_bool(e, a, 6, &r->flatten) ||
-			 !arg_bool(e, a, 7, &r->warp_specialize)))
+	if (a->n > 3 && !range_options(e, a, r))
 		return val_error();
 	if (r->num_stages < 0 || r->num_stages > 64)
 		return eval_error(e, E_NUM_STAGES, a->loc[3], (long long)r->num_stages);

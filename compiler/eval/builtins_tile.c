@@ -99,6 +99,8 @@ struct val bi_fdiv(struct eval *e, const struct args *a)
 	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y) || (a->n > 2 && !arg_bool(e, a, 2, &ieee)) ||
 	    !promote(e, &x, &y, PROMOTE_DIV, a->loc[0], a->b->name))
 		return val_error();
+	if (dtype_is_fp8(x.dtype))
+		return eval_error(e, E_FP8_ARITHMETIC, a->loc[0], a->b->name, dtype_name(x.dtype));
 	if (!dtype_is_float(x.dtype) || (ieee && x.dtype != DT_F32 && x.dtype != DT_F64))
 		return eval_error(e, E_MATH_TYPE, a->loc[0], a->b->name, describe(e, &x));
 	x.ssa = build2(&e->b, ieee ? IR_PRECISE_DIVF : IR_DIVF, x.ssa->type, x.ssa, y.ssa);
@@ -375,6 +377,8 @@ struct val bi_dot(struct eval *e, const struct args *a)
 		return val_error();
 	if (a->at[5].kind != V_NONE && !arg_int(e, a, 5, &imprecise))
 		return val_error();
+	if (imprecise)
+		remark_no_effect(e, a, 5);
 	const struct type *s = x.ssa->type, *t = y.ssa->type;
 	bool both_fp8 = dtype_is_fp8(x.dtype) && dtype_is_fp8(y.dtype);
 	bool known = x.dtype == DT_I8 || x.dtype >= DT_F16 || both_fp8;
@@ -481,6 +485,15 @@ static struct val results_of(struct eval *e, struct op *o, const struct val *in,
 	for (u32 i = 0; i < n; i++)
 		out[i] = val_tensor(&o->results[i], in[i].dtype, 0);
 	return tuple ? val_tuple(out, n) : out[0];
+}
+
+struct val bi_axis(struct eval *e, const struct args *a)
+{
+	struct val v;
+	int axis;
+	if (!arg_tile(e, a, 0, &v) || !arg_axis(e, a, 1, v.ssa->type->rank, &axis))
+		return val_error();
+	return val_int(axis);
 }
 
 struct val bi_reduce(struct eval *e, const struct args *a)

@@ -1,46 +1,12 @@
 /* Calls: binding arguments to the names of builtins and jit functions; looking names up in namespaces. */
 #include <stdlib.h>
 
+#include "base/suggest.h"
 #include "eval/internal.h"
 
 enum { MAX_ARGS = 32 };
 
 /* --- names --------------------------------------------------------------------------------------------------- */
-
-/* Insertions, deletions, replacements and swaps of neighbours. */
-static u32 edit_distance(const char *a, const char *b, u32 limit)
-{
-	u32 n = (u32)strlen(a), m = (u32)strlen(b), rows[3][64];
-	if (n >= 63 || m >= 63 || (n > m ? n - m : m - n) > limit)
-		return limit + 1;
-	for (u32 i = 0; i <= n; i++) {
-		u32 *row = rows[i % 3], *up = rows[(i + 2) % 3], *up2 = rows[(i + 1) % 3];
-		for (u32 j = 0; j <= m; j++) {
-			if (!i || !j) {
-				row[j] = i + j;
-				continue;
-			}
-			row[j] = MIN(MIN(up[j], row[j - 1]) + 1, up[j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				row[j] = MIN(row[j], up2[j - 2] + 1);
-		}
-	}
-	return rows[n % 3][m];
-}
-
-const char *did_you_mean(const char *name, const char *const *candidates, u32 n)
-{
-	const char *best = NULL;
-	u32 len = (u32)strlen(name), limit = MAX(len / 3, 1u), least = limit + 1;
-	for (u32 i = 0; i < n; i++) {
-		u32 d = edit_distance(name, candidates[i], limit);
-		if (d < least && d > 0 && d < len) {
-			least = d;
-			best = candidates[i];
-		}
-	}
-	return best;
-}
 
 static struct val builtin_val(const struct builtin *b)
 {
@@ -89,12 +55,13 @@ struct val space_lookup(struct eval *e, enum space s, const char *name)
 			if (!strcmp(constants[i].name, name))
 				return val_float(constants[i].value);
 	}
-	const struct builtin *b = builtin_find(s, name, strlen(name));
+	bool hidden = *name == '_' && e->frame->func->module != e->std; /* the library's own */
+	const struct builtin *b = hidden ? NULL : builtin_find(s, name, strlen(name));
 	if (b)
 		return builtin_val(b);
 	bool has_std = s == SPACE_TL || s == SPACE_MATH || s == SPACE_TRITON || s == SPACE_LIBDEVICE;
-	const struct func *f = has_std ? map_get(&e->std->by_name, name) : NULL;
-	if (f && (f->name[0] != '_' || e->frame->func->module == e->std))
+	const struct func *f = has_std && !hidden ? map_get(&e->std->by_name, name) : NULL;
+	if (f)
 		return (struct val){.kind = V_FUNC, .func = f};
 	return val_error();
 }

@@ -414,10 +414,24 @@ static void bind_params(struct eval *e, const struct eval_request *req)
 	}
 }
 
+static void note_effect(struct op *o, void *arg)
+{
+	bool *found = arg;
+	*found |= op_has(o, WRITE) && o->code != IR_ASSUME && o->code != IR_BARRIER;
+}
+
+static void warn_of_no_effect(struct eval *e)
+{
+	bool found = false;
+	walk(e->kernel->body, note_effect, &found);
+	if (!found)
+		diag(e->diags, W_WRITES_NOTHING, e->kernel->loc, e->kernel->name);
+}
+
 struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req)
 {
 	struct eval e = {.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module, .std = req->std,
-			 .globals = {.arena = ctx->arena}};
+			 .remarks = req->remarks, .globals = {.arena = ctx->arena}};
 	u32 errors = ctx->diags->nerrors;
 	e.kernel = kernel_new(ctx, req->func->name);
 	e.kernel->loc = req->func->loc;
@@ -433,5 +447,8 @@ struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *re
 	e.b = builder_at_end(ctx, e.kernel->body);
 	e.b.loc = req->func->loc;
 	build(&e.b, IR_RETURN, NULL, 0, NULL, 0, 0);
-	return ctx->diags->nerrors == errors ? e.kernel : NULL;
+	if (ctx->diags->nerrors != errors)
+		return NULL;
+	warn_of_no_effect(&e);
+	return e.kernel;
 }

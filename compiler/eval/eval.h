@@ -21,6 +21,7 @@ struct eval_request {
 	const struct module *std;     /* the standard library */
 	const struct func *func;
 	const struct arg_spec *args;  /* one per parameter */
+	bool remarks;                 /* say which options have no effect */
 };
 
 /* NULL after an error, which is in ctx->diags. */

@@ -1,6 +1,7 @@
 /* Expressions: names, attributes, subscripts, operators. Calls are in call.c. */
 #include <math.h>
 
+#include "base/suggest.h"
 #include "eval/internal.h"
 
 /* --- names --------------------------------------------------------------------------------------------------- */

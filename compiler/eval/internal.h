@@ -83,7 +83,7 @@ struct loop_range {
 	bool is_static;
 	struct val start, end, step;
 	i64 num_stages, unroll;
-	bool flatten, warp_specialize, disallow_acc_multi_buffer;
+	bool flatten, warp_specialize;
 };
 
 static inline struct val val_error(void) { return (struct val){.kind = V_ERROR}; }
@@ -135,6 +135,7 @@ struct eval {
 	struct frame *frame;
 	struct kernel *kernel;
 	u32 steps, nesting;
+	bool remarks;
 	bool stopped; /* gave up: too large */
 	VEC(const char *) resolving; /* globals being evaluated, to catch cycles */
 	struct map globals; /* struct global → its value, a struct val */
@@ -200,8 +201,6 @@ struct args {
 };
 /* A name of a namespace; V_ERROR without a message when there is none. */
 struct val space_lookup(struct eval *e, enum space s, const char *name);
-/* The name nearest to `name` among the n candidates, or NULL when none is near. */
-const char *did_you_mean(const char *name, const char *const *candidates, u32 n);
 
 /* builtins.c */
 struct builtin {

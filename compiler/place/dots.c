@@ -1,7 +1,7 @@
 /* Dots: operand types that the target's tensor cores take.
  *
- * fp8 before sm_89 is exact in fp16, so it is widened; a dot that no instruction does is left for multiply-adds, and a
- * remark says so. */
+ * fp8 that no instruction takes is exact in fp16, so it is widened; a dot that then no instruction does is left for
+ * multiply-adds. A remark says which. */
 #include "place/mma.h"
 #include "place/place.h"
 
@@ -20,8 +20,8 @@ static void legalize(struct op *o, void *arg)
 		struct builder at = builder_before(s->ctx, o);
 		op_set_operand(o, 0, widen(&at, operand(o, 0)));
 		op_set_operand(o, 1, widen(&at, operand(o, 1)));
-		if (s->remarks && s->sm < 89)
-			diag(s->diags, R_DOT_WIDENED, o->loc, dtype_name(a), dtype_name(b), s->sm);
+		if (s->remarks)
+			diag(s->diags, R_DOT_WIDENED, o->loc, dtype_name(a), dtype_name(b), dtype_name(type_dtype(result(o)->type)), s->sm);
 	}
 	if (s->remarks && !mma_of_dot(s->sm, o)) {
 		diag(s->diags, R_DOT_FMA, o->loc, dtype_name(type_dtype(operand(o, 0)->type)), dtype_name(type_dtype(result(o)->type)), s->sm);

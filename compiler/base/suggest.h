@@ -1,0 +1,10 @@
+/* "Did you mean …?": the nearest of the names that would have been right. */
+#ifndef TLC_BASE_SUGGEST_H
+#define TLC_BASE_SUGGEST_H
+
+#include "base/base.h"
+
+/* The name nearest to `name` among the n candidates, or NULL when none is near. */
+const char *did_you_mean(const char *name, const char *const *candidates, u32 n);
+
+#endif
