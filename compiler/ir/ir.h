@@ -105,15 +105,16 @@ enum {
 	ATTR_PREDICATE = 0,                                /* CMPI, CMPF */
 	ATTR_AXIS = 0,                                     /* EXPAND_DIMS, REDUCE, SCAN, PROGRAM_ID, NUM_PROGRAMS */
 	ATTR_REVERSE = 1,                                  /* SCAN */
-	ATTR_ORDER = 0,                                    /* TRANS: see perm_get */
+	ATTR_ORDER = 0,                                    /* TRANS, MEMDESC_TRANS: see perm_get */
 	ATTR_ROUNDING = 0,                                 /* FP_TO_FP */
 	ATTR_NAN = 0,                                      /* CLAMPF: 1 = propagate */
 	ATTR_CACHE = 0, ATTR_EVICT = 1, ATTR_VOLATILE = 2, /* LOAD, STORE */
 	ATTR_RMW = 0, ATTR_RMW_SEM = 1, ATTR_RMW_SCOPE = 2, ATTR_CAS_SEM = 0, ATTR_CAS_SCOPE = 1,
-	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT */
+	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
+	ATTR_ASYNC = 2,                                    /* WARP_GROUP_DOT: a later wait completes it */
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
-	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY, ASYNC_WAIT */
+	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
 	IR_MAX_ATTRS = 5,
 };
 

@@ -335,8 +335,10 @@ static void print_format(struct printer *p, const struct op *o)
 			}
 			break;
 		case FMT_ALL:
-			if (!o->noperands)
-				return; /* and no types either */
+			if (!o->noperands) { /* and no types either */
+				print_dict(p, o, shown);
+				return;
+			}
 			print_values(p, o, 0);
 			break;
 		case FMT_ATTR:

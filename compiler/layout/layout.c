@@ -131,7 +131,7 @@ static void batch_warps(struct layout *l, const int *warps, u8 *used)
 		extend(l, LL_WARP, d, warps[d], used);
 }
 
-const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shape, const int *warps, int instr_m)
+const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shape, const int *warps, int instr_m, int instr_n)
 {
 	struct layout l = layout_empty(rank, shape);
 	u8 used[MAX_RANK] = {0};
@@ -143,8 +143,9 @@ const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shap
 	extend(&l, LL_LANE, m, 8, used);
 	if (instr_m == 16)
 		extend(&l, LL_REG, m, 2, used);
-	extend(&l, LL_WARP, n, warps[n], used);
+	extend(&l, LL_REG, n, instr_n / 8, used);
 	extend(&l, LL_WARP, m, warps[m], used);
+	extend(&l, LL_WARP, n, warps[n], used);
 	batch_warps(&l, warps, used);
 	fill_registers(&l, order, used);
 	return layout_intern(p, &l);
@@ -165,14 +166,14 @@ const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i
 		extend(&l, LL_REG, other, 2, used);
 	/* warps as in the accumulator: those that split the other operand's dimension hold copies. What is
 	 * left of k, the instruction's own second half included, comes first among the repeats in registers */
-	for (int i = warps[col]; i > 1; i >>= 1)
-		if (operand == 1)
-			extend(&l, LL_WARP, col, 2, used);
-		else
-			push(&l, LL_WARP, 0);
 	for (int i = warps[row]; i > 1; i >>= 1)
 		if (operand == 0)
 			extend(&l, LL_WARP, row, 2, used);
+		else
+			push(&l, LL_WARP, 0);
+	for (int i = warps[col]; i > 1; i >>= 1)
+		if (operand == 1)
+			extend(&l, LL_WARP, col, 2, used);
 		else
 			push(&l, LL_WARP, 0);
 	batch_warps(&l, warps, used);
@@ -181,6 +182,23 @@ const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i
 	for (int i = 2; i < rank; i++)
 		order[i] = rank - 1 - i;
 	fill_registers(&l, order, used);
+	return layout_intern(p, &l);
+}
+
+const struct layout *layout_swizzled(struct layout_pool *p, int rank, const i32 *shape, int along, int elem_bits)
+{
+	struct layout l = layout_empty(rank, shape);
+	u8 used[MAX_RANK] = {0};
+	int unit = ilog2(128 / (u64)elem_bits), row = MIN((int)l.side[along], ilog2(1024 / (u64)elem_bits));
+	extend(&l, LL_OFFSET, along, 1 << row, used);
+	for (int i = rank - 1; i >= 0; i--)
+		if (i != along)
+			extend(&l, LL_OFFSET, i, shape[i], used);
+	extend(&l, LL_OFFSET, along, shape[along] >> row, used);
+	/* bits 7 to 9 of the address are added to bits 4 to 6, of which there are row - unit */
+	for (int i = 0; i < row - unit; i++)
+		if (unit + 3 + i < l.bits[LL_OFFSET])
+			l.basis[LL_OFFSET][unit + 3 + i] ^= l.basis[LL_OFFSET][unit + i];
 	return layout_intern(p, &l);
 }
 

@@ -53,12 +53,18 @@ u32 layout_apply(const struct layout *l, u32 reg, u32 lane, u32 warp);
  * threads_per_warp multiplies to 32. */
 const struct layout *layout_blocked(struct layout_pool *p, int rank, const i32 *shape, const int *size_per_thread,
 				    const int *threads_per_warp, const int *warps_per_block, const int *order);
-/* Accumulator of mma.m16n8 (or m8n8) tiles, `warps` warps split over the last two dimensions, rows first if row_major:
- * PTX ISA, "Matrix fragments for mma.m16n8k16". */
-const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shape, const int *warps, int instr_m);
+/* Accumulator of mma.m16n8 (or m8n8) tiles, `warps` warps split over the last two dimensions, rows first. Also that of
+ * wgmma, which is four such warps along the rows and instr_n > 8 columns: PTX ISA, "Matrix fragments for mma.m16n8k16",
+ * "Register Fragments and Shared Memory Matrix Layouts". */
+const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shape, const int *warps, int instr_m, int instr_n);
 /* Operand 0 (M×K) or 1 (K×N) of an mma whose accumulator is distributed by `warps`; elem_bits is the element's width. */
 const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i32 *shape, int operand,
 					const int *warps, int instr_m, int elem_bits);
+
+/* Shared memory as wgmma and TMA know it: rows of up to 128 bytes of dimension `along`, whose 16-byte units are
+ * exchanged by XOR with bits 7 to 9 of the address, one row per index of the other dimensions; longer rows are cut, the
+ * pieces one after another. A row has at least 16 bytes. PTX ISA, "Shared Memory Matrix Layout", swizzling modes. */
+const struct layout *layout_swizzled(struct layout_pool *p, int rank, const i32 *shape, int along, int elem_bits);
 
 /* Transformations of a distributed layout that follow an operation on the tile. */
 const struct layout *layout_trans(struct layout_pool *p, const struct layout *l, const int *perm);

@@ -22,17 +22,6 @@ static u32 coordinate(const struct layout *lay, int d, u32 c)
 	return c >> lay->side[d] ? 1u << 31 : c << layout_dim_shift(lay, d);
 }
 
-struct fragments {
-	struct lower *l;
-	const struct value *v;
-	const struct layout *lay;
-	int k_dim, other_dim;
-	int per_word, k_half;   /* elements of a register; log2 of the k distance between the two halves, or -1 */
-	int row8;               /* has registers 8 rows further */
-	bool tf32;
-	LLVMValueRef *cache;    /* of packed words, by register index / per_word; filled on demand */
-};
-
 static LLVMValueRef to_tf32(struct lower *l, LLVMValueRef word)
 {
 	LLVMValueRef f = LLVMBuildBitCast(l->b, word, l->f32, "");
@@ -64,7 +53,7 @@ static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
 	return f->cache[w] = word;
 }
 
-static struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m)
+struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m)
 {
 	struct fragments f = {.l = l, .v = v, .lay = v->type->layout, .tf32 = m->tf32, .k_half = -1};
 	int rank = v->type->rank, bits = type_bits(llvm_type(l, v->type));
@@ -78,8 +67,7 @@ static struct fragments fragments_of(struct lower *l, const struct value *v, int
 	return f;
 }
 
-/* The registers of one fragment, at offsets (other, k) from the thread's own place: rows first, then halves of k. */
-static u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef *out)
+u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef *out)
 {
 	u32 n = 0;
 	for (u32 half = 0; half < (f->k_half >= 0 ? 2u : 1u); half++)

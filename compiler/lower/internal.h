@@ -95,6 +95,22 @@ void read_shared(struct lower *l, const struct value *v, const struct layout *me
 void lower_reduce(struct lower *l, const struct op *o);  /* reduce.c */
 void lower_scan(struct lower *l, const struct op *o);
 void lower_dot(struct lower *l, const struct op *o);     /* dot.c */
+/* Registers of an mma operand. */
+struct fragments {
+	struct lower *l;
+	const struct value *v;
+	const struct layout *lay;
+	int k_dim, other_dim;
+	int per_word, k_half;   /* elements of a register; log2 of the k distance between the two halves, or -1 */
+	int row8;               /* has registers 8 rows further */
+	bool tf32;
+	LLVMValueRef *cache;    /* of packed words, by register index / per_word; filled on demand */
+};
+struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m);
+/* The registers of one fragment, at offsets (other, k) from the thread's own place: rows first, then halves of k. */
+u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef *out);
+void lower_wgmma(struct lower *l, const struct op *o);   /* wgmma.c */
+void lower_wgmma_wait(struct lower *l, const struct op *o);
 void lower_print(struct lower *l, const struct op *o);   /* debug.c */
 void lower_assert(struct lower *l, const struct op *o);
 void debug_begin(struct lower *l);

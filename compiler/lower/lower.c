@@ -1,5 +1,6 @@
 /* The walk over the placed IR: values, control flow, and who lowers what. */
 #include "lower/internal.h"
+#include "place/place.h"
 
 /* --- values -------------------------------------------------------------------------------------------------- */
 
@@ -312,6 +313,12 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_LOCAL_LOAD: lower_local_load(l, o); return;
 	case IR_LOCAL_STORE: lower_local_store(l, o); return;
 	case IR_MEMDESC_INDEX: lower_memdesc_index(l, o); return;
+	case IR_MEMDESC_TRANS: fill(l, result(o), elem(l, operand(o, 0), 0)); return;
+	case IR_WARP_GROUP_DOT: lower_wgmma(l, o); return;
+	case IR_WARP_GROUP_WAIT: lower_wgmma_wait(l, o); return;
+	case IR_FENCE_ASYNC:
+		inline_asm(l, "fence.proxy.async.shared::cta;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);
+		return;
 	case IR_ASYNC_COPY: lower_async_copy(l, o); return;
 	case IR_ASYNC_COMMIT:
 		inline_asm(l, "cp.async.commit_group;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);
@@ -397,7 +404,7 @@ LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx)
 	if (s->k->shared_bytes) {
 		LLVMValueRef g = LLVMAddGlobalInAddressSpace(l.mod, LLVMArrayType2(l.i8, 0), "shared", 3);
 		LLVMSetLinkage(g, LLVMExternalLinkage);
-		LLVMSetAlignment(g, 128);
+		LLVMSetAlignment(g, (unsigned)shared_align(s));
 		l.shared = g;
 	}
 	begin_function(&l);

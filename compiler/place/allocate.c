@@ -99,7 +99,7 @@ static u32 last_use(const struct value *v, const struct block *home)
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
 		end = MAX(end, o->mark);
-		if (o->code == IR_MEMDESC_INDEX)
+		if (o->code == IR_MEMDESC_INDEX || o->code == IR_MEMDESC_TRANS)
 			end = MAX(end, last_use(result(o), home));
 		while (o->block != home) { /* used inside a loop: alive to its end */
 			o = o->block->parent;
@@ -130,7 +130,7 @@ static void collect(struct allocator *a, struct block *b)
 static i32 place_interval(struct allocator *a, u32 index)
 {
 	struct interval *n = &a->at.at[index];
-	i32 align = n->op->code == IR_LOCAL_ALLOC ? 128 : 16;
+	i32 align = n->op->code == IR_LOCAL_ALLOC ? shared_align(a->s) : 16;
 	n->offset = 0;
 	for (bool moved = true; moved;) {
 		moved = false;
@@ -161,6 +161,11 @@ static void report_overflow(struct allocator *a, i32 total)
 			diag(s->diags, N_SHARED_BUFFER, n->op->loc, what[w], n->size);
 	}
 	s->failed = true;
+}
+
+i32 shared_align(const struct pass_state *s)
+{
+	return s->sm >= 90 ? 1024 : 128;
 }
 
 void pass_allocate(struct pass_state *s)

@@ -58,7 +58,7 @@ static void touch(struct pass_state *s, struct pending *p, struct op *o, const s
 
 static const struct op *allocation(const struct value *v)
 {
-	while (v->def->code == IR_MEMDESC_INDEX)
+	while (v->def->code == IR_MEMDESC_INDEX || v->def->code == IR_MEMDESC_TRANS)
 		v = operand(v->def, 0);
 	return v->def;
 }
@@ -126,6 +126,13 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 	case IR_ASYNC_COPY:
 		a = access_of(allocation(operand(o, 1)), true);
 		touch(s, p, o, &a);
+		return;
+	case IR_WARP_GROUP_DOT:
+		for (u32 i = 0; i < 2; i++)
+			if (operand(o, i)->type->kind == TY_MEMDESC) {
+				a = access_of(allocation(operand(o, i)), false);
+				touch(s, p, o, &a);
+			}
 		return;
 	default: break;
 	}

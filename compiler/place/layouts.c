@@ -218,19 +218,22 @@ static void place_dots(struct placer *p)
 		struct op *o = all.at.at[i];
 		const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 		struct dot_plan *plan = arena_new(&p->scratch, struct dot_plan);
-		plan->mma = mma_of_dot(p->s->sm, o);
-		if (plan->mma) {
+		plan->wgmma = wgmma_of_dot(p->s, o);
+		plan->mma = plan->wgmma ? NULL : mma_of_dot(p->s->sm, o);
+		if (plan->wgmma) {
+			wgmma_warps(p->s->num_warps, t, plan->warps);
+			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, 16, wgmma_n(t, plan->warps));
+		} else if (plan->mma) {
 			split_warps(p, t, plan->mma, is_chained(&all, o), plan->warps);
-			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, plan->mma->m);
+			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, plan->mma->m, 8);
 			plan->a = layout_dot_operand(p->pool, a->rank, a->shape, 0, plan->warps, plan->mma->m, type_elem_bits(a));
 			plan->b = layout_dot_operand(p->pool, b->rank, b->shape, 1, plan->warps, plan->mma->m, type_elem_bits(b));
-			map_put(&p->strong, plan->acc, plan);
 		} else {
 			plan->acc = fma_layout(p, t);
 			plan->a = default_layout(p, a);
 			plan->b = default_layout(p, b);
-			map_put(&p->strong, plan->acc, plan);
 		}
+		map_put(&p->strong, plan->acc, plan);
 		map_put(&p->dots, o, plan);
 	}
 }
@@ -242,7 +245,7 @@ const struct layout *home_of(const struct placer *p, const struct value *v)
 	return map_get(&p->home, v);
 }
 
-static bool is_strong(const struct placer *p, const struct layout *l)
+bool is_strong(const struct placer *p, const struct layout *l)
 {
 	return map_get(&p->strong, l) != NULL;
 }

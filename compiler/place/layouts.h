@@ -8,9 +8,10 @@
 
 /* A dot's share of the block. */
 struct dot_plan {
-	const struct mma *mma;         /* NULL: multiply-adds */
+	const struct mma *mma;         /* NULL: wgmma or multiply-adds */
+	const struct wgmma *wgmma;     /* its operands lie in shared memory, A perhaps in registers */
 	int warps[MAX_RANK];
-	const struct layout *acc, *a, *b;
+	const struct layout *acc, *a, *b; /* a and b NULL: not for registers */
 };
 
 struct placer {
@@ -38,6 +39,9 @@ const struct layout *operand_layout(struct placer *p, const struct op *o, const 
 const struct layout *reduce_layout(struct placer *p, const struct op *o);
 const struct layout *scan_layout(struct placer *p, const struct op *o);
 const struct layout *split_layout(struct placer *p, const struct op *o);
+
+/* Is this a layout of tensor cores, or made from one? */
+bool is_strong(const struct placer *p, const struct layout *l);
 
 void materialize(struct placer *p);
 

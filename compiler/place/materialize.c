@@ -164,11 +164,65 @@ static void place_if(struct placer *p, struct op *o)
 		set_layout(p, &o->results[i], home_of(p, &o->results[i]));
 }
 
+/* The dimension along which a thread's elements of layout l run, and 16-bit data may stay; otherwise k. */
+static int contiguous_dim(const struct layout *l, const struct wgmma *w, int k_dim)
+{
+	u32 first = l->bits[LL_REG] ? l->basis[LL_REG][0] : 0;
+	return w->any_major && first & layout_dim_mask(l, 1 - k_dim) ? 1 - k_dim : k_dim;
+}
+
+/* v in shared memory, as operands of wgmma lie there. Transposition is only another view of it. */
+static struct value *request_memory(struct placer *p, struct value *v, const struct wgmma *w, int k_dim)
+{
+	const struct type *t = v->type;
+	if (def_if(v, IR_TRANS)) {
+		struct value *base = request_memory(p, operand(v->def, 0), w, 1 - k_dim);
+		const struct layout *turned = layout_trans(p->pool, base->type->layout, (int[]){1, 0});
+		struct value *known = find_version(p, v, turned);
+		struct builder b = builder_after(p->ctx, base->def);
+		if (known)
+			return known;
+		while (b.before && (b.before->code == IR_LOCAL_STORE || b.before->code == IR_FENCE_ASYNC))
+			b = builder_after(p->ctx, b.before);
+		known = build1(&b, IR_MEMDESC_TRANS, type_memdesc(p->ctx, t->elem, 2, t->shape, turned, 0), base);
+		known->def->attr[ATTR_ORDER] = v->def->attr[ATTR_ORDER];
+		return add_version(p, v, turned, known);
+	}
+	const struct layout *from = home_of(p, v) ? home_of(p, v) : default_layout(p, t);
+	const struct layout *mem = layout_swizzled(p->pool, 2, t->shape, contiguous_dim(from, w, k_dim), type_elem_bits(t));
+	struct value *known = find_version(p, v, mem), *src = request(p, v, from);
+	if (known)
+		return known;
+	struct builder b = after_definition(p, src);
+	const struct type *desc = type_memdesc(p->ctx, t->elem, 2, t->shape, mem, 0);
+	struct value *alloc = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &desc, 1, 0)), *ops[] = {src, alloc};
+	build(&b, IR_LOCAL_STORE, ops, 2, NULL, 0, 0);
+	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
+	return add_version(p, v, mem, alloc);
+}
+
+/* What comes from tensor cores goes back to them as it is, in registers; the rest through shared memory. */
+static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
+{
+	struct value *a = operand(o, 0);
+	const struct layout *home = home_of(p, a);
+	if (home && is_strong(p, home))
+		request_operand(p, o, 0, layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->warps, 16, type_elem_bits(a->type)));
+	else
+		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1));
+	op_set_operand(o, 1, request_memory(p, operand(o, 1), plan->wgmma, 0));
+	o->code = IR_WARP_GROUP_DOT;
+}
+
 static void place_dot(struct placer *p, struct op *o)
 {
 	const struct dot_plan *plan = map_get(&p->dots, o);
-	request_operand(p, o, 0, plan->a);
-	request_operand(p, o, 1, plan->b);
+	if (plan->wgmma) {
+		place_wgmma(p, o, plan);
+	} else {
+		request_operand(p, o, 0, plan->a);
+		request_operand(p, o, 1, plan->b);
+	}
 	request_operand(p, o, 2, plan->acc);
 	set_layout(p, result(o), plan->acc);
 }

@@ -32,3 +32,46 @@ const struct mma *mma_of_dot(int sm, const struct op *dot)
 	return mma_select(sm, type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type), type_dtype(result(dot)->type),
 			  (enum dot_precision)dot->attr[ATTR_PRECISION]);
 }
+
+/* --- wgmma --------------------------------------------------------------------------------------------------- */
+
+static const struct wgmma wgmma_table[] = {
+	{DT_F16, DT_F16, DT_F32, "f32.f16.f16", 16, true},
+	{DT_F16, DT_F16, DT_F16, "f16.f16.f16", 16, true},
+	{DT_BF16, DT_BF16, DT_F32, "f32.bf16.bf16", 16, true},
+	{DT_I8, DT_I8, DT_I32, "s32.s8.s8", 32, false},
+	{DT_E4M3, DT_E4M3, DT_F32, "f32.e4m3.e4m3", 32, false},
+	{DT_E4M3, DT_E5M2, DT_F32, "f32.e4m3.e5m2", 32, false},
+	{DT_E5M2, DT_E4M3, DT_F32, "f32.e5m2.e4m3", 32, false},
+	{DT_E5M2, DT_E5M2, DT_F32, "f32.e5m2.e5m2", 32, false},
+};
+
+void wgmma_warps(int num_warps, const struct type *t, int *warps)
+{
+	int groups = num_warps / 4, down = MIN(groups, t->shape[0] / 64);
+	warps[0] = 4 * down;
+	warps[1] = groups / down;
+}
+
+int wgmma_n(const struct type *t, const int *warps)
+{
+	return MIN(t->shape[1] / warps[1], 256);
+}
+
+const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *dot)
+{
+	const struct type *t = result(dot)->type, *a = operand(dot, 0)->type, *b = operand(dot, 1)->type;
+	int warps[2];
+	if (s->sm != 90 || !s->arch_specific || s->num_warps % 4 || t->rank != 2 || t->shape[0] < 64)
+		return NULL;
+	wgmma_warps(s->num_warps, t, warps);
+	/* rows of shared memory have at least 32 bytes */
+	if (t->shape[1] / warps[1] < 16 || a->shape[1] * dtype_bits(type_dtype(a)) < 256)
+		return NULL;
+	for (u32 i = 0; i < ARRAY_LEN(wgmma_table); i++) {
+		const struct wgmma *w = &wgmma_table[i];
+		if (w->a == type_dtype(a) && w->b == type_dtype(b) && w->acc == type_dtype(t))
+			return w;
+	}
+	return NULL;
+}

@@ -4,7 +4,10 @@
  * are themselves such arithmetic) is run ahead of the rest of the body, in carried copies of its own. Loads that feed a
  * dot go through a ring of S buffers in shared memory by cp.async, S - 1 iterations ahead; one barrier an iteration is
  * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
- * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue. */
+ * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue.
+ *
+ * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
+ * that the tensor cores always have work; its buffer is filled after that, and a second barrier. */
 #include "layout/convert.h"
 #include "place/access.h"
 #include "place/place.h"
@@ -19,6 +22,8 @@ struct pipe {
 	VEC(struct op *) loads;
 	bool async;
 	int stages, ahead;      /* buffers; iterations between issue and use */
+	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
+	bool to_wgmma;          /* some load's buffer is an operand of wgmma */
 	struct map in_slice;    /* op or argument → itself */
 	VEC(struct op *) slice; /* in program order */
 	VEC(u32) args;          /* carried values in the slice: their index among the iter args */
@@ -85,19 +90,25 @@ static bool is_zero_or_absent(const struct op *load)
 	return load->noperands < 3 || (value_const_bits(operand(load, 2), &bits) && !bits);
 }
 
-/* Does the load feed a dot, through a conversion and nothing else? */
-static struct op *only_conversion(const struct op *load)
+/* What takes the load to a dot, if nothing else uses it: a conversion or a store into an operand's buffer. */
+static struct op *consumer(const struct op *load)
 {
 	const struct value *v = result(load);
-	if (!value_has_one_use(v) || v->uses->user->code != IR_CONVERT_LAYOUT || v->uses->user->block != load->block)
+	if (!value_has_one_use(v) || v->uses->user->block != load->block)
 		return NULL;
-	return v->uses->user;
+	struct op *o = v->uses->user;
+	return o->code == IR_CONVERT_LAYOUT || o->code == IR_LOCAL_STORE ? o : NULL;
+}
+
+static bool is_dot(const struct op *o)
+{
+	return o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT;
 }
 
 static bool reaches_dot(const struct value *v, int depth)
 {
 	for (const struct use *u = v->uses; u && depth < 6; u = u->next)
-		if (u->user->code == IR_DOT || (u->user->nresults && op_has(u->user, PURE) && reaches_dot(result(u->user), depth + 1)))
+		if (is_dot(u->user) || u->user->code == IR_LOCAL_STORE || (u->user->nresults && op_has(u->user, PURE) && reaches_dot(result(u->user), depth + 1)))
 			return true;
 	return false;
 }
@@ -106,13 +117,16 @@ static bool reaches_dot(const struct value *v, int depth)
 static const struct layout *buffer_layout(const struct pipe *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
+	const struct op *to = consumer(load);
 	enum matrix_load how;
-	return plan_shared(&p->ctx->layouts, t->layout, result(only_conversion(load))->type->layout, MAX(type_elem_bits(t), 8), &how);
+	if (to->code == IR_LOCAL_STORE)
+		return operand(to, 1)->type->layout;
+	return plan_shared(&p->ctx->layouts, t->layout, result(to)->type->layout, MAX(type_elem_bits(t), 8), &how);
 }
 
 static bool can_copy_async(const struct pipe *p, const struct op *load)
 {
-	if (p->s->sm < 80 || !is_zero_or_absent(load) || !only_conversion(load) || load->attr[ATTR_VOLATILE])
+	if (p->s->sm < 80 || !is_zero_or_absent(load) || !consumer(load) || load->attr[ATTR_VOLATILE])
 		return false;
 	struct access_vector v = access_vector(p->s->axis, operand(load, 0), load->noperands > 1 ? operand(load, 1) : NULL);
 	if ((type_elem_bits(result(load)->type) << v.bits) < 32)
@@ -122,13 +136,18 @@ static bool can_copy_async(const struct pipe *p, const struct op *load)
 	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
 }
 
-static bool has_code(const struct block *b, enum opcode code)
+static bool is_loop(const struct op *o)
+{
+	return o->code == IR_FOR || o->code == IR_WHILE;
+}
+
+static bool contains(const struct block *b, bool (*test)(const struct op *))
 {
 	for (const struct op *o = b->first; o; o = o->next) {
-		if (o->code == code)
+		if (test(o))
 			return true;
 		for (u32 i = 0; i < o->nblocks; i++)
-			if (has_code(o->blocks[i], code))
+			if (contains(o->blocks[i], test))
 				return true;
 	}
 	return false;
@@ -183,6 +202,34 @@ static void find_loads(struct pipe *p, bool asked)
 	for (struct op *o = b->first; o; o = o->next)
 		if (map_get(&p->in_slice, o))
 			vec_push(&p->scratch, &p->slice, o);
+}
+
+static bool is_buffer(const struct pipe *p, const struct value *v)
+{
+	const struct block *body = p->loop->blocks[0];
+	while (v->def && v->def->code == IR_MEMDESC_TRANS)
+		v = operand(v->def, 0);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct op *to = consumer(p->loads.at[i]);
+		if (to->code == IR_LOCAL_STORE && operand(to, 1) == v)
+			return true;
+	}
+	return value_defined_outside(v, body);
+}
+
+/* Dots that nothing needs before the next iteration's, reading what stays until then. */
+static void find_dots(struct pipe *p)
+{
+	struct block *body = p->loop->blocks[0];
+	for (struct op *o = body->first; o; o = o->next) {
+		if (o->code != IR_WARP_GROUP_DOT || !value_has_one_use(result(o)) || result(o)->uses->user != body->last)
+			continue;
+		const struct value *acc = operand(o, 2);
+		u32 i = (u32)(result(o)->uses - body->last->operands);
+		bool memory = operand(o, 0)->type->kind == TY_MEMDESC && is_buffer(p, operand(o, 0)) && is_buffer(p, operand(o, 1));
+		if (memory && acc == body->args[1 + i] && value_has_one_use(acc))
+			vec_push(&p->scratch, &p->dots, o);
+	}
 }
 
 /* --- building ------------------------------------------------------------------------------------------------ */
@@ -330,39 +377,63 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 		vec_push(&p->scratch, inits, mapped(&map, body->args[1 + p->args.at[k]]));
 }
 
-static void wait_all(struct pipe *p, struct builder *b, int pending)
+/* All but the last `pending` groups of copies are there for everybody, tensor cores included. */
+static void wait_copies(struct pipe *p, struct builder *b, int pending)
 {
 	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
+	if (p->to_wgmma)
+		build(b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-	(void)p;
 }
 
-/* Reads load i of this iteration from its buffer, in place of the conversion that followed it. */
+/* Reads load i of this iteration from its buffer, in place of what followed it. */
 static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 {
-	struct op *load = p->loads.at[i], *conv = only_conversion(load);
+	struct op *load = p->loads.at[i], *to = consumer(load);
 	const struct type *ring = p->buffers.at[i]->type;
-	struct builder b = builder_before(p->ctx, conv);
+	struct op *alloc = to->code == IR_LOCAL_STORE ? operand(to, 1)->def : NULL;
+	struct builder b = builder_before(p->ctx, alloc ? alloc : to);
 	const struct type *one = type_memdesc(p->ctx, ring->elem, ring->rank, ring->shape, ring->layout, 0);
 	struct value *view = build2(&b, IR_MEMDESC_INDEX, one, p->buffers.at[i], slot);
-	replace_uses(result(conv), build1(&b, IR_LOCAL_LOAD, result(conv)->type, view));
-	op_erase(conv);
+	if (alloc) {
+		tl_assert(to->next->code == IR_FENCE_ASYNC);
+		op_erase(to->next);
+		op_erase(to);
+		replace_uses(result(alloc), view);
+		op_erase(alloc);
+	} else {
+		replace_uses(result(to), build1(&b, IR_LOCAL_LOAD, result(to)->type, view));
+		op_erase(to);
+	}
 	op_erase(load);
+}
+
+/* (slot + by) mod stages. */
+static struct value *turn(struct pipe *p, struct builder *b, struct value *slot, int by)
+{
+	const struct type *t = slot->type;
+	struct value *sum = build2(b, IR_ADDI, t, slot, build_int(b, t, by)), *all = build_int(b, t, p->stages);
+	return build3(b, IR_SELECT, t, build_cmpi(b, CMPI_SGE, sum, all), build2(b, IR_SUBI, t, sum, all), sum);
 }
 
 static void build_body(struct pipe *p, u32 nargs_before)
 {
 	struct block *body = p->loop->blocks[0];
 	struct builder b = builder_before(p->ctx, body->first);
-	const struct type *i32_type = type_scalar(p->ctx, DT_I32);
 	struct map map = {.arena = &p->scratch};
 	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values, then slot or loaded values */
 	struct value *slot = p->async ? extra[p->args.len] : NULL, *insert = NULL, *next_slot = NULL;
 	if (p->async) {
-		wait_all(p, &b, p->ahead - 1);
-		struct value *zero = build_int(&b, i32_type, 0), *last = build_int(&b, i32_type, p->stages - 1), *one = build_int(&b, i32_type, 1);
-		insert = build3(&b, IR_SELECT, i32_type, build_cmpi(&b, CMPI_EQ, slot, zero), last, build2(&b, IR_SUBI, i32_type, slot, one));
-		next_slot = build3(&b, IR_SELECT, i32_type, build_cmpi(&b, CMPI_EQ, slot, last), zero, build2(&b, IR_ADDI, i32_type, slot, one));
+		wait_copies(p, &b, p->ahead - 1);
+		if (p->dots.len) {
+			for (u32 i = 0; i < p->dots.len; i++)
+				p->dots.at[i]->attr[ATTR_ASYNC] = true;
+			b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
+			build(&b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = p->dots.len;
+			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+		}
+		insert = turn(p, &b, slot, p->ahead);
+		next_slot = turn(p, &b, slot, 1);
 	}
 	map_put(&map, body->args[0], step_index(p, &b, body->args[0], p->ahead));
 	for (u32 k = 0; k < p->args.len; k++)
@@ -392,6 +463,24 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	}
 }
 
+/* After the loop: their results are there. */
+static void finish_dots(struct pipe *p, struct builder *b)
+{
+	const struct block *body = p->loop->blocks[0];
+	value_vec sums = {0};
+	VEC(const struct type *) types = {0};
+	for (u32 i = 0; i < p->dots.len; i++) {
+		u32 n = (u32)(result(p->dots.at[i])->uses - body->last->operands);
+		vec_push(&p->scratch, &sums, &p->loop->results[n]);
+		vec_push(&p->scratch, &types, p->loop->results[n].type);
+	}
+	struct op *wait = build(b, IR_WARP_GROUP_WAIT, sums.at, sums.len, types.at, types.len, 0);
+	for (u32 i = 0; i < sums.len; i++) {
+		replace_uses(sums.at[i], &wait->results[i]);
+		op_set_operand(wait, i, sums.at[i]);
+	}
+}
+
 static void transform(struct pipe *p)
 {
 	u32 carried = p->loop->nresults;
@@ -409,7 +498,9 @@ static void transform(struct pipe *p)
 	build_body(p, carried);
 	if (p->async) {
 		struct builder b = builder_after(p->ctx, p->loop);
-		wait_all(p, &b, 0);
+		if (p->dots.len)
+			finish_dots(p, &b);
+		wait_copies(p, &b, 0);
 	}
 }
 
@@ -430,14 +521,18 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 	struct pipe p = {.s = s, .ctx = s->ctx, .loop = loop};
 	bool asked = loop->attr[ATTR_STAGES] > 0;
 	int stages = asked ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
-	if (stages < 2 || (!asked && !has_code(loop->blocks[0], IR_DOT)))
+	if (stages < 2 || (!asked && !contains(loop->blocks[0], is_dot)))
 		return;
 	p.in_slice.arena = &p.scratch;
 	find_loads(&p, asked);
 	while (p.async && stages > 2 && ring_bytes(&p, stages) > s->max_shared - 1024)
 		stages--;
+	if (p.async)
+		find_dots(&p);
 	p.stages = stages;
 	p.ahead = p.async ? stages - 1 : 1;
+	for (u32 i = 0; p.async && i < p.loads.len; i++)
+		p.to_wgmma |= consumer(p.loads.at[i])->code == IR_LOCAL_STORE;
 	bool fits = !p.async || ring_bytes(&p, stages) <= s->max_shared - 1024;
 	if (p.loads.len && fits)
 		transform(&p);
@@ -458,7 +553,7 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 		next = o->next;
 		bool inner = true;
 		for (u32 i = 0; i < o->nblocks; i++) {
-			inner &= !has_code(o->blocks[i], IR_FOR) && !has_code(o->blocks[i], IR_WHILE);
+			inner &= !contains(o->blocks[i], is_loop);
 			pipeline_block(s, o->blocks[i]);
 		}
 		if (o->code == IR_FOR && inner)

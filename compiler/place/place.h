@@ -21,4 +21,8 @@ void pass_barriers(struct pass_state *s);
 /* Shared memory an operation needs for itself while it runs, in bytes. */
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
 
+/* What buffers in shared memory are aligned to, in bytes: a period of the widest swizzle (layout_swizzled) where
+ * instructions count on it. */
+i32 shared_align(const struct pass_state *s);
+
 #endif

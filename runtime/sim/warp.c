@@ -62,6 +62,7 @@ static bool decode_fence(struct decoder *d)
 	take_one_of(d, "cta cluster gpu sys gl");
 	take(d, "proxy");
 	take_one_of(d, "async alias async::global async::shared::cta");
+	take_one_of(d, "shared::cta global");
 	d->i->run = run_fence;
 	return want_operands(d, 0, 0);
 }

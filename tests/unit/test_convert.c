@@ -43,8 +43,8 @@ static struct list layouts_of(int m, int n, int warps, int max_spt)
 	for (int w0 = 1; w0 <= warps; w0 *= 2) {
 		int ws[2] = {w0, warps / w0};
 		for (int im = 8; im <= 16; im += 8) {
-			add(&l, layout_mma(&pool, 2, shape, ws, im));
-			add(&l, layout_trans(&pool, layout_mma(&pool, 2, turned, ws, im), (int[]){1, 0}));
+			add(&l, layout_mma(&pool, 2, shape, ws, im, 8));
+			add(&l, layout_trans(&pool, layout_mma(&pool, 2, turned, ws, im, 8), (int[]){1, 0}));
 			for (int operand = 0; operand < 2; operand++)
 				for (int bits = 8; bits <= 32; bits *= 2) {
 					add(&l, layout_dot_operand(&pool, 2, shape, operand, ws, im, bits));
@@ -111,7 +111,7 @@ static void test_cheapest_route(void **state)
 	assert_int_equal(plan_conversion(rows, cols).kind, CONVERT_SHARED);
 	/* attention: the first product's accumulator is the second's operand without leaving the thread */
 	int warps[2] = {4, 1};
-	const struct layout *acc = layout_mma(&pool, 2, (i32[]){64, 32}, warps, 16);
+	const struct layout *acc = layout_mma(&pool, 2, (i32[]){64, 32}, warps, 16, 8);
 	assert_int_equal(plan_conversion(acc, layout_dot_operand(&pool, 2, (i32[]){64, 32}, 0, warps, 16, 16)).kind,
 			 CONVERT_REGISTERS);
 }

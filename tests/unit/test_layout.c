@@ -140,7 +140,7 @@ static void test_mma_fragments(void **state)
 	for (u32 f = 0; f < ARRAY_LEN(fragments); f++) {
 		const struct fragment *s = &fragments[f];
 		int warps[2] = {1, 1}, per = MAX(32 / s->elem_bits, 1);
-		const struct layout *acc = layout_mma(&pool, 2, (i32[]){s->m, s->n}, warps, s->m);
+		const struct layout *acc = layout_mma(&pool, 2, (i32[]){s->m, s->n}, warps, s->m, 8);
 		const struct layout *a = layout_dot_operand(&pool, 2, (i32[]){s->m, s->k}, 0, warps, s->m, s->elem_bits);
 		const struct layout *b = layout_dot_operand(&pool, 2, (i32[]){s->k, s->n}, 1, warps, s->m, s->elem_bits);
 		check_covers(acc), check_covers(a), check_covers(b);
@@ -177,7 +177,7 @@ static void test_mma_warps(void **state)
 			for (int m = 16; m <= 128; m *= 2)
 				for (int n = 8; n <= 128; n *= 2) {
 					int warps[2] = {w0, w1}, k = 32;
-					const struct layout *acc = layout_mma(&pool, 2, (i32[]){m, n}, warps, 16);
+					const struct layout *acc = layout_mma(&pool, 2, (i32[]){m, n}, warps, 16, 8);
 					const struct layout *a = layout_dot_operand(&pool, 2, (i32[]){m, k}, 0, warps, 16, 16);
 					const struct layout *b = layout_dot_operand(&pool, 2, (i32[]){k, n}, 1, warps, 16, 16);
 					check_covers(acc), check_covers(a), check_covers(b);

@@ -1,0 +1,244 @@
+/* wgmma: all products of a dot in one piece of inline PTX, so that LLVM carries the accumulators past it only once.
+ *
+ * Operands in shared memory are described to the instruction by where they begin and two strides, which follow from the
+ * buffer's layout (layout_swizzled). PTX ISA, "Matrix Descriptor Format". */
+#include "lower/internal.h"
+
+/* An operand in shared memory. */
+struct matrix {
+	const struct layout *mem;
+	u32 bytes;              /* of an element */
+	int mn_dim;             /* the other dimension is k */
+	bool mn_major;
+	u64 fields;             /* of the descriptor, but for the address */
+	LLVMValueRef start;     /* descriptor of the warpgroup's first element */
+	u32 arg;                /* its operand number in the text */
+};
+
+struct gemm {
+	struct lower *l;
+	const struct wgmma *w;
+	const struct layout *acc;
+	u32 n, words, count;    /* of an instruction: its n and accumulator registers; instructions for a step of k */
+	struct matrix a, b;     /* a.mem NULL: in registers */
+	struct fragments regs;  /* of A then */
+	struct strbuf text, constraints;
+	LLVMValueRef *args;
+	u32 nargs, noutputs;
+};
+
+/* Bytes from the matrix's first element to coordinate c of dimension d; 0 beyond its end, where nothing is read. */
+static u32 byte_offset(const struct matrix *m, int d, u32 c)
+{
+	struct gf2 g = {0};
+	u32 at;
+	if (c >> m->mem->side[d])
+		return 0;
+	for (int i = 0; i < m->mem->bits[LL_OFFSET]; i++)
+		gf2_add(&g, m->mem->basis[LL_OFFSET][i]);
+	tl_assert(gf2_solve(&g, c << layout_dim_shift(m->mem, d), &at));
+	return at * m->bytes;
+}
+
+/* The layout was made by layout_swizzled, along k or across it, and perhaps transposed since. */
+static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
+{
+	static const u8 modes[] = {0, 3, 2, 0, 1}; /* by units of 32 bytes */
+	struct matrix m = {.mem = t->layout, .bytes = (u32)dtype_bytes(type_dtype(t)), .mn_dim = mn_dim};
+	m.mn_major = m.mem->basis[LL_OFFSET][0] == 1u << layout_dim_shift(m.mem, mn_dim);
+	int along = m.mn_major ? mn_dim : 1 - mn_dim;
+	u32 row = MIN((u32)t->shape[along] * m.bytes, 128u);
+	tl_assert(m.mem == layout_swizzled(&l->s->ctx->layouts, 2, t->shape, along, (int)m.bytes * 8));
+	u64 stride = byte_offset(&m, 1 - along, 8), leading = byte_offset(&m, along, row / m.bytes); /* 8 rows on; a row's next piece */
+	m.fields = (leading >> 4) << 16 | (stride >> 4) << 32 | (u64)modes[row / 32] << 62;
+	return m;
+}
+
+static u32 coordinate_of(const struct layout *lay, int d, u32 pos)
+{
+	return (pos & layout_dim_mask(lay, d)) >> layout_dim_shift(lay, d);
+}
+
+/* Warp-uniform, and known to be so. */
+static LLVMValueRef warpgroup(struct lower *l)
+{
+	return shuffle(l, LLVMBuildLShr(l->b, l->warp, c_i32(l, 2), ""), c_i32(l, 0));
+}
+
+/* The descriptor of the warpgroup's own part. */
+static void locate(struct gemm *g, struct matrix *m, const struct value *v)
+{
+	struct lower *l = g->l;
+	u32 bases[LAYOUT_MAX_BITS] = {0}, any = 0;
+	int n = g->acc->bits[LL_WARP] - 2;
+	for (int i = 0; i < n; i++)
+		any |= bases[i] = byte_offset(m, m->mn_dim, coordinate_of(g->acc, m->mn_dim, g->acc->basis[LL_WARP][2 + i])) >> 4;
+	LLVMValueRef at = LLVMBuildPtrToInt(l->b, elem(l, v, 0), l->i32, "");
+	at = LLVMBuildAnd(l->b, LLVMBuildLShr(l->b, at, c_i32(l, 4), ""), c_i32(l, 0x3FFF), "");
+	if (any)
+		at = LLVMBuildAdd(l->b, at, linear_map(l, l->b, warpgroup(l), bases, n), "");
+	m->start = LLVMBuildOr(l->b, LLVMBuildZExt(l->b, at, l->i64, ""), LLVMConstInt(l->i64, m->fields, false), "");
+}
+
+static u32 add_input(struct gemm *g, const char *constraint, LLVMValueRef v)
+{
+	sb_printf(&g->constraints, "%s%s", g->constraints.len ? "," : "", constraint);
+	g->args[g->nargs++] = v;
+	return g->noutputs + g->nargs - 1;
+}
+
+static void print_registers(struct gemm *g, u32 first, u32 n)
+{
+	sb_puts(&g->text, "{");
+	for (u32 r = 0; r < n; r++)
+		sb_printf(&g->text, "%s$%u", r ? ", " : "", first + r);
+	sb_puts(&g->text, "}, ");
+}
+
+static void print_descriptor(struct gemm *g, const struct matrix *m, const char *reg, u32 mn, u32 k)
+{
+	u32 at = byte_offset(m, m->mn_dim, mn) + byte_offset(m, 1 - m->mn_dim, k);
+	sb_printf(&g->text, "add.s64 %s, $%u, %u;\n\t", reg, m->arg, at >> 4);
+}
+
+/* D += A·B of instruction i at step k; `add`: the predicate that is false where D is not read. */
+static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
+{
+	u32 pos = layout_apply(g->acc, i * g->n / 2, 0, 0), row = coordinate_of(g->acc, 0, pos), col = coordinate_of(g->acc, 1, pos), a = 0;
+	print_descriptor(g, &g->b, "db", col, k);
+	if (g->a.mem) {
+		print_descriptor(g, &g->a, "da", row, k);
+	} else {
+		LLVMValueRef words[4];
+		load_fragment(&g->regs, 0, row, k, words);
+		for (u32 w = 0; w < 4; w++)
+			a = add_input(g, "r", words[w]);
+	}
+	sb_printf(&g->text, "wgmma.mma_async.sync.aligned.m64n%uk%u.%s ", g->n, g->w->k, g->w->types);
+	print_registers(g, i * g->words, g->words);
+	if (g->a.mem)
+		sb_puts(&g->text, "da, ");
+	else
+		print_registers(g, a - 3, 4);
+	sb_printf(&g->text, "db, %s", add);
+	if (g->w->acc != DT_I32)
+		sb_puts(&g->text, ", 1, 1");
+	if (g->w->any_major && g->a.mem)
+		sb_printf(&g->text, ", %d", g->a.mn_major);
+	if (g->w->any_major)
+		sb_printf(&g->text, ", %d", g->b.mn_major);
+	sb_puts(&g->text, ";\n\t");
+}
+
+/* The accumulators as 32-bit registers. */
+static void accumulators(struct lower *l, const struct value *v, LLVMValueRef *words, u32 n)
+{
+	u32 per = num_elems(v) / n;
+	LLVMValueRef e[2];
+	for (u32 i = 0; i < n; i++) {
+		for (u32 k = 0; k < per; k++)
+			e[k] = elem(l, v, i * per + k);
+		if (per == 1)
+			words[i] = e[0];
+		else
+			pack(l, e, per, 32, &words[i]);
+	}
+}
+
+/* Emits the text, with n results of the accumulators' type, and the results as v's elements. */
+static void emit(struct gemm *g, const struct value *v, u32 n)
+{
+	struct lower *l = g->l;
+	LLVMTypeRef t = type_dtype(v->type) == DT_F32 ? l->f32 : l->i32, *types = arena_array(&l->scratch, LLVMTypeRef, n);
+	LLVMValueRef *at = new_tile(l, v);
+	for (u32 i = 0; i < n; i++)
+		types[i] = t;
+	LLVMTypeRef ret = LLVMStructTypeInContext(l->ctx, types, n, false);
+	LLVMValueRef all = inline_asm(l, g->text.at, g->constraints.at, ASM_CONVERGENT, ret, g->args, g->nargs);
+	u32 per = num_elems(v) / n;
+	for (u32 i = 0; i < n; i++) {
+		LLVMValueRef w = LLVMBuildExtractValue(l->b, all, i, "");
+		if (per == 1)
+			at[i] = w;
+		else
+			unpack(l, &w, 1, llvm_type(l, v->type), per, &at[i * per]);
+	}
+}
+
+static const char *letter(const struct value *v)
+{
+	return type_dtype(v->type) == DT_F32 ? "f" : "r";
+}
+
+static u32 num_words(const struct value *v)
+{
+	return type_dtype(v->type) == DT_F16 ? num_elems(v) / 2 : num_elems(v);
+}
+
+void lower_wgmma(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o), *acc = operand(o, 2);
+	u64 bits;
+	bool zero = value_const_bits(acc, &bits) && !bits;
+	struct gemm g = {.l = l, .w = wgmma_of_dot(l->s, o), .acc = v->type->layout, .text.arena = &l->scratch, .constraints.arena = &l->scratch};
+	u32 nk = (u32)operand(o, 1)->type->shape[0] / g.w->k, total = num_words(v);
+	int warps[2];
+	wgmma_warps(l->k->num_warps, v->type, warps);
+	g.n = (u32)wgmma_n(v->type, warps);
+	g.count = num_elems(v) / (g.n / 2);
+	g.words = total / g.count;
+	g.noutputs = total;
+	g.args = arena_array(&l->scratch, LLVMValueRef, 2 + (u32)4 * nk * g.count + total);
+	for (u32 i = 0; i < total; i++)
+		sb_printf(&g.constraints, "%s=%s", i ? "," : "", letter(v));
+	if (operand(o, 0)->type->kind == TY_MEMDESC) {
+		g.a = describe(l, operand(o, 0)->type, 0);
+		locate(&g, &g.a, operand(o, 0));
+		g.a.arg = add_input(&g, "l", g.a.start);
+	} else {
+		struct mma shape = {.m = 16, .k = g.w->k};
+		g.regs = fragments_of(l, operand(o, 0), 0, &shape);
+	}
+	g.b = describe(l, operand(o, 1)->type, 1);
+	locate(&g, &g.b, operand(o, 1));
+	g.b.arg = add_input(&g, "l", g.b.start);
+	sb_puts(&g.text, "{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t"
+			 "wgmma.fence.sync.aligned;\n\t");
+	for (u32 k = 0; k < nk; k++)
+		for (u32 i = 0; i < g.count; i++)
+			print_product(&g, i, k * g.w->k, zero && !k ? "no" : "yes");
+	sb_puts(&g.text, "wgmma.commit_group.sync.aligned;\n\t");
+	if (!o->attr[ATTR_ASYNC])
+		sb_puts(&g.text, "wgmma.wait_group.sync.aligned 0;\n\t");
+	sb_puts(&g.text, "}");
+	if (!zero) {
+		accumulators(l, acc, g.args + g.nargs, total);
+		for (u32 i = 0; i < total; i++)
+			sb_printf(&g.constraints, ",%u", i);
+		g.nargs += total;
+	}
+	sb_puts(&g.constraints, ",~{memory}");
+	emit(&g, v, total);
+}
+
+/* The results pass through the wait, so that nothing that reads them can come before it. */
+void lower_wgmma_wait(struct lower *l, const struct op *o)
+{
+	const char *wait = arena_printf(&l->scratch, "wgmma.wait_group.sync.aligned %d;", (int)o->attr[ATTR_PENDING]);
+	if (!o->nresults)
+		inline_asm(l, wait, "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+	for (u32 r = 0; r < o->nresults; r++) {
+		const struct value *v = operand(o, r);
+		u32 n = num_words(v);
+		struct gemm g = {.l = l, .text.arena = &l->scratch, .constraints.arena = &l->scratch, .nargs = n};
+		g.args = arena_array(&l->scratch, LLVMValueRef, n);
+		accumulators(l, v, g.args, n);
+		for (u32 i = 0; i < n; i++)
+			sb_printf(&g.constraints, "%s=%s", i ? "," : "", letter(v));
+		for (u32 i = 0; i < n; i++)
+			sb_printf(&g.constraints, ",%u", i);
+		sb_puts(&g.constraints, ",~{memory}");
+		sb_puts(&g.text, wait);
+		emit(&g, &o->results[r], n);
+	}
+}
