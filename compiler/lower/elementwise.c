@@ -268,12 +268,24 @@ static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 	return LLVMBuildTrunc(l->b, lshr(l, p, bits), int_type(l, bits), "");
 }
 
+/* x + (y + c) is computed as (x + y) + c: the elements of a tile of offsets then differ by constants from one sum, which
+ * loads and stores take into their addresses. */
+static LLVMValueRef add(struct lower *l, LLVMValueRef x, LLVMValueRef y)
+{
+	if (LLVMIsABinaryOperator(x) && !LLVMIsABinaryOperator(y))
+		return add(l, y, x);
+	bool offset = LLVMIsABinaryOperator(y) && LLVMGetInstructionOpcode(y) == LLVMAdd && LLVMIsAConstantInt(LLVMGetOperand(y, 1));
+	if (!offset || LLVMIsConstant(x))
+		return LLVMBuildAdd(l->b, x, y, "");
+	return LLVMBuildAdd(l->b, LLVMBuildAdd(l->b, x, LLVMGetOperand(y, 0), ""), LLVMGetOperand(y, 1), "");
+}
+
 static LLVMValueRef int_op(struct lower *l, const struct op *o, LLVMValueRef *in)
 {
 	LLVMBuilderRef b = l->b;
 	LLVMIntPredicate less = o->code == IR_MAXSI || o->code == IR_MINSI ? LLVMIntSLT : LLVMIntULT;
 	switch (o->code) {
-	case IR_ADDI: return LLVMBuildAdd(b, in[0], in[1], "");
+	case IR_ADDI: return add(l, in[0], in[1]);
 	case IR_SUBI: return LLVMBuildSub(b, in[0], in[1], "");
 	case IR_MULI: return LLVMBuildMul(b, in[0], in[1], "");
 	case IR_DIVSI: return LLVMBuildSDiv(b, in[0], in[1], "");

@@ -2,6 +2,8 @@
 #include "lower/internal.h"
 #include "place/place.h"
 
+#include <llvm-c/DebugInfo.h>
+
 /* --- values -------------------------------------------------------------------------------------------------- */
 
 LLVMTypeRef llvm_type(struct lower *l, const struct type *t)
@@ -177,6 +179,18 @@ static void add_incoming(struct lower *l, const struct value *phis, const struct
 	}
 }
 
+/* A loop without stages is the tail of another, or one whose user wants it so: unrolling it would only make the kernel
+ * longer to load. */
+static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
+{
+	static const char loop[] = "llvm.loop", disable[] = "llvm.loop.unroll.disable";
+	LLVMMetadataRef text = LLVMMDStringInContext2(l->ctx, disable, sizeof disable - 1), self = LLVMTemporaryMDNode(l->ctx, NULL, 0);
+	LLVMMetadataRef parts[] = {self, LLVMMDNodeInContext2(l->ctx, &text, 1)};
+	LLVMMetadataRef node = LLVMMDNodeInContext2(l->ctx, parts, 2);
+	LLVMMetadataReplaceAllUsesWith(self, node); /* a loop's node names itself, which makes it distinct */
+	LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(l->ctx, loop, sizeof loop - 1), LLVMMetadataAsValue(l->ctx, node));
+}
+
 static void lower_for(struct lower *l, const struct op *o)
 {
 	const struct block *b = o->blocks[0];
@@ -198,7 +212,9 @@ static void lower_for(struct lower *l, const struct op *o)
 		elem(l, operand(b->last, i), 0);
 	LLVMValueRef next = LLVMBuildAdd(l->b, iv, step, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
-	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, next, ub, ""), body, exit);
+	LLVMValueRef branch = LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, next, ub, ""), body, exit);
+	if (o->attr[ATTR_STAGES] == 1)
+		forbid_unrolling(l, branch);
 	LLVMAddIncoming(iv, &lb, &before, 1);
 	LLVMAddIncoming(iv, &next, &latch, 1);
 	LLVMPositionBuilderAtEnd(l->b, exit);

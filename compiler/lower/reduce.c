@@ -24,6 +24,15 @@ static void combine(struct lower *l, const struct op *o, LLVMValueRef *a, LLVMVa
 		out[i] = elem(l, operand(r->last, i), 0);
 }
 
+/* Combines `count` (a power of two) partial results in their order, neighbours first, into the first. */
+static void combine_tree(struct lower *l, const struct op *o, LLVMValueRef *part, u32 count)
+{
+	u32 n = o->noperands;
+	for (u32 step = 1; step < count; step *= 2)
+		for (u32 k = 0; k < count; k += 2 * step)
+			combine(l, o, &part[k * n], &part[(k + step) * n], &part[k * n]);
+}
+
 struct ladder {
 	const struct layout *in, *out; /* out: NULL when the result is a scalar */
 	u32 axis_mask, reg_axis;       /* position bits, register bits along the axis */
@@ -70,9 +79,7 @@ static void reduce_registers(struct lower *l, const struct op *o, const struct l
 	for (u32 k = 0; k < count; k++)
 		for (u32 i = 0; i < d->n; i++)
 			part[k * d->n + i] = elem(l, operand(o, i), base | spread(k, d->reg_axis));
-	for (u32 step = 1; step < count; step *= 2)
-		for (u32 k = 0; k + step < count; k += 2 * step)
-			combine(l, o, &part[k * d->n], &part[(k + step) * d->n], &part[k * d->n]);
+	combine_tree(l, o, part, count);
 	for (u32 i = 0; i < d->n; i++)
 		out[i] = part[i];
 }
@@ -202,16 +209,15 @@ static void reduce_warps(struct lower *l, const struct op *o, const struct ladde
 			store_slot(l, slot_address(l, o, d, i, result_position(l, d, thread, r), warp), part[r * d->n + i]);
 	end_if(l, g);
 	barrier(l);
+	u32 warps = 1u << d->nwarp;
+	LLVMValueRef *of_warp = arena_array(&l->scratch, LLVMValueRef, warps * d->n);
 	for (u32 r = 0; r < d->results; r++) {
-		LLVMValueRef *v = &part[r * d->n], pos = result_position(l, d, thread, r), other[MAX_VALUES] = {0};
-		for (u32 w = 0; w < 1u << d->nwarp; w++) {
+		LLVMValueRef pos = result_position(l, d, thread, r);
+		for (u32 w = 0; w < warps; w++)
 			for (u32 i = 0; i < d->n; i++)
-				other[i] = load_slot(l, slot_address(l, o, d, i, pos, c_i32(l, w)), llvm_type(l, operand(o, i)->type));
-			if (w)
-				combine(l, o, v, other, v);
-			else
-				memcpy(v, other, d->n * sizeof *v);
-		}
+				of_warp[w * d->n + i] = load_slot(l, slot_address(l, o, d, i, pos, c_i32(l, w)), llvm_type(l, operand(o, i)->type));
+		combine_tree(l, o, of_warp, warps);
+		memcpy(&part[r * d->n], of_warp, d->n * sizeof *part);
 	}
 }
 

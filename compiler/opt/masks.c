@@ -5,7 +5,12 @@
  * index i as a·i + rest with a > 0, it is true exactly for i < ceil(-rest / a): the loop runs up to there with the
  * comparison replaced by true, and a second loop (the tail, usually one iteration or none) runs what is left with the
  * mask as written. The bound is computed in 64 bits before the loop, and only comparisons that cannot wrap in the
- * machine's integers are treated so; the split is therefore always right, whatever the values. */
+ * machine's integers are treated so; the split is therefore always right, whatever the values.
+ *
+ * It costs the code of a second loop and the time to enter it, so it is done where the mask costs more: in loops with
+ * dots, whose loads are copied ahead in the widest pieces, where the mask forbids wide loads or stores, and where the
+ * bounds are constants, so that often only one of the loops remains. */
+#include "opt/axis.h"
 #include "opt/bounds.h"
 #include "opt/pass.h"
 
@@ -92,12 +97,17 @@ struct split {
 };
 typedef VEC(struct split) split_vec;
 
+static const struct value *mask_of(const struct op *o)
+{
+	u32 mask = o->code == IR_LOAD ? 1 : 2;
+	return (o->code == IR_LOAD || o->code == IR_STORE) && o->noperands > mask ? operand(o, mask) : NULL;
+}
+
 static bool feeds_mask(const struct value *v, int depth)
 {
 	for (const struct use *u = v->uses; u && depth < 8; u = u->next) {
 		const struct op *o = u->user;
-		u32 mask = o->code == IR_LOAD ? 1 : 2;
-		if ((o->code == IR_LOAD || o->code == IR_STORE) && o->noperands > mask && operand(o, mask) == v)
+		if (mask_of(o) == v)
 			return true;
 		if ((o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS || o->code == IR_TRANS ||
 		     o->code == IR_SPLAT) &&
@@ -224,6 +234,29 @@ static void peel(struct pass_state *s, struct op *loop, const split_vec *splits)
 	loop->attr[ATTR_STAGES] = 1;
 }
 
+/* Would accesses be wider without their masks, or does a dot wait for them? */
+static bool peeling_pays(const struct pass_state *s, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		const struct value *mask = mask_of(o);
+		if (o->code == IR_DOT)
+			return true;
+		for (int d = 0; mask && d < operand(o, 0)->type->rank; d++)
+			if (axis_vector_width(s->axis, operand(o, 0), mask, d) < axis_vector_width(s->axis, operand(o, 0), NULL, d))
+				return true;
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (o->code != IR_REDUCE && o->code != IR_SCAN && peeling_pays(s, o->blocks[i]))
+				return true;
+	}
+	return false;
+}
+
+static bool is_counted(const struct op *loop)
+{
+	i64 k;
+	return value_const_int(operand(loop, 0), &k) && value_const_int(operand(loop, 1), &k) && value_const_int(operand(loop, 2), &k);
+}
+
 static void peel_loops(struct pass_state *s, struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
@@ -232,6 +265,8 @@ static void peel_loops(struct pass_state *s, struct block *b)
 		for (u32 i = 0; i < o->nblocks; i++)
 			peel_loops(s, o->blocks[i]);
 		if (o->code != IR_FOR || count_ops(o->blocks[0], &nested) > MAX_PEELED_OPS || nested)
+			continue;
+		if (!is_counted(o) && !peeling_pays(s, o->blocks[0]))
 			continue;
 		struct arena scratch = {0};
 		split_vec splits = {0};

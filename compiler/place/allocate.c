@@ -1,8 +1,9 @@
 /* Shared memory: what needs it, how much, and at which offset.
  *
  * A buffer lives from its allocation to its last use, and through the whole of a loop it is used in but allocated
- * outside of; an operation's scratch lives while the operation runs. Buffers are placed in order of their start at the
- * lowest offset that no buffer alive at the same time covers. */
+ * outside of; an operation's scratch lives while the operation runs, and if it is small until the next one's has been
+ * written: then the barrier inside that one also tells that everybody has read this one's, and none is needed between.
+ * Buffers are placed in order of their start at the lowest offset that no buffer alive at the same time covers. */
 #include "layout/convert.h"
 #include "place/mma.h"
 #include "place/place.h"
@@ -148,6 +149,31 @@ static i32 place_interval(struct allocator *a, u32 index)
 	return n->offset + n->size;
 }
 
+enum { SMALL_SCRATCH = 2048 };
+
+/* Small scratch lives until the next operation with scratch, or to its own end again. */
+static void extend_scratch(struct allocator *a, bool extend)
+{
+	struct interval *last = NULL;
+	for (u32 i = 0; i < a->at.len; i++) {
+		struct interval *n = &a->at.at[i];
+		if (n->op->code == IR_LOCAL_ALLOC)
+			continue;
+		n->end = n->start;
+		if (last && extend && last->size <= SMALL_SCRATCH)
+			last->end = n->start;
+		last = n;
+	}
+}
+
+static i32 place_all(struct allocator *a)
+{
+	i32 total = 0;
+	for (u32 i = 0; i < a->at.len; i++)
+		total = MAX(total, place_interval(a, i));
+	return total;
+}
+
 static void report_overflow(struct allocator *a, i32 total)
 {
 	static const char *const what[] = {"a pipelined buffer", "a change of layout", "a reduction", "a dot", "an operation"};
@@ -171,11 +197,14 @@ i32 shared_align(const struct pass_state *s)
 void pass_allocate(struct pass_state *s)
 {
 	struct allocator a = {.s = s};
-	i32 total = 0;
 	number_ops(&a, s->k->body);
 	collect(&a, s->k->body);
-	for (u32 i = 0; i < a.at.len; i++)
-		total = MAX(total, place_interval(&a, i));
+	extend_scratch(&a, true);
+	i32 total = place_all(&a);
+	if (total > s->max_shared) {
+		extend_scratch(&a, false);
+		total = place_all(&a);
+	}
 	s->k->shared_bytes = total;
 	if (total > s->max_shared)
 		report_overflow(&a, total);

@@ -117,6 +117,8 @@ static void integers(void **state)
 	check("n", "i32:1", tl_int(1));
 	check("n", "i32:16", tl_int(0));
 	check("n", "i32:16", tl_int(-32));
+	check("n", "i32:8", tl_int(-1000));
+	check("n", "i32", tl_int(1004));
 	check("n", "i32", tl_int(INT32_MAX));
 	check("n", "i32:16", tl_int(INT32_MIN));
 	check("n", "i64:16", tl_int((int64_t)INT32_MAX + 1));
@@ -139,7 +141,8 @@ static void annotated_integers(void **state)
 	check("n: 'i64'", "i64", tl_int(1));
 	check("n: tl.int64", "i64", tl_int(5));
 	check("n: 'i32:16'", "i32:16", tl_int(48));
-	check("n: 'i32:16'", "i32", tl_int(24));
+	check("n: 'i32:16'", "i32:8", tl_int(24));
+	check("n: 'i32:16'", "i32", tl_int(20));
 	check("n: 'i32:16'", "i32:1", tl_int(1));
 	check("n: 'i32:1'", "i32", tl_int(2));
 	check("n: 'u32'", "u32", tl_int(UINT32_MAX));
