@@ -152,6 +152,30 @@ static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, const struct ty
 	return type_dtype(t) == DT_I1 ? LLVMBuildICmp(l->b, LLVMIntNE, v, LLVMConstNull(l->i8), "") : v;
 }
 
+/* Threads that hold a copy of an element get it from the one that did the atomic or the load, through memory. */
+static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine)
+{
+	const struct value *v = result(o);
+	LLVMValueRef base = shared_base(l, o);
+	struct guarded g = begin_if(l, mine);
+	if (type_is_tensor(v->type)) {
+		struct layout mem = layout_empty(v->type->rank, v->type->shape);
+		for (int i = 0; i < layout_tile_bits(&mem); i++)
+			mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = 1u << i;
+		const struct layout *flat = layout_intern(&l->s->ctx->layouts, &mem);
+		write_shared(l, v, flat, base);
+		end_if(l, g);
+		barrier(l);
+		read_shared(l, v, flat, base);
+	} else {
+		LLVMBuildStore(l->b, elem(l, v, 0), base);
+		end_if(l, g);
+		barrier(l);
+		LLVMValueRef *at = new_tile(l, v);
+		at[0] = LLVMBuildLoad2(l->b, llvm_type(l, v->type), base, "");
+	}
+}
+
 void lower_load(struct lower *l, const struct op *o)
 {
 	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL, *other = o->noperands > 2 ? operand(o, 2) : NULL;
@@ -161,14 +185,15 @@ void lower_load(struct lower *l, const struct op *o)
 	struct words w = words_of(s.width * (u32)eb / 8, eb);
 	LLVMValueRef *at = new_tile(l, result(o)), words[16], elems[16];
 	const char *policy = load_policy(o);
-	bool by_hand = mask || !policy || *policy;
+	LLVMValueRef mine = o->scratch_size ? owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL) : NULL;
+	bool by_hand = mask || mine || !policy || *policy;
 	for (u32 i = 0; i < s.n; i++) {
 		LLVMValueRef p = elem(l, ptr, vector_reg(&s, i, 0));
 		if (by_hand) {
 			for (u32 e = 0; e < s.width; e++)
 				elems[e] = other ? to_memory(l, elem(l, other, vector_reg(&s, i, e))) : LLVMConstNull(t);
 			pack(l, elems, s.width, w.bits, words);
-			masked_load(l, p, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL, &w, policy, words);
+			masked_load(l, p, and_i1(l, mine, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL), &w, policy, words);
 		} else {
 			plain_load(l, p, &w, words);
 		}
@@ -176,6 +201,8 @@ void lower_load(struct lower *l, const struct op *o)
 		for (u32 e = 0; e < s.width; e++)
 			at[vector_reg(&s, i, e)] = from_memory(l, elems[e], result(o)->type);
 	}
+	if (mine)
+		share_results(l, o, mine);
 }
 
 static void masked_store(struct lower *l, LLVMValueRef ptr, LLVMValueRef pred, const struct words *w, const char *policy, LLVMValueRef *words)
@@ -358,30 +385,6 @@ static LLVMValueRef add_by_cas(struct lower *l, const struct op *o, LLVMValueRef
 	if (pred)
 		LLVMAddIncoming(r, &zero, &from, 1);
 	return r;
-}
-
-/* Threads that hold a copy of an element get its old value from the one that did the atomic, through memory. */
-static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine)
-{
-	const struct value *v = result(o);
-	LLVMValueRef base = shared_base(l, o);
-	struct guarded g = begin_if(l, mine);
-	if (type_is_tensor(v->type)) {
-		struct layout mem = layout_empty(v->type->rank, v->type->shape);
-		for (int i = 0; i < layout_tile_bits(&mem); i++)
-			mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = 1u << i;
-		const struct layout *flat = layout_intern(&l->s->ctx->layouts, &mem);
-		write_shared(l, v, flat, base);
-		end_if(l, g);
-		barrier(l);
-		read_shared(l, v, flat, base);
-	} else {
-		LLVMBuildStore(l->b, elem(l, v, 0), base);
-		end_if(l, g);
-		barrier(l);
-		LLVMValueRef *at = new_tile(l, v);
-		at[0] = LLVMBuildLoad2(l->b, llvm_type(l, v->type), base, "");
-	}
 }
 
 void lower_atomic(struct lower *l, const struct op *o)

@@ -43,8 +43,9 @@ static i32 reduce_bytes(const struct op *o)
 	return bytes;
 }
 
-/* One thread or lane does the atomic; the others that hold a copy of the element get the result through memory. */
-static i32 atomic_bytes(const struct op *o)
+/* One thread or lane does the atomic, or the volatile load; the others that hold a copy of the element get the result
+ * through memory, for another access might find something else. */
+static i32 shared_result_bytes(const struct op *o)
 {
 	u32 lanes = 1, warps = 1;
 	if (value_unused(&o->results[0]))
@@ -65,7 +66,8 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 	case IR_REDUCE:
 	case IR_SCAN: return reduce_bytes(o);
 	case IR_ATOMIC_RMW:
-	case IR_ATOMIC_CAS: return atomic_bytes(o);
+	case IR_ATOMIC_CAS: return shared_result_bytes(o);
+	case IR_LOAD: return o->attr[ATTR_VOLATILE] ? shared_result_bytes(o) : 0;
 	case IR_DOT:
 		if (mma_of_dot(s->sm, o))
 			return 0;
