@@ -10,6 +10,7 @@ BUILD ?= build
 Q = $(if $(V),,@)
 say = $(if $(V),@:,@echo '  $(1)	$(2)')
 PREFIX ?= /usr/local
+VERSION = $(shell sed -n 's/^.define TL_VERSION "\(.*\)"/\1/p' runtime/tl.h)
 LLVM_CONFIG ?= llvm-config-19
 CC = gcc
 OPT ?= -O2
@@ -34,7 +35,8 @@ LIBS = -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
 LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c lang/*.c runtime/*.c runtime/sim/*.c)
 GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c $(BUILD)/gen/ptx_parser.c $(BUILD)/gen/ptx_lex.c
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(GEN_SRC:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o) $(BUILD)/obj/gen/embed.o
-TLC_OBJ = $(BUILD)/obj/compiler/tlc.o $(BUILD)/obj/compiler/tlc_run.o
+TLC_SRC = $(wildcard compiler/tlc*.c)
+TLC_OBJ = $(TLC_SRC:%.c=$(BUILD)/obj/%.o)
 
 all: $(BUILD)/tlc $(BUILD)/libtl.a $(BUILD)/libtl.so
 
@@ -142,7 +144,7 @@ deps:
 tidy: $(BUILD)/gen/parser.h
 	@mkdir -p $(BUILD)/tidy
 	$(Q)ln -sf `$(CC) -print-file-name=include/omp.h` $(BUILD)/tidy
-	$(Q)printf '%s\n' $(LIB_SRC) compiler/tlc.c compiler/tlc_run.c $(wildcard examples/*.c) | xargs -P2 -I{} nice clang-tidy-19 -quiet {} -- \
+	$(Q)printf '%s\n' $(LIB_SRC) $(TLC_SRC) $(wildcard examples/*.c) | xargs -P2 -I{} nice clang-tidy-19 -quiet {} -- \
 		-std=c11 -D_GNU_SOURCE -fopenmp -Icompiler -I. -Iruntime -I$(BUILD)/gen -isystem $(LLVM_INCLUDE) -Wno-unknown-pragmas \
 		'-D__malloc__(...)=__malloc__' -idirafter $(BUILD)/tidy
 
@@ -164,7 +166,7 @@ install: all
 	install $(BUILD)/tlc $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/libtl.a $(BUILD)/libtl.so $(DESTDIR)$(PREFIX)/lib
 	install -m 644 runtime/tl.h $(DESTDIR)$(PREFIX)/include
-	printf '%s\n' 'prefix=$(PREFIX)' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: 0.1' \
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: $(VERSION)' \
 		'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -ltl' \
 		'Libs.private: $(LLVM_SHARED) $(LIBS)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libtl.pc
 

@@ -1,7 +1,8 @@
-/* The command line: options, dumps of every stage, and lists. tlc_run.c has `run` and `bench`. */
+/* The command line: compiling, with dumps of every stage, and lists. tlc_run.c has `run` and `bench`, tlc_options.c the options. */
 #include "tlc.h"
 
 #include <errno.h>
+#include <llvm-c/Core.h>
 #include <llvm-c/ErrorHandling.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/suggest.h"
 #include "runtime/device.h"
+#include "runtime/tl.h"
 
 static const char usage[] =
 	"tlc compiles Triton kernels.\n"
@@ -20,30 +23,8 @@ static const char usage[] =
 	"  tlc list FILE\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir file; - is standard input\n"
-	"  -k KERNEL          the jit function to compile; may be left out when the file has one kernel\n"
-	"  -s SIGNATURE       types of the parameters that are not constexpr: '*fp16:16,*fp16:16,i32,i32:16,fp32',\n"
-	"                     or name=type pairs; :16 means divisible by 16, i32:1 an integer that is 1\n"
-	"  -D NAME=VALUE      value of a constexpr parameter: a Python literal, a dtype or a jit function\n"
-	"  --target T         cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; default: the GPU here, else sm_90a\n"
-	"  --emit KIND,...    ast ttir ttgir llir ptx cubin; default ptx\n"
-	"  -o PATH            where to; - is standard output, the default for one text KIND; with several KINDs,\n"
-	"                     PATH.KIND each, by default KERNEL.KIND\n"
-	"  --num-warps N      warps of a program: a power of two up to 32; default 4\n"
-	"  --num-stages N     stages of software pipelining; default 3\n"
-	"  --group-pids N     remap a two-dimensional grid in groups of N rows\n"
-	"  --debug            device_assert stops the kernel on the GPU too\n"
-	"  --remarks          what was chosen for loads, stores, dots and loops, and why not better\n"
-	"  --time             time of each pass\n"
-	"  --print-after P    the IR after pass P, or after all; --stop-after P goes no further\n"
-	"  --device D         cuda[:N], interp, or sim[:80] (the PTX on a checking simulator); default: cuda where a driver\n"
-	"                     and a device answer, else interp\n"
-	"  --sim-report       with --device sim: instructions, memory traffic and bank conflicts, by source line\n"
-	"  -g X[,Y[,Z]]       the grid: how many programs along each axis\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange rand:SEED randn:SEED), @in.npy,\n"
-	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch\n"
-	"  --bytes, --flops   what one launch moves or computes, as an expression of the arguments: --bytes '8*n'\n"
-	"\n"
-	"Passes:\n";
+	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch\n";
 
 int complain(int code, const char *format, ...)
 {
@@ -123,56 +104,84 @@ static bool body_mentions(const struct body *b, const char *name)
 	return false;
 }
 
-static bool returns_value(const struct body *b)
+/* The line of a return with a value; 0: there is none. */
+static u32 returns_value(const struct body *b)
 {
-	for (u32 i = 0; i < b->len; i++) {
+	u32 line = 0;
+	for (u32 i = 0; i < b->len && !line; i++) {
 		const struct stmt *s = b->at[i];
-		if ((s->kind == ST_RETURN && s->value) || returns_value(&s->body))
-			return true;
-		for (u32 k = 0; k < s->narms; k++)
-			if (returns_value(&s->arms[k].body))
-				return true;
+		line = s->kind == ST_RETURN && s->value ? s->loc.line : returns_value(&s->body);
+		for (u32 k = 0; k < s->narms && !line; k++)
+			line = returns_value(&s->arms[k].body);
 	}
-	return false;
+	return line;
+}
+
+static const struct func *caller_of(const struct module *m, const struct func *f)
+{
+	for (u32 i = 0; i < m->funcs.len; i++)
+		if (m->funcs.at[i] != f && body_mentions(&m->funcs.at[i]->body, f->name))
+			return m->funcs.at[i];
+	return NULL;
 }
 
 /* A function that returns something or that others call is a helper, not a kernel. */
 static bool is_helper(const struct module *m, const struct func *f)
 {
-	if (f->kind != FUNC_JIT || returns_value(&f->body))
-		return true;
-	for (u32 i = 0; i < m->funcs.len; i++)
-		if (m->funcs.at[i] != f && body_mentions(&m->funcs.at[i]->body, f->name))
-			return true;
-	return false;
+	return f->kind != FUNC_JIT || returns_value(&f->body) || caller_of(m, f);
+}
+
+/* The functions to choose from; without kernels, why each is none. */
+static void show_choice(const struct module *m, u32 nkernels)
+{
+	for (u32 i = 0; i < m->funcs.len; i++) {
+		const struct func *f = m->funcs.at[i];
+		u32 line = returns_value(&f->body);
+		if (nkernels) {
+			if (!is_helper(m, f))
+				fprintf(stderr, "  %s\n", f->name);
+		} else if (f->kind != FUNC_JIT) {
+			fprintf(stderr, "  %s is a constexpr_function\n", f->name);
+		} else if (line) {
+			fprintf(stderr, "  %s returns a value in line %u\n", f->name, line);
+		} else {
+			fprintf(stderr, "  %s is called by %s\n", f->name, caller_of(m, f)->name);
+		}
+	}
 }
 
 const struct func *pick_kernel(struct unit *u, const char *name)
 {
 	const struct module *m = u->module;
 	const struct func *only = NULL;
-	u32 n = 0;
+	const char **names = arena_array(&u->arena, const char *, m->funcs.len + 1), *like = NULL;
+	u32 nkernels = 0, njit = 0;
 	for (u32 i = 0; i < m->funcs.len; i++) {
 		const struct func *f = m->funcs.at[i];
 		if (name && f->kind == FUNC_JIT && !strcmp(f->name, name))
 			return f;
-		if (!name && !is_helper(m, f)) {
+		if (f->kind == FUNC_JIT)
+			names[njit++] = f->name;
+		if (!is_helper(m, f)) {
 			only = f;
-			n++;
+			nkernels++;
 		}
 	}
-	if (n == 1)
+	if (!name && nkernels == 1)
 		return only;
 	const char *file = u->diags.sources.at[m->file]->name;
-	if (!m->funcs.len)
+	if (!njit)
 		complain(0, "'%s' has no jit functions (a function under @triton.jit)", file);
+	else if (name && (like = did_you_mean(name, names, njit)))
+		complain(0, "'%s' has no jit function '%s'; did you mean '%s'?", file, name, like);
 	else if (name)
-		complain(0, "'%s' has no jit function '%s'", file, name);
-	else
+		complain(0, "'%s' has no jit function '%s'%s", file, name, nkernels ? "; its kernels are" : "");
+	else if (nkernels)
 		complain(0, "'%s' has several kernels; choose one with -k", file);
-	for (u32 i = 0; i < m->funcs.len; i++)
-		if (!is_helper(m, m->funcs.at[i]))
-			fprintf(stderr, "  %s\n", m->funcs.at[i]->name);
+	else
+		complain(0, "'%s' has only helpers; a kernel returns nothing, and -k can choose one that others call", file);
+	if (!like)
+		show_choice(m, nkernels);
 	return NULL;
 }
 
@@ -237,6 +246,38 @@ static bool read_arguments(struct command *c, const struct func *f, struct arg_s
 
 /* --- output -------------------------------------------------------------------------------------------------- */
 
+static bool write_stream(FILE *f, const char *data, size_t len)
+{
+	if (!f)
+		return false;
+	bool ok = fwrite(data, 1, len, f) == len;
+	return !fclose(f) && ok;
+}
+
+/* All of it or nothing: what is under `path` is replaced when the new file is complete. */
+static bool write_file(struct arena *a, const char *path, const char *data, size_t len)
+{
+	struct stat st;
+	bool exists = !stat(path, &st);
+	if (exists && !S_ISREG(st.st_mode)) /* a device, a pipe */
+		return write_stream(fopen(path, "wb"), data, len);
+	if (exists && access(path, W_OK))
+		return false;
+	char *resolved = realpath(path, NULL); /* a symbolic link stays one */
+	char *beside = arena_printf(a, "%s.XXXXXX", resolved ? resolved : path);
+	int fd = mkstemp(beside);
+	mode_t mask = umask(0);
+	umask(mask);
+	bool ok = fd >= 0 && !fchmod(fd, exists ? st.st_mode & 0777 : 0666 & ~mask) && write_stream(fdopen(fd, "wb"), data, len) &&
+		  !rename(beside, resolved ? resolved : path);
+	int error = errno;
+	if (fd >= 0 && !ok)
+		unlink(beside);
+	free(resolved);
+	errno = error;
+	return ok;
+}
+
 static int write_output(struct command *c, const char *kernel, const char *kind, const char *data, size_t len, bool several)
 {
 	const char *path = c->output;
@@ -245,12 +286,8 @@ static int write_output(struct command *c, const char *kernel, const char *kind,
 		path = arena_printf(&c->arena, "%s.%s", path ? path : kernel, kind);
 	else if (!path)
 		path = "-";
-	bool to_file = strcmp(path, "-");
-	FILE *f = to_file ? fopen(path, "wb") : stdout;
-	if (!f)
-		return complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
-	bool ok = fwrite(data, 1, len, f) == len;
-	ok &= (to_file ? fclose(f) : fflush(f)) == 0;
+	errno = 0;
+	bool ok = strcmp(path, "-") ? write_file(&c->arena, path, data, len) : fwrite(data, 1, len, stdout) == len && !fflush(stdout);
 	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
 }
 
@@ -260,9 +297,12 @@ static int assemble(struct command *c, const char *ptx, size_t len, const char *
 	static const char *const places[] = {"ptxas", "/usr/local/cuda/bin/ptxas"};
 	char in[] = "/tmp/tlc-XXXXXX";
 	int fd = mkstemp(in);
-	if (fd < 0 || write(fd, ptx, len) != (ssize_t)len)
-		return complain(EXIT_ENVIRONMENT, "cannot write a temporary file: %s", strerror(errno));
-	close(fd);
+	if (fd < 0 || !write_stream(fdopen(fd, "wb"), ptx, len)) {
+		complain(0, "cannot write '%s': %s", in, strerror(errno));
+		if (fd >= 0)
+			unlink(in);
+		return EXIT_ENVIRONMENT;
+	}
 	const char *out = arena_printf(&c->arena, "%s.cubin", in), *arch = arena_printf(&c->arena, "-arch=%s", target_name(&c->arena, &c->options.target));
 	int status = -1;
 	for (u32 i = 0; i < ARRAY_LEN(places) && status; i++) {
@@ -315,7 +355,7 @@ static int read_kinds(struct command *c, struct kinds *k)
 	return k->n ? EXIT_DONE : complain(EXIT_USER, "--emit needs a KIND");
 }
 
-static void show_diagnostics(const struct unit *u)
+void show_diagnostics(const struct unit *u)
 {
 	if (u->diags.text.len)
 		fputs(u->diags.text.at, stderr);
@@ -362,8 +402,7 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 	return EXIT_DONE;
 }
 
-/* The names given to --print-after and --stop-after, and what does not go with IR text. */
-static bool check_request(const struct command *c, const struct unit *u)
+bool check_request(const struct command *c, const struct unit *u)
 {
 	const char *names[] = {c->options.print_after, c->options.stop_after};
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)
@@ -429,7 +468,7 @@ static int command_compile(struct command *c)
 
 static void list_param(const struct param *p, struct strbuf *out)
 {
-	sb_printf(out, "    %-24s", p->name);
+	sb_printf(out, p->annotation ? "    %-24s" : "    %s", p->name);
 	if (p->annotation)
 		ast_print_expr(p->annotation, out);
 	if (p->value) {
@@ -448,6 +487,8 @@ static int command_list(struct command *c)
 		return EXIT_ENVIRONMENT;
 	bool ok = unit_open(u, c->file, text, len);
 	show_diagnostics(u);
+	if (u->parsed)
+		return complain(EXIT_USER, "'%s' is IR text of one kernel, '%s'; tlc list is for source", c->file, u->parsed->name);
 	struct strbuf out = {.arena = &c->arena};
 	sb_puts(&out, "");
 	for (u32 i = 0; u->module && i < u->module->funcs.len; i++) {
@@ -461,125 +502,7 @@ static int command_list(struct command *c)
 	return ok ? EXIT_DONE : EXIT_USER;
 }
 
-/* --- options ------------------------------------------------------------------------------------------------- */
-
-static bool read_int(const char *option, const char *value, int lo, int hi, int *out)
-{
-	char *end;
-	long n = strtol(value, &end, 10);
-	if (*end || end == value || n < lo || n > hi) {
-		complain(0, "%s: expected a number from %d to %d, not '%s'", option, lo, hi, value);
-		return false;
-	}
-	*out = (int)n;
-	return true;
-}
-
-static bool add_define(struct command *c, const char *text)
-{
-	const char *eq = strchr(text, '=');
-	if (!eq || eq == text) {
-		complain(0, "-D: expected NAME=VALUE, not '%s'", text);
-		return false;
-	}
-	vec_push(&c->arena, &c->defines, ((struct define){arena_str(&c->arena, text, (size_t)(eq - text)), eq + 1}));
-	return true;
-}
-
-/* One option with its value; false after a message. */
-static bool set_option(struct command *c, const char *name, const char *value)
-{
-	const struct {
-		const char *name;
-		const char **to;
-	} texts[] = {{"-k", &c->kernel}, {"-s", &c->signature}, {"-o", &c->output}, {"-g", &c->grid}, {"--target", &c->target},
-		     {"--emit", &c->emit}, {"--device", &c->device}, {"--bytes", &c->bytes}, {"--flops", &c->flops},
-		     {"--print-after", &c->options.print_after}, {"--stop-after", &c->options.stop_after}};
-	for (u32 i = 0; i < ARRAY_LEN(texts); i++)
-		if (!strcmp(name, texts[i].name)) {
-			*texts[i].to = value;
-			return true;
-		}
-	if (!strcmp(name, "-D"))
-		return add_define(c, value);
-	if (!strcmp(name, "--num-stages"))
-		return read_int(name, value, 1, 64, &c->options.num_stages);
-	if (!strcmp(name, "--group-pids"))
-		return read_int(name, value, 0, 1 << 20, &c->options.group_pids);
-	if (!strcmp(name, "--num-warps")) {
-		if (!read_int(name, value, 1, 32, &c->options.num_warps))
-			return false;
-		if (is_pow2(c->options.num_warps))
-			return true;
-		complain(0, "--num-warps: %s is not a power of two", value);
-		return false;
-	}
-	complain(0, "unknown option '%s'; see tlc --help", name);
-	return false;
-}
-
-static bool set_flag(struct command *c, const char *name)
-{
-	const struct {
-		const char *name;
-		bool *to;
-	} flags[] = {{"--time", &c->options.time}, {"--remarks", &c->options.remarks}, {"--debug", &c->options.debug}, {"--sim-report", &c->sim_report}};
-	for (u32 i = 0; i < ARRAY_LEN(flags); i++)
-		if (!strcmp(name, flags[i].name)) {
-			*flags[i].to = true;
-			return true;
-		}
-	return false;
-}
-
-/* Does an option of this name take a value? */
-static bool takes_value(const char *name)
-{
-	static const char *const names[] = {"-k", "-s", "-o", "-g", "-D", "--target", "--emit", "--device", "--bytes", "--flops", "--print-after",
-					    "--stop-after", "--num-stages", "--num-warps", "--group-pids"};
-	for (u32 i = 0; i < ARRAY_LEN(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
-static bool read_options(struct command *c, int argc, char **argv, bool with_args)
-{
-	for (int i = 0; i < argc; i++) {
-		const char *a = argv[i];
-		if (a[0] != '-' || !a[1]) {
-			if (!c->file) {
-				c->file = a;
-			} else if (with_args && strchr(a, '=')) {
-				vec_push(&c->arena, &c->args, a);
-			} else {
-				complain(0, with_args ? "expected ARG=VALUE, not '%s'" : "unexpected '%s'; see tlc --help", a);
-				return false;
-			}
-			continue;
-		}
-		if (set_flag(c, a))
-			continue;
-		const char *eq = a[1] == '-' ? strchr(a, '=') : NULL, *name = a, *value;
-		if (eq) {
-			name = arena_str(&c->arena, a, (size_t)(eq - a));
-			value = eq + 1;
-		} else if ((a[1] == 'D' || a[1] == 'k' || a[1] == 's' || a[1] == 'o' || a[1] == 'g') && a[2]) {
-			name = arena_str(&c->arena, a, 2);
-			value = a + 2;
-		} else if (i + 1 < argc) {
-			value = argv[++i];
-		} else {
-			complain(0, takes_value(a) ? "option '%s' needs a value; see tlc --help" : "unknown option '%s'; see tlc --help", a);
-			return false;
-		}
-		if (!set_option(c, name, value))
-			return false;
-	}
-	if (!c->file)
-		complain(0, "no input file; see tlc --help");
-	return c->file != NULL;
-}
+/* --- main ---------------------------------------------------------------------------------------------------- */
 
 /* tl_assert has said what is wrong: a status for scripts instead of a signal. */
 static void on_abort(int signal)
@@ -597,17 +520,24 @@ int main(int argc, char **argv)
 {
 	signal(SIGABRT, on_abort);
 	LLVMInstallFatalErrorHandler(on_llvm_error);
-	struct command c = {.options = {.print_to = stderr}};
-	const char *verb = argc > 1 ? argv[1] : "--help";
-	bool run = !strcmp(verb, "run"), bench = !strcmp(verb, "bench"), list = !strcmp(verb, "list");
-	if (!strcmp(verb, "--help") || !strcmp(verb, "-h")) {
+	const char *word = argc > 1 ? argv[1] : "--help";
+	struct command c = {.verb = read_verb(word), .options = {.print_to = stderr}};
+	if (!strcmp(word, "--version")) {
+		unsigned major, minor, patch;
+		LLVMGetVersion(&major, &minor, &patch);
+		printf("tlc %s, LLVM %u.%u.%u\n", TL_VERSION, major, minor, patch);
+		return EXIT_DONE;
+	}
+	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
 		fputs(usage, stdout);
+		list_options(stdout);
+		puts("  --version          of tlc and of its LLVM\n\nPasses:");
 		compile_list_passes(stdout);
 		return argc > 1 ? EXIT_DONE : EXIT_USER;
 	}
-	int skip = run || bench || list ? 2 : 1, r = EXIT_USER;
-	if (read_options(&c, argc - skip, argv + skip, run || bench))
-		r = run || bench ? command_run(&c, bench) : list ? command_list(&c) : command_compile(&c);
+	int skip = c.verb == VERB_COMPILE ? 1 : 2, r = EXIT_USER;
+	if (read_options(&c, argc - skip, argv + skip))
+		r = c.verb == VERB_LIST ? command_list(&c) : c.verb == VERB_COMPILE ? command_compile(&c) : command_run(&c);
 	arena_free(&c.arena);
 	return r;
 }

@@ -7,12 +7,16 @@
 /* Exit codes. */
 enum { EXIT_DONE = 0, EXIT_USER = 1, EXIT_ENVIRONMENT = 2, EXIT_BUG = 3 };
 
+/* What tlc is asked to do: `tlc FILE`, or the first word. */
+enum verb { VERB_COMPILE = 1, VERB_RUN = 2, VERB_BENCH = 4, VERB_LIST = 8 };
+
 struct define {
 	const char *name, *value;
 };
 
 struct command {
 	struct arena arena;
+	enum verb verb;
 	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops;
 	bool sim_report;
 	VEC(struct define) defines;
@@ -27,6 +31,17 @@ int complain(int code, const char *format, ...) __attribute__((format(printf, 2,
 /* The kernel called `name`, or the only one of the file; NULL after a message. */
 const struct func *pick_kernel(struct unit *u, const char *name);
 
-int command_run(struct command *c, bool bench);
+/* The names given to --print-after and --stop-after, and what does not go with IR text; false after a message. */
+bool check_request(const struct command *c, const struct unit *u);
+/* Errors, warnings and remarks of the unit, to standard error. */
+void show_diagnostics(const struct unit *u);
+int command_run(struct command *c);
+
+/* The verb that the first word of a command line is. */
+enum verb read_verb(const char *word);
+/* Everything behind the verb; false after a message. */
+bool read_options(struct command *c, int argc, char **argv);
+/* For --help. */
+void list_options(FILE *out);
 
 #endif

@@ -20,9 +20,10 @@ struct argument {
 
 struct session {
 	struct command *c;
-	struct unit *unit; /* to know the parameters */
-	const struct func *func;
-	struct argument *args;
+	struct unit *unit; /* to know the kernel and its parameters */
+	const char *kernel_name;
+	struct argument *args; /* one for each parameter */
+	u32 nargs;
 	tl_context *ctx;
 	tl_module *module;
 	tl_kernel *kernel;
@@ -241,19 +242,16 @@ static bool read_define(struct session *s, struct argument *a, const char *value
 
 static struct argument *find_argument(struct session *s, const char *name, size_t len)
 {
-	for (u32 i = 0; i < s->func->nparams; i++)
+	for (u32 i = 0; i < s->nargs; i++)
 		if (strlen(s->args[i].name) == len && !memcmp(s->args[i].name, name, len))
 			return &s->args[i];
-	complain(0, "'%s' has no parameter '%.*s'", s->func->name, (int)len, name);
+	complain(0, "'%s' has no parameter '%.*s'", s->kernel_name, (int)len, name);
 	return NULL;
 }
 
 static bool read_arguments(struct session *s)
 {
 	struct command *c = s->c;
-	s->args = arena_array(&c->arena, struct argument, s->func->nparams);
-	for (u32 i = 0; i < s->func->nparams; i++)
-		s->args[i].name = s->func->params[i].name;
 	for (u32 i = 0; i < c->args.len; i++) {
 		const char *text = c->args.at[i], *eq = strchr(text, '=');
 		struct argument *a = find_argument(s, text, (size_t)(eq - text));
@@ -292,7 +290,7 @@ static bool read_grid(struct session *s)
 
 static int upload(struct session *s, tl_arg *list, size_t *n)
 {
-	for (u32 i = 0; i < s->func->nparams; i++) {
+	for (u32 i = 0; i < s->nargs; i++) {
 		struct argument *a = &s->args[i];
 		if (!a->given)
 			break; /* defaults, or an error from the library, which names the parameter */
@@ -307,9 +305,9 @@ static int upload(struct session *s, tl_arg *list, size_t *n)
 		}
 		list[(*n)++] = a->arg;
 	}
-	for (u32 i = (u32)*n; i < s->func->nparams; i++)
+	for (u32 i = (u32)*n; i < s->nargs; i++)
 		if (s->args[i].given)
-			return complain(EXIT_USER, "'%s': parameter '%s' needs a value, since '%s' has one", s->func->name, s->func->params[*n].name,
+			return complain(EXIT_USER, "'%s': parameter '%s' needs a value, since '%s' has one", s->kernel_name, s->args[*n].name,
 					s->args[i].name);
 	return EXIT_DONE;
 }
@@ -341,7 +339,7 @@ static void summarize(const struct argument *a)
 
 static int download(struct session *s)
 {
-	for (u32 i = 0; i < s->func->nparams; i++) {
+	for (u32 i = 0; i < s->nargs; i++) {
 		struct argument *a = &s->args[i];
 		if (!a->buffer)
 			continue;
@@ -371,7 +369,7 @@ static bool evaluate(const struct session *s, const struct expr *e, double *out)
 	case EX_FLOAT: *out = e->real; return true;
 	case EX_UNARY: return e->op == OP_NEG && evaluate(s, e->a, &x) && (*out = -x, true);
 	case EX_NAME:
-		for (u32 i = 0; i < s->func->nparams; i++)
+		for (u32 i = 0; i < s->nargs; i++)
 			if (!strcmp(s->args[i].name, e->name) && (s->args[i].arg.kind == TL_ARG_INT || s->args[i].arg.kind == TL_ARG_FLOAT)) {
 				*out = s->args[i].arg.kind == TL_ARG_INT ? (double)s->args[i].arg.i : s->args[i].arg.f;
 				return true;
@@ -414,23 +412,26 @@ static int bench(struct session *s, const tl_arg *args, size_t n)
 		return api_failed(s, r);
 	tl_device_info info;
 	tl_device(s->ctx, &info);
-	printf("%s on %s: %.4g ms", s->func->name, info.name, ms);
+	printf("%s on %s: %.4g ms", s->kernel_name, info.name, ms);
 	if ((s->c->bytes && !rate(s, "--bytes", s->c->bytes, ms, "GB/s", 1e-6)) || (s->c->flops && !rate(s, "--flops", s->c->flops, ms, "TFLOPS", 1e-9)))
 		return EXIT_USER;
 	printf("\n");
 	return EXIT_DONE;
 }
 
-static int execute(struct session *s, const char *text, size_t len, bool timed)
+static int execute(struct session *s, const char *text, size_t len)
 {
-	tl_arg *list = arena_array(&s->c->arena, tl_arg, s->func->nparams + 1);
+	tl_arg *list = arena_array(&s->c->arena, tl_arg, s->nargs + 1);
 	size_t n = 0;
 	if (s->c->sim_report)
 		setenv("TL_SIM_REPORT", "1", true);
+	tl_device_info info;
 	tl_status r = tl_context_create(s->c->device, &s->ctx);
-	if (r)
+	if (r || (r = tl_device(s->ctx, &info)))
 		return api_failed(s, r);
-	if ((r = tl_module_load_source(s->ctx, s->c->file, text, len, &s->module)) || (r = tl_module_kernel(s->module, s->func->name, &s->kernel)))
+	if (s->c->sim_report && strcmp(info.kind, "sim"))
+		return complain(EXIT_USER, "--sim-report is for --device sim, and this is %s", info.kind);
+	if ((r = tl_module_load_source(s->ctx, s->c->file, text, len, &s->module)) || (r = tl_module_kernel(s->module, s->kernel_name, &s->kernel)))
 		return api_failed(s, r);
 	s->config.num_warps = s->c->options.num_warps;
 	s->config.num_stages = s->c->options.num_stages;
@@ -439,7 +440,7 @@ static int execute(struct session *s, const char *text, size_t len, bool timed)
 	int code = upload(s, list, &n);
 	if (code)
 		return code;
-	if (timed)
+	if (s->c->verb == VERB_BENCH)
 		return bench(s, list, n);
 	if ((r = tl_launch(s->kernel, &s->config, list, n)) || (r = tl_synchronize(s->ctx)))
 		return api_failed(s, r);
@@ -448,7 +449,7 @@ static int execute(struct session *s, const char *text, size_t len, bool timed)
 
 static void close_session(struct session *s)
 {
-	for (u32 i = 0; s->args && i < s->func->nparams; i++) {
+	for (u32 i = 0; i < s->nargs; i++) {
 		if (s->args[i].buffer)
 			tl_buffer_destroy(s->args[i].buffer);
 		if (s->args[i].tensor)
@@ -458,7 +459,23 @@ static void close_session(struct session *s)
 	unit_free(s->unit);
 }
 
-int command_run(struct command *c, bool timed)
+/* The kernel of the file and its parameters. */
+static bool find_kernel(struct session *s)
+{
+	struct command *c = s->c;
+	const struct kernel *parsed = s->unit->parsed;
+	const struct func *f = NULL;
+	if (!check_request(c, s->unit) || (!parsed && !(f = pick_kernel(s->unit, c->kernel))))
+		return false;
+	s->kernel_name = parsed ? parsed->name : f->name;
+	s->nargs = parsed ? parsed->nparams : f->nparams;
+	s->args = arena_array(&c->arena, struct argument, s->nargs);
+	for (u32 i = 0; i < s->nargs; i++)
+		s->args[i].name = parsed ? parsed->params[i].name : f->params[i].name;
+	return true;
+}
+
+int command_run(struct command *c)
 {
 	struct session s = {.c = c, .unit = arena_new(&c->arena, struct unit)};
 	size_t len;
@@ -466,15 +483,10 @@ int command_run(struct command *c, bool timed)
 	if (!text)
 		return EXIT_ENVIRONMENT;
 	int code = EXIT_USER;
-	if (unit_open(s.unit, c->file, text, len) && s.unit->module) {
-		s.func = pick_kernel(s.unit, c->kernel);
-		if (s.func && read_grid(&s) && read_arguments(&s))
-			code = execute(&s, text, len, timed);
-	} else if (s.unit->diags.text.len) {
-		fputs(s.unit->diags.text.at, stderr);
-	} else {
-		complain(0, "'%s' is IR text: only kernels in source form can be run", c->file);
-	}
+	if (!unit_open(s.unit, c->file, text, len))
+		show_diagnostics(s.unit);
+	else if (find_kernel(&s) && read_grid(&s) && read_arguments(&s))
+		code = execute(&s, text, len);
 	close_session(&s);
 	return code;
 }

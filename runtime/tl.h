@@ -22,6 +22,8 @@
 extern "C" {
 #endif
 
+#define TL_VERSION "0.1"
+
 #define TL_API __attribute__((visibility("default")))
 
 typedef enum tl_status {

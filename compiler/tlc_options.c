@@ -1,0 +1,215 @@
+/* The options of the command line: one table, from which they are read, explained and refused where they mean nothing. */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/suggest.h"
+#include "tlc.h"
+
+enum { LAUNCH = VERB_RUN | VERB_BENCH };
+
+enum value_kind { TEXT, FLAG, NUMBER, WARPS, DEFINE };
+
+static const struct option {
+	const char *name;
+	enum value_kind value;
+	u32 verbs;
+	size_t to; /* offset in struct command */
+	int lo, hi;
+	const char *shown, *help; /* in --help; lines of help are separated by newlines */
+	const char *instead;      /* for who gives it to another verb */
+} options[] = {
+#define AT(field) offsetof(struct command, field)
+	{"-k", TEXT, VERB_COMPILE | LAUNCH, AT(kernel), 0, 0, "-k KERNEL", "the jit function to compile; may be left out when the file has one kernel", NULL},
+	{"-s", TEXT, VERB_COMPILE, AT(signature), 0, 0, "-s SIGNATURE",
+	 "types of the parameters that are not constexpr: '*fp16:16,*fp16:16,i32,i32:16,fp32',\n"
+	 "or name=type pairs; :16 means divisible by 16, i32:1 an integer that is 1",
+	 "the types are those of the arguments, as in i64:42"},
+	{"-D", DEFINE, VERB_COMPILE | LAUNCH, AT(defines), 0, 0, "-D NAME=VALUE", "value of a constexpr parameter: a Python literal, a dtype or a jit function",
+	 NULL},
+	{"--target", TEXT, VERB_COMPILE, AT(target), 0, 0, "--target T",
+	 "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; default: the GPU here, else sm_90a", "the device is what is compiled for: --device D"},
+	{"--emit", TEXT, VERB_COMPILE, AT(emit), 0, 0, "--emit KIND,...", "ast ttir ttgir llir ptx cubin; default ptx", "tlc FILE --emit … shows what is compiled"},
+	{"-o", TEXT, VERB_COMPILE, AT(output), 0, 0, "-o PATH",
+	 "where to; - is standard output, the default for one text KIND; with several KINDs,\nPATH.KIND each, by default KERNEL.KIND",
+	 "a tensor is saved with ARG=VALUE:>out.npy"},
+	{"--num-warps", WARPS, VERB_COMPILE | LAUNCH, AT(options.num_warps), 1, 32, "--num-warps N", "warps of a program: a power of two up to 32; default 4", NULL},
+	{"--num-stages", NUMBER, VERB_COMPILE | LAUNCH, AT(options.num_stages), 1, 64, "--num-stages N", "stages of software pipelining; default 3", NULL},
+	{"--group-pids", NUMBER, VERB_COMPILE | LAUNCH, AT(options.group_pids), 0, 1 << 20, "--group-pids N", "remap a two-dimensional grid in groups of N rows",
+	 NULL},
+	{"--debug", FLAG, VERB_COMPILE | LAUNCH, AT(options.debug), 0, 0, "--debug", "device_assert stops the kernel on the GPU too", NULL},
+	{"--remarks", FLAG, VERB_COMPILE, AT(options.remarks), 0, 0, "--remarks", "what was chosen for loads, stores, dots and loops, and why not better",
+	 "tlc FILE --remarks tells it"},
+	{"--time", FLAG, VERB_COMPILE, AT(options.time), 0, 0, "--time", "time of each pass", "tlc bench times the kernel, tlc FILE --time its compilation"},
+	{"--print-after", TEXT, VERB_COMPILE, AT(options.print_after), 0, 0, "--print-after P", "the IR after pass P, or after all", "tlc FILE --print-after P shows it"},
+	{"--stop-after", TEXT, VERB_COMPILE, AT(options.stop_after), 0, 0, "--stop-after P", "goes no further than pass P", "a kernel runs when all of it is compiled"},
+	{"--device", TEXT, LAUNCH, AT(device), 0, 0, "--device D",
+	 "cuda[:N], interp, or sim[:80] (the PTX on a checking simulator); default: cuda where a driver\nand a device answer, else interp",
+	 "--target T says what to compile for"},
+	{"--sim-report", FLAG, VERB_RUN, AT(sim_report), 0, 0, "--sim-report", "with --device sim: instructions, memory traffic and bank conflicts, by source line",
+	 "tlc run has it"},
+	{"-g", TEXT, LAUNCH, AT(grid), 0, 0, "-g X[,Y[,Z]]", "the grid: how many programs along each axis", "a compiled kernel runs on any grid"},
+	{"--bytes", TEXT, VERB_BENCH, AT(bytes), 0, 0, "--bytes EXPR", "what one launch moves, for GB/s: an expression of the arguments, as in --bytes '8*n'",
+	 "tlc bench has it"},
+	{"--flops", TEXT, VERB_BENCH, AT(flops), 0, 0, "--flops EXPR", "what one launch computes, for TFLOPS", "tlc bench has it"},
+#undef AT
+};
+
+static const struct {
+	const char *word, *called;
+	enum verb verb;
+} verbs[] = {
+	{NULL, "compiling", VERB_COMPILE}, {"run", "tlc run", VERB_RUN}, {"bench", "tlc bench", VERB_BENCH}, {"list", "tlc list", VERB_LIST},
+};
+
+enum verb read_verb(const char *word)
+{
+	for (u32 i = 1; i < ARRAY_LEN(verbs); i++)
+		if (!strcmp(word, verbs[i].word))
+			return verbs[i].verb;
+	return VERB_COMPILE;
+}
+
+void list_options(FILE *out)
+{
+	for (u32 i = 0; i < ARRAY_LEN(options); i++)
+		for (const char *name = options[i].shown, *line = options[i].help; *line; name = "") {
+			int n = (int)strcspn(line, "\n");
+			fprintf(out, "  %-18s %.*s\n", name, n, line);
+			line += n + (line[n] != 0);
+		}
+}
+
+/* --- what is wrong ------------------------------------------------------------------------------------------- */
+
+static void unknown_option(const struct command *c, const char *name)
+{
+	const char *names[ARRAY_LEN(options) + 2] = {"--help", "--version"};
+	u32 n = 2;
+	for (u32 i = 0; i < ARRAY_LEN(options); i++)
+		if (options[i].verbs & c->verb)
+			names[n++] = options[i].name;
+	const char *like = strlen(name) > 2 ? did_you_mean(name, names, n) : NULL;
+	if (like)
+		complain(0, "unknown option '%s'; did you mean '%s'?", name, like);
+	else
+		complain(0, "unknown option '%s'; see tlc --help", name);
+}
+
+static void misplaced(const struct command *c, const struct option *o)
+{
+	const char *here = "";
+	for (u32 i = 0; i < ARRAY_LEN(verbs); i++)
+		if (verbs[i].verb == c->verb)
+			here = verbs[i].called;
+	if (c->verb == VERB_LIST || !o->instead)
+		complain(0, "%s takes no option '%s'", here, o->name);
+	else
+		complain(0, "%s takes no option '%s': %s", here, o->name, o->instead);
+}
+
+static void unexpected(const struct command *c, const char *word)
+{
+	const char *words[ARRAY_LEN(verbs)];
+	u32 n = 0;
+	for (u32 i = 1; i < ARRAY_LEN(verbs); i++)
+		words[n++] = verbs[i].word;
+	const char *like = c->verb == VERB_COMPILE ? did_you_mean(c->file, words, n) : NULL;
+	if (c->verb & LAUNCH)
+		complain(0, "expected ARG=VALUE, not '%s'", word);
+	else if (like)
+		complain(0, "unexpected '%s' after '%s'; did you mean 'tlc %s'?", word, c->file, like);
+	else if (c->verb == VERB_COMPILE && strchr(word, '='))
+		complain(0, "unexpected '%s'; -D gives constexpr parameters their values, -s the others their types", word);
+	else
+		complain(0, "unexpected '%s'; see tlc --help", word);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------- */
+
+static bool read_number(const struct option *o, const char *value, int *out)
+{
+	char *end;
+	long n = strtol(value, &end, 10);
+	if (*end || end == value || n < o->lo || n > o->hi) {
+		complain(0, "%s: expected a number from %d to %d, not '%s'", o->name, o->lo, o->hi, value);
+		return false;
+	}
+	if (o->value == WARPS && !is_pow2(n)) {
+		complain(0, "%s: %s is not a power of two", o->name, value);
+		return false;
+	}
+	*out = (int)n;
+	return true;
+}
+
+static bool add_define(struct command *c, const char *text)
+{
+	const char *eq = strchr(text, '=');
+	if (!eq || eq == text) {
+		complain(0, "-D: expected NAME=VALUE, not '%s'", text);
+		return false;
+	}
+	vec_push(&c->arena, &c->defines, ((struct define){arena_str(&c->arena, text, (size_t)(eq - text)), eq + 1}));
+	return true;
+}
+
+/* One option with its value; false after a message. */
+static bool set_option(struct command *c, const struct option *o, const char *value)
+{
+	void *to = (char *)c + o->to;
+	switch (o->value) {
+	case FLAG: *(bool *)to = true; return true;
+	case TEXT: *(const char **)to = value; return true;
+	case DEFINE: return add_define(c, value);
+	default: return read_number(o, value, to);
+	}
+}
+
+/* The option that `text` is or begins with: "-k", "-kNAME", "--emit", "--emit=ptx". *value is what is joined to it, or NULL. */
+static const struct option *find_option(const char *text, const char **value)
+{
+	size_t len = text[1] == '-' ? strcspn(text, "=") : 2;
+	*value = text[len] ? text + len + (text[1] == '-') : NULL;
+	for (u32 i = 0; i < ARRAY_LEN(options); i++)
+		if (strlen(options[i].name) == len && !memcmp(options[i].name, text, len))
+			return &options[i];
+	return NULL;
+}
+
+bool read_options(struct command *c, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		const char *text = argv[i], *value;
+		if (text[0] != '-' || !text[1]) {
+			if (!c->file) {
+				c->file = text;
+			} else if (c->verb & LAUNCH && strchr(text, '=')) {
+				vec_push(&c->arena, &c->args, text);
+			} else {
+				unexpected(c, text);
+				return false;
+			}
+			continue;
+		}
+		const struct option *o = find_option(text, &value);
+		if (!o) {
+			unknown_option(c, arena_str(&c->arena, text, strcspn(text, "=")));
+			return false;
+		}
+		if (!(o->verbs & c->verb)) {
+			misplaced(c, o);
+			return false;
+		}
+		if (o->value == FLAG ? value != NULL : !value && i + 1 == argc) {
+			complain(0, o->value == FLAG ? "option '%s' takes no value" : "option '%s' needs a value; see tlc --help", o->name);
+			return false;
+		}
+		if (o->value != FLAG && !value)
+			value = argv[++i];
+		if (!set_option(c, o, value))
+			return false;
+	}
+	if (!c->file)
+		complain(0, "no input file; see tlc --help");
+	return c->file != NULL;
+}
