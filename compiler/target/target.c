@@ -35,8 +35,9 @@ static LLVMTargetMachineRef make_machine(struct arena *a, int sm, bool arch_spec
 		LLVMDisposeMessage(message);
 		return NULL;
 	}
+	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
 	return LLVMCreateTargetMachine(target, "nvptx64-nvidia-cuda", arena_printf(a, "sm_%d%s", sm, arch_specific ? "a" : ""),
-				       ptx_version(sm), LLVMCodeGenLevelAggressive, LLVMRelocDefault, LLVMCodeModelDefault);
+				       ptx_version(sm), LLVMCodeGenLevelDefault, LLVMRelocDefault, LLVMCodeModelDefault);
 }
 
 /* LLVM marks PTX that has line numbers as debug code, which keeps ptxas from optimising, and adds DWARF sections. The
@@ -146,7 +147,7 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 static const char *passes(bool math)
 {
 	return math ? "always-inline,globaldce,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,instcombine<no-verify-fixpoint>,adce)"
-		    : "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,adce)";
+		    : "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,adce)";
 }
 
 static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, const char **error)
