@@ -157,7 +157,8 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	const struct sim_kernel *k = d->kernel;
 	const char *seed = getenv("TL_SIM_SEED");
 	struct arena a = {0};
-	struct launch l = {.module = k->module, .kernel = k->ptx, .num_warps = k->num_warps, .dynamic_shared = k->shared_bytes};
+	struct launch l = {.module = k->module, .kernel = k->ptx, .num_warps = k->num_warps, .dynamic_shared = k->shared_bytes,
+			   .source = k->source};
 	l.seed = seed ? strtoull(seed, NULL, 0) : 0;
 	l.timing = (enum async_timing)(l.seed % 3);
 	memcpy(l.grid, d->grid, sizeof l.grid);

@@ -137,11 +137,18 @@ static void print_lanes(struct strbuf *out, u32 lanes)
 	}
 }
 
-void print_place(struct strbuf *out, const struct instr *i)
+void print_place(struct strbuf *out, const struct launch *l, const struct instr *i)
 {
+	const struct source *s = l->source;
+	bool known = s && i->src_line && i->src_line <= s->nlines;
+	if (known)
+		sb_printf(out, "%s:%u, ", s->name, i->src_line);
 	sb_printf(out, "PTX line %u (%s)", i->line, i->opcode);
-	if (i->src_line)
-		sb_printf(out, ", from line %u of the kernel's file", i->src_line);
+	if (!known)
+		return;
+	const char *line = s->text + s->line_start[i->src_line - 1];
+	line += strspn(line, " \t");
+	sb_printf(out, ": %.*s", (int)MIN(strcspn(line, "\r\n"), 200u), line);
 }
 
 void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
@@ -155,7 +162,7 @@ void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format,
 	sb_vprintf(&b->error, format, ap);
 	va_end(ap);
 	sb_puts(&b->error, "\n  at ");
-	print_place(&b->error, i);
+	print_place(&b->error, b->launch, i);
 	sb_printf(&b->error, "\n  block (%u, %u, %u), warp %u, ", b->id[0], b->id[1], b->id[2], w->id);
 	print_lanes(&b->error, lanes);
 }
@@ -173,7 +180,7 @@ static void deadlock(struct cta *b)
 		}
 		const struct barrier *k = &b->barriers[w->barrier];
 		sb_printf(&b->error, "waits at barrier %u, where %u of %u warps have come: ", w->barrier, k->arrived, k->expected ? k->expected : b->nwarps);
-		print_place(&b->error, w->at);
+		print_place(&b->error, b->launch, w->at);
 	}
 }
 

@@ -84,7 +84,7 @@ static void report(const struct who *me, const char *how, const char *other, u32
 		if (lane >= 0)
 			sb_printf(&text, ", lane %u,", (u32)lane);
 		sb_puts(&text, " at ");
-		print_place(&text, &b->launch->kernel->code[instr]);
+		print_place(&text, b->launch, &b->launch->kernel->code[instr]);
 	}
 	fault(me->w, me->i, 1u << me->lane, "%s", text.at);
 }

@@ -10,6 +10,7 @@
 #ifndef TL_SIM_SIM_H
 #define TL_SIM_SIM_H
 
+#include "base/diag.h"
 #include "base/range.h"
 #include "runtime/sim/ptx.h"
 
@@ -90,6 +91,7 @@ struct launch {
 	enum async_timing timing;
 	u64 max_steps;          /* of a block, then it is said not to end; 0: any number */
 	struct counters *counters;
+	const struct source *source; /* the kernel's file, for messages; or NULL */
 };
 
 /* --- decoding -------------------------------------------------------------------------------------------------- */
@@ -141,8 +143,8 @@ void barrier_check(struct cta *k, struct barrier *b);
 /* A fault: the first of a block ends it. `lanes` is the mask of those at fault. */
 void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* "PTX line 12 (ld.shared.u32), from line 3 of the kernel's file". */
-void print_place(struct strbuf *out, const struct instr *i);
+/* "softmax.tl:17, PTX line 12 (st.shared.u32): tl.store(p, x)". */
+void print_place(struct strbuf *out, const struct launch *l, const struct instr *i);
 
 /* The value of a register, constant or special register, as `bits` bits, in one lane. */
 u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int bits);
