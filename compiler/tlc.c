@@ -160,14 +160,14 @@ const struct func *pick_kernel(struct unit *u, const char *name)
 		const struct func *f = m->funcs.at[i];
 		if (name && f->kind == FUNC_JIT && !strcmp(f->name, name))
 			return f;
+		bool kernel = !is_helper(m, f);
 		if (f->kind == FUNC_JIT)
 			names[njit++] = f->name;
-		if (!is_helper(m, f)) {
+		if (kernel || (f->kind == FUNC_JIT && !nkernels))
 			only = f;
-			nkernels++;
-		}
+		nkernels += kernel;
 	}
-	if (!name && nkernels == 1)
+	if (!name && (nkernels == 1 || njit == 1)) /* of a lone one the evaluator says why it is no kernel */
 		return only;
 	const char *file = u->diags.sources.at[m->file]->name;
 	if (!njit)

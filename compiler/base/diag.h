@@ -55,6 +55,9 @@ void diags_init(struct diags *d, struct arena *arena);
 /* Registers a text and returns its file number. `text` must outlive d. */
 u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t len);
 
+/* "%u load%s", n, PLURAL(n) */
+#define PLURAL(n) ((n) == 1 ? "" : "s")
+
 #define diag(d, id, at, ...) diag_emit((d), (id), (at), id##_format, ##__VA_ARGS__)
 void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -438,7 +438,7 @@ struct val bi_hint(struct eval *e, const struct args *a)
 	const struct val *items = values.kind == V_TUPLE ? values.items : &values;
 	u32 n = values.kind == V_TUPLE ? values.nitems : 1, rank = (u32)MAX(v.ssa->type->rank, 1);
 	if (n != rank)
-		return eval_error(e, E_HINT_COUNT, a->loc[1], a->b->name, n, rank);
+		return eval_error(e, E_HINT_COUNT, a->loc[1], a->b->name, n, PLURAL(n), rank);
 	i32 want[MAX_RANK];
 	for (u32 i = 0; i < n; i++) {
 		if (items[i].kind != V_INT || items[i].integer < 1 || items[i].integer > 1 << 30 || !is_pow2((i64)items[i].integer))

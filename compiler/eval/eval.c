@@ -103,9 +103,9 @@ void assign(struct eval *e, const struct expr *target, struct val v)
 	bool fits = v.kind == V_TUPLE && v.nitems == target->nitems;
 	if (!fits && v.kind != V_ERROR) {
 		if (v.kind == V_TUPLE)
-			eval_error(e, E_UNPACK_COUNT, target->loc, target->nitems, v.nitems);
+			eval_error(e, E_UNPACK_COUNT, target->loc, target->nitems, PLURAL(target->nitems), v.nitems, PLURAL(v.nitems));
 		else
-			eval_error(e, E_UNPACK, target->loc, target->nitems, describe(e, &v));
+			eval_error(e, E_UNPACK, target->loc, target->nitems, PLURAL(target->nitems), describe(e, &v));
 	}
 	for (u32 i = 0; i < target->nitems; i++)
 		assign(e, target->items[i], fits ? v.items[i] : val_error());

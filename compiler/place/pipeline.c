@@ -537,9 +537,10 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 	if (p.loads.len && fits)
 		transform(&p);
 	if (s->remarks && p.loads.len && fits && p.async)
-		diag(s->diags, R_PIPELINED_ASYNC, loop->loc, p.loads.len, p.ahead, p.stages, (long long)ring_bytes(&p, p.stages));
+		diag(s->diags, R_PIPELINED_ASYNC, loop->loc, p.loads.len, PLURAL(p.loads.len), p.ahead, PLURAL(p.ahead), p.stages,
+		     PLURAL(p.stages), (long long)ring_bytes(&p, p.stages));
 	else if (s->remarks && p.loads.len && fits)
-		diag(s->diags, R_PIPELINED_REGISTERS, loop->loc, p.loads.len);
+		diag(s->diags, R_PIPELINED_REGISTERS, loop->loc, p.loads.len, PLURAL(p.loads.len));
 	else if (s->remarks)
 		diag(s->diags, R_NOT_PIPELINED, loop->loc,
 		     !p.loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may overwrite"
