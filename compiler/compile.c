@@ -21,6 +21,7 @@ static const struct pass tile_passes[] = {
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"masks", "drop masks that are provably true", pass_masks, 0, ANALYSIS_AXIS},
 	{"peel", "split loops so that the main part needs no mask", pass_peel, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"unroll", "unroll loops that have a factor", pass_unroll, 0, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"fuse", "products and sums become multiply-adds", pass_fuse, 0, ANALYSIS_AXIS},

@@ -567,17 +567,17 @@ static bool range_option(struct eval *e, const struct args *a, u32 i, i64 *out)
 	return a->at[i].kind == V_NONE || arg_int(e, a, i, out);
 }
 
-/* Of all of them only num_stages has an effect; the others that the IR has a name for are kept in it. */
+/* Only num_stages and loop_unroll_factor have an effect; the others that the IR has a name for are kept in it. */
 static bool range_options(struct eval *e, const struct args *a, struct loop_range *r)
 {
 	bool single_buffer, stay;
 	if (!range_option(e, a, 3, &r->num_stages) || !range_option(e, a, 4, &r->unroll) || !arg_bool(e, a, 5, &single_buffer) ||
 	    !arg_bool(e, a, 6, &r->flatten) || !arg_bool(e, a, 7, &r->warp_specialize) || !arg_bool(e, a, 8, &stay))
 		return false;
-	const bool idle[] = {r->unroll > 1, single_buffer, r->flatten, r->warp_specialize, stay};
+	const bool idle[] = {single_buffer, r->flatten, r->warp_specialize, stay};
 	for (u32 i = 0; i < ARRAY_LEN(idle); i++)
 		if (idle[i])
-			remark_no_effect(e, a, 4 + i);
+			remark_no_effect(e, a, 5 + i);
 	return true;
 }
 

@@ -232,6 +232,7 @@ static void peel(struct pass_state *s, struct op *loop, const split_vec *splits)
 	for (u32 i = 0; i < loop->nresults; i++)
 		op_set_operand(loop, 3 + i, &main->results[i]);
 	loop->attr[ATTR_STAGES] = 1;
+	loop->attr[ATTR_UNROLL] = 0;
 }
 
 /* Would accesses be wider without their masks, or does a dot wait for them? */

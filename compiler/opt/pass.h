@@ -39,6 +39,7 @@ void pass_cse(struct pass_state *s);
 void pass_licm(struct pass_state *s);
 void pass_masks(struct pass_state *s);
 void pass_peel(struct pass_state *s);
+void pass_unroll(struct pass_state *s);
 void pass_swizzle_pids(struct pass_state *s);
 void pass_fuse(struct pass_state *s);
 

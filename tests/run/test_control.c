@@ -363,15 +363,15 @@ static void asserts(struct suite *s, int n, int at, int wrong, const char *messa
 
 static void all_loops(struct suite *s)
 {
-	static const char *const fors[] = {"step", "constant", "tl.range", "unroll", "static", "changed", "from 0"};
+	static const char *const fors[] = {"step", "unroll by 5", "constant", "tl.range", "unroll", "static", "changed", "from 0"};
 	static const int bounds[][3] = {{0, 10, 1}, {0, 10, 3}, {5, 5, 1}, {7, 2, 1}, {-10, 10, 7}, {3, 4, 100}, {10, 0, -1}, {10, 0, -3}, {0, 10, -2},
 					{5, -17, -4}, {-3, -4, -1}, {0, 1, 1}, {0, 2, 1}, {1, 64, 16}};
-	static const char *const sums[] = {"mask", "advance", "down", "stages", "while"};
+	static const char *const sums[] = {"mask", "advance", "down", "stages", "unroll", "while"};
 	static const int lengths[] = {0, 1, 16, 17, 32, 33, 48, 100, 200};
 	static const tl_dtype types[] = {TL_F32, TL_F16, TL_I8};
 	for (int f = 0; f < COUNT(fors); f++)
 		for (int b = 0; b < COUNT(bounds); b++) {
-			if (!f && bounds[b][2] < 0) /* a step known only at run time counts up */
+			if (f < 2 && bounds[b][2] < 0) /* a step known only at run time counts up */
 				continue;
 			visited(s, fors[f], tl_int(bounds[b][0]), bounds[b][0], bounds[b][1], bounds[b][2]);
 			visited(s, fors[f], tl_int_typed(TL_I64, bounds[b][0]), bounds[b][0], bounds[b][1], bounds[b][2]);

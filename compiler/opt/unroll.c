@@ -1,0 +1,102 @@
+/* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for those left over. */
+#include "opt/pass.h"
+
+enum { MAX_UNROLLED_OPS = 1 << 15 };
+
+static struct value *to_i64(struct builder *b, struct value *v)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
+}
+
+/* Where the main loop ends and the rest begins: lb + floor(ceil((ub - lb) / step) / F) · F · step. */
+static struct value *main_end(struct builder *b, const struct op *loop, i64 factor)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)), *step = to_i64(b, operand(loop, 2));
+	struct value *last = build2(b, IR_MAXSI, t, ub, lb), *n = build2(b, IR_SUBI, t, last, lb);
+	i64 one;
+	if (!value_const_int(step, &one) || one != 1) {
+		n = build2(b, IR_SUBI, t, build2(b, IR_ADDI, t, n, step), build_int(b, t, 1));
+		n = build2(b, IR_DIVSI, t, n, step);
+	}
+	n = build2(b, IR_DIVSI, t, n, build_int(b, t, factor));
+	n = build2(b, IR_MULI, t, n, build2(b, IR_MULI, t, step, build_int(b, t, factor)));
+	/* past ub, if anywhere, only when nothing is left over */
+	struct value *end = build2(b, IR_MINSI, t, build2(b, IR_ADDI, t, lb, n), last);
+	return operand(loop, 0)->type == t ? end : build1(b, IR_TRUNCI, operand(loop, 0)->type, end);
+}
+
+/* Another iteration of `loop` at the end of `body`, whose terminator has what the one before yields. */
+static void append_iteration(struct ir_context *c, const struct op *loop, struct block *body, struct value *index)
+{
+	const struct block *from = loop->blocks[0];
+	struct op *yield = terminator(body);
+	struct builder b = builder_before(c, yield);
+	struct map map = {.arena = c->arena};
+	map_put(&map, from->args[0], index);
+	for (u32 i = 0; i < yield->noperands; i++)
+		map_put(&map, from->args[1 + i], operand(yield, i));
+	for (const struct op *o = from->first; o != terminator(from); o = o->next)
+		op_clone(&b, o, &map);
+	for (u32 i = 0; i < yield->noperands; i++)
+		op_set_operand(yield, i, mapped(&map, operand(terminator(from), i)));
+}
+
+static void unroll(struct pass_state *s, struct op *loop, i64 factor)
+{
+	struct builder b = builder_before(s->ctx, loop);
+	struct value *step = operand(loop, 2), *end = main_end(&b, loop, factor);
+	const struct type *t = step->type;
+	struct map map = {.arena = s->ctx->arena};
+	struct value *stride = build2(&b, IR_MULI, t, step, build_int(&b, t, factor));
+	struct op *main = op_clone(&b, loop, &map);
+	op_set_operand(main, 1, end);
+	op_set_operand(main, 2, stride);
+	struct block *body = main->blocks[0];
+	for (i64 k = 1; k < factor; k++) {
+		struct builder at = builder_before(s->ctx, terminator(body));
+		struct value *ahead = build2(&at, IR_MULI, t, step, build_int(&at, t, k));
+		append_iteration(s->ctx, loop, body, build2(&at, IR_ADDI, t, body->args[0], ahead));
+	}
+	op_set_operand(loop, 0, end);
+	for (u32 i = 0; i < loop->nresults; i++)
+		op_set_operand(loop, 3 + i, &main->results[i]);
+	loop->attr[ATTR_STAGES] = 1;
+}
+
+static void count(struct op *o, void *n)
+{
+	(void)o;
+	++*(u32 *)n;
+}
+
+/* Inner loops first, so that they are copied as they have become. */
+static bool unroll_loops(struct pass_state *s, struct block *b)
+{
+	bool changed = false;
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		for (u32 i = 0; i < o->nblocks; i++)
+			changed |= unroll_loops(s, o->blocks[i]);
+		i64 factor = o->code == IR_FOR ? o->attr[ATTR_UNROLL] : 0;
+		u32 nops = 0;
+		if (factor <= 1)
+			continue;
+		o->attr[ATTR_UNROLL] = 0;
+		walk(o->blocks[0], count, &nops);
+		if (factor <= MAX_UNROLLED_OPS / nops) {
+			unroll(s, o, factor);
+			changed = true;
+		} else if (s->remarks) {
+			diag(s->diags, R_NOT_UNROLLED, o->loc, (long long)factor, nops, PLURAL(nops), (int)MAX_UNROLLED_OPS);
+		}
+	}
+	return changed;
+}
+
+void pass_unroll(struct pass_state *s)
+{
+	if (unroll_loops(s, s->k->body))
+		pass_canonicalize(s);
+}
