@@ -300,7 +300,9 @@ static void head(struct printer *o, int k)
 	case RANGE_TO: fprintf(o->f, "for i%d in range(%s):", k, b); break;
 	case RANGE_FROM: fprintf(o->f, "for i%d in range(%s, %s):", k, a, b); break;
 	case STATIC_RANGE: fprintf(o->f, "for i%d in tl.static_range(%s):", k, b); break;
-	case TL_RANGE: fprintf(o->f, "for i%d in tl.range(%s, %s, %s, num_stages=%d):", k, a, b, c, v->attr[1]); break;
+	case TL_RANGE: 
+		fprintf(o->f, "for i%d in tl.range(%s, %s, %s, num_stages=%d, loop_unroll_factor=%d):", k, a, b, c, v->attr[1], 1 + (k + v->attr[1]) % 4);
+		break;
 	default: fprintf(o->f, "for i%d in range(%s, %s, %s):", k, a, b, c);
 	}
 	o->depth++;
