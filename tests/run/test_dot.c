@@ -136,7 +136,7 @@ static void products(struct suite *s)
 					{64, 128, 16, 8}, {16, 128, 128, 4}, {128, 16, 64, 2}, {128, 8, 128, 8}, {16, 16, 64, 8}, {32, 64, 128, 1},
 					{64, 32, 16, 2}, {8, 16, 32, 2}, {1, 64, 32, 4}, {64, 1, 16, 4}, {2, 4, 64, 1}, {16, 256, 32, 4},
 					/* warpgroups side by side, above each other, and several instructions in each direction */
-					{64, 256, 64, 4}, {64, 128, 128, 8}, {256, 32, 64, 8}, {128, 64, 256, 16}, {128, 128, 32, 4}};
+					{64, 256, 64, 4}, {64, 128, 128, 8}, {256, 32, 64, 8}, {128, 64, 128, 16}, {128, 128, 32, 4}};
 	static const char *const forms[] = {"rows", "columns", "trans of rows", "trans of columns"};
 	static const char *const accs[] = {"none", "argument", "+=", "sum"};
 	int c = 0;
