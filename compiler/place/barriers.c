@@ -48,12 +48,16 @@ static void barrier_before(struct pass_state *s, struct pending *p, struct op *o
 	p->n = 0;
 }
 
-static void touch(struct pass_state *s, struct pending *p, struct op *o, const struct access *a)
+/* o makes these accesses, all at once. */
+static void touch(struct pass_state *s, struct pending *p, struct op *o, const struct access *a, u32 n)
 {
-	if (conflicts(p, a) || !add(p, a)) {
+	bool wait = p->n + n > ARRAY_LEN(p->at);
+	for (u32 i = 0; i < n; i++)
+		wait |= conflicts(p, &a[i]);
+	if (wait)
 		barrier_before(s, p, o);
-		add(p, a);
-	}
+	for (u32 i = 0; i < n; i++)
+		add(p, &a[i]);
 }
 
 static const struct op *allocation(const struct value *v)
@@ -105,7 +109,8 @@ static void visit_loop(struct pass_state *s, struct pending *p, struct op *o)
 
 static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 {
-	struct access a;
+	struct access a, both[2];
+	u32 n = 0;
 	switch (o->code) {
 	case IR_BARRIER: p->n = 0; return;
 	case IR_FOR:
@@ -120,19 +125,18 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 	}
 	case IR_LOCAL_LOAD:
 		a = access_of(allocation(operand(o, 0)), false);
-		touch(s, p, o, &a);
+		touch(s, p, o, &a, 1);
 		return;
 	case IR_LOCAL_STORE:
 	case IR_ASYNC_COPY:
 		a = access_of(allocation(operand(o, 1)), true);
-		touch(s, p, o, &a);
+		touch(s, p, o, &a, 1);
 		return;
 	case IR_WARP_GROUP_DOT:
 		for (u32 i = 0; i < 2; i++)
-			if (operand(o, i)->type->kind == TY_MEMDESC) {
-				a = access_of(allocation(operand(o, i)), false);
-				touch(s, p, o, &a);
-			}
+			if (operand(o, i)->type->kind == TY_MEMDESC)
+				both[n++] = access_of(allocation(operand(o, i)), false);
+		touch(s, p, o, both, n);
 		return;
 	default: break;
 	}

@@ -210,6 +210,31 @@ static const struct layout *fma_layout(struct placer *p, const struct type *t)
 	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
 }
 
+/* Does v run along dimension d in memory, as far as one can tell: is it loaded so? */
+static bool loaded_along(struct placer *p, const struct value *v, int d, int depth)
+{
+	const struct op *o = v->def;
+	if (!o || depth > 8)
+		return true;
+	if (o->code == IR_TRANS)
+		return loaded_along(p, operand(o, 0), 1 - d, depth + 1);
+	if (o->code != IR_LOAD)
+		return !op_has(o, ELEM) || loaded_along(p, operand(o, 0), d, depth + 1);
+	const struct layout *l = map_get(&p->memory, o);
+	return !l || !l->bits[LL_REG] || l->basis[LL_REG][0] & layout_dim_mask(l, d);
+}
+
+/* Where wgmma wants its operands along k, others would have to be turned on their way to shared memory, element by
+ * element: that is what mma.sync does better. */
+static const struct wgmma *choose_wgmma(struct placer *p, const struct op *dot)
+{
+	const struct wgmma *w = wgmma_of_dot(p->s, dot);
+	bool along_k = w && (w->any_major || (loaded_along(p, operand(dot, 0), 1, 0) && loaded_along(p, operand(dot, 1), 0, 0)));
+	if (w && !along_k && p->s->remarks)
+		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a));
+	return along_k ? w : NULL;
+}
+
 static void place_dots(struct placer *p)
 {
 	struct dot_list all = {.p = p};
@@ -218,7 +243,7 @@ static void place_dots(struct placer *p)
 		struct op *o = all.at.at[i];
 		const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 		struct dot_plan *plan = arena_new(&p->scratch, struct dot_plan);
-		plan->wgmma = wgmma_of_dot(p->s, o);
+		plan->wgmma = choose_wgmma(p, o);
 		plan->mma = plan->wgmma ? NULL : mma_of_dot(p->s->sm, o);
 		if (plan->wgmma) {
 			wgmma_warps(p->s->num_warps, t, plan->warps);

@@ -39,6 +39,7 @@ static const struct wgmma wgmma_table[] = {
 	{DT_F16, DT_F16, DT_F32, "f32.f16.f16", 16, true},
 	{DT_F16, DT_F16, DT_F16, "f16.f16.f16", 16, true},
 	{DT_BF16, DT_BF16, DT_F32, "f32.bf16.bf16", 16, true},
+	{DT_F32, DT_F32, DT_F32, "f32.tf32.tf32", 8, false},
 	{DT_I8, DT_I8, DT_I32, "s32.s8.s8", 32, false},
 	{DT_E4M3, DT_E4M3, DT_F32, "f32.e4m3.e4m3", 32, false},
 	{DT_E4M3, DT_E5M2, DT_F32, "f32.e4m3.e5m2", 32, false},
@@ -70,7 +71,8 @@ const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *do
 		return NULL;
 	for (u32 i = 0; i < ARRAY_LEN(wgmma_table); i++) {
 		const struct wgmma *w = &wgmma_table[i];
-		if (w->a == type_dtype(a) && w->b == type_dtype(b) && w->acc == type_dtype(t))
+		bool tf32 = w->a != DT_F32 || dot->attr[ATTR_PRECISION] == PRECISION_TF32;
+		if (w->a == type_dtype(a) && w->b == type_dtype(b) && w->acc == type_dtype(t) && tf32)
 			return w;
 	}
 	return NULL;

@@ -23,7 +23,6 @@ struct pipe {
 	bool async;
 	int stages, ahead;      /* buffers; iterations between issue and use */
 	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
-	bool to_wgmma;          /* some load's buffer is an operand of wgmma */
 	struct map in_slice;    /* op or argument → itself */
 	VEC(struct op *) slice; /* in program order */
 	VEC(u32) args;          /* carried values in the slice: their index among the iter args */
@@ -377,12 +376,11 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 		vec_push(&p->scratch, inits, mapped(&map, body->args[1 + p->args.at[k]]));
 }
 
-/* All but the last `pending` groups of copies are there for everybody, tensor cores included. */
-static void wait_copies(struct pipe *p, struct builder *b, int pending)
+/* All but the last `pending` groups of copies are there for everybody. That includes wgmma: what cp.async has delivered needs
+ * no fence between proxies, which would wait for everything else too. */
+static void wait_copies(struct builder *b, int pending)
 {
 	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
-	if (p->to_wgmma)
-		build(b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
@@ -424,7 +422,7 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values, then slot or loaded values */
 	struct value *slot = p->async ? extra[p->args.len] : NULL, *insert = NULL, *next_slot = NULL;
 	if (p->async) {
-		wait_copies(p, &b, p->ahead - 1);
+		wait_copies(&b, p->ahead - 1);
 		if (p->dots.len) {
 			for (u32 i = 0; i < p->dots.len; i++)
 				p->dots.at[i]->attr[ATTR_ASYNC] = true;
@@ -500,7 +498,7 @@ static void transform(struct pipe *p)
 		struct builder b = builder_after(p->ctx, p->loop);
 		if (p->dots.len)
 			finish_dots(p, &b);
-		wait_copies(p, &b, 0);
+		wait_copies(&b, 0);
 	}
 }
 
@@ -531,8 +529,6 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 		find_dots(&p);
 	p.stages = stages;
 	p.ahead = p.async ? stages - 1 : 1;
-	for (u32 i = 0; p.async && i < p.loads.len; i++)
-		p.to_wgmma |= consumer(p.loads.at[i])->code == IR_LOCAL_STORE;
 	bool fits = !p.async || ring_bytes(&p, stages) <= s->max_shared - 1024;
 	if (p.loads.len && fits)
 		transform(&p);

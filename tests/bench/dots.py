@@ -3,41 +3,78 @@ import torch
 import torch.nn.functional as F
 import triton
 
+# BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, then warps and stages: those of Triton's tutorial and those that suit wgmma
+TILES = [((128, 256, 64, 8), 8, 3), ((128, 256, 64, 8), 8, 4), ((256, 128, 64, 8), 8, 4), ((128, 128, 64, 8), 4, 3),
+         ((128, 128, 64, 8), 8, 4), ((64, 256, 64, 8), 4, 4), ((128, 64, 64, 8), 4, 4), ((64, 64, 64, 8), 4, 5), ((64, 32, 64, 8), 4, 5)]
+FLAT = [((16, 64, 128, 8), 4, 4), ((16, 128, 128, 8), 4, 4), ((16, 128, 64, 8), 4, 5), ((16, 64, 256, 8), 4, 3), ((16, 32, 128, 8), 4, 5)]
+WORDS = [((128, 128, 32, 8), 4, 3), ((128, 128, 32, 8), 8, 4), ((128, 256, 32, 8), 8, 3), ((64, 128, 32, 8), 4, 4)]
+BYTES = [((128, 256, 128, 8), 8, 3), ((128, 128, 128, 8), 4, 3), ((128, 128, 128, 8), 8, 4), ((256, 128, 128, 8), 8, 3), ((64, 256, 128, 8), 4, 4)]
+SHAPES = [(512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16, 8192, 8192),
+          (8192, 8192, 512), (4096, 11008, 4096), (1000, 1000, 1000), (4095, 4097, 4093)]
+
+
+def product(b, what, x, y, out, reference, tiles, tolerance):
+    """out = x y; y may be the transpose of a row-major matrix."""
+    (m, k), n = x.shape, y.shape[1]
+    kernel = b.example("matmul", "matmul_kernel")
+    b.row(what, kernel, lambda bm, bn, bk, g: (triton.cdiv(m, bm) * triton.cdiv(n, bn), 1, 1),
+          lambda *tile: [x, y, out, m, n, k, *x.stride(), *y.stride(), n, 1, *tile, None], out, reference, tiles,
+          flops=2 * m * n * k, tolerance=tolerance)
+
 
 def matmul(b):
-    kernel = b.example("matmul", "matmul_kernel")
-    for dtype, sizes in ((torch.float16, ((512, 512, 512), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (4095, 4097, 4100))),
-                         (torch.float32, ((2048, 2048, 2048),))):
-        torch.backends.cuda.matmul.allow_tf32 = True
-        for m, n, k in sizes:
+    for dtype in torch.float16, torch.bfloat16:
+        for m, n, k in SHAPES:
             what = f"matmul {m}x{n}x{k} {str(dtype)[6:]}"
-            if not b.wants(what):
-                continue
-            x, y = torch.randn(m, k, device="cuda", dtype=dtype), torch.randn(k, n, device="cuda", dtype=dtype)
-            out = torch.empty(m, n, device="cuda", dtype=dtype)
-            b.row(what, kernel, lambda bm, bn, bk, g: (triton.cdiv(m, bm) * triton.cdiv(n, bn), 1, 1),
-                  lambda bm, bn, bk, g: [x, y, out, m, n, k, k, 1, n, 1, n, 1, bm, bn, bk, g, None], out, lambda: x @ y,
-                  [((128, 128, 32, 8), 4, 4), ((128, 128, 64, 8), 4, 3), ((128, 128, 64, 8), 8, 3), ((128, 256, 64, 8), 8, 3),
-                   ((64, 64, 64, 8), 4, 4), ((64, 128, 32, 8), 4, 4)],
-                  flops=2 * m * n * k, tolerance=2.0)
+            if b.wants(what):
+                x, y = (torch.randn(*s, device="cuda", dtype=dtype) for s in ((m, k), (k, n)))
+                product(b, what, x, y, torch.empty(m, n, device="cuda", dtype=dtype), lambda: x @ y, FLAT if m == 16 else TILES,
+                        k**0.5 / (100 if dtype == torch.float16 else 12))
+
+
+def narrow(b):
+    """Other element types, at 4096³ and 8192³; the second operand of the one-byte types is contiguous along k."""
+    one = torch.tensor(1.0, device="cuda")
+    for n in 4096, 8192:
+        what = f"matmul {n}x{n}x{n} float8_e4m3"
+        if b.wants(what):
+            x, y = (torch.randn(n, n, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+            product(b, what, x, y.T, torch.empty(n, n, device="cuda", dtype=torch.float16),
+                    lambda: torch._scaled_mm(x, y.T, scale_a=one, scale_b=one, out_dtype=torch.float16, use_fast_accum=True), BYTES, n**0.5 / 8)
+    n = 4096
+    what = f"matmul {n}x{n}x{n} int8"
+    if b.wants(what):
+        x, y = (torch.randint(-128, 128, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
+        product(b, what, x, y.T, torch.empty(n, n, device="cuda", dtype=torch.int32), lambda: torch._int_mm(x, y.T), BYTES, 0)
+    for turned in False, True:
+        what = f"matmul {n}x{n}x{n} tf32{' B transposed' * turned}"
+        if b.wants(what):
+            torch.backends.cuda.matmul.allow_tf32 = True
+            x, y = (torch.randn(n, n, device="cuda") for _ in range(2))
+            y = y.T if turned else y
+            product(b, what, x, y, torch.empty(n, n, device="cuda"), lambda: x @ y, WORDS, n**0.5 / 50)
 
 
 def attention(b):
     kernel = b.example("attention", "attention_kernel")
-    for z, h, n, d, causal in ((4, 16, 1024, 64, False), (4, 32, 4096, 64, False), (4, 32, 4096, 64, True), (4, 16, 4096, 128, True)):
-        what = f"attention {z}x{h}x{n}x{d} causal={causal}"
-        if not b.wants(what):
-            continue
-        q, k, v = (torch.randn(z, h, n, d, device="cuda", dtype=torch.float16) for _ in range(3))
-        out = torch.empty_like(q)
-        strides = [h * n * d, n * d, d]
-        b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
-              lambda bm, bn: [q, k, v, out, 1 / d**0.5] + strides * 4 + [h, n, d, bm, bn, causal], out,
-              lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
-              [((128, 64), 4, 3), ((128, 64), 8, 3), ((64, 64), 4, 3), ((128, 128), 8, 2)],
-              flops=4 * z * h * n * n * d * (0.5 if causal else 1))
+    z, h = 4, 32
+    for d in 64, 128:
+        for n in 1024, 4096, 16384:
+            for causal in False, True:
+                what = f"attention {z}x{h}x{n}x{d} {'causal' if causal else 'full'}"
+                if not b.wants(what):
+                    continue
+                q, k, v = (torch.randn(z, h, n, d, device="cuda", dtype=torch.float16) for _ in range(3))
+                out = torch.empty_like(q)
+                strides = [h * n * d, n * d, d]
+                b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
+                      lambda bm, bn: [q, k, v, out, 1 / d**0.5] + strides * 4 + [h, n, d, bm, bn, causal], out,
+                      lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
+                      [((128, 64), 4, 3), ((128, 64), 8, 3), ((64, 64), 4, 3), ((128, 128), 8, 2), ((128, 128), 8, 3), ((128, 32), 4, 4)],
+                      flops=4 * z * h * n * n * d * (0.5 if causal else 1))
 
 
 def rows(b):
     matmul(b)
+    narrow(b)
     attention(b)

@@ -16,7 +16,7 @@ import triton.testing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
-DTYPES = {torch.int32: 3, torch.int64: 4, torch.float16: 11, torch.bfloat16: 12, torch.float32: 13, torch.float64: 14}
+DTYPES = {torch.int8: 1, torch.float8_e4m3fn: 9, torch.float8_e5m2: 10, torch.int32: 3, torch.int64: 4, torch.float16: 11, torch.bfloat16: 12, torch.float32: 13, torch.float64: 14}
 
 
 class Value(ctypes.Union):
@@ -92,8 +92,8 @@ COLUMNS = ("kernel", "tlc µs", "Triton µs", "torch µs", "copy µs", "tlc", "b
 
 
 class Bench:
-    def __init__(self, build, wanted):
-        self.wanted, self.saved = [w for w in wanted.split(",") if w], []
+    def __init__(self, build, wanted, all=False):
+        self.all, self.wanted, self.saved = all, [w for w in wanted.split(",") if w], []
         self.lib = ctypes.CDLL(os.path.join(build, "libtl.so"))
         self.lib.tl_error.restype = ctypes.c_char_p
         self.lib.tl_error.argtypes = [ctypes.c_void_p]
@@ -117,13 +117,13 @@ class Bench:
     def kernel(self, function):
         return Kernel(self, os.path.join(HERE, "kernels.tl"), function)
 
-    def best(self, who, kernel, grid, args, out, expected, configs, tolerance, notes):
+    def best(self, what, who, kernel, grid, args, out, expected, configs, tolerance, notes):
         """(ms, configuration, ms of its first launch), or None where no configuration works."""
         best = None
         for constexprs, warps, stages in configs:
             run = kernel.launcher(who, grid(*constexprs), args(*constexprs), warps, stages)
             name = f"{','.join(map(str, constexprs))} w{warps}" + (f" s{stages}" if stages > 1 else "")
-            out.fill_(float("nan"))
+            out.fill_(float("nan") if out.is_floating_point() else -7)
             try:
                 compile_ms = first(run)
                 error = (out.float() - expected).abs_().max().item()
@@ -131,6 +131,8 @@ class Bench:
                     notes.append(f"{who} {name} WRONG: {error:.3g}")
                     continue
                 ms = measure(run)
+                if self.all:
+                    print(f"{what} {who} {name}: {ms * 1e3:.1f} µs, first {compile_ms:.0f} ms", file=sys.stderr)
             except Exception as e:
                 notes.append(f"{who} {name}: {type(e).__name__}")
                 if who == "tlc":
@@ -144,7 +146,7 @@ class Bench:
         """grid and args are functions of the constexprs; configs: (constexprs, warps, stages). `bytes` must be moved."""
         notes = []
         expected = reference().float()
-        ours, theirs = (self.best(who, kernel, grid, args, out, expected, configs, tolerance, notes) for who in ("tlc", "triton"))
+        ours, theirs = (self.best(what, who, kernel, grid, args, out, expected, configs, tolerance, notes) for who in ("tlc", "triton"))
         del expected
         library, copy = measure(reference), self.copy(bytes) if bytes else None
         rate = lambda ms: f"{flops / ms / 1e9:.0f} TFLOPS" if flops else f"{bytes / ms / 1e6:.0f} GB/s"

@@ -1,0 +1,63 @@
+/* Tiles of pointers that a loop carries and moves by the same distance in every element become what they were before the
+ * loop plus a carried scalar: one register instead of two for each element, and addresses that differ by constants. */
+#include "opt/pass.h"
+
+/* The scalar that all elements of v equal, defined outside of the loop; NULL if there is none. */
+static struct value *uniform(struct pass_state *s, struct op *loop, struct value *v)
+{
+	i64 constant;
+	if (value_const_int(v, &constant)) {
+		struct builder b = builder_before(s->ctx, loop);
+		return build_int(&b, type_scalar(s->ctx, type_dtype(v->type)), constant);
+	}
+	if (!def_if(v, IR_SPLAT) || !value_defined_outside(operand(v->def, 0), loop->blocks[0]))
+		return NULL;
+	return operand(v->def, 0);
+}
+
+static struct value *moved(struct builder *b, struct value *ptr, struct value *by)
+{
+	struct value *all = build1(b, IR_SPLAT, type_with_dtype(b->ctx, ptr->type, type_dtype(by->type)), by);
+	return build2(b, IR_ADDPTR, ptr->type, ptr, all);
+}
+
+static void rewrite(struct pass_state *s, struct op *loop, u32 i)
+{
+	struct block *body = loop->blocks[0];
+	struct value *arg = body->args[1 + i], *next = operand(body->last, i), *init = operand(loop, 3 + i), *out = &loop->results[i];
+	struct op *add = def_if(next, IR_ADDPTR);
+	if (!type_is_tensor(arg->type) || !add || operand(add, 0) != arg)
+		return;
+	struct value *step = uniform(s, loop, operand(add, 1));
+	if (!step)
+		return;
+	const struct type *t = type_scalar(s->ctx, DT_I64);
+	struct builder before = builder_before(s->ctx, loop), in = builder_before(s->ctx, body->first), end = builder_before(s->ctx, body->last),
+		       after = builder_after(s->ctx, loop);
+	before.loc = in.loc = end.loc = after.loc = add->loc;
+	op_set_operand(loop, 3 + i, build_int(&before, t, 0));
+	if (step->type != t)
+		step = build1(&before, IR_EXTSI, t, step);
+	struct value *here = moved(&in, init, arg), *there = moved(&after, init, out);
+	here->name = arg->name;
+	/* every use but those just made */
+	struct value *offset = operand(here->def, 1), *total = operand(there->def, 1);
+	replace_uses(arg, here);
+	op_set_operand(offset->def, 0, arg);
+	replace_uses(out, there);
+	op_set_operand(total->def, 0, out);
+	op_set_operand(body->last, i, build2(&end, IR_ADDI, t, arg, step));
+	arg->type = out->type = t;
+}
+
+static void visit(struct op *o, void *arg)
+{
+	for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++)
+		rewrite(arg, o, i);
+}
+
+void pass_steps(struct pass_state *s)
+{
+	walk(s->k->body, visit, s);
+	remove_dead_code(s->k);
+}
