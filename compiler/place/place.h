@@ -2,6 +2,7 @@
  *
  *   dots      operand types that the target's tensor cores take
  *   layouts   a layout for every tile, conversions where they meet (layouts.h)
+ *   rotate    products computed an iteration ahead
  *   pipeline  loads of loops issued ahead, into shared memory or registers
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
@@ -14,6 +15,7 @@
 
 void pass_dots(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
+void pass_rotate(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);
 void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
