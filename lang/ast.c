@@ -49,6 +49,42 @@ static void print_call(const struct expr *e, struct strbuf *out)
 	sb_puts(out, ")");
 }
 
+static void print_operation(const struct expr *e, struct strbuf *out)
+{
+	sb_puts(out, "(");
+	switch (e->kind) {
+	case EX_UNARY:
+		sb_puts(out, operator_text(e->op));
+		ast_print_expr(e->a, out);
+		break;
+	case EX_BINARY:
+		ast_print_expr(e->a, out);
+		sb_printf(out, " %s ", operator_text(e->op));
+		ast_print_expr(e->b, out);
+		break;
+	case EX_AND:
+	case EX_OR:
+		print_list(e->items, e->nitems, e->kind == EX_AND ? " and " : " or ", out);
+		break;
+	case EX_COMPARE:
+		for (u32 i = 0; i < e->nitems; i++) {
+			if (i)
+				sb_printf(out, " %s ", operator_text(e->ops[i - 1]));
+			ast_print_expr(e->items[i], out);
+		}
+		break;
+	case EX_IFEXP:
+		ast_print_expr(e->a, out);
+		sb_puts(out, " if ");
+		ast_print_expr(e->b, out);
+		sb_puts(out, " else ");
+		ast_print_expr(e->c, out);
+		break;
+	default: tl_unreachable("not an operation");
+	}
+	sb_puts(out, ")");
+}
+
 /* Source form, with every operation in parentheses. */
 void ast_print_expr(const struct expr *e, struct strbuf *out)
 {
@@ -95,42 +131,7 @@ void ast_print_expr(const struct expr *e, struct strbuf *out)
 		sb_puts(out, "*");
 		ast_print_expr(e->a, out);
 		break;
-	case EX_UNARY:
-		sb_printf(out, "(%s", operator_text(e->op));
-		ast_print_expr(e->a, out);
-		sb_puts(out, ")");
-		break;
-	case EX_BINARY:
-		sb_puts(out, "(");
-		ast_print_expr(e->a, out);
-		sb_printf(out, " %s ", operator_text(e->op));
-		ast_print_expr(e->b, out);
-		sb_puts(out, ")");
-		break;
-	case EX_AND:
-	case EX_OR:
-		sb_puts(out, "(");
-		print_list(e->items, e->nitems, e->kind == EX_AND ? " and " : " or ", out);
-		sb_puts(out, ")");
-		break;
-	case EX_COMPARE:
-		sb_puts(out, "(");
-		for (u32 i = 0; i < e->nitems; i++) {
-			if (i)
-				sb_printf(out, " %s ", operator_text(e->ops[i - 1]));
-			ast_print_expr(e->items[i], out);
-		}
-		sb_puts(out, ")");
-		break;
-	case EX_IFEXP:
-		sb_puts(out, "(");
-		ast_print_expr(e->a, out);
-		sb_puts(out, " if ");
-		ast_print_expr(e->b, out);
-		sb_puts(out, " else ");
-		ast_print_expr(e->c, out);
-		sb_puts(out, ")");
-		break;
+	default: print_operation(e, out);
 	}
 }
 

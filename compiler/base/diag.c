@@ -34,8 +34,7 @@ u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t
 	return (u16)(d->sources.len - 1);
 }
 
-/* The source line with carets under the span; tabs are kept so that the caret lines up. */
-static void show_line(struct diags *d, const struct source *s, struct loc at)
+void source_show(const struct source *s, struct loc at, struct strbuf *out)
 {
 	if (at.line == 0 || at.line > s->nlines)
 		return;
@@ -44,15 +43,15 @@ static void show_line(struct diags *d, const struct source *s, struct loc at)
 	while (end > line && (end[-1] == '\n' || end[-1] == '\r'))
 		end--;
 	u32 len = (u32)MIN(end - line, 400), col = at.col ? at.col - 1u : 0;
-	sb_printf(&d->text, "%5u | %.*s\n      | ", at.line, (int)len, line);
+	sb_printf(out, "%5u | %.*s\n      | ", at.line, (int)len, line);
 	for (u32 i = 0; i < col && i < len; i++)
 		if ((line[i] & 0xC0) != 0x80) /* one column per UTF-8 character */
-			sb_puts(&d->text, line[i] == '\t' ? "\t" : " ");
-	sb_puts(&d->text, "^");
+			sb_puts(out, line[i] == '\t' ? "\t" : " ");
+	sb_puts(out, "^");
 	for (u32 i = col + 1; i < col + at.len && i < len; i++)
 		if ((line[i] & 0xC0) != 0x80)
-			sb_puts(&d->text, "~");
-	sb_puts(&d->text, "\n");
+			sb_puts(out, "~");
+	sb_puts(out, "\n");
 }
 
 static bool already_said(struct diags *d, enum diag_id id, struct loc at)
@@ -91,7 +90,7 @@ void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *form
 	va_end(ap);
 	sb_puts(&d->text, "\n");
 	if (s)
-		show_line(d, s, at);
+		source_show(s, at, &d->text);
 	d->hint_at = d->text.len;
 	if (table[id].hint)
 		diag_hint(d, "%s", table[id].hint);

@@ -25,6 +25,8 @@ struct source {
 	u32 *line_start; /* offset of each line; line_start[nlines] == len */
 	u32 nlines;
 };
+/* The source line with carets under the span; tabs are kept so that the caret lines up. */
+void source_show(const struct source *s, struct loc at, struct strbuf *out);
 
 enum diag_severity { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE, DIAG_REMARK };
 

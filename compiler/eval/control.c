@@ -460,6 +460,45 @@ static enum dtype bound_type(struct eval *e, struct val v, struct loc at)
 	return to_tensor(e, v, at).dtype;
 }
 
+/* From here on operations go into `b`; returns where they went. */
+static struct builder enter_block(struct eval *e, struct block *b)
+{
+	struct builder outer = e->b;
+	e->b = builder_at_end(e->ctx, b);
+	e->b.loc = outer.loc;
+	e->b.count = outer.count;
+	return outer;
+}
+
+/* Evaluates the loop's body (or nothing, where its condition was an error) into `b`, and yields the carried variables. */
+static void loop_body(struct eval *e, const struct stmt *s, struct block *b, const name_vec *carried, const value_vec *args, bool run)
+{
+	value_vec out = {0};
+	scope entry = copy_scope(e, &e->frame->vars);
+	e->frame->loops++;
+	nest(e, s->loc);
+	if (run)
+		exec_body(e, &s->body, 0, NULL);
+	e->branches--;
+	e->frame->loops--;
+	if (run && check_carried(e, s, &entry, carried)) {
+		collect(e, carried, &out);
+		yield(e, b, &out);
+	} else {
+		yield(e, b, args); /* keeps the IR whole; compilation fails anyway */
+	}
+}
+
+static void leave_loop(struct eval *e, struct op *o, struct builder outer, const scope *before, const name_vec *carried)
+{
+	outer.count = e->b.count;
+	e->b = outer;
+	restore_scope(e, before);
+	value_vec results = {0};
+	result_values(e, o, &results);
+	rebind(e, carried, results.at);
+}
+
 static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct loop_range *r)
 {
 	struct val lb = r->start, ub = r->end, by = r->step;
@@ -481,7 +520,7 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	}
 	enum dtype d = promote_int(promote_int(bound_type(e, lb, at), bound_type(e, ub, at)), bound_type(e, by, at));
 	d = d == DT_I1 ? DT_I32 : d;
-	value_vec ops = {0}, args = {0}, out = {0};
+	value_vec ops = {0}, args = {0};
 	vec_push(e->arena, &ops, bound(e, lb, d, at));
 	vec_push(e->arena, &ops, bound(e, ub, d, at));
 	vec_push(e->arena, &ops, bound(e, by, d, at));
@@ -499,10 +538,7 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	struct value *iv = block_add_arg(e->ctx, o->blocks[0], ops.at[0]->type);
 	for (u32 i = 0; i < inits.len; i++)
 		vec_push(e->arena, &args, block_add_arg(e->ctx, o->blocks[0], inits.at[i]->type));
-	struct builder outer = e->b;
-	e->b = builder_at_end(e->ctx, o->blocks[0]);
-	e->b.loc = outer.loc;
-	e->b.count = outer.count;
+	struct builder outer = enter_block(e, o->blocks[0]);
 	rebind(e, &carried, args.at);
 	struct val i = val_tensor(iv, d, 0);
 	if (down) {
@@ -511,26 +547,11 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	} else {
 		iv->name = s->target->kind == EX_NAME ? s->target->name : NULL;
 	}
-	scope entry = copy_scope(e, &e->frame->vars);
 	assign(e, s->target, i);
-	e->frame->loops++;
-	nest(e, s->loc);
-	exec_body(e, &s->body, 0, NULL);
-	e->branches--;
-	e->frame->loops--;
-	if (check_carried(e, s, &entry, &carried))
-		collect(e, &carried, &out);
-	else
-		out = args; /* keeps the IR whole; compilation fails anyway */
-	yield(e, o->blocks[0], &out);
-	outer.count = e->b.count;
-	e->b = outer;
-	restore_scope(e, &before);
+	loop_body(e, s, o->blocks[0], &carried, &args, true);
+	leave_loop(e, o, outer, &before, &carried);
 	if (s->target->kind == EX_NAME && !lookup(&before, s->target->name))
 		set_var(e, s->target->name, (struct val){.kind = V_UNSET, .reason = "it is the index of a run-time loop, which may run zero times"});
-	value_vec results = {0};
-	result_values(e, o, &results);
-	rebind(e, &carried, results.at);
 }
 
 enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const struct loop_range *r, const struct cont *rest)
@@ -598,17 +619,14 @@ void exec_while(struct eval *e, const struct stmt *s)
 		return;
 	}
 	name_vec carried = {0};
-	value_vec inits = {0}, args = {0}, out = {0};
+	value_vec inits = {0}, args = {0};
 	find_carried(e, s, &carried);
 	scope before = copy_scope(e, &e->frame->vars);
 	collect(e, &carried, &inits);
 	struct op *o = build(&e->b, IR_WHILE, inits.at, inits.len, types_of(e, &inits), inits.len, 2);
 	for (u32 i = 0; i < inits.len; i++)
 		vec_push(e->arena, &args, block_add_arg(e->ctx, o->blocks[0], inits.at[i]->type));
-	struct builder outer = e->b;
-	e->b = builder_at_end(e->ctx, o->blocks[0]);
-	e->b.loc = outer.loc;
-	e->b.count = outer.count;
+	struct builder outer = enter_block(e, o->blocks[0]);
 	rebind(e, &carried, args.at);
 	struct value *cond = NULL;
 	int known = truth(e, eval_expr(e, s->value), s->value->loc, &cond);
@@ -622,31 +640,12 @@ void exec_while(struct eval *e, const struct stmt *s)
 		c[i + 1] = args.at[i];
 	build(&e->b, IR_CONDITION, c, args.len + 1, NULL, 0, 0);
 
-	u32 count = e->b.count;
 	args.len = 0;
 	for (u32 i = 0; i < inits.len; i++)
 		vec_push(e->arena, &args, block_add_arg(e->ctx, o->blocks[1], inits.at[i]->type));
-	e->b = builder_at_end(e->ctx, o->blocks[1]);
-	e->b.loc = outer.loc;
-	e->b.count = count;
+	enter_block(e, o->blocks[1]);
 	e->frame->vars = copy_scope(e, &before);
 	rebind(e, &carried, args.at);
-	scope entry = copy_scope(e, &e->frame->vars);
-	e->frame->loops++;
-	nest(e, s->loc);
-	if (known == -1)
-		exec_body(e, &s->body, 0, NULL);
-	e->branches--;
-	e->frame->loops--;
-	if (known == -1 && check_carried(e, s, &entry, &carried))
-		collect(e, &carried, &out);
-	else
-		out = args;
-	yield(e, o->blocks[1], &out);
-	outer.count = e->b.count;
-	e->b = outer;
-	restore_scope(e, &before);
-	value_vec results = {0};
-	result_values(e, o, &results);
-	rebind(e, &carried, results.at);
+	loop_body(e, s, o->blocks[1], &carried, &args, known == -1);
+	leave_loop(e, o, outer, &before, &carried);
 }

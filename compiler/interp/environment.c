@@ -5,25 +5,6 @@
 
 /* --- failures ------------------------------------------------------------------------------------------------ */
 
-static void show_source(struct strbuf *out, const struct source *s, struct loc at)
-{
-	if (!at.line || at.line > s->nlines)
-		return;
-	const char *line = s->text + s->line_start[at.line - 1], *end = s->text + s->line_start[at.line];
-	while (end > line && (end[-1] == '\n' || end[-1] == '\r'))
-		end--;
-	u32 len = (u32)MIN(end - line, 400), col = at.col ? at.col - 1u : 0;
-	sb_printf(out, "%5u | %.*s\n      | ", at.line, (int)len, line);
-	for (u32 i = 0; i < col && i < len; i++)
-		if ((line[i] & 0xC0) != 0x80) /* one column per UTF-8 character */
-			sb_puts(out, line[i] == '\t' ? "\t" : " ");
-	sb_puts(out, "^");
-	for (u32 i = col + 1; i < col + at.len && i < len; i++)
-		if ((line[i] & 0xC0) != 0x80)
-			sb_puts(out, "~");
-	sb_puts(out, "\n");
-}
-
 /* The coordinates of a flat index, outermost first. */
 static void coordinates(const struct type *t, i64 element, i32 *out)
 {
@@ -53,7 +34,7 @@ static void describe_failure(const struct env *e, const struct inst *i, i64 elem
 	}
 	sb_printf(out, "program (%u, %u, %u))\n", e->pid[0], e->pid[1], e->pid[2]);
 	if (s)
-		show_source(out, s, i->loc);
+		source_show(s, i->loc, out);
 }
 
 bool fail(struct env *e, const struct inst *i, i64 element, const char *format, ...)

@@ -121,10 +121,25 @@ static void read_region(struct reader *r, struct block *b, bool yields)
 	}
 }
 
+typedef VEC(const char *) name_list;
+
+/* `%a = %b, %c = %d)`: the names, and the values as operands. */
+static void read_bindings(struct reader *r, name_list *names, struct parsed *p)
+{
+	do {
+		vec_push(r->ctx->arena, names, read_name(r));
+		rd_expect(r, "=");
+		struct value *v = read_value(r);
+		if (v)
+			vec_push(r->ctx->arena, &p->operands, v);
+	} while (!r->failed && rd_accept(r, ","));
+	rd_expect(r, ")");
+}
+
 static struct op *read_for(struct reader *r, struct builder *b)
 {
 	struct parsed p = {0};
-	VEC(const char *) args = {0};
+	name_list args = {0};
 	rd_accept(r, "unsigned");
 	const char *iv = read_name(r);
 	static const char *const words[] = {"=", "to", "step"};
@@ -136,14 +151,7 @@ static struct op *read_for(struct reader *r, struct builder *b)
 	}
 	if (rd_accept(r, "iter_args")) {
 		rd_expect(r, "(");
-		do {
-			vec_push(r->ctx->arena, &args, read_name(r));
-			rd_expect(r, "=");
-			struct value *v = read_value(r);
-			if (v)
-				vec_push(r->ctx->arena, &p.operands, v);
-		} while (!r->failed && rd_accept(r, ","));
-		rd_expect(r, ")");
+		read_bindings(r, &args, &p);
 		rd_expect(r, "->");
 		read_result_list(r, &p);
 	}
@@ -205,17 +213,9 @@ static void read_block_args(struct reader *r, struct block *b)
 static struct op *read_while(struct reader *r, struct builder *b)
 {
 	struct parsed p = {0};
-	VEC(const char *) args = {0};
-	if (rd_accept(r, "(") && !rd_accept(r, ")")) {
-		do {
-			vec_push(r->ctx->arena, &args, read_name(r));
-			rd_expect(r, "=");
-			struct value *v = read_value(r);
-			if (v)
-				vec_push(r->ctx->arena, &p.operands, v);
-		} while (!r->failed && rd_accept(r, ","));
-		rd_expect(r, ")");
-	}
+	name_list args = {0};
+	if (rd_accept(r, "(") && !rd_accept(r, ")"))
+		read_bindings(r, &args, &p);
 	rd_expect(r, ":");
 	read_types(r, true);
 	rd_expect(r, "->");
