@@ -166,8 +166,8 @@ install: all
 	install $(BUILD)/tlc $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/libtl.a $(BUILD)/libtl.so $(DESTDIR)$(PREFIX)/lib
 	install -m 644 runtime/tl.h $(DESTDIR)$(PREFIX)/include
-	printf '%s\n' 'prefix=$(PREFIX)' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: $(VERSION)' \
-		'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -ltl' \
+	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: $(VERSION)' \
+		'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltl' \
 		'Libs.private: $(LLVM_SHARED) $(LIBS)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libtl.pc
 
 clean:

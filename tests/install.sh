@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh BUILD: the README's C program builds against an installed libtl, shared and static, and runs; the library
-# puts nothing but tl_* into a program's namespace.
+# install.sh BUILD: the README's C program and one in C++ build against an installed libtl, shared and static, and run; the
+# library puts nothing but tl_* into a program's namespace.
 build=$1
 top=$(cd "$(dirname "$0")/.." && pwd)
 work=$build/install-test
@@ -23,7 +23,7 @@ check() { # check WHAT COMMAND…
 
 # read by hand, since pkg-config is not needed to build or test
 flags() {
-	sed -n -e "s|\${prefix}|$work/usr|g" -e "s/^$1: //p" "$work/usr/lib/pkgconfig/libtl.pc"
+	sed -n -e "s|\${libdir}|$work/usr/lib|g" -e "s|\${includedir}|$work/usr/include|g" -e "s/^$1: //p" "$work/usr/lib/pkgconfig/libtl.pc"
 }
 
 block() {
@@ -31,6 +31,14 @@ block() {
 }
 
 runs() { (cd "$work" && eval "${CC:-cc} scale.c $*" && LD_LIBRARY_PATH=usr/lib ./a.out | grep -qx 'y\[2999\] = 7497.5'); }
+runs_cpp() {
+	${CXX:-g++} "-std=$1" -Wall -Wextra -pedantic -Werror "$top/tests/unit/use.cpp" -o "$work/use" $(flags Cflags) $(flags Libs) &&
+		[ "$(LD_LIBRARY_PATH=$work/usr/lib "$work/use")" = "42 $(flags Version)" ]
+}
+same_flags() { # the real pkg-config reads the file as we do
+	[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --cflags --libs libtl | xargs)" = "$(flags Cflags) $(flags Libs)" ] &&
+		[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --modversion libtl)" = "$(flags Version)" ]
+}
 only_tl() { ! "$@" | grep ' [A-Z] ' | grep -v ' tl_\| \.gomp_'; }
 
 check "make install" "${MAKE:-make}" -s -C "$top" install BUILD="$build" PREFIX="$work/usr"
@@ -38,6 +46,10 @@ block 'python file=scale.tl' > "$work/scale.tl"
 block 'c file=scale.c' > "$work/scale.c"
 check "a program with libtl.so" runs "$(flags Cflags) $(flags Libs)"
 check "a program with libtl.a" runs "$(flags Cflags) $work/usr/lib/libtl.a $(flags Libs.private)"
+check "a program in C++11" runs_cpp c++11
+check "a program in C++20" runs_cpp c++20
+check "tl.h in C11, pedantically" "${CC:-cc}" -std=c11 -Wall -Wextra -pedantic -Werror -fsyntax-only "$work/usr/include/tl.h"
+command -v pkg-config > "$work/log" && check "pkg-config" same_flags
 check "names in libtl.so" only_tl nm -D --defined-only "$work/usr/lib/libtl.so"
 check "names in libtl.a" only_tl nm -g --defined-only "$work/usr/lib/libtl.a"
 check "the installed tlc" "$work/usr/bin/tlc" "$top/examples/softmax.tl" -o /dev/null
