@@ -49,8 +49,8 @@ TL_API const char *tl_status_name(tl_status s);
 
 /* --- devices ------------------------------------------------------------------------------------------------- */
 
-/* "cuda", "cuda:1", "interp" (the reference interpreter, on the CPU); NULL: cuda where a driver and a device answer,
- * else interp. */
+/* "cuda", "cuda:1"; "interp", the reference interpreter; "sim", "sim:80" …, which runs the PTX for sm_90a, sm_80 … on the CPU
+ * and checks it; NULL: cuda where a driver and a device answer, else interp. */
 TL_API tl_status tl_context_create(const char *device, tl_context **out);
 /* A context on the caller's CUcontext; NULL means the one current on this thread. It is not destroyed with ctx. */
 TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
@@ -60,10 +60,10 @@ TL_API void tl_context_destroy(tl_context *ctx);
 TL_API tl_status tl_synchronize(tl_context *ctx);
 
 typedef struct tl_device_info {
-	char kind[16];       /* "cuda", "interp" */
-	char name[128];      /* "NVIDIA H100 80GB HBM3"; the CPU's name for interp */
+	char kind[16];       /* "cuda", "interp", "sim" */
+	char name[128];      /* "NVIDIA H100 80GB HBM3"; the CPU's name for interp; "simulated sm_90a" */
 	char target[32];     /* "cuda:sm_90a", "cpu" */
-	int num_sms;         /* multiprocessors; CPU threads for interp */
+	int num_sms;         /* multiprocessors; CPU threads for interp and sim */
 	size_t shared_bytes; /* shared memory a block may use; 0 for interp, which has none */
 	size_t memory_bytes;
 } tl_device_info;
