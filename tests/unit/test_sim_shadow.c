@@ -200,13 +200,15 @@ static void test_messages(void **state)
 {
 	(void)state;
 	struct world *x = world_new();
-	x->code[1].src_line = 7;
+	x->code[1].src_line = 2;
+	struct source source = {.name = "k.tl", .text = "def k():\n\tstore(p)\n", .line_start = (u32[]){0, 9, 19, 19}, .nlines = 3};
+	x->launch.source = &source;
 	shadow_write(&x->warps[2], &x->code[1], 3, 8, 4);
 	shadow_read(&x->warps[0], &x->code[4], 9, 8, 2);
 	assert_true(x->block.failed);
 	const char *e = x->block.error.at;
-	assert_non_null(strstr(e, "race: read of shared bytes 0x8–0x9; the other write is by warp 2, lane 3, at PTX line 2"));
-	assert_non_null(strstr(e, "from line 7"));
+	assert_non_null(strstr(e, "race: read of shared bytes 0x8–0x9; the other write is by warp 2, lane 3, at k.tl:2, PTX line 2 ("));
+	assert_non_null(strstr(e, "): store(p)\n"));
 	assert_non_null(strstr(e, "at PTX line 5"));
 	assert_non_null(strstr(e, "warp 0, lane 9"));
 	world_free(x);
