@@ -143,12 +143,9 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 	return true;
 }
 
-/* Shorter than default<O3>: the code is already in the shape that O3 works for, and compile time is a feature. */
-static const char *passes(bool math)
-{
-	return math ? "always-inline,globaldce,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,instcombine<no-verify-fixpoint>,adce)"
-		    : "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,adce)";
-}
+/* Much shorter than default<O3>: the code, libclc's included, is already in the shape that O3 works for, and compile time is a
+ * feature. */
+#define SIMPLIFY "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,adce)"
 
 static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, const char **error)
 {
@@ -161,7 +158,7 @@ static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm
 	LLVMDisposeMessage(invalid);
 #endif
 	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-	LLVMErrorRef e = LLVMRunPasses(mod, passes(math), tm, o);
+	LLVMErrorRef e = LLVMRunPasses(mod, math ? "always-inline,globaldce," SIMPLIFY : SIMPLIFY, tm, o);
 	LLVMDisposePassBuilderOptions(o);
 	if (!e)
 		return true;
