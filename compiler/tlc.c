@@ -516,25 +516,39 @@ static void on_llvm_error(const char *reason)
 	tl_assert_failed("LLVM", 0, reason);
 }
 
+static void help(void)
+{
+	fputs(usage, stdout);
+	list_options(stdout);
+	puts("  --help, --version  this; of tlc and of its LLVM\n\nPasses:");
+	compile_list_passes(stdout);
+}
+
+static void version(void)
+{
+	unsigned major, minor, patch;
+	LLVMGetVersion(&major, &minor, &patch);
+	printf("tlc %s, LLVM %u.%u.%u\n", TL_VERSION, major, minor, patch);
+}
+
 int main(int argc, char **argv)
 {
 	signal(SIGABRT, on_abort);
 	LLVMInstallFatalErrorHandler(on_llvm_error);
-	const char *word = argc > 1 ? argv[1] : "--help";
-	struct command c = {.verb = read_verb(word), .options = {.print_to = stderr}};
-	if (!strcmp(word, "--version")) {
-		unsigned major, minor, patch;
-		LLVMGetVersion(&major, &minor, &patch);
-		printf("tlc %s, LLVM %u.%u.%u\n", TL_VERSION, major, minor, patch);
+	if (argc < 2) {
+		help();
+		return EXIT_USER;
+	}
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			help();
+		else if (!strcmp(argv[i], "--version"))
+			version();
+		else
+			continue;
 		return EXIT_DONE;
 	}
-	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-		fputs(usage, stdout);
-		list_options(stdout);
-		puts("  --version          of tlc and of its LLVM\n\nPasses:");
-		compile_list_passes(stdout);
-		return argc > 1 ? EXIT_DONE : EXIT_USER;
-	}
+	struct command c = {.verb = read_verb(argv[1]), .options = {.print_to = stderr}};
 	int skip = c.verb == VERB_COMPILE ? 1 : 2, r = EXIT_USER;
 	if (read_options(&c, argc - skip, argv + skip))
 		r = c.verb == VERB_LIST ? command_list(&c) : c.verb == VERB_COMPILE ? command_compile(&c) : command_run(&c);

@@ -271,7 +271,11 @@ static bool read_grid(struct session *s)
 	const char *g = s->c->grid;
 	for (int i = 0; i < 3; i++)
 		s->config.grid[i] = 1;
-	for (int i = 0; g && *g; i++) {
+	if (!g) {
+		complain(0, "the grid is missing: -g X[,Y[,Z]]");
+		return false;
+	}
+	for (int i = 0;; i++) {
 		char *end;
 		unsigned long n = strtoul(g, &end, 10);
 		if (i == 3 || end == g || (*end && *end != ',') || n < 1 || n > 0x7FFFFFFF) {
@@ -279,11 +283,10 @@ static bool read_grid(struct session *s)
 			return false;
 		}
 		s->config.grid[i] = (uint32_t)n;
-		g = end + (*end == ',');
+		if (!*end)
+			return true;
+		g = end + 1;
 	}
-	if (!g)
-		complain(0, "the grid is missing: -g X[,Y[,Z]]");
-	return g != NULL;
 }
 
 /* --- running ------------------------------------------------------------------------------------------------- */

@@ -45,7 +45,6 @@ enum space {
 	SPACE_PYTHON,    /* Python's builtins */
 	SPACE_TYPE,      /* methods of dtypes */
 	SPACE_PROPAGATE_NAN, /* tl.PropagateNan: ALL, NONE */
-	SPACE_COUNT,
 };
 
 struct builtin;
@@ -205,7 +204,7 @@ struct val space_lookup(struct eval *e, enum space s, const char *name);
 /* builtins.c */
 struct builtin {
 	const char *name;
-	const char *signature; /* "pointer, mask=None, *shape": see bind_builtin in call.c */
+	const char *signature; /* "pointer, mask=None, *shape": see parse_signature in call.c */
 	struct val (*run)(struct eval *e, const struct args *a);
 	int code;              /* for handlers that serve several builtins */
 	bool method;           /* also x.name(…) on tiles */
