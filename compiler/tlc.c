@@ -185,7 +185,7 @@ const struct func *pick_kernel(struct unit *u, const char *name)
 	return NULL;
 }
 
-static bool is_constexpr(const struct param *p)
+bool is_constexpr(const struct param *p)
 {
 	const struct expr *a = p->annotation;
 	if (a && a->kind == EX_STR) /* "tl.constexpr" */

@@ -31,6 +31,8 @@ int complain(int code, const char *format, ...) __attribute__((format(printf, 2,
 /* The kernel called `name`, or the only one of the file; NULL after a message. */
 const struct func *pick_kernel(struct unit *u, const char *name);
 
+/* Is the parameter annotated as a compile-time value? */
+bool is_constexpr(const struct param *p);
 /* The names given to --print-after and --stop-after, and what does not go with IR text; false after a message. */
 bool check_request(const struct command *c, const struct unit *u);
 /* Errors, warnings and remarks of the unit, to standard error. */

@@ -21,6 +21,7 @@ struct argument {
 struct session {
 	struct command *c;
 	struct unit *unit; /* to know the kernel and its parameters */
+	const struct func *func; /* NULL: IR text */
 	const char *kernel_name;
 	struct argument *args; /* one for each parameter */
 	u32 nargs;
@@ -249,6 +250,26 @@ static struct argument *find_argument(struct session *s, const char *name, size_
 	return NULL;
 }
 
+/* The library takes arguments in order: constexprs in front of the last one given get their defaults here. */
+static bool read_defaults(struct session *s)
+{
+	u32 n = s->nargs;
+	while (n && !s->args[n - 1].given)
+		n--;
+	for (u32 i = 0; s->func && i < n; i++) {
+		const struct param *p = &s->func->params[i];
+		struct strbuf text = {.arena = &s->c->arena};
+		if (s->args[i].given || !p->value || !is_constexpr(p))
+			continue;
+		bool negative = p->value->kind == EX_UNARY && p->value->op == OP_NEG; /* as -D has it, without parentheses */
+		sb_puts(&text, negative ? "-" : "");
+		ast_print_expr(negative ? p->value->a : p->value, &text);
+		if (!read_define(s, &s->args[i], text.at))
+			return false;
+	}
+	return true;
+}
+
 static bool read_arguments(struct session *s)
 {
 	struct command *c = s->c;
@@ -263,7 +284,7 @@ static bool read_arguments(struct session *s)
 		if (!a || !read_define(s, a, c->defines.at[i].value))
 			return false;
 	}
-	return true;
+	return read_defaults(s);
 }
 
 static bool read_grid(struct session *s)
@@ -467,14 +488,13 @@ static bool find_kernel(struct session *s)
 {
 	struct command *c = s->c;
 	const struct kernel *parsed = s->unit->parsed;
-	const struct func *f = NULL;
-	if (!check_request(c, s->unit) || (!parsed && !(f = pick_kernel(s->unit, c->kernel))))
+	if (!check_request(c, s->unit) || (!parsed && !(s->func = pick_kernel(s->unit, c->kernel))))
 		return false;
-	s->kernel_name = parsed ? parsed->name : f->name;
-	s->nargs = parsed ? parsed->nparams : f->nparams;
+	s->kernel_name = parsed ? parsed->name : s->func->name;
+	s->nargs = parsed ? parsed->nparams : s->func->nparams;
 	s->args = arena_array(&c->arena, struct argument, s->nargs);
 	for (u32 i = 0; i < s->nargs; i++)
-		s->args[i].name = parsed ? parsed->params[i].name : f->params[i].name;
+		s->args[i].name = parsed ? parsed->params[i].name : s->func->params[i].name;
 	return true;
 }
 
