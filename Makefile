@@ -169,6 +169,8 @@ install: all
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: $(VERSION)' \
 		'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltl' \
 		'Libs.private: $(LLVM_SHARED) $(LIBS)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libtl.pc
+# the loader finds libraries under /usr/local by its cache
+	$(if $(DESTDIR),,$(if $(filter /usr /usr/local,$(PREFIX)),-ldconfig))
 
 clean:
 	rm -rf $(BUILD)
