@@ -120,7 +120,7 @@ static u32 returns_value(const struct body *b)
 static const struct func *caller_of(const struct module *m, const struct func *f)
 {
 	for (u32 i = 0; i < m->funcs.len; i++)
-		if (m->funcs.at[i] != f && body_mentions(&m->funcs.at[i]->body, f->name))
+		if (m->funcs.at[i]->name != f->name && body_mentions(&m->funcs.at[i]->body, f->name))
 			return m->funcs.at[i];
 	return NULL;
 }
