@@ -29,6 +29,7 @@ static const struct pass tile_passes[] = {
 };
 static const struct pass place_passes[] = {
 	{"dots", "operand types for the target's tensor cores", pass_dots, 0, ANALYSIS_AXIS},
+	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster, ANALYSIS_AXIS, 0},
 	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"rotate", "compute products an iteration ahead", pass_rotate, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
@@ -192,6 +193,10 @@ static bool generate(struct run *r, struct compiled *out)
 	start = milliseconds();
 	const char *ptx = emit_ptx(&r->u->arena, mod, o->target.sm, o->target.arch_specific, o->want_llir ? &out->llir : NULL,
 				   o->want_ptx ? &out->ptx_len : NULL, &error);
+	if (ptx && o->want_ptx && r->s.k->cluster > 1)
+		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len,
+					  arena_printf(&r->u->arena, ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid along x is %d times the programs",
+						       r->s.k->cluster, r->s.k->cluster, r->s.k->cluster));
 	after_step(r, "llvm", start);
 	LLVMDisposeModule(mod);
 	LLVMContextDispose(ctx);
@@ -218,6 +223,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 				  .max_shared = max_shared(o->target.sm)};
 	out->kernel = k;
 	k->num_warps = out->num_warps;
+	k->cluster = out->cluster = 1;
 	after_step(&r, "eval", start);
 	if (!run_passes(&r, tile_passes, ARRAY_LEN(tile_passes)))
 		return false;
@@ -229,6 +235,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	if (!run_passes(&r, place_passes, ARRAY_LEN(place_passes)))
 		return false;
 	out->shared_bytes = k->shared_bytes;
+	out->cluster = k->cluster;
 	if (o->want_ttgir)
 		out->ttgir = print_kernel(u, k);
 	if (r.stopped || !(o->want_llir || o->want_ptx))

@@ -46,7 +46,8 @@ struct compiled {
 	const char *ttir, *ttgir, *llir, *ptx;
 	size_t ptx_len;
 	i32 shared_bytes;
-	int num_warps;
+	int num_warps; /* of a block */
+	int cluster;   /* blocks a program runs on: the grid's first dimension is to be multiplied by it */
 };
 
 /* Evaluates `func` of u (or takes the parsed IR), and runs the passes up to where the wanted texts need it. The results

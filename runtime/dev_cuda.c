@@ -34,7 +34,7 @@ struct cuda {
 struct cuda_kernel {
 	CUmodule module;
 	CUfunction function;
-	unsigned threads, shared;
+	unsigned threads, shared, cluster; /* cluster: blocks a program */
 };
 
 /* --- errors and contexts ------------------------------------------------------------------------------------- */
@@ -383,6 +383,7 @@ static tl_status cuda_load(struct device *device, struct unit *u, const struct c
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	k->threads = 32 * (unsigned)c->num_warps;
 	k->shared = (unsigned)c->shared_bytes;
+	k->cluster = (unsigned)c->cluster;
 	bool pushed;
 	tl_status s = enter(d, &pushed);
 	if (s) {
@@ -424,14 +425,25 @@ static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUs
 	void *params[MAX_KERNEL_PARAMS];
 	for (u32 i = 0; i < l->nargs; i++)
 		params[i] = (void *)&l->args[i];
-	return d->api.launch(k->function, l->grid[0], l->grid[1], l->grid[2], k->threads, 1, 1, k->shared, stream, params, NULL);
+	return d->api.launch(k->function, l->grid[0] * k->cluster, l->grid[1], l->grid[2], k->threads, 1, 1, k->shared, stream, params, NULL);
+}
+
+static tl_status check_grid(const struct device_launch *l)
+{
+	const struct cuda_kernel *k = l->kernel;
+	if (l->grid[0] <= INT32_MAX / k->cluster)
+		return TL_OK;
+	return failed(TL_ERR_ARGUMENT, "a grid of %u programs along x, each on %u blocks, is too large", l->grid[0], k->cluster);
 }
 
 static tl_status cuda_launch(struct device *device, const struct device_launch *l)
 {
 	struct cuda *d = (struct cuda *)device;
 	bool pushed;
-	tl_status s = enter(d, &pushed);
+	tl_status s = check_grid(l);
+	if (s)
+		return s;
+	s = enter(d, &pushed);
 	if (s)
 		return s;
 	TRY("cuLaunchKernel", launch(d, l, l->stream ? l->stream : d->stream));
@@ -497,10 +509,13 @@ static void destroy_events(struct cuda *d, const struct span *spans, int n)
 static tl_status cuda_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *median_ms)
 {
 	struct cuda *d = (struct cuda *)device;
+	tl_status s = check_grid(l);
+	if (s)
+		return s;
 	struct span *spans = calloc((size_t)repeats, sizeof *spans);
 	double *ms = calloc((size_t)repeats, sizeof *ms);
 	bool pushed;
-	tl_status s = enter(d, &pushed);
+	s = enter(d, &pushed);
 	if (!s && spans && ms) {
 		pthread_mutex_lock(&d->lock);
 		s = timed_launches(d, l, spans, warmup, repeats, ms);

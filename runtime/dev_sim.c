@@ -15,7 +15,7 @@ struct sim_kernel {
 	const struct source *source;
 	const struct ptx_module *module;
 	const struct ptx_kernel *ptx;
-	u32 num_warps;
+	u32 num_warps, cluster;
 	u64 shared_bytes;
 };
 
@@ -70,7 +70,7 @@ static tl_status sim_load(struct device *device, struct unit *u, const struct co
 		return failed(TL_ERR_COMPILE, "%s needs %d bytes of shared memory a block, and sm_%d has %llu\n      = hint: use smaller tiles or a "
 					      "smaller num_stages", c->kernel->name, c->shared_bytes, t.sm, (unsigned long long)shared_limit(t.sm));
 	struct sim_kernel *k = arena_new(&u->arena, struct sim_kernel);
-	*k = (struct sim_kernel){c->kernel, u->diags.sources.at[c->kernel->loc.file], m, NULL, (u32)c->num_warps, (u64)c->shared_bytes};
+	*k = (struct sim_kernel){c->kernel, u->diags.sources.at[c->kernel->loc.file], m, NULL, (u32)c->num_warps, (u32)c->cluster, (u64)c->shared_bytes};
 	for (u32 i = 0; i < m->nkernels; i++)
 		if (!strcmp(m->kernels[i].name, c->kernel->name))
 			k->ptx = &m->kernels[i];
@@ -162,6 +162,9 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	l.seed = seed ? strtoull(seed, NULL, 0) : 0;
 	l.timing = (enum async_timing)(l.seed % 3);
 	memcpy(l.grid, d->grid, sizeof l.grid);
+	if (l.grid[0] > INT32_MAX / k->cluster)
+		return failed(TL_ERR_ARGUMENT, "%s: a grid of %u programs along x, each on %u blocks, is too large", k->kernel->name, l.grid[0], k->cluster);
+	l.grid[0] *= k->cluster;
 	char *params = arena_alloc(&a, k->ptx->param_bytes + 8);
 	for (u32 i = 0; i < k->ptx->nparams && i < d->nargs; i++)
 		memcpy(params + k->ptx->params[i].offset, &d->args[i], MIN(k->ptx->params[i].size, 8));

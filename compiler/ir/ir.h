@@ -176,7 +176,8 @@ struct kernel {
 	u32 nparams;
 	struct block *body;
 	/* set by placement */
-	int num_warps;
+	int num_warps; /* of all blocks that a program runs on */
+	int cluster;   /* these blocks: 1, or several that form a cluster */
 	i32 shared_bytes;
 	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */
 };

@@ -657,9 +657,9 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 	print_layouts(&p);
 	if (k->target)
 		sb_printf(out,
-			  "module attributes {\"ttg.num-ctas\" = 1 : i32, \"ttg.num-warps\" = %d : i32, ttg.shared = %d : "
+			  "module attributes {\"ttg.num-ctas\" = %d : i32, \"ttg.num-warps\" = %d : i32, ttg.shared = %d : "
 			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32} {\n",
-			  k->num_warps, k->shared_bytes, k->target);
+			  k->cluster, k->num_warps / k->cluster, k->shared_bytes, k->target);
 	else
 		sb_puts(out, "module {\n");
 	sb_puts(out, body.at);

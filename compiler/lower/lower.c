@@ -148,11 +148,13 @@ static void lower_split(struct lower *l, const struct op *o)
 
 static void lower_program(struct lower *l, const struct op *o)
 {
+	static const char *const cluster[] = {"llvm.nvvm.read.ptx.sreg.clusterid.x", "llvm.nvvm.read.ptx.sreg.nclusterid.x"};
 	static const char *const names[2][3] = {
 		{"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"},
 		{"llvm.nvvm.read.ptx.sreg.nctaid.x", "llvm.nvvm.read.ptx.sreg.nctaid.y", "llvm.nvvm.read.ptx.sreg.nctaid.z"},
 	};
-	fill(l, result(o), intrinsic(l, names[o->code == IR_NUM_PROGRAMS][o->attr[ATTR_AXIS]], l->i32, NULL, 0));
+	bool number = o->code == IR_NUM_PROGRAMS, spread = l->k->cluster > 1 && o->attr[ATTR_AXIS] == 0;
+	fill(l, result(o), intrinsic(l, spread ? cluster[number] : names[number][o->attr[ATTR_AXIS]], l->i32, NULL, 0));
 }
 
 /* --- control flow -------------------------------------------------------------------------------------------- */
@@ -380,7 +382,7 @@ static void begin_function(struct lower *l)
 	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, k->nparams, false));
 	LLVMSetFunctionCallConv(l->fn, 71); /* ptx_kernel */
 	add_annotation(l, "kernel", 1);
-	add_annotation(l, "reqntidx", 32 * k->num_warps);
+	add_annotation(l, "reqntidx", 32 * k->num_warps / k->cluster);
 	debug_begin(l);
 	LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "entry");
 	LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "start");
@@ -394,6 +396,10 @@ static void begin_function(struct lower *l)
 	l->tid = intrinsic(l, "llvm.nvvm.read.ptx.sreg.tid.x", l->i32, NULL, 0);
 	l->lane = LLVMBuildAnd(l->b, l->tid, c_i32(l, 31), "");
 	l->warp = LLVMBuildLShr(l->b, l->tid, c_i32(l, 5), "");
+	if (k->cluster > 1) { /* the warps of the blocks before come first */
+		LLVMValueRef rank = intrinsic(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", l->i32, NULL, 0);
+		l->warp = LLVMBuildOr(l->b, l->warp, LLVMBuildMul(l->b, rank, c_i32(l, k->num_warps / k->cluster), ""), "");
+	}
 	LLVMValueRef br = LLVMBuildBr(l->b, start);
 	LLVMPositionBuilderBefore(l->entry, br);
 	LLVMPositionBuilderAtEnd(l->b, start);

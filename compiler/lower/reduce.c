@@ -92,24 +92,28 @@ static bool is_commutative(const struct op *o)
 	return op_has(first, END) || op_has(first->next, END);
 }
 
+/* Combines with the lane whose number differs in one bit. */
+static void combine_across(struct lower *l, const struct op *o, int bit, LLVMValueRef *v)
+{
+	LLVMValueRef other[MAX_VALUES] = {0};
+	for (u32 i = 0; i < o->noperands; i++)
+		other[i] = shuffle_xor(l, v[i], 1u << bit);
+	if (!is_commutative(o)) { /* both lanes combine in the lower one's order */
+		LLVMValueRef upper = LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
+		for (u32 i = 0; i < o->noperands; i++) {
+			LLVMValueRef mine = v[i];
+			v[i] = LLVMBuildSelect(l->b, upper, other[i], mine, "");
+			other[i] = LLVMBuildSelect(l->b, upper, mine, other[i], "");
+		}
+	}
+	combine(l, o, v, other, v);
+}
+
 static void reduce_lanes(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *v)
 {
-	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++) {
-		if (!(d->in->basis[LL_LANE][bit] & d->axis_mask))
-			continue;
-		LLVMValueRef other[MAX_VALUES] = {0};
-		for (u32 i = 0; i < d->n; i++)
-			other[i] = shuffle_xor(l, v[i], 1u << bit);
-		if (!is_commutative(o)) { /* both lanes combine in the lower one's order */
-			LLVMValueRef upper = LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
-			for (u32 i = 0; i < d->n; i++) {
-				LLVMValueRef mine = v[i];
-				v[i] = LLVMBuildSelect(l->b, upper, other[i], mine, "");
-				other[i] = LLVMBuildSelect(l->b, upper, mine, other[i], "");
-			}
-		}
-		combine(l, o, v, other, v);
-	}
+	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++)
+		if (d->in->basis[LL_LANE][bit] & d->axis_mask)
+			combine_across(l, o, bit, v);
 }
 
 /* Position of partial result r among the results of the tile, without the axis: this thread's part and a constant. */
@@ -151,8 +155,28 @@ static LLVMValueRef load_slot(struct lower *l, LLVMValueRef address, LLVMTypeRef
 	return LLVMBuildLoad2(l->b, t, address, "");
 }
 
+/* To the shared memory of every block of the program. */
+static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRef v)
+{
+	LLVMValueRef at = LLVMBuildPtrToInt(l->b, address, l->i32, "");
+	int bits = MAX(type_bits(LLVMTypeOf(v)), 8);
+	v = LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : to_bits(l, v);
+	if (bits == 8)
+		v = LLVMBuildZExt(l->b, v, l->i16, "");
+	const char *text = arena_printf(&l->scratch, "{\n\t.reg .b32 a;\n\tmapa.shared::cluster.u32 a, $0, $1;\n\tst.shared::cluster.b%d [a], $2;\n\t}", bits);
+	const char *constraints = bits == 64 ? "r,n,l,~{memory}" : bits == 32 ? "r,n,r,~{memory}" : "r,n,h,~{memory}";
+	for (int rank = 0; rank < l->k->cluster; rank++) {
+		LLVMValueRef args[] = {at, c_i32(l, rank), v};
+		inline_asm(l, text, constraints, ASM_EFFECT, l->v, args, 3);
+	}
+}
+
 static void store_slot(struct lower *l, LLVMValueRef address, LLVMValueRef v)
 {
+	if (l->k->cluster > 1) {
+		store_slot_to_all(l, address, v);
+		return;
+	}
 	LLVMBuildStore(l->b, LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : v, address);
 }
 
@@ -200,6 +224,39 @@ static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
 	return ok;
 }
 
+static void load_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, LLVMValueRef warp, LLVMValueRef *out)
+{
+	for (u32 i = 0; i < d->n; i++)
+		out[i] = load_slot(l, slot_address(l, o, d, i, pos, warp), llvm_type(l, operand(o, i)->type));
+}
+
+/* Do all lanes of a warp hold the same results? */
+static bool same_in_lanes(const struct ladder *d)
+{
+	for (int i = 0; i < d->in->bits[LL_LANE]; i++)
+		if (d->in->basis[LL_LANE][i] & ~d->axis_mask)
+			return false;
+	return true;
+}
+
+/* Combines the warps' results for position pos: each thread all of them, or when there are many and all lanes want the same,
+ * each lane its share and then the lanes' among them. */
+static void combine_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, LLVMValueRef *v)
+{
+	enum { MANY_LOG2 = 4, LANES = 32 };
+	u32 warps = 1u << d->nwarp;
+	bool by_lanes = d->nwarp >= MANY_LOG2 && same_in_lanes(d);
+	u32 count = by_lanes ? MAX(warps / LANES, 1) : warps;
+	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, count * d->n);
+	LLVMValueRef lane = by_lanes ? LLVMBuildAnd(l->b, l->lane, c_i32(l, MIN(warps, LANES) - 1), "") : NULL;
+	for (u32 k = 0; k < count; k++)
+		load_slots(l, o, d, pos, by_lanes ? LLVMBuildAdd(l->b, lane, c_i32(l, k * LANES), "") : c_i32(l, k), &part[k * d->n]);
+	combine_tree(l, o, part, count);
+	for (int bit = 0; by_lanes && bit < MIN(d->nwarp, 5); bit++)
+		combine_across(l, o, bit, part);
+	memcpy(v, part, d->n * sizeof *v);
+}
+
 static void reduce_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
 {
 	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
@@ -209,16 +266,8 @@ static void reduce_warps(struct lower *l, const struct op *o, const struct ladde
 			store_slot(l, slot_address(l, o, d, i, result_position(l, d, thread, r), warp), part[r * d->n + i]);
 	end_if(l, g);
 	barrier(l);
-	u32 warps = 1u << d->nwarp;
-	LLVMValueRef *of_warp = arena_array(&l->scratch, LLVMValueRef, warps * d->n);
-	for (u32 r = 0; r < d->results; r++) {
-		LLVMValueRef pos = result_position(l, d, thread, r);
-		for (u32 w = 0; w < warps; w++)
-			for (u32 i = 0; i < d->n; i++)
-				of_warp[w * d->n + i] = load_slot(l, slot_address(l, o, d, i, pos, c_i32(l, w)), llvm_type(l, operand(o, i)->type));
-		combine_tree(l, o, of_warp, warps);
-		memcpy(&part[r * d->n], of_warp, d->n * sizeof *part);
-	}
+	for (u32 r = 0; r < d->results; r++)
+		combine_warps(l, o, d, result_position(l, d, thread, r), &part[r * d->n]);
 }
 
 void lower_reduce(struct lower *l, const struct op *o)

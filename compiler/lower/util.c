@@ -163,9 +163,13 @@ LLVMValueRef owner(struct lower *l, const struct layout *lay)
 	return ok;
 }
 
+/* All threads of the program have come here, and see what the others wrote to shared memory before. */
 void barrier(struct lower *l)
 {
-	intrinsic(l, "llvm.nvvm.barrier0", l->v, NULL, 0);
+	if (l->k->cluster > 1)
+		inline_asm(l, "barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+	else
+		intrinsic(l, "llvm.nvvm.barrier0", l->v, NULL, 0);
 }
 
 LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b)

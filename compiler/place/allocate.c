@@ -122,6 +122,7 @@ static void collect(struct allocator *a, struct block *b)
 			n.end = last_use(result(o), b);
 		} else {
 			n.size = scratch_bytes(a->s, o);
+			tl_assert(!n.size || a->s->k->cluster == 1 || o->code == IR_REDUCE);
 		}
 		if (n.size)
 			vec_push(&a->scratch, &a->at, n);

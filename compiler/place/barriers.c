@@ -3,7 +3,10 @@
  * Before an operation that reads what another thread may have written, or overwrites what another may still read, all
  * threads meet. An operation with scratch writes it, synchronises inside, and reads it; so before it only earlier
  * accesses matter, and after it only its reads are pending. Rings of buffers filled by asynchronous copies bring their
- * own waits and barriers (pipeline.c), so within one ring accesses do not count against each other. */
+ * own waits and barriers (pipeline.c), so within one ring accesses do not count against each other.
+ *
+ * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have begun:
+ * at the start everything is pending. */
 #include "place/place.h"
 
 struct access {
@@ -159,5 +162,7 @@ static void visit_block(struct pass_state *s, struct pending *p, struct block *b
 void pass_barriers(struct pass_state *s)
 {
 	struct pending p = {0};
+	if (s->k->cluster > 1)
+		p = (struct pending){.at = {{.end = INT32_MAX, .write = true}}, .n = 1};
 	visit_block(s, &p, s->k->body);
 }

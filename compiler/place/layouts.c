@@ -36,6 +36,8 @@ static int elements_per_thread(const struct placer *p, const struct type *t)
 const struct layout *default_layout(struct placer *p, const struct type *t)
 {
 	int order[MAX_RANK];
+	if (p->common)
+		return p->common;
 	for (int i = 0; i < t->rank; i++)
 		order[i] = t->rank - 1 - i;
 	return blocked(p, t, order, MIN(elements_per_thread(p, t), 4));
@@ -120,7 +122,10 @@ static void place_accesses(struct placer *p)
 			if (same_group(&all.at.at[i], &all.at.at[k]))
 				vec = MAX(vec, all.at.at[k].vec);
 		const struct op *o = all.at.at[i].op;
-		map_put(&p->memory, o, (void *)blocked(p, operand(o, 0)->type, all.at.at[i].order, vec));
+		const struct layout *l = blocked(p, operand(o, 0)->type, all.at.at[i].order, vec);
+		map_put(&p->memory, o, (void *)l);
+		if (p->s->k->cluster > 1)
+			p->common = l;
 	}
 }
 

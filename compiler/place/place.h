@@ -1,6 +1,7 @@
 /* Placement: who holds what, where and when. The passes, in order:
  *
  *   dots      operand types that the target's tensor cores take
+ *   cluster   several blocks for a program whose tiles do not fit the registers of one
  *   layouts   a layout for every tile, conversions where they meet (layouts.h)
  *   rotate    products computed an iteration ahead
  *   pipeline  loads of loops issued ahead, into shared memory or registers
@@ -14,6 +15,7 @@
 #include "opt/pass.h"
 
 void pass_dots(struct pass_state *s);
+void pass_cluster(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
 void pass_rotate(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);

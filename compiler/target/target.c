@@ -168,6 +168,16 @@ static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm
 	return false;
 }
 
+const char *ptx_with_directives(struct arena *a, const char *ptx, size_t *len, const char *lines)
+{
+	const char *at = strstr(ptx, "\n.reqntid");
+	at = at ? strchr(at + 1, '\n') : NULL;
+	tl_assert(at);
+	const char *out = arena_printf(a, "%.*s\n%s%s", (int)(at - ptx), ptx, lines, at);
+	*len += strlen(lines) + 1;
+	return out;
+}
+
 const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_specific, const char **llir, size_t *len, const char **error)
 {
 	LLVMTargetMachineRef tm = make_machine(a, sm, arch_specific, error);

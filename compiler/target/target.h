@@ -10,5 +10,7 @@
  * is in *error (in `arena`). *llir, unless NULL, gets the optimised LLVM IR. */
 const char *emit_ptx(struct arena *arena, LLVMModuleRef mod, int sm, bool arch_specific, const char **llir, size_t *len,
 		     const char **error);
+/* The PTX with lines added to the directives of its one kernel: those that this LLVM cannot be asked for. */
+const char *ptx_with_directives(struct arena *arena, const char *ptx, size_t *len, const char *lines);
 
 #endif

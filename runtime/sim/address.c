@@ -268,10 +268,43 @@ static bool check_small(struct warp *w, const struct instr *i, u32 lane, u64 at,
 	return false;
 }
 
+static bool check_shared(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 align, bool is_write)
+{
+	const struct cta *b = w->block;
+	bool outside = !in_shared(b, at, bytes);
+	u64 within = b->nblocks > 1 && !outside ? at % b->shared_stride : at;
+	if (!check_small(w, i, lane, within, bytes, align, is_write, b->shared_bytes, "shared"))
+		return false;
+	return !outside;
+}
+
+/* Another block's shared memory is there from when that block has begun until it ends. */
+static bool check_cluster(struct warp *w, const struct instr *i, u32 mask, const struct places *p)
+{
+	const struct cta *b = w->block;
+	EACH_LANE(l, mask)
+	{
+		u32 rank = (u32)(p->at[l] / b->shared_stride);
+		if (!in_shared(b, p->at[l], 1))
+			continue; /* said elsewhere */
+		bool begun = rank == w->rank, ended = true;
+		for (u32 n = rank * b->block_warps; n < (rank + 1) * b->block_warps; n++) {
+			begun |= w->clock[n] > 0;
+			ended &= b->warps[n].state == WARP_DONE;
+		}
+		if (begun && !ended)
+			continue;
+		fault(w, i, 1u << l, "access of the shared memory of block %u of the cluster, which may %s: barrier.cluster is missing", rank,
+		      begun ? "have ended" : "not have begun");
+		return false;
+	}
+	return true;
+}
+
 char *shared_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write)
 {
 	struct cta *b = w->block;
-	if (!check_small(w, i, lane, address, bytes, align, is_write, b->shared_bytes, "shared"))
+	if (!check_shared(w, i, lane, address, bytes, align, is_write))
 		return NULL;
 	if (is_write)
 		shadow_write(w, i, lane, address, bytes);
@@ -285,9 +318,9 @@ static bool shared_lanes(struct warp *w, const struct instr *i, u32 mask, struct
 	struct cta *b = w->block;
 	u64 lo, hi, any;
 	extent(p->at, mask, &lo, &hi, &any);
-	if (any % bytes || !inside(0, b->shared_bytes, lo, 1) || !inside(0, b->shared_bytes, hi, bytes)) {
+	if (any % bytes || b->nblocks > 1 || !in_shared(b, lo, 1) || !in_shared(b, hi, bytes)) {
 		EACH_LANE(l, mask)
-		if (!check_small(w, i, l, p->at[l], bytes, bytes, flags & A_WRITE, b->shared_bytes, "shared"))
+		if (!check_shared(w, i, l, p->at[l], bytes, bytes, flags & A_WRITE))
 			return false;
 	}
 	for (u32 l = 0; l < LANES; l++)
@@ -355,10 +388,24 @@ static enum ptx_space window_of(u64 address, u64 *within)
 	}
 }
 
+/* Where an address of the block's own shared memory is among those of the cluster's blocks. */
+static u64 own_shared(const struct warp *w, u64 at)
+{
+	return w->block->nblocks > 1 && at >= w->block->shared_stride ? UINT64_MAX >> 1 : w->shared_base + at;
+}
+
+static u64 cluster_shared(const struct warp *w, u64 at)
+{
+	u64 rank = at >> CLUSTER_SHIFT, within = at & ((1u << CLUSTER_SHIFT) - 1);
+	if (!rank)
+		return own_shared(w, within);
+	return rank > w->block->nblocks || within >= w->block->shared_stride ? UINT64_MAX >> 1 : (rank - 1) * w->block->shared_stride + within;
+}
+
 void lane_addresses(const struct warp *w, const struct operand *o, enum ptx_space space, u64 at[LANES])
 {
 	u64 base = o->imm + (o->var ? o->var->offset : 0);
-	bool narrow = space == SPACE_SHARED && o->has_reg && ptx_bits(o->reg_type) == 32;
+	bool narrow = (space == SPACE_SHARED || space == SPACE_CLUSTER) && o->has_reg && ptx_bits(o->reg_type) == 32;
 	u64 keep = narrow ? UINT32_MAX : UINT64_MAX;
 	const u64 *from = &w->regs[(size_t)o->reg * LANES];
 	if (o->has_reg)
@@ -367,20 +414,9 @@ void lane_addresses(const struct warp *w, const struct operand *o, enum ptx_spac
 	else
 		for (u32 l = 0; l < LANES; l++)
 			at[l] = base;
-}
-
-u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space)
-{
-	u64 at = o->imm + (o->var ? o->var->offset : 0);
-	if (o->has_reg)
-		at += w->regs[(size_t)o->reg * LANES + lane];
-	if (o->var)
-		*space = o->var->space;
-	else if (*space == SPACE_GENERIC)
-		*space = window_of(at, &at);
-	else if (*space == SPACE_SHARED && o->has_reg && ptx_bits(o->reg_type) == 32)
-		at = (u32)at;
-	return at;
+	if (space == SPACE_CLUSTER || (space == SPACE_SHARED && w->block->nblocks > 1))
+		for (u32 l = 0; l < LANES; l++)
+			at[l] = space == SPACE_CLUSTER ? cluster_shared(w, at[l]) : own_shared(w, at[l]);
 }
 
 /* --- cost ------------------------------------------------------------------------------------------------------ */
@@ -469,6 +505,7 @@ static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_sp
 		if (w->block->counters)
 			count_shared(w, i, mask, p->at, bytes, false);
 		return shared_lanes(w, i, mask, p, bytes, flags);
+	case SPACE_CLUSTER: return check_cluster(w, i, mask, p) && shared_lanes(w, i, mask, p, bytes, flags);
 	case SPACE_LOCAL:
 		if (flags & A_READ && flags & A_WRITE) {
 			fault(w, i, mask, "atomic on local memory");
@@ -487,7 +524,12 @@ static bool find_generic(struct warp *w, const struct instr *i, u32 mask, u32 by
 {
 	u32 in[SPACE_CONST + 1] = {0};
 	EACH_LANE(l, mask)
-	in[window_of(p->at[l], &p->at[l])] |= 1u << l;
+	{
+		enum ptx_space space = window_of(p->at[l], &p->at[l]);
+		in[space] |= 1u << l;
+		if (space == SPACE_SHARED)
+			p->at[l] = own_shared(w, p->at[l]);
+	}
 	if (in[SPACE_GLOBAL] == mask)
 		return find_in(w, i, mask, SPACE_GLOBAL, bytes, flags, false, p);
 	struct places part = *p;
@@ -506,7 +548,7 @@ static bool find_generic(struct warp *w, const struct instr *i, u32 mask, u32 by
 bool find_places(struct warp *w, const struct instr *i, u32 mask, const struct operand *o, enum ptx_space space, u32 bytes,
 		 u32 flags, struct places *p)
 {
-	if (o->var)
+	if (o->var && space != SPACE_CLUSTER)
 		space = o->var->space;
 	p->in_shared = 0;
 	lane_addresses(w, o, space, p->at);

@@ -140,7 +140,7 @@ static bool check_destinations(struct warp *w, const struct instr *i, u32 mask, 
 		if (to[l] % size)
 			fault(w, i, 1u << l, "misaligned copy of %u bytes: shared address 0x%llx", size,
 			      (unsigned long long)to[l]);
-		else if (to[l] > b->shared_bytes || size > b->shared_bytes - to[l])
+		else if (!in_shared(b, to[l], size))
 			fault(w, i, 1u << l, "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", size,
 			      (unsigned long long)to[l], (unsigned long long)b->shared_bytes);
 		if (b->failed)

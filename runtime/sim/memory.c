@@ -30,12 +30,15 @@ static u32 vector_of(const struct instr *i)
 
 bool take_space(struct decoder *d, enum ptx_space *space)
 {
-	static const enum ptx_space spaces[] = {SPACE_GLOBAL, SPACE_SHARED, SPACE_SHARED, SPACE_PARAM, SPACE_LOCAL, SPACE_CONST};
-	int k = take_one_of(d, "global shared shared::cta param local const");
+	static const enum ptx_space spaces[] = {SPACE_GLOBAL, SPACE_SHARED, SPACE_SHARED, SPACE_CLUSTER, SPACE_PARAM, SPACE_LOCAL, SPACE_CONST};
+	int k = take_one_of(d, "global shared shared::cta shared::cluster param local const");
 	*space = k < 0 ? SPACE_GENERIC : spaces[k];
+	if (*space == SPACE_CLUSTER && d->module->sm < 90)
+		return decode_fail(d, "'%s' is of sm_90", d->i->opcode);
 	for (u32 n = 0; n < d->i->nops; n++) {
 		const struct operand *o = &d->i->ops[n];
-		if (o->kind == O_ADDRESS && o->var && k >= 0 && o->var->space != *space)
+		enum ptx_space of = *space == SPACE_CLUSTER ? SPACE_SHARED : *space;
+		if (o->kind == O_ADDRESS && o->var && k >= 0 && o->var->space != of)
 			return decode_fail(d, "'%s' is in another space", o->var->name);
 	}
 	return true;

@@ -21,7 +21,7 @@ const char *ptx_type_name(enum ptx_type t);
 /* "f16x2" → PT_F16X2; PT_NONE when there is no such type. */
 enum ptx_type ptx_type_named(const char *name);
 
-enum ptx_space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_PARAM, SPACE_LOCAL, SPACE_CONST };
+enum ptx_space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_PARAM, SPACE_LOCAL, SPACE_CONST, SPACE_CLUSTER };
 
 enum operand_kind {
 	O_NONE,

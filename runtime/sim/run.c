@@ -13,11 +13,13 @@ static const char *const specials[] = {
 	"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z",
 	"%laneid", "%warpid", "%nwarpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%smid", "%nsmid",
 	"%gridid", "%clock", "%clock64", "%clock_hi", "%globaltimer", "%dynamic_smem_size", "%total_smem_size", "%cluster_ctaid.x", "%cluster_ctarank",
-	"%cluster_nctaid.x", "%cluster_nctarank", "%is_explicit_cluster",
+	"%cluster_nctaid.x", "%cluster_nctarank", "%is_explicit_cluster", "%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x",
+	"%nclusterid.y", "%nclusterid.z",
 };
 enum special {
 	S_TID, S_NTID = 3, S_CTAID = 6, S_NCTAID = 9, S_LANEID = 12, S_WARPID, S_NWARPID, S_EQ, S_LE, S_LT, S_GE, S_GT, S_SMID, S_NSMID, S_GRIDID,
 	S_CLOCK, S_CLOCK64, S_CLOCK_HI, S_TIMER, S_DYNAMIC, S_TOTAL, S_CLUSTER_CTAID, S_CLUSTER_RANK, S_CLUSTER_NCTAID, S_CLUSTER_NRANK, S_EXPLICIT,
+	S_CLUSTERID, S_NCLUSTERID = S_CLUSTERID + 3,
 };
 
 int special_register(const char *name)
@@ -34,21 +36,30 @@ static u64 special_value(const struct warp *w, u64 which, u32 lane)
 	const struct launch *l = b->launch;
 	u32 bit = 1u << lane;
 	switch (which) {
-	case S_TID: return w->id * LANES + lane;
-	case S_NTID: return b->nwarps * LANES;
+	case S_TID: return w->id % b->block_warps * LANES + lane;
+	case S_NTID: return b->block_warps * LANES;
 	case S_NTID + 1:
-	case S_NTID + 2:
+	case S_NTID + 2: return 1;
+	case S_CLUSTER_CTAID:
+	case S_CLUSTER_RANK: return w->rank;
 	case S_CLUSTER_NCTAID:
-	case S_CLUSTER_NRANK: return 1;
-	case S_CTAID:
+	case S_CLUSTER_NRANK: return b->nblocks;
+	case S_EXPLICIT: return l->kernel->cluster[0] != 0;
+	case S_CLUSTERID: return b->id[0] / b->nblocks;
+	case S_CLUSTERID + 1:
+	case S_CLUSTERID + 2: return b->id[which - S_CLUSTERID];
+	case S_NCLUSTERID: return l->grid[0] / b->nblocks;
+	case S_NCLUSTERID + 1:
+	case S_NCLUSTERID + 2: return l->grid[which - S_NCLUSTERID];
+	case S_CTAID: return b->id[0] + w->rank;
 	case S_CTAID + 1:
 	case S_CTAID + 2: return b->id[which - S_CTAID];
 	case S_NCTAID:
 	case S_NCTAID + 1:
 	case S_NCTAID + 2: return l->grid[which - S_NCTAID];
 	case S_LANEID: return lane;
-	case S_WARPID: return w->id;
-	case S_NWARPID: return b->nwarps;
+	case S_WARPID: return w->id % b->block_warps;
+	case S_NWARPID: return b->block_warps;
 	case S_EQ: return bit;
 	case S_LT: return bit - 1;
 	case S_LE: return bit | (bit - 1);
@@ -163,7 +174,7 @@ void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format,
 	va_end(ap);
 	sb_puts(&b->error, "\n  at ");
 	print_place(&b->error, b->launch, i);
-	sb_printf(&b->error, "\n  block (%u, %u, %u), warp %u, ", b->id[0], b->id[1], b->id[2], w->id);
+	sb_printf(&b->error, "\n  block (%u, %u, %u), warp %u, ", b->id[0] + w->rank, b->id[1], b->id[2], w->id % b->block_warps);
 	print_lanes(&b->error, lanes);
 }
 
@@ -178,8 +189,13 @@ static void deadlock(struct cta *b)
 			sb_puts(&b->error, "has ended");
 			continue;
 		}
-		const struct barrier *k = &b->barriers[w->barrier];
-		sb_printf(&b->error, "waits at barrier %u, where %u of %u warps have come: ", w->barrier, k->arrived, k->expected ? k->expected : b->nwarps);
+		if (w->barrier == NAMED_BARRIERS) {
+			sb_printf(&b->error, "waits at the cluster's barrier, where %u of %u warps have come: ", b->cluster.arrived, b->nwarps);
+			print_place(&b->error, b->launch, w->at);
+			continue;
+		}
+		const struct barrier *k = &b->barriers[w->rank * NAMED_BARRIERS + w->barrier];
+		sb_printf(&b->error, "waits at barrier %u, where %u of %u warps have come: ", w->barrier, k->arrived, k->expected ? k->expected : b->block_warps);
 		print_place(&b->error, b->launch, w->at);
 	}
 }
@@ -259,8 +275,9 @@ static void end_warp(struct warp *w)
 	w->state = WARP_DONE;
 	async_end(w);
 	wgmma_end(w);
-	for (u32 n = 0; n < ARRAY_LEN(w->block->barriers); n++)
-		barrier_check(w->block, &w->block->barriers[n]);
+	for (u32 n = 0; n < NAMED_BARRIERS; n++)
+		barrier_check(w->block, &w->block->barriers[w->rank * NAMED_BARRIERS + n], w->rank);
+	cluster_barrier_check(w->block);
 }
 
 /* Runs until the warp waits, ends, fails or has had `turns` instructions. */
@@ -354,6 +371,11 @@ static void run_block(struct cta *b)
 	}
 }
 
+static u32 cluster_size(const struct ptx_kernel *k)
+{
+	return MAX(k->cluster[0], 1);
+}
+
 /* What a CPU thread keeps from block to block. */
 struct workspace {
 	struct cta block;
@@ -364,16 +386,20 @@ struct workspace {
 static bool workspace_open(struct workspace *s, const struct launch *l)
 {
 	const struct ptx_kernel *k = l->kernel;
-	size_t lanes = (size_t)l->num_warps * LANES;
+	u32 blocks = cluster_size(k), warps = l->num_warps * blocks;
+	size_t lanes = (size_t)warps * LANES;
 	u64 shared = l->dynamic_shared ? k->extern_offset + l->dynamic_shared : k->shared_bytes;
-	*s = (struct workspace){.block = {.launch = l, .nwarps = l->num_warps, .shared_bytes = shared}};
-	s->block.warps = calloc(l->num_warps, sizeof *s->block.warps);
+	u64 stride = (shared + 255) / 128 * 128;
+	*s = (struct workspace){.block = {.launch = l, .nwarps = warps, .nblocks = blocks, .block_warps = l->num_warps, .shared_bytes = shared,
+					  .shared_stride = stride}};
+	s->block.warps = calloc(warps, sizeof *s->block.warps);
+	s->block.barriers = calloc((size_t)blocks * NAMED_BARRIERS, sizeof *s->block.barriers);
 	s->regs = malloc(lanes * (k->nregs + 1) * sizeof(u64));
-	s->shared = aligned_alloc(128, (shared + 255) / 128 * 128);
+	s->shared = aligned_alloc(128, stride * blocks);
 	s->local = calloc(lanes, k->local_bytes + 16);
 	s->call = calloc(lanes, k->call_bytes + 16);
 	s->block.counters = l->counters ? calloc(k->ncode + 1, sizeof *s->block.counters) : NULL;
-	return s->block.warps && s->regs && s->shared && s->local && s->call && (s->block.counters || !l->counters);
+	return s->block.warps && s->block.barriers && s->regs && s->shared && s->local && s->call && (s->block.counters || !l->counters);
 }
 
 /* Adds its counters to the launch's. */
@@ -394,6 +420,7 @@ static void workspace_close(struct workspace *s)
 	free(s->block.counters);
 	arena_free(&s->block.arena);
 	free(s->block.warps);
+	free(s->block.barriers);
 	free(s->regs);
 	free(s->shared);
 	free(s->local);
@@ -406,22 +433,25 @@ static void start_block(struct workspace *s, u64 index)
 	const struct launch *l = b->launch;
 	const struct ptx_kernel *k = l->kernel;
 	arena_free(&b->arena);
-	b->id[0] = (u32)(index % l->grid[0]);
-	b->id[1] = (u32)(index / l->grid[0] % l->grid[1]);
-	b->id[2] = (u32)(index / l->grid[0] / l->grid[1]);
+	u32 across = l->grid[0] / b->nblocks;
+	b->id[0] = (u32)(index % across) * b->nblocks; /* the cluster's first */
+	b->id[1] = (u32)(index / across % l->grid[1]);
+	b->id[2] = (u32)(index / across / l->grid[1]);
 	b->random = l->seed ^ index * 0x9E3779B97F4A7C15u;
 	b->steps = 0;
 	b->failed = false;
 	b->error = (struct strbuf){.arena = &b->arena};
 	b->shared = s->shared;
-	memset(b->shared, 0xA5, b->shared_bytes);
-	b->shadow = shadow_new(&b->arena, b->shared_bytes);
-	memset(b->barriers, 0, sizeof b->barriers);
+	memset(b->shared, 0xA5, b->shared_stride * b->nblocks);
+	b->shadow = shadow_new(&b->arena, b->shared_stride * b->nblocks);
+	memset(b->barriers, 0, b->nblocks * NAMED_BARRIERS * sizeof *b->barriers);
+	b->cluster = (struct cluster_barrier){0};
 	size_t per_warp = (size_t)k->nregs * LANES;
 	memset(s->regs, 0x5A, b->nwarps * per_warp * sizeof *s->regs);
 	for (u32 n = 0; n < b->nwarps; n++) {
 		struct warp *w = &b->warps[n];
-		*w = (struct warp){.block = b, .id = n, .alive = ALL_LANES, .regs = s->regs + n * per_warp, .at = k->code};
+		u32 rank = n / b->block_warps;
+		*w = (struct warp){.block = b, .id = n, .rank = rank, .shared_base = rank * b->shared_stride, .alive = ALL_LANES, .regs = s->regs + n * per_warp, .at = k->code};
 		w->local = s->local + (size_t)n * LANES * k->local_bytes;
 		w->call = s->call + (size_t)n * LANES * k->call_bytes;
 		w->clock[n] = 1;
@@ -439,7 +469,13 @@ static void start_block(struct workspace *s, u64 index)
 
 bool sim_run(const struct launch *l, struct strbuf *error)
 {
-	u64 blocks = (u64)l->grid[0] * l->grid[1] * l->grid[2], failed = UINT64_MAX;
+	u32 together = cluster_size(l->kernel);
+	if (l->grid[0] % together || l->num_warps * together > MAX_WARPS || together > MAX_CLUSTER || l->kernel->cluster[1] > 1 || l->kernel->cluster[2] > 1) {
+		sb_printf(error, "the simulator has clusters along x of up to %u warps; here are %u blocks of %u warps, and the grid has %u blocks", MAX_WARPS,
+			  together, l->num_warps, l->grid[0]);
+		return false;
+	}
+	u64 blocks = (u64)l->grid[0] / together * l->grid[1] * l->grid[2], failed = UINT64_MAX;
 	bool memory = true;
 	struct strbuf report = *error;
 #pragma omp parallel num_threads(MIN(blocks, (u64)omp_get_max_threads()))

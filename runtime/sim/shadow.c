@@ -15,9 +15,9 @@ enum { PAGE = 1024, PAGE_WORDS = PAGE / 4 };
 enum { C_FLIGHT = 1, C_STRONG = 2, C_SPLIT = 4, C_VECTOR = 8 };
 
 struct cell {
+	warp_mask readers;
 	u32 wtime, winstr; /* the last write: 0 if there was none */
 	u32 rtime, rinstr; /* readers' time, or with C_VECTOR an index of vectors */
-	u32 readers;       /* mask of warps */
 	u8 writer, wlane, flags;
 };
 
@@ -55,7 +55,8 @@ void shadow_begin(struct warp *w)
 struct who {
 	struct warp *w;
 	const struct instr *i;
-	u32 lane, now, bit, index; /* index: of the instruction */
+	warp_mask bit;
+	u32 lane, now, index;      /* index: of the instruction */
 	u32 lowest;                /* what the other warps did until this time happened before, whoever it was */
 	u32 flags;
 	struct cell written;         /* a cell that this access has written */
@@ -112,12 +113,12 @@ static u32 read_time(const struct shadow *s, const struct cell *c, u32 warp)
 }
 
 /* The readers that did not happen before now. */
-static u32 unordered_readers(const struct shadow *s, const struct cell *c, const struct warp *w)
+static warp_mask unordered_readers(const struct shadow *s, const struct cell *c, const struct warp *w)
 {
-	u32 r = 0;
-	EACH_LANE(v, c->readers & ~(1u << w->id))
-	if (read_time(s, c, v) > w->clock[v])
-		r |= 1u << v;
+	warp_mask r = 0;
+	EACH_WARP(v, c->readers & ~WARP_BIT(w->id))
+	if (read_time(s, c, (u32)v) > w->clock[v])
+		r |= WARP_BIT(v);
 	return r;
 }
 
@@ -128,7 +129,7 @@ static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
 		s->vectors.at[c->rtime][me->w->id] = me->now;
 	} else if (c->readers && c->rtime != me->now && (c->readers & ~me->bit) && unordered_readers(s, c, me->w)) {
 		u32 n = new_vector(s), *v = s->vectors.at[n];
-		EACH_LANE(k, c->readers)
+		EACH_WARP(k, c->readers)
 		v[k] = c->rtime;
 		v[me->w->id] = me->now;
 		c->rtime = n;
@@ -143,8 +144,8 @@ static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
 /* Did this warp see the last write, or store the same, or is it after one that did? */
 static bool has_seen(const struct shadow *s, const struct cell *c, const struct warp *w)
 {
-	EACH_LANE(v, c->readers)
-	if (v == w->id || read_time(s, c, v) <= w->clock[v])
+	EACH_WARP(v, c->readers)
+	if (v == w->id || read_time(s, c, (u32)v) <= w->clock[v])
 		return true;
 	return false;
 }
@@ -189,14 +190,14 @@ static bool check_write(struct shadow *s, struct cell *c, const struct who *me, 
 	}
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
 	bool after_write = !c->wtime || happened_before(me->w, c->writer, c->wtime) || both_strong;
-	u32 others = unordered_readers(s, c, me->w);
+	warp_mask others = unordered_readers(s, c, me->w);
 	if (!after_write || others) {
 		if (changes_nothing(me, is_byte ? 1 : 4))
 			add_reader(s, c, me);
 		else if (!after_write)
 			report_write(me, c);
 		else
-			report(me, "race", "other access", (u32)__builtin_ctz(others), -1, c->rinstr);
+			report(me, "race", "other access", (u32)__builtin_ctzll(others), -1, c->rinstr);
 		return false;
 	}
 	if (c->flags & C_VECTOR)
@@ -312,7 +313,7 @@ static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32
 	return (struct who){.w = w,
 			    .i = i,
 			    .now = now,
-			    .bit = 1u << w->id,
+			    .bit = WARP_BIT(w->id),
 			    .index = index,
 			    .lowest = lowest,
 			    .flags = flags,

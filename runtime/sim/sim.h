@@ -4,6 +4,9 @@
  * lowest program counter run together, which makes lanes that took different branches meet again. An instruction is a
  * function over all lanes of a mask. Registers hold bits, upper ones zero; a predicate is 0 or 1.
  *
+ * The blocks of a cluster are simulated as one block with the warps of all and the shared memory of all, one behind the
+ * other; a warp knows which of them it belongs to.
+ *
  * Time within a block is a vector clock: warp w's own component counts its releases (barriers and the like). What is
  * ordered by it happened before; two accesses of shared memory of which one writes and neither happened before the
  * other are a race. */
@@ -14,11 +17,16 @@
 #include "base/range.h"
 #include "runtime/sim/ptx.h"
 
-enum { LANES = 32, MAX_WARPS = 32 };
+enum { LANES = 32, MAX_WARPS = 64 /* of a cluster */ };
 #define ALL_LANES 0xFFFFFFFFu
+typedef u64 warp_mask;
+#define WARP_BIT(n) ((warp_mask)1 << (n))
 
 /* `for` over the lanes of a mask. */
 #define EACH_LANE(l, mask) for (u32 l##_left = (mask), l; l##_left && (l = (u32)__builtin_ctz(l##_left), true); l##_left &= l##_left - 1)
+
+/* `for` over the warps of a mask. */
+#define EACH_WARP(n, mask) for (warp_mask n##_left = (mask), n; n##_left && (n = (warp_mask)__builtin_ctzll(n##_left), true); n##_left &= n##_left - 1)
 
 struct shadow;    /* of shared memory: what was written, by whom, when (shadow.c) */
 struct async;     /* copies on their way (async.c) */
@@ -28,6 +36,9 @@ enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_DONE };
 struct warp {
 	struct cta *block;
 	u32 id;
+	u32 rank;               /* of its block in the cluster */
+	u64 shared_base;        /* where that block's shared memory begins */
+	u32 cluster_phase;      /* of the cluster's barrier, when this warp came there last; counts from 1 */
 	u32 alive;              /* lanes that have not exited */
 	u32 pc[LANES];          /* index of the lane's next instruction */
 	u32 parked;             /* lanes that wait for others at an instruction that needs them */
@@ -47,18 +58,29 @@ struct barrier { /* bar.sync id, count */
 	u32 expected;           /* 0: nobody has come yet */
 	u32 clock[MAX_WARPS];   /* joined of those that came */
 	const struct instr *by;
-	u32 waiting;            /* mask of warps */
+	warp_mask waiting;
 };
+
+struct cluster_barrier { /* barrier.cluster: warps come, and later wait for the others to have come */
+	u32 phase, arrived;
+	u32 clock[MAX_WARPS], done[MAX_WARPS]; /* joined of those that came; of the phase before */
+	warp_mask waiting;
+};
+
+enum { NAMED_BARRIERS = 16, MAX_CLUSTER = 16 };
 
 struct cta {
 	const struct launch *launch;
 	u32 id[3];
-	u32 nwarps;
+	u32 nwarps;             /* of all blocks of the cluster */
+	u32 nblocks, block_warps;
 	struct warp *warps;
 	char *shared;
-	u64 shared_bytes;
+	u64 shared_bytes;       /* of one block */
+	u64 shared_stride;      /* from one block's to the next one's */
 	struct shadow *shadow;
-	struct barrier barriers[16];
+	struct barrier *barriers; /* NAMED_BARRIERS of each block */
+	struct cluster_barrier cluster;
 	u64 random;             /* of the schedule */
 	u64 steps;              /* warp instructions so far */
 	struct arena arena;     /* what lives as long as the block */
@@ -137,8 +159,9 @@ bool sim_decode(struct arena *a, struct ptx_module *m, const char **error);
 /* Runs all blocks of the grid, several at once. False after a fault, with its report appended. */
 bool sim_run(const struct launch *l, struct strbuf *error);
 
-/* Lets go of a barrier's warps if all have come. */
-void barrier_check(struct cta *k, struct barrier *b);
+/* Lets go of the warps at a barrier of block `rank` if all have come. */
+void barrier_check(struct cta *k, struct barrier *b, u32 rank);
+void cluster_barrier_check(struct cta *k);
 
 /* A fault: the first of a block ends it. `lanes` is the mask of those at fault. */
 void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -161,6 +184,15 @@ static inline void set_reg(struct warp *w, const struct operand *o, u32 lane, u6
 
 /* --- memory (memory.c, shadow.c, async.c) ---------------------------------------------------------------------- */
 
+/* The blocks' shared memories within `shared`: is this inside one of them? */
+static inline bool in_shared(const struct cta *b, u64 at, u64 bytes)
+{
+	u64 within = b->nblocks == 1 ? at : at % b->shared_stride;
+	return (b->nblocks == 1 || at / b->shared_stride < b->nblocks) && within <= b->shared_bytes && bytes <= b->shared_bytes - within;
+}
+/* An address of .shared::cluster names the block in its upper bits, from 1; 0 there is the own block. */
+enum { CLUSTER_SHIFT = 24 };
+
 /* Address windows of the generic address space: shared memory of the running block, local memory of the lane. */
 #define SHARED_WINDOW 0x7F0000000000000ull
 #define LOCAL_WINDOW 0x7E0000000000000ull
@@ -181,9 +213,6 @@ char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 addr
 
 /* The same of the block's shared memory, with the shadow consulted and updated. */
 char *shared_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write);
-
-/* Address of an O_ADDRESS in a lane; *space says where a generic or variable-based one points. */
-u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space);
 
 /* What a warp still has on its way when it ends; faults if a copy was never waited for. */
 void async_end(struct warp *w);

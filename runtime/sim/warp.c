@@ -91,12 +91,12 @@ static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
 			fault(w, i, 1u << l, "lanes of one warp name different barriers or counts");
 			return;
 		}
-	if (id >= ARRAY_LEN(k->barriers) || threads % LANES || threads / LANES > k->nwarps) {
+	if (id >= NAMED_BARRIERS || threads % LANES || threads / LANES > k->block_warps) {
 		fault(w, i, mask, "barrier %llu with %llu threads: there are %u barriers, and the block has %u threads", (unsigned long long)id,
-		      (unsigned long long)threads, (u32)ARRAY_LEN(k->barriers), k->nwarps * LANES);
+		      (unsigned long long)threads, (u32)NAMED_BARRIERS, k->block_warps * LANES);
 		return;
 	}
-	struct barrier *b = &k->barriers[id];
+	struct barrier *b = &k->barriers[w->rank * NAMED_BARRIERS + id];
 	u32 expected = threads ? (u32)threads / LANES : 0;
 	if (b->arrived && b->expected != expected) {
 		fault(w, i, mask, "barrier %llu is used with different counts at once: the other is at line %u", (unsigned long long)id, b->by->line);
@@ -108,31 +108,121 @@ static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
 	clock_join(b->clock, w->clock);
 	w->clock[w->id]++;
 	if (i->mods & BAR_WAITS) {
-		b->waiting |= 1u << w->id;
+		b->waiting |= WARP_BIT(w->id);
 		w->state = WARP_AT_BARRIER;
 		w->barrier = (u32)id;
 	}
-	barrier_check(k, b);
+	barrier_check(k, b, w->rank);
 }
 
 /* Lets the waiting warps go when all have come. A warp that has ended counts for a barrier of the whole block. */
-void barrier_check(struct cta *k, struct barrier *b)
+void barrier_check(struct cta *k, struct barrier *b, u32 rank)
 {
 	u32 ended = 0;
-	for (u32 n = 0; n < k->nwarps; n++)
+	for (u32 n = rank * k->block_warps; n < (rank + 1) * k->block_warps; n++)
 		ended += k->warps[n].state == WARP_DONE;
-	if (!b->arrived || b->arrived < (b->expected ? b->expected : k->nwarps - ended))
+	if (!b->arrived || b->arrived < (b->expected ? b->expected : k->block_warps - ended))
 		return;
-	EACH_LANE(n, b->waiting) {
+	EACH_WARP(n, b->waiting) {
 		k->warps[n].state = WARP_READY;
 		clock_join(k->warps[n].clock, b->clock);
 	}
 	*b = (struct barrier){0};
 }
 
+/* The barrier of a cluster's blocks: coming and waiting are two instructions. */
+static void run_cluster_arrive(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct cluster_barrier *b = &w->block->cluster;
+	if (w->cluster_phase > b->phase) {
+		fault(w, i, mask, "comes to the cluster's barrier again without having waited");
+		return;
+	}
+	w->cluster_phase = b->phase + 1;
+	b->arrived++;
+	if (i->mods) {
+		clock_join(b->clock, w->clock);
+		w->clock[w->id]++;
+	}
+	cluster_barrier_check(w->block);
+}
+
+static void run_cluster_wait(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct cluster_barrier *b = &w->block->cluster;
+	if (!w->cluster_phase) {
+		fault(w, i, mask, "waits at the cluster's barrier without having come");
+		return;
+	}
+	if (w->cluster_phase <= b->phase) {
+		clock_join(w->clock, b->done);
+		return;
+	}
+	b->waiting |= WARP_BIT(w->id);
+	w->state = WARP_AT_BARRIER;
+	w->barrier = NAMED_BARRIERS;
+}
+
+void cluster_barrier_check(struct cta *k)
+{
+	struct cluster_barrier *b = &k->cluster;
+	u32 alive = 0;
+	for (u32 n = 0; n < k->nwarps; n++)
+		alive += k->warps[n].state != WARP_DONE;
+	if (!b->arrived || b->arrived < alive)
+		return;
+	memcpy(b->done, b->clock, sizeof b->done);
+	memset(b->clock, 0, sizeof b->clock);
+	EACH_WARP(n, b->waiting) {
+		k->warps[n].state = WARP_READY;
+		clock_join(k->warps[n].clock, b->done);
+	}
+	b->waiting = 0;
+	b->arrived = 0;
+	b->phase++;
+}
+
+static bool decode_cluster_barrier(struct decoder *d)
+{
+	bool waits = take(d, "wait");
+	if (!waits && !take(d, "arrive"))
+		return false;
+	bool relaxed = !waits && take(d, "relaxed");
+	if (!relaxed)
+		take(d, waits ? "acquire" : "release");
+	take(d, "aligned");
+	d->i->mods = !relaxed;
+	d->i->run = waits ? run_cluster_wait : run_cluster_arrive;
+	d->i->is_sync = true;
+	return want_operands(d, 0, 0);
+}
+
+/* The address, in the window of the cluster, of what is at `a` in another block. */
+static void run_mapa(struct warp *w, const struct instr *i, u32 mask)
+{
+	u64 at[LANES], rank[LANES], space[LANES], other[LANES];
+	memcpy(at, operand_lanes(w, &i->ops[1], 32, space), sizeof at);
+	memcpy(rank, operand_lanes(w, &i->ops[2], 32, other), sizeof rank);
+	EACH_LANE(l, mask) {
+		if (rank[l] >= w->block->nblocks) {
+			fault(w, i, 1u << l, "block %llu of a cluster of %u", (unsigned long long)rank[l], w->block->nblocks);
+			return;
+		}
+		set_reg(w, &i->ops[0], l, (rank[l] + 1) << CLUSTER_SHIFT | (at[l] & ((1u << CLUSTER_SHIFT) - 1)));
+	}
+}
+
+static bool decode_mapa(struct decoder *d)
+{
+	d->i->run = run_mapa;
+	return take(d, "shared::cluster") && take(d, "u32") && want_operands(d, 3, 3);
+}
+
 static bool decode_barrier(struct decoder *d)
 {
 	struct instr *i = d->i;
+	if (take(d, "cluster"))
+		return decode_cluster_barrier(d);
 	take(d, "cta");
 	take(d, "aligned");
 	if (take(d, "warp")) { /* lanes of a warp are in order here anyway */
@@ -401,6 +491,7 @@ const struct isa_row warp_opcodes[] = {
 	{"nanosleep", decode_hint},
 	{"bar", decode_barrier},
 	{"barrier", decode_barrier},
+	{"mapa", decode_mapa},
 	{"shfl", decode_shuffle},
 	{"vote", decode_vote},
 	{"redux", decode_redux},

@@ -1,0 +1,175 @@
+/* Programs on several blocks: kernels whose tiles do not fit the registers of one.
+ *
+ * A block has 64 K registers, so a row of 131,072 fp32 values cannot be held by one. From sm_90 on the blocks of a cluster
+ * reach each other's shared memory, and a program may be given several: its tiles are distributed over the warps of all of
+ * them, and reductions exchange their partial results through all blocks' shared memory. It is done for kernels of which
+ * only reductions move data between threads: one-dimensional tiles of one size, accessed contiguously, so that all have
+ * one layout. */
+#include "opt/axis.h"
+#include "place/layouts.h"
+
+enum {
+	MAX_BLOCKS = 8,          /* what every device grants without being asked */
+	MAX_CLUSTER_WARPS = 64,
+	BLOCK_REGISTERS = 65536,
+	MAX_REGISTERS = 255,     /* of a thread */
+	OTHER_REGISTERS = 24,    /* addresses, predicates, intermediate results */
+};
+
+struct survey {
+	struct pass_state *s;
+	const struct type *shape;  /* of the tiles */
+	const struct op *widest;   /* the first operation on one */
+	bool fits_pattern;
+};
+
+static bool is_control(const struct op *o)
+{
+	return op_has(o, END) || o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE;
+}
+
+static bool moves_nothing(const struct op *o)
+{
+	switch (o->code) {
+	case IR_CONSTANT:
+	case IR_MAKE_RANGE:
+	case IR_SPLAT:
+	case IR_PROGRAM_ID:
+	case IR_NUM_PROGRAMS:
+	case IR_ASSUME:
+	case IR_BARRIER:
+	case IR_STORE:
+	case IR_REDUCE: return true;
+	case IR_LOAD: return !o->attr[ATTR_VOLATILE];
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: return value_unused(&o->results[0]);
+	default: return op_has(o, ELEM) || is_control(o);
+	}
+}
+
+static void survey_type(struct survey *v, const struct type *t, const struct op *o)
+{
+	if (!type_is_tensor(t))
+		return;
+	if (!v->shape) {
+		v->shape = t;
+		v->widest = o;
+	}
+	v->fits_pattern &= t->rank == 1 && t->shape[0] == v->shape->shape[0];
+}
+
+static void survey_op(struct op *o, void *arg)
+{
+	struct survey *v = arg;
+	bool memory = o->code == IR_LOAD || o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
+	v->fits_pattern &= moves_nothing(o);
+	for (u32 i = 0; i < o->noperands; i++)
+		survey_type(v, operand(o, i)->type, o);
+	for (u32 i = 0; i < o->nresults; i++)
+		survey_type(v, o->results[i].type, o);
+	if (memory && type_is_tensor(operand(o, 0)->type))
+		v->fits_pattern &= axis_of(v->s->axis, operand(o, 0))->contiguity[0] > 1;
+}
+
+/* --- how many registers? ------------------------------------------------------------------------------------- */
+
+struct pressure {
+	struct placer p; /* for is_free */
+	VEC(i64) change; /* by operation, in order: bytes that begin to live minus those that end */
+	u32 clock;
+};
+
+static void number_ops(struct pressure *q, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		o->mark = q->clock++;
+		vec_push(&q->p.scratch, &q->change, 0);
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (o->code != IR_REDUCE)
+				number_ops(q, o->blocks[i]);
+	}
+}
+
+static u32 last_mark(const struct op *o)
+{
+	u32 last = o->mark;
+	for (u32 i = 0; i < o->nblocks; i++)
+		if (o->code != IR_REDUCE && o->blocks[i]->last)
+			last = MAX(last, last_mark(o->blocks[i]->last));
+	return last;
+}
+
+/* A tile is held from its definition until its last use, through the whole of a loop that it enters. */
+static void add_value(struct pressure *q, struct value *v, u32 begin, const struct block *home)
+{
+	u32 end = begin;
+	if (!type_is_tensor(v->type) || is_free(&q->p, v))
+		return;
+	for (const struct use *u = v->uses; u; u = u->next) {
+		const struct op *o = u->user;
+		end = MAX(end, o->mark);
+		while (o->block != home) {
+			o = o->block->parent;
+			end = MAX(end, last_mark(o));
+		}
+	}
+	i64 bytes = type_numel(v->type) * MAX(type_elem_bits(v->type) / 8, 1);
+	q->change.at[begin] += bytes;
+	q->change.at[end] -= bytes; /* what takes its place may be made of it */
+}
+
+static void add_block(struct pressure *q, struct block *b)
+{
+	for (u32 i = 0; i < b->nargs && b->first; i++)
+		add_value(q, b->args[i], b->first->mark, b);
+	for (struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; i < o->nresults; i++)
+			add_value(q, &o->results[i], last_mark(o), b);
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (o->code != IR_REDUCE)
+				add_block(q, o->blocks[i]);
+	}
+}
+
+/* The most bytes of tiles that live at once. */
+static i64 tile_bytes(struct pass_state *s)
+{
+	struct pressure q = {.p = {.s = s}};
+	i64 now = 0, most = 0;
+	q.p.free.arena = &q.p.scratch;
+	number_ops(&q, s->k->body);
+	add_block(&q, s->k->body);
+	for (u32 i = 0; i < q.change.len; i++) {
+		now += q.change.at[i];
+		most = MAX(most, now);
+	}
+	arena_free(&q.p.scratch);
+	return most;
+}
+
+static bool fits(i64 bytes, int num_warps, int blocks)
+{
+	i64 threads = 32 * num_warps, most = MIN(BLOCK_REGISTERS / threads, MAX_REGISTERS) - OTHER_REGISTERS;
+	return bytes <= threads * blocks * most * 4;
+}
+
+void pass_cluster(struct pass_state *s)
+{
+	struct survey v = {.s = s, .fits_pattern = true};
+	int blocks = 1, warps = s->num_warps;
+	walk(s->k->body, survey_op, &v);
+	if (!v.shape)
+		return;
+	i64 bytes = tile_bytes(s), least = 32 * warps;
+	if (fits(bytes, warps, 1))
+		return;
+	bool possible = v.fits_pattern && s->sm >= 90;
+	while (possible && !fits(bytes, warps, blocks) && blocks < MAX_BLOCKS && blocks * warps < MAX_CLUSTER_WARPS && v.shape->shape[0] > least * blocks)
+		blocks *= 2;
+	if (s->remarks && blocks > 1)
+		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)bytes, warps, blocks);
+	if (s->remarks && !fits(bytes, warps, blocks))
+		diag(s->diags, R_SPILLS, v.widest->loc, (long long)bytes, warps * blocks);
+	s->k->cluster = blocks;
+	s->k->num_warps = s->num_warps = warps * blocks;
+}
