@@ -167,7 +167,7 @@ LLVMValueRef owner(struct lower *l, const struct layout *lay)
 void barrier(struct lower *l)
 {
 	if (l->k->cluster > 1)
-		inline_asm(l, "barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+		inline_asm(l, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 	else
 		intrinsic(l, "llvm.nvvm.barrier0", l->v, NULL, 0);
 }

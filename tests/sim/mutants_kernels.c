@@ -132,19 +132,16 @@ static void make_causal(struct arena *a, struct problem *p, u32 n)
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
-/* Each row but the last has a value whose exponential is not finite, in another warp, at the end of it: the maximum must be
- * right. */
-static void make_softmax(struct arena *a, struct problem *p, u32 n)
+/* Each row but the last has a value whose exponential is not finite, at `large` of that row: the maximum must be right. */
+static void softmax_problem(struct arena *a, struct problem *p, u32 rows, u32 cols, const u32 *large)
 {
-	enum { ROWS = 5 };
-	static const u32 sizes[] = {77, 200, 333, 500};
-	u32 cols = sizes[n], stride = (cols + 15) / 16 * 16;
-	add_input(a, p, "x", 4, (ROWS - 1) * stride + cols);
-	double *y = add_output(a, p, "y", 4, (ROWS - 1) * stride + cols, 1e-9, 1e-5);
-	for (u32 r = 0; r < ROWS; r++) {
+	u32 stride = (cols + 15) / 16 * 16;
+	add_input(a, p, "x", 4, (rows - 1) * stride + cols);
+	double *y = add_output(a, p, "y", 4, (rows - 1) * stride + cols, 1e-9, 1e-5);
+	for (u32 r = 0; r < rows; r++) {
 		float *x = (float *)p->buffers[0].initial + r * stride;
-		if (r + 1 < ROWS && 32 * r + 31 < cols)
-			x[32 * r + 31] = 300;
+		if (r + 1 < rows && large[r] < cols)
+			x[large[r]] = 300;
 		double total = 0, largest = 0;
 		for (u32 c = 0; c < cols; c++)
 			largest = fmax(largest, (double)x[c]);
@@ -154,7 +151,19 @@ static void make_softmax(struct arena *a, struct problem *p, u32 n)
 			y[r * stride + c] = c < cols ? exp((double)x[c] - largest) / total : NAN;
 	}
 	SET_PARAMS(p, stride, stride, cols);
-	p->grid[0] = ROWS;
+	p->grid[0] = rows;
+}
+
+static void make_softmax(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[] = {77, 200, 333, 500};
+	softmax_problem(a, p, 5, sizes[n], (const u32[]){31, 63, 95, 127}); /* the ends of the warps */
+}
+
+/* A row on the two blocks of a cluster, whole but for a few vectors, and short of one. */
+static void make_wide_softmax(struct arena *a, struct problem *p, u32 n)
+{
+	softmax_problem(a, p, 3, n ? 1000 : 65504, (const u32[]){127, 8191}); /* the last lanes of the first and of the last warp */
 }
 
 static void make_layer_norm(struct arena *a, struct problem *p, u32 n)
@@ -248,6 +257,8 @@ const struct workload workloads[] = {
 	{"attention causal", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 4,
 	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "16"}, {.constant = "True"}}, 4, make_causal},
 	{"softmax", "examples/softmax.tl", NULL, "softmax_kernel", {80, false}, 4, {[5] = {.constant = "512"}}, 4, make_softmax},
+	{"softmax cluster", "examples/softmax.tl", NULL, "softmax_kernel", {90, true}, 32, {[4] = {.type = "i32:16"}, {.constant = "65536"}}, 2,
+	 make_wide_softmax},
 	{"layer_norm", "examples/layer_norm.tl", NULL, "layer_norm_kernel", {80, false}, 4, {[10] = {.constant = "256"}}, 2, make_layer_norm},
 	{"scan", NULL, scan_source, "scan_kernel", {80, false}, 4, {{0}}, 1, make_scan},
 	{"columns", NULL, columns_source, "columns_kernel", {90, true}, 8, {{0}}, 1, make_columns},

@@ -81,7 +81,7 @@ static void mark_addresses(const struct ptx_kernel *k, bool shared, bool *set)
 
 static void add_synchronisation(struct listing *l, const struct instr *i, const char *line)
 {
-	if (starts(i->opcode, "bar.sync"))
+	if (starts(i->opcode, "bar.sync") || starts(i->opcode, "barrier.cluster.arrive")) /* the wait is on the same line */
 		add(l, BARRIER, i->line, "", "removed");
 	if (starts(i->opcode, "cp.async.commit_group"))
 		add(l, COMMIT, i->line, "", "removed");
