@@ -8,8 +8,8 @@
  * machine's integers are treated so; the split is therefore always right, whatever the values.
  *
  * It costs the code of a second loop and the time to enter it, so it is done where the mask costs more: in loops with
- * dots, whose loads are copied ahead in the widest pieces, where the mask forbids wide loads or stores, and where the
- * bounds are constants, so that often only one of the loops remains. */
+ * dots, whose loads are copied ahead in the widest pieces, where the mask forbids wide loads or stores, where it is made of
+ * several rows' and columns', and where the bounds are constants, so that often only one of the loops remains. */
 #include "opt/axis.h"
 #include "opt/bounds.h"
 #include "opt/pass.h"
@@ -241,6 +241,8 @@ static bool peeling_pays(const struct pass_state *s, const struct block *b)
 	for (const struct op *o = b->first; o; o = o->next) {
 		const struct value *mask = mask_of(o);
 		if (o->code == IR_DOT)
+			return true;
+		if (mask && operand(o, 0)->type->rank > 1) /* a predicate for each row */
 			return true;
 		for (int d = 0; mask && d < operand(o, 0)->type->rank; d++)
 			if (axis_vector_width(s->axis, operand(o, 0), mask, d) < axis_vector_width(s->axis, operand(o, 0), NULL, d))
