@@ -35,6 +35,7 @@ static const struct pass place_passes[] = {
 	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
+	{"remarks", "say what became of memory accesses (on request)", pass_remarks, ANALYSIS_AXIS, 0},
 };
 
 /* --- targets ------------------------------------------------------------------------------------------------- */

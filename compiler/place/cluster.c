@@ -20,7 +20,7 @@ struct survey {
 	struct pass_state *s;
 	const struct type *shape;  /* of the tiles */
 	const struct op *widest;   /* the first operation on one */
-	bool fits_pattern;
+	bool fits_pattern, has_dots; /* dots: their tiles are counted elsewhere */
 };
 
 static bool is_control(const struct op *o)
@@ -63,6 +63,7 @@ static void survey_op(struct op *o, void *arg)
 	struct survey *v = arg;
 	bool memory = o->code == IR_LOAD || o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
 	v->fits_pattern &= moves_nothing(o);
+	v->has_dots |= o->code == IR_DOT;
 	for (u32 i = 0; i < o->noperands; i++)
 		survey_type(v, operand(o, i)->type, o);
 	for (u32 i = 0; i < o->nresults; i++)
@@ -158,7 +159,7 @@ void pass_cluster(struct pass_state *s)
 	struct survey v = {.s = s, .fits_pattern = true};
 	int blocks = 1, warps = s->num_warps;
 	walk(s->k->body, survey_op, &v);
-	if (!v.shape)
+	if (!v.shape || v.has_dots)
 		return;
 	i64 bytes = tile_bytes(s), least = 32 * warps;
 	if (fits(bytes, warps, 1))

@@ -7,6 +7,7 @@
  *   pipeline  loads of loops issued ahead, into shared memory or registers
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
+ *   remarks   what became of memory accesses, for --remarks
  *
  * What comes out is the ttgir dump. */
 #ifndef TLC_PLACE_PLACE_H
@@ -21,6 +22,7 @@ void pass_rotate(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);
 void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
+void pass_remarks(struct pass_state *s);
 
 /* Shared memory an operation needs for itself while it runs, in bytes. */
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);

@@ -1,0 +1,321 @@
+/* Remarks about memory: what loads, stores, reductions and changes of layout became, and where that is not the best, why
+ * and what the author of the kernel can do. Placement decides; this only looks. */
+#include "layout/convert.h"
+#include "place/access.h"
+#include "place/place.h"
+
+enum { WIDEST = 16 /* bytes */, MAX_DEPTH = 24 };
+
+/* --- who is to blame? ---------------------------------------------------------------------------------------- */
+
+/* What is not known to be what it would have to be. */
+struct culprit {
+	const struct value *value; /* NULL: nothing */
+	i64 multiple;              /* of this; 0: it should be 1 */
+};
+
+static bool is_param(const struct pass_state *s, const struct value *v)
+{
+	for (u32 i = 0; i < s->k->nparams; i++)
+		if (s->k->params[i].value == v)
+			return true;
+	return false;
+}
+
+static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need, int depth);
+
+/* What a loop's argument, or result, starts as, and what it becomes (the index: grows by). False when v is neither. */
+static bool carried(const struct value *v, const struct value **start, const struct value **next)
+{
+	const struct op *loop = v->def ? v->def : v->block->parent;
+	for (u32 i = 0; v->def && loop->code == IR_FOR && i < loop->nresults; i++)
+		if (&loop->results[i] == v) {
+			*start = operand(loop, 3 + i);
+			*next = operand(loop->blocks[0]->last, i);
+			return true;
+		}
+	for (u32 i = 0; !v->def && loop && loop->code == IR_FOR && i < v->block->nargs; i++)
+		if (v->block->args[i] == v) {
+			*start = operand(loop, i ? i + 2 : 0);
+			*next = i ? operand(v->block->last, i - 1) : operand(loop, 2);
+			return true;
+		}
+	return false;
+}
+
+static struct culprit blame_carried(const struct pass_state *s, const struct value *v, int d, i64 need, int depth)
+{
+	const struct value *start, *next;
+	if (!carried(v, &start, &next))
+		return (struct culprit){v, need};
+	struct culprit c = blame_multiple(s, start, d, need, depth + 1);
+	return c.value ? c : blame_multiple(s, next, d, need, depth + 1);
+}
+
+/* Of a product the factor that the caller chooses. */
+static struct culprit blame_factor(const struct pass_state *s, const struct op *o, i64 need)
+{
+	for (u32 i = 0; i < 2; i++) {
+		const struct value *v = operand(o, 1 - i);
+		while (v->def && (v->def->code == IR_SPLAT || v->def->code == IR_EXTSI || v->def->code == IR_BROADCAST))
+			v = operand(v->def, 0);
+		if (is_param(s, v))
+			return (struct culprit){v, need};
+	}
+	return (struct culprit){result(o), need};
+}
+
+/* What keeps the start of each run of v along d from being known as a multiple of `need` (bytes of pointers)? */
+static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need, int depth)
+{
+	struct culprit none = {0}, here = {v, need}, c;
+	if (need <= 1 || axis_of(s->axis, v)->divisibility[d] >= need)
+		return none;
+	if (depth > MAX_DEPTH || is_param(s, v))
+		return here;
+	if (!v->def || v->def->code == IR_FOR)
+		return blame_carried(s, v, d, need, depth);
+	const struct op *o = v->def;
+	switch (o->code) {
+	case IR_ADDI:
+	case IR_SUBI:
+	case IR_REMSI:
+		c = blame_multiple(s, operand(o, 0), d, need, depth + 1);
+		return c.value ? c : blame_multiple(s, operand(o, 1), d, need, depth + 1);
+	case IR_ADDPTR:
+		c = blame_multiple(s, operand(o, 0), d, need, depth + 1);
+		return c.value ? c : blame_multiple(s, operand(o, 1), d, need / MAX(type_elem_bits(type_elem(v->type)->elem) / 8, 1), depth + 1);
+	case IR_MULI: return blame_factor(s, o, need);
+	case IR_SPLAT: return blame_multiple(s, operand(o, 0), 0, need, depth + 1);
+	case IR_EXTSI:
+	case IR_EXTUI:
+	case IR_TRUNCI:
+	case IR_BROADCAST:
+	case IR_CONVERT_LAYOUT: return blame_multiple(s, operand(o, 0), d, need, depth + 1);
+	case IR_EXPAND_DIMS: return blame_multiple(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d == (int)o->attr[ATTR_AXIS] ? 0 : d, need, depth + 1);
+	default: return here;
+	}
+}
+
+/* What keeps v from counting up along d? */
+static struct culprit blame_stride(const struct pass_state *s, const struct value *v, int d, int depth)
+{
+	const struct value *start, *next;
+	struct culprit here = {v, 0};
+	if (depth <= MAX_DEPTH && carried(v, &start, &next))
+		return blame_stride(s, start, d, depth + 1);
+	if (!v->def || depth > MAX_DEPTH || axis_of(s->axis, v)->contiguity[d] > 1)
+		return here;
+	const struct op *o = v->def;
+	switch (o->code) {
+	case IR_ADDPTR:
+	case IR_ADDI: {
+		const struct value *x = operand(o, 0), *y = operand(o, 1);
+		bool x_varies = type_is_tensor(x->type) && axis_of(s->axis, x)->constancy[d] < x->type->shape[d];
+		return blame_stride(s, x_varies ? x : y, d, depth + 1);
+	}
+	case IR_MULI: return (struct culprit){blame_factor(s, o, 0).value, 0};
+	case IR_EXTSI:
+	case IR_EXTUI:
+	case IR_BROADCAST:
+	case IR_CONVERT_LAYOUT: return blame_stride(s, operand(o, 0), d, depth + 1);
+	case IR_EXPAND_DIMS: return blame_stride(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d == (int)o->attr[ATTR_AXIS] ? 0 : d, depth + 1);
+	default: return here;
+	}
+}
+
+/* The comparison of a mask that changes within a vector: what its edge is not a multiple of. */
+static struct culprit blame_mask(const struct pass_state *s, const struct value *v, int d, i64 need, int depth)
+{
+	struct culprit none = {0}, c;
+	if (!v->def || depth > MAX_DEPTH || axis_of(s->axis, v)->constancy[d] >= need)
+		return none;
+	const struct op *o = v->def;
+	switch (o->code) {
+	case IR_CMPI:
+		c = blame_multiple(s, operand(o, 1), d, need, depth + 1);
+		return c.value ? c : blame_multiple(s, operand(o, 0), d, need, depth + 1);
+	case IR_ANDI:
+	case IR_ORI:
+		c = blame_mask(s, operand(o, 0), d, need, depth + 1);
+		return c.value ? c : blame_mask(s, operand(o, 1), d, need, depth + 1);
+	case IR_BROADCAST:
+	case IR_CONVERT_LAYOUT: return blame_mask(s, operand(o, 0), d, need, depth + 1);
+	case IR_EXPAND_DIMS: return blame_mask(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d, need, depth + 1);
+	default: return (struct culprit){v, need};
+	}
+}
+
+/* --- loads and stores ---------------------------------------------------------------------------------------- */
+
+struct teller {
+	struct pass_state *s;
+	struct arena scratch;
+};
+
+static const char *name_of(struct teller *t, const struct value *v)
+{
+	if (v->def && v->def->code == IR_LOAD)
+		return "the loaded index";
+	if (v->name && *v->name)
+		return arena_printf(&t->scratch, "'%s'", v->name);
+	return v->def && v->def->code == IR_PROGRAM_ID ? "the program id" : "the offset";
+}
+
+static const char *words(struct teller *t, u32 bytes, u32 elem)
+{
+	u32 word = bytes >= 8 && elem == 8 ? 8 : MIN(bytes, 4), n = bytes / word;
+	return arena_printf(&t->scratch, "%sb%u", n > 1 ? arena_printf(&t->scratch, "v%u.", n) : "", word * 8);
+}
+
+/* The dimension along which memory runs. */
+static int fastest(const struct pass_state *s, const struct value *ptr)
+{
+	int best = ptr->type->rank - 1;
+	for (int d = best; d >= 0; d--)
+		if (axis_of(s->axis, ptr)->contiguity[d] > axis_of(s->axis, ptr)->contiguity[best])
+			best = d;
+	return best;
+}
+
+static void hint_multiple(struct teller *t, const struct culprit *c)
+{
+	if (!is_param(t->s, c->value))
+		return;
+	if (type_is_ptr(c->value->type))
+		diag_hint(t->s->diags, "pass an address that is a multiple of %lld; in a signature that is *type:%lld", (long long)c->multiple,
+			  (long long)c->multiple);
+	else
+		diag_hint(t->s->diags, "pass a multiple of %lld, padding rows if need be; in a signature that is i32:%lld, in the kernel tl.multiple_of",
+			  (long long)c->multiple, (long long)c->multiple);
+}
+
+/* Why `width` elements at a time, and not `want`? */
+static void explain(struct teller *t, const struct op *o, const char *what, const struct value *ptr, const struct value *mask, u32 width, u32 want, u32 elem)
+{
+	struct pass_state *s = t->s;
+	int d = fastest(s, ptr);
+	u32 regs = (u32)layout_num_regs(ptr->type->layout);
+	const struct axis_info *a = axis_of(s->axis, ptr);
+	struct culprit c = {0};
+	if ((u32)a->contiguity[d] < want) {
+		c = blame_stride(s, ptr, d, 0);
+		diag(s->diags, R_ACCESS, o->loc, what, arena_printf(&t->scratch, ": %s is not known to be %s", name_of(t, c.value),
+								  c.value->def && c.value->def->code == IR_LOAD ? "one of neighbours" : "1"));
+		if (is_param(s, c.value))
+			diag_hint(s->diags, "elements along the last dimension should be neighbours in memory; a stride that is always 1 is i32:1 in a signature, or not multiplied");
+		return;
+	}
+	c = blame_multiple(s, ptr, d, (i64)want * elem, 0);
+	if ((u32)a->divisibility[d] / elem < want && c.value) {
+		const char *unit = type_elem(c.value->type)->kind == TY_PTR ? " bytes" : "";
+		diag(s->diags, R_ACCESS, o->loc, what,
+		     arena_printf(&t->scratch, ": %s is not known to be a multiple of %lld%s", name_of(t, c.value), (long long)c.multiple, unit));
+		hint_multiple(t, &c);
+		return;
+	}
+	if (mask && (u32)axis_of(s->axis, mask)->constancy[d] < want) {
+		c = blame_mask(s, mask, d, want, 0);
+		diag(s->diags, R_ACCESS, o->loc, what,
+		     c.value ? arena_printf(&t->scratch, ": the mask may change inside a vector, since %s is not known to be a multiple of %u", name_of(t, c.value), want)
+			     : ": the mask may change inside a vector");
+		if (c.value)
+			hint_multiple(t, &c);
+		return;
+	}
+	if (regs < want && type_numel(ptr->type) >= 32 * want) {
+		diag(s->diags, R_ACCESS, o->loc, what, arena_printf(&t->scratch, ": the tile has only %u element%s a thread", regs, regs > 1 ? "s" : ""));
+		diag_hint(s->diags, "use fewer num_warps, or a larger tile");
+		return;
+	}
+	diag(s->diags, R_ACCESS, o->loc, what, width < MIN(want, regs) ? ": that is how the tile is distributed for what comes after" : "");
+}
+
+static void tell_access(struct teller *t, const struct op *o, const char *name, const char *instruction, const struct value *ptr, const struct value *mask)
+{
+	struct pass_state *s = t->s;
+	if (!type_is_tensor(ptr->type))
+		return;
+	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1), width = 1u << access_vector(s->axis, ptr, mask).bits;
+	i64 row = ptr->type->shape[fastest(s, ptr)];
+	const char *what = arena_printf(&t->scratch, "%s: %u byte%s a thread at a time (%s%s)", name, width * elem, width * elem > 1 ? "s" : "", instruction,
+					o->code == IR_ASYNC_COPY ? "" : words(t, width * elem, elem));
+	u32 want = MIN(WIDEST / elem, (u32)row);
+	if (width >= want)
+		diag(s->diags, R_ACCESS, o->loc, what, "");
+	else
+		explain(t, o, what, ptr, mask, width, want, elem);
+}
+
+/* --- between threads ----------------------------------------------------------------------------------------- */
+
+static u32 along(const struct layout *l, enum layout_dim dim, u32 mask)
+{
+	u32 n = 1;
+	for (int i = 0; i < l->bits[dim]; i++)
+		n *= l->basis[dim][i] & mask ? 2 : 1;
+	return n;
+}
+
+static void tell_reduction(struct teller *t, const struct op *o)
+{
+	const struct type *in = operand(o, 0)->type;
+	int axis = (int)o->attr[ATTR_AXIS];
+	u32 mask = layout_dim_mask(in->layout, axis), regs = along(in->layout, LL_REG, mask), lanes = along(in->layout, LL_LANE, mask),
+	    warps = along(in->layout, LL_WARP, mask);
+	struct strbuf text = {.arena = &t->scratch};
+	sb_printf(&text, "%u in each thread", regs);
+	if (lanes > 1)
+		sb_printf(&text, ", %u lanes by shuffles", lanes);
+	if (warps > 1)
+		sb_printf(&text, ", %u warps through %d bytes of shared memory%s", warps, o->scratch_size, t->s->k->cluster > 1 ? " of each block" : "");
+	diag(t->s->diags, R_REDUCTION, o->loc, o->code == IR_SCAN ? "scan" : "reduction", in->shape[axis], text.at);
+	if (warps > 1 && regs == 1 && in->shape[axis] < 32 * t->s->num_warps)
+		diag_hint(t->s->diags, "the tile is small for %d warps; fewer num_warps would spare the way through shared memory", t->s->num_warps);
+}
+
+/* The dimension that registers, then lanes, run along. */
+static int runs_along(const struct layout *l)
+{
+	u32 first = l->bits[LL_REG] && l->basis[LL_REG][0] ? l->basis[LL_REG][0] : l->basis[LL_LANE][0];
+	for (int d = 0; d < l->rank; d++)
+		if (first & layout_dim_mask(l, d))
+			return d;
+	return 0;
+}
+
+static void tell_conversion(struct teller *t, const struct op *o)
+{
+	const struct value *v = result(o);
+	const struct layout *from = operand(o, 0)->type->layout, *to = v->type->layout;
+	enum conversion_kind kind = plan_conversion(from, to).kind;
+	if (kind == CONVERT_REGISTERS || !v->uses)
+		return;
+	const char *way = kind == CONVERT_SHUFFLE ? "by shuffles" : arena_printf(&t->scratch, "through %d bytes of shared memory", o->scratch_size);
+	int was = runs_along(from), is = runs_along(to);
+	diag(t->s->diags, R_CONVERSION, o->loc, way, v->uses->user->loc.line,
+	     was != is ? arena_printf(&t->scratch, ", which takes it along dimension %d and not %d", is, was) : "");
+}
+
+static void tell(struct op *o, void *arg)
+{
+	struct teller *t = arg;
+	u32 n = o->noperands;
+	switch (o->code) {
+	case IR_LOAD: tell_access(t, o, "load", "ld.global.", operand(o, 0), n > 1 ? operand(o, 1) : NULL); return;
+	case IR_STORE: tell_access(t, o, "store", "st.global.", operand(o, 0), n > 2 ? operand(o, 2) : NULL); return;
+	case IR_ASYNC_COPY: tell_access(t, o, "load", "cp.async", operand(o, 0), n > 2 ? operand(o, 2) : NULL); return;
+	case IR_REDUCE:
+	case IR_SCAN: tell_reduction(t, o); return;
+	case IR_CONVERT_LAYOUT: tell_conversion(t, o); return;
+	default: return;
+	}
+}
+
+void pass_remarks(struct pass_state *s)
+{
+	struct teller t = {.s = s};
+	if (s->remarks)
+		walk(s->k->body, tell, &t);
+	arena_free(&t.scratch);
+}
