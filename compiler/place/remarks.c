@@ -43,13 +43,24 @@ static bool carried(const struct value *v, const struct value **start, const str
 	return false;
 }
 
+/* What an offset must be a multiple of, for a sum to be one of `need`. */
+static i64 offset_multiple(const struct op *sum, i64 need)
+{
+	return sum->code == IR_ADDPTR ? need / MAX(type_elem_bits(type_elem(result(sum)->type)->elem) / 8, 1) : need;
+}
+
 static struct culprit blame_carried(const struct pass_state *s, const struct value *v, int d, i64 need, int depth)
 {
 	const struct value *start, *next;
 	if (!carried(v, &start, &next))
 		return (struct culprit){v, need};
 	struct culprit c = blame_multiple(s, start, d, need, depth + 1);
-	return c.value ? c : blame_multiple(s, next, d, need, depth + 1);
+	bool grows = next->def && (next->def->code == IR_ADDPTR || next->def->code == IR_ADDI) && operand(next->def, 0) == v;
+	if (c.value)
+		return c;
+	if (grows) /* by the other operand; v itself would lead back here */
+		return blame_multiple(s, operand(next->def, 1), d, offset_multiple(next->def, need), depth + 1);
+	return blame_multiple(s, next, d, need, depth + 1);
 }
 
 /* Of a product the factor that the caller chooses. */
@@ -84,7 +95,7 @@ static struct culprit blame_multiple(const struct pass_state *s, const struct va
 		return c.value ? c : blame_multiple(s, operand(o, 1), d, need, depth + 1);
 	case IR_ADDPTR:
 		c = blame_multiple(s, operand(o, 0), d, need, depth + 1);
-		return c.value ? c : blame_multiple(s, operand(o, 1), d, need / MAX(type_elem_bits(type_elem(v->type)->elem) / 8, 1), depth + 1);
+		return c.value ? c : blame_multiple(s, operand(o, 1), d, offset_multiple(o, need), depth + 1);
 	case IR_MULI: return blame_factor(s, o, need);
 	case IR_SPLAT: return blame_multiple(s, operand(o, 0), 0, need, depth + 1);
 	case IR_EXTSI:
