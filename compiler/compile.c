@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "fit.h"
 #include "lower/lower.h"
 #include "opt/axis.h"
 #include "opt/pass.h"
@@ -233,9 +234,12 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	if (r.stopped || !(o->want_ttgir || o->want_llir || o->want_ptx))
 		return true;
 	k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
-	if (!run_passes(&r, place_passes, ARRAY_LEN(place_passes)))
-		return false;
+	bool placed = run_passes(&r, place_passes, ARRAY_LEN(place_passes));
 	out->shared_bytes = k->shared_bytes;
+	if (!placed && !o->no_advice)
+		advise_fit(u, u->parsed ? NULL : func, args, o, out->num_warps, r.s.num_stages, k->shared_bytes);
+	if (!placed)
+		return false;
 	out->cluster = k->cluster;
 	if (o->want_ttgir)
 		out->ttgir = print_kernel(u, k);

@@ -20,6 +20,7 @@ struct compile_options {
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
 	bool debug;                /* device_assert traps on the GPU too */
 	bool remarks;
+	bool no_advice;            /* when it needs too much shared memory, do not look for a configuration that fits */
 	bool time;                 /* report time per pass through diags */
 	const char *print_after, *stop_after; /* pass name, or "all"; NULL */
 	FILE *print_to;

@@ -177,18 +177,36 @@ static i32 place_all(struct allocator *a)
 	return total;
 }
 
+static const char *what_for(struct allocator *a, const struct op *o)
+{
+	switch (o->code) {
+	case IR_LOCAL_ALLOC:
+		return result(o)->type->nbuf ? arena_printf(&a->scratch, "a pipelined loop's %d buffers", result(o)->type->nbuf) : "a tile in shared memory";
+	case IR_CONVERT_LAYOUT: return "a change of layout";
+	case IR_REDUCE: return "a reduction";
+	case IR_SCAN: return "a scan";
+	case IR_DOT: return "a dot";
+	default: return "an operation's result";
+	}
+}
+
+/* The bill: what is alive where most is. */
 static void report_overflow(struct allocator *a, i32 total)
 {
-	static const char *const what[] = {"a pipelined buffer", "a change of layout", "a reduction", "a dot", "an operation"};
+	enum { SMALL = 1024 };
 	struct pass_state *s = a->s;
+	const struct interval *highest = &a->at.at[0];
 	diag(s->diags, E_OUT_OF_SHARED, s->k->loc, s->k->name, total, s->max_shared);
-	diag_hint(s->diags, "use smaller tiles, fewer num_stages, or more num_warps");
+	u32 hint_at = s->diags->hint_at; /* advice comes later, and is to stand before the bill */
+	for (u32 i = 0; i < a->at.len; i++)
+		if (a->at.at[i].offset + a->at.at[i].size == total)
+			highest = &a->at.at[i];
 	for (u32 i = 0; i < a->at.len; i++) {
 		const struct interval *n = &a->at.at[i];
-		int w = n->op->code == IR_LOCAL_ALLOC ? 0 : n->op->code == IR_CONVERT_LAYOUT ? 1 : n->op->code == IR_REDUCE ? 2 : n->op->code == IR_DOT ? 3 : 4;
-		if (n->size >= 1024)
-			diag(s->diags, N_SHARED_BUFFER, n->op->loc, what[w], n->size);
+		if (n->size >= SMALL && n->start <= highest->end && highest->start <= n->end)
+			diag(s->diags, N_SHARED_BUFFER, n->op->loc, what_for(a, n->op), n->size);
 	}
+	s->diags->hint_at = hint_at;
 	s->failed = true;
 }
 
