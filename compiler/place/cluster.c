@@ -148,10 +148,16 @@ static i64 tile_bytes(struct pass_state *s)
 	return most;
 }
 
-static bool fits(i64 bytes, int num_warps, int blocks)
+/* `together`: that many blocks are to fit a multiprocessor at once. */
+static bool fits(i64 bytes, int num_warps, int blocks, int together)
 {
-	i64 threads = 32 * num_warps, most = MIN(BLOCK_REGISTERS / threads, MAX_REGISTERS) - OTHER_REGISTERS;
+	i64 threads = 32 * num_warps, most = MIN(BLOCK_REGISTERS / together / threads, MAX_REGISTERS) - OTHER_REGISTERS;
 	return bytes <= threads * blocks * most * 4;
+}
+
+static bool can_double(const struct survey *v, int warps, int blocks)
+{
+	return blocks < MAX_BLOCKS && blocks * warps < MAX_CLUSTER_WARPS && v->shape->shape[0] > 32 * warps * blocks;
 }
 
 void pass_cluster(struct pass_state *s)
@@ -161,15 +167,16 @@ void pass_cluster(struct pass_state *s)
 	walk(s->k->body, survey_op, &v);
 	if (!v.shape || v.has_dots)
 		return;
-	i64 bytes = tile_bytes(s), least = 32 * warps;
-	if (fits(bytes, warps, 1))
+	i64 bytes = tile_bytes(s);
+	if (fits(bytes, warps, 1, 1))
 		return;
-	bool possible = v.fits_pattern && s->sm >= 90;
-	while (possible && !fits(bytes, warps, blocks) && blocks < MAX_BLOCKS && blocks * warps < MAX_CLUSTER_WARPS && v.shape->shape[0] > least * blocks)
-		blocks *= 2;
+	/* where one block waits for the others of its cluster, another should have work */
+	if (v.fits_pattern && s->sm >= 90)
+		while (!fits(bytes, warps, blocks, 2) && can_double(&v, warps, blocks))
+			blocks *= 2;
 	if (s->remarks && blocks > 1)
 		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)bytes, warps, blocks);
-	if (s->remarks && !fits(bytes, warps, blocks))
+	if (s->remarks && !fits(bytes, warps, blocks, 1))
 		diag(s->diags, R_SPILLS, v.widest->loc, (long long)bytes, warps * blocks);
 	s->k->cluster = blocks;
 	s->k->num_warps = s->num_warps = warps * blocks;
