@@ -32,7 +32,6 @@ static const struct pass place_passes[] = {
 	{"dots", "operand types for the target's tensor cores", pass_dots, 0, ANALYSIS_AXIS},
 	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster, ANALYSIS_AXIS, 0},
 	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"rotate", "compute products an iteration ahead", pass_rotate, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},

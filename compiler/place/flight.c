@@ -43,8 +43,7 @@ static struct flight plan(const struct block *body, struct op *dot, u32 index)
 		if (!f.use || o->mark < f.use->mark)
 			f.use = o;
 	}
-	/* registers of A are computed again in the next iteration, perhaps before the wait */
-	if (!f.use || operand(dot, 0)->type->kind != TY_MEMDESC)
+	if (!f.use)
 		f.end = FLIGHT_YIELD;
 	return f;
 }

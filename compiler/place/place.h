@@ -3,7 +3,6 @@
  *   dots      operand types that the target's tensor cores take
  *   cluster   several blocks for a program whose tiles do not fit the registers of one
  *   layouts   a layout for every tile, conversions where they meet (layouts.h)
- *   rotate    products computed an iteration ahead
  *   pipeline  loads of loops issued ahead, into shared memory or registers
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
@@ -18,7 +17,6 @@
 void pass_dots(struct pass_state *s);
 void pass_cluster(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
-void pass_rotate(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);
 void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
