@@ -6,12 +6,10 @@
  * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
  * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue.
  *
- * Dots by warpgroups run on while others follow, where nothing needs their result (flight.c): the buffer they read is then
- * filled after the wait for them and a second barrier. */
+ * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
+ * that the tensor cores always have work; its buffer is filled after that, and a second barrier. */
 #include "layout/convert.h"
 #include "place/access.h"
-#include "place/flight.h"
-#include "place/loop.h"
 #include "place/place.h"
 
 typedef VEC(struct value *) value_vec;
@@ -20,11 +18,11 @@ struct pipe {
 	struct pass_state *s;
 	struct ir_context *ctx;
 	struct arena scratch;
-	struct op *loop, *before; /* before: where the first iterations' loads go */
+	struct op *loop;
 	VEC(struct op *) loads;
 	bool async;
 	int stages, ahead;      /* buffers; iterations between issue and use */
-	struct flights dots;    /* that nothing waits for where they are issued */
+	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
 	struct map in_slice;    /* op or argument → itself */
 	VEC(struct op *) slice; /* in program order */
 	VEC(u32) args;          /* carried values in the slice: their index among the iter args */
@@ -205,10 +203,9 @@ static void find_loads(struct pipe *p, bool asked)
 			vec_push(&p->scratch, &p->slice, o);
 }
 
-/* Does v stay as it is until the next iteration's barrier: a buffer of the ring, or memory from outside of the loop? */
-static bool stays(void *arg, const struct value *v)
+static bool is_buffer(const struct pipe *p, const struct value *v)
 {
-	const struct pipe *p = arg;
+	const struct block *body = p->loop->blocks[0];
 	while (v->def && v->def->code == IR_MEMDESC_TRANS)
 		v = operand(v->def, 0);
 	for (u32 i = 0; i < p->loads.len; i++) {
@@ -216,10 +213,88 @@ static bool stays(void *arg, const struct value *v)
 		if (to->code == IR_LOCAL_STORE && operand(to, 1) == v)
 			return true;
 	}
-	return value_defined_outside(v, p->loop->blocks[0]);
+	return value_defined_outside(v, body);
+}
+
+/* Dots that nothing needs before the next iteration's, reading what stays until then. */
+static void find_dots(struct pipe *p)
+{
+	struct block *body = p->loop->blocks[0];
+	for (struct op *o = body->first; o; o = o->next) {
+		if (o->code != IR_WARP_GROUP_DOT || !value_has_one_use(result(o)) || result(o)->uses->user != body->last)
+			continue;
+		const struct value *acc = operand(o, 2);
+		u32 i = (u32)(result(o)->uses - body->last->operands);
+		bool memory = operand(o, 0)->type->kind == TY_MEMDESC && is_buffer(p, operand(o, 0)) && is_buffer(p, operand(o, 1));
+		if (memory && acc == body->args[1 + i] && value_has_one_use(acc))
+			vec_push(&p->scratch, &p->dots, o);
+	}
 }
 
 /* --- building ------------------------------------------------------------------------------------------------ */
+
+/* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
+static struct op *extend_loop(struct pipe *p, const value_vec *inits)
+{
+	struct op *old = p->loop;
+	struct block *from = old->blocks[0];
+	value_vec ops = {0};
+	VEC(const struct type *) types = {0};
+	for (u32 i = 0; i < old->noperands; i++)
+		vec_push(&p->scratch, &ops, operand(old, i));
+	for (u32 i = 0; i < inits->len; i++)
+		vec_push(&p->scratch, &ops, inits->at[i]);
+	for (u32 i = 3; i < ops.len; i++)
+		vec_push(&p->scratch, &types, ops.at[i]->type);
+	struct builder b = builder_before(p->ctx, old);
+	struct op *loop = build(&b, IR_FOR, ops.at, ops.len, types.at, types.len, 1);
+	struct block *to = loop->blocks[0];
+	memcpy(loop->attr, old->attr, sizeof loop->attr);
+	for (u32 i = 0; i < from->nargs; i++) {
+		struct value *arg = block_add_arg(p->ctx, to, from->args[i]->type);
+		arg->name = from->args[i]->name;
+		replace_uses(from->args[i], arg);
+	}
+	for (u32 i = 0; i < inits->len; i++)
+		block_add_arg(p->ctx, to, inits->at[i]->type);
+	for (struct op *o = from->first, *next; o; o = next) {
+		next = o->next;
+		op_unlink(o);
+		o->block = to;
+		o->prev = to->last;
+		*(to->last ? &to->last->next : &to->first) = o;
+		to->last = o;
+	}
+	for (u32 i = 0; i < old->nresults; i++) {
+		loop->results[i].name = old->results[i].name;
+		replace_uses(&old->results[i], &loop->results[i]);
+	}
+	struct builder in = builder_at_end(p->ctx, from); /* the emptied loop is erased whole */
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
+	op_erase(old);
+	return p->loop = loop;
+}
+
+static struct value *to_i64(struct builder *b, struct value *v)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
+}
+
+/* Is index + n·step below the loop's end? Computed in 64 bits, where it cannot wrap. */
+static struct value *still_inside(struct pipe *p, struct builder *b, struct value *index, int n)
+{
+	const struct type *t = type_scalar(p->ctx, DT_I64);
+	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(p->loop, 2)), build_int(b, t, n));
+	struct value *at = build2(b, IR_ADDI, t, to_i64(b, index), by);
+	return build_cmpi(b, CMPI_SLT, at, to_i64(b, operand(p->loop, 1)));
+}
+
+static struct value *step_index(struct pipe *p, struct builder *b, struct value *index, int n)
+{
+	struct value *step = operand(p->loop, 2);
+	return build2(b, IR_ADDI, index->type, index, build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
+}
 
 /* The load's mask and the predicate, as a mask in the layout of its pointers. */
 static struct value *guard(struct pipe *p, struct builder *b, const struct op *load, struct value *mask, struct value *inside)
@@ -256,20 +331,10 @@ static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
 		op_clone(b, p->slice.at[i], map);
 }
 
-/* In front of a dot that stands before the loop, so that the copies run meanwhile (rotate.c). */
-static struct op *prologue_end(struct op *loop)
-{
-	struct op *o = loop;
-	while (loop->prev && loop->prev->code == IR_WARP_GROUP_DOT && o->prev && (o->prev->code == IR_WARP_GROUP_DOT || o->prev->code == IR_MEMDESC_TRANS || o->prev->code == IR_FENCE_ASYNC ||
-			   o->prev->code == IR_LOCAL_STORE || o->prev->code == IR_LOCAL_ALLOC))
-		o = o->prev;
-	return o;
-}
-
 /* The ring of buffers for each load. */
 static void make_buffers(struct pipe *p)
 {
-	struct builder b = builder_before(p->ctx, p->before);
+	struct builder b = builder_before(p->ctx, p->loop);
 	for (u32 i = 0; i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
 		const struct type *t = result(load)->type;
@@ -285,15 +350,15 @@ static void make_buffers(struct pipe *p)
 static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 {
 	struct block *body = p->loop->blocks[0];
-	struct builder b = builder_before(p->ctx, p->before);
+	struct builder b = builder_before(p->ctx, p->loop);
 	struct map map = {.arena = &p->scratch};
 	const struct type *i32_type = type_scalar(p->ctx, DT_I32);
 	for (u32 k = 0; k < p->args.len; k++)
 		map_put(&map, body->args[1 + p->args.at[k]], operand(p->loop, 3 + p->args.at[k]));
 	for (int n = 0; n < p->ahead; n++) {
-		map_put(&map, body->args[0], loop_step(&b, p->loop, operand(p->loop, 0), n));
+		map_put(&map, body->args[0], step_index(p, &b, operand(p->loop, 0), n));
 		clone_slice(p, &b, &map);
-		struct value *inside = loop_inside(&b, p->loop, operand(p->loop, 0), n);
+		struct value *inside = still_inside(p, &b, operand(p->loop, 0), n);
 		for (u32 i = 0; i < p->loads.len; i++) {
 			struct value *v = issue(p, &b, i, &map, p->async ? build_int(&b, i32_type, n) : NULL, inside);
 			if (v)
@@ -358,19 +423,21 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	struct value *slot = p->async ? extra[p->args.len] : NULL, *insert = NULL, *next_slot = NULL;
 	if (p->async) {
 		wait_copies(&b, p->ahead - 1);
-		struct op *last = flights_wait(p->ctx, p->loop, &p->dots);
-		if (last) {
-			b = builder_after(p->ctx, last);
+		if (p->dots.len) {
+			for (u32 i = 0; i < p->dots.len; i++)
+				p->dots.at[i]->attr[ATTR_ASYNC] = true;
+			b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
+			build(&b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = p->dots.len;
 			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 		}
 		insert = turn(p, &b, slot, p->ahead);
 		next_slot = turn(p, &b, slot, 1);
 	}
-	map_put(&map, body->args[0], loop_step(&b, p->loop, body->args[0], p->ahead));
+	map_put(&map, body->args[0], step_index(p, &b, body->args[0], p->ahead));
 	for (u32 k = 0; k < p->args.len; k++)
 		map_put(&map, body->args[1 + p->args.at[k]], extra[k]);
 	clone_slice(p, &b, &map);
-	struct value *inside = loop_inside(&b, p->loop, body->args[0], p->ahead);
+	struct value *inside = still_inside(p, &b, body->args[0], p->ahead);
 	value_vec loaded = {0};
 	for (u32 i = 0; i < p->loads.len; i++) {
 		struct value *v = issue(p, &b, i, &map, insert, inside);
@@ -394,6 +461,24 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	}
 }
 
+/* After the loop: their results are there. */
+static void finish_dots(struct pipe *p, struct builder *b)
+{
+	const struct block *body = p->loop->blocks[0];
+	value_vec sums = {0};
+	VEC(const struct type *) types = {0};
+	for (u32 i = 0; i < p->dots.len; i++) {
+		u32 n = (u32)(result(p->dots.at[i])->uses - body->last->operands);
+		vec_push(&p->scratch, &sums, &p->loop->results[n]);
+		vec_push(&p->scratch, &types, p->loop->results[n].type);
+	}
+	struct op *wait = build(b, IR_WARP_GROUP_WAIT, sums.at, sums.len, types.at, types.len, 0);
+	for (u32 i = 0; i < sums.len; i++) {
+		replace_uses(sums.at[i], &wait->results[i]);
+		op_set_operand(wait, i, sums.at[i]);
+	}
+}
+
 static void transform(struct pipe *p)
 {
 	u32 carried = p->loop->nresults;
@@ -407,11 +492,12 @@ static void transform(struct pipe *p)
 	}
 	for (u32 i = 0; i < loaded.len; i++)
 		vec_push(&p->scratch, &inits, loaded.at[i]);
-	p->loop = loop_extend(p->ctx, p->loop, inits.at, inits.len);
+	extend_loop(p, &inits);
 	build_body(p, carried);
 	if (p->async) {
 		struct builder b = builder_after(p->ctx, p->loop);
-		flights_finish(&b, p->loop, &p->dots);
+		if (p->dots.len)
+			finish_dots(p, &b);
 		wait_copies(&b, 0);
 	}
 }
@@ -430,7 +516,7 @@ static i64 ring_bytes(const struct pipe *p, int stages)
 
 static void pipeline_loop(struct pass_state *s, struct op *loop)
 {
-	struct pipe p = {.s = s, .ctx = s->ctx, .loop = loop, .before = prologue_end(loop)};
+	struct pipe p = {.s = s, .ctx = s->ctx, .loop = loop};
 	bool asked = loop->attr[ATTR_STAGES] > 0;
 	int stages = asked ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
 	if (stages < 2 || (!asked && !contains(loop->blocks[0], is_dot)))
@@ -440,7 +526,7 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 	while (p.async && stages > 2 && ring_bytes(&p, stages) > s->max_shared - 1024)
 		stages--;
 	if (p.async)
-		flights_find(&p.dots, &p.scratch, loop, stays, &p);
+		find_dots(&p);
 	p.stages = stages;
 	p.ahead = p.async ? stages - 1 : 1;
 	bool fits = !p.async || ring_bytes(&p, stages) <= s->max_shared - 1024;
