@@ -144,11 +144,16 @@ ACCUMULATOR(s32, u32, i32, x)
 const struct element *element_of(enum ptx_type t)
 {
 	static const struct element elements[] = {
-		{PT_F32, 32, 4, load_f32, unpack_f32, store_f32}, {PT_TF32, 32, 4, load_tf32, unpack_tf32, NULL},
-		{PT_F16, 16, 4, load_f16, unpack_f16, store_f16}, {PT_BF16, 16, 4, load_bf16, unpack_bf16, NULL},
-		{PT_E4M3, 8, 4, load_e4m3, unpack_e4m3, NULL},    {PT_E5M2, 8, 4, load_e5m2, unpack_e5m2, NULL},
-		{PT_F64, 64, 8, load_f64, unpack_f64, store_f64}, {PT_S8, 8, 4, load_s8, unpack_s8, NULL},
-		{PT_U8, 8, 4, load_u8, unpack_u8, NULL},          {PT_S32, 32, 4, load_s32, unpack_s32, store_s32},
+		{PT_F32, 32, 4, -126, load_f32, unpack_f32, store_f32},
+		{PT_TF32, 32, 4, -126, load_tf32, unpack_tf32, NULL},
+		{PT_F16, 16, 4, -14, load_f16, unpack_f16, store_f16},
+		{PT_BF16, 16, 4, -126, load_bf16, unpack_bf16, NULL},
+		{PT_E4M3, 8, 4, -6, load_e4m3, unpack_e4m3, NULL},
+		{PT_E5M2, 8, 4, -14, load_e5m2, unpack_e5m2, NULL},
+		{PT_F64, 64, 8, -1022, load_f64, unpack_f64, store_f64},
+		{PT_S8, 8, 4, 0, load_s8, unpack_s8, NULL},
+		{PT_U8, 8, 4, 0, load_u8, unpack_u8, NULL},
+		{PT_S32, 32, 4, 0, load_s32, unpack_s32, store_s32},
 	};
 	for (u32 k = 0; k < ARRAY_LEN(elements); k++)
 		if (elements[k].type == t)
@@ -158,10 +163,12 @@ const struct element *element_of(enum ptx_type t)
 
 /* --- products ---------------------------------------------------------------------------------------------------- */
 
-/* Eight columns of a few rows at a time; explicit vectors, for compilers like to vectorise the loop over k instead. */
-enum { STRIP = 8, ROWS = 4 };
+/* Eight columns at a time; explicit vectors, for compilers like to vectorise the loop over k instead. */
+enum { STRIP = 8, ROWS = 4, MAX_CELLS = 32 * 256 };
 typedef float f32_strip __attribute__((vector_size(STRIP * 4), aligned(4), may_alias));
 typedef i32 i32_strip __attribute__((vector_size(STRIP * 4), aligned(4), may_alias));
+typedef double f64_strip __attribute__((vector_size(STRIP * 8), aligned(8), may_alias));
+typedef i64 i64_strip __attribute__((vector_size(STRIP * 8), aligned(8), may_alias));
 
 static inline i32 wrapping_add(i32 x, i32 y)
 {
@@ -174,32 +181,29 @@ static inline i32 saturating_add(i32 x, i32 y)
 	return sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : (i32)sum;
 }
 
-static inline float float_add(float x, float y)
-{
-	return x + y;
-}
-
-#define MULTIPLY(name, attributes, cell_type, strip, add)                                                                        \
-	attributes static void name(const void *a, const void *b, void *d, u32 m, u32 n, u32 k)                                  \
+#define MULTIPLY_INT(name, attributes, add)                                                                                      \
+	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n, u32 k)      \
 	{                                                                                                                        \
+		(void)p;                                                                                                         \
 		for (u32 row = 0; row < m; row += ROWS)                                                                          \
 			for (u32 col = 0; col < n; col += STRIP) {                                                               \
-				const cell_type *x = (const cell_type *)a + row * k, *y = (const cell_type *)b + col;            \
-				strip sum[ROWS] = {0};                                                                           \
+				const i32 *x = (const i32 *)a + row * k, *y = (const i32 *)b + col;                              \
+				i32_strip sum[ROWS] = {0};                                                                       \
 				for (u32 j = 0; j < k; j++)                                                                      \
 					for (u32 r = 0; r < ROWS; r++)                                                           \
-						sum[r] += x[r * k + j] * *(const strip *)(y + j * n);                            \
+						sum[r] += x[r * k + j] * *(const i32_strip *)(y + j * n);                        \
 				for (u32 r = 0; r < ROWS; r++)                                                                   \
 					for (u32 c = 0; c < STRIP; c++) {                                                        \
-						cell_type *to = (cell_type *)d + (row + r) * n + col + c;                        \
+						i32 *to = (i32 *)d + (row + r) * n + col + c;                                    \
 						*to = add(*to, sum[r][c]);                                                       \
 					}                                                                                        \
 			}                                                                                                        \
 	}
 
 #define MULTIPLY_F64(name, attributes)                                                                                           \
-	attributes static void name(const void *a, const void *b, void *d, u32 m, u32 n, u32 k)                                  \
+	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n, u32 k)      \
 	{                                                                                                                        \
+		(void)p;                                                                                                         \
 		for (u32 row = 0; row < m; row++)                                                                                \
 			for (u32 j = 0; j < k; j++) {                                                                            \
 				const double *y = (const double *)b + j * n;                                                     \
@@ -209,25 +213,121 @@ static inline float float_add(float x, float y)
 			}                                                                                                        \
 	}
 
-MULTIPLY(multiply_s32, , i32, i32_strip, wrapping_add)
-MULTIPLY(multiply_s32_sat, , i32, i32_strip, saturating_add)
-MULTIPLY(multiply_f32, , float, f32_strip, float_add)
-MULTIPLY_F64(multiply_f64, )
+enum { NO_EXPONENT = -10000, NOT_FINITE = 100000, LEAST_FAST = -100, MOST_FAST = 120 };
+
+/* A subnormal number has the exponent of the least normal one. */
+static inline i32 exponent_of(float x, i32 least)
+{
+	i32 exponent = (i32)(fp_bits_f32(x) >> 23 & 255) - 127;
+	return x == 0 ? NO_EXPONENT : exponent == 128 ? NOT_FINITE : MAX(exponent, least);
+}
+
+static double cut(const struct multiplier *p, double x)
+{
+	u64 bits = fp_bits_f64(x), all = ((u64)1 << p->dropped) - 1;
+	return fp_f64_bits((bits & ~all) | (p->odd && (bits & all) ? all + 1 : 0));
+}
+
+/* One cell: of any magnitude. Column `y` has k elements, n apart. */
+static float sum_cell(const struct multiplier *p, const float *x, const float *y, float c, u32 n, u32 k)
+{
+	i32 most = exponent_of(c, p->c->least);
+	bool finite = most != NOT_FINITE;
+	float plain = c;
+	for (u32 j = 0; j < k; j++) {
+		i32 ex = exponent_of(x[j], p->a->least), ey = exponent_of(y[j * n], p->b->least);
+		most = MAX(most, ex + ey);
+		finite &= ex != NOT_FINITE && ey != NOT_FINITE;
+		plain += x[j] * y[j * n];
+	}
+	if (!finite || most < NO_EXPONENT / 2)
+		return plain;
+	double sum = trunc(ldexp((double)c, p->fraction - most));
+	for (u32 j = 0; j < k; j++)
+		sum += trunc(ldexp((double)x[j] * (double)y[j * n], p->fraction - most));
+	sum = ldexp(cut(p, sum), most - p->fraction);
+	return (float)(fabs(sum) < 0x1p-126 ? trunc(sum * 0x1p149) * 0x1p-149 : sum);
+}
+
+/* A strip of a row, if it holds only magnitudes between 2^LEAST_FAST and 2^MOST_FAST, and zeros. */
+static inline __attribute__((always_inline)) bool sum_strip(const struct multiplier *p, const float *x, const i32 *ex,
+							    const float *y, const i32 *ey, float *d, u32 n, u32 k)
+{
+	i32_strip most;
+	for (u32 c = 0; c < STRIP; c++)
+		most[c] = exponent_of(d[c], p->c->least);
+	for (u32 j = 0; j < k; j++) {
+		i32_strip e = ex[j] + *(const i32_strip *)(ey + j * n), less = most < e;
+		most = (e & less) | (most & ~less);
+	}
+	i32_strip none = most < NO_EXPONENT / 2, slow = ((most < LEAST_FAST) & ~none) | (most > MOST_FAST);
+	for (u32 c = 0; c < STRIP; c++)
+		if (slow[c])
+			return false;
+	most &= ~none;
+	f32_strip scale = (f32_strip)((127 + p->fraction - most) << 23), back = (f32_strip)((127 - p->fraction + most) << 23);
+	i32_strip sum = {0}, addend = __builtin_convertvector(*(const f32_strip *)d * scale, i32_strip);
+	for (u32 j = 0; j < k; j++)
+		sum += __builtin_convertvector(x[j] * *(const f32_strip *)(y + j * n) * scale, i32_strip);
+	i64_strip bits = (i64_strip)(__builtin_convertvector(sum, f64_strip) + __builtin_convertvector(addend, f64_strip));
+	i64 all = ((i64)1 << p->dropped) - 1;
+	bits = (bits & ~all) | (((bits & all) != 0) & (p->odd ? all + 1 : 0));
+	*(f32_strip *)d = __builtin_convertvector((f64_strip)bits, f32_strip) * back;
+	return true;
+}
+
+#define MULTIPLY_F32(name, attributes)                                                                                           \
+	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n, u32 k)      \
+	{                                                                                                                        \
+		i32 ex[32], ey[MAX_CELLS];                                                                                       \
+		const float *y = b;                                                                                              \
+		for (u32 j = 0; j < k * n; j++)                                                                                  \
+			ey[j] = exponent_of(y[j], p->b->least);                                                                  \
+		for (u32 row = 0; row < m; row++) {                                                                              \
+			const float *x = (const float *)a + row * k;                                                             \
+			float *to = (float *)d + row * n;                                                                        \
+			for (u32 j = 0; j < k; j++)                                                                              \
+				ex[j] = exponent_of(x[j], p->a->least);                                                          \
+			for (u32 col = 0; col < n; col += STRIP)                                                                 \
+				if (!sum_strip(p, x, ex, y + col, ey + col, to + col, n, k))                                     \
+					for (u32 c = col; c < col + STRIP; c++)                                                  \
+						to[c] = sum_cell(p, x, y + c, to[c], n, k);                                      \
+		}                                                                                                                \
+	}
+
+#define MULTIPLY_ALL(suffix, attributes)                                                                                         \
+	MULTIPLY_INT(multiply_s32##suffix, attributes, wrapping_add)                                                             \
+	MULTIPLY_INT(multiply_s32_sat##suffix, attributes, saturating_add)                                                       \
+	MULTIPLY_F64(multiply_f64##suffix, attributes)                                                                           \
+	MULTIPLY_F32(multiply_f32##suffix, attributes)                                                                           \
+	static multiply_fn *const multiply##suffix[] = {multiply_s32##suffix, multiply_s32_sat##suffix, multiply_f64##suffix,    \
+							multiply_f32##suffix};
+
+MULTIPLY_ALL(, )
 #ifdef __x86_64__
-/* The same results. */
-#define WIDE __attribute__((target("avx2,fma")))
-MULTIPLY(multiply_s32_wide, WIDE, i32, i32_strip, wrapping_add)
-MULTIPLY(multiply_f32_wide, WIDE, float, f32_strip, float_add)
-MULTIPLY_F64(multiply_f64_wide, WIDE)
+MULTIPLY_ALL(_wide, __attribute__((target("avx2,fma")))) /* the same results */
 #endif
 
-multiply_fn *multiply_of(enum ptx_type accumulator, bool saturates)
+struct multiplier multiplier_of(enum ptx_type a, enum ptx_type b, enum ptx_type c, bool saturates, bool coarse)
 {
-	if (saturates)
-		return multiply_s32_sat;
+	u32 which = c == PT_S32 ? saturates : c == PT_F64 ? 2 : 3;
+	multiply_fn *run = multiply[which];
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return accumulator == PT_S32 ? multiply_s32_wide : accumulator == PT_F64 ? multiply_f64_wide : multiply_f32_wide;
+		run = multiply_wide[which];
 #endif
-	return accumulator == PT_S32 ? multiply_s32 : accumulator == PT_F64 ? multiply_f64 : multiply_f32;
+	bool odd = c == PT_F16;
+	return (struct multiplier){.run = run,
+				   .a = element_of(a),
+				   .b = element_of(b),
+				   .c = element_of(c),
+				   .fraction = coarse ? 13 : 25,
+				   .dropped = 53 - (coarse && !odd ? 14 : 24),
+				   .odd = odd};
+}
+
+void round_to_f16(float *cells, u32 n)
+{
+	for (u32 k = 0; k < n; k++)
+		cells[k] = fp_from_f16(fp_to_f16(cells[k]));
 }

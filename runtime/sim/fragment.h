@@ -34,6 +34,7 @@ struct element {
 	enum ptx_type type;
 	int bits;
 	size_t cell; /* bytes */
+	i32 least;   /* exponent of a normal float */
 	/* `regs`: as many operands as the places have registers. */
 	void (*load)(const struct warp *w, const struct operand *regs, const struct fragment_map *map, void *matrix);
 	/* From n elements in memory to cells, `stride` cells apart. */
@@ -46,13 +47,23 @@ const struct element *element_of(enum ptx_type t);
 
 /* D[m][n] += A[m][k]·B[k][n], n a multiple of 8.
  *
- * f32: products are exact (inputs have 11 bits at most), summed in order of k, in f32 to nearest; D is added last. An H100's
- * mma aligns all addends, D too, to the largest exponent (of a product: the sum of its factors'), keeps two bits below the
- * last of 24, and cuts off the rest, as of the sum in the end: the results differ by an ulp or two of the largest addend or
- * of the result. With fp8 inputs wgmma keeps fewer bits still. f64: one fma after the other in order of k. Integers wrap, or
- * saturate at the end. */
-typedef void multiply_fn(const void *a, const void *b, void *d, u32 m, u32 n, u32 k);
-multiply_fn *multiply_of(enum ptx_type accumulator, bool saturates);
+ * f32 and f16, as on an H100, to the last bit: products are exact; all addends, D too, are aligned to the largest exponent (of
+ * a product: the sum of its factors'), cut off 25 bits below it, and added; of the sum 24 bits are kept, or it is rounded to f16.
+ * Coarse, as wgmma of fp8: cut off 13 bits below, and 14 bits are kept. f64: one fma after the other in order of k. Integers
+ * wrap, or saturate at the end.
+ *
+ * For f16 the results are still to be rounded: storing does it, or round_to_f16. */
+struct multiplier;
+typedef void multiply_fn(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n, u32 k);
+struct multiplier {
+	multiply_fn *run;
+	const struct element *a, *b, *c;
+	int fraction; /* bits below the largest exponent */
+	int dropped;  /* of a double's bits, from the sum */
+	bool odd; /* the last bit that is kept says whether any dropped one was set: a conversion to f16 then rounds rightly */
+};
+struct multiplier multiplier_of(enum ptx_type a, enum ptx_type b, enum ptx_type c, bool saturates, bool coarse);
+void round_to_f16(float *cells, u32 n);
 
 /* Is `o` n registers of `bits` bits, in braces unless it is one alone? A result may be "_". */
 bool is_fragment(const struct operand *o, u32 n, int bits, bool is_result);

@@ -24,7 +24,8 @@ struct plan {
 	u32 m, k;
 	const struct element *a, *b, *c;
 	struct fragment_map a_map, b_map, c_map;
-	multiply_fn *multiply;
+	bool by_halves;
+	struct multiplier by;
 };
 
 union cells {
@@ -33,23 +34,25 @@ union cells {
 	double d[MAX_M * MAX_K / 2];
 };
 
-/* sm_90 makes products of fp8 from those of f16 with k = 16, whose sums are f16 if D is: of each four k the lower two come
- * first. */
+/* sm_90 makes a product of fp8 from two of f16 with half the k: of each four k the lower two go into the first. D is added to
+ * their sum. */
 static void multiply_by_halves(const struct plan *p, const union cells *a, const union cells *b, union cells *d)
 {
-	enum { STEP = 16 };
-	float x[MAX_M * STEP], y[STEP * N];
-	for (u32 half = 0; half < p->k / STEP; half++) {
-		for (u32 k = 0; k < STEP; k++) {
-			u32 from = p->k == STEP ? k : k / 2 * 4 + half * 2 + k % 2;
+	float x[MAX_M * MAX_K / 2], y[MAX_K / 2 * N], sum[MAX_M * N] = {0};
+	u32 step = p->k / 2, cells = p->m * N;
+	for (u32 half = 0; half < 2; half++) {
+		for (u32 k = 0; k < step; k++) {
+			u32 from = k / 2 * 4 + half * 2 + k % 2;
 			for (u32 row = 0; row < p->m; row++)
-				x[row * STEP + k] = a->f[row * p->k + from];
+				x[row * step + k] = a->f[row * p->k + from];
 			memcpy(y + k * N, b->f + from * N, N * sizeof *y);
 		}
-		p->multiply(x, y, d, p->m, N, STEP);
-		for (u32 c = 0; c < p->m * N; c++)
-			d->f[c] = fp_from_f16(fp_to_f16(d->f[c]));
+		p->by.run(&p->by, x, y, sum, p->m, N, step);
+		if (p->c->type == PT_F16)
+			round_to_f16(sum, cells);
 	}
+	for (u32 c = 0; c < cells; c++)
+		d->f[c] += sum[c];
 }
 
 static void run_mma(struct warp *w, const struct instr *i, u32 mask)
@@ -63,10 +66,10 @@ static void run_mma(struct warp *w, const struct instr *i, u32 mask)
 	p->a->load(w, fragment_regs(&i->ops[1]), &p->a_map, &a);
 	p->b->load(w, fragment_regs(&i->ops[2]), &p->b_map, &b);
 	p->c->load(w, fragment_regs(&i->ops[3]), &p->c_map, &d);
-	if (p->c->type == PT_F16 && p->a->bits == 8)
+	if (p->by_halves)
 		multiply_by_halves(p, &a, &b, &d);
 	else
-		p->multiply(&a, &b, &d, p->m, N, p->k);
+		p->by.run(&p->by, &a, &b, &d, p->m, N, p->k);
 	p->c->store(w, fragment_regs(&i->ops[0]), &p->c_map, &d);
 }
 
@@ -119,7 +122,9 @@ static bool plan_mma(struct decoder *d, const struct shape *s, bool saturates)
 	p->a_map = fragment_map_of(d->arena, fragment_a(p->a->bits), a_regs, p->k);
 	p->b_map = fragment_map_of(d->arena, fragment_b(p->b->bits), b_regs, N);
 	p->c_map = fragment_map_of(d->arena, fragment_c(p->c->bits), c_regs, N);
-	p->multiply = multiply_of(i->type[0], saturates);
+	p->by_halves = s->kind == KIND_FP8;
+	p->by = multiplier_of(p->by_halves ? PT_F16 : i->type[1], p->by_halves ? PT_F16 : i->type[2], i->type[0], saturates,
+			      false);
 	i->mods = (u64)(uintptr_t)p;
 	i->run = run_mma;
 	i->is_sync = true;

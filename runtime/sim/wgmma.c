@@ -19,7 +19,7 @@ struct plan {
 	u32 a_regs; /* 0: A is in shared memory */
 	bool a_transposed, b_transposed, a_negated, b_negated;
 	struct fragment_map a_map, c_map;
-	multiply_fn *multiply;
+	struct multiplier by;
 };
 
 enum acc_state { ACC_FREE, ACC_PENDING, ACC_DELIVERED };
@@ -194,12 +194,6 @@ static bool read_inputs(struct warp *w, const struct job *j, struct inputs *in, 
 	       read_matrix(w, j->i, &m, p->b, 0, p->n, p->k, in ? &in->b : NULL, 1, p->n, hash);
 }
 
-static void round_to_f16(float *cells, u32 n)
-{
-	for (u32 k = 0; k < n; k++)
-		cells[k] = fp_from_f16(fp_to_f16(cells[k]));
-}
-
 static void multiply(struct job *j, struct inputs *in)
 {
 	const struct plan *p = plan_of(j->i);
@@ -209,7 +203,7 @@ static void multiply(struct job *j, struct inputs *in)
 	if (p->a_negated != p->b_negated)
 		for (u32 k = 0; k < M * p->k; k++)
 			in->a.f[k] = -in->a.f[k]; /* NOLINT(clang-analyzer-core.uninitialized.Assign): read_inputs fills M × k */
-	p->multiply(&in->a, &in->b, &acc->cells, M, p->n, p->k);
+	p->by.run(&p->by, &in->a, &in->b, &acc->cells, M, p->n, p->k);
 	if (p->c->type == PT_F16)
 		round_to_f16(acc->cells.f, M * p->n);
 }
@@ -533,7 +527,7 @@ static bool decode_product(struct decoder *d)
 	if (p->a_regs)
 		p->a_map = fragment_map_of(d->arena, fragment_a(p->a->bits), p->a_regs, p->k);
 	p->c_map = fragment_map_of(d->arena, fragment_c(p->c->bits), c_regs, p->n);
-	p->multiply = multiply_of(i->type[0], saturates);
+	p->by = multiplier_of(i->type[1], i->type[2], i->type[0], saturates, p->a->bits == 8);
 	i->mods = (u64)(uintptr_t)p;
 	i->run = run_product;
 	return true;

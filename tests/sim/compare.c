@@ -18,31 +18,10 @@ double float_value(enum ptx_type t, u64 bits)
 	}
 }
 
-/* The largest finite magnitude in the registers [first, first + n) of a thread's tile. */
-static double largest(const struct form *f, u32 thread, u32 first, u32 n, enum ptx_type t)
-{
-	double most = 0;
-	int bits = ptx_bits(t);
-	u64 all = bits > 63 ? ~(u64)0 : ((u64)1 << bits) - 1;
-	for (u32 s = first; s < first + n; s++)
-		for (u32 l = 0; l < 32; l++)
-			for (int at = 0; at < MAX(bits, 32); at += bits) {
-				double x = fabs(float_value(t, f->in[s * f->ncases + thread / 32 * 32 + l] >> at & all));
-				if (isfinite(x))
-					most = fmax(most, x);
-			}
-	return most;
-}
-
 static double allowed(const struct form *f, u32 thread, double expected)
 {
-	if (!f->bound.of_tile) {
-		bool near = f->bound.near > 0 && fabs(float_value(f->sources[0].type, f->in[thread])) <= f->bound.near;
-		return f->bound.rel * fabs(expected) + (near ? f->bound.near_abs : f->bound.abs);
-	}
-	u32 nc = f->nsources - f->na - f->nb;
-	double product = largest(f, thread, 0, f->na, f->a) * largest(f, thread, f->na, f->nb, f->b);
-	return f->bound.rel * fmax(fabs(expected), fmax(product, largest(f, thread, f->na + f->nb, nc, f->result)));
+	bool near = f->bound.near > 0 && fabs(float_value(f->sources[0].type, f->in[thread])) <= f->bound.near;
+	return f->bound.rel * fabs(expected) + (near ? f->bound.near_abs : f->bound.abs);
 }
 
 static bool same_number(const struct form *f, u32 thread, enum ptx_type t, u64 got, u64 expected)
@@ -71,7 +50,7 @@ bool same_result(const struct form *f, u32 thread, u64 got, u64 expected)
 	    fabs(float_value(f->sources[0].type, f->in[thread])) > f->bound.reach)
 		return true;
 	enum ptx_type t = f->result;
-	if (t == PT_F16X2 || t == PT_BF16X2 || (f->m && t == PT_F16)) {
+	if (t == PT_F16X2 || t == PT_BF16X2) {
 		enum ptx_type half = t == PT_BF16X2 ? PT_BF16 : PT_F16;
 		return same_number(f, thread, half, got & 0xFFFF, expected & 0xFFFF) &&
 		       same_number(f, thread, half, got >> 16, expected >> 16);

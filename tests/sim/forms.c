@@ -19,12 +19,6 @@
 #define MAYBE_RND "{,.rn,.rz,.rm,.rp}"
 #define COMPARES "{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}"
 
-struct row {
-	const char *pattern, *signature;
-	struct bound bound;
-	const char *version; /* of PTX; NULL: 8.4 */
-};
-
 /* Bounds are those of the PTX ISA and half an ulp for the simulator, which rounds correctly. For f64 the ISA has none: one in the
  * last place. */
 #define EXACT .bound = {.rel = 0}
@@ -163,31 +157,9 @@ static const struct row rows[] = {
 	{"vote.sync.{all,any,uni}.pred , -1", "pp", EXACT},
 };
 
-/* Matrix products: bounds are relative to the largest addend or the result. Tensor cores cut off what is below the largest
- * addend's last bit, and of the result. */
-#define TILE(r) .bound = {.rel = (r), .of_tile = true}
-static const struct row mma_rows[] = {
-	{"mma.sync.aligned.m16n8k{8,16}.row.col.f32.{f16.f16,bf16.bf16}.f32", NULL, TILE(0x1p-22)},
-	{"mma.sync.aligned.m16n8k{8,16}.row.col.f16.f16.f16.f16", NULL, TILE(0x1p-11)},
-	{"mma.sync.aligned.m16n8k{4,8}.row.col.f32.tf32.tf32.f32", NULL, TILE(0x1p-22)},
-	{"mma.sync.aligned.{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64", NULL, EXACT},
-	{"mma.sync.aligned.{m8n8k16,m16n8k16,m16n8k32}.row.col{,.satfinite}.s32.{u8,s8}.{u8,s8}.s32", NULL, EXACT},
-	{"mma.sync.aligned.m16n8k32.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", NULL, TILE(0x1p-22)},
-	{"mma.sync.aligned.m16n8k16.row.col.f32.{e4m3.e4m3,e5m2.e5m2}.f32", NULL, TILE(0x1p-22), "8.7"},
-	{"mma.sync.aligned.m16n8k{16,32}.row.col.f16.{e4m3.e4m3,e4m3.e5m2,e5m2.e5m2}.f16", NULL, TILE(0x1p-9), "8.7"},
-};
-
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
-struct expansion {
-	struct arena *arena;
-	const struct row *row;
-	visit_fn *visit;
-	void *context;
-	void (*make)(struct expansion *e, const char *name);
-};
-
-static void expand(struct expansion *e, const char *pattern)
+void expand(struct expansion *e, const char *pattern)
 {
 	const char *open = strchr(pattern, '{');
 	if (!open) {
@@ -205,8 +177,7 @@ static void expand(struct expansion *e, const char *pattern)
 	}
 }
 
-/* The types of an opcode, in order. */
-static u32 types_of(const char *name, enum ptx_type *types)
+u32 types_of(const char *name, enum ptx_type types[8])
 {
 	u32 n = 0;
 	char text[256];
@@ -221,7 +192,7 @@ static u32 types_of(const char *name, enum ptx_type *types)
 
 /* --- kernels ---------------------------------------------------------------------------------------------------- */
 
-static void begin_kernel(struct strbuf *out, const char *version)
+void begin_kernel(struct strbuf *out, const char *version)
 {
 	sb_printf(out,
 		  ".version %s\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
@@ -231,7 +202,7 @@ static void begin_kernel(struct strbuf *out, const char *version)
 		  version ? version : "8.4");
 }
 
-static u32 slot_at(const struct form *f, u32 slot)
+u32 slot_at(const struct form *f, u32 slot)
 {
 	return slot * f->ncases * 8;
 }
@@ -264,14 +235,14 @@ static void store_predicate(struct strbuf *out, const char *p, u32 at)
 	sb_printf(out, "selp.u32 %%r4, 1, 0, %s;\nst.global.u32 [%%d0+%u], %%r4;\n", p, at);
 }
 
-static void write_kernel(struct form *f, struct strbuf *out, const char *signature, const char *version)
+static void write_kernel(struct form *f, struct strbuf *out, const char *signature)
 {
 	const char *space = strchr(f->name, ' ');
 	char result = signature[0];
 	bool negated = strchr(signature, 'N');
 	size_t len = space ? (size_t)(space - f->name) : strlen(f->name);
 	u32 at = slot_at(f, f->nsources);
-	begin_kernel(out, version);
+	begin_kernel(out, f->version);
 	for (u32 s = 0; s < f->nsources; s++)
 		load_source(out, f, s);
 	const char *d = register_name(out->arena, f->result, 8);
@@ -299,20 +270,20 @@ static enum ptx_type twice(enum ptx_type t)
 	return t == PT_U64 || t == PT_S64 ? t : (enum ptx_type)(t + 1);
 }
 
-static struct source source_of(char letter, enum ptx_type first, enum ptx_type last)
+static struct input source_of(char letter, enum ptx_type first, enum ptx_type last)
 {
 	switch (letter) {
-	case 'T': return (struct source){last, (int)last};
-	case 'F': return (struct source){first, (int)first};
-	case 'W': return (struct source){twice(last), (int)twice(last)};
-	case 'n': return (struct source){last, V_NONZERO};
-	case 's': return (struct source){PT_B32, V_COUNT};
-	case 'q': return (struct source){PT_B32, V_SELECTOR};
-	case 'c': return (struct source){PT_B32, V_CLAMP};
+	case 'T': return (struct input){last, (int)last};
+	case 'F': return (struct input){first, (int)first};
+	case 'W': return (struct input){twice(last), (int)twice(last)};
+	case 'n': return (struct input){last, V_NONZERO};
+	case 's': return (struct input){PT_B32, V_COUNT};
+	case 'q': return (struct input){PT_B32, V_SELECTOR};
+	case 'c': return (struct input){PT_B32, V_CLAMP};
 	case 'p':
 	case 'P':
-	case 'N': return (struct source){PT_PRED, PT_PRED};
-	default: return (struct source){PT_B32, PT_B32};
+	case 'N': return (struct input){PT_PRED, PT_PRED};
+	default: return (struct input){PT_B32, PT_B32};
 	}
 }
 
@@ -323,7 +294,7 @@ static u64 hash(u64 h, const void *data, size_t n)
 	return h;
 }
 
-static void finish_form(struct expansion *e, struct form *f, const struct strbuf *text)
+void finish_form(struct expansion *e, struct form *f, const struct strbuf *text)
 {
 	f->ptx = text->at;
 	f->exact = !f->bound.rel && !f->bound.abs;
@@ -333,74 +304,29 @@ static void finish_form(struct expansion *e, struct form *f, const struct strbuf
 	e->visit(e->context, f);
 }
 
+struct form *new_form(struct expansion *e, const char *name)
+{
+	struct form *f = arena_new(e->arena, struct form);
+	f->name = arena_str(e->arena, name, strlen(name));
+	f->bound = e->row->bound;
+	f->version = e->row->version;
+	return f;
+}
+
 static void make_form(struct expansion *e, const char *name)
 {
-	struct arena *a = e->arena;
-	struct form *f = arena_new(a, struct form);
-	struct strbuf text = {.arena = a};
+	struct form *f = new_form(e, name);
+	struct strbuf text = {.arena = e->arena};
 	enum ptx_type types[8] = {PT_NONE};
 	const char *signature = e->row->signature;
 	u32 n = types_of(name, types);
-	f->name = arena_str(a, name, strlen(name));
-	f->bound = e->row->bound;
 	f->nresults = 1;
 	f->nsources = (u32)strlen(signature) - 1;
 	for (u32 s = 0; s < f->nsources; s++)
 		f->sources[s] = source_of(signature[s + 1], types[0], types[n ? n - 1 : 0]);
 	f->result = source_of(signature[0], types[0], types[n ? n - 1 : 0]).type;
 	f->ncases = f->nsources == 1 || !(f->bound.rel == 0 && f->bound.abs == 0) ? MAX_CASES / 2 : MAX_CASES;
-	write_kernel(f, &text, signature, e->row->version);
-	finish_form(e, f, &text);
-}
-
-/* --- matrix products -------------------------------------------------------------------------------------------- */
-
-static void print_group(struct strbuf *out, char letter, u32 first, u32 n, const char *end)
-{
-	sb_puts(out, "{");
-	for (u32 r = 0; r < n; r++)
-		sb_printf(out, "%s%%%c%u", r ? ", " : "", letter, 10 + first + r);
-	sb_printf(out, "}%s", end);
-}
-
-static void make_mma(struct expansion *e, const char *name)
-{
-	struct arena *a = e->arena;
-	struct form *f = arena_new(a, struct form);
-	struct strbuf text = {.arena = a};
-	enum ptx_type t[8];
-	types_of(name, t);
-	f->name = arena_str(a, name, strlen(name));
-	f->bound = e->row->bound;
-	sscanf(strstr(name, ".m") + 1, "m%un8k%u", &f->m, &f->k);
-	bool wide = t[0] == PT_F64;
-	u32 size = wide ? 2048 : 1024; /* bits of a register of all lanes */
-	f->a = t[1];
-	f->b = t[2];
-	f->result = t[0];
-	f->na = f->m * f->k * (u32)ptx_bits(t[1]) / size;
-	f->nb = f->k * 8 * (u32)ptx_bits(t[2]) / size;
-	f->nresults = f->m * 8 * (u32)ptx_bits(t[0]) / size;
-	f->nsources = f->na + f->nb + f->nresults;
-	f->ncases = BLOCK;
-	f->result_bytes = size / 256;
-	char letter = wide ? 'd' : 'r';
-	for (u32 s = 0; s < f->nsources; s++) {
-		enum ptx_type is = s < f->na ? t[1] : s < f->na + f->nb ? t[2] : t[3];
-		f->sources[s] = (struct source){wide ? PT_B64 : PT_B32, (int)is};
-	}
-	begin_kernel(&text, e->row->version);
-	for (u32 s = 0; s < f->nsources; s++)
-		sb_printf(&text, "ld.global.b%u %%%c%u, [%%d0+%u];\n", size / 32, letter, 10 + s, slot_at(f, s));
-	sb_printf(&text, "%s ", name);
-	print_group(&text, letter, f->na + f->nb, f->nresults, ", ");
-	print_group(&text, letter, 0, f->na, ", ");
-	print_group(&text, letter, f->na, f->nb, ", ");
-	print_group(&text, letter, f->na + f->nb, f->nresults, ";\n");
-	for (u32 r = 0; r < f->nresults; r++)
-		sb_printf(&text, "st.global.b%u [%%d0+%u], %%%c%u;\n", size / 32, slot_at(f, f->nsources + r), letter,
-			  10 + f->na + f->nb + r);
-	sb_puts(&text, "ret;\n}\n");
+	write_kernel(f, &text, signature);
 	finish_form(e, f, &text);
 }
 
@@ -411,9 +337,5 @@ void each_form(struct arena *a, visit_fn *visit, void *context)
 		e.row = &rows[r];
 		expand(&e, rows[r].pattern);
 	}
-	e.make = make_mma;
-	for (u32 r = 0; r < ARRAY_LEN(mma_rows); r++) {
-		e.row = &mma_rows[r];
-		expand(&e, mma_rows[r].pattern);
-	}
+	each_tensor_form(&e);
 }

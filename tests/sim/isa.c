@@ -1,10 +1,10 @@
-/* isa record FILE [full]   runs every form on the GPU and writes what it answers
- * isa pack FULL FILE       makes the small file of a full one
- * isa check FILE [NAME]    runs the forms (whose names begin so) on the simulator and compares; ends in "N passed, N failed"
- * isa text [NAME]          prints the kernels
+/* isa record FILE [NAME]      runs the forms (whose names begin so) on the GPU and writes all that it answers
+ * isa pack TO FILE...         makes a small file of such files and small ones; of two answers the last holds
+ * isa check FILE [NAME]       runs the forms on the simulator and compares; ends in "N passed, N failed"
+ * isa text [NAME]             prints the kernels
  *
- * The file: "tlisa 1\n", the GPU's name and "\n", then for each form its id (u32, little-endian), a kind, the number of bytes
- * that follow (u16) and these:
+ * The file: "tlisa 2\n", the GPU's name and "\n", then for each form its id (u32, little-endian), a kind, the number of bytes
+ * that follow (u32) and these:
  *   'R'  none: the driver's assembler rejects the form, and so must the simulator
  *   'V'  the results: of all threads the first, of all threads the second … in as many bytes as they have
  *   'H'  of each 16 threads a hash (u32) of their results
@@ -17,12 +17,12 @@
 #include "runtime/sim/sim.h"
 #include "tests/sim/isa.h"
 
-enum { GROUP = 16, MAX_BYTES = MAX_RESULTS * MAX_CASES * 8 };
+enum { GROUP = 16, HEAD = 9, MAX_BYTES = MAX_RESULTS * MAX_CASES * 8 };
 
 struct record {
 	u32 id;
 	char kind;
-	u16 bytes;
+	u32 bytes;
 	const u8 *data;
 };
 
@@ -35,7 +35,6 @@ struct file {
 struct session {
 	/* what is written */
 	FILE *out;
-	bool full;
 	/* the GPU */
 	struct cuda_api api;
 	CUdeviceptr memory;
@@ -55,15 +54,15 @@ static void die(const char *what, const char *detail)
 
 static void put_record(FILE *out, u32 id, char kind, const u8 *data, u32 bytes)
 {
-	u8 head[7] = {(u8)id, (u8)(id >> 8), (u8)(id >> 16), (u8)(id >> 24), (u8)kind, (u8)bytes, (u8)(bytes >> 8)};
-	fwrite(head, 1, sizeof head, out);
+	fwrite(&id, sizeof id, 1, out);
+	fputc(kind, out);
+	fwrite(&bytes, sizeof bytes, 1, out);
 	if (bytes)
 		fwrite(data, 1, bytes, out);
 }
 
 static void read_file(struct file *file, const char *path)
 {
-	*file = (struct file){0};
 	FILE *in = fopen(path, "rb");
 	if (!in)
 		die("cannot read", path);
@@ -71,25 +70,25 @@ static void read_file(struct file *file, const char *path)
 	u8 *text = arena_alloc(&file->arena, MOST);
 	size_t n = fread(text, 1, MOST, in), at = 8;
 	fclose(in);
-	u8 *end = n > 8 && !memcmp(text, "tlisa 1\n", 8) ? memchr(text + 8, '\n', n - 8) : NULL;
+	u8 *end = n > 8 && !memcmp(text, "tlisa 2\n", 8) ? memchr(text + 8, '\n', n - 8) : NULL;
 	if (!end)
 		die("not a recording", path);
 	*end = 0;
 	file->device = (const char *)text + 8;
-	for (at = (size_t)(end - text) + 1; at + 7 <= n;) {
-		const u8 *h = text + at;
-		struct record r = {(u32)h[0] | (u32)h[1] << 8 | (u32)h[2] << 16 | (u32)h[3] << 24, (char)h[4],
-				   (u16)(h[5] | h[6] << 8), h + 7};
-		if (at + 7 + r.bytes > n)
+	for (at = (size_t)(end - text) + 1; at + HEAD <= n;) {
+		struct record r = {.kind = (char)text[at + 4], .data = text + at + HEAD};
+		memcpy(&r.id, text + at, 4);
+		memcpy(&r.bytes, text + at + 5, 4);
+		if (at + HEAD + r.bytes > n)
 			die("cut off", path);
 		vec_push(&file->arena, &file->records, r);
-		at += 7u + r.bytes;
+		at += HEAD + r.bytes;
 	}
 }
 
 static const struct record *find(const struct file *file, const struct form *f)
 {
-	for (u32 k = 0; k < file->records.len; k++)
+	for (u32 k = file->records.len; k-- > 0;)
 		if (file->records.at[k].id == (u32)f->id)
 			return &file->records.at[k];
 	return NULL;
@@ -147,6 +146,11 @@ static void check_driver(struct session *s, const char *what, CUresult r)
 		die(what, text ? text : "unknown error");
 }
 
+static bool is_wanted(const struct session *s, const struct form *f)
+{
+	return !s->only || !strncmp(f->name, s->only, strlen(s->only));
+}
+
 static void record_form(void *context, struct form *f)
 {
 	struct session *s = context;
@@ -157,6 +161,8 @@ static void record_form(void *context, struct form *f)
 	void *option_values[] = {log, (void *)(uintptr_t)sizeof log};
 	CUmodule module;
 	CUfunction function;
+	if (!is_wanted(s, f))
+		return;
 	CUresult r = s->api.module_load(&module, f->ptx, 2, options, option_values);
 	if (r) {
 		char *line = strstr(log, "error");
@@ -175,13 +181,13 @@ static void record_form(void *context, struct form *f)
 	check_driver(s, f->name, s->api.ctx_synchronize());
 	check_driver(s, "unload", s->api.module_unload(module));
 	to_values(f, slots, values);
-	put_form(s->out, f, values, s->full);
+	put_form(s->out, f, values, true);
 	s->passed++;
 }
 
-static int record(const char *path, bool full)
+static int record(const char *path, const char *only)
 {
-	struct session s = {.out = fopen(path, "wb"), .full = full};
+	struct session s = {.out = fopen(path, "wb"), .only = only};
 	struct arena a = {0};
 	CUdevice device;
 	CUcontext ctx;
@@ -198,7 +204,7 @@ static int record(const char *path, bool full)
 	check_driver(&s, "name", s.api.device_name(name, sizeof name, device));
 	check_driver(&s, "version", s.api.driver_version(&version));
 	check_driver(&s, "memory", s.api.mem_alloc(&s.memory, 1 << 20));
-	fprintf(s.out, "tlisa 1\n%s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
+	fprintf(s.out, "tlisa 2\n%s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
 	each_form(&a, record_form, &s);
 	fclose(s.out);
 	printf("%s: %u forms, %u rejected\n", name, s.passed, s.rejected);
@@ -219,15 +225,16 @@ static void pack_form(void *context, struct form *f)
 		put_record(s->out, r->id, r->kind, r->data, r->bytes);
 }
 
-static int pack(const char *from, const char *to)
+static int pack(const char *to, int n, char **from)
 {
-	struct file file;
+	struct file file = {0};
 	struct arena a = {0};
-	read_file(&file, from);
+	for (int k = 0; k < n; k++)
+		read_file(&file, from[k]);
 	struct session s = {.out = fopen(to, "wb"), .file = &file};
 	if (!s.out)
 		die("cannot write", to);
-	fprintf(s.out, "tlisa 1\n%s\n", file.device);
+	fprintf(s.out, "tlisa 2\n%s\n", file.device);
 	each_form(&a, pack_form, &s);
 	fclose(s.out);
 	arena_free(&file.arena);
@@ -236,7 +243,7 @@ static int pack(const char *from, const char *to)
 
 /* --- the simulator ---------------------------------------------------------------------------------------------- */
 
-static bool simulate(struct arena *a, const struct form *f, u8 *values, const char **error)
+static bool simulate(struct arena *a, const struct form *f, enum async_timing timing, u8 *values, const char **error)
 {
 	u32 in = f->nsources * f->ncases, out = f->nresults * f->ncases;
 	u64 *memory = arena_array(a, u64, in + out);
@@ -255,7 +262,8 @@ static bool simulate(struct arena *a, const struct form *f, u8 *values, const ch
 			   .params = params,
 			   .ranges = &range,
 			   .nranges = 1,
-			   .written = written};
+			   .written = written,
+			   .timing = timing};
 	struct strbuf text = {.arena = a};
 	if (!sim_run(&l, &text))
 		die(f->name, text.at);
@@ -266,7 +274,7 @@ static bool simulate(struct arena *a, const struct form *f, u8 *values, const ch
 static void print_case(const struct form *f, u32 r, u32 t, u64 got, const u64 *expected)
 {
 	printf("  [%u]", t);
-	for (u32 s = 0; s < f->nsources && !f->m; s++)
+	for (u32 s = 0; s < f->nsources && !f->is_product; s++)
 		printf(" %0*llx", ptx_bits(f->sources[s].type) < 8 ? 1 : ptx_bits(f->sources[s].type) / 4,
 		       (unsigned long long)f->in[s * f->ncases + t]);
 	if (f->nresults > 1)
@@ -313,11 +321,11 @@ static u32 compare_hashes(const struct form *f, const u8 *got, const u8 *expecte
 /* 0: as recorded. */
 static u32 check_one(struct session *s, const struct form *f)
 {
-	static u8 values[MAX_BYTES];
+	static u8 values[MAX_BYTES], early[MAX_BYTES];
 	struct arena a = {0};
 	const char *error = NULL;
 	const struct record *r = find(s->file, f);
-	bool runs = simulate(&a, f, values, &error);
+	bool runs = simulate(&a, f, ASYNC_LATE, values, &error);
 	u32 wrong = 0, bytes = f->nresults * f->ncases * f->result_bytes;
 	if (!r) {
 		printf("%s is not in the recording\n", f->name);
@@ -333,6 +341,10 @@ static u32 check_one(struct session *s, const struct form *f)
 			die("a wrong length", f->name);
 		wrong = r->kind == 'V' ? compare_values(f, values, r->data) : compare_hashes(f, values, r->data);
 		s->cases += f->ncases;
+		if (f->image && simulate(&a, f, ASYNC_EARLY, early, &error) && memcmp(values, early, bytes)) {
+			printf("%s differs if done at once\n", f->name);
+			wrong++;
+		}
 	}
 	arena_free(&a);
 	return wrong;
@@ -341,7 +353,7 @@ static u32 check_one(struct session *s, const struct form *f)
 static void check_form(void *context, struct form *f)
 {
 	struct session *s = context;
-	if (s->only && strncmp(f->name, s->only, strlen(s->only)))
+	if (!is_wanted(s, f))
 		return;
 	if (check_one(s, f))
 		s->failed++;
@@ -351,7 +363,7 @@ static void check_form(void *context, struct form *f)
 
 static int check(const char *path, const char *only)
 {
-	struct file file;
+	struct file file = {0};
 	struct arena a = {0};
 	read_file(&file, path);
 	struct session s = {.file = &file, .only = only};
@@ -372,9 +384,9 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
 	if (!strcmp(what, "record"))
-		return record(argv[2], argc > 3 && !strcmp(argv[3], "full"));
+		return record(argv[2], argc > 3 ? argv[3] : NULL);
 	if (!strcmp(what, "pack") && argc > 3)
-		return pack(argv[2], argv[3]);
+		return pack(argv[2], argc - 3, argv + 3);
 	if (!strcmp(what, "check"))
 		return check(argv[2], argc > 3 ? argv[3] : NULL);
 	if (argc > 1 && !strcmp(argv[1], "text")) {
@@ -382,6 +394,6 @@ int main(int argc, char **argv)
 		each_form(&a, print_form, argc > 2 ? argv[2] : "");
 		return 0;
 	}
-	fprintf(stderr, "isa record FILE [full] | isa pack FULL FILE | isa check FILE [NAME] | isa text [NAME]\n");
+	fprintf(stderr, "isa record FILE [NAME] | isa pack TO FILE... | isa check FILE [NAME] | isa text [NAME]\n");
 	return 2;
 }

@@ -1,12 +1,12 @@
-/* The simulator's arithmetic against a GPU's: what isa.c (the program), forms.c (the table of instructions), operands.c
- * (what they are tried on) and compare.c (what counts as equal) share. */
+/* The simulator's arithmetic against a GPU's: what isa.c (the program), forms.c and tensor.c (the tables of instructions),
+ * operands.c (what they are tried on) and compare.c (what counts as equal) share. */
 #ifndef TEST_SIM_ISA_H
 #define TEST_SIM_ISA_H
 
 #include "base/arena.h"
 #include "runtime/sim/ptx.h"
 
-enum { MAX_SOURCES = 16, MAX_RESULTS = 8, BLOCK = 128, MAX_CASES = 512 };
+enum { MAX_SOURCES = 192, MAX_RESULTS = 128, BLOCK = 128, MAX_CASES = 512 };
 
 enum {               /* kinds of sources that are no PTX types; they follow those */
        V_COUNT = 64, /* u32: distances of shifts, positions, mostly below 80 */
@@ -15,33 +15,48 @@ enum {               /* kinds of sources that are no PTX types; they follow thos
        V_CLAMP,      /* u32: the last number of shfl */
 };
 
+enum values {
+	BY_TILE,   /* the next four, in one warp each */
+	IN_BINADE, /* magnitudes in [1, 2); random integers */
+	SMALL,     /* integers whose sums are exact; integers near overflow */
+	SPREAD,    /* many exponents */
+	SPECIAL,   /* zeros, subnormals, infinities and NaNs among them */
+	WIDE,      /* integers of up to 11 bits */
+	IDENTITY,  /* A is 1 where its row, of those of a warp, is k */
+	TINY,      /* subnormal products, and nearly */
+	HUGE,      /* sums that overflow, and nearly */
+	ZEROS,     /* few others */
+};
+
 /* How far results may be apart: |got - expected| <= rel * |expected| + abs. */
 struct bound {
 	double rel, abs;
 	double near_abs, near; /* instead of abs for inputs up to `near` */
 	double reach;          /* inputs beyond are not compared; 0: all are */
-	bool of_tile;          /* of the largest addend of a matrix product */
 };
 
-struct source {
+struct input {
 	enum ptx_type type;
 	int kind; /* a type, or V_… */
 };
 
 struct form {
-	const char *name; /* the opcode, and operands that are constant */
-	const char *ptx;  /* a module with the kernel "k" */
-	u64 id;           /* hash of the kernel and its operands */
-	u32 ncases;       /* threads */
+	const char *name;    /* the opcode, and operands that are constant */
+	const char *ptx;     /* a module with the kernel "k" */
+	const char *version; /* of PTX; NULL: 8.4 */
+	u64 id;              /* hash of the kernel and its operands */
+	u32 ncases;          /* threads */
 	u32 nsources, nresults;
-	struct source sources[MAX_SOURCES];
+	struct input sources[MAX_SOURCES];
 	enum ptx_type result; /* PT_PRED: a u32 */
 	u32 result_bytes;     /* of a slot, that count */
 	bool exact;
 	struct bound bound;
-	u32 m, k;   /* of a matrix product: else 0 */
-	u32 na, nb; /* its registers of A and B, C is the rest */
-	enum ptx_type a, b;
+	u32 image;       /* so many sources are the contents of shared memory, 1 KB each; they come first */
+	bool is_product; /* of matrices: the kinds of its sources are types */
+	u32 na, nb;      /* its sources of A and B; C is the last */
+	u32 a0, b0;      /* the first of them */
+	enum values values;
 	u64 *in; /* [source][case] */
 };
 
@@ -56,5 +71,36 @@ u64 random_u64(u64 *state);
 /* Is `got` right where the GPU gave `expected`? */
 bool same_result(const struct form *f, u32 thread, u64 got, u64 expected);
 double float_value(enum ptx_type t, u64 bits);
+
+/* --- tables of forms --------------------------------------------------------------------------------------------- */
+
+struct row {
+	const char *pattern, *signature;
+	struct bound bound;
+	const char *version; /* of PTX; NULL: 8.4 */
+};
+
+struct expansion {
+	struct arena *arena;
+	const struct row *row;
+	visit_fn *visit;
+	void *context;
+	void (*make)(struct expansion *e, const char *name);
+};
+
+/* Calls e->make for each name of the row's pattern: "{add,sub}{,.ftz}.f32" is four. */
+void expand(struct expansion *e, const char *pattern);
+/* A new form of the row. */
+struct form *new_form(struct expansion *e, const char *name);
+/* The types in an opcode, in order. */
+u32 types_of(const char *name, enum ptx_type types[8]);
+/* Registers, and %d0: the address of this thread's first slot, %r0: the thread's number in the grid, %r2: in the block. */
+void begin_kernel(struct strbuf *out, const char *version);
+/* Of a source, or (from nsources on) a result: what to add to %d0. */
+u32 slot_at(const struct form *f, u32 slot);
+/* Makes the operands and visits the form. */
+void finish_form(struct expansion *e, struct form *f, const struct strbuf *text);
+
+void each_tensor_form(struct expansion *e);
 
 #endif

@@ -147,7 +147,7 @@ static u64 special(int kind, u32 k, u64 *state)
 	}
 }
 
-static u64 operand(const struct source *s, u32 slot, u32 k, u32 n, u64 *state)
+static u64 operand(const struct input *s, u32 slot, u32 k, u32 n, u64 *state)
 {
 	enum ptx_type t = s->type;
 	if (s->kind >= V_COUNT && s->kind != V_NONZERO)
@@ -177,18 +177,18 @@ static u64 cancelling(enum ptx_type t, u64 x, u64 y)
 
 /* --- matrix products -------------------------------------------------------------------------------------------- */
 
-/* Tile 0: magnitudes in [1, 2); 1: small integers; 2: many exponents; 3: now and then a zero, a subnormal, an infinity, a NaN. */
-static double element(u32 tile, u64 r)
+static double element(enum values values, u64 r)
 {
-	double x = 1 + (double)(r >> 40) * 0x1p-24;
-	if (tile == 1)
-		x = (double)(r >> 40) * 0x1p-24 * 9 - 4;
-	else if (tile == 2)
+	double unit = (double)(r >> 40) * 0x1p-24, x = 1 + unit;
+	if (values == SMALL || values == WIDE)
+		x = nearbyint(values == SMALL ? unit * 9 - 4 : unit * 2046 - 1023);
+	else if (values == SPREAD)
 		x = ldexp(x, (int)(r >> 8 & 7) - 4);
-	else if (tile == 3 && (r >> 8 & 255) < 12)
+	else if (values == ZEROS)
+		x = r >> 8 & 7 ? 0 : 1;
+	else if (values == SPECIAL && (r >> 8 & 255) < 12)
 		x = (const double[]){0, 0x1p-15, INFINITY,
 				     fp_f64_bits(0x7FF8000000001234)}[(r >> 8 & 255) / 4 + ((r >> 8 & 255) == 11)];
-	x = tile == 1 ? nearbyint(x) : x;
 	return r & 1 ? -x : x;
 }
 
@@ -205,17 +205,69 @@ static u64 encode(enum ptx_type t, double x)
 	}
 }
 
-static u64 fragment_register(enum ptx_type t, u32 tile, u64 *state)
+struct exponents {
+	int least, most; /* of normal numbers */
+};
+
+static struct exponents exponents_of(enum ptx_type t)
+{
+	switch (t) {
+	case PT_F16: return (struct exponents){-14, 15};
+	case PT_E5M2: return (struct exponents){-14, 15};
+	case PT_E4M3: return (struct exponents){-6, 8};
+	default: return (struct exponents){-126, 127};
+	}
+}
+
+/* An element of A, B or C ('c') of a product of `in` that is summed in `sum`. */
+static double extreme_element(enum values values, char matrix, enum ptx_type in, enum ptx_type sum, u64 r)
+{
+	int below = (int)(r >> 8 & 7), limit = exponents_of(sum).most;
+	if (values == TINY)
+		return ldexp(element(IN_BINADE, r), matrix == 'b' ? 3 - below : exponents_of(in).least + 2 - below);
+	return ldexp(element(IN_BINADE, r),
+		     matrix == 'c' ? limit - below : MIN(exponents_of(in).most, limit / 2 + 1 - below / 2));
+}
+
+/* As many as 32 bits hold. */
+static u64 elements(const struct form *f, enum ptx_type t, char matrix, enum values values, u64 *state)
 {
 	int bits = ptx_bits(t);
-	if (t == PT_S32)
-		return (u32)(tile & 1 ? 0x7FFFFFFF - (random_u64(state) & 0xFFFF) : random_u64(state) >> 32);
-	if (t == PT_U8 || t == PT_S8)
-		return (u32)(tile & 1 ? 0x7F7F7F7F : random_u64(state));
+	bool near_overflow = values == SMALL || values == SPECIAL;
 	u64 v = 0;
-	for (int at = 0; at < MAX(bits, 32); at += bits)
-		v |= encode(t, element(tile, random_u64(state))) << at;
+	if (t == PT_S32)
+		return (u32)(near_overflow ? 0x7FFFFFFF - (random_u64(state) & 0xFFFF) : random_u64(state) >> 32);
+	if (t == PT_U8 || t == PT_S8)
+		return (u32)(near_overflow ? 0x7F7F7F7F : random_u64(state));
+	for (int at = 0; at < MAX(bits, 32); at += bits) {
+		u64 r = random_u64(state);
+		bool extreme = values == TINY || values == HUGE;
+		double x = extreme ? extreme_element(values, matrix, (enum ptx_type)f->sources[f->a0].kind, f->result, r)
+				   : element(values, r);
+		v |= encode(t, x) << at;
+	}
 	return v;
+}
+
+/* Register r of lane l of A. */
+static u64 identity_register(enum ptx_type t, u32 r, u32 l)
+{
+	u32 bits = (u32)ptx_bits(t), per = 32 / bits, row = l / 4 + 8 * (r % 2), col = (l % 4 + r / 2 * 4) * per;
+	bool is_int = t == PT_U8 || t == PT_S8;
+	return row >= col && row < col + per ? (is_int ? 1 : encode(t, 1)) << (row - col) * bits : 0;
+}
+
+static u64 matrix_operand(const struct form *f, u32 s, u32 k, u64 *state)
+{
+	enum ptx_type t = (enum ptx_type)f->sources[s].kind;
+	enum values values = f->values ? f->values : (enum values)(IN_BINADE + k / 32);
+	bool is_a = s >= f->a0 && s < f->a0 + f->na, is_b = s >= f->b0 && s < f->b0 + f->nb;
+	if (values == IDENTITY && is_a)
+		return identity_register(t, s - f->a0, k % 32);
+	values = values == IDENTITY ? WIDE : values;
+	char matrix = is_a ? 'a' : is_b ? 'b' : 'c';
+	u64 v = elements(f, t, matrix, values, state);
+	return s < f->image ? v | elements(f, t, matrix, values, state) << 32 : v;
 }
 
 void make_operands(struct arena *a, struct form *f)
@@ -226,10 +278,10 @@ void make_operands(struct arena *a, struct form *f)
 	f->in = arena_array(a, u64, (size_t)f->nsources * f->ncases);
 	for (u32 k = 0; k < f->ncases; k++)
 		for (u32 s = 0; s < f->nsources; s++)
-			f->in[s * f->ncases + k] = f->m ? fragment_register((enum ptx_type)f->sources[s].kind, k / 32, &state)
-							: operand(&f->sources[s], s, k, f->ncases, &state);
+			f->in[s * f->ncases + k] = f->is_product ? matrix_operand(f, s, k, &state)
+								 : operand(&f->sources[s], s, k, f->ncases, &state);
 	enum ptx_type t = f->sources[0].type;
-	bool fused = !f->m && f->nsources == 3 && f->sources[2].type == t &&
+	bool fused = !f->is_product && f->nsources == 3 && f->sources[2].type == t &&
 		     (t == PT_F16 || t == PT_BF16 || t == PT_F32 || t == PT_F64);
 	for (u32 k = 7; fused && k < f->ncases; k += 8)
 		f->in[2 * f->ncases + k] = cancelling(t, f->in[k], f->in[f->ncases + k]);
