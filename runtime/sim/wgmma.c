@@ -40,6 +40,7 @@ struct job {
 	const struct instr *i;
 	u64 a, b;  /* descriptors */
 	bool adds; /* scale-d */
+	bool done; /* early; until it is waited for its inputs must stay as they are nevertheless */
 	u64 hash;  /* of the inputs */
 	struct accumulator *acc;
 	u32 group;
@@ -345,13 +346,15 @@ static bool finish_one(struct warp *w, struct job *j)
 {
 	struct inputs in;
 	u64 hash;
-	if (!read_inputs(w, j, &in, &hash))
+	if (!read_inputs(w, j, j->done ? NULL : &in, &hash))
 		return false;
 	if (hash != j->hash) {
 		fault(w, j->i, ALL_LANES, "%s changed before this product was waited for",
 		      plan_of(j->i)->a_regs ? "registers of A, or shared memory," : "shared memory");
 		return false;
 	}
+	if (j->done)
+		return true;
 	multiply(j, &in);
 	if (--j->acc->pending)
 		return true;
@@ -426,13 +429,14 @@ static void run_product(struct warp *w, const struct instr *i, u32 mask)
 	bool late = is_late(w->block);
 	if (!read_inputs(w, &j, late ? NULL : &in, &j.hash) || !(j.acc = open_accumulator(w, i)))
 		return;
-	if (!late && !j.acc->pending) {
+	j.done = !late && !j.acc->pending;
+	if (j.done) {
 		multiply(&j, &in);
 		deliver(w, j.acc);
-		return;
+	} else {
+		j.acc->pending++;
+		poison(w, j.acc);
 	}
-	j.acc->pending++;
-	poison(w, j.acc);
 	vec_push(&w->block->arena, &s->jobs, j);
 }
 
