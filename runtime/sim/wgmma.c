@@ -52,6 +52,7 @@ struct wgmma {
 	VEC(struct job) jobs;
 	VEC(struct accumulator *) accumulators;
 	u8 *in_flight; /* per register: a pending accumulator? */
+	u64 *at_fence; /* all registers at the last fence */
 };
 
 static const struct plan *plan_of(const struct instr *i)
@@ -65,6 +66,7 @@ static struct wgmma *state_of(struct warp *w)
 	if (!w->wgmma) {
 		w->wgmma = arena_new(a, struct wgmma);
 		w->wgmma->in_flight = arena_array(a, u8, w->block->launch->kernel->nregs);
+		w->wgmma->at_fence = arena_array(a, u64, (size_t)w->block->launch->kernel->nregs * LANES);
 	}
 	return w->wgmma;
 }
@@ -262,8 +264,16 @@ static bool is_untouched(struct warp *w, const struct accumulator *acc)
 	return true;
 }
 
-/* The accumulator of a product that is being issued, with its values. NULL after a fault. */
-static struct accumulator *open_accumulator(struct warp *w, const struct instr *i)
+static bool are_fenced(struct warp *w, const struct operand *regs, u32 n)
+{
+	for (u32 r = 0; r < n; r++)
+		if (memcmp(&state_of(w)->at_fence[(size_t)regs[r].reg * LANES], reg(w, &regs[r]), LANES * sizeof(u64)))
+			return false;
+	return true;
+}
+
+/* The accumulator of a product that is being issued, with its values, which it adds to or not. NULL after a fault. */
+static struct accumulator *open_accumulator(struct warp *w, const struct instr *i, bool adds)
 {
 	struct wgmma *s = state_of(w);
 	const struct plan *p = plan_of(i);
@@ -280,6 +290,10 @@ static struct accumulator *open_accumulator(struct warp *w, const struct instr *
 	acc = find_accumulator(s, ACC_DELIVERED, p, regs);
 	if (acc && !is_untouched(w, acc)) {
 		fault(w, i, ALL_LANES, "the accumulators were changed without a wgmma.fence since");
+		return NULL;
+	}
+	if (!acc && adds && !are_fenced(w, regs, p->c_map.nregs)) {
+		fault(w, i, ALL_LANES, "the accumulators were written without a wgmma.fence since");
 		return NULL;
 	}
 	acc = acc ? acc : find_accumulator(s, ACC_FREE, p, regs);
@@ -331,6 +345,7 @@ static void run_fence(struct warp *w, const struct instr *i, u32 mask)
 	if (!all_here(w, i, mask))
 		return;
 	s->fenced = true;
+	memcpy(s->at_fence, w->regs, (size_t)w->block->launch->kernel->nregs * LANES * sizeof *w->regs);
 	for (u32 k = 0; k < s->accumulators.len; k++)
 		if (s->accumulators.at[k]->state == ACC_DELIVERED)
 			s->accumulators.at[k]->state = ACC_FREE;
@@ -423,11 +438,15 @@ static void run_product(struct warp *w, const struct instr *i, u32 mask)
 		fault(w, i, mask, "A is in registers of a product that was not waited for");
 		return;
 	}
+	if (p->a_regs && !are_fenced(w, fragment_regs(&i->ops[1]), p->a_regs)) {
+		fault(w, i, mask, "the registers of A were written without a wgmma.fence since");
+		return;
+	}
 	if (!p->a_regs && !is_uniform(w, i, &i->ops[1], 64, &j.a))
 		return;
 	j.adds = (adds != 0) != i->ops[3].negated;
 	bool late = is_late(w->block);
-	if (!read_inputs(w, &j, late ? NULL : &in, &j.hash) || !(j.acc = open_accumulator(w, i)))
+	if (!read_inputs(w, &j, late ? NULL : &in, &j.hash) || !(j.acc = open_accumulator(w, i, j.adds)))
 		return;
 	j.done = !late && !j.acc->pending;
 	if (j.done) {

@@ -3,14 +3,16 @@
 
 #include "tests/sim/mutants.h"
 
-const char *const kind_names[KINDS] = {"barrier removed", "wait removed or weaker", "commit removed", "shared address", "swizzle",
-				       "global address", "guard dropped", "shuffle", ".trans dropped", "accumulator"};
+const char *const kind_names[KINDS] = {"barrier removed", "wait removed or weaker", "commit removed",
+				       "wgmma wait", "wgmma fence removed", "wgmma commit removed", "wgmma descriptor",
+				       "shared address", "swizzle", "global address", "guard dropped", "shuffle", ".trans dropped", "accumulator"};
 
 struct listing {
 	struct arena *a;
 	const struct ptx_kernel *k;
 	const char **lines;
 	bool *in_shared, *in_global; /* per register: does it feed such an address? */
+	bool *in_descriptor;         /* does it feed one through sums and or alone? */
 	mutant_vec *out;
 	u32 count[KINDS];
 };
@@ -77,6 +79,22 @@ static void mark_addresses(const struct ptx_kernel *k, bool shared, bool *set)
 	}
 }
 
+static void mark_descriptors(const struct ptx_kernel *k, bool *set)
+{
+	for (u32 n = 0; n < k->ncode; n++)
+		for (u32 o = 1; o < 3 && starts(k->code[n].opcode, "wgmma.mma"); o++)
+			mark(&k->code[n].ops[o], set);
+	for (bool again = true; again;) {
+		again = false;
+		for (u32 n = 0; n < k->ncode; n++) {
+			const struct instr *i = &k->code[n];
+			bool passes = starts(i->opcode, "add.s64") || starts(i->opcode, "or.b64") || starts(i->opcode, "mov.");
+			for (u32 o = 1; passes && i->ops[0].kind == O_REG && set[i->ops[0].reg] && o < i->nops; o++)
+				again |= mark(&i->ops[o], set);
+		}
+	}
+}
+
 /* --- the kinds --------------------------------------------------------------------------------------------------- */
 
 static void add_synchronisation(struct listing *l, const struct instr *i, const char *line)
@@ -85,11 +103,33 @@ static void add_synchronisation(struct listing *l, const struct instr *i, const 
 		add(l, BARRIER, i->line, "", "removed");
 	if (starts(i->opcode, "cp.async.commit_group"))
 		add(l, COMMIT, i->line, "", "removed");
-	if (starts(i->opcode, "cp.async.wait_group")) {
+	if (starts(i->opcode, "wgmma.fence"))
+		add(l, PRODUCT_FENCE, i->line, "", "removed");
+	if (starts(i->opcode, "wgmma.commit"))
+		add(l, PRODUCT_COMMIT, i->line, "", "removed");
+	if (strstr(i->opcode, ".wait_group")) {
+		enum kind kind = starts(i->opcode, "wgmma") ? PRODUCT_WAIT : WAIT;
 		const char *at = strpbrk(line, "0123456789");
-		add(l, WAIT, i->line, "", "removed");
-		add(l, WAIT, i->line, spliced(l, line, at, strspn(at, "0123456789"), arena_printf(l->a, "%u", atoi(at) + 1)), "one group more is left");
+		add(l, kind, i->line, "", "removed");
+		add(l, kind, i->line, spliced(l, line, at, strspn(at, "0123456789"), arena_printf(l->a, "%u", atoi(at) + 1)), "one group more is left");
 	}
+}
+
+/* Of a constant with a swizzle: that, and the stride; of any the start. */
+static void add_descriptor(struct listing *l, const struct instr *i, const char *line)
+{
+	bool sums = starts(i->opcode, "add.s64") || starts(i->opcode, "or.b64");
+	if (!sums || i->ops[0].kind != O_REG || !l->in_descriptor[i->ops[0].reg] || i->ops[2].kind != O_INT)
+		return;
+	static const struct {
+		u64 with;
+		const char *what;
+	} changes[] = {{(u64)1 << 62, "another swizzle"}, {(u64)1 << 32, "another stride"}, {2, "32 bytes on"}};
+	const char *at = strrchr(line, ',') + 1;
+	u64 c = i->ops[2].imm;
+	for (u32 n = c >> 32 ? 0 : 2; n < ARRAY_LEN(changes); n++)
+		add(l, DESCRIPTOR, i->line, spliced(l, line, at, strcspn(at, ";"), arena_printf(l->a, " %lld", (long long)(c ^ changes[n].with))),
+		    changes[n].what);
 }
 
 /* Adds to the offset of the nth address of the line. */
@@ -190,6 +230,8 @@ void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k,
 		at += len + (at[len] == '\n');
 	}
 	l.lines = lines.at;
+	l.in_descriptor = arena_array(a, bool, k->nregs + 1);
+	mark_descriptors(k, l.in_descriptor);
 	mark_addresses(k, true, l.in_shared);
 	mark_addresses(k, false, l.in_global);
 	for (u32 n = 0; n < k->ncode; n++) {
@@ -199,6 +241,7 @@ void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k,
 		if (!is_reached(k, counters, n))
 			continue;
 		add_synchronisation(&l, i, line);
+		add_descriptor(&l, i, line);
 		add_addresses(&l, i, line);
 		add_swizzle(&l, i, line);
 		add_guard(&l, i, line);
