@@ -164,6 +164,17 @@ static void one_axis(struct suite *s)
 	reduce(s, "xor_sum", TL_I1, 1, (int[]){1024}, 0, false, 4);
 }
 
+/* More than the registers of a block hold: on sm_90 by the blocks of a cluster. */
+static void wide(struct suite *s)
+{
+	static const char *const ops[] = {"sum", "max", "argmax", "min", "argmin"};
+	static const tl_dtype types[] = {TL_F32, TL_F16, TL_I32, TL_F64, TL_I8, TL_I64};
+	int k = 0;
+	for (int t = 0; t < COUNT(types); t++)
+		for (int i = 0; i < COUNT(ops); i++, k++)
+			reduce(s, ops[i], types[t], 1, (int[]){t % 2 ? 131072 : 65536 << k % 2}, 0, false, 1 << (2 + k % 3));
+}
+
 static void more_axes(struct suite *s)
 {
 	static const char *const ops[] = {"sum", "max", "argmin", "min", "argmax", "product"};
@@ -413,6 +424,7 @@ void theme_reduce(struct suite *s)
 	static const int flat[][3] = {{1, 1, 1}, {1, 64, 4}, {64, 1, 4}, {2, 32, 1}, {16, 16, 8}, {128, 64, 4}, {4, 4, 8}};
 	static const char *const ops[] = {"sum", "max", "argmax", "min"};
 	one_axis(s);
+	wide(s);
 	more_axes(s);
 	for (int k = 0; k < 24; k++)
 		strided(s, ops[k % 4], all_types[k % COUNT(all_types)], 8 << k % 5, 128 >> k % 5, k / 2 % 2, 1 << k % 4);
