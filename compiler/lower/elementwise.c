@@ -453,15 +453,33 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
+/* The register bits within which v is known to be the same everywhere. */
+static u32 constant_bits(struct lower *l, const struct value *v)
+{
+	const struct layout *lay = type_is_tensor(v->type) ? v->type->layout : NULL;
+	u32 bits = 0;
+	for (int d = 0; lay && d < lay->rank; d++)
+		for (int i = 0; i < lay->bits[LL_REG]; i++) {
+			u32 at = lay->basis[LL_REG][i] >> layout_dim_shift(lay, d);
+			if (lay->basis[LL_REG][i] & layout_dim_mask(lay, d) && at < (u32)axis_of(l->s->axis, v)->constancy[d])
+				bits |= 1u << i;
+		}
+	return bits;
+}
+
 void lower_elementwise(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
 	if (lower_fp8_pairs(l, o))
 		return;
-	u32 n = num_elems(v);
+	u32 n = num_elems(v), constant = o->code == IR_CMPI || o->code == IR_ANDI ? constant_bits(l, v) : 0;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};
 	for (u32 r = 0; r < n; r++) {
 		bool same = r > 0;
+		if (r & constant) {
+			at[r] = at[r & ~constant];
+			continue;
+		}
 		for (u32 i = 0; i < o->noperands; i++) {
 			in[i] = elem(l, operand(o, i), r);
 			same = same && in[i] == elem(l, operand(o, i), 0);
