@@ -42,6 +42,7 @@ void pass_masks(struct pass_state *s);
 void pass_peel(struct pass_state *s);
 void pass_unroll(struct pass_state *s);
 void pass_swizzle_pids(struct pass_state *s);
+void pass_early_loads(struct pass_state *s);
 void pass_fuse(struct pass_state *s);
 
 /* Removes operations and loop-carried values that nothing needs. */

@@ -1,0 +1,151 @@
+/* Loads issued early: a load that nothing before it can influence moves up over the reductions, scans and loops that stand
+ * in front of it, so that its way to memory and back passes while these wait for each other.
+ *
+ * It moves over stores only if they go through another pointer parameter to another type, and over no atomic, barrier,
+ * assertion or volatile access. What it holds in registers meanwhile is limited. */
+#include "opt/pass.h"
+
+enum { MAX_DEPTH = 32, MOST_REGISTERS = 16, MOST_IN_ALL = 32, MOST_OVER_LOOP = 2 /* of a thread */ };
+
+struct early {
+	struct pass_state *s;
+	u32 clock, registers; /* registers: held by what has moved */
+};
+
+static const struct value *base_pointer(const struct value *v)
+{
+	for (int i = 0; i < MAX_DEPTH && v->def; i++) {
+		enum opcode c = v->def->code;
+		if (c != IR_ADDPTR && c != IR_SPLAT && c != IR_BROADCAST && c != IR_EXPAND_DIMS && c != IR_TRANS)
+			break;
+		v = operand(v->def, 0);
+	}
+	return v;
+}
+
+/* May the load not move over `o`, for what is done there or inside? */
+static bool conflicts(const struct op *load, const struct op *o)
+{
+	const struct value *mine = base_pointer(operand(load, 0)), *other;
+	switch (o->code) {
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS:
+	case IR_BARRIER:
+	case IR_ASSERT: return true;
+	case IR_LOAD: return o->attr[ATTR_VOLATILE];
+	case IR_STORE:
+		other = base_pointer(operand(o, 0));
+		return o->attr[ATTR_VOLATILE] || mine->def || other->def || mine == other || type_elem(mine->type) == type_elem(other->type);
+	default: break;
+	}
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (const struct op *in = o->blocks[i]->first; in; in = in->next)
+			if (conflicts(load, in))
+				return true;
+	return false;
+}
+
+static bool has_dot(const struct op *o)
+{
+	if (o->code == IR_DOT)
+		return true;
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (const struct op *in = o->blocks[i]->first; in; in = in->next)
+			if (has_dot(in))
+				return true;
+	return false;
+}
+
+static bool is_loop(const struct op *o)
+{
+	return o->code == IR_FOR || o->code == IR_WHILE;
+}
+
+static bool may_trap(const struct op *o)
+{
+	return o->code == IR_DIVSI || o->code == IR_DIVUI || o->code == IR_REMSI || o->code == IR_REMUI;
+}
+
+/* Can v be computed in front of `at`, an earlier operation of the same block? */
+static bool can_come_before(const struct value *v, const struct op *at, int depth)
+{
+	const struct op *o = v->def;
+	if (!o || o->block != at->block || o->mark < at->mark)
+		return true;
+	if (depth > MAX_DEPTH || !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || may_trap(o))
+		return false;
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!can_come_before(operand(o, i), at, depth + 1))
+			return false;
+	return true;
+}
+
+static void bring_before(struct value *v, struct op *at)
+{
+	struct op *o = v->def;
+	if (!o || o->block != at->block || o->mark < at->mark)
+		return;
+	for (u32 i = 0; i < o->noperands; i++)
+		bring_before(operand(o, i), at);
+	op_insert_before(o, at);
+	o->mark = at->mark - 1; /* it is there now */
+}
+
+static u32 registers_of(const struct early *e, const struct value *v)
+{
+	i64 bits = type_is_tensor(v->type) ? type_numel(v->type) / (32 * e->s->num_warps) * type_elem_bits(v->type) : type_elem_bits(v->type);
+	return (u32)MIN(MAX((bits + 31) / 32, 1), 1 << 20);
+}
+
+/* The first of the operations in front of the load that are worth passing, and can be. */
+static struct op *highest_place(const struct early *e, const struct op *load)
+{
+	struct op *best = NULL;
+	u32 registers = registers_of(e, result(load));
+	if (registers > MOST_REGISTERS || e->registers + registers > MOST_IN_ALL)
+		return NULL;
+	for (struct op *o = load->prev; o; o = o->prev) {
+		if (conflicts(load, o) || has_dot(o) || (is_loop(o) && registers > MOST_OVER_LOOP))
+			break;
+		bool possible = true;
+		for (u32 i = 0; possible && i < load->noperands; i++)
+			possible = can_come_before(operand(load, i), o, 0);
+		if (!possible)
+			break;
+		if (is_loop(o) || o->code == IR_REDUCE || o->code == IR_SCAN)
+			best = o;
+	}
+	return best;
+}
+
+static void number(struct early *e, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next)
+		o->mark = e->clock += 2;
+}
+
+static void visit(struct early *e, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next)
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (o->code != IR_REDUCE && o->code != IR_SCAN)
+				visit(e, o->blocks[i]);
+	number(e, b);
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		struct op *at = o->code == IR_LOAD && !o->attr[ATTR_VOLATILE] ? highest_place(e, o) : NULL;
+		if (!at)
+			continue;
+		for (u32 i = 0; i < o->noperands; i++)
+			bring_before(operand(o, i), at);
+		op_insert_before(o, at);
+		number(e, b);
+		e->registers += registers_of(e, result(o));
+	}
+}
+
+void pass_early_loads(struct pass_state *s)
+{
+	struct early e = {.s = s};
+	visit(&e, s->k->body);
+}
