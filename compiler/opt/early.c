@@ -130,6 +130,9 @@ static void visit(struct early *e, struct block *b)
 		for (u32 i = 0; i < o->nblocks; i++)
 			if (o->code != IR_REDUCE && o->code != IR_SCAN)
 				visit(e, o->blocks[i]);
+	for (const struct op *o = b->first; o; o = o->next)
+		if (o->code == IR_DOT)
+			return; /* its operands are the pipeliner's */
 	number(e, b);
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
