@@ -27,8 +27,6 @@ static const struct {
 #define DRAINED "between the barrier behind the drained pipeline and the next nothing is in shared memory: one of them is enough"
 #define EARLIER "the barrier behind the first drained pipeline is enough, since the loop between does not run"
 #define IN_LOOP "the barrier in the loop comes before what is written here next too, elsewhere than the last products read"
-#define WAITED "a wait for all products follows at once"
-#define NOT_READ "the product does not read what its accumulators held"
 #define NO_BYTES "copies no bytes: the pipelined loop over masked keys has less than one block of them"
 #define ALIKE "all lanes hold the value that one of them stores"
 	{"matmul", BARRIER, 1, 2, DRAINED},
@@ -41,15 +39,8 @@ static const struct {
 	{"attention", SHARED, 64, 65, NO_BYTES},
 	{"attention", GLOBAL, 24, 35, NO_BYTES},
 	{"attention", GUARD, 14, 15, "the loop does not run anyway"},
-	{"attention causal", BARRIER, 5, 5, IN_LOOP},
-	{"attention causal", BARRIER, 6, 6, IN_LOOP},
-	{"attention causal", PRODUCT_WAIT, 2, 3, WAITED},
-	{"attention causal", PRODUCT_WAIT, 8, 9, WAITED},
-	{"attention causal", PRODUCT_FENCE, 1, 1, NOT_READ},
-	{"attention causal", PRODUCT_FENCE, 3, 4, NOT_READ},
-	{"attention causal", PRODUCT_FENCE, 6, 6, NOT_READ},
-	{"attention causal", PRODUCT_COMMIT, 1, 1, WAITED},
-	{"attention causal", PRODUCT_COMMIT, 4, 4, WAITED},
+	{"attention causal", BARRIER, 3, 3, IN_LOOP},
+	{"attention causal", BARRIER, 4, 4, IN_LOOP},
 	{"layer_norm", GUARD, 14, 15, ALIKE},
 	{"columns", BARRIER, 3, 3, "each warp has stored all that it reads"},
 	{"columns", GUARD, 2, 2, ALIKE},
