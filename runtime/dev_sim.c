@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/host.h"
 #include "runtime/sim/sim.h"
+#include "runtime/sim/tensormap.h"
 
 struct sim_kernel {
 	const struct kernel *kernel;
@@ -161,13 +162,16 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 			   .source = k->source};
 	l.seed = seed ? strtoull(seed, NULL, 0) : 0;
 	l.timing = (enum async_timing)(l.seed % 3);
+	l.strict_proxies = getenv("TL_SIM_STRICT");
 	memcpy(l.grid, d->grid, sizeof l.grid);
 	if (l.grid[0] > INT32_MAX / k->cluster)
 		return failed(TL_ERR_ARGUMENT, "%s: a grid of %u programs along x, each on %u blocks, is too large", k->kernel->name, l.grid[0], k->cluster);
 	l.grid[0] *= k->cluster;
 	char *params = arena_alloc(&a, k->ptx->param_bytes + 8);
-	for (u32 i = 0; i < k->ptx->nparams && i < d->nargs; i++)
-		memcpy(params + k->ptx->params[i].offset, &d->args[i], MIN(k->ptx->params[i].size, 8));
+	for (u32 i = 0; i < k->ptx->nparams && i < d->nargs; i++) {
+		const struct ptx_var *p = &k->ptx->params[i];
+		memcpy(params + p->offset, p->size > 8 ? (const void *)(uintptr_t)d->args[i] : &d->args[i], p->size);
+	}
 	l.params = params;
 	u8 *const *written;
 	struct mem_range *ranges = host_ranges((struct host_device *)device, &a, &l.nranges, &written);
@@ -181,6 +185,42 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	tl_status s = sim_run(&l, &error) ? TL_OK : failed_text(TL_ERR_KERNEL, error.at);
 	if (counts)
 		report(k, &l);
+	arena_free(&a);
+	return s;
+}
+
+static int tensor_type(enum dtype t)
+{
+	switch (t) {
+	case DT_I16:
+	case DT_U16: return TENSOR_UINT16;
+	case DT_I32: return TENSOR_INT32;
+	case DT_U32: return TENSOR_UINT32;
+	case DT_I64: return TENSOR_INT64;
+	case DT_U64: return TENSOR_UINT64;
+	case DT_F16: return TENSOR_FLOAT16;
+	case DT_BF16: return TENSOR_BFLOAT16;
+	case DT_F32: return TENSOR_FLOAT32;
+	case DT_F64: return TENSOR_FLOAT64;
+	default: return TENSOR_UINT8;
+	}
+}
+
+static tl_status sim_tensor_map(struct device *device, const struct tensor_box *b, void *out)
+{
+	static const u32 steps[TENSOR_MAP_RANK] = {1, 1, 1, 1, 1};
+	int sm = target_of(device).sm, swizzle = b->swizzle ? ilog2(b->swizzle) - 4 : 0;
+	if (sm < 90)
+		return failed(TL_ERR_DEVICE, "sm_%d has no tensor maps; sm_90 has", sm);
+	if (b->swizzle && (b->swizzle & (b->swizzle - 1) || swizzle < TENSOR_SWIZZLE_32B || swizzle > TENSOR_SWIZZLE_128B))
+		return failed(TL_ERR_ARGUMENT, "tensor map: a swizzle of %u bytes: 32, 64 or 128", b->swizzle);
+	struct arena a = {0};
+	struct strbuf error = {.arena = &a};
+	sb_puts(&error, "tensor map: ");
+	tl_status s = TL_OK;
+	if (!tensor_map_encode(out, tensor_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps, 0, swizzle, 0,
+			       b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO, &error))
+		s = failed_text(TL_ERR_ARGUMENT, error.at);
 	arena_free(&a);
 	return s;
 }
@@ -204,4 +244,5 @@ const struct device_ops sim_ops = {
 	.launch = sim_launch,
 	.time = host_time,
 	.synchronize = host_synchronize,
+	.tensor_map = sim_tensor_map,
 };

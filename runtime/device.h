@@ -24,9 +24,22 @@ struct build {
 struct device_launch {
 	void *kernel; /* from load */
 	u32 grid[3];
-	const u64 *args; /* the bits of each parameter of the compiled kernel, in the low bytes */
+	const u64 *args; /* the bits of each parameter of the compiled kernel, in the low bytes; its address if it is larger */
 	u32 nargs;
 	void *stream; /* the caller's, or NULL */
+};
+
+/* Boxes of a tensor in device memory, to be copied by hardware (CUDA driver API, "Tensor Map Object Management"). Dimensions are
+ * innermost first. Outside the tensor a copy reads zeros, or NaN. */
+struct tensor_box {
+	enum dtype dtype;
+	u32 rank;       /* 1 to 5 */
+	void *base;     /* aligned to 16 bytes */
+	u64 sizes[5];   /* elements */
+	u64 strides[4]; /* bytes from one element to the next of each dimension but the innermost: multiples of 16 */
+	u32 box[5];     /* elements, 256 at most; a row has as many bytes as the swizzle, or without one a multiple of 16 */
+	u32 swizzle;    /* bytes: 0, 32, 64 or 128 */
+	bool fills_nan;
 };
 
 struct device_ops {
@@ -56,6 +69,9 @@ struct device_ops {
 	tl_status (*launch)(struct device *d, const struct device_launch *l);
 	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *median_ms);
 	tl_status (*synchronize)(struct device *d);
+
+	/* The 128 bytes, aligned to 64, that a kernel takes as a parameter of its own. NULL: the device copies no tensors. */
+	tl_status (*tensor_map)(struct device *d, const struct tensor_box *box, void *out);
 };
 
 extern const struct device_ops cuda_ops, interp_ops, sim_ops;

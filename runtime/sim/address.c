@@ -289,7 +289,7 @@ static bool check_cluster(struct warp *w, const struct instr *i, u32 mask, const
 			continue; /* said elsewhere */
 		bool begun = rank == w->rank, ended = true;
 		for (u32 n = rank * b->block_warps; n < (rank + 1) * b->block_warps; n++) {
-			begun |= w->clock[n] > 0;
+			begun |= w->clock.at[n] > 0;
 			ended &= b->warps[n].state == WARP_DONE;
 		}
 		if (begun && !ended)
@@ -402,6 +402,24 @@ static u64 cluster_shared(const struct warp *w, u64 at)
 	return rank > w->block->nblocks || within >= w->block->shared_stride ? UINT64_MAX >> 1 : (rank - 1) * w->block->shared_stride + within;
 }
 
+u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space)
+{
+	u64 at = o->imm + (o->var ? o->var->offset : 0);
+	bool is_cluster = *space == SPACE_CLUSTER;
+	if (o->has_reg)
+		at += w->regs[(size_t)o->reg * LANES + lane];
+	if ((is_cluster || *space == SPACE_SHARED) && o->has_reg && ptx_bits(o->reg_type) == 32)
+		at = (u32)at;
+	if (o->var && !is_cluster)
+		*space = o->var->space;
+	else if (*space == SPACE_GENERIC)
+		*space = window_of(at, &at);
+	if (*space == SPACE_SHARED)
+		return own_shared(w, at);
+	*space = is_cluster ? SPACE_SHARED : *space;
+	return is_cluster ? cluster_shared(w, at) : at;
+}
+
 void lane_addresses(const struct warp *w, const struct operand *o, enum ptx_space space, u64 at[LANES])
 {
 	u64 base = o->imm + (o->var ? o->var->offset : 0);
@@ -431,9 +449,19 @@ static struct counters *counters_of(struct warp *w, const struct instr *i)
 	return w->block->counters ? &w->block->counters[i - w->block->launch->kernel->code] : NULL;
 }
 
+enum { SECTOR = 32 };
+
+void count_bytes(struct warp *w, const struct instr *i, u64 at, u32 bytes)
+{
+	struct counters *c = counters_of(w, i);
+	if (!c || !bytes)
+		return;
+	add(&c->bytes, bytes);
+	add(&c->transactions, (at + bytes - 1) / SECTOR - at / SECTOR + 1);
+}
+
 void count_global(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes)
 {
-	enum { SECTOR = 32 };
 	struct counters *c = counters_of(w, i);
 	u64 seen[LANES];
 	u32 nseen = 0;

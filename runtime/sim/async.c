@@ -5,6 +5,8 @@
  * until then), at once (ASYNC_EARLY), or for some lanes so and for others so (ASYNC_MIXED).
  *
  * A kernel may end with copies that nobody waits for, as on the hardware; whoever reads their bytes is at fault. */
+#include "runtime/sim/bulk.h"
+#include "runtime/sim/engine.h"
 #include "runtime/sim/memory.h"
 
 #include <string.h>
@@ -23,6 +25,7 @@ struct copy {
 
 struct async {
 	VEC(struct copy) copies;
+	u64 forgotten;   /* copies before these */
 	u32 first;       /* that may be pending */
 	u32 open[LANES]; /* number of the group that copies go to now */
 	u64 random;
@@ -39,12 +42,9 @@ static struct async *async_of(struct warp *w)
 	return w->async;
 }
 
-static u32 some_lanes(struct async *a) /* splitmix64 */
+static u32 some_lanes(struct async *a)
 {
-	u64 z = a->random += 0x9E3779B97F4A7C15u;
-	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-	z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-	return (u32)(z >> 31);
+	return (u32)(sim_random(&a->random) >> 31);
 }
 
 static u32 size_of(const struct instr *i)
@@ -161,6 +161,7 @@ static struct copy *new_copy(struct warp *w, struct async *a)
 {
 	if (a->first && a->first * 2 >= a->copies.len) {
 		a->copies.len -= a->first;
+		a->forgotten += a->first;
 		memmove(a->copies.at, a->copies.at + a->first, a->copies.len * sizeof *a->copies.at);
 		a->first = 0;
 	}
@@ -202,15 +203,20 @@ static void run_copy(struct warp *w, const struct instr *i, u32 mask)
 
 /* --- waiting --------------------------------------------------------------------------------------------------- */
 
+static void arrive(struct warp *w, struct copy *c, u32 lanes)
+{
+	EACH_LANE(l, lanes & ~c->moved)
+	move(w, c, l);
+	c->pending &= ~lanes;
+}
+
 static void complete(struct warp *w, struct copy *c, u32 lanes)
 {
 	u64 to[LANES];
 	for (u32 l = 0; l < LANES; l++)
 		to[l] = c->to[l];
-	EACH_LANE(l, lanes & ~c->moved)
-	move(w, c, l);
-	c->pending &= ~lanes;
-	shadow_lanes(w, c->i, lanes, to, size_of(c->i), A_WRITE);
+	arrive(w, c, lanes);
+	shadow_lanes(w, c->i, lanes, to, size_of(c->i), A_WRITE | A_COPIED);
 }
 
 /* Completes the copies of groups below limit[lane]. */
@@ -262,6 +268,69 @@ void async_end(struct warp *w)
 	w->async = NULL;
 }
 
+/* --- arrivals at mbarriers ------------------------------------------------------------------------------------- */
+
+/* When all copies of a lane up to now are done, it arrives. */
+struct arrival {
+	struct flight flight;
+	struct async *async;
+	struct mbarrier *at;
+	u64 end;          /* copies before this one, counted from the first of all */
+	struct clock clock; /* of the warp when it said so */
+};
+
+static bool arrival_step(struct flight *f)
+{
+	struct arrival *r = (struct arrival *)f;
+	struct async *a = r->async;
+	struct warp *w = f->w;
+	for (u32 n = 0; n < a->copies.len && a->forgotten + n < r->end; n++) {
+		struct copy *c = &a->copies.at[n];
+		if (!(c->pending >> f->lane & 1))
+			continue;
+		arrive(w, c, 1u << f->lane);
+		shadow_arrive(w, c->i, f->lane, c->to[f->lane], size_of(c->i), w->id, r->clock.at[w->id]);
+	}
+	mbarrier_arrive(w, f->i, f->lane, r->at, 1, &r->clock);
+	return true;
+}
+
+enum { NO_INCREMENT = 1, GENERIC_ADDRESS = 2 };
+
+static void run_arrive(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct async *a = async_of(w);
+	EACH_LANE(l, mask)
+	{
+		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[0], i->mods & GENERIC_ADDRESS ? SPACE_GENERIC : SPACE_SHARED);
+		if (!b)
+			return;
+		if (!(i->mods & NO_INCREMENT) && b->pending++ == MBARRIER_MAX) {
+			fault(w, i, 1u << l, "more than %d pending arrivals", MBARRIER_MAX);
+			return;
+		}
+		struct arrival *r = arena_new(&w->block->arena, struct arrival);
+		r->flight = (struct flight){.step = arrival_step, .w = w, .i = i, .lane = l};
+		r->async = a;
+		r->at = b;
+		r->end = a->forgotten + a->copies.len;
+		r->clock = w->clock;
+		engine_add(&r->flight);
+	}
+	w->clock.at[w->id]++;
+}
+
+static bool decode_arrive(struct decoder *d)
+{
+	struct instr *i = d->i;
+	bool ok = take(d, "arrive") && take(d, "b64") && want_operands(d, 1, 1);
+	const struct operand *o = &i->ops[0];
+	i->mods = take(d, "noinc") ? NO_INCREMENT : 0;
+	i->mods |= take(d, "shared") || take(d, "shared::cta") ? 0 : GENERIC_ADDRESS;
+	i->run = run_arrive;
+	return ok && o->kind == O_ADDRESS && (!o->var || o->var->space == SPACE_SHARED);
+}
+
 /* --- decoding -------------------------------------------------------------------------------------------------- */
 
 static bool decode_copy(struct decoder *d)
@@ -295,8 +364,14 @@ static bool decode_copy(struct decoder *d)
 static bool decode_cp(struct decoder *d)
 {
 	struct instr *i = d->i;
+	if (take(d, "reduce"))
+		return take(d, "async") && take(d, "bulk") && decode_bulk_reduce(d);
 	if (!take(d, "async"))
 		return false;
+	if (take(d, "bulk"))
+		return decode_bulk(d);
+	if (take(d, "mbarrier"))
+		return decode_arrive(d);
 	if (take(d, "commit_group")) {
 		i->run = run_commit;
 		return want_operands(d, 0, 0);

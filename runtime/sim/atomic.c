@@ -15,9 +15,6 @@ enum {
 }; /* the last three: shifts of four bits */
 enum op { OP_AND, OP_OR, OP_XOR, OP_CAS, OP_EXCH, OP_ADD, OP_INC, OP_DEC, OP_MIN, OP_MAX };
 
-/* The new value of a word from the old one and the operands. */
-typedef u64 apply_fn(u64 old, u64 b, u64 c);
-
 #define APPLY(name, expr)                                                                                                        \
 	static u64 apply_##name(u64 old, u64 b, u64 c)                                                                           \
 	{                                                                                                                        \
@@ -159,6 +156,25 @@ EXCHANGE(u16)
 EXCHANGE(u32)
 EXCHANGE(u64)
 
+apply_fn *reduction(int op, enum ptx_type t)
+{
+	return op == OP_CAS || op == OP_EXCH ? NULL : apply_of((enum op)op, t, false);
+}
+
+void reduce_words(char *to, const char *from, u32 bytes, u32 size, apply_fn *apply)
+{
+	for (u32 at = 0; at < bytes; at += size) {
+		u64 b = 0;
+		memcpy(&b, from + at, size);
+		if (size == 2)
+			exchange_u16(to + at, apply, b, 0);
+		else if (size == 4)
+			exchange_u32(to + at, apply, b, 0);
+		else
+			exchange_u64(to + at, apply, b, 0);
+	}
+}
+
 static const struct operand *item(const struct operand *o, u32 n)
 {
 	return o->kind == O_VECTOR ? &o->items[n] : o;
@@ -240,7 +256,7 @@ static bool decode_atomic(struct decoder *d, bool returns)
 	take_one_of(d, "cta cluster gpu sys");
 	enum ptx_space space;
 	u32 n, first = returns ? 1 : 0;
-	int op = take_one_of(d, "and or xor cas exch add inc dec min max");
+	int op = take_one_of(d, ATOMIC_OPERATIONS);
 	bool noftz = take(d, "noftz"), is_cas = op == OP_CAS;
 	if (op < 0 || !take_space(d, &space) || (!returns && (is_cas || op == OP_EXCH || sem == ACQUIRE || sem == ACQ_REL)))
 		return false;

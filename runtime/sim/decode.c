@@ -123,7 +123,8 @@ static bool number_specials(struct decoder *d, struct operand *o)
 
 static bool decode_one(struct decoder *d)
 {
-	static const struct isa_row *const tables[] = {alu_opcodes, convert_opcodes, memory_opcodes, async_opcodes, matrix_opcodes, warp_opcodes};
+	static const struct isa_row *const tables[] = {alu_opcodes, convert_opcodes, memory_opcodes, async_opcodes,
+						      mbarrier_opcodes, matrix_opcodes, warp_opcodes};
 	struct instr *i = d->i;
 	const char *base;
 	if (!split(d, &base))

@@ -1,5 +1,5 @@
 /* Loads, stores, conversions of addresses, prefetches. */
-#include "runtime/sim/memory.h"
+#include "runtime/sim/bulk.h"
 
 #include <string.h>
 
@@ -348,6 +348,8 @@ static bool decode_st(struct decoder *d)
 {
 	struct instr *i = d->i;
 	enum ptx_space space;
+	if (take(d, "async"))
+		return decode_st_async(d);
 	if (i->nops < 2 || i->ops[0].kind != O_ADDRESS || !take_space(d, &space) || !take_order(d, "release", M_RELEASE))
 		return false;
 	const struct ptx_var *v = i->ops[0].var;
@@ -433,6 +435,10 @@ static bool decode_prefetch(struct decoder *d)
 	enum ptx_space space;
 	if (!want_operands(d, 1, 1) || d->i->ops[0].kind != O_ADDRESS || !take_space(d, &space))
 		return false;
+	if (take(d, "tensormap")) {
+		d->i->run = run_nothing;
+		return space == SPACE_GENERIC || space == SPACE_PARAM || space == SPACE_CONST;
+	}
 	int level = take_one_of(d, "L1 L2 L2::evict_last L2::evict_normal");
 	bool evicts = level >= 2;
 	d->i->run = run_nothing;
@@ -454,11 +460,16 @@ static void run_createpolicy(struct warp *w, const struct instr *i, u32 mask)
 
 static bool decode_createpolicy(struct decoder *d)
 {
-	if (!take(d, "fractional") || take_one_of(d, "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged") < 0)
+	int way = take_one_of(d, "fractional range cvt");
+	d->i->run = run_createpolicy;
+	if (way == 2)
+		return take(d, "L2") && take(d, "b64") && want_operands(d, 2, 2) && is_wide_register(&d->i->ops[0]);
+	if (way < 0 || take_one_of(d, "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged") < 0)
 		return false;
 	take_one_of(d, "L2::evict_first L2::evict_unchanged");
-	d->i->run = run_createpolicy;
-	return take(d, "b64") && want_operands(d, 1, 2) && is_wide_register(&d->i->ops[0]);
+	if (way == 1)
+		take(d, "global");
+	return take(d, "b64") && want_operands(d, way == 1 ? 4 : 1, way == 1 ? 4 : 2) && is_wide_register(&d->i->ops[0]);
 }
 
 const struct isa_row memory_opcodes[] = {

@@ -11,6 +11,9 @@ enum access_flags {
 	A_WRITE = 2,
 	A_STRONG = 4, /* volatile, relaxed or atomic: two of these do not race */
 	A_FLIGHT = 8, /* a write that an asynchronous copy begins */
+	A_ASYNC = 16, /* by the async proxy: a bulk copy, a tensor copy, wgmma */
+	A_PRODUCT = 32, /* of these, wgmma */
+	A_COPIED = 64,  /* what cp.async has brought */
 };
 
 /* Where the lanes of one access go. */
@@ -33,9 +36,24 @@ void lane_addresses(const struct warp *w, const struct operand *o, enum ptx_spac
 void shadow_places(struct warp *w, const struct instr *i, u32 mask, const struct places *p, u32 bytes, u32 flags);
 void shadow_lanes(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, u32 flags);
 
+enum shadow_mark {
+	MARK_MBARRIER = 1, /* the bytes are an mbarrier: nothing else may touch them */
+	MARK_SOURCE,       /* a bulk copy reads them some time: nothing may write them */
+};
+void shadow_mark(struct cta *k, u64 at, u32 bytes, enum shadow_mark mark, bool on);
+/* What was in flight to these bytes has arrived, written by `agent` at its time `when`. `w` began the copy. */
+void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 agent, u32 when);
+/* An access of any number of bytes, which reads or writes them. */
+void shadow_range(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags);
+
 /* Into the counters of the instruction, if they are wanted. */
 void count_global(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes);
 void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, bool conflicts_only);
+
+/* The address of `o` in a lane, of shared memory counted from the cluster's first block; *space says where a generic one points. */
+u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space);
+/* The same of a copy of consecutive bytes. */
+void count_bytes(struct warp *w, const struct instr *i, u64 at, u32 bytes);
 
 /* Synchronisation by memory: what releases at an address passes to what acquires there later. */
 void sync_release(struct warp *w, u64 address);
@@ -48,6 +66,14 @@ bool want_policy(struct decoder *d, u32 n);
 /* Do `o` (a register, or a constant where that is read) and the type of memory fit? */
 bool fits_type(const struct operand *o, enum ptx_type t, bool is_result);
 bool is_float_type(enum ptx_type t);
+
+/* The new value of a word from the old one and the operands. */
+typedef u64 apply_fn(u64 old, u64 b, u64 c);
+#define ATOMIC_OPERATIONS "and or xor cas exch add inc dec min max"
+/* The one of these that combines a word of global memory with another; NULL: there is none. */
+apply_fn *reduction(int op, enum ptx_type t);
+/* Combines words of `size` bytes, each atomically. */
+void reduce_words(char *to, const char *from, u32 bytes, u32 size, apply_fn *apply);
 
 bool decode_atom(struct decoder *d);
 bool decode_red(struct decoder *d);

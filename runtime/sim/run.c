@@ -1,5 +1,6 @@
 /* Blocks of a grid, their warps, and the turns these take. */
-#include "runtime/sim/sim.h"
+#include "runtime/sim/bulk.h"
+#include "runtime/sim/mbarrier.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -189,27 +190,32 @@ static void deadlock(struct cta *b)
 			sb_puts(&b->error, "has ended");
 			continue;
 		}
-		if (w->barrier == NAMED_BARRIERS) {
-			sb_printf(&b->error, "waits at the cluster's barrier, where %u of %u warps have come: ", b->cluster.arrived, b->nwarps);
-			print_place(&b->error, b->launch, w->at);
-			continue;
+		sb_puts(&b->error, "waits");
+		if (w->state == WARP_ASLEEP) {
+			mbarrier_print(b, n, &b->error);
+		} else if (w->barrier == NAMED_BARRIERS) {
+			sb_printf(&b->error, " at the cluster's barrier, where %u of %u warps have come", b->cluster.arrived, b->nwarps);
+		} else {
+			const struct barrier *k = &b->barriers[w->rank * NAMED_BARRIERS + w->barrier];
+			sb_printf(&b->error, " at barrier %u, where %u of %u warps have come", w->barrier, k->arrived,
+				  k->expected ? k->expected : b->block_warps);
 		}
-		const struct barrier *k = &b->barriers[w->rank * NAMED_BARRIERS + w->barrier];
-		sb_printf(&b->error, "waits at barrier %u, where %u of %u warps have come: ", w->barrier, k->arrived, k->expected ? k->expected : b->block_warps);
+		sb_puts(&b->error, ": ");
 		print_place(&b->error, b->launch, w->at);
 	}
+	mbarrier_print_all(b, &b->error);
 }
 
 /* --- a warp's turn --------------------------------------------------------------------------------------------- */
 
-/* The lanes at the lowest program counter, which they run, of those that do not wait for others; *join is the next one
+/* The lanes at the lowest program counter, which they run, of those that do not wait; *join is the next one
  * where some are. */
 static u32 lowest(const struct warp *w, u32 *pc, u32 *join)
 {
 	u32 least = UINT32_MAX, mask = 0, next = UINT32_MAX;
-	EACH_LANE(l, w->alive & ~w->parked)
+	EACH_LANE(l, w->alive & ~w->parked & ~w->asleep)
 		least = MIN(least, w->pc[l]);
-	EACH_LANE(l, w->alive & ~w->parked) {
+	EACH_LANE(l, w->alive & ~w->parked & ~w->asleep) {
 		if (w->pc[l] == least)
 			mask |= 1u << l;
 		else
@@ -273,8 +279,11 @@ static bool complete_one(struct warp *w, u32 *pc, u32 *mask)
 static void end_warp(struct warp *w)
 {
 	w->state = WARP_DONE;
+	w->block->expired = 0;
 	async_end(w);
 	wgmma_end(w);
+	bulk_end(w);
+	setmaxnreg_end(w);
 	for (u32 n = 0; n < NAMED_BARRIERS; n++)
 		barrier_check(w->block, &w->block->barriers[w->rank * NAMED_BARRIERS + n], w->rank);
 	cluster_barrier_check(w->block);
@@ -286,7 +295,11 @@ static void run_warp(struct warp *w, u32 turns)
 	struct cta *b = w->block;
 	const struct ptx_kernel *k = b->launch->kernel;
 	u32 pc, join, mask = lowest(w, &pc, &join);
-	for (; turns && (mask || w->parked); turns--) {
+	for (; turns && (mask || w->parked || w->asleep); turns--) {
+		if (!mask && w->asleep) {
+			w->state = WARP_ASLEEP;
+			return;
+		}
 		if (!mask && !complete_one(w, &pc, &mask))
 			return;
 		if (pc >= k->ncode) {
@@ -315,7 +328,7 @@ static void run_warp(struct warp *w, u32 turns)
 		}
 		if (i->is_control) {
 			mask = lowest(w, &pc, &join);
-		} else if (pc >= join) {
+		} else if (pc >= join || w->asleep & mask) {
 			put_pc(w, mask, pc);
 			mask = lowest(w, &pc, &join);
 		}
@@ -335,14 +348,6 @@ static void run_warp(struct warp *w, u32 turns)
 
 /* --- a block --------------------------------------------------------------------------------------------------- */
 
-static u64 next_random(u64 *state) /* splitmix64 */
-{
-	u64 z = *state += 0x9E3779B97F4A7C15u;
-	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-	z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-	return z ^ z >> 31;
-}
-
 static void run_block(struct cta *b)
 {
 	enum { MOST_TURNS = 256 };
@@ -359,13 +364,18 @@ static void run_block(struct cta *b)
 				ready[nready++] = n;
 			ended += b->warps[n].state == WARP_DONE;
 		}
-		if (ended == b->nwarps)
-			return;
-		if (!nready) {
-			deadlock(b);
+		if (ended == b->nwarps) {
+			engine_end(b);
+			mbarrier_end(b);
 			return;
 		}
-		u64 r = next_random(&b->random);
+		if (!nready) {
+			if (!engine_step(b) && !b->failed && !mbarrier_expire(b))
+				deadlock(b);
+			continue;
+		}
+		engine_perhaps_step(b);
+		u64 r = sim_random(&b->random);
 		/* now and then a short turn: a warp is overtaken in the middle of things */
 		run_warp(&b->warps[ready[r % nready]], r >> 32 & 1 ? 1 + (u32)(r >> 40) % 8 : MOST_TURNS);
 	}
@@ -389,7 +399,7 @@ static bool workspace_open(struct workspace *s, const struct launch *l)
 	u32 blocks = cluster_size(k), warps = l->num_warps * blocks;
 	size_t lanes = (size_t)warps * LANES;
 	u64 shared = l->dynamic_shared ? k->extern_offset + l->dynamic_shared : k->shared_bytes;
-	u64 stride = (shared + 255) / 128 * 128;
+	u64 stride = (shared + 1151) / 1024 * 1024; /* whole atoms of a swizzle */
 	*s = (struct workspace){.block = {.launch = l, .nwarps = warps, .nblocks = blocks, .block_warps = l->num_warps, .shared_bytes = shared,
 					  .shared_stride = stride}};
 	s->block.warps = calloc(warps, sizeof *s->block.warps);
@@ -444,6 +454,9 @@ static void start_block(struct workspace *s, u64 index)
 	b->shared = s->shared;
 	memset(b->shared, 0xA5, b->shared_stride * b->nblocks);
 	b->shadow = shadow_new(&b->arena, b->shared_stride * b->nblocks);
+	b->mbarriers = NULL;
+	b->engine = NULL;
+	b->expired = 0;
 	memset(b->barriers, 0, b->nblocks * NAMED_BARRIERS * sizeof *b->barriers);
 	b->cluster = (struct cluster_barrier){0};
 	size_t per_warp = (size_t)k->nregs * LANES;
@@ -454,7 +467,7 @@ static void start_block(struct workspace *s, u64 index)
 		*w = (struct warp){.block = b, .id = n, .rank = rank, .shared_base = rank * b->shared_stride, .alive = ALL_LANES, .regs = s->regs + n * per_warp, .at = k->code};
 		w->local = s->local + (size_t)n * LANES * k->local_bytes;
 		w->call = s->call + (size_t)n * LANES * k->call_bytes;
-		w->clock[n] = 1;
+		w->clock.at[n] = 1;
 	}
 	/* registers hold no bits above their width */
 	for (u32 r = 0; r < k->nregs; r++)

@@ -6,19 +6,25 @@
  * cell has a vector of times.
  *
  * Lanes of one warp are in order with each other. Volatile, relaxed and atomic accesses do not race with each other, nor does
- * a store of what is there already. Of atomics that are not in order with each other only the last is remembered. */
+ * a store of what is there already. Of atomics that are not in order with each other only the last is remembered.
+ *
+ * Proxies (PTX ISA, "Proxy-preserved base causality order"): what a warp wrote through the generic proxy, cp.async included, the
+ * async proxy may read or overwrite only if a fence.proxy.async lies between, anywhere on the way of the barriers from one to
+ * the other: the writer's before the barrier, or the issuer's behind it. What the async proxy wrote needs no fence, only its
+ * mbarrier; nor do generic reads before an asynchronous write. Only if launch->strict_proxies does wgmma need a fence behind
+ * cp.async: the model says so, but compilers that leave it out have been in use for years. */
 #include "runtime/sim/memory.h"
 
 #include <string.h>
 
 enum { PAGE = 1024, PAGE_WORDS = PAGE / 4 };
-enum { C_FLIGHT = 1, C_STRONG = 2, C_SPLIT = 4, C_VECTOR = 8 };
+enum { C_FLIGHT = 1, C_STRONG = 2, C_SPLIT = 4, C_VECTOR = 8, C_SOURCE = 16, C_MBARRIER = 32, C_COPIED = 128 };
 
 struct cell {
 	warp_mask readers;
 	u32 wtime, winstr; /* the last write: 0 if there was none */
 	u32 rtime, rinstr; /* readers' time, or with C_VECTOR an index of vectors */
-	u8 writer, wlane, flags;
+	u8 writer, wlane, flags; /* writer: an agent */
 };
 
 struct page {
@@ -27,7 +33,7 @@ struct page {
 };
 
 struct release {
-	u32 clock[MAX_WARPS];
+	struct clock clock;
 };
 
 struct shadow {
@@ -59,6 +65,8 @@ struct who {
 	u32 lane, now, index;      /* index: of the instruction */
 	u32 lowest;                /* what the other warps did until this time happened before, whoever it was */
 	u32 flags;
+	const u32 *seen;             /* the clock that tells which writes are in order, for each agent */
+	const u32 *seen_copied;      /* the same for what cp.async wrote */
 	struct cell written;         /* a cell that this access has written */
 	u64 at, from;                /* from: of the word or byte being looked at */
 	u32 bytes, size;             /* size: of a lane's access, of which `at` and `bytes` may be a part */
@@ -69,6 +77,8 @@ static const char *access_name(u32 flags)
 {
 	if (flags & A_FLIGHT)
 		return "asynchronous copy";
+	if (flags & A_ASYNC)
+		return "asynchronous read";
 	return flags & A_READ ? flags & A_WRITE ? "atomic" : "read" : "write";
 }
 
@@ -81,8 +91,10 @@ static void report(const struct who *me, const char *how, const char *other, u32
 	sb_printf(&text, "%s: %s of shared bytes 0x%llx–0x%llx", how, access_name(me->flags), (unsigned long long)me->at,
 		  (unsigned long long)(me->at + me->bytes - 1));
 	if (other) {
-		sb_printf(&text, "; the %s is by warp %u", other, warp);
-		if (lane >= 0)
+		sb_printf(&text, "; the %s is", other);
+		if (warp < MAX_WARPS)
+			sb_printf(&text, " by warp %u", warp);
+		if (lane >= 0 && warp < MAX_WARPS)
 			sb_printf(&text, ", lane %u,", (u32)lane);
 		sb_puts(&text, " at ");
 		print_place(&text, b->launch, &b->launch->kernel->code[instr]);
@@ -92,8 +104,19 @@ static void report(const struct who *me, const char *how, const char *other, u32
 
 static void report_write(const struct who *me, const struct cell *c)
 {
-	const char *how = c->flags & C_FLIGHT ? "asynchronous copy not waited for" : "race";
-	report(me, how, c->flags & C_FLIGHT ? "copy" : "other write", c->writer, c->wlane, c->winstr);
+	bool is_copy = c->flags & C_FLIGHT || c->writer >= MAX_WARPS, in_order = happened_before(me->w, c->writer, c->wtime);
+	const char *how = is_copy    ? "asynchronous copy not waited for"
+			  : in_order ? "no fence.proxy.async between the generic and the async proxy"
+				     : "race";
+	report(me, how, is_copy ? "copy" : "other write", c->writer, c->wlane, c->winstr);
+}
+
+static void report_mark(const struct who *me, const struct cell *c)
+{
+	if (c->flags & C_MBARRIER)
+		report(me, "the bytes are an mbarrier", "mbarrier.init", c->writer, c->wlane, c->winstr);
+	else
+		report(me, "source of an asynchronous copy that was not waited for", "copy", MAX_WARPS, -1, c->rinstr);
 }
 
 /* --- cells ----------------------------------------------------------------------------------------------------- */
@@ -117,14 +140,14 @@ static warp_mask unordered_readers(const struct shadow *s, const struct cell *c,
 {
 	warp_mask r = 0;
 	EACH_WARP(v, c->readers & ~WARP_BIT(w->id))
-	if (read_time(s, c, (u32)v) > w->clock[v])
+	if (read_time(s, c, (u32)v) > w->clock.at[v])
 		r |= WARP_BIT(v);
 	return r;
 }
 
 static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
 {
-	c->rinstr = me->index;
+	c->rinstr = c->flags & C_SOURCE ? c->rinstr : me->index;
 	if (c->flags & C_VECTOR) {
 		s->vectors.at[c->rtime][me->w->id] = me->now;
 	} else if (c->readers && c->rtime != me->now && (c->readers & ~me->bit) && unordered_readers(s, c, me->w)) {
@@ -145,7 +168,7 @@ static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
 static bool has_seen(const struct shadow *s, const struct cell *c, const struct warp *w)
 {
 	EACH_WARP(v, c->readers)
-	if (v == w->id || read_time(s, c, (u32)v) <= w->clock[v])
+	if (v == w->id || read_time(s, c, (u32)v) <= w->clock.at[v])
 		return true;
 	return false;
 }
@@ -153,11 +176,14 @@ static bool has_seen(const struct shadow *s, const struct cell *c, const struct 
 static void read_cell(struct shadow *s, struct cell *c, const struct who *me)
 {
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
-	if (c->flags & C_FLIGHT)
+	bool seen = c->wtime <= (c->flags & C_COPIED ? me->seen_copied : me->seen)[c->writer] || (!(me->flags & A_ASYNC) && has_seen(s, c, me->w));
+	if (c->flags & C_MBARRIER)
+		report_mark(me, c);
+	else if (c->flags & C_FLIGHT)
 		report_write(me, c);
 	else if (!c->wtime)
 		report(me, "nothing was written here before", NULL, 0, 0, 0);
-	else if (!happened_before(me->w, c->writer, c->wtime) && !both_strong && !has_seen(s, c, me->w))
+	else if (!seen && !both_strong)
 		report_write(me, c);
 	else if (!(me->flags & A_STRONG))
 		add_reader(s, c, me);
@@ -184,12 +210,16 @@ static bool changes_nothing(const struct who *me, u32 n)
 static bool check_write(struct shadow *s, struct cell *c, const struct who *me, bool is_byte)
 {
 	bool completes = c->flags & C_FLIGHT && c->winstr == me->index && c->writer == me->w->id && !(me->flags & A_FLIGHT);
+	if (c->flags & (C_SOURCE | C_MBARRIER)) {
+		report_mark(me, c);
+		return false;
+	}
 	if (c->flags & C_FLIGHT && !completes) {
 		report_write(me, c);
 		return false;
 	}
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
-	bool after_write = !c->wtime || happened_before(me->w, c->writer, c->wtime) || both_strong;
+	bool after_write = c->wtime <= me->seen[c->writer] || both_strong;
 	warp_mask others = unordered_readers(s, c, me->w);
 	if (!after_write || others) {
 		if (changes_nothing(me, is_byte ? 1 : 4))
@@ -218,8 +248,8 @@ static void touch_cell(struct shadow *s, struct cell *c, const struct who *me, b
 /* The same for most cells, without calls. */
 static inline bool read_quickly(struct cell *c, const struct who *me)
 {
-	bool ordered = c->wtime <= me->lowest || c->writer == me->written.writer;
-	if (c->flags || !c->wtime || !ordered)
+	bool ordered = c->wtime <= (c->flags & C_COPIED ? me->seen_copied : me->seen)[c->writer];
+	if (c->flags & ~C_COPIED || !c->wtime || !ordered)
 		return false;
 	if (c->rtime != me->now) {
 		if (c->rtime > me->lowest && c->readers & ~me->bit)
@@ -234,9 +264,9 @@ static inline bool read_quickly(struct cell *c, const struct who *me)
 
 static inline bool write_quickly(struct cell *c, const struct who *me)
 {
-	bool after_write = c->wtime <= me->lowest || c->writer == me->written.writer;
+	bool after_write = c->wtime <= me->seen[c->writer];
 	bool after_reads = c->rtime <= me->lowest || !(c->readers & ~me->bit);
-	if (c->flags || !after_write || !after_reads)
+	if (c->flags & ~C_COPIED || !after_write || !after_reads)
 		return false;
 	*c = me->written;
 	c->wlane = (u8)me->lane;
@@ -306,10 +336,12 @@ static void touch(struct shadow *s, struct who *me)
 
 static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32 flags)
 {
-	u32 lowest = UINT32_MAX, index = (u32)(i - w->block->launch->kernel->code), now = w->clock[w->id];
+	u32 lowest = UINT32_MAX, index = (u32)(i - w->block->launch->kernel->code), now = w->clock.at[w->id];
 	for (u32 k = 0; k < w->block->nwarps; k++)
-		lowest = k == w->id ? lowest : MIN(lowest, w->clock[k]);
-	u8 cell_flags = (u8)((flags & A_FLIGHT ? C_FLIGHT : 0) | (flags & A_STRONG ? C_STRONG : 0));
+		lowest = k == w->id ? lowest : MIN(lowest, w->clock.at[k]);
+	u8 cell_flags = (u8)((flags & A_FLIGHT ? C_FLIGHT : 0) | (flags & A_STRONG ? C_STRONG : 0) | (flags & A_COPIED ? C_COPIED : 0));
+	const u32 *seen = flags & A_ASYNC ? w->clock.fenced : w->clock.at;
+	bool trusts_copies = flags & A_PRODUCT && !w->block->launch->strict_proxies;
 	return (struct who){.w = w,
 			    .i = i,
 			    .now = now,
@@ -317,6 +349,8 @@ static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32
 			    .index = index,
 			    .lowest = lowest,
 			    .flags = flags,
+			    .seen = seen,
+			    .seen_copied = trusts_copies ? w->clock.at : seen,
 			    .bytes = bytes,
 			    .size = bytes,
 			    .written = {.wtime = now, .winstr = index, .writer = (u8)w->id, .flags = cell_flags}};
@@ -373,9 +407,10 @@ static void touch_runs(struct shadow *s, struct who *me, u32 mask, const u64 at[
 static void touch_lanes(struct who *me, u32 mask, const u64 at[LANES], u32 bytes)
 {
 	struct shadow *s = me->w->block->shadow;
+	bool reads = !(me->flags & ~(A_READ | A_ASYNC | A_PRODUCT));
 	if (bytes % 4 || bytes > PAGE) {
 		touch_runs(s, me, mask, at);
-	} else if (me->flags == A_READ) {
+	} else if (reads) {
 		EACH_WORD(read_quickly)
 	} else if (!(me->flags & A_READ)) {
 		EACH_WORD(write_quickly)
@@ -426,6 +461,71 @@ void shadow_in_flight(struct warp *w, const struct instr *i, u32 lane, u64 at, u
 	touch_one(w, i, lane, at, bytes, A_WRITE | A_FLIGHT);
 }
 
+void shadow_range(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags)
+{
+	struct who me = make_who(w, i, bytes, flags);
+	me.lane = lane;
+	for (u64 end = at + bytes, stop; at < end && !w->block->failed; at = stop) {
+		stop = MIN(end, (at | 3) + 1);
+		struct cell *c = &page_at(w->block->shadow, at)->words[at % PAGE / 4];
+		if (stop - at == 4 && (flags & A_READ ? read_quickly(c, &me) : write_quickly(c, &me)))
+			continue;
+		me.at = at;
+		me.bytes = (u32)(stop - at);
+		touch(w->block->shadow, &me);
+	}
+}
+
+/* --- what copies leave ----------------------------------------------------------------------------------------- */
+
+/* Each word of [at, at + bytes), or of a split one its bytes. */
+typedef void cell_fn(struct cell *c, const void *data);
+
+static void for_cells(struct shadow *s, u64 at, u32 bytes, cell_fn *f, const void *data)
+{
+	for (u64 end = at + bytes; at < end;) {
+		struct page *p = page_at(s, at);
+		u64 stop = MIN(end, (at | 3) + 1);
+		struct cell *c = &p->words[at % PAGE / 4];
+		if (stop - at < 4 && !(c->flags & C_SPLIT))
+			split(s, p, (u32)(at % PAGE / 4));
+		if (!(c->flags & C_SPLIT))
+			f(c, data);
+		else
+			for (u64 b = at; b < stop; b++)
+				f(&p->bytes[b % PAGE], data);
+		at = stop;
+	}
+}
+
+static void set_flag(struct cell *c, const void *flag)
+{
+	c->flags |= *(const u8 *)flag;
+}
+
+static void clear_flag(struct cell *c, const void *flag)
+{
+	c->flags &= (u8)~*(const u8 *)flag;
+}
+
+void shadow_mark(struct cta *k, u64 at, u32 bytes, enum shadow_mark mark, bool on)
+{
+	u8 flag = mark == MARK_MBARRIER ? C_MBARRIER : C_SOURCE;
+	for_cells(k->shadow, at, bytes, on ? set_flag : clear_flag, &flag);
+}
+
+static void overwrite(struct cell *c, const void *with)
+{
+	*c = *(const struct cell *)with;
+}
+
+void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 agent, u32 when)
+{
+	u32 index = (u32)(i - w->block->launch->kernel->code);
+	struct cell c = {.wtime = when, .winstr = index, .writer = (u8)agent, .wlane = (u8)lane, .flags = agent < MAX_WARPS ? C_COPIED : 0};
+	for_cells(w->block->shadow, at, bytes, overwrite, &c);
+}
+
 /* --- synchronisation by memory --------------------------------------------------------------------------------- */
 
 /* Releases at an address add up, since an atomic carries on what was released there before. */
@@ -438,13 +538,13 @@ void sync_release(struct warp *w, u64 address)
 		r = arena_new(s->arena, struct release);
 		map_put(&s->releases, key, r);
 	}
-	clock_join(r->clock, w->clock);
-	w->clock[w->id]++;
+	clock_join(&r->clock, &w->clock);
+	w->clock.at[w->id]++;
 }
 
 void sync_acquire(struct warp *w, u64 address)
 {
 	const struct release *r = map_get(&w->block->shadow->releases, (const void *)(uintptr_t)(address + 1));
 	if (r)
-		clock_join(w->clock, r->clock);
+		clock_join(&w->clock, &r->clock);
 }

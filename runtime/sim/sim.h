@@ -18,6 +18,12 @@
 #include "runtime/sim/ptx.h"
 
 enum { LANES = 32, MAX_WARPS = 64 /* of a cluster */ };
+/* Who acts in a cluster: its warps, then engines that write what bulk copies bring (see engine.h). */
+enum { AGENTS = 96 };
+struct clock {
+	u32 at[AGENTS];     /* what each of them did until these times happened before */
+	u32 fenced[AGENTS]; /* the same as the async proxy sees it: a proxy fence lies between */
+};
 #define ALL_LANES 0xFFFFFFFFu
 typedef u64 warp_mask;
 #define WARP_BIT(n) ((warp_mask)1 << (n))
@@ -30,8 +36,10 @@ typedef u64 warp_mask;
 
 struct shadow;    /* of shared memory: what was written, by whom, when (shadow.c) */
 struct async;     /* copies on their way (async.c) */
+struct engine;    /* what happens by itself, sooner or later (engine.h) */
+struct mbarriers; /* (mbarrier.h) */
 
-enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_DONE };
+enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_ASLEEP, WARP_DONE };
 
 struct warp {
 	struct cta *block;
@@ -42,28 +50,32 @@ struct warp {
 	u32 alive;              /* lanes that have not exited */
 	u32 pc[LANES];          /* index of the lane's next instruction */
 	u32 parked;             /* lanes that wait for others at an instruction that needs them */
+	u32 asleep;             /* lanes that go on when a phase of an mbarrier completes, or its wait expires */
 	u64 *regs;              /* regs[r * LANES + lane] */
 	char *local;            /* local memory of each lane in turn: kernel->local_bytes each */
 	char *call;             /* .param variables of calls, of each lane in turn: kernel->call_bytes each */
 	enum warp_state state;
 	u32 barrier;            /* waiting at this one */
-	u32 clock[MAX_WARPS];   /* vector clock: what this warp has seen of the others; clock[id] is its own */
+	struct clock clock;     /* what this warp has seen of the others; clock.at[id] is its own time */
 	struct async *async;    /* this warp's copies, oldest first */
 	struct wgmma *wgmma;    /* this warp's products on their way (wgmma.c) */
+	struct bulk *bulk;      /* this warp's bulk copies from shared memory (bulk.c) */
+	u64 registers;          /* a hash of what its setmaxnreg said, and the last of them */
+	const struct instr *setmaxnreg;
 	const struct instr *at; /* the last instruction, for messages */
 };
 
 struct barrier { /* bar.sync id, count */
 	u32 arrived;            /* warps */
 	u32 expected;           /* 0: nobody has come yet */
-	u32 clock[MAX_WARPS];   /* joined of those that came */
+	struct clock clock;     /* joined of those that came */
 	const struct instr *by;
 	warp_mask waiting;
 };
 
 struct cluster_barrier { /* barrier.cluster: warps come, and later wait for the others to have come */
 	u32 phase, arrived;
-	u32 clock[MAX_WARPS], done[MAX_WARPS]; /* joined of those that came; of the phase before */
+	struct clock clock, done; /* joined of those that came; of the phase before */
 	warp_mask waiting;
 };
 
@@ -79,6 +91,9 @@ struct cta {
 	u64 shared_bytes;       /* of one block */
 	u64 shared_stride;      /* from one block's to the next one's */
 	struct shadow *shadow;
+	struct mbarriers *mbarriers; /* NULL: none yet, as of the engine */
+	struct engine *engine;
+	u32 expired;            /* waits at mbarriers since something completed last */
 	struct barrier *barriers; /* NAMED_BARRIERS of each block */
 	struct cluster_barrier cluster;
 	u64 random;             /* of the schedule */
@@ -111,6 +126,7 @@ struct launch {
 	bool open;              /* other addresses are the caller's own memory */
 	u64 seed;
 	enum async_timing timing;
+	bool strict_proxies;    /* wgmma needs a proxy fence behind cp.async too */
 	u64 max_steps;          /* of a block, then it is said not to end; 0: any number */
 	struct counters *counters;
 	const struct source *source; /* the kernel's file, for messages; or NULL */
@@ -145,8 +161,13 @@ struct isa_row {
 	const char *name;       /* the first part */
 	bool (*decode)(struct decoder *d);
 };
-extern const struct isa_row alu_opcodes[], convert_opcodes[], memory_opcodes[], async_opcodes[], matrix_opcodes[], warp_opcodes[];
+extern const struct isa_row alu_opcodes[], convert_opcodes[], memory_opcodes[], async_opcodes[], mbarrier_opcodes[], matrix_opcodes[],
+	warp_opcodes[];
 /* each ends in {0} */
+
+bool decode_proxy_fence(struct decoder *d);   /* fence.proxy */
+bool decode_mbarrier_fence(struct decoder *d); /* fence.mbarrier_init */
+bool decode_setmaxnreg(struct decoder *d);
 
 /* The number of a special register ("%tid.x"), or -1. */
 int special_register(const char *name);
@@ -158,6 +179,15 @@ bool sim_decode(struct arena *a, struct ptx_module *m, const char **error);
 
 /* Runs all blocks of the grid, several at once. False after a fault, with its report appended. */
 bool sim_run(const struct launch *l, struct strbuf *error);
+
+/* splitmix64 */
+static inline u64 sim_random(u64 *state)
+{
+	u64 z = *state += 0x9E3779B97F4A7C15u;
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+	return z ^ z >> 31;
+}
 
 /* Lets go of the warps at a barrier of block `rank` if all have come. */
 void barrier_check(struct cta *k, struct barrier *b, u32 rank);
@@ -218,16 +248,26 @@ char *shared_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 addr
 void async_end(struct warp *w);
 /* The same of its wgmma products. */
 void wgmma_end(struct warp *w);
+/* Faults if a warp of its warpgroup ran setmaxnreg otherwise. */
+void setmaxnreg_end(struct warp *w);
 
 /* --- clocks ----------------------------------------------------------------------------------------------------- */
 
-static inline void clock_join(u32 *into, const u32 *from)
+static inline void clock_join(struct clock *into, const struct clock *from)
 {
-	for (u32 k = 0; k < MAX_WARPS; k++)
-		into[k] = MAX(into[k], from[k]);
+	for (u32 k = 0; k < AGENTS; k++) {
+		into->at[k] = MAX(into->at[k], from->at[k]);
+		into->fenced[k] = MAX(into->fenced[k], from->fenced[k]);
+	}
 }
-/* What w does now happens at its time w->clock[w->id], which begins at 1 and grows when w releases. Did what warp `by` did
+/* The async proxy sees what happened before now. */
+static inline void clock_fence(struct clock *c)
+{
+	for (u32 k = 0; k < AGENTS; k++)
+		c->fenced[k] = MAX(c->fenced[k], c->at[k]);
+}
+/* What w does now happens at its time w->clock.at[w->id], which begins at 1 and grows when w releases. Did what warp `by` did
  * at its time `when` happen before? */
-static inline bool happened_before(const struct warp *w, u32 by, u32 when) { return by == w->id || when <= w->clock[by]; }
+static inline bool happened_before(const struct warp *w, u32 by, u32 when) { return by == w->id || when <= w->clock.at[by]; }
 
 #endif

@@ -49,7 +49,8 @@ static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
 	(void)w, (void)i, (void)mask;
 }
 
-/* Shared memory is in order here anyway, and what fences do to races is in the barriers; blocks run on several CPU threads. */
+/* Shared memory is in order here anyway, and what fences do to races is in the barriers; blocks run on several CPU threads.
+ * Fences between proxies: proxy.c. */
 static void run_fence(struct warp *w, const struct instr *i, u32 mask)
 {
 	(void)w, (void)i, (void)mask;
@@ -58,12 +59,13 @@ static void run_fence(struct warp *w, const struct instr *i, u32 mask)
 
 static bool decode_fence(struct decoder *d)
 {
+	d->i->run = run_fence;
+	if (take(d, "proxy"))
+		return decode_proxy_fence(d);
+	if (take(d, "mbarrier_init"))
+		return decode_mbarrier_fence(d);
 	take_one_of(d, "sc acq_rel acquire release");
 	take_one_of(d, "cta cluster gpu sys gl");
-	take(d, "proxy");
-	take_one_of(d, "async alias async::global async::shared::cta");
-	take_one_of(d, "shared::cta global");
-	d->i->run = run_fence;
 	return want_operands(d, 0, 0);
 }
 
@@ -105,8 +107,8 @@ static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
 	b->arrived++;
 	b->expected = expected;
 	b->by = i;
-	clock_join(b->clock, w->clock);
-	w->clock[w->id]++;
+	clock_join(&b->clock, &w->clock);
+	w->clock.at[w->id]++;
 	if (i->mods & BAR_WAITS) {
 		b->waiting |= WARP_BIT(w->id);
 		w->state = WARP_AT_BARRIER;
@@ -123,9 +125,10 @@ void barrier_check(struct cta *k, struct barrier *b, u32 rank)
 		ended += k->warps[n].state == WARP_DONE;
 	if (!b->arrived || b->arrived < (b->expected ? b->expected : k->block_warps - ended))
 		return;
+	k->expired = 0;
 	EACH_WARP(n, b->waiting) {
 		k->warps[n].state = WARP_READY;
-		clock_join(k->warps[n].clock, b->clock);
+		clock_join(&k->warps[n].clock, &b->clock);
 	}
 	*b = (struct barrier){0};
 }
@@ -141,8 +144,8 @@ static void run_cluster_arrive(struct warp *w, const struct instr *i, u32 mask)
 	w->cluster_phase = b->phase + 1;
 	b->arrived++;
 	if (i->mods) {
-		clock_join(b->clock, w->clock);
-		w->clock[w->id]++;
+		clock_join(&b->clock, &w->clock);
+		w->clock.at[w->id]++;
 	}
 	cluster_barrier_check(w->block);
 }
@@ -155,7 +158,7 @@ static void run_cluster_wait(struct warp *w, const struct instr *i, u32 mask)
 		return;
 	}
 	if (w->cluster_phase <= b->phase) {
-		clock_join(w->clock, b->done);
+		clock_join(&w->clock, &b->done);
 		return;
 	}
 	b->waiting |= WARP_BIT(w->id);
@@ -171,11 +174,11 @@ void cluster_barrier_check(struct cta *k)
 		alive += k->warps[n].state != WARP_DONE;
 	if (!b->arrived || b->arrived < alive)
 		return;
-	memcpy(b->done, b->clock, sizeof b->done);
-	memset(b->clock, 0, sizeof b->clock);
+	b->done = b->clock;
+	b->clock = (struct clock){0};
 	EACH_WARP(n, b->waiting) {
 		k->warps[n].state = WARP_READY;
-		clock_join(k->warps[n].clock, b->done);
+		clock_join(&k->warps[n].clock, &b->done);
 	}
 	b->waiting = 0;
 	b->arrived = 0;
@@ -487,7 +490,7 @@ const struct isa_row warp_opcodes[] = {
 	{"membar", decode_fence},
 	{"fence", decode_fence},
 	{"griddepcontrol", decode_hint},
-	{"setmaxnreg", decode_hint},
+	{"setmaxnreg", decode_setmaxnreg},
 	{"nanosleep", decode_hint},
 	{"bar", decode_barrier},
 	{"barrier", decode_barrier},

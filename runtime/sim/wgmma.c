@@ -127,7 +127,7 @@ static bool read_units(struct warp *w, const struct instr *i, const struct place
 			      (unsigned long long)p->at[u], (unsigned long long)w->block->shared_bytes);
 			return false;
 		}
-	shadow_lanes(w, i, (u32)(((u64)1 << n) - 1), p->at, UNIT, A_READ);
+	shadow_lanes(w, i, (u32)(((u64)1 << n) - 1), p->at, UNIT, A_READ | A_ASYNC | A_PRODUCT);
 	for (u32 u = 0; u < n; u++) {
 		u64 half[2];
 		memcpy(half, p->host[u], sizeof half);

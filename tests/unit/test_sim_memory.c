@@ -480,7 +480,6 @@ static void test_refused(void **state)
 		"ld.volatile.relaxed.gpu.global.b32 %r3, [%rd1];",
 		"ld.release.gpu.global.b32 %r3, [%rd1];",
 		"st.acquire.gpu.global.b32 [%rd1], %r3;",
-		"ld.shared::cluster.b32 %r3, [%rd1];",
 		"ld.shared.nc.b32 %r3, [%rd9];",
 		"ld.global.L2::cache_hint.b32 %r3, [%rd1];",
 		"ld.global.b32 %r3, [%rd1], %rd3;",
@@ -519,8 +518,7 @@ static void test_refused(void **state)
 		"cp.async.ca.shared.global [%r3], [%rd1], 12;",
 		"cp.async.shared.global [%r3], [%rd1], 16;",
 		"cp.async.wait_group;",
-		"cp.async.mbarrier.arrive.shared.b64 [%rd9];",
-		"cp.async.bulk.commit_group;",
+
 		"cp.async.cg.shared.global.L2::cache_hint [%r3], [%rd1], 16;",
 		"cp.async.cg.shared.global [%r3], [%rd1], %r4;",
 		"st.global.b32 [%rd1], %p1;",

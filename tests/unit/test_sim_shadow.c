@@ -35,6 +35,11 @@ struct history {
 	u32 nevents;
 };
 
+/* A fence.proxy.async by a warp at its time, and what had happened before then. */
+struct proxy_fence {
+	u32 warp, time, before[NWARPS];
+};
+
 struct world {
 	struct cta block;
 	struct warp warps[NWARPS];
@@ -42,6 +47,8 @@ struct world {
 	struct ptx_kernel kernel;
 	struct launch launch;
 	struct history bytes[BYTES];
+	struct proxy_fence fences[512];
+	u32 nfences;
 };
 
 static struct world *world_new(void)
@@ -51,12 +58,12 @@ static struct world *world_new(void)
 		x->code[k] = (struct instr){.opcode = "st.shared.u8", .line = k + 1, .pred = -1};
 	x->kernel = (struct ptx_kernel){.code = x->code, .ncode = NINSTRS};
 	x->launch = (struct launch){.kernel = &x->kernel};
-	x->block = (struct cta){.launch = &x->launch, .nwarps = NWARPS, .warps = x->warps, .shared_bytes = BYTES};
+	x->block = (struct cta){.launch = &x->launch, .nwarps = NWARPS, .nblocks = 1, .block_warps = NWARPS, .warps = x->warps, .shared_bytes = BYTES};
 	x->block.error.arena = &x->block.arena;
 	x->block.shadow = shadow_new(&x->block.arena, BYTES);
 	for (u32 k = 0; k < NWARPS; k++) {
 		x->warps[k] = (struct warp){.block = &x->block, .id = k};
-		x->warps[k].clock[k] = 1;
+		x->warps[k].clock.at[k] = 1;
 	}
 	return x;
 }
@@ -70,17 +77,29 @@ static void world_free(struct world *x)
 static bool conflict(const struct warp *w, const struct event *e, u32 flags)
 {
 	bool writes = e->flags & A_WRITE || flags & A_WRITE, both_strong = e->flags & flags & A_STRONG;
-	return writes && !both_strong && e->warp != w->id && e->time > w->clock[e->warp];
+	return writes && !both_strong && e->warp != w->id && e->time > w->clock.at[e->warp];
+}
+
+/* Does a fence lie between the event and what w does now? */
+static bool is_fenced(const struct world *x, const struct event *e, const struct warp *w)
+{
+	for (u32 k = 0; k < x->nfences; k++) {
+		const struct proxy_fence *f = &x->fences[k];
+		bool before_now = f->warp == w->id || f->time <= w->clock.at[f->warp];
+		if (f->before[e->warp] >= e->time && before_now)
+			return true;
+	}
+	return false;
 }
 
 /* Is this access a fault? */
-static bool model_faults(const struct history *h, const struct warp *w, u32 instr, u32 flags)
+static bool model_faults(const struct world *x, const struct history *h, const struct warp *w, u32 instr, u32 flags)
 {
 	bool completes = h->in_flight && flags == A_WRITE && h->copier == w->id && h->copy == instr;
 	if ((h->in_flight && !completes) || (flags & A_READ && !h->written))
 		return true;
 	for (u32 k = 0; k < h->nevents; k++)
-		if (conflict(w, &h->events[k], flags))
+		if (conflict(w, &h->events[k], flags) || (flags & A_ASYNC && h->events[k].flags & A_WRITE && !is_fenced(x, &h->events[k], w)))
 			return true;
 	return false;
 }
@@ -97,7 +116,7 @@ static void model_access(struct history *h, const struct warp *w, u32 instr, u32
 	} else if (flags & A_STRONG) {
 		return;
 	}
-	h->events[h->nevents++] = (struct event){w->id, w->clock[w->id], flags};
+	h->events[h->nevents++] = (struct event){w->id, w->clock.at[w->id], flags};
 }
 
 static bool full(const struct world *x)
@@ -105,19 +124,30 @@ static bool full(const struct world *x)
 	for (u32 k = 0; k < BYTES; k++)
 		if (x->bytes[k].nevents + 1 >= ARRAY_LEN(x->bytes[k].events))
 			return true;
-	return false;
+	return x->nfences + 1 >= ARRAY_LEN(x->fences);
+}
+
+static void fence(struct world *x, struct warp *w)
+{
+	struct proxy_fence *f = &x->fences[x->nfences++];
+	f->warp = w->id;
+	f->time = w->clock.at[w->id];
+	memcpy(f->before, w->clock.at, sizeof f->before);
+	clock_fence(&w->clock);
+	w->clock.at[w->id]++;
 }
 
 static void synchronise(struct world *x)
 {
-	u32 joined[MAX_WARPS] = {0}, who = below(4) ? below(1 << NWARPS) : (1 << NWARPS) - 1;
+	struct clock joined = {0};
+	u32 who = below(4) ? below(1 << NWARPS) : (1 << NWARPS) - 1;
 	EACH_LANE(n, who)
 	{
-		clock_join(joined, x->warps[n].clock);
-		x->warps[n].clock[n]++;
+		clock_join(&joined, &x->warps[n].clock);
+		x->warps[n].clock.at[n]++;
 	}
 	EACH_LANE(n, who)
-	clock_join(x->warps[n].clock, joined);
+	clock_join(&x->warps[n].clock, &joined);
 }
 
 /* Random accesses until one is at fault, in the model and in the shadow alike. Most that would be are left out. */
@@ -125,7 +155,8 @@ static void test_against_model(void **state)
 {
 	(void)state;
 	static const u32 kinds[] = {
-		A_READ, A_READ, A_READ, A_WRITE, A_WRITE, A_READ | A_STRONG, A_READ | A_WRITE | A_STRONG, A_WRITE | A_FLIGHT};
+		A_READ, A_READ, A_READ, A_WRITE, A_WRITE, A_READ | A_STRONG, A_READ | A_WRITE | A_STRONG, A_WRITE | A_FLIGHT, A_READ | A_ASYNC,
+		A_READ | A_ASYNC};
 	u64 steps = 0, faults = 0;
 	for (u32 round = 0; round < 20000; round++) {
 		struct world *x = world_new();
@@ -134,6 +165,8 @@ static void test_against_model(void **state)
 		for (u32 n = 0; n < 400 && !failed && !full(x); n++) {
 			if (!below(sync_every))
 				synchronise(x);
+			if (!below(sync_every))
+				fence(x, &x->warps[below(NWARPS)]);
 			struct warp *w = &x->warps[below(NWARPS)];
 			u32 size = 1u << below(4), instr = below(NINSTRS), flags = kinds[below(ARRAY_LEN(kinds))];
 			u32 at = below(BYTES / size) * size;
@@ -143,7 +176,7 @@ static void test_against_model(void **state)
 				flags = A_WRITE;
 			}
 			for (u32 k = at; k < at + size; k++)
-				failed |= model_faults(&x->bytes[k], w, instr, flags);
+				failed |= model_faults(x, &x->bytes[k], w, instr, flags);
 			if (failed && below(daring)) {
 				failed = false;
 				continue;
@@ -173,17 +206,17 @@ static void test_memory(void **state)
 {
 	(void)state;
 	struct world *x = world_new();
-	x->warps[1].clock[1]++; /* its time differs from the others' for good */
+	x->warps[1].clock.at[1]++; /* its time differs from the others' for good */
 	for (u32 n = 0; n < 100000; n++) {
-		u32 joined[MAX_WARPS] = {0};
+		struct clock joined = {0};
 		shadow_write(&x->warps[n % 2], &x->code[0], 0, 0, 16);
 		for (u32 half = 0; half < 2; half++) {
 			for (u32 k = 0; k < NWARPS; k++) {
-				clock_join(joined, x->warps[k].clock);
-				x->warps[k].clock[k]++;
+				clock_join(&joined, &x->warps[k].clock);
+				x->warps[k].clock.at[k]++;
 			}
 			for (u32 k = 0; k < NWARPS; k++) {
-				clock_join(x->warps[k].clock, joined);
+				clock_join(&x->warps[k].clock, &joined);
 				if (!half)
 					shadow_read(&x->warps[k], &x->code[1], 0, k % 2, 1);
 				if (!half)

@@ -129,7 +129,7 @@ static void copy_image(struct bench *b)
 		  "add.s64 %%rd50, %%rd50, %%rd60;\nadd.s64 %%rd50, %%rd50, %zu;\nmov.u32 %%r395, 0;\n"
 		  "COPY:\nld.global.b32 %%r392, [%%rd50];\nst.shared.b32 [%%r393], %%r392;\nadd.s64 %%rd50, %%rd50, 512;\n"
 		  "add.s32 %%r393, %%r393, 512;\nadd.s32 %%r395, %%r395, 512;\nsetp.lt.u32 %%p7, %%r395, %u;\n@%%p7 bra "
-		  "COPY;\nbar.sync 0;\n",
+		  "COPY;\nfence.proxy.async;\nbar.sync 0;\n",
 		  offsetof(struct bench, image) - offsetof(struct bench, slot), (u32)IMAGE_BYTES);
 }
 
@@ -297,7 +297,7 @@ static void test_order(void **state)
 	expect_fault(
 		in_flight(&t, false,
 			  "bar.sync 0;\nsetp.eq.u32 %p2, %r399, 0;\nmov.u32 %r300, sh;\n@%p2 st.shared.b32 [%r300+32768], 77;\n"
-			  "bar.sync 0;\n" WAIT(0)),
+			  "fence.proxy.async; bar.sync 0;\n" WAIT(0)),
 		"shared memory changed");
 
 	b = in_flight(&t, false, WAIT(0) "mov.b32 %r5, 0;\n");

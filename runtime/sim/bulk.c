@@ -1,0 +1,518 @@
+/* cp.async.bulk: copies by the async proxy.
+ *
+ * Into shared memory: the bytes are in flight from the instruction until the engine brings them, and after that belong to those
+ * who have waited for the phase of the mbarrier that counts them. From shared memory: nothing may write the source until the
+ * thread has waited for its bulk group, or at least for that to be read. */
+#include "runtime/sim/bulk.h"
+
+#include <string.h>
+
+enum { POISON = 0xFF, UNIT = 16, TENSOR_ALIGN = 128 };
+
+struct bulk {
+	u32 open[LANES]; /* the group that copies go to now */
+	VEC(struct transfer *) sources; /* copies from shared memory that are not waited for, or not written */
+};
+
+typedef unsigned long long ull;
+
+static struct bulk *bulk_of(struct warp *w)
+{
+	if (!w->bulk)
+		w->bulk = arena_new(&w->block->arena, struct bulk);
+	return w->bulk;
+}
+
+/* --- pieces ------------------------------------------------------------------------------------------------------ */
+
+static bool global_pieces(struct transfer *t, piece_fn *f)
+{
+	return t->plan->rank ? tensor_pieces(t, f) : f(t, t->shared, t->global, t->bytes);
+}
+
+static bool source_pieces(struct transfer *t, piece_fn *f)
+{
+	u32 from = t->plan->kind == WITHIN_SHARED ? t->source : t->shared;
+	return t->plan->rank && !t->whole ? tensor_pieces(t, f) : f(t, from, 0, t->bytes);
+}
+
+static bool check_piece(struct transfer *t, u32 shared, u64 global, u32 bytes)
+{
+	const struct flight *f = &t->flight;
+	bool writes = t->plan->kind == FROM_SHARED, reads = !writes || t->apply;
+	(void)shared;
+	count_bytes(f->w, f->i, global, bytes);
+	return (!reads || global_memory_at(f->w, f->i, f->lane, global, bytes, 1, false)) &&
+	       (!writes || global_memory_at(f->w, f->i, f->lane, global, bytes, 1, true));
+}
+
+static bool load_piece(struct transfer *t, u32 shared, u64 global, u32 bytes)
+{
+	char *to = t->flight.w->block->shared + shared;
+	memcpy(to, (const char *)(uintptr_t)global, bytes);
+	for (u32 at = 0; t->map.type == TENSOR_FLOAT32_FTZ && at < bytes; at += 4) {
+		u32 v;
+		memcpy(&v, to + at, 4);
+		v = v & 0x7F800000 ? v : v & 0x80000000;
+		memcpy(to + at, &v, 4);
+	}
+	return true;
+}
+
+static bool store_piece(struct transfer *t, u32 shared, u64 global, u32 bytes)
+{
+	char *to = (char *)(uintptr_t)global;
+	const char *from = t->data + (shared - t->shared);
+	if (t->apply)
+		reduce_words(to, from, bytes, t->element, t->apply);
+	else
+		memcpy(to, from, bytes);
+	return true;
+}
+
+static bool read_source(struct transfer *t, u32 shared, u64 global, u32 bytes)
+{
+	(void)global;
+	shadow_range(t->flight.w, t->flight.i, t->flight.lane, shared, bytes, A_READ | A_ASYNC);
+	return !t->flight.w->block->failed;
+}
+
+static bool mark_source(struct transfer *t, u32 shared, u64 global, u32 bytes)
+{
+	(void)global;
+	shadow_mark(t->flight.w->block, shared, bytes, MARK_SOURCE, true);
+	return true;
+}
+
+static bool unmark_source(struct transfer *t, u32 shared, u64 global, u32 bytes)
+{
+	(void)global;
+	shadow_mark(t->flight.w->block, shared, bytes, MARK_SOURCE, false);
+	return true;
+}
+
+/* --- what happens ------------------------------------------------------------------------------------------------ */
+
+/* Others may write the source now, if no other copy reads it. */
+static void release_source(struct transfer *t)
+{
+	struct cta *k = t->flight.w->block;
+	t->released = true;
+	source_pieces(t, unmark_source);
+	for (u32 n = 0; n < k->nwarps; n++)
+		for (u32 s = 0; k->warps[n].bulk && s < k->warps[n].bulk->sources.len; s++)
+			if (!k->warps[n].bulk->sources.at[s]->released)
+				source_pieces(k->warps[n].bulk->sources.at[s], mark_source);
+}
+
+static void arrive(struct transfer *t)
+{
+	const struct flight *f = &t->flight;
+	u32 when = engine_tick(f->w->block, t->mbarrier);
+	shadow_arrive(f->w, f->i, f->lane, t->shared, t->bytes, t->mbarrier->engine, when);
+	engine_complete_tx(f, t->mbarrier, when, t->bytes);
+}
+
+static bool step_to_shared(struct flight *f)
+{
+	struct transfer *t = (struct transfer *)f;
+	if (t->plan->rank && !t->whole)
+		tensor_fill(t);
+	global_pieces(t, load_piece);
+	arrive(t);
+	return true;
+}
+
+static void read_data(struct transfer *t, u32 from)
+{
+	struct cta *k = t->flight.w->block;
+	t->data = arena_alloc(&k->arena, t->bytes);
+	memcpy(t->data, k->shared + from, t->bytes);
+}
+
+static bool step_from_shared(struct flight *f)
+{
+	struct transfer *t = (struct transfer *)f;
+	if (!t->data) {
+		read_data(t, t->shared);
+		return false;
+	}
+	global_pieces(t, store_piece);
+	return t->written = true;
+}
+
+static bool step_within(struct flight *f)
+{
+	struct transfer *t = (struct transfer *)f;
+	if (!t->data) {
+		read_data(t, t->source);
+		return false;
+	}
+	memcpy(f->w->block->shared + t->shared, t->data, t->bytes);
+	release_source(t);
+	arrive(t);
+	return t->written = true;
+}
+
+static void left_in_flight(struct flight *f)
+{
+	const struct transfer *t = (const struct transfer *)f;
+	fault(f->w, f->i, 1u << f->lane, "the block ends while this copy is on its way to shared bytes 0x%x–0x%x", t->shared,
+	      t->shared + t->bytes - 1);
+}
+
+/* --- beginning --------------------------------------------------------------------------------------------------- */
+
+static bool shared_place(struct transfer *t, const struct operand *o, u32 *at)
+{
+	const struct flight *f = &t->flight;
+	enum ptx_space space = SPACE_CLUSTER; /* an address of shared::cta is one of these too */
+	u64 address = address_of(f->w, o, f->lane, &space), size = f->w->block->shared_bytes;
+	u32 align = t->plan->kind == FROM_REGISTERS ? t->bytes : t->plan->rank ? TENSOR_ALIGN : UNIT;
+	if (address % align)
+		fault(f->w, f->i, 1u << f->lane, "misaligned copy: shared address 0x%llx is not a multiple of %u", (ull)address, align);
+	else if (!in_shared(f->w->block, address, t->bytes))
+		fault(f->w, f->i, 1u << f->lane, "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", t->bytes,
+		      (ull)address, (ull)size);
+	*at = (u32)address;
+	return !f->w->block->failed;
+}
+
+/* The size and address of a copy of consecutive bytes. */
+static bool open_bytes(struct transfer *t)
+{
+	const struct flight *f = &t->flight;
+	const struct transfer_plan *p = t->plan;
+	u64 bytes = operand_value(f->w, &f->i->ops[p->size], f->lane, 32);
+	if (!bytes || bytes % UNIT) {
+		fault(f->w, f->i, 1u << f->lane, "copies %llu bytes: a multiple of %d", (ull)bytes, UNIT);
+		return false;
+	}
+	t->bytes = (u32)bytes;
+	if (p->kind == WITHIN_SHARED)
+		return shared_place(t, &f->i->ops[p->from], &t->source);
+	enum ptx_space space = SPACE_GLOBAL;
+	t->global = address_of(f->w, &f->i->ops[p->kind == TO_SHARED ? p->from : p->to], f->lane, &space);
+	if (t->global % UNIT)
+		fault(f->w, f->i, 1u << f->lane, "misaligned copy: address 0x%llx is not a multiple of %d", (ull)t->global, UNIT);
+	return !f->w->block->failed;
+}
+
+static enum ptx_type word_of(u32 tensor_type, bool bits)
+{
+	switch (tensor_type) {
+	case TENSOR_UINT32: return bits ? PT_B32 : PT_U32;
+	case TENSOR_INT32: return bits ? PT_B32 : PT_S32;
+	case TENSOR_UINT64: return bits ? PT_B64 : PT_U64;
+	case TENSOR_INT64: return bits ? PT_B64 : PT_S64;
+	case TENSOR_FLOAT16: return PT_F16;
+	case TENSOR_BFLOAT16: return PT_BF16;
+	case TENSOR_FLOAT32:
+	case TENSOR_FLOAT32_FTZ: return PT_F32;
+	case TENSOR_FLOAT64: return PT_F64;
+	default: return PT_NONE;
+	}
+}
+
+static bool open_reduction(struct transfer *t)
+{
+	const struct transfer_plan *p = t->plan;
+	t->apply = p->apply;
+	t->element = p->element;
+	if (p->op < 0 || !p->rank)
+		return true;
+	enum ptx_type type = word_of(t->map.type, p->op <= 2); /* and, or, xor */
+	t->apply = type ? reduction(p->op, type) : NULL;
+	t->element = (u32)t->map.strides[0];
+	if (!t->apply)
+		fault(t->flight.w, t->flight.i, 1u << t->flight.lane, "there is no such reduction of the tensor's data type");
+	return t->apply;
+}
+
+static bool begin(struct transfer *t)
+{
+	struct flight *f = &t->flight;
+	struct cta *k = f->w->block;
+	const struct transfer_plan *p = t->plan;
+	if (p->kind != FROM_SHARED) {
+		shadow_range(f->w, f->i, f->lane, t->shared, t->bytes, A_WRITE | A_FLIGHT | A_ASYNC);
+		memset(k->shared + t->shared, POISON, k->failed ? 0 : t->bytes);
+		f->end_block = left_in_flight;
+		f->step = p->kind == TO_SHARED ? step_to_shared : step_within;
+	} else {
+		f->step = step_from_shared;
+	}
+	if (k->failed)
+		return false;
+	if (p->kind != TO_SHARED) {
+		struct bulk *b = bulk_of(f->w);
+		t->group = b->open[f->lane];
+		if (!source_pieces(t, read_source))
+			return false;
+		source_pieces(t, mark_source);
+		vec_push(&k->arena, &b->sources, t);
+	}
+	return true;
+}
+
+static void run_lane(struct warp *w, const struct instr *i, u32 lane)
+{
+	const struct transfer_plan *p = (const struct transfer_plan *)(uintptr_t)i->mods;
+	struct transfer *t = arena_new(&w->block->arena, struct transfer);
+	t->flight = (struct flight){.w = w, .i = i, .lane = lane};
+	t->plan = p;
+	if (p->kind != FROM_SHARED) {
+		t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_CLUSTER);
+		if (!t->mbarrier || !mbarrier_is_fenced(w, i, lane, t->mbarrier))
+			return;
+	}
+	if (!(p->rank ? tensor_open(t, w, i, lane) : open_bytes(t)) || !open_reduction(t) ||
+	    !shared_place(t, &i->ops[p->kind == FROM_SHARED ? p->from : p->to], &t->shared) ||
+	    (p->kind != WITHIN_SHARED && !global_pieces(t, check_piece)) || !begin(t))
+		return;
+	engine_add(&t->flight);
+}
+
+static void run_transfer(struct warp *w, const struct instr *i, u32 mask)
+{
+	EACH_LANE(l, mask)
+		if (!w->block->failed)
+			run_lane(w, i, l);
+}
+
+/* --- st.async ---------------------------------------------------------------------------------------------------- */
+
+static bool step_from_registers(struct flight *f)
+{
+	struct transfer *t = (struct transfer *)f;
+	memcpy(f->w->block->shared + t->shared, t->data, t->bytes);
+	arrive(t);
+	return true;
+}
+
+static const struct operand *values_of(const struct instr *i, u32 *n)
+{
+	const struct operand *o = &i->ops[1];
+	*n = o->kind == O_VECTOR ? o->nitems : 1;
+	return o->kind == O_VECTOR ? o->items : o;
+}
+
+static void store_lane(struct warp *w, const struct instr *i, u32 lane)
+{
+	const struct transfer_plan *p = (const struct transfer_plan *)(uintptr_t)i->mods;
+	struct transfer *t = arena_new(&w->block->arena, struct transfer);
+	u32 n;
+	const struct operand *values = values_of(i, &n);
+	t->flight = (struct flight){.w = w, .i = i, .lane = lane, .step = step_from_registers, .end_block = left_in_flight};
+	t->plan = p;
+	t->bytes = n * p->element;
+	t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_CLUSTER);
+	if (!t->mbarrier || !shared_place(t, &i->ops[p->to], &t->shared))
+		return;
+	t->data = arena_alloc(&w->block->arena, t->bytes);
+	for (u32 k = 0; k < n; k++) {
+		u64 v = operand_value(w, &values[k], lane, (int)p->element * 8);
+		memcpy(t->data + k * p->element, &v, p->element);
+	}
+	shadow_range(w, i, lane, t->shared, t->bytes, A_WRITE | A_FLIGHT);
+	if (w->block->failed)
+		return;
+	memset(w->block->shared + t->shared, POISON, t->bytes);
+	engine_add(&t->flight);
+}
+
+static void run_store(struct warp *w, const struct instr *i, u32 mask)
+{
+	EACH_LANE(l, mask)
+		if (!w->block->failed)
+			store_lane(w, i, l);
+}
+
+/* --- groups ------------------------------------------------------------------------------------------------------ */
+
+static void run_commit(struct warp *w, const struct instr *i, u32 mask)
+{
+	(void)i;
+	EACH_LANE(l, mask)
+		bulk_of(w)->open[l]++;
+}
+
+static void wait_for(struct transfer *t, bool only_read)
+{
+	if (!t->data)
+		t->flight.step(&t->flight);
+	if (!t->written && !only_read)
+		engine_finish(&t->flight);
+	if (t->released)
+		return;
+	release_source(t);
+	source_pieces(t, read_source); /* until now */
+}
+
+static void run_wait(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct bulk *b = bulk_of(w);
+	u32 left = (u32)i->ops[0].imm, kept = 0;
+	for (u32 n = 0; n < b->sources.len && !w->block->failed; n++) {
+		struct transfer *t = b->sources.at[n];
+		bool mine = mask >> t->flight.lane & 1 && t->plan->kind == FROM_SHARED;
+		if (mine && t->group + left < b->open[t->flight.lane])
+			wait_for(t, i->mods);
+		if (!t->written || !t->released)
+			b->sources.at[kept++] = t;
+	}
+	b->sources.len = w->block->failed ? b->sources.len : kept;
+}
+
+void bulk_end(struct warp *w)
+{
+	for (u32 n = 0; w->bulk && n < w->bulk->sources.len; n++) {
+		const struct transfer *t = w->bulk->sources.at[n];
+		if (t->plan->kind == FROM_SHARED && !t->released)
+			fault(w, t->flight.i, 1u << t->flight.lane, "the warp ends without having waited for this copy to read shared memory");
+	}
+}
+
+/* --- decoding ---------------------------------------------------------------------------------------------------- */
+
+static bool is_count(const struct operand *o)
+{
+	return o->kind == O_INT || (o->kind == O_REG && ptx_bits(o->reg_type) == 32 && !is_float_type(o->reg_type));
+}
+
+static bool is_address(const struct operand *o, u32 ncoords)
+{
+	if (o->kind != O_ADDRESS || o->nitems != ncoords)
+		return false;
+	for (u32 n = 0; n < ncoords; n++)
+		if (!is_count(&o->items[n]))
+			return false;
+	return true;
+}
+
+static bool take_rank(struct decoder *d, u32 *rank)
+{
+	*rank = 0;
+	if (!take(d, "tensor"))
+		return true;
+	*rank = (u32)(take_one_of(d, "1d 2d 3d 4d 5d") + 1);
+	if (take_one_of(d, "im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 tile::scatter4") >= 0)
+		return decode_fail(d, "'%s': only tile mode is simulated", d->i->opcode);
+	take(d, "tile");
+	return *rank;
+}
+
+/* The kind, from where the bytes come and go, and how one waits for them. */
+static bool take_kind(struct decoder *d, struct transfer_plan *p)
+{
+	bool group = take(d, "bulk_group"), counted = take(d, "mbarrier::complete_tx::bytes");
+	bool global = take(d, "global"), cluster = take(d, "shared::cluster"), cta = take(d, "shared::cta");
+	if (take(d, "multicast::cluster"))
+		return decode_fail(d, "'%s': copies to several blocks are not simulated", d->i->opcode);
+	bool is_out = strstr(d->i->opcode, ".global.shared"); /* the destination comes first */
+	if (group == counted || group != is_out)
+		return false;
+	p->kind = group ? FROM_SHARED : global ? TO_SHARED : WITHIN_SHARED;
+	switch (p->kind) {
+	case TO_SHARED: return cluster != cta && p->op < 0;
+	case FROM_SHARED: return global && cta && !cluster;
+	default:
+		if (p->op >= 0)
+			return decode_fail(d, "'%s': reductions in another block's memory are not simulated", d->i->opcode);
+		return cluster && cta && !p->rank;
+	}
+}
+
+static bool take_reduction(struct decoder *d, struct transfer_plan *p)
+{
+	if (p->op < 0 || p->rank)
+		return true;
+	bool noftz = take(d, "noftz");
+	enum ptx_type t = take_type(d);
+	p->apply = t ? reduction(p->op, t) : NULL;
+	p->element = t ? (u32)ptx_bits(t) / 8 : 0;
+	bool half = t == PT_F16 || t == PT_BF16, add = p->op == 5;
+	return (p->apply && t != PT_F16X2 && t != PT_BF16X2 && noftz == (half && add)) || decode_fail(d, "there is no '%s'", d->i->opcode);
+}
+
+static bool decode_transfer(struct decoder *d, int op)
+{
+	struct instr *i = d->i;
+	struct transfer_plan *p = arena_new(d->arena, struct transfer_plan);
+	*p = (struct transfer_plan){.op = op, .to = 0, .from = 1, .size = 2};
+	if (!take_rank(d, &p->rank) || !take_kind(d, p) || !take_reduction(d, p))
+		return false;
+	p->mbarrier = p->rank ? 2 : 3;
+	bool in_map = p->kind == TO_SHARED, counted = p->kind != FROM_SHARED;
+	if (!want_policy(d, (p->rank ? 2 : 3) + counted) || !is_address(&i->ops[0], in_map ? 0 : p->rank) ||
+	    !is_address(&i->ops[1], in_map ? p->rank : 0) || (!p->rank && !is_count(&i->ops[2])) ||
+	    (counted && !is_address(&i->ops[p->mbarrier], 0)))
+		return false;
+	i->mods = (u64)(uintptr_t)p;
+	i->run = run_transfer;
+	return true;
+}
+
+bool decode_st_async(struct decoder *d)
+{
+	struct instr *i = d->i;
+	struct transfer_plan *p = arena_new(d->arena, struct transfer_plan);
+	int vector = take_one_of(d, "v2 v4");
+	u32 n;
+	if (d->module->sm < 90)
+		return decode_fail(d, "'%s' needs sm_90", i->opcode);
+	take(d, "weak");
+	take(d, "shared::cluster");
+	enum ptx_type t = take_type(d);
+	bool known = (t >= PT_B32 && t <= PT_S64 && t != PT_B128 && ptx_bits(t) >= 32) || t == PT_F32 || t == PT_F64;
+	if (!take(d, "mbarrier::complete_tx::bytes") || !known || !want_operands(d, 3, 3))
+		return false;
+	const struct operand *values = values_of(i, &n);
+	if (n != (vector < 0 ? 1u : 2u << vector) || !is_address(&i->ops[0], 0) || !is_address(&i->ops[2], 0))
+		return false;
+	*p = (struct transfer_plan){.kind = FROM_REGISTERS, .op = -1, .to = 0, .mbarrier = 2, .element = (u32)ptx_bits(t) / 8};
+	for (u32 k = 0; k < n; k++)
+		if (!fits_type(&values[k], t, false))
+			return decode_fail(d, "'%s' with a register of another type", i->opcode);
+	i->mods = (u64)(uintptr_t)p;
+	i->run = run_store;
+	return n * p->element <= 16;
+}
+
+static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
+{
+	(void)w, (void)i, (void)mask;
+}
+
+static bool decode_prefetch(struct decoder *d)
+{
+	u32 rank;
+	d->i->run = run_nothing;
+	return take_rank(d, &rank) && take(d, "L2") && take(d, "global") && want_policy(d, rank ? 1 : 2) && is_address(&d->i->ops[0], rank) &&
+	       (rank || is_count(&d->i->ops[1]));
+}
+
+bool decode_bulk(struct decoder *d)
+{
+	struct instr *i = d->i;
+	if (d->module->sm < 90)
+		return decode_fail(d, "'%s' needs sm_90", i->opcode);
+	if (take(d, "commit_group")) {
+		i->run = run_commit;
+		return want_operands(d, 0, 0);
+	}
+	if (take(d, "wait_group")) {
+		i->run = run_wait;
+		i->mods = take(d, "read");
+		return want_operands(d, 1, 1) && i->ops[0].kind == O_INT && i->ops[0].imm <= UINT32_MAX;
+	}
+	return take(d, "prefetch") ? decode_prefetch(d) : decode_transfer(d, -1);
+}
+
+bool decode_bulk_reduce(struct decoder *d)
+{
+	int op = take_one_of(d, ATOMIC_OPERATIONS);
+	if (d->module->sm < 90)
+		return decode_fail(d, "'%s' needs sm_90", d->i->opcode);
+	return op >= 0 && decode_transfer(d, op);
+}

@@ -1,0 +1,446 @@
+/* mbarrier instructions. A lane whose wait fails sleeps until a phase of that mbarrier completes; if nothing else can go on, its
+ * wait expires, as waits do on the hardware, and it may try again. */
+#include "runtime/sim/mbarrier.h"
+#include "runtime/sim/memory.h"
+
+#include <string.h>
+
+enum { MOST_EXPIRED = 1000 }; /* in a row, then it is a deadlock */
+enum operation { INIT, INVAL, ARRIVE, ARRIVE_DROP, EXPECT_TX, COMPLETE_TX, TEST_WAIT, TRY_WAIT, PENDING_COUNT };
+enum { B_GENERIC = 16, B_EXPECTS = 32, B_NO_COMPLETE = 64, B_RELAXED = 128, B_PARITY = 256, B_REMOTE = 512, OPERATION = 15 }; /* mods */
+
+struct mbarriers {
+	VEC(struct mbarrier *) all;
+};
+
+typedef unsigned long long ull;
+
+/* --- finding one ------------------------------------------------------------------------------------------------- */
+
+static struct mbarrier *find(const struct cta *k, u64 at)
+{
+	for (u32 n = 0; k->mbarriers && n < k->mbarriers->all.len; n++)
+		if (k->mbarriers->all.at[n]->at == at)
+			return k->mbarriers->all.at[n];
+	return NULL;
+}
+
+static enum ptx_space space_of(const struct instr *i)
+{
+	return i->mods & B_REMOTE ? SPACE_CLUSTER : i->mods & B_GENERIC ? SPACE_GENERIC : SPACE_SHARED;
+}
+
+/* Where in shared memory; false after a fault. */
+static bool place_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space, u64 *at)
+{
+	*at = address_of(w, o, lane, &space);
+	if (space != SPACE_SHARED)
+		fault(w, i, 1u << lane, "the mbarrier's address is not in shared memory");
+	else if (*at % MBARRIER_BYTES)
+		fault(w, i, 1u << lane, "misaligned mbarrier: shared address 0x%llx is not a multiple of %u", (ull)*at,
+		      MBARRIER_BYTES);
+	else if (!in_shared(w->block, *at, MBARRIER_BYTES))
+		fault(w, i, 1u << lane, "mbarrier outside shared memory: address 0x%llx, which has %llu bytes", (ull)*at,
+		      (ull)w->block->shared_bytes);
+	return !w->block->failed;
+}
+
+struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space)
+{
+	u64 at;
+	if (!place_of(w, i, lane, o, space, &at))
+		return NULL;
+	struct mbarrier *b = find(w->block, at);
+	if (!b) {
+		fault(w, i, 1u << lane, "the mbarrier at shared address 0x%llx was not initialised", (ull)at);
+		return NULL;
+	}
+	if (!happened_before(w, b->init_warp, b->init_time)) {
+		fault(w, i, 1u << lane,
+		      "race: the mbarrier at shared address 0x%llx was initialised by warp %u at line %u, and nothing orders that "
+		      "before",
+		      (ull)at, b->init_warp, b->init->line);
+		return NULL;
+	}
+	return b;
+}
+
+bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b)
+{
+	bool fenced = w->clock.fenced[b->init_warp] >= b->init_time;
+	if (fenced || (b->fence_time && happened_before(w, b->fence_warp, b->fence_time)))
+		return true;
+	fault(w, i, 1u << lane,
+	      "the async proxy may not see yet that the mbarrier at shared address 0x%x was initialised: after mbarrier.init (line %u), "
+	      "fence.mbarrier_init or fence.proxy.async is missing",
+	      b->at, b->init->line);
+	return false;
+}
+
+void mbarrier_fence_init(struct warp *w)
+{
+	for (u32 n = 0; w->block->mbarriers && n < w->block->mbarriers->all.len; n++) {
+		struct mbarrier *b = w->block->mbarriers->all.at[n];
+		if (!b->fence_time && happened_before(w, b->init_warp, b->init_time)) {
+			b->fence_warp = w->id;
+			b->fence_time = w->clock.at[w->id];
+		}
+	}
+	w->clock.at[w->id]++;
+}
+
+/* --- phases ------------------------------------------------------------------------------------------------------ */
+
+static void wake(struct mbarrier *b)
+{
+	struct cta *k = b->block;
+	EACH_WARP(n, b->waiting) {
+		k->warps[n].asleep = 0;
+		k->warps[n].state = k->warps[n].state == WARP_ASLEEP ? WARP_READY : k->warps[n].state;
+	}
+	b->waiting = 0;
+}
+
+static void complete_if_due(struct mbarrier *b)
+{
+	if (b->pending || b->tx)
+		return;
+	b->phase++;
+	b->pending = b->expected;
+	b->done = b->clock;
+	b->block->expired = 0;
+	wake(b);
+}
+
+bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 count, const struct clock *clock)
+{
+	if (count > b->pending) {
+		fault(w, i, 1u << lane,
+		      "more arrivals than expected at the mbarrier at shared address 0x%x: %u more, where %u of %u are pending in phase %u",
+		      b->at, count, b->pending, b->expected, b->phase);
+		return false;
+	}
+	if (clock)
+		clock_join(&b->clock, clock);
+	b->pending -= count;
+	complete_if_due(b);
+	return true;
+}
+
+bool mbarrier_transact(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, i64 bytes)
+{
+	i64 tx = b->tx + bytes;
+	if (tx > MBARRIER_MAX || tx < -MBARRIER_MAX) {
+		fault(w, i, 1u << lane, "the tx-count of the mbarrier at shared address 0x%x would become %lld, beyond ±%d", b->at,
+		      (long long)tx, MBARRIER_MAX);
+		return false;
+	}
+	b->tx = (i32)tx;
+	complete_if_due(b);
+	return true;
+}
+
+bool mbarrier_expire(struct cta *k)
+{
+	bool any = false;
+	for (u32 n = 0; n < k->nwarps; n++)
+		any |= k->warps[n].state == WARP_ASLEEP;
+	if (!any || k->expired++ >= MOST_EXPIRED)
+		return false;
+	for (u32 n = 0; n < k->mbarriers->all.len; n++)
+		wake(k->mbarriers->all.at[n]);
+	return true;
+}
+
+void mbarrier_end(struct cta *k)
+{
+	for (u32 n = 0; k->mbarriers && n < k->mbarriers->all.len; n++) {
+		const struct mbarrier *b = k->mbarriers->all.at[n];
+		if (b->tx)
+			fault(&k->warps[b->init_warp], b->init, 1,
+			      "the block ends while the mbarrier at shared address 0x%x, in phase %u, %s %d bytes of transactions", b->at,
+			      b->phase, b->tx > 0 ? "still expects" : "expected fewer than came:", b->tx > 0 ? b->tx : -b->tx);
+	}
+}
+
+static void print(const struct mbarrier *b, struct strbuf *out)
+{
+	sb_printf(out, "0x%x in phase %u, with %u of %u arrivals and %d bytes of transactions pending", b->at, b->phase, b->pending,
+		  b->expected, b->tx);
+}
+
+void mbarrier_print(const struct cta *k, u32 warp, struct strbuf *out)
+{
+	const char *between = " at the mbarrier ";
+	for (u32 n = 0; k->mbarriers && n < k->mbarriers->all.len; n++)
+		if (k->mbarriers->all.at[n]->waiting >> warp & 1) {
+			sb_printf(out, "%s0x%x", between, k->mbarriers->all.at[n]->at);
+			between = " and ";
+		}
+}
+
+void mbarrier_print_all(const struct cta *k, struct strbuf *out)
+{
+	for (u32 n = 0; k->mbarriers && n < k->mbarriers->all.len; n++) {
+		sb_puts(out, "\n  mbarrier ");
+		print(k->mbarriers->all.at[n], out);
+	}
+}
+
+/* --- init and inval ---------------------------------------------------------------------------------------------- */
+
+static void init(struct warp *w, const struct instr *i, u32 lane)
+{
+	struct cta *k = w->block;
+	u64 at, count = operand_value(w, &i->ops[1], lane, 32);
+	if (!place_of(w, i, lane, &i->ops[0], space_of(i), &at))
+		return;
+	if (find(k, at)) {
+		fault(w, i, 1u << lane, "there is an mbarrier at shared address 0x%llx already: mbarrier.inval comes first", (ull)at);
+		return;
+	}
+	if (!count || count > MBARRIER_MAX) {
+		fault(w, i, 1u << lane, "an mbarrier cannot expect %llu arrivals: 1 to %d", (ull)count, MBARRIER_MAX);
+		return;
+	}
+	shadow_write(w, i, lane, at, MBARRIER_BYTES);
+	if (k->failed)
+		return;
+	if (!k->mbarriers)
+		k->mbarriers = arena_new(&k->arena, struct mbarriers);
+	struct mbarrier *b = arena_new(&k->arena, struct mbarrier);
+	*b = (struct mbarrier){.block = k, .at = (u32)at, .expected = (u32)count, .pending = (u32)count, .init = i, .init_warp = w->id,
+			       .init_time = w->clock.at[w->id]};
+	vec_push(&k->arena, &k->mbarriers->all, b);
+	shadow_mark(k, at, MBARRIER_BYTES, MARK_MBARRIER, true);
+	memset(k->shared + at, 0xB5, MBARRIER_BYTES); /* opaque */
+}
+
+static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b)
+{
+	struct mbarriers *m = b->block->mbarriers;
+	if (b->waiting) {
+		fault(w, i, 1u << lane, "warp %u waits at this mbarrier", (u32)__builtin_ctzll(b->waiting));
+		return;
+	}
+	if (b->tx) {
+		fault(w, i, 1u << lane, "this mbarrier has %d bytes of transactions pending", b->tx);
+		return;
+	}
+	for (u32 n = 0; n < m->all.len; n++)
+		if (m->all.at[n] == b)
+			m->all.at[n] = m->all.at[--m->all.len];
+	shadow_mark(b->block, b->at, MBARRIER_BYTES, MARK_MBARRIER, false);
+	shadow_write(w, i, lane, b->at, MBARRIER_BYTES);
+}
+
+/* --- tokens ------------------------------------------------------------------------------------------------------ */
+
+/* An arrival returns which mbarrier it was at, in which phase, and how many arrivals were pending before it. */
+enum { TOKEN_PENDING = 20, TOKEN_PLACE = 20, TOKEN_PHASE = 24 };
+
+static u64 token_of(const struct mbarrier *b)
+{
+	return (u64)b->pending | (u64)(b->at / MBARRIER_BYTES) << TOKEN_PENDING | (u64)b->phase << (TOKEN_PENDING + TOKEN_PLACE);
+}
+
+/* Has the phase of the token completed? False after a fault, too. */
+static bool token_done(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b, u64 token)
+{
+	u32 place = (u32)(token >> TOKEN_PENDING) & ((1 << TOKEN_PLACE) - 1);
+	u32 behind = (b->phase - (u32)(token >> (TOKEN_PENDING + TOKEN_PLACE))) & ((1 << TOKEN_PHASE) - 1);
+	if (place != b->at / MBARRIER_BYTES)
+		fault(w, i, 1u << lane, "the state 0x%llx is not of the mbarrier at shared address 0x%x", (ull)token, b->at);
+	else if (behind > 1)
+		fault(w, i, 1u << lane,
+		      "the state is neither of the current phase of the mbarrier at shared address 0x%x, %u, nor of the one before", b->at,
+		      b->phase);
+	return behind == 1;
+}
+
+/* --- running ----------------------------------------------------------------------------------------------------- */
+
+static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 extra)
+{
+	bool expects = i->mods & B_EXPECTS, drops = (i->mods & OPERATION) == ARRIVE_DROP;
+	u32 count = expects || i->nops < 3 ? 1 : extra;
+	u64 token = token_of(b);
+	if (!count || count > MBARRIER_MAX) {
+		fault(w, i, 1u << lane, "%u arrivals at once: 1 to %d", count, MBARRIER_MAX);
+		return;
+	}
+	if (i->mods & B_NO_COMPLETE && count >= b->pending) {
+		fault(w, i, 1u << lane, "this arrival completes the phase of the mbarrier at shared address 0x%x, and says .noComplete",
+		      b->at);
+		return;
+	}
+	if (expects && !mbarrier_transact(w, i, lane, b, extra))
+		return;
+	if (drops)
+		b->expected -= MIN(count, b->expected);
+	if (mbarrier_arrive(w, i, lane, b, count, i->mods & B_RELAXED ? NULL : &w->clock))
+		set_reg(w, &i->ops[0], lane, token);
+}
+
+static bool is_done(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b)
+{
+	if (!(i->mods & B_PARITY))
+		return token_done(w, i, lane, b, operand_value(w, &i->ops[2], lane, 64));
+	u64 parity = operand_value(w, &i->ops[2], lane, 32);
+	if (parity > 1)
+		fault(w, i, 1u << lane, "the parity of a phase is 0 or 1, not %llu", (ull)parity);
+	return (b->phase & 1) != parity;
+}
+
+static void run_wait(struct warp *w, const struct instr *i, u32 mask)
+{
+	EACH_LANE(l, mask) {
+		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[1], space_of(i));
+		bool done = b && is_done(w, i, l, b);
+		if (w->block->failed)
+			return;
+		set_reg(w, &i->ops[0], l, done);
+		if (done && !(i->mods & B_RELAXED))
+			clock_join(&w->clock, &b->done);
+		if (!done) {
+			w->asleep |= 1u << l;
+			b->waiting |= WARP_BIT(w->id);
+		}
+	}
+}
+
+static void run_one(struct warp *w, const struct instr *i, u32 lane)
+{
+	enum operation op = (enum operation)(i->mods & OPERATION);
+	if (op == INIT) {
+		init(w, i, lane);
+		return;
+	}
+	u32 arrives = op == ARRIVE || op == ARRIVE_DROP ? 1 : 0;
+	u32 extra = i->nops > 1 + arrives ? (u32)operand_value(w, &i->ops[1 + arrives], lane, 32) : 0;
+	struct mbarrier *b = mbarrier_of(w, i, lane, &i->ops[arrives], space_of(i));
+	if (!b)
+		return;
+	if (op == INVAL)
+		invalidate(w, i, lane, b);
+	else if (arrives)
+		arrive(w, i, lane, b, extra);
+	else
+		mbarrier_transact(w, i, lane, b, op == EXPECT_TX ? (i64)extra : -(i64)extra);
+}
+
+static void run_mbarrier(struct warp *w, const struct instr *i, u32 mask)
+{
+	EACH_LANE(l, mask)
+		if (!w->block->failed)
+			run_one(w, i, l);
+	w->clock.at[w->id]++; /* what comes now is not released */
+}
+
+static void run_pending_count(struct warp *w, const struct instr *i, u32 mask)
+{
+	EACH_LANE(l, mask)
+		set_reg(w, &i->ops[0], l, operand_value(w, &i->ops[1], l, 64) & ((1 << TOKEN_PENDING) - 1));
+}
+
+/* --- decoding ---------------------------------------------------------------------------------------------------- */
+
+static bool is_value(const struct operand *o, int bits)
+{
+	return o->kind == O_INT || (o->kind == O_REG && ptx_bits(o->reg_type) == bits && !is_float_type(o->reg_type));
+}
+
+static bool is_state(const struct operand *o)
+{
+	return o->kind == O_REG && is_value(o, 64);
+}
+
+/* .shared::cta, .shared::cluster or nothing, with the addresses that fit. */
+static bool take_place(struct decoder *d, u32 address, bool *remote)
+{
+	const struct operand *o = &d->i->ops[address];
+	*remote = take(d, "shared::cluster");
+	bool shared = *remote || take(d, "shared") || take(d, "shared::cta");
+	d->i->mods |= *remote ? B_REMOTE : shared ? 0 : B_GENERIC;
+	if (!take(d, "b64") || d->i->nops <= address || o->kind != O_ADDRESS)
+		return false;
+	return !o->var || o->var->space == SPACE_SHARED || decode_fail(d, "an mbarrier is in shared memory");
+}
+
+/* .release.cta and the like: both or neither. */
+static bool take_sem(struct decoder *d, const char *strong)
+{
+	bool relaxed = take(d, "relaxed"), sem = relaxed || (*strong && take(d, strong));
+	int scope = take_one_of(d, "cta cluster");
+	d->i->mods |= relaxed ? B_RELAXED : 0;
+	return sem == (scope >= 0) || decode_fail(d, "'%s' with an order or a scope alone", d->i->opcode);
+}
+
+static bool decode_arrive(struct decoder *d)
+{
+	struct instr *i = d->i;
+	bool expects = take(d, "expect_tx"), keeps = take(d, "noComplete"), remote;
+	i->mods |= (expects ? B_EXPECTS : 0) | (keeps ? B_NO_COMPLETE : 0);
+	if ((expects && keeps) || !take_sem(d, "release") || !want_operands(d, 2 + (expects || keeps), 3) || !take_place(d, 1, &remote))
+		return false;
+	if (i->ops[0].kind != O_SINK && (remote || !is_state(&i->ops[0])))
+		return decode_fail(d, "'%s': %s", i->opcode, remote ? "of another block's mbarrier there is no state, write _" :
+								      "the state is a register of 64 bits");
+	return i->nops < 3 || is_value(&i->ops[2], 32);
+}
+
+static bool decode_transact(struct decoder *d)
+{
+	bool remote;
+	return take_sem(d, "") && want_operands(d, 2, 2) && take_place(d, 0, &remote) && is_value(&d->i->ops[1], 32);
+}
+
+static bool decode_wait(struct decoder *d, bool tries)
+{
+	struct instr *i = d->i;
+	bool parity = take(d, "parity"), remote;
+	i->mods |= parity ? B_PARITY : 0;
+	i->run = run_wait;
+	if (!take_sem(d, "acquire") || !want_operands(d, 3, 3 + tries) || !take_place(d, 1, &remote))
+		return false;
+	if (remote)
+		return decode_fail(d, "'%s': only a block's own mbarriers can be waited for", i->opcode);
+	return i->ops[0].kind == O_REG && i->ops[0].reg_type == PT_PRED && is_value(&i->ops[2], parity ? 32 : 64) &&
+	       (i->nops < 4 || is_value(&i->ops[3], 32));
+}
+
+static bool decode_mbarrier(struct decoder *d)
+{
+	static const int since[] = {[INIT] = 80, [INVAL] = 80, [ARRIVE] = 80, [ARRIVE_DROP] = 80, [EXPECT_TX] = 90, [COMPLETE_TX] = 90,
+				   [TEST_WAIT] = 80, [TRY_WAIT] = 90, [PENDING_COUNT] = 80};
+	struct instr *i = d->i;
+	bool remote;
+	int op = take_one_of(d, "init inval arrive arrive_drop");
+	/* arrive.expect_tx is an arrival */
+	op = op >= 0 ? op : take_one_of(d, "init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count");
+	if (op < 0)
+		return false;
+	if (d->module->sm < since[op])
+		return decode_fail(d, "'%s' needs sm_%d", i->opcode, since[op]);
+	i->mods = (u64)op;
+	i->run = run_mbarrier;
+	switch ((enum operation)op) {
+	case INIT: return want_operands(d, 2, 2) && take_place(d, 0, &remote) && !remote && is_value(&i->ops[1], 32);
+	case INVAL: return want_operands(d, 1, 1) && take_place(d, 0, &remote) && !remote;
+	case ARRIVE:
+	case ARRIVE_DROP: return decode_arrive(d);
+	case EXPECT_TX:
+	case COMPLETE_TX: return decode_transact(d);
+	case TEST_WAIT:
+	case TRY_WAIT: return decode_wait(d, op == TRY_WAIT);
+	default:
+		i->run = run_pending_count;
+		return take(d, "b64") && want_operands(d, 2, 2) && i->ops[0].kind == O_REG && ptx_bits(i->ops[0].reg_type) == 32 &&
+		       is_state(&i->ops[1]);
+	}
+}
+
+const struct isa_row mbarrier_opcodes[] = {
+	{"mbarrier", decode_mbarrier},
+	{0},
+};

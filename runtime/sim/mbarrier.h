@@ -1,0 +1,44 @@
+/* mbarrier objects (PTX ISA, "mbarrier"): a phase completes when as many arrivals as expected have come and its transactions
+ * are balanced. */
+#ifndef TL_SIM_MBARRIER_H
+#define TL_SIM_MBARRIER_H
+
+#include "runtime/sim/sim.h"
+
+enum { MBARRIER_BYTES = 8, MBARRIER_MAX = (1 << 20) - 1 }; /* the most arrivals and transactions */
+
+struct mbarrier {
+	struct cta *block;
+	u32 at;                /* in the cluster's shared memory */
+	u32 expected, pending; /* arrivals: of a phase, and still to come in this one */
+	i32 tx;                /* transactions expected less those completed */
+	u32 phase;             /* the number of this one, from 0 */
+	struct clock clock;    /* joined of those that arrived */
+	struct clock done;     /* the same when the last phase completed */
+	warp_mask waiting;     /* asleep here */
+	u32 engine;            /* agent that writes what its transactions bring; 0: none yet */
+	const struct instr *init;
+	u32 init_warp, init_time;
+	u32 fence_warp, fence_time; /* of a fence.mbarrier_init since; time 0: none */
+};
+
+/* The mbarrier whose address is in a lane of `o`: shared, shared::cluster or generic. NULL after a fault. */
+struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space);
+/* Faults unless a proxy fence or fence.mbarrier_init lies between the init and this use by the async proxy. */
+bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b);
+/* A lane's arrival; false after a fault. `clock`: what it releases, or NULL. */
+bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 count, const struct clock *clock);
+/* Adds to the transactions that this phase waits for: negative ones have completed. False after a fault. */
+bool mbarrier_transact(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, i64 bytes);
+/* fence.mbarrier_init by this warp. */
+void mbarrier_fence_init(struct warp *w);
+
+/* The waits of sleeping lanes expire. False if nobody sleeps, or all have done nothing else for long. */
+bool mbarrier_expire(struct cta *k);
+/* The block has ended. */
+void mbarrier_end(struct cta *k);
+/* The state of each, for a report. */
+void mbarrier_print(const struct cta *k, u32 warp, struct strbuf *out);
+void mbarrier_print_all(const struct cta *k, struct strbuf *out);
+
+#endif

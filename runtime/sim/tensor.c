@@ -1,0 +1,111 @@
+/* Boxes of tensors: which bytes of global memory go where in shared memory (PTX ISA, "Tensors"; "Swizzling modes"). */
+#include "runtime/sim/bulk.h"
+
+#include <string.h>
+
+enum { UNIT = 16, PARAM_WINDOW_LOG2 = 52 };
+typedef unsigned long long ull;
+
+/* --- opening ----------------------------------------------------------------------------------------------------- */
+
+/* The host's address of a map that a kernel's parameter holds, or global memory. NULL after a fault. */
+static const char *map_at(struct warp *w, const struct instr *i, u32 lane, u64 at, enum ptx_space space)
+{
+	const struct launch *l = w->block->launch;
+	if (at % TENSOR_MAP_ALIGN) {
+		fault(w, i, 1u << lane, "the tensor map at address 0x%llx is not aligned to %d bytes", (ull)at, TENSOR_MAP_ALIGN);
+		return NULL;
+	}
+	if (space == SPACE_GLOBAL || space == SPACE_CONST)
+		return global_memory_at(w, i, lane, at, TENSOR_MAP_BYTES, TENSOR_MAP_ALIGN, false);
+	if (space != SPACE_PARAM) {
+		fault(w, i, 1u << lane, "a tensor map is a parameter of the kernel, or in constant or global memory");
+		return NULL;
+	}
+	if (at > l->kernel->param_bytes || l->kernel->param_bytes - at < TENSOR_MAP_BYTES) {
+		fault(w, i, 1u << lane, "the tensor map reaches past the end of the kernel's parameters");
+		return NULL;
+	}
+	return l->params + at;
+}
+
+bool tensor_open(struct transfer *t, struct warp *w, const struct instr *i, u32 lane)
+{
+	const struct operand *o = &i->ops[t->plan->kind == TO_SHARED ? t->plan->from : t->plan->to];
+	enum ptx_space space = SPACE_GENERIC;
+	u64 at = address_of(w, o, lane, &space);
+	const char *map = map_at(w, i, lane, at, space);
+	if (!map)
+		return false;
+	if (!tensor_map_decode(map, &t->map)) {
+		fault(w, i, 1u << lane, "there is no tensor map at address 0x%llx: these bytes come from no encoding function", (ull)at);
+		return false;
+	}
+	if (t->map.rank != t->plan->rank) {
+		fault(w, i, 1u << lane, "the tensor map is of %u dimensions, the copy of %u", t->map.rank, t->plan->rank);
+		return false;
+	}
+	t->bytes = t->map.box_bytes;
+	t->whole = true;
+	for (u32 n = 0; n < t->map.rank; n++) {
+		t->at[n] = (i32)operand_value(w, &o->items[n], lane, 32);
+		i64 last = t->at[n] + (i64)(t->map.box[n] - 1) * t->map.steps[n];
+		t->whole &= t->at[n] >= 0 && last < (i64)t->map.sizes[n];
+	}
+	return true;
+}
+
+/* --- pieces ------------------------------------------------------------------------------------------------------ */
+
+static u32 swizzled(const struct tensor_map *m, u32 address)
+{
+	u32 units = (1u << m->swizzle) - 1; /* 0, 1, 3, 7 */
+	return address ^ ((address >> 7 & units) * UNIT);
+}
+
+/* The bytes [from, to) of a row of the box that begins at `shared`, unswizzled; `global` is the address of byte 0. */
+static bool row_pieces(struct transfer *t, piece_fn *f, u32 shared, u64 global, u32 from, u32 to)
+{
+	if (!t->map.swizzle)
+		return f(t, shared + from, global + from, to - from);
+	for (u32 stop; from < to; from = stop) {
+		stop = MIN(to, (from | (UNIT - 1)) + 1);
+		if (!f(t, swizzled(&t->map, shared + from), global + from, stop - from))
+			return false;
+	}
+	return true;
+}
+
+bool tensor_pieces(struct transfer *t, piece_fn *f)
+{
+	const struct tensor_map *m = &t->map;
+	u32 element = (u32)m->strides[0], index[TENSOR_MAP_RANK] = {0};
+	i64 first = MAX(0, -(i64)t->at[0]), end = MIN((i64)m->box[0], (i64)m->sizes[0] - t->at[0]);
+	if (first >= end)
+		return true;
+	for (u32 row = 0; row < m->box_bytes / m->row_bytes; row++) {
+		bool inside = true;
+		u64 global = m->base + (u64)(i64)t->at[0] * element;
+		for (u32 n = 1; n < m->rank; n++) {
+			i64 x = t->at[n] + (i64)index[n] * m->steps[n];
+			inside &= x >= 0 && x < (i64)m->sizes[n];
+			global += (u64)x * m->strides[n];
+		}
+		if (inside && !row_pieces(t, f, t->shared + row * m->row_bytes, global, (u32)first * element, (u32)end * element))
+			return false;
+		for (u32 n = 1; n < m->rank && ++index[n] == m->box[n]; n++)
+			index[n] = 0;
+	}
+	return true;
+}
+
+void tensor_fill(const struct transfer *t)
+{
+	static const u64 nans[] = {[TENSOR_FLOAT16] = 0x7FFF7FFF7FFF7FFF, [TENSOR_BFLOAT16] = 0x7FFF7FFF7FFF7FFF,
+				   [TENSOR_FLOAT32] = 0x7FFFFFFF7FFFFFFF, [TENSOR_FLOAT32_FTZ] = 0x7FFFFFFF7FFFFFFF,
+				   [TENSOR_FLOAT64] = 0x7FFFFFFFFFFFFFFF};
+	u64 with = t->map.fill == TENSOR_FILL_NAN ? nans[t->map.type] : 0;
+	char *to = t->flight.w->block->shared + t->shared;
+	for (u32 at = 0; at < t->bytes; at += sizeof with)
+		memcpy(to + at, &with, sizeof with);
+}
