@@ -51,7 +51,8 @@ static u32 sum_f32(u32 a, u32 b)
 
 static u64 sum_f64(u64 a, u64 b)
 {
-	return fp_bits_f64(fp_f64_bits(a) + fp_f64_bits(b));
+	double x = fp_f64_bits(a), y = fp_f64_bits(b);
+	return x != x ? a : y != y ? b : fp_bits_f64(x + y);
 }
 
 APPLY(add_f32, sum_f32((u32)old, (u32)b))
@@ -156,9 +157,9 @@ EXCHANGE(u16)
 EXCHANGE(u32)
 EXCHANGE(u64)
 
-apply_fn *reduction(int op, enum ptx_type t)
+apply_fn *reduction(int op, enum ptx_type t, bool flushes)
 {
-	return op == OP_CAS || op == OP_EXCH ? NULL : apply_of((enum op)op, t, false);
+	return op == OP_CAS || op == OP_EXCH ? NULL : apply_of((enum op)op, t, !flushes);
 }
 
 void reduce_words(char *to, const char *from, u32 bytes, u32 size, apply_fn *apply)

@@ -46,14 +46,20 @@ static bool check_piece(struct transfer *t, u32 shared, u64 global, u32 bytes)
 	       (!writes || global_memory_at(f->w, f->i, f->lane, global, bytes, 1, true));
 }
 
+static u32 to_tf32(u32 v)
+{
+	return (v & 0x7FFFFFFF) > 0x7F800000 ? 0x7FFFE000 : (v + 0x0FFF + (v >> 13 & 1)) & ~(u32)0x1FFF;
+}
+
 static bool load_piece(struct transfer *t, u32 shared, u64 global, u32 bytes)
 {
 	char *to = t->flight.w->block->shared + shared;
 	memcpy(to, (const char *)(uintptr_t)global, bytes);
-	for (u32 at = 0; t->map.type == TENSOR_FLOAT32_FTZ && at < bytes; at += 4) {
+	bool rounds = t->plan->rank && (t->map.type == TENSOR_TFLOAT32 || t->map.type == TENSOR_TFLOAT32_FTZ);
+	for (u32 at = 0; rounds && at < bytes; at += 4) {
 		u32 v;
 		memcpy(&v, to + at, 4);
-		v = v & 0x7F800000 ? v : v & 0x80000000;
+		v = to_tf32(v);
 		memcpy(to + at, &v, 4);
 	}
 	return true;
@@ -204,7 +210,7 @@ static enum ptx_type word_of(u32 tensor_type, bool bits)
 	case TENSOR_UINT32: return bits ? PT_B32 : PT_U32;
 	case TENSOR_INT32: return bits ? PT_B32 : PT_S32;
 	case TENSOR_UINT64: return bits ? PT_B64 : PT_U64;
-	case TENSOR_INT64: return bits ? PT_B64 : PT_S64;
+	case TENSOR_INT64: return bits ? PT_NONE : PT_S64;
 	case TENSOR_FLOAT16: return PT_F16;
 	case TENSOR_BFLOAT16: return PT_BF16;
 	case TENSOR_FLOAT32:
@@ -222,7 +228,7 @@ static bool open_reduction(struct transfer *t)
 	if (p->op < 0 || !p->rank)
 		return true;
 	enum ptx_type type = word_of(t->map.type, p->op <= 2); /* and, or, xor */
-	t->apply = type ? reduction(p->op, type) : NULL;
+	t->apply = type ? reduction(p->op, type, t->map.type == TENSOR_FLOAT32_FTZ) : NULL;
 	t->element = (u32)t->map.strides[0];
 	if (!t->apply)
 		fault(t->flight.w, t->flight.i, 1u << t->flight.lane, "there is no such reduction of the tensor's data type");
@@ -429,7 +435,7 @@ static bool take_reduction(struct decoder *d, struct transfer_plan *p)
 		return true;
 	bool noftz = take(d, "noftz");
 	enum ptx_type t = take_type(d);
-	p->apply = t ? reduction(p->op, t) : NULL;
+	p->apply = t ? reduction(p->op, t, false) : NULL;
 	p->element = t ? (u32)ptx_bits(t) / 8 : 0;
 	bool half = t == PT_F16 || t == PT_BF16, add = p->op == 5;
 	return (p->apply && t != PT_F16X2 && t != PT_BF16X2 && noftz == (half && add)) || decode_fail(d, "there is no '%s'", d->i->opcode);

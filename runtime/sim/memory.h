@@ -71,7 +71,7 @@ bool is_float_type(enum ptx_type t);
 typedef u64 apply_fn(u64 old, u64 b, u64 c);
 #define ATOMIC_OPERATIONS "and or xor cas exch add inc dec min max"
 /* The one of these that combines a word of global memory with another; NULL: there is none. */
-apply_fn *reduction(int op, enum ptx_type t);
+apply_fn *reduction(int op, enum ptx_type t, bool flushes);
 /* Combines words of `size` bytes, each atomically. */
 void reduce_words(char *to, const char *from, u32 bytes, u32 size, apply_fn *apply);
 

@@ -24,14 +24,14 @@ _Static_assert(sizeof(struct encoded) == TENSOR_MAP_BYTES, "as large as the driv
 
 static const struct {
 	const char *name;
-	u8 bytes; /* 0: not simulated */
+	u8 bytes;
 	bool is_float;
 } types[] = {
 	[TENSOR_UINT8] = {"UINT8", 1, false},     [TENSOR_UINT16] = {"UINT16", 2, false},    [TENSOR_UINT32] = {"UINT32", 4, false},
 	[TENSOR_INT32] = {"INT32", 4, false},     [TENSOR_UINT64] = {"UINT64", 8, false},    [TENSOR_INT64] = {"INT64", 8, false},
 	[TENSOR_FLOAT16] = {"FLOAT16", 2, true},  [TENSOR_FLOAT32] = {"FLOAT32", 4, true},   [TENSOR_FLOAT64] = {"FLOAT64", 8, true},
 	[TENSOR_BFLOAT16] = {"BFLOAT16", 2, true}, [TENSOR_FLOAT32_FTZ] = {"FLOAT32_FTZ", 4, true},
-	[TENSOR_TFLOAT32] = {"TFLOAT32", 0, true}, [TENSOR_TFLOAT32_FTZ] = {"TFLOAT32_FTZ", 0, true},
+	[TENSOR_TFLOAT32] = {"TFLOAT32", 4, true}, [TENSOR_TFLOAT32_FTZ] = {"TFLOAT32_FTZ", 4, true},
 };
 
 /* 16 << swizzle: bytes of a row; without, as long as one likes. */
@@ -56,8 +56,6 @@ static bool check_modes(int type, int interleave, int swizzle, int l2_promotion,
 {
 	if (type < 0 || type >= (int)ARRAY_LEN(types))
 		return refuse(error, "there is no data type %d that sm_90 copies", type);
-	if (!types[type].bytes)
-		return refuse(error, "data type %s: what a copy does to the bits is not documented; use FLOAT32", types[type].name);
 	if (interleave < 0 || interleave > 2)
 		return refuse(error, "there is no interleave mode %d", interleave);
 	if (interleave)

@@ -6,6 +6,7 @@
  *   w      32 bits        p, N   a predicate, and one that is negated        P   two predicates, p|q
  *   n      T, never zero  s      a number like a distance  q   of prmt       V   32 bits and a predicate, of shfl
  *   c      of shfl: segment and clamp */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/isa.h"
@@ -159,7 +160,7 @@ static const struct row rows[] = {
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
-void expand(struct expansion *e, const char *pattern)
+static void expand(struct expansion *e, const char *pattern)
 {
 	const char *open = strchr(pattern, '{');
 	if (!open) {
@@ -190,21 +191,53 @@ u32 types_of(const char *name, enum ptx_type types[8])
 	return n;
 }
 
+const char *option(const char *name, const char *key)
+{
+	size_t n = strlen(key);
+	for (const char *at = strchr(name, ' '); at; at = strchr(at + 1, ' '))
+		if (!strncmp(at + 1, key, n) && at[1 + n] == '=')
+			return at + 2 + n;
+	return NULL;
+}
+
+u32 number(const char *name, const char *key, u32 otherwise)
+{
+	const char *text = option(name, key);
+	return text ? (u32)strtoul(text, NULL, 10) : otherwise;
+}
+
 /* --- kernels ---------------------------------------------------------------------------------------------------- */
 
-void begin_kernel(struct strbuf *out, const char *version)
+void begin_kernel(struct strbuf *out, const struct form *f)
 {
 	sb_printf(out,
-		  ".version %s\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
+		  ".version %s\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p%s)\n{\n"
 		  ".reg .pred %%p<9>;\n.reg .b16 %%h<9>;\n.reg .b32 %%r<40>;\n.reg .b64 %%d<40>;\n"
 		  "ld.param.u64 %%d0, [p];\nmov.u32 %%r0, %%ctaid.x;\nmov.u32 %%r1, %%ntid.x;\nmov.u32 %%r2, %%tid.x;\n"
 		  "mad.lo.u32 %%r0, %%r0, %%r1, %%r2;\nmul.wide.u32 %%d1, %%r0, 8;\nadd.u64 %%d0, %%d0, %%d1;\n",
-		  version ? version : "8.4");
+		  f->version ? f->version : "8.4", f->map ? ", .param .align 64 .b8 map[128]" : "");
 }
 
 u32 slot_at(const struct form *f, u32 slot)
 {
 	return slot * f->ncases * 8;
+}
+
+void fill_image(struct strbuf *out, const struct form *f)
+{
+	sb_printf(out,
+		  ".shared .align 1024 .b8 image[%u];\nmov.u32 %%r5, image;\nshl.b32 %%r6, %%r2, 3;\nadd.u32 %%r6, %%r6, %%r5;\n",
+		  f->image * 1024);
+	for (u32 s = 0; s < f->image; s++)
+		sb_printf(out, "ld.global.b64 %%d2, [%%d0+%u];\nst.shared.b64 [%%r6+%u], %%d2;\n", slot_at(f, s), s * 1024);
+	sb_puts(out, "fence.proxy.async;\nbar.sync 0;\n");
+}
+
+void set_sources(struct form *f, u32 first, u32 n, enum ptx_type t)
+{
+	tl_assert(first + n <= MAX_SOURCES);
+	for (u32 s = first; s < first + n; s++)
+		f->sources[s] = (struct input){s < f->image ? PT_B64 : PT_B32, (int)t};
 }
 
 /* A register of type t; the number is that of a source, or 8 for the result. */
@@ -242,7 +275,7 @@ static void write_kernel(struct form *f, struct strbuf *out, const char *signatu
 	bool negated = strchr(signature, 'N');
 	size_t len = space ? (size_t)(space - f->name) : strlen(f->name);
 	u32 at = slot_at(f, f->nsources);
-	begin_kernel(out, f->version);
+	begin_kernel(out, f);
 	for (u32 s = 0; s < f->nsources; s++)
 		load_source(out, f, s);
 	const char *d = register_name(out->arena, f->result, 8);
@@ -301,6 +334,7 @@ void finish_form(struct expansion *e, struct form *f, const struct strbuf *text)
 	make_operands(e->arena, f);
 	f->id = hash(0xCBF29CE484222325, f->ptx, strlen(f->ptx));
 	f->id = hash(f->id, f->in, (size_t)f->nsources * f->ncases * sizeof *f->in);
+	f->id = f->map ? hash(f->id, f->name, strlen(f->name)) : f->id;
 	e->visit(e->context, f);
 }
 
@@ -330,12 +364,19 @@ static void make_form(struct expansion *e, const char *name)
 	finish_form(e, f, &text);
 }
 
+void each_of(struct expansion *e, const struct row *rows, u32 n, void (*make)(struct expansion *, const char *))
+{
+	e->make = make;
+	for (u32 r = 0; r < n; r++) {
+		e->row = &rows[r];
+		expand(e, rows[r].pattern);
+	}
+}
+
 void each_form(struct arena *a, visit_fn *visit, void *context)
 {
-	struct expansion e = {.arena = a, .visit = visit, .context = context, .make = make_form};
-	for (u32 r = 0; r < ARRAY_LEN(rows); r++) {
-		e.row = &rows[r];
-		expand(&e, rows[r].pattern);
-	}
+	struct expansion e = {.arena = a, .visit = visit, .context = context};
+	each_of(&e, rows, ARRAY_LEN(rows), make_form);
 	each_tensor_form(&e);
+	each_bulk_form(&e);
 }

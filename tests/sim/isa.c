@@ -5,19 +5,25 @@
  *
  * The file: "tlisa 2\n", the GPU's name and "\n", then for each form its id (u32, little-endian), a kind, the number of bytes
  * that follow (u32) and these:
- *   'R'  none: the driver's assembler rejects the form, and so must the simulator
+ *   'R'  none: the driver refuses the form, and so must the simulator
+ *   'F'  none: running it is an error, and must be one here
  *   'V'  the results: of all threads the first, of all threads the second … in as many bytes as they have
  *   'H'  of each 16 threads a hash (u32) of their results
  * Only forms that need not be equal bit by bit have 'V', unless the recording is full. */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime/cuda_api.h"
 #include "runtime/error.h"
 #include "runtime/sim/sim.h"
+#include "runtime/sim/tensormap.h"
 #include "tests/sim/isa.h"
 
-enum { GROUP = 16, HEAD = 9, MAX_BYTES = MAX_RESULTS * MAX_CASES * 8 };
+enum { GROUP = 16, FAULTED = 99, ALIGN = 1024, HEAD = 9, MAX_BYTES = MAX_RESULTS * MAX_CASES * 8 };
 
 struct record {
 	u32 id;
@@ -32,11 +38,16 @@ struct file {
 	VEC(struct record) records;
 };
 
+typedef CUresult encode_fn(void *map, int type, u32 rank, void *tensor, const u64 *sizes, const u64 *strides, const u32 *box,
+			   const u32 *steps, int interleave, int swizzle, int l2_promotion, int fill);
+
 struct session {
 	/* what is written */
 	FILE *out;
 	/* the GPU */
 	struct cuda_api api;
+	encode_fn *encode;
+	u32 seen, *done; /* forms; by all processes */
 	CUdeviceptr memory;
 	/* what was read */
 	struct file *file;
@@ -151,64 +162,113 @@ static bool is_wanted(const struct session *s, const struct form *f)
 	return !s->only || !strncmp(f->name, s->only, strlen(s->only));
 }
 
+static char *tensor_of(const struct form *f, char *memory)
+{
+	size_t slot = (size_t)f->ncases * 8;
+	return memory + slot * (f->map->to_results ? f->nsources : f->image) + f->map->offset;
+}
+
+static CUresult encode(const struct session *s, const struct form *f, void *map)
+{
+	const struct tensor_spec *m = f->map;
+	void *tensor = tensor_of(f, (char *)(uintptr_t)s->memory);
+	return s->encode(map, m->type, m->rank, tensor, m->sizes, m->strides, m->box, m->steps, 0, m->swizzle, 0, m->fill);
+}
+
+static void refused(struct session *s, const struct form *f, char kind, const char *log)
+{
+	const char *line = strstr(log, "error");
+	printf("refused: %s: %.*s\n", f->name, (int)strcspn(line ? line : log, "\n"), line ? line : log);
+	put_record(s->out, (u32)f->id, kind, NULL, 0);
+	s->rejected++;
+}
+
+static CUresult run_form(struct session *s, const struct form *f, CUmodule module, char *map, u64 *slots)
+{
+	size_t in = (size_t)f->nsources * f->ncases * 8, out = (size_t)f->nresults * f->ncases * 8;
+	void *params[] = {&s->memory, map};
+	CUfunction function;
+	check_driver(s, "function", s->api.module_function(&function, module, "k"));
+	check_driver(s, "copy", s->api.copy_to_device(s->memory, f->in, in, NULL));
+	check_driver(s, "clear", s->api.mem_set(s->memory + in, 0, out, NULL));
+	CUresult r = s->api.launch(function, f->ncases / BLOCK, 1, 1, BLOCK, 1, 1, 0, NULL, params, NULL);
+	r = r ? r : s->api.copy_to_host(slots, s->memory + in, out, NULL);
+	return r ? r : s->api.ctx_synchronize();
+}
+
 static void record_form(void *context, struct form *f)
 {
 	struct session *s = context;
 	static u64 slots[MAX_RESULTS * MAX_CASES];
 	static u8 values[MAX_BYTES];
 	char log[1024] = "";
+	_Alignas(TENSOR_MAP_ALIGN) char map[TENSOR_MAP_BYTES];
 	int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *option_values[] = {log, (void *)(uintptr_t)sizeof log};
 	CUmodule module;
-	CUfunction function;
-	if (!is_wanted(s, f))
+	if (!is_wanted(s, f) || s->seen++ < *s->done)
 		return;
+	++*s->done;
 	CUresult r = s->api.module_load(&module, f->ptx, 2, options, option_values);
-	if (r) {
-		char *line = strstr(log, "error");
-		printf("rejected: %s: %.*s\n", f->name, (int)strcspn(line ? line : log, "\n"), line ? line : log);
-		put_record(s->out, (u32)f->id, 'R', NULL, 0);
-		s->rejected++;
+	if (r || (f->map && encode(s, f, map))) {
+		refused(s, f, 'R', r ? log : "error: no such tensor map");
 		return;
 	}
-	size_t in = (size_t)f->nsources * f->ncases * 8, out = (size_t)f->nresults * f->ncases * 8;
-	void *params[] = {&s->memory};
-	check_driver(s, "function", s->api.module_function(&function, module, "k"));
-	check_driver(s, "copy", s->api.copy_to_device(s->memory, f->in, in, NULL));
-	check_driver(s, "clear", s->api.mem_set(s->memory + in, 0, out, NULL));
-	check_driver(s, f->name, s->api.launch(function, f->ncases / BLOCK, 1, 1, BLOCK, 1, 1, 0, NULL, params, NULL));
-	check_driver(s, f->name, s->api.copy_to_host(slots, s->memory + in, out, NULL));
-	check_driver(s, f->name, s->api.ctx_synchronize());
+	if (run_form(s, f, module, map, slots)) {
+		refused(s, f, 'F', "error: when it runs");
+		fflush(NULL);
+		_exit(FAULTED);
+	}
 	check_driver(s, "unload", s->api.module_unload(module));
 	to_values(f, slots, values);
 	put_form(s->out, f, values, true);
 	s->passed++;
 }
 
-static int record(const char *path, const char *only)
+static void record_forms(struct session *s, bool first)
 {
-	struct session s = {.out = fopen(path, "wb"), .only = only};
 	struct arena a = {0};
 	CUdevice device;
 	CUcontext ctx;
 	char name[256] = "";
 	int version = 0;
+	if (cuda_api_open(&s->api))
+		die("no CUDA driver", NULL);
+	check_driver(s, "cuInit", s->api.init(0));
+	check_driver(s, "device", s->api.device_get(&device, 0));
+	check_driver(s, "context", s->api.primary_retain(&ctx, device));
+	check_driver(s, "context", s->api.ctx_push(ctx));
+	check_driver(s, "name", s->api.device_name(name, sizeof name, device));
+	check_driver(s, "version", s->api.driver_version(&version));
+	check_driver(s, "memory", s->api.mem_alloc(&s->memory, 1 << 20));
+	*(void **)&s->encode = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuTensorMapEncodeTiled");
+	if (!s->encode)
+		die("the CUDA driver knows no tensor maps", NULL);
+	if (first)
+		fprintf(s->out, "tlisa 2\n%s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
+	each_form(&a, record_form, s);
+	printf("%s: %u forms\n", name, *s->done);
+}
+
+/* After a form that is an error nothing runs in its process any more: the next one goes on. */
+static int record(const char *path, const char *only)
+{
+	struct session s = {.out = fopen(path, "wb"), .only = only};
+	int status = 0;
 	if (!s.out)
 		die("cannot write", path);
-	if (cuda_api_open(&s.api))
-		die("no CUDA driver", NULL);
-	check_driver(&s, "cuInit", s.api.init(0));
-	check_driver(&s, "device", s.api.device_get(&device, 0));
-	check_driver(&s, "context", s.api.primary_retain(&ctx, device));
-	check_driver(&s, "context", s.api.ctx_push(ctx));
-	check_driver(&s, "name", s.api.device_name(name, sizeof name, device));
-	check_driver(&s, "version", s.api.driver_version(&version));
-	check_driver(&s, "memory", s.api.mem_alloc(&s.memory, 1 << 20));
-	fprintf(s.out, "tlisa 2\n%s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
-	each_form(&a, record_form, &s);
-	fclose(s.out);
-	printf("%s: %u forms, %u rejected\n", name, s.passed, s.rejected);
-	return 0;
+	s.done = mmap(NULL, sizeof *s.done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (bool first = true; first || (WIFEXITED(status) && WEXITSTATUS(status) == FAULTED); first = false) {
+		pid_t child = fork();
+		if (!child) {
+			record_forms(&s, first);
+			fflush(NULL);
+			_exit(0);
+		}
+		if (child < 0 || waitpid(child, &status, 0) != child)
+			die("cannot start a process", NULL);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
 /* --- packing ---------------------------------------------------------------------------------------------------- */
@@ -243,10 +303,22 @@ static int pack(const char *to, int n, char **from)
 
 /* --- the simulator ---------------------------------------------------------------------------------------------- */
 
+static bool simulated_map(struct arena *a, const struct form *f, void *memory, void *param, const char **error)
+{
+	_Alignas(TENSOR_MAP_ALIGN) char map[TENSOR_MAP_BYTES];
+	const struct tensor_spec *m = f->map;
+	struct strbuf text = {.arena = a};
+	bool ok = tensor_map_encode(map, m->type, m->rank, tensor_of(f, memory), m->sizes, m->strides, m->box, m->steps, 0,
+				    m->swizzle, 0, m->fill, &text);
+	*error = text.at;
+	memcpy(param, map, sizeof map);
+	return ok;
+}
+
 static bool simulate(struct arena *a, const struct form *f, enum async_timing timing, u8 *values, const char **error)
 {
 	u32 in = f->nsources * f->ncases, out = f->nresults * f->ncases;
-	u64 *memory = arena_array(a, u64, in + out);
+	u64 *memory = (u64 *)(((uintptr_t)arena_array(a, u64, in + out + ALIGN / 8) + ALIGN - 1) / ALIGN * ALIGN);
 	struct ptx_module *m = ptx_read(a, f->ptx, strlen(f->ptx), error);
 	if (!m || !sim_decode(a, m, error))
 		return false;
@@ -255,6 +327,8 @@ static bool simulate(struct arena *a, const struct form *f, enum async_timing ti
 	u8 *const written[] = {NULL};
 	char *params = arena_alloc(a, m->kernels[0].param_bytes + 8);
 	memcpy(params, &memory, sizeof memory);
+	if (f->map && !simulated_map(a, f, memory, params + m->kernels[0].params[1].offset, error))
+		return false;
 	struct launch l = {.module = m,
 			   .kernel = m->kernels,
 			   .grid = {f->ncases / BLOCK, 1, 1},
@@ -265,8 +339,10 @@ static bool simulate(struct arena *a, const struct form *f, enum async_timing ti
 			   .written = written,
 			   .timing = timing};
 	struct strbuf text = {.arena = a};
-	if (!sim_run(&l, &text))
-		die(f->name, text.at);
+	if (!sim_run(&l, &text)) {
+		*error = text.at;
+		return false;
+	}
 	to_values(f, memory + in, values);
 	return true;
 }
@@ -328,13 +404,12 @@ static u32 check_one(struct session *s, const struct form *f)
 	bool runs = simulate(&a, f, ASYNC_LATE, values, &error);
 	u32 wrong = 0, bytes = f->nresults * f->ncases * f->result_bytes;
 	if (!r) {
-		printf("%s is not in the recording\n", f->name);
+		printf("%s is not in the recording%s%s\n", f->name, runs ? "" : ": ", runs ? "" : error);
 		wrong = 1;
-	} else if (r->kind == 'R' || !runs) {
-		wrong = (r->kind == 'R') != !runs;
+	} else if (!r->bytes || !runs) {
+		wrong = !r->bytes != !runs;
 		if (wrong)
-			printf("%s: %s%s\n", f->name,
-			       runs ? "the GPU's assembler rejects it" : "runs on the GPU: ", runs ? "" : error);
+			printf("%s: %s%s\n", f->name, runs ? "refused by the GPU" : "runs on the GPU: ", runs ? "" : error);
 		s->rejected += !runs;
 	} else {
 		if (r->bytes != (r->kind == 'V' ? bytes : f->ncases / GROUP * 4))
@@ -368,7 +443,7 @@ static int check(const char *path, const char *only)
 	read_file(&file, path);
 	struct session s = {.file = &file, .only = only};
 	each_form(&a, check_form, &s);
-	printf("recorded on %s; %u cases, %u forms rejected by both\n", file.device, s.cases, s.rejected);
+	printf("recorded on %s; %u cases, %u forms refused by both\n", file.device, s.cases, s.rejected);
 	printf("%u passed, %u failed\n", s.passed, s.failed);
 	arena_free(&file.arena);
 	return s.failed ? 1 : 0;

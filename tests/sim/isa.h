@@ -40,6 +40,15 @@ struct input {
 	int kind; /* a type, or V_… */
 };
 
+/* A tensor map of the form's memory, the second parameter: cuTensorMapEncodeTiled's arguments. */
+struct tensor_spec {
+	int type, swizzle, fill;
+	u32 rank, offset; /* of the tensor in bytes, from the sources behind the image, or from the results */
+	u32 box[5], steps[5];
+	u64 sizes[5], strides[5], bytes; /* the stride of each dimension to the next */
+	bool to_results;
+};
+
 struct form {
 	const char *name;    /* the opcode, and operands that are constant */
 	const char *ptx;     /* a module with the kernel "k" */
@@ -57,7 +66,8 @@ struct form {
 	u32 na, nb;      /* its sources of A and B; C is the last */
 	u32 a0, b0;      /* the first of them */
 	enum values values;
-	u64 *in; /* [source][case] */
+	const struct tensor_spec *map; /* or NULL */
+	u64 *in;                       /* [source][case] */
 };
 
 /* Calls `visit` for each form, which lives in `a` until the next. */
@@ -88,19 +98,26 @@ struct expansion {
 	void (*make)(struct expansion *e, const char *name);
 };
 
-/* Calls e->make for each name of the row's pattern: "{add,sub}{,.ftz}.f32" is four. */
-void expand(struct expansion *e, const char *pattern);
+/* Calls make for each name of each row's pattern: "{add,sub}{,.ftz}.f32" is four. */
+void each_of(struct expansion *e, const struct row *rows, u32 n, void (*make)(struct expansion *, const char *));
+/* What follows " key=" in a name; NULL: nothing. */
+const char *option(const char *name, const char *key);
+u32 number(const char *name, const char *key, u32 otherwise);
 /* A new form of the row. */
 struct form *new_form(struct expansion *e, const char *name);
 /* The types in an opcode, in order. */
 u32 types_of(const char *name, enum ptx_type types[8]);
 /* Registers, and %d0: the address of this thread's first slot, %r0: the thread's number in the grid, %r2: in the block. */
-void begin_kernel(struct strbuf *out, const char *version);
+void begin_kernel(struct strbuf *out, const struct form *f);
 /* Of a source, or (from nsources on) a result: what to add to %d0. */
 u32 slot_at(const struct form *f, u32 slot);
+void set_sources(struct form *f, u32 first, u32 n, enum ptx_type t);
+/* Shared memory `image`, and its contents; %r5 is its address, %r6 that of this thread's 8 bytes of each source. */
+void fill_image(struct strbuf *out, const struct form *f);
 /* Makes the operands and visits the form. */
 void finish_form(struct expansion *e, struct form *f, const struct strbuf *text);
 
-void each_tensor_form(struct expansion *e);
+void each_tensor_form(struct expansion *e); /* tensor.c */
+void each_bulk_form(struct expansion *e);   /* bulk.c */
 
 #endif

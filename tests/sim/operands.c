@@ -147,9 +147,23 @@ static u64 special(int kind, u32 k, u64 *state)
 	}
 }
 
+/* 64 bits of elements. */
+static u64 packed(enum ptx_type t, u64 *state)
+{
+	u64 v = 0;
+	int bits = ptx_bits(t);
+	for (int at = 0; at < 64; at += bits) {
+		u64 pick = random_u64(state);
+		v |= (pick & 3 ? random_of(t, state) : edge(t, (u32)(pick >> 32))) << at;
+	}
+	return v;
+}
+
 static u64 operand(const struct input *s, u32 slot, u32 k, u32 n, u64 *state)
 {
 	enum ptx_type t = s->type;
+	if (s->kind < V_COUNT && s->kind != (int)t)
+		return packed((enum ptx_type)s->kind, state);
 	if (s->kind >= V_COUNT && s->kind != V_NONZERO)
 		return special(s->kind, k, state);
 	u32 pick = (u32)(random_u64(state) >> 16);

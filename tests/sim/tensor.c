@@ -113,25 +113,7 @@ static const struct row matrix_rows[] = {
 	{.pattern = "movmatrix.sync.aligned.m8n8.trans.b16"},
 };
 
-/* --- the kernel's shared memory --------------------------------------------------------------------------------- */
-
-/* The image, and its contents; %r5 is its address, %r6 the one of this thread's 8 bytes of each source. */
-static void fill_image(struct strbuf *out, const struct form *f)
-{
-	sb_printf(out,
-		  ".shared .align 1024 .b8 image[%u];\nmov.u32 %%r5, image;\nshl.b32 %%r6, %%r2, 3;\nadd.u32 %%r6, %%r6, %%r5;\n",
-		  f->image * KB);
-	for (u32 s = 0; s < f->image; s++)
-		sb_printf(out, "ld.global.b64 %%d2, [%%d0+%u];\nst.shared.b64 [%%r6+%u], %%d2;\n", slot_at(f, s), s * KB);
-	sb_puts(out, "fence.proxy.async;\nbar.sync 0;\n");
-}
-
-static void set_sources(struct form *f, u32 first, u32 n, enum ptx_type t)
-{
-	tl_assert(first + n <= MAX_SOURCES);
-	for (u32 s = first; s < first + n; s++)
-		f->sources[s] = (struct input){s < f->image ? PT_B64 : PT_B32, (int)t};
-}
+/* --- registers ----------------------------------------------------------------------------------------------- */
 
 static void load_registers(struct strbuf *out, const struct form *f, u32 source, char letter, u32 n)
 {
@@ -170,22 +152,6 @@ struct product {
 	struct place a, b;
 	u32 steps, accs, acc_regs, negated, in_flight;
 };
-
-/* What follows " key=". */
-static const char *option(const char *name, const char *key)
-{
-	size_t n = strlen(key);
-	for (const char *at = strchr(name, ' '); at; at = strchr(at + 1, ' '))
-		if (!strncmp(at + 1, key, n) && at[1 + n] == '=')
-			return at + 2 + n;
-	return NULL;
-}
-
-static u32 number(const char *name, const char *key, u32 otherwise)
-{
-	const char *text = option(name, key);
-	return text ? (u32)strtoul(text, NULL, 10) : otherwise;
-}
 
 /* Of A or B, by the first letter of their options. */
 static struct place place_of(const char *name, char letter)
@@ -242,7 +208,7 @@ static void print_product(struct strbuf *out, const struct product *p, u32 step)
 
 static void print_products(struct strbuf *out, const struct form *f, const struct product *p)
 {
-	begin_kernel(out, f->version);
+	begin_kernel(out, f);
 	sb_puts(out, ".reg .b32 %c<128>, %a<4>;\n.reg .b64 %m<2>;\n");
 	fill_image(out, f);
 	load_registers(out, f, f->a0, 'a', p->a.in_regs ? 4 : 0);
@@ -324,7 +290,7 @@ static void make_mma(struct expansion *e, const char *name)
 		enum ptx_type is = s < f->na ? t[1] : s < f->na + f->nb ? t[2] : t[3];
 		f->sources[s] = (struct input){wide ? PT_B64 : PT_B32, (int)is};
 	}
-	begin_kernel(&text, f->version);
+	begin_kernel(&text, f);
 	char letter = wide ? 'd' : 'r';
 	for (u32 s = 0; s < f->nsources; s++)
 		sb_printf(&text, "ld.global.b%u %%%c%u, [%%d0+%u];\n", size / 32, letter, FIRST + s, slot_at(f, s));
@@ -363,7 +329,7 @@ static void make_matrix(struct expansion *e, const char *name)
 	f->result_bytes = stores ? 8 : 4;
 	set_sources(f, 0, f->image, PT_B64);
 	set_sources(f, f->image, f->nsources - f->image, PT_B32);
-	begin_kernel(&text, f->version);
+	begin_kernel(&text, f);
 	sb_puts(&text, ".reg .b32 %a<4>, %c<4>;\n.reg .b64 %m<2>;\n");
 	if (f->image) {
 		fill_image(&text, f);
@@ -384,15 +350,6 @@ static void make_matrix(struct expansion *e, const char *name)
 		sb_puts(&text, "bar.sync 0;\nld.shared.b64 %m0, [%r6];\nld.shared.b64 %m1, [%r6+1024];\n");
 	store_registers(&text, f, stores ? 'm' : 'c', 0);
 	finish_form(e, f, &text);
-}
-
-static void each_of(struct expansion *e, const struct row *rows, u32 n, void (*make)(struct expansion *, const char *))
-{
-	e->make = make;
-	for (u32 r = 0; r < n; r++) {
-		e->row = &rows[r];
-		expand(e, rows[r].pattern);
-	}
 }
 
 void each_tensor_form(struct expansion *e)
