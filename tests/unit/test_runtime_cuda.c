@@ -306,7 +306,7 @@ static struct kernel kernel = {.name = "k"};
 static tl_status load(struct device *d, int num_warps, i32 shared, void **out)
 {
 	static const char ptx[] = ".version 8.0";
-	struct compiled c = {.kernel = &kernel, .ptx = ptx, .ptx_len = sizeof ptx - 1, .shared_bytes = shared, .num_warps = num_warps};
+	struct compiled c = {.kernel = &kernel, .ptx = ptx, .ptx_len = sizeof ptx - 1, .shared_bytes = shared, .num_warps = num_warps, .cluster = 1};
 	return d->ops->load(d, NULL, &c, out);
 }
 
