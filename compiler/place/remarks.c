@@ -2,6 +2,7 @@
  * and what the author of the kernel can do. Placement decides; this only looks. */
 #include "layout/convert.h"
 #include "place/access.h"
+#include "place/mma.h"
 #include "place/place.h"
 
 enum { WIDEST = 16 /* bytes */, MAX_DEPTH = 24 };
@@ -308,6 +309,27 @@ static void tell_conversion(struct teller *t, const struct op *o)
 	     was != is ? arena_printf(&t->scratch, ", which takes it along dimension %d and not %d", is, was) : "");
 }
 
+/* Dots that are done with multiply-adds, and why, are told where that is decided (dots.c). */
+static void tell_dot(struct teller *t, const struct op *o)
+{
+	struct pass_state *s = t->s;
+	const char *from = dtype_name(type_dtype(operand(o, 0)->type)), *to = dtype_name(type_dtype(result(o)->type)), *how;
+	if (o->code == IR_WARP_GROUP_DOT) {
+		const struct wgmma *w = wgmma_of_dot(s, o);
+		int warps[2];
+		wgmma_warps(s->num_warps, result(o)->type, warps);
+		how = arena_printf(&t->scratch, "wgmma m64n%dk%d, A from %s%s", wgmma_n(result(o)->type, warps), w->k,
+				   operand(o, 0)->type->kind == TY_MEMDESC ? "shared memory" : "registers",
+				   o->attr[ATTR_ASYNC] ? "; waited for in the next iteration" : "");
+	} else {
+		const struct mma *m = mma_of_dot(s->sm, o);
+		if (!m)
+			return;
+		how = arena_printf(&t->scratch, "mma.sync m%dn%dk%d", m->m, m->n, m->k);
+	}
+	diag(s->diags, R_DOT_BY, o->loc, from, to, how);
+}
+
 static void tell(struct op *o, void *arg)
 {
 	struct teller *t = arg;
@@ -319,6 +341,8 @@ static void tell(struct op *o, void *arg)
 	case IR_REDUCE:
 	case IR_SCAN: tell_reduction(t, o); return;
 	case IR_CONVERT_LAYOUT: tell_conversion(t, o); return;
+	case IR_DOT:
+	case IR_WARP_GROUP_DOT: tell_dot(t, o); return;
 	default: return;
 	}
 }
