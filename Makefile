@@ -154,10 +154,16 @@ FUZZ_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/% $(BUILD)/obj/runtime/% $(
 $(BUILD)/fuzz: $(FUZZ_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LLVM_SHARED) -ldl -lm -lpthread
+# the simulator's reader of PTX, which needs no LLVM
+FUZZ_PTX_OBJ = $(filter $(BUILD)/obj/runtime/sim/% $(BUILD)/obj/compiler/base/% $(BUILD)/obj/gen/ptx_%,$(LIB_OBJ)) $(BUILD)/obj/tests/fuzz/ptx.o
+$(BUILD)/fuzz-ptx: $(FUZZ_PTX_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ -lm -lpthread
 # needs clang-19 and libclang-rt-19-dev
 fuzz:
 	$(Q)$(MAKE) BUILD=$(BUILD)-fuzz CC=clang-19 OPT='-O1 -Wno-unused-command-line-argument' \
-		SAN_FLAGS='-fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=undefined' $(BUILD)-fuzz/fuzz
+		SAN_FLAGS='-fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=undefined -fno-openmp -Wno-unknown-pragmas' \
+		$(BUILD)-fuzz/fuzz $(BUILD)-fuzz/fuzz-ptx
 
 # --- installing ------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 /* The simulator as a device: the PTX that a GPU would get, run on the CPU with everything checked.
  *
  * "sim" is a GPU of sm_90a, "sim:80" one of sm_80. $TL_SIM_SEED chooses the order in which warps take turns, and whether
- * asynchronous copies arrive as late as they may (0, 3, 6 …), at once (1, 4 …), or now so, now so (2, 5 …). With
- * $TL_SIM_REPORT set, each launch writes what it did, by line of the source, to standard error. */
+ * asynchronous copies arrive as late as they may (0, 3, 6 …), at once (1, 4 …), or now so, now so (2, 5 …).
+ * $TL_SIM_MAX_STEPS is how many instructions a warp may run. With $TL_SIM_REPORT set, each launch writes what it did, by line
+ * of the source, to standard error. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #include "runtime/host.h"
 #include "runtime/sim/sim.h"
 #include "runtime/sim/tensormap.h"
+
+enum { MOST_STEPS = 1 << 24 }; /* of a warp, on average over its block: some seconds of the simulator's time */
 
 struct sim_kernel {
 	const struct kernel *kernel;
@@ -156,13 +159,14 @@ static void report(const struct sim_kernel *k, const struct launch *l)
 static tl_status sim_launch(struct device *device, const struct device_launch *d)
 {
 	const struct sim_kernel *k = d->kernel;
-	const char *seed = getenv("TL_SIM_SEED");
+	const char *seed = getenv("TL_SIM_SEED"), *max_steps = getenv("TL_SIM_MAX_STEPS");
 	struct arena a = {0};
 	struct launch l = {.module = k->module, .kernel = k->ptx, .num_warps = k->num_warps, .dynamic_shared = k->shared_bytes,
 			   .source = k->source};
 	l.seed = seed ? strtoull(seed, NULL, 0) : 0;
 	l.timing = (enum async_timing)(l.seed % 3);
 	l.strict_proxies = getenv("TL_SIM_STRICT");
+	l.max_steps = k->num_warps * (max_steps ? strtoull(max_steps, NULL, 0) : MOST_STEPS);
 	memcpy(l.grid, d->grid, sizeof l.grid);
 	if (l.grid[0] > INT32_MAX / k->cluster)
 		return failed(TL_ERR_ARGUMENT, "%s: a grid of %u programs along x, each on %u blocks, is too large", k->kernel->name, l.grid[0], k->cluster);
@@ -182,7 +186,10 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 		l.counters = arena_array(&a, struct counters, k->ptx->ncode + 1);
 	struct strbuf error = {.arena = &a};
 	sb_printf(&error, "%s: ", k->kernel->name);
-	tl_status s = sim_run(&l, &error) ? TL_OK : failed_text(TL_ERR_KERNEL, error.at);
+	u32 shape[3];
+	tl_status s = !cluster_shape(&l, shape, &error) ? failed_text(TL_ERR_ARGUMENT, error.at)
+		      : sim_run(&l, &error)		? TL_OK
+							: failed_text(TL_ERR_KERNEL, error.at);
 	if (counts)
 		report(k, &l);
 	arena_free(&a);

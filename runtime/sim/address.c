@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/sim/cluster.h"
+
 enum { NULL_PAGE = 4096 }; /* addresses below come from a null pointer */
 
 typedef unsigned long long ull;
@@ -268,43 +270,10 @@ static bool check_small(struct warp *w, const struct instr *i, u32 lane, u64 at,
 	return false;
 }
 
-static bool check_shared(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 align, bool is_write)
-{
-	const struct cta *b = w->block;
-	bool outside = !in_shared(b, at, bytes);
-	u64 within = b->nblocks > 1 && !outside ? at % b->shared_stride : at;
-	if (!check_small(w, i, lane, within, bytes, align, is_write, b->shared_bytes, "shared"))
-		return false;
-	return !outside;
-}
-
-/* Another block's shared memory is there from when that block has begun until it ends. */
-static bool check_cluster(struct warp *w, const struct instr *i, u32 mask, const struct places *p)
-{
-	const struct cta *b = w->block;
-	EACH_LANE(l, mask)
-	{
-		u32 rank = (u32)(p->at[l] / b->shared_stride);
-		if (!in_shared(b, p->at[l], 1))
-			continue; /* said elsewhere */
-		bool begun = rank == w->rank, ended = true;
-		for (u32 n = rank * b->block_warps; n < (rank + 1) * b->block_warps; n++) {
-			begun |= w->clock.at[n] > 0;
-			ended &= b->warps[n].state == WARP_DONE;
-		}
-		if (begun && !ended)
-			continue;
-		fault(w, i, 1u << l, "access of the shared memory of block %u of the cluster, which may %s: barrier.cluster is missing", rank,
-		      begun ? "have ended" : "not have begun");
-		return false;
-	}
-	return true;
-}
-
 char *shared_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write)
 {
 	struct cta *b = w->block;
-	if (!check_shared(w, i, lane, address, bytes, align, is_write))
+	if (!check_small(w, i, lane, address, bytes, align, is_write, b->shared_bytes, "shared"))
 		return NULL;
 	if (is_write)
 		shadow_write(w, i, lane, address, bytes);
@@ -318,16 +287,51 @@ static bool shared_lanes(struct warp *w, const struct instr *i, u32 mask, struct
 	struct cta *b = w->block;
 	u64 lo, hi, any;
 	extent(p->at, mask, &lo, &hi, &any);
-	if (any % bytes || b->nblocks > 1 || !in_shared(b, lo, 1) || !in_shared(b, hi, bytes)) {
+	if (any % bytes || !inside(0, b->shared_bytes, lo, 1) || !inside(0, b->shared_bytes, hi, bytes)) {
 		EACH_LANE(l, mask)
-		if (!check_shared(w, i, l, p->at[l], bytes, bytes, flags & A_WRITE))
+		if (!check_small(w, i, l, p->at[l], bytes, bytes, flags & A_WRITE, b->shared_bytes, "shared"))
 			return false;
 	}
-	for (u32 l = 0; l < LANES; l++)
+	if (mask == ALL_LANES)
+		for (u32 l = 0; l < LANES; l++)
+			p->host[l] = b->shared + p->at[l];
+	else
+		EACH_LANE(l, mask)
 		p->host[l] = b->shared + p->at[l];
 	p->in_shared |= mask;
 	shadow_places(w, i, mask, p, bytes, flags);
 	return !b->failed;
+}
+
+/* The same in the window of the cluster: own and others' shared memory. */
+static bool cluster_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, u32 flags)
+{
+	struct cta *b = w->block;
+	u32 own = 0;
+	EACH_LANE(l, mask)
+	{
+		u64 within;
+		struct cta *owner = cluster_block(b, p->at[l], &within);
+		if (!owner) {
+			fault(w, i, 1u << l, "address 0x%llx is in shared memory of no block of this cluster", (ull)p->at[l]);
+			return false;
+		}
+		if (owner == b) {
+			own |= 1u << l;
+			p->at[l] = within;
+			continue;
+		}
+		if (!check_small(w, i, l, within, bytes, bytes, flags & A_WRITE, owner->shared_bytes, "shared") || !cluster_access(w, i, l, owner))
+			return false;
+		shadow_visit(w, i, l, owner, within, bytes, flags);
+		p->host[l] = owner->shared + within;
+	}
+	u32 others = mask & ~own;
+	struct race_locks none;
+	p->in_shared |= others;
+	if (b->failed || (others && !races_access(b->cluster->races, w, i, others, p, bytes, flags, &none)))
+		return false;
+	return !own || shared_lanes(w, i, own, p, bytes, flags);
 }
 
 static bool local_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, bool is_write, bool is_call)
@@ -381,43 +385,11 @@ static enum ptx_space window_of(u64 address, u64 *within)
 	u64 window = address >> SIZE_LOG2 << SIZE_LOG2;
 	*within = address - window;
 	switch (window) {
-	case SHARED_WINDOW: return SPACE_SHARED;
+	case SHARED_WINDOW: return *within >> WINDOW_LOG2 ? SPACE_CLUSTER : SPACE_SHARED;
 	case LOCAL_WINDOW: return SPACE_LOCAL;
 	case PARAM_WINDOW: return SPACE_PARAM;
 	default: *within = address; return SPACE_GLOBAL;
 	}
-}
-
-/* Where an address of the block's own shared memory is among those of the cluster's blocks. */
-static u64 own_shared(const struct warp *w, u64 at)
-{
-	return w->block->nblocks > 1 && at >= w->block->shared_stride ? UINT64_MAX >> 1 : w->shared_base + at;
-}
-
-static u64 cluster_shared(const struct warp *w, u64 at)
-{
-	u64 rank = at >> CLUSTER_SHIFT, within = at & ((1u << CLUSTER_SHIFT) - 1);
-	if (!rank)
-		return own_shared(w, within);
-	return rank > w->block->nblocks || within >= w->block->shared_stride ? UINT64_MAX >> 1 : (rank - 1) * w->block->shared_stride + within;
-}
-
-u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space)
-{
-	u64 at = o->imm + (o->var ? o->var->offset : 0);
-	bool is_cluster = *space == SPACE_CLUSTER;
-	if (o->has_reg)
-		at += w->regs[(size_t)o->reg * LANES + lane];
-	if ((is_cluster || *space == SPACE_SHARED) && o->has_reg && ptx_bits(o->reg_type) == 32)
-		at = (u32)at;
-	if (o->var && !is_cluster)
-		*space = o->var->space;
-	else if (*space == SPACE_GENERIC)
-		*space = window_of(at, &at);
-	if (*space == SPACE_SHARED)
-		return own_shared(w, at);
-	*space = is_cluster ? SPACE_SHARED : *space;
-	return is_cluster ? cluster_shared(w, at) : at;
 }
 
 void lane_addresses(const struct warp *w, const struct operand *o, enum ptx_space space, u64 at[LANES])
@@ -432,9 +404,20 @@ void lane_addresses(const struct warp *w, const struct operand *o, enum ptx_spac
 	else
 		for (u32 l = 0; l < LANES; l++)
 			at[l] = base;
-	if (space == SPACE_CLUSTER || (space == SPACE_SHARED && w->block->nblocks > 1))
-		for (u32 l = 0; l < LANES; l++)
-			at[l] = space == SPACE_CLUSTER ? cluster_shared(w, at[l]) : own_shared(w, at[l]);
+}
+
+u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space)
+{
+	u64 at = o->imm + (o->var ? o->var->offset : 0);
+	if (o->has_reg)
+		at += w->regs[(size_t)o->reg * LANES + lane];
+	if (o->var)
+		*space = o->var->space;
+	else if (*space == SPACE_GENERIC)
+		*space = window_of(at, &at);
+	else if (*space == SPACE_SHARED && o->has_reg && ptx_bits(o->reg_type) == 32)
+		at = (u32)at;
+	return at;
 }
 
 /* --- cost ------------------------------------------------------------------------------------------------------ */
@@ -528,12 +511,13 @@ static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_sp
 			p->host[l] = (char *)(uintptr_t)p->at[l];
 		if (w->block->counters)
 			count_global(w, i, mask, p->at, bytes);
-		return global_lanes(w, i, mask, p->at, bytes, flags);
+		return global_lanes(w, i, mask, p->at, bytes, flags) &&
+		       (!w->block->races || races_access(w->block->races, w, i, mask, p, bytes, flags, p->values ? &p->locks : NULL));
+	case SPACE_CLUSTER: return cluster_lanes(w, i, mask, p, bytes, flags);
 	case SPACE_SHARED:
 		if (w->block->counters)
 			count_shared(w, i, mask, p->at, bytes, false);
 		return shared_lanes(w, i, mask, p, bytes, flags);
-	case SPACE_CLUSTER: return check_cluster(w, i, mask, p) && shared_lanes(w, i, mask, p, bytes, flags);
 	case SPACE_LOCAL:
 		if (flags & A_READ && flags & A_WRITE) {
 			fault(w, i, mask, "atomic on local memory");
@@ -550,22 +534,22 @@ static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_sp
 /* Lanes of a generic access may go to different spaces. */
 static bool find_generic(struct warp *w, const struct instr *i, u32 mask, u32 bytes, u32 flags, struct places *p)
 {
-	u32 in[SPACE_CONST + 1] = {0};
+	u32 in[SPACE_CLUSTER + 1] = {0};
 	EACH_LANE(l, mask)
-	{
-		enum ptx_space space = window_of(p->at[l], &p->at[l]);
-		in[space] |= 1u << l;
-		if (space == SPACE_SHARED)
-			p->at[l] = own_shared(w, p->at[l]);
-	}
+	in[window_of(p->at[l], &p->at[l])] |= 1u << l;
 	if (in[SPACE_GLOBAL] == mask)
 		return find_in(w, i, mask, SPACE_GLOBAL, bytes, flags, false, p);
 	struct places part = *p;
 	for (u32 space = 0; space < ARRAY_LEN(in); space++) {
 		if (!in[space])
 			continue;
-		if (!find_in(w, i, in[space], (enum ptx_space)space, bytes, flags, false, &part))
+		if (!find_in(w, i, in[space], (enum ptx_space)space, bytes, flags, false, &part)) {
+			races_end(&p->locks);
 			return false;
+		}
+		p->locks = part.locks;
+		p->stale |= part.stale;
+		p->what = part.what;
 		EACH_LANE(l, in[space])
 		p->host[l] = part.host[l];
 		p->in_shared |= part.in_shared;
@@ -576,9 +560,11 @@ static bool find_generic(struct warp *w, const struct instr *i, u32 mask, u32 by
 bool find_places(struct warp *w, const struct instr *i, u32 mask, const struct operand *o, enum ptx_space space, u32 bytes,
 		 u32 flags, struct places *p)
 {
-	if (o->var && space != SPACE_CLUSTER)
+	if (o->var)
 		space = o->var->space;
 	p->in_shared = 0;
+	p->locks.races = NULL;
+	p->stale = 0;
 	lane_addresses(w, o, space, p->at);
 	if (space == SPACE_GENERIC)
 		return find_generic(w, i, mask, bytes, flags, p);

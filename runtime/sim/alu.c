@@ -30,7 +30,7 @@ bool alu_operand(struct decoder *d, const struct operand *o, enum ptx_type t, bo
 	}
 	case O_INT: ok = ok && !is_float(t); break;
 	case O_FLOAT: ok = ok && (o->wide ? t == PT_F32 || bits == 64 : bits == 32) && (is_bits(t) || is_float(t)); break;
-	case O_SPECIAL: ok = ok && !is_float(t) && t != PT_PRED; break;
+	case O_SPECIAL: ok = ok && !is_float(t) && (t == PT_PRED) == special_is_predicate(o->imm); break;
 	case O_SYMBOL: ok = ok && o->var && !is_float(t) && bits >= 32; break;
 	default: ok = false;
 	}

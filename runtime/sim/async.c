@@ -127,7 +127,7 @@ static bool check_sources(struct warp *w, const struct instr *i, u32 mask, const
 		else if (c->source[l] && !global_memory_at(w, i, l, c->from[l], c->source[l], size, false))
 			return false;
 	}
-	struct places p;
+	struct places p = {.values = NULL};
 	return !whole || find_places(w, i, whole, &i->ops[1], SPACE_GLOBAL, size, A_READ, &p);
 }
 
@@ -140,7 +140,7 @@ static bool check_destinations(struct warp *w, const struct instr *i, u32 mask, 
 		if (to[l] % size)
 			fault(w, i, 1u << l, "misaligned copy of %u bytes: shared address 0x%llx", size,
 			      (unsigned long long)to[l]);
-		else if (!in_shared(b, to[l], size))
+		else if (to[l] > b->shared_bytes || size > b->shared_bytes - to[l])
 			fault(w, i, 1u << l, "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", size,
 			      (unsigned long long)to[l], (unsigned long long)b->shared_bytes);
 		if (b->failed)
@@ -302,7 +302,7 @@ static void run_arrive(struct warp *w, const struct instr *i, u32 mask)
 	struct async *a = async_of(w);
 	EACH_LANE(l, mask)
 	{
-		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[0], i->mods & GENERIC_ADDRESS ? SPACE_GENERIC : SPACE_SHARED);
+		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[0], !(i->mods & GENERIC_ADDRESS));
 		if (!b)
 			return;
 		if (!(i->mods & NO_INCREMENT) && b->pending++ == MBARRIER_MAX) {

@@ -11,8 +11,9 @@ enum {
 	A_RETURNS = 4,
 	A_OP = 4,
 	A_SPACE = 8,
-	A_VEC = 12
-}; /* the last three: shifts of four bits */
+	A_VEC = 12,
+	A_SCOPE = 16
+}; /* the last four: shifts of four bits */
 enum op { OP_AND, OP_OR, OP_XOR, OP_CAS, OP_EXCH, OP_ADD, OP_INC, OP_DEC, OP_MIN, OP_MAX };
 
 #define APPLY(name, expr)                                                                                                        \
@@ -208,18 +209,24 @@ static void run_atomic(struct warp *w, const struct instr *i, u32 mask)
 	enum op op = (enum op)(i->mods >> A_OP & 15);
 	const struct operand *to = &i->ops[i->mods & A_RETURNS ? 1 : 0];
 	apply_fn *in_global = apply_of(op, i->type[0], false), *in_shared = apply_of(op, i->type[0], true);
-	struct places p;
-	p.values = NULL;
+	struct places p = {.values = NULL};
 	if (!find_places(w, i, mask, to, (enum ptx_space)(i->mods >> A_SPACE & 15), bytes, A_READ | A_WRITE | A_STRONG, &p))
 		return;
+	enum scope scope = (enum scope)(i->mods >> A_SCOPE & 15);
+	bool acquires = i->mods & A_ACQUIRES, releases = i->mods & A_RELEASES;
+	bool lock = acquires || releases || w->block->launch->kernel->has_fences;
+	u32 relaxed = (acquires ? 0 : A_READ) | (releases ? 0 : A_WRITE);
+	if (lock)
+		sync_lock(w);
+	if (releases)
+		sync_release(w, mask, &p, scope);
+	sync_relaxed(w, mask, &p, relaxed);
 	EACH_LANE(l, mask)
-	{
-		if (i->mods & A_RELEASES)
-			sync_release(w, (u64)(uintptr_t)p.host[l]);
-		run_lane(w, i, l, p.host[l], p.in_shared >> l & 1 ? in_shared : in_global);
-		if (i->mods & A_ACQUIRES)
-			sync_acquire(w, (u64)(uintptr_t)p.host[l]);
-	}
+	run_lane(w, i, l, p.host[l], p.in_shared >> l & 1 ? in_shared : in_global);
+	if (acquires)
+		sync_acquire(w, mask, &p, scope);
+	if (lock)
+		sync_unlock(w);
 }
 
 /* --- decoding -------------------------------------------------------------------------------------------------- */
@@ -254,7 +261,8 @@ static bool decode_atomic(struct decoder *d, bool returns)
 	struct instr *i = d->i;
 	enum { RELAXED, ACQUIRE, RELEASE, ACQ_REL };
 	int sem = take_one_of(d, "relaxed acquire release acq_rel");
-	take_one_of(d, "cta cluster gpu sys");
+	bool scoped;
+	enum scope scope = take_scope(d, &scoped);
 	enum ptx_space space;
 	u32 n, first = returns ? 1 : 0;
 	int op = take_one_of(d, ATOMIC_OPERATIONS);
@@ -265,7 +273,7 @@ static bool decode_atomic(struct decoder *d, bool returns)
 	bool is_half = t == PT_F16 || t == PT_BF16 || t == PT_F16X2 || t == PT_BF16X2;
 	if (!t || !apply_of((enum op)op, t, false) || noftz != is_half || !take_vector(d, space, (enum op)op, &n))
 		return decode_fail(d, "there is no '%s'", i->opcode);
-	if (space != SPACE_GLOBAL && space != SPACE_SHARED && space != SPACE_GENERIC)
+	if (space != SPACE_GLOBAL && space != SPACE_SHARED && space != SPACE_CLUSTER && space != SPACE_GENERIC)
 		return decode_fail(d, "'%s': atomics are of global and shared memory", i->opcode);
 	if (!want_policy(d, first + (is_cas ? 3 : 2)) || i->ops[first].kind != O_ADDRESS)
 		return false;
@@ -274,7 +282,7 @@ static bool decode_atomic(struct decoder *d, bool returns)
 		return decode_fail(d, "'%s' with a register of another type", i->opcode);
 	bool acquires = sem == ACQUIRE || sem == ACQ_REL, releases = sem == RELEASE || sem == ACQ_REL;
 	i->mods = (acquires ? A_ACQUIRES : 0) | (releases ? A_RELEASES : 0) | (returns ? A_RETURNS : 0) | (u64)op << A_OP |
-		  (u64)space << A_SPACE | (u64)n << A_VEC;
+		  (u64)space << A_SPACE | (u64)n << A_VEC | (u64)scope << A_SCOPE;
 	i->run = run_atomic;
 	return true;
 }

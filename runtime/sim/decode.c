@@ -123,8 +123,8 @@ static bool number_specials(struct decoder *d, struct operand *o)
 
 static bool decode_one(struct decoder *d)
 {
-	static const struct isa_row *const tables[] = {alu_opcodes, convert_opcodes, memory_opcodes, async_opcodes,
-						      mbarrier_opcodes, matrix_opcodes, warp_opcodes};
+	static const struct isa_row *const tables[] = {alu_opcodes,    convert_opcodes, memory_opcodes, async_opcodes, mbarrier_opcodes,
+						      matrix_opcodes, warp_opcodes,    sync_opcodes,   cluster_opcodes};
 	struct instr *i = d->i;
 	const char *base;
 	if (!split(d, &base))
@@ -148,13 +148,21 @@ static bool decode_one(struct decoder *d)
 
 bool sim_decode(struct arena *a, struct ptx_module *m, const char **error)
 {
-	for (u32 k = 0; k < m->nkernels; k++)
+	for (u32 k = 0; k < m->nkernels; k++) {
+		struct ptx_kernel *kernel = &m->kernels[k];
+		if ((kernel->cluster[0] || kernel->explicit_cluster) && m->sm < 90) {
+			*error = arena_printf(a, "line %u: '%s' runs in clusters, which begin with sm_90",
+					      kernel->ncode ? kernel->code[0].line : 1, kernel->name);
+			return false;
+		}
 		for (u32 n = 0; n < m->kernels[k].ncode; n++) {
 			struct decoder d = {.arena = a, .module = m, .kernel = &m->kernels[k], .i = &m->kernels[k].code[n]};
 			if (!decode_one(&d)) {
 				*error = arena_printf(a, "line %u: %s", d.i->line, d.error);
 				return false;
 			}
+			kernel->has_fences |= !strncmp(d.i->opcode, "fence", 5) || !strncmp(d.i->opcode, "membar", 6);
 		}
+	}
 	return true;
 }

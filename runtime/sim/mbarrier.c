@@ -7,7 +7,7 @@
 
 enum { MOST_EXPIRED = 1000 }; /* in a row, then it is a deadlock */
 enum operation { INIT, INVAL, ARRIVE, ARRIVE_DROP, EXPECT_TX, COMPLETE_TX, TEST_WAIT, TRY_WAIT, PENDING_COUNT };
-enum { B_GENERIC = 16, B_EXPECTS = 32, B_NO_COMPLETE = 64, B_RELAXED = 128, B_PARITY = 256, B_REMOTE = 512, OPERATION = 15 }; /* mods */
+enum { B_GENERIC = 16, B_EXPECTS = 32, B_NO_COMPLETE = 64, B_RELAXED = 128, B_PARITY = 256, OPERATION = 15 }; /* mods */
 
 struct mbarriers {
 	VEC(struct mbarrier *) all;
@@ -25,30 +25,26 @@ static struct mbarrier *find(const struct cta *k, u64 at)
 	return NULL;
 }
 
-static enum ptx_space space_of(const struct instr *i)
-{
-	return i->mods & B_REMOTE ? SPACE_CLUSTER : i->mods & B_GENERIC ? SPACE_GENERIC : SPACE_SHARED;
-}
-
 /* Where in shared memory; false after a fault. */
-static bool place_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space, u64 *at)
+static bool place_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, bool is_shared, u64 *at)
 {
+	enum ptx_space space = is_shared ? SPACE_SHARED : SPACE_GENERIC;
 	*at = address_of(w, o, lane, &space);
 	if (space != SPACE_SHARED)
 		fault(w, i, 1u << lane, "the mbarrier's address is not in shared memory");
 	else if (*at % MBARRIER_BYTES)
 		fault(w, i, 1u << lane, "misaligned mbarrier: shared address 0x%llx is not a multiple of %u", (ull)*at,
 		      MBARRIER_BYTES);
-	else if (!in_shared(w->block, *at, MBARRIER_BYTES))
+	else if (*at > w->block->shared_bytes || w->block->shared_bytes - *at < MBARRIER_BYTES)
 		fault(w, i, 1u << lane, "mbarrier outside shared memory: address 0x%llx, which has %llu bytes", (ull)*at,
 		      (ull)w->block->shared_bytes);
 	return !w->block->failed;
 }
 
-struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space)
+struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, bool is_shared)
 {
 	u64 at;
-	if (!place_of(w, i, lane, o, space, &at))
+	if (!place_of(w, i, lane, o, is_shared, &at))
 		return NULL;
 	struct mbarrier *b = find(w->block, at);
 	if (!b) {
@@ -94,7 +90,7 @@ void mbarrier_fence_init(struct warp *w)
 static void wake(struct mbarrier *b)
 {
 	struct cta *k = b->block;
-	EACH_WARP(n, b->waiting) {
+	EACH_LANE(n, b->waiting) {
 		k->warps[n].asleep = 0;
 		k->warps[n].state = k->warps[n].state == WARP_ASLEEP ? WARP_READY : k->warps[n].state;
 	}
@@ -121,7 +117,7 @@ bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mba
 		return false;
 	}
 	if (clock)
-		clock_join(&b->clock, clock);
+		clock_join(&b->block->arena, &b->clock, clock);
 	b->pending -= count;
 	complete_if_due(b);
 	return true;
@@ -193,7 +189,7 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 {
 	struct cta *k = w->block;
 	u64 at, count = operand_value(w, &i->ops[1], lane, 32);
-	if (!place_of(w, i, lane, &i->ops[0], space_of(i), &at))
+	if (!place_of(w, i, lane, &i->ops[0], !(i->mods & B_GENERIC), &at))
 		return;
 	if (find(k, at)) {
 		fault(w, i, 1u << lane, "there is an mbarrier at shared address 0x%llx already: mbarrier.inval comes first", (ull)at);
@@ -220,7 +216,7 @@ static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct m
 {
 	struct mbarriers *m = b->block->mbarriers;
 	if (b->waiting) {
-		fault(w, i, 1u << lane, "warp %u waits at this mbarrier", (u32)__builtin_ctzll(b->waiting));
+		fault(w, i, 1u << lane, "warp %u waits at this mbarrier", (u32)__builtin_ctz(b->waiting));
 		return;
 	}
 	if (b->tx) {
@@ -295,16 +291,16 @@ static bool is_done(struct warp *w, const struct instr *i, u32 lane, const struc
 static void run_wait(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask) {
-		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[1], space_of(i));
+		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[1], !(i->mods & B_GENERIC));
 		bool done = b && is_done(w, i, l, b);
 		if (w->block->failed)
 			return;
 		set_reg(w, &i->ops[0], l, done);
 		if (done && !(i->mods & B_RELAXED))
-			clock_join(&w->clock, &b->done);
+			clock_join(&w->block->arena, &w->clock, &b->done);
 		if (!done) {
 			w->asleep |= 1u << l;
-			b->waiting |= WARP_BIT(w->id);
+			b->waiting |= 1u << w->id;
 		}
 	}
 }
@@ -318,7 +314,7 @@ static void run_one(struct warp *w, const struct instr *i, u32 lane)
 	}
 	u32 arrives = op == ARRIVE || op == ARRIVE_DROP ? 1 : 0;
 	u32 extra = i->nops > 1 + arrives ? (u32)operand_value(w, &i->ops[1 + arrives], lane, 32) : 0;
-	struct mbarrier *b = mbarrier_of(w, i, lane, &i->ops[arrives], space_of(i));
+	struct mbarrier *b = mbarrier_of(w, i, lane, &i->ops[arrives], !(i->mods & B_GENERIC));
 	if (!b)
 		return;
 	if (op == INVAL)
@@ -361,7 +357,7 @@ static bool take_place(struct decoder *d, u32 address, bool *remote)
 	const struct operand *o = &d->i->ops[address];
 	*remote = take(d, "shared::cluster");
 	bool shared = *remote || take(d, "shared") || take(d, "shared::cta");
-	d->i->mods |= *remote ? B_REMOTE : shared ? 0 : B_GENERIC;
+	d->i->mods |= shared ? 0 : B_GENERIC;
 	if (!take(d, "b64") || d->i->nops <= address || o->kind != O_ADDRESS)
 		return false;
 	return !o->var || o->var->space == SPACE_SHARED || decode_fail(d, "an mbarrier is in shared memory");

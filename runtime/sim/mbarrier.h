@@ -8,22 +8,22 @@
 enum { MBARRIER_BYTES = 8, MBARRIER_MAX = (1 << 20) - 1 }; /* the most arrivals and transactions */
 
 struct mbarrier {
-	struct cta *block;
-	u32 at;                /* in the cluster's shared memory */
+	struct cta *block;     /* in whose shared memory it is */
+	u32 at;                /* there */
 	u32 expected, pending; /* arrivals: of a phase, and still to come in this one */
 	i32 tx;                /* transactions expected less those completed */
 	u32 phase;             /* the number of this one, from 0 */
 	struct clock clock;    /* joined of those that arrived */
 	struct clock done;     /* the same when the last phase completed */
-	warp_mask waiting;     /* asleep here */
+	u32 waiting;           /* warps asleep here */
 	u32 engine;            /* agent that writes what its transactions bring; 0: none yet */
 	const struct instr *init;
 	u32 init_warp, init_time;
 	u32 fence_warp, fence_time; /* of a fence.mbarrier_init since; time 0: none */
 };
 
-/* The mbarrier whose address is in a lane of `o`: shared, shared::cluster or generic. NULL after a fault. */
-struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space);
+/* The mbarrier whose address is in a lane of `o`, which is shared if that is said, else generic. NULL after a fault. */
+struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, bool is_shared);
 /* Faults unless a proxy fence or fence.mbarrier_init lies between the init and this use by the async proxy. */
 bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b);
 /* A lane's arrival; false after a fault. `clock`: what it releases, or NULL. */

@@ -1,13 +1,20 @@
 /* Loads, stores, conversions of addresses, prefetches. */
 #include "runtime/sim/bulk.h"
+#include "runtime/sim/cluster.h"
+#include "runtime/sim/sync.h"
 
 #include <string.h>
 
-enum { M_ACQUIRE = 1, M_RELEASE = 2, M_STRONG = 4, M_SPACE = 8, M_VEC = 12 }; /* the last two: shifts of four bits each */
+enum { M_ACQUIRE = 1, M_RELEASE = 2, M_STRONG = 4, M_SPACE = 8, M_VEC = 12, M_SCOPE = 16 }; /* the last three: shifts of four bits each */
 
 static enum ptx_space space_of(const struct instr *i)
 {
 	return (enum ptx_space)(i->mods >> M_SPACE & 15);
+}
+
+static enum scope scope_of(const struct instr *i)
+{
+	return (enum scope)(i->mods >> M_SCOPE & 15);
 }
 
 static u32 vector_of(const struct instr *i)
@@ -33,12 +40,12 @@ bool take_space(struct decoder *d, enum ptx_space *space)
 	static const enum ptx_space spaces[] = {SPACE_GLOBAL, SPACE_SHARED, SPACE_SHARED, SPACE_CLUSTER, SPACE_PARAM, SPACE_LOCAL, SPACE_CONST};
 	int k = take_one_of(d, "global shared shared::cta shared::cluster param local const");
 	*space = k < 0 ? SPACE_GENERIC : spaces[k];
-	if (*space == SPACE_CLUSTER && d->module->sm < 90)
-		return decode_fail(d, "'%s' is of sm_90", d->i->opcode);
+	if (*space == SPACE_CLUSTER && !needs_clusters(d))
+		return false;
+	enum ptx_space of_variable = *space == SPACE_CLUSTER ? SPACE_SHARED : *space;
 	for (u32 n = 0; n < d->i->nops; n++) {
 		const struct operand *o = &d->i->ops[n];
-		enum ptx_space of = *space == SPACE_CLUSTER ? SPACE_SHARED : *space;
-		if (o->kind == O_ADDRESS && o->var && k >= 0 && o->var->space != of)
+		if (o->kind == O_ADDRESS && o->var && k >= 0 && o->var->space != of_variable)
 			return decode_fail(d, "'%s' is in another space", o->var->name);
 	}
 	return true;
@@ -104,14 +111,23 @@ static bool take_memory_type(struct decoder *d, const struct operand *values, bo
 	return true;
 }
 
+enum scope take_scope(struct decoder *d, bool *given)
+{
+	static const enum scope scopes[] = {SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_GPU};
+	int k = take_one_of(d, "cta cluster gpu sys");
+	*given = k >= 0;
+	return k < 0 ? SCOPE_GPU : scopes[k];
+}
+
 /* .weak, .volatile, .relaxed.scope and the like. `sync` is "acquire" or "release". */
 static bool take_order(struct decoder *d, const char *sync, u64 sync_mod)
 {
 	bool weak = take(d, "weak"), vol = take(d, "volatile"), relaxed = take(d, "relaxed"), syncs = take(d, sync);
-	int scope = take_one_of(d, "cta cluster gpu sys");
-	if (weak + vol + relaxed + syncs > 1 || (scope >= 0) != (relaxed || syncs))
+	bool scoped;
+	enum scope scope = take_scope(d, &scoped);
+	if (weak + vol + relaxed + syncs > 1 || scoped != (relaxed || syncs))
 		return decode_fail(d, "'%s' with an order and scope that do not fit", d->i->opcode);
-	d->i->mods |= (vol || relaxed || syncs ? M_STRONG : 0) | (syncs ? sync_mod : 0);
+	d->i->mods |= (vol || relaxed || syncs ? M_STRONG : 0) | (syncs ? sync_mod : 0) | (u64)scope << M_SCOPE;
 	return true;
 }
 
@@ -204,6 +220,7 @@ static void run_ld(struct warp *w, const struct instr *i, u32 mask)
 	}
 	struct places p;
 	p.values = NULL;
+	p.may_be_stale = !strong;
 	if (!find_places(w, i, mask, from, space_of(i), n * step, A_READ | (strong ? A_STRONG : 0), &p))
 		return;
 	load_fn *load = loader(i->type[0], strong);
@@ -213,11 +230,18 @@ static void run_ld(struct warp *w, const struct instr *i, u32 mask)
 		int bits = ptx_bits(to[k].reg_type);
 		load(p.host, k * step, reg(w, &to[k]), bits >= 64 ? UINT64_MAX : ((u64)1 << bits) - 1, mask);
 	}
+	if (p.stale)
+		stale_begin(w, i, p.stale, p.what);
+	if (!strong)
+		return;
+	sync_lock(w);
 	if (i->mods & M_ACQUIRE) {
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		EACH_LANE(l, mask)
-		sync_acquire(w, (u64)(uintptr_t)p.host[l]);
+		sync_acquire(w, mask, &p, scope_of(i));
+	} else {
+		sync_relaxed(w, mask, &p, A_READ);
 	}
+	sync_unlock(w);
 }
 
 static bool decode_ld(struct decoder *d)
@@ -282,10 +306,10 @@ static store_fn *storer(enum ptx_type t, bool strong)
 	}
 }
 
-static bool may_overlap(const struct places *p, u32 bytes)
+static bool may_overlap(const struct places *p, u32 mask, u32 bytes)
 {
 	const char *end = NULL;
-	EACH_LANE(l, p->in_shared)
+	EACH_LANE(l, mask)
 	{
 		if (p->host[l] < end)
 			return true;
@@ -295,13 +319,13 @@ static bool may_overlap(const struct places *p, u32 bytes)
 }
 
 /* Lanes that wrote the same bytes wrote equal values if every lane finds its own there. */
-static bool check_overlaps(struct warp *w, const struct instr *i, const struct places *p, u32 n, u32 step)
+static bool check_overlaps(struct warp *w, const struct instr *i, u32 mask, const struct places *p, u32 n, u32 step)
 {
 	const struct operand *from = items_of(&i->ops[1]);
 	for (u32 k = 0; k < n; k++) {
 		u64 space[LANES];
 		const u64 *v = operand_lanes(w, &from[k], (int)step * 8, space);
-		EACH_LANE(l, p->in_shared)
+		EACH_LANE(l, mask)
 		{
 			const char *mine = p->host[l] + k * step;
 			u64 found = 0;
@@ -309,13 +333,13 @@ static bool check_overlaps(struct warp *w, const struct instr *i, const struct p
 			if (found == v[l])
 				continue;
 			u32 other = l;
-			EACH_LANE(o, p->in_shared)
+			EACH_LANE(o, mask)
 			if (o != l && p->host[o] < mine + step && mine < p->host[o] + n * step)
 				other = o;
+			const char *space = p->in_shared >> l & 1 ? "shared " : "", *base = *space ? w->block->shared : NULL;
 			fault(w, i, 1u << l | 1u << other,
-			      "race: lanes %u and %u write different values to shared bytes 0x%llx–0x%llx in one instruction", l,
-			      other, (unsigned long long)(mine - w->block->shared),
-			      (unsigned long long)(mine + step - 1 - w->block->shared));
+			      "race: lanes %u and %u write different values to %sbytes 0x%llx–0x%llx in one instruction", l, other,
+			      space, (unsigned long long)(mine - base), (unsigned long long)(mine + step - 1 - base));
 			return false;
 		}
 	}
@@ -330,9 +354,13 @@ static void run_st(struct warp *w, const struct instr *i, u32 mask)
 	struct places p = {.values = from, .step = step};
 	if (!find_places(w, i, mask, &i->ops[0], space_of(i), n * step, A_WRITE | (strong ? A_STRONG : 0), &p))
 		return;
-	if (i->mods & M_RELEASE) {
-		EACH_LANE(l, mask)
-		sync_release(w, (u64)(uintptr_t)p.host[l]);
+	if (strong) {
+		sync_lock(w);
+		if (i->mods & M_RELEASE)
+			sync_release(w, mask, &p, scope_of(i));
+		else
+			sync_relaxed(w, mask, &p, A_WRITE);
+		sync_unlock(w);
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 	}
 	store_fn *store = storer(i->type[0], strong);
@@ -340,8 +368,9 @@ static void run_st(struct warp *w, const struct instr *i, u32 mask)
 		u64 space[LANES];
 		store(p.host, k * step, operand_lanes(w, &from[k], (int)step * 8, space), mask);
 	}
-	if (p.in_shared && !strong && may_overlap(&p, n * step))
-		check_overlaps(w, i, &p, n, step);
+	if (!strong && may_overlap(&p, mask, n * step))
+		check_overlaps(w, i, mask, &p, n, step);
+	races_end(&p.locks);
 }
 
 static bool decode_st(struct decoder *d)
@@ -366,7 +395,7 @@ static bool decode_st(struct decoder *d)
 
 static u64 window_base(enum ptx_space space)
 {
-	return space == SPACE_SHARED  ? SHARED_WINDOW
+	return space == SPACE_SHARED || space == SPACE_CLUSTER ? SHARED_WINDOW
 	       : space == SPACE_LOCAL ? LOCAL_WINDOW
 	       : space == SPACE_PARAM ? PARAM_WINDOW
 				      : 0;
@@ -407,6 +436,9 @@ static void run_isspacep(struct warp *w, const struct instr *i, u32 mask)
 	{
 		u64 at = operand_value(w, &i->ops[1], l, 64), base = window_base((enum ptx_space)i->mods);
 		bool in = base ? at >> 52 == base >> 52 : at < PARAM_WINDOW;
+		u64 within, rank = (at - base) >> WINDOW_LOG2;
+		if (in && base == SHARED_WINDOW && rank)
+			in = i->mods == SPACE_CLUSTER ? cluster_block(w->block, at - base, &within) != NULL : rank == w->block->rank + 1;
 		set_reg(w, &i->ops[0], l, in);
 	}
 }

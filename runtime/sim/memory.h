@@ -2,7 +2,9 @@
 #ifndef TL_SIM_MEMORY_H
 #define TL_SIM_MEMORY_H
 
+#include "runtime/sim/races.h"
 #include "runtime/sim/sim.h"
+#include "runtime/sim/sync.h"
 
 #define PARAM_WINDOW 0x7D0000000000000ull /* the kernel's parameters in the generic address space */
 
@@ -23,6 +25,10 @@ struct places {
 	u32 in_shared;                /* mask */
 	const struct operand *values; /* that are stored, one behind the other, `step` bytes each; NULL: unknown */
 	u32 step;
+	bool may_be_stale;            /* a plain load: races within the block are for stale.c */
+	u32 stale;                    /* mask: of lanes with one */
+	const char *what;             /* it is */
+	struct race_locks locks;      /* of plain stores with values: held until races_end, after the store */
 };
 
 /* Addresses of all lanes (those outside the mask hold anything), checked and recorded. An access is aligned to its size.
@@ -50,17 +56,15 @@ void shadow_range(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 b
 void count_global(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes);
 void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, bool conflicts_only);
 
-/* The address of `o` in a lane, of shared memory counted from the cluster's first block; *space says where a generic one points. */
-u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space);
 /* The same of a copy of consecutive bytes. */
 void count_bytes(struct warp *w, const struct instr *i, u64 at, u32 bytes);
 
-/* Synchronisation by memory: what releases at an address passes to what acquires there later. */
-void sync_release(struct warp *w, u64 address);
-void sync_acquire(struct warp *w, u64 address);
+/* An access of another block of the cluster to shared memory, in bounds: reads what was written, writes what is not in flight. */
+void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags);
 
 /* The qualifiers that loads, stores and atomics have in common. */
 bool take_space(struct decoder *d, enum ptx_space *space);
+enum scope take_scope(struct decoder *d, bool *given);
 /* An optional operand `n` that ".L2::cache_hint" announces; else there are n operands. */
 bool want_policy(struct decoder *d, u32 n);
 /* Do `o` (a register, or a constant where that is read) and the type of memory fit? */

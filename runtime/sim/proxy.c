@@ -18,12 +18,6 @@ static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
 	(void)w, (void)i, (void)mask;
 }
 
-static void run_mbarrier_fence(struct warp *w, const struct instr *i, u32 mask)
-{
-	(void)i, (void)mask;
-	mbarrier_fence_init(w);
-}
-
 /* fence.proxy.async of a space, .alias, and .tensormap, which orders nothing here: tensor maps do not change. */
 bool decode_proxy_fence(struct decoder *d)
 {
@@ -44,19 +38,13 @@ bool decode_proxy_fence(struct decoder *d)
 	return want_operands(d, 0, 0);
 }
 
-bool decode_mbarrier_fence(struct decoder *d)
-{
-	d->i->run = run_mbarrier_fence;
-	return take(d, "release") && take(d, "cluster") && want_operands(d, 0, 0);
-}
-
 /* --- setmaxnreg -------------------------------------------------------------------------------------------------- */
 
 /* Have the other warps of the group that ended said the same? */
 void setmaxnreg_end(struct warp *w)
 {
-	u32 begin = w->rank * w->block->block_warps, first = begin + (w->id - begin) / GROUP_WARPS * GROUP_WARPS;
-	for (u32 n = first; n < MIN(first + GROUP_WARPS, begin + w->block->block_warps); n++) {
+	u32 first = w->id / GROUP_WARPS * GROUP_WARPS;
+	for (u32 n = first; n < MIN(first + GROUP_WARPS, w->block->nwarps); n++) {
 		const struct warp *o = &w->block->warps[n];
 		if (o->state == WARP_DONE && o->registers != w->registers)
 			fault(w, w->setmaxnreg ? w->setmaxnreg : o->setmaxnreg, ALL_LANES,
@@ -67,9 +55,8 @@ void setmaxnreg_end(struct warp *w)
 static void run_setmaxnreg(struct warp *w, const struct instr *i, u32 mask)
 {
 	(void)mask;
-	u32 nwarps = w->block->block_warps;
-	if ((w->id % nwarps | (GROUP_WARPS - 1)) >= nwarps)
-		fault(w, i, mask, "needs four warps, and the block has %u", nwarps);
+	if ((w->id | (GROUP_WARPS - 1)) >= w->block->nwarps)
+		fault(w, i, mask, "needs four warps, and the block has %u", w->block->nwarps);
 	w->setmaxnreg = i;
 	w->registers = hash_bytes(&i->ops[0].imm, sizeof i->ops[0].imm, w->registers + i->mods);
 }

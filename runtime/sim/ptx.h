@@ -99,6 +99,9 @@ struct ptx_kernel {
 	u64 call_bytes;          /* .param variables of calls, for each lane */
 	u32 max_threads[3];      /* .reqntid or .maxntid; 0: not given */
 	u32 cluster[3];          /* .reqnctapercluster; 0: none */
+	u32 max_cluster;         /* .maxclusterrank; 0: none */
+	bool explicit_cluster;   /* .explicitcluster: the launch must say how many blocks */
+	bool has_fences;         /* of memory */
 };
 
 struct ptx_module {

@@ -28,7 +28,7 @@ static void ptx_yyerror(void *scanner, struct ptx_reader *r, const char *message
 
 %token VERSION ".version" TARGET ".target" ADDRESS_SIZE ".address_size" FILE_ ".file" LOC ".loc" SECTION ".section"
 %token VISIBLE ".visible" EXTERN ".extern" ENTRY ".entry" FUNC ".func" NORETURN ".noreturn" REG ".reg" ALIGN ".align" PTR ".ptr"
-%token NTID ".reqntid" CLUSTER ".reqnctapercluster" EXPLICIT ".explicitcluster" TUNING ".maxnreg" PRAGMA ".pragma"
+%token NTID ".reqntid" CLUSTER ".reqnctapercluster" EXPLICIT ".explicitcluster" MAX_RANK ".maxclusterrank" TUNING ".maxnreg" PRAGMA ".pragma"
 %token <space> SPACE "state space"
 %token <type> TYPE "type"
 %token <name> WORD "name" STRING "string" DOTTED "directive" BAD "character"
@@ -82,8 +82,9 @@ pointee: %empty | SPACE;
 alignment: %empty | ".align" INT;
 limits: %empty
       | limits NTID ints { for (u32 i = 0; i < $ints->len && i < 3; i++) r->kernel.max_threads[i] = (u32)$ints->at[i]; }
-      | limits CLUSTER ints { for (u32 i = 0; i < $ints->len && i < 3; i++) r->kernel.cluster[i] = (u32)$ints->at[i]; }
-      | limits EXPLICIT
+      | limits CLUSTER ints { for (u32 i = 0; i < 3; i++) r->kernel.cluster[i] = i < $ints->len ? (u32)$ints->at[i] : 1; }
+      | limits EXPLICIT { r->kernel.explicit_cluster = true; }
+      | limits MAX_RANK INT { r->kernel.max_cluster = (u32)$INT; }
       | limits TUNING INT
       ;
 

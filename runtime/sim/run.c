@@ -1,11 +1,17 @@
 /* Blocks of a grid, their warps, and the turns these take. */
 #include "runtime/sim/bulk.h"
+#include "runtime/sim/cluster.h"
 #include "runtime/sim/mbarrier.h"
+#include "runtime/sim/races.h"
+#include "runtime/sim/sync.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef _OPENMP
 #include <omp.h>
+#else
+#define omp_get_num_threads() 1
 #endif
 
 /* --- operands -------------------------------------------------------------------------------------------------- */
@@ -13,14 +19,15 @@
 static const char *const specials[] = {
 	"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z",
 	"%laneid", "%warpid", "%nwarpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%smid", "%nsmid",
-	"%gridid", "%clock", "%clock64", "%clock_hi", "%globaltimer", "%dynamic_smem_size", "%total_smem_size", "%cluster_ctaid.x", "%cluster_ctarank",
-	"%cluster_nctaid.x", "%cluster_nctarank", "%is_explicit_cluster", "%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x",
-	"%nclusterid.y", "%nclusterid.z",
+	"%gridid", "%clock", "%clock64", "%clock_hi", "%globaltimer", "%dynamic_smem_size", "%total_smem_size",
+	"%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_nctaid.x", "%cluster_nctaid.y", "%cluster_nctaid.z",
+	"%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x", "%nclusterid.y", "%nclusterid.z",
+	"%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster",
 };
 enum special {
 	S_TID, S_NTID = 3, S_CTAID = 6, S_NCTAID = 9, S_LANEID = 12, S_WARPID, S_NWARPID, S_EQ, S_LE, S_LT, S_GE, S_GT, S_SMID, S_NSMID, S_GRIDID,
-	S_CLOCK, S_CLOCK64, S_CLOCK_HI, S_TIMER, S_DYNAMIC, S_TOTAL, S_CLUSTER_CTAID, S_CLUSTER_RANK, S_CLUSTER_NCTAID, S_CLUSTER_NRANK, S_EXPLICIT,
-	S_CLUSTERID, S_NCLUSTERID = S_CLUSTERID + 3,
+	S_CLOCK, S_CLOCK64, S_CLOCK_HI, S_TIMER, S_DYNAMIC, S_TOTAL, S_CLUSTER_CTAID, S_CLUSTER_NCTAID = S_CLUSTER_CTAID + 3,
+	S_CLUSTERID = S_CLUSTER_NCTAID + 3, S_NCLUSTERID = S_CLUSTERID + 3, S_CLUSTER_RANK = S_NCLUSTERID + 3, S_CLUSTER_NRANK, S_EXPLICIT,
 };
 
 int special_register(const char *name)
@@ -31,36 +38,31 @@ int special_register(const char *name)
 	return -1;
 }
 
+bool special_is_predicate(u64 number)
+{
+	return number == S_EXPLICIT;
+}
+
 static u64 special_value(const struct warp *w, u64 which, u32 lane)
 {
 	const struct cta *b = w->block;
 	const struct launch *l = b->launch;
+	const u32 *shape = b->cluster->shape;
 	u32 bit = 1u << lane;
 	switch (which) {
-	case S_TID: return w->id % b->block_warps * LANES + lane;
-	case S_NTID: return b->block_warps * LANES;
+	case S_TID: return w->id * LANES + lane;
+	case S_NTID: return b->nwarps * LANES;
 	case S_NTID + 1:
 	case S_NTID + 2: return 1;
-	case S_CLUSTER_CTAID:
-	case S_CLUSTER_RANK: return w->rank;
-	case S_CLUSTER_NCTAID:
-	case S_CLUSTER_NRANK: return b->nblocks;
-	case S_EXPLICIT: return l->kernel->cluster[0] != 0;
-	case S_CLUSTERID: return b->id[0] / b->nblocks;
-	case S_CLUSTERID + 1:
-	case S_CLUSTERID + 2: return b->id[which - S_CLUSTERID];
-	case S_NCLUSTERID: return l->grid[0] / b->nblocks;
-	case S_NCLUSTERID + 1:
-	case S_NCLUSTERID + 2: return l->grid[which - S_NCLUSTERID];
-	case S_CTAID: return b->id[0] + w->rank;
+	case S_CTAID:
 	case S_CTAID + 1:
 	case S_CTAID + 2: return b->id[which - S_CTAID];
 	case S_NCTAID:
 	case S_NCTAID + 1:
 	case S_NCTAID + 2: return l->grid[which - S_NCTAID];
 	case S_LANEID: return lane;
-	case S_WARPID: return w->id % b->block_warps;
-	case S_NWARPID: return b->block_warps;
+	case S_WARPID: return w->id;
+	case S_NWARPID: return b->nwarps;
 	case S_EQ: return bit;
 	case S_LT: return bit - 1;
 	case S_LE: return bit | (bit - 1);
@@ -73,6 +75,21 @@ static u64 special_value(const struct warp *w, u64 which, u32 lane)
 	case S_TIMER: return b->steps;
 	case S_DYNAMIC: return l->dynamic_shared;
 	case S_TOTAL: return b->shared_bytes;
+	case S_CLUSTER_CTAID:
+	case S_CLUSTER_CTAID + 1:
+	case S_CLUSTER_CTAID + 2: return b->id[which - S_CLUSTER_CTAID] % shape[which - S_CLUSTER_CTAID];
+	case S_CLUSTER_NCTAID:
+	case S_CLUSTER_NCTAID + 1:
+	case S_CLUSTER_NCTAID + 2: return shape[which - S_CLUSTER_NCTAID];
+	case S_CLUSTERID:
+	case S_CLUSTERID + 1:
+	case S_CLUSTERID + 2: return b->id[which - S_CLUSTERID] / shape[which - S_CLUSTERID];
+	case S_NCLUSTERID:
+	case S_NCLUSTERID + 1:
+	case S_NCLUSTERID + 2: return l->grid[which - S_NCLUSTERID] / shape[which - S_NCLUSTERID];
+	case S_CLUSTER_RANK: return b->rank;
+	case S_CLUSTER_NRANK: return b->cluster->nblocks;
+	case S_EXPLICIT: return l->cluster[0] || l->kernel->cluster[0];
 	default: return 0; /* coordinates that have one value only */
 	}
 }
@@ -175,35 +192,52 @@ void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format,
 	va_end(ap);
 	sb_puts(&b->error, "\n  at ");
 	print_place(&b->error, b->launch, i);
-	sb_printf(&b->error, "\n  block (%u, %u, %u), warp %u, ", b->id[0] + w->rank, b->id[1], b->id[2], w->id % b->block_warps);
+	sb_printf(&b->error, "\n  block (%u, %u, %u), warp %u, ", b->id[0], b->id[1], b->id[2], w->id);
 	print_lanes(&b->error, lanes);
 }
 
-static void deadlock(struct cta *b)
+static void print_position(const struct warp *w, struct strbuf *out)
 {
-	b->failed = true;
-	sb_printf(&b->error, "deadlock in block (%u, %u, %u): no warp can go on", b->id[0], b->id[1], b->id[2]);
-	for (u32 n = 0; n < b->nwarps; n++) {
-		const struct warp *w = &b->warps[n];
-		sb_printf(&b->error, "\n  warp %u ", n);
-		if (w->state == WARP_DONE) {
-			sb_puts(&b->error, "has ended");
-			continue;
-		}
-		sb_puts(&b->error, "waits");
-		if (w->state == WARP_ASLEEP) {
-			mbarrier_print(b, n, &b->error);
-		} else if (w->barrier == NAMED_BARRIERS) {
-			sb_printf(&b->error, " at the cluster's barrier, where %u of %u warps have come", b->cluster.arrived, b->nwarps);
-		} else {
-			const struct barrier *k = &b->barriers[w->rank * NAMED_BARRIERS + w->barrier];
-			sb_printf(&b->error, " at barrier %u, where %u of %u warps have come", w->barrier, k->arrived,
-				  k->expected ? k->expected : b->block_warps);
-		}
-		sb_puts(&b->error, ": ");
-		print_place(&b->error, b->launch, w->at);
+	const struct cta *b = w->block;
+	const struct barrier *k = &b->barriers[w->barrier];
+	if (b->cluster->nblocks > 1)
+		sb_printf(out, "\n  block (%u, %u, %u), warp %u ", b->id[0], b->id[1], b->id[2], w->id);
+	else
+		sb_printf(out, "\n  warp %u ", w->id);
+	if (w->state == WARP_DONE) {
+		sb_puts(out, "has ended");
+		return;
 	}
-	mbarrier_print_all(b, &b->error);
+	if (w->state == WARP_AT_BARRIER)
+		sb_printf(out, "waits at barrier %u, where %u of %u warps have come: ", w->barrier, k->arrived, k->expected ? k->expected : b->nwarps);
+	else if (w->state == WARP_ASLEEP) {
+		sb_puts(out, "waits");
+		mbarrier_print(b, w->id, out);
+		sb_puts(out, ": ");
+	} else if (w->state == WARP_AT_CLUSTER)
+		sb_printf(out, "waits at the cluster's barrier, where %u of %u warps have come: ", cluster_arrived(b->cluster),
+			  b->cluster->nblocks * b->nwarps);
+	else
+		sb_puts(out, "is at ");
+	print_place(out, b->launch, w->at);
+}
+
+static void print_positions(const struct cluster *c, struct strbuf *out)
+{
+	for (u32 k = 0; k < c->nblocks; k++)
+		for (u32 n = 0; n < c->blocks[k].nwarps; n++)
+			print_position(&c->blocks[k].warps[n], out);
+	for (u32 k = 0; k < c->nblocks; k++)
+		mbarrier_print_all(&c->blocks[k], out);
+}
+
+static void deadlock(struct cluster *c)
+{
+	struct cta *b = &c->blocks[0];
+	b->failed = true;
+	sb_printf(&b->error, "deadlock in %s (%u, %u, %u): no warp can go on", c->nblocks > 1 ? "the cluster from block" : "block", b->id[0],
+		  b->id[1], b->id[2]);
+	print_positions(c, &b->error);
 }
 
 /* --- a warp's turn --------------------------------------------------------------------------------------------- */
@@ -284,9 +318,9 @@ static void end_warp(struct warp *w)
 	wgmma_end(w);
 	bulk_end(w);
 	setmaxnreg_end(w);
-	for (u32 n = 0; n < NAMED_BARRIERS; n++)
-		barrier_check(w->block, &w->block->barriers[w->rank * NAMED_BARRIERS + n], w->rank);
-	cluster_barrier_check(w->block);
+	for (u32 n = 0; n < ARRAY_LEN(w->block->barriers); n++)
+		barrier_check(w->block, &w->block->barriers[n]);
+	cluster_end_warp(w);
 }
 
 /* Runs until the warp waits, ends, fails or has had `turns` instructions. */
@@ -312,6 +346,8 @@ static void run_warp(struct warp *w, u32 turns)
 		b->steps++;
 		if (i->is_control)
 			put_pc(w, mask, pc);
+		if (w->stale && !stale_step(w, i, mask, active))
+			return;
 		if (active) {
 			if (needed(w, i, active) & ~active) { /* the others may be on their way */
 				put_pc(w, active, pc - 1);
@@ -348,75 +384,162 @@ static void run_warp(struct warp *w, u32 turns)
 
 /* --- a block --------------------------------------------------------------------------------------------------- */
 
-static void run_block(struct cta *b)
-{
-	enum { MOST_TURNS = 256 };
-	while (!b->failed) {
-		u32 ready[MAX_WARPS], nready = 0, ended = 0;
-		if (b->launch->max_steps && b->steps > b->launch->max_steps) {
-			b->failed = true;
-			sb_printf(&b->error, "block (%u, %u, %u) does not end: %llu instructions of its warps so far", b->id[0], b->id[1], b->id[2],
-				  (unsigned long long)b->steps);
-			return;
-		}
-		for (u32 n = 0; n < b->nwarps; n++) {
-			if (b->warps[n].state == WARP_READY)
-				ready[nready++] = n;
-			ended += b->warps[n].state == WARP_DONE;
-		}
-		if (ended == b->nwarps) {
-			engine_end(b);
-			mbarrier_end(b);
-			return;
-		}
-		if (!nready) {
-			if (!engine_step(b) && !b->failed && !mbarrier_expire(b))
-				deadlock(b);
-			continue;
-		}
-		engine_perhaps_step(b);
-		u64 r = sim_random(&b->random);
-		/* now and then a short turn: a warp is overtaken in the middle of things */
-		run_warp(&b->warps[ready[r % nready]], r >> 32 & 1 ? 1 + (u32)(r >> 40) % 8 : MOST_TURNS);
-	}
-}
-
-static u32 cluster_size(const struct ptx_kernel *k)
-{
-	return MAX(k->cluster[0], 1);
-}
+/* What the CPU threads share. */
+struct grid {
+	const struct launch *launch;
+	u32 shape[3];       /* of a cluster */
+	struct sync *sync;
+	struct races *races;
+	u64 failed;         /* the first cluster that did; UINT64_MAX: none */
+	struct strbuf report;
+	u32 nthreads, idle; /* idle: have no block left, or some that have run for too long */
+};
 
 /* What a CPU thread keeps from block to block. */
 struct workspace {
-	struct cta block;
+	struct cluster cluster;
+	bool too_long;
 	u64 *regs;
 	char *shared, *local, *call;
+	struct counters *counters;
 };
 
-static bool workspace_open(struct workspace *s, const struct launch *l)
+static struct cta *failed_block(const struct cluster *c)
 {
+	for (u32 k = 0; k < c->nblocks; k++)
+		if (c->blocks[k].failed)
+			return &c->blocks[k];
+	return NULL;
+}
+
+/* Blocks that have had more than their steps may be waiting for others, which had fewer: only when they all have, the launch is said
+ * not to end. True: these stop here. */
+static bool does_not_end(struct grid *g, struct workspace *s)
+{
+	enum { LAST_STEPS = 1 << 18 };
+	struct cluster *c = &s->cluster;
+	struct cta *b = &c->blocks[0];
+	u64 most = g->launch->max_steps * c->nblocks, steps = 0, failed;
+	u32 idle;
+	for (u32 k = 0; k < c->nblocks; k++)
+		steps += c->blocks[k].steps;
+#pragma omp atomic read
+	failed = g->failed;
+	if (failed != UINT64_MAX && steps > LAST_STEPS) /* they may be waiting for those */
+		return true;
+	if (!most || steps <= most)
+		return false;
+	if (!s->too_long) {
+		s->too_long = true;
+#pragma omp atomic
+		g->idle++;
+	}
+#pragma omp atomic read
+	idle = g->idle;
+	if (idle < g->nthreads || failed != UINT64_MAX) {
+		sched_yield();
+		return false;
+	}
+	b->failed = true;
+	sb_printf(&b->error, "block (%u, %u, %u) does not end: its %s run %llu instructions so far", b->id[0], b->id[1], b->id[2],
+		  c->nblocks > 1 ? "cluster has" : "warps have", (unsigned long long)steps);
+	print_positions(c, &b->error);
+	return true;
+}
+
+/* A warp that can go on, any; NULL if there is none. */
+static struct warp *choose(struct cluster *c, u64 random, bool *ended)
+{
+	struct warp *ready[MAX_CLUSTER * MAX_WARPS];
+	u32 nready = 0;
+	*ended = true;
+	for (u32 k = 0; k < c->nblocks; k++)
+		for (u32 n = 0; n < c->blocks[k].nwarps; n++) {
+			struct warp *w = &c->blocks[k].warps[n];
+			*ended &= w->state == WARP_DONE;
+			if (w->state == WARP_READY)
+				ready[nready++] = w;
+		}
+	return nready ? ready[random % nready] : NULL;
+}
+
+static bool step_engines(struct cluster *c)
+{
+	bool any = false;
+	for (u32 k = 0; k < c->nblocks && !failed_block(c); k++)
+		any |= engine_step(&c->blocks[k]);
+	return any;
+}
+
+static bool expire_waits(struct cluster *c)
+{
+	bool any = false;
+	for (u32 k = 0; k < c->nblocks; k++)
+		any |= mbarrier_expire(&c->blocks[k]);
+	return any;
+}
+
+static void run_blocks(struct grid *g, struct workspace *s)
+{
+	enum { MOST_TURNS = 256 };
+	struct cluster *c = &s->cluster;
+	bool ended = false;
+	s->too_long = false;
+	while (!failed_block(c) && !does_not_end(g, s)) {
+		u64 r = sim_random(&c->random);
+		struct warp *w = choose(c, r, &ended);
+		if (!w && ended)
+			break;
+		if (!w) {
+			if (!step_engines(c) && !failed_block(c) && !expire_waits(c))
+				deadlock(c);
+			continue;
+		}
+		engine_perhaps_step(w->block);
+		/* now and then a short turn: a warp is overtaken in the middle of things */
+		run_warp(w, r >> 32 & 1 ? 1 + (u32)(r >> 40) % 8 : MOST_TURNS);
+	}
+	for (u32 k = 0; k < c->nblocks && ended && !failed_block(c); k++) {
+		engine_end(&c->blocks[k]);
+		mbarrier_end(&c->blocks[k]);
+	}
+	if (s->too_long) {
+#pragma omp atomic
+		g->idle--;
+	}
+}
+
+static bool workspace_open(struct workspace *s, const struct grid *g)
+{
+	const struct launch *l = g->launch;
 	const struct ptx_kernel *k = l->kernel;
-	u32 blocks = cluster_size(k), warps = l->num_warps * blocks;
-	size_t lanes = (size_t)warps * LANES;
-	u64 shared = l->dynamic_shared ? k->extern_offset + l->dynamic_shared : k->shared_bytes;
-	u64 stride = (shared + 1151) / 1024 * 1024; /* whole atoms of a swizzle */
-	*s = (struct workspace){.block = {.launch = l, .nwarps = warps, .nblocks = blocks, .block_warps = l->num_warps, .shared_bytes = shared,
-					  .shared_stride = stride}};
-	s->block.warps = calloc(warps, sizeof *s->block.warps);
-	s->block.barriers = calloc((size_t)blocks * NAMED_BARRIERS, sizeof *s->block.barriers);
+	u32 nblocks = g->shape[0] * g->shape[1] * g->shape[2];
+	size_t warps = (size_t)l->num_warps * nblocks, lanes = warps * LANES;
+	u64 shared = l->dynamic_shared ? k->extern_offset + l->dynamic_shared : k->shared_bytes, stride = (shared + 255) / 128 * 128;
+	*s = (struct workspace){.cluster = {.nblocks = nblocks}};
+	struct cluster *c = &s->cluster;
+	memcpy(c->shape, g->shape, sizeof c->shape);
+	c->blocks = calloc(nblocks, sizeof *c->blocks);
+	struct warp *all = calloc(warps, sizeof *all);
 	s->regs = malloc(lanes * (k->nregs + 1) * sizeof(u64));
-	s->shared = aligned_alloc(128, stride * blocks);
+	s->shared = aligned_alloc(128, stride * nblocks);
 	s->local = calloc(lanes, k->local_bytes + 16);
 	s->call = calloc(lanes, k->call_bytes + 16);
-	s->block.counters = l->counters ? calloc(k->ncode + 1, sizeof *s->block.counters) : NULL;
-	return s->block.warps && s->block.barriers && s->regs && s->shared && s->local && s->call && (s->block.counters || !l->counters);
+	s->counters = l->counters ? calloc(k->ncode + 1, sizeof *s->counters) : NULL;
+	for (u32 n = 0; c->blocks && n < nblocks; n++)
+		c->blocks[n] = (struct cta){.launch = l, .cluster = c, .rank = n, .nwarps = l->num_warps, .warps = all + n * l->num_warps,
+					    .shared = s->shared + n * stride, .shared_bytes = shared, .sync = g->sync, .races = g->races,
+					    .counters = s->counters};
+	if (!c->blocks)
+		free(all);
+	return c->blocks && all && s->regs && s->shared && s->local && s->call && (s->counters || !l->counters);
 }
 
 /* Adds its counters to the launch's. */
 static void workspace_count(const struct workspace *s, const struct launch *l)
 {
-	for (u32 i = 0; s->block.counters && i < l->kernel->ncode; i++) {
-		const struct counters *from = &s->block.counters[i];
+	for (u32 i = 0; s->counters && i < l->kernel->ncode; i++) {
+		const struct counters *from = &s->counters[i];
 		struct counters *to = &l->counters[i];
 		to->executed += from->executed;
 		to->bytes += from->bytes;
@@ -427,103 +550,149 @@ static void workspace_count(const struct workspace *s, const struct launch *l)
 
 static void workspace_close(struct workspace *s)
 {
-	free(s->block.counters);
-	arena_free(&s->block.arena);
-	free(s->block.warps);
-	free(s->block.barriers);
+	struct cluster *c = &s->cluster;
+	for (u32 n = 0; c->blocks && n < c->nblocks; n++)
+		arena_free(&c->blocks[n].arena);
+	if (c->blocks)
+		free(c->blocks[0].warps);
+	free(c->blocks);
+	races_free(c->races);
+	free(s->counters);
 	free(s->regs);
 	free(s->shared);
 	free(s->local);
 	free(s->call);
 }
 
-static void start_block(struct workspace *s, u64 index)
+static void start_warps(struct workspace *s, struct cta *b)
 {
-	struct cta *b = &s->block;
-	const struct launch *l = b->launch;
-	const struct ptx_kernel *k = l->kernel;
-	arena_free(&b->arena);
-	u32 across = l->grid[0] / b->nblocks;
-	b->id[0] = (u32)(index % across) * b->nblocks; /* the cluster's first */
-	b->id[1] = (u32)(index / across % l->grid[1]);
-	b->id[2] = (u32)(index / across / l->grid[1]);
-	b->random = l->seed ^ index * 0x9E3779B97F4A7C15u;
-	b->steps = 0;
-	b->failed = false;
-	b->error = (struct strbuf){.arena = &b->arena};
-	b->shared = s->shared;
-	memset(b->shared, 0xA5, b->shared_stride * b->nblocks);
-	b->shadow = shadow_new(&b->arena, b->shared_stride * b->nblocks);
-	b->mbarriers = NULL;
-	b->engine = NULL;
-	b->expired = 0;
-	memset(b->barriers, 0, b->nblocks * NAMED_BARRIERS * sizeof *b->barriers);
-	b->cluster = (struct cluster_barrier){0};
+	const struct ptx_kernel *k = b->launch->kernel;
 	size_t per_warp = (size_t)k->nregs * LANES;
-	memset(s->regs, 0x5A, b->nwarps * per_warp * sizeof *s->regs);
 	for (u32 n = 0; n < b->nwarps; n++) {
 		struct warp *w = &b->warps[n];
-		u32 rank = n / b->block_warps;
-		*w = (struct warp){.block = b, .id = n, .rank = rank, .shared_base = rank * b->shared_stride, .alive = ALL_LANES, .regs = s->regs + n * per_warp, .at = k->code};
-		w->local = s->local + (size_t)n * LANES * k->local_bytes;
-		w->call = s->call + (size_t)n * LANES * k->call_bytes;
+		size_t nth = (size_t)b->rank * b->nwarps + n;
+		*w = (struct warp){.block = b, .id = n, .alive = ALL_LANES, .regs = s->regs + nth * per_warp, .at = k->code};
+		w->local = s->local + nth * LANES * k->local_bytes;
+		w->call = s->call + nth * LANES * k->call_bytes;
 		w->clock.at[n] = 1;
+		for (u32 r = 0; r < k->nregs; r++) { /* they hold no bits above their width */
+			u64 v = cut(0x5A5A5A5A5A5A5A5A, ptx_bits(k->reg_types[r]));
+			for (u32 l = 0; l < LANES; l++)
+				w->regs[(size_t)r * LANES + l] = v;
+		}
 	}
-	/* registers hold no bits above their width */
-	for (u32 r = 0; r < k->nregs; r++)
-		for (u32 n = 0; n < b->nwarps; n++)
-			for (u32 l2 = 0; l2 < LANES; l2++) {
-				u64 *v = &b->warps[n].regs[(size_t)r * LANES + l2];
-				*v = cut(*v, ptx_bits(k->reg_types[r]));
-			}
+}
+
+/* Cluster `index` of the grid, x first, as are its blocks. False: out of memory. */
+static bool start_blocks(struct workspace *s, u64 index)
+{
+	struct cluster *c = &s->cluster;
+	const struct launch *l = c->blocks[0].launch;
+	const u32 *shape = c->shape, *grid = l->grid;
+	u64 wide = grid[0] / shape[0], high = grid[1] / shape[1];
+	u32 at[3] = {(u32)(index % wide), (u32)(index / wide % high), (u32)(index / wide / high)};
+	for (u32 n = 0; n < c->nblocks; n++) {
+		struct cta *b = &c->blocks[n];
+		arena_free(&b->arena);
+		b->id[0] = at[0] * shape[0] + n % shape[0];
+		b->id[1] = at[1] * shape[1] + n / shape[0] % shape[1];
+		b->id[2] = at[2] * shape[2] + n / shape[0] / shape[1];
+		b->index = b->id[0] + (u64)grid[0] * (b->id[1] + (u64)grid[1] * b->id[2]);
+		b->random = l->seed ^ b->index * 0x9E3779B97F4A7C15u;
+		b->steps = 0;
+		b->failed = b->met = false;
+		b->error = (struct strbuf){.arena = &b->arena};
+		memset(b->shared, 0xA5, b->shared_bytes);
+		b->shadow = shadow_new(&b->arena, b->shared_bytes);
+		memset(b->barriers, 0, sizeof b->barriers);
+		b->releases = (struct map){.arena = &b->arena};
+		b->came = b->passed = (struct clock){.known = NULL};
+		b->visits = NULL;
+		b->mbarriers = NULL;
+		b->engine = NULL;
+		b->expired = 0;
+		start_warps(s, b);
+	}
+	c->arena = &c->blocks[0].arena;
+	c->random = c->blocks[0].random;
+	c->came = NULL;
+	c->records = (struct map){.arena = c->arena};
+	races_free(c->races);
+	c->races = c->nblocks > 1 ? races_new(c->nblocks * c->blocks[0].shared_bytes, false) : NULL;
+	return c->races || c->nblocks == 1;
 }
 
 /* --- a grid ---------------------------------------------------------------------------------------------------- */
 
-bool sim_run(const struct launch *l, struct strbuf *error)
+/* False: out of memory. */
+static bool run_index(struct grid *g, struct workspace *s, u64 index)
 {
-	u32 together = cluster_size(l->kernel);
-	if (l->grid[0] % together || l->num_warps * together > MAX_WARPS || together > MAX_CLUSTER || l->kernel->cluster[1] > 1 || l->kernel->cluster[2] > 1) {
-		sb_printf(error, "the simulator has clusters along x of up to %u warps; here are %u blocks of %u warps, and the grid has %u blocks", MAX_WARPS,
-			  together, l->num_warps, l->grid[0]);
+	u64 first;
+#pragma omp atomic read
+	first = g->failed;
+	if (index > first)
+		return true;
+	if (!start_blocks(s, index))
 		return false;
+	run_blocks(g, s);
+	const struct cta *b = failed_block(&s->cluster);
+#pragma omp critical(tl_sim_failure)
+	if (b && index < g->failed) {
+#pragma omp atomic write
+		g->failed = index;
+		g->report.len = 0;
+		sb_add(&g->report, b->error.at, b->error.len);
 	}
-	u64 blocks = (u64)l->grid[0] / together * l->grid[1] * l->grid[2], failed = UINT64_MAX;
-	bool memory = true;
-	struct strbuf report = *error;
-#pragma omp parallel num_threads(MIN(blocks, (u64)omp_get_max_threads()))
+	return true;
+}
+
+static void run_clusters(struct grid *g, u64 clusters, bool *memory)
+{
+#pragma omp parallel num_threads(MIN(clusters, (u64)omp_get_max_threads()))
 	{
 		struct workspace s;
-		bool open = workspace_open(&s, l);
-#pragma omp for schedule(dynamic)
-		for (u64 index = 0; index < blocks; index++) {
-			u64 first;
-#pragma omp atomic read
-			first = failed;
-			if (index > first || !open)
-				continue;
-			start_block(&s, index);
-			run_block(&s.block);
-			if (s.block.failed) {
+		bool open = workspace_open(&s, g);
+#pragma omp single
+		g->nthreads = (u32)omp_get_num_threads();
+#pragma omp for schedule(dynamic) nowait
+		for (u64 index = 0; index < clusters; index++)
+			open = open && run_index(g, &s, index);
+#pragma omp atomic
+		g->idle++;
 #pragma omp critical(tl_sim_failure)
-				if (index < failed) {
-#pragma omp atomic write
-					failed = index;
-					report.len = error->len;
-					sb_add(&report, s.block.error.at, s.block.error.len);
-				}
-			}
+		{
+			*memory &= open;
+			workspace_count(&s, g->launch);
 		}
-		if (!open) {
-#pragma omp critical(tl_sim_failure)
-			memory = false;
-		}
-#pragma omp critical(tl_sim_failure)
-		workspace_count(&s, l);
 		workspace_close(&s);
 	}
-	*error = report;
+}
+
+bool sim_run(const struct launch *l, struct strbuf *error)
+{
+	struct grid g = {.launch = l, .failed = UINT64_MAX, .report.arena = error->arena};
+	u64 blocks = (u64)l->grid[0] * l->grid[1] * l->grid[2], bytes = 0;
+	bool memory = true;
+	if (!cluster_shape(l, g.shape, error))
+		return false;
+	u64 clusters = blocks / (g.shape[0] * g.shape[1] * g.shape[2]);
+	for (u32 k = 0; k < l->nranges; k++)
+		bytes += l->ranges[k].size;
+	if (blocks > 1) {
+		g.sync = sync_new(l->num_warps);
+		memory &= g.sync != NULL;
+	}
+	if (blocks > 1 || l->num_warps > 1) {
+		g.races = races_new(bytes, clusters > 1);
+		memory &= g.races != NULL;
+	}
+	if (memory)
+		run_clusters(&g, clusters, &memory);
+	sync_free(g.sync);
+	races_free(g.races);
 	if (!memory)
 		sb_puts(error, "out of host memory");
-	return memory && failed == UINT64_MAX;
+	else if (g.failed != UINT64_MAX)
+		sb_add(error, g.report.at, g.report.len);
+	return memory && g.failed == UINT64_MAX;
 }

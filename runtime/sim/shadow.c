@@ -13,17 +13,19 @@
  * the other: the writer's before the barrier, or the issuer's behind it. What the async proxy wrote needs no fence, only its
  * mbarrier; nor do generic reads before an asynchronous write. Only if launch->strict_proxies does wgmma need a fence behind
  * cp.async: the model says so, but compilers that leave it out have been in use for years. */
+#include "runtime/sim/cluster.h"
 #include "runtime/sim/memory.h"
 
 #include <string.h>
 
 enum { PAGE = 1024, PAGE_WORDS = PAGE / 4 };
 enum { C_FLIGHT = 1, C_STRONG = 2, C_SPLIT = 4, C_VECTOR = 8, C_SOURCE = 16, C_MBARRIER = 32, C_COPIED = 128 };
+enum { C_VISIT = 64 }; /* written by another block last */
 
 struct cell {
-	warp_mask readers;
 	u32 wtime, winstr; /* the last write: 0 if there was none */
 	u32 rtime, rinstr; /* readers' time, or with C_VECTOR an index of vectors */
+	u32 readers;       /* mask of warps */
 	u8 writer, wlane, flags; /* writer: an agent */
 };
 
@@ -32,22 +34,17 @@ struct page {
 	struct cell *bytes; /* of split words */
 };
 
-struct release {
-	struct clock clock;
-};
-
 struct shadow {
 	struct arena *arena;
 	struct page **pages;
 	VEC(u32 *) vectors;  /* MAX_WARPS each */
 	VEC(u32) unused;     /* of these */
-	struct map releases; /* address → struct release */
 };
 
 struct shadow *shadow_new(struct arena *a, u64 bytes)
 {
 	struct shadow *s = arena_new(a, struct shadow);
-	*s = (struct shadow){.arena = a, .pages = arena_array(a, struct page *, bytes / PAGE + 1), .releases.arena = a};
+	*s = (struct shadow){.arena = a, .pages = arena_array(a, struct page *, bytes / PAGE + 1)};
 	return s;
 }
 
@@ -61,8 +58,7 @@ void shadow_begin(struct warp *w)
 struct who {
 	struct warp *w;
 	const struct instr *i;
-	warp_mask bit;
-	u32 lane, now, index;      /* index: of the instruction */
+	u32 lane, now, bit, index; /* index: of the instruction */
 	u32 lowest;                /* what the other warps did until this time happened before, whoever it was */
 	u32 flags;
 	const u32 *seen;             /* the clock that tells which writes are in order, for each agent */
@@ -136,12 +132,12 @@ static u32 read_time(const struct shadow *s, const struct cell *c, u32 warp)
 }
 
 /* The readers that did not happen before now. */
-static warp_mask unordered_readers(const struct shadow *s, const struct cell *c, const struct warp *w)
+static u32 unordered_readers(const struct shadow *s, const struct cell *c, const struct warp *w)
 {
-	warp_mask r = 0;
-	EACH_WARP(v, c->readers & ~WARP_BIT(w->id))
-	if (read_time(s, c, (u32)v) > w->clock.at[v])
-		r |= WARP_BIT(v);
+	u32 r = 0;
+	EACH_LANE(v, c->readers & ~(1u << w->id))
+	if (read_time(s, c, v) > w->clock.at[v])
+		r |= 1u << v;
 	return r;
 }
 
@@ -152,7 +148,7 @@ static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
 		s->vectors.at[c->rtime][me->w->id] = me->now;
 	} else if (c->readers && c->rtime != me->now && (c->readers & ~me->bit) && unordered_readers(s, c, me->w)) {
 		u32 n = new_vector(s), *v = s->vectors.at[n];
-		EACH_WARP(k, c->readers)
+		EACH_LANE(k, c->readers)
 		v[k] = c->rtime;
 		v[me->w->id] = me->now;
 		c->rtime = n;
@@ -167,8 +163,8 @@ static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
 /* Did this warp see the last write, or store the same, or is it after one that did? */
 static bool has_seen(const struct shadow *s, const struct cell *c, const struct warp *w)
 {
-	EACH_WARP(v, c->readers)
-	if (v == w->id || read_time(s, c, (u32)v) <= w->clock.at[v])
+	EACH_LANE(v, c->readers)
+	if (v == w->id || read_time(s, c, v) <= w->clock.at[v])
 		return true;
 	return false;
 }
@@ -181,7 +177,7 @@ static void read_cell(struct shadow *s, struct cell *c, const struct who *me)
 		report_mark(me, c);
 	else if (c->flags & C_FLIGHT)
 		report_write(me, c);
-	else if (!c->wtime)
+	else if (!c->wtime && !(c->flags & C_VISIT))
 		report(me, "nothing was written here before", NULL, 0, 0, 0);
 	else if (!seen && !both_strong)
 		report_write(me, c);
@@ -220,14 +216,14 @@ static bool check_write(struct shadow *s, struct cell *c, const struct who *me, 
 	}
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
 	bool after_write = c->wtime <= me->seen[c->writer] || both_strong;
-	warp_mask others = unordered_readers(s, c, me->w);
+	u32 others = unordered_readers(s, c, me->w);
 	if (!after_write || others) {
 		if (changes_nothing(me, is_byte ? 1 : 4))
 			add_reader(s, c, me);
 		else if (!after_write)
 			report_write(me, c);
 		else
-			report(me, "race", "other access", (u32)__builtin_ctzll(others), -1, c->rinstr);
+			report(me, "race", "other access", (u32)__builtin_ctz(others), -1, c->rinstr);
 		return false;
 	}
 	if (c->flags & C_VECTOR)
@@ -345,7 +341,7 @@ static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32
 	return (struct who){.w = w,
 			    .i = i,
 			    .now = now,
-			    .bit = WARP_BIT(w->id),
+			    .bit = 1u << w->id,
 			    .index = index,
 			    .lowest = lowest,
 			    .flags = flags,
@@ -424,11 +420,28 @@ static void touch_lanes(struct who *me, u32 mask, const u64 at[LANES], u32 bytes
 	}
 }
 
+/* With other blocks of the cluster there may be races, too; within the block they are known by now. */
+static void share(struct who *me, u32 mask, const u64 at[LANES], u32 bytes, const struct places *values)
+{
+	struct cta *b = me->w->block;
+	struct races *r = b->cluster ? b->cluster->races : NULL;
+	struct race_locks none;
+	struct places p = {.values = NULL};
+	if (!r || b->failed)
+		return;
+	if (values)
+		p = *values;
+	EACH_LANE(l, mask)
+	p.host[l] = b->shared + at[l];
+	races_access(r, me->w, me->i, mask, &p, bytes, me->flags & (A_READ | A_WRITE | A_STRONG), &none);
+}
+
 void shadow_places(struct warp *w, const struct instr *i, u32 mask, const struct places *p, u32 bytes, u32 flags)
 {
 	struct who me = make_who(w, i, bytes, flags);
 	me.places = p;
 	touch_lanes(&me, mask, p->at, bytes);
+	share(&me, mask, p->at, bytes, p);
 }
 
 /* Without values. */
@@ -436,14 +449,43 @@ void shadow_lanes(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 {
 	struct who me = make_who(w, i, bytes, flags);
 	touch_lanes(&me, mask, at, bytes);
+	share(&me, mask, at, bytes, NULL);
+}
+
+void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags)
+{
+	struct shadow *s = owner->shadow;
+	typedef unsigned long long ull;
+	for (u64 k = at; k < at + bytes && !w->block->failed; k++) {
+		struct page *p = page_at(s, k);
+		u32 word = (u32)(k % PAGE / 4);
+		struct cell *c = &p->words[word];
+		bool whole = k % 4 == 0 && at + bytes - k >= 4;
+		if (whole && !(c->flags & C_SPLIT)) {
+			k += 3;
+		} else {
+			if (!(c->flags & C_SPLIT))
+				split(s, p, word);
+			c = &p->bytes[k % PAGE];
+		}
+		const char *what = c->flags & C_FLIGHT ? "asynchronous copy not waited for" : "nothing was written here before";
+		bool unwritten = flags & A_READ && !c->wtime && !(c->flags & C_VISIT);
+		if (c->flags & C_FLIGHT || unwritten)
+			fault(w, i, 1u << lane, "%s: %s of shared bytes 0x%llx–0x%llx of block (%u, %u, %u)", what, access_name(flags),
+			      (ull)at, (ull)(at + bytes - 1), owner->id[0], owner->id[1], owner->id[2]);
+		else if (flags & A_WRITE)
+			c->flags |= C_VISIT;
+	}
 }
 
 static void touch_one(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags)
 {
 	struct who me = make_who(w, i, bytes, flags);
+	u64 places[LANES];
 	me.lane = lane;
-	me.at = at;
+	me.at = places[lane] = at;
 	touch(w->block->shadow, &me);
+	share(&me, 1u << lane, places, bytes, NULL);
 }
 
 void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes)
@@ -524,27 +566,4 @@ void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 
 	u32 index = (u32)(i - w->block->launch->kernel->code);
 	struct cell c = {.wtime = when, .winstr = index, .writer = (u8)agent, .wlane = (u8)lane, .flags = agent < MAX_WARPS ? C_COPIED : 0};
 	for_cells(w->block->shadow, at, bytes, overwrite, &c);
-}
-
-/* --- synchronisation by memory --------------------------------------------------------------------------------- */
-
-/* Releases at an address add up, since an atomic carries on what was released there before. */
-void sync_release(struct warp *w, u64 address)
-{
-	struct shadow *s = w->block->shadow;
-	const void *key = (const void *)(uintptr_t)(address + 1);
-	struct release *r = map_get(&s->releases, key);
-	if (!r) {
-		r = arena_new(s->arena, struct release);
-		map_put(&s->releases, key, r);
-	}
-	clock_join(&r->clock, &w->clock);
-	w->clock.at[w->id]++;
-}
-
-void sync_acquire(struct warp *w, u64 address)
-{
-	const struct release *r = map_get(&w->block->shadow->releases, (const void *)(uintptr_t)(address + 1));
-	if (r)
-		clock_join(&w->clock, &r->clock);
 }

@@ -4,12 +4,11 @@
  * lowest program counter run together, which makes lanes that took different branches meet again. An instruction is a
  * function over all lanes of a mask. Registers hold bits, upper ones zero; a predicate is 0 or 1.
  *
- * The blocks of a cluster are simulated as one block with the warps of all and the shared memory of all, one behind the
- * other; a warp knows which of them it belongs to.
- *
  * Time within a block is a vector clock: warp w's own component counts its releases (barriers and the like). What is
  * ordered by it happened before; two accesses of shared memory of which one writes and neither happened before the
- * other are a race. */
+ * other are a race. What happened before in other blocks is in sync.h, races in memory that blocks share are in races.h.
+ *
+ * The blocks of a cluster are simulated by one thread, their warps in turns; without clusters each block is one. */
 #ifndef TL_SIM_SIM_H
 #define TL_SIM_SIM_H
 
@@ -17,36 +16,33 @@
 #include "base/range.h"
 #include "runtime/sim/ptx.h"
 
-enum { LANES = 32, MAX_WARPS = 64 /* of a cluster */ };
-/* Who acts in a cluster: its warps, then engines that write what bulk copies bring (see engine.h). */
-enum { AGENTS = 96 };
-struct clock {
-	u32 at[AGENTS];     /* what each of them did until these times happened before */
-	u32 fenced[AGENTS]; /* the same as the async proxy sees it: a proxy fence lies between */
-};
+enum { LANES = 32, MAX_WARPS = 32, MAX_CLUSTER = 16 }; /* warps of a block, blocks of a cluster */
+/* Who acts in a block: its warps, then engines that write what bulk copies bring (see engine.h). */
+enum { AGENTS = 64 };
 #define ALL_LANES 0xFFFFFFFFu
-typedef u64 warp_mask;
-#define WARP_BIT(n) ((warp_mask)1 << (n))
 
 /* `for` over the lanes of a mask. */
 #define EACH_LANE(l, mask) for (u32 l##_left = (mask), l; l##_left && (l = (u32)__builtin_ctz(l##_left), true); l##_left &= l##_left - 1)
-
-/* `for` over the warps of a mask. */
-#define EACH_WARP(n, mask) for (warp_mask n##_left = (mask), n; n##_left && (n = (warp_mask)__builtin_ctzll(n##_left), true); n##_left &= n##_left - 1)
 
 struct shadow;    /* of shared memory: what was written, by whom, when (shadow.c) */
 struct async;     /* copies on their way (async.c) */
 struct engine;    /* what happens by itself, sooner or later (engine.h) */
 struct mbarriers; /* (mbarrier.h) */
+struct cluster;   /* (cluster.h) */
+struct sync;      /* order between blocks (sync.h) */
+struct races;     /* accesses by blocks of memory that they share (races.h) */
 
-enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_ASLEEP, WARP_DONE };
+struct clock {
+	u32 at[AGENTS];            /* what each of the block's agents did until these times happened before */
+	u32 fenced[AGENTS];        /* the same as the async proxy sees it: a proxy fence lies between */
+	const struct known *known; /* the same of other blocks; NULL: nothing */
+};
+
+enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_AT_CLUSTER, WARP_ASLEEP, WARP_DONE };
 
 struct warp {
 	struct cta *block;
 	u32 id;
-	u32 rank;               /* of its block in the cluster */
-	u64 shared_base;        /* where that block's shared memory begins */
-	u32 cluster_phase;      /* of the cluster's barrier, when this warp came there last; counts from 1 */
 	u32 alive;              /* lanes that have not exited */
 	u32 pc[LANES];          /* index of the lane's next instruction */
 	u32 parked;             /* lanes that wait for others at an instruction that needs them */
@@ -57,6 +53,9 @@ struct warp {
 	enum warp_state state;
 	u32 barrier;            /* waiting at this one */
 	struct clock clock;     /* what this warp has seen of the others; clock.at[id] is its own time */
+	struct fence *fence;    /* the last one; NULL: none yet (sync.c) */
+	struct stale *stale;    /* registers with values that must not be used; NULL: none yet (stale.c) */
+	enum { HAS_LEFT, HAS_ARRIVED, HAS_PASSED } meeting; /* at the cluster's barrier: passed, but has not waited yet */
 	struct async *async;    /* this warp's copies, oldest first */
 	struct wgmma *wgmma;    /* this warp's products on their way (wgmma.c) */
 	struct bulk *bulk;      /* this warp's bulk copies from shared memory (bulk.c) */
@@ -69,33 +68,31 @@ struct barrier { /* bar.sync id, count */
 	u32 arrived;            /* warps */
 	u32 expected;           /* 0: nobody has come yet */
 	struct clock clock;     /* joined of those that came */
+	struct fence *fence;    /* the same of their fences */
 	const struct instr *by;
-	warp_mask waiting;
+	u32 waiting;            /* mask of warps */
 };
-
-struct cluster_barrier { /* barrier.cluster: warps come, and later wait for the others to have come */
-	u32 phase, arrived;
-	struct clock clock, done; /* joined of those that came; of the phase before */
-	warp_mask waiting;
-};
-
-enum { NAMED_BARRIERS = 16, MAX_CLUSTER = 16 };
 
 struct cta {
 	const struct launch *launch;
-	u32 id[3];
-	u32 nwarps;             /* of all blocks of the cluster */
-	u32 nblocks, block_warps;
+	struct cluster *cluster;
+	struct clock came, passed; /* at its barrier: joined of this block's warps; what those that wait get */
+	bool met;               /* a warp of it has waited there: all blocks have begun */
+	struct visit *visits;   /* by other blocks in its shared memory; NULL: none (cluster.c) */
+	struct sync *sync;      /* NULL: no other block */
+	struct races *races;    /* in global memory; NULL: nobody to race with */
+	u64 index;              /* in the grid */
+	u32 id[3], rank;        /* rank: in the cluster */
+	u32 nwarps;
 	struct warp *warps;
 	char *shared;
-	u64 shared_bytes;       /* of one block */
-	u64 shared_stride;      /* from one block's to the next one's */
+	u64 shared_bytes;
 	struct shadow *shadow;
+	struct barrier barriers[16];
 	struct mbarriers *mbarriers; /* NULL: none yet, as of the engine */
 	struct engine *engine;
 	u32 expired;            /* waits at mbarriers since something completed last */
-	struct barrier *barriers; /* NAMED_BARRIERS of each block */
-	struct cluster_barrier cluster;
+	struct map releases;    /* at addresses, for this block (sync.c) */
 	u64 random;             /* of the schedule */
 	u64 steps;              /* warp instructions so far */
 	struct arena arena;     /* what lives as long as the block */
@@ -118,6 +115,7 @@ struct launch {
 	const struct ptx_module *module;
 	const struct ptx_kernel *kernel;
 	u32 grid[3], num_warps;
+	u32 cluster[3];         /* blocks of a cluster; 0: as the kernel says */
 	u64 dynamic_shared;
 	const char *params;     /* kernel->param_bytes */
 	const struct mem_range *ranges; /* the device's allocations, sorted */
@@ -127,7 +125,7 @@ struct launch {
 	u64 seed;
 	enum async_timing timing;
 	bool strict_proxies;    /* wgmma needs a proxy fence behind cp.async too */
-	u64 max_steps;          /* of a block, then it is said not to end; 0: any number */
+	u64 max_steps;          /* the launch does not end when every block that runs has had more; 0: any number */
 	struct counters *counters;
 	const struct source *source; /* the kernel's file, for messages; or NULL */
 };
@@ -162,20 +160,23 @@ struct isa_row {
 	bool (*decode)(struct decoder *d);
 };
 extern const struct isa_row alu_opcodes[], convert_opcodes[], memory_opcodes[], async_opcodes[], mbarrier_opcodes[], matrix_opcodes[],
-	warp_opcodes[];
+	warp_opcodes[], sync_opcodes[], cluster_opcodes[];
 /* each ends in {0} */
 
-bool decode_proxy_fence(struct decoder *d);   /* fence.proxy */
-bool decode_mbarrier_fence(struct decoder *d); /* fence.mbarrier_init */
+bool decode_proxy_fence(struct decoder *d); /* fence.proxy */
 bool decode_setmaxnreg(struct decoder *d);
 
 /* The number of a special register ("%tid.x"), or -1. */
 int special_register(const char *name);
+bool special_is_predicate(u64 number);
 
 /* Gives every instruction of the module its meaning. False when one is unknown, with "line 12: …". */
 bool sim_decode(struct arena *a, struct ptx_module *m, const char **error);
 
 /* --- running --------------------------------------------------------------------------------------------------- */
+
+/* How many blocks a cluster has along each axis. False if the grid cannot be cut into clusters, or they are too large. */
+bool cluster_shape(const struct launch *l, u32 shape[3], struct strbuf *error);
 
 /* Runs all blocks of the grid, several at once. False after a fault, with its report appended. */
 bool sim_run(const struct launch *l, struct strbuf *error);
@@ -189,9 +190,8 @@ static inline u64 sim_random(u64 *state)
 	return z ^ z >> 31;
 }
 
-/* Lets go of the warps at a barrier of block `rank` if all have come. */
-void barrier_check(struct cta *k, struct barrier *b, u32 rank);
-void cluster_barrier_check(struct cta *k);
+/* Lets go of a barrier's warps if all have come. */
+void barrier_check(struct cta *k, struct barrier *b);
 
 /* A fault: the first of a block ends it. `lanes` is the mask of those at fault. */
 void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -214,15 +214,6 @@ static inline void set_reg(struct warp *w, const struct operand *o, u32 lane, u6
 
 /* --- memory (memory.c, shadow.c, async.c) ---------------------------------------------------------------------- */
 
-/* The blocks' shared memories within `shared`: is this inside one of them? */
-static inline bool in_shared(const struct cta *b, u64 at, u64 bytes)
-{
-	u64 within = b->nblocks == 1 ? at : at % b->shared_stride;
-	return (b->nblocks == 1 || at / b->shared_stride < b->nblocks) && within <= b->shared_bytes && bytes <= b->shared_bytes - within;
-}
-/* An address of .shared::cluster names the block in its upper bits, from 1; 0 there is the own block. */
-enum { CLUSTER_SHIFT = 24 };
-
 /* Address windows of the generic address space: shared memory of the running block, local memory of the lane. */
 #define SHARED_WINDOW 0x7F0000000000000ull
 #define LOCAL_WINDOW 0x7E0000000000000ull
@@ -244,6 +235,9 @@ char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 addr
 /* The same of the block's shared memory, with the shadow consulted and updated. */
 char *shared_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write);
 
+/* Address of an O_ADDRESS in a lane; *space says where a generic or variable-based one points. */
+u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space);
+
 /* What a warp still has on its way when it ends; faults if a copy was never waited for. */
 void async_end(struct warp *w);
 /* The same of its wgmma products. */
@@ -251,23 +245,22 @@ void wgmma_end(struct warp *w);
 /* Faults if a warp of its warpgroup ran setmaxnreg otherwise. */
 void setmaxnreg_end(struct warp *w);
 
+/* A load gave these lanes what another warp may be writing; `what` describes the race. */
+void stale_begin(struct warp *w, const struct instr *i, u32 lanes, const char *what);
+/* An instruction that `active` lanes run, of those in `mask` that come to it. False after a fault: such a value is used. */
+bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active);
+
 /* --- clocks ----------------------------------------------------------------------------------------------------- */
 
-static inline void clock_join(struct clock *into, const struct clock *from)
-{
-	for (u32 k = 0; k < AGENTS; k++) {
-		into->at[k] = MAX(into->at[k], from->at[k]);
-		into->fenced[k] = MAX(into->fenced[k], from->fenced[k]);
-	}
-}
+void clock_join(struct arena *a, struct clock *into, const struct clock *from); /* (sync.c) */
 /* The async proxy sees what happened before now. */
 static inline void clock_fence(struct clock *c)
 {
 	for (u32 k = 0; k < AGENTS; k++)
 		c->fenced[k] = MAX(c->fenced[k], c->at[k]);
 }
-/* What w does now happens at its time w->clock.at[w->id], which begins at 1 and grows when w releases. Did what warp `by` did
- * at its time `when` happen before? */
+/* What w does now happens at its time w->clock.at[w->id], which begins at 1 and grows when w releases. Did what agent `by` of
+ * the block did at its time `when` happen before? */
 static inline bool happened_before(const struct warp *w, u32 by, u32 when) { return by == w->id || when <= w->clock.at[by]; }
 
 #endif

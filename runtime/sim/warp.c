@@ -1,5 +1,6 @@
 /* What lanes of a warp do together: branches, barriers, shuffles, votes, calls. */
-#include "runtime/sim/sim.h"
+#include "runtime/sim/cluster.h"
+#include "runtime/sim/sync.h"
 
 #include <string.h>
 
@@ -49,26 +50,6 @@ static void run_nothing(struct warp *w, const struct instr *i, u32 mask)
 	(void)w, (void)i, (void)mask;
 }
 
-/* Shared memory is in order here anyway, and what fences do to races is in the barriers; blocks run on several CPU threads.
- * Fences between proxies: proxy.c. */
-static void run_fence(struct warp *w, const struct instr *i, u32 mask)
-{
-	(void)w, (void)i, (void)mask;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-static bool decode_fence(struct decoder *d)
-{
-	d->i->run = run_fence;
-	if (take(d, "proxy"))
-		return decode_proxy_fence(d);
-	if (take(d, "mbarrier_init"))
-		return decode_mbarrier_fence(d);
-	take_one_of(d, "sc acq_rel acquire release");
-	take_one_of(d, "cta cluster gpu sys gl");
-	return want_operands(d, 0, 0);
-}
-
 static bool decode_hint(struct decoder *d)
 {
 	take_one_of(d, "launch_dependents wait inc dec u32");
@@ -93,12 +74,12 @@ static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
 			fault(w, i, 1u << l, "lanes of one warp name different barriers or counts");
 			return;
 		}
-	if (id >= NAMED_BARRIERS || threads % LANES || threads / LANES > k->block_warps) {
+	if (id >= ARRAY_LEN(k->barriers) || threads % LANES || threads / LANES > k->nwarps) {
 		fault(w, i, mask, "barrier %llu with %llu threads: there are %u barriers, and the block has %u threads", (unsigned long long)id,
-		      (unsigned long long)threads, (u32)NAMED_BARRIERS, k->block_warps * LANES);
+		      (unsigned long long)threads, (u32)ARRAY_LEN(k->barriers), k->nwarps * LANES);
 		return;
 	}
-	struct barrier *b = &k->barriers[w->rank * NAMED_BARRIERS + id];
+	struct barrier *b = &k->barriers[id];
 	u32 expected = threads ? (u32)threads / LANES : 0;
 	if (b->arrived && b->expected != expected) {
 		fault(w, i, mask, "barrier %llu is used with different counts at once: the other is at line %u", (unsigned long long)id, b->by->line);
@@ -107,118 +88,32 @@ static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
 	b->arrived++;
 	b->expected = expected;
 	b->by = i;
-	clock_join(&b->clock, &w->clock);
+	clock_join(&k->arena, &b->clock, &w->clock);
+	fence_join(&k->arena, &b->fence, w->fence);
 	w->clock.at[w->id]++;
 	if (i->mods & BAR_WAITS) {
-		b->waiting |= WARP_BIT(w->id);
+		b->waiting |= 1u << w->id;
 		w->state = WARP_AT_BARRIER;
 		w->barrier = (u32)id;
 	}
-	barrier_check(k, b, w->rank);
+	barrier_check(k, b);
 }
 
 /* Lets the waiting warps go when all have come. A warp that has ended counts for a barrier of the whole block. */
-void barrier_check(struct cta *k, struct barrier *b, u32 rank)
+void barrier_check(struct cta *k, struct barrier *b)
 {
 	u32 ended = 0;
-	for (u32 n = rank * k->block_warps; n < (rank + 1) * k->block_warps; n++)
+	for (u32 n = 0; n < k->nwarps; n++)
 		ended += k->warps[n].state == WARP_DONE;
-	if (!b->arrived || b->arrived < (b->expected ? b->expected : k->block_warps - ended))
+	if (!b->arrived || b->arrived < (b->expected ? b->expected : k->nwarps - ended))
 		return;
 	k->expired = 0;
-	EACH_WARP(n, b->waiting) {
+	EACH_LANE(n, b->waiting) {
 		k->warps[n].state = WARP_READY;
-		clock_join(&k->warps[n].clock, &b->clock);
+		clock_join(&k->arena, &k->warps[n].clock, &b->clock);
+		fence_join(&k->arena, &k->warps[n].fence, b->fence);
 	}
 	*b = (struct barrier){0};
-}
-
-/* The barrier of a cluster's blocks: coming and waiting are two instructions. */
-static void run_cluster_arrive(struct warp *w, const struct instr *i, u32 mask)
-{
-	struct cluster_barrier *b = &w->block->cluster;
-	if (w->cluster_phase > b->phase) {
-		fault(w, i, mask, "comes to the cluster's barrier again without having waited");
-		return;
-	}
-	w->cluster_phase = b->phase + 1;
-	b->arrived++;
-	if (i->mods) {
-		clock_join(&b->clock, &w->clock);
-		w->clock.at[w->id]++;
-	}
-	cluster_barrier_check(w->block);
-}
-
-static void run_cluster_wait(struct warp *w, const struct instr *i, u32 mask)
-{
-	struct cluster_barrier *b = &w->block->cluster;
-	if (!w->cluster_phase) {
-		fault(w, i, mask, "waits at the cluster's barrier without having come");
-		return;
-	}
-	if (w->cluster_phase <= b->phase) {
-		clock_join(&w->clock, &b->done);
-		return;
-	}
-	b->waiting |= WARP_BIT(w->id);
-	w->state = WARP_AT_BARRIER;
-	w->barrier = NAMED_BARRIERS;
-}
-
-void cluster_barrier_check(struct cta *k)
-{
-	struct cluster_barrier *b = &k->cluster;
-	u32 alive = 0;
-	for (u32 n = 0; n < k->nwarps; n++)
-		alive += k->warps[n].state != WARP_DONE;
-	if (!b->arrived || b->arrived < alive)
-		return;
-	b->done = b->clock;
-	b->clock = (struct clock){0};
-	EACH_WARP(n, b->waiting) {
-		k->warps[n].state = WARP_READY;
-		clock_join(&k->warps[n].clock, &b->done);
-	}
-	b->waiting = 0;
-	b->arrived = 0;
-	b->phase++;
-}
-
-static bool decode_cluster_barrier(struct decoder *d)
-{
-	bool waits = take(d, "wait");
-	if (!waits && !take(d, "arrive"))
-		return false;
-	bool relaxed = !waits && take(d, "relaxed");
-	if (!relaxed)
-		take(d, waits ? "acquire" : "release");
-	take(d, "aligned");
-	d->i->mods = !relaxed;
-	d->i->run = waits ? run_cluster_wait : run_cluster_arrive;
-	d->i->is_sync = true;
-	return want_operands(d, 0, 0);
-}
-
-/* The address, in the window of the cluster, of what is at `a` in another block. */
-static void run_mapa(struct warp *w, const struct instr *i, u32 mask)
-{
-	u64 at[LANES], rank[LANES], space[LANES], other[LANES];
-	memcpy(at, operand_lanes(w, &i->ops[1], 32, space), sizeof at);
-	memcpy(rank, operand_lanes(w, &i->ops[2], 32, other), sizeof rank);
-	EACH_LANE(l, mask) {
-		if (rank[l] >= w->block->nblocks) {
-			fault(w, i, 1u << l, "block %llu of a cluster of %u", (unsigned long long)rank[l], w->block->nblocks);
-			return;
-		}
-		set_reg(w, &i->ops[0], l, (rank[l] + 1) << CLUSTER_SHIFT | (at[l] & ((1u << CLUSTER_SHIFT) - 1)));
-	}
-}
-
-static bool decode_mapa(struct decoder *d)
-{
-	d->i->run = run_mapa;
-	return take(d, "shared::cluster") && take(d, "u32") && want_operands(d, 3, 3);
 }
 
 static bool decode_barrier(struct decoder *d)
@@ -487,14 +382,11 @@ const struct isa_row warp_opcodes[] = {
 	{"ret", decode_exit},
 	{"exit", decode_exit},
 	{"trap", decode_trap},
-	{"membar", decode_fence},
-	{"fence", decode_fence},
 	{"griddepcontrol", decode_hint},
 	{"setmaxnreg", decode_setmaxnreg},
 	{"nanosleep", decode_hint},
 	{"bar", decode_barrier},
 	{"barrier", decode_barrier},
-	{"mapa", decode_mapa},
 	{"shfl", decode_shuffle},
 	{"vote", decode_vote},
 	{"redux", decode_redux},

@@ -122,7 +122,7 @@ static u32 mn_unit(const struct matrix *m, u32 u, u32 k)
 static bool read_units(struct warp *w, const struct instr *i, const struct places *p, u32 n, u64 *hash)
 {
 	for (u32 u = 0; u < n; u++)
-		if (!in_shared(w->block, p->at[u], UNIT)) {
+		if (p->at[u] + UNIT > w->block->shared_bytes) {
 			fault(w, i, ALL_LANES, "reads beyond shared memory: address 0x%llx, and there are %llu bytes",
 			      (unsigned long long)p->at[u], (unsigned long long)w->block->shared_bytes);
 			return false;
@@ -149,8 +149,7 @@ static bool read_matrix(struct warp *w, const struct instr *i, const struct matr
 	for (u32 first = 0; first < units; first += LANES) {
 		u32 some = MIN(units - first, (u32)LANES);
 		for (u32 u = 0; u < some; u++) {
-			p.at[u] = w->shared_base;
-			p.at[u] += m->mn_major ? mn_unit(m, mn / per_unit + unit, line) : k_unit(m, mn + line, unit);
+			p.at[u] = m->mn_major ? mn_unit(m, mn / per_unit + unit, line) : k_unit(m, mn + line, unit);
 			p.host[u] = w->block->shared + p.at[u];
 			cell[u] = line * line_step + unit * per_unit * step;
 			unit = unit + 1 == across ? 0 : unit + 1;

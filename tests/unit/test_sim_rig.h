@@ -30,8 +30,11 @@ struct rig {
 	u8 *written[2];
 	struct mem_range ranges[2];
 	u64 number;
-	u32 blocks, warps;
+	u32 blocks, warps, rows; /* rows: of blocks; 0: one */
 	enum async_timing timing;
+	u64 max_steps;
+	const char *head; /* NULL: HEAD */
+	u32 cluster[3];
 	bool count;
 	struct counters *counters;
 	const struct ptx_kernel *kernel;
@@ -65,19 +68,35 @@ static inline void rig_free(struct rig *r)
 	free(r);
 }
 
-#define HEAD                                                                                                                     \
+#define HEAD_OF(limits)                                                                                                          \
 	".version 8.0\n.target sm_90a\n.address_size 64\n"                                                                       \
 	".const .align 4 .b32 table[4] = {11, 22, 33, 44};\n"                                                                    \
 	".global .align 8 .b32 cell[4] = {5, 6, 7, 8};\n"                                                                        \
-	".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pn)\n{\n"                                                 \
+	".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pn)\n" limits "{\n"                                       \
 	".reg .pred %p<8>; .reg .b16 %rs<16>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f32 %f<16>; .reg .f64 %fd<8>;\n"        \
 	".shared .align 128 .b8 sh[4096];\n.local .align 16 .b8 lo[64];\n"                                                       \
 	"ld.param.u64 %rd1, [pa];\nld.param.u64 %rd2, [pb];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nmov.u64 %rd9, sh;\n"
+#define HEAD HEAD_OF("")
+
+/* The text with each $ replaced by the next of the strings behind. */
+static inline const char *fill(struct rig *r, const char *text, ...)
+{
+	struct strbuf s = {.arena = &r->arena};
+	va_list ap;
+	va_start(ap, text);
+	for (; *text; text++)
+		if (*text == '$')
+			sb_puts(&s, va_arg(ap, const char *));
+		else
+			sb_add(&s, text, 1);
+	va_end(ap);
+	return s.at;
+}
 
 /* Decodes the body; NULL with the error in r->error. */
 static inline struct ptx_module *read_kernel(struct rig *r, const char *body)
 {
-	const char *text = arena_printf(&r->arena, "%s%s\nret;\n}\n", HEAD, body);
+	const char *text = arena_printf(&r->arena, "%s%s\nret;\n}\n", r->head ? r->head : HEAD, body);
 	struct ptx_module *m = ptx_read(&r->arena, text, strlen(text), &r->error);
 	return m && sim_decode(&r->arena, m, &r->error) ? m : NULL;
 }
@@ -94,7 +113,7 @@ static inline const char *run(struct rig *r, const char *body)
 	u64 params[] = {(u64)(uintptr_t)r->a, (u64)(uintptr_t)r->b, r->number};
 	struct launch l = {.module = m,
 			   .kernel = r->kernel,
-			   .grid = {r->blocks, 1, 1},
+			   .grid = {r->blocks, MAX(r->rows, 1u), 1},
 			   .num_warps = r->warps,
 			   .params = (const char *)params,
 			   .ranges = r->ranges,
@@ -102,6 +121,8 @@ static inline const char *run(struct rig *r, const char *body)
 			   .nranges = 2,
 			   .seed = random_bits(),
 			   .timing = r->timing,
+			   .max_steps = r->max_steps,
+			   .cluster = {r->cluster[0], r->cluster[1], r->cluster[2]},
 			   .counters = r->count ? r->counters : NULL};
 	struct strbuf error = {.arena = &r->arena};
 	bool ok = sim_run(&l, &error);

@@ -58,7 +58,7 @@ static struct world *world_new(void)
 		x->code[k] = (struct instr){.opcode = "st.shared.u8", .line = k + 1, .pred = -1};
 	x->kernel = (struct ptx_kernel){.code = x->code, .ncode = NINSTRS};
 	x->launch = (struct launch){.kernel = &x->kernel};
-	x->block = (struct cta){.launch = &x->launch, .nwarps = NWARPS, .nblocks = 1, .block_warps = NWARPS, .warps = x->warps, .shared_bytes = BYTES};
+	x->block = (struct cta){.launch = &x->launch, .nwarps = NWARPS, .warps = x->warps, .shared_bytes = BYTES};
 	x->block.error.arena = &x->block.arena;
 	x->block.shadow = shadow_new(&x->block.arena, BYTES);
 	for (u32 k = 0; k < NWARPS; k++) {
@@ -139,15 +139,15 @@ static void fence(struct world *x, struct warp *w)
 
 static void synchronise(struct world *x)
 {
-	struct clock joined = {0};
+	struct clock joined = {.known = NULL};
 	u32 who = below(4) ? below(1 << NWARPS) : (1 << NWARPS) - 1;
 	EACH_LANE(n, who)
 	{
-		clock_join(&joined, &x->warps[n].clock);
+		clock_join(NULL, &joined, &x->warps[n].clock);
 		x->warps[n].clock.at[n]++;
 	}
 	EACH_LANE(n, who)
-	clock_join(&x->warps[n].clock, &joined);
+	clock_join(NULL, &x->warps[n].clock, &joined);
 }
 
 /* Random accesses until one is at fault, in the model and in the shadow alike. Most that would be are left out. */
@@ -208,15 +208,15 @@ static void test_memory(void **state)
 	struct world *x = world_new();
 	x->warps[1].clock.at[1]++; /* its time differs from the others' for good */
 	for (u32 n = 0; n < 100000; n++) {
-		struct clock joined = {0};
+		struct clock joined = {.known = NULL};
 		shadow_write(&x->warps[n % 2], &x->code[0], 0, 0, 16);
 		for (u32 half = 0; half < 2; half++) {
 			for (u32 k = 0; k < NWARPS; k++) {
-				clock_join(&joined, &x->warps[k].clock);
+				clock_join(NULL, &joined, &x->warps[k].clock);
 				x->warps[k].clock.at[k]++;
 			}
 			for (u32 k = 0; k < NWARPS; k++) {
-				clock_join(&x->warps[k].clock, &joined);
+				clock_join(NULL, &x->warps[k].clock, &joined);
 				if (!half)
 					shadow_read(&x->warps[k], &x->code[1], 0, k % 2, 1);
 				if (!half)

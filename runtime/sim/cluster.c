@@ -1,0 +1,291 @@
+/* Clusters: blocks that run together, use each other's shared memory and meet at a barrier. */
+#include "runtime/sim/cluster.h"
+
+#include <string.h>
+
+#include "runtime/sim/memory.h"
+#include "runtime/sim/sync.h"
+
+/* --- shape ----------------------------------------------------------------------------------------------------- */
+
+static bool wrong_shape(const struct launch *l, u32 shape[3], struct strbuf *error)
+{
+	const u32 *k = l->kernel->cluster, *g = l->grid;
+	bool given = l->cluster[0], fixed = k[0];
+	for (u32 d = 0; d < 3; d++)
+		shape[d] = given ? MAX(l->cluster[d], 1u) : fixed ? k[d] : 1;
+	u64 blocks = (u64)shape[0] * shape[1] * shape[2];
+	if (l->kernel->explicit_cluster && !given && !fixed)
+		sb_puts(error, "the kernel runs in clusters (.explicitcluster), and the launch does not say of how many blocks");
+	else if (given && fixed && memcmp(shape, k, sizeof l->cluster) != 0)
+		sb_printf(error, "a launch in clusters of (%u, %u, %u) blocks, and the kernel is made for (%u, %u, %u)", shape[0], shape[1],
+			  shape[2], k[0], k[1], k[2]);
+	else if (blocks > MAX_CLUSTER || (l->kernel->max_cluster && blocks > l->kernel->max_cluster))
+		sb_printf(error, "clusters of %llu blocks, and there may be %u", (unsigned long long)blocks,
+			  l->kernel->max_cluster ? MIN(l->kernel->max_cluster, (u32)MAX_CLUSTER) : MAX_CLUSTER);
+	else if (g[0] % shape[0] || g[1] % shape[1] || g[2] % shape[2])
+		sb_printf(error, "the grid (%u, %u, %u) is no multiple of the kernel's clusters of (%u, %u, %u) blocks\n      = hint: launch "
+				 "as many blocks along each axis as fill whole clusters", g[0], g[1], g[2], shape[0], shape[1], shape[2]);
+	else
+		return false;
+	return true;
+}
+
+bool cluster_shape(const struct launch *l, u32 shape[3], struct strbuf *error)
+{
+	return !wrong_shape(l, shape, error);
+}
+
+/* --- shared memory of other blocks ----------------------------------------------------------------------------- */
+
+struct cta *cluster_block(const struct cta *b, u64 address, u64 *within)
+{
+	const struct cluster *c = b->cluster;
+	u64 rank = address >> WINDOW_LOG2;
+	*within = address & (((u64)1 << WINDOW_LOG2) - 1);
+	return !rank ? &c->blocks[b->rank] : rank <= c->nblocks ? &c->blocks[rank - 1] : NULL;
+}
+
+static bool has_ended(const struct cta *b)
+{
+	for (u32 n = 0; n < b->nwarps; n++)
+		if (b->warps[n].state != WARP_DONE)
+			return false;
+	return true;
+}
+
+/* A barrier of the cluster shows it, or anything else that came from there. */
+static bool has_begun(const struct warp *w, const struct cta *owner)
+{
+	bool begun = w->block->met;
+	for (u32 n = 0; !begun && n < owner->nwarps; n++)
+		begun = sync_happened(w, owner->index, n, 1);
+	return begun;
+}
+
+/* The last access by each warp of the other blocks. */
+struct visit {
+	u32 time, instr;
+};
+
+bool cluster_access(struct warp *w, const struct instr *i, u32 lane, struct cta *owner)
+{
+	struct cta *b = w->block;
+	u32 nwarps = b->nwarps;
+	if (has_ended(owner)) {
+		fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which has ended", owner->id[0], owner->id[1],
+		      owner->id[2]);
+		return false;
+	}
+	if (!has_begun(w, owner)) {
+		fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which may not have begun", owner->id[0], owner->id[1],
+		      owner->id[2]);
+		return false;
+	}
+	if (!owner->visits)
+		owner->visits = arena_array(&owner->arena, struct visit, b->cluster->nblocks * nwarps);
+	owner->visits[b->rank * nwarps + w->id] = (struct visit){w->clock.at[w->id], (u32)(i - b->launch->kernel->code)};
+	return true;
+}
+
+/* Does any warp of the block know that this happened? Else the block could have ended before. */
+static bool came_before_end(const struct cta *b, const struct cta *by, u32 warp, u32 time)
+{
+	for (u32 n = 0; n < b->nwarps; n++)
+		if (sync_happened(&b->warps[n], by->index, warp, time))
+			return true;
+	return false;
+}
+
+static void check_visits(struct warp *last)
+{
+	struct cta *b = last->block;
+	for (u32 n = 0; b->visits && n < b->cluster->nblocks * b->nwarps; n++) {
+		const struct visit *v = &b->visits[n];
+		const struct cta *by = &b->cluster->blocks[n / b->nwarps];
+		if (!v->time || came_before_end(b, by, n % b->nwarps, v->time))
+			continue;
+		struct strbuf text = {.arena = &b->arena};
+		sb_printf(&text, "block (%u, %u, %u) may end before its shared memory is accessed by block (%u, %u, %u), warp %u, at ", b->id[0],
+			  b->id[1], b->id[2], by->id[0], by->id[1], by->id[2], n % b->nwarps);
+		print_place(&text, b->launch, &b->launch->kernel->code[v->instr]);
+		fault(last, last->at, ALL_LANES, "%s", text.at);
+		return;
+	}
+}
+
+/* --- the barrier ----------------------------------------------------------------------------------------------- */
+
+/* Lets the waiting warps go when all that have not ended have come. */
+static void complete(struct cluster *c)
+{
+	bool any = false;
+	for (u32 k = 0; k < c->nblocks; k++)
+		for (u32 n = 0; n < c->blocks[k].nwarps; n++) {
+			const struct warp *w = &c->blocks[k].warps[n];
+			if (w->state != WARP_DONE && w->meeting != HAS_ARRIVED)
+				return;
+			any |= w->meeting == HAS_ARRIVED;
+		}
+	if (!any)
+		return;
+	for (u32 k = 0; k < c->nblocks; k++) {
+		struct cta *b = &c->blocks[k];
+		clock_join(&b->arena, &b->came, &(struct clock){.known = c->came});
+		b->passed = b->came;
+		b->came = (struct clock){.known = NULL};
+		for (u32 n = 0; n < b->nwarps; n++) {
+			struct warp *w = &b->warps[n];
+			bool waits = w->state == WARP_AT_CLUSTER;
+			w->meeting = waits || w->meeting != HAS_ARRIVED ? HAS_LEFT : HAS_PASSED;
+			if (waits) {
+				b->met = true;
+				w->state = WARP_READY;
+				clock_join(&b->arena, &w->clock, &b->passed);
+			}
+		}
+	}
+	c->came = NULL;
+}
+
+u32 cluster_arrived(const struct cluster *c)
+{
+	u32 sum = 0;
+	for (u32 k = 0; k < c->nblocks; k++)
+		for (u32 n = 0; n < c->blocks[k].nwarps; n++)
+			sum += c->blocks[k].warps[n].meeting == HAS_ARRIVED;
+	return sum;
+}
+
+void cluster_end_warp(struct warp *w)
+{
+	complete(w->block->cluster);
+	if (has_ended(w->block))
+		check_visits(w);
+}
+
+enum { B_WAITS = 1, B_RELAXED = 2 };
+
+static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct cta *b = w->block;
+	if (i->mods & B_WAITS) {
+		if (w->meeting == HAS_LEFT)
+			fault(w, i, mask, "waits at the cluster's barrier without having arrived");
+		else if (w->meeting == HAS_ARRIVED)
+			w->state = WARP_AT_CLUSTER;
+		else
+			clock_join(&b->arena, &w->clock, &b->passed);
+		b->met |= w->meeting == HAS_PASSED;
+		w->meeting = w->meeting == HAS_PASSED ? HAS_LEFT : w->meeting;
+		return;
+	}
+	if (w->meeting != HAS_LEFT) {
+		fault(w, i, mask, "arrives at the cluster's barrier again without having waited");
+		return;
+	}
+	w->meeting = HAS_ARRIVED;
+	sync_publish(w, i->mods & B_RELAXED, &b->came, &b->cluster->came);
+	complete(b->cluster);
+}
+
+bool decode_cluster_barrier(struct decoder *d)
+{
+	struct instr *i = d->i;
+	bool waits = take(d, "wait");
+	if (!waits && !take(d, "arrive"))
+		return false;
+	int sem = take_one_of(d, waits ? "acquire" : "release relaxed");
+	take(d, "aligned");
+	i->mods = (waits ? B_WAITS : 0) | (sem == 1 ? B_RELAXED : 0);
+	i->run = run_barrier;
+	i->is_sync = true;
+	return want_operands(d, 0, 0) && needs_clusters(d);
+}
+
+/* --- addresses ------------------------------------------------------------------------------------------------- */
+
+bool needs_clusters(struct decoder *d)
+{
+	return d->module->sm >= 90 || decode_fail(d, "'%s': clusters begin with sm_90", d->i->opcode);
+}
+
+/* Where an operand points in the window of shared::cluster; false after a fault. */
+static bool window_address(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, u64 *at)
+{
+	bool generic = i->mods == SPACE_GENERIC;
+	u64 within, base = generic ? SHARED_WINDOW : 0;
+	*at = operand_value(w, o, lane, generic ? 64 : ptx_bits(i->type[0])) - base;
+	struct cta *owner = *at >> 40 ? NULL : cluster_block(w->block, *at, &within);
+	if (owner && within < owner->shared_bytes)
+		return true;
+	fault(w, i, 1u << lane, "0x%llx is no %saddress of shared memory of this cluster", (unsigned long long)(*at + base),
+	      generic ? "generic " : "");
+	return false;
+}
+
+static void run_mapa(struct warp *w, const struct instr *i, u32 mask)
+{
+	u32 nblocks = w->block->cluster->nblocks;
+	EACH_LANE(l, mask)
+	{
+		u64 at, rank = operand_value(w, &i->ops[2], l, 32);
+		if (!window_address(w, i, l, &i->ops[1], &at))
+			return;
+		if (rank >= nblocks) {
+			fault(w, i, 1u << l, "block %llu of a cluster of %u", (unsigned long long)rank, nblocks);
+			return;
+		}
+		u64 within = at & (((u64)1 << WINDOW_LOG2) - 1);
+		set_reg(w, &i->ops[0], l, cluster_address((u32)rank, within) + (i->mods == SPACE_GENERIC ? SHARED_WINDOW : 0));
+	}
+}
+
+static void run_getctarank(struct warp *w, const struct instr *i, u32 mask)
+{
+	EACH_LANE(l, mask)
+	{
+		u64 at, within;
+		if (!window_address(w, i, l, &i->ops[1], &at))
+			return;
+		set_reg(w, &i->ops[0], l, cluster_block(w->block, at, &within)->rank);
+	}
+}
+
+static bool is_register(const struct operand *o, int bits)
+{
+	return o->kind == O_REG && ptx_bits(o->reg_type) == bits;
+}
+
+/* mapa and getctarank: {.shared::cluster}.type of the address. */
+static bool decode_address(struct decoder *d, u32 nops)
+{
+	struct instr *i = d->i;
+	bool shared = take(d, "shared::cluster");
+	i->mods = shared ? SPACE_CLUSTER : SPACE_GENERIC;
+	enum ptx_type t = i->type[0] = take_type(d);
+	if (!want_operands(d, nops, nops) || !needs_clusters(d) || (t != PT_U64 && (t != PT_U32 || !shared)))
+		return false;
+	const struct operand *o = &i->ops[1];
+	bool variable = shared && o->kind == O_SYMBOL && o->var && o->var->space == SPACE_SHARED;
+	return variable || is_register(o, ptx_bits(t)) || decode_fail(d, "'%s' of another kind of address", i->opcode);
+}
+
+static bool decode_mapa(struct decoder *d)
+{
+	struct instr *i = d->i;
+	i->run = run_mapa;
+	return decode_address(d, 3) && is_register(&i->ops[0], ptx_bits(i->type[0])) && (is_register(&i->ops[2], 32) || i->ops[2].kind == O_INT);
+}
+
+static bool decode_getctarank(struct decoder *d)
+{
+	d->i->run = run_getctarank;
+	return decode_address(d, 2) && is_register(&d->i->ops[0], 32);
+}
+
+const struct isa_row cluster_opcodes[] = {
+	{"mapa", decode_mapa},
+	{"getctarank", decode_getctarank},
+	{0},
+};

@@ -1,0 +1,94 @@
+/* Values that a warp read while another warp of its block may write them.
+ *
+ * Every thread that holds a copy of a value loads it, and only one stores what becomes of it: with no barrier between, the
+ * others may load what was stored already. That is a race only if they use it. So the registers of such lanes are marked, the
+ * mark goes where the values go, and a use that others can see is a fault. */
+#include <string.h>
+
+#include "runtime/sim/memory.h"
+
+struct stale {
+	u32 *marked;     /* by register: mask of lanes */
+	u32 nmarked;     /* registers with any */
+	const struct instr *read;
+	const char *what;
+};
+
+static void mark(struct stale *s, u32 reg, u32 lanes, u32 of)
+{
+	u32 before = s->marked[reg], after = (before & ~of) | lanes;
+	s->marked[reg] = after;
+	s->nmarked += (after != 0) - (u32)(before != 0);
+}
+
+static void mark_all(struct stale *s, const struct operand *o, u32 lanes, u32 of)
+{
+	if (o->kind == O_REG)
+		mark(s, o->reg, lanes, of);
+	for (u32 k = 0; o->kind == O_VECTOR && k < o->nitems; k++)
+		mark_all(s, &o->items[k], lanes, of);
+}
+
+static u32 marked(const struct stale *s, const struct operand *o)
+{
+	u32 lanes = o->kind == O_REG || (o->kind == O_ADDRESS && o->has_reg) ? s->marked[o->reg] : 0;
+	for (u32 k = 0; k < o->nitems; k++)
+		lanes |= marked(s, &o->items[k]);
+	return lanes;
+}
+
+void stale_begin(struct warp *w, const struct instr *i, u32 lanes, const char *what)
+{
+	struct stale *s = w->stale;
+	struct arena *a = &w->block->arena;
+	if (!s) {
+		s = w->stale = arena_new(a, struct stale);
+		s->marked = arena_array(a, u32, w->block->launch->kernel->nregs + 1);
+	}
+	s->read = i;
+	s->what = what;
+	mark_all(s, &i->ops[0], lanes, lanes);
+}
+
+/* Instructions whose first operand is no result. */
+static bool has_no_result(const struct instr *i)
+{
+	static const char *const names[] = {"st", "red", "bar", "barrier", "bra", "call", "cp", "nanosleep", "prefetch", "discard"};
+	size_t len = strcspn(i->opcode, ".");
+	for (u32 k = 0; k < ARRAY_LEN(names); k++)
+		if (strlen(names[k]) == len && !memcmp(i->opcode, names[k], len))
+			return true;
+	return false;
+}
+
+bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active)
+{
+	struct stale *s = w->stale;
+	bool has_result = i->nops && !has_no_result(i), seen = !has_result;
+	u32 used = i->pred < 0 ? 0 : s->marked[i->pred] & mask, from = 0;
+	if (!s->nmarked)
+		return true;
+	for (u32 k = 0; k < i->nops; k++) {
+		if (i->ops[k].kind == O_ADDRESS)
+			seen = true;
+		if (k || !has_result)
+			from |= marked(s, &i->ops[k]);
+	}
+	if (seen)
+		used |= from & active;
+	if (used) {
+		struct strbuf text = {.arena = &w->block->arena};
+		sb_puts(&text, s->what);
+		sb_puts(&text, "; what was read is used at ");
+		print_place(&text, w->block->launch, i);
+		fault(w, s->read, used, "%s", text.at);
+		return false;
+	}
+	if (has_result) {
+		u32 lanes = from & active;
+		if (lanes && (i->members || i->is_sync)) /* between lanes */
+			lanes = active;
+		mark_all(s, &i->ops[0], lanes, active);
+	}
+	return true;
+}

@@ -1,0 +1,440 @@
+/* Vector clocks, and releases and acquires at addresses. */
+#include "runtime/sim/sync.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/sim/cluster.h"
+#include "runtime/sim/mbarrier.h"
+#include "runtime/sim/memory.h"
+
+enum { MOST_KNOWN = 512 };
+
+struct version {
+	u32 block, number;
+	bool narrow; /* of a release for the cluster only */
+};
+typedef VEC(struct version) version_vec;
+
+struct known { /* sorted by block; never changed */
+	u32 n;
+	struct version at[];
+};
+static const struct known knows_all;
+
+/* A block's versions: number v has the clock at clocks[(v - 1) * nwarps], and learnt the first edges[v - 1] of `learnt`. */
+struct history {
+	VEC(u32) clocks, edges;
+	version_vec learnt, knows; /* the latter: each block once, in order */
+	u32 all_from;              /* from this version on it knew all; 0: not yet */
+};
+
+struct sync {
+	pthread_mutex_t lock;
+	struct arena arena;
+	u32 nwarps;
+	struct map histories; /* block index + 1 → struct history */
+	struct map records;   /* address → version_vec: the last release there of each block */
+};
+
+struct strong_read {
+	const char *host;
+	bool in_shared;
+};
+
+struct fence {
+	struct clock clock;
+	u32 version; /* of the block that ran it; 0: none for other blocks */
+	bool narrow;
+	VEC(struct strong_read) reads; /* relaxed ones since */
+};
+
+struct sync *sync_new(u32 nwarps)
+{
+	struct sync *s = calloc(1, sizeof *s);
+	if (!s || pthread_mutex_init(&s->lock, NULL)) {
+		free(s);
+		return NULL;
+	}
+	s->nwarps = nwarps;
+	s->histories.arena = s->records.arena = &s->arena;
+	return s;
+}
+
+void sync_free(struct sync *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_destroy(&s->lock);
+	arena_free(&s->arena);
+	free(s);
+}
+
+void sync_lock(struct warp *w)
+{
+	if (w->block->sync)
+		pthread_mutex_lock(&w->block->sync->lock);
+}
+
+void sync_unlock(struct warp *w)
+{
+	if (w->block->sync)
+		pthread_mutex_unlock(&w->block->sync->lock);
+}
+
+static const void *key_of(u64 number)
+{
+	return (const void *)(uintptr_t)(number + 1);
+}
+
+/* --- what is known of other blocks ----------------------------------------------------------------------------- */
+
+/* Where a block is, or would be. */
+static u32 position(const struct version *at, u32 n, u32 block)
+{
+	u32 lo = 0;
+	while (lo < n) {
+		u32 mid = lo + (n - lo) / 2;
+		if (at[mid].block < block)
+			lo = mid + 1;
+		else
+			n = mid;
+	}
+	return lo;
+}
+
+static u32 known_version(const struct known *k, u32 block)
+{
+	if (!k)
+		return 0;
+	u32 p = position(k->at, k->n, block);
+	return p < k->n && k->at[p].block == block ? k->at[p].number : 0;
+}
+
+static const struct known *known_make(struct arena *a, const version_vec *v)
+{
+	if (v->len > MOST_KNOWN)
+		return &knows_all;
+	struct known *k = arena_alloc(a, sizeof *k + v->len * sizeof *k->at);
+	k->n = v->len;
+	memcpy(k->at, v->at, v->len * sizeof *k->at);
+	return k;
+}
+
+/* True if it is news. */
+static bool learn(struct arena *a, version_vec *v, u32 block, u32 number)
+{
+	u32 p = position(v->at, v->len, block);
+	if (p < v->len && v->at[p].block == block) {
+		bool news = v->at[p].number < number;
+		v->at[p].number = MAX(v->at[p].number, number);
+		return news;
+	}
+	struct version one = {block, number, false};
+	vec_push(a, v, one);
+	memmove(v->at + p + 1, v->at + p, (v->len - 1 - p) * sizeof one);
+	v->at[p] = one;
+	return true;
+}
+
+static bool includes(const struct known *all, const struct known *some)
+{
+	for (u32 n = 0; n < some->n; n++)
+		if (known_version(all, some->at[n].block) < some->at[n].number)
+			return false;
+	return true;
+}
+
+static const struct known *known_join(struct arena *a, const struct known *x, const struct known *y)
+{
+	if (!y || x == y || x == &knows_all)
+		return x;
+	if (!x || y == &knows_all || (y->n >= x->n && includes(y, x)))
+		return y;
+	if (includes(x, y))
+		return x;
+	version_vec v = {0};
+	for (u32 n = 0; n < x->n; n++)
+		vec_push(a, &v, x->at[n]);
+	for (u32 n = 0; n < y->n; n++)
+		learn(a, &v, y->at[n].block, y->at[n].number);
+	return known_make(a, &v);
+}
+
+void clock_join(struct arena *a, struct clock *into, const struct clock *from)
+{
+	for (u32 k = 0; k < AGENTS; k++) {
+		into->at[k] = MAX(into->at[k], from->at[k]);
+		into->fenced[k] = MAX(into->fenced[k], from->fenced[k]);
+	}
+	into->known = known_join(a, into->known, from->known);
+}
+
+/* --- versions -------------------------------------------------------------------------------------------------- */
+
+static struct history *history_of(struct sync *s, u64 block)
+{
+	struct history *h = map_get(&s->histories, key_of(block));
+	if (!h) {
+		h = arena_new(&s->arena, struct history);
+		map_put(&s->histories, key_of(block), h);
+	}
+	return h;
+}
+
+static u32 new_version(struct warp *w)
+{
+	struct sync *s = w->block->sync;
+	struct history *h = history_of(s, w->block->index);
+	const struct known *k = w->clock.known;
+	for (u32 n = 0, before = h->clocks.len; n < s->nwarps; n++) {
+		u32 time = MAX(before ? h->clocks.at[before - s->nwarps + n] : 0, w->clock.at[n]);
+		vec_push(&s->arena, &h->clocks, time);
+	}
+	for (u32 n = 0; k && n < k->n; n++)
+		if (learn(&s->arena, &h->knows, k->at[n].block, k->at[n].number))
+			vec_push(&s->arena, &h->learnt, k->at[n]);
+	vec_push(&s->arena, &h->edges, h->learnt.len);
+	if (k == &knows_all && !h->all_from)
+		h->all_from = h->edges.len;
+	return h->edges.len;
+}
+
+static bool same_cluster(const struct cta *b, u64 block)
+{
+	for (u32 k = 0; k < b->cluster->nblocks; k++)
+		if (b->cluster->blocks[k].index == block)
+			return true;
+	return false;
+}
+
+/* The warp knows these versions, and what their blocks knew then. */
+static void know(struct warp *w, const version_vec *given, bool narrow)
+{
+	struct cta *b = w->block;
+	struct sync *s = b->sync;
+	version_vec now = {0}, work = {0};
+	if (w->clock.known == &knows_all)
+		return;
+	for (u32 n = 0; n < given->len; n++) {
+		struct version v = given->at[n];
+		bool heard = v.block != b->index && known_version(w->clock.known, v.block) < v.number;
+		if (heard && ((!v.narrow && !narrow) || same_cluster(b, v.block)))
+			vec_push(&b->arena, &work, v);
+	}
+	if (!work.len)
+		return;
+	for (u32 n = 0; w->clock.known && n < w->clock.known->n; n++)
+		vec_push(&b->arena, &now, w->clock.known->at[n]);
+	while (work.len && now.len <= MOST_KNOWN) {
+		struct version v = work.at[--work.len];
+		u32 p = position(now.at, now.len, v.block), before = p < now.len && now.at[p].block == v.block ? now.at[p].number : 0;
+		if (v.block == b->index || before >= v.number)
+			continue;
+		const struct history *h = history_of(s, v.block);
+		if (h->all_from && v.number >= h->all_from)
+			now.len = MOST_KNOWN + 1;
+		else
+			learn(&b->arena, &now, v.block, v.number);
+		for (u32 e = before ? h->edges.at[before - 1] : 0; e < h->edges.at[v.number - 1]; e++)
+			vec_push(&b->arena, &work, h->learnt.at[e]);
+	}
+	w->clock.known = known_make(&b->arena, &now);
+}
+
+bool sync_happened(const struct warp *w, u64 block, u32 warp, u32 time)
+{
+	struct sync *s = w->block->sync;
+	if (w->clock.known == &knows_all)
+		return true;
+	u32 version = known_version(w->clock.known, (u32)block);
+	if (!version)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	bool before = time <= history_of(s, block)->clocks.at[(version - 1) * s->nwarps + warp];
+	pthread_mutex_unlock(&s->lock);
+	return before;
+}
+
+void sync_publish(struct warp *w, bool of_fence, struct clock *own, const struct known **others)
+{
+	struct arena *a = &w->block->arena;
+	const struct clock *c = of_fence ? w->fence ? &w->fence->clock : NULL : &w->clock;
+	if (!c)
+		return;
+	if (own)
+		clock_join(a, own, c);
+	*others = known_join(a, *others, c->known);
+	sync_lock(w);
+	u32 number = !w->block->sync ? 0 : of_fence ? w->fence->version : new_version(w);
+	sync_unlock(w);
+	if (number) {
+		struct version one = {(u32)w->block->index, number, false};
+		*others = known_join(a, *others, known_make(a, &(version_vec){&one, 1, 1}));
+	}
+	if (!of_fence)
+		w->clock.at[w->id]++;
+}
+
+/* --- at addresses ---------------------------------------------------------------------------------------------- */
+
+/* Where releases for other blocks are kept; NULL: there are none who could acquire there. */
+static struct map *records_of(struct cta *b, bool in_shared)
+{
+	if (!b->sync || (in_shared && b->cluster->nblocks == 1))
+		return NULL;
+	return in_shared ? &b->cluster->records : &b->sync->records;
+}
+
+/* Within the block releases at an address add up, since an atomic carries on what was released there before. */
+static void leave(struct cta *b, const char *host, bool in_shared, const struct clock *clock, u32 version, bool narrow)
+{
+	struct clock *c = map_get(&b->releases, host);
+	if (!c) {
+		c = arena_new(&b->arena, struct clock);
+		b->releases.arena = &b->arena;
+		map_put(&b->releases, host, c);
+	}
+	clock_join(&b->arena, c, clock);
+	struct map *records = version ? records_of(b, in_shared) : NULL;
+	if (!records)
+		return;
+	version_vec *v = map_get(records, host);
+	if (!v) {
+		v = arena_new(records->arena, version_vec);
+		map_put(records, host, v);
+	}
+	struct version one = {(u32)b->index, version, narrow};
+	for (u32 n = 0; n < v->len; n++)
+		if (v->at[n].block == one.block && v->at[n].narrow == narrow) {
+			v->at[n] = one;
+			return;
+		}
+	vec_push(records->arena, v, one);
+}
+
+static void find(struct warp *w, const char *host, bool in_shared, enum scope scope)
+{
+	struct cta *b = w->block;
+	const struct clock *c = map_get(&b->releases, host);
+	struct map *records = scope == SCOPE_CTA ? NULL : records_of(b, in_shared);
+	const version_vec *v = records ? map_get(records, host) : NULL;
+	if (c)
+		clock_join(&b->arena, &w->clock, c);
+	if (v)
+		know(w, v, scope == SCOPE_CLUSTER);
+}
+
+static bool reaches_others(const struct cta *b, enum scope scope)
+{
+	return b->sync && (scope == SCOPE_GPU || (scope == SCOPE_CLUSTER && b->cluster->nblocks > 1));
+}
+
+void sync_release(struct warp *w, u32 mask, const struct places *p, enum scope scope)
+{
+	u32 version = reaches_others(w->block, scope) ? new_version(w) : 0;
+	EACH_LANE(l, mask)
+	leave(w->block, p->host[l], p->in_shared >> l & 1, &w->clock, version, scope == SCOPE_CLUSTER);
+	w->clock.at[w->id]++;
+}
+
+void sync_acquire(struct warp *w, u32 mask, const struct places *p, enum scope scope)
+{
+	EACH_LANE(l, mask)
+	find(w, p->host[l], p->in_shared >> l & 1, scope);
+}
+
+/* --- fences ---------------------------------------------------------------------------------------------------- */
+
+void sync_relaxed(struct warp *w, u32 mask, const struct places *p, u32 flags)
+{
+	enum { LOOK_BACK = 64 };
+	struct cta *b = w->block;
+	struct fence *f = w->fence;
+	if (!b->launch->kernel->has_fences)
+		return;
+	if (!f)
+		f = w->fence = arena_new(&b->arena, struct fence);
+	EACH_LANE(l, mask)
+	{
+		struct strong_read r = {p->host[l], p->in_shared >> l & 1};
+		u32 n = f->reads.len, stop = n > LOOK_BACK ? n - LOOK_BACK : 0;
+		if (flags & A_WRITE)
+			leave(b, r.host, r.in_shared, &f->clock, f->version, f->narrow);
+		while (n > stop && f->reads.at[n - 1].host != r.host)
+			n--;
+		if (flags & A_READ && n == stop)
+			vec_push(&b->arena, &f->reads, r);
+	}
+}
+
+enum { F_SCOPE = 3, F_ACQUIRES = 4, F_RELEASES = 8, F_INITS = 16 };
+
+static void run_fence(struct warp *w, const struct instr *i, u32 mask)
+{
+	struct cta *b = w->block;
+	enum scope scope = (enum scope)(i->mods & F_SCOPE);
+	struct fence *f = w->fence;
+	(void)mask;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	sync_lock(w);
+	if (!f)
+		f = w->fence = arena_new(&b->arena, struct fence);
+	if (i->mods & F_ACQUIRES) {
+		for (u32 n = 0; n < f->reads.len; n++)
+			find(w, f->reads.at[n].host, f->reads.at[n].in_shared, scope);
+		f->reads.len = 0;
+	}
+	if (i->mods & F_RELEASES) {
+		f->clock = w->clock;
+		f->version = reaches_others(b, scope) ? new_version(w) : f->version;
+		f->narrow = scope == SCOPE_CLUSTER;
+		w->clock.at[w->id]++;
+	}
+	sync_unlock(w);
+	if (i->mods & F_INITS)
+		mbarrier_fence_init(w);
+}
+
+/* Of two versions of a block the later one counts for both. */
+void fence_join(struct arena *a, struct fence **into, const struct fence *from)
+{
+	if (!from || *into == from)
+		return;
+	if (!*into)
+		*into = arena_new(a, struct fence);
+	clock_join(a, &(*into)->clock, &from->clock);
+	if (from->version > (*into)->version) {
+		(*into)->version = from->version;
+		(*into)->narrow = from->narrow;
+	}
+}
+
+static bool decode_fence(struct decoder *d)
+{
+	struct instr *i = d->i;
+	enum { ACQUIRE = 2, RELEASE };
+	bool old = !strncmp(i->opcode, "membar", 6);
+	i->run = run_fence;
+	if (take(d, "mbarrier_init")) { /* what it orders of memory is less, but within this */
+		i->mods = SCOPE_CLUSTER | F_RELEASES | F_INITS;
+		return take(d, "release") && take(d, "cluster") && want_operands(d, 0, 0);
+	}
+	if (take(d, "proxy"))
+		return decode_proxy_fence(d);
+	int sem = take_one_of(d, "sc acq_rel acquire release"), scope = take_one_of(d, old ? "cta gl sys" : "cta cluster gpu sys");
+	if (scope < 0 || (sem < 0) != old)
+		return decode_fail(d, "'%s' without order or scope", i->opcode);
+	if (scope == 1 && !old && d->module->sm < 90)
+		return decode_fail(d, "'%s': clusters begin with sm_90", i->opcode);
+	i->mods = (u64)(scope == 0 ? SCOPE_CTA : scope == 1 && !old ? SCOPE_CLUSTER : SCOPE_GPU);
+	i->mods |= (sem == RELEASE ? 0 : F_ACQUIRES) | (sem == ACQUIRE ? 0 : F_RELEASES);
+	return want_operands(d, 0, 0);
+}
+
+const struct isa_row sync_opcodes[] = {
+	{"membar", decode_fence},
+	{"fence", decode_fence},
+	{0},
+};
