@@ -415,7 +415,7 @@ u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx
 		*space = o->var->space;
 	else if (*space == SPACE_GENERIC)
 		*space = window_of(at, &at);
-	else if (*space == SPACE_SHARED && o->has_reg && ptx_bits(o->reg_type) == 32)
+	else if ((*space == SPACE_SHARED || *space == SPACE_CLUSTER) && o->has_reg && ptx_bits(o->reg_type) == 32)
 		at = (u32)at;
 	return at;
 }

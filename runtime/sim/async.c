@@ -302,7 +302,7 @@ static void run_arrive(struct warp *w, const struct instr *i, u32 mask)
 	struct async *a = async_of(w);
 	EACH_LANE(l, mask)
 	{
-		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[0], !(i->mods & GENERIC_ADDRESS));
+		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[0], i->mods & GENERIC_ADDRESS ? SPACE_GENERIC : SPACE_SHARED);
 		if (!b)
 			return;
 		if (!(i->mods & NO_INCREMENT) && b->pending++ == MBARRIER_MAX) {

@@ -268,7 +268,7 @@ static void run_lane(struct warp *w, const struct instr *i, u32 lane)
 	t->flight = (struct flight){.w = w, .i = i, .lane = lane};
 	t->plan = p;
 	if (p->kind != FROM_SHARED) {
-		t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], true);
+		t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_SHARED);
 		if (!t->mbarrier || !mbarrier_is_fenced(w, i, lane, t->mbarrier))
 			return;
 	}
@@ -312,7 +312,7 @@ static void store_lane(struct warp *w, const struct instr *i, u32 lane)
 	t->flight = (struct flight){.w = w, .i = i, .lane = lane, .step = step_from_registers, .end_block = left_in_flight};
 	t->plan = p;
 	t->bytes = n * p->element;
-	t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], true);
+	t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_SHARED);
 	if (!t->mbarrier || !shared_place(t, &i->ops[p->to], &t->shared))
 		return;
 	t->data = arena_alloc(&w->block->arena, t->bytes);

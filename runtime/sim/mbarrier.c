@@ -1,13 +1,15 @@
 /* mbarrier instructions. A lane whose wait fails sleeps until a phase of that mbarrier completes; if nothing else can go on, its
  * wait expires, as waits do on the hardware, and it may try again. */
 #include "runtime/sim/mbarrier.h"
+#include "runtime/sim/cluster.h"
 #include "runtime/sim/memory.h"
+#include "runtime/sim/sync.h"
 
 #include <string.h>
 
 enum { MOST_EXPIRED = 1000 }; /* in a row, then it is a deadlock */
 enum operation { INIT, INVAL, ARRIVE, ARRIVE_DROP, EXPECT_TX, COMPLETE_TX, TEST_WAIT, TRY_WAIT, PENDING_COUNT };
-enum { B_GENERIC = 16, B_EXPECTS = 32, B_NO_COMPLETE = 64, B_RELAXED = 128, B_PARITY = 256, OPERATION = 15 }; /* mods */
+enum { B_GENERIC = 16, B_EXPECTS = 32, B_NO_COMPLETE = 64, B_RELAXED = 128, B_PARITY = 256, B_CLUSTER = 512, OPERATION = 15 }; /* mods */
 
 struct mbarriers {
 	VEC(struct mbarrier *) all;
@@ -25,33 +27,48 @@ static struct mbarrier *find(const struct cta *k, u64 at)
 	return NULL;
 }
 
-/* Where in shared memory; false after a fault. */
-static bool place_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, bool is_shared, u64 *at)
+static enum ptx_space space_of(const struct instr *i)
 {
-	enum ptx_space space = is_shared ? SPACE_SHARED : SPACE_GENERIC;
+	return i->mods & B_CLUSTER ? SPACE_CLUSTER : i->mods & B_GENERIC ? SPACE_GENERIC : SPACE_SHARED;
+}
+
+/* The block in whose shared memory it is, and where there; NULL after a fault. */
+static struct cta *place_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space, u64 *at)
+{
+	struct cta *owner = w->block;
 	*at = address_of(w, o, lane, &space);
-	if (space != SPACE_SHARED)
+	if (space == SPACE_CLUSTER)
+		owner = cluster_block(w->block, *at, at);
+	if (space != SPACE_SHARED && space != SPACE_CLUSTER)
 		fault(w, i, 1u << lane, "the mbarrier's address is not in shared memory");
 	else if (*at % MBARRIER_BYTES)
 		fault(w, i, 1u << lane, "misaligned mbarrier: shared address 0x%llx is not a multiple of %u", (ull)*at,
 		      MBARRIER_BYTES);
-	else if (*at > w->block->shared_bytes || w->block->shared_bytes - *at < MBARRIER_BYTES)
+	else if (!owner || *at > owner->shared_bytes || owner->shared_bytes - *at < MBARRIER_BYTES)
 		fault(w, i, 1u << lane, "mbarrier outside shared memory: address 0x%llx, which has %llu bytes", (ull)*at,
 		      (ull)w->block->shared_bytes);
-	return !w->block->failed;
+	return w->block->failed || (owner != w->block && !cluster_access(w, i, lane, owner)) ? NULL : owner;
 }
 
-struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, bool is_shared)
+static bool knows_of(const struct warp *w, const struct mbarrier *b)
+{
+	return b->block == w->block ? happened_before(w, b->init_warp, b->init_time) :
+				      sync_happened(w, b->block->index, b->init_warp, b->init_time);
+}
+
+/* Of any block of the cluster. */
+static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space)
 {
 	u64 at;
-	if (!place_of(w, i, lane, o, is_shared, &at))
+	struct cta *owner = place_of(w, i, lane, o, space, &at);
+	if (!owner)
 		return NULL;
-	struct mbarrier *b = find(w->block, at);
+	struct mbarrier *b = find(owner, at);
 	if (!b) {
 		fault(w, i, 1u << lane, "the mbarrier at shared address 0x%llx was not initialised", (ull)at);
 		return NULL;
 	}
-	if (!happened_before(w, b->init_warp, b->init_time)) {
+	if (!knows_of(w, b)) {
 		fault(w, i, 1u << lane,
 		      "race: the mbarrier at shared address 0x%llx was initialised by warp %u at line %u, and nothing orders that "
 		      "before",
@@ -59,6 +76,20 @@ struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, co
 		return NULL;
 	}
 	return b;
+}
+
+static bool is_own(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner)
+{
+	if (owner && owner != w->block)
+		fault(w, i, 1u << lane, "the mbarrier is of block (%u, %u, %u): this is for the block's own only", owner->id[0], owner->id[1],
+		      owner->id[2]);
+	return owner == w->block;
+}
+
+struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space)
+{
+	struct mbarrier *b = any_of(w, i, lane, o, space);
+	return b && is_own(w, i, lane, b->block) ? b : NULL;
 }
 
 bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b)
@@ -189,7 +220,7 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 {
 	struct cta *k = w->block;
 	u64 at, count = operand_value(w, &i->ops[1], lane, 32);
-	if (!place_of(w, i, lane, &i->ops[0], !(i->mods & B_GENERIC), &at))
+	if (!is_own(w, i, lane, place_of(w, i, lane, &i->ops[0], space_of(i), &at)))
 		return;
 	if (find(k, at)) {
 		fault(w, i, 1u << lane, "there is an mbarrier at shared address 0x%llx already: mbarrier.inval comes first", (ull)at);
@@ -274,7 +305,11 @@ static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarr
 		return;
 	if (drops)
 		b->expected -= MIN(count, b->expected);
-	if (mbarrier_arrive(w, i, lane, b, count, i->mods & B_RELAXED ? NULL : &w->clock))
+	struct clock away = {.known = NULL}; /* the clock's agents are those of this block */
+	bool releases = !(i->mods & B_RELAXED), own = b->block == w->block;
+	if (releases && !own)
+		sync_publish(w, false, NULL, &away.known);
+	if (mbarrier_arrive(w, i, lane, b, count, !releases ? NULL : own ? &w->clock : &away) && own)
 		set_reg(w, &i->ops[0], lane, token);
 }
 
@@ -291,7 +326,7 @@ static bool is_done(struct warp *w, const struct instr *i, u32 lane, const struc
 static void run_wait(struct warp *w, const struct instr *i, u32 mask)
 {
 	EACH_LANE(l, mask) {
-		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[1], !(i->mods & B_GENERIC));
+		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[1], space_of(i));
 		bool done = b && is_done(w, i, l, b);
 		if (w->block->failed)
 			return;
@@ -314,7 +349,8 @@ static void run_one(struct warp *w, const struct instr *i, u32 lane)
 	}
 	u32 arrives = op == ARRIVE || op == ARRIVE_DROP ? 1 : 0;
 	u32 extra = i->nops > 1 + arrives ? (u32)operand_value(w, &i->ops[1 + arrives], lane, 32) : 0;
-	struct mbarrier *b = mbarrier_of(w, i, lane, &i->ops[arrives], !(i->mods & B_GENERIC));
+	const struct operand *place = &i->ops[arrives];
+	struct mbarrier *b = (op == INVAL ? mbarrier_of : any_of)(w, i, lane, place, space_of(i));
 	if (!b)
 		return;
 	if (op == INVAL)
@@ -357,7 +393,7 @@ static bool take_place(struct decoder *d, u32 address, bool *remote)
 	const struct operand *o = &d->i->ops[address];
 	*remote = take(d, "shared::cluster");
 	bool shared = *remote || take(d, "shared") || take(d, "shared::cta");
-	d->i->mods |= shared ? 0 : B_GENERIC;
+	d->i->mods |= *remote ? B_CLUSTER : shared ? 0 : B_GENERIC;
 	if (!take(d, "b64") || d->i->nops <= address || o->kind != O_ADDRESS)
 		return false;
 	return !o->var || o->var->space == SPACE_SHARED || decode_fail(d, "an mbarrier is in shared memory");

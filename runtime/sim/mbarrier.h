@@ -22,8 +22,8 @@ struct mbarrier {
 	u32 fence_warp, fence_time; /* of a fence.mbarrier_init since; time 0: none */
 };
 
-/* The mbarrier whose address is in a lane of `o`, which is shared if that is said, else generic. NULL after a fault. */
-struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, bool is_shared);
+/* The block's own mbarrier whose address, shared or generic, is in a lane of `o`. NULL after a fault. */
+struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space);
 /* Faults unless a proxy fence or fence.mbarrier_init lies between the init and this use by the async proxy. */
 bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b);
 /* A lane's arrival; false after a fault. `clock`: what it releases, or NULL. */

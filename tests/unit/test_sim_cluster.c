@@ -107,6 +107,45 @@ static void always_faults(struct rig *r, const char *body, const char *text)
 		expect_fault(r, body, text);
 }
 
+/* Blocks hand each other words by arrivals at the neighbour's mbarrier, in both directions and by both kinds of address. */
+static void test_mbarriers(void **state)
+{
+	(void)state;
+	static const char body[] =
+		MINE "mov.u32 %r13, sh; add.u32 %r13, %r13, 2048; mapa.shared::cluster.u32 %r14, %r13, %r11; cvt.u64.u32 %rd7, %r13; "
+		     "cvta.shared.u64 %rd7, %rd7; mapa.u64 %rd7, %rd7, %r11; setp.eq.u32 %p1, %r1, 0;\n"
+		     "@%p1 mbarrier.init.shared.b64 [%r13], 64;\n" MEET "st.shared::cluster.u32 [%r12], %r4;\n$\n"
+		     "WAIT: mbarrier.try_wait.parity$.shared.b64 %p2, [%r13], 0;\n@!%p2 bra WAIT;\n"
+		     "ld.shared.u32 %r5, [%r10]; st.global.u32 [%rd5], %r5;\n" MEET;
+	static const char *const arrivals[] = {
+		"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r14];",
+		"mbarrier.arrive.release.cluster.b64 _, [%rd7];",
+		"mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r14], 8;\n"
+		"mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r14], 8;",
+	};
+	struct rig *r = pair_new();
+	r->head = NULL;
+	r->blocks = 16;
+	for (u32 size = 1; size <= 8; size *= 2)
+		for (u32 n = 0; n < ARRAY_LEN(arrivals); n++) {
+			memcpy(r->cluster, (u32[]){size, 1, 1}, sizeof r->cluster);
+			memset(r->b, 0xEE, 16 * 256);
+			expect_ok(r, fill(r, body, arrivals[n], ".acquire.cluster"));
+			for (u32 b = 0; b < 16; b++)
+				for (u32 t = 0; t < 64; t++)
+					assert_int_equal(word(r->b, b * 64 + t), word(r->a, ((b + size - 1) % size + b / size * size) * 64 + t));
+		}
+	memcpy(r->cluster, (u32[]){2, 1, 1}, sizeof r->cluster);
+	always_faults(r, fill(r, body, "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r14];", ".acquire.cluster"), "race: ");
+	always_faults(r, fill(r, body, arrivals[0], ".relaxed.cluster"), "race: ");
+	always_faults(r, fill(r, body, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r14], 33;", ""), "more arrivals than expected");
+	always_faults(r, fill(r, body, "mbarrier.arrive.shared::cluster.b64 _, [%r14+8];", ""), "was not initialised");
+	always_faults(r, fill(r, body, "mbarrier.inval.b64 [%rd7];", ""), "for the block's own only");
+	always_faults(r, fill(r, body, "mbarrier.test_wait.parity.b64 %p3, [%rd7], 0;", ""), "for the block's own only");
+	always_faults(r, fill(r, body, "mbarrier.arrive.shared::cluster.b64 _, [%r14+4];", ""), "misaligned mbarrier");
+	rig_free(r);
+}
+
 static void test_order(void **state)
 {
 	(void)state;
@@ -244,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_neighbours),
+		cmocka_unit_test(test_mbarriers),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_begin),
 		cmocka_unit_test(test_end),
