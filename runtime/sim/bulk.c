@@ -4,6 +4,7 @@
  * who have waited for the phase of the mbarrier that counts them. From shared memory: nothing may write the source until the
  * thread has waited for its bulk group, or at least for that to be read. */
 #include "runtime/sim/bulk.h"
+#include "runtime/sim/cluster.h"
 
 #include <string.h>
 
@@ -172,10 +173,13 @@ static void left_in_flight(struct flight *f)
 static bool shared_place(struct transfer *t, const struct operand *o, u32 *at)
 {
 	const struct flight *f = &t->flight;
-	enum ptx_space space = SPACE_SHARED;
+	enum ptx_space space = SPACE_CLUSTER; /* an address of shared::cta is one of these too */
 	u64 address = address_of(f->w, o, f->lane, &space), size = f->w->block->shared_bytes;
+	const struct cta *owner = cluster_block(f->w->block, address, &address);
 	u32 align = t->plan->kind == FROM_REGISTERS ? t->bytes : t->plan->rank ? TENSOR_ALIGN : UNIT;
-	if (address % align)
+	if (owner != f->w->block)
+		fault(f->w, f->i, 1u << f->lane, "copy to or from shared memory of another block, which is not simulated");
+	else if (address % align)
 		fault(f->w, f->i, 1u << f->lane, "misaligned copy: shared address 0x%llx is not a multiple of %u", (ull)address, align);
 	else if (address > size || size - address < t->bytes)
 		fault(f->w, f->i, 1u << f->lane, "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", t->bytes,
@@ -268,7 +272,7 @@ static void run_lane(struct warp *w, const struct instr *i, u32 lane)
 	t->flight = (struct flight){.w = w, .i = i, .lane = lane};
 	t->plan = p;
 	if (p->kind != FROM_SHARED) {
-		t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_SHARED);
+		t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_CLUSTER);
 		if (!t->mbarrier || !mbarrier_is_fenced(w, i, lane, t->mbarrier))
 			return;
 	}
@@ -312,7 +316,7 @@ static void store_lane(struct warp *w, const struct instr *i, u32 lane)
 	t->flight = (struct flight){.w = w, .i = i, .lane = lane, .step = step_from_registers, .end_block = left_in_flight};
 	t->plan = p;
 	t->bytes = n * p->element;
-	t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_SHARED);
+	t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_CLUSTER);
 	if (!t->mbarrier || !shared_place(t, &i->ops[p->to], &t->shared))
 		return;
 	t->data = arena_alloc(&w->block->arena, t->bytes);

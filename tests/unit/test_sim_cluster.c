@@ -146,6 +146,31 @@ static void test_mbarriers(void **state)
 	rig_free(r);
 }
 
+/* Bulk copies and st.async by addresses of shared::cluster: of the own block they are done, of others refused. */
+static void test_bulk(void **state)
+{
+	(void)state;
+	static const char body[] =
+		MINE "mapa.shared::cluster.u32 %r12, %r9, $; add.u32 %r13, %r9, 2048; mapa.shared::cluster.u32 %r14, %r13, %r3; sub.s64 %rd7, %rd4, "
+		     "%rd3; add.s64 %rd7, %rd7, %rd6; setp.eq.u32 %p1, %r1, 0;\n@!%p1 bra READ;\n"
+		     "mbarrier.init.shared.b64 [%r13], 1; fence.mbarrier_init.release.cluster;\n"
+		     "mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%r14], 264;\n"
+		     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r12], [%rd7], 256, [%r14];\n"
+		     "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%r12+512], %rd1, [%r14];\n"
+		     "READ: barrier.cluster.arrive; barrier.cluster.wait;\n"
+		     "WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r13], 0;\n@!%p2 bra WAIT;\n"
+		     "ld.shared.u32 %r5, [%r10]; st.global.u32 [%rd5], %r5;\n";
+	struct rig *r = pair_new();
+	for (enum async_timing timing = ASYNC_LATE; timing <= ASYNC_MIXED; timing++) {
+		r->timing = timing;
+		memset(r->b, 0xEE, 1024);
+		expect_ok(r, fill(r, body, "%r3"));
+		assert_memory_equal(r->a, r->b, 1024);
+		always_faults(r, fill(r, body, "%r11"), "shared memory of another block, which is not simulated");
+	}
+	rig_free(r);
+}
+
 static void test_order(void **state)
 {
 	(void)state;
@@ -284,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_neighbours),
 		cmocka_unit_test(test_mbarriers),
+		cmocka_unit_test(test_bulk),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_begin),
 		cmocka_unit_test(test_end),
