@@ -28,9 +28,11 @@ static const struct {
 #define EARLIER "the barrier behind the first drained pipeline is enough, since the loop between does not run"
 #define IN_LOOP "the barrier in the loop comes before what is written here next too, elsewhere than the last products read"
 #define NO_BYTES "copies no bytes: the pipelined loop over masked keys has less than one block of them"
+#define LATER "the fence behind the other operand's stores comes after these too"
 #define ALIKE "all lanes hold the value that one of them stores"
 	{"matmul", BARRIER, 1, 2, DRAINED},
 	{"matmul Bt 90a", BARRIER, 2, 3, DRAINED},
+	{"matmul Bt 90a", PROXY_FENCE, 0, 0, LATER},
 	{"matmul Bt 90a", SHUFFLE, 0, 1, ALIKE},
 	{"attention", BARRIER, 1, 1, "the first copies of each warp go where only it has read q"},
 	{"attention", BARRIER, 4, 4, EARLIER},
@@ -41,6 +43,7 @@ static const struct {
 	{"attention", GUARD, 14, 15, "the loop does not run anyway"},
 	{"attention causal", BARRIER, 3, 3, IN_LOOP},
 	{"attention causal", BARRIER, 4, 4, IN_LOOP},
+	{"attention causal", PROXY_FENCE, 1, 1, LATER},
 	{"layer_norm", GUARD, 14, 15, ALIKE},
 	{"columns", BARRIER, 3, 3, "each warp has stored all that it reads"},
 	{"columns", GUARD, 2, 2, ALIKE},

@@ -42,7 +42,7 @@ extern const u32 nworkloads;
 
 /* --- mutants (mutants_text.c) ------------------------------------------------------------------------------------ */
 
-enum kind { BARRIER, WAIT, COMMIT, PRODUCT_WAIT, PRODUCT_FENCE, PRODUCT_COMMIT, DESCRIPTOR, SHARED, SWIZZLE, GLOBAL, GUARD, SHUFFLE, TRANS,
+enum kind { BARRIER, WAIT, COMMIT, PRODUCT_WAIT, PRODUCT_FENCE, PROXY_FENCE, PRODUCT_COMMIT, DESCRIPTOR, SHARED, SWIZZLE, GLOBAL, GUARD, SHUFFLE, TRANS,
 	    ACCUMULATE, KINDS };
 extern const char *const kind_names[KINDS];
 

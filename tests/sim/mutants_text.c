@@ -4,7 +4,7 @@
 #include "tests/sim/mutants.h"
 
 const char *const kind_names[KINDS] = {"barrier removed", "wait removed or weaker", "commit removed",
-				       "wgmma wait", "wgmma fence removed", "wgmma commit removed", "wgmma descriptor",
+				       "wgmma wait", "wgmma fence removed", "proxy fence removed", "wgmma commit removed", "wgmma descriptor",
 				       "shared address", "swizzle", "global address", "guard dropped", "shuffle", ".trans dropped", "accumulator"};
 
 struct listing {
@@ -105,6 +105,8 @@ static void add_synchronisation(struct listing *l, const struct instr *i, const 
 		add(l, COMMIT, i->line, "", "removed");
 	if (starts(i->opcode, "wgmma.fence"))
 		add(l, PRODUCT_FENCE, i->line, "", "removed");
+	if (starts(i->opcode, "fence.proxy"))
+		add(l, PROXY_FENCE, i->line, "", "removed");
 	if (starts(i->opcode, "wgmma.commit"))
 		add(l, PRODUCT_COMMIT, i->line, "", "removed");
 	if (strstr(i->opcode, ".wait_group")) {
