@@ -130,10 +130,16 @@ static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 	sb_puts(&g->text, ";\n\t");
 }
 
+/* Accumulators of a 32-bit register. */
+static u32 per_word(const struct value *v)
+{
+	return type_dtype(v->type) == DT_F16 ? 2 : 1;
+}
+
 /* The accumulators as 32-bit registers. */
 static void accumulators(struct lower *l, const struct value *v, LLVMValueRef *words, u32 n)
 {
-	u32 per = num_elems(v) / n;
+	u32 per = per_word(v);
 	LLVMValueRef e[2];
 	for (u32 i = 0; i < n; i++) {
 		for (u32 k = 0; k < per; k++)
@@ -155,7 +161,7 @@ static void emit(struct gemm *g, const struct value *v, u32 n)
 		types[i] = t;
 	LLVMTypeRef ret = LLVMStructTypeInContext(l->ctx, types, n, false);
 	LLVMValueRef all = inline_asm(l, g->text.at, g->constraints.at, ASM_CONVERGENT, ret, g->args, g->nargs);
-	u32 per = num_elems(v) / n;
+	u32 per = per_word(v);
 	for (u32 i = 0; i < n; i++) {
 		LLVMValueRef w = LLVMBuildExtractValue(l->b, all, i, "");
 		if (per == 1)
@@ -172,7 +178,7 @@ static const char *letter(const struct value *v)
 
 static u32 num_words(const struct value *v)
 {
-	return type_dtype(v->type) == DT_F16 ? num_elems(v) / 2 : num_elems(v);
+	return num_elems(v) / per_word(v);
 }
 
 void lower_wgmma(struct lower *l, const struct op *o)

@@ -215,11 +215,12 @@ static bool window_address(struct warp *w, const struct instr *i, u32 lane, cons
 {
 	bool generic = i->mods == SPACE_GENERIC;
 	u64 within, base = generic ? SHARED_WINDOW : 0;
-	*at = operand_value(w, o, lane, generic ? 64 : ptx_bits(i->type[0])) - base;
+	u64 address = operand_value(w, o, lane, generic ? 64 : ptx_bits(i->type[0]));
+	*at = address - base;
 	struct cta *owner = *at >> 40 ? NULL : cluster_block(w->block, *at, &within);
 	if (owner && within < owner->shared_bytes)
 		return true;
-	fault(w, i, 1u << lane, "0x%llx is no %saddress of shared memory of this cluster", (unsigned long long)(*at + base),
+	fault(w, i, 1u << lane, "0x%llx is no %saddress of shared memory of this cluster", (unsigned long long)address,
 	      generic ? "generic " : "");
 	return false;
 }

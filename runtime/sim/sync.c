@@ -118,7 +118,8 @@ static const struct known *known_make(struct arena *a, const version_vec *v)
 		return &knows_all;
 	struct known *k = arena_alloc(a, sizeof *k + v->len * sizeof *k->at);
 	k->n = v->len;
-	memcpy(k->at, v->at, v->len * sizeof *k->at);
+	for (u32 i = 0; i < v->len; i++)
+		k->at[i] = v->at[i];
 	return k;
 }
 
