@@ -454,6 +454,53 @@ bool value_defined_outside(const struct value *v, const struct block *b)
 	return !block_contains(b, v->def ? v->def->block : v->block);
 }
 
+bool op_may_trap(const struct op *o)
+{
+	i64 d;
+	switch (o->code) {
+	case IR_DIVSI:
+	case IR_DIVUI:
+	case IR_REMSI:
+	case IR_REMUI: return !value_const_int(operand(o, 1), &d) || d == 0 || d == -1;
+	default: return false;
+	}
+}
+
+/* Back to where no offset or shape is left to take off. */
+static const struct value *without_offsets(const struct value *v)
+{
+	while (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def)))
+		v = operand(v->def, 0);
+	return v;
+}
+
+static const struct value *base_at(const struct value *v, int depth)
+{
+	enum { MOST = 8 };
+	const struct op *loop = NULL;
+	u32 i = 0;
+	v = without_offsets(v);
+	if (v->def && v->def->code == IR_FOR) {
+		loop = v->def;
+		i = v->index;
+	} else if (!v->def && v->block->parent && v->block->parent->code == IR_FOR && v->index) {
+		loop = v->block->parent;
+		i = v->index - 1;
+	}
+	if (!loop)
+		return !v->def && !v->block->parent ? v : NULL;
+	if (depth > MOST)
+		return NULL;
+	/* carried by a loop: from the same parameter in every iteration? */
+	const struct value *first = base_at(operand(loop, 3 + i), depth + 1), *next = without_offsets(operand(loop->blocks[0]->last, i));
+	return next == loop->blocks[0]->args[1 + i] || base_at(next, depth + 1) == first ? first : NULL;
+}
+
+const struct value *pointer_base(const struct value *v)
+{
+	return base_at(v, 0);
+}
+
 void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg)
 {
 	for (struct op *o = b->first, *next; o; o = next) {

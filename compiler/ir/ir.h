@@ -262,6 +262,15 @@ bool value_const_int(const struct value *v, i64 *x);
 /* Is `v` defined outside `b` and the blocks nested in it? */
 bool value_defined_outside(const struct value *v, const struct block *b);
 bool block_contains(const struct block *outer, const struct block *inner);
+/* What is a loop; what only renames a tile's elements; what may end the program for some operands (a division). */
+static inline bool op_is_loop(const struct op *o) { return o->code == IR_FOR || o->code == IR_WHILE; }
+static inline bool op_is_shape(const struct op *o)
+{
+	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
+}
+bool op_may_trap(const struct op *o);
+/* The parameter that v's addresses are computed from, through offsets, tiles and loops; NULL when it may be several. */
+const struct value *pointer_base(const struct value *v);
 /* Calls f for each operation, regions after the operation that holds them. */
 void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg);
 

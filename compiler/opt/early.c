@@ -12,21 +12,10 @@ struct early {
 	u32 clock, registers; /* registers: held by what has moved */
 };
 
-static const struct value *base_pointer(const struct value *v)
-{
-	for (int i = 0; i < MAX_DEPTH && v->def; i++) {
-		enum opcode c = v->def->code;
-		if (c != IR_ADDPTR && c != IR_SPLAT && c != IR_BROADCAST && c != IR_EXPAND_DIMS && c != IR_TRANS)
-			break;
-		v = operand(v->def, 0);
-	}
-	return v;
-}
-
 /* May the load not move over `o`, for what is done there or inside? */
 static bool conflicts(const struct op *load, const struct op *o)
 {
-	const struct value *mine = base_pointer(operand(load, 0)), *other;
+	const struct value *mine = pointer_base(operand(load, 0)), *other;
 	switch (o->code) {
 	case IR_ATOMIC_RMW:
 	case IR_ATOMIC_CAS:
@@ -34,8 +23,8 @@ static bool conflicts(const struct op *load, const struct op *o)
 	case IR_ASSERT: return true;
 	case IR_LOAD: return o->attr[ATTR_VOLATILE];
 	case IR_STORE:
-		other = base_pointer(operand(o, 0));
-		return o->attr[ATTR_VOLATILE] || mine->def || other->def || mine == other || type_elem(mine->type) == type_elem(other->type);
+		other = pointer_base(operand(o, 0));
+		return o->attr[ATTR_VOLATILE] || !mine || !other || mine == other || type_elem(mine->type) == type_elem(other->type);
 	default: break;
 	}
 	for (u32 i = 0; i < o->nblocks; i++)
@@ -56,23 +45,13 @@ static bool has_dot(const struct op *o)
 	return false;
 }
 
-static bool is_loop(const struct op *o)
-{
-	return o->code == IR_FOR || o->code == IR_WHILE;
-}
-
-static bool may_trap(const struct op *o)
-{
-	return o->code == IR_DIVSI || o->code == IR_DIVUI || o->code == IR_REMSI || o->code == IR_REMUI;
-}
-
 /* Can v be computed in front of `at`, an earlier operation of the same block? */
 static bool can_come_before(const struct value *v, const struct op *at, int depth)
 {
 	const struct op *o = v->def;
 	if (!o || o->block != at->block || o->mark < at->mark)
 		return true;
-	if (depth > MAX_DEPTH || !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || may_trap(o))
+	if (depth > MAX_DEPTH || !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || op_may_trap(o))
 		return false;
 	for (u32 i = 0; i < o->noperands; i++)
 		if (!can_come_before(operand(o, i), at, depth + 1))
@@ -105,14 +84,14 @@ static struct op *highest_place(const struct early *e, const struct op *load)
 	if (registers > MOST_REGISTERS || e->registers + registers > MOST_IN_ALL)
 		return NULL;
 	for (struct op *o = load->prev; o; o = o->prev) {
-		if (conflicts(load, o) || has_dot(o) || (is_loop(o) && registers > MOST_OVER_LOOP))
+		if (conflicts(load, o) || has_dot(o) || (op_is_loop(o) && registers > MOST_OVER_LOOP))
 			break;
 		bool possible = true;
 		for (u32 i = 0; possible && i < load->noperands; i++)
 			possible = can_come_before(operand(load, i), o, 0);
 		if (!possible)
 			break;
-		if (is_loop(o) || o->code == IR_REDUCE || o->code == IR_SCAN)
+		if (op_is_loop(o) || o->code == IR_REDUCE || o->code == IR_SCAN)
 			best = o;
 	}
 	return best;

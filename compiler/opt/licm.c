@@ -3,21 +3,9 @@
  * Divisions move only when the divisor is a non-zero constant: a loop that runs zero times must not divide by zero. */
 #include "opt/pass.h"
 
-static bool may_trap(const struct op *o)
-{
-	i64 d;
-	switch (o->code) {
-	case IR_DIVSI:
-	case IR_DIVUI:
-	case IR_REMSI:
-	case IR_REMUI: return !value_const_int(operand(o, 1), &d) || d == 0 || d == -1;
-	default: return false;
-	}
-}
-
 static bool invariant(const struct op *o, const struct block *loop)
 {
-	if (!op_has(o, PURE) || o->nblocks || may_trap(o))
+	if (!op_has(o, PURE) || o->nblocks || op_may_trap(o))
 		return false;
 	for (u32 i = 0; i < o->noperands; i++)
 		if (!value_defined_outside(operand(o, i), loop))

@@ -297,11 +297,6 @@ void set_home(struct placer *p, const struct value *v, const struct layout *l)
 	p->changed = true;
 }
 
-static bool is_shape_op(const struct op *o)
-{
-	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
-}
-
 bool is_free(struct placer *p, const struct value *v)
 {
 	enum { YES = 1, NO = 2 };
@@ -313,7 +308,7 @@ bool is_free(struct placer *p, const struct value *v)
 	if (known)
 		return known == YES;
 	const struct op *o = v->def;
-	bool yes = o->code == IR_CONSTANT || o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || op_has(o, ELEM) || is_shape_op(o);
+	bool yes = o->code == IR_CONSTANT || o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || op_has(o, ELEM) || op_is_shape(o);
 	for (u32 i = 0; yes && i < o->noperands; i++)
 		yes = is_free(p, operand(o, i));
 	map_put(&p->free, v, (void *)(uintptr_t)(yes ? YES : NO));
@@ -495,7 +490,7 @@ static void infer_op(struct placer *p, struct op *o)
 	}
 	if (is_free(p, result(o)))
 		return;
-	if (is_shape_op(o)) {
+	if (op_is_shape(o)) {
 		l = home_of(p, operand(o, 0));
 		set_home(p, result(o), l ? forward_layout(p, o, l) : NULL);
 	} else if (op_has(o, ELEM)) {
@@ -536,7 +531,7 @@ static const struct layout *wanted_by(struct placer *p, const struct use *u, int
 		return home_of(p, o->block->args[1 + i]);
 	if (!o->nresults || !type_is_tensor(o->results[0].type))
 		return NULL;
-	if (is_shape_op(o)) {
+	if (op_is_shape(o)) {
 		const struct layout *l = wanted(p, result(o), depth + 1);
 		return l ? operand_layout(p, o, l) : NULL;
 	}

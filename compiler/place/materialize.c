@@ -30,11 +30,6 @@ static struct value *add_version(struct placer *p, struct value *v, const struct
 	return made;
 }
 
-static bool is_shape_op(const struct op *o)
-{
-	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
-}
-
 /* Where new operations for v go: right after its definition. */
 static struct builder after_definition(struct placer *p, struct value *v)
 {
@@ -48,7 +43,7 @@ static struct value *remake(struct placer *p, struct value *v, const struct layo
 {
 	struct op *o = v->def;
 	struct value *ops[8];
-	const struct layout *in = is_shape_op(o) ? operand_layout(p, o, l) : l;
+	const struct layout *in = op_is_shape(o) ? operand_layout(p, o, l) : l;
 	tl_assert(o->noperands <= ARRAY_LEN(ops));
 	for (u32 i = 0; i < o->noperands; i++)
 		ops[i] = request(p, operand(o, i), in);
@@ -69,7 +64,7 @@ static struct value *request(struct placer *p, struct value *v, const struct lay
 	if (known)
 		return known;
 	const struct layout *home = home_of(p, v);
-	bool again = v->def && (is_free(p, v) || is_shape_op(v->def) || (op_has(v->def, ELEM) && !home));
+	bool again = v->def && (is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !home));
 	if (again)
 		return add_version(p, v, l, remake(p, v, l));
 	tl_assert(home);
@@ -279,7 +274,7 @@ static void place_op(struct placer *p, struct op *o)
 		return;
 	default: break;
 	}
-	if (!l || is_shape_op(o) || is_free(p, result(o)))
+	if (!l || op_is_shape(o) || is_free(p, result(o)))
 		return;
 	request_all(p, o, l);
 	set_layout(p, result(o), l);

@@ -135,11 +135,6 @@ static bool can_copy_async(const struct pipe *p, const struct op *load)
 	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
 }
 
-static bool is_loop(const struct op *o)
-{
-	return o->code == IR_FOR || o->code == IR_WHILE;
-}
-
 static bool contains(const struct block *b, bool (*test)(const struct op *))
 {
 	for (const struct op *o = b->first; o; o = o->next) {
@@ -154,28 +149,14 @@ static bool contains(const struct block *b, bool (*test)(const struct op *))
 
 /* A store in the loop might write what a load issued early reads: then order must be kept. Only kernels that read and
  * write through the same parameter are affected. */
-static const struct value *base_pointer(const struct value *v)
-{
-	for (int i = 0; i < 64 && v; i++) {
-		if (!v->def && v->block->parent && v->block->parent->code == IR_FOR && v->index)
-			v = operand(v->block->parent, 2 + v->index);
-		else if (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_BROADCAST ||
-				    v->def->code == IR_EXPAND_DIMS || v->def->code == IR_CONVERT_LAYOUT || v->def->code == IR_TRANS))
-			v = operand(v->def, 0);
-		else
-			return v;
-	}
-	return v;
-}
-
 static bool may_conflict(const struct block *b, const struct value *base)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
 		if (o->code == IR_BARRIER)
 			return true;
 		if ((o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS)) {
-			const struct value *other = base_pointer(operand(o, 0));
-			if (other == base || other->def || base->def)
+			const struct value *other = pointer_base(operand(o, 0));
+			if (!base || !other || other == base)
 				return true;
 		}
 		for (u32 i = 0; i < o->nblocks; i++)
@@ -191,7 +172,7 @@ static void find_loads(struct pipe *p, bool asked)
 	for (int want_async = 1; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
 		for (struct op *o = b->first; o; o = o->next) {
-			if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || may_conflict(b, base_pointer(operand(o, 0))))
+			if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || may_conflict(b, pointer_base(operand(o, 0))))
 				continue;
 			bool fits = want_async ? can_copy_async(p, o) : asked || reaches_dot(result(o), 0);
 			if (fits)
@@ -550,7 +531,7 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 		next = o->next;
 		bool inner = true;
 		for (u32 i = 0; i < o->nblocks; i++) {
-			inner &= !contains(o->blocks[i], is_loop);
+			inner &= !contains(o->blocks[i], op_is_loop);
 			pipeline_block(s, o->blocks[i]);
 		}
 		if (o->code == IR_FOR && inner)

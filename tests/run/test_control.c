@@ -323,6 +323,22 @@ static void in_order(struct suite *s, int n, int stages, int warps)
 	case_end(s);
 }
 
+static void ping_pong(struct suite *s, int n, int stages, int warps)
+{
+	if (!case_begin(s, file, "ping pong n=%d stages=%d warps=%d", n, stages, warps))
+		return;
+	struct array *xy[] = {inout(s, "x", TL_I32, BLOCK), inout(s, "y", TL_I32, BLOCK)};
+	fill(xy[0], -1000, 1000), fill(xy[1], -1000, 1000);
+	for (size_t i = 0; i < BLOCK; i++) {
+		int64_t now[] = {value_int(xy[0], i), value_int(xy[1], i)};
+		for (int k = 0; k < n; k++)
+			now[1 - k % 2] = now[k % 2] * 2 + k;
+		want_int(xy[0], i, now[0]), want_int(xy[1], i, now[1]);
+	}
+	LAUNCH(s, "ping_pong", CONFIG(.num_warps = warps), ptr(xy[0]), ptr(xy[1]), tl_int(n), tl_int(stages), tl_int(BLOCK));
+	case_end(s);
+}
+
 /* --- functions, assertions ----------------------------------------------------------------------------------- */
 
 static void functions(struct suite *s, int base, const char *f)
@@ -383,6 +399,7 @@ static void all_loops(struct suite *s)
 	for (int n = 0; n < 5; n++)
 		for (int stages = 1; stages < 5; stages++) {
 			copy_blocks(s, n * 50, 64, stages), indirect(s, n * n, stages), chase(s, 3 * n, stages), in_order(s, n * 3, stages, 1 << stages % 4);
+			ping_pong(s, n * 2 + stages % 2, stages, 1 << stages % 4);
 		}
 	for (int n = 0; n < 7; n++) {
 		fibonacci(s, n * 5), carried_types(s, n, 1 << n % 4);
