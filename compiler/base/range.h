@@ -1,7 +1,7 @@
 #ifndef TLC_RANGE_H
 #define TLC_RANGE_H
 
-#include <stddef.h>
+#include "base/arena.h"
 
 /* Memory that kernels may touch. */
 struct mem_range {
@@ -9,5 +9,23 @@ struct mem_range {
 	char *base;
 	size_t size;
 };
+
+static inline u64 range_start(const struct mem_range *r) { return (u64)(uintptr_t)r->base; }
+/* Are these bytes among the `size` from `start` on? */
+static inline bool bytes_within(u64 start, u64 size, u64 address, u64 bytes)
+{
+	u64 offset = address - start;
+	return offset <= size && bytes <= size - offset;
+}
+static inline bool range_has(const struct mem_range *r, u64 address, u64 bytes)
+{
+	return bytes_within(range_start(r), r->size, address, bytes);
+}
+
+/* Of n ranges in order of their addresses, how many start at or below the address. */
+u32 ranges_below(const struct mem_range *ranges, u32 n, u64 address);
+/* Appends `lead` and where the address lies, seen from the nearest range: "16 bytes past the end of 'x'". Returns that range; NULL,
+ * with nothing appended, when none is near. */
+const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u64 address, const char *lead, struct strbuf *out);
 
 #endif

@@ -18,69 +18,17 @@ struct memory_plan {
 
 /* --- checking ------------------------------------------------------------------------------------------------ */
 
-static u64 base_of(const struct mem_range *r)
-{
-	return (u64)(uintptr_t)r->base;
-}
-
-static bool inside(const struct mem_range *r, u64 address, u64 size)
-{
-	u64 offset = address - base_of(r);
-	return offset <= r->size && size <= r->size - offset;
-}
-
-/* How many ranges start at or below the address. */
-static u32 ranges_below(const struct interp_launch *l, u64 address)
-{
-	u32 lo = 0, hi = l->nranges;
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-		if (base_of(&l->ranges[mid]) <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static bool reachable(struct env *e, u64 address, u64 size)
 {
 	const struct interp_launch *l = e->run->launch;
-	if (inside(e->range, address, size))
+	if (range_has(e->range, address, size))
 		return true;
-	u32 below = ranges_below(l, address);
-	if (below && inside(&l->ranges[below - 1], address, size)) {
+	u32 below = ranges_below(l->ranges, l->nranges, address);
+	if (below && range_has(&l->ranges[below - 1], address, size)) {
 		e->range = &l->ranges[below - 1];
 		return true;
 	}
 	return l->open && address >= NULL_PAGE && address + size >= address;
-}
-
-/* " is 16 bytes past the end of 'x'": where a stray address lies, seen from the nearest range. */
-static void describe_place(const struct interp_launch *l, u64 address, struct strbuf *out)
-{
-	u32 below = ranges_below(l, address);
-	const struct mem_range *r = below ? &l->ranges[below - 1] : NULL;
-	const struct mem_range *next = below < l->nranges ? &l->ranges[below] : NULL;
-	u64 offset = r ? address - base_of(r) : 0, distance;
-	const char *where = "past the end";
-	sb_puts(out, "");
-	if (r && offset < r->size) { /* it starts inside */
-		distance = r->size - offset;
-		where = "before the end";
-	} else {
-		u64 past = r ? offset - r->size : ~0ull, before = next ? base_of(next) - address : ~0ull;
-		distance = MIN(past, before);
-		if (before < past) {
-			r = next;
-			where = "before the start";
-		}
-	}
-	if (distance >= 1ull << 40)
-		return;
-	const char *quote = r->name ? "'" : "";
-	sb_printf(out, " is %llu byte%s %s of %s%s%s", (unsigned long long)distance, distance == 1 ? "" : "s", where,
-		  quote, r->name ? r->name : "a buffer", quote);
 }
 
 static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 address, u32 bytes)
@@ -96,7 +44,8 @@ static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 ad
 			    at, bytes);
 	struct arena a = {0};
 	struct strbuf place = {.arena = &a};
-	describe_place(e->run->launch, address, &place);
+	sb_puts(&place, "");
+	ranges_describe(e->run->launch->ranges, e->run->launch->nranges, address, " is ", &place);
 	fail(e, i, element, "%s of %u byte%s outside every buffer: address 0x%llx%s", what, bytes, plural, at, place.at);
 	arena_free(&a);
 	return false;

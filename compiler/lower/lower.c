@@ -100,7 +100,7 @@ static u32 register_at(const struct layout *lay, u32 pos)
 	return r;
 }
 
-/* Shape operations only rename registers. `to_operand` maps a result's position to the operand's. */
+/* Shape operations only rename registers: an element is where its position in the operand was. */
 static void lower_rename(struct lower *l, const struct op *o)
 {
 	const struct value *x = operand(o, 0), *v = result(o);

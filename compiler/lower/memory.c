@@ -41,7 +41,7 @@ static u32 vector_reg(const struct vectors *s, u32 i, u32 e)
 	return r;
 }
 
-/* How a vector of `bytes` travels: words of word_bits, and the PTX names of that. */
+/* How a vector travels: n words of so many bits, and the PTX names of that. */
 struct words {
 	int bits;
 	u32 n;

@@ -66,31 +66,6 @@ static u64 first_unwritten(const u8 *bits, u64 from)
 
 /* --- global memory --------------------------------------------------------------------------------------------- */
 
-static u64 base_of(const struct mem_range *r)
-{
-	return (u64)(uintptr_t)r->base;
-}
-
-static bool inside(u64 base, u64 size, u64 address, u64 bytes)
-{
-	u64 offset = address - base;
-	return offset <= size && bytes <= size - offset;
-}
-
-/* How many ranges start at or below the address. */
-static u32 ranges_below(const struct launch *l, u64 address)
-{
-	u32 lo = 0, hi = l->nranges;
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-		if (base_of(&l->ranges[mid]) <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 /* The range around these bytes, or NULL. */
 static const struct mem_range *range_of(struct cta *b, u64 address, u64 bytes)
 {
@@ -98,10 +73,10 @@ static const struct mem_range *range_of(struct cta *b, u64 address, u64 bytes)
 	if (!l->nranges)
 		return NULL;
 	const struct mem_range *r = &l->ranges[MIN(b->last_range, l->nranges - 1)];
-	if (inside(base_of(r), r->size, address, bytes))
+	if (range_has(r, address, bytes))
 		return r;
-	u32 below = ranges_below(l, address);
-	if (!below || !inside(base_of(&l->ranges[below - 1]), l->ranges[below - 1].size, address, bytes))
+	u32 below = ranges_below(l->ranges, l->nranges, address);
+	if (!below || !range_has(&l->ranges[below - 1], address, bytes))
 		return NULL;
 	b->last_range = below - 1;
 	return &l->ranges[below - 1];
@@ -117,40 +92,22 @@ static bool in_variable(const struct launch *l, enum ptx_space space, u64 addres
 {
 	for (u32 k = 0; k < l->module->nvars; k++) {
 		const struct ptx_var *v = l->module->vars[k];
-		if (v->space == space && inside(v->offset, v->size, address, bytes))
+		if (v->space == space && bytes_within(v->offset, v->size, address, bytes))
 			return true;
 	}
 	return false;
 }
 
-/* " is 16 bytes past the end of 'x'": where a stray address lies, seen from the nearest range. */
 static void print_whereabouts(const struct launch *l, u64 address, struct strbuf *out)
 {
-	u32 below = ranges_below(l, address);
-	const struct mem_range *r = below ? &l->ranges[below - 1] : NULL, *next = below < l->nranges ? &l->ranges[below] : NULL;
-	u64 offset = r ? address - base_of(r) : 0, distance;
-	const char *where = "past the end";
-	if (r && offset < r->size) {
-		distance = r->size - offset;
-		where = "before the end";
-	} else {
-		u64 past = r ? offset - r->size : UINT64_MAX, before = next ? base_of(next) - address : UINT64_MAX;
-		distance = MIN(past, before);
-		if (before < past) {
-			r = next;
-			where = "before the start";
-		}
-	}
-	if (distance >= (u64)1 << 40)
-		return;
-	const char *quote = r->name ? "'" : "";
-	sb_printf(out, ", %llu byte%s %s of %s%s%s (%llu bytes)", (ull)distance, plural(distance), where, quote,
-		  r->name ? r->name : "a buffer", quote, (ull)r->size);
+	const struct mem_range *r = ranges_describe(l->ranges, l->nranges, address, ", ", out);
+	if (r)
+		sb_printf(out, " (%llu bytes)", (ull)r->size);
 }
 
 static void fault_unwritten(struct warp *w, const struct instr *i, u32 lane, const struct mem_range *r, u64 address, u32 bytes)
 {
-	u64 from = first_unwritten(written_bits(w->block->launch, r), address - base_of(r));
+	u64 from = first_unwritten(written_bits(w->block->launch, r), address - range_start(r));
 	const char *quote = r->name ? "'" : "";
 	fault(w, i, 1u << lane, "%s of %u byte%s of global memory that was never written: byte %llu of %s%s%s, address 0x%llx",
 	      verb(i, false), bytes, plural(bytes), (ull)from, quote, r->name ? r->name : "a buffer", quote, (ull)address);
@@ -184,7 +141,7 @@ char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 addr
 		return NULL;
 	}
 	u8 *bits = written_bits(l, r);
-	u64 offset = address - base_of(r);
+	u64 offset = address - range_start(r);
 	if (bits && is_write) {
 		bits_set(bits, offset, bytes);
 	} else if (bits && !bits_all(bits, offset, bytes)) {
@@ -236,7 +193,7 @@ static bool global_lanes(struct warp *w, const struct instr *i, u32 mask, const 
 	u8 *bits = r ? written_bits(w->block->launch, r) : NULL;
 	if (r && !bits)
 		return true;
-	u64 from = r ? lo - base_of(r) : 0, span = hi - lo + bytes;
+	u64 from = r ? lo - range_start(r) : 0, span = hi - lo + bytes;
 	bool compact = r && span <= 4 * LANES * bytes;
 	if (compact && bits_all(bits, from, span))
 		return true;
@@ -263,23 +220,11 @@ static bool check_small(struct warp *w, const struct instr *i, u32 lane, u64 at,
 		      bytes, space, (ull)at, align);
 		return false;
 	}
-	if (inside(0, size, at, bytes))
+	if (bytes_within(0, size, at, bytes))
 		return true;
 	fault(w, i, 1u << lane, "%s of %u byte%s outside %s memory: address 0x%llx, which has %llu byte%s", verb(i, is_write),
 	      bytes, plural(bytes), space, (ull)at, (ull)size, plural(size));
 	return false;
-}
-
-char *shared_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write)
-{
-	struct cta *b = w->block;
-	if (!check_small(w, i, lane, address, bytes, align, is_write, b->shared_bytes, "shared"))
-		return NULL;
-	if (is_write)
-		shadow_write(w, i, lane, address, bytes);
-	else
-		shadow_read(w, i, lane, address, bytes);
-	return b->failed ? NULL : b->shared + address;
 }
 
 static bool shared_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, u32 flags)
@@ -287,7 +232,7 @@ static bool shared_lanes(struct warp *w, const struct instr *i, u32 mask, struct
 	struct cta *b = w->block;
 	u64 lo, hi, any;
 	extent(p->at, mask, &lo, &hi, &any);
-	if (any % bytes || !inside(0, b->shared_bytes, lo, 1) || !inside(0, b->shared_bytes, hi, bytes)) {
+	if (any % bytes || !bytes_within(0, b->shared_bytes, lo, 1) || !bytes_within(0, b->shared_bytes, hi, bytes)) {
 		EACH_LANE(l, mask)
 		if (!check_small(w, i, l, p->at[l], bytes, bytes, flags & A_WRITE, b->shared_bytes, "shared"))
 			return false;

@@ -48,11 +48,6 @@ struct shadow *shadow_new(struct arena *a, u64 bytes)
 	return s;
 }
 
-void shadow_begin(struct warp *w)
-{
-	(void)w; /* stores compare what their lanes wrote: memory.c */
-}
-
 /* --- reports --------------------------------------------------------------------------------------------------- */
 
 struct who {
@@ -496,11 +491,6 @@ void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 by
 void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes)
 {
 	touch_one(w, i, lane, at, bytes, A_WRITE);
-}
-
-void shadow_in_flight(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes)
-{
-	touch_one(w, i, lane, at, bytes, A_WRITE | A_FLIGHT);
 }
 
 void shadow_range(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags)

@@ -223,17 +223,10 @@ struct shadow *shadow_new(struct arena *a, u64 bytes);
  * asynchronous copy has not delivered yet, and on reads of what nobody wrote. */
 void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
 void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
-/* A copy into these bytes has begun: until `shadow_write` (when it is waited for) they must not be touched. */
-void shadow_in_flight(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
-/* One instruction's lanes write the same bytes: only equal values may. Called before the shadow_writes of an instruction. */
-void shadow_begin(struct warp *w);
 
 /* The host address of `bytes` bytes of global memory, checked: inside an allocation, aligned, written before if read. NULL
  * after a fault. */
 char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write);
-
-/* The same of the block's shared memory, with the shadow consulted and updated. */
-char *shared_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write);
 
 /* Address of an O_ADDRESS in a lane; *space says where a generic or variable-based one points. */
 u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space);

@@ -1,0 +1,39 @@
+#include "base/range.h"
+
+u32 ranges_below(const struct mem_range *ranges, u32 n, u64 address)
+{
+	u32 lo = 0, hi = n;
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+		if (range_start(&ranges[mid]) <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u64 address, const char *lead, struct strbuf *out)
+{
+	u32 below = ranges_below(ranges, n, address);
+	const struct mem_range *r = below ? &ranges[below - 1] : NULL, *next = below < n ? &ranges[below] : NULL;
+	u64 offset = r ? address - range_start(r) : 0, distance;
+	const char *where = "past the end";
+	if (r && offset < r->size) { /* it starts inside */
+		distance = r->size - offset;
+		where = "before the end";
+	} else {
+		u64 past = r ? offset - r->size : UINT64_MAX, before = next ? range_start(next) - address : UINT64_MAX;
+		distance = MIN(past, before);
+		if (before < past) {
+			r = next;
+			where = "before the start";
+		}
+	}
+	if (distance >= (u64)1 << 40)
+		return NULL;
+	const char *quote = r->name ? "'" : "";
+	sb_printf(out, "%s%llu byte%s %s of %s%s%s", lead, (unsigned long long)distance, distance == 1 ? "" : "s", where, quote,
+		  r->name ? r->name : "a buffer", quote);
+	return r;
+}
