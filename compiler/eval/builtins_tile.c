@@ -491,6 +491,8 @@ struct val bi_axis(struct eval *e, const struct args *a)
 {
 	struct val v;
 	int axis;
+	if (a->at[1].kind == V_NONE)
+		return eval_error(e, E_INDEX_AXIS, a->loc[1]);
 	if (!arg_tile(e, a, 0, &v) || !arg_axis(e, a, 1, v.ssa->type->rank, &axis))
 		return val_error();
 	return val_int(axis);

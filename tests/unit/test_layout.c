@@ -322,11 +322,34 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* The byte address of each element, computed as the PTX ISA describes the swizzling modes: 16-byte units of rows of 32, 64
+ * or 128 bytes change places by XOR of address bits 4 to 6 with bits 7 to 9. */
+static void test_swizzled(void **state)
+{
+	(void)state;
+	for (int elem_bits = 8; elem_bits <= 32; elem_bits *= 2)
+		for (int rows = 8; rows <= 256; rows *= 2)
+			for (int cols = 256 / elem_bits; cols <= 256; cols *= 2)
+				for (int along = 0; along < 2; along++) {
+					i32 shape[2] = {along ? rows : cols, along ? cols : rows};
+					const struct layout *l = layout_swizzled(&pool, 2, shape, along, elem_bits);
+					u32 bytes = (u32)elem_bits / 8, width = (u32)cols * bytes < 128 ? (u32)cols * bytes : 128;
+					assert_int_equal(l->bits[LL_OFFSET], layout_tile_bits(l));
+					for (u32 at = 0; at < (u32)(rows * cols); at++) {
+						u32 pos = layout_apply(l, at, 0, 0), row = dim_of(l, pos, 1 - along), col = dim_of(l, pos, along) * bytes;
+						u32 address = col / width * width * (u32)rows + row * width + col % width;
+						address ^= (address >> 7 & (width / 16 - 1)) << 4;
+						assert_int_equal(at * bytes, address);
+					}
+				}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocked_covers),	   cmocka_unit_test(test_blocked_definition),
 		cmocka_unit_test(test_mma_fragments),	   cmocka_unit_test(test_mma_warps),
+		cmocka_unit_test(test_swizzled),
 		cmocka_unit_test(test_transformations),	   cmocka_unit_test(test_reshape_keeps_positions),
 		cmocka_unit_test(test_interning),	   cmocka_unit_test(test_gf2),
 	};
