@@ -50,6 +50,8 @@ enum { /* CUfunction_attribute */
 	CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
 };
 
+enum { CU_TENSOR_MAP_INTERLEAVE_NONE = 0, CU_TENSOR_MAP_L2_PROMOTION_128B = 2 }; /* other modes of tensor maps: sim/tensormap.h */
+
 enum { /* CUjit_option */
 	CU_JIT_ERROR_LOG_BUFFER = 5,
 	CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
@@ -95,9 +97,16 @@ enum { /* CUjit_option */
 	X(event_record, "cuEventRecord", (CUevent e, CUstream s))                                                \
 	X(event_elapsed, "cuEventElapsedTime", (float *ms, CUevent from, CUevent to))
 
+/* Since CUDA 12: NULL in older drivers. */
+#define CUDA_API_NEW(X)                                                                                          \
+	X(tensor_map, "cuTensorMapEncodeTiled",                                                                  \
+	  (void *map, int type, unsigned rank, void *base, const u64 *sizes, const u64 *strides,                 \
+	   const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill))
+
 struct cuda_api {
 #define X(name, symbol, params) CUresult(*name) params;
 	CUDA_API(X)
+	CUDA_API_NEW(X)
 #undef X
 };
 

@@ -14,6 +14,7 @@
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/internal.h"
+#include "runtime/sim/tensormap.h"
 
 enum { JIT_LOG = 8192, STATIC_SHARED_LIMIT = 48 * 1024 };
 
@@ -422,9 +423,9 @@ static void cuda_unload(struct device *device, void *kernel)
 static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUstream stream)
 {
 	const struct cuda_kernel *k = l->kernel;
-	void *params[MAX_KERNEL_PARAMS];
+	void *params[MAX_KERNEL_PARAMS + MAX_TENSOR_MAPS];
 	for (u32 i = 0; i < l->nargs; i++)
-		params[i] = (void *)&l->args[i];
+		params[i] = i < l->nargs - l->nmaps ? (void *)&l->args[i] : (void *)(uintptr_t)l->args[i];
 	return d->api.launch(k->function, l->grid[0] * k->cluster, l->grid[1], l->grid[2], k->threads, 1, 1, k->shared, stream, params, NULL);
 }
 
@@ -532,6 +533,19 @@ static tl_status cuda_time(struct device *device, const struct device_launch *l,
 	return s;
 }
 
+/* The driver only encodes, so no context is needed. */
+static tl_status cuda_tensor_map(struct device *device, const struct tensor_box *b, void *out)
+{
+	static const unsigned steps[] = {1, 1, 1, 1, 1};
+	struct cuda *d = (struct cuda *)device;
+	if (!d->api.tensor_map)
+		return failed(TL_ERR_DEVICE, "this CUDA driver has no cuTensorMapEncodeTiled: it is too old");
+	CUresult e = d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
+				       CU_TENSOR_MAP_INTERLEAVE_NONE, b->swizzle ? ilog2(b->swizzle) - 4 : TENSOR_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_128B,
+				       b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO);
+	return e ? driver_error(&d->api, "cuTensorMapEncodeTiled", e) : TL_OK;
+}
+
 const struct device_ops cuda_ops = {
 	.name = "cuda",
 	.stages = " ttir ttgir llir ptx ",
@@ -551,4 +565,5 @@ const struct device_ops cuda_ops = {
 	.launch = cuda_launch,
 	.time = cuda_time,
 	.synchronize = cuda_synchronize,
+	.tensor_map = cuda_tensor_map,
 };

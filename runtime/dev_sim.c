@@ -196,23 +196,6 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	return s;
 }
 
-static int tensor_type(enum dtype t)
-{
-	switch (t) {
-	case DT_I16:
-	case DT_U16: return TENSOR_UINT16;
-	case DT_I32: return TENSOR_INT32;
-	case DT_U32: return TENSOR_UINT32;
-	case DT_I64: return TENSOR_INT64;
-	case DT_U64: return TENSOR_UINT64;
-	case DT_F16: return TENSOR_FLOAT16;
-	case DT_BF16: return TENSOR_BFLOAT16;
-	case DT_F32: return TENSOR_FLOAT32;
-	case DT_F64: return TENSOR_FLOAT64;
-	default: return TENSOR_UINT8;
-	}
-}
-
 static tl_status sim_tensor_map(struct device *device, const struct tensor_box *b, void *out)
 {
 	static const u32 steps[TENSOR_MAP_RANK] = {1, 1, 1, 1, 1};
@@ -225,7 +208,7 @@ static tl_status sim_tensor_map(struct device *device, const struct tensor_box *
 	struct strbuf error = {.arena = &a};
 	sb_puts(&error, "tensor map: ");
 	tl_status s = TL_OK;
-	if (!tensor_map_encode(out, tensor_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps, 0, swizzle, 0,
+	if (!tensor_map_encode(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps, 0, swizzle, 0,
 			       b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO, &error))
 		s = failed_text(TL_ERR_ARGUMENT, error.at);
 	arena_free(&a);

@@ -26,6 +26,7 @@ struct device_launch {
 	u32 grid[3];
 	const u64 *args; /* the bits of each parameter of the compiled kernel, in the low bytes; its address if it is larger */
 	u32 nargs;
+	u32 nmaps; /* the last of them, which are addresses of tensor maps */
 	void *stream; /* the caller's, or NULL */
 };
 

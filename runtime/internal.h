@@ -67,6 +67,8 @@ struct variant {
 	u64 *key;
 	u32 key_len, nslots;
 	struct slot *slots;
+	struct tensor_map_param maps[MAX_TENSOR_MAPS];
+	u32 nmaps;
 	void *code;        /* the device's */
 	struct unit *unit; /* of devices that keep it, else NULL */
 	tl_status status;  /* of VARIANT_FAILED */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/internal.h"
+#include "runtime/sim/tensormap.h"
 
 enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3, MAX_STAGES = 64 };
 
@@ -49,8 +50,35 @@ static tl_status check_grid(const tl_kernel *k, const tl_config *cfg, u32 *grid)
 
 struct launch {
 	struct device_launch device;
-	u64 bits[MAX_KERNEL_PARAMS];
+	u64 bits[MAX_KERNEL_PARAMS + MAX_TENSOR_MAPS];
+	_Alignas(64) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
 };
+
+/* All of memory, in rows at the distance that this launch's arguments give: see lower/tma.c. */
+static tl_status make_map(const tl_kernel *k, const struct variant *v, u32 i, struct launch *l)
+{
+	const struct tensor_map_param *m = &v->maps[i];
+	i64 distance = m->factor;
+	bool fits = true;
+	if (m->param >= 0) {
+		u64 bits = l->bits[m->param];
+		fits = !__builtin_mul_overflow(m->factor, v->slots[m->param].dtype == DT_I64 ? (i64)bits : (i64)(i32)bits, &distance);
+	}
+	if (!fits || distance < 0 || distance >> 40)
+		return failed(TL_ERR_ARGUMENT, "%s: rows that are copied as a whole must lie from 0 to 2^40 bytes apart, and '%s' is %lld", k->name,
+			      k->params.at[v->slots[m->param].param].name, (long long)distance / m->factor);
+	static const enum dtype words[] = {DT_U8, DT_U16, DT_U32, DT_U64};
+	struct tensor_box box = {.dtype = words[ilog2((u64)m->elem_bytes)], .rank = 3, .swizzle = (u32)m->swizzle};
+	for (int d = 0; d < 3; d++) {
+		box.sizes[d] = 1u << 31;
+		box.box[d] = d < 2 ? (u32)m->box[d] : 1;
+	}
+	box.strides[0] = (u64)distance;
+	box.strides[1] = 1u << TENSOR_MAP_LOG2_PAGE;
+	l->bits[v->nslots + i] = (u64)(uintptr_t)l->maps[i];
+	struct device *dev = k->module->ctx->dev;
+	return dev->ops->tensor_map(dev, &box, l->maps[i]);
+}
 
 static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 				    struct launch *l)
@@ -72,9 +100,12 @@ static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_con
 	}
 	l->device.kernel = v->code;
 	l->device.args = l->bits;
-	l->device.nargs = v->nslots;
+	l->device.nargs = v->nslots + v->nmaps;
+	l->device.nmaps = v->nmaps;
 	l->device.stream = cfg->stream;
-	return TL_OK;
+	for (u32 i = 0; i < v->nmaps && !s; i++)
+		s = make_map(k, v, i, l);
+	return s;
 }
 
 tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)

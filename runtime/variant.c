@@ -114,6 +114,10 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 		s = ops->load(k->module->ctx->dev, u, &out, &v->code);
 	if (!s)
 		make_slots(k, out.kernel, v);
+	if (!s) {
+		v->nmaps = out.kernel->nmaps;
+		memcpy(v->maps, out.kernel->maps, sizeof v->maps);
+	}
 	if (!s && ops->keeps_unit)
 		v->unit = u;
 	else

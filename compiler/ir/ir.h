@@ -115,6 +115,8 @@ enum {
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
 	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
+	ATTR_COUNT = 0, ATTR_SIZE = 0,                     /* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
+	ATTR_ALONG = 0, ATTR_STRIDE = 1,                   /* TMA_COPY: dimension of rows; bytes between them, or times the last operand */
 	IR_MAX_ATTRS = 5,
 };
 
@@ -168,6 +170,16 @@ struct kernel_param {
 	bool is_unsigned; /* of an integer, for the host */
 };
 
+/* A tensor map that the host makes at each launch and passes after the parameters: see lower/tma.c. */
+struct tensor_map_param {
+	i64 factor;    /* rows are so many bytes apart, times the parameter's value if there is one */
+	i32 param;     /* -1: none */
+	i32 box[2];    /* elements of a row, rows */
+	i32 elem_bytes, swizzle; /* bytes */
+	i32 zero;      /* for want of padding: they compare as bytes */
+};
+enum { MAX_TENSOR_MAPS = 8, TENSOR_MAP_LOG2_PAGE = 24 };
+
 struct kernel {
 	struct ir_context *ctx;
 	const char *name;
@@ -179,6 +191,8 @@ struct kernel {
 	int num_warps; /* of all blocks that a program runs on */
 	int cluster;   /* these blocks: 1, or several that form a cluster */
 	i32 shared_bytes;
+	struct tensor_map_param maps[MAX_TENSOR_MAPS];
+	u32 nmaps;
 	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */
 };
 

@@ -111,6 +111,13 @@ struct fragments fragments_of(struct lower *l, const struct value *v, int operan
 u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef *out);
 void lower_wgmma(struct lower *l, const struct op *o);   /* wgmma.c */
 void lower_wgmma_wait(struct lower *l, const struct op *o);
+void collect_tensor_maps(struct kernel *k);              /* tma.c */
+void lower_init_barrier(struct lower *l, const struct op *o);
+void lower_inval_barrier(struct lower *l, const struct op *o);
+void lower_wait_barrier(struct lower *l, const struct op *o);
+void lower_arrive_barrier(struct lower *l, const struct op *o);
+void lower_barrier_expect(struct lower *l, const struct op *o);
+void lower_tma_copy(struct lower *l, const struct op *o);
 void lower_print(struct lower *l, const struct op *o);   /* debug.c */
 void lower_assert(struct lower *l, const struct op *o);
 void debug_begin(struct lower *l);

@@ -337,6 +337,12 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_FENCE_ASYNC:
 		inline_asm(l, "fence.proxy.async.shared::cta;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);
 		return;
+	case IR_INIT_BARRIER: lower_init_barrier(l, o); return;
+	case IR_INVAL_BARRIER: lower_inval_barrier(l, o); return;
+	case IR_WAIT_BARRIER: lower_wait_barrier(l, o); return;
+	case IR_ARRIVE_BARRIER: lower_arrive_barrier(l, o); return;
+	case IR_BARRIER_EXPECT: lower_barrier_expect(l, o); return;
+	case IR_TMA_COPY: lower_tma_copy(l, o); return;
 	case IR_ASYNC_COPY: lower_async_copy(l, o); return;
 	case IR_ASYNC_COMMIT:
 		inline_asm(l, "cp.async.commit_group;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);
@@ -371,18 +377,34 @@ static void add_annotation(struct lower *l, const char *name, i64 value)
 	LLVMAddNamedMetadataOperand(l->mod, "nvvm.annotations", LLVMMDNodeInContext(l->ctx, vals, 3));
 }
 
+/* Parameter i is a tensor map: 128 bytes, read where they were passed. */
+static void pass_by_value(struct lower *l, u32 i)
+{
+	LLVMTypeRef t = LLVMArrayType2(l->i8, 128);
+	LLVMAddAttributeAtIndex(l->fn, i + 1, LLVMCreateTypeAttribute(l->ctx, LLVMGetEnumAttributeKindForName("byval", 5), t));
+	LLVMAddAttributeAtIndex(l->fn, i + 1, LLVMCreateEnumAttribute(l->ctx, LLVMGetEnumAttributeKindForName("align", 5), 64));
+	LLVMValueRef number = c_i32(l, i + 1), list = LLVMMDNodeInContext(l->ctx, &number, 1);
+	LLVMValueRef vals[] = {l->fn, LLVMMDStringInContext(l->ctx, "grid_constant", 13), list};
+	LLVMAddNamedMetadataOperand(l->mod, "nvvm.annotations", LLVMMDNodeInContext(l->ctx, vals, 3));
+}
+
 static void begin_function(struct lower *l)
 {
 	const struct kernel *k = l->k;
-	LLVMTypeRef *params = arena_array(&l->scratch, LLVMTypeRef, k->nparams);
+	u32 n = k->nparams + k->nmaps;
+	LLVMTypeRef *params = arena_array(&l->scratch, LLVMTypeRef, n);
+	for (u32 i = k->nparams; i < n; i++)
+		params[i] = LLVMPointerTypeInContext(l->ctx, 0);
 	for (u32 i = 0; i < k->nparams; i++) {
 		LLVMTypeRef t = llvm_type(l, k->params[i].value->type);
 		params[i] = t == l->i1 ? l->i8 : t;
 	}
-	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, k->nparams, false));
+	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, n, false));
 	LLVMSetFunctionCallConv(l->fn, 71); /* ptx_kernel */
 	add_annotation(l, "kernel", 1);
 	add_annotation(l, "reqntidx", 32 * k->num_warps / k->cluster);
+	for (u32 i = k->nparams; i < n; i++)
+		pass_by_value(l, i);
 	debug_begin(l);
 	LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "entry");
 	LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "start");
@@ -429,6 +451,7 @@ LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx)
 		LLVMSetAlignment(g, (unsigned)shared_align(s));
 		l.shared = g;
 	}
+	collect_tensor_maps(s->k);
 	begin_function(&l);
 	lower_block(&l, s->k->body);
 	debug_end(&l);

@@ -134,7 +134,8 @@ static void collect(struct allocator *a, struct block *b)
 static i32 place_interval(struct allocator *a, u32 index)
 {
 	struct interval *n = &a->at.at[index];
-	i32 align = n->op->code == IR_LOCAL_ALLOC ? shared_align(a->s) : 16;
+	bool tile = n->op->code == IR_LOCAL_ALLOC && type_numel(result(n->op)->type) > 1;
+	i32 align = tile ? shared_align(a->s) : 16;
 	n->offset = 0;
 	for (bool moved = true; moved;) {
 		moved = false;

@@ -132,7 +132,13 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 		return;
 	case IR_LOCAL_STORE:
 	case IR_ASYNC_COPY:
+	case IR_TMA_COPY:
 		a = access_of(allocation(operand(o, 1)), true);
+		touch(s, p, o, &a, 1);
+		return;
+	case IR_INIT_BARRIER:
+	case IR_INVAL_BARRIER:
+		a = access_of(allocation(operand(o, 0)), true);
 		touch(s, p, o, &a, 1);
 		return;
 	case IR_WARP_GROUP_DOT:

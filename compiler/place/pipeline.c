@@ -6,11 +6,15 @@
  * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
  * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue.
  *
+ * Where all of these loads are boxes, sm_90's copy engine (TMA) moves them: one thread asks for them, and no thread computes addresses.
+ * Each buffer then has two mbarriers: "full" completes when its boxes have come, "empty" when all warps have read them. No barrier
+ * holds all threads, so warps may be an iteration apart.
+ *
  * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
  * that the tensor cores always have work; its buffer is filled after that, and a second barrier. */
 #include "layout/convert.h"
 #include "place/access.h"
-#include "place/place.h"
+#include "place/boxes.h"
 
 typedef VEC(struct value *) value_vec;
 
@@ -21,6 +25,10 @@ struct pipe {
 	struct op *loop;
 	VEC(struct op *) loads;
 	bool async;
+	bool tma;               /* async by boxes */
+	VEC(struct box) boxes;  /* of each load then */
+	struct map firsts;      /* tile → its first element */
+	struct value *barriers; /* of each buffer: full; empty */
 	int stages, ahead;      /* buffers; iterations between issue and use */
 	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
 	struct map in_slice;    /* op or argument → itself */
@@ -133,6 +141,19 @@ static bool can_copy_async(const struct pipe *p, const struct op *load)
 	/* what is contiguous in global memory must be so in the buffer */
 	struct memory_map m = map_to_memory(result(load)->type->layout, buffer_layout(p, load), v.bits);
 	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
+}
+
+/* Can boxes be copied instead? */
+static void find_boxes(struct pipe *p)
+{
+	struct pass_state *s = p->s;
+	p->tma = s->sm >= 90 && s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
+	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
+		struct op *load = p->loads.at[i];
+		struct box box;
+		p->tma = load->noperands == 1 && !load->attr[ATTR_EVICT] && find_box(s, operand(load, 0), buffer_layout(p, load), &box);
+		vec_push(&p->scratch, &p->boxes, box);
+	}
 }
 
 static bool contains(const struct block *b, bool (*test)(const struct op *))
@@ -285,11 +306,53 @@ static struct value *guard(struct pipe *p, struct builder *b, const struct op *l
 	return mask ? build2(b, IR_ANDI, t, mask, all) : all;
 }
 
+static struct value *index_ring(struct pipe *p, struct builder *b, struct value *ring, struct value *slot)
+{
+	const struct type *t = ring->type, *one = type_memdesc(p->ctx, t->elem, t->rank, t->shape, t->layout, 0);
+	return build2(b, IR_MEMDESC_INDEX, one, ring, slot);
+}
+
+static struct value *buffer_at(struct pipe *p, struct builder *b, u32 i, struct value *slot)
+{
+	return index_ring(p, b, p->buffers.at[i], slot);
+}
+
+static struct value *barrier_at(struct pipe *p, struct builder *b, struct value *slot, bool empty)
+{
+	if (empty)
+		slot = build2(b, IR_ADDI, slot->type, slot, build_int(b, slot->type, p->stages));
+	return index_ring(p, b, p->barriers, slot);
+}
+
+static i64 bytes_of(const struct op *load)
+{
+	const struct type *t = result(load)->type;
+	return type_numel(t) * dtype_bytes(type_dtype(t));
+}
+
+/* Tells the buffer's barrier how many bytes will come. */
+static void expect(struct pipe *p, struct builder *b, struct value *slot, struct value *inside)
+{
+	struct value *ops[] = {barrier_at(p, b, slot, false), inside};
+	struct op *o = build(b, IR_BARRIER_EXPECT, ops, 2, NULL, 0, 0);
+	for (u32 i = 0; i < p->loads.len; i++)
+		o->attr[ATTR_SIZE] += bytes_of(p->loads.at[i]);
+}
+
 /* Issues load number i for the iteration whose values `map` holds; into `slot` of its ring, or into registers. */
 static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struct map *map, struct value *slot, struct value *inside)
 {
 	struct op *load = p->loads.at[i];
 	struct value *ptr = mapped(map, operand(load, 0));
+	if (p->tma) {
+		const struct box *box = &p->boxes.at[i];
+		struct value *ops[] = {first_element(b, p->loop, &p->firsts, ptr), buffer_at(p, b, i, slot), barrier_at(p, b, slot, false), inside, box->stride};
+		struct op *copy = build(b, IR_TMA_COPY, ops, box->stride ? 5 : 4, NULL, 0, 0);
+		copy->attr[ATTR_ALONG] = box->along;
+		copy->attr[ATTR_STRIDE] = box->factor;
+		copy->loc = load->loc;
+		return NULL;
+	}
 	struct value *mask = guard(p, b, load, load->noperands > 1 ? mapped(map, operand(load, 1)) : NULL, inside);
 	if (!p->async) {
 		struct value *other = load->noperands > 2 ? mapped(map, operand(load, 2)) : NULL;
@@ -297,9 +360,7 @@ static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struc
 		memcpy(v->def->attr, load->attr, sizeof load->attr);
 		return v;
 	}
-	const struct type *ring = p->buffers.at[i]->type;
-	const struct type *one = type_memdesc(p->ctx, ring->elem, ring->rank, ring->shape, ring->layout, 0);
-	struct value *ops[] = {ptr, build2(b, IR_MEMDESC_INDEX, one, p->buffers.at[i], slot), mask};
+	struct value *ops[] = {ptr, buffer_at(p, b, i, slot), mask};
 	struct op *copy = build(b, IR_ASYNC_COPY, ops, 3, NULL, 0, 0);
 	copy->attr[ATTR_ASYNC_EVICT] = load->attr[ATTR_EVICT];
 	copy->loc = load->loc;
@@ -325,6 +386,29 @@ static void make_buffers(struct pipe *p)
 		v->name = load->results[0].name;
 		vec_push(&p->scratch, &p->buffers, v);
 	}
+	if (!p->tma)
+		return;
+	static const i32 one[] = {1};
+	struct layout l = layout_empty(1, one);
+	const struct type *t = type_memdesc(p->ctx, type_scalar(p->ctx, DT_I64), 1, one, layout_intern(&p->ctx->layouts, &l), 2 * p->stages);
+	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
+	for (int i = 0; i < p->stages; i++)
+		for (int empty = 0; empty < 2; empty++) {
+			struct value *at = barrier_at(p, &b, build_int(&b, type_scalar(p->ctx, DT_I32), i), empty);
+			build(&b, IR_INIT_BARRIER, &at, 1, NULL, 0, 0)->attr[ATTR_COUNT] = empty ? p->s->num_warps : 1;
+		}
+	/* what was here before has been read and written, and the barriers are ready, also for the copy engine */
+	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
+	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+}
+
+static void invalidate_barriers(struct pipe *p, struct builder *b)
+{
+	for (int i = 0; i < p->stages; i++)
+		for (int empty = 0; empty < 2; empty++) {
+			struct value *at = barrier_at(p, b, build_int(b, type_scalar(p->ctx, DT_I32), i), empty);
+			build(b, IR_INVAL_BARRIER, &at, 1, NULL, 0, 0);
+		}
 }
 
 /* The first iterations' loads, in front of the loop. Leaves the slice's carried values for iteration `ahead` in *inits. */
@@ -340,12 +424,15 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 		map_put(&map, body->args[0], step_index(p, &b, operand(p->loop, 0), n));
 		clone_slice(p, &b, &map);
 		struct value *inside = still_inside(p, &b, operand(p->loop, 0), n);
+		struct value *slot = p->async ? build_int(&b, i32_type, n) : NULL;
+		if (p->tma)
+			expect(p, &b, slot, inside);
 		for (u32 i = 0; i < p->loads.len; i++) {
-			struct value *v = issue(p, &b, i, &map, p->async ? build_int(&b, i32_type, n) : NULL, inside);
+			struct value *v = issue(p, &b, i, &map, slot, inside);
 			if (v)
 				vec_push(&p->scratch, loaded, v);
 		}
-		if (p->async)
+		if (p->async && !p->tma)
 			build(&b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
@@ -369,11 +456,9 @@ static void wait_copies(struct builder *b, int pending)
 static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 {
 	struct op *load = p->loads.at[i], *to = consumer(load);
-	const struct type *ring = p->buffers.at[i]->type;
 	struct op *alloc = to->code == IR_LOCAL_STORE ? operand(to, 1)->def : NULL;
 	struct builder b = builder_before(p->ctx, alloc ? alloc : to);
-	const struct type *one = type_memdesc(p->ctx, ring->elem, ring->rank, ring->shape, ring->layout, 0);
-	struct value *view = build2(&b, IR_MEMDESC_INDEX, one, p->buffers.at[i], slot);
+	struct value *view = buffer_at(p, &b, i, slot);
 	if (alloc) {
 		tl_assert(to->next->code == IR_FENCE_ASYNC);
 		op_erase(to->next);
@@ -387,12 +472,68 @@ static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 	op_erase(load);
 }
 
-/* (slot + by) mod stages. */
-static struct value *turn(struct pipe *p, struct builder *b, struct value *slot, int by)
+/* A buffer, and how often the ring has been gone through before, modulo 2. */
+struct turn {
+	struct value *slot, *phase;
+};
+
+/* So many iterations later. */
+static struct turn turn(struct pipe *p, struct builder *b, struct turn at, int by)
 {
-	const struct type *t = slot->type;
-	struct value *sum = build2(b, IR_ADDI, t, slot, build_int(b, t, by)), *all = build_int(b, t, p->stages);
-	return build3(b, IR_SELECT, t, build_cmpi(b, CMPI_SGE, sum, all), build2(b, IR_SUBI, t, sum, all), sum);
+	const struct type *t = at.slot->type;
+	struct value *sum = build2(b, IR_ADDI, t, at.slot, build_int(b, t, by)), *all = build_int(b, t, p->stages);
+	struct value *over = build_cmpi(b, CMPI_SGE, sum, all);
+	at.slot = build3(b, IR_SELECT, t, over, build2(b, IR_SUBI, t, sum, all), sum);
+	if (at.phase)
+		at.phase = build3(b, IR_SELECT, t, over, build2(b, IR_XORI, t, at.phase, build_int(b, t, 1)), at.phase);
+	return at;
+}
+
+/* Until the buffer of this iteration is filled. */
+static void await_buffer(struct pipe *p, struct builder *b, struct turn now)
+{
+	if (!p->tma) {
+		wait_copies(b, p->ahead - 1);
+		return;
+	}
+	struct value *ops[] = {barrier_at(p, b, now.slot, false), now.phase};
+	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
+}
+
+/* Where `when` is true or NULL, this warp has read the buffer. */
+static void release_buffer(struct pipe *p, struct builder *b, struct value *slot, struct value *when)
+{
+	struct value *ops[] = {barrier_at(p, b, slot, true), when};
+	build(b, IR_ARRIVE_BARRIER, ops, when ? 2 : 1, NULL, 0, 0);
+}
+
+/* All threads have read what the next boxes overwrite: the one that asks for them waits for that. */
+static void await_readers(struct pipe *p, struct builder *b, struct turn next, struct value *inside)
+{
+	struct value *one = build_int(b, next.phase->type, 1);
+	struct value *ops[] = {barrier_at(p, b, next.slot, true), build2(b, IR_XORI, one->type, next.phase, one), inside};
+	build(b, IR_WAIT_BARRIER, ops, 3, NULL, 0, 0);
+}
+
+/* The dots that stay in flight, and where those of the iteration before are done. */
+static void delay_dots(struct pipe *p, struct builder *b, struct value *before)
+{
+	for (u32 i = 0; i < p->dots.len; i++)
+		p->dots.at[i]->attr[ATTR_ASYNC] = true;
+	*b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
+	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = p->dots.len;
+	if (!p->tma)
+		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+	else
+		release_buffer(p, b, before, build_cmpi(b, CMPI_NE, p->loop->blocks[0]->args[0], operand(p->loop, 0)));
+}
+
+static struct op *first_dot(const struct block *body)
+{
+	for (struct op *o = body->first; o; o = o->next)
+		if (is_dot(o))
+			return o;
+	return NULL;
 }
 
 static void build_body(struct pipe *p, u32 nargs_before)
@@ -401,18 +542,16 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	struct builder b = builder_before(p->ctx, body->first);
 	struct map map = {.arena = &p->scratch};
 	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values, then slot or loaded values */
-	struct value *slot = p->async ? extra[p->args.len] : NULL, *insert = NULL, *next_slot = NULL;
+	struct turn now = {0}, next = {0}, fill = {0};
 	if (p->async) {
-		wait_copies(&b, p->ahead - 1);
-		if (p->dots.len) {
-			for (u32 i = 0; i < p->dots.len; i++)
-				p->dots.at[i]->attr[ATTR_ASYNC] = true;
-			b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
-			build(&b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = p->dots.len;
-			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-		}
-		insert = turn(p, &b, slot, p->ahead);
-		next_slot = turn(p, &b, slot, 1);
+		now = (struct turn){extra[p->args.len], p->tma ? extra[p->args.len + 1] : NULL};
+		await_buffer(p, &b, now);
+		fill = turn(p, &b, now, p->ahead);
+		next = turn(p, &b, now, 1);
+		if (p->dots.len)
+			delay_dots(p, &b, fill.slot); /* ahead is stages - 1 */
+		else if (p->tma && first_dot(body)) /* the others may still be reading what it overwrites: there is work to do meanwhile */
+			b = builder_after(p->ctx, first_dot(body));
 	}
 	map_put(&map, body->args[0], step_index(p, &b, body->args[0], p->ahead));
 	for (u32 k = 0; k < p->args.len; k++)
@@ -420,25 +559,35 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	clone_slice(p, &b, &map);
 	struct value *inside = still_inside(p, &b, body->args[0], p->ahead);
 	value_vec loaded = {0};
+	if (p->tma) {
+		await_readers(p, &b, fill, inside);
+		expect(p, &b, fill.slot, inside);
+	}
 	for (u32 i = 0; i < p->loads.len; i++) {
-		struct value *v = issue(p, &b, i, &map, insert, inside);
+		struct value *v = issue(p, &b, i, &map, fill.slot, inside);
 		if (v)
 			vec_push(&p->scratch, &loaded, v);
 	}
-	if (p->async)
+	if (p->async && !p->tma)
 		build(&b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
 	for (u32 k = 0; k < p->args.len; k++)
 		op_add_operand(p->ctx, body->last, mapped(&map, operand(body->last, p->args.at[k])));
 	if (p->async)
-		op_add_operand(p->ctx, body->last, next_slot);
+		op_add_operand(p->ctx, body->last, next.slot);
+	if (p->tma)
+		op_add_operand(p->ctx, body->last, next.phase);
 	for (u32 i = 0; i < p->loads.len; i++) {
 		if (p->async) {
-			use_buffer(p, i, slot);
+			use_buffer(p, i, now.slot);
 			continue;
 		}
 		op_add_operand(p->ctx, body->last, loaded.at[i]);
 		replace_uses(result(p->loads.at[i]), extra[p->args.len + i]);
 		op_erase(p->loads.at[i]);
+	}
+	if (p->tma && !p->dots.len) {
+		struct builder end = builder_before(p->ctx, body->last);
+		release_buffer(p, &end, now.slot, NULL);
 	}
 }
 
@@ -469,7 +618,8 @@ static void transform(struct pipe *p)
 	build_prologue(p, &inits, &loaded);
 	if (p->async) {
 		struct builder b = builder_before(p->ctx, p->loop);
-		vec_push(&p->scratch, &inits, build_int(&b, type_scalar(p->ctx, DT_I32), 0));
+		for (int i = 0; i < 1 + p->tma; i++) /* the turn */
+			vec_push(&p->scratch, &inits, build_int(&b, type_scalar(p->ctx, DT_I32), 0));
 	}
 	for (u32 i = 0; i < loaded.len; i++)
 		vec_push(&p->scratch, &inits, loaded.at[i]);
@@ -479,7 +629,12 @@ static void transform(struct pipe *p)
 		struct builder b = builder_after(p->ctx, p->loop);
 		if (p->dots.len)
 			finish_dots(p, &b);
-		wait_copies(&b, 0);
+		if (p->tma) {
+			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+			invalidate_barriers(p, &b);
+		} else {
+			wait_copies(&b, 0);
+		}
 	}
 }
 
@@ -489,8 +644,7 @@ static i64 ring_bytes(const struct pipe *p, int stages)
 {
 	i64 total = 0;
 	for (u32 i = 0; i < p->loads.len; i++) {
-		const struct type *t = result(p->loads.at[i])->type;
-		total += type_numel(t) * dtype_bytes(type_dtype(t)) * stages;
+		total += bytes_of(p->loads.at[i]) * stages;
 	}
 	return total;
 }
@@ -502,19 +656,23 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 	int stages = asked ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
 	if (stages < 2 || (!asked && !contains(loop->blocks[0], is_dot)))
 		return;
-	p.in_slice.arena = &p.scratch;
+	p.in_slice.arena = p.firsts.arena = &p.scratch;
 	find_loads(&p, asked);
 	while (p.async && stages > 2 && ring_bytes(&p, stages) > s->max_shared - 1024)
 		stages--;
-	if (p.async)
+	if (p.async) {
 		find_dots(&p);
+		find_boxes(&p);
+	}
 	p.stages = stages;
 	p.ahead = p.async ? stages - 1 : 1;
 	bool fits = !p.async || ring_bytes(&p, stages) <= s->max_shared - 1024;
 	if (p.loads.len && fits)
 		transform(&p);
+	if (p.loads.len && fits && p.tma)
+		s->k->nmaps += p.loads.len;
 	if (s->remarks && p.loads.len && fits && p.async)
-		diag(s->diags, R_PIPELINED_ASYNC, loop->loc, p.loads.len, PLURAL(p.loads.len), p.ahead, PLURAL(p.ahead), p.stages,
+		diag(s->diags, R_PIPELINED_ASYNC, loop->loc, p.loads.len, PLURAL(p.loads.len), p.ahead, PLURAL(p.ahead), p.tma ? "TMA" : "cp.async", p.stages,
 		     PLURAL(p.stages), (long long)ring_bytes(&p, p.stages));
 	else if (s->remarks && p.loads.len && fits)
 		diag(s->diags, R_PIPELINED_REGISTERS, loop->loc, p.loads.len, PLURAL(p.loads.len));

@@ -15,6 +15,8 @@ struct reg_decl {
 	enum ptx_type type;
 };
 
+enum { UNRESOLVED = UINT32_MAX }; /* target of a label that has not been seen yet */
+
 struct label {
 	const char *name;
 	u32 at;
@@ -41,7 +43,7 @@ struct ptx_reader {
 	VEC(struct label) labels;
 	type_vec reg_types;
 	name_vec reg_names, functions;  /* declared */
-	VEC(u32) scopes;              /* decls.len and vars.len where each began */
+	VEC(u32) scopes;              /* decls.len, vars.len, labels.len and code.len where each began */
 	struct ptx_kernel kernel;
 	enum ptx_type reg_type;       /* of the declaration being read */
 	u32 module_vars, nkernels_begun, src_line;

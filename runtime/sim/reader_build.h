@@ -134,10 +134,27 @@ static void begin_scope(struct ptx_reader *r)
 {
 	vec_push(r->arena, &r->scopes, r->decls.len);
 	vec_push(r->arena, &r->scopes, r->vars.len);
+	vec_push(r->arena, &r->scopes, r->labels.len);
+	vec_push(r->arena, &r->scopes, r->code.len);
+}
+
+/* Branches from `code` on to labels from `label` on get their targets. */
+static void resolve_labels(struct ptx_reader *r, u32 label, u32 code)
+{
+	for (; code < r->code.len; code++)
+		for (u32 n = 0; n < r->code.at[code].nops; n++) {
+			struct operand *o = &r->code.at[code].ops[n];
+			for (u32 k = label; k < r->labels.len && o->kind == O_LABEL && o->target == UNRESOLVED; k++)
+				if (!strcmp(r->labels.at[k].name, o->name))
+					o->target = r->labels.at[k].at;
+		}
 }
 
 static void end_scope(struct ptx_reader *r)
 {
+	u32 code = r->scopes.at[--r->scopes.len], label = r->scopes.at[--r->scopes.len];
+	resolve_labels(r, label, code);
+	r->labels.len = label;
 	r->vars.len = r->scopes.at[--r->scopes.len];
 	r->decls.len = r->scopes.at[--r->scopes.len];
 }
@@ -145,18 +162,17 @@ static void end_scope(struct ptx_reader *r)
 static void add_label(struct ptx_reader *r, const char *name)
 {
 	struct label l = {name, r->code.len};
+	u32 first = r->scopes.len ? r->scopes.at[r->scopes.len - 2] : 0;
+	for (u32 k = first; k < r->labels.len; k++)
+		if (!strcmp(r->labels.at[k].name, name))
+			read_error(r, "the label '%s' is there already", name);
 	vec_push(r->arena, &r->labels, l);
 }
 
-static void resolve(struct ptx_reader *r, struct instr *i, struct operand *o)
+static void check_label(struct ptx_reader *r, const struct instr *i, const struct operand *o)
 {
-	if (o->kind != O_LABEL)
+	if (o->kind != O_LABEL || o->target != UNRESOLVED)
 		return;
-	for (u32 k = 0; k < r->labels.len; k++)
-		if (!strcmp(r->labels.at[k].name, o->name)) {
-			o->target = r->labels.at[k].at;
-			return;
-		}
 	r->line = i->line;
 	read_error(r, "'%s' is not declared", o->name);
 }
@@ -164,9 +180,10 @@ static void resolve(struct ptx_reader *r, struct instr *i, struct operand *o)
 static void end_kernel(struct ptx_reader *r)
 {
 	struct ptx_kernel *k = &r->kernel;
+	resolve_labels(r, 0, 0);
 	for (u32 i = 0; i < r->code.len; i++)
 		for (u32 n = 0; n < r->code.at[i].nops; n++)
-			resolve(r, &r->code.at[i], &r->code.at[i].ops[n]);
+			check_label(r, &r->code.at[i], &r->code.at[i].ops[n]);
 	u64 align = 16;
 	for (u32 i = 0; i < r->vars.len; i++)
 		if (r->vars.at[i]->space == SPACE_SHARED && !r->vars.at[i]->size)
@@ -243,7 +260,7 @@ static struct operand named(struct ptx_reader *r, const char *name)
 	for (u32 i = 0; i < r->functions.len; i++)
 		if (!strcmp(r->functions.at[i], name))
 			return (struct operand){.kind = O_SYMBOL, .name = r->functions.at[i]};
-	return (struct operand){.kind = O_LABEL, .name = name}; /* perhaps of a line further down */
+	return (struct operand){.kind = O_LABEL, .name = name, .target = UNRESOLVED}; /* perhaps of a line further down */
 }
 
 static struct operand address(struct ptx_reader *r, const char *name, u64 offset)

@@ -3,6 +3,7 @@
 #define TL_SIM_TENSORMAP_H
 
 #include "base/arena.h"
+#include "ir/dtype.h"
 
 enum { TENSOR_MAP_BYTES = 128, TENSOR_MAP_ALIGN = 64, TENSOR_MAP_RANK = 5 };
 
@@ -22,6 +23,8 @@ struct tensor_map {
 	u32 row_bytes, box_bytes;
 };
 
+/* The data type of elements like these. */
+int tensor_map_type(enum dtype t);
 /* cuTensorMapEncodeTiled, with its arguments, enumerations as numbers. False when the driver would refuse, or the simulator has
  * no such thing, with the reason appended to `error`. */
 bool tensor_map_encode(void *map, int type, u32 rank, void *base, const u64 *sizes, const u64 *strides, const u32 *box,

@@ -1,0 +1,122 @@
+/* Boxes of global memory copied by hardware (TMA), and the mbarriers that tell when they have come.
+ *
+ * A tensor map usually describes a tensor of the user's. Here it describes all of memory, from address 0 on, in three dimensions:
+ * elements side by side, rows at the box's distance, and PAGEs. An address is then a pair of coordinates, (element in its page, 0,
+ * page), whatever the pointer was computed from, and nothing is ever outside: only the distance of rows is the host's to fill in.
+ * PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
+#include "lower/internal.h"
+
+enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE };
+
+/* --- tensor maps --------------------------------------------------------------------------------------------- */
+
+static struct tensor_map_param map_of(const struct kernel *k, const struct op *o)
+{
+	const struct type *t = operand(o, 1)->type;
+	int along = (int)o->attr[ATTR_ALONG];
+	struct tensor_map_param m = {.param = -1, .factor = o->attr[ATTR_STRIDE], .elem_bytes = dtype_bytes(type_dtype(t))};
+	m.swizzle = MIN(t->shape[along] * m.elem_bytes, 128);
+	m.box[0] = m.swizzle / m.elem_bytes;
+	m.box[1] = t->shape[1 - along];
+	for (u32 i = 0; o->noperands > 4 && i < k->nparams; i++)
+		if (k->params[i].value == operand(o, 4))
+			m.param = (i32)i;
+	tl_assert(o->noperands == 4 || m.param >= 0);
+	return m;
+}
+
+static void add_map(struct op *o, void *arg)
+{
+	struct kernel *k = arg;
+	if (o->code != IR_TMA_COPY)
+		return;
+	struct tensor_map_param m = map_of(k, o);
+	for (o->mark = 0; o->mark < k->nmaps; o->mark++)
+		if (!memcmp(&k->maps[o->mark], &m, sizeof m))
+			return;
+	tl_assert(k->nmaps < MAX_TENSOR_MAPS);
+	k->maps[k->nmaps++] = m;
+}
+
+void collect_tensor_maps(struct kernel *k)
+{
+	k->nmaps = 0;
+	walk(k->body, add_map, k);
+}
+
+/* --- one thread's work --------------------------------------------------------------------------------------- */
+
+/* Is this the thread that does what one thread does, and is the predicate true? */
+static LLVMValueRef elected(struct lower *l, const struct op *o, u32 pred)
+{
+	LLVMValueRef first = LLVMBuildICmp(l->b, LLVMIntEQ, l->tid, c_i32(l, 0), "");
+	return LLVMBuildZExt(l->b, and_i1(l, first, pred < o->noperands ? elem(l, operand(o, pred), 0) : NULL), l->i32, "");
+}
+
+#define IF_ELECTED "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, $0, 0;\n\t@p "
+
+void lower_init_barrier(struct lower *l, const struct op *o)
+{
+	LLVMValueRef args[] = {elected(l, o, 1), elem(l, operand(o, 0), 0)};
+	const char *text = arena_printf(&l->scratch, IF_ELECTED "mbarrier.init.shared.b64 [$1], %d;\n\t}", (int)o->attr[ATTR_COUNT]);
+	inline_asm(l, text, "r,r,~{memory}", ASM_EFFECT, l->v, args, 2);
+}
+
+void lower_inval_barrier(struct lower *l, const struct op *o)
+{
+	LLVMValueRef args[] = {elected(l, o, 1), elem(l, operand(o, 0), 0)};
+	inline_asm(l, IF_ELECTED "mbarrier.inval.shared.b64 [$1];\n\t}", "r,r,~{memory}", ASM_EFFECT, l->v, args, 2);
+}
+
+void lower_barrier_expect(struct lower *l, const struct op *o)
+{
+	LLVMValueRef args[] = {elected(l, o, 1), elem(l, operand(o, 0), 0)};
+	const char *text =
+		arena_printf(&l->scratch, IF_ELECTED "mbarrier.arrive.expect_tx.shared.b64 _, [$1], %d;\n\t}", (int)o->attr[ATTR_SIZE]);
+	inline_asm(l, text, "r,r,~{memory}", ASM_EFFECT, l->v, args, 2);
+}
+
+void lower_wait_barrier(struct lower *l, const struct op *o)
+{
+	LLVMValueRef args[] = {elem(l, operand(o, 0), 0), elem(l, operand(o, 1), 0), NULL};
+	if (o->noperands == 2) {
+		inline_asm(l, "{\n\t.reg .pred p;\n\tAGAIN:\n\tmbarrier.try_wait.parity.shared.b64 p, [$0], $1;\n\t@!p bra AGAIN;\n\t}", "r,r,~{memory}",
+			   ASM_CONVERGENT, l->v, args, 2);
+		return;
+	}
+	args[2] = elected(l, o, 2);
+	inline_asm(l,
+		   "{\n\t.reg .pred p;\n\tsetp.eq.b32 p, $2, 0;\n\t@p bra DONE;\n\tAGAIN:\n\tmbarrier.try_wait.parity.shared.b64 p, [$0], $1;\n\t"
+		   "@!p bra AGAIN;\n\tDONE:\n\t}",
+		   "r,r,r,~{memory}", ASM_CONVERGENT, l->v, args, 3);
+}
+
+/* One arrival a warp, when all its threads have come. */
+void lower_arrive_barrier(struct lower *l, const struct op *o)
+{
+	LLVMValueRef first = LLVMBuildICmp(l->b, LLVMIntEQ, l->lane, c_i32(l, 0), "");
+	first = and_i1(l, first, o->noperands > 1 ? elem(l, operand(o, 1), 0) : NULL);
+	LLVMValueRef args[] = {LLVMBuildZExt(l->b, first, l->i32, ""), elem(l, operand(o, 0), 0)};
+	inline_asm(l,
+		   "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, $0, 0;\n\tbar.warp.sync 0xffffffff;\n\t@p mbarrier.arrive.shared.b64 _, [$1];\n\t}",
+		   "r,r,~{memory}", ASM_CONVERGENT, l->v, args, 2);
+}
+
+/* A box of one swizzled row's width after the other. */
+void lower_tma_copy(struct lower *l, const struct op *o)
+{
+	const struct tensor_map_param *m = &l->k->maps[o->mark];
+	i32 width = operand(o, 1)->type->shape[o->attr[ATTR_ALONG]];
+	LLVMValueRef at = LLVMBuildPtrToInt(l->b, elem(l, operand(o, 0), 0), l->i64, "");
+	LLVMValueRef page = LLVMBuildTrunc(l->b, LLVMBuildLShr(l->b, at, LLVMConstInt(l->i64, LOG2_PAGE, false), ""), l->i32, "");
+	LLVMValueRef x = LLVMBuildAnd(l->b, LLVMBuildTrunc(l->b, at, l->i32, ""), c_i32(l, (1u << LOG2_PAGE) - 1), "");
+	x = LLVMBuildLShr(l->b, x, c_i32(l, ilog2((u64)m->elem_bytes)), "");
+	LLVMValueRef who = elected(l, o, 3), to = elem(l, operand(o, 1), 0), map = LLVMGetParam(l->fn, l->k->nparams + o->mark);
+	for (i32 c = 0; c < width; c += m->box[0]) {
+		LLVMValueRef args[] = {who, shared_at(l, to, NULL, (u32)(c * m->box[1] * m->elem_bytes)), map,
+				       c ? LLVMBuildAdd(l->b, x, c_i32(l, c), "") : x, c_i32(l, 0), page, elem(l, operand(o, 2), 0)};
+		inline_asm(l,
+			   IF_ELECTED "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$1], [$2, {$3, $4, $5}], [$6];\n\t}",
+			   "r,r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 7);
+	}
+}
