@@ -120,7 +120,6 @@ struct stmt {
 struct param {
 	const char *name;
 	struct expr *annotation, *value; /* either may be NULL; `value` is the default */
-	bool modulus; /* the function has a `… % name` */
 	struct loc loc;
 };
 

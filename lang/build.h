@@ -56,8 +56,6 @@ static struct expr *binary(struct parser *p, enum operator op, struct expr *a, s
 {
 	struct expr *e = node3(p, EX_BINARY, loc, a, b, NULL);
 	e->op = op;
-	if (op == OP_MOD && b && b->kind == EX_NAME)
-		vec_push(p->arena, &p->moduli, b->name);
 	return e;
 }
 
@@ -281,10 +279,6 @@ static void add_function(struct parser *p, enum func_kind kind, const char *name
 	struct func *f = arena_new(p->arena, struct func);
 	*f = (struct func){.kind = kind, .name = name, .loc = loc, .params = params->at, .nparams = params->len,
 			   .body = body, .module = p->module};
-	for (u32 i = 0; i < f->nparams; i++)
-		for (u32 j = 0; j < p->moduli.len; j++)
-			f->params[i].modulus |= f->params[i].name == p->moduli.at[j];
-	p->moduli.len = 0;
 	for (u32 i = 0; i < f->nparams; i++)
 		for (u32 j = 0; j < i; j++)
 			if (f->params[i].name == f->params[j].name && strcmp(f->params[i].name, "..."))

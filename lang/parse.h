@@ -56,8 +56,6 @@ struct parser {
 	int last_kind;
 	struct loc last_loc;
 
-	VEC(const char *) moduli; /* names that the function divides by for a remainder */
-
 	/* results */
 	struct module *module;
 	struct expr *expression;

@@ -533,17 +533,21 @@ static tl_status cuda_time(struct device *device, const struct device_launch *l,
 	return s;
 }
 
-/* The driver only encodes, so no context is needed. */
 static tl_status cuda_tensor_map(struct device *device, const struct tensor_box *b, void *out)
 {
 	static const unsigned steps[] = {1, 1, 1, 1, 1};
 	struct cuda *d = (struct cuda *)device;
 	if (!d->api.tensor_map)
 		return failed(TL_ERR_DEVICE, "this CUDA driver has no cuTensorMapEncodeTiled: it is too old");
-	CUresult e = d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
+	bool pushed;
+	tl_status s = enter(d, &pushed); /* it only encodes, but wants a context */
+	if (s)
+		return s;
+	TRY("cuTensorMapEncodeTiled", d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
 				       CU_TENSOR_MAP_INTERLEAVE_NONE, b->swizzle ? ilog2(b->swizzle) - 4 : TENSOR_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_128B,
-				       b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO);
-	return e ? driver_error(&d->api, "cuTensorMapEncodeTiled", e) : TL_OK;
+				       b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO));
+	leave(d, pushed);
+	return s;
 }
 
 const struct device_ops cuda_ops = {

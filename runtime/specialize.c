@@ -113,7 +113,6 @@ void params_of_func(struct arena *a, const struct func *f, struct params *out)
 		const struct param *src = &f->params[i];
 		struct tl_param *p = &out->at[i];
 		p->name = src->name;
-		p->modulus = src->modulus;
 		p->constant = src->annotation && is_constexpr(src->annotation);
 		p->annotated = src->annotation && !p->constant && !is_signature(src->annotation) &&
 			       annotated_type(f->module, src->annotation, &p->type);
@@ -227,12 +226,6 @@ static bool resolve_pointer(const struct tl_param *p, const tl_arg *a, struct sp
 	return true;
 }
 
-/* The largest power of two that divides v, `most` at most. Where tiles wrap around at a multiple of their size, each is whole. */
-static i32 divisor(i64 v, i32 most)
-{
-	return v ? (i32)MIN(v & -v, (i64)most) : most;
-}
-
 static bool resolve_int(const struct tl_param *p, i64 v, bool typed, enum dtype d, struct spec *out)
 {
 	out->dtype = typed ? d : int_fits(DT_I32, v) ? DT_I32 : DT_I64;
@@ -255,7 +248,7 @@ static bool resolve_int(const struct tl_param *p, i64 v, bool typed, enum dtype 
 	if (v == 1 && !p->annotated)
 		out->class = SPEC_ONE;
 	else if (v >= 0 && v % 8 == 0) /* 8 makes a row of halves a row of 16-byte vectors; negative distances are none of a tensor map */
-		out->divisibility = MAX(out->divisibility, divisor(v, p->modulus ? 256 : 16));
+		out->divisibility = MAX(out->divisibility, v % 16 ? 8 : 16);
 	return true;
 }
 

@@ -22,7 +22,6 @@ struct tl_param {
 	const char *name;
 	bool constant;  /* tl.constexpr */
 	bool annotated; /* `type` is given by the source */
-	bool modulus;   /* remainders of a division by it are taken */
 	bool exact;     /* of IR text, which is compiled already: no specialisation; its divisibility must hold */
 	struct sig_type type;
 	enum param_default has_default;

@@ -95,7 +95,6 @@ void lower_wait_barrier(struct lower *l, const struct op *o)
 void lower_arrive_barrier(struct lower *l, const struct op *o)
 {
 	LLVMValueRef first = LLVMBuildICmp(l->b, LLVMIntEQ, l->lane, c_i32(l, 0), "");
-	first = and_i1(l, first, o->noperands > 1 ? elem(l, operand(o, 1), 0) : NULL);
 	LLVMValueRef args[] = {LLVMBuildZExt(l->b, first, l->i32, ""), elem(l, operand(o, 0), 0)};
 	inline_asm(l,
 		   "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, $0, 0;\n\tbar.warp.sync 0xffffffff;\n\t@p mbarrier.arrive.shared.b64 _, [$1];\n\t}",

@@ -143,13 +143,21 @@ static bool can_copy_async(const struct pipe *p, const struct op *load)
 	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
 }
 
+static struct op *first_dot(const struct block *body)
+{
+	struct op *o = body->first;
+	while (o && !is_dot(o))
+		o = o->next;
+	return o;
+}
+
 /* Can boxes be copied instead, and is it worth while? It is where warpgroups have other work than dots, which they then do while
  * another one's dots run: 20 % of an attention kernel. Where dots stay in flight cp.async is faster by 2 to 10 %: the thread that
  * asks for boxes holds up its warpgroup. */
 static void find_boxes(struct pipe *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->sm >= 90 && s->num_warps >= 8 && !p->dots.len && s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
+	p->tma = s->sm >= 90 && s->num_warps >= 8 && first_dot(p->loop->blocks[0]) && !p->dots.len && s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
 		struct box box;
@@ -502,11 +510,11 @@ static void await_buffer(struct pipe *p, struct builder *b, struct turn now)
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-/* Where `when` is true or NULL, this warp has read the buffer. */
-static void release_buffer(struct pipe *p, struct builder *b, struct value *slot, struct value *when)
+/* This warp has read the buffer. */
+static void release_buffer(struct pipe *p, struct builder *b, struct value *slot)
 {
-	struct value *ops[] = {barrier_at(p, b, slot, true), when};
-	build(b, IR_ARRIVE_BARRIER, ops, when ? 2 : 1, NULL, 0, 0);
+	struct value *empty = barrier_at(p, b, slot, true);
+	build(b, IR_ARRIVE_BARRIER, &empty, 1, NULL, 0, 0);
 }
 
 /* All threads have read what the next boxes overwrite: the one that asks for them waits for that. */
@@ -518,25 +526,15 @@ static void await_readers(struct pipe *p, struct builder *b, struct turn next, s
 }
 
 /* The dots that stay in flight, and where those of the iteration before are done. */
-static void delay_dots(struct pipe *p, struct builder *b, struct value *before)
+static void delay_dots(struct pipe *p, struct builder *b)
 {
 	for (u32 i = 0; i < p->dots.len; i++)
 		p->dots.at[i]->attr[ATTR_ASYNC] = true;
 	*b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
 	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = p->dots.len;
-	if (!p->tma)
-		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-	else
-		release_buffer(p, b, before, build_cmpi(b, CMPI_NE, p->loop->blocks[0]->args[0], operand(p->loop, 0)));
+	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-static struct op *first_dot(const struct block *body)
-{
-	for (struct op *o = body->first; o; o = o->next)
-		if (is_dot(o))
-			return o;
-	return NULL;
-}
 
 static void build_body(struct pipe *p, u32 nargs_before)
 {
@@ -551,8 +549,8 @@ static void build_body(struct pipe *p, u32 nargs_before)
 		fill = turn(p, &b, now, p->ahead);
 		next = turn(p, &b, now, 1);
 		if (p->dots.len)
-			delay_dots(p, &b, fill.slot); /* ahead is stages - 1 */
-		else if (p->tma && first_dot(body)) /* the others may still be reading what it overwrites: there is work to do meanwhile */
+			delay_dots(p, &b);
+		else if (p->tma) /* the others may still be reading what it overwrites: there is work to do meanwhile */
 			b = builder_after(p->ctx, first_dot(body));
 	}
 	map_put(&map, body->args[0], step_index(p, &b, body->args[0], p->ahead));
@@ -587,9 +585,9 @@ static void build_body(struct pipe *p, u32 nargs_before)
 		replace_uses(result(p->loads.at[i]), extra[p->args.len + i]);
 		op_erase(p->loads.at[i]);
 	}
-	if (p->tma && !p->dots.len) {
+	if (p->tma) {
 		struct builder end = builder_before(p->ctx, body->last);
-		release_buffer(p, &end, now.slot, NULL);
+		release_buffer(p, &end, now.slot);
 	}
 }
 
