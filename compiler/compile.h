@@ -18,6 +18,7 @@ struct compile_options {
 	struct target target;
 	int num_warps, num_stages; /* 0: 4 and 3 */
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
+	bool no_boxes;             /* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
 	bool debug;                /* device_assert traps on the GPU too */
 	bool remarks;
 	bool no_advice;            /* when it needs too much shared memory, do not look for a configuration that fits */

@@ -54,6 +54,7 @@ bool device_compile(struct target target, const struct build *b, struct compiled
 		.num_warps = b->num_warps,
 		.num_stages = b->num_stages,
 		.group_pids = b->group_pids,
+		.no_boxes = b->no_boxes,
 		.debug = b->debug,
 		.want_ttir = !strcmp(stage, "ttir"),
 		.want_ttgir = !strcmp(stage, "ttgir"),

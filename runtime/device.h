@@ -17,6 +17,7 @@ struct build {
 	const struct func *func; /* NULL when the unit is IR text */
 	const struct arg_spec *args;
 	int num_warps, num_stages, group_pids;
+	bool no_boxes;
 	bool debug; /* device_assert stops the kernel */
 	const char *stage; /* the text wanted instead of code to run; NULL: code */
 };

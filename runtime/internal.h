@@ -92,7 +92,7 @@ bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
 	int num_warps, num_stages, group_pids;
-	bool debug;
+	bool debug, no_boxes; /* see struct compile_options */
 };
 /* The variant for these arguments, compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);

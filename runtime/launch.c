@@ -21,7 +21,7 @@ static tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *
 static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
 {
 	*out = (struct options){cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
-				cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES, cfg ? cfg->group_pids : 0, cfg && cfg->debug};
+				cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES, cfg ? cfg->group_pids : 0, cfg && cfg->debug, false};
 	if (!is_pow2(out->num_warps) || out->num_warps > 32)
 		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name, out->num_warps);
 	if (out->num_stages < 0 || out->num_stages > MAX_STAGES)
@@ -54,19 +54,22 @@ struct launch {
 	_Alignas(64) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
 };
 
-/* All of memory, in rows at the distance that this launch's arguments give: see lower/tma.c. */
-static tl_status make_map(const tl_kernel *k, const struct variant *v, u32 i, struct launch *l)
+/* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */
+static bool row_distance(const struct variant *v, const struct tensor_map_param *m, const u64 *bits, i64 *out)
 {
-	const struct tensor_map_param *m = &v->maps[i];
-	i64 distance = m->factor;
-	bool fits = true;
+	*out = m->factor;
 	if (m->param >= 0) {
-		u64 bits = l->bits[m->param];
-		fits = !__builtin_mul_overflow(m->factor, v->slots[m->param].dtype == DT_I64 ? (i64)bits : (i64)(i32)bits, &distance);
+		int unused = 64 - dtype_bits(v->slots[m->param].dtype);
+		i64 times = (i64)(bits[m->param] << unused) >> unused;
+		if (__builtin_mul_overflow(m->factor, times, out))
+			return false;
 	}
-	if (!fits || distance < 0 || distance >> 40)
-		return failed(TL_ERR_ARGUMENT, "%s: rows that are copied as a whole must lie from 0 to 2^40 bytes apart, and '%s' is %lld", k->name,
-			      k->params.at[v->slots[m->param].param].name, (long long)distance / m->factor);
+	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
+}
+
+/* All of memory, in such rows: see lower/tma.c. */
+static tl_status make_map(struct device *dev, const struct tensor_map_param *m, i64 distance, void *out)
+{
 	static const enum dtype words[] = {DT_U8, DT_U16, DT_U32, DT_U64};
 	struct tensor_box box = {.dtype = words[ilog2((u64)m->elem_bytes)], .rank = 3, .swizzle = (u32)m->swizzle};
 	for (int d = 0; d < 3; d++) {
@@ -75,9 +78,27 @@ static tl_status make_map(const tl_kernel *k, const struct variant *v, u32 i, st
 	}
 	box.strides[0] = (u64)distance;
 	box.strides[1] = 1u << TENSOR_MAP_LOG2_PAGE;
-	l->bits[v->nslots + i] = (u64)(uintptr_t)l->maps[i];
-	struct device *dev = k->module->ctx->dev;
-	return dev->ops->tensor_map(dev, &box, l->maps[i]);
+	return dev->ops->tensor_map(dev, &box, out);
+}
+
+/* *fits: are the arguments such that the variant's boxes can be described? */
+static tl_status fill_launch(tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs, struct launch *l, bool *fits)
+{
+	tl_status s = TL_OK;
+	for (u32 i = 0; i < v->nslots; i++) {
+		const struct slot *slot = &v->slots[i];
+		const tl_arg *a = slot->param < nargs ? &args[slot->param] : &k->params.at[slot->param].value;
+		l->bits[i] = arg_bits(a, slot->pointer, slot->dtype);
+	}
+	*fits = true;
+	for (u32 i = 0; i < v->nmaps && *fits && !s; i++) {
+		i64 distance;
+		*fits = row_distance(v, &v->maps[i], l->bits, &distance);
+		l->bits[v->nslots + i] = (u64)(uintptr_t)l->maps[i];
+		if (*fits)
+			s = make_map(k->module->ctx->dev, &v->maps[i], distance, l->maps[i]);
+	}
+	return s;
 }
 
 static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
@@ -89,23 +110,23 @@ static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_con
 	if (!cfg)
 		return failed(TL_ERR_ARGUMENT, "%s: the config is NULL; its grid is needed", call);
 	struct options o;
-	struct variant *v;
-	if ((s = check_options(k, cfg, &o)) || (s = check_grid(k, cfg, l->device.grid)) ||
-	    (s = variant_get(k, &o, args, nargs, &v)))
+	struct variant *v = NULL;
+	bool fits = false;
+	if ((s = check_options(k, cfg, &o)) || (s = check_grid(k, cfg, l->device.grid)))
 		return s;
-	for (u32 i = 0; i < v->nslots; i++) {
-		const struct slot *slot = &v->slots[i];
-		const tl_arg *a = slot->param < nargs ? &args[slot->param] : &k->params.at[slot->param].value;
-		l->bits[i] = arg_bits(a, slot->pointer, slot->dtype);
+	for (; !s && !fits; o.no_boxes = true) {
+		s = variant_get(k, &o, args, nargs, &v);
+		if (!s)
+			s = fill_launch(k, v, args, nargs, l, &fits);
 	}
+	if (s)
+		return s;
 	l->device.kernel = v->code;
 	l->device.args = l->bits;
 	l->device.nargs = v->nslots + v->nmaps;
 	l->device.nmaps = v->nmaps;
 	l->device.stream = cfg->stream;
-	for (u32 i = 0; i < v->nmaps && !s; i++)
-		s = make_map(k, v, i, l);
-	return s;
+	return TL_OK;
 }
 
 tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)

@@ -247,7 +247,7 @@ static bool resolve_int(const struct tl_param *p, i64 v, bool typed, enum dtype 
 		return true;
 	if (v == 1 && !p->annotated)
 		out->class = SPEC_ONE;
-	else if (v >= 0 && v % 8 == 0) /* 8 makes a row of halves a row of 16-byte vectors; negative distances are none of a tensor map */
+	else if (v % 8 == 0) /* 8 makes a row of halves a row of 16-byte vectors */
 		out->divisibility = MAX(out->divisibility, v % 16 ? 8 : 16);
 	return true;
 }

@@ -70,7 +70,8 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	tl_status s = check_functions(k, u, args, nargs);
 	if (s)
 		return s;
-	struct build b = {.unit = u, .num_warps = o->num_warps, .num_stages = o->num_stages, .group_pids = o->group_pids, .debug = o->debug, .stage = stage};
+	struct build b = {.unit = u, .num_warps = o->num_warps, .num_stages = o->num_stages, .group_pids = o->group_pids,
+			  .no_boxes = o->no_boxes, .debug = o->debug, .stage = stage};
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	b.args = specialize_text(&u->arena, &k->params, args, nargs);
 	*out = (struct compiled){.num_warps = o->num_warps};
@@ -233,7 +234,7 @@ static void table_settle(tl_kernel *k, struct variant *v, tl_status s)
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out)
 {
 	struct key key;
-	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->group_pids << 32);
+	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 | (u64)o->group_pids << 32);
 	tl_status s = specialize(&k->params, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
 	if (v && !key_equals(&key, v->key, v->key_len))

@@ -19,6 +19,7 @@ struct pass_state {
 	bool arch_specific;   /* sm_90a */
 	int num_warps, num_stages; /* num_warps: of all blocks of a program, like the kernel's */
 	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
+	bool no_boxes;        /* no copies by TMA */
 	bool debug;           /* keep device_assert */
 	i32 max_shared;       /* shared memory a block may use, in bytes */
 	struct axis_analysis *axis; /* valid between passes that need it; see axis.h */

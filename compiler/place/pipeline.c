@@ -157,7 +157,7 @@ static struct op *first_dot(const struct block *body)
 static void find_boxes(struct pipe *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->sm >= 90 && s->num_warps >= 8 && first_dot(p->loop->blocks[0]) && !p->dots.len && s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
+	p->tma = s->sm >= 90 && !s->no_boxes && s->num_warps >= 8 && first_dot(p->loop->blocks[0]) && !p->dots.len && s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
 		struct box box;

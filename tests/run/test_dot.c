@@ -207,14 +207,25 @@ static void chain(struct suite *s, tl_dtype t, const char *form, int m, int n, i
 	case_end(s);
 }
 
+/* Rows of d elements. */
+struct rows {
+	const struct array *a;
+	int first, distance;
+};
+
+static double row_element(const struct rows *r, int row, int x)
+{
+	return value(r->a, (size_t)(r->first + row * r->distance + x));
+}
+
 /* Row i of softmax(q kᵀ) v into `row`; returns the sum of the exponentials. */
-static double attend_row(const struct array *q, const struct array *k, const struct array *v, int i, int n, int d, double *row)
+static double attend_row(const struct array *q, struct rows k, struct rows v, int i, int n, int d, double *row)
 {
 	double *score = malloc((size_t)n * sizeof *score), most = -INFINITY, total = 0;
 	for (int j = 0; j < n; j++) {
 		score[j] = 0;
 		for (int x = 0; x < d; x++)
-			score[j] += value(q, (size_t)(i * d + x)) * value(k, (size_t)(j * d + x));
+			score[j] += value(q, (size_t)(i * d + x)) * row_element(&k, j, x);
 		most = fmax(most, score[j]);
 	}
 	for (int x = 0; x < d; x++)
@@ -223,7 +234,7 @@ static double attend_row(const struct array *q, const struct array *k, const str
 		double p = exp(score[j] - most);
 		total += p;
 		for (int x = 0; x < d; x++)
-			row[x] += p * value(v, (size_t)(j * d + x));
+			row[x] += p * row_element(&v, j, x);
 	}
 	for (int x = 0; x < d; x++)
 		row[x] /= total;
@@ -241,7 +252,7 @@ static void attention(struct suite *s, tl_dtype t, int m, int n, int d, int bloc
 	shaped(o, 2, (int[]){m, d});
 	double row[256];
 	for (int i = 0; i < m; i++) {
-		double total = attend_row(q, k, v, i, n, d, row);
+		double total = attend_row(q, (struct rows){k, 0, d}, (struct rows){v, 0, d}, i, n, d, row);
 		for (int x = 0; x < d; x++)
 			want(o, (size_t)(i * d + x), row[x]);
 		if (!block)
@@ -256,6 +267,30 @@ static void attention(struct suite *s, tl_dtype t, int m, int n, int d, int bloc
 		LAUNCH(s, "attend_blocks", c, ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(m), tl_int(block), tl_int(d));
 	else
 		LAUNCH(s, "attend", c, ptr(q), ptr(k), ptr(v), ptr(o), ptr(sum), tl_int(m), tl_int(n), tl_int(d));
+	case_end(s);
+}
+
+/* Loops whose loads are boxes, entered several times. `distances` of rows of k and v in elements; negative: from the end. */
+static void attention_rows(struct suite *s, tl_dtype t, int m, int n, int d, int block, const int *distances, int rounds, int stages, int warps)
+{
+	if (!case_begin(s, file, "attention %s m=%d n=%d d=%d block=%d, rows %d and %d apart, rounds=%d stages=%d warps=%d", tl_dtype_name(t), m, n, d, block,
+			distances[0], distances[1], rounds, stages, warps))
+		return;
+	enum { BEFORE = 48 };
+	int furthest = (int)fmax(abs(distances[0]), abs(distances[1])) * (n - 1), first = BEFORE + (distances[0] < 0 || distances[1] < 0 ? furthest : 0);
+	size_t len = (size_t)(first + furthest + d);
+	struct array *q = in(s, "q", t, (size_t)(rounds * m * d)), *k = in(s, "k", t, len), *v = in(s, "v", t, len),
+		     *o = out(s, "o", TL_F32, (size_t)(rounds * m * d));
+	shaped(o, 2, (int[]){rounds * m, d});
+	double row[256];
+	for (int i = 0; i < rounds * m; i++) {
+		attend_row(q, (struct rows){k, first, distances[0]}, (struct rows){v, first, distances[1]}, i, n, d, row);
+		for (int x = 0; x < d; x++)
+			want(o, (size_t)(i * d + x), row[x]);
+	}
+	tolerance(o, 2 * (t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t)), 0);
+	LAUNCH(s, "attend_rows", CONFIG(.num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(rounds), tl_int(first),
+	       tl_int(distances[0]), tl_int(distances[1]), tl_int(m), tl_int(block), tl_int(d));
 	case_end(s);
 }
 
@@ -345,6 +380,7 @@ void theme_dot(struct suite *s)
 {
 	static const int batch[][5] = {{1, 16, 16, 16, 1}, {2, 16, 16, 32, 4}, {4, 32, 16, 16, 4}, {8, 16, 32, 32, 8}, {2, 64, 32, 16, 2}, {16, 8, 8, 16, 4}},
 			 chains[][5] = {{16, 16, 16, 16, 1}, {32, 64, 32, 16, 4}, {64, 64, 64, 64, 4}, {128, 32, 16, 64, 8}, {16, 16, 128, 32, 2}};
+	static const int distances[][2] = {{32, 32}, {64, 80}, {128, 0}, {0, 40}, {64, 64}, {-128, 128}, {33, 32}, {4096, 64}, {144, 272}, {32, 64}};
 	static const char *const forms[] = {"left first", "right first", "turned"};
 	static const tl_dtype half[] = {TL_F16, TL_BF16, TL_F32};
 	products(s);
@@ -358,6 +394,8 @@ void theme_dot(struct suite *s)
 		attention(s, half[t], 16, 16, 16, 0, 1, 1), attention(s, half[t], 64, 32, 64, 0, 2, 4), attention(s, half[t], 128, 64, 32, 0, 3, 8);
 		attention(s, half[t], 64, 64, 64, 32, 2, 4), attention(s, half[t], 32, 77, 32, 16, 3, 2), attention(s, half[t], 128, 100, 64, 64, 1, 8);
 		attention(s, half[t], 16, 5, 32, 16, 4, 1);
+		for (int i = 0; i < COUNT(distances); i++)
+			attention_rows(s, half[t], 128, 1 + 33 * i, 32 << i % 3, 16 << i % 3, distances[i], 1 + i % 3, 2 + i % 4, i == 4 ? 4 : 8);
 		computed(s, half[t], 32, 64, 32, 4), computed(s, half[t], 128, 16, 64, 8), computed(s, half[t], 16, 16, 16, 1);
 		for (int n = 0; n < 4; n++)
 			powers(s, half[t], n, 16 << n % 3, 1 << n);
