@@ -7,9 +7,9 @@ torch and triton; BUILD holds libtl.so. The columns "best" name the fastest of t
 --all prints the others too. `copy` is a copy by PyTorch of as many bytes as the kernel must move; `tutorial` is another
 kernel in Triton for the same task, written as its tutorials do (fused_attention.py).
 
-Seconds of each family on an H100, with an empty cache of Triton's, which compiles in most of them; the JSON has each row's:
-add f32 10, softmax 30, layer_norm 60, mean 10, rms_norm 15, cross_entropy 25, matmul float16 200 (of them 1000x 20 and 4095x 40),
-matmul bfloat16 200, float8,int8,tf32 60, attention 180; 15 more for the start of each process.
+Seconds of the rows of each filter on an H100, with an empty cache of Triton's, which compiles in most of them; the JSON has
+each row's: "add f32" 10, "softmax" 30, "layer_norm" 60, "mean" 10, "rms_norm" 15, "cross_entropy" 25, " float16" 200 (the
+blank keeps bfloat16 out), "bfloat16" 200, "float8,int8,tf32" 60, "attention" 180; and 15 for the start of each process.
 """
 import argparse
 
