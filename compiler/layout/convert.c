@@ -143,22 +143,27 @@ static bool has_reg(const struct layout *l, u32 v)
 	return false;
 }
 
-/* The position bits of a 16-byte row, lowest first. Returns how many; 0 when dst does not have the form. */
-static int matrix_row(const struct layout *dst, int elem_bits, enum matrix_load kind, u32 *row)
+struct vectors {
+	u32 at[32];
+	int n;
+};
+
+/* The position bits of a 16-byte row of a matrix, lowest first. Returns how many; 0 when l does not have the form. */
+static int matrix_row(const struct layout *l, int elem_bits, enum matrix_kind kind, u32 *row)
 {
 	int n = 0, per_reg = elem_bits <= 32 ? log2_units(4, elem_bits) : -1;
-	if (per_reg < 0 || dst->bits[LL_REG] < per_reg)
+	if (per_reg < 0 || l->bits[LL_REG] < per_reg)
 		return 0;
 	if (kind == MATRIX_PLAIN) {
 		for (int i = 0; i < per_reg; i++)
-			row[n++] = dst->basis[LL_REG][i];
-		row[n++] = dst->basis[LL_LANE][0];
-		row[n++] = dst->basis[LL_LANE][1];
+			row[n++] = l->basis[LL_REG][i];
+		row[n++] = l->basis[LL_LANE][0];
+		row[n++] = l->basis[LL_LANE][1];
 	} else {
 		if (elem_bits != 16)
 			return 0;
 		for (int i = 2; i < LANE_BITS; i++)
-			row[n++] = dst->basis[LL_LANE][i];
+			row[n++] = l->basis[LL_LANE][i];
 	}
 	for (int i = 0; i < n; i++)
 		if (!row[i])
@@ -167,26 +172,21 @@ static int matrix_row(const struct layout *dst, int elem_bits, enum matrix_load 
 }
 
 /* The three position bits that count the rows of one 8×8 matrix. */
-static void matrix_rows(const struct layout *dst, enum matrix_load kind, u32 *rows)
+static void matrix_rows(const struct layout *l, enum matrix_kind kind, u32 *rows)
 {
-	rows[0] = kind == MATRIX_PLAIN ? dst->basis[LL_LANE][2] : dst->basis[LL_REG][0];
-	rows[1] = dst->basis[LL_LANE][kind == MATRIX_PLAIN ? 3 : 0];
-	rows[2] = dst->basis[LL_LANE][kind == MATRIX_PLAIN ? 4 : 1];
+	rows[0] = kind == MATRIX_PLAIN ? l->basis[LL_LANE][2] : l->basis[LL_REG][0];
+	rows[1] = l->basis[LL_LANE][kind == MATRIX_PLAIN ? 3 : 0];
+	rows[2] = l->basis[LL_LANE][kind == MATRIX_PLAIN ? 4 : 1];
 }
 
-bool layout_is_matrix(const struct layout *dst, int elem_bits, enum matrix_load kind)
+bool layout_is_matrix(const struct layout *l, int elem_bits, enum matrix_kind kind)
 {
 	u32 row[8], rows[3];
-	if (!matrix_row(dst, elem_bits, kind, row))
+	if (!matrix_row(l, elem_bits, kind, row))
 		return false;
-	matrix_rows(dst, kind, rows);
+	matrix_rows(l, kind, rows);
 	return rows[0] && rows[1] && rows[2];
 }
-
-struct vectors {
-	u32 at[32];
-	int n;
-};
 
 /* Adds v to list and set, if independent. */
 static bool take(struct vectors *list, struct gf2 *set, u32 v)
@@ -223,21 +223,27 @@ static struct vectors modulo(const struct vectors *from, const struct vectors *o
 	return out;
 }
 
+static struct vectors joined(const struct vectors *a, const struct vectors *b)
+{
+	struct vectors v = *a;
+	for (int i = 0; i < b->n; i++)
+		v.at[v.n++] = b->at[i];
+	return v;
+}
+
 /* Lays memory out: vector bits lowest, then bank bits, then segment bits. Two lanes collide when they differ by segment
  * bits, so the segments are a complement of both wavefronts a and b at once: what neither touches, and sums of one
- * vector of each, which neither contains. */
+ * vector of each, which neither contains. The vector bits stay out of these: rows of matrices begin where they are zero. */
 static const struct layout *assemble(struct layout_pool *p, const struct layout *src, const struct vectors *vec,
 				     const struct vectors *a, const struct vectors *b, int elem_bits)
 {
 	int n = layout_tile_bits(src), bank_bits = log2_units(128, elem_bits) - vec->n;
 	int segments = MAX(n - vec->n - MAX(bank_bits, 0), 0);
-	struct vectors seg = {0}, order = *vec, all, only_a = modulo(a, b), only_b = modulo(b, a), units = {0};
+	struct vectors seg = {0}, order = *vec, units = {0}, with_a = joined(vec, a), with_b = joined(vec, b);
+	struct vectors only_a = modulo(a, &with_b), only_b = modulo(b, &with_a), all = joined(&with_a, &only_b);
 	struct gf2 used = {0};
 	for (int i = 0; i < n; i++)
 		units.at[units.n++] = 1u << (n - 1 - i);
-	all = *a;
-	for (int i = 0; i < only_b.n; i++)
-		all.at[all.n++] = only_b.at[i];
 	struct vectors neither = modulo(&units, &all);
 	for (int i = 0; i < vec->n; i++)
 		gf2_add(&used, vec->at[i]);
@@ -262,43 +268,90 @@ static const struct layout *assemble(struct layout_pool *p, const struct layout 
 	return layout_intern(p, &mem);
 }
 
-const struct layout *plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits,
-				 enum matrix_load *how)
+/* One side of a way through memory: what its wavefront touches, and how many instructions it takes for the tile. */
+struct side {
+	struct vectors wave;
+	int cost;
+};
+
+/* Vectors as wide as the lowest bits of `vec` that count registers of l. */
+static struct side by_vectors(const struct layout *l, const struct vectors *vec, int elem_bits)
 {
-	struct vectors vec = {0}, a, b = {0};
-	u32 row[8];
-	int max_vec = log2_units(16, elem_bits), src_vec = 0;
-	*how = MATRIX_NONE;
-	for (enum matrix_load k = MATRIX_PLAIN; k <= MATRIX_TRANS && *how == MATRIX_NONE; k++) {
-		int n = layout_is_matrix(dst, elem_bits, k) ? matrix_row(dst, elem_bits, k, row) : 0, common = 0;
-		while (common < n && has_reg(src, row[common]))
-			common++;
-		/* worth it when the writers' vectors run along the rows, or hold a whole register's worth */
-		if (n && (common == n || (k == MATRIX_PLAIN && common >= log2_units(4, elem_bits)))) {
-			*how = k;
-			src_vec = common;
-			for (int i = 0; i < n; i++)
-				b.at[b.n++] = vec.at[vec.n++] = row[i];
-			matrix_rows(dst, k, b.at + b.n);
-			b.n += 3;
-		}
-	}
-	if (*how == MATRIX_NONE) {
-		struct gf2 g = {0};
-		for (int i = 0; i < src->bits[LL_REG] && vec.n < max_vec; i++)
-			if (has_reg(dst, src->basis[LL_REG][i]))
-				take(&vec, &g, src->basis[LL_REG][i]);
-		/* a word is one bank's: fill it with what the writers can at least write at once */
-		int word = log2_units(4, MIN(elem_bits, 32));
-		for (int i = 0; i < src->bits[LL_REG] && vec.n < word; i++)
+	int width = 0;
+	while (width < vec->n && has_reg(l, vec->at[width]))
+		width++;
+	return (struct side){wavefront(l, vec, width, elem_bits), layout_num_regs(l) >> width};
+}
+
+/* Can wavefronts that touch this avoid bank conflicts in a memory of such rows? 8 of them fill the banks. */
+static bool suits_rows(const struct vectors *wave, const struct vectors *row)
+{
+	return modulo(wave, row).n <= 3;
+}
+
+/* 8×8 matrices, up to four at a time. */
+static struct side by_matrices(const struct layout *l, const struct vectors *row, int elem_bits, enum matrix_kind kind)
+{
+	struct side s = {*row, MAX(layout_num_regs(l) >> log2_units(16, elem_bits), 1)};
+	matrix_rows(l, kind, s.wave.at + s.wave.n);
+	s.wave.n += 3;
+	return s;
+}
+
+static struct side side_of(const struct layout *l, const struct vectors *vec, int elem_bits, enum matrix_kind kind)
+{
+	return kind ? by_matrices(l, vec, elem_bits, kind) : by_vectors(l, vec, elem_bits);
+}
+
+/* Vectors of what both sides have in registers. */
+static struct vectors common_vector(const struct layout *src, const struct layout *dst, int elem_bits)
+{
+	struct vectors vec = {0};
+	struct gf2 g = {0};
+	int most = log2_units(16, elem_bits), word = log2_units(4, MIN(elem_bits, 32));
+	for (int i = 0; i < src->bits[LL_REG] && vec.n < most; i++)
+		if (has_reg(dst, src->basis[LL_REG][i]))
 			take(&vec, &g, src->basis[LL_REG][i]);
-		for (int i = 0; i < layout_tile_bits(src) && vec.n < word; i++)
-			take(&vec, &g, 1u << i);
-		src_vec = vec.n;
-		b = wavefront(dst, &vec, vec.n, elem_bits);
-	}
-	a = wavefront(src, &vec, src_vec, elem_bits);
-	return assemble(p, src, &vec, &a, &b, elem_bits);
+	/* a word is one bank's: fill it with what the writers can at least write at once */
+	for (int i = 0; i < src->bits[LL_REG] && vec.n < word; i++)
+		take(&vec, &g, src->basis[LL_REG][i]);
+	for (int i = 0; i < layout_tile_bits(src) && vec.n < word; i++)
+		take(&vec, &g, 1u << i);
+	return vec;
+}
+
+/* The rows of 16 bytes that matrices of these kinds need in memory; false where a side has none, or they differ. */
+static bool common_row(const struct layout *src, const struct layout *dst, int elem_bits, enum matrix_kind store, enum matrix_kind load,
+		       struct vectors *row)
+{
+	struct vectors other = {0};
+	if ((store && !layout_is_matrix(src, elem_bits, store)) || (load && !layout_is_matrix(dst, elem_bits, load)))
+		return false;
+	row->n = load ? matrix_row(dst, elem_bits, load, row->at) : matrix_row(src, elem_bits, store, row->at);
+	other.n = load && store ? matrix_row(src, elem_bits, store, other.at) : row->n;
+	return !(load && store) || !memcmp(row->at, other.at, (size_t)row->n * sizeof *row->at);
+}
+
+struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, bool stmatrix)
+{
+	struct shared_plan best = {0};
+	struct vectors vec = common_vector(src, dst, elem_bits), row;
+	struct side from = by_vectors(src, &vec, elem_bits), to = by_vectors(dst, &vec, elem_bits);
+	for (enum matrix_kind store = MATRIX_NONE; store <= (stmatrix ? MATRIX_TRANS : MATRIX_NONE); store++)
+		for (enum matrix_kind load = MATRIX_NONE; load <= MATRIX_TRANS; load++) {
+			if ((!store && !load) || !common_row(src, dst, elem_bits, store, load, &row))
+				continue;
+			struct side a = side_of(src, &row, elem_bits, store), b = side_of(dst, &row, elem_bits, load);
+			if (!suits_rows(&a.wave, &row) || !suits_rows(&b.wave, &row))
+				continue;
+			/* ldmatrix rather than vectors where the cost is the same: no address is computed for each vector */
+			if (a.cost + b.cost < from.cost + to.cost + (!best.store && !best.load && !store)) {
+				best = (struct shared_plan){.store = store, .load = load};
+				vec = row, from = a, to = b;
+			}
+		}
+	best.mem = assemble(p, src, &vec, &from.wave, &to.wave, elem_bits);
+	return best;
 }
 
 struct memory_map map_to_memory(const struct layout *l, const struct layout *mem, int max_vec_bits)

@@ -31,18 +31,21 @@ static inline u32 linear(const u32 *bases, u32 x)
 	return r;
 }
 
-/* ldmatrix moves 8×8 matrices of 16-bit units: 16-byte rows, each thread gets 4 bytes (PTX ISA, "ldmatrix"). */
-enum matrix_load { MATRIX_NONE, MATRIX_PLAIN, MATRIX_TRANS };
-/* Can threads holding `dst` read it with ldmatrix from a memory whose 16-byte rows run along its registers (PLAIN), or
- * across them (TRANS)? */
-bool layout_is_matrix(const struct layout *dst, int elem_bits, enum matrix_load kind);
+/* ldmatrix and stmatrix move 8×8 matrices of 16-bit units between 16-byte rows in memory and 4 bytes of each thread
+ * (PTX ISA, "ldmatrix", "stmatrix"). */
+enum matrix_kind { MATRIX_NONE, MATRIX_PLAIN, MATRIX_TRANS };
+/* Can threads holding `l` move it so, the 16-byte rows running along their registers (PLAIN), or across them (TRANS)? */
+bool layout_is_matrix(const struct layout *l, int elem_bits, enum matrix_kind kind);
 
 /* The memory layout (offset in elements → position) between writers with layout src and readers with layout dst that
- * has the widest vectors both can use and the fewest bank conflicts; *how says how to read it. With `src` fixed to
- * copies of at least 16 bytes (cp.async), matrix loads are used when the 16-byte rows suit the reader.
- * Algorithm: section 5.4 of the linear layouts paper (see layout.h). */
-const struct layout *plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits,
-				 enum matrix_load *how);
+ * takes the fewest instructions on both sides and has the fewest bank conflicts, and how to write and read it: by
+ * vectors, or by matrices. Algorithm: section 5.4 of the linear layouts paper (see layout.h). */
+struct shared_plan {
+	const struct layout *mem;
+	enum matrix_kind store, load;
+};
+/* `stmatrix`: the writers may use it. */
+struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, bool stmatrix);
 
 /* Offsets in memory layout `mem` of what each register, lane and warp bit of `l` adds (XOR). */
 struct memory_map {

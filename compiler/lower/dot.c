@@ -39,15 +39,10 @@ static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
 		return wide ? LLVMConstNull(l->f64) : c_i32(l, 0);
 	if (wide)
 		return elem(l, f->v, (u32)reg);
-	struct tile *tile = map_get(&l->tiles, f->v);
 	u32 w = (u32)reg / (u32)f->per_word;
 	if (f->cache[w])
 		return f->cache[w];
-	LLVMValueRef word;
-	if (tile->words)
-		word = tile->words[w];
-	else
-		pack(l, &tile_of(l, f->v)->at[reg], (u32)f->per_word, 32, &word);
+	LLVMValueRef word = word_of(l, f->v, w);
 	if (f->tf32)
 		word = to_tf32(l, word);
 	return f->cache[w] = word;

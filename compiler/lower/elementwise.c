@@ -436,20 +436,38 @@ LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *
 	return dtype_is_float(d) ? any_float_op(l, o, in, d) : int_op(l, o, in);
 }
 
-/* fp32 → fp8 in pairs, as the instruction has it. */
-static bool lower_fp8_pairs(struct lower *l, const struct op *o)
+/* Two fp32 → fp16 or bf16 in one word (sm_80 on). */
+static LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
+{
+	LLVMValueRef args[] = {hi, lo};
+	const char *name = d == DT_F16 ? "llvm.nvvm.ff2f16x2.rn" : "llvm.nvvm.ff2bf16x2.rn";
+	LLVMTypeRef half = d == DT_F16 ? l->f16 : LLVMBFloatTypeInContext(l->ctx);
+	return LLVMBuildBitCast(l->b, intrinsic(l, name, LLVMVectorType(half, 2), args, 2), l->i32, "");
+}
+
+/* Small floats in pairs, as the instructions have it: fp8 from any, fp16 and bf16 from fp32. */
+static bool lower_float_pairs(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);
-	enum dtype to = type_dtype(v->type);
 	u32 n = num_elems(v);
-	enum dtype from = type_dtype(x->type);
-	if (o->code != IR_FP_TO_FP || !dtype_is_fp8(to) || from == DT_F64 || l->s->sm < 89 || n % 2 || o->attr[ATTR_ROUNDING] == ROUND_RTZ)
+	if ((o->code != IR_TRUNCF && o->code != IR_FP_TO_FP) || n % 2 || (o->code == IR_FP_TO_FP && o->attr[ATTR_ROUNDING] == ROUND_RTZ))
 		return false;
-	LLVMValueRef *at = new_tile(l, v);
-	for (u32 i = 0; i < n; i += 2) {
-		LLVMValueRef two = cvt_fp8x2(l, small_to_f32(l, elem(l, x, i), from), small_to_f32(l, elem(l, x, i + 1), from), to);
-		unpack(l, &two, 1, l->i8, 2, at + i);
+	enum dtype from = type_dtype(x->type), to = type_dtype(v->type);
+	if (dtype_is_fp8(to) && l->s->sm >= 89 && from != DT_F64) {
+		LLVMValueRef *at = new_tile(l, v);
+		for (u32 i = 0; i < n; i += 2) {
+			LLVMValueRef two = cvt_fp8x2(l, small_to_f32(l, elem(l, x, i), from), small_to_f32(l, elem(l, x, i + 1), from), to);
+			unpack(l, &two, 1, l->i8, 2, at + i);
+		}
+		return true;
 	}
+	if ((to != DT_F16 && to != DT_BF16) || l->s->sm < 80 || from != DT_F32)
+		return false;
+	struct tile *t = arena_new(&l->scratch, struct tile);
+	*t = (struct tile){.n = n, .words = arena_array(&l->scratch, LLVMValueRef, n / 2)};
+	for (u32 i = 0; i < n; i += 2)
+		t->last = t->words[i / 2] = cvt_f16x2(l, elem(l, x, i), elem(l, x, i + 1), to);
+	map_put(&l->tiles, v, t);
 	return true;
 }
 
@@ -470,7 +488,7 @@ static u32 constant_bits(struct lower *l, const struct value *v)
 void lower_elementwise(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
-	if (lower_fp8_pairs(l, o))
+	if (lower_float_pairs(l, o))
 		return;
 	u32 n = num_elems(v), constant = o->code == IR_CMPI || o->code == IR_ANDI ? constant_bits(l, v) : 0;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};

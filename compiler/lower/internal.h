@@ -39,6 +39,8 @@ LLVMTypeRef llvm_type(struct lower *l, const struct type *elem);
 struct tile *tile_of(struct lower *l, const struct value *v);
 /* Element r of v. */
 LLVMValueRef elem(struct lower *l, const struct value *v, u32 r);
+/* Its elements from w * 32 / (their bits) on, packed into 32 bits. */
+LLVMValueRef word_of(struct lower *l, const struct value *v, u32 w);
 void set_tile(struct lower *l, const struct value *v, LLVMValueRef *at, u32 n);
 /* A new array for v's elements, to be filled in. */
 LLVMValueRef *new_tile(struct lower *l, const struct value *v);

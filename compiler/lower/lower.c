@@ -19,6 +19,17 @@ LLVMTypeRef llvm_type(struct lower *l, const struct type *t)
 	}
 }
 
+LLVMValueRef word_of(struct lower *l, const struct value *v, u32 w)
+{
+	struct tile *t = map_get(&l->tiles, v);
+	u32 per_word = 32 / (u32)type_bits(llvm_type(l, v->type));
+	LLVMValueRef word;
+	if (t->words)
+		return t->words[w];
+	pack(l, &t->at[w * per_word], per_word, 32, &word);
+	return word;
+}
+
 u32 num_elems(const struct value *v)
 {
 	return type_is_tensor(v->type) ? (u32)layout_num_regs(v->type->layout) : 1;

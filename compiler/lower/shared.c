@@ -1,5 +1,10 @@
-/* Through shared memory and between lanes: layout conversions, buffers, ldmatrix. */
+/* Through shared memory and between lanes: layout conversions, buffers, ldmatrix, stmatrix. */
 #include "lower/internal.h"
+
+static bool has_stmatrix(const struct lower *l)
+{
+	return l->s->sm >= 90;
+}
 
 /* Where a thread's registers are in a buffer: offsets of lane and warp computed once, registers as constants. */
 struct mapped {
@@ -88,7 +93,7 @@ static LLVMTypeRef memory_type(struct lower *l, LLVMTypeRef t)
 	return t == l->i1 ? l->i8 : LLVMGetTypeKind(t) == LLVMPointerTypeKind ? l->i64 : t;
 }
 
-void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+static void write_vectors(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
 {
 	struct mapped p = map_value(l, v, mem, base);
 	u32 width = 1u << p.m.vec_bits, n = num_elems(v) / width;
@@ -123,11 +128,11 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 	}
 }
 
-/* --- ldmatrix ------------------------------------------------------------------------------------------------ */
+/* --- ldmatrix, stmatrix -------------------------------------------------------------------------------------- */
 
 /* Do the threads' registers, seen through the memory, have the shape of 8×8 matrices with rows of 16 bytes? Fills in the
  * offsets of a matrix's rows, and the register bits that count matrices. */
-static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_load kind, u32 *rows, int *counts, u8 *ncounts)
+static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_kind kind, u32 *rows, int *counts, u8 *ncounts)
 {
 	int per_word = ilog2((u64)32 / (u64)elem_bits), row_bits = ilog2((u64)128 / (u64)elem_bits);
 	u32 row_mask = (1u << row_bits) - 1, expect[8];
@@ -166,36 +171,61 @@ static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_
 	return true;
 }
 
-static bool read_matrices(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+/* A tile as matrices in memory: register bits `counts` count them, the first `together` of these in one instruction. */
+struct matrices {
+	struct mapped p;
+	enum matrix_kind kind;
+	int counts[LAYOUT_MAX_BITS], together, per_word;
+	u32 n; /* instructions */
+};
+
+static bool as_matrices(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base, struct matrices *out)
 {
-	int bits = type_bits(llvm_type(l, v->type)), counts[LAYOUT_MAX_BITS];
+	int bits = type_bits(llvm_type(l, v->type));
 	u8 n = 0;
 	u32 rows[3], lane_bases[5] = {0};
 	if (bits < 8 || bits > 32)
 		return false;
 	struct mapped p = {.base = base, .bytes = (u32)bits / 8, .m = map_to_memory(v->type->layout, mem, 0)};
-	enum matrix_load kind = MATRIX_PLAIN;
-	if (!matrix_shape(&p.m, bits, MATRIX_PLAIN, rows, counts, &n)) {
-		kind = MATRIX_TRANS;
-		if (bits != 16 || !matrix_shape(&p.m, bits, MATRIX_TRANS, rows, counts, &n))
+	out->kind = MATRIX_PLAIN;
+	if (!matrix_shape(&p.m, bits, MATRIX_PLAIN, rows, out->counts, &n)) {
+		out->kind = MATRIX_TRANS;
+		if (bits != 16 || !matrix_shape(&p.m, bits, MATRIX_TRANS, rows, out->counts, &n))
 			return false;
 	}
 	/* lane j gives the address of row j%8 of matrix j/8; up to four matrices at a time */
-	int together = MIN(n, 2), per_word = ilog2((u64)32 / (u64)bits);
+	out->together = MIN(n, 2), out->per_word = ilog2((u64)32 / (u64)bits), out->n = 1u << (n - out->together);
 	for (int i = 0; i < 3; i++)
 		lane_bases[i] = rows[i];
-	for (int i = 0; i < together; i++)
-		lane_bases[3 + i] = p.m.basis[LL_REG][counts[i]];
-	p.thread = LLVMBuildXor(l->b, linear_map(l, l->b, l->lane, lane_bases, 3 + together),
+	for (int i = 0; i < out->together; i++)
+		lane_bases[3 + i] = p.m.basis[LL_REG][out->counts[i]];
+	p.thread = LLVMBuildXor(l->b, linear_map(l, l->b, l->lane, lane_bases, 3 + out->together),
 				linear_map(l, l->b, l->warp, p.m.basis[LL_WARP], p.m.bits[LL_WARP]), "");
-	for (int i = 0; i < 3 + together; i++)
+	for (int i = 0; i < 3 + out->together; i++)
 		p.thread_bits |= lane_bases[i];
 	for (int i = 0; i < p.m.bits[LL_WARP]; i++)
 		p.thread_bits |= p.m.basis[LL_WARP][i];
-	struct tile *t = arena_new(&l->scratch, struct tile);
-	t->n = num_elems(v);
-	t->words = arena_array(&l->scratch, LLVMValueRef, t->n >> per_word);
-	u32 x = 1u << together;
+	out->p = p;
+	return true;
+}
+
+/* The register where matrix k of instruction i begins. */
+static u32 matrix_reg(const struct matrices *m, u32 i, u32 k)
+{
+	u32 reg = 0, at = i << m->together | k;
+	for (int bit = 0; at >> bit; bit++)
+		if (at >> bit & 1)
+			reg |= 1u << m->counts[bit];
+	return reg;
+}
+
+static LLVMValueRef matrix_address(struct lower *l, const struct matrices *m, u32 i)
+{
+	return address(l, &m->p, linear(m->p.m.basis[LL_REG], matrix_reg(m, i, 0)));
+}
+
+static void read_matrices(struct lower *l, const struct value *v, const struct matrices *m)
+{
 	static const char *const texts[2][3] = {
 		{"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {$0}, [$1];", "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {$0, $1}, [$2];",
 		 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, $1, $2, $3}, [$4];"},
@@ -205,29 +235,55 @@ static bool read_matrices(struct lower *l, const struct value *v, const struct l
 	};
 	static const char *const cons[] = {"=r,r,~{memory}", "=r,=r,r,~{memory}", "=r,=r,=r,=r,r,~{memory}"};
 	LLVMTypeRef types[] = {l->i32, l->i32, l->i32, l->i32};
+	u32 x = 1u << m->together;
 	LLVMTypeRef ret = x == 1 ? l->i32 : LLVMStructTypeInContext(l->ctx, types, x, false);
-	for (u32 i = 0; i < 1u << (n - together); i++) {
-		u32 reg = 0;
-		for (int k = together; k < n; k++)
-			if (i >> (k - together) & 1)
-				reg |= 1u << counts[k];
-		LLVMValueRef a = address(l, &p, linear(p.m.basis[LL_REG], reg));
-		LLVMValueRef r = inline_asm(l, texts[kind == MATRIX_TRANS][together], cons[together], ASM_CONVERGENT, ret, &a, 1);
-		for (u32 k = 0; k < x; k++) {
-			u32 target = reg;
-			for (int q = 0; q < together; q++)
-				if (k >> q & 1)
-					target |= 1u << counts[q];
-			t->last = t->words[target >> per_word] = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
-		}
+	struct tile *t = arena_new(&l->scratch, struct tile);
+	t->n = num_elems(v);
+	t->words = arena_array(&l->scratch, LLVMValueRef, t->n >> m->per_word);
+	for (u32 i = 0; i < m->n; i++) {
+		LLVMValueRef a = matrix_address(l, m, i);
+		LLVMValueRef r = inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together], ASM_CONVERGENT, ret, &a, 1);
+		for (u32 k = 0; k < x; k++)
+			t->last = t->words[matrix_reg(m, i, k) >> m->per_word] = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
 	}
 	map_put(&l->tiles, v, t);
-	return true;
+}
+
+static void write_matrices(struct lower *l, const struct value *v, const struct matrices *m)
+{
+	static const char *const texts[2][3] = {
+		{"stmatrix.sync.aligned.m8n8.x1.shared.b16 [$0], {$1};", "stmatrix.sync.aligned.m8n8.x2.shared.b16 [$0], {$1, $2};",
+		 "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};"},
+		{"stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [$0], {$1};",
+		 "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [$0], {$1, $2};",
+		 "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [$0], {$1, $2, $3, $4};"},
+	};
+	static const char *const cons[] = {"r,r,~{memory}", "r,r,r,~{memory}", "r,r,r,r,r,~{memory}"};
+	u32 x = 1u << m->together;
+	for (u32 i = 0; i < m->n; i++) {
+		LLVMValueRef args[5] = {matrix_address(l, m, i)};
+		for (u32 k = 0; k < x; k++)
+			args[1 + k] = word_of(l, v, matrix_reg(m, i, k) >> m->per_word);
+		inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together], ASM_CONVERGENT, l->v, args, 1 + x);
+	}
+}
+
+void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+{
+	int most = ilog2(16 / elem_bytes(l, v));
+	struct matrices m;
+	if (has_stmatrix(l) && map_to_memory(v->type->layout, mem, most).vec_bits < most && as_matrices(l, v, mem, base, &m))
+		write_matrices(l, v, &m);
+	else
+		write_vectors(l, v, mem, base);
 }
 
 void read_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
 {
-	if (!read_matrices(l, v, mem, base))
+	struct matrices m;
+	if (as_matrices(l, v, mem, base, &m))
+		read_matrices(l, v, &m);
+	else
 		read_vectors(l, v, mem, base);
 }
 
@@ -292,9 +348,8 @@ void lower_convert(struct lower *l, const struct op *o)
 	} else if (c.kind == CONVERT_SHUFFLE) {
 		convert_by_shuffle(l, o, &c);
 	} else {
-		enum matrix_load how;
 		int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
-		const struct layout *mem = plan_shared(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, &how);
+		const struct layout *mem = plan_shared(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, has_stmatrix(l)).mem;
 		LLVMValueRef base = shared_base(l, o);
 		write_shared(l, x, mem, base);
 		barrier(l);

@@ -125,10 +125,9 @@ static const struct layout *buffer_layout(const struct pipe *p, const struct op 
 {
 	const struct type *t = result(load)->type;
 	const struct op *to = consumer(load);
-	enum matrix_load how;
 	if (to->code == IR_LOCAL_STORE)
 		return operand(to, 1)->type->layout;
-	return plan_shared(&p->ctx->layouts, t->layout, result(to)->type->layout, MAX(type_elem_bits(t), 8), &how);
+	return plan_shared(&p->ctx->layouts, t->layout, result(to)->type->layout, MAX(type_elem_bits(t), 8), false).mem;
 }
 
 static bool can_copy_async(const struct pipe *p, const struct op *load)

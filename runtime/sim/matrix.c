@@ -56,10 +56,10 @@ static void run_ldmatrix(struct warp *w, const struct instr *i, u32 mask)
 
 static void run_stmatrix(struct warp *w, const struct instr *i, u32 mask)
 {
-	struct places p = {0};
 	char data[MAX_MATRICES * ROWS][ROW_BYTES];
+	struct places p = {.rows = data[0]};
 	bool transposed = i->mods & TRANSPOSED;
-	if (!all_here(w, i, mask) || !find_rows(w, i, &i->ops[0], A_WRITE, &p))
+	if (!all_here(w, i, mask))
 		return;
 	const struct operand *src = fragment_regs(&i->ops[1]);
 	u32 n = i->mods & COUNT;
@@ -69,6 +69,8 @@ static void run_stmatrix(struct warp *w, const struct instr *i, u32 mask)
 				u16 e = (u16)(reg(w, &src[m])[l] >> 16 * k);
 				memcpy(&data[m * ROWS + row_of(l, k, transposed)][byte_of(l, k, transposed)], &e, 2);
 			}
+	if (!find_rows(w, i, &i->ops[0], A_WRITE, &p))
+		return;
 	for (u32 r = 0; r < n * ROWS; r++)
 		memcpy(p.host[r], data[r], ROW_BYTES);
 	for (u32 r = 0; r < n * ROWS; r++)

@@ -25,6 +25,7 @@ struct places {
 	u32 in_shared;                /* mask */
 	const struct operand *values; /* that are stored, one behind the other, `step` bytes each; NULL: unknown */
 	u32 step;
+	const char *rows;             /* in place of values: all bytes that are stored, lane behind lane; or NULL */
 	bool may_be_stale;            /* a plain load: races within the block are for stale.c */
 	u32 stale;                    /* mask: of lanes with one */
 	const char *what;             /* it is */

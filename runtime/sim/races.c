@@ -293,10 +293,17 @@ static void report(const struct who *me, const char *other, u32 block, u32 warp,
 static bool changes_nothing(const struct who *me, u64 from, u64 to)
 {
 	const struct places *p = me->places;
-	if (!p->values)
+	if (!p->values && !p->rows)
 		return false;
 	for (u64 at = from; at < to;) {
 		u32 lane = me->first + (u32)((at - me->from) / me->size), within = (u32)((at - me->from) % me->size);
+		if (p->rows) {
+			u32 n = MIN(me->size - within, (u32)(to - at));
+			if (memcmp(p->rows + lane * me->size + within, (const char *)(uintptr_t)at, n) != 0)
+				return false;
+			at += n;
+			continue;
+		}
 		u32 skip = within % p->step, n = MIN(p->step - skip, (u32)(to - at));
 		u64 v = operand_value(me->w, &p->values[within / p->step], lane, (int)p->step * 8) >> skip * 8;
 		if (memcmp(&v, (const char *)(uintptr_t)at, n) != 0)

@@ -183,15 +183,16 @@ static void read_cell(struct shadow *s, struct cell *c, const struct who *me)
 /* Does the write leave these n bytes as they are? */
 static bool changes_nothing(const struct who *me, u32 n)
 {
-	if (!me->places || !me->places->values || me->flags & A_FLIGHT)
+	const struct places *p = me->places;
+	if (!p || (!p->values && !p->rows) || me->flags & A_FLIGHT)
 		return false;
-	u32 step = me->places->step;
 	const char *now = me->w->block->shared + me->from;
-	u64 offset = me->from - me->places->at[me->lane];
+	u64 offset = me->from - p->at[me->lane];
 	for (u32 k = 0; k < n; k++, offset++) { /* a word may be of several lanes */
 		u32 lane = me->lane + (u32)(offset / me->size), within = (u32)(offset % me->size);
-		u64 v = operand_value(me->w, &me->places->values[within / step], lane, (int)step * 8);
-		if ((u8)(v >> within % step * 8) != (u8)now[k])
+		char to = p->rows ? p->rows[lane * me->size + within]
+				  : (char)(operand_value(me->w, &p->values[within / p->step], lane, (int)p->step * 8) >> within % p->step * 8);
+		if (to != now[k])
 			return false;
 	}
 	return true;

@@ -3,6 +3,8 @@ import torch
 import torch.nn.functional as F
 import triton
 
+import fused_attention
+
 # BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, then warps and stages: those of Triton's tutorial and those that suit wgmma
 TILES = [((128, 256, 64, 8), 8, 3), ((128, 256, 64, 8), 8, 4), ((256, 128, 64, 8), 8, 4), ((128, 128, 64, 8), 4, 3),
          ((128, 128, 64, 8), 8, 4), ((64, 256, 64, 8), 4, 4), ((128, 64, 64, 8), 4, 4), ((64, 64, 64, 8), 4, 5), ((64, 32, 64, 8), 4, 5), ((64, 128, 32, 8), 4, 4), ((128, 128, 32, 8), 8, 3)]
@@ -57,9 +59,8 @@ def narrow(b):
 
 def attention(b):
     kernel = b.example("attention", "attention_kernel")
-    z, h = 4, 32
     for d in 64, 128:
-        for n in 1024, 4096, 16384:
+        for z, h, n in (4, 32, 1024), (4, 32, 4096), (1, 16, 16384):
             for causal in False, True:
                 what = f"attention {z}x{h}x{n}x{d} {'causal' if causal else 'full'}"
                 if not b.wants(what):
@@ -71,7 +72,8 @@ def attention(b):
                       lambda bm, bn: [q, k, v, out, 1 / d**0.5] + strides * 4 + [h, n, d, bm, bn, causal], out,
                       lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
                       [((128, 64), 4, 3), ((128, 64), 8, 3), ((64, 64), 4, 3), ((128, 128), 8, 2), ((128, 128), 8, 3), ((128, 32), 4, 4)],
-                      flops=4 * z * h * n * n * d * (0.5 if causal else 1))
+                      flops=4 * z * h * n * n * d * (0.5 if causal else 1),
+                      tutorial=(fused_attention.launcher(q, k, v, out, 1 / d**0.5, causal), fused_attention.configs(d, causal)))
 
 
 def rows(b):

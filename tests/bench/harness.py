@@ -3,8 +3,6 @@
 A row runs the same kernel text on the same tensors and stream with each compiler, over the same configurations, compares
 each result with PyTorch's, and keeps the fastest configuration of each. Times are medians with a cold L2 cache.
 """
-import ctypes
-import importlib.util
 import json
 import os
 import sys
@@ -14,38 +12,15 @@ import torch
 import triton
 import triton.testing
 
+import libtl
+from load import load_python
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
-DTYPES = {torch.int8: 1, torch.float8_e4m3fn: 9, torch.float8_e5m2: 10, torch.int32: 3, torch.int64: 4, torch.float16: 11, torch.bfloat16: 12, torch.float32: 13, torch.float64: 14}
-
-
-class Value(ctypes.Union):
-    _fields_ = [("ptr", ctypes.c_void_p), ("i", ctypes.c_int64), ("f", ctypes.c_double)]
-
-
-class Arg(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("typed", ctypes.c_bool), ("value", Value)]
-
-
-class Config(ctypes.Structure):
-    _fields_ = [("grid", ctypes.c_uint32 * 3), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
-                ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p)]
-
-
-class TlError(Exception):
-    pass
 
 
 def to_arg(v):
-    if isinstance(v, torch.Tensor):
-        return Arg(1, DTYPES[v.dtype], True, Value(ptr=v.data_ptr()))
-    if isinstance(v, bool):
-        return Arg(4, 0, True, Value(i=v))
-    if isinstance(v, int):
-        return Arg(2, 3, False, Value(i=v))
-    if isinstance(v, float):
-        return Arg(3, 13, True, Value(f=v))
-    return Arg(0, 3, False, Value(i=0))
+    return libtl.pointer(str(v.dtype)[6:], v.data_ptr()) if isinstance(v, torch.Tensor) else libtl.scalar(v)
 
 
 def measure(f):
@@ -66,47 +41,30 @@ class Kernel:
     """One kernel of a .tl file, compiled by both."""
 
     def __init__(self, bench, path, function):
-        name = os.path.basename(path).split(".")[0]
-        loader = importlib.machinery.SourceFileLoader(name, path)
-        module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
-        loader.exec_module(module)
-        self.bench, self.triton = bench, getattr(module, function)
-        m, self.ours = ctypes.c_void_p(), ctypes.c_void_p()
-        bench.must(bench.lib.tl_module_load(bench.context, path.encode(), ctypes.byref(m)))
-        bench.must(bench.lib.tl_module_kernel(m, function.encode(), ctypes.byref(self.ours)))
+        self.tl, self.triton, self.ours = bench.tl, getattr(load_python(path), function), bench.tl.kernel(path, function)
 
-    def tlc(self, grid, args, warps, stages):
-        array = (Arg * len(args))(*map(to_arg, args))
-        config = Config((ctypes.c_uint32 * 3)(*grid), warps, stages, 0, False, torch.cuda.current_stream().cuda_stream)
-        launch, must, ref, n = self.bench.lib.tl_launch, self.bench.must, ctypes.byref(config), ctypes.c_size_t(len(args))
-        return lambda: must(launch(self.ours, ref, array, n))
-
-    def launcher(self, who, grid, args, warps, stages):
-        if who == "tlc":
-            return self.tlc(grid, args, warps, stages)
-        return lambda: self.triton[grid](*args, num_warps=warps, num_stages=stages)
+    def launcher(self, who, grid, args):
+        """What runs it with the constexprs, warps and stages of a configuration."""
+        def prepare(constexprs, warps, stages):
+            where, values = grid(*constexprs), args(*constexprs)
+            if who == "tlc":
+                return self.tl.launcher(self.ours, where, list(map(to_arg, values)), warps, stages, torch.cuda.current_stream().cuda_stream)
+            return lambda: self.triton[where](*values, num_warps=warps, num_stages=stages)
+        return prepare
 
 
-COLUMNS = ("kernel", "tlc µs", "Triton µs", "torch µs", "copy µs", "tlc", "best/tlc", "Triton/tlc", "torch/tlc", "copy/tlc",
-           "tlc compile ms", "Triton compile ms", "tlc's best", "Triton's best", "")
+COLUMNS = ("kernel", "tlc µs", "Triton µs", "tutorial µs", "torch µs", "copy µs", "tlc", "best/tlc", "Triton/tlc", "tutorial/tlc",
+           "torch/tlc", "copy/tlc", "tlc compile ms", "Triton compile ms", "tlc's best", "Triton's best", "tutorial's best", "")
 
 
 class Bench:
     def __init__(self, build, wanted, all=False):
         self.all, self.wanted, self.saved = all, [w for w in wanted.split(",") if w], []
-        self.lib = ctypes.CDLL(os.path.join(build, "libtl.so"))
-        self.lib.tl_error.restype = ctypes.c_char_p
-        self.lib.tl_error.argtypes = [ctypes.c_void_p]
-        self.context = ctypes.c_void_p()
         torch.manual_seed(0)
         torch.zeros(1, device="cuda")
-        self.must(self.lib.tl_context_from_cuda(None, ctypes.byref(self.context)))
+        self.tl = libtl.Context(libtl.load(build))
         self.device = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}"
         print(f"{self.device}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
-
-    def must(self, status):
-        if status:
-            raise TlError(self.lib.tl_error(self.context).decode())
 
     def wants(self, what):
         return not self.wanted or any(w in what for w in self.wanted)
@@ -117,14 +75,14 @@ class Bench:
     def kernel(self, function):
         return Kernel(self, os.path.join(HERE, "kernels.tl"), function)
 
-    def best(self, what, who, kernel, grid, args, out, expected, configs, tolerance, notes):
+    def best(self, what, who, prepare, configs, out, expected, tolerance, notes):
         """(ms, configuration, ms of its first launch), or None where no configuration works."""
         best = None
         for constexprs, warps, stages in configs:
-            run = kernel.launcher(who, grid(*constexprs), args(*constexprs), warps, stages)
             name = f"{','.join(map(str, constexprs))} w{warps}" + (f" s{stages}" if stages > 1 else "")
             out.fill_(float("nan") if out.is_floating_point() else -7)
             try:
+                run = prepare(constexprs, warps, stages)
                 compile_ms = first(run)
                 error = (out.float() - expected).abs_().max().item()
                 if not error <= tolerance:
@@ -142,22 +100,26 @@ class Bench:
                 best = ms, name, compile_ms
         return best
 
-    def row(self, what, kernel, grid, args, out, reference, configs, bytes=0, flops=0, tolerance=1e-2):
-        """grid and args are functions of the constexprs; configs: (constexprs, warps, stages). `bytes` must be moved."""
-        notes = []
+    def row(self, what, kernel, grid, args, out, reference, configs, bytes=0, flops=0, tolerance=1e-2, tutorial=None):
+        """grid and args are functions of the constexprs; configs: (constexprs, warps, stages). `bytes` must be moved.
+        tutorial: another kernel in Triton for the same task, as a launcher, and its own configurations."""
+        notes, begin = [], time.perf_counter()
         expected = reference().float()
-        ours, theirs = (self.best(what, who, kernel, grid, args, out, expected, configs, tolerance, notes) for who in ("tlc", "triton"))
+        find = lambda who, prepare, configs: self.best(what, who, prepare, configs, out, expected, tolerance, notes)
+        ours, theirs = (find(who, kernel.launcher(who, grid, args), configs) for who in ("tlc", "triton"))
+        other = find("tutorial", *tutorial) if tutorial else None
         del expected
         library, copy = measure(reference), self.copy(bytes) if bytes else None
         rate = lambda ms: f"{flops / ms / 1e9:.0f} TFLOPS" if flops else f"{bytes / ms / 1e6:.0f} GB/s"
         us = lambda ms: f"{ms * 1e3:.1f}" if ms else "–"
         ratio = lambda ms: f"{ms / ours[0]:.2f}" if ms and ours else "–"
-        cells = [what, us(ours and ours[0]), us(theirs and theirs[0]), us(library), us(copy), rate(ours[0]) if ours else "fails",
-                 ratio(min(library, theirs[0] if theirs else library)), ratio(theirs and theirs[0]), ratio(library), ratio(copy),
-                 f"{ours[2]:.0f}" if ours else "–", f"{theirs[2]:.0f}" if theirs else "–", ours[1] if ours else "–",
-                 theirs[1] if theirs else "–", "; ".join(notes)]
+        ms = lambda found: found and found[0]
+        name = lambda found: found[1] if found else "–"
+        cells = [what, us(ms(ours)), us(ms(theirs)), us(ms(other)), us(library), us(copy), rate(ours[0]) if ours else "fails",
+                 ratio(min(filter(None, (library, ms(theirs), ms(other))))), ratio(ms(theirs)), ratio(ms(other)), ratio(library), ratio(copy),
+                 f"{ours[2]:.0f}" if ours else "–", f"{theirs[2]:.0f}" if theirs else "–", name(ours), name(theirs), name(other), "; ".join(notes)]
         print(f"| {' | '.join(cells)} |", flush=True)
-        self.saved.append(dict(zip(COLUMNS, cells)))
+        self.saved.append({**dict(zip(COLUMNS, cells)), "seconds": round(time.perf_counter() - begin, 1)})
 
     def copy(self, bytes):
         """A copy that moves as many bytes, half of them read and half written."""

@@ -45,6 +45,7 @@ static const struct {
 	{"attention causal", BARRIER, 4, 4, IN_LOOP},
 	{"attention causal", PROXY_FENCE, 1, 1, LATER},
 	{"layer_norm", GUARD, 14, 15, ALIKE},
+	{"gram", PROXY_FENCE, 0, 0, LATER},
 	{"columns", BARRIER, 3, 3, "each warp has stored all that it reads"},
 	{"columns", GUARD, 2, 2, ALIKE},
 };

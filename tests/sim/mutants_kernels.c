@@ -244,6 +244,40 @@ static void make_columns(struct arena *a, struct problem *p, u32 n)
 	p->grid[0] = 1;
 }
 
+/* --- products of products ---------------------------------------------------------------------------------------- */
+
+/* d = cᵀ c with c = a b in fp16: c reaches the second product by stmatrix, transposed through scratch memory, and as it is. */
+static const char gram_source[] =
+	"import triton\nimport triton.language as tl\n\n"
+	"@triton.jit\n"
+	"def gram_kernel(a_ptr: '*fp16:16', b_ptr: '*fp16:16', d_ptr: '*fp32:16', N: tl.constexpr = 64, K: tl.constexpr = 16):\n"
+	"    n = tl.arange(0, N)\n"
+	"    k = tl.arange(0, K)\n"
+	"    a = tl.load(a_ptr + n[:, None] * K + k[None, :])\n"
+	"    b = tl.load(b_ptr + k[:, None] * N + n[None, :])\n"
+	"    c = tl.dot(a, b).to(tl.float16)\n"
+	"    tl.store(d_ptr + n[:, None] * N + n[None, :], tl.dot(c.T, c))\n";
+
+static void make_gram(struct arena *a, struct problem *p, u32 n)
+{
+	enum { N = 64, K = 16 };
+	(void)n;
+	u32 x = add_input(a, p, "a", 2, N * K), y = add_input(a, p, "b", 2, K * N);
+	double *want = add_output(a, p, "d", 4, N * N, 0.05, 1e-3), c[N][N] = {{0}};
+	for (u32 i = 0; i < N; i++)
+		for (u32 j = 0; j < N; j++) {
+			for (u32 k = 0; k < K; k++)
+				c[i][j] += input(p, x, i * K + k) * input(p, y, k * N + j);
+			c[i][j] = rounded(c[i][j]);
+		}
+	for (u32 i = 0; i < N * N; i++)
+		for (u32 k = 0; k < N; k++)
+			want[i] += c[k][i / N] * c[k][i % N];
+	SET_PARAMS(p, 0);
+	p->nparams--;
+	p->grid[0] = 1;
+}
+
 /* --- all of them ------------------------------------------------------------------------------------------------- */
 
 const struct workload workloads[] = {
@@ -261,6 +295,7 @@ const struct workload workloads[] = {
 	 make_wide_softmax},
 	{"layer_norm", "examples/layer_norm.tl", NULL, "layer_norm_kernel", {80, false}, 4, {[10] = {.constant = "256"}}, 2, make_layer_norm},
 	{"scan", NULL, scan_source, "scan_kernel", {80, false}, 4, {{0}}, 1, make_scan},
+	{"gram", NULL, gram_source, "gram_kernel", {90, true}, 4, {{0}}, 1, make_gram},
 	{"columns", NULL, columns_source, "columns_kernel", {90, true}, 8, {{0}}, 1, make_columns},
 };
 const u32 nworkloads = ARRAY_LEN(workloads);

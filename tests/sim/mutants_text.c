@@ -46,7 +46,7 @@ static const struct operand *address_in(const struct instr *i, bool shared)
 {
 	if (is_copy(i))
 		return &i->ops[shared ? 0 : 1];
-	if (starts(i->opcode, shared ? "st.shared" : "st.global"))
+	if (starts(i->opcode, shared ? "st.shared" : "st.global") || (shared && starts(i->opcode, "stmatrix")))
 		return &i->ops[0];
 	if (starts(i->opcode, shared ? "ld.shared" : "ld.global") || (shared && starts(i->opcode, "ldmatrix")))
 		return &i->ops[1];
@@ -202,7 +202,7 @@ static void add_matrix(struct listing *l, u32 n, const char *line)
 {
 	const struct instr *i = &l->k->code[n];
 	const char *at = strstr(line, ".trans"), *c = strrchr(line, '{');
-	if (starts(i->opcode, "ldmatrix") && at)
+	if ((starts(i->opcode, "ldmatrix") || starts(i->opcode, "stmatrix")) && at)
 		add(l, TRANS, i->line, spliced(l, line, at, 6, ""), "dropped");
 	for (u32 m = 1; m < l->k->ncode && starts(i->opcode, "mma"); m++) {
 		const struct instr *other = &l->k->code[(n + m) % l->k->ncode];

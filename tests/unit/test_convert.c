@@ -171,43 +171,8 @@ static void check_addresses(const struct layout *l, const struct layout *mem, co
 		assert_int_equal(m->basis[LL_REG][m->vec_reg[i]], 1u << i);
 }
 
-/* A memory layout must hold each element once, and both sides must find it. Without matrix loads the plan has no bank
- * conflicts at all on either side, whatever the pair. */
-static void test_shared_pairs(void **state)
-{
-	(void)state;
-	static const struct {
-		int m, n, warps, spt, elem_bits;
-	} tiles[] = {{32, 32, 2, 4, 32}, {32, 64, 2, 8, 16}, {64, 16, 4, 2, 8}, {16, 16, 1, 2, 64}, {1, 128, 4, 2, 16}};
-	int pairs = 0, matrix = 0, conflicts = 0;
-	for (u32 i = 0; i < ARRAY_LEN(tiles); i++) {
-		struct list l = layouts_of(tiles[i].m, tiles[i].n, tiles[i].warps, tiles[i].spt);
-		int bits = tiles[i].elem_bits, max_vec = ilog2(128 / (u64)bits);
-		for (int a = 0; a < l.n; a += (l.n > 150 ? 3 : 1))
-			for (int b = 0; b < l.n; b += (l.n > 150 ? 3 : 1)) {
-				enum matrix_load how;
-				const struct layout *mem = plan_shared(&pool, l.at[a], l.at[b], bits, &how);
-				struct memory_map in = map_to_memory(l.at[a], mem, max_vec), out = map_to_memory(l.at[b], mem, max_vec);
-				check_addresses(l.at[a], mem, &in);
-				check_addresses(l.at[b], mem, &out);
-				int waves, least;
-				pairs++;
-				matrix += how != MATRIX_NONE;
-				count_accesses(l.at[a], &in, bits, &waves, &least);
-				conflicts += waves > least;
-				if (how == MATRIX_NONE) {
-					count_accesses(l.at[b], &out, bits, &waves, &least);
-					conflicts += waves > least;
-				}
-			}
-	}
-	print_message("%d pairs, %d by ldmatrix, %d with conflicts\n", pairs, matrix, conflicts);
-	assert_true(matrix > 100);
-	assert_int_equal(conflicts, 0);
-}
-
 /* The eight rows of a matrix lie in different banks. */
-static int matrix_conflicts(const struct layout *l, const struct memory_map *m, int elem_bits, enum matrix_load how)
+static int matrix_conflicts(const struct layout *l, const struct memory_map *m, int elem_bits, enum matrix_kind how)
 {
 	int bad = 0, per_reg = ilog2(32 / (u64)elem_bits);
 	for (u32 w = 0; w < 1u << l->bits[LL_WARP]; w++)
@@ -222,6 +187,65 @@ static int matrix_conflicts(const struct layout *l, const struct memory_map *m, 
 			bad += banks != 0xff;
 		}
 	return bad;
+}
+
+/* Each thread finds its 4 bytes where ldmatrix puts them: in 16-byte rows whose parts go to four lanes in order, or whose
+ * elements to eight. */
+static bool has_rows(const struct layout *l, const struct memory_map *m, int elem_bits, enum matrix_kind how)
+{
+	u32 per_word = 32 / (u32)elem_bits, mask = 128 / (u32)elem_bits - 1;
+	for (u32 w = 0; w < 1u << l->bits[LL_WARP]; w++)
+		for (u32 t = 0; t < LANES; t++)
+			for (u32 r = 0; r < (u32)layout_num_regs(l); r++) {
+				u32 at = linear(m->basis[LL_REG], r) ^ linear(m->basis[LL_LANE], t) ^ linear(m->basis[LL_WARP], w);
+				if ((at & mask) != (how == MATRIX_PLAIN ? t % 4 * per_word + r % per_word : t / 4))
+					return false;
+			}
+	return true;
+}
+
+/* Wavefronts beyond the least that one side of a plan takes. */
+static int excess(const struct layout *l, const struct layout *mem, int elem_bits, enum matrix_kind how)
+{
+	int waves, least;
+	struct memory_map m = map_to_memory(l, mem, how ? 0 : ilog2(128 / (u64)elem_bits));
+	check_addresses(l, mem, &m);
+	if (how) {
+		assert_true(has_rows(l, &m, elem_bits, how));
+		return matrix_conflicts(l, &m, elem_bits, how);
+	}
+	count_accesses(l, &m, elem_bits, &waves, &least);
+	return waves - least;
+}
+
+/* A memory layout must hold each element once, and both sides must find it, without bank conflicts on either, whatever
+ * the pair. */
+static void test_shared_pairs(void **state)
+{
+	(void)state;
+	static const struct {
+		int m, n, warps, spt, elem_bits;
+	} tiles[] = {{32, 32, 2, 4, 32}, {32, 64, 2, 8, 16}, {64, 16, 4, 2, 8}, {16, 16, 1, 2, 64}, {1, 128, 4, 2, 16}};
+	int pairs = 0, loads = 0, stores = 0, both = 0, conflicts = 0;
+	for (u32 i = 0; i < ARRAY_LEN(tiles); i++) {
+		struct list l = layouts_of(tiles[i].m, tiles[i].n, tiles[i].warps, tiles[i].spt);
+		int bits = tiles[i].elem_bits;
+		for (int a = 0; a < l.n; a += (l.n > 150 ? 3 : 1))
+			for (int b = 0; b < l.n; b += (l.n > 150 ? 3 : 1))
+				for (int stmatrix = 0; stmatrix < 2; stmatrix++) {
+					struct shared_plan plan = plan_shared(&pool, l.at[a], l.at[b], bits, stmatrix);
+					pairs++;
+					loads += !plan.store && plan.load;
+					stores += plan.store && !plan.load;
+					both += plan.store && plan.load;
+					assert_true(stmatrix || !plan.store);
+					conflicts += excess(l.at[a], plan.mem, bits, plan.store) > 0;
+					conflicts += excess(l.at[b], plan.mem, bits, plan.load) > 0;
+				}
+	}
+	print_message("%d pairs, %d by ldmatrix, %d by stmatrix, %d by both, %d with conflicts\n", pairs, loads, stores, both, conflicts);
+	assert_true(loads > 1000 && stores > 1000 && both > 50);
+	assert_int_equal(conflicts, 0);
 }
 
 /* Tiles as a matmul loads them: coalesced 16-byte vectors, read by ldmatrix, no conflicts on either side, for all
@@ -244,8 +268,10 @@ static void test_matmul_operands(void **state)
 					warps[fast] = 4 / warps[1 - fast];
 					const struct layout *src = layout_blocked(&pool, 2, shape, spt, lanes, warps, order);
 					const struct layout *dst = layout_dot_operand(&pool, 2, shape, operand, (int[]){2, 2}, 16, 16);
-					enum matrix_load how;
-					const struct layout *mem = plan_shared(&pool, src, dst, 16, &how);
+					const struct shared_plan plan = plan_shared(&pool, src, dst, 16, true);
+					const struct layout *mem = plan.mem;
+					const enum matrix_kind how = plan.load;
+					assert_int_equal(plan.store, MATRIX_NONE);
 					assert_int_equal(how, k_contiguous ? MATRIX_PLAIN : MATRIX_TRANS);
 					struct memory_map in = map_to_memory(src, mem, 3), out = map_to_memory(dst, mem, 0);
 					assert_int_equal(in.vec_bits, 3);

@@ -393,6 +393,30 @@ static void test_rows_misused(void **state)
 	expect_fault(b, "another row with the same address");
 }
 
+/* Two warps store to the same rows: the same values, which is no race, or one bit of one lane differs. */
+static void test_stored_twice(void **state)
+{
+	(void)state;
+	for (u32 differs = 0; differs < 2; differs++) {
+		struct bench *b = bench_new("sm_90", 2 * LANES);
+		b->dynamic_shared = 32 * 16;
+		sb_puts(&b->text, "and.b32 %r20, %r399, 31;\nshl.b32 %r20, %r20, 4;\nmov.u32 %r22, sh;\nadd.s32 %r20, %r20, %r22;\n");
+		for (u32 m = 0; m < 4; m++) {
+			for (u32 t = 0; t < 2 * LANES; t++)
+				b->slot[m][t] = t < LANES ? random_bits() & 0xFFFFFFFF : b->slot[m][t - LANES];
+			load_slot(b, 32, 10 + m, m);
+		}
+		b->slot[random_bits() % 4][random_bits() % (2 * LANES)] ^= (u64)differs << random_bits() % 32;
+		sb_puts(&b->text, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r20], {%r10, %r11, %r12, %r13};\n");
+		if (differs) {
+			expect_fault(b, "race");
+		} else {
+			expect_ok(b);
+			bench_free(b);
+		}
+	}
+}
+
 static void test_movmatrix(void **state)
 {
 	(void)state;
@@ -416,7 +440,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mma),      cmocka_unit_test(test_mma_overflow),  cmocka_unit_test(test_mma_specials),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_missing_lanes), cmocka_unit_test(test_ldmatrix),
-		cmocka_unit_test(test_stmatrix), cmocka_unit_test(test_rows_misused),  cmocka_unit_test(test_movmatrix),
+		cmocka_unit_test(test_stmatrix), cmocka_unit_test(test_rows_misused),  cmocka_unit_test(test_stored_twice),
+		cmocka_unit_test(test_movmatrix),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

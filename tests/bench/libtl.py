@@ -1,0 +1,77 @@
+"""The part of libtl's C interface that the benchmarks call. Needs neither torch nor triton."""
+import ctypes
+import os
+
+DTYPES = {"int8": 1, "int32": 3, "int64": 4, "float8_e4m3fn": 9, "float8_e5m2": 10, "float16": 11, "bfloat16": 12, "float32": 13, "float64": 14}
+
+
+class Value(ctypes.Union):
+    _fields_ = [("ptr", ctypes.c_void_p), ("i", ctypes.c_int64), ("f", ctypes.c_double)]
+
+
+class Arg(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("typed", ctypes.c_bool), ("value", Value)]
+
+
+class Config(ctypes.Structure):
+    _fields_ = [("grid", ctypes.c_uint32 * 3), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
+                ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p)]
+
+
+class TlError(Exception):
+    pass
+
+
+def pointer(dtype, address):
+    return Arg(1, DTYPES[dtype], True, Value(ptr=address))
+
+
+def scalar(v):
+    """None, a bool, an int or a float."""
+    if isinstance(v, bool):
+        return Arg(4, 0, True, Value(i=v))
+    if isinstance(v, int):
+        return Arg(2, 3, False, Value(i=v))
+    if isinstance(v, float):
+        return Arg(3, 13, True, Value(f=v))
+    return Arg(0, 3, False, Value(i=0))
+
+
+class Context:
+    """libtl in the CUDA context current on this thread."""
+
+    def __init__(self, lib):
+        self.lib, self.context = lib, ctypes.c_void_p()
+        lib.tl_error.restype = ctypes.c_char_p
+        lib.tl_error.argtypes = [ctypes.c_void_p]
+        self.must(lib.tl_context_from_cuda(None, ctypes.byref(self.context)))
+
+    def must(self, status):
+        if status:
+            raise TlError(self.lib.tl_error(self.context).decode())
+
+    def kernel(self, path, function):
+        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        self.must(self.lib.tl_module_load(self.context, path.encode(), ctypes.byref(module)))
+        self.must(self.lib.tl_module_kernel(module, function.encode(), ctypes.byref(kernel)))
+        return kernel
+
+    def launcher(self, kernel, grid, args, warps, stages, stream=None):
+        """A function that launches; nothing but the call is left to do in it."""
+        array, config = (Arg * len(args))(*args), Config((ctypes.c_uint32 * 3)(*grid), warps, stages, 0, False, stream)
+        launch, must, ref, n = self.lib.tl_launch, self.must, ctypes.byref(config), ctypes.c_size_t(len(args))
+        return lambda: must(launch(kernel, ref, array, n))
+
+    def dump(self, kernel, args, warps, stages, stage):
+        """The text of a stage, compiled anew."""
+        array, config = (Arg * len(args))(*args), Config((ctypes.c_uint32 * 3)(), warps, stages, 0, False, None)
+        text = ctypes.c_char_p()
+        self.must(self.lib.tl_kernel_dump(kernel, ctypes.byref(config), array, ctypes.c_size_t(len(args)), stage.encode(), ctypes.byref(text)))
+        return text.value.decode()
+
+    def synchronize(self):
+        self.must(self.lib.tl_synchronize(self.context))
+
+
+def load(build):
+    return ctypes.CDLL(os.path.join(build, "libtl.so"))
