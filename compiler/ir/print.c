@@ -560,6 +560,12 @@ static void print_special(struct printer *p, const struct op *o)
 	case IR_FOR: print_for(p, o); break;
 	case IR_WHILE: print_while(p, o); break;
 	case IR_IF: print_if(p, o); break;
+	case IR_ONE_THREAD:
+		sb_puts(p->out, " ");
+		print_value(p, operand(o, 0));
+		sb_puts(p->out, " ");
+		print_region(p, o->blocks[0]);
+		break;
 	case IR_REDUCE:
 	case IR_SCAN: print_generic_region(p, o); break;
 	case IR_DOT: print_dot(p, o); break;

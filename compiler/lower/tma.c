@@ -18,10 +18,10 @@ static struct tensor_map_param map_of(const struct kernel *k, const struct op *o
 	m.swizzle = MIN(t->shape[along] * m.elem_bytes, 128);
 	m.box[0] = m.swizzle / m.elem_bytes;
 	m.box[1] = t->shape[1 - along];
-	for (u32 i = 0; o->noperands > 4 && i < k->nparams; i++)
-		if (k->params[i].value == operand(o, 4))
+	for (u32 i = 0; o->noperands > 3 && i < k->nparams; i++)
+		if (k->params[i].value == operand(o, 3))
 			m.param = (i32)i;
-	tl_assert(o->noperands == 4 || m.param >= 0);
+	tl_assert(o->noperands == 3 || m.param >= 0);
 	return m;
 }
 
@@ -44,51 +44,50 @@ void collect_tensor_maps(struct kernel *k)
 	walk(k->body, add_map, k);
 }
 
-/* --- one thread's work --------------------------------------------------------------------------------------- */
+/* --- mbarriers ----------------------------------------------------------------------------------------------- */
 
-/* Is this the thread that does what one thread does, and is the predicate true? */
-static LLVMValueRef elected(struct lower *l, const struct op *o, u32 pred)
+static LLVMValueRef is_first_thread(struct lower *l)
 {
-	LLVMValueRef first = LLVMBuildICmp(l->b, LLVMIntEQ, l->tid, c_i32(l, 0), "");
-	return LLVMBuildZExt(l->b, and_i1(l, first, pred < o->noperands ? elem(l, operand(o, pred), 0) : NULL), l->i32, "");
+	return LLVMBuildICmp(l->b, LLVMIntEQ, l->tid, c_i32(l, 0), "");
 }
 
-#define IF_ELECTED "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, $0, 0;\n\t@p "
+void lower_one_thread(struct lower *l, const struct op *o)
+{
+	struct guarded g = begin_if(l, and_i1(l, is_first_thread(l), elem(l, operand(o, 0), 0)));
+	lower_block(l, o->blocks[0]);
+	end_if(l, g);
+}
+
+static void on_barrier(struct lower *l, const struct op *o, const char *text)
+{
+	LLVMValueRef at = elem(l, operand(o, 0), 0);
+	inline_asm(l, text, "r,~{memory}", ASM_EFFECT, l->v, &at, 1);
+}
 
 void lower_init_barrier(struct lower *l, const struct op *o)
 {
-	LLVMValueRef args[] = {elected(l, o, 1), elem(l, operand(o, 0), 0)};
-	const char *text = arena_printf(&l->scratch, IF_ELECTED "mbarrier.init.shared.b64 [$1], %d;\n\t}", (int)o->attr[ATTR_COUNT]);
-	inline_asm(l, text, "r,r,~{memory}", ASM_EFFECT, l->v, args, 2);
+	struct guarded g = begin_if(l, is_first_thread(l));
+	on_barrier(l, o, arena_printf(&l->scratch, "mbarrier.init.shared.b64 [$0], %d;", (int)o->attr[ATTR_COUNT]));
+	end_if(l, g);
 }
 
 void lower_inval_barrier(struct lower *l, const struct op *o)
 {
-	LLVMValueRef args[] = {elected(l, o, 1), elem(l, operand(o, 0), 0)};
-	inline_asm(l, IF_ELECTED "mbarrier.inval.shared.b64 [$1];\n\t}", "r,r,~{memory}", ASM_EFFECT, l->v, args, 2);
+	struct guarded g = begin_if(l, is_first_thread(l));
+	on_barrier(l, o, "mbarrier.inval.shared.b64 [$0];");
+	end_if(l, g);
 }
 
 void lower_barrier_expect(struct lower *l, const struct op *o)
 {
-	LLVMValueRef args[] = {elected(l, o, 1), elem(l, operand(o, 0), 0)};
-	const char *text =
-		arena_printf(&l->scratch, IF_ELECTED "mbarrier.arrive.expect_tx.shared.b64 _, [$1], %d;\n\t}", (int)o->attr[ATTR_SIZE]);
-	inline_asm(l, text, "r,r,~{memory}", ASM_EFFECT, l->v, args, 2);
+	on_barrier(l, o, arena_printf(&l->scratch, "mbarrier.arrive.expect_tx.shared.b64 _, [$0], %d;", (int)o->attr[ATTR_SIZE]));
 }
 
 void lower_wait_barrier(struct lower *l, const struct op *o)
 {
-	LLVMValueRef args[] = {elem(l, operand(o, 0), 0), elem(l, operand(o, 1), 0), NULL};
-	if (o->noperands == 2) {
-		inline_asm(l, "{\n\t.reg .pred p;\n\tAGAIN:\n\tmbarrier.try_wait.parity.shared.b64 p, [$0], $1;\n\t@!p bra AGAIN;\n\t}", "r,r,~{memory}",
-			   ASM_CONVERGENT, l->v, args, 2);
-		return;
-	}
-	args[2] = elected(l, o, 2);
-	inline_asm(l,
-		   "{\n\t.reg .pred p;\n\tsetp.eq.b32 p, $2, 0;\n\t@p bra DONE;\n\tAGAIN:\n\tmbarrier.try_wait.parity.shared.b64 p, [$0], $1;\n\t"
-		   "@!p bra AGAIN;\n\tDONE:\n\t}",
-		   "r,r,r,~{memory}", ASM_CONVERGENT, l->v, args, 3);
+	LLVMValueRef args[] = {elem(l, operand(o, 0), 0), elem(l, operand(o, 1), 0)};
+	inline_asm(l, "{\n\t.reg .pred p;\n\tAGAIN:\n\tmbarrier.try_wait.parity.shared.b64 p, [$0], $1;\n\t@!p bra AGAIN;\n\t}", "r,r,~{memory}",
+		   ASM_CONVERGENT, l->v, args, 2);
 }
 
 /* One arrival a warp, when all its threads have come. */
@@ -110,12 +109,12 @@ void lower_tma_copy(struct lower *l, const struct op *o)
 	LLVMValueRef page = LLVMBuildTrunc(l->b, LLVMBuildLShr(l->b, at, LLVMConstInt(l->i64, LOG2_PAGE, false), ""), l->i32, "");
 	LLVMValueRef x = LLVMBuildAnd(l->b, LLVMBuildTrunc(l->b, at, l->i32, ""), c_i32(l, (1u << LOG2_PAGE) - 1), "");
 	x = LLVMBuildLShr(l->b, x, c_i32(l, ilog2((u64)m->elem_bytes)), "");
-	LLVMValueRef who = elected(l, o, 3), to = elem(l, operand(o, 1), 0), map = LLVMGetParam(l->fn, l->k->nparams + o->mark);
+	LLVMValueRef to = elem(l, operand(o, 1), 0), map = LLVMGetParam(l->fn, l->k->nparams + o->mark);
 	for (i32 c = 0; c < width; c += m->box[0]) {
-		LLVMValueRef args[] = {who, shared_at(l, to, NULL, (u32)(c * m->box[1] * m->elem_bytes)), map,
+		LLVMValueRef args[] = {shared_at(l, to, NULL, (u32)(c * m->box[1] * m->elem_bytes)), map,
 				       c ? LLVMBuildAdd(l->b, x, c_i32(l, c), "") : x, c_i32(l, 0), page, elem(l, operand(o, 2), 0)};
 		inline_asm(l,
-			   IF_ELECTED "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$1], [$2, {$3, $4, $5}], [$6];\n\t}",
-			   "r,r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 7);
+			   "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3, $4}], [$5];",
+			   "r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 6);
 	}
 }

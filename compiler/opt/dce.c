@@ -23,13 +23,18 @@ static void need_operands(struct marker *m, const struct op *o)
 		need(m, operand(o, i));
 }
 
+/* It matters for what is in its regions. */
+static bool is_control(const struct op *o)
+{
+	return o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE || o->code == IR_ONE_THREAD;
+}
+
 /* An operation that must stay whatever becomes of its results. */
 static bool has_effect(const struct op *o)
 {
 	if (o->code == IR_LOAD)
 		return o->attr[ATTR_VOLATILE];
-	return !op_has(o, PURE) && o->code != IR_LOCAL_LOAD && o->code != IR_LOCAL_ALLOC &&
-	       o->code != IR_YIELD && o->code != IR_FOR && o->code != IR_IF && o->code != IR_WHILE;
+	return !op_has(o, PURE) && o->code != IR_LOCAL_LOAD && o->code != IR_LOCAL_ALLOC && o->code != IR_YIELD && !is_control(o);
 }
 
 static bool block_has_effect(const struct block *b)
@@ -74,7 +79,7 @@ static void clear_marks(struct block *b)
 static void mark_effects(struct marker *m, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next) {
-		bool control = o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE;
+		bool control = is_control(o);
 		if (has_effect(o) && o->code != IR_CONDITION) {
 			o->mark = 1;
 			need_operands(m, o);

@@ -118,6 +118,7 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 	case IR_BARRIER: p->n = 0; return;
 	case IR_FOR:
 	case IR_WHILE: visit_loop(s, p, o); return;
+	case IR_ONE_THREAD: visit_block(s, p, o->blocks[0]); return;
 	case IR_IF: {
 		struct pending yes = *p, no = *p;
 		visit_block(s, &yes, o->blocks[0]);

@@ -340,12 +340,23 @@ static i64 bytes_of(const struct op *load)
 }
 
 /* Tells the buffer's barrier how many bytes will come. */
-static void expect(struct pipe *p, struct builder *b, struct value *slot, struct value *inside)
+static void expect(struct pipe *p, struct builder *b, struct value *slot)
 {
-	struct value *ops[] = {barrier_at(p, b, slot, false), inside};
-	struct op *o = build(b, IR_BARRIER_EXPECT, ops, 2, NULL, 0, 0);
+	struct value *full = barrier_at(p, b, slot, false);
+	struct op *o = build(b, IR_BARRIER_EXPECT, &full, 1, NULL, 0, 0);
 	for (u32 i = 0; i < p->loads.len; i++)
 		o->attr[ATTR_SIZE] += bytes_of(p->loads.at[i]);
+}
+
+/* Asks for box number i, from the address of its first element. */
+static void issue_box(struct pipe *p, struct builder *b, u32 i, struct value *first, struct value *slot)
+{
+	const struct box *box = &p->boxes.at[i];
+	struct value *ops[] = {first, buffer_at(p, b, i, slot), barrier_at(p, b, slot, false), box->stride};
+	struct op *copy = build(b, IR_TMA_COPY, ops, box->stride ? 4 : 3, NULL, 0, 0);
+	copy->attr[ATTR_ALONG] = box->along;
+	copy->attr[ATTR_STRIDE] = box->factor;
+	copy->loc = p->loads.at[i]->loc;
 }
 
 /* Issues load number i for the iteration whose values `map` holds; into `slot` of its ring, or into registers. */
@@ -353,15 +364,6 @@ static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struc
 {
 	struct op *load = p->loads.at[i];
 	struct value *ptr = mapped(map, operand(load, 0));
-	if (p->tma) {
-		const struct box *box = &p->boxes.at[i];
-		struct value *ops[] = {first_element(b, p->loop, &p->firsts, ptr), buffer_at(p, b, i, slot), barrier_at(p, b, slot, false), inside, box->stride};
-		struct op *copy = build(b, IR_TMA_COPY, ops, box->stride ? 5 : 4, NULL, 0, 0);
-		copy->attr[ATTR_ALONG] = box->along;
-		copy->attr[ATTR_STRIDE] = box->factor;
-		copy->loc = load->loc;
-		return NULL;
-	}
 	struct value *mask = guard(p, b, load, load->noperands > 1 ? mapped(map, operand(load, 1)) : NULL, inside);
 	if (!p->async) {
 		struct value *other = load->noperands > 2 ? mapped(map, operand(load, 2)) : NULL;
@@ -374,6 +376,50 @@ static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struc
 	copy->attr[ATTR_ASYNC_EVICT] = load->attr[ATTR_EVICT];
 	copy->loc = load->loc;
 	return NULL;
+}
+
+/* A buffer, and how often the ring has been gone through before, modulo 2. */
+struct turn {
+	struct value *slot, *phase;
+};
+
+/* All warps have read what the next boxes overwrite. */
+static void await_readers(struct pipe *p, struct builder *b, struct turn next)
+{
+	struct value *one = build_int(b, next.phase->type, 1);
+	struct value *ops[] = {barrier_at(p, b, next.slot, true), build2(b, IR_XORI, one->type, next.phase, one)};
+	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
+}
+
+/* All boxes for one iteration; `to.phase` NULL: nobody has read that buffer yet. */
+static void issue_boxes(struct pipe *p, struct builder *b, const struct map *map, struct turn to, struct value *inside)
+{
+	value_vec firsts = {0};
+	for (u32 i = 0; i < p->loads.len; i++)
+		vec_push(&p->scratch, &firsts, first_element(b, p->loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0))));
+	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &inside, 1, NULL, 0, 1)->blocks[0]);
+	if (to.phase)
+		await_readers(p, &in, to);
+	expect(p, &in, to.slot);
+	for (u32 i = 0; i < p->loads.len; i++)
+		issue_box(p, &in, i, firsts.at[i], to.slot);
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
+}
+
+/* All loads for one iteration. Those into registers are added to *loaded. */
+static void issue_all(struct pipe *p, struct builder *b, const struct map *map, struct turn to, struct value *inside, value_vec *loaded)
+{
+	if (p->tma) {
+		issue_boxes(p, b, map, to, inside);
+		return;
+	}
+	for (u32 i = 0; i < p->loads.len; i++) {
+		struct value *v = issue(p, b, i, map, to.slot, inside);
+		if (v)
+			vec_push(&p->scratch, loaded, v);
+	}
+	if (p->async)
+		build(b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
 }
 
 static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
@@ -433,16 +479,7 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 		map_put(&map, body->args[0], step_index(p, &b, operand(p->loop, 0), n));
 		clone_slice(p, &b, &map);
 		struct value *inside = still_inside(p, &b, operand(p->loop, 0), n);
-		struct value *slot = p->async ? build_int(&b, i32_type, n) : NULL;
-		if (p->tma)
-			expect(p, &b, slot, inside);
-		for (u32 i = 0; i < p->loads.len; i++) {
-			struct value *v = issue(p, &b, i, &map, slot, inside);
-			if (v)
-				vec_push(&p->scratch, loaded, v);
-		}
-		if (p->async && !p->tma)
-			build(&b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
+		issue_all(p, &b, &map, (struct turn){p->async ? build_int(&b, i32_type, n) : NULL, NULL}, inside, loaded);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
 			vec_push(&p->scratch, &next, mapped(&map, operand(body->last, p->args.at[k])));
@@ -481,11 +518,6 @@ static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 	op_erase(load);
 }
 
-/* A buffer, and how often the ring has been gone through before, modulo 2. */
-struct turn {
-	struct value *slot, *phase;
-};
-
 /* So many iterations later. */
 static struct turn turn(struct pipe *p, struct builder *b, struct turn at, int by)
 {
@@ -514,14 +546,6 @@ static void release_buffer(struct pipe *p, struct builder *b, struct value *slot
 {
 	struct value *empty = barrier_at(p, b, slot, true);
 	build(b, IR_ARRIVE_BARRIER, &empty, 1, NULL, 0, 0);
-}
-
-/* All threads have read what the next boxes overwrite: the one that asks for them waits for that. */
-static void await_readers(struct pipe *p, struct builder *b, struct turn next, struct value *inside)
-{
-	struct value *one = build_int(b, next.phase->type, 1);
-	struct value *ops[] = {barrier_at(p, b, next.slot, true), build2(b, IR_XORI, one->type, next.phase, one), inside};
-	build(b, IR_WAIT_BARRIER, ops, 3, NULL, 0, 0);
 }
 
 /* The dots that stay in flight, and where those of the iteration before are done. */
@@ -558,17 +582,7 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	clone_slice(p, &b, &map);
 	struct value *inside = still_inside(p, &b, body->args[0], p->ahead);
 	value_vec loaded = {0};
-	if (p->tma) {
-		await_readers(p, &b, fill, inside);
-		expect(p, &b, fill.slot, inside);
-	}
-	for (u32 i = 0; i < p->loads.len; i++) {
-		struct value *v = issue(p, &b, i, &map, fill.slot, inside);
-		if (v)
-			vec_push(&p->scratch, &loaded, v);
-	}
-	if (p->async && !p->tma)
-		build(&b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
+	issue_all(p, &b, &map, fill, inside, &loaded);
 	for (u32 k = 0; k < p->args.len; k++)
 		op_add_operand(p->ctx, body->last, mapped(&map, operand(body->last, p->args.at[k])));
 	if (p->async)
