@@ -116,6 +116,7 @@ enum {
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
 	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
 	ATTR_COUNT = 0, ATTR_SIZE = 0,                     /* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
+	ATTR_ENDS = 0,                                     /* AWAIT_TURN, PASS_TURN: of the first or the second warpgroup alone */
 	ATTR_ALONG = 0, ATTR_STRIDE = 1,                   /* TMA_COPY: dimension of rows; bytes between them, or times the last operand */
 	IR_MAX_ATTRS = 5,
 };

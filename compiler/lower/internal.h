@@ -113,6 +113,7 @@ struct fragments fragments_of(struct lower *l, const struct value *v, int operan
 u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef *out);
 void lower_wgmma(struct lower *l, const struct op *o);   /* wgmma.c */
 void lower_wgmma_wait(struct lower *l, const struct op *o);
+void lower_turn(struct lower *l, const struct op *o);
 void collect_tensor_maps(struct kernel *k);              /* tma.c */
 void lower_one_thread(struct lower *l, const struct op *o);
 void lower_init_barrier(struct lower *l, const struct op *o);

@@ -348,6 +348,8 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_FENCE_ASYNC:
 		inline_asm(l, "fence.proxy.async.shared::cta;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);
 		return;
+	case IR_AWAIT_TURN:
+	case IR_PASS_TURN: lower_turn(l, o); return;
 	case IR_ONE_THREAD: lower_one_thread(l, o); return;
 	case IR_INIT_BARRIER: lower_init_barrier(l, o); return;
 	case IR_INVAL_BARRIER: lower_inval_barrier(l, o); return;

@@ -46,9 +46,10 @@ void collect_tensor_maps(struct kernel *k)
 
 /* --- mbarriers ----------------------------------------------------------------------------------------------- */
 
+/* Of the last warpgroup: where they take turns, it knows first that the others have read a buffer. */
 static LLVMValueRef is_first_thread(struct lower *l)
 {
-	return LLVMBuildICmp(l->b, LLVMIntEQ, l->tid, c_i32(l, 0), "");
+	return LLVMBuildICmp(l->b, LLVMIntEQ, l->tid, c_i32(l, 32 * MAX(l->k->num_warps - 4, 0)), "");
 }
 
 void lower_one_thread(struct lower *l, const struct op *o)

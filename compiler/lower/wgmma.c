@@ -248,3 +248,14 @@ void lower_wgmma_wait(struct lower *l, const struct op *o)
 		emit(&g, &o->results[r], n);
 	}
 }
+
+/* Barrier 1 + w is that for which warpgroup w waits, and where the other one arrives. */
+void lower_turn(struct lower *l, const struct op *o)
+{
+	bool wait = o->code == IR_AWAIT_TURN;
+	LLVMValueRef w = warpgroup(l), only = LLVMBuildICmp(l->b, LLVMIntEQ, w, c_i32(l, wait), "");
+	struct guarded g = begin_if(l, o->attr[ATTR_ENDS] ? only : NULL);
+	LLVMValueRef id = wait ? LLVMBuildAdd(l->b, w, c_i32(l, 1), "") : LLVMBuildSub(l->b, c_i32(l, 2), w, "");
+	inline_asm(l, arena_printf(&l->scratch, "bar.%s $0, %d;", wait ? "sync" : "arrive", 32 * l->k->num_warps), "r,~{memory}", ASM_CONVERGENT, l->v, &id, 1);
+	end_if(l, g);
+}

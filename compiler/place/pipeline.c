@@ -8,7 +8,9 @@
  *
  * Where all of these loads are boxes, sm_90's copy engine (TMA) moves them: one thread asks for them, and no thread computes addresses.
  * Each buffer then has two mbarriers: "full" completes when its boxes have come, "empty" when all warps have read them. No barrier
- * holds all threads, so warps may be an iteration apart.
+ * holds all threads, so warps may be an iteration apart. Where two warpgroups make two dots each with other work between them, they
+ * take turns: while one does the last dot of an iteration and the first of the next, the other does the work (FlashAttention-3, Shah
+ * et al., 2024, "pingpong scheduling").
  *
  * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
  * that the tensor cores always have work; its buffer is filled after that, and a second barrier. */
@@ -27,6 +29,7 @@ struct pipe {
 	bool async;
 	bool tma;               /* async by boxes */
 	VEC(struct box) boxes;  /* of each load then */
+	bool turns;             /* the warpgroups take turns with the tensor cores then */
 	struct map firsts;      /* tile → its first element */
 	struct value *barriers; /* of each buffer: full; empty */
 	int stages, ahead;      /* buffers; iterations between issue and use */
@@ -163,6 +166,28 @@ static void find_boxes(struct pipe *p)
 		p->tma = load->noperands == 1 && !load->attr[ATTR_EVICT] && find_box(s, operand(load, 0), buffer_layout(p, load), &box);
 		vec_push(&p->scratch, &p->boxes, box);
 	}
+}
+
+/* Does a copy take the place of this store? */
+static bool is_copied(const struct pipe *p, const struct op *store)
+{
+	for (u32 i = 0; i < p->loads.len; i++)
+		if (consumer(p->loads.at[i]) == store)
+			return true;
+	return false;
+}
+
+/* No thread may wait for all others while its warpgroup has the turn. */
+static void find_turns(struct pipe *p)
+{
+	u32 dots = 0;
+	p->turns = p->tma && p->s->num_warps == 8;
+	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
+		dots += is_dot(o);
+		p->turns = (!is_dot(o) || o->code == IR_WARP_GROUP_DOT) && !scratch_bytes(p->s, o) && (o->code != IR_LOCAL_STORE || is_copied(p, o)) &&
+			   (!o->nblocks || o->code == IR_REDUCE);
+	}
+	p->turns &= dots == 2;
 }
 
 static bool contains(const struct block *b, bool (*test)(const struct op *))
@@ -559,6 +584,18 @@ static void delay_dots(struct pipe *p, struct builder *b)
 }
 
 
+/* From the last dot to the first one of the next iteration, after which b is. */
+static void take_turns(struct pipe *p, struct builder *b)
+{
+	struct op *last = p->loop->blocks[0]->last;
+	while (!is_dot(last))
+		last = last->prev;
+	struct builder before = builder_before(p->ctx, p->loop), at = builder_before(p->ctx, last);
+	build(&before, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ENDS] = true;
+	build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0);
+	build(&at, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
+}
+
 static void build_body(struct pipe *p, u32 nargs_before)
 {
 	struct block *body = p->loop->blocks[0];
@@ -575,6 +612,8 @@ static void build_body(struct pipe *p, u32 nargs_before)
 			delay_dots(p, &b);
 		else if (p->tma) /* the others may still be reading what it overwrites: there is work to do meanwhile */
 			b = builder_after(p->ctx, first_dot(body));
+		if (p->turns)
+			take_turns(p, &b);
 	}
 	map_put(&map, body->args[0], step_index(p, &b, body->args[0], p->ahead));
 	for (u32 k = 0; k < p->args.len; k++)
@@ -642,6 +681,8 @@ static void transform(struct pipe *p)
 		struct builder b = builder_after(p->ctx, p->loop);
 		if (p->dots.len)
 			finish_dots(p, &b);
+		if (p->turns)
+			build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ENDS] = true;
 		if (p->tma) {
 			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 			invalidate_barriers(p, &b);
@@ -676,6 +717,7 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 	if (p.async) {
 		find_dots(&p);
 		find_boxes(&p);
+		find_turns(&p);
 	}
 	p.stages = stages;
 	p.ahead = p.async ? stages - 1 : 1;
