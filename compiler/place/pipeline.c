@@ -153,13 +153,14 @@ static struct op *first_dot(const struct block *body)
 	return o;
 }
 
-/* Can boxes be copied instead, and is it worth while? It is where warpgroups have other work than dots, which they then do while
- * another one's dots run: 20 % of an attention kernel. Where dots stay in flight cp.async is faster by 2 to 10 %: the thread that
- * asks for boxes holds up its warpgroup. */
+/* Can boxes be copied instead, and is it worth while? On an H100 attention gains up to 20 % where warpgroups have other work than
+ * dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more. Where dots stay in
+ * flight cp.async is faster by 2 to 10 %: the thread that asks for boxes holds up its warpgroup. */
 static void find_boxes(struct pipe *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->sm >= 90 && !s->no_boxes && s->num_warps >= 8 && first_dot(p->loop->blocks[0]) && !p->dots.len && s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
+	p->tma = s->sm >= 90 && !s->no_boxes && s->num_warps >= (p->stages == 2 ? 4 : 8) && first_dot(p->loop->blocks[0]) && !p->dots.len &&
+		 s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
 		struct box box;
@@ -177,11 +178,11 @@ static bool is_copied(const struct pipe *p, const struct op *store)
 	return false;
 }
 
-/* No thread may wait for all others while its warpgroup has the turn. */
+/* No thread may wait for all others while its warpgroup has the turn. With two buffers the next one would come late. */
 static void find_turns(struct pipe *p)
 {
 	u32 dots = 0;
-	p->turns = p->tma && p->s->num_warps == 8;
+	p->turns = p->tma && p->s->num_warps == 8 && p->stages > 2;
 	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
 		dots += is_dot(o);
 		p->turns = (!is_dot(o) || o->code == IR_WARP_GROUP_DOT) && !scratch_bytes(p->s, o) && (o->code != IR_LOCAL_STORE || is_copied(p, o)) &&
@@ -714,12 +715,12 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 	find_loads(&p, asked);
 	while (p.async && stages > 2 && ring_bytes(&p, stages) > s->max_shared - 1024)
 		stages--;
+	p.stages = stages;
 	if (p.async) {
 		find_dots(&p);
 		find_boxes(&p);
 		find_turns(&p);
 	}
-	p.stages = stages;
 	p.ahead = p.async ? stages - 1 : 1;
 	bool fits = !p.async || ring_bytes(&p, stages) <= s->max_shared - 1024;
 	if (p.loads.len && fits)
