@@ -1,5 +1,6 @@
 # make            build/tlc, build/libtl.a, build/libtl.so
-# make STATIC=1   the same, with LLVM linked statically into tlc and libtl.so (what to carry elsewhere), stripped
+# make STATIC=1   the same, with LLVM linked statically into tlc and libtl.so (what to carry elsewhere), stripped, and without
+#                 the verifiers of the tile IR and of LLVM's
 # make demo       every example on the best device here, checked against references
 # make test       the tests; ends in "N passed, N failed"
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
@@ -26,7 +27,11 @@ LLVM_STATIC = $(shell $(LLVM_CONFIG) --link-static --ldflags --libs $(LLVM_COMPO
 ifdef STATIC
 LINK = g++ -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-s
 LINK_LLVM = $(LLVM_STATIC)
+# not PIE: LLVM's tables would be 56,000 relocations at each start
+LINK_PROGRAM = $(LINK) -no-pie
+CFLAGS += -DNDEBUG
 else
+LINK_PROGRAM = $(LINK)
 LINK = $(CC)
 LINK_LLVM = $(LLVM_SHARED)
 endif
@@ -110,7 +115,7 @@ $(BUILD)/libtl.so: $(LIB_OBJ)
 	$(Q)$(LINK) -shared -Wl,-soname,libtl.so -Wl,--version-script=runtime/libtl.map -o $@ $^ $(LINK_LLVM) $(LIBS)
 $(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
+	$(Q)$(LINK_PROGRAM) -o $@ $^ $(LINK_LLVM) $(LIBS)
 # One object whose internal names are local: libtl.a adds only tl_* to a program's namespace.
 $(BUILD)/libtl.a: $(LIB_OBJ)
 	$(call say,AR,$@)

@@ -436,13 +436,13 @@ LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *
 	return dtype_is_float(d) ? any_float_op(l, o, in, d) : int_op(l, o, in);
 }
 
-/* Two fp32 → fp16 or bf16 in one word (sm_80 on). */
+/* Two fp32 → fp16 or bf16 in one word (sm_80 on). LLVM's intrinsic would need a bit cast to a word, each of which costs NVPTX a
+ * walk over the whole function. */
 static LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
 {
 	LLVMValueRef args[] = {hi, lo};
-	const char *name = d == DT_F16 ? "llvm.nvvm.ff2f16x2.rn" : "llvm.nvvm.ff2bf16x2.rn";
-	LLVMTypeRef half = d == DT_F16 ? l->f16 : LLVMBFloatTypeInContext(l->ctx);
-	return LLVMBuildBitCast(l->b, intrinsic(l, name, LLVMVectorType(half, 2), args, 2), l->i32, "");
+	const char *text = d == DT_F16 ? "cvt.rn.f16x2.f32 $0, $1, $2;" : "cvt.rn.bf16x2.f32 $0, $1, $2;";
+	return inline_asm(l, text, "=r,f,f", ASM_PURE, l->i32, args, 2);
 }
 
 /* Small floats in pairs, as the instructions have it: fp8 from any, fp16 and bf16 from fp32. */

@@ -204,39 +204,41 @@ static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
 	LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(l->ctx, loop, sizeof loop - 1), LLVMMetadataAsValue(l->ctx, node));
 }
 
+/* Tested before each iteration: what the loop carries is its results too, where a test at the end would need other phis
+ * behind it. ptxas turns the loop round. */
 static void lower_for(struct lower *l, const struct op *o)
 {
 	const struct block *b = o->blocks[0];
-	LLVMBasicBlockRef body = new_block(l), exit = new_block(l);
+	LLVMBasicBlockRef head = new_block(l), body = new_block(l), exit = new_block(l);
 	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0);
 	for (u32 i = 0; i < o->nresults; i++)
 		elem(l, operand(o, 3 + i), 0); /* unpacked before the branch */
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
-	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, lb, ub, ""), body, exit);
-	LLVMPositionBuilderAtEnd(l->b, body);
+	LLVMBuildBr(l->b, head);
+	LLVMPositionBuilderAtEnd(l->b, head);
 	LLVMValueRef iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
 	fill(l, b->args[0], iv);
 	for (u32 i = 0; i < o->nresults; i++) {
 		make_phis(l, b->args[1 + i]);
 		add_incoming(l, b->args[1 + i], operand(o, 3 + i), before);
+		const struct tile *t = tile_of(l, b->args[1 + i]);
+		set_tile(l, &o->results[i], t->at, t->n);
 	}
+	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, iv, ub, ""), body, exit);
+	LLVMPositionBuilderAtEnd(l->b, body);
 	lower_block(l, b);
 	for (u32 i = 0; i < o->nresults; i++)
 		elem(l, operand(b->last, i), 0);
 	LLVMValueRef next = LLVMBuildAdd(l->b, iv, step, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
-	LLVMValueRef branch = LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, next, ub, ""), body, exit);
+	LLVMValueRef branch = LLVMBuildBr(l->b, head);
 	if (o->attr[ATTR_STAGES] == 1)
 		forbid_unrolling(l, branch);
 	LLVMAddIncoming(iv, &lb, &before, 1);
 	LLVMAddIncoming(iv, &next, &latch, 1);
-	LLVMPositionBuilderAtEnd(l->b, exit);
-	for (u32 i = 0; i < o->nresults; i++) {
+	for (u32 i = 0; i < o->nresults; i++)
 		add_incoming(l, b->args[1 + i], operand(b->last, i), latch);
-		make_phis(l, &o->results[i]);
-		add_incoming(l, &o->results[i], operand(o, 3 + i), before);
-		add_incoming(l, &o->results[i], operand(b->last, i), latch);
-	}
+	LLVMPositionBuilderAtEnd(l->b, exit);
 }
 
 static void lower_if(struct lower *l, const struct op *o)

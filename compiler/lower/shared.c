@@ -97,14 +97,19 @@ static void write_vectors(struct lower *l, const struct value *v, const struct l
 {
 	struct mapped p = map_value(l, v, mem, base);
 	u32 width = 1u << p.m.vec_bits, n = num_elems(v) / width;
-	LLVMTypeRef t = memory_type(l, llvm_type(l, v->type));
+	int bits = (int)MIN(width * p.bytes * 8, MAX(p.bytes * 8, 32));
+	u32 nwords = width * p.bytes * 8 / (u32)bits;
+	LLVMValueRef elems[16], words[16];
 	for (u32 i = 0; i < n; i++) {
 		u32 r = vector_base(&p.m, i);
-		LLVMValueRef x = to_memory(l, elem(l, v, r));
-		if (width > 1) {
-			x = LLVMGetPoison(LLVMVectorType(t, width));
-			for (u32 e = 0; e < width; e++)
-				x = LLVMBuildInsertElement(l->b, x, to_memory(l, elem(l, v, vector_elem(&p.m, r, e))), c_i32(l, e), "");
+		for (u32 e = 0; e < width; e++)
+			elems[e] = to_memory(l, elem(l, v, vector_elem(&p.m, r, e)));
+		pack(l, elems, width, bits, words);
+		LLVMValueRef x = words[0];
+		if (nwords > 1) {
+			x = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(x), nwords));
+			for (u32 e = 0; e < nwords; e++)
+				x = LLVMBuildInsertElement(l->b, x, words[e], c_i32(l, e), "");
 		}
 		LLVMValueRef st = LLVMBuildStore(l->b, x, address(l, &p, linear(p.m.basis[LL_REG], r)));
 		LLVMSetAlignment(st, width * p.bytes);

@@ -43,6 +43,10 @@ LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constrain
 	mark(l, call, "nounwind");
 	if (kind == ASM_CONVERGENT)
 		mark(l, call, "convergent");
+	if (kind == ASM_PURE) {
+		mark(l, call, "memory"); /* 0: none */
+		mark(l, call, "willreturn");
+	}
 	return call;
 }
 
@@ -82,6 +86,18 @@ LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
 	return LLVMBuildBitCast(l->b, v, t, "");
 }
 
+/* The word whose elements, in order, the values at `in` are; or NULL. */
+static LLVMValueRef packed_before(LLVMValueRef *in, u32 per, LLVMTypeRef word)
+{
+	LLVMValueRef v = LLVMIsAExtractElementInst(in[0]) ? LLVMGetOperand(in[0], 0) : NULL;
+	if (!v || !LLVMIsABitCastInst(v) || LLVMTypeOf(LLVMGetOperand(v, 0)) != word)
+		return NULL;
+	for (u32 i = 0; i < per; i++)
+		if (!LLVMIsAExtractElementInst(in[i]) || LLVMGetOperand(in[i], 0) != v || LLVMConstIntGetZExtValue(LLVMGetOperand(in[i], 1)) != i)
+			return NULL;
+	return LLVMGetOperand(v, 0);
+}
+
 void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 {
 	LLVMTypeRef t = LLVMTypeOf(in[0]);
@@ -95,6 +111,8 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 	u32 per = (u32)(bits / eb);
 	LLVMTypeRef vec = LLVMVectorType(t, per);
 	for (u32 w = 0; w < n / per; w++) {
+		if ((out[w] = packed_before(in + w * per, per, int_type(l, bits))))
+			continue;
 		LLVMValueRef v = LLVMGetPoison(vec);
 		for (u32 i = 0; i < per; i++)
 			v = LLVMBuildInsertElement(l->b, v, in[w * per + i], c_i32(l, i), "");

@@ -159,7 +159,10 @@ static void emit(struct gemm *g, const struct value *v, u32 n)
 	LLVMValueRef *at = new_tile(l, v);
 	for (u32 i = 0; i < n; i++)
 		types[i] = t;
-	LLVMTypeRef ret = LLVMStructTypeInContext(l->ctx, types, n, false);
+	/* a type of its own: instruction combining would make one phi of the structs of two products, and each extraction
+	 * from that costs as much as all registers */
+	LLVMTypeRef ret = LLVMStructCreateNamed(l->ctx, "wgmma");
+	LLVMStructSetBody(ret, types, n, false);
 	LLVMValueRef all = inline_asm(l, g->text.at, g->constraints.at, ASM_CONVERGENT, ret, g->args, g->nargs);
 	u32 per = per_word(v);
 	for (u32 i = 0; i < n; i++) {

@@ -168,6 +168,43 @@ static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm
 	return false;
 }
 
+/* The phi's sum with itself on the way round the loop, or NULL. */
+static LLVMValueRef recurrence(LLVMValueRef phi)
+{
+	for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
+		LLVMValueRef next = LLVMGetIncomingValue(phi, i);
+		if (!LLVMIsAInstruction(next))
+			continue;
+		LLVMOpcode code = LLVMGetInstructionOpcode(next);
+		if ((code == LLVMAdd || code == LLVMGetElementPtr) && LLVMGetOperand(next, 0) == phi)
+			return next;
+	}
+	return NULL;
+}
+
+/* Loops arrive with the few offsets that they should carry (pass_steps). A freeze, which costs nothing, keeps loop strength
+ * reduction from seeing that they are linear: it would take up to a third of the time, to compute every address of every
+ * loop before it and keep the differences in registers. */
+static void keep_recurrences(LLVMModuleRef mod)
+{
+	LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod));
+	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
+		for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(f); bb; bb = LLVMGetNextBasicBlock(bb)) {
+			LLVMValueRef first = LLVMGetFirstInstruction(bb), end = first;
+			while (LLVMIsAPHINode(end))
+				end = LLVMGetNextInstruction(end);
+			LLVMPositionBuilderBefore(b, end);
+			for (LLVMValueRef phi = first; LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi)) {
+				if (!recurrence(phi))
+					continue;
+				LLVMValueRef frozen = LLVMBuildFreeze(b, phi, "");
+				LLVMReplaceAllUsesWith(phi, frozen);
+				LLVMSetOperand(frozen, 0, phi);
+			}
+		}
+	LLVMDisposeBuilder(b);
+}
+
 const char *ptx_with_directives(struct arena *a, const char *ptx, size_t *len, const char *lines)
 {
 	const char *at = strstr(ptx, "\n.reqntid");
@@ -192,6 +229,7 @@ const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_speci
 	bool math = needs_math(mod);
 	bool ok = !math || link_math(mod, "nvptx64-nvidia-cuda", layout, a, error);
 	if (ok && optimize(a, mod, tm, math, error)) {
+		keep_recurrences(mod);
 		if (llir) {
 			char *text = LLVMPrintModuleToString(mod);
 			*llir = arena_printf(a, "%s", text);
