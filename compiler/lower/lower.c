@@ -336,7 +336,12 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_ASSERT: lower_assert(l, o); return;
 	case IR_PRINT: lower_print(l, o); return;
 	case IR_ASSUME: lower_assume(l, o); return;
-	case IR_BARRIER: barrier(l); return;
+	case IR_BARRIER:
+		if (o->attr[ATTR_WARP])
+			inline_asm(l, "bar.warp.sync 0xffffffff;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+		else
+			barrier(l);
+		return;
 	case IR_CONVERT_LAYOUT: lower_convert(l, o); return;
 	case IR_LOCAL_ALLOC: fill(l, result(o), shared_base(l, o)); return;
 	case IR_LOCAL_LOAD: lower_local_load(l, o); return;
