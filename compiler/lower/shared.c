@@ -93,15 +93,34 @@ static LLVMTypeRef memory_type(struct lower *l, LLVMTypeRef t)
 	return t == l->i1 ? l->i8 : LLVMGetTypeKind(t) == LLVMPointerTypeKind ? l->i64 : t;
 }
 
+/* Elements of one vector are registers that follow each other. */
+static bool in_order(const struct memory_map *m)
+{
+	for (int i = 0; i < m->vec_bits; i++)
+		if (m->vec_reg[i] != i)
+			return false;
+	return true;
+}
+
+static LLVMValueRef vector_of_words(struct lower *l, LLVMValueRef *words, u32 n)
+{
+	LLVMValueRef x = LLVMGetPoison(LLVMVectorType(l->i32, n));
+	for (u32 i = 0; i < n; i++)
+		x = LLVMBuildInsertElement(l->b, x, words[i], c_i32(l, i), "");
+	return n > 1 ? x : words[0];
+}
+
 static void write_vectors(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
 {
 	struct mapped p = map_value(l, v, mem, base);
-	u32 width = 1u << p.m.vec_bits, n = num_elems(v) / width;
+	u32 width = 1u << p.m.vec_bits, n = num_elems(v) / width, per = 4 / p.bytes;
 	LLVMTypeRef t = memory_type(l, llvm_type(l, v->type));
+	LLVMValueRef *words = words_of_tile(l, v);
+	bool by_words = words && width >= per && in_order(&p.m);
 	for (u32 i = 0; i < n; i++) {
 		u32 r = vector_base(&p.m, i);
-		LLVMValueRef x = to_memory(l, elem(l, v, r));
-		if (width > 1) {
+		LLVMValueRef x = by_words ? vector_of_words(l, words + r / per, width / per) : to_memory(l, elem(l, v, r));
+		if (width > 1 && !by_words) {
 			x = LLVMGetPoison(LLVMVectorType(t, width));
 			for (u32 e = 0; e < width; e++)
 				x = LLVMBuildInsertElement(l->b, x, to_memory(l, elem(l, v, vector_elem(&p.m, r, e))), c_i32(l, e), "");
