@@ -21,6 +21,7 @@ static const struct pass tile_passes[] = {
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"steps", "carry an offset instead of a tile of pointers", pass_steps, 0, ANALYSIS_AXIS},
+	{"unwrap", "copy what follows remainders and masks that only matter at the edge", pass_unwrap, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"masks", "drop masks that are provably true", pass_masks, 0, ANALYSIS_AXIS},
 	{"peel", "split loops so that the main part needs no mask", pass_peel, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"unroll", "unroll loops that have a factor", pass_unroll, 0, ANALYSIS_AXIS},

@@ -114,6 +114,7 @@ enum {
 	ATTR_ASYNC = 2,                                    /* WARP_GROUP_DOT: a later wait completes it */
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
+	ATTR_WARP = 0,                                     /* BARRIER: of the lanes of a warp only */
 	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
 	ATTR_COUNT = 0, ATTR_SIZE = 0,                     /* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
 	ATTR_ENDS = 0,                                     /* AWAIT_TURN, PASS_TURN: of the first or the second warpgroup alone */

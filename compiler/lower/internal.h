@@ -15,6 +15,7 @@ struct tile {
 	u32 n;
 	LLVMValueRef *words; /* the same, packed into 32-bit words in register order; or NULL */
 	LLVMValueRef last;   /* the instruction that completed the words */
+	struct runs *runs;   /* loaded, but not yet put together to words: that waits for memory, so it is done where they are wanted */
 };
 
 struct lower {
@@ -37,6 +38,8 @@ struct lower {
 /* lower.c */
 LLVMTypeRef llvm_type(struct lower *l, const struct type *elem);
 struct tile *tile_of(struct lower *l, const struct value *v);
+/* The words of v, or NULL. */
+LLVMValueRef *words_of_tile(struct lower *l, const struct value *v);
 /* Element r of v. */
 LLVMValueRef elem(struct lower *l, const struct value *v, u32 r);
 /* Its elements from w * 32 / (their bits) on, packed into 32 bits. */
@@ -86,6 +89,11 @@ LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *
 LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d);
 LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r);
 void lower_load(struct lower *l, const struct op *o);   /* memory.c */
+void finish_runs(struct lower *l, struct tile *t);
+/* What loops carry of runs, *n values, and back; words as runs of the same shape. */
+LLVMValueRef *parts_of_runs(struct lower *l, const struct runs *r, u32 *n);
+struct runs *runs_of_parts(struct lower *l, LLVMValueRef *parts, const struct runs *shape);
+struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct runs *shape);
 void lower_store(struct lower *l, const struct op *o);
 void lower_atomic(struct lower *l, const struct op *o);
 void lower_async_copy(struct lower *l, const struct op *o);

@@ -21,12 +21,11 @@ LLVMTypeRef llvm_type(struct lower *l, const struct type *t)
 
 LLVMValueRef word_of(struct lower *l, const struct value *v, u32 w)
 {
-	struct tile *t = map_get(&l->tiles, v);
 	u32 per_word = 32 / (u32)type_bits(llvm_type(l, v->type));
-	LLVMValueRef word;
-	if (t->words)
-		return t->words[w];
-	pack(l, &t->at[w * per_word], per_word, 32, &word);
+	LLVMValueRef *words = words_of_tile(l, v), word;
+	if (words)
+		return words[w];
+	pack(l, &tile_of(l, v)->at[w * per_word], per_word, 32, &word);
 	return word;
 }
 
@@ -35,15 +34,26 @@ u32 num_elems(const struct value *v)
 	return type_is_tensor(v->type) ? (u32)layout_num_regs(v->type->layout) : 1;
 }
 
+LLVMValueRef *words_of_tile(struct lower *l, const struct value *v)
+{
+	struct tile *t = map_get(&l->tiles, v);
+	if (t->runs)
+		finish_runs(l, t);
+	return t->words;
+}
+
 struct tile *tile_of(struct lower *l, const struct value *v)
 {
 	struct tile *t = map_get(&l->tiles, v);
 	tl_assert(t);
+	words_of_tile(l, v);
 	if (!t->at) { /* known as packed words only: unpacked behind them, since other paths may want the elements too */
 		LLVMTypeRef e = llvm_type(l, v->type);
 		LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b);
 		LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(l->b);
 		LLVMValueRef next = LLVMGetNextInstruction(t->last);
+		while (next && LLVMIsAPHINode(next))
+			next = LLVMGetNextInstruction(next);
 		if (next)
 			LLVMPositionBuilderBefore(l->b, next);
 		t->at = arena_array(&l->scratch, LLVMValueRef, t->n);
@@ -192,6 +202,99 @@ static void add_incoming(struct lower *l, const struct value *phis, const struct
 	}
 }
 
+/* What a loop carries of a tile: its elements; its packed words, in half the registers or less; or what a load that nobody has waited for
+ * yet has brought. */
+enum carried_as { AS_ELEMENTS, AS_WORDS, AS_RUNS };
+
+struct carried {
+	enum carried_as as;
+	LLVMValueRef *at;
+	u32 n;
+	const struct runs *shape; /* AS_RUNS */
+};
+
+static u32 num_words(struct lower *l, const struct value *v)
+{
+	return num_elems(v) * (u32)type_bits(llvm_type(l, v->type)) / 32;
+}
+
+static LLVMValueRef *packed_words(struct lower *l, const struct value *v)
+{
+	LLVMValueRef *words = words_of_tile(l, v);
+	if (words)
+		return words;
+	words = arena_array(&l->scratch, LLVMValueRef, num_words(l, v));
+	pack(l, tile_of(l, v)->at, num_elems(v), 32, words);
+	return words;
+}
+
+static struct carried carried(struct lower *l, const struct value *v, enum carried_as as, const struct runs *shape)
+{
+	struct carried c = {.as = as, .n = as == AS_WORDS ? num_words(l, v) : num_elems(v), .shape = shape};
+	if (as == AS_WORDS) {
+		c.at = packed_words(l, v);
+	} else if (as == AS_RUNS) {
+		const struct tile *t = map_get(&l->tiles, v);
+		c.at = parts_of_runs(l, t->runs ? t->runs : runs_of_words(l, packed_words(l, v), shape), &c.n);
+	} else {
+		c.at = arena_array(&l->scratch, LLVMValueRef, c.n);
+		for (u32 r = 0; r < c.n; r++)
+			c.at[r] = elem(l, v, r);
+	}
+	return c;
+}
+
+static struct carried first_carried(struct lower *l, const struct value *v)
+{
+	const struct tile *t = map_get(&l->tiles, v);
+	return carried(l, v, t->runs ? AS_RUNS : t->words ? AS_WORDS : AS_ELEMENTS, t->runs);
+}
+
+/* What loads have brought may wait for its first use in the next iteration if the registers last: pieces of words take more of them. */
+static void choose_carried(struct lower *l, const struct op *loop)
+{
+	enum { MOST = 204 }; /* of a thread's 255; addresses need some too */
+	u32 total = 0;
+	for (u32 i = 0; i < loop->nresults; i++) {
+		const struct value *v = operand(loop, 3 + i);
+		u32 bits = (u32)type_bits(llvm_type(l, v->type));
+		total += first_carried(l, v).n * (bits == 64 ? 2 : 1);
+	}
+	for (u32 i = 0; total > MOST && i < loop->nresults; i++)
+		words_of_tile(l, operand(loop, 3 + i));
+}
+
+/* v becomes phis, which are returned: of `first` from one block, and later of another. */
+static LLVMValueRef *carry(struct lower *l, const struct value *v, const struct carried *first, LLVMBasicBlockRef from)
+{
+	struct tile *t = arena_new(&l->scratch, struct tile);
+	LLVMValueRef *phis = arena_array(&l->scratch, LLVMValueRef, first->n);
+	for (u32 i = 0; i < first->n; i++) {
+		t->last = phis[i] = LLVMBuildPhi(l->b, LLVMTypeOf(first->at[i]), "");
+		LLVMAddIncoming(phis[i], &first->at[i], &from, 1);
+	}
+	t->n = num_elems(v);
+	if (first->as == AS_RUNS)
+		t->runs = runs_of_parts(l, phis, first->shape);
+	else
+		*(first->as == AS_WORDS ? &t->words : &t->at) = phis;
+	map_put(&l->tiles, v, t);
+	return phis;
+}
+
+/* A loop's result is what its argument was at the last test; what the body makes of that is not there behind the loop. */
+static void result_tile(struct lower *l, const struct value *result, const struct value *arg)
+{
+	struct tile *copy = arena_dup(&l->scratch, map_get(&l->tiles, arg), sizeof *copy);
+	map_put(&l->tiles, result, copy);
+}
+
+static void carry_on(LLVMValueRef *phis, const struct carried *next, LLVMBasicBlockRef from)
+{
+	for (u32 i = 0; i < next->n; i++)
+		LLVMAddIncoming(phis[i], &next->at[i], &from, 1);
+}
+
 /* A loop without stages is the tail of another, or one whose user wants it so: unrolling it would only make the kernel
  * longer to load. */
 static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
@@ -211,33 +314,34 @@ static void lower_for(struct lower *l, const struct op *o)
 	const struct block *b = o->blocks[0];
 	LLVMBasicBlockRef head = new_block(l), body = new_block(l), exit = new_block(l);
 	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0);
+	struct carried *first = arena_array(&l->scratch, struct carried, o->nresults + 1u), *next = arena_array(&l->scratch, struct carried, o->nresults + 1u);
+	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, o->nresults + 1u);
+	choose_carried(l, o);
 	for (u32 i = 0; i < o->nresults; i++)
-		elem(l, operand(o, 3 + i), 0); /* unpacked before the branch */
+		first[i] = first_carried(l, operand(o, 3 + i)); /* unpacked before the branch */
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
 	LLVMBuildBr(l->b, head);
 	LLVMPositionBuilderAtEnd(l->b, head);
 	LLVMValueRef iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
 	fill(l, b->args[0], iv);
 	for (u32 i = 0; i < o->nresults; i++) {
-		make_phis(l, b->args[1 + i]);
-		add_incoming(l, b->args[1 + i], operand(o, 3 + i), before);
-		const struct tile *t = tile_of(l, b->args[1 + i]);
-		set_tile(l, &o->results[i], t->at, t->n);
+		phis[i] = carry(l, b->args[1 + i], &first[i], before);
+		result_tile(l, &o->results[i], b->args[1 + i]);
 	}
 	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, iv, ub, ""), body, exit);
 	LLVMPositionBuilderAtEnd(l->b, body);
 	lower_block(l, b);
 	for (u32 i = 0; i < o->nresults; i++)
-		elem(l, operand(b->last, i), 0);
-	LLVMValueRef next = LLVMBuildAdd(l->b, iv, step, "");
+		next[i] = carried(l, operand(b->last, i), first[i].as, first[i].shape);
+	LLVMValueRef index = LLVMBuildAdd(l->b, iv, step, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
 	LLVMValueRef branch = LLVMBuildBr(l->b, head);
 	if (o->attr[ATTR_STAGES] == 1)
 		forbid_unrolling(l, branch);
 	LLVMAddIncoming(iv, &lb, &before, 1);
-	LLVMAddIncoming(iv, &next, &latch, 1);
+	LLVMAddIncoming(iv, &index, &latch, 1);
 	for (u32 i = 0; i < o->nresults; i++)
-		add_incoming(l, b->args[1 + i], operand(b->last, i), latch);
+		carry_on(phis[i], &next[i], latch);
 	LLVMPositionBuilderAtEnd(l->b, exit);
 }
 
@@ -338,7 +442,12 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_ASSERT: lower_assert(l, o); return;
 	case IR_PRINT: lower_print(l, o); return;
 	case IR_ASSUME: lower_assume(l, o); return;
-	case IR_BARRIER: barrier(l); return;
+	case IR_BARRIER:
+		if (o->attr[ATTR_WARP])
+			inline_asm(l, "bar.warp.sync 0xffffffff;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+		else
+			barrier(l);
+		return;
 	case IR_CONVERT_LAYOUT: lower_convert(l, o); return;
 	case IR_LOCAL_ALLOC: fill(l, result(o), shared_base(l, o)); return;
 	case IR_LOCAL_LOAD: lower_local_load(l, o); return;

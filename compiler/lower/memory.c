@@ -1,7 +1,8 @@
 /* Loads, stores, atomics and asynchronous copies of global memory.
  *
- * Accesses are as wide as axis analysis allows. An access that is masked, or asks for a cache policy, is inline PTX with
- * a predicate; a plain one is left to LLVM. Of threads that hold the same element only one writes. */
+ * Accesses are as wide as axis analysis allows; neighbours that may begin anywhere in a word are loaded in runs of words. An
+ * access that is masked, or asks for a cache policy, is inline PTX with a predicate; a plain one is left to LLVM. Of threads that
+ * hold the same element only one writes. */
 #include "lower/internal.h"
 
 /* The registers of one vector, and a way to visit all vectors. */
@@ -13,16 +14,20 @@ struct vectors {
 	u32 nregs;
 };
 
-static struct vectors vectors_of(struct lower *l, const struct value *ptr, const struct value *mask)
+static struct vectors make_vectors(const struct value *ptr, struct access_vector v)
 {
-	struct vectors s = {.nregs = num_elems(ptr)};
-	if (type_is_tensor(ptr->type))
-		s.v = access_vector(l->s->axis, ptr, mask);
+	struct vectors s = {.v = v, .nregs = num_elems(ptr)};
 	s.width = 1u << s.v.bits;
 	s.n = s.nregs / s.width;
 	for (int i = 0; i < s.v.bits; i++)
 		s.vec_mask |= 1u << s.v.reg[i];
 	return s;
+}
+
+static struct vectors vectors_of(struct lower *l, const struct value *ptr, const struct value *mask)
+{
+	struct access_vector one = {0};
+	return make_vectors(ptr, type_is_tensor(ptr->type) ? access_vector(l->s->axis, ptr, mask) : one);
 }
 
 /* Register of element e of vector number i. */
@@ -96,7 +101,7 @@ static LLVMTypeRef asm_word(struct lower *l, const struct words *w)
 }
 
 /* Loads into words; those of `init` remain where the predicate is false. */
-static void masked_load(struct lower *l, LLVMValueRef ptr, LLVMValueRef pred, const struct words *w, const char *policy,
+static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMValueRef pred, const struct words *w, const char *policy,
 			LLVMValueRef *words)
 {
 	struct strbuf cons = {.arena = &l->scratch};
@@ -114,9 +119,10 @@ static void masked_load(struct lower *l, LLVMValueRef ptr, LLVMValueRef pred, co
 	args[n++] = ptr;
 	if (pred)
 		args[n++] = pred;
-	const char *text = arena_printf(&l->scratch, "%sld.%s%s%s.%s %s, [$%u];",
+	const char *offset = constant ? arena_printf(&l->scratch, "+%u", constant) : "";
+	const char *text = arena_printf(&l->scratch, "%sld.%s%s%s.%s %s, [$%u%s];",
 					pred ? arena_printf(&l->scratch, "@$%u ", 2 * w->n + 1) : "", policy ? "global" : "volatile.global",
-					policy ? policy : "", w->vec, w->type, operand_list(l, 0, w->n), 2 * w->n);
+					policy ? policy : "", w->vec, w->type, operand_list(l, 0, w->n), 2 * w->n, offset);
 	LLVMTypeRef ret = w->n == 1 ? t : LLVMStructTypeInContext(l->ctx, types, w->n, false);
 	LLVMValueRef v = inline_asm(l, text, cons.at, ASM_EFFECT, ret, args, n);
 	for (u32 i = 0; i < w->n; i++) {
@@ -176,9 +182,175 @@ static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine
 	}
 }
 
+/* --- runs ---------------------------------------------------------------------------------------------------- */
+
+/* One piece of memory, less than a vector; zero where the predicate is false. */
+static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant, int bytes, LLVMValueRef pred, const char *policy)
+{
+	struct words w = words_of((u32)bytes, bytes * 8);
+	LLVMValueRef p = offset ? LLVMBuildGEP2(l->b, l->i8, base, &offset, 1, "") : base, at = c_i64(l, constant), word = LLVMConstNull(int_type(l, w.bits));
+	if (pred || *policy)
+		masked_load(l, p, constant, pred, &w, policy, &word);
+	else
+		plain_load(l, LLVMBuildGEP2(l->b, l->i8, p, &at, 1, ""), &w, &word);
+	return word;
+}
+
+/* n words of memory from any multiple of `unit` bytes, loaded without a byte beside them: p lies s bytes into an aligned word. The n - 1 words
+ * behind that one are loaded whole. Of the first, the bytes before p are not ours, but as many of the word behind the last are, at the same
+ * places: so one word is put together of pieces from both ends. Shifting each word and the one after it, around in a ring, by s gives the
+ * result. */
+struct run {
+	LLVMValueRef words[4], pieces[4], bytes; /* pieces become words[0]; bytes: which of two words make one */
+};
+
+struct runs {
+	struct run *at;
+	u32 n, words; /* runs; words of each */
+	int unit;
+	LLVMBasicBlockRef block;
+};
+
+static struct run load_run(struct lower *l, LLVMValueRef p, u32 n, int unit, LLVMValueRef pred, const char *policy)
+{
+	struct run r;
+	/* opaque to LLVM, which would make induction variables of all that follows from p, more than there are registers */
+	LLVMValueRef w = inline_asm(l, "and.b64 $0, $1, -4;", "=l,l", ASM_PURE, l->gptr, &p, 1);
+	LLVMValueRef s = inline_asm(l, "cvt.u32.u64 $0, $1;", "=r,l", ASM_PURE, l->i32, &p, 1);
+	s = LLVMBuildAnd(l->b, s, c_i32(l, 4 - unit), "");
+	r.bytes = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, s, c_i32(l, 0x1111), ""), c_i32(l, 0x3210), "");
+	for (int at = 0; at < 4; at += unit) {
+		LLVMValueRef end = NULL; /* the last of the first word is always ours */
+		if (at < 4 - unit) {
+			LLVMValueRef before = LLVMBuildICmp(l->b, LLVMIntULT, c_i32(l, at), s, "");
+			end = LLVMBuildSelect(l->b, before, c_i64(l, 4 * n), c_i64(l, 0), "");
+		}
+		r.pieces[at / unit] = load_piece(l, w, end, (u32)at, unit, pred, policy);
+	}
+	for (u32 i = 1; i < n; i++)
+		r.words[i] = load_piece(l, w, NULL, 4 * i, 4, pred, policy);
+	return r;
+}
+
+static void finish_run(struct lower *l, struct run *r, u32 n, int unit, LLVMValueRef *out)
+{
+	pack(l, r->pieces, 4 / (u32)unit, 32, r->words);
+	for (u32 i = 0; i < n; i++) {
+		LLVMValueRef args[] = {r->words[i], r->words[(i + 1) % n], r->bytes};
+		out[i] = intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
+	}
+}
+
+/* Here, if that is in the block of the loads, else behind them, since other paths may want the words too. */
+void finish_runs(struct lower *l, struct tile *t)
+{
+	const struct runs *r = t->runs;
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b);
+	LLVMValueRef next = here == r->block ? NULL : LLVMGetNextInstruction(t->last);
+	while (next && LLVMIsAPHINode(next))
+		next = LLVMGetNextInstruction(next);
+	if (next)
+		LLVMPositionBuilderBefore(l->b, next);
+	t->words = arena_array(&l->scratch, LLVMValueRef, r->n * r->words);
+	for (u32 i = 0; i < r->n; i++)
+		finish_run(l, &r->at[i], r->words, r->unit, t->words + i * r->words);
+	t->last = t->words[r->n * r->words - 1];
+	t->runs = NULL;
+	LLVMPositionBuilderAtEnd(l->b, here);
+}
+
+LLVMValueRef *parts_of_runs(struct lower *l, const struct runs *r, u32 *n)
+{
+	u32 pieces = 4 / (u32)r->unit, each = pieces + r->words;
+	LLVMValueRef *parts = arena_array(&l->scratch, LLVMValueRef, r->n * each);
+	for (u32 i = 0; i < r->n; i++) {
+		const struct run *from = &r->at[i];
+		LLVMValueRef *to = parts + i * each;
+		memcpy(to, from->pieces, pieces * sizeof *to);
+		memcpy(to + pieces, from->words + 1, (r->words - 1) * sizeof *to);
+		to[each - 1] = from->bytes;
+	}
+	*n = r->n * each;
+	return parts;
+}
+
+struct runs *runs_of_parts(struct lower *l, LLVMValueRef *parts, const struct runs *shape)
+{
+	struct runs *r = arena_dup(&l->scratch, shape, sizeof *shape);
+	u32 pieces = 4 / (u32)r->unit, each = pieces + r->words;
+	r->at = arena_array(&l->scratch, struct run, r->n);
+	r->block = LLVMGetInsertBlock(l->b);
+	for (u32 i = 0; i < r->n; i++) {
+		struct run *to = &r->at[i];
+		LLVMValueRef *from = parts + i * each;
+		memcpy(to->pieces, from, pieces * sizeof *from);
+		memcpy(to->words + 1, from + pieces, (r->words - 1) * sizeof *from);
+		to->bytes = from[each - 1];
+	}
+	return r;
+}
+
+struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct runs *shape)
+{
+	struct runs *r = arena_dup(&l->scratch, shape, sizeof *shape);
+	r->at = arena_array(&l->scratch, struct run, r->n);
+	for (u32 i = 0; i < r->n; i++) {
+		struct run *to = &r->at[i];
+		memcpy(to->words, words + i * r->words, r->words * sizeof *words);
+		unpack(l, to->words, 1, int_type(l, 8 * r->unit), 4 / (u32)r->unit, to->pieces);
+		to->bytes = c_i32(l, 0x3210);
+	}
+	return r;
+}
+
+/* Are the words of a load words of its result too: of small elements, in the order of its registers? */
+static bool has_words(struct lower *l, const struct op *o, const struct vectors *s, int word_bits)
+{
+	int bits = type_bits(llvm_type(l, result(o)->type));
+	bool in_order = word_bits == 32 && bits >= 8 && bits < 32;
+	for (int i = 0; i < s->v.bits; i++)
+		in_order &= s->v.reg[i] == i;
+	return in_order;
+}
+
+static void load_runs(struct lower *l, const struct op *o, struct access_vector run, int unit)
+{
+	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL, *other = o->noperands > 2 ? operand(o, 2) : NULL;
+	struct vectors s = make_vectors(ptr, run);
+	LLVMTypeRef t = memory_type(l, result(o)->type);
+	LLVMValueRef words[4], elems[16];
+	u32 n = s.width * (u32)type_bits(t) / 32;
+	struct runs r = {.at = arena_array(&l->scratch, struct run, s.n), .n = s.n, .words = n, .unit = unit, .block = LLVMGetInsertBlock(l->b)};
+	for (u32 i = 0; i < s.n; i++)
+		r.at[i] = load_run(l, elem(l, ptr, vector_reg(&s, i, 0)), n, unit, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL, load_policy(o));
+	if (!other && has_words(l, o, &s, 32)) {
+		struct tile *tile = arena_new(&l->scratch, struct tile);
+		*tile = (struct tile){.n = s.nregs, .runs = arena_dup(&l->scratch, &r, sizeof r), .last = n > 1 ? r.at[s.n - 1].words[n - 1] : NULL};
+		map_put(&l->tiles, result(o), tile);
+		return;
+	}
+	LLVMValueRef *at = new_tile(l, result(o));
+	for (u32 i = 0; i < s.n; i++) {
+		finish_run(l, &r.at[i], n, unit, words);
+		unpack(l, words, n, t, s.width, elems);
+		for (u32 e = 0; e < s.width; e++) {
+			u32 reg = vector_reg(&s, i, e);
+			if (other && mask)
+				elems[e] = LLVMBuildSelect(l->b, elem(l, mask, reg), elems[e], to_memory(l, elem(l, other, reg)), "");
+			at[reg] = from_memory(l, elems[e], result(o)->type);
+		}
+	}
+}
+
 void lower_load(struct lower *l, const struct op *o)
 {
 	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL, *other = o->noperands > 2 ? operand(o, 2) : NULL;
+	int unit;
+	struct access_vector unmasked = access_run(l->s->axis, ptr, NULL, &unit), run = access_run(l->s->axis, ptr, mask, &unit);
+	if (run.bits && !o->attr[ATTR_VOLATILE]) {
+		load_runs(l, o, run, unit);
+		return;
+	}
 	struct vectors s = vectors_of(l, ptr, mask);
 	LLVMTypeRef t = memory_type(l, result(o)->type);
 	int eb = type_bits(t);
@@ -187,16 +359,27 @@ void lower_load(struct lower *l, const struct op *o)
 	const char *policy = load_policy(o);
 	LLVMValueRef mine = o->scratch_size ? owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL) : NULL;
 	bool by_hand = mask || mine || !policy || *policy;
+	struct tile *tile = map_get(&l->tiles, result(o));
+	if (!mine && has_words(l, o, &s, w.bits))
+		tile->words = arena_array(&l->scratch, LLVMValueRef, s.n * w.n);
 	for (u32 i = 0; i < s.n; i++) {
-		LLVMValueRef p = elem(l, ptr, vector_reg(&s, i, 0));
+		u32 reg = vector_reg(&s, i, 0);
 		if (by_hand) {
+			u32 first = reg, behind = 0; /* one address for all of a run, and distances that are constants */
+			for (int k = 0; k < unmasked.bits; k++)
+				if (reg >> unmasked.reg[k] & 1) {
+					first ^= 1u << unmasked.reg[k];
+					behind |= 1u << k;
+				}
 			for (u32 e = 0; e < s.width; e++)
 				elems[e] = other ? to_memory(l, elem(l, other, vector_reg(&s, i, e))) : LLVMConstNull(t);
 			pack(l, elems, s.width, w.bits, words);
-			masked_load(l, p, and_i1(l, mine, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL), &w, policy, words);
+			masked_load(l, elem(l, ptr, first), behind * (u32)eb / 8, and_i1(l, mine, mask ? elem(l, mask, reg) : NULL), &w, policy, words);
 		} else {
-			plain_load(l, p, &w, words);
+			plain_load(l, elem(l, ptr, reg), &w, words);
 		}
+		if (tile->words)
+			memcpy(tile->words + i * w.n, words, w.n * sizeof *words);
 		unpack(l, words, w.n, t, s.width, elems);
 		for (u32 e = 0; e < s.width; e++)
 			at[vector_reg(&s, i, e)] = from_memory(l, elems[e], result(o)->type);

@@ -93,18 +93,30 @@ static LLVMTypeRef memory_type(struct lower *l, LLVMTypeRef t)
 	return t == l->i1 ? l->i8 : LLVMGetTypeKind(t) == LLVMPointerTypeKind ? l->i64 : t;
 }
 
+/* Elements of one vector are registers that follow each other. */
+static bool in_order(const struct memory_map *m)
+{
+	for (int i = 0; i < m->vec_bits; i++)
+		if (m->vec_reg[i] != i)
+			return false;
+	return true;
+}
+
 static void write_vectors(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
 {
 	struct mapped p = map_value(l, v, mem, base);
 	u32 width = 1u << p.m.vec_bits, n = num_elems(v) / width;
 	int bits = (int)MIN(width * p.bytes * 8, MAX(p.bytes * 8, 32));
-	u32 nwords = width * p.bytes * 8 / (u32)bits;
-	LLVMValueRef elems[16], words[16];
+	u32 nwords = width * p.bytes * 8 / (u32)bits, per = (u32)bits / (p.bytes * 8);
+	LLVMValueRef elems[16], made[16], *ready = bits == 32 && in_order(&p.m) ? words_of_tile(l, v) : NULL;
 	for (u32 i = 0; i < n; i++) {
 		u32 r = vector_base(&p.m, i);
-		for (u32 e = 0; e < width; e++)
-			elems[e] = to_memory(l, elem(l, v, vector_elem(&p.m, r, e)));
-		pack(l, elems, width, bits, words);
+		LLVMValueRef *words = ready ? ready + r / per : made;
+		if (!ready) {
+			for (u32 e = 0; e < width; e++)
+				elems[e] = to_memory(l, elem(l, v, vector_elem(&p.m, r, e)));
+			pack(l, elems, width, bits, words);
+		}
 		LLVMValueRef x = words[0];
 		if (nwords > 1) {
 			x = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(x), nwords));

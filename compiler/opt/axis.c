@@ -398,3 +398,13 @@ int axis_vector_width(const struct axis_analysis *a, const struct value *ptr, co
 		width = MIN(width, axis_of(a, mask)->constancy[d]);
 	return MAX(MIN(width, 16 / bytes), 1);
 }
+
+int axis_run_length(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int d, int *unit)
+{
+	const struct axis_info *p = axis_of(a, ptr);
+	i32 bytes = pointee_bytes(ptr->type), same = mask ? axis_of(a, mask)->constancy[d] : p->contiguity[d];
+	*unit = MAX(MIN(p->divisibility[d], 4), bytes);
+	/* 2 words beside 2 halves, 4 beside 4 bytes: fewer words would save no loads, more are further apart in each lane */
+	i32 n = 16 / *unit / bytes;
+	return *unit < 4 && MIN(p->contiguity[d], same) >= n ? n : 0;
+}

@@ -28,4 +28,9 @@ __attribute__((returns_nonnull)) const struct axis_info *axis_of(const struct ax
  * two, at most 128 bits. */
 int axis_vector_width(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int d);
 
+/* Elements of less than a word, contiguous along d but at addresses that may lie anywhere in a word: how many of them make a
+ * run, which is loaded as whole words between pieces of `*unit` bytes (lower/memory.c). 0 where that is not possible, or
+ * where vectors are possible. */
+int axis_run_length(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int d, int *unit);
+
 #endif

@@ -39,6 +39,7 @@ void pass_canonicalize(struct pass_state *s);
 void pass_cse(struct pass_state *s);
 void pass_licm(struct pass_state *s);
 void pass_steps(struct pass_state *s);
+void pass_unwrap(struct pass_state *s);
 void pass_masks(struct pass_state *s);
 void pass_peel(struct pass_state *s);
 void pass_unroll(struct pass_state *s);

@@ -12,4 +12,7 @@ struct access_vector {
 /* The widest vector with which a thread can access memory through `ptr` (placed) under `mask` (or NULL). */
 struct access_vector access_vector(const struct axis_analysis *a, const struct value *ptr, const struct value *mask);
 
+/* A run of elements read through `ptr` under `mask` (or NULL): see axis_run_length. No bits where there is none in a thread's registers. */
+struct access_vector access_run(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int *unit);
+
 #endif

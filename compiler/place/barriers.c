@@ -115,7 +115,10 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 	struct access a, both[2];
 	u32 n = 0;
 	switch (o->code) {
-	case IR_BARRIER: p->n = 0; return;
+	case IR_BARRIER:
+		if (!o->attr[ATTR_WARP])
+			p->n = 0;
+		return;
 	case IR_FOR:
 	case IR_WHILE: visit_loop(s, p, o); return;
 	case IR_ONE_THREAD: visit_block(s, p, o->blocks[0]); return;

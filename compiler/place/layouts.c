@@ -76,6 +76,7 @@ static bool is_memory_op(const struct op *o)
 struct access {
 	struct op *op;
 	int order[MAX_RANK], vec;
+	int run; /* elements of its runs: neighbours too, but of no interest to others */
 };
 struct accesses {
 	struct placer *p;
@@ -101,7 +102,12 @@ static void note_access(struct op *o, void *arg)
 	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds_dot(result(o), 0))
 		return; /* scattered: any layout will do */
 	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
-	a.vec = MIN(a.vec, elements_per_thread(all->p, operand(o, 0)->type));
+	int most = elements_per_thread(all->p, operand(o, 0)->type), unit;
+	a.vec = MIN(a.vec, most);
+	/* between memory and a dot, elements are packed anyway; others would have to be stored one by one */
+	if (o->code == IR_LOAD && feeds_dot(result(o), 0))
+		a.run = axis_run_length(all->p->s->axis, operand(o, 0), NULL, a.order[0], &unit);
+	a.run = a.run <= most ? a.run : 0;
 	vec_push(&all->p->scratch, &all->at, a);
 }
 
@@ -117,7 +123,7 @@ static void place_accesses(struct placer *p)
 	struct accesses all = {.p = p};
 	walk(p->s->k->body, note_access, &all);
 	for (u32 i = 0; i < all.at.len; i++) {
-		int vec = 1;
+		int vec = MAX(all.at.at[i].run, 1);
 		for (u32 k = 0; k < all.at.len; k++)
 			if (same_group(&all.at.at[i], &all.at.at[k]))
 				vec = MAX(vec, all.at.at[k].vec);

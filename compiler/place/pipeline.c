@@ -13,7 +13,9 @@
  * et al., 2024, "pingpong scheduling").
  *
  * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
- * that the tensor cores always have work; its buffer is filled after that, and a second barrier. */
+ * that the tensor cores always have work; its buffer is filled after that, and a second barrier. If its operands come through
+ * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones are loaded
+ * when it has been issued. */
 #include "layout/convert.h"
 #include "place/access.h"
 #include "place/boxes.h"
@@ -26,13 +28,13 @@ struct pipe {
 	struct arena scratch;
 	struct op *loop;
 	VEC(struct op *) loads;
-	bool async;
+	bool async, ring;       /* by cp.async; into a ring of buffers, asynchronously or from registers */
 	bool tma;               /* async by boxes */
 	VEC(struct box) boxes;  /* of each load then */
 	bool turns;             /* the warpgroups take turns with the tensor cores then */
 	struct map firsts;      /* tile → its first element */
 	struct value *barriers; /* of each buffer: full; empty */
-	int stages, ahead;      /* buffers; iterations between issue and use */
+	int stages, ahead;      /* buffers of the ring; iterations between issue and use */
 	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
 	struct map in_slice;    /* op or argument → itself */
 	VEC(struct op *) slice; /* in program order */
@@ -222,10 +224,21 @@ static bool may_conflict(const struct block *b, const struct value *base)
 	return false;
 }
 
+/* A dot's operand that cp.async cannot bring, since its rows begin at any element, is not left behind: then all go through registers. */
+static bool is_run(const struct pipe *p, const struct op *load)
+{
+	int unit;
+	return consumer(load) && access_run(p->s->axis, operand(load, 0), load->noperands > 1 ? operand(load, 1) : NULL, &unit).bits;
+}
+
 static void find_loads(struct pipe *p, bool asked)
 {
 	struct block *b = p->loop->blocks[0];
-	for (int want_async = 1; want_async >= 0 && !p->loads.len; want_async--) {
+	int want_async = 1;
+	for (const struct op *o = b->first; o; o = o->next)
+		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && is_run(p, o))
+			want_async = 0;
+	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
 		for (struct op *o = b->first; o; o = o->next) {
 			if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || may_conflict(b, pointer_base(operand(o, 0))))
@@ -333,9 +346,11 @@ static struct value *step_index(struct pipe *p, struct builder *b, struct value 
 	return build2(b, IR_ADDI, index->type, index, build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
 }
 
-/* The load's mask and the predicate, as a mask in the layout of its pointers. */
+/* The load's mask and the predicate (NULL: true), as a mask in the layout of its pointers. */
 static struct value *guard(struct pipe *p, struct builder *b, const struct op *load, struct value *mask, struct value *inside)
 {
+	if (!inside)
+		return mask;
 	const struct type *t = type_with_dtype(p->ctx, operand(load, 0)->type, DT_I1);
 	struct value *all = build1(b, IR_SPLAT, t, inside);
 	return mask ? build2(b, IR_ANDI, t, mask, all) : all;
@@ -395,6 +410,7 @@ static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struc
 		struct value *other = load->noperands > 2 ? mapped(map, operand(load, 2)) : NULL;
 		struct value *v = build3(b, IR_LOAD, result(load)->type, ptr, mask, other);
 		memcpy(v->def->attr, load->attr, sizeof load->attr);
+		v->def->loc = load->loc;
 		return v;
 	}
 	struct value *ops[] = {ptr, buffer_at(p, b, i, slot), mask};
@@ -524,7 +540,7 @@ static void wait_copies(struct builder *b, int pending)
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-/* Reads load i of this iteration from its buffer, in place of what followed it. */
+/* Load i of this iteration is in its buffer, or is stored there, in place of what followed it. */
 static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 {
 	struct op *load = p->loads.at[i], *to = consumer(load);
@@ -534,9 +550,12 @@ static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 	if (alloc) {
 		tl_assert(to->next->code == IR_FENCE_ASYNC);
 		op_erase(to->next);
-		op_erase(to);
+		if (p->async)
+			op_erase(to);
 		replace_uses(result(alloc), view);
 		op_erase(alloc);
+		if (!p->async)
+			return;
 	} else {
 		replace_uses(result(to), build1(&b, IR_LOCAL_LOAD, result(to)->type, view));
 		op_erase(to);
@@ -597,18 +616,62 @@ static void take_turns(struct pipe *p, struct builder *b)
 	build(&at, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
 }
 
-static void build_body(struct pipe *p, u32 nargs_before)
+/* Loads into registers whose addresses hang on numbers alone: in the last iteration they load again what that one uses, which is
+ * cheaper than predicates and zeros for every register in all the others. */
+static bool may_repeat(const struct pipe *p)
+{
+	bool unmasked = !p->async;
+	for (u32 i = 0; i < p->loads.len; i++)
+		unmasked &= p->loads.at[i]->noperands == 1 && !p->loads.at[i]->attr[ATTR_VOLATILE];
+	for (u32 k = 0; k < p->args.len; k++)
+		unmasked &= !type_is_tensor(p->loop->blocks[0]->args[1 + p->args.at[k]]->type);
+	return unmasked;
+}
+
+static void wait_dots(struct builder *b, i64 pending)
+{
+	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
+}
+
+/* Where loads into registers go, behind the stores of what they overwrite and, with a ring, the dots that run meanwhile. */
+static struct builder place_register_loads(struct pipe *p)
 {
 	struct block *body = p->loop->blocks[0];
 	struct builder b = builder_before(p->ctx, body->first);
+	if (p->ring) { /* behind this barrier all dots of the iteration before have read their buffer, which the next one writes */
+		b = builder_before(p->ctx, p->dots.at[0]);
+		wait_dots(&b, 0);
+		build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
+		build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+		for (u32 i = 0; i < p->dots.len; i++)
+			p->dots.at[i]->attr[ATTR_ASYNC] = true;
+		/* ptxas would start loading first, and would let the dots wait for it */
+		b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
+		build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_WARP] = true;
+		return b;
+	}
+	for (struct op *o = body->first; o; o = o->next) /* into registers that these stores have freed */
+		if (o->code == IR_LOCAL_STORE)
+			b = builder_after(p->ctx, o->next && o->next->code == IR_FENCE_ASYNC ? o->next : o);
+	return b;
+}
+
+static void build_body(struct pipe *p, u32 nargs_before)
+{
+	struct block *body = p->loop->blocks[0];
+	struct builder b = p->async ? builder_before(p->ctx, body->first) : place_register_loads(p);
 	struct map map = {.arena = &p->scratch};
-	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values, then slot or loaded values */
+	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values, then the turn, then loaded values */
 	struct turn now = {0}, next = {0}, fill = {0};
-	if (p->async) {
+	if (p->ring)
 		now = (struct turn){extra[p->args.len], p->tma ? extra[p->args.len + 1] : NULL};
+	if (p->async) {
 		await_buffer(p, &b, now);
 		fill = turn(p, &b, now, p->ahead);
+	}
+	if (p->ring)
 		next = turn(p, &b, now, 1);
+	if (p->async) {
 		if (p->dots.len)
 			delay_dots(p, &b);
 		else if (p->tma) /* the others may still be reading what it overwrites: there is work to do meanwhile */
@@ -616,26 +679,29 @@ static void build_body(struct pipe *p, u32 nargs_before)
 		if (p->turns)
 			take_turns(p, &b);
 	}
-	map_put(&map, body->args[0], step_index(p, &b, body->args[0], p->ahead));
-	for (u32 k = 0; k < p->args.len; k++)
-		map_put(&map, body->args[1 + p->args.at[k]], extra[k]);
+	struct value *inside = still_inside(p, &b, body->args[0], p->ahead), *index = step_index(p, &b, body->args[0], p->ahead);
+	bool repeat = may_repeat(p);
+	map_put(&map, body->args[0], repeat ? build3(&b, IR_SELECT, index->type, inside, index, body->args[0]) : index);
+	for (u32 k = 0; k < p->args.len; k++) {
+		struct value *old = body->args[1 + p->args.at[k]];
+		map_put(&map, old, repeat ? build3(&b, IR_SELECT, old->type, inside, extra[k], old) : extra[k]);
+	}
 	clone_slice(p, &b, &map);
-	struct value *inside = still_inside(p, &b, body->args[0], p->ahead);
 	value_vec loaded = {0};
-	issue_all(p, &b, &map, fill, inside, &loaded);
+	issue_all(p, &b, &map, fill, repeat ? NULL : inside, &loaded);
 	for (u32 k = 0; k < p->args.len; k++)
 		op_add_operand(p->ctx, body->last, mapped(&map, operand(body->last, p->args.at[k])));
-	if (p->async)
+	if (p->ring)
 		op_add_operand(p->ctx, body->last, next.slot);
 	if (p->tma)
 		op_add_operand(p->ctx, body->last, next.phase);
 	for (u32 i = 0; i < p->loads.len; i++) {
-		if (p->async) {
+		if (p->ring)
 			use_buffer(p, i, now.slot);
+		if (p->async)
 			continue;
-		}
 		op_add_operand(p->ctx, body->last, loaded.at[i]);
-		replace_uses(result(p->loads.at[i]), extra[p->args.len + i]);
+		replace_uses(result(p->loads.at[i]), extra[p->args.len + p->ring + i]);
 		op_erase(p->loads.at[i]);
 	}
 	if (p->tma) {
@@ -666,10 +732,10 @@ static void transform(struct pipe *p)
 {
 	u32 carried = p->loop->nresults;
 	value_vec inits = {0}, loaded = {0};
-	if (p->async)
+	if (p->ring)
 		make_buffers(p);
 	build_prologue(p, &inits, &loaded);
-	if (p->async) {
+	if (p->ring) {
 		struct builder b = builder_before(p->ctx, p->loop);
 		for (int i = 0; i < 1 + p->tma; i++) /* the turn */
 			vec_push(&p->scratch, &inits, build_int(&b, type_scalar(p->ctx, DT_I32), 0));
@@ -678,7 +744,7 @@ static void transform(struct pipe *p)
 		vec_push(&p->scratch, &inits, loaded.at[i]);
 	extend_loop(p, &inits);
 	build_body(p, carried);
-	if (p->async) {
+	if (p->ring) {
 		struct builder b = builder_after(p->ctx, p->loop);
 		if (p->dots.len)
 			finish_dots(p, &b);
@@ -687,8 +753,10 @@ static void transform(struct pipe *p)
 		if (p->tma) {
 			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 			invalidate_barriers(p, &b);
-		} else {
+		} else if (p->async) {
 			wait_copies(&b, 0);
+		} else {
+			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 		}
 	}
 }
@@ -704,6 +772,21 @@ static i64 ring_bytes(const struct pipe *p, int stages)
 	return total;
 }
 
+/* Do all loads go to shared memory before the first dot, so that one barrier between is enough? */
+static bool stores_come_first(const struct pipe *p)
+{
+	bool seen = false, ok = true;
+	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
+		seen |= is_dot(o);
+		ok &= o->code != IR_LOCAL_STORE || !seen;
+	}
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct op *to = consumer(p->loads.at[i]);
+		ok &= to && to->code == IR_LOCAL_STORE;
+	}
+	return ok;
+}
+
 static void pipeline_loop(struct pass_state *s, struct op *loop)
 {
 	struct pipe p = {.s = s, .ctx = s->ctx, .loop = loop};
@@ -715,14 +798,18 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 	find_loads(&p, asked);
 	while (p.async && stages > 2 && ring_bytes(&p, stages) > s->max_shared - 1024)
 		stages--;
-	p.stages = stages;
-	if (p.async) {
+	p.stages = p.async ? stages : 2;
+	if (p.async || stores_come_first(&p))
 		find_dots(&p);
+	if (p.async) {
 		find_boxes(&p);
 		find_turns(&p);
 	}
 	p.ahead = p.async ? stages - 1 : 1;
 	bool fits = !p.async || ring_bytes(&p, stages) <= s->max_shared - 1024;
+	p.ring = p.async || (p.dots.len && ring_bytes(&p, p.stages) <= s->max_shared - 1024);
+	if (!p.ring)
+		p.dots.len = 0;
 	if (p.loads.len && fits)
 		transform(&p);
 	if (p.loads.len && fits && p.tma)
@@ -731,7 +818,8 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 		diag(s->diags, R_PIPELINED_ASYNC, loop->loc, p.loads.len, PLURAL(p.loads.len), p.ahead, PLURAL(p.ahead), p.tma ? "TMA" : "cp.async", p.stages,
 		     PLURAL(p.stages), (long long)ring_bytes(&p, p.stages));
 	else if (s->remarks && p.loads.len && fits)
-		diag(s->diags, R_PIPELINED_REGISTERS, loop->loc, p.loads.len, PLURAL(p.loads.len));
+		diag(s->diags, R_PIPELINED_REGISTERS, loop->loc, p.loads.len, PLURAL(p.loads.len),
+		     p.ring ? arena_printf(&p.scratch, ", then through 2 buffers (%lld bytes of shared memory)", (long long)ring_bytes(&p, p.stages)) : "");
 	else if (s->remarks)
 		diag(s->diags, R_NOT_PIPELINED, loop->loc,
 		     !p.loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may overwrite"

@@ -253,7 +253,17 @@ static void tell_access(struct teller *t, const struct op *o, const char *name, 
 	const char *what = arena_printf(&t->scratch, "%s: %u byte%s a thread at a time (%s%s)", name, width * elem, width * elem > 1 ? "s" : "", instruction,
 					o->code == IR_ASYNC_COPY ? "" : words(t, width * elem, elem));
 	u32 want = MIN(WIDEST / elem, (u32)row);
-	if (width >= want)
+	int unit;
+	struct access_vector run = access_run(s->axis, ptr, mask, &unit);
+	if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE])
+		run.bits = 0;
+	if (run.bits) {
+		u32 bytes = elem << run.bits;
+		width = 1u << run.bits;
+		what = arena_printf(&t->scratch, "%s: %u bytes a thread at a time, put together from %u word%s (ld.global.b32) and %d pieces (ld.global.b%d)", name,
+				    bytes, bytes / 4 - 1, PLURAL(bytes / 4 - 1), 4 / unit, 8 * unit);
+	}
+	if (width >= want && !run.bits)
 		diag(s->diags, R_ACCESS, o->loc, what, "");
 	else
 		explain(t, o, what, ptr, mask, width, want, elem);

@@ -95,6 +95,52 @@ static void matmul(struct suite *s, const struct operand *t, const struct shape 
 	case_end(s);
 }
 
+/* Operands whose rows (a) and rows or columns (b, along k) begin `shift` elements past an aligned address, then at every other one:
+ * the gap between them is odd. Nothing lies behind their last elements. */
+static void any_address(struct suite *s, const struct operand *t, const struct shape *h, const char *form, bool along_k, int shift, int warps, bool back)
+{
+	char text[80];
+	if (!case_begin(s, file, "any address %s %s %s b=%s shift=%d warps=%d%s", tl_dtype_name(t->in), shape_name(text, h), form,
+			along_k ? "columns" : "rows", shift, warps, back ? " backwards" : ""))
+		return;
+	struct matrix a = {.row = h->k | 1, .column = 1}, b = {.row = along_k ? 1 : h->n | 1, .column = along_k ? h->k | 1 : 1};
+	a.x = in_at(s, "a", t->in, extent(&a, h->m, h->k), shift);
+	b.x = in_at(s, "b", t->in, extent(&b, h->k, h->n), (shift * 3 + 1) % 16);
+	fill_whole(a.x, t->most), fill_whole(b.x, t->most);
+	struct array *c = out_at(s, "c", t->out, (size_t)(h->m * h->n), shift);
+	for (int i = 0; i < h->m; i++)
+		for (int j = 0; j < h->n; j++)
+			want(c, (size_t)(i * h->n + j), dot(&a, &b, back ? h->m - 1 - i : i, back ? h->n - 1 - j : j, h->k));
+	uint32_t rows = (uint32_t)cdiv(h->m, h->bm), columns = (uint32_t)cdiv(h->n, h->bn);
+	if (back)
+		LAUNCH(s, "backwards", CONFIG(.grid = {rows, columns}, .num_warps = warps, .num_stages = 3), ptr(a.x), ptr(b.x), ptr(c), SIZES(h),
+		       tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column), BLOCKS(h), tl_str(form), tl_type(t->acc));
+	else
+		LAUNCH(s, "matmul", CONFIG(.grid = {rows * columns}, .num_warps = warps, .num_stages = 3), ptr(a.x), ptr(b.x), ptr(c), SIZES(h),
+		       tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column), tl_int(h->n), tl_int(1), BLOCKS(h), tl_str(form),
+		       tl_str("rows"), tl_int(3), tl_type(t->acc), tl_none());
+	case_end(s);
+}
+
+static void any_addresses(struct suite *s)
+{
+	static const struct shape shapes[] = {{65, 67, 100, 64, 64, 32}, {70, 133, 61, 64, 64, 32}, {17, 40, 33, 16, 32, 32}, {64, 64, 96, 64, 32, 32},
+					      {130, 131, 99, 128, 128, 32}};
+	static const char *const forms[] = {"wrap", "advance", "offsets"};
+	for (int shift = 0; shift < 8; shift++)
+		for (int t = 0; t < 2; t++)
+			for (int f = 0; f < COUNT(forms); f++)
+				any_address(s, &types[t], &shapes[(shift + t + f) % 4], forms[f], (shift + f) % 3 == 2, shift, 4, false);
+	for (int shift = 0; shift < 16; shift++) {
+		any_address(s, &types[3], &shapes[shift % 3], forms[shift % 3], shift % 4 != 3, shift, 4, false);
+		any_address(s, &types[5 + shift % 2 * 2], &shapes[(shift + 1) % 3], forms[(shift + 1) % 3], shift % 4 != 2, shift, 2, false);
+	}
+	for (int i = 0; i < 6; i++) {
+		any_address(s, &types[0], &shapes[4], forms[i % 3], i % 2, i, 4 << i % 2, false);
+		any_address(s, &types[i % 2 ? 3 : 0], &shapes[i % 4], forms[i % 3], i / 2 % 2, i, 4, true);
+	}
+}
+
 static void whole_tiles(struct suite *s, const struct operand *t, const struct shape *h, int group, int stages, int warps)
 {
 	char text[80];
@@ -216,6 +262,7 @@ void theme_matmul(struct suite *s)
 	for (int t = 0; t < COUNT(types); t++) /* every type with every number of stages, row- and column-major */
 		for (int stages = 1; stages <= 5; stages++, c++)
 			matmul(s, &types[t], &shapes[6 + stages % 2], "advance", "groups", (enum lie)(c % 2), (enum lie)(c / 2 % 2), ROWS, stages, 4);
+	any_addresses(s);
 	for (int i = 0; i < COUNT(whole); i++)
 		for (int g = 0; g < 4; g++, c++) {
 			int t = c % 4; /* accumulators as the result */
