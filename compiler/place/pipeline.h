@@ -1,0 +1,41 @@
+/* Between the two halves of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_build.c rewrites the loop. */
+#ifndef TLC_PLACE_PIPELINE_H
+#define TLC_PLACE_PIPELINE_H
+
+#include "place/boxes.h"
+
+typedef VEC(struct value *) value_vec;
+
+struct pipe {
+	struct pass_state *s;
+	struct ir_context *ctx;
+	struct arena scratch;
+	struct op *loop;
+	VEC(struct op *) loads;
+	bool async, ring;       /* by cp.async; into a ring of buffers, asynchronously or from registers */
+	bool tma;               /* async by boxes */
+	VEC(struct box) boxes;  /* of each load then */
+	bool turns;             /* the warpgroups take turns with the tensor cores then */
+	struct map firsts;      /* tile → its first element */
+	struct value *barriers; /* of each buffer: full; empty */
+	int stages, ahead;      /* buffers of the ring; iterations between issue and use */
+	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
+	struct map in_slice;    /* op or argument → itself */
+	VEC(struct op *) slice; /* in program order */
+	VEC(u32) args;          /* carried values in the slice: their index among the iter args */
+	value_vec buffers;      /* of each load */
+};
+
+/* What takes the load to a dot, if nothing else uses it: a conversion or a store into an operand's buffer. */
+struct op *load_consumer(const struct op *load);
+/* A layout of the buffer that both the copy and the dot can use without conflicts. */
+const struct layout *ring_layout(const struct pipe *p, const struct op *load);
+bool is_dot(const struct op *o);
+struct op *first_dot(const struct block *body);
+/* Of the tile that a load fills. */
+i64 load_bytes(const struct op *load);
+
+/* Issues the loads ahead, as *p says. */
+void pipeline_rewrite(struct pipe *p);
+
+#endif
