@@ -289,7 +289,7 @@ static bool arrival_step(struct flight *f)
 		if (!(c->pending >> f->lane & 1))
 			continue;
 		arrive(w, c, 1u << f->lane);
-		shadow_arrive(w, c->i, f->lane, c->to[f->lane], size_of(c->i), w->id, r->clock.at[w->id]);
+		shadow_arrive(w, c->i, f->lane, w->block, c->to[f->lane], size_of(c->i), w->id, r->clock.at[w->id]);
 	}
 	mbarrier_arrive(w, f->i, f->lane, r->at, 1, &r->clock);
 	return true;

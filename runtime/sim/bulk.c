@@ -54,7 +54,7 @@ static u32 to_tf32(u32 v)
 
 static bool load_piece(struct transfer *t, u32 shared, u64 global, u32 bytes)
 {
-	char *to = t->flight.w->block->shared + shared;
+	char *to = t->to->shared + shared;
 	memcpy(to, (const char *)(uintptr_t)global, bytes);
 	bool rounds = t->plan->rank && (t->map.type == TENSOR_TFLOAT32 || t->map.type == TENSOR_TFLOAT32_FTZ);
 	for (u32 at = 0; rounds && at < bytes; at += 4) {
@@ -80,7 +80,8 @@ static bool store_piece(struct transfer *t, u32 shared, u64 global, u32 bytes)
 static bool read_source(struct transfer *t, u32 shared, u64 global, u32 bytes)
 {
 	(void)global;
-	shadow_range(t->flight.w, t->flight.i, t->flight.lane, shared, bytes, A_READ | A_ASYNC);
+	struct flight *f = &t->flight;
+	shadow_range(f->w, f->i, f->lane, f->w->block, shared, bytes, A_READ | A_ASYNC);
 	return !t->flight.w->block->failed;
 }
 
@@ -115,8 +116,9 @@ static void release_source(struct transfer *t)
 static void arrive(struct transfer *t)
 {
 	const struct flight *f = &t->flight;
-	u32 when = engine_tick(f->w->block, t->mbarrier);
-	shadow_arrive(f->w, f->i, f->lane, t->shared, t->bytes, t->mbarrier->engine, when);
+	u32 when = engine_tick(t->mbarrier);
+	shadow_arrive(f->w, f->i, f->lane, t->to, t->shared, t->bytes, t->mbarrier->engine, when);
+	t->mbarrier->flying--;
 	engine_complete_tx(f, t->mbarrier, when, t->bytes);
 }
 
@@ -155,37 +157,67 @@ static bool step_within(struct flight *f)
 		read_data(t, t->source);
 		return false;
 	}
-	memcpy(f->w->block->shared + t->shared, t->data, t->bytes);
+	memcpy(t->to->shared + t->shared, t->data, t->bytes);
 	release_source(t);
 	arrive(t);
 	return t->written = true;
 }
 
-static void left_in_flight(struct flight *f)
+static void left_in_flight(struct flight *f, const struct cta *ended)
 {
 	const struct transfer *t = (const struct transfer *)f;
-	fault(f->w, f->i, 1u << f->lane, "the block ends while this copy is on its way to shared bytes 0x%x–0x%x", t->shared,
-	      t->shared + t->bytes - 1);
+	const u32 *id = ended->id;
+	if (t->to == ended)
+		fault(f->w, f->i, 1u << f->lane, "block (%u, %u, %u) ends while this copy is on its way to its shared bytes 0x%x–0x%x", id[0],
+		      id[1], id[2], t->shared, t->shared + t->bytes - 1);
+	else if (f->w->block == ended && t->plan->kind == WITHIN_SHARED && !t->data)
+		fault(f->w, f->i, 1u << f->lane, "block (%u, %u, %u) ends before this copy has read its shared bytes 0x%x–0x%x", id[0], id[1],
+		      id[2], t->source, t->source + t->bytes - 1);
 }
 
 /* --- beginning --------------------------------------------------------------------------------------------------- */
 
-static bool shared_place(struct transfer *t, const struct operand *o, u32 *at)
+/* The block in whose shared memory an operand points, and where there. NULL after a fault. */
+static struct cta *shared_place(struct transfer *t, const struct operand *o, bool own_only, u32 *at)
 {
 	const struct flight *f = &t->flight;
 	enum ptx_space space = SPACE_CLUSTER; /* an address of shared::cta is one of these too */
-	u64 address = address_of(f->w, o, f->lane, &space), size = f->w->block->shared_bytes;
-	const struct cta *owner = cluster_block(f->w->block, address, &address);
+	u64 given = address_of(f->w, o, f->lane, &space), size = f->w->block->shared_bytes, address;
+	struct cta *owner = cluster_block(f->w->block, given, &address);
 	u32 align = t->plan->kind == FROM_REGISTERS ? t->bytes : t->plan->rank ? TENSOR_ALIGN : UNIT;
-	if (owner != f->w->block)
-		fault(f->w, f->i, 1u << f->lane, "copy to or from shared memory of another block, which is not simulated");
+	if (!owner)
+		fault(f->w, f->i, 1u << f->lane, "address 0x%llx is in shared memory of no block of this cluster", (ull)given);
+	else if (own_only && owner != f->w->block)
+		fault(f->w, f->i, 1u << f->lane, "address 0x%llx is in shared memory of block (%u, %u, %u), and .shared::cta is the own block's",
+		      (ull)given, owner->id[0], owner->id[1], owner->id[2]);
 	else if (address % align)
 		fault(f->w, f->i, 1u << f->lane, "misaligned copy: shared address 0x%llx is not a multiple of %u", (ull)address, align);
 	else if (address > size || size - address < t->bytes)
 		fault(f->w, f->i, 1u << f->lane, "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", t->bytes,
 		      (ull)address, (ull)size);
 	*at = (u32)address;
-	return !f->w->block->failed;
+	return f->w->block->failed ? NULL : owner;
+}
+
+/* The blocks, by rank, to which it copies, and where in each the mbarrier is. 0 after a fault. */
+static u32 destinations(struct transfer *t, u64 *signal)
+{
+	const struct flight *f = &t->flight;
+	const struct transfer_plan *p = t->plan;
+	u32 nblocks = f->w->block->cluster->nblocks;
+	const struct cta *counts = mbarrier_place(f->w, f->i, f->lane, &f->i->ops[p->mbarrier], SPACE_CLUSTER, signal);
+	const struct cta *to = counts ? shared_place(t, &f->i->ops[p->to], p->own_only, &t->shared) : NULL;
+	if (!to)
+		return 0;
+	u32 mask = p->mask ? (u32)operand_value(f->w, &f->i->ops[p->mask], f->lane, 16) : 1u << to->rank;
+	if (!mask)
+		fault(f->w, f->i, 1u << f->lane, "the mask of blocks is 0: it copies to none");
+	else if (mask >> nblocks)
+		fault(f->w, f->i, 1u << f->lane, "the mask 0x%x names block %d of a cluster of %u", mask, 31 - __builtin_clz(mask), nblocks);
+	else if (!p->mask && counts != to)
+		fault(f->w, f->i, 1u << f->lane, "copies to block (%u, %u, %u), and the mbarrier is of block (%u, %u, %u): they must be one",
+		      to->id[0], to->id[1], to->id[2], counts->id[0], counts->id[1], counts->id[2]);
+	return f->w->block->failed ? 0 : mask;
 }
 
 /* The size and address of a copy of consecutive bytes. */
@@ -200,7 +232,7 @@ static bool open_bytes(struct transfer *t)
 	}
 	t->bytes = (u32)bytes;
 	if (p->kind == WITHIN_SHARED)
-		return shared_place(t, &f->i->ops[p->from], &t->source);
+		return shared_place(t, &f->i->ops[p->from], true, &t->source);
 	enum ptx_space space = SPACE_GLOBAL;
 	t->global = address_of(f->w, &f->i->ops[p->kind == TO_SHARED ? p->from : p->to], f->lane, &space);
 	if (t->global % UNIT)
@@ -239,48 +271,67 @@ static bool open_reduction(struct transfer *t)
 	return t->apply;
 }
 
-static bool begin(struct transfer *t)
+static bool begin_source(struct transfer *t)
+{
+	struct bulk *b = bulk_of(t->flight.w);
+	t->group = b->open[t->flight.lane];
+	if (!source_pieces(t, read_source))
+		return false;
+	source_pieces(t, mark_source);
+	vec_push(&t->flight.w->block->arena, &b->sources, t);
+	return true;
+}
+
+/* From now on it is on its way to a block, whose mbarrier is at `signal`. */
+static void begin_into(struct transfer *t, struct cta *to, u64 signal)
 {
 	struct flight *f = &t->flight;
-	struct cta *k = f->w->block;
-	const struct transfer_plan *p = t->plan;
-	if (p->kind != FROM_SHARED) {
-		shadow_range(f->w, f->i, f->lane, t->shared, t->bytes, A_WRITE | A_FLIGHT | A_ASYNC);
-		memset(k->shared + t->shared, POISON, k->failed ? 0 : t->bytes);
-		f->end_block = left_in_flight;
-		f->step = p->kind == TO_SHARED ? step_to_shared : step_within;
-	} else {
-		f->step = step_from_shared;
+	u32 proxy = t->plan->kind == FROM_REGISTERS ? 0 : A_ASYNC;
+	t->to = to;
+	if (!cluster_reaches(f->w, f->i, f->lane, to))
+		return;
+	t->mbarrier = mbarrier_at(f->w, f->i, f->lane, to, signal);
+	if (!t->mbarrier || (proxy && !mbarrier_is_fenced(f->w, f->i, f->lane, t->mbarrier)))
+		return;
+	shadow_range(f->w, f->i, f->lane, to, t->shared, t->bytes, A_WRITE | A_FLIGHT | proxy);
+	if (f->w->block->failed || (t->plan->kind == WITHIN_SHARED && !begin_source(t)))
+		return;
+	memset(to->shared + t->shared, POISON, t->bytes);
+	t->mbarrier->flying++;
+	f->end_block = left_in_flight;
+	engine_add(f);
+}
+
+static void begin(struct transfer *t, u32 mask, u64 signal)
+{
+	const struct cta *own = t->flight.w->block;
+	EACH_LANE(rank, mask) {
+		struct transfer *one = arena_new(&t->flight.w->block->arena, struct transfer);
+		*one = *t;
+		if (!own->failed)
+			begin_into(one, &own->cluster->blocks[rank], signal);
 	}
-	if (k->failed)
-		return false;
-	if (p->kind != TO_SHARED) {
-		struct bulk *b = bulk_of(f->w);
-		t->group = b->open[f->lane];
-		if (!source_pieces(t, read_source))
-			return false;
-		source_pieces(t, mark_source);
-		vec_push(&k->arena, &b->sources, t);
-	}
-	return true;
 }
 
 static void run_lane(struct warp *w, const struct instr *i, u32 lane)
 {
+	static bool (*const steps[])(struct flight *) = {[TO_SHARED] = step_to_shared, [FROM_SHARED] = step_from_shared,
+							  [WITHIN_SHARED] = step_within};
 	const struct transfer_plan *p = (const struct transfer_plan *)(uintptr_t)i->mods;
 	struct transfer *t = arena_new(&w->block->arena, struct transfer);
-	t->flight = (struct flight){.w = w, .i = i, .lane = lane};
+	u64 signal;
+	t->flight = (struct flight){.step = steps[p->kind], .w = w, .i = i, .lane = lane};
 	t->plan = p;
-	if (p->kind != FROM_SHARED) {
-		t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_CLUSTER);
-		if (!t->mbarrier || !mbarrier_is_fenced(w, i, lane, t->mbarrier))
-			return;
-	}
-	if (!(p->rank ? tensor_open(t, w, i, lane) : open_bytes(t)) || !open_reduction(t) ||
-	    !shared_place(t, &i->ops[p->kind == FROM_SHARED ? p->from : p->to], &t->shared) ||
-	    (p->kind != WITHIN_SHARED && !global_pieces(t, check_piece)) || !begin(t))
+	if (!(p->rank ? tensor_open(t, w, i, lane) : open_bytes(t)) || !open_reduction(t))
 		return;
-	engine_add(&t->flight);
+	if (p->kind == FROM_SHARED) {
+		if (shared_place(t, &i->ops[p->from], true, &t->shared) && global_pieces(t, check_piece) && begin_source(t))
+			engine_add(&t->flight);
+		return;
+	}
+	u32 mask = destinations(t, &signal);
+	if (mask && (p->kind == WITHIN_SHARED || global_pieces(t, check_piece)))
+		begin(t, mask, signal);
 }
 
 static void run_transfer(struct warp *w, const struct instr *i, u32 mask)
@@ -295,7 +346,7 @@ static void run_transfer(struct warp *w, const struct instr *i, u32 mask)
 static bool step_from_registers(struct flight *f)
 {
 	struct transfer *t = (struct transfer *)f;
-	memcpy(f->w->block->shared + t->shared, t->data, t->bytes);
+	memcpy(t->to->shared + t->shared, t->data, t->bytes);
 	arrive(t);
 	return true;
 }
@@ -312,23 +363,20 @@ static void store_lane(struct warp *w, const struct instr *i, u32 lane)
 	const struct transfer_plan *p = (const struct transfer_plan *)(uintptr_t)i->mods;
 	struct transfer *t = arena_new(&w->block->arena, struct transfer);
 	u32 n;
+	u64 signal;
 	const struct operand *values = values_of(i, &n);
-	t->flight = (struct flight){.w = w, .i = i, .lane = lane, .step = step_from_registers, .end_block = left_in_flight};
+	t->flight = (struct flight){.step = step_from_registers, .w = w, .i = i, .lane = lane};
 	t->plan = p;
 	t->bytes = n * p->element;
-	t->mbarrier = mbarrier_of(w, i, lane, &i->ops[p->mbarrier], SPACE_CLUSTER);
-	if (!t->mbarrier || !shared_place(t, &i->ops[p->to], &t->shared))
+	u32 mask = destinations(t, &signal);
+	if (!mask)
 		return;
 	t->data = arena_alloc(&w->block->arena, t->bytes);
 	for (u32 k = 0; k < n; k++) {
 		u64 v = operand_value(w, &values[k], lane, (int)p->element * 8);
 		memcpy(t->data + k * p->element, &v, p->element);
 	}
-	shadow_range(w, i, lane, t->shared, t->bytes, A_WRITE | A_FLIGHT);
-	if (w->block->failed)
-		return;
-	memset(w->block->shared + t->shared, POISON, t->bytes);
-	engine_add(&t->flight);
+	begin(t, mask, signal);
 }
 
 static void run_store(struct warp *w, const struct instr *i, u32 mask)
@@ -390,6 +438,11 @@ static bool is_count(const struct operand *o)
 	return o->kind == O_INT || (o->kind == O_REG && ptx_bits(o->reg_type) == 32 && !is_float_type(o->reg_type));
 }
 
+static bool is_mask(const struct operand *o)
+{
+	return o->kind == O_INT || (o->kind == O_REG && ptx_bits(o->reg_type) == 16 && !is_float_type(o->reg_type));
+}
+
 static bool is_address(const struct operand *o, u32 ncoords)
 {
 	if (o->kind != O_ADDRESS || o->nitems != ncoords)
@@ -417,12 +470,14 @@ static bool take_kind(struct decoder *d, struct transfer_plan *p)
 {
 	bool group = take(d, "bulk_group"), counted = take(d, "mbarrier::complete_tx::bytes");
 	bool global = take(d, "global"), cluster = take(d, "shared::cluster"), cta = take(d, "shared::cta");
-	if (take(d, "multicast::cluster"))
-		return decode_fail(d, "'%s': copies to several blocks are not simulated", d->i->opcode);
+	bool multicast = take(d, "multicast::cluster");
 	bool is_out = strstr(d->i->opcode, ".global.shared"); /* the destination comes first */
-	if (group == counted || group != is_out)
+	if (group == counted || group != is_out || (multicast && (!global || !cluster)))
 		return false;
 	p->kind = group ? FROM_SHARED : global ? TO_SHARED : WITHIN_SHARED;
+	p->mbarrier = p->rank ? 2 : 3;
+	p->mask = multicast ? p->mbarrier + 1 : 0;
+	p->own_only = !cluster;
 	switch (p->kind) {
 	case TO_SHARED: return cluster != cta && p->op < 0;
 	case FROM_SHARED: return global && cta && !cluster;
@@ -452,9 +507,8 @@ static bool decode_transfer(struct decoder *d, int op)
 	*p = (struct transfer_plan){.op = op, .to = 0, .from = 1, .size = 2};
 	if (!take_rank(d, &p->rank) || !take_kind(d, p) || !take_reduction(d, p))
 		return false;
-	p->mbarrier = p->rank ? 2 : 3;
 	bool in_map = p->kind == TO_SHARED, counted = p->kind != FROM_SHARED;
-	if (!want_policy(d, (p->rank ? 2 : 3) + counted) || !is_address(&i->ops[0], in_map ? 0 : p->rank) ||
+	if (!want_policy(d, p->mbarrier + counted + (p->mask != 0)) || (p->mask && !is_mask(&i->ops[p->mask])) || !is_address(&i->ops[0], in_map ? 0 : p->rank) ||
 	    !is_address(&i->ops[1], in_map ? p->rank : 0) || (!p->rank && !is_count(&i->ops[2])) ||
 	    (counted && !is_address(&i->ops[p->mbarrier], 0)))
 		return false;

@@ -15,13 +15,17 @@ struct transfer_plan {
 	int op;             /* of ATOMIC_OPERATIONS: a reduction; -1: a copy */
 	bool op_noftz;
 	u8 to, from, size, mbarrier; /* operands; of a tensor copy one of the first two is the map */
+	u8 mask;            /* operand: of the cluster's blocks to which it copies; 0: there is none */
+	bool own_only;      /* the destination is in the own block */
 	apply_fn *apply;    /* of a reduction whose type the opcode tells */
 	u32 element;        /* bytes, likewise; and of each of the registers */
 };
 
+/* A copy to several blocks is one of these for each. */
 struct transfer {
 	struct flight flight; /* first */
 	const struct transfer_plan *plan;
+	struct cta *to;       /* in whose shared memory the destination is */
 	u32 shared, bytes;    /* the part of shared memory that it fills or empties */
 	u64 global;
 	u32 source;           /* WITHIN_SHARED */

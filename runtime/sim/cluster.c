@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/sim/engine.h"
 #include "runtime/sim/memory.h"
 #include "runtime/sim/sync.h"
 
@@ -59,7 +60,7 @@ static bool has_begun(const struct warp *w, const struct cta *owner)
 {
 	bool begun = w->block->met;
 	for (u32 n = 0; !begun && n < owner->nwarps; n++)
-		begun = sync_happened(w, owner->index, n, 1);
+		begun = sync_happened(w, owner->index, n, 1, false);
 	return begun;
 }
 
@@ -68,10 +69,10 @@ struct visit {
 	u32 time, instr;
 };
 
-bool cluster_access(struct warp *w, const struct instr *i, u32 lane, struct cta *owner)
+bool cluster_reaches(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner)
 {
-	struct cta *b = w->block;
-	u32 nwarps = b->nwarps;
+	if (owner == w->block)
+		return true;
 	if (has_ended(owner)) {
 		fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which has ended", owner->id[0], owner->id[1],
 		      owner->id[2]);
@@ -82,6 +83,15 @@ bool cluster_access(struct warp *w, const struct instr *i, u32 lane, struct cta 
 		      owner->id[2]);
 		return false;
 	}
+	return true;
+}
+
+bool cluster_access(struct warp *w, const struct instr *i, u32 lane, struct cta *owner)
+{
+	struct cta *b = w->block;
+	u32 nwarps = b->nwarps;
+	if (!cluster_reaches(w, i, lane, owner))
+		return false;
 	if (!owner->visits)
 		owner->visits = arena_array(&owner->arena, struct visit, b->cluster->nblocks * nwarps);
 	owner->visits[b->rank * nwarps + w->id] = (struct visit){w->clock.at[w->id], (u32)(i - b->launch->kernel->code)};
@@ -92,7 +102,7 @@ bool cluster_access(struct warp *w, const struct instr *i, u32 lane, struct cta 
 static bool came_before_end(const struct cta *b, const struct cta *by, u32 warp, u32 time)
 {
 	for (u32 n = 0; n < b->nwarps; n++)
-		if (sync_happened(&b->warps[n], by->index, warp, time))
+		if (sync_happened(&b->warps[n], by->index, warp, time, false))
 			return true;
 	return false;
 }
@@ -160,8 +170,11 @@ u32 cluster_arrived(const struct cluster *c)
 void cluster_end_warp(struct warp *w)
 {
 	complete(w->block->cluster);
-	if (has_ended(w->block))
-		check_visits(w);
+	if (!has_ended(w->block))
+		return;
+	engine_end_block(w);
+	mbarrier_end_block(w);
+	check_visits(w);
 }
 
 enum { B_WAITS = 1, B_RELAXED = 2 };

@@ -21,8 +21,9 @@ struct cluster {
 /* The block whose shared memory an address of shared::cluster is in, and where; NULL if there is none. */
 struct cta *cluster_block(const struct cta *b, u64 address, u64 *within);
 
-/* Blocks use each other's shared memory: the accesses are recorded, and at fault when the block has ended. The owner must not end
- * before what happens now, either. False after a fault. */
+/* Faults if a block whose shared memory is used may not have begun, or has ended. */
+bool cluster_reaches(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner);
+/* The same of an access now, which is recorded: the owner must not end before. False after a fault. */
 bool cluster_access(struct warp *w, const struct instr *i, u32 lane, struct cta *owner);
 
 /* A warp has ended, and perhaps its block. */

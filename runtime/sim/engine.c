@@ -1,5 +1,6 @@
 /* Who acts besides the warps of a block. */
 #include "runtime/sim/engine.h"
+#include "runtime/sim/cluster.h"
 
 #include <string.h>
 
@@ -66,12 +67,19 @@ void engine_perhaps_step(struct cta *k)
 		engine_step(k);
 }
 
+void engine_end_block(const struct warp *last)
+{
+	const struct cluster *c = last->block->cluster;
+	for (u32 k = 0; k < c->nblocks; k++) {
+		const struct engine *e = c->blocks[k].engine;
+		for (u32 n = 0; e && n < e->flying.len; n++)
+			if (e->flying.at[n]->end_block)
+				e->flying.at[n]->end_block(e->flying.at[n], last->block);
+	}
+}
+
 void engine_end(struct cta *k)
 {
-	struct engine *e = k->engine;
-	for (u32 n = 0; e && n < e->flying.len; n++)
-		if (e->flying.at[n]->end_block)
-			e->flying.at[n]->end_block(e->flying.at[n]);
 	while (!k->failed && engine_step(k))
 		;
 }
@@ -80,9 +88,9 @@ void engine_end(struct cta *k)
 
 /* Where a block has more mbarriers than there are engines, some share one: then a copy seems to be waited for as soon as a later
  * one is. */
-u32 engine_tick(struct cta *k, struct mbarrier *b)
+u32 engine_tick(struct mbarrier *b)
 {
-	struct engine *e = engine_of(k);
+	struct engine *e = engine_of(b->block);
 	if (!b->engine)
 		b->engine = MAX_WARPS + e->nengines++ % ENGINES;
 	return ++e->ticks[b->engine - MAX_WARPS];
@@ -91,5 +99,9 @@ u32 engine_tick(struct cta *k, struct mbarrier *b)
 bool engine_complete_tx(const struct flight *f, struct mbarrier *b, u32 when, u32 bytes)
 {
 	b->clock.at[b->engine] = b->clock.fenced[b->engine] = when;
+	if (f->w->block != b->block) {
+		b->came = f;
+		b->came_when = when;
+	}
 	return mbarrier_transact(f->w, f->i, f->lane, b, -(i64)bytes);
 }

@@ -8,8 +8,8 @@
 struct flight {
 	/* The next thing happens. True: nothing is left to happen. Faults are of `w`, which may have ended. */
 	bool (*step)(struct flight *f);
-	/* The block ends. May fault. NULL: allowed. */
-	void (*end_block)(struct flight *f);
+	/* A block of the cluster has ended. May fault. NULL: allowed. */
+	void (*end_block)(struct flight *f, const struct cta *ended);
 	struct warp *w;
 	const struct instr *i;
 	u32 lane;
@@ -24,10 +24,12 @@ void engine_finish(struct flight *f);
 bool engine_step(struct cta *k);
 /* Perhaps, if the seed wants so. */
 void engine_perhaps_step(struct cta *k);
+/* The last warp of a block has ended; all blocks of the cluster have. */
+void engine_end_block(const struct warp *last);
 void engine_end(struct cta *k);
 
 /* A time, at which the engine of an mbarrier writes what a copy brings; complete: and its transactions, which release that. */
-u32 engine_tick(struct cta *k, struct mbarrier *b);
+u32 engine_tick(struct mbarrier *b);
 bool engine_complete_tx(const struct flight *f, struct mbarrier *b, u32 when, u32 bytes);
 
 #endif

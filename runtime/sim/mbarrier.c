@@ -2,6 +2,7 @@
  * wait expires, as waits do on the hardware, and it may try again. */
 #include "runtime/sim/mbarrier.h"
 #include "runtime/sim/cluster.h"
+#include "runtime/sim/engine.h"
 #include "runtime/sim/memory.h"
 #include "runtime/sim/sync.h"
 
@@ -32,8 +33,7 @@ static enum ptx_space space_of(const struct instr *i)
 	return i->mods & B_CLUSTER ? SPACE_CLUSTER : i->mods & B_GENERIC ? SPACE_GENERIC : SPACE_SHARED;
 }
 
-/* The block in whose shared memory it is, and where there; NULL after a fault. */
-static struct cta *place_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space, u64 *at)
+struct cta *mbarrier_place(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space, u64 *at)
 {
 	struct cta *owner = w->block;
 	*at = address_of(w, o, lane, &space);
@@ -47,28 +47,18 @@ static struct cta *place_of(struct warp *w, const struct instr *i, u32 lane, con
 	else if (!owner || *at > owner->shared_bytes || owner->shared_bytes - *at < MBARRIER_BYTES)
 		fault(w, i, 1u << lane, "mbarrier outside shared memory: address 0x%llx, which has %llu bytes", (ull)*at,
 		      (ull)w->block->shared_bytes);
-	return w->block->failed || (owner != w->block && !cluster_access(w, i, lane, owner)) ? NULL : owner;
+	return w->block->failed ? NULL : owner;
 }
 
-static bool knows_of(const struct warp *w, const struct mbarrier *b)
+struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner, u64 at)
 {
-	return b->block == w->block ? happened_before(w, b->init_warp, b->init_time) :
-				      sync_happened(w, b->block->index, b->init_warp, b->init_time);
-}
-
-/* Of any block of the cluster. */
-static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space)
-{
-	u64 at;
-	struct cta *owner = place_of(w, i, lane, o, space, &at);
-	if (!owner)
-		return NULL;
 	struct mbarrier *b = find(owner, at);
+	struct clock space;
 	if (!b) {
 		fault(w, i, 1u << lane, "the mbarrier at shared address 0x%llx was not initialised", (ull)at);
 		return NULL;
 	}
-	if (!knows_of(w, b)) {
+	if (sync_clock(w, owner, &space)->at[b->init_warp] < b->init_time) {
 		fault(w, i, 1u << lane,
 		      "race: the mbarrier at shared address 0x%llx was initialised by warp %u at line %u, and nothing orders that "
 		      "before",
@@ -76,6 +66,16 @@ static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, 
 		return NULL;
 	}
 	return b;
+}
+
+/* Of any block of the cluster. */
+static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space)
+{
+	u64 at;
+	struct cta *owner = mbarrier_place(w, i, lane, o, space, &at);
+	if (!owner || (owner != w->block && !cluster_access(w, i, lane, owner)))
+		return NULL;
+	return mbarrier_at(w, i, lane, owner, at);
 }
 
 static bool is_own(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner)
@@ -94,8 +94,9 @@ struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, co
 
 bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b)
 {
-	bool fenced = w->clock.fenced[b->init_warp] >= b->init_time;
-	if (fenced || (b->fence_time && happened_before(w, b->fence_warp, b->fence_time)))
+	struct clock space;
+	const struct clock *c = sync_clock(w, b->block, &space);
+	if (c->fenced[b->init_warp] >= b->init_time || (b->fence_time && c->at[b->fence_warp] >= b->fence_time))
 		return true;
 	fault(w, i, 1u << lane,
 	      "the async proxy may not see yet that the mbarrier at shared address 0x%x was initialised: after mbarrier.init (line %u), "
@@ -113,7 +114,6 @@ void mbarrier_fence_init(struct warp *w)
 			b->fence_time = w->clock.at[w->id];
 		}
 	}
-	w->clock.at[w->id]++;
 }
 
 /* --- phases ------------------------------------------------------------------------------------------------------ */
@@ -179,6 +179,31 @@ bool mbarrier_expire(struct cta *k)
 	return true;
 }
 
+/* Does any warp of the block know that? */
+static bool waited_for(const struct mbarrier *b)
+{
+	for (u32 n = 0; n < b->block->nwarps; n++)
+		if (b->block->warps[n].clock.at[b->engine] >= b->came_when)
+			return true;
+	return false;
+}
+
+void mbarrier_end_block(struct warp *last)
+{
+	const struct mbarriers *all = last->block->mbarriers;
+	for (u32 n = 0; all && n < all->all.len; n++) {
+		const struct mbarrier *b = all->all.at[n];
+		if (!b->came || waited_for(b))
+			continue;
+		const struct cta *by = b->came->w->block;
+		struct strbuf text = {.arena = &last->block->arena};
+		sb_printf(&text, "the block may end before what block (%u, %u, %u), warp %u, sends it has come to the mbarrier at shared address "
+				 "0x%x: nobody waited for ", by->id[0], by->id[1], by->id[2], b->came->w->id, b->at);
+		print_place(&text, last->block->launch, b->came->i);
+		fault(last, last->at, ALL_LANES, "%s", text.at);
+	}
+}
+
 void mbarrier_end(struct cta *k)
 {
 	for (u32 n = 0; k->mbarriers && n < k->mbarriers->all.len; n++) {
@@ -220,7 +245,7 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 {
 	struct cta *k = w->block;
 	u64 at, count = operand_value(w, &i->ops[1], lane, 32);
-	if (!is_own(w, i, lane, place_of(w, i, lane, &i->ops[0], space_of(i), &at)))
+	if (!is_own(w, i, lane, mbarrier_place(w, i, lane, &i->ops[0], space_of(i), &at)))
 		return;
 	if (find(k, at)) {
 		fault(w, i, 1u << lane, "there is an mbarrier at shared address 0x%llx already: mbarrier.inval comes first", (ull)at);
@@ -250,8 +275,8 @@ static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct m
 		fault(w, i, 1u << lane, "warp %u waits at this mbarrier", (u32)__builtin_ctz(b->waiting));
 		return;
 	}
-	if (b->tx) {
-		fault(w, i, 1u << lane, "this mbarrier has %d bytes of transactions pending", b->tx);
+	if (b->tx || b->flying) {
+		fault(w, i, 1u << lane, "this mbarrier has %d bytes of transactions pending, and counts %u copies on their way", b->tx, b->flying);
 		return;
 	}
 	for (u32 n = 0; n < m->all.len; n++)

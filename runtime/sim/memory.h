@@ -48,10 +48,10 @@ enum shadow_mark {
 	MARK_SOURCE,       /* a bulk copy reads them some time: nothing may write them */
 };
 void shadow_mark(struct cta *k, u64 at, u32 bytes, enum shadow_mark mark, bool on);
-/* What was in flight to these bytes has arrived, written by `agent` at its time `when`. `w` began the copy. */
-void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 agent, u32 when);
-/* An access of any number of bytes, which reads or writes them. */
-void shadow_range(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags);
+/* What was in flight to these bytes of a block has arrived, written by its `agent` at that one's time `when`. `w` began the copy. */
+void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 agent, u32 when);
+/* An access of any number of bytes, which reads or writes them; in another block of the cluster a copy that begins. */
+void shadow_range(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags);
 
 /* Into the counters of the instruction, if they are wanted. */
 void count_global(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes);
@@ -60,7 +60,8 @@ void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 /* The same of a copy of consecutive bytes. */
 void count_bytes(struct warp *w, const struct instr *i, u64 at, u32 bytes);
 
-/* An access of another block of the cluster to shared memory, in bounds: reads what was written, writes what is not in flight. */
+/* An access of another block of the cluster to shared memory, in bounds: reads what was written, writes what no copy is on its way to or
+ * from. */
 void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags);
 
 /* The qualifiers that loads, stores and atomics have in common. */

@@ -9,7 +9,7 @@ enum { GROUP_WARPS = 4 };
 static void run_async_fence(struct warp *w, const struct instr *i, u32 mask)
 {
 	(void)i, (void)mask;
-	clock_fence(&w->clock);
+	clock_fence(w);
 	w->clock.at[w->id]++;
 }
 

@@ -157,7 +157,10 @@ struct who {
 	u32 block, now, bit, index; /* index: of the instruction */
 	u32 lowest;                 /* what the other warps of the block did until this time happened before */
 	u32 flags;
-	bool holds; /* all locks */
+	bool is_async; /* by the async proxy */
+	bool in_own;   /* the block's own shared memory: shadow.c knows what it did there itself */
+	bool arrives;  /* what a copy brings: it was in order when that began */
+	bool holds;    /* all locks */
 	struct cell written; /* a cell that this access has written */
 	struct places *places;
 	u32 lanes; /* of this run */
@@ -166,12 +169,23 @@ struct who {
 	u64 from, end;
 };
 
-/* Did what a warp did at a time happen before? `block` is an index + 1. */
-static bool ordered(const struct who *me, u32 block, u32 warp, u32 time)
+/* Did what an agent did at a time happen before? `block` is an index + 1. */
+static bool ordered(const struct who *me, u32 block, u32 agent, u32 time)
 {
 	if (block == me->block)
-		return happened_before(me->w, warp, time);
-	return me->w->clock.known && sync_happened(me->w, block - 1, warp, time);
+		return happened_before(me->w, agent, time);
+	return me->w->clock.known && sync_happened(me->w, block - 1, agent, time, false);
+}
+
+/* The same of the last write: the async proxy sees it behind a proxy fence. */
+static bool after_write(const struct who *me, const struct cell *c)
+{
+	bool same_block = c->block == me->block;
+	if (!me->is_async || (same_block && me->in_own))
+		return ordered(me, c->block, c->warp, c->time);
+	if (same_block)
+		return c->time <= me->w->clock.fenced[c->warp];
+	return me->w->clock.known && sync_happened(me->w, c->block - 1, c->warp, c->time, true);
 }
 
 /* A reader that did not happen before, or -1. */
@@ -256,6 +270,13 @@ static void print_bytes(const struct who *me, struct strbuf *out, u64 from, u64 
 	sb_printf(out, "global bytes 0x%llx–0x%llx", (ull)from, (ull)(to - 1));
 }
 
+/* How to call the write that an access is not in order with. */
+static const char *write_name(const struct who *me, const struct cell *c)
+{
+	bool unfenced = me->is_async && ordered(me, c->block, c->warp, c->time);
+	return unfenced ? "write, no fence.proxy.async between," : "write";
+}
+
 static void report(const struct who *me, const char *other, u32 block, u32 warp, int lane, u32 instr, u64 from, u64 to)
 {
 	struct cta *b = me->w->block;
@@ -268,8 +289,11 @@ static void report(const struct who *me, const char *other, u32 block, u32 warp,
 	sb_printf(&text, "; the other %s is by ", other);
 	if (block != me->block)
 		sb_printf(&text, "block (%u, %u, %u), ", x % grid[0], x / grid[0] % grid[1], x / grid[0] / grid[1]);
-	sb_printf(&text, "warp %u, ", warp);
-	if (lane >= 0)
+	if (warp < MAX_WARPS)
+		sb_printf(&text, "warp %u, ", warp);
+	else
+		sb_puts(&text, "an asynchronous copy, ");
+	if (lane >= 0 && warp < MAX_WARPS)
 		sb_printf(&text, "lane %d, ", lane);
 	sb_puts(&text, "at ");
 	print_place(&text, b->launch, &b->launch->kernel->code[instr]);
@@ -317,9 +341,9 @@ static void read_cell(const struct who *me, struct cell *c, u64 at, u32 n)
 {
 	u64 from, to;
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
-	if (c->block && !both_strong && !ordered(me, c->block, c->warp, c->time) && !has_seen(me, c)) {
+	if (c->block && !both_strong && !after_write(me, c) && ((me->is_async && c->block != me->block) || !has_seen(me, c))) {
 		clip(me, at, n, &from, &to);
-		report(me, "write", c->block, c->warp, c->lane, c->instr, from, to);
+		report(me, write_name(me, c), c->block, c->warp, c->lane, c->instr, from, to);
 	} else if (!(me->flags & A_STRONG)) {
 		add_reader(me, c);
 	}
@@ -329,20 +353,20 @@ static void write_cell(const struct who *me, struct cell *c, u64 at, u32 n)
 {
 	u64 from, to;
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
-	bool after_write = !c->block || both_strong || ordered(me, c->block, c->warp, c->time);
+	bool in_order = !c->block || both_strong || after_write(me, c);
 	int who = -1;
 	u32 slot = 0;
 	for (; slot < 2 && who < 0; slot++)
 		if (c->read[slot].block != me->block) /* whether the others of this block use what they read, nobody knows here */
 			who = unordered_reader(me, &c->read[slot]);
 	clip(me, at, n, &from, &to);
-	if (after_write && who < 0) {
+	if (in_order && who < 0) {
 		*c = me->written;
 		c->lane = (u8)(me->first + (u32)((from - me->from) / me->size));
 	} else if (changes_nothing(me, from, to)) {
 		add_reader(me, c);
-	} else if (!after_write) {
-		report(me, "write", c->block, c->warp, c->lane, c->instr, from, to);
+	} else if (!in_order) {
+		report(me, write_name(me, c), c->block, c->warp, c->lane, c->instr, from, to);
 	} else {
 		const struct touch *t = &c->read[slot - 1];
 		report(me, "access", t->block, (u32)who, -1, t->instr, from, to);
@@ -351,6 +375,10 @@ static void write_cell(const struct who *me, struct cell *c, u64 at, u32 n)
 
 static void touch_cell(const struct who *me, struct cell *c, u64 at, u32 n)
 {
+	if (me->arrives) {
+		*c = me->written;
+		return;
+	}
 	if (me->flags == A_READ) { /* mostly nobody writes what is read, or this block did before */
 		struct touch *t = &c->read[0];
 		bool own = c->block == me->block && (c->time <= me->lowest || c->warp == me->w->id);
@@ -430,12 +458,13 @@ bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 ma
 	for (u32 k = 0; k < b->nwarps; k++)
 		lowest = k == w->id ? lowest : MIN(lowest, w->clock.at[k]);
 	struct who me = {.races = r, .w = w, .i = i, .block = (u32)b->index + 1, .now = now, .bit = 1u << w->id, .index = index,
-			 .lowest = lowest, .flags = flags, .places = p, .size = bytes};
+			 .lowest = lowest, .flags = flags & ~(u32)A_ASYNC, .is_async = flags & A_ASYNC, .places = p, .size = bytes};
 	me.written = (struct cell){.block = me.block, .time = now, .instr = index, .warp = (u8)w->id,
 				   .flags = flags & A_STRONG ? C_STRONG : 0};
 	me.holds = locks && flags == A_WRITE;
 	if (me.holds)
 		lock_all(r, mask, p, locks);
+	me.in_own = mask && (u64)(uintptr_t)p->host[__builtin_ctz(mask)] - (u64)(uintptr_t)b->shared < b->shared_bytes;
 	for (u32 left = mask; left;) {
 		u32 l = (u32)__builtin_ctz(left);
 		me.first = l;
@@ -459,4 +488,15 @@ bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 ma
 	if (b->failed && me.holds)
 		races_end(locks);
 	return !b->failed;
+}
+
+void races_arrive(struct races *r, struct warp *w, const struct instr *i, u32 lane, const struct cta *owner, u64 at, u32 bytes, u32 agent,
+		  u32 when)
+{
+	u32 index = (u32)(i - w->block->launch->kernel->code), block = (u32)owner->index + 1;
+	u64 from = (u64)(uintptr_t)owner->shared + at;
+	struct who me = {.races = r, .w = w, .i = i, .block = block, .index = index, .flags = A_WRITE, .arrives = true, .lanes = 1u << lane,
+			 .first = lane, .size = bytes, .from = from, .end = from + bytes};
+	me.written = (struct cell){.block = block, .time = when, .instr = index, .warp = (u8)agent, .lane = (u8)lane};
+	touch_run(&me);
 }

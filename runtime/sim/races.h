@@ -27,5 +27,8 @@ struct race_locks {
 bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, u32 flags,
 		  struct race_locks *locks);
 void races_end(struct race_locks *locks);
+/* A copy that a lane began has come to shared memory of `owner`, written by an agent of that block at its time `when`. */
+void races_arrive(struct races *r, struct warp *w, const struct instr *i, u32 lane, const struct cta *owner, u64 at, u32 bytes, u32 agent,
+		  u32 when);
 
 #endif

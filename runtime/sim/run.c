@@ -679,7 +679,7 @@ bool sim_run(const struct launch *l, struct strbuf *error)
 	for (u32 k = 0; k < l->nranges; k++)
 		bytes += l->ranges[k].size;
 	if (blocks > 1) {
-		g.sync = sync_new(l->num_warps);
+		g.sync = sync_new(clusters < blocks ? AGENTS : l->num_warps);
 		memory &= g.sync != NULL;
 	}
 	if (blocks > 1 || l->num_warps > 1) {

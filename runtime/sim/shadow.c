@@ -52,6 +52,8 @@ struct shadow *shadow_new(struct arena *a, u64 bytes)
 
 struct who {
 	struct warp *w;
+	struct cta *owner;         /* of the memory */
+	const struct clock *clock; /* what happened before in that block */
 	const struct instr *i;
 	u32 lane, now, bit, index; /* index: of the instruction */
 	u32 lowest;                /* what the other warps did until this time happened before, whoever it was */
@@ -81,10 +83,12 @@ static void report(const struct who *me, const char *how, const char *other, u32
 	struct strbuf text = {.arena = &b->arena};
 	sb_printf(&text, "%s: %s of shared bytes 0x%llx–0x%llx", how, access_name(me->flags), (unsigned long long)me->at,
 		  (unsigned long long)(me->at + me->bytes - 1));
+	if (me->owner != b)
+		sb_printf(&text, " of block (%u, %u, %u)", me->owner->id[0], me->owner->id[1], me->owner->id[2]);
 	if (other) {
 		sb_printf(&text, "; the %s is", other);
 		if (warp < MAX_WARPS)
-			sb_printf(&text, " by warp %u", warp);
+			sb_printf(&text, " by %swarp %u", me->owner != b ? "its " : "", warp);
 		if (lane >= 0 && warp < MAX_WARPS)
 			sb_printf(&text, ", lane %u,", (u32)lane);
 		sb_puts(&text, " at ");
@@ -95,7 +99,7 @@ static void report(const struct who *me, const char *how, const char *other, u32
 
 static void report_write(const struct who *me, const struct cell *c)
 {
-	bool is_copy = c->flags & C_FLIGHT || c->writer >= MAX_WARPS, in_order = happened_before(me->w, c->writer, c->wtime);
+	bool is_copy = c->flags & C_FLIGHT || c->writer >= MAX_WARPS, in_order = c->wtime <= me->clock->at[c->writer];
 	const char *how = is_copy    ? "asynchronous copy not waited for"
 			  : in_order ? "no fence.proxy.async between the generic and the async proxy"
 				     : "race";
@@ -127,11 +131,11 @@ static u32 read_time(const struct shadow *s, const struct cell *c, u32 warp)
 }
 
 /* The readers that did not happen before now. */
-static u32 unordered_readers(const struct shadow *s, const struct cell *c, const struct warp *w)
+static u32 unordered_readers(const struct shadow *s, const struct cell *c, const struct who *me)
 {
 	u32 r = 0;
-	EACH_LANE(v, c->readers & ~(1u << w->id))
-	if (read_time(s, c, v) > w->clock.at[v])
+	EACH_LANE(v, c->readers & ~me->bit)
+	if (read_time(s, c, v) > me->clock->at[v])
 		r |= 1u << v;
 	return r;
 }
@@ -141,7 +145,7 @@ static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
 	c->rinstr = c->flags & C_SOURCE ? c->rinstr : me->index;
 	if (c->flags & C_VECTOR) {
 		s->vectors.at[c->rtime][me->w->id] = me->now;
-	} else if (c->readers && c->rtime != me->now && (c->readers & ~me->bit) && unordered_readers(s, c, me->w)) {
+	} else if (c->readers && c->rtime != me->now && (c->readers & ~me->bit) && unordered_readers(s, c, me)) {
 		u32 n = new_vector(s), *v = s->vectors.at[n];
 		EACH_LANE(k, c->readers)
 		v[k] = c->rtime;
@@ -212,7 +216,7 @@ static bool check_write(struct shadow *s, struct cell *c, const struct who *me, 
 	}
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
 	bool after_write = c->wtime <= me->seen[c->writer] || both_strong;
-	u32 others = unordered_readers(s, c, me->w);
+	u32 others = unordered_readers(s, c, me);
 	if (!after_write || others) {
 		if (changes_nothing(me, is_byte ? 1 : 4))
 			add_reader(s, c, me);
@@ -326,26 +330,35 @@ static void touch(struct shadow *s, struct who *me)
 	}
 }
 
-static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32 flags)
+/* Of a block's memory, where `c` is what happened before in it. */
+static struct who who_in(struct warp *w, const struct instr *i, struct cta *owner, const struct clock *c, u32 bytes, u32 flags)
 {
+	bool own = owner == w->block;
 	u32 lowest = UINT32_MAX, index = (u32)(i - w->block->launch->kernel->code), now = w->clock.at[w->id];
-	for (u32 k = 0; k < w->block->nwarps; k++)
-		lowest = k == w->id ? lowest : MIN(lowest, w->clock.at[k]);
+	for (u32 k = 0; k < owner->nwarps; k++)
+		lowest = own && k == w->id ? lowest : MIN(lowest, c->at[k]);
 	u8 cell_flags = (u8)((flags & A_FLIGHT ? C_FLIGHT : 0) | (flags & A_STRONG ? C_STRONG : 0) | (flags & A_COPIED ? C_COPIED : 0));
-	const u32 *seen = flags & A_ASYNC ? w->clock.fenced : w->clock.at;
+	const u32 *seen = flags & A_ASYNC ? c->fenced : c->at;
 	bool trusts_copies = flags & A_PRODUCT && !w->block->launch->strict_proxies;
 	return (struct who){.w = w,
 			    .i = i,
+			    .owner = owner,
+			    .clock = c,
 			    .now = now,
-			    .bit = 1u << w->id,
+			    .bit = own ? 1u << w->id : 0,
 			    .index = index,
 			    .lowest = lowest,
 			    .flags = flags,
 			    .seen = seen,
-			    .seen_copied = trusts_copies ? w->clock.at : seen,
+			    .seen_copied = trusts_copies ? c->at : seen,
 			    .bytes = bytes,
 			    .size = bytes,
-			    .written = {.wtime = now, .winstr = index, .writer = (u8)w->id, .flags = cell_flags}};
+			    .written = {.wtime = now, .winstr = index, .writer = (u8)(own ? w->id : MAX_WARPS), .flags = cell_flags}};
+}
+
+static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32 flags)
+{
+	return who_in(w, i, w->block, &w->clock, bytes, flags);
 }
 
 /* Whole words of each lane, none across pages. */
@@ -420,16 +433,22 @@ static void touch_lanes(struct who *me, u32 mask, const u64 at[LANES], u32 bytes
 static void share(struct who *me, u32 mask, const u64 at[LANES], u32 bytes, const struct places *values)
 {
 	struct cta *b = me->w->block;
-	struct races *r = b->cluster ? b->cluster->races : NULL;
-	struct race_locks none;
+	struct races *r = b->cluster->races;
 	struct places p = {.values = NULL};
 	if (!r || b->failed)
 		return;
 	if (values)
 		p = *values;
 	EACH_LANE(l, mask)
-	p.host[l] = b->shared + at[l];
-	races_access(r, me->w, me->i, mask, &p, bytes, me->flags & (A_READ | A_WRITE | A_STRONG), &none);
+	p.host[l] = me->owner->shared + at[l];
+	races_access(r, me->w, me->i, mask, &p, bytes, me->flags & (A_READ | A_WRITE | A_STRONG | A_ASYNC), NULL);
+}
+
+static void share_one(struct who *me, u64 at, u32 bytes)
+{
+	u64 places[LANES];
+	places[me->lane] = at;
+	share(me, 1u << me->lane, places, bytes, NULL);
 }
 
 void shadow_places(struct warp *w, const struct instr *i, u32 mask, const struct places *p, u32 bytes, u32 flags)
@@ -466,7 +485,10 @@ void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *o
 		}
 		const char *what = c->flags & C_FLIGHT ? "asynchronous copy not waited for" : "nothing was written here before";
 		bool unwritten = flags & A_READ && !c->wtime && !(c->flags & C_VISIT);
-		if (c->flags & C_FLIGHT || unwritten)
+		bool marked = c->flags & C_MBARRIER || (c->flags & C_SOURCE && flags & A_WRITE);
+		if (!(c->flags & C_FLIGHT) && marked)
+			what = c->flags & C_MBARRIER ? "the bytes are an mbarrier" : "source of an asynchronous copy that was not waited for";
+		if (c->flags & C_FLIGHT || unwritten || marked)
 			fault(w, i, 1u << lane, "%s: %s of shared bytes 0x%llx–0x%llx of block (%u, %u, %u)", what, access_name(flags),
 			      (ull)at, (ull)(at + bytes - 1), owner->id[0], owner->id[1], owner->id[2]);
 		else if (flags & A_WRITE)
@@ -477,11 +499,10 @@ void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *o
 static void touch_one(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags)
 {
 	struct who me = make_who(w, i, bytes, flags);
-	u64 places[LANES];
 	me.lane = lane;
-	me.at = places[lane] = at;
+	me.at = at;
 	touch(w->block->shadow, &me);
-	share(&me, 1u << lane, places, bytes, NULL);
+	share_one(&me, at, bytes);
 }
 
 void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes)
@@ -494,19 +515,22 @@ void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 b
 	touch_one(w, i, lane, at, bytes, A_WRITE);
 }
 
-void shadow_range(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 flags)
+void shadow_range(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags)
 {
-	struct who me = make_who(w, i, bytes, flags);
+	struct clock space;
+	struct who me = who_in(w, i, owner, sync_clock(w, owner, &space), bytes, flags);
+	u64 first = at;
 	me.lane = lane;
 	for (u64 end = at + bytes, stop; at < end && !w->block->failed; at = stop) {
 		stop = MIN(end, (at | 3) + 1);
-		struct cell *c = &page_at(w->block->shadow, at)->words[at % PAGE / 4];
+		struct cell *c = &page_at(owner->shadow, at)->words[at % PAGE / 4];
 		if (stop - at == 4 && (flags & A_READ ? read_quickly(c, &me) : write_quickly(c, &me)))
 			continue;
 		me.at = at;
 		me.bytes = (u32)(stop - at);
-		touch(w->block->shadow, &me);
+		touch(owner->shadow, &me);
 	}
+	share_one(&me, first, bytes);
 }
 
 /* --- what copies leave ----------------------------------------------------------------------------------------- */
@@ -552,9 +576,11 @@ static void overwrite(struct cell *c, const void *with)
 	*c = *(const struct cell *)with;
 }
 
-void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 agent, u32 when)
+void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 agent, u32 when)
 {
 	u32 index = (u32)(i - w->block->launch->kernel->code);
 	struct cell c = {.wtime = when, .winstr = index, .writer = (u8)agent, .wlane = (u8)lane, .flags = agent < MAX_WARPS ? C_COPIED : 0};
-	for_cells(w->block->shadow, at, bytes, overwrite, &c);
+	for_cells(owner->shadow, at, bytes, overwrite, &c);
+	if (owner->cluster->races)
+		races_arrive(owner->cluster->races, w, i, lane, owner, at, bytes, agent, when);
 }

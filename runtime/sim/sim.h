@@ -247,11 +247,7 @@ bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active);
 
 void clock_join(struct arena *a, struct clock *into, const struct clock *from); /* (sync.c) */
 /* The async proxy sees what happened before now. */
-static inline void clock_fence(struct clock *c)
-{
-	for (u32 k = 0; k < AGENTS; k++)
-		c->fenced[k] = MAX(c->fenced[k], c->at[k]);
-}
+void clock_fence(struct warp *w);
 /* What w does now happens at its time w->clock.at[w->id], which begins at 1 and grows when w releases. Did what agent `by` of
  * the block did at its time `when` happen before? */
 static inline bool happened_before(const struct warp *w, u32 by, u32 when) { return by == w->id || when <= w->clock.at[by]; }

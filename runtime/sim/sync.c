@@ -13,6 +13,7 @@ enum { MOST_KNOWN = 512 };
 
 struct version {
 	u32 block, number;
+	u32 fenced;  /* the async proxy sees what happened up to this one */
 	bool narrow; /* of a release for the cluster only */
 };
 typedef VEC(struct version) version_vec;
@@ -23,7 +24,8 @@ struct known { /* sorted by block; never changed */
 };
 static const struct known knows_all;
 
-/* A block's versions: number v has the clock at clocks[(v - 1) * nwarps], and learnt the first edges[v - 1] of `learnt`. */
+/* A block's versions: number v has the clock at clocks[(v - 1) * 2 * nagents], then the same as the async proxy sees it, and learnt
+ * the first edges[v - 1] of `learnt`. */
 struct history {
 	VEC(u32) clocks, edges;
 	version_vec learnt, knows; /* the latter: each block once, in order */
@@ -33,7 +35,7 @@ struct history {
 struct sync {
 	pthread_mutex_t lock;
 	struct arena arena;
-	u32 nwarps;
+	u32 nagents;          /* of a block */
 	struct map histories; /* block index + 1 → struct history */
 	struct map records;   /* address → version_vec: the last release there of each block */
 };
@@ -50,14 +52,14 @@ struct fence {
 	VEC(struct strong_read) reads; /* relaxed ones since */
 };
 
-struct sync *sync_new(u32 nwarps)
+struct sync *sync_new(u32 nagents)
 {
 	struct sync *s = calloc(1, sizeof *s);
 	if (!s || pthread_mutex_init(&s->lock, NULL)) {
 		free(s);
 		return NULL;
 	}
-	s->nwarps = nwarps;
+	s->nagents = nagents;
 	s->histories.arena = s->records.arena = &s->arena;
 	return s;
 }
@@ -104,12 +106,16 @@ static u32 position(const struct version *at, u32 n, u32 block)
 	return lo;
 }
 
-static u32 known_version(const struct known *k, u32 block)
+/* Number 0: none. */
+static struct version known_version(const struct known *k, u32 block)
 {
-	if (!k)
-		return 0;
-	u32 p = position(k->at, k->n, block);
-	return p < k->n && k->at[p].block == block ? k->at[p].number : 0;
+	u32 p = k ? position(k->at, k->n, block) : 0;
+	return k && p < k->n && k->at[p].block == block ? k->at[p] : (struct version){.block = block};
+}
+
+static bool is_news(struct version v, struct version known)
+{
+	return known.number < v.number || known.fenced < v.fenced;
 }
 
 static const struct known *known_make(struct arena *a, const version_vec *v)
@@ -124,15 +130,16 @@ static const struct known *known_make(struct arena *a, const version_vec *v)
 }
 
 /* True if it is news. */
-static bool learn(struct arena *a, version_vec *v, u32 block, u32 number)
+static bool learn(struct arena *a, version_vec *v, struct version one)
 {
-	u32 p = position(v->at, v->len, block);
-	if (p < v->len && v->at[p].block == block) {
-		bool news = v->at[p].number < number;
-		v->at[p].number = MAX(v->at[p].number, number);
+	u32 p = position(v->at, v->len, one.block);
+	if (p < v->len && v->at[p].block == one.block) {
+		bool news = is_news(one, v->at[p]);
+		v->at[p].number = MAX(v->at[p].number, one.number);
+		v->at[p].fenced = MAX(v->at[p].fenced, one.fenced);
 		return news;
 	}
-	struct version one = {block, number, false};
+	one.narrow = false;
 	vec_push(a, v, one);
 	memmove(v->at + p + 1, v->at + p, (v->len - 1 - p) * sizeof one);
 	v->at[p] = one;
@@ -142,7 +149,7 @@ static bool learn(struct arena *a, version_vec *v, u32 block, u32 number)
 static bool includes(const struct known *all, const struct known *some)
 {
 	for (u32 n = 0; n < some->n; n++)
-		if (known_version(all, some->at[n].block) < some->at[n].number)
+		if (is_news(some->at[n], known_version(all, some->at[n].block)))
 			return false;
 	return true;
 }
@@ -159,7 +166,7 @@ static const struct known *known_join(struct arena *a, const struct known *x, co
 	for (u32 n = 0; n < x->n; n++)
 		vec_push(a, &v, x->at[n]);
 	for (u32 n = 0; n < y->n; n++)
-		learn(a, &v, y->at[n].block, y->at[n].number);
+		learn(a, &v, y->at[n]);
 	return known_make(a, &v);
 }
 
@@ -189,12 +196,13 @@ static u32 new_version(struct warp *w)
 	struct sync *s = w->block->sync;
 	struct history *h = history_of(s, w->block->index);
 	const struct known *k = w->clock.known;
-	for (u32 n = 0, before = h->clocks.len; n < s->nwarps; n++) {
-		u32 time = MAX(before ? h->clocks.at[before - s->nwarps + n] : 0, w->clock.at[n]);
+	for (u32 n = 0, before = h->clocks.len, all = 2 * s->nagents; n < all; n++) {
+		u32 time = n < s->nagents ? w->clock.at[n] : w->clock.fenced[n - s->nagents];
+		time = MAX(before ? h->clocks.at[before - all + n] : 0, time);
 		vec_push(&s->arena, &h->clocks, time);
 	}
 	for (u32 n = 0; k && n < k->n; n++)
-		if (learn(&s->arena, &h->knows, k->at[n].block, k->at[n].number))
+		if (learn(&s->arena, &h->knows, k->at[n]))
 			vec_push(&s->arena, &h->learnt, k->at[n]);
 	vec_push(&s->arena, &h->edges, h->learnt.len);
 	if (k == &knows_all && !h->all_from)
@@ -220,7 +228,7 @@ static void know(struct warp *w, const version_vec *given, bool narrow)
 		return;
 	for (u32 n = 0; n < given->len; n++) {
 		struct version v = given->at[n];
-		bool heard = v.block != b->index && known_version(w->clock.known, v.block) < v.number;
+		bool heard = v.block != b->index && is_news(v, known_version(w->clock.known, v.block));
 		if (heard && ((!v.narrow && !narrow) || same_cluster(b, v.block)))
 			vec_push(&b->arena, &work, v);
 	}
@@ -231,31 +239,81 @@ static void know(struct warp *w, const version_vec *given, bool narrow)
 	while (work.len && now.len <= MOST_KNOWN) {
 		struct version v = work.at[--work.len];
 		u32 p = position(now.at, now.len, v.block), before = p < now.len && now.at[p].block == v.block ? now.at[p].number : 0;
-		if (v.block == b->index || before >= v.number)
+		if (v.block == b->index || (before && !is_news(v, now.at[p])))
 			continue;
 		const struct history *h = history_of(s, v.block);
 		if (h->all_from && v.number >= h->all_from)
 			now.len = MOST_KNOWN + 1;
 		else
-			learn(&b->arena, &now, v.block, v.number);
+			learn(&b->arena, &now, v);
 		for (u32 e = before ? h->edges.at[before - 1] : 0; e < h->edges.at[v.number - 1]; e++)
 			vec_push(&b->arena, &work, h->learnt.at[e]);
 	}
 	w->clock.known = known_make(&b->arena, &now);
 }
 
-bool sync_happened(const struct warp *w, u64 block, u32 warp, u32 time)
+/* The agents' times in a version, or as the async proxy sees them. The lock is held. */
+static const u32 *times_of(struct sync *s, u64 block, u32 number, bool fenced)
+{
+	return &history_of(s, block)->clocks.at[(2 * number - !fenced - 1) * s->nagents];
+}
+
+bool sync_happened(const struct warp *w, u64 block, u32 agent, u32 time, bool fenced)
 {
 	struct sync *s = w->block->sync;
 	if (w->clock.known == &knows_all)
 		return true;
-	u32 version = known_version(w->clock.known, (u32)block);
-	if (!version)
+	struct version v = known_version(w->clock.known, (u32)block);
+	if (!v.number)
 		return false;
 	pthread_mutex_lock(&s->lock);
-	bool before = time <= history_of(s, block)->clocks.at[(version - 1) * s->nwarps + warp];
+	bool before = time <= times_of(s, block, v.number, fenced)[agent] ||
+		      (fenced && v.fenced && time <= times_of(s, block, v.fenced, false)[agent]);
 	pthread_mutex_unlock(&s->lock);
 	return before;
+}
+
+const struct clock *sync_clock(const struct warp *w, const struct cta *block, struct clock *space)
+{
+	struct sync *s = w->block->sync;
+	if (block == w->block)
+		return &w->clock;
+	struct version v = known_version(w->clock.known, (u32)block->index);
+	*space = (struct clock){.known = NULL};
+	if (w->clock.known == &knows_all) {
+		memset(space->at, 0xFF, sizeof space->at);
+		memset(space->fenced, 0xFF, sizeof space->fenced);
+	}
+	if (!v.number)
+		return space;
+	pthread_mutex_lock(&s->lock);
+	memcpy(space->fenced, times_of(s, block->index, v.number, true), sizeof space->fenced);
+	if (v.fenced)
+		memcpy(space->at, times_of(s, block->index, v.fenced, false), sizeof space->at);
+	for (u32 k = 0; k < AGENTS; k++)
+		space->fenced[k] = MAX(space->fenced[k], space->at[k]);
+	memcpy(space->at, times_of(s, block->index, v.number, false), sizeof space->at);
+	pthread_mutex_unlock(&s->lock);
+	return space;
+}
+
+void clock_fence(struct warp *w)
+{
+	const struct known *known = w->clock.known;
+	version_vec all = {0};
+	bool news = false;
+	for (u32 k = 0; k < AGENTS; k++)
+		w->clock.fenced[k] = MAX(w->clock.fenced[k], w->clock.at[k]);
+	if (w->block->cluster->nblocks == 1) /* of other blocks nobody asks for it */
+		return;
+	for (u32 n = 0; known && n < known->n; n++) {
+		struct version v = known->at[n];
+		news |= v.fenced < v.number;
+		v.fenced = v.number;
+		vec_push(&w->block->arena, &all, v);
+	}
+	if (news)
+		w->clock.known = known_make(&w->block->arena, &all);
 }
 
 void sync_publish(struct warp *w, bool of_fence, struct clock *own, const struct known **others)
@@ -271,7 +329,7 @@ void sync_publish(struct warp *w, bool of_fence, struct clock *own, const struct
 	u32 number = !w->block->sync ? 0 : of_fence ? w->fence->version : new_version(w);
 	sync_unlock(w);
 	if (number) {
-		struct version one = {(u32)w->block->index, number, false};
+		struct version one = {.block = (u32)w->block->index, .number = number};
 		*others = known_join(a, *others, known_make(a, &(version_vec){&one, 1, 1}));
 	}
 	if (!of_fence)
@@ -306,7 +364,7 @@ static void leave(struct cta *b, const char *host, bool in_shared, const struct 
 		v = arena_new(records->arena, version_vec);
 		map_put(records, host, v);
 	}
-	struct version one = {(u32)b->index, version, narrow};
+	struct version one = {.block = (u32)b->index, .number = version, .narrow = narrow};
 	for (u32 n = 0; n < v->len; n++)
 		if (v->at[n].block == one.block && v->at[n].narrow == narrow) {
 			v->at[n] = one;
@@ -379,6 +437,8 @@ static void run_fence(struct warp *w, const struct instr *i, u32 mask)
 	struct fence *f = w->fence;
 	(void)mask;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (i->mods & F_INITS)
+		mbarrier_fence_init(w); /* it is released, too */
 	sync_lock(w);
 	if (!f)
 		f = w->fence = arena_new(&b->arena, struct fence);
@@ -394,8 +454,6 @@ static void run_fence(struct warp *w, const struct instr *i, u32 mask)
 		w->clock.at[w->id]++;
 	}
 	sync_unlock(w);
-	if (i->mods & F_INITS)
-		mbarrier_fence_init(w);
 }
 
 /* Of two versions of a block the later one counts for both. */

@@ -11,7 +11,8 @@
 
 struct places;
 
-struct sync *sync_new(u32 nwarps);
+/* nagents: of a block; all AGENTS for clusters. */
+struct sync *sync_new(u32 nagents);
 void sync_free(struct sync *s);
 
 enum scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU };
@@ -24,8 +25,10 @@ void sync_relaxed(struct warp *w, u32 mask, const struct places *p, u32 flags);
 void sync_lock(struct warp *w);
 void sync_unlock(struct warp *w);
 
-/* Did what a warp of another block did at a time happen before? */
-bool sync_happened(const struct warp *w, u64 block, u32 warp, u32 time);
+/* Did what an agent of another block did at a time happen before, or as the async proxy sees it? */
+bool sync_happened(const struct warp *w, u64 block, u32 agent, u32 time, bool fenced);
+/* What happened before now in a block of the cluster: the warp's own clock, or `space`, filled. */
+const struct clock *sync_clock(const struct warp *w, const struct cta *block, struct clock *space);
 
 /* A release at a barrier of several blocks: what happened so far (or up to the last fence), for warps of this block (may be
  * NULL) and of others. */

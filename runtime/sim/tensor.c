@@ -119,7 +119,7 @@ bool tensor_pieces(struct transfer *t, piece_fn *f)
 void tensor_fill(const struct transfer *t)
 {
 	u64 with = t->map.fill == TENSOR_FILL_NAN ? 0x7FF77FF77FF77FF7 : 0; /* whatever the type */
-	char *to = t->flight.w->block->shared + t->shared;
+	char *to = t->to->shared + t->shared;
 	for (u32 at = 0; at < t->bytes; at += sizeof with)
 		memcpy(to + at, &with, sizeof with);
 }

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/sim/cluster.h"
 #include "runtime/sim/memory.h"
 
 enum { BYTES = 24, NWARPS = 4, NINSTRS = 6 };
@@ -41,6 +42,7 @@ struct proxy_fence {
 };
 
 struct world {
+	struct cluster cluster;
 	struct cta block;
 	struct warp warps[NWARPS];
 	struct instr code[NINSTRS];
@@ -58,7 +60,8 @@ static struct world *world_new(void)
 		x->code[k] = (struct instr){.opcode = "st.shared.u8", .line = k + 1, .pred = -1};
 	x->kernel = (struct ptx_kernel){.code = x->code, .ncode = NINSTRS};
 	x->launch = (struct launch){.kernel = &x->kernel};
-	x->block = (struct cta){.launch = &x->launch, .nwarps = NWARPS, .warps = x->warps, .shared_bytes = BYTES};
+	x->block = (struct cta){.launch = &x->launch, .cluster = &x->cluster, .nwarps = NWARPS, .warps = x->warps, .shared_bytes = BYTES};
+	x->cluster = (struct cluster){.blocks = &x->block, .nblocks = 1};
 	x->block.error.arena = &x->block.arena;
 	x->block.shadow = shadow_new(&x->block.arena, BYTES);
 	for (u32 k = 0; k < NWARPS; k++) {
@@ -133,7 +136,7 @@ static void fence(struct world *x, struct warp *w)
 	f->warp = w->id;
 	f->time = w->clock.at[w->id];
 	memcpy(f->before, w->clock.at, sizeof f->before);
-	clock_fence(&w->clock);
+	clock_fence(w);
 	w->clock.at[w->id]++;
 }
 

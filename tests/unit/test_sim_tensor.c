@@ -44,6 +44,7 @@ struct trial {
 	char *image;
 	struct params params;
 	enum async_timing timing;
+	u32 blocks; /* of the cluster, which is the grid */
 };
 
 /* --- the tensor -------------------------------------------------------------------------------------------------- */
@@ -60,6 +61,7 @@ static struct trial *trial_new(int type)
 	t->swizzle = (int)below(4);
 	t->fill = type >= TENSOR_FLOAT16 && below(2) ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO;
 	t->rank = 1 + below(RANK);
+	t->blocks = 1;
 	t->timing = (enum async_timing)below(3);
 	u32 row = t->swizzle ? 16u << t->swizzle : 16 * (1 + below(12)), elements = 1;
 	if (row / t->element > 256)
@@ -206,7 +208,7 @@ static const char *run(struct trial *t)
 			ranges[n] = ranges[n - 1];
 			ranges[n - 1] = r;
 		}
-	struct launch l = {.module = m, .kernel = &m->kernels[0], .grid = {1, 1, 1}, .num_warps = 1, .params = (const char *)&t->params,
+	struct launch l = {.module = m, .kernel = &m->kernels[0], .grid = {t->blocks, 1, 1}, .cluster = {t->blocks, 1, 1}, .num_warps = 1, .params = (const char *)&t->params,
 			   .ranges = ranges, .nranges = 3, .seed = random_bits(), .timing = t->timing, .dynamic_shared = MAX_BYTES};
 	return sim_run(&l, &t->error) ? "" : t->error.at;
 }
@@ -261,6 +263,54 @@ static void test_loads(void **state)
 		trial_free(t);
 	}
 	assert_true(outside > 10000);
+}
+
+/* A block of a cluster loads the box for some of them; each writes an image of its own. */
+static void test_multicasts(void **state)
+{
+	(void)state;
+	enum { IMAGE_LOG2 = 14 };
+	for (u32 n = 0; n < 550; n++) {
+		struct trial *t = trial_new((int)(n % 11));
+		char *image = t->image, *before = malloc(MAX_BYTES);
+		bool other_address = below(2), hint = below(2), in_register = below(2);
+		t->blocks = 1 + below(4);
+		u32 mask = 1 + below((1u << t->blocks) - 1), bytes = box_bytes(t);
+		encode(t);
+		begin(t, below(3) == 0);
+		sb_printf(&t->text,
+			  ".reg .b16 %%rs<4>; mov.u16 %%rs1, %u; createpolicy.fractional.L2::evict_last.b64 %%rd7, 1.0;\n"
+			  "mov.u32 %%r30, %%cluster_ctarank; shl.b32 %%r31, %%r30, %u; cvt.u64.u32 %%rd8, %%r31; add.s64 %%rd6, %%rd6, %%rd8;\n"
+			  "shr.b32 %%r32, %u, %%r30; and.b32 %%r32, %%r32, 1; setp.eq.u32 %%p5, %%r32, 1; and.pred %%p6, %%p5, %%p1;\n"
+			  "setp.eq.u32 %%p7, %%r30, %u; and.pred %%p7, %%p7, %%p1; mov.u32 %%r33, %%r20; mov.u32 %%r34, %%r21;\n",
+			  mask, IMAGE_LOG2, mask, below(t->blocks));
+		if (other_address)
+			sb_printf(&t->text, "mapa.shared::cluster.u32 %%r33, %%r20, %u; mapa.shared::cluster.u32 %%r34, %%r21, %u;\n",
+				  below(t->blocks), below(t->blocks));
+		sb_printf(&t->text,
+			  "barrier.cluster.arrive; barrier.cluster.wait;\n@%%p6 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r21], %u;\n"
+			  "@%%p7 cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster%s [%%r33+%u], "
+			  "[%%rd3, %s], [%%r34], %s%s;\n@!%%p5 bra END;\n"
+			  "AGAIN: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %%p2, [%%r21], 0;\n@!%%p2 bra AGAIN;\n",
+			  bytes, t->rank, hint ? ".L2::cache_hint" : "", t->shared, coordinates(t),
+			  in_register ? "%rs1" : arena_printf(&t->arena, "%u", mask), hint ? ", %rd7" : "");
+		copy_image(t, true);
+		sb_puts(&t->text, "END: barrier.cluster.arrive; barrier.cluster.wait;\n");
+		memcpy(before, image, MAX_BYTES);
+		const char *e = run(t);
+		if (*e)
+			fail_msg("%s\n%s", e, t->text.at);
+		for (u32 rank = 0; rank < 4; rank++) {
+			t->image = image + (rank << IMAGE_LOG2);
+			if (mask >> rank & 1)
+				check_image(t);
+			else
+				assert_memory_equal(t->image, before + (rank << IMAGE_LOG2), 1 << IMAGE_LOG2);
+		}
+		t->image = image;
+		free(before);
+		trial_free(t);
+	}
 }
 
 static const char *const operations[] = {"add", "min", "max", "and", "or", "xor", "inc", "dec"};
@@ -598,13 +648,13 @@ static void test_refused(void **state)
 		"cp.reduce.async.bulk.tensor.2d.global.shared::cta.cas.bulk_group [%rd3, {%r1, %r1}], [%r20];",
 		"cp.async.bulk.prefetch.tensor.2d.L2.global [%rd3, {%r1}];",
 		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r20], [%rd3, {%r1, %r1, %r1}], [%r21], {%rs1};",
-		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r20], [%rd3, {%r1, %r1}], [%r21], %rs1;",
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r20], [%rd3, {%r1, %r1}], [%r21], %r1;",
 	};
 	for (u32 n = 0; n < ARRAY_LEN(bad); n++) {
 		struct trial *t = plain();
 		begin(t, false);
 		sb_printf(&t->text, ".reg .b16 %%rs<4>;\n%s\n", bad[n]);
-		expect_fault(t, n == 8 ? "only tile mode" : n == 9 ? "several blocks" : "cp.");
+		expect_fault(t, n == 8 ? "only tile mode" : "cp.");
 	}
 	/* and what does nothing */
 	struct trial *t = plain();
@@ -617,7 +667,7 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loads),  cmocka_unit_test(test_stores), cmocka_unit_test(test_encoding),
+		cmocka_unit_test(test_loads),  cmocka_unit_test(test_multicasts), cmocka_unit_test(test_stores), cmocka_unit_test(test_encoding),
 		cmocka_unit_test(test_device), cmocka_unit_test(test_faults), cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
