@@ -282,12 +282,20 @@ static bool begin_source(struct transfer *t)
 	return true;
 }
 
+static struct transfer *keep(const struct transfer *t)
+{
+	struct transfer *kept = arena_new(&t->flight.w->block->arena, struct transfer);
+	*kept = *t;
+	return kept;
+}
+
 /* From now on it is on its way to a block, whose mbarrier is at `signal`. */
 static void begin_into(struct transfer *t, struct cta *to, u64 signal)
 {
 	struct flight *f = &t->flight;
 	u32 proxy = t->plan->kind == FROM_REGISTERS ? 0 : A_ASYNC;
 	t->to = to;
+	f->end_block = left_in_flight;
 	if (!cluster_reaches(f->w, f->i, f->lane, to))
 		return;
 	t->mbarrier = mbarrier_at(f->w, f->i, f->lane, to, signal);
@@ -298,19 +306,15 @@ static void begin_into(struct transfer *t, struct cta *to, u64 signal)
 		return;
 	memset(to->shared + t->shared, POISON, t->bytes);
 	t->mbarrier->flying++;
-	f->end_block = left_in_flight;
 	engine_add(f);
 }
 
-static void begin(struct transfer *t, u32 mask, u64 signal)
+static void begin(const struct transfer *t, u32 mask, u64 signal)
 {
 	const struct cta *own = t->flight.w->block;
-	EACH_LANE(rank, mask) {
-		struct transfer *one = arena_new(&t->flight.w->block->arena, struct transfer);
-		*one = *t;
+	EACH_LANE(rank, mask)
 		if (!own->failed)
-			begin_into(one, &own->cluster->blocks[rank], signal);
-	}
+			begin_into(keep(t), &own->cluster->blocks[rank], signal);
 }
 
 static void run_lane(struct warp *w, const struct instr *i, u32 lane)
@@ -318,20 +322,21 @@ static void run_lane(struct warp *w, const struct instr *i, u32 lane)
 	static bool (*const steps[])(struct flight *) = {[TO_SHARED] = step_to_shared, [FROM_SHARED] = step_from_shared,
 							  [WITHIN_SHARED] = step_within};
 	const struct transfer_plan *p = (const struct transfer_plan *)(uintptr_t)i->mods;
-	struct transfer *t = arena_new(&w->block->arena, struct transfer);
+	struct transfer t = {.flight = {.step = steps[p->kind], .w = w, .i = i, .lane = lane}, .plan = p};
 	u64 signal;
-	t->flight = (struct flight){.step = steps[p->kind], .w = w, .i = i, .lane = lane};
-	t->plan = p;
-	if (!(p->rank ? tensor_open(t, w, i, lane) : open_bytes(t)) || !open_reduction(t))
+	if (!(p->rank ? tensor_open(&t, w, i, lane) : open_bytes(&t)) || !open_reduction(&t))
 		return;
 	if (p->kind == FROM_SHARED) {
-		if (shared_place(t, &i->ops[p->from], true, &t->shared) && global_pieces(t, check_piece) && begin_source(t))
-			engine_add(&t->flight);
+		if (!shared_place(&t, &i->ops[p->from], true, &t.shared) || !global_pieces(&t, check_piece))
+			return;
+		struct transfer *kept = keep(&t);
+		if (begin_source(kept))
+			engine_add(&kept->flight);
 		return;
 	}
-	u32 mask = destinations(t, &signal);
-	if (mask && (p->kind == WITHIN_SHARED || global_pieces(t, check_piece)))
-		begin(t, mask, signal);
+	u32 mask = destinations(&t, &signal);
+	if (mask && (p->kind == WITHIN_SHARED || global_pieces(&t, check_piece)))
+		begin(&t, mask, signal);
 }
 
 static void run_transfer(struct warp *w, const struct instr *i, u32 mask)
@@ -361,22 +366,20 @@ static const struct operand *values_of(const struct instr *i, u32 *n)
 static void store_lane(struct warp *w, const struct instr *i, u32 lane)
 {
 	const struct transfer_plan *p = (const struct transfer_plan *)(uintptr_t)i->mods;
-	struct transfer *t = arena_new(&w->block->arena, struct transfer);
+	struct transfer t = {.flight = {.step = step_from_registers, .w = w, .i = i, .lane = lane}, .plan = p};
 	u32 n;
 	u64 signal;
 	const struct operand *values = values_of(i, &n);
-	t->flight = (struct flight){.step = step_from_registers, .w = w, .i = i, .lane = lane};
-	t->plan = p;
-	t->bytes = n * p->element;
-	u32 mask = destinations(t, &signal);
+	t.bytes = n * p->element;
+	u32 mask = destinations(&t, &signal);
 	if (!mask)
 		return;
-	t->data = arena_alloc(&w->block->arena, t->bytes);
+	t.data = arena_alloc(&w->block->arena, t.bytes);
 	for (u32 k = 0; k < n; k++) {
 		u64 v = operand_value(w, &values[k], lane, (int)p->element * 8);
-		memcpy(t->data + k * p->element, &v, p->element);
+		memcpy(t.data + k * p->element, &v, p->element);
 	}
-	begin(t, mask, signal);
+	begin(&t, mask, signal);
 }
 
 static void run_store(struct warp *w, const struct instr *i, u32 mask)
@@ -508,9 +511,9 @@ static bool decode_transfer(struct decoder *d, int op)
 	if (!take_rank(d, &p->rank) || !take_kind(d, p) || !take_reduction(d, p))
 		return false;
 	bool in_map = p->kind == TO_SHARED, counted = p->kind != FROM_SHARED;
-	if (!want_policy(d, p->mbarrier + counted + (p->mask != 0)) || (p->mask && !is_mask(&i->ops[p->mask])) || !is_address(&i->ops[0], in_map ? 0 : p->rank) ||
+	if (!want_policy(d, p->mbarrier + counted + (p->mask != 0)) || !is_address(&i->ops[0], in_map ? 0 : p->rank) ||
 	    !is_address(&i->ops[1], in_map ? p->rank : 0) || (!p->rank && !is_count(&i->ops[2])) ||
-	    (counted && !is_address(&i->ops[p->mbarrier], 0)))
+	    (counted && !is_address(&i->ops[p->mbarrier], 0)) || (p->mask && !is_mask(&i->ops[p->mask])))
 		return false;
 	i->mods = (u64)(uintptr_t)p;
 	i->run = run_transfer;

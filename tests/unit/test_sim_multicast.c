@@ -245,14 +245,40 @@ static void test_proxies(void **state)
 	check_fault(2, fill(r, body, "1", write, MEET, "fence.proxy.async.global;"), "no fence.proxy.async");
 	check_fault(2, fill(r, body, "1", write, "@%p1 fence.proxy.async;", MEET), "no fence.proxy.async"); /* of one warp only */
 	check_fault(2, fill(r, body, "0", visit, MEET, ""), "write, no fence.proxy.async between,");
+	static const char into[] = "mapa.shared::cluster.u32 %r6, %r5, 0; st.shared::cluster.v2.b64 [%r6+1024], {%rd1, %rd2};";
+	check_copy(2, fill(r, body, "1", into, "fence.proxy.async;", MEET), (int[]){0, 0});
+	check_copy(2, fill(r, body, "1", into, MEET, "fence.proxy.async;"), (int[]){0, 0});
+	check_fault(2, fill(r, body, "1", into, MEET, ""), "write, no fence.proxy.async between,");
+	/* the thread that copies has itself written there: that takes no barrier */
+	static const char self[] = "@%p2 st.shared::cluster.v2.b64 [%r6+1024], {%rd1, %rd2};";
+	check_copy(2, fill(r, body, "0", self, "fence.proxy.async;", ""), (int[]){0, 0});
+	check_fault(2, fill(r, body, "0", self, "", ""), "write, no fence.proxy.async between,");
 	check_faults(2, 2, fill(r, body, "1", write, "fence.proxy.async;", ""), "race: ", "asynchronous copy not waited for");
 	check_faults(2, 2, fill(r, body, "0", visit, "fence.proxy.async;", ""), "race: ", "asynchronous copy not waited for");
 	/* an old value is read: that needs the barrier, but no fence */
 	static const char read[] = BEGIN "shl.b32 %r5, %r1, 4; add.s32 %r5, %r5, %r20;\n" EXPECT(1024) "st.shared.v2.b64 [%r5+1024], {%rd1, %rd2}; "
-					 "fence.proxy.async; bar.sync 0; ld.shared.b64 %rd10, [%r5+1024];\n$\n@%p2 " LOAD
+					 "fence.proxy.async;\n" MEET "ld.shared.b64 %rd10, [%r5+1024];\n$\n@%p2 " LOAD
 					 ".multicast::cluster [sh+1024], [%rd1], 1024, [sh], 3;\nAGAIN: " WAIT BACK MEET;
 	check_copy(2, fill(r, read, MEET), (int[]){0, 0});
-	check_faults(2, 2, fill(r, read, "bar.sync 0;"), "race: ", "asynchronous copy not waited for");
+	for (u32 warps = 1; warps <= 2; warps++) /* the one that reads may have the number of the one that copies */
+		check_faults(2, warps, fill(r, read, "bar.sync 0;"), "race: ", "asynchronous copy not waited for");
+	rig_free(r);
+}
+
+/* Both warps of block 1 read what block 0 overwrites, the second perhaps much later, and says that it has; the first does not. */
+static void test_readers(void **state)
+{
+	(void)state;
+	struct rig *r = rig_new();
+	static const char body[] = BEGIN
+		"@%p1 mbarrier.init.shared::cta.b64 [sh+8], $; shl.b32 %r5, %r1, 4; add.s32 %r5, %r5, %r20; st.shared.v2.b64 [%r5+1024], {%rd1, %rd2};\n"
+		"fence.proxy.async; mapa.shared::cluster.u32 %r6, %r20, 0;\n" MEET EXPECT(1024) "setp.eq.u32 %p4, %r3, 0; @%p4 bra SEND;\n"
+		"setp.eq.u32 %p5, %r1, 32; @!%p5 bra READ; fence.acq_rel.cta; fence.acq_rel.cta;\n"
+		"READ: ld.shared.b64 %rd10, [sh+1024]; bar.warp.sync -1;\n@%p5 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6+8];\n$\n"
+		"SEND: @!%p2 bra AGAIN;\nFREE: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p7, [sh+8], 0;\n@!%p7 bra FREE;\n" LOAD
+		".multicast::cluster [sh+1024], [%rd1], 1024, [sh], 3;\nAGAIN: " WAIT BACK MEET;
+	check_copy(2, fill(r, body, "2", "@%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6+8];"), (int[]){0, 0});
+	check_faults(2, 2, fill(r, body, "1", ""), "race: asynchronous copy of shared bytes 0x", "asynchronous copy not waited for");
 	rig_free(r);
 }
 
@@ -326,7 +352,16 @@ static void test_places(void **state)
 	check_fault(2, fill(r, body, "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%r5+1024], %rd1, [sh]"), "they must be one");
 	check_fault(2, fill(r, body, "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [sh+1024], [%r5+2048], 16, [sh]"),
 		    "and .shared::cta is the own block's");
+	/* the other block has not made its mbarrier known to the async proxy */
+	check_fault(2, "cvt.u32.u64 %r20, %rd9; mov.u32 %r3, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0; setp.eq.and.u32 %p2, %r3, 0, %p1; "
+		       "mapa.shared::cluster.u32 %r5, %r20, 1; @%p1 mbarrier.init.shared::cta.b64 [sh], 1; @%p2 fence.mbarrier_init.release.cluster;\n"
+		    MEET "@%p2 " LOAD " [%r5+1024], [%rd1], 1024, [%r5];\n" MEET,
+		    "the async proxy may not see yet that the mbarrier at shared address 0x0 was initialised");
 	/* what others may not touch, either */
+	check_fault(2, BEGIN "mapa.shared::cluster.u32 %r5, %r20, 1; @!%p3 bra NEXT; st.shared.v2.b64 [sh+1024], {%rd1, %rd2}; fence.proxy.async; "
+			     "cp.async.bulk.global.shared::cta.bulk_group [%rd2], [sh+1024], 16; cp.async.bulk.commit_group;\nNEXT: " MEET
+			     "@%p2 st.shared::cluster.b32 [%r5+1024], 1;\n" MEET "cp.async.bulk.wait_group 0;",
+		    "source of an asynchronous copy that was not waited for: write of shared bytes 0x400–0x403 of block (1, 0, 0)");
 	check_fault(2, fill(r, body, "st.shared::cluster.b32 [%r5], 1"), "the bytes are an mbarrier: write of shared bytes 0x0–0x3 of block (1, 0, 0)");
 	rig_free(r);
 }
@@ -405,7 +440,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_several), cmocka_unit_test(test_neighbour), cmocka_unit_test(test_ring), cmocka_unit_test(test_ring_faults),
-		cmocka_unit_test(test_proxies), cmocka_unit_test(test_unwaited),  cmocka_unit_test(test_end),  cmocka_unit_test(test_places),
+		cmocka_unit_test(test_proxies), cmocka_unit_test(test_readers),  cmocka_unit_test(test_unwaited),  cmocka_unit_test(test_end),  cmocka_unit_test(test_places),
 		cmocka_unit_test(test_counts),  cmocka_unit_test(test_products),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
