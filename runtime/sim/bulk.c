@@ -1,8 +1,8 @@
 /* cp.async.bulk: copies by the async proxy.
  *
- * Into shared memory: the bytes are in flight from the instruction until the engine brings them, and after that belong to those
- * who have waited for the phase of the mbarrier that counts them. From shared memory: nothing may write the source until the
- * thread has waited for its bulk group, or at least for that to be read. */
+ * Into shared memory, of the own block or others of the cluster: the bytes are in flight from the instruction until the engine
+ * brings them, and after that belong to those who have waited for the phase of the mbarrier that counts them. From shared memory:
+ * nothing may write the source until the thread has waited for its bulk group, or at least for that to be read. */
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
 

@@ -1,9 +1,9 @@
 /* Order between blocks, by memory: what one releases at an address happened before what another does after it acquired there.
  *
  * A block that releases for others gives its state a version number: the times its warps had then, and what it knew of other
- * blocks. A warp knows, of each other block, the version up to which everything happened before. Versions of one block count as
- * ordered with each other, and a warp that knows more than a few hundred blocks as knowing all: so an order may be assumed
- * that is not there, but none is overlooked. */
+ * blocks. A warp knows, of each other block, the version up to which everything happened before, and the one up to which the async
+ * proxy sees that. Versions of one block count as ordered with each other, and a warp that knows more than a few hundred blocks as
+ * knowing all: so an order may be assumed that is not there, but none is overlooked. */
 #ifndef TL_SIM_SYNC_H
 #define TL_SIM_SYNC_H
 

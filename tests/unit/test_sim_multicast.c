@@ -186,6 +186,9 @@ static void test_ring(void **state)
 		{.visible = "", .meet = MEET "fence.proxy.async;\n"},
 		{.free = "@%p4 mbarrier.arrive.shared::cluster.b64 _, [%r15+64];",
 		 .waits = "mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r5+64], %r7; @!%p5 bra FREE;"},
+		/* instead of a barrier at the end, who sends waits until all have read: then nobody sends it anything more */
+		{.behind = "@!%p1 bra DONE;\nLAST: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p5, [sh+64], 1; @!%p5 bra LAST;\n"
+			   "MORE: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p5, [sh+72], 1; @!%p5 bra MORE;\nDONE:"},
 	};
 	for (u32 size = 1; size <= 4; size *= 2)
 		for (u32 k = 0; k < 12 * ARRAY_LEN(good); k++) {
@@ -217,6 +220,9 @@ static void test_ring_faults(void **state)
 		    "the async proxy may not see yet that the mbarrier");
 	ring_faults((struct ring){.meet = "bar.sync 0;\n"}, "which may not have begun", NULL);
 	/* a block ends before the others have told it, or sent it something */
+	ring_faults((struct ring){.behind = "@!%p1 bra DONE;\nLAST: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p5, [sh+64], 1; "
+					    "@!%p5 bra LAST;\nDONE:"},
+		    "may end before its shared memory is accessed by block", "which has ended");
 	ring_faults((struct ring){.behind = ""}, "may end before its shared memory is accessed by block", "which has ended");
 	ring_faults((struct ring){.mask = "7"}, "the mask 0x7 names block 2 of a cluster of 2", NULL);
 	ring_faults((struct ring){.mask = "0"}, "the mask of blocks is 0", NULL);

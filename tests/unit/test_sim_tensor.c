@@ -275,7 +275,13 @@ static void test_multicasts(void **state)
 		char *image = t->image, *before = malloc(MAX_BYTES);
 		bool other_address = below(2), hint = below(2), in_register = below(2);
 		t->blocks = 1 + below(4);
-		u32 mask = 1 + below((1u << t->blocks) - 1), bytes = box_bytes(t);
+		u32 mask = 1 + below((1u << t->blocks) - 1), bytes = box_bytes(t), rank = below(t->blocks);
+		bool to_one = !(mask & (mask - 1)) && below(2); /* by its address */
+		const char *mask_text = to_one ? "" : in_register ? ", %rs1" : arena_printf(&t->arena, ", %u", mask);
+		if (to_one) {
+			rank = (u32)__builtin_ctz(mask);
+			other_address = true;
+		}
 		encode(t);
 		begin(t, below(3) == 0);
 		sb_printf(&t->text,
@@ -286,26 +292,26 @@ static void test_multicasts(void **state)
 			  mask, IMAGE_LOG2, mask, below(t->blocks));
 		if (other_address)
 			sb_printf(&t->text, "mapa.shared::cluster.u32 %%r33, %%r20, %u; mapa.shared::cluster.u32 %%r34, %%r21, %u;\n",
-				  below(t->blocks), below(t->blocks));
+				  rank, to_one ? rank : below(t->blocks));
 		sb_printf(&t->text,
 			  "barrier.cluster.arrive; barrier.cluster.wait;\n@%%p6 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r21], %u;\n"
-			  "@%%p7 cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster%s [%%r33+%u], "
-			  "[%%rd3, %s], [%%r34], %s%s;\n@!%%p5 bra END;\n"
+			  "@%%p7 cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes%s%s [%%r33+%u], "
+			  "[%%rd3, %s], [%%r34]%s%s;\n@!%%p5 bra END;\n"
 			  "AGAIN: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %%p2, [%%r21], 0;\n@!%%p2 bra AGAIN;\n",
-			  bytes, t->rank, hint ? ".L2::cache_hint" : "", t->shared, coordinates(t),
-			  in_register ? "%rs1" : arena_printf(&t->arena, "%u", mask), hint ? ", %rd7" : "");
+			  bytes, t->rank, to_one ? "" : ".multicast::cluster", hint ? ".L2::cache_hint" : "", t->shared, coordinates(t),
+			  mask_text, hint ? ", %rd7" : "");
 		copy_image(t, true);
 		sb_puts(&t->text, "END: barrier.cluster.arrive; barrier.cluster.wait;\n");
 		memcpy(before, image, MAX_BYTES);
 		const char *e = run(t);
 		if (*e)
 			fail_msg("%s\n%s", e, t->text.at);
-		for (u32 rank = 0; rank < 4; rank++) {
-			t->image = image + (rank << IMAGE_LOG2);
-			if (mask >> rank & 1)
+		for (u32 b = 0; b < 4; b++) {
+			t->image = image + (b << IMAGE_LOG2);
+			if (mask >> b & 1)
 				check_image(t);
 			else
-				assert_memory_equal(t->image, before + (rank << IMAGE_LOG2), 1 << IMAGE_LOG2);
+				assert_memory_equal(t->image, before + (b << IMAGE_LOG2), 1 << IMAGE_LOG2);
 		}
 		t->image = image;
 		free(before);
