@@ -461,8 +461,8 @@ bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 ma
 			 .lowest = lowest, .flags = flags & ~(u32)A_ASYNC, .is_async = flags & A_ASYNC, .places = p, .size = bytes};
 	me.written = (struct cell){.block = me.block, .time = now, .instr = index, .warp = (u8)w->id,
 				   .flags = flags & A_STRONG ? C_STRONG : 0};
-	me.holds = locks && flags == A_WRITE;
-	if (me.holds)
+	bool holds = me.holds = locks && flags == A_WRITE;
+	if (holds)
 		lock_all(r, mask, p, locks);
 	me.in_own = mask && (u64)(uintptr_t)p->host[__builtin_ctz(mask)] - (u64)(uintptr_t)b->shared < b->shared_bytes;
 	for (u32 left = mask; left;) {
@@ -485,7 +485,7 @@ bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 ma
 		}
 		touch_run(&me);
 	}
-	if (b->failed && me.holds)
+	if (b->failed && holds)
 		races_end(locks);
 	return !b->failed;
 }
