@@ -213,7 +213,7 @@ static void test_ring_faults(void **state)
 	ring_faults((struct ring){.free = "@%p4 mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r15+64];"}, race, late);
 	ring_faults((struct ring){.waits = "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %p5, [%r5+64], %r7; @!%p5 bra FREE;"}, race,
 		    late);
-	ring_faults((struct ring){.waits = ""}, race, "more arrivals than expected");
+	ring_faults((struct ring){.waits = ""}, ": asynchronous copy of shared bytes 0x", "more arrivals than expected");
 	/* mbarriers that the others, or the async proxy, do not know of */
 	ring_faults((struct ring){.visible = ""}, "the async proxy may not see yet that the mbarrier", NULL);
 	ring_faults((struct ring){.visible = "", .meet = RELAXED_MEET}, "race: the mbarrier at shared address 0x",
