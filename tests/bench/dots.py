@@ -72,6 +72,7 @@ def attention(b):
                 b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
                       lambda bm, bn: [q, k, v, out, 1 / d**0.5] + strides * 4 + [h, n, d, bm, bn, causal], out,
                       lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
+                      ([] if causal else [((64, 128), 4, 3)]) +
                       [((128, 64), 4, 2), ((128, 64), 4, 3), ((128, 64), 8, 3), ((64, 64), 4, 2), ((64, 64), 4, 3), ((128, 128), 8, 2), ((128, 128), 8, 3)],
                       flops=4 * z * h * n * n * d * (0.5 if causal else 1),
                       tutorial=(fused_attention.launcher(q, k, v, out, 1 / d**0.5, causal), fused_attention.configs(d, causal)))
