@@ -182,6 +182,23 @@ static const char *print_kernel(struct unit *u, const struct kernel *k)
 	return sb.at;
 }
 
+/* What a host that launches the PTX itself must know. */
+static const char *directives(struct arena *a, const struct kernel *k)
+{
+	struct strbuf sb = {.arena = a};
+	if (k->cluster > 1)
+		sb_printf(&sb, ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid along x is %d times the programs", k->cluster,
+			  k->cluster, k->cluster);
+	for (u32 i = 0; i < k->nmaps; i++) {
+		const struct tensor_map_param *m = &k->maps[i];
+		const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
+		sb_printf(&sb, "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %lld%s%s and 2^%d bytes, box %d, %d, 1, swizzle %d bytes",
+			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, (long long)m->factor, name ? " * " : "", name ? name : "", TENSOR_MAP_LOG2_PAGE,
+			  m->box[0], m->box[1], m->swizzle);
+	}
+	return sb.at;
+}
+
 static bool generate(struct run *r, struct compiled *out)
 {
 	const struct compile_options *o = r->o;
@@ -196,10 +213,8 @@ static bool generate(struct run *r, struct compiled *out)
 	start = milliseconds();
 	const char *ptx = emit_ptx(&r->u->arena, mod, o->target.sm, o->target.arch_specific, o->want_llir ? &out->llir : NULL,
 				   o->want_ptx ? &out->ptx_len : NULL, &error);
-	if (ptx && o->want_ptx && r->s.k->cluster > 1)
-		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len,
-					  arena_printf(&r->u->arena, ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid along x is %d times the programs",
-						       r->s.k->cluster, r->s.k->cluster, r->s.k->cluster));
+	if (ptx && o->want_ptx && (r->s.k->cluster > 1 || r->s.k->nmaps))
+		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len, directives(&r->u->arena, r->s.k));
 	after_step(r, "llvm", start);
 	LLVMDisposeModule(mod);
 	LLVMContextDispose(ctx);

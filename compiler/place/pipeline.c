@@ -320,6 +320,8 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 		diag(s->diags, R_NOT_PIPELINED, loop->loc,
 		     !p.loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may overwrite"
 				  : "its buffers do not fit in shared memory");
+	if (s->remarks && fits && p.turns)
+		diag(s->diags, R_TURNS, loop->loc);
 	arena_free(&p.scratch);
 }
 

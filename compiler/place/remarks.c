@@ -269,6 +269,15 @@ static void tell_access(struct teller *t, const struct op *o, const char *name, 
 		explain(t, o, what, ptr, mask, width, want, elem);
 }
 
+static void tell_box(struct teller *t, const struct op *o)
+{
+	const struct type *tile = operand(o, 1)->type;
+	i32 along = (i32)o->attr[ATTR_ALONG];
+	diag(t->s->diags, R_ACCESS, o->loc,
+	     arena_printf(&t->scratch, "load: a box of %d rows of %d bytes (cp.async.bulk.tensor)", tile->shape[1 - along],
+			  tile->shape[along] * dtype_bytes(type_dtype(tile))), "");
+}
+
 /* --- between threads ----------------------------------------------------------------------------------------- */
 
 static u32 along(const struct layout *l, enum layout_dim dim, u32 mask)
@@ -348,6 +357,7 @@ static void tell(struct op *o, void *arg)
 	case IR_LOAD: tell_access(t, o, "load", "ld.global.", operand(o, 0), n > 1 ? operand(o, 1) : NULL); return;
 	case IR_STORE: tell_access(t, o, "store", "st.global.", operand(o, 0), n > 2 ? operand(o, 2) : NULL); return;
 	case IR_ASYNC_COPY: tell_access(t, o, "load", "cp.async", operand(o, 0), n > 2 ? operand(o, 2) : NULL); return;
+	case IR_TMA_COPY: tell_box(t, o); return;
 	case IR_REDUCE:
 	case IR_SCAN: tell_reduction(t, o); return;
 	case IR_CONVERT_LAYOUT: tell_conversion(t, o); return;
