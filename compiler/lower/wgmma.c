@@ -256,9 +256,9 @@ void lower_wgmma_wait(struct lower *l, const struct op *o)
 void lower_turn(struct lower *l, const struct op *o)
 {
 	bool wait = o->code == IR_AWAIT_TURN;
-	LLVMValueRef w = warpgroup(l), only = LLVMBuildICmp(l->b, LLVMIntEQ, w, c_i32(l, wait), "");
-	struct guarded g = begin_if(l, o->attr[ATTR_ENDS] ? only : NULL);
-	LLVMValueRef id = wait ? LLVMBuildAdd(l->b, w, c_i32(l, 1), "") : LLVMBuildSub(l->b, c_i32(l, 2), w, "");
+	i64 only = wait ? 0 : o->attr[ATTR_ONLY];
+	LLVMValueRef w = warpgroup(l), id = wait ? LLVMBuildAdd(l->b, w, c_i32(l, 1), "") : LLVMBuildSub(l->b, c_i32(l, 2), w, "");
+	struct guarded g = begin_if(l, only ? LLVMBuildICmp(l->b, LLVMIntEQ, w, c_i32(l, only - 1), "") : NULL);
 	inline_asm(l, arena_printf(&l->scratch, "bar.%s $0, %d;", wait ? "sync" : "arrive", 32 * l->k->num_warps), "r,~{memory}", ASM_CONVERGENT, l->v, &id, 1);
 	end_if(l, g);
 }
