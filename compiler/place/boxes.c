@@ -52,6 +52,7 @@ static bool stride_of_product(const struct axis_analysis *axis, const struct op 
 static bool stride_of(const struct axis_analysis *axis, struct value *v, int d, struct stride *out)
 {
 	const struct type *t = v->type;
+	tl_assert(d >= 0);
 	*out = (struct stride){NULL, 0};
 	if (!type_is_tensor(t) || t->shape[d] == 1 || axis_of(axis, v)->constancy[d] >= t->shape[d])
 		return true;

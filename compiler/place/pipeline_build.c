@@ -87,6 +87,7 @@ static struct value *buffer_at(struct pipe *p, struct builder *b, u32 i, struct 
 
 static struct value *barrier_at(struct pipe *p, struct builder *b, struct value *slot, bool empty)
 {
+	tl_assert(slot);
 	if (empty)
 		slot = build2(b, IR_ADDI, slot->type, slot, build_int(b, slot->type, p->stages));
 	return index_ring(p, b, p->barriers, slot);
@@ -154,15 +155,15 @@ static void await_readers(struct pipe *p, struct builder *b, struct turn next)
 /* All boxes for one iteration; `to.phase` NULL: nobody has read that buffer yet. */
 static void issue_boxes(struct pipe *p, struct builder *b, const struct map *map, struct turn to, struct value *inside)
 {
-	value_vec firsts = {0};
+	struct value **firsts = arena_array(&p->scratch, struct value *, p->loads.len);
 	for (u32 i = 0; i < p->loads.len; i++)
-		vec_push(&p->scratch, &firsts, first_element(b, p->loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0))));
+		firsts[i] = first_element(b, p->loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0)));
 	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &inside, 1, NULL, 0, 1)->blocks[0]);
 	if (to.phase)
 		await_readers(p, &in, to);
 	expect(p, &in, to.slot);
 	for (u32 i = 0; i < p->loads.len; i++)
-		issue_box(p, &in, i, firsts.at[i], to.slot);
+		issue_box(p, &in, i, firsts[i], to.slot);
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
 
@@ -284,6 +285,7 @@ static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 /* So many iterations later. */
 static struct turn turn(struct pipe *p, struct builder *b, struct turn at, int by)
 {
+	tl_assert(at.slot);
 	const struct type *t = at.slot->type;
 	struct value *sum = build2(b, IR_ADDI, t, at.slot, build_int(b, t, by)), *all = build_int(b, t, p->stages);
 	struct value *over = build_cmpi(b, CMPI_SGE, sum, all);
@@ -420,6 +422,7 @@ static void build_body(struct pipe *p, u32 nargs_before)
 			use_buffer(p, i, now.slot);
 		if (p->async)
 			continue;
+		tl_assert(loaded.at);
 		op_add_operand(p->ctx, body->last, loaded.at[i]);
 		replace_uses(result(p->loads.at[i]), extra[p->args.len + p->ring + i]);
 		op_erase(p->loads.at[i]);
