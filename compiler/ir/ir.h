@@ -117,6 +117,7 @@ enum {
 	ATTR_WARP = 0,                                     /* BARRIER: of the lanes of a warp only */
 	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
 	ATTR_COUNT = 0, ATTR_SIZE = 0,                     /* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
+	ATTR_GLOBAL = 1,                                   /* FENCE_ASYNC: of global memory too */
 	ATTR_ONLY = 0,                                     /* PASS_TURN */
 	ATTR_ALONG = 0, ATTR_STRIDE = 1,                   /* TMA_COPY: dimension of rows; bytes between them, or times the last operand */
 	IR_MAX_ATTRS = 5,

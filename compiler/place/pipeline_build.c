@@ -189,6 +189,28 @@ static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
 		op_clone(b, p->slice.at[i], map);
 }
 
+static bool writes_global(const struct op *o)
+{
+	bool yes = o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (const struct op *in = o->blocks[i]->first; in && !yes; in = in->next)
+			yes = writes_global(in);
+	return yes;
+}
+
+/* Can the program have written to global memory when it comes to o? */
+static bool written_before(const struct op *o)
+{
+	for (; o; o = o->block->parent) {
+		if (o->block->parent && op_is_loop(o->block->parent) && writes_global(o->block->parent))
+			return true;
+		for (const struct op *before = o->prev; before; before = before->prev)
+			if (writes_global(before))
+				return true;
+	}
+	return false;
+}
+
 /* The ring of buffers for each load. */
 static void make_buffers(struct pipe *p)
 {
@@ -214,7 +236,7 @@ static void make_buffers(struct pipe *p)
 			build(&b, IR_INIT_BARRIER, &at, 1, NULL, 0, 0)->attr[ATTR_COUNT] = empty ? p->s->num_warps : 1;
 		}
 	/* what was here before has been read and written, and the barriers are ready, also for the copy engine */
-	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
+	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = written_before(p->loop);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 

@@ -294,6 +294,29 @@ static void attention_rows(struct suite *s, tl_dtype t, int m, int n, int d, int
 	case_end(s);
 }
 
+static void attention_copied(struct suite *s, tl_dtype t, int m, int n, int d, int block, int stages, int warps)
+{
+	if (!case_begin(s, file, "attention %s m=%d n=%d d=%d block=%d of copied keys, stages=%d warps=%d", tl_dtype_name(t), m, n, d, block, stages, warps))
+		return;
+	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, (size_t)(n * d)), *v = in(s, "v", t, (size_t)(n * d)),
+		     *copy = out(s, "copy", t, (size_t)(n * d)), *o = out(s, "o", TL_F32, (size_t)(m * d));
+	shaped(o, 2, (int[]){m, d});
+	fill(q, -1, 1), fill(k, -1, 1);
+	double row[256];
+	for (int i = 0; i < m; i++) {
+		attend_row(q, (struct rows){k, 0, d}, (struct rows){v, 0, d}, i, n, d, row);
+		for (int x = 0; x < d; x++)
+			want(o, (size_t)(i * d + x), row[x]);
+	}
+	for (int i = 0; i < n * d; i++)
+		want(copy, (size_t)i, value(k, (size_t)i));
+	tolerance(o, 2 * unit_roundoff(t), 0);
+	tolerance(copy, 0, 0);
+	LAUNCH(s, "attend_copied", CONFIG(.num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(copy), ptr(o), tl_int(n), tl_int(m),
+	       tl_int(block), tl_int(d));
+	case_end(s);
+}
+
 static void gram(struct suite *s, const struct kind *t, int m, int k, int warps)
 {
 	if (!case_begin(s, file, "gram %s %dx%d warps=%d", t->name, m, k, warps))
@@ -396,6 +419,8 @@ void theme_dot(struct suite *s)
 		attention(s, half[t], 16, 5, 32, 16, 4, 1);
 		for (int i = 0; i < COUNT(distances); i++)
 			attention_rows(s, half[t], 128, 1 + 33 * i, 32 << i % 3, 16 << i % 3, distances[i], 1 + i % 3, 2 + i % 4, i == 4 ? 4 : 8);
+		if (half[t] != TL_F32)
+			attention_copied(s, half[t], 128, 128, 32, 32, 3, 8), attention_copied(s, half[t], 64, 160, 64, 32, 2, 4);
 		computed(s, half[t], 32, 64, 32, 4), computed(s, half[t], 128, 16, 64, 8), computed(s, half[t], 16, 16, 16, 1);
 		for (int n = 0; n < 4; n++)
 			powers(s, half[t], n, 16 << n % 3, 1 << n);
