@@ -1,7 +1,7 @@
 /* Boxes of global memory copied by hardware (TMA), and the mbarriers that tell when they have come.
  *
  * A tensor map usually describes a tensor of the user's. Here it describes all of memory, from address 0 on, in three dimensions:
- * elements side by side, rows at the box's distance, and PAGEs. An address is then a pair of coordinates, (element in its page, 0,
+ * elements side by side, rows at the box's distance, and PAGEs. An address is then three coordinates, (element in its page, 0,
  * page), whatever the pointer was computed from, and nothing is ever outside: only the distance of rows is the host's to fill in.
  * PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
 #include "lower/internal.h"
