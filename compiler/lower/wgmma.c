@@ -1,7 +1,9 @@
 /* wgmma: all products of a dot in one piece of inline PTX, so that LLVM carries the accumulators past it only once.
  *
  * Operands in shared memory are described to the instruction by where they begin and two strides, which follow from the
- * buffer's layout (layout_swizzled). PTX ISA, "Matrix Descriptor Format". */
+ * buffer's layout (layout_swizzled). PTX ISA, "Matrix Descriptor Format".
+ *
+ * Also the turns that two warpgroups take with the tensor cores. */
 #include "lower/internal.h"
 
 /* An operand in shared memory. */

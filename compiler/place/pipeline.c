@@ -262,9 +262,8 @@ static void find_dots(struct pipe *p)
 static i64 ring_bytes(const struct pipe *p, int stages)
 {
 	i64 total = 0;
-	for (u32 i = 0; i < p->loads.len; i++) {
+	for (u32 i = 0; i < p->loads.len; i++)
 		total += load_bytes(p->loads.at[i]) * stages;
-	}
 	return total;
 }
 
@@ -309,7 +308,7 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 	if (p.loads.len && fits)
 		pipeline_rewrite(&p);
 	if (p.loads.len && fits && p.tma)
-		s->k->nmaps += p.loads.len;
+		s->k->nmaps += p.loads.len; /* at most; how many differ is seen when they are collected */
 	if (s->remarks && p.loads.len && fits && p.async)
 		diag(s->diags, R_PIPELINED_ASYNC, loop->loc, p.loads.len, PLURAL(p.loads.len), p.ahead, PLURAL(p.ahead), p.tma ? "TMA" : "cp.async", p.stages,
 		     PLURAL(p.stages), (long long)ring_bytes(&p, p.stages));

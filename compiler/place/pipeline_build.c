@@ -189,6 +189,18 @@ static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
 		op_clone(b, p->slice.at[i], map);
 }
 
+/* Makes the mbarriers, or ends them. */
+static void each_barrier(struct pipe *p, struct builder *b, enum opcode code)
+{
+	for (int i = 0; i < p->stages; i++)
+		for (int empty = 0; empty < 2; empty++) {
+			struct value *at = barrier_at(p, b, build_int(b, type_scalar(p->ctx, DT_I32), i), empty);
+			struct op *o = build(b, code, &at, 1, NULL, 0, 0);
+			if (code == IR_INIT_BARRIER)
+				o->attr[ATTR_COUNT] = empty ? p->s->num_warps : 1;
+		}
+}
+
 static bool writes_global(const struct op *o)
 {
 	bool yes = o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
@@ -230,23 +242,10 @@ static void make_buffers(struct pipe *p)
 	struct layout l = layout_empty(1, one);
 	const struct type *t = type_memdesc(p->ctx, type_scalar(p->ctx, DT_I64), 1, one, layout_intern(&p->ctx->layouts, &l), 2 * p->stages);
 	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
-	for (int i = 0; i < p->stages; i++)
-		for (int empty = 0; empty < 2; empty++) {
-			struct value *at = barrier_at(p, &b, build_int(&b, type_scalar(p->ctx, DT_I32), i), empty);
-			build(&b, IR_INIT_BARRIER, &at, 1, NULL, 0, 0)->attr[ATTR_COUNT] = empty ? p->s->num_warps : 1;
-		}
+	each_barrier(p, &b, IR_INIT_BARRIER);
 	/* what was here before has been read and written, and the barriers are ready, also for the copy engine */
 	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = written_before(p->loop);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-}
-
-static void invalidate_barriers(struct pipe *p, struct builder *b)
-{
-	for (int i = 0; i < p->stages; i++)
-		for (int empty = 0; empty < 2; empty++) {
-			struct value *at = barrier_at(p, b, build_int(b, type_scalar(p->ctx, DT_I32), i), empty);
-			build(b, IR_INVAL_BARRIER, &at, 1, NULL, 0, 0);
-		}
 }
 
 /* The first iterations' loads, in front of the loop. Leaves the slice's carried values for iteration `ahead` in *inits. */
@@ -335,16 +334,20 @@ static void release_buffer(struct pipe *p, struct builder *b, struct value *slot
 	build(b, IR_ARRIVE_BARRIER, &empty, 1, NULL, 0, 0);
 }
 
+static void wait_dots(struct builder *b, i64 pending)
+{
+	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
+}
+
 /* The dots that stay in flight, and where those of the iteration before are done. */
 static void delay_dots(struct pipe *p, struct builder *b)
 {
 	for (u32 i = 0; i < p->dots.len; i++)
 		p->dots.at[i]->attr[ATTR_ASYNC] = true;
 	*b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
-	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = p->dots.len;
+	wait_dots(b, p->dots.len);
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
-
 
 /* From the last dot to the first one of the next iteration, after which b is. Both warpgroups wait and arrive equally often:
  * compute-sanitizer's racecheck loses count otherwise. */
@@ -370,11 +373,6 @@ static bool may_repeat(const struct pipe *p)
 	for (u32 k = 0; k < p->args.len; k++)
 		unmasked &= !type_is_tensor(p->loop->blocks[0]->args[1 + p->args.at[k]]->type);
 	return unmasked;
-}
-
-static void wait_dots(struct builder *b, i64 pending)
-{
-	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
 }
 
 /* Where loads into registers go, behind the stores of what they overwrite and, with a ring, the dots that run meanwhile. */
@@ -497,7 +495,7 @@ void pipeline_rewrite(struct pipe *p)
 			build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
 		if (p->tma) {
 			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-			invalidate_barriers(p, &b);
+			each_barrier(p, &b, IR_INVAL_BARRIER);
 		} else if (p->async) {
 			wait_copies(&b, 0);
 		} else {
