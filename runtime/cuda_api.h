@@ -50,8 +50,6 @@ enum { /* CUfunction_attribute */
 	CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
 };
 
-enum { CU_TENSOR_MAP_INTERLEAVE_NONE = 0, CU_TENSOR_MAP_L2_PROMOTION_128B = 2 }; /* other modes of tensor maps: sim/tensormap.h */
-
 enum { /* CUjit_option */
 	CU_JIT_ERROR_LOG_BUFFER = 5,
 	CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,

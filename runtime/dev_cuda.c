@@ -14,7 +14,6 @@
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/internal.h"
-#include "runtime/sim/tensormap.h"
 
 enum { JIT_LOG = 8192, STATIC_SHARED_LIMIT = 48 * 1024 };
 
@@ -544,7 +543,7 @@ static tl_status cuda_tensor_map(struct device *device, const struct tensor_box 
 	if (s)
 		return s;
 	TRY("cuTensorMapEncodeTiled", d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
-				       CU_TENSOR_MAP_INTERLEAVE_NONE, b->swizzle ? ilog2(b->swizzle) - 4 : TENSOR_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_128B,
+				       TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle), TENSOR_PROMOTION_128B,
 				       b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO));
 	leave(d, pushed);
 	return s;

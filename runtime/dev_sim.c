@@ -199,7 +199,7 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 static tl_status sim_tensor_map(struct device *device, const struct tensor_box *b, void *out)
 {
 	static const u32 steps[TENSOR_MAP_RANK] = {1, 1, 1, 1, 1};
-	int sm = target_of(device).sm, swizzle = b->swizzle ? ilog2(b->swizzle) - 4 : 0;
+	int sm = target_of(device).sm, swizzle = tensor_swizzle_mode(b->swizzle);
 	if (sm < 90)
 		return failed(TL_ERR_DEVICE, "sm_%d has no tensor maps; sm_90 has", sm);
 	if (b->swizzle && (b->swizzle & (b->swizzle - 1) || swizzle < TENSOR_SWIZZLE_32B || swizzle > TENSOR_SWIZZLE_128B))

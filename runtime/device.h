@@ -5,6 +5,7 @@
 #define TL_DEVICE_H
 
 #include "compile.h"
+#include "runtime/tensor_box.h"
 #include "runtime/tl.h"
 
 struct device {
@@ -29,19 +30,6 @@ struct device_launch {
 	u32 nargs;
 	u32 nmaps; /* the last of them, which are addresses of tensor maps */
 	void *stream; /* the caller's, or NULL */
-};
-
-/* Boxes of a tensor in device memory, to be copied by hardware (CUDA driver API, "Tensor Map Object Management"). Dimensions are
- * innermost first. Outside the tensor a copy reads zeros, or NaN. */
-struct tensor_box {
-	enum dtype dtype;
-	u32 rank;       /* 1 to 5 */
-	void *base;     /* aligned to 16 bytes */
-	u64 sizes[5];   /* elements */
-	u64 strides[4]; /* bytes from one element to the next of each dimension but the innermost: multiples of 16 */
-	u32 box[5];     /* elements, 256 at most; a row has as many bytes as the swizzle, or without one a multiple of 16 */
-	u32 swizzle;    /* bytes: 0, 32, 64 or 128 */
-	bool fills_nan;
 };
 
 struct device_ops {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "runtime/internal.h"
-#include "runtime/sim/tensormap.h"
 
 enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3, MAX_STAGES = 64 };
 
@@ -51,7 +50,7 @@ static tl_status check_grid(const tl_kernel *k, const tl_config *cfg, u32 *grid)
 struct launch {
 	struct device_launch device;
 	u64 bits[MAX_KERNEL_PARAMS + MAX_TENSOR_MAPS];
-	_Alignas(64) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
+	_Alignas(TENSOR_MAP_ALIGN) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
 };
 
 /* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */

@@ -101,23 +101,6 @@ static bool check_row(int type, u32 box, int swizzle, struct strbuf *error)
 	return true;
 }
 
-int tensor_map_type(enum dtype t)
-{
-	switch (t) {
-	case DT_I16:
-	case DT_U16: return TENSOR_UINT16;
-	case DT_I32: return TENSOR_INT32;
-	case DT_U32: return TENSOR_UINT32;
-	case DT_I64: return TENSOR_INT64;
-	case DT_U64: return TENSOR_UINT64;
-	case DT_F16: return TENSOR_FLOAT16;
-	case DT_BF16: return TENSOR_BFLOAT16;
-	case DT_F32: return TENSOR_FLOAT32;
-	case DT_F64: return TENSOR_FLOAT64;
-	default: return TENSOR_UINT8;
-	}
-}
-
 bool tensor_map_encode(void *map, int type, u32 rank, void *base, const u64 *sizes, const u64 *strides, const u32 *box,
 		       const u32 *element_strides, int interleave, int swizzle, int l2_promotion, int oob_fill, struct strbuf *error)
 {

@@ -1,17 +1,9 @@
-/* Tensor maps: what a tensor copy knows about a tensor in global memory, in 128 opaque bytes. */
+/* Tensor maps as the simulator encodes them: what a tensor copy knows about a tensor in global memory, in 128 opaque bytes. */
 #ifndef TL_SIM_TENSORMAP_H
 #define TL_SIM_TENSORMAP_H
 
 #include "base/arena.h"
-#include "ir/dtype.h"
-
-enum { TENSOR_MAP_BYTES = 128, TENSOR_MAP_ALIGN = 64, TENSOR_MAP_RANK = 5 };
-
-/* Of the driver API ("Tensor Map Object Management"). */
-enum { TENSOR_UINT8, TENSOR_UINT16, TENSOR_UINT32, TENSOR_INT32, TENSOR_UINT64, TENSOR_INT64, TENSOR_FLOAT16, TENSOR_FLOAT32, TENSOR_FLOAT64,
-       TENSOR_BFLOAT16, TENSOR_FLOAT32_FTZ, TENSOR_TFLOAT32, TENSOR_TFLOAT32_FTZ };
-enum { TENSOR_SWIZZLE_NONE, TENSOR_SWIZZLE_32B, TENSOR_SWIZZLE_64B, TENSOR_SWIZZLE_128B };
-enum { TENSOR_FILL_ZERO, TENSOR_FILL_NAN };
+#include "runtime/tensor_box.h"
 
 /* Decoded. Dimensions are innermost first. */
 struct tensor_map {
@@ -23,8 +15,6 @@ struct tensor_map {
 	u32 row_bytes, box_bytes;
 };
 
-/* The data type of elements like these. */
-int tensor_map_type(enum dtype t);
 /* cuTensorMapEncodeTiled, with its arguments, enumerations as numbers. False when the driver would refuse, or the simulator has
  * no such thing, with the reason appended to `error`. */
 bool tensor_map_encode(void *map, int type, u32 rank, void *base, const u64 *sizes, const u64 *strides, const u32 *box,
