@@ -10,6 +10,7 @@
 
 #include "base/map.h"
 #include "interp/interp.h"
+#include "tests/unit/random_bits.h"
 
 struct test {
 	struct arena arena, errors;
@@ -121,11 +122,7 @@ static inline void expect_error(struct test *t, u32 x, u32 y, u32 z, const char 
 
 static inline u32 test_random(void)
 {
-	static u64 state = 0x9E3779B97F4A7C15;
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (u32)(state >> 32);
+	return (u32)(random_bits() >> 32);
 }
 
 static inline float random_float(void)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "ir/scalar.h"
+#include "tests/unit/random_bits.h"
 
 typedef unsigned __int128 u128;
 
@@ -71,15 +72,6 @@ static const char *name_of(const struct op *o)
 		 (unsigned long long)(in)[2], (unsigned long long)(got), (unsigned long long)(want))
 
 /* --- values to try ------------------------------------------------------------------------------------------- */
-
-static u64 random_bits(void)
-{
-	static u64 state = 0x9E3779B97F4A7C15;
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
 
 enum { TRIES = 4000 };
 

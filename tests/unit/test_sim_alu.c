@@ -10,18 +10,10 @@
 
 #include "base/fp.h"
 #include "runtime/sim/sim.h"
+#include "tests/unit/random_bits.h"
 
 typedef unsigned __int128 u128;
 typedef __float128 f128;
-
-static u64 random_bits(void)
-{
-	static u64 state = 0x9E3779B97F4A7C15;
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545F4914F6CDD1D;
-}
 
 /* --- running one instruction ------------------------------------------------------------------------------------- */
 

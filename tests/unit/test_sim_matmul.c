@@ -11,15 +11,7 @@
 #include "base/fp.h"
 #include "runtime/sim/sim.h"
 #include "runtime/sim/tensormap.h"
-
-static u64 random_bits(void)
-{
-	static u64 state = 0x9E3779B97F4A7C15;
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545F4914F6CDD1D >> 8;
-}
+#include "tests/unit/random_bits.h"
 
 enum { TILE = 64 };
 

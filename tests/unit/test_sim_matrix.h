@@ -11,6 +11,7 @@
 
 #include "base/fp.h"
 #include "runtime/sim/sim.h"
+#include "tests/unit/random_bits.h"
 
 enum { MAX_SLOTS = 400, MAX_THREADS = 128, IMAGE_BYTES = 131072 };
 
@@ -25,15 +26,6 @@ struct bench {
 	u64 dynamic_shared;
 	struct strbuf error;
 };
-
-static u64 random_bits(void)
-{
-	static u64 state = 0x9E3779B97F4A7C15;
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545F4914F6CDD1D >> 16;
-}
 
 /* In [-1, 1). */
 static double random_real(void)

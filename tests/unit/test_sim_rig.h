@@ -9,15 +9,7 @@
 #include <cmocka.h>
 
 #include "runtime/sim/sim.h"
-
-static inline u64 random_bits(void)
-{
-	static u64 state = 0x9E3779B97F4A7C15;
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545F4914F6CDD1D;
-}
+#include "tests/unit/random_bits.h"
 
 /* --- running kernels ------------------------------------------------------------------------------------------- */
 

@@ -7,17 +7,9 @@
 
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/memory.h"
+#include "tests/unit/random_bits.h"
 
 enum { BYTES = 24, NWARPS = 4, NINSTRS = 6 };
-
-static u64 random_bits(void)
-{
-	static u64 state = 0x9E3779B97F4A7C15;
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545F4914F6CDD1D;
-}
 
 static u32 below(u32 n)
 {
