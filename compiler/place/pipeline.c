@@ -181,12 +181,22 @@ static bool contains(const struct block *b, bool (*test)(const struct op *))
 	return false;
 }
 
+/* Does o tell the program what another one has done, so that what comes behind it must not be loaded before? */
+static bool acquires(const struct op *o)
+{
+	bool rmw = o->code == IR_ATOMIC_RMW;
+	if ((!rmw && o->code != IR_ATOMIC_CAS) || value_unused(result(o)))
+		return false;
+	i64 sem = o->attr[rmw ? ATTR_RMW_SEM : ATTR_CAS_SEM];
+	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL;
+}
+
 /* A store in the loop might write what a load issued early reads: then order must be kept. Only kernels that read and
- * write through the same parameter are affected. */
+ * write through the same parameter are affected, or wait for others. */
 static bool may_conflict(const struct block *b, const struct value *base)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
-		if (o->code == IR_BARRIER)
+		if (o->code == IR_BARRIER || acquires(o))
 			return true;
 		if ((o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS)) {
 			const struct value *other = pointer_base(operand(o, 0));
