@@ -65,6 +65,8 @@ struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, co
 		      (ull)at, b->init_warp, b->init->line);
 		return NULL;
 	}
+	if (owner == w->block)
+		b->used[w->id] = w->clock.at[w->id];
 	return b;
 }
 
@@ -279,6 +281,11 @@ static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct m
 		fault(w, i, 1u << lane, "this mbarrier has %d bytes of transactions pending, and counts %u copies on their way", b->tx, b->flying);
 		return;
 	}
+	for (u32 n = 0; n < b->block->nwarps; n++)
+		if (!happened_before(w, n, b->used[n])) {
+			fault(w, i, 1u << lane, "race: warp %u used this mbarrier, and nothing orders that before its end", n);
+			return;
+		}
 	for (u32 n = 0; n < m->all.len; n++)
 		if (m->all.at[n] == b)
 			m->all.at[n] = m->all.at[--m->all.len];

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/fp.h"
+#include "runtime/sim/tensormap.h"
 #include "tests/sim/mutants.h"
 
 enum { SEEDS = 3, ALL_SEEDS = (1 << SEEDS) - 1, GAP = 4096, MAX_STEPS = 200000 };
@@ -44,6 +45,16 @@ static const struct {
 	{"attention causal", BARRIER, 3, 3, IN_LOOP},
 	{"attention causal", BARRIER, 4, 4, IN_LOOP},
 	{"attention causal", PROXY_FENCE, 1, 1, LATER},
+#define FIRST_TURN "all threads wait for their first turn, which the one that makes the mbarriers is behind"
+	{"attention boxes", BARRIER, 0, 0, FIRST_TURN},
+	{"attention boxes", BARRIER, 2, 2, "the thread that has ended the mbarriers makes the next ones"},
+	{"attention boxes", BARRIER, 3, 3, FIRST_TURN},
+	{"attention boxes", BARRIER, 5, 5, DRAINED},
+	{"attention boxes", PROXY_FENCE, 0, 0, "the fence in front of the boxes comes after these stores too"},
+	{"attention boxes", PROXY_FENCE, 3, 3, LATER},
+	{"attention boxes", TURN, 2, 2, "turns are for speed"},
+	{"attention boxes", TURN, 7, 7, "turns are for speed"},
+	{"attention boxes", INITIAL, 36, 41, "nothing is stored there any more"},
 	{"layer_norm", GUARD, 10, 11, ALIKE},
 	{"gram", PROXY_FENCE, 0, 0, LATER},
 	{"columns", BARRIER, 3, 3, "each warp has stored all that it reads"},
@@ -65,6 +76,8 @@ struct subject {
 	const struct workload *w;
 	const char *text;
 	u64 shared_bytes;
+	struct tensor_map_param maps[MAX_TENSOR_MAPS]; /* behind the problem's parameters */
+	u32 nmaps;
 	struct problem *problems;
 };
 
@@ -111,6 +124,23 @@ static char *place_buffers(struct arena *a, const struct problem *p, struct mem_
 	return memory;
 }
 
+/* As launch.c makes it. The parameters' place in memory is not aligned like a tensor map. */
+static void make_map(const struct tensor_map_param *m, const struct problem *p, char *to)
+{
+	static const u32 steps[] = {1, 1, 1};
+	_Alignas(TENSOR_MAP_ALIGN) char map[TENSOR_MAP_BYTES];
+	u64 all = 1u << 31, distance = (u64)m->factor * (m->param >= 0 ? p->params[m->param].bits : 1);
+	struct arena a = {0};
+	struct strbuf error = {.arena = &a};
+	tl_assert(m->elem_bytes == 2);
+	bool ok = tensor_map_encode(map, TENSOR_UINT16, 3, NULL, (u64[]){all, all, all}, (u64[]){distance, 1u << TENSOR_MAP_LOG2_PAGE},
+				    (u32[]){(u32)m->box[0], (u32)m->box[1], 1}, steps, TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode((u32)m->swizzle),
+				    TENSOR_PROMOTION_NONE, TENSOR_FILL_ZERO, &error);
+	tl_assert(ok);
+	memcpy(to, map, sizeof map);
+	arena_free(&a);
+}
+
 static void run_problem(struct arena *a, const struct subject *s, const struct ptx_module *m, const struct problem *p, u32 seed, struct counters *counters,
 			struct outcome *out)
 {
@@ -119,8 +149,10 @@ static void run_problem(struct arena *a, const struct subject *s, const struct p
 	char *memory = place_buffers(a, p, ranges, written);
 	const struct ptx_kernel *k = &m->kernels[0];
 	char *params = arena_alloc(a, k->param_bytes + 8);
-	tl_assert(k->nparams == p->nparams);
-	for (u32 n = 0; n < k->nparams; n++) {
+	tl_assert(k->nparams == p->nparams + s->nmaps);
+	for (u32 n = 0; n < s->nmaps; n++)
+		make_map(&s->maps[n], p, params + k->params[p->nparams + n].offset);
+	for (u32 n = 0; n < p->nparams; n++) {
 		u64 v = p->params[n].is_buffer ? (u64)(uintptr_t)ranges[p->params[n].bits].base : p->params[n].bits;
 		memcpy(params + k->params[n].offset, &v, k->params[n].size);
 	}
@@ -194,6 +226,8 @@ static bool compile_workload(struct arena *a, struct subject *s)
 	if (ok) {
 		s->text = arena_str(a, c.ptx, c.ptx_len);
 		s->shared_bytes = (u64)c.shared_bytes;
+		s->nmaps = c.kernel->nmaps;
+		memcpy(s->maps, c.kernel->maps, sizeof s->maps);
 	} else {
 		printf("%s: does not compile\n", w->name);
 	}
@@ -223,7 +257,8 @@ static enum verdict verdict_of(const struct outcome *o)
 
 static bool is_allowed(const struct mutant *m, const struct outcome *o, bool listed)
 {
-	bool synchronises = m->kind == BARRIER || m->kind == WAIT || m->kind == COMMIT;
+	bool synchronises = m->kind == BARRIER || m->kind == WAIT || m->kind == COMMIT || m->kind == PHASE || m->kind == ARRIVAL || m->kind == BYTES ||
+			    m->kind == TURN;
 	enum verdict v = verdict_of(o);
 	if (listed)
 		return v == HARMLESS;
@@ -319,6 +354,11 @@ static void test_workload(struct session *t, const struct workload *w, struct ta
 	mutant_vec mutants = {0};
 	struct ptx_module *m = ptx_read(&a, s.text, strlen(s.text), &error);
 	list_mutants(&a, s.text, &m->kernels[0], counters, &mutants);
+	u32 kept = 0;
+	for (u32 n = 0; n < mutants.len; n++)
+		if (w->kinds >> mutants.at[n].kind & 1)
+			mutants.at[kept++] = mutants.at[n];
+	mutants.len = kept;
 	struct outcome *outcomes = arena_array(&a, struct outcome, mutants.len);
 	struct arena *arenas = arena_array(&a, struct arena, mutants.len); /* what reports live in */
 #pragma omp parallel for schedule(dynamic)

@@ -5,6 +5,14 @@
 #include "compile.h"
 #include "runtime/sim/sim.h"
 
+/* --- faults ------------------------------------------------------------------------------------------------------ */
+
+enum kind { BARRIER, WAIT, COMMIT, PRODUCT_WAIT, PRODUCT_FENCE, PROXY_FENCE, PRODUCT_COMMIT, DESCRIPTOR, SHARED, SWIZZLE, GLOBAL, GUARD, SHUFFLE, TRANS,
+	    ACCUMULATE, PHASE, ARRIVAL, BYTES, INITIAL, TURN, KINDS };
+enum { ALL_KINDS = (1 << KINDS) - 1 };
+/* What engines that copy and multiply on their own are kept in order by. */
+enum { ASYNC_KINDS = 1 << BARRIER | 1 << PROXY_FENCE | 1 << PRODUCT_WAIT | 1 << PHASE | 1 << ARRIVAL | 1 << BYTES | 1 << INITIAL | 1 << TURN };
+
 /* --- workloads (mutants_kernels.c) ------------------------------------------------------------------------------ */
 
 /* Global memory: `want` is what an output must hold after the run, NULL for an input, which must stay as it is. */
@@ -36,14 +44,13 @@ struct workload {
 	struct arg_spec args[24];
 	u32 nproblems;
 	void (*make)(struct arena *a, struct problem *p, u32 n);
+	u32 kinds; /* of the faults to plant: a mask */
 };
 extern const struct workload workloads[];
 extern const u32 nworkloads;
 
 /* --- mutants (mutants_text.c) ------------------------------------------------------------------------------------ */
 
-enum kind { BARRIER, WAIT, COMMIT, PRODUCT_WAIT, PRODUCT_FENCE, PROXY_FENCE, PRODUCT_COMMIT, DESCRIPTOR, SHARED, SWIZZLE, GLOBAL, GUARD, SHUFFLE, TRANS,
-	    ACCUMULATE, KINDS };
 extern const char *const kind_names[KINDS];
 
 struct mutant {

@@ -104,7 +104,7 @@ static void attend(const struct problem *p, double *want, u32 i, u32 keys, u32 d
 			want[i * dim + d] += score[j] / total * input(p, 2, j * dim + d);
 }
 
-static void attention_problem(struct arena *a, struct problem *p, u32 ctx, u32 dim, bool causal)
+static void attention_problem(struct arena *a, struct problem *p, u32 ctx, u32 dim, u32 rows, bool causal)
 {
 	float scale = 0.25f;
 	add_input(a, p, "q", 2, ctx * dim);
@@ -115,19 +115,26 @@ static void attention_problem(struct arena *a, struct problem *p, u32 ctx, u32 d
 		attend(p, want, i, causal ? i + 1 : ctx, dim, (double)(scale * 1.44269504f));
 	u32 z = ctx * dim;
 	SET_PARAMS(p, fp_bits_f32(scale), z, z, dim, z, z, dim, z, z, dim, z, z, dim, 1, ctx);
-	p->grid[0] = (ctx + 63) / 64;
+	p->grid[0] = (ctx + rows - 1) / rows;
 }
 
 static void make_attention(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[] = {91, 128, 31, 59};
-	attention_problem(a, p, sizes[n], 32, false);
+	attention_problem(a, p, sizes[n], 32, 64, false);
 }
 
 static void make_causal(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[] = {128, 155, 7, 59};
-	attention_problem(a, p, sizes[n], 32, true);
+	attention_problem(a, p, sizes[n], 32, 64, true);
+}
+
+/* Keys and values come by TMA, through three buffers in turn, and two warpgroups take turns with the tensor cores. */
+static void make_boxes(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[] = {256, 200};
+	attention_problem(a, p, sizes[n], 32, 128, true);
 }
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
@@ -282,20 +289,22 @@ static void make_gram(struct arena *a, struct problem *p, u32 n)
 
 const struct workload workloads[] = {
 	{"matmul", "examples/matmul.tl", NULL, "matmul_kernel", {80, false}, 4,
-	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "64"}, {.constant = "32"}}, 6, make_matmul},
+	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "64"}, {.constant = "32"}}, 6, make_matmul, ALL_KINDS},
 	{"matmul Bt 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 8,
 	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "64"}},
-	 6, make_matmul_transposed},
+	 6, make_matmul_transposed, ALL_KINDS},
 	{"attention", "examples/attention.tl", NULL, "attention_kernel", {80, false}, 4,
-	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "32"}}, 4, make_attention},
+	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "32"}}, 4, make_attention, ALL_KINDS},
 	{"attention causal", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 4,
-	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "16"}, {.constant = "True"}}, 4, make_causal},
-	{"softmax", "examples/softmax.tl", NULL, "softmax_kernel", {80, false}, 4, {[5] = {.constant = "512"}}, 4, make_softmax},
+	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "16"}, {.constant = "True"}}, 4, make_causal, ALL_KINDS},
+	{"attention boxes", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 8,
+	 {[19] = {.constant = "32"}, {.constant = "128"}, {.constant = "16"}, {.constant = "True"}}, 2, make_boxes, ASYNC_KINDS},
+	{"softmax", "examples/softmax.tl", NULL, "softmax_kernel", {80, false}, 4, {[5] = {.constant = "512"}}, 4, make_softmax, ALL_KINDS},
 	{"softmax cluster", "examples/softmax.tl", NULL, "softmax_kernel", {90, true}, 32, {[4] = {.type = "i32:16"}, {.constant = "65536"}}, 2,
-	 make_wide_softmax},
-	{"layer_norm", "examples/layer_norm.tl", NULL, "layer_norm_kernel", {80, false}, 4, {[10] = {.constant = "256"}}, 2, make_layer_norm},
-	{"scan", NULL, scan_source, "scan_kernel", {80, false}, 4, {{0}}, 1, make_scan},
-	{"gram", NULL, gram_source, "gram_kernel", {90, true}, 4, {{0}}, 1, make_gram},
-	{"columns", NULL, columns_source, "columns_kernel", {90, true}, 8, {{0}}, 1, make_columns},
+	 make_wide_softmax, ALL_KINDS},
+	{"layer_norm", "examples/layer_norm.tl", NULL, "layer_norm_kernel", {80, false}, 4, {[10] = {.constant = "256"}}, 2, make_layer_norm, ALL_KINDS},
+	{"scan", NULL, scan_source, "scan_kernel", {80, false}, 4, {{0}}, 1, make_scan, ALL_KINDS},
+	{"gram", NULL, gram_source, "gram_kernel", {90, true}, 4, {{0}}, 1, make_gram, ALL_KINDS},
+	{"columns", NULL, columns_source, "columns_kernel", {90, true}, 8, {{0}}, 1, make_columns, ALL_KINDS},
 };
 const u32 nworkloads = ARRAY_LEN(workloads);

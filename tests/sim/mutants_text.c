@@ -5,7 +5,8 @@
 
 const char *const kind_names[KINDS] = {"barrier removed", "wait removed or weaker", "commit removed",
 				       "wgmma wait", "wgmma fence removed", "proxy fence removed", "wgmma commit removed", "wgmma descriptor",
-				       "shared address", "swizzle", "global address", "guard dropped", "shuffle", ".trans dropped", "accumulator"};
+				       "shared address", "swizzle", "global address", "guard dropped", "shuffle", ".trans dropped", "accumulator", "mbarrier wait", "mbarrier arrival", "mbarrier bytes",
+				       "mbarrier initialised", "turn"};
 
 struct listing {
 	struct arena *a;
@@ -99,7 +100,7 @@ static void mark_descriptors(const struct ptx_kernel *k, bool *set)
 
 static void add_synchronisation(struct listing *l, const struct instr *i, const char *line)
 {
-	if (starts(i->opcode, "bar.sync") || starts(i->opcode, "barrier.cluster.arrive")) /* the wait is on the same line */
+	if ((starts(i->opcode, "bar.sync") && i->ops[0].kind != O_REG) || starts(i->opcode, "barrier.cluster.arrive")) /* the wait is on the same line */
 		add(l, BARRIER, i->line, "", "removed");
 	if (starts(i->opcode, "cp.async.commit_group"))
 		add(l, COMMIT, i->line, "", "removed");
@@ -115,6 +116,38 @@ static void add_synchronisation(struct listing *l, const struct instr *i, const 
 		add(l, kind, i->line, "", "removed");
 		add(l, kind, i->line, spliced(l, line, at, strspn(at, "0123456789"), arena_printf(l->a, "%u", atoi(at) + 1)), "one group more is left");
 	}
+}
+
+/* `line` with the number at its end another. */
+static const char *another_number(struct listing *l, const char *line, i64 by)
+{
+	const char *at = strrchr(line, ',') + 1;
+	return spliced(l, line, at, strcspn(at, ";"), arena_printf(l->a, " %lld", (long long)(atoll(at) + by)));
+}
+
+/* The boxes' mbarriers; and named barriers where only some of the threads wait. */
+static void add_mbarrier(struct listing *l, const struct instr *i, const char *line)
+{
+	if (starts(i->opcode, "mbarrier.try_wait"))
+		add(l, PHASE, i->line, arena_printf(l->a, "setp.eq.u32 %.*s, 0, 0;", (int)strcspn(strstr(line, ".b64 ") + 5, ","), strstr(line, ".b64 ") + 5),
+		    "removed");
+	if (starts(i->opcode, "mbarrier.arrive.expect_tx")) {
+		add(l, ARRIVAL, i->line, "", "removed");
+		add(l, BYTES, i->line, another_number(l, line, -16), "16 fewer");
+		add(l, BYTES, i->line, another_number(l, line, 16), "16 more");
+	} else if (starts(i->opcode, "mbarrier.arrive")) {
+		add(l, ARRIVAL, i->line, "", "removed");
+	}
+	if (starts(i->opcode, "mbarrier.init")) {
+		add(l, INITIAL, i->line, "", "removed");
+		add(l, INITIAL, i->line, another_number(l, line, 1), "one arrival more");
+		if (i->ops[1].imm > 1)
+			add(l, INITIAL, i->line, another_number(l, line, -1), "one arrival fewer");
+	}
+	if (starts(i->opcode, "mbarrier.inval"))
+		add(l, INITIAL, i->line, "", "not ended");
+	if (starts(i->opcode, "bar.arrive") || (starts(i->opcode, "bar.sync") && i->ops[0].kind == O_REG))
+		add(l, TURN, i->line, "", "removed");
 }
 
 /* Of a constant with a swizzle: that, and the stride; of any the start. */
@@ -243,6 +276,7 @@ void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k,
 		if (!is_reached(k, counters, n))
 			continue;
 		add_synchronisation(&l, i, line);
+		add_mbarrier(&l, i, line);
 		add_descriptor(&l, i, line);
 		add_addresses(&l, i, line);
 		add_swizzle(&l, i, line);

@@ -233,6 +233,19 @@ static void test_uses(void **state)
 	check_fault(2, LEADER "@%p1 mbarrier.init.shared.b64 [sh], 64; mbarrier.arrive.shared.b64 _, [sh];", "initialised");
 }
 
+/* An mbarrier may end only when nobody can be about to use it: warp 1 has, says so, and releases that or not. */
+static void test_end(void **state)
+{
+	(void)state;
+#define END(sem)                                                                                                                   \
+	INIT(0, 1) INIT(8, 32) "setp.ge.u32 %p3, %r1, 32; @%p3 bra ONE;\n" AGAIN(WAIT " %p2, [sh+8], 0;") LEADER                    \
+			       "@%p1 mbarrier.inval.shared.b64 [sh]; bra END;\nONE: mbarrier.test_wait.parity.shared.b64 %p2, [sh], 0; "  \
+			       "mbarrier.arrive" sem ".shared.b64 _, [sh+8];\nEND:\n"
+	check_ok(2, END(""));
+	check_fault(2, END(".relaxed.cta"), "warp 1 used this mbarrier, and nothing orders that before its end");
+#undef END
+}
+
 static void test_counts(void **state)
 {
 	(void)state;
@@ -355,6 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters), cmocka_unit_test(test_ring),     cmocka_unit_test(test_order),  cmocka_unit_test(test_uses),
+		cmocka_unit_test(test_end),
 		cmocka_unit_test(test_counts),   cmocka_unit_test(test_deadlock), cmocka_unit_test(test_copies), cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
