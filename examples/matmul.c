@@ -78,9 +78,13 @@ static void allow(struct result *r, const struct problem *p)
 		r->absolute = size * 0x1p-7;
 }
 
-static void test(struct demo *d, tl_kernel *kernel, struct problem p)
+struct kernels {
+	tl_kernel *tiles, *persistent;
+};
+
+static void test(struct demo *d, const struct kernels *kernels, bool persistent, struct problem p)
 {
-	struct result r = {.kernel = "matmul"};
+	struct result r = {.kernel = persistent ? "matmul_persistent" : "matmul"};
 	allow(&r, &p);
 	const char *gap = p.activation ? " " : "", *activation = p.activation ? p.activation : "";
 	snprintf(r.what, sizeof r.what, "%zux%zux%zu %s%s%s%s%s%s", p.m, p.n, p.k, tl_dtype_name(p.in),
@@ -92,7 +96,8 @@ static void test(struct demo *d, tl_kernel *kernel, struct problem p)
 	enum { BLOCK_M = 128, BLOCK_N = 128, GROUP_M = 8 };
 	size_t block_k = 64 / tl_dtype_size(p.in);
 	size_t tiles = (p.m + BLOCK_M - 1) / BLOCK_M * ((p.n + BLOCK_N - 1) / BLOCK_N);
-	tl_config config = {.grid = {(uint32_t)tiles}, .num_warps = 8, .num_stages = 3};
+	size_t sms = (size_t)d->device.num_sms, programs = persistent && tiles > sms ? sms : tiles;
+	tl_config config = {.grid = {(uint32_t)programs}, .num_warps = 8, .num_stages = 3};
 	tl_arg args[] = {
 		tensor_arg(&a.data), tensor_arg(&b.data), tensor_arg(&c.data),
 		tl_int((int64_t)p.m), tl_int((int64_t)p.n), tl_int((int64_t)p.k),
@@ -102,8 +107,10 @@ static void test(struct demo *d, tl_kernel *kernel, struct problem p)
 		tl_int(BLOCK_M), tl_int(BLOCK_N), tl_int((int64_t)block_k), tl_int(GROUP_M),
 		p.activation ? tl_func(p.activation) : tl_none(),
 	};
-	check(&r, tl_launch(kernel, &config, args, COUNT(args)));
-	check(&r, tl_time(kernel, &config, args, COUNT(args), d->warmup, d->repeats, &r.ms));
+	tl_kernel *kernel = persistent ? kernels->persistent : kernels->tiles;
+	size_t nargs = COUNT(args) - persistent; /* it has no activation */
+	check(&r, tl_launch(kernel, &config, args, nargs));
+	check(&r, tl_time(kernel, &config, args, nargs, d->warmup, d->repeats, &r.ms));
 
 	read_back(&r, &c.data);
 	compare_matmul(&r, &p, &a, &b, &c);
@@ -117,31 +124,39 @@ int main(int argc, char **argv)
 {
 	struct demo d;
 	demo_open(&d, argc, argv);
-	tl_kernel *kernel = load_kernel(&d, "matmul.tl", "matmul_kernel");
+	struct kernels k = {
+		load_kernel(&d, "matmul.tl", "matmul_kernel"),
+		load_kernel(&d, "matmul_persistent.tl", "matmul_persistent_kernel"),
+	};
 	for (tl_dtype t = TL_F16; t <= TL_F32; t++) {
-		test(&d, kernel, (struct problem){t, t, .m = 512, .n = 512, .k = 512});
-		test(&d, kernel, (struct problem){t, t, .m = 250, .n = 190, .k = 77, .activation = "leaky_relu"});
+		test(&d, &k, false, (struct problem){t, t, .m = 512, .n = 512, .k = 512});
+		test(&d, &k, false, (struct problem){t, t, .m = 250, .n = 190, .k = 77, .activation = "leaky_relu"});
 	}
-	test(&d, kernel, (struct problem){TL_F16, TL_F32, .m = 1, .n = 1, .k = 1});
-	test(&d, kernel, (struct problem){TL_F16, TL_F16, .m = 1000, .n = 1000, .k = 1000, .activation = "relu"});
-	test(&d, kernel, (struct problem){TL_F16, TL_F16, .m = 320, .n = 256, .k = 192, .a_transposed = true});
-	test(&d, kernel, (struct problem){TL_F16, TL_F16, .m = 320, .n = 256, .k = 192, .b_transposed = true});
-	test(&d, kernel, (struct problem){TL_F16, TL_F16, .m = 300, .n = 200, .k = 100, .padding = 12,
+	test(&d, &k, false, (struct problem){TL_F16, TL_F32, .m = 1, .n = 1, .k = 1});
+	test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 1000, .n = 1000, .k = 1000, .activation = "relu"});
+	test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 320, .n = 256, .k = 192, .a_transposed = true});
+	test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 320, .n = 256, .k = 192, .b_transposed = true});
+	test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 300, .n = 200, .k = 100, .padding = 12,
 						 .activation = "leaky_relu"});
-	test(&d, kernel, (struct problem){TL_BF16, TL_F32, .m = 299, .n = 131, .k = 65, .a_transposed = true,
+	test(&d, &k, false, (struct problem){TL_BF16, TL_F32, .m = 299, .n = 131, .k = 65, .a_transposed = true,
 						  .b_transposed = true});
-	test(&d, kernel, (struct problem){TL_F32, TL_F32, .m = 300, .n = 200, .k = 100, .b_transposed = true, .padding = 4});
-	test(&d, kernel, (struct problem){TL_I8, TL_I32, .m = 384, .n = 256, .k = 320, .b_transposed = true});
-	test(&d, kernel, (struct problem){TL_I8, TL_I32, .m = 130, .n = 100, .k = 75, .a_transposed = true});
+	test(&d, &k, false, (struct problem){TL_F32, TL_F32, .m = 300, .n = 200, .k = 100, .b_transposed = true, .padding = 4});
+	test(&d, &k, false, (struct problem){TL_I8, TL_I32, .m = 384, .n = 256, .k = 320, .b_transposed = true});
+	test(&d, &k, false, (struct problem){TL_I8, TL_I32, .m = 130, .n = 100, .k = 75, .a_transposed = true});
+	test(&d, &k, true, (struct problem){TL_F16, TL_F16, .m = 1000, .n = 700, .k = 200});
+	test(&d, &k, true, (struct problem){TL_BF16, TL_F32, .m = 299, .n = 131, .k = 65, .a_transposed = true});
+	test(&d, &k, true, (struct problem){TL_F32, TL_F32, .m = 300, .n = 200, .k = 100});
 	if (d.large) {
-		test(&d, kernel, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096});
-		test(&d, kernel, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
-		test(&d, kernel, (struct problem){TL_F16, TL_F16, .m = 4095, .n = 4097, .k = 4093});
-		test(&d, kernel, (struct problem){TL_F16, TL_F16, .m = 8192, .n = 8192, .k = 8192});
-		test(&d, kernel, (struct problem){TL_BF16, TL_BF16, .m = 4096, .n = 4096, .k = 4096, .activation = "leaky_relu"});
-		test(&d, kernel, (struct problem){TL_BF16, TL_BF16, .m = 16, .n = 8192, .k = 8192, .padding = 64});
-		test(&d, kernel, (struct problem){TL_F32, TL_F32, .m = 4096, .n = 4096, .k = 4096});
-		test(&d, kernel, (struct problem){TL_I8, TL_I32, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
+		test(&d, &k, true, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096});
+		test(&d, &k, true, (struct problem){TL_F16, TL_F16, .m = 8192, .n = 8192, .k = 512});
+		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096});
+		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
+		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 4095, .n = 4097, .k = 4093});
+		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 8192, .n = 8192, .k = 8192});
+		test(&d, &k, false, (struct problem){TL_BF16, TL_BF16, .m = 4096, .n = 4096, .k = 4096, .activation = "leaky_relu"});
+		test(&d, &k, false, (struct problem){TL_BF16, TL_BF16, .m = 16, .n = 8192, .k = 8192, .padding = 64});
+		test(&d, &k, false, (struct problem){TL_F32, TL_F32, .m = 4096, .n = 4096, .k = 4096});
+		test(&d, &k, false, (struct problem){TL_I8, TL_I32, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
 	}
 	return demo_close(&d);
 }

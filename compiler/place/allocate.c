@@ -216,17 +216,31 @@ i32 shared_align(const struct pass_state *s)
 	return s->sm >= 90 ? 1024 : 128;
 }
 
+static i32 allocate(struct allocator *a)
+{
+	number_ops(a, a->s->k->body);
+	collect(a, a->s->k->body);
+	extend_scratch(a, true);
+	i32 total = place_all(a);
+	if (total > a->s->max_shared) {
+		extend_scratch(a, false);
+		total = place_all(a);
+	}
+	return total;
+}
+
+i32 shared_needed(struct pass_state *s)
+{
+	struct allocator a = {.s = s};
+	i32 total = allocate(&a);
+	arena_free(&a.scratch);
+	return total;
+}
+
 void pass_allocate(struct pass_state *s)
 {
 	struct allocator a = {.s = s};
-	number_ops(&a, s->k->body);
-	collect(&a, s->k->body);
-	extend_scratch(&a, true);
-	i32 total = place_all(&a);
-	if (total > s->max_shared) {
-		extend_scratch(&a, false);
-		total = place_all(&a);
-	}
+	i32 total = allocate(&a);
 	s->k->shared_bytes = total;
 	if (total > s->max_shared)
 		report_overflow(&a, total);

@@ -191,23 +191,33 @@ static bool acquires(const struct op *o)
 	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL;
 }
 
-/* A store in the loop might write what a load issued early reads: then order must be kept. Only kernels that read and
- * write through the same parameter are affected, or wait for others. */
-static bool may_conflict(const struct block *b, const struct value *base)
+bool may_be_written(const struct block *b, const struct value *base)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
-		if (o->code == IR_BARRIER || acquires(o))
+		if (acquires(o))
 			return true;
-		if ((o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS)) {
+		if (o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS) {
 			const struct value *other = pointer_base(operand(o, 0));
 			if (!base || !other || other == base)
 				return true;
 		}
 		for (u32 i = 0; i < o->nblocks; i++)
-			if (may_conflict(o->blocks[i], base))
+			if (may_be_written(o->blocks[i], base))
 				return true;
 	}
 	return false;
+}
+
+static bool is_barrier(const struct op *o)
+{
+	return o->code == IR_BARRIER;
+}
+
+/* A store in the loop might write what a load issued early reads: then order must be kept. Only kernels that read and
+ * write through the same parameter are affected, or wait for others. */
+static bool may_conflict(const struct block *b, const struct value *base)
+{
+	return contains(b, is_barrier) || may_be_written(b, base);
 }
 
 /* A dot's operand that cp.async cannot bring, since its rows begin at any element, is not left behind: then all go through registers. */

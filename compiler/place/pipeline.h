@@ -35,6 +35,17 @@ struct op *first_dot(const struct block *body);
 /* Of the tile that a load fills. */
 i64 load_bytes(const struct op *load);
 
+/* May something in the block write what is loaded from there, or tell that somebody else has? */
+bool may_be_written(const struct block *b, const struct value *base);
+
+/* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
+struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
+/* Is index + n·step below the loop's end? */
+struct value *still_inside(struct builder *b, const struct op *loop, struct value *index, int n);
+struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
+/* The mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
+struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside);
+
 /* Issues the loads ahead, as *p says. */
 void pipeline_rewrite(struct pipe *p);
 

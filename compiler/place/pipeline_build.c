@@ -1,30 +1,28 @@
 /* The pipelined loop: what is issued before it, in it, and what waits for that. */
 #include "place/pipeline.h"
 
-/* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
-static struct op *extend_loop(struct pipe *p, const value_vec *inits)
+struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *old, const value_vec *inits)
 {
-	struct op *old = p->loop;
 	struct block *from = old->blocks[0];
 	value_vec ops = {0};
 	VEC(const struct type *) types = {0};
 	for (u32 i = 0; i < old->noperands; i++)
-		vec_push(&p->scratch, &ops, operand(old, i));
+		vec_push(scratch, &ops, operand(old, i));
 	for (u32 i = 0; i < inits->len; i++)
-		vec_push(&p->scratch, &ops, inits->at[i]);
+		vec_push(scratch, &ops, inits->at[i]);
 	for (u32 i = 3; i < ops.len; i++)
-		vec_push(&p->scratch, &types, ops.at[i]->type);
-	struct builder b = builder_before(p->ctx, old);
+		vec_push(scratch, &types, ops.at[i]->type);
+	struct builder b = builder_before(ctx, old);
 	struct op *loop = build(&b, IR_FOR, ops.at, ops.len, types.at, types.len, 1);
 	struct block *to = loop->blocks[0];
 	memcpy(loop->attr, old->attr, sizeof loop->attr);
 	for (u32 i = 0; i < from->nargs; i++) {
-		struct value *arg = block_add_arg(p->ctx, to, from->args[i]->type);
+		struct value *arg = block_add_arg(ctx, to, from->args[i]->type);
 		arg->name = from->args[i]->name;
 		replace_uses(from->args[i], arg);
 	}
 	for (u32 i = 0; i < inits->len; i++)
-		block_add_arg(p->ctx, to, inits->at[i]->type);
+		block_add_arg(ctx, to, inits->at[i]->type);
 	for (struct op *o = from->first, *next; o; o = next) {
 		next = o->next;
 		op_unlink(o);
@@ -37,10 +35,10 @@ static struct op *extend_loop(struct pipe *p, const value_vec *inits)
 		loop->results[i].name = old->results[i].name;
 		replace_uses(&old->results[i], &loop->results[i]);
 	}
-	struct builder in = builder_at_end(p->ctx, from); /* the emptied loop is erased whole */
+	struct builder in = builder_at_end(ctx, from); /* the emptied loop is erased whole */
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 	op_erase(old);
-	return p->loop = loop;
+	return loop;
 }
 
 static struct value *to_i64(struct builder *b, struct value *v)
@@ -49,27 +47,26 @@ static struct value *to_i64(struct builder *b, struct value *v)
 	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
 }
 
-/* Is index + n·step below the loop's end? Computed in 64 bits, where it cannot wrap. */
-static struct value *still_inside(struct pipe *p, struct builder *b, struct value *index, int n)
+/* Computed in 64 bits, where it cannot wrap. */
+struct value *still_inside(struct builder *b, const struct op *loop, struct value *index, int n)
 {
-	const struct type *t = type_scalar(p->ctx, DT_I64);
-	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(p->loop, 2)), build_int(b, t, n));
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(loop, 2)), build_int(b, t, n));
 	struct value *at = build2(b, IR_ADDI, t, to_i64(b, index), by);
-	return build_cmpi(b, CMPI_SLT, at, to_i64(b, operand(p->loop, 1)));
+	return build_cmpi(b, CMPI_SLT, at, to_i64(b, operand(loop, 1)));
 }
 
-static struct value *step_index(struct pipe *p, struct builder *b, struct value *index, int n)
+struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n)
 {
-	struct value *step = operand(p->loop, 2);
+	struct value *step = operand(loop, 2);
 	return build2(b, IR_ADDI, index->type, index, build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
 }
 
-/* The load's mask and the predicate (NULL: true), as a mask in the layout of its pointers. */
-static struct value *guard(struct pipe *p, struct builder *b, const struct op *load, struct value *mask, struct value *inside)
+struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside)
 {
 	if (!inside)
 		return mask;
-	const struct type *t = type_with_dtype(p->ctx, operand(load, 0)->type, DT_I1);
+	const struct type *t = type_with_dtype(b->ctx, ptr->type, DT_I1);
 	struct value *all = build1(b, IR_SPLAT, t, inside);
 	return mask ? build2(b, IR_ANDI, t, mask, all) : all;
 }
@@ -124,7 +121,7 @@ static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struc
 {
 	struct op *load = p->loads.at[i];
 	struct value *ptr = mapped(map, operand(load, 0));
-	struct value *mask = guard(p, b, load, load->noperands > 1 ? mapped(map, operand(load, 1)) : NULL, inside);
+	struct value *mask = guard(b, ptr, load->noperands > 1 ? mapped(map, operand(load, 1)) : NULL, inside);
 	if (!p->async) {
 		struct value *other = load->noperands > 2 ? mapped(map, operand(load, 2)) : NULL;
 		struct value *v = build3(b, IR_LOAD, result(load)->type, ptr, mask, other);
@@ -258,9 +255,9 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 	for (u32 k = 0; k < p->args.len; k++)
 		map_put(&map, body->args[1 + p->args.at[k]], operand(p->loop, 3 + p->args.at[k]));
 	for (int n = 0; n < p->ahead; n++) {
-		map_put(&map, body->args[0], step_index(p, &b, operand(p->loop, 0), n));
+		map_put(&map, body->args[0], step_index(&b, p->loop, operand(p->loop, 0), n));
 		clone_slice(p, &b, &map);
-		struct value *inside = still_inside(p, &b, operand(p->loop, 0), n);
+		struct value *inside = still_inside(&b, p->loop, operand(p->loop, 0), n);
 		issue_all(p, &b, &map, (struct turn){p->async ? build_int(&b, i32_type, n) : NULL, NULL}, inside, loaded);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
@@ -421,7 +418,7 @@ static void build_body(struct pipe *p, u32 nargs_before)
 		if (p->turns)
 			take_turns(p, &b);
 	}
-	struct value *inside = still_inside(p, &b, body->args[0], p->ahead), *index = step_index(p, &b, body->args[0], p->ahead);
+	struct value *inside = still_inside(&b, p->loop, body->args[0], p->ahead), *index = step_index(&b, p->loop, body->args[0], p->ahead);
 	bool repeat = may_repeat(p);
 	map_put(&map, body->args[0], repeat ? build3(&b, IR_SELECT, index->type, inside, index, body->args[0]) : index);
 	for (u32 k = 0; k < p->args.len; k++) {
@@ -485,7 +482,7 @@ void pipeline_rewrite(struct pipe *p)
 	}
 	for (u32 i = 0; i < loaded.len; i++)
 		vec_push(&p->scratch, &inits, loaded.at[i]);
-	extend_loop(p, &inits);
+	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, &inits);
 	build_body(p, carried);
 	if (p->ring) {
 		struct builder b = builder_after(p->ctx, p->loop);

@@ -4,6 +4,7 @@
  *   cluster   several blocks for a program whose tiles do not fit the registers of one
  *   layouts   a layout for every tile, conversions where they meet (layouts.h)
  *   pipeline  loads of loops issued ahead, into shared memory or registers
+ *   flatten   what the next iteration of an outer loop loads first issued before this one's results are stored
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
  *   remarks   what became of memory accesses, for --remarks
@@ -18,12 +19,16 @@ void pass_dots(struct pass_state *s);
 void pass_cluster(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);
+void pass_flatten(struct pass_state *s);
 void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
 void pass_remarks(struct pass_state *s);
 
 /* Shared memory an operation needs for itself while it runs, in bytes. */
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
+
+/* Shared memory the whole kernel needs as it is, in bytes. */
+i32 shared_needed(struct pass_state *s);
 
 /* What buffers in shared memory are aligned to, in bytes: a period of the widest swizzle (layout_swizzled) where
  * instructions count on it. */

@@ -14,14 +14,16 @@ WORDS = [((128, 128, 32, 8), 4, 3), ((128, 128, 32, 8), 8, 4), ((128, 256, 32, 8
 BYTES = [((128, 256, 128, 8), 8, 3), ((128, 128, 128, 8), 4, 3), ((128, 128, 128, 8), 8, 4), ((256, 128, 128, 8), 8, 3), ((64, 256, 128, 8), 4, 4)]
 SHAPES = [(512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16, 8192, 8192),
           (8192, 8192, 512), (4096, 11008, 4096), (1000, 1000, 1000), (4095, 4097, 4093)]
+PERSISTENT = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 512), (4096, 11008, 4096)]
 
 
-def product(b, what, x, y, out, reference, tiles, tolerance):
-    """out = x y; y may be the transpose of a row-major matrix."""
+def product(b, what, x, y, out, reference, tiles, tolerance, persistent=False):
+    """out = x y; y may be the transpose of a row-major matrix. `persistent`: at most one program a multiprocessor."""
     (m, k), n = x.shape, y.shape[1]
-    kernel = b.example("matmul", "matmul_kernel")
-    b.row(what, kernel, lambda bm, bn, bk, g: (triton.cdiv(m, bm) * triton.cdiv(n, bn), 1, 1),
-          lambda *tile: [x, y, out, m, n, k, *x.stride(), *y.stride(), n, 1, *tile, None], out, reference, tiles,
+    kernel = b.example("matmul_persistent", "matmul_persistent_kernel") if persistent else b.example("matmul", "matmul_kernel")
+    limit = torch.cuda.get_device_properties(0).multi_processor_count if persistent else m * n
+    b.row(what, kernel, lambda bm, bn, bk, g: (min(triton.cdiv(m, bm) * triton.cdiv(n, bn), limit), 1, 1),
+          lambda *tile: [x, y, out, m, n, k, *x.stride(), *y.stride(), n, 1, *tile] + [None] * (not persistent), out, reference, tiles,
           flops=2 * m * n * k, tolerance=tolerance)
 
 
@@ -33,6 +35,11 @@ def matmul(b):
                 x, y = (torch.randn(*s, device="cuda", dtype=dtype) for s in ((m, k), (k, n)))
                 product(b, what, x, y, torch.empty(m, n, device="cuda", dtype=dtype), lambda: x @ y, FLAT if m == 16 else TILES,
                         k**0.5 / (100 if dtype == torch.float16 else 12))
+    for m, n, k in PERSISTENT:
+        what = f"persistent matmul {m}x{n}x{k} float16"
+        if b.wants(what):
+            x, y = (torch.randn(*s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
+            product(b, what, x, y, torch.empty(m, n, device="cuda", dtype=torch.float16), lambda: x @ y, TILES[:5], k**0.5 / 100, True)
 
 
 def narrow(b):
