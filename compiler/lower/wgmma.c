@@ -249,7 +249,7 @@ void lower_wgmma_wait(struct lower *l, const struct op *o)
 		for (u32 i = 0; i < n; i++)
 			sb_printf(&g.constraints, ",%u", i);
 		sb_puts(&g.constraints, ",~{memory}");
-		sb_puts(&g.text, wait);
+		sb_puts(&g.text, r ? "" : wait);
 		emit(&g, &o->results[r], n);
 	}
 }

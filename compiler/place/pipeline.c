@@ -137,7 +137,7 @@ struct op *first_dot(const struct block *body)
 static void find_boxes(struct pipe *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->sm >= 90 && !s->no_boxes && s->num_warps >= (p->stages == 2 ? 4 : 8) && first_dot(p->loop->blocks[0]) && !p->dots.len &&
+	p->tma = s->sm >= 90 && !s->no_boxes && s->num_warps >= 4 && first_dot(p->loop->blocks[0]) && !p->dots.len &&
 		 s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
@@ -145,6 +145,54 @@ static void find_boxes(struct pipe *p)
 		p->tma = load->noperands == 1 && !load->attr[ATTR_EVICT] && find_box(s, operand(load, 0), ring_layout(p, load), &box);
 		vec_push(&p->scratch, &p->boxes, box);
 	}
+}
+
+static bool is_buffer(const struct pipe *p, const struct value *v)
+{
+	const struct block *body = p->loop->blocks[0];
+	while (v->def && v->def->code == IR_MEMDESC_TRANS)
+		v = operand(v->def, 0);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct op *to = load_consumer(p->loads.at[i]);
+		if (to->code == IR_LOCAL_STORE && operand(to, 1) == v)
+			return true;
+	}
+	return value_defined_outside(v, body);
+}
+
+/* Does o, or what it contains, come behind `first` in the block of that? */
+static bool comes_behind(const struct op *o, const struct op *first)
+{
+	while (o->block != first->block)
+		o = o->block->parent;
+	while (o && o != first)
+		o = o->prev;
+	return o;
+}
+
+static u32 registers_of(const struct pipe *p, const struct value *v)
+{
+	return type_is_tensor(v->type) ? (u32)(type_numel(v->type) * dtype_bytes(type_dtype(v->type)) / (128 * p->s->num_warps)) : 0;
+}
+
+/* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both without a
+ * pause between them. Not if what both hold in registers meanwhile is too much. */
+static void find_late(struct pipe *p)
+{
+	enum { MAX_REGISTERS = 176 };
+	struct block *body = p->loop->blocks[0];
+	struct op *first = first_dot(body), *last = body->last;
+	while (last && !is_dot(last))
+		last = last->prev;
+	if (!p->tma || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
+		return;
+	const struct value *sum = result(last), *a = operand(last, 0);
+	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) && value_has_one_use(sum) && sum->uses->user == body->last;
+	const struct value *arg = stays ? body->args[1 + (sum->uses - body->last->operands)] : NULL;
+	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
+		stays &= u->user != first && comes_behind(u->user, first);
+	if (stays && registers_of(p, sum) + registers_of(p, a) + registers_of(p, result(first)) <= MAX_REGISTERS)
+		p->late = last;
 }
 
 /* Does a copy take the place of this store? */
@@ -249,19 +297,6 @@ static void find_loads(struct pipe *p, bool asked)
 			vec_push(&p->scratch, &p->slice, o);
 }
 
-static bool is_buffer(const struct pipe *p, const struct value *v)
-{
-	const struct block *body = p->loop->blocks[0];
-	while (v->def && v->def->code == IR_MEMDESC_TRANS)
-		v = operand(v->def, 0);
-	for (u32 i = 0; i < p->loads.len; i++) {
-		const struct op *to = load_consumer(p->loads.at[i]);
-		if (to->code == IR_LOCAL_STORE && operand(to, 1) == v)
-			return true;
-	}
-	return value_defined_outside(v, body);
-}
-
 /* Dots that nothing needs before the next iteration's, reading what stays until then. */
 static void find_dots(struct pipe *p)
 {
@@ -318,6 +353,7 @@ static void pipeline_loop(struct pass_state *s, struct op *loop)
 		find_dots(&p);
 	if (p.async) {
 		find_boxes(&p);
+		find_late(&p);
 		find_turns(&p);
 	}
 	p.ahead = p.async ? stages - 1 : 1;

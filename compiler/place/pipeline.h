@@ -15,6 +15,7 @@ struct pipe {
 	bool async, ring;       /* by cp.async; into a ring of buffers, asynchronously or from registers */
 	bool tma;               /* async by boxes */
 	VEC(struct box) boxes;  /* of each load then */
+	struct op *late;        /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;             /* the warpgroups take turns with the tensor cores then */
 	struct map firsts;      /* tile → its first element */
 	struct value *barriers; /* of each buffer: full; empty */

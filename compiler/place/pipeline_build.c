@@ -324,7 +324,8 @@ static void await_buffer(struct pipe *p, struct builder *b, struct turn now)
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-/* This warp has read the buffer. */
+/* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first one of them
+ * a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as there have been fills. */
 static void release_buffer(struct pipe *p, struct builder *b, struct value *slot)
 {
 	struct value *empty = barrier_at(p, b, slot, true);
@@ -346,17 +347,35 @@ static void delay_dots(struct pipe *p, struct builder *b)
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-/* From the last dot to the first one of the next iteration, after which b is. Both warpgroups wait and arrive equally often:
- * compute-sanitizer's racecheck loses count otherwise. */
-static void take_turns(struct pipe *p, struct builder *b)
+/* Lets the late dot run on, and waits for the one of the iteration before together with the first dot. b is then behind that. */
+static void delay_last(struct pipe *p, struct builder *b)
 {
-	struct op *last = p->loop->blocks[0]->last;
+	struct block *body = p->loop->blocks[0];
+	struct op *first = first_dot(body);
+	struct value *arg = body->args[1 + (result(p->late)->uses - body->last->operands)];
+	struct value *values[] = {result(first), arg};
+	const struct type *types[] = {result(first)->type, arg->type};
+	*b = builder_after(p->ctx, first);
+	struct op *wait = build(b, IR_WARP_GROUP_WAIT, values, 2, types, 2, 0);
+	for (u32 i = 0; i < 2; i++) {
+		replace_uses(values[i], &wait->results[i]);
+		op_set_operand(wait, i, values[i]);
+	}
+	first->attr[ATTR_ASYNC] = p->late->attr[ATTR_ASYNC] = true;
+}
+
+/* From the last dot to the first one of the next iteration. Both warpgroups wait and arrive equally often: compute-sanitizer's
+ * racecheck loses count otherwise. */
+static void take_turns(struct pipe *p)
+{
+	struct block *body = p->loop->blocks[0];
+	struct op *last = body->last;
 	while (!is_dot(last))
 		last = last->prev;
-	struct builder before = builder_before(p->ctx, p->loop), at = builder_before(p->ctx, last);
+	struct builder before = builder_before(p->ctx, p->loop), at = builder_before(p->ctx, last), behind = builder_after(p->ctx, first_dot(body));
 	build(&before, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
 	build(&before, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
-	build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0);
+	build(&behind, IR_PASS_TURN, NULL, 0, NULL, 0, 0);
 	build(&at, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
 }
 
@@ -415,8 +434,13 @@ static void build_body(struct pipe *p, u32 nargs_before)
 			delay_dots(p, &b);
 		else if (p->tma) /* the others may still be reading what it overwrites: there is work to do meanwhile */
 			b = builder_after(p->ctx, first_dot(body));
+		if (p->late) {
+			delay_last(p, &b);
+			release_buffer(p, &b, fill.slot);
+			fill.phase = build2(&b, IR_XORI, now.phase->type, now.phase, build_int(&b, now.phase->type, 1));
+		}
 		if (p->turns)
-			take_turns(p, &b);
+			take_turns(p);
 	}
 	struct value *inside = still_inside(&b, p->loop, body->args[0], p->ahead), *index = step_index(&b, p->loop, body->args[0], p->ahead);
 	bool repeat = may_repeat(p);
@@ -444,7 +468,7 @@ static void build_body(struct pipe *p, u32 nargs_before)
 		replace_uses(result(p->loads.at[i]), extra[p->args.len + p->ring + i]);
 		op_erase(p->loads.at[i]);
 	}
-	if (p->tma) {
+	if (p->tma && !p->late) {
 		struct builder end = builder_before(p->ctx, body->last);
 		release_buffer(p, &end, now.slot);
 	}
@@ -456,6 +480,8 @@ static void finish_dots(struct pipe *p, struct builder *b)
 	const struct block *body = p->loop->blocks[0];
 	value_vec sums = {0};
 	VEC(const struct type *) types = {0};
+	if (p->late)
+		vec_push(&p->scratch, &p->dots, p->late);
 	for (u32 i = 0; i < p->dots.len; i++) {
 		u32 n = (u32)(result(p->dots.at[i])->uses - body->last->operands);
 		vec_push(&p->scratch, &sums, &p->loop->results[n]);
@@ -486,7 +512,7 @@ void pipeline_rewrite(struct pipe *p)
 	build_body(p, carried);
 	if (p->ring) {
 		struct builder b = builder_after(p->ctx, p->loop);
-		if (p->dots.len)
+		if (p->dots.len || p->late)
 			finish_dots(p, &b);
 		if (p->turns)
 			build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */

@@ -339,7 +339,7 @@ static void tell_dot(struct teller *t, const struct op *o)
 		wgmma_warps(s->num_warps, result(o)->type, warps);
 		how = arena_printf(&t->scratch, "wgmma m64n%dk%d, A from %s%s", wgmma_n(result(o)->type, warps), w->k,
 				   operand(o, 0)->type->kind == TY_MEMDESC ? "shared memory" : "registers",
-				   o->attr[ATTR_ASYNC] ? "; waited for in the next iteration" : "");
+				   o->attr[ATTR_ASYNC] && result(o)->uses->user->code != IR_WARP_GROUP_WAIT ? "; waited for in the next iteration" : "");
 	} else {
 		const struct mma *m = mma_of_dot(s->sm, o);
 		if (!m)
