@@ -65,6 +65,8 @@ void lower_one_thread(struct lower *l, const struct op *o)
 	struct guarded g = begin_if(l, and_i1(l, is_first_thread(l), elem(l, operand(o, 0), 0)));
 	lower_block(l, o->blocks[0]);
 	end_if(l, g);
+	/* so that ptxas takes the warp to be together again, and keeps to uniform registers */
+	inline_asm(l, "bar.warp.sync -1;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
 static void on_barrier(struct lower *l, const struct op *o, const char *text)

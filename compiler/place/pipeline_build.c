@@ -438,6 +438,8 @@ static void build_body(struct pipe *p, u32 nargs_before)
 			delay_last(p, &b);
 			release_buffer(p, &b, fill.slot);
 			fill.phase = build2(&b, IR_XORI, now.phase->type, now.phase, build_int(&b, now.phase->type, 1));
+			if (p->ahead > 1) /* there is time, and nothing else to do there */
+				b = builder_after(p->ctx, p->late);
 		}
 		if (p->turns)
 			take_turns(p);
