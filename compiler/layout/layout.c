@@ -235,6 +235,17 @@ const struct layout *layout_trans(struct layout_pool *p, const struct layout *l,
 	return remap(p, l, out, to);
 }
 
+const struct layout *layout_permute_bits(struct layout_pool *p, const struct layout *l, int d, const int *to)
+{
+	struct layout out = *l;
+	int moved[LAYOUT_MAX_BITS], shift = layout_dim_shift(l, d);
+	for (int i = 0; i < LAYOUT_MAX_BITS; i++)
+		moved[i] = i < shift || i >= shift + l->side[d] ? i : shift + to[i - shift];
+	memset(out.bits, 0, sizeof out.bits);
+	memset(out.basis, 0, sizeof out.basis);
+	return remap(p, l, out, moved);
+}
+
 const struct layout *layout_reshape(struct layout_pool *p, const struct layout *l, int rank, const i32 *shape)
 {
 	struct layout out = *l, empty = layout_empty(rank, shape);

@@ -68,6 +68,8 @@ const struct layout *layout_swizzled(struct layout_pool *p, int rank, const i32 
 
 /* Transformations of a distributed layout that follow an operation on the tile. */
 const struct layout *layout_trans(struct layout_pool *p, const struct layout *l, const int *perm);
+/* Coordinate bit i of dimension d becomes its bit to[i]. */
+const struct layout *layout_permute_bits(struct layout_pool *p, const struct layout *l, int d, const int *to);
 const struct layout *layout_reshape(struct layout_pool *p, const struct layout *l, int rank, const i32 *shape);
 /* What remains after a reduction over `axis`: that dimension is removed. */
 const struct layout *layout_slice(struct layout_pool *p, const struct layout *l, int axis);

@@ -100,6 +100,20 @@ void lower_async_copy(struct lower *l, const struct op *o);
 void lower_convert(struct lower *l, const struct op *o); /* shared.c */
 void lower_local_load(struct lower *l, const struct op *o);
 void lower_local_store(struct lower *l, const struct op *o);
+/* Where a thread's registers are in a buffer: offsets of lane and warp computed once, registers as constants. */
+struct mapped {
+	struct memory_map m;
+	LLVMValueRef base, thread; /* thread: i32 elements */
+	u32 thread_bits, bytes;
+};
+struct mapped map_layout(struct lower *l, const struct layout *lay, const struct layout *mem, LLVMValueRef base, u32 bytes);
+/* The element at constant offset `at` (elements) from the thread's own part is *rest bytes behind this. */
+LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32 *rest);
+/* Register bits outside the vector; all combinations of them visit each vector once. Registers that hold a copy of
+ * another's element (zero offset) are visited too. */
+u32 vector_base(const struct memory_map *m, u32 i);
+/* Element e of the vector that begins with register `base`. */
+u32 vector_elem(const struct memory_map *m, u32 base, u32 e);
 void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
 void read_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
 void lower_reduce(struct lower *l, const struct op *o);  /* reduce.c */

@@ -6,13 +6,6 @@ static bool has_stmatrix(const struct lower *l)
 	return l->s->sm >= 90;
 }
 
-/* Where a thread's registers are in a buffer: offsets of lane and warp computed once, registers as constants. */
-struct mapped {
-	struct memory_map m;
-	LLVMValueRef base, thread; /* thread: i32 elements */
-	u32 thread_bits, bytes;
-};
-
 static LLVMValueRef thread_offset(struct lower *l, const struct memory_map *m)
 {
 	LLVMValueRef a = linear_map(l, l->b, l->lane, m->basis[LL_LANE], m->bits[LL_LANE]);
@@ -34,6 +27,15 @@ static u32 elem_bytes(struct lower *l, const struct value *v)
 	return (u32)MAX(type_bits(llvm_type(l, v->type)), 8) / 8;
 }
 
+/* Threads' bits are exchanged with those of `at`, and the rest is as good as added. */
+LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32 *rest)
+{
+	u32 clash = at & p->thread_bits;
+	LLVMValueRef off = clash ? LLVMBuildXor(l->b, p->thread, c_i32(l, clash), "") : p->thread;
+	*rest = (at & ~clash) * p->bytes;
+	return shared_at(l, p->base, LLVMBuildMul(l->b, off, c_i32(l, p->bytes), ""), 0);
+}
+
 /* The address of the element at constant offset `at` (elements) from the thread's own part. */
 static LLVMValueRef address(struct lower *l, const struct mapped *p, u32 at)
 {
@@ -43,18 +45,21 @@ static LLVMValueRef address(struct lower *l, const struct mapped *p, u32 at)
 	return shared_at(l, p->base, off, clash ? 0 : at * p->bytes);
 }
 
-static struct mapped map_value(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+struct mapped map_layout(struct lower *l, const struct layout *lay, const struct layout *mem, LLVMValueRef base, u32 bytes)
 {
-	struct mapped p = {.base = base, .bytes = elem_bytes(l, v)};
-	p.m = map_to_memory(v->type->layout, mem, ilog2(16 / p.bytes));
+	struct mapped p = {.base = base, .bytes = bytes};
+	p.m = map_to_memory(lay, mem, ilog2(16 / bytes));
 	p.thread = thread_offset(l, &p.m);
 	p.thread_bits = bits_used(&p.m);
 	return p;
 }
 
-/* Register bits outside the vector; all combinations of them visit each vector once. Registers that hold a copy of
- * another's element (zero offset) are visited too. */
-static u32 vector_base(const struct memory_map *m, u32 i)
+static struct mapped map_value(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+{
+	return map_layout(l, v->type->layout, mem, base, elem_bytes(l, v));
+}
+
+u32 vector_base(const struct memory_map *m, u32 i)
 {
 	u32 r = 0;
 	for (int bit = 0; bit < m->bits[LL_REG]; bit++) {
@@ -69,7 +74,7 @@ static u32 vector_base(const struct memory_map *m, u32 i)
 	return r;
 }
 
-static u32 vector_elem(const struct memory_map *m, u32 base, u32 e)
+u32 vector_elem(const struct memory_map *m, u32 base, u32 e)
 {
 	for (int k = 0; k < m->vec_bits; k++)
 		if (e >> k & 1)

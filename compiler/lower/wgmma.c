@@ -21,9 +21,11 @@ struct gemm {
 	struct lower *l;
 	const struct wgmma *w;
 	const struct layout *acc;
-	u32 n, words, count;    /* of an instruction: its n and accumulator registers; instructions for a step of k */
+	struct wgmma_split split;
+	u32 words, count;       /* accumulator registers of an instruction; instructions for a step of k */
 	struct matrix a, b;     /* a.mem NULL: in registers */
 	struct fragments regs;  /* of A then */
+	struct fetched *fetched; /* A, from shared memory into registers; or NULL */
 	struct strbuf text, constraints;
 	LLVMValueRef *args;
 	u32 nargs, noutputs;
@@ -55,6 +57,15 @@ static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
 	m.fields = (leading >> 4) << 16 | (stride >> 4) << 32 | (u64)modes[row / 32] << 62;
 	return m;
 }
+
+/* Operand A as its fragments are fetched from shared memory. The registers of a step of k are loaded when the products that read
+ * them RING steps before are done, while later ones go on. */
+struct fetched {
+	struct mapped at;
+	u32 regs;               /* of a step */
+	u32 args[16], clash[16], nargs; /* addresses: operand numbers in the text, and the bits of the offset by which they differ */
+};
+enum { RING = 4, FRAGMENT = 4 /* registers of an instruction */ };
 
 static u32 coordinate_of(const struct layout *lay, int d, u32 pos)
 {
@@ -89,6 +100,15 @@ static u32 add_input(struct gemm *g, const char *constraint, LLVMValueRef v)
 	return g->noutputs + g->nargs - 1;
 }
 
+/* Operand v in shared memory, the warpgroup's own part of it, as an input of the text. */
+static struct matrix describe_operand(struct gemm *g, const struct value *v, int mn_dim)
+{
+	struct matrix m = describe(g->l, v->type, mn_dim);
+	locate(g, &m, v);
+	m.arg = add_input(g, "l", m.start);
+	return m;
+}
+
 static void print_registers(struct gemm *g, u32 first, u32 n)
 {
 	sb_puts(&g->text, "{");
@@ -103,23 +123,120 @@ static void print_descriptor(struct gemm *g, const struct matrix *m, const char 
 	sb_printf(&g->text, "add.s64 %s, $%u, %u;\n\t", reg, m->arg, at >> 4);
 }
 
+/* The registers that a thread holds of an operand whose rows are those of the accumulator: of a step of k first. PTX ISA, "Register
+ * Fragments for wgmma.mma_async.m64nNk8". */
+static struct layout fragment_layout(const struct gemm *g, const struct type *t, int mn_dim)
+{
+	struct layout f = layout_empty(2, t->shape);
+	int k = layout_dim_shift(&f, 1 - mn_dim), mn = layout_dim_shift(&f, mn_dim), row = g->split.row_dim;
+	u32 k_bits[LAYOUT_MAX_BITS];
+	for (int i = 0; i < f.side[1 - mn_dim]; i++)
+		k_bits[i] = 1u << (k + i);
+	for (int i = 0; i < LANE_BITS; i++)
+		f.basis[LL_LANE][f.bits[LL_LANE]++] = i < 2 ? k_bits[i] : coordinate_of(g->acc, row, g->acc->basis[LL_LANE][i]) << mn;
+	for (int i = 0; i < g->acc->bits[LL_WARP]; i++)
+		f.basis[LL_WARP][f.bits[LL_WARP]++] = coordinate_of(g->acc, row, g->acc->basis[LL_WARP][i]) << mn;
+	for (int i = 0; i < g->acc->bits[LL_REG]; i++) {
+		u32 at = coordinate_of(g->acc, row, g->acc->basis[LL_REG][i]);
+		if (at)
+			f.basis[LL_REG][f.bits[LL_REG]++] = at << mn;
+		if (f.bits[LL_REG] == 1 && at) /* 8 rows on; then 4 of k */
+			f.basis[LL_REG][f.bits[LL_REG]++] = k_bits[2];
+	}
+	for (int i = 3; i < f.side[1 - mn_dim]; i++)
+		f.basis[LL_REG][f.bits[LL_REG]++] = k_bits[i];
+	return f;
+}
+
+static struct fetched *fetch(struct gemm *g, const struct value *v, u32 steps)
+{
+	struct fetched *f = arena_new(&g->l->scratch, struct fetched);
+	struct layout lay = fragment_layout(g, v->type, g->split.row_dim);
+	f->at = map_layout(g->l, &lay, v->type->layout, elem(g->l, v, 0), (u32)dtype_bytes(type_dtype(v->type)));
+	f->regs = (1u << lay.bits[LL_REG]) / steps;
+	tl_assert(1u << f->at.m.vec_bits <= f->regs);
+	return f;
+}
+
+/* The operand number of an address whose offset from the thread's part is `at`, but for *rest bytes. */
+static u32 fetched_address(struct gemm *g, u32 at, u32 *rest)
+{
+	struct fetched *f = g->fetched;
+	struct lower *l = g->l;
+	u32 clash = at & f->at.thread_bits, i = 0;
+	LLVMValueRef p = mapped_address(l, &f->at, at, rest);
+	while (i < f->nargs && f->clash[i] != clash)
+		i++;
+	if (i == f->nargs) {
+		tl_assert(i < ARRAY_LEN(f->args));
+		f->clash[i] = clash;
+		f->args[f->nargs++] = add_input(g, "r", LLVMBuildPtrToInt(l->b, p, l->i32, ""));
+	}
+	return f->args[i];
+}
+
+static void print_names(struct gemm *g, const u32 *names, u32 n)
+{
+	for (u32 r = 0; r < n; r++)
+		sb_printf(&g->text, "%sa%u", r ? ", " : "{", names[r]);
+	sb_puts(&g->text, "}, ");
+}
+
+/* Where register r of a step is. */
+static u32 fetched_register(const struct gemm *g, u32 step, u32 r)
+{
+	return step % RING * g->fetched->regs + r % g->fetched->regs;
+}
+
+/* Loads A's registers of a step of k. */
+static void print_fetch(struct gemm *g, u32 step)
+{
+	const struct memory_map *m = &g->fetched->at.m;
+	u32 width = 1u << m->vec_bits, n = g->fetched->regs / width, names[4], rest;
+	for (u32 i = step * n; i < (step + 1) * n; i++) {
+		u32 r = vector_base(m, i), arg = fetched_address(g, linear(m->basis[LL_REG], r), &rest);
+		for (u32 e = 0; e < width; e++)
+			names[e] = fetched_register(g, step, vector_elem(m, r, e));
+		sb_printf(&g->text, "ld.shared%s.b32 ", width == 4 ? ".v4" : width == 2 ? ".v2" : "");
+		print_names(g, names, width);
+		sb_printf(&g->text, "[$%u + %u];\n\t", arg, rest);
+	}
+}
+
+/* A of the instruction that computes row block i. */
+static void print_fetched(struct gemm *g, u32 i, u32 step)
+{
+	u32 names[FRAGMENT], block = 0, bit = 0, first = (u32)ilog2((u64)g->split.n / 2);
+	for (u32 k = 0; i >> k; k++) {
+		bool down = coordinate_of(g->acc, g->split.row_dim, g->acc->basis[LL_REG][first + k]);
+		block |= (i >> k & down) << bit;
+		bit += down;
+	}
+	for (u32 r = 0; r < FRAGMENT; r++)
+		names[r] = fetched_register(g, step, block * FRAGMENT + r);
+	print_names(g, names, FRAGMENT);
+}
+
 /* D += A·B of instruction i at step k; `add`: the predicate that is false where D is not read. */
 static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 {
-	u32 pos = layout_apply(g->acc, i * g->n / 2, 0, 0), row = coordinate_of(g->acc, 0, pos), col = coordinate_of(g->acc, 1, pos), a = 0;
+	u32 pos = layout_apply(g->acc, i * (u32)g->split.n / 2, 0, 0), a = 0;
+	u32 row = coordinate_of(g->acc, g->split.row_dim, pos), col = coordinate_of(g->acc, 1 - g->split.row_dim, pos);
 	print_descriptor(g, &g->b, "db", col, k);
 	if (g->a.mem) {
 		print_descriptor(g, &g->a, "da", row, k);
-	} else {
+	} else if (!g->fetched) {
 		LLVMValueRef words[4];
 		load_fragment(&g->regs, 0, row, k, words);
 		for (u32 w = 0; w < 4; w++)
 			a = add_input(g, "r", words[w]);
 	}
-	sb_printf(&g->text, "wgmma.mma_async.sync.aligned.m64n%uk%u.%s ", g->n, g->w->k, g->w->types);
+	sb_printf(&g->text, "wgmma.mma_async.sync.aligned.m64n%dk%u.%s ", g->split.n, g->w->k, g->w->types);
 	print_registers(g, i * g->words, g->words);
 	if (g->a.mem)
 		sb_puts(&g->text, "da, ");
+	else if (g->fetched)
+		print_fetched(g, i, k / g->w->k);
 	else
 		print_registers(g, a - 3, 4);
 	sb_printf(&g->text, "db, %s", add);
@@ -130,6 +247,25 @@ static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 	if (g->w->any_major)
 		sb_printf(&g->text, ", %d", g->b.mn_major);
 	sb_puts(&g->text, ";\n\t");
+}
+
+/* All products; `zero`: D begins at zero; `async`: the same ones of an iteration before may still be running. */
+static void print_products(struct gemm *g, u32 steps, bool zero, bool async)
+{
+	if (g->fetched)
+		sb_printf(&g->text, ".reg .b32 a<%u>;\n\t", MIN(steps, RING) * g->fetched->regs);
+	for (u32 k = 0; k < steps; k++) {
+		if (g->fetched && (async || k >= RING))
+			sb_printf(&g->text, "wgmma.wait_group.sync.aligned %u;\n\t", MIN(steps, RING) - 1);
+		if (g->fetched)
+			print_fetch(g, k);
+		if (g->fetched || !k)
+			sb_puts(&g->text, "wgmma.fence.sync.aligned;\n\t");
+		for (u32 i = 0; i < g->count; i++)
+			print_product(g, i, k * g->w->k, zero && !k ? "no" : "yes");
+		if (g->fetched || k == steps - 1)
+			sb_puts(&g->text, "wgmma.commit_group.sync.aligned;\n\t");
+	}
 }
 
 /* Accumulators of a 32-bit register. */
@@ -193,32 +329,25 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	bool zero = value_const_bits(acc, &bits) && !bits;
 	struct gemm g = {.l = l, .w = wgmma_of_dot(l->s, o), .acc = v->type->layout, .text.arena = &l->scratch, .constraints.arena = &l->scratch};
 	u32 nk = (u32)operand(o, 1)->type->shape[0] / g.w->k, total = num_words(v);
-	int warps[2];
-	wgmma_warps(l->k->num_warps, v->type, warps);
-	g.n = (u32)wgmma_n(v->type, warps);
-	g.count = num_elems(v) / (g.n / 2);
+	g.split = wgmma_split_of(l->k->num_warps, v->type);
+	const struct value *a = operand(o, (u32)g.split.row_dim), *b = operand(o, 1 - (u32)g.split.row_dim);
+	g.count = num_elems(v) / ((u32)g.split.n / 2);
 	g.words = total / g.count;
 	g.noutputs = total;
 	g.args = arena_array(&l->scratch, LLVMValueRef, 2 + (u32)4 * nk * g.count + total);
 	for (u32 i = 0; i < total; i++)
 		sb_printf(&g.constraints, "%s=%s", i ? "," : "", letter(v));
-	if (operand(o, 0)->type->kind == TY_MEMDESC) {
-		g.a = describe(l, operand(o, 0)->type, 0);
-		locate(&g, &g.a, operand(o, 0));
-		g.a.arg = add_input(&g, "l", g.a.start);
+	if (wgmma_is_fetched(l->s, o)) {
+		g.fetched = fetch(&g, a, nk);
+	} else if (a->type->kind == TY_MEMDESC) {
+		g.a = describe_operand(&g, a, g.split.row_dim);
 	} else {
 		struct mma shape = {.m = 16, .k = g.w->k};
-		g.regs = fragments_of(l, operand(o, 0), 0, &shape);
+		g.regs = fragments_of(l, a, 0, &shape);
 	}
-	g.b = describe(l, operand(o, 1)->type, 1);
-	locate(&g, &g.b, operand(o, 1));
-	g.b.arg = add_input(&g, "l", g.b.start);
-	sb_puts(&g.text, "{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t"
-			 "wgmma.fence.sync.aligned;\n\t");
-	for (u32 k = 0; k < nk; k++)
-		for (u32 i = 0; i < g.count; i++)
-			print_product(&g, i, k * g.w->k, zero && !k ? "no" : "yes");
-	sb_puts(&g.text, "wgmma.commit_group.sync.aligned;\n\t");
+	g.b = describe_operand(&g, b, 1 - g.split.row_dim);
+	sb_puts(&g.text, "{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t");
+	print_products(&g, nk, zero, o->attr[ATTR_ASYNC]);
 	if (!o->attr[ATTR_ASYNC])
 		sb_puts(&g.text, "wgmma.wait_group.sync.aligned 0;\n\t");
 	sb_puts(&g.text, "}");

@@ -236,14 +236,29 @@ static bool loaded_along(struct placer *p, const struct value *v, int d, int dep
 }
 
 /* Where wgmma wants its operands along k, others would have to be turned on their way to shared memory, element by
- * element: that is what mma.sync does better. */
-static const struct wgmma *choose_wgmma(struct placer *p, const struct op *dot)
+ * element: that is what mma.sync does better. But one operand of four-byte elements may lie otherwise, since registers can be its
+ * way to the tensor cores: B does so if the operands are exchanged. What goes from dot to dot stays in rows of its own warps. */
+static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_of_dot(p->s, dot);
-	bool along_k = w && (w->any_major || (loaded_along(p, operand(dot, 0), 1, 0) && loaded_along(p, operand(dot, 1), 0, 0)));
-	if (w && !along_k && p->s->remarks)
-		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a));
-	return along_k ? w : NULL;
+	if (!w || !wgmma_split(p->s->num_warps, result(dot)->type, 0, &plan->split))
+		return false;
+	bool a = w->any_major || loaded_along(p, operand(dot, 0), 1, 0), b = w->any_major || loaded_along(p, operand(dot, 1), 0, 0);
+	bool word = dtype_bytes(w->a) == 4;
+	plan->fetched = !a || !b;
+	const char *why = NULL;
+	if (plan->fetched && !word)
+		why = "both operands contiguous along k";
+	else if (!a && !b)
+		why = "one of the operands contiguous along k";
+	else if (!b && chained)
+		why = "both operands contiguous along k where another dot takes part";
+	else if (!b && !wgmma_split(p->s->num_warps, result(dot)->type, 1, &plan->split))
+		why = "both operands contiguous along k where a result has fewer than 64 columns";
+	if (why && p->s->remarks)
+		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a), why);
+	plan->wgmma = why ? NULL : w;
+	return !why;
 }
 
 static void place_dots(struct placer *p)
@@ -254,13 +269,12 @@ static void place_dots(struct placer *p)
 		struct op *o = all.at.at[i];
 		const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 		struct dot_plan *plan = arena_new(&p->scratch, struct dot_plan);
-		plan->wgmma = choose_wgmma(p, o);
-		plan->mma = plan->wgmma ? NULL : mma_of_dot(p->s->sm, o);
-		if (plan->wgmma) {
-			wgmma_warps(p->s->num_warps, t, plan->warps);
-			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, 16, wgmma_n(t, plan->warps));
+		bool chained = is_chained(&all, o), warpgroups = choose_wgmma(p, o, chained, plan);
+		plan->mma = warpgroups ? NULL : mma_of_dot(p->s->sm, o);
+		if (warpgroups) {
+			plan->acc = wgmma_accumulator(p->pool, t, &plan->split, plan->fetched);
 		} else if (plan->mma) {
-			split_warps(p, t, plan->mma, is_chained(&all, o), plan->warps);
+			split_warps(p, t, plan->mma, chained, plan->warps);
 			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, plan->mma->m, 8);
 			plan->a = layout_dot_operand(p->pool, a->rank, a->shape, 0, plan->warps, plan->mma->m, type_elem_bits(a));
 			plan->b = layout_dot_operand(p->pool, b->rank, b->shape, 1, plan->warps, plan->mma->m, type_elem_bits(b));

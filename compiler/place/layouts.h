@@ -10,7 +10,9 @@
 struct dot_plan {
 	const struct mma *mma;         /* NULL: wgmma or multiply-adds */
 	const struct wgmma *wgmma;     /* its operands lie in shared memory, A perhaps in registers */
-	int warps[MAX_RANK];
+	struct wgmma_split split;      /* of wgmma */
+	bool fetched;                  /* wgmma's A does not lie along k in memory */
+	int warps[MAX_RANK];           /* of mma.sync */
 	const struct layout *acc, *a, *b; /* a and b NULL: not for registers */
 };
 

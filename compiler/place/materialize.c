@@ -166,12 +166,12 @@ static int contiguous_dim(const struct layout *l, const struct wgmma *w, int k_d
 	return w->any_major && first & layout_dim_mask(l, 1 - k_dim) ? 1 - k_dim : k_dim;
 }
 
-/* v in shared memory, as operands of wgmma lie there. Transposition is only another view of it. */
-static struct value *request_memory(struct placer *p, struct value *v, const struct wgmma *w, int k_dim)
+/* v in shared memory, as operands of wgmma lie there; across k if it is fetched. Transposition is only another view of it. */
+static struct value *request_memory(struct placer *p, struct value *v, const struct wgmma *w, int k_dim, bool fetched)
 {
 	const struct type *t = v->type;
 	if (def_if(v, IR_TRANS)) {
-		struct value *base = request_memory(p, operand(v->def, 0), w, 1 - k_dim);
+		struct value *base = request_memory(p, operand(v->def, 0), w, 1 - k_dim, fetched);
 		const struct layout *turned = layout_trans(p->pool, base->type->layout, (int[]){1, 0});
 		struct value *known = find_version(p, v, turned);
 		struct builder b = builder_after(p->ctx, base->def);
@@ -184,7 +184,7 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 		return add_version(p, v, turned, known);
 	}
 	const struct layout *from = home_of(p, v) ? home_of(p, v) : default_layout(p, t);
-	const struct layout *mem = layout_swizzled(p->pool, 2, t->shape, contiguous_dim(from, w, k_dim), type_elem_bits(t));
+	const struct layout *mem = layout_swizzled(p->pool, 2, t->shape, fetched ? 1 - k_dim : contiguous_dim(from, w, k_dim), type_elem_bits(t));
 	struct value *known = find_version(p, v, mem), *src = request(p, v, from);
 	if (known)
 		return known;
@@ -199,13 +199,14 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 /* What comes from tensor cores goes back to them as it is, in registers; the rest through shared memory. */
 static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
 {
-	struct value *a = operand(o, 0);
+	struct value *a = operand(o, 0), *b = operand(o, 1);
 	const struct layout *home = home_of(p, a);
-	if (home && is_strong(p, home))
-		request_operand(p, o, 0, layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->warps, 16, type_elem_bits(a->type)));
+	int row_dim = plan->split.row_dim;
+	if (home && is_strong(p, home) && !plan->fetched)
+		request_operand(p, o, 0, layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->split.warps, 16, type_elem_bits(a->type)));
 	else
-		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1));
-	op_set_operand(o, 1, request_memory(p, operand(o, 1), plan->wgmma, 0));
+		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1, plan->fetched && row_dim == 0));
+	op_set_operand(o, 1, request_memory(p, b, plan->wgmma, 0, plan->fetched && row_dim == 1));
 	o->code = IR_WARP_GROUP_DOT;
 }
 

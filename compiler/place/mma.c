@@ -47,27 +47,11 @@ static const struct wgmma wgmma_table[] = {
 	{DT_E5M2, DT_E5M2, DT_F32, "f32.e5m2.e5m2", 32, false},
 };
 
-void wgmma_warps(int num_warps, const struct type *t, int *warps)
-{
-	int groups = num_warps / 4, down = MIN(groups, t->shape[0] / 64);
-	warps[0] = 4 * down;
-	warps[1] = groups / down;
-}
-
-int wgmma_n(const struct type *t, const int *warps)
-{
-	return MIN(t->shape[1] / warps[1], 256);
-}
-
 const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *dot)
 {
 	const struct type *t = result(dot)->type, *a = operand(dot, 0)->type, *b = operand(dot, 1)->type;
-	int warps[2];
-	if (s->sm != 90 || !s->arch_specific || s->num_warps % 4 || t->rank != 2 || t->shape[0] < 64)
-		return NULL;
-	wgmma_warps(s->num_warps, t, warps);
 	/* rows of shared memory have at least 32 bytes */
-	if (t->shape[1] / warps[1] < 16 || a->shape[1] * dtype_bits(type_dtype(a)) < 256)
+	if (s->sm != 90 || !s->arch_specific || s->num_warps % 4 || t->rank != 2 || a->shape[1] * dtype_bits(type_dtype(a)) < 256)
 		return NULL;
 	for (u32 i = 0; i < ARRAY_LEN(wgmma_table); i++) {
 		const struct wgmma *w = &wgmma_table[i];
@@ -76,4 +60,62 @@ const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *do
 			return w;
 	}
 	return NULL;
+}
+
+bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_split *out)
+{
+	int groups = num_warps / 4, rows = t->shape[row_dim], columns = t->shape[1 - row_dim], down = MIN(groups, rows / 64);
+	if (rows < 64 || columns * down / groups < 16)
+		return false;
+	*out = (struct wgmma_split){row_dim, {4 * down, groups / down}, MIN(columns * down / groups, 256)};
+	return true;
+}
+
+/* Bits of a row's number, first those that a thread holds, then those that the lanes of one wavefront differ by. They get the bits
+ * of the element's place along the rows in this order: two for a vector, then those that neither k's two lane bits (exchanged
+ * with bits 2 and 3 by layout_swizzled) nor each other put into the same bank. */
+static const struct layout *number_rows(struct layout_pool *p, const struct layout *l, int row_warps)
+{
+	static const u8 places[] = {0, 1, 4, 2, 3};
+	enum { HALF = 3 /* registers 8 rows apart */ };
+	int side = l->side[0], block = 4 + ilog2((u64)row_warps), n = 0, to[LAYOUT_MAX_BITS];
+	u8 order[LAYOUT_MAX_BITS];
+	order[n++] = HALF;
+	if (block < side)
+		order[n++] = (u8)block; /* registers of the next instruction */
+	for (int i = 0; i < side; i++)
+		if (i != HALF && i != block)
+			order[n++] = (u8)i;
+	for (int i = 0; i < side; i++)
+		to[order[i]] = i < (int)ARRAY_LEN(places) ? places[i] : i;
+	return layout_permute_bits(p, l, 0, to);
+}
+
+const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s, bool fetched)
+{
+	const i32 shape[] = {t->shape[s->row_dim], t->shape[1 - s->row_dim]};
+	const struct layout *l = layout_mma(p, 2, shape, s->warps, 16, s->n);
+	if (fetched)
+		l = number_rows(p, l, s->warps[0]);
+	return s->row_dim ? layout_trans(p, l, (int[]){1, 0}) : l;
+}
+
+struct wgmma_split wgmma_split_of(int num_warps, const struct type *t)
+{
+	struct wgmma_split s;
+	bool columns_first = t->layout->basis[LL_LANE][0] & layout_dim_mask(t->layout, 1);
+	tl_assert(wgmma_split(num_warps, t, columns_first ? 0 : 1, &s));
+	return s;
+}
+
+bool wgmma_is_fetched(const struct pass_state *s, const struct op *dot)
+{
+	int i = wgmma_split_of(s->num_warps, result(dot)->type).row_dim;
+	const struct type *a = operand(dot, (u32)i)->type;
+	return a->kind == TY_MEMDESC && !wgmma_of_dot(s, dot)->any_major && a->layout->basis[LL_OFFSET][0] & layout_dim_mask(a->layout, i);
+}
+
+int wgmma_groups(const struct pass_state *s, const struct op *dot)
+{
+	return wgmma_is_fetched(s, dot) ? operand(dot, 1)->type->shape[0] / wgmma_of_dot(s, dot)->k : 1;
 }

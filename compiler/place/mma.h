@@ -2,6 +2,7 @@
 #ifndef TLC_PLACE_MMA_H
 #define TLC_PLACE_MMA_H
 
+#include "layout/layout.h"
 #include "opt/pass.h"
 
 /* One form of mma.sync (PTX ISA, "mma"). Fragment layouts follow from m, the element width and k alone; see layout.h. */
@@ -24,11 +25,28 @@ struct wgmma {
 	u8 k;
 	bool any_major;              /* operands may be contiguous along M and N; else along K alone */
 };
-/* The instruction by which warpgroups of a block of num_warps do this dot; NULL: mma.sync or multiply-adds. */
+/* The instruction for a dot of these types on this target; NULL: mma.sync or multiply-adds. */
 const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *dot);
-/* How the warpgroups split the result: warps[] along the last two dimensions, multiples of four along the rows. */
-void wgmma_warps(int num_warps, const struct type *t, int *warps);
-/* Columns of one instruction. */
-int wgmma_n(const struct type *t, const int *warps);
+
+/* How the warpgroups of a block share a result. The rows of the instruction run along its rows or, the operands being exchanged
+ * since (A·B)ᵀ = Bᵀ·Aᵀ, along its columns. */
+struct wgmma_split {
+	int row_dim;                 /* of the result, along which the instruction's rows run; also the operand that is its A */
+	int warps[2];                /* along the instruction's rows, in multiples of four, and columns */
+	int n;                       /* columns of one instruction */
+};
+/* False when a result of type t is too small for that. */
+bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_split *out);
+/* The layout of a result. `fetched`: A is fetched from shared memory into registers, where the instruction cannot read it as it
+ * lies there. Then any of its elements may be any row, and the rows are numbered so that this is done by vectors and without
+ * bank conflicts. */
+const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s, bool fetched);
+/* Which of the splits a result has, by its layout. */
+struct wgmma_split wgmma_split_of(int num_warps, const struct type *t);
+/* Is operand A of this dot fetched from shared memory? */
+bool wgmma_is_fetched(const struct pass_state *s, const struct op *dot);
+/* How many groups (wgmma.commit_group) the dot's products are. A's registers are free again when a group of a later step of k has
+ * been waited for, so each step is a group of its own if A is fetched. */
+int wgmma_groups(const struct pass_state *s, const struct op *dot);
 
 #endif

@@ -1,4 +1,5 @@
 /* The pipelined loop: what is issued before it, in it, and what waits for that. */
+#include "place/mma.h"
 #include "place/pipeline.h"
 
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *old, const value_vec *inits)
@@ -340,10 +341,14 @@ static void wait_dots(struct builder *b, i64 pending)
 /* The dots that stay in flight, and where those of the iteration before are done. */
 static void delay_dots(struct pipe *p, struct builder *b)
 {
-	for (u32 i = 0; i < p->dots.len; i++)
+	enum { MAX_PENDING = 7 }; /* that wgmma.wait_group takes */
+	i64 groups = 0;
+	for (u32 i = 0; i < p->dots.len; i++) {
 		p->dots.at[i]->attr[ATTR_ASYNC] = true;
+		groups += wgmma_groups(p->s, p->dots.at[i]);
+	}
 	*b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
-	wait_dots(b, p->dots.len);
+	wait_dots(b, MIN(groups, MAX_PENDING));
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 

@@ -334,11 +334,11 @@ static void tell_dot(struct teller *t, const struct op *o)
 	struct pass_state *s = t->s;
 	const char *from = dtype_name(type_dtype(operand(o, 0)->type)), *to = dtype_name(type_dtype(result(o)->type)), *how;
 	if (o->code == IR_WARP_GROUP_DOT) {
-		const struct wgmma *w = wgmma_of_dot(s, o);
-		int warps[2];
-		wgmma_warps(s->num_warps, result(o)->type, warps);
-		how = arena_printf(&t->scratch, "wgmma m64n%dk%d, A from %s%s", wgmma_n(result(o)->type, warps), w->k,
-				   operand(o, 0)->type->kind == TY_MEMDESC ? "shared memory" : "registers",
+		struct wgmma_split split = wgmma_split_of(s->num_warps, result(o)->type);
+		const char *a = operand(o, (u32)split.row_dim)->type->kind != TY_MEMDESC ? "registers"
+				: wgmma_is_fetched(s, o) ? "shared memory through registers, since it is not contiguous along k" : "shared memory";
+		how = arena_printf(&t->scratch, "wgmma m64n%dk%d, %s from %s%s", split.n, wgmma_of_dot(s, o)->k,
+				   split.row_dim ? "operands exchanged: B" : "A", a,
 				   o->attr[ATTR_ASYNC] && result(o)->uses->user->code != IR_WARP_GROUP_WAIT ? "; waited for in the next iteration" : "");
 	} else {
 		const struct mma *m = mma_of_dot(s->sm, o);
