@@ -59,13 +59,13 @@ static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
 }
 
 /* Operand A as its fragments are fetched from shared memory. The registers of a step of k are loaded when the products that read
- * them RING steps before are done, while later ones go on. */
+ * them `ring` steps before are done, while later ones go on. */
 struct fetched {
 	struct mapped at;
-	u32 regs;               /* of a step */
+	u32 regs, ring;         /* of a step; steps that have registers of their own */
 	u32 args[16], clash[16], nargs; /* addresses: operand numbers in the text, and the bits of the offset by which they differ */
 };
-enum { RING = 4, FRAGMENT = 4 /* registers of an instruction */ };
+enum { RING = 4 /* steps */, RING_REGISTERS = 32, FRAGMENT = 4 /* registers of an instruction */ };
 
 static u32 coordinate_of(const struct layout *lay, int d, u32 pos)
 {
@@ -154,6 +154,7 @@ static struct fetched *fetch(struct gemm *g, const struct value *v, u32 steps)
 	struct layout lay = fragment_layout(g, v->type, g->split.row_dim);
 	f->at = map_layout(g->l, &lay, v->type->layout, elem(g->l, v, 0), (u32)dtype_bytes(type_dtype(v->type)));
 	f->regs = (1u << lay.bits[LL_REG]) / steps;
+	f->ring = MIN(MIN(RING, MAX(RING_REGISTERS / f->regs, 2)), steps);
 	tl_assert(1u << f->at.m.vec_bits <= f->regs);
 	return f;
 }
@@ -185,7 +186,7 @@ static void print_names(struct gemm *g, const u32 *names, u32 n)
 /* Where register r of a step is. */
 static u32 fetched_register(const struct gemm *g, u32 step, u32 r)
 {
-	return step % RING * g->fetched->regs + r % g->fetched->regs;
+	return step % g->fetched->ring * g->fetched->regs + r % g->fetched->regs;
 }
 
 /* Loads A's registers of a step of k. */
@@ -249,22 +250,45 @@ static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 	sb_puts(&g->text, ";\n\t");
 }
 
-/* All products; `zero`: D begins at zero; `async`: the same ones of an iteration before may still be running. */
-static void print_products(struct gemm *g, u32 steps, bool zero, bool async)
+static void print_fence(struct gemm *g)
 {
-	if (g->fetched)
-		sb_printf(&g->text, ".reg .b32 a<%u>;\n\t", MIN(steps, RING) * g->fetched->regs);
+	sb_puts(&g->text, "wgmma.fence.sync.aligned;\n\t");
+}
+
+static void print_commit(struct gemm *g)
+{
+	sb_puts(&g->text, "wgmma.commit_group.sync.aligned;\n\t");
+}
+
+static void print_step(struct gemm *g, u32 k, bool zero)
+{
+	for (u32 i = 0; i < g->count; i++)
+		print_product(g, i, k * g->w->k, zero && !k ? "no" : "yes");
+}
+
+/* All products; `zero`: D begins at zero. */
+static void print_products(struct gemm *g, u32 steps, bool zero)
+{
+	print_fence(g);
+	for (u32 k = 0; k < steps; k++)
+		print_step(g, k, zero);
+	print_commit(g);
+}
+
+/* The same, A being fetched; `async`: those of the iteration before may still be running. */
+static void print_fetched_products(struct gemm *g, u32 steps, bool zero, bool async)
+{
+	const struct fetched *f = g->fetched;
+	bool waits = async || steps > f->ring;
+	sb_printf(&g->text, ".reg .b32 a<%u>;\n\t", f->ring * f->regs);
 	for (u32 k = 0; k < steps; k++) {
-		if (g->fetched && (async || k >= RING))
-			sb_printf(&g->text, "wgmma.wait_group.sync.aligned %u;\n\t", MIN(steps, RING) - 1);
-		if (g->fetched)
-			print_fetch(g, k);
-		if (g->fetched || !k)
-			sb_puts(&g->text, "wgmma.fence.sync.aligned;\n\t");
-		for (u32 i = 0; i < g->count; i++)
-			print_product(g, i, k * g->w->k, zero && !k ? "no" : "yes");
-		if (g->fetched || k == steps - 1)
-			sb_puts(&g->text, "wgmma.commit_group.sync.aligned;\n\t");
+		if (async || k >= f->ring)
+			sb_printf(&g->text, "wgmma.wait_group.sync.aligned %u;\n\t", f->ring - 1);
+		print_fetch(g, k);
+		print_fence(g);
+		print_step(g, k, zero);
+		if (waits || k == steps - 1)
+			print_commit(g);
 	}
 }
 
@@ -347,7 +371,10 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	}
 	g.b = describe_operand(&g, b, 1 - g.split.row_dim);
 	sb_puts(&g.text, "{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t");
-	print_products(&g, nk, zero, o->attr[ATTR_ASYNC]);
+	if (g.fetched)
+		print_fetched_products(&g, nk, zero, o->attr[ATTR_ASYNC]);
+	else
+		print_products(&g, nk, zero);
 	if (!o->attr[ATTR_ASYNC])
 		sb_puts(&g.text, "wgmma.wait_group.sync.aligned 0;\n\t");
 	sb_puts(&g.text, "}");

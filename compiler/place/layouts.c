@@ -241,23 +241,24 @@ static bool loaded_along(struct placer *p, const struct value *v, int d, int dep
 static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_of_dot(p->s, dot);
-	if (!w || !wgmma_split(p->s->num_warps, result(dot)->type, 0, &plan->split))
+	const struct type *t = result(dot)->type;
+	struct wgmma_split other;
+	if (!w)
 		return false;
 	bool a = w->any_major || loaded_along(p, operand(dot, 0), 1, 0), b = w->any_major || loaded_along(p, operand(dot, 1), 0, 0);
-	bool word = dtype_bytes(w->a) == 4;
-	plan->fetched = !a || !b;
 	const char *why = NULL;
-	if (plan->fetched && !word)
+	if ((!a || !b) && dtype_bytes(w->a) != 4)
 		why = "both operands contiguous along k";
 	else if (!a && !b)
 		why = "one of the operands contiguous along k";
 	else if (!b && chained)
 		why = "both operands contiguous along k where another dot takes part";
-	else if (!b && !wgmma_split(p->s->num_warps, result(dot)->type, 1, &plan->split))
-		why = "both operands contiguous along k where a result has fewer than 64 columns";
-	if (why && p->s->remarks)
+	else if (!wgmma_split(p->s->num_warps, t, b ? 0 : 1, &plan->split))
+		why = "both operands contiguous along k where the result has fewer than 64 columns";
+	if (why && p->s->remarks && wgmma_split(p->s->num_warps, t, 0, &other))
 		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a), why);
 	plan->wgmma = why ? NULL : w;
+	plan->fetched = !a || !b;
 	return !why;
 }
 

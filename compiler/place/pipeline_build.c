@@ -348,7 +348,8 @@ static void delay_dots(struct pipe *p, struct builder *b)
 		groups += wgmma_groups(p->s, p->dots.at[i]);
 	}
 	*b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
-	wait_dots(b, MIN(groups, MAX_PENDING));
+	if (!wgmma_is_fetched(p->s, p->dots.at[p->dots.len - 1])) /* that one has waited for them itself */
+		wait_dots(b, MIN(groups, MAX_PENDING));
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 

@@ -54,10 +54,14 @@ static void set_params(struct problem *p, const u32 *values, u32 n)
 
 /* --- matmul ------------------------------------------------------------------------------------------------------ */
 
-static void matmul_problem(struct arena *a, struct problem *p, u32 m, u32 n, u32 k, bool b_transposed)
+/* Of fp16 or, where an element has 4 bytes, numbers that tf32 has too. */
+static void matmul_problem(struct arena *a, struct problem *p, u32 elem, u32 m, u32 n, u32 k, bool b_transposed)
 {
-	u32 x = add_input(a, p, "a", 2, m * k), y = add_input(a, p, "b", 2, k * n);
-	double *want = add_output(a, p, "c", 2, m * n, 1e-4, 0x1.1p-11);
+	u32 x = add_input(a, p, "a", elem, m * k), y = add_input(a, p, "b", elem, k * n);
+	for (u32 b = 0; b < 2 && elem == 4; b++)
+		for (u32 i = 0; i < p->buffers[b].len; i++)
+			((u32 *)p->buffers[b].initial)[i] &= ~(u32)0x1FFF;
+	double *want = add_output(a, p, "c", elem, m * n, 1e-4, 0x1.1p-11);
 	for (u32 i = 0; i < m; i++)
 		for (u32 j = 0; j < n; j++)
 			for (u32 l = 0; l < k; l++)
@@ -71,14 +75,22 @@ static void make_matmul(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[][3] = {{48, 48, 184}, {64, 80, 160}, {64, 64, 56}, {64, 48, 24}, {16, 16, 8}, {16, 16, 72}};
 	p->grid[0] = (sizes[n][1] + 63) / 64;
-	matmul_problem(a, p, sizes[n][0], sizes[n][1], sizes[n][2], false);
+	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
 }
 
 static void make_matmul_transposed(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[][3] = {{48, 32, 248}, {64, 16, 192}, {64, 32, 120}, {64, 32, 320}, {16, 16, 8}, {16, 16, 136}};
 	p->grid[0] = 1;
-	matmul_problem(a, p, sizes[n][0], sizes[n][1], sizes[n][2], true);
+	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], true);
+}
+
+/* B's fragments are fetched into registers, while products of the iteration before run. */
+static void make_matmul_fetched(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[][3] = {{16, 64, 188}, {16, 80, 160}, {16, 48, 56}, {16, 16, 24}, {16, 16, 4}};
+	p->grid[0] = (sizes[n][1] + 63) / 64;
+	matmul_problem(a, p, 4, sizes[n][0], sizes[n][1], sizes[n][2], false);
 }
 
 /* --- attention --------------------------------------------------------------------------------------------------- */
@@ -293,6 +305,9 @@ const struct workload workloads[] = {
 	{"matmul Bt 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 8,
 	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "64"}},
 	 6, make_matmul_transposed, ALL_KINDS},
+	{"matmul tf32 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 4,
+	 {{.type = "*fp32:16"}, {.type = "*fp32:16"}, {.type = "*fp32:16"}, [5] = {.type = "i32:4"}, {.type = "i32:4"}, [12] = {.constant = "16"}, {.constant = "64"}, {.constant = "32"}},
+	 5, make_matmul_fetched, ALL_KINDS},
 	{"attention", "examples/attention.tl", NULL, "attention_kernel", {80, false}, 4,
 	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "32"}}, 4, make_attention, ALL_KINDS},
 	{"attention causal", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 4,
