@@ -153,6 +153,10 @@ static void products(struct suite *s)
 	for (int t = 0; t < COUNT(kinds); t++) /* every form of both operands, of every type */
 		for (int i = 0; i < 16; i++)
 			product(s, &kinds[t], 32, 64, 32, forms[i % 4], forms[i / 4], "argument", true, 4);
+	static const int fetched[][4] = {{64, 64, 32, 4}, {16, 128, 64, 4}, {128, 32, 128, 8}, {64, 256, 32, 8}, {128, 128, 16, 8}, {32, 512, 16, 16}, {256, 64, 32, 4}};
+	for (int i = 0; i < COUNT(fetched); i++) /* of four-byte elements wgmma has one operand in registers */
+		for (int f = 0; f < 16; f++, c++)
+			product(s, &kinds[3], fetched[i][0], fetched[i][1], fetched[i][2], forms[f % 4], forms[f / 4], accs[c % 4], c % 2, fetched[i][3]);
 	for (int t = 0; t < COUNT(kinds); t++)
 		for (int w = 1; w <= 16; w *= 2)
 			product(s, &kinds[t], 64, 32, 32, "rows", "rows", "none", false, w);

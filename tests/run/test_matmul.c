@@ -262,6 +262,12 @@ void theme_matmul(struct suite *s)
 	for (int t = 0; t < COUNT(types); t++) /* every type with every number of stages, row- and column-major */
 		for (int stages = 1; stages <= 5; stages++, c++)
 			matmul(s, &types[t], &shapes[6 + stages % 2], "advance", "groups", (enum lie)(c % 2), (enum lie)(c / 2 % 2), ROWS, stages, 4);
+	static const struct shape words[] = {{132, 200, 100, 64, 128, 32}, {64, 300, 164, 16, 256, 32}, {260, 68, 96, 128, 64, 16}, {128, 128, 256, 128, 128, 64}};
+	for (int i = 0; i < COUNT(words); i++) /* tf32, of whose operands wgmma takes one from registers */
+		for (int lie = 0; lie < 4; lie++)
+			for (int stages = 1; stages <= 4; stages++, c++)
+				matmul(s, &types[2], &words[i], forms[c % COUNT(forms)], "groups", lie % 2 ? COLUMNS : ROWS, lie / 2 ? COLUMNS : ROWS,
+				       c % 3 ? ROWS : COLUMNS, stages, 4 << c % 3);
 	any_addresses(s);
 	for (int i = 0; i < COUNT(whole); i++)
 		for (int g = 0; g < 4; g++, c++) {
