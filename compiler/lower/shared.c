@@ -39,10 +39,9 @@ LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32
 /* The address of the element at constant offset `at` (elements) from the thread's own part. */
 static LLVMValueRef address(struct lower *l, const struct mapped *p, u32 at)
 {
-	bool clash = at & p->thread_bits;
-	LLVMValueRef off = clash ? LLVMBuildXor(l->b, p->thread, c_i32(l, at), "") : p->thread;
-	off = LLVMBuildMul(l->b, off, c_i32(l, p->bytes), "");
-	return shared_at(l, p->base, off, clash ? 0 : at * p->bytes);
+	u32 rest;
+	LLVMValueRef near = mapped_address(l, p, at, &rest);
+	return shared_at(l, near, NULL, rest);
 }
 
 struct mapped map_layout(struct lower *l, const struct layout *lay, const struct layout *mem, LLVMValueRef base, u32 bytes)
