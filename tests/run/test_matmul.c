@@ -268,6 +268,9 @@ void theme_matmul(struct suite *s)
 			for (int stages = 1; stages <= 4; stages++, c++)
 				matmul(s, &types[2], &words[i], forms[c % COUNT(forms)], "groups", lie % 2 ? COLUMNS : ROWS, lie / 2 ? COLUMNS : ROWS,
 				       c % 3 ? ROWS : COLUMNS, stages, 4 << c % 3);
+	for (int i = 0; i < COUNT(words); i++)
+		for (int flatten = 0; flatten < 2; flatten++)
+			persistent(s, TL_F32, 2 + i, &words[i], flatten);
 	any_addresses(s);
 	for (int i = 0; i < COUNT(whole); i++)
 		for (int g = 0; g < 4; g++, c++) {

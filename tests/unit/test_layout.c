@@ -213,6 +213,25 @@ static void transposes(const struct layout *l, void *arg)
 	}
 }
 
+static void reverses_bits(const struct layout *l, void *arg)
+{
+	(void)arg;
+	for (int d = 0; d < 2; d++) {
+		int to[LAYOUT_MAX_BITS], n = l->side[d];
+		for (int i = 0; i < n; i++)
+			to[i] = n - 1 - i;
+		const struct layout *p = layout_permute_bits(&pool, l, d, to);
+		assert_ptr_equal(layout_permute_bits(&pool, p, d, to), l);
+		FOR_EACH_PLACE(l, r, lane, w) {
+			u32 was = layout_apply(l, r, lane, w), is = layout_apply(p, r, lane, w), reversed = 0;
+			for (int i = 0; i < n; i++)
+				reversed |= (dim_of(l, was, d) >> i & 1) << (n - 1 - i);
+			assert_int_equal(dim_of(p, is, d), reversed);
+			assert_int_equal(dim_of(p, is, 1 - d), dim_of(l, was, 1 - d));
+		}
+	}
+}
+
 static void slices(const struct layout *l, void *arg)
 {
 	(void)arg;
@@ -257,6 +276,7 @@ static void test_transformations(void **state)
 	for (int m = 2; m <= 64; m *= 4)
 		for (int n = 1; n <= 64; n *= 4) {
 			each_blocked(m, n, 4, 4, transposes, NULL);
+			each_blocked(m, n, 4, 4, reverses_bits, NULL);
 			each_blocked(m, n, 4, 4, slices, NULL);
 			each_blocked(m, n, 4, 4, redundancy, NULL);
 		}
