@@ -129,11 +129,8 @@ static struct layout fragment_layout(const struct gemm *g, const struct type *t,
 {
 	struct layout f = layout_empty(2, t->shape);
 	int k = layout_dim_shift(&f, 1 - mn_dim), mn = layout_dim_shift(&f, mn_dim), row = g->split.row_dim;
-	u32 k_bits[LAYOUT_MAX_BITS];
-	for (int i = 0; i < f.side[1 - mn_dim]; i++)
-		k_bits[i] = 1u << (k + i);
 	for (int i = 0; i < LANE_BITS; i++)
-		f.basis[LL_LANE][f.bits[LL_LANE]++] = i < 2 ? k_bits[i] : coordinate_of(g->acc, row, g->acc->basis[LL_LANE][i]) << mn;
+		f.basis[LL_LANE][f.bits[LL_LANE]++] = i < 2 ? 1u << (k + i) : coordinate_of(g->acc, row, g->acc->basis[LL_LANE][i]) << mn;
 	for (int i = 0; i < g->acc->bits[LL_WARP]; i++)
 		f.basis[LL_WARP][f.bits[LL_WARP]++] = coordinate_of(g->acc, row, g->acc->basis[LL_WARP][i]) << mn;
 	for (int i = 0; i < g->acc->bits[LL_REG]; i++) {
@@ -141,10 +138,10 @@ static struct layout fragment_layout(const struct gemm *g, const struct type *t,
 		if (at)
 			f.basis[LL_REG][f.bits[LL_REG]++] = at << mn;
 		if (f.bits[LL_REG] == 1 && at) /* 8 rows on; then 4 of k */
-			f.basis[LL_REG][f.bits[LL_REG]++] = k_bits[2];
+			f.basis[LL_REG][f.bits[LL_REG]++] = 4u << k;
 	}
 	for (int i = 3; i < f.side[1 - mn_dim]; i++)
-		f.basis[LL_REG][f.bits[LL_REG]++] = k_bits[i];
+		f.basis[LL_REG][f.bits[LL_REG]++] = 1u << (k + i);
 	return f;
 }
 
