@@ -354,6 +354,46 @@ struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, 
 	return best;
 }
 
+/* The register bit of l that alone counts position bit `bit`, or -1. */
+static int sole_register(const struct layout *l, int bit)
+{
+	int at = -1;
+	for (int dim = 0; dim < LL_DIMS; dim++)
+		for (int i = 0; i < l->bits[dim]; i++) {
+			if (!(l->basis[dim][i] >> bit & 1))
+				continue;
+			if (dim != LL_REG || at >= 0 || l->basis[dim][i] != 1u << bit)
+				return -1;
+			at = i;
+		}
+	return at;
+}
+
+struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, int most)
+{
+	struct pieces s = {.src = src, .dst = dst};
+	for (int bit = layout_tile_bits(src); bit-- > 0 && s.bits < MAX_PIECE_BITS;) {
+		int from = sole_register(s.src, bit), to = sole_register(s.dst, bit);
+		bool fits = (i64)elem_bits << layout_tile_bits(s.src) <= (i64)most * 8;
+		if (fits || from < 0 || to < log2_units(16, elem_bits)) /* the first registers are for vectors */
+			continue;
+		s.src_reg[s.bits] = (u8)from;
+		s.dst_reg[s.bits++] = (u8)to;
+		s.src = layout_half(p, s.src, bit);
+		s.dst = layout_half(p, s.dst, bit);
+	}
+	return s;
+}
+
+u32 piece_register(const u8 *regs, int bits, u32 piece, u32 r)
+{
+	for (int i = bits; i-- > 0;) {
+		u32 low = (1u << regs[i]) - 1;
+		r = (r & ~low) << 1 | (piece >> i & 1) << regs[i] | (r & low);
+	}
+	return r;
+}
+
 struct memory_map map_to_memory(const struct layout *l, const struct layout *mem, int max_vec_bits)
 {
 	struct memory_map m;

@@ -47,6 +47,18 @@ struct shared_plan {
 /* `stmatrix`: the writers may use it. */
 struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, bool stmatrix);
 
+/* A conversion that would take more than `most` bytes of memory is done in pieces, one after another through the same memory, as far
+ * as registers alone count them on both sides. */
+enum { MOST_SCRATCH = 65536 /* bytes, that kernels take */, MAX_PIECE_BITS = 8 };
+struct pieces {
+	const struct layout *src, *dst;                    /* of one */
+	int bits;                                          /* log2 of how many */
+	u8 src_reg[MAX_PIECE_BITS], dst_reg[MAX_PIECE_BITS]; /* register bits that count them, each of what the ones before have left */
+};
+struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, int most);
+/* The register that is number r of a piece. */
+u32 piece_register(const u8 *regs, int bits, u32 piece, u32 r);
+
 /* Offsets in memory layout `mem` of what each register, lane and warp bit of `l` adds (XOR). */
 struct memory_map {
 	u32 basis[LL_DIMS][LAYOUT_MAX_BITS];

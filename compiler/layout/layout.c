@@ -246,6 +246,17 @@ const struct layout *layout_permute_bits(struct layout_pool *p, const struct lay
 	return remap(p, l, out, moved);
 }
 
+const struct layout *layout_half(struct layout_pool *p, const struct layout *l, int bit)
+{
+	i32 shape[MAX_RANK] = {0};
+	int to[LAYOUT_MAX_BITS];
+	for (int d = 0; d < l->rank; d++)
+		shape[d] = 1 << (l->side[d] - (layout_dim_mask(l, d) >> bit & 1));
+	for (int i = 0; i < LAYOUT_MAX_BITS; i++)
+		to[i] = i == bit ? -1 : i - (i > bit);
+	return remap(p, l, layout_empty(l->rank, shape), to);
+}
+
 const struct layout *layout_reshape(struct layout_pool *p, const struct layout *l, int rank, const i32 *shape)
 {
 	struct layout out = *l, empty = layout_empty(rank, shape);

@@ -71,6 +71,8 @@ const struct layout *layout_trans(struct layout_pool *p, const struct layout *l,
 /* Coordinate bit i of dimension d becomes its bit to[i]. */
 const struct layout *layout_permute_bits(struct layout_pool *p, const struct layout *l, int d, const int *to);
 const struct layout *layout_reshape(struct layout_pool *p, const struct layout *l, int rank, const i32 *shape);
+/* Of two halves, which position bit `bit` tells apart, one. */
+const struct layout *layout_half(struct layout_pool *p, const struct layout *l, int bit);
 /* What remains after a reduction over `axis`: that dimension is removed. */
 const struct layout *layout_slice(struct layout_pool *p, const struct layout *l, int axis);
 /* The layout of a tile of `shape` whose broadcast to l's shape has layout l (sides of 1 lose their bits). */

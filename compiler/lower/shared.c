@@ -358,6 +358,39 @@ static void convert_by_shuffle(struct lower *l, const struct op *o, const struct
 	rename_by_lane(l, at, num_elems(v), c->moved);
 }
 
+/* The element type of v, in layout lay. */
+static struct value *piece_like(struct lower *l, const struct value *v, const struct layout *lay)
+{
+	struct value *piece = arena_new(&l->scratch, struct value);
+	i32 shape[MAX_RANK];
+	for (int d = 0; d < lay->rank; d++)
+		shape[d] = 1 << lay->side[d];
+	piece->type = type_with_layout(l->s->ctx, type_tensor(l->s->ctx, type_elem(v->type), lay->rank, shape), lay);
+	return piece;
+}
+
+static void convert_by_memory(struct lower *l, const struct op *o)
+{
+	const struct value *x = operand(o, 0), *v = result(o);
+	int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
+	struct pieces p = plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, MOST_SCRATCH);
+	const struct layout *mem = plan_shared(&l->s->ctx->layouts, p.src, p.dst, bits, has_stmatrix(l)).mem;
+	LLVMValueRef base = shared_base(l, o), *at = p.bits ? new_tile(l, v) : NULL;
+	for (u32 i = 0; i >> p.bits == 0; i++) {
+		const struct value *in = p.bits ? piece_like(l, x, p.src) : x, *out = p.bits ? piece_like(l, v, p.dst) : v;
+		LLVMValueRef *from = p.bits ? new_tile(l, in) : NULL;
+		for (u32 r = 0; from && r < num_elems(in); r++)
+			from[r] = elem(l, x, piece_register(p.src_reg, p.bits, i, r));
+		if (i)
+			barrier(l);
+		write_shared(l, in, mem, base);
+		barrier(l);
+		read_shared(l, out, mem, base);
+		for (u32 r = 0; at && r < num_elems(out); r++)
+			at[piece_register(p.dst_reg, p.bits, i, r)] = elem(l, out, r);
+	}
+}
+
 void lower_convert(struct lower *l, const struct op *o)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
@@ -369,11 +402,6 @@ void lower_convert(struct lower *l, const struct op *o)
 	} else if (c.kind == CONVERT_SHUFFLE) {
 		convert_by_shuffle(l, o, &c);
 	} else {
-		int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
-		const struct layout *mem = plan_shared(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, has_stmatrix(l)).mem;
-		LLVMValueRef base = shared_base(l, o);
-		write_shared(l, x, mem, base);
-		barrier(l);
-		read_shared(l, v, mem, base);
+		convert_by_memory(l, o);
 	}
 }

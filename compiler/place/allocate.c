@@ -59,10 +59,13 @@ static i32 shared_result_bytes(const struct op *o)
 i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 {
 	switch (o->code) {
-	case IR_CONVERT_LAYOUT:
-		if (plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind != CONVERT_SHARED)
+	case IR_CONVERT_LAYOUT: {
+		const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
+		if (plan_conversion(from, to).kind != CONVERT_SHARED)
 			return 0;
-		return (i32)(type_numel(result(o)->type) * element_bytes(result(o)));
+		i32 bytes = element_bytes(result(o));
+		return (i32)(type_numel(result(o)->type) * bytes) >> plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, MOST_SCRATCH).bits;
+	}
 	case IR_REDUCE:
 	case IR_SCAN: return reduce_bytes(o);
 	case IR_ATOMIC_RMW:

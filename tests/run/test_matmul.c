@@ -262,7 +262,8 @@ void theme_matmul(struct suite *s)
 	for (int t = 0; t < COUNT(types); t++) /* every type with every number of stages, row- and column-major */
 		for (int stages = 1; stages <= 5; stages++, c++)
 			matmul(s, &types[t], &shapes[6 + stages % 2], "advance", "groups", (enum lie)(c % 2), (enum lie)(c / 2 % 2), ROWS, stages, 4);
-	static const struct shape words[] = {{132, 200, 100, 64, 128, 32}, {64, 300, 164, 16, 256, 32}, {260, 68, 96, 128, 64, 16}, {128, 128, 256, 128, 128, 64}};
+	static const struct shape words[] = {{132, 200, 100, 64, 128, 32}, {64, 300, 164, 16, 256, 32}, {260, 68, 96, 128, 64, 16}, {128, 128, 256, 128, 128, 64},
+		{132, 260, 68, 128, 256, 32}};
 	for (int i = 0; i < COUNT(words); i++) /* tf32, of whose operands wgmma takes one from registers */
 		for (int lie = 0; lie < 4; lie++)
 			for (int stages = 1; stages <= 4; stages++, c++)

@@ -97,6 +97,50 @@ static void test_all_pairs(void **state)
 	assert_true(kinds[CONVERT_REGISTERS] > 100 && exchanges > 1000 && kinds[CONVERT_SHARED] > 1000);
 }
 
+/* Each piece is a conversion of a part of the tile, the same part on both sides, and together they are all of it. */
+static void check_pieces(const struct layout *src, const struct layout *dst, const struct pieces *p)
+{
+	static u32 place[1 << 12]; /* in its piece, and which that is, plus one */
+	memset(place, 0, sizeof place);
+	for (int side = 0; side < 2; side++) {
+		const struct layout *whole = side ? dst : src, *part = side ? p->dst : p->src;
+		const u8 *regs = side ? p->dst_reg : p->src_reg;
+		assert_int_equal(layout_num_regs(part) << p->bits, layout_num_regs(whole));
+		for (u32 i = 0; i < 1u << p->bits; i++)
+			for (u32 r = 0; r < (u32)layout_num_regs(part); r++)
+				for (u32 w = 0; w < 1u << part->bits[LL_WARP]; w++)
+					for (u32 t = 0; t < LANES; t++) {
+						u32 *at = &place[layout_apply(whole, piece_register(regs, p->bits, i, r), t, w)];
+						u32 here = i << 16 | (layout_apply(part, r, t, w) + 1);
+						if (side || *at)
+							assert_int_equal(*at, here);
+						*at = here;
+					}
+	}
+	for (u32 i = 0; i < 1u << layout_tile_bits(src); i++)
+		assert_true(place[i]);
+}
+
+static void test_pieces(void **state)
+{
+	(void)state;
+	int split = 0, fit = 0;
+	for (int bits = 8; bits <= 64; bits *= 2)
+		for (int most = 256; most <= 1024; most *= 2) {
+			struct list l = layouts_of(64, 16, 2, 2);
+			for (int a = 0; a < l.n; a += 13)
+				for (int b = 0; b < l.n; b += 2) {
+					struct pieces p = plan_pieces(&pool, l.at[a], l.at[b], bits, most);
+					check_pieces(l.at[a], l.at[b], &p);
+					split += p.bits > 0;
+					fit += bits << layout_tile_bits(p.src) <= 8 * most;
+					assert_true(!p.bits || bits << (layout_tile_bits(p.src) + 1) > 8 * most); /* no more than needed */
+				}
+		}
+	print_message("%d in pieces, %d fit\n", split, fit);
+	assert_true(split > 1000 && fit > 1000);
+}
+
 /* What a thread or its warp already holds never goes through memory, up to the number of selects we allow. */
 static void test_cheapest_route(void **state)
 {
@@ -294,7 +338,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_pairs),
+		cmocka_unit_test(test_all_pairs), cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_cheapest_route),
 		cmocka_unit_test(test_shared_pairs),
 		cmocka_unit_test(test_matmul_operands),
