@@ -57,13 +57,13 @@ def narrow(b):
     if b.wants(what):
         x, y = (torch.randint(-128, 128, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
         product(b, what, x, y.T, torch.empty(n, n, device="cuda", dtype=torch.int32), lambda: torch._int_mm(x, y.T), BYTES, 0)
-    for turned in False, True:
-        what = f"matmul {n}x{n}x{n} tf32{' B transposed' * turned}"
+    for turned, persistent in (False, False), (True, False), (False, True):
+        what = f"{'persistent ' * persistent}matmul {n}x{n}x{n} tf32{' B transposed' * turned}"
         if b.wants(what):
             torch.backends.cuda.matmul.allow_tf32 = True
             x, y = (torch.randn(n, n, device="cuda") for _ in range(2))
             y = y.T if turned else y
-            product(b, what, x, y, torch.empty(n, n, device="cuda"), lambda: x @ y, WORDS, n**0.5 / 50)
+            product(b, what, x, y, torch.empty(n, n, device="cuda"), lambda: x @ y, WORDS, n**0.5 / 50, persistent)
 
 
 def attention(b):
