@@ -193,9 +193,9 @@ static const char *directives(struct arena *a, const struct kernel *k)
 	for (u32 i = 0; i < k->nmaps; i++) {
 		const struct tensor_map_param *m = &k->maps[i];
 		const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
-		sb_printf(&sb, "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %lld%s%s and 2^%d bytes, box %d, %d, 1, swizzle %d bytes",
-			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, (long long)m->factor, name ? " * " : "", name ? name : "", TENSOR_MAP_LOG2_PAGE,
-			  m->box[0], m->box[1], m->swizzle);
+		sb_printf(&sb, "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %lld%s%s, %d and 2^%d bytes, box %d, %d, %d, 1, swizzle %d bytes",
+			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, (long long)m->factor, name ? " * " : "", name ? name : "", m->swizzle,
+			  TENSOR_MAP_LOG2_PAGE, m->box[0], m->box[1], m->box[2], m->swizzle);
 	}
 	return sb.at;
 }

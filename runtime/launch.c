@@ -70,13 +70,14 @@ static bool row_distance(const struct variant *v, const struct tensor_map_param 
 static tl_status make_map(struct device *dev, const struct tensor_map_param *m, i64 distance, void *out)
 {
 	static const enum dtype words[] = {DT_U8, DT_U16, DT_U32, DT_U64};
-	struct tensor_box box = {.dtype = words[ilog2((u64)m->elem_bytes)], .rank = 3, .swizzle = (u32)m->swizzle};
-	for (int d = 0; d < 3; d++) {
+	struct tensor_box box = {.dtype = words[ilog2((u64)m->elem_bytes)], .rank = 4, .swizzle = (u32)m->swizzle};
+	for (int d = 0; d < 4; d++) {
 		box.sizes[d] = 1u << 31;
-		box.box[d] = d < 2 ? (u32)m->box[d] : 1;
+		box.box[d] = d < 3 ? (u32)m->box[d] : 1;
 	}
 	box.strides[0] = (u64)distance;
-	box.strides[1] = 1u << TENSOR_MAP_LOG2_PAGE;
+	box.strides[1] = (u64)m->swizzle;
+	box.strides[2] = 1u << TENSOR_MAP_LOG2_PAGE;
 	return dev->ops->tensor_map(dev, &box, out);
 }
 

@@ -177,7 +177,7 @@ struct kernel_param {
 struct tensor_map_param {
 	i64 factor;    /* rows are so many bytes apart, times the parameter's value if there is one */
 	i32 param;     /* -1: none */
-	i32 box[2];    /* elements of a row, rows */
+	i32 box[3];    /* elements of a piece of a row as wide as the swizzle, rows, pieces */
 	i32 elem_bytes, swizzle; /* bytes */
 	i32 zero;      /* for want of padding: they compare as bytes */
 };

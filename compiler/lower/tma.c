@@ -1,8 +1,8 @@
 /* Boxes of global memory copied by hardware (TMA), and the mbarriers that tell when they have come.
  *
- * A tensor map usually describes a tensor of the user's. Here it describes all of memory, from address 0 on, in three dimensions:
- * elements side by side, rows at the box's distance, and PAGEs. An address is then three coordinates, (element in its page, 0,
- * page), whatever the pointer was computed from, and nothing is ever outside: only the distance of rows is the host's to fill in.
+ * A tensor map usually describes a tensor of the user's. Here it describes all of memory, from address 0 on, in four dimensions:
+ * elements side by side, rows at the box's distance, pieces of a row as wide as the swizzle, and PAGEs. An address is then four
+ * coordinates, (element in its page, 0, 0, page), whatever the pointer was computed from, and nothing is ever outside: only the distance of rows is the host's to fill in.
  * PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
 #include "lower/internal.h"
 
@@ -18,6 +18,7 @@ static struct tensor_map_param map_of(const struct kernel *k, const struct op *o
 	m.swizzle = MIN(t->shape[along] * m.elem_bytes, 128);
 	m.box[0] = m.swizzle / m.elem_bytes;
 	m.box[1] = t->shape[1 - along];
+	m.box[2] = t->shape[along] / m.box[0];
 	for (u32 i = 0; o->noperands > 3 && i < k->nparams; i++)
 		if (k->params[i].value == operand(o, 3))
 			m.param = (i32)i;
@@ -111,21 +112,14 @@ void lower_arrive_barrier(struct lower *l, const struct op *o)
 		   "r,r,~{memory}", ASM_CONVERGENT, l->v, args, 2);
 }
 
-/* A box of one swizzled row's width after the other. */
 void lower_tma_copy(struct lower *l, const struct op *o)
 {
 	const struct tensor_map_param *m = &l->k->maps[o->mark];
-	i32 width = operand(o, 1)->type->shape[o->attr[ATTR_ALONG]];
 	LLVMValueRef at = LLVMBuildPtrToInt(l->b, elem(l, operand(o, 0), 0), l->i64, "");
 	LLVMValueRef page = LLVMBuildTrunc(l->b, LLVMBuildLShr(l->b, at, LLVMConstInt(l->i64, LOG2_PAGE, false), ""), l->i32, "");
 	LLVMValueRef x = LLVMBuildAnd(l->b, LLVMBuildTrunc(l->b, at, l->i32, ""), c_i32(l, (1u << LOG2_PAGE) - 1), "");
 	x = LLVMBuildLShr(l->b, x, c_i32(l, ilog2((u64)m->elem_bytes)), "");
-	LLVMValueRef to = elem(l, operand(o, 1), 0), map = LLVMGetParam(l->fn, l->k->nparams + o->mark);
-	for (i32 c = 0; c < width; c += m->box[0]) {
-		LLVMValueRef args[] = {shared_at(l, to, NULL, (u32)(c * m->box[1] * m->elem_bytes)), map,
-				       c ? LLVMBuildAdd(l->b, x, c_i32(l, c), "") : x, c_i32(l, 0), page, elem(l, operand(o, 2), 0)};
-		inline_asm(l,
-			   "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3, $4}], [$5];",
-			   "r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 6);
-	}
+	LLVMValueRef args[] = {elem(l, operand(o, 1), 0), LLVMGetParam(l->fn, l->k->nparams + o->mark), x, c_i32(l, 0), page, elem(l, operand(o, 2), 0)};
+	inline_asm(l, "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3, $3, $4}], [$5];",
+		   "r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 6);
 }
