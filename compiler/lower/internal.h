@@ -85,6 +85,7 @@ LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t);
 
 /* One function per family of operations. */
 void lower_elementwise(struct lower *l, const struct op *o); /* elementwise.c */
+bool lower_division(struct lower *l, const struct op *o);     /* divide.c; false: as any other */
 LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *in);
 LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d);
 LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r);

@@ -448,6 +448,11 @@ static void lower_op(struct lower *l, const struct op *o)
 		else
 			barrier(l);
 		return;
+	case IR_DIVSI:
+	case IR_REMSI:
+		if (!lower_division(l, o))
+			lower_elementwise(l, o);
+		return;
 	case IR_CONVERT_LAYOUT: lower_convert(l, o); return;
 	case IR_LOCAL_ALLOC: fill(l, result(o), shared_base(l, o)); return;
 	case IR_LOCAL_LOAD: lower_local_load(l, o); return;

@@ -265,3 +265,24 @@ struct bounds bounds_of(struct bounds_context *c, const struct value *v)
 		return any(v);
 	return b;
 }
+
+/* --- rows --------------------------------------------------------------------------------------------------- */
+
+bool row_of(const struct value *x, struct row *r)
+{
+	const struct op *range = x->def;
+	*r = (struct row){0};
+	if (range && range->code == IR_ADDI) {
+		bool swapped = operand(range, 1)->def && operand(range, 1)->def->code == IR_SPLAT;
+		const struct op *splat = operand(range, swapped)->def;
+		range = operand(range, !swapped)->def;
+		if (!splat || splat->code != IR_SPLAT)
+			return false;
+		r->start = operand(splat, 0);
+	}
+	if (!range || range->code != IR_MAKE_RANGE)
+		return false;
+	r->first = range->attr[ATTR_START];
+	r->last = range->attr[ATTR_END] - 1;
+	return true;
+}

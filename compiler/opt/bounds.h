@@ -37,4 +37,11 @@ i64 form_take(struct form *f, const struct value *scalar);
 /* The interval of values the form can take, given what is known of its scalars. False when unknown or huge. */
 bool form_range(struct bounds_context *c, const struct form *f, i64 *lo, i64 *hi);
 
+/* start + arange(first, last + 1), a row of numbers that does not wrap if its ends do not. */
+struct row {
+	struct value *start; /* NULL: 0 */
+	i64 first, last;
+};
+bool row_of(const struct value *x, struct row *r);
+
 #endif

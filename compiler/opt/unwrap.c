@@ -6,34 +6,10 @@
  * is made twice: where 0 <= start and start + length <= n, with the remainder replaced by its operand and the mask by true, and
  * as written. That is done if a dot's operand of less than a word an element runs along them; wider elements gain nothing. */
 #include "opt/axis.h"
+#include "opt/bounds.h"
 #include "opt/pass.h"
 
 enum { MAX_COPIED_OPS = 600, MAX_DEPTH = 24 };
-
-/* start + arange(first, last + 1), a row of numbers that does not wrap if its ends do not. */
-struct row {
-	struct value *start; /* NULL: 0 */
-	i64 first, last;
-};
-
-static bool as_row(const struct value *x, struct row *r)
-{
-	const struct op *range = x->def;
-	*r = (struct row){0};
-	if (range && range->code == IR_ADDI) {
-		bool swapped = operand(range, 1)->def && operand(range, 1)->def->code == IR_SPLAT;
-		const struct op *splat = operand(range, swapped)->def;
-		range = operand(range, !swapped)->def;
-		if (!splat || splat->code != IR_SPLAT)
-			return false;
-		r->start = operand(splat, 0);
-	}
-	if (!range || range->code != IR_MAKE_RANGE)
-		return false;
-	r->first = range->attr[ATTR_START];
-	r->last = range->attr[ATTR_END] - 1;
-	return true;
-}
 
 static bool feeds_dot(const struct value *v, int depth)
 {
@@ -96,7 +72,7 @@ static bool pays(const struct pass_state *s, const struct op *o)
 	struct row r;
 	bool compares = o->code == IR_CMPI && o->attr[ATTR_PREDICATE] == CMPI_SLT;
 	if ((o->code != IR_REMSI && !compares) || !type_is_tensor(result(o)->type) || type_elem_bits(operand(o, 0)->type) != 32 ||
-	    !as_row(operand(o, 0), &r) || !def_if(operand(o, 1), IR_SPLAT))
+	    !row_of(operand(o, 0), &r) || !def_if(operand(o, 1), IR_SPLAT))
 		return false;
 	if (compares)
 		return splits_runs(s, result(o), NULL, 0);
@@ -108,7 +84,7 @@ static struct value *is_inside(struct builder *b, const struct op *o)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
 	struct row r;
-	as_row(operand(o, 0), &r);
+	row_of(operand(o, 0), &r);
 	struct value *start = r.start ? build1(b, IR_EXTSI, t, r.start) : build_int(b, t, 0);
 	struct value *n = build1(b, IR_EXTSI, t, operand(operand(o, 1)->def, 0));
 	struct value *high = build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, start, build_int(b, t, r.last)), n);
@@ -188,7 +164,7 @@ static void unwrap_block(struct pass_state *s, struct block *b)
 		}
 		/* the ends must be known where the `if` goes */
 		struct row r;
-		if (!pays(s, o) || !as_row(operand(o, 0), &r) || (r.start && !known_before(r.start, first)) ||
+		if (!pays(s, o) || !row_of(operand(o, 0), &r) || (r.start && !known_before(r.start, first)) ||
 		    !known_before(operand(operand(o, 1)->def, 0), first))
 			continue;
 		struct builder at = builder_before(s->ctx, first);

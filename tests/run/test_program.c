@@ -49,6 +49,27 @@ static void order(struct suite *s, int rows, int columns, int group)
 	case_end(s);
 }
 
+static void divisions(struct suite *s, int programs, int first, int y, int z, int n, int most)
+{
+	if (!case_begin(s, file, "divisions of %d.. by %d, min(%d, %d) n=%d", first, y, z, most, n))
+		return;
+	size_t size = 4 * (size_t)n + 6;
+	int least = z < most ? z : most;
+	struct array *o = out(s, "o", TL_I32, size * (size_t)programs);
+	for (int pid = 0; pid < programs; pid++) {
+		int x = pid + first, scalars[] = {x % y, x / y, x / least, x % least, pid / y, pid % y};
+		size_t at = size * (size_t)pid, len = (size_t)n;
+		for (int i = 0; i < n; i++, at++) {
+			want(o, at, (x * n + i) / y), want(o, at + len, (x * n + i) % y), want(o, at + 2 * len, (x + n + i) % y);
+			want(o, at + 3 * len, (x * n + i) % least);
+		}
+		for (size_t i = 0; i < 6; i++)
+			want(o, at + 3 * len + i, scalars[i]);
+	}
+	LAUNCH(s, "divisions", CONFIG(.grid = {(uint32_t)programs}), ptr(o), tl_int(first), tl_int(y), tl_int(z), tl_int(n), tl_int(most));
+	case_end(s);
+}
+
 static void grids(struct suite *s)
 {
 	static const uint32_t dims[][3] = {{0, 0, 0}, {1, 1, 1}, {7, 0, 0}, {0, 5, 0}, {0, 0, 6}, {3, 4, 5}, {2, 1, 9}, {1, 300, 2}, {1, 2, 300}, {3000, 1, 1}, {66000, 1, 1}};
@@ -60,6 +81,10 @@ static void grids(struct suite *s)
 	}
 	for (int group = 1; group < 6; group++)
 		order(s, 1, 1, group), order(s, 7, 5, group), order(s, 16, 16, group), order(s, 1, 9, group), order(s, 9, 1, group);
+	static const int divisors[] = {1, 2, 5, 16, 31, 64, 100, 1000, -1, -7, -64, INT32_MAX, INT32_MIN};
+	for (int i = 0; i < COUNT(divisors); i++)
+		for (int z = 1; z < 40; z += 7)
+			divisions(s, 9, i % 3 ? i % 3 * -4 : 0, divisors[i], z, 1 << z % 7, 8), divisions(s, 5, 3, divisors[i], z % 2 ? z : -z, 32, 5);
 }
 
 /* --- specialisation ------------------------------------------------------------------------------------------ */
