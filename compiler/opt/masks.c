@@ -203,20 +203,43 @@ static struct value *round_to_step(struct builder *b, struct value *end, struct 
 	return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, n, step));
 }
 
+/* Are the comparisons those of tiles as long as a step with the loop's end, i + step - 1 < ub? */
+static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
+{
+	i64 lb, step;
+	if (!value_const_int(operand(loop, 0), &lb) || lb < 0 || !value_const_int(operand(loop, 2), &step))
+		return false;
+	for (u32 i = 0; i < splits->len; i++) {
+		const struct split *sp = &splits->at[i];
+		if (sp->a != 1 || sp->rest.constant != step || sp->rest.n != 1 || sp->rest.term[0].scalar != operand(loop, 1) || sp->rest.term[0].coef != -1)
+			return false;
+	}
+	return true;
+}
+
+/* Where the main loop ends: lb <= end <= max(lb, ub), on the grid of indices. */
+static struct value *end_of_main(struct builder *b, const struct op *loop, const split_vec *splits)
+{
+	const struct type *t = operand(loop, 0)->type;
+	if (only_part_of_a_step(loop, splits)) { /* what is left to do is not negative: nothing wraps */
+		struct value *lb = operand(loop, 0), *step = operand(loop, 2);
+		struct value *n = build2(b, IR_SUBI, t, build2(b, IR_MAXSI, t, operand(loop, 1), lb), lb);
+		return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, build2(b, IR_DIVSI, t, n, step), step));
+	}
+	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)), *step = to_i64(b, operand(loop, 2));
+	struct value *end = split_point(b, &splits->at[0]);
+	for (u32 i = 1; i < splits->len; i++)
+		end = build2(b, IR_MINSI, end->type, end, split_point(b, &splits->at[i]));
+	struct value *last = build2(b, IR_MAXSI, ub->type, ub, lb);
+	end = clamp(b, end, lb, last);
+	end = build2(b, IR_MINSI, end->type, round_to_step(b, end, lb, step), last); /* rounding past the end would leave no tail anyway */
+	return t != end->type ? build1(b, IR_TRUNCI, t, end) : end;
+}
+
 static void peel(struct pass_state *s, struct op *loop, const split_vec *splits)
 {
 	struct builder b = builder_before(s->ctx, loop);
-	const struct type *t = operand(loop, 0)->type;
-	struct value *lb = to_i64(&b, operand(loop, 0)), *ub = to_i64(&b, operand(loop, 1)), *step = to_i64(&b, operand(loop, 2));
-	struct value *end = split_point(&b, &splits->at[0]);
-	for (u32 i = 1; i < splits->len; i++)
-		end = build2(&b, IR_MINSI, end->type, end, split_point(&b, &splits->at[i]));
-	/* lb <= end <= max(lb, ub), on the grid of indices; rounding past the end would leave no tail anyway */
-	struct value *last = build2(&b, IR_MAXSI, ub->type, ub, lb);
-	end = clamp(&b, end, lb, last);
-	end = build2(&b, IR_MINSI, end->type, round_to_step(&b, end, lb, step), last);
-	if (t != end->type)
-		end = build1(&b, IR_TRUNCI, t, end);
+	struct value *end = end_of_main(&b, loop, splits);
 
 	/* the main loop: a copy with the comparisons true */
 	struct map map = {.arena = s->ctx->arena};

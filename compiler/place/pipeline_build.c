@@ -48,9 +48,12 @@ static struct value *to_i64(struct builder *b, struct value *v)
 	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
 }
 
-/* Computed in 64 bits, where it cannot wrap. */
+/* Computed in 64 bits, where it cannot wrap, unless it is a constant. */
 struct value *still_inside(struct builder *b, const struct op *loop, struct value *index, int n)
 {
+	i64 first, step;
+	if (value_const_int(index, &first) && value_const_int(operand(loop, 2), &step) && first + n * step == (i32)(first + n * step))
+		return build_cmpi(b, CMPI_SLT, build_int(b, index->type, first + n * step), operand(loop, 1));
 	const struct type *t = type_scalar(b->ctx, DT_I64);
 	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(loop, 2)), build_int(b, t, n));
 	struct value *at = build2(b, IR_ADDI, t, to_i64(b, index), by);
