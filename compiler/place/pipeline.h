@@ -47,6 +47,8 @@ struct value *step_index(struct builder *b, const struct op *loop, struct value 
 /* The mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
 struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside);
 
+/* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
+void pipeline_issue_first(struct pipe *p, struct op *last);
 /* Issues the loads ahead, as *p says. */
 void pipeline_rewrite(struct pipe *p);
 

@@ -509,9 +509,11 @@ void pipeline_rewrite(struct pipe *p)
 {
 	u32 carried = p->loop->nresults;
 	value_vec inits = {0}, loaded = {0};
+	struct op *last = p->loop->prev;
 	if (p->ring)
 		make_buffers(p);
 	build_prologue(p, &inits, &loaded);
+	pipeline_issue_first(p, last);
 	if (p->ring) {
 		struct builder b = builder_before(p->ctx, p->loop);
 		for (int i = 0; i < 1 + p->tma; i++) /* the turn */

@@ -31,8 +31,11 @@ static const struct {
 #define NO_BYTES "copies no bytes: the pipelined loop over masked keys has less than one block of them"
 #define LATER "the fence behind the other operand's stores comes after these too"
 #define ALIKE "all lanes hold the value that one of them stores"
+#define DIVIDED "a division gives the usual answer too"
 	{"matmul", BARRIER, 1, 2, DRAINED},
+	{"matmul", GUARD, 0, 0, DIVIDED},
 	{"matmul Bt 90a", BARRIER, 2, 3, DRAINED},
+	{"matmul Bt 90a", GUARD, 0, 1, DIVIDED},
 	{"matmul Bt 90a", PROXY_FENCE, 0, 0, LATER},
 	{"matmul Bt 90a", SHUFFLE, 0, 1, ALIKE},
 	{"matmul tf32 90a", BARRIER, 2, 3, DRAINED},
@@ -45,16 +48,18 @@ static const struct {
 	{"attention", SHARED, 61, 62, NO_BYTES},
 	{"attention", SHARED, 64, 65, NO_BYTES},
 	{"attention", GLOBAL, 24, 35, NO_BYTES},
-	{"attention", GUARD, 13, 13, "the loop does not run anyway"},
+	{"attention", GUARD, 0, 0, DIVIDED},
+	{"attention", GUARD, 14, 14, "the loop does not run anyway"},
 	{"attention causal", BARRIER, 3, 3, IN_LOOP},
 	{"attention causal", BARRIER, 4, 4, IN_LOOP},
+	{"attention causal", GUARD, 0, 0, DIVIDED},
 	{"attention causal", PROXY_FENCE, 1, 1, LATER},
 #define FIRST_TURN "all threads wait for their first turn, which the one that makes the mbarriers is behind"
 	{"attention boxes", BARRIER, 0, 0, FIRST_TURN},
-	{"attention boxes", BARRIER, 2, 2, "the thread that has ended the mbarriers makes the next ones"},
-	{"attention boxes", BARRIER, 3, 3, FIRST_TURN},
-	{"attention boxes", BARRIER, 5, 5, DRAINED},
-	{"attention boxes", PROXY_FENCE, 0, 0, "the fence in front of the boxes comes after these stores too"},
+	{"attention boxes", BARRIER, 1, 1, "all threads have stored q when they wait for their first turn"},
+	{"attention boxes", BARRIER, 3, 3, "the thread that has ended the mbarriers makes the next ones"},
+	{"attention boxes", BARRIER, 4, 4, FIRST_TURN},
+	{"attention boxes", BARRIER, 6, 6, DRAINED},
 	{"attention boxes", PROXY_FENCE, 3, 3, LATER},
 	{"attention boxes", TURN, 2, 2, "turns are for speed"},
 	{"attention boxes", TURN, 7, 7, "turns are for speed"},
