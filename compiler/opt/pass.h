@@ -47,6 +47,8 @@ void pass_swizzle_pids(struct pass_state *s);
 void pass_early_loads(struct pass_state *s);
 void pass_fuse(struct pass_state *s);
 
+/* Sums that loops carry only for what comes after, beside others that grow alike, are computed from these. */
+void merge_steps(struct kernel *k, struct ir_context *ctx);
 /* Removes operations and loop-carried values that nothing needs. */
 void remove_dead_code(struct kernel *k);
 

@@ -61,3 +61,70 @@ void pass_steps(struct pass_state *s)
 	walk(s->k->body, visit, s);
 	remove_dead_code(s->k);
 }
+
+/* The value that carried value number i is added to in each iteration, or NULL. */
+static const struct value *increment(const struct op *loop, u32 i)
+{
+	const struct block *body = loop->blocks[0];
+	const struct op *add = def_if(operand(body->last, i), IR_ADDI);
+	const struct value *arg = body->args[1 + i];
+	if (!add || add->block != body || type_is_tensor(arg->type))
+		return NULL;
+	return operand(add, 0) == arg ? operand(add, 1) : operand(add, 1) == arg ? operand(add, 0) : NULL;
+}
+
+static bool same(const struct value *a, const struct value *b)
+{
+	i64 x, y;
+	return a == b || (a && b && value_const_int(a, &x) && value_const_int(b, &y) && x == y);
+}
+
+static bool has_one_use(const struct value *v)
+{
+	return v->uses && !v->uses->next;
+}
+
+/* Does only the code behind the loop read it? */
+static bool only_result(const struct op *loop, u32 i)
+{
+	const struct block *body = loop->blocks[0];
+	return !value_unused(&loop->results[i]) && has_one_use(body->args[1 + i]) && has_one_use(operand(body->last, i));
+}
+
+/* The loop, or the last of what waits for its work to be done, without v. */
+static struct op *end_of_loop(struct op *loop, const struct value *v)
+{
+	struct op *last = loop;
+	for (struct op *o = loop->next; !op_has(o, PURE) && !op_has(o, END) && !o->nblocks; o = o->next) {
+		for (u32 i = 0; i < o->noperands; i++)
+			if (operand(o, i) == v)
+				return last;
+		last = o;
+	}
+	return last;
+}
+
+static void merge(struct op *loop, void *arg)
+{
+	struct ir_context *ctx = arg;
+	for (u32 i = 0; loop->code == IR_FOR && i < loop->nresults; i++) {
+		const struct value *step = increment(loop, i);
+		if (!step || !only_result(loop, i))
+			continue;
+		for (u32 k = 0; k < loop->nresults; k++) {
+			struct value *mine = &loop->results[i], *other = &loop->results[k];
+			if (k == i || other->type != mine->type || only_result(loop, k) || !same(step, increment(loop, k)))
+				continue;
+			struct builder after = builder_after(ctx, end_of_loop(loop, mine));
+			struct value *ahead = build2(&after, IR_SUBI, mine->type, operand(loop, 3 + k), operand(loop, 3 + i));
+			replace_uses(mine, build2(&after, IR_SUBI, mine->type, other, ahead));
+			break;
+		}
+	}
+}
+
+void merge_steps(struct kernel *k, struct ir_context *ctx)
+{
+	walk(k->body, merge, ctx);
+	remove_dead_code(k);
+}

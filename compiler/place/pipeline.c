@@ -400,4 +400,5 @@ void pass_pipeline(struct pass_state *s)
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);
+	merge_steps(s->k, s->ctx);
 }

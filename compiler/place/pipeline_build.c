@@ -48,12 +48,19 @@ static struct value *to_i64(struct builder *b, struct value *v)
 	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
 }
 
-/* Computed in 64 bits, where it cannot wrap, unless it is a constant. */
+/* Computed in 64 bits, where it cannot wrap, if the loop may begin anywhere. */
 struct value *still_inside(struct builder *b, const struct op *loop, struct value *index, int n)
 {
 	i64 first, step;
-	if (value_const_int(index, &first) && value_const_int(operand(loop, 2), &step) && first + n * step == (i32)(first + n * step))
-		return build_cmpi(b, CMPI_SLT, build_int(b, index->type, first + n * step), operand(loop, 1));
+	if (value_const_int(operand(loop, 0), &first) && first >= 0 && value_const_int(operand(loop, 2), &step) && first + n * step == (i32)(first + n * step)) {
+		const struct type *t = index->type;
+		if (value_const_int(index, &first))
+			return build_cmpi(b, CMPI_SLT, build_int(b, t, first + n * step), operand(loop, 1));
+		/* index >= 0 */
+		struct builder before = builder_before(b->ctx, (struct op *)loop);
+		struct value *end = build2(&before, IR_MAXSI, t, operand(loop, 1), build_int(&before, t, 0));
+		return build_cmpi(b, CMPI_SLT, index, build2(&before, IR_SUBI, t, end, build_int(&before, t, n * step)));
+	}
 	const struct type *t = type_scalar(b->ctx, DT_I64);
 	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(loop, 2)), build_int(b, t, n));
 	struct value *at = build2(b, IR_ADDI, t, to_i64(b, index), by);
