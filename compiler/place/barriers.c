@@ -95,7 +95,8 @@ static bool merge(struct pending *into, const struct pending *from)
 	return full || into->n > before;
 }
 
-/* A region that may run again: what is pending at its end is pending at its start too. */
+/* A region that may run again: what is pending at its end is pending at its start too. The rest of a split loop, which often does
+ * not run at all, synchronises at its end instead of where it begins again, so that nothing is left to those who come after. */
 static void visit_loop(struct pass_state *s, struct pending *p, struct op *o)
 {
 	struct pending in = *p, out;
@@ -103,6 +104,8 @@ static void visit_loop(struct pass_state *s, struct pending *p, struct op *o)
 		out = in;
 		for (u32 k = 0; k < o->nblocks; k++)
 			visit_block(s, &out, o->blocks[k]);
+		if (o->code == IR_FOR && o->attr[ATTR_STAGES] == 1 && !in.n && out.n)
+			barrier_before(s, &out, o->blocks[0]->last);
 		if (!merge(&in, &out))
 			break;
 	}
