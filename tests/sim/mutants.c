@@ -49,17 +49,30 @@ static const struct {
 	{"attention", GUARD, 0, 0, DIVIDED},
 	{"attention", GUARD, 14, 14, "the loop does not run anyway"},
 	{"attention causal", GUARD, 0, 0, DIVIDED},
-	{"attention causal", PROXY_FENCE, 1, 1, LATER},
+#define MAKER "the thread that has ended the mbarriers makes the next ones"
+#define ENDED "nothing is stored there any more"
+#define ONE_BLOCK "nobody waits for these: the loop over masked keys sees few blocks of them"
+	{"attention causal", GUARD, 36, 40, "nobody uses the mbarriers any more, so it does not matter who ends them"},
+	{"attention causal", BARRIER, 0, 0, "the thread that makes the mbarriers asks for the first boxes; others come behind the barrier after q"},
+	{"attention causal", BARRIER, 3, 3, MAKER},
+	{"attention causal", BARRIER, 6, 6, DRAINED},
+	{"attention causal", PROXY_FENCE, 3, 3, LATER},
+	{"attention causal", INITIAL, 29, 30, ONE_BLOCK},
+	{"attention causal", INITIAL, 35, 35, ONE_BLOCK},
+	{"attention causal", INITIAL, 36, 41, ENDED},
+#define LAST_TURN "all warps have let go of the last buffers before the last turn"
 #define FIRST_TURN "all threads wait for their first turn, which the one that makes the mbarriers is behind"
 	{"attention boxes", BARRIER, 0, 0, FIRST_TURN},
 	{"attention boxes", BARRIER, 1, 1, "all threads have stored q when they wait for their first turn"},
-	{"attention boxes", BARRIER, 3, 3, "the thread that has ended the mbarriers makes the next ones"},
+	{"attention boxes", BARRIER, 2, 2, LAST_TURN},
+	{"attention boxes", BARRIER, 3, 3, MAKER},
 	{"attention boxes", BARRIER, 4, 4, FIRST_TURN},
+	{"attention boxes", BARRIER, 5, 5, LAST_TURN},
 	{"attention boxes", BARRIER, 6, 6, DRAINED},
 	{"attention boxes", PROXY_FENCE, 3, 3, LATER},
 	{"attention boxes", TURN, 2, 2, "turns are for speed"},
 	{"attention boxes", TURN, 7, 7, "turns are for speed"},
-	{"attention boxes", INITIAL, 36, 41, "nothing is stored there any more"},
+	{"attention boxes", INITIAL, 36, 41, ENDED},
 	{"layer_norm", GUARD, 10, 11, ALIKE},
 	{"gram", PROXY_FENCE, 0, 0, LATER},
 	{"columns", BARRIER, 3, 3, "each warp has stored all that it reads"},
