@@ -29,6 +29,8 @@ struct lower {
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, gptr, sptr;
 	struct map tiles;     /* value → struct tile */
 	struct map positions; /* layout → the thread's part of a position (i32) */
+	struct map pins;      /* accumulator → struct pin; see pin.c */
+	u32 npins;
 	LLVMValueRef tid, lane, warp, shared;
 	LLVMMetadataRef debug_scope;
 	void *debug_builder;
@@ -137,6 +139,17 @@ u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef
 void lower_wgmma(struct lower *l, const struct op *o);   /* wgmma.c */
 void lower_wgmma_wait(struct lower *l, const struct op *o);
 void lower_turn(struct lower *l, const struct op *o);
+/* Accumulators as 32-bit registers: how many, what PTX and inline PTX call their type, and packing and unpacking. */
+u32 num_accumulators(const struct value *v);
+const char *accumulator_letter(const struct value *v);
+void get_accumulators(struct lower *l, const struct value *v, LLVMValueRef *words);
+void set_accumulators(struct lower *l, const struct value *v, const char *text, const char *constraints, LLVMValueRef *args, u32 nargs);
+/* pin.c: registers of PTX that hold an accumulator from before a loop till behind it */
+struct pin { const char *name; }; /* registers NAME0, NAME1… */
+bool stays_pinned(const struct op *loop, u32 i);           /* may what the loop carries i-th? */
+const struct pin *pin_of(struct lower *l, const struct value *v); /* NULL: v has none, but is a tile */
+const struct pin *pin_down(struct lower *l, const struct value *v); /* v's own home, or a new one with a copy of v */
+void pass_pin(struct lower *l, const struct pin *h, const struct value *v); /* v, just made, is what is in h */
 void collect_tensor_maps(struct kernel *k);              /* tma.c */
 void lower_one_thread(struct lower *l, const struct op *o);
 void lower_init_barrier(struct lower *l, const struct op *o);

@@ -202,9 +202,9 @@ static void add_incoming(struct lower *l, const struct value *phis, const struct
 	}
 }
 
-/* What a loop carries of a tile: its elements; its packed words, in half the registers or less; or what a load that nobody has waited for
- * yet has brought. */
-enum carried_as { AS_ELEMENTS, AS_WORDS, AS_RUNS };
+/* What a loop carries of a tile: its elements; its packed words, in half the registers or less; what a load that nobody has waited for
+ * yet has brought; or nothing, as it stays in registers that LLVM does not know. */
+enum carried_as { AS_ELEMENTS, AS_WORDS, AS_RUNS, AS_PINNED };
 
 struct carried {
 	enum carried_as as;
@@ -244,9 +244,12 @@ static struct carried carried(struct lower *l, const struct value *v, enum carri
 	return c;
 }
 
-static struct carried first_carried(struct lower *l, const struct value *v)
+static struct carried first_carried(struct lower *l, const struct op *loop, u32 i)
 {
+	const struct value *v = operand(loop, 3 + i);
 	const struct tile *t = map_get(&l->tiles, v);
+	if (stays_pinned(loop, i))
+		return (struct carried){.as = AS_PINNED, .n = num_accumulators(v)};
 	return carried(l, v, t->runs ? AS_RUNS : t->words ? AS_WORDS : AS_ELEMENTS, t->runs);
 }
 
@@ -258,10 +261,11 @@ static void choose_carried(struct lower *l, const struct op *loop)
 	for (u32 i = 0; i < loop->nresults; i++) {
 		const struct value *v = operand(loop, 3 + i);
 		u32 bits = (u32)type_bits(llvm_type(l, v->type));
-		total += first_carried(l, v).n * (bits == 64 ? 2 : 1);
+		total += first_carried(l, loop, i).n * (bits == 64 ? 2 : 1);
 	}
 	for (u32 i = 0; total > MOST && i < loop->nresults; i++)
-		words_of_tile(l, operand(loop, 3 + i));
+		if (!stays_pinned(loop, i))
+			words_of_tile(l, operand(loop, 3 + i));
 }
 
 /* v becomes phis, which are returned: of `first` from one block, and later of another. */
@@ -317,14 +321,19 @@ static void lower_for(struct lower *l, const struct op *o)
 	struct carried *first = arena_array(&l->scratch, struct carried, o->nresults + 1u), *next = arena_array(&l->scratch, struct carried, o->nresults + 1u);
 	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, o->nresults + 1u);
 	choose_carried(l, o);
-	for (u32 i = 0; i < o->nresults; i++)
-		first[i] = first_carried(l, operand(o, 3 + i)); /* unpacked before the branch */
+	for (u32 i = 0; i < o->nresults; i++) {
+		first[i] = first_carried(l, o, i); /* unpacked before the branch */
+		if (first[i].as == AS_PINNED)
+			pass_pin(l, pin_down(l, operand(o, 3 + i)), b->args[1 + i]);
+	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
 	LLVMBuildBr(l->b, head);
 	LLVMPositionBuilderAtEnd(l->b, head);
 	LLVMValueRef iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
 	fill(l, b->args[0], iv);
 	for (u32 i = 0; i < o->nresults; i++) {
+		if (first[i].as == AS_PINNED)
+			continue;
 		phis[i] = carry(l, b->args[1 + i], &first[i], before);
 		result_tile(l, &o->results[i], b->args[1 + i]);
 	}
@@ -332,7 +341,8 @@ static void lower_for(struct lower *l, const struct op *o)
 	LLVMPositionBuilderAtEnd(l->b, body);
 	lower_block(l, b);
 	for (u32 i = 0; i < o->nresults; i++)
-		next[i] = carried(l, operand(b->last, i), first[i].as, first[i].shape);
+		if (first[i].as != AS_PINNED)
+			next[i] = carried(l, operand(b->last, i), first[i].as, first[i].shape);
 	LLVMValueRef index = LLVMBuildAdd(l->b, iv, step, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
 	LLVMValueRef branch = LLVMBuildBr(l->b, head);
@@ -341,8 +351,12 @@ static void lower_for(struct lower *l, const struct op *o)
 	LLVMAddIncoming(iv, &lb, &before, 1);
 	LLVMAddIncoming(iv, &index, &latch, 1);
 	for (u32 i = 0; i < o->nresults; i++)
-		carry_on(phis[i], &next[i], latch);
+		if (first[i].as != AS_PINNED)
+			carry_on(phis[i], &next[i], latch);
 	LLVMPositionBuilderAtEnd(l->b, exit);
+	for (u32 i = 0; i < o->nresults; i++)
+		if (first[i].as == AS_PINNED)
+			pass_pin(l, pin_of(l, b->args[1 + i]), &o->results[i]);
 }
 
 static void lower_if(struct lower *l, const struct op *o)
@@ -560,7 +574,7 @@ static void begin_function(struct lower *l)
 LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx)
 {
 	struct lower l = {.s = s, .k = s->k, .ctx = ctx};
-	l.tiles.arena = l.positions.arena = &l.scratch;
+	l.tiles.arena = l.positions.arena = l.pins.arena = &l.scratch;
 	l.mod = LLVMModuleCreateWithNameInContext(s->k->name, ctx);
 	l.b = LLVMCreateBuilderInContext(ctx);
 	l.entry = LLVMCreateBuilderInContext(ctx);

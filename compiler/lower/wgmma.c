@@ -26,6 +26,7 @@ struct gemm {
 	struct matrix a, b;     /* a.mem NULL: in registers */
 	struct fragments regs;  /* of A then */
 	struct fetched *fetched; /* A, from shared memory into registers; or NULL */
+	const struct pin *pin; /* of the accumulators, or NULL: they are operands */
 	struct strbuf text, constraints;
 	LLVMValueRef *args;
 	u32 nargs, noutputs;
@@ -109,11 +110,11 @@ static struct matrix describe_operand(struct gemm *g, const struct value *v, int
 	return m;
 }
 
-static void print_registers(struct gemm *g, u32 first, u32 n)
+static void print_registers(struct gemm *g, const char *name, u32 first, u32 n)
 {
 	sb_puts(&g->text, "{");
 	for (u32 r = 0; r < n; r++)
-		sb_printf(&g->text, "%s$%u", r ? ", " : "", first + r);
+		sb_printf(&g->text, "%s%s%u", r ? ", " : "", name, first + r);
 	sb_puts(&g->text, "}, ");
 }
 
@@ -230,13 +231,13 @@ static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 			a = add_input(g, "r", words[w]);
 	}
 	sb_printf(&g->text, "wgmma.mma_async.sync.aligned.m64n%dk%u.%s ", g->split.n, g->w->k, g->w->types);
-	print_registers(g, i * g->words, g->words);
+	print_registers(g, g->pin ? g->pin->name : "$", i * g->words, g->words);
 	if (g->a.mem)
 		sb_puts(&g->text, "da, ");
 	else if (g->fetched)
 		print_fetched(g, i, k / g->w->k);
 	else
-		print_registers(g, a - 3, 4);
+		print_registers(g, "$", a - 3, 4);
 	sb_printf(&g->text, "db, %s", add);
 	if (g->w->acc != DT_I32)
 		sb_puts(&g->text, ", 1, 1");
@@ -295,12 +296,21 @@ static u32 per_word(const struct value *v)
 	return type_dtype(v->type) == DT_F16 ? 2 : 1;
 }
 
-/* The accumulators as 32-bit registers. */
-static void accumulators(struct lower *l, const struct value *v, LLVMValueRef *words, u32 n)
+u32 num_accumulators(const struct value *v)
+{
+	return num_elems(v) / per_word(v);
+}
+
+const char *accumulator_letter(const struct value *v)
+{
+	return type_dtype(v->type) == DT_F32 ? "f" : "r";
+}
+
+void get_accumulators(struct lower *l, const struct value *v, LLVMValueRef *words)
 {
 	u32 per = per_word(v);
 	LLVMValueRef e[2];
-	for (u32 i = 0; i < n; i++) {
+	for (u32 i = 0; i < num_accumulators(v); i++) {
 		for (u32 k = 0; k < per; k++)
 			e[k] = elem(l, v, i * per + k);
 		if (per == 1)
@@ -310,10 +320,10 @@ static void accumulators(struct lower *l, const struct value *v, LLVMValueRef *w
 	}
 }
 
-/* Emits the text, with n results of the accumulators' type, and the results as v's elements. */
-static void emit(struct gemm *g, const struct value *v, u32 n)
+/* Emits the text, whose results are v's accumulators. */
+void set_accumulators(struct lower *l, const struct value *v, const char *text, const char *constraints, LLVMValueRef *args, u32 nargs)
 {
-	struct lower *l = g->l;
+	u32 n = num_accumulators(v), per = per_word(v);
 	LLVMTypeRef t = type_dtype(v->type) == DT_F32 ? l->f32 : l->i32, *types = arena_array(&l->scratch, LLVMTypeRef, n);
 	LLVMValueRef *at = new_tile(l, v);
 	for (u32 i = 0; i < n; i++)
@@ -322,8 +332,7 @@ static void emit(struct gemm *g, const struct value *v, u32 n)
 	 * from that costs as much as all registers */
 	LLVMTypeRef ret = LLVMStructCreateNamed(l->ctx, "wgmma");
 	LLVMStructSetBody(ret, types, n, false);
-	LLVMValueRef all = inline_asm(l, g->text.at, g->constraints.at, ASM_CONVERGENT, ret, g->args, g->nargs);
-	u32 per = per_word(v);
+	LLVMValueRef all = inline_asm(l, text, constraints, ASM_CONVERGENT, ret, args, nargs);
 	for (u32 i = 0; i < n; i++) {
 		LLVMValueRef w = LLVMBuildExtractValue(l->b, all, i, "");
 		if (per == 1)
@@ -333,14 +342,21 @@ static void emit(struct gemm *g, const struct value *v, u32 n)
 	}
 }
 
-static const char *letter(const struct value *v)
+/* The accumulators are results of the text. */
+static void name_results(struct gemm *g, const struct value *v)
 {
-	return type_dtype(v->type) == DT_F32 ? "f" : "r";
+	g->noutputs = num_accumulators(v);
+	for (u32 i = 0; i < g->noutputs; i++)
+		sb_printf(&g->constraints, "%s=%s", i ? "," : "", accumulator_letter(v));
 }
 
-static u32 num_words(const struct value *v)
+/* And in the same registers v's are operands. */
+static void tie_accumulators(struct gemm *g, const struct value *v)
 {
-	return num_elems(v) / per_word(v);
+	get_accumulators(g->l, v, g->args + g->nargs);
+	g->nargs += num_accumulators(v);
+	for (u32 i = 0; i < num_accumulators(v); i++)
+		sb_printf(&g->constraints, ",%u", i);
 }
 
 void lower_wgmma(struct lower *l, const struct op *o)
@@ -349,15 +365,15 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	u64 bits;
 	bool zero = value_const_bits(acc, &bits) && !bits;
 	struct gemm g = {.l = l, .w = wgmma_of_dot(l->s, o), .acc = v->type->layout, .text.arena = &l->scratch, .constraints.arena = &l->scratch};
-	u32 nk = (u32)operand(o, 1)->type->shape[0] / g.w->k, total = num_words(v);
+	u32 nk = (u32)operand(o, 1)->type->shape[0] / g.w->k, total = num_accumulators(v);
 	g.split = wgmma_split_of(l->k->num_warps, v->type);
 	const struct value *a = operand(o, (u32)g.split.row_dim), *b = operand(o, 1 - (u32)g.split.row_dim);
 	g.count = num_elems(v) / ((u32)g.split.n / 2);
 	g.words = total / g.count;
-	g.noutputs = total;
+	g.pin = pin_of(l, acc);
 	g.args = arena_array(&l->scratch, LLVMValueRef, 2 + (u32)4 * nk * g.count + total);
-	for (u32 i = 0; i < total; i++)
-		sb_printf(&g.constraints, "%s=%s", i ? "," : "", letter(v));
+	if (!g.pin)
+		name_results(&g, v);
 	if (wgmma_is_fetched(l->s, o)) {
 		g.fetched = fetch(&g, a, nk);
 	} else if (a->type->kind == TY_MEMDESC) {
@@ -375,36 +391,39 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	if (!o->attr[ATTR_ASYNC])
 		sb_puts(&g.text, "wgmma.wait_group.sync.aligned 0;\n\t");
 	sb_puts(&g.text, "}");
-	if (!zero) {
-		accumulators(l, acc, g.args + g.nargs, total);
-		for (u32 i = 0; i < total; i++)
-			sb_printf(&g.constraints, ",%u", i);
-		g.nargs += total;
-	}
+	if (!zero && !g.pin)
+		tie_accumulators(&g, acc);
 	sb_puts(&g.constraints, ",~{memory}");
-	emit(&g, v, total);
+	if (g.pin) {
+		inline_asm(l, g.text.at, g.constraints.at, ASM_CONVERGENT, l->v, g.args, g.nargs);
+		pass_pin(l, g.pin, v);
+	} else {
+		set_accumulators(l, v, g.text.at, g.constraints.at, g.args, g.nargs);
+	}
 }
 
-/* The results pass through the wait, so that nothing that reads them can come before it. */
+/* Results that are not pinned pass through the wait, so that nothing that reads them can come before it. */
 void lower_wgmma_wait(struct lower *l, const struct op *o)
 {
 	const char *wait = arena_printf(&l->scratch, "wgmma.wait_group.sync.aligned %d;", (int)o->attr[ATTR_PENDING]);
-	if (!o->nresults)
-		inline_asm(l, wait, "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+	bool waited = false;
 	for (u32 r = 0; r < o->nresults; r++) {
 		const struct value *v = operand(o, r);
-		u32 n = num_words(v);
-		struct gemm g = {.l = l, .text.arena = &l->scratch, .constraints.arena = &l->scratch, .nargs = n};
-		g.args = arena_array(&l->scratch, LLVMValueRef, n);
-		accumulators(l, v, g.args, n);
-		for (u32 i = 0; i < n; i++)
-			sb_printf(&g.constraints, "%s=%s", i ? "," : "", letter(v));
-		for (u32 i = 0; i < n; i++)
-			sb_printf(&g.constraints, ",%u", i);
+		struct gemm g = {.l = l, .text.arena = &l->scratch, .constraints.arena = &l->scratch};
+		if (pin_of(l, v))
+			continue;
+		g.args = arena_array(&l->scratch, LLVMValueRef, num_accumulators(v));
+		name_results(&g, v);
+		tie_accumulators(&g, v);
 		sb_puts(&g.constraints, ",~{memory}");
-		sb_puts(&g.text, r ? "" : wait);
-		emit(&g, &o->results[r], n);
+		set_accumulators(l, &o->results[r], waited ? "" : wait, g.constraints.at, g.args, g.nargs);
+		waited = true;
 	}
+	if (!waited)
+		inline_asm(l, wait, "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+	for (u32 r = 0; r < o->nresults; r++)
+		if (pin_of(l, operand(o, r)))
+			pass_pin(l, pin_of(l, operand(o, r)), &o->results[r]);
 }
 
 /* Barrier 1 + w is that for which warpgroup w waits, and where the other one arrives. */
