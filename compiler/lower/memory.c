@@ -459,7 +459,8 @@ void lower_async_copy(struct lower *l, const struct op *o)
 		for (int i = 0; i < m.bits[dim]; i++)
 			thread_bits |= m.basis[dim][i];
 	tl_assert(size >= 4 && m.vec_bits == s.v.bits);
-	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u, $2;", size == 16 ? "cg" : "ca", size);
+	/* the last operand is true where zeros are to be written */
+	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u%s;", size == 16 ? "cg" : "ca", size, mask ? ", $2" : "");
 	struct guarded g = begin_if(l, mine);
 	for (u32 i = 0; i < s.n; i++) {
 		u32 reg = vector_reg(&s, i, 0), at = linear(m.basis[LL_REG], reg);
@@ -470,10 +471,9 @@ void lower_async_copy(struct lower *l, const struct op *o)
 		off = LLVMBuildMul(l->b, off, c_i32(l, bytes), "");
 		args[0] = shared_at(l, base, off, clash ? 0 : at * bytes);
 		args[1] = p;
-		args[2] = c_i32(l, size);
 		if (mask)
-			args[2] = LLVMBuildSelect(l->b, elem(l, mask, reg), args[2], c_i32(l, 0), "");
-		inline_asm(l, text, "r,l,r,~{memory}", ASM_EFFECT, l->v, args, 3);
+			args[2] = LLVMBuildNot(l->b, elem(l, mask, reg), "");
+		inline_asm(l, text, mask ? "r,l,b,~{memory}" : "r,l,~{memory}", ASM_EFFECT, l->v, args, mask ? 3 : 2);
 	}
 	end_if(l, g);
 }

@@ -18,10 +18,10 @@ static void initialize(void)
 	LLVMInitializeNVPTXAsmPrinter();
 }
 
-/* The oldest PTX version that has what we emit for the target: fp8 mma needs 8.4. */
+/* The oldest PTX version that has what we emit for the target: fp8 mma needs 8.4, predicates of cp.async 7.5. */
 static const char *ptx_version(int sm)
 {
-	return sm >= 89 ? "+ptx84" : "+ptx74";
+	return sm >= 89 ? "+ptx84" : "+ptx75";
 }
 
 static LLVMTargetMachineRef make_machine(struct arena *a, int sm, bool arch_specific, const char **error)
