@@ -8,8 +8,9 @@
  * machine's integers are treated so; the split is therefore always right, whatever the values.
  *
  * It costs the code of a second loop and the time to enter it, so it is done where the mask costs more: in loops with
- * dots, whose loads are copied ahead in the widest pieces, where the mask forbids wide loads or stores, where it is made of
- * several rows' and columns', and where the bounds are constants, so that often only one of the loops remains. */
+ * dots, where the mask forbids wide loads or stores, where it is made of several rows' and columns', and where the bounds are
+ * constants, so that often only one of the loops remains. A mask that only whole pieces of copies to shared memory
+ * have is no reason: it is one of their operands. */
 #include "opt/axis.h"
 #include "opt/bounds.h"
 #include "opt/pass.h"
@@ -277,6 +278,45 @@ static bool peeling_pays(const struct pass_state *s, const struct block *b)
 	return false;
 }
 
+/* Is o a dot's operand on its way to shared memory, in pieces as wide with the mask as they can be? */
+static bool masked_copy(const struct pass_state *s, const struct op *o)
+{
+	u64 bits;
+	const struct value *v = result(o);
+	if (o->code != IR_LOAD || s->sm < 80 || o->attr[ATTR_VOLATILE] || (o->noperands > 2 && (!value_const_bits(operand(o, 2), &bits) || bits)))
+		return false;
+	if (value_has_one_use(v) && v->uses->user->code == IR_TRANS)
+		v = result(v->uses->user);
+	if (!value_has_one_use(v) || v->uses->user->code != IR_DOT)
+		return false;
+	for (int d = 0; d < operand(o, 0)->type->rank; d++)
+		if (axis_vector_width(s->axis, operand(o, 0), operand(o, 1), d) * type_elem_bits(v->type) == 128)
+			return true;
+	return false;
+}
+
+static bool masks_only_copies(const struct pass_state *s, const struct value *v)
+{
+	for (const struct use *u = v->uses; u; u = u->next) {
+		const struct op *o = u->user;
+		bool part = o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS || o->code == IR_TRANS || o->code == IR_SPLAT;
+		if (part ? !masks_only_copies(s, result(o)) : mask_of(o) != v || !masked_copy(s, o))
+			return false;
+	}
+	return true;
+}
+
+/* Nothing is gained by splitting: the loop's copies are issued ahead, and no mask makes them or anything else slower. */
+static bool masks_are_free(const struct pass_state *s, const struct op *loop, const split_vec *splits)
+{
+	if ((loop->attr[ATTR_STAGES] ? loop->attr[ATTR_STAGES] : s->num_stages) < 2)
+		return false;
+	for (u32 i = 0; i < splits->len; i++)
+		if (!masks_only_copies(s, &splits->at[i].cmp->results[0]))
+			return false;
+	return true;
+}
+
 static bool is_counted(const struct op *loop)
 {
 	i64 k;
@@ -297,7 +337,7 @@ static void peel_loops(struct pass_state *s, struct block *b)
 		struct arena scratch = {0};
 		split_vec splits = {0};
 		find_splits(s, o, &scratch, &splits);
-		if (splits.len)
+		if (splits.len && (is_counted(o) || !masks_are_free(s, o, &splits)))
 			peel(s, o, &splits);
 		arena_free(&scratch);
 	}
