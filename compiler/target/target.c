@@ -182,6 +182,25 @@ static LLVMValueRef recurrence(LLVMValueRef phi)
 	return NULL;
 }
 
+/* A carried offset (of 64 bits, where indices have 32) that begins with a constant gets it from inline PTX: LLVM would see that the
+ * freeze changes nothing. */
+static void hide_start(LLVMBuilderRef b, LLVMValueRef phi)
+{
+	LLVMTypeRef t = LLVMTypeOf(phi);
+	bool offset = LLVMGetTypeKind(t) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(t) == 64;
+	for (unsigned i = 0; offset && i < LLVMCountIncoming(phi); i++) {
+		LLVMValueRef start = LLVMGetIncomingValue(phi, i);
+		if (!LLVMIsAConstantInt(start))
+			continue;
+		char text[40];
+		size_t n = (size_t)snprintf(text, sizeof text, "mov.b64 $0, %lld;", LLVMConstIntGetSExtValue(start));
+		LLVMTypeRef type = LLVMFunctionType(t, NULL, 0, false);
+		LLVMValueRef code = LLVMGetInlineAsm(type, text, n, "=l", 2, false, false, LLVMInlineAsmDialectATT, false);
+		LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(phi, i)));
+		LLVMSetOperand(phi, i, LLVMBuildCall2(b, type, code, NULL, 0, ""));
+	}
+}
+
 /* Loops arrive with the few offsets that they should carry (pass_steps). A freeze, which costs nothing, keeps loop strength
  * reduction from seeing that they are linear: it would take up to a third of the time, to compute every address of every
  * loop before it and keep the differences in registers. */
@@ -197,6 +216,8 @@ static void keep_recurrences(LLVMModuleRef mod)
 			for (LLVMValueRef phi = first; LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi)) {
 				if (!recurrence(phi))
 					continue;
+				hide_start(b, phi);
+				LLVMPositionBuilderBefore(b, end);
 				LLVMValueRef frozen = LLVMBuildFreeze(b, phi, "");
 				LLVMReplaceAllUsesWith(phi, frozen);
 				LLVMSetOperand(frozen, 0, phi);
