@@ -145,7 +145,7 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 
 /* Much shorter than default<O3>: the code, libclc's included, is already in the shape that O3 works for, and compile time is a
  * feature. */
-#define SIMPLIFY "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,adce)"
+#define SIMPLIFY "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
 
 static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, const char **error)
 {
