@@ -28,7 +28,7 @@ static bool add_term(struct form *f, const struct value *s, i64 coef)
 	return true;
 }
 
-static struct form scaled(const struct form *a, i64 by)
+struct form form_scaled(const struct form *a, i64 by)
 {
 	struct form r = *a;
 	if (!a->known || __builtin_mul_overflow(a->constant, by, &r.constant))
@@ -41,7 +41,7 @@ static struct form scaled(const struct form *a, i64 by)
 	return r;
 }
 
-static struct form sum(const struct form *a, const struct form *b)
+struct form form_sum(const struct form *a, const struct form *b)
 {
 	struct form r = *a;
 	if (!a->known || !b->known || __builtin_add_overflow(a->constant, b->constant, &r.constant))
@@ -54,8 +54,8 @@ static struct form sum(const struct form *a, const struct form *b)
 
 struct form form_sub(const struct form *a, const struct form *b)
 {
-	struct form minus = scaled(b, -1);
-	return sum(a, &minus);
+	struct form minus = form_scaled(b, -1);
+	return form_sum(a, &minus);
 }
 
 i64 form_take(struct form *f, const struct value *scalar)
@@ -177,7 +177,7 @@ static struct bounds product(const struct value *v, const struct bounds *x, cons
 		t = y;
 	} else
 		return any(v);
-	struct bounds r = {scaled(&t->lo, k), scaled(&t->hi, k)};
+	struct bounds r = {form_scaled(&t->lo, k), form_scaled(&t->hi, k)};
 	return k >= 0 ? r : (struct bounds){r.hi, r.lo};
 }
 
@@ -207,9 +207,9 @@ static struct bounds carried(struct bounds_context *c, const struct value *v)
 	struct bounds init = bounds_of(c, operand(loop, 2 + v->index)), i = bounds_of(c, v->block->args[0]);
 	struct bounds first = bounds_of(c, operand(loop, 0));
 	struct form lo = form_sub(&i.lo, &first.hi), hi = form_sub(&i.hi, &first.lo);
-	lo = scaled(&lo, by / step);
-	hi = scaled(&hi, by / step);
-	return (struct bounds){sum(&init.lo, &lo), sum(&init.hi, &hi)};
+	lo = form_scaled(&lo, by / step);
+	hi = form_scaled(&hi, by / step);
+	return (struct bounds){form_sum(&init.lo, &lo), form_sum(&init.hi, &hi)};
 }
 
 static struct bounds index_bounds(struct bounds_context *c, const struct value *v, const struct op *loop)
@@ -246,7 +246,7 @@ static struct bounds compute(struct bounds_context *c, const struct value *v)
 	case IR_TRANS:
 	case IR_RESHAPE:
 	case IR_EXTSI: return x;
-	case IR_ADDI: return (struct bounds){sum(&x.lo, &y.lo), sum(&x.hi, &y.hi)};
+	case IR_ADDI: return (struct bounds){form_sum(&x.lo, &y.lo), form_sum(&x.hi, &y.hi)};
 	case IR_SUBI: return (struct bounds){form_sub(&x.lo, &y.hi), form_sub(&x.hi, &y.lo)};
 	case IR_MULI: return product(v, &x, &y);
 	case IR_REMSI: return remainder_bounds(c, v, &x, &y);
@@ -264,6 +264,17 @@ struct bounds bounds_of(struct bounds_context *c, const struct value *v)
 	if (!b.lo.known || !b.hi.known)
 		return any(v);
 	return b;
+}
+
+struct bounds bounds_of_rounded(struct bounds_context *c, const struct value *v)
+{
+	const struct op *mul = def_if(v, IR_MULI), *div = mul ? def_if(operand(mul, 0), IR_DIVSI) : NULL;
+	i64 m, n;
+	if (!div || !value_const_int(operand(mul, 1), &m) || !value_const_int(operand(div, 1), &n) || m != n || m <= 0)
+		return bounds_of(c, v);
+	struct bounds x = bounds_of(c, operand(div, 0));
+	struct form most = constant(m - 1); /* toward 0: down or up */
+	return (struct bounds){form_sub(&x.lo, &most), form_sum(&x.hi, &most)};
 }
 
 /* --- rows --------------------------------------------------------------------------------------------------- */

@@ -31,7 +31,11 @@ struct bounds_context {
 };
 
 struct bounds bounds_of(struct bounds_context *c, const struct value *v);
+/* The same for v = x / m * m, in terms of x; bounds_of takes it for a scalar of its own, which is exact but says nothing of x. */
+struct bounds bounds_of_rounded(struct bounds_context *c, const struct value *v);
 struct form form_sub(const struct form *a, const struct form *b);
+struct form form_scaled(const struct form *a, i64 by);
+struct form form_sum(const struct form *a, const struct form *b);
 /* The coefficient of `scalar`; the term is removed. */
 i64 form_take(struct form *f, const struct value *scalar);
 /* The interval of values the form can take, given what is known of its scalars. False when unknown or huge. */

@@ -317,6 +317,25 @@ static bool masks_are_free(const struct pass_state *s, const struct op *loop, co
 	return true;
 }
 
+/* Is one of the comparisons false somewhere in the first iteration already? Then there is no main loop. A loop that runs once at most is not
+ * pipelined either. */
+static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_vec *splits)
+{
+	struct bounds_context c = {.k = s->k};
+	struct bounds first = bounds_of_rounded(&c, operand(loop, 0)), end = bounds_of(&c, operand(loop, 1));
+	bool nothing = false;
+	i64 lo, hi, step;
+	for (u32 i = 0; i < splits->len; i++) {
+		struct form at = form_scaled(&first.lo, splits->at[i].a);
+		at = form_sum(&at, &splits->at[i].rest);
+		nothing |= form_range(&c, &at, &lo, &hi) && lo > 0;
+	}
+	struct form way = form_sub(&end.hi, &first.lo);
+	if (nothing && value_const_int(operand(loop, 2), &step) && form_range(&c, &way, &lo, &hi) && hi <= step)
+		loop->attr[ATTR_STAGES] = 1;
+	return nothing;
+}
+
 static bool is_counted(const struct op *loop)
 {
 	i64 k;
@@ -337,7 +356,7 @@ static void peel_loops(struct pass_state *s, struct block *b)
 		struct arena scratch = {0};
 		split_vec splits = {0};
 		find_splits(s, o, &scratch, &splits);
-		if (splits.len && (is_counted(o) || !masks_are_free(s, o, &splits)))
+		if (splits.len && !nothing_to_split(s, o, &splits) && (is_counted(o) || !masks_are_free(s, o, &splits)))
 			peel(s, o, &splits);
 		arena_free(&scratch);
 	}
