@@ -148,7 +148,7 @@ void set_accumulators(struct lower *l, const struct value *v, const char *text, 
 struct pin { const char *name; }; /* registers NAME0, NAME1… */
 bool stays_pinned(const struct op *loop, u32 i);           /* may what the loop carries i-th? */
 const struct pin *pin_of(struct lower *l, const struct value *v); /* NULL: v has none, but is a tile */
-const struct pin *pin_down(struct lower *l, const struct value *v); /* v's own home, or a new one with a copy of v */
+const struct pin *pin_down(struct lower *l, const struct value *v); /* v's own, or new ones with a copy of v */
 void pass_pin(struct lower *l, const struct pin *h, const struct value *v); /* v, just made, is what is in h */
 void collect_tensor_maps(struct kernel *k);              /* tma.c */
 void lower_one_thread(struct lower *l, const struct op *o);

@@ -1,11 +1,11 @@
-/* Homes: registers of PTX that hold an accumulator of wgmma from before a loop till behind it.
+/* Pinned accumulators: registers of PTX that hold an accumulator of wgmma from before a loop till behind it.
  *
  * LLVM knows nothing of them. They are declared by inline PTX, and written and read by inline PTX with effects, whose order
  * LLVM keeps: so it cannot copy or read a register while a product in flight writes to it, and none of its passes has to carry a
  * hundred values round a loop through each product and each wait.
  *
- * An accumulator stays at home where each of the values it passes through, from the loop's argument to what is yielded for it,
- * has one use, in its own block, which is the next one: then a home holds one value at a time. A value without such
+ * An accumulator is pinned where each of the values it passes through, from the loop's argument to what is yielded for it,
+ * has one use, in its own block, which is the next one: then its registers hold one value at a time. A value without such
  * an heir is copied out where it is made. */
 #include "lower/internal.h"
 
