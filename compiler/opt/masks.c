@@ -306,11 +306,15 @@ static bool masks_only_copies(const struct pass_state *s, const struct value *v)
 	return true;
 }
 
-/* Nothing is gained by splitting: the loop's copies are issued ahead, and no mask makes them or anything else slower. */
+/* Nothing is gained by splitting: the loop's copies are issued ahead, and no mask makes them or anything else slower. Where a dot's
+ * result is more than the next iteration's sum, copies without masks may be boxes (place/boxes.c). */
 static bool masks_are_free(const struct pass_state *s, const struct op *loop, const split_vec *splits)
 {
 	if ((loop->attr[ATTR_STAGES] ? loop->attr[ATTR_STAGES] : s->num_stages) < 2)
 		return false;
+	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
+		if (o->code == IR_DOT && (!value_has_one_use(result(o)) || result(o)->uses->user->code != IR_YIELD))
+			return false;
 	for (u32 i = 0; i < splits->len; i++)
 		if (!masks_only_copies(s, &splits->at[i].cmp->results[0]))
 			return false;
