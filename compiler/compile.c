@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "fit.h"
+#include "layout/convert.h"
 #include "lower/lower.h"
 #include "opt/axis.h"
 #include "opt/pass.h"
@@ -239,7 +240,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	r.s = (struct pass_state){.k = k, .ctx = &u->ir, .diags = &u->diags, .remarks = o->remarks, .sm = o->target.sm,
 				  .arch_specific = o->target.arch_specific, .num_warps = out->num_warps,
 				  .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .no_boxes = o->no_boxes, .debug = o->debug,
-				  .max_shared = max_shared(o->target.sm)};
+				  .most_scratch = MOST_SCRATCH, .max_shared = max_shared(o->target.sm)};
 	out->kernel = k;
 	k->num_warps = out->num_warps;
 	k->cluster = out->cluster = 1;

@@ -21,6 +21,7 @@ struct pass_state {
 	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
 	bool no_boxes;        /* no copies by TMA */
 	bool debug;           /* keep device_assert */
+	i32 most_scratch;     /* shared memory that one change of layout takes at once, in bytes; set by placement */
 	i32 max_shared;       /* shared memory a block may use, in bytes */
 	struct axis_analysis *axis; /* valid between passes that need it; see axis.h */
 	bool failed;          /* the user's kernel cannot be compiled; a diagnostic says why */

@@ -64,7 +64,7 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 		if (plan_conversion(from, to).kind != CONVERT_SHARED)
 			return 0;
 		i32 bytes = element_bytes(result(o));
-		return (i32)(type_numel(result(o)->type) * bytes) >> plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, MOST_SCRATCH).bits;
+		return (i32)(type_numel(result(o)->type) * bytes) >> plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, s->most_scratch).bits;
 	}
 	case IR_REDUCE:
 	case IR_SCAN: return reduce_bytes(o);
@@ -156,7 +156,7 @@ static i32 place_interval(struct allocator *a, u32 index)
 	return n->offset + n->size;
 }
 
-enum { SMALL_SCRATCH = 2048 };
+enum { SMALL_SCRATCH = 2048, LEAST_PIECE = 8192 };
 
 /* Small scratch lives until the next operation with scratch, or to its own end again. */
 static void extend_scratch(struct allocator *a, bool extend)
@@ -219,17 +219,24 @@ i32 shared_align(const struct pass_state *s)
 	return s->sm >= 90 ? 1024 : 128;
 }
 
+/* With large conversions in as many pieces as must be. */
 static i32 allocate(struct allocator *a)
 {
-	number_ops(a, a->s->k->body);
-	collect(a, a->s->k->body);
-	extend_scratch(a, true);
-	i32 total = place_all(a);
-	if (total > a->s->max_shared) {
-		extend_scratch(a, false);
+	struct pass_state *s = a->s;
+	i32 total;
+	number_ops(a, s->k->body);
+	for (s->most_scratch = MOST_SCRATCH;; s->most_scratch /= 2) {
+		a->at.len = 0;
+		collect(a, s->k->body);
+		extend_scratch(a, true);
 		total = place_all(a);
+		if (total > s->max_shared) {
+			extend_scratch(a, false);
+			total = place_all(a);
+		}
+		if (total <= s->max_shared || s->most_scratch <= LEAST_PIECE)
+			return total;
 	}
-	return total;
 }
 
 i32 shared_needed(struct pass_state *s)
