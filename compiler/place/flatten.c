@@ -206,7 +206,7 @@ static void flatten_loop(struct pass_state *s, struct op *loop)
 	struct flat f = {.s = s, .outer = loop, .inner = pipelined_loop(loop)};
 	const char *why_not = NULL;
 	if (!f.inner)
-		why_not = "no loop in it issues copies ahead";
+		why_not = "no loop in it has copies issued ahead by cp.async";
 	else if (!find_slice(&f))
 		why_not = "the next iteration's copies depend on what this one does";
 	else if (!keep_buffers(&f))
