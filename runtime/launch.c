@@ -66,24 +66,10 @@ static bool row_distance(const struct variant *v, const struct tensor_map_param 
 	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
 }
 
-/* All of memory, in such rows: see lower/tma.c. */
-static tl_status make_map(struct device *dev, const struct tensor_map_param *m, i64 distance, void *out)
-{
-	static const enum dtype words[] = {DT_U8, DT_U16, DT_U32, DT_U64};
-	struct tensor_box box = {.dtype = words[ilog2((u64)m->elem_bytes)], .rank = 4, .swizzle = (u32)m->swizzle};
-	for (int d = 0; d < 4; d++) {
-		box.sizes[d] = 1u << 31;
-		box.box[d] = d < 3 ? (u32)m->box[d] : 1;
-	}
-	box.strides[0] = (u64)distance;
-	box.strides[1] = (u64)m->swizzle;
-	box.strides[2] = 1u << TENSOR_MAP_LOG2_PAGE;
-	return dev->ops->tensor_map(dev, &box, out);
-}
-
 /* *fits: are the arguments such that the variant's boxes can be described? */
 static tl_status fill_launch(tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs, struct launch *l, bool *fits)
 {
+	struct device *dev = k->module->ctx->dev;
 	tl_status s = TL_OK;
 	for (u32 i = 0; i < v->nslots; i++) {
 		const struct slot *slot = &v->slots[i];
@@ -95,8 +81,10 @@ static tl_status fill_launch(tl_kernel *k, const struct variant *v, const tl_arg
 		i64 distance;
 		*fits = row_distance(v, &v->maps[i], l->bits, &distance);
 		l->bits[v->nslots + i] = (u64)(uintptr_t)l->maps[i];
-		if (*fits)
-			s = make_map(k->module->ctx->dev, &v->maps[i], distance, l->maps[i]);
+		if (!*fits)
+			break;
+		struct tensor_box box = memory_box(&v->maps[i], (u64)distance);
+		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
 	}
 	return s;
 }

@@ -1,5 +1,21 @@
 #include "runtime/tensor_box.h"
 
+#include "ir/ir.h"
+
+struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance)
+{
+	static const enum dtype words[] = {DT_U8, DT_U16, DT_U32, DT_U64};
+	struct tensor_box box = {.dtype = words[ilog2((u64)m->elem_bytes)], .rank = 4, .swizzle = (u32)m->swizzle};
+	for (u32 d = 0; d < box.rank; d++) {
+		box.sizes[d] = 1u << 31;
+		box.box[d] = d < 3 ? (u32)m->box[d] : 1;
+	}
+	box.strides[0] = distance;
+	box.strides[1] = (u64)m->swizzle;
+	box.strides[2] = 1u << TENSOR_MAP_LOG2_PAGE;
+	return box;
+}
+
 int tensor_map_type(enum dtype t)
 {
 	switch (t) {

@@ -26,6 +26,9 @@ struct tensor_box {
 	bool fills_nan;
 };
 
+struct tensor_map_param;
+/* All of memory, in rows so many bytes apart, as the copies of a kernel address it: see lower/tma.c. */
+struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance);
 /* The data type of elements like these. */
 int tensor_map_type(enum dtype t);
 /* The mode of a swizzle of 0, 32, 64 or 128 bytes. */

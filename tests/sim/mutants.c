@@ -142,18 +142,16 @@ static char *place_buffers(struct arena *a, const struct problem *p, struct mem_
 	return memory;
 }
 
-/* As launch.c makes it. The parameters' place in memory is not aligned like a tensor map. */
+/* The parameters' place in memory is not aligned like a tensor map. */
 static void make_map(const struct tensor_map_param *m, const struct problem *p, char *to)
 {
-	static const u32 steps[] = {1, 1, 1};
+	static const u32 steps[] = {1, 1, 1, 1};
 	_Alignas(TENSOR_MAP_ALIGN) char map[TENSOR_MAP_BYTES];
-	u64 all = 1u << 31, distance = (u64)m->factor * (m->param >= 0 ? p->params[m->param].bits : 1);
+	struct tensor_box b = memory_box(m, (u64)m->factor * (m->param >= 0 ? p->params[m->param].bits : 1));
 	struct arena a = {0};
 	struct strbuf error = {.arena = &a};
-	tl_assert(m->elem_bytes == 2);
-	bool ok = tensor_map_encode(map, TENSOR_UINT16, 3, NULL, (u64[]){all, all, all}, (u64[]){distance, 1u << TENSOR_MAP_LOG2_PAGE},
-				    (u32[]){(u32)m->box[0], (u32)m->box[1], 1}, steps, TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode((u32)m->swizzle),
-				    TENSOR_PROMOTION_NONE, TENSOR_FILL_ZERO, &error);
+	bool ok = tensor_map_encode(map, tensor_map_type(b.dtype), b.rank, b.base, b.sizes, b.strides, b.box, steps, TENSOR_INTERLEAVE_NONE,
+				    tensor_swizzle_mode(b.swizzle), TENSOR_PROMOTION_NONE, TENSOR_FILL_ZERO, &error);
 	tl_assert(ok);
 	memcpy(to, map, sizeof map);
 	arena_free(&a);
