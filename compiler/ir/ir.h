@@ -179,8 +179,8 @@ struct tensor_map_param {
 	i32 param;     /* -1: none */
 	i32 box[3];    /* elements of a piece of a row as wide as the swizzle, rows, pieces */
 	i32 elem_bytes, swizzle; /* bytes */
-	i32 zero;      /* for want of padding: they compare as bytes */
 };
+_Static_assert(sizeof(struct tensor_map_param) == 8 + 6 * sizeof(i32), "no padding: they compare as bytes");
 enum { MAX_TENSOR_MAPS = 8, TENSOR_MAP_LOG2_PAGE = 24 };
 
 struct kernel {
