@@ -59,12 +59,14 @@ struct mutant {
 	u32 line;         /* of the text, from 1 */
 	const char *with; /* the line instead */
 	const char *what; /* was done */
+	u32 other_line;   /* 0, or of another line that is changed too */
+	const char *other_with;
 };
 typedef VEC(struct mutant) mutant_vec;
 
 /* Every mutant there is, of instructions that run. */
 void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k, const struct counters *counters, mutant_vec *out);
-/* The text with the mutant's line; the numbers of lines stay. */
+/* The text with the mutant's lines; their numbers stay. */
 const char *mutated(struct arena *a, const char *text, const struct mutant *m);
 
 #endif

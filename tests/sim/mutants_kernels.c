@@ -69,8 +69,7 @@ static void matmul_problem(struct arena *a, struct problem *p, u32 elem, u32 m, 
 	SET_PARAMS(p, m, n, k, k, b_transposed ? k : n, n);
 }
 
-/* With a last part of k that takes the loop behind the pipelined one, and without; too short for the pipeline; short of a
- * tile, whole, and two of them. */
+/* With a last part of k that is masked, and without; too short for the pipeline; short of a tile, whole, and two of them. */
 static void make_matmul(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[][3] = {{48, 48, 184}, {64, 80, 160}, {64, 64, 56}, {64, 48, 24}, {16, 16, 8}, {16, 16, 72}};
@@ -80,8 +79,8 @@ static void make_matmul(struct arena *a, struct problem *p, u32 n)
 
 static void make_matmul_transposed(struct arena *a, struct problem *p, u32 n)
 {
-	static const u32 sizes[][3] = {{48, 32, 248}, {64, 16, 192}, {64, 32, 120}, {64, 32, 320}, {16, 16, 8}, {16, 16, 136}};
-	p->grid[0] = 1;
+	static const u32 sizes[][3] = {{48, 32, 248}, {64, 48, 192}, {64, 32, 120}, {64, 32, 320}, {16, 16, 8}, {16, 16, 136}};
+	p->grid[0] = (sizes[n][1] + 31) / 32;
 	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], true);
 }
 
@@ -102,7 +101,7 @@ static double rounded(double x)
 
 static void attend(const struct problem *p, double *want, u32 i, u32 keys, u32 dim, double scale)
 {
-	double score[256], largest = -INFINITY, total = 0;
+	double score[512], largest = -INFINITY, total = 0;
 	for (u32 j = 0; j < keys; j++) {
 		score[j] = 0;
 		for (u32 d = 0; d < dim; d++)
@@ -142,10 +141,11 @@ static void make_causal(struct arena *a, struct problem *p, u32 n)
 	attention_problem(a, p, sizes[n], 32, 64, true);
 }
 
-/* Keys and values come by TMA, through three buffers in turn, and two warpgroups take turns with the tensor cores. */
+/* Keys and values come by TMA, through three buffers in turn, and two warpgroups take turns with the tensor cores. Long enough for
+ * arrivals that are not waited for to add up to another phase. */
 static void make_boxes(struct arena *a, struct problem *p, u32 n)
 {
-	static const u32 sizes[] = {256, 200};
+	static const u32 sizes[] = {512, 200};
 	attention_problem(a, p, sizes[n], 32, 128, true);
 }
 

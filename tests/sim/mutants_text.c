@@ -14,6 +14,7 @@ struct listing {
 	const char **lines;
 	bool *in_shared, *in_global; /* per register: does it feed such an address? */
 	bool *in_descriptor;         /* does it feed one through sums and or alone? */
+	const struct instr *product_wait; /* the last one before, nothing but straight code between; or NULL */
 	mutant_vec *out;
 	u32 count[KINDS];
 };
@@ -25,7 +26,7 @@ static bool starts(const char *s, const char *with)
 
 static void add(struct listing *l, enum kind kind, u32 line, const char *with, const char *what)
 {
-	struct mutant m = {kind, l->count[kind]++, line, with, what};
+	struct mutant m = {.kind = kind, .index = l->count[kind]++, .line = line, .with = with, .what = what};
 	vec_push(l->a, l->out, m);
 }
 
@@ -125,18 +126,38 @@ static const char *another_number(struct listing *l, const char *line, i64 by)
 	return spliced(l, line, at, strcspn(at, ";"), arena_printf(l->a, " %lld", (long long)(atoll(at) + by)));
 }
 
+static void add_phase(struct listing *l, const struct instr *i, const char *line)
+{
+	const char *done = strstr(line, ".b64 ") + 5, *parity = strrchr(line, ',') + 1;
+	add(l, PHASE, i->line, arena_printf(l->a, "setp.eq.u32 %.*s, 0, 0;", (int)strcspn(done, ","), done), "removed");
+	const char *waits = spliced(l, line, parity, strcspn(parity, ";"), " other");
+	const char *text = arena_printf(l->a, "{ .reg .b32 other; xor.b32 other,%.*s, 1; %s }", (int)strcspn(parity, ";"), parity, waits);
+	add(l, PHASE, i->line, text, "for the other parity");
+}
+
+/* A buffer is let go of before the products that read it are waited for. */
+static void add_early(struct listing *l, const struct instr *i, const char *line)
+{
+	if (!l->product_wait)
+		return;
+	u32 from = l->product_wait->line;
+	add(l, ARRIVAL, i->line, arena_printf(l->a, "%s %s", line, l->lines[from - 1]), "before the wait for products");
+	l->out->at[l->out->len - 1].other_line = from;
+	l->out->at[l->out->len - 1].other_with = "";
+}
+
 /* The boxes' mbarriers; and named barriers where only some of the threads wait. */
 static void add_mbarrier(struct listing *l, const struct instr *i, const char *line)
 {
 	if (starts(i->opcode, "mbarrier.try_wait"))
-		add(l, PHASE, i->line, arena_printf(l->a, "setp.eq.u32 %.*s, 0, 0;", (int)strcspn(strstr(line, ".b64 ") + 5, ","), strstr(line, ".b64 ") + 5),
-		    "removed");
+		add_phase(l, i, line);
 	if (starts(i->opcode, "mbarrier.arrive.expect_tx")) {
 		add(l, ARRIVAL, i->line, "", "removed");
 		add(l, BYTES, i->line, another_number(l, line, -16), "16 fewer");
 		add(l, BYTES, i->line, another_number(l, line, 16), "16 more");
 	} else if (starts(i->opcode, "mbarrier.arrive")) {
 		add(l, ARRIVAL, i->line, "", "removed");
+		add_early(l, i, line);
 	}
 	if (starts(i->opcode, "mbarrier.init")) {
 		add(l, INITIAL, i->line, "", "removed");
@@ -273,6 +294,10 @@ void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k,
 		const struct instr *i = &k->code[n];
 		const char *line = lines.at[i->line - 1];
 		tl_assert(strstr(line, i->opcode));
+		if (starts(i->opcode, "wgmma.wait"))
+			l.product_wait = i;
+		else if (starts(i->opcode, "bra") || starts(i->opcode, "wgmma"))
+			l.product_wait = NULL;
 		if (!is_reached(k, counters, n))
 			continue;
 		add_synchronisation(&l, i, line);
@@ -286,10 +311,16 @@ void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k,
 	}
 }
 
-const char *mutated(struct arena *a, const char *text, const struct mutant *m)
+static const char *with_line(struct arena *a, const char *text, u32 line, const char *with)
 {
 	const char *at = text;
-	for (u32 n = 1; n < m->line; n++)
+	for (u32 n = 1; n < line; n++)
 		at = strchr(at, '\n') + 1;
-	return arena_printf(a, "%.*s%s%s", (int)(at - text), text, m->with, at + strcspn(at, "\n"));
+	return arena_printf(a, "%.*s%s%s", (int)(at - text), text, with, at + strcspn(at, "\n"));
+}
+
+const char *mutated(struct arena *a, const char *text, const struct mutant *m)
+{
+	text = with_line(a, text, m->line, m->with);
+	return m->other_line ? with_line(a, text, m->other_line, m->other_with) : text;
 }
