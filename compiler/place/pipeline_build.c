@@ -453,6 +453,7 @@ static void build_body(struct pipe *p, u32 nargs_before)
 		if (p->late) {
 			delay_last(p, &b);
 			release_buffer(p, &b, fill.slot);
+			tl_assert(now.phase);
 			fill.phase = build2(&b, IR_XORI, now.phase->type, now.phase, build_int(&b, now.phase->type, 1));
 			if (p->ahead > 1) /* there is time, and nothing else to do there */
 				b = builder_after(p->ctx, p->late);
