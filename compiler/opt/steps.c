@@ -79,16 +79,11 @@ static bool same(const struct value *a, const struct value *b)
 	return a == b || (a && b && value_const_int(a, &x) && value_const_int(b, &y) && x == y);
 }
 
-static bool has_one_use(const struct value *v)
-{
-	return v->uses && !v->uses->next;
-}
-
 /* Does only the code behind the loop read it? */
 static bool only_result(const struct op *loop, u32 i)
 {
 	const struct block *body = loop->blocks[0];
-	return !value_unused(&loop->results[i]) && has_one_use(body->args[1 + i]) && has_one_use(operand(body->last, i));
+	return !value_unused(&loop->results[i]) && value_has_one_use(body->args[1 + i]) && value_has_one_use(operand(body->last, i));
 }
 
 /* The loop, or the last of what waits for its work to be done, without v. */
