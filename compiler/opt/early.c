@@ -36,7 +36,7 @@ static bool conflicts(const struct op *load, const struct op *o)
 
 static bool has_dot(const struct op *o)
 {
-	if (o->code == IR_DOT)
+	if (o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT)
 		return true;
 	for (u32 i = 0; i < o->nblocks; i++)
 		for (const struct op *in = o->blocks[i]->first; in; in = in->next)
@@ -110,7 +110,7 @@ static void visit(struct early *e, struct block *b)
 			if (o->code != IR_REDUCE && o->code != IR_SCAN)
 				visit(e, o->blocks[i]);
 	for (const struct op *o = b->first; o; o = o->next)
-		if (o->code == IR_DOT)
+		if (o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT)
 			return; /* its operands are the pipeliner's */
 	number(e, b);
 	for (struct op *o = b->first, *next; o; o = next) {

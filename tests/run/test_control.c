@@ -396,6 +396,11 @@ static void all_loops(struct suite *s)
 		for (int i = 0; i < COUNT(lengths); i++)
 			for (int t = 0; t < 3; t++, k++)
 				row_sums(s, types[t], sums[f], lengths[i], k % 4 ? 16 : 64, 1 + k % 5, 1 << k % 4);
+	static const int wide[] = {0, 5, 1023, 1024, 1040, 3072, 5000};
+	for (int k = 0, f = 0; f < 3; f++)
+		for (int i = 0; i < COUNT(wide); i++)
+			for (int t = 0; t < 3; t++, k++) /* 8 to 64 registers of a thread: issued ahead */
+				row_sums(s, types[t], sums[f], wide[i], 1024, 1 + k % 3, types[t] == TL_I8 ? 1 : 1 << k % 2);
 	for (int n = 0; n < 5; n++)
 		for (int stages = 1; stages < 5; stages++) {
 			copy_blocks(s, n * 50, 64, stages), indirect(s, n * n, stages), chase(s, 3 * n, stages), in_order(s, n * 3, stages, 1 << stages % 4);
