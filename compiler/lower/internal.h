@@ -31,7 +31,7 @@ struct lower {
 	struct map positions; /* layout → the thread's part of a position (i32) */
 	struct map pins;      /* accumulator → struct pin; see pin.c */
 	u32 npins;
-	LLVMValueRef tid, lane, warp, shared;
+	LLVMValueRef thread, lane, warp, shared; /* numbers within the program */
 	LLVMMetadataRef debug_scope;
 	void *debug_builder;
 	u32 nstrings;
@@ -65,6 +65,8 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 void unpack(struct lower *l, LLVMValueRef *in, u32 nwords, LLVMTypeRef elem, u32 n, LLVMValueRef *out);
 /* XOR of bases[i] over the set bits of `index` (an i32 with `bits` bits). */
 LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, const u32 *bases, int bits);
+/* The same of this thread's number: the bases of its lane's bits, and of its warp's. */
+LLVMValueRef thread_map(struct lower *l, LLVMBuilderRef b, const u32 *lanes, const u32 *warps, int warp_bits);
 /* The part of a position in layout `lay` that lane and warp decide. */
 LLVMValueRef thread_position(struct lower *l, const struct layout *lay);
 /* True in exactly one thread for each element: the one that writes. NULL when every thread is. */

@@ -532,6 +532,14 @@ static void pass_by_value(struct lower *l, u32 i)
 	LLVMAddNamedMetadataOperand(l->mod, "nvvm.annotations", LLVMMDNodeInContext(l->ctx, vals, 3));
 }
 
+/* A special register of which LLVM learns the range. */
+static LLVMValueRef number_below(struct lower *l, const char *name, int end)
+{
+	LLVMValueRef range[] = {c_i32(l, 0), c_i32(l, end)}, v = intrinsic(l, name, l->i32, NULL, 0);
+	LLVMSetMetadata(v, LLVMGetMDKindIDInContext(l->ctx, "range", 5), LLVMMDNodeInContext(l->ctx, range, 2));
+	return v;
+}
+
 static void begin_function(struct lower *l)
 {
 	const struct kernel *k = l->k;
@@ -559,13 +567,12 @@ static void begin_function(struct lower *l)
 			p = LLVMBuildTrunc(l->b, p, l->i1, "");
 		fill(l, k->params[i].value, p);
 	}
-	l->tid = intrinsic(l, "llvm.nvvm.read.ptx.sreg.tid.x", l->i32, NULL, 0);
-	l->lane = LLVMBuildAnd(l->b, l->tid, c_i32(l, 31), "");
-	l->warp = LLVMBuildLShr(l->b, l->tid, c_i32(l, 5), "");
-	if (k->cluster > 1) { /* the warps of the blocks before come first */
-		LLVMValueRef rank = intrinsic(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", l->i32, NULL, 0);
-		l->warp = LLVMBuildOr(l->b, l->warp, LLVMBuildMul(l->b, rank, c_i32(l, k->num_warps / k->cluster), ""), "");
-	}
+	int threads = 32 * k->num_warps / k->cluster;
+	l->thread = number_below(l, "llvm.nvvm.read.ptx.sreg.tid.x", threads);
+	if (k->cluster > 1) /* the threads of the blocks before come first */
+		l->thread = LLVMBuildOr(l->b, l->thread, LLVMBuildMul(l->b, number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", k->cluster), c_i32(l, threads), ""), "");
+	l->lane = LLVMBuildAnd(l->b, l->thread, c_i32(l, 31), "");
+	l->warp = LLVMBuildLShr(l->b, l->thread, c_i32(l, LANE_BITS), "");
 	LLVMValueRef br = LLVMBuildBr(l->b, start);
 	LLVMPositionBuilderBefore(l->entry, br);
 	LLVMPositionBuilderAtEnd(l->b, start);

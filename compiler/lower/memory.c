@@ -452,8 +452,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	struct vectors s = vectors_of(l, ptr, mask);
 	struct memory_map m = map_to_memory(lay, mem->layout, s.v.bits);
 	LLVMValueRef base = elem(l, operand(o, 1), 0), mine = owner(l, lay);
-	LLVMValueRef thread = LLVMBuildXor(l->b, linear_map(l, l->entry, l->lane, m.basis[LL_LANE], m.bits[LL_LANE]),
-					   linear_map(l, l->entry, l->warp, m.basis[LL_WARP], m.bits[LL_WARP]), "");
+	LLVMValueRef thread = thread_map(l, l->entry, m.basis[LL_LANE], m.basis[LL_WARP], m.bits[LL_WARP]);
 	u32 thread_bits = 0, size = s.width * bytes;
 	for (int dim = LL_LANE; dim < LL_DIMS; dim++)
 		for (int i = 0; i < m.bits[dim]; i++)

@@ -195,8 +195,7 @@ static LLVMValueRef thread_result(struct lower *l, const struct ladder *d)
 	u32 lanes[LAYOUT_MAX_BITS], warps[LAYOUT_MAX_BITS];
 	result_bases(d, LL_LANE, lanes);
 	result_bases(d, LL_WARP, warps);
-	return LLVMBuildOr(l->b, linear_map(l, l->b, l->lane, lanes, d->in->bits[LL_LANE]),
-			   linear_map(l, l->b, l->warp, warps, d->in->bits[LL_WARP]), "");
+	return thread_map(l, l->b, lanes, warps, d->in->bits[LL_WARP]);
 }
 
 static LLVMValueRef result_position(struct lower *l, const struct ladder *d, LLVMValueRef thread, u32 r)

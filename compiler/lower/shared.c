@@ -8,9 +8,7 @@ static bool has_stmatrix(const struct lower *l)
 
 static LLVMValueRef thread_offset(struct lower *l, const struct memory_map *m)
 {
-	LLVMValueRef a = linear_map(l, l->b, l->lane, m->basis[LL_LANE], m->bits[LL_LANE]);
-	LLVMValueRef b = linear_map(l, l->b, l->warp, m->basis[LL_WARP], m->bits[LL_WARP]);
-	return LLVMBuildXor(l->b, a, b, "");
+	return thread_map(l, l->b, m->basis[LL_LANE], m->basis[LL_WARP], m->bits[LL_WARP]);
 }
 
 static u32 bits_used(const struct memory_map *m)
@@ -220,8 +218,7 @@ static bool as_matrices(struct lower *l, const struct value *v, const struct lay
 		lane_bases[i] = rows[i];
 	for (int i = 0; i < out->together; i++)
 		lane_bases[3 + i] = p.m.basis[LL_REG][out->counts[i]];
-	p.thread = LLVMBuildXor(l->b, linear_map(l, l->b, l->lane, lane_bases, 3 + out->together),
-				linear_map(l, l->b, l->warp, p.m.basis[LL_WARP], p.m.bits[LL_WARP]), "");
+	p.thread = thread_map(l, l->b, lane_bases, p.m.basis[LL_WARP], p.m.bits[LL_WARP]);
 	for (int i = 0; i < 3 + out->together; i++)
 		p.thread_bits |= lane_bases[i];
 	for (int i = 0; i < p.m.bits[LL_WARP]; i++)

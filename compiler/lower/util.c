@@ -137,6 +137,7 @@ void unpack(struct lower *l, LLVMValueRef *in, u32 nwords, LLVMTypeRef elem_type
 
 LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, const u32 *bases, int bits)
 {
+	u32 all = (1u << bits) - 1;
 	LLVMValueRef sum = NULL;
 	/* bits that move by the same distance move together */
 	for (int shift = -LAYOUT_MAX_BITS; shift < 32; shift++) {
@@ -146,7 +147,8 @@ LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, c
 				mask |= 1u << i;
 		if (!mask)
 			continue;
-		LLVMValueRef part = LLVMBuildAnd(b, index, c_i32(l, mask), "");
+		u32 stays = shift < 0 ? all >> -shift << -shift : all;
+		LLVMValueRef part = mask == stays ? index : LLVMBuildAnd(b, index, c_i32(l, mask), "");
 		if (shift > 0)
 			part = LLVMBuildShl(b, part, c_i32(l, shift), "");
 		else if (shift < 0)
@@ -156,14 +158,20 @@ LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, c
 	return sum ? sum : c_i32(l, 0);
 }
 
+LLVMValueRef thread_map(struct lower *l, LLVMBuilderRef b, const u32 *lanes, const u32 *warps, int warp_bits)
+{
+	u32 bases[LANE_BITS + LAYOUT_MAX_BITS] = {0};
+	memcpy(bases, lanes, LANE_BITS * sizeof *bases);
+	memcpy(bases + LANE_BITS, warps, (size_t)warp_bits * sizeof *bases);
+	return linear_map(l, b, l->thread, bases, LANE_BITS + ilog2((u64)l->k->num_warps));
+}
+
 LLVMValueRef thread_position(struct lower *l, const struct layout *lay)
 {
 	LLVMValueRef v = map_get(&l->positions, lay);
 	if (v)
 		return v;
-	LLVMValueRef a = linear_map(l, l->entry, l->lane, lay->basis[LL_LANE], lay->bits[LL_LANE]);
-	LLVMValueRef b = linear_map(l, l->entry, l->warp, lay->basis[LL_WARP], lay->bits[LL_WARP]);
-	v = LLVMBuildOr(l->entry, a, b, "");
+	v = thread_map(l, l->entry, lay->basis[LL_LANE], lay->basis[LL_WARP], lay->bits[LL_WARP]);
 	map_put(&l->positions, lay, v);
 	return v;
 }
