@@ -191,7 +191,7 @@ static void rotate(struct flat *f)
 	struct block *body = f->outer->blocks[0];
 
 	struct builder b = builder_after(ctx, f->inner), behind = behind_waits(f);
-	struct value *more = still_inside(&b, f->outer, body->args[0], 1);
+	struct value *more = still_inside(&b, f->outer, operand(f->outer, 1), body->args[0], 1);
 	struct value *index = build3(&b, IR_SELECT, body->args[0]->type, more, step_index(&b, f->outer, body->args[0], 1), body->args[0]);
 	slice_for(f, &b, index, &next); /* while the last dots run */
 	copies_for(f, &behind, more, &next);

@@ -369,63 +369,181 @@ static bool sums_enough(const struct pipe *p)
 	return registers >= LEAST && registers <= MOST;
 }
 
-static void pipeline_loop(struct pass_state *s, struct op *loop)
+/* How the loop will be pipelined; false if it will not. */
+static bool plan(struct pipe *p)
 {
-	struct pipe p = {.s = s, .ctx = s->ctx, .loop = loop};
+	struct pass_state *s = p->s;
+	struct op *loop = p->loop;
 	bool asked = loop->attr[ATTR_STAGES] > 0;
 	int stages = asked ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
 	bool plain = !asked && !contains(loop->blocks[0], is_dot);
 	if (plain ? contains(loop->blocks[0], is_work) : stages < 2)
-		return;
-	p.in_slice.arena = p.firsts.arena = &p.scratch;
-	find_loads(&p, asked, plain);
-	if (plain && !sums_enough(&p))
-		p.loads.len = 0;
-	while (p.async && stages > 2 && ring_bytes(&p, stages) > s->max_shared - 1024)
+		return false;
+	p->in_slice.arena = p->firsts.arena = &p->scratch;
+	find_loads(p, asked, plain);
+	if (plain && !sums_enough(p))
+		return false;
+	while (p->async && stages > 2 && ring_bytes(p, stages) > s->max_shared - 1024)
 		stages--;
-	p.stages = p.async ? stages : 2;
-	if (p.async || stores_come_first(&p))
-		find_dots(&p);
-	if (p.async) {
-		find_boxes(&p);
-		find_late(&p);
-		find_turns(&p);
+	p->stages = p->async ? stages : 2;
+	if (p->async || stores_come_first(p))
+		find_dots(p);
+	if (p->async) {
+		find_boxes(p);
+		find_late(p);
+		find_turns(p);
 	}
-	p.ahead = p.async ? stages - 1 : 1;
-	bool fits = !p.async || ring_bytes(&p, stages) <= s->max_shared - 1024;
-	p.ring = p.async || (p.dots.len && ring_bytes(&p, p.stages) <= s->max_shared - 1024);
-	if (!p.ring)
-		p.dots.len = 0;
-	if (p.loads.len && fits)
-		pipeline_rewrite(&p);
-	if (p.loads.len && fits && p.tma)
-		s->k->nmaps += p.loads.len; /* at most; how many differ is seen when they are collected */
-	if (s->remarks && p.loads.len && fits && p.async)
-		diag(s->diags, R_PIPELINED_ASYNC, loop->loc, p.loads.len, PLURAL(p.loads.len), p.ahead, PLURAL(p.ahead), p.tma ? "TMA" : "cp.async", p.stages,
-		     PLURAL(p.stages), (long long)ring_bytes(&p, p.stages));
-	else if (s->remarks && p.loads.len && fits)
-		diag(s->diags, R_PIPELINED_REGISTERS, loop->loc, p.loads.len, PLURAL(p.loads.len),
-		     p.ring ? arena_printf(&p.scratch, ", then through 2 buffers (%lld bytes of shared memory)", (long long)ring_bytes(&p, p.stages)) : "");
-	else if (s->remarks && !plain)
+	p->ahead = p->async ? stages - 1 : 1;
+	p->end = operand(loop, 1);
+	bool fits = !p->async || ring_bytes(p, stages) <= s->max_shared - 1024;
+	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->max_shared - 1024);
+	if (!p->ring)
+		p->dots.len = 0;
+	if (s->remarks && !(p->loads.len && fits))
 		diag(s->diags, R_NOT_PIPELINED, loop->loc,
-		     !p.loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may overwrite"
+		     !p->loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may overwrite"
 				  : "its buffers do not fit in shared memory");
-	if (s->remarks && fits && p.turns)
-		diag(s->diags, R_TURNS, loop->loc);
-	arena_free(&p.scratch);
+	return p->loads.len && fits;
+}
+
+static void rewrite(struct pipe *p)
+{
+	struct pass_state *s = p->s;
+	struct loc loc = p->loop->loc;
+	if (p->tma)
+		s->k->nmaps += p->loads.len; /* at most; how many differ is seen when they are collected */
+	pipeline_rewrite(p);
+	if (!s->remarks)
+		return;
+	if (p->before)
+		diag(s->diags, R_GOES_ON, loc);
+	else if (p->async)
+		diag(s->diags, R_PIPELINED_ASYNC, loc, p->loads.len, PLURAL(p->loads.len), p->ahead, PLURAL(p->ahead), p->tma ? "TMA" : "cp.async",
+		     p->stages, PLURAL(p->stages), (long long)ring_bytes(p, p->stages));
+	else
+		diag(s->diags, R_PIPELINED_REGISTERS, loc, p->loads.len, PLURAL(p->loads.len),
+		     p->ring ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)", (long long)ring_bytes(p, p->stages)) : "");
+	if (p->turns)
+		diag(s->diags, R_TURNS, loc);
+}
+
+/* --- two loops, one pipeline --------------------------------------------------------------------------------- */
+
+/* Attention walks over the keys in two loops, since only the last ones need masks. The second goes on with the buffers of the first,
+ * which has its first boxes issued too: else it would begin by waiting for memory. */
+
+static bool is_inner_loop(const struct op *o)
+{
+	return o->code == IR_FOR && !contains(o->blocks[0], op_is_loop);
+}
+
+/* Behind this one, if nothing is done between them. */
+static struct op *next_loop(const struct op *loop)
+{
+	struct op *o = loop->next;
+	while (o && op_has(o, PURE) && !op_has(o, SYNC))
+		o = o->next;
+	return o && is_inner_loop(o) ? o : NULL;
+}
+
+/* Are x and y computed alike from the indices of their loops? */
+static bool same_function(const struct value *x, const struct value *y, const struct pipe *p, const struct pipe *q, int depth)
+{
+	const struct block *in = p->loop->blocks[0], *other = q->loop->blocks[0];
+	if (x == y)
+		return value_defined_outside(x, in);
+	if (x == in->args[0])
+		return y == other->args[0];
+	const struct op *a = x->def, *b = y->def;
+	if (!a || !b || depth > 16 || a->code != b->code || a->noperands != b->noperands || !op_has(a, PURE) || a->nblocks || x->type != y->type ||
+	    memcmp(a->attr, b->attr, sizeof a->attr) != 0)
+		return false;
+	for (u32 i = 0; i < a->noperands; i++)
+		if (!same_function(operand(a, i), operand(b, i), p, q, depth + 1))
+			return false;
+	return true;
+}
+
+static bool same_loads(const struct pipe *p, const struct pipe *q)
+{
+	bool same = p->loads.len == q->loads.len && !p->args.len && !q->args.len;
+	for (u32 i = 0; same && i < p->loads.len; i++) {
+		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
+		const struct box *x = &p->boxes.at[i], *y = &q->boxes.at[i];
+		same = x->along == y->along && x->stride == y->stride && x->factor == y->factor && result(a)->type == result(b)->type &&
+		       ring_layout(p, a) == ring_layout(q, b) && same_function(operand(a, 0), operand(b, 0), p, q, 0);
+	}
+	return same;
+}
+
+/* Can v be computed before `at`, an operation of the same block? */
+static bool can_come_before(const struct value *v, const struct op *at)
+{
+	const struct op *o = v->def;
+	if (!o || o->block != at->block || !comes_behind(o, at))
+		return true;
+	if (!op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || op_may_trap(o))
+		return false;
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!can_come_before(operand(o, i), at))
+			return false;
+	return true;
+}
+
+static void bring_before(struct value *v, struct op *at)
+{
+	struct op *o = v->def;
+	if (!o || o->block != at->block || !comes_behind(o, at))
+		return;
+	for (u32 i = 0; i < o->noperands; i++)
+		bring_before(operand(o, i), at);
+	op_insert_before(o, at);
+}
+
+/* Does the second loop take the very next steps? */
+static bool goes_on(const struct pipe *p, const struct pipe *q)
+{
+	i64 first, step;
+	struct value *end = operand(p->loop, 1);
+	if (!p->tma || !q->tma || p->stages != q->stages || !p->late != !q->late || p->turns != q->turns || operand(q->loop, 0) != end ||
+	    operand(q->loop, 2) != operand(p->loop, 2) || !value_const_int(operand(p->loop, 0), &first) || !value_const_int(operand(p->loop, 2), &step))
+		return false;
+	return step > 0 && first % step == 0 && axis_of(p->s->axis, end)->divisibility[0] % step == 0 && same_loads(p, q) && can_come_before(q->end, p->loop);
+}
+
+static void link(struct pipe *p, struct pipe *q)
+{
+	bring_before(q->end, p->loop);
+	struct builder b = builder_before(p->ctx, p->loop);
+	p->end = build2(&b, IR_MAXSI, p->end->type, p->end, q->end);
+	p->goes_on = true;
+	q->before = p;
+}
+
+/* The loop, and those behind it that might go on with its buffers. Returns the last of these. */
+static struct op *pipeline_loop(struct pipe *p, bool planned)
+{
+	struct pipe q = {.s = p->s, .ctx = p->ctx, .loop = planned && p->tma ? next_loop(p->loop) : NULL};
+	bool more = q.loop && plan(&q);
+	if (more && goes_on(p, &q))
+		link(p, &q);
+	if (planned)
+		rewrite(p);
+	struct op *last = q.loop ? pipeline_loop(&q, more) : p->loop;
+	arena_free(&q.scratch);
+	return last;
 }
 
 static void pipeline_block(struct pass_state *s, struct block *b)
 {
-	for (struct op *o = b->first, *next; o; o = next) {
-		next = o->next;
-		bool inner = true;
-		for (u32 i = 0; i < o->nblocks; i++) {
-			inner &= !contains(o->blocks[i], op_is_loop);
+	for (struct op *o = b->first; o; o = o->next) {
+		struct pipe p = {.s = s, .ctx = s->ctx, .loop = o};
+		bool inner = is_inner_loop(o);
+		for (u32 i = 0; i < o->nblocks; i++)
 			pipeline_block(s, o->blocks[i]);
-		}
-		if (o->code == IR_FOR && inner)
-			pipeline_loop(s, o);
+		if (inner)
+			o = pipeline_loop(&p, plan(&p));
+		arena_free(&p.scratch);
 	}
 }
 

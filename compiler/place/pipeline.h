@@ -20,6 +20,10 @@ struct pipe {
 	struct map firsts;      /* tile → its first element */
 	struct value *barriers; /* of each buffer: full; empty */
 	int stages, ahead;      /* buffers of the ring; iterations between issue and use */
+	struct value *end;      /* of the index up to which loads are issued: the loop's, or that of the loop that goes on */
+	bool goes_on;           /* the next loop goes on with the buffers, and has its first loads issued here */
+	const struct pipe *before; /* the loop that did so for this one, or NULL */
+	u32 turn;               /* number of the loop's result that is the next buffer; the one behind it is the phase */
 	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
 	struct map in_slice;    /* op or argument → itself */
 	VEC(struct op *) slice; /* in program order */
@@ -41,8 +45,8 @@ bool may_be_written(const struct block *b, const struct value *base);
 
 /* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
-/* Is index + n·step below the loop's end? */
-struct value *still_inside(struct builder *b, const struct op *loop, struct value *index, int n);
+/* Is index + n·step below `end`, for an index of the loop? */
+struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
 /* The mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
 struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside);

@@ -48,23 +48,28 @@ static struct value *to_i64(struct builder *b, struct value *v)
 	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
 }
 
-/* Computed in 64 bits, where it cannot wrap, if the loop may begin anywhere. */
-struct value *still_inside(struct builder *b, const struct op *loop, struct value *index, int n)
+/* Computed in 64 bits, where it cannot wrap. */
+static struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(loop, 2)), build_int(b, t, n));
+	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, to_i64(b, index), by), to_i64(b, end));
+}
+
+/* In 32 bits where the loop does not begin below zero. */
+struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
 {
 	i64 first, step;
 	if (value_const_int(operand(loop, 0), &first) && first >= 0 && value_const_int(operand(loop, 2), &step) && first + n * step == (i32)(first + n * step)) {
 		const struct type *t = index->type;
 		if (value_const_int(index, &first))
-			return build_cmpi(b, CMPI_SLT, build_int(b, t, first + n * step), operand(loop, 1));
+			return build_cmpi(b, CMPI_SLT, build_int(b, t, first + n * step), end);
 		/* index >= 0 */
 		struct builder before = builder_before(b->ctx, (struct op *)loop);
-		struct value *end = build2(&before, IR_MAXSI, t, operand(loop, 1), build_int(&before, t, 0));
+		end = build2(&before, IR_MAXSI, t, end, build_int(&before, t, 0));
 		return build_cmpi(b, CMPI_SLT, index, build2(&before, IR_SUBI, t, end, build_int(&before, t, n * step)));
 	}
-	const struct type *t = type_scalar(b->ctx, DT_I64);
-	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(loop, 2)), build_int(b, t, n));
-	struct value *at = build2(b, IR_ADDI, t, to_i64(b, index), by);
-	return build_cmpi(b, CMPI_SLT, at, to_i64(b, operand(loop, 1)));
+	return is_below(b, loop, end, index, n);
 }
 
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n)
@@ -263,12 +268,15 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 	struct builder b = builder_before(p->ctx, p->loop);
 	struct map map = {.arena = &p->scratch};
 	const struct type *i32_type = type_scalar(p->ctx, DT_I32);
+	struct value *first = operand(p->loop, 0);
+	if (p->goes_on) /* the next loop begins where this one ends, even if that is before its beginning */
+		first = build2(&b, IR_MINSI, first->type, first, operand(p->loop, 1));
 	for (u32 k = 0; k < p->args.len; k++)
 		map_put(&map, body->args[1 + p->args.at[k]], operand(p->loop, 3 + p->args.at[k]));
 	for (int n = 0; n < p->ahead; n++) {
-		map_put(&map, body->args[0], step_index(&b, p->loop, operand(p->loop, 0), n));
+		map_put(&map, body->args[0], step_index(&b, p->loop, first, n));
 		clone_slice(p, &b, &map);
-		struct value *inside = still_inside(&b, p->loop, operand(p->loop, 0), n);
+		struct value *inside = p->goes_on ? is_below(&b, p->loop, p->end, first, n) : still_inside(&b, p->loop, p->end, first, n);
 		issue_all(p, &b, &map, (struct turn){p->async ? build_int(&b, i32_type, n) : NULL, NULL}, inside, loaded);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
@@ -461,7 +469,7 @@ static void build_body(struct pipe *p, u32 nargs_before)
 		if (p->turns)
 			take_turns(p);
 	}
-	struct value *inside = still_inside(&b, p->loop, body->args[0], p->ahead), *index = step_index(&b, p->loop, body->args[0], p->ahead);
+	struct value *inside = still_inside(&b, p->loop, p->end, body->args[0], p->ahead), *index = step_index(&b, p->loop, body->args[0], p->ahead);
 	bool repeat = may_repeat(p);
 	map_put(&map, body->args[0], repeat ? build3(&b, IR_SELECT, index->type, inside, index, body->args[0]) : index);
 	for (u32 k = 0; k < p->args.len; k++) {
@@ -518,11 +526,19 @@ void pipeline_rewrite(struct pipe *p)
 	u32 carried = p->loop->nresults;
 	value_vec inits = {0}, loaded = {0};
 	struct op *last = p->loop->prev;
-	if (p->ring)
-		make_buffers(p);
-	build_prologue(p, &inits, &loaded);
-	pipeline_issue_first(p, last);
-	if (p->ring) {
+	if (p->before) {
+		p->buffers = p->before->buffers;
+		p->barriers = p->before->barriers;
+		for (u32 i = 0; i < 2; i++)
+			vec_push(&p->scratch, &inits, &p->before->loop->results[p->before->turn + i]);
+	} else {
+		if (p->ring)
+			make_buffers(p);
+		build_prologue(p, &inits, &loaded);
+		pipeline_issue_first(p, last);
+	}
+	p->turn = carried + p->args.len;
+	if (p->ring && !p->before) {
 		struct builder b = builder_before(p->ctx, p->loop);
 		for (int i = 0; i < 1 + p->tma; i++) /* the turn */
 			vec_push(&p->scratch, &inits, build_int(&b, type_scalar(p->ctx, DT_I32), 0));
@@ -537,7 +553,9 @@ void pipeline_rewrite(struct pipe *p)
 			finish_dots(p, &b);
 		if (p->turns)
 			build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
-		if (p->tma) {
+		if (p->goes_on) {
+			return;
+		} else if (p->tma) {
 			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 			each_barrier(p, &b, IR_INVAL_BARRIER);
 		} else if (p->async) {

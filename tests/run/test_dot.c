@@ -298,6 +298,30 @@ static void attention_rows(struct suite *s, tl_dtype t, int m, int n, int d, int
 	case_end(s);
 }
 
+/* Two loops that meet at block `middle`, before key 0 or behind the last one too. */
+static void attention_twice(struct suite *s, tl_dtype t, int m, int middle, int last, int d, int block, int stages, int warps)
+{
+	if (!case_begin(s, file, "attention %s m=%d d=%d block=%d, loops to %d and %d, stages=%d warps=%d", tl_dtype_name(t), m, d, block, middle * block, last,
+			stages, warps))
+		return;
+	enum { BEFORE = 48, STRIDE = 128 };
+	int begin = middle < 0 ? middle * block : 0, n = (int)fmax(middle * block, last) - begin;
+	int first = BEFORE - begin * STRIDE;
+	size_t len = (size_t)(BEFORE + n * STRIDE);
+	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, len), *v = in(s, "v", t, len), *o = out(s, "o", TL_F32, (size_t)(m * d));
+	shaped(o, 2, (int[]){m, d});
+	double row[256];
+	for (int i = 0; i < m; i++) {
+		attend_row(q, (struct rows){k, BEFORE, STRIDE}, (struct rows){v, BEFORE, STRIDE}, i, n, d, row);
+		for (int x = 0; x < d; x++)
+			want(o, (size_t)(i * d + x), row[x]);
+	}
+	tolerance(o, 2 * (t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t)), 0);
+	LAUNCH(s, "attend_twice", CONFIG(.num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(o), tl_int(middle), tl_int(last), tl_int(first),
+	       tl_int(STRIDE), tl_int(m), tl_int(block), tl_int(d));
+	case_end(s);
+}
+
 static void attention_copied(struct suite *s, tl_dtype t, int m, int n, int d, int block, int stages, int warps)
 {
 	if (!case_begin(s, file, "attention %s m=%d n=%d d=%d block=%d of copied keys, stages=%d warps=%d", tl_dtype_name(t), m, n, d, block, stages, warps))
@@ -408,6 +432,7 @@ void theme_dot(struct suite *s)
 	static const int batch[][5] = {{1, 16, 16, 16, 1}, {2, 16, 16, 32, 4}, {4, 32, 16, 16, 4}, {8, 16, 32, 32, 8}, {2, 64, 32, 16, 2}, {16, 8, 8, 16, 4}},
 			 chains[][5] = {{16, 16, 16, 16, 1}, {32, 64, 32, 16, 4}, {64, 64, 64, 64, 4}, {128, 32, 16, 64, 8}, {16, 16, 128, 32, 2}};
 	static const int distances[][2] = {{32, 32}, {64, 80}, {128, 0}, {0, 40}, {64, 64}, {-128, 128}, {33, 32}, {4096, 64}, {144, 272}, {32, 64}};
+	static const int meetings[][2] = {{0, 100}, {1, 64}, {2, 201}, {6, 250}, {3, 90}, {-1, 70}, {4, 128}, {-3, 31}, {-2, -33}, {5, 512}};
 	static const char *const forms[] = {"left first", "right first", "turned"};
 	static const tl_dtype half[] = {TL_F16, TL_BF16, TL_F32};
 	products(s);
@@ -423,6 +448,8 @@ void theme_dot(struct suite *s)
 		attention(s, half[t], 16, 5, 32, 16, 4, 1);
 		for (int i = 0; i < COUNT(distances); i++)
 			attention_rows(s, half[t], 128, 1 + 33 * i, 32 << i % 3, 16 << i % 3, distances[i], 1 + i % 3, 2 + i % 4, i == 4 ? 4 : 8);
+		for (int i = 0; i < COUNT(meetings); i++)
+			attention_twice(s, half[t], 64 << i % 2, meetings[i][0], meetings[i][1], 64, 32, 2 + i % 3, i % 2 ? 8 : 4);
 		if (half[t] != TL_F32)
 			attention_copied(s, half[t], 128, 128, 32, 32, 3, 8), attention_copied(s, half[t], 64, 160, 64, 32, 2, 4);
 		computed(s, half[t], 32, 64, 32, 4), computed(s, half[t], 128, 16, 64, 8), computed(s, half[t], 16, 16, 16, 1);

@@ -42,41 +42,38 @@ static const struct {
 	{"attention", BARRIER, 6, 6, "the loop over what is left runs once, and what is stored behind it goes elsewhere"},
 	{"attention", GUARD, 0, 0, DIVIDED},
 	{"attention causal", GUARD, 0, 0, DIVIDED},
-#define MAKER "the thread that has ended the mbarriers makes the next ones"
 #define ENDED "nothing is stored there any more"
-	{"attention causal", GUARD, 36, 40, "nobody uses the mbarriers any more, so it does not matter who ends them"},
+#define AGAIN "the next loop waits for these products too, before anything needs them"
+	{"attention causal", GUARD, 22, 26, "nobody uses the mbarriers any more, so it does not matter who ends them"},
 	{"attention causal", BARRIER, 0, 0, "the thread that makes the mbarriers asks for the first boxes; others come behind the barrier after q"},
-	{"attention causal", BARRIER, 3, 3, MAKER},
-	{"attention causal", BARRIER, 6, 6, DRAINED},
-	{"attention causal", PROXY_FENCE, 3, 3, LATER},
-	{"attention causal", INITIAL, 29, 30, "of the four blocks of masked keys none comes into this buffer after another, so nobody waits until it is empty"},
-	{"attention causal", INITIAL, 35, 35, "of the four blocks of masked keys only one comes into this buffer, and nothing has been read there before"},
-	{"attention causal", INITIAL, 36, 41, ENDED},
+	{"attention causal", BARRIER, 3, 3, DRAINED},
+	{"attention causal", PRODUCT_COMMIT, 1, 1, "the next loop's first products are committed together with these"},
+	{"attention causal", PRODUCT_WAIT, 2, 3, AGAIN},
+	{"attention causal", PROXY_FENCE, 2, 2, LATER},
+	{"attention causal", INITIAL, 15, 20, ENDED},
 #define FIRST_TURN "all threads wait for their first turn, which the one that makes the mbarriers is behind"
 #define LAST_TURN "all warps are done with the mbarriers before the last turn"
 #define READ                                                                                                                     \
 	"a buffer is filled by the warpgroup that has the turn, and before it got that all warps had waited for the products that " \
 	"read the buffer"
-#define FEW READ "; and in eight blocks the arrivals left over do not add up to a phase"
-#define SPEED "turns are for speed: the mbarriers keep the buffers in order"
 	{"attention boxes", BARRIER, 0, 0, FIRST_TURN},
 	{"attention boxes", BARRIER, 1, 1, "all threads have stored q when they wait for their first turn"},
 	{"attention boxes", BARRIER, 2, 2, LAST_TURN},
-	{"attention boxes", BARRIER, 3, 3, MAKER},
-	{"attention boxes", BARRIER, 4, 4, FIRST_TURN},
-	{"attention boxes", BARRIER, 5, 5, LAST_TURN},
-	{"attention boxes", BARRIER, 6, 6, DRAINED},
-	{"attention boxes", PROXY_FENCE, 3, 3, LATER},
-	{"attention boxes", TURN, 3, 3, SPEED},
-	{"attention boxes", TURN, 8, 8, SPEED},
+	{"attention boxes", BARRIER, 3, 3, DRAINED},
+	{"attention boxes", PRODUCT_WAIT, 2, 3, AGAIN},
+	{"attention boxes", PROXY_FENCE, 2, 2, LATER},
+	{"attention boxes", TURN, 8, 8, "turns are for speed: the mbarriers keep the buffers in order"},
 	{"attention boxes", PHASE, 2, 2, READ},
 	{"attention boxes", PHASE, 6, 6, READ},
 	{"attention boxes", ARRIVAL, 3, 3, READ},
-	{"attention boxes", ARRIVAL, 8, 8, READ},
-	{"attention boxes", INITIAL, 25, 25, FEW},
-	{"attention boxes", INITIAL, 30, 30, FEW},
-	{"attention boxes", INITIAL, 35, 35, FEW},
-	{"attention boxes", INITIAL, 36, 41, ENDED},
+	{"attention boxes", ARRIVAL, 6, 6, READ},
+	{"attention boxes", INITIAL, 15, 20, ENDED},
+#define DISJOINT "no bit is in both"
+#define ABOVE "a thread's number has no such bit"
+	{"matmul tf32 90a", SWIZZLE, 20, 20, DISJOINT},
+	{"attention", SWIZZLE, 42, 42, DISJOINT},
+	{"softmax", SWIZZLE, 1, 1, ABOVE},
+	{"softmax cluster", SWIZZLE, 3, 3, ABOVE},
 	{"layer_norm", GUARD, 10, 11, ALIKE},
 	{"gram", PROXY_FENCE, 0, 0, LATER},
 	{"columns", BARRIER, 3, 3, "each warp has stored all that it reads"},
