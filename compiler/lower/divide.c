@@ -7,7 +7,7 @@
  *   x / min(z, C), …: by C, where only the last group may be smaller.
  *
  * So it is asked first whether that is so, once for all rows, and otherwise divided. Quotient and remainder of the same
- * operands share it. In loops nothing is asked: there it would cost as often as it saves. */
+ * operands share it. In innermost loops nothing is asked: there it would cost as often as it saves. */
 #include "lower/internal.h"
 #include "opt/bounds.h"
 
@@ -20,12 +20,20 @@ struct division {
 	LLVMValueRef *at[2];     /* what becomes of them */
 };
 
-static bool runs_once(const struct op *o)
+static bool has_loop(const struct op *o)
 {
-	for (const struct block *b = o->block; b->parent; b = b->parent->block)
-		if (b->parent->code == IR_FOR || b->parent->code == IR_WHILE)
-			return false;
-	return true;
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (const struct op *in = o->blocks[i]->first; in; in = in->next)
+			if (op_is_loop(in) || has_loop(in))
+				return true;
+	return false;
+}
+
+/* In a branch, or no loop or one around others? */
+static bool runs_seldom(const struct op *o)
+{
+	const struct op *in = o->block->parent;
+	return !in || !op_is_loop(in) || has_loop(in);
 }
 
 static bool is_lowered(const struct lower *l, const struct value *v)
@@ -113,7 +121,7 @@ bool lower_division(struct lower *l, const struct op *o)
 	if (is_lowered(l, result(o)))
 		return true; /* together with another */
 	struct division d[MAX_TOGETHER];
-	LLVMValueRef usual = runs_once(o) ? as_division(l, o, &d[0]) : NULL;
+	LLVMValueRef usual = runs_seldom(o) ? as_division(l, o, &d[0]) : NULL;
 	u32 n = 1;
 	if (!usual)
 		return false;

@@ -46,12 +46,12 @@ def matmul(b):
 def narrow(b):
     """Other element types, at 4096³ and 8192³; the second operand of the one-byte types is contiguous along k."""
     one = torch.tensor(1.0, device="cuda")
-    for n in 4096, 8192:
-        what = f"matmul {n}x{n}x{n} float8_e4m3"
+    for n, persistent in (4096, False), (8192, False), (4096, True), (8192, True):
+        what = f"{'persistent ' * persistent}matmul {n}x{n}x{n} float8_e4m3"
         if b.wants(what):
             x, y = (torch.randn(n, n, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
             product(b, what, x, y.T, torch.empty(n, n, device="cuda", dtype=torch.float16),
-                    lambda: torch._scaled_mm(x, y.T, scale_a=one, scale_b=one, out_dtype=torch.float16, use_fast_accum=True), BYTES, n**0.5 / 8)
+                    lambda: torch._scaled_mm(x, y.T, scale_a=one, scale_b=one, out_dtype=torch.float16, use_fast_accum=True), BYTES, n**0.5 / 8, persistent)
     n = 4096
     what = f"matmul {n}x{n}x{n} int8"
     if b.wants(what):
