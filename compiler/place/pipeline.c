@@ -500,12 +500,12 @@ static void bring_before(struct value *v, struct op *at)
 	op_insert_before(o, at);
 }
 
-/* Does the second loop take the very next steps? */
+/* Does the second loop take the very next steps? A third one may not: the first would have to issue boxes for it too. */
 static bool goes_on(const struct pipe *p, const struct pipe *q)
 {
 	i64 first, step;
 	struct value *end = operand(p->loop, 1);
-	if (!p->tma || !q->tma || p->stages != q->stages || !p->late != !q->late || p->turns != q->turns || operand(q->loop, 0) != end ||
+	if (p->before || !p->tma || !q->tma || p->stages != q->stages || !p->late != !q->late || p->turns != q->turns || operand(q->loop, 0) != end ||
 	    operand(q->loop, 2) != operand(p->loop, 2) || !value_const_int(operand(p->loop, 0), &first) || !value_const_int(operand(p->loop, 2), &step))
 		return false;
 	return step > 0 && first % step == 0 && axis_of(p->s->axis, end)->divisibility[0] % step == 0 && same_loads(p, q) && can_come_before(q->end, p->loop);
