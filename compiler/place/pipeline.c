@@ -115,7 +115,7 @@ const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 
 static bool can_copy_async(const struct pipe *p, const struct op *load)
 {
-	if (p->s->sm < 80 || !is_zero_or_absent(load) || !load_consumer(load) || load->attr[ATTR_VOLATILE])
+	if (p->s->sm < 80 || !is_zero_or_absent(load) || !load_consumer(load))
 		return false;
 	struct access_vector v = access_vector(p->s->axis, operand(load, 0), load->noperands > 1 ? operand(load, 1) : NULL);
 	if ((type_elem_bits(result(load)->type) << v.bits) < 32)
@@ -288,7 +288,7 @@ static void find_loads(struct pipe *p, bool asked, bool plain)
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
 		for (struct op *o = b->first; o; o = o->next) {
-			if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || may_conflict(b, pointer_base(operand(o, 0))))
+			if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || o->attr[ATTR_VOLATILE] || may_conflict(b, pointer_base(operand(o, 0))))
 				continue;
 			bool fits = want_async ? can_copy_async(p, o) : asked || plain || reaches_dot(result(o), 0);
 			if (fits)

@@ -409,7 +409,7 @@ static bool may_repeat(const struct pipe *p)
 {
 	bool unmasked = !p->async;
 	for (u32 i = 0; i < p->loads.len; i++)
-		unmasked &= p->loads.at[i]->noperands == 1 && !p->loads.at[i]->attr[ATTR_VOLATILE];
+		unmasked &= p->loads.at[i]->noperands == 1;
 	for (u32 k = 0; k < p->args.len; k++)
 		unmasked &= !type_is_tensor(p->loop->blocks[0]->args[1 + p->args.at[k]]->type);
 	return unmasked;
