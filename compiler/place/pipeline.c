@@ -162,8 +162,7 @@ static bool is_buffer(const struct pipe *p, const struct value *v)
 	return value_defined_outside(v, body);
 }
 
-/* Does o, or what it contains, come behind `first` in the block of that? */
-static bool comes_behind(const struct op *o, const struct op *first)
+bool comes_behind(const struct op *o, const struct op *first)
 {
 	while (o->block != first->block)
 		o = o->block->parent;
@@ -427,10 +426,7 @@ static void rewrite(struct pipe *p)
 		diag(s->diags, R_TURNS, loc);
 }
 
-/* --- two loops, one pipeline --------------------------------------------------------------------------------- */
-
-/* Attention walks over the keys in two loops, since only the last ones need masks. The second goes on with the buffers of the first,
- * which has its first boxes issued too: else it would begin by waiting for memory. */
+/* --- loops of a block ------------------------------------------------------------------------------------------ */
 
 static bool is_inner_loop(const struct op *o)
 {
@@ -446,87 +442,13 @@ static struct op *next_loop(const struct op *loop)
 	return o && is_inner_loop(o) ? o : NULL;
 }
 
-/* Are x and y computed alike from the indices of their loops? */
-static bool same_function(const struct value *x, const struct value *y, const struct pipe *p, const struct pipe *q, int depth)
-{
-	const struct block *in = p->loop->blocks[0], *other = q->loop->blocks[0];
-	if (x == y)
-		return value_defined_outside(x, in);
-	if (x == in->args[0])
-		return y == other->args[0];
-	const struct op *a = x->def, *b = y->def;
-	if (!a || !b || depth > 16 || a->code != b->code || a->noperands != b->noperands || !op_has(a, PURE) || a->nblocks || x->type != y->type ||
-	    memcmp(a->attr, b->attr, sizeof a->attr) != 0)
-		return false;
-	for (u32 i = 0; i < a->noperands; i++)
-		if (!same_function(operand(a, i), operand(b, i), p, q, depth + 1))
-			return false;
-	return true;
-}
-
-static bool same_loads(const struct pipe *p, const struct pipe *q)
-{
-	bool same = p->loads.len == q->loads.len && !p->args.len && !q->args.len;
-	for (u32 i = 0; same && i < p->loads.len; i++) {
-		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
-		const struct box *x = &p->boxes.at[i], *y = &q->boxes.at[i];
-		same = x->along == y->along && x->stride == y->stride && x->factor == y->factor && result(a)->type == result(b)->type &&
-		       ring_layout(p, a) == ring_layout(q, b) && same_function(operand(a, 0), operand(b, 0), p, q, 0);
-	}
-	return same;
-}
-
-/* Can v be computed before `at`, an operation of the same block? */
-static bool can_come_before(const struct value *v, const struct op *at)
-{
-	const struct op *o = v->def;
-	if (!o || o->block != at->block || !comes_behind(o, at))
-		return true;
-	if (!op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || op_may_trap(o))
-		return false;
-	for (u32 i = 0; i < o->noperands; i++)
-		if (!can_come_before(operand(o, i), at))
-			return false;
-	return true;
-}
-
-static void bring_before(struct value *v, struct op *at)
-{
-	struct op *o = v->def;
-	if (!o || o->block != at->block || !comes_behind(o, at))
-		return;
-	for (u32 i = 0; i < o->noperands; i++)
-		bring_before(operand(o, i), at);
-	op_insert_before(o, at);
-}
-
-/* Does the second loop take the very next steps? A third one may not: the first would have to issue boxes for it too. */
-static bool goes_on(const struct pipe *p, const struct pipe *q)
-{
-	i64 first, step;
-	struct value *end = operand(p->loop, 1);
-	if (p->before || !p->tma || !q->tma || p->stages != q->stages || !p->late != !q->late || p->turns != q->turns || operand(q->loop, 0) != end ||
-	    operand(q->loop, 2) != operand(p->loop, 2) || !value_const_int(operand(p->loop, 0), &first) || !value_const_int(operand(p->loop, 2), &step))
-		return false;
-	return step > 0 && first % step == 0 && axis_of(p->s->axis, end)->divisibility[0] % step == 0 && same_loads(p, q) && can_come_before(q->end, p->loop);
-}
-
-static void link(struct pipe *p, struct pipe *q)
-{
-	bring_before(q->end, p->loop);
-	struct builder b = builder_before(p->ctx, p->loop);
-	p->end = build2(&b, IR_MAXSI, p->end->type, p->end, q->end);
-	p->goes_on = true;
-	q->before = p;
-}
-
 /* The loop, and those behind it that might go on with its buffers. Returns the last of these. */
 static struct op *pipeline_loop(struct pipe *p, bool planned)
 {
 	struct pipe q = {.s = p->s, .ctx = p->ctx, .loop = planned && p->tma ? next_loop(p->loop) : NULL};
 	bool more = q.loop && plan(&q);
-	if (more && goes_on(p, &q))
-		link(p, &q);
+	if (more)
+		pipeline_join(p, &q);
 	if (planned)
 		rewrite(p);
 	struct op *last = q.loop ? pipeline_loop(&q, more) : p->loop;

@@ -1,4 +1,5 @@
-/* Between the two halves of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_build.c rewrites the loop. */
+/* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share buffers,
+ * pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front of it. */
 #ifndef TLC_PLACE_PIPELINE_H
 #define TLC_PLACE_PIPELINE_H
 
@@ -51,6 +52,11 @@ struct value *step_index(struct builder *b, const struct op *loop, struct value 
 /* The mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
 struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside);
 
+/* Does o, or what it contains, come behind `first` in the block of that? */
+bool comes_behind(const struct op *o, const struct op *first);
+/* Lets q's loop, the next one behind p's and nothing done between them, go on with p's buffers, if it takes the next steps with the same
+ * loads. Before either is rewritten. */
+void pipeline_join(struct pipe *p, struct pipe *q);
 /* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
 void pipeline_issue_first(struct pipe *p, struct op *last);
 /* Issues the loads ahead, as *p says. */
