@@ -454,6 +454,18 @@ bool value_defined_outside(const struct value *v, const struct block *b)
 	return !block_contains(b, v->def ? v->def->block : v->block);
 }
 
+bool block_has(const struct block *b, bool (*test)(const struct op *))
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		if (test(o))
+			return true;
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (block_has(o->blocks[i], test))
+				return true;
+	}
+	return false;
+}
+
 bool op_may_trap(const struct op *o)
 {
 	i64 d;

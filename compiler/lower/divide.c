@@ -20,20 +20,11 @@ struct division {
 	LLVMValueRef *at[2];     /* what becomes of them */
 };
 
-static bool has_loop(const struct op *o)
-{
-	for (u32 i = 0; i < o->nblocks; i++)
-		for (const struct op *in = o->blocks[i]->first; in; in = in->next)
-			if (op_is_loop(in) || has_loop(in))
-				return true;
-	return false;
-}
-
 /* In a branch, or no loop or one around others? */
 static bool runs_seldom(const struct op *o)
 {
 	const struct op *in = o->block->parent;
-	return !in || !op_is_loop(in) || has_loop(in);
+	return !in || !op_is_loop(in) || block_has(o->block, op_is_loop);
 }
 
 static bool is_lowered(const struct lower *l, const struct value *v)

@@ -31,7 +31,8 @@ struct lower {
 	struct map positions; /* layout → the thread's part of a position (i32) */
 	struct map pins;      /* accumulator → struct pin; see pin.c */
 	u32 npins;
-	LLVMValueRef thread, lane, warp, shared; /* numbers within the program */
+	LLVMValueRef thread, lane, warp; /* thread and warp: numbers within the program */
+	LLVMValueRef shared;             /* the block's memory */
 	LLVMMetadataRef debug_scope;
 	void *debug_builder;
 	u32 nstrings;

@@ -34,15 +34,17 @@ static bool conflicts(const struct op *load, const struct op *o)
 	return false;
 }
 
+static bool is_dot_of_any_kind(const struct op *o)
+{
+	return o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT;
+}
+
 static bool has_dot(const struct op *o)
 {
-	if (o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT)
-		return true;
+	bool yes = is_dot_of_any_kind(o);
 	for (u32 i = 0; i < o->nblocks; i++)
-		for (const struct op *in = o->blocks[i]->first; in; in = in->next)
-			if (has_dot(in))
-				return true;
-	return false;
+		yes |= block_has(o->blocks[i], is_dot_of_any_kind);
+	return yes;
 }
 
 /* Can v be computed in front of `at`, an earlier operation of the same block? */
@@ -110,7 +112,7 @@ static void visit(struct early *e, struct block *b)
 			if (o->code != IR_REDUCE && o->code != IR_SCAN)
 				visit(e, o->blocks[i]);
 	for (const struct op *o = b->first; o; o = o->next)
-		if (o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT)
+		if (is_dot_of_any_kind(o))
 			return; /* its operands are the pipeliner's */
 	number(e, b);
 	for (struct op *o = b->first, *next; o; o = next) {

@@ -218,18 +218,6 @@ static void find_turns(struct pipe *p)
 	p->turns &= dots == 2;
 }
 
-static bool contains(const struct block *b, bool (*test)(const struct op *))
-{
-	for (const struct op *o = b->first; o; o = o->next) {
-		if (test(o))
-			return true;
-		for (u32 i = 0; i < o->nblocks; i++)
-			if (contains(o->blocks[i], test))
-				return true;
-	}
-	return false;
-}
-
 /* Does o tell the program what another one has done, so that what comes behind it must not be loaded before? */
 static bool acquires(const struct op *o)
 {
@@ -266,7 +254,7 @@ static bool is_barrier(const struct op *o)
  * write through the same parameter are affected, or wait for others. */
 static bool may_conflict(const struct block *b, const struct value *base)
 {
-	return contains(b, is_barrier) || may_be_written(b, base);
+	return block_has(b, is_barrier) || may_be_written(b, base);
 }
 
 /* A dot's operand that cp.async cannot bring, since its rows begin at any element, is not left behind: then all go through registers. */
@@ -375,8 +363,8 @@ static bool plan(struct pipe *p)
 	struct op *loop = p->loop;
 	bool asked = loop->attr[ATTR_STAGES] > 0;
 	int stages = asked ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
-	bool plain = !asked && !contains(loop->blocks[0], is_dot);
-	if (plain ? contains(loop->blocks[0], is_work) : stages < 2)
+	bool plain = !asked && !block_has(loop->blocks[0], is_dot);
+	if (plain ? block_has(loop->blocks[0], is_work) : stages < 2)
 		return false;
 	p->in_slice.arena = p->firsts.arena = &p->scratch;
 	find_loads(p, asked, plain);
@@ -430,7 +418,7 @@ static void rewrite(struct pipe *p)
 
 static bool is_inner_loop(const struct op *o)
 {
-	return o->code == IR_FOR && !contains(o->blocks[0], op_is_loop);
+	return o->code == IR_FOR && !block_has(o->blocks[0], op_is_loop);
 }
 
 /* Behind this one, if nothing is done between them. */
