@@ -574,7 +574,7 @@ static bool range_options(struct eval *e, const struct args *a, struct loop_rang
 	if (!range_option(e, a, 3, &r->num_stages) || !range_option(e, a, 4, &r->unroll) || !arg_bool(e, a, 5, &single_buffer) ||
 	    !arg_bool(e, a, 6, &r->flatten) || !arg_bool(e, a, 7, &r->warp_specialize) || !arg_bool(e, a, 8, &stay))
 		return false;
-	const bool idle[] = {[0] = single_buffer, [2] = r->warp_specialize, [3] = stay}; /* not flatten: see place/flatten.c */
+	const bool idle[] = {[0] = single_buffer, [2] = r->warp_specialize, [3] = stay}; /* not flatten: see place/pipeline_flat.c */
 	for (u32 i = 0; i < ARRAY_LEN(idle); i++)
 		if (idle[i])
 			remark_no_effect(e, a, 5 + i);

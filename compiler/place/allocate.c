@@ -156,7 +156,7 @@ static i32 place_interval(struct allocator *a, u32 index)
 	return n->offset + n->size;
 }
 
-enum { SMALL_SCRATCH = 2048, LEAST_PIECE = 8192 };
+enum { SMALL_SCRATCH = 2048 };
 
 /* Small scratch lives until the next operation with scratch, or to its own end again. */
 static void extend_scratch(struct allocator *a, bool extend)

@@ -312,6 +312,33 @@ static i64 ring_bytes(const struct pipe *p, int stages)
 	return total;
 }
 
+struct needs {
+	const struct pipe *p;
+	i64 buffers, scratch;
+};
+
+static void add_needs(struct op *o, void *arg)
+{
+	struct needs *n = arg;
+	bool ours = false;
+	for (u32 i = 0; o->code == IR_LOCAL_ALLOC && i < n->p->loads.len; i++) {
+		const struct op *to = load_consumer(n->p->loads.at[i]);
+		ours |= to->code == IR_LOCAL_STORE && operand(to, 1) == result(o);
+	}
+	if (o->code != IR_LOCAL_ALLOC)
+		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
+	else if (!ours)
+		n->buffers += type_numel(result(o)->type) * dtype_bytes(type_dtype(result(o)->type)) * MAX(result(o)->type->nbuf, 1);
+}
+
+bool pipeline_fits(const struct pipe *p)
+{
+	struct needs n = {p, ring_bytes(p, p->stages), 0};
+	p->s->most_scratch = LEAST_PIECE;
+	walk(p->flat->outer->blocks[0], add_needs, &n);
+	return n.buffers + n.scratch <= p->s->max_shared;
+}
+
 /* Do all loads go to shared memory before the first dot, so that one barrier between is enough? */
 static bool stores_come_first(const struct pipe *p)
 {
@@ -386,7 +413,9 @@ static bool plan(struct pipe *p)
 	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->max_shared - 1024);
 	if (!p->ring)
 		p->dots.len = 0;
-	if (s->remarks && !(p->loads.len && fits))
+	if (p->loads.len && fits)
+		pipeline_flatten(p);
+	else if (s->remarks)
 		diag(s->diags, R_NOT_PIPELINED, loop->loc,
 		     !p->loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may overwrite"
 				  : "its buffers do not fit in shared memory");
@@ -446,20 +475,39 @@ static struct op *pipeline_loop(struct pipe *p, bool planned)
 
 static void pipeline_block(struct pass_state *s, struct block *b)
 {
-	for (struct op *o = b->first; o; o = o->next) {
+	for (struct op *o = b->first, *next; o; o = next) {
 		struct pipe p = {.s = s, .ctx = s->ctx, .loop = o};
 		bool inner = is_inner_loop(o);
+		next = o->next; /* o itself may be built anew */
 		for (u32 i = 0; i < o->nblocks; i++)
 			pipeline_block(s, o->blocks[i]);
 		if (inner)
-			o = pipeline_loop(&p, plan(&p));
+			next = pipeline_loop(&p, plan(&p))->next;
 		arena_free(&p.scratch);
 	}
 }
 
+static void is_flat(struct op *o, void *arg)
+{
+	*(bool *)arg |= o->code == IR_FOR && o->attr[ATTR_FLATTEN];
+}
+
+/* Those that no inner loop has seen to. */
+static void not_flattened(struct op *o, void *arg)
+{
+	const struct pass_state *s = arg;
+	if (o->code == IR_FOR && o->attr[ATTR_FLATTEN] && s->remarks)
+		diag(s->diags, R_NOT_FLATTENED, o->loc, "no loop in it has copies issued ahead by cp.async");
+}
+
 void pass_pipeline(struct pass_state *s)
 {
+	bool flat = false;
+	walk(s->k->body, is_flat, &flat);
+	if (flat)
+		pass_licm(s); /* what is the same for all tiles is not carried */
 	pipeline_block(s, s->k->body);
+	walk(s->k->body, not_flattened, s);
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);

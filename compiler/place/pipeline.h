@@ -1,11 +1,19 @@
 /* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share buffers,
- * pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front of it. */
+ * pipeline_flat.c lets copies go on from tile to tile, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front of it. */
 #ifndef TLC_PLACE_PIPELINE_H
 #define TLC_PLACE_PIPELINE_H
 
 #include "place/boxes.h"
 
 typedef VEC(struct value *) value_vec;
+
+/* A loop over tiles around a pipelined loop whose copies go on from tile to tile. */
+struct flat {
+	struct op *outer;
+	struct map in_slice;
+	VEC(struct op *) slice; /* what copies depend on in the outer loop's body, in program order */
+	value_vec tile;         /* values of these that the inner loop uses */
+};
 
 struct pipe {
 	struct pass_state *s;
@@ -24,6 +32,7 @@ struct pipe {
 	struct value *end;      /* of the index up to which loads are issued: the loop's, or that of the loop that goes on */
 	bool goes_on;           /* the next loop goes on with the buffers, and has its first loads issued here */
 	const struct pipe *before; /* the loop that did so for this one, or NULL */
+	struct flat *flat;      /* the loop around it if the copies go on from one of its iterations to the next, else NULL */
 	u32 turn;               /* number of the loop's result that is the next buffer; the one behind it is the phase */
 	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
 	struct map in_slice;    /* op or argument → itself */
@@ -61,5 +70,25 @@ void pipeline_join(struct pipe *p, struct pipe *q);
 void pipeline_issue_first(struct pipe *p, struct op *last);
 /* Issues the loads ahead, as *p says. */
 void pipeline_rewrite(struct pipe *p);
+
+
+/* Is index + n·step below `end`? Computed where b is. */
+struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
+/* Issues the copies for the iteration whose values `map` holds, which gets the rest of the slice. */
+void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
+void wait_copies(struct builder *b, int pending);
+
+/* Does the ring fit beside what else the loop around p's needs? */
+bool pipeline_fits(const struct pipe *p);
+/* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the next. */
+void pipeline_flatten(struct pipe *p);
+/* How many values tell what is copied next. */
+u32 flat_size(const struct pipe *p);
+/* The first copies, in front of the outer loop, and what the inner one then begins with. */
+void flat_begin(struct pipe *p, value_vec *inits);
+/* Behind the inner loop: what the next tile goes on with. */
+void flat_end(struct pipe *p);
+/* The next copies, in the inner loop; fill: its arguments that tell which. */
+void flat_fill(struct pipe *p, struct builder *b, struct value **fill, struct value *slot);
 
 #endif

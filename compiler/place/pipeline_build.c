@@ -49,7 +49,7 @@ static struct value *to_i64(struct builder *b, struct value *v)
 }
 
 /* Computed in 64 bits, where it cannot wrap. */
-static struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
+struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
 	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(loop, 2)), build_int(b, t, n));
@@ -180,6 +180,12 @@ static void issue_boxes(struct pipe *p, struct builder *b, const struct map *map
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
 
+static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
+{
+	for (u32 i = 0; i < p->slice.len; i++)
+		op_clone(b, p->slice.at[i], map);
+}
+
 /* All loads for one iteration. Those into registers are added to *loaded. */
 static void issue_all(struct pipe *p, struct builder *b, const struct map *map, struct turn to, struct value *inside, value_vec *loaded)
 {
@@ -196,10 +202,10 @@ static void issue_all(struct pipe *p, struct builder *b, const struct map *map, 
 		build(b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
 }
 
-static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
+void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct value *slot, struct value *inside)
 {
-	for (u32 i = 0; i < p->slice.len; i++)
-		op_clone(b, p->slice.at[i], map);
+	clone_slice(p, b, map);
+	issue_all(p, b, map, (struct turn){slot, NULL}, inside, NULL);
 }
 
 /* Makes the mbarriers, or ends them. */
@@ -239,7 +245,7 @@ static bool written_before(const struct op *o)
 /* The ring of buffers for each load. */
 static void make_buffers(struct pipe *p)
 {
-	struct builder b = builder_before(p->ctx, p->loop);
+	struct builder b = builder_before(p->ctx, p->flat ? p->flat->outer : p->loop);
 	for (u32 i = 0; i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
 		const struct type *t = result(load)->type;
@@ -290,7 +296,7 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 
 /* All but the last `pending` groups of copies are there for everybody. That includes wgmma: what cp.async has delivered needs
  * no fence between proxies, which would wait for everything else too. */
-static void wait_copies(struct builder *b, int pending)
+void wait_copies(struct builder *b, int pending)
 {
 	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
@@ -438,15 +444,33 @@ static struct builder place_register_loads(struct pipe *p)
 	return b;
 }
 
+/* The loads for the iteration `ahead` of this one; extra: the slice's carried values for that. */
+static void fill_ahead(struct pipe *p, struct builder *b, struct value **extra, struct turn to, value_vec *loaded)
+{
+	struct block *body = p->loop->blocks[0];
+	struct map map = {.arena = &p->scratch};
+	struct value *inside = still_inside(b, p->loop, p->end, body->args[0], p->ahead), *index = step_index(b, p->loop, body->args[0], p->ahead);
+	bool repeat = may_repeat(p);
+	map_put(&map, body->args[0], repeat ? build3(b, IR_SELECT, index->type, inside, index, body->args[0]) : index);
+	for (u32 k = 0; k < p->args.len; k++) {
+		struct value *old = body->args[1 + p->args.at[k]];
+		map_put(&map, old, repeat ? build3(b, IR_SELECT, old->type, inside, extra[k], old) : extra[k]);
+	}
+	clone_slice(p, b, &map);
+	issue_all(p, b, &map, to, repeat ? NULL : inside, loaded);
+	for (u32 k = 0; k < p->args.len; k++)
+		op_add_operand(p->ctx, body->last, mapped(&map, operand(body->last, p->args.at[k])));
+}
+
 static void build_body(struct pipe *p, u32 nargs_before)
 {
 	struct block *body = p->loop->blocks[0];
 	struct builder b = p->async ? builder_before(p->ctx, body->first) : place_register_loads(p);
-	struct map map = {.arena = &p->scratch};
-	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values, then the turn, then loaded values */
+	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values or the fill, then the turn, then loaded values */
+	struct value **turns = extra + (p->flat ? flat_size(p) : p->args.len);
 	struct turn now = {0}, next = {0}, fill = {0};
 	if (p->ring)
-		now = (struct turn){extra[p->args.len], p->tma ? extra[p->args.len + 1] : NULL};
+		now = (struct turn){turns[0], p->tma ? turns[1] : NULL};
 	if (p->async) {
 		await_buffer(p, &b, now);
 		fill = turn(p, &b, now, p->ahead);
@@ -469,18 +493,11 @@ static void build_body(struct pipe *p, u32 nargs_before)
 		if (p->turns)
 			take_turns(p);
 	}
-	struct value *inside = still_inside(&b, p->loop, p->end, body->args[0], p->ahead), *index = step_index(&b, p->loop, body->args[0], p->ahead);
-	bool repeat = may_repeat(p);
-	map_put(&map, body->args[0], repeat ? build3(&b, IR_SELECT, index->type, inside, index, body->args[0]) : index);
-	for (u32 k = 0; k < p->args.len; k++) {
-		struct value *old = body->args[1 + p->args.at[k]];
-		map_put(&map, old, repeat ? build3(&b, IR_SELECT, old->type, inside, extra[k], old) : extra[k]);
-	}
-	clone_slice(p, &b, &map);
 	value_vec loaded = {0};
-	issue_all(p, &b, &map, fill, repeat ? NULL : inside, &loaded);
-	for (u32 k = 0; k < p->args.len; k++)
-		op_add_operand(p->ctx, body->last, mapped(&map, operand(body->last, p->args.at[k])));
+	if (p->flat)
+		flat_fill(p, &b, extra, fill.slot);
+	else
+		fill_ahead(p, &b, extra, fill, &loaded);
 	if (p->ring)
 		op_add_operand(p->ctx, body->last, next.slot);
 	if (p->tma)
@@ -492,7 +509,7 @@ static void build_body(struct pipe *p, u32 nargs_before)
 			continue;
 		tl_assert(loaded.at);
 		op_add_operand(p->ctx, body->last, loaded.at[i]);
-		replace_uses(result(p->loads.at[i]), extra[p->args.len + p->ring + i]);
+		replace_uses(result(p->loads.at[i]), turns[p->ring + i]);
 		op_erase(p->loads.at[i]);
 	}
 	if (p->tma && !p->late) {
@@ -531,6 +548,9 @@ void pipeline_rewrite(struct pipe *p)
 		p->barriers = p->before->barriers;
 		for (u32 i = 0; i < 2; i++)
 			vec_push(&p->scratch, &inits, &p->before->loop->results[p->before->turn + i]);
+	} else if (p->flat) {
+		make_buffers(p);
+		flat_begin(p, &inits);
 	} else {
 		if (p->ring)
 			make_buffers(p);
@@ -538,7 +558,7 @@ void pipeline_rewrite(struct pipe *p)
 		pipeline_issue_first(p, last);
 	}
 	p->turn = carried + p->args.len;
-	if (p->ring && !p->before) {
+	if (p->ring && !p->before && !p->flat) {
 		struct builder b = builder_before(p->ctx, p->loop);
 		for (int i = 0; i < 1 + p->tma; i++) /* the turn */
 			vec_push(&p->scratch, &inits, build_int(&b, type_scalar(p->ctx, DT_I32), 0));
@@ -553,7 +573,9 @@ void pipeline_rewrite(struct pipe *p)
 			finish_dots(p, &b);
 		if (p->turns)
 			build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
-		if (p->goes_on) {
+		if (p->flat)
+			flat_end(p);
+		else if (p->goes_on) {
 			return;
 		} else if (p->tma) {
 			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);

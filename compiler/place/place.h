@@ -4,7 +4,6 @@
  *   cluster   several blocks for a program whose tiles do not fit the registers of one
  *   layouts   a layout for every tile, conversions where they meet (layouts.h)
  *   pipeline  loads of loops issued ahead, into shared memory or registers
- *   flatten   what the next iteration of an outer loop loads first issued before this one's results are stored
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
  *   remarks   what became of memory accesses, for --remarks
@@ -19,12 +18,12 @@ void pass_dots(struct pass_state *s);
 void pass_cluster(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);
-void pass_flatten(struct pass_state *s);
 void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
 void pass_remarks(struct pass_state *s);
 
-/* Shared memory an operation needs for itself while it runs, in bytes. */
+/* Shared memory an operation needs for itself while it runs, in bytes; a change of layout in pieces of s->most_scratch. */
+enum { LEAST_PIECE = 8192 };
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
 
 /* Shared memory the whole kernel needs as it is, in bytes. */

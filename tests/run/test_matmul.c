@@ -177,16 +177,16 @@ static void batched(struct suite *s, tl_dtype t, int batches, const struct shape
 	case_end(s);
 }
 
-static void persistent(struct suite *s, tl_dtype t, int programs, const struct shape *h, bool flatten)
+static void persistent(struct suite *s, tl_dtype t, int programs, const struct shape *h, int stages, bool flatten)
 {
 	char text[80];
-	if (!case_begin(s, file, "persistent %s %s programs=%d%s", tl_dtype_name(t), shape_name(text, h), programs, flatten ? " flatten" : ""))
+	if (!case_begin(s, file, "persistent %s %s programs=%d stages=%d%s", tl_dtype_name(t), shape_name(text, h), programs, stages, flatten ? " flatten" : ""))
 		return;
 	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 20), b = operand(s, "b", t, ROWS, h->k, h->n, 20);
 	struct array *c = out(s, "c", TL_F32, (size_t)(h->m * h->n));
 	for (int i = 0; i < h->m * h->n; i++)
 		want(c, (size_t)i, dot(&a, &b, i / h->n, i % h->n, h->k));
-	LAUNCH(s, "persistent", CONFIG(.grid = {(uint32_t)programs}), ptr(a.x), ptr(b.x), ptr(c), SIZES(h), BLOCKS(h), tl_bool(flatten));
+	LAUNCH(s, "persistent", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c), SIZES(h), BLOCKS(h), tl_bool(flatten));
 	case_end(s);
 }
 
@@ -271,7 +271,12 @@ void theme_matmul(struct suite *s)
 				       c % 3 ? ROWS : COLUMNS, stages, 4 << c % 3);
 	for (int i = 0; i < COUNT(words); i++)
 		for (int flatten = 0; flatten < 2; flatten++)
-			persistent(s, TL_F32, 2 + i, &words[i], flatten);
+			persistent(s, TL_F32, 2 + i, &words[i], 3, flatten);
+	/* copies that go on over several tiles: as many iterations of k as stages, fewer, none */
+	static const struct shape shallow[] = {{100, 152, 0, 32, 32, 32}, {100, 152, 40, 32, 32, 64}, {130, 200, 64, 64, 32, 32}, {200, 72, 96, 64, 64, 32}};
+	for (int i = 0; i < COUNT(shallow); i++)
+		for (int stages = 2; stages <= 5; stages++, c++)
+			persistent(s, types[c % 2].in, 1 + c % 5, &shallow[i], stages, true);
 	any_addresses(s);
 	for (int i = 0; i < COUNT(whole); i++)
 		for (int g = 0; g < 4; g++, c++) {
@@ -281,7 +286,7 @@ void theme_matmul(struct suite *s)
 	for (int i = 0; i < COUNT(few); i++)
 		for (int t = 0; t < 3; t++, c++) {
 			batched(s, types[t].in, 1 + c % 5, &few[i], 1 + t);
-			persistent(s, types[t].in, 1 + c % 7, &few[i], c % 2);
+			persistent(s, types[t].in, 1 + c % 7, &few[i], 3, c % 2);
 			split_k(s, types[t].in, 1 + t * 2, &few[i]);
 			two_products(s, types[t].in, &few[i], 1 + c % 4, 1 << c % 4);
 			dequantized(s, types[t].in, &few[i], 1 + c % 4, 1 << (c + 1) % 4);

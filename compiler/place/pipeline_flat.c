@@ -1,0 +1,255 @@
+/* Loops over tiles (`flatten=True`): the copies of a pipelined loop go on from one tile to the next.
+ *
+ * A pipelined loop that stands in another one would have no copies on their way while the outer loop's body ends and begins anew. So
+ * which copies come next is carried through both loops, apart from what is computed: the tile, the index in it, the slice's
+ * carried values, and the tile's addresses. When the tiles's last copies have been issued, these are computed for the next tile,
+ * while the tensor cores work on this one.
+ *
+ *     for tile                        fill = first tile, first index
+ *       addresses                     for a few:  copies of fill;  fill = the next
+ *       first copies                  for tile
+ *       for k                           for k
+ *         copies ahead; work              copies of fill;  fill = the next;  work
+ *       results                         results
+ *
+ * Ring and fill stay in use all the time, also by the side of what the results need. The inner loop must have the same iterations for
+ * every tile: then all tiles have some, or none. */
+#include "place/pipeline.h"
+#include "place/place.h"
+
+enum { TILE, MORE, INDEX, ARGS }; /* of the fill; then the tile's values */
+
+u32 flat_size(const struct pipe *p)
+{
+	return ARGS + p->args.len + p->flat->tile.len;
+}
+
+/* --- what can be flattened ----------------------------------------------------------------------------------- */
+
+/* May v, and what it is computed from, be computed for another tile? */
+static bool slice_up(struct pipe *p, struct value *v)
+{
+	struct flat *f = p->flat;
+	struct block *body = f->outer->blocks[0];
+	struct op *o = v->def;
+	if (value_defined_outside(v, body) || v == body->args[0] || (o && map_get(&f->in_slice, o)))
+		return true;
+	bool early = o && o->code == IR_LOAD && !o->attr[ATTR_VOLATILE] && !may_be_written(body, pointer_base(operand(o, 0)));
+	if (!o || o->block != body || o->nblocks || op_has(o, SYNC) || (!op_has(o, PURE) && !early))
+		return false;
+	map_put(&f->in_slice, o, o);
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!slice_up(p, operand(o, i)))
+			return false;
+	return true;
+}
+
+/* What o, in the inner loop, takes from the outer one. */
+static bool add_tile_values(struct pipe *p, const struct op *o)
+{
+	struct flat *f = p->flat;
+	for (u32 i = 0; i < o->noperands; i++) {
+		struct value *v = operand(o, i);
+		bool known = v == f->outer->blocks[0]->args[0] || value_defined_outside(v, f->outer->blocks[0]) ||
+			     !value_defined_outside(v, p->loop->blocks[0]);
+		for (u32 k = 0; k < f->tile.len; k++)
+			known |= f->tile.at[k] == v;
+		if (known)
+			continue;
+		if (!slice_up(p, v))
+			return false;
+		vec_push(&p->scratch, &f->tile, v);
+	}
+	return true;
+}
+
+static bool find_slice(struct pipe *p)
+{
+	struct flat *f = p->flat;
+	struct block *body = f->outer->blocks[0];
+	bool ok = true;
+	for (u32 i = 0; i < p->loads.len; i++)
+		ok = ok && !may_be_written(body, pointer_base(operand(p->loads.at[i], 0))) && add_tile_values(p, p->loads.at[i]);
+	for (u32 i = 0; i < p->slice.len; i++)
+		ok = ok && add_tile_values(p, p->slice.at[i]);
+	for (u32 i = 0; i < p->args.len; i++)
+		ok = ok && slice_up(p, operand(p->loop, 3 + p->args.at[i]));
+	for (struct op *o = body->first; o; o = o->next)
+		if (map_get(&f->in_slice, o))
+			vec_push(&p->scratch, &f->slice, o);
+	return ok;
+}
+
+static bool same_iterations(const struct pipe *p)
+{
+	bool same = true;
+	for (u32 i = 0; i < 3; i++)
+		same &= value_defined_outside(operand(p->loop, i), p->flat->outer->blocks[0]);
+	return same;
+}
+
+static const char *why_not(struct pipe *p)
+{
+	if (!p->async || p->tma || !p->ring)
+		return "no loop in it has copies issued ahead by cp.async";
+	if (!same_iterations(p))
+		return "the loop in it may have another number of iterations each time";
+	if (!find_slice(p))
+		return "the next iteration's copies depend on what this one does";
+	if (!pipeline_fits(p))
+		return "the buffers do not fit in shared memory beside what else the loop needs";
+	return NULL;
+}
+
+void pipeline_flatten(struct pipe *p)
+{
+	struct op *outer = p->loop->block->parent;
+	if (!outer || outer->code != IR_FOR || !outer->attr[ATTR_FLATTEN])
+		return;
+	outer->attr[ATTR_FLATTEN] = false; /* seen to */
+	p->flat = arena_new(&p->scratch, struct flat);
+	p->flat->outer = outer;
+	p->flat->in_slice.arena = &p->scratch;
+	const char *not = why_not(p);
+	if (not)
+		p->flat = NULL;
+	if (p->s->remarks && not)
+		diag(p->s->diags, R_NOT_FLATTENED, outer->loc, not);
+	else if (p->s->remarks)
+		diag(p->s->diags, R_FLATTENED, outer->loc);
+}
+
+/* --- the fill ------------------------------------------------------------------------------------------------ */
+
+/* The first index of a tile: its number `tile` of the outer loop's. */
+static void begin_tile(struct pipe *p, struct builder *b, struct value *tile, struct value *more, struct value **fill)
+{
+	struct flat *f = p->flat;
+	struct map map = {.arena = &p->scratch};
+	map_put(&map, f->outer->blocks[0]->args[0], tile);
+	for (u32 i = 0; i < f->slice.len; i++)
+		op_clone(b, f->slice.at[i], &map);
+	fill[TILE] = tile;
+	fill[MORE] = more;
+	fill[INDEX] = operand(p->loop, 0);
+	for (u32 i = 0; i < p->args.len; i++)
+		fill[ARGS + i] = mapped(&map, operand(p->loop, 3 + p->args.at[i]));
+	for (u32 i = 0; i < f->tile.len; i++)
+		fill[ARGS + p->args.len + i] = mapped(&map, f->tile.at[i]);
+}
+
+/* Issues the copies of `fill`, which becomes the next one. */
+static void copy_and_step(struct pipe *p, struct builder *b, struct value **fill, struct value *slot)
+{
+	struct flat *f = p->flat;
+	struct op *outer = f->outer;
+	struct block *body = p->loop->blocks[0];
+	struct map map = {.arena = &p->scratch};
+	map_put(&map, outer->blocks[0]->args[0], fill[TILE]);
+	map_put(&map, body->args[0], fill[INDEX]);
+	for (u32 i = 0; i < p->args.len; i++)
+		map_put(&map, body->args[1 + p->args.at[i]], fill[ARGS + i]);
+	for (u32 i = 0; i < f->tile.len; i++)
+		map_put(&map, f->tile.at[i], fill[ARGS + p->args.len + i]);
+	pipeline_copy(p, b, &map, slot, fill[MORE]);
+
+	u32 n = flat_size(p);
+	const struct type **types = arena_array(&p->scratch, const struct type *, n);
+	for (u32 i = 0; i < n; i++)
+		types[i] = fill[i]->type;
+	struct value *inside = is_below(b, p->loop, operand(p->loop, 1), fill[INDEX], 1);
+	struct op *branch = build(b, IR_IF, &inside, 1, types, n, 2);
+	struct builder stay = builder_at_end(p->ctx, branch->blocks[0]), go = builder_at_end(p->ctx, branch->blocks[1]);
+	struct value **next = arena_dup(&p->scratch, fill, n * sizeof *fill);
+	next[INDEX] = step_index(&stay, p->loop, fill[INDEX], 1);
+	for (u32 i = 0; i < p->args.len; i++)
+		next[ARGS + i] = mapped(&map, operand(body->last, p->args.at[i]));
+	build(&stay, IR_YIELD, next, n, NULL, 0, 0);
+
+	/* the last tile again, if there is none behind it: its addresses can be computed */
+	struct value *more = is_below(&go, outer, operand(outer, 1), fill[TILE], 1);
+	struct value *tile = build3(&go, IR_SELECT, fill[TILE]->type, more, step_index(&go, outer, fill[TILE], 1), fill[TILE]);
+	begin_tile(p, &go, tile, build2(&go, IR_ANDI, more->type, fill[MORE], more), next);
+	build(&go, IR_YIELD, next, n, NULL, 0, 0);
+	for (u32 i = 0; i < n; i++)
+		fill[i] = &branch->results[i];
+}
+
+/* Around the outer loop: if it runs at all. There, a first tile exists. */
+static void only_if_any(struct pipe *p)
+{
+	struct op *outer = p->flat->outer;
+	VEC(const struct type *) types = {0};
+	value_vec inits = {0}, results = {0};
+	for (u32 i = 0; i < outer->nresults; i++) {
+		vec_push(&p->scratch, &types, outer->results[i].type);
+		vec_push(&p->scratch, &inits, operand(outer, 3 + i));
+		vec_push(&p->scratch, &results, &outer->results[i]);
+	}
+	struct builder b = builder_before(p->ctx, outer);
+	struct value *any = build_cmpi(&b, CMPI_SLT, operand(outer, 0), operand(outer, 1));
+	struct op *branch = build(&b, IR_IF, &any, 1, types.at, types.len, 2);
+	for (u32 i = 0; i < outer->nresults; i++)
+		replace_uses(&outer->results[i], &branch->results[i]);
+	struct builder yes = builder_at_end(p->ctx, branch->blocks[0]), no = builder_at_end(p->ctx, branch->blocks[1]);
+	op_insert_before(outer, build(&yes, IR_YIELD, results.at, results.len, NULL, 0, 0));
+	build(&no, IR_YIELD, inits.at, inits.len, NULL, 0, 0);
+}
+
+void flat_begin(struct pipe *p, value_vec *inits)
+{
+	struct flat *f = p->flat;
+	u32 n = flat_size(p);
+	const struct type *t = type_scalar(p->ctx, DT_I32);
+	value_vec first = {0};
+	only_if_any(p);
+	struct builder b = builder_before(p->ctx, f->outer);
+	struct value **fill = arena_array(&p->scratch, struct value *, n);
+	begin_tile(p, &b, operand(f->outer, 0), build_cmpi(&b, CMPI_SLT, operand(p->loop, 0), operand(p->loop, 1)), fill);
+	struct value *bounds[] = {build_int(&b, t, 0), build_int(&b, t, p->ahead), build_int(&b, t, 1)};
+	for (u32 i = 0; i < 3; i++)
+		vec_push(&p->scratch, &first, bounds[i]);
+	const struct type **types = arena_array(&p->scratch, const struct type *, n);
+	for (u32 i = 0; i < n; i++) {
+		types[i] = fill[i]->type;
+		vec_push(&p->scratch, &first, fill[i]);
+	}
+	struct op *loop = build(&b, IR_FOR, first.at, first.len, types, n, 1);
+	struct block *body = loop->blocks[0];
+	for (u32 i = 0; i < 1 + n; i++)
+		block_add_arg(p->ctx, body, i ? types[i - 1] : t);
+	struct builder in = builder_at_end(p->ctx, body);
+	memcpy(fill, body->args + 1, n * sizeof *fill);
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0); /* the slice's operations are put before it */
+	in = builder_before(p->ctx, body->last);
+	copy_and_step(p, &in, fill, body->args[0]);
+	for (u32 i = 0; i < n; i++)
+		op_add_operand(p->ctx, body->last, fill[i]);
+
+	value_vec carried = {0};
+	for (u32 i = 0; i < n; i++)
+		vec_push(&p->scratch, &carried, &loop->results[i]);
+	vec_push(&p->scratch, &carried, bounds[0]); /* the turn */
+	u32 nargs = f->outer->nresults;
+	f->outer = extend_loop(p->ctx, &p->scratch, f->outer, &carried);
+	for (u32 i = 0; i < carried.len; i++)
+		vec_push(&p->scratch, inits, f->outer->blocks[0]->args[1 + nargs + i]);
+	struct builder behind = builder_after(p->ctx, f->outer);
+	wait_copies(&behind, 0); /* those that nobody takes write zeros */
+}
+
+void flat_fill(struct pipe *p, struct builder *b, struct value **arguments, struct value *slot)
+{
+	u32 n = flat_size(p);
+	struct value **fill = arena_dup(&p->scratch, arguments, n * sizeof *fill);
+	copy_and_step(p, b, fill, slot);
+	for (u32 i = 0; i < n; i++)
+		op_add_operand(p->ctx, p->loop->blocks[0]->last, fill[i]);
+}
+
+void flat_end(struct pipe *p)
+{
+	u32 n = flat_size(p) + 1;
+	for (u32 i = 0; i < n; i++)
+		op_add_operand(p->ctx, p->flat->outer->blocks[0]->last, &p->loop->results[p->loop->nresults - n + i]);
+}
