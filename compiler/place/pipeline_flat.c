@@ -2,7 +2,7 @@
  *
  * A pipelined loop that stands in another one would have no copies on their way while the outer loop's body ends and begins anew. So
  * which copies come next is carried through both loops, apart from what is computed: the tile, the index in it, the slice's
- * carried values, and the tile's addresses. When the tiles's last copies have been issued, these are computed for the next tile,
+ * carried values, and the tile's addresses. When a tile's last copies have been issued, these are computed for the next tile,
  * while the tensor cores work on this one.
  *
  *     for tile                        fill = first tile, first index
@@ -12,8 +12,8 @@
  *         copies ahead; work              copies of fill;  fill = the next;  work
  *       results                         results
  *
- * Ring and fill stay in use all the time, also by the side of what the results need. The inner loop must have the same iterations for
- * every tile: then all tiles have some, or none. */
+ * Ring and fill stay in use all the time, also by the side of what the results need. Where the inner loop's bounds depend on the tile,
+ * the fill passes over tiles without iterations. */
 #include "place/pipeline.h"
 #include "place/place.h"
 
@@ -44,23 +44,25 @@ static bool slice_up(struct pipe *p, struct value *v)
 	return true;
 }
 
-/* What o, in the inner loop, takes from the outer one. */
-static bool add_tile_values(struct pipe *p, const struct op *o)
+/* What the inner loop takes from the outer one, such as v. */
+static bool add_tile_value(struct pipe *p, struct value *v)
 {
 	struct flat *f = p->flat;
-	for (u32 i = 0; i < o->noperands; i++) {
-		struct value *v = operand(o, i);
-		bool known = v == f->outer->blocks[0]->args[0] || value_defined_outside(v, f->outer->blocks[0]) ||
-			     !value_defined_outside(v, p->loop->blocks[0]);
-		for (u32 k = 0; k < f->tile.len; k++)
-			known |= f->tile.at[k] == v;
-		if (known)
-			continue;
-		if (!slice_up(p, v))
-			return false;
+	struct block *body = f->outer->blocks[0];
+	bool known = v == body->args[0] || value_defined_outside(v, body) || !value_defined_outside(v, p->loop->blocks[0]);
+	for (u32 i = 0; i < f->tile.len; i++)
+		known |= f->tile.at[i] == v;
+	if (!known && slice_up(p, v))
 		vec_push(&p->scratch, &f->tile, v);
-	}
-	return true;
+	return known || (f->tile.len && f->tile.at[f->tile.len - 1] == v);
+}
+
+static bool add_tile_values(struct pipe *p, const struct op *o)
+{
+	bool ok = true;
+	for (u32 i = 0; i < o->noperands; i++)
+		ok = ok && add_tile_value(p, operand(o, i));
+	return ok;
 }
 
 static bool find_slice(struct pipe *p)
@@ -72,6 +74,7 @@ static bool find_slice(struct pipe *p)
 		ok = ok && !may_be_written(body, pointer_base(operand(p->loads.at[i], 0))) && add_tile_values(p, p->loads.at[i]);
 	for (u32 i = 0; i < p->slice.len; i++)
 		ok = ok && add_tile_values(p, p->slice.at[i]);
+	ok = ok && slice_up(p, operand(p->loop, 0)) && add_tile_value(p, operand(p->loop, 1));
 	for (u32 i = 0; i < p->args.len; i++)
 		ok = ok && slice_up(p, operand(p->loop, 3 + p->args.at[i]));
 	for (struct op *o = body->first; o; o = o->next)
@@ -80,21 +83,11 @@ static bool find_slice(struct pipe *p)
 	return ok;
 }
 
-static bool same_iterations(const struct pipe *p)
-{
-	bool same = true;
-	for (u32 i = 0; i < 3; i++)
-		same &= value_defined_outside(operand(p->loop, i), p->flat->outer->blocks[0]);
-	return same;
-}
-
 static const char *why_not(struct pipe *p)
 {
 	if (!p->async || p->tma || !p->ring)
 		return "no loop in it has copies issued ahead by cp.async";
-	if (!same_iterations(p))
-		return "the loop in it may have another number of iterations each time";
-	if (!find_slice(p))
+	if (!value_defined_outside(operand(p->loop, 2), p->flat->outer->blocks[0]) || !find_slice(p))
 		return "the next iteration's copies depend on what this one does";
 	if (!pipeline_fits(p))
 		return "the buffers do not fit in shared memory beside what else the loop needs";
@@ -121,17 +114,67 @@ void pipeline_flatten(struct pipe *p)
 
 /* --- the fill ------------------------------------------------------------------------------------------------ */
 
-/* The first index of a tile: its number `tile` of the outer loop's. */
-static void begin_tile(struct pipe *p, struct builder *b, struct value *tile, struct value *more, struct value **fill)
+/* What the copies of a tile depend on, given its index of the outer loop. */
+static struct map compute_tile(struct pipe *p, struct builder *b, struct value *tile)
 {
 	struct flat *f = p->flat;
 	struct map map = {.arena = &p->scratch};
 	map_put(&map, f->outer->blocks[0]->args[0], tile);
 	for (u32 i = 0; i < f->slice.len; i++)
 		op_clone(b, f->slice.at[i], &map);
+	return map;
+}
+
+static struct value *any_iteration(struct pipe *p, struct builder *b, const struct map *map)
+{
+	return build_cmpi(b, CMPI_SLT, mapped(map, operand(p->loop, 0)), mapped(map, operand(p->loop, 1)));
+}
+
+/* The tile behind *tile, or the last one again, whose addresses can be computed. */
+static void step_tile(struct pipe *p, struct builder *b, struct value **tile, struct value **more)
+{
+	struct op *outer = p->flat->outer;
+	struct value *another = is_below(b, outer, operand(outer, 1), *tile, 1);
+	*tile = build3(b, IR_SELECT, (*tile)->type, another, step_index(b, outer, *tile, 1), *tile);
+	*more = build2(b, IR_ANDI, another->type, *more, another);
+}
+
+/* From *tile on, the first one in which the inner loop has iterations. */
+static void skip_empty(struct pipe *p, struct builder *b, struct value **tile, struct value **more)
+{
+	struct value *inits[] = {*tile, *more}, *next[2];
+	const struct type *types[] = {(*tile)->type, (*more)->type};
+	struct op *loop = build(b, IR_WHILE, inits, 2, types, 2, 2);
+	for (u32 i = 0; i < 4; i++)
+		next[i % 2] = block_add_arg(p->ctx, loop->blocks[i / 2], types[i % 2]);
+	struct builder test = builder_at_end(p->ctx, loop->blocks[0]), step = builder_at_end(p->ctx, loop->blocks[1]);
+	struct value **now = loop->blocks[0]->args;
+	struct map map = compute_tile(p, &test, now[0]);
+	struct value *some = any_iteration(p, &test, &map), *empty = build2(&test, IR_XORI, some->type, some, build_int(&test, some->type, 1));
+	struct value *go_on[] = {build2(&test, IR_ANDI, some->type, now[1], empty), now[0], now[1]};
+	build(&test, IR_CONDITION, go_on, 3, NULL, 0, 0);
+	step_tile(p, &step, &next[0], &next[1]);
+	build(&step, IR_YIELD, next, 2, NULL, 0, 0);
+	*tile = &loop->results[0];
+	*more = &loop->results[1];
+}
+
+/* The first copies of `tile`, or, if it has none, of one behind it. */
+static void begin_tile(struct pipe *p, struct builder *b, struct value *tile, struct value *more, struct value **fill)
+{
+	struct flat *f = p->flat;
+	struct block *body = f->outer->blocks[0];
+	if (value_defined_outside(operand(p->loop, 0), body) && value_defined_outside(operand(p->loop, 1), body)) {
+		struct map none = {.arena = &p->scratch};
+		struct value *some = any_iteration(p, b, &none);
+		more = build2(b, IR_ANDI, some->type, more, some);
+	} else {
+		skip_empty(p, b, &tile, &more);
+	}
+	struct map map = compute_tile(p, b, tile);
 	fill[TILE] = tile;
 	fill[MORE] = more;
-	fill[INDEX] = operand(p->loop, 0);
+	fill[INDEX] = mapped(&map, operand(p->loop, 0));
 	for (u32 i = 0; i < p->args.len; i++)
 		fill[ARGS + i] = mapped(&map, operand(p->loop, 3 + p->args.at[i]));
 	for (u32 i = 0; i < f->tile.len; i++)
@@ -157,7 +200,7 @@ static void copy_and_step(struct pipe *p, struct builder *b, struct value **fill
 	const struct type **types = arena_array(&p->scratch, const struct type *, n);
 	for (u32 i = 0; i < n; i++)
 		types[i] = fill[i]->type;
-	struct value *inside = is_below(b, p->loop, operand(p->loop, 1), fill[INDEX], 1);
+	struct value *inside = is_below(b, p->loop, mapped(&map, operand(p->loop, 1)), fill[INDEX], 1);
 	struct op *branch = build(b, IR_IF, &inside, 1, types, n, 2);
 	struct builder stay = builder_at_end(p->ctx, branch->blocks[0]), go = builder_at_end(p->ctx, branch->blocks[1]);
 	struct value **next = arena_dup(&p->scratch, fill, n * sizeof *fill);
@@ -166,10 +209,9 @@ static void copy_and_step(struct pipe *p, struct builder *b, struct value **fill
 		next[ARGS + i] = mapped(&map, operand(body->last, p->args.at[i]));
 	build(&stay, IR_YIELD, next, n, NULL, 0, 0);
 
-	/* the last tile again, if there is none behind it: its addresses can be computed */
-	struct value *more = is_below(&go, outer, operand(outer, 1), fill[TILE], 1);
-	struct value *tile = build3(&go, IR_SELECT, fill[TILE]->type, more, step_index(&go, outer, fill[TILE], 1), fill[TILE]);
-	begin_tile(p, &go, tile, build2(&go, IR_ANDI, more->type, fill[MORE], more), next);
+	struct value *tile = fill[TILE], *more = fill[MORE];
+	step_tile(p, &go, &tile, &more);
+	begin_tile(p, &go, tile, more, next);
 	build(&go, IR_YIELD, next, n, NULL, 0, 0);
 	for (u32 i = 0; i < n; i++)
 		fill[i] = &branch->results[i];
@@ -205,7 +247,7 @@ void flat_begin(struct pipe *p, value_vec *inits)
 	only_if_any(p);
 	struct builder b = builder_before(p->ctx, f->outer);
 	struct value **fill = arena_array(&p->scratch, struct value *, n);
-	begin_tile(p, &b, operand(f->outer, 0), build_cmpi(&b, CMPI_SLT, operand(p->loop, 0), operand(p->loop, 1)), fill);
+	begin_tile(p, &b, operand(f->outer, 0), build_int(&b, type_scalar(p->ctx, DT_I1), 1), fill);
 	struct value *bounds[] = {build_int(&b, t, 0), build_int(&b, t, p->ahead), build_int(&b, t, 1)};
 	for (u32 i = 0; i < 3; i++)
 		vec_push(&p->scratch, &first, bounds[i]);

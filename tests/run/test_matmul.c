@@ -190,6 +190,30 @@ static void persistent(struct suite *s, tl_dtype t, int programs, const struct s
 	case_end(s);
 }
 
+/* Tiles with more, fewer and no iterations over k, in a loop whose copies go on from one to the next. */
+static void ragged(struct suite *s, tl_dtype t, int programs, int tiles, int stages, bool by_tile)
+{
+	enum { BM = 32, BN = 64, BK = 32, K = 160 };
+	if (!case_begin(s, file, "ragged %s tiles=%d programs=%d stages=%d%s", tl_dtype_name(t), tiles, programs, stages, by_tile ? " by tile" : ""))
+		return;
+	struct matrix a = operand(s, "a", t, ROWS, tiles * BM, K, 20), b = operand(s, "b", t, ROWS, K, BN, 20);
+	struct array *c = out(s, "c", TL_F32, (size_t)(tiles * BM * BN)), *from = in(s, "from", TL_I32, (size_t)tiles), *to = in(s, "to", TL_I32, (size_t)tiles);
+	for (int i = 0; i < tiles; i++) {
+		int first = by_tile ? 0 : BK * random_int(0, 3), end = by_tile ? i % 5 * BK : BK * random_int(0, 5);
+		set(from, (size_t)i, first);
+		set(to, (size_t)i, end);
+		for (int j = 0; j < BM * BN; j++) {
+			double sum = 0;
+			for (int k = first; k < end; k++)
+				sum += at(&a, i * BM + j / BN, k) * at(&b, k, j % BN);
+			want(c, (size_t)(i * BM * BN + j), sum);
+		}
+	}
+	LAUNCH(s, "ragged", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c), ptr(from), ptr(to), tl_int(tiles),
+	       tl_int(K), tl_int(BN), tl_int(BM), tl_int(BN), tl_int(BK), tl_bool(by_tile));
+	case_end(s);
+}
+
 static void split_k(struct suite *s, tl_dtype t, int parts, const struct shape *h)
 {
 	char text[80];
@@ -277,6 +301,8 @@ void theme_matmul(struct suite *s)
 	for (int i = 0; i < COUNT(shallow); i++)
 		for (int stages = 2; stages <= 5; stages++, c++)
 			persistent(s, types[c % 2].in, 1 + c % 5, &shallow[i], stages, true);
+	for (int i = 0; i < 12; i++, c++)
+		ragged(s, types[c % 2].in, 1 + i % 4, 1 + 3 * i, 2 + i % 4, i % 3 == 0);
 	any_addresses(s);
 	for (int i = 0; i < COUNT(whole); i++)
 		for (int g = 0; g < 4; g++, c++) {
