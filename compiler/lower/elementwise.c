@@ -410,16 +410,6 @@ static LLVMValueRef convert(struct lower *l, const struct op *o, LLVMValueRef x)
 	}
 }
 
-static LLVMValueRef add_pointer(struct lower *l, const struct op *o, LLVMValueRef *in)
-{
-	const struct type *pointee = type_elem(o->results[0].type)->elem;
-	LLVMTypeRef t = pointee->kind == TY_PTR ? l->i64 : int_type(l, MAX(dtype_bits(pointee->dtype), 8));
-	LLVMValueRef off = in[1];
-	if (type_bits(LLVMTypeOf(off)) < 64)
-		off = LLVMBuildSExt(l->b, off, l->i64, "");
-	return LLVMBuildGEP2(l->b, t, in[0], &off, 1, "");
-}
-
 LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *in)
 {
 	enum dtype d = o->noperands ? type_dtype(operand(o, 0)->type) : DT_I32;
@@ -427,7 +417,7 @@ LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *
 	case IR_CMPI: return compare_int(l, o, in);
 	case IR_CMPF: return compare_float(l, o, in, d);
 	case IR_SELECT: return LLVMBuildSelect(l->b, in[0], in[1], in[2], "");
-	case IR_ADDPTR: return add_pointer(l, o, in);
+	case IR_ADDPTR: return pointer_plus(l, type_elem(o->results[0].type), in[0], in[1]);
 	default: break;
 	}
 	LLVMValueRef v = convert(l, o, in[0]);
@@ -469,20 +459,6 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 		t->last = t->words[i / 2] = cvt_f16x2(l, elem(l, x, i), elem(l, x, i + 1), to);
 	map_put(&l->tiles, v, t);
 	return true;
-}
-
-/* The register bits within which v is known to be the same everywhere. */
-static u32 constant_bits(struct lower *l, const struct value *v)
-{
-	const struct layout *lay = type_is_tensor(v->type) ? v->type->layout : NULL;
-	u32 bits = 0;
-	for (int d = 0; lay && d < lay->rank; d++)
-		for (int i = 0; i < lay->bits[LL_REG]; i++) {
-			u32 at = lay->basis[LL_REG][i] >> layout_dim_shift(lay, d);
-			if (lay->basis[LL_REG][i] & layout_dim_mask(lay, d) && at < (u32)axis_of(l->s->axis, v)->constancy[d])
-				bits |= 1u << i;
-		}
-	return bits;
 }
 
 void lower_elementwise(struct lower *l, const struct op *o)

@@ -70,6 +70,13 @@ LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, c
 LLVMValueRef thread_map(struct lower *l, LLVMBuilderRef b, const u32 *lanes, const u32 *warps, int warp_bits);
 /* The part of a position in layout `lay` that lane and warp decide. */
 LLVMValueRef thread_position(struct lower *l, const struct layout *lay);
+/* The register bits within which v is known to be the same everywhere; and those within which it is, or counts up. */
+u32 constant_bits(struct lower *l, const struct value *v);
+u32 told_bits(struct lower *l, const struct value *v);
+/* Elements of v that these bits tell, from those that are there. */
+void tell_others(struct lower *l, const struct value *v, LLVMValueRef *at);
+/* So many elements further. */
+LLVMValueRef pointer_plus(struct lower *l, const struct type *pointer, LLVMValueRef p, LLVMValueRef by);
 /* True in exactly one thread for each element: the one that writes. NULL when every thread is. */
 LLVMValueRef owner(struct lower *l, const struct layout *lay);
 void barrier(struct lower *l);

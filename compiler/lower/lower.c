@@ -185,24 +185,29 @@ static LLVMBasicBlockRef new_block(struct lower *l)
 	return LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
 }
 
-/* Phis for every element of v, to be completed with add_incoming. */
+/* Phis for the elements of v that tell the others, to be completed with add_incoming. When all phis of the block are there, tell_others. */
 static void make_phis(struct lower *l, const struct value *v)
 {
 	LLVMValueRef *at = new_tile(l, v);
+	u32 told = told_bits(l, v);
 	for (u32 r = 0; r < num_elems(v); r++)
-		at[r] = LLVMBuildPhi(l->b, llvm_type(l, v->type), "");
+		if (!(r & told))
+			at[r] = LLVMBuildPhi(l->b, llvm_type(l, v->type), "");
 }
 
 /* Elements of `v` as they arrive from block `from`; its words, if any, are unpacked there. */
 static void add_incoming(struct lower *l, const struct value *phis, const struct value *v, LLVMBasicBlockRef from)
 {
+	u32 told = told_bits(l, phis);
 	for (u32 r = 0; r < num_elems(phis); r++) {
+		if (r & told)
+			continue;
 		LLVMValueRef x = elem(l, v, r);
 		LLVMAddIncoming(tile_of(l, phis)->at[r], &x, &from, 1);
 	}
 }
 
-/* What a loop carries of a tile: its elements; its packed words, in half the registers or less; what a load that nobody has waited for
+/* What a loop carries of a tile: the elements that tell the others; its packed words, in half the registers or less; what a load that nobody has waited for
  * yet has brought; or nothing, as it stays in registers that LLVM does not know. */
 enum carried_as { AS_ELEMENTS, AS_WORDS, AS_RUNS, AS_PINNED };
 
@@ -228,18 +233,22 @@ static LLVMValueRef *packed_words(struct lower *l, const struct value *v)
 	return words;
 }
 
-static struct carried carried(struct lower *l, const struct value *v, enum carried_as as, const struct runs *shape)
+/* v, for the loop's argument `arg`. */
+static struct carried carried(struct lower *l, const struct value *v, const struct value *arg, enum carried_as as, const struct runs *shape)
 {
-	struct carried c = {.as = as, .n = as == AS_WORDS ? num_words(l, v) : num_elems(v), .shape = shape};
+	struct carried c = {.as = as, .shape = shape};
 	if (as == AS_WORDS) {
 		c.at = packed_words(l, v);
+		c.n = num_words(l, v);
 	} else if (as == AS_RUNS) {
 		const struct tile *t = map_get(&l->tiles, v);
 		c.at = parts_of_runs(l, t->runs ? t->runs : runs_of_words(l, packed_words(l, v), shape), &c.n);
 	} else {
-		c.at = arena_array(&l->scratch, LLVMValueRef, c.n);
-		for (u32 r = 0; r < c.n; r++)
-			c.at[r] = elem(l, v, r);
+		u32 told = told_bits(l, arg);
+		c.at = arena_array(&l->scratch, LLVMValueRef, num_elems(v));
+		for (u32 r = 0; r < num_elems(v); r++)
+			if (!(r & told))
+				c.at[c.n++] = elem(l, v, r);
 	}
 	return c;
 }
@@ -250,7 +259,7 @@ static struct carried first_carried(struct lower *l, const struct op *loop, u32 
 	const struct tile *t = map_get(&l->tiles, v);
 	if (stays_pinned(loop, i))
 		return (struct carried){.as = AS_PINNED, .n = num_accumulators(v)};
-	return carried(l, v, t->runs ? AS_RUNS : t->words ? AS_WORDS : AS_ELEMENTS, t->runs);
+	return carried(l, v, loop->blocks[0]->args[1 + i], t->runs ? AS_RUNS : t->words ? AS_WORDS : AS_ELEMENTS, t->runs);
 }
 
 /* What loads have brought may wait for its first use in the next iteration if the registers last: pieces of words take more of them. */
@@ -278,10 +287,16 @@ static LLVMValueRef *carry(struct lower *l, const struct value *v, const struct 
 		LLVMAddIncoming(phis[i], &first->at[i], &from, 1);
 	}
 	t->n = num_elems(v);
-	if (first->as == AS_RUNS)
+	if (first->as == AS_RUNS) {
 		t->runs = runs_of_parts(l, phis, first->shape);
-	else
-		*(first->as == AS_WORDS ? &t->words : &t->at) = phis;
+	} else if (first->as == AS_WORDS) {
+		t->words = phis;
+	} else {
+		u32 told = told_bits(l, v), n = 0;
+		t->at = arena_array(&l->scratch, LLVMValueRef, t->n);
+		for (u32 r = 0; r < t->n; r++)
+			t->at[r] = r & told ? NULL : phis[n++];
+	}
 	map_put(&l->tiles, v, t);
 	return phis;
 }
@@ -337,12 +352,15 @@ static void lower_for(struct lower *l, const struct op *o)
 		phis[i] = carry(l, b->args[1 + i], &first[i], before);
 		result_tile(l, &o->results[i], b->args[1 + i]);
 	}
+	for (u32 i = 0; i < o->nresults; i++)
+		if (first[i].as == AS_ELEMENTS)
+			tell_others(l, b->args[1 + i], tile_of(l, b->args[1 + i])->at);
 	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, iv, ub, ""), body, exit);
 	LLVMPositionBuilderAtEnd(l->b, body);
 	lower_block(l, b);
 	for (u32 i = 0; i < o->nresults; i++)
 		if (first[i].as != AS_PINNED)
-			next[i] = carried(l, operand(b->last, i), first[i].as, first[i].shape);
+			next[i] = carried(l, operand(b->last, i), b->args[1 + i], first[i].as, first[i].shape);
 	LLVMValueRef index = LLVMBuildAdd(l->b, iv, step, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
 	LLVMValueRef branch = LLVMBuildBr(l->b, head);
@@ -377,6 +395,8 @@ static void lower_if(struct lower *l, const struct op *o)
 		for (u32 k = 0; k < 2; k++)
 			add_incoming(l, &o->results[i], operand(o->blocks[k]->last, i), end[k]);
 	}
+	for (u32 i = 0; i < o->nresults; i++)
+		tell_others(l, &o->results[i], tile_of(l, &o->results[i])->at);
 }
 
 static void lower_while(struct lower *l, const struct op *o)
@@ -392,6 +412,8 @@ static void lower_while(struct lower *l, const struct op *o)
 		make_phis(l, before->args[i]);
 		add_incoming(l, before->args[i], operand(o, i), from);
 	}
+	for (u32 i = 0; i < o->noperands; i++)
+		tell_others(l, before->args[i], tile_of(l, before->args[i])->at);
 	lower_block(l, before);
 	for (u32 i = 0; i < o->nresults; i++) {
 		const struct tile *t = tile_of(l, operand(before->last, i + 1));

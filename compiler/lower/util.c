@@ -277,3 +277,62 @@ LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask)
 {
 	return shuffle_any(l, v, c_i32(l, mask), true);
 }
+
+/* --- what some registers tell of the others ------------------------------------------------------------------ */
+
+static u32 bits_within(const struct value *v, const i32 *run)
+{
+	const struct layout *lay = type_is_tensor(v->type) ? v->type->layout : NULL;
+	u32 bits = 0;
+	for (int d = 0; lay && d < lay->rank; d++)
+		for (int i = 0; i < lay->bits[LL_REG]; i++) {
+			u32 at = lay->basis[LL_REG][i] >> layout_dim_shift(lay, d);
+			if (lay->basis[LL_REG][i] & layout_dim_mask(lay, d) && at < (u32)run[d])
+				bits |= 1u << i;
+		}
+	return bits;
+}
+
+u32 constant_bits(struct lower *l, const struct value *v)
+{
+	return bits_within(v, axis_of(l->s->axis, v)->constancy);
+}
+
+static u32 following_bits(struct lower *l, const struct value *v)
+{
+	const struct type *t = type_elem(v->type);
+	bool counts = type_is_ptr(t) || (t->kind == TY_SCALAR && dtype_is_int(t->dtype));
+	return counts ? bits_within(v, axis_of(l->s->axis, v)->contiguity) : 0;
+}
+
+u32 told_bits(struct lower *l, const struct value *v)
+{
+	return constant_bits(l, v) | following_bits(l, v);
+}
+
+void tell_others(struct lower *l, const struct value *v, LLVMValueRef *at)
+{
+	u32 told = told_bits(l, v), following = following_bits(l, v);
+	const struct type *t = type_elem(v->type);
+	for (u32 r = 0; told && r < num_elems(v); r++) {
+		const struct layout *lay = v->type->layout;
+		u32 place = layout_apply(lay, r & following, 0, 0);
+		u64 distance = 0;
+		for (int d = 0; d < lay->rank; d++)
+			distance += (place & layout_dim_mask(lay, d)) >> layout_dim_shift(lay, d);
+		if (r & told)
+			at[r] = at[r & ~told];
+		if (distance)
+			at[r] = type_is_ptr(t) ? pointer_plus(l, t, at[r], c_i64(l, (i64)distance)) :
+						 LLVMBuildAdd(l->b, at[r], LLVMConstInt(LLVMTypeOf(at[r]), distance, true), "");
+	}
+}
+
+LLVMValueRef pointer_plus(struct lower *l, const struct type *pointer, LLVMValueRef p, LLVMValueRef by)
+{
+	const struct type *to = pointer->elem;
+	LLVMTypeRef t = to->kind == TY_PTR ? l->i64 : int_type(l, MAX(dtype_bits(to->dtype), 8));
+	if (type_bits(LLVMTypeOf(by)) < 64)
+		by = LLVMBuildSExt(l->b, by, l->i64, "");
+	return LLVMBuildGEP2(l->b, t, p, &by, 1, "");
+}
