@@ -500,6 +500,13 @@ static void not_flattened(struct op *o, void *arg)
 		diag(s->diags, R_NOT_FLATTENED, o->loc, "no loop in it has copies issued ahead by cp.async");
 }
 
+static void defer(struct op *o, void *arg)
+{
+	(void)arg;
+	if (o->code == IR_FOR && o->next->code == IR_WARP_GROUP_WAIT)
+		pipeline_defer(o);
+}
+
 void pass_pipeline(struct pass_state *s)
 {
 	bool flat = false;
@@ -512,4 +519,5 @@ void pass_pipeline(struct pass_state *s)
 	pass_cse(s);
 	remove_dead_code(s->k);
 	merge_steps(s->k, s->ctx);
+	walk(s->k->body, defer, NULL);
 }

@@ -68,6 +68,8 @@ bool comes_behind(const struct op *o, const struct op *first);
 void pipeline_join(struct pipe *p, struct pipe *q);
 /* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
 void pipeline_issue_first(struct pipe *p, struct op *last);
+/* Moves what only the results of the loop need behind it: it is computed while the last dots run. */
+void pipeline_defer(struct op *loop);
 /* Issues the loads ahead, as *p says. */
 void pipeline_rewrite(struct pipe *p);
 

@@ -1,4 +1,4 @@
-/* What stands between the first copies of a pipelined loop and the loads in front of it.
+/* What stands in front of a pipelined loop.
  *
  * Attention loads its queries, scales them and stores them where a dot will read them, all before the loop over the keys. If the
  * keys were asked for only then, memory's latency would pass twice. So such loads and what waits for them come after the first
@@ -77,4 +77,42 @@ void pipeline_issue_first(struct pipe *p, struct op *last)
 		return; /* the loop begins with a barrier */
 	struct builder b = builder_before(p->ctx, p->loop);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+}
+
+/* --- what the results need ----------------------------------------------------------------------------------- */
+
+static bool used_behind(const struct op *o, const struct op *loop)
+{
+	bool yes = !value_unused(result(o));
+	for (const struct use *u = result(o)->uses; u && yes; u = u->next) {
+		const struct op *user = u->user;
+		while (user->block != loop->block)
+			user = user->block->parent;
+		yes = user != loop && comes_behind(user, loop);
+	}
+	return yes;
+}
+
+/* Does only what comes behind the loop need o, and would no tile have to be kept for it meanwhile? */
+static bool can_follow(const struct op *o, const struct op *loop)
+{
+	bool yes = o->block == loop->block && op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks && o->nresults == 1 && o->code != IR_CONVERT_LAYOUT &&
+		   used_behind(o, loop);
+	for (u32 i = 0; i < o->noperands && yes; i++) {
+		const struct value *v = operand(o, i);
+		yes = !type_is_tensor(v->type) || value_defined_outside(v, loop->block) || (v->def && v->def->code == IR_SPLAT);
+	}
+	return yes;
+}
+
+void pipeline_defer(struct op *loop)
+{
+	struct op *end = loop->next;
+	for (struct op *o = loop->prev, *prev; o; o = prev) {
+		prev = o->prev;
+		if (!can_follow(o, loop))
+			continue;
+		op_insert_before(o, end);
+		end = o;
+	}
 }
