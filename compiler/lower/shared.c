@@ -104,6 +104,30 @@ static bool in_order(const struct memory_map *m)
 	return true;
 }
 
+/* The element type of v, in layout lay. */
+static struct value *piece_like(struct lower *l, const struct value *v, const struct layout *lay)
+{
+	struct value *piece = arena_new(&l->scratch, struct value);
+	i32 shape[MAX_RANK];
+	for (int d = 0; d < lay->rank; d++)
+		shape[d] = 1 << lay->side[d];
+	piece->type = type_with_layout(l->s->ctx, type_tensor(l->s->ctx, type_elem(v->type), lay->rank, shape), lay);
+	return piece;
+}
+
+/* A vector of these words, at register r's place. */
+static void store_words(struct lower *l, const struct mapped *p, u32 r, LLVMValueRef *words, u32 nwords)
+{
+	LLVMValueRef x = words[0];
+	if (nwords > 1) {
+		x = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(x), nwords));
+		for (u32 e = 0; e < nwords; e++)
+			x = LLVMBuildInsertElement(l->b, x, words[e], c_i32(l, e), "");
+	}
+	LLVMValueRef st = LLVMBuildStore(l->b, x, address(l, p, linear(p->m.basis[LL_REG], r)));
+	LLVMSetAlignment(st, p->bytes << p->m.vec_bits);
+}
+
 static void write_vectors(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
 {
 	struct mapped p = map_value(l, v, mem, base);
@@ -119,14 +143,7 @@ static void write_vectors(struct lower *l, const struct value *v, const struct l
 				elems[e] = to_memory(l, elem(l, v, vector_elem(&p.m, r, e)));
 			pack(l, elems, width, bits, words);
 		}
-		LLVMValueRef x = words[0];
-		if (nwords > 1) {
-			x = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(x), nwords));
-			for (u32 e = 0; e < nwords; e++)
-				x = LLVMBuildInsertElement(l->b, x, words[e], c_i32(l, e), "");
-		}
-		LLVMValueRef st = LLVMBuildStore(l->b, x, address(l, &p, linear(p.m.basis[LL_REG], r)));
-		LLVMSetAlignment(st, width * p.bytes);
+		store_words(l, &p, r, words, nwords);
 	}
 }
 
@@ -145,6 +162,93 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 			at[vector_elem(&p.m, r, e)] = from_memory(l, x, et);
 		}
 	}
+}
+
+/* --- bytes that are turned ----------------------------------------------------------------------------------- */
+
+/* wgmma wants bytes along k in shared memory. Those of a load that runs along the other dimension are in words across the memory's
+ * vectors: `bits` register bits count them. Four words of four such vectors become words along them. Lanes follow each other across the
+ * vectors too, and all would store to the same banks; so each lane begins with another of its vectors: register r of layout `lay` is
+ * r ^ flip, where bit i of the flip is lane bit lanes[i]. */
+struct turned {
+	const struct layout *lay;
+	int bits, nlanes, lanes[3];
+};
+
+static struct turned turn(struct lower *l, const struct layout *from)
+{
+	struct layout lay = *from;
+	struct turned t = {0};
+	int d = 0;
+	for (int i = 0; i < from->rank; i++)
+		if (from->bits[LL_REG] && from->basis[LL_REG][0] & layout_dim_mask(from, i))
+			d = i;
+	while (t.bits < from->bits[LL_REG] && from->basis[LL_REG][t.bits] == 1u << (layout_dim_shift(from, d) + t.bits))
+		t.bits++;
+	for (int i = 0; i < LANE_BITS && t.nlanes < MIN(t.bits, 3); i++)
+		if (from->basis[LL_LANE][i] & layout_dim_mask(from, d)) {
+			lay.basis[LL_LANE][i] ^= from->basis[LL_REG][t.nlanes];
+			t.lanes[t.nlanes++] = i;
+		}
+	t.lay = layout_intern(&l->s->ctx->layouts, &lay);
+	return t;
+}
+
+static LLVMValueRef lane_bit(struct lower *l, int bit)
+{
+	return LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
+}
+
+/* One or the other, by bit i of the flip. */
+static LLVMValueRef by_flip(struct lower *l, const struct turned *t, int i, LLVMValueRef is_0, LLVMValueRef is_1)
+{
+	return i < t->nlanes ? LLVMBuildSelect(l->b, lane_bit(l, t->lanes[i]), is_1, is_0, "") : is_0;
+}
+
+static LLVMValueRef permute_bytes(struct lower *l, LLVMValueRef low, LLVMValueRef high, LLVMValueRef which)
+{
+	LLVMValueRef args[] = {low, high, which};
+	return intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
+}
+
+static bool write_turned(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
+{
+	enum { LOW_HALVES = 0x5140, HIGH_HALVES = 0x7362, LOW_PAIRS = 0x5410, HIGH_PAIRS = 0x7632 };
+	if (elem_bytes(l, v) != 1 || !words_of_tile(l, v))
+		return false;
+	struct turned t = turn(l, v->type->layout);
+	struct mapped p = map_value(l, piece_like(l, v, t.lay), mem, base);
+	const struct memory_map *m = &p.m;
+	if (t.bits < 2 || m->vec_bits < 2)
+		return false;
+	for (int i = 0; i < m->vec_bits; i++)
+		if (m->vec_reg[i] < t.bits)
+			return false;
+	LLVMValueRef *words = words_of_tile(l, v), halves[2], pairs[2], rows[4][4], half[4];
+	u32 nwords = 1u << (m->vec_bits - 2);
+	for (u32 i = 0; i < 2; i++) {
+		halves[i] = by_flip(l, &t, 1, c_i32(l, i ? HIGH_HALVES : LOW_HALVES), c_i32(l, i ? LOW_HALVES : HIGH_HALVES));
+		pairs[i] = by_flip(l, &t, 0, c_i32(l, i ? HIGH_PAIRS : LOW_PAIRS), c_i32(l, i ? LOW_PAIRS : HIGH_PAIRS));
+	}
+	for (u32 i = 0; i < num_elems(v) >> m->vec_bits; i++) {
+		u32 r = vector_base(m, i);
+		if (r % 4)
+			continue;
+		for (u32 w = 0; w < nwords; w++) {
+			LLVMValueRef in[4];
+			for (u32 e = 0; e < 4; e++) {
+				u32 word = vector_elem(m, r, 4 * w + e) / 4;
+				in[e] = by_flip(l, &t, 2, words[word], words[word ^ 1]);
+			}
+			for (u32 e = 0; e < 4; e++)
+				half[e] = permute_bytes(l, in[e % 2 * 2], in[e % 2 * 2 + 1], halves[e / 2]);
+			for (u32 e = 0; e < 4; e++)
+				rows[e][w] = permute_bytes(l, half[e / 2 * 2], half[e / 2 * 2 + 1], pairs[e % 2]);
+		}
+		for (u32 e = 0; e < 4; e++)
+			store_words(l, &p, r | e, rows[e], nwords);
+	}
+	return true;
 }
 
 /* --- ldmatrix, stmatrix -------------------------------------------------------------------------------------- */
@@ -312,7 +416,10 @@ void lower_local_load(struct lower *l, const struct op *o)
 
 void lower_local_store(struct lower *l, const struct op *o)
 {
-	write_shared(l, operand(o, 0), operand(o, 1)->type->layout, elem(l, operand(o, 1), 0));
+	const struct layout *mem = operand(o, 1)->type->layout;
+	LLVMValueRef base = elem(l, operand(o, 1), 0);
+	if (!write_turned(l, operand(o, 0), mem, base))
+		write_shared(l, operand(o, 0), mem, base);
 }
 
 /* --- conversions --------------------------------------------------------------------------------------------- */
@@ -353,17 +460,6 @@ static void convert_by_shuffle(struct lower *l, const struct op *o, const struct
 			at[q] = shuffle(l, y, turn ? LLVMBuildXor(l->b, source, c_i32(l, turn), "") : source);
 	}
 	rename_by_lane(l, at, num_elems(v), c->moved);
-}
-
-/* The element type of v, in layout lay. */
-static struct value *piece_like(struct lower *l, const struct value *v, const struct layout *lay)
-{
-	struct value *piece = arena_new(&l->scratch, struct value);
-	i32 shape[MAX_RANK];
-	for (int d = 0; d < lay->rank; d++)
-		shape[d] = 1 << lay->side[d];
-	piece->type = type_with_layout(l->s->ctx, type_tensor(l->s->ctx, type_elem(v->type), lay->rank, shape), lay);
-	return piece;
 }
 
 static void convert_by_memory(struct lower *l, const struct op *o)

@@ -113,16 +113,19 @@ const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 	return plan_shared(&p->ctx->layouts, t->layout, result(to)->type->layout, MAX(type_elem_bits(t), 8), false).mem;
 }
 
+/* Is what is contiguous in global memory so in the buffer? */
+static bool runs_alike(const struct pipe *p, const struct op *load, struct access_vector v)
+{
+	struct memory_map m = map_to_memory(result(load)->type->layout, ring_layout(p, load), v.bits);
+	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
+}
+
 static bool can_copy_async(const struct pipe *p, const struct op *load)
 {
 	if (p->s->sm < 80 || !is_zero_or_absent(load) || !load_consumer(load))
 		return false;
 	struct access_vector v = access_vector(p->s->axis, operand(load, 0), load->noperands > 1 ? operand(load, 1) : NULL);
-	if ((type_elem_bits(result(load)->type) << v.bits) < 32)
-		return false;
-	/* what is contiguous in global memory must be so in the buffer */
-	struct memory_map m = map_to_memory(result(load)->type->layout, ring_layout(p, load), v.bits);
-	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
+	return (type_elem_bits(result(load)->type) << v.bits) >= 32 && runs_alike(p, load, v);
 }
 
 struct op *first_dot(const struct block *body)
@@ -257,11 +260,16 @@ static bool may_conflict(const struct block *b, const struct value *base)
 	return block_has(b, is_barrier) || may_be_written(b, base);
 }
 
-/* A dot's operand that cp.async cannot bring, since its rows begin at any element, is not left behind: then all go through registers. */
-static bool is_run(const struct pipe *p, const struct op *load)
+/* A dot's operand that cp.async cannot bring, since its rows begin at any element or are turned, is not left behind: then all go
+ * through registers. */
+static bool needs_registers(const struct pipe *p, const struct op *load)
 {
 	int unit;
-	return load_consumer(load) && access_run(p->s->axis, operand(load, 0), load->noperands > 1 ? operand(load, 1) : NULL, &unit).bits;
+	const struct op *to = load_consumer(load);
+	const struct value *ptr = operand(load, 0), *mask = load->noperands > 1 ? operand(load, 1) : NULL;
+	if (!to)
+		return false;
+	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load, access_vector(p->s->axis, ptr, mask)));
 }
 
 /* plain: a loop that nobody asked to pipeline, without dots. */
@@ -270,7 +278,7 @@ static void find_loads(struct pipe *p, bool asked, bool plain)
 	struct block *b = p->loop->blocks[0];
 	int want_async = !plain;
 	for (const struct op *o = b->first; o; o = o->next)
-		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && is_run(p, o))
+		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))
 			want_async = 0;
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;

@@ -44,7 +44,7 @@ def matmul(b):
 
 
 def narrow(b):
-    """Other element types, at 4096³ and 8192³; the second operand of the one-byte types is contiguous along k."""
+    """Other element types, at 4096³ and 8192³; the second operand of the one-byte types is contiguous along k unless row-major."""
     one = torch.tensor(1.0, device="cuda")
     for n, persistent in (4096, False), (8192, False), (4096, True), (8192, True):
         what = f"{'persistent ' * persistent}matmul {n}x{n}x{n} float8_e4m3"
@@ -53,10 +53,18 @@ def narrow(b):
             product(b, what, x, y.T, torch.empty(n, n, device="cuda", dtype=torch.float16),
                     lambda: torch._scaled_mm(x, y.T, scale_a=one, scale_b=one, out_dtype=torch.float16, use_fast_accum=True), BYTES, n**0.5 / 8, persistent)
     n = 4096
-    what = f"matmul {n}x{n}x{n} int8"
+    what = f"matmul {n}x{n}x{n} float8_e4m3 row-major"
     if b.wants(what):
-        x, y = (torch.randint(-128, 128, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
-        product(b, what, x, y.T, torch.empty(n, n, device="cuda", dtype=torch.int32), lambda: torch._int_mm(x, y.T), BYTES, 0)
+        x, y = (torch.randn(n, n, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+        turned = y.T.contiguous()  # cuBLAS takes no other
+        product(b, what, x, y, torch.empty(n, n, device="cuda", dtype=torch.float16),
+                lambda: torch._scaled_mm(x, turned.T, scale_a=one, scale_b=one, out_dtype=torch.float16, use_fast_accum=True), BYTES, n**0.5 / 8)
+    for row_major in False, True:
+        what = f"matmul {n}x{n}x{n} int8{' row-major' * row_major}"
+        if b.wants(what):
+            x, y = (torch.randint(-128, 128, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
+            y = y if row_major else y.T
+            product(b, what, x, y, torch.empty(n, n, device="cuda", dtype=torch.int32), lambda: torch._int_mm(x, y), BYTES, 0)
     for turned, persistent in (False, False), (True, False), (False, True):
         what = f"{'persistent ' * persistent}matmul {n}x{n}x{n} tf32{' B transposed' * turned}"
         if b.wants(what):
