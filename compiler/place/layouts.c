@@ -243,44 +243,30 @@ static const struct op *load_of(const struct value *v)
 	return def_if(v, IR_LOAD);
 }
 
-/* For a load of bytes that wgmma wants along the other dimension: each thread has a few rows of them, which it turns before it
- * stores them. NULL if the tile is too small, or its rows not aligned. */
+/* For a load that wgmma wants along the other dimension: each thread has a few rows, which it turns before it stores them. NULL if the
+ * tile is too small, or its rows not aligned. */
 static const struct layout *turned_load(struct placer *p, const struct op *load)
 {
-	enum { ROWS = 8, LINE = 128 /* bytes that are loaded at once */ };
+	enum { BYTES = 8, LINE = 128 /* of a column, that are stored at once; that are loaded at once */ };
 	const struct type *t = operand(load, 0)->type;
 	int order[MAX_RANK], most = elements_per_thread(p, t), w = p->s->num_warps;
 	if (p->common || !memory_order(p, load, order))
 		return NULL;
-	int d = order[0], k = order[1], spt[2], lanes[2], warps[2];
-	spt[k] = MIN(ROWS, MIN(most / 4, t->shape[k]));
+	int d = order[0], k = order[1], spt[2], lanes[2], warps[2], size = dtype_bytes(type_elem(t)->elem->dtype);
+	spt[k] = MIN(MAX(BYTES / size, 4), MIN(most / 4, t->shape[k]));
 	spt[d] = MIN(axis_vector_width(p->s->axis, operand(load, 0), mask_of(load), d), most / MAX(spt[k], 1));
 	if (spt[k] < 4 || spt[d] < 4)
 		return NULL;
-	lanes[d] = MIN(t->shape[d], LINE) / spt[d];
+	lanes[d] = MIN(t->shape[d], LINE / size) / spt[d];
 	lanes[k] = 32 / lanes[d];
 	warps[k] = MIN(w, MAX(t->shape[k] / (spt[k] * lanes[k]), 1));
 	warps[d] = w / warps[k];
 	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, order);
 }
 
-/* Does wgmma get operand i along k? A load of bytes that lie otherwise can be turned in registers. */
-static bool along_k(struct placer *p, const struct op *dot, const struct wgmma *w, u32 i, bool *turned)
-{
-	const struct value *v = operand(dot, i);
-	const struct op *load = load_of(v);
-	if (w->any_major || loaded_along(p, v, 1 - (int)i, 0))
-		return true;
-	const struct layout *l = dtype_bytes(w->a) == 1 && load ? turned_load(p, load) : NULL;
-	if (l)
-		map_put(&p->memory, load, (void *)l);
-	*turned |= l != NULL;
-	return l;
-}
-
-/* Where wgmma wants its operands along k, loads of bytes can be turned on their way to shared memory. And one operand of four-byte
- * elements may lie otherwise, since registers can be its way to the tensor cores: B does so if the operands are exchanged. What goes
- * from dot to dot stays in rows of its own warps. */
+/* Where wgmma wants its operands along k, loads can be turned on their way to shared memory. But one operand of four-byte elements may
+ * lie otherwise, since registers can be its way to the tensor cores: B does so if the operands are exchanged. What goes from dot to dot
+ * stays in rows of its own warps. */
 static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_of_dot(p->s, dot);
@@ -288,7 +274,15 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	struct wgmma_split other;
 	if (!w)
 		return false;
-	bool turned = false, a = along_k(p, dot, w, 0, &turned), b = along_k(p, dot, w, 1, &turned);
+	const struct layout *turned[2] = {0};
+	bool along[2];
+	for (u32 i = 2; i--;) {
+		const struct op *load = load_of(operand(dot, i));
+		along[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i, 0);
+		if (!along[i] && load && (dtype_bytes(w->a) == 1 || (i == 0 && !along[1])))
+			turned[i] = turned_load(p, load);
+	}
+	bool a = along[0] || turned[0], b = along[1] || turned[1];
 	const char *why = NULL;
 	if ((!a || !b) && dtype_bytes(w->a) != 4)
 		why = "both operands contiguous along k";
@@ -298,7 +292,10 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 		why = "both operands contiguous along k where another dot takes part";
 	else if (!wgmma_split(p->s->num_warps, t, b ? 0 : 1, &plan->split))
 		why = "both operands contiguous along k where the result has fewer than 64 columns";
-	if (!why && turned && p->s->remarks)
+	for (u32 i = 0; i < 2 && !why; i++)
+		if (turned[i])
+			map_put(&p->memory, load_of(operand(dot, i)), (void *)turned[i]);
+	if (!why && (turned[0] || turned[1]) && p->s->remarks)
 		diag(p->s->diags, R_DOT_TURNED, dot->loc, dtype_name(w->a));
 	if (why && p->s->remarks && wgmma_split(p->s->num_warps, t, 0, &other))
 		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a), why);

@@ -65,12 +65,12 @@ def narrow(b):
             x, y = (torch.randint(-128, 128, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
             y = y if row_major else y.T
             product(b, what, x, y, torch.empty(n, n, device="cuda", dtype=torch.int32), lambda: torch._int_mm(x, y), BYTES, 0)
-    for turned, persistent in (False, False), (True, False), (False, True):
-        what = f"{'persistent ' * persistent}matmul {n}x{n}x{n} tf32{' B transposed' * turned}"
+    for lie, persistent in ("", False), (" B transposed", False), (" A transposed", False), ("", True):
+        what = f"{'persistent ' * persistent}matmul {n}x{n}x{n} tf32{lie}"
         if b.wants(what):
             torch.backends.cuda.matmul.allow_tf32 = True
             x, y = (torch.randn(n, n, device="cuda") for _ in range(2))
-            y = y.T if turned else y
+            x, y = x.T if "A" in lie else x, y.T if "B" in lie else y
             product(b, what, x, y, torch.empty(n, n, device="cuda"), lambda: x @ y, WORDS, n**0.5 / 50, persistent)
 
 
