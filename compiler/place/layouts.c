@@ -247,13 +247,13 @@ static const struct op *load_of(const struct value *v)
  * tile is too small, or its rows not aligned. */
 static const struct layout *turned_load(struct placer *p, const struct op *load)
 {
-	enum { BYTES = 8, LINE = 128 /* of a column, that are stored at once; that are loaded at once */ };
+	enum { COLUMN = 8, LINE = 128 }; /* bytes of a column that are stored at once; of a row that are loaded at once */
 	const struct type *t = operand(load, 0)->type;
-	int order[MAX_RANK], most = elements_per_thread(p, t), w = p->s->num_warps;
-	if (p->common || !memory_order(p, load, order))
+	int order[MAX_RANK] = {0}, most = elements_per_thread(p, t), w = p->s->num_warps;
+	if (p->common || t->rank != 2 || !memory_order(p, load, order))
 		return NULL;
 	int d = order[0], k = order[1], spt[2], lanes[2], warps[2], size = dtype_bytes(type_elem(t)->elem->dtype);
-	spt[k] = MIN(MAX(BYTES / size, 4), MIN(most / 4, t->shape[k]));
+	spt[k] = MIN(MAX(COLUMN / size, 4), MIN(most / 4, t->shape[k]));
 	spt[d] = MIN(axis_vector_width(p->s->axis, operand(load, 0), mask_of(load), d), most / MAX(spt[k], 1));
 	if (spt[k] < 4 || spt[d] < 4)
 		return NULL;
@@ -261,7 +261,8 @@ static const struct layout *turned_load(struct placer *p, const struct op *load)
 	lanes[k] = 32 / lanes[d];
 	warps[k] = MIN(w, MAX(t->shape[k] / (spt[k] * lanes[k]), 1));
 	warps[d] = w / warps[k];
-	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, order);
+	/* words: lanes that store together have columns of two neighbours, which fill all banks; bytes: see write_turned */
+	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, size == 4 ? (int[]){k, d} : order);
 }
 
 /* Where wgmma wants its operands along k, loads can be turned on their way to shared memory. But one operand of four-byte elements may

@@ -188,7 +188,7 @@ static void find_late(struct pipe *p)
 	struct op *first = first_dot(body), *last = body->last;
 	while (last && !is_dot(last))
 		last = last->prev;
-	if (!p->tma || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
+	if (!p->tma || !last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
 		return;
 	const struct value *sum = result(last), *a = operand(last, 0);
 	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) && value_has_one_use(sum) && sum->uses->user == body->last;
