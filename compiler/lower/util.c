@@ -280,14 +280,15 @@ LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask)
 
 /* --- what some registers tell of the others ------------------------------------------------------------------ */
 
-static u32 bits_within(const struct value *v, const i32 *run)
+/* Register bits within runs of v that are no longer than `most` elements. */
+static u32 bits_within(const struct value *v, const i32 *run, i32 most)
 {
 	const struct layout *lay = type_is_tensor(v->type) ? v->type->layout : NULL;
 	u32 bits = 0;
 	for (int d = 0; lay && d < lay->rank; d++)
 		for (int i = 0; i < lay->bits[LL_REG]; i++) {
 			u32 at = lay->basis[LL_REG][i] >> layout_dim_shift(lay, d);
-			if (lay->basis[LL_REG][i] & layout_dim_mask(lay, d) && at < (u32)run[d])
+			if (lay->basis[LL_REG][i] & layout_dim_mask(lay, d) && at < (u32)MIN(run[d], most))
 				bits |= 1u << i;
 		}
 	return bits;
@@ -295,14 +296,16 @@ static u32 bits_within(const struct value *v, const i32 *run)
 
 u32 constant_bits(struct lower *l, const struct value *v)
 {
-	return bits_within(v, axis_of(l->s->axis, v)->constancy);
+	return bits_within(v, axis_of(l->s->axis, v)->constancy, INT32_MAX);
 }
 
+/* Of pointers, and as far as one access goes: users promise longer runs (tl.max_contiguous) where tiles hang over an edge, and count on
+ * vectors being all that becomes of that. */
 static u32 following_bits(struct lower *l, const struct value *v)
 {
 	const struct type *t = type_elem(v->type);
-	bool counts = type_is_ptr(t) || (t->kind == TY_SCALAR && dtype_is_int(t->dtype));
-	return counts ? bits_within(v, axis_of(l->s->axis, v)->contiguity) : 0;
+	enum { VECTOR = 16 }; /* bytes */
+	return type_is_ptr(t) && t->elem->kind == TY_SCALAR ? bits_within(v, axis_of(l->s->axis, v)->contiguity, VECTOR / dtype_bytes(t->elem->dtype)) : 0;
 }
 
 u32 told_bits(struct lower *l, const struct value *v)
@@ -313,7 +316,6 @@ u32 told_bits(struct lower *l, const struct value *v)
 void tell_others(struct lower *l, const struct value *v, LLVMValueRef *at)
 {
 	u32 told = told_bits(l, v), following = following_bits(l, v);
-	const struct type *t = type_elem(v->type);
 	for (u32 r = 0; told && r < num_elems(v); r++) {
 		const struct layout *lay = v->type->layout;
 		u32 place = layout_apply(lay, r & following, 0, 0);
@@ -323,8 +325,7 @@ void tell_others(struct lower *l, const struct value *v, LLVMValueRef *at)
 		if (r & told)
 			at[r] = at[r & ~told];
 		if (distance)
-			at[r] = type_is_ptr(t) ? pointer_plus(l, t, at[r], c_i64(l, (i64)distance)) :
-						 LLVMBuildAdd(l->b, at[r], LLVMConstInt(LLVMTypeOf(at[r]), distance, true), "");
+			at[r] = pointer_plus(l, type_elem(v->type), at[r], c_i64(l, (i64)distance));
 	}
 }
 

@@ -372,6 +372,19 @@ static void hinted(struct suite *s, tl_dtype t)
 	case_end(s);
 }
 
+static void promised(struct suite *s, tl_dtype t, int n, int steps, int block, int warps)
+{
+	if (!case_begin(s, file, "promised %s n=%d steps=%d block=%d warps=%d", tl_dtype_name(t), n, steps, block, warps))
+		return;
+	struct array *x = in(s, "x", t, (size_t)(2 * n)), *o = out(s, "o", TL_F32, (size_t)n);
+	for (int i = 0; i < 2 * n; i++)
+		set(x, (size_t)i, (double)random_int(-50, 50));
+	for (int i = 0; i < n; i++)
+		want(o, (size_t)i, 2 * ((steps + 1) / 2 * value(x, (size_t)i) + steps / 2 * value(x, (size_t)(i + n))));
+	LAUNCH(s, "promised", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(steps), tl_int(block));
+	case_end(s);
+}
+
 void theme_memory(struct suite *s)
 {
 	static const int lengths[] = {2, 32, 64, 256, 1024, 4096};
@@ -392,4 +405,5 @@ void theme_memory(struct suite *s)
 		in_place(s, lengths[k], 1 << k % 4);
 	optional(s, true), optional(s, false);
 	hinted(s, TL_F32), hinted(s, TL_F16), hinted(s, TL_I64), hinted(s, TL_I16);
+	promised(s, TL_F32, 64, 3, 1024, 1), promised(s, TL_F16, 16, 4, 512, 1), promised(s, TL_I8, 48, 5, 2048, 2);
 }
