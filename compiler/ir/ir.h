@@ -279,10 +279,11 @@ bool value_const_int(const struct value *v, i64 *x);
 /* Is `v` defined outside `b` and the blocks nested in it? */
 bool value_defined_outside(const struct value *v, const struct block *b);
 bool block_contains(const struct block *outer, const struct block *inner);
-/* What is a loop; what only renames a tile's elements; what may end the program for some operands (a division). */
 /* Is there an operation in the block, or inside one of its, that passes the test? */
 bool block_has(const struct block *b, bool (*test)(const struct op *));
+/* What is a loop; a dot of either kind; what only renames a tile's elements; what may end the program for some operands (a division). */
 static inline bool op_is_loop(const struct op *o) { return o->code == IR_FOR || o->code == IR_WHILE; }
+static inline bool op_is_dot(const struct op *o) { return o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT; }
 static inline bool op_is_shape(const struct op *o)
 {
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;

@@ -70,6 +70,8 @@ LLVMValueRef linear_map(struct lower *l, LLVMBuilderRef b, LLVMValueRef index, c
 LLVMValueRef thread_map(struct lower *l, LLVMBuilderRef b, const u32 *lanes, const u32 *warps, int warp_bits);
 /* The part of a position in layout `lay` that lane and warp decide. */
 LLVMValueRef thread_position(struct lower *l, const struct layout *lay);
+/* Is this bit of the lane's number set? */
+LLVMValueRef lane_bit(struct lower *l, int bit);
 /* The register bits within which v is known to be the same everywhere; and those within which it is, or counts up. */
 u32 constant_bits(struct lower *l, const struct value *v);
 u32 told_bits(struct lower *l, const struct value *v);

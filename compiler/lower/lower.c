@@ -185,7 +185,8 @@ static LLVMBasicBlockRef new_block(struct lower *l)
 	return LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
 }
 
-/* Phis for the elements of v that tell the others, to be completed with add_incoming. When all phis of the block are there, tell_others. */
+/* Phis for the elements of v that tell the others, to be completed with add_incoming. When all phis of the block are there,
+ * tell_others. */
 static void make_phis(struct lower *l, const struct value *v)
 {
 	LLVMValueRef *at = new_tile(l, v);
@@ -207,8 +208,8 @@ static void add_incoming(struct lower *l, const struct value *phis, const struct
 	}
 }
 
-/* What a loop carries of a tile: the elements that tell the others; its packed words, in half the registers or less; what a load that nobody has waited for
- * yet has brought; or nothing, as it stays in registers that LLVM does not know. */
+/* What a loop carries of a tile: the elements that tell the others; its packed words, in half the registers or less; what a load that
+ * nobody has waited for yet has brought; or nothing, as it stays in registers that LLVM does not know. */
 enum carried_as { AS_ELEMENTS, AS_WORDS, AS_RUNS, AS_PINNED };
 
 struct carried {

@@ -99,7 +99,7 @@ static void combine_across(struct lower *l, const struct op *o, int bit, LLVMVal
 	for (u32 i = 0; i < o->noperands; i++)
 		other[i] = shuffle_xor(l, v[i], 1u << bit);
 	if (!is_commutative(o)) { /* both lanes combine in the lower one's order */
-		LLVMValueRef upper = LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
+		LLVMValueRef upper = lane_bit(l, bit);
 		for (u32 i = 0; i < o->noperands; i++) {
 			LLVMValueRef mine = v[i];
 			v[i] = LLVMBuildSelect(l->b, upper, other[i], mine, "");

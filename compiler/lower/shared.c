@@ -194,11 +194,6 @@ static struct turned turn(struct lower *l, const struct layout *from)
 	return t;
 }
 
-static LLVMValueRef lane_bit(struct lower *l, int bit)
-{
-	return LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
-}
-
 /* One or the other, by bit i of the flip. */
 static LLVMValueRef by_flip(struct lower *l, const struct turned *t, int i, LLVMValueRef is_0, LLVMValueRef is_1)
 {
@@ -431,7 +426,7 @@ static void rename_by_lane(struct lower *l, LLVMValueRef *at, u32 n, const u32 *
 	for (int i = 0; i < LANE_BITS; i++) {
 		if (!of_lane[i])
 			continue;
-		LLVMValueRef bit = LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << i), ""), c_i32(l, 0), "");
+		LLVMValueRef bit = lane_bit(l, i);
 		memcpy(was, at, n * sizeof *was);
 		for (u32 r = 0; r < n; r++)
 			at[r] = LLVMBuildSelect(l->b, bit, was[r ^ of_lane[i]], was[r], "");

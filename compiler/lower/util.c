@@ -241,6 +241,11 @@ void end_if(struct lower *l, struct guarded g)
 	LLVMPositionBuilderAtEnd(l->b, g.end);
 }
 
+LLVMValueRef lane_bit(struct lower *l, int bit)
+{
+	return LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
+}
+
 static LLVMValueRef shuffle_word(struct lower *l, LLVMValueRef v, LLVMValueRef lane, bool by_xor)
 {
 	LLVMValueRef args[] = {c_i32(l, 0xFFFFFFFF), v, lane, c_i32(l, 31)};

@@ -34,16 +34,11 @@ static bool conflicts(const struct op *load, const struct op *o)
 	return false;
 }
 
-static bool is_dot_of_any_kind(const struct op *o)
-{
-	return o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT;
-}
-
 static bool has_dot(const struct op *o)
 {
-	bool yes = is_dot_of_any_kind(o);
+	bool yes = op_is_dot(o);
 	for (u32 i = 0; i < o->nblocks; i++)
-		yes |= block_has(o->blocks[i], is_dot_of_any_kind);
+		yes |= block_has(o->blocks[i], op_is_dot);
 	return yes;
 }
 
@@ -112,7 +107,7 @@ static void visit(struct early *e, struct block *b)
 			if (o->code != IR_REDUCE && o->code != IR_SCAN)
 				visit(e, o->blocks[i]);
 	for (const struct op *o = b->first; o; o = o->next)
-		if (is_dot_of_any_kind(o))
+		if (op_is_dot(o))
 			return; /* its operands are the pipeliner's */
 	number(e, b);
 	for (struct op *o = b->first, *next; o; o = next) {

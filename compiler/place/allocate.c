@@ -239,14 +239,6 @@ static i32 allocate(struct allocator *a)
 	}
 }
 
-i32 shared_needed(struct pass_state *s)
-{
-	struct allocator a = {.s = s};
-	i32 total = allocate(&a);
-	arena_free(&a.scratch);
-	return total;
-}
-
 void pass_allocate(struct pass_state *s)
 {
 	struct allocator a = {.s = s};

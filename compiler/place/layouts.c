@@ -265,6 +265,18 @@ static const struct layout *turned_load(struct placer *p, const struct op *load)
 	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, size == 4 ? (int[]){k, d} : order);
 }
 
+/* Which operands lie along k, and layouts for the loads of those that do not and can be turned: of four-byte elements A, if B is
+ * fetched. */
+static void find_turned(struct placer *p, const struct op *dot, const struct wgmma *w, bool *along, const struct layout **turned)
+{
+	for (u32 i = 2; i--;) {
+		const struct op *load = load_of(operand(dot, i));
+		along[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i, 0);
+		bool turn = !along[i] && load && (dtype_bytes(w->a) == 1 || (i == 0 && !along[1]));
+		turned[i] = turn ? turned_load(p, load) : NULL;
+	}
+}
+
 /* Where wgmma wants its operands along k, loads can be turned on their way to shared memory. But one operand of four-byte elements may
  * lie otherwise, since registers can be its way to the tensor cores: B does so if the operands are exchanged. What goes from dot to dot
  * stays in rows of its own warps. */
@@ -275,14 +287,9 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	struct wgmma_split other;
 	if (!w)
 		return false;
-	const struct layout *turned[2] = {0};
+	const struct layout *turned[2];
 	bool along[2];
-	for (u32 i = 2; i--;) {
-		const struct op *load = load_of(operand(dot, i));
-		along[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i, 0);
-		if (!along[i] && load && (dtype_bytes(w->a) == 1 || (i == 0 && !along[1])))
-			turned[i] = turned_load(p, load);
-	}
+	find_turned(p, dot, w, along, turned);
 	bool a = along[0] || turned[0], b = along[1] || turned[1];
 	const char *why = NULL;
 	if ((!a || !b) && dtype_bytes(w->a) != 4)

@@ -91,15 +91,10 @@ struct op *load_consumer(const struct op *load)
 	return o->code == IR_CONVERT_LAYOUT || o->code == IR_LOCAL_STORE ? o : NULL;
 }
 
-bool is_dot(const struct op *o)
-{
-	return o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT;
-}
-
 static bool reaches_dot(const struct value *v, int depth)
 {
 	for (const struct use *u = v->uses; u && depth < 6; u = u->next)
-		if (is_dot(u->user) || u->user->code == IR_LOCAL_STORE || (u->user->nresults && op_has(u->user, PURE) && reaches_dot(result(u->user), depth + 1)))
+		if (op_is_dot(u->user) || u->user->code == IR_LOCAL_STORE || (u->user->nresults && op_has(u->user, PURE) && reaches_dot(result(u->user), depth + 1)))
 			return true;
 	return false;
 }
@@ -131,7 +126,7 @@ static bool can_copy_async(const struct pipe *p, const struct op *load)
 struct op *first_dot(const struct block *body)
 {
 	struct op *o = body->first;
-	while (o && !is_dot(o))
+	while (o && !op_is_dot(o))
 		o = o->next;
 	return o;
 }
@@ -186,7 +181,7 @@ static void find_late(struct pipe *p)
 	enum { MAX_REGISTERS = 176 };
 	struct block *body = p->loop->blocks[0];
 	struct op *first = first_dot(body), *last = body->last;
-	while (last && !is_dot(last))
+	while (last && !op_is_dot(last))
 		last = last->prev;
 	if (!p->tma || !last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
 		return;
@@ -214,8 +209,8 @@ static void find_turns(struct pipe *p)
 	u32 dots = 0;
 	p->turns = p->tma && p->s->num_warps == 8 && p->stages > 2;
 	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
-		dots += is_dot(o);
-		p->turns = (!is_dot(o) || o->code == IR_WARP_GROUP_DOT) && !scratch_bytes(p->s, o) && (o->code != IR_LOCAL_STORE || is_copied(p, o)) &&
+		dots += op_is_dot(o);
+		p->turns = (!op_is_dot(o) || o->code == IR_WARP_GROUP_DOT) && !scratch_bytes(p->s, o) && (o->code != IR_LOCAL_STORE || is_copied(p, o)) &&
 			   (!o->nblocks || o->code == IR_REDUCE);
 	}
 	p->turns &= dots == 2;
@@ -342,7 +337,7 @@ static void add_needs(struct op *o, void *arg)
 bool pipeline_fits(const struct pipe *p)
 {
 	struct needs n = {p, ring_bytes(p, p->stages), 0};
-	p->s->most_scratch = LEAST_PIECE;
+	p->s->most_scratch = LEAST_PIECE; /* until allocate chooses */
 	walk(p->flat->outer->blocks[0], add_needs, &n);
 	return n.buffers + n.scratch <= p->s->max_shared;
 }
@@ -352,7 +347,7 @@ static bool stores_come_first(const struct pipe *p)
 {
 	bool seen = false, ok = true;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
-		seen |= is_dot(o);
+		seen |= op_is_dot(o);
 		ok &= o->code != IR_LOCAL_STORE || !seen;
 	}
 	for (u32 i = 0; i < p->loads.len; i++) {
@@ -398,7 +393,7 @@ static bool plan(struct pipe *p)
 	struct op *loop = p->loop;
 	bool asked = loop->attr[ATTR_STAGES] > 0;
 	int stages = asked ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
-	bool plain = !asked && !block_has(loop->blocks[0], is_dot);
+	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot);
 	if (plain ? block_has(loop->blocks[0], is_work) : stages < 2)
 		return false;
 	p->in_slice.arena = p->firsts.arena = &p->scratch;
@@ -495,16 +490,16 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 	}
 }
 
-static void is_flat(struct op *o, void *arg)
+static bool is_flat(const struct op *o)
 {
-	*(bool *)arg |= o->code == IR_FOR && o->attr[ATTR_FLATTEN];
+	return o->code == IR_FOR && o->attr[ATTR_FLATTEN];
 }
 
 /* Those that no inner loop has seen to. */
 static void not_flattened(struct op *o, void *arg)
 {
 	const struct pass_state *s = arg;
-	if (o->code == IR_FOR && o->attr[ATTR_FLATTEN] && s->remarks)
+	if (is_flat(o) && s->remarks)
 		diag(s->diags, R_NOT_FLATTENED, o->loc, "no loop in it has copies issued ahead by cp.async");
 }
 
@@ -517,9 +512,7 @@ static void defer(struct op *o, void *arg)
 
 void pass_pipeline(struct pass_state *s)
 {
-	bool flat = false;
-	walk(s->k->body, is_flat, &flat);
-	if (flat)
+	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* what is the same for all tiles is not carried */
 	pipeline_block(s, s->k->body);
 	walk(s->k->body, not_flattened, s);

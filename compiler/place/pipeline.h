@@ -1,5 +1,6 @@
 /* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share buffers,
- * pipeline_flat.c lets copies go on from tile to tile, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front of it. */
+ * pipeline_flat.c lets copies go on from tile to tile, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front
+ * of it. */
 #ifndef TLC_PLACE_PIPELINE_H
 #define TLC_PLACE_PIPELINE_H
 
@@ -45,7 +46,6 @@ struct pipe {
 struct op *load_consumer(const struct op *load);
 /* A layout of the buffer that both the copy and the dot can use without conflicts. */
 const struct layout *ring_layout(const struct pipe *p, const struct op *load);
-bool is_dot(const struct op *o);
 struct op *first_dot(const struct block *body);
 /* Of the tile that a load fills. */
 i64 load_bytes(const struct op *load);
@@ -55,12 +55,7 @@ bool may_be_written(const struct block *b, const struct value *base);
 
 /* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
-/* Is index + n·step below `end`, for an index of the loop? */
-struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
-/* The mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
-struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside);
-
 /* Does o, or what it contains, come behind `first` in the block of that? */
 bool comes_behind(const struct op *o, const struct op *first);
 /* Lets q's loop, the next one behind p's and nothing done between them, go on with p's buffers, if it takes the next steps with the same
@@ -73,11 +68,11 @@ void pipeline_defer(struct op *loop);
 /* Issues the loads ahead, as *p says. */
 void pipeline_rewrite(struct pipe *p);
 
-
 /* Is index + n·step below `end`? Computed where b is. */
 struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
 /* Issues the copies for the iteration whose values `map` holds, which gets the rest of the slice. */
 void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
+/* All but the last `pending` groups of copies are there for everybody. */
 void wait_copies(struct builder *b, int pending);
 
 /* Does the ring fit beside what else the loop around p's needs? */

@@ -57,7 +57,7 @@ struct value *is_below(struct builder *b, const struct op *loop, struct value *e
 }
 
 /* In 32 bits where the loop does not begin below zero. */
-struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
+static struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
 {
 	i64 first, step;
 	if (value_const_int(operand(loop, 0), &first) && first >= 0 && value_const_int(operand(loop, 2), &step) && first + n * step == (i32)(first + n * step)) {
@@ -78,7 +78,8 @@ struct value *step_index(struct builder *b, const struct op *loop, struct value 
 	return build2(b, IR_ADDI, index->type, index, build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
 }
 
-struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside)
+/* The mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
+static struct value *guard(struct builder *b, const struct value *ptr, struct value *mask, struct value *inside)
 {
 	if (!inside)
 		return mask;
@@ -400,7 +401,7 @@ static void take_turns(struct pipe *p)
 {
 	struct block *body = p->loop->blocks[0];
 	struct op *last = body->last;
-	while (!is_dot(last))
+	while (!op_is_dot(last))
 		last = last->prev;
 	struct builder before = builder_before(p->ctx, p->loop), at = builder_before(p->ctx, last), behind = builder_after(p->ctx, first_dot(body));
 	build(&before, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
@@ -567,15 +568,15 @@ void pipeline_rewrite(struct pipe *p)
 		vec_push(&p->scratch, &inits, loaded.at[i]);
 	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, &inits);
 	build_body(p, carried);
+	if (p->flat)
+		flat_end(p);
 	if (p->ring) {
 		struct builder b = builder_after(p->ctx, p->loop);
 		if (p->dots.len || p->late)
 			finish_dots(p, &b);
 		if (p->turns)
 			build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
-		if (p->flat)
-			flat_end(p);
-		else if (p->goes_on) {
+		if (p->goes_on || p->flat) {
 			return;
 		} else if (p->tma) {
 			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);

@@ -26,9 +26,6 @@ void pass_remarks(struct pass_state *s);
 enum { LEAST_PIECE = 8192 };
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
 
-/* Shared memory the whole kernel needs as it is, in bytes. */
-i32 shared_needed(struct pass_state *s);
-
 /* What buffers in shared memory are aligned to, in bytes: a period of the widest swizzle (layout_swizzled) where
  * instructions count on it. */
 i32 shared_align(const struct pass_state *s);
