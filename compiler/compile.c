@@ -266,6 +266,15 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	return generate(&r, out);
 }
 
+void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident)
+{
+	struct arena *a = &u->arena;
+	diag(&u->diags, R_RESOURCES, c->kernel->loc, registers, local_bytes ? arena_printf(a, " and %lld bytes of local memory", (long long)local_bytes) : "",
+	     32 * c->num_warps, c->shared_bytes, resident ? arena_printf(a, "; %d block%s at once on a multiprocessor", resident, PLURAL(resident)) : "");
+	if (local_bytes)
+		diag_hint(&u->diags, "local memory is slow: use smaller tiles, or another num_warps");
+}
+
 bool compile_has_step(const char *name)
 {
 	static const char *const others[] = {"eval", "lower", "llvm"};

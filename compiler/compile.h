@@ -56,6 +56,9 @@ struct compiled {
  * live in u. False after an error. */
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out);
+/* A remark on what became of the kernel in machine code, as ptxas or the driver says it: registers and bytes of local memory of a
+ * thread, and blocks that a multiprocessor holds at once (0: not known). */
+void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident);
 /* The names of all passes and what they do, for --help. */
 void compile_list_passes(FILE *out);
 /* Is there a step of this name, a pass or one of those around them? */

@@ -291,32 +291,77 @@ static int write_output(struct command *c, const char *kernel, const char *kind,
 	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
 }
 
+/* Registers and local memory, from what ptxas -v says; the rest of that goes to standard error. */
+static void read_report(struct command *c, struct unit *u, const struct compiled *k, const char *report)
+{
+	static const char *const usual[] = {"bytes gmem", "Compiling entry", "Function properties", "bytes stack frame", "Used ", "Compile time"};
+	int registers = 0, local = 0;
+	for (const char *line = report; *line;) {
+		size_t len = strcspn(line, "\n");
+		const char *text = arena_str(&c->arena, line, len), *used = strstr(text, "Used "), *frame = strstr(text, "bytes stack frame");
+		bool known = false;
+		for (u32 i = 0; i < ARRAY_LEN(usual); i++)
+			known |= strstr(text, usual[i]) != NULL;
+		if (used)
+			sscanf(used, "Used %d registers", &registers);
+		if (frame)
+			sscanf(text, "%d bytes stack frame", &local);
+		if (!known)
+			fprintf(stderr, "%s\n", text);
+		line += len + (line[len] != 0);
+	}
+	if (c->options.remarks && registers)
+		remark_resources(u, k, registers, local, 0);
+}
+
+/* Its status as waitpid gives it, or -1; *report is what it said. */
+static int run_ptxas(struct command *c, const char *program, const char *arch, const char *in, const char *out, const char **report)
+{
+	int ends[2], status = -1;
+	if (pipe(ends))
+		return -1;
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		dup2(ends[1], STDERR_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		execlp(program, "ptxas", arch, in, "-o", out, "-v", (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	struct strbuf said = {.arena = &c->arena};
+	char part[4096];
+	sb_puts(&said, "");
+	for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;)
+		sb_add(&said, part, (size_t)n);
+	close(ends[0]);
+	*report = said.at;
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
 /* Runs ptxas on the PTX; the result is read back from `cubin`. */
-static int assemble(struct command *c, const char *ptx, size_t len, const char **cubin, size_t *cubin_len)
+static int assemble(struct command *c, struct unit *u, const struct compiled *k, const char **cubin, size_t *cubin_len)
 {
 	static const char *const places[] = {"ptxas", "/usr/local/cuda/bin/ptxas"};
 	char in[] = "/tmp/tlc-XXXXXX";
 	int fd = mkstemp(in);
-	if (fd < 0 || !write_stream(fdopen(fd, "wb"), ptx, len)) {
+	if (fd < 0 || !write_stream(fdopen(fd, "wb"), k->ptx, k->ptx_len)) {
 		complain(0, "cannot write '%s': %s", in, strerror(errno));
 		if (fd >= 0)
 			unlink(in);
 		return EXIT_ENVIRONMENT;
 	}
 	const char *out = arena_printf(&c->arena, "%s.cubin", in), *arch = arena_printf(&c->arena, "-arch=%s", target_name(&c->arena, &c->options.target));
+	const char *report = "";
 	int status = -1;
 	for (u32 i = 0; i < ARRAY_LEN(places) && status; i++) {
-		pid_t pid = fork();
-		if (pid == 0) {
-			execlp(places[i], "ptxas", arch, in, "-o", out, (char *)NULL);
-			_exit(127);
-		}
-		if (pid < 0 || waitpid(pid, &status, 0) < 0)
-			status = -1;
+		status = run_ptxas(c, places[i], arch, in, out, &report);
 		if (WIFEXITED(status) && WEXITSTATUS(status) != 127)
 			break;
 	}
 	unlink(in);
+	read_report(c, u, k, report);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return complain(EXIT_ENVIRONMENT, "cubin needs ptxas (of the CUDA toolkit) in PATH; --emit ptx works without it");
 	if (status)
@@ -393,7 +438,7 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 			continue;
 		len = strlen(data);
 		if (!strcmp(kind, "cubin"))
-			r = assemble(c, out->ptx, out->ptx_len, &data, &len);
+			r = assemble(c, u, out, &data, &len);
 		if (!r)
 			r = write_output(c, out->kernel->name, kind, data, len, several);
 		if (r)
@@ -458,8 +503,11 @@ static int command_compile(struct command *c)
 	if (ok && !only_ast)
 		ok = compile(u, f, args, &c->options, &out);
 	show_diagnostics(u);
+	u32 shown = u->diags.text.len;
 	if (ok)
 		r = emit(c, u, &out, &kinds);
+	if (u->diags.text.len > shown)
+		fputs(u->diags.text.at + shown, stderr);
 	unit_free(u);
 	return r;
 }

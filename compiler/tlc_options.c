@@ -44,8 +44,9 @@ static const struct option {
 	 "--group-pids N", "remap a two-dimensional grid in groups of N rows", NULL},
 	{"--debug", FLAG, VERB_COMPILE | LAUNCH, AT(options.debug), 0, 0,
 	 "--debug", "device_assert stops the kernel on the GPU too", NULL},
-	{"--remarks", FLAG, VERB_COMPILE, AT(options.remarks), 0, 0,
-	 "--remarks", "what was chosen for loads, stores, dots and loops, and why not better", "tlc FILE --remarks tells it"},
+	{"--remarks", FLAG, VERB_COMPILE | LAUNCH, AT(options.remarks), 0, 0,
+	 "--remarks", "what was chosen for loads, stores, dots and loops, and why not better; of a cubin, and on a\n"
+		      "GPU, registers too", NULL},
 	{"--time", FLAG, VERB_COMPILE, AT(options.time), 0, 0,
 	 "--time", "time of each pass", "tlc bench times the kernel, tlc FILE --time its compilation"},
 	{"--print-after", TEXT, VERB_COMPILE, AT(options.print_after), 0, 0,

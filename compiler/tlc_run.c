@@ -443,6 +443,17 @@ static int bench(struct session *s, const tl_arg *args, size_t n)
 	return EXIT_DONE;
 }
 
+static int show_remarks(struct session *s, const tl_arg *args, size_t n)
+{
+	char *text;
+	tl_status r = tl_kernel_dump(s->kernel, &s->config, args, n, "remarks", &text);
+	if (r)
+		return api_failed(s, r);
+	fputs(text, stderr);
+	tl_free(text);
+	return EXIT_DONE;
+}
+
 static int execute(struct session *s, const char *text, size_t len)
 {
 	tl_arg *list = arena_array(&s->c->arena, tl_arg, s->nargs + 1);
@@ -455,6 +466,8 @@ static int execute(struct session *s, const char *text, size_t len)
 		return api_failed(s, r);
 	if (s->c->sim_report && strcmp(info.kind, "sim"))
 		return complain(EXIT_USER, "--sim-report is for --device sim, and this is %s", info.kind);
+	if (s->c->options.remarks && !strcmp(info.kind, "interp"))
+		return complain(EXIT_USER, "--remarks is about code for a GPU, and this is interp, which runs none; tlc FILE --remarks or --device sim tells it");
 	if ((r = tl_module_load_source(s->ctx, s->c->file, text, len, &s->module)) || (r = tl_module_kernel(s->module, s->kernel_name, &s->kernel)))
 		return api_failed(s, r);
 	s->config.num_warps = s->c->options.num_warps;
@@ -462,6 +475,8 @@ static int execute(struct session *s, const char *text, size_t len)
 	s->config.group_pids = s->c->options.group_pids;
 	s->config.debug = s->c->options.debug;
 	int code = upload(s, list, &n);
+	if (!code && s->c->options.remarks)
+		code = show_remarks(s, list, n);
 	if (code)
 		return code;
 	if (s->c->verb == VERB_BENCH)

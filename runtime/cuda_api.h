@@ -45,6 +45,7 @@ enum { /* CUdevice_attribute */
 
 enum { /* CUfunction_attribute */
 	CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
+	CU_FUNC_LOCAL_SIZE_BYTES = 3,
 	CU_FUNC_NUM_REGS = 4,
 	CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
 	CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
@@ -84,6 +85,8 @@ enum { /* CUjit_option */
 	X(module_function, "cuModuleGetFunction", (CUfunction * f, CUmodule m, const char *name))                \
 	X(func_set_attribute, "cuFuncSetAttribute", (CUfunction f, int attribute, int value))                    \
 	X(func_get_attribute, "cuFuncGetAttribute", (int *value, int attribute, CUfunction f))                   \
+	X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                              \
+	  (int *blocks, CUfunction f, int threads, size_t shared))                                               \
 	X(launch, "cuLaunchKernel",                                                                              \
 	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,           \
 	   unsigned shared, CUstream s, void **params, void **extra))                                            \

@@ -416,6 +416,24 @@ static void cuda_unload(struct device *device, void *kernel)
 	free(k);
 }
 
+static tl_status cuda_resources(struct device *device, void *kernel, tl_resources *out)
+{
+	struct cuda *d = (struct cuda *)device;
+	const struct cuda_kernel *k = kernel;
+	int local = 0;
+	*out = (tl_resources){.threads = (int)k->threads, .shared_bytes = k->shared, .blocks = (int)k->cluster};
+	bool pushed;
+	tl_status s = enter(d, &pushed);
+	if (s)
+		return s;
+	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&out->registers, CU_FUNC_NUM_REGS, k->function));
+	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&local, CU_FUNC_LOCAL_SIZE_BYTES, k->function));
+	TRY("cuOccupancyMaxActiveBlocksPerMultiprocessor", d->api.occupancy(&out->resident, k->function, out->threads, out->shared_bytes));
+	out->local_bytes = (size_t)local;
+	leave(d, pushed);
+	return s;
+}
+
 /* --- launching ----------------------------------------------------------------------------------------------- */
 
 /* In the right context already. */
@@ -551,7 +569,7 @@ static tl_status cuda_tensor_map(struct device *device, const struct tensor_box 
 
 const struct device_ops cuda_ops = {
 	.name = "cuda",
-	.stages = " ttir ttgir llir ptx ",
+	.stages = " ttir ttgir llir ptx remarks ",
 	.has_streams = true,
 	.numbered = true,
 	.open = cuda_open,
@@ -565,6 +583,7 @@ const struct device_ops cuda_ops = {
 	.compile = cuda_compile,
 	.load = cuda_load,
 	.unload = cuda_unload,
+	.resources = cuda_resources,
 	.launch = cuda_launch,
 	.time = cuda_time,
 	.synchronize = cuda_synchronize,

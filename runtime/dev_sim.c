@@ -90,6 +90,14 @@ static void sim_unload(struct device *device, void *kernel)
 	(void)kernel;
 }
 
+static tl_status sim_resources(struct device *device, void *kernel, tl_resources *out)
+{
+	(void)device;
+	const struct sim_kernel *k = kernel;
+	*out = (tl_resources){.threads = 32 * (int)k->num_warps, .shared_bytes = k->shared_bytes, .blocks = (int)k->cluster};
+	return TL_OK;
+}
+
 /* The buffers, and the variables of the module between them. */
 static void add_variables(struct arena *a, const struct ptx_module *m, struct launch *l, struct mem_range *ranges, u8 *const *written)
 {
@@ -217,7 +225,7 @@ static tl_status sim_tensor_map(struct device *device, const struct tensor_box *
 
 const struct device_ops sim_ops = {
 	.name = "sim",
-	.stages = " ttir ttgir llir ptx ",
+	.stages = " ttir ttgir llir ptx remarks ",
 	.keeps_unit = true,
 	.numbered = true,
 	.open = sim_open,
@@ -231,6 +239,7 @@ const struct device_ops sim_ops = {
 	.compile = sim_compile,
 	.load = sim_load,
 	.unload = sim_unload,
+	.resources = sim_resources,
 	.launch = sim_launch,
 	.time = host_time,
 	.synchronize = host_synchronize,

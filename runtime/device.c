@@ -57,7 +57,8 @@ bool device_compile(struct target target, const struct build *b, struct compiled
 		.no_boxes = b->no_boxes,
 		.debug = b->debug,
 		.want_ttir = !strcmp(stage, "ttir"),
-		.want_ttgir = !strcmp(stage, "ttgir"),
+		.remarks = !strcmp(stage, "remarks"),
+		.want_ttgir = !strcmp(stage, "ttgir") || !strcmp(stage, "remarks"),
 		.want_llir = !strcmp(stage, "llir"),
 		.want_ptx = !strcmp(stage, "ptx"),
 	};

@@ -20,7 +20,7 @@ struct build {
 	int num_warps, num_stages, group_pids;
 	bool no_boxes;
 	bool debug; /* device_assert stops the kernel */
-	const char *stage; /* the text wanted instead of code to run; NULL: code */
+	const char *stage; /* the text wanted instead of code to run, or "remarks"; NULL: code */
 };
 
 struct device_launch {
@@ -56,6 +56,7 @@ struct device_ops {
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
 	tl_status (*load)(struct device *d, struct unit *u, const struct compiled *c, void **out);
 	void (*unload)(struct device *d, void *kernel);
+	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: there are none */
 	tl_status (*launch)(struct device *d, const struct device_launch *l);
 	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *median_ms);
 	tl_status (*synchronize)(struct device *d);

@@ -96,6 +96,8 @@ struct options {
 };
 /* The variant for these arguments, compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);
+/* Of the variant for these arguments: see tl_kernel_resources. */
+tl_status variant_resources(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, tl_resources *out);
 /* Compiles apart from the variants, for a text only. */
 tl_status variant_dump(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, const char *stage,
 		       char **text);

@@ -155,6 +155,17 @@ tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, siz
 	return s ? s : variant_get(k, &o, args, nargs, &v);
 }
 
+tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
+{
+	tl_status s = check_call("tl_kernel_resources", k, args, nargs);
+	struct options o;
+	if (!s && !out)
+		return failed(TL_ERR_ARGUMENT, "tl_kernel_resources: out is NULL");
+	if (!s)
+		s = check_options(k, cfg, &o);
+	return s ? s : variant_resources(k, &o, args, nargs, out);
+}
+
 tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 			 char **text)
 {

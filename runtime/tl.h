@@ -196,11 +196,24 @@ TL_API tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *ar
  * returned. */
 TL_API tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
 			 double *median_ms);
-/* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx"; only "ttir" on interp. cfg may be NULL. Free
- * the text with tl_free. */
+/* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx"; or "remarks": what was chosen for each load, store, dot,
+ * reduction and loop, with source lines, and where it is not the best, why; on CUDA it ends in what tl_kernel_resources tells.
+ * Only "ttir" on interp. cfg may be NULL. Free the text with tl_free. */
 TL_API tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 				char **text);
 TL_API void tl_free(void *p);
+
+/* What a launch takes of a multiprocessor. */
+typedef struct tl_resources {
+	int registers;       /* of a thread; 0: not known (sim) */
+	size_t local_bytes;  /* of a thread, in slow memory: more than 0 where values did not fit the registers */
+	int threads;         /* of a block */
+	size_t shared_bytes; /* of a block */
+	int blocks;          /* of a program: more than 1 where it runs on a cluster */
+	int resident;        /* blocks that a multiprocessor holds at once; 0: not known */
+} tl_resources;
+/* Compiles if needed; all 0 on interp. cfg may be NULL. */
+TL_API tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
 
 #ifdef __cplusplus
 }

@@ -126,6 +126,16 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	return s;
 }
 
+/* What the driver made of the kernel, for those whose remarks it ends. */
+static tl_status add_resources(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct unit *u, const struct compiled *c)
+{
+	tl_resources r;
+	tl_status s = variant_resources(k, o, args, nargs, &r);
+	if (!s && r.registers)
+		remark_resources(u, c, r.registers, (i64)r.local_bytes, r.resident);
+	return s;
+}
+
 tl_status variant_dump(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, const char *stage,
 		       char **text)
 {
@@ -140,11 +150,15 @@ tl_status variant_dump(tl_kernel *k, const struct options *o, const tl_arg *args
 	struct compiled out = {0};
 	s = compile_in(k, u, o, args, nargs, stage, &out);
 	leave_c_locale(c, before);
+	if (!s && !strcmp(stage, "remarks"))
+		s = add_resources(k, o, args, nargs, u, &out);
 	if (!s) {
 		const char *of = !strcmp(stage, "ttir")    ? out.ttir
 				 : !strcmp(stage, "ttgir") ? out.ttgir
 				 : !strcmp(stage, "llir")  ? out.llir
-							   : out.ptx;
+				 : !strcmp(stage, "ptx")   ? out.ptx
+				 : u->diags.text.at	   ? u->diags.text.at
+							   : "";
 		*text = of ? strdup(of) : NULL;
 		if (!*text)
 			s = of ? failed(TL_ERR_MEMORY, "out of host memory") : failed(TL_ERR_COMPILE, "%s: no %s was made", k->name, stage);
@@ -254,6 +268,15 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 	key_free(&key);
 	*out = v;
 	return s;
+}
+
+tl_status variant_resources(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, tl_resources *out)
+{
+	struct device *dev = k->module->ctx->dev;
+	struct variant *v;
+	*out = (tl_resources){0};
+	tl_status s = variant_get(k, o, args, nargs, &v);
+	return s || !dev->ops->resources ? s : dev->ops->resources(dev, v->code, out);
 }
 
 static void variant_free(struct device *dev, struct variant *v)

@@ -388,6 +388,39 @@ static void calls(void **state)
 	tl_context_destroy(ctx);
 }
 
+/* Remarks and resources, where there is code for a GPU. */
+static void machine_code(void **state)
+{
+	(void)state;
+	tl_context *ctx;
+	tl_kernel *k;
+	tl_resources r;
+	char *text;
+	tl_arg a[] = {tl_ptr(TL_F32, x16), tl_int(5), tl_float(2), tl_int(512), tl_none()};
+	const tl_config eight = {.num_warps = 8};
+	assert_int_equal(tl_context_create("sim:80", &ctx), TL_OK);
+	assert_int_equal(tl_module_kernel(load(ctx), "scale_kernel", &k), TL_OK);
+	memset(&r, 0xFF, sizeof r);
+	assert_int_equal(tl_kernel_resources(k, &eight, a, 5, &r), TL_OK);
+	assert_int_equal(r.threads, 256);
+	assert_int_equal(r.blocks, 1);
+	assert_int_equal(r.shared_bytes, 0);
+	assert_int_equal(r.registers, 0);
+	assert_int_equal(tl_kernel_dump(k, NULL, a, 5, "remarks", &text), TL_OK);
+	assert_non_null(strstr(text, "t.tl:15:9: remark: load: "));
+	tl_free(text);
+	tl_context_destroy(ctx);
+	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
+	assert_int_equal(tl_module_kernel(load(ctx), "scale_kernel", &k), TL_OK);
+	assert_int_equal(tl_kernel_resources(k, NULL, a, 5, &r), TL_OK);
+	assert_int_equal(r.threads, 0);
+	assert_error(tl_kernel_dump(k, NULL, a, 5, "remarks", &text), TL_ERR_ARGUMENT, "the interp device has no stage 'remarks'");
+	assert_error(tl_kernel_resources(k, NULL, a, 5, NULL), TL_ERR_ARGUMENT, "out is NULL");
+	assert_error(tl_kernel_resources(NULL, NULL, a, 5, &r), TL_ERR_ARGUMENT, "the kernel is NULL");
+	assert_error(tl_kernel_resources(k, NULL, a, 3, &r), TL_ERR_ARGUMENT, "missing");
+	tl_context_destroy(ctx);
+}
+
 /* A function is passed by its name, which a parameter may hide from the kernel. */
 static void hidden_function(void **state)
 {
@@ -514,8 +547,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variants), cmocka_unit_test(slots), cmocka_unit_test(threads), cmocka_unit_test(failures),
-		cmocka_unit_test(contexts), cmocka_unit_test(modules), cmocka_unit_test(calls), cmocka_unit_test(hidden_function),
-		cmocka_unit_test(locales),
+		cmocka_unit_test(contexts), cmocka_unit_test(modules), cmocka_unit_test(calls), cmocka_unit_test(machine_code),
+		cmocka_unit_test(hidden_function), cmocka_unit_test(locales),
 		cmocka_unit_test(buffers), cmocka_unit_test(names), cmocka_unit_test(error_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,8 +210,14 @@ static CUresult f_func_set_attribute(CUfunction f, int attribute, int value)
 static CUresult f_func_get_attribute(int *value, int attribute, CUfunction f)
 {
 	(void)f;
-	*value = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? driver.most_threads : 255;
+	*value = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? driver.most_threads : attribute == CU_FUNC_LOCAL_SIZE_BYTES ? 48 : 255;
 	return called("func_get", true);
+}
+static CUresult f_occupancy(int *blocks, CUfunction f, int threads, size_t shared)
+{
+	(void)f;
+	*blocks = threads == 256 && shared == 2048 ? 3 : 0;
+	return called("occupancy", true);
 }
 static CUresult f_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 			 unsigned shared, CUstream s, void **params, void **extra)
@@ -432,6 +438,22 @@ static void loading(void **state)
 	void *k;
 	assert_int_equal(load(d, 4, 1024, &k), TL_OK);
 	assert_string_equal(driver.log, " push load function func_get func_get pop");
+	d->ops->unload(d, k);
+	tl_resources r;
+	assert_int_equal(load(d, 8, 2048, &k), TL_OK);
+	driver.log[0] = 0;
+	assert_int_equal(d->ops->resources(d, k, &r), TL_OK);
+	assert_string_equal(driver.log, " push func_get func_get occupancy pop");
+	assert_int_equal(r.registers, 255);
+	assert_int_equal(r.local_bytes, 48);
+	assert_int_equal(r.threads, 256);
+	assert_int_equal(r.shared_bytes, 2048);
+	assert_int_equal(r.blocks, 1);
+	assert_int_equal(r.resident, 3);
+	driver.fail = "occupancy";
+	driver.error = 1;
+	assert_error(d->ops->resources(d, k, &r), TL_ERR_DRIVER, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+	driver.fail = NULL;
 	d->ops->unload(d, k);
 	assert_int_equal(load(d, 4, 100000, &k), TL_OK);
 	assert_int_equal(driver.max_dynamic_shared, 100000);

@@ -154,6 +154,11 @@ static void big_shared_memory(void **state)
 	ok(tl_buffer_read(b, 0, out, sizeof out));
 	for (u32 i = 0; i < 128; i++)
 		assert_int_equal(out[i], i ^ 127);
+	tl_resources r;
+	ok(tl_kernel_resources(get(module, "shared"), NULL, ARGS(tl_buf(TL_F32, b)), &r));
+	assert_true(r.registers > 0 && r.registers <= 255 && r.threads == 128 && r.blocks == 1);
+	assert_true(r.shared_bytes > 48 << 10 && r.resident >= 1 && r.resident <= 4);
+	assert_int_equal(r.local_bytes, 0);
 	tl_buffer_destroy(b);
 }
 
