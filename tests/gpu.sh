@@ -1,6 +1,6 @@
 #!/bin/sh
 # gpu.sh BUILD [ARTICLES]: the tests that need a GPU: the runtime against the driver, every built-in and random kernels
-# against references, the examples at full size, and the examples under compute-sanitizer where it is installed.
+# against references, the examples at full size, and these and the benchmark's kernels under compute-sanitizer where it is installed.
 # Ends in "N passed, N failed"; QUICK=1 leaves out the examples at full size. BUILD may be an unpacked kit (make gpu-kit).
 build=$1 articles=$2
 top=$(dirname "$0")/..
@@ -51,27 +51,31 @@ done_with assert $code $((code == 0)) $((code != 0))
 code=$?
 done_with remarks $code $((code == 0)) $((code != 0))
 
+# in_shares NAME COMMAND…: COMMAND for each share of the cases, all at once
 shares=$(($(nproc) < 8 ? $(nproc) : 8))
-for suite in run random; do
-	i=0 status=0 pids=
+in_shares() {
+	name=$1 i=0 status=0 pids=
+	shift
 	while [ $i -lt $shares ]; do
-		"$build/test-$suite" --shard $i/$shares > "$log/$suite.$i" 2>&1 &
+		"$@" --shard $i/$shares > "$log/$name.$i" 2>&1 &
 		pids="$pids $!"
 		i=$((i + 1))
 	done
 	for pid in $pids; do
 		wait "$pid" || status=1
 	done
-	cat "$log/$suite".[0-9] > "$log/$suite"
-	counted $suite $status
-done
+	cat "$log/$name".[0-9] > "$log/$name"
+	counted "$name" $status
+}
+in_shares run "$build/test-run"
+in_shares random "$build/test-random"
 
 if [ -n "$articles" ]; then
 	"$build/articles-test" "$articles" > "$log/articles" 2>&1
 	counted articles $?
 fi
 
-# Each example checks its own results. Under the sanitizer, at small sizes and all at once: exit status 9 is a finding.
+# Each example checks its own results. Under the sanitizer they run at small sizes, as do the benchmark's kernels: exit status 9 is a finding.
 tools=
 command -v compute-sanitizer > /dev/null && tools="memcheck racecheck"
 [ -n "$QUICK" ] || for program in "$build"/examples/*; do
@@ -97,6 +101,9 @@ for program in "$build"/examples/*; do
 		code=$(cat "$log/$name.code")
 		done_with "$name" "$code" $((code == 0)) $((code != 0))
 	done
+done
+for tool in $tools; do
+	in_shares table-$tool compute-sanitizer --tool $tool --error-exitcode 9 "$build/test-run" table/
 done
 echo "$npass passed, $nfail failed"
 [ "$nfail" = 0 ]

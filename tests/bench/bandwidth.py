@@ -6,7 +6,7 @@ import triton
 
 def warps_for(n):
     """What autotuning tries for rows of n elements."""
-    return [1, 2, 4] if n <= 512 else [2, 4, 8] if n <= 1024 else [4, 8, 16] if n <= 16384 else [8, 16, 32]
+    return [1, 2, 4] if n <= 512 else [2, 4, 8] if n <= 1024 else [4, 8, 16] if n <= 16384 else [4, 8, 16, 32]
 
 
 def add(b):

@@ -15,6 +15,7 @@ int main(int argc, char **argv)
 		{"atomic", theme_atomic},
 		{"control", theme_control},
 		{"program", theme_program},
+		{"table", theme_table},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }
