@@ -312,6 +312,23 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	return !why;
 }
 
+/* Sums that the registers cannot hold are read and written at each step. */
+static void check_accumulator(struct placer *p, const struct op *dot, const struct layout *acc)
+{
+	enum { REGISTERS = 65536, MOST = 255, WARPS = 32 };
+	int warps = p->s->num_warps, regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
+	int limit = MIN(REGISTERS / (32 * warps), MOST), more = 2 * warps;
+	if (regs < limit)
+		return;
+	diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, limit, warps);
+	while (more <= WARPS && regs * warps / more >= MIN(REGISTERS / (32 * more), MOST))
+		more *= 2;
+	if (more <= WARPS)
+		diag_hint(p->s->diags, "use num_warps=%d, or smaller tiles", more);
+	else
+		diag_hint(p->s->diags, "use smaller tiles");
+}
+
 static void place_dots(struct placer *p)
 {
 	struct dot_list all = {.p = p};
@@ -334,6 +351,7 @@ static void place_dots(struct placer *p)
 			plan->a = default_layout(p, a);
 			plan->b = default_layout(p, b);
 		}
+		check_accumulator(p, o, plan->acc);
 		map_put(&p->strong, plan->acc, plan);
 		map_put(&p->dots, o, plan);
 	}

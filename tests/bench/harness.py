@@ -1,10 +1,12 @@
 """What every row of the benchmark does: load a kernel into both compilers, check, time, print.
 
 A row runs the same kernel text on the same tensors and stream with each compiler, over the same configurations, compares
-each result with PyTorch's, and keeps the fastest configuration of each. Times are medians with a cold L2 cache.
+each result with PyTorch's, and keeps the fastest configuration of each. Those and the libraries are then timed in turns.
+Times are medians with a cold L2 cache.
 """
 import json
 import os
+import statistics
 import sys
 import time
 
@@ -26,6 +28,15 @@ def to_arg(v):
 def measure(f):
     """Median milliseconds with a cold L2 cache."""
     return triton.testing.do_bench(f, warmup=10, rep=60, return_mode="median")
+
+
+def in_turns(runs, rounds=3):
+    """Median milliseconds of each: clock and heat, as those before left them, are the same for all."""
+    times = {name: [] for name in runs}
+    for i in range(rounds):
+        for name in list(runs)[:: 1 if i % 2 else -1]:
+            times[name].append(measure(runs[name]))
+    return {name: statistics.median(t) for name, t in times.items()}
 
 
 def first(f):
@@ -76,7 +87,7 @@ class Bench:
         return Kernel(self, os.path.join(HERE, "kernels.tl"), function)
 
     def best(self, what, who, prepare, configs, out, expected, tolerance, notes):
-        """(ms, configuration, ms of its first launch), or None where no configuration works."""
+        """(ms, configuration, ms of its first launch, what launches it), or None where no configuration works."""
         best = None
         for constexprs, warps, stages in configs:
             name = f"{','.join(map(str, constexprs))} w{warps}" + (f" s{stages}" if stages > 1 else "")
@@ -97,7 +108,7 @@ class Bench:
                     print(e, file=sys.stderr)
                 continue
             if best is None or ms < best[0]:
-                best = ms, name, compile_ms
+                best = ms, name, compile_ms, run
         return best
 
     def row(self, what, kernel, grid, args, out, reference, configs, bytes=0, flops=0, tolerance=1e-2, tutorial=None):
@@ -109,14 +120,15 @@ class Bench:
         ours, theirs = (find(who, kernel.launcher(who, grid, args), configs) for who in ("tlc", "triton"))
         other = find("tutorial", *tutorial) if tutorial else None
         del expected
-        library, copy = measure(reference), self.copy(bytes) if bytes else None
+        found = {"tlc": ours, "Triton": theirs, "tutorial": other}
+        runs = {who: best[3] for who, best in found.items() if best} | {"torch": reference} | ({"copy": self.copy(bytes)} if bytes else {})
+        ms = in_turns(runs)
         rate = lambda ms: f"{flops / ms / 1e9:.0f} TFLOPS" if flops else f"{bytes / ms / 1e6:.0f} GB/s"
-        us = lambda ms: f"{ms * 1e3:.1f}" if ms else "–"
-        ratio = lambda ms: f"{ms / ours[0]:.2f}" if ms and ours else "–"
-        ms = lambda found: found and found[0]
+        us = lambda who: f"{ms[who] * 1e3:.1f}" if who in ms else "–"
+        ratio = lambda *whose: f"{min(ms[w] for w in whose if w in ms) / ms['tlc']:.2f}" if ours and ms.keys() & set(whose) else "–"
         name = lambda found: found[1] if found else "–"
-        cells = [what, us(ms(ours)), us(ms(theirs)), us(ms(other)), us(library), us(copy), rate(ours[0]) if ours else "fails",
-                 ratio(min(filter(None, (library, ms(theirs), ms(other))))), ratio(ms(theirs)), ratio(ms(other)), ratio(library), ratio(copy),
+        cells = [what, us("tlc"), us("Triton"), us("tutorial"), us("torch"), us("copy"), rate(ms["tlc"]) if ours else "fails",
+                 ratio("torch", "Triton", "tutorial"), ratio("Triton"), ratio("tutorial"), ratio("torch"), ratio("copy"),
                  f"{ours[2]:.0f}" if ours else "–", f"{theirs[2]:.0f}" if theirs else "–", name(ours), name(theirs), name(other), "; ".join(notes)]
         print(f"| {' | '.join(cells)} |", flush=True)
         self.saved.append({**dict(zip(COLUMNS, cells)), "seconds": round(time.perf_counter() - begin, 1)})
@@ -125,7 +137,7 @@ class Bench:
         """A copy that moves as many bytes, half of them read and half written."""
         x = torch.empty(bytes // 2, device="cuda", dtype=torch.uint8)
         y = torch.empty_like(x)
-        return measure(lambda: y.copy_(x))
+        return lambda: y.copy_(x)
 
     def save(self, path):
         with open(path, "w") as f:
