@@ -13,6 +13,9 @@ enum { ALL_KINDS = (1 << KINDS) - 1 };
 /* What engines that copy and multiply on their own are kept in order by. */
 enum { ASYNC_KINDS = 1 << BARRIER | 1 << PROXY_FENCE | 1 << PRODUCT_WAIT | 1 << PHASE | 1 << ARRIVAL | 1 << BYTES | 1 << INITIAL | 1 << TURN };
 
+/* Those, and what keeps copies and products in order. */
+enum { FLOW_KINDS = ASYNC_KINDS | 1 << WAIT | 1 << COMMIT | 1 << PRODUCT_FENCE | 1 << PRODUCT_COMMIT | 1 << GUARD };
+
 /* --- workloads (mutants_kernels.c) ------------------------------------------------------------------------------ */
 
 /* Global memory: `want` is what an output must hold after the run, NULL for an input, which must stay as it is. */

@@ -84,6 +84,14 @@ static void make_matmul_transposed(struct arena *a, struct problem *p, u32 n)
 	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], true);
 }
 
+/* Three programs, whose copies go on from tile to tile: one or two tiles each, three each, one and none, ragged ones. */
+static void make_matmul_persistent(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[][3] = {{128, 64, 96}, {192, 96, 64}, {64, 32, 160}, {80, 80, 72}, {80, 80, 40}, {112, 48, 40}};
+	p->grid[0] = 3;
+	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
+}
+
 /* B's fragments are fetched into registers, while products of the iteration before run. */
 static void make_matmul_fetched(struct arena *a, struct problem *p, u32 n)
 {
@@ -311,6 +319,8 @@ const struct workload workloads[] = {
 	{"matmul tail 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 8,
 	 {[5] = {.type = "i32:4"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "64"}},
 	 6, make_matmul_transposed, ALL_KINDS},
+	{"matmul persistent 90a", "examples/matmul_persistent.tl", NULL, "matmul_persistent_kernel", {90, true}, 4,
+	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "32"}}, 6, make_matmul_persistent, FLOW_KINDS},
 	{"attention", "examples/attention.tl", NULL, "attention_kernel", {80, false}, 4,
 	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "32"}}, 4, make_attention, ALL_KINDS},
 	{"attention causal", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 4,
