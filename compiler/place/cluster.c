@@ -11,8 +11,6 @@
 enum {
 	MAX_BLOCKS = 8,          /* what every device grants without being asked */
 	MAX_CLUSTER_WARPS = 64,
-	BLOCK_REGISTERS = 65536,
-	MAX_REGISTERS = 255,     /* of a thread */
 	OTHER_REGISTERS = 24,    /* addresses, predicates, intermediate results */
 };
 
@@ -148,11 +146,17 @@ static i64 tile_bytes(struct pass_state *s)
 	return most;
 }
 
+int most_registers(int num_warps)
+{
+	enum { BLOCK = 65536, THREAD = 255 };
+	return MIN(BLOCK / (32 * num_warps), THREAD);
+}
+
 /* `together`: that many blocks are to fit a multiprocessor at once. */
 static bool fits(i64 bytes, int num_warps, int blocks, int together)
 {
-	i64 threads = 32 * num_warps, most = MIN(BLOCK_REGISTERS / together / threads, MAX_REGISTERS) - OTHER_REGISTERS;
-	return bytes <= threads * blocks * most * 4;
+	i64 most = most_registers(num_warps * together) - OTHER_REGISTERS;
+	return bytes <= 32 * num_warps * blocks * most * 4;
 }
 
 static bool can_double(const struct survey *v, int warps, int blocks)
@@ -176,8 +180,8 @@ void pass_cluster(struct pass_state *s)
 			blocks *= 2;
 	if (s->remarks && blocks > 1)
 		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)bytes, warps, blocks);
-	if (s->remarks && !fits(bytes, warps, blocks, 1))
-		diag(s->diags, R_SPILLS, v.widest->loc, (long long)bytes, warps * blocks);
+	if (!fits(bytes, warps, blocks, 1))
+		diag(s->diags, W_SPILLS, v.widest->loc, (long long)bytes, warps * blocks);
 	s->k->cluster = blocks;
 	s->k->num_warps = s->num_warps = warps * blocks;
 }

@@ -315,15 +315,14 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 /* Sums that the registers cannot hold are read and written at each step. */
 static void check_accumulator(struct placer *p, const struct op *dot, const struct layout *acc)
 {
-	enum { REGISTERS = 65536, MOST = 255, WARPS = 32 };
-	int warps = p->s->num_warps, regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
-	int limit = MIN(REGISTERS / (32 * warps), MOST), more = 2 * warps;
-	if (regs < limit)
+	enum { MAX_WARPS = 32 };
+	int warps = p->s->num_warps, more = 2 * warps, regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
+	if (regs < most_registers(warps))
 		return;
-	diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, limit, warps);
-	while (more <= WARPS && regs * warps / more >= MIN(REGISTERS / (32 * more), MOST))
+	diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, most_registers(warps), warps);
+	while (more <= MAX_WARPS && regs * warps / more >= most_registers(more))
 		more *= 2;
-	if (more <= WARPS)
+	if (more <= MAX_WARPS)
 		diag_hint(p->s->diags, "use num_warps=%d, or smaller tiles", more);
 	else
 		diag_hint(p->s->diags, "use smaller tiles");

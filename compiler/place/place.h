@@ -26,6 +26,9 @@ void pass_remarks(struct pass_state *s);
 enum { LEAST_PIECE = 8192 };
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
 
+/* Registers that a thread can have where a block has so many warps. */
+int most_registers(int num_warps);
+
 /* What buffers in shared memory are aligned to, in bytes: a period of the widest swizzle (layout_swizzled) where
  * instructions count on it. */
 i32 shared_align(const struct pass_state *s);
