@@ -8,8 +8,8 @@ torch and triton; BUILD holds libtl.so. The columns "best" name the fastest of t
 kernel in Triton for the same task, written as its tutorials do (fused_attention.py).
 
 Seconds of the rows of each filter on an H100, with an empty cache of Triton's, which compiles in most of them; the JSON has
-each row's: "add f32" 10, "softmax" 30, "layer_norm" 60, "mean" 10, "rms_norm" 15, "cross_entropy" 25, " float16" 200 (the
-blank keeps bfloat16 out), "bfloat16" 200, "float8,int8,tf32" 60, "attention" 180; and 15 for the start of each process.
+each row's: "add f32" 15, "softmax" 60, "layer_norm" 45, "mean" 15, "rms_norm" 10, "cross_entropy" 15, " float16" 120 (the
+blank keeps bfloat16 out), "bfloat16" 110, "float8,int8,tf32" 90, "attention" 170; and 15 for the start of each process.
 """
 import argparse
 
