@@ -35,6 +35,7 @@ static const struct {
 	{"matmul Bt 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul Bt 90a", SHUFFLE, 0, 0, UNIFORM},
 	{"matmul tf32 90a", GUARD, 0, 0, DIVIDED},
+	{"matmul turned 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul tail 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul tail 90a", PROXY_FENCE, 0, 0, LATER},
 	{"matmul tail 90a", SHUFFLE, 0, 1, UNIFORM},

@@ -21,7 +21,7 @@ enum { FLOW_KINDS = ASYNC_KINDS | 1 << WAIT | 1 << COMMIT | 1 << PRODUCT_FENCE |
 /* Global memory: `want` is what an output must hold after the run, NULL for an input, which must stay as it is. */
 struct buffer {
 	const char *name;
-	u32 elem, len; /* bytes of an element: 2 is f16, 4 is f32 */
+	u32 elem, len; /* bytes of an element: 1 is f8e4m3, 2 is f16, 4 is f32 */
 	void *initial; /* poison for outputs */
 	double *want;
 	double absolute, relative;

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/fp.h"
+#include "ir/dtype.h"
 #include "tests/sim/mutants.h"
 
 static double random_unit(u64 *state) /* splitmix64 */
@@ -20,7 +21,9 @@ static u32 add_input(struct arena *a, struct problem *p, const char *name, u32 e
 	*b = (struct buffer){.name = name, .elem = elem, .len = len, .initial = arena_alloc(a, (size_t)elem * len)};
 	for (u32 k = 0; k < len; k++) {
 		float v = (float)(2 * random_unit(&state));
-		if (elem == 2)
+		if (elem == 1)
+			((u8 *)b->initial)[k] = (u8)dtype_encode_float(DT_E4M3, rint((double)v)); /* sums of which wgmma keeps exactly */
+		else if (elem == 2)
 			((u16 *)b->initial)[k] = fp_to_f16(v);
 		else
 			((float *)b->initial)[k] = v;
@@ -39,6 +42,8 @@ static double *add_output(struct arena *a, struct problem *p, const char *name, 
 static double input(const struct problem *p, u32 buffer, u32 k)
 {
 	const struct buffer *b = &p->buffers[buffer];
+	if (b->elem == 1)
+		return dtype_decode_float(DT_E4M3, ((const u8 *)b->initial)[k]);
 	return (double)(b->elem == 2 ? fp_from_f16(((const u16 *)b->initial)[k]) : ((const float *)b->initial)[k]);
 }
 
@@ -54,14 +59,14 @@ static void set_params(struct problem *p, const u32 *values, u32 n)
 
 /* --- matmul ------------------------------------------------------------------------------------------------------ */
 
-/* Of fp16 or, where an element has 4 bytes, numbers that tf32 has too. */
+/* Of fp8 (with results in fp16), fp16 or, where an element has 4 bytes, numbers that tf32 has too. */
 static void matmul_problem(struct arena *a, struct problem *p, u32 elem, u32 m, u32 n, u32 k, bool b_transposed)
 {
 	u32 x = add_input(a, p, "a", elem, m * k), y = add_input(a, p, "b", elem, k * n);
 	for (u32 b = 0; b < 2 && elem == 4; b++)
 		for (u32 i = 0; i < p->buffers[b].len; i++)
 			((u32 *)p->buffers[b].initial)[i] &= ~(u32)0x1FFF;
-	double *want = add_output(a, p, "c", elem, m * n, 1e-4, 0x1.1p-11);
+	double *want = add_output(a, p, "c", MAX(elem, 2), m * n, 1e-4, 0x1.1p-11);
 	for (u32 i = 0; i < m; i++)
 		for (u32 j = 0; j < n; j++)
 			for (u32 l = 0; l < k; l++)
@@ -90,6 +95,14 @@ static void make_matmul_persistent(struct arena *a, struct problem *p, u32 n)
 	static const u32 sizes[][3] = {{128, 64, 96}, {192, 96, 64}, {64, 32, 160}, {80, 80, 72}, {80, 80, 40}, {112, 48, 40}};
 	p->grid[0] = 3;
 	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
+}
+
+/* B's bytes are turned in registers on their way to shared memory. */
+static void make_matmul_turned(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[][3] = {{48, 64, 208}, {64, 80, 128}, {64, 48, 48}, {16, 16, 16}};
+	p->grid[0] = (sizes[n][1] + 63) / 64;
+	matmul_problem(a, p, 1, sizes[n][0], sizes[n][1], sizes[n][2], false);
 }
 
 /* B's fragments are fetched into registers, while products of the iteration before run. */
@@ -316,6 +329,9 @@ const struct workload workloads[] = {
 	{"matmul tf32 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 4,
 	 {{.type = "*fp32:16"}, {.type = "*fp32:16"}, {.type = "*fp32:16"}, [5] = {.type = "i32:4"}, {.type = "i32:4"}, [12] = {.constant = "16"}, {.constant = "64"}, {.constant = "32"}},
 	 5, make_matmul_fetched, ALL_KINDS},
+	{"matmul turned 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 4,
+	 {{.type = "*fp8e4nv:16"}, {.type = "*fp8e4nv:16"}, [12] = {.constant = "64"}, {.constant = "64"}, {.constant = "64"}}, 4, make_matmul_turned,
+	 FLOW_KINDS | 1 << SHARED | 1 << SWIZZLE},
 	{"matmul tail 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 8,
 	 {[5] = {.type = "i32:4"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "64"}},
 	 6, make_matmul_transposed, ALL_KINDS},
