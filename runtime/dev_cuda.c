@@ -428,7 +428,8 @@ static tl_status cuda_resources(struct device *device, void *kernel, tl_resource
 		return s;
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&out->registers, CU_FUNC_NUM_REGS, k->function));
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&local, CU_FUNC_LOCAL_SIZE_BYTES, k->function));
-	TRY("cuOccupancyMaxActiveBlocksPerMultiprocessor", d->api.occupancy(&out->resident, k->function, out->threads, out->shared_bytes));
+	if (k->cluster == 1) /* those of clusters must also find room together */
+		TRY("cuOccupancyMaxActiveBlocksPerMultiprocessor", d->api.occupancy(&out->resident, k->function, out->threads, out->shared_bytes));
 	out->local_bytes = (size_t)local;
 	leave(d, pushed);
 	return s;

@@ -210,7 +210,7 @@ typedef struct tl_resources {
 	int threads;         /* of a block */
 	size_t shared_bytes; /* of a block */
 	int blocks;          /* of a program: more than 1 where it runs on a cluster */
-	int resident;        /* blocks that a multiprocessor holds at once; 0: not known */
+	int resident;        /* blocks that a multiprocessor holds at once; 0: not known (sim, clusters) */
 } tl_resources;
 /* Compiles if needed; all 0 on interp. cfg may be NULL. */
 TL_API tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);

@@ -455,6 +455,12 @@ static void loading(void **state)
 	assert_error(d->ops->resources(d, k, &r), TL_ERR_DRIVER, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
 	driver.fail = NULL;
 	d->ops->unload(d, k);
+	struct compiled pair = {.kernel = &kernel, .ptx = ".version 8.0", .num_warps = 8, .shared_bytes = 2048, .cluster = 2};
+	assert_int_equal(d->ops->load(d, NULL, &pair, &k), TL_OK);
+	assert_int_equal(d->ops->resources(d, k, &r), TL_OK);
+	assert_int_equal(r.blocks, 2);
+	assert_int_equal(r.resident, 0);
+	d->ops->unload(d, k);
 	assert_int_equal(load(d, 4, 100000, &k), TL_OK);
 	assert_int_equal(driver.max_dynamic_shared, 100000);
 	d->ops->unload(d, k);
