@@ -57,8 +57,6 @@ static double dot(const struct matrix *a, const struct matrix *b, int i, int j, 
 	return sum;
 }
 
-static int cdiv(int a, int b) { return (a + b - 1) / b; }
-
 struct shape {
 	int m, n, k, bm, bn, bk;
 };

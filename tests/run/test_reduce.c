@@ -319,7 +319,7 @@ static void several_values(struct suite *s)
 
 /* --- softmax, chains ----------------------------------------------------------------------------------------- */
 
-static void want_softmax(struct array *o, const struct array *x, size_t at, size_t n, size_t stride)
+void want_softmax(struct array *o, const struct array *x, size_t at, size_t n, size_t stride)
 {
 	double sum = 0, max = -INFINITY;
 	for (size_t i = 0; i < n; i++)

@@ -21,6 +21,11 @@ void theme_table(struct suite *s);
 double apply_float(const char *op, double x, double y);
 int64_t apply_int(const char *op, tl_dtype t, int64_t x, int64_t y);
 
+static inline int cdiv(int a, int b) { return (a + b - 1) / b; }
+
+/* test_reduce.c: o is the softmax of the n elements of x from `at` on, `stride` apart. */
+void want_softmax(struct array *o, const struct array *x, size_t at, size_t n, size_t stride);
+
 /* test_reduce.c: a row-major tile as outer × length × inner, where length is along the axis (99: all of them). */
 struct tile_walk {
 	int outer, length, inner;
