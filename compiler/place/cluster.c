@@ -18,7 +18,7 @@ struct survey {
 	struct pass_state *s;
 	const struct type *shape;  /* of the tiles */
 	const struct op *widest;   /* the first operation on one */
-	bool fits_pattern, has_dots; /* dots: their tiles are counted elsewhere */
+	bool fits_pattern, has_dots; /* dots: layouts.c checks whether their results fit */
 };
 
 static bool is_control(const struct op *o)

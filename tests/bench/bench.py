@@ -2,7 +2,7 @@
 
     python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] [--json PATH] [--all]
 
-Prints a Markdown table of median times; see harness.py. A row runs if its name contains one of the filters. Needs a GPU,
+Prints a Markdown table of times with a cold L2 cache; see harness.py. A row runs if its name contains one of the filters. Needs a GPU,
 torch and triton; BUILD holds libtl.so. The columns "best" name the fastest of the configurations listed with each kernel;
 --all prints the others too. `copy` is a copy by PyTorch of as many bytes as the kernel must move; `tutorial` is another
 kernel in Triton for the same task, written as its tutorials do (fused_attention.py).

@@ -2,7 +2,6 @@
 
 A row runs the same kernel text on the same tensors and stream with each compiler, over the same configurations, compares
 each result with PyTorch's, and keeps the fastest configuration of each. Those and the libraries are then timed in turns.
-Times are medians with a cold L2 cache.
 """
 import json
 import os
