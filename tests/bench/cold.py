@@ -151,8 +151,9 @@ def do_jit(path):
     return {"jit": elapsed(begin), "registers": registers.value}
 
 
-def do_triton(case, path):
-    """Triton's specialisation of the same arguments: pointers and integers divisible by 16, integers equal to 1."""
+def triton_compile(case):
+    """(what Triton compiled, its milliseconds to PTX, those of ptxas), with Triton's specialisation of the same arguments:
+    pointers and integers divisible by 16, integers equal to 1."""
     import triton
     import triton.runtime.cache
     from triton.backends.compiler import GPUTarget
@@ -173,9 +174,14 @@ def do_triton(case, path):
     triton.knobs.compilation.listener = lambda **given: times.update(given["times"].lowering_stages, ir=given["times"].ir_initialization)
     built = triton.compile(ASTSource(kernel, signature, constants, divisible), target=GPUTarget("cuda", 90, 32),
                            options={"num_warps": case.warps, "num_stages": case.stages})
+    return built, sum(times[k] for k in ("ir", "ttir", "ttgir", "llir", "ptx")) / 1e3, times["cubin"] / 1e3
+
+
+def do_triton(case, path):
+    built, ptx, ptxas = triton_compile(case)
     with open(path, "w") as f:
         f.write(built.asm["ptx"])
-    return {"ptx": sum(times[k] for k in ("ir", "ttir", "ttgir", "llir", "ptx")) / 1e3, "ptxas": times["cubin"] / 1e3}
+    return {"ptx": ptx, "ptxas": ptxas}
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

@@ -38,13 +38,14 @@ def scalar(v):
 
 
 class Context:
-    """libtl in the CUDA context current on this thread."""
+    """libtl in the CUDA context current on this thread, or on a device by its name."""
 
-    def __init__(self, lib):
+    def __init__(self, lib, device=None):
         self.lib, self.context = lib, ctypes.c_void_p()
         lib.tl_error.restype = ctypes.c_char_p
         lib.tl_error.argtypes = [ctypes.c_void_p]
-        self.must(lib.tl_context_from_cuda(None, ctypes.byref(self.context)))
+        create = lib.tl_context_create if device else lib.tl_context_from_cuda
+        self.must(create(device.encode() if device else None, ctypes.byref(self.context)))
 
     def must(self, status):
         if status:
