@@ -1,5 +1,6 @@
 /* The walk over the placed IR: values, control flow, and who lowers what. */
 #include "lower/internal.h"
+#include "opt/bounds.h"
 #include "place/place.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -327,55 +328,72 @@ static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
 	LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(l->ctx, loop, sizeof loop - 1), LLVMMetadataAsValue(l->ctx, node));
 }
 
+/* Phis for what `from` brings of a loop's values; those of `to` are theirs from here on. */
+static void carry_all(struct lower *l, struct value **to, u32 n, const struct carried *first, LLVMBasicBlockRef from, LLVMValueRef **phis)
+{
+	for (u32 i = 0; i < n; i++)
+		if (first[i].as != AS_PINNED)
+			phis[i] = carry(l, to[i], &first[i], from);
+	for (u32 i = 0; i < n; i++)
+		if (first[i].as == AS_ELEMENTS)
+			tell_others(l, to[i], tile_of(l, to[i])->at);
+}
+
 /* Tested before each iteration: what the loop carries is its results too, where a test at the end would need other phis
- * behind it. ptxas turns the loop round. */
+ * behind it. ptxas turns the loop round. One that runs once at most is a branch, which keeps nothing for another time. */
 static void lower_for(struct lower *l, const struct op *o)
 {
 	const struct block *b = o->blocks[0];
-	LLVMBasicBlockRef head = new_block(l), body = new_block(l), exit = new_block(l);
-	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0);
-	struct carried *first = arena_array(&l->scratch, struct carried, o->nresults + 1u), *next = arena_array(&l->scratch, struct carried, o->nresults + 1u);
-	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, o->nresults + 1u);
+	u32 n = o->nresults;
+	bool once = loop_runs_once(l->k, o);
+	LLVMBasicBlockRef head = once ? NULL : new_block(l), body = new_block(l), exit = new_block(l);
+	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0), iv = lb, branch;
+	struct carried *first = arena_array(&l->scratch, struct carried, n + 1u), *next = arena_array(&l->scratch, struct carried, n + 1u);
+	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, n + 1u);
+	struct value **results = arena_array(&l->scratch, struct value *, n + 1u);
 	choose_carried(l, o);
-	for (u32 i = 0; i < o->nresults; i++) {
+	for (u32 i = 0; i < n; i++) {
+		results[i] = &o->results[i];
 		first[i] = first_carried(l, o, i); /* unpacked before the branch */
 		if (first[i].as == AS_PINNED)
 			pass_pin(l, pin_down(l, operand(o, 3 + i)), b->args[1 + i]);
 	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
-	LLVMBuildBr(l->b, head);
-	LLVMPositionBuilderAtEnd(l->b, head);
-	LLVMValueRef iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
-	fill(l, b->args[0], iv);
-	for (u32 i = 0; i < o->nresults; i++) {
-		if (first[i].as == AS_PINNED)
-			continue;
-		phis[i] = carry(l, b->args[1 + i], &first[i], before);
-		result_tile(l, &o->results[i], b->args[1 + i]);
+	if (!once) {
+		LLVMBuildBr(l->b, head);
+		LLVMPositionBuilderAtEnd(l->b, head);
+		iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
+		carry_all(l, b->args + 1, n, first, before, phis);
+		for (u32 i = 0; i < n; i++)
+			if (first[i].as != AS_PINNED)
+				result_tile(l, results[i], b->args[1 + i]);
 	}
-	for (u32 i = 0; i < o->nresults; i++)
-		if (first[i].as == AS_ELEMENTS)
-			tell_others(l, b->args[1 + i], tile_of(l, b->args[1 + i])->at);
+	fill(l, b->args[0], iv);
 	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, iv, ub, ""), body, exit);
 	LLVMPositionBuilderAtEnd(l->b, body);
+	if (once)
+		carry_all(l, b->args + 1, n, first, before, phis);
 	lower_block(l, b);
-	for (u32 i = 0; i < o->nresults; i++)
+	for (u32 i = 0; i < n; i++)
 		if (first[i].as != AS_PINNED)
 			next[i] = carried(l, operand(b->last, i), b->args[1 + i], first[i].as, first[i].shape);
-	LLVMValueRef index = LLVMBuildAdd(l->b, iv, step, "");
+	LLVMValueRef index = once ? NULL : LLVMBuildAdd(l->b, iv, step, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
-	LLVMValueRef branch = LLVMBuildBr(l->b, head);
-	if (o->attr[ATTR_STAGES] == 1)
-		forbid_unrolling(l, branch);
-	LLVMAddIncoming(iv, &lb, &before, 1);
-	LLVMAddIncoming(iv, &index, &latch, 1);
-	for (u32 i = 0; i < o->nresults; i++)
-		if (first[i].as != AS_PINNED)
-			carry_on(phis[i], &next[i], latch);
+	branch = LLVMBuildBr(l->b, once ? exit : head);
+	if (!once) {
+		if (o->attr[ATTR_STAGES] == 1)
+			forbid_unrolling(l, branch);
+		LLVMAddIncoming(iv, &lb, &before, 1);
+		LLVMAddIncoming(iv, &index, &latch, 1);
+	}
 	LLVMPositionBuilderAtEnd(l->b, exit);
-	for (u32 i = 0; i < o->nresults; i++)
+	if (once)
+		carry_all(l, results, n, first, before, phis);
+	for (u32 i = 0; i < n; i++)
 		if (first[i].as == AS_PINNED)
-			pass_pin(l, pin_of(l, b->args[1 + i]), &o->results[i]);
+			pass_pin(l, pin_of(l, b->args[1 + i]), results[i]);
+		else
+			carry_on(phis[i], &next[i], latch);
 }
 
 static void lower_if(struct lower *l, const struct op *o)

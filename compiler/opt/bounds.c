@@ -272,9 +272,21 @@ struct bounds bounds_of_rounded(struct bounds_context *c, const struct value *v)
 	i64 m, n;
 	if (!div || !value_const_int(operand(mul, 1), &m) || !value_const_int(operand(div, 1), &n) || m != n || m <= 0)
 		return bounds_of(c, v);
-	struct bounds x = bounds_of(c, operand(div, 0));
+	const struct op *least = def_if(operand(div, 0), IR_MAXSI);
+	struct bounds x = bounds_of(c, least ? operand(least, 0) : operand(div, 0));
+	if (least)
+		x.hi = any(v).hi;
 	struct form most = constant(m - 1); /* toward 0: down or up */
 	return (struct bounds){form_sub(&x.lo, &most), form_sum(&x.hi, &most)};
+}
+
+bool loop_runs_once(const struct kernel *k, const struct op *loop)
+{
+	struct bounds_context c = {.k = k};
+	struct bounds first = bounds_of_rounded(&c, operand(loop, 0)), end = bounds_of(&c, operand(loop, 1));
+	struct form way = form_sub(&end.hi, &first.lo);
+	i64 lo, hi, step;
+	return value_const_int(operand(loop, 2), &step) && form_range(&c, &way, &lo, &hi) && hi <= step;
 }
 
 /* --- rows --------------------------------------------------------------------------------------------------- */

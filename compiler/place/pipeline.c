@@ -115,7 +115,7 @@ static bool runs_alike(const struct pipe *p, const struct op *load, struct acces
 	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
 }
 
-static bool can_copy_async(const struct pipe *p, const struct op *load)
+bool can_copy_async(const struct pipe *p, const struct op *load)
 {
 	if (p->s->sm < 80 || !is_zero_or_absent(load) || !load_consumer(load))
 		return false;
@@ -506,7 +506,7 @@ static void not_flattened(struct op *o, void *arg)
 static void defer(struct op *o, void *arg)
 {
 	(void)arg;
-	if (o->code == IR_FOR && o->next->code == IR_WARP_GROUP_WAIT)
+	if (o->code == IR_FOR && block_has(o->blocks[0], op_is_dot))
 		pipeline_defer(o);
 }
 
@@ -515,6 +515,7 @@ void pass_pipeline(struct pass_state *s)
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* what is the same for all tiles is not carried */
 	pipeline_block(s, s->k->body);
+	copy_directly(s);
 	walk(s->k->body, not_flattened, s);
 	pass_canonicalize(s);
 	pass_cse(s);

@@ -1,6 +1,6 @@
 /* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share buffers,
  * pipeline_flat.c lets copies go on from tile to tile, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front
- * of it. */
+ * of it, direct.c sees to what is not loaded ahead. */
 #ifndef TLC_PLACE_PIPELINE_H
 #define TLC_PLACE_PIPELINE_H
 
@@ -46,6 +46,10 @@ struct pipe {
 struct op *load_consumer(const struct op *load);
 /* A layout of the buffer that both the copy and the dot can use without conflicts. */
 const struct layout *ring_layout(const struct pipe *p, const struct op *load);
+/* Can cp.async bring what is loaded to where load_consumer takes it? */
+bool can_copy_async(const struct pipe *p, const struct op *load);
+/* Copies loads that are left without passing through registers, if only a dot reads them. */
+void copy_directly(struct pass_state *s);
 struct op *first_dot(const struct block *body);
 /* Of the tile that a load fills. */
 i64 load_bytes(const struct op *load);
@@ -63,7 +67,7 @@ bool comes_behind(const struct op *o, const struct op *first);
 void pipeline_join(struct pipe *p, struct pipe *q);
 /* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
 void pipeline_issue_first(struct pipe *p, struct op *last);
-/* Moves what only the results of the loop need behind it: it is computed while the last dots run. */
+/* Moves what is only needed behind the loop there: it takes no registers meanwhile, and is computed while the last dots run. */
 void pipeline_defer(struct op *loop);
 /* Issues the loads ahead, as *p says. */
 void pipeline_rewrite(struct pipe *p);

@@ -79,40 +79,68 @@ void pipeline_issue_first(struct pipe *p, struct op *last)
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-/* --- what the results need ----------------------------------------------------------------------------------- */
+/* --- what is needed behind the loop -------------------------------------------------------------------------- */
 
-static bool used_behind(const struct op *o, const struct op *loop)
+enum { STAYS, MOVES, BEHIND };
+
+/* The operation in b that o is, or is part of. */
+static struct op *within(struct op *o, const struct block *b)
 {
-	bool yes = !value_unused(result(o));
-	for (const struct use *u = result(o)->uses; u && yes; u = u->next) {
-		const struct op *user = u->user;
-		while (user->block != loop->block)
-			user = user->block->parent;
-		yes = user != loop && comes_behind(user, loop);
-	}
+	while (o->block != b)
+		o = o->block->parent;
+	return o;
+}
+
+/* A tile that is known from the thread's place alone. */
+static bool is_place(const struct value *v)
+{
+	const struct op *o = v->def;
+	while (o && op_is_shape(o))
+		o = operand(o, 0)->def;
+	return o && (o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || o->code == IR_CONSTANT);
+}
+
+/* Is nothing lost if v is there behind the loop? */
+static bool may_be_kept(const struct value *v, const struct block *b)
+{
+	bool yes = !type_is_tensor(v->type) || value_defined_outside(v, b) || is_place(v) || (v->def && v->def->mark == MOVES);
+	for (const struct use *u = v->uses; u && !yes; u = u->next)
+		yes = within(u->user, b)->mark == BEHIND;
 	return yes;
 }
 
-/* Does only what comes behind the loop need o, and would no tile have to be kept for it meanwhile? */
-static bool can_follow(const struct op *o, const struct op *loop)
+static bool can_follow(const struct op *o)
 {
-	bool yes = o->block == loop->block && op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks && o->nresults == 1 && o->code != IR_CONVERT_LAYOUT &&
-		   used_behind(o, loop);
-	for (u32 i = 0; i < o->noperands && yes; i++) {
-		const struct value *v = operand(o, i);
-		yes = !type_is_tensor(v->type) || value_defined_outside(v, loop->block) || (v->def && v->def->code == IR_SPLAT);
-	}
+	bool yes = op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks && o->nresults == 1 && o->code != IR_CONVERT_LAYOUT && !value_unused(result(o));
+	for (const struct use *u = yes ? result(o)->uses : NULL; u && yes; u = u->next)
+		yes = within(u->user, o->block)->mark != STAYS;
+	for (u32 i = 0; i < o->noperands && yes; i++)
+		yes = may_be_kept(operand(o, i), o->block);
 	return yes;
 }
 
+/* What stays takes with it what it needs: until nothing changes. */
 void pipeline_defer(struct op *loop)
 {
+	struct block *b = loop->block;
 	struct op *end = loop->next;
-	for (struct op *o = loop->prev, *prev; o; o = prev) {
-		prev = o->prev;
-		if (!can_follow(o, loop))
-			continue;
-		op_insert_before(o, end);
-		end = o;
+	bool more = true;
+	for (struct op *o = b->first; o != loop; o = o->next)
+		o->mark = MOVES;
+	loop->mark = STAYS;
+	for (struct op *o = end; o; o = o->next)
+		o->mark = BEHIND;
+	while (more) {
+		more = false;
+		for (struct op *o = loop->prev; o; o = o->prev)
+			if (o->mark == MOVES && !can_follow(o)) {
+				o->mark = STAYS;
+				more = true;
+			}
+	}
+	for (struct op *o = b->first, *next; o != loop; o = next) {
+		next = o->next;
+		if (o->mark == MOVES)
+			op_insert_before(o, end);
 	}
 }
