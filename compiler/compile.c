@@ -1,5 +1,6 @@
 #include "compile.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -82,25 +83,61 @@ static i32 max_shared(int sm)
 
 /* --- units --------------------------------------------------------------------------------------------------- */
 
-bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
+/* The functions of the language that are written in it, and their names: parsed once for all. */
+static struct unit standard;
+
+static void unit_init(struct unit *u, const struct interner *names)
 {
-	*u = (struct unit){0};
-	u->names.arena = &u->arena;
+	*u = (struct unit){.names = {.arena = &u->arena, .parent = names}};
 	diags_init(&u->diags, &u->arena);
 	ir_context_init(&u->ir, &u->arena, &u->names, &u->diags);
+}
+
+static void parse_standard(void)
+{
+	struct unit *u = &standard;
+	unit_init(u, NULL);
+	u16 file = diags_add_source(&u->diags, "<std>", embed_std, (size_t)(embed_std_end - embed_std));
+	u->std = parse_module(&u->arena, &u->names, &u->diags, file);
+	tl_assert(!u->diags.nerrors);
+}
+
+/* The locations of `from` mean the same in u. */
+static void share_sources(struct unit *u, const struct unit *from)
+{
+	for (u32 i = u->diags.sources.len; i < from->diags.sources.len; i++)
+		vec_push(&u->arena, &u->diags.sources, from->diags.sources.at[i]);
+}
+
+bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, parse_standard);
+	unit_init(u, &standard.names);
+	share_sources(u, &standard);
 	if (len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark */
 		text += 3, len -= 3;
-	u16 std = diags_add_source(&u->diags, "<std>", embed_std, (size_t)(embed_std_end - embed_std));
 	u16 file = diags_add_source(&u->diags, name, text, len);
 	size_t n = strlen(name);
 	if (n > 5 && !strcmp(name + n - 5, ".ttir")) {
 		u->parsed = kernel_parse(&u->ir, file);
 		return !u->diags.nerrors;
 	}
-	u->std = parse_module(&u->arena, &u->names, &u->diags, std);
-	tl_assert(!u->diags.nerrors);
+	u->std = standard.std;
 	u->module = parse_module(&u->arena, &u->names, &u->diags, file);
 	return !u->diags.nerrors;
+}
+
+bool unit_again(struct unit *u, const struct unit *from)
+{
+	const struct source *s = from->diags.sources.at[2];
+	if (from->parsed) /* passes change it */
+		return unit_open(u, s->name, s->text, s->len);
+	unit_init(u, &from->names);
+	share_sources(u, from);
+	u->std = from->std;
+	u->module = from->module;
+	return true;
 }
 
 void unit_free(struct unit *u)

@@ -29,7 +29,7 @@ struct compile_options {
 	bool want_ttir, want_ttgir, want_llir, want_ptx;
 };
 
-/* One source file and what its compilations share. */
+/* One source file, or what a compilation of it makes. */
 struct unit {
 	struct arena arena;
 	struct interner names;
@@ -41,6 +41,9 @@ struct unit {
 /* Parses `text` (kept by the caller until unit_free). `name` ending in ".ttir" means IR text. False after an error,
  * which is in u->diags. */
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len);
+/* The same source in memory of its own, for one more compilation. `from` stays as it is, and must be there until unit_free: several
+ * threads may do this at once. */
+bool unit_again(struct unit *u, const struct unit *from);
 void unit_free(struct unit *u);
 
 struct compiled {

@@ -160,7 +160,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 	if (u->parsed) {
 		params_of_ir(&u->arena, u->parsed, &k->params);
 	} else {
-		const struct func *f = map_get(&u->module->by_name, intern_str(&u->names, name));
+		const struct func *f = map_get(&u->module->by_name, intern_find(&u->names, name));
 		params_of_func(&u->arena, f, &k->params);
 	}
 	if (k->params.len > MAX_KERNEL_PARAMS) {
@@ -185,7 +185,7 @@ static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
 		}
 	if (m->unit.parsed)
 		return strcmp(m->unit.parsed->name, name) ? no_kernel(m, name) : kernel_new_in(m, name, out);
-	const struct func *f = map_get(&m->unit.module->by_name, intern_str(&m->unit.names, name));
+	const struct func *f = map_get(&m->unit.module->by_name, intern_find(&m->unit.names, name));
 	if (!f)
 		return no_kernel(m, name);
 	if (f->kind != FUNC_JIT)

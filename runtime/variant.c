@@ -4,8 +4,8 @@
  * new one is entered in the table before it is compiled, and compiled without the lock: other threads go on launching
  * what exists, and those that want the same variant wait for this one instead of compiling it again.
  *
- * Each compilation parses the source again, into memory of its own. That costs about a millisecond, and makes
- * variants independent: they compile at the same time, and can be freed one by one. */
+ * They share what was parsed, and have memory of their own for all else: so they compile at the same time, and can be freed one by
+ * one. */
 #include <locale.h>
 #include <stdlib.h>
 
@@ -59,13 +59,13 @@ static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_ar
 	return TL_OK;
 }
 
-/* Parses and compiles into `u`, which the caller frees. */
+/* Compiles into `u`, which the caller frees. */
 static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct options *o, const tl_arg *args, size_t nargs,
 			    const char *stage, struct compiled *out)
 {
 	const tl_module *m = k->module;
 	struct device *dev = m->ctx->dev;
-	if (!unit_open(u, m->name, m->text, m->len))
+	if (!unit_again(u, &m->unit))
 		return compile_failed(u);
 	tl_status s = check_functions(k, u, args, nargs);
 	if (s)

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { CHUNK_MIN = 64 * 1024, ALIGN = 16 };
+enum { CHUNK_MIN = 4 * 1024, ALIGN = 16 };
 
 struct arena_chunk {
 	struct arena_chunk *next;
@@ -23,7 +23,7 @@ void *arena_alloc(struct arena *a, size_t size)
 {
 	size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 	if (!a->at || size > (size_t)(a->end - a->at)) {
-		size_t want = MAX(size, MIN(MAX(a->total / 2, (size_t)CHUNK_MIN), (size_t)16 << 20));
+		size_t want = MAX(size, MIN(MAX(a->total, (size_t)CHUNK_MIN), (size_t)16 << 20));
 		/* calloc: large chunks come zeroed from the system without being touched */
 		struct arena_chunk *c = calloc(1, sizeof *c + want);
 		if (!c)

@@ -53,10 +53,26 @@ void map_put(struct map *m, const void *key, void *val)
 	m->vals[s] = val;
 }
 
+static u32 slot_of(const struct interner *in, const char *s, size_t len, u32 hash)
+{
+	u32 h = hash & (in->cap - 1);
+	while (in->at[h] && (strncmp(in->at[h], s, len) || in->at[h][len]))
+		h = (h + 1) & (in->cap - 1);
+	return h;
+}
+
+static const char *find(const struct interner *in, const char *s, size_t len, u32 hash)
+{
+	const char *known = NULL;
+	for (; in && !known; in = in->parent)
+		known = in->cap ? in->at[slot_of(in, s, len, hash)] : NULL;
+	return known;
+}
+
 const char *intern(struct interner *in, const char *s, size_t len)
 {
 	if ((in->len + 1) * 4 > in->cap * 3) {
-		u32 cap = in->cap ? in->cap * 2 : 256;
+		u32 cap = in->cap ? in->cap * 2 : 64;
 		const char **at = arena_array(in->arena, const char *, cap);
 		for (u32 i = 0; i < in->cap; i++)
 			if (in->at[i]) {
@@ -68,12 +84,21 @@ const char *intern(struct interner *in, const char *s, size_t len)
 		in->at = at;
 		in->cap = cap;
 	}
-	u32 h = (u32)hash_bytes(s, len, 0) & (in->cap - 1);
-	for (; in->at[h]; h = (h + 1) & (in->cap - 1))
-		if (!strncmp(in->at[h], s, len) && !in->at[h][len])
-			return in->at[h];
+	u32 hash = (u32)hash_bytes(s, len, 0);
+	const char *known = find(in->parent, s, len, hash);
+	if (known)
+		return known;
+	u32 h = slot_of(in, s, len, hash);
+	if (in->at[h])
+		return in->at[h];
 	in->len++;
 	return in->at[h] = arena_str(in->arena, s, len);
+}
+
+const char *intern_find(const struct interner *in, const char *s)
+{
+	size_t len = strlen(s);
+	return find(in, s, len, (u32)hash_bytes(s, len, 0));
 }
 
 const char *intern_str(struct interner *in, const char *s)

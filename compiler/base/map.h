@@ -14,14 +14,17 @@ struct map {
 void *map_get(const struct map *m, const void *key);
 void map_put(struct map *m, const void *key, void *val);
 
-/* A set of byte strings, each stored once. */
+/* A set of byte strings, each stored once: what `parent` holds, which no longer grows, is found there. */
 struct interner {
 	struct arena *arena;
+	const struct interner *parent;
 	const char **at;
 	u32 len, cap;
 };
 const char *intern(struct interner *in, const char *s, size_t len);
 const char *intern_str(struct interner *in, const char *s);
+/* The one that equals s, or NULL. */
+const char *intern_find(const struct interner *in, const char *s);
 
 /* 64-bit hash of `len` bytes (XXH3). */
 u64 hash_bytes(const void *data, size_t len, u64 seed);
