@@ -250,8 +250,8 @@ static bool generate(struct run *r, struct compiled *out)
 	LLVMModuleRef mod = lower_kernel(&r->s, ctx);
 	after_step(r, "lower", start);
 	start = milliseconds();
-	const char *ptx = emit_ptx(&r->u->arena, mod, o->target.sm, o->target.arch_specific, o->want_llir ? &out->llir : NULL,
-				   o->want_ptx ? &out->ptx_len : NULL, &error);
+	const char *ptx = emit_ptx(&r->u->arena, mod, o->target.sm, o->target.arch_specific, block_has(r->s.k->body, op_is_loop),
+				   o->want_llir ? &out->llir : NULL, o->want_ptx ? &out->ptx_len : NULL, &error);
 	if (ptx && o->want_ptx && (r->s.k->cluster > 1 || r->s.k->nmaps))
 		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len, directives(&r->u->arena, r->s.k));
 	after_step(r, "llvm", start);

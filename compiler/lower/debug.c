@@ -126,8 +126,10 @@ static LLVMDIBuilderRef debug_builder(struct lower *l)
 	return (LLVMDIBuilderRef)l->debug_builder;
 }
 
+/* Lines (.loc) are all we want. PTX with DWARF sections would count as debug code, which ptxas does not optimise. */
 void debug_begin(struct lower *l)
 {
+	enum { DIRECTIVES_ONLY = 3 }; /* DICompileUnit::DebugDirectivesOnly, for which LLVM's C interface has no name */
 	const struct source *src = l->s->diags->sources.at[l->k->loc.file];
 	if (!src)
 		return;
@@ -135,7 +137,7 @@ void debug_begin(struct lower *l)
 	l->debug_builder = d;
 	const char *slash = strrchr(src->name, '/'), *base = slash ? slash + 1 : src->name;
 	LLVMMetadataRef file = LLVMDIBuilderCreateFile(d, base, strlen(base), slash ? src->name : ".", slash ? (size_t)(slash - src->name) : 1);
-	LLVMDIBuilderCreateCompileUnit(d, LLVMDWARFSourceLanguageC, file, "tlc", 3, true, "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly, 0,
+	LLVMDIBuilderCreateCompileUnit(d, LLVMDWARFSourceLanguageC, file, "tlc", 3, true, "", 0, 0, "", 0, (LLVMDWARFEmissionKind)DIRECTIVES_ONLY, 0,
 				       false, false, "", 0, "", 0);
 	LLVMMetadataRef t = LLVMDIBuilderCreateSubroutineType(d, file, NULL, 0, LLVMDIFlagZero);
 	l->debug_scope = LLVMDIBuilderCreateFunction(d, file, l->k->name, strlen(l->k->name), l->k->name, strlen(l->k->name), file, l->k->loc.line, t,

@@ -3,6 +3,8 @@
  * Accesses are as wide as axis analysis allows; neighbours that may begin anywhere in a word are loaded in runs of words. An
  * access that is masked, or asks for a cache policy, is inline PTX with a predicate; a plain one is left to LLVM. Of threads that
  * hold the same element only one writes. */
+#include <math.h>
+
 #include "lower/internal.h"
 
 /* The registers of one vector, and a way to visit all vectors. */
@@ -46,21 +48,24 @@ static u32 vector_reg(const struct vectors *s, u32 i, u32 e)
 	return r;
 }
 
-/* How a vector travels: n words of so many bits, and the PTX names of that. */
+/* How a vector travels: n words of so many bits, integers unless the elements are floats as long, and the PTX names of that. */
 struct words {
+	LLVMTypeRef as;
 	int bits;
 	u32 n;
 	const char *type, *vec;
 	char constraint;
 };
 
-static struct words words_of(u32 bytes, int elem_bits)
+static struct words words_of(struct lower *l, u32 bytes, LLVMTypeRef elem)
 {
 	struct words w = {.vec = ""};
+	int elem_bits = type_bits(elem);
 	w.bits = bytes >= 8 && elem_bits == 64 ? 64 : bytes >= 4 ? 32 : (int)bytes * 8;
 	w.n = bytes * 8 / (u32)w.bits;
 	w.type = w.bits == 64 ? "b64" : w.bits == 32 ? "b32" : w.bits == 16 ? "b16" : "b8";
-	w.constraint = w.bits == 64 ? 'l' : w.bits == 32 ? 'r' : 'h';
+	w.as = elem == l->f32 ? elem : int_type(l, w.bits);
+	w.constraint = w.bits == 64 ? 'l' : w.bits == 32 ? (elem == l->f32 ? 'f' : 'r') : 'h';
 	w.vec = w.n == 4 ? ".v4" : w.n == 2 ? ".v2" : "";
 	return w;
 }
@@ -97,34 +102,66 @@ static const char *operand_list(struct lower *l, u32 first, u32 n)
 
 static LLVMTypeRef asm_word(struct lower *l, const struct words *w)
 {
-	return w->bits == 8 ? l->i16 : int_type(l, w->bits);
+	return w->bits == 8 ? l->i16 : w->as;
 }
 
-/* Loads into words; those of `init` remain where the predicate is false. */
+static void pack_words(struct lower *l, LLVMValueRef *elems, u32 n, const struct words *w, LLVMValueRef *words)
+{
+	if (w->as == l->f32)
+		memcpy(words, elems, n * sizeof *words);
+	else
+		pack(l, elems, n, w->bits, words);
+}
+
+/* The bits of a constant word. */
+static bool is_known(LLVMValueRef v, u64 *bits)
+{
+	if (LLVMIsAConstantInt(v)) {
+		*bits = LLVMConstIntGetZExtValue(v);
+		return true;
+	}
+	LLVMBool inexact;
+	float f = LLVMIsAConstantFP(v) ? (float)LLVMConstRealGetDouble(v, &inexact) : NAN;
+	u32 word;
+	memcpy(&word, &f, sizeof word);
+	*bits = word;
+	return !isnan(f);
+}
+
+/* Loads into words; where the predicate is false they stay as they are. Constants are written to them by the same PTX: LLVM need not
+ * know of them. */
 static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMValueRef pred, const struct words *w, const char *policy,
 			LLVMValueRef *words)
 {
-	struct strbuf cons = {.arena = &l->scratch};
+	struct strbuf cons = {.arena = &l->scratch}, text = {.arena = &l->scratch};
 	LLVMValueRef args[8];
 	LLVMTypeRef t = asm_word(l, w), types[4];
 	u32 n = 0;
-	for (u32 i = 0; i < w->n; i++)
-		sb_printf(&cons, "%s=%c", i ? "," : "", w->constraint);
+	u64 bits;
+	bool known = true;
+	for (u32 i = 0; i < w->n && pred; i++)
+		known &= is_known(words[i], &bits);
 	for (u32 i = 0; i < w->n; i++) {
+		sb_printf(&cons, "%s=%s%c", i ? "," : "", known ? "&" : "", w->constraint);
+		types[i] = t;
+		if (known && pred && is_known(words[i], &bits))
+			sb_printf(&text, "mov.b%d $%u, 0x%llX;\n\t", MAX(w->bits, 16), i, (unsigned long long)bits);
+	}
+	for (u32 i = 0; i < w->n && !known; i++) {
 		sb_printf(&cons, ",%u", i);
 		args[n++] = w->bits == 8 ? LLVMBuildZExt(l->b, words[i], l->i16, "") : words[i];
-		types[i] = t;
 	}
+	u32 at = w->n + n; /* the address */
 	sb_puts(&cons, pred ? ",l,b" : ",l");
 	args[n++] = ptr;
-	if (pred)
+	if (pred) {
 		args[n++] = pred;
-	const char *offset = constant ? arena_printf(&l->scratch, "+%u", constant) : "";
-	const char *text = arena_printf(&l->scratch, "%sld.%s%s%s.%s %s, [$%u%s];",
-					pred ? arena_printf(&l->scratch, "@$%u ", 2 * w->n + 1) : "", policy ? "global" : "volatile.global",
-					policy ? policy : "", w->vec, w->type, operand_list(l, 0, w->n), 2 * w->n, offset);
+		sb_printf(&text, "@$%u ", at + 1);
+	}
+	sb_printf(&text, "ld.%s%s%s.%s %s, [$%u", policy ? "global" : "volatile.global", policy ? policy : "", w->vec, w->type, operand_list(l, 0, w->n), at);
+	sb_puts(&text, constant ? arena_printf(&l->scratch, "+%u];", constant) : "];");
 	LLVMTypeRef ret = w->n == 1 ? t : LLVMStructTypeInContext(l->ctx, types, w->n, false);
-	LLVMValueRef v = inline_asm(l, text, cons.at, ASM_EFFECT, ret, args, n);
+	LLVMValueRef v = inline_asm(l, text.at, cons.at, ASM_EFFECT, ret, args, n);
 	for (u32 i = 0; i < w->n; i++) {
 		words[i] = w->n == 1 ? v : LLVMBuildExtractValue(l->b, v, i, "");
 		if (w->bits == 8)
@@ -134,7 +171,7 @@ static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMVal
 
 static void plain_load(struct lower *l, LLVMValueRef ptr, const struct words *w, LLVMValueRef *words)
 {
-	LLVMTypeRef t = int_type(l, w->bits), vt = w->n == 1 ? t : LLVMVectorType(t, w->n);
+	LLVMTypeRef vt = w->n == 1 ? w->as : LLVMVectorType(w->as, w->n);
 	LLVMValueRef v = LLVMBuildLoad2(l->b, vt, ptr, "");
 	LLVMSetAlignment(v, (unsigned)(w->bits / 8) * w->n);
 	for (u32 i = 0; i < w->n; i++)
@@ -187,7 +224,7 @@ static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine
 /* One piece of memory, less than a vector; zero where the predicate is false. */
 static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant, int bytes, LLVMValueRef pred, const char *policy)
 {
-	struct words w = words_of((u32)bytes, bytes * 8);
+	struct words w = words_of(l, (u32)bytes, int_type(l, bytes * 8));
 	LLVMValueRef p = offset ? LLVMBuildGEP2(l->b, l->i8, base, &offset, 1, "") : base, at = c_i64(l, constant), word = LLVMConstNull(int_type(l, w.bits));
 	if (pred || *policy)
 		masked_load(l, p, constant, pred, &w, policy, &word);
@@ -354,7 +391,7 @@ void lower_load(struct lower *l, const struct op *o)
 	struct vectors s = vectors_of(l, ptr, mask);
 	LLVMTypeRef t = memory_type(l, result(o)->type);
 	int eb = type_bits(t);
-	struct words w = words_of(s.width * (u32)eb / 8, eb);
+	struct words w = words_of(l, s.width * (u32)eb / 8, t);
 	LLVMValueRef *at = new_tile(l, result(o)), words[16], elems[16];
 	const char *policy = load_policy(o);
 	LLVMValueRef mine = o->scratch_size ? owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL) : NULL;
@@ -373,7 +410,7 @@ void lower_load(struct lower *l, const struct op *o)
 				}
 			for (u32 e = 0; e < s.width; e++)
 				elems[e] = other ? to_memory(l, elem(l, other, vector_reg(&s, i, e))) : LLVMConstNull(t);
-			pack(l, elems, s.width, w.bits, words);
+			pack_words(l, elems, s.width, &w, words);
 			masked_load(l, elem(l, ptr, first), behind * (u32)eb / 8, and_i1(l, mine, mask ? elem(l, mask, reg) : NULL), &w, policy, words);
 		} else {
 			plain_load(l, elem(l, ptr, reg), &w, words);
@@ -413,7 +450,7 @@ static void plain_store(struct lower *l, LLVMValueRef ptr, const struct words *w
 {
 	LLVMValueRef v = words[0];
 	if (w->n > 1) {
-		v = LLVMGetPoison(LLVMVectorType(int_type(l, w->bits), w->n));
+		v = LLVMGetPoison(LLVMVectorType(w->as, w->n));
 		for (u32 i = 0; i < w->n; i++)
 			v = LLVMBuildInsertElement(l->b, v, words[i], c_i32(l, i), "");
 	}
@@ -424,8 +461,8 @@ void lower_store(struct lower *l, const struct op *o)
 {
 	const struct value *ptr = operand(o, 0), *val = operand(o, 1), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
 	struct vectors s = vectors_of(l, ptr, mask);
-	int eb = type_bits(memory_type(l, val->type));
-	struct words w = words_of(s.width * (u32)eb / 8, eb);
+	LLVMTypeRef t = memory_type(l, val->type);
+	struct words w = words_of(l, s.width * (u32)type_bits(t) / 8, t);
 	LLVMValueRef words[16], elems[16], mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
 	const char *policy = store_policy(o);
 	for (u32 i = 0; i < s.n; i++) {
@@ -433,7 +470,7 @@ void lower_store(struct lower *l, const struct op *o)
 		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL);
 		for (u32 e = 0; e < s.width; e++)
 			elems[e] = to_memory(l, elem(l, val, vector_reg(&s, i, e)));
-		pack(l, elems, s.width, w.bits, words);
+		pack_words(l, elems, s.width, &w, words);
 		if (pred || *policy)
 			masked_store(l, p, pred, &w, policy, words);
 		else

@@ -180,6 +180,14 @@ static void store_slot(struct lower *l, LLVMValueRef address, LLVMValueRef v)
 	LLVMBuildStore(l->b, LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : v, address);
 }
 
+/* By a predicate. */
+static void store_word_if(struct lower *l, LLVMValueRef pred, LLVMValueRef address, LLVMValueRef v)
+{
+	bool is_float = LLVMTypeOf(v) == l->f32;
+	LLVMValueRef args[] = {address, is_float ? v : to_bits(l, v), pred};
+	inline_asm(l, "@$2 st.shared.b32 [$0], $1;", is_float ? "l,f,b,~{memory}" : "l,r,b,~{memory}", ASM_EFFECT, l->v, args, 3);
+}
+
 /* This warp's number among those that share results. */
 static LLVMValueRef axis_warp(struct lower *l, const struct ladder *d)
 {
@@ -223,6 +231,27 @@ static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
 	return ok;
 }
 
+/* Stores the partial results of the threads for which `mine` (NULL: all). A few words without a branch: LLVM takes much longer for more
+ * blocks. */
+static void store_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef mine, LLVMValueRef *part)
+{
+	enum { FEW = 4 };
+	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
+	bool branch = !mine || l->k->cluster > 1 || d->results * d->n > FEW;
+	for (u32 i = 0; i < d->n; i++)
+		branch |= type_bits(LLVMTypeOf(part[i])) != 32;
+	struct guarded g = begin_if(l, branch ? mine : NULL);
+	for (u32 r = 0; r < d->results; r++)
+		for (u32 i = 0; i < d->n; i++) {
+			LLVMValueRef address = slot_address(l, o, d, i, result_position(l, d, thread, r), warp);
+			if (branch)
+				store_slot(l, address, part[r * d->n + i]);
+			else
+				store_word_if(l, mine, address, part[r * d->n + i]);
+		}
+	end_if(l, g);
+}
+
 static void load_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, LLVMValueRef warp, LLVMValueRef *out)
 {
 	for (u32 i = 0; i < d->n; i++)
@@ -258,12 +287,8 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 
 static void reduce_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
 {
-	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
-	struct guarded g = begin_if(l, writer(l, d, 0));
-	for (u32 r = 0; r < d->results; r++)
-		for (u32 i = 0; i < d->n; i++)
-			store_slot(l, slot_address(l, o, d, i, result_position(l, d, thread, r), warp), part[r * d->n + i]);
-	end_if(l, g);
+	LLVMValueRef thread = thread_result(l, d);
+	store_slots(l, o, d, writer(l, d, 0), part);
 	barrier(l);
 	for (u32 r = 0; r < d->results; r++)
 		combine_warps(l, o, d, result_position(l, d, thread, r), &part[r * d->n]);
@@ -363,11 +388,7 @@ static void scan_warps(struct lower *l, const struct op *o, const struct ladder 
 	for (int i = 0; i < d->in->bits[LL_LANE]; i++)
 		if (d->in->basis[LL_LANE][i] & d->axis_mask)
 			lane_mask |= 1u << i;
-	struct guarded g = begin_if(l, writer(l, d, reverse ? 0 : lane_mask));
-	for (u32 r = 0; r < d->results; r++)
-		for (u32 i = 0; i < d->n; i++)
-			store_slot(l, slot_address(l, o, d, i, result_position(l, d, thread, r), warp), total[r * d->n + i]);
-	end_if(l, g);
+	store_slots(l, o, d, writer(l, d, reverse ? 0 : lane_mask), total);
 	barrier(l);
 	for (u32 r = 0; r < d->results; r++) {
 		LLVMValueRef pos = result_position(l, d, thread, r), before[MAX_VALUES], other[MAX_VALUES];

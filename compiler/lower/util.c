@@ -246,16 +246,21 @@ LLVMValueRef lane_bit(struct lower *l, int bit)
 	return LLVMBuildICmp(l->b, LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
 }
 
+/* Of an integer or a float. */
 static LLVMValueRef shuffle_word(struct lower *l, LLVMValueRef v, LLVMValueRef lane, bool by_xor)
 {
+	static const char *const names[2][2] = {{"llvm.nvvm.shfl.sync.idx.i32", "llvm.nvvm.shfl.sync.idx.f32"},
+						{"llvm.nvvm.shfl.sync.bfly.i32", "llvm.nvvm.shfl.sync.bfly.f32"}};
 	LLVMValueRef args[] = {c_i32(l, 0xFFFFFFFF), v, lane, c_i32(l, 31)};
-	return intrinsic(l, by_xor ? "llvm.nvvm.shfl.sync.bfly.i32" : "llvm.nvvm.shfl.sync.idx.i32", l->i32, args, 4);
+	return intrinsic(l, names[by_xor][LLVMTypeOf(v) == l->f32], LLVMTypeOf(v), args, 4);
 }
 
 static LLVMValueRef shuffle_any(struct lower *l, LLVMValueRef v, LLVMValueRef lane, bool by_xor)
 {
 	LLVMTypeRef t = LLVMTypeOf(v);
 	int bits = type_bits(t);
+	if (t == l->f32)
+		return shuffle_word(l, v, lane, by_xor);
 	LLVMValueRef x = to_bits(l, v);
 	if (bits == 64) {
 		LLVMValueRef words[2] = {0}, both = NULL;

@@ -24,7 +24,21 @@ static const char *ptx_version(int sm)
 	return sm >= 89 ? "+ptx84" : "+ptx75";
 }
 
-static LLVMTargetMachineRef make_machine(struct arena *a, int sm, bool arch_specific, const char **error)
+/* Making a target machine takes a tenth of a short kernel's compilation, so a few are kept for the next ones. One thread at a time uses
+ * each; LLVM lets it grow a little with each module, so not for ever. */
+struct machine {
+	LLVMTargetMachineRef tm;
+	int sm;
+	bool arch_specific;
+	u32 uses;
+};
+static struct {
+	pthread_mutex_t lock;
+	struct machine idle[8];
+	u32 n;
+} machines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool make_machine(struct arena *a, int sm, bool arch_specific, struct machine *out, const char **error)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	LLVMTargetRef target;
@@ -33,28 +47,47 @@ static LLVMTargetMachineRef make_machine(struct arena *a, int sm, bool arch_spec
 	if (LLVMGetTargetFromTriple("nvptx64-nvidia-cuda", &target, &message)) {
 		*error = arena_printf(a, "%s", message);
 		LLVMDisposeMessage(message);
-		return NULL;
+		return false;
 	}
 	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
-	return LLVMCreateTargetMachine(target, "nvptx64-nvidia-cuda", arena_printf(a, "sm_%d%s", sm, arch_specific ? "a" : ""),
-				       ptx_version(sm), LLVMCodeGenLevelDefault, LLVMRelocDefault, LLVMCodeModelDefault);
+	LLVMTargetMachineRef tm = LLVMCreateTargetMachine(target, "nvptx64-nvidia-cuda", arena_printf(a, "sm_%d%s", sm, arch_specific ? "a" : ""),
+							  ptx_version(sm), LLVMCodeGenLevelDefault, LLVMRelocDefault, LLVMCodeModelDefault);
+	*out = (struct machine){tm, sm, arch_specific, 0};
+	return true;
 }
 
-/* LLVM marks PTX that has line numbers as debug code, which keeps ptxas from optimising, and adds DWARF sections. The
- * lines (.loc) are all we want. */
-static size_t strip_debug(char *ptx)
+static bool take_machine(struct arena *a, int sm, bool arch_specific, struct machine *out, const char **error)
 {
-	char *mark = strstr(ptx, ", debug"), *end = strchr(ptx, 0), *section = strstr(ptx, "\n\t.section\t.debug");
-	if (section && (section = strchr(ptx + (section - ptx), '\n'))) {
-		*section = '\n';
-		section[1] = 0;
-		end = section + 1;
+	bool found = false;
+	pthread_mutex_lock(&machines.lock);
+	for (u32 i = machines.n; i-- && !found;) {
+		found = machines.idle[i].sm == sm && machines.idle[i].arch_specific == arch_specific;
+		if (found) {
+			*out = machines.idle[i];
+			machines.idle[i] = machines.idle[--machines.n];
+		}
 	}
-	if (mark && mark < strstr(ptx, ".address_size")) {
-		memmove(mark, mark + 7, (size_t)(end - mark) - 7 + 1);
-		end -= 7;
-	}
-	return (size_t)(end - ptx);
+	pthread_mutex_unlock(&machines.lock);
+	return found || make_machine(a, sm, arch_specific, out, error);
+}
+
+static void give_back(struct machine *m)
+{
+	enum { MOST_USES = 1000 };
+	pthread_mutex_lock(&machines.lock);
+	bool keep = ++m->uses < MOST_USES && machines.n < ARRAY_LEN(machines.idle);
+	if (keep)
+		machines.idle[machines.n++] = *m;
+	pthread_mutex_unlock(&machines.lock);
+	if (!keep)
+		LLVMDisposeTargetMachine(m->tm);
+}
+
+static void drop_line(char *text, const char *beginning)
+{
+	char *line = strstr(text, beginning), *next = line ? strchr(line, '\n') : NULL;
+	if (next)
+		memmove(line, next + 1, strlen(next + 1) + 1);
 }
 
 /* Calls of libclc functions have its mangled names. */
@@ -144,10 +177,12 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 }
 
 /* Much shorter than default<O3>: the code, libclc's included, is already in the shape that O3 works for, and compile time is a
- * feature. */
-#define SIMPLIFY "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
+ * feature. Without loops ptxas does as well without instcombine. */
+#define INLINE "always-inline,globaldce,"
+#define SHORT "function(dce,early-cse,simplifycfg)"
+#define FULL "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
 
-static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, const char **error)
+static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, bool loops, const char **error)
 {
 #ifndef NDEBUG
 	char *invalid = NULL;
@@ -158,7 +193,7 @@ static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm
 	LLVMDisposeMessage(invalid);
 #endif
 	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-	LLVMErrorRef e = LLVMRunPasses(mod, math ? "always-inline,globaldce," SIMPLIFY : SIMPLIFY, tm, o);
+	LLVMErrorRef e = LLVMRunPasses(mod, math ? INLINE FULL : loops ? FULL : SHORT, tm, o);
 	LLVMDisposePassBuilderOptions(o);
 	if (!e)
 		return true;
@@ -236,11 +271,13 @@ const char *ptx_with_directives(struct arena *a, const char *ptx, size_t *len, c
 	return out;
 }
 
-const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_specific, const char **llir, size_t *len, const char **error)
+const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_specific, bool loops, const char **llir, size_t *len,
+		     const char **error)
 {
-	LLVMTargetMachineRef tm = make_machine(a, sm, arch_specific, error);
-	if (!tm)
+	struct machine m;
+	if (!take_machine(a, sm, arch_specific, &m, error))
 		return NULL;
+	LLVMTargetMachineRef tm = m.tm;
 	LLVMTargetDataRef data = LLVMCreateTargetDataLayout(tm);
 	char *layout = LLVMCopyStringRepOfTargetData(data), *message = NULL;
 	const char *ptx = NULL;
@@ -249,7 +286,7 @@ const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_speci
 	LLVMSetDataLayout(mod, layout);
 	bool math = needs_math(mod);
 	bool ok = !math || link_math(mod, "nvptx64-nvidia-cuda", layout, a, error);
-	if (ok && optimize(a, mod, tm, math, error)) {
+	if (ok && optimize(a, mod, tm, math, loops, error)) {
 		keep_recurrences(mod);
 		if (llir) {
 			char *text = LLVMPrintModuleToString(mod);
@@ -261,7 +298,8 @@ const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_speci
 			LLVMDisposeMessage(message);
 		} else if (len) {
 			char *text = arena_str(a, LLVMGetBufferStart(out), LLVMGetBufferSize(out));
-			*len = strip_debug(text);
+			drop_line(text, "\t.section\t.debug_loc"); /* an empty one */
+			*len = strlen(text);
 			ptx = text;
 			LLVMDisposeMemoryBuffer(out);
 		} else {
@@ -270,6 +308,6 @@ const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_speci
 	}
 	LLVMDisposeMessage(layout);
 	LLVMDisposeTargetData(data);
-	LLVMDisposeTargetMachine(tm);
+	give_back(&m);
 	return ptx;
 }

@@ -7,9 +7,9 @@
 #include "base/arena.h"
 
 /* Optimises `mod` in place for sm_<sm>[a] and returns its PTX, NUL-terminated, in `arena`; NULL after an error, whose text
- * is in *error (in `arena`). *llir, unless NULL, gets the optimised LLVM IR. */
-const char *emit_ptx(struct arena *arena, LLVMModuleRef mod, int sm, bool arch_specific, const char **llir, size_t *len,
-		     const char **error);
+ * is in *error (in `arena`). loops: it has some. *llir, unless NULL, gets the optimised LLVM IR. */
+const char *emit_ptx(struct arena *arena, LLVMModuleRef mod, int sm, bool arch_specific, bool loops, const char **llir,
+		     size_t *len, const char **error);
 /* The PTX with lines added to the directives of its one kernel: those that this LLVM cannot be asked for. */
 const char *ptx_with_directives(struct arena *arena, const char *ptx, size_t *len, const char *lines);
 
