@@ -1,4 +1,4 @@
-/* What stands in front of a pipelined loop, and better stands elsewhere: loads that wait, and what only the results need.
+/* What stands in front of a pipelined loop, and better stands elsewhere: loads that wait, and what is only needed behind it.
  *
  * Attention loads its queries, scales them and stores them where a dot will read them, all before the loop over the keys. If the
  * keys were asked for only then, memory's latency would pass twice. So such loads and what waits for them come after the first
