@@ -3,6 +3,7 @@
  * fp16 uses the hardware's own arithmetic. bf16 and fp8 travel as integers; bf16 arithmetic is done in fp32 and rounded
  * once, which is what the interpreter does too. Where the target lacks a conversion it is done with integers. */
 #include "lower/internal.h"
+#include "target/target.h"
 
 #include <math.h>
 
@@ -186,7 +187,7 @@ static LLVMValueRef divide(struct lower *l, enum opcode code, LLVMValueRef x, LL
 	if (LLVMTypeOf(x) != l->f32 || code == IR_PRECISE_DIVF)
 		return LLVMBuildFDiv(l->b, x, y, "");
 	LLVMValueRef args[] = {x, y};
-	return inline_asm(l, "div.full.f32 $0, $1, $2;", "=f,f,f", ASM_PURE, l->f32, args, 2);
+	return intrinsic(l, APPROXIMATE_DIVISION, l->f32, args, 2);
 }
 
 static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *in)

@@ -258,6 +258,23 @@ static void load_slots(struct lower *l, const struct op *o, const struct ladder 
 		out[i] = load_slot(l, slot_address(l, o, d, i, pos, warp), llvm_type(l, operand(o, i)->type));
 }
 
+/* The results of all warps, which lie side by side; words up to four at a time. */
+static void load_all_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, u32 warps, LLVMValueRef *out)
+{
+	for (u32 i = 0; i < d->n; i++) {
+		LLVMTypeRef t = llvm_type(l, operand(o, i)->type);
+		u32 width = type_bits(t) == 32 ? MIN(warps, 4u) : 1;
+		for (u32 k = 0; k < warps; k += width) {
+			LLVMValueRef at = slot_address(l, o, d, i, pos, c_i32(l, k));
+			LLVMValueRef v = load_slot(l, at, width > 1 ? LLVMVectorType(t, width) : t);
+			if (width > 1)
+				LLVMSetAlignment(v, 4 * width);
+			for (u32 e = 0; e < width; e++)
+				out[(k + e) * d->n + i] = width > 1 ? LLVMBuildExtractElement(l->b, v, c_i32(l, e), "") : v;
+		}
+	}
+}
+
 /* Do all lanes of a warp hold the same results? */
 static bool same_in_lanes(const struct ladder *d)
 {
@@ -277,8 +294,10 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 	u32 count = by_lanes ? MAX(warps / LANES, 1) : warps;
 	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, count * d->n);
 	LLVMValueRef lane = by_lanes ? LLVMBuildAnd(l->b, l->lane, c_i32(l, MIN(warps, LANES) - 1), "") : NULL;
-	for (u32 k = 0; k < count; k++)
-		load_slots(l, o, d, pos, by_lanes ? LLVMBuildAdd(l->b, lane, c_i32(l, k * LANES), "") : c_i32(l, k), &part[k * d->n]);
+	if (!by_lanes)
+		load_all_slots(l, o, d, pos, warps, part);
+	for (u32 k = 0; k < count && by_lanes; k++)
+		load_slots(l, o, d, pos, LLVMBuildAdd(l->b, lane, c_i32(l, k * LANES), ""), &part[k * d->n]);
 	combine_tree(l, o, part, count);
 	for (int bit = 0; by_lanes && bit < MIN(d->nwarp, 5); bit++)
 		combine_across(l, o, bit, part);

@@ -83,6 +83,13 @@ static void give_back(struct machine *m)
 		LLVMDisposeTargetMachine(m->tm);
 }
 
+/* `to` is as long as `from`. */
+static void rename_all(char *text, const char *from, const char *to)
+{
+	while ((text = strstr(text, from)))
+		memcpy(text, to, strlen(to));
+}
+
 static void drop_line(char *text, const char *beginning)
 {
 	char *line = strstr(text, beginning), *next = line ? strchr(line, '\n') : NULL;
@@ -299,6 +306,7 @@ const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_speci
 		} else if (len) {
 			char *text = arena_str(a, LLVMGetBufferStart(out), LLVMGetBufferSize(out));
 			drop_line(text, "\t.section\t.debug_loc"); /* an empty one */
+			rename_all(text, "div.approx.f32", "div.full.f32  ");
 			*len = strlen(text);
 			ptx = text;
 			LLVMDisposeMemoryBuffer(out);
