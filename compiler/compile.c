@@ -37,7 +37,7 @@ static const struct pass place_passes[] = {
 	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster, ANALYSIS_AXIS, 0},
 	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"early-loads2", "issue the first loads of loops before reductions", pass_early_loads, 0, ANALYSIS_AXIS},
+	{"early-loads2", "issue the first loads of loops before reductions", pass_first_loads, 0, ANALYSIS_AXIS},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
 	{"remarks", "say what became of memory accesses (on request)", pass_remarks, ANALYSIS_AXIS, 0},

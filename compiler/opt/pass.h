@@ -46,6 +46,7 @@ void pass_peel(struct pass_state *s);
 void pass_unroll(struct pass_state *s);
 void pass_swizzle_pids(struct pass_state *s);
 void pass_early_loads(struct pass_state *s);
+void pass_first_loads(struct pass_state *s);
 void pass_fuse(struct pass_state *s);
 
 /* Sums that loops carry only for what comes after, beside others that grow alike, are computed from these. */
