@@ -184,10 +184,26 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 }
 
 /* Much shorter than default<O3>: the code, libclc's included, is already in the shape that O3 works for, and compile time is a
- * feature. Without loops ptxas does as well without instcombine. */
-#define INLINE "always-inline,globaldce,"
-#define SHORT "function(dce,early-cse,simplifycfg)"
-#define FULL "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
+ * feature. Kernels without loops need none of it: the back end and ptxas do as well. */
+#define SIMPLIFY "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
+
+static bool is_pure(LLVMValueRef v)
+{
+	return LLVMIsAUnaryInstruction(v) ? !LLVMIsALoadInst(v) : LLVMIsABinaryOperator(v) || LLVMIsACmpInst(v) || LLVMIsAGetElementPtrInst(v) ||
+	       LLVMIsASelectInst(v) || LLVMIsAInsertElementInst(v) || LLVMIsAExtractElementInst(v);
+}
+
+/* Elements that nobody asked for, with what only they need. */
+static void drop_unused(LLVMModuleRef mod)
+{
+	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
+		for (LLVMBasicBlockRef b = LLVMGetLastBasicBlock(f); b; b = LLVMGetPreviousBasicBlock(b))
+			for (LLVMValueRef v = LLVMGetLastInstruction(b), before; v; v = before) {
+				before = LLVMGetPreviousInstruction(v);
+				if (!LLVMGetFirstUse(v) && is_pure(v))
+					LLVMInstructionEraseFromParent(v);
+			}
+}
 
 static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, bool loops, const char **error)
 {
@@ -199,8 +215,12 @@ static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm
 	}
 	LLVMDisposeMessage(invalid);
 #endif
+	if (!math && !loops) {
+		drop_unused(mod);
+		return true;
+	}
 	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-	LLVMErrorRef e = LLVMRunPasses(mod, math ? INLINE FULL : loops ? FULL : SHORT, tm, o);
+	LLVMErrorRef e = LLVMRunPasses(mod, math ? "always-inline,globaldce," SIMPLIFY : SIMPLIFY, tm, o);
 	LLVMDisposePassBuilderOptions(o);
 	if (!e)
 		return true;
