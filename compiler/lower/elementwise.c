@@ -3,7 +3,6 @@
  * fp16 uses the hardware's own arithmetic. bf16 and fp8 travel as integers; bf16 arithmetic is done in fp32 and rounded
  * once, which is what the interpreter does too. Where the target lacks a conversion it is done with integers. */
 #include "lower/internal.h"
-#include "target/target.h"
 
 #include <math.h>
 

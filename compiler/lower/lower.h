@@ -9,4 +9,7 @@
 /* A module with one kernel function; math functions it calls are declared only. Needs ANALYSIS_AXIS. */
 LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx);
 
+/* emit_ptx makes it div.full.f32, for which LLVM 19 has no intrinsic; inline PTX takes it ten times as long. */
+#define APPROXIMATE_DIVISION "llvm.nvvm.div.approx.f"
+
 #endif

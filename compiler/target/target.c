@@ -87,7 +87,8 @@ static void give_back(struct machine *m)
 static void rename_all(char *text, const char *from, const char *to)
 {
 	while ((text = strstr(text, from)))
-		memcpy(text, to, strlen(to));
+		for (const char *c = to; *c; c++)
+			*text++ = *c;
 }
 
 static void drop_line(char *text, const char *beginning)

@@ -6,9 +6,6 @@
 
 #include "base/arena.h"
 
-/* Becomes div.full.f32, for which LLVM 19 has no intrinsic; inline PTX takes it ten times as long. */
-#define APPROXIMATE_DIVISION "llvm.nvvm.div.approx.f"
-
 /* Optimises `mod` in place for sm_<sm>[a] and returns its PTX, NUL-terminated, in `arena`; NULL after an error, whose text
  * is in *error (in `arena`). loops: it has some. *llir, unless NULL, gets the optimised LLVM IR. */
 const char *emit_ptx(struct arena *arena, LLVMModuleRef mod, int sm, bool arch_specific, bool loops, const char **llir,
