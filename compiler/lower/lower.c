@@ -345,7 +345,7 @@ static void lower_for(struct lower *l, const struct op *o)
 {
 	const struct block *b = o->blocks[0];
 	u32 n = o->nresults;
-	bool once = loop_runs_once(l->k, o);
+	bool once = loop_runs_once(o);
 	LLVMBasicBlockRef head = once ? NULL : new_block(l), body = new_block(l), exit = new_block(l);
 	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0), iv = lb, branch;
 	struct carried *first = arena_array(&l->scratch, struct carried, n + 1u), *next = arena_array(&l->scratch, struct carried, n + 1u);

@@ -272,21 +272,31 @@ struct bounds bounds_of_rounded(struct bounds_context *c, const struct value *v)
 	i64 m, n;
 	if (!div || !value_const_int(operand(mul, 1), &m) || !value_const_int(operand(div, 1), &n) || m != n || m <= 0)
 		return bounds_of(c, v);
-	const struct op *least = def_if(operand(div, 0), IR_MAXSI);
-	struct bounds x = bounds_of(c, least ? operand(least, 0) : operand(div, 0));
-	if (least)
-		x.hi = any(v).hi;
+	struct bounds x = bounds_of(c, operand(div, 0));
 	struct form most = constant(m - 1); /* toward 0: down or up */
 	return (struct bounds){form_sub(&x.lo, &most), form_sum(&x.hi, &most)};
 }
 
-bool loop_runs_once(const struct kernel *k, const struct op *loop)
+/* Is v the end, or that and a constant that is not negative, whichever is greater? */
+static bool is_end(const struct value *v, const struct value *end)
 {
-	struct bounds_context c = {.k = k};
-	struct bounds first = bounds_of_rounded(&c, operand(loop, 0)), end = bounds_of(&c, operand(loop, 1));
-	struct form way = form_sub(&end.hi, &first.lo);
-	i64 lo, hi, step;
-	return value_const_int(operand(loop, 2), &step) && form_range(&c, &way, &lo, &hi) && hi <= step;
+	const struct op *greater = def_if(v, IR_MAXSI);
+	i64 c;
+	return v == end || (greater && operand(greater, 0) == end && value_const_int(operand(greater, 1), &c) && c >= 0);
+}
+
+/* Where nothing can wrap: between constants, and from end / m * m to the end. */
+bool loop_runs_once(const struct op *loop)
+{
+	const struct value *first = operand(loop, 0), *end = operand(loop, 1);
+	const struct op *mul = def_if(first, IR_MULI), *div = mul ? def_if(operand(mul, 0), IR_DIVSI) : NULL;
+	i64 lo, hi, step, m, n;
+	if (!value_const_int(operand(loop, 2), &step) || step <= 0)
+		return false;
+	if (value_const_int(first, &lo) && value_const_int(end, &hi))
+		return lo >= hi || (u64)hi - (u64)lo <= (u64)step;
+	return div && value_const_int(operand(mul, 1), &m) && value_const_int(operand(div, 1), &n) && m == n && m > 0 && m <= step &&
+	       is_end(operand(div, 0), end);
 }
 
 /* --- rows --------------------------------------------------------------------------------------------------- */

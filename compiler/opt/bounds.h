@@ -41,8 +41,8 @@ i64 form_take(struct form *f, const struct value *scalar);
 /* The interval of values the form can take, given what is known of its scalars. False when unknown or huge. */
 bool form_range(struct bounds_context *c, const struct form *f, i64 *lo, i64 *hi);
 
-/* Does the loop run once at most? */
-bool loop_runs_once(const struct kernel *k, const struct op *loop);
+/* Is it known that the loop runs once at most? */
+bool loop_runs_once(const struct op *loop);
 
 /* start + arange(first, last + 1), a row of numbers that does not wrap if its ends do not. */
 struct row {

@@ -326,15 +326,16 @@ static bool masks_are_free(const struct pass_state *s, const struct op *loop, co
 static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_vec *splits)
 {
 	struct bounds_context c = {.k = s->k};
-	struct bounds first = bounds_of_rounded(&c, operand(loop, 0));
+	struct bounds first = bounds_of_rounded(&c, operand(loop, 0)), end = bounds_of(&c, operand(loop, 1));
 	bool nothing = false;
-	i64 lo, hi;
+	i64 lo, hi, step;
 	for (u32 i = 0; i < splits->len; i++) {
 		struct form at = form_scaled(&first.lo, splits->at[i].a);
 		at = form_sum(&at, &splits->at[i].rest);
 		nothing |= form_range(&c, &at, &lo, &hi) && lo > 0;
 	}
-	if (nothing && loop_runs_once(s->k, loop))
+	struct form way = form_sub(&end.hi, &first.lo);
+	if (nothing && value_const_int(operand(loop, 2), &step) && form_range(&c, &way, &lo, &hi) && hi <= step)
 		loop->attr[ATTR_STAGES] = 1;
 	return nothing;
 }
