@@ -33,7 +33,6 @@ static void copy(struct pipe *p, struct op *load)
 	struct value *ops[] = {operand(load, 0), result(alloc), load->noperands > 1 ? operand(load, 1) : NULL};
 	b.loc = load->loc;
 	build(&b, IR_ASYNC_COPY, ops, ops[2] ? 3 : 2, NULL, 0, 0)->attr[ATTR_ASYNC_EVICT] = load->attr[ATTR_EVICT];
-	build(&b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
 	op_erase(store->next);
 	op_erase(store);
 	op_erase(load);
@@ -51,7 +50,6 @@ static bool goes_beside(const struct op *o)
 	case IR_MEMDESC_TRANS:
 	case IR_MEMDESC_INDEX:
 	case IR_ASYNC_COPY:
-	case IR_ASYNC_COMMIT:
 	case IR_LOCAL_STORE:
 	case IR_FENCE_ASYNC: return true;
 	default: return op_has(o, PURE) && !reads_buffer && !o->nblocks;
@@ -69,6 +67,7 @@ static void visit(struct pipe *p, struct block *b)
 			pending = true;
 		} else if (pending && !goes_beside(o)) {
 			struct builder at = builder_before(p->ctx, o);
+			build(&at, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
 			wait_copies(&at, 0);
 			pending = false;
 		}

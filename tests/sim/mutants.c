@@ -27,7 +27,6 @@ static const struct {
 	const char *reason;
 } harmless[] = {
 #define DRAINED "between the barrier behind the drained pipeline and the next nothing is in shared memory: one of them is enough"
-#define LATER "the fence behind the other operand's stores comes after these too"
 #define ALIKE "all lanes hold the value that one of them stores"
 #define UNIFORM "all lanes hold the same value"
 #define DIVIDED "a division gives the usual answer too"
@@ -37,7 +36,6 @@ static const struct {
 	{"matmul tf32 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul turned 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul tail 90a", GUARD, 0, 0, DIVIDED},
-	{"matmul tail 90a", PROXY_FENCE, 0, 0, LATER},
 	{"matmul tail 90a", SHUFFLE, 0, 1, UNIFORM},
 #define OVER "no tile comes behind that would use the buffers"
 	{"matmul persistent 90a", GUARD, 1, 1, DIVIDED},
@@ -58,7 +56,6 @@ static const struct {
 	{"attention causal", BARRIER, 3, 3, DRAINED},
 	{"attention causal", PRODUCT_COMMIT, 1, 1, "the next loop's first products are committed together with these"},
 	{"attention causal", PRODUCT_WAIT, 2, 3, AGAIN},
-	{"attention causal", PROXY_FENCE, 2, 2, LATER},
 	{"attention causal", INITIAL, 15, 20, ENDED},
 #define FIRST_TURN "all threads wait for their first turn, which the one that makes the mbarriers is behind"
 #define LAST_TURN "all warps are done with the mbarriers before the last turn"
@@ -70,7 +67,6 @@ static const struct {
 	{"attention boxes", BARRIER, 2, 2, LAST_TURN},
 	{"attention boxes", BARRIER, 3, 3, DRAINED},
 	{"attention boxes", PRODUCT_WAIT, 2, 3, AGAIN},
-	{"attention boxes", PROXY_FENCE, 2, 2, LATER},
 	{"attention boxes", TURN, 8, 8, "turns are for speed: the mbarriers keep the buffers in order"},
 	{"attention boxes", PHASE, 2, 2, READ},
 	{"attention boxes", PHASE, 6, 6, READ},
@@ -80,13 +76,18 @@ static const struct {
 #define DISJOINT "no bit is in both"
 #define ABOVE "a thread's number has no such bit"
 	{"matmul tf32 90a", SWIZZLE, 20, 20, DISJOINT},
-	{"attention", SWIZZLE, 42, 42, DISJOINT},
-	{"softmax", SWIZZLE, 1, 1, ABOVE},
+	{"attention", SWIZZLE, 44, 44, DISJOINT},
+	{"softmax", GUARD, 4, 5, ALIKE},
 	{"softmax cluster", SWIZZLE, 3, 3, ABOVE},
-	{"layer_norm", GUARD, 10, 11, ALIKE},
-	{"gram", PROXY_FENCE, 0, 0, LATER},
+	{"layer_norm", GUARD, 4, 4, ALIKE},
+	{"layer_norm", GUARD, 9, 11, ALIKE},
+	{"gram", SWIZZLE, 17, 17, DISJOINT},
+	{"gram", SWIZZLE, 20, 21, DISJOINT},
+	{"gram", SWIZZLE, 34, 34, DISJOINT},
 	{"columns", BARRIER, 3, 3, "each warp has stored all that it reads"},
-	{"columns", GUARD, 2, 2, ALIKE},
+	{"columns", GUARD, 0, 8, ALIKE},
+	{"columns", SWIZZLE, 3, 3, DISJOINT},
+	{"columns", SWIZZLE, 13, 13, DISJOINT},
 };
 
 /* The entry of the list, or -1. */
