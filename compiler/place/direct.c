@@ -2,7 +2,8 @@
  * no registers. Attention's keys behind the last whole tile are such; the registers of that rarely executed rest would otherwise
  * decide how many blocks fit on a multiprocessor.
  *
- * The copies are waited for where something reads a buffer, or before anything that might write what they still read. */
+ * The copies are waited for where something reads a buffer, or before anything that might write what they still read. That wait is for
+ * all copies there are, so where others are on their way to later iterations, these loads keep to registers. */
 #include "place/pipeline.h"
 
 /* Is o a load that is stored in a dot's buffer right away? */
@@ -16,12 +17,12 @@ static bool is_stored(const struct op *o)
 	return between == to && to->code == IR_LOCAL_STORE && to->next->code == IR_FENCE_ASYNC;
 }
 
-/* If registers take one operand, the other's copy would wait for that. */
+/* Can all be copied, so that none waits for one that takes registers, and are they alone? */
 static bool all_can_be_copied(const struct pipe *p, const struct block *b)
 {
 	bool yes = true;
 	for (const struct op *o = b->first; o && yes; o = o->next)
-		yes = !is_stored(o) || can_copy_async(p, o);
+		yes = o->code != IR_ASYNC_COMMIT && (!is_stored(o) || can_copy_async(p, o));
 	return yes;
 }
 
@@ -65,7 +66,9 @@ static void visit(struct pipe *p, struct block *b)
 			next = load_consumer(o)->next->next;
 			copy(p, o);
 			pending = true;
-		} else if (pending && !goes_beside(o)) {
+			continue;
+		}
+		if (pending && !goes_beside(o)) {
 			struct builder at = builder_before(p->ctx, o);
 			build(&at, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
 			wait_copies(&at, 0);
