@@ -347,7 +347,7 @@ static void lower_for(struct lower *l, const struct op *o)
 	u32 n = o->nresults;
 	bool once = loop_runs_once(o);
 	LLVMBasicBlockRef head = once ? NULL : new_block(l), body = new_block(l), exit = new_block(l);
-	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0), iv = lb, branch;
+	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0), iv = lb;
 	struct carried *first = arena_array(&l->scratch, struct carried, n + 1u), *next = arena_array(&l->scratch, struct carried, n + 1u);
 	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, n + 1u);
 	struct value **results = arena_array(&l->scratch, struct value *, n + 1u);
@@ -379,7 +379,7 @@ static void lower_for(struct lower *l, const struct op *o)
 			next[i] = carried(l, operand(b->last, i), b->args[1 + i], first[i].as, first[i].shape);
 	LLVMValueRef index = once ? NULL : LLVMBuildAdd(l->b, iv, step, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
-	branch = LLVMBuildBr(l->b, once ? exit : head);
+	LLVMValueRef branch = LLVMBuildBr(l->b, once ? exit : head);
 	if (!once) {
 		if (o->attr[ATTR_STAGES] == 1)
 			forbid_unrolling(l, branch);

@@ -3,7 +3,9 @@
  * Attention loads its queries, scales them and stores them where a dot will read them, all before the loop over the keys. If the
  * keys were asked for only then, memory's latency would pass twice. So such loads and what waits for them come after the first
  * copies, if these need none of it. The loads come too, because ptxas moves all that computes up to where it can begin.
- * Only what needs no scratch memory moves: the buffers are in use by then. */
+ * Only what needs no scratch memory moves: the buffers are in use by then.
+ *
+ * What is only needed behind a loop with dots, such as the pointers of its rest, would hold registers all the while: it moves there. */
 #include "place/pipeline.h"
 
 struct front {

@@ -327,7 +327,7 @@ const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_speci
 		} else if (len) {
 			char *text = arena_str(a, LLVMGetBufferStart(out), LLVMGetBufferSize(out));
 			drop_line(text, "\t.section\t.debug_loc"); /* an empty one */
-			rename_all(text, "div.approx.f32", "div.full.f32  ");
+			rename_all(text, "\tdiv.approx.f32", "\tdiv.full.f32  ");
 			*len = strlen(text);
 			ptx = text;
 			LLVMDisposeMemoryBuffer(out);
