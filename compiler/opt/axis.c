@@ -251,7 +251,8 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	case IR_SELECT: return select_info(x, y, axis_of(a, operand(o, 2)), t, !type_is_tensor(operand(o, 0)->type));
 	case IR_EXTSI:
 	case IR_EXTUI:
-	case IR_TRUNCI: return *x;
+	case IR_TRUNCI:
+	case IR_CONVERT_LAYOUT: return *x;
 	case IR_BITCAST: { /* int1 is loaded as int8 */
 		const struct type *from = operand(o, 0)->type;
 		bool pointers = type_elem(t)->kind == TY_PTR && type_elem(from)->kind == TY_PTR;
