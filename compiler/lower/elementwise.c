@@ -152,7 +152,7 @@ static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, L
 	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
 }
 
-/* Math functions: approximations of the hardware for fp32 where Triton uses them, libclc otherwise. */
+/* Math functions: for fp32 approximations of the hardware where Triton uses them, otherwise our own; libclc for fp64. */
 static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRef x)
 {
 	bool f = LLVMTypeOf(x) == l->f32;
@@ -163,18 +163,22 @@ static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRe
 		x = LLVMBuildFMul(l->b, x, LLVMConstReal(l->f32, 1.4426950408889634), "");
 		return call1(l, "llvm.nvvm.ex2.approx.ftz.f", x);
 	case IR_EXP2: return call1(l, f ? "llvm.nvvm.ex2.approx.ftz.f" : "_Z4exp2d", x);
-	case IR_LOG: return call1(l, f ? "_Z3logf" : "_Z3logd", x);
-	case IR_LOG2: return call1(l, f ? "_Z4log2f" : "_Z4log2d", x);
+	case IR_LOG: return f ? math_f32(l, code, x) : call1(l, "_Z3logd", x);
+	case IR_LOG2: return f ? math_f32(l, code, x) : call1(l, "_Z4log2d", x);
 	case IR_SQRT: return call1(l, f ? "llvm.nvvm.sqrt.approx.ftz.f" : "llvm.sqrt.f64", x);
 	case IR_PRECISE_SQRT: return call1(l, f ? "llvm.nvvm.sqrt.rn.f" : "llvm.sqrt.f64", x);
 	case IR_RSQRT:
 		if (f)
 			return call1(l, "llvm.nvvm.rsqrt.approx.ftz.f", x);
 		return LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), call1(l, "llvm.sqrt.f64", x), "");
-	case IR_SIN: return f ? call1(l, "_Z3sinf", x) : call_finite(l, "_Z3sind", x);
-	case IR_COS: return f ? call1(l, "_Z3cosf", x) : call_finite(l, "_Z3cosd", x);
-	case IR_ERF: return call1(l, f ? "_Z3erff" : "_Z3erfd", x);
-	case IR_TANH: return call1(l, f ? "_Z4tanhf" : "_Z4tanhd", x);
+	case IR_SIN:
+	case IR_COS:
+		if (!f)
+			return call_finite(l, code == IR_COS ? "_Z3cosd" : "_Z3sind", x);
+		sin_cos_f32(l, code == IR_COS, &x, 1, &x);
+		return x;
+	case IR_ERF: return f ? math_f32(l, code, x) : call1(l, "_Z3erfd", x);
+	case IR_TANH: return f ? math_f32(l, code, x) : call1(l, "_Z4tanhd", x);
 	case IR_FLOOR: return call1(l, f ? "llvm.floor.f32" : "llvm.floor.f64", x);
 	case IR_CEIL: return call1(l, f ? "llvm.ceil.f32" : "llvm.ceil.f64", x);
 	default: tl_unreachable("math function");
@@ -461,10 +465,30 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
+/* sin and cos of fp32 branch, once for all elements. */
+static bool lower_sin_cos(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o), *x = operand(o, 0);
+	u32 n = num_elems(v), distinct = 1;
+	if ((o->code != IR_SIN && o->code != IR_COS) || type_dtype(x->type) != DT_F32)
+		return false;
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), *in = arena_array(&l->scratch, LLVMValueRef, n);
+	for (u32 r = 0; r < n; r++) {
+		in[r] = elem(l, x, r);
+		if (in[r] != in[0])
+			distinct = n;
+	}
+	sin_cos_f32(l, o->code == IR_COS, in, distinct, at);
+	for (u32 r = distinct; r < n; r++)
+		at[r] = at[0];
+	set_tile(l, v, at, n);
+	return true;
+}
+
 void lower_elementwise(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
-	if (lower_float_pairs(l, o))
+	if (lower_float_pairs(l, o) || lower_sin_cos(l, o))
 		return;
 	u32 n = num_elems(v), constant = o->code == IR_CMPI || o->code == IR_ANDI ? constant_bits(l, v) : 0;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};

@@ -103,6 +103,8 @@ bool lower_division(struct lower *l, const struct op *o);     /* divide.c; false
 LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *in);
 LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d);
 LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r);
+LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x); /* math.c: log, log2, erf, tanh */
+void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out); /* of n elements */
 void lower_load(struct lower *l, const struct op *o);   /* memory.c */
 void finish_runs(struct lower *l, struct tile *t);
 /* What loops carry of runs, *n values, and back; words as runs of the same shape. */

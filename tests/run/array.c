@@ -175,6 +175,11 @@ void tolerance(struct array *a, double absolute, double relative)
 	a->relative = relative;
 }
 
+void tolerance_ulps(struct array *a, double ulps)
+{
+	a->ulps = ulps;
+}
+
 const void *address(const struct array *a) { return (char *)tl_buffer_ptr(a->buffer) + a->before; }
 tl_arg ptr(const struct array *a) { return tl_ptr(a->dtype, address(a)); }
 
@@ -186,10 +191,10 @@ static bool close_enough(const struct array *a, size_t i, double got, double *al
 	*allowed = 0;
 	if (got == rounded || (isnan(got) && isnan(exact)))
 		return true;
-	if (!(a->absolute || a->relative) || !isfinite(got) || !isfinite(exact))
+	if (!(a->absolute || a->relative || a->ulps) || !isfinite(got) || !isfinite(exact))
 		return false;
 	*allowed = a->absolute + a->relative * fabs(exact);
-	*allowed += ulp(a->dtype, fabs(exact) + *allowed) / 2;
+	*allowed += ulp(a->dtype, fabs(exact) + *allowed) * (a->ulps ? a->ulps : 0.5);
 	return fabs(got - exact) <= *allowed;
 }
 

@@ -73,6 +73,7 @@ struct array {
 	int rank, shape[4]; /* for messages; 1-D unless shaped() */
 	size_t len, before, bytes; /* elements; guard bytes before them; size of the whole buffer */
 	double absolute, relative; /* tolerance; besides, half an ulp for rounding the result. 0: exact */
+	double ulps;               /* instead, rounding included */
 	tl_buffer *buffer;
 	unsigned char *raw; /* the buffer as uploaded */
 	double *f;          /* the numbers uploaded: one of f and i */
@@ -102,6 +103,7 @@ void want(struct array *a, size_t i, double v);   /* floats: not yet rounded. In
 void want_number(struct array *a, size_t i, double v); /* a number of the format: no saturation */
 void want_int(struct array *a, size_t i, int64_t v);
 void tolerance(struct array *a, double absolute, double relative);
+void tolerance_ulps(struct array *a, double ulps); /* of the exact result, at most so many */
 tl_arg ptr(const struct array *a);
 const void *address(const struct array *a);
 

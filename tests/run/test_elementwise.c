@@ -14,8 +14,8 @@ static double identity(double x) { return x; }
 
 /* Tolerances, relative (and absolute, near zeros of the function), for the approximations that Triton uses for fp32:
  * ex2.approx and rsqrt.approx 2^-22, sqrt.approx and div.full 2^-22 (PTX ISA, "Floating Point Instructions"). exp(x)
- * is 2^(x·log2 e), whose product is rounded, so its error grows with |x|: 20 · 2^-24 more. The others are libclc's,
- * within OpenCL's limits: log 3 ulp, sin and cos 4, tanh 5, erf 16. */
+ * is 2^(x·log2 e), whose product is rounded, so its error grows with |x|: 20 · 2^-24 more. log, log2, sin, cos, erf
+ * and tanh: 2 ulp, of which accuracy() asks more. */
 static const struct {
 	const char *name;
 	double (*f)(double);
@@ -25,14 +25,14 @@ static const struct {
 	{"fast_expf", exp, -20, 20, 0x1p-22 + 20 * 0x1p-24, 0},
 	{"math_exp", exp, -20, 20, 0x1p-22 + 20 * 0x1p-24, 0},
 	{"exp2", exp2, -30, 30, 0x1p-22, 0},
-	{"log", log, 1e-6, 100, 3 * 0x1p-23, 1e-7},
-	{"log2", log2, 1e-6, 100, 3 * 0x1p-23, 1e-7},
+	{"log", log, 1e-6, 100, 2 * 0x1p-23, 0},
+	{"log2", log2, 1e-6, 100, 2 * 0x1p-23, 0},
 	{"sqrt", sqrt, 0, 1e6, 0x1p-22, 0},
 	{"rsqrt", rsqrt, 1e-6, 1e6, 0x1p-22, 0},
-	{"sin", sin, -100, 100, 4 * 0x1p-23, 1e-7},
-	{"cos", cos, -100, 100, 4 * 0x1p-23, 1e-7},
-	{"erf", erf, -4, 4, 16 * 0x1p-23, 0},
-	{"tanh", tanh, -10, 10, 5 * 0x1p-23, 0},
+	{"sin", sin, -100, 100, 2 * 0x1p-23, 0},
+	{"cos", cos, -100, 100, 2 * 0x1p-23, 0},
+	{"erf", erf, -4, 4, 2 * 0x1p-23, 0},
+	{"tanh", tanh, -10, 10, 2 * 0x1p-23, 0},
 	{"sigmoid", sigmoid, -20, 20, 0x1p-21 + 20 * 0x1p-24, 0},
 	{"sqrt_rn", sqrt, 0, 1e6, 0, 0},
 	{"floor", floor, -100, 100, 0, 0},
@@ -101,6 +101,117 @@ static void functions_of_all_types(struct suite *s)
 		for (int t = 0; t < INT_TYPES; t++)
 			int_function(s, int_ops[k], int_types[t]);
 	int_function(s, "invert", TL_I1);
+}
+
+/* --- accuracy ------------------------------------------------------------------------------------------------ */
+
+/* fp32 functions that the compiler builds of polynomials: at most 2 ulp off, whatever the argument. */
+static const struct {
+	const char *name;
+	double (*f)(double);
+} accurate[] = {{"log", log}, {"log2", log2}, {"sin", sin}, {"cos", cos}, {"erf", erf}, {"tanh", tanh}};
+
+static double near_one(void) { return 1 + ldexp(uniform(-1, 1), -(int)random_int(0, 23)); }
+static double moderate(void) { return uniform(-5, 5); }
+static double any_exponent(void) { return ldexp(uniform(-2, 2), (int)random_int(-150, 127)); }
+static double many_turns(void) { return ldexp(uniform(-2, 2), (int)random_int(10, 22)); }
+/* a multiple of π/2, where sin or cos has nothing but what the reduction leaves */
+static double near_zeros(void) { return (double)random_int(-(1 << 20), 1 << 20) * (acos(-1) / 2); }
+/* one large number, now and then: others of its thread are not */
+static double few_large(void) { return random_int(0, 15) ? uniform(-1000, 1000) : uniform(-3e38, 3e38); }
+
+static const struct {
+	const char *name;
+	double (*argument)(void); /* NULL: any bits */
+} domains[] = {{"any bits", NULL}, {"near 1", near_one}, {"moderate", moderate}, {"any exponent", any_exponent}, {"many turns", many_turns},
+	       {"near zeros", near_zeros}, {"few large", few_large}};
+
+static void accuracy(struct suite *s, int f, int domain)
+{
+	enum { MANY = 10000, LONG_BLOCK = 1024 };
+	if (!case_begin(s, file, "%s to 2 ulp, %s", accurate[f].name, domains[domain].name))
+		return;
+	struct array *x = in(s, "x", TL_F32, MANY), *o = out(s, "o", TL_F32, MANY);
+	if (!domains[domain].argument)
+		fill_bits(x);
+	for (size_t i = 0; domains[domain].argument && i < MANY; i++)
+		set(x, i, domains[domain].argument());
+	for (size_t i = 0; i < MANY; i++)
+		want(o, i, accurate[f].f(value(x, i)));
+	tolerance_ulps(o, 2);
+	LAUNCH(s, "unary", CONFIG(.grid = {(MANY + LONG_BLOCK - 1) / LONG_BLOCK}), ptr(x), ptr(o), tl_int(MANY), tl_str(accurate[f].name), tl_int(LONG_BLOCK));
+	case_end(s);
+}
+
+/* Their limits, and both sides of where one formula takes over from another; one element a thread. */
+static void edges(struct suite *s, int f)
+{
+	static const double at[] = {0, 0x1p-149, 0x1.8p-140, 0x1p-127, 0x1p-126, 0x1p-125, 1e-30, 1e-6, 0.5, 0x1.6a09e6p-1, 0.8, 0.9, 1, 1.1, 0x1.6a09e6p0, 2, 3.9, 4, 9,
+				    15, 1e5, 0x1p18, 1e6, 1e7, 1e10, 1e20, 3e38, 0x1.fffffep127, INFINITY, NAN};
+	enum { EACH = 6, EDGES = COUNT(at) * EACH };
+	if (!case_begin(s, file, "%s to 2 ulp, edges", accurate[f].name))
+		return;
+	struct array *x = in(s, "x", TL_F32, EDGES), *o = out(s, "o", TL_F32, EDGES);
+	for (size_t i = 0; i < EDGES; i++) {
+		double v = at[i / EACH];
+		v += isfinite(v) ? ((double)(i % EACH / 2) - 1) * ulp(TL_F32, v) : 0;
+		set(x, i, i % 2 ? -v : v);
+		want(o, i, accurate[f].f(value(x, i)));
+	}
+	tolerance_ulps(o, 2);
+	LAUNCH(s, "unary", CONFIG(.grid = {(EDGES + 31) / 32}, .num_warps = 1), ptr(x), ptr(o), tl_int(EDGES), tl_str(accurate[f].name), tl_int(32));
+	case_end(s);
+}
+
+/* Zeros have signs, which == does not see. */
+static void signs_of_zeros(struct suite *s, int f)
+{
+	static const double at[] = {0.0, -0.0, 0x1p-149, -0x1p-149, 1, INFINITY, -INFINITY};
+	if (!case_begin(s, file, "%s to the sign of 0", accurate[f].name))
+		return;
+	struct array *x = in(s, "x", TL_F32, COUNT(at)), *o = out(s, "o", TL_I32, COUNT(at));
+	for (size_t i = 0; i < COUNT(at); i++) {
+		set(x, i, at[i]);
+		double v = accurate[f].f(at[i]);
+		if (fabs(v) == 0 || fabs(v) == 1 || isinf(v) || fabs(v) == 0x1p-149)
+			want_int(o, i, (int32_t)encode(TL_F32, v));
+		else
+			set(x, i, 0), want_int(o, i, (int32_t)encode(TL_F32, accurate[f].f(0)));
+	}
+	LAUNCH(s, "unary_bits", CONFIG(0), ptr(x), ptr(o), tl_int(COUNT(at)), tl_str(accurate[f].name), tl_int(8));
+	case_end(s);
+}
+
+/* sin and cos branch: in a loop, and under an if of the program's. */
+static void branches_in_loops(struct suite *s, const char *name, double (*f)(double))
+{
+	if (!case_begin(s, file, "%s in a loop", name))
+		return;
+	struct array *x = in(s, "x", TL_F32, N), *o = out(s, "o", TL_F32, N);
+	fill(x, -10, 10);
+	for (size_t i = 0; i < N; i++) {
+		double sum = 0;
+		if (i % 50 == 7)
+			set(x, i, uniform(-1e30, 1e30));
+		for (int k = 0; k < 5; k++)
+			sum += k == 2 ? f(0.5) : f(round_to(TL_F32, value(x, i) * k));
+		want(o, i, sum);
+	}
+	tolerance(o, 5 * 0x1p-22, 0);
+	LAUNCH(s, "unary_sum", GRID_1D, ptr(x), ptr(o), tl_int(N), tl_int(5), tl_str(name), tl_int(BLOCK));
+	case_end(s);
+}
+
+static void accuracy_of_all(struct suite *s)
+{
+	for (int f = 0; f < COUNT(accurate); f++) {
+		for (int d = 0; d < COUNT(domains); d++)
+			accuracy(s, f, d);
+		edges(s, f);
+		signs_of_zeros(s, f);
+	}
+	branches_in_loops(s, "sin", sin);
+	branches_in_loops(s, "cos", cos);
 }
 
 /* --- operators ----------------------------------------------------------------------------------------------- */
@@ -374,6 +485,7 @@ void theme_elementwise(struct suite *s)
 	static const char *const three[] = {"fma", "clamp", "clamp_nan", "where", "logical"};
 	static const int shapes[][2] = {{1, 1}, {1, 32}, {32, 1}, {2, 4}, {16, 16}, {64, 8}, {8, 128}, {64, 64}, {256, 2}, {1, 4096}, {1024, 4}};
 	functions_of_all_types(s);
+	accuracy_of_all(s);
 	operators_of_all_types(s);
 	for (int k = 0; k < COUNT(three); k++)
 		for (int t = 0; t < FLOAT_TYPES; t++)
