@@ -139,7 +139,7 @@ LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x)
 struct reduced { LLVMValueRef r, quadrant; };
 
 /* Up to here x - k π/2 is exact to fp32 with π/2 in three parts. */
-#define MOST 0x1p18
+#define MOST 0x1p17
 
 static struct reduced reduce_usual(struct lower *l, LLVMValueRef x)
 {

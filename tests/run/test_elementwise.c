@@ -147,7 +147,7 @@ static void accuracy(struct suite *s, int f, int domain)
 static void edges(struct suite *s, int f)
 {
 	static const double at[] = {0, 0x1p-149, 0x1.8p-140, 0x1p-127, 0x1p-126, 0x1p-125, 1e-30, 1e-6, 0.5, 0x1.6a09e6p-1, 0.8, 0.9, 1, 1.1, 0x1.6a09e6p0, 2, 3.9, 4, 9,
-				    15, 1e5, 0x1p18, 1e6, 1e7, 1e10, 1e20, 3e38, 0x1.fffffep127, INFINITY, NAN};
+				    15, 1e5, 0x1p17, 1e6, 1e7, 1e10, 1e20, 3e38, 0x1.fffffep127, INFINITY, NAN};
 	enum { EACH = 6, EDGES = COUNT(at) * EACH };
 	if (!case_begin(s, file, "%s to 2 ulp, edges", accurate[f].name))
 		return;
