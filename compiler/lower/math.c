@@ -154,7 +154,8 @@ static struct reduced reduce_usual(struct lower *l, LLVMValueRef x)
 
 enum { WORDS = 24 };
 
-/* 2/π in binary, after 23 zeros and its own 0: 32 bits from each byte on. */
+/* 2/π in binary, after 23 zeros and its own 0: 32 bits from each byte on. A product takes three of them, 4 bytes apart; those of
+ * the largest x begin at word 15. */
 static LLVMValueRef two_over_pi(struct lower *l)
 {
 	static const u8 bytes[WORDS + 3] = {0x00, 0x00, 0x00, 0xA2, 0xF9, 0x83, 0x6E, 0x4E, 0x44, 0x15, 0x29, 0xFC, 0x27, 0x57,
@@ -173,37 +174,43 @@ static LLVMValueRef two_over_pi(struct lower *l)
 	return table;
 }
 
-static LLVMValueRef table_word(struct lower *l, LLVMValueRef table, LLVMValueRef at, u32 further)
-{
-	LLVMValueRef index = LLVMBuildAdd(l->b, at, c_i64(l, further), "");
-	return LLVMBuildLoad2(l->b, l->i32, LLVMBuildInBoundsGEP2(l->b, l->i32, table, &index, 1, ""), "");
-}
-
 /* The same of any finite x: its mantissa times the 96 bits of 2/π that begin where products stop being multiples of 4 is x /
- * (π/2) modulo 4 as a fixed-point number, of which the upper 64 bits are kept. */
+ * (π/2) modulo 4 as a fixed-point number, of which the upper 64 bits are kept. Inline PTX, since as instructions of its own LLVM
+ * takes three times as long over the kernel. */
 static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 {
-	LLVMBuilderRef b = l->b;
-	LLVMValueRef table = two_over_pi(l), bits = bits_of(l, x), product[3];
-	LLVMValueRef exponent = LLVMBuildAnd(b, LLVMBuildLShr(b, bits, c_i32(l, 23), ""), c_i32(l, 0xFF), "");
-	LLVMValueRef place = LLVMBuildSub(b, exponent, c_i32(l, 128), "");
-	LLVMValueRef at = LLVMBuildLShr(b, place, c_i32(l, 3), ""), last = c_i32(l, WORDS - 1 - 8);
-	at = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntULT, at, last, ""), at, last, ""); /* those not large stay inside too */
-	at = LLVMBuildZExt(b, at, l->i64, "");
-	LLVMValueRef mantissa = LLVMBuildOr(b, LLVMBuildAnd(b, bits, c_i32(l, 0x7FFFFF), ""), c_i32(l, 0x800000), "");
-	mantissa = LLVMBuildShl(b, mantissa, LLVMBuildAnd(b, place, c_i32(l, 7), ""), "");
-	mantissa = LLVMBuildZExt(b, mantissa, l->i64, "");
-	for (u32 i = 0; i < 3; i++) /* words of 32 bits, so that none overflows */
-		product[i] = LLVMBuildMul(b, mantissa, LLVMBuildZExt(b, table_word(l, table, at, 4 * i), l->i64, ""), "");
-	LLVMValueRef whole = LLVMBuildAdd(b, LLVMBuildShl(b, product[0], c_i64(l, 32), ""), product[1], "");
-	whole = LLVMBuildAdd(b, whole, LLVMBuildLShr(b, product[2], c_i64(l, 32), ""), "");
-	LLVMValueRef negative = LLVMBuildICmp(b, LLVMIntSLT, bits, c_i32(l, 0), "");
-	whole = LLVMBuildSelect(b, negative, LLVMBuildNeg(b, whole, ""), whole, "");
-	LLVMValueRef upper = LLVMBuildTrunc(b, LLVMBuildLShr(b, whole, c_i64(l, 32), ""), l->i32, "");
-	LLVMValueRef quadrant = LLVMBuildLShr(b, LLVMBuildAdd(b, upper, c_i32(l, 1 << 29), ""), c_i32(l, 30), "");
-	LLVMValueRef r = LLVMBuildSIToFP(b, LLVMBuildShl(b, whole, c_i64(l, 2), ""), l->f64, "");
-	r = LLVMBuildFMul(b, r, LLVMConstReal(l->f64, 0x1.921fb54442d18p-64), "");
-	return (struct reduced){LLVMBuildFPTrunc(b, r, l->f32, ""), quadrant};
+	static const char text[] = "{\n\t.reg .pred minus; .reg .b32 place, m, w; .reg .b64 at, p; .reg .f64 f;\n\t"
+				   "bfe.u32 place, $2, 23, 8;\n\t"
+				   "add.s32 place, place, -128;\n\t"
+				   "shr.u32 w, place, 3;\n\t"
+				   "min.u32 w, w, 15;\n\t" /* x that is not large stays inside the table too */
+				   "mad.wide.u32 at, w, 4, $3;\n\t"
+				   "and.b32 m, $2, 0x7FFFFF;\n\t"
+				   "or.b32 m, m, 0x800000;\n\t"
+				   "and.b32 place, place, 7;\n\t"
+				   "shl.b32 m, m, place;\n\t"
+				   "ld.const.b32 w, [at+32];\n\t"
+				   "mul.hi.u32 w, m, w;\n\t"
+				   "cvt.u64.u32 p, w;\n\t"
+				   "ld.const.b32 w, [at+16];\n\t"
+				   "mad.wide.u32 p, m, w, p;\n\t"
+				   "ld.const.b32 w, [at];\n\t"
+				   "mul.lo.u32 w, m, w;\n\t"
+				   "mov.b64 at, {0, w};\n\t"
+				   "add.s64 p, p, at;\n\t"
+				   "setp.lt.s32 minus, $2, 0;\n\t"
+				   "@minus neg.s64 p, p;\n\t"
+				   "mov.b64 {m, w}, p;\n\t"
+				   "add.s32 w, w, 0x20000000;\n\t"
+				   "shr.u32 $1, w, 30;\n\t"
+				   "shl.b64 p, p, 2;\n\t"
+				   "cvt.rn.f64.s64 f, p;\n\t"
+				   "mul.rn.f64 f, f, 0d3BF921FB54442D18;\n\t" /* π/2 · 2^-64 */
+				   "cvt.rn.f32.f64 $0, f;\n\t}";
+	LLVMTypeRef parts[] = {l->f32, l->i32}, both = LLVMStructTypeInContext(l->ctx, parts, 2, false);
+	LLVMValueRef args[] = {bits_of(l, x), two_over_pi(l)};
+	LLVMValueRef v = inline_asm(l, text, "=&f,=&r,r,l", ASM_PURE, both, args, 2);
+	return (struct reduced){LLVMBuildExtractValue(l->b, v, 0, ""), LLVMBuildExtractValue(l->b, v, 1, "")};
 }
 
 /* Is some |x| too large, infinite included? */
@@ -247,7 +254,7 @@ static void reduce_all(struct lower *l, const LLVMValueRef *x, u32 n, struct red
 	}
 }
 
-/* 1.58 ulp, near zeros too. */
+/* 1.55 ulp, near zeros too. */
 void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out)
 {
 	LLVMBuilderRef b = l->b;
