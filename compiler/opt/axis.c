@@ -66,6 +66,7 @@ static struct axis_info constant_info(const struct type *t, i64 c, bool known)
 	}
 	r.is_constant = known;
 	r.constant = c;
+	r.not_negative = known && c >= 0;
 	return r;
 }
 
@@ -95,30 +96,32 @@ static struct axis_info mul_info(const struct axis_info *x, const struct axis_in
 	return r;
 }
 
-static struct axis_info div_info(const struct axis_info *x, const struct axis_info *y, const struct type *t)
+/* floors: as it does for x >= 0 anyway; toward zero there are more 0s than others. */
+static struct axis_info div_info(const struct axis_info *x, const struct axis_info *y, const struct type *t, bool floors)
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
 		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
-		if (!y->is_constant || y->constant <= 0)
+		if (y->is_constant && y->constant <= 0)
 			continue;
-		/* neighbours within an aligned run of the divisor share a quotient */
-		i32 g = MIN(x->contiguity[d], MIN(x->divisibility[d], divisor_of(y->constant)));
-		r.constancy[d] = MAX(r.constancy[d], g);
-		if (x->contiguity[d] == 1 && is_pow2(y->constant) && x->divisibility[d] > y->constant)
+		/* neighbours within an aligned run of what divides the divisor share a quotient */
+		i32 g = MIN(MIN(x->contiguity[d], x->divisibility[d]), MIN(y->constancy[d], divisibility_at(y, d, 1, 1)));
+		if (floors)
+			r.constancy[d] = MAX(r.constancy[d], g);
+		if (x->contiguity[d] == 1 && y->is_constant && is_pow2(y->constant) && x->divisibility[d] > y->constant)
 			r.divisibility[d] = (i32)(x->divisibility[d] / y->constant);
 	}
 	return r;
 }
 
-/* x % y for x >= 0: within aligned runs that divide y the remainder counts up with x. */
-static struct axis_info rem_info(const struct axis_info *x, const struct axis_info *y, const struct type *t)
+/* For x >= 0 (`floors`): within aligned runs that divide y the remainder counts up with x. */
+static struct axis_info rem_info(const struct axis_info *x, const struct axis_info *y, const struct type *t, bool floors)
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
 		i32 dy = divisibility_at(y, d, 1, 1);
 		i32 c = MIN(MIN(x->contiguity[d], x->divisibility[d]), MIN(dy, y->constancy[d]));
-		r.contiguity[d] = MAX(c, 1);
+		r.contiguity[d] = floors ? MAX(c, 1) : 1;
 		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
 		r.divisibility[d] = MIN(divisibility_at(x, d, r.contiguity[d], 1), dy);
 	}
@@ -217,7 +220,7 @@ static struct axis_info shift_info(const struct op *o, const struct axis_info *x
 	if (!y->is_constant || y->constant < 0 || y->constant > 30)
 		return nothing;
 	struct axis_info by = constant_info(t, 1ll << y->constant, true);
-	return o->code == IR_SHLI ? mul_info(x, &by, t) : div_info(x, &by, t);
+	return o->code == IR_SHLI ? mul_info(x, &by, t) : div_info(x, &by, t, true);
 }
 
 static struct axis_info transfer(const struct axis_analysis *a, const struct op *o)
@@ -240,9 +243,9 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 			return *x;
 		return mul_info(x, y, t);
 	case IR_DIVSI:
-	case IR_DIVUI: return div_info(x, y, t);
+	case IR_DIVUI: return div_info(x, y, t, x->not_negative || o->code == IR_DIVUI);
 	case IR_REMSI:
-	case IR_REMUI: return rem_info(x, y, t);
+	case IR_REMUI: return rem_info(x, y, t, x->not_negative || o->code == IR_REMUI);
 	case IR_SHLI:
 	case IR_SHRSI:
 	case IR_SHRUI: return shift_info(o, x, y, t);
@@ -273,7 +276,8 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 		return r;
 	case IR_LOAD:
 		for (int d = 0; d < dims(t); d++)
-			r.constancy[d] = MIN(x->constancy[d], o->noperands > 1 ? y->constancy[d] : x->constancy[d]);
+			for (u32 i = 0; i < o->noperands; i++)
+				r.constancy[d] = i ? MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]) : x->constancy[d];
 		return r;
 	default: break;
 	}
@@ -284,6 +288,38 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 				r.constancy[d] = MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]);
 		}
 	return r;
+}
+
+static bool not_negative(const struct axis_analysis *a, const struct op *o)
+{
+	bool x = o->noperands > 0 && axis_of(a, operand(o, 0))->not_negative, y = o->noperands > 1 && axis_of(a, operand(o, 1))->not_negative;
+	i64 c;
+	if (value_const_int(&o->results[0], &c))
+		return c >= 0;
+	switch (o->code) {
+	case IR_PROGRAM_ID:
+	case IR_NUM_PROGRAMS:
+	case IR_EXTUI: return true;
+	case IR_MAKE_RANGE: return o->attr[ATTR_START] >= 0;
+	case IR_ADDI:
+	case IR_MULI:
+	case IR_MINSI: return x && y;
+	case IR_MAXSI:
+	case IR_ANDI: return x || y;
+	case IR_DIVSI:
+	case IR_REMSI: return x && (y || !value_const_int(operand(o, 1), &c));
+	case IR_SHLI:
+	case IR_SHRSI:
+	case IR_EXTSI:
+	case IR_SPLAT:
+	case IR_BROADCAST:
+	case IR_EXPAND_DIMS:
+	case IR_TRANS:
+	case IR_RESHAPE:
+	case IR_CONVERT_LAYOUT: return x;
+	case IR_SELECT: return y && axis_of(a, operand(o, 2))->not_negative;
+	default: return false;
+	}
 }
 
 /* --- the walk ------------------------------------------------------------------------------------------------ */
@@ -320,6 +356,7 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 		r.divisibility[d] = MIN(divisibility_at(x, d, r.contiguity[d], 1), divisibility_at(y, d, r.contiguity[d], 1));
 	}
 	r.is_constant = x->is_constant && y->is_constant && x->constant == y->constant;
+	r.not_negative = x->not_negative && y->not_negative;
 	return r;
 }
 
@@ -330,6 +367,9 @@ static void analyze_for(struct axis_analysis *a, const struct op *o)
 	const struct block *b = o->blocks[0];
 	struct axis_info iv = nothing;
 	iv.divisibility[0] = MIN(axis_of(a, operand(o, 0))->divisibility[0], axis_of(a, operand(o, 2))->divisibility[0]);
+	i64 step;
+	bool down = value_const_int(operand(o, 2), &step) && step < 0;
+	iv.not_negative = axis_of(a, operand(o, down))->not_negative;
 	record(a, b->args[0], &iv);
 	for (u32 i = 0; i < o->nresults; i++)
 		record(a, b->args[1 + i], axis_of(a, operand(o, 3 + i)));
@@ -363,6 +403,7 @@ static void analyze_op(struct axis_analysis *a, const struct op *o)
 	if (o->nresults != 1 || o->nblocks)
 		return;
 	struct axis_info r = transfer(a, o);
+	r.not_negative = not_negative(a, o);
 	apply_hints(o->hints, o->results[0].type, &r);
 	record(a, &o->results[0], &r);
 }

@@ -3,7 +3,8 @@
  * Along dimension d the values come in aligned runs of contiguity[d] elements that increase by one; the first value of
  * each run is a multiple of divisibility[d] (bytes for pointers); and in aligned runs of constancy[d] elements they are
  * all equal. All three are powers of two. From them follow vector widths of loads and stores, with and without masks.
- * The idea and most rules are those of Triton's AxisInfo; runs are tracked so that a divisibility never outlives the
+ * An index that grows past the largest number is taken not to wrap, and what divides one to be positive. The idea and most rules are those
+ * of Triton's AxisInfo; runs are tracked so that a divisibility never outlives the
  * contiguity it was stated for. */
 #ifndef TLC_OPT_AXIS_H
 #define TLC_OPT_AXIS_H
@@ -13,6 +14,7 @@
 struct axis_info {
 	i32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK];
 	i32 is_constant; /* every element is `constant` */
+	i32 not_negative; /* no element is, as a signed number: what // and % are like hangs on that */
 	i64 constant;
 };
 

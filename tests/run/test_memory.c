@@ -338,6 +338,22 @@ static void in_place(struct suite *s, int n, int warps)
 	case_end(s);
 }
 
+static void around_zero(struct suite *s, tl_dtype t, int m, int n, int by, int warps)
+{
+	if (!case_begin(s, file, "around zero %s %dx%d by=%d warps=%d", tl_dtype_name(t), m, n, by, warps))
+		return;
+	struct array *x = in(s, "x", t, (size_t)(m * n)), *o = out(s, "o", t, (size_t)(5 * m * n));
+	fill(x, 0, 100);
+	for (int i = 0; i < m; i++)
+		for (int j = 0; j < n; j++) {
+			int k = j - n / 2, places[] = {k / 4 + n / 2, k % 8 + n / 2, k / 4 + n / 2, k % by + n / 2, j};
+			for (int kind = 0; kind < 5; kind++)
+				want(o, (size_t)((kind * m + i) * n + j), kind == 4 && k / 4 >= 0 ? -1 : value(x, (size_t)(i * n + places[kind])));
+		}
+	LAUNCH(s, "around_zero", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(-n / 2), tl_int(by), tl_int(m), tl_int(n));
+	case_end(s);
+}
+
 static void small_ones(struct suite *s, tl_dtype t)
 {
 	if (!case_begin(s, file, "fill %s", tl_dtype_name(t)))
@@ -403,6 +419,7 @@ void theme_memory(struct suite *s)
 	walk(s, TL_F32, 128), walk(s, TL_F16, 200), walk(s, TL_I8, 129), walk(s, TL_F64, 1), walk(s, TL_F32, 0);
 	for (int k = 0; k < COUNT(lengths); k++)
 		in_place(s, lengths[k], 1 << k % 4);
+	around_zero(s, TL_F32, 1, 128, 16, 1), around_zero(s, TL_F16, 8, 64, 32, 4), around_zero(s, TL_I8, 4, 256, 64, 2), around_zero(s, TL_I32, 16, 32, 16, 8);
 	optional(s, true), optional(s, false);
 	hinted(s, TL_F32), hinted(s, TL_F16), hinted(s, TL_I64), hinted(s, TL_I16);
 	promised(s, TL_F32, 64, 3, 1024, 1), promised(s, TL_F16, 16, 4, 512, 1), promised(s, TL_I8, 48, 5, 2048, 2);
