@@ -430,9 +430,9 @@ LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *
 	return dtype_is_float(d) ? any_float_op(l, o, in, d) : int_op(l, o, in);
 }
 
-/* Two fp32 → fp16 or bf16 in one word (sm_80 on). LLVM's intrinsic would need a bit cast to a word, each of which costs NVPTX a
+/* LLVM's intrinsic would need a bit cast to a word, each of which costs NVPTX a
  * walk over the whole function. */
-static LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
+LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
 {
 	LLVMValueRef args[] = {hi, lo};
 	const char *text = d == DT_F16 ? "cvt.rn.f16x2.f32 $0, $1, $2;" : "cvt.rn.bf16x2.f32 $0, $1, $2;";
@@ -457,11 +457,42 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 	}
 	if ((to != DT_F16 && to != DT_BF16) || l->s->sm < 80 || from != DT_F32)
 		return false;
-	struct tile *t = arena_new(&l->scratch, struct tile);
-	*t = (struct tile){.n = n, .words = arena_array(&l->scratch, LLVMValueRef, n / 2)};
+	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n / 2);
 	for (u32 i = 0; i < n; i += 2)
-		t->last = t->words[i / 2] = cvt_f16x2(l, elem(l, x, i), elem(l, x, i + 1), to);
-	map_put(&l->tiles, v, t);
+		words[i / 2] = cvt_f16x2(l, elem(l, x, i), elem(l, x, i + 1), to);
+	set_words(l, v, words, n / 2);
+	return true;
+}
+
+/* fp8 to any other in pairs, as there is an instruction for (sm_89 on). */
+static bool lower_fp8_pairs(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o), *x = operand(o, 0);
+	enum dtype from = type_dtype(x->type), to = type_dtype(v->type);
+	u32 n = num_elems(v);
+	if ((o->code != IR_EXTF && o->code != IR_FP_TO_FP) || !dtype_is_fp8(from) || l->s->sm < 89 || n % 4 || (to != DT_F16 && to != DT_BF16 && to != DT_F32))
+		return false;
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n);
+	const char *text = from == DT_E4M3 ? "cvt.rn.f16x2.e4m3x2 $0, $1;" : "cvt.rn.f16x2.e5m2x2 $0, $1;";
+	for (u32 i = 0; i < n; i += 2) {
+		LLVMValueRef word = word_of(l, x, i / 4), half = LLVMBuildTrunc(l->b, i % 4 ? lshr(l, word, 16) : word, l->i16, ""), two[2];
+		LLVMValueRef pair = inline_asm(l, text, "=r,h", ASM_PURE, l->i32, &half, 1);
+		if (to == DT_F16) {
+			at[i / 2] = pair;
+			continue;
+		}
+		unpack(l, &pair, 1, l->f16, 2, two);
+		for (u32 k = 0; k < 2; k++)
+			two[k] = LLVMBuildFPExt(l->b, two[k], l->f32, "");
+		if (to == DT_BF16)
+			at[i / 2] = cvt_f16x2(l, two[0], two[1], to);
+		else
+			memcpy(at + i, two, sizeof two);
+	}
+	if (to == DT_F32)
+		set_tile(l, v, at, n);
+	else
+		set_words(l, v, at, n / 2);
 	return true;
 }
 
@@ -488,7 +519,7 @@ static bool lower_sin_cos(struct lower *l, const struct op *o)
 void lower_elementwise(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
-	if (lower_float_pairs(l, o) || lower_sin_cos(l, o))
+	if (lower_float_pairs(l, o) || lower_fp8_pairs(l, o) || lower_small_integers(l, o) || lower_sin_cos(l, o))
 		return;
 	u32 n = num_elems(v), constant = o->code == IR_CMPI || o->code == IR_ANDI ? constant_bits(l, v) : 0;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};

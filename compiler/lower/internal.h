@@ -48,6 +48,8 @@ LLVMValueRef elem(struct lower *l, const struct value *v, u32 r);
 /* Its elements from w * 32 / (their bits) on, packed into 32 bits. */
 LLVMValueRef word_of(struct lower *l, const struct value *v, u32 w);
 void set_tile(struct lower *l, const struct value *v, LLVMValueRef *at, u32 n);
+/* n words of packed elements, the last one computed last. */
+void set_words(struct lower *l, const struct value *v, LLVMValueRef *words, u32 n);
 /* A new array for v's elements, to be filled in. */
 LLVMValueRef *new_tile(struct lower *l, const struct value *v);
 u32 num_elems(const struct value *v);
@@ -103,6 +105,9 @@ bool lower_division(struct lower *l, const struct op *o);     /* divide.c; false
 LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *in);
 LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d);
 LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r);
+/* Two fp32 → fp16 or bf16 in one word (sm_80 on). */
+LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d);
+bool lower_small_integers(struct lower *l, const struct op *o); /* small_ints.c; false: as any other conversion */
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x); /* math.c: log, log2, erf, tanh */
 void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out); /* of n elements */
 void lower_load(struct lower *l, const struct op *o);   /* memory.c */

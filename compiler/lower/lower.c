@@ -78,6 +78,13 @@ void set_tile(struct lower *l, const struct value *v, LLVMValueRef *at, u32 n)
 	map_put(&l->tiles, v, t);
 }
 
+void set_words(struct lower *l, const struct value *v, LLVMValueRef *words, u32 n)
+{
+	struct tile *t = arena_new(&l->scratch, struct tile);
+	*t = (struct tile){.n = num_elems(v), .words = words, .last = words[n - 1]};
+	map_put(&l->tiles, v, t);
+}
+
 LLVMValueRef *new_tile(struct lower *l, const struct value *v)
 {
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, num_elems(v));

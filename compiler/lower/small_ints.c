@@ -1,0 +1,124 @@
+/* Small integers become floats without a conversion, which would run at an eighth of the rate of an addition or less: they become the
+ * last bits of a float that is so large that it counts in ones (fp16: 1024, fp32: 2^23), which is then subtracted. Two halves at a time,
+ * or one fp32; bf16 by way of that. Exact. */
+#include "lower/internal.h"
+
+#include "base/fp.h"
+
+enum { ONES_F16 = 0x6400, ONES_F32 = 0x4B000000 };
+
+struct integers {
+	const struct value *v;
+	int bits;
+	i64 lo, hi; /* all are from lo to hi */
+};
+
+/* Between which numbers all elements of v lie, as far as its last operations tell. */
+static bool range_of(const struct value *v, int depth, i64 *lo, i64 *hi)
+{
+	const struct op *o = v->def;
+	int bits = type_elem_bits(v->type);
+	i64 c, x[2], y[2];
+	if (value_const_int(v, &c)) {
+		*lo = *hi = c;
+		return true;
+	}
+	if (bits <= 8) { /* as a signed number */
+		*lo = -(1ll << (bits - 1));
+		*hi = -*lo - 1;
+		return true;
+	}
+	if (!o || depth > 8)
+		return false;
+	switch (o->code) {
+	case IR_EXPAND_DIMS:
+	case IR_BROADCAST:
+	case IR_RESHAPE:
+	case IR_TRANS:
+	case IR_CONVERT_LAYOUT:
+	case IR_EXTSI: return range_of(operand(o, 0), depth + 1, lo, hi);
+	case IR_EXTUI:
+		*lo = 0;
+		*hi = (1ll << MIN(type_elem_bits(operand(o, 0)->type), 16)) - 1;
+		return *hi < UINT16_MAX;
+	case IR_ANDI: *lo = 0; return value_const_int(operand(o, 1), hi) && *hi >= 0;
+	case IR_ADDI:
+	case IR_SUBI:
+		if (!range_of(operand(o, 0), depth + 1, &x[0], &x[1]) || !range_of(operand(o, 1), depth + 1, &y[0], &y[1]))
+			return false;
+		*lo = o->code == IR_ADDI ? x[0] + y[0] : x[0] - y[1];
+		*hi = o->code == IR_ADDI ? x[1] + y[1] : x[1] - y[0];
+		return *lo > INT16_MIN && *hi < INT16_MAX; /* nothing wraps */
+	default: return false;
+	}
+}
+
+static LLVMValueRef permute(struct lower *l, LLVMValueRef x, u32 y, u32 selector)
+{
+	LLVMValueRef args[] = {x, c_i32(l, (i32)y), c_i32(l, (i32)selector)};
+	return intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
+}
+
+/* Four bytes as unsigned numbers above lo. */
+static LLVMValueRef bytes_of(struct lower *l, const struct integers *x, u32 word)
+{
+	LLVMValueRef w = word_of(l, x->v, word);
+	return x->lo < 0 ? LLVMBuildXor(l->b, w, c_i32(l, (i32)0x80808080), "") : w;
+}
+
+/* Elements r and r + 1 as two halves above 1024 - lo. */
+static LLVMValueRef halves_of(struct lower *l, const struct integers *x, u32 r)
+{
+	if (x->bits == 8)
+		return permute(l, bytes_of(l, x, r / 4), ONES_F16 * 0x10001u, r % 4 ? 0x5352 : 0x5150);
+	LLVMValueRef low = elem(l, x->v, r), high = elem(l, x->v, r + 1);
+	if (x->bits < 32) {
+		low = LLVMBuildSExt(l->b, low, l->i32, "");
+		high = LLVMBuildSExt(l->b, high, l->i32, "");
+	}
+	low = LLVMBuildAdd(l->b, low, c_i32(l, ONES_F16 * 0x10001 - x->lo), "");
+	high = LLVMBuildSub(l->b, high, c_i32(l, x->lo), "");
+	return LLVMBuildAdd(l->b, low, LLVMBuildShl(l->b, high, c_i32(l, 16), ""), "");
+}
+
+static LLVMValueRef two_halves(struct lower *l, const struct integers *x, u32 r)
+{
+	LLVMValueRef args[] = {halves_of(l, x, r), c_i32(l, (i64)fp_to_f16((float)(x->lo - 1024)) * 0x10001)};
+	return inline_asm(l, "add.rn.f16x2 $0, $1, $2;", "=r,r,r", ASM_PURE, l->i32, args, 2);
+}
+
+static LLVMValueRef one_float(struct lower *l, const struct integers *x, u32 r)
+{
+	LLVMValueRef f = LLVMBuildBitCast(l->b, permute(l, bytes_of(l, x, r / 4), ONES_F32, 0x7440 | r % 4), l->f32, "");
+	return LLVMBuildFAdd(l->b, f, LLVMConstReal(l->f32, -0x1p23 + (double)x->lo), "");
+}
+
+bool lower_small_integers(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o);
+	u32 n = num_elems(v);
+	enum dtype to = type_dtype(v->type);
+	if ((o->code != IR_SITOFP && o->code != IR_UITOFP) || n % 4 || l->s->sm < 80)
+		return false;
+	struct integers x = {.v = operand(o, 0), .bits = type_elem_bits(operand(o, 0)->type)};
+	if (x.bits == 8) {
+		x.lo = o->code == IR_UITOFP ? 0 : -128;
+		x.hi = x.lo + 255;
+	} else if (x.bits < 8 || x.bits > 32 || to != DT_F16 || !range_of(x.v, 0, &x.lo, &x.hi)) {
+		return false;
+	}
+	bool wraps = o->code == IR_UITOFP && x.lo < 0, few = x.lo >= -1024 && x.hi < 1024 && x.hi - x.lo < 1024;
+	if (wraps || !few || (to != DT_F16 && to != DT_F32 && to != DT_BF16))
+		return false;
+	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n);
+	if (to == DT_F32) {
+		for (u32 r = 0; r < n; r++)
+			at[r] = one_float(l, &x, r);
+		set_tile(l, v, at, n);
+		return true;
+	}
+	for (u32 r = 0; r < n; r += 2)
+		at[r / 2] = to == DT_F16 ? two_halves(l, &x, r) : cvt_f16x2(l, one_float(l, &x, r), one_float(l, &x, r + 1), to);
+	set_words(l, v, at, n / 2);
+	return true;
+}
