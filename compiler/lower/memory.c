@@ -399,8 +399,18 @@ void lower_load(struct lower *l, const struct op *o)
 	struct tile *tile = map_get(&l->tiles, result(o));
 	if (!mine && has_words(l, o, &s, w.bits))
 		tile->words = arena_array(&l->scratch, LLVMValueRef, s.n * w.n);
+	u32 again = o->attr[ATTR_VOLATILE] ? 0 : constant_bits(l, result(o)) & ~vector_reg(&s, 0, s.width - 1);
 	for (u32 i = 0; i < s.n; i++) {
-		u32 reg = vector_reg(&s, i, 0);
+		u32 reg = vector_reg(&s, i, 0), same = i;
+		if (reg & again) { /* has been loaded */
+			while (vector_reg(&s, same, 0) != (reg & ~again))
+				same--;
+			if (tile->words)
+				memcpy(tile->words + i * w.n, tile->words + same * w.n, w.n * sizeof *words);
+			for (u32 e = 0; e < s.width; e++)
+				at[vector_reg(&s, i, e)] = at[vector_reg(&s, same, e)];
+			continue;
+		}
 		if (by_hand) {
 			u32 first = reg, behind = 0; /* one address for all of a run, and distances that are constants */
 			for (int k = 0; k < unmasked.bits; k++)
@@ -572,6 +582,52 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 	return from_bits(l, r, t);
 }
 
+/* How many floats one instruction can add to memory, if nobody asks what was there: 16 bytes from sm_90 on, two halves before. */
+static u32 most_added(struct lower *l, const struct op *o)
+{
+	if (o->code != IR_ATOMIC_RMW || o->attr[ATTR_RMW] != RMW_FADD || !value_unused(result(o)))
+		return 1;
+	enum dtype d = type_dtype(result(o)->type);
+	bool all = l->s->sm >= 90;
+	return d == DT_F32 && all ? 4 : d == DT_F16 || (d == DT_BF16 && all) ? (all ? 8 : 2) : 1;
+}
+
+/* Adds floats that lie side by side, each atomically. */
+static void add_vectors(struct lower *l, const struct op *o, struct access_vector v, LLVMValueRef mine)
+{
+	const struct value *ptr = operand(o, 0), *val = operand(o, 1), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
+	enum dtype d = type_dtype(val->type);
+	struct vectors s = make_vectors(ptr, v);
+	LLVMTypeRef t = memory_type(l, val->type);
+	struct words w = words_of(l, s.width * (u32)type_bits(t) / 8, t);
+	const char *type = d == DT_F32 ? "f32" : d == DT_F16 ? "f16x2" : "bf16x2", *half = d == DT_F32 ? "" : ".noftz";
+	for (u32 i = 0; i < s.n; i++) {
+		LLVMValueRef elems[8], args[6];
+		u32 n = 0, reg = vector_reg(&s, i, 0);
+		for (u32 e = 0; e < s.width; e++)
+			elems[e] = to_memory(l, elem(l, val, vector_reg(&s, i, e)));
+		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, reg) : NULL);
+		args[n++] = elem(l, ptr, reg);
+		pack_words(l, elems, s.width, &w, args + n);
+		n += w.n;
+		if (pred)
+			args[n++] = pred;
+		struct strbuf text = {.arena = &l->scratch}, cons = {.arena = &l->scratch};
+		sb_printf(&text, "{ .reg .b32 t<%u>; ", w.n);
+		if (pred)
+			sb_printf(&text, "@$%u ", n - 1);
+		sb_printf(&text, "atom.global.%s.%s.add%s%s.%s ", sem_names[o->attr[ATTR_RMW_SEM]], scope_names[o->attr[ATTR_RMW_SCOPE]], half, w.vec, type);
+		for (u32 k = 0; k < w.n; k++)
+			sb_printf(&text, "%st%u", w.n == 1 ? "" : k ? ", " : "{", k);
+		sb_printf(&text, "%s, [$0], %s; }", w.n == 1 ? "" : "}", operand_list(l, 1, w.n));
+		sb_puts(&cons, "l");
+		for (u32 k = 0; k < w.n; k++)
+			sb_printf(&cons, ",%c", w.constraint);
+		sb_printf(&cons, "%s,~{memory}", pred ? ",b" : "");
+		inline_asm(l, text.at, cons.at, ASM_EFFECT, l->v, args, n);
+	}
+}
+
 /* bf16 addition before sm_90: a compare-and-swap loop on the element. */
 static LLVMValueRef add_by_cas(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef val, LLVMValueRef pred)
 {
@@ -613,6 +669,15 @@ void lower_atomic(struct lower *l, const struct op *o)
 	const struct value *mask = !cas && o->noperands > 2 ? operand(o, 2) : NULL;
 	bool by_cas = !cas && o->attr[ATTR_RMW] == RMW_FADD && type_dtype(val->type) == DT_BF16 && l->s->sm < 90;
 	LLVMValueRef mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
+	if (type_is_tensor(ptr->type) && most_added(l, o) > 1) {
+		struct access_vector v = access_vector(l->s->axis, ptr, mask);
+		while (1u << v.bits > most_added(l, o))
+			v.bits--;
+		if (v.bits) {
+			add_vectors(l, o, v, mine);
+			return;
+		}
+	}
 	LLVMValueRef *at = new_tile(l, result(o));
 	for (u32 r = 0; r < num_elems(ptr); r++) {
 		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, r) : NULL), p = elem(l, ptr, r), x = elem(l, val, r);
