@@ -29,6 +29,7 @@ static const struct pass tile_passes[] = {
 	{"unroll", "unroll loops that have a factor", pass_unroll, 0, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+	{"repeats", "load once what stands in a tile several times in a row", pass_repeats, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"early-loads", "issue loads before reductions and loops that they do not depend on", pass_early_loads, 0, ANALYSIS_AXIS},
 	{"fuse", "products and sums become multiply-adds", pass_fuse, 0, ANALYSIS_AXIS},
 };

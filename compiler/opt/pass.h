@@ -45,6 +45,7 @@ void pass_masks(struct pass_state *s);
 void pass_peel(struct pass_state *s);
 void pass_unroll(struct pass_state *s);
 void pass_swizzle_pids(struct pass_state *s);
+void pass_repeats(struct pass_state *s);
 void pass_early_loads(struct pass_state *s);
 void pass_first_loads(struct pass_state *s);
 void pass_fuse(struct pass_state *s);
