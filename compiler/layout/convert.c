@@ -354,6 +354,16 @@ struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, 
 	return best;
 }
 
+const struct layout *plan_for_writers(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits)
+{
+	struct vectors vec = {0};
+	struct gf2 g = {0};
+	for (int i = 0; i < src->bits[LL_REG] && vec.n < log2_units(16, elem_bits); i++)
+		take(&vec, &g, src->basis[LL_REG][i]);
+	struct side from = by_vectors(src, &vec, elem_bits), to = by_vectors(dst, &vec, elem_bits);
+	return assemble(p, src, &vec, &from.wave, &to.wave, elem_bits);
+}
+
 /* The register bit of l that alone counts position bit `bit`, or -1. */
 static int sole_register(const struct layout *l, int bit)
 {

@@ -47,6 +47,9 @@ struct shared_plan {
 /* `stmatrix`: the writers may use it. */
 struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, bool stmatrix);
 
+/* One in which what a writer has in its first registers is together, and readers take what they can. */
+const struct layout *plan_for_writers(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits);
+
 /* A conversion that would take more than `most` bytes of memory is done in pieces, one after another through the same memory, as far
  * as registers alone count them on both sides. */
 enum { MOST_SCRATCH = 65536 /* bytes, that kernels take */, MAX_PIECE_BITS = 8 };

@@ -5,6 +5,7 @@
  * dot go through a ring of S buffers in shared memory by cp.async, S - 1 iterations ahead; one barrier an iteration is
  * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
  * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue.
+ * A few numbers beside what is copied are too, such as scales and the numbers of pages that the copies come from.
  * So are, unasked, those of a loop that only sums what it loads: each register asks for the next element as soon as its own has
  * been added.
  *
@@ -21,6 +22,11 @@
 #include "layout/convert.h"
 #include "place/access.h"
 #include "place/pipeline.h"
+
+static bool is_flat(const struct op *o)
+{
+	return o->code == IR_FOR && o->attr[ATTR_FLATTEN];
+}
 
 /* --- what can be pipelined ----------------------------------------------------------------------------------- */
 
@@ -47,7 +53,7 @@ static bool add_slice(struct pipe *p, struct value *v)
 	struct op *o = v->def;
 	if (map_get(&p->in_slice, o))
 		return true;
-	if (o->block != body || !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks)
+	if (o->block != body || (!map_get(&p->carried, o) && (!op_has(o, PURE) || op_has(o, SYNC) || o->nblocks)))
 		return false;
 	map_put(&p->in_slice, o, o);
 	for (u32 i = 0; i < o->noperands; i++)
@@ -99,28 +105,40 @@ static bool reaches_dot(const struct value *v, int depth)
 	return false;
 }
 
+static struct access_vector accessed(const struct pipe *p, const struct op *load)
+{
+	return access_vector(p->s->axis, operand(load, 0), load->noperands > 1 ? operand(load, 1) : NULL);
+}
+
+/* Is what is contiguous in global memory so in this layout of shared memory? */
+static bool runs_in(const struct op *load, struct access_vector v, const struct layout *mem)
+{
+	struct memory_map m = map_to_memory(result(load)->type->layout, mem, v.bits);
+	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
+}
+
 const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
 	const struct op *to = load_consumer(load);
 	if (to->code == IR_LOCAL_STORE)
 		return operand(to, 1)->type->layout;
-	return plan_shared(&p->ctx->layouts, t->layout, result(to)->type->layout, MAX(type_elem_bits(t), 8), false).mem;
+	int bits = MAX(type_elem_bits(t), 8);
+	const struct layout *dst = result(to)->type->layout, *mem = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false).mem;
+	/* words can be read one by one */
+	return bits < 32 || runs_in(load, accessed(p, load), mem) ? mem : plan_for_writers(&p->ctx->layouts, t->layout, dst, bits);
 }
 
-/* Is what is contiguous in global memory so in the buffer? */
-static bool runs_alike(const struct pipe *p, const struct op *load, struct access_vector v)
+static bool runs_alike(const struct pipe *p, const struct op *load)
 {
-	struct memory_map m = map_to_memory(result(load)->type->layout, ring_layout(p, load), v.bits);
-	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
+	return runs_in(load, accessed(p, load), ring_layout(p, load));
 }
 
 bool can_copy_async(const struct pipe *p, const struct op *load)
 {
 	if (p->s->sm < 80 || !is_zero_or_absent(load) || !load_consumer(load))
 		return false;
-	struct access_vector v = access_vector(p->s->axis, operand(load, 0), load->noperands > 1 ? operand(load, 1) : NULL);
-	return (type_elem_bits(result(load)->type) << v.bits) >= 32 && runs_alike(p, load, v);
+	return (type_elem_bits(result(load)->type) << accessed(p, load).bits) >= 32 && runs_alike(p, load);
 }
 
 struct op *first_dot(const struct block *body)
@@ -264,17 +282,75 @@ static bool needs_registers(const struct pipe *p, const struct op *load)
 	const struct value *ptr = operand(load, 0), *mask = load->noperands > 1 ? operand(load, 1) : NULL;
 	if (!to)
 		return false;
-	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load, access_vector(p->s->axis, ptr, mask)));
+	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load));
 }
 
-/* plain: a loop that nobody asked to pipeline, without dots. */
-static void find_loads(struct pipe *p, bool asked, bool plain)
+static void mark_users(struct map *found, const struct value *v)
+{
+	for (const struct use *u = v->uses; u; u = u->next) {
+		if (map_get(found, u->user))
+			continue;
+		map_put(found, u->user, u->user);
+		for (u32 i = 0; i < u->user->nresults; i++)
+			mark_users(found, &u->user->results[i]);
+	}
+}
+
+/* Is v worked on until a dot takes it, without waiting for another one? */
+static bool becomes_operand(struct map *seen, const struct map *behind_dots, const struct value *v)
+{
+	bool yes = false;
+	for (const struct use *u = v->uses; u && !yes; u = u->next) {
+		const struct op *o = u->user;
+		yes = o->code == IR_LOCAL_STORE || op_is_dot(o);
+		if (yes || map_get(seen, o) || map_get(behind_dots, o) || !op_has(o, PURE) || !o->nresults)
+			continue;
+		map_put(seen, o, (void *)o);
+		yes = becomes_operand(seen, behind_dots, result(o));
+	}
+	return yes;
+}
+
+/* Loads that become a dot's operand by some work, and all of a loop that asks, can come by cp.async too, if their elements stay
+ * distributed as they are on the way through the buffer. A change of layout that changes nothing says so, and is dropped later if the
+ * load is not chosen. */
+static void keep_distributed(struct pipe *p, bool all)
+{
+	struct block *b = p->loop->blocks[0];
+	struct map behind = {.arena = &p->scratch};
+	for (struct op *o = b->first; o; o = o->next)
+		if (op_is_dot(o))
+			mark_users(&behind, result(o));
+	for (struct op *o = b->first; o; o = o->next) {
+		struct map seen = {.arena = &p->scratch};
+		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || load_consumer(o) ||
+		    (!all && !becomes_operand(&seen, &behind, result(o))))
+			continue;
+		struct value *v = result(o);
+		struct builder at = builder_before(p->ctx, o->next);
+		struct value *same = build1(&at, IR_CONVERT_LAYOUT, v->type, v);
+		replace_uses(v, same);
+		op_set_operand(same->def, 0, v);
+	}
+}
+
+static void collect_slice(struct pipe *p)
+{
+	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next)
+		if (map_get(&p->in_slice, o))
+			vec_push(&p->scratch, &p->slice, o);
+}
+
+/* plain: a loop that nobody asked to pipeline, without dots; asked: one that did; far: by more than one iteration. */
+static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
 {
 	struct block *b = p->loop->blocks[0];
 	int want_async = !plain;
 	for (const struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))
 			want_async = 0;
+	if (want_async && p->s->sm >= 80)
+		keep_distributed(p, asked && far);
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
 		for (struct op *o = b->first; o; o = o->next) {
@@ -285,9 +361,7 @@ static void find_loads(struct pipe *p, bool asked, bool plain)
 				add_load(p, o);
 		}
 	}
-	for (struct op *o = b->first; o; o = o->next)
-		if (map_get(&p->in_slice, o))
-			vec_push(&p->scratch, &p->slice, o);
+	collect_slice(p);
 }
 
 /* Dots that nothing needs before the next iteration's, reading what stays until then. */
@@ -324,14 +398,14 @@ static void add_needs(struct op *o, void *arg)
 {
 	struct needs *n = arg;
 	bool ours = false;
-	for (u32 i = 0; o->code == IR_LOCAL_ALLOC && i < n->p->loads.len; i++) {
+	for (u32 i = 0; i < n->p->loads.len; i++) {
 		const struct op *to = load_consumer(n->p->loads.at[i]);
-		ours |= to->code == IR_LOCAL_STORE && operand(to, 1) == result(o);
+		ours |= to == o || (to && to->code == IR_LOCAL_STORE && operand(to, 1)->def == o);
 	}
-	if (o->code != IR_LOCAL_ALLOC)
-		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
+	if (o->code == IR_LOCAL_ALLOC)
+		n->buffers += ours ? 0 : type_numel(result(o)->type) * dtype_bytes(type_dtype(result(o)->type)) * MAX(result(o)->type->nbuf, 1);
 	else if (!ours)
-		n->buffers += type_numel(result(o)->type) * dtype_bytes(type_dtype(result(o)->type)) * MAX(result(o)->type->nbuf, 1);
+		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
 }
 
 bool pipeline_fits(const struct pipe *p)
@@ -340,6 +414,29 @@ bool pipeline_fits(const struct pipe *p)
 	p->s->most_scratch = LEAST_PIECE; /* until allocate chooses */
 	walk(p->flat->outer->blocks[0], add_needs, &n);
 	return n.buffers + n.scratch <= p->s->max_shared;
+}
+
+static bool is_used_in(const struct value *v, const struct block *b)
+{
+	bool yes = false;
+	for (const struct use *u = v->uses; u && !yes; u = u->next)
+		yes = block_contains(b, u->user->block) || (u->user->code == IR_MEMDESC_TRANS && is_used_in(result(u->user), b));
+	return yes;
+}
+
+/* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of layout. */
+static int stages_that_fit(struct pipe *p, int stages)
+{
+	enum { OTHERS = 1024 };
+	struct needs n = {p, 0, 0};
+	p->s->most_scratch = LEAST_PIECE;
+	walk(p->loop->blocks[0], add_needs, &n);
+	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
+		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
+			add_needs(o, &n);
+	while (stages > 2 && ring_bytes(p, stages) + n.buffers + MAX(n.scratch, OTHERS) > p->s->max_shared)
+		stages--;
+	return stages;
 }
 
 /* Do all loads go to shared memory before the first dot, so that one barrier between is enough? */
@@ -397,11 +494,11 @@ static bool plan(struct pipe *p)
 	if (plain ? block_has(loop->blocks[0], is_work) : stages < 2)
 		return false;
 	p->in_slice.arena = p->firsts.arena = &p->scratch;
-	find_loads(p, asked, plain);
+	find_loads(p, asked, plain, stages > 2);
 	if (plain && !sums_enough(p))
 		return false;
-	while (p->async && stages > 2 && ring_bytes(p, stages) > s->max_shared - 1024)
-		stages--;
+	if (p->async)
+		stages = stages_that_fit(p, stages);
 	p->stages = p->async ? stages : 2;
 	if (p->async || stores_come_first(p))
 		find_dots(p);
@@ -423,6 +520,48 @@ static bool plan(struct pipe *p)
 		     !p->loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may overwrite"
 				  : "its buffers do not fit in shared memory");
 	return p->loads.len && fits;
+}
+
+/* Beside what is copied to shared memory, loops load a few numbers that cp.async cannot bring, or that are needed at once: a scale, the
+ * number of the page that the copies come from. Those are loaded one iteration ahead, into registers; since their masks end with the
+ * loop, they can then run further ahead, with the addresses that hang on them. */
+static void carry_few(struct pipe *p)
+{
+	enum { MOST = 8 }; /* registers of each */
+	struct pass_state *s = p->s;
+	struct op *loop = p->loop;
+	const struct op *around = loop->block->parent;
+	struct pipe q = {.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = operand(loop, 1)};
+	struct block *b = loop->blocks[0];
+	bool copies = false, turned = false;
+	i64 stages = loop->attr[ATTR_STAGES] > 0 ? loop->attr[ATTR_STAGES] : s->num_stages;
+	if (s->sm < 80 || stages < 2 || !block_has(b, op_is_dot) || (around && is_flat(around)))
+		return;
+	q.in_slice.arena = &q.scratch;
+	keep_distributed(&q, false);
+	for (struct op *o = b->first; o; o = o->next)
+		if (o->code == IR_LOAD && type_is_tensor(result(o)->type)) {
+			copies |= can_copy_async(&q, o);
+			turned |= needs_registers(&q, o);
+		}
+	for (struct op *o = b->first; o && copies && !turned; o = o->next) {
+		if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || may_conflict(b, pointer_base(operand(o, 0))))
+			continue;
+		const struct type *t = result(o)->type;
+		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= MOST && !can_copy_async(&q, o)))
+			add_load(&q, o);
+	}
+	collect_slice(&q);
+	if (q.loads.len) {
+		pipeline_rewrite(&q);
+		p->loop = q.loop;
+		struct op *yield = q.loop->blocks[0]->last;
+		for (u32 i = 1; i <= q.loads.len; i++)
+			map_put(&p->carried, operand(yield, yield->noperands - i)->def, yield);
+		if (s->remarks)
+			diag(s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
+	}
+	arena_free(&q.scratch);
 }
 
 static void rewrite(struct pipe *p)
@@ -479,20 +618,18 @@ static struct op *pipeline_loop(struct pipe *p, bool planned)
 static void pipeline_block(struct pass_state *s, struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
-		struct pipe p = {.s = s, .ctx = s->ctx, .loop = o};
 		bool inner = is_inner_loop(o);
 		next = o->next; /* o itself may be built anew */
 		for (u32 i = 0; i < o->nblocks; i++)
 			pipeline_block(s, o->blocks[i]);
-		if (inner)
+		struct pipe p = {.s = s, .ctx = s->ctx, .loop = o};
+		p.carried.arena = &p.scratch;
+		if (inner) {
+			carry_few(&p);
 			next = pipeline_loop(&p, plan(&p))->next;
+		}
 		arena_free(&p.scratch);
 	}
-}
-
-static bool is_flat(const struct op *o)
-{
-	return o->code == IR_FOR && o->attr[ATTR_FLATTEN];
 }
 
 /* Those that no inner loop has seen to. */

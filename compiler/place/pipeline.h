@@ -23,6 +23,8 @@ struct pipe {
 	struct op *loop;
 	VEC(struct op *) loads;
 	bool async, ring;       /* by cp.async; into a ring of buffers, asynchronously or from registers */
+	bool few;               /* a few registers beside what is copied; neither async nor ring */
+	struct map carried;     /* loads of those, which may be in the slice → the yield */
 	bool tma;               /* async by boxes */
 	VEC(struct box) boxes;  /* of each load then */
 	struct op *late;        /* a dot waited for together with the first one of the next iteration, or NULL */

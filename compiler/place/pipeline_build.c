@@ -83,6 +83,8 @@ static struct value *guard(struct builder *b, const struct value *ptr, struct va
 {
 	if (!inside)
 		return mask;
+	if (!type_is_tensor(ptr->type))
+		return mask ? build2(b, IR_ANDI, mask->type, mask, inside) : inside;
 	const struct type *t = type_with_dtype(b->ctx, ptr->type, DT_I1);
 	struct value *all = build1(b, IR_SPLAT, t, inside);
 	return mask ? build2(b, IR_ANDI, t, mask, all) : all;
@@ -411,10 +413,10 @@ static void take_turns(struct pipe *p)
 }
 
 /* Loads into registers whose addresses hang on numbers alone: in the last iteration they load again what that one uses, which is
- * cheaper than predicates and zeros for every register in all the others. */
+ * cheaper than predicates and zeros for every register in all the others. Not a few, which may become part of what runs further ahead. */
 static bool may_repeat(const struct pipe *p)
 {
-	bool unmasked = !p->async;
+	bool unmasked = !p->async && !p->few;
 	for (u32 i = 0; i < p->loads.len; i++)
 		unmasked &= p->loads.at[i]->noperands == 1;
 	for (u32 k = 0; k < p->args.len; k++)
@@ -440,7 +442,7 @@ static struct builder place_register_loads(struct pipe *p)
 		return b;
 	}
 	for (struct op *o = body->first; o; o = o->next) /* into registers that these stores have freed */
-		if (o->code == IR_LOCAL_STORE)
+		if (o->code == IR_LOCAL_STORE && !p->few)
 			b = builder_after(p->ctx, o->next && o->next->code == IR_FENCE_ASYNC ? o->next : o);
 	return b;
 }
@@ -556,7 +558,8 @@ void pipeline_rewrite(struct pipe *p)
 		if (p->ring)
 			make_buffers(p);
 		build_prologue(p, &inits, &loaded);
-		pipeline_issue_first(p, last);
+		if (!p->few)
+			pipeline_issue_first(p, last);
 	}
 	p->turn = carried + p->args.len;
 	if (p->ring && !p->before && !p->flat) {
