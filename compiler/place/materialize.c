@@ -4,6 +4,7 @@
  * in another layout than its home makes a conversion right after its definition, while free values and shape
  * operations are simply made again in the layout asked for. What was only there to be made again dies. */
 #include "place/layouts.h"
+#include "place/pipeline.h"
 
 struct version {
 	const struct layout *layout;
@@ -52,7 +53,22 @@ static struct value *remake(struct placer *p, struct value *v, const struct layo
 	struct op *n = build(&b, o->code, ops, o->noperands, &t, 1, 0);
 	memcpy(n->attr, o->attr, sizeof n->attr);
 	n->hints = o->hints;
+	n->loc = o->loc;
 	return result(n);
+}
+
+/* Few elements that many threads need, such as a scale for each column, come faster from memory again than from other threads: those
+ * would be waited for. Nobody may have written there meanwhile. */
+static bool loads_again(struct placer *p, const struct value *v, const struct layout *l)
+{
+	enum { MOST = 4, LEAST_COPIES = 4 };
+	const struct op *o = def_if(v, IR_LOAD);
+	bool yes = o && !o->attr[ATTR_VOLATILE] && layout_num_regs(l) <= MOST &&
+		   type_numel(v->type) * LEAST_COPIES <= (i64)32 * p->s->num_warps * layout_num_regs(l) &&
+		   !may_be_written(p->s->k->body, pointer_base(operand(o, 0)));
+	for (u32 i = 0; yes && i < o->noperands; i++)
+		yes = is_free(p, operand(o, i));
+	return yes;
 }
 
 /* v in layout l. */
@@ -65,7 +81,7 @@ static struct value *request(struct placer *p, struct value *v, const struct lay
 		return known;
 	const struct layout *home = home_of(p, v);
 	bool again = v->def && (is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !home));
-	if (again)
+	if (again || (home != l && loads_again(p, v, l)))
 		return add_version(p, v, l, remake(p, v, l));
 	tl_assert(home);
 	if (home == l)
