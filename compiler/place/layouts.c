@@ -43,6 +43,25 @@ const struct layout *default_layout(struct placer *p, const struct type *t)
 	return blocked(p, t, order, MIN(elements_per_thread(p, t), 4));
 }
 
+/* The axis runs through registers, then lanes, then warps, in order, so that a scan can go up the same ladder. Rows are held as
+ * memory accesses hold them, whole vectors at a time, and columns by as few threads as there can be. */
+const struct layout *scan_layout(struct placer *p, const struct op *o)
+{
+	enum { VECTOR = 4 };
+	const struct type *t = operand(o, 0)->type;
+	int order[MAX_RANK], axis = (int)o->attr[ATTR_AXIS], n = 0, w = p->s->num_warps, most = elements_per_thread(p, t);
+	if (t->rank == 2 && axis == 0) {
+		int vec = MIN(MIN(VECTOR, most), t->shape[1]), across = MIN(t->shape[1] / vec, 32), wide = MIN(t->shape[1] / (vec * across), w);
+		int lanes[] = {32 / across, across}, warps[] = {w / wide, wide}, spt[] = {MAX(t->shape[0] / (lanes[0] * warps[0]), 1), vec};
+		return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, (int[]){1, 0});
+	}
+	order[n++] = axis;
+	for (int d = t->rank - 1; d >= 0; d--)
+		if (d != axis)
+			order[n++] = d;
+	return blocked(p, t, order, MAX(t->shape[axis] / (32 * w), MIN(VECTOR, most)));
+}
+
 /* --- memory operations --------------------------------------------------------------------------------------- */
 
 static const struct value *mask_of(const struct op *o)
@@ -81,6 +100,7 @@ struct access {
 struct accesses {
 	struct placer *p;
 	VEC(struct access) at;
+	VEC(const struct op *) scans;
 };
 
 /* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. */
@@ -96,6 +116,8 @@ static bool feeds_dot(const struct value *v, int depth)
 static void note_access(struct op *o, void *arg)
 {
 	struct accesses *all = arg;
+	if (o->code == IR_SCAN)
+		vec_push(&all->p->scratch, &all->scans, o);
 	if (!is_memory_op(o) || !type_is_tensor(operand(o, 0)->type))
 		return;
 	struct access a = {.op = o};
@@ -117,6 +139,24 @@ static bool same_group(const struct access *a, const struct access *b)
 	return s->rank == t->rank && !memcmp(s->shape, t->shape, sizeof s->shape) && !memcmp(a->order, b->order, sizeof a->order);
 }
 
+/* The layout of a scan of such a tile, if it suits the access as well as its own. */
+static const struct layout *layout_of_scan(const struct accesses *all, const struct access *a, int vec)
+{
+	const struct type *t = operand(a->op, 0)->type;
+	for (u32 i = 0; i < all->scans.len; i++) {
+		const struct type *s = operand(all->scans.at[i], 0)->type;
+		const struct layout *l = scan_layout(all->p, all->scans.at[i]);
+		if (s->rank != 2 || t->rank != 2 || memcmp(s->shape, t->shape, sizeof s->shape) || a->order[0] != 1 || l->bits[LL_REG] < __builtin_ctz((u32)vec))
+			continue;
+		bool suits = true;
+		for (int k = 0; 1 << k < vec; k++)
+			suits &= l->basis[LL_REG][k] == 1u << (layout_dim_shift(l, 1) + k);
+		if (suits)
+			return l;
+	}
+	return NULL;
+}
+
 /* Accesses of one shape and order share the widest vector among them, so that values pass between them unmoved. */
 static void place_accesses(struct placer *p)
 {
@@ -128,7 +168,9 @@ static void place_accesses(struct placer *p)
 			if (same_group(&all.at.at[i], &all.at.at[k]))
 				vec = MAX(vec, all.at.at[k].vec);
 		const struct op *o = all.at.at[i].op;
-		const struct layout *l = blocked(p, operand(o, 0)->type, all.at.at[i].order, vec);
+		const struct layout *l = layout_of_scan(&all, &all.at.at[i], vec);
+		if (!l)
+			l = blocked(p, operand(o, 0)->type, all.at.at[i].order, vec);
 		map_put(&p->memory, o, (void *)l);
 		if (p->s->k->cluster > 1)
 			p->common = l;
@@ -440,18 +482,6 @@ const struct layout *reduce_layout(struct placer *p, const struct op *o)
 		if (home_of(p, operand(o, i)))
 			return home_of(p, operand(o, i));
 	return NULL;
-}
-
-/* The axis runs through registers, then lanes, then warps, in order, so that a scan can go up the same ladder. */
-const struct layout *scan_layout(struct placer *p, const struct op *o)
-{
-	const struct type *t = operand(o, 0)->type;
-	int order[MAX_RANK], axis = (int)o->attr[ATTR_AXIS], n = 0, threads = 32 * p->s->num_warps;
-	order[n++] = axis;
-	for (int d = t->rank - 1; d >= 0; d--)
-		if (d != axis)
-			order[n++] = d;
-	return blocked(p, t, order, MAX(t->shape[axis] / threads, 1));
 }
 
 /* Both halves of a pair in one thread: the last dimension is a register bit. */
