@@ -229,8 +229,10 @@ static void split_warps(const struct placer *p, const struct type *t, const stru
 		warps[d] = MIN(left, t->shape[d]);
 		left /= warps[d];
 	}
-	if (chained) {
-		warps[rows] = left;
+	if (chained) { /* of few rows columns too: otherwise several warps would do the same */
+		warps[rows] = MIN(left, MAX(t->shape[rows] / im, 1));
+		warps[cols] = MIN(left / warps[rows], MAX(t->shape[cols] / in, 1));
+		warps[rows] = left / warps[cols];
 		return;
 	}
 	while (left > 1) {
