@@ -37,6 +37,7 @@ static const struct pass place_passes[] = {
 	{"dots", "operand types for the target's tensor cores", pass_dots, 0, ANALYSIS_AXIS},
 	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster, ANALYSIS_AXIS, 0},
 	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"operands", "keep operands of a loop's dots in shared memory that the registers do not hold", pass_operands, 0, 0},
 	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"early-loads2", "issue the first loads of loops before reductions", pass_first_loads, 0, ANALYSIS_AXIS},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},

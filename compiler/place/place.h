@@ -3,6 +3,7 @@
  *   dots      operand types that the target's tensor cores take
  *   cluster   several blocks for a program whose tiles do not fit the registers of one
  *   layouts   a layout for every tile, conversions where they meet (layouts.h)
+ *   operands  dots' operands that stay in shared memory while a loop runs
  *   pipeline  loads of loops issued ahead, into shared memory or registers
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
@@ -17,6 +18,7 @@
 void pass_dots(struct pass_state *s);
 void pass_cluster(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
+void pass_operands(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);
 void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
