@@ -39,6 +39,7 @@ struct ladder {
 	u8 warp_bits[LAYOUT_MAX_BITS], nwarp; /* warp bits along the axis */
 	u32 n;                         /* operands */
 	u32 results;                   /* partial results a thread has */
+	u32 run;                       /* so many of them lie side by side in a row of each warp's in shared memory; 0: all warps' of one do */
 };
 
 static struct ladder ladder_of(const struct op *o)
@@ -132,7 +133,7 @@ static void result_bases(const struct ladder *d, enum layout_dim dim, u32 *out)
 		out[i] = drop_axis(d, d->in->basis[dim][i] & ~d->axis_mask);
 }
 
-/* Address of slot (result, warp) of operand i's partial results: result * warps + warp, in elements. */
+/* Address of slot (result, warp) of operand i's partial results: result * warps + warp, or in rows warp * results + result, in elements. */
 static LLVMValueRef slot_address(struct lower *l, const struct op *o, const struct ladder *d, u32 i, LLVMValueRef result_pos, LLVMValueRef warp)
 {
 	LLVMValueRef base = shared_base(l, o);
@@ -144,7 +145,8 @@ static LLVMValueRef slot_address(struct lower *l, const struct op *o, const stru
 		if (k < i)
 			offset += (u32)((total * warps * bytes + 15) & ~15);
 	}
-	LLVMValueRef at = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, result_pos, c_i32(l, warps), ""), warp, "");
+	LLVMValueRef major = d->run ? warp : result_pos, minor = d->run ? result_pos : warp;
+	LLVMValueRef at = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, major, c_i32(l, d->run ? total : warps), ""), minor, "");
 	return shared_at(l, base, LLVMBuildMul(l->b, at, c_i32(l, bytes), ""), offset);
 }
 
@@ -304,9 +306,72 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 	memcpy(v, part, d->n * sizeof *v);
 }
 
+/* How many results of a thread are neighbours, as words of a vector; 0 if that is no use. With the warps' side by side, lanes that each have
+ * a run of results would meet in few banks. */
+static u32 run_of(struct lower *l, const struct op *o, const struct ladder *d)
+{
+	u32 run = 1, bases[LAYOUT_MAX_BITS], others = 0;
+	if (!d->nwarp || l->k->cluster > 1 || same_in_lanes(d))
+		return 0;
+	for (u32 i = 0; i < d->n; i++)
+		if (type_bits(llvm_type(l, operand(o, i)->type)) != 32)
+			return 0;
+	for (int dim = LL_LANE; dim <= LL_WARP; dim++) {
+		result_bases(d, (enum layout_dim)dim, bases);
+		for (int i = 0; i < d->in->bits[dim]; i++)
+			others |= bases[i];
+	}
+	while (run < 4 && run < d->results && !(others & run) && drop_axis(d, layout_apply(d->in, spread(run, other_bits(d)), 0, 0)) == run)
+		run *= 2;
+	return run > 1 ? run : 0;
+}
+
+/* Rows of results, one a warp. */
+static void store_runs(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
+{
+	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
+	struct guarded g = begin_if(l, writer(l, d, 0));
+	for (u32 r = 0; r < d->results; r += d->run)
+		for (u32 i = 0; i < d->n; i++) {
+			LLVMValueRef v = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(part[i]), d->run));
+			for (u32 e = 0; e < d->run; e++)
+				v = LLVMBuildInsertElement(l->b, v, part[(r + e) * d->n + i], c_i32(l, e), "");
+			LLVMSetAlignment(LLVMBuildStore(l->b, v, slot_address(l, o, d, i, result_position(l, d, thread, r), warp)), 4 * d->run);
+		}
+	end_if(l, g);
+}
+
+static void combine_runs(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
+{
+	LLVMValueRef thread = thread_result(l, d);
+	u32 warps = 1u << d->nwarp;
+	LLVMValueRef *all = arena_array(&l->scratch, LLVMValueRef, d->run * warps * d->n);
+	for (u32 r = 0; r < d->results; r += d->run) {
+		LLVMValueRef pos = result_position(l, d, thread, r);
+		for (u32 w = 0; w < warps; w++)
+			for (u32 i = 0; i < d->n; i++) {
+				LLVMTypeRef t = LLVMTypeOf(part[i]);
+				LLVMValueRef v = LLVMBuildLoad2(l->b, LLVMVectorType(t, d->run), slot_address(l, o, d, i, pos, c_i32(l, w)), "");
+				LLVMSetAlignment(v, 4 * d->run);
+				for (u32 e = 0; e < d->run; e++)
+					all[(e * warps + w) * d->n + i] = LLVMBuildExtractElement(l->b, v, c_i32(l, e), "");
+			}
+		for (u32 e = 0; e < d->run; e++) {
+			combine_tree(l, o, &all[e * warps * d->n], warps);
+			memcpy(&part[(r + e) * d->n], &all[e * warps * d->n], d->n * sizeof *part);
+		}
+	}
+}
+
 static void reduce_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
 {
 	LLVMValueRef thread = thread_result(l, d);
+	if (d->run) {
+		store_runs(l, o, d, part);
+		barrier(l);
+		combine_runs(l, o, d, part);
+		return;
+	}
 	store_slots(l, o, d, writer(l, d, 0), part);
 	barrier(l);
 	for (u32 r = 0; r < d->results; r++)
@@ -322,6 +387,7 @@ void lower_reduce(struct lower *l, const struct op *o)
 		reduce_registers(l, o, &d, r, &part[r * d.n]);
 		reduce_lanes(l, o, &d, &part[r * d.n]);
 	}
+	d.run = run_of(l, o, &d);
 	if (d.nwarp)
 		reduce_warps(l, o, &d, part);
 	/* results are indexed like the operand's registers with the axis left out, which is what a slice is; registers that

@@ -85,7 +85,7 @@ static const struct {
 	{"gram", SWIZZLE, 20, 21, DISJOINT},
 	{"gram", SWIZZLE, 34, 34, DISJOINT},
 	{"columns", BARRIER, 3, 3, "each warp has stored all that it reads"},
-	{"columns", GUARD, 0, 8, ALIKE},
+	{"columns", GUARD, 2, 2, ALIKE},
 	{"columns", SWIZZLE, 3, 3, DISJOINT},
 	{"columns", SWIZZLE, 13, 13, DISJOINT},
 };
