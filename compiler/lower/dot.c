@@ -187,37 +187,112 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 
 /* --- multiply-adds ------------------------------------------------------------------------------------------- */
 
-static const struct layout *row_major(struct lower *l, const struct type *t)
+/* Shared memory in which the elements along dimension `first` lie side by side, then those along the last of the others. */
+static const struct layout *lines_along(struct lower *l, const struct type *t, int first)
 {
 	struct layout mem = layout_empty(t->rank, t->shape);
-	for (int i = 0; i < layout_tile_bits(&mem); i++)
-		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = 1u << i;
+	for (int i = -1; i < t->rank; i++) {
+		int d = i < 0 ? first : t->rank - 1 - i;
+		u32 bits = i >= 0 && d == first ? 0 : layout_dim_mask(&mem, d);
+		for (; bits; bits &= bits - 1)
+			mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = bits & -bits;
+	}
 	return layout_intern(&l->s->ctx->layouts, &mem);
 }
 
-/* An element of an operand in row-major shared memory, widened to what the products are computed in. */
-static LLVMValueRef load_operand(struct lower *l, LLVMValueRef base, LLVMValueRef index, enum dtype d, LLVMTypeRef wide)
+/* One operand as the results need it: for each step of k a line of as many elements as the result has rows (or columns). */
+struct lines {
+	enum dtype dtype;
+	LLVMTypeRef elem, wide;
+	LLVMValueRef base;
+	i32 length, k;
+	u32 mask, low; /* bits of the result's position that choose an element of a line; those that count through a vector */
+	int shift, batch_shift;
+	LLVMValueRef pos;
+};
+
+static struct lines lines_of(struct lower *l, const struct op *o, int dim, const struct value *x, i32 k, LLVMValueRef base, LLVMTypeRef wide, LLVMValueRef pos)
 {
+	const struct layout *lay = result(o)->type->layout;
+	enum dtype d = type_dtype(x->type);
 	LLVMTypeRef t = d == DT_F16 ? l->f16 : d == DT_F32 ? l->f32 : d == DT_F64 ? l->f64 : int_type(l, dtype_bits(d));
-	LLVMValueRef p = LLVMBuildInBoundsGEP2(l->b, t, base, &index, 1, ""), x = LLVMBuildLoad2(l->b, t, p, "");
-	if (wide == l->i32)
-		return LLVMBuildSExt(l->b, x, l->i32, "");
-	return wide == l->f64 ? x : small_to_f32(l, x, d);
+	struct lines r = {d, t, wide, base, result(o)->type->shape[dim], k, layout_dim_mask(lay, dim), 0, layout_dim_shift(lay, dim),
+			  lay->rank == 3 ? layout_dim_shift(lay, 0) : -1, pos};
+	for (u32 bit = 1u << r.shift; (r.low >> r.shift) + 1 < 16u / (u32)dtype_bytes(d); bit <<= 1) {
+		bool alone = false; /* a register's */
+		for (int i = 0; i < lay->bits[LL_REG]; i++)
+			alone |= lay->basis[LL_REG][i] == bit && bit & r.mask;
+		if (!alone)
+			break;
+		r.low |= bit;
+	}
+	return r;
 }
 
-/* Both operands go to shared memory in row-major order; a loop over k loads a column of one and a row of the other. */
+/* The elements of line k of the vector that result `at` belongs to. */
+static LLVMValueRef load_line(struct lower *l, const struct lines *r, LLVMValueRef k, u32 at)
+{
+	u32 width = (r->low >> r->shift) + 1;
+	LLVMValueRef full = LLVMBuildOr(l->b, r->pos, c_i32(l, at & ~r->low), "");
+	LLVMValueRef along = LLVMBuildAnd(l->b, LLVMBuildLShr(l->b, full, c_i32(l, r->shift), ""), c_i32(l, r->length - 1), "");
+	if (r->batch_shift >= 0)
+		k = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, LLVMBuildLShr(l->b, full, c_i32(l, r->batch_shift), ""), c_i32(l, r->k), ""), k, "");
+	LLVMValueRef index = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, k, c_i32(l, r->length), ""), along, "");
+	LLVMTypeRef t = width > 1 ? LLVMVectorType(r->elem, width) : r->elem;
+	LLVMValueRef v = LLVMBuildLoad2(l->b, t, LLVMBuildInBoundsGEP2(l->b, r->elem, r->base, &index, 1, ""), "");
+	LLVMSetAlignment(v, width * (u32)dtype_bytes(r->dtype));
+	return v;
+}
+
+/* One of them, widened to what the products are computed in. */
+static LLVMValueRef line_element(struct lower *l, const struct lines *r, LLVMValueRef line, u32 at)
+{
+	if (r->low)
+		line = LLVMBuildExtractElement(l->b, line, c_i32(l, (at & r->low) >> r->shift), "");
+	if (r->wide == l->i32)
+		return LLVMBuildSExt(l->b, line, l->i32, "");
+	return r->wide == l->f64 ? line : small_to_f32(l, line, r->dtype);
+}
+
+/* sum[i] += a[row of i, k] b[k, column of i] */
+static void add_products(struct lower *l, const struct lines *a, const struct lines *b, const struct layout *lay, LLVMValueRef k, LLVMValueRef *sum, u32 n)
+{
+	LLVMValueRef *la = arena_array(&l->scratch, LLVMValueRef, n), *lb = arena_array(&l->scratch, LLVMValueRef, n);
+	u32 batch = lay->rank == 3 ? layout_dim_mask(lay, 0) : 0;
+	for (u32 i = 0; i < n; i++) {
+		u32 at = layout_apply(lay, i, 0, 0);
+		for (u32 j = 0; j < i && (!la[i] || !lb[i]); j++) { /* loaded already for another result? */
+			u32 differ = at ^ layout_apply(lay, j, 0, 0);
+			if (!(differ & (a->mask | batch) & ~a->low))
+				la[i] = la[j];
+			if (!(differ & (b->mask | batch) & ~b->low))
+				lb[i] = lb[j];
+		}
+		if (!la[i])
+			la[i] = load_line(l, a, k, at);
+		if (!lb[i])
+			lb[i] = load_line(l, b, k, at);
+		LLVMValueRef args[] = {line_element(l, a, la[i], at), line_element(l, b, lb[i], at), sum[i]};
+		if (a->wide == l->i32)
+			sum[i] = LLVMBuildAdd(l->b, sum[i], LLVMBuildMul(l->b, args[0], args[1], ""), "");
+		else
+			sum[i] = intrinsic(l, a->wide == l->f64 ? "llvm.fma.f64" : "llvm.fma.f32", a->wide, args, 3);
+	}
+}
+
+/* Both operands go to shared memory, where a column of one and a row of the other are lines; a loop over k loads a part of each. */
 static void lower_fma(struct lower *l, const struct op *o)
 {
+	enum { UNROLLED = 4 };
 	const struct value *v = result(o), *a = operand(o, 0), *b = operand(o, 1), *acc = operand(o, 2);
 	const struct layout *lay = v->type->layout;
-	enum dtype d = type_dtype(a->type), out = type_dtype(v->type);
+	enum dtype out = type_dtype(v->type);
 	LLVMTypeRef wide = out == DT_F64 ? l->f64 : out == DT_I32 ? l->i32 : l->f32;
-	int rank = v->type->rank;
-	i32 M = a->type->shape[rank - 2], K = a->type->shape[rank - 1], N = b->type->shape[rank - 1];
+	int rank = v->type->rank, K = a->type->shape[rank - 1], by = MIN(K, UNROLLED);
 	u32 n = num_elems(v);
-	LLVMValueRef pa = shared_base(l, o), pb = shared_at(l, pa, NULL, (u32)(type_numel(a->type) * dtype_bytes(d)));
-	write_shared(l, a, row_major(l, a->type), pa);
-	write_shared(l, b, row_major(l, b->type), pb);
+	LLVMValueRef pa = shared_base(l, o), pb = shared_at(l, pa, NULL, (u32)(type_numel(a->type) * dtype_bytes(type_dtype(a->type))));
+	write_shared(l, a, lines_along(l, a->type, rank - 2), pa);
+	write_shared(l, b, lines_along(l, b->type, rank - 1), pb);
 	barrier(l);
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), *sum = arena_array(&l->scratch, LLVMValueRef, n);
 	for (u32 i = 0; i < n; i++) {
@@ -226,6 +301,7 @@ static void lower_fma(struct lower *l, const struct op *o)
 			sum[i] = small_to_f32(l, sum[i], DT_F16);
 	}
 	LLVMValueRef pos = thread_position(l, lay);
+	struct lines rows = lines_of(l, o, rank - 2, a, K, pa, wide, pos), cols = lines_of(l, o, rank - 1, b, K, pb, wide, pos);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b), loop = LLVMAppendBasicBlockInContext(l->ctx, l->fn, ""),
 			  exit = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
 	LLVMBuildBr(l->b, loop);
@@ -234,44 +310,21 @@ static void lower_fma(struct lower *l, const struct op *o)
 	for (u32 i = 0; i < n; i++) {
 		at[i] = LLVMBuildPhi(l->b, wide, "");
 		LLVMAddIncoming(at[i], &sum[i], &before, 1);
+		sum[i] = at[i];
 	}
-	LLVMValueRef *next = arena_array(&l->scratch, LLVMValueRef, n), *ea = arena_array(&l->scratch, LLVMValueRef, n), *eb = arena_array(&l->scratch, LLVMValueRef, n);
-	u32 mask_m = layout_dim_mask(lay, rank - 2) | (rank == 3 ? layout_dim_mask(lay, 0) : 0), mask_n = layout_dim_mask(lay, rank - 1) | (rank == 3 ? layout_dim_mask(lay, 0) : 0);
-	for (u32 i = 0; i < n; i++) {
-		u32 at_i = layout_apply(lay, i, 0, 0);
-		for (u32 j = 0; j < i && (!ea[i] || !eb[i]); j++) { /* loaded already for another result? */
-			u32 at_j = layout_apply(lay, j, 0, 0);
-			if ((at_i & mask_m) == (at_j & mask_m))
-				ea[i] = ea[j];
-			if ((at_i & mask_n) == (at_j & mask_n))
-				eb[i] = eb[j];
-		}
-		LLVMValueRef full = LLVMBuildOr(l->b, pos, c_i32(l, at_i), "");
-		LLVMValueRef col = LLVMBuildAnd(l->b, full, c_i32(l, N - 1), ""), row = LLVMBuildLShr(l->b, full, c_i32(l, ilog2((u64)N)), "");
-		LLVMValueRef batch = LLVMBuildLShr(l->b, row, c_i32(l, ilog2((u64)M)), "");
-		if (!ea[i]) /* rows of all batches are consecutive: row · K + k */
-			ea[i] = load_operand(l, pa, LLVMBuildAdd(l->b, LLVMBuildMul(l->b, row, c_i32(l, K), ""), k, ""), d, wide);
-		if (!eb[i]) {
-			LLVMValueRef line = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, batch, c_i32(l, K), ""), k, "");
-			eb[i] = load_operand(l, pb, LLVMBuildAdd(l->b, LLVMBuildMul(l->b, line, c_i32(l, N), ""), col, ""), type_dtype(b->type), wide);
-		}
-		LLVMValueRef args[] = {ea[i], eb[i], at[i]};
-		if (wide == l->i32)
-			next[i] = LLVMBuildAdd(l->b, at[i], LLVMBuildMul(l->b, ea[i], eb[i], ""), "");
-		else
-			next[i] = intrinsic(l, wide == l->f64 ? "llvm.fma.f64" : "llvm.fma.f32", wide, args, 3);
-	}
+	for (int step = 0; step < by; step++)
+		add_products(l, &rows, &cols, lay, LLVMBuildAdd(l->b, k, c_i32(l, step), ""), sum, n);
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
-	LLVMValueRef k1 = LLVMBuildAdd(l->b, k, c_i32(l, 1), "");
+	LLVMValueRef next = LLVMBuildAdd(l->b, k, c_i32(l, by), "");
 	LLVMAddIncoming(k, &zero, &before, 1);
-	LLVMAddIncoming(k, &k1, &latch, 1);
+	LLVMAddIncoming(k, &next, &latch, 1);
 	for (u32 i = 0; i < n; i++)
-		LLVMAddIncoming(at[i], &next[i], &latch, 1);
-	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntULT, k1, c_i32(l, K), ""), loop, exit);
+		LLVMAddIncoming(at[i], &sum[i], &latch, 1);
+	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntULT, next, c_i32(l, K), ""), loop, exit);
 	LLVMPositionBuilderAtEnd(l->b, exit);
 	for (u32 i = 0; i < n && out == DT_F16; i++)
-		next[i] = f32_to_small(l, next[i], DT_F16, ROUND_DEFAULT);
-	set_tile(l, v, next, n);
+		sum[i] = f32_to_small(l, sum[i], DT_F16, ROUND_DEFAULT);
+	set_tile(l, v, sum, n);
 }
 
 void lower_dot(struct lower *l, const struct op *o)
