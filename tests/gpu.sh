@@ -103,7 +103,9 @@ for program in "$build"/examples/*; do
 	done
 done
 for tool in $tools; do
-	in_shares table-$tool compute-sanitizer --tool $tool --error-exitcode 9 "$build/test-run" table/
+	for theme in table weights; do
+		in_shares $theme-$tool compute-sanitizer --tool $tool --error-exitcode 9 "$build/test-run" $theme/
+	done
 done
 echo "$npass passed, $nfail failed"
 [ "$nfail" = 0 ]

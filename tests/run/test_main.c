@@ -12,6 +12,7 @@ int main(int argc, char **argv)
 		{"shape", theme_shape},
 		{"dot", theme_dot},
 		{"matmul", theme_matmul},
+		{"weights", theme_weights},
 		{"atomic", theme_atomic},
 		{"control", theme_control},
 		{"program", theme_program},
