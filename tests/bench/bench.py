@@ -1,6 +1,6 @@
 """Our kernels beside Triton's and PyTorch's: the same kernel text, the same tensors, the same stream, one process.
 
-    python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] [--json PATH] [--all]
+    python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] [--group bandwidth|dots|workloads] [--json PATH] [--all]
 
 Prints a Markdown table of times with a cold L2 cache; see harness.py. A row runs if its name contains one of the filters. Needs a GPU,
 torch and triton; BUILD holds libtl.so. The columns "best" name the fastest of the configurations listed with each kernel;
@@ -9,7 +9,8 @@ kernel in Triton for the same task, written as its tutorials do (fused_attention
 
 Seconds of the rows of each filter on an H100, with an empty cache of Triton's, which compiles in most of them; the JSON has
 each row's: "add f32" 15, "softmax" 60, "layer_norm" 45, "mean" 15, "rms_norm" 10, "cross_entropy" 15, " float16" 120 (the
-blank keeps bfloat16 out), "bfloat16" 110, "float8,int8,tf32" 90, "attention" 170; and 15 for the start of each process.
+blank keeps bfloat16 out), "bfloat16" 110, "float8,int8,tf32" 90, "attention" 170, --group workloads 200; and 15 for the start
+of each process.
 """
 import argparse
 
@@ -17,17 +18,20 @@ import torch
 
 import bandwidth
 import dots
+import workloads
 from harness import Bench
 
 parser = argparse.ArgumentParser()
 parser.add_argument("build")
 parser.add_argument("filter", nargs="?", default="")
+parser.add_argument("--group")
 parser.add_argument("--json")
 parser.add_argument("--all", action="store_true")
 given = parser.parse_args()
 bench = Bench(given.build, given.filter, given.all)
 with torch.cuda.stream(torch.cuda.Stream()):  # libtl, given no stream, would take one of its own and wait for torch's
-    for group in (bandwidth, dots):
-        group.rows(bench)
+    for group in (bandwidth, dots, workloads):
+        if given.group in (None, group.__name__):
+            group.rows(bench)
 if given.json:
     bench.save(given.json)

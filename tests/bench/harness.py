@@ -94,12 +94,12 @@ class Bench:
     def kernel(self, function):
         return Kernel(self, os.path.join(HERE, "kernels.tl"), function)
 
-    def best(self, what, who, prepare, configs, out, expected, tolerance, notes):
+    def best(self, what, who, prepare, configs, out, expected, tolerance, adds, notes):
         """(ms, configuration, ms of its first launch, what launches it), or None where no configuration works."""
         found = []
         for constexprs, warps, stages in configs:
             name = f"{','.join(map(str, constexprs))} w{warps}" + (f" s{stages}" if stages > 1 else "")
-            out.fill_(float("nan") if out.is_floating_point() else -7)
+            out.fill_(0 if adds else float("nan") if out.is_floating_point() else -7)
             try:
                 run = prepare(constexprs, warps, stages)
                 compile_ms = first(run)
@@ -123,12 +123,12 @@ class Bench:
             return close[min(ms, key=ms.get)]
         return close[0] if close else None
 
-    def row(self, what, kernel, grid, args, out, reference, configs, bytes=0, flops=0, tolerance=1e-2, tutorial=None):
+    def row(self, what, kernel, grid, args, out, reference, configs, bytes=0, flops=0, tolerance=1e-2, tutorial=None, adds=False):
         """grid and args are functions of the constexprs; configs: (constexprs, warps, stages). `bytes` must be moved.
-        tutorial: another kernel in Triton for the same task, as a launcher, and its own configurations."""
+        adds: to what is in `out`, which is 0 then. tutorial: another kernel in Triton for the same task, as a launcher, and its own configurations."""
         notes, begin = [], time.perf_counter()
         expected = reference().float()
-        find = lambda who, prepare, configs: self.best(what, who, prepare, configs, out, expected, tolerance, notes)
+        find = lambda who, prepare, configs: self.best(what, who, prepare, configs, out, expected, tolerance, adds, notes)
         ours, theirs = (find(who, kernel.launcher(who, grid, args), configs) for who in ("tlc", "triton"))
         other = find("tutorial", *tutorial) if tutorial else None
         del expected

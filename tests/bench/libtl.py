@@ -2,7 +2,7 @@
 import ctypes
 import os
 
-DTYPES = {"int8": 1, "int32": 3, "int64": 4, "float8_e4m3fn": 9, "float8_e5m2": 10, "float16": 11, "bfloat16": 12, "float32": 13, "float64": 14}
+DTYPES = {"int8": 1, "int32": 3, "int64": 4, "uint8": 5, "float8_e4m3fn": 9, "float8_e5m2": 10, "float16": 11, "bfloat16": 12, "float32": 13, "float64": 14}
 
 
 class Value(ctypes.Union):
