@@ -392,7 +392,7 @@ void lower_load(struct lower *l, const struct op *o)
 	LLVMTypeRef t = memory_type(l, result(o)->type);
 	int eb = type_bits(t);
 	struct words w = words_of(l, s.width * (u32)eb / 8, t);
-	LLVMValueRef *at = new_tile(l, result(o)), words[16], elems[16];
+	LLVMValueRef *at = new_tile(l, result(o)), words[16] = {0}, elems[16] = {0};
 	const char *policy = load_policy(o);
 	LLVMValueRef mine = o->scratch_size ? owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL) : NULL;
 	bool by_hand = mask || mine || !policy || *policy;
@@ -473,7 +473,7 @@ void lower_store(struct lower *l, const struct op *o)
 	struct vectors s = vectors_of(l, ptr, mask);
 	LLVMTypeRef t = memory_type(l, val->type);
 	struct words w = words_of(l, s.width * (u32)type_bits(t) / 8, t);
-	LLVMValueRef words[16], elems[16], mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
+	LLVMValueRef words[16] = {0}, elems[16] = {0}, mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
 	const char *policy = store_policy(o);
 	for (u32 i = 0; i < s.n; i++) {
 		LLVMValueRef p = elem(l, ptr, vector_reg(&s, i, 0));

@@ -153,7 +153,7 @@ static int identity_perm(const struct op *o)
 static struct value *fold_shape(struct builder *b, const struct op *o)
 {
 	if (o->code != IR_SPLAT && o->code != IR_EXPAND_DIMS && o->code != IR_BROADCAST && o->code != IR_RESHAPE &&
-	    o->code != IR_TRANS && o->code != IR_UNSPLAT)
+	    o->code != IR_TRANS && o->code != IR_UNSPLAT && o->code != IR_CONVERT_LAYOUT)
 		return NULL;
 	struct value *x = operand(o, 0);
 	const struct type *t = o->results[0].type;
