@@ -38,6 +38,8 @@ static void keep_in_memory(struct pass_state *s, struct op *convert)
 		at.loc = u->user->loc;
 		op_set_operand(u->user, (u32)(u - u->user->operands), build1(&at, IR_LOCAL_LOAD, t, alloc));
 	}
+	if (s->remarks)
+		diag(s->diags, R_OPERAND_STAYS, convert->loc, (long long)type_numel(t) * dtype_bytes(type_dtype(t)), (long long)registers_of(result(convert)));
 	op_erase(convert);
 }
 
