@@ -13,6 +13,7 @@ struct sample {
 	struct pass_state *s;
 	i32 step;
 	struct arena scratch;
+	struct map fine; /* value → itself, of which a sample can be made */
 	struct map made; /* value → its sample */
 };
 
@@ -47,24 +48,27 @@ static bool is_multiple(const struct sample *m, const struct value *scalar)
 }
 
 /* Can v's sample be divided by the step without a remainder, and without dividing each element? */
-static bool can_divide(const struct sample *m, const struct value *v)
+static bool can_divide(const struct sample *m, const struct value *v, int depth)
 {
+	enum { MOST = 6 }; /* sums of sums */
 	const struct op *o = v->def;
-	if (!o)
+	if (!o || depth > MOST)
 		return false;
 	switch (o->code) {
 	case IR_MAKE_RANGE: return o->attr[ATTR_START] % m->step == 0;
 	case IR_SPLAT: return is_multiple(m, operand(o, 0));
-	case IR_ADDI: return can_divide(m, operand(o, 0)) && can_divide(m, operand(o, 1));
+	case IR_ADDI: return can_divide(m, operand(o, 0), depth + 1) && can_divide(m, operand(o, 1), depth + 1);
 	default: return false;
 	}
 }
 
-static bool can_sample(const struct sample *m, const struct value *v, int d, int depth)
+static bool can_sample(struct sample *m, struct value *v, int d, int depth)
 {
 	const struct op *o = v->def;
 	if (!o || depth > MAX_DEPTH || !type_is_tensor(v->type) || o->nblocks)
 		return false;
+	if (map_get(&m->fine, v))
+		return true;
 	switch (o->code) {
 	case IR_CONSTANT: {
 		u64 bits;
@@ -85,6 +89,7 @@ static bool can_sample(const struct sample *m, const struct value *v, int d, int
 	for (u32 i = 0; i < o->noperands; i++)
 		if (type_is_tensor(operand(o, i)->type) && !can_sample(m, operand(o, i), operand_dim(o, d), depth + 1))
 			return false;
+	map_put(&m->fine, v, v);
 	return true;
 }
 
@@ -128,7 +133,7 @@ static struct value *make_sample(struct sample *m, struct value *v, int d)
 		r = build2(&b, IR_MULI, t, r, build_int(&b, t, m->step));
 		return build2(&b, IR_ADDI, t, r, build_int(&b, t, o->attr[ATTR_START]));
 	}
-	if (v->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0)) && value_const_int(operand(o, 1), &by)) {
+	if (v->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0), 0) && value_const_int(operand(o, 1), &by)) {
 		struct value *x = divided(m, operand(o, 0));
 		return by == m->step ? x : build2(&b, o->code, t, x, build_int(&b, t, by / m->step));
 	}
@@ -179,7 +184,7 @@ static void visit(struct op *o, void *arg)
 	for (int i = 1; i < t->rank; i++)
 		d = info->constancy[i] > info->constancy[d] ? i : d;
 	struct sample m = {.s = s, .step = MIN(info->constancy[d], t->shape[d])};
-	m.made.arena = &m.scratch;
+	m.made.arena = m.fine.arena = &m.scratch;
 	bool ok = t->rank > 1 && t->rank < MAX_RANK && m.step > 1;
 	for (u32 i = 0; i < o->noperands && ok; i++)
 		ok = can_sample(&m, operand(o, i), d, 0);
