@@ -582,16 +582,6 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 	return from_bits(l, r, t);
 }
 
-/* How many floats one instruction can add to memory, if nobody asks what was there: 16 bytes from sm_90 on, two halves before. */
-static u32 most_added(struct lower *l, const struct op *o)
-{
-	if (o->code != IR_ATOMIC_RMW || o->attr[ATTR_RMW] != RMW_FADD || !value_unused(result(o)))
-		return 1;
-	enum dtype d = type_dtype(result(o)->type);
-	bool all = l->s->sm >= 90;
-	return d == DT_F32 && all ? 4 : d == DT_F16 || (d == DT_BF16 && all) ? (all ? 8 : 2) : 1;
-}
-
 /* Adds floats that lie side by side, each atomically. */
 static void add_vectors(struct lower *l, const struct op *o, struct access_vector v, LLVMValueRef mine)
 {
@@ -669,14 +659,10 @@ void lower_atomic(struct lower *l, const struct op *o)
 	const struct value *mask = !cas && o->noperands > 2 ? operand(o, 2) : NULL;
 	bool by_cas = !cas && o->attr[ATTR_RMW] == RMW_FADD && type_dtype(val->type) == DT_BF16 && l->s->sm < 90;
 	LLVMValueRef mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
-	if (type_is_tensor(ptr->type) && most_added(l, o) > 1) {
-		struct access_vector v = access_vector(l->s->axis, ptr, mask);
-		while (1u << v.bits > most_added(l, o))
-			v.bits--;
-		if (v.bits) {
-			add_vectors(l, o, v, mine);
-			return;
-		}
+	struct access_vector v = added_together(l->s, o);
+	if (v.bits) {
+		add_vectors(l, o, v, mine);
+		return;
 	}
 	LLVMValueRef *at = new_tile(l, result(o));
 	for (u32 r = 0; r < num_elems(ptr); r++) {

@@ -42,3 +42,44 @@ struct access_vector access_run(const struct axis_analysis *a, const struct valu
 	}
 	return (struct access_vector){0};
 }
+
+/* Does o tell the program what another one has done, so that what comes behind it must not be loaded before? */
+static bool acquires(const struct op *o)
+{
+	bool rmw = o->code == IR_ATOMIC_RMW;
+	if ((!rmw && o->code != IR_ATOMIC_CAS) || value_unused(result(o)))
+		return false;
+	i64 sem = o->attr[rmw ? ATTR_RMW_SEM : ATTR_CAS_SEM];
+	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL;
+}
+
+bool may_be_written(const struct block *b, const struct value *base)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		if (acquires(o))
+			return true;
+		if (o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS) {
+			const struct value *other = pointer_base(operand(o, 0));
+			if (!base || !other || other == base)
+				return true;
+		}
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (may_be_written(o->blocks[i], base))
+				return true;
+	}
+	return false;
+}
+
+struct access_vector added_together(const struct pass_state *s, const struct op *o)
+{
+	struct access_vector one = {0};
+	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && type_is_tensor(operand(o, 0)->type) && value_unused(result(o));
+	enum dtype d = adds ? type_dtype(result(o)->type) : DT_F64;
+	bool all = s->sm >= 90 && (d == DT_F32 || d == DT_F16 || d == DT_BF16);
+	if (!all && d != DT_F16)
+		return one;
+	struct access_vector v = access_vector(s->axis, operand(o, 0), o->noperands > 2 ? operand(o, 2) : NULL);
+	if (!all)
+		v.bits = MIN(v.bits, 1);
+	return v;
+}

@@ -3,6 +3,7 @@
 #define TLC_PLACE_ACCESS_H
 
 #include "opt/axis.h"
+#include "opt/pass.h"
 
 /* The register bits that walk through one vector: bit i of the element's index in it is register bit reg[i]. */
 struct access_vector {
@@ -14,5 +15,11 @@ struct access_vector access_vector(const struct axis_analysis *a, const struct v
 
 /* A run of elements read through `ptr` under `mask` (or NULL): see axis_run_length. No bits where there is none in a thread's registers. */
 struct access_vector access_run(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int *unit);
+
+/* The floats that one instruction adds to memory: 16 bytes from sm_90 on, two halves before, if nobody asks what was there; else none. */
+struct access_vector added_together(const struct pass_state *s, const struct op *o);
+
+/* May something in the block write what is loaded from there, or tell that somebody else has? */
+bool may_be_written(const struct block *b, const struct value *base);
 
 #endif

@@ -146,6 +146,11 @@ static i64 tile_bytes(struct pass_state *s)
 	return most;
 }
 
+i64 registers_of(const struct value *v)
+{
+	return type_is_tensor(v->type) ? (i64)layout_num_regs(v->type->layout) * type_elem_bits(v->type) / 32 : 0;
+}
+
 int most_registers(int num_warps)
 {
 	enum { BLOCK = 65536, THREAD = 255 };

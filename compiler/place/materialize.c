@@ -3,8 +3,8 @@
  * Walks in program order. An operation with a home asks for its operands in the layouts it needs; asking for a value
  * in another layout than its home makes a conversion right after its definition, while free values and shape
  * operations are simply made again in the layout asked for. What was only there to be made again dies. */
+#include "place/access.h"
 #include "place/layouts.h"
-#include "place/pipeline.h"
 
 struct version {
 	const struct layout *layout;

@@ -6,11 +6,6 @@
 #include "place/mma.h"
 #include "place/place.h"
 
-static i64 registers_of(const struct value *v)
-{
-	return type_is_tensor(v->type) ? (i64)layout_num_regs(v->type->layout) * type_elem_bits(v->type) / 32 : 0;
-}
-
 /* What brings an operand into its layout in front of the loop, through shared memory, for dots alone; or NULL. */
 static struct op *brought(const struct op *loop, const struct value *v)
 {

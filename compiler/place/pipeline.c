@@ -187,11 +187,6 @@ bool comes_behind(const struct op *o, const struct op *first)
 	return o;
 }
 
-static u32 registers_of(const struct pipe *p, const struct value *v)
-{
-	return type_is_tensor(v->type) ? (u32)(type_numel(v->type) * dtype_bytes(type_dtype(v->type)) / (128 * p->s->num_warps)) : 0;
-}
-
 /* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both without a
  * pause between them. Not if what both hold in registers meanwhile is too much. */
 static void find_late(struct pipe *p)
@@ -208,7 +203,7 @@ static void find_late(struct pipe *p)
 	const struct value *arg = stays ? body->args[1 + (sum->uses - body->last->operands)] : NULL;
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
-	if (stays && registers_of(p, sum) + registers_of(p, a) + registers_of(p, result(first)) <= MAX_REGISTERS)
+	if (stays && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_REGISTERS)
 		p->late = last;
 }
 
@@ -232,33 +227,6 @@ static void find_turns(struct pipe *p)
 			   (!o->nblocks || o->code == IR_REDUCE);
 	}
 	p->turns &= dots == 2;
-}
-
-/* Does o tell the program what another one has done, so that what comes behind it must not be loaded before? */
-static bool acquires(const struct op *o)
-{
-	bool rmw = o->code == IR_ATOMIC_RMW;
-	if ((!rmw && o->code != IR_ATOMIC_CAS) || value_unused(result(o)))
-		return false;
-	i64 sem = o->attr[rmw ? ATTR_RMW_SEM : ATTR_CAS_SEM];
-	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL;
-}
-
-bool may_be_written(const struct block *b, const struct value *base)
-{
-	for (const struct op *o = b->first; o; o = o->next) {
-		if (acquires(o))
-			return true;
-		if (o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS) {
-			const struct value *other = pointer_base(operand(o, 0));
-			if (!base || !other || other == base)
-				return true;
-		}
-		for (u32 i = 0; i < o->nblocks; i++)
-			if (may_be_written(o->blocks[i], base))
-				return true;
-	}
-	return false;
 }
 
 static bool is_barrier(const struct op *o)
@@ -477,9 +445,9 @@ static bool is_work(const struct op *o)
 static bool sums_enough(const struct pipe *p)
 {
 	enum { LEAST = 8, MOST = 64 }; /* registers */
-	u32 registers = 0;
+	i64 registers = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
-		registers += registers_of(p, result(p->loads.at[i]));
+		registers += registers_of(result(p->loads.at[i]));
 	return registers >= LEAST && registers <= MOST;
 }
 

@@ -56,9 +56,6 @@ struct op *first_dot(const struct block *body);
 /* Of the tile that a load fills. */
 i64 load_bytes(const struct op *load);
 
-/* May something in the block write what is loaded from there, or tell that somebody else has? */
-bool may_be_written(const struct block *b, const struct value *base);
-
 /* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);

@@ -14,6 +14,7 @@
  *
  * Ring and fill stay in use all the time, also by the side of what the results need. Where the inner loop's bounds depend on the tile,
  * the fill passes over tiles without iterations. */
+#include "place/access.h"
 #include "place/pipeline.h"
 #include "place/place.h"
 

@@ -269,6 +269,24 @@ static void tell_access(struct teller *t, const struct op *o, const char *name, 
 		explain(t, o, what, ptr, mask, width, want, elem);
 }
 
+static void tell_atomic(struct teller *t, const struct op *o)
+{
+	const struct pass_state *s = t->s;
+	const struct value *ptr = operand(o, 0), *mask = o->code == IR_ATOMIC_RMW && o->noperands > 2 ? operand(o, 2) : NULL;
+	if (!type_is_tensor(ptr->type))
+		return;
+	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1), width = 1u << added_together(s, o).bits;
+	u32 want = MIN(WIDEST / elem, (u32)ptr->type->shape[fastest(s, ptr)]);
+	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && elem < 8, used = !value_unused(result(o));
+	const char *what = arena_printf(&t->scratch, "atomic: %u bytes a thread at a time", width * elem);
+	if (width >= want || !adds)
+		diag(s->diags, R_ACCESS, o->loc, what, width >= want ? "" : ": only floats are added together");
+	else if (used || s->sm < 90)
+		diag(s->diags, R_ACCESS, o->loc, what, used ? ": what was there before is asked for" : ": more are added together from sm_90 on");
+	else
+		explain(t, o, what, ptr, mask, width, want, elem);
+}
+
 static void tell_box(struct teller *t, const struct op *o)
 {
 	const struct type *tile = operand(o, 1)->type;
@@ -358,6 +376,8 @@ static void tell(struct op *o, void *arg)
 	switch (o->code) {
 	case IR_LOAD: tell_access(t, o, "load", "ld.global.", operand(o, 0), n > 1 ? operand(o, 1) : NULL); return;
 	case IR_STORE: tell_access(t, o, "store", "st.global.", operand(o, 0), n > 2 ? operand(o, 2) : NULL); return;
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: tell_atomic(t, o); return;
 	case IR_ASYNC_COPY: tell_access(t, o, "load", "cp.async", operand(o, 0), n > 2 ? operand(o, 2) : NULL); return;
 	case IR_TMA_COPY: tell_box(t, o); return;
 	case IR_REDUCE:
