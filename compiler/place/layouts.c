@@ -47,11 +47,11 @@ const struct layout *default_layout(struct placer *p, const struct type *t)
  * memory accesses hold them, whole vectors at a time, and columns by as few threads as there can be. */
 const struct layout *scan_layout(struct placer *p, const struct op *o)
 {
-	enum { VECTOR = 4 };
+	enum { WIDEST = 16 }; /* bytes */
 	const struct type *t = operand(o, 0)->type;
-	int order[MAX_RANK], axis = (int)o->attr[ATTR_AXIS], n = 0, w = p->s->num_warps, most = elements_per_thread(p, t);
+	int vector = WIDEST / dtype_bytes(type_dtype(t)), order[MAX_RANK], axis = (int)o->attr[ATTR_AXIS], n = 0, w = p->s->num_warps, most = elements_per_thread(p, t);
 	if (t->rank == 2 && axis == 0) {
-		int vec = MIN(MIN(VECTOR, most), t->shape[1]), across = MIN(t->shape[1] / vec, 32), wide = MIN(t->shape[1] / (vec * across), w);
+		int vec = MIN(MIN(vector, most), t->shape[1]), across = MIN(t->shape[1] / vec, 32), wide = MIN(t->shape[1] / (vec * across), w);
 		int lanes[] = {32 / across, across}, warps[] = {w / wide, wide}, spt[] = {MAX(t->shape[0] / (lanes[0] * warps[0]), 1), vec};
 		return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, (int[]){1, 0});
 	}
@@ -59,7 +59,7 @@ const struct layout *scan_layout(struct placer *p, const struct op *o)
 	for (int d = t->rank - 1; d >= 0; d--)
 		if (d != axis)
 			order[n++] = d;
-	return blocked(p, t, order, MAX(t->shape[axis] / (32 * w), MIN(VECTOR, most)));
+	return blocked(p, t, order, MAX(t->shape[axis] / (32 * w), MIN(vector, most)));
 }
 
 /* --- memory operations --------------------------------------------------------------------------------------- */
