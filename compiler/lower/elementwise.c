@@ -430,8 +430,7 @@ LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *
 	return dtype_is_float(d) ? any_float_op(l, o, in, d) : int_op(l, o, in);
 }
 
-/* LLVM's intrinsic would need a bit cast to a word, each of which costs NVPTX a
- * walk over the whole function. */
+/* LLVM's intrinsic would need a bit cast to a word, each of which costs NVPTX a walk over the whole function. */
 LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
 {
 	LLVMValueRef args[] = {hi, lo};

@@ -3,9 +3,11 @@
  * Along dimension d the values come in aligned runs of contiguity[d] elements that increase by one; the first value of
  * each run is a multiple of divisibility[d] (bytes for pointers); and in aligned runs of constancy[d] elements they are
  * all equal. All three are powers of two. From them follow vector widths of loads and stores, with and without masks.
- * An index that grows past the largest number is taken not to wrap, and what divides one to be positive. The idea and most rules are those
- * of Triton's AxisInfo; runs are tracked so that a divisibility never outlives the
- * contiguity it was stated for. */
+ * The idea and most rules are those of Triton's AxisInfo; runs are tracked so that a divisibility never outlives the
+ * contiguity it was stated for.
+ *
+ * An index is taken not to grow past the largest number of its type, and what divides one, if it is not constant, to be positive
+ * (docs/language.md says so): else no quotient of a program's number would be known not to be negative. */
 #ifndef TLC_OPT_AXIS_H
 #define TLC_OPT_AXIS_H
 
