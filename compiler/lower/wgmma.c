@@ -367,6 +367,8 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	struct gemm g = {.l = l, .w = wgmma_of_dot(l->s, o), .acc = v->type->layout, .text.arena = &l->scratch, .constraints.arena = &l->scratch};
 	u32 nk = (u32)operand(o, 1)->type->shape[0] / g.w->k, total = num_accumulators(v);
 	g.split = wgmma_split_of(l->k->num_warps, v->type);
+	if (g.split.row_dim)
+		g.w = wgmma_exchanged(g.w);
 	const struct value *a = operand(o, (u32)g.split.row_dim), *b = operand(o, 1 - (u32)g.split.row_dim);
 	g.count = num_elems(v) / ((u32)g.split.n / 2);
 	g.words = total / g.count;

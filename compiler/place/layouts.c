@@ -321,6 +321,13 @@ static void find_turned(struct placer *p, const struct op *dot, const struct wgm
 	}
 }
 
+/* Has the result fewer rows than the instruction? Its columns can take their place, if B is loaded as it is: from registers it
+ * would not come so. */
+static bool few_rows(const struct op *dot)
+{
+	return result(dot)->type->shape[0] < 64 && load_of(operand(dot, 1));
+}
+
 /* Where wgmma wants its operands along k, loads can be turned on their way to shared memory. But one operand of four-byte elements may
  * lie otherwise, since registers can be its way to the tensor cores: B does so if the operands are exchanged. What goes from dot to dot
  * stays in rows of its own warps. */
@@ -342,7 +349,7 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 		why = "one of the operands contiguous along k";
 	else if (!b && chained)
 		why = "both operands contiguous along k where another dot takes part";
-	else if (!wgmma_split(p->s->num_warps, t, b ? 0 : 1, &plan->split))
+	else if (!wgmma_split(p->s->num_warps, t, b && !few_rows(dot) ? 0 : 1, &plan->split))
 		why = "both operands contiguous along k where the result has fewer than 64 columns";
 	for (u32 i = 0; i < 2 && !why; i++)
 		if (turned[i])

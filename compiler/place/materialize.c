@@ -218,7 +218,7 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 	struct value *a = operand(o, 0), *b = operand(o, 1);
 	const struct layout *home = home_of(p, a);
 	int row_dim = plan->split.row_dim;
-	if (home && is_strong(p, home) && !plan->fetched)
+	if (home && is_strong(p, home) && !plan->fetched && row_dim == 0)
 		request_operand(p, o, 0, layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->split.warps, 16, type_elem_bits(a->type)));
 	else
 		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1, plan->fetched && row_dim == 0));

@@ -62,10 +62,18 @@ const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *do
 	return NULL;
 }
 
+const struct wgmma *wgmma_exchanged(const struct wgmma *w)
+{
+	for (u32 i = 0; i < ARRAY_LEN(wgmma_table); i++)
+		if (wgmma_table[i].a == w->b && wgmma_table[i].b == w->a && wgmma_table[i].acc == w->acc)
+			return &wgmma_table[i];
+	tl_unreachable("a pair of types that wgmma takes in one order only");
+}
+
 bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_split *out)
 {
 	int groups = num_warps / 4, rows = t->shape[row_dim], columns = t->shape[1 - row_dim], down = MIN(groups, rows / 64);
-	if (rows < 64 || columns * down / groups < 16)
+	if (rows < 64 || columns * down / groups < (row_dim ? 8 : 16))
 		return false;
 	*out = (struct wgmma_split){row_dim, {4 * down, groups / down}, MIN(columns * down / groups, 256)};
 	return true;

@@ -28,6 +28,9 @@ struct wgmma {
 /* The instruction for a dot of these types on this target; NULL: mma.sync or multiply-adds. */
 const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *dot);
 
+/* The one for its operands exchanged. */
+const struct wgmma *wgmma_exchanged(const struct wgmma *w);
+
 /* How the warpgroups of a block share a result. The rows of the instruction run along its rows or, the operands being exchanged
  * since (A·B)ᵀ = Bᵀ·Aᵀ, along its columns. */
 struct wgmma_split {

@@ -117,6 +117,12 @@ static bool runs_in(const struct op *load, struct access_vector v, const struct 
 	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
 }
 
+bool is_read_again(const struct use *u)
+{
+	const struct op *o = u->user;
+	return o->code == IR_CONVERT_LAYOUT && plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERT_SHARED;
+}
+
 const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
@@ -124,7 +130,10 @@ const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 	if (to->code == IR_LOCAL_STORE)
 		return operand(to, 1)->type->layout;
 	int bits = MAX(type_elem_bits(t), 8);
-	const struct layout *dst = result(to)->type->layout, *mem = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false).mem;
+	const struct use *reader = result(to)->uses;
+	while (reader && !is_read_again(reader))
+		reader = reader->next;
+	const struct layout *dst = result(reader ? reader->user : to)->type->layout, *mem = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false).mem;
 	/* words can be read one by one */
 	return bits < 32 || runs_in(load, accessed(p, load), mem) ? mem : plan_for_writers(&p->ctx->layouts, t->layout, dst, bits);
 }

@@ -46,6 +46,8 @@ struct pipe {
 
 /* What takes the load to a dot, if nothing else uses it: a conversion or a store into an operand's buffer. */
 struct op *load_consumer(const struct op *load);
+/* Does a change of layout use what load_consumer gives, through shared memory? It reads the load's buffer instead. */
+bool is_read_again(const struct use *u);
 /* A layout of the buffer that both the copy and the dot can use without conflicts. */
 const struct layout *ring_layout(const struct pipe *p, const struct op *load);
 /* Can cp.async bring what is loaded to where load_consumer takes it? */

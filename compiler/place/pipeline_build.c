@@ -322,7 +322,16 @@ static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 		if (!p->async)
 			return;
 	} else {
-		replace_uses(result(to), build1(&b, IR_LOCAL_LOAD, result(to)->type, view));
+		for (const struct use *u = result(to)->uses, *next; u; u = next) {
+			next = u->next;
+			struct op *again = u->user;
+			if (is_read_again(u)) {
+				replace_uses(result(again), build1(&b, IR_LOCAL_LOAD, result(again)->type, view));
+				op_erase(again);
+			}
+		}
+		if (result(to)->uses)
+			replace_uses(result(to), build1(&b, IR_LOCAL_LOAD, result(to)->type, view));
 		op_erase(to);
 	}
 	op_erase(load);
