@@ -123,6 +123,9 @@ static void note_access(struct op *o, void *arg)
 	struct access a = {.op = o};
 	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds_dot(result(o), 0))
 		return; /* scattered: any layout will do */
+	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cluster == 1;
+	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds_dot(result(o), 0))))
+		return; /* a few accesses more cost less than a way through other threads */
 	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
 	int most = elements_per_thread(all->p, operand(o, 0)->type), unit;
 	a.vec = MIN(a.vec, most);

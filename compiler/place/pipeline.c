@@ -133,9 +133,10 @@ const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 	const struct use *reader = result(to)->uses;
 	while (reader && !is_read_again(reader))
 		reader = reader->next;
-	const struct layout *dst = result(reader ? reader->user : to)->type->layout, *mem = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false).mem;
-	/* words can be read one by one */
-	return bits < 32 || runs_in(load, accessed(p, load), mem) ? mem : plan_for_writers(&p->ctx->layouts, t->layout, dst, bits);
+	const struct layout *dst = result(reader ? reader->user : to)->type->layout;
+	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
+	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
+	return one_by_one && !runs_in(load, accessed(p, load), plan.mem) ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits) : plan.mem;
 }
 
 static bool runs_alike(const struct pipe *p, const struct op *load)
@@ -205,7 +206,7 @@ static void find_late(struct pipe *p)
 	struct op *first = first_dot(body), *last = body->last;
 	while (last && !op_is_dot(last))
 		last = last->prev;
-	if (!p->tma || !last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
+	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
 		return;
 	const struct value *sum = result(last), *a = operand(last, 0);
 	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) && value_has_one_use(sum) && sum->uses->user == body->last;
@@ -499,22 +500,39 @@ static bool plan(struct pipe *p)
 	return p->loads.len && fits;
 }
 
+/* The loads of q one iteration further ahead, into registers. */
+static void carry(struct pipe *p, struct pipe *q)
+{
+	collect_slice(q);
+	pipeline_rewrite(q);
+	p->loop = q->loop;
+	struct op *yield = q->loop->blocks[0]->last;
+	for (u32 i = 1; i <= q->loads.len; i++)
+		map_put(&p->carried, operand(yield, yield->noperands - i)->def, yield);
+}
+
+static struct pipe few_loads(struct pipe *p)
+{
+	struct pipe q = {.s = p->s, .ctx = p->ctx, .loop = p->loop, .few = true, .stages = 2, .ahead = 1, .end = operand(p->loop, 1)};
+	return q;
+}
+
 /* Beside what is copied to shared memory, loops load a few numbers that cp.async cannot bring, or that are needed at once: a scale, the
  * number of the page that the copies come from. Those are loaded one iteration ahead, into registers; since their masks end with the
- * loop, they can then run further ahead, with the addresses that hang on them. */
+ * loop, they can then run further ahead, with the addresses that hang on them. Tiles of them are loaded as far ahead as the copies, as
+ * long as few registers hold them: an iteration is shorter than the way to memory. */
 static void carry_few(struct pipe *p)
 {
-	enum { MOST = 8 }; /* registers of each */
+	enum { MOST = 8, MOST_AHEAD = 16 }; /* registers of each; of all that are further ahead */
 	struct pass_state *s = p->s;
 	struct op *loop = p->loop;
 	const struct op *around = loop->block->parent;
-	struct pipe q = {.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = operand(loop, 1)};
+	struct pipe q = few_loads(p);
 	struct block *b = loop->blocks[0];
 	bool copies = false, turned = false;
-	i64 stages = loop->attr[ATTR_STAGES] > 0 ? loop->attr[ATTR_STAGES] : s->num_stages;
+	i64 stages = loop->attr[ATTR_STAGES] > 0 ? loop->attr[ATTR_STAGES] : s->num_stages, registers = 0, ahead = 1;
 	if (s->sm < 80 || stages < 2 || !block_has(b, op_is_dot) || (around && is_flat(around)))
 		return;
-	q.in_slice.arena = &q.scratch;
 	keep_distributed(&q, false);
 	for (struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type)) {
@@ -526,18 +544,26 @@ static void carry_few(struct pipe *p)
 			continue;
 		const struct type *t = result(o)->type;
 		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= MOST && !can_copy_async(&q, o)))
-			add_load(&q, o);
+			if (add_load(&q, o) && type_is_tensor(t))
+				registers += registers_of(result(o));
 	}
-	collect_slice(&q);
-	if (q.loads.len) {
-		pipeline_rewrite(&q);
-		p->loop = q.loop;
-		struct op *yield = q.loop->blocks[0]->last;
-		for (u32 i = 1; i <= q.loads.len; i++)
-			map_put(&p->carried, operand(yield, yield->noperands - i)->def, yield);
-		if (s->remarks)
-			diag(s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
+	u32 loads = q.loads.len;
+	while (q.loads.len) {
+		carry(p, &q);
+		struct pipe further = few_loads(p);
+		const struct op *yield = p->loop->blocks[0]->last;
+		ahead++;
+		for (u32 i = q.loads.len; i > 0 && ahead < stages && registers * ahead <= MOST_AHEAD; i--) {
+			struct op *load = operand(yield, yield->noperands - i)->def;
+			if (type_is_tensor(result(load)->type))
+				add_load(&further, load);
+		}
+		arena_free(&q.scratch);
+		q = further;
+		q.in_slice.arena = &q.scratch;
 	}
+	if (loads && s->remarks)
+		diag(s->diags, R_PIPELINED_REGISTERS, p->loop->loc, loads, PLURAL(loads), "");
 	arena_free(&q.scratch);
 }
 

@@ -496,9 +496,12 @@ static void build_body(struct pipe *p, u32 nargs_before)
 			b = builder_after(p->ctx, first_dot(body));
 		if (p->late) {
 			delay_last(p, &b);
-			release_buffer(p, &b, fill.slot);
-			tl_assert(now.phase);
-			fill.phase = build2(&b, IR_XORI, now.phase->type, now.phase, build_int(&b, now.phase->type, 1));
+			if (now.phase) {
+				release_buffer(p, &b, fill.slot);
+				fill.phase = build2(&b, IR_XORI, now.phase->type, now.phase, build_int(&b, now.phase->type, 1));
+			} else {
+				build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+			}
 			if (p->ahead > 1) /* there is time, and nothing else to do there */
 				b = builder_after(p->ctx, p->late);
 		}
