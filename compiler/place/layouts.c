@@ -9,6 +9,7 @@
 #include "place/layouts.h"
 
 #include "opt/axis.h"
+#include "place/access.h"
 
 /* --- making layouts ------------------------------------------------------------------------------------------ */
 
@@ -113,6 +114,38 @@ static bool feeds_dot(const struct value *v, int depth)
 	return false;
 }
 
+/* Does v scale a dot's operand, or become one with others? */
+static bool works_on_operand(const struct value *v, int depth)
+{
+	for (const struct use *u = v->uses; u && depth < 8; u = u->next)
+		if (u->user->code == IR_DOT ? u - u->user->operands < 2
+					    : (op_has(u->user, ELEM) || op_is_shape(u->user)) && works_on_operand(result(u->user), depth + 1))
+			return true;
+	return false;
+}
+
+/* Is o a load of a few numbers that work on a dot's operand in a loop, and that cp.async can bring as far ahead as what they work on?
+ * Registers hold them one iteration ahead only, which is shorter than the way to memory. So many elements at a time, or 0. */
+static int copied_ahead(struct placer *p, const struct op *o)
+{
+	enum { LEAST = 4, MOST = 16 }; /* bytes of a copy */
+	const struct pass_state *s = p->s;
+	const struct op *loop = o->block->parent;
+	const struct type *t = result(o)->type;
+	u64 bits;
+	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) >= 32 * s->num_warps || o->attr[ATTR_VOLATILE] || s->sm < 80 || s->k->cluster > 1)
+		return 0;
+	if (!loop || loop->code != IR_FOR || (loop->attr[ATTR_STAGES] ? loop->attr[ATTR_STAGES] : s->num_stages) < 3 ||
+	    may_be_written(o->block, pointer_base(operand(o, 0))) || !works_on_operand(result(o), 0) ||
+	    (o->noperands > 2 && (!value_const_bits(operand(o, 2), &bits) || bits)))
+		return 0;
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!is_free(p, operand(o, i)))
+			return 0;
+	int bytes = dtype_bytes(type_dtype(t)), width = axis_vector_width(s->axis, operand(o, 0), mask_of(o), 0);
+	return width * bytes < LEAST ? 0 : MIN(width, MOST / bytes);
+}
+
 static void note_access(struct op *o, void *arg)
 {
 	struct accesses *all = arg;
@@ -123,12 +156,14 @@ static void note_access(struct op *o, void *arg)
 	struct access a = {.op = o};
 	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds_dot(result(o), 0))
 		return; /* scattered: any layout will do */
-	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cluster == 1;
+	int most = elements_per_thread(all->p, operand(o, 0)->type), copied = copied_ahead(all->p, o), unit;
+	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cluster == 1 && !copied;
 	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds_dot(result(o), 0))))
 		return; /* a few accesses more cost less than a way through other threads */
 	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
-	int most = elements_per_thread(all->p, operand(o, 0)->type), unit;
-	a.vec = MIN(a.vec, most);
+	a.vec = copied ? copied : MIN(a.vec, most);
+	if (copied)
+		map_put(&all->p->copied, o, o);
 	/* between memory and a dot, elements are packed anyway; others would have to be stored one by one */
 	if (o->code == IR_LOAD && feeds_dot(result(o), 0))
 		a.run = axis_run_length(all->p->s->axis, operand(o, 0), NULL, a.order[0], &unit);
@@ -716,7 +751,7 @@ static bool settle_block(struct placer *p, struct block *b)
 void pass_layouts(struct pass_state *s)
 {
 	struct placer p = {.s = s, .ctx = s->ctx, .pool = &s->ctx->layouts};
-	struct map *maps[] = {&p.home, &p.memory, &p.dots, &p.free, &p.strong, &p.made};
+	struct map *maps[] = {&p.home, &p.memory, &p.dots, &p.free, &p.strong, &p.made, &p.copied};
 	for (u32 i = 0; i < ARRAY_LEN(maps); i++)
 		maps[i]->arena = &p.scratch;
 	place_accesses(&p);

@@ -27,6 +27,7 @@ struct placer {
 	struct map free;   /* value → is_free's answer */
 	struct map strong; /* layouts that come from tensor cores: others give way to them */
 	struct map made;   /* value → its versions in other layouts */
+	struct map copied; /* loads of few numbers that cp.async is to bring → themselves */
 	const struct layout *common; /* of all tiles of a kernel that runs on several blocks, or NULL */
 	bool changed;
 };

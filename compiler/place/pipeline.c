@@ -251,14 +251,16 @@ static bool may_conflict(const struct block *b, const struct value *base)
 	return block_has(b, is_barrier) || may_be_written(b, base);
 }
 
+enum { FEW = 8 /* elements of a load in each thread, for which there are registers beside copies */ };
+
 /* A dot's operand that cp.async cannot bring, since its rows begin at any element or are turned, is not left behind: then all go
- * through registers. */
+ * through registers. A few numbers that work on one are. */
 static bool needs_registers(const struct pipe *p, const struct op *load)
 {
 	int unit;
 	const struct op *to = load_consumer(load);
 	const struct value *ptr = operand(load, 0), *mask = load->noperands > 1 ? operand(load, 1) : NULL;
-	if (!to)
+	if (!to || (result(to)->type == result(load)->type && layout_num_regs(result(load)->type->layout) <= FEW))
 		return false;
 	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load));
 }
@@ -319,10 +321,33 @@ static void collect_slice(struct pipe *p)
 			vec_push(&p->scratch, &p->slice, o);
 }
 
+/* Is v a tile that the loop carries, worked on element by element? */
+static bool is_state(const struct block *body, const struct value *v, int depth)
+{
+	const struct op *o = v->def;
+	if (!o || depth > 8)
+		return !o && v->block == body && type_is_tensor(v->type);
+	bool yes = false;
+	for (u32 i = 0; i < o->noperands && o->block == body && op_has(o, ELEM) && !yes; i++)
+		yes = is_state(body, operand(o, i), depth + 1);
+	return yes;
+}
+
+/* Does an iteration reduce what the one before has left, as recurrences do? Then it cannot begin before that one has ended, and what it
+ * loads should be there by then. */
+static bool is_recurrence(const struct block *body)
+{
+	bool yes = false;
+	for (const struct op *o = body->first; o && !yes; o = o->next)
+		yes = o->code == IR_REDUCE && is_state(body, operand(o, 0), 0);
+	return yes;
+}
+
 /* plain: a loop that nobody asked to pipeline, without dots; asked: one that did; far: by more than one iteration. */
 static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
 {
 	struct block *b = p->loop->blocks[0];
+	bool numbers = plain && is_recurrence(b); /* too */
 	int want_async = !plain;
 	for (const struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))
@@ -332,7 +357,7 @@ static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
 		for (struct op *o = b->first; o; o = o->next) {
-			if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || o->attr[ATTR_VOLATILE] || may_conflict(b, pointer_base(operand(o, 0))))
+			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) || o->attr[ATTR_VOLATILE] || may_conflict(b, pointer_base(operand(o, 0))))
 				continue;
 			bool fits = want_async ? can_copy_async(p, o) : asked || plain || reaches_dot(result(o), 0);
 			if (fits)
@@ -450,15 +475,12 @@ static bool is_work(const struct op *o)
 	}
 }
 
-/* On an H100 sums over rows gain 2 to 10 % (a few configurations a factor of two) where a thread loads that much; with less they
- * lose up to 5 %, and loops with exponentials up to 8 %. */
-static bool sums_enough(const struct pipe *p)
+static i64 loaded_registers(const struct pipe *p)
 {
-	enum { LEAST = 8, MOST = 64 }; /* registers */
-	i64 registers = 0;
+	i64 n = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
-		registers += registers_of(result(p->loads.at[i]));
-	return registers >= LEAST && registers <= MOST;
+		n += registers_of(result(p->loads.at[i]));
+	return n;
 }
 
 /* How the loop will be pipelined; false if it will not. */
@@ -468,12 +490,15 @@ static bool plan(struct pipe *p)
 	struct op *loop = p->loop;
 	bool asked = loop->attr[ATTR_STAGES] > 0;
 	int stages = asked ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
-	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot);
-	if (plain ? block_has(loop->blocks[0], is_work) : stages < 2)
+	/* On an H100 sums over rows gain 2 to 10 % (a few configurations a factor of two) where a thread loads that much; with less they
+	 * lose up to 5 %, and loops with exponentials up to 8 %. */
+	enum { LEAST = 8, MOST = 64, MOST_OF_RECURRENCE = 32 }; /* registers */
+	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot), recurs = plain && is_recurrence(loop->blocks[0]);
+	if (plain ? block_has(loop->blocks[0], is_work) && !recurs : stages < 2)
 		return false;
 	p->in_slice.arena = p->firsts.arena = &p->scratch;
 	find_loads(p, asked, plain, stages > 2);
-	if (plain && !sums_enough(p))
+	if (plain && (loaded_registers(p) < (recurs ? 1 : LEAST) || loaded_registers(p) > (recurs ? MOST_OF_RECURRENCE : MOST)))
 		return false;
 	if (p->async)
 		stages = stages_that_fit(p, stages);
@@ -500,39 +525,21 @@ static bool plan(struct pipe *p)
 	return p->loads.len && fits;
 }
 
-/* The loads of q one iteration further ahead, into registers. */
-static void carry(struct pipe *p, struct pipe *q)
-{
-	collect_slice(q);
-	pipeline_rewrite(q);
-	p->loop = q->loop;
-	struct op *yield = q->loop->blocks[0]->last;
-	for (u32 i = 1; i <= q->loads.len; i++)
-		map_put(&p->carried, operand(yield, yield->noperands - i)->def, yield);
-}
-
-static struct pipe few_loads(struct pipe *p)
-{
-	struct pipe q = {.s = p->s, .ctx = p->ctx, .loop = p->loop, .few = true, .stages = 2, .ahead = 1, .end = operand(p->loop, 1)};
-	return q;
-}
-
 /* Beside what is copied to shared memory, loops load a few numbers that cp.async cannot bring, or that are needed at once: a scale, the
  * number of the page that the copies come from. Those are loaded one iteration ahead, into registers; since their masks end with the
- * loop, they can then run further ahead, with the addresses that hang on them. Tiles of them are loaded as far ahead as the copies, as
- * long as few registers hold them: an iteration is shorter than the way to memory. */
+ * loop, they can then run further ahead, with the addresses that hang on them. */
 static void carry_few(struct pipe *p)
 {
-	enum { MOST = 8, MOST_AHEAD = 16 }; /* registers of each; of all that are further ahead */
 	struct pass_state *s = p->s;
 	struct op *loop = p->loop;
 	const struct op *around = loop->block->parent;
-	struct pipe q = few_loads(p);
+	struct pipe q = {.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = operand(loop, 1)};
 	struct block *b = loop->blocks[0];
 	bool copies = false, turned = false;
-	i64 stages = loop->attr[ATTR_STAGES] > 0 ? loop->attr[ATTR_STAGES] : s->num_stages, registers = 0, ahead = 1;
+	i64 stages = loop->attr[ATTR_STAGES] > 0 ? loop->attr[ATTR_STAGES] : s->num_stages;
 	if (s->sm < 80 || stages < 2 || !block_has(b, op_is_dot) || (around && is_flat(around)))
 		return;
+	q.in_slice.arena = &q.scratch;
 	keep_distributed(&q, false);
 	for (struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type)) {
@@ -543,27 +550,19 @@ static void carry_few(struct pipe *p)
 		if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || may_conflict(b, pointer_base(operand(o, 0))))
 			continue;
 		const struct type *t = result(o)->type;
-		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= MOST && !can_copy_async(&q, o)))
-			if (add_load(&q, o) && type_is_tensor(t))
-				registers += registers_of(result(o));
+		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= FEW && !can_copy_async(&q, o)))
+			add_load(&q, o);
 	}
-	u32 loads = q.loads.len;
-	while (q.loads.len) {
-		carry(p, &q);
-		struct pipe further = few_loads(p);
-		const struct op *yield = p->loop->blocks[0]->last;
-		ahead++;
-		for (u32 i = q.loads.len; i > 0 && ahead < stages && registers * ahead <= MOST_AHEAD; i--) {
-			struct op *load = operand(yield, yield->noperands - i)->def;
-			if (type_is_tensor(result(load)->type))
-				add_load(&further, load);
-		}
-		arena_free(&q.scratch);
-		q = further;
-		q.in_slice.arena = &q.scratch;
+	collect_slice(&q);
+	if (q.loads.len) {
+		pipeline_rewrite(&q);
+		p->loop = q.loop;
+		struct op *yield = q.loop->blocks[0]->last;
+		for (u32 i = 1; i <= q.loads.len; i++)
+			map_put(&p->carried, operand(yield, yield->noperands - i)->def, yield);
+		if (s->remarks)
+			diag(s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
 	}
-	if (loads && s->remarks)
-		diag(s->diags, R_PIPELINED_REGISTERS, p->loop->loc, loads, PLURAL(loads), "");
 	arena_free(&q.scratch);
 }
 
