@@ -114,6 +114,58 @@ static void prefetched(struct suite *s, tl_dtype t, int n, int d, int stages, in
 	case_end(s);
 }
 
+/* Pages that two dots take, as they are and transposed; `known`: the distance of their rows is. */
+static void both_ways(struct suite *s, tl_dtype t, int rows, int n, int d, int page, bool known, int stages, int warps)
+{
+	if (!case_begin(s, file, "both ways %s %dx%d times %d of %dx%d%s stages=%d warps=%d", tl_dtype_name(t), rows, d, n, page, d,
+			known ? "" : " apart", stages, warps))
+		return;
+	enum { PAGES = 4 };
+	struct array *q = in(s, "q", t, (size_t)(rows * d)), *p = in(s, "page", t, (size_t)(PAGES * page * d)), *table = in(s, "table", TL_I32, (size_t)n);
+	struct array *o = out(s, "out", TL_F32, (size_t)(rows * d));
+	fill_few(q, 1), fill_few(p, 1);
+	for (int i = 0; i < n; i++)
+		set(table, (size_t)i, (double)random_int(0, PAGES - 1));
+	for (int i = 0; i < rows; i++) {
+		double total[128] = {0};
+		for (int k = 0; k < n * page; k++) {
+			size_t row = (size_t)((int)value_int(table, (size_t)(k / page)) * page + k % page) * (size_t)d;
+			double sum = 0;
+			for (int j = 0; j < d; j++)
+				sum += value(q, (size_t)(i * d + j)) * value(p, row + (size_t)j);
+			for (int j = 0; j < d; j++)
+				total[j] += sum * value(p, row + (size_t)j);
+		}
+		for (int j = 0; j < d; j++)
+			want(o, (size_t)(i * d + j), total[j]);
+	}
+	LAUNCH(s, "both_ways", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(p), ptr(table), ptr(o), tl_int(n), tl_int(2 * d),
+	       tl_int(rows), tl_int(d), tl_int(page), tl_int(known), tl_int(stages));
+	case_end(s);
+}
+
+static void recurrence(struct suite *s, int n, int d, int e, int warps)
+{
+	if (!case_begin(s, file, "recurrence %d steps of %dx%d warps=%d", n, d, e, warps))
+		return;
+	struct array *x = in(s, "x", TL_F32, (size_t)(n * d)), *y = in(s, "y", TL_F32, (size_t)(n * e)), *z = in(s, "z", TL_F32, (size_t)(n * d));
+	struct array *decay = in(s, "decay", TL_F32, (size_t)n), *o = out(s, "out", TL_F32, (size_t)(n * e));
+	fill_few(x, 3), fill_few(y, 3), fill_few(z, 3), fill_few(decay, 1);
+	for (int k = 0; k < e; k++)
+		for (int t = 0; t < n; t++) {
+			double sum = 0;
+			for (int i = 0; i < d; i++) {
+				double state = 0;
+				for (int past = 0; past <= t; past++)
+					state = state * value(decay, (size_t)past) + value(x, (size_t)(past * d + i)) * value(y, (size_t)(past * e + k));
+				sum += state * value(z, (size_t)(t * d + i));
+			}
+			want(o, (size_t)(t * e + k), sum);
+		}
+	LAUNCH(s, "recurrence", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(z), ptr(decay), ptr(o), tl_int(n), tl_int(d), tl_int(e));
+	case_end(s);
+}
+
 void theme_weights(struct suite *s)
 {
 	static const struct shape shapes[] = {{16, 64, 256, 16, 32, 64}, {5, 40, 192, 16, 16, 64}, {70, 136, 128, 64, 64, 64}, {128, 64, 192, 128, 64, 32}};
@@ -133,4 +185,11 @@ void theme_weights(struct suite *s)
 			paged(s, types[c % 2], lengths[i], 64 << c % 2, 32 << i % 2, stages, 1 << c % 4);
 			prefetched(s, types[c % 2], i * 2, 64, stages, 4 << c % 2);
 		}
+	for (int stages = 1; stages <= 3; stages++)
+		for (int i = 0; i < 12; i++, c++) {
+			static const int rows[] = {16, 32, 64};
+			both_ways(s, types[c % 2], rows[i % 3], i % 4 * 2, 64 << c / 2 % 2, 32 << i / 3 % 2, i < 6, stages, 4 << i / 2 % 2);
+		}
+	for (int i = 0; i < 8; i++)
+		recurrence(s, i * 3, 32 << i % 3, 8 << i / 3, 1 << i / 2);
 }
