@@ -40,9 +40,11 @@ static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
 	if (wide)
 		return elem(l, f->v, (u32)reg);
 	u32 w = (u32)reg / (u32)f->per_word;
+	if (f->widened)
+		w = 2 * w + f->half;
 	if (f->cache[w])
 		return f->cache[w];
-	LLVMValueRef word = word_of(l, f->v, w);
+	LLVMValueRef word = f->widened ? fp8_pair_to_f16(l, f->v, w) : word_of(l, f->v, w);
 	if (f->tf32)
 		word = to_tf32(l, word);
 	return f->cache[w] = word;
@@ -50,7 +52,7 @@ static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
 
 struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m)
 {
-	struct fragments f = {.l = l, .v = v, .lay = v->type->layout, .tf32 = m->tf32, .k_half = -1};
+	struct fragments f = {.l = l, .v = v, .lay = v->type->layout, .tf32 = m->tf32, .widened = mma_is_widened(l->s->sm, m), .k_half = -1};
 	int rank = v->type->rank, bits = type_bits(llvm_type(l, v->type));
 	f.k_dim = operand_index == 0 ? rank - 1 : rank - 2;
 	f.other_dim = operand_index == 0 ? rank - 2 : rank - 1;
@@ -58,7 +60,7 @@ struct fragments fragments_of(struct lower *l, const struct value *v, int operan
 	if (m->k > 4 * f.per_word)
 		f.k_half = ilog2(4 * (u64)f.per_word);
 	f.row8 = operand_index == 0 && m->m == 16;
-	f.cache = arena_array(&l->scratch, LLVMValueRef, num_elems(v) / (u32)f.per_word + 1);
+	f.cache = arena_array(&l->scratch, LLVMValueRef, num_elems(v) / (u32)f.per_word * (1 + f.widened) + 1);
 	return f;
 }
 
@@ -157,7 +159,7 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 {
 	const struct value *v = result(o), *acc = operand(o, 2);
 	const struct layout *lay = v->type->layout;
-	const struct ptx_mma *p = ptx_mma(m->name);
+	const struct ptx_mma *p = ptx_mma(mma_is_widened(l->s->sm, m) ? "mma_f16_f32" : m->name);
 	struct fragments fa = fragments_of(l, operand(o, 0), 0, m), fb = fragments_of(l, operand(o, 1), 1, m);
 	u32 nrows, ncols, nk, nbatch = 1, one = 0, n = num_elems(v);
 	const u32 *rows = offsets_along(l, lay, lay->rank - 2, m->m, &nrows);
@@ -168,15 +170,17 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 	LLVMTypeRef t = llvm_type(l, v->type);
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), a[4] = {0}, b[4] = {0}, c[4] = {0};
 	bool packed = type_bits(t) == 16;
+	u32 halves = 1 + fa.widened;
 	for (u32 i = 0; i < n; i++)
 		at[i] = elem(l, acc, i);
-	for (u32 k = 0; k < nk; k++)
+	for (u32 k = 0; k < nk * halves; k++)
 		for (u32 z = 0; z < nbatch; z++)
 			for (u32 i = 0; i < nrows; i++) {
-				load_fragment(&fa, batches[z], rows[i], ks[k], a);
+				fa.half = fb.half = k % halves;
+				load_fragment(&fa, batches[z], rows[i], ks[k / halves], a);
 				for (u32 j = 0; j < ncols; j++) {
 					struct accumulator r = accumulator_at(lay, batches[z], rows[i], cols[j], m->m == 16 ? 4 : 2);
-					load_fragment(&fb, batches[z], cols[j], ks[k], b);
+					load_fragment(&fb, batches[z], cols[j], ks[k / halves], b);
 					load_accumulator(l, &r, at, t, packed, c);
 					emit_mma(l, p, a, b, c);
 					store_accumulator(l, &r, c, t, packed, at);

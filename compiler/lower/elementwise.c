@@ -463,6 +463,20 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
+LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
+{
+	LLVMValueRef *words = words_of_tile(l, v), elems[2], pair;
+	if (words) {
+		pair = LLVMBuildTrunc(l->b, i % 2 ? lshr(l, words[i / 2], 16) : words[i / 2], l->i16, "");
+	} else { /* not a word's half: ptxas 13.0 takes 8 for the upper one of bytes that it finds to be zero */
+		for (u32 k = 0; k < 2; k++)
+			elems[k] = elem(l, v, 2 * i + k);
+		pack(l, elems, 2, 16, &pair);
+	}
+	const char *text = type_dtype(v->type) == DT_E4M3 ? "cvt.rn.f16x2.e4m3x2 $0, $1;" : "cvt.rn.f16x2.e5m2x2 $0, $1;";
+	return inline_asm(l, text, "=r,h", ASM_PURE, l->i32, &pair, 1);
+}
+
 /* fp8 to any other in pairs, as there is an instruction for (sm_89 on). */
 static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 {
@@ -472,10 +486,8 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	if ((o->code != IR_EXTF && o->code != IR_FP_TO_FP) || !dtype_is_fp8(from) || l->s->sm < 89 || n % 4 || (to != DT_F16 && to != DT_BF16 && to != DT_F32))
 		return false;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n);
-	const char *text = from == DT_E4M3 ? "cvt.rn.f16x2.e4m3x2 $0, $1;" : "cvt.rn.f16x2.e5m2x2 $0, $1;";
 	for (u32 i = 0; i < n; i += 2) {
-		LLVMValueRef word = word_of(l, x, i / 4), half = LLVMBuildTrunc(l->b, i % 4 ? lshr(l, word, 16) : word, l->i16, ""), two[2];
-		LLVMValueRef pair = inline_asm(l, text, "=r,h", ASM_PURE, l->i32, &half, 1);
+		LLVMValueRef pair = fp8_pair_to_f16(l, x, i / 2), two[2];
 		if (to == DT_F16) {
 			at[i / 2] = pair;
 			continue;

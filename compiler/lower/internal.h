@@ -107,6 +107,8 @@ LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d);
 LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r);
 /* Two fp32 → fp16 or bf16 in one word (sm_80 on). */
 LLVMValueRef cvt_f16x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d);
+/* fp8 elements 2i and 2i + 1 of v. */
+LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i);
 bool lower_small_integers(struct lower *l, const struct op *o); /* small_ints.c; false: as any other conversion */
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x); /* math.c: log, log2, erf, tanh */
 void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out); /* of n elements */
@@ -149,7 +151,8 @@ struct fragments {
 	int k_dim, other_dim;
 	int per_word, k_half;   /* elements of a register; log2 of the k distance between the two halves, or -1 */
 	int row8;               /* has registers 8 rows further */
-	bool tf32;
+	bool tf32, widened;     /* to fp16: of four elements of k, the first or the last two */
+	u32 half;
 	LLVMValueRef *cache;    /* of packed words, by register index / per_word; filled on demand */
 };
 struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m);

@@ -27,6 +27,11 @@ const struct mma *mma_select(int sm, enum dtype a, enum dtype b, enum dtype acc,
 	return NULL;
 }
 
+bool mma_is_widened(int sm, const struct mma *m)
+{
+	return sm == 90 && dtype_is_fp8(m->a);
+}
+
 const struct mma *mma_of_dot(int sm, const struct op *dot)
 {
 	return mma_select(sm, type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type), type_dtype(result(dot)->type),

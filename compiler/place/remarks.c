@@ -364,7 +364,8 @@ static void tell_dot(struct teller *t, const struct op *o)
 		const struct mma *m = mma_of_dot(s->sm, o);
 		if (!m)
 			return;
-		how = arena_printf(&t->scratch, "mma.sync m%dn%dk%d", m->m, m->n, m->k);
+		how = mma_is_widened(s->sm, m) ? "mma.sync m16n8k16 of fp16, to which its fragments are widened"
+					       : arena_printf(&t->scratch, "mma.sync m%dn%dk%d", m->m, m->n, m->k);
 	}
 	diag(s->diags, R_DOT_BY, o->loc, from, to, how);
 }
