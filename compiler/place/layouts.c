@@ -133,7 +133,7 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	const struct op *loop = o->block->parent;
 	const struct type *t = result(o)->type;
 	u64 bits;
-	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) >= 32 * s->num_warps || o->attr[ATTR_VOLATILE] || s->sm < 80 || s->k->cluster > 1)
+	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || s->sm < 80 || s->k->cluster > 1)
 		return 0;
 	if (!loop || loop->code != IR_FOR || (loop->attr[ATTR_STAGES] ? loop->attr[ATTR_STAGES] : s->num_stages) < 3 ||
 	    may_be_written(o->block, pointer_base(operand(o, 0))) || !works_on_operand(result(o), 0) ||

@@ -136,7 +136,8 @@ const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 	const struct layout *dst = result(reader ? reader->user : to)->type->layout;
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
 	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
-	return one_by_one && !runs_in(load, accessed(p, load), plan.mem) ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits) : plan.mem;
+	bool few = type_numel(t) <= 32 * p->s->num_warps; /* so it does not matter how they are read */
+	return (one_by_one || few) && !runs_in(load, accessed(p, load), plan.mem) ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits) : plan.mem;
 }
 
 static bool runs_alike(const struct pipe *p, const struct op *load)
