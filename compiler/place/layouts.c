@@ -115,13 +115,18 @@ static bool feeds_dot(const struct value *v, int depth)
 }
 
 /* Does v scale a dot's operand, or become one with others? */
-static bool works_on_operand(const struct value *v, int depth)
+static bool works_on_operand(struct map *seen, const struct value *v)
 {
-	for (const struct use *u = v->uses; u && depth < 8; u = u->next)
-		if (u->user->code == IR_DOT ? u - u->user->operands < 2
-					    : (op_has(u->user, ELEM) || op_is_shape(u->user)) && works_on_operand(result(u->user), depth + 1))
-			return true;
-	return false;
+	bool yes = false;
+	for (const struct use *u = v->uses; u && !yes; u = u->next) {
+		struct op *o = u->user;
+		yes = o->code == IR_DOT && u - o->operands < 2;
+		if (yes || map_get(seen, o) || !(op_has(o, ELEM) || op_is_shape(o)))
+			continue;
+		map_put(seen, o, o);
+		yes = works_on_operand(seen, result(o));
+	}
+	return yes;
 }
 
 /* Is o a load of a few numbers that work on a dot's operand in a loop, and that cp.async can bring as far ahead as what they work on?
@@ -132,11 +137,12 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	const struct pass_state *s = p->s;
 	const struct op *loop = o->block->parent;
 	const struct type *t = result(o)->type;
+	struct map seen = {.arena = &p->scratch};
 	u64 bits;
 	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || s->sm < 80 || s->k->cluster > 1)
 		return 0;
 	if (!loop || loop->code != IR_FOR || (loop->attr[ATTR_STAGES] ? loop->attr[ATTR_STAGES] : s->num_stages) < 3 ||
-	    may_be_written(o->block, pointer_base(operand(o, 0))) || !works_on_operand(result(o), 0) ||
+	    may_be_written(o->block, pointer_base(operand(o, 0))) || !works_on_operand(&seen, result(o)) ||
 	    (o->noperands > 2 && (!value_const_bits(operand(o, 2), &bits) || bits)))
 		return 0;
 	for (u32 i = 0; i < o->noperands; i++)

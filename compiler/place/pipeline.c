@@ -493,13 +493,13 @@ static bool plan(struct pipe *p)
 	int stages = asked ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
 	/* On an H100 sums over rows gain 2 to 10 % (a few configurations a factor of two) where a thread loads that much; with less they
 	 * lose up to 5 %, and loops with exponentials up to 8 %. */
-	enum { LEAST = 8, MOST = 64, MOST_OF_RECURRENCE = 32 }; /* registers */
 	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot), recurs = plain && is_recurrence(loop->blocks[0]);
+	i64 least = recurs ? 1 : 8, most = recurs ? 32 : 64; /* registers */
 	if (plain ? block_has(loop->blocks[0], is_work) && !recurs : stages < 2)
 		return false;
 	p->in_slice.arena = p->firsts.arena = &p->scratch;
 	find_loads(p, asked, plain, stages > 2);
-	if (plain && (loaded_registers(p) < (recurs ? 1 : LEAST) || loaded_registers(p) > (recurs ? MOST_OF_RECURRENCE : MOST)))
+	if (plain && (loaded_registers(p) < least || loaded_registers(p) > most))
 		return false;
 	if (p->async)
 		stages = stages_that_fit(p, stages);
