@@ -5,9 +5,9 @@
  * dot go through a ring of S buffers in shared memory by cp.async, S - 1 iterations ahead; one barrier an iteration is
  * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
  * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue.
- * A few numbers beside what is copied are too, such as scales and the numbers of pages that the copies come from.
+ * A few numbers beside what is copied are too, such as the numbers of pages that the copies come from.
  * So are, unasked, those of a loop that only sums what it loads: each register asks for the next element as soon as its own has
- * been added.
+ * been added. And those of a recurrence, whose iterations cannot overlap.
  *
  * Where all of these loads are boxes, sm_90's copy engine (TMA) moves them: one thread asks for them, and no thread computes addresses.
  * Each buffer then has two mbarriers: "full" completes when its boxes have come, "empty" when all warps have read them. No barrier
@@ -16,7 +16,8 @@
  * et al., 2024, "pingpong scheduling").
  *
  * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
- * that the tensor cores always have work; its buffer is filled after that, and a second barrier. If its operands come through
+ * that the tensor cores always have work; its buffer is filled after that, and a second barrier. So is the last dot of an iteration
+ * that makes two, if nothing needs it before the first one of the next. If a dot's operands come through
  * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones are loaded
  * when it has been issued. */
 #include "layout/convert.h"
