@@ -334,11 +334,18 @@ static void apply_hints(const struct hints *h, const struct type *t, struct axis
 	}
 }
 
+static bool same_info(const struct axis_info *x, const struct axis_info *y)
+{
+	return !memcmp(x->contiguity, y->contiguity, sizeof x->contiguity) && !memcmp(x->divisibility, y->divisibility, sizeof x->divisibility) &&
+	       !memcmp(x->constancy, y->constancy, sizeof x->constancy) && x->is_constant == y->is_constant && x->not_negative == y->not_negative &&
+	       x->constant == y->constant;
+}
+
 /* False when nothing changed. */
 static bool record(struct axis_analysis *a, const struct value *v, const struct axis_info *i)
 {
 	struct axis_info *old = map_get(&a->infos, v);
-	if (old && !memcmp(old, i, sizeof *i))
+	if (old && same_info(old, i))
 		return false;
 	if (old)
 		*old = *i;
