@@ -287,7 +287,7 @@ static void add_products(struct lower *l, const struct lines *a, const struct li
 /* Both operands go to shared memory, where a column of one and a row of the other are lines; a loop over k loads a part of each. */
 static void lower_fma(struct lower *l, const struct op *o)
 {
-	enum { UNROLLED = 4 };
+	enum { UNROLLED = 2 /* steps: more take registers from other blocks */ };
 	const struct value *v = result(o), *a = operand(o, 0), *b = operand(o, 1), *acc = operand(o, 2);
 	const struct layout *lay = v->type->layout;
 	enum dtype out = type_dtype(v->type);

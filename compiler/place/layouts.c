@@ -11,6 +11,8 @@
 #include "opt/axis.h"
 #include "place/access.h"
 
+#include <limits.h>
+
 /* --- making layouts ------------------------------------------------------------------------------------------ */
 
 /* The usual distribution: `vec` elements a thread along order[0], then lanes, then warps, in order. */
@@ -287,7 +289,20 @@ static void split_warps(const struct placer *p, const struct type *t, const stru
 	}
 }
 
-/* Multiply-adds: a small square of results a thread, so that each operand element is used several times. */
+/* How many of the warps share the columns of a tile, so that a thread loads the fewest elements of rows and columns; `least`: columns of
+ * a warp. */
+static int warps_across(const struct type *t, int warps, const int *lanes, int least)
+{
+	int cols = t->rank - 1, rows = t->rank - 2, best = 1, fewest = INT_MAX;
+	for (int w = 1; w <= warps && w * least <= MAX(t->shape[cols], least); w *= 2) {
+		int elems = MAX(t->shape[cols] / (lanes[cols] * w), 1) + MAX(t->shape[rows] / (lanes[rows] * warps / w), 1);
+		if (elems <= fewest)
+			best = w, fewest = elems;
+	}
+	return best;
+}
+
+/* Multiply-adds: a square of results a thread, so that each operand element is used several times. */
 static const struct layout *fma_layout(struct placer *p, const struct type *t)
 {
 	int n = elements_per_thread(p, t), order[MAX_RANK], spt[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], l = 32, w = p->s->num_warps;
@@ -300,10 +315,12 @@ static const struct layout *fma_layout(struct placer *p, const struct type *t)
 	spt[rows] = MIN(MAX(n / 4, 1) >= 4 ? 4 : MAX(n / 4, 1), t->shape[rows]);
 	for (int i = 0; i < t->rank; i++) {
 		int d = order[i];
-		bool last = i == t->rank - 1;
-		lanes[d] = last ? l : MIN(MAX(t->shape[d] / spt[d], 1), i == 0 ? MIN(l, 8) : l);
+		lanes[d] = i == t->rank - 1 ? l : MIN(MAX(t->shape[d] / spt[d], 1), i == 0 ? MIN(l, 8) : l);
 		l /= lanes[d];
-		warps[d] = last ? w : MIN(MAX(t->shape[d] / (spt[d] * lanes[d]), 1), w);
+	}
+	for (int i = 0; i < t->rank; i++) {
+		int d = order[i], most = MAX(t->shape[d] / (spt[d] * lanes[d]), 1);
+		warps[d] = i == t->rank - 1 ? w : d == cols ? warps_across(t, w, lanes, spt[d] * lanes[d]) : MIN(most, w);
 		w /= warps[d];
 	}
 	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
