@@ -187,8 +187,8 @@ void theme_weights(struct suite *s)
 		}
 	for (int stages = 1; stages <= 3; stages++)
 		for (int i = 0; i < 12; i++, c++) {
-			static const int rows[] = {16, 32, 64};
-			both_ways(s, types[c % 2], rows[i % 3], i % 4 * 2, 64 << c / 2 % 2, 32 << i / 3 % 2, i < 6, stages, 4 << i / 2 % 2);
+			static const int rows[] = {8, 16, 32, 64};
+			both_ways(s, types[c % 2], rows[(i + stages) % 4], i % 4 * 2, 64 << c / 2 % 2, 32 << i / 3 % 2, i < 6, stages, 4 << i / 2 % 2);
 		}
 	for (int i = 0; i < 8; i++)
 		recurrence(s, i * 3, 32 << i % 3, 8 << i / 3, 1 << i / 2);
