@@ -175,13 +175,11 @@ static void place_if(struct placer *p, struct op *o)
 		set_layout(p, &o->results[i], home_of(p, &o->results[i]));
 }
 
-/* The dimension along which a thread's elements of layout l run, and 16-bit data may stay, if its rows are long enough there; otherwise k. */
-static int contiguous_dim(const struct layout *l, const struct type *t, const struct wgmma *w, int k_dim)
+/* The dimension along which a thread's elements of layout l run, and 16-bit data may stay; otherwise k. */
+static int contiguous_dim(const struct layout *l, const struct wgmma *w, int k_dim)
 {
-	enum { LEAST = 32 /* bytes */ };
 	u32 first = l->bits[LL_REG] ? l->basis[LL_REG][0] : 0;
-	bool fits = t->shape[1 - k_dim] * dtype_bytes(type_dtype(t)) >= LEAST;
-	return w->any_major && fits && first & layout_dim_mask(l, 1 - k_dim) ? 1 - k_dim : k_dim;
+	return w->any_major && first & layout_dim_mask(l, 1 - k_dim) ? 1 - k_dim : k_dim;
 }
 
 /* v in shared memory, as operands of wgmma lie there; across k if it is fetched. Transposition is only another view of it. */
@@ -202,7 +200,7 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 		return add_version(p, v, turned, known);
 	}
 	const struct layout *from = home_of(p, v) ? home_of(p, v) : default_layout(p, t);
-	const struct layout *mem = layout_swizzled(p->pool, 2, t->shape, fetched ? 1 - k_dim : contiguous_dim(from, t, w, k_dim), type_elem_bits(t));
+	const struct layout *mem = layout_swizzled(p->pool, 2, t->shape, fetched ? 1 - k_dim : contiguous_dim(from, w, k_dim), type_elem_bits(t));
 	struct value *known = find_version(p, v, mem), *src = request(p, v, from);
 	if (known)
 		return known;

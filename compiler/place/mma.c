@@ -78,7 +78,7 @@ const struct wgmma *wgmma_exchanged(const struct wgmma *w)
 bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_split *out)
 {
 	int groups = num_warps / 4, rows = t->shape[row_dim], columns = t->shape[1 - row_dim], down = MIN(groups, rows / 64);
-	if (rows < 64 || columns * down / groups < (row_dim ? 8 : 16))
+	if (rows < 64 || columns * down / groups < 16)
 		return false;
 	*out = (struct wgmma_split){row_dim, {4 * down, groups / down}, MIN(columns * down / groups, 256)};
 	return true;

@@ -18,6 +18,7 @@ from load import load_python
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
+RELATIVE = 5e-2  # most that results may differ by, of their norm: an absolute tolerance says little where they are small
 
 
 def to_arg(v):
@@ -103,9 +104,11 @@ class Bench:
             try:
                 run = prepare(constexprs, warps, stages)
                 compile_ms = first(run)
-                error = (out.float() - expected).abs_().max().item()
-                if not error <= tolerance:
-                    notes.append(f"{who} {name} WRONG: {error:.3g}")
+                difference = out.float() - expected
+                error, share = difference.abs().max().item(), (difference.norm() / expected.norm()).item()
+                del difference
+                if not (error <= tolerance and share <= RELATIVE):
+                    notes.append(f"{who} {name} WRONG: {error:.3g}, {share:.3g} of the whole")
                     continue
                 ms = measure(run)
                 if self.all:
