@@ -158,10 +158,16 @@ static void lower_rename(struct lower *l, const struct op *o)
 static void lower_join(struct lower *l, const struct op *o)
 {
 	const struct layout *to = result(o)->type->layout, *from = operand(o, 0)->type->layout;
-	LLVMValueRef *at = new_tile(l, result(o));
+	LLVMValueRef *at = new_tile(l, result(o)), odd = NULL; /* of which half the thread is, if registers alone do not tell */
+	for (int dim = LL_LANE; dim <= LL_WARP; dim++)
+		for (int i = 0; i < to->bits[dim] && !odd; i++)
+			if (to->basis[dim][i] & 1)
+				odd = LLVMBuildTrunc(l->b, thread_position(l, to), l->i1, "");
 	for (u32 r = 0; r < num_elems(result(o)); r++) {
-		u32 pos = layout_apply(to, r, 0, 0);
-		at[r] = elem(l, operand(o, pos & 1), register_at(from, pos >> 1));
+		u32 pos = layout_apply(to, r, 0, 0), reg = register_at(from, pos >> 1);
+		at[r] = elem(l, operand(o, pos & 1), reg);
+		if (odd)
+			at[r] = LLVMBuildSelect(l->b, odd, elem(l, operand(o, ~pos & 1), reg), at[r], "");
 	}
 }
 
