@@ -267,6 +267,10 @@ static LLVMValueRef compare_int(struct lower *l, const struct op *o, LLVMValueRe
 static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	int bits = type_bits(LLVMTypeOf(x));
+	if (bits == 64) { /* LLVM would join it with what else is done, in 128 bits */
+		LLVMValueRef args[] = {x, y};
+		return intrinsic(l, "llvm.nvvm.mulhi.ull", l->i64, args, 2);
+	}
 	LLVMTypeRef wide = int_type(l, 2 * bits);
 	LLVMValueRef p = LLVMBuildMul(l->b, LLVMBuildZExt(l->b, x, wide, ""), LLVMBuildZExt(l->b, y, wide, ""), "");
 	return LLVMBuildTrunc(l->b, lshr(l, p, bits), int_type(l, bits), "");

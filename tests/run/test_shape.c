@@ -348,6 +348,19 @@ static void three_axes(struct suite *s)
 	}
 }
 
+static void join_numbers(struct suite *s, int n, bool beside, int warps)
+{
+	if (!case_begin(s, file, "join of numbers n=%d%s warps=%d", n, beside ? " beside" : "", warps))
+		return;
+	struct array *o = out(s, "o", TL_I32, (size_t)(2 * n));
+	for (int i = 0; i < n; i++) {
+		want(o, (size_t)(beside ? 2 * i : i), i);
+		want(o, (size_t)(beside ? 2 * i + 1 : n + i), 3 * i + 7);
+	}
+	LAUNCH(s, "join_numbers", CONFIG(.num_warps = warps), ptr(o), tl_int(beside ? 2 : 1), tl_int(beside ? 1 : n), tl_int(n));
+	case_end(s);
+}
+
 void theme_shape(struct suite *s)
 {
 	two_axes(s);
@@ -366,4 +379,6 @@ void theme_shape(struct suite *s)
 	for (int i = 0; i < COUNT(shapes); i++)
 		moves(s, shapes[i][0], shapes[i][1], shapes[i][2]), gathered(s, shapes[i][0], shapes[i][1], shapes[i][2]);
 	ranges(s, 0, 64, 4), ranges(s, -100, 256, 2), ranges(s, 1000, 4, 1), ranges(s, 7, 1024, 8);
+	for (int i = 0; i < 12; i++)
+		join_numbers(s, 1 << i, i % 2, 1 << i % 4), join_numbers(s, 1 << i, (i + 1) % 2, 4);
 }
