@@ -58,7 +58,10 @@ static bool find_waiting(struct front *f, struct op *last)
 				return false;
 			map_put(&f->waits, o, o);
 			vec_push(&f->p->scratch, &f->moves, o);
-			stores |= o->code == IR_LOCAL_STORE;
+			if (o->code == IR_LOCAL_STORE) { /* and so does who reads the buffer */
+				map_put(&f->waits, operand(o, 1)->def, o);
+				stores = true;
+			}
 		}
 	}
 	return stores;
