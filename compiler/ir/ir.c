@@ -466,6 +466,12 @@ bool block_has(const struct block *b, bool (*test)(const struct op *))
 	return false;
 }
 
+bool load_fills_zero(const struct op *load)
+{
+	u64 bits;
+	return load->noperands < 3 || (value_const_bits(operand(load, 2), &bits) && !bits);
+}
+
 bool op_may_trap(const struct op *o)
 {
 	i64 d;

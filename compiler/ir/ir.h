@@ -289,6 +289,8 @@ static inline bool op_is_shape(const struct op *o)
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
 }
 bool op_may_trap(const struct op *o);
+/* Is what the load gives where its mask is false zero, or nothing in particular? */
+bool load_fills_zero(const struct op *load);
 /* The parameter that v's addresses are computed from, through offsets, tiles and loops; NULL when it may be several. */
 const struct value *pointer_base(const struct value *v);
 /* Calls f for each operation, regions after the operation that holds them. */

@@ -281,9 +281,8 @@ static bool peeling_pays(const struct pass_state *s, const struct block *b)
 /* Is o a dot's operand on its way to shared memory, in pieces as wide with the mask as they can be? */
 static bool masked_copy(const struct pass_state *s, const struct op *o)
 {
-	u64 bits;
 	const struct value *v = result(o);
-	if (o->code != IR_LOAD || s->sm < 80 || o->attr[ATTR_VOLATILE] || (o->noperands > 2 && (!value_const_bits(operand(o, 2), &bits) || bits)))
+	if (o->code != IR_LOAD || s->sm < 80 || o->attr[ATTR_VOLATILE] || !load_fills_zero(o))
 		return false;
 	if (value_has_one_use(v) && v->uses->user->code == IR_TRANS)
 		v = result(v->uses->user);
@@ -310,7 +309,7 @@ static bool masks_only_copies(const struct pass_state *s, const struct value *v)
  * result is more than the next iteration's sum, copies without masks may be boxes (place/boxes.c). */
 static bool masks_are_free(const struct pass_state *s, const struct op *loop, const split_vec *splits)
 {
-	if ((loop->attr[ATTR_STAGES] ? loop->attr[ATTR_STAGES] : s->num_stages) < 2)
+	if (stages_of(s, loop) < 2)
 		return false;
 	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
 		if (o->code == IR_DOT && (!value_has_one_use(result(o)) || result(o)->uses->user->code != IR_YIELD))

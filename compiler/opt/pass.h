@@ -27,6 +27,12 @@ struct pass_state {
 	bool failed;          /* the user's kernel cannot be compiled; a diagnostic says why */
 };
 
+/* Stages of pipelining that the loop asks for, or the kernel. */
+static inline int stages_of(const struct pass_state *s, const struct op *loop)
+{
+	return loop->attr[ATTR_STAGES] ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
+}
+
 enum analysis { ANALYSIS_AXIS = 1 };
 
 struct pass {

@@ -106,29 +106,26 @@ struct accesses {
 	VEC(const struct op *) scans;
 };
 
-/* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. */
-static bool feeds_dot(const struct value *v, int depth)
-{
-	for (const struct use *u = v->uses; u && depth < 8; u = u->next)
-		if (u->user->code == IR_DOT ? u - u->user->operands < 2
-					    : (op_has(u->user, ELEM) || u->user->code == IR_TRANS) && feeds_dot(result(u->user), depth + 1))
-			return true;
-	return false;
-}
-
-/* Does v scale a dot's operand, or become one with others? */
-static bool works_on_operand(struct map *seen, const struct value *v)
+static bool becomes_operand(struct map *seen, const struct value *v, bool shapes)
 {
 	bool yes = false;
 	for (const struct use *u = v->uses; u && !yes; u = u->next) {
 		struct op *o = u->user;
 		yes = o->code == IR_DOT && u - o->operands < 2;
-		if (yes || map_get(seen, o) || !(op_has(o, ELEM) || op_is_shape(o)))
+		if (yes || map_get(seen, o) || !(op_has(o, ELEM) || o->code == IR_TRANS || (shapes && op_is_shape(o))))
 			continue;
 		map_put(seen, o, o);
-		yes = works_on_operand(seen, result(o));
+		yes = becomes_operand(seen, result(o), shapes);
 	}
 	return yes;
+}
+
+/* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. `shapes`: or works on one
+ * that is. */
+static bool feeds_dot(struct placer *p, const struct op *load, bool shapes)
+{
+	struct map seen = {.arena = &p->scratch};
+	return load->code == IR_LOAD && becomes_operand(&seen, result(load), shapes);
 }
 
 /* Is o a load of a few numbers that work on a dot's operand in a loop, and that cp.async can bring as far ahead as what they work on?
@@ -139,13 +136,10 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	const struct pass_state *s = p->s;
 	const struct op *loop = o->block->parent;
 	const struct type *t = result(o)->type;
-	struct map seen = {.arena = &p->scratch};
-	u64 bits;
 	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || s->sm < 80 || s->k->cluster > 1)
 		return 0;
-	if (!loop || loop->code != IR_FOR || (loop->attr[ATTR_STAGES] ? loop->attr[ATTR_STAGES] : s->num_stages) < 3 ||
-	    may_be_written(o->block, pointer_base(operand(o, 0))) || !works_on_operand(&seen, result(o)) ||
-	    (o->noperands > 2 && (!value_const_bits(operand(o, 2), &bits) || bits)))
+	if (!loop || loop->code != IR_FOR || stages_of(s, loop) < 3 ||
+	    may_be_written(o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) || !load_fills_zero(o))
 		return 0;
 	for (u32 i = 0; i < o->noperands; i++)
 		if (!is_free(p, operand(o, i)))
@@ -162,18 +156,19 @@ static void note_access(struct op *o, void *arg)
 	if (!is_memory_op(o) || !type_is_tensor(operand(o, 0)->type))
 		return;
 	struct access a = {.op = o};
-	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds_dot(result(o), 0))
+	bool feeds = feeds_dot(all->p, o, false);
+	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds)
 		return; /* scattered: any layout will do */
 	int most = elements_per_thread(all->p, operand(o, 0)->type), copied = copied_ahead(all->p, o), unit;
 	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cluster == 1 && !copied;
-	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds_dot(result(o), 0))))
+	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds)))
 		return; /* a few accesses more cost less than a way through other threads */
 	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
 	a.vec = copied ? copied : MIN(a.vec, most);
 	if (copied)
 		map_put(&all->p->copied, o, o);
 	/* between memory and a dot, elements are packed anyway; others would have to be stored one by one */
-	if (o->code == IR_LOAD && feeds_dot(result(o), 0))
+	if (feeds)
 		a.run = axis_run_length(all->p->s->axis, operand(o, 0), NULL, a.order[0], &unit);
 	a.run = a.run <= most ? a.run : 0;
 	vec_push(&all->p->scratch, &all->at, a);

@@ -212,7 +212,7 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 	return add_version(p, v, mem, alloc);
 }
 
-/* What comes from tensor cores goes back to them as it is, in registers; the rest through shared memory. */
+/* What comes from tensor cores goes back to them as it is, in registers, if it is the instruction's A; the rest through shared memory. */
 static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
 {
 	struct value *a = operand(o, 0), *b = operand(o, 1);
