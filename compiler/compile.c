@@ -230,6 +230,9 @@ static const char *directives(struct arena *a, const struct kernel *k)
 	if (k->cluster > 1)
 		sb_printf(&sb, ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid along x is %d times the programs", k->cluster,
 			  k->cluster, k->cluster);
+	if (k->persistent)
+		sb_printf(&sb, "// parameters %u to %u: the programs along each axis; the grid is of as many blocks as there are multiprocessors, or programs if they are fewer, along x",
+			  k->nparams - GRID_PARAMS, k->nparams - 1);
 	for (u32 i = 0; i < k->nmaps; i++) {
 		const struct tensor_map_param *m = &k->maps[i];
 		const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
@@ -254,7 +257,7 @@ static bool generate(struct run *r, struct compiled *out)
 	start = milliseconds();
 	const char *ptx = emit_ptx(&r->u->arena, mod, o->target.sm, o->target.arch_specific, block_has(r->s.k->body, op_is_loop),
 				   o->want_llir ? &out->llir : NULL, o->want_ptx ? &out->ptx_len : NULL, &error);
-	if (ptx && o->want_ptx && (r->s.k->cluster > 1 || r->s.k->nmaps))
+	if (ptx && o->want_ptx && (r->s.k->cluster > 1 || r->s.k->persistent || r->s.k->nmaps))
 		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len, directives(&r->u->arena, r->s.k));
 	after_step(r, "llvm", start);
 	LLVMDisposeModule(mod);
@@ -278,8 +281,8 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 		return false;
 	r.s = (struct pass_state){.k = k, .ctx = &u->ir, .diags = &u->diags, .remarks = o->remarks, .sm = o->target.sm,
 				  .arch_specific = o->target.arch_specific, .num_warps = out->num_warps,
-				  .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .no_boxes = o->no_boxes, .debug = o->debug,
-				  .most_scratch = MOST_SCRATCH, .max_shared = max_shared(o->target.sm)};
+				  .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .no_boxes = o->no_boxes,
+				  .persistent = o->persistent, .debug = o->debug, .most_scratch = MOST_SCRATCH, .max_shared = max_shared(o->target.sm)};
 	out->kernel = k;
 	k->num_warps = out->num_warps;
 	k->cluster = out->cluster = 1;

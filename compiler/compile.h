@@ -19,6 +19,7 @@ struct compile_options {
 	int num_warps, num_stages; /* 0: 4 and 3 */
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
 	bool no_boxes;             /* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
+	bool persistent;           /* for more programs than multiprocessors: few blocks run them all if that is faster */
 	bool debug;                /* device_assert traps on the GPU too */
 	bool remarks;
 	bool no_advice;            /* when it needs too much shared memory, do not look for a configuration that fits */

@@ -19,6 +19,7 @@ struct command {
 	enum verb verb;
 	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops;
 	bool sim_report;
+	int num_blocks;
 	VEC(struct define) defines;
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
 	struct compile_options options;

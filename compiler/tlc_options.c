@@ -42,6 +42,13 @@ static const struct option {
 	 "--num-stages N", "stages of software pipelining; default 3", NULL},
 	{"--group-pids", NUMBER, VERB_COMPILE | LAUNCH, AT(options.group_pids), 0, 1 << 20,
 	 "--group-pids N", "remap a two-dimensional grid in groups of N rows", NULL},
+	{"--persistent", FLAG, VERB_COMPILE, AT(options.persistent), 0, 0,
+	 "--persistent", "for launches of more programs than the GPU has multiprocessors, which as many blocks then\n"
+			 "run one after the other, if that is faster (products); tlc run and libtl decide themselves",
+	 "a launch decides itself; --num-blocks -1 keeps it from that"},
+	{"--num-blocks", NUMBER, LAUNCH, AT(num_blocks), -1, 1 << 20,
+	 "--num-blocks N", "most blocks for a kernel whose blocks run several programs each; -1: a block for each\n"
+			   "program; default: the GPU's multiprocessors", "--persistent compiles for few blocks"},
 	{"--debug", FLAG, VERB_COMPILE | LAUNCH, AT(options.debug), 0, 0,
 	 "--debug", "device_assert stops the kernel on the GPU too", NULL},
 	{"--remarks", FLAG, VERB_COMPILE | LAUNCH, AT(options.remarks), 0, 0,

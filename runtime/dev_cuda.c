@@ -187,6 +187,7 @@ tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext ado
 		cuda_close(&d->device);
 		return s;
 	}
+	d->device.num_sms = (u32)attribute(d, CU_DEVICE_MULTIPROCESSOR_COUNT);
 	d->shared_limit = MAX(attribute(d, CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), STATIC_SHARED_LIMIT);
 	d->l2_bytes = attribute(d, CU_DEVICE_L2_CACHE_SIZE);
 	*out = &d->device;
@@ -441,7 +442,7 @@ static tl_status cuda_resources(struct device *device, void *kernel, tl_resource
 static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUstream stream)
 {
 	const struct cuda_kernel *k = l->kernel;
-	void *params[MAX_KERNEL_PARAMS + MAX_TENSOR_MAPS];
+	void *params[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS];
 	for (u32 i = 0; i < l->nargs; i++)
 		params[i] = i < l->nargs - l->nmaps ? (void *)&l->args[i] : (void *)(uintptr_t)l->args[i];
 	return d->api.launch(k->function, l->grid[0] * k->cluster, l->grid[1], l->grid[2], k->threads, 1, 1, k->shared, stream, params, NULL);

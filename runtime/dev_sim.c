@@ -12,6 +12,7 @@
 #include "runtime/sim/sim.h"
 #include "runtime/sim/tensormap.h"
 
+enum { NUM_SMS = 132 /* as an H100 has */ };
 enum { MOST_STEPS = 1 << 24 }; /* of a warp, on average over its block: some seconds of the simulator's time */
 
 struct sim_kernel {
@@ -44,8 +45,10 @@ static tl_status sim_open(int ordinal, struct device **out)
 	if (!found)
 		return failed(TL_ERR_DEVICE, "the simulator has no sm_%d; there are sim:75, sim:80, sim:86, sim:87, sim:89 and sim:90", ordinal);
 	tl_status s = host_open(&sim_ops, true, out);
-	if (!s)
+	if (!s) {
 		((struct host_device *)*out)->ordinal = ordinal;
+		(*out)->num_sms = NUM_SMS;
+	}
 	return s;
 }
 

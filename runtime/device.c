@@ -55,6 +55,7 @@ bool device_compile(struct target target, const struct build *b, struct compiled
 		.num_stages = b->num_stages,
 		.group_pids = b->group_pids,
 		.no_boxes = b->no_boxes,
+		.persistent = b->persistent,
 		.debug = b->debug,
 		.want_ttir = !strcmp(stage, "ttir"),
 		.remarks = !strcmp(stage, "remarks"),

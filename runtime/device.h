@@ -10,6 +10,7 @@
 
 struct device {
 	const struct device_ops *ops; /* the device's own data follows */
+	u32 num_sms; /* multiprocessors, which one block each may fill; 0: programs need no blocks */
 };
 
 /* One variant of a kernel to compile. */
@@ -18,7 +19,7 @@ struct build {
 	const struct func *func; /* NULL when the unit is IR text */
 	const struct arg_spec *args;
 	int num_warps, num_stages, group_pids;
-	bool no_boxes;
+	bool no_boxes, persistent;
 	bool debug; /* device_assert stops the kernel */
 	const char *stage; /* the text wanted instead of code to run, or "remarks"; NULL: code */
 };

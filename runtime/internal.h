@@ -69,6 +69,9 @@ struct variant {
 	struct slot *slots;
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];
 	u32 nmaps;
+	bool persistent;   /* takes the grid as parameters, behind those of the slots */
+	bool for_any_grid; /* it would be the same with the other value of options.persistent */
+	struct variant *same; /* the one with that value, if it is for any grid: all else is there; or NULL */
 	void *code;        /* the device's */
 	struct unit *unit; /* of devices that keep it, else NULL */
 	tl_status status;  /* of VARIANT_FAILED */
@@ -80,6 +83,7 @@ struct tl_kernel {
 	tl_kernel *next;
 	const char *name;
 	struct params params;
+	bool has_dots; /* perhaps: only products gain by few blocks */
 	_Atomic(struct variant *) last; /* the variant launched last: found without the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t ready; /* a variant is compiled */
@@ -92,7 +96,7 @@ bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
 	int num_warps, num_stages, group_pids;
-	bool debug, no_boxes; /* see struct compile_options */
+	bool debug, no_boxes, persistent; /* see struct compile_options */
 };
 /* The variant for these arguments, compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);

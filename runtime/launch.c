@@ -17,14 +17,35 @@ static tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *
 	return TL_OK;
 }
 
+/* For a launch with few blocks. */
+static u32 most_blocks(const tl_kernel *k, const tl_config *cfg)
+{
+	return cfg && cfg->num_blocks ? (u32)MAX(cfg->num_blocks, 0) : k->module->ctx->dev->num_sms;
+}
+
+/* Are there more programs than blocks that run at the same time? */
+static bool has_many_programs(const tl_kernel *k, const tl_config *cfg)
+{
+	u32 blocks = most_blocks(k, cfg);
+	u64 programs = 1;
+	for (int i = 0; i < 3; i++) {
+		programs *= MAX(cfg->grid[i], 1);
+		if (programs > INT32_MAX)
+			return false;
+	}
+	return k->has_dots && blocks && programs > blocks;
+}
+
 static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
 {
 	*out = (struct options){cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
-				cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES, cfg ? cfg->group_pids : 0, cfg && cfg->debug, false};
+				cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES, cfg ? cfg->group_pids : 0, cfg && cfg->debug, false, cfg && has_many_programs(k, cfg)};
 	if (!is_pow2(out->num_warps) || out->num_warps > 32)
 		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name, out->num_warps);
 	if (out->num_stages < 0 || out->num_stages > MAX_STAGES)
 		return failed(TL_ERR_ARGUMENT, "%s: num_stages is %d; it must be from 1 to %d", k->name, out->num_stages, MAX_STAGES);
+	if (cfg && cfg->num_blocks < -1)
+		return failed(TL_ERR_ARGUMENT, "%s: num_blocks is %d; it must be at least -1", k->name, cfg->num_blocks);
 	if (out->group_pids < 0)
 		return failed(TL_ERR_ARGUMENT, "%s: group_pids is %d; it must not be negative", k->name, out->group_pids);
 	return TL_OK;
@@ -49,7 +70,7 @@ static tl_status check_grid(const tl_kernel *k, const tl_config *cfg, u32 *grid)
 
 struct launch {
 	struct device_launch device;
-	u64 bits[MAX_KERNEL_PARAMS + MAX_TENSOR_MAPS];
+	u64 bits[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS];
 	_Alignas(TENSOR_MAP_ALIGN) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
 };
 
@@ -66,6 +87,20 @@ static bool row_distance(const struct variant *v, const struct tensor_map_param 
 	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
 }
 
+/* The grid as the variant takes it: programs, or few blocks and how many programs these run. */
+static void pass_grid(const tl_kernel *k, const tl_config *cfg, const struct variant *v, const u32 *grid, struct launch *l)
+{
+	memcpy(l->device.grid, grid, sizeof l->device.grid);
+	l->device.nargs = v->nslots;
+	if (!v->persistent)
+		return;
+	for (u32 i = 0; i < GRID_PARAMS; i++)
+		l->bits[l->device.nargs++] = grid[i];
+	u32 programs = grid[0] * grid[1] * grid[2]; /* fits: see has_many_programs */
+	l->device.grid[0] = MIN(programs, most_blocks(k, cfg));
+	l->device.grid[1] = l->device.grid[2] = 1;
+}
+
 /* *fits: are the arguments such that the variant's boxes can be described? */
 static tl_status fill_launch(tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs, struct launch *l, bool *fits)
 {
@@ -76,11 +111,12 @@ static tl_status fill_launch(tl_kernel *k, const struct variant *v, const tl_arg
 		const tl_arg *a = slot->param < nargs ? &args[slot->param] : &k->params.at[slot->param].value;
 		l->bits[i] = arg_bits(a, slot->pointer, slot->dtype);
 	}
+	l->device.nmaps = v->nmaps;
 	*fits = true;
 	for (u32 i = 0; i < v->nmaps && *fits && !s; i++) {
 		i64 distance;
 		*fits = row_distance(v, &v->maps[i], l->bits, &distance);
-		l->bits[v->nslots + i] = (u64)(uintptr_t)l->maps[i];
+		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 		if (!*fits)
 			break;
 		struct tensor_box box = memory_box(&v->maps[i], (u64)distance);
@@ -100,19 +136,20 @@ static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_con
 	struct options o;
 	struct variant *v = NULL;
 	bool fits = false;
-	if ((s = check_options(k, cfg, &o)) || (s = check_grid(k, cfg, l->device.grid)))
+	u32 grid[3];
+	if ((s = check_options(k, cfg, &o)) || (s = check_grid(k, cfg, grid)))
 		return s;
 	for (; !s && !fits; o.no_boxes = true) {
 		s = variant_get(k, &o, args, nargs, &v);
-		if (!s)
-			s = fill_launch(k, v, args, nargs, l, &fits);
+		if (s)
+			break;
+		pass_grid(k, cfg, v, grid, l);
+		s = fill_launch(k, v, args, nargs, l, &fits);
 	}
 	if (s)
 		return s;
 	l->device.kernel = v->code;
 	l->device.args = l->bits;
-	l->device.nargs = v->nslots + v->nmaps;
-	l->device.nmaps = v->nmaps;
 	l->device.stream = cfg->stream;
 	return TL_OK;
 }

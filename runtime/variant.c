@@ -71,7 +71,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	if (s)
 		return s;
 	struct build b = {.unit = u, .num_warps = o->num_warps, .num_stages = o->num_stages, .group_pids = o->group_pids,
-			  .no_boxes = o->no_boxes, .debug = o->debug, .stage = stage};
+			  .no_boxes = o->no_boxes, .persistent = o->persistent, .debug = o->debug, .stage = stage};
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	b.args = specialize_text(&u->arena, &k->params, args, nargs);
 	*out = (struct compiled){.num_warps = o->num_warps};
@@ -80,7 +80,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 
 static void make_slots(const tl_kernel *k, const struct kernel *compiled, struct variant *v)
 {
-	v->nslots = compiled->nparams;
+	v->nslots = compiled->nparams - (compiled->persistent ? GRID_PARAMS : 0);
 	v->slots = calloc(v->nslots ? v->nslots : 1, sizeof *v->slots);
 	if (!v->slots)
 		tl_out_of_memory(v->nslots * sizeof *v->slots);
@@ -116,6 +116,8 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	if (!s)
 		make_slots(k, out.kernel, v);
 	if (!s) {
+		v->persistent = out.kernel->persistent;
+		v->for_any_grid = o->persistent ? !out.kernel->persistent : !out.kernel->may_persist;
 		v->nmaps = out.kernel->nmaps;
 		memcpy(v->maps, out.kernel->maps, sizeof v->maps);
 	}
@@ -167,6 +169,8 @@ tl_status variant_dump(tl_kernel *k, const struct options *o, const tl_arg *args
 	return s;
 }
 
+static const u64 FOR_MANY = 1 << 18; /* in a key's first word: options.persistent */
+
 /* --- the table ----------------------------------------------------------------------------------------------- */
 
 /* Where the variant is, or where it goes. */
@@ -206,6 +210,15 @@ static struct variant *table_add(tl_kernel *k, const struct key *key, u64 hash)
 	return v;
 }
 
+/* The other variant, for many programs or for few, if it is there and serves this one's launches too. */
+static struct variant *serves_too(const tl_kernel *k, const struct key *key)
+{
+	key->at[0] ^= FOR_MANY;
+	struct variant *v = *table_slot(k, key->at, key->len, hash_bytes(key->at, key->len * sizeof *key->at, 0));
+	key->at[0] ^= FOR_MANY;
+	return v && v->state == VARIANT_READY && v->for_any_grid ? v : NULL;
+}
+
 /* The variant of `key`; *mine when the caller must compile it. NULL when it is known that it does not compile: the
  * error is then set. */
 static struct variant *table_claim(tl_kernel *k, const struct key *key, bool *mine)
@@ -220,7 +233,10 @@ static struct variant *table_claim(tl_kernel *k, const struct key *key, bool *mi
 		pthread_cond_wait(&k->ready, &k->lock);
 	if (!v) {
 		v = table_add(k, key, hash);
-		*mine = true;
+		v->same = serves_too(k, key);
+		*mine = !v->same;
+		if (v->same)
+			v->state = VARIANT_READY;
 	} else if (v->state == VARIANT_FAILED && v->status == TL_ERR_COMPILE) {
 		failed_text(v->status, v->error);
 		v = NULL;
@@ -248,7 +264,8 @@ static void table_settle(tl_kernel *k, struct variant *v, tl_status s)
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out)
 {
 	struct key key;
-	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 | (u64)o->group_pids << 32);
+	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
+			   (o->persistent ? FOR_MANY : 0) | (u64)o->group_pids << 32);
 	tl_status s = specialize(&k->params, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
 	if (v && !key_equals(&key, v->key, v->key_len))
@@ -266,7 +283,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 			atomic_store_explicit(&k->last, v, memory_order_release);
 	}
 	key_free(&key);
-	*out = v;
+	*out = v && v->same ? v->same : v;
 	return s;
 }
 
@@ -281,7 +298,7 @@ tl_status variant_resources(tl_kernel *k, const struct options *o, const tl_arg 
 
 static void variant_free(struct device *dev, struct variant *v)
 {
-	if (v->state == VARIANT_READY)
+	if (v->state == VARIANT_READY && !v->same)
 		dev->ops->unload(dev, v->code);
 	if (v->unit)
 		free_unit(v->unit);

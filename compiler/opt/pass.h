@@ -20,9 +20,11 @@ struct pass_state {
 	int num_warps, num_stages; /* num_warps: of all blocks of a program, like the kernel's */
 	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
 	bool no_boxes;        /* no copies by TMA */
+	bool persistent;      /* there will be more programs than multiprocessors: see place/programs.c */
 	bool debug;           /* keep device_assert */
 	i32 most_scratch;     /* shared memory that one change of layout takes at once, in bytes; set by placement */
 	i32 max_shared;       /* shared memory a block may use, in bytes */
+	struct programs *programs;  /* the loop over them while it is tried, or NULL */
 	struct axis_analysis *axis; /* valid between passes that need it; see axis.h */
 	bool failed;          /* the user's kernel cannot be compiled; a diagnostic says why */
 };

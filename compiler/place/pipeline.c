@@ -23,6 +23,7 @@
 #include "layout/convert.h"
 #include "place/access.h"
 #include "place/pipeline.h"
+#include "place/programs.h"
 
 static bool is_flat(const struct op *o)
 {
@@ -380,6 +381,8 @@ static void find_dots(struct pipe *p)
 
 /* --- choosing ------------------------------------------------------------------------------------------------ */
 
+enum { REGISTERS = 65536 /* of a multiprocessor */ };
+
 static i64 ring_bytes(const struct pipe *p, int stages)
 {
 	i64 total = 0;
@@ -413,6 +416,14 @@ bool pipeline_fits(const struct pipe *p)
 	p->s->most_scratch = LEAST_PIECE; /* until allocate chooses */
 	walk(p->flat->outer->blocks[0], add_needs, &n);
 	return n.buffers + n.scratch <= p->s->max_shared;
+}
+
+bool pipeline_is_alone(const struct pipe *p)
+{
+	i64 sums = 0;
+	for (u32 i = 0; i < p->dots.len; i++)
+		sums += registers_of(result(p->dots.at[i]));
+	return 2 * ring_bytes(p, p->stages) > p->s->max_shared || 2 * 32 * p->s->num_warps * sums >= REGISTERS;
 }
 
 static bool is_used_in(const struct value *v, const struct block *b)
@@ -532,7 +543,8 @@ static void carry_few(struct pipe *p)
 	struct pipe q = {.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = operand(loop, 1)};
 	struct block *b = loop->blocks[0];
 	bool copies = false, turned = false;
-	if (s->sm < 80 || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) || (around && is_flat(around)))
+	bool programs = around && is_loop_of_programs(s, around);
+	if (s->sm < 80 || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) || (around && is_flat(around) && !programs))
 		return;
 	q.in_slice.arena = &q.scratch;
 	keep_distributed(&q, false);
@@ -550,6 +562,8 @@ static void carry_few(struct pipe *p)
 	}
 	collect_slice(&q);
 	if (q.loads.len) {
+		if (programs)
+			part_programs(s);
 		pipeline_rewrite(&q);
 		p->loop = q.loop;
 		struct op *yield = q.loop->blocks[0]->last;
@@ -607,6 +621,8 @@ static struct op *pipeline_loop(struct pipe *p, bool planned)
 		pipeline_join(p, &q);
 	if (planned)
 		rewrite(p);
+	else if (is_loop_of_programs(p->s, p->loop->block->parent))
+		part_programs(p->s);
 	struct op *last = q.loop ? pipeline_loop(&q, more) : p->loop;
 	arena_free(&q.scratch);
 	return last;
@@ -646,9 +662,14 @@ static void defer(struct op *o, void *arg)
 
 void pass_pipeline(struct pass_state *s)
 {
+	s->k->may_persist = may_persist(s);
+	if (s->persistent && s->k->may_persist)
+		join_programs(s);
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* what is the same for all tiles is not carried */
 	pipeline_block(s, s->k->body);
+	if (s->programs)
+		part_programs(s);
 	copy_directly(s);
 	walk(s->k->body, not_flattened, s);
 	pass_canonicalize(s);

@@ -82,6 +82,8 @@ void wait_copies(struct builder *b, int pending);
 
 /* Does the ring fit beside what else the loop around p's needs? */
 bool pipeline_fits(const struct pipe *p);
+/* Is there no room for another block on the multiprocessor? */
+bool pipeline_is_alone(const struct pipe *p);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the next. */
 void pipeline_flatten(struct pipe *p);
 /* How many values tell what is copied next. */

@@ -17,6 +17,7 @@
 #include "place/access.h"
 #include "place/pipeline.h"
 #include "place/place.h"
+#include "place/programs.h"
 
 enum { TILE, MORE, INDEX, ARGS }; /* of the fill; then the tile's values */
 
@@ -84,8 +85,19 @@ static bool find_slice(struct pipe *p)
 	return ok;
 }
 
+/* Programs that take different time are better shared out by the hardware. */
+static bool takes_always_as_long(const struct pipe *p)
+{
+	bool yes = true;
+	for (u32 i = 0; i < 3; i++)
+		yes &= value_defined_outside(operand(p->loop, i), p->flat->outer->blocks[0]);
+	return yes;
+}
+
 static const char *why_not(struct pipe *p)
 {
+	if (p->s->programs && (!p->dots.len || !pipeline_is_alone(p) || !takes_always_as_long(p)))
+		return "programs of their own are as fast";
 	if (!p->async || p->tma || !p->ring)
 		return "no loop in it has copies issued ahead by cp.async";
 	if (!value_defined_outside(operand(p->loop, 2), p->flat->outer->blocks[0]) || !find_slice(p))
@@ -100,6 +112,7 @@ void pipeline_flatten(struct pipe *p)
 	struct op *outer = p->loop->block->parent;
 	if (!outer || outer->code != IR_FOR || !outer->attr[ATTR_FLATTEN])
 		return;
+	bool programs = is_loop_of_programs(p->s, outer);
 	outer->attr[ATTR_FLATTEN] = false; /* seen to */
 	p->flat = arena_new(&p->scratch, struct flat);
 	p->flat->outer = outer;
@@ -107,9 +120,17 @@ void pipeline_flatten(struct pipe *p)
 	const char *not = why_not(p);
 	if (not)
 		p->flat = NULL;
-	if (p->s->remarks && not)
+	if (programs && not)
+		part_programs(p->s);
+	else if (programs)
+		p->s->programs = NULL; /* as it stays */
+	if (!p->s->remarks)
+		return;
+	if (programs && !not)
+		diag(p->s->diags, R_PERSISTENT, p->s->k->loc);
+	else if (!programs && not)
 		diag(p->s->diags, R_NOT_FLATTENED, outer->loc, not);
-	else if (p->s->remarks)
+	else if (!programs)
 		diag(p->s->diags, R_FLATTENED, outer->loc);
 }
 

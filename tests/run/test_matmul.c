@@ -188,6 +188,38 @@ static void persistent(struct suite *s, tl_dtype t, int programs, const struct s
 	case_end(s);
 }
 
+/* Tiles that fill a multiprocessor, more of them than blocks: each of these runs several programs, the last ones perhaps one less. The
+ * grid has one, two or three dimensions. */
+static void few_blocks(struct suite *s, const struct operand *t, const struct shape *h, const char *form, int batches, int stages, int warps, int blocks)
+{
+	char text[80];
+	if (!case_begin(s, file, "few blocks %s %s %s batches=%d stages=%d warps=%d blocks=%d", tl_dtype_name(t->in), shape_name(text, h), form, batches,
+			stages, warps, blocks))
+		return;
+	int sa = h->m * h->k, sb = h->k * h->n, sc = h->m * h->n;
+	bool along_k = tl_dtype_size(t->in) == 1 || t->in == TL_F32;
+	struct matrix a = {.row = h->k, .column = 1}, b = {.row = along_k ? 1 : h->n, .column = along_k ? h->k : 1};
+	a.x = in(s, "a", t->in, (size_t)(batches * sa)), b.x = in(s, "b", t->in, (size_t)(batches * sb));
+	fill_whole(a.x, t->most), fill_whole(b.x, t->most);
+	struct array *c = out(s, "c", t->out, (size_t)(batches * sc));
+	for (int i = 0; i < batches * sc; i++) {
+		int z = i / sc, row = i % sc / h->n, column = i % sc % h->n;
+		double sum = 0;
+		for (int k = 0; k < h->k; k++)
+			sum += value(a.x, (size_t)(z * sa + row * a.row + k)) * value(b.x, (size_t)(z * sb + k * b.row + column * b.column));
+		want(c, (size_t)i, sum);
+	}
+	uint32_t rows = (uint32_t)cdiv(h->m, h->bm), columns = (uint32_t)cdiv(h->n, h->bn);
+	if (batches == 1)
+		LAUNCH(s, "matmul", CONFIG(.grid = {rows * columns}, .num_warps = warps, .num_stages = stages, .num_blocks = blocks), ptr(a.x), ptr(b.x), ptr(c),
+		       SIZES(h), tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column), tl_int(h->n), tl_int(1), BLOCKS(h), tl_str(form),
+		       tl_str("groups"), tl_int(3), tl_type(t->acc), tl_none());
+	else
+		LAUNCH(s, "in_batches", CONFIG(.grid = {rows, columns, (uint32_t)batches}, .num_warps = warps, .num_stages = stages, .num_blocks = blocks), ptr(a.x),
+		       ptr(b.x), ptr(c), SIZES(h), tl_int(b.row), tl_int(b.column), BLOCKS(h), tl_str(form), tl_type(t->acc));
+	case_end(s);
+}
+
 /* Tiles with more, fewer and no iterations over k, in a loop whose copies go on from one to the next. */
 static void ragged(struct suite *s, tl_dtype t, int programs, int tiles, int stages, bool by_tile)
 {
@@ -302,6 +334,12 @@ void theme_matmul(struct suite *s)
 	for (int i = 0; i < 12; i++, c++)
 		ragged(s, types[c % 2].in, 1 + i % 4, 1 + 3 * i, 2 + i % 4, i % 3 == 0);
 	any_addresses(s);
+	static const struct shape full[] = {{260, 400, 192, 128, 128, 64}, {130, 520, 64, 64, 256, 64}, {200, 300, 0, 128, 128, 64}, {384, 256, 256, 128, 128, 64}};
+	for (int i = 0; i < COUNT(full); i++)
+		for (int t = 0; t < COUNT(types); t++, c++)
+			if (types[t].in != TL_F64)
+				few_blocks(s, &types[t], &full[i], forms[c % 3], 1 + c % 3, types[t].in == TL_F32 ? 2 : tl_dtype_size(types[t].in) == 1 ? 8 : 4,
+					   4 << c % 2, c % 8 ? 1 + c % 4 : -1);
 	for (int i = 0; i < COUNT(whole); i++)
 		for (int g = 0; g < 4; g++, c++) {
 			int t = c % 4; /* accumulators as the result */

@@ -183,6 +183,81 @@ static void slots(void **state)
 	tl_context_destroy(ctx);
 }
 
+static bool sm90_compile(struct device *d, const struct build *b, struct compiled *out)
+{
+	((struct counter *)d)->compiled++;
+	return device_compile((struct target){90, true}, b, out);
+}
+
+/* Where there are more programs than multiprocessors, few blocks run those of a product, which is compiled for that; other kernels
+ * are compiled once, whichever grid comes first. */
+static void few_blocks(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"import triton\nimport triton.language as tl\n\n"
+		"@triton.jit\ndef product(a, b, c, K, BM: tl.constexpr):\n"
+		"    m = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]\n"
+		"    n = tl.program_id(1) * 256 + tl.arange(0, 256)[None, :]\n"
+		"    acc = tl.zeros((BM, 256), tl.float32)\n"
+		"    for i in range(0, K, 64):\n"
+		"        k = i + tl.arange(0, 64)\n"
+		"        acc = tl.dot(tl.load(a + m * K + k[None, :]), tl.load(b + k[:, None] * 4096 + n), acc)\n"
+		"    tl.store(c + m * 4096 + n, acc)\n\n"
+		"@triton.jit\ndef copy(a, b, c, K, BM: tl.constexpr):\n"
+		"    i = tl.program_id(0) * BM + tl.arange(0, BM)\n"
+		"    tl.store(c + i, tl.load(a + i))\n";
+	struct device_ops ops = counter_ops;
+	ops.compile = sm90_compile;
+	struct counter c = {.device = {&ops, .num_sms = 4}, .keep = true};
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *product, *copy;
+	tl_arg args[] = {tl_ptr(TL_F16, x16), tl_ptr(TL_F16, x16), tl_ptr(TL_F32, x16), tl_int(512), tl_int(128)};
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "product", &product), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "copy", &copy), TL_OK);
+	static const struct {
+		tl_config config;
+		uint32_t grid[3];
+		bool few;
+		int compiled;
+	} launches[] = {
+		{{.grid = {2, 2}}, {2, 2, 1}, false, 1},
+		{{.grid = {5, 1, 3}}, {4, 1, 1}, true, 2},
+		{{.grid = {5, 1, 3}, .num_blocks = -1}, {5, 1, 3}, false, 2},
+		{{.grid = {5, 1, 3}, .num_blocks = 7}, {7, 1, 1}, true, 2},
+		{{.grid = {5, 1, 3}, .num_blocks = 15}, {5, 1, 3}, false, 2},
+		{{.grid = {2, 2}, .num_blocks = 3}, {3, 1, 1}, true, 2},
+		{{.grid = {1 << 20, 4096}}, {1 << 20, 4096, 1}, false, 2}, /* programs are counted in 32 bits */
+	};
+	for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
+		tl_config config = launches[i].config;
+		config.num_warps = 8;
+		assert_int_equal(tl_launch(product, &config, args, 5), TL_OK);
+		assert_int_equal(c.compiled, launches[i].compiled);
+		assert_memory_equal(c.last.grid, launches[i].grid, sizeof launches[i].grid);
+		assert_int_equal(c.last.nargs, launches[i].few ? 7 : 4);
+		for (u32 d = 0; d < 3 && launches[i].few; d++)
+			assert_int_equal(c.args[4 + d], MAX(config.grid[d], 1));
+		assert_int_equal(tl_prepare(product, &config, args, 5), TL_OK);
+	}
+	args[4] = tl_int(64); /* two blocks fit a multiprocessor */
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(tl_launch(product, &(tl_config){.grid = {i % 2 ? 2 : 20}, .num_stages = 2}, args, 5), TL_OK);
+		assert_int_equal(c.last.grid[0], i % 2 ? 2 : 20);
+		assert_int_equal(c.compiled, 3);
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(tl_launch(copy, &(tl_config){.grid = {i % 2 ? 20 : 2}}, args, 5), TL_OK);
+	assert_int_equal(c.compiled, 4);
+	assert_int_equal(c.loaded, 4);
+	assert_error(tl_launch(copy, &(tl_config){.num_blocks = -2}, args, 5), TL_ERR_ARGUMENT, "num_blocks is -2");
+	tl_context_destroy(ctx);
+	assert_int_equal(c.live, 0);
+}
+
 struct worker {
 	pthread_t thread;
 	tl_kernel *k;
@@ -546,7 +621,7 @@ static void error_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variants), cmocka_unit_test(slots), cmocka_unit_test(threads), cmocka_unit_test(failures),
+		cmocka_unit_test(variants), cmocka_unit_test(slots), cmocka_unit_test(few_blocks), cmocka_unit_test(threads), cmocka_unit_test(failures),
 		cmocka_unit_test(contexts), cmocka_unit_test(modules), cmocka_unit_test(calls), cmocka_unit_test(machine_code),
 		cmocka_unit_test(hidden_function), cmocka_unit_test(locales),
 		cmocka_unit_test(buffers), cmocka_unit_test(names), cmocka_unit_test(error_texts),

@@ -1,0 +1,14 @@
+/* One block for many programs: see programs.c. */
+#ifndef TLC_PLACE_PROGRAMS_H
+#define TLC_PLACE_PROGRAMS_H
+
+#include "opt/pass.h"
+
+/* Could the kernel gain by it? Then it is worth while to compile it for many programs too. */
+bool may_persist(const struct pass_state *s);
+/* Puts all of the kernel into a loop over programs, s->programs; and takes that away again. */
+void join_programs(struct pass_state *s);
+void part_programs(struct pass_state *s);
+bool is_loop_of_programs(const struct pass_state *s, const struct op *loop);
+
+#endif
