@@ -191,15 +191,37 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 
 /* --- multiply-adds ------------------------------------------------------------------------------------------- */
 
-/* Shared memory in which the elements along dimension `first` lie side by side, then those along the last of the others. */
-static const struct layout *lines_along(struct lower *l, const struct type *t, int first)
+/* Lines of an operand: see struct lines. Lanes that write elements of different lines meet in the same banks, since lines are multiples
+ * of all banks long: so bit i of a line's number flips bit flips[i] - 1 of its elements' places (0: none), one that no lanes differ in. */
+static void find_flips(const struct layout *lay, int along, int k, u32 bytes, u8 *flips)
 {
+	u32 taken = 0, vector = 16 / bytes, banks = 128 / bytes, at = vector;
+	for (int i = 0; i < lay->bits[LL_LANE]; i++)
+		taken |= (lay->basis[LL_LANE][i] & layout_dim_mask(lay, along)) >> layout_dim_shift(lay, along);
+	for (int i = 0; i < lay->bits[LL_LANE]; i++) {
+		u32 line = (lay->basis[LL_LANE][i] & layout_dim_mask(lay, k)) >> layout_dim_shift(lay, k);
+		while (at & taken)
+			at <<= 1;
+		if (!line || at >= MIN(banks, 1u << lay->side[along]))
+			continue;
+		flips[ilog2(line)] = (u8)(1 + ilog2(at));
+		at <<= 1;
+	}
+}
+
+/* Shared memory in which the elements along dimension `first` lie side by side, then those along the last of the others. */
+static const struct layout *lines_along(struct lower *l, const struct value *x, int first, u8 *flips)
+{
+	const struct type *t = x->type;
 	struct layout mem = layout_empty(t->rank, t->shape);
+	int k = first == t->rank - 1 ? t->rank - 2 : t->rank - 1;
+	find_flips(t->layout, first, k, (u32)dtype_bytes(type_dtype(t)), flips);
 	for (int i = -1; i < t->rank; i++) {
-		int d = i < 0 ? first : t->rank - 1 - i;
-		u32 bits = i >= 0 && d == first ? 0 : layout_dim_mask(&mem, d);
-		for (; bits; bits &= bits - 1)
-			mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = bits & -bits;
+		int d = i < 0 ? first : t->rank - 1 - i, shift = layout_dim_shift(&mem, d);
+		for (int bit = 0; bit < mem.side[d] && (i < 0 || d != first); bit++) {
+			u32 flip = d == k && flips[bit] ? 1u << (flips[bit] - 1) << layout_dim_shift(&mem, first) : 0;
+			mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = 1u << bit << shift | flip;
+		}
 	}
 	return layout_intern(&l->s->ctx->layouts, &mem);
 }
@@ -213,15 +235,35 @@ struct lines {
 	u32 mask, low; /* bits of the result's position that choose an element of a line; those that count through a vector */
 	int shift, batch_shift;
 	LLVMValueRef pos;
+	u8 flips[LAYOUT_MAX_BITS];
 };
 
+/* The place in line k of the thread's first element, and `at` further. */
+static LLVMValueRef place_in_line(struct lower *l, const struct lines *r, LLVMValueRef k, u32 at)
+{
+	LLVMValueRef place = LLVMBuildAnd(l->b, LLVMBuildLShr(l->b, r->pos, c_i32(l, r->shift), ""), c_i32(l, r->length - 1), "");
+	u32 flippable = 0;
+	for (int i = 0; i < LAYOUT_MAX_BITS; i++) {
+		if (!r->flips[i])
+			continue;
+		LLVMValueRef bit = LLVMBuildAnd(l->b, LLVMBuildLShr(l->b, k, c_i32(l, i), ""), c_i32(l, 1), "");
+		place = LLVMBuildXor(l->b, place, LLVMBuildShl(l->b, bit, c_i32(l, r->flips[i] - 1), ""), "");
+		flippable |= 1u << (r->flips[i] - 1);
+	}
+	at = (at >> r->shift) & (u32)(r->length - 1);
+	place = LLVMBuildXor(l->b, place, c_i32(l, at & flippable), "");
+	return LLVMBuildAdd(l->b, place, c_i32(l, at & ~flippable), "");
+}
+
+/* Writes the operand's lines too. */
 static struct lines lines_of(struct lower *l, const struct op *o, int dim, const struct value *x, i32 k, LLVMValueRef base, LLVMTypeRef wide, LLVMValueRef pos)
 {
 	const struct layout *lay = result(o)->type->layout;
 	enum dtype d = type_dtype(x->type);
 	LLVMTypeRef t = d == DT_F16 ? l->f16 : d == DT_F32 ? l->f32 : d == DT_F64 ? l->f64 : int_type(l, dtype_bits(d));
 	struct lines r = {d, t, wide, base, result(o)->type->shape[dim], k, layout_dim_mask(lay, dim), 0, layout_dim_shift(lay, dim),
-			  lay->rank == 3 ? layout_dim_shift(lay, 0) : -1, pos};
+			  lay->rank == 3 ? layout_dim_shift(lay, 0) : -1, pos, {0}};
+	write_shared(l, x, lines_along(l, x, dim, r.flips), base);
 	for (u32 bit = 1u << r.shift; (r.low >> r.shift) + 1 < 16u / (u32)dtype_bytes(d); bit <<= 1) {
 		bool alone = false; /* a register's */
 		for (int i = 0; i < lay->bits[LL_REG]; i++)
@@ -237,8 +279,8 @@ static struct lines lines_of(struct lower *l, const struct op *o, int dim, const
 static LLVMValueRef load_line(struct lower *l, const struct lines *r, LLVMValueRef k, u32 at)
 {
 	u32 width = (r->low >> r->shift) + 1;
+	LLVMValueRef along = place_in_line(l, r, k, at & ~r->low);
 	LLVMValueRef full = LLVMBuildOr(l->b, r->pos, c_i32(l, at & ~r->low), "");
-	LLVMValueRef along = LLVMBuildAnd(l->b, LLVMBuildLShr(l->b, full, c_i32(l, r->shift), ""), c_i32(l, r->length - 1), "");
 	if (r->batch_shift >= 0)
 		k = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, LLVMBuildLShr(l->b, full, c_i32(l, r->batch_shift), ""), c_i32(l, r->k), ""), k, "");
 	LLVMValueRef index = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, k, c_i32(l, r->length), ""), along, "");
@@ -295,8 +337,8 @@ static void lower_fma(struct lower *l, const struct op *o)
 	int rank = v->type->rank, K = a->type->shape[rank - 1], by = MIN(K, UNROLLED);
 	u32 n = num_elems(v);
 	LLVMValueRef pa = shared_base(l, o), pb = shared_at(l, pa, NULL, (u32)(type_numel(a->type) * dtype_bytes(type_dtype(a->type))));
-	write_shared(l, a, lines_along(l, a->type, rank - 2), pa);
-	write_shared(l, b, lines_along(l, b->type, rank - 1), pb);
+	LLVMValueRef pos = thread_position(l, lay);
+	struct lines rows = lines_of(l, o, rank - 2, a, K, pa, wide, pos), cols = lines_of(l, o, rank - 1, b, K, pb, wide, pos);
 	barrier(l);
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), *sum = arena_array(&l->scratch, LLVMValueRef, n);
 	for (u32 i = 0; i < n; i++) {
@@ -304,8 +346,6 @@ static void lower_fma(struct lower *l, const struct op *o)
 		if (out == DT_F16)
 			sum[i] = small_to_f32(l, sum[i], DT_F16);
 	}
-	LLVMValueRef pos = thread_position(l, lay);
-	struct lines rows = lines_of(l, o, rank - 2, a, K, pa, wide, pos), cols = lines_of(l, o, rank - 1, b, K, pb, wide, pos);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b), loop = LLVMAppendBasicBlockInContext(l->ctx, l->fn, ""),
 			  exit = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
 	LLVMBuildBr(l->b, loop);
