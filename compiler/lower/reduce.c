@@ -93,28 +93,31 @@ static bool is_commutative(const struct op *o)
 	return op_has(first, END) || op_has(first->next, END);
 }
 
-/* Combines with the lane whose number differs in one bit. */
-static void combine_across(struct lower *l, const struct op *o, int bit, LLVMValueRef *v)
+/* Combines the lanes that differ in these bits of their numbers, by butterfly. All get the result if `all`, else those of them whose bits
+ * are 0, who have combined everything in order. */
+static void combine_lanes(struct lower *l, const struct op *o, u32 bits, bool all, LLVMValueRef *v)
 {
 	LLVMValueRef other[MAX_VALUES] = {0};
-	for (u32 i = 0; i < o->noperands; i++)
-		other[i] = shuffle_xor(l, v[i], 1u << bit);
-	if (!is_commutative(o)) { /* both lanes combine in the lower one's order */
-		LLVMValueRef upper = lane_bit(l, bit);
-		for (u32 i = 0; i < o->noperands; i++) {
-			LLVMValueRef mine = v[i];
-			v[i] = LLVMBuildSelect(l->b, upper, other[i], mine, "");
-			other[i] = LLVMBuildSelect(l->b, upper, mine, other[i], "");
-		}
+	for (int bit = 0; bit < LANE_BITS; bit++) {
+		for (u32 i = 0; i < o->noperands && bits >> bit & 1; i++)
+			other[i] = shuffle_xor(l, v[i], 1u << bit);
+		if (bits >> bit & 1)
+			combine(l, o, v, other, v);
 	}
-	combine(l, o, v, other, v);
+	if (!bits || !all || is_commutative(o))
+		return;
+	LLVMValueRef first = LLVMBuildAnd(l->b, l->lane, c_i32(l, ~bits), "");
+	for (u32 i = 0; i < o->noperands; i++)
+		v[i] = shuffle(l, v[i], first);
 }
 
 static void reduce_lanes(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *v)
 {
+	u32 bits = 0;
 	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++)
 		if (d->in->basis[LL_LANE][bit] & d->axis_mask)
-			combine_across(l, o, bit, v);
+			bits |= 1u << bit;
+	combine_lanes(l, o, bits, !d->nwarp, v);
 }
 
 /* Position of partial result r among the results of the tile, without the axis: this thread's part and a constant. */
@@ -301,8 +304,8 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 	for (u32 k = 0; k < count && by_lanes; k++)
 		load_slots(l, o, d, pos, LLVMBuildAdd(l->b, lane, c_i32(l, k * LANES), ""), &part[k * d->n]);
 	combine_tree(l, o, part, count);
-	for (int bit = 0; by_lanes && bit < MIN(d->nwarp, 5); bit++)
-		combine_across(l, o, bit, part);
+	if (by_lanes)
+		combine_lanes(l, o, MIN(warps, LANES) - 1, true, part);
 	memcpy(v, part, d->n * sizeof *v);
 }
 
