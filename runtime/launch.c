@@ -6,7 +6,7 @@
 
 #include "runtime/internal.h"
 
-enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3, MAX_STAGES = 64 };
+enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3, MAX_STAGES = 64, MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ static bool has_many_programs(const tl_kernel *k, const tl_config *cfg)
 	u64 programs = 1;
 	for (int i = 0; i < 3; i++) {
 		programs *= MAX(cfg->grid[i], 1);
-		if (programs > INT32_MAX)
+		if (programs > MOST_PROGRAMS)
 			return false;
 	}
 	return k->has_dots && blocks && programs > blocks;
@@ -136,7 +136,7 @@ static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_con
 	struct options o;
 	struct variant *v = NULL;
 	bool fits = false;
-	u32 grid[3];
+	u32 grid[3] = {0};
 	if ((s = check_options(k, cfg, &o)) || (s = check_grid(k, cfg, grid)))
 		return s;
 	for (; !s && !fits; o.no_boxes = true) {

@@ -185,7 +185,7 @@ typedef struct tl_config {
 	void *stream;     /* the caller's CUstream; NULL: the context's own, which keeps step with CUDA's legacy default
 			   * stream, as streams made without flags do */
 	int num_blocks;   /* most blocks that a kernel is launched with whose blocks run several programs each, which products do where
-			   * there are more programs than multiprocessors; 0: as many as these; -1: a block for each program */
+			   * there are more programs than multiprocessors; 0: as many as these (132 on sim); -1: a block for each program */
 } tl_config;
 
 /* Compiles if needed and launches; returns before the kernel has finished on CUDA. The caller's device pointers and

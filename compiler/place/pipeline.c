@@ -402,7 +402,7 @@ static void add_needs(struct op *o, void *arg)
 	bool ours = false;
 	for (u32 i = 0; i < n->p->loads.len; i++) {
 		const struct op *to = load_consumer(n->p->loads.at[i]);
-		ours |= to == o || (to && to->code == IR_LOCAL_STORE && operand(to, 1)->def == o);
+		ours |= to && (to == o || (to->code == IR_LOCAL_STORE && operand(to, 1)->def == o));
 	}
 	if (o->code == IR_LOCAL_ALLOC)
 		n->buffers += ours ? 0 : type_numel(result(o)->type) * dtype_bytes(type_dtype(result(o)->type)) * MAX(result(o)->type->nbuf, 1);

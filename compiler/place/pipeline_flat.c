@@ -96,8 +96,13 @@ static bool takes_always_as_long(const struct pipe *p)
 
 static const char *why_not(struct pipe *p)
 {
-	if (p->s->programs && (!p->dots.len || !pipeline_is_alone(p) || !takes_always_as_long(p)))
-		return "programs of their own are as fast";
+	bool programs = is_loop_of_programs(p->s, p->flat->outer);
+	if (programs && !pipeline_is_alone(p))
+		return "a multiprocessor holds several of these, and others compute while one ends";
+	if (programs && !takes_always_as_long(p))
+		return "they may take different time";
+	if (programs && !p->dots.len)
+		return "no dot stays in flight";
 	if (!p->async || p->tma || !p->ring)
 		return "no loop in it has copies issued ahead by cp.async";
 	if (!value_defined_outside(operand(p->loop, 2), p->flat->outer->blocks[0]) || !find_slice(p))
@@ -105,6 +110,18 @@ static const char *why_not(struct pipe *p)
 	if (!pipeline_fits(p))
 		return "the buffers do not fit in shared memory beside what else the loop needs";
 	return NULL;
+}
+
+static void tell(struct pass_state *s, bool programs, struct loc loc, const char *why_not)
+{
+	if (programs && why_not)
+		diag(s->diags, R_NOT_PERSISTENT, s->k->loc, why_not);
+	else if (programs)
+		diag(s->diags, R_PERSISTENT, s->k->loc);
+	else if (why_not)
+		diag(s->diags, R_NOT_FLATTENED, loc, why_not);
+	else
+		diag(s->diags, R_FLATTENED, loc);
 }
 
 void pipeline_flatten(struct pipe *p)
@@ -124,14 +141,8 @@ void pipeline_flatten(struct pipe *p)
 		part_programs(p->s);
 	else if (programs)
 		p->s->programs = NULL; /* as it stays */
-	if (!p->s->remarks)
-		return;
-	if (programs && !not)
-		diag(p->s->diags, R_PERSISTENT, p->s->k->loc);
-	else if (!programs && not)
-		diag(p->s->diags, R_NOT_FLATTENED, outer->loc, not);
-	else if (!programs)
-		diag(p->s->diags, R_FLATTENED, outer->loc);
+	if (p->s->remarks)
+		tell(p->s, programs, outer->loc, not);
 }
 
 /* --- the fill ------------------------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
  *   cluster   several blocks for a program whose tiles do not fit the registers of one
  *   layouts   a layout for every tile, conversions where they meet (layouts.h)
  *   operands  dots' operands that stay in shared memory while a loop runs
- *   pipeline  loads of loops issued ahead, into shared memory or registers
+ *   pipeline  loads of loops issued ahead, into shared memory or registers; few blocks for many programs
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
  *   remarks   what became of memory accesses, for --remarks
