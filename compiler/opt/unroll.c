@@ -1,4 +1,5 @@
-/* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for those left over. */
+/* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for those left over. Sums of columns get a
+ * factor unasked. */
 #include "opt/pass.h"
 
 enum { MAX_UNROLLED_OPS = 1 << 15 };
@@ -65,6 +66,51 @@ static void unroll(struct pass_state *s, struct op *loop, i64 factor)
 	loop->attr[ATTR_STAGES] = 1;
 }
 
+bool is_work(const struct op *o)
+{
+	switch (o->code) {
+	case IR_EXP:
+	case IR_EXP2:
+	case IR_LOG:
+	case IR_LOG2:
+	case IR_SIN:
+	case IR_COS:
+	case IR_ERF:
+	case IR_TANH: return true;
+	case IR_LOAD:
+	case IR_YIELD: return false;
+	default: return !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks;
+	}
+}
+
+struct loads {
+	const struct block *body;
+	int threads, rank; /* the least of their tiles */
+	i64 registers;     /* of a thread, that an iteration loads */
+};
+
+static void add_load(struct op *o, void *arg)
+{
+	struct loads *l = arg;
+	const struct type *t = o->nresults ? result(o)->type : NULL;
+	if (o->code != IR_LOAD || !type_is_tensor(t) || value_defined_outside(operand(o, 0), l->body))
+		return;
+	l->registers += MAX(type_numel(t) * dtype_bytes(type_dtype(t)) / 4 / l->threads, 1);
+	l->rank = MIN(l->rank, t->rank);
+}
+
+/* How often a loop that only sums tiles is unrolled, so that a thread has enough on its way: on an H100 the sum of columns by 8 warps takes
+ * 43 instead of 54 µs. Tiles of one dimension mostly are a row, or a few of them one: their loops lose up to a tenth. */
+static i64 factor_of_sum(const struct pass_state *s, const struct op *loop)
+{
+	enum { ENOUGH = 16 /* registers */, MOST = 4 };
+	struct loads l = {loop->blocks[0], 32 * s->num_warps, MAX_RANK, 0};
+	if (loop->attr[ATTR_STAGES] || loop->attr[ATTR_FLATTEN] || block_has(l.body, is_work))
+		return 1;
+	walk(loop->blocks[0], add_load, &l);
+	return l.registers && l.rank > 1 ? MIN(ENOUGH / MIN(l.registers, ENOUGH), MOST) : 1;
+}
+
 static void count(struct op *o, void *n)
 {
 	(void)o;
@@ -80,6 +126,8 @@ static bool unroll_loops(struct pass_state *s, struct block *b)
 		for (u32 i = 0; i < o->nblocks; i++)
 			changed |= unroll_loops(s, o->blocks[i]);
 		i64 factor = o->code == IR_FOR ? o->attr[ATTR_UNROLL] : 0;
+		if (o->code == IR_FOR && !factor)
+			factor = factor_of_sum(s, o);
 		u32 nops = 0;
 		if (factor <= 1)
 			continue;

@@ -464,24 +464,6 @@ static bool stores_come_first(const struct pipe *p)
 	return ok;
 }
 
-/* Does o do more than to load or add, so that other warps have time to load meanwhile, or could it forbid to load early? */
-static bool is_work(const struct op *o)
-{
-	switch (o->code) {
-	case IR_EXP:
-	case IR_EXP2:
-	case IR_LOG:
-	case IR_LOG2:
-	case IR_SIN:
-	case IR_COS:
-	case IR_ERF:
-	case IR_TANH: return true;
-	case IR_LOAD:
-	case IR_YIELD: return false;
-	default: return !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks;
-	}
-}
-
 static i64 loaded_registers(const struct pipe *p)
 {
 	i64 n = 0;
