@@ -63,9 +63,9 @@ class Context:
         launch, must, ref, n = self.lib.tl_launch, self.must, ctypes.byref(config), ctypes.c_size_t(len(args))
         return lambda: must(launch(kernel, ref, array, n))
 
-    def dump(self, kernel, args, warps, stages, stage):
-        """The text of a stage, compiled anew."""
-        array, config = (Arg * len(args))(*args), Config((ctypes.c_uint32 * 3)(), warps, stages, 0, False, None)
+    def dump(self, kernel, args, warps, stages, stage, programs=1):
+        """The text of a stage, compiled anew for so many programs."""
+        array, config = (Arg * len(args))(*args), Config((ctypes.c_uint32 * 3)(programs), warps, stages, 0, False, None)
         text = ctypes.c_char_p()
         self.must(self.lib.tl_kernel_dump(kernel, ctypes.byref(config), array, ctypes.c_size_t(len(args)), stage.encode(), ctypes.byref(text)))
         return text.value.decode()
