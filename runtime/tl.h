@@ -191,7 +191,8 @@ typedef struct tl_config {
 /* Compiles if needed and launches; returns before the kernel has finished on CUDA. The caller's device pointers and
  * buffers must stay valid until then. */
 TL_API tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-/* Compiles without launching, so that the first launch is fast. cfg may be NULL, for the defaults. */
+/* Compiles without launching, so that the first launch is fast: for cfg's grid, since products are compiled apart for grids of more
+ * programs than multiprocessors. cfg may be NULL, for the defaults. */
 TL_API tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
 /* Median time of one launch in milliseconds over `repeats` timed launches after `warmup` untimed ones. On CUDA the L2
  * cache is emptied before each; where there is no memory left to do that, tl_error() has a note although TL_OK is
