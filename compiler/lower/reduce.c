@@ -85,12 +85,12 @@ static void reduce_registers(struct lower *l, const struct op *o, const struct l
 		out[i] = part[i];
 }
 
-/* Is the combination one operation, and so commutative to the last bit? Others may not be (on ties of an argmax, in the
- * rounding of several steps), and lanes that hold the same element must agree. */
+/* Is the combination one commutative operation, and so to the last bit? Others may not be (on ties of an argmax, in the rounding of
+ * several steps), and lanes that hold the same element must agree. */
 static bool is_commutative(const struct op *o)
 {
 	const struct op *first = o->blocks[0]->first;
-	return op_has(first, END) || op_has(first->next, END);
+	return op_has(first, COMM) && op_has(first->next, END);
 }
 
 /* Combines the lanes that differ in these bits of their numbers, by butterfly. All get the result if `all`, else those of them whose bits
