@@ -60,8 +60,8 @@ void pass_fuse(struct pass_state *s);
 
 /* Sums that loops carry only for what comes after, beside others that grow alike, are computed from these. */
 void merge_steps(struct kernel *k, struct ir_context *ctx);
-/* Does o do more than to load or add, so that other warps have time to load meanwhile, or could it forbid to load early? */
-bool is_work(const struct op *o);
+/* Does the loop only load and add? If it does more, other warps have time to load meanwhile, or that may forbid to load early. */
+bool only_sums(const struct op *loop);
 /* Removes operations and loop-carried values that nothing needs. */
 void remove_dead_code(struct kernel *k);
 

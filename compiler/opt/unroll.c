@@ -66,7 +66,7 @@ static void unroll(struct pass_state *s, struct op *loop, i64 factor)
 	loop->attr[ATTR_STAGES] = 1;
 }
 
-bool is_work(const struct op *o)
+static bool is_work(const struct op *o)
 {
 	switch (o->code) {
 	case IR_EXP:
@@ -81,6 +81,11 @@ bool is_work(const struct op *o)
 	case IR_YIELD: return false;
 	default: return !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks;
 	}
+}
+
+bool only_sums(const struct op *loop)
+{
+	return !block_has(loop->blocks[0], is_work);
 }
 
 struct loads {
@@ -99,16 +104,24 @@ static void add_load(struct op *o, void *arg)
 	l->rank = MIN(l->rank, t->rank);
 }
 
+/* How many iterations the loop has, if that is known, or `most`. */
+static i64 iterations(const struct op *loop, i64 most)
+{
+	i64 lb, ub, step;
+	bool known = value_const_int(operand(loop, 0), &lb) && value_const_int(operand(loop, 1), &ub) && value_const_int(operand(loop, 2), &step);
+	return known && ub >= lb && (ub - lb) / step < most ? (ub - lb + step - 1) / step : most;
+}
+
 /* How often a loop that only sums tiles is unrolled, so that a thread has enough on its way: on an H100 the sum of columns by 8 warps takes
  * 37 instead of 54 µs. Tiles of one dimension mostly are a row, or a few of them one: their loops lose up to a tenth. */
 static i64 factor_of_sum(const struct pass_state *s, const struct op *loop)
 {
 	enum { ENOUGH = 32 /* registers */, MOST = 8 };
 	struct loads l = {loop->blocks[0], 32 * s->num_warps, MAX_RANK, 0};
-	if (loop->attr[ATTR_STAGES] || loop->attr[ATTR_FLATTEN] || block_has(l.body, is_work))
+	if (loop->attr[ATTR_STAGES] || loop->attr[ATTR_FLATTEN] || !only_sums(loop))
 		return 1;
 	walk(loop->blocks[0], add_load, &l);
-	return l.registers && l.rank > 1 ? MIN(ENOUGH / MIN(l.registers, ENOUGH), MOST) : 1;
+	return l.registers && l.rank > 1 ? MIN(ENOUGH / MIN(l.registers, ENOUGH), iterations(loop, MOST)) : 1;
 }
 
 static void count(struct op *o, void *n)

@@ -483,7 +483,7 @@ static bool plan(struct pipe *p)
 	 * lose up to 5 %, and loops with exponentials up to 8 %. */
 	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot), recurs = plain && is_recurrence(loop->blocks[0]);
 	i64 least = recurs ? 1 : 8, most = recurs ? 32 : 64; /* registers */
-	if (plain ? block_has(loop->blocks[0], is_work) && !recurs : stages < 2)
+	if (plain ? !only_sums(loop) && !recurs : stages < 2)
 		return false;
 	p->in_slice.arena = p->firsts.arena = &p->scratch;
 	find_loads(p, asked, plain, stages > 2);

@@ -233,6 +233,8 @@ static void bytes(struct suite *s)
 	for (int i = 0; i < COUNT(logits); i++)
 		cross_entropy(s, i ? TL_F32 : TL_F16, 2, logits[i], 2048 << i % 2, 4 << i);
 	mean(s, 3, 128, 160, 32, 64, 4), mean(s, 3, 100, 96, 64, 32, 8), mean(s, 1, 300, 200, 128, 32, 4);
+	/* several iterations at a time: some left over, none, all */
+	mean(s, 2, 1000, 96, 64, 32, 8), mean(s, 1, 512, 64, 64, 32, 8), mean(s, 1, 1111, 40, 32, 32, 8), mean(s, 2, 90, 64, 32, 32, 8);
 }
 
 static void products(struct suite *s)
