@@ -240,7 +240,7 @@ static void cuda_info(struct device *device, tl_device_info *out)
 	struct cuda *d = (struct cuda *)device;
 	d->api.device_name(out->name, sizeof out->name, d->id);
 	snprintf(out->target, sizeof out->target, "cuda:sm_%d%s", d->target.sm, d->target.arch_specific ? "a" : "");
-	out->num_sms = attribute(d, CU_DEVICE_MULTIPROCESSOR_COUNT);
+	out->num_sms = (int)device->num_sms;
 	out->shared_bytes = (size_t)d->shared_limit;
 	d->api.device_memory(&out->memory_bytes, d->id);
 }

@@ -12,8 +12,10 @@
 #include "runtime/sim/sim.h"
 #include "runtime/sim/tensormap.h"
 
-enum { NUM_SMS = 132 /* as an H100 has */ };
-enum { MOST_STEPS = 1 << 24 }; /* of a warp, on average over its block: some seconds of the simulator's time */
+enum {
+	NUM_SMS = 132,        /* as an H100 has */
+	MOST_STEPS = 1 << 24, /* of a warp, on average over its block: some seconds of the simulator's time */
+};
 
 struct sim_kernel {
 	const struct kernel *kernel;

@@ -20,7 +20,7 @@ static tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *
 /* For a launch with few blocks. */
 static u32 most_blocks(const tl_kernel *k, const tl_config *cfg)
 {
-	return cfg && cfg->num_blocks ? (u32)MAX(cfg->num_blocks, 0) : k->module->ctx->dev->num_sms;
+	return cfg->num_blocks ? (u32)MAX(cfg->num_blocks, 0) : k->module->ctx->dev->num_sms;
 }
 
 /* Are there more programs than blocks that run at the same time? */
@@ -38,8 +38,13 @@ static bool has_many_programs(const tl_kernel *k, const tl_config *cfg)
 
 static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
 {
-	*out = (struct options){cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
-				cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES, cfg ? cfg->group_pids : 0, cfg && cfg->debug, false, cfg && has_many_programs(k, cfg)};
+	*out = (struct options){.num_warps = cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
+				.num_stages = cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES};
+	if (cfg) {
+		out->group_pids = cfg->group_pids;
+		out->debug = cfg->debug;
+		out->persistent = has_many_programs(k, cfg);
+	}
 	if (!is_pow2(out->num_warps) || out->num_warps > 32)
 		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name, out->num_warps);
 	if (out->num_stages < 0 || out->num_stages > MAX_STAGES)

@@ -11,7 +11,6 @@
  *
  * The grid that the launch asked for is passed in three parameters behind the kernel's own. Programs are started in the same order
  * as without. Kernels whose programs may talk to each other (atomics, volatile loads) are left alone. */
-#include "opt/axis.h"
 #include "place/pipeline.h"
 #include "place/programs.h"
 
