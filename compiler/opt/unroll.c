@@ -97,9 +97,9 @@ struct loads {
 static void add_load(struct op *o, void *arg)
 {
 	struct loads *l = arg;
-	const struct type *t = o->nresults ? result(o)->type : NULL;
-	if (o->code != IR_LOAD || !type_is_tensor(t) || value_defined_outside(operand(o, 0), l->body))
+	if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || value_defined_outside(operand(o, 0), l->body))
 		return;
+	const struct type *t = result(o)->type;
 	l->registers += MAX(type_numel(t) * dtype_bytes(type_dtype(t)) / 4 / l->threads, 1);
 	l->rank = MIN(l->rank, t->rank);
 }
@@ -107,9 +107,11 @@ static void add_load(struct op *o, void *arg)
 /* How many iterations the loop has, if that is known, or `most`. */
 static i64 iterations(const struct op *loop, i64 most)
 {
-	i64 lb, ub, step;
+	i64 lb, ub, step, length;
 	bool known = value_const_int(operand(loop, 0), &lb) && value_const_int(operand(loop, 1), &ub) && value_const_int(operand(loop, 2), &step);
-	return known && ub >= lb && (ub - lb) / step < most ? (ub - lb + step - 1) / step : most;
+	if (!known || step <= 0 || __builtin_sub_overflow(ub, lb, &length))
+		return most;
+	return MIN(MAX(length / step + (length % step > 0), 0), most);
 }
 
 /* How often a loop that only sums tiles is unrolled, so that a thread has enough on its way: on an H100 the sum of columns by 8 warps takes
