@@ -1,6 +1,6 @@
 /* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share buffers,
- * pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front
- * of it, direct.c sees to what is not loaded ahead. */
+ * pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_build.c rewrites the loop,
+ * pipeline_front.c orders what stands in front of it, direct.c sees to what is not loaded ahead. */
 #ifndef TLC_PLACE_PIPELINE_H
 #define TLC_PLACE_PIPELINE_H
 
