@@ -170,6 +170,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 	k->name = k->params.kernel;
 	k->module = m;
 	k->has_dots = strstr(m->text, "dot");
+	k->params.most_divisibility = k->has_dots ? 256 : 16;
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->ready, NULL);
 	k->next = m->kernels;

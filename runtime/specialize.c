@@ -108,7 +108,7 @@ static bool is_signature(const struct expr *x)
 
 void params_of_func(struct arena *a, const struct func *f, struct params *out)
 {
-	*out = (struct params){f->name, arena_array(a, struct tl_param, f->nparams), f->nparams};
+	*out = (struct params){f->name, arena_array(a, struct tl_param, f->nparams), f->nparams, 16};
 	for (u32 i = 0; i < f->nparams; i++) {
 		const struct param *src = &f->params[i];
 		struct tl_param *p = &out->at[i];
@@ -127,7 +127,7 @@ void params_of_func(struct arena *a, const struct func *f, struct params *out)
 
 void params_of_ir(struct arena *a, const struct kernel *k, struct params *out)
 {
-	*out = (struct params){k->name, arena_array(a, struct tl_param, k->nparams), k->nparams};
+	*out = (struct params){k->name, arena_array(a, struct tl_param, k->nparams), k->nparams, 16};
 	for (u32 i = 0; i < k->nparams; i++) {
 		struct tl_param *p = &out->at[i];
 		const struct type *t = k->params[i].value->type;
@@ -226,7 +226,13 @@ static bool resolve_pointer(const struct tl_param *p, const tl_arg *a, struct sp
 	return true;
 }
 
-static bool resolve_int(const struct tl_param *p, i64 v, bool typed, enum dtype d, struct spec *out)
+/* What integers are said to be divisible by: 8 makes a row of halves a row of 16-byte vectors. */
+static i32 divisibility_of(i64 v, i32 most)
+{
+	return v % most == 0 ? most : v % 16 == 0 ? 16 : v % 8 == 0 ? 8 : 0;
+}
+
+static bool resolve_int(const struct params *ps, const struct tl_param *p, i64 v, bool typed, enum dtype d, struct spec *out)
 {
 	out->dtype = typed ? d : int_fits(DT_I32, v) ? DT_I32 : DT_I64;
 	if (typed && (!dtype_is_int(d) || !int_fits(d, v)))
@@ -247,8 +253,8 @@ static bool resolve_int(const struct tl_param *p, i64 v, bool typed, enum dtype 
 		return true;
 	if (v == 1 && !p->annotated)
 		out->class = SPEC_ONE;
-	else if (v % 8 == 0) /* 8 makes a row of halves a row of 16-byte vectors */
-		out->divisibility = MAX(out->divisibility, v % 16 ? 8 : 16);
+	else
+		out->divisibility = MAX(out->divisibility, divisibility_of(v, ps->most_divisibility));
 	return true;
 }
 
@@ -264,7 +270,7 @@ static bool resolve_constant(const tl_arg *a)
 }
 
 /* False when the parameter cannot take the argument. */
-static bool resolve(const struct tl_param *p, const tl_arg *a, struct spec *out)
+static bool resolve(const struct params *ps, const struct tl_param *p, const tl_arg *a, struct spec *out)
 {
 	*out = (struct spec){.class = SPEC_TYPED};
 	if ((unsigned)a->kind > TL_ARG_FUNC || !valid_dtype(a->dtype))
@@ -275,8 +281,8 @@ static bool resolve(const struct tl_param *p, const tl_arg *a, struct spec *out)
 	}
 	switch (a->kind) {
 	case TL_ARG_PTR: return resolve_pointer(p, a, out);
-	case TL_ARG_INT: return resolve_int(p, a->i, a->typed, (enum dtype)a->dtype, out);
-	case TL_ARG_BOOL: return resolve_int(p, a->i != 0, true, DT_I1, out) && !dtype_is_float(out->dtype);
+	case TL_ARG_INT: return resolve_int(ps, p, a->i, a->typed, (enum dtype)a->dtype, out);
+	case TL_ARG_BOOL: return resolve_int(ps, p, a->i != 0, true, DT_I1, out) && !dtype_is_float(out->dtype);
 	case TL_ARG_FLOAT:
 		out->dtype = p->annotated ? p->type.dtype : (enum dtype)a->dtype;
 		return !p->type.pointers && dtype_is_float(out->dtype) && dtype_is_float((enum dtype)a->dtype);
@@ -394,7 +400,7 @@ tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, s
 		struct spec s = {.class = SPEC_DEFAULT};
 		if (!a && !p->at[i].has_default)
 			return wrong_count(p, nargs);
-		if (a && !resolve(&p->at[i], a, &s))
+		if (a && !resolve(p, &p->at[i], a, &s))
 			return refuse(p, i, a);
 		if (s.class == SPEC_CONSTANT)
 			add_constant(key, a);
@@ -469,7 +475,7 @@ struct arg_spec *specialize_text(struct arena *a, const struct params *ps, const
 			out[i].constant = p->annotated ? p->text : NULL;
 			continue;
 		}
-		bool fits = resolve(p, x, &s);
+		bool fits = resolve(ps, p, x, &s);
 		tl_assert(fits);
 		if (s.class == SPEC_CONSTANT || s.class == SPEC_NONE)
 			out[i].constant = constant_text(a, x);

@@ -8,8 +8,8 @@
  *             (tl_arg[]){tl_buf(TL_F32, x), tl_buf(TL_F32, y), tl_buf(TL_F32, out), tl_int(n), tl_int(1024)}, 5);
  *
  * A kernel is compiled on its first launch for each combination of argument types, constexpr values and
- * specialisation (pointers divisible by 16, integers divisible by 16 or 8, integers equal to 1), which is checked at
- * every launch. Every call returns a tl_status; tl_error() has the text. Contexts may be used from several threads at once.
+ * specialisation (pointers divisible by 16, integers divisible by 16 or 8, or by 256 where there are dots, integers equal to 1),
+ * which is checked at every launch. Every call returns a tl_status; tl_error() has the text. Contexts may be used from several threads at once.
  * The CUDA driver is opened at run time; a program that uses libtl starts on machines without one. */
 #ifndef TL_H
 #define TL_H

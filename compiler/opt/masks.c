@@ -62,17 +62,76 @@ static struct form excess(struct bounds_context *c, const struct less *l, bool *
 
 /* --- provably true ------------------------------------------------------------------------------------------- */
 
+static bool is_multiple(const struct kernel *k, const struct value *v, i64 n)
+{
+	i64 c;
+	if (value_const_int(v, &c))
+		return c % n == 0;
+	for (u32 i = 0; i < k->nparams; i++)
+		if (k->params[i].value == v)
+			return k->params[i].divisibility && k->params[i].divisibility % n == 0;
+	return false;
+}
+
+/* At least a · index, in any iteration of the loop, where its steps reach the end exactly: from one multiple of the step to another, or
+ * up to cdiv(x, m) for a multiple x of m. Unknown elsewhere. */
+static struct form most_of_index(struct bounds_context *c, const struct op *loop, i64 a)
+{
+	const struct value *first = operand(loop, 0), *end = operand(loop, 1);
+	const struct op *div = def_if(end, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
+	i64 step, m, round, lo;
+	struct form unknown = {0}, by = {.known = true};
+	if (!value_const_int(operand(loop, 2), &step) || step <= 0)
+		return unknown;
+	if (is_multiple(c->k, first, step) && is_multiple(c->k, end, step)) {
+		by.constant = step;
+	} else {
+		bool rounds = sum && value_const_int(operand(div, 1), &m) && m > 0 && value_const_int(operand(sum, 1), &round) && round == m - 1;
+		if (!rounds || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m || !is_multiple(c->k, operand(sum, 0), m))
+			return unknown;
+		end = operand(sum, 0);
+		by.constant = m;
+		a /= m;
+	}
+	struct bounds b = bounds_of(c, end);
+	struct form most = form_sub(&b.hi, &by);
+	return form_scaled(&most, a);
+}
+
+static bool never_positive(struct bounds_context *c, const struct form *f)
+{
+	i64 lo, hi;
+	return form_range(c, f, &lo, &hi) && hi <= 0;
+}
+
+/* Is the comparison true in the last iteration of a loop that it stands in, and so in all others? */
+static bool holds_to_the_end(struct pass_state *s, const struct op *o, const struct less *l)
+{
+	for (const struct op *loop = o->block->parent; loop; loop = loop->block->parent) {
+		struct bounds_context c = {.k = s->k, .loop = loop};
+		bool wraps;
+		if (loop->code != IR_FOR)
+			continue;
+		struct form f = excess(&c, l, &wraps);
+		i64 a = form_take(&f, loop->blocks[0]->args[0]);
+		struct form most = most_of_index(&c, loop, a);
+		f = form_sum(&f, &most);
+		if (a > 0 && !wraps && never_positive(&c, &f))
+			return true;
+	}
+	return false;
+}
+
 static void prove(struct op *o, void *arg)
 {
 	struct pass_state *s = arg;
 	struct less l;
 	bool wraps;
-	i64 lo, hi;
 	if (o->code != IR_CMPI || !as_less(o, &l))
 		return;
 	struct bounds_context c = {.k = s->k};
 	struct form f = excess(&c, &l, &wraps);
-	if (wraps || !form_range(&c, &f, &lo, &hi) || hi > 0)
+	if (wraps || !(never_positive(&c, &f) || holds_to_the_end(s, o, &l)))
 		return;
 	for (const struct use *u = o->results[0].uses; u; u = u->next)
 		if (u->user->code == IR_ASSUME)

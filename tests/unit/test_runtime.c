@@ -131,6 +131,7 @@ static void variants(void **state)
 		assert_int_equal(launch(k, i % 2 ? x16 : x4, 5, 64), TL_OK);
 	assert_int_equal(c.compiled, 2);
 	launch(k, x16, 32, 64);
+	launch(k, x16, 512, 64);
 	launch(k, x16, 1, 64);
 	launch(k, x16, (int64_t)5 << 40, 64);
 	launch(k, x16, 5, 128);
@@ -153,6 +154,30 @@ static void variants(void **state)
 	assert_int_equal(c.loaded, 9 + 8 + 58);
 	tl_context_destroy(ctx);
 	assert_int_equal(c.live, 0);
+}
+
+/* In a file with dots, multiples of 256 have a variant of their own. */
+static void multiples(void **state)
+{
+	(void)state;
+	static const char text[] = "import triton\nimport triton.language as tl\n\n"
+				   "@triton.jit\ndef square(p, n):\n"
+				   "    i = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]\n"
+				   "    x = tl.load(p + i)\n"
+				   "    tl.store(p + n + i, tl.dot(x, x).to(tl.float16))\n";
+	static const struct { int64_t n; int compiled; } launches[] = {{512, 1}, {768, 1}, {0, 1}, {528, 2}, {384, 2}, {520, 3}, {521, 4}, {256, 4}};
+	struct counter c = {.device.ops = &counter_ops, .keep = true};
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "square", &k), TL_OK);
+	for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
+		assert_int_equal(tl_launch(k, &(tl_config){0}, (tl_arg[]){tl_ptr(TL_F16, x16), tl_int(launches[i].n)}, 2), TL_OK);
+		assert_int_equal(c.compiled, launches[i].compiled);
+	}
+	tl_context_destroy(ctx);
 }
 
 /* What is folded is not passed; the rest comes in order, with the bits of its type. */
@@ -202,7 +227,7 @@ static void few_blocks(void **state)
 		"    acc = tl.zeros((BM, 256), tl.float32)\n"
 		"    for i in range(0, K, 64):\n"
 		"        k = i + tl.arange(0, 64)\n"
-		"        acc = tl.dot(tl.load(a + m * K + k[None, :]), tl.load(b + k[:, None] * 4096 + n), acc)\n"
+		"        acc = tl.dot(tl.load(a + m * K + k[None, :], mask=k[None, :] < K, other=0), tl.load(b + k[:, None] * 4096 + n), acc)\n"
 		"    tl.store(c + m * 4096 + n, acc)\n\n"
 		"@triton.jit\ndef copy(a, b, c, K, BM: tl.constexpr):\n"
 		"    i = tl.program_id(0) * BM + tl.arange(0, BM)\n"
@@ -213,7 +238,7 @@ static void few_blocks(void **state)
 	tl_context *ctx;
 	tl_module *m;
 	tl_kernel *product, *copy;
-	tl_arg args[] = {tl_ptr(TL_F16, x16), tl_ptr(TL_F16, x16), tl_ptr(TL_F32, x16), tl_int(512), tl_int(128)};
+	tl_arg args[] = {tl_ptr(TL_F16, x16), tl_ptr(TL_F16, x16), tl_ptr(TL_F32, x16), tl_int(520), tl_int(128)};
 	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
 	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
 	assert_int_equal(tl_module_kernel(m, "product", &product), TL_OK);
@@ -621,7 +646,7 @@ static void error_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variants), cmocka_unit_test(slots), cmocka_unit_test(few_blocks), cmocka_unit_test(threads), cmocka_unit_test(failures),
+		cmocka_unit_test(variants), cmocka_unit_test(multiples), cmocka_unit_test(slots), cmocka_unit_test(few_blocks), cmocka_unit_test(threads), cmocka_unit_test(failures),
 		cmocka_unit_test(contexts), cmocka_unit_test(modules), cmocka_unit_test(calls), cmocka_unit_test(machine_code),
 		cmocka_unit_test(hidden_function), cmocka_unit_test(locales),
 		cmocka_unit_test(buffers), cmocka_unit_test(names), cmocka_unit_test(error_texts),
