@@ -2,7 +2,7 @@
 
 /* --- conversions --------------------------------------------------------------------------------------------- */
 
-static bool same_warps(const struct layout *a, const struct layout *b)
+bool same_warps(const struct layout *a, const struct layout *b)
 {
 	if (a->bits[LL_WARP] != b->bits[LL_WARP])
 		return false;

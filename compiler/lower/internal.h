@@ -86,6 +86,7 @@ LLVMValueRef owner(struct lower *l, const struct layout *lay);
 void barrier(struct lower *l);
 LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either may be NULL: true */
 /* Address in shared memory: base + offset (i32 bytes) + constant. */
+void warp_barrier(struct lower *l); /* of the warp's threads */
 LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant);
 LLVMValueRef shared_base(struct lower *l, const struct op *o);
 /* Code inside `if (cond)`; NULL cond: always. */

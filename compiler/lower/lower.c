@@ -511,10 +511,7 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_PRINT: lower_print(l, o); return;
 	case IR_ASSUME: lower_assume(l, o); return;
 	case IR_BARRIER:
-		if (o->attr[ATTR_WARP])
-			inline_asm(l, "bar.warp.sync 0xffffffff;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
-		else
-			barrier(l);
+		(o->attr[ATTR_WARP] ? warp_barrier : barrier)(l);
 		return;
 	case IR_DIVSI:
 	case IR_REMSI:

@@ -200,6 +200,11 @@ void barrier(struct lower *l)
 
 LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b)
 {
+void warp_barrier(struct lower *l)
+{
+	inline_asm(l, "bar.warp.sync 0xffffffff;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+}
+
 	return !a ? b : !b ? a : LLVMBuildAnd(l->b, a, b, "");
 }
 

@@ -2,17 +2,18 @@
  *
  * Before an operation that reads what another thread may have written, or overwrites what another may still read, all
  * threads meet. An operation with scratch writes it, synchronises inside, and reads it; so before it only earlier
- * accesses matter, and after it only its reads are pending. Rings of buffers filled by asynchronous copies bring their
+ * accesses matter, and after it only its reads are pending; but where each warp has a part of its own it synchronises warps only. Rings of buffers filled by asynchronous copies bring their
  * own waits and barriers (pipeline.c), so within one ring accesses do not count against each other.
  *
  * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have begun:
  * at the start everything is pending. */
+#include "layout/convert.h"
 #include "place/place.h"
 
 struct access {
 	i32 start, end;
 	bool write;
-	const struct op *ring; /* the allocation, when it is a ring of buffers */
+	const struct op *ring; /* the allocation, when it is a ring of buffers; or the conversion, when each warp has a part of its own */
 };
 
 struct pending {
@@ -159,6 +160,11 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 	if (o->code == IR_LOCAL_ALLOC || !o->scratch_size)
 		return;
 	a = access_of(o, true);
+	if (o->code == IR_CONVERT_LAYOUT && same_warps(operand(o, 0)->type->layout, result(o)->type->layout)) {
+		a.ring = o;
+		touch(s, p, o, &a, 1);
+		return;
+	}
 	if (conflicts(p, &a))
 		barrier_before(s, p, o);
 	p->n = 0; /* the barrier inside */
