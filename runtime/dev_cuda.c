@@ -563,7 +563,7 @@ static tl_status cuda_tensor_map(struct device *device, const struct tensor_box 
 	if (s)
 		return s;
 	TRY("cuTensorMapEncodeTiled", d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
-				       TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle), TENSOR_PROMOTION_128B,
+				       TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle), TENSOR_PROMOTION_256B,
 				       b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO));
 	leave(d, pushed);
 	return s;

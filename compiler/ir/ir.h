@@ -181,7 +181,7 @@ struct tensor_map_param {
 	i32 elem_bytes, swizzle; /* bytes */
 };
 _Static_assert(sizeof(struct tensor_map_param) == 8 + 6 * sizeof(i32), "no padding: they compare as bytes");
-enum { MAX_TENSOR_MAPS = 8, TENSOR_MAP_LOG2_PAGE = 24, GRID_PARAMS = 3 };
+enum { MAX_TENSOR_MAPS = 8, TENSOR_MAP_LOG2_PAGE = 24, GRID_PARAMS = 3, PRODUCER_WARPS = 4 };
 
 struct kernel {
 	struct ir_context *ctx;
@@ -196,6 +196,7 @@ struct kernel {
 	i32 shared_bytes;
 	bool may_persist; /* it could gain if few blocks ran all programs */
 	bool persistent;  /* they do; the last parameters are the programs' grid */
+	bool has_producer; /* a block has PRODUCER_WARPS more, the first of which asks for boxes */
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];
 	u32 nmaps;
 	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */

@@ -566,6 +566,10 @@ static void print_special(struct printer *p, const struct op *o)
 		sb_puts(p->out, " ");
 		print_region(p, o->blocks[0]);
 		break;
+	case IR_PRODUCER:
+		sb_puts(p->out, " ");
+		print_region(p, o->blocks[0]);
+		break;
 	case IR_REDUCE:
 	case IR_SCAN: print_generic_region(p, o); break;
 	case IR_DOT: print_dot(p, o); break;

@@ -29,6 +29,8 @@ struct lower {
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, gptr, sptr;
 	struct map tiles;     /* value → struct tile */
 	struct map positions; /* layout → the thread's part of a position (i32) */
+	bool in_producer;
+	int meet;             /* so many threads meet at a barrier; 0: all of the block */
 	struct map pins;      /* accumulator → struct pin; see pin.c */
 	u32 npins;
 	LLVMValueRef thread, lane, warp; /* thread and warp: numbers within the program */
@@ -84,9 +86,9 @@ LLVMValueRef pointer_plus(struct lower *l, const struct type *pointer, LLVMValue
 /* True in exactly one thread for each element: the one that writes. NULL when every thread is. */
 LLVMValueRef owner(struct lower *l, const struct layout *lay);
 void barrier(struct lower *l);
+void warp_barrier(struct lower *l); /* of the warp's threads */
 LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either may be NULL: true */
 /* Address in shared memory: base + offset (i32 bytes) + constant. */
-void warp_barrier(struct lower *l); /* of the warp's threads */
 LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant);
 LLVMValueRef shared_base(struct lower *l, const struct op *o);
 /* Code inside `if (cond)`; NULL cond: always. */
@@ -174,6 +176,8 @@ const struct pin *pin_of(struct lower *l, const struct value *v); /* NULL: v has
 const struct pin *pin_down(struct lower *l, const struct value *v); /* v's own, or new ones with a copy of v */
 void pass_pin(struct lower *l, const struct pin *h, const struct value *v); /* v, just made, is what is in h */
 void collect_tensor_maps(struct kernel *k);              /* tma.c */
+void prefetch_tensor_maps(struct lower *l); /* by the producer, before it has to wait for anything */
+void lower_producer(struct lower *l, const struct op *o);
 void lower_one_thread(struct lower *l, const struct op *o);
 void lower_init_barrier(struct lower *l, const struct op *o);
 void lower_inval_barrier(struct lower *l, const struct op *o);

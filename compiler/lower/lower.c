@@ -532,6 +532,7 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_AWAIT_TURN:
 	case IR_PASS_TURN: lower_turn(l, o); return;
 	case IR_ONE_THREAD: lower_one_thread(l, o); return;
+	case IR_PRODUCER: lower_producer(l, o); return;
 	case IR_INIT_BARRIER: lower_init_barrier(l, o); return;
 	case IR_INVAL_BARRIER: lower_inval_barrier(l, o); return;
 	case IR_WAIT_BARRIER: lower_wait_barrier(l, o); return;
@@ -605,7 +606,8 @@ static void begin_function(struct lower *l)
 	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, n, false));
 	LLVMSetFunctionCallConv(l->fn, 71); /* ptx_kernel */
 	add_annotation(l, "kernel", 1);
-	add_annotation(l, "reqntidx", 32 * k->num_warps / k->cluster);
+	int threads = 32 * (k->num_warps / k->cluster + (k->has_producer ? PRODUCER_WARPS : 0));
+	add_annotation(l, "reqntidx", threads);
 	for (u32 i = k->nparams; i < n; i++)
 		pass_by_value(l, i);
 	debug_begin(l);
@@ -618,7 +620,6 @@ static void begin_function(struct lower *l)
 			p = LLVMBuildTrunc(l->b, p, l->i1, "");
 		fill(l, k->params[i].value, p);
 	}
-	int threads = 32 * k->num_warps / k->cluster;
 	l->thread = number_below(l, "llvm.nvvm.read.ptx.sreg.tid.x", threads);
 	if (k->cluster > 1) /* the threads of the blocks before come first */
 		l->thread = LLVMBuildOr(l->b, l->thread, LLVMBuildMul(l->b, number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", k->cluster), c_i32(l, threads), ""), "");
@@ -655,6 +656,7 @@ LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx)
 	}
 	collect_tensor_maps(s->k);
 	begin_function(&l);
+	prefetch_tensor_maps(&l);
 	lower_block(&l, s->k->body);
 	debug_end(&l);
 	LLVMDisposeBuilder(l.b);

@@ -58,7 +58,7 @@ static LLVMValueRef is_first_thread(struct lower *l)
 {
 	static const char text[] = "{\n\t.reg .pred one;\n\telect.sync _|one, -1;\n\tselp.b32 $0, 1, 0, one;\n\t}";
 	LLVMValueRef one = inline_asm(l, text, "=r", ASM_CONVERGENT, l->i32, NULL, 0);
-	return and_i1(l, is_first_warp(l), LLVMBuildICmp(l->b, LLVMIntNE, one, c_i32(l, 0), ""));
+	return and_i1(l, l->in_producer ? NULL : is_first_warp(l), LLVMBuildICmp(l->b, LLVMIntNE, one, c_i32(l, 0), ""));
 }
 
 void lower_one_thread(struct lower *l, const struct op *o)
@@ -68,6 +68,42 @@ void lower_one_thread(struct lower *l, const struct op *o)
 	end_if(l, g);
 	/* so that ptxas takes the warp to be together again, and keeps to uniform registers */
 	inline_asm(l, "bar.warp.sync -1;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+}
+
+void prefetch_tensor_maps(struct lower *l)
+{
+	if (!l->k->has_producer)
+		return;
+	struct guarded g = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->thread, c_i32(l, 32 * l->k->num_warps), ""));
+	for (u32 i = 0; i < l->k->nmaps; i++) {
+		LLVMValueRef map = LLVMGetParam(l->fn, l->k->nparams + i);
+		inline_asm(l, "prefetch.tensormap [$0];", "l", ASM_EFFECT, l->v, &map, 1);
+	}
+	end_if(l, g);
+}
+
+/* With two warpgroups more than a third of the registers would be the producer's: it hands on what it does not need. All warps of a
+ * warpgroup must. */
+static void share_registers(struct lower *l, const char *change, int registers)
+{
+	if (l->k->num_warps == 8)
+		inline_asm(l, arena_printf(&l->scratch, "setmaxnreg.%s.sync.aligned.u32 %d;", change, registers), "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+}
+
+void lower_producer(struct lower *l, const struct op *o)
+{
+	enum { FEW = 40, MANY = 232 }; /* 4 · 40 + 8 · 232 of the 2048 that 32 lanes have */
+	struct guarded apart = begin_if(l, LLVMBuildICmp(l->b, LLVMIntUGE, l->warp, c_i32(l, l->k->num_warps), ""));
+	share_registers(l, "dec", FEW);
+	struct guarded one = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, c_i32(l, l->k->num_warps), ""));
+	l->in_producer = true;
+	lower_block(l, o->blocks[0]);
+	l->in_producer = false;
+	end_if(l, one);
+	LLVMBuildRetVoid(l->b);
+	LLVMPositionBuilderAtEnd(l->b, apart.end);
+	share_registers(l, "inc", MANY);
+	l->meet = 32 * l->k->num_warps;
 }
 
 static void on_barrier(struct lower *l, const struct op *o, const char *text)

@@ -194,17 +194,19 @@ void barrier(struct lower *l)
 {
 	if (l->k->cluster > 1)
 		inline_asm(l, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+	else if (l->meet)
+		inline_asm(l, arena_printf(&l->scratch, "bar.sync 0, %d;", l->meet), "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 	else
 		intrinsic(l, "llvm.nvvm.barrier0", l->v, NULL, 0);
 }
 
-LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b)
-{
 void warp_barrier(struct lower *l)
 {
 	inline_asm(l, "bar.warp.sync 0xffffffff;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
+LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b)
+{
 	return !a ? b : !b ? a : LLVMBuildAnd(l->b, a, b, "");
 }
 

@@ -26,7 +26,7 @@ static void need_operands(struct marker *m, const struct op *o)
 /* It matters for what is in its regions. */
 static bool is_control(const struct op *o)
 {
-	return o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE || o->code == IR_ONE_THREAD;
+	return o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE || o->code == IR_ONE_THREAD || o->code == IR_PRODUCER;
 }
 
 /* An operation that must stay whatever becomes of its results. */
@@ -57,7 +57,7 @@ static void mark_control(struct marker *m, struct op *o)
 		need_operands(m, o->blocks[0]->last);
 		need_operands(m, o->blocks[1]->last);
 	} else {
-		for (u32 i = 0; i < (o->code == IR_FOR ? 3u : 1u); i++)
+		for (u32 i = 0; i < MIN(o->code == IR_FOR ? 3u : 1u, o->noperands); i++)
 			need(m, operand(o, i));
 	}
 	o->mark = 1;

@@ -162,7 +162,7 @@ struct op *first_dot(const struct block *body)
 static void find_boxes(struct pipe *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->sm >= 90 && !s->no_boxes && s->num_warps >= 4 && first_dot(p->loop->blocks[0]) && !p->dots.len &&
+	p->tma = s->sm >= 90 && !s->no_boxes && s->num_warps >= 4 && first_dot(p->loop->blocks[0]) &&
 		 s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
@@ -170,6 +170,8 @@ static void find_boxes(struct pipe *p)
 		p->tma = load->noperands == 1 && !load->attr[ATTR_EVICT] && find_box(s, operand(load, 0), ring_layout(p, load), &box);
 		vec_push(&p->scratch, &p->boxes, box);
 	}
+	pipeline_find_producer(p);
+	p->tma &= !p->dots.len || p->producer;
 }
 
 static bool is_buffer(const struct pipe *p, const struct value *v)
@@ -410,11 +412,11 @@ static void add_needs(struct op *o, void *arg)
 		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
 }
 
-bool pipeline_fits(const struct pipe *p)
+bool pipeline_fits(const struct pipe *p, const struct op *around)
 {
 	struct needs n = {p, ring_bytes(p, p->stages), 0};
 	p->s->most_scratch = LEAST_PIECE; /* until allocate chooses */
-	walk(p->flat->outer->blocks[0], add_needs, &n);
+	walk(around->blocks[0], add_needs, &n);
 	return n.buffers + n.scratch <= p->s->max_shared;
 }
 
@@ -496,8 +498,10 @@ static bool plan(struct pipe *p)
 		find_dots(p);
 	if (p->async) {
 		find_boxes(p);
-		find_late(p);
-		find_turns(p);
+		if (!p->producer) {
+			find_late(p);
+			find_turns(p);
+		}
 	}
 	p->ahead = p->async ? stages - 1 : 1;
 	p->end = operand(loop, 1);
@@ -574,6 +578,8 @@ static void rewrite(struct pipe *p)
 	else
 		diag(s->diags, R_PIPELINED_REGISTERS, loc, p->loads.len, PLURAL(p->loads.len),
 		     p->ring ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)", (long long)ring_bytes(p, p->stages)) : "");
+	if (p->producer)
+		diag(s->diags, R_PRODUCER, loc);
 	if (p->turns)
 		diag(s->diags, R_TURNS, loc);
 }
@@ -597,7 +603,7 @@ static struct op *next_loop(const struct op *loop)
 /* The loop, and those behind it that might go on with its buffers. Returns the last of these. */
 static struct op *pipeline_loop(struct pipe *p, bool planned)
 {
-	struct pipe q = {.s = p->s, .ctx = p->ctx, .loop = planned && p->tma ? next_loop(p->loop) : NULL};
+	struct pipe q = {.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
 	bool more = q.loop && plan(&q);
 	if (more)
 		pipeline_join(p, &q);

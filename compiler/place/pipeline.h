@@ -1,5 +1,5 @@
 /* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share buffers,
- * pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_build.c rewrites the loop,
+ * pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_producer.c has a warp of its own ask for them, pipeline_build.c rewrites the loop,
  * pipeline_front.c orders what stands in front of it, direct.c sees to what is not loaded ahead. */
 #ifndef TLC_PLACE_PIPELINE_H
 #define TLC_PLACE_PIPELINE_H
@@ -16,6 +16,17 @@ struct flat {
 	value_vec tile;         /* values of these that the inner loop uses */
 };
 
+/* A warp that runs through the loops around a pipelined one, and that itself, and only asks for boxes. */
+struct producer {
+	VEC(struct op *) path; /* these loops, outermost first */
+	struct map needed;     /* operations in front of them that bounds and addresses are computed by */
+};
+
+/* A buffer, and how often the ring has been gone through before, modulo 2. */
+struct turn {
+	struct value *slot, *phase;
+};
+
 struct pipe {
 	struct pass_state *s;
 	struct ir_context *ctx;
@@ -27,6 +38,7 @@ struct pipe {
 	struct map carried;     /* loads of those, which may be in the slice → the yield */
 	bool tma;               /* async by boxes */
 	VEC(struct box) boxes;  /* of each load then */
+	struct producer *producer; /* asks for them, or NULL */
 	struct op *late;        /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;             /* the warpgroups take turns with the tensor cores then */
 	struct map firsts;      /* tile → its first element */
@@ -77,15 +89,27 @@ void pipeline_rewrite(struct pipe *p);
 struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
 /* Issues the copies for the iteration whose values `map` holds, which gets the rest of the slice. */
 void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
+/* So many iterations later. */
+struct turn pipeline_turn(struct pipe *p, struct builder *b, struct turn at, int by);
+/* Asks for all boxes for the iteration of `loop`, a copy of p's, whose values `map` holds. `to.phase` NULL: nobody has read that buffer yet. */
+void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const struct map *map, struct turn to, struct value *inside);
 /* All but the last `pending` groups of copies are there for everybody. */
 void wait_copies(struct builder *b, int pending);
 
-/* Does the ring fit beside what else the loop around p's needs? */
-bool pipeline_fits(const struct pipe *p);
+/* Does the ring fit beside what else a loop around p's needs? */
+bool pipeline_fits(const struct pipe *p, const struct op *around);
 /* Is there no room for another block on the multiprocessor? */
 bool pipeline_is_alone(const struct pipe *p);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the next. */
 void pipeline_flatten(struct pipe *p);
+/* Is the loop around p's none over programs, or do these take equally long? Those that do not are better shared out by the hardware. */
+bool programs_take_as_long(const struct pipe *p, const struct op *around);
+/* Lets a warp of its own ask for the boxes, if that is possible and faster. */
+void pipeline_find_producer(struct pipe *p);
+/* The producer, in front of `first`, and what the loop then begins with: the turn, and the buffer to be released, which is none. */
+void producer_begin(struct pipe *p, struct op *first, value_vec *inits);
+/* Lets the loops around the pipelined one go on with its turn, from its result number `turn` on. Returns the outermost one. */
+struct op *producer_end(struct pipe *p, u32 turn);
 /* How many values tell what is copied next. */
 u32 flat_size(const struct pipe *p);
 /* The first copies, in front of the outer loop, and what the inner one then begins with. */

@@ -155,11 +155,6 @@ static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struc
 	return NULL;
 }
 
-/* A buffer, and how often the ring has been gone through before, modulo 2. */
-struct turn {
-	struct value *slot, *phase;
-};
-
 /* All warps have read what the next boxes overwrite. */
 static void await_readers(struct pipe *p, struct builder *b, struct turn next)
 {
@@ -168,12 +163,11 @@ static void await_readers(struct pipe *p, struct builder *b, struct turn next)
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-/* All boxes for one iteration; `to.phase` NULL: nobody has read that buffer yet. */
-static void issue_boxes(struct pipe *p, struct builder *b, const struct map *map, struct turn to, struct value *inside)
+void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const struct map *map, struct turn to, struct value *inside)
 {
 	struct value **firsts = arena_array(&p->scratch, struct value *, p->loads.len);
 	for (u32 i = 0; i < p->loads.len; i++)
-		firsts[i] = first_element(b, p->loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0)));
+		firsts[i] = first_element(b, loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0)));
 	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &inside, 1, NULL, 0, 1)->blocks[0]);
 	if (to.phase)
 		await_readers(p, &in, to);
@@ -193,7 +187,7 @@ static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
 static void issue_all(struct pipe *p, struct builder *b, const struct map *map, struct turn to, struct value *inside, value_vec *loaded)
 {
 	if (p->tma) {
-		issue_boxes(p, b, map, to, inside);
+		pipeline_ask(p, b, p->loop, map, to, inside);
 		return;
 	}
 	for (u32 i = 0; i < p->loads.len; i++) {
@@ -211,16 +205,21 @@ void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct va
 	issue_all(p, b, map, (struct turn){slot, NULL}, inside, NULL);
 }
 
+/* For each buffer one that tells that it is full and one that it is empty; the latter for a buffer that is none, too, where there is a producer. */
+static int num_barriers(const struct pipe *p)
+{
+	return 2 * p->stages + !!p->producer;
+}
+
 /* Makes the mbarriers, or ends them. */
 static void each_barrier(struct pipe *p, struct builder *b, enum opcode code)
 {
-	for (int i = 0; i < p->stages; i++)
-		for (int empty = 0; empty < 2; empty++) {
-			struct value *at = barrier_at(p, b, build_int(b, type_scalar(p->ctx, DT_I32), i), empty);
-			struct op *o = build(b, code, &at, 1, NULL, 0, 0);
-			if (code == IR_INIT_BARRIER)
-				o->attr[ATTR_COUNT] = empty ? p->s->num_warps : 1;
-		}
+	for (int i = 0; i < num_barriers(p); i++) {
+		struct value *at = index_ring(p, b, p->barriers, build_int(b, type_scalar(p->ctx, DT_I32), i));
+		struct op *o = build(b, code, &at, 1, NULL, 0, 0);
+		if (code == IR_INIT_BARRIER)
+			o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps;
+	}
 }
 
 static bool writes_global(const struct op *o)
@@ -245,10 +244,10 @@ static bool written_before(const struct op *o)
 	return false;
 }
 
-/* The ring of buffers for each load. */
-static void make_buffers(struct pipe *p)
+/* The ring of buffers for each load, in front of `at`. */
+static void make_buffers(struct pipe *p, struct op *at)
 {
-	struct builder b = builder_before(p->ctx, p->flat ? p->flat->outer : p->loop);
+	struct builder b = builder_before(p->ctx, at);
 	for (u32 i = 0; i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
 		const struct type *t = result(load)->type;
@@ -262,11 +261,11 @@ static void make_buffers(struct pipe *p)
 		return;
 	static const i32 one[] = {1};
 	struct layout l = layout_empty(1, one);
-	const struct type *t = type_memdesc(p->ctx, type_scalar(p->ctx, DT_I64), 1, one, layout_intern(&p->ctx->layouts, &l), 2 * p->stages);
+	const struct type *t = type_memdesc(p->ctx, type_scalar(p->ctx, DT_I64), 1, one, layout_intern(&p->ctx->layouts, &l), num_barriers(p));
 	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
 	each_barrier(p, &b, IR_INIT_BARRIER);
 	/* what was here before has been read and written, and the barriers are ready, also for the copy engine */
-	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = written_before(p->loop);
+	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = !p->producer && written_before(p->loop);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
@@ -337,8 +336,7 @@ static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 	op_erase(load);
 }
 
-/* So many iterations later. */
-static struct turn turn(struct pipe *p, struct builder *b, struct turn at, int by)
+struct turn pipeline_turn(struct pipe *p, struct builder *b, struct turn at, int by)
 {
 	tl_assert(at.slot);
 	const struct type *t = at.slot->type;
@@ -374,8 +372,8 @@ static void wait_dots(struct builder *b, i64 pending)
 	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
 }
 
-/* The dots that stay in flight, and where those of the iteration before are done. */
-static void delay_dots(struct pipe *p, struct builder *b)
+/* The dots that stay in flight, and where those of the iteration before, which read `before`, are done. */
+static void delay_dots(struct pipe *p, struct builder *b, struct value *before)
 {
 	enum { MAX_PENDING = 7 }; /* that wgmma.wait_group takes */
 	i64 groups = 0;
@@ -386,7 +384,10 @@ static void delay_dots(struct pipe *p, struct builder *b)
 	*b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
 	if (!wgmma_is_fetched(p->s, p->dots.at[p->dots.len - 1])) /* that one has waited for them itself */
 		wait_dots(b, MIN(groups, MAX_PENDING));
-	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+	if (p->producer)
+		release_buffer(p, b, before);
+	else
+		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
 /* Lets the late dot run on, and waits for the one of the iteration before together with the first dot. b is then behind that. */
@@ -478,20 +479,21 @@ static void build_body(struct pipe *p, u32 nargs_before)
 {
 	struct block *body = p->loop->blocks[0];
 	struct builder b = p->async ? builder_before(p->ctx, body->first) : place_register_loads(p);
-	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values or the fill, then the turn, then loaded values */
-	struct value **turns = extra + (p->flat ? flat_size(p) : p->args.len);
+	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values or the fill, then the turn, then loaded values or the buffer read before */
+	struct value **turns = extra + (p->flat ? flat_size(p) : p->producer ? 0 : p->args.len);
 	struct turn now = {0}, next = {0}, fill = {0};
 	if (p->ring)
 		now = (struct turn){turns[0], p->tma ? turns[1] : NULL};
 	if (p->async) {
 		await_buffer(p, &b, now);
-		fill = turn(p, &b, now, p->ahead);
+		if (!p->producer)
+			fill = pipeline_turn(p, &b, now, p->ahead);
 	}
 	if (p->ring)
-		next = turn(p, &b, now, 1);
+		next = pipeline_turn(p, &b, now, 1);
 	if (p->async) {
 		if (p->dots.len)
-			delay_dots(p, &b);
+			delay_dots(p, &b, p->producer ? turns[2] : NULL);
 		else if (p->tma) /* the others may still be reading what it overwrites: there is work to do meanwhile */
 			b = builder_after(p->ctx, first_dot(body));
 		if (p->late) {
@@ -511,12 +513,14 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	value_vec loaded = {0};
 	if (p->flat)
 		flat_fill(p, &b, extra, fill.slot);
-	else
+	else if (!p->producer)
 		fill_ahead(p, &b, extra, fill, &loaded);
 	if (p->ring)
 		op_add_operand(p->ctx, body->last, next.slot);
 	if (p->tma)
 		op_add_operand(p->ctx, body->last, next.phase);
+	if (p->producer)
+		op_add_operand(p->ctx, body->last, now.slot);
 	for (u32 i = 0; i < p->loads.len; i++) {
 		if (p->ring)
 			use_buffer(p, i, now.slot);
@@ -527,7 +531,7 @@ static void build_body(struct pipe *p, u32 nargs_before)
 		replace_uses(result(p->loads.at[i]), turns[p->ring + i]);
 		op_erase(p->loads.at[i]);
 	}
-	if (p->tma && !p->late) {
+	if (p->tma && !p->late && !p->producer) {
 		struct builder end = builder_before(p->ctx, body->last);
 		release_buffer(p, &end, now.slot);
 	}
@@ -553,6 +557,15 @@ static void finish_dots(struct pipe *p, struct builder *b)
 	}
 }
 
+/* Does anything behind o need shared memory? */
+static bool needs_memory_behind(const struct pipe *p, const struct op *o)
+{
+	bool yes = false;
+	while ((o = o->next) && !yes)
+		yes = o->nblocks || o->code == IR_LOCAL_ALLOC || scratch_bytes(p->s, o);
+	return yes;
+}
+
 void pipeline_rewrite(struct pipe *p)
 {
 	u32 carried = p->loop->nresults;
@@ -563,18 +576,22 @@ void pipeline_rewrite(struct pipe *p)
 		p->barriers = p->before->barriers;
 		for (u32 i = 0; i < 2; i++)
 			vec_push(&p->scratch, &inits, &p->before->loop->results[p->before->turn + i]);
+	} else if (p->producer) {
+		struct op *first = p->s->k->body->first;
+		make_buffers(p, first);
+		producer_begin(p, first, &inits);
 	} else if (p->flat) {
-		make_buffers(p);
+		make_buffers(p, p->flat->outer);
 		flat_begin(p, &inits);
 	} else {
 		if (p->ring)
-			make_buffers(p);
+			make_buffers(p, p->loop);
 		build_prologue(p, &inits, &loaded);
 		if (!p->few)
 			pipeline_issue_first(p, last);
 	}
-	p->turn = carried + p->args.len;
-	if (p->ring && !p->before && !p->flat) {
+	p->turn = carried + (p->producer ? 0 : p->args.len);
+	if (p->ring && !p->before && !p->flat && !p->producer) {
 		struct builder b = builder_before(p->ctx, p->loop);
 		for (int i = 0; i < 1 + p->tma; i++) /* the turn */
 			vec_push(&p->scratch, &inits, build_int(&b, type_scalar(p->ctx, DT_I32), 0));
@@ -589,6 +606,14 @@ void pipeline_rewrite(struct pipe *p)
 		struct builder b = builder_after(p->ctx, p->loop);
 		if (p->dots.len || p->late)
 			finish_dots(p, &b);
+		if (p->producer) {
+			release_buffer(p, &b, &p->loop->results[p->turn + 2]);
+			struct op *outermost = producer_end(p, p->turn);
+			if (!needs_memory_behind(p, outermost))
+				return;
+			if (outermost != p->loop)
+				b = builder_after(p->ctx, outermost);
+		}
 		if (p->turns)
 			build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
 		if (p->goes_on || p->flat) {

@@ -85,13 +85,12 @@ static bool find_slice(struct pipe *p)
 	return ok;
 }
 
-/* Programs that take different time are better shared out by the hardware. */
-static bool takes_always_as_long(const struct pipe *p)
+bool programs_take_as_long(const struct pipe *p, const struct op *around)
 {
 	bool yes = true;
 	for (u32 i = 0; i < 3; i++)
-		yes &= value_defined_outside(operand(p->loop, i), p->flat->outer->blocks[0]);
-	return yes;
+		yes &= value_defined_outside(operand(p->loop, i), around->blocks[0]);
+	return yes || !is_loop_of_programs(p->s, around);
 }
 
 static const char *why_not(struct pipe *p)
@@ -99,7 +98,7 @@ static const char *why_not(struct pipe *p)
 	bool programs = is_loop_of_programs(p->s, p->flat->outer);
 	if (programs && !pipeline_is_alone(p))
 		return "a multiprocessor holds several of these, and others compute while one ends";
-	if (programs && !takes_always_as_long(p))
+	if (!programs_take_as_long(p, p->flat->outer))
 		return "they may take different time";
 	if (programs && !p->dots.len)
 		return "no dot stays in flight";
@@ -107,7 +106,7 @@ static const char *why_not(struct pipe *p)
 		return "no loop in it has copies issued ahead by cp.async";
 	if (!value_defined_outside(operand(p->loop, 2), p->flat->outer->blocks[0]) || !find_slice(p))
 		return "the next iteration's copies depend on what this one does";
-	if (!pipeline_fits(p))
+	if (!pipeline_fits(p, p->flat->outer))
 		return "the buffers do not fit in shared memory beside what else the loop needs";
 	return NULL;
 }
@@ -131,10 +130,13 @@ void pipeline_flatten(struct pipe *p)
 		return;
 	bool programs = is_loop_of_programs(p->s, outer);
 	outer->attr[ATTR_FLATTEN] = false; /* seen to */
-	p->flat = arena_new(&p->scratch, struct flat);
-	p->flat->outer = outer;
-	p->flat->in_slice.arena = &p->scratch;
-	const char *not = why_not(p);
+	const char *not = NULL;
+	if (!p->producer) {
+		p->flat = arena_new(&p->scratch, struct flat);
+		p->flat->outer = outer;
+		p->flat->in_slice.arena = &p->scratch;
+		not = why_not(p);
+	}
 	if (not)
 		p->flat = NULL;
 	if (programs && not)

@@ -63,7 +63,7 @@ static bool takes_next_steps(const struct pipe *p, const struct pipe *q)
 {
 	i64 first, step;
 	struct value *end = operand(p->loop, 1);
-	if (p->before || !p->tma || !q->tma || p->stages != q->stages || !p->late != !q->late || p->turns != q->turns || operand(q->loop, 0) != end ||
+	if (p->before || !p->tma || !q->tma || q->producer || p->stages != q->stages || !p->late != !q->late || p->turns != q->turns || operand(q->loop, 0) != end ||
 	    operand(q->loop, 2) != operand(p->loop, 2) || !value_const_int(operand(p->loop, 0), &first) || !value_const_int(operand(p->loop, 2), &step))
 		return false;
 	return step > 0 && first % step == 0 && axis_of(p->s->axis, end)->divisibility[0] % step == 0 && same_loads(p, q) && can_come_before(q->end, p->loop);

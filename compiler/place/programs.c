@@ -42,6 +42,11 @@ static bool may_talk(const struct op *o)
 	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_BARRIER || (o->code == IR_LOAD && o->attr[ATTR_VOLATILE]);
 }
 
+bool kernel_talks(const struct kernel *k)
+{
+	return block_has(k->body, may_talk);
+}
+
 bool may_persist(const struct pass_state *s)
 {
 	bool product = false;
@@ -50,7 +55,7 @@ bool may_persist(const struct pass_state *s)
 		if (o->code == IR_FOR && o->attr[ATTR_FLATTEN])
 			return false;
 	}
-	return product && s->k->cluster == 1 && !block_has(s->k->body, may_talk);
+	return product && s->k->cluster == 1 && !kernel_talks(s->k);
 }
 
 static struct value *made(struct programs *g, struct arena *a, struct value *v)

@@ -4,6 +4,8 @@
 
 #include "opt/pass.h"
 
+/* May its programs talk to each other, or their threads among themselves: by atomics, volatile loads, barriers? */
+bool kernel_talks(const struct kernel *k);
 /* Could the kernel gain by it? Then it is worth while to compile it for many programs too. */
 bool may_persist(const struct pass_state *s);
 /* Puts all of the kernel into a loop over programs, s->programs; and takes that away again. */

@@ -65,8 +65,6 @@ struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, co
 		      (ull)at, b->init_warp, b->init->line);
 		return NULL;
 	}
-	if (owner == w->block)
-		b->used[w->id] = w->clock.at[w->id];
 	return b;
 }
 
@@ -77,7 +75,10 @@ static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, 
 	struct cta *owner = mbarrier_place(w, i, lane, o, space, &at);
 	if (!owner || (owner != w->block && !cluster_access(w, i, lane, owner)))
 		return NULL;
-	return mbarrier_at(w, i, lane, owner, at);
+	struct mbarrier *b = mbarrier_at(w, i, lane, owner, at);
+	if (b && owner == w->block)
+		b->used[w->id] = w->clock.at[w->id];
+	return b;
 }
 
 static bool is_own(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner)

@@ -18,7 +18,7 @@ struct mbarrier {
 	struct clock clock;    /* joined of those that arrived */
 	struct clock done;     /* the same when the last phase completed */
 	u32 waiting;           /* warps asleep here */
-	u32 used[MAX_WARPS];   /* when each warp of the block last used it; 0: never */
+	u32 used[MAX_WARPS];   /* when each warp of the block last used it, but for copies, which it counts; 0: never */
 	u32 engine;            /* agent that writes what its transactions bring; 0: none yet */
 	u32 flying;            /* copies on their way that it counts */
 	const struct flight *came; /* the last one that another block sent, and when it came; NULL: none yet */

@@ -340,6 +340,12 @@ void theme_matmul(struct suite *s)
 			if (types[t].in != TL_F64)
 				few_blocks(s, &types[t], &full[i], forms[c % 3], 1 + c % 3, types[t].in == TL_F32 ? 2 : tl_dtype_size(types[t].in) == 1 ? 8 : 4,
 					   4 << c % 2, c % 8 ? 1 + c % 4 : -1);
+	static const struct shape multiples[] = {{256, 512, 256, 128, 256, 64}, {512, 256, 256, 256, 128, 64}, {256, 256, 512, 128, 128, 64}, {256, 256, 0, 128, 128, 64}};
+	for (int i = 0; i < COUNT(multiples); i++)
+		for (int t = 0; t < COUNT(types); t++, c++)
+			if (types[t].in != TL_F64)
+				few_blocks(s, &types[t], &multiples[i], "wrap", 1 + c % 2, types[t].in == TL_F32 ? 2 : tl_dtype_size(types[t].in) == 1 ? 8 : 4,
+					   i == 2 ? 4 : 8, c % 3 ? 1 + c % 4 : -1);
 	for (int i = 0; i < COUNT(whole); i++)
 		for (int g = 0; g < 4; g++, c++) {
 			int t = c % 4; /* accumulators as the result */

@@ -141,16 +141,17 @@ struct tile {
 /* Four tiles: by a program each, by such programs on fewer blocks if that is faster, or by fewer programs. */
 enum share { EACH, BLOCKS, PROGRAMS };
 
-/* Whole numbers up to `most`, so that sums are exact. a and b: does the operand lie along its first dimension? */
-static void matmul(struct suite *s, tl_dtype t, tl_dtype to, int most, const struct tile *tile, bool a_turned, bool b_turned, enum share share)
+/* Whole numbers up to `most`, so that sums are exact. a and b: does the operand lie along its first dimension? `whole`: sizes are
+ * multiples of 256, else they end within tiles. */
+static void matmul(struct suite *s, tl_dtype t, tl_dtype to, int most, const struct tile *tile, bool a_turned, bool b_turned, enum share share, bool whole)
 {
 	static const char *const names[] = {"", "few blocks ", "persistent "};
 	bool persistent = share == PROGRAMS;
-	if (!case_begin(s, persistent ? "../../examples/matmul_persistent.tl" : "../../examples/matmul.tl", "%smatmul %s%s%s by %dx%dx%d warps=%d stages=%d",
-			names[share], tl_dtype_name(t), a_turned ? ", A transposed" : "", b_turned ? ", B transposed" : "", tile->m, tile->n,
+	if (!case_begin(s, persistent ? "../../examples/matmul_persistent.tl" : "../../examples/matmul.tl", "%smatmul %s%s%s%s by %dx%dx%d warps=%d stages=%d",
+			names[share], tl_dtype_name(t), a_turned ? ", A transposed" : "", b_turned ? ", B transposed" : "", whole ? ", whole tiles" : "", tile->m, tile->n,
 			tile->k, tile->warps, tile->stages))
 		return;
-	int m = tile->m + 16, n = tile->n + 16, k = 2 * tile->k + 16;
+	int m = whole ? tile->m <= 128 ? 256 : 512 : tile->m + 16, n = whole ? tile->n <= 128 ? 256 : 512 : tile->n + 16, k = whole ? 256 : 2 * tile->k + 16;
 	struct array *a = in(s, "a", t, (size_t)(m * k)), *b = in(s, "b", t, (size_t)(k * n)), *c = out(s, "c", to, (size_t)(m * n));
 	double *x = malloc(a->len * sizeof *x), *y = malloc(b->len * sizeof *y); /* rows of A, columns of B */
 	for (int i = 0; i < m * k; i++) {
@@ -171,7 +172,7 @@ static void matmul(struct suite *s, tl_dtype t, tl_dtype to, int most, const str
 	}
 	free(x);
 	free(y);
-	tl_config *config = CONFIG(.grid = {persistent ? 3 : 4}, .num_warps = tile->warps, .num_stages = tile->stages, .num_blocks = share == BLOCKS ? 3 : -1);
+	tl_config *config = CONFIG(.grid = {persistent ? 3 : (uint32_t)(cdiv(m, tile->m) * cdiv(n, tile->n))}, .num_warps = tile->warps, .num_stages = tile->stages, .num_blocks = share == BLOCKS ? 3 : -1);
 	tl_arg args[] = {ptr(a), ptr(b), ptr(c), tl_int(m), tl_int(n), tl_int(k), tl_int(a_turned ? 1 : k), tl_int(a_turned ? m : 1),
 			 tl_int(b_turned ? 1 : n), tl_int(b_turned ? k : 1), tl_int(n), tl_int(1), tl_int(tile->m), tl_int(tile->n), tl_int(tile->k), tl_int(8),
 			 tl_none()};
@@ -247,22 +248,33 @@ static void products(struct suite *s)
 					    {64, 128, 32, 4, 4}};
 	for (int i = 0; i < COUNT(tiles); i++) {
 		tl_dtype t = i % 3 == 2 ? TL_BF16 : TL_F16;
-		matmul(s, t, t, t == TL_F16 ? 2 : 9, &tiles[i], false, false, EACH);
+		matmul(s, t, t, t == TL_F16 ? 2 : 9, &tiles[i], false, false, EACH, false);
 		if (i >= 5)
 			continue;
-		matmul(s, t, t, t == TL_F16 ? 2 : 9, &tiles[i], false, false, BLOCKS);
-		matmul(s, TL_F16, TL_F16, 2, &tiles[i], false, false, PROGRAMS);
+		matmul(s, t, t, t == TL_F16 ? 2 : 9, &tiles[i], false, false, BLOCKS, false);
+		matmul(s, TL_F16, TL_F16, 2, &tiles[i], false, false, PROGRAMS, false);
 	}
 	for (int i = 0; i < COUNT(wide); i++) {
-		matmul(s, TL_F8E4M3, TL_F16, 3, &wide[i], false, true, i % 2 ? PROGRAMS : EACH);
-		matmul(s, TL_F8E4M3, TL_F16, 3, &wide[i], false, true, BLOCKS);
-		matmul(s, TL_F8E4M3, TL_F16, 3, &wide[i], false, false, EACH);
-		matmul(s, TL_I8, TL_I32, 128, &wide[i], false, i % 2, i % 2 ? BLOCKS : EACH);
+		matmul(s, TL_F8E4M3, TL_F16, 3, &wide[i], false, true, i % 2 ? PROGRAMS : EACH, false);
+		matmul(s, TL_F8E4M3, TL_F16, 3, &wide[i], false, true, BLOCKS, false);
+		matmul(s, TL_F8E4M3, TL_F16, 3, &wide[i], false, false, EACH, false);
+		matmul(s, TL_I8, TL_I32, 128, &wide[i], false, i % 2, i % 2 ? BLOCKS : EACH, false);
 	}
 	for (int i = 0; i < COUNT(words); i++) {
-		matmul(s, TL_F32, TL_F32, 60, &words[i], false, false, i % 2 ? PROGRAMS : EACH);
-		matmul(s, TL_F32, TL_F32, 60, &words[i], false, false, BLOCKS);
-		matmul(s, TL_F32, TL_F32, 60, &words[i], i % 2, !(i % 2), i % 4 ? BLOCKS : EACH);
+		matmul(s, TL_F32, TL_F32, 60, &words[i], false, false, i % 2 ? PROGRAMS : EACH, false);
+		matmul(s, TL_F32, TL_F32, 60, &words[i], false, false, BLOCKS, false);
+		matmul(s, TL_F32, TL_F32, 60, &words[i], i % 2, !(i % 2), i % 4 ? BLOCKS : EACH, false);
+	}
+	for (int i = 0; i < 6; i++) { /* with a warp that asks for boxes */
+		enum share share = i % 3 == 0 ? EACH : i % 3 == 1 ? BLOCKS : PROGRAMS, next = i % 3 == 0 ? BLOCKS : i % 3 == 1 ? PROGRAMS : EACH;
+		matmul(s, TL_F16, TL_F16, 2, &tiles[i], false, false, share, true);
+		matmul(s, TL_BF16, TL_BF16, 9, &tiles[i], i % 2, !(i % 2), next, true);
+		matmul(s, TL_F32, TL_F32, 60, &words[i], false, false, next, true);
+		matmul(s, TL_F32, TL_F32, 60, &words[i], i % 2, true, share, true);
+		if (i >= COUNT(wide))
+			continue;
+		matmul(s, TL_F8E4M3, TL_F16, 3, &wide[i], false, true, share, true);
+		matmul(s, TL_I8, TL_I32, 128, &wide[i], i % 2, i % 2, next, true);
 	}
 	static const int attentions[][4] = {{128, 64, 4, 2}, {128, 64, 8, 3}, {64, 64, 4, 3}, {128, 128, 8, 3}, {64, 128, 4, 3}, {128, 64, 4, 3}};
 	for (int i = 0; i < COUNT(attentions); i++)

@@ -97,6 +97,15 @@ static void make_matmul_persistent(struct arena *a, struct problem *p, u32 n)
 	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
 }
 
+/* The same, where a warp of its own asks for boxes: two tiles or one each; three of one iteration each; one and none; one without
+ * iterations. */
+static void make_matmul_produced(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[][3] = {{128, 128, 768}, {576, 64, 256}, {64, 64, 1792}, {64, 64, 0}};
+	p->grid[0] = 3;
+	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
+}
+
 /* B's bytes are turned in registers on their way to shared memory. */
 static void make_matmul_turned(struct arena *a, struct problem *p, u32 n)
 {
@@ -337,6 +346,9 @@ const struct workload workloads[] = {
 	 6, make_matmul_transposed, ALL_KINDS},
 	{"matmul persistent 90a", "examples/matmul_persistent.tl", NULL, "matmul_persistent_kernel", {90, true}, 4,
 	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "32"}}, 6, make_matmul_persistent, FLOW_KINDS},
+	{"matmul produced 90a", "examples/matmul_persistent.tl", NULL, "matmul_persistent_kernel", {90, true}, 4,
+	 {[3] = {.type = "i32:64"}, {.type = "i32:64"}, {.type = "i32:256"}, [12] = {.constant = "64"}, {.constant = "64"}, {.constant = "256"}}, 4, make_matmul_produced,
+	 FLOW_KINDS},
 	{"attention", "examples/attention.tl", NULL, "attention_kernel", {80, false}, 4,
 	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "32"}}, 4, make_attention, ALL_KINDS},
 	{"attention causal", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 4,
