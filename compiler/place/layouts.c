@@ -479,10 +479,10 @@ static const struct op *dot_behind(const struct value *v, int depth)
 }
 
 /* Like l, which is blocked in this order, but with each warp where it is in `to`: what lies between them stays in each warp. NULL
- * where a warp would then write less than whole lines, or rows. */
+ * where a warp would then write pieces of less than a sector, or a row. */
 static const struct layout *with_warps_of(struct placer *p, const struct layout *l, const struct layout *to, const int *order, int elem_bytes)
 {
-	enum { LINE = 128 };
+	enum { SECTOR = 32 }; /* bytes that memory takes at once: whole lines are no faster */
 	struct layout r = *l;
 	u32 bits[LAYOUT_MAX_BITS], taken = 0;
 	int n = 0, vec = 0, run = 0, shift = layout_dim_shift(l, order[0]);
@@ -500,7 +500,7 @@ static const struct layout *with_warps_of(struct placer *p, const struct layout 
 	while (run < n && run < l->side[order[0]] && bits[run] == 1u << (shift + run))
 		run++;
 	if (to->bits[LL_WARP] != l->bits[LL_WARP] || n != l->bits[LL_REG] + l->bits[LL_LANE] || run < vec ||
-	    (elem_bytes << run < LINE && run < l->side[order[0]]))
+	    (elem_bytes << run < SECTOR && run < l->side[order[0]]))
 		return NULL;
 	memcpy(r.basis[LL_REG], bits, (size_t)vec * sizeof *bits);
 	memcpy(r.basis[LL_LANE], bits + vec, l->bits[LL_LANE] * sizeof *bits);

@@ -296,11 +296,16 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 		vec_push(&p->scratch, inits, mapped(&map, body->args[1 + p->args.at[k]]));
 }
 
+static void await_own_copies(struct builder *b, int pending)
+{
+	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
+}
+
 /* All but the last `pending` groups of copies are there for everybody. That includes wgmma: what cp.async has delivered needs
  * no fence between proxies, which would wait for everything else too. */
 void wait_copies(struct builder *b, int pending)
 {
-	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
+	await_own_copies(b, pending);
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
@@ -557,10 +562,10 @@ static void finish_dots(struct pipe *p, struct builder *b)
 	}
 }
 
-/* Does anything behind o need shared memory? */
+/* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */
 static bool needs_memory_behind(const struct pipe *p, const struct op *o)
 {
-	bool yes = false;
+	bool yes = o->block->parent;
 	while ((o = o->next) && !yes)
 		yes = o->nblocks || o->code == IR_LOCAL_ALLOC || scratch_bytes(p->s, o);
 	return yes;
@@ -622,7 +627,7 @@ void pipeline_rewrite(struct pipe *p)
 			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 			each_barrier(p, &b, IR_INVAL_BARRIER);
 		} else if (p->async) {
-			wait_copies(&b, 0);
+			(needs_memory_behind(p, p->loop) ? wait_copies : await_own_copies)(&b, 0);
 		} else {
 			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 		}
