@@ -82,8 +82,8 @@ void prefetch_tensor_maps(struct lower *l)
 	end_if(l, g);
 }
 
-/* With two warpgroups more than a third of the registers would be the producer's: it hands on what it does not need. All warps of a
- * warpgroup must. */
+/* Beside two warpgroups the producer's would have a third of the registers: it hands on what it does not need. All warps of a warpgroup
+ * must do so. */
 static void share_registers(struct lower *l, const char *change, int registers)
 {
 	if (l->k->num_warps == 8)

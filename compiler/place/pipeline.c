@@ -158,7 +158,7 @@ struct op *first_dot(const struct block *body)
 
 /* Can boxes be copied instead, and is it worth while? On an H100 attention gains up to 20 % where warpgroups have other work than
  * dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more. Where dots stay in
- * flight cp.async is faster by 2 to 10 %: the thread that asks for boxes holds up its warpgroup. */
+ * flight, the thread that asks for boxes would hold up its warpgroup: cp.async is faster by 2 to 10 %, unless a warp of its own asks. */
 static void find_boxes(struct pipe *p)
 {
 	struct pass_state *s = p->s;

@@ -1,6 +1,7 @@
 /* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share buffers,
- * pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_producer.c has a warp of its own ask for them, pipeline_build.c rewrites the loop,
- * pipeline_front.c orders what stands in front of it, direct.c sees to what is not loaded ahead. */
+ * pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_producer.c has a warp of its own ask
+ * for them, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front of it, direct.c sees to what is not loaded
+ * ahead. */
 #ifndef TLC_PLACE_PIPELINE_H
 #define TLC_PLACE_PIPELINE_H
 
@@ -38,7 +39,7 @@ struct pipe {
 	struct map carried;     /* loads of those, which may be in the slice → the yield */
 	bool tma;               /* async by boxes */
 	VEC(struct box) boxes;  /* of each load then */
-	struct producer *producer; /* asks for them, or NULL */
+	struct producer *producer; /* that asks for them, or NULL */
 	struct op *late;        /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;             /* the warpgroups take turns with the tensor cores then */
 	struct map firsts;      /* tile → its first element */
@@ -91,7 +92,8 @@ struct value *is_below(struct builder *b, const struct op *loop, struct value *e
 void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
 /* So many iterations later. */
 struct turn pipeline_turn(struct pipe *p, struct builder *b, struct turn at, int by);
-/* Asks for all boxes for the iteration of `loop`, a copy of p's, whose values `map` holds. `to.phase` NULL: nobody has read that buffer yet. */
+/* Asks for all boxes for the iteration of `loop`, p's or a copy of it, whose values `map` holds. `to.phase` NULL: nobody has read that
+ * buffer yet. */
 void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const struct map *map, struct turn to, struct value *inside);
 /* All but the last `pending` groups of copies are there for everybody. */
 void wait_copies(struct builder *b, int pending);
@@ -102,7 +104,7 @@ bool pipeline_fits(const struct pipe *p, const struct op *around);
 bool pipeline_is_alone(const struct pipe *p);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the next. */
 void pipeline_flatten(struct pipe *p);
-/* Is the loop around p's none over programs, or do these take equally long? Those that do not are better shared out by the hardware. */
+/* If the loop around p's is one over programs, do these take equally long? Others are better shared out by the hardware. */
 bool programs_take_as_long(const struct pipe *p, const struct op *around);
 /* Lets a warp of its own ask for the boxes, if that is possible and faster. */
 void pipeline_find_producer(struct pipe *p);

@@ -205,7 +205,8 @@ void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct va
 	issue_all(p, b, map, (struct turn){slot, NULL}, inside, NULL);
 }
 
-/* For each buffer one that tells that it is full and one that it is empty; the latter for a buffer that is none, too, where there is a producer. */
+/* For each buffer one that tells that it is full and one that it is empty; where there is a producer the latter also for a buffer that is
+ * none, for those to release who have read none yet. */
 static int num_barriers(const struct pipe *p)
 {
 	return 2 * p->stages + !!p->producer;
@@ -484,7 +485,8 @@ static void build_body(struct pipe *p, u32 nargs_before)
 {
 	struct block *body = p->loop->blocks[0];
 	struct builder b = p->async ? builder_before(p->ctx, body->first) : place_register_loads(p);
-	struct value **extra = body->args + 1 + nargs_before; /* slice's carried values or the fill, then the turn, then loaded values or the buffer read before */
+	/* slice's carried values or the fill, then the turn, then loaded values or the buffer read before */
+	struct value **extra = body->args + 1 + nargs_before;
 	struct value **turns = extra + (p->flat ? flat_size(p) : p->producer ? 0 : p->args.len);
 	struct turn now = {0}, next = {0}, fill = {0};
 	if (p->ring)
