@@ -114,16 +114,12 @@ static void on_barrier(struct lower *l, const struct op *o, const char *text)
 
 void lower_init_barrier(struct lower *l, const struct op *o)
 {
-	struct guarded g = begin_if(l, is_first_thread(l));
 	on_barrier(l, o, arena_printf(&l->scratch, "mbarrier.init.shared.b64 [$0], %d;", (int)o->attr[ATTR_COUNT]));
-	end_if(l, g);
 }
 
 void lower_inval_barrier(struct lower *l, const struct op *o)
 {
-	struct guarded g = begin_if(l, is_first_thread(l));
 	on_barrier(l, o, "mbarrier.inval.shared.b64 [$0];");
-	end_if(l, g);
 }
 
 void lower_barrier_expect(struct lower *l, const struct op *o)

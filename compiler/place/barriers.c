@@ -114,6 +114,20 @@ static void visit_loop(struct pass_state *s, struct pending *p, struct op *o)
 	merge(p, &out);
 }
 
+/* What one thread does to mbarriers and buffers: all threads meet in front of it. */
+static void visit_alone(struct pass_state *s, struct pending *p, struct op *o)
+{
+	bool wait = false;
+	for (const struct op *in = o->blocks[0]->first; in; in = in->next)
+		if (in->code == IR_INIT_BARRIER || in->code == IR_INVAL_BARRIER || in->code == IR_TMA_COPY) {
+			struct access a = access_of(allocation(operand(in, in->code == IR_TMA_COPY)), true);
+			wait |= conflicts(p, &a);
+		}
+	if (wait)
+		barrier_before(s, p, o);
+	visit_block(s, p, o->blocks[0]);
+}
+
 static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 {
 	struct access a, both[2];
@@ -125,7 +139,7 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 		return;
 	case IR_FOR:
 	case IR_WHILE: visit_loop(s, p, o); return;
-	case IR_ONE_THREAD: visit_block(s, p, o->blocks[0]); return;
+	case IR_ONE_THREAD: visit_alone(s, p, o); return;
 	case IR_IF: {
 		struct pending yes = *p, no = *p;
 		visit_block(s, &yes, o->blocks[0]);

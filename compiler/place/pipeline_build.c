@@ -215,12 +215,16 @@ static int num_barriers(const struct pipe *p)
 /* Makes the mbarriers, or ends them. */
 static void each_barrier(struct pipe *p, struct builder *b, enum opcode code)
 {
+	struct value *always = build_int(b, type_scalar(p->ctx, DT_I1), 1);
+	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &always, 1, NULL, 0, 1)->blocks[0]);
+	in.loc = b->loc;
 	for (int i = 0; i < num_barriers(p); i++) {
-		struct value *at = index_ring(p, b, p->barriers, build_int(b, type_scalar(p->ctx, DT_I32), i));
-		struct op *o = build(b, code, &at, 1, NULL, 0, 0);
+		struct value *at = index_ring(p, &in, p->barriers, build_int(&in, type_scalar(p->ctx, DT_I32), i));
+		struct op *o = build(&in, code, &at, 1, NULL, 0, 0);
 		if (code == IR_INIT_BARRIER)
 			o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps;
 	}
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
 
 static bool writes_global(const struct op *o)
@@ -573,6 +577,33 @@ static bool needs_memory_behind(const struct pipe *p, const struct op *o)
 	return yes;
 }
 
+static void end_barriers(struct pipe *p, struct builder *b)
+{
+	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+	each_barrier(p, b, IR_INVAL_BARRIER);
+}
+
+/* Behind the loop. The mbarriers end before the sums are taken out of their registers, where that is in one block of code: LLVM takes a
+ * quarter longer for so many values that pass between blocks. */
+static void end_with_producer(struct pipe *p, struct builder *b)
+{
+	struct op *outermost = producer_end(p, p->turn);
+	struct value *last = &p->loop->results[p->turn + 2];
+	bool again = needs_memory_behind(p, outermost);
+	if (again && outermost == p->loop) {
+		wait_dots(b, 0);
+		release_buffer(p, b, last);
+		end_barriers(p, b);
+		finish_dots(p, b);
+		return;
+	}
+	finish_dots(p, b);
+	release_buffer(p, b, last);
+	struct builder end = builder_after(p->ctx, outermost);
+	if (again)
+		end_barriers(p, &end);
+}
+
 void pipeline_rewrite(struct pipe *p)
 {
 	u32 carried = p->loop->nresults;
@@ -611,23 +642,18 @@ void pipeline_rewrite(struct pipe *p)
 		flat_end(p);
 	if (p->ring) {
 		struct builder b = builder_after(p->ctx, p->loop);
+		if (p->producer) {
+			end_with_producer(p, &b);
+			return;
+		}
 		if (p->dots.len || p->late)
 			finish_dots(p, &b);
-		if (p->producer) {
-			release_buffer(p, &b, &p->loop->results[p->turn + 2]);
-			struct op *outermost = producer_end(p, p->turn);
-			if (!needs_memory_behind(p, outermost))
-				return;
-			if (outermost != p->loop)
-				b = builder_after(p->ctx, outermost);
-		}
 		if (p->turns)
 			build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
 		if (p->goes_on || p->flat) {
 			return;
 		} else if (p->tma) {
-			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-			each_barrier(p, &b, IR_INVAL_BARRIER);
+			end_barriers(p, &b);
 		} else if (p->async) {
 			(needs_memory_behind(p, p->loop) ? wait_copies : await_own_copies)(&b, 0);
 		} else {
