@@ -528,7 +528,7 @@ static void place_result(struct op *o, void *arg)
 	struct placer *p = arg;
 	const struct layout *l = o->code == IR_STORE ? map_get(&p->memory, o) : NULL;
 	const struct op *dot = l ? dot_behind(operand(o, 1), 0) : NULL;
-	int order[MAX_RANK];
+	int order[MAX_RANK] = {0};
 	if (!dot || result(dot)->type->rank != operand(o, 1)->type->rank)
 		return;
 	const struct dot_plan *plan = map_get(&p->dots, dot);

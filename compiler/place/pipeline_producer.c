@@ -123,6 +123,7 @@ static void build_loop(struct pipe *p, u32 level, struct builder *b, struct map 
 	vec_push(&p->scratch, &ops, turn->phase);
 	for (u32 i = 3; i < ops.len; i++)
 		vec_push(&p->scratch, &types, ops.at[i]->type);
+	tl_assert(types.at);
 	struct op *copy = build(b, IR_FOR, ops.at, ops.len, types.at, types.len, 1);
 	struct block *body = copy->blocks[0];
 	map_put(map, loop->blocks[0]->args[0], block_add_arg(p->ctx, body, ops.at[0]->type));
