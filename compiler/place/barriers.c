@@ -2,8 +2,9 @@
  *
  * Before an operation that reads what another thread may have written, or overwrites what another may still read, all
  * threads meet. An operation with scratch writes it, synchronises inside, and reads it; so before it only earlier
- * accesses matter, and after it only its reads are pending; but where each warp has a part of its own it synchronises warps only. Rings of buffers filled by asynchronous copies bring their
- * own waits and barriers (pipeline.c), so within one ring accesses do not count against each other.
+ * accesses matter, and after it only its reads are pending. Where each warp has a part of that memory it synchronises warps
+ * only, and what was pending still is. Rings of buffers filled by asynchronous copies bring their own waits and barriers
+ * (pipeline.c), so within one ring accesses do not count against each other.
  *
  * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have begun:
  * at the start everything is pending. */

@@ -580,6 +580,8 @@ static void rewrite(struct pipe *p)
 		     p->ring ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)", (long long)ring_bytes(p, p->stages)) : "");
 	if (p->producer)
 		diag(s->diags, R_PRODUCER, loc);
+	else if (p->no_producer)
+		diag(s->diags, R_NO_PRODUCER, loc, p->no_producer);
 	if (p->turns)
 		diag(s->diags, R_TURNS, loc);
 }

@@ -40,6 +40,7 @@ struct pipe {
 	bool tma;               /* async by boxes */
 	VEC(struct box) boxes;  /* of each load then */
 	struct producer *producer; /* that asks for them, or NULL */
+	const char *no_producer;   /* why not, if it would be faster */
 	struct op *late;        /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;             /* the warpgroups take turns with the tensor cores then */
 	struct map firsts;      /* tile → its first element */

@@ -68,8 +68,8 @@ static bool find_path(struct pipe *p, struct op *loop)
 
 static bool can_run_apart(struct pipe *p)
 {
-	struct producer *q = p->producer;
-	bool ok = find_path(p, p->loop);
+	const struct producer *q = p->producer;
+	bool ok = true;
 	for (u32 i = 0; i < q->path.len; i++)
 		ok = ok && need_operands(p, q->path.at[i], 3);
 	for (u32 i = 0; i < p->args.len; i++)
@@ -85,20 +85,39 @@ static bool can_run_apart(struct pipe *p)
 	return ok;
 }
 
+/* NULL: a producer can ask for the boxes. */
+static const char *why_not(struct pipe *p)
+{
+	enum { MOST_WARPS = 8 }; /* a warpgroup more leaves the others of more than that too few registers */
+	const struct op *around;
+	if (p->s->num_warps > MOST_WARPS)
+		return "more than 8 warps leave it too few registers";
+	if (!p->tma)
+		return "a load is masked, or no box of rows: sizes that are multiples of 256 need neither mask nor remainder";
+	if (p->s->k->has_producer || !find_path(p, p->loop))
+		return "it is not the kernel's only product, or stands under a condition";
+	around = p->producer->path.at[0];
+	if (kernel_talks(p->s->k) || !can_run_apart(p))
+		return "the copies depend on what the program or others do";
+	if (around != p->loop && !programs_take_as_long(p, around))
+		return "programs may take different time";
+	if (around != p->loop && !pipeline_fits(p, around))
+		return "the buffers do not fit in shared memory beside what else the loop around it needs";
+	return NULL;
+}
+
+/* Only where the loop does nothing but products, and the block has a multiprocessor for itself. */
 void pipeline_find_producer(struct pipe *p)
 {
-	enum { MOST_WARPS = 8 }; /* a warp more leaves the others of more than that too few registers */
-	struct kernel *k = p->s->k;
 	u32 dots = 0;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		dots += op_is_dot(o);
-	if (!p->tma || !dots || dots != p->dots.len || k->has_producer || p->s->num_warps > MOST_WARPS || !pipeline_is_alone(p) || kernel_talks(k))
+	if (!dots || dots != p->dots.len || p->s->sm < 90 || p->s->no_boxes || !pipeline_is_alone(p))
 		return;
 	p->producer = arena_new(&p->scratch, struct producer);
 	p->producer->needed.arena = &p->scratch;
-	bool ok = can_run_apart(p);
-	const struct op *around = p->producer->path.at[0];
-	if (!ok || (around != p->loop && !(programs_take_as_long(p, around) && pipeline_fits(p, around))))
+	p->no_producer = why_not(p);
+	if (p->no_producer)
 		p->producer = NULL;
 }
 
