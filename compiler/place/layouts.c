@@ -73,8 +73,7 @@ static const struct value *mask_of(const struct op *o)
 	return o->code != IR_ATOMIC_CAS && o->noperands > i ? operand(o, i) : NULL;
 }
 
-/* Dimensions by contiguity, longest runs first; of equal ones the last dimension first. */
-static bool memory_order(const struct placer *p, const struct op *o, int *order)
+bool memory_order(const struct placer *p, const struct op *o, int *order)
 {
 	const struct value *ptr = operand(o, 0);
 	const struct axis_info *a = axis_of(p->s->axis, ptr);
@@ -120,9 +119,7 @@ static bool becomes_operand(struct map *seen, const struct value *v, bool shapes
 	return yes;
 }
 
-/* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. `shapes`: or works on one
- * that is. */
-static bool feeds_dot(struct placer *p, const struct op *load, bool shapes)
+bool feeds_dot(struct placer *p, const struct op *load, bool shapes)
 {
 	struct map seen = {.arena = &p->scratch};
 	return load->code == IR_LOAD && becomes_operand(&seen, result(load), shapes);
@@ -463,81 +460,6 @@ static void place_dots(struct placer *p)
 	}
 }
 
-/* The dot whose result is stored as v, if anything but elementwise operations lies between. */
-static const struct op *dot_behind(const struct value *v, int depth)
-{
-	const struct op *o = v->def, *dot = NULL;
-	if (!o || depth > 24)
-		return NULL;
-	if (o->code == IR_DOT)
-		return o;
-	if (o->code == IR_FOR || o->code == IR_IF)
-		return dot_behind(operand(o->blocks[0]->last, (u32)(v - o->results)), depth + 1);
-	for (u32 i = 0; i < o->noperands && op_has(o, ELEM) && !dot; i++)
-		dot = dot_behind(operand(o, i), depth + 1);
-	return dot;
-}
-
-/* Like l, which is blocked in this order, but with each warp where it is in `to`: what lies between them stays in each warp. NULL
- * where a warp would then write pieces of less than a sector, or a row. */
-static const struct layout *with_warps_of(struct placer *p, const struct layout *l, const struct layout *to, const int *order, int elem_bytes)
-{
-	enum { SECTOR = 32 }; /* bytes that memory takes at once: whole lines are no faster */
-	struct layout r = *l;
-	u32 bits[LAYOUT_MAX_BITS], taken = 0;
-	int n = 0, vec = 0, run = 0, shift = layout_dim_shift(l, order[0]);
-	for (int i = 0; i < to->bits[LL_WARP]; i++) {
-		if (!is_pow2(to->basis[LL_WARP][i]) || taken & to->basis[LL_WARP][i])
-			return NULL;
-		taken |= to->basis[LL_WARP][i];
-	}
-	for (int k = 0; k < l->rank; k++)
-		for (int i = 0; i < l->side[order[k]]; i++)
-			if (!(taken >> (layout_dim_shift(l, order[k]) + i) & 1))
-				bits[n++] = 1u << (layout_dim_shift(l, order[k]) + i);
-	while (vec < l->bits[LL_REG] && elem_bytes << vec < 16 && l->basis[LL_REG][vec] == 1u << (shift + vec))
-		vec++;
-	while (run < n && run < l->side[order[0]] && bits[run] == 1u << (shift + run))
-		run++;
-	if (to->bits[LL_WARP] != l->bits[LL_WARP] || n != l->bits[LL_REG] + l->bits[LL_LANE] || run < vec ||
-	    (elem_bytes << run < SECTOR && run < l->side[order[0]]))
-		return NULL;
-	memcpy(r.basis[LL_REG], bits, (size_t)vec * sizeof *bits);
-	memcpy(r.basis[LL_LANE], bits + vec, l->bits[LL_LANE] * sizeof *bits);
-	memcpy(r.basis[LL_REG] + vec, bits + vec + l->bits[LL_LANE], (size_t)(n - vec - l->bits[LL_LANE]) * sizeof *bits);
-	memcpy(r.basis[LL_WARP], to->basis[LL_WARP], to->bits[LL_WARP] * sizeof *bits);
-	return layout_intern(p->pool, &r);
-}
-
-struct replaced {
-	struct placer *p;
-	const struct layout *from, *to;
-};
-
-static void replace_layout(struct op *o, void *arg)
-{
-	const struct replaced *r = arg;
-	if (map_get(&r->p->memory, o) == r->from && (o->code != IR_LOAD || !feeds_dot(r->p, o, false)))
-		map_put(&r->p->memory, o, (void *)r->to);
-}
-
-/* Results of dots pass to where they are stored from within their warps, which need not wait for each other. Other accesses that had the
- * store's layout keep it. */
-static void place_result(struct op *o, void *arg)
-{
-	struct placer *p = arg;
-	const struct layout *l = o->code == IR_STORE ? map_get(&p->memory, o) : NULL;
-	const struct op *dot = l ? dot_behind(operand(o, 1), 0) : NULL;
-	int order[MAX_RANK] = {0};
-	if (!dot || result(dot)->type->rank != operand(o, 1)->type->rank)
-		return;
-	const struct dot_plan *plan = map_get(&p->dots, dot);
-	memory_order(p, o, order);
-	struct replaced r = {p, l, with_warps_of(p, l, plan->acc, order, MAX(type_elem_bits(operand(o, 1)->type) / 8, 1))};
-	if (r.to && r.to != l)
-		walk(p->s->k->body, replace_layout, &r);
-}
-
 /* --- homes --------------------------------------------------------------------------------------------------- */
 
 const struct layout *home_of(const struct placer *p, const struct value *v)
@@ -849,7 +771,7 @@ void pass_layouts(struct pass_state *s)
 		maps[i]->arena = &p.scratch;
 	place_accesses(&p);
 	place_dots(&p);
-	walk(s->k->body, place_result, &p);
+	place_results(&p);
 	do
 		infer(&p);
 	while (settle_block(&p, s->k->body));
