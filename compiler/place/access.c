@@ -83,3 +83,9 @@ struct access_vector added_together(const struct pass_state *s, const struct op 
 		v.bits = MIN(v.bits, 1);
 	return v;
 }
+
+bool can_be_repeated(const struct op *o, const struct block *b)
+{
+	bool load = o->code == IR_LOAD && !o->attr[ATTR_VOLATILE] && !may_be_written(b, pointer_base(operand(o, 0)));
+	return !o->nblocks && !op_has(o, SYNC) && (op_has(o, PURE) || load);
+}

@@ -22,4 +22,8 @@ struct access_vector added_together(const struct pass_state *s, const struct op 
 /* May something in the block write what is loaded from there, or tell that somebody else has? */
 bool may_be_written(const struct block *b, const struct value *base);
 
+/* Can o, of the block or of one around it, be done at another time, and by others, too? It has no effects, or loads what nothing in the
+ * block writes. */
+bool can_be_repeated(const struct op *o, const struct block *b);
+
 #endif

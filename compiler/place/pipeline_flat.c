@@ -36,8 +36,7 @@ static bool slice_up(struct pipe *p, struct value *v)
 	struct op *o = v->def;
 	if (value_defined_outside(v, body) || v == body->args[0] || (o && map_get(&f->in_slice, o)))
 		return true;
-	bool early = o && o->code == IR_LOAD && !o->attr[ATTR_VOLATILE] && !may_be_written(body, pointer_base(operand(o, 0)));
-	if (!o || o->block != body || o->nblocks || op_has(o, SYNC) || (!op_has(o, PURE) && !early))
+	if (!o || o->block != body || !can_be_repeated(o, body))
 		return false;
 	map_put(&f->in_slice, o, o);
 	for (u32 i = 0; i < o->noperands; i++)
