@@ -301,7 +301,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	if (!placed)
 		return false;
 	out->cluster = k->cluster;
-	out->num_warps += k->has_producer ? PRODUCER_WARPS : 0;
+	out->num_warps = warps_of_block(k);
 	if (o->want_ttgir)
 		out->ttgir = print_kernel(u, k);
 	if (r.stopped || !(o->want_llir || o->want_ptx))

@@ -202,6 +202,11 @@ struct kernel {
 	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */
 };
 
+/* That one block is launched with. */
+static inline int warps_of_block(const struct kernel *k)
+{
+	return k->num_warps / k->cluster + (k->has_producer ? PRODUCER_WARPS : 0);
+}
 __attribute__((returns_nonnull)) static inline struct value *operand(const struct op *o, u32 i)
 {
 	return o->operands[i].value;

@@ -606,7 +606,7 @@ static void begin_function(struct lower *l)
 	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, n, false));
 	LLVMSetFunctionCallConv(l->fn, 71); /* ptx_kernel */
 	add_annotation(l, "kernel", 1);
-	int threads = 32 * (k->num_warps / k->cluster + (k->has_producer ? PRODUCER_WARPS : 0));
+	int threads = 32 * warps_of_block(k);
 	add_annotation(l, "reqntidx", threads);
 	for (u32 i = k->nparams; i < n; i++)
 		pass_by_value(l, i);
