@@ -3,10 +3,10 @@
  * A store would rather have rows spread over all lanes and then all warps, but a dot's result lies in its warps as the tensor cores
  * leave it. If each warp stores the rows that it holds, the change of layout stays within the warp: no warp waits for another at
  * the end of a tile, and warpgroups need not end it together. So stores take their warps from the dot, and lanes and registers from
- * the order of memory. On an H100 512³ and 1024³ gain 3 to 10 %, 8192 × 8192 × 512 4 %. */
+ * the order of memory. On an H100 a product of 8192 × 8192 × 512 gains 3 %, 4096³ about 1 %. */
 #include "place/layouts.h"
 
-/* The dot whose result is stored as v, if anything but elementwise operations lies between. */
+/* The dot whose result is stored as v; NULL if more than elementwise operations lies between. */
 static const struct op *dot_behind(const struct value *v, int depth)
 {
 	const struct op *o = v->def, *dot = NULL;
