@@ -198,7 +198,8 @@ static bool take(struct vectors *list, struct gf2 *set, u32 v)
 }
 
 /* What one wavefront of l touches when each lane moves 2^vec_bits elements: the vector, filled up to a 4-byte word, and
- * the lane bits that are served together. */
+ * the lane bits that are served together. Lanes that have copies come with the others: an H100 serves 32 lanes that load
+ * 16 bytes each from four places in one cycle, or in four if these share banks. */
 static struct vectors wavefront(const struct layout *l, const struct vectors *vec, int vec_bits, int elem_bits)
 {
 	struct vectors v = {0};
@@ -206,8 +207,8 @@ static struct vectors wavefront(const struct layout *l, const struct vectors *ve
 	int word = log2_units(4, MIN(elem_bits, 32)), wider = vec_bits - word + (elem_bits > 32);
 	for (int i = 0; i < MIN(MAX(vec_bits, word), vec->n); i++)
 		take(&v, &set, vec->at[i]);
-	for (int i = 0; i < LANE_BITS - MAX(wider, 0); i++)
-		take(&v, &set, l->basis[LL_LANE][i]);
+	for (int i = 0, left = LANE_BITS - MAX(wider, 0); i < LANE_BITS && left; i++)
+		left -= take(&v, &set, l->basis[LL_LANE][i]);
 	return v;
 }
 
@@ -262,7 +263,7 @@ static const struct layout *assemble(struct layout_pool *p, const struct layout 
 	memset(mem.basis, 0, sizeof mem.basis);
 	for (int i = 0; i < order.n; i++)
 		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = order.at[i];
-	for (int i = 0; i < seg.n; i++)
+	for (int i = seg.n; i-- > 0;) /* as they count positions */
 		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = seg.at[i];
 	tl_assert(mem.bits[LL_OFFSET] == n);
 	return layout_intern(p, &mem);

@@ -408,41 +408,30 @@ void count_global(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 	add(&c->transactions, nseen);
 }
 
-/* How often the most wanted of the 32 banks is, for the lanes of one phase. */
-static u32 wavefronts(u32 mask, const u64 at[LANES], u32 bytes)
+/* An access takes as many wavefronts as words of one bank are wanted, by whichever lanes: so measured on an H100, with loads of
+ * 4 to 16 bytes. */
+void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, bool conflicts_only)
 {
-	enum { BANKS = 32 };
-	u64 words[BANKS][LANES];
-	u32 depth[BANKS] = {0}, most = 0;
+	enum { BANKS = 32, MOST = 4 /* words of a lane */ };
+	struct counters *c = counters_of(w, i);
+	u64 words[BANKS][LANES * MOST];
+	u32 depth[BANKS] = {0}, most = 0, all = 0;
+	if (!c)
+		return;
 	EACH_LANE(l, mask)
 	for (u64 word = at[l] / 4; word <= (at[l] + bytes - 1) / 4; word++) {
 		u32 bank = word % BANKS, k = depth[bank];
 		while (k && words[bank][k - 1] != word)
 			k--;
-		if (!k)
-			words[bank][depth[bank]++] = word;
-		most = MAX(most, depth[bank]);
-	}
-	return most;
-}
-
-void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, bool conflicts_only)
-{
-	struct counters *c = counters_of(w, i);
-	u32 lanes = bytes <= 4 ? LANES : MAX(128 / bytes, 1); /* of a phase: at most 128 bytes */
-	u32 total = 0, phases = 0;
-	if (!c)
-		return;
-	for (u32 first = 0; first < LANES; first += lanes) {
-		u32 phase = mask & (u32)((((u64)1 << lanes) - 1) << first);
-		if (!phase)
+		if (k)
 			continue;
-		total += wavefronts(phase, at, bytes);
-		phases++;
+		words[bank][depth[bank]++] = word;
+		most = MAX(most, depth[bank]);
+		all++;
 	}
 	if (!conflicts_only)
-		add(&c->transactions, total);
-	add(&c->conflicts, total - phases);
+		add(&c->transactions, most);
+	add(&c->conflicts, most - (all + BANKS - 1) / BANKS);
 }
 
 /* --- all together ---------------------------------------------------------------------------------------------- */
