@@ -40,6 +40,7 @@ static const struct pass place_passes[] = {
 	{"operands", "keep operands of a loop's dots in shared memory that the registers do not hold", pass_operands, 0, 0},
 	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"early-loads2", "issue the first loads of loops before reductions", pass_first_loads, 0, ANALYSIS_AXIS},
+	{"multiply-adds", "operands of dots without tensor cores in shared memory", pass_multiply_adds, 0, 0},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
 	{"remarks", "say what became of memory accesses (on request)", pass_remarks, ANALYSIS_AXIS, 0},

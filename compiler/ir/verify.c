@@ -107,7 +107,8 @@ static const char *check_memory(const struct op *o)
 static const char *check_dot(const struct op *o)
 {
 	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type, *c = operand(o, 2)->type;
-	NEED(type_is_tensor(a) && type_is_tensor(b) && type_is_tensor(c), "needs tiles");
+	bool tiles = type_is_tensor(a) && type_is_tensor(b), memory = a->kind == TY_MEMDESC && b->kind == TY_MEMDESC;
+	NEED((tiles || memory) && type_is_tensor(c), "needs tiles");
 	int r = a->rank;
 	NEED((r == 2 || r == 3) && b->rank == r && c->rank == r, "needs tiles of rank 2 or 3");
 	NEED(a->shape[r - 1] == b->shape[r - 2] && c->shape[r - 2] == a->shape[r - 2] && c->shape[r - 1] == b->shape[r - 1],

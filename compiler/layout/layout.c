@@ -185,6 +185,25 @@ const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i
 	return layout_intern(p, &l);
 }
 
+const struct layout *layout_fma_operand(struct layout_pool *p, const struct layout *acc, const i32 *shape, int operand)
+{
+	struct layout l = layout_empty(acc->rank, shape);
+	int k = acc->rank - 1 - operand;
+	for (int dim = 0; dim < LL_DIMS; dim++)
+		for (int i = 0; i < acc->bits[dim]; i++) {
+			u32 at = 0;
+			for (int d = 0; d < acc->rank; d++) {
+				u32 c = (acc->basis[dim][i] & layout_dim_mask(acc, d)) >> layout_dim_shift(acc, d);
+				at |= d == k ? 0 : c << layout_dim_shift(&l, d);
+			}
+			if (at || dim != LL_REG)
+				push(&l, dim, at);
+		}
+	for (int i = 0; i < l.side[k]; i++)
+		push(&l, LL_REG, 1u << (layout_dim_shift(&l, k) + i));
+	return layout_intern(p, &l);
+}
+
 const struct layout *layout_swizzled(struct layout_pool *p, int rank, const i32 *shape, int along, int elem_bits)
 {
 	struct layout l = layout_empty(rank, shape);

@@ -60,6 +60,9 @@ const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shap
 /* Operand 0 (M×K) or 1 (K×N) of an mma whose accumulator is distributed by `warps`; elem_bits is the element's width. */
 const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i32 *shape, int operand,
 					const int *warps, int instr_m, int elem_bits);
+/* Operand 0 (M×K) or 1 (K×N), of this shape, of multiply-adds whose accumulator is acc: each thread has all k of its rows,
+ * or columns; k is in the last registers. */
+const struct layout *layout_fma_operand(struct layout_pool *p, const struct layout *acc, const i32 *shape, int operand);
 
 /* Shared memory as wgmma and TMA know it: rows of up to 128 bytes of dimension `along`, whose 16-byte units are
  * exchanged by XOR with bits 7 to 9 of the address, one row per index of the other dimensions; longer rows are cut, the

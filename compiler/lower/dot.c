@@ -191,155 +191,99 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 
 /* --- multiply-adds ------------------------------------------------------------------------------------------- */
 
-/* Lines of an operand: see struct lines. Lanes that write elements of different lines meet in the same banks, since lines are multiples
- * of all banks long: so bit i of a line's number flips bit flips[i] - 1 of its elements' places (0: none), one that no lanes differ in. */
-static void find_flips(const struct layout *lay, int along, int k, u32 bytes, u8 *flips)
-{
-	u32 taken = 0, vector = 16 / bytes, banks = 128 / bytes, at = vector;
-	for (int i = 0; i < lay->bits[LL_LANE]; i++)
-		taken |= (lay->basis[LL_LANE][i] & layout_dim_mask(lay, along)) >> layout_dim_shift(lay, along);
-	for (int i = 0; i < lay->bits[LL_LANE]; i++) {
-		u32 line = (lay->basis[LL_LANE][i] & layout_dim_mask(lay, k)) >> layout_dim_shift(lay, k);
-		while (at & taken)
-			at <<= 1;
-		if (!line || at >= MIN(banks, 1u << lay->side[along]))
-			continue;
-		flips[ilog2(line)] = (u8)(1 + ilog2(at));
-		at <<= 1;
-	}
-}
-
-/* Shared memory in which the elements along dimension `first` lie side by side, then those along the last of the others. */
-static const struct layout *lines_along(struct lower *l, const struct value *x, int first, u8 *flips)
-{
-	const struct type *t = x->type;
-	struct layout mem = layout_empty(t->rank, t->shape);
-	int k = first == t->rank - 1 ? t->rank - 2 : t->rank - 1;
-	find_flips(t->layout, first, k, (u32)dtype_bytes(type_dtype(t)), flips);
-	for (int i = -1; i < t->rank; i++) {
-		int d = i < 0 ? first : t->rank - 1 - i, shift = layout_dim_shift(&mem, d);
-		for (int bit = 0; bit < mem.side[d] && (i < 0 || d != first); bit++) {
-			u32 flip = d == k && flips[bit] ? 1u << (flips[bit] - 1) << layout_dim_shift(&mem, first) : 0;
-			mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = 1u << bit << shift | flip;
-		}
-	}
-	return layout_intern(&l->s->ctx->layouts, &mem);
-}
-
-/* One operand as the results need it: for each step of k a line of as many elements as the result has rows (or columns). */
+/* An operand in shared memory as multiply-adds read it: the layout that would hold it in registers says what each thread needs.
+ * The last registers' bits, and steps of k, count turns of a loop. */
 struct lines {
 	enum dtype dtype;
 	LLVMTypeRef elem, wide;
-	LLVMValueRef base;
-	i32 length, k;
-	u32 mask, low; /* bits of the result's position that choose an element of a line; those that count through a vector */
-	int shift, batch_shift;
-	LLVMValueRef pos;
-	u8 flips[LAYOUT_MAX_BITS];
+	const struct layout *lay;
+	struct mapped at;
+	int k, turn_bits;
+	LLVMValueRef *vectors; /* of this turn, by their first register */
 };
 
-/* The place in line k of the thread's first element, and `at` further. */
-static LLVMValueRef place_in_line(struct lower *l, const struct lines *r, LLVMValueRef k, u32 at)
+static struct lines lines_of(struct lower *l, const struct op *o, int i, int turn_bits, LLVMTypeRef wide)
 {
-	LLVMValueRef place = LLVMBuildAnd(l->b, LLVMBuildLShr(l->b, r->pos, c_i32(l, r->shift), ""), c_i32(l, r->length - 1), "");
-	u32 flippable = 0;
-	for (int i = 0; i < LAYOUT_MAX_BITS; i++) {
-		if (!r->flips[i])
-			continue;
-		LLVMValueRef bit = LLVMBuildAnd(l->b, LLVMBuildLShr(l->b, k, c_i32(l, i), ""), c_i32(l, 1), "");
-		place = LLVMBuildXor(l->b, place, LLVMBuildShl(l->b, bit, c_i32(l, r->flips[i] - 1), ""), "");
-		flippable |= 1u << (r->flips[i] - 1);
-	}
-	at = (at >> r->shift) & (u32)(r->length - 1);
-	place = LLVMBuildXor(l->b, place, c_i32(l, at & flippable), "");
-	return LLVMBuildAdd(l->b, place, c_i32(l, at & ~flippable), "");
-}
-
-/* Writes the operand's lines too. */
-static struct lines lines_of(struct lower *l, const struct op *o, int dim, const struct value *x, i32 k, LLVMValueRef base, LLVMTypeRef wide, LLVMValueRef pos)
-{
-	const struct layout *lay = result(o)->type->layout;
-	enum dtype d = type_dtype(x->type);
-	LLVMTypeRef t = d == DT_F16 ? l->f16 : d == DT_F32 ? l->f32 : d == DT_F64 ? l->f64 : int_type(l, dtype_bits(d));
-	struct lines r = {d, t, wide, base, result(o)->type->shape[dim], k, layout_dim_mask(lay, dim), 0, layout_dim_shift(lay, dim),
-			  lay->rank == 3 ? layout_dim_shift(lay, 0) : -1, pos, {0}};
-	write_shared(l, x, lines_along(l, x, dim, r.flips), base);
-	for (u32 bit = 1u << r.shift; (r.low >> r.shift) + 1 < 16u / (u32)dtype_bytes(d); bit <<= 1) {
-		bool alone = false; /* a register's */
-		for (int i = 0; i < lay->bits[LL_REG]; i++)
-			alone |= lay->basis[LL_REG][i] == bit && bit & r.mask;
-		if (!alone)
-			break;
-		r.low |= bit;
-	}
+	const struct value *x = operand(o, (u32)i);
+	const struct type *t = x->type;
+	enum dtype d = type_dtype(t);
+	LLVMTypeRef elem_type = d == DT_F16 ? l->f16 : d == DT_F32 ? l->f32 : d == DT_F64 ? l->f64 : int_type(l, dtype_bits(d));
+	struct lines r = {.dtype = d, .elem = elem_type, .wide = wide, .k = t->rank - 1 - i, .turn_bits = turn_bits};
+	r.lay = layout_fma_operand(&l->s->ctx->layouts, result(o)->type->layout, t->shape, i);
+	r.at = map_layout(l, r.lay, t->layout, elem(l, x, 0), (u32)dtype_bytes(d));
+	struct memory_map *m = &r.at.m;
+	int in_turn = m->bits[LL_REG] - turn_bits;
+	for (int bit = 0; bit < m->vec_bits; bit++)
+		if (m->vec_reg[bit] >= in_turn)
+			m->vec_bits = bit;
+	for (int bit = in_turn; bit < m->bits[LL_REG]; bit++)
+		r.at.thread_bits |= m->basis[LL_REG][bit];
+	r.vectors = arena_array(&l->scratch, LLVMValueRef, 1u << in_turn);
 	return r;
 }
 
-/* The elements of line k of the vector that result `at` belongs to. */
-static LLVMValueRef load_line(struct lower *l, const struct lines *r, LLVMValueRef k, u32 at)
+static struct lines at_turn(struct lower *l, const struct lines *all, LLVMValueRef turn)
 {
-	u32 width = (r->low >> r->shift) + 1;
-	LLVMValueRef along = place_in_line(l, r, k, at & ~r->low);
-	LLVMValueRef full = LLVMBuildOr(l->b, r->pos, c_i32(l, at & ~r->low), "");
-	if (r->batch_shift >= 0)
-		k = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, LLVMBuildLShr(l->b, full, c_i32(l, r->batch_shift), ""), c_i32(l, r->k), ""), k, "");
-	LLVMValueRef index = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, k, c_i32(l, r->length), ""), along, "");
-	LLVMTypeRef t = width > 1 ? LLVMVectorType(r->elem, width) : r->elem;
-	LLVMValueRef v = LLVMBuildLoad2(l->b, t, LLVMBuildInBoundsGEP2(l->b, r->elem, r->base, &index, 1, ""), "");
-	LLVMSetAlignment(v, width * (u32)dtype_bytes(r->dtype));
-	return v;
+	struct lines r = *all;
+	const u32 *bases = r.at.m.basis[LL_REG] + r.at.m.bits[LL_REG] - r.turn_bits;
+	r.at.thread = LLVMBuildXor(l->b, r.at.thread, linear_map(l, l->b, turn, bases, r.turn_bits), "");
+	return r;
 }
 
-/* One of them, widened to what the products are computed in. */
-static LLVMValueRef line_element(struct lower *l, const struct lines *r, LLVMValueRef line, u32 at)
+/* The element of step k that the result at `pos` takes, widened to what the products are computed in. */
+static LLVMValueRef line_element(struct lower *l, const struct lines *r, const struct layout *acc, u32 pos, u32 k)
 {
-	if (r->low)
-		line = LLVMBuildExtractElement(l->b, line, c_i32(l, (at & r->low) >> r->shift), "");
-	if (r->wide == l->i32)
-		return LLVMBuildSExt(l->b, line, l->i32, "");
-	return r->wide == l->f64 ? line : small_to_f32(l, line, r->dtype);
-}
-
-/* sum[i] += a[row of i, k] b[k, column of i] */
-static void add_products(struct lower *l, const struct lines *a, const struct lines *b, const struct layout *lay, LLVMValueRef k, LLVMValueRef *sum, u32 n)
-{
-	LLVMValueRef *la = arena_array(&l->scratch, LLVMValueRef, n), *lb = arena_array(&l->scratch, LLVMValueRef, n);
-	u32 batch = lay->rank == 3 ? layout_dim_mask(lay, 0) : 0;
-	for (u32 i = 0; i < n; i++) {
-		u32 at = layout_apply(lay, i, 0, 0);
-		for (u32 j = 0; j < i && (!la[i] || !lb[i]); j++) { /* loaded already for another result? */
-			u32 differ = at ^ layout_apply(lay, j, 0, 0);
-			if (!(differ & (a->mask | batch) & ~a->low))
-				la[i] = la[j];
-			if (!(differ & (b->mask | batch) & ~b->low))
-				lb[i] = lb[j];
-		}
-		if (!la[i])
-			la[i] = load_line(l, a, k, at);
-		if (!lb[i])
-			lb[i] = load_line(l, b, k, at);
-		LLVMValueRef args[] = {line_element(l, a, la[i], at), line_element(l, b, lb[i], at), sum[i]};
-		if (a->wide == l->i32)
-			sum[i] = LLVMBuildAdd(l->b, sum[i], LLVMBuildMul(l->b, args[0], args[1], ""), "");
-		else
-			sum[i] = intrinsic(l, a->wide == l->f64 ? "llvm.fma.f64" : "llvm.fma.f32", a->wide, args, 3);
+	const struct memory_map *m = &r->at.m;
+	u32 at = coordinate(r->lay, r->k, k), nth = 0, rest;
+	for (int d = 0; d < acc->rank; d++)
+		if (d != r->k)
+			at |= coordinate(r->lay, d, (pos & layout_dim_mask(acc, d)) >> layout_dim_shift(acc, d));
+	u32 reg = (u32)register_at(r->lay, at);
+	for (int i = 0; i < m->vec_bits; i++) {
+		nth |= (reg >> m->vec_reg[i] & 1) << i;
+		reg &= ~(1u << m->vec_reg[i]);
 	}
+	if (!r->vectors[reg]) {
+		LLVMTypeRef t = m->vec_bits ? LLVMVectorType(r->elem, 1u << m->vec_bits) : r->elem;
+		LLVMValueRef near = mapped_address(l, &r->at, linear(m->basis[LL_REG], reg), &rest);
+		r->vectors[reg] = LLVMBuildLoad2(l->b, t, shared_at(l, near, NULL, rest), "");
+		LLVMSetAlignment(r->vectors[reg], r->at.bytes << m->vec_bits);
+	}
+	LLVMValueRef x = m->vec_bits ? LLVMBuildExtractElement(l->b, r->vectors[reg], c_i32(l, nth), "") : r->vectors[reg];
+	if (r->wide == l->i32)
+		return LLVMBuildSExt(l->b, x, l->i32, "");
+	return r->wide == l->f64 ? x : small_to_f32(l, x, r->dtype);
 }
 
-/* Both operands go to shared memory, where a column of one and a row of the other are lines; a loop over k loads a part of each. */
+/* sum[i] += a[row of i, k] b[k, column of i] for some steps of k */
+static void add_products(struct lower *l, const struct lines *a, const struct lines *b, const struct layout *lay, u32 steps,
+			 LLVMValueRef *sum, u32 n)
+{
+	for (u32 k = 0; k < steps; k++)
+		for (u32 i = 0; i < n; i++) {
+			u32 pos = layout_apply(lay, i, 0, 0);
+			LLVMValueRef args[] = {line_element(l, a, lay, pos, k), line_element(l, b, lay, pos, k), sum[i]};
+			if (a->wide == l->i32)
+				sum[i] = LLVMBuildAdd(l->b, sum[i], LLVMBuildMul(l->b, args[0], args[1], ""), "");
+			else
+				sum[i] = intrinsic(l, a->wide == l->f64 ? "llvm.fma.f64" : "llvm.fma.f32", a->wide, args, 3);
+		}
+}
+
+/* A loop over k loads what each thread needs of some steps at a time. ptxas overlaps loads and products of a turn, but not
+ * turns: of four steps each they take 9 % longer. */
 static void lower_fma(struct lower *l, const struct op *o)
 {
-	enum { UNROLLED = 2 /* steps: more take registers from other blocks */ };
-	const struct value *v = result(o), *a = operand(o, 0), *b = operand(o, 1), *acc = operand(o, 2);
+	enum { PRODUCTS = 1024, STEPS = 16 }; /* at most, of a turn */
+	const struct value *v = result(o), *acc = operand(o, 2);
+	const struct type *a = operand(o, 0)->type;
 	const struct layout *lay = v->type->layout;
 	enum dtype out = type_dtype(v->type);
 	LLVMTypeRef wide = out == DT_F64 ? l->f64 : out == DT_I32 ? l->i32 : l->f32;
-	int rank = v->type->rank, K = a->type->shape[rank - 1], by = MIN(K, UNROLLED);
 	u32 n = num_elems(v);
-	LLVMValueRef pa = shared_base(l, o), pb = shared_at(l, pa, NULL, (u32)(type_numel(a->type) * dtype_bytes(type_dtype(a->type))));
-	LLVMValueRef pos = thread_position(l, lay);
-	struct lines rows = lines_of(l, o, rank - 2, a, K, pa, wide, pos), cols = lines_of(l, o, rank - 1, b, K, pb, wide, pos);
-	barrier(l);
+	int steps = MIN(MIN(a->shape[a->rank - 1], STEPS), (i32)MAX(PRODUCTS / n, 1));
+	int turns = a->shape[a->rank - 1] / steps, turn_bits = ilog2((u64)turns);
+	struct lines rows = lines_of(l, o, 0, turn_bits, wide), cols = lines_of(l, o, 1, turn_bits, wide);
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), *sum = arena_array(&l->scratch, LLVMValueRef, n);
 	for (u32 i = 0; i < n; i++) {
 		sum[i] = elem(l, acc, i);
@@ -350,21 +294,22 @@ static void lower_fma(struct lower *l, const struct op *o)
 			  exit = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
 	LLVMBuildBr(l->b, loop);
 	LLVMPositionBuilderAtEnd(l->b, loop);
-	LLVMValueRef k = LLVMBuildPhi(l->b, l->i32, ""), zero = c_i32(l, 0);
+	LLVMValueRef turn = LLVMBuildPhi(l->b, l->i32, ""), zero = c_i32(l, 0);
 	for (u32 i = 0; i < n; i++) {
 		at[i] = LLVMBuildPhi(l->b, wide, "");
 		LLVMAddIncoming(at[i], &sum[i], &before, 1);
 		sum[i] = at[i];
 	}
-	for (int step = 0; step < by; step++)
-		add_products(l, &rows, &cols, lay, LLVMBuildAdd(l->b, k, c_i32(l, step), ""), sum, n);
+	rows = at_turn(l, &rows, turn);
+	cols = at_turn(l, &cols, turn);
+	add_products(l, &rows, &cols, lay, (u32)steps, sum, n);
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
-	LLVMValueRef next = LLVMBuildAdd(l->b, k, c_i32(l, by), "");
-	LLVMAddIncoming(k, &zero, &before, 1);
-	LLVMAddIncoming(k, &next, &latch, 1);
+	LLVMValueRef next = LLVMBuildAdd(l->b, turn, c_i32(l, 1), "");
+	LLVMAddIncoming(turn, &zero, &before, 1);
+	LLVMAddIncoming(turn, &next, &latch, 1);
 	for (u32 i = 0; i < n; i++)
 		LLVMAddIncoming(at[i], &sum[i], &latch, 1);
-	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntULT, next, c_i32(l, K), ""), loop, exit);
+	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntULT, next, c_i32(l, turns), ""), loop, exit);
 	LLVMPositionBuilderAtEnd(l->b, exit);
 	for (u32 i = 0; i < n && out == DT_F16; i++)
 		sum[i] = f32_to_small(l, sum[i], DT_F16, ROUND_DEFAULT);

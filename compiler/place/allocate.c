@@ -72,8 +72,9 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 	case IR_ATOMIC_CAS: return shared_result_bytes(o);
 	case IR_LOAD: return o->attr[ATTR_VOLATILE] ? shared_result_bytes(o) : 0;
 	case IR_DOT:
-		if (mma_of_dot(s->sm, o))
+		if (mma_of_dot(s->sm, o) || operand(o, 0)->type->kind == TY_MEMDESC)
 			return 0;
+		/* multiply-adds.c will take so much */
 		return (i32)(type_numel(operand(o, 0)->type) * element_bytes(operand(o, 0)) +
 			     type_numel(operand(o, 1)->type) * element_bytes(operand(o, 1)));
 	default: return 0;
@@ -189,7 +190,6 @@ static const char *what_for(struct allocator *a, const struct op *o)
 	case IR_CONVERT_LAYOUT: return "a change of layout";
 	case IR_REDUCE: return "a reduction";
 	case IR_SCAN: return "a scan";
-	case IR_DOT: return "a dot";
 	default: return "an operation's result";
 	}
 }

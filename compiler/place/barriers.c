@@ -164,6 +164,7 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 		a = access_of(allocation(operand(o, 0)), true);
 		touch(s, p, o, &a, 1);
 		return;
+	case IR_DOT:
 	case IR_WARP_GROUP_DOT:
 		for (u32 i = 0; i < 2; i++)
 			if (operand(o, i)->type->kind == TY_MEMDESC)

@@ -451,8 +451,6 @@ static void place_dots(struct placer *p)
 			plan->b = layout_dot_operand(p->pool, b->rank, b->shape, 1, plan->warps, plan->mma->m, type_elem_bits(b));
 		} else {
 			plan->acc = fma_layout(p, t);
-			plan->a = default_layout(p, a);
-			plan->b = default_layout(p, b);
 		}
 		check_accumulator(p, o, plan->acc);
 		map_put(&p->strong, plan->acc, plan);

@@ -13,7 +13,7 @@ struct dot_plan {
 	struct wgmma_split split;      /* of wgmma */
 	bool fetched;                  /* wgmma's A does not lie along k in memory */
 	int warps[MAX_RANK];           /* of mma.sync */
-	const struct layout *acc, *a, *b; /* a and b NULL: not for registers */
+	const struct layout *acc, *a, *b; /* a and b: of mma.sync */
 };
 
 struct placer {

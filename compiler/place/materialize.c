@@ -226,14 +226,25 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 	o->code = IR_WARP_GROUP_DOT;
 }
 
+/* Multiply-adds read their operands from shared memory (multiply_adds.c). A load asks for the layout they do it in, as the
+ * way there; what is computed is not computed in that: many threads have the same elements. */
+static const struct layout *fma_operand(struct placer *p, const struct op *o, u32 i, const struct dot_plan *plan)
+{
+	const struct value *v = operand(o, i);
+	const struct type *t = v->type;
+	while (def_if(v, IR_TRANS))
+		v = operand(v->def, 0);
+	return def_if(v, IR_LOAD) ? layout_fma_operand(p->pool, plan->acc, t->shape, (int)i) : default_layout(p, t);
+}
+
 static void place_dot(struct placer *p, struct op *o)
 {
 	const struct dot_plan *plan = map_get(&p->dots, o);
 	if (plan->wgmma) {
 		place_wgmma(p, o, plan);
 	} else {
-		request_operand(p, o, 0, plan->a);
-		request_operand(p, o, 1, plan->b);
+		request_operand(p, o, 0, plan->mma ? plan->a : fma_operand(p, o, 0, plan));
+		request_operand(p, o, 1, plan->mma ? plan->b : fma_operand(p, o, 1, plan));
 	}
 	request_operand(p, o, 2, plan->acc);
 	set_layout(p, result(o), plan->acc);

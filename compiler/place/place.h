@@ -5,6 +5,7 @@
  *   layouts   a layout for every tile, conversions where they meet (layouts.h)
  *   operands  dots' operands that stay in shared memory while a loop runs
  *   pipeline  loads of loops issued ahead, into shared memory or registers; few blocks for many programs
+ *   multiply-adds  operands of dots that no tensor core does, in shared memory
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
  *   remarks   what became of memory accesses, for --remarks
@@ -20,6 +21,7 @@ void pass_cluster(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
 void pass_operands(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);
+void pass_multiply_adds(struct pass_state *s);
 void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
 void pass_remarks(struct pass_state *s);

@@ -162,27 +162,25 @@ static void test_cheapest_route(void **state)
 
 /* --- shared memory ------------------------------------------------------------------------------------------- */
 
-/* Wavefronts of one access by a warp: lanes are served in groups whose vectors fill 128 bytes; a group needs as many
- * wavefronts as the most loaded bank has different words. */
-static int wavefronts(const u32 *byte_of_lane, int bytes)
+/* Wavefronts of one access by a warp: as many as the most loaded bank has different words. *least: as few as there could be. */
+static int wavefronts(const u32 *byte_of_lane, int bytes, int *least)
 {
-	int lanes = MIN(LANES, 128 / MAX(bytes, 4)), total = 0;
-	for (int first = 0; first < LANES; first += lanes) {
-		u32 words[32][64];
-		int count[32] = {0}, worst = 0;
-		for (int t = first; t < first + lanes; t++)
-			for (int b = 0; b < bytes; b += MIN(bytes, 4)) {
-				u32 word = (byte_of_lane[t] + (u32)b) / 4, bank = word % 32;
-				bool known = false;
-				for (int i = 0; i < count[bank]; i++)
-					known |= words[bank][i] == word;
-				if (!known)
-					words[bank][count[bank]++] = word;
-				worst = MAX(worst, count[bank]);
-			}
-		total += worst;
-	}
-	return total;
+	u32 words[32][4 * LANES];
+	int count[32] = {0}, worst = 0, all = 0;
+	for (int t = 0; t < LANES; t++)
+		for (int b = 0; b < bytes; b += MIN(bytes, 4)) {
+			u32 word = (byte_of_lane[t] + (u32)b) / 4, bank = word % 32;
+			bool known = false;
+			for (int i = 0; i < count[bank]; i++)
+				known |= words[bank][i] == word;
+			if (known)
+				continue;
+			words[bank][count[bank]++] = word;
+			worst = MAX(worst, count[bank]);
+			all++;
+		}
+	*least = (all + 31) / 32;
+	return worst;
 }
 
 /* Wavefronts that a whole tile takes, and the accesses it takes them in. `vec_bits` from the map. */
@@ -198,8 +196,9 @@ static void count_accesses(const struct layout *l, const struct memory_map *m, i
 			continue;
 		for (u32 t = 0; t < LANES; t++)
 			at[t] = (linear(m->basis[LL_REG], r) ^ linear(m->basis[LL_LANE], t)) * (u32)elem_bits / 8;
-		*waves += wavefronts(at, bytes);
-		*least += MAX(bytes / 4, 1);
+		int few;
+		*waves += wavefronts(at, bytes, &few);
+		*least += few;
 	}
 }
 
@@ -328,6 +327,44 @@ static void test_matmul_operands(void **state)
 	assert_int_equal(checked, 4 * 3 * 2 * 2);
 }
 
+/* Operands of multiply-adds, copied by 16 bytes of either dimension: a thread reads all k of the rows, or columns, of its
+ * results, by 16 bytes too, and no bank is wanted twice. */
+static void test_fma_operands(void **state)
+{
+	(void)state;
+	static const struct {
+		int side, k, lanes, warps;
+	} tiles[] = {{128, 16, 4, 2}, {128, 16, 8, 4}, {64, 32, 4, 4}, {64, 32, 8, 1}};
+	for (u32 i = 0; i < 4 * ARRAY_LEN(tiles); i++) {
+		int other = i & 1, fast = i & 2 ? 1 - other : other, side = tiles[i / 4].side, k = tiles[i / 4].k;
+		int lanes = tiles[i / 4].lanes, warps = tiles[i / 4].warps, by_lanes[2], by_warps[2], spt[2] = {1, 1}, copy[2], rows[2];
+		i32 acc_shape[2] = {side, side}, shape[2];
+		by_lanes[other] = lanes, by_lanes[1 - other] = 32 / lanes;
+		by_warps[other] = warps, by_warps[1 - other] = 4 / warps;
+		shape[other] = side, shape[1 - other] = k;
+		const struct layout *acc = layout_blocked(&pool, 2, acc_shape, (int[]){4, 4}, by_lanes, by_warps, (int[]){1, 0});
+		const struct layout *dst = layout_fma_operand(&pool, acc, shape, other);
+		for (u32 t = 0; t < LANES; t++)
+			for (u32 w = 0; w < 4; w++) {
+				u32 here = layout_apply(dst, 0, t, w), there = layout_apply(acc, 0, t, w) & layout_dim_mask(acc, other);
+				assert_int_equal(here & ~layout_dim_mask(dst, other), 0);
+				assert_int_equal(here >> layout_dim_shift(dst, other), there >> layout_dim_shift(acc, other));
+			}
+		assert_int_equal(layout_num_regs(dst), k * side / (lanes * warps));
+		spt[fast] = 4;
+		copy[fast] = MIN(shape[fast] / 4, 32);
+		copy[1 - fast] = 32 / copy[fast];
+		rows[fast] = 1, rows[1 - fast] = 4;
+		const struct layout *src = layout_blocked(&pool, 2, shape, spt, copy, rows, (int[]){fast, 1 - fast});
+		const struct layout *mem = plan_shared(&pool, src, dst, 32, false).mem;
+		struct memory_map in = map_to_memory(src, mem, 2), out = map_to_memory(dst, mem, 2);
+		assert_int_equal(in.vec_bits, 2);
+		assert_int_equal(out.vec_bits, 2);
+		assert_int_equal(excess(src, mem, 32, MATRIX_NONE), 0);
+		assert_int_equal(excess(dst, mem, 32, MATRIX_NONE), 0);
+	}
+}
+
 static int teardown(void **state)
 {
 	(void)state;
@@ -342,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_cheapest_route),
 		cmocka_unit_test(test_shared_pairs),
 		cmocka_unit_test(test_matmul_operands),
+		cmocka_unit_test(test_fma_operands),
 	};
 	return cmocka_run_group_tests(tests, NULL, teardown);
 }
