@@ -5,7 +5,8 @@
  *   layouts   a layout for every tile, conversions where they meet (layouts.h)
  *   operands  dots' operands that stay in shared memory while a loop runs
  *   pipeline  loads of loops issued ahead, into shared memory or registers; few blocks for many programs
- *   multiply-adds  operands of dots that no tensor core does, in shared memory
+ *   multiply-adds
+ *             operands of dots that no tensor core does, in shared memory
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
  *   remarks   what became of memory accesses, for --remarks
