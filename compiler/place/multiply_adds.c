@@ -11,30 +11,64 @@ struct stored {
 	struct map memory; /* what is stored → its last buffer */
 };
 
-/* Does the buffer that `load` reads stay as it is up to the dot? */
+static bool writes(const struct op *o, const struct value *buffer)
+{
+	return (o->code == IR_LOCAL_STORE || o->code == IR_ASYNC_COPY || o->code == IR_TMA_COPY) && operand(o, 1) == buffer;
+}
+
+/* Does the buffer that `load` reads stay as it is up to the dot? Copies for later iterations go to other places of a ring. */
 static bool stays(const struct op *load, const struct op *dot)
 {
-	const struct op *o = load->block == dot->block ? load->next : NULL;
-	while (o && o != dot && ((op_has(o, PURE) && !o->nblocks) || o->code == IR_LOCAL_LOAD))
+	while (dot && dot->block != load->block)
+		dot = dot->block->parent;
+	const struct op *o = dot ? load->next : NULL;
+	while (o && o != dot && !writes(o, operand(load, 0)))
 		o = o->next;
-	return o == dot;
+	return o && o == dot;
+}
+
+/* What v is a transposition of, or v. */
+static struct value *straight(struct value *v)
+{
+	while (def_if(v, IR_TRANS))
+		v = operand(v->def, 0);
+	return v;
+}
+
+/* `base`, transposed as v is. */
+static struct value *turned(struct pass_state *s, struct builder *b, const struct value *v, struct value *base)
+{
+	if (!def_if(v, IR_TRANS))
+		return base;
+	struct value *in = turned(s, b, operand(v->def, 0), base);
+	int order[MAX_RANK];
+	for (int i = 0; i < v->type->rank; i++)
+		order[i] = perm_get(v->def->attr[ATTR_ORDER], i);
+	const struct layout *l = layout_trans(&s->ctx->layouts, in->type->layout, order);
+	bool memory = in->type->kind == TY_MEMDESC;
+	const struct type *t = memory ? type_memdesc(s->ctx, v->type->elem, v->type->rank, v->type->shape, l, 0) : type_with_layout(s->ctx, v->type, l);
+	struct value *out = build1(b, memory ? IR_MEMDESC_TRANS : IR_TRANS, t, in);
+	out->def->attr[ATTR_ORDER] = v->def->attr[ATTR_ORDER];
+	return out;
 }
 
 static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 {
 	struct pass_state *s = all->s;
-	struct value *v = operand(dot, i);
-	struct op *load = def_if(v, IR_LOCAL_LOAD), *convert = def_if(v, IR_CONVERT_LAYOUT);
+	struct value *v = operand(dot, i), *base = straight(v);
+	struct op *load = def_if(base, IR_LOCAL_LOAD), *convert = def_if(base, IR_CONVERT_LAYOUT);
+	struct builder b = builder_before(s->ctx, dot);
 	if (load && stays(load, dot))
-		return operand(load, 0);
-	struct value *src = convert ? operand(convert, 0) : v;
+		return turned(s, &b, v, operand(load, 0));
+	if (v->def)
+		b = builder_after(s->ctx, v->def);
+	struct value *src = convert ? turned(s, &b, v, operand(convert, 0)) : v;
 	const struct type *t = v->type;
 	const struct layout *to = layout_fma_operand(&s->ctx->layouts, result(dot)->type->layout, t->shape, (int)i),
 			    *mem = plan_shared(&s->ctx->layouts, src->type->layout, to, type_elem_bits(t), s->sm >= 90).mem;
 	struct value *known = map_get(&all->memory, v);
 	if (known && known->type->layout == mem)
 		return known;
-	struct builder b = v->def ? builder_after(s->ctx, v->def) : builder_before(s->ctx, dot);
 	const struct type *desc = type_memdesc(s->ctx, t->elem, t->rank, t->shape, mem, 0);
 	struct value *alloc = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &desc, 1, 0)), *ops[] = {src, alloc};
 	build(&b, IR_LOCAL_STORE, ops, 2, NULL, 0, 0);

@@ -246,10 +246,11 @@ static double attend_row(const struct array *q, struct rows k, struct rows v, in
 	return total;
 }
 
-/* `block` keys at a time, or all at once when 0. */
-static void attention(struct suite *s, tl_dtype t, int m, int n, int d, int block, int stages, int warps)
+/* `block` keys at a time, or all at once when 0; `ieee`: by multiply-adds. */
+static void attend(struct suite *s, tl_dtype t, bool ieee, int m, int n, int d, int block, int stages, int warps)
 {
-	if (!case_begin(s, file, "attention %s m=%d n=%d d=%d block=%d stages=%d warps=%d", tl_dtype_name(t), m, n, d, block, stages, warps))
+	if (!case_begin(s, file, "attention %s%s m=%d n=%d d=%d block=%d stages=%d warps=%d", tl_dtype_name(t), ieee ? " ieee" : "", m, n, d, block, stages,
+			warps))
 		return;
 	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, (size_t)(n * d)), *v = in(s, "v", t, (size_t)(n * d)),
 		     *o = out(s, "o", TL_F32, (size_t)(m * d)), *sum = out(s, "sum", TL_F32, (size_t)m);
@@ -263,15 +264,20 @@ static void attention(struct suite *s, tl_dtype t, int m, int n, int d, int bloc
 			want(sum, (size_t)i, total);
 	}
 	/* probabilities are rounded to the type of v, averages of numbers below 1; scores of fp32 have tf32's error times √d */
-	double unit = t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t);
+	double unit = ieee ? 0x1p-22 * sqrt(d) : t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t);
 	tolerance(o, 2 * unit, 0);
 	tolerance(sum, 0, t == TL_F32 ? 2 * unit : 0x1p-16);
 	tl_config *c = CONFIG(.num_warps = warps, .num_stages = stages);
 	if (block)
-		LAUNCH(s, "attend_blocks", c, ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(m), tl_int(block), tl_int(d));
+		LAUNCH(s, ieee ? "attend_early" : "attend_blocks", c, ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(m), tl_int(block), tl_int(d));
 	else
 		LAUNCH(s, "attend", c, ptr(q), ptr(k), ptr(v), ptr(o), ptr(sum), tl_int(m), tl_int(n), tl_int(d));
 	case_end(s);
+}
+
+static void attention(struct suite *s, tl_dtype t, int m, int n, int d, int block, int stages, int warps)
+{
+	attend(s, t, false, m, n, d, block, stages, warps);
 }
 
 /* Loops whose loads are boxes, entered several times. `distances` of rows of k and v in elements; negative: from the end. */
@@ -458,6 +464,8 @@ void theme_dot(struct suite *s)
 		for (int which = 0; which < 3; which++)
 			chosen(s, half[t], which, 1 << which);
 	}
+	for (int stages = 1; stages <= 4; stages++)
+		attend(s, TL_F32, true, 64, 200, 32, 32, stages, 4), attend(s, TL_F32, true, 32, 64, 64, 16, stages, 1 << stages);
 	for (int t = 0; t < 7; t++)
 		if (kinds[t].out != TL_F16)
 			gram(s, &kinds[t], 32, 64, 4), gram(s, &kinds[t], 16, 32, 1), gram(s, &kinds[t], 128, 32, 8);
