@@ -2,7 +2,7 @@
 
 /* --- conversions --------------------------------------------------------------------------------------------- */
 
-bool same_warps(const struct layout *a, const struct layout *b)
+static bool same_warps(const struct layout *a, const struct layout *b)
 {
 	if (a->bits[LL_WARP] != b->bits[LL_WARP])
 		return false;
@@ -24,6 +24,18 @@ static struct source describe(const struct layout *src)
 	for (int i = 0; i < src->bits[LL_REG]; i++)
 		gf2_add(&s.all, src->basis[LL_REG][i]);
 	return s;
+}
+
+bool warps_apart(const struct layout *a, const struct layout *b)
+{
+	struct source s = describe(a);
+	u32 lanes, warps, combo;
+	layout_redundant(a, &lanes, &warps);
+	bool apart = !warps && same_warps(a, b);
+	for (int dim = LL_REG; dim <= LL_LANE; dim++)
+		for (int i = 0; i < b->bits[dim]; i++)
+			apart &= gf2_solve(&s.all, b->basis[dim][i], &combo);
+	return apart;
 }
 
 static bool locate(const struct source *s, u32 v, u32 *reg, u32 *lane)

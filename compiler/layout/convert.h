@@ -21,8 +21,9 @@ struct conversion {
 	u32 reg_of_reg[LAYOUT_MAX_BITS], lane_of_reg[LAYOUT_MAX_BITS];
 	u32 lane_of_lane[LANE_BITS], sent[LANE_BITS], moved[LANE_BITS];
 };
-/* Does each warp hold the same elements in both, so that nothing passes between warps? */
-bool same_warps(const struct layout *a, const struct layout *b);
+/* Does each warp hold the same elements in both, and no other warp any of them? Then warps need not wait for each other, whose memory is
+ * apart. */
+bool warps_apart(const struct layout *a, const struct layout *b);
 struct conversion plan_conversion(const struct layout *src, const struct layout *dst);
 /* Value of a linear map at index x. */
 static inline u32 linear(const u32 *bases, u32 x)

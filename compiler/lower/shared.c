@@ -463,7 +463,7 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 	int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
 	struct pieces p = plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, l->s->most_scratch);
 	const struct layout *mem = plan_shared(&l->s->ctx->layouts, p.src, p.dst, bits, has_stmatrix(l)).mem;
-	bool apart = same_warps(x->type->layout, v->type->layout); /* each warp has memory of its own */
+	bool apart = warps_apart(x->type->layout, v->type->layout); /* each warp has memory of its own */
 	LLVMValueRef base = shared_base(l, o), *at = p.bits ? new_tile(l, v) : NULL;
 	for (u32 i = 0; i >> p.bits == 0; i++) {
 		const struct value *in = p.bits ? piece_like(l, x, p.src) : x, *out = p.bits ? piece_like(l, v, p.dst) : v;

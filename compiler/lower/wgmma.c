@@ -342,12 +342,13 @@ void set_accumulators(struct lower *l, const struct value *v, const char *text, 
 	}
 }
 
-/* The accumulators are results of the text. */
+/* The accumulators are results of the text, which writes them before it has read all of A: even where A is what they begin with, it needs
+ * registers of its own. */
 static void name_results(struct gemm *g, const struct value *v)
 {
 	g->noutputs = num_accumulators(v);
 	for (u32 i = 0; i < g->noutputs; i++)
-		sb_printf(&g->constraints, "%s=%s", i ? "," : "", accumulator_letter(v));
+		sb_printf(&g->constraints, "%s=&%s", i ? "," : "", accumulator_letter(v));
 }
 
 /* And in the same registers v's are operands. */

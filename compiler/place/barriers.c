@@ -176,7 +176,7 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 	if (o->code == IR_LOCAL_ALLOC || !o->scratch_size)
 		return;
 	a = access_of(o, true);
-	if (o->code == IR_CONVERT_LAYOUT && same_warps(operand(o, 0)->type->layout, result(o)->type->layout)) {
+	if (o->code == IR_CONVERT_LAYOUT && warps_apart(operand(o, 0)->type->layout, result(o)->type->layout)) {
 		a.ring = o;
 		touch(s, p, o, &a, 1);
 		return;

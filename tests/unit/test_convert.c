@@ -160,6 +160,31 @@ static void test_cheapest_route(void **state)
 			 CONVERT_REGISTERS);
 }
 
+/* A layout of `len` elements with these bases, one of registers, of the first lane and of the only warp bit each. */
+static const struct layout *line_of(int len, u32 reg, u32 lane, u32 warp)
+{
+	struct layout l = layout_empty(1, (i32[]){len});
+	if (reg)
+		l.basis[LL_REG][l.bits[LL_REG]++] = reg;
+	l.basis[LL_LANE][0] = lane;
+	l.bits[LL_LANE] = 5;
+	l.basis[LL_WARP][l.bits[LL_WARP]++] = warp;
+	return layout_intern(&pool, &l);
+}
+
+/* Warps need not wait for each other where each has elements of its own, and the same before and after: not if they have copies, or if what
+ * belongs to a warp differs. */
+static void test_warps_apart(void **state)
+{
+	(void)state;
+	assert_true(warps_apart(line_of(8, 1, 2, 4), line_of(8, 2, 1, 4)));
+	assert_true(warps_apart(line_of(4, 1, 0, 2), line_of(4, 0, 1, 2)));
+	assert_false(warps_apart(line_of(4, 1, 2, 0), line_of(4, 2, 1, 0)));
+	assert_false(warps_apart(line_of(4, 1, 2, 3), line_of(4, 2, 1, 3)));
+	assert_false(warps_apart(line_of(8, 1, 2, 4), line_of(8, 5, 2, 4)));
+	assert_false(warps_apart(line_of(8, 1, 2, 4), line_of(8, 1, 4, 2)));
+}
+
 /* --- shared memory ------------------------------------------------------------------------------------------- */
 
 /* Wavefronts of one access by a warp: as many as the most loaded bank has different words. *least: as few as there could be. */
@@ -377,6 +402,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_pairs), cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_cheapest_route),
+		cmocka_unit_test(test_warps_apart),
 		cmocka_unit_test(test_shared_pairs),
 		cmocka_unit_test(test_matmul_operands),
 		cmocka_unit_test(test_fma_operands),
