@@ -511,7 +511,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	const struct type *mem = operand(o, 1)->type;
 	const struct layout *lay = ptr->type->layout;
 	u32 bytes = (u32)dtype_bytes(type_dtype(mem));
-	struct vectors s = vectors_of(l, ptr, mask);
+	struct vectors s = make_vectors(ptr, copied_together(l->s->axis, ptr, mask, mem->layout));
 	struct memory_map m = map_to_memory(lay, mem->layout, s.v.bits);
 	LLVMValueRef base = elem(l, operand(o, 1), 0), mine = owner(l, lay);
 	LLVMValueRef thread = thread_map(l, l->entry, m.basis[LL_LANE], m.basis[LL_WARP], m.bits[LL_WARP]);

@@ -1,3 +1,4 @@
+#include "layout/convert.h"
 #include "place/access.h"
 
 static int reg_bit(const struct layout *l, u32 basis)
@@ -26,6 +27,22 @@ struct access_vector access_vector(const struct axis_analysis *a, const struct v
 	struct access_vector best = {0};
 	for (int d = 0; d < ptr->type->rank; d++) {
 		struct access_vector v = neighbours(ptr->type->layout, d, axis_vector_width(a, ptr, mask, d));
+		if (v.bits > best.bits)
+			best = v;
+	}
+	return best;
+}
+
+struct access_vector copied_together(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, const struct layout *mem)
+{
+	struct access_vector best = {0};
+	for (int d = 0; d < ptr->type->rank; d++) {
+		struct access_vector v = neighbours(ptr->type->layout, d, axis_vector_width(a, ptr, mask, d));
+		struct memory_map m = map_to_memory(ptr->type->layout, mem, v.bits);
+		int bits = 0;
+		while (bits < m.vec_bits && m.vec_reg[bits] == v.reg[bits])
+			bits++;
+		v.bits = bits;
 		if (v.bits > best.bits)
 			best = v;
 	}

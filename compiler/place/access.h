@@ -13,6 +13,9 @@ struct access_vector {
 /* The widest vector with which a thread can access memory through `ptr` (placed) under `mask` (or NULL). */
 struct access_vector access_vector(const struct axis_analysis *a, const struct value *ptr, const struct value *mask);
 
+/* The widest that goes on in shared memory too. More may be known of one copy's address than of those that the memory was laid out for. */
+struct access_vector copied_together(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, const struct layout *mem);
+
 /* A run of elements read through `ptr` under `mask` (or NULL): see axis_run_length. No bits where there is none in a thread's registers. */
 struct access_vector access_run(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int *unit);
 
