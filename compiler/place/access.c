@@ -1,6 +1,12 @@
 #include "layout/convert.h"
 #include "place/access.h"
 
+struct value *mask_of(const struct op *o)
+{
+	u32 i = o->code == IR_LOAD ? 1 : 2;
+	return o->code != IR_ATOMIC_CAS && o->noperands > i ? operand(o, i) : NULL;
+}
+
 static int reg_bit(const struct layout *l, u32 basis)
 {
 	for (int i = 0; i < l->bits[LL_REG]; i++)
@@ -95,7 +101,7 @@ struct access_vector added_together(const struct pass_state *s, const struct op 
 	bool all = s->sm >= 90 && (d == DT_F32 || d == DT_F16 || d == DT_BF16);
 	if (!all && d != DT_F16)
 		return one;
-	struct access_vector v = access_vector(s->axis, operand(o, 0), o->noperands > 2 ? operand(o, 2) : NULL);
+	struct access_vector v = access_vector(s->axis, operand(o, 0), mask_of(o));
 	if (!all)
 		v.bits = MIN(v.bits, 1);
 	return v;

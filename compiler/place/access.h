@@ -5,6 +5,9 @@
 #include "opt/axis.h"
 #include "opt/pass.h"
 
+/* The mask of a load, store or atomic operation, or NULL. */
+struct value *mask_of(const struct op *o);
+
 /* The register bits that walk through one vector: bit i of the element's index in it is register bit reg[i]. */
 struct access_vector {
 	int bits;   /* log2 of the elements */

@@ -81,6 +81,14 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 	}
 }
 
+struct value *store_shared(struct builder *b, struct value *v, const struct layout *mem)
+{
+	const struct type *t = v->type, *desc = type_memdesc(b->ctx, t->elem, t->rank, t->shape, mem, 0);
+	struct value *buffer = result(build(b, IR_LOCAL_ALLOC, NULL, 0, &desc, 1, 0)), *ops[] = {v, buffer};
+	build(b, IR_LOCAL_STORE, ops, 2, NULL, 0, 0);
+	return buffer;
+}
+
 static void number_ops(struct allocator *a, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next) {

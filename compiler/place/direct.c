@@ -4,6 +4,7 @@
  *
  * The copies are waited for where something reads a buffer, or before anything that might write what they still read. That wait is for
  * all copies there are, so where others are on their way to later iterations, these loads keep to registers. */
+#include "place/access.h"
 #include "place/pipeline.h"
 
 /* Is o a load that is stored in a dot's buffer right away? */
@@ -31,7 +32,7 @@ static void copy(struct pipe *p, struct op *load)
 {
 	struct op *store = load_consumer(load), *alloc = operand(store, 1)->def;
 	struct builder b = builder_before(p->ctx, store);
-	struct value *ops[] = {operand(load, 0), result(alloc), load->noperands > 1 ? operand(load, 1) : NULL};
+	struct value *ops[] = {operand(load, 0), result(alloc), mask_of(load)};
 	b.loc = load->loc;
 	build(&b, IR_ASYNC_COPY, ops, ops[2] ? 3 : 2, NULL, 0, 0)->attr[ATTR_ASYNC_EVICT] = load->attr[ATTR_EVICT];
 	op_erase(store->next);

@@ -67,12 +67,6 @@ const struct layout *scan_layout(struct placer *p, const struct op *o)
 
 /* --- memory operations --------------------------------------------------------------------------------------- */
 
-static const struct value *mask_of(const struct op *o)
-{
-	u32 i = o->code == IR_LOAD ? 1 : 2;
-	return o->code != IR_ATOMIC_CAS && o->noperands > i ? operand(o, i) : NULL;
-}
-
 bool memory_order(const struct placer *p, const struct op *o, int *order)
 {
 	const struct value *ptr = operand(o, 0);

@@ -205,11 +205,9 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 	if (known)
 		return known;
 	struct builder b = after_definition(p, src);
-	const struct type *desc = type_memdesc(p->ctx, t->elem, 2, t->shape, mem, 0);
-	struct value *alloc = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &desc, 1, 0)), *ops[] = {src, alloc};
-	build(&b, IR_LOCAL_STORE, ops, 2, NULL, 0, 0);
+	struct value *buffer = store_shared(&b, src, mem);
 	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
-	return add_version(p, v, mem, alloc);
+	return add_version(p, v, mem, buffer);
 }
 
 /* What comes from tensor cores goes back to them as it is, in registers, if it is the instruction's A; the rest through shared memory. */

@@ -69,13 +69,11 @@ static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 	struct value *known = map_get(&all->memory, v);
 	if (known && known->type->layout == mem)
 		return known;
-	const struct type *desc = type_memdesc(s->ctx, t->elem, t->rank, t->shape, mem, 0);
-	struct value *alloc = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &desc, 1, 0)), *ops[] = {src, alloc};
-	build(&b, IR_LOCAL_STORE, ops, 2, NULL, 0, 0);
-	alloc->name = v->name;
+	struct value *buffer = store_shared(&b, src, mem);
+	buffer->name = v->name;
 	if (v->def) /* visible wherever v is */
-		map_put(&all->memory, v, alloc);
-	return alloc;
+		map_put(&all->memory, v, buffer);
+	return buffer;
 }
 
 static void visit(struct op *o, void *arg)

@@ -22,17 +22,15 @@ static void keep_in_memory(struct pass_state *s, struct op *convert)
 	const struct type *t = result(convert)->type;
 	const struct layout *from = operand(convert, 0)->type->layout;
 	const struct layout *mem = plan_shared(&s->ctx->layouts, from, t->layout, MAX(type_elem_bits(t), 8), false).mem;
-	const struct type *desc = type_memdesc(s->ctx, t->elem, t->rank, t->shape, mem, 0);
 	struct builder before = builder_before(s->ctx, convert);
 	before.loc = convert->loc;
-	struct value *alloc = result(build(&before, IR_LOCAL_ALLOC, NULL, 0, &desc, 1, 0)), *ops[] = {operand(convert, 0), alloc};
-	alloc->name = result(convert)->name;
-	build(&before, IR_LOCAL_STORE, ops, 2, NULL, 0, 0);
+	struct value *buffer = store_shared(&before, operand(convert, 0), mem);
+	buffer->name = result(convert)->name;
 	while (result(convert)->uses) {
 		const struct use *u = result(convert)->uses;
 		struct builder at = builder_before(s->ctx, u->user);
 		at.loc = u->user->loc;
-		op_set_operand(u->user, (u32)(u - u->user->operands), build1(&at, IR_LOCAL_LOAD, t, alloc));
+		op_set_operand(u->user, (u32)(u - u->user->operands), build1(&at, IR_LOCAL_LOAD, t, buffer));
 	}
 	if (s->remarks)
 		diag(s->diags, R_OPERAND_STAYS, convert->loc, (long long)type_numel(t) * dtype_bytes(type_dtype(t)), (long long)registers_of(result(convert)));

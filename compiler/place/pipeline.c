@@ -103,14 +103,13 @@ static bool reaches_dot(const struct value *v, int depth)
 
 static struct access_vector accessed(const struct pipe *p, const struct op *load)
 {
-	return access_vector(p->s->axis, operand(load, 0), load->noperands > 1 ? operand(load, 1) : NULL);
+	return access_vector(p->s->axis, operand(load, 0), mask_of(load));
 }
 
 /* Is what is contiguous in global memory so in this layout of shared memory? */
-static bool runs_in(const struct op *load, struct access_vector v, const struct layout *mem)
+static bool runs_in(const struct pipe *p, const struct op *load, const struct layout *mem)
 {
-	struct memory_map m = map_to_memory(result(load)->type->layout, mem, v.bits);
-	return m.vec_bits == v.bits && !memcmp(m.vec_reg, v.reg, (size_t)v.bits);
+	return copied_together(p->s->axis, operand(load, 0), mask_of(load), mem).bits == accessed(p, load).bits;
 }
 
 bool is_read_again(const struct use *u)
@@ -133,12 +132,12 @@ const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
 	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
 	bool few = type_numel(t) <= 32 * p->s->num_warps; /* so it does not matter how they are read */
-	return (one_by_one || few) && !runs_in(load, accessed(p, load), plan.mem) ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits) : plan.mem;
+	return (one_by_one || few) && !runs_in(p, load, plan.mem) ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits) : plan.mem;
 }
 
 static bool runs_alike(const struct pipe *p, const struct op *load)
 {
-	return runs_in(load, accessed(p, load), ring_layout(p, load));
+	return runs_in(p, load, ring_layout(p, load));
 }
 
 bool can_copy_async(const struct pipe *p, const struct op *load)
@@ -258,7 +257,7 @@ static bool needs_registers(const struct pipe *p, const struct op *load)
 {
 	int unit;
 	const struct op *to = load_consumer(load);
-	const struct value *ptr = operand(load, 0), *mask = load->noperands > 1 ? operand(load, 1) : NULL;
+	const struct value *ptr = operand(load, 0), *mask = mask_of(load);
 	if (!to || (result(to)->type == result(load)->type && layout_num_regs(result(load)->type->layout) <= FEW))
 		return false;
 	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load));

@@ -31,6 +31,9 @@ void pass_remarks(struct pass_state *s);
 enum { LEAST_PIECE = 8192 };
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
 
+/* A buffer in shared memory, laid out like mem, and v stored there. */
+struct value *store_shared(struct builder *b, struct value *v, const struct layout *mem);
+
 /* Registers that a placed tile takes of each thread; 0 for a scalar. */
 i64 registers_of(const struct value *v);
 /* Registers that a thread can have where a block has so many warps. */
