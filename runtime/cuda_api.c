@@ -5,7 +5,7 @@
 
 #include "runtime/error.h"
 
-tl_status cuda_api_open(struct cuda_api *out)
+tl_status cuda_api_open(struct cuda_api *out, bool *absent)
 {
 	static const struct {
 		const char *symbol;
@@ -23,12 +23,13 @@ tl_status cuda_api_open(struct cuda_api *out)
 		;
 	/* never closed: the driver does not survive that */
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	*absent = !lib;
 	if (!lib)
 		return failed(TL_ERR_DEVICE, "no CUDA driver: %s", dlerror());
 	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
 		void *f = dlsym(lib, table[i].symbol);
 		if (!f && i < ARRAY_LEN(table) - nnew)
-			return failed(TL_ERR_DEVICE, "this CUDA driver has no %s: it is too old", table[i].symbol);
+			return failed(TL_ERR_DRIVER, "this CUDA driver has no %s: it is too old", table[i].symbol);
 		memcpy((char *)out + table[i].offset, &f, sizeof f);
 	}
 	return TL_OK;

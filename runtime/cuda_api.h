@@ -111,8 +111,12 @@ struct cuda_api {
 #undef X
 };
 
-/* Opens the driver's library. TL_ERR_DEVICE where there is none, or one too old. */
-tl_status cuda_api_open(struct cuda_api *out);
+/* Opens the driver's library. TL_ERR_DEVICE where there is none, and *absent is set then; TL_ERR_DRIVER where it lacks a function. */
+tl_status cuda_api_open(struct cuda_api *out, bool *absent);
+/* Initialises the driver. */
+tl_status cuda_start(const struct cuda_api *api);
+/* Does the driver work, and say that there is no GPU? */
+bool cuda_no_device(const struct cuda_api *api);
 
 /* A device on a driver: the `ordinal`th one in its primary context, or `adopted` (the caller's) where that is set. */
 struct device;

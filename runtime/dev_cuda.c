@@ -194,17 +194,34 @@ tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext ado
 	return TL_OK;
 }
 
+tl_status cuda_start(const struct cuda_api *api)
+{
+	CUresult r = api->init(0);
+	return r ? driver_error(api, "cuInit", r) : TL_OK;
+}
+
 static tl_status open_driver(struct cuda_api *api)
 {
-	tl_status s = cuda_api_open(api);
-	if (s)
-		return s;
+	bool absent;
+	tl_status s = cuda_api_open(api, &absent);
+	return s ? s : cuda_start(api);
+}
+
+bool cuda_no_device(const struct cuda_api *api)
+{
+	int count = 0;
 	CUresult r = api->init(0);
-	if (r) { /* whatever the reason, no device answers */
-		driver_error(api, "cuInit", r);
-		return TL_ERR_DEVICE;
-	}
-	return TL_OK;
+	if (!r)
+		r = api->device_count(&count);
+	return r == CUDA_ERROR_NO_DEVICE || (!r && !count);
+}
+
+bool cuda_absent(void)
+{
+	struct cuda_api api;
+	bool absent;
+	tl_status s = cuda_api_open(&api, &absent);
+	return s ? absent : cuda_no_device(&api);
 }
 
 static tl_status cuda_open(int ordinal, struct device **out)

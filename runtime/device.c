@@ -10,11 +10,10 @@
 
 static const struct device_ops *const devices[] = {&cuda_ops, &interp_ops, &sim_ops};
 
-/* Where no GPU can serve, the interpreter does; a GPU that is there and fails is an error. */
+/* The interpreter serves where there is no driver or no GPU; a driver or GPU that is there and fails is an error. */
 static tl_status open_best(struct device **out)
 {
-	tl_status s = cuda_ops.open(0, out);
-	return s == TL_ERR_DEVICE ? interp_ops.open(0, out) : s;
+	return cuda_absent() ? interp_ops.open(0, out) : cuda_ops.open(0, out);
 }
 
 static tl_status unknown(const char *spec)

@@ -352,6 +352,33 @@ static void opening(void **state)
 	assert_clean(0);
 }
 
+/* Only a missing GPU (and a missing driver) may stand for "use the CPU". */
+static void starting(void **state)
+{
+	(void)state;
+	assert_int_equal(cuda_start(&api), TL_OK);
+	assert_false(cuda_no_device(&api));
+	driver.devices = 0;
+	assert_true(cuda_no_device(&api));
+	driver.devices = 2;
+	static const struct {
+		const char *call;
+		CUresult error;
+		tl_status status;
+		bool none;
+	} table[] = {{"init", 100, TL_ERR_DEVICE, true}, {"init", 803, TL_ERR_DRIVER, false}, {"init", 999, TL_ERR_DRIVER, false},
+		     {"init", 101, TL_ERR_DEVICE, false}, {"count", 100, TL_OK, true}, {"count", 3, TL_OK, false}};
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		driver.fail = table[i].call;
+		driver.error = table[i].error;
+		assert_int_equal(cuda_start(&api), table[i].status);
+		assert_int_equal(cuda_no_device(&api), table[i].none);
+	}
+	driver.fail = "init";
+	driver.error = 803;
+	assert_error(cuda_start(&api), TL_ERR_DRIVER, "cuInit: some failure (CUDA_ERROR_SOME, 803)");
+}
+
 static void targets(void **state)
 {
 	(void)state;
@@ -572,7 +599,7 @@ static void public_calls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(opening, reset), cmocka_unit_test_setup(targets, reset),
+		cmocka_unit_test_setup(opening, reset), cmocka_unit_test_setup(starting, reset), cmocka_unit_test_setup(targets, reset),
 		cmocka_unit_test_setup(contexts, reset), cmocka_unit_test_setup(copies, reset),
 		cmocka_unit_test_setup(loading, reset), cmocka_unit_test_setup(launching, reset),
 		cmocka_unit_test_setup(timing, reset), cmocka_unit_test_setup(public_calls, reset),
