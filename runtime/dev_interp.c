@@ -57,7 +57,10 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 	struct mem_range *ranges = host_ranges((struct host_device *)device, &a, &n, NULL);
 	struct interp_launch launch = {.args = l->args, .ranges = ranges, .nranges = n};
 	memcpy(launch.grid, l->grid, sizeof launch.grid);
-	launch.open = host_name_ranges(k->kernel, l->args, ranges, n);
+	const struct mem_range **homes = arena_array(&a, const struct mem_range *, k->kernel->nparams);
+	launch.open = host_name_ranges(k->kernel, l->args, ranges, n, homes);
+	launch.guard = HOST_GUARD;
+	launch.homes = homes;
 	struct strbuf error = {.arena = &a};
 	tl_status s = TL_OK;
 	if (!interp_run(k->program, &launch, &error))

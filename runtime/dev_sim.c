@@ -192,7 +192,8 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	l.params = params;
 	u8 *const *written;
 	struct mem_range *ranges = host_ranges((struct host_device *)device, &a, &l.nranges, &written);
-	l.open = host_name_ranges(k->kernel, d->args, ranges, l.nranges);
+	l.open = host_name_ranges(k->kernel, d->args, ranges, l.nranges, NULL);
+	l.guard = HOST_GUARD;
 	add_variables(&a, k->module, &l, ranges, written);
 	bool counts = getenv("TL_SIM_REPORT");
 	if (counts)

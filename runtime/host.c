@@ -10,7 +10,7 @@
 
 /* The gap costs address space only: it is never touched. ALIGN is what cuMemAlloc gives, so that the same variants
  * are used. Each buffer has it on both sides: a small overrun does not land in the next buffer and pass for correct. */
-enum { ALIGN = 256, GAP = 64 * 1024, POISON = 0xA5 };
+enum { ALIGN = 256, GAP = HOST_GUARD, POISON = 0xA5 };
 
 tl_status host_open(const struct device_ops *ops, bool tracks_writes, struct device **out)
 {
@@ -97,11 +97,13 @@ struct mem_range *host_ranges(struct host_device *d, struct arena *a, u32 *n, u8
 	return ranges;
 }
 
-bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n)
+bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n, const struct mem_range **homes)
 {
 	bool open = false;
 	for (u32 i = 0; i < k->nparams; i++) {
 		char *p = (char *)(uintptr_t)args[i];
+		if (homes)
+			homes[i] = NULL;
 		if (k->params[i].value->type->kind != TY_PTR || !p)
 			continue;
 		struct mem_range *in = range_of(r, n, p);
@@ -109,6 +111,8 @@ bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range 
 			open = true;
 		else if (!in->name)
 			in->name = k->params[i].name;
+		if (homes)
+			homes[i] = in ? in : &any_memory;
 	}
 	return open;
 }

@@ -13,6 +13,15 @@ u32 ranges_below(const struct mem_range *ranges, u32 n, u64 address)
 	return lo;
 }
 
+const struct mem_range any_memory = {.size = SIZE_MAX};
+
+bool ranges_touch(const struct mem_range *ranges, u32 n, u64 address, u64 bytes, u64 guard)
+{
+	u64 from = address > guard ? address - guard : 0, end = bytes + guard > UINT64_MAX - address ? UINT64_MAX : address + bytes + guard;
+	u32 below = ranges_below(ranges, n, address);
+	return (below && range_start(&ranges[below - 1]) + ranges[below - 1].size > from) || (below < n && range_start(&ranges[below]) < end);
+}
+
 const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u64 address, const char *lead, struct strbuf *out)
 {
 	u32 below = ranges_below(ranges, n, address);

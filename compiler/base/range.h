@@ -22,6 +22,12 @@ static inline bool range_has(const struct mem_range *r, u64 address, u64 bytes)
 	return bytes_within(range_start(r), r->size, address, bytes);
 }
 
+/* A range of its own kind: all memory, for what is not known. */
+extern const struct mem_range any_memory;
+
+/* Does one of n ranges in order of their addresses, with `guard` bytes on both sides, touch these bytes? */
+bool ranges_touch(const struct mem_range *ranges, u32 n, u64 address, u64 bytes, u64 guard);
+
 /* Of n ranges in order of their addresses, how many start at or below the address. */
 u32 ranges_below(const struct mem_range *ranges, u32 n, u64 address);
 /* Appends `lead` and where the address lies, seen from the nearest range: "16 bytes past the end of 'x'". Returns that range; NULL,

@@ -117,6 +117,9 @@ void *plan_alloc(struct planner *p, size_t size);
 /* A slot of its own while the operation being planned runs, its regions included. */
 u32 plan_scratch(struct planner *p, size_t size);
 
+/* The number of the parameter that v is, or -1. */
+i32 plan_param(const struct planner *p, const struct value *v);
+
 /* A region that combines two elements, of reduce or scan. If all of it is elementwise it is run on many pairs at once
  * (`wide`), else on one at a time. */
 struct region {

@@ -23,8 +23,12 @@ struct interp_launch {
 	u32 grid[3];
 	const struct mem_range *ranges; /* sorted by base, not overlapping */
 	u32 nranges;
-	bool open;                      /* addresses outside all ranges are the caller's own memory: only null and
+	bool open;                      /* addresses further than `guard` from all ranges are the caller's own memory: only null and
 					 * misaligned ones are errors */
+	u64 guard;
+	/* Of each parameter: the range that a pointer's accesses must stay in; &any_memory where the pointer is to memory of the
+	 * caller's own; NULL where it points to none. NULL itself: accesses may hit every range, whatever they are computed from. */
+	const struct mem_range *const *homes;
 	int threads;                    /* 0: as many as the machine has */
 };
 

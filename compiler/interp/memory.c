@@ -12,15 +12,33 @@ struct memory_plan {
 	u32 bytes;      /* of an element */
 	enum dtype dtype;
 	i32 mask, other; /* operand, or -1 */
+	i32 base;        /* the parameter that addresses are computed from, or -1: not known */
 	u64 poison;
 	bool is_bool;
 };
 
 /* --- checking ------------------------------------------------------------------------------------------------ */
 
-static bool reachable(struct env *e, u64 address, u64 size)
+/* The range that an access of `w` must stay in: NULL for none, &any_memory for no range in particular. */
+static const struct mem_range *home_of(const struct env *e, const struct memory_plan *w)
 {
 	const struct interp_launch *l = e->run->launch;
+	return l->homes && w->base >= 0 ? l->homes[w->base] : &any_memory;
+}
+
+/* Memory that no range knows, far from those that are known. */
+static bool is_open(const struct env *e, u64 address, u64 size)
+{
+	const struct interp_launch *l = e->run->launch;
+	return l->open && address >= NULL_PAGE && address + size >= address && !ranges_touch(l->ranges, l->nranges, address, size, l->guard);
+}
+
+static bool reachable(struct env *e, const struct memory_plan *w, u64 address, u64 size)
+{
+	const struct interp_launch *l = e->run->launch;
+	const struct mem_range *home = home_of(e, w);
+	if (home != &any_memory)
+		return home && range_has(home, address, size);
 	if (range_has(e->range, address, size))
 		return true;
 	u32 below = ranges_below(l->ranges, l->nranges, address);
@@ -28,7 +46,7 @@ static bool reachable(struct env *e, u64 address, u64 size)
 		e->range = &l->ranges[below - 1];
 		return true;
 	}
-	return l->open && address >= NULL_PAGE && address + size >= address;
+	return is_open(e, address, size);
 }
 
 static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 address, u32 bytes)
@@ -42,11 +60,18 @@ static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 ad
 	if (address & (bytes - 1))
 		return fail(e, i, element, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what, bytes,
 			    at, bytes);
+	const struct interp_launch *l = e->run->launch;
+	const struct mem_range *home = home_of(e, i->plan), *in = NULL;
 	struct arena a = {0};
 	struct strbuf place = {.arena = &a};
 	sb_puts(&place, "");
-	ranges_describe(e->run->launch->ranges, e->run->launch->nranges, address, " is ", &place);
-	fail(e, i, element, "%s of %u byte%s outside every buffer: address 0x%llx%s", what, bytes, plural, at, place.at);
+	u32 below = ranges_below(l->ranges, l->nranges, address);
+	if (home && home != &any_memory && below && range_has(&l->ranges[below - 1], address, bytes))
+		in = &l->ranges[below - 1]; /* another parameter's */
+	ranges_describe(in ? home : l->ranges, in ? 1 : l->nranges, address, " is ", &place);
+	if (in)
+		sb_printf(&place, ", in %s%s%s", in->name ? "'" : "", in->name ? in->name : "another buffer", in->name ? "'" : "");
+	fail(e, i, element, "%s of %u byte%s outside %s buffer: address 0x%llx%s", what, bytes, plural, in ? "its" : "every", at, place.at);
 	arena_free(&a);
 	return false;
 }
@@ -54,7 +79,7 @@ static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 ad
 /* Is one element accessible? Reports if not. */
 static inline bool check(struct env *e, const struct inst *i, i64 element, u64 address, u32 bytes)
 {
-	if (!(address & (bytes - 1)) && reachable(e, address, bytes))
+	if (!(address & (bytes - 1)) && reachable(e, i->plan, address, bytes))
 		return true;
 	return fail_access(e, i, element, address, bytes);
 }
@@ -128,7 +153,7 @@ static bool run_transfer(struct env *e, const struct inst *i)
 		end = run_end(address, mask, k, i->n, bytes);
 		char *elements = tile + k * bytes;
 		if (!mask || mask[k]) {
-			if (!(address[k] & (bytes - 1)) && reachable(e, address[k], (u64)(end - k) * bytes))
+			if (!(address[k] & (bytes - 1)) && reachable(e, w, address[k], (u64)(end - k) * bytes))
 				transfer(elements, address[k], end - k, bytes, is_store);
 			else if (!transfer_each(e, i, address, tile, k, end))
 				return false;
@@ -266,6 +291,7 @@ void plan_memory(struct planner *p, const struct op *o, struct inst *i)
 	i32 mask = o->code == IR_LOAD ? 1 : o->code == IR_ATOMIC_CAS ? INT32_MAX : 2;
 	w->mask = mask < o->noperands ? mask : -1;
 	w->other = o->code == IR_LOAD && o->noperands > 2 ? 2 : -1;
+	w->base = plan_param(p, pointer_base(operand(o, 0)));
 	i->plan = w;
 	i->run = o->code == IR_LOAD || o->code == IR_STORE ? run_transfer : run_atomic;
 	i->type = operand(o, 0)->type; /* elements are told by the pointer's shape */

@@ -40,6 +40,7 @@ typedef VEC(struct inst) inst_vec;
 typedef VEC(struct move) move_vec;
 
 struct planner {
+	const struct kernel *kernel;
 	struct arena *arena;  /* the program's */
 	struct arena temp;
 	struct interp_program *program;
@@ -59,6 +60,14 @@ struct planner {
 void *plan_alloc(struct planner *p, size_t size)
 {
 	return arena_alloc(p->arena, size);
+}
+
+i32 plan_param(const struct planner *p, const struct value *v)
+{
+	for (u32 i = 0; i < p->kernel->nparams; i++)
+		if (p->kernel->params[i].value == v)
+			return (i32)i;
+	return -1;
 }
 
 /* --- 1: positions -------------------------------------------------------------------------------------------- */
@@ -553,7 +562,7 @@ static void emit_block(struct planner *p, const struct block *b)
 struct interp_program *interp_prepare(struct arena *a, const struct kernel *k)
 {
 	struct interp_program *program = arena_new(a, struct interp_program);
-	struct planner p = {.arena = a, .program = program};
+	struct planner p = {.kernel = k, .arena = a, .program = program};
 	p.spans.arena = p.storages.arena = p.captured.arena = &p.temp;
 	program->diags = k->ctx->diags;
 	program->nparams = k->nparams;

@@ -131,7 +131,7 @@ char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 addr
 	if (!r) {
 		bool variable = in_variable(l, SPACE_GLOBAL, address, bytes) ||
 				(!is_write && in_variable(l, SPACE_CONST, address, bytes));
-		if (variable || (l->open && address + bytes > address))
+		if (variable || (l->open && address + bytes > address && !ranges_touch(l->ranges, l->nranges, address, bytes, l->guard)))
 			return (char *)(uintptr_t)address;
 		struct strbuf text = {.arena = &w->block->arena};
 		sb_puts(&text, "");

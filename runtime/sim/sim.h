@@ -121,7 +121,8 @@ struct launch {
 	const struct mem_range *ranges; /* the device's allocations, sorted */
 	u8 *const *written;     /* one bit a byte of each range: was it ever written? NULL: unknown */
 	u32 nranges;
-	bool open;              /* other addresses are the caller's own memory */
+	bool open;              /* addresses further than `guard` from all ranges are the caller's own memory */
+	u64 guard;
 	u64 seed;
 	enum async_timing timing;
 	bool strict_proxies;    /* wgmma needs a proxy fence behind cp.async too */

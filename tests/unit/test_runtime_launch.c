@@ -18,6 +18,9 @@
 static const char source[] =
 	"import triton\nimport triton.language as tl\n\n"
 	"@triton.jit\n"
+	"def offset(x, y, i, j):\n"
+	"    tl.store(x + i, tl.load(y + j))\n\n"
+	"@triton.jit\n"
 	"def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):\n"
 	"    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
 	"    m = i < n\n"
@@ -167,12 +170,12 @@ static void scalar_arguments(void **state)
 	tl_kernel *k = get(f, "scalars");
 	double out[7] = {0}, extra = 42;
 	tl_buffer *b = filled(f, out, sizeof out), *g = filled(f, &extra, sizeof extra);
-	ok(tl_launch(k, &(tl_config){0}, ARGS(tl_buf(TL_F64, b), tl_int(-5), tl_int((int64_t)1 << 40), tl_float(0.1), tl_bool(true),
+	ok(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F64, b), tl_int(-5), tl_int((int64_t)1 << 40), tl_float(0.1), tl_bool(true),
 					     tl_int_typed(TL_U8, 200), tl_float_typed(TL_F16, 0.1))));
 	ok(tl_buffer_read(b, 0, out, sizeof out));
 	assert_true(out[0] == -5 && out[1] == 0x1p40 && out[2] == (double)0.1f && out[3] == 1 && out[4] == 200);
 	assert_true(out[5] == 0.0999755859375 && out[6] == 0);
-	ok(tl_launch(k, &(tl_config){0}, ARGS(tl_buf(TL_F64, b), tl_int(1), tl_int_typed(TL_I8, -1), tl_float_typed(TL_F64, 0.1),
+	ok(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F64, b), tl_int(1), tl_int_typed(TL_I8, -1), tl_float_typed(TL_F64, 0.1),
 					     tl_int_typed(TL_U32, 4000000000), tl_int_typed(TL_I16, -300),
 					     tl_float_typed(TL_BF16, 1.01), tl_buf(TL_F64, g))));
 	ok(tl_buffer_read(b, 0, out, sizeof out));
@@ -216,16 +219,16 @@ static void out_of_bounds(void **state)
 	tl_buffer *x = filled(f, NULL, 400), *big = filled(f, NULL, 512), *y = filled(f, NULL, 400);
 	const tl_config one = {.grid = {1}};
 	ok(tl_launch(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, big), tl_int(128))));
-	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, x), tl_buf(TL_F32, big), tl_int(128))), "t.tl:13", "x_ptr");
-	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, y), tl_int(128))), "t.tl:13", "out_ptr");
-	assert_kernel_error(tl_launch(k, &one, ARGS(tl_ptr(TL_F32, NULL), tl_buf(TL_F32, big), tl_int(128))), "t.tl:13", "null");
+	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, x), tl_buf(TL_F32, big), tl_int(128))), "t.tl:17", "x_ptr");
+	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, y), tl_int(128))), "t.tl:17", "out_ptr");
+	assert_kernel_error(tl_launch(k, &one, ARGS(tl_ptr(TL_F32, NULL), tl_buf(TL_F32, big), tl_int(128))), "t.tl:17", "null");
 	/* a buffer that is gone is nobody's memory */
 	void *gone = tl_buffer_ptr(x);
 	tl_buffer_destroy(x);
 	ok(tl_launch(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, big), tl_int(128))));
 	assert_non_null(gone);
 	double ms;
-	assert_kernel_error(tl_time(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, y), tl_int(128)), 0, 3, &ms), "t.tl:13",
+	assert_kernel_error(tl_time(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, y), tl_int(128)), 0, 3, &ms), "t.tl:17",
 			    "out_ptr");
 }
 
@@ -238,6 +241,29 @@ static void own_memory(void **state)
 	assert_memory_equal(x, y, 256);
 	free(x);
 	free(y);
+}
+
+/* Bounds stay checked where another argument is the caller's own memory, and no access leaves the buffer of its own parameter. */
+static void bounds_beside_own_memory(void **state)
+{
+	struct fixture *f = *state;
+	tl_kernel *k = get(f, "unmasked");
+	float *mine = random_floats(64, 3);
+	tl_buffer *x = filled(f, mine, 128), *y = filled(f, NULL, 256);
+	const tl_config one = {.grid = {1}};
+	tl_arg own = tl_ptr(TL_F32, mine);
+	ok(tl_launch(k, &one, ARGS(own, tl_buf(TL_F32, y), tl_int(64))));
+	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, x), own, tl_int(64))), "0 bytes past the end of 'x_ptr'", "load");
+	assert_kernel_error(tl_launch(k, &one, ARGS(own, tl_buf(TL_F32, x), tl_int(64))), "0 bytes past the end of 'out_ptr'", "store");
+	/* from one buffer into another */
+	tl_kernel *far = get(f, "offset");
+	int64_t distance = ((char *)tl_buffer_ptr(y) - (char *)tl_buffer_ptr(x)) / 4;
+	ok(tl_launch(far, &one, ARGS(tl_buf(TL_F32, x), tl_buf(TL_F32, y), tl_int(3), tl_int(3))));
+	assert_kernel_error(tl_launch(far, &one, ARGS(tl_buf(TL_F32, x), tl_buf(TL_F32, y), tl_int(distance), tl_int(3))), "outside its buffer",
+			    ", in 'y'");
+	assert_kernel_error(tl_launch(far, &one, ARGS(own, tl_buf(TL_F32, y), tl_int(((char *)tl_buffer_ptr(y) - (char *)mine) / 4 + 100),
+						      tl_int(3))), "store", "past the end of 'y'");
+	free(mine);
 }
 
 /* --- several at once ----------------------------------------------------------------------------------------- */
@@ -295,10 +321,10 @@ static void ir_text(void **state)
 	ok(tl_module_load_source(f->ctx, "dump.ttir", text, strlen(text), &m));
 	tl_free(text);
 	ok(tl_module_kernel(m, "unmasked", &k));
-	ok(tl_launch(k, &(tl_config){0}, ARGS(tl_buf(TL_F32, bx), tl_buf(TL_F32, by))));
+	ok(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F32, bx), tl_buf(TL_F32, by))));
 	ok(tl_buffer_read(by, 0, y, sizeof y));
 	assert_memory_equal(x, y, sizeof x);
-	assert_int_equal(tl_launch(k, &(tl_config){0}, ARGS(tl_ptr(TL_F32, (float *)tl_buffer_ptr(bx) + 1), tl_buf(TL_F32, by))),
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_F32, (float *)tl_buffer_ptr(bx) + 1), tl_buf(TL_F32, by))),
 			 TL_ERR_ARGUMENT);
 }
 
@@ -306,7 +332,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open, shut)
 	const struct CMUnitTest tests[] = {
-		TEST(add), TEST(softmax), TEST(scalar_arguments), TEST(constexpr_arguments), TEST(out_of_bounds), TEST(own_memory),
+		TEST(add), TEST(softmax), TEST(scalar_arguments), TEST(constexpr_arguments), TEST(out_of_bounds), TEST(own_memory), TEST(bounds_beside_own_memory),
 		TEST(several_threads), TEST(timing), TEST(ir_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
