@@ -1,4 +1,5 @@
 /* `tlc run` and `tlc bench`: a kernel on a device, with arguments made up or read from .npy files. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -69,7 +70,7 @@ static double load_number(const void *data, tl_dtype t, size_t i)
 	u64 bits = 0;
 	size_t n = tl_dtype_size(t);
 	memcpy(&bits, (const char *)data + i * n, n);
-	return dtype_is_float(d) ? dtype_decode_float(d, bits) : (double)dtype_decode_int(d, bits);
+	return dtype_is_float(d) ? dtype_decode_float(d, bits) : d == DT_U64 ? (double)bits : (double)dtype_decode_int(d, bits);
 }
 
 /* Fills with "zeros", "ones", "arange", "rand:SEED" or "randn:SEED". Random integers are small. */
@@ -180,10 +181,22 @@ static bool read_scalar(struct argument *a, const char *text)
 		a->arg = tl_bool(*text == 'T');
 		return true;
 	}
+	errno = 0;
 	long long i = strtoll(number, &end, 0);
-	if (!*end && end > number) {
+	if (!*end && end > number && !errno) {
 		a->arg = !colon ? tl_int(i) : dtype_is_float(d) ? tl_float_typed((tl_dtype)d, (double)i) : tl_int_typed((tl_dtype)d, i);
 		return true;
+	}
+	errno = 0;
+	unsigned long long u = strtoull(number, &end, 0);
+	if (!*end && end > number && !errno && !strchr(number, '-') && !(colon && dtype_is_float(d))) {
+		a->arg = colon ? tl_uint_typed((tl_dtype)d, u) : tl_uint(u);
+		return true;
+	}
+	bool whole = !*end && end > number;
+	if (whole && !(colon && dtype_is_float(d))) {
+		complain(0, "%s: '%s' does not fit 64 bits", a->name, number);
+		return false;
 	}
 	double x = strtod(number, &end);
 	if (*end || end == number || (colon && !dtype_is_float(d))) {
@@ -290,8 +303,6 @@ static bool read_arguments(struct session *s)
 static bool read_grid(struct session *s)
 {
 	const char *g = s->c->grid;
-	for (int i = 0; i < 3; i++)
-		s->config.grid[i] = 1;
 	if (!g) {
 		complain(0, "the grid is missing: -g X[,Y[,Z]]");
 		return false;
@@ -299,11 +310,12 @@ static bool read_grid(struct session *s)
 	for (int i = 0;; i++) {
 		char *end;
 		unsigned long n = strtoul(g, &end, 10);
-		if (i == 3 || end == g || (*end && *end != ',') || n < 1 || n > 0x7FFFFFFF) {
+		if (i == 3 || end == g || (*end && *end != ',') || n > 0x7FFFFFFF) {
 			complain(0, "-g: '%s' is no grid; it is X, X,Y or X,Y,Z", s->c->grid);
 			return false;
 		}
 		s->config.grid[i] = (uint32_t)n;
+		s->config.grid_dims = i + 1;
 		if (!*end)
 			return true;
 		g = end + 1;
@@ -384,6 +396,16 @@ static int download(struct session *s)
 	return EXIT_DONE;
 }
 
+static bool number_of(const tl_arg *a, double *out)
+{
+	switch (a->kind) {
+	case TL_ARG_INT: *out = (double)a->i; return true;
+	case TL_ARG_UINT: *out = (double)a->u; return true;
+	case TL_ARG_FLOAT: *out = a->f; return true;
+	default: return false;
+	}
+}
+
 /* The value of an expression over the arguments, for --bytes and --flops. */
 static bool evaluate(const struct session *s, const struct expr *e, double *out)
 {
@@ -394,10 +416,8 @@ static bool evaluate(const struct session *s, const struct expr *e, double *out)
 	case EX_UNARY: return e->op == OP_NEG && evaluate(s, e->a, &x) && (*out = -x, true);
 	case EX_NAME:
 		for (u32 i = 0; i < s->nargs; i++)
-			if (!strcmp(s->args[i].name, e->name) && (s->args[i].arg.kind == TL_ARG_INT || s->args[i].arg.kind == TL_ARG_FLOAT)) {
-				*out = s->args[i].arg.kind == TL_ARG_INT ? (double)s->args[i].arg.i : s->args[i].arg.f;
-				return true;
-			}
+			if (!strcmp(s->args[i].name, e->name))
+				return number_of(&s->args[i].arg, out);
 		return false;
 	case EX_BINARY:
 		if (!evaluate(s, e->a, &x) || !evaluate(s, e->b, &y))

@@ -166,6 +166,10 @@ struct module *parse_module(struct arena *arena, struct interner *names, struct 
 struct expr *parse_expression(struct arena *arena, struct interner *names, struct diags *diags, u16 file, u32 start,
 			      u32 end);
 
+/* Does f, or a jit function that it names, name something that is called `name` in its module ("dot" of tl.dot)? Yes too where that
+ * may be so of a function that f is given. `a`: for what has been seen. */
+bool func_calls(struct arena *a, const struct func *f, const char *name);
+
 /* Writes the tree as indented s-expressions (`tlc --emit ast`). */
 void ast_print(const struct module *m, FILE *out);
 void ast_print_expr(const struct expr *e, struct strbuf *out);

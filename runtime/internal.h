@@ -83,7 +83,7 @@ struct tl_kernel {
 	tl_kernel *next;
 	const char *name;
 	struct params params;
-	bool has_dots; /* perhaps: only products gain by few blocks */
+	bool has_dots; /* itself or in what it calls: only products gain by few blocks */
 	_Atomic(struct variant *) last; /* the variant launched last: found without the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t ready; /* a variant is compiled */
@@ -100,11 +100,11 @@ struct options {
 };
 /* The variant for these arguments, compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);
-/* Of the variant for these arguments: see tl_kernel_resources. */
-tl_status variant_resources(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, tl_resources *out);
-/* Compiles apart from the variants, for a text only. */
-tl_status variant_dump(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, const char *stage,
-		       char **text);
+/* What a block of the variant takes of the device; all 0 where nothing is known. */
+tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_resources *out);
+/* Compiles once more, for a text only. `v`: the variant that was compiled so, or NULL where that failed. */
+tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
+		       const char *stage, char **text);
 
 /* Takes over `dev`. */
 tl_status context_new(struct device *dev, tl_context **out);

@@ -23,17 +23,44 @@ static u32 most_blocks(const tl_kernel *k, const tl_config *cfg)
 	return cfg->num_blocks ? (u32)MAX(cfg->num_blocks, 0) : k->module->ctx->dev->num_sms;
 }
 
+/* The programs along each axis. */
+static inline void grid_of(const tl_config *cfg, u32 *grid)
+{
+	int set = cfg->grid_dims;
+	if (!set) /* x, and what stands in front of the last axis that is not 0 */
+		set = cfg->grid[2] ? 3 : cfg->grid[1] ? 2 : 1;
+	for (int i = 0; i < 3; i++)
+		grid[i] = i < set ? cfg->grid[i] : 1;
+}
+
 /* Are there more programs than blocks that run at the same time? */
 static bool has_many_programs(const tl_kernel *k, const tl_config *cfg)
 {
-	u32 blocks = most_blocks(k, cfg);
+	u32 blocks = most_blocks(k, cfg), grid[3];
 	u64 programs = 1;
+	grid_of(cfg, grid);
 	for (int i = 0; i < 3; i++) {
-		programs *= MAX(cfg->grid[i], 1);
+		programs *= grid[i];
 		if (programs > MOST_PROGRAMS)
 			return false;
 	}
 	return k->has_dots && blocks && programs > blocks;
+}
+
+static tl_status check_grid(const tl_kernel *k, const tl_config *cfg)
+{
+	static const u32 limit[] = {0x7FFFFFFF, 65535, 65535};
+	if (cfg->grid_dims < 0 || cfg->grid_dims > 3)
+		return failed(TL_ERR_ARGUMENT, "%s: grid_dims is %d; it must be from 0 to 3", k->name, cfg->grid_dims);
+	for (int i = 0; i < 3; i++) {
+		if (cfg->grid[i] > limit[i])
+			return failed(TL_ERR_ARGUMENT, "%s: the grid has %u programs along axis %d; the limit is %u", k->name, cfg->grid[i],
+				    i, limit[i]);
+		if (cfg->grid_dims && i >= cfg->grid_dims && cfg->grid[i] > 1)
+			return failed(TL_ERR_ARGUMENT, "%s: the grid has %u programs along axis %d, but grid_dims is %d", k->name, cfg->grid[i],
+				    i, cfg->grid_dims);
+	}
+	return TL_OK;
 }
 
 static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
@@ -41,6 +68,9 @@ static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct 
 	*out = (struct options){.num_warps = cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
 				.num_stages = cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES};
 	if (cfg) {
+		tl_status s = check_grid(k, cfg);
+		if (s)
+			return s;
 		out->group_pids = cfg->group_pids;
 		out->debug = cfg->debug;
 		out->persistent = has_many_programs(k, cfg);
@@ -56,15 +86,8 @@ static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct 
 	return TL_OK;
 }
 
-static tl_status check_grid(const tl_kernel *k, const tl_config *cfg, u32 *grid)
+static tl_status check_stream(const tl_kernel *k, const tl_config *cfg)
 {
-	static const u32 limit[] = {0x7FFFFFFF, 65535, 65535};
-	for (int i = 0; i < 3; i++) {
-		grid[i] = MAX(cfg->grid[i], 1);
-		if (grid[i] > limit[i])
-			return failed(TL_ERR_ARGUMENT, "%s: the grid has %u programs along axis %d; the limit is %u", k->name, grid[i],
-				    i, limit[i]);
-	}
 	if (cfg->stream && !k->module->ctx->dev->ops->has_streams)
 		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", k->name,
 			    k->module->ctx->dev->ops->name);
@@ -92,6 +115,41 @@ static bool row_distance(const struct variant *v, const struct tensor_map_param 
 	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
 }
 
+/* The bits of the arguments as the variant takes them. */
+static void fill_bits(const tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs, u64 *bits)
+{
+	for (u32 i = 0; i < v->nslots; i++) {
+		const struct slot *slot = &v->slots[i];
+		const tl_arg *a = slot->param < nargs ? &args[slot->param] : &k->params.at[slot->param].value;
+		bits[i] = arg_bits(a, slot->pointer, slot->dtype);
+	}
+}
+
+/* Can tensor maps describe the rows that these arguments say? */
+static bool maps_fit(const struct variant *v, const u64 *bits)
+{
+	i64 distance;
+	for (u32 i = 0; i < v->nmaps; i++)
+		if (!row_distance(v, &v->maps[i], bits, &distance))
+			return false;
+	return true;
+}
+
+/* The variant that a launch with these arguments runs, and their bits. A variant is compiled on conditions that the key does not hold;
+ * where the arguments break one, *o is changed to what is compiled without it. */
+static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_arg *args, size_t nargs, u64 *bits, struct variant **out)
+{
+	for (;;) {
+		tl_status s = variant_get(k, o, args, nargs, out);
+		if (s)
+			return s;
+		fill_bits(k, *out, args, nargs, bits);
+		if (maps_fit(*out, bits))
+			return TL_OK;
+		o->no_boxes = true;
+	}
+}
+
 /* The grid as the variant takes it: programs, or few blocks and how many programs these run. */
 static void pass_grid(const tl_kernel *k, const tl_config *cfg, const struct variant *v, const u32 *grid, struct launch *l)
 {
@@ -106,32 +164,23 @@ static void pass_grid(const tl_kernel *k, const tl_config *cfg, const struct var
 	l->device.grid[1] = l->device.grid[2] = 1;
 }
 
-/* *fits: are the arguments such that the variant's boxes can be described? */
-static tl_status fill_launch(tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs, struct launch *l, bool *fits)
+static tl_status pass_maps(struct device *dev, const struct variant *v, struct launch *l)
 {
-	struct device *dev = k->module->ctx->dev;
 	tl_status s = TL_OK;
-	for (u32 i = 0; i < v->nslots; i++) {
-		const struct slot *slot = &v->slots[i];
-		const tl_arg *a = slot->param < nargs ? &args[slot->param] : &k->params.at[slot->param].value;
-		l->bits[i] = arg_bits(a, slot->pointer, slot->dtype);
-	}
 	l->device.nmaps = v->nmaps;
-	*fits = true;
-	for (u32 i = 0; i < v->nmaps && *fits && !s; i++) {
-		i64 distance;
-		*fits = row_distance(v, &v->maps[i], l->bits, &distance);
-		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
-		if (!*fits)
-			break;
+	for (u32 i = 0; i < v->nmaps && !s; i++) {
+		i64 distance = 0;
+		row_distance(v, &v->maps[i], l->bits, &distance);
 		struct tensor_box box = memory_box(&v->maps[i], (u64)distance);
 		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
+		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 	}
 	return s;
 }
 
+/* *empty: the grid has no programs, so that nothing is to be launched; all else has been checked. */
 static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
-				    struct launch *l)
+				    struct launch *l, bool *empty)
 {
 	tl_status s = check_call(call, k, args, nargs);
 	if (s)
@@ -140,30 +189,26 @@ static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_con
 		return failed(TL_ERR_ARGUMENT, "%s: the config is NULL; its grid is needed", call);
 	struct options o;
 	struct variant *v = NULL;
-	bool fits = false;
-	u32 grid[3] = {0};
-	if ((s = check_options(k, cfg, &o)) || (s = check_grid(k, cfg, grid)))
+	u32 grid[3];
+	if ((s = check_options(k, cfg, &o)) || (s = check_stream(k, cfg)))
 		return s;
-	for (; !s && !fits; o.no_boxes = true) {
-		s = variant_get(k, &o, args, nargs, &v);
-		if (s)
-			break;
-		pass_grid(k, cfg, v, grid, l);
-		s = fill_launch(k, v, args, nargs, l, &fits);
-	}
-	if (s)
+	if ((s = choose_variant(k, &o, args, nargs, l->bits, &v)))
 		return s;
+	grid_of(cfg, grid);
+	*empty = !grid[0] || !grid[1] || !grid[2];
+	pass_grid(k, cfg, v, grid, l);
 	l->device.kernel = v->code;
 	l->device.args = l->bits;
 	l->device.stream = cfg->stream;
-	return TL_OK;
+	return pass_maps(k->module->ctx->dev, v, l);
 }
 
 tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
 {
 	struct launch l;
-	tl_status s = make_launch("tl_launch", k, cfg, args, nargs, &l);
-	if (s)
+	bool empty;
+	tl_status s = make_launch("tl_launch", k, cfg, args, nargs, &l, &empty);
+	if (s || empty)
 		return s;
 	struct device *dev = k->module->ctx->dev;
 	return dev->ops->launch(dev, &l.device);
@@ -178,8 +223,10 @@ tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t
 		return failed(TL_ERR_ARGUMENT, "tl_time: %d warm-up launches and %d repeats; at least 0 and 1 to 1000000 are possible",
 			    warmup, repeats);
 	struct launch l;
-	tl_status s = make_launch("tl_time", k, cfg, args, nargs, &l);
-	if (s)
+	bool empty;
+	*median_ms = 0;
+	tl_status s = make_launch("tl_time", k, cfg, args, nargs, &l, &empty);
+	if (s || empty)
 		return s;
 	struct device *dev = k->module->ctx->dev;
 	return dev->ops->time(dev, &l.device, warmup, repeats, median_ms);
@@ -192,20 +239,27 @@ tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, siz
 	tl_status s = check_call("tl_prepare", k, args, nargs);
 	struct options o;
 	struct variant *v;
+	u64 bits[MAX_KERNEL_PARAMS];
 	if (!s)
 		s = check_options(k, cfg, &o);
-	return s ? s : variant_get(k, &o, args, nargs, &v);
+	return s ? s : choose_variant(k, &o, args, nargs, bits, &v);
 }
 
 tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
 {
 	tl_status s = check_call("tl_kernel_resources", k, args, nargs);
 	struct options o;
+	struct variant *v;
+	u64 bits[MAX_KERNEL_PARAMS];
 	if (!s && !out)
 		return failed(TL_ERR_ARGUMENT, "tl_kernel_resources: out is NULL");
 	if (!s)
 		s = check_options(k, cfg, &o);
-	return s ? s : variant_resources(k, &o, args, nargs, out);
+	if (s)
+		return s;
+	*out = (tl_resources){0};
+	s = choose_variant(k, &o, args, nargs, bits, &v);
+	return s ? s : variant_resources(k, v, out);
 }
 
 tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
@@ -224,6 +278,13 @@ tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 		return failed(TL_ERR_ARGUMENT, "tl_kernel_dump: the %s device has no stage '%.40s'; it has%.*s", ops->name, stage,
 			    (int)strlen(ops->stages) - 1, ops->stages);
 	struct options o;
+	struct variant *v = NULL;
+	u64 bits[MAX_KERNEL_PARAMS];
 	s = check_options(k, cfg, &o);
-	return s ? s : variant_dump(k, &o, args, nargs, stage, text);
+	if (s)
+		return s;
+	/* a kernel that the device cannot take, or that fails to compile, has the stages in front of the failure all the same */
+	if (choose_variant(k, &o, args, nargs, bits, &v))
+		v = NULL;
+	return variant_dump(k, &o, v, args, nargs, stage, text);
 }

@@ -159,9 +159,11 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 	struct unit *u = &m->unit;
 	if (u->parsed) {
 		params_of_ir(&u->arena, u->parsed, &k->params);
+		k->has_dots = block_has(u->parsed->body, op_is_dot);
 	} else {
 		const struct func *f = map_get(&u->module->by_name, intern_find(&u->names, name));
 		params_of_func(&u->arena, f, &k->params);
+		k->has_dots = func_calls(&u->arena, f, "dot");
 	}
 	if (k->params.len > MAX_KERNEL_PARAMS) {
 		free(k);
@@ -169,7 +171,6 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 	}
 	k->name = k->params.kernel;
 	k->module = m;
-	k->has_dots = strstr(m->text, "dot");
 	k->params.most_divisibility = k->has_dots ? 256 : 16;
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->ready, NULL);

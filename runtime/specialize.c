@@ -85,8 +85,8 @@ static bool literal(struct arena *a, const struct expr *x, tl_arg *out)
 	switch (x->kind) {
 	case EX_INT: {
 		i128 v = negative ? -x->integer : x->integer;
-		*out = tl_int((int64_t)v);
-		return !x->too_big && v == (int64_t)v;
+		*out = v > INT64_MAX ? tl_uint((uint64_t)v) : tl_int((int64_t)v);
+		return !x->too_big && v >= INT64_MIN && v <= (i128)UINT64_MAX;
 	}
 	case EX_FLOAT: *out = tl_float(negative ? -x->real : x->real); return true;
 	case EX_NONE: *out = tl_none(); return !negative;
@@ -189,18 +189,24 @@ static bool valid_dtype(tl_dtype t)
 	return (unsigned)t < DT_COUNT;
 }
 
-static bool int_fits(enum dtype d, i64 v)
+/* What an integer argument is, of either kind. */
+static i128 int_value(const tl_arg *a)
+{
+	return a->kind == TL_ARG_UINT ? (i128)a->u : a->kind == TL_ARG_BOOL ? a->i != 0 : (i128)a->i;
+}
+
+static bool int_fits(enum dtype d, i128 v)
 {
 	int bits = dtype_bits(d);
 	if (d == DT_I1)
 		return v == 0 || v == 1;
 	if (dtype_is_unsigned(d))
-		return v >= 0 && (bits == 64 || v < (i64)1 << bits);
-	return bits == 64 || (v >= -((i64)1 << (bits - 1)) && v < (i64)1 << (bits - 1));
+		return v >= 0 && v < (i128)1 << bits;
+	return v >= -((i128)1 << (bits - 1)) && v < (i128)1 << (bits - 1);
 }
 
 /* For IR text, whose integers have no sign. */
-static bool bits_fit(enum dtype d, i64 v)
+static bool bits_fit(enum dtype d, i128 v)
 {
 	return int_fits(d, v) || int_fits(dtype_unsigned(d), v);
 }
@@ -227,14 +233,14 @@ static bool resolve_pointer(const struct tl_param *p, const tl_arg *a, struct sp
 }
 
 /* What integers are said to be divisible by: 8 makes a row of halves a row of 16-byte vectors. */
-static i32 divisibility_of(i64 v, i32 most)
+static i32 divisibility_of(i128 v, i32 most)
 {
 	return v % most == 0 ? most : v % 16 == 0 ? 16 : v % 8 == 0 ? 8 : 0;
 }
 
-static bool resolve_int(const struct params *ps, const struct tl_param *p, i64 v, bool typed, enum dtype d, struct spec *out)
+static bool resolve_int(const struct params *ps, const struct tl_param *p, i128 v, bool typed, enum dtype d, struct spec *out)
 {
-	out->dtype = typed ? d : int_fits(DT_I32, v) ? DT_I32 : DT_I64;
+	out->dtype = typed ? d : int_fits(DT_I32, v) ? DT_I32 : int_fits(DT_I64, v) ? DT_I64 : DT_U64;
 	if (typed && (!dtype_is_int(d) || !int_fits(d, v)))
 		return false;
 	if (p->annotated) {
@@ -261,7 +267,8 @@ static bool resolve_int(const struct params *ps, const struct tl_param *p, i64 v
 static bool resolve_constant(const tl_arg *a)
 {
 	switch (a->kind) {
-	case TL_ARG_INT: return !a->typed || (dtype_is_int((enum dtype)a->dtype) && int_fits((enum dtype)a->dtype, a->i));
+	case TL_ARG_INT:
+	case TL_ARG_UINT: return !a->typed || (dtype_is_int((enum dtype)a->dtype) && int_fits((enum dtype)a->dtype, int_value(a)));
 	case TL_ARG_STR: return a->s != NULL;
 	case TL_ARG_FUNC: return a->s && *a->s;
 	case TL_ARG_PTR: return false;
@@ -273,7 +280,7 @@ static bool resolve_constant(const tl_arg *a)
 static bool resolve(const struct params *ps, const struct tl_param *p, const tl_arg *a, struct spec *out)
 {
 	*out = (struct spec){.class = SPEC_TYPED};
-	if ((unsigned)a->kind > TL_ARG_FUNC || !valid_dtype(a->dtype))
+	if ((unsigned)a->kind > TL_ARG_UINT || !valid_dtype(a->dtype))
 		return false;
 	if (p->constant) {
 		out->class = SPEC_CONSTANT;
@@ -281,8 +288,9 @@ static bool resolve(const struct params *ps, const struct tl_param *p, const tl_
 	}
 	switch (a->kind) {
 	case TL_ARG_PTR: return resolve_pointer(p, a, out);
-	case TL_ARG_INT: return resolve_int(ps, p, a->i, a->typed, (enum dtype)a->dtype, out);
-	case TL_ARG_BOOL: return resolve_int(ps, p, a->i != 0, true, DT_I1, out) && !dtype_is_float(out->dtype);
+	case TL_ARG_INT:
+	case TL_ARG_UINT: return resolve_int(ps, p, int_value(a), a->typed, (enum dtype)a->dtype, out);
+	case TL_ARG_BOOL: return resolve_int(ps, p, int_value(a), true, DT_I1, out) && !dtype_is_float(out->dtype);
 	case TL_ARG_FLOAT:
 		out->dtype = p->annotated ? p->type.dtype : (enum dtype)a->dtype;
 		return !p->type.pointers && dtype_is_float(out->dtype) && dtype_is_float((enum dtype)a->dtype);
@@ -326,6 +334,9 @@ static void given(const tl_arg *a, char *out)
 	case TL_ARG_INT:
 		snprintf(out, WORDS, "the integer %lld%s%s", (long long)a->i, a->typed ? " as " : "", a->typed ? type : "");
 		return;
+	case TL_ARG_UINT:
+		snprintf(out, WORDS, "the integer %llu%s%s", (unsigned long long)a->u, a->typed ? " as " : "", a->typed ? type : "");
+		return;
 	case TL_ARG_FLOAT: snprintf(out, WORDS, "the float %g as %s", a->f, type); return;
 	case TL_ARG_BOOL: snprintf(out, WORDS, "a bool"); return;
 	case TL_ARG_STR: snprintf(out, WORDS, "the string \"%.100s\"", a->s ? a->s : "(NULL)"); return;
@@ -344,8 +355,10 @@ static tl_status refuse(const struct params *ps, u32 i, const tl_arg *a)
 	failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s', must be %s; it is %s", ps->kernel, i + 1, p->name, want, have);
 	if (a->kind == TL_ARG_PTR && valid_dtype(a->dtype) && ((uintptr_t)a->ptr & (tl_dtype_size(a->dtype) - 1)))
 		failed_more(", which is not aligned to its elements of %zu bytes", tl_dtype_size(a->dtype));
-	else if (a->kind == TL_ARG_INT && a->typed && valid_dtype(a->dtype) && !int_fits((enum dtype)a->dtype, a->i))
-		failed_more(", which does not fit");
+	else if ((a->kind == TL_ARG_INT || a->kind == TL_ARG_UINT) && a->typed && valid_dtype(a->dtype) &&
+		 !int_fits((enum dtype)a->dtype, int_value(a)))
+		failed_more(a->kind == TL_ARG_INT && (enum dtype)a->dtype == DT_U64 ? ", which does not fit; from 2^63 on, tl_uint_typed makes it"
+										     : ", which does not fit");
 	return TL_ERR_ARGUMENT;
 }
 
@@ -364,7 +377,8 @@ static tl_status wrong_count(const struct params *ps, size_t nargs)
 
 static void add_constant(struct key *key, const tl_arg *a)
 {
-	u64 word = SPEC_CONSTANT | (u64)a->kind << 8;
+	tl_arg_kind kind = a->kind == TL_ARG_UINT && int_fits(DT_I64, int_value(a)) ? TL_ARG_INT : a->kind;
+	u64 word = SPEC_CONSTANT | (u64)kind << 8;
 	switch (a->kind) {
 	case TL_ARG_STR:
 	case TL_ARG_FUNC: {
@@ -383,7 +397,7 @@ static void add_constant(struct key *key, const tl_arg *a)
 	}
 	u64 *p = key_extend(key, 2);
 	p[0] = word;
-	p[1] = a->kind == TL_ARG_FLOAT ? fp_bits_f64(a->f) : a->kind == TL_ARG_BOOL ? a->i != 0 : (u64)a->i;
+	p[1] = a->kind == TL_ARG_FLOAT ? fp_bits_f64(a->f) : (u64)int_value(a);
 }
 
 static const tl_arg *argument(const struct params *p, const tl_arg *args, size_t nargs, u32 i)
@@ -445,6 +459,7 @@ static const char *constant_text(struct arena *a, const tl_arg *x)
 	switch (x->kind) {
 	case TL_ARG_NONE: return "None";
 	case TL_ARG_INT: return arena_printf(a, "%lld", (long long)x->i);
+	case TL_ARG_UINT: return arena_printf(a, "%llu", (unsigned long long)x->u);
 	case TL_ARG_BOOL: return x->i ? "True" : "False";
 	case TL_ARG_FLOAT: return float_text(a, x->f);
 	case TL_ARG_STR: return string_text(a, x->s);
@@ -492,6 +507,6 @@ u64 arg_bits(const tl_arg *a, bool pointer, enum dtype d)
 	if (pointer)
 		return (u64)(uintptr_t)a->ptr;
 	if (dtype_is_float(d))
-		return dtype_encode_float(d, a->kind == TL_ARG_FLOAT ? a->f : (double)a->i);
-	return dtype_encode_int(d, a->kind == TL_ARG_BOOL ? a->i != 0 : a->i);
+		return dtype_encode_float(d, a->kind == TL_ARG_FLOAT ? a->f : (double)int_value(a));
+	return dtype_encode_int(d, (i64)int_value(a));
 }

@@ -50,7 +50,7 @@ TL_API const char *tl_status_name(tl_status s);
 /* --- devices ------------------------------------------------------------------------------------------------- */
 
 /* "cuda", "cuda:1"; "interp", the reference interpreter; "sim", "sim:80" …, which runs the PTX for sm_90a, sm_80 … on the CPU
- * and checks it; NULL: cuda where a driver and a device answer, else interp. */
+ * and checks it; NULL: interp where there is no CUDA driver or no GPU, else cuda; a driver or GPU that fails is an error. */
 TL_API tl_status tl_context_create(const char *device, tl_context **out);
 /* A context on the caller's CUcontext; NULL means the one current on this thread. It is not destroyed with ctx. */
 TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
@@ -98,16 +98,18 @@ typedef enum tl_dtype {
 TL_API const char *tl_dtype_name(tl_dtype t); /* "fp16" */
 TL_API size_t tl_dtype_size(tl_dtype t);      /* bytes in memory; int1 takes one */
 
-typedef enum tl_arg_kind { TL_ARG_NONE, TL_ARG_PTR, TL_ARG_INT, TL_ARG_FLOAT, TL_ARG_BOOL, TL_ARG_STR, TL_ARG_TYPE, TL_ARG_FUNC } tl_arg_kind;
+typedef enum tl_arg_kind { TL_ARG_NONE, TL_ARG_PTR, TL_ARG_INT, TL_ARG_FLOAT, TL_ARG_BOOL, TL_ARG_STR, TL_ARG_TYPE, TL_ARG_FUNC,
+	TL_ARG_UINT } tl_arg_kind;
 
 /* One argument, constexpr or not, in parameter order. Make them with the functions below. */
 typedef struct tl_arg {
 	tl_arg_kind kind;
 	tl_dtype dtype;  /* of the pointee, integer or float; of TL_ARG_TYPE itself */
-	bool typed;      /* false for tl_int(): i32 where it fits, as in Triton */
+	bool typed;      /* false for tl_int() and tl_uint(): i32 where it fits, as in Triton */
 	union {
 		void *ptr;
 		int64_t i;
+		uint64_t u;
 		double f;
 		const char *s;
 	};
@@ -132,6 +134,19 @@ static inline tl_arg tl_int_typed(tl_dtype t, int64_t i)
 {
 	tl_arg a = {TL_ARG_INT, t, true, {0}};
 	a.i = i;
+	return a;
+}
+/* The same from 0 to 2^64 - 1: an i32, an i64 where that is too small, and from 2^63 a u64. */
+static inline tl_arg tl_uint(uint64_t u)
+{
+	tl_arg a = {TL_ARG_UINT, TL_I32, false, {0}};
+	a.u = u;
+	return a;
+}
+static inline tl_arg tl_uint_typed(tl_dtype t, uint64_t u)
+{
+	tl_arg a = {TL_ARG_UINT, t, true, {0}};
+	a.u = u;
 	return a;
 }
 static inline tl_arg tl_float(double f)
@@ -177,7 +192,7 @@ static inline tl_arg tl_func(const char *name)
 }
 
 typedef struct tl_config {
-	uint32_t grid[3]; /* programs along each axis; 0 counts as 1 */
+	uint32_t grid[3]; /* programs along each axis; see grid_dims */
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
 	int num_stages;   /* of software pipelining; 0: 3 */
 	int group_pids;   /* remap a two-dimensional grid in groups of this many rows, for L2 reuse; 0: not */
@@ -186,9 +201,11 @@ typedef struct tl_config {
 			   * stream, as streams made without flags do */
 	int num_blocks;   /* most blocks that a kernel is launched with whose blocks run several programs each, which products do where
 			   * there are more programs than multiprocessors; 0: as many as these (132 on sim); -1: a block for each program */
+	int grid_dims;    /* how many axes of `grid` are set, 1 to 3: the others count as 1, and a 0 along one that is set means that nothing
+			   * runs. 0: x is set, and axes in front of one that is not 0; so {3} is 3 programs and {0} none */
 } tl_config;
 
-/* Compiles if needed and launches; returns before the kernel has finished on CUDA. The caller's device pointers and
+/* Compiles if needed and launches, nothing if the grid has no programs; returns before the kernel has finished on CUDA. The caller's device pointers and
  * buffers must stay valid until then. */
 TL_API tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
 /* Compiles without launching, so that the first launch is fast: for cfg's grid, since products are compiled apart for grids of more

@@ -129,17 +129,17 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 }
 
 /* What the driver made of the kernel, for those whose remarks it ends. */
-static tl_status add_resources(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct unit *u, const struct compiled *c)
+static tl_status add_resources(const tl_kernel *k, const struct variant *v, struct unit *u, const struct compiled *c)
 {
 	tl_resources r;
-	tl_status s = variant_resources(k, o, args, nargs, &r);
+	tl_status s = variant_resources(k, v, &r);
 	if (!s && r.registers)
 		remark_resources(u, c, r.registers, (i64)r.local_bytes, r.resident);
 	return s;
 }
 
-tl_status variant_dump(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, const char *stage,
-		       char **text)
+tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
+		       const char *stage, char **text)
 {
 	struct key key; /* only to check the arguments */
 	key_init(&key, 0);
@@ -152,8 +152,8 @@ tl_status variant_dump(tl_kernel *k, const struct options *o, const tl_arg *args
 	struct compiled out = {0};
 	s = compile_in(k, u, o, args, nargs, stage, &out);
 	leave_c_locale(c, before);
-	if (!s && !strcmp(stage, "remarks"))
-		s = add_resources(k, o, args, nargs, u, &out);
+	if (!s && v && !strcmp(stage, "remarks"))
+		s = add_resources(k, v, u, &out);
 	if (!s) {
 		const char *of = !strcmp(stage, "ttir")    ? out.ttir
 				 : !strcmp(stage, "ttgir") ? out.ttgir
@@ -287,13 +287,11 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 	return s;
 }
 
-tl_status variant_resources(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, tl_resources *out)
+tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_resources *out)
 {
 	struct device *dev = k->module->ctx->dev;
-	struct variant *v;
 	*out = (tl_resources){0};
-	tl_status s = variant_get(k, o, args, nargs, &v);
-	return s || !dev->ops->resources ? s : dev->ops->resources(dev, v->code, out);
+	return dev->ops->resources ? dev->ops->resources(dev, v->code, out) : TL_OK;
 }
 
 static void variant_free(struct device *dev, struct variant *v)

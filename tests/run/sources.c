@@ -44,6 +44,7 @@ static void constant(FILE *f, const struct parameter *p, const tl_arg *a)
 	case TL_ARG_NONE: fprintf(f, "None"); break;
 	case TL_ARG_BOOL: fprintf(f, a->i ? "True" : "False"); break;
 	case TL_ARG_INT: fprintf(f, "%lld", (long long)a->i); break;
+	case TL_ARG_UINT: fprintf(f, "%llu", (unsigned long long)a->u); break;
 	case TL_ARG_FLOAT: fprintf(f, "%#.17g", a->f); break;
 	case TL_ARG_STR: fprintf(f, "\"%s\"", a->s); break;
 	case TL_ARG_TYPE: fprintf(f, "%s", tl_dtype_name(a->dtype)); break;
@@ -56,7 +57,9 @@ static void constant(FILE *f, const struct parameter *p, const tl_arg *a)
 static void type(FILE *f, const tl_arg *a)
 {
 	bool is_int = a->kind == TL_ARG_INT;
-	if (a->kind == TL_ARG_PTR)
+	if (a->kind == TL_ARG_UINT && !a->typed)
+		fprintf(f, "%s", a->u <= INT32_MAX ? "i32" : a->u <= INT64_MAX ? "i64" : "u64");
+	else if (a->kind == TL_ARG_PTR)
 		fprintf(f, "*%s%s", tl_dtype_name(a->dtype), (uintptr_t)a->ptr % 16 ? "" : ":16");
 	else if (is_int && !a->typed)
 		fprintf(f, "%s", a->i >= INT32_MIN && a->i <= INT32_MAX ? "i32" : "i64");

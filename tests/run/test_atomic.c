@@ -149,7 +149,7 @@ static void repeated(struct suite *s, tl_dtype t, int m, int n, int axis, int wa
 		else
 			want_int(x, k, sum);
 	}
-	LAUNCH(s, "rows_and_columns", CONFIG(.num_warps = warps), ptr(x), ptr(v), tl_int(m), tl_int(n), tl_int(axis));
+	LAUNCH(s, "rows_and_columns", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), tl_int(m), tl_int(n), tl_int(axis));
 	case_end(s);
 }
 
@@ -207,7 +207,7 @@ static void exchange(struct suite *s, int programs, int block, int warps)
 	want_int(x, 0, -1);
 	want_int(sum, 0, 1000 + (int64_t)n * (n + 1) / 2);
 	LAUNCH(s, "exchange", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(x), ptr(sum), tl_int(block));
-	LAUNCH(s, "empty_cell", CONFIG(0), ptr(x), ptr(sum));
+	LAUNCH(s, "empty_cell", CONFIG(.grid = {1}), ptr(x), ptr(sum));
 	case_end(s);
 }
 

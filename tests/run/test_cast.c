@@ -93,7 +93,7 @@ static void cast(struct suite *s, tl_dtype from, tl_dtype to)
 			set_int(x, i, i == 0 ? least(from) : i == 1 ? most(from) : 0);
 		want_cast(o, i, x);
 	}
-	LAUNCH(s, "convert", CONFIG(0), ptr(x), ptr(o), tl_int(N), tl_int(BLOCK));
+	LAUNCH(s, "convert", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(N), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -107,7 +107,7 @@ static void rounding(struct suite *s, tl_dtype from, tl_dtype to, bool toward_ze
 		set(x, i, hard_number(to));
 		want(o, i, toward_zero ? round_toward_zero(to, value(x, i)) : value(x, i));
 	}
-	LAUNCH(s, "convert_rounding", CONFIG(0), ptr(x), ptr(o), tl_int(N), tl_str(name), tl_int(BLOCK));
+	LAUNCH(s, "convert_rounding", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(N), tl_str(name), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -125,7 +125,7 @@ static void bitcast(struct suite *s, tl_dtype from, tl_dtype to)
 		else
 			want_int(o, i, (int64_t)bits);
 	}
-	LAUNCH(s, "convert_bits", CONFIG(.num_warps = 2), ptr(x), ptr(o), tl_int(N), tl_int(BLOCK));
+	LAUNCH(s, "convert_bits", CONFIG(.grid = {1}, .num_warps = 2), ptr(x), ptr(o), tl_int(N), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -181,7 +181,7 @@ static void pair(struct suite *s, tl_dtype a, tl_dtype b)
 		want_int(less, i, apply_int("<", t, p, q));
 		want_int(which, i, i % 4 ? q : p);
 	}
-	LAUNCH(s, "mixed", CONFIG(0), ptr(x), ptr(y), ptr(sum), ptr(less), ptr(which), tl_int(N), tl_int(BLOCK));
+	LAUNCH(s, "mixed", CONFIG(.grid = {1}), ptr(x), ptr(y), ptr(sum), ptr(less), ptr(which), tl_int(N), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -198,7 +198,7 @@ static void quotient(struct suite *s, tl_dtype a, tl_dtype b)
 			set_int(y, i, 7);
 		want_int(o, i, apply_int("/", t, value_int(x, i), value_int(y, i)));
 	}
-	LAUNCH(s, "divide_mixed", CONFIG(0), ptr(x), ptr(y), ptr(o), tl_int(N), tl_int(BLOCK));
+	LAUNCH(s, "divide_mixed", CONFIG(.grid = {1}), ptr(x), ptr(y), ptr(o), tl_int(N), tl_int(BLOCK));
 	case_end(s);
 }
 

@@ -30,7 +30,7 @@ static void branches(struct suite *s, tl_dtype t, int mode, int warps)
 			v = (i % 2 ? -v : v) + 7 + mode;
 		want(o, mode > 1 ? BLOCK + i : i, v);
 	}
-	LAUNCH(s, "branches", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(mode), tl_int(BLOCK));
+	LAUNCH(s, "branches", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(mode), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -49,7 +49,7 @@ static void effects(struct suite *s, int first, int n, bool flag)
 		else if (n >= 1 && n < 4)
 			want(o, 2 * BLOCK + i, (double)i + n);
 	}
-	LAUNCH(s, "branch_effects", CONFIG(0), ptr(x), ptr(o), tl_int(n), tl_bool(flag), tl_int(BLOCK));
+	LAUNCH(s, "branch_effects", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_bool(flag), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -63,7 +63,7 @@ static void ternaries(struct suite *s, int n, bool big)
 		double v = value(x, i), b = n > 10 ? v : n > 5 ? 2 * v : -v;
 		want(o, n % 2 ? BLOCK + i : i, b * abs(n) + (big ? 1000 : 1) + (n == 3));
 	}
-	LAUNCH(s, "ternaries", CONFIG(0), ptr(x), ptr(o), tl_int(n), tl_bool(big), tl_int(BLOCK));
+	LAUNCH(s, "ternaries", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_bool(big), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -142,7 +142,7 @@ static void primes(struct suite *s, int n)
 		if (divisors == 2)
 			want(o, found++, p);
 	}
-	LAUNCH(s, "nested_while", CONFIG(0), ptr(o), tl_int(n));
+	LAUNCH(s, "nested_while", CONFIG(.grid = {1}), ptr(o), tl_int(n));
 	case_end(s);
 }
 
@@ -161,7 +161,7 @@ static void visited(struct suite *s, const char *form, tl_arg start_arg, int sta
 	for (int i = start; step > 0 ? i < end : i > end; i += step)
 		want(o, n++, i);
 	want(count, 0, (double)n);
-	LAUNCH(s, "visited", CONFIG(0), ptr(o), ptr(count), start_arg, tl_int(end), tl_int(step), tl_str(form), tl_int(step));
+	LAUNCH(s, "visited", CONFIG(.grid = {1}), ptr(o), ptr(count), start_arg, tl_int(end), tl_int(step), tl_str(form), tl_int(step));
 	case_end(s);
 }
 
@@ -176,7 +176,7 @@ static void fibonacci(struct suite *s, int n)
 		a = b, b = c;
 	}
 	want(o, 0, a), want(o, 1, a), want(o, 2, b), want(o, 3, 100 - n);
-	LAUNCH(s, "fibonacci", CONFIG(0), ptr(o), tl_int(n));
+	LAUNCH(s, "fibonacci", CONFIG(.grid = {1}), ptr(o), tl_int(n));
 	case_end(s);
 }
 
@@ -209,7 +209,7 @@ static void nested(struct suite *s, int n, int m, int warps)
 		want_int(o, BLOCK + i, largest[i]);
 	}
 	want_int(o, 2 * BLOCK, rows);
-	LAUNCH(s, "nested", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(m), tl_int(BLOCK));
+	LAUNCH(s, "nested", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(m), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -241,7 +241,7 @@ static void carried_types(struct suite *s, int n, int warps)
 	}
 	for (int i = 0; i < B * B; i++)
 		want_int(o, (size_t)(5 * B + i), square[i / B][i % B]);
-	LAUNCH(s, "carried_types", CONFIG(.num_warps = warps), ptr(o), tl_int(n), tl_int(B));
+	LAUNCH(s, "carried_types", CONFIG(.grid = {1}, .num_warps = warps), ptr(o), tl_int(n), tl_int(B));
 	case_end(s);
 }
 
@@ -275,7 +275,7 @@ static void copy_blocks(struct suite *s, int n, int block, int stages)
 	fill(x, -9, 9);
 	for (size_t i = 0; i < x->len; i++)
 		want_int(o, i, value_int(x, i) + (value_int(x, i) > 0 ? value_int(y, i) : -5));
-	LAUNCH(s, "copy_blocks", CONFIG(.num_stages = stages), ptr(x), ptr(y), ptr(o), tl_int(n), tl_int(block));
+	LAUNCH(s, "copy_blocks", CONFIG(.grid = {1}, .num_stages = stages), ptr(x), ptr(y), ptr(o), tl_int(n), tl_int(block));
 	case_end(s);
 }
 
@@ -291,7 +291,7 @@ static void indirect(struct suite *s, int rows, int stages)
 			acc = acc * 3 + (uint64_t)value_int(x, (size_t)value_int(at, r) * BLOCK + i);
 		want_int(o, i, (int64_t)acc);
 	}
-	LAUNCH(s, "indirect", CONFIG(.num_stages = stages), ptr(at), ptr(x), ptr(o), tl_int(rows), tl_int(BLOCK));
+	LAUNCH(s, "indirect", CONFIG(.grid = {1}, .num_stages = stages), ptr(at), ptr(x), ptr(o), tl_int(rows), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -304,7 +304,7 @@ static void chase(struct suite *s, int n, int stages)
 	int64_t at = 17;
 	for (int k = 0; k < n; k++)
 		want_int(o, (size_t)k, at = value_int(next, (size_t)at));
-	LAUNCH(s, "chase", CONFIG(.num_stages = stages), ptr(next), ptr(o), tl_int(17), tl_int(n));
+	LAUNCH(s, "chase", CONFIG(.grid = {1}, .num_stages = stages), ptr(next), ptr(o), tl_int(17), tl_int(n));
 	case_end(s);
 }
 
@@ -319,7 +319,7 @@ static void in_order(struct suite *s, int n, int stages, int warps)
 			size_t from = (size_t)((i + BLOCK - r % BLOCK) % BLOCK);
 			want_int(x, (size_t)(r * BLOCK + i), value_int(x, from) + r * (r + 1) / 2);
 		}
-	LAUNCH(s, "in_order", CONFIG(.num_stages = stages, .num_warps = warps), ptr(x), tl_int(n), tl_int(BLOCK));
+	LAUNCH(s, "in_order", CONFIG(.grid = {1}, .num_stages = stages, .num_warps = warps), ptr(x), tl_int(n), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -335,7 +335,7 @@ static void ping_pong(struct suite *s, int n, int stages, int warps)
 			now[1 - k % 2] = now[k % 2] * 2 + k;
 		want_int(xy[0], i, now[0]), want_int(xy[1], i, now[1]);
 	}
-	LAUNCH(s, "ping_pong", CONFIG(.num_warps = warps), ptr(xy[0]), ptr(xy[1]), tl_int(n), tl_int(stages), tl_int(BLOCK));
+	LAUNCH(s, "ping_pong", CONFIG(.grid = {1}, .num_warps = warps), ptr(xy[0]), ptr(xy[1]), tl_int(n), tl_int(stages), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -354,7 +354,7 @@ static void functions(struct suite *s, int base, const char *f)
 		want(o, 2 * BLOCK + i, (!strcmp(f, "twice") ? 4 * v : v + 2) + v + 4);
 		want(o, 3 * BLOCK + i, v / 3 + v / 7 * 10 + v % 7 * 100);
 	}
-	LAUNCH(s, "functions", CONFIG(0), ptr(x), ptr(o), tl_int(base), tl_func(f), tl_int(BLOCK));
+	LAUNCH(s, "functions", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(base), tl_func(f), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -371,9 +371,9 @@ static void asserts(struct suite *s, int n, int at, int wrong, const char *messa
 	for (size_t i = 0; i < x->len && holds; i++)
 		want(o, i, value(x, i));
 	if (holds)
-		LAUNCH(s, "asserts", CONFIG(.debug = !message), ptr(x), ptr(o), tl_int(n), tl_int(128));
+		LAUNCH(s, "asserts", CONFIG(.grid = {1}, .debug = !message), ptr(x), ptr(o), tl_int(n), tl_int(128));
 	else
-		launch_fails(s, TL_ERR_KERNEL, message, "asserts", CONFIG(0), ARGS(ptr(x), ptr(o), tl_int(n), tl_int(128)));
+		launch_fails(s, TL_ERR_KERNEL, message, "asserts", CONFIG(.grid = {1}), ARGS(ptr(x), ptr(o), tl_int(n), tl_int(128)));
 	case_end(s);
 }
 

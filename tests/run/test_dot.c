@@ -131,7 +131,7 @@ static void product(struct suite *s, const struct kind *t, int m, int n, int k, 
 	double size = want_product(o, 0, &va, &vb, strcmp(acc, "none") ? c : NULL, m, n, k);
 	if (!whole && o->f) /* wgmma cuts off what is beyond tf32, instead of rounding */
 		tolerance(o, allowed(t, k, size) + (va.tf32 && device_sm(s) == 90 ? ldexp(size, -10) : 0), 0);
-	LAUNCH(s, "product", CONFIG(.num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(a_form), tl_str(b_form), tl_str(acc),
+	LAUNCH(s, "product", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(a_form), tl_str(b_form), tl_str(acc),
 	       tl_str(t->precision), tl_type(t->out), tl_int(m), tl_int(n), tl_int(k));
 	case_end(s);
 }
@@ -180,7 +180,7 @@ static void batches(struct suite *s, const struct kind *t, int z, int m, int n, 
 		struct view va = {a, (size_t)(x * m * k), (size_t)k, 1, false}, vb = {b, (size_t)(x * k * n), turned ? 1 : (size_t)n, turned ? (size_t)k : 1, false};
 		want_product(o, (size_t)(x * m * n), &va, &vb, c, m, n, k);
 	}
-	LAUNCH(s, "batches", CONFIG(.num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(t->precision), tl_type(t->out), tl_bool(turned),
+	LAUNCH(s, "batches", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(t->precision), tl_type(t->out), tl_bool(turned),
 	       tl_int(z), tl_int(m), tl_int(n), tl_int(k));
 	case_end(s);
 }
@@ -207,7 +207,7 @@ static void chain(struct suite *s, tl_dtype t, const char *form, int m, int n, i
 			}
 			want(o, (size_t)(i * l + j), sum);
 		}
-	LAUNCH(s, "chain", CONFIG(.num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(form), tl_int(m), tl_int(n), tl_int(k), tl_int(l));
+	LAUNCH(s, "chain", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(form), tl_int(m), tl_int(n), tl_int(k), tl_int(l));
 	case_end(s);
 }
 
@@ -267,7 +267,7 @@ static void attend(struct suite *s, tl_dtype t, bool ieee, int m, int n, int d, 
 	double unit = ieee ? 0x1p-22 * sqrt(d) : t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t);
 	tolerance(o, 2 * unit, 0);
 	tolerance(sum, 0, t == TL_F32 ? 2 * unit : 0x1p-16);
-	tl_config *c = CONFIG(.num_warps = warps, .num_stages = stages);
+	tl_config *c = CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages);
 	if (block)
 		LAUNCH(s, ieee ? "attend_early" : "attend_blocks", c, ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(m), tl_int(block), tl_int(d));
 	else
@@ -299,7 +299,7 @@ static void attention_rows(struct suite *s, tl_dtype t, int m, int n, int d, int
 			want(o, (size_t)(i * d + x), row[x]);
 	}
 	tolerance(o, 2 * (t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t)), 0);
-	LAUNCH(s, "attend_rows", CONFIG(.num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(rounds), tl_int(first),
+	LAUNCH(s, "attend_rows", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(rounds), tl_int(first),
 	       tl_int(distances[0]), tl_int(distances[1]), tl_int(m), tl_int(block), tl_int(d));
 	case_end(s);
 }
@@ -323,7 +323,7 @@ static void attention_twice(struct suite *s, tl_dtype t, int m, int middle, int 
 			want(o, (size_t)(i * d + x), row[x]);
 	}
 	tolerance(o, 2 * (t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t)), 0);
-	LAUNCH(s, "attend_twice", CONFIG(.num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(o), tl_int(middle), tl_int(last), tl_int(first),
+	LAUNCH(s, "attend_twice", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(o), tl_int(middle), tl_int(last), tl_int(first),
 	       tl_int(STRIDE), tl_int(m), tl_int(block), tl_int(d));
 	case_end(s);
 }
@@ -346,7 +346,7 @@ static void attention_copied(struct suite *s, tl_dtype t, int m, int n, int d, i
 		want(copy, (size_t)i, value(k, (size_t)i));
 	tolerance(o, 2 * unit_roundoff(t), 0);
 	tolerance(copy, 0, 0);
-	LAUNCH(s, "attend_copied", CONFIG(.num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(copy), ptr(o), tl_int(n), tl_int(m),
+	LAUNCH(s, "attend_copied", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(copy), ptr(o), tl_int(n), tl_int(m),
 	       tl_int(block), tl_int(d));
 	case_end(s);
 }
@@ -368,7 +368,7 @@ static void gram(struct suite *s, const struct kind *t, int m, int k, int warps)
 		want(sum, (size_t)j, column);
 	}
 	want(sum, (size_t)m, trace);
-	LAUNCH(s, "gram", CONFIG(.num_warps = warps), ptr(x), ptr(o), ptr(sum), tl_int(m), tl_int(k));
+	LAUNCH(s, "gram", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(sum), tl_int(m), tl_int(k));
 	case_end(s);
 }
 
@@ -389,7 +389,7 @@ static void computed(struct suite *s, tl_dtype t, int m, int n, int k, int warps
 					sum += value(w, (size_t)(i * k + y)) * value(scale, (size_t)i) * value(x, (size_t)(y + j * k));
 			want(o, (size_t)(i * n + j), sum > 0 ? sum : 0);
 		}
-	LAUNCH(s, "computed", CONFIG(.num_warps = warps), ptr(w), ptr(scale), ptr(x), ptr(o), ptr(bias), tl_int(m), tl_int(n), tl_int(k));
+	LAUNCH(s, "computed", CONFIG(.grid = {1}, .num_warps = warps), ptr(w), ptr(scale), ptr(x), ptr(o), ptr(bias), tl_int(m), tl_int(n), tl_int(k));
 	case_end(s);
 }
 
@@ -414,7 +414,7 @@ static void powers(struct suite *s, tl_dtype t, int n, int m, int warps)
 	}
 	for (size_t i = 0; i < x->len; i++)
 		want(o, i, (double)y[i]);
-	LAUNCH(s, "powers", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(m));
+	LAUNCH(s, "powers", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(m));
 	case_end(s);
 }
 
@@ -429,7 +429,7 @@ static void chosen(struct suite *s, tl_dtype t, int which, int warps)
 	want_product(o, 0, &va, &vb, NULL, M, N, K);
 	for (int i = 0; i < M * N; i++)
 		want(o, (size_t)i, o->want_f[i] * (which > 1 ? 3 : which > 0 ? 1 : -1));
-	LAUNCH(s, "chosen", CONFIG(.num_warps = warps), ptr(a), ptr(b), ptr(o), tl_int(which), tl_int(M), tl_int(N), tl_int(K));
+	LAUNCH(s, "chosen", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(o), tl_int(which), tl_int(M), tl_int(N), tl_int(K));
 	case_end(s);
 }
 

@@ -179,7 +179,7 @@ static void signs_of_zeros(struct suite *s, int f)
 		else
 			set(x, i, 0), want_int(o, i, (int32_t)encode(TL_F32, accurate[f].f(0)));
 	}
-	LAUNCH(s, "unary_bits", CONFIG(0), ptr(x), ptr(o), tl_int(COUNT(at)), tl_str(accurate[f].name), tl_int(8));
+	LAUNCH(s, "unary_bits", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(COUNT(at)), tl_str(accurate[f].name), tl_int(8));
 	case_end(s);
 }
 
@@ -443,7 +443,7 @@ static void outer(struct suite *s, tl_dtype t, int m, int n, int warps)
 		}
 	if (is_float(t))
 		tolerance(o, 100 * unit_roundoff(t), 0); /* a multiply-add may be fused or not; |a·b| ≤ 64 */
-	LAUNCH(s, "outer", CONFIG(.num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
+	LAUNCH(s, "outer", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -461,7 +461,7 @@ static void scalar_operators(struct suite *s, tl_dtype t)
 			want(o, i, r[i]);
 		else
 			want_int(o, i, (int64_t)r[i]);
-	LAUNCH(s, "scalars", CONFIG(.num_warps = 2), ptr(x), ptr(y), ptr(o));
+	LAUNCH(s, "scalars", CONFIG(.grid = {1}, .num_warps = 2), ptr(x), ptr(y), ptr(o));
 	case_end(s);
 }
 
@@ -477,7 +477,7 @@ static void weak_constants(struct suite *s)
 		want(o, i, x + value(b, i) * 2 + (double)wrap(TL_I8, value_int(k, i) + 100) + 0.75 * 2);
 	}
 	tolerance(o, 1e-4, 0); /* sums around 100 in fp32 */
-	LAUNCH(s, "weak", CONFIG(0), ptr(h), ptr(b), ptr(k), ptr(o), tl_float(0.75), tl_int(100), tl_int(128));
+	LAUNCH(s, "weak", CONFIG(.grid = {1}), ptr(h), ptr(b), ptr(k), ptr(o), tl_float(0.75), tl_int(100), tl_int(128));
 	case_end(s);
 }
 

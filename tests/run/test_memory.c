@@ -160,7 +160,7 @@ static void masks(struct suite *s, tl_dtype t, int m, int n, int warps)
 		if (in_col)
 			copy_number(col, i, x, i);
 	}
-	LAUNCH(s, "masks", CONFIG(.num_warps = warps), ptr(x), ptr(mask), ptr(o), ptr(row), ptr(col), tl_int(1), tl_int(m), tl_int(n));
+	LAUNCH(s, "masks", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(mask), ptr(o), ptr(row), ptr(col), tl_int(1), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -176,7 +176,7 @@ static void spread(struct suite *s, tl_dtype t, int m, int n, int warps)
 		for (int k = 0; k < 7; k++)
 			copy_number(o, (size_t)(k * len + i), x, (size_t)from[k]);
 	}
-	LAUNCH(s, "spread", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(m), tl_int(n));
+	LAUNCH(s, "spread", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -223,7 +223,7 @@ static void scalars(struct suite *s, tl_dtype t)
 	want_int(o, 2, 1);
 	copy_number(o, 3, x, 2);
 	want_int(o, 5, 1);
-	LAUNCH(s, "scalars", CONFIG(0), ptr(x), ptr(o), tl_int(9));
+	LAUNCH(s, "scalars", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(9));
 	case_end(s);
 }
 
@@ -244,10 +244,10 @@ static void options(struct suite *s, tl_dtype t, bool load, const char *cache, c
 	}
 	copy_number(o, 2 * N, x, load ? (size_t)n - 1 : 0);
 	if (load)
-		LAUNCH(s, "load_options", CONFIG(0), ptr(x), ptr(o), tl_int(n), tl_str(cache), tl_str(evict), tl_bool(is_volatile),
+		LAUNCH(s, "load_options", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_str(cache), tl_str(evict), tl_bool(is_volatile),
 		       tl_int(N));
 	else
-		LAUNCH(s, "store_options", CONFIG(0), ptr(x), ptr(o), tl_int(n), tl_str(cache), tl_str(evict), tl_int(N));
+		LAUNCH(s, "store_options", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_str(cache), tl_str(evict), tl_int(N));
 	case_end(s);
 }
 
@@ -292,7 +292,7 @@ static void unsigned_offset(struct suite *s)
 	struct array *x = in(s, "x", TL_F32, 64), *o = out(s, "o", TL_F32, 64);
 	for (size_t i = 0; i < 64; i++)
 		copy_number(o, i, x, i);
-	LAUNCH(s, "unsigned_offset", CONFIG(0), tl_ptr(TL_F32, (const char *)address(x) - 4 * offset), ptr(o),
+	LAUNCH(s, "unsigned_offset", CONFIG(.grid = {1}), tl_ptr(TL_F32, (const char *)address(x) - 4 * offset), ptr(o),
 	       tl_int_typed(TL_U32, offset), tl_int(64));
 	case_end(s);
 }
@@ -322,7 +322,7 @@ static void walk(struct suite *s, tl_dtype t, int stride)
 	for (size_t r = 0; r < ROWS; r++)
 		for (size_t i = 0; i < N; i++)
 			copy_number(o, r * N + i, x, r * (size_t)stride + i);
-	LAUNCH(s, "walk", CONFIG(0), ptr(x), ptr(o), tl_int(stride), tl_int(ROWS), tl_int(N));
+	LAUNCH(s, "walk", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(stride), tl_int(ROWS), tl_int(N));
 	case_end(s);
 }
 
@@ -334,7 +334,7 @@ static void in_place(struct suite *s, int n, int warps)
 	fill(x, -1000, 1000);
 	for (int i = 0; i < n; i++)
 		want_int(x, (size_t)i, 2 * (value_int(x, (size_t)(n - 1 - (i ^ 1))) + 1));
-	LAUNCH(s, "reverse_in_place", CONFIG(.num_warps = warps), ptr(x), tl_int(n));
+	LAUNCH(s, "reverse_in_place", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), tl_int(n));
 	case_end(s);
 }
 
@@ -350,7 +350,7 @@ static void around_zero(struct suite *s, tl_dtype t, int m, int n, int by, int w
 			for (int kind = 0; kind < 5; kind++)
 				want(o, (size_t)((kind * m + i) * n + j), kind == 4 && k / 4 >= 0 ? -1 : value(x, (size_t)(i * n + places[kind])));
 		}
-	LAUNCH(s, "around_zero", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(-n / 2), tl_int(by), tl_int(m), tl_int(n));
+	LAUNCH(s, "around_zero", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(-n / 2), tl_int(by), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -361,7 +361,7 @@ static void small_ones(struct suite *s, tl_dtype t)
 	struct array *o = out(s, "o", t, 100);
 	for (size_t i = 0; i < 100; i++)
 		want_int(o, i, 1);
-	LAUNCH(s, "fill", CONFIG(0), ptr(o), tl_int(100), tl_int(1), tl_int(256));
+	LAUNCH(s, "fill", CONFIG(.grid = {1}), ptr(o), tl_int(100), tl_int(1), tl_int(256));
 	case_end(s);
 }
 
@@ -372,7 +372,7 @@ static void optional(struct suite *s, bool given)
 	struct array *x = in(s, "x", TL_I32, 50), *y = in(s, "y", TL_I32, 50), *o = out(s, "o", TL_I32, 50);
 	for (size_t i = 0; i < 50; i++)
 		want_int(o, i, wrap(TL_I32, value_int(x, i) + (given ? value_int(y, i) : 0)));
-	LAUNCH(s, "optional", CONFIG(0), ptr(x), given ? ptr(y) : tl_none(), ptr(o), tl_int(50), tl_int(64));
+	LAUNCH(s, "optional", CONFIG(.grid = {1}), ptr(x), given ? ptr(y) : tl_none(), ptr(o), tl_int(50), tl_int(64));
 	case_end(s);
 }
 

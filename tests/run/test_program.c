@@ -142,7 +142,7 @@ static void scalar(struct suite *s, tl_dtype t, int64_t v)
 		return;
 	struct array *o = out(s, "o", t, 1);
 	want_int(o, 0, v);
-	LAUNCH(s, "typed_scalar", CONFIG(0), ptr(o), tl_int_typed(t, v));
+	LAUNCH(s, "typed_scalar", CONFIG(.grid = {1}), ptr(o), tl_int_typed(t, v));
 	case_end(s);
 }
 
@@ -152,7 +152,7 @@ static void float_scalar(struct suite *s, tl_dtype t, double v)
 		return;
 	struct array *o = out(s, "o", t, 1);
 	want(o, 0, v);
-	LAUNCH(s, "typed_scalar", CONFIG(0), ptr(o), tl_float_typed(t, v));
+	LAUNCH(s, "typed_scalar", CONFIG(.grid = {1}), ptr(o), tl_float_typed(t, v));
 	case_end(s);
 }
 
@@ -165,7 +165,7 @@ static void plain_int(struct suite *s, int64_t v)
 	want_int(o, 0, wrap(t, (int64_t)(2 * (uint64_t)v)));
 	want_int(o, 1, wrap(t, (int64_t)(65536 * (uint64_t)v)));
 	want_int(o, 2, (v == 1) + 2 * (v % 16 == 0));
-	LAUNCH(s, "sizes_of_scalar", CONFIG(0), ptr(o), tl_int(v));
+	LAUNCH(s, "sizes_of_scalar", CONFIG(.grid = {1}), ptr(o), tl_int(v));
 	case_end(s);
 }
 
@@ -186,7 +186,7 @@ static void constants(struct suite *s, int n, double scale, bool flag, const cha
 	}
 	tl_arg a[] = {ptr(x), ptr(o), tl_int(n), is_float(t) ? tl_float(scale) : tl_int((int64_t)scale), tl_bool(flag), tl_str(name), tl_type(t),
 		      f ? tl_func(f) : tl_none(), nothing ? tl_none() : tl_int(1), tl_int(11), given > 1 ? ptr(last) : tl_none()};
-	launch(s, "constants", CONFIG(0), a, 9 + (size_t)given); /* the rest have defaults */
+	launch(s, "constants", CONFIG(.grid = {1}), a, 9 + (size_t)given); /* the rest have defaults */
 	case_end(s);
 }
 
@@ -200,7 +200,7 @@ static void annotated(struct suite *s, int64_t n, int k, double scale, bool flag
 		double v = value(x, i) * scale + k;
 		want(o, i, flag ? -v : v);
 	}
-	LAUNCH(s, "annotated", CONFIG(0), ptr(x), ptr(o), tl_int(n), tl_int(k), scale == rint(scale) ? tl_int((int64_t)scale) : tl_float(scale),
+	LAUNCH(s, "annotated", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_int(k), scale == rint(scale) ? tl_int((int64_t)scale) : tl_float(scale),
 	       tl_bool(flag));
 	case_end(s);
 }
@@ -219,7 +219,7 @@ static void many(struct suite *s)
 	}
 	a[20] = ptr(o);
 	want(o, 0, sum);
-	launch(s, "many", CONFIG(0), a, 21);
+	launch(s, "many", CONFIG(.grid = {1}), a, 21);
 	case_end(s);
 }
 
@@ -269,7 +269,7 @@ static void work(struct suite *s, int n, int warps)
 		best = fmax(best, row);
 	}
 	want(sum, 0, total), want(sum, 1, best);
-	LAUNCH(s, "work", CONFIG(.num_warps = warps), ptr(x), ptr(o), ptr(sum), tl_int(n));
+	LAUNCH(s, "work", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(sum), tl_int(n));
 	case_end(s);
 }
 
@@ -324,14 +324,14 @@ static void refused(struct suite *s)
 	}
 	if (case_begin(s, file, "refused: unknown name")) {
 		struct array *x = inout(s, "x", TL_F32, 16);
-		launch_fails(s, TL_ERR_COMPILE, "'undefined_name' is not defined", "wrong", CONFIG(0), ARGS(ptr(x), tl_int(16)));
-		launch_fails(s, TL_ERR_ARGUMENT, "has no kernel 'idss'", "idss", CONFIG(0), ARGS(ptr(x), tl_int(16)));
+		launch_fails(s, TL_ERR_COMPILE, "'undefined_name' is not defined", "wrong", CONFIG(.grid = {1}), ARGS(ptr(x), tl_int(16)));
+		launch_fails(s, TL_ERR_ARGUMENT, "has no kernel 'idss'", "idss", CONFIG(.grid = {1}), ARGS(ptr(x), tl_int(16)));
 		case_end(s);
 	}
 	if (case_begin(s, file, "refused: annotated")) {
 		struct array *x = in(s, "x", TL_F16, 64), *o = out(s, "o", TL_F32, 64);
-		launch_fails(s, TL_ERR_ARGUMENT, "'x_ptr'", "annotated", CONFIG(0), ARGS(ptr(x), ptr(o), tl_int(1), tl_int(1), tl_float(1), tl_bool(1)));
-		launch_fails(s, TL_ERR_ARGUMENT, "'k'", "annotated", CONFIG(0),
+		launch_fails(s, TL_ERR_ARGUMENT, "'x_ptr'", "annotated", CONFIG(.grid = {1}), ARGS(ptr(x), ptr(o), tl_int(1), tl_int(1), tl_float(1), tl_bool(1)));
+		launch_fails(s, TL_ERR_ARGUMENT, "'k'", "annotated", CONFIG(.grid = {1}),
 			     ARGS(ptr(o), ptr(o), tl_int(1), tl_int(1ll << 40), tl_float(1), tl_bool(1)));
 		case_end(s);
 	}
@@ -352,7 +352,7 @@ static void strays(struct suite *s)
 		if (!on_device(s, "interp") || !case_begin(s, file, "stray access at %d of %d%s", rows[i].at, rows[i].n, rows[i].null ? " null" : ""))
 			continue;
 		struct array *x = in(s, "x", TL_F32, 64), *o = out(s, "o", TL_F32, 200);
-		launch_fails(s, TL_ERR_KERNEL, rows[i].part, "first_of", CONFIG(0),
+		launch_fails(s, TL_ERR_KERNEL, rows[i].part, "first_of", CONFIG(.grid = {1}),
 			     ARGS(rows[i].null ? tl_ptr(TL_F32, NULL) : ptr(x), tl_ptr(TL_F32, (const char *)address(o) + 64), tl_int(rows[i].at), tl_int(rows[i].n)));
 		case_end(s);
 	}

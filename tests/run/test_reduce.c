@@ -139,7 +139,7 @@ static void reduce(struct suite *s, const char *op, tl_dtype t, int rank, const 
 	want_reduced(o, x, op, &w, keep);
 	int full[3] = {1, 1, 1};
 	memcpy(full + 3 - rank, shape, (size_t)rank * sizeof *shape);
-	LAUNCH(s, "reduce", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_str(op), tl_int(full[0]), tl_int(full[1]), tl_int(full[2]),
+	LAUNCH(s, "reduce", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_str(op), tl_int(full[0]), tl_int(full[1]), tl_int(full[2]),
 	       tl_int(rank), axis == NONE ? tl_none() : tl_int(axis), tl_bool(keep));
 	case_end(s);
 }
@@ -211,7 +211,7 @@ static void strided(struct suite *s, const char *op, tl_dtype t, int b, int c, i
 			else
 				set_int(turned, (size_t)(j * b + i), value_int(x, (size_t)(i * c + j)));
 	want_reduced(o, x, op, &w, false);
-	LAUNCH(s, "reduce_strided", CONFIG(.num_warps = warps), ptr(turned), ptr(o), tl_int(1), tl_int(b), tl_str(op), tl_int(b),
+	LAUNCH(s, "reduce_strided", CONFIG(.grid = {1}, .num_warps = warps), ptr(turned), ptr(o), tl_int(1), tl_int(b), tl_str(op), tl_int(b),
 	       tl_int(c), tl_int(axis), tl_bool(false));
 	case_end(s);
 }
@@ -226,7 +226,7 @@ static void sum_as(struct suite *s, tl_dtype t, tl_dtype as)
 		want(o, 0, reduce_floats("sum", x, 0, 1024, 1));
 	else
 		want_int(o, 0, reduce_ints("sum", x, 0, 1024, 1));
-	LAUNCH(s, "reduce_sum_as", CONFIG(0), ptr(x), ptr(o), tl_int(1024), tl_type(as));
+	LAUNCH(s, "reduce_sum_as", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(1024), tl_type(as));
 	case_end(s);
 }
 
@@ -248,7 +248,7 @@ static void extremum(struct suite *s, tl_dtype t, bool max, bool left, int b, in
 		if (left)
 			want_int(index, i, (int64_t)k);
 	}
-	LAUNCH(s, "extremum_and_index", CONFIG(.num_warps = warps), ptr(x), ptr(v), ptr(index), ptr(at), tl_bool(max), tl_bool(left),
+	LAUNCH(s, "extremum_and_index", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), ptr(index), ptr(at), tl_bool(max), tl_bool(left),
 	       tl_int(b), tl_int(c));
 	case_end(s);
 }
@@ -274,7 +274,7 @@ static void moments(struct suite *s, tl_dtype t, int b, int c, int axis, int war
 	/* a dozen combinations deep, each with a few roundings of numbers below 1 */
 	tolerance(mean, 40 * unit_roundoff(t), 0);
 	tolerance(var, 40 * unit_roundoff(t), 0);
-	LAUNCH(s, "moments", CONFIG(.num_warps = warps), ptr(x), ptr(mean), ptr(var), tl_int(b), tl_int(c), tl_int(axis));
+	LAUNCH(s, "moments", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(mean), ptr(var), tl_int(b), tl_int(c), tl_int(axis));
 	case_end(s);
 }
 
@@ -298,7 +298,7 @@ static void tally(struct suite *s, tl_dtype t, int b, int c, int axis, int warps
 		want_int(index, i, (int64_t)best);
 		want_int(count, i, n);
 	}
-	LAUNCH(s, "tally", CONFIG(.num_warps = warps), ptr(x), ptr(v), ptr(index), ptr(count), tl_int(b), tl_int(c), tl_int(axis));
+	LAUNCH(s, "tally", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), ptr(index), ptr(count), tl_int(b), tl_int(c), tl_int(axis));
 	case_end(s);
 }
 
@@ -356,7 +356,7 @@ static void softmax2d(struct suite *s, int b, int c, int axis, int warps)
 	for (int i = 0; i < (axis ? b : c); i++)
 		want_softmax(o, x, (size_t)(axis ? i * c : i), (size_t)(axis ? c : b), axis ? 1 : (size_t)c);
 	tolerance(o, 0, 20 * 0x1p-23);
-	LAUNCH(s, "softmax2d", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(b), tl_int(c), tl_int(axis));
+	LAUNCH(s, "softmax2d", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(b), tl_int(c), tl_int(axis));
 	case_end(s);
 }
 
@@ -396,7 +396,7 @@ static void chain(struct suite *s, int A, int B, int C, int warps)
 	shaped(o, 3, (int[]){A, B, C});
 	fill(x, -1000, 1000);
 	want_chain(o, x, A, B, C);
-	LAUNCH(s, "chain", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(A), tl_int(B), tl_int(C));
+	LAUNCH(s, "chain", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(A), tl_int(B), tl_int(C));
 	case_end(s);
 }
 
@@ -413,7 +413,7 @@ static void of_broadcast(struct suite *s, int b, int c, int warps)
 	int64_t wanted[] = {sum * c, sum * c, 3 * b * c, b * (b - 1) / 2 * c, (b - 1) * (c * (c - 1) / 2), xor};
 	for (size_t i = 0; i < 6; i++)
 		want_int(o, i, wanted[i]);
-	LAUNCH(s, "of_broadcast", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(b), tl_int(c));
+	LAUNCH(s, "of_broadcast", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(b), tl_int(c));
 	case_end(s);
 }
 

@@ -69,7 +69,7 @@ static void scan(struct suite *s, const char *op, tl_dtype t, int rank, const in
 	want_scan(o, x, op, &w, reverse);
 	int full[3] = {1, 1, 1};
 	memcpy(full + 3 - rank, shape, (size_t)rank * sizeof *shape);
-	LAUNCH(s, "scan", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_str(op), tl_int(full[0]), tl_int(full[1]), tl_int(full[2]),
+	LAUNCH(s, "scan", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_str(op), tl_int(full[0]), tl_int(full[1]), tl_int(full[2]),
 	       tl_int(rank), tl_int(axis), tl_bool(reverse));
 	case_end(s);
 }
@@ -98,7 +98,7 @@ static void recurrence(struct suite *s, tl_dtype t, int b, int c, int axis, bool
 	}
 	if (is_float(t)) /* |a| ≤ 1, so what is summed is at most the length, with an error each */
 		tolerance(o, 2 * w.length * unit_roundoff(t), 0);
-	LAUNCH(s, "recurrence", CONFIG(.num_warps = warps), ptr(p), ptr(q), ptr(o), tl_int(b), tl_int(c), tl_int(axis), tl_bool(reverse));
+	LAUNCH(s, "recurrence", CONFIG(.grid = {1}, .num_warps = warps), ptr(p), ptr(q), ptr(o), tl_int(b), tl_int(c), tl_int(axis), tl_bool(reverse));
 	case_end(s);
 }
 
@@ -122,7 +122,7 @@ static void scan_of_scan(struct suite *s, int b, int c, int warps)
 		}
 	}
 	free(above), free(total);
-	LAUNCH(s, "scan_of_scan", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(b), tl_int(c));
+	LAUNCH(s, "scan_of_scan", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(b), tl_int(c));
 	case_end(s);
 }
 

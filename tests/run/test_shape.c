@@ -46,7 +46,7 @@ static void transpose(struct suite *s, tl_dtype t, const char *form, int m, int 
 		want_max(most, (size_t)j, x, at, m);
 	}
 	free(at);
-	LAUNCH(s, "transpose", CONFIG(.num_warps = warps), ptr(x), ptr(o), ptr(most), tl_str(form), tl_int(m), tl_int(n));
+	LAUNCH(s, "transpose", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(most), tl_str(form), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -68,7 +68,7 @@ static void permute3(struct suite *s, tl_dtype t, const int *p, const int *shape
 			want_max(most, (size_t)(i * c + k), x, at, b);
 		}
 	free(at);
-	LAUNCH(s, "permute3", CONFIG(.num_warps = warps), ptr(x), ptr(o), ptr(most), tl_int(p[0]), tl_int(p[1]), tl_int(p[2]),
+	LAUNCH(s, "permute3", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(most), tl_int(p[0]), tl_int(p[1]), tl_int(p[2]),
 	       tl_int(shape[0]), tl_int(shape[1]), tl_int(shape[2]));
 	case_end(s);
 }
@@ -88,7 +88,7 @@ static void reshape(struct suite *s, tl_dtype t, const char *form, const int *fr
 		want_max(most, (size_t)j, x, at, p);
 	}
 	free(at);
-	LAUNCH(s, "reshape", CONFIG(.num_warps = warps), ptr(x), ptr(o), ptr(most), tl_str(form), tl_int(m), tl_int(n), tl_int(p), tl_int(q));
+	LAUNCH(s, "reshape", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(most), tl_str(form), tl_int(m), tl_int(n), tl_int(p), tl_int(q));
 	case_end(s);
 }
 
@@ -102,7 +102,7 @@ static void reordered(struct suite *s, const int *from_to, int warps)
 		sum += (uint64_t)value_int(x, i);
 	for (size_t i = 0; i < 3; i++)
 		want_int(o, i, (int64_t)sum);
-	LAUNCH(s, "reordered", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(from_to[0]), tl_int(from_to[1]), tl_int(from_to[2]),
+	LAUNCH(s, "reordered", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(from_to[0]), tl_int(from_to[1]), tl_int(from_to[2]),
 	       tl_int(from_to[3]));
 	case_end(s);
 }
@@ -126,7 +126,7 @@ static void reshape3(struct suite *s, tl_dtype t, int a, int b, int c, int warps
 			}
 			want(sum, (size_t)(k * b + j), total);
 		}
-	LAUNCH(s, "reshape3", CONFIG(.num_warps = warps), ptr(x), ptr(o), ptr(sum), tl_int(a), tl_int(b), tl_int(c));
+	LAUNCH(s, "reshape3", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(sum), tl_int(a), tl_int(b), tl_int(c));
 	case_end(s);
 }
 
@@ -144,7 +144,7 @@ static void joined(struct suite *s, tl_dtype t, int n, int warps)
 		move(f, i, i % 2 ? y : x, i / 2);
 		move(i < len ? lo : hi, i % len, i % 2 ? y : x, i / 2);
 	}
-	LAUNCH(s, "joined", CONFIG(.num_warps = warps), ptr(x), ptr(y), ptr(j), ptr(f), ptr(lo), ptr(hi), tl_int(n));
+	LAUNCH(s, "joined", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(j), ptr(f), ptr(lo), ptr(hi), tl_int(n));
 	case_end(s);
 }
 
@@ -161,7 +161,7 @@ static void split_pairs(struct suite *s, tl_dtype t, int m, int n, int warps)
 		else
 			want_int(odd, i, value_int(x, 2 * i + 1) - value_int(x, 2 * i));
 	}
-	LAUNCH(s, "split_pairs", CONFIG(.num_warps = warps), ptr(x), ptr(even), ptr(odd), tl_int(m), tl_int(n));
+	LAUNCH(s, "split_pairs", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(even), ptr(odd), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -174,7 +174,7 @@ static void side_by_side(struct suite *s, tl_dtype t, int m, int n, int warps)
 	for (int i = 0; i < m; i++)
 		for (int j = 0; j < 2 * n; j++)
 			move(o, (size_t)(i * 2 * n + j), j < n ? x : y, (size_t)(i * n + j % n));
-	LAUNCH(s, "join2d", CONFIG(.num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
+	LAUNCH(s, "join2d", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -185,7 +185,7 @@ static void halves(struct suite *s, tl_dtype t, int m, int n, int warps)
 	struct array *x = in(s, "x", t, (size_t)(m * n)), *o = out(s, "o", t, x->len);
 	for (int i = 0; i < m * n; i++)
 		move(o, (size_t)i, x, (size_t)(i / n * n + (i % n ^ n / 2)));
-	LAUNCH(s, "flip_rows", CONFIG(.num_warps = warps), ptr(x), ptr(o), tl_int(m), tl_int(n));
+	LAUNCH(s, "flip_rows", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -207,7 +207,7 @@ static void expand(struct suite *s, tl_dtype t, int m, int n, int warps)
 			for (int k = 0; k < 5; k++)
 				want(o, (size_t)((k * m + i) * n + j), r[k]);
 		}
-	LAUNCH(s, "expand", CONFIG(.num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
+	LAUNCH(s, "expand", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -248,7 +248,7 @@ static void moves(struct suite *s, int m, int n, int warps)
 		want_int(row, (size_t)j, sum);
 	}
 	free(y), free(z);
-	LAUNCH(s, "pipeline_of_moves", CONFIG(.num_warps = warps), ptr(x), ptr(o), ptr(row), tl_int(m), tl_int(n));
+	LAUNCH(s, "pipeline_of_moves", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(row), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -261,7 +261,7 @@ static void column_major(struct suite *s, tl_dtype t, int m, int n, int warps)
 	for (int i = 0; i < m; i++)
 		for (int j = 0; j < n; j++)
 			want(o, (size_t)(j * m + i), value(x, (size_t)(i * n + j)) + value(y, (size_t)(j * m + i)));
-	LAUNCH(s, "column_major", CONFIG(.num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
+	LAUNCH(s, "column_major", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -288,7 +288,7 @@ static void gathered(struct suite *s, int m, int n, int warps)
 			want_int(pair, (size_t)(m + k), most % 1000);
 	}
 #undef GATHERED
-	LAUNCH(s, "gathered", CONFIG(.num_warps = warps), ptr(at), ptr(x), ptr(half), ptr(pair), tl_int(m), tl_int(n));
+	LAUNCH(s, "gathered", CONFIG(.grid = {1}, .num_warps = warps), ptr(at), ptr(x), ptr(half), ptr(pair), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -310,7 +310,7 @@ static void ranges(struct suite *s, int start, int n, int warps)
 		total += start + i % (n / 4) * 4 + i / (n / 4);
 		want_int(o, (size_t)(2 * n + 4 + i), total);
 	}
-	LAUNCH(s, "ranges", CONFIG(.num_warps = warps), ptr(o), tl_int(start), tl_int(n));
+	LAUNCH(s, "ranges", CONFIG(.grid = {1}, .num_warps = warps), ptr(o), tl_int(start), tl_int(n));
 	case_end(s);
 }
 
@@ -357,7 +357,7 @@ static void join_numbers(struct suite *s, int n, bool beside, int warps)
 		want(o, (size_t)(beside ? 2 * i : i), i);
 		want(o, (size_t)(beside ? 2 * i + 1 : n + i), 3 * i + 7);
 	}
-	LAUNCH(s, "join_numbers", CONFIG(.num_warps = warps), ptr(o), tl_int(beside ? 2 : 1), tl_int(beside ? 1 : n), tl_int(n));
+	LAUNCH(s, "join_numbers", CONFIG(.grid = {1}, .num_warps = warps), ptr(o), tl_int(beside ? 2 : 1), tl_int(beside ? 1 : n), tl_int(n));
 	case_end(s);
 }
 

@@ -49,7 +49,7 @@ struct counter {
 	_Atomic int refuse; /* this many loads fail */
 	bool keep;          /* the last launch; only in tests of one thread */
 	struct device_launch last;
-	u64 args[16];
+	u64 args[32];
 };
 
 static void counter_close(struct device *d)
@@ -137,12 +137,12 @@ static void variants(void **state)
 	launch(k, x16, 5, 128);
 	assert_int_equal(c.compiled, 6);
 	tl_arg args[] = {tl_ptr(TL_F32, x16), tl_int(5), tl_float(2), tl_int(64), tl_func("relu")};
-	assert_int_equal(tl_launch(k, &(tl_config){0}, args, 5), TL_OK);
-	assert_int_equal(tl_launch(k, &(tl_config){.num_warps = 8}, args, 5), TL_OK);
-	assert_int_equal(tl_launch(k, &(tl_config){.num_stages = 2}, args, 5), TL_OK);
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, args, 5), TL_OK);
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}, .num_warps = 8}, args, 5), TL_OK);
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}, .num_stages = 2}, args, 5), TL_OK);
 	assert_int_equal(c.compiled, 9);
 	/* the defaults, spelled out */
-	assert_int_equal(tl_launch(k, &(tl_config){.num_warps = 4, .num_stages = 3}, args, 5), TL_OK);
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}, .num_warps = 4, .num_stages = 3}, args, 5), TL_OK);
 	assert_int_equal(tl_prepare(k, NULL, args, 5), TL_OK);
 	assert_int_equal(c.compiled, 9);
 	assert_int_equal(c.loaded, 9);
@@ -150,13 +150,13 @@ static void variants(void **state)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(launch(k, x16, 5, 1 << (i % 10)), TL_OK);
 	for (int i = 0; i < 60; i++)
-		assert_int_equal(tl_launch(k, &(tl_config){.num_stages = 1 + i}, args, 5), TL_OK);
+		assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}, .num_stages = 1 + i}, args, 5), TL_OK);
 	assert_int_equal(c.loaded, 9 + 8 + 58);
 	tl_context_destroy(ctx);
 	assert_int_equal(c.live, 0);
 }
 
-/* In a file with dots, multiples of 256 have a variant of their own. */
+/* In a kernel with dots, multiples of 256 have a variant of their own. */
 static void multiples(void **state)
 {
 	(void)state;
@@ -174,8 +174,40 @@ static void multiples(void **state)
 	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
 	assert_int_equal(tl_module_kernel(m, "square", &k), TL_OK);
 	for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
-		assert_int_equal(tl_launch(k, &(tl_config){0}, (tl_arg[]){tl_ptr(TL_F16, x16), tl_int(launches[i].n)}, 2), TL_OK);
+		assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, (tl_arg[]){tl_ptr(TL_F16, x16), tl_int(launches[i].n)}, 2), TL_OK);
 		assert_int_equal(c.compiled, launches[i].compiled);
+	}
+	tl_context_destroy(ctx);
+}
+
+/* A dot is a call, in the kernel or in a function that it names; a word in a comment is none. */
+static void dots_of_calls(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"import triton\nimport triton.language as tl\nfrom triton.language import dot as product\n"
+		"# polka dots\n"
+		"@triton.jit\ndef mine(p, n):\n    # no dot\n    dots = 1.0\n    tl.store(p + n, dots)\n\n"
+		"@triton.jit\ndef square(x):\n    if x.shape[0] > 1:\n        x = tl.dot(x, x).to(tl.float16)\n    return x\n\n"
+		"@triton.jit\ndef tile(p):\n"
+		"    return tl.load(p + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :])\n\n"
+		"@triton.jit\ndef outer(p, n):\n    x = square(tile(p))\n    tl.store(p + n, tl.sum(tl.sum(x, 1), 0))\n\n"
+		"@triton.jit\ndef given(p, n, F: tl.constexpr):\n    tl.store(p + n, tl.sum(tl.sum(F(tile(p)), 1), 0))\n\n"
+		"@triton.jit\ndef imported(p, n):\n    x = tile(p)\n    tl.store(p + n, tl.sum(tl.sum(product(x, x), 1), 0).to(tl.float16))\n";
+	static const struct { const char *name; int variants; } kernels[] = {{"mine", 1}, {"outer", 2}, {"given", 2}, {"imported", 2}};
+	struct counter c = {.device.ops = &counter_ops, .keep = true};
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
+	for (size_t i = 0; i < ARRAY_LEN(kernels); i++) {
+		int before = c.compiled;
+		assert_int_equal(tl_module_kernel(m, kernels[i].name, &k), TL_OK);
+		for (int64_t n = 16; n <= 256; n += 240)
+			if (tl_launch(k, &(tl_config){.grid = {1}}, (tl_arg[]){tl_ptr(TL_F16, x16), tl_int(n), tl_func("square")}, 2 + (i == 2)))
+				fail_msg("%s: %s", kernels[i].name, tl_error(NULL));
+		assert_int_equal(c.compiled - before, kernels[i].variants);
 	}
 	tl_context_destroy(ctx);
 }
@@ -201,7 +233,7 @@ static void slots(void **state)
 	assert_int_equal(launch(k, x16, 1, 64), TL_OK);
 	assert_int_equal(c.last.nargs, 2);
 	assert_int_equal(c.args[1], 0x40000000);
-	assert_int_equal(tl_launch(k, &(tl_config){0}, ARGS(tl_ptr(TL_F32, x16), tl_int(-7 * ((int64_t)1 << 40)),
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_F32, x16), tl_int(-7 * ((int64_t)1 << 40)),
 							     tl_float_typed(TL_F64, 2), tl_int(64))), TL_OK);
 	assert_true(c.args[1] == (u64)(-7 * ((int64_t)1 << 40)));
 	assert_true(c.args[2] == 0x4000000000000000u);
@@ -278,9 +310,106 @@ static void few_blocks(void **state)
 		assert_int_equal(tl_launch(copy, &(tl_config){.grid = {i % 2 ? 20 : 2}}, args, 5), TL_OK);
 	assert_int_equal(c.compiled, 4);
 	assert_int_equal(c.loaded, 4);
-	assert_error(tl_launch(copy, &(tl_config){.num_blocks = -2}, args, 5), TL_ERR_ARGUMENT, "num_blocks is -2");
+	assert_error(tl_launch(copy, &(tl_config){.grid = {1}, .num_blocks = -2}, args, 5), TL_ERR_ARGUMENT, "num_blocks is -2");
 	tl_context_destroy(ctx);
 	assert_int_equal(c.live, 0);
+}
+
+static tl_status no_tensor_map(struct device *d, const struct tensor_box *b, void *out)
+{
+	(void)d, (void)b;
+	memset(out, 0, TENSOR_MAP_BYTES);
+	return TL_OK;
+}
+
+static tl_status counter_resources(struct device *d, void *kernel, tl_resources *out)
+{
+	(void)d;
+	*out = (tl_resources){.threads = (int)(uintptr_t)kernel};
+	return TL_OK;
+}
+
+/* What is prepared, dumped and measured is what a launch with the same arguments runs: no TMA where rows lie backwards. */
+static void described(void **state)
+{
+	(void)state;
+	struct device_ops ops = counter_ops;
+	ops.compile = sm90_compile;
+	ops.tensor_map = no_tensor_map;
+	ops.resources = counter_resources;
+	ops.stages = " ttir ptx ";
+	struct counter c = {.device = {&ops, .num_sms = 4}, .keep = true};
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	tl_resources r;
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	assert_int_equal(tl_module_load(ctx, "examples/attention.tl", &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "attention_kernel", &k), TL_OK);
+	static const struct { int64_t stride; bool tma; } launches[] = {{64, true}, {-64, false}, {64, true}};
+	const tl_config config = {.grid = {1, 1}, .num_warps = 8};
+	const tl_arg x = tl_ptr(TL_F16, x16), all = tl_int(128 * 64), row = tl_int(64);
+	for (size_t i = 0; i < ARRAY_LEN(launches); i++) {
+		const tl_arg args[] = {x, x, x, x, tl_float(0.125), all, all, row, all, all, tl_int(launches[i].stride), all, all, row,
+				       all, all, row, tl_int(1), tl_int(128), tl_int(64), tl_int(128), tl_int(64), tl_bool(false)};
+		char *ptx;
+		assert_int_equal(tl_prepare(k, &config, args, ARRAY_LEN(args)), TL_OK);
+		int prepared = c.compiled;
+		assert_int_equal(tl_launch(k, &config, args, ARRAY_LEN(args)), TL_OK);
+		assert_int_equal(c.compiled, prepared);
+		assert_int_equal(tl_kernel_resources(k, &config, args, ARRAY_LEN(args), &r), TL_OK);
+		assert_int_equal(c.compiled, prepared);
+		assert_int_equal(r.threads, (uintptr_t)c.last.kernel);
+		assert_int_equal(tl_kernel_dump(k, &config, args, ARRAY_LEN(args), "ptx", &ptx), TL_OK);
+		assert_int_equal(strstr(ptx, "cp.async.bulk.tensor") != NULL, launches[i].tma);
+		assert_int_equal(c.last.nmaps > 0, launches[i].tma);
+		tl_free(ptx);
+	}
+	tl_context_destroy(ctx);
+}
+
+/* 0 programs run nothing, but all else is checked; axes that are not set count as 1. */
+static void grids(void **state)
+{
+	(void)state;
+	struct counter c = {.device.ops = &counter_ops, .keep = true};
+	tl_context *ctx;
+	tl_kernel *k;
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	assert_int_equal(tl_module_kernel(load(ctx), "scale_kernel", &k), TL_OK);
+	tl_arg args[] = {tl_ptr(TL_F32, x16), tl_int(5), tl_float(2), tl_int(64)};
+	static const struct {
+		tl_config config;
+		uint32_t grid[3]; /* that runs; 0: nothing does */
+	} table[] = {
+		{{.grid = {3}}, {3, 1, 1}},
+		{{.grid = {3, 2}}, {3, 2, 1}},
+		{{.grid = {3, 0, 0}}, {3, 1, 1}},
+		{{.grid = {3, 1, 4}}, {3, 1, 4}},
+		{{.grid = {0}}, {0}},
+		{{.grid = {0, 2}}, {0}},
+		{{.grid = {3, 0, 4}}, {0}},
+		{{.grid = {3, 0}, .grid_dims = 1}, {3, 1, 1}},
+		{{.grid = {3, 0}, .grid_dims = 2}, {0}},
+		{{.grid = {3, 2}, .grid_dims = 2}, {3, 2, 1}},
+		{{.grid = {3, 2, 0}, .grid_dims = 3}, {0}},
+		{{.grid = {3, 1, 1}, .grid_dims = 1}, {3, 1, 1}},
+	};
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		int before = c.launched;
+		double ms = 7;
+		assert_int_equal(tl_launch(k, &table[i].config, args, 4), TL_OK);
+		assert_int_equal(c.launched - before, table[i].grid[0] != 0);
+		if (table[i].grid[0])
+			assert_memory_equal(c.last.grid, table[i].grid, sizeof table[i].grid);
+		else
+			assert_int_equal(tl_time(k, &table[i].config, args, 4, 1, 1, &ms), TL_OK);
+		assert_true(ms == (table[i].grid[0] ? 7 : 0));
+	}
+	assert_int_equal(c.compiled, 1);
+	args[1] = tl_str("x");
+	assert_error(tl_launch(k, &(tl_config){.grid = {0}}, args, 4), TL_ERR_ARGUMENT, "argument 2, 'n'");
+	tl_context_destroy(ctx);
 }
 
 struct worker {
@@ -342,7 +471,7 @@ static void failures(void **state)
 	tl_module *m = load(ctx);
 	assert_int_equal(tl_module_kernel(m, "broken", &k), TL_OK);
 	for (int i = 0; i < 3; i++) {
-		assert_error(tl_launch(k, &(tl_config){0}, ARGS(tl_ptr(TL_F32, x16))), TL_ERR_COMPILE, "t.tl:22:");
+		assert_error(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_F32, x16))), TL_ERR_COMPILE, "t.tl:22:");
 		assert_non_null(strstr(tl_error(ctx), "'undefined_name' is not defined"));
 		assert_non_null(strstr(tl_error(ctx), "tl.store(x, undefined_name)"));
 	}
@@ -458,6 +587,8 @@ static void calls(void **state)
 		{{.grid = {1u << 31}}, "2147483648 programs along axis 0; the limit is 2147483647"},
 		{{.grid = {1, 65536}}, "65536 programs along axis 1"},
 		{{.grid = {1, 1, 65536}}, "65536 programs along axis 2"},
+		{{.grid = {1}, .grid_dims = 4}, "grid_dims is 4; it must be from 0 to 3"},
+		{{.grid = {1, 2}, .grid_dims = 1}, "2 programs along axis 1, but grid_dims is 1"},
 		{{.stream = ctx}, "the interp device has no streams"},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(bad); i++)
@@ -646,7 +777,7 @@ static void error_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variants), cmocka_unit_test(multiples), cmocka_unit_test(slots), cmocka_unit_test(few_blocks), cmocka_unit_test(threads), cmocka_unit_test(failures),
+		cmocka_unit_test(variants), cmocka_unit_test(multiples), cmocka_unit_test(dots_of_calls), cmocka_unit_test(described), cmocka_unit_test(grids), cmocka_unit_test(slots), cmocka_unit_test(few_blocks), cmocka_unit_test(threads), cmocka_unit_test(failures),
 		cmocka_unit_test(contexts), cmocka_unit_test(modules), cmocka_unit_test(calls), cmocka_unit_test(machine_code),
 		cmocka_unit_test(hidden_function), cmocka_unit_test(locales),
 		cmocka_unit_test(buffers), cmocka_unit_test(names), cmocka_unit_test(error_texts),

@@ -133,7 +133,7 @@ static void widths(void **state)
 	(void)state;
 	tl_buffer *b = buffer(32);
 	u8 out[32];
-	ok(tl_launch(get(module, "widths"), &(tl_config){.num_warps = 1},
+	ok(tl_launch(get(module, "widths"), &(tl_config){.grid = {1}, .num_warps = 1},
 		     ARGS(tl_buf(TL_F32, b), tl_int_typed(TL_I8, -2), tl_int_typed(TL_I16, -3), tl_float(1.5),
 			  tl_int(-((int64_t)1 << 40)), tl_float_typed(TL_F16, 0.1), tl_float_typed(TL_F64, 0.1))));
 	ok(tl_buffer_read(b, 0, out, sizeof out));
@@ -150,7 +150,7 @@ static void big_shared_memory(void **state)
 	(void)state;
 	tl_buffer *b = buffer(128 * 4);
 	u32 out[128];
-	ok(tl_launch(get(module, "shared"), &(tl_config){0}, ARGS(tl_buf(TL_F32, b))));
+	ok(tl_launch(get(module, "shared"), &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F32, b))));
 	ok(tl_buffer_read(b, 0, out, sizeof out));
 	for (u32 i = 0; i < 128; i++)
 		assert_int_equal(out[i], i ^ 127);
@@ -166,7 +166,7 @@ static void refusals(void **state)
 {
 	(void)state;
 	tl_buffer *b = buffer(16), *huge;
-	assert_int_equal(tl_launch(get(module, "wrong"), &(tl_config){0}, ARGS(tl_buf(TL_F32, b))), TL_ERR_DRIVER);
+	assert_int_equal(tl_launch(get(module, "wrong"), &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F32, b))), TL_ERR_DRIVER);
 	print_message("%s\n", tl_error(ctx));
 	assert_non_null(strstr(tl_error(ctx), "cuModuleLoadDataEx"));
 	assert_non_null(strstr(tl_error(ctx), "ptxas"));
@@ -305,7 +305,7 @@ static void illegal_address(void **state)
 {
 	(void)state;
 	void *nowhere = (void *)(uintptr_t)0x10;
-	ok(tl_launch(get(module, "add"), &(tl_config){0},
+	ok(tl_launch(get(module, "add"), &(tl_config){.grid = {1}},
 		     ARGS(tl_ptr(TL_F32, nowhere), tl_ptr(TL_F32, nowhere), tl_ptr(TL_F32, nowhere), tl_int(100))));
 	assert_int_equal(tl_synchronize(ctx), TL_ERR_KERNEL);
 	print_message("%s\n", tl_error(ctx));

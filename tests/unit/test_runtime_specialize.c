@@ -214,6 +214,34 @@ static void constants(void **state)
 	assert_has(refused("x: tl.constexpr", ARGS(tl_func(""))), "function ''");
 }
 
+/* The integers that an int64_t cannot hold. */
+static void large_integers(void **state)
+{
+	(void)state;
+	const uint64_t most = UINT64_MAX, half = (uint64_t)1 << 63;
+	check("n", "u64", tl_uint(most));
+	check("n", "u64:16", tl_uint(half));
+	check("n", "i64", tl_uint(half - 1));
+	check("n", "i32", tl_uint(5));
+	check("n", "u64", tl_uint_typed(TL_U64, most));
+	check("n", "u8", tl_uint_typed(TL_U8, 255));
+	check("n: tl.uint64", "u64", tl_uint(most));
+	check("n: tl.float32", "fp32", tl_uint(most));
+	check("n, m=18446744073709551615", "i32,u64", tl_int(2));
+	check("x: tl.constexpr", "=18446744073709551615", tl_uint(most));
+	check("x: tl.constexpr", "=18446744073709551615", tl_uint_typed(TL_U64, most));
+	assert_has(refused("n: tl.int64", ARGS(tl_uint(half))), "must be a number of type i64; it is the integer 9223372036854775808");
+	assert_has(refused("n", ARGS(tl_uint_typed(TL_I64, half))), "9223372036854775808 as i64, which does not fit");
+	assert_has(refused("n", ARGS(tl_int_typed(TL_U64, -1))), "the integer -1 as u64, which does not fit; from 2^63 on, tl_uint_typed");
+	assert_true(same_key("x: tl.constexpr", tl_int(7), tl_uint(7)));
+	assert_true(same_key("x", tl_int(7), tl_uint(7)));
+	assert_false(same_key("x: tl.constexpr", tl_int(-1), tl_uint(most)));
+	tl_arg a = tl_uint(most), b = tl_uint(half);
+	assert_true(arg_bits(&a, false, DT_U64) == most);
+	assert_true(arg_bits(&b, false, DT_U64) == half);
+	assert_true(arg_bits(&b, false, DT_F64) == 0x43E0000000000000u); /* 2^63 */
+}
+
 static void keys(void **state)
 {
 	(void)state;
@@ -319,7 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pointers), cmocka_unit_test(integers), cmocka_unit_test(annotated_integers),
-		cmocka_unit_test(other_kinds), cmocka_unit_test(constants), cmocka_unit_test(keys), cmocka_unit_test(long_keys),
+		cmocka_unit_test(other_kinds), cmocka_unit_test(constants), cmocka_unit_test(large_integers), cmocka_unit_test(keys), cmocka_unit_test(long_keys),
 		cmocka_unit_test(defaults), cmocka_unit_test(bits), cmocka_unit_test(ir_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,106 @@
+/* What a function calls, read off its source: itself, and what the jit functions that it names do in turn. */
+#include "lang/ast.h"
+
+struct search {
+	const char *name;
+	struct map seen; /* functions */
+	const struct func *func; /* being searched */
+	bool found;
+};
+
+static void search_func(struct search *s, const struct func *f);
+
+static void search_all(struct search *s, const struct module *m)
+{
+	for (u32 i = 0; i < m->funcs.len; i++)
+		search_func(s, m->funcs.at[i]);
+}
+
+static bool is_param(const struct func *f, const char *name)
+{
+	for (u32 i = 0; i < f->nparams; i++)
+		if (f->params[i].name == name)
+			return true;
+	return false;
+}
+
+/* A name may be a function of the module, an import, or a parameter that holds any function. */
+static void search_name(struct search *s, const struct expr *x, bool called)
+{
+	const struct module *m = s->func->module;
+	if (called && is_param(s->func, x->name)) {
+		search_all(s, m);
+		return;
+	}
+	const struct func *f = map_get(&m->by_name, x->name);
+	if (f)
+		search_func(s, f);
+	const struct import *im = map_get(&m->imports, x->name);
+	const char *last = im ? strrchr(im->target, '.') : NULL;
+	s->found |= last && !strcmp(last + 1, s->name);
+}
+
+static void search_expr(struct search *s, const struct expr *x)
+{
+	if (!x || s->found)
+		return;
+	switch (x->kind) {
+	case EX_NAME: search_name(s, x, false); return;
+	case EX_ATTR:
+		s->found |= !strcmp(x->name, s->name);
+		search_expr(s, x->a);
+		return;
+	case EX_CALL:
+		if (x->a->kind == EX_NAME)
+			search_name(s, x->a, true);
+		else
+			search_expr(s, x->a);
+		break;
+	case EX_SLICE:
+	case EX_IFEXP: search_expr(s, x->c); /* fallthrough */
+	case EX_SUBSCRIPT:
+	case EX_BINARY: search_expr(s, x->b); /* fallthrough */
+	case EX_STAR:
+	case EX_UNARY: search_expr(s, x->a); break;
+	default: break;
+	}
+	for (u32 i = 0; i < x->nitems; i++)
+		search_expr(s, x->items[i]);
+	for (u32 i = 0; i < x->nkeywords; i++)
+		search_expr(s, x->keywords[i].value);
+}
+
+static void search_body(struct search *s, const struct body *b)
+{
+	for (u32 i = 0; i < b->len && !s->found; i++) {
+		const struct stmt *t = b->at[i];
+		search_expr(s, t->target);
+		search_expr(s, t->value);
+		search_expr(s, t->message);
+		for (u32 k = 0; k < t->ntargets; k++)
+			search_expr(s, t->targets[k]);
+		for (u32 k = 0; k < t->narms; k++) {
+			search_expr(s, t->arms[k].test);
+			search_body(s, &t->arms[k].body);
+		}
+		search_body(s, &t->body);
+	}
+}
+
+static void search_func(struct search *s, const struct func *f)
+{
+	if (s->found || map_get(&s->seen, f))
+		return;
+	const struct func *outer = s->func;
+	map_put(&s->seen, f, s);
+	s->func = f;
+	search_body(s, &f->body);
+	s->func = outer;
+}
+
+bool func_calls(struct arena *a, const struct func *f, const char *name)
+{
+	struct search s = {.name = name, .seen = {.arena = a}};
+	search_func(&s, f);
+	return s.found;
+}
