@@ -9,6 +9,7 @@
 #include "lower/lower.h"
 #include "opt/axis.h"
 #include "opt/pass.h"
+#include "opt/ranges.h"
 #include "place/place.h"
 #include "target/target.h"
 
@@ -24,7 +25,7 @@ static const struct pass tile_passes[] = {
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"steps", "carry an offset instead of a tile of pointers", pass_steps, 0, ANALYSIS_AXIS},
 	{"unwrap", "copy what follows remainders and masks that only matter at the edge", pass_unwrap, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"masks", "drop masks that are provably true", pass_masks, 0, ANALYSIS_AXIS},
+	{"masks", "drop masks that are provably true", pass_masks, ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"peel", "split loops so that the main part needs no mask", pass_peel, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"unroll", "unroll loops that have a factor", pass_unroll, 0, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
@@ -201,11 +202,13 @@ static bool run_passes(struct run *r, const struct pass *list, u32 n)
 		double start = milliseconds();
 		struct crash_scope scope = {.what = list[i].name, .dump = kernel_dump, .arg = r->s.k};
 		crash_enter(&scope);
-		if (list[i].needs & ANALYSIS_AXIS && !r->s.axis)
-			r->s.axis = axis_analyze(r->s.k);
+		if (list[i].needs && !r->s.ranges)
+			r->s.ranges = ranges_analyze(r->s.k);
+		if (list[i].needs == ANALYSIS_AXIS && !r->s.axis)
+			r->s.axis = axis_analyze(r->s.k, r->s.ranges);
 		list[i].run(&r->s);
-		if (list[i].breaks & ANALYSIS_AXIS)
-			r->s.axis = NULL;
+		if (list[i].breaks)
+			r->s.ranges = NULL, r->s.axis = NULL;
 #ifndef NDEBUG
 		kernel_verify(r->s.k, list[i].name, NULL);
 #endif
@@ -251,7 +254,8 @@ static bool generate(struct run *r, struct compiled *out)
 	double start = milliseconds();
 	struct crash_scope scope = {.what = "lower", .dump = kernel_dump, .arg = r->s.k};
 	crash_enter(&scope);
-	r->s.axis = axis_analyze(r->s.k);
+	r->s.ranges = ranges_analyze(r->s.k);
+	r->s.axis = axis_analyze(r->s.k, r->s.ranges);
 	LLVMContextRef ctx = LLVMContextCreate();
 	LLVMModuleRef mod = lower_kernel(&r->s, ctx);
 	after_step(r, "lower", start);

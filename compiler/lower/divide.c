@@ -9,7 +9,7 @@
  * So it is asked first whether that is so, once for all rows, and otherwise divided. Quotient and remainder of the same
  * operands share it. In innermost loops nothing is asked: there it would cost as often as it saves. */
 #include "lower/internal.h"
-#include "opt/bounds.h"
+#include "opt/ranges.h"
 
 enum { MAX_TOGETHER = 8 };
 

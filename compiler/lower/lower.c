@@ -1,6 +1,6 @@
 /* The walk over the placed IR: values, control flow, and who lowers what. */
 #include "lower/internal.h"
-#include "opt/bounds.h"
+#include "opt/ranges.h"
 #include "place/place.h"
 
 #include <llvm-c/DebugInfo.h>

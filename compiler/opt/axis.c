@@ -1,10 +1,11 @@
 #include "opt/axis.h"
 
 #include "opt/pass.h"
+#include "opt/ranges.h"
 
 struct axis_analysis {
 	struct arena *arena;
-	const struct kernel *kernel;
+	const struct ranges *ranges;
 	struct map infos; /* value → struct axis_info */
 };
 
@@ -421,11 +422,11 @@ static void analyze_block(struct axis_analysis *a, const struct block *b)
 		analyze_op(a, o);
 }
 
-struct axis_analysis *axis_analyze(const struct kernel *k)
+struct axis_analysis *axis_analyze(const struct kernel *k, const struct ranges *ranges)
 {
 	struct axis_analysis *a = arena_new(k->ctx->arena, struct axis_analysis);
 	a->arena = k->ctx->arena;
-	a->kernel = k;
+	a->ranges = ranges;
 	a->infos.arena = k->ctx->arena;
 	for (u32 i = 0; i < k->nparams; i++) {
 		struct axis_info r = nothing;

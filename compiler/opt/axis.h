@@ -23,8 +23,9 @@ struct axis_info {
 enum { AXIS_MAX_DIVISOR = 1 << 24 };
 
 struct axis_analysis;
+struct ranges;
 /* Analyses the whole kernel; the result lives in its arena. */
-struct axis_analysis *axis_analyze(const struct kernel *k);
+struct axis_analysis *axis_analyze(const struct kernel *k, const struct ranges *ranges);
 /* A value that was made after the analysis is known to be nothing in particular. */
 __attribute__((returns_nonnull)) const struct axis_info *axis_of(const struct axis_analysis *a, const struct value *v);
 

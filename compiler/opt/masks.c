@@ -12,8 +12,8 @@
  * constants, so that often only one of the loops remains. A mask that only whole pieces of copies to shared memory
  * have is no reason: it is one of their operands. */
 #include "opt/axis.h"
-#include "opt/bounds.h"
 #include "opt/pass.h"
+#include "opt/ranges.h"
 
 /* A comparison L < R (or a mirror of it) as two operands and a margin: all true iff hi(L) - lo(R) + margin <= 0. */
 struct less {
@@ -36,28 +36,23 @@ static bool as_less(const struct op *o, struct less *l)
 	return true;
 }
 
-/* Can the two sides be computed without wrapping wherever the comparison holds? Then its truth in mathematical
- * integers is its truth in the machine's. The left is below the right, so it needs a lower limit only, and the right
- * an upper one. */
-static bool cannot_wrap(struct bounds_context *c, const struct less *l, const struct bounds *left, const struct bounds *right)
+/* The sides' ideal values stand in for the machine's wherever the comparison of the ideal values holds: the left is below the right then, so it
+ * needs a lower limit only, and the right an upper one. */
+static bool cannot_wrap(const struct ranges *r, const struct op *cmp, const struct range *left, const struct range *right)
 {
-	i64 lo, hi, min, max;
-	int bits = type_elem_bits(l->left->type);
-	min = bits >= 64 ? INT64_MIN / 2 : -(1ll << (bits - 1));
-	max = bits >= 64 ? INT64_MAX / 2 : (1ll << (bits - 1)) - 1;
-	if (!form_range(c, &left->lo, &lo, &hi) || lo < min)
+	int bits = type_elem_bits(operand(cmp, 0)->type);
+	i64 lo, hi, max = bits >= 64 ? INT64_MAX / 2 : (1ll << (bits - 1)) - 1;
+	if (left->wraps && (!affine_interval(r, left->lo, cmp, &lo, &hi) || lo < -max - 1))
 		return false;
-	return form_range(c, &right->hi, &lo, &hi) && hi <= max;
+	return !right->wraps || (affine_interval(r, right->hi, cmp, &lo, &hi) && hi <= max);
 }
 
-/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. */
-static struct form excess(struct bounds_context *c, const struct less *l, bool *wraps)
+/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. Unknown where the machine may say otherwise. */
+static struct affine excess(const struct ranges *r, const struct op *cmp, const struct less *l)
 {
-	struct bounds left = bounds_of(c, l->left), right = bounds_of(c, l->right);
-	struct form f = form_sub(&left.hi, &right.lo);
-	f.constant += l->margin;
-	*wraps = !cannot_wrap(c, l, &left, &right);
-	return f;
+	const struct range *left = value_range(r, l->left), *right = value_range(r, l->right);
+	struct affine margin = affine_constant(l->margin), f = affine_difference(left->hi, right->lo);
+	return cannot_wrap(r, cmp, left, right) ? affine_sum(&f, &margin) : (struct affine){0};
 }
 
 /* --- provably true ------------------------------------------------------------------------------------------- */
@@ -75,69 +70,79 @@ static bool is_multiple(const struct kernel *k, const struct value *v, i64 n)
 
 /* At least a · index, in any iteration of the loop, where its steps reach the end exactly: from one multiple of the step to another, or
  * up to cdiv(x, m) for a multiple x of m. Unknown elsewhere. */
-static struct form most_of_index(struct bounds_context *c, const struct op *loop, i64 a)
+static struct affine most_of_index(struct pass_state *s, const struct op *loop, i64 a)
 {
 	const struct value *first = operand(loop, 0), *end = operand(loop, 1);
 	const struct op *div = def_if(end, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
 	i64 step, m, round, lo;
-	struct form unknown = {0}, by = {.known = true};
+	struct affine unknown = {0}, by = affine_constant(0);
 	if (!value_const_int(operand(loop, 2), &step) || step <= 0)
 		return unknown;
-	if (is_multiple(c->k, first, step) && is_multiple(c->k, end, step)) {
+	if (is_multiple(s->k, first, step) && is_multiple(s->k, end, step)) {
 		by.constant = step;
 	} else {
 		bool rounds = sum && value_const_int(operand(div, 1), &m) && m > 0 && value_const_int(operand(sum, 1), &round) && round == m - 1;
-		if (!rounds || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m || !is_multiple(c->k, operand(sum, 0), m))
+		if (!rounds || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m || !is_multiple(s->k, operand(sum, 0), m))
 			return unknown;
 		end = operand(sum, 0);
 		by.constant = m;
 		a /= m;
 	}
-	struct bounds b = bounds_of(c, end);
-	struct form most = form_sub(&b.hi, &by);
-	return form_scaled(&most, a);
+	struct affine most = affine_difference(exact_hi(s->ranges, end), &by);
+	return affine_scaled(&most, a);
 }
 
-static bool never_positive(struct bounds_context *c, const struct form *f)
+/* Where `at` executes. */
+static bool never_positive(struct pass_state *s, const struct affine *f, const struct op *keep_index, const struct op *at)
 {
 	i64 lo, hi;
-	return form_range(c, f, &lo, &hi) && hi <= 0;
+	struct affine most = affine_without_indices(s->ranges, f, keep_index, true);
+	return (affine_interval(s->ranges, f, at, &lo, &hi) && hi <= 0) || (affine_interval(s->ranges, &most, at, &lo, &hi) && hi <= 0);
 }
 
 /* Is the comparison true in the last iteration of a loop that it stands in, and so in all others? */
-static bool holds_to_the_end(struct pass_state *s, const struct op *o, const struct less *l)
+static bool holds_to_the_end(struct pass_state *s, const struct op *o, const struct affine *excess)
 {
 	for (const struct op *loop = o->block->parent; loop; loop = loop->block->parent) {
-		struct bounds_context c = {.k = s->k, .loop = loop};
-		bool wraps;
 		if (loop->code != IR_FOR)
 			continue;
-		struct form f = excess(&c, l, &wraps);
-		i64 a = form_take(&f, loop->blocks[0]->args[0]);
-		struct form most = most_of_index(&c, loop, a);
-		f = form_sum(&f, &most);
-		if (a > 0 && !wraps && never_positive(&c, &f))
+		struct affine f = affine_without_indices(s->ranges, excess, loop, true);
+		i64 a = affine_take(&f, loop->blocks[0]->args[0]);
+		struct affine most = most_of_index(s, loop, a);
+		f = affine_sum(&f, &most);
+		if (a > 0 && never_positive(s, &f, NULL, o))
 			return true;
 	}
 	return false;
 }
 
+/* Is it an assumption, or the part of one? */
+static bool feeds_assume(const struct op *user)
+{
+	if (user->code == IR_ANDI)
+		for (const struct use *u = result(user)->uses; u; u = u->next)
+			if (feeds_assume(u->user))
+				return true;
+	return user->code == IR_ASSUME;
+}
+
+/* An assumption keeps its condition, which later passes read. */
 static void prove(struct op *o, void *arg)
 {
 	struct pass_state *s = arg;
 	struct less l;
-	bool wraps;
 	if (o->code != IR_CMPI || !as_less(o, &l))
 		return;
-	struct bounds_context c = {.k = s->k};
-	struct form f = excess(&c, &l, &wraps);
-	if (wraps || !(never_positive(&c, &f) || holds_to_the_end(s, o, &l)))
+	struct affine f = excess(s->ranges, o, &l);
+	if (!f.known || !(never_positive(s, &f, NULL, o) || holds_to_the_end(s, o, &f)))
 		return;
-	for (const struct use *u = o->results[0].uses; u; u = u->next)
-		if (u->user->code == IR_ASSUME)
-			return; /* the fact itself */
 	struct builder b = builder_before(s->ctx, o);
-	replace_uses(&o->results[0], build_int(&b, o->results[0].type, 1));
+	struct value *yes = build_int(&b, result(o)->type, 1);
+	for (struct use *u = result(o)->uses, *next; u; u = next) {
+		next = u->next;
+		if (!feeds_assume(u->user))
+			op_set_operand(u->user, (u32)(u - u->user->operands), yes);
+	}
 }
 
 void pass_masks(struct pass_state *s)
@@ -152,7 +157,7 @@ enum { MAX_PEELED_OPS = 600 };
 
 struct split {
 	struct op *cmp;
-	struct form rest; /* of a·i + rest */
+	struct affine rest; /* of a·i + rest */
 	i64 a;
 };
 typedef VEC(struct split) split_vec;
@@ -192,17 +197,13 @@ static u32 count_ops(const struct block *b, bool *nested)
 /* The comparisons directly in the loop's body that become false, for good, at some index. */
 static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, split_vec *out)
 {
-	struct bounds_context c = {.k = s->k, .loop = loop};
 	for (struct op *o = loop->blocks[0]->first; o; o = o->next) {
 		struct less l;
-		bool wraps;
 		if (o->code != IR_CMPI || !as_less(o, &l) || !feeds_mask(&o->results[0], 0))
 			continue;
-		struct form f = excess(&c, &l, &wraps);
-		if (wraps || !f.known)
-			continue;
-		struct split sp = {.cmp = o, .a = form_take(&f, loop->blocks[0]->args[0])};
-		bool outside = true;
+		struct affine f = excess(s->ranges, o, &l);
+		struct split sp = {.cmp = o, .a = affine_take(&f, loop->blocks[0]->args[0])};
+		bool outside = f.known;
 		for (int i = 0; i < f.n; i++)
 			outside &= value_defined_outside(f.term[i].scalar, loop->blocks[0]);
 		sp.rest = f;
@@ -383,17 +384,17 @@ static bool masks_are_free(const struct pass_state *s, const struct op *loop, co
  * pipelined either. */
 static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_vec *splits)
 {
-	struct bounds_context c = {.k = s->k};
-	struct bounds first = bounds_of_rounded(&c, operand(loop, 0)), end = bounds_of(&c, operand(loop, 1));
+	struct affine first = lower_bound_of_rounded(s->ranges, operand(loop, 0));
 	bool nothing = false;
 	i64 lo, hi, step;
 	for (u32 i = 0; i < splits->len; i++) {
-		struct form at = form_scaled(&first.lo, splits->at[i].a);
-		at = form_sum(&at, &splits->at[i].rest);
-		nothing |= form_range(&c, &at, &lo, &hi) && lo > 0;
+		struct affine at = affine_scaled(&first, splits->at[i].a);
+		at = affine_sum(&at, &splits->at[i].rest);
+		at = affine_without_indices(s->ranges, &at, NULL, false);
+		nothing |= affine_interval(s->ranges, &at, loop, &lo, &hi) && lo > 0;
 	}
-	struct form way = form_sub(&end.hi, &first.lo);
-	if (nothing && value_const_int(operand(loop, 2), &step) && form_range(&c, &way, &lo, &hi) && hi <= step)
+	struct affine way = affine_difference(exact_hi(s->ranges, operand(loop, 1)), &first);
+	if (nothing && value_const_int(operand(loop, 2), &step) && affine_interval(s->ranges, &way, loop, &lo, &hi) && hi <= step)
 		loop->attr[ATTR_STAGES] = 1;
 	return nothing;
 }

@@ -8,6 +8,7 @@
 #include "ir/ir.h"
 
 struct axis_analysis;
+struct ranges;
 
 /* What passes know beside the kernel. */
 struct pass_state {
@@ -25,7 +26,8 @@ struct pass_state {
 	i32 most_scratch;     /* shared memory that one change of layout takes at once, in bytes; set by placement */
 	i32 max_shared;       /* shared memory a block may use, in bytes */
 	struct programs *programs;  /* the loop over them while it is tried, or NULL */
-	struct axis_analysis *axis; /* valid between passes that need it; see axis.h */
+	struct ranges *ranges;      /* these two are valid in passes that need them; see ranges.h, axis.h */
+	struct axis_analysis *axis;
 	bool failed;          /* the user's kernel cannot be compiled; a diagnostic says why */
 };
 
@@ -35,7 +37,8 @@ static inline int stages_of(const struct pass_state *s, const struct op *loop)
 	return loop->attr[ATTR_STAGES] ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
 }
 
-enum analysis { ANALYSIS_AXIS = 1 };
+/* The second includes the first. */
+enum analysis { ANALYSIS_RANGES = 1, ANALYSIS_AXIS = 3 };
 
 struct pass {
 	const char *name, *what; /* for --print-after and its help */

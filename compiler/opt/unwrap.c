@@ -6,7 +6,7 @@
  * is made twice: where 0 <= start and start + length <= n, with the remainder replaced by its operand and the mask by true, and
  * as written. That is done if a dot's operand of less than a word an element runs along them; wider elements gain nothing. */
 #include "opt/axis.h"
-#include "opt/bounds.h"
+#include "opt/ranges.h"
 #include "opt/pass.h"
 
 enum { MAX_COPIED_OPS = 600, MAX_DEPTH = 24 };

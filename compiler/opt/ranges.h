@@ -1,0 +1,73 @@
+/* Value ranges and affine forms: what masks, comparisons and signs are decided with.
+ *
+ * One forward walk over the kernel computes for every integer value
+ *   - the interval of its elements as the machine holds them, read as signed numbers, and
+ *   - two affine expressions c + Σ coef·scalar between which the ideal value of every element lies: the integer that sums, differences
+ *     and products give without a width. The machine holds it modulo 2^width. These operations need no proof that nothing wraps, since
+ *     the modulus respects them; every other one (a comparison, an extension, a quotient, a minimum) reads the machine's value, and
+ *     takes the expressions of an operand only where the interval of the ideal value lies within the type (`wraps` is false).
+ *
+ * The walk visits an operation once, after its operands, so its time is linear in the kernel's size. A carried value is affine in the
+ * index of its loop where it grows by a constant, else it is anything. The index of a loop stays a term; whoever asks replaces it by
+ * the bounds of its loop (affine_without_indices), so equal terms cancel first.
+ *
+ * tl.assume narrows the interval of a value where every execution that computes the value reaches the assumption, and the interval of a
+ * scalar in a query about a place that the assumption dominates. */
+#ifndef TLC_OPT_RANGES_H
+#define TLC_OPT_RANGES_H
+
+#include "ir/ir.h"
+
+enum { AFFINE_MAX_TERMS = 8 };
+
+/* Kept ones end behind their last term. */
+struct affine {
+	i64 constant;
+	i32 n;
+	bool known;
+	struct affine_term {
+		const struct value *scalar;
+		i64 coef;
+	} term[AFFINE_MAX_TERMS];
+};
+
+struct range {
+	i64 min, max; /* of the machine's value, signed; of i1: 0 and 1 */
+	bool wraps;   /* the ideal value may be another than the machine's */
+	const struct affine *lo, *hi; /* of the ideal value; never NULL, known unless the value is no integer */
+};
+
+struct ranges;
+struct ranges *ranges_analyze(const struct kernel *k);
+/* Of a value that was made after the analysis: what its type holds. */
+__attribute__((returns_nonnull)) const struct range *value_range(const struct ranges *r, const struct value *v);
+
+struct affine affine_sum(const struct affine *a, const struct affine *b);
+struct affine affine_difference(const struct affine *a, const struct affine *b);
+struct affine affine_scaled(const struct affine *a, i64 by);
+struct affine affine_constant(i64 c);
+/* The coefficient of `scalar`, whose term is removed. */
+i64 affine_take(struct affine *a, const struct value *scalar);
+
+/* Bounds of v itself, as the machine holds it: value_range's, or for a scalar that may wrap the scalar as a term. */
+const struct affine *exact_lo(struct ranges *r, const struct value *v);
+const struct affine *exact_hi(struct ranges *r, const struct value *v);
+/* The smallest (`upper` false) or greatest value of `a` with the indices of all loops but `keep` (or NULL) replaced by their bounds. */
+struct affine affine_without_indices(struct ranges *r, const struct affine *a, const struct op *keep, bool upper);
+/* The interval of `a` where `at` executes (or anywhere: NULL). False when unknown or beyond half of what 64 bits hold. */
+bool affine_interval(const struct ranges *r, const struct affine *a, const struct op *at, i64 *lo, i64 *hi);
+
+/* A lower bound of v = x / m * m in terms of x, which value_range does not see: it takes the quotient for a scalar of its own. */
+struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v);
+
+/* Is it known that the loop runs once at most? */
+bool loop_runs_once(const struct op *loop);
+
+/* start + arange(first, last + 1), a row of numbers that does not wrap if its ends do not. */
+struct row {
+	struct value *start; /* NULL: 0 */
+	i64 first, last;
+};
+bool row_of(const struct value *x, struct row *r);
+
+#endif
