@@ -439,24 +439,19 @@ struct val bi_hint(struct eval *e, const struct args *a)
 	u32 n = values.kind == V_TUPLE ? values.nitems : 1, rank = (u32)MAX(v.ssa->type->rank, 1);
 	if (n != rank)
 		return eval_error(e, E_HINT_COUNT, a->loc[1], a->b->name, n, PLURAL(n), rank);
-	i32 want[MAX_RANK];
+	struct hints h = {0};
+	i32 *want = a->b->code == 0 ? h.divisibility : a->b->code == 1 ? h.contiguity : h.constancy;
 	for (u32 i = 0; i < n; i++) {
 		if (items[i].kind != V_INT || items[i].integer < 1 || items[i].integer > 1 << 30 || !is_pow2((i64)items[i].integer))
 			return eval_error(e, E_ARG_KIND, a->loc[1], "values", a->b->name, "powers of two", describe(e, &items[i]));
 		want[i] = (i32)items[i].integer;
 	}
-	if (!v.ssa->def) {
-		for (u32 i = 0; i < e->kernel->nparams; i++)
-			if (e->kernel->params[i].value == v.ssa && !a->b->code)
-				e->kernel->params[i].divisibility = MAX(e->kernel->params[i].divisibility, want[0]);
+	/* a parameter's divisibility is one of the whole kernel if the promise is always made */
+	if (!v.ssa->def && v.ssa->block == e->b.block && !v.ssa->block->parent && a->b->code == 0 && always_reaches(e->b.block, NULL, e->b.before)) {
+		e->kernel->params[v.ssa->index].divisibility = MAX(e->kernel->params[v.ssa->index].divisibility, want[0]);
 		return v;
 	}
-	struct op *o = v.ssa->def;
-	if (!o->hints)
-		o->hints = arena_new(e->arena, struct hints);
-	i32 *to = a->b->code == 0 ? o->hints->divisibility : a->b->code == 1 ? o->hints->contiguity : o->hints->constancy;
-	for (u32 i = 0; i < n; i++)
-		to[i] = MAX(to[i], want[i]);
+	v.ssa = value_with_hints(&e->b, v.ssa, &h);
 	return v;
 }
 

@@ -284,6 +284,31 @@ struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value 
 	return v;
 }
 
+static struct hints *both_hints(struct arena *a, const struct hints *x, const struct hints *y)
+{
+	struct hints *h = arena_dup(a, x, sizeof *x);
+	for (int d = 0; y && d < MAX_RANK; d++) {
+		h->divisibility[d] = MAX(h->divisibility[d], y->divisibility[d]);
+		h->contiguity[d] = MAX(h->contiguity[d], y->contiguity[d]);
+		h->constancy[d] = MAX(h->constancy[d], y->constancy[d]);
+	}
+	return h;
+}
+
+struct value *value_with_hints(struct builder *b, struct value *v, const struct hints *h)
+{
+	struct op *o = v->def;
+	u64 bits;
+	if (value_const_bits(v, &bits))
+		return v;
+	if (!o || o->block != b->block || o->nresults != 1 || o->nblocks || !always_reaches(b->block, o, b->before)) {
+		v = build1(b, IR_BITCAST, v->type, v);
+		o = v->def;
+	}
+	o->hints = both_hints(b->ctx->arena, h, o->hints);
+	return v;
+}
+
 struct value *build_splat(struct builder *b, struct value *scalar, int rank, const i32 *shape)
 {
 	return build1(b, IR_SPLAT, type_tensor(b->ctx, scalar->type, rank, shape), scalar);
@@ -484,10 +509,29 @@ bool op_may_trap(const struct op *o)
 	}
 }
 
+bool op_may_not_return(const struct op *o)
+{
+	if (o->code == IR_WHILE || o->code == IR_ASSERT)
+		return true;
+	for (u32 i = 0; i < o->nblocks; i++)
+		if (block_has(o->blocks[i], op_may_not_return))
+			return true;
+	return false;
+}
+
+bool always_reaches(const struct block *b, const struct op *from, const struct op *to)
+{
+	const struct op *o = to ? to->prev : b->last;
+	while (o && o != from && !op_may_not_return(o))
+		o = o->prev;
+	return o == from;
+}
+
 /* Back to where no offset or shape is left to take off. */
 static const struct value *without_offsets(const struct value *v)
 {
-	while (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def)))
+	while (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def) ||
+			  (v->def->code == IR_BITCAST && operand(v->def, 0)->type == v->type)))
 		v = operand(v->def, 0);
 	return v;
 }

@@ -123,7 +123,9 @@ enum {
 	IR_MAX_ATTRS = 5,
 };
 
-/* What the user promised of a value (tl.multiple_of and friends), per dimension; 0 = nothing. */
+/* What the user promised of a value (tl.multiple_of and friends), per dimension; 0 = nothing. Shared by copies of an operation, so never
+ * changed in place. A promise holds where control has passed it: an operation has hints only if every execution that reaches the operation
+ * reaches the promise too, and is not moved to where more executions do (value_with_hints, LICM). */
 struct hints {
 	i32 divisibility[MAX_RANK], contiguity[MAX_RANK], constancy[MAX_RANK];
 };
@@ -256,6 +258,9 @@ struct value *build3(struct builder *b, enum opcode code, const struct type *t, 
 struct value *build_constant(struct builder *b, const struct type *t, u64 bits);
 struct value *build_int(struct builder *b, const struct type *t, i64 x);
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y);
+/* v with hints that hold at b: on the operation that defines v, if execution always comes from there to b, else on a tt.bitcast of v to its
+ * own type, at b. */
+struct value *value_with_hints(struct builder *b, struct value *v, const struct hints *h);
 struct value *build_splat(struct builder *b, struct value *scalar, int rank, const i32 *shape);
 
 /* --- changing ------------------------------------------------------------------------------------------------ */
@@ -297,6 +302,10 @@ static inline bool op_is_shape(const struct op *o)
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
 }
 bool op_may_trap(const struct op *o);
+/* May the program stand still or end in there, so that what follows is not always reached? */
+bool op_may_not_return(const struct op *o);
+/* Does every execution of `from` (NULL: that enters the block) come to `to`, which stands later in the block (NULL: to its end)? */
+bool always_reaches(const struct block *b, const struct op *from, const struct op *to);
 /* Is what the load gives where its mask is false zero, or nothing in particular? */
 bool load_fills_zero(const struct op *load);
 /* The parameter that v's addresses are computed from, through offsets, tiles and loops; NULL when it may be several. */

@@ -411,7 +411,7 @@ static LLVMValueRef convert(struct lower *l, const struct op *o, LLVMValueRef x)
 		return float_to_float(l, x, from, to, ROUND_DEFAULT);
 	case IR_TRUNCF: return float_to_float(l, x, from, to, ROUND_DEFAULT);
 	case IR_FP_TO_FP: return float_to_float(l, x, from, to, (enum rounding)o->attr[ATTR_ROUNDING]);
-	case IR_BITCAST: return from_bits(l, to_bits(l, x), t);
+	case IR_BITCAST: return xt == rt ? x : from_bits(l, to_bits(l, x), t);
 	case IR_PTR_TO_INT: return LLVMBuildPtrToInt(l->b, x, t, "");
 	case IR_INT_TO_PTR: return LLVMBuildIntToPtr(l->b, x, t, "");
 	default: return NULL;

@@ -259,6 +259,8 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	case IR_CONVERT_LAYOUT: return *x;
 	case IR_BITCAST: { /* int1 is loaded as int8 */
 		const struct type *from = operand(o, 0)->type;
+		if (from == t)
+			return *x;
 		bool pointers = type_elem(t)->kind == TY_PTR && type_elem(from)->kind == TY_PTR;
 		return pointers && pointee_bytes(t) == pointee_bytes(from) ? *x : nothing;
 	}

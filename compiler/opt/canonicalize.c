@@ -234,7 +234,6 @@ static struct value *sink_shape(struct builder *b, const struct op *o)
 		return build1(b, IR_SPLAT, t, result(n));
 	struct value *v = build1(b, shape->code, t, result(n));
 	memcpy(v->def->attr, shape->attr, sizeof shape->attr);
-	v->def->hints = o->hints;
 	return v;
 }
 
@@ -385,8 +384,8 @@ static bool simplify_op(struct canon *c, struct op *o)
 		return false;
 	if (!v->name && v->def && v->def->code != IR_CONSTANT)
 		v->name = o->results[0].name;
-	if (o->hints && v->def && !v->def->hints)
-		v->def->hints = o->hints;
+	if (o->hints)
+		v = value_with_hints(&b, v, o->hints);
 	replace_uses(&o->results[0], v);
 	op_erase(o);
 	return true;

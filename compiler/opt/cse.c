@@ -20,9 +20,15 @@ static u64 op_hash(const struct op *o)
 	return h;
 }
 
+static bool same_hints(const struct hints *a, const struct hints *b)
+{
+	return a == b || (a && b && !memcmp(a, b, sizeof *a));
+}
+
+/* Can a, which dominates b, take its place? With more hints than b, not with fewer: a promise that is made later is no fact about a. */
 static bool same_op(const struct op *a, const struct op *b)
 {
-	if (a->code != b->code || a->noperands != b->noperands || a->nresults != b->nresults ||
+	if ((b->hints && !same_hints(a->hints, b->hints)) || a->code != b->code || a->noperands != b->noperands || a->nresults != b->nresults ||
 	    a->results[0].type != b->results[0].type || memcmp(a->attr, b->attr, sizeof a->attr))
 		return false;
 	for (u32 i = 0; i < a->noperands; i++)
@@ -31,30 +37,13 @@ static bool same_op(const struct op *a, const struct op *b)
 	return true;
 }
 
-static void merge_hints(struct ir_context *ctx, struct op *into, const struct op *from)
-{
-	if (!from->hints)
-		return;
-	if (!into->hints) {
-		into->hints = from->hints;
-		return;
-	}
-	struct hints *h = arena_dup(ctx->arena, into->hints, sizeof *h);
-	for (int i = 0; i < MAX_RANK; i++) {
-		h->divisibility[i] = MAX(h->divisibility[i], from->hints->divisibility[i]);
-		h->contiguity[i] = MAX(h->contiguity[i], from->hints->contiguity[i]);
-		h->constancy[i] = MAX(h->constancy[i], from->hints->constancy[i]);
-	}
-	into->hints = h;
-}
-
-static void cse_block(struct cse *c, struct ir_context *ctx, struct block *b)
+static void cse_block(struct cse *c, struct block *b)
 {
 	u32 mark = c->seen.len;
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
 		for (u32 i = 0; i < o->nblocks; i++)
-			cse_block(c, ctx, o->blocks[i]);
+			cse_block(c, o->blocks[i]);
 		if (!op_has(o, PURE) || o->nblocks || !o->nresults)
 			continue;
 		u32 h = (u32)op_hash(o) & (ARRAY_LEN(c->bucket) - 1), i = c->bucket[h];
@@ -63,7 +52,6 @@ static void cse_block(struct cse *c, struct ir_context *ctx, struct block *b)
 			i = c->next.at[i - 1];
 		if (i) {
 			struct op *first = c->seen.at[i - 1];
-			merge_hints(ctx, first, o);
 			for (u32 k = 0; k < o->nresults; k++)
 				replace_uses(&o->results[k], &first->results[k]);
 			op_erase(o);
@@ -86,6 +74,6 @@ static void cse_block(struct cse *c, struct ir_context *ctx, struct block *b)
 void pass_cse(struct pass_state *s)
 {
 	struct cse c = {0};
-	cse_block(&c, s->ctx, s->k->body);
+	cse_block(&c, s->k->body);
 	arena_free(&c.scratch);
 }

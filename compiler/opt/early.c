@@ -24,7 +24,8 @@ static bool conflicts(const struct op *load, const struct op *o)
 	case IR_ATOMIC_RMW:
 	case IR_ATOMIC_CAS:
 	case IR_BARRIER:
-	case IR_ASSERT: return true;
+	case IR_ASSERT:
+	case IR_WHILE: return true; /* may be the last; what is promised behind it is no fact before it */
 	case IR_LOAD: return o->attr[ATTR_VOLATILE];
 	case IR_STORE:
 		other = pointer_base(operand(o, 0));

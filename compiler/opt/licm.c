@@ -1,11 +1,12 @@
 /* Loop-invariant code motion: pure operations on values from outside a loop move in front of it.
  *
- * Divisions move only when the divisor is a non-zero constant: a loop that runs zero times must not divide by zero. */
+ * Divisions move only when the divisor is a non-zero constant: a loop that runs zero times must not divide by zero. What the user promised
+ * inside the loop is no fact before it, so operations with hints stay. */
 #include "opt/pass.h"
 
 static bool invariant(const struct op *o, const struct block *loop)
 {
-	if (!op_has(o, PURE) || o->nblocks || op_may_trap(o))
+	if (!op_has(o, PURE) || o->nblocks || op_may_trap(o) || o->hints)
 		return false;
 	for (u32 i = 0; i < o->noperands; i++)
 		if (!value_defined_outside(operand(o, i), loop))

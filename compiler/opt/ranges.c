@@ -102,26 +102,6 @@ static const struct affine *keep(struct ranges *r, const struct affine *f)
 
 /* --- assumptions --------------------------------------------------------------------------------------------- */
 
-/* May the program stand still or end there? Then what follows in the block is not always reached. */
-static bool may_not_return(const struct op *o)
-{
-	if (o->code == IR_WHILE || o->code == IR_ASSERT)
-		return true;
-	for (u32 i = 0; i < o->nblocks; i++)
-		if (block_has(o->blocks[i], may_not_return))
-			return true;
-	return false;
-}
-
-/* Does every execution that reaches `from` (NULL: the block's start) go on to `to`, later in the same block? */
-static bool always_reaches(const struct op *from, const struct op *to)
-{
-	for (const struct op *o = to->prev; o != from; o = o->prev)
-		if (!o || may_not_return(o))
-			return !o && !from;
-	return true;
-}
-
 /* Has every execution that reaches `at` passed `o`? */
 static bool dominates(const struct op *o, const struct op *at)
 {
@@ -136,7 +116,7 @@ static bool dominates(const struct op *o, const struct op *at)
 static bool holds(const struct op *assume, const struct value *v, const struct op *at)
 {
 	const struct block *home = v->def ? v->def->block : v->block;
-	return (assume->block == home && always_reaches(v->def, assume)) || (at && dominates(assume, at));
+	return (assume->block == home && always_reaches(home, v->def, assume)) || (at && dominates(assume, at));
 }
 
 /* Is the condition assumed, itself or as part of a conjunction? */
@@ -529,6 +509,10 @@ static struct range transfer(struct ranges *r, const struct op *o)
 	case IR_TRANS:
 	case IR_RESHAPE:
 	case IR_CONVERT_LAYOUT: return *value_range(r, operand(o, 0));
+	case IR_BITCAST:
+		if (operand(o, 0)->type == v->type)
+			return *value_range(r, operand(o, 0));
+		break;
 	case IR_TRUNCI: {
 		const struct range *x = value_range(r, operand(o, 0));
 		return described(r, v, (struct interval){x->min, x->max}, !x->wraps, copied(x->lo), copied(x->hi));

@@ -145,6 +145,7 @@ static struct value *make_sample(struct sample *m, struct value *v, int d)
 	}
 	struct op *made = op_clone(&b, o, &map);
 	made->results[0].type = t;
+	made->hints = NULL; /* of all elements */
 	return result(made);
 }
 
