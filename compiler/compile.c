@@ -196,6 +196,12 @@ static void after_step(struct run *r, const char *name, double start)
 	r->stopped |= o->stop_after && !strcmp(o->stop_after, name);
 }
 
+static void tell(const struct run *r, const char *name)
+{
+	if (r->o->after_pass)
+		r->o->after_pass(r->o->after_pass_arg, name, r->s.k);
+}
+
 static bool run_passes(struct run *r, const struct pass *list, u32 n)
 {
 	for (u32 i = 0; i < n && !r->stopped; i++) {
@@ -216,6 +222,8 @@ static bool run_passes(struct run *r, const struct pass *list, u32 n)
 		after_step(r, list[i].name, start);
 		if (r->s.failed)
 			return false;
+		if (list == tile_passes)
+			tell(r, list[i].name);
 	}
 	return true;
 }
@@ -292,6 +300,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	k->num_warps = out->num_warps;
 	k->cluster = out->cluster = 1;
 	after_step(&r, "eval", start);
+	tell(&r, "eval");
 	if (!run_passes(&r, tile_passes, ARRAY_LEN(tile_passes)))
 		return false;
 	if (o->want_ttir)

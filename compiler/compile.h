@@ -26,6 +26,9 @@ struct compile_options {
 	bool time;                 /* report time per pass through diags */
 	const char *print_after, *stop_after; /* pass name, or "all"; NULL */
 	FILE *print_to;
+	/* Hears of the IR as evaluated ("eval") and after each pass before placement; NULL: nobody does. */
+	void (*after_pass)(void *arg, const char *pass, const struct kernel *k);
+	void *after_pass_arg;
 	/* which texts to keep */
 	bool want_ttir, want_ttgir, want_llir, want_ptx;
 };
@@ -54,6 +57,7 @@ struct compiled {
 	i32 shared_bytes;
 	int num_warps; /* of a block */
 	int cluster;   /* blocks a program runs on: the grid's first dimension is to be multiplied by it */
+	void *for_load; /* what a device's compile hands to its load */
 };
 
 /* Evaluates `func` of u (or takes the parsed IR), and runs the passes up to where the wanted texts need it. The results

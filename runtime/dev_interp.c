@@ -1,16 +1,20 @@
 /* The reference interpreter as a device: host memory, checked.
  *
  * A launch runs on the calling thread (the interpreter adds its own) and has finished when it returns. Every buffer
- * is known to the interpreter, so that an access outside is reported with the parameter it was meant for. */
+ * is known to the interpreter, so that an access outside is reported with the parameter it was meant for.
+ *
+ * $TL_INTERP_CHECK makes a launch check the compiler too: see every_pass.h. */
 #include <string.h>
 
 #include "interp/interp.h"
 #include "runtime/error.h"
+#include "runtime/every_pass.h"
 #include "runtime/host.h"
 
 struct interp_kernel {
 	const struct kernel *kernel;
 	const struct interp_program *program;
+	const struct every_pass *passes; /* instead, when it is to be checked */
 };
 
 static tl_status interp_open(int ordinal, struct device **out)
@@ -24,6 +28,8 @@ static tl_status interp_open(int ordinal, struct device **out)
 static bool interp_compile(struct device *device, const struct build *b, struct compiled *out)
 {
 	(void)device;
+	if (every_pass_wanted() && !b->stage)
+		return every_pass_compile(b, out);
 	out->kernel = compile_ir(b->unit, b->func, b->args);
 	if (out->kernel && b->stage) {
 		struct strbuf sb = {.arena = &b->unit->arena};
@@ -38,7 +44,9 @@ static tl_status interp_load(struct device *device, struct unit *u, const struct
 	(void)device;
 	struct interp_kernel *k = arena_new(&u->arena, struct interp_kernel);
 	k->kernel = c->kernel;
-	k->program = interp_prepare(&u->arena, c->kernel);
+	k->passes = c->for_load;
+	if (!k->passes)
+		k->program = interp_prepare(&u->arena, c->kernel);
 	*out = k;
 	return TL_OK;
 }
@@ -63,7 +71,7 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 	launch.homes = homes;
 	struct strbuf error = {.arena = &a};
 	tl_status s = TL_OK;
-	if (!interp_run(k->program, &launch, &error))
+	if (!(k->passes ? every_pass_run(k->passes, &launch, &error) : interp_run(k->program, &launch, &error)))
 		s = failed_text(TL_ERR_KERNEL, error.at ? error.at : "the kernel failed");
 	arena_free(&a);
 	return s;

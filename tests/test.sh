@@ -46,10 +46,10 @@ lit() {
 		END { printf "%d passed, %d failed\n", passed, failed; exit failed != 0 || !passed }' "$work/lit.raw"
 }
 
-# halves PROGRAM: both halves of its cases at once
+# halves PROGRAM [N]: both halves of its cases at once; with N, two shares of N
 halves() {
-	"$1" --shard 0/2 > "$work/half.0" 2>&1 &
-	"$1" --shard 1/2 > "$work/half.1" 2>&1
+	"$1" --shard "0/${2:-2}" > "$work/half.0" 2>&1 &
+	"$1" --shard "1/${2:-2}" > "$work/half.1" 2>&1
 	status=$?
 	wait $! || status=1
 	cat "$work/half.0" "$work/half.1"
@@ -81,6 +81,11 @@ done
 export TL_DEVICE=interp
 suite run halves "$build/test-run"
 suite random halves "$build/test-random"
+# the IR after each pass against the one before it, and facts against values
+export TL_INTERP_CHECK=passes,facts
+suite "run every pass" halves "$build/test-run" 8
+suite "random every pass" halves "$build/test-random" 4
+unset TL_INTERP_CHECK
 for device in sim sim:80; do
 	for seed in 0 1 2; do
 		export TL_DEVICE=$device TL_SIM_SEED=$seed

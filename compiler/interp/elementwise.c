@@ -20,26 +20,52 @@ static bool run_loop(struct env *e, const struct inst *i)
 	return true;
 }
 
+/* At most CHUNK elements. */
+static void compute(const struct elementwise *w, void *out, const void *const *from, u32 nin, i64 n)
+{
+	_Alignas(64) float decoded[3][CHUNK], computed[CHUNK];
+	const void *in[3] = {NULL, NULL, NULL};
+	for (u32 k = 0; k < nin; k++) {
+		in[k] = from[k];
+		if (w->decode[k]) {
+			w->decode[k](decoded[k], in[k], NULL, NULL, n);
+			in[k] = decoded[k];
+		}
+	}
+	w->loop(w->encode ? computed : out, in[0], in[1], in[2], n);
+	if (w->encode)
+		w->encode(out, computed, NULL, NULL, n);
+}
+
 static bool run_chunks(struct env *e, const struct inst *i)
 {
 	const struct elementwise *w = i->plan;
-	_Alignas(64) float decoded[3][CHUNK], computed[CHUNK];
-	char *out = e->at[i->out[0]];
 	i64 total = inst_lanes(e, i);
 	for (i64 at = 0; at < total; at += CHUNK) {
-		i64 n = MIN(total - at, (i64)CHUNK);
 		const void *in[3] = {NULL, NULL, NULL};
-		for (u32 k = 0; k < i->nin; k++) {
+		for (u32 k = 0; k < i->nin; k++)
 			in[k] = (const char *)e->at[i->in[k]] + at * w->in_bytes[k];
-			if (w->decode[k]) {
-				w->decode[k](decoded[k], in[k], NULL, NULL, n);
-				in[k] = decoded[k];
-			}
-		}
-		void *to = out + at * w->out_bytes;
-		w->loop(w->encode ? computed : to, in[0], in[1], in[2], n);
-		if (w->encode)
-			w->encode(to, computed, NULL, NULL, n);
+		compute(w, (char *)e->at[i->out[0]] + at * w->out_bytes, in, i->nin, MIN(total - at, (i64)CHUNK));
+	}
+	return true;
+}
+
+struct apart {
+	struct elementwise multiply, add;
+};
+
+static bool run_multiply_add_apart(struct env *e, const struct inst *i)
+{
+	const struct apart *w = i->plan;
+	_Alignas(64) double product[CHUNK];
+	i64 total = inst_lanes(e, i);
+	for (i64 at = 0; at < total; at += CHUNK) {
+		i64 n = MIN(total - at, (i64)CHUNK), offset = at * w->add.out_bytes;
+		const void *factors[] = {(const char *)e->at[i->in[0]] + offset,
+					 (const char *)e->at[i->in[1]] + offset};
+		const void *terms[] = {product, (const char *)e->at[i->in[2]] + offset};
+		compute(&w->multiply, product, factors, 2, n);
+		compute(&w->add, (char *)e->at[i->out[0]] + offset, terms, 2, n);
 	}
 	return true;
 }
@@ -153,5 +179,33 @@ void plan_elementwise(struct planner *p, const struct op *o, struct inst *i)
 	i->run = direct && !w->encode ? run_loop : run_chunks;
 	if (moves_bits && type_is_tensor(result(o)->type) && !type_is_tensor(operand(o, 0)->type))
 		i->run = run_select_tile;
+	i->plan = w;
+}
+
+/* An operation on two floats of type d that gives a third. */
+static struct elementwise float_operation(enum opcode code, enum dtype d)
+{
+	u32 bytes = (u32)dtype_bytes(d);
+	struct elementwise w = {.loop = find_float_loop(code, d == DT_F64 ? DT_F64 : DT_F32, 0),
+				.in_bytes = {bytes, bytes},
+				.out_bytes = bytes};
+	w.decode[0] = w.decode[1] = is_small(d) ? find_decode(d) : NULL;
+	w.encode = is_small(d) ? find_encode(DT_F32, d, false) : NULL;
+	return w;
+}
+
+void plan_addition(struct planner *p, enum dtype d, struct inst *i)
+{
+	struct elementwise *w = plan_alloc(p, sizeof *w);
+	*w = float_operation(IR_ADDF, d);
+	i->run = run_chunks;
+	i->plan = w;
+}
+
+void plan_multiply_add_apart(struct planner *p, enum dtype d, struct inst *i)
+{
+	struct apart *w = plan_alloc(p, sizeof *w);
+	*w = (struct apart){float_operation(IR_MULF, d), float_operation(IR_ADDF, d)};
+	i->run = run_multiply_add_apart;
 	i->plan = w;
 }

@@ -123,6 +123,8 @@ static bool run_print(struct env *e, const struct inst *i)
 {
 	struct arena a = {0};
 	struct strbuf out = {.arena = &a};
+	if (e->run->launch->quiet)
+		return true;
 	for (u32 k = 0; k < i->nin; k++)
 		print_tile(e, i, k, &out);
 	if (!i->nin)

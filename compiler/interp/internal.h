@@ -130,6 +130,18 @@ struct region {
 };
 void plan_region(struct planner *p, const struct block *b, i64 max_lanes, struct region *out);
 
+/* Where v is to be read. */
+u32 plan_slot(struct planner *p, const struct value *v);
+/* On floats of type d: in[0] + in[1]; in[0] · in[1] + in[2] with the product rounded. */
+void plan_addition(struct planner *p, enum dtype d, struct inst *i);
+void plan_multiply_add_apart(struct planner *p, enum dtype d, struct inst *i);
+/* The comparison of v's elements, which i reads, with what `facts` say of v; of a scalar, with the promise made where
+ * it is defined; of addresses, with what promises say of them where the mask, if i reads one, is true. False when there
+ * is nothing to compare. */
+bool plan_facts(struct planner *p, const struct interp_checks *c, const struct value *v, struct inst *i);
+bool plan_promise(struct planner *p, const struct value *v, struct inst *i);
+bool plan_access_facts(struct planner *p, const struct interp_checks *c, const struct value *v, struct inst *i);
+
 /* Each fills in i->run and i->plan for its operations. */
 void plan_elementwise(struct planner *p, const struct op *o, struct inst *i);
 void plan_memory(struct planner *p, const struct op *o, struct inst *i);

@@ -15,8 +15,12 @@
 #ifndef TLC_INTERP_INTERP_H
 #define TLC_INTERP_INTERP_H
 
+#include "base/map.h"
 #include "base/range.h"
 #include "ir/ir.h"
+
+struct axis_analysis;
+struct ranges;
 
 struct interp_launch {
 	const u64 *args;                /* the bits of each kernel parameter: an address, an integer, a float */
@@ -30,6 +34,7 @@ struct interp_launch {
 	 * caller's own; NULL where it points to none. NULL itself: accesses may hit every range, whatever they are computed from. */
 	const struct mem_range *const *homes;
 	int threads;                    /* 0: as many as the machine has */
+	bool quiet;                     /* device_print prints nothing */
 };
 
 struct interp_program;
@@ -38,10 +43,26 @@ struct interp_program;
  * transformed afterwards; its context's types and sources must outlive the program. */
 struct interp_program *interp_prepare(struct arena *a, const struct kernel *k);
 
+/* What a checked program does beside computing. */
+struct interp_checks {
+	/* Of this kernel without the promises in it (hints): both are compared with each value that occurs. NULL:
+	 * nothing is. */
+	const struct axis_analysis *facts;
+	const struct ranges *ranges;
+	/* With the promises: compared with the addresses that loads and stores use, as masked-off elements are promised
+	 * nothing. Or NULL. */
+	const struct axis_analysis *promised;
+	bool signs; /* not_negative, too, which holds only where indices do not wrap and divisors are positive */
+	bool apart; /* multiply-adds round their product, and dots add the accumulator last, as a product and a sum do:
+		     * so what passes may join has the same bits joined and apart */
+};
+struct interp_program *interp_prepare_checked(struct arena *a, const struct kernel *k, const struct interp_checks *c);
+
 /* Runs every program of the grid; may be called from several threads at once. False when one failed: an access outside
- * every range, a misaligned or null pointer, a device_assert, a false assumption, a loop step that is not positive. The
- * text, with source line, program and element, is then appended to *error, whose arena no other thread may be using;
- * of several failures it is that of the lowest program. Memory holds what was stored until then. */
+ * every range, a misaligned or null pointer, a device_assert, a false assumption, a loop step that is not positive, in
+ * a checked program a false fact or promise. The text, with source line, program and element, is then appended to
+ * *error, whose arena no other thread may be using; of several failures it is that of the lowest program. Memory holds
+ * what was stored until then. */
 bool interp_run(const struct interp_program *p, const struct interp_launch *l, struct strbuf *error);
 
 #endif

@@ -55,6 +55,7 @@ struct planner {
 	struct span op;       /* of the operation being planned */
 	i64 lanes;            /* of the wide region being walked, or 0 */
 	const struct block *region;
+	const struct interp_checks *checks;
 };
 
 void *plan_alloc(struct planner *p, size_t size)
@@ -140,6 +141,7 @@ static struct storage *add_storage(struct planner *p, const struct value *v, u32
 {
 	i64 n = p->lanes ? p->lanes : type_numel(v->type);
 	struct storage *s = new_storage(p, (size_t)n * elem_bytes(v->type), start, end);
+	s->forever = p->checks->facts && n == 1; /* facts about other values may name it */
 	map_put(&p->storages, v, s);
 	return s;
 }
@@ -221,11 +223,11 @@ static void live_block(struct planner *p, const struct block *b)
 }
 
 /* May `o` write its result over operand v, element by element? */
-static bool works_in_place(const struct op *o, const struct value *v)
+static bool works_in_place(const struct planner *p, const struct op *o, const struct value *v)
 {
 	if (op_has(o, ELEM) || o->code == IR_FOR)
 		return true;
-	return o->code == IR_DOT && root(operand(o, 0)) != v && root(operand(o, 1)) != v;
+	return o->code == IR_DOT && !p->checks->apart && root(operand(o, 0)) != v && root(operand(o, 1)) != v;
 }
 
 /* Computes what a loop yields in the place of the iteration value it becomes, if that is not read any more then. */
@@ -237,10 +239,10 @@ static void merge_yields(const struct planner *p, const struct block *b)
 			struct storage *from = map_get(&p->storages, v), *to = map_get(&p->storages, arg);
 			if (is_constant(v) || !v->def || v->def->block != o->blocks[0])
 				continue;
-			if (from->same_as || from->size != to->size)
+			if (from->same_as || from->size != to->size || to->forever)
 				continue;
 			bool dead = to->last_inside < from->start;
-			if (dead || (to->last_inside == from->start && works_in_place(v->def, arg)))
+			if (dead || (to->last_inside == from->start && works_in_place(p, v->def, arg)))
 				from->same_as = to;
 		}
 		for (u32 i = 0; i < o->nblocks; i++)
@@ -326,8 +328,7 @@ static void make_constants(struct planner *p)
 	}
 }
 
-/* Where v is to be read. */
-static u32 slot_of(struct planner *p, const struct value *v)
+u32 plan_slot(struct planner *p, const struct value *v)
 {
 	i64 n = p->lanes ? p->lanes : type_numel(v->type);
 	for (;; v = operand(v->def, 0)) {
@@ -351,10 +352,71 @@ static u32 slot_of(struct planner *p, const struct value *v)
 
 static void emit_block(struct planner *p, const struct block *b);
 
+/* The comparison of v's elements, as they are now, with facts. */
+static struct inst facts_inst(struct planner *p, const struct value *v, struct loc loc)
+{
+	u32 *slots = plan_alloc(p, 3 * sizeof *slots);
+	slots[0] = plan_slot(p, v);
+	return (struct inst){.code = v->def ? v->def->code : IR_FOR,
+			     .loc = loc,
+			     .in = slots,
+			     .nin = 1,
+			     .type = v->type,
+			     .n = type_numel(v->type)};
+}
+
+/* Facts about a value that was just made. Those in regions of reductions have none. */
+static void emit_facts(struct planner *p, const struct value *v)
+{
+	if ((!p->checks->facts && !p->checks->promised) || p->region)
+		return;
+	struct inst i = facts_inst(p, v,
+				   v->def             ? v->def->loc
+				   : v->block->parent ? v->block->parent->loc
+						      : p->kernel->loc);
+	if (p->checks->facts && plan_facts(p, p->checks, v, &i))
+		vec_push(p->arena, p->code, i);
+	if (p->checks->promised && plan_promise(p, v, &i))
+		vec_push(p->arena, p->code, i);
+}
+
+/* Facts about the addresses that a load or store uses, promised ones included. */
+static void emit_access_facts(struct planner *p, const struct op *o)
+{
+	u32 mask = o->code == IR_LOAD ? 1 : 2;
+	if (!p->checks->promised || (o->code != IR_LOAD && o->code != IR_STORE))
+		return;
+	struct inst i = facts_inst(p, operand(o, 0), o->loc);
+	if (o->noperands > mask) {
+		((u32 *)i.in)[1] = plan_slot(p, operand(o, mask));
+		i.nin = 2;
+	}
+	if (plan_access_facts(p, p->checks, operand(o, 0), &i))
+		vec_push(p->arena, p->code, i);
+}
+
+/* A dot that starts from zero, and the addition of its accumulator. */
+static void emit_dot_apart(struct planner *p, const struct op *o, struct inst *i)
+{
+	struct inst add = *i;
+	const u32 slots[] = {i->in[0],  i->in[1], constant_slot(p, false, 0, elem_bytes(i->type), i->n),
+			     i->out[0], i->in[2], i->out[0]};
+	const u32 *kept = memcpy(plan_alloc(p, sizeof slots), slots, sizeof slots);
+	i->in = kept;
+	plan_dot(p, o, i);
+	vec_push(p->arena, p->code, *i);
+	add.nin = 2;
+	add.in = kept + 3;
+	plan_addition(p, type_dtype(i->type), &add);
+	*i = add;
+}
+
 static struct code emit_code(struct planner *p, const struct block *b)
 {
 	inst_vec code = {0}, *outer = p->code;
 	p->code = &code;
+	for (u32 i = 0; i < b->nargs; i++)
+		emit_facts(p, b->args[i]);
 	emit_block(p, b);
 	p->code = outer;
 	return (struct code){code.at, code.len};
@@ -362,7 +424,8 @@ static struct code emit_code(struct planner *p, const struct block *b)
 
 static void add_move(struct planner *p, move_vec *v, const struct value *from, const struct value *to)
 {
-	struct move m = {slot_of(p, from), storage_of(p, to)->slot, (size_t)type_numel(to->type) * elem_bytes(to->type)};
+	struct move m = {plan_slot(p, from), storage_of(p, to)->slot,
+			 (size_t)type_numel(to->type) * elem_bytes(to->type)};
 	if (m.from != m.to)
 		vec_push(p->arena, v, m);
 }
@@ -431,7 +494,7 @@ static void plan_while(struct planner *p, const struct op *o, struct inst *i)
 		place(p, storage_of(p, before->args[k]));
 	plan_moves(p, o, 0, before->args, before->nargs, &w->enter);
 	w->before = emit_code(p, before);
-	w->condition = slot_of(p, operand(before->last, 0));
+	w->condition = plan_slot(p, operand(before->last, 0));
 	p->op = span;
 	plan_moves(p, before->last, 1, after->args, after->nargs, &w->decide);
 	w->after = emit_code(p, after);
@@ -451,7 +514,7 @@ static void capture(struct planner *p, const struct op *o)
 		i64 lanes = p->lanes;
 		p->lanes = 0;
 		u32 *slots = plan_alloc(p, 4 * sizeof *slots);
-		slots[0] = slot_of(p, v);
+		slots[0] = plan_slot(p, v);
 		p->lanes = lanes;
 		struct storage *s = new_storage(p, (size_t)lanes * elem_bytes(v->type), p->op.start, p->op.end);
 		place(p, s);
@@ -482,7 +545,7 @@ void plan_region(struct planner *p, const struct block *b, i64 max_lanes, struct
 		capture(p, o);
 	emit_block(p, b);
 	for (u32 i = 0; i < nresults; i++)
-		slots[nargs + i] = slot_of(p, operand(b->last, i));
+		slots[nargs + i] = plan_slot(p, operand(b->last, i));
 	out->code = (struct code){code.at, code.len};
 	out->args = slots;
 	out->results = slots + nargs;
@@ -495,6 +558,10 @@ void plan_region(struct planner *p, const struct block *b, i64 max_lanes, struct
 
 static void plan_op(struct planner *p, const struct op *o, struct inst *i)
 {
+	if (p->checks->apart && o->code == IR_FMA) {
+		plan_multiply_add_apart(p, type_dtype(result(o)->type), i);
+		return;
+	}
 	if (op_has(o, ELEM)) {
 		plan_elementwise(p, o, i);
 		return;
@@ -509,7 +576,12 @@ static void plan_op(struct planner *p, const struct op *o, struct inst *i)
 	case IR_STORE:
 	case IR_ATOMIC_RMW:
 	case IR_ATOMIC_CAS: plan_memory(p, o, i); break;
-	case IR_DOT: plan_dot(p, o, i); break;
+	case IR_DOT:
+		if (p->checks->apart && dtype_is_float(type_dtype(result(o)->type)))
+			emit_dot_apart(p, o, i);
+		else
+			plan_dot(p, o, i);
+		break;
 	case IR_REDUCE:
 	case IR_SCAN: plan_reduce(p, o, i); break;
 	case IR_FOR: plan_for(p, o, i); break;
@@ -530,8 +602,12 @@ static bool needs_code(const struct op *o)
 
 static void emit_op(struct planner *p, const struct op *o)
 {
-	if (!needs_code(o))
+	if (!needs_code(o)) { /* the elements of another value, or a constant: there they are */
+		for (u32 k = 0; k < o->nresults; k++)
+			if (!value_unused(&o->results[k]))
+				emit_facts(p, &o->results[k]);
 		return;
+	}
 	const struct value *shown = o->nresults ? result(o) : o->noperands ? operand(o, 0) : NULL;
 	struct inst i = {.code = o->code, .loc = o->loc, .nin = o->noperands, .nout = o->nresults, .text = o->text};
 	u32 *slots = plan_alloc(p, (MAX(o->noperands, 3u) + o->nresults) * sizeof *slots);
@@ -544,13 +620,16 @@ static void emit_op(struct planner *p, const struct op *o)
 	p->now = p->op.start;
 	release(p);
 	for (u32 k = 0; k < o->noperands; k++)
-		slots[k] = slot_of(p, operand(o, k));
+		slots[k] = plan_slot(p, operand(o, k));
 	for (u32 k = 0; k < o->nresults; k++) {
 		place(p, storage_of(p, &o->results[k]));
 		slots[MAX(o->noperands, 3u) + k] = storage_of(p, &o->results[k])->slot;
 	}
+	emit_access_facts(p, o);
 	plan_op(p, o, &i);
 	vec_push(p->arena, p->code, i);
+	for (u32 k = 0; k < o->nresults; k++)
+		emit_facts(p, &o->results[k]);
 }
 
 static void emit_block(struct planner *p, const struct block *b)
@@ -561,8 +640,13 @@ static void emit_block(struct planner *p, const struct block *b)
 
 struct interp_program *interp_prepare(struct arena *a, const struct kernel *k)
 {
+	return interp_prepare_checked(a, k, &(struct interp_checks){0});
+}
+
+struct interp_program *interp_prepare_checked(struct arena *a, const struct kernel *k, const struct interp_checks *c)
+{
 	struct interp_program *program = arena_new(a, struct interp_program);
-	struct planner p = {.kernel = k, .arena = a, .program = program};
+	struct planner p = {.kernel = k, .arena = a, .program = program, .checks = c};
 	p.spans.arena = p.storages.arena = p.captured.arena = &p.temp;
 	program->diags = k->ctx->diags;
 	program->nparams = k->nparams;

@@ -4,6 +4,7 @@
  *   test-random --seed 17 --count 1      one again, with its text when it fails
  *   test-random --seed 17 --shrink [CMD] the smallest kernel that still fails: drops statements as long as CMD (the
  *                                        program itself, if not given) ends with another status than 0
+ *   test-random --every-pass             on the interpreter: the IR after each pass against the one before it, facts against values
  *   test-random --passes build/tlc       launches what `tlc --emit ttir` makes of each kernel instead: the passes over the
  *                                        tile IR without a GPU
  * Other options are those of test-run. */

@@ -309,9 +309,10 @@ static bool read_resume(struct suite *s, const char *text, char *device)
 
 static void usage(void)
 {
-	printf("usage: test-run [-v] [--shard I/N] [--sources DIR] [FILTER]\n"
+	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--sources DIR] [FILTER]\n"
 	       "  FILTER         only cases whose name contains it\n"
 	       "  -v             every case, with its time\n"
+	       "  --every-pass   on the interpreter: the IR after each pass against the one before it, and facts against values\n"
 	       "  --shard I/N    of the cases, the I-th of N shares (I from 0)\n"
 	       "  --sources DIR  writes DIR/commands: for each variant launched, the tlc command that compiles it\n"
 	       "Environment: TL_DEVICE, one device instead of all; TL_TESTS, the folder of the kernels.\n");
@@ -322,6 +323,8 @@ static bool read_options(struct suite *s, int argc, char **argv, char *resumed)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-v"))
 			s->verbose = true;
+		else if (!strcmp(argv[i], "--every-pass"))
+			setenv("TL_DEVICE", "interp", 1), setenv("TL_INTERP_CHECK", "passes,facts", 0);
 		else if (!strcmp(argv[i], "--sources") && i + 1 < argc)
 			s->sources = argv[++i];
 		else if (!strcmp(argv[i], "--shard") && i + 1 < argc) {
@@ -355,13 +358,14 @@ static bool open_sources(struct suite *s, bool again)
 int run_themes(int argc, char **argv, const struct theme *themes, int n)
 {
 	static const char *const known[] = {"interp", "sim", "cuda"};
-	const char *only = getenv("TL_DEVICE"), *root = getenv("TL_TESTS");
+	const char *root = getenv("TL_TESTS");
 	struct suite s = {.shards = 1, .root = root ? root : TESTS_ROOT};
 	char resumed[16] = "";
 	if (!read_options(&s, argc, argv, resumed)) {
 		usage();
 		return 2;
 	}
+	const char *only = getenv("TL_DEVICE");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	bool again = *resumed;
 	self.argv = calloc((size_t)argc + 2, sizeof *self.argv);
