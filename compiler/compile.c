@@ -1,6 +1,5 @@
 #include "compile.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -100,6 +99,7 @@ static void unit_init(struct unit *u, const struct interner *names)
 static void parse_standard(void)
 {
 	struct unit *u = &standard;
+	unit_free(u); /* of a first try, which ran out of memory */
 	unit_init(u, NULL);
 	u16 file = diags_add_source(&u->diags, "<std>", embed_std, (size_t)(embed_std_end - embed_std));
 	u->std = parse_module(&u->arena, &u->names, &u->diags, file);
@@ -115,8 +115,8 @@ static void share_sources(struct unit *u, const struct unit *from)
 
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, parse_standard);
+	static struct once parsed = ONCE_INIT;
+	once(&parsed, parse_standard);
 	unit_init(u, &standard.names);
 	share_sources(u, &standard);
 	if (len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark */
@@ -264,18 +264,20 @@ static bool generate(struct run *r, struct compiled *out)
 	crash_enter(&scope);
 	r->s.ranges = ranges_analyze(r->s.k);
 	r->s.axis = axis_analyze(r->s.k, r->s.ranges);
-	LLVMContextRef ctx = LLVMContextCreate();
-	LLVMModuleRef mod = lower_kernel(&r->s, ctx);
+	struct session session;
+	session_open(&session, &r->u->arena, r->s.k->name);
+	lower_kernel(&r->s, session.mod);
 	after_step(r, "lower", start);
 	start = milliseconds();
-	const char *ptx = emit_ptx(&r->u->arena, mod, o->target.sm, o->target.arch_specific, block_has(r->s.k->body, op_is_loop),
+	const char *ptx = emit_ptx(&session, o->target.sm, o->target.arch_specific, block_has(r->s.k->body, op_is_loop),
 				   o->want_llir ? &out->llir : NULL, o->want_ptx ? &out->ptx_len : NULL, &error);
 	if (ptx && o->want_ptx && (r->s.k->cluster > 1 || r->s.k->persistent || r->s.k->nmaps))
 		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len, directives(&r->u->arena, r->s.k));
 	after_step(r, "llvm", start);
-	LLVMDisposeModule(mod);
-	LLVMContextDispose(ctx);
+	session_close(&session);
 	crash_leave(&scope);
+	if (*session.warning)
+		diag(&r->u->diags, W_LLVM, r->s.k->loc, session.warning);
 	if (!ptx) {
 		diag(&r->u->diags, E_LLVM, r->s.k->loc, error);
 		return false;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <llvm-c/Core.h>
-#include <llvm-c/ErrorHandling.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -559,11 +558,6 @@ static void on_abort(int signal)
 	_exit(EXIT_BUG);
 }
 
-static void on_llvm_error(const char *reason)
-{
-	tl_assert_failed("LLVM", 0, reason);
-}
-
 static void help(void)
 {
 	fputs(usage, stdout);
@@ -582,7 +576,6 @@ static void version(void)
 int main(int argc, char **argv)
 {
 	signal(SIGABRT, on_abort);
-	LLVMInstallFatalErrorHandler(on_llvm_error);
 	if (argc < 2) {
 		help();
 		return EXIT_USER;

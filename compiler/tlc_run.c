@@ -35,6 +35,8 @@ struct session {
 static int api_failed(const struct session *s, tl_status status)
 {
 	const char *text = tl_error(s->ctx);
+	if (status == TL_ERR_INTERNAL)
+		return fprintf(stderr, "tlc: %s\n", text), EXIT_BUG;
 	fprintf(stderr, status == TL_ERR_COMPILE || status == TL_ERR_KERNEL ? "%s\n" : "tlc: error: %s\n", text);
 	return status == TL_ERR_COMPILE || status == TL_ERR_ARGUMENT || status == TL_ERR_KERNEL ? EXIT_USER : EXIT_ENVIRONMENT;
 }

@@ -29,6 +29,13 @@ union parser_value {
 #define YYLLOC_DEFAULT(cur, rhs, n) ((cur) = (n) ? loc_join(YYRHSLOC(rhs, 1), YYRHSLOC(rhs, n)) : YYRHSLOC(rhs, 0))
 }
 
+%code top {
+#include "base/arena.h"
+/* a deep stack of the parser's: the arena's, too */
+#define YYMALLOC(size) arena_alloc(p->arena, size)
+#define YYFREE(stack) ((void)(stack))
+}
+
 %code {
 static int tl_yylex(union parser_value *value, struct loc *loc, struct parser *p)
 {

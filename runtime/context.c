@@ -20,7 +20,7 @@ tl_status context_new(struct device *dev, tl_context **out)
 	return TL_OK;
 }
 
-tl_status tl_context_create(const char *device, tl_context **out)
+tl_status context_create(const char *device, tl_context **out)
 {
 	if (!out)
 		return failed(TL_ERR_ARGUMENT, "tl_context_create: out is NULL");
@@ -30,7 +30,7 @@ tl_status tl_context_create(const char *device, tl_context **out)
 	return s ? s : context_new(dev, out);
 }
 
-tl_status tl_context_from_cuda(void *cu_context, tl_context **out)
+tl_status context_from_cuda(void *cu_context, tl_context **out)
 {
 	if (!out)
 		return failed(TL_ERR_ARGUMENT, "tl_context_from_cuda: out is NULL");
@@ -46,7 +46,7 @@ static void buffer_free(tl_buffer *b)
 	free(b);
 }
 
-void tl_context_destroy(tl_context *ctx)
+void context_destroy(tl_context *ctx)
 {
 	if (!ctx)
 		return;
@@ -64,14 +64,14 @@ void tl_context_destroy(tl_context *ctx)
 	free(ctx);
 }
 
-tl_status tl_synchronize(tl_context *ctx)
+tl_status context_synchronize(tl_context *ctx)
 {
 	if (!ctx)
 		return failed(TL_ERR_ARGUMENT, "tl_synchronize: the context is NULL");
 	return ctx->dev->ops->synchronize(ctx->dev);
 }
 
-tl_status tl_device(tl_context *ctx, tl_device_info *out)
+tl_status context_device(tl_context *ctx, tl_device_info *out)
 {
 	if (!ctx || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_device: %s is NULL", ctx ? "out" : "the context");
@@ -83,7 +83,7 @@ tl_status tl_device(tl_context *ctx, tl_device_info *out)
 
 /* --- buffers ------------------------------------------------------------------------------------------------- */
 
-tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out)
+tl_status buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out)
 {
 	if (!ctx || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_buffer_create: %s is NULL", ctx ? "out" : "the context");
@@ -105,7 +105,7 @@ tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out)
 	return TL_OK;
 }
 
-void tl_buffer_destroy(tl_buffer *b)
+void buffer_destroy(tl_buffer *b)
 {
 	if (!b)
 		return;
@@ -135,19 +135,19 @@ static tl_status check_range(const char *call, const tl_buffer *b, size_t offset
 	return TL_OK;
 }
 
-tl_status tl_buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes)
+tl_status buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes)
 {
 	tl_status s = check_range("tl_buffer_write", b, offset, src, bytes);
 	return s || !bytes ? s : b->ctx->dev->ops->write(b->ctx->dev, (char *)b->ptr + offset, src, bytes);
 }
 
-tl_status tl_buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes)
+tl_status buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes)
 {
 	tl_status s = check_range("tl_buffer_read", b, offset, dst, bytes);
 	return s || !bytes ? s : b->ctx->dev->ops->read(b->ctx->dev, dst, (char *)b->ptr + offset, bytes);
 }
 
-tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte)
+tl_status buffer_fill(tl_buffer *b, uint8_t byte)
 {
 	if (!b)
 		return failed(TL_ERR_ARGUMENT, "tl_buffer_fill: the buffer is NULL");

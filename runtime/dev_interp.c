@@ -61,6 +61,8 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 {
 	const struct interp_kernel *k = l->kernel;
 	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
 	u32 n;
 	struct mem_range *ranges = host_ranges((struct host_device *)device, &a, &n, NULL);
 	struct interp_launch launch = {.args = l->args, .ranges = ranges, .nranges = n};
@@ -73,7 +75,7 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 	tl_status s = TL_OK;
 	if (!(k->passes ? every_pass_run(k->passes, &launch, &error) : interp_run(k->program, &launch, &error)))
 		s = failed_text(TL_ERR_KERNEL, error.at ? error.at : "the kernel failed");
-	arena_free(&a);
+	cleanup_run(&c);
 	return s;
 }
 

@@ -181,9 +181,11 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	l.strict_proxies = getenv("TL_SIM_STRICT");
 	l.max_steps = k->num_warps * (max_steps ? strtoull(max_steps, NULL, 0) : MOST_STEPS);
 	memcpy(l.grid, d->grid, sizeof l.grid);
+	struct cleanup c;
 	if (l.grid[0] > INT32_MAX / k->cluster)
 		return failed(TL_ERR_ARGUMENT, "%s: a grid of %u programs along x, each on %u blocks, is too large", k->kernel->name, l.grid[0], k->cluster);
 	l.grid[0] *= k->cluster;
+	cleanup_arena(&c, &a);
 	char *params = arena_alloc(&a, k->ptx->param_bytes + 8);
 	for (u32 i = 0; i < k->ptx->nparams && i < d->nargs; i++) {
 		const struct ptx_var *p = &k->ptx->params[i];
@@ -206,7 +208,7 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 							: failed_text(TL_ERR_KERNEL, error.at);
 	if (counts)
 		report(k, &l);
-	arena_free(&a);
+	cleanup_run(&c);
 	return s;
 }
 

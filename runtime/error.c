@@ -1,9 +1,11 @@
 /* Errors: a status, and a text kept per thread.
  *
  * A thread-local buffer rather than one in the context: calls of several threads on one context then cannot
- * overwrite each other's message, and tl_context_create can fail with a text although there is no context. It is the
- * only state of the library outside its objects. Texts that do not fit are cut, and say so. */
+ * overwrite each other's message, and tl_context_create can fail with a text although there is no context. Texts that do not
+ * fit are cut, and say so. Each call empties it first: after a success nothing old is there. */
 #include "runtime/error.h"
+
+#include "runtime/internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,6 +47,46 @@ void failed_more(const char *format, ...)
 	va_end(ap);
 }
 
+/* --- faults -------------------------------------------------------------------------------------------------- */
+
+static tl_status status_of(enum fault fault)
+{
+	return fault == FAULT_NONE ? TL_OK : fault == FAULT_MEMORY ? TL_ERR_MEMORY : TL_ERR_INTERNAL;
+}
+
+tl_status caught(void (*body)(void *arg), void *arg)
+{
+	struct recovery r = {.text = error_text, .size = ERROR_TEXT};
+	return status_of(protect(&r, body, arg));
+}
+
+bool guard_begin(struct guard *g, tl_context *ctx)
+{
+	error_text[0] = 0;
+	if (ctx && atomic_load_explicit(&ctx->broken, memory_order_acquire)) {
+		failed(TL_ERR_INTERNAL, "this context cannot be used any more, only destroyed, since an earlier call met an %s", ctx->why);
+		return false;
+	}
+	g->ctx = ctx;
+	g->recovery.text = error_text;
+	g->recovery.size = ERROR_TEXT;
+	recovery_begin(&g->recovery);
+	return true;
+}
+
+tl_status guard_caught(struct guard *g)
+{
+	tl_status s = status_of(g->recovery.fault);
+	tl_context *ctx = g->ctx;
+	if (s == TL_ERR_INTERNAL && g->recovery.in_doubt && ctx && !atomic_exchange(&ctx->marked, true)) {
+		snprintf(ctx->why, sizeof ctx->why, "%.*s", (int)strcspn(error_text, "\n"), error_text);
+		atomic_store_explicit(&ctx->broken, true, memory_order_release);
+	}
+	return s;
+}
+
+/* --- what the caller reads ----------------------------------------------------------------------------------- */
+
 const char *tl_error(const tl_context *ctx)
 {
 	(void)ctx;
@@ -62,6 +104,7 @@ const char *tl_status_name(tl_status s)
 	case TL_ERR_MEMORY: return "out of memory";
 	case TL_ERR_DRIVER: return "driver error";
 	case TL_ERR_KERNEL: return "kernel failed";
+	case TL_ERR_INTERNAL: return "internal error";
 	}
 	return "unknown status";
 }

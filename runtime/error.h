@@ -2,7 +2,21 @@
 #ifndef TL_ERROR_H
 #define TL_ERROR_H
 
+#include "base/recover.h"
 #include "runtime/tl.h"
+
+/* Runs the body; a fault in it becomes a status with its text. */
+tl_status caught(void (*body)(void *arg), void *arg);
+
+/* A call of the API: what guard_begin and guard_caught need. See runtime/api.c. */
+struct guard {
+	struct recovery recovery;
+	tl_context *ctx;
+};
+/* False: the context is not usable any more, and the text says so. */
+bool guard_begin(struct guard *g, tl_context *ctx);
+/* The status of the fault that ended the call. */
+tl_status guard_caught(struct guard *g);
 
 /* Sets the text and returns `s`, so that a failing function ends in `return failed(TL_ERR_…, "…", …);`. */
 tl_status failed(tl_status s, const char *format, ...) __attribute__((format(printf, 2, 3)));

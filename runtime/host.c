@@ -88,12 +88,13 @@ struct mem_range *range_of(struct mem_range *r, u32 n, const char *p)
 
 struct mem_range *host_ranges(struct host_device *d, struct arena *a, u32 *n, u8 *const **written)
 {
-	pthread_mutex_lock(&d->lock);
+	struct held h;
+	lock_hold(&h, &d->lock);
 	*n = d->nranges;
 	struct mem_range *ranges = arena_dup(a, d->ranges, *n * sizeof *ranges);
 	if (written)
 		*written = arena_dup(a, d->written, *n * sizeof *d->written);
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&h);
 	return ranges;
 }
 
@@ -240,6 +241,8 @@ tl_status host_time(struct device *device, const struct device_launch *l, int wa
 	if (!ms)
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	tl_status s = TL_OK;
+	struct cleanup c;
+	cleanup_push(&c, free, ms);
 	for (int i = -warmup; i < repeats && !s; i++) {
 		double start = now_ms();
 		s = device->ops->launch(device, l);
@@ -248,7 +251,7 @@ tl_status host_time(struct device *device, const struct device_launch *l, int wa
 	}
 	if (!s)
 		*median_ms = median(ms, repeats);
-	free(ms);
+	cleanup_run(&c);
 	return s;
 }
 

@@ -32,6 +32,8 @@ struct tl_context {
 	struct device *dev;
 	pthread_mutex_t lock; /* of the lists */
 	struct link modules, buffers;
+	atomic_bool marked, broken; /* by an internal error that leaves this context in doubt; broken: why is written */
+	char why[200];
 };
 
 struct tl_buffer {
@@ -105,6 +107,27 @@ tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_reso
 /* Compiles once more, for a text only. `v`: the variant that was compiled so, or NULL where that failed. */
 tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
 		       const char *stage, char **text);
+
+/* What the calls of tl.h do, under a guard: see runtime/api.c. */
+tl_status context_create(const char *device, tl_context **out);
+tl_status context_from_cuda(void *cu_context, tl_context **out);
+void context_destroy(tl_context *ctx);
+tl_status context_synchronize(tl_context *ctx);
+tl_status context_device(tl_context *ctx, tl_device_info *out);
+tl_status buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out);
+void buffer_destroy(tl_buffer *b);
+tl_status buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes);
+tl_status buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes);
+tl_status buffer_fill(tl_buffer *b, uint8_t byte);
+tl_status module_load(tl_context *ctx, const char *path, tl_module **out);
+tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out);
+void module_destroy(tl_module *m);
+tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out);
+tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
+tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
+tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats, double *median_ms);
+tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage, char **text);
+tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
 
 /* Takes over `dev`. */
 tl_status context_new(struct device *dev, tl_context **out);

@@ -203,7 +203,7 @@ static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_con
 	return pass_maps(k->module->ctx->dev, v, l);
 }
 
-tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
 {
 	struct launch l;
 	bool empty;
@@ -214,7 +214,7 @@ tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size
 	return dev->ops->launch(dev, &l.device);
 }
 
-tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
 		  double *median_ms)
 {
 	if (!median_ms)
@@ -234,7 +234,7 @@ tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
-tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
 {
 	tl_status s = check_call("tl_prepare", k, args, nargs);
 	struct options o;
@@ -245,7 +245,7 @@ tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, siz
 	return s ? s : choose_variant(k, &o, args, nargs, bits, &v);
 }
 
-tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
+tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
 {
 	tl_status s = check_call("tl_kernel_resources", k, args, nargs);
 	struct options o;
@@ -262,7 +262,7 @@ tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *
 	return s ? s : variant_resources(k, v, out);
 }
 
-tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
+tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 			 char **text)
 {
 	tl_status s = check_call("tl_kernel_dump", k, args, nargs);

@@ -9,6 +9,11 @@ static const size_t max_source = (size_t)1 << 28;
 
 /* --- loading ------------------------------------------------------------------------------------------------- */
 
+static void free_new(void *m)
+{
+	module_free(m);
+}
+
 /* Takes over `text`, which has a NUL behind its end. */
 static tl_status module_new(tl_context *ctx, const char *name, char *text, size_t len, tl_module **out)
 {
@@ -24,7 +29,11 @@ static tl_status module_new(tl_context *ctx, const char *name, char *text, size_
 	m->text = text;
 	m->len = len;
 	pthread_mutex_init(&m->lock, NULL);
-	if (!open_unit(&m->unit, m->name, text, len)) {
+	struct cleanup c;
+	cleanup_push(&c, free_new, m);
+	bool good = open_unit(&m->unit, m->name, text, len);
+	cleanup_drop(&c);
+	if (!good) {
 		failed_text(TL_ERR_COMPILE, m->unit.diags.text.at);
 		module_free(m);
 		return TL_ERR_COMPILE;
@@ -50,11 +59,20 @@ void module_free(tl_module *m)
 	free(m);
 }
 
-void tl_module_destroy(tl_module *m)
+static bool has_code(const tl_module *m)
+{
+	for (const tl_kernel *k = m->kernels; k; k = k->next)
+		if (k->nvariants)
+			return true;
+	return false;
+}
+
+void module_destroy(tl_module *m)
 {
 	if (!m)
 		return;
-	m->ctx->dev->ops->synchronize(m->ctx->dev); /* its kernels may be running */
+	if (has_code(m))
+		m->ctx->dev->ops->synchronize(m->ctx->dev); /* its kernels may be running, on any stream */
 	pthread_mutex_lock(&m->ctx->lock);
 	link_remove(&m->link);
 	pthread_mutex_unlock(&m->ctx->lock);
@@ -63,7 +81,7 @@ void tl_module_destroy(tl_module *m)
 
 static tl_status cannot_read(const char *path, int error)
 {
-	return failed(TL_ERR_FILE, "cannot read '%s': %s", path, strerror(error));
+	return failed(error == ENOMEM ? TL_ERR_MEMORY : TL_ERR_FILE, "cannot read '%s': %s", path, strerror(error));
 }
 
 /* To the end, whatever its size says: it may be a pipe. 0, or errno. */
@@ -74,7 +92,7 @@ static int read_stream(FILE *f, char **text, size_t *len)
 	for (;; cap *= 2) {
 		char *more = realloc(*text, cap);
 		if (!more)
-			tl_out_of_memory(cap);
+			return ENOMEM;
 		*text = more;
 		n += fread(*text + n, 1, cap - 1 - n, f);
 		if (ferror(f))
@@ -103,7 +121,7 @@ static tl_status read_file(const char *path, char **text, size_t *len)
 	return cannot_read(path, error);
 }
 
-tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out)
+tl_status module_load(tl_context *ctx, const char *path, tl_module **out)
 {
 	if (!ctx || !path || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_module_load: %s is NULL", !ctx ? "the context" : path ? "out" : "the path");
@@ -114,7 +132,7 @@ tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out)
 	return text ? module_new(ctx, path, text, len, out) : s;
 }
 
-tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
+tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
 {
 	if (!ctx || !text || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: %s is NULL", !ctx ? "the context" : text ? "out" : "the text");
@@ -157,6 +175,8 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 	if (!k)
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	struct unit *u = &m->unit;
+	struct cleanup c;
+	cleanup_push(&c, free, k);
 	if (u->parsed) {
 		params_of_ir(&u->arena, u->parsed, &k->params);
 		k->has_dots = block_has(u->parsed->body, op_is_dot);
@@ -165,6 +185,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 		params_of_func(&u->arena, f, &k->params);
 		k->has_dots = func_calls(&u->arena, f, "dot");
 	}
+	cleanup_drop(&c);
 	if (k->params.len > MAX_KERNEL_PARAMS) {
 		free(k);
 		return failed(TL_ERR_ARGUMENT, "%s has more than %d parameters", name, MAX_KERNEL_PARAMS);
@@ -197,13 +218,14 @@ static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
 	return kernel_new_in(m, name, out);
 }
 
-tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out)
+tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out)
 {
 	if (!m || !name || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_module_kernel: %s is NULL", !m ? "the module" : name ? "out" : "the name");
 	*out = NULL;
-	pthread_mutex_lock(&m->lock);
+	struct held h;
+	lock_hold(&h, &m->lock);
 	tl_status s = find_kernel(m, name, out);
-	pthread_mutex_unlock(&m->lock);
+	lock_release(&h);
 	return s;
 }

@@ -162,8 +162,10 @@ static u64 *key_extend(struct key *k, u32 n)
 	if (k->cap - k->len < n) {
 		u32 cap = MAX(k->cap * 2, k->len + n);
 		u64 *at = malloc(cap * sizeof *at);
-		if (!at)
+		if (!at) {
+			key_free(k);
 			tl_out_of_memory(cap * sizeof *at);
+		}
 		memcpy(at, k->at, k->len * sizeof *at);
 		key_free(k);
 		k->at = at;

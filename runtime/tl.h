@@ -32,9 +32,11 @@ typedef enum tl_status {
 	TL_ERR_ARGUMENT,  /* this call is wrong: arguments do not fit the kernel, a NULL, a bad size */
 	TL_ERR_DEVICE,    /* no such device, or no driver */
 	TL_ERR_FILE,      /* a file cannot be read */
-	TL_ERR_MEMORY,    /* out of device memory */
+	TL_ERR_MEMORY,    /* out of memory, the device's or the host's */
 	TL_ERR_DRIVER,    /* the driver refused; its own words are in the text */
 	TL_ERR_KERNEL,    /* the kernel ran and failed: an access outside every buffer, a device_assert */
+	TL_ERR_INTERNAL,  /* a bug in libtl or LLVM, which ended this call only; the text has the pass and its IR. If it left the context
+			   * in doubt, all later calls on that fail so, too: destroy it */
 } tl_status;
 
 typedef struct tl_context tl_context; /* a device, its memory and the kernels compiled for it */
@@ -42,8 +44,8 @@ typedef struct tl_module tl_module;   /* a source file */
 typedef struct tl_kernel tl_kernel;   /* a jit function of a module */
 typedef struct tl_buffer tl_buffer;   /* device memory */
 
-/* The message of this thread's last failed call, with caret and hint where a source is at fault. `ctx` may be NULL.
- * Valid until the thread's next failing call. */
+/* The message of this thread's last call that returns a tl_status, with caret and hint where a source is at fault; empty if it
+ * succeeded. `ctx` may be NULL. Valid until the thread's next such call. */
 TL_API const char *tl_error(const tl_context *ctx);
 TL_API const char *tl_status_name(tl_status s);
 
@@ -54,7 +56,8 @@ TL_API const char *tl_status_name(tl_status s);
 TL_API tl_status tl_context_create(const char *device, tl_context **out);
 /* A context on the caller's CUcontext; NULL means the one current on this thread. It is not destroyed with ctx. */
 TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
-/* Waits for the device, then frees the context, its modules and buffers. NULL is allowed. */
+/* Waits for the device, then frees the context, its modules and buffers, whose handles end with it: they must not be used or
+ * destroyed any more. NULL is allowed. */
 TL_API void tl_context_destroy(tl_context *ctx);
 /* Waits for everything launched in the context, on callers' streams too. */
 TL_API tl_status tl_synchronize(tl_context *ctx);
@@ -87,6 +90,7 @@ TL_API tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte);
 TL_API tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out);
 /* From memory; `name` is for messages. The text is copied. */
 TL_API tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out);
+/* Waits for everything launched in the context if kernels of the module were compiled, since these may be running. */
 TL_API void tl_module_destroy(tl_module *m);
 /* The kernel belongs to its module. */
 TL_API tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out);

@@ -14,25 +14,38 @@
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
 /* Numbers are read and written with strtod and printf, which in the host program's locale may want a comma. */
-static locale_t enter_c_locale(locale_t *c)
+struct c_locale {
+	locale_t c, before;
+	struct cleanup cleanup;
+};
+
+static void restore_locale(void *locale)
 {
-	*c = newlocale(LC_ALL_MASK, "C", NULL);
-	return *c ? uselocale(*c) : NULL;
+	struct c_locale *l = locale;
+	if (!l->c)
+		return;
+	uselocale(l->before);
+	freelocale(l->c);
 }
 
-static void leave_c_locale(locale_t c, locale_t before)
+static void enter_c_locale(struct c_locale *l)
 {
-	if (!c)
-		return;
-	uselocale(before);
-	freelocale(c);
+	l->c = newlocale(LC_ALL_MASK, "C", NULL);
+	l->before = l->c ? uselocale(l->c) : NULL;
+	cleanup_push(&l->cleanup, restore_locale, l);
+}
+
+static void leave_c_locale(struct c_locale *l)
+{
+	cleanup_run(&l->cleanup);
 }
 
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len)
 {
-	locale_t c, before = enter_c_locale(&c);
+	struct c_locale c;
+	enter_c_locale(&c);
 	bool good = unit_open(u, name, text, len);
-	leave_c_locale(c, before);
+	leave_c_locale(&c);
 	return good;
 }
 
@@ -78,9 +91,11 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	return dev->ops->compile(dev, &b, out) ? TL_OK : compile_failed(u);
 }
 
+/* What a launch must know of the compiled kernel. */
 static void make_slots(const tl_kernel *k, const struct kernel *compiled, struct variant *v)
 {
 	v->nslots = compiled->nparams - (compiled->persistent ? GRID_PARAMS : 0);
+	free(v->slots); /* of an earlier try */
 	v->slots = calloc(v->nslots ? v->nslots : 1, sizeof *v->slots);
 	if (!v->slots)
 		tl_out_of_memory(v->nslots * sizeof *v->slots);
@@ -94,10 +109,10 @@ static void make_slots(const tl_kernel *k, const struct kernel *compiled, struct
 	}
 }
 
-static void free_unit(struct unit *u)
+static void free_unit(void *unit)
 {
-	unit_free(u);
-	free(u);
+	unit_free(unit);
+	free(unit);
 }
 
 static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
@@ -107,14 +122,18 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	struct unit *u = calloc(1, sizeof *u);
 	if (!u)
 		return failed(TL_ERR_MEMORY, "out of host memory");
-	locale_t c, before = enter_c_locale(&c);
+	struct c_locale c;
+	struct cleanup unit;
+	cleanup_push(&unit, free_unit, u);
+	enter_c_locale(&c);
 	struct compiled out = {0};
 	tl_status s = compile_in(k, u, o, args, nargs, NULL, &out);
-	leave_c_locale(c, before);
-	if (!s)
-		s = ops->load(k->module->ctx->dev, u, &out, &v->code);
+	leave_c_locale(&c);
 	if (!s)
 		make_slots(k, out.kernel, v);
+	if (!s)
+		s = ops->load(k->module->ctx->dev, u, &out, &v->code); /* last: nothing fails behind it */
+	cleanup_drop(&unit);
 	if (!s) {
 		v->persistent = out.kernel->persistent;
 		v->for_any_grid = o->persistent ? !out.kernel->persistent : !out.kernel->may_persist;
@@ -148,10 +167,13 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 	struct unit *u = s ? NULL : calloc(1, sizeof *u);
 	if (s || !u)
 		return s ? s : failed(TL_ERR_MEMORY, "out of host memory");
-	locale_t c, before = enter_c_locale(&c);
+	struct c_locale c;
+	struct cleanup unit;
+	cleanup_push(&unit, free_unit, u);
+	enter_c_locale(&c);
 	struct compiled out = {0};
 	s = compile_in(k, u, o, args, nargs, stage, &out);
-	leave_c_locale(c, before);
+	leave_c_locale(&c);
 	if (!s && v && !strcmp(stage, "remarks"))
 		s = add_resources(k, v, u, &out);
 	if (!s) {
@@ -165,7 +187,7 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 		if (!*text)
 			s = of ? failed(TL_ERR_MEMORY, "out of host memory") : failed(TL_ERR_COMPILE, "%s: no %s was made", k->name, stage);
 	}
-	free_unit(u);
+	cleanup_run(&unit);
 	return s;
 }
 
@@ -183,26 +205,33 @@ static struct variant **table_slot(const tl_kernel *k, const u64 *key, u32 len, 
 	}
 }
 
-static void table_grow(tl_kernel *k)
+/* False: out of memory. */
+static bool table_grow(tl_kernel *k)
 {
 	struct variant **old = k->table;
-	u32 cap = k->cap;
-	k->cap = cap ? cap * 2 : 16;
-	k->table = calloc(k->cap, sizeof *k->table);
-	if (!k->table)
-		tl_out_of_memory(k->cap * sizeof *k->table);
+	u32 cap = k->cap, more = cap ? cap * 2 : 16;
+	struct variant **table = calloc(more, sizeof *table);
+	if (!table)
+		return false;
+	k->table = table;
+	k->cap = more;
 	for (u32 i = 0; i < cap; i++)
 		if (old[i])
 			*table_slot(k, old[i]->key, old[i]->key_len, old[i]->hash) = old[i];
 	free(old);
+	return true;
 }
 
+/* NULL: out of memory. */
 static struct variant *table_add(tl_kernel *k, const struct key *key, u64 hash)
 {
 	struct variant *v = calloc(1, sizeof *v);
 	u64 *words = calloc(key->len, sizeof *words);
-	if (!v || !words)
-		tl_out_of_memory(sizeof *v);
+	if (!v || !words) {
+		free(v);
+		free(words);
+		return NULL;
+	}
 	memcpy(words, key->at, key->len * sizeof *words);
 	*v = (struct variant){.state = VARIANT_COMPILING, .hash = hash, .key = words, .key_len = key->len};
 	*table_slot(k, v->key, v->key_len, hash) = v;
@@ -219,33 +248,43 @@ static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 	return v && v->state == VARIANT_READY && v->for_any_grid ? v : NULL;
 }
 
-/* The variant of `key`; *mine when the caller must compile it. NULL when it is known that it does not compile: the
- * error is then set. */
-static struct variant *table_claim(tl_kernel *k, const struct key *key, bool *mine)
+/* The variant of `key`, with the lock held; *mine when the caller must compile it. An error when it is known that it does not
+ * compile. */
+static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out, bool *mine)
 {
 	u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
-	*mine = false;
-	pthread_mutex_lock(&k->lock);
-	if ((k->nvariants + 1) * 4 > k->cap * 3)
-		table_grow(k);
+	if ((k->nvariants + 1) * 4 > k->cap * 3 && !table_grow(k))
+		return failed(TL_ERR_MEMORY, "out of host memory");
 	struct variant *v = *table_slot(k, key->at, key->len, hash);
 	while (v && v->state == VARIANT_COMPILING)
 		pthread_cond_wait(&k->ready, &k->lock);
 	if (!v) {
 		v = table_add(k, key, hash);
+		if (!v)
+			return failed(TL_ERR_MEMORY, "out of host memory");
 		v->same = serves_too(k, key);
 		*mine = !v->same;
 		if (v->same)
 			v->state = VARIANT_READY;
 	} else if (v->state == VARIANT_FAILED && v->status == TL_ERR_COMPILE) {
-		failed_text(v->status, v->error);
-		v = NULL;
+		return failed_text(v->status, v->error);
 	} else if (v->state == VARIANT_FAILED) { /* the device may be willing now */
 		v->state = VARIANT_COMPILING;
 		*mine = true;
 	}
-	pthread_mutex_unlock(&k->lock);
-	return v;
+	*out = v;
+	return TL_OK;
+}
+
+static tl_status table_claim(tl_kernel *k, const struct key *key, struct variant **out, bool *mine)
+{
+	struct held h;
+	*out = NULL;
+	*mine = false;
+	lock_hold(&h, &k->lock);
+	tl_status s = claim(k, key, out, mine);
+	lock_release(&h);
+	return s;
 }
 
 static void table_settle(tl_kernel *k, struct variant *v, tl_status s)
@@ -261,6 +300,21 @@ static void table_settle(tl_kernel *k, struct variant *v, tl_status s)
 	pthread_mutex_unlock(&k->lock);
 }
 
+struct build_call {
+	tl_kernel *k;
+	const struct options *o;
+	const tl_arg *args;
+	size_t nargs;
+	struct variant *v;
+	tl_status status;
+};
+
+static void run_build(void *call)
+{
+	struct build_call *c = call;
+	c->status = variant_build(c->k, c->o, c->args, c->nargs, c->v);
+}
+
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out)
 {
 	struct key key;
@@ -272,11 +326,11 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 		v = NULL;
 	if (!s && !v) {
 		bool mine;
-		v = table_claim(k, &key, &mine);
-		if (!v) {
-			s = TL_ERR_COMPILE;
-		} else if (mine) {
-			s = variant_build(k, o, args, nargs, v);
+		s = table_claim(k, &key, &v, &mine);
+		if (mine) { /* whatever happens, others wait for it */
+			struct build_call c = {k, o, args, nargs, v, TL_OK};
+			s = caught(run_build, &c);
+			s = s ? s : c.status;
 			table_settle(k, v, s);
 		}
 		if (!s)

@@ -1,4 +1,4 @@
-#include "base/arena.h"
+#include "base/recover.h"
 
 #include <stdlib.h>
 
@@ -6,13 +6,21 @@ enum { CHUNK_MIN = 4 * 1024, ALIGN = 16 };
 
 struct arena_chunk {
 	struct arena_chunk *next;
+	struct abandoned abandoned; /* of an arena in a frame that a fault would leave */
 	_Alignas(ALIGN) char data[];
 };
+
+/* A fault has left the frame with the arena. */
+static void free_chunk(struct abandoned *abandoned)
+{
+	free((char *)abandoned - offsetof(struct arena_chunk, abandoned));
+}
 
 void arena_free(struct arena *a)
 {
 	while (a->chunks) {
 		struct arena_chunk *next = a->chunks->next;
+		abandoned_remove(&a->chunks->abandoned);
 		free(a->chunks);
 		a->chunks = next;
 	}
@@ -21,6 +29,8 @@ void arena_free(struct arena *a)
 
 void *arena_alloc(struct arena *a, size_t size)
 {
+	if (size > SIZE_MAX / 2)
+		tl_out_of_memory(size);
 	size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 	if (!a->at || size > (size_t)(a->end - a->at)) {
 		size_t want = MAX(size, MIN(MAX(a->total, (size_t)CHUNK_MIN), (size_t)16 << 20));
@@ -28,6 +38,7 @@ void *arena_alloc(struct arena *a, size_t size)
 		struct arena_chunk *c = calloc(1, sizeof *c + want);
 		if (!c)
 			tl_out_of_memory(want);
+		abandoned_add(&c->abandoned, a, free_chunk);
 		c->next = a->chunks;
 		a->chunks = c;
 		a->at = c->data;
@@ -45,6 +56,16 @@ void *arena_dup(struct arena *a, const void *data, size_t size)
 	if (size)
 		memcpy(p, data, size);
 	return p;
+}
+
+void *scanner_memory(struct arena *a, void *p, size_t size)
+{
+	size_t *block = arena_alloc(a, ALIGN + size); /* its size stands in front */
+	size_t old = p ? *(size_t *)((char *)p - ALIGN) : 0;
+	*block = size;
+	if (p)
+		memcpy((char *)block + ALIGN, p, MIN(old, size));
+	return (char *)block + ALIGN;
 }
 
 char *arena_str(struct arena *a, const char *s, size_t len)
@@ -77,10 +98,13 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 
 void *vec_grow(struct arena *a, void *at, u32 len, u32 *cap, size_t size)
 {
-	*cap = *cap ? *cap * 2 : 8;
-	void *p = arena_alloc(a, *cap * size);
+	u32 more = *cap ? *cap * 2 : 8;
+	if (more < *cap)
+		tl_out_of_memory((size_t)*cap * 2 * size);
+	void *p = arena_alloc(a, more * size);
 	if (len)
 		memcpy(p, at, len * size);
+	*cap = more; /* after what may fault */
 	return p;
 }
 

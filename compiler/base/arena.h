@@ -16,7 +16,7 @@ struct arena {
 };
 
 void arena_free(struct arena *a);
-/* Zeroed memory, aligned for any scalar type. Never NULL. */
+/* Zeroed memory, aligned for any scalar type. Never NULL: where there is none, a fault is raised (base/recover.h). */
 void *arena_alloc(struct arena *a, size_t size);
 void *arena_dup(struct arena *a, const void *data, size_t size);
 /* A NUL-terminated copy of `len` bytes. */
@@ -25,6 +25,9 @@ char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 /* The name where only ASCII will do (IR text, assembly): other bytes become $xx. */
 const char *arena_ascii(struct arena *a, const char *name);
+
+/* What flex asks for where it would use realloc: `p` is NULL or from here, and keeps what it held. */
+void *scanner_memory(struct arena *a, void *p, size_t size);
 
 #define arena_new(a, T) ((T *)arena_alloc((a), sizeof(T)))
 #define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n)))

@@ -1,7 +1,7 @@
 /* The vocabulary every other file uses: short integer names, bit helpers, the invariant check.
  *
- * A broken invariant is a bug in tlc, never the user's: tl_assert prints where it broke, which pass was running
- * and the IR it was running on (see crash_scope), then aborts. */
+ * A broken invariant is a bug in tlc, never the user's: tl_assert raises a fault (base/recover.h) that says where it broke, which
+ * pass was running and the IR it was running on (see crash_scope). */
 #ifndef TLC_BASE_BASE_H
 #define TLC_BASE_BASE_H
 
@@ -39,6 +39,7 @@ struct crash_scope {
 void crash_enter(struct crash_scope *s);
 void crash_leave(struct crash_scope *s);
 
+/* Both raise a fault: base/recover.h. */
 _Noreturn void tl_assert_failed(const char *file, int line, const char *what);
 _Noreturn void tl_out_of_memory(size_t size);
 

@@ -91,8 +91,9 @@ const char *intern(struct interner *in, const char *s, size_t len)
 	u32 h = slot_of(in, s, len, hash);
 	if (in->at[h])
 		return in->at[h];
+	in->at[h] = arena_str(in->arena, s, len);
 	in->len++;
-	return in->at[h] = arena_str(in->arena, s, len);
+	return in->at[h];
 }
 
 const char *intern_find(const struct interner *in, const char *s)

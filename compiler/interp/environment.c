@@ -39,7 +39,8 @@ static void describe_failure(const struct env *e, const struct inst *i, i64 elem
 
 bool fail(struct env *e, const struct inst *i, i64 element, const char *format, ...)
 {
-#pragma omp critical(tlc_interp_failure)
+	struct held h;
+	lock_hold(&h, &e->run->lock);
 	if (e->program < atomic_load(&e->run->failed)) {
 		va_list ap;
 		va_start(ap, format);
@@ -47,6 +48,7 @@ bool fail(struct env *e, const struct inst *i, i64 element, const char *format, 
 		va_end(ap);
 		atomic_store(&e->run->failed, e->program);
 	}
+	lock_release(&h);
 	return false;
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/recover.h"
 #include "interp/interp.h"
 
 /* Elements as memory holds them: a slot is reused for values of any type. */
@@ -68,8 +69,10 @@ struct run {
 	const struct interp_program *program;
 	const struct interp_launch *launch;
 	_Atomic u64 failed; /* the lowest program that failed */
+	pthread_mutex_t lock; /* of the error */
 	struct strbuf *error;
 	u32 error_start;
+	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
 };
 
 /* One thread of it. */

@@ -93,9 +93,20 @@ static void *allocate(size_t size)
 	return p;
 }
 
-static void env_open(struct env *e, struct run *r)
+/* What a thread of the region runs, piece by piece: see fault_catch(). */
+struct worker {
+	struct env env;
+	struct run *run;
+	u64 program;
+	bool open;
+};
+
+static void env_open(void *worker)
 {
 	static const struct mem_range nowhere;
+	struct worker *w = worker;
+	struct env *e = &w->env;
+	struct run *r = w->run;
 	const struct interp_program *p = r->program;
 	*e = (struct env){.run = r, .range = &nowhere};
 	e->memory = allocate(p->memory_size);
@@ -104,6 +115,7 @@ static void env_open(struct env *e, struct run *r)
 		e->at[k] = p->slots[k].data ? (void *)p->slots[k].data : e->memory + p->slots[k].offset;
 	for (u32 k = 0; k < p->nparams; k++)
 		memcpy(e->at[p->params[k]], &r->launch->args[k], elem_bytes(p->param_types[k]));
+	w->open = true;
 }
 
 static void env_close(struct env *e)
@@ -112,10 +124,12 @@ static void env_close(struct env *e)
 	free(e->at);
 }
 
-static void run_one(struct env *e, u64 program)
+static void run_one(void *worker)
 {
+	struct worker *w = worker;
+	struct env *e = &w->env;
 	const u32 *grid = e->run->launch->grid;
-	e->program = program;
+	u64 program = e->program = w->program;
 	if (must_stop(e, false))
 		return;
 	e->pid[0] = (u32)(program % grid[0]);
@@ -126,19 +140,25 @@ static void run_one(struct env *e, u64 program)
 
 bool interp_run(const struct interp_program *p, const struct interp_launch *l, struct strbuf *error)
 {
-	struct run r = {.program = p, .launch = l, .failed = NOT_FAILED, .error = error, .error_start = error->len};
+	struct run r = {.program = p, .launch = l, .failed = NOT_FAILED, .error = error, .error_start = error->len,
+			.lock = PTHREAD_MUTEX_INITIALIZER, .first_fault = FIRST_FAULT_NONE};
 	u64 total = (u64)l->grid[0] * l->grid[1] * l->grid[2];
 	int threads = l->threads > 0 ? l->threads : omp_get_max_threads();
 	if (total < (u64)threads)
 		threads = MAX((int)total, 1); /* NOLINT(clang-analyzer-deadcode.DeadStores): the pragma reads it */
 #pragma omp parallel num_threads(threads)
 	{
-		struct env e;
-		env_open(&e, &r);
+		struct worker w = {.run = &r};
+		fault_catch(&r.first_fault, env_open, &w);
 #pragma omp for schedule(dynamic) nowait
-		for (u64 k = 0; k < total; k++)
-			run_one(&e, k);
-		env_close(&e);
+		for (u64 k = 0; k < total; k++) {
+			w.program = k;
+			w.open = w.open && fault_catch(&r.first_fault, run_one, &w);
+			if (!w.open)
+				atomic_store(&r.failed, 0); /* the others stop */
+		}
+		env_close(&w.env);
 	}
+	fault_pass_on(&r.first_fault);
 	return atomic_load(&r.failed) == NOT_FAILED;
 }

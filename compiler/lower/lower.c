@@ -1,4 +1,5 @@
 /* The walk over the placed IR: values, control flow, and who lowers what. */
+#include "base/recover.h"
 #include "lower/internal.h"
 #include "opt/ranges.h"
 #include "place/place.h"
@@ -630,13 +631,24 @@ static void begin_function(struct lower *l)
 	LLVMPositionBuilderAtEnd(l->b, start);
 }
 
-LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx)
+static void dispose_builders(void *lower)
 {
-	struct lower l = {.s = s, .k = s->k, .ctx = ctx};
+	struct lower *l = lower;
+	debug_end(l);
+	LLVMDisposeBuilder(l->b);
+	LLVMDisposeBuilder(l->entry);
+}
+
+void lower_kernel(struct pass_state *s, LLVMModuleRef mod)
+{
+	LLVMContextRef ctx = LLVMGetModuleContext(mod);
+	struct lower l = {.s = s, .k = s->k, .ctx = ctx, .mod = mod};
+	struct cleanup builders;
 	l.tiles.arena = l.positions.arena = l.pins.arena = &l.scratch;
-	l.mod = LLVMModuleCreateWithNameInContext(s->k->name, ctx);
 	l.b = LLVMCreateBuilderInContext(ctx);
 	l.entry = LLVMCreateBuilderInContext(ctx);
+	cleanup_push(&builders, dispose_builders, &l);
+	builders.of_llvm = true;
 	l.i1 = LLVMInt1TypeInContext(ctx);
 	l.i8 = LLVMInt8TypeInContext(ctx);
 	l.i16 = LLVMInt16TypeInContext(ctx);
@@ -658,9 +670,6 @@ LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx)
 	begin_function(&l);
 	prefetch_tensor_maps(&l);
 	lower_block(&l, s->k->body);
-	debug_end(&l);
-	LLVMDisposeBuilder(l.b);
-	LLVMDisposeBuilder(l.entry);
+	cleanup_run(&builders);
 	arena_free(&l.scratch);
-	return l.mod;
 }

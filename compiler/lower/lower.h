@@ -6,8 +6,8 @@
 
 #include "opt/pass.h"
 
-/* A module with one kernel function; math functions it calls are declared only. Needs ANALYSIS_AXIS. */
-LLVMModuleRef lower_kernel(struct pass_state *s, LLVMContextRef ctx);
+/* Fills an empty module with one kernel function; math functions it calls are declared only. Needs ANALYSIS_AXIS. */
+void lower_kernel(struct pass_state *s, LLVMModuleRef mod);
 
 /* emit_ptx makes it div.full.f32, for which LLVM 19 has no intrinsic; inline PTX takes it ten times as long. */
 #define APPROXIMATE_DIVISION "llvm.nvvm.div.approx.f"

@@ -3,85 +3,9 @@
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/Linker.h>
-#include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
-#include <pthread.h>
 
 extern const char embed_math[], embed_math_end[];
-
-static void initialize(void)
-{
-	LLVMInitializeNVPTXTargetInfo();
-	LLVMInitializeNVPTXTarget();
-	LLVMInitializeNVPTXTargetMC();
-	LLVMInitializeNVPTXAsmPrinter();
-}
-
-/* The oldest PTX version that has what we emit for the target: fp8 mma needs 8.4, predicates of cp.async 7.5. */
-static const char *ptx_version(int sm)
-{
-	return sm >= 89 ? "+ptx84" : "+ptx75";
-}
-
-/* Making a target machine takes a tenth of a short kernel's compilation, so a few are kept for the next ones. One thread at a time uses
- * each; LLVM lets it grow a little with each module, so not for ever. */
-struct machine {
-	LLVMTargetMachineRef tm;
-	int sm;
-	bool arch_specific;
-	u32 uses;
-};
-static struct {
-	pthread_mutex_t lock;
-	struct machine idle[8];
-	u32 n;
-} machines = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static bool make_machine(struct arena *a, int sm, bool arch_specific, struct machine *out, const char **error)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	LLVMTargetRef target;
-	char *message = NULL;
-	pthread_once(&once, initialize);
-	if (LLVMGetTargetFromTriple("nvptx64-nvidia-cuda", &target, &message)) {
-		*error = arena_printf(a, "%s", message);
-		LLVMDisposeMessage(message);
-		return false;
-	}
-	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
-	LLVMTargetMachineRef tm = LLVMCreateTargetMachine(target, "nvptx64-nvidia-cuda", arena_printf(a, "sm_%d%s", sm, arch_specific ? "a" : ""),
-							  ptx_version(sm), LLVMCodeGenLevelDefault, LLVMRelocDefault, LLVMCodeModelDefault);
-	*out = (struct machine){tm, sm, arch_specific, 0};
-	return true;
-}
-
-static bool take_machine(struct arena *a, int sm, bool arch_specific, struct machine *out, const char **error)
-{
-	bool found = false;
-	pthread_mutex_lock(&machines.lock);
-	for (u32 i = machines.n; i-- && !found;) {
-		found = machines.idle[i].sm == sm && machines.idle[i].arch_specific == arch_specific;
-		if (found) {
-			*out = machines.idle[i];
-			machines.idle[i] = machines.idle[--machines.n];
-		}
-	}
-	pthread_mutex_unlock(&machines.lock);
-	return found || make_machine(a, sm, arch_specific, out, error);
-}
-
-static void give_back(struct machine *m)
-{
-	enum { MOST_USES = 1000 };
-	pthread_mutex_lock(&machines.lock);
-	bool keep = ++m->uses < MOST_USES && machines.n < ARRAY_LEN(machines.idle);
-	if (keep)
-		machines.idle[machines.n++] = *m;
-	pthread_mutex_unlock(&machines.lock);
-	if (!keep)
-		LLVMDisposeTargetMachine(m->tm);
-}
 
 /* `to` is as long as `from`. */
 static void rename_all(char *text, const char *from, const char *to)
@@ -211,8 +135,7 @@ static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm
 #ifndef NDEBUG
 	char *invalid = NULL;
 	if (LLVMVerifyModule(mod, LLVMReturnStatusAction, &invalid)) {
-		fprintf(stderr, "%s\n", invalid);
-		tl_unreachable("invalid LLVM IR");
+		fault_raise(FAULT_BUG, "internal error: invalid LLVM IR: %s", invalid);
 	}
 	LLVMDisposeMessage(invalid);
 #endif
@@ -299,44 +222,43 @@ const char *ptx_with_directives(struct arena *a, const char *ptx, size_t *len, c
 	return out;
 }
 
-const char *emit_ptx(struct arena *a, LLVMModuleRef mod, int sm, bool arch_specific, bool loops, const char **llir, size_t *len,
-		     const char **error)
+/* The PTX as LLVM prints it, mended. */
+static const char *emit(struct session *s, size_t *len, const char **error)
 {
-	struct machine m;
-	if (!take_machine(a, sm, arch_specific, &m, error))
+	if (LLVMTargetMachineEmitToMemoryBuffer(s->machine.tm, s->mod, LLVMAssemblyFile, &s->text, &s->out)) {
+		*error = arena_printf(s->arena, "%s", s->text);
 		return NULL;
-	LLVMTargetMachineRef tm = m.tm;
-	LLVMTargetDataRef data = LLVMCreateTargetDataLayout(tm);
-	char *layout = LLVMCopyStringRepOfTargetData(data), *message = NULL;
-	const char *ptx = NULL;
-	LLVMMemoryBufferRef out = NULL;
-	LLVMSetTarget(mod, "nvptx64-nvidia-cuda");
-	LLVMSetDataLayout(mod, layout);
-	bool math = needs_math(mod);
-	bool ok = !math || link_math(mod, "nvptx64-nvidia-cuda", layout, a, error);
-	if (ok && optimize(a, mod, tm, math, loops, error)) {
-		keep_recurrences(mod);
-		if (llir) {
-			char *text = LLVMPrintModuleToString(mod);
-			*llir = arena_printf(a, "%s", text);
-			LLVMDisposeMessage(text);
-		}
-		if (len && LLVMTargetMachineEmitToMemoryBuffer(tm, mod, LLVMAssemblyFile, &message, &out)) {
-			*error = arena_printf(a, "%s", message);
-			LLVMDisposeMessage(message);
-		} else if (len) {
-			char *text = arena_str(a, LLVMGetBufferStart(out), LLVMGetBufferSize(out));
-			drop_line(text, "\t.section\t.debug_loc"); /* an empty one */
-			rename_all(text, "\tdiv.approx.f32", "\tdiv.full.f32  ");
-			*len = strlen(text);
-			ptx = text;
-			LLVMDisposeMemoryBuffer(out);
-		} else {
-			ptx = "";
-		}
 	}
-	LLVMDisposeMessage(layout);
-	LLVMDisposeTargetData(data);
-	give_back(&m);
-	return ptx;
+	char *text = arena_str(s->arena, LLVMGetBufferStart(s->out), LLVMGetBufferSize(s->out));
+	drop_line(text, "\t.section\t.debug_loc"); /* an empty one */
+	rename_all(text, "\tdiv.approx.f32", "\tdiv.full.f32  ");
+	*len = strlen(text);
+	return text;
+}
+
+const char *emit_ptx(struct session *s, int sm, bool arch_specific, bool loops, const char **llir, size_t *len, const char **error)
+{
+	struct arena *a = s->arena;
+	if (!session_machine(s, sm, arch_specific, error))
+		return NULL;
+	LLVMTargetMachineRef tm = s->machine.tm;
+	s->data = LLVMCreateTargetDataLayout(tm);
+	s->layout = LLVMCopyStringRepOfTargetData(s->data);
+	LLVMSetTarget(s->mod, "nvptx64-nvidia-cuda");
+	LLVMSetDataLayout(s->mod, s->layout);
+	bool math = needs_math(s->mod);
+	if ((math && !link_math(s->mod, "nvptx64-nvidia-cuda", s->layout, a, error)) || !optimize(a, s->mod, tm, math, loops, error))
+		return NULL;
+	keep_recurrences(s->mod);
+	if (llir) {
+		s->text = LLVMPrintModuleToString(s->mod);
+		*llir = arena_printf(a, "%s", s->text);
+		LLVMDisposeMessage(s->text);
+		s->text = NULL;
+	}
+	const char *ptx = len ? emit(s, len, error) : "";
+	if (!ptx || !s->nerrors)
+		return ptx;
+	*error = arena_printf(a, "%s", s->error);
+	return NULL;
 }

@@ -2,14 +2,11 @@
 #ifndef TLC_TARGET_TARGET_H
 #define TLC_TARGET_TARGET_H
 
-#include <llvm-c/Core.h>
+#include "target/session.h"
 
-#include "base/arena.h"
-
-/* Optimises `mod` in place for sm_<sm>[a] and returns its PTX, NUL-terminated, in `arena`; NULL after an error, whose text
- * is in *error (in `arena`). loops: it has some. *llir, unless NULL, gets the optimised LLVM IR. */
-const char *emit_ptx(struct arena *arena, LLVMModuleRef mod, int sm, bool arch_specific, bool loops, const char **llir,
-		     size_t *len, const char **error);
+/* Optimises the session's module in place for sm_<sm>[a] and returns its PTX, NUL-terminated, in the session's arena; NULL after an
+ * error, whose text is in *error (there, too). loops: it has some. *llir, unless NULL, gets the optimised LLVM IR. */
+const char *emit_ptx(struct session *s, int sm, bool arch_specific, bool loops, const char **llir, size_t *len, const char **error);
 /* The PTX with lines added to the directives of its one kernel: those that this LLVM cannot be asked for. */
 const char *ptx_with_directives(struct arena *arena, const char *ptx, size_t *len, const char *lines);
 

@@ -2,6 +2,7 @@
 #ifndef TL_SIM_CLUSTER_H
 #define TL_SIM_CLUSTER_H
 
+#include "base/recover.h"
 #include "runtime/sim/sim.h"
 
 /* Addresses of shared::cluster: below this the block's own shared memory, else that of the block with this rank. */
@@ -16,6 +17,7 @@ struct cluster {
 	const struct known *came; /* what warps that arrived at its barrier released to other blocks */
 	struct map records;       /* releases at addresses of shared memory: sync.c */
 	struct races *races;      /* in its shared memory; NULL: it has one block only */
+	struct held sync_held;    /* see sync_lock: one warp at a time runs */
 };
 
 /* The block whose shared memory an address of shared::cluster is in, and where; NULL if there is none. */

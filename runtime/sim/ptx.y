@@ -20,6 +20,13 @@ union ptx_value {
 };
 }
 
+%code top {
+#include "base/arena.h"
+/* a deep stack of the parser's: the arena's, too */
+#define YYMALLOC(size) arena_alloc(r->arena, size)
+#define YYFREE(stack) ((void)(stack))
+}
+
 %code {
 int ptx_yylex(union ptx_value *value, void *scanner);
 static void ptx_yyerror(void *scanner, struct ptx_reader *r, const char *message);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/recover.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/memory.h"
 #include "runtime/sim/sync.h"
@@ -42,6 +43,7 @@ struct races {
 	bool locks;
 	struct arena arena;
 	u8 arena_taken;
+	u8 abandoned;
 };
 
 struct races *races_new(u64 bytes, bool locks)
@@ -74,8 +76,17 @@ void races_free(struct races *r)
 static void lock(const struct races *r, u8 *taken)
 {
 	if (r->locks)
-		while (__atomic_exchange_n(taken, 1, __ATOMIC_ACQUIRE))
+		while (__atomic_exchange_n(taken, 1, __ATOMIC_ACQUIRE)) {
+			if (__atomic_load_n(&r->abandoned, __ATOMIC_RELAXED)) /* nobody gives it back: the launch has failed */
+				fault_raise(FAULT_MEMORY, "out of host memory");
 			sched_yield();
+		}
+}
+
+void races_abandon(struct races *r)
+{
+	if (r)
+		__atomic_store_n(&r->abandoned, 1, __ATOMIC_RELAXED);
 }
 
 static void unlock(const struct races *r, u8 *taken)

@@ -15,6 +15,8 @@ struct places;
 /* `bytes`: about how many there will be. NULL: out of memory. */
 struct races *races_new(u64 bytes, bool locks);
 void races_free(struct races *r);
+/* A thread has left with a fault, perhaps with locks: whoever waits for one leaves, too. */
+void races_abandon(struct races *r);
 
 struct race_locks {
 	struct races *races; /* NULL: none held */

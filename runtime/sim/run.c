@@ -391,7 +391,9 @@ struct grid {
 	struct sync *sync;
 	struct races *races;
 	u64 failed;         /* the first cluster that did; UINT64_MAX: none */
+	pthread_mutex_t lock; /* of the report and the launch's counters */
 	struct strbuf report;
+	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
 	u32 nthreads, idle; /* idle: have no block left, or some that have run for too long */
 };
 
@@ -583,8 +585,8 @@ static void start_warps(struct workspace *s, struct cta *b)
 	}
 }
 
-/* Cluster `index` of the grid, x first, as are its blocks. False: out of memory. */
-static bool start_blocks(struct workspace *s, u64 index)
+/* Cluster `index` of the grid, x first, as are its blocks. */
+static void start_blocks(struct workspace *s, u64 index)
 {
 	struct cluster *c = &s->cluster;
 	const struct launch *l = c->blocks[0].launch;
@@ -618,59 +620,89 @@ static bool start_blocks(struct workspace *s, u64 index)
 	c->came = NULL;
 	c->records = (struct map){.arena = c->arena};
 	races_free(c->races);
-	c->races = c->nblocks > 1 ? races_new(c->nblocks * c->blocks[0].shared_bytes, false) : NULL;
-	return c->races || c->nblocks == 1;
+	c->races = NULL;
+	if (c->nblocks > 1 && !(c->races = races_new(c->nblocks * c->blocks[0].shared_bytes, false)))
+		tl_out_of_memory(c->nblocks * c->blocks[0].shared_bytes);
 }
 
 /* --- a grid ---------------------------------------------------------------------------------------------------- */
 
-/* False: out of memory. */
-static bool run_index(struct grid *g, struct workspace *s, u64 index)
+/* What a thread of the region runs, piece by piece: see fault_catch(). */
+struct worker {
+	struct workspace space;
+	struct grid *grid;
+	u64 index;
+};
+
+static void open_worker(void *worker)
 {
+	struct worker *w = worker;
+	if (!workspace_open(&w->space, w->grid))
+		fault_raise(FAULT_MEMORY, "out of host memory");
+}
+
+static void run_index(void *worker)
+{
+	struct worker *w = worker;
+	struct grid *g = w->grid;
 	u64 first;
 #pragma omp atomic read
 	first = g->failed;
-	if (index > first)
-		return true;
-	if (!start_blocks(s, index))
-		return false;
-	run_blocks(g, s);
-	const struct cta *b = failed_block(&s->cluster);
-#pragma omp critical(tl_sim_failure)
-	if (b && index < g->failed) {
-#pragma omp atomic write
-		g->failed = index;
+	if (w->index > first)
+		return;
+	start_blocks(&w->space, w->index);
+	run_blocks(g, &w->space);
+	const struct cta *b = failed_block(&w->space.cluster);
+	struct held h;
+	lock_hold(&h, &g->lock);
+	if (b && w->index < g->failed) {
 		g->report.len = 0;
 		sb_add(&g->report, b->error.at, b->error.len);
+#pragma omp atomic write
+		g->failed = w->index;
 	}
-	return true;
+	lock_release(&h);
 }
 
-static void run_clusters(struct grid *g, u64 clusters, bool *memory)
+static void run_clusters(struct grid *g, u64 clusters)
 {
 #pragma omp parallel num_threads(MIN(clusters, (u64)omp_get_max_threads()))
 	{
-		struct workspace s;
-		bool open = workspace_open(&s, g);
+		struct worker w = {.grid = g};
+		bool open = fault_catch(&g->first_fault, open_worker, &w);
 #pragma omp single
 		g->nthreads = (u32)omp_get_num_threads();
 #pragma omp for schedule(dynamic) nowait
-		for (u64 index = 0; index < clusters; index++)
-			open = open && run_index(g, &s, index);
+		for (u64 index = 0; index < clusters; index++) {
+			w.index = index;
+			open = open && fault_catch(&g->first_fault, run_index, &w);
+			if (!open) { /* the others stop */
+				races_abandon(g->races);
+#pragma omp atomic write
+				g->failed = 0;
+			}
+		}
 #pragma omp atomic
 		g->idle++;
-#pragma omp critical(tl_sim_failure)
-		{
-			*memory &= open;
-			workspace_count(&s, g->launch);
-		}
-		workspace_close(&s);
+		pthread_mutex_lock(&g->lock);
+		workspace_count(&w.space, g->launch);
+		pthread_mutex_unlock(&g->lock);
+		workspace_close(&w.space);
 	}
+}
+
+static void free_tables(void *grid)
+{
+	struct grid *g = grid;
+	sync_free(g->sync);
+	races_free(g->races);
 }
 
 bool sim_run(const struct launch *l, struct strbuf *error)
 {
-	struct grid g = {.launch = l, .failed = UINT64_MAX, .report.arena = error->arena};
+	struct grid g = {.launch = l, .failed = UINT64_MAX, .report.arena = error->arena, .lock = PTHREAD_MUTEX_INITIALIZER,
+			 .first_fault = FIRST_FAULT_NONE};
+	struct cleanup c;
 	u64 blocks = (u64)l->grid[0] * l->grid[1] * l->grid[2], bytes = 0;
 	bool memory = true;
 	if (!cluster_shape(l, g.shape, error))
@@ -686,13 +718,13 @@ bool sim_run(const struct launch *l, struct strbuf *error)
 		g.races = races_new(bytes, clusters > 1);
 		memory &= g.races != NULL;
 	}
-	if (memory)
-		run_clusters(&g, clusters, &memory);
-	sync_free(g.sync);
-	races_free(g.races);
+	cleanup_push(&c, free_tables, &g);
 	if (!memory)
-		sb_puts(error, "out of host memory");
-	else if (g.failed != UINT64_MAX)
+		tl_out_of_memory(bytes);
+	run_clusters(&g, clusters);
+	fault_pass_on(&g.first_fault);
+	cleanup_run(&c);
+	if (g.failed != UINT64_MAX)
 		sb_add(error, g.report.at, g.report.len);
-	return memory && g.failed == UINT64_MAX;
+	return g.failed == UINT64_MAX;
 }

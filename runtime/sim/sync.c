@@ -76,13 +76,13 @@ void sync_free(struct sync *s)
 void sync_lock(struct warp *w)
 {
 	if (w->block->sync)
-		pthread_mutex_lock(&w->block->sync->lock);
+		lock_hold(&w->block->cluster->sync_held, &w->block->sync->lock);
 }
 
 void sync_unlock(struct warp *w)
 {
 	if (w->block->sync)
-		pthread_mutex_unlock(&w->block->sync->lock);
+		lock_release(&w->block->cluster->sync_held);
 }
 
 static const void *key_of(u64 number)
@@ -266,10 +266,11 @@ bool sync_happened(const struct warp *w, u64 block, u32 agent, u32 time, bool fe
 	struct version v = known_version(w->clock.known, (u32)block);
 	if (!v.number)
 		return false;
-	pthread_mutex_lock(&s->lock);
+	struct held h;
+	lock_hold(&h, &s->lock);
 	bool before = time <= times_of(s, block, v.number, fenced)[agent] ||
 		      (fenced && v.fenced && time <= times_of(s, block, v.fenced, false)[agent]);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&h);
 	return before;
 }
 
@@ -286,14 +287,15 @@ const struct clock *sync_clock(const struct warp *w, const struct cta *block, st
 	}
 	if (!v.number)
 		return space;
-	pthread_mutex_lock(&s->lock);
+	struct held h;
+	lock_hold(&h, &s->lock);
 	memcpy(space->fenced, times_of(s, block->index, v.number, true), sizeof space->fenced);
 	if (v.fenced)
 		memcpy(space->at, times_of(s, block->index, v.fenced, false), sizeof space->at);
 	for (u32 k = 0; k < AGENTS; k++)
 		space->fenced[k] = MAX(space->fenced[k], space->at[k]);
 	memcpy(space->at, times_of(s, block->index, v.number, false), sizeof space->at);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&h);
 	return space;
 }
 

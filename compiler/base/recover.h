@@ -1,0 +1,107 @@
+/* Recovery: how the library survives what it cannot go on from, without ending the program that uses it.
+ *
+ * A fault is the host's memory running out, a broken invariant (tl_assert), or a fatal error of LLVM. Code between the place of a
+ * fault and the API does not check for it: fault_raise leaves all of it at once, for the innermost recovery point of this thread.
+ *
+ * - protect(&r, body, arg) is a recovery point: it runs the body and says how that ended. The API has one around each call, which
+ *   makes a tl_status of the fault (runtime/api.c). Recovery points nest.
+ * - cleanup_push(&c, run, arg) says what must be given back on the way out, where it is not memory of an arena that somebody
+ *   farther out frees: a lock, LLVM's objects, the locale, a half-made object. fault_raise runs the cleanups of the frames that
+ *   it leaves, innermost first, while these still stand; then it jumps. Without a fault, cleanup_drop forgets the cleanup and
+ *   cleanup_run runs it.
+ * - An arena in a frame that a fault leaves, such as the scratch memory of a pass, is freed without being asked: each of its chunks
+ *   is noted at the recovery point when it is allocated (abandoned_add), if the arena lies between that point and the top of the
+ *   stack.
+ * - A thread that OpenMP lent for a region has no recovery point of its own, and must not leave the region: there fault_catch() runs each
+ *   piece of work under one and keeps the first fault, and fault_pass_on() raises it again behind the region, in the calling thread.
+ * - Without a recovery point (tlc itself, tests of the inside) a fault is printed, with what was being done (crash_enter) and the IR
+ *   at hand, and abort() is called.
+ *
+ * What makes this sound: memory of a compilation or a launch is the call's own, and dies with it. What threads share is changed
+ * under a lock, by code that allocates before it changes; a broken invariant there leaves it in doubt, which lock_hold notes in
+ * recovery.in_doubt: the context is then not used any more. */
+#ifndef TLC_BASE_RECOVER_H
+#define TLC_BASE_RECOVER_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+
+#include "base/arena.h"
+
+enum fault { FAULT_NONE, FAULT_MEMORY, FAULT_BUG };
+
+struct cleanup {
+	void (*run)(void *arg);
+	void *arg;
+	bool of_llvm; /* not run when the fault came from inside LLVM, which may be in the middle of changing these objects */
+	struct cleanup *outer;
+};
+void cleanup_push(struct cleanup *c, void (*run)(void *arg), void *arg);
+void cleanup_drop(struct cleanup *c);
+void cleanup_run(struct cleanup *c);
+/* Frees an arena that other threads allocate from, too. */
+void cleanup_arena(struct cleanup *c, struct arena *a);
+
+/* A block of memory that a recovery point frees after a fault, in a list of its own. */
+struct abandoned {
+	struct abandoned *next, **at; /* at: what points here; NULL: in no list */
+	void (*free)(struct abandoned *a);
+};
+/* Notes the block at the recovery point whose fault would leave the frame that the owner is in; nowhere, if there is none. */
+void abandoned_add(struct abandoned *a, const void *owner, void (*free)(struct abandoned *a));
+void abandoned_remove(struct abandoned *a);
+
+struct recovery {
+	char *text; /* the caller's: what happened, cut to `size` */
+	size_t size;
+	enum fault fault;
+	bool in_doubt; /* a bug showed while the thread changed what others share */
+	/* the rest is recover.c's */
+	bool from_llvm;
+	struct recovery *outer;
+	struct cleanup *cleanups;
+	struct abandoned *abandoned;
+	struct crash_scope *crash;
+	jmp_buf to;
+};
+enum fault protect(struct recovery *r, void (*body)(void *arg), void *arg);
+/* The two halves of protect, for one that wants no function for its body:
+ *   recovery_begin(&r); if (setjmp(r.to)) …a fault; else { …; recovery_end(&r); } */
+void recovery_begin(struct recovery *r);
+void recovery_end(struct recovery *r);
+/* Is there a recovery point in this thread? */
+bool recovery_here(void);
+
+_Noreturn void fault_raise(enum fault fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for an error that LLVM, or the C++ library under it, reports from inside. */
+_Noreturn void fault_from_llvm(enum fault fault, const char *text);
+
+/* A lock on what threads share, released when a fault leaves the frame. */
+struct held {
+	struct cleanup cleanup;
+	pthread_mutex_t *lock;
+};
+void lock_hold(struct held *h, pthread_mutex_t *lock);
+void lock_release(struct held *h);
+
+/* The first fault of several threads. */
+struct first_fault {
+	_Atomic(int) fault; /* enum fault */
+	atomic_flag taken;
+	char text[1024];
+};
+#define FIRST_FAULT_NONE {.taken = ATOMIC_FLAG_INIT}
+/* False after a fault in the body, which is kept. */
+bool fault_catch(struct first_fault *c, void (*body)(void *arg), void *arg);
+void fault_pass_on(const struct first_fault *c);
+
+/* pthread_once for what may fault: another call tries again. */
+struct once {
+	pthread_mutex_t lock;
+	atomic_bool done;
+};
+#define ONCE_INIT {.lock = PTHREAD_MUTEX_INITIALIZER}
+void once(struct once *o, void (*make)(void));
+
+#endif

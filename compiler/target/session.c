@@ -1,0 +1,185 @@
+#include "target/session.h"
+
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Target.h>
+#include <stdlib.h>
+
+/* Is this thread in a session? */
+static _Thread_local bool inside;
+
+/* --- what LLVM cannot go on from ----------------------------------------------------------------------------- */
+
+static void on_fatal_error(const char *reason)
+{
+	char text[600];
+	if (!inside) {
+		fprintf(stderr, "LLVM ERROR: %s\n", reason); /* and returns to LLVM, which then exits, as without a handler */
+		return;
+	}
+	snprintf(text, sizeof text, "internal error: LLVM: %s", reason);
+	fault_from_llvm(FAULT_BUG, text);
+}
+
+/* C++ has these, C names them as the linker does. Weak: where they are missing, running out of memory stays fatal. */
+typedef void new_handler(void);
+extern new_handler *set_new_handler(new_handler *f) __asm__("_ZSt15set_new_handlerPFvvE") __attribute__((weak));
+extern _Noreturn void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
+typedef void bad_alloc_handler(void *arg, const char *reason, bool wants_report);
+extern void install_bad_alloc_handler(bad_alloc_handler *f, void *arg)
+	__asm__("_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_") __attribute__((weak));
+
+static new_handler *handler_before;
+
+/* operator new found no memory. */
+static void on_new_failed(void)
+{
+	if (inside)
+		fault_from_llvm(FAULT_MEMORY, "out of host memory in LLVM");
+	if (handler_before)
+		handler_before();
+	else if (throw_bad_alloc)
+		throw_bad_alloc();
+	else
+		abort();
+}
+
+/* LLVM's own containers did not. */
+static void on_bad_alloc(void *arg, const char *reason, bool wants_report)
+{
+	(void)arg, (void)wants_report;
+	if (inside)
+		fault_from_llvm(FAULT_MEMORY, "out of host memory in LLVM");
+	fprintf(stderr, "LLVM ERROR: out of memory\n%s\n", reason);
+	abort();
+}
+
+static void initialize(void)
+{
+	LLVMInitializeNVPTXTargetInfo();
+	LLVMInitializeNVPTXTarget();
+	LLVMInitializeNVPTXTargetMC();
+	LLVMInitializeNVPTXAsmPrinter();
+	LLVMInstallFatalErrorHandler(on_fatal_error);
+	if (set_new_handler)
+		handler_before = set_new_handler(on_new_failed);
+	if (install_bad_alloc_handler)
+		install_bad_alloc_handler(on_bad_alloc, NULL);
+}
+
+/* Without a handler LLVM prints them, and exits after an error. No memory is asked for: LLVM is on the stack. */
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *session)
+{
+	struct session *s = session;
+	LLVMDiagnosticSeverity severity = LLVMGetDiagInfoSeverity(info);
+	char *to = severity == LLVMDSError ? s->error : severity == LLVMDSWarning ? s->warning : NULL;
+	if (to && !*to) {
+		char *text = LLVMGetDiagInfoDescription(info);
+		snprintf(to, sizeof s->error, "%s", text);
+		LLVMDisposeMessage(text);
+	}
+	s->nerrors += severity == LLVMDSError;
+}
+
+/* --- machines ------------------------------------------------------------------------------------------------ */
+
+static struct {
+	pthread_mutex_t lock;
+	struct machine idle[8];
+	u32 n;
+} machines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The oldest PTX version that has what we emit for the target: fp8 mma needs 8.4, predicates of cp.async 7.5. */
+static const char *ptx_version(int sm)
+{
+	return sm >= 89 ? "+ptx84" : "+ptx75";
+}
+
+static bool make_machine(struct session *s, int sm, bool arch_specific, const char **error)
+{
+	LLVMTargetRef target;
+	char cpu[16];
+	if (LLVMGetTargetFromTriple("nvptx64-nvidia-cuda", &target, &s->text)) {
+		*error = arena_printf(s->arena, "%s", s->text);
+		return false;
+	}
+	snprintf(cpu, sizeof cpu, "sm_%d%s", sm, arch_specific ? "a" : "");
+	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
+	LLVMTargetMachineRef tm = LLVMCreateTargetMachine(target, "nvptx64-nvidia-cuda", cpu, ptx_version(sm), LLVMCodeGenLevelDefault,
+							  LLVMRelocDefault, LLVMCodeModelDefault);
+	s->machine = (struct machine){tm, sm, arch_specific, 0};
+	return true;
+}
+
+bool session_machine(struct session *s, int sm, bool arch_specific, const char **error)
+{
+	bool found = false;
+	pthread_mutex_lock(&machines.lock);
+	for (u32 i = machines.n; i-- && !found;) {
+		found = machines.idle[i].sm == sm && machines.idle[i].arch_specific == arch_specific;
+		if (found) {
+			s->machine = machines.idle[i];
+			machines.idle[i] = machines.idle[--machines.n];
+		}
+	}
+	pthread_mutex_unlock(&machines.lock);
+	return found || make_machine(s, sm, arch_specific, error);
+}
+
+static void give_back(struct machine *m)
+{
+	enum { MOST_USES = 1000 };
+	pthread_mutex_lock(&machines.lock);
+	bool keep = ++m->uses < MOST_USES && machines.n < ARRAY_LEN(machines.idle);
+	if (keep)
+		machines.idle[machines.n++] = *m;
+	pthread_mutex_unlock(&machines.lock);
+	if (!keep)
+		LLVMDisposeTargetMachine(m->tm);
+}
+
+/* --- sessions ------------------------------------------------------------------------------------------------ */
+
+static void dispose(void *session)
+{
+	struct session *s = session;
+	if (s->out)
+		LLVMDisposeMemoryBuffer(s->out);
+	if (s->text)
+		LLVMDisposeMessage(s->text);
+	if (s->layout)
+		LLVMDisposeMessage(s->layout);
+	if (s->data)
+		LLVMDisposeTargetData(s->data);
+	if (s->mod)
+		LLVMDisposeModule(s->mod);
+	if (s->ctx)
+		LLVMContextDispose(s->ctx);
+	if (s->machine.tm)
+		give_back(&s->machine);
+}
+
+static void go_outside(void *unused)
+{
+	(void)unused;
+	inside = false;
+}
+
+void session_open(struct session *s, struct arena *arena, const char *name)
+{
+	static struct once started = ONCE_INIT;
+	*s = (struct session){.arena = arena};
+	cleanup_push(&s->inside, go_outside, NULL);
+	inside = true;
+	once(&started, initialize);
+	cleanup_push(&s->objects, dispose, s);
+	s->objects.of_llvm = true;
+	s->ctx = LLVMContextCreate();
+	LLVMContextSetDiagnosticHandler(s->ctx, on_diagnostic, s);
+	s->mod = LLVMModuleCreateWithNameInContext(name, s->ctx);
+}
+
+void session_close(struct session *s)
+{
+	cleanup_run(&s->objects);
+	cleanup_run(&s->inside);
+}

@@ -1,0 +1,43 @@
+/* One compilation's use of LLVM: its objects, and what happens when LLVM cannot go on.
+ *
+ * LLVM ends the process for what its authors call fatal errors, prints diagnostics that nobody takes, and the C++ library under it
+ * terminates when memory runs out in code that was built without exceptions, as LLVM is. The handlers for these are one of each in
+ * the process. They are set when LLVM is first used here, and ask which thread is meant: one that is between session_open and
+ * session_close raises a fault (base/recover.h), and the LLVM objects of its session are left behind, since LLVM may have been in
+ * the middle of changing them; in all others happens what would have happened. There is no way to learn which handler of LLVM's
+ * was set before: a program that uses the same LLVM and sets its own does so after its first compilation here. */
+#ifndef TLC_TARGET_SESSION_H
+#define TLC_TARGET_SESSION_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+#include "base/recover.h"
+
+/* Making a target machine takes a tenth of a short kernel's compilation, so a few are kept for the next ones. One thread at a time uses
+ * each; LLVM lets it grow a little with each module, so not for ever. */
+struct machine {
+	LLVMTargetMachineRef tm;
+	int sm;
+	bool arch_specific;
+	u32 uses;
+};
+
+struct session {
+	struct arena *arena;
+	LLVMContextRef ctx;
+	LLVMModuleRef mod;
+	struct machine machine;   /* tm is NULL before emit_ptx */
+	LLVMTargetDataRef data;   /* these four are NULL, or to be disposed of */
+	char *layout, *text;
+	LLVMMemoryBufferRef out;
+	u32 nerrors;              /* that LLVM told; the first one's words follow, and then the first warning's */
+	char error[512], warning[512];
+	struct cleanup objects, inside;
+};
+void session_open(struct session *s, struct arena *arena, const char *name);
+void session_close(struct session *s);
+/* The machine for sm_<sm>[a]; false after an error, which is in *error. */
+bool session_machine(struct session *s, int sm, bool arch_specific, const char **error);
+
+#endif

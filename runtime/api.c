@@ -1,0 +1,142 @@
+/* The calls of tl.h that can fail: each is what another file does, under a guard.
+ *
+ * The guard is a recovery point (base/recover.h): memory that runs out, a broken invariant and LLVM's fatal errors end the call, not
+ * the process. What the call had of its own is freed. After a broken invariant in the middle of a change to what threads share, the
+ * context is marked: all later calls on it fail, and it can be destroyed. */
+#include "runtime/internal.h"
+
+#define GUARDED(context, call)                        \
+	struct guard g;                               \
+	if (!guard_begin(&g, (context)))              \
+		return TL_ERR_INTERNAL;               \
+	if (setjmp(g.recovery.to))                    \
+		return guard_caught(&g);              \
+	tl_status s = (call);                         \
+	recovery_end(&g.recovery);                    \
+	return s
+
+/* Of calls that cannot say that they failed: what is left of the object is left alone. */
+#define DESTROYED(call)                                                      \
+	char text[64];                                                       \
+	struct recovery r = {.text = text, .size = sizeof text};             \
+	recovery_begin(&r);                                                  \
+	if (setjmp(r.to))                                                    \
+		return;                                                      \
+	call;                                                                \
+	recovery_end(&r)
+
+static tl_context *of_buffer(const tl_buffer *b)
+{
+	return b ? b->ctx : NULL;
+}
+
+static tl_context *of_module(const tl_module *m)
+{
+	return m ? m->ctx : NULL;
+}
+
+static tl_context *of_kernel(const tl_kernel *k)
+{
+	return k ? k->module->ctx : NULL;
+}
+
+/* --- contexts and buffers ------------------------------------------------------------------------------------ */
+
+tl_status tl_context_create(const char *device, tl_context **out)
+{
+	GUARDED(NULL, context_create(device, out));
+}
+
+tl_status tl_context_from_cuda(void *cu_context, tl_context **out)
+{
+	GUARDED(NULL, context_from_cuda(cu_context, out));
+}
+
+void tl_context_destroy(tl_context *ctx)
+{
+	DESTROYED(context_destroy(ctx));
+}
+
+tl_status tl_synchronize(tl_context *ctx)
+{
+	GUARDED(ctx, context_synchronize(ctx));
+}
+
+tl_status tl_device(tl_context *ctx, tl_device_info *out)
+{
+	GUARDED(ctx, context_device(ctx, out));
+}
+
+tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out)
+{
+	GUARDED(ctx, buffer_create(ctx, bytes, out));
+}
+
+void tl_buffer_destroy(tl_buffer *b)
+{
+	DESTROYED(buffer_destroy(b));
+}
+
+tl_status tl_buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes)
+{
+	GUARDED(of_buffer(b), buffer_write(b, offset, src, bytes));
+}
+
+tl_status tl_buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes)
+{
+	GUARDED(of_buffer(b), buffer_read(b, offset, dst, bytes));
+}
+
+tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte)
+{
+	GUARDED(of_buffer(b), buffer_fill(b, byte));
+}
+
+/* --- modules and kernels ------------------------------------------------------------------------------------- */
+
+tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out)
+{
+	GUARDED(ctx, module_load(ctx, path, out));
+}
+
+tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
+{
+	GUARDED(ctx, module_load_source(ctx, name, text, len, out));
+}
+
+void tl_module_destroy(tl_module *m)
+{
+	DESTROYED(module_destroy(m));
+}
+
+tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out)
+{
+	GUARDED(of_module(m), module_kernel(m, name, out));
+}
+
+tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+{
+	GUARDED(of_kernel(k), kernel_launch(k, cfg, args, nargs));
+}
+
+tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+{
+	GUARDED(of_kernel(k), kernel_prepare(k, cfg, args, nargs));
+}
+
+tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+		  double *median_ms)
+{
+	GUARDED(of_kernel(k), kernel_time(k, cfg, args, nargs, warmup, repeats, median_ms));
+}
+
+tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
+			 char **text)
+{
+	GUARDED(of_kernel(k), kernel_stage(k, cfg, args, nargs, stage, text));
+}
+
+tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
+{
+	GUARDED(of_kernel(k), kernel_resources(k, cfg, args, nargs, out));
+}
