@@ -325,7 +325,8 @@ int main(void)
 		      info.shared_bytes, info.memory_bytes >> 20);
 	ops = cuda_ops;
 	ops.compile = by_hand;
-	ok(cuda_api_open(&api));
+	bool absent;
+	ok(cuda_api_open(&api, &absent));
 	ready(ctx, &module);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(add), cmocka_unit_test(widths), cmocka_unit_test(big_shared_memory), cmocka_unit_test(refusals),
