@@ -297,7 +297,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	r.s = (struct pass_state){.k = k, .ctx = &u->ir, .diags = &u->diags, .remarks = o->remarks, .sm = o->target.sm,
 				  .arch_specific = o->target.arch_specific, .num_warps = out->num_warps,
 				  .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .no_boxes = o->no_boxes,
-				  .persistent = o->persistent, .debug = o->debug, .most_scratch = MOST_SCRATCH, .max_shared = max_shared(o->target.sm)};
+				  .persistent = o->persistent, .alias = o->alias, .debug = o->debug, .most_scratch = MOST_SCRATCH, .max_shared = max_shared(o->target.sm)};
 	out->kernel = k;
 	k->num_warps = out->num_warps;
 	k->cluster = out->cluster = 1;

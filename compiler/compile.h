@@ -20,6 +20,7 @@ struct compile_options {
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
 	bool no_boxes;             /* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
 	bool persistent;           /* for more programs than multiprocessors: few blocks run them all if that is faster */
+	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */
 	bool debug;                /* device_assert traps on the GPU too */
 	bool remarks;
 	bool no_advice;            /* when it needs too much shared memory, do not look for a configuration that fits */

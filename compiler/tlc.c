@@ -478,6 +478,7 @@ static int command_compile(struct command *c)
 		return r;
 	if (!c->target)
 		c->target = device_default_target(&c->arena);
+	c->options.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
 	if (!target_parse(c->target, &c->options.target)) {
 		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a", c->target);
 		return EXIT_USER;

@@ -20,6 +20,7 @@ struct command {
 	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops;
 	bool sim_report;
 	int num_blocks;
+	bool may_overlap; /* the options' alias: ALIAS_ANY */
 	VEC(struct define) defines;
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
 	struct compile_options options;

@@ -98,8 +98,9 @@ enum { /* CUjit_option */
 	X(event_record, "cuEventRecord", (CUevent e, CUstream s))                                                \
 	X(event_elapsed, "cuEventElapsedTime", (float *ms, CUevent from, CUevent to))
 
-/* Since CUDA 12: NULL in older drivers. */
+/* NULL in drivers that lack them: the last one is of CUDA 12. */
 #define CUDA_API_NEW(X)                                                                                          \
+	X(address_range, "cuMemGetAddressRange_v2", (CUdeviceptr * base, size_t *size, CUdeviceptr p))           \
 	X(tensor_map, "cuTensorMapEncodeTiled",                                                                  \
 	  (void *map, int type, unsigned rank, void *base, const u64 *sizes, const u64 *strides,                 \
 	   const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill))

@@ -341,6 +341,19 @@ static tl_status cuda_synchronize(struct device *device)
 	return s;
 }
 
+static bool cuda_allocation(struct device *device, const void *p, void **base, size_t *size)
+{
+	struct cuda *d = (struct cuda *)device;
+	CUdeviceptr from = 0;
+	bool pushed;
+	if (!d->api.address_range || enter(d, &pushed))
+		return false;
+	bool known = !d->api.address_range(&from, size, (CUdeviceptr)(uintptr_t)p);
+	leave(d, pushed);
+	*base = (void *)(uintptr_t)from;
+	return known;
+}
+
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
 static bool cuda_compile(struct device *device, const struct build *b, struct compiled *out)
@@ -606,5 +619,6 @@ const struct device_ops cuda_ops = {
 	.launch = cuda_launch,
 	.time = cuda_time,
 	.synchronize = cuda_synchronize,
+	.allocation = cuda_allocation,
 	.tensor_map = cuda_tensor_map,
 };

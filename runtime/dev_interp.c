@@ -97,4 +97,5 @@ const struct device_ops interp_ops = {
 	.launch = interp_launch,
 	.time = host_time,
 	.synchronize = host_synchronize,
+	.allocation = host_allocation,
 };

@@ -251,5 +251,6 @@ const struct device_ops sim_ops = {
 	.launch = sim_launch,
 	.time = host_time,
 	.synchronize = host_synchronize,
+	.allocation = host_allocation,
 	.tensor_map = sim_tensor_map,
 };

@@ -55,6 +55,7 @@ bool device_compile(struct target target, const struct build *b, struct compiled
 		.group_pids = b->group_pids,
 		.no_boxes = b->no_boxes,
 		.persistent = b->persistent,
+		.alias = b->alias,
 		.debug = b->debug,
 		.want_ttir = !strcmp(stage, "ttir"),
 		.remarks = !strcmp(stage, "remarks"),

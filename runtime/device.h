@@ -20,6 +20,7 @@ struct build {
 	const struct arg_spec *args;
 	int num_warps, num_stages, group_pids;
 	bool no_boxes, persistent;
+	enum aliasing alias;
 	bool debug; /* device_assert stops the kernel */
 	const char *stage; /* the text wanted instead of code to run, or "remarks"; NULL: code */
 };
@@ -61,6 +62,9 @@ struct device_ops {
 	tl_status (*launch)(struct device *d, const struct device_launch *l);
 	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *median_ms);
 	tl_status (*synchronize)(struct device *d);
+
+	/* The allocation that p lies in. False where that is not known; NULL: it never is. */
+	bool (*allocation)(struct device *d, const void *p, void **base, size_t *size);
 
 	/* The 128 bytes, aligned to 64, that a kernel takes as a parameter of its own. NULL: the device copies no tensors. */
 	tl_status (*tensor_map)(struct device *d, const struct tensor_box *box, void *out);

@@ -228,6 +228,19 @@ tl_status host_synchronize(struct device *device)
 	return TL_OK;
 }
 
+bool host_allocation(struct device *device, const void *p, void **base, size_t *size)
+{
+	struct host_device *d = (struct host_device *)device;
+	pthread_mutex_lock(&d->lock);
+	const struct mem_range *r = range_of(d->ranges, d->nranges, p);
+	if (r) {
+		*base = r->base;
+		*size = r->size;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return r;
+}
+
 static double now_ms(void)
 {
 	struct timespec t;

@@ -71,6 +71,8 @@ struct variant {
 	struct slot *slots;
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];
 	u32 nmaps;
+	struct param_pair *apart; /* slots that the code counts on to be apart */
+	u32 napart;
 	bool persistent;   /* takes the grid as parameters, behind those of the slots */
 	bool for_any_grid; /* it would be the same with the other value of options.persistent */
 	struct variant *same; /* the one with that value, if it is for any grid: all else is there; or NULL */
@@ -99,6 +101,7 @@ bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 struct options {
 	int num_warps, num_stages, group_pids;
 	bool debug, no_boxes, persistent; /* see struct compile_options */
+	enum aliasing alias;
 };
 /* The variant for these arguments, compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);

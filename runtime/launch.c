@@ -115,13 +115,18 @@ static bool row_distance(const struct variant *v, const struct tensor_map_param 
 	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
 }
 
+static const tl_arg *slot_argument(const tl_kernel *k, const struct variant *v, u32 slot, const tl_arg *args, size_t nargs)
+{
+	u32 p = v->slots[slot].param;
+	return p < nargs ? &args[p] : &k->params.at[p].value;
+}
+
 /* The bits of the arguments as the variant takes them. */
 static void fill_bits(const tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs, u64 *bits)
 {
 	for (u32 i = 0; i < v->nslots; i++) {
 		const struct slot *slot = &v->slots[i];
-		const tl_arg *a = slot->param < nargs ? &args[slot->param] : &k->params.at[slot->param].value;
-		bits[i] = arg_bits(a, slot->pointer, slot->dtype);
+		bits[i] = arg_bits(slot_argument(k, v, i, args, nargs), slot->pointer, slot->dtype);
 	}
 }
 
@@ -135,8 +140,58 @@ static bool maps_fit(const struct variant *v, const u64 *bits)
 	return true;
 }
 
-/* The variant that a launch with these arguments runs, and their bits. A variant is compiled on conditions that the key does not hold;
- * where the arguments break one, *o is changed to what is compiled without it. */
+/* --- arguments that overlap ---------------------------------------------------------------------------------- */
+
+struct extent {
+	u64 start, size;
+};
+
+/* The memory that an argument may mean: what it says itself, or the allocation around it. */
+static bool extent_of(struct device *dev, const tl_arg *a, struct extent *out)
+{
+	void *base;
+	size_t size;
+	if (a->bytes) {
+		*out = (struct extent){(u64)(uintptr_t)a->ptr, a->bytes};
+		return true;
+	}
+	if (!dev->ops->allocation || !dev->ops->allocation(dev, a->ptr, &base, &size))
+		return false;
+	*out = (struct extent){(u64)(uintptr_t)base, size};
+	return true;
+}
+
+/* What is true of the two, neither of which is NULL. Of memory that nobody knows it is only seen whether it is the
+ * same. */
+static enum aliasing compare_memory(struct device *dev, const tl_arg *a, const tl_arg *b)
+{
+	struct extent x, y;
+	if (a->ptr == b->ptr)
+		return ALIAS_EQUAL;
+	bool known_x = extent_of(dev, a, &x), known_y = extent_of(dev, b, &y);
+	if (!known_x)
+		x = (struct extent){(u64)(uintptr_t)a->ptr, 1};
+	if (!known_y)
+		y = (struct extent){(u64)(uintptr_t)b->ptr, 1};
+	return x.start < y.start + y.size && y.start < x.start + x.size ? ALIAS_ANY : ALIAS_NONE;
+}
+
+/* How the arguments overlap where the variant counts on that they do not. */
+static enum aliasing broken_promise(const tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs)
+{
+	enum aliasing worst = ALIAS_NONE;
+	for (u32 i = 0; i < v->napart; i++) {
+		const tl_arg *a = slot_argument(k, v, v->apart[i].a, args, nargs), *b = slot_argument(k, v, v->apart[i].b, args, nargs);
+		enum aliasing is = a->ptr && b->ptr ? compare_memory(k->module->ctx->dev, a, b) : ALIAS_NONE;
+		if (is == ALIAS_EQUAL && v->apart[i].equal_is_fine)
+			is = ALIAS_NONE;
+		worst = MAX(worst, is);
+	}
+	return worst;
+}
+
+/* The variant that a launch with these arguments runs, and their bits. A variant is compiled on conditions that the
+ * key does not hold; where the arguments break one, *o is changed to what is compiled without it. */
 static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_arg *args, size_t nargs, u64 *bits, struct variant **out)
 {
 	for (;;) {
@@ -144,9 +199,12 @@ static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_arg *a
 		if (s)
 			return s;
 		fill_bits(k, *out, args, nargs, bits);
-		if (maps_fit(*out, bits))
+		bool fits = maps_fit(*out, bits);
+		enum aliasing alias = broken_promise(k, *out, args, nargs);
+		if (fits && alias == ALIAS_NONE)
 			return TL_OK;
-		o->no_boxes = true;
+		o->no_boxes |= !fits;
+		o->alias = MAX(o->alias, alias);
 	}
 }
 

@@ -84,7 +84,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	if (s)
 		return s;
 	struct build b = {.unit = u, .num_warps = o->num_warps, .num_stages = o->num_stages, .group_pids = o->group_pids,
-			  .no_boxes = o->no_boxes, .persistent = o->persistent, .debug = o->debug, .stage = stage};
+			  .no_boxes = o->no_boxes, .persistent = o->persistent, .alias = o->alias, .debug = o->debug, .stage = stage};
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	b.args = specialize_text(&u->arena, &k->params, args, nargs);
 	*out = (struct compiled){.num_warps = o->num_warps};
@@ -109,6 +109,19 @@ static void make_slots(const tl_kernel *k, const struct kernel *compiled, struct
 	}
 }
 
+static tl_status keep_promises(const struct kernel *k, struct variant *v)
+{
+	size_t bytes = k->apart.len * sizeof *v->apart;
+	free(v->apart); /* of an earlier try */
+	v->apart = bytes ? malloc(bytes) : NULL;
+	if (bytes && !v->apart)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	if (bytes)
+		memcpy(v->apart, k->apart.at, bytes);
+	v->napart = k->apart.len;
+	return TL_OK;
+}
+
 static void free_unit(void *unit)
 {
 	unit_free(unit);
@@ -131,6 +144,8 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	leave_c_locale(&c);
 	if (!s)
 		make_slots(k, out.kernel, v);
+	if (!s)
+		s = keep_promises(out.kernel, v);
 	if (!s)
 		s = ops->load(k->module->ctx->dev, u, &out, &v->code); /* last: nothing fails behind it */
 	cleanup_drop(&unit);
@@ -319,7 +334,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 {
 	struct key key;
 	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
-			   (o->persistent ? FOR_MANY : 0) | (u64)o->group_pids << 32);
+			   (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->group_pids << 32);
 	tl_status s = specialize(&k->params, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
 	if (v && !key_equals(&key, v->key, v->key_len))
@@ -333,7 +348,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 			s = s ? s : c.status;
 			table_settle(k, v, s);
 		}
-		if (!s)
+		if (!s && !o->no_boxes && !o->alias) /* the first one that a launch asks for */
 			atomic_store_explicit(&k->last, v, memory_order_release);
 	}
 	key_free(&key);
@@ -355,6 +370,7 @@ static void variant_free(struct device *dev, struct variant *v)
 	if (v->unit)
 		free_unit(v->unit);
 	free(v->slots);
+	free(v->apart);
 	free(v->error);
 	free(v->key);
 	free(v);

@@ -185,6 +185,19 @@ struct tensor_map_param {
 _Static_assert(sizeof(struct tensor_map_param) == 8 + 6 * sizeof(i32), "no padding: they compare as bytes");
 enum { MAX_TENSOR_MAPS = 8, TENSOR_MAP_LOG2_PAGE = 24, GRID_PARAMS = 3, PRODUCER_WARPS = 4 };
 
+/* What a launch says of the memory that pointer parameters mean. */
+enum aliasing {
+	ALIAS_NONE,  /* each that is written has memory of its own */
+	ALIAS_EQUAL, /* or the same address as another */
+	ALIAS_ANY,   /* nothing: they may overlap */
+};
+
+/* Two parameters, by number, of which the code counts on that they do not overlap. */
+struct param_pair {
+	u32 a, b;
+	bool equal_is_fine; /* the code is right too where both are the same address */
+};
+
 struct kernel {
 	struct ir_context *ctx;
 	const char *name;
@@ -192,6 +205,7 @@ struct kernel {
 	struct kernel_param *params;
 	u32 nparams;
 	struct block *body;
+	VEC(struct param_pair) apart; /* see opt/alias.h */
 	/* set by placement */
 	int num_warps; /* of all blocks that a program runs on */
 	int cluster;   /* these blocks: 1, or several that form a cluster */

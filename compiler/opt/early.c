@@ -5,7 +5,7 @@
  * assertion or volatile access. What it holds in registers meanwhile is limited: a layer normalisation that loads its weights and
  * biases early has fewer rows on a multiprocessor at once, which on an H200 made some configurations a quarter slower and none faster.
  * A loop's first loads, which all others wait for, may hold more. */
-#include "opt/pass.h"
+#include "opt/alias.h"
 
 enum { MAX_DEPTH = 32, MOST_OVER_LOOP = 2 /* registers of a thread */ };
 
@@ -17,7 +17,7 @@ struct early {
 };
 
 /* May the load not move over `o`, for what is done there or inside? */
-static bool conflicts(const struct op *load, const struct op *o)
+static bool conflicts(struct pass_state *s, const struct op *load, const struct op *o)
 {
 	const struct value *mine = pointer_base(operand(load, 0)), *other;
 	switch (o->code) {
@@ -29,12 +29,13 @@ static bool conflicts(const struct op *load, const struct op *o)
 	case IR_LOAD: return o->attr[ATTR_VOLATILE];
 	case IR_STORE:
 		other = pointer_base(operand(o, 0));
-		return o->attr[ATTR_VOLATILE] || !mine || !other || mine == other || type_elem(mine->type) == type_elem(other->type);
+		return o->attr[ATTR_VOLATILE] || !mine || !other || type_elem(mine->type) == type_elem(other->type) ||
+		       may_overlap(s, mine, other, false);
 	default: break;
 	}
 	for (u32 i = 0; i < o->nblocks; i++)
 		for (const struct op *in = o->blocks[i]->first; in; in = in->next)
-			if (conflicts(load, in))
+			if (conflicts(s, load, in))
 				return true;
 	return false;
 }
@@ -93,7 +94,7 @@ static struct op *highest_place(const struct early *e, const struct op *load)
 	if ((e->first && !is_first_load(load)) || registers > e->most || e->registers + registers > e->most_in_all)
 		return NULL;
 	for (struct op *o = load->prev; o; o = o->prev) {
-		if (conflicts(load, o) || has_dot(o) || (op_is_loop(o) && registers > MOST_OVER_LOOP))
+		if (conflicts(e->s, load, o) || has_dot(o) || (op_is_loop(o) && registers > MOST_OVER_LOOP))
 			break;
 		bool possible = true;
 		for (u32 i = 0; possible && i < load->noperands; i++)

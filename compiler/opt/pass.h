@@ -23,6 +23,7 @@ struct pass_state {
 	bool no_boxes;        /* no copies by TMA */
 	bool persistent;      /* there will be more programs than multiprocessors: see place/programs.c */
 	bool debug;           /* keep device_assert */
+	enum aliasing alias;  /* what is known of the kernel's pointer parameters */
 	i32 most_scratch;     /* shared memory that one change of layout takes at once, in bytes; set by placement */
 	i32 max_shared;       /* shared memory a block may use, in bytes */
 	struct programs *programs;  /* the loop over them while it is tried, or NULL */

@@ -1,4 +1,5 @@
 #include "layout/convert.h"
+#include "opt/alias.h"
 #include "place/access.h"
 
 struct value *mask_of(const struct op *o)
@@ -76,18 +77,15 @@ static bool acquires(const struct op *o)
 	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL;
 }
 
-bool may_be_written(const struct block *b, const struct value *base)
+bool may_be_written(struct pass_state *s, const struct block *b, const struct value *base)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
 		if (acquires(o))
 			return true;
-		if (o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS) {
-			const struct value *other = pointer_base(operand(o, 0));
-			if (!base || !other || other == base)
-				return true;
-		}
+		if (writes_memory(o) && may_overlap(s, base, pointer_base(operand(o, 0)), false))
+			return true;
 		for (u32 i = 0; i < o->nblocks; i++)
-			if (may_be_written(o->blocks[i], base))
+			if (may_be_written(s, o->blocks[i], base))
 				return true;
 	}
 	return false;
@@ -107,8 +105,8 @@ struct access_vector added_together(const struct pass_state *s, const struct op 
 	return v;
 }
 
-bool can_be_repeated(const struct op *o, const struct block *b)
+bool can_be_repeated(struct pass_state *s, const struct op *o, const struct block *b)
 {
-	bool load = o->code == IR_LOAD && !o->attr[ATTR_VOLATILE] && !may_be_written(b, pointer_base(operand(o, 0)));
+	bool load = o->code == IR_LOAD && !o->attr[ATTR_VOLATILE] && !may_be_written(s, b, pointer_base(operand(o, 0)));
 	return !o->nblocks && !op_has(o, SYNC) && (op_has(o, PURE) || load);
 }

@@ -25,11 +25,11 @@ struct access_vector access_run(const struct axis_analysis *a, const struct valu
 /* The floats that one instruction adds to memory: 16 bytes from sm_90 on, two halves before, if nobody asks what was there; else none. */
 struct access_vector added_together(const struct pass_state *s, const struct op *o);
 
-/* May something in the block write what is loaded from there, or tell that somebody else has? */
-bool may_be_written(const struct block *b, const struct value *base);
+/* May something in the block write what is loaded from addresses of this base, or tell that somebody else has? */
+bool may_be_written(struct pass_state *s, const struct block *b, const struct value *base);
 
 /* Can o, of the block or of one around it, be done at another time, and by others, too? It has no effects, or loads what nothing in the
  * block writes. */
-bool can_be_repeated(const struct op *o, const struct block *b);
+bool can_be_repeated(struct pass_state *s, const struct op *o, const struct block *b);
 
 #endif

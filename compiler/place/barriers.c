@@ -1,4 +1,4 @@
-/* Barriers: a data-flow over what has been done to shared memory since the last one.
+/* Barriers: a data-flow over what has been done to memory since the last one.
  *
  * Before an operation that reads what another thread may have written, or overwrites what another may still read, all
  * threads meet. An operation with scratch writes it, synchronises inside, and reads it; so before it only earlier
@@ -6,9 +6,12 @@
  * only, and what was pending still is. Rings of buffers filled by asynchronous copies bring their own waits and barriers
  * (pipeline.c), so within one ring accesses do not count against each other.
  *
+ * Global memory is the same: order.h says which accesses have an order that threads do not keep by themselves.
+ *
  * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have begun:
  * at the start everything is pending. */
 #include "layout/convert.h"
+#include "place/order.h"
 #include "place/place.h"
 
 struct access {
@@ -20,7 +23,14 @@ struct access {
 struct pending {
 	struct access at[64];
 	u32 n;
+	struct touched global[64];
+	u32 nglobal;
 };
+
+static void met(struct pending *p)
+{
+	p->n = p->nglobal = 0;
+}
 
 static bool conflicts(const struct pending *p, const struct access *a)
 {
@@ -50,7 +60,28 @@ static void barrier_before(struct pass_state *s, struct pending *p, struct op *o
 {
 	struct builder b = builder_before(s->ctx, o);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-	p->n = 0;
+	met(p);
+}
+
+static bool add_global(struct pending *p, const struct touched *t)
+{
+	for (u32 i = 0; i < p->nglobal; i++)
+		if (p->global[i].op == t->op && p->global[i].loop == t->loop)
+			return true;
+	if (p->nglobal == ARRAY_LEN(p->global))
+		return false;
+	p->global[p->nglobal++] = *t;
+	return true;
+}
+
+static void touch_global(struct pass_state *s, struct pending *p, struct op *o)
+{
+	bool wait = p->nglobal == ARRAY_LEN(p->global);
+	for (u32 i = 0; i < p->nglobal; i++)
+		wait |= must_meet(s, &p->global[i], o);
+	if (wait)
+		barrier_before(s, p, o);
+	add_global(p, &(struct touched){.op = o});
 }
 
 /* o makes these accesses, all at once. */
@@ -87,14 +118,34 @@ static void visit_block(struct pass_state *s, struct pending *p, struct block *b
 /* Did `into` change? */
 static bool merge(struct pending *into, const struct pending *from)
 {
-	u32 before = into->n;
+	u32 before = into->n, globals = into->nglobal;
 	bool full = false;
 	for (u32 i = 0; i < from->n; i++)
 		if (!add(into, &from->at[i])) {
 			into->at[0] = (struct access){.end = INT32_MAX, .write = true}; /* everything */
 			full = true;
 		}
-	return full || into->n > before;
+	for (u32 i = 0; i < from->nglobal; i++)
+		if (!add_global(into, &from->global[i])) {
+			full |= into->global[0].op != NULL;
+			into->global[0] = (struct touched){0}; /* everything */
+		}
+	return full || into->n > before || into->nglobal > globals;
+}
+
+static bool is_inside(const struct op *o, const struct op *loop)
+{
+	while (o && o != loop)
+		o = o->block->parent;
+	return o;
+}
+
+/* What was done in the body of `loop` was done in an earlier iteration when the next one begins. */
+static void carry(struct pending *p, const struct op *loop)
+{
+	for (u32 i = 0; i < p->nglobal; i++)
+		if (p->global[i].op && is_inside(p->global[i].op, loop))
+			p->global[i].loop = loop;
 }
 
 /* A region that may run again: what is pending at its end is pending at its start too. The rest of a split loop, which often does
@@ -102,13 +153,15 @@ static bool merge(struct pending *into, const struct pending *from)
 static void visit_loop(struct pass_state *s, struct pending *p, struct op *o)
 {
 	struct pending in = *p, out;
-	for (int i = 0; i < 4; i++) {
+	for (;;) { /* what is pending only grows */
 		out = in;
 		for (u32 k = 0; k < o->nblocks; k++)
 			visit_block(s, &out, o->blocks[k]);
 		if (o->code == IR_FOR && o->attr[ATTR_STAGES] == 1 && !in.n && out.n)
 			barrier_before(s, &out, o->blocks[0]->last);
-		if (!merge(&in, &out))
+		struct pending again = out;
+		carry(&again, o);
+		if (!merge(&in, &again))
 			break;
 	}
 	*p = in;
@@ -136,7 +189,7 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 	switch (o->code) {
 	case IR_BARRIER:
 		if (!o->attr[ATTR_WARP])
-			p->n = 0;
+			met(p);
 		return;
 	case IR_FOR:
 	case IR_WHILE: visit_loop(s, p, o); return;
@@ -173,6 +226,8 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 		return;
 	default: break;
 	}
+	if (touches_memory(o))
+		touch_global(s, p, o);
 	if (o->code == IR_LOCAL_ALLOC || !o->scratch_size)
 		return;
 	a = access_of(o, true);
@@ -183,7 +238,7 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 	}
 	if (conflicts(p, &a))
 		barrier_before(s, p, o);
-	p->n = 0; /* the barrier inside */
+	met(p); /* the barrier inside */
 	a.write = false;
 	add(p, &a);
 }

@@ -130,7 +130,7 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || s->sm < 80 || s->k->cluster > 1)
 		return 0;
 	if (!loop || loop->code != IR_FOR || stages_of(s, loop) < 3 ||
-	    may_be_written(o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) || !load_fills_zero(o))
+	    may_be_written(p->s, o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) || !load_fills_zero(o))
 		return 0;
 	for (u32 i = 0; i < o->noperands; i++)
 		if (!is_free(p, operand(o, i)))

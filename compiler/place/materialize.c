@@ -65,7 +65,7 @@ static bool loads_again(struct placer *p, const struct value *v, const struct la
 	const struct op *o = def_if(v, IR_LOAD);
 	bool yes = o && !o->attr[ATTR_VOLATILE] && layout_num_regs(l) <= MOST &&
 		   type_numel(v->type) * LEAST_COPIES <= (i64)32 * p->s->num_warps * layout_num_regs(l) &&
-		   !may_be_written(p->s->k->body, pointer_base(operand(o, 0))) && !map_get(&p->copied, o);
+		   !may_be_written(p->s, p->s->k->body, pointer_base(operand(o, 0))) && !map_get(&p->copied, o);
 	for (u32 i = 0; yes && i < o->noperands; i++)
 		yes = is_free(p, operand(o, i));
 	return yes;

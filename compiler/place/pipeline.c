@@ -244,9 +244,9 @@ static bool is_barrier(const struct op *o)
 
 /* A store in the loop might write what a load issued early reads: then order must be kept. Only kernels that read and
  * write through the same parameter are affected, or wait for others. */
-static bool may_conflict(const struct block *b, const struct value *base)
+static bool may_conflict(struct pass_state *s, const struct block *b, const struct value *base)
 {
-	return block_has(b, is_barrier) || may_be_written(b, base);
+	return block_has(b, is_barrier) || may_be_written(s, b, base);
 }
 
 enum { FEW = 8 /* elements of a load in each thread, for which there are registers beside copies */ };
@@ -355,7 +355,8 @@ static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
 		for (struct op *o = b->first; o; o = o->next) {
-			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) || o->attr[ATTR_VOLATILE] || may_conflict(b, pointer_base(operand(o, 0))))
+			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) || o->attr[ATTR_VOLATILE] ||
+			    may_conflict(p->s, b, pointer_base(operand(o, 0))))
 				continue;
 			bool fits = want_async ? can_copy_async(p, o) : asked || plain || reaches_dot(result(o), 0);
 			if (fits)
@@ -539,7 +540,7 @@ static void carry_few(struct pipe *p)
 			turned |= needs_registers(&q, o);
 		}
 	for (struct op *o = b->first; o && copies && !turned; o = o->next) {
-		if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || may_conflict(b, pointer_base(operand(o, 0))))
+		if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || may_conflict(s, b, pointer_base(operand(o, 0))))
 			continue;
 		const struct type *t = result(o)->type;
 		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= FEW && !can_copy_async(&q, o)))

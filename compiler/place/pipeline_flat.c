@@ -36,7 +36,7 @@ static bool slice_up(struct pipe *p, struct value *v)
 	struct op *o = v->def;
 	if (value_defined_outside(v, body) || v == body->args[0] || (o && map_get(&f->in_slice, o)))
 		return true;
-	if (!o || o->block != body || !can_be_repeated(o, body))
+	if (!o || o->block != body || !can_be_repeated(p->s, o, body))
 		return false;
 	map_put(&f->in_slice, o, o);
 	for (u32 i = 0; i < o->noperands; i++)
@@ -72,7 +72,7 @@ static bool find_slice(struct pipe *p)
 	struct block *body = f->outer->blocks[0];
 	bool ok = true;
 	for (u32 i = 0; i < p->loads.len; i++)
-		ok = ok && !may_be_written(body, pointer_base(operand(p->loads.at[i], 0))) && add_tile_values(p, p->loads.at[i]);
+		ok = ok && !may_be_written(p->s, body, pointer_base(operand(p->loads.at[i], 0))) && add_tile_values(p, p->loads.at[i]);
 	for (u32 i = 0; i < p->slice.len; i++)
 		ok = ok && add_tile_values(p, p->slice.at[i]);
 	ok = ok && slice_up(p, operand(p->loop, 0)) && add_tile_value(p, operand(p->loop, 1));

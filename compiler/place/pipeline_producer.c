@@ -39,7 +39,7 @@ static bool need(struct pipe *p, const struct value *v)
 		return is_on_path(q, v->block) && (v->block == body || v->index == 0);
 	if (map_get(&q->needed, o))
 		return true;
-	if (!is_on_path(q, o->block) || !can_be_repeated(o, body))
+	if (!is_on_path(q, o->block) || !can_be_repeated(p->s, o, body))
 		return false;
 	map_put(&q->needed, o, o);
 	bool ok = true;
@@ -79,7 +79,7 @@ static bool can_run_apart(struct pipe *p)
 	}
 	for (u32 i = 0; i < p->loads.len; i++) {
 		const struct op *o = p->loads.at[i];
-		ok = ok && !may_be_written(p->s->k->body, pointer_base(operand(o, 0))) && need_operands(p, o, 1);
+		ok = ok && !may_be_written(p->s, p->s->k->body, pointer_base(operand(o, 0))) && need_operands(p, o, 1);
 	}
 	return ok;
 }

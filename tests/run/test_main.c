@@ -17,6 +17,7 @@ int main(int argc, char **argv)
 		{"control", theme_control},
 		{"program", theme_program},
 		{"table", theme_table},
+		{"alias", theme_alias},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }

@@ -9,7 +9,8 @@ static void ids(struct suite *s, uint32_t x, uint32_t y, uint32_t z, int warps)
 {
 	if (!case_begin(s, file, "ids %ux%ux%u warps=%d", x, y, z, warps))
 		return;
-	uint32_t nx = x ? x : 1, ny = y ? y : 1, nz = z ? z : 1;
+	/* axes behind the last one that is not 0 are not set; a 0 in front of it, or along x, is none of programs */
+	uint32_t nx = x, ny = y || z ? y : 1, nz = z ? z : 1;
 	struct array *o = out(s, "o", TL_I32, 6 * (size_t)nx * ny * nz), *count = inout(s, "count", TL_I32, 1);
 	for (size_t i = 0; i < o->len / 6; i++) {
 		size_t v[] = {i % nx, i / nx % ny, i / nx / ny, nx, ny, nz};

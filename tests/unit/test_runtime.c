@@ -270,7 +270,7 @@ static void few_blocks(void **state)
 	tl_context *ctx;
 	tl_module *m;
 	tl_kernel *product, *copy;
-	tl_arg args[] = {tl_ptr(TL_F16, x16), tl_ptr(TL_F16, x16), tl_ptr(TL_F32, x16), tl_int(520), tl_int(128)};
+	tl_arg args[] = {tl_ptr(TL_F16, x16), tl_ptr(TL_F16, x16), tl_ptr(TL_F32, (void *)(uintptr_t)0x2000), tl_int(520), tl_int(128)};
 	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
 	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
 	assert_int_equal(tl_module_kernel(m, "product", &product), TL_OK);
@@ -366,6 +366,61 @@ static void described(void **state)
 		tl_free(ptx);
 	}
 	tl_context_destroy(ctx);
+}
+
+static bool counter_allocation(struct device *d, const void *p, void **base, size_t *size)
+{
+	(void)d;
+	u64 a = (u64)(uintptr_t)p;
+	*base = (void *)(uintptr_t)(a & ~(u64)0xFFFF); /* allocations of 64 KB; none from 2^32 on */
+	*size = 0x10000;
+	return a < (u64)1 << 32;
+}
+
+/* Overlapping arguments get a variant that keeps their order, where the kernel counts on their being apart. */
+static void overlapping(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"import triton\nimport triton.language as tl\n\n"
+		"@triton.jit\ndef add(x, y, z):\n    i = tl.arange(0, 1024)\n"
+		"    tl.store(y + i, tl.load(x + i) + tl.load(z + i))\n\n"
+		"@triton.jit\ndef steps(x, y, z):\n    i = tl.arange(0, 1024)\n"
+		"    for k in tl.range(0, 8, num_stages=3):\n        tl.store(y + k * 1024 + i, tl.load(x + k * 1024 + i) + 1)\n";
+	struct device_ops ops = counter_ops;
+	ops.compile = sm90_compile;
+	ops.allocation = counter_allocation;
+	struct counter c = {.device = {&ops, .num_sms = 4}, .keep = true};
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *add, *steps;
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "add", &add), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "steps", &steps), TL_OK);
+	static const u64 far = (u64)1 << 40;
+	static const struct {
+		u64 x, y;
+		size_t bytes; /* of each; 0: not said */
+		int add, steps; /* variants: 0 apart, 1 the same address, 2 any */
+	} table[] = {
+		{0x10000, 0x20000, 0, 0, 0},   {0x10000, 0x1F000, 0, 2, 2},	{0x10000, 0x10000, 0, 0, 1},
+		{0x10000, 0x11000, 4096, 0, 0}, {0x10000, 0x11000, 4097, 2, 2}, {far, far + 16, 0, 0, 0},
+		{far, far, 0, 0, 1},		{0x10000, 0x10000, 4096, 0, 1}, {0, 0, 0, 0, 0},
+	};
+	int compiled[2][3] = {0};
+	for (int k = 0; k < 2; k++)
+		for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+			int wants = k ? table[i].steps : table[i].add, before = c.compiled, fresh = !compiled[k][0] + (wants && !compiled[k][wants]);
+			tl_arg args[] = {tl_range(TL_F32, (void *)(uintptr_t)table[i].x, table[i].bytes),
+					 tl_range(TL_F32, (void *)(uintptr_t)table[i].y, table[i].bytes), tl_ptr(TL_F32, (void *)(uintptr_t)0x900000)};
+			assert_int_equal(tl_launch(k ? steps : add, &(tl_config){.grid = {1}}, args, 3), TL_OK);
+			if (c.compiled - before != fresh)
+				fail_msg("row %u, kernel %d: %d variants were compiled, not %d", i, k, c.compiled - before, fresh);
+			compiled[k][0] = compiled[k][wants] = 1;
+		}
+	tl_context_destroy(ctx);
+	assert_int_equal(c.live, 0);
 }
 
 /* 0 programs run nothing, but all else is checked; axes that are not set count as 1. */
@@ -777,7 +832,7 @@ static void error_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variants), cmocka_unit_test(multiples), cmocka_unit_test(dots_of_calls), cmocka_unit_test(described), cmocka_unit_test(grids), cmocka_unit_test(slots), cmocka_unit_test(few_blocks), cmocka_unit_test(threads), cmocka_unit_test(failures),
+		cmocka_unit_test(variants), cmocka_unit_test(multiples), cmocka_unit_test(dots_of_calls), cmocka_unit_test(described), cmocka_unit_test(grids), cmocka_unit_test(overlapping), cmocka_unit_test(slots), cmocka_unit_test(few_blocks), cmocka_unit_test(threads), cmocka_unit_test(failures),
 		cmocka_unit_test(contexts), cmocka_unit_test(modules), cmocka_unit_test(calls), cmocka_unit_test(machine_code),
 		cmocka_unit_test(hidden_function), cmocka_unit_test(locales),
 		cmocka_unit_test(buffers), cmocka_unit_test(names), cmocka_unit_test(error_texts),

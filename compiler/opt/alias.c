@@ -1,0 +1,32 @@
+#include "opt/alias.h"
+
+static u32 number_of(const struct kernel *k, const struct value *param)
+{
+	for (u32 i = 0; i < k->nparams; i++)
+		if (k->params[i].value == param)
+			return i;
+	tl_unreachable("a base that is no parameter");
+}
+
+static void count_on(struct kernel *k, const struct value *x, const struct value *y, bool equal_is_fine)
+{
+	struct param_pair p = {number_of(k, x), number_of(k, y), equal_is_fine};
+	if (p.a > p.b)
+		p = (struct param_pair){p.b, p.a, equal_is_fine};
+	for (u32 i = 0; i < k->apart.len; i++)
+		if (k->apart.at[i].a == p.a && k->apart.at[i].b == p.b) {
+			k->apart.at[i].equal_is_fine &= equal_is_fine;
+			return;
+		}
+	vec_push(k->ctx->arena, &k->apart, p);
+}
+
+bool may_overlap(struct pass_state *s, const struct value *x, const struct value *y, bool equal_is_fine)
+{
+	if (!x || !y || x == y)
+		return true;
+	if (s->alias == ALIAS_ANY || (s->alias == ALIAS_EQUAL && !equal_is_fine))
+		return true;
+	count_on(s->k, x, y, equal_is_fine);
+	return false;
+}

@@ -1,0 +1,21 @@
+/* Which accesses may touch the same memory, and on what a kernel counts for that.
+ *
+ * Addresses are told apart by the pointer parameter that they are computed from. That two parameters point to
+ * memory of their own is nothing that the source says: where a pass counts on it, the kernel notes the pair, and a
+ * launch whose arguments break it compiles the kernel again without that promise (struct compile_options). */
+#ifndef TLC_OPT_ALIAS_H
+#define TLC_OPT_ALIAS_H
+
+#include "opt/pass.h"
+
+/* May addresses computed from x and from y (see pointer_base; NULL: not known) mean the same memory?
+ * `equal_is_fine`: what hangs on it is right too where x and y are the same address. */
+bool may_overlap(struct pass_state *s, const struct value *x, const struct value *y, bool equal_is_fine);
+
+/* Does o write to global memory? */
+static inline bool writes_memory(const struct op *o)
+{
+	return o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
+}
+
+#endif

@@ -1,0 +1,393 @@
+#include "place/order.h"
+
+#include "layout/convert.h"
+#include "opt/alias.h"
+#include "opt/axis.h"
+#include "opt/ranges.h"
+
+enum { MAX_DEPTH = 64, MAX_VISITS = 512 /* of operations in a question, which share operands */ };
+
+bool touches_memory(const struct op *o)
+{
+	return o->code == IR_LOAD || writes_memory(o);
+}
+
+/* --- the same address ---------------------------------------------------------------------------------------- */
+
+static bool same_addresses(const struct value *x, const struct value *y, int depth);
+
+/* Does a loop move both by the same from the same? */
+static bool same_carried(const struct value *x, const struct value *y, int depth)
+{
+	const struct op *loop = x->block->parent;
+	if (x->block != y->block || !loop || loop->code != IR_FOR || !x->index || !y->index)
+		return false;
+	const struct op *nx = terminator(x->block), *dx = operand(nx, x->index - 1)->def, *dy = operand(nx, y->index - 1)->def;
+	return dx && dy && dx->code == IR_ADDPTR && dy->code == IR_ADDPTR && operand(dx, 0) == x && operand(dy, 0) == y &&
+	       operand(dx, 1) == operand(dy, 1) && same_addresses(operand(loop, 2 + x->index), operand(loop, 2 + y->index), depth + 1);
+}
+
+/* Are x and y the same addresses, if their bases are? */
+static bool same_addresses(const struct value *x, const struct value *y, int depth)
+{
+	if (x == y)
+		return true;
+	if (depth > MAX_DEPTH)
+		return false;
+	if (!x->def || !y->def) {
+		bool params = !x->def && !y->def && !x->block->parent && !y->block->parent;
+		return params ? type_is_ptr(x->type) && type_is_ptr(y->type) : !x->def && !y->def && same_carried(x, y, depth);
+	}
+	const struct op *a = x->def, *b = y->def;
+	if (a->code != b->code || memcmp(a->attr, b->attr, sizeof a->attr))
+		return false;
+	bool shape = op_is_shape(a) || a->code == IR_SPLAT || a->code == IR_CONVERT_LAYOUT;
+	if (shape || (a->code == IR_ADDPTR && operand(a, 1) == operand(b, 1)))
+		return same_addresses(operand(a, 0), operand(b, 0), depth + 1);
+	return false;
+}
+
+/* --- who does an access ---------------------------------------------------------------------------------------- */
+
+static bool is_scalar(const struct op *o)
+{
+	return !type_is_tensor(operand(o, 0)->type);
+}
+
+/* Do all warps do it, or one of several that could? */
+static bool is_shared_by_warps(const struct pass_state *s, const struct op *o)
+{
+	u32 lanes = 0, warps = 0;
+	if (s->num_warps == 1)
+		return false;
+	if (is_scalar(o))
+		return true;
+	layout_redundant(operand(o, 0)->type->layout, &lanes, &warps);
+	return warps;
+}
+
+static bool is_each_once(const struct value *v, int *visits);
+
+/* Each time the loop runs, does it move the tile as a whole? */
+static bool is_moved(const struct value *v, int *visits)
+{
+	const struct op *loop = v->block->parent;
+	if (!loop)
+		return true; /* a parameter */
+	if (loop->code != IR_FOR || !v->index)
+		return false;
+	const struct op *next = operand(terminator(v->block), v->index - 1)->def;
+	bool adds = next && (next->code == IR_ADDPTR || next->code == IR_ADDI) && operand(next, 0) == v;
+	u64 bits;
+	return adds && (def_if(operand(next, 1), IR_SPLAT) || value_const_bits(operand(next, 1), &bits)) &&
+	       is_each_once(operand(loop, 2 + v->index), visits);
+}
+
+/* Is the tile computed from numbers of elements, of which no two are told to be the same? Numbers from memory and
+ * remainders may be. */
+static bool is_each_once(const struct value *v, int *visits)
+{
+	const struct op *o = v->def;
+	if (!type_is_tensor(v->type))
+		return true;
+	if (--*visits < 0)
+		return false;
+	if (!o)
+		return is_moved(v, visits);
+	switch (o->code) {
+	case IR_CONSTANT:
+	case IR_MAKE_RANGE:
+	case IR_SPLAT: return true;
+	case IR_ADDPTR:
+	case IR_ADDI:
+	case IR_SUBI:
+	case IR_MULI: return is_each_once(operand(o, 0), visits) && is_each_once(operand(o, 1), visits);
+	case IR_EXTSI:
+	case IR_EXTUI:
+	case IR_CONVERT_LAYOUT: return is_each_once(operand(o, 0), visits);
+	default: return op_is_shape(o) && is_each_once(operand(o, 0), visits);
+	}
+}
+
+/* Does a thread that touches an address in one of the two do so in the other, and nobody else? What a scalar is
+ * written by is one thread. */
+static bool same_threads(const struct pass_state *s, const struct op *a, const struct op *b)
+{
+	const struct value *x = operand(a, 0), *y = operand(b, 0);
+	if (is_scalar(a) && is_scalar(b) && writes_memory(a) && writes_memory(b))
+		return true;
+	if (is_scalar(a) != is_scalar(b) || !same_addresses(x, y, 0))
+		return false;
+	bool same_size = dtype_bytes(type_dtype(type_elem(x->type)->elem)) == dtype_bytes(type_dtype(type_elem(y->type)->elem));
+	int visits = MAX_VISITS;
+	if (!same_size || (!is_scalar(a) && (x->type->layout != y->type->layout || !is_each_once(x, &visits))))
+		return false;
+	for (i32 d = 0; !is_scalar(a) && d < x->type->rank; d++)
+		if (x->type->shape[d] > 1 && axis_of(s->axis, x)->constancy[d] > 1)
+			return false;
+	return (writes_memory(a) && writes_memory(b)) || !is_shared_by_warps(s, a);
+}
+
+/* --- where an access is -------------------------------------------------------------------------------------- */
+
+/* Bytes behind the base where the first and the last element begin. */
+struct extent {
+	struct affine lo, hi;
+	i64 bytes; /* of an element */
+};
+
+/* The analyses are made when they are first asked for: most kernels have no accesses that need them. */
+static void analyze(struct pass_state *s)
+{
+	if (!s->ranges)
+		s->ranges = ranges_analyze(s->k);
+	if (!s->axis)
+		s->axis = axis_analyze(s->k, s->ranges);
+}
+
+static bool add_offset(const struct pass_state *s, const struct value *offset, i64 bytes, struct extent *e)
+{
+	const struct range *r = value_range(s->ranges, offset); /* offsets do not wrap: docs/language.md says so */
+	if (!r->lo->known || !r->hi->known)
+		return false;
+	struct affine lo = affine_scaled(r->lo, bytes), hi = affine_scaled(r->hi, bytes);
+	e->lo = affine_sum(&e->lo, &lo);
+	e->hi = affine_sum(&e->hi, &hi);
+	return e->lo.known && e->hi.known;
+}
+
+static bool find_extent(const struct pass_state *s, const struct op *o, struct extent *e)
+{
+	const struct value *v = operand(o, 0);
+	*e = (struct extent){affine_constant(0), affine_constant(0), dtype_bytes(type_dtype(type_elem(v->type)->elem))};
+	for (; v->def; v = operand(v->def, 0)) {
+		bool known = v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def) ||
+			     (v->def->code == IR_ADDPTR && add_offset(s, operand(v->def, 1), e->bytes, e));
+		if (!known)
+			return false;
+	}
+	return !v->block->parent; /* a parameter: pointers that a loop carries are anywhere */
+}
+
+/* Is every term a value that does not change while the loop runs, but for its index? */
+static bool is_fixed(const struct affine *a, const struct op *loop)
+{
+	for (i32 i = 0; loop && i < a->n; i++)
+		for (u32 k = 0; k < loop->nblocks; k++)
+			if (!value_defined_outside(a->term[i].scalar, loop->blocks[k]))
+				return false;
+	return true;
+}
+
+/* Least and greatest distance in bytes from an element of `a` to one of `b`, in the same iteration of every loop
+ * around both. `index`: the loop's, by whose multiples b is further, or NULL. */
+static bool distances(struct pass_state *s, const struct extent *a, const struct extent *b, const struct op *loop, i64 *least, i64 *most)
+{
+	struct affine lo = affine_difference(&b->lo, &a->hi), hi = affine_difference(&b->hi, &a->lo);
+	if (!lo.known || !hi.known || !is_fixed(&lo, loop) || !is_fixed(&hi, loop))
+		return false;
+	i64 unused;
+	return affine_interval(s->ranges, &lo, NULL, least, &unused) && affine_interval(s->ranges, &hi, NULL, &unused, most);
+}
+
+/* How far an iteration of the loop moves the access; all its elements by the same, else false. */
+static bool find_step(const struct extent *e, const struct op *loop, i64 *step)
+{
+	struct affine lo = e->lo, hi = e->hi;
+	const struct value *index = loop->code == IR_FOR ? loop->blocks[0]->args[0] : NULL;
+	i64 by;
+	if (!index || !value_const_int(operand(loop, 2), &by))
+		return false;
+	*step = affine_take(&lo, index);
+	return *step == affine_take(&hi, index) && is_fixed(&lo, loop) && is_fixed(&hi, loop) && !__builtin_mul_overflow(*step, by, step);
+}
+
+/* Do a, maybe of an earlier iteration, and b never touch the same byte? */
+static bool are_apart(struct pass_state *s, const struct touched *t, const struct extent *a, const struct extent *b)
+{
+	i64 least, most, step = 0, step_b = 0;
+	if (t->loop && (!find_step(a, t->loop, &step) || !find_step(b, t->loop, &step_b) || step != step_b))
+		return false;
+	if (!distances(s, a, b, t->loop, &least, &most) || __builtin_add_overflow(least, MAX(step, 0), &least) ||
+	    __builtin_add_overflow(most, MIN(step, 0), &most))
+		return false;
+	return (least >= a->bytes && step >= 0) || (most <= -b->bytes && step <= 0);
+}
+
+/* --- tiles that are the same or apart -------------------------------------------------------------------------- */
+
+/* What is added up to an address: the one offset that the loop (or its place) changes, and a tile of others that it
+ * does not, or NULL. */
+struct sum {
+	const struct value *changes, *tile;
+};
+
+/* known: the offsets of the access that this one is compared with, which are the same in both where the loop (or
+ * NULL) does not change them. False where the address is no such sum. */
+static bool find_sum(const struct op *o, const struct op *loop, const struct value *const *known, u32 nknown, struct sum *out)
+{
+	*out = (struct sum){0};
+	for (const struct value *v = operand(o, 0); v->def; v = operand(v->def, 0)) {
+		bool same = false;
+		if (v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def))
+			continue;
+		if (v->def->code != IR_ADDPTR)
+			return false;
+		const struct value *offset = operand(v->def, 1), **part = &out->changes;
+		for (u32 i = 0; i < nknown; i++)
+			same |= known[i] == offset;
+		for (u32 k = 0; loop && k < loop->nblocks; k++)
+			same &= value_defined_outside(offset, loop->blocks[k]);
+		if (same && !type_is_tensor(offset->type))
+			continue; /* moves both alike */
+		if (same)
+			part = &out->tile;
+		if (*part)
+			return false;
+		*part = offset;
+	}
+	return out->changes && type_is_tensor(out->changes->type) == !out->tile;
+}
+
+static u32 list_offsets(const struct op *o, const struct value **out, u32 most)
+{
+	u32 n = 0;
+	for (const struct value *v = operand(o, 0); v->def && v->def->noperands && n < most; v = operand(v->def, 0))
+		if (v->def->code == IR_ADDPTR)
+			out[n++] = operand(v->def, 1);
+	return n;
+}
+
+/* Do x and y differ by a number that is the same for all elements? `loop`: x is of an earlier iteration. */
+static bool same_pattern(const struct value *x, const struct value *y, const struct op *loop, int *visits)
+{
+	const struct op *a = x->def, *b = y->def;
+	bool fixed = x == y;
+	for (u32 k = 0; loop && k < loop->nblocks; k++)
+		fixed &= value_defined_outside(x, loop->blocks[k]);
+	if (fixed)
+		return true;
+	if (!a || !b || a->code != b->code || --*visits < 0 || x->type != y->type || memcmp(a->attr, b->attr, sizeof a->attr))
+		return false;
+	if (a->code == IR_SPLAT || a->code == IR_CONSTANT || a->code == IR_MAKE_RANGE)
+		return true;
+	bool through = a->code == IR_ADDI || a->code == IR_CONVERT_LAYOUT || op_is_shape(a);
+	for (u32 i = 0; through && i < a->noperands; i++)
+		through = same_pattern(operand(a, i), operand(b, i), loop, visits);
+	return through;
+}
+
+static bool is_multiple(const struct pass_state *s, const struct affine *a, i64 of)
+{
+	for (i32 i = 0; i < a->n; i++) {
+		i64 product;
+		if (__builtin_mul_overflow(a->term[i].coef, axis_of(s->axis, a->term[i].scalar)->divisibility[0], &product) || product % of)
+			return false;
+	}
+	return a->known;
+}
+
+/* Is the tile all numbers from its least to its greatest, each once? */
+static bool is_whole(const struct pass_state *s, const struct value *v)
+{
+	const struct range *r = value_range(s->ranges, v);
+	struct affine width = affine_difference(r->hi, r->lo);
+	bool once = true;
+	for (i32 d = 0; d < v->type->rank; d++)
+		once &= v->type->shape[d] == 1 || axis_of(s->axis, v)->constancy[d] == 1;
+	return once && width.known && !width.n && width.constant == type_numel(v->type) - 1;
+}
+
+/* Do both touch tiles of memory that begin at multiples of their length, distributed alike? Then they touch the same
+ * tile, or nothing in common, and a sum that wraps changes nothing about that. */
+static bool are_aligned(struct pass_state *s, const struct touched *t, const struct op *o)
+{
+	const struct value *p = operand(t->op, 0), *q = operand(o, 0), *of_a[8], *of_b[8];
+	if (!type_is_tensor(p->type) || !type_is_tensor(q->type) || p->type->layout != q->type->layout ||
+	    type_numel(p->type) != type_numel(q->type) ||
+	    dtype_bytes(type_dtype(type_elem(p->type)->elem)) != dtype_bytes(type_dtype(type_elem(q->type)->elem)))
+		return false;
+	struct sum x, y;
+	int visits = MAX_VISITS;
+	if (!find_sum(t->op, t->loop, of_b, list_offsets(o, of_b, ARRAY_LEN(of_b)), &x) ||
+	    !find_sum(o, t->loop, of_a, list_offsets(t->op, of_a, ARRAY_LEN(of_a)), &y) || x.changes->type != y.changes->type || x.tile != y.tile)
+		return false;
+	if (x.tile ? type_numel(x.tile->type) != type_numel(p->type) || !is_whole(s, x.tile) : type_numel(x.changes->type) != type_numel(p->type) ||
+			!same_pattern(x.changes, y.changes, t->loop, &visits) || !is_whole(s, x.changes) || !is_whole(s, y.changes))
+		return false;
+	i64 length = type_numel(p->type);
+	struct affine a = *value_range(s->ranges, x.changes)->lo, b = *value_range(s->ranges, y.changes)->lo;
+	i64 shift = a.constant - b.constant;
+	return is_multiple(s, &a, length) && is_multiple(s, &b, length) && shift % length == 0;
+}
+
+/* --- earlier iterations ---------------------------------------------------------------------------------------- */
+
+/* The address is another one in each iteration: what the same operation says of it does not hold of an earlier one. */
+static bool moves(const struct touched *t, const struct op *o)
+{
+	bool yes = false;
+	for (u32 i = 0; t->loop && i < t->loop->nblocks; i++)
+		yes |= !value_defined_outside(operand(t->op, 0), t->loop->blocks[i]) || !value_defined_outside(operand(o, 0), t->loop->blocks[i]);
+	return yes;
+}
+
+/* --- meeting ----------------------------------------------------------------------------------------------------- */
+
+/* Does o tell other programs that what this one did before is done? */
+static bool releases(const struct op *o)
+{
+	if (!is_scalar(o) || (o->code != IR_ATOMIC_RMW && o->code != IR_ATOMIC_CAS))
+		return false;
+	i64 sem = o->attr[o->code == IR_ATOMIC_RMW ? ATTR_RMW_SEM : ATTR_CAS_SEM];
+	return sem == SEM_RELEASE || sem == SEM_ACQ_REL;
+}
+
+/* Updates that nobody reads the results of give the same in any order. */
+static bool commute(const struct op *a, const struct op *b)
+{
+	return a->code == IR_ATOMIC_RMW && b->code == IR_ATOMIC_RMW && a->attr[ATTR_RMW] == b->attr[ATTR_RMW] &&
+	       a->attr[ATTR_RMW] != RMW_EXCH && value_unused(result(a)) && value_unused(result(b));
+}
+
+/* Are the two in order, or apart, if their bases are the same address? */
+static bool is_fine_if_equal(struct pass_state *s, const struct touched *t, const struct op *o)
+{
+	const struct op *a = t->op;
+	struct extent e, f;
+	bool by_one = is_scalar(a) && is_scalar(o) && writes_memory(a) && writes_memory(o);
+	if ((by_one || !moves(t, o)) && same_threads(s, a, o))
+		return true;
+	if (find_extent(s, a, &e) && find_extent(s, o, &f) && are_apart(s, t, &e, &f))
+		return true;
+	return are_aligned(s, t, o) && ((writes_memory(a) && writes_memory(o)) || !is_shared_by_warps(s, a));
+}
+
+/* Tiles of products, which a loop over tiles stores, are taken to be apart (docs/language.md says so): what rows are
+ * apart is known at the launch only, and to meet for each tile would let no warp go on to the next product while
+ * another still stores. */
+static bool are_tiles_of_products(const struct touched *t, const struct op *o)
+{
+	bool products = false;
+	for (u32 i = 0; t->loop && i < t->loop->nblocks; i++)
+		products |= block_has(t->loop->blocks[i], op_is_dot);
+	return products && t->op->code == IR_STORE && o->code == IR_STORE;
+}
+
+bool must_meet(struct pass_state *s, const struct touched *before, const struct op *o)
+{
+	const struct op *a = before->op;
+	if (!a)
+		return true;
+	bool by_one = is_scalar(a) && writes_memory(a); /* by the thread that does o, if that releases */
+	if (releases(o) && !by_one && s->num_warps > 1)
+		return true;
+	if ((!writes_memory(a) && !writes_memory(o)) || commute(a, o) || are_tiles_of_products(before, o))
+		return false;
+	const struct value *p = operand(a, 0), *q = operand(o, 0), *x = pointer_base(p), *y = pointer_base(q);
+	analyze(s);
+	bool fine = is_fine_if_equal(s, before, o);
+	if (p == q || (x && x == y))
+		return !fine;
+	return may_overlap(s, x, y, fine);
+}

@@ -1,0 +1,22 @@
+/* The order of a program's accesses to global memory.
+ *
+ * A program reads as if it did one operation after the other; its threads do not. Where a thread may touch memory
+ * that another thread of the same program has touched before, and one of them writes, the threads must meet in
+ * between. */
+#ifndef TLC_PLACE_ORDER_H
+#define TLC_PLACE_ORDER_H
+
+#include "opt/pass.h"
+
+/* An access that other threads may not have done yet. */
+struct touched {
+	const struct op *op;   /* NULL: any access to any memory */
+	const struct op *loop; /* NULL, or a loop: the access was in an earlier iteration of it */
+};
+
+/* Is o an access to global memory that has an order? Copies to shared memory have waits of their own. */
+bool touches_memory(const struct op *o);
+/* Must the threads meet between the earlier access and o? */
+bool must_meet(struct pass_state *s, const struct touched *before, const struct op *o);
+
+#endif
