@@ -224,6 +224,30 @@ static struct axis_info shift_info(const struct op *o, const struct axis_info *x
 	return o->code == IR_SHLI ? mul_info(x, &by, t) : div_info(x, &by, t, true);
 }
 
+/* An integer of another width. A constant is another number if it does not fit. Less than 32 bits are no index, so
+ * their runs are not taken to end before the type does: only parts that begin at multiples of their length never
+ * contain its end. */
+static struct axis_info resized_info(const struct axis_analysis *a, const struct op *o, const struct axis_info *x,
+				     const struct type *t)
+{
+	const struct type *from = operand(o, 0)->type;
+	enum dtype narrow = type_dtype(o->code == IR_TRUNCI ? t : from);
+	const struct range *range = value_range(a->ranges, operand(o, 0));
+	struct axis_info r = *x;
+	if (x->is_constant) {
+		i64 c = dtype_decode_int(narrow, dtype_encode_int(narrow, x->constant));
+		u64 low = dtype_bits(narrow) == 64 ? ~0ull : (1ull << dtype_bits(narrow)) - 1;
+		c = o->code == IR_EXTUI ? (i64)((u64)c & low) : o->code == IR_EXTSI && narrow == DT_I1 ? -c : c;
+		return constant_info(t, c, true);
+	}
+	i64 least = o->code == IR_EXTUI ? 0 : -(1ll << (dtype_bits(narrow) - 1)),
+	    most = (1ll << (dtype_bits(narrow) - 1)) - 1;
+	if (dtype_bits(narrow) < 32 && (range->wraps || range->min < least || range->max > most))
+		for (int d = 0; d < dims(t); d++)
+			r.contiguity[d] = MIN(x->contiguity[d], x->divisibility[d]);
+	return r;
+}
+
 static struct axis_info transfer(const struct axis_analysis *a, const struct op *o)
 {
 	const struct type *t = o->results[0].type;
@@ -255,7 +279,7 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	case IR_SELECT: return select_info(x, y, axis_of(a, operand(o, 2)), t, !type_is_tensor(operand(o, 0)->type));
 	case IR_EXTSI:
 	case IR_EXTUI:
-	case IR_TRUNCI:
+	case IR_TRUNCI: return resized_info(a, o, x, t);
 	case IR_CONVERT_LAYOUT: return *x;
 	case IR_BITCAST: { /* int1 is loaded as int8 */
 		const struct type *from = operand(o, 0)->type;
