@@ -1,17 +1,18 @@
-/* test-random: random kernels on every device, against an evaluation over whole tiles.
+/* test-random: random kernels of two kinds on every device, against an evaluation of their own: "random" (random.h)
+ * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types.
  *
  *   test-random                          the usual number of them
+ *   test-random --kind tree              of one kind only
  *   test-random --seed 17 --count 1      one again, with its text when it fails
  *   test-random --seed 17 --shrink [CMD] the smallest kernel that still fails: drops statements as long as CMD (the
  *                                        program itself, if not given) ends with another status than 0
- *   test-random --every-pass             on the interpreter: the IR after each pass against the one before it, facts against values
- *   test-random --passes build/tlc       launches what `tlc --emit ttir` makes of each kernel instead: the passes over the
- *                                        tile IR without a GPU
- * Other options are those of test-run. */
+ *   test-random --every-pass             on the interpreter: the IR after each pass against the one before it, facts
+ * against values test-random --passes build/tlc       launches what `tlc --emit ttir` makes of each kernel instead: the
+ * passes over the tile IR without a GPU Other options are those of test-run. */
 #include <unistd.h>
 
-#include "random.h"
 #include "suite.h"
+#include "tree.h"
 
 enum { COUNT_CPU = 2000, COUNT_CUDA = 500 }; /* where each takes 0.01 to 0.03 s, and 0.1 s */
 
@@ -75,18 +76,52 @@ static bool fails(const char *command, const char *list)
 	return system(command) != 0;
 }
 
+static bool only(const char *kind)
+{
+	const char *name = getenv("RANDOM_KIND");
+	return !name || !strcmp(name, kind);
+}
+
+/* Statements first, outer ones before inner ones, then expressions. */
+static int shrink_tree(const char *command)
+{
+	char *list = calloc(EXPRS + STMTS, 8), *longer = calloc(EXPRS + STMTS + 1, 8);
+	struct tree *t = calloc(1, sizeof *t);
+	strcpy(list, ",");
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < EXPRS + STMTS; i++) {
+			int k = i < STMTS ? EXPRS + i : i - STMTS;
+			random_seed((uint64_t)setting("RANDOM_SEED", 1));
+			tree_make(t);
+			tree_leave_out(t, list);
+			bool there = k < EXPRS ? k < t->nexprs && t->expr[k].op != FULL && !t->expr[k].dead &&
+							 expr_is_used(t, k)
+					       : k - EXPRS < t->nstmts && !t->stmt[k - EXPRS].dead;
+			sprintf(longer, "%s%d,", list, k);
+			if (there && fails(command, longer))
+				strcpy(list, longer);
+		}
+	random_seed((uint64_t)setting("RANDOM_SEED", 1));
+	tree_make(t);
+	tree_leave_out(t, list);
+	printf("%sRANDOM_LEAVE_OUT=%s\n", tree_text(t), list);
+	return 1;
+}
+
 static int shrink(const char *self, const char *command)
 {
 	char text[1024], *list = calloc(NODES, 8), *longer = calloc(NODES + 1, 8);
 	struct program *p = calloc(1, sizeof *p);
 	snprintf(text, sizeof text, "%s --seed %lld --count 1 >/dev/null 2>&1", self, (long long)setting("RANDOM_SEED", 1));
 	command = command ? command : text;
-	random_seed((uint64_t)setting("RANDOM_SEED", 1));
-	make_program(p);
 	if (!fails(command, ",")) {
 		printf("it does not fail\n");
 		return 0;
 	}
+	if (!only("random"))
+		return shrink_tree(command);
+	random_seed((uint64_t)setting("RANDOM_SEED", 1));
+	make_program(p);
 	strcpy(list, ",");
 	for (int round = 0; round < 2; round++)
 		for (int k = p->n - 1; k >= 0; k--) {
@@ -216,20 +251,92 @@ static void random_case(struct suite *s, int64_t seed, const char *left_out)
 	free(p);
 }
 
+static void tree_arrays(struct suite *s, struct tree *t, struct array **in, struct array **o)
+{
+	static char names[INT_TYPES + VARS][16];
+	for (int k = 0; k < INT_TYPES; k++) {
+		snprintf(names[k], sizeof names[k], "in%d", k);
+		in[k] = inout(s, names[k], int_types[k], LEN);
+		t->in[k] = calloc(LEN, sizeof *t->in[k]);
+		for (int i = 0; i < LEN; i++) {
+			t->in[k][i] = tree_corner(int_types[k]);
+			set_int(in[k], (size_t)i, t->in[k][i]);
+		}
+	}
+	for (int k = 0; k < t->nouts; k++) {
+		int var = t->out_var[k];
+		size_t len = (size_t)(t->programs * (t->var[var].tile ? t->lanes : 1));
+		snprintf(names[INT_TYPES + k], sizeof names[k], "o%d", k);
+		o[k] = out(s, names[INT_TYPES + k], t->var[var].t, len);
+		t->out[k] = calloc(len, sizeof *t->out[k]);
+		t->touched[k] = calloc(len, 1);
+	}
+}
+
+static void tree_case(struct suite *s, int64_t seed, const char *left_out)
+{
+	if (!case_begin(s, NULL, "%lld.", (long long)seed))
+		return;
+	struct tree *t = calloc(1, sizeof *t);
+	struct array *in[INT_TYPES], *o[VARS];
+	tl_arg args[INT_TYPES + 6 + VARS];
+	size_t n = 0;
+	random_seed((uint64_t)seed);
+	tree_make(t);
+	if (left_out)
+		tree_leave_out(t, left_out);
+	tree_arrays(s, t, in, o);
+	tree_evaluate(t);
+	for (int k = 0; k < INT_TYPES; k++)
+		args[n++] = ptr(in[k]);
+	for (int k = 0; k < t->nargs; k++)
+		args[n++] = tl_int(t->arg[k]);
+	for (int k = 0; k < t->nouts; k++) {
+		args[n++] = ptr(o[k]);
+		for (size_t i = 0; i < o[k]->len; i++)
+			if (t->touched[k][i])
+				want_int(o[k], i, t->out[k][i]);
+	}
+	char *text = tree_text(t);
+	tl_config config = {.grid = {(uint32_t)t->programs, 1, 1}, .num_warps = t->warps};
+	launch_text(s, text, "kernel", &config, args, n);
+	int failed = s->nfailed;
+	case_end(s);
+	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
+		printf("%s", text);
+	free(text);
+	for (int k = 0; k < INT_TYPES; k++)
+		free(t->in[k]);
+	for (int k = 0; k < t->nouts; k++)
+		free(t->out[k]), free(t->touched[k]);
+	free(t);
+}
+
+static void theme_tree(struct suite *s)
+{
+	int64_t first = setting("RANDOM_SEED", 1),
+		n = setting("RANDOM_COUNT", on_device(s, "interp") ? COUNT_CPU : COUNT_CUDA);
+	for (int64_t seed = first; seed < first + n && only("tree"); seed++)
+		tree_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+}
+
 static void theme_random(struct suite *s)
 {
 	int64_t first = setting("RANDOM_SEED", 1),
 		n = setting("RANDOM_COUNT", on_device(s, "cuda") ? COUNT_CUDA : COUNT_CPU);
-	for (int64_t seed = first; seed < first + n; seed++)
+	for (int64_t seed = first; seed < first + n && only("random"); seed++)
 		random_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
 }
 
 /* The harness's options stay; ours are passed on in the environment, which a restart after a crash keeps. */
 int main(int argc, char **argv)
 {
-	static const struct theme themes[] = {{"random", theme_random}};
-	static const char *const ours[][2] = {
-		{"--seed", "RANDOM_SEED"}, {"--count", "RANDOM_COUNT"}, {"--device", "TL_DEVICE"}, {"--passes", "RANDOM_PASSES"}};
+	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}};
+	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
+					      {"--count", "RANDOM_COUNT"},
+					      {"--kind", "RANDOM_KIND"},
+					      {"--device", "TL_DEVICE"},
+					      {"--passes", "RANDOM_PASSES"}};
 	int n = 1;
 	for (int i = 1; i < argc; i++) {
 		bool taken = false;

@@ -42,10 +42,7 @@ struct problem {
 
 struct workload {
 	const char *name, *file, *source, *func; /* source: instead of the file's */
-	struct {
-		int sm;
-		bool arch_specific;
-	} target;
+	struct target target;
 	int num_warps;
 	struct arg_spec args[24];
 	u32 nproblems;
