@@ -46,44 +46,6 @@ static const struct pass place_passes[] = {
 	{"remarks", "say what became of memory accesses (on request)", pass_remarks, ANALYSIS_AXIS, 0},
 };
 
-/* --- targets ------------------------------------------------------------------------------------------------- */
-
-bool target_parse(const char *text, struct target *out)
-{
-	*out = (struct target){0};
-	if (!strncmp(text, "cuda:", 5))
-		text += 5;
-	if (!strncmp(text, "sm_", 3))
-		text += 3;
-	char *end;
-	out->sm = (int)strtol(text, &end, 10);
-	out->arch_specific = *end == 'a';
-	end += *end == 'a';
-	static const int known[] = {75, 80, 86, 87, 89, 90};
-	bool ok = false;
-	for (u32 i = 0; i < ARRAY_LEN(known); i++)
-		ok |= known[i] == out->sm;
-	return !*end && ok && (!out->arch_specific || out->sm == 90);
-}
-
-const char *target_name(struct arena *a, const struct target *t)
-{
-	return arena_printf(a, "sm_%d%s", t->sm, t->arch_specific ? "a" : "");
-}
-
-/* Shared memory a block may use, in bytes (CUDA C++ guide, "Compute capabilities"). */
-static i32 max_shared(int sm)
-{
-	switch (sm) {
-	case 75: return 64 * 1024;
-	case 80:
-	case 87: return 163 * 1024;
-	case 86:
-	case 89: return 99 * 1024;
-	default: return 227 * 1024;
-	}
-}
-
 /* --- units --------------------------------------------------------------------------------------------------- */
 
 /* The functions of the language that are written in it, and their names: parsed once for all. */
@@ -294,10 +256,10 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	struct kernel *k = evaluate(u, func, args, o->remarks);
 	if (!k)
 		return false;
-	r.s = (struct pass_state){.k = k, .ctx = &u->ir, .diags = &u->diags, .remarks = o->remarks, .sm = o->target.sm,
-				  .arch_specific = o->target.arch_specific, .num_warps = out->num_warps,
+	r.s = (struct pass_state){.k = k, .ctx = &u->ir, .diags = &u->diags, .remarks = o->remarks, .target = &o->target,
+				  .num_warps = out->num_warps,
 				  .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .no_boxes = o->no_boxes,
-				  .persistent = o->persistent, .alias = o->alias, .debug = o->debug, .most_scratch = MOST_SCRATCH, .max_shared = max_shared(o->target.sm)};
+				  .persistent = o->persistent, .alias = o->alias, .debug = o->debug, .most_scratch = MOST_SCRATCH};
 	out->kernel = k;
 	k->num_warps = out->num_warps;
 	k->cluster = out->cluster = 1;

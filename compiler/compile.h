@@ -2,20 +2,11 @@
 #ifndef TLC_COMPILE_H
 #define TLC_COMPILE_H
 
+#include "base/description.h"
 #include "eval/eval.h"
 
-/* What to compile for. */
-struct target {
-	int sm;          /* 75, 80, 86, 87, 89, 90, … */
-	bool arch_specific; /* the 'a' of sm_90a */
-};
-/* "cuda:sm_90a", "cuda:90", "sm_80" → target. False when it is none. */
-bool target_parse(const char *text, struct target *out);
-/* "sm_90a" */
-const char *target_name(struct arena *a, const struct target *t);
-
 struct compile_options {
-	struct target target;
+	struct description target;
 	int num_warps, num_stages; /* 0: 4 and 3 */
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
 	bool no_boxes;             /* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */

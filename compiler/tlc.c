@@ -351,7 +351,7 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 			unlink(in);
 		return EXIT_ENVIRONMENT;
 	}
-	const char *out = arena_printf(&c->arena, "%s.cubin", in), *arch = arena_printf(&c->arena, "-arch=%s", target_name(&c->arena, &c->options.target));
+	const char *out = arena_printf(&c->arena, "%s.cubin", in), *arch = arena_printf(&c->arena, "-arch=%s", description_name(&c->arena, &c->options.target));
 	const char *report = "";
 	int status = -1;
 	for (u32 i = 0; i < ARRAY_LEN(places) && status; i++) {
@@ -479,7 +479,7 @@ static int command_compile(struct command *c)
 	if (!c->target)
 		c->target = device_default_target(&c->arena);
 	c->options.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
-	if (!target_parse(c->target, &c->options.target)) {
+	if (!description_parse(c->target, &c->options.target)) {
 		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a", c->target);
 		return EXIT_USER;
 	}

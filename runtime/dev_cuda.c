@@ -24,8 +24,8 @@ struct cuda {
 	CUcontext ctx;
 	CUstream stream;
 	bool own_context;
-	struct target target;
-	int shared_limit, l2_bytes;
+	struct description target; /* with this GPU's own limits */
+	int l2_bytes;
 	pthread_mutex_t lock; /* of the scratch memory, while something is timed */
 	CUdeviceptr scratch;
 	size_t scratch_bytes;
@@ -109,7 +109,8 @@ static int attribute(struct cuda *d, int which)
 	return d->api.device_attribute(&v, which, d->id) ? 0 : v;
 }
 
-/* The newest target that this GPU runs and that the code generator knows. PTX without an 'a' runs on later GPUs. */
+/* The newest target that this GPU runs and that the code generator knows, with the limits of this GPU. PTX without an 'a' runs on later
+ * GPUs. */
 static tl_status choose_target(struct cuda *d)
 {
 	int major = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MAJOR), minor = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MINOR);
@@ -119,7 +120,11 @@ static tl_status choose_target(struct cuda *d)
 		d->api.device_name(name, sizeof name, d->id);
 		return failed(TL_ERR_DEVICE, "%s has compute capability %d.%d; kernels need 7.5 (Turing) or newer", name, major, minor);
 	}
-	d->target = (struct target){.sm = MIN(sm, 90), .arch_specific = sm == 90};
+	d->target = cuda_description(MIN(sm, 90), sm == 90);
+	d->target.shared_bytes = MAX(attribute(d, CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), STATIC_SHARED_LIMIT);
+	d->target.multiprocessors = attribute(d, CU_DEVICE_MULTIPROCESSOR_COUNT);
+	int registers = attribute(d, CU_DEVICE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+	d->target.registers = registers ? registers : d->target.registers;
 	return TL_OK;
 }
 
@@ -187,8 +192,7 @@ tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext ado
 		cuda_close(&d->device);
 		return s;
 	}
-	d->device.num_sms = (u32)attribute(d, CU_DEVICE_MULTIPROCESSOR_COUNT);
-	d->shared_limit = MAX(attribute(d, CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), STATIC_SHARED_LIMIT);
+	d->device.num_sms = (u32)d->target.multiprocessors;
 	d->l2_bytes = attribute(d, CU_DEVICE_L2_CACHE_SIZE);
 	*out = &d->device;
 	return TL_OK;
@@ -231,7 +235,7 @@ static tl_status cuda_open(int ordinal, struct device **out)
 	return s ? s : cuda_device_new(&api, ordinal, NULL, out);
 }
 
-bool cuda_probe(struct target *out)
+bool cuda_probe(struct description *out)
 {
 	struct cuda d = {0};
 	if (open_driver(&d.api) || d.api.device_get(&d.id, 0) || choose_target(&d))
@@ -258,7 +262,7 @@ static void cuda_info(struct device *device, tl_device_info *out)
 	d->api.device_name(out->name, sizeof out->name, d->id);
 	snprintf(out->target, sizeof out->target, "cuda:sm_%d%s", d->target.sm, d->target.arch_specific ? "a" : "");
 	out->num_sms = (int)device->num_sms;
-	out->shared_bytes = (size_t)d->shared_limit;
+	out->shared_bytes = (size_t)d->target.shared_bytes;
 	d->api.device_memory(&out->memory_bytes, d->id);
 }
 
@@ -359,7 +363,7 @@ static bool cuda_allocation(struct device *device, const void *p, void **base, s
 static bool cuda_compile(struct device *device, const struct build *b, struct compiled *out)
 {
 	const struct cuda *d = (const struct cuda *)device;
-	return device_compile(d->target, b, out);
+	return device_compile(&d->target, b, out);
 }
 
 static tl_status load_module(struct cuda *d, const struct compiled *c, struct cuda_kernel *k)
@@ -388,9 +392,9 @@ static tl_status configure(struct cuda *d, const struct compiled *c, struct cuda
 {
 	tl_status s = TL_OK;
 	int most = 0, regs = 0;
-	if (c->shared_bytes > d->shared_limit)
+	if (c->shared_bytes > d->target.shared_bytes)
 		return failed(TL_ERR_COMPILE, "%s needs %d bytes of shared memory a block, and this GPU has %d\n      = hint: use "
-					    "smaller tiles or a smaller num_stages", c->kernel->name, c->shared_bytes, d->shared_limit);
+					    "smaller tiles or a smaller num_stages", c->kernel->name, c->shared_bytes, d->target.shared_bytes);
 	if (c->shared_bytes > STATIC_SHARED_LIMIT) {
 		TRY("cuFuncSetAttribute", d->api.func_set_attribute(k->function, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, c->shared_bytes));
 		TRY("cuFuncSetAttribute", d->api.func_set_attribute(k->function, CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));

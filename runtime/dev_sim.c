@@ -26,16 +26,12 @@ struct sim_kernel {
 	u64 shared_bytes;
 };
 
-/* What a block may use, by compute capability. */
-static u64 shared_limit(int sm)
-{
-	return 1024u * (sm == 75 ? 64 : sm == 80 || sm == 87 ? 163 : sm == 86 || sm == 89 ? 99 : 227);
-}
-
-static struct target target_of(const struct device *device)
+static struct description target_of(const struct device *device)
 {
 	int sm = ((const struct host_device *)device)->ordinal;
-	return (struct target){.sm = sm ? sm : 90, .arch_specific = sm == 0 || sm == 90};
+	struct description d = cuda_description(sm ? sm : 90, sm == 0 || sm == 90);
+	d.multiprocessors = NUM_SMS;
+	return d;
 }
 
 static tl_status sim_open(int ordinal, struct device **out)
@@ -56,28 +52,29 @@ static tl_status sim_open(int ordinal, struct device **out)
 
 static void sim_info(struct device *device, tl_device_info *out)
 {
-	struct target t = target_of(device);
+	struct description t = target_of(device);
 	host_info(device, out);
 	snprintf(out->name, sizeof out->name, "simulated sm_%d%s", t.sm, t.arch_specific ? "a" : "");
 	snprintf(out->target, sizeof out->target, "cuda:sm_%d%s", t.sm, t.arch_specific ? "a" : "");
-	out->shared_bytes = shared_limit(t.sm);
+	out->shared_bytes = (u64)t.shared_bytes;
 }
 
 static bool sim_compile(struct device *device, const struct build *b, struct compiled *out)
 {
-	return device_compile(target_of(device), b, out);
+	struct description t = target_of(device);
+	return device_compile(&t, b, out);
 }
 
 static tl_status sim_load(struct device *device, struct unit *u, const struct compiled *c, void **out)
 {
-	struct target t = target_of(device);
+	struct description t = target_of(device);
 	const char *error = NULL;
 	struct ptx_module *m = ptx_read(&u->arena, c->ptx, c->ptx_len, &error);
 	if (!m || !sim_decode(&u->arena, m, &error))
 		return failed(TL_ERR_COMPILE, "%s: the simulator cannot run this PTX: %s", c->kernel->name, error);
-	if ((u64)c->shared_bytes > shared_limit(t.sm))
+	if ((u64)c->shared_bytes > (u64)t.shared_bytes)
 		return failed(TL_ERR_COMPILE, "%s needs %d bytes of shared memory a block, and sm_%d has %llu\n      = hint: use smaller tiles or a "
-					      "smaller num_stages", c->kernel->name, c->shared_bytes, t.sm, (unsigned long long)shared_limit(t.sm));
+					      "smaller num_stages", c->kernel->name, c->shared_bytes, t.sm, (unsigned long long)(u64)t.shared_bytes);
 	struct sim_kernel *k = arena_new(&u->arena, struct sim_kernel);
 	*k = (struct sim_kernel){c->kernel, u->diags.sources.at[c->kernel->loc.file], m, NULL, (u32)c->num_warps, (u32)c->cluster, (u64)c->shared_bytes};
 	for (u32 i = 0; i < m->nkernels; i++)

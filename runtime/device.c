@@ -45,11 +45,11 @@ tl_status device_open(const char *spec, struct device **out)
 	return unknown(spec);
 }
 
-bool device_compile(struct target target, const struct build *b, struct compiled *out)
+bool device_compile(const struct description *target, const struct build *b, struct compiled *out)
 {
 	const char *stage = b->stage ? b->stage : "ptx";
 	struct compile_options o = {
-		.target = target,
+		.target = *target,
 		.num_warps = b->num_warps,
 		.num_stages = b->num_stages,
 		.group_pids = b->group_pids,
@@ -68,10 +68,10 @@ bool device_compile(struct target target, const struct build *b, struct compiled
 
 const char *device_default_target(struct arena *a)
 {
-	struct target t;
+	struct description t;
 	if (!cuda_probe(&t))
 		return "cuda:sm_90a";
-	return arena_printf(a, "cuda:%s", target_name(a, &t));
+	return arena_printf(a, "cuda:%s", description_name(a, &t));
 }
 
 static int compare(const void *a, const void *b)

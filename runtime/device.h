@@ -75,13 +75,13 @@ extern const struct device_ops cuda_ops, interp_ops, sim_ops;
 /* "cuda", "cuda:1", "interp"; NULL: the best one here. */
 tl_status device_open(const char *spec, struct device **out);
 /* Compiles to PTX for the target, or to the stage that b asks for. */
-bool device_compile(struct target target, const struct build *b, struct compiled *out);
+bool device_compile(const struct description *target, const struct build *b, struct compiled *out);
 /* What to compile for when nobody says: the GPU here, else "cuda:sm_90a". */
 const char *device_default_target(struct arena *a);
 /* Is there no CUDA driver here, or no GPU? */
 bool cuda_absent(void);
 /* The target of GPU 0; false without a driver, a GPU, or one that is new enough. */
-bool cuda_probe(struct target *out);
+bool cuda_probe(struct description *out);
 /* The median, which reorders `x`; the mean of the middle two of an even number. */
 double median(double *x, int n);
 

@@ -52,7 +52,7 @@ static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
 
 struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m)
 {
-	struct fragments f = {.l = l, .v = v, .lay = v->type->layout, .tf32 = m->tf32, .widened = mma_is_widened(l->s->sm, m), .k_half = -1};
+	struct fragments f = {.l = l, .v = v, .lay = v->type->layout, .tf32 = m->tf32, .widened = mma_is_widened(l->s->target, m), .k_half = -1};
 	int rank = v->type->rank, bits = type_bits(llvm_type(l, v->type));
 	f.k_dim = operand_index == 0 ? rank - 1 : rank - 2;
 	f.other_dim = operand_index == 0 ? rank - 2 : rank - 1;
@@ -159,7 +159,7 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 {
 	const struct value *v = result(o), *acc = operand(o, 2);
 	const struct layout *lay = v->type->layout;
-	const struct ptx_mma *p = ptx_mma(mma_is_widened(l->s->sm, m) ? "mma_f16_f32" : m->name);
+	const struct ptx_mma *p = ptx_mma(mma_is_widened(l->s->target, m) ? "mma_f16_f32" : m->name);
 	struct fragments fa = fragments_of(l, operand(o, 0), 0, m), fb = fragments_of(l, operand(o, 1), 1, m);
 	u32 nrows, ncols, nk, nbatch = 1, one = 0, n = num_elems(v);
 	const u32 *rows = offsets_along(l, lay, lay->rank - 2, m->m, &nrows);
@@ -318,7 +318,7 @@ static void lower_fma(struct lower *l, const struct op *o)
 
 void lower_dot(struct lower *l, const struct op *o)
 {
-	const struct mma *m = mma_of_dot(l->s->sm, o);
+	const struct mma *m = mma_of_dot(l->s->target, o);
 	if (m)
 		lower_mma(l, o, m);
 	else

@@ -105,12 +105,12 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 			return LLVMBuildBitCast(l->b, inline_asm(l, "cvt.rz.f16.f32 $0, $1;", "=h,f", ASM_PURE, l->i16, &v, 1), l->f16, "");
 		return LLVMBuildFPTrunc(l->b, v, l->f16, "");
 	case DT_BF16:
-		if (l->s->sm < 80 || rtz)
+		if (!l->s->target->has_pair_conversions || rtz)
 			return encode_bf16(l, v, rtz);
 		return inline_asm(l, "cvt.rn.bf16.f32 $0, $1;", "=h,f", ASM_PURE, l->i16, &v, 1);
 	case DT_E4M3:
 	case DT_E5M2:
-		if (l->s->sm >= 89 && !rtz)
+		if (l->s->target->has_fp8_conversions && !rtz)
 			return LLVMBuildTrunc(l->b, cvt_fp8x2(l, v, LLVMConstReal(l->f32, 0), d), l->i8, "");
 		return d == DT_E4M3 ? encode_fp8(l, v, 3, 7, 0x7E, rtz) : encode_fp8(l, v, 2, 15, 0x7B, rtz);
 	default: tl_unreachable("not a small float");
@@ -450,7 +450,7 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 	if ((o->code != IR_TRUNCF && o->code != IR_FP_TO_FP) || n % 2 || (o->code == IR_FP_TO_FP && o->attr[ATTR_ROUNDING] == ROUND_RTZ))
 		return false;
 	enum dtype from = type_dtype(x->type), to = type_dtype(v->type);
-	if (dtype_is_fp8(to) && l->s->sm >= 89 && from != DT_F64) {
+	if (dtype_is_fp8(to) && l->s->target->has_fp8_conversions && from != DT_F64) {
 		LLVMValueRef *at = new_tile(l, v);
 		for (u32 i = 0; i < n; i += 2) {
 			LLVMValueRef two = cvt_fp8x2(l, small_to_f32(l, elem(l, x, i), from), small_to_f32(l, elem(l, x, i + 1), from), to);
@@ -458,7 +458,7 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 		}
 		return true;
 	}
-	if ((to != DT_F16 && to != DT_BF16) || l->s->sm < 80 || from != DT_F32)
+	if ((to != DT_F16 && to != DT_BF16) || !l->s->target->has_pair_conversions || from != DT_F32)
 		return false;
 	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n / 2);
 	for (u32 i = 0; i < n; i += 2)
@@ -487,7 +487,7 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	const struct value *v = result(o), *x = operand(o, 0);
 	enum dtype from = type_dtype(x->type), to = type_dtype(v->type);
 	u32 n = num_elems(v);
-	if ((o->code != IR_EXTF && o->code != IR_FP_TO_FP) || !dtype_is_fp8(from) || l->s->sm < 89 || n % 4 || (to != DT_F16 && to != DT_BF16 && to != DT_F32))
+	if ((o->code != IR_EXTF && o->code != IR_FP_TO_FP) || !dtype_is_fp8(from) || !l->s->target->has_fp8_conversions || n % 4 || (to != DT_F16 && to != DT_BF16 && to != DT_F32))
 		return false;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n);
 	for (u32 i = 0; i < n; i += 2) {

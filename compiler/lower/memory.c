@@ -79,7 +79,7 @@ static bool straddles_lines(struct lower *l, const struct value *ptr)
 	enum { LONG = 1024, ALIGNED = 16 /* bytes: more is not known of pointers */ };
 	const struct axis_info *a = axis_of(l->s->axis, ptr);
 	bool yes = false;
-	for (int d = 0; l->s->sm >= 80 && type_is_tensor(ptr->type) && d < ptr->type->rank; d++)
+	for (int d = 0; l->s->target->has_cache_policies && type_is_tensor(ptr->type) && d < ptr->type->rank; d++)
 		yes |= (u64)a->contiguity[d] * pointee_bytes(ptr->type) >= LONG && a->divisibility[d] < ALIGNED;
 	return yes;
 }
@@ -672,7 +672,7 @@ void lower_atomic(struct lower *l, const struct op *o)
 	bool cas = o->code == IR_ATOMIC_CAS;
 	const struct value *ptr = operand(o, 0), *cmp = cas ? operand(o, 1) : NULL, *val = operand(o, cas ? 2 : 1);
 	const struct value *mask = !cas && o->noperands > 2 ? operand(o, 2) : NULL;
-	bool by_cas = !cas && o->attr[ATTR_RMW] == RMW_FADD && type_dtype(val->type) == DT_BF16 && l->s->sm < 90;
+	bool by_cas = !cas && o->attr[ATTR_RMW] == RMW_FADD && type_dtype(val->type) == DT_BF16 && !l->s->target->has_bf16_atomics;
 	LLVMValueRef mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
 	struct access_vector v = added_together(l->s, o);
 	if (v.bits) {

@@ -3,7 +3,7 @@
 
 static bool has_stmatrix(const struct lower *l)
 {
-	return l->s->sm >= 90;
+	return l->s->target->has_stmatrix;
 }
 
 static LLVMValueRef thread_offset(struct lower *l, const struct memory_map *m)

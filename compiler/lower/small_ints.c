@@ -98,7 +98,7 @@ bool lower_small_integers(struct lower *l, const struct op *o)
 	const struct value *v = result(o);
 	u32 n = num_elems(v);
 	enum dtype to = type_dtype(v->type);
-	if ((o->code != IR_SITOFP && o->code != IR_UITOFP) || n % 4 || l->s->sm < 80)
+	if ((o->code != IR_SITOFP && o->code != IR_UITOFP) || n % 4 || !l->s->target->has_pair_conversions)
 		return false;
 	struct integers x = {.v = operand(o, 0), .bits = type_elem_bits(operand(o, 0)->type)};
 	if (x.bits == 8) {

@@ -342,7 +342,7 @@ static bool peeling_pays(const struct pass_state *s, const struct block *b)
 static bool masked_copy(const struct pass_state *s, const struct op *o)
 {
 	const struct value *v = result(o);
-	if (o->code != IR_LOAD || s->sm < 80 || o->attr[ATTR_VOLATILE] || !load_fills_zero(o))
+	if (o->code != IR_LOAD || !s->target->has_async_copy || o->attr[ATTR_VOLATILE] || !load_fills_zero(o))
 		return false;
 	if (value_has_one_use(v) && v->uses->user->code == IR_TRANS)
 		v = result(v->uses->user);

@@ -5,6 +5,7 @@
 #ifndef TLC_OPT_PASS_H
 #define TLC_OPT_PASS_H
 
+#include "base/description.h"
 #include "ir/ir.h"
 
 struct axis_analysis;
@@ -16,8 +17,7 @@ struct pass_state {
 	struct ir_context *ctx;
 	struct diags *diags;
 	bool remarks;
-	int sm;               /* 80, 90, … */
-	bool arch_specific;   /* sm_90a */
+	const struct description *target;
 	int num_warps, num_stages; /* num_warps: of all blocks of a program, like the kernel's */
 	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
 	bool no_boxes;        /* no copies by TMA */
@@ -25,7 +25,6 @@ struct pass_state {
 	bool debug;           /* keep device_assert */
 	enum aliasing alias;  /* what is known of the kernel's pointer parameters */
 	i32 most_scratch;     /* shared memory that one change of layout takes at once, in bytes; set by placement */
-	i32 max_shared;       /* shared memory a block may use, in bytes */
 	struct programs *programs;  /* the loop over them while it is tried, or NULL */
 	struct ranges *ranges;      /* these two are valid in passes that need them; see ranges.h, axis.h */
 	struct axis_analysis *axis;

@@ -96,7 +96,7 @@ struct access_vector added_together(const struct pass_state *s, const struct op 
 	struct access_vector one = {0};
 	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && type_is_tensor(operand(o, 0)->type) && value_unused(result(o));
 	enum dtype d = adds ? type_dtype(result(o)->type) : DT_F64;
-	bool all = s->sm >= 90 && (d == DT_F32 || d == DT_F16 || d == DT_BF16);
+	bool all = s->target->has_vector_atomics && (d == DT_F32 || d == DT_F16 || d == DT_BF16);
 	if (!all && d != DT_F16)
 		return one;
 	struct access_vector v = access_vector(s->axis, operand(o, 0), mask_of(o));

@@ -72,7 +72,7 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 	case IR_ATOMIC_CAS: return shared_result_bytes(o);
 	case IR_LOAD: return o->attr[ATTR_VOLATILE] ? shared_result_bytes(o) : 0;
 	case IR_DOT:
-		if (mma_of_dot(s->sm, o) || operand(o, 0)->type->kind == TY_MEMDESC)
+		if (mma_of_dot(s->target, o) || operand(o, 0)->type->kind == TY_MEMDESC)
 			return 0;
 		/* multiply-adds.c will take so much */
 		return (i32)(type_numel(operand(o, 0)->type) * element_bytes(operand(o, 0)) +
@@ -208,7 +208,7 @@ static void report_overflow(struct allocator *a, i32 total)
 	enum { SMALL = 1024 };
 	struct pass_state *s = a->s;
 	const struct interval *highest = &a->at.at[0];
-	diag(s->diags, E_OUT_OF_SHARED, s->k->loc, s->k->name, total, s->max_shared);
+	diag(s->diags, E_OUT_OF_SHARED, s->k->loc, s->k->name, total, s->target->shared_bytes);
 	u32 hint_at = s->diags->hint_at; /* advice comes later, and is to stand before the bill */
 	for (u32 i = 0; i < a->at.len; i++)
 		if (a->at.at[i].offset + a->at.at[i].size == total)
@@ -224,7 +224,7 @@ static void report_overflow(struct allocator *a, i32 total)
 
 i32 shared_align(const struct pass_state *s)
 {
-	return s->sm >= 90 ? 1024 : 128;
+	return s->target->has_tensor_copy ? 1024 : 128;
 }
 
 /* With large conversions in as many pieces as must be. */
@@ -238,11 +238,11 @@ static i32 allocate(struct allocator *a)
 		collect(a, s->k->body);
 		extend_scratch(a, true);
 		total = place_all(a);
-		if (total > s->max_shared) {
+		if (total > s->target->shared_bytes) {
 			extend_scratch(a, false);
 			total = place_all(a);
 		}
-		if (total <= s->max_shared || s->most_scratch <= LEAST_PIECE)
+		if (total <= s->target->shared_bytes || s->most_scratch <= LEAST_PIECE)
 			return total;
 	}
 }
@@ -252,7 +252,7 @@ void pass_allocate(struct pass_state *s)
 	struct allocator a = {.s = s};
 	i32 total = allocate(&a);
 	s->k->shared_bytes = total;
-	if (total > s->max_shared)
+	if (total > s->target->shared_bytes)
 		report_overflow(&a, total);
 	arena_free(&a.scratch);
 }

@@ -151,16 +151,15 @@ i64 registers_of(const struct value *v)
 	return type_is_tensor(v->type) ? (i64)layout_num_regs(v->type->layout) * type_elem_bits(v->type) / 32 : 0;
 }
 
-int most_registers(int num_warps)
+int most_registers(const struct pass_state *s, int num_warps)
 {
-	enum { BLOCK = 65536, THREAD = 255 };
-	return MIN(BLOCK / (32 * num_warps), THREAD);
+	return MIN(s->target->registers / (32 * num_warps), s->target->thread_registers);
 }
 
 /* `together`: that many blocks are to fit a multiprocessor at once. */
-static bool fits(i64 bytes, int num_warps, int blocks, int together)
+static bool fits(const struct pass_state *s, i64 bytes, int num_warps, int blocks, int together)
 {
-	i64 most = most_registers(num_warps * together) - OTHER_REGISTERS;
+	i64 most = most_registers(s, num_warps * together) - OTHER_REGISTERS;
 	return bytes <= 32 * num_warps * blocks * most * 4;
 }
 
@@ -177,15 +176,15 @@ void pass_cluster(struct pass_state *s)
 	if (!v.shape || v.has_dots)
 		return;
 	i64 bytes = tile_bytes(s);
-	if (fits(bytes, warps, 1, 1))
+	if (fits(s, bytes, warps, 1, 1))
 		return;
 	/* where one block waits for the others of its cluster, another should have work */
-	if (v.fits_pattern && s->sm >= 90)
-		while (!fits(bytes, warps, blocks, 2) && can_double(&v, warps, blocks))
+	if (v.fits_pattern && s->target->has_clusters)
+		while (!fits(s, bytes, warps, blocks, 2) && can_double(&v, warps, blocks))
 			blocks *= 2;
 	if (s->remarks && blocks > 1)
 		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)bytes, warps, blocks);
-	if (!fits(bytes, warps, blocks, 1))
+	if (!fits(s, bytes, warps, blocks, 1))
 		diag(s->diags, W_SPILLS, v.widest->loc, (long long)bytes, warps * blocks);
 	s->k->cluster = blocks;
 	s->k->num_warps = s->num_warps = warps * blocks;

@@ -16,15 +16,15 @@ static void legalize(struct op *o, void *arg)
 	if (o->code != IR_DOT)
 		return;
 	enum dtype a = type_dtype(operand(o, 0)->type), b = type_dtype(operand(o, 1)->type);
-	if (dtype_is_fp8(a) && !mma_of_dot(s->sm, o)) {
+	if (dtype_is_fp8(a) && !mma_of_dot(s->target, o)) {
 		struct builder at = builder_before(s->ctx, o);
 		op_set_operand(o, 0, widen(&at, operand(o, 0)));
 		op_set_operand(o, 1, widen(&at, operand(o, 1)));
 		if (s->remarks)
-			diag(s->diags, R_DOT_WIDENED, o->loc, dtype_name(a), dtype_name(b), dtype_name(type_dtype(result(o)->type)), s->sm);
+			diag(s->diags, R_DOT_WIDENED, o->loc, dtype_name(a), dtype_name(b), dtype_name(type_dtype(result(o)->type)), s->target->sm);
 	}
-	if (s->remarks && !mma_of_dot(s->sm, o)) {
-		diag(s->diags, R_DOT_FMA, o->loc, dtype_name(type_dtype(operand(o, 0)->type)), dtype_name(type_dtype(result(o)->type)), s->sm);
+	if (s->remarks && !mma_of_dot(s->target, o)) {
+		diag(s->diags, R_DOT_FMA, o->loc, dtype_name(type_dtype(operand(o, 0)->type)), dtype_name(type_dtype(result(o)->type)), s->target->sm);
 		if (a == DT_F32)
 			diag_hint(s->diags, "input_precision=\"tf32\" uses tensor cores from sm_80 on");
 	}

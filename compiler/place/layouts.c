@@ -127,7 +127,7 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	const struct pass_state *s = p->s;
 	const struct op *loop = o->block->parent;
 	const struct type *t = result(o)->type;
-	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || s->sm < 80 || s->k->cluster > 1)
+	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy || s->k->cluster > 1)
 		return 0;
 	if (!loop || loop->code != IR_FOR || stages_of(s, loop) < 3 ||
 	    may_be_written(p->s, o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) || !load_fills_zero(o))
@@ -415,10 +415,10 @@ static void check_accumulator(struct placer *p, const struct op *dot, const stru
 {
 	enum { MAX_WARPS = 32 };
 	int warps = p->s->num_warps, more = 2 * warps, regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
-	if (regs < most_registers(warps))
+	if (regs < most_registers(p->s, warps))
 		return;
-	diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, most_registers(warps), warps);
-	while (more <= MAX_WARPS && regs * warps / more >= most_registers(more))
+	diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps), warps);
+	while (more <= MAX_WARPS && regs * warps / more >= most_registers(p->s, more))
 		more *= 2;
 	if (more <= MAX_WARPS)
 		diag_hint(p->s->diags, "use num_warps=%d, or smaller tiles", more);
@@ -435,7 +435,7 @@ static void place_dots(struct placer *p)
 		const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 		struct dot_plan *plan = arena_new(&p->scratch, struct dot_plan);
 		bool chained = is_chained(&all, o), warpgroups = choose_wgmma(p, o, chained, plan);
-		plan->mma = warpgroups ? NULL : mma_of_dot(p->s->sm, o);
+		plan->mma = warpgroups ? NULL : mma_of_dot(p->s->target, o);
 		if (warpgroups) {
 			plan->acc = wgmma_accumulator(p->pool, t, &plan->split, plan->fetched);
 		} else if (plan->mma) {

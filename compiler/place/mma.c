@@ -2,39 +2,39 @@
 
 /* Best first: the first row that fits is taken. */
 static const struct mma table[] = {
-	{"mma_f16_f32", DT_F16, DT_F16, DT_F32, false, 16, 8, 16, 80},
-	{"mma_f16_f16", DT_F16, DT_F16, DT_F16, false, 16, 8, 16, 80},
-	{"mma_f16_f32_k8", DT_F16, DT_F16, DT_F32, false, 16, 8, 8, 75},
-	{"mma_f16_f16_k8", DT_F16, DT_F16, DT_F16, false, 16, 8, 8, 75},
-	{"mma_bf16_f32", DT_BF16, DT_BF16, DT_F32, false, 16, 8, 16, 80},
-	{"mma_tf32_f32", DT_F32, DT_F32, DT_F32, true, 16, 8, 8, 80},
-	{"mma_s8_s32", DT_I8, DT_I8, DT_I32, false, 16, 8, 32, 80},
-	{"mma_s8_s32_m8", DT_I8, DT_I8, DT_I32, false, 8, 8, 16, 75},
-	{"mma_e4m3_e4m3", DT_E4M3, DT_E4M3, DT_F32, false, 16, 8, 32, 89},
-	{"mma_e4m3_e5m2", DT_E4M3, DT_E5M2, DT_F32, false, 16, 8, 32, 89},
-	{"mma_e5m2_e4m3", DT_E5M2, DT_E4M3, DT_F32, false, 16, 8, 32, 89},
-	{"mma_e5m2_e5m2", DT_E5M2, DT_E5M2, DT_F32, false, 16, 8, 32, 89},
-	{"mma_f64_f64", DT_F64, DT_F64, DT_F64, false, 8, 8, 4, 80},
+	{"mma_f16_f32", DT_F16, DT_F16, DT_F32, false, 16, 8, 16, MMA_AMPERE},
+	{"mma_f16_f16", DT_F16, DT_F16, DT_F16, false, 16, 8, 16, MMA_AMPERE},
+	{"mma_f16_f32_k8", DT_F16, DT_F16, DT_F32, false, 16, 8, 8, MMA_TURING},
+	{"mma_f16_f16_k8", DT_F16, DT_F16, DT_F16, false, 16, 8, 8, MMA_TURING},
+	{"mma_bf16_f32", DT_BF16, DT_BF16, DT_F32, false, 16, 8, 16, MMA_AMPERE},
+	{"mma_tf32_f32", DT_F32, DT_F32, DT_F32, true, 16, 8, 8, MMA_AMPERE},
+	{"mma_s8_s32", DT_I8, DT_I8, DT_I32, false, 16, 8, 32, MMA_AMPERE},
+	{"mma_s8_s32_m8", DT_I8, DT_I8, DT_I32, false, 8, 8, 16, MMA_TURING},
+	{"mma_e4m3_e4m3", DT_E4M3, DT_E4M3, DT_F32, false, 16, 8, 32, MMA_ADA},
+	{"mma_e4m3_e5m2", DT_E4M3, DT_E5M2, DT_F32, false, 16, 8, 32, MMA_ADA},
+	{"mma_e5m2_e4m3", DT_E5M2, DT_E4M3, DT_F32, false, 16, 8, 32, MMA_ADA},
+	{"mma_e5m2_e5m2", DT_E5M2, DT_E5M2, DT_F32, false, 16, 8, 32, MMA_ADA},
+	{"mma_f64_f64", DT_F64, DT_F64, DT_F64, false, 8, 8, 4, MMA_AMPERE},
 };
 
-const struct mma *mma_select(int sm, enum dtype a, enum dtype b, enum dtype acc, enum dot_precision precision)
+const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc, enum dot_precision precision)
 {
 	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
 		const struct mma *m = &table[i];
-		if (m->a == a && m->b == b && m->acc == acc && sm >= m->min_sm && (!m->tf32 || precision == PRECISION_TF32))
+		if (m->a == a && m->b == b && m->acc == acc && d->mma >= m->since && (!m->tf32 || precision == PRECISION_TF32))
 			return m;
 	}
 	return NULL;
 }
 
-bool mma_is_widened(int sm, const struct mma *m)
+bool mma_is_widened(const struct description *d, const struct mma *m)
 {
-	return sm == 90 && dtype_is_fp8(m->a);
+	return d->widens_fp8_mma && dtype_is_fp8(m->a);
 }
 
-const struct mma *mma_of_dot(int sm, const struct op *dot)
+const struct mma *mma_of_dot(const struct description *d, const struct op *dot)
 {
-	return mma_select(sm, type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type), type_dtype(result(dot)->type),
+	return mma_select(d, type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type), type_dtype(result(dot)->type),
 			  (enum dot_precision)dot->attr[ATTR_PRECISION]);
 }
 
@@ -56,7 +56,7 @@ const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *do
 {
 	const struct type *t = result(dot)->type, *a = operand(dot, 0)->type, *b = operand(dot, 1)->type;
 	/* rows of shared memory have at least 32 bytes */
-	if (s->sm != 90 || !s->arch_specific || s->num_warps % 4 || t->rank != 2 || a->shape[1] * dtype_bits(type_dtype(a)) < 256)
+	if (!s->target->has_wgmma || s->num_warps % 4 || t->rank != 2 || a->shape[1] * dtype_bits(type_dtype(a)) < 256)
 		return NULL;
 	for (u32 i = 0; i < ARRAY_LEN(wgmma_table); i++) {
 		const struct wgmma *w = &wgmma_table[i];

@@ -11,15 +11,15 @@ struct mma {
 	enum dtype a, b, acc;
 	bool tf32;                   /* fp32 operands rounded to tf32 */
 	u8 m, n, k;
-	int min_sm;
+	enum mma_generation since;
 };
 
-/* The instruction for a dot of these types on this architecture; NULL: it is done with fused multiply-adds. */
-const struct mma *mma_select(int sm, enum dtype a, enum dtype b, enum dtype acc, enum dot_precision precision);
-const struct mma *mma_of_dot(int sm, const struct op *dot);
+/* The instruction for a dot of these types on this target; NULL: it is done with fused multiply-adds. */
+const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc, enum dot_precision precision);
+const struct mma *mma_of_dot(const struct description *d, const struct op *dot);
 /* Hopper has no mma.sync of fp8. ptxas makes two of fp16 from it, and ptxas 13.0 takes the lower half of a register for both if that is the
  * same in all lanes. So its fragments are widened, each half the fragments of an m16n8k16, the order of k being of no account. */
-bool mma_is_widened(int sm, const struct mma *m);
+bool mma_is_widened(const struct description *d, const struct mma *m);
 
 /* One type of wgmma.mma_async (PTX ISA, "Asynchronous Warpgroup Level Matrix"): m is 64, k covers 256 bits. */
 struct wgmma {

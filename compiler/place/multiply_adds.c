@@ -65,7 +65,7 @@ static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 	struct value *src = convert ? turned(s, &b, v, operand(convert, 0)) : v;
 	const struct type *t = v->type;
 	const struct layout *to = layout_fma_operand(&s->ctx->layouts, result(dot)->type->layout, t->shape, (int)i),
-			    *mem = plan_shared(&s->ctx->layouts, src->type->layout, to, type_elem_bits(t), s->sm >= 90).mem;
+			    *mem = plan_shared(&s->ctx->layouts, src->type->layout, to, type_elem_bits(t), s->target->has_stmatrix).mem;
 	struct value *known = map_get(&all->memory, v);
 	if (known && known->type->layout == mem)
 		return known;
@@ -79,7 +79,7 @@ static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 static void visit(struct op *o, void *arg)
 {
 	struct stored *all = arg;
-	if (o->code == IR_DOT && !mma_of_dot(all->s->sm, o))
+	if (o->code == IR_DOT && !mma_of_dot(all->s->target, o))
 		for (u32 i = 0; i < 2; i++)
 			op_set_operand(o, i, in_memory(all, o, i));
 }

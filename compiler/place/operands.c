@@ -13,7 +13,7 @@ static struct op *brought(const struct pass_state *s, const struct op *loop, con
 	struct op *o = def_if(v, IR_CONVERT_LAYOUT);
 	bool yes = o && value_defined_outside(v, loop->blocks[0]) && plan_conversion(operand(o, 0)->type->layout, v->type->layout).kind == CONVERT_SHARED;
 	for (const struct use *u = v->uses; u && yes; u = u->next)
-		yes = u->user->code == IR_DOT && u - u->user->operands < 2 && mma_of_dot(s->sm, u->user);
+		yes = u->user->code == IR_DOT && u - u->user->operands < 2 && mma_of_dot(s->target, u->user);
 	return yes ? o : NULL;
 }
 
@@ -50,7 +50,7 @@ static void visit(struct op *loop, void *arg)
 		for (u32 i = 0; o->code == IR_DOT && i < 2; i++)
 			held += brought(s, loop, operand(o, i)) ? registers_of(operand(o, i)) : 0;
 	for (struct op *o = loop->blocks[0]->first; o; o = o->next)
-		for (u32 i = 0; o->code == IR_DOT && i < 2 && held > most_registers(s->num_warps); i++) {
+		for (u32 i = 0; o->code == IR_DOT && i < 2 && held > most_registers(s, s->num_warps); i++) {
 			struct op *convert = brought(s, loop, operand(o, i));
 			if (convert) {
 				held -= registers_of(operand(o, i));

@@ -142,7 +142,7 @@ static bool runs_alike(const struct pipe *p, const struct op *load)
 
 bool can_copy_async(const struct pipe *p, const struct op *load)
 {
-	if (p->s->sm < 80 || !load_fills_zero(load) || !load_consumer(load))
+	if (!p->s->target->has_async_copy || !load_fills_zero(load) || !load_consumer(load))
 		return false;
 	return (type_elem_bits(result(load)->type) << accessed(p, load).bits) >= 32 && runs_alike(p, load);
 }
@@ -161,7 +161,7 @@ struct op *first_dot(const struct block *body)
 static void find_boxes(struct pipe *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->sm >= 90 && !s->no_boxes && s->num_warps >= 4 && first_dot(p->loop->blocks[0]) &&
+	p->tma = s->target->has_tensor_copy && !s->no_boxes && s->num_warps >= 4 && first_dot(p->loop->blocks[0]) &&
 		 s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
@@ -350,7 +350,7 @@ static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
 	for (const struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))
 			want_async = 0;
-	if (want_async && p->s->sm >= 80)
+	if (want_async && p->s->target->has_async_copy)
 		keep_distributed(p, asked && far);
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
@@ -382,8 +382,6 @@ static void find_dots(struct pipe *p)
 }
 
 /* --- choosing ------------------------------------------------------------------------------------------------ */
-
-enum { REGISTERS = 65536 /* of a multiprocessor */ };
 
 static i64 ring_bytes(const struct pipe *p, int stages)
 {
@@ -417,7 +415,7 @@ bool pipeline_fits(const struct pipe *p, const struct op *around)
 	struct needs n = {p, ring_bytes(p, p->stages), 0};
 	p->s->most_scratch = LEAST_PIECE; /* until allocate chooses */
 	walk(around->blocks[0], add_needs, &n);
-	return n.buffers + n.scratch <= p->s->max_shared;
+	return n.buffers + n.scratch <= p->s->target->shared_bytes;
 }
 
 bool pipeline_is_alone(const struct pipe *p)
@@ -425,7 +423,7 @@ bool pipeline_is_alone(const struct pipe *p)
 	i64 sums = 0;
 	for (u32 i = 0; i < p->dots.len; i++)
 		sums += registers_of(result(p->dots.at[i]));
-	return 2 * ring_bytes(p, p->stages) > p->s->max_shared || 2 * 32 * p->s->num_warps * sums >= REGISTERS;
+	return 2 * ring_bytes(p, p->stages) > p->s->target->shared_bytes || 2 * 32 * p->s->num_warps * sums >= p->s->target->registers;
 }
 
 static bool is_used_in(const struct value *v, const struct block *b)
@@ -446,7 +444,7 @@ static int stages_that_fit(struct pipe *p, int stages)
 	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
 		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
 			add_needs(o, &n);
-	while (stages > 2 && ring_bytes(p, stages) + n.buffers + MAX(n.scratch, OTHERS) > p->s->max_shared)
+	while (stages > 2 && ring_bytes(p, stages) + n.buffers + MAX(n.scratch, OTHERS) > p->s->target->shared_bytes)
 		stages--;
 	return stages;
 }
@@ -505,8 +503,8 @@ static bool plan(struct pipe *p)
 	}
 	p->ahead = p->async ? stages - 1 : 1;
 	p->end = operand(loop, 1);
-	bool fits = !p->async || ring_bytes(p, stages) <= s->max_shared - 1024;
-	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->max_shared - 1024);
+	bool fits = !p->async || ring_bytes(p, stages) <= s->target->shared_bytes - 1024;
+	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->target->shared_bytes - 1024);
 	if (!p->ring)
 		p->dots.len = 0;
 	if (p->loads.len && fits)
@@ -530,7 +528,7 @@ static void carry_few(struct pipe *p)
 	struct block *b = loop->blocks[0];
 	bool copies = false, turned = false;
 	bool programs = around && is_loop_of_programs(s, around);
-	if (s->sm < 80 || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) || (around && is_flat(around) && !programs))
+	if (!s->target->has_async_copy || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) || (around && is_flat(around) && !programs))
 		return;
 	q.in_slice.arena = &q.scratch;
 	keep_distributed(&q, false);

@@ -111,7 +111,7 @@ void pipeline_find_producer(struct pipe *p)
 	u32 dots = 0;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		dots += op_is_dot(o);
-	if (!dots || dots != p->dots.len || p->s->sm < 90 || p->s->no_boxes || !pipeline_is_alone(p))
+	if (!dots || dots != p->dots.len || !p->s->target->has_tensor_copy || p->s->no_boxes || !pipeline_is_alone(p))
 		return;
 	p->producer = arena_new(&p->scratch, struct producer);
 	p->producer->needed.arena = &p->scratch;

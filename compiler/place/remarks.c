@@ -281,7 +281,7 @@ static void tell_atomic(struct teller *t, const struct op *o)
 	const char *what = arena_printf(&t->scratch, "atomic: %u bytes a thread at a time", width * elem);
 	if (width >= want || !adds)
 		diag(s->diags, R_ACCESS, o->loc, what, width >= want ? "" : ": only floats are added together");
-	else if (used || s->sm < 90)
+	else if (used || !s->target->has_vector_atomics)
 		diag(s->diags, R_ACCESS, o->loc, what, used ? ": what was there before is asked for" : ": more are added together from sm_90 on");
 	else
 		explain(t, o, what, ptr, mask, width, want, elem);
@@ -361,10 +361,10 @@ static void tell_dot(struct teller *t, const struct op *o)
 				   split.row_dim ? "operands exchanged: B" : "A", a,
 				   o->attr[ATTR_ASYNC] && result(o)->uses->user->code != IR_WARP_GROUP_WAIT ? "; waited for in the next iteration" : "");
 	} else {
-		const struct mma *m = mma_of_dot(s->sm, o);
+		const struct mma *m = mma_of_dot(s->target, o);
 		if (!m)
 			return;
-		how = mma_is_widened(s->sm, m) ? "mma.sync m16n8k16 of fp16, to which its fragments are widened"
+		how = mma_is_widened(s->target, m) ? "mma.sync m16n8k16 of fp16, to which its fragments are widened"
 					       : arena_printf(&t->scratch, "mma.sync m%dn%dk%d", m->m, m->n, m->k);
 	}
 	diag(s->diags, R_DOT_BY, o->loc, from, to, how);

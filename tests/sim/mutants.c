@@ -249,7 +249,7 @@ static const char *file_text(struct arena *a, const struct workload *w)
 static bool compile_workload(struct arena *a, struct subject *s)
 {
 	const struct workload *w = s->w;
-	struct compile_options o = {.target = w->target, .num_warps = w->num_warps, .num_stages = 3, .want_ptx = true};
+	struct compile_options o = {.target = cuda_description(w->target.sm, w->target.arch_specific), .num_warps = w->num_warps, .num_stages = 3, .want_ptx = true};
 	struct unit u;
 	struct compiled c;
 	const struct func *func = NULL;

@@ -42,7 +42,10 @@ struct problem {
 
 struct workload {
 	const char *name, *file, *source, *func; /* source: instead of the file's */
-	struct target target;
+	struct {
+		int sm;
+		bool arch_specific;
+	} target;
 	int num_warps;
 	struct arg_spec args[24];
 	u32 nproblems;

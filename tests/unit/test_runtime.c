@@ -243,7 +243,8 @@ static void slots(void **state)
 static bool sm90_compile(struct device *d, const struct build *b, struct compiled *out)
 {
 	((struct counter *)d)->compiled++;
-	return device_compile((struct target){90, true}, b, out);
+	struct description target = cuda_description(90, true);
+	return device_compile(&target, b, out);
 }
 
 /* Where there are more programs than multiprocessors, few blocks run those of a product, which is compiled for that; other kernels

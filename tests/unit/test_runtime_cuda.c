@@ -18,7 +18,7 @@ enum { MAX_DEPTH = 8, LOG = 4000 };
 
 static struct driver {
 	char log[LOG]; /* names of the calls, between spaces */
-	int capability, devices, most_threads;
+	int capability, devices, most_threads, shared_bytes;
 	CUcontext stack[MAX_DEPTH];
 	int depth;
 	const char *fail; /* the call that fails */
@@ -90,7 +90,7 @@ static CUresult f_device_attribute(int *v, int attribute, CUdevice d)
 	case CU_DEVICE_COMPUTE_CAPABILITY_MINOR: *v = driver.capability % 10; return 0;
 	case CU_DEVICE_MULTIPROCESSOR_COUNT: *v = 132; return 0;
 	case CU_DEVICE_L2_CACHE_SIZE: *v = 50 << 20; return 0;
-	case CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *v = 232448; return 0;
+	case CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *v = driver.shared_bytes; return 0;
 	default: return 1;
 	}
 }
@@ -287,7 +287,7 @@ static const struct cuda_api api = {
 static int reset(void **state)
 {
 	(void)state;
-	driver = (struct driver){.capability = 90, .devices = 2, .most_threads = 1024, .free_bytes = (size_t)1 << 32};
+	driver = (struct driver){.capability = 90, .devices = 2, .most_threads = 1024, .shared_bytes = 232448, .free_bytes = (size_t)1 << 32};
 	return 0;
 }
 
@@ -398,6 +398,40 @@ static void targets(void **state)
 		assert_int_equal(info.shared_bytes, 232448);
 		d->ops->close(d);
 		assert_clean(0);
+	}
+}
+
+/* What a product is compiled for is the memory that this GPU has, not that of others which run the same PTX. */
+static void limits(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"import triton\nimport triton.language as tl\n\n"
+		"@triton.jit\ndef k(a, b, c, K):\n"
+		"    i, j = tl.arange(0, 128)[:, None], tl.arange(0, 128)[None, :]\n"
+		"    acc = tl.zeros((128, 128), tl.float32)\n"
+		"    for n in tl.range(0, K, 64, num_stages=6):\n"
+		"        r = n + tl.arange(0, 64)\n"
+		"        acc = tl.dot(tl.load(a + i * 4096 + r[None, :]), tl.load(b + r[:, None] * 4096 + j), acc)\n"
+		"    tl.store(c + i * 128 + j, acc)\n";
+	static const struct {
+		int capability, shared_bytes;
+	} table[] = {{120, 101376}, {100, 232448}, {90, 232448}, {89, 101376}, {80, 166912}, {75, 65536}, {120, 70000}};
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		driver.capability = table[i].capability;
+		driver.shared_bytes = table[i].shared_bytes;
+		struct device *d = open_device(NULL);
+		struct unit u;
+		struct compiled c = {0};
+		static const struct arg_spec args[] = {{.type = "*fp16:16"}, {.type = "*fp16:16"}, {.type = "*fp32:16"}, {.type = "i32:16"}};
+		assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
+		struct build b = {.unit = &u, .func = u.module->funcs.at[0], .args = args, .num_warps = 8, .num_stages = 3};
+		if (!d->ops->compile(d, &b, &c))
+			fail_msg("%s", u.diags.text.at);
+		assert_true(c.shared_bytes <= table[i].shared_bytes);
+		assert_true(c.shared_bytes > table[i].shared_bytes / 2);
+		unit_free(&u);
+		d->ops->close(d);
 	}
 }
 
@@ -599,7 +633,7 @@ static void public_calls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(opening, reset), cmocka_unit_test_setup(starting, reset), cmocka_unit_test_setup(targets, reset),
+		cmocka_unit_test_setup(opening, reset), cmocka_unit_test_setup(starting, reset), cmocka_unit_test_setup(targets, reset), cmocka_unit_test_setup(limits, reset),
 		cmocka_unit_test_setup(contexts, reset), cmocka_unit_test_setup(copies, reset),
 		cmocka_unit_test_setup(loading, reset), cmocka_unit_test_setup(launching, reset),
 		cmocka_unit_test_setup(timing, reset), cmocka_unit_test_setup(public_calls, reset),

@@ -1,0 +1,50 @@
+/* What a target is able to do and has: the one place that passes ask. None of them compares numbers of architectures, and
+ * those before placement see nothing here that only a GPU could have an answer to. */
+#ifndef TLC_DESCRIPTION_H
+#define TLC_DESCRIPTION_H
+
+#include "base/arena.h"
+
+enum target_kind {
+	TARGET_CPU,  /* and the interpreter: programs run on one thread each */
+	TARGET_CUDA,
+};
+
+/* Tensor cores for mma.sync: each does what the ones before it do. */
+enum mma_generation { MMA_NONE, MMA_TURING, MMA_AMPERE, MMA_ADA };
+
+struct description {
+	enum target_kind kind;
+	int vector_bytes;       /* most that one access to memory moves */
+	bool has_async_copy;    /* loads go to shared memory without a thread's registers, and are waited for later */
+
+	/* limits; of a device, its own */
+	int multiprocessors;    /* 0: not known */
+	int thread_registers;   /* that a thread can have, of 32 bits */
+	int registers;          /* of a multiprocessor */
+	i32 shared_bytes;       /* that a block may use */
+
+	/* of TARGET_CUDA */
+	int sm;                 /* 75, 80, 86, 87, 89, 90: the PTX that is made; a device may be a later one */
+	bool arch_specific;     /* the 'a' of sm_90a */
+	enum mma_generation mma;
+	bool widens_fp8_mma;    /* mma.sync of fp8 is done as fp16 */
+	bool has_wgmma;
+	bool has_tensor_copy;   /* TMA and mbarriers */
+	bool has_clusters;
+	bool has_stmatrix;
+	bool has_cache_policies; /* prefetches into L2 and policies of its lines */
+	bool has_pair_conversions; /* of two floats at once, and of bf16 */
+	bool has_fp8_conversions;
+	bool has_bf16_atomics, has_vector_atomics;
+};
+
+/* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 as NVIDIA's documents describe it; sm is ten times that. */
+struct description cuda_description(int sm, bool arch_specific);
+struct description cpu_description(void);
+/* "cuda:sm_90a", "cuda:90", "sm_80" → a description. False when it is none. */
+bool description_parse(const char *text, struct description *out);
+/* "sm_90a"; "cpu" */
+const char *description_name(struct arena *a, const struct description *d);
+
+#endif
