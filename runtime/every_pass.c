@@ -99,7 +99,7 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 				 .signs = wanted("signs"),
 				 .promises = wanted("promises"),
 				 .print = wanted("print")};
-	struct compile_options o = {.target = {.sm = 90, .arch_specific = true},
+	struct compile_options o = {.target = cuda_description(90, true),
 				    .num_warps = b->num_warps,
 				    .num_stages = b->num_stages,
 				    .group_pids = b->group_pids,
