@@ -206,6 +206,9 @@ static void find_late(struct pipe *p)
 		last = last->prev;
 	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
 		return;
+	for (u32 i = 0; i < p->dots.len; i++)
+		if (p->dots.at[i] == last) /* it stays in flight as it is */
+			return;
 	const struct value *sum = result(last), *a = operand(last, 0);
 	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) && value_has_one_use(sum) && sum->uses->user == body->last;
 	const struct value *arg = stays ? body->args[1 + (sum->uses - body->last->operands)] : NULL;

@@ -382,10 +382,11 @@ static void wait_dots(struct builder *b, i64 pending)
 	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
 }
 
+enum { MAX_PENDING = 7 /* groups that a wait for dots leaves running */ };
+
 /* The dots that stay in flight, and where those of the iteration before, which read `before`, are done. */
 static void delay_dots(struct pipe *p, struct builder *b, struct value *before)
 {
-	enum { MAX_PENDING = 7 }; /* that wgmma.wait_group takes */
 	i64 groups = 0;
 	for (u32 i = 0; i < p->dots.len; i++) {
 		p->dots.at[i]->attr[ATTR_ASYNC] = true;
@@ -400,21 +401,34 @@ static void delay_dots(struct pipe *p, struct builder *b, struct value *before)
 		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-/* Lets the late dot run on, and waits for the one of the iteration before together with the first dot. b is then behind that. */
+static bool stays_in_flight(const struct pipe *p, const struct op *dot)
+{
+	bool yes = dot == p->late;
+	for (u32 i = 0; i < p->dots.len; i++)
+		yes |= p->dots.at[i] == dot;
+	return yes;
+}
+
+/* Lets the late dot run on, and the others that nothing needs before; those of the iteration before are waited for behind the first dot,
+ * together with it unless it stays in flight too. b is then behind that. An accumulator of p->dots needs not pass through the wait: only
+ * dots touch it. */
 static void delay_last(struct pipe *p, struct builder *b)
 {
 	struct block *body = p->loop->blocks[0];
 	struct op *first = first_dot(body);
-	struct value *arg = body->args[1 + (result(p->late)->uses - body->last->operands)];
-	struct value *values[] = {result(first), arg};
-	const struct type *types[] = {result(first)->type, arg->type};
+	bool stays = stays_in_flight(p, first);
+	struct value *values[] = {result(first), body->args[1 + (result(p->late)->uses - body->last->operands)]};
+	const struct type *types[] = {values[0]->type, values[1]->type};
 	*b = builder_after(p->ctx, first);
-	struct op *wait = build(b, IR_WARP_GROUP_WAIT, values, 2, types, 2, 0);
-	for (u32 i = 0; i < 2; i++) {
-		replace_uses(values[i], &wait->results[i]);
-		op_set_operand(wait, i, values[i]);
+	struct op *wait = build(b, IR_WARP_GROUP_WAIT, values + stays, 2 - stays, types + stays, 2 - stays, 0);
+	wait->attr[ATTR_PENDING] = stays ? MIN(wgmma_groups(p->s, first), MAX_PENDING) : 0;
+	for (u32 i = 0; i < wait->nresults; i++) {
+		replace_uses(values[stays + i], &wait->results[i]);
+		op_set_operand(wait, i, values[stays + i]);
 	}
 	first->attr[ATTR_ASYNC] = p->late->attr[ATTR_ASYNC] = true;
+	for (u32 i = 0; i < p->dots.len; i++)
+		p->dots.at[i]->attr[ATTR_ASYNC] = true;
 }
 
 /* From the last dot to the first one of the next iteration. Both warpgroups wait and arrive equally often: compute-sanitizer's
@@ -444,13 +458,25 @@ static bool may_repeat(const struct pipe *p)
 	return unmasked;
 }
 
+/* The operation that the loop's first dot is, or is part of. */
+static struct op *first_with_dot(const struct block *body)
+{
+	struct op *o = body->first;
+	for (bool found = false; !found; o = found ? o : o->next) {
+		found = op_is_dot(o);
+		for (u32 i = 0; i < o->nblocks; i++)
+			found |= block_has(o->blocks[i], op_is_dot);
+	}
+	return o;
+}
+
 /* Where loads into registers go, behind the stores of what they overwrite and, with a ring, the dots that run meanwhile. */
 static struct builder place_register_loads(struct pipe *p)
 {
 	struct block *body = p->loop->blocks[0];
 	struct builder b = builder_before(p->ctx, body->first);
 	if (p->ring) { /* behind this barrier all dots of the iteration before have read their buffer, which the next one writes */
-		b = builder_before(p->ctx, p->dots.at[0]);
+		b = builder_before(p->ctx, first_with_dot(body));
 		wait_dots(&b, 0);
 		build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
 		build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
@@ -503,9 +529,9 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	if (p->ring)
 		next = pipeline_turn(p, &b, now, 1);
 	if (p->async) {
-		if (p->dots.len)
+		if (p->dots.len && !p->late)
 			delay_dots(p, &b, p->producer ? turns[2] : NULL);
-		else if (p->tma) /* the others may still be reading what it overwrites: there is work to do meanwhile */
+		else if (p->tma && !p->late) /* the others may still be reading what it overwrites: there is work to do meanwhile */
 			b = builder_after(p->ctx, first_dot(body));
 		if (p->late) {
 			delay_last(p, &b);
