@@ -22,6 +22,7 @@ static struct driver {
 	CUcontext stack[MAX_DEPTH];
 	int depth;
 	const char *fail; /* the call that fails */
+	int calls, fail_at; /* or the one of this number */
 	CUresult error;
 	size_t free_bytes;
 	int streams, modules, allocations, events, retained;
@@ -41,8 +42,9 @@ static CUstream const first_stream = (CUstream)&driver.streams;
 /* Records the call; without a current context, most of them fail as CUDA's do. */
 static CUresult called(const char *name, bool needs_context)
 {
-	snprintf(driver.log + strlen(driver.log), LOG - strlen(driver.log), " %s", name);
-	if (driver.fail && !strcmp(driver.fail, name))
+	size_t len = strlen(driver.log);
+	snprintf(driver.log + len, LOG - len, " %s", name);
+	if (++driver.calls == driver.fail_at || (driver.fail && !strcmp(driver.fail, name)))
 		return driver.error;
 	return needs_context && !driver.depth ? 201 : 0;
 }
@@ -127,8 +129,10 @@ static CUresult f_ctx_device(CUdevice *d)
 static CUresult f_ctx_push(CUcontext ctx)
 {
 	assert_true(driver.depth < MAX_DEPTH);
-	driver.stack[driver.depth++] = ctx;
-	return called("push", false);
+	CUresult r = called("push", false);
+	if (!r)
+		driver.stack[driver.depth++] = ctx;
+	return r;
 }
 static CUresult f_ctx_pop(CUcontext *ctx)
 {
@@ -237,9 +241,10 @@ static CUresult f_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, un
 static CUresult f_stream_create(CUstream *s, unsigned flags)
 {
 	assert_int_equal(flags, 0); /* in step with the legacy default stream */
-	driver.streams++;
-	*s = first_stream;
-	return called("stream", true);
+	CUresult r = called("stream", true);
+	driver.streams += !r;
+	*s = r ? NULL : first_stream;
+	return r;
 }
 static CUresult f_stream_destroy(CUstream s)
 {
@@ -255,8 +260,10 @@ static CUresult f_stream_synchronize(CUstream s)
 static CUresult f_event_create(CUevent *e, unsigned flags)
 {
 	(void)flags;
-	*e = (CUevent)(uintptr_t)++driver.events;
-	return called("event", true);
+	CUresult r = called("event", true);
+	driver.events += !r;
+	*e = r ? NULL : (CUevent)(uintptr_t)driver.events;
+	return r;
 }
 static CUresult f_event_destroy(CUevent e)
 {
@@ -630,13 +637,67 @@ static void public_calls(void **state)
 	assert_clean(0);
 }
 
+/* --- each driver call fails in turn -------------------------------------------------------------------------- */
+
+/* The same call succeeds afterwards. */
+#define STEP(call)                                                                                            \
+	do {                                                                                                  \
+		tl_status s_ = (call);                                                                        \
+		if (s_ && (s_ != TL_ERR_DRIVER || !strstr(tl_error(NULL), "some failure")))                   \
+			fail_msg("call %d: '%s', '%s'", driver.fail_at, tl_status_name(s_), tl_error(NULL));  \
+		if (s_ && (call))                                                                             \
+			fail_msg("after call %d: '%s'", driver.fail_at, tl_error(NULL));                      \
+	} while (0)
+
+static void each_call_fails(void **state)
+{
+	static const char source[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+				     "def k(x):\n    i = tl.arange(0, 256)\n    tl.store(x + i, tl.load(x + i) + 1)\n";
+	int n = 0, made = 0;
+	do {
+		reset(state);
+		driver.error = 3;
+		driver.fail_at = ++n;
+		struct device *d;
+		tl_context *ctx;
+		tl_module *m;
+		tl_kernel *k;
+		tl_buffer *b;
+		tl_resources resources;
+		double ms;
+		char bytes[1024] = {0};
+		STEP(cuda_device_new(&api, 0, NULL, &d));
+		STEP(context_new(d, &ctx));
+		STEP(tl_buffer_create(ctx, sizeof bytes, &b));
+		STEP(tl_buffer_write(b, 0, bytes, sizeof bytes));
+		STEP(tl_buffer_fill(b, 1));
+		STEP(tl_module_load_source(ctx, "k.tl", source, sizeof source - 1, &m));
+		STEP(tl_module_kernel(m, "k", &k));
+		tl_config config = {.grid = {1}};
+		tl_arg arg = tl_buf(TL_F32, b);
+		STEP(tl_launch(k, &config, &arg, 1));
+		STEP(tl_launch(k, &config, &arg, 1));
+		STEP(tl_time(k, &config, &arg, 1, 1, 3, &ms));
+		STEP(tl_kernel_resources(k, &config, &arg, 1, &resources));
+		STEP(tl_buffer_read(b, 0, bytes, sizeof bytes));
+		STEP(tl_synchronize(ctx));
+		made = driver.calls;
+		tl_buffer_destroy(b);
+		tl_module_destroy(m);
+		tl_context_destroy(ctx);
+		if (n <= made || n > driver.calls) /* what the driver does not take back is lost */
+			assert_clean(0);
+	} while (n <= driver.calls);
+	assert_true(n > 60);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(opening, reset), cmocka_unit_test_setup(starting, reset), cmocka_unit_test_setup(targets, reset), cmocka_unit_test_setup(limits, reset),
 		cmocka_unit_test_setup(contexts, reset), cmocka_unit_test_setup(copies, reset),
 		cmocka_unit_test_setup(loading, reset), cmocka_unit_test_setup(launching, reset),
-		cmocka_unit_test_setup(timing, reset), cmocka_unit_test_setup(public_calls, reset),
+		cmocka_unit_test_setup(timing, reset), cmocka_unit_test_setup(public_calls, reset), cmocka_unit_test_setup(each_call_fails, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
