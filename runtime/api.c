@@ -92,6 +92,11 @@ tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte)
 	GUARDED(of_buffer(b), buffer_fill(b, byte));
 }
 
+tl_status tl_context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks)
+{
+	GUARDED(ctx, context_diagnostics(ctx, fn, user, remarks));
+}
+
 /* --- modules and kernels ------------------------------------------------------------------------------------- */
 
 tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out)
@@ -107,6 +112,11 @@ tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *t
 void tl_module_destroy(tl_module *m)
 {
 	DESTROYED(module_destroy(m));
+}
+
+tl_status tl_module_diagnostics(tl_module *m, char **text)
+{
+	GUARDED(of_module(m), module_diagnostics(m, text));
 }
 
 tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out)

@@ -58,7 +58,7 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.alias = b->alias,
 		.debug = b->debug,
 		.want_ttir = !strcmp(stage, "ttir"),
-		.remarks = !strcmp(stage, "remarks"),
+		.remarks = b->remarks || !strcmp(stage, "remarks"),
 		.want_ttgir = !strcmp(stage, "ttgir") || !strcmp(stage, "remarks"),
 		.want_llir = !strcmp(stage, "llir"),
 		.want_ptx = !strcmp(stage, "ptx"),

@@ -22,6 +22,7 @@ struct build {
 	bool no_boxes, persistent;
 	enum aliasing alias;
 	bool debug; /* device_assert stops the kernel */
+	bool remarks; /* are wanted, whatever the stage */
 	const char *stage; /* the text wanted instead of code to run, or "remarks"; NULL: code */
 };
 

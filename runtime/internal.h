@@ -34,6 +34,9 @@ struct tl_context {
 	struct link modules, buffers;
 	atomic_bool marked, broken; /* by an internal error that leaves this context in doubt; broken: why is written */
 	char why[200];
+	tl_diagnostic_fn *tell; /* these three under the lock */
+	void *user;
+	bool remarks;
 };
 
 struct tl_buffer {
@@ -51,6 +54,9 @@ struct tl_module {
 	struct unit unit; /* parsed once, to know the kernels and their parameters */
 	pthread_mutex_t lock; /* of the kernels */
 	tl_kernel *kernels;
+	pthread_mutex_t said_lock;
+	char *said; /* see tl_module_diagnostics; NULL: nothing */
+	size_t said_len;
 };
 
 enum variant_state { VARIANT_COMPILING, VARIANT_READY, VARIANT_FAILED };
@@ -126,11 +132,18 @@ tl_status module_load(tl_context *ctx, const char *path, tl_module **out);
 tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out);
 void module_destroy(tl_module *m);
 tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out);
+tl_status context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks);
+tl_status module_diagnostics(tl_module *m, char **text);
 tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
 tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
 tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats, double *median_ms);
 tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage, char **text);
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
+
+/* What the compiler has said in a unit, to the callback, and errors and warnings to what the module keeps. */
+void report(tl_module *m, const struct unit *u);
+/* Does the callback want remarks? */
+bool wants_remarks(tl_context *ctx);
 
 /* Takes over `dev`. */
 tl_status context_new(struct device *dev, tl_context **out);

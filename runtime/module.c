@@ -29,9 +29,11 @@ static tl_status module_new(tl_context *ctx, const char *name, char *text, size_
 	m->text = text;
 	m->len = len;
 	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->said_lock, NULL);
 	struct cleanup c;
 	cleanup_push(&c, free_new, m);
 	bool good = open_unit(&m->unit, m->name, text, len);
+	report(m, &m->unit);
 	cleanup_drop(&c);
 	if (!good) {
 		failed_text(TL_ERR_COMPILE, m->unit.diags.text.at);
@@ -54,6 +56,8 @@ void module_free(tl_module *m)
 	}
 	unit_free(&m->unit);
 	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->said_lock);
+	free(m->said);
 	free(m->text);
 	free(m->name);
 	free(m);

@@ -72,6 +72,29 @@ typedef struct tl_device_info {
 } tl_device_info;
 TL_API tl_status tl_device(tl_context *ctx, tl_device_info *out);
 
+/* --- diagnostics --------------------------------------------------------------------------------------------- */
+
+typedef enum tl_severity { TL_SEVERITY_ERROR, TL_SEVERITY_WARNING, TL_SEVERITY_NOTE, TL_SEVERITY_REMARK } tl_severity;
+
+/* What the compiler says about a kernel. The texts are valid during the callback. */
+typedef struct tl_diagnostic {
+	tl_severity severity; /* a note belongs to the message before it */
+	const char *file;     /* the module's name; NULL: it is about no place in a source */
+	uint32_t line, column; /* from 1, the column in bytes; 0 without a file */
+	const char *text;     /* the message, one line */
+	const char *hint;     /* what to do about it; NULL: nobody knows */
+	const char *shown;    /* all of it as tlc prints it, with the source line and a caret */
+} tl_diagnostic;
+typedef void tl_diagnostic_fn(void *user, const tl_diagnostic *d);
+
+/* Calls `fn` for each error and warning of the modules that are loaded and the kernels that are compiled in the context from now
+ * on; with `remarks`, for each remark too: what was chosen for each load, store, dot and loop. It is called in the thread that loads
+ * or compiles, in several at once if these do, and must return. NULL: nothing is called. */
+TL_API tl_status tl_context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks);
+/* With or without a callback: the warnings, and the errors of kernels, that have come up for the module since it was loaded, each
+ * once, as tlc prints them; "" if there are none. Free the text with tl_free. */
+TL_API tl_status tl_module_diagnostics(tl_module *m, char **text);
+
 /* --- memory -------------------------------------------------------------------------------------------------- */
 
 TL_API tl_status tl_buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out);

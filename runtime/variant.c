@@ -85,6 +85,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 		return s;
 	struct build b = {.unit = u, .num_warps = o->num_warps, .num_stages = o->num_stages, .group_pids = o->group_pids,
 			  .no_boxes = o->no_boxes, .persistent = o->persistent, .alias = o->alias, .debug = o->debug, .stage = stage};
+	b.remarks = !stage && wants_remarks(m->ctx);
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	b.args = specialize_text(&u->arena, &k->params, args, nargs);
 	*out = (struct compiled){.num_warps = o->num_warps};
@@ -142,6 +143,9 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	struct compiled out = {0};
 	tl_status s = compile_in(k, u, o, args, nargs, NULL, &out);
 	leave_c_locale(&c);
+	report(k->module, u);
+	if (s == TL_ERR_COMPILE) /* the callback may have called the library */
+		s = compile_failed(u);
 	if (!s)
 		make_slots(k, out.kernel, v);
 	if (!s)

@@ -81,23 +81,25 @@ void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *form
 	d->nerrors += sev == DIAG_ERROR;
 	d->nwarnings += sev == DIAG_WARNING;
 	const struct source *s = at.file < d->sources.len ? d->sources.at[at.file] : NULL;
-	if (s)
-		sb_printf(&d->text, "%s:%u:%u: ", s->name, at.line, at.col);
-	sb_printf(&d->text, "%s: ", names[sev]);
 	va_list ap;
 	va_start(ap, format);
-	sb_vprintf(&d->text, format, ap);
+	const char *text = arena_vprintf(d->arena, format, ap);
 	va_end(ap);
-	sb_puts(&d->text, "\n");
+	d->hint_to = d->messages.len;
+	vec_push(d->arena, &d->messages, ((struct message){sev, at, text, {.arena = d->arena}, d->text.len}));
+	if (s)
+		sb_printf(&d->text, "%s:%u:%u: ", s->name, at.line, at.col);
+	sb_printf(&d->text, "%s: %s\n", names[sev], text);
 	if (s)
 		source_show(s, at, &d->text);
 	d->hint_at = d->text.len;
 	if (table[id].hint)
 		diag_hint(d, "%s", table[id].hint);
 	if (sev == DIAG_ERROR && d->backtrace) {
-		u32 hint_at = d->hint_at;
+		u32 hint_at = d->hint_at, hint_to = d->hint_to;
 		d->backtrace(d->backtrace_arg, d);
 		d->hint_at = hint_at;
+		d->hint_to = hint_to;
 	}
 }
 
@@ -106,15 +108,30 @@ void diag_hint(struct diags *d, const char *format, ...)
 	if (d->muted)
 		return;
 	char *notes = arena_str(d->arena, d->text.at + d->hint_at, d->text.len - d->hint_at);
+	u32 before = d->hint_at;
 	d->text.len = d->hint_at;
-	sb_puts(&d->text, "      = hint: ");
 	va_list ap;
 	va_start(ap, format);
-	sb_vprintf(&d->text, format, ap);
+	const char *text = arena_vprintf(d->arena, format, ap);
 	va_end(ap);
-	sb_puts(&d->text, "\n");
+	sb_printf(&d->text, "      = hint: %s\n", text);
 	d->hint_at = d->text.len;
 	sb_puts(&d->text, notes);
+	if (d->hint_to >= d->messages.len)
+		return;
+	struct strbuf *hint = &d->messages.at[d->hint_to].hint;
+	sb_printf(hint, "%s%s", hint->len ? "\n" : "", text);
+	for (u32 i = d->hint_to + 1; i < d->messages.len; i++) /* its notes */
+		d->messages.at[i].at += d->hint_at - before;
+}
+
+void diags_cut(struct diags *d, u32 text_len)
+{
+	d->text.len = text_len;
+	if (d->text.at)
+		d->text.at[text_len] = 0;
+	while (d->messages.len && d->messages.at[d->messages.len - 1].at >= text_len)
+		d->messages.len--;
 }
 
 struct loc loc_join(struct loc a, struct loc b)

@@ -39,11 +39,22 @@ enum diag_id {
 #include "base/diag.def"
 #undef D
 
+/* One message, for who wants its parts. */
+struct message {
+	enum diag_severity severity;
+	struct loc loc;
+	const char *text;
+	struct strbuf hint; /* at is NULL without one */
+	u32 at;             /* where in diags.text it begins */
+};
+
 struct diags {
 	struct arena *arena;
 	VEC(struct source *) sources; /* [0] is unused */
 	struct strbuf text;
+	VEC(struct message) messages;
 	u32 hint_at; /* where in text a hint for the last message goes: before its notes */
+	u32 hint_to; /* and which message that is */
 	u32 nerrors, nwarnings;
 	bool full;  /* too many errors: further ones are dropped */
 	bool muted; /* the last message was dropped, and so are its hints */
@@ -63,6 +74,8 @@ u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t
 #define diag(d, id, at, ...) diag_emit((d), (id), (at), id##_format, ##__VA_ARGS__)
 void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Forgets what was said from there on. */
+void diags_cut(struct diags *d, u32 text_len);
 /* Adds a "hint:" line to the message just emitted. */
 void diag_hint(struct diags *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

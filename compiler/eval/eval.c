@@ -340,9 +340,7 @@ static bool annotation_type(struct eval *e, const struct expr *x, struct sig_typ
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
 	struct val v = eval_expr(e, x); /* an annotation that means nothing here, such as torch.Tensor, is no error */
 	if (e->diags->nerrors != errors) {
-		e->diags->text.len = len;
-		if (e->diags->text.at)
-			e->diags->text.at[len] = 0;
+		diags_cut(e->diags, len);
 		e->diags->nerrors = errors;
 	}
 	if (v.kind != V_TYPE || v.nitems)

@@ -830,13 +830,89 @@ static void error_texts(void **state)
 	assert_string_equal(tl_error(NULL), "lines and 5");
 }
 
+/* --- diagnostics --------------------------------------------------------------------------------------------- */
+
+struct heard {
+	int n[4];
+	char first[400], shown[1000];
+	uint32_t line, column;
+};
+
+static void hear(void *user, const tl_diagnostic *d)
+{
+	struct heard *h = user;
+	if (!h->n[d->severity]++ && d->severity == TL_SEVERITY_WARNING) {
+		snprintf(h->first, sizeof h->first, "%s|%s|%s", d->file, d->text, d->hint);
+		snprintf(h->shown, sizeof h->shown, "%s", d->shown);
+		h->line = d->line;
+		h->column = d->column;
+	}
+	assert_int_equal(tl_synchronize(NULL), TL_ERR_ARGUMENT); /* the library may be called */
+}
+
+static void diagnostics(void **state)
+{
+	(void)state;
+	static const char warned[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+				     "def k(x, B: tl.constexpr):\n    i = tl.arange(0, B)\n"
+				     "    v = tl.load(x + i)\n    show(v)\n    tl.store(x + i, v * 2)\n\n"
+				     "def show(v):\n    print(v)\n\n"
+				     "@triton.jit\ndef wrong(x):\n    tl.store(x, undefined_name)\n";
+	static float x[256];
+	struct heard h = {{0}, "", "", 0, 0};
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k, *wrong;
+	char *text;
+	assert_int_equal(tl_context_create("sim:80", &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "w.tl", warned, sizeof warned - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "wrong", &wrong), TL_OK);
+	assert_int_equal(tl_module_diagnostics(m, &text), TL_OK);
+	assert_string_equal(text, "");
+	tl_free(text);
+	/* without a callback they are kept, once */
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(64))), TL_OK);
+	assert_string_equal(tl_error(ctx), "");
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(128))), TL_OK);
+	assert_int_equal(tl_module_diagnostics(m, &text), TL_OK);
+	char *at = strstr(text, "w.tl:8:");
+	assert_non_null(at);
+	assert_non_null(strstr(at, "warning: "));
+	assert_null(strstr(at + 1, "w.tl:8:"));
+	/* with one they are heard */
+	assert_int_equal(tl_context_diagnostics(ctx, hear, &h, false), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(256))), TL_OK);
+	assert_int_equal(h.n[TL_SEVERITY_WARNING], 1);
+	assert_int_equal(h.n[TL_SEVERITY_REMARK], 0);
+	assert_int_equal(h.line, 8);
+	assert_true(h.column > 1);
+	assert_memory_equal(h.first, "w.tl|", 5);
+	assert_string_equal(h.shown, text);
+	tl_free(text);
+	assert_error(tl_prepare(wrong, NULL, ARGS(tl_ptr(TL_F32, x))), TL_ERR_COMPILE, "undefined_name");
+	assert_int_equal(h.n[TL_SEVERITY_ERROR], 1);
+	assert_int_equal(tl_context_diagnostics(ctx, hear, &h, true), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(32))), TL_OK);
+	assert_true(h.n[TL_SEVERITY_REMARK] > 0);
+	assert_int_equal(tl_module_diagnostics(m, &text), TL_OK);
+	assert_null(strstr(text, "remark: "));
+	assert_non_null(strstr(text, "undefined_name"));
+	tl_free(text);
+	/* and with none no more */
+	assert_int_equal(tl_context_diagnostics(ctx, NULL, NULL, false), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(16))), TL_OK);
+	assert_int_equal(h.n[TL_SEVERITY_WARNING], 2);
+	tl_context_destroy(ctx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variants), cmocka_unit_test(multiples), cmocka_unit_test(dots_of_calls), cmocka_unit_test(described), cmocka_unit_test(grids), cmocka_unit_test(overlapping), cmocka_unit_test(slots), cmocka_unit_test(few_blocks), cmocka_unit_test(threads), cmocka_unit_test(failures),
 		cmocka_unit_test(contexts), cmocka_unit_test(modules), cmocka_unit_test(calls), cmocka_unit_test(machine_code),
 		cmocka_unit_test(hidden_function), cmocka_unit_test(locales),
-		cmocka_unit_test(buffers), cmocka_unit_test(names), cmocka_unit_test(error_texts),
+		cmocka_unit_test(buffers), cmocka_unit_test(names), cmocka_unit_test(diagnostics), cmocka_unit_test(error_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
