@@ -238,6 +238,10 @@ static bool read_arguments(struct command *c, const struct func *f, struct arg_s
 			complain(0, "-D: '%s' has no parameter '%s'", f->name, c->defines.at[i].name);
 			return false;
 		}
+		if (args[k].constant) {
+			complain(0, "-D: '%s' is given twice", c->defines.at[i].name);
+			return false;
+		}
 		args[k].constant = c->defines.at[i].value;
 	}
 	return read_signature(c, f, args);
@@ -380,6 +384,12 @@ struct kinds {
 static int read_kinds(struct command *c, struct kinds *k)
 {
 	static const char *const known[] = {"ast", "ttir", "ttgir", "llir", "ptx", "cubin"};
+	const char *stop = c->options.stop_after;
+	if (!c->emit && stop && strcmp(stop, "lower") != 0 && strcmp(stop, "llvm") != 0) { /* the IR as it is then */
+		c->options.want_ttir = c->options.want_ttgir = true;
+		k->at[k->n++] = NULL;
+		return EXIT_DONE;
+	}
 	const char *s = c->emit ? c->emit : "ptx";
 	while (*s) {
 		size_t len = strcspn(s, ",");
@@ -423,7 +433,7 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 {
 	bool several = k->n > 1;
 	for (u32 i = 0; i < k->n; i++) {
-		const char *kind = k->at[i], *data = NULL;
+		const char *reached = out->ttgir ? "ttgir" : "ttir", *kind = k->at[i] ? k->at[i] : reached, *data = NULL;
 		size_t len = 0;
 		int r = EXIT_DONE;
 		if (!strcmp(kind, "ast")) {
@@ -433,8 +443,9 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 			continue;
 		}
 		data = !strcmp(kind, "ttir") ? out->ttir : !strcmp(kind, "ttgir") ? out->ttgir : !strcmp(kind, "llir") ? out->llir : out->ptx;
-		if (!data) /* --stop-after came first */
-			continue;
+		if (!data)
+			return complain(EXIT_USER, "--emit %s: --stop-after=%s ends before it; without --emit the IR as it is then is shown", kind,
+					c->options.stop_after);
 		len = strlen(data);
 		if (!strcmp(kind, "cubin"))
 			r = assemble(c, u, out, &data, &len);
@@ -516,7 +527,7 @@ static int command_compile(struct command *c)
 
 static void list_param(const struct param *p, struct strbuf *out)
 {
-	sb_printf(out, p->annotation ? "    %-24s" : "    %s", p->name);
+	sb_printf(out, p->annotation ? "    %-23s " : "    %s", p->name);
 	if (p->annotation)
 		ast_print_expr(p->annotation, out);
 	if (p->value) {

@@ -30,6 +30,8 @@ struct session {
 	tl_module *module;
 	tl_kernel *kernel;
 	tl_config config;
+	bool shows_notes; /* of the last diagnostic */
+	int code;         /* to end with, when the arguments cannot be read */
 };
 
 static int api_failed(const struct session *s, tl_status status)
@@ -155,7 +157,7 @@ static bool read_tensor(struct session *s, struct argument *a, const char *text,
 	const char *path = arena_str(&s->c->arena, at + 1, len - (size_t)(at + 1 - text));
 	tl_status status = npy_read(path, &a->data);
 	if (status) {
-		api_failed(s, status);
+		s->code = api_failed(s, status);
 		return false;
 	}
 	a->dtype = d == DT_COUNT ? a->data.dtype : (tl_dtype)d;
@@ -291,11 +293,19 @@ static bool read_arguments(struct session *s)
 	for (u32 i = 0; i < c->args.len; i++) {
 		const char *text = c->args.at[i], *eq = strchr(text, '=');
 		struct argument *a = find_argument(s, text, (size_t)(eq - text));
+		if (a && a->given) {
+			complain(0, "'%s' is given twice", a->name);
+			return false;
+		}
 		if (!a || !read_value(s, a, eq + 1))
 			return false;
 	}
 	for (u32 i = 0; i < c->defines.len; i++) {
 		struct argument *a = find_argument(s, c->defines.at[i].name, strlen(c->defines.at[i].name));
+		if (a && a->given) {
+			complain(0, "'%s' is given twice", a->name);
+			return false;
+		}
 		if (!a || !read_define(s, a, c->defines.at[i].value))
 			return false;
 	}
@@ -459,6 +469,11 @@ static int bench(struct session *s, const tl_arg *args, size_t n)
 	tl_device_info info;
 	tl_device(s->ctx, &info);
 	printf("%s on %s: %.4g ms", s->kernel_name, info.name, ms);
+	if (!strcmp(info.kind, "sim")) {
+		printf(" of this computer's time, which say nothing about a GPU%s\n",
+		       s->c->bytes || s->c->flops ? ": rates are left out" : "");
+		return EXIT_DONE;
+	}
 	if ((s->c->bytes && !rate(s, "--bytes", s->c->bytes, ms, "GB/s", 1e-6)) || (s->c->flops && !rate(s, "--flops", s->c->flops, ms, "TFLOPS", 1e-9)))
 		return EXIT_USER;
 	printf("\n");
@@ -476,6 +491,16 @@ static int show_remarks(struct session *s, const tl_arg *args, size_t n)
 	return EXIT_DONE;
 }
 
+/* Errors are those of calls, too. */
+static void show_warning(void *session, const tl_diagnostic *d)
+{
+	struct session *s = session;
+	if (d->severity != TL_SEVERITY_NOTE)
+		s->shows_notes = d->severity == TL_SEVERITY_WARNING;
+	if (s->shows_notes)
+		fputs(d->shown, stderr);
+}
+
 static int execute(struct session *s, const char *text, size_t len)
 {
 	tl_arg *list = arena_array(&s->c->arena, tl_arg, s->nargs + 1);
@@ -486,6 +511,10 @@ static int execute(struct session *s, const char *text, size_t len)
 	tl_status r = tl_context_create(s->c->device, &s->ctx);
 	if (r || (r = tl_device(s->ctx, &info)))
 		return api_failed(s, r);
+	if (!s->c->device && !strcmp(info.kind, "interp"))
+		fputs("tlc: note: there is no GPU here, so this runs on the CPU, as with --device interp\n", stderr);
+	if (!s->c->options.remarks) /* which come with the warnings */
+		tl_context_diagnostics(s->ctx, show_warning, s, false);
 	if (s->c->sim_report && strcmp(info.kind, "sim"))
 		return complain(EXIT_USER, "--sim-report is for --device sim, and this is %s", info.kind);
 	if (s->c->options.remarks && !strcmp(info.kind, "interp"))
@@ -538,16 +567,15 @@ static bool find_kernel(struct session *s)
 
 int command_run(struct command *c)
 {
-	struct session s = {.c = c, .unit = arena_new(&c->arena, struct unit)};
+	struct session s = {.c = c, .unit = arena_new(&c->arena, struct unit), .code = EXIT_USER};
 	size_t len;
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;
-	int code = EXIT_USER;
 	if (!unit_open(s.unit, c->file, text, len))
 		show_diagnostics(s.unit);
 	else if (find_kernel(&s) && read_grid(&s) && read_arguments(&s))
-		code = execute(&s, text, len);
+		s.code = execute(&s, text, len);
 	close_session(&s);
-	return code;
+	return s.code;
 }

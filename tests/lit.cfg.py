@@ -28,7 +28,7 @@ for pattern, command in [
     (r"%tlc\b", tlc),
     (r"%ast\b", tlc + " --emit ast"),
     (r"%eval\b", tlc + " --target sm_90a --stop-after=eval --emit ttir"),
-    (r"%after=([a-z0-9-]+)", tlc + r" --target sm_90a --print-after=\1 --stop-after=\1 --emit ttgir -o /dev/null 2>&1"),
+    (r"%after=([a-z0-9-]+)", tlc + r" --target sm_90a --print-after=\1 --stop-after=\1 -o /dev/null 2>&1"),
     (r"%ptx\b", tlc + " --emit ptx"),
     (r"%bad\b", "sh %s/bad/check.sh %s" % (tests, tlc)),
     (r"%ptxas\b", "sh %s/lower/ptxas.sh" % tests),
