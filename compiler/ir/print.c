@@ -204,24 +204,19 @@ static void print_string(struct strbuf *out, const char *s)
 	sb_puts(out, "\"");
 }
 
-static bool kind_is(const struct attr_spec *spec, const char *kind)
-{
-	return strlen(kind) == spec->kind_len && !memcmp(spec->kind, kind, spec->kind_len);
-}
-
 /* Attributes at their default are not printed, except where the reader needs them. */
 static bool attr_is_default(const struct op *o, u32 slot, const struct attr_spec *spec)
 {
 	const char *const *values = attr_enum(spec->kind, spec->kind_len);
 	if (values)
 		return !*values[0] && !o->attr[slot];
-	if (kind_is(spec, "bool"))
+	if (attr_kind_is(spec, "bool"))
 		return !o->attr[slot] && o->code != IR_SCAN;
-	if (kind_is(spec, "str"))
+	if (attr_kind_is(spec, "str"))
 		return !o->text;
 	if (o->code == IR_FOR)
 		return !o->attr[slot];
-	return kind_is(spec, "unit") && !o->attr[slot];
+	return attr_kind_is(spec, "unit") && !o->attr[slot];
 }
 
 static void print_attr_value(struct printer *p, const struct op *o, u32 slot, const struct attr_spec *spec, bool typed)
@@ -230,13 +225,13 @@ static void print_attr_value(struct printer *p, const struct op *o, u32 slot, co
 	i64 v = o->attr[slot];
 	if (values) {
 		sb_puts(p->out, values[v]);
-	} else if (kind_is(spec, "unit")) {
+	} else if (attr_kind_is(spec, "unit")) {
 		sb_printf(p->out, "%.*s", (int)spec->name_len, spec->name);
-	} else if (kind_is(spec, "bool")) {
+	} else if (attr_kind_is(spec, "bool")) {
 		sb_puts(p->out, v ? "true" : "false");
-	} else if (kind_is(spec, "str")) {
+	} else if (attr_kind_is(spec, "str")) {
 		print_string(p->out, o->text);
-	} else if (kind_is(spec, "perm")) {
+	} else if (attr_kind_is(spec, "perm")) {
 		sb_puts(p->out, "array<i32: ");
 		for (int i = 0; i < o->results[0].type->rank; i++)
 			sb_printf(p->out, i ? ", %d" : "%d", perm_get(v, i));
@@ -244,7 +239,7 @@ static void print_attr_value(struct printer *p, const struct op *o, u32 slot, co
 	} else {
 		sb_printf(p->out, "%lld", (long long)v);
 		if (typed)
-			sb_printf(p->out, " : %.*s", (int)spec->kind_len, spec->kind);
+			sb_puts(p->out, attr_kind_is(spec, "i64") ? " : i64" : " : i32");
 	}
 }
 
@@ -278,7 +273,7 @@ static void print_dict(struct printer *p, const struct op *o, u32 shown)
 			continue;
 		sb_puts(&inner, first ? "" : ", ");
 		first = false;
-		if (!kind_is(&spec, "unit"))
+		if (!attr_kind_is(&spec, "unit"))
 			sb_printf(&inner, "%.*s = ", (int)spec.name_len, spec.name);
 		print_attr_value(p, o, i, &spec, true);
 	}
@@ -343,7 +338,7 @@ static void print_format(struct printer *p, const struct op *o)
 			break;
 		case FMT_ATTR:
 			attr_spec_at(o->code, (u32)t.index, &spec);
-			if (!kind_is(&spec, "unit") || o->attr[t.index])
+			if (!attr_kind_is(&spec, "unit") || o->attr[t.index])
 				print_attr_value(p, o, (u32)t.index, &spec, false);
 			break;
 		case FMT_KEYED_ATTR:

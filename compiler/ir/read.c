@@ -219,8 +219,16 @@ struct value *read_value(struct reader *r)
 	return v && index ? &v->def->results[index] : v;
 }
 
+static const struct block *home_of(const struct value *v)
+{
+	return v->def ? v->def->block : v->block;
+}
+
 void rd_define(struct reader *r, const char *name, struct value *v)
 {
+	const struct value *old = map_get(&r->values, name);
+	if (old && block_contains(home_of(old), home_of(v)))
+		rd_fail_at(r, v->def ? v->def->loc : rd_here(r, 1), arena_printf(r->ctx->arena, "'%%%s' has been defined before", name));
 	if (!isdigit((unsigned char)*name))
 		v->name = name;
 	map_put(&r->values, name, v);

@@ -16,6 +16,11 @@ bool attr_spec_at(enum opcode code, u32 i, struct attr_spec *out)
 	return true;
 }
 
+bool attr_kind_is(const struct attr_spec *spec, const char *kind)
+{
+	return strlen(kind) == spec->kind_len && !memcmp(spec->kind, kind, spec->kind_len);
+}
+
 int attr_slot(enum opcode code, const char *name, size_t len)
 {
 	struct attr_spec spec;

@@ -10,6 +10,7 @@ struct attr_spec {
 	u32 name_len, kind_len;
 };
 bool attr_spec_at(enum opcode code, u32 i, struct attr_spec *out);
+bool attr_kind_is(const struct attr_spec *spec, const char *kind);
 /* Slot of the attribute called name[0..len), or -1. */
 int attr_slot(enum opcode code, const char *name, size_t len);
 

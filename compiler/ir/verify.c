@@ -1,5 +1,5 @@
 /* The verifier: every operation against its row of ops.def, and the structure around it. */
-#include "ir/ir.h"
+#include "ir/text.h"
 
 static bool same_shape(const struct type *a, const struct type *b)
 {
@@ -21,6 +21,17 @@ static bool is_float(const struct type *t)
 static bool is_i1(const struct type *t)
 {
 	return is_int(t) && type_elem(t)->dtype == DT_I1;
+}
+
+static bool is_scalar_int(const struct type *t, int bits)
+{
+	return t->kind == TY_SCALAR && is_int(t) && dtype_bits(t->dtype) == bits;
+}
+
+/* Same rank and sides, whatever the layouts and element types. */
+static bool same_sides(const struct type *a, const struct type *b)
+{
+	return a->rank == b->rank && !memcmp(a->shape, b->shape, sizeof a->shape);
 }
 
 #define NEED(cond, what)             \
@@ -78,10 +89,20 @@ static const char *check_shape_op(const struct op *o, const struct type *t, cons
 			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from], "wrong permutation");
 			seen |= 1u << from;
 		}
+		NEED(!(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
 		break;
 	}
 	default: tl_unreachable("not a shape operation");
 	}
+	return NULL;
+}
+
+/* `pair` is `half` with a last dimension of 2 more; a pair of tiles of one dimension may not become scalars. */
+static const char *check_pair(const struct type *half, const struct type *pair)
+{
+	NEED(type_is_tensor(half) && type_is_tensor(pair) && half->elem == pair->elem, "needs tiles of one element type");
+	NEED(pair->rank == half->rank + 1 && pair->shape[half->rank] == 2 && !memcmp(pair->shape, half->shape, (size_t)half->rank * sizeof(i32)),
+	     "the joined tile has the shape of a half and a new last dimension of 2");
 	return NULL;
 }
 
@@ -101,6 +122,28 @@ static const char *check_memory(const struct op *o)
 		NEED(is_i1(operand(o, mask)->type) && same_shape(operand(o, mask)->type, p), "the mask does not fit the pointer");
 	if (o->nresults)
 		NEED(type_elem(result(o)->type) == elem && same_shape(result(o)->type, p), "wrong result type");
+	return NULL;
+}
+
+/* What the hardware's atomics take: integers of 32 and 64 bits, and floats to add or exchange. */
+static const char *check_atomic(const struct op *o)
+{
+	const char *what = check_memory(o);
+	if (what)
+		return what;
+	const struct type *t = operand(o, 1)->type;
+	int bits = type_elem_bits(t);
+	bool number = type_elem(t)->kind == TY_SCALAR, whole = bits == 32 || bits == 64;
+	if (o->code == IR_ATOMIC_CAS) {
+		NEED(operand(o, 2)->type == t, "the two values differ in type");
+		NEED(number && whole, "needs numbers of 32 or 64 bits");
+		return NULL;
+	}
+	switch (o->attr[ATTR_RMW]) {
+	case RMW_FADD: NEED(is_float(t) && bits >= 16, "needs floats of 16 bits or more"); break;
+	case RMW_EXCH: NEED(number && whole, "needs numbers of 32 or 64 bits"); break;
+	default: NEED(is_int(t) && whole, "needs integers of 32 or 64 bits"); break;
+	}
 	return NULL;
 }
 
@@ -126,7 +169,8 @@ static const char *check_reduce(const struct op *o)
 	const struct block *b = o->blocks[0];
 	i64 axis = o->attr[ATTR_AXIS];
 	NEED(o->nresults == o->noperands && b->nargs == 2 * o->noperands, "wrong number of results or arguments");
-	NEED(b->last && b->last->noperands == o->noperands, "the region must return one value per operand");
+	NEED(b->last->code == (o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN) && b->last->noperands == o->noperands,
+	     "the region must return one value per operand");
 	for (u32 i = 0; i < o->noperands; i++) {
 		const struct type *x = operand(o, i)->type, *r = o->results[i].type;
 		NEED(type_is_tensor(x) && axis >= 0 && axis < x->rank && same_shape(x, t), "operands differ in shape");
@@ -147,6 +191,7 @@ static const char *check_reduce(const struct op *o)
 static const char *check_for(const struct op *o)
 {
 	const struct block *b = o->blocks[0];
+	NEED(b->nargs && b->args[0]->type->kind == TY_SCALAR && type_elem_bits(b->args[0]->type) >= 8, "counts in a scalar integer");
 	NEED(o->noperands == 3u + o->nresults && b->nargs == 1u + o->nresults, "wrong number of iteration values");
 	NEED(b->last && b->last->code == IR_YIELD && b->last->noperands == o->nresults, "must yield the iteration values");
 	for (u32 i = 0; i < 3; i++)
@@ -202,22 +247,196 @@ static const char *check_same(const struct op *o, bool integer, const struct typ
 	return NULL;
 }
 
+/* --- memory of placed kernels ---------------------------------------------------------------------------------- */
+
+static bool is_buffer(const struct type *t)
+{
+	return t->kind == TY_MEMDESC && !t->nbuf;
+}
+
+static bool is_mbarrier(const struct type *t)
+{
+	return is_buffer(t) && t->rank == 1 && t->shape[0] == 1 && t->elem->kind == TY_SCALAR && t->elem->dtype == DT_I64;
+}
+
+static const char *check_local(const struct op *o)
+{
+	bool load = o->code == IR_LOCAL_LOAD;
+	const struct type *mem = operand(o, load ? 0 : 1)->type, *tile = load ? result(o)->type : operand(o, 0)->type;
+	NEED(is_buffer(mem) && type_is_tensor(tile) && mem->elem == tile->elem && same_sides(mem, tile), "tile and buffer do not match");
+	return NULL;
+}
+
+static const char *check_memdesc(const struct op *o)
+{
+	const struct type *r = result(o)->type, *t = o->noperands ? operand(o, 0)->type : r;
+	NEED(t->kind == TY_MEMDESC && r->kind == TY_MEMDESC && t->elem == r->elem && t->rank == r->rank, "needs a buffer");
+	if (o->code == IR_MEMDESC_INDEX) {
+		NEED(is_scalar_int(operand(o, 1)->type, 32), "the index must be an i32");
+		NEED(t->nbuf && !r->nbuf && same_sides(t, r) && t->layout == r->layout, "gives one buffer of several");
+	} else if (o->code == IR_MEMDESC_TRANS) {
+		u32 seen = 0;
+		for (int i = 0; i < t->rank; i++) {
+			int from = perm_get(o->attr[ATTR_ORDER], i);
+			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from], "wrong permutation");
+			seen |= 1u << from;
+		}
+		NEED(t->nbuf == r->nbuf && !(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
+	}
+	return NULL;
+}
+
+static const char *check_async_copy(const struct op *o)
+{
+	const struct type *p = operand(o, 0)->type, *mem = operand(o, 1)->type;
+	NEED(type_is_tensor(p) && type_is_ptr(p), "copies from a tile of pointers");
+	NEED(is_buffer(mem) && same_sides(p, mem) && mem->elem == type_elem(p)->elem, "tile and buffer do not match");
+	if (o->noperands > 2)
+		NEED(is_i1(operand(o, 2)->type) && same_shape(operand(o, 2)->type, p), "the mask does not fit the pointers");
+	if (o->noperands > 3)
+		NEED(same_shape(operand(o, 3)->type, p) && operand(o, 3)->type->elem == mem->elem, "the other value does not fit the pointers");
+	return NULL;
+}
+
+static const char *check_tma_copy(const struct op *o)
+{
+	const struct type *p = operand(o, 0)->type, *mem = operand(o, 1)->type;
+	NEED(p->kind == TY_PTR && is_buffer(mem) && mem->rank == 2 && mem->elem == p->elem, "copies from a pointer to a buffer of two dimensions");
+	NEED(is_mbarrier(operand(o, 2)->type), "needs an mbarrier");
+	NEED(o->attr[ATTR_ALONG] < 2 && o->attr[ATTR_STRIDE] > 0, "rows run along dimension 0 or 1, some bytes apart");
+	if (o->noperands > 3) {
+		const struct value *v = operand(o, 3);
+		NEED(v->type->kind == TY_SCALAR && is_int(v->type) && !v->def && !v->block->parent, "the rows' distance is counted by an integer parameter");
+	}
+	return NULL;
+}
+
+static const char *check_mbarrier(const struct op *o)
+{
+	NEED(is_mbarrier(operand(o, 0)->type), "needs an mbarrier, a buffer of one i64");
+	if (o->code == IR_WAIT_BARRIER)
+		NEED(is_scalar_int(operand(o, 1)->type, 32), "the parity must be an i32");
+	return NULL;
+}
+
+static const char *check_warp_group_dot(const struct op *o)
+{
+	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type, *c = operand(o, 2)->type;
+	NEED((is_buffer(a) || type_is_tensor(a)) && is_buffer(b) && type_is_tensor(c) && c == result(o)->type, "needs a tile or a buffer, a buffer and a tile");
+	NEED(a->rank == 2 && b->rank == 2 && c->rank == 2 && a->shape[1] == b->shape[0] && c->shape[0] == a->shape[0] && c->shape[1] == b->shape[1],
+	     "the shapes do not match");
+	NEED(type_elem_bits(a) == type_elem_bits(b) && o->attr[ATTR_PRECISION] <= PRECISION_TF32X3, "operands do not go together");
+	return NULL;
+}
+
+static const char *check_warp_group_wait(const struct op *o)
+{
+	NEED(o->nresults == o->noperands && o->attr[ATTR_PENDING] < 8, "gives its operands, with at most 7 products on their way");
+	for (u32 i = 0; i < o->noperands; i++)
+		NEED(type_is_tensor(operand(o, i)->type) && o->results[i].type == operand(o, i)->type, "operands and results differ in type");
+	return NULL;
+}
+
+/* A region for one thread or warp: it takes and gives nothing. */
+static const char *check_region(const struct op *o)
+{
+	const struct block *b = o->blocks[0];
+	NEED(!b->nargs && b->last->code == IR_YIELD && !b->last->noperands, "the region takes and yields nothing");
+	NEED(o->code != IR_PRODUCER || !o->block->parent, "stands in the kernel's body");
+	return NULL;
+}
+
+/* --- where operations stand ------------------------------------------------------------------------------------ */
+
+static const char *check_terminator(const struct op *o)
+{
+	const struct op *in = o->block->parent;
+	switch (op_info[o->code].rule) {
+	case R_RETURN: NEED(!in, "ends the kernel, not a region"); break;
+	case R_COMBINED:
+		NEED(in && in->code == (o->code == IR_REDUCE_RETURN ? IR_REDUCE : IR_SCAN), "ends the region of another operation");
+		break;
+	case R_CONDITION: NEED(in && in->code == IR_WHILE && o->block == in->blocks[0], "ends the first region of scf.while"); break;
+	default:
+		NEED(in && (in->code == IR_FOR || in->code == IR_IF || op_info[in->code].rule == R_REGION ||
+			    (in->code == IR_WHILE && o->block == in->blocks[1])),
+		     "ends a loop, a branch or a region");
+		break;
+	}
+	return NULL;
+}
+
+/* What stands in the region of a reduction or scan runs once for each pair of elements, in any order, by any thread. */
+static const char *check_combine_region(const struct op *o)
+{
+	const struct op *in = o->block->parent;
+	while (in && op_info[in->code].rule != R_REDUCE && op_info[in->code].rule != R_SCAN)
+		in = in->block->parent;
+	if (!in)
+		return NULL;
+	bool control = op_is_loop(o) || o->code == IR_IF || op_has(o, END);
+	NEED(control || (op_has(o, PURE) && !op_has(o, SYNC)), "has no place in a reduction's region, where all is pure");
+	for (u32 i = 0; i < o->noperands; i++)
+		NEED(operand(o, i)->type->kind == TY_SCALAR || operand(o, i)->type->kind == TY_PTR, "works on a tile in a reduction's region");
+	for (u32 i = 0; i < o->nresults; i++)
+		NEED(o->results[i].type->kind == TY_SCALAR || o->results[i].type->kind == TY_PTR, "makes a tile in a reduction's region");
+	return NULL;
+}
+
+/* Attributes against their kinds. */
+static const char *check_attributes(const struct op *o)
+{
+	struct attr_spec spec;
+	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
+		const char *const *values = attr_enum(spec.kind, spec.kind_len);
+		i64 v = o->attr[i], most = 0;
+		while (values && values[most])
+			most++;
+		if (values)
+			NEED(v >= 0 && v < most, "an attribute has no such value");
+		else if (attr_kind_is(&spec, "unit") || attr_kind_is(&spec, "bool"))
+			NEED(v == 0 || v == 1, "an attribute is true or false");
+		else if (attr_kind_is(&spec, "size") || attr_kind_is(&spec, "count"))
+			NEED(v >= attr_kind_is(&spec, "count") && v <= INT32_MAX, "an attribute is out of range");
+		else if (attr_kind_is(&spec, "i32"))
+			NEED(v >= INT32_MIN && v <= INT32_MAX, "an attribute is out of range");
+		else if (attr_kind_is(&spec, "str"))
+			NEED(o->text, "its text is missing");
+	}
+	return NULL;
+}
+
+static const char *check_constant(const struct op *o)
+{
+	const struct type *r = result(o)->type;
+	NEED(r->kind != TY_MEMDESC && !type_is_ptr(r), "must be a number");
+	NEED(type_elem_bits(r) == 64 || !((u64)o->attr[ATTR_VALUE] >> type_elem_bits(r)), "the number does not fit its type");
+	return NULL;
+}
+
+static const char *check_print(const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		NEED(operand(o, i)->type->kind != TY_MEMDESC, "prints numbers and pointers");
+	return NULL;
+}
+
 static const char *check_types(const struct op *o)
 {
 	static const struct type none = {.kind = TY_SCALAR};
 	const struct type *r = o->nresults ? o->results[0].type : &none;
 	const struct type *t = o->noperands ? operand(o, 0)->type : &none;
 	switch (op_info[o->code].rule) {
-	case R_ANY: return NULL;
+	case R_ALONE: NEED(o->code != IR_PASS_TURN || o->attr[ATTR_ONLY] <= 2, "there are two warpgroups"); return NULL;
 	case R_INT:
 	case R_CMPI: return check_same(o, true, r);
 	case R_FLOAT:
 	case R_CMPF: return check_same(o, false, r);
 	case R_SELECT:
-		NEED(operand(o, 1)->type == r && operand(o, 2)->type == r, "the values differ in type");
+		NEED(operand(o, 1)->type == r && operand(o, 2)->type == r && r->kind != TY_MEMDESC, "the values differ in type");
 		NEED(is_i1(t) && (!type_is_tensor(t) || same_shape(t, r)), "the condition must be i1 of the same shape");
 		return NULL;
-	case R_CONSTANT: NEED(r->kind != TY_MEMDESC && !type_is_ptr(r), "must be a number"); return NULL;
+	case R_CONSTANT: return check_constant(o);
 	case R_MAKE_RANGE:
 		NEED(type_is_tensor(r) && r->rank == 1 && r->elem->kind == TY_SCALAR && r->elem->dtype == DT_I32 &&
 			     o->attr[ATTR_END] - o->attr[ATTR_START] == r->shape[0],
@@ -229,43 +448,39 @@ static const char *check_types(const struct op *o)
 	case R_BROADCAST:
 	case R_RESHAPE:
 	case R_TRANS: return check_shape_op(o, t, r);
-	case R_JOIN:
-		NEED(type_is_tensor(t) && operand(o, 1)->type == t && type_is_tensor(r) && r->rank == t->rank + 1 &&
-			     r->shape[t->rank] == 2 && r->elem == t->elem,
-		     "joins two tiles along a new last dimension");
-		return NULL;
-	case R_SPLIT:
-		NEED(type_is_tensor(t) && t->shape[t->rank - 1] == 2 && r == o->results[1].type && type_elem(r) == t->elem,
-		     "splits a last dimension of 2");
-		return NULL;
+	case R_JOIN: NEED(operand(o, 1)->type == t, "the halves differ in type"); return check_pair(t, r);
+	case R_SPLIT: NEED(o->results[1].type == r, "the halves differ in type"); return check_pair(r, t);
 	case R_ADDPTR:
 		NEED(type_is_ptr(t) && is_int(operand(o, 1)->type) && same_shape(t, operand(o, 1)->type) && r == t,
 		     "adds integers to pointers");
 		return NULL;
 	case R_LOAD:
-	case R_STORE:
-	case R_ATOMIC: return check_memory(o);
+	case R_STORE: return check_memory(o);
+	case R_ATOMIC: return check_atomic(o);
 	case R_DOT: return check_dot(o);
 	case R_REDUCE:
 	case R_SCAN: return check_reduce(o);
-	case R_I32: NEED(r->kind == TY_SCALAR && r->dtype == DT_I32, "gives an i32"); return NULL;
+	case R_PROGRAM: NEED(is_scalar_int(r, 32), "gives an i32"); return NULL;
 	case R_MASK: NEED(is_i1(t), "needs i1"); return NULL;
+	case R_PRINT: return check_print(o);
 	case R_FOR: return check_for(o);
 	case R_IF: return check_if(o);
 	case R_WHILE: return check_while(o);
-	case R_CONVERT:
-		NEED(type_is_tensor(t) && type_is_tensor(r) && t->elem == r->elem && t->rank == r->rank &&
-			     !memcmp(t->shape, r->shape, sizeof t->shape),
-		     "changes more than the layout");
-		return NULL;
-	case R_LOCAL: {
-		const struct type *mem = o->code == IR_LOCAL_LOAD ? t : operand(o, 1)->type;
-		const struct type *tile = o->code == IR_LOCAL_LOAD ? r : t;
-		NEED(mem->kind == TY_MEMDESC && type_is_tensor(tile) && mem->elem == tile->elem && !mem->nbuf &&
-			     mem->rank == tile->rank && !memcmp(mem->shape, tile->shape, sizeof mem->shape),
-		     "tile and buffer do not match");
-		return NULL;
-	}
+	case R_COMBINED:
+	case R_YIELD:
+	case R_CONDITION:
+	case R_RETURN: return check_terminator(o);
+	case R_CONVERT: NEED(type_is_tensor(t) && type_is_tensor(r) && t->elem == r->elem && same_sides(t, r), "changes more than the layout"); return NULL;
+	case R_LOCAL: return check_local(o);
+	case R_ALLOC:
+	case R_MEMDESC_INDEX:
+	case R_MEMDESC_TRANS: return check_memdesc(o);
+	case R_ASYNC_COPY: return check_async_copy(o);
+	case R_WARP_GROUP_DOT: return check_warp_group_dot(o);
+	case R_WARP_GROUP_WAIT: return check_warp_group_wait(o);
+	case R_REGION: NEED(!o->noperands || is_scalar_int(t, 1), "needs a scalar i1"); return check_region(o);
+	case R_MBARRIER: return check_mbarrier(o);
+	case R_TMA_COPY: return check_tma_copy(o);
 	default: return check_cast(o, t, r);
 	}
 }
@@ -290,27 +505,65 @@ static bool visible(const struct value *v, const struct op *o)
 }
 
 struct checker {
+	const struct kernel *k;
 	struct diags *report;
 	bool ok;
 };
 
-static const char *check_op(const struct op *o)
+/* Regions that an operation has. */
+static u32 num_regions(const struct op *o)
+{
+	switch (op_info[o->code].rule) {
+	case R_IF:
+	case R_WHILE: return 2;
+	case R_FOR:
+	case R_REGION:
+	case R_REDUCE:
+	case R_SCAN: return 1;
+	default: return 0;
+	}
+}
+
+/* Layouts and buffers are what placement for a target gives. */
+static bool is_placed(const struct type *t)
+{
+	return t->kind == TY_MEMDESC || t->layout;
+}
+
+static const char *check_unplaced(const struct op *o)
+{
+	NEED(!op_has(o, PLACED), "stands in placed kernels only, whose module has a ttg.target");
+	for (u32 i = 0; i < o->nresults; i++)
+		NEED(!is_placed(o->results[i].type), "gives a placed tile, and the module has no ttg.target");
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (u32 j = 0; j < o->blocks[i]->nargs; j++)
+			NEED(!is_placed(o->blocks[i]->args[j]->type), "takes a placed tile, and the module has no ttg.target");
+	return NULL;
+}
+
+static const char *check_op(const struct kernel *k, const struct op *o)
 {
 	const struct op_info *info = &op_info[o->code];
+	const char *what;
 	NEED(o->noperands >= info->min_operands && o->noperands <= info->max_operands, "wrong number of operands");
 	NEED(info->results < 0 || o->nresults == info->results, "wrong number of results");
 	NEED(op_has(o, END) == (o->next == NULL), "a block must end in its terminator, and only there");
+	NEED(o->nblocks == num_regions(o), "wrong number of regions");
 	for (u32 i = 0; i < o->noperands; i++)
 		NEED(visible(operand(o, i), o), "uses a value before its definition");
 	for (u32 i = 0; i < o->nblocks; i++)
-		NEED(o->blocks[i]->parent == o && o->blocks[i]->last, "a region is empty");
+		NEED(o->blocks[i]->parent == o && o->blocks[i]->last && op_has(o->blocks[i]->last, END), "a region does not end in a terminator");
+	if ((what = check_attributes(o)) || (what = check_combine_region(o)))
+		return what;
+	if (!k->target && (what = check_unplaced(o)))
+		return what;
 	return check_types(o);
 }
 
 static void check_block(struct checker *c, const struct block *b)
 {
 	for (const struct op *o = b->first; o && c->ok; o = o->next) {
-		const char *what = check_op(o);
+		const char *what = check_op(c->k, o);
 		if (what) {
 			c->ok = false;
 			if (c->report)
@@ -326,7 +579,7 @@ static void check_block(struct checker *c, const struct block *b)
 
 bool kernel_verify(const struct kernel *k, const char *what, struct diags *report)
 {
-	struct checker c = {.report = report, .ok = true};
+	struct checker c = {.k = k, .report = report, .ok = true};
 	u32 n = 0;
 	number(k->body, &n);
 	check_block(&c, k->body);
