@@ -197,6 +197,11 @@ static const char *print_kernel(struct unit *u, const struct kernel *k)
 	return sb.at;
 }
 
+static const char *size_name(struct arena *a, const struct kernel *k, int size)
+{
+	return size <= SIZE_PROGRAMS ? arena_printf(a, "programs along %c", "xyz"[SIZE_PROGRAMS - size]) : arena_ascii(a, k->params[size].name);
+}
+
 /* What a host that launches the PTX itself must know. */
 static const char *directives(struct arena *a, const struct kernel *k)
 {
@@ -207,6 +212,13 @@ static const char *directives(struct arena *a, const struct kernel *k)
 	if (k->persistent)
 		sb_printf(&sb, "// parameters %u to %u: the programs along each axis; the grid is of as many blocks as there are multiprocessors, or programs if they are fewer, along x",
 			  k->nparams - GRID_PARAMS, k->nparams - 1);
+	for (u32 i = 0; i < k->nlimits; i++) {
+		const struct size_limit *l = &k->limits[i];
+		sb_printf(&sb, "%s// for launches with %s", sb.len ? "\n" : "", size_name(a, k, l->a));
+		if (l->b != SIZE_NONE)
+			sb_printf(&sb, " * %s%s", size_name(a, k, l->b), l->least > 1 ? arena_printf(a, ", each %d at least,", l->least) : "");
+		sb_printf(&sb, " from 0 to %lld", (long long)l->most);
+	}
 	for (u32 i = 0; i < k->nmaps; i++) {
 		const struct tensor_map_param *m = &k->maps[i];
 		const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
@@ -233,7 +245,7 @@ static bool generate(struct run *r, struct compiled *out)
 	start = milliseconds();
 	const char *ptx = emit_ptx(&session, o->target.sm, o->target.arch_specific, block_has(r->s.k->body, op_is_loop),
 				   o->want_llir ? &out->llir : NULL, o->want_ptx ? &out->ptx_len : NULL, &error);
-	if (ptx && o->want_ptx && (r->s.k->cluster > 1 || r->s.k->persistent || r->s.k->nmaps))
+	if (ptx && o->want_ptx && (r->s.k->cluster > 1 || r->s.k->persistent || r->s.k->nmaps || r->s.k->nlimits))
 		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len, directives(&r->u->arena, r->s.k));
 	after_step(r, "llvm", start);
 	session_close(&session);
@@ -263,6 +275,9 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	out->kernel = k;
 	k->num_warps = out->num_warps;
 	k->cluster = out->cluster = 1;
+	k->any_size = o->any_size;
+	if (o->any_size && o->remarks)
+		diag(&u->diags, R_ANY_SIZE, k->loc);
 	after_step(&r, "eval", start);
 	tell(&r, "eval");
 	if (!run_passes(&r, tile_passes, ARRAY_LEN(tile_passes)))

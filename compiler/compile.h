@@ -10,6 +10,7 @@ struct compile_options {
 	int num_warps, num_stages; /* 0: 4 and 3 */
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
 	bool no_boxes;             /* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
+	bool any_size;             /* nothing is taken for granted of a launch's sizes: see opt/sizes.h */
 	bool persistent;           /* for more programs than multiprocessors: few blocks run them all if that is faster */
 	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */
 	bool debug;                /* device_assert traps on the GPU too */
@@ -19,7 +20,7 @@ struct compile_options {
 	const char *print_after, *stop_after; /* pass name, or "all"; NULL */
 	FILE *print_to;
 	/* Hears of the IR as evaluated ("eval") and after each pass before placement; NULL: nobody does. */
-	void (*after_pass)(void *arg, const char *pass, const struct kernel *k);
+	void (*after_pass)(void *arg, const char *pass, struct kernel *k);
 	void *after_pass_arg;
 	/* which texts to keep */
 	bool want_ttir, want_ttgir, want_llir, want_ptx;

@@ -37,6 +37,7 @@ static void try(struct search *s, struct candidate *c)
 {
 	struct diags said = s->u->diags;
 	struct compile_options o = {.target = s->o->target, .num_warps = c->num_warps, .num_stages = c->num_stages, .group_pids = s->o->group_pids, .no_boxes = s->o->no_boxes,
+				    .any_size = s->o->any_size,
 				    .alias = s->o->alias, .debug = s->o->debug, .want_ttgir = true, .no_advice = true};
 	struct compiled out;
 	c->fits = compile(s->u, s->func, c->args, &o, &out);

@@ -54,6 +54,7 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.num_stages = b->num_stages,
 		.group_pids = b->group_pids,
 		.no_boxes = b->no_boxes,
+		.any_size = b->any_size,
 		.persistent = b->persistent,
 		.alias = b->alias,
 		.debug = b->debug,

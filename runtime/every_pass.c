@@ -18,7 +18,7 @@ struct every_pass {
 	bool has_atomics, print;
 	/* while the passes run */
 	struct arena *arena;
-	bool passes, facts, signs, promises;
+	bool passes, facts, promises;
 };
 
 static bool wanted(const char *what)
@@ -56,7 +56,7 @@ static void give_hints(struct op *o, void *arg)
 }
 
 /* What can be known without the user's promises. */
-static void analyze_without_hints(const struct kernel *k, struct interp_checks *out)
+static void analyze_without_hints(struct kernel *k, struct interp_checks *out)
 {
 	struct arena a = {0};
 	struct map hints = {.arena = &a};
@@ -68,11 +68,11 @@ static void analyze_without_hints(const struct kernel *k, struct interp_checks *
 	arena_free(&a);
 }
 
-static void add_stage(void *arg, const char *pass, const struct kernel *k)
+static void add_stage(void *arg, const char *pass, struct kernel *k)
 {
 	struct every_pass *p = arg;
 	struct strbuf text = {.arena = p->arena};
-	struct interp_checks checks = {.apart = true, .signs = p->signs};
+	struct interp_checks checks = {.apart = true};
 	kernel_print(k, &text);
 	bool same = p->stages.len && !strcmp(p->stages.at[p->stages.len - 1].text, text.at);
 	if (same || (p->stages.len && !p->passes))
@@ -96,7 +96,6 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 	*p = (struct every_pass){.arena = a,
 				 .passes = wanted("passes"),
 				 .facts = wanted("facts"),
-				 .signs = wanted("signs"),
 				 .promises = wanted("promises"),
 				 .print = wanted("print")};
 	struct compile_options o = {.target = cuda_description(90, true),
@@ -104,6 +103,7 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 				    .num_stages = b->num_stages,
 				    .group_pids = b->group_pids,
 				    .no_boxes = b->no_boxes,
+				    .any_size = b->any_size,
 				    .persistent = b->persistent,
 				    .debug = b->debug,
 				    .want_ttir = true,

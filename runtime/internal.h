@@ -76,9 +76,10 @@ struct variant {
 	u32 key_len, nslots;
 	struct slot *slots;
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];
-	u32 nmaps;
+	u32 nmaps, nlimits;
 	struct param_pair *apart; /* slots that the code counts on to be apart */
 	u32 napart;
+	struct size_limit limits[MAX_SIZE_LIMITS]; /* of parameters by slot */
 	bool persistent;   /* takes the grid as parameters, behind those of the slots */
 	bool for_any_grid; /* it would be the same with the other value of options.persistent */
 	struct variant *same; /* the one with that value, if it is for any grid: all else is there; or NULL */
@@ -106,7 +107,7 @@ bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
 	int num_warps, num_stages, group_pids;
-	bool debug, no_boxes, persistent; /* see struct compile_options */
+	bool debug, no_boxes, any_size, persistent; /* see struct compile_options */
 	enum aliasing alias;
 };
 /* The variant for these arguments, compiled if it is new. */

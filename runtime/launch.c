@@ -190,20 +190,47 @@ static enum aliasing broken_promise(const tl_kernel *k, const struct variant *v,
 	return worst;
 }
 
-/* The variant that a launch with these arguments runs, and their bits. A variant is compiled on conditions that the
- * key does not hold; where the arguments break one, *o is changed to what is compiled without it. */
-static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_arg *args, size_t nargs, u64 *bits, struct variant **out)
+/* --- the variant --------------------------------------------------------------------------------------------- */
+
+static i64 size_of(const struct variant *v, i16 size, const u64 *bits, const u32 *grid)
 {
+	if (size <= SIZE_PROGRAMS)
+		return grid[SIZE_PROGRAMS - size];
+	int unused = 64 - dtype_bits(v->slots[size].dtype);
+	return (i64)(bits[size] << unused) >> unused;
+}
+
+/* Are this launch's sizes those that the variant takes for granted? */
+static bool sizes_fit(const struct variant *v, const u64 *bits, const u32 *grid)
+{
+	for (u32 i = 0; i < v->nlimits; i++) {
+		const struct size_limit *l = &v->limits[i];
+		i64 a = size_of(v, l->a, bits, grid), b = l->b == SIZE_NONE ? 0 : size_of(v, l->b, bits, grid);
+		i128 product = l->b == SIZE_NONE ? a : (i128)MAX(a, l->least) * MAX(b, l->least);
+		if (a < 0 || b < 0 || product > l->most)
+			return false;
+	}
+	return true;
+}
+
+/* The variant that a launch with these arguments runs, and their bits. A variant is compiled on conditions that the key does not hold;
+ * where the arguments break one, *o is changed to what is compiled without it. */
+static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs, u64 *bits, struct variant **out)
+{
+	u32 grid[3] = {1, 1, 1};
+	if (cfg)
+		grid_of(cfg, grid);
 	for (;;) {
 		tl_status s = variant_get(k, o, args, nargs, out);
 		if (s)
 			return s;
 		fill_bits(k, *out, args, nargs, bits);
-		bool fits = maps_fit(*out, bits);
+		bool maps = maps_fit(*out, bits), sizes = sizes_fit(*out, bits, grid);
 		enum aliasing alias = broken_promise(k, *out, args, nargs);
-		if (fits && alias == ALIAS_NONE)
+		if (maps && sizes && alias == ALIAS_NONE)
 			return TL_OK;
-		o->no_boxes |= !fits;
+		o->no_boxes |= !maps;
+		o->any_size |= !sizes;
 		o->alias = MAX(o->alias, alias);
 	}
 }
@@ -250,7 +277,7 @@ static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_con
 	u32 grid[3];
 	if ((s = check_options(k, cfg, &o)) || (s = check_stream(k, cfg)))
 		return s;
-	if ((s = choose_variant(k, &o, args, nargs, l->bits, &v)))
+	if ((s = choose_variant(k, &o, cfg, args, nargs, l->bits, &v)))
 		return s;
 	grid_of(cfg, grid);
 	*empty = !grid[0] || !grid[1] || !grid[2];
@@ -300,7 +327,7 @@ tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 	u64 bits[MAX_KERNEL_PARAMS];
 	if (!s)
 		s = check_options(k, cfg, &o);
-	return s ? s : choose_variant(k, &o, args, nargs, bits, &v);
+	return s ? s : choose_variant(k, &o, cfg, args, nargs, bits, &v);
 }
 
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
@@ -316,7 +343,7 @@ tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 	if (s)
 		return s;
 	*out = (tl_resources){0};
-	s = choose_variant(k, &o, args, nargs, bits, &v);
+	s = choose_variant(k, &o, cfg, args, nargs, bits, &v);
 	return s ? s : variant_resources(k, v, out);
 }
 
@@ -342,7 +369,7 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 	if (s)
 		return s;
 	/* a kernel that the device cannot take, or that fails to compile, has the stages in front of the failure all the same */
-	if (choose_variant(k, &o, args, nargs, bits, &v))
+	if (choose_variant(k, &o, cfg, args, nargs, bits, &v))
 		v = NULL;
 	return variant_dump(k, &o, v, args, nargs, stage, text);
 }

@@ -84,7 +84,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	if (s)
 		return s;
 	struct build b = {.unit = u, .num_warps = o->num_warps, .num_stages = o->num_stages, .group_pids = o->group_pids,
-			  .no_boxes = o->no_boxes, .persistent = o->persistent, .alias = o->alias, .debug = o->debug, .stage = stage};
+			  .no_boxes = o->no_boxes, .any_size = o->any_size, .persistent = o->persistent, .alias = o->alias, .debug = o->debug, .stage = stage};
 	b.remarks = !stage && wants_remarks(m->ctx);
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	b.args = specialize_text(&u->arena, &k->params, args, nargs);
@@ -158,6 +158,8 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 		v->for_any_grid = o->persistent ? !out.kernel->persistent : !out.kernel->may_persist;
 		v->nmaps = out.kernel->nmaps;
 		memcpy(v->maps, out.kernel->maps, sizeof v->maps);
+		v->nlimits = out.kernel->nlimits;
+		memcpy(v->limits, out.kernel->limits, sizeof v->limits);
 	}
 	if (!s && ops->keeps_unit)
 		v->unit = u;
@@ -338,7 +340,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 {
 	struct key key;
 	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
-			   (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->group_pids << 32);
+			   (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->any_size << 21 | (u64)o->group_pids << 32);
 	tl_status s = specialize(&k->params, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
 	if (v && !key_equals(&key, v->key, v->key_len))

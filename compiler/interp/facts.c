@@ -70,8 +70,6 @@ static const char *broken_by_element(const struct fact_plan *w, u64 bits, i128 l
 	i64 x = dtype_decode_int(w->dtype, bits);
 	if (f->is_constant && ((u64)x ^ (u64)f->constant) & width_mask(w->dtype))
 		return "a constant";
-	if (f->not_negative && x < 0)
-		return "not negative";
 	if (x < w->range.min || x > w->range.max)
 		return "its interval";
 	if (!w->range.wraps && (x < lo || x > hi))
@@ -212,9 +210,7 @@ static bool same_bound(const struct bound *a, const struct bound *b)
 
 bool plan_facts(struct planner *p, const struct interp_checks *c, const struct value *v, struct inst *i)
 {
-	struct axis_info f = *axis_of(c->facts, v);
-	f.not_negative &= c->signs;
-	struct fact_plan *w = plan(p, &f, v, i);
+	struct fact_plan *w = plan(p, axis_of(c->facts, v), v, i);
 	if (type_elem(v->type)->kind == TY_SCALAR && dtype_is_int(w->dtype)) {
 		w->range = *value_range(c->ranges, v);
 		w->per_element = true;

@@ -52,7 +52,6 @@ struct interp_checks {
 	/* With the promises: compared with the addresses that loads and stores use, as masked-off elements are promised
 	 * nothing. Or NULL. */
 	const struct axis_analysis *promised;
-	bool signs; /* not_negative, too, which holds only where indices do not wrap and divisors are positive */
 	bool apart; /* multiply-adds round their product, and dots add the accumulator last, as a product and a sum do:
 		     * so what passes may join has the same bits joined and apart */
 };

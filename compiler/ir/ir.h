@@ -105,6 +105,8 @@ enum {
 	ATTR_VALUE = 0,                                    /* CONSTANT: bits of the element */
 	ATTR_START = 0, ATTR_END = 1,                      /* MAKE_RANGE */
 	ATTR_PREDICATE = 0,                                /* CMPI, CMPF */
+	ATTR_NNEG = 0,                                     /* DIVSI, REMSI, EXTSI, ADDPTR's offset: in launches within the kernel's limits no
+							    * element of the first operand (offset) is negative; printed of placed kernels */
 	ATTR_AXIS = 0,                                     /* EXPAND_DIMS, REDUCE, SCAN, PROGRAM_ID, NUM_PROGRAMS */
 	ATTR_REVERSE = 1,                                  /* SCAN */
 	ATTR_ORDER = 0,                                    /* TRANS, MEMDESC_TRANS: see perm_get */
@@ -200,6 +202,16 @@ struct param_pair {
 	bool equal_is_fine; /* the code is right too where both are the same address */
 };
 
+/* What compiled code takes for granted of a launch: the sizes a and b are not negative, and their product, where
+ * each counts as `least` at least, is at most `most` (or a alone: b may be SIZE_NONE). A size is an
+ * integer parameter, by its index, or SIZE_PROGRAMS - axis, the programs along an axis. See opt/sizes.h. */
+struct size_limit {
+	i64 most;
+	i16 a, b;
+	i32 least;
+};
+enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
+
 struct kernel {
 	struct ir_context *ctx;
 	const char *name;
@@ -208,6 +220,9 @@ struct kernel {
 	u32 nparams;
 	struct block *body;
 	VEC(struct param_pair) apart; /* see opt/alias.h */
+	struct size_limit limits[MAX_SIZE_LIMITS];
+	u32 nlimits;
+	bool any_size; /* there are no limits */
 	/* set by placement */
 	int num_warps; /* of all blocks that a program runs on */
 	int cluster;   /* these blocks: 1, or several that form a cluster */

@@ -14,6 +14,7 @@ struct printer {
 	VEC(const struct layout *) layouts; /* distributed ones, in order of appearance: #linear, #linear1, … */
 	VEC(const struct layout *) shared;
 	int indent;
+	bool placed;
 };
 
 /* --- types --------------------------------------------------------------------------------------------------- */
@@ -269,7 +270,8 @@ static void print_dict(struct printer *p, const struct op *o, u32 shown)
 	bool first = true;
 	p->out = &inner;
 	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
-		if (shown >> i & 1 || attr_is_default(o, i, &spec))
+		bool hidden = !p->placed && spec.name_len > 4 && !memcmp(spec.name, "tlc.", 4); /* TTIR is Triton's: analyses note them again */
+		if (shown >> i & 1 || hidden || attr_is_default(o, i, &spec))
 			continue;
 		sb_puts(&inner, first ? "" : ", ");
 		first = false;
@@ -650,7 +652,7 @@ static void print_signature(struct printer *p, const struct kernel *k)
 
 void kernel_print(const struct kernel *k, struct strbuf *out)
 {
-	struct printer p = {0};
+	struct printer p = {.placed = k->target};
 	p.names.arena = p.counts.arena = p.taken.arena = &p.arena;
 	struct strbuf body = {.arena = &p.arena};
 	p.out = &body;

@@ -1,10 +1,11 @@
 #include "opt/axis.h"
 
 #include "opt/pass.h"
-#include "opt/ranges.h"
+#include "opt/sizes.h"
 
 struct axis_analysis {
 	struct arena *arena;
+	struct kernel *kernel;
 	const struct ranges *ranges;
 	struct map infos; /* value → struct axis_info */
 };
@@ -67,7 +68,6 @@ static struct axis_info constant_info(const struct type *t, i64 c, bool known)
 	}
 	r.is_constant = known;
 	r.constant = c;
-	r.not_negative = known && c >= 0;
 	return r;
 }
 
@@ -129,6 +129,12 @@ static struct axis_info rem_info(const struct axis_info *x, const struct axis_in
 	return r;
 }
 
+/* The longest aligned run in which no element of the type wraps, signed or not. */
+static i32 longest_run(const struct type *t)
+{
+	return 1 << MIN(MAX(type_elem_bits(t) - 1, 0), 24);
+}
+
 static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, const struct axis_info *y, const struct type *t)
 {
 	enum cmpi_predicate p = (enum cmpi_predicate)o->attr[ATTR_PREDICATE];
@@ -141,7 +147,7 @@ static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, 
 		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
 		if (o->code == IR_CMPI && (left || right)) {
 			i32 g = MIN(MIN(run->contiguity[d], run->divisibility[d]), MIN(divisibility_at(edge, d, 1, 1), edge->constancy[d]));
-			r.constancy[d] = MAX(r.constancy[d], g);
+			r.constancy[d] = MAX(r.constancy[d], MIN(g, longest_run(operand(o, 0)->type)));
 		}
 	}
 	return r;
@@ -224,28 +230,51 @@ static struct axis_info shift_info(const struct op *o, const struct axis_info *x
 	return o->code == IR_SHLI ? mul_info(x, &by, t) : div_info(x, &by, t, true);
 }
 
-/* An integer of another width. A constant is another number if it does not fit. Less than 32 bits are no index, so
- * their runs are not taken to end before the type does: only parts that begin at multiples of their length never
- * contain its end. */
-static struct axis_info resized_info(const struct axis_analysis *a, const struct op *o, const struct axis_info *x,
-				     const struct type *t)
+/* Is operand i of o nowhere negative? The operation carries the answer through passes that change how the operand is computed, such as those
+ * that split loops. */
+static bool is_not_negative(const struct axis_analysis *a, const struct op *o, u32 i)
 {
-	const struct type *from = operand(o, 0)->type;
-	enum dtype narrow = type_dtype(o->code == IR_TRUNCI ? t : from);
-	const struct range *range = value_range(a->ranges, operand(o, 0));
-	struct axis_info r = *x;
-	if (x->is_constant) {
-		i64 c = dtype_decode_int(narrow, dtype_encode_int(narrow, x->constant));
-		u64 low = dtype_bits(narrow) == 64 ? ~0ull : (1ull << dtype_bits(narrow)) - 1;
-		c = o->code == IR_EXTUI ? (i64)((u64)c & low) : o->code == IR_EXTSI && narrow == DT_I1 ? -c : c;
-		return constant_info(t, c, true);
+	bool has_note = o->code == IR_DIVSI || o->code == IR_REMSI || o->code == IR_EXTSI || o->code == IR_ADDPTR;
+	if (has_note && o->attr[ATTR_NNEG])
+		return true;
+	bool yes = sizes_keep_within(a->kernel, a->ranges, operand(o, i), INT64_MAX);
+	if (yes && has_note)
+		((struct op *)o)->attr[ATTR_NNEG] = 1;
+	return yes;
+}
+
+/* Operand i of o in a wider type: neighbours where it goes from its type's largest number to the least one (unsigned: to zero) are none there. Within an
+ * aligned run it does not. */
+static struct axis_info extended_info(const struct axis_analysis *a, const struct op *o, u32 i)
+{
+	const struct value *v = operand(o, i);
+	bool is_signed = o->code != IR_EXTUI;
+	struct axis_info r = *axis_of(a, v);
+	const struct range *range = value_range(a->ranges, v);
+	int bits = type_elem_bits(v->type);
+	bool jumps = is_signed ? bits < 64 && range->min <= -((i64)1 << (bits - 1)) && range->max >= ((i64)1 << (bits - 1)) - 1 : range->min < 0;
+	for (int d = 0; d < dims(v->type) && jumps; d++) {
+		i32 aligned = MIN(MIN(r.contiguity[d], r.divisibility[d]), longest_run(v->type));
+		if (r.contiguity[d] <= aligned)
+			continue;
+		if (is_not_negative(a, o, i))
+			return r;
+		r.divisibility[d] = divisibility_at(&r, d, aligned, 1);
+		r.contiguity[d] = aligned;
 	}
-	i64 least = o->code == IR_EXTUI ? 0 : -(1ll << (dtype_bits(narrow) - 1)),
-	    most = (1ll << (dtype_bits(narrow) - 1)) - 1;
-	if (dtype_bits(narrow) < 32 && (range->wraps || range->min < least || range->max > most))
-		for (int d = 0; d < dims(t); d++)
-			r.contiguity[d] = MIN(x->contiguity[d], x->divisibility[d]);
 	return r;
+}
+
+/* An integer of another width. A constant is another number if it does not fit. */
+static struct axis_info resized_info(const struct axis_analysis *a, const struct op *o, const struct axis_info *x, const struct type *t)
+{
+	enum dtype narrow = type_dtype(o->code == IR_TRUNCI ? t : operand(o, 0)->type);
+	if (!x->is_constant)
+		return o->code == IR_TRUNCI ? *x : extended_info(a, o, 0);
+	i64 c = dtype_decode_int(narrow, dtype_encode_int(narrow, x->constant));
+	u64 low = dtype_bits(narrow) == 64 ? ~0ull : (1ull << dtype_bits(narrow)) - 1;
+	c = o->code == IR_EXTUI ? (i64)((u64)c & low) : o->code == IR_EXTSI && narrow == DT_I1 ? -c : c;
+	return constant_info(t, c, true);
 }
 
 static struct axis_info transfer(const struct axis_analysis *a, const struct op *o)
@@ -262,15 +291,18 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	case IR_MAKE_RANGE: return range_info(o, t);
 	case IR_ADDI: return add_info(x, y, t, false, 1, 1);
 	case IR_SUBI: return add_info(x, y, t, true, 1, 1);
-	case IR_ADDPTR: return add_info(x, y, t, false, pointee_bytes(t), pointee_bytes(t));
+	case IR_ADDPTR: {
+		struct axis_info offset = extended_info(a, o, 1);
+		return add_info(x, &offset, t, false, pointee_bytes(t), pointee_bytes(t));
+	}
 	case IR_MULI:
 		if (y->is_constant && y->constant == 1)
 			return *x;
 		return mul_info(x, y, t);
 	case IR_DIVSI:
-	case IR_DIVUI: return div_info(x, y, t, x->not_negative || o->code == IR_DIVUI);
+	case IR_DIVUI: return div_info(x, y, t, o->code == IR_DIVUI || is_not_negative(a, o, 0));
 	case IR_REMSI:
-	case IR_REMUI: return rem_info(x, y, t, x->not_negative || o->code == IR_REMUI);
+	case IR_REMUI: return rem_info(x, y, t, o->code == IR_REMUI || is_not_negative(a, o, 0));
 	case IR_SHLI:
 	case IR_SHRSI:
 	case IR_SHRUI: return shift_info(o, x, y, t);
@@ -302,6 +334,8 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 		}
 		return r;
 	case IR_LOAD:
+		if (o->attr[ATTR_VOLATILE]) /* memory may change between two elements */
+			return r;
 		for (int d = 0; d < dims(t); d++)
 			for (u32 i = 0; i < o->noperands; i++)
 				r.constancy[d] = i ? MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]) : x->constancy[d];
@@ -315,38 +349,6 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 				r.constancy[d] = MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]);
 		}
 	return r;
-}
-
-static bool not_negative(const struct axis_analysis *a, const struct op *o)
-{
-	bool x = o->noperands > 0 && axis_of(a, operand(o, 0))->not_negative, y = o->noperands > 1 && axis_of(a, operand(o, 1))->not_negative;
-	i64 c;
-	if (value_const_int(&o->results[0], &c))
-		return c >= 0;
-	switch (o->code) {
-	case IR_PROGRAM_ID:
-	case IR_NUM_PROGRAMS:
-	case IR_EXTUI: return true;
-	case IR_MAKE_RANGE: return o->attr[ATTR_START] >= 0;
-	case IR_ADDI:
-	case IR_MULI:
-	case IR_MINSI: return x && y;
-	case IR_MAXSI:
-	case IR_ANDI: return x || y;
-	case IR_DIVSI:
-	case IR_REMSI: return x && (y || !value_const_int(operand(o, 1), &c));
-	case IR_SHLI:
-	case IR_SHRSI:
-	case IR_EXTSI:
-	case IR_SPLAT:
-	case IR_BROADCAST:
-	case IR_EXPAND_DIMS:
-	case IR_TRANS:
-	case IR_RESHAPE:
-	case IR_CONVERT_LAYOUT: return x;
-	case IR_SELECT: return y && axis_of(a, operand(o, 2))->not_negative;
-	default: return false;
-	}
 }
 
 /* --- the walk ------------------------------------------------------------------------------------------------ */
@@ -364,7 +366,7 @@ static void apply_hints(const struct hints *h, const struct type *t, struct axis
 static bool same_info(const struct axis_info *x, const struct axis_info *y)
 {
 	return !memcmp(x->contiguity, y->contiguity, sizeof x->contiguity) && !memcmp(x->divisibility, y->divisibility, sizeof x->divisibility) &&
-	       !memcmp(x->constancy, y->constancy, sizeof x->constancy) && x->is_constant == y->is_constant && x->not_negative == y->not_negative &&
+	       !memcmp(x->constancy, y->constancy, sizeof x->constancy) && x->is_constant == y->is_constant &&
 	       x->constant == y->constant;
 }
 
@@ -390,7 +392,6 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 		r.divisibility[d] = MIN(divisibility_at(x, d, r.contiguity[d], 1), divisibility_at(y, d, r.contiguity[d], 1));
 	}
 	r.is_constant = x->is_constant && y->is_constant && x->constant == y->constant;
-	r.not_negative = x->not_negative && y->not_negative;
 	return r;
 }
 
@@ -401,9 +402,6 @@ static void analyze_for(struct axis_analysis *a, const struct op *o)
 	const struct block *b = o->blocks[0];
 	struct axis_info iv = nothing;
 	iv.divisibility[0] = MIN(axis_of(a, operand(o, 0))->divisibility[0], axis_of(a, operand(o, 2))->divisibility[0]);
-	i64 step;
-	bool down = value_const_int(operand(o, 2), &step) && step < 0;
-	iv.not_negative = axis_of(a, operand(o, down))->not_negative;
 	record(a, b->args[0], &iv);
 	for (u32 i = 0; i < o->nresults; i++)
 		record(a, b->args[1 + i], axis_of(a, operand(o, 3 + i)));
@@ -437,7 +435,6 @@ static void analyze_op(struct axis_analysis *a, const struct op *o)
 	if (o->nresults != 1 || o->nblocks)
 		return;
 	struct axis_info r = transfer(a, o);
-	r.not_negative = not_negative(a, o);
 	apply_hints(o->hints, o->results[0].type, &r);
 	record(a, &o->results[0], &r);
 }
@@ -448,10 +445,11 @@ static void analyze_block(struct axis_analysis *a, const struct block *b)
 		analyze_op(a, o);
 }
 
-struct axis_analysis *axis_analyze(const struct kernel *k, const struct ranges *ranges)
+struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges)
 {
 	struct axis_analysis *a = arena_new(k->ctx->arena, struct axis_analysis);
 	a->arena = k->ctx->arena;
+	a->kernel = k;
 	a->ranges = ranges;
 	a->infos.arena = k->ctx->arena;
 	for (u32 i = 0; i < k->nparams; i++) {

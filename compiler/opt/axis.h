@@ -6,8 +6,9 @@
  * The idea and most rules are those of Triton's AxisInfo; runs are tracked so that a divisibility never outlives the
  * contiguity it was stated for.
  *
- * An index is taken not to grow past the largest number of its type, and what divides one, if it is not constant, to be positive
- * (docs/language.md says so): else no quotient of a program's number would be known not to be negative. */
+ * Indices that may wrap have such runs only where they are aligned, or where the sizes of launches that opt/sizes.h states keep them from
+ * wrapping: they decide about // and % of what may be negative, and about extensions to the width of an address.
+ */
 #ifndef TLC_OPT_AXIS_H
 #define TLC_OPT_AXIS_H
 
@@ -16,7 +17,6 @@
 struct axis_info {
 	i32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK];
 	i32 is_constant; /* every element is `constant` */
-	i32 not_negative; /* no element is, as a signed number: what // and % are like hangs on that */
 	i64 constant;
 };
 
@@ -24,8 +24,8 @@ enum { AXIS_MAX_DIVISOR = 1 << 24 };
 
 struct axis_analysis;
 struct ranges;
-/* Analyses the whole kernel; the result lives in its arena. */
-struct axis_analysis *axis_analyze(const struct kernel *k, const struct ranges *ranges);
+/* Analyses the whole kernel; the result lives in its arena. What it takes for granted of launches is added to k's limits. */
+struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges);
 /* A value that was made after the analysis is known to be nothing in particular. */
 __attribute__((returns_nonnull)) const struct axis_info *axis_of(const struct axis_analysis *a, const struct value *v);
 

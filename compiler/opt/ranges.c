@@ -488,6 +488,12 @@ static bool is_logic(enum opcode code)
 	return code == IR_ANDI || code == IR_ORI || code == IR_XORI;
 }
 
+/* CUDA's limits, which libtl keeps on every device. */
+static i64 most_programs(i64 axis)
+{
+	return axis ? 65535 : INT32_MAX;
+}
+
 static struct range transfer(struct ranges *r, const struct op *o)
 {
 	const struct value *v = result(o);
@@ -499,8 +505,8 @@ static struct range transfer(struct ranges *r, const struct op *o)
 		return described(r, v, (struct interval){c, c}, true, lo, lo);
 	}
 	switch (o->code) {
-	case IR_PROGRAM_ID: in = (struct interval){0, INT32_MAX - 1}; break;
-	case IR_NUM_PROGRAMS: in = (struct interval){1, INT32_MAX}; break;
+	case IR_PROGRAM_ID: in = (struct interval){0, most_programs(o->attr[ATTR_AXIS]) - 1}; break;
+	case IR_NUM_PROGRAMS: in = (struct interval){1, most_programs(o->attr[ATTR_AXIS])}; break;
 	case IR_MAKE_RANGE: in = (struct interval){o->attr[ATTR_START], o->attr[ATTR_END] - 1}; break;
 	case IR_SPLAT:
 	case IR_UNSPLAT:

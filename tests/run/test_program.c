@@ -71,11 +71,34 @@ static void divisions(struct suite *s, int programs, int first, int y, int z, in
 	case_end(s);
 }
 
+/* Whatever the sizes, and whatever a variant for others takes for granted. */
+static void wrapping(struct suite *s, int n, int block)
+{
+	enum { PROGRAMS = 20 };
+	if (!case_begin(s, file, "wrapping n=%d block=%d", n, block))
+		return;
+	struct array *x = in(s, "x", TL_I32, 128), *o = out(s, "o", TL_I32, (size_t)(PROGRAMS * 4 * block));
+	for (int pid = 0; pid < PROGRAMS; pid++)
+		for (int j = 0; j < block; j++) {
+			int32_t start = (int32_t)((uint32_t)pid * (uint32_t)n), at = (int32_t)((uint32_t)start + (uint32_t)j);
+			int32_t later = (int32_t)((uint32_t)at + 8);
+			int64_t back = ((int64_t)at - (int64_t)pid * n) % 64;
+			int places[] = {at % 16, at / 16 % 32, later % 32, (int)back};
+			for (int k = 0; k < 4; k++)
+				want_int(o, (size_t)((pid * 4 + k) * block + j), value_int(x, (size_t)(64 + places[k])));
+		}
+	LAUNCH(s, "wrapping", CONFIG(.grid = {PROGRAMS}), ptr(x), ptr(o), tl_int(n), tl_int(block));
+	case_end(s);
+}
+
 static void grids(struct suite *s)
 {
+	static const int steps[] = {256, 1 << 28, -256, 3 << 28, 255, 0x7ffffff0, -(1 << 30), 0x7fffffff, -0x7fffff00};
 	static const uint32_t dims[][3] = {{0, 0, 0}, {1, 1, 1}, {7, 0, 0}, {0, 5, 0}, {0, 0, 6}, {3, 4, 5}, {2, 1, 9}, {1, 300, 2}, {1, 2, 300}, {3000, 1, 1}, {66000, 1, 1}};
 	for (int i = 0; i < COUNT(dims); i++)
 		ids(s, dims[i][0], dims[i][1], dims[i][2], 1 << i % 4);
+	for (int i = 0; i < COUNT(steps); i++)
+		wrapping(s, steps[i], 16), wrapping(s, steps[i], 256);
 	for (int group = 0; group < 10; group++) {
 		tiles_of_grid(s, 64, 64, 16, 16, group), tiles_of_grid(s, 50, 70, 8, 16, group), tiles_of_grid(s, 100, 3, 8, 8, group);
 		tiles_of_grid(s, 3, 100, 4, 4, group);

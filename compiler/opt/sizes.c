@@ -1,0 +1,232 @@
+#include "opt/sizes.h"
+
+/* An index that more operations than this make is none whose sizes a launch would bound. */
+enum { MOST_OPERATIONS = 128 };
+
+/* Smaller sizes count as this one in limits of products of which one factor is rounded up, as cdiv does: no such product is large. */
+enum { COUNTS_AS = 256 };
+
+struct query {
+	const struct kernel *k;
+	const struct ranges *r;
+	u32 operations;
+	struct size_limit limits[MAX_SIZE_LIMITS];
+	u32 nlimits;
+};
+
+static const struct value *without_shape(const struct value *v)
+{
+	while (v->def && (v->def->code == IR_SPLAT || v->def->code == IR_EXTSI || op_is_shape(v->def)))
+		v = operand(v->def, 0);
+	return v;
+}
+
+static bool limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
+{
+	if (most < (b == SIZE_NONE ? SIZES_LEAST : SIZES_LEAST_PRODUCT))
+		return false;
+	if (b != SIZE_NONE && b < a) {
+		i16 swap = a;
+		a = b;
+		b = swap;
+	}
+	for (u32 i = 0; i < q->nlimits; i++)
+		if (q->limits[i].a == a && q->limits[i].b == b && q->limits[i].least == least) {
+			q->limits[i].most = MIN(q->limits[i].most, most);
+			return true;
+		}
+	if (q->nlimits == MAX_SIZE_LIMITS)
+		return false;
+	q->limits[q->nlimits++] = (struct size_limit){most, a, b, least};
+	return true;
+}
+
+static bool within(struct query *q, const struct value *v, i64 most);
+
+/* (times · size + plus) / by, rounded down, which a value does not exceed. Small numbers, else there is none. */
+struct bound {
+	i16 size; /* SIZE_NONE: there is none */
+	i64 times, plus, by;
+};
+static const struct bound no_bound = {.size = SIZE_NONE, .by = 1};
+
+static struct bound scaled(struct bound b, i64 c)
+{
+	for (i64 k = 2; k <= b.by && k <= c; k *= 2) /* powers of two, as sizes of tiles are */
+		while (b.by % 2 == 0 && c % 2 == 0)
+			b.by /= 2, c /= 2;
+	if (c <= 0 || c >= 1 << 24 || b.times >= 1 << 24 || b.plus >= 1 << 24 || b.plus < -(1 << 24))
+		return no_bound;
+	b.times *= c;
+	b.plus *= c;
+	return b;
+}
+
+static struct bound more(struct bound b, i64 by)
+{
+	if (by < 0 || by >= 1 << 24 || b.by >= 1 << 24)
+		return no_bound;
+	b.plus += by * b.by;
+	return b;
+}
+
+/* What bounds v by a size; v's operations are kept from wrapping elsewhere. */
+static struct bound bound_of(struct query *q, const struct value *v)
+{
+	v = without_shape(v);
+	const struct op *o = v->def, *parent = o ? NULL : v->block->parent;
+	struct bound b = no_bound;
+	i64 c;
+	if (++q->operations > MOST_OPERATIONS)
+		return no_bound;
+	if (parent && parent->code == IR_FOR && !v->index && within(q, operand(parent, 0), INT64_MAX)) {
+		b = bound_of(q, operand(parent, 1));
+		b.plus -= b.by;
+		return b;
+	}
+	if (!o)
+		return !parent && v->type->kind == TY_SCALAR && dtype_is_int(v->type->dtype) && type_elem_bits(v->type) > 1 ? (struct bound){(i16)v->index, 1, 0, 1}
+															     : no_bound;
+	switch (o->code) {
+	case IR_PROGRAM_ID: return (struct bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, -1, 1};
+	case IR_NUM_PROGRAMS: return (struct bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, 0, 1};
+	case IR_DIVSI:
+		b = bound_of(q, operand(o, 0));
+		if (value_const_int(operand(o, 1), &c) && c > 0 && c < 1 << 24 && b.by < 1 << 24)
+			b.by *= c;
+		return b;
+	case IR_REMSI:
+		b = bound_of(q, operand(o, 1)); /* less than the divisor, and no more than what is divided */
+		b.plus -= b.by;
+		return b.size != SIZE_NONE ? b : bound_of(q, operand(o, 0));
+	case IR_MULI: return value_const_int(operand(o, 1), &c) ? scaled(bound_of(q, operand(o, 0)), c) : no_bound;
+	case IR_ADDI:
+		c = value_range(q->r, operand(o, 1))->max;
+		if (c < SIZES_LEAST)
+			return more(bound_of(q, operand(o, 0)), MAX(c, 0));
+		c = value_range(q->r, operand(o, 0))->max;
+		return c < SIZES_LEAST ? more(bound_of(q, operand(o, 1)), MAX(c, 0)) : no_bound;
+	default: return no_bound;
+	}
+}
+
+/* (times · size + plus) <= slope · size for sizes of `least` and more. */
+static i64 slope(struct bound b, i32 least)
+{
+	return b.times + (MAX(b.plus, 0) + least - 1) / least;
+}
+
+/* A product: with a small factor, or of two values that sizes bound. */
+static bool product_within(struct query *q, const struct value *x, const struct value *y, i64 most)
+{
+	const struct range *p = value_range(q->r, x), *s = value_range(q->r, y);
+	if (s->min >= 0 && s->max <= SIZES_LEAST)
+		return within(q, x, most / MAX(s->max, 1));
+	if (p->min >= 0 && p->max <= SIZES_LEAST)
+		return within(q, y, most / MAX(p->max, 1));
+	struct bound a = bound_of(q, x), b = bound_of(q, y);
+	if (a.size == SIZE_NONE || b.size == SIZE_NONE || !within(q, x, INT64_MAX) || !within(q, y, INT64_MAX))
+		return false;
+	i32 least = a.plus > 0 || b.plus > 0 ? COUNTS_AS : 1;
+	i128 top = (i128)most * a.by * b.by / ((i128)slope(a, least) * slope(b, least));
+	return limit(q, a.size, b.size, least, (i64)MIN(top, INT64_MAX));
+}
+
+/* Both, or no limit is stated. */
+static bool tries(struct query *q, const struct value *x, i64 most_x, const struct value *y, i64 most_y)
+{
+	struct query before = *q;
+	if (within(q, x, most_x) && within(q, y, most_y))
+		return true;
+	before.operations = q->operations;
+	*q = before;
+	return false;
+}
+
+static bool sum_within(struct query *q, const struct value *x, const struct value *y, i64 most)
+{
+	i64 px = value_range(q->r, x)->max, py = value_range(q->r, y)->max, few = most / 64;
+	if (px <= most / 2 || py <= most / 2) {
+		i64 for_y = py <= most / 2 ? py : most - px;
+		return for_y >= 0 && within(q, x, most - for_y) && within(q, y, for_y);
+	}
+	/* one of two is mostly much larger: rows times their length, and columns */
+	return tries(q, x, most - few, y, few) || tries(q, x, few, y, most - few) || tries(q, x, most / 2, y, most / 2);
+}
+
+/* The largest number whose quotient by `by` is at most `most`. */
+static i64 dividend(i64 most, i64 by)
+{
+	i64 r;
+	return __builtin_mul_overflow(most, by, &r) || __builtin_add_overflow(r, by - 1, &r) ? INT64_MAX : r;
+}
+
+static bool operation_within(struct query *q, const struct op *o, i64 most)
+{
+	const struct value *x = operand(o, 0), *y = o->noperands > 1 ? operand(o, 1) : x;
+	i64 c;
+	switch (o->code) {
+	case IR_ADDI: return sum_within(q, x, y, most);
+	case IR_MULI: return product_within(q, x, y, most);
+	case IR_SHLI: return value_const_int(y, &c) && c >= 0 && c < 31 && within(q, x, most >> c);
+	case IR_DIVSI:
+		if (value_const_int(y, &c))
+			return c > 0 && within(q, x, dividend(most, c));
+		return within(q, x, most); /* y > 0: see sizes.h */
+	case IR_REMSI:
+		c = value_range(q->r, y)->max;
+		return within(q, x, value_range(q->r, y)->min > 0 && c - 1 <= most ? INT64_MAX : most);
+	case IR_MINSI:
+		c = value_range(q->r, y)->max;
+		return within(q, x, c <= most ? INT64_MAX : most) && within(q, y, INT64_MAX);
+	case IR_MAXSI: return value_range(q->r, y)->max <= most && within(q, x, most);
+	case IR_SELECT: return within(q, y, most) && within(q, operand(o, 2), most);
+	case IR_TRUNCI:
+	case IR_SPLAT:
+	case IR_BROADCAST:
+	case IR_EXPAND_DIMS:
+	case IR_TRANS:
+	case IR_RESHAPE:
+	case IR_CONVERT_LAYOUT:
+	case IR_EXTSI: return within(q, x, most);
+	case IR_BITCAST: return x->type == result(o)->type && within(q, x, most);
+	case IR_PROGRAM_ID: return limit(q, (i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), SIZE_NONE, 1, most == INT64_MAX ? most : most + 1);
+	case IR_NUM_PROGRAMS: return limit(q, (i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), SIZE_NONE, 1, most);
+	default: return false;
+	}
+}
+
+/* Is 0 <= v <= most, as the machine holds v? Every operation on the way is kept from wrapping. */
+static bool within(struct query *q, const struct value *v, i64 most)
+{
+	const struct range *known = value_range(q->r, v);
+	int bits = type_elem_bits(v->type);
+	if (known->min >= 0 && known->max <= most)
+		return true;
+	if (most < 0 || bits == 1 || ++q->operations > MOST_OPERATIONS)
+		return false;
+	most = MIN(most, bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1);
+	if (v->def)
+		return v->def->nblocks == 0 && v->def->nresults == 1 && (v->def->noperands || v->def->code == IR_PROGRAM_ID || v->def->code == IR_NUM_PROGRAMS) &&
+		       operation_within(q, v->def, most);
+	const struct op *parent = v->block->parent;
+	if (parent)
+		return parent->code == IR_FOR && !v->index && within(q, operand(parent, 0), most) && within(q, operand(parent, 1), most);
+	return dtype_is_int(type_dtype(v->type)) && limit(q, (i16)v->index, SIZE_NONE, 1, most);
+}
+
+bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
+{
+	const struct range *known = value_range(r, v);
+	struct query q = {.k = k, .r = r, .nlimits = k->nlimits};
+	if (known->min >= 0 && known->max <= most)
+		return true;
+	if (k->any_size)
+		return false;
+	memcpy(q.limits, k->limits, sizeof q.limits);
+	if (!within(&q, v, most))
+		return false;
+	memcpy(k->limits, q.limits, sizeof q.limits);
+	k->nlimits = q.nlimits;
+	return true;
+}
