@@ -16,8 +16,9 @@ extern const char embed_std[], embed_std_end[];
 
 /* --- the road ------------------------------------------------------------------------------------------------ */
 
-/* Every pass over the IR, in order. What comes out of the first group is the ttir dump, of the second the ttgir dump. */
-static const struct pass tile_passes[] = {
+/* Every pass over the IR, in order, for each kind of target. What comes out of the tile passes is the ttir dump, of the placing ones the
+ * ttgir dump. */
+static const struct pass cuda_tile_passes[] = {
 	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0, ANALYSIS_AXIS},
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
@@ -33,7 +34,7 @@ static const struct pass tile_passes[] = {
 	{"early-loads", "issue loads before reductions and loops that they do not depend on", pass_early_loads, 0, ANALYSIS_AXIS},
 	{"fuse", "products and sums become multiply-adds", pass_fuse, 0, ANALYSIS_AXIS},
 };
-static const struct pass place_passes[] = {
+static const struct pass cuda_place_passes[] = {
 	{"dots", "operand types for the target's tensor cores", pass_dots, 0, ANALYSIS_AXIS},
 	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster, ANALYSIS_AXIS, 0},
 	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
@@ -44,6 +45,25 @@ static const struct pass place_passes[] = {
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
 	{"remarks", "say what became of memory accesses (on request)", pass_remarks, ANALYSIS_AXIS, 0},
+};
+/* One thread runs a program: what splits loops for wide accesses of many, or has loads wait beside other work, gains nothing. */
+static const struct pass cpu_tile_passes[] = {
+	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0, ANALYSIS_AXIS},
+	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
+	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
+	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+	{"masks", "drop masks that are provably true", pass_masks, ANALYSIS_RANGES, ANALYSIS_AXIS},
+	{"peel", "split loops so that the main part needs no mask", pass_peel, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
+	{"fuse", "products and sums become multiply-adds", pass_fuse, 0, ANALYSIS_AXIS},
+};
+
+static const struct pass_list {
+	const struct pass *tile, *place;
+	u32 ntile, nplace;
+} pass_lists[] = {
+	[TARGET_CPU] = {cpu_tile_passes, NULL, ARRAY_LEN(cpu_tile_passes), 0},
+	[TARGET_CUDA] = {cuda_tile_passes, cuda_place_passes, ARRAY_LEN(cuda_tile_passes), ARRAY_LEN(cuda_place_passes)},
 };
 
 /* --- units --------------------------------------------------------------------------------------------------- */
@@ -184,7 +204,7 @@ static bool run_passes(struct run *r, const struct pass *list, u32 n)
 		after_step(r, list[i].name, start);
 		if (r->s.failed)
 			return false;
-		if (list == tile_passes)
+		if (list != cuda_place_passes)
 			tell(r, list[i].name);
 	}
 	return true;
@@ -206,10 +226,10 @@ static const char *size_name(struct arena *a, const struct kernel *k, int size)
 static const char *directives(struct arena *a, const struct kernel *k)
 {
 	struct strbuf sb = {.arena = a};
-	if (k->cluster > 1)
-		sb_printf(&sb, ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid along x is %d times the programs", k->cluster,
-			  k->cluster, k->cluster);
-	if (k->persistent)
+	if (k->cuda.cluster > 1)
+		sb_printf(&sb, ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid along x is %d times the programs", k->cuda.cluster,
+			  k->cuda.cluster, k->cuda.cluster);
+	if (k->cuda.persistent)
 		sb_printf(&sb, "// parameters %u to %u: the programs along each axis; the grid is of as many blocks as there are multiprocessors, or programs if they are fewer, along x",
 			  k->nparams - GRID_PARAMS, k->nparams - 1);
 	for (u32 i = 0; i < k->nlimits; i++) {
@@ -219,8 +239,8 @@ static const char *directives(struct arena *a, const struct kernel *k)
 			sb_printf(&sb, " * %s%s", size_name(a, k, l->b), l->least > 1 ? arena_printf(a, ", each %d at least,", l->least) : "");
 		sb_printf(&sb, " from 0 to %lld", (long long)l->most);
 	}
-	for (u32 i = 0; i < k->nmaps; i++) {
-		const struct tensor_map_param *m = &k->maps[i];
+	for (u32 i = 0; i < k->cuda.nmaps; i++) {
+		const struct tensor_map_param *m = &k->cuda.maps[i];
 		const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
 		sb_printf(&sb, "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %lld%s%s, %d and 2^%d bytes, box %d, %d, %d, 1, swizzle %d bytes",
 			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, (long long)m->factor, name ? " * " : "", name ? name : "", m->swizzle,
@@ -245,7 +265,7 @@ static bool generate(struct run *r, struct compiled *out)
 	start = milliseconds();
 	const char *ptx = emit_ptx(&session, o->target.sm, o->target.arch_specific, block_has(r->s.k->body, op_is_loop),
 				   o->want_llir ? &out->llir : NULL, o->want_ptx ? &out->ptx_len : NULL, &error);
-	if (ptx && o->want_ptx && (r->s.k->cluster > 1 || r->s.k->persistent || r->s.k->nmaps || r->s.k->nlimits))
+	if (ptx && o->want_ptx && (r->s.k->cuda.cluster > 1 || r->s.k->cuda.persistent || r->s.k->cuda.nmaps || r->s.k->nlimits))
 		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len, directives(&r->u->arena, r->s.k));
 	after_step(r, "llvm", start);
 	session_close(&session);
@@ -270,30 +290,32 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 		return false;
 	r.s = (struct pass_state){.k = k, .ctx = &u->ir, .diags = &u->diags, .remarks = o->remarks, .target = &o->target,
 				  .num_warps = out->num_warps,
-				  .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .no_boxes = o->no_boxes,
-				  .persistent = o->persistent, .alias = o->alias, .debug = o->debug, .most_scratch = MOST_SCRATCH};
+				  .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .alias = o->alias,
+				  .debug = o->debug,
+				  .cuda = {.no_boxes = o->no_boxes, .persistent = o->persistent, .most_scratch = MOST_SCRATCH}};
+	const struct pass_list *list = &pass_lists[o->target.kind];
 	out->kernel = k;
 	k->num_warps = out->num_warps;
-	k->cluster = out->cluster = 1;
+	k->cuda.cluster = out->cluster = 1;
 	k->any_size = o->any_size;
 	if (o->any_size && o->remarks)
 		diag(&u->diags, R_ANY_SIZE, k->loc);
 	after_step(&r, "eval", start);
 	tell(&r, "eval");
-	if (!run_passes(&r, tile_passes, ARRAY_LEN(tile_passes)))
+	if (!run_passes(&r, list->tile, list->ntile))
 		return false;
 	if (o->want_ttir)
 		out->ttir = print_kernel(u, k);
-	if (r.stopped || !(o->want_ttgir || o->want_llir || o->want_ptx))
+	if (r.stopped || !list->nplace || !(o->want_ttgir || o->want_llir || o->want_ptx))
 		return true;
 	k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
-	bool placed = run_passes(&r, place_passes, ARRAY_LEN(place_passes));
+	bool placed = run_passes(&r, list->place, list->nplace);
 	out->shared_bytes = k->shared_bytes;
 	if (!placed && !o->no_advice)
 		advise_fit(u, u->parsed ? NULL : func, args, o, out->num_warps, r.s.num_stages, k->shared_bytes);
 	if (!placed)
 		return false;
-	out->cluster = k->cluster;
+	out->cluster = k->cuda.cluster;
 	out->num_warps = warps_of_block(k);
 	if (o->want_ttgir)
 		out->ttgir = print_kernel(u, k);
@@ -317,18 +339,18 @@ bool compile_has_step(const char *name)
 	bool found = false;
 	for (u32 i = 0; i < ARRAY_LEN(others); i++)
 		found |= !strcmp(name, others[i]);
-	for (u32 i = 0; i < ARRAY_LEN(tile_passes); i++)
-		found |= !strcmp(name, tile_passes[i].name);
-	for (u32 i = 0; i < ARRAY_LEN(place_passes); i++)
-		found |= !strcmp(name, place_passes[i].name);
+	for (u32 i = 0; i < ARRAY_LEN(cuda_tile_passes); i++)
+		found |= !strcmp(name, cuda_tile_passes[i].name);
+	for (u32 i = 0; i < ARRAY_LEN(cuda_place_passes); i++)
+		found |= !strcmp(name, cuda_place_passes[i].name);
 	return found;
 }
 
 void compile_list_passes(FILE *out)
 {
 	fprintf(out, "  %-14s %s\n", "eval", "the tile IR as evaluated, before any pass");
-	for (u32 i = 0; i < ARRAY_LEN(tile_passes); i++)
-		fprintf(out, "  %-14s %s\n", tile_passes[i].name, tile_passes[i].what);
-	for (u32 i = 0; i < ARRAY_LEN(place_passes); i++)
-		fprintf(out, "  %-14s %s\n", place_passes[i].name, place_passes[i].what);
+	for (u32 i = 0; i < ARRAY_LEN(cuda_tile_passes); i++)
+		fprintf(out, "  %-14s %s\n", cuda_tile_passes[i].name, cuda_tile_passes[i].what);
+	for (u32 i = 0; i < ARRAY_LEN(cuda_place_passes); i++)
+		fprintf(out, "  %-14s %s\n", cuda_place_passes[i].name, cuda_place_passes[i].what);
 }

@@ -494,6 +494,8 @@ static int command_compile(struct command *c)
 		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a", c->target);
 		return EXIT_USER;
 	}
+	if (c->options.target.kind == TARGET_CPU && (c->options.want_ttgir || c->options.want_llir || c->options.want_ptx))
+		return complain(EXIT_USER, "--target cpu: only --emit ast and ttir can be had of it");
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;
@@ -541,6 +543,8 @@ static int command_list(struct command *c)
 {
 	struct unit *u = arena_new(&c->arena, struct unit);
 	size_t len;
+	if (c->options.target.kind == TARGET_CPU && (c->options.want_ttgir || c->options.want_llir || c->options.want_ptx))
+		return complain(EXIT_USER, "--target cpu: only --emit ast and ttir can be had of it");
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;

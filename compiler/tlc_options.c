@@ -28,7 +28,8 @@ static const struct option {
 	{"-D", DEFINE, VERB_COMPILE | LAUNCH, AT(defines), 0, 0,
 	 "-D NAME=VALUE", "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
 	{"--target", TEXT, VERB_COMPILE, AT(target), 0, 0,
-	 "--target T", "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; default: the GPU here, else sm_90a",
+	 "--target T", "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu (tile IR only); default:\n"
+			   "the GPU here, else sm_90a",
 	 "the device is what is compiled for: --device D"},
 	{"--emit", TEXT, VERB_COMPILE, AT(emit), 0, 0,
 	 "--emit KIND,...", "ast ttir ttgir llir ptx cubin; default ptx", "tlc FILE --emit … shows what is compiled"},

@@ -95,7 +95,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 /* What a launch must know of the compiled kernel. */
 static void make_slots(const tl_kernel *k, const struct kernel *compiled, struct variant *v)
 {
-	v->nslots = compiled->nparams - (compiled->persistent ? GRID_PARAMS : 0);
+	v->nslots = compiled->nparams - (compiled->cuda.persistent ? GRID_PARAMS : 0);
 	free(v->slots); /* of an earlier try */
 	v->slots = calloc(v->nslots ? v->nslots : 1, sizeof *v->slots);
 	if (!v->slots)
@@ -154,10 +154,10 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 		s = ops->load(k->module->ctx->dev, u, &out, &v->code); /* last: nothing fails behind it */
 	cleanup_drop(&unit);
 	if (!s) {
-		v->persistent = out.kernel->persistent;
-		v->for_any_grid = o->persistent ? !out.kernel->persistent : !out.kernel->may_persist;
-		v->nmaps = out.kernel->nmaps;
-		memcpy(v->maps, out.kernel->maps, sizeof v->maps);
+		v->persistent = out.kernel->cuda.persistent;
+		v->for_any_grid = o->persistent ? !out.kernel->cuda.persistent : !out.kernel->cuda.may_persist;
+		v->nmaps = out.kernel->cuda.nmaps;
+		memcpy(v->maps, out.kernel->cuda.maps, sizeof v->maps);
 		v->nlimits = out.kernel->nlimits;
 		memcpy(v->limits, out.kernel->limits, sizeof v->limits);
 	}

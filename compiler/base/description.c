@@ -50,6 +50,10 @@ struct description cpu_description(void)
 bool description_parse(const char *text, struct description *out)
 {
 	static const int known[] = {75, 80, 86, 87, 89, 90};
+	if (!strcmp(text, "cpu")) {
+		*out = cpu_description();
+		return true;
+	}
 	if (!strncmp(text, "cuda:", 5))
 		text += 5;
 	if (!strncmp(text, "sm_", 3))

@@ -42,7 +42,7 @@ struct description {
 /* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 as NVIDIA's documents describe it; sm is ten times that. */
 struct description cuda_description(int sm, bool arch_specific);
 struct description cpu_description(void);
-/* "cuda:sm_90a", "cuda:90", "sm_80" → a description. False when it is none. */
+/* "cuda:sm_90a", "cuda:90", "sm_80", "cpu" → a description. False when it is none. */
 bool description_parse(const char *text, struct description *out);
 /* "sm_90a"; "cpu" */
 const char *description_name(struct arena *a, const struct description *d);

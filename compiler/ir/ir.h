@@ -212,6 +212,16 @@ struct size_limit {
 };
 enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 
+/* What placement for CUDA decides of a kernel beside its layouts. */
+struct cuda_placement {
+	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
+	bool may_persist; /* it could gain if few blocks ran all programs */
+	bool persistent;  /* they do; the last parameters are the programs' grid */
+	bool has_producer; /* a block has PRODUCER_WARPS more, the first of which asks for boxes */
+	struct tensor_map_param maps[MAX_TENSOR_MAPS];
+	u32 nmaps;
+};
+
 struct kernel {
 	struct ir_context *ctx;
 	const char *name;
@@ -225,20 +235,15 @@ struct kernel {
 	bool any_size; /* there are no limits */
 	/* set by placement */
 	int num_warps; /* of all blocks that a program runs on */
-	int cluster;   /* these blocks: 1, or several that form a cluster */
 	i32 shared_bytes;
-	bool may_persist; /* it could gain if few blocks ran all programs */
-	bool persistent;  /* they do; the last parameters are the programs' grid */
-	bool has_producer; /* a block has PRODUCER_WARPS more, the first of which asks for boxes */
-	struct tensor_map_param maps[MAX_TENSOR_MAPS];
-	u32 nmaps;
+	struct cuda_placement cuda;
 	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */
 };
 
 /* That one block is launched with. */
 static inline int warps_of_block(const struct kernel *k)
 {
-	return k->num_warps / k->cluster + (k->has_producer ? PRODUCER_WARPS : 0);
+	return k->num_warps / k->cuda.cluster + (k->cuda.has_producer ? PRODUCER_WARPS : 0);
 }
 __attribute__((returns_nonnull)) static inline struct value *operand(const struct op *o, u32 i)
 {

@@ -666,7 +666,7 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 		sb_printf(out,
 			  "module attributes {\"ttg.num-ctas\" = %d : i32, \"ttg.num-warps\" = %d : i32, ttg.shared = %d : "
 			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32} {\n",
-			  k->cluster, k->num_warps / k->cluster, k->shared_bytes, k->target);
+			  k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target);
 	else
 		sb_puts(out, "module {\n");
 	sb_puts(out, body.at);

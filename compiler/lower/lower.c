@@ -189,7 +189,7 @@ static void lower_program(struct lower *l, const struct op *o)
 		{"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"},
 		{"llvm.nvvm.read.ptx.sreg.nctaid.x", "llvm.nvvm.read.ptx.sreg.nctaid.y", "llvm.nvvm.read.ptx.sreg.nctaid.z"},
 	};
-	bool number = o->code == IR_NUM_PROGRAMS, spread = l->k->cluster > 1 && o->attr[ATTR_AXIS] == 0;
+	bool number = o->code == IR_NUM_PROGRAMS, spread = l->k->cuda.cluster > 1 && o->attr[ATTR_AXIS] == 0;
 	fill(l, result(o), intrinsic(l, spread ? cluster[number] : names[number][o->attr[ATTR_AXIS]], l->i32, NULL, 0));
 }
 
@@ -596,7 +596,7 @@ static LLVMValueRef number_below(struct lower *l, const char *name, int end)
 static void begin_function(struct lower *l)
 {
 	const struct kernel *k = l->k;
-	u32 n = k->nparams + k->nmaps;
+	u32 n = k->nparams + k->cuda.nmaps;
 	LLVMTypeRef *params = arena_array(&l->scratch, LLVMTypeRef, n);
 	for (u32 i = k->nparams; i < n; i++)
 		params[i] = LLVMPointerTypeInContext(l->ctx, 0);
@@ -622,8 +622,8 @@ static void begin_function(struct lower *l)
 		fill(l, k->params[i].value, p);
 	}
 	l->thread = number_below(l, "llvm.nvvm.read.ptx.sreg.tid.x", threads);
-	if (k->cluster > 1) /* the threads of the blocks before come first */
-		l->thread = LLVMBuildOr(l->b, l->thread, LLVMBuildMul(l->b, number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", k->cluster), c_i32(l, threads), ""), "");
+	if (k->cuda.cluster > 1) /* the threads of the blocks before come first */
+		l->thread = LLVMBuildOr(l->b, l->thread, LLVMBuildMul(l->b, number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", k->cuda.cluster), c_i32(l, threads), ""), "");
 	l->lane = LLVMBuildAnd(l->b, l->thread, c_i32(l, 31), "");
 	l->warp = LLVMBuildLShr(l->b, l->thread, c_i32(l, LANE_BITS), "");
 	LLVMValueRef br = LLVMBuildBr(l->b, start);

@@ -170,7 +170,7 @@ static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRe
 		v = LLVMBuildZExt(l->b, v, l->i16, "");
 	const char *text = arena_printf(&l->scratch, "{\n\t.reg .b32 a;\n\tmapa.shared::cluster.u32 a, $0, $1;\n\tst.shared::cluster.b%d [a], $2;\n\t}", bits);
 	const char *constraints = bits == 64 ? "r,n,l,~{memory}" : bits == 32 ? "r,n,r,~{memory}" : "r,n,h,~{memory}";
-	for (int rank = 0; rank < l->k->cluster; rank++) {
+	for (int rank = 0; rank < l->k->cuda.cluster; rank++) {
 		LLVMValueRef args[] = {at, c_i32(l, rank), v};
 		inline_asm(l, text, constraints, ASM_EFFECT, l->v, args, 3);
 	}
@@ -178,7 +178,7 @@ static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRe
 
 static void store_slot(struct lower *l, LLVMValueRef address, LLVMValueRef v)
 {
-	if (l->k->cluster > 1) {
+	if (l->k->cuda.cluster > 1) {
 		store_slot_to_all(l, address, v);
 		return;
 	}
@@ -242,7 +242,7 @@ static void store_slots(struct lower *l, const struct op *o, const struct ladder
 {
 	enum { FEW = 4 };
 	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
-	bool branch = !mine || l->k->cluster > 1 || d->results * d->n > FEW;
+	bool branch = !mine || l->k->cuda.cluster > 1 || d->results * d->n > FEW;
 	for (u32 i = 0; i < d->n; i++)
 		branch |= type_bits(LLVMTypeOf(part[i])) != 32;
 	struct guarded g = begin_if(l, branch ? mine : NULL);
@@ -314,7 +314,7 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 static u32 run_of(struct lower *l, const struct op *o, const struct ladder *d)
 {
 	u32 run = 1, bases[LAYOUT_MAX_BITS], others = 0;
-	if (!d->nwarp || l->k->cluster > 1 || same_in_lanes(d))
+	if (!d->nwarp || l->k->cuda.cluster > 1 || same_in_lanes(d))
 		return 0;
 	for (u32 i = 0; i < d->n; i++)
 		if (type_bits(llvm_type(l, operand(o, i)->type)) != 32)

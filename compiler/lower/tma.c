@@ -32,16 +32,16 @@ static void add_map(struct op *o, void *arg)
 	if (o->code != IR_TMA_COPY)
 		return;
 	struct tensor_map_param m = map_of(k, o);
-	for (o->mark = 0; o->mark < k->nmaps; o->mark++)
-		if (!memcmp(&k->maps[o->mark], &m, sizeof m))
+	for (o->mark = 0; o->mark < k->cuda.nmaps; o->mark++)
+		if (!memcmp(&k->cuda.maps[o->mark], &m, sizeof m))
 			return;
-	tl_assert(k->nmaps < MAX_TENSOR_MAPS);
-	k->maps[k->nmaps++] = m;
+	tl_assert(k->cuda.nmaps < MAX_TENSOR_MAPS);
+	k->cuda.maps[k->cuda.nmaps++] = m;
 }
 
 void collect_tensor_maps(struct kernel *k)
 {
-	k->nmaps = 0;
+	k->cuda.nmaps = 0;
 	walk(k->body, add_map, k);
 }
 
@@ -72,10 +72,10 @@ void lower_one_thread(struct lower *l, const struct op *o)
 
 void prefetch_tensor_maps(struct lower *l)
 {
-	if (!l->k->has_producer)
+	if (!l->k->cuda.has_producer)
 		return;
 	struct guarded g = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->thread, c_i32(l, 32 * l->k->num_warps), ""));
-	for (u32 i = 0; i < l->k->nmaps; i++) {
+	for (u32 i = 0; i < l->k->cuda.nmaps; i++) {
 		LLVMValueRef map = LLVMGetParam(l->fn, l->k->nparams + i);
 		inline_asm(l, "prefetch.tensormap [$0];", "l", ASM_EFFECT, l->v, &map, 1);
 	}
@@ -146,7 +146,7 @@ void lower_arrive_barrier(struct lower *l, const struct op *o)
 
 void lower_tma_copy(struct lower *l, const struct op *o)
 {
-	const struct tensor_map_param *m = &l->k->maps[o->mark];
+	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
 	LLVMValueRef at = LLVMBuildPtrToInt(l->b, elem(l, operand(o, 0), 0), l->i64, "");
 	LLVMValueRef page = LLVMBuildTrunc(l->b, LLVMBuildLShr(l->b, at, LLVMConstInt(l->i64, LOG2_PAGE, false), ""), l->i32, "");
 	LLVMValueRef x = LLVMBuildAnd(l->b, LLVMBuildTrunc(l->b, at, l->i32, ""), c_i32(l, (1u << LOG2_PAGE) - 1), "");

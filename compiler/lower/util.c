@@ -192,7 +192,7 @@ LLVMValueRef owner(struct lower *l, const struct layout *lay)
 /* All threads of the program have come here, and see what the others wrote to shared memory before. */
 void barrier(struct lower *l)
 {
-	if (l->k->cluster > 1)
+	if (l->k->cuda.cluster > 1)
 		inline_asm(l, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 	else if (l->meet)
 		inline_asm(l, arena_printf(&l->scratch, "bar.sync 0, %d;", l->meet), "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);

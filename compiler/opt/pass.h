@@ -11,6 +11,14 @@
 struct axis_analysis;
 struct ranges;
 
+/* What passes that place for CUDA know beside the kernel. */
+struct cuda_state {
+	bool no_boxes;    /* no copies by TMA */
+	bool persistent;  /* there will be more programs than multiprocessors: see place/programs.c */
+	i32 most_scratch; /* shared memory that one change of layout takes at once, in bytes */
+	struct programs *programs; /* the loop over them while it is tried, or NULL */
+};
+
 /* What passes know beside the kernel. */
 struct pass_state {
 	struct kernel *k;
@@ -20,12 +28,9 @@ struct pass_state {
 	const struct description *target;
 	int num_warps, num_stages; /* num_warps: of all blocks of a program, like the kernel's */
 	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
-	bool no_boxes;        /* no copies by TMA */
-	bool persistent;      /* there will be more programs than multiprocessors: see place/programs.c */
 	bool debug;           /* keep device_assert */
 	enum aliasing alias;  /* what is known of the kernel's pointer parameters */
-	i32 most_scratch;     /* shared memory that one change of layout takes at once, in bytes; set by placement */
-	struct programs *programs;  /* the loop over them while it is tried, or NULL */
+	struct cuda_state cuda;     /* of placement for TARGET_CUDA: no pass before it looks there */
 	struct ranges *ranges;      /* these two are valid in passes that need them; see ranges.h, axis.h */
 	struct axis_analysis *axis;
 	bool failed;          /* the user's kernel cannot be compiled; a diagnostic says why */

@@ -64,7 +64,7 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 		if (plan_conversion(from, to).kind != CONVERT_SHARED)
 			return 0;
 		i32 bytes = element_bytes(result(o));
-		return (i32)(type_numel(result(o)->type) * bytes) >> plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, s->most_scratch).bits;
+		return (i32)(type_numel(result(o)->type) * bytes) >> plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, s->cuda.most_scratch).bits;
 	}
 	case IR_REDUCE:
 	case IR_SCAN: return reduce_bytes(o);
@@ -134,7 +134,7 @@ static void collect(struct allocator *a, struct block *b)
 			n.end = last_use(result(o), b);
 		} else {
 			n.size = scratch_bytes(a->s, o);
-			tl_assert(!n.size || a->s->k->cluster == 1 || o->code == IR_REDUCE);
+			tl_assert(!n.size || a->s->k->cuda.cluster == 1 || o->code == IR_REDUCE);
 		}
 		if (n.size)
 			vec_push(&a->scratch, &a->at, n);
@@ -233,7 +233,7 @@ static i32 allocate(struct allocator *a)
 	struct pass_state *s = a->s;
 	i32 total;
 	number_ops(a, s->k->body);
-	for (s->most_scratch = MOST_SCRATCH;; s->most_scratch /= 2) {
+	for (s->cuda.most_scratch = MOST_SCRATCH;; s->cuda.most_scratch /= 2) {
 		a->at.len = 0;
 		collect(a, s->k->body);
 		extend_scratch(a, true);
@@ -242,7 +242,7 @@ static i32 allocate(struct allocator *a)
 			extend_scratch(a, false);
 			total = place_all(a);
 		}
-		if (total <= s->target->shared_bytes || s->most_scratch <= LEAST_PIECE)
+		if (total <= s->target->shared_bytes || s->cuda.most_scratch <= LEAST_PIECE)
 			return total;
 	}
 }

@@ -252,7 +252,7 @@ static void visit_block(struct pass_state *s, struct pending *p, struct block *b
 void pass_barriers(struct pass_state *s)
 {
 	struct pending p = {0};
-	if (s->k->cluster > 1)
+	if (s->k->cuda.cluster > 1)
 		p = (struct pending){.at = {{.end = INT32_MAX, .write = true}}, .n = 1};
 	visit_block(s, &p, s->k->body);
 }

@@ -186,6 +186,6 @@ void pass_cluster(struct pass_state *s)
 		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)bytes, warps, blocks);
 	if (!fits(s, bytes, warps, blocks, 1))
 		diag(s->diags, W_SPILLS, v.widest->loc, (long long)bytes, warps * blocks);
-	s->k->cluster = blocks;
+	s->k->cuda.cluster = blocks;
 	s->k->num_warps = s->num_warps = warps * blocks;
 }

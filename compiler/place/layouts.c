@@ -127,7 +127,7 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	const struct pass_state *s = p->s;
 	const struct op *loop = o->block->parent;
 	const struct type *t = result(o)->type;
-	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy || s->k->cluster > 1)
+	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy || s->k->cuda.cluster > 1)
 		return 0;
 	if (!loop || loop->code != IR_FOR || stages_of(s, loop) < 3 ||
 	    may_be_written(p->s, o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) || !load_fills_zero(o))
@@ -151,7 +151,7 @@ static void note_access(struct op *o, void *arg)
 	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds)
 		return; /* scattered: any layout will do */
 	int most = elements_per_thread(all->p, operand(o, 0)->type), copied = copied_ahead(all->p, o), unit;
-	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cluster == 1 && !copied;
+	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cuda.cluster == 1 && !copied;
 	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds)))
 		return; /* a few accesses more cost less than a way through other threads */
 	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
@@ -204,7 +204,7 @@ static void place_accesses(struct placer *p)
 		if (!l)
 			l = blocked(p, operand(o, 0)->type, all.at.at[i].order, vec);
 		map_put(&p->memory, o, (void *)l);
-		if (p->s->k->cluster > 1)
+		if (p->s->k->cuda.cluster > 1)
 			p->common = l;
 	}
 }

@@ -147,8 +147,8 @@ static void analyze(struct pass_state *s)
 
 static bool add_offset(const struct pass_state *s, const struct value *offset, i64 bytes, struct extent *e)
 {
-	const struct range *r = value_range(s->ranges, offset); /* offsets do not wrap: docs/language.md says so */
-	if (!r->lo->known || !r->hi->known)
+	const struct range *r = value_range(s->ranges, offset);
+	if (r->wraps || !r->lo->known || !r->hi->known)
 		return false;
 	struct affine lo = affine_scaled(r->lo, bytes), hi = affine_scaled(r->hi, bytes);
 	e->lo = affine_sum(&e->lo, &lo);

@@ -161,8 +161,8 @@ struct op *first_dot(const struct block *body)
 static void find_boxes(struct pipe *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->target->has_tensor_copy && !s->no_boxes && s->num_warps >= 4 && first_dot(p->loop->blocks[0]) &&
-		 s->k->cluster == 1 && p->loads.len + s->k->nmaps <= MAX_TENSOR_MAPS;
+	p->tma = s->target->has_tensor_copy && !s->cuda.no_boxes && s->num_warps >= 4 && first_dot(p->loop->blocks[0]) &&
+		 s->k->cuda.cluster == 1 && p->loads.len + s->k->cuda.nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
 		struct box box;
@@ -416,7 +416,7 @@ static void add_needs(struct op *o, void *arg)
 bool pipeline_fits(const struct pipe *p, const struct op *around)
 {
 	struct needs n = {p, ring_bytes(p, p->stages), 0};
-	p->s->most_scratch = LEAST_PIECE; /* until allocate chooses */
+	p->s->cuda.most_scratch = LEAST_PIECE; /* until allocate chooses */
 	walk(around->blocks[0], add_needs, &n);
 	return n.buffers + n.scratch <= p->s->target->shared_bytes;
 }
@@ -442,7 +442,7 @@ static int stages_that_fit(struct pipe *p, int stages)
 {
 	enum { OTHERS = 1024 };
 	struct needs n = {p, 0, 0};
-	p->s->most_scratch = LEAST_PIECE;
+	p->s->cuda.most_scratch = LEAST_PIECE;
 	walk(p->loop->blocks[0], add_needs, &n);
 	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
 		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
@@ -567,7 +567,7 @@ static void rewrite(struct pipe *p)
 	struct pass_state *s = p->s;
 	struct loc loc = p->loop->loc;
 	if (p->tma)
-		s->k->nmaps += p->loads.len; /* at most; how many differ is seen when they are collected */
+		s->k->cuda.nmaps += p->loads.len; /* at most; how many differ is seen when they are collected */
 	pipeline_rewrite(p);
 	if (!s->remarks)
 		return;
@@ -653,13 +653,13 @@ static void defer(struct op *o, void *arg)
 
 void pass_pipeline(struct pass_state *s)
 {
-	s->k->may_persist = may_persist(s);
-	if (s->persistent && s->k->may_persist)
+	s->k->cuda.may_persist = may_persist(s);
+	if (s->cuda.persistent && s->k->cuda.may_persist)
 		join_programs(s);
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* what is the same for all tiles is not carried */
 	pipeline_block(s, s->k->body);
-	if (s->programs)
+	if (s->cuda.programs)
 		part_programs(s);
 	copy_directly(s);
 	walk(s->k->body, not_flattened, s);

@@ -141,7 +141,7 @@ void pipeline_flatten(struct pipe *p)
 	if (programs && not)
 		part_programs(p->s);
 	else if (programs)
-		p->s->programs = NULL; /* as it stays */
+		p->s->cuda.programs = NULL; /* as it stays */
 	if (p->s->remarks)
 		tell(p->s, programs, outer->loc, not);
 }

@@ -93,7 +93,7 @@ static const char *why_not(struct pipe *p)
 		return "more than 8 warps leave it too few registers";
 	if (!p->tma)
 		return "a load is masked, or no box of rows: sizes that are multiples of 256 need neither mask nor remainder";
-	if (p->s->k->has_producer || !find_path(p, p->loop))
+	if (p->s->k->cuda.has_producer || !find_path(p, p->loop))
 		return "it is not the kernel's only product, or stands under a condition";
 	around = p->producer->path.at[0];
 	if (kernel_talks(p->s->k) || !can_run_apart(p))
@@ -111,7 +111,7 @@ void pipeline_find_producer(struct pipe *p)
 	u32 dots = 0;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		dots += op_is_dot(o);
-	if (!dots || dots != p->dots.len || !p->s->target->has_tensor_copy || p->s->no_boxes || !pipeline_is_alone(p))
+	if (!dots || dots != p->dots.len || !p->s->target->has_tensor_copy || p->s->cuda.no_boxes || !pipeline_is_alone(p))
 		return;
 	p->producer = arena_new(&p->scratch, struct producer);
 	p->producer->needed.arena = &p->scratch;
@@ -191,7 +191,7 @@ void producer_begin(struct pipe *p, struct op *first, value_vec *inits)
 			inits->at[k] = loop->blocks[0]->args[1 + loop->nresults - 2 + k];
 	}
 	vec_push(&p->scratch, inits, none);
-	p->s->k->has_producer = true;
+	p->s->k->cuda.has_producer = true;
 }
 
 struct op *producer_end(struct pipe *p, u32 turn)

@@ -27,7 +27,7 @@ void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
 void pass_remarks(struct pass_state *s);
 
-/* Shared memory an operation needs for itself while it runs, in bytes; a change of layout in pieces of s->most_scratch. */
+/* Shared memory an operation needs for itself while it runs, in bytes; a change of layout in pieces of s->cuda.most_scratch. */
 enum { LEAST_PIECE = 8192 };
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
 

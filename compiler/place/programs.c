@@ -55,7 +55,7 @@ bool may_persist(const struct pass_state *s)
 		if (o->code == IR_FOR && o->attr[ATTR_FLATTEN])
 			return false;
 	}
-	return product && s->k->cluster == 1 && !kernel_talks(s->k);
+	return product && s->k->cuda.cluster == 1 && !kernel_talks(s->k);
 }
 
 static struct value *made(struct programs *g, struct arena *a, struct value *v)
@@ -75,7 +75,7 @@ static void add_grid(struct kernel *k, struct programs *g)
 		g->count[i]->name = names[i];
 		k->params[k->nparams++] = (struct kernel_param){.name = names[i], .value = g->count[i]};
 	}
-	k->persistent = true;
+	k->cuda.persistent = true;
 }
 
 static struct value *of_axis(struct builder *b, enum opcode code, int axis)
@@ -121,14 +121,14 @@ void join_programs(struct pass_state *s)
 	g->index[1] = made(g, a, build2(&in, IR_REMSI, t, row, g->count[1]));
 	g->index[2] = made(g, a, build2(&in, IR_DIVSI, t, row, g->count[1]));
 	walk(body, replace_number, g);
-	s->programs = g;
+	s->cuda.programs = g;
 }
 
 void part_programs(struct pass_state *s)
 {
-	struct programs *g = s->programs;
+	struct programs *g = s->cuda.programs;
 	struct kernel *k = s->k;
-	s->programs = NULL;
+	s->cuda.programs = NULL;
 	struct builder before = builder_before(s->ctx, g->loop);
 	for (int i = 0; i < GRID_PARAMS; i++)
 		replace_uses(g->index[i], of_axis(&before, IR_PROGRAM_ID, i));
@@ -143,10 +143,10 @@ void part_programs(struct pass_state *s)
 	while (body->first != body->last)
 		op_insert_before(body->first, g->loop);
 	op_erase(g->loop);
-	k->persistent = false;
+	k->cuda.persistent = false;
 }
 
 bool is_loop_of_programs(const struct pass_state *s, const struct op *loop)
 {
-	return s->programs && s->programs->loop == loop;
+	return s->cuda.programs && s->cuda.programs->loop == loop;
 }

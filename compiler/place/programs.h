@@ -8,7 +8,7 @@
 bool kernel_talks(const struct kernel *k);
 /* Could the kernel gain by it? Then it is worth while to compile it for many programs too. */
 bool may_persist(const struct pass_state *s);
-/* Puts all of the kernel into a loop over programs, s->programs; and takes that away again. */
+/* Puts all of the kernel into a loop over programs, s->cuda.programs; and takes that away again. */
 void join_programs(struct pass_state *s);
 void part_programs(struct pass_state *s);
 bool is_loop_of_programs(const struct pass_state *s, const struct op *loop);

@@ -317,7 +317,7 @@ static void tell_reduction(struct teller *t, const struct op *o)
 	if (lanes > 1)
 		sb_printf(&text, ", %u lanes by shuffles", lanes);
 	if (warps > 1)
-		sb_printf(&text, ", %u warps through %d bytes of shared memory%s", warps, o->scratch_size, t->s->k->cluster > 1 ? " of each block" : "");
+		sb_printf(&text, ", %u warps through %d bytes of shared memory%s", warps, o->scratch_size, t->s->k->cuda.cluster > 1 ? " of each block" : "");
 	diag(t->s->diags, R_REDUCTION, o->loc, o->code == IR_SCAN ? "scan" : "reduction", in->shape[axis], text.at);
 	if (warps > 1 && regs == 1 && in->shape[axis] < 32 * t->s->num_warps)
 		diag_hint(t->s->diags, "the tile is small for %d warps; fewer num_warps would spare the way through shared memory", t->s->num_warps);
@@ -340,7 +340,7 @@ static void tell_conversion(struct teller *t, const struct op *o)
 	enum conversion_kind kind = plan_conversion(from, to).kind;
 	if (kind == CONVERT_REGISTERS || !v->uses)
 		return;
-	int bytes = MAX(type_elem_bits(v->type), 8) / 8, pieces = 1 << plan_pieces(&t->s->ctx->layouts, from, to, 8 * bytes, t->s->most_scratch).bits;
+	int bytes = MAX(type_elem_bits(v->type), 8) / 8, pieces = 1 << plan_pieces(&t->s->ctx->layouts, from, to, 8 * bytes, t->s->cuda.most_scratch).bits;
 	const char *way = kind == CONVERT_SHUFFLE ? "by shuffles" : arena_printf(&t->scratch, "through %d bytes of shared memory%s", o->scratch_size,
 										 pieces > 1 ? arena_printf(&t->scratch, " in %d pieces", pieces) : "");
 	int was = runs_along(from), is = runs_along(to);

@@ -267,8 +267,8 @@ static bool compile_workload(struct arena *a, struct subject *s)
 		s->text = arena_str(a, c.ptx, c.ptx_len);
 		s->shared_bytes = (u64)c.shared_bytes;
 		s->num_warps = (u32)c.num_warps;
-		s->nmaps = c.kernel->nmaps;
-		memcpy(s->maps, c.kernel->maps, sizeof s->maps);
+		s->nmaps = c.kernel->cuda.nmaps;
+		memcpy(s->maps, c.kernel->cuda.maps, sizeof s->maps);
 	} else {
 		printf("%s: does not compile\n", w->name);
 	}
