@@ -1,98 +1,14 @@
 #include "opt/ranges.h"
 
+#include "opt/interval.h"
+
 struct ranges {
 	struct arena *arena;
 	struct map of;    /* value → struct range */
 	bool has_assumes;
 };
 
-/* --- affine expressions -------------------------------------------------------------------------------------- */
-
 static const struct affine unknown;
-
-struct affine affine_constant(i64 c)
-{
-	return (struct affine){.known = true, .constant = c};
-}
-
-static bool add_term(struct affine *f, const struct value *s, i64 coef)
-{
-	for (int i = 0; i < f->n; i++)
-		if (f->term[i].scalar == s) {
-			if (__builtin_add_overflow(f->term[i].coef, coef, &f->term[i].coef))
-				return false;
-			if (!f->term[i].coef)
-				f->term[i] = f->term[--f->n];
-			return true;
-		}
-	if (!coef)
-		return true;
-	if (f->n == AFFINE_MAX_TERMS)
-		return false;
-	f->term[f->n].scalar = s;
-	f->term[f->n++].coef = coef;
-	return true;
-}
-
-struct affine affine_scaled(const struct affine *a, i64 by)
-{
-	struct affine r = affine_constant(0);
-	if (!a->known || __builtin_mul_overflow(a->constant, by, &r.constant))
-		return unknown;
-	r.n = by ? a->n : 0;
-	for (int i = 0; i < r.n; i++) {
-		r.term[i].scalar = a->term[i].scalar;
-		if (__builtin_mul_overflow(a->term[i].coef, by, &r.term[i].coef))
-			return unknown;
-	}
-	return r;
-}
-
-/* Kept expressions end behind their last term. */
-static struct affine copied(const struct affine *a)
-{
-	return affine_scaled(a, 1);
-}
-
-struct affine affine_sum(const struct affine *a, const struct affine *b)
-{
-	struct affine r = copied(a);
-	if (!r.known || !b->known || __builtin_add_overflow(r.constant, b->constant, &r.constant))
-		return unknown;
-	for (int i = 0; i < b->n; i++)
-		if (!add_term(&r, b->term[i].scalar, b->term[i].coef))
-			return unknown;
-	return r;
-}
-
-struct affine affine_difference(const struct affine *a, const struct affine *b)
-{
-	struct affine minus = affine_scaled(b, -1);
-	return affine_sum(a, &minus);
-}
-
-i64 affine_take(struct affine *f, const struct value *scalar)
-{
-	for (int i = 0; i < f->n; i++)
-		if (f->term[i].scalar == scalar) {
-			i64 c = f->term[i].coef;
-			f->term[i] = f->term[--f->n];
-			return c;
-		}
-	return 0;
-}
-
-static struct affine affine_scalar(const struct value *v)
-{
-	struct affine f = affine_constant(0);
-	add_term(&f, v, 1);
-	return f;
-}
-
-static bool same_affine(const struct affine *a, const struct affine *b)
-{
-	return a->constant == b->constant && a->n == b->n && !memcmp(a->term, b->term, (size_t)a->n * sizeof a->term[0]);
-}
 
 /* In the arena, as short as it is. */
 static const struct affine *keep(struct ranges *r, const struct affine *f)
@@ -159,129 +75,6 @@ static void narrow(const struct ranges *r, const struct value *v, const struct o
 	}
 }
 
-/* --- intervals ----------------------------------------------------------------------------------------------- */
-
-struct interval {
-	i128 lo, hi;
-};
-
-static struct interval of_type(const struct type *t)
-{
-	int bits = type_elem_bits(t);
-	if (bits == 1)
-		return (struct interval){0, 1};
-	return (struct interval){-((i128)1 << (bits - 1)), ((i128)1 << (bits - 1)) - 1};
-}
-
-static bool within(struct interval i, struct interval outer)
-{
-	return i.lo >= outer.lo && i.hi <= outer.hi;
-}
-
-static struct interval joined(struct interval a, struct interval b)
-{
-	return (struct interval){MIN(a.lo, b.lo), MAX(a.hi, b.hi)};
-}
-
-static struct interval product(struct interval a, struct interval b)
-{
-	i128 p[] = {a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi};
-	struct interval r = {p[0], p[0]};
-	for (int i = 1; i < 4; i++)
-		r = joined(r, (struct interval){p[i], p[i]});
-	return r;
-}
-
-/* Toward zero. A divisor is not zero. */
-static struct interval quotient(struct interval x, struct interval y)
-{
-	i128 most = MAX(x.hi, -x.lo);
-	y.lo = y.lo ? y.lo : MIN(y.hi, 1);
-	if (y.lo <= 0) /* of either sign: no farther from zero than x */
-		return (struct interval){-most, most};
-	return (struct interval){x.lo < 0 ? x.lo / y.lo : x.lo / y.hi, x.hi < 0 ? x.hi / y.hi : x.hi / y.lo};
-}
-
-/* It has the sign of x and is less than either. */
-static struct interval remainder_of(struct interval x, struct interval y)
-{
-	i128 most = MAX(MAX(y.hi, -y.lo) - 1, 0);
-	return (struct interval){x.lo < 0 ? MAX(x.lo, -most) : 0, x.hi > 0 ? MIN(x.hi, most) : 0};
-}
-
-static struct interval conjunction(struct interval x, struct interval y, struct interval all)
-{
-	if (x.lo >= 0 && y.lo >= 0)
-		return (struct interval){0, MIN(x.hi, y.hi)};
-	if (x.lo >= 0 || y.lo >= 0)
-		return (struct interval){0, x.lo >= 0 ? x.hi : y.hi};
-	return all;
-}
-
-static struct interval disjunction(struct interval x, struct interval y, struct interval all)
-{
-	i128 most = MAX(x.hi, y.hi), bits = 1;
-	if (x.lo < 0 || y.lo < 0)
-		return all;
-	while (bits <= most)
-		bits *= 2;
-	return (struct interval){0, bits - 1};
-}
-
-/* The results of an operation on two operands whose elements lie in x and y; `all`: of the type. Operations on unsigned numbers are
- * those on signed ones where neither is negative. */
-static struct interval binary(enum opcode code, struct interval x, struct interval y, struct interval all)
-{
-	bool positive = x.lo >= 0 && y.lo >= 0;
-	switch (code) {
-	case IR_ADDI: return (struct interval){x.lo + y.lo, x.hi + y.hi};
-	case IR_SUBI: return (struct interval){x.lo - y.hi, x.hi - y.lo};
-	case IR_MULI: return product(x, y);
-	case IR_SHLI: return y.lo == y.hi && y.lo >= 0 && y.lo < 63 ? product(x, (struct interval){(i128)1 << (int)y.lo, (i128)1 << (int)y.lo}) : all;
-	case IR_DIVUI:
-		if (!positive)
-			return all;
-		/* fallthrough */
-	case IR_DIVSI: return quotient(x, y);
-	case IR_REMUI:
-		if (!positive)
-			return y.lo > 0 ? (struct interval){0, y.hi - 1} : all;
-		/* fallthrough */
-	case IR_REMSI: return remainder_of(x, y);
-	case IR_ANDI: return conjunction(x, y, all);
-	case IR_ORI:
-	case IR_XORI: return disjunction(x, y, all);
-	case IR_SHRUI:
-		if (x.lo < 0)
-			return y.lo >= 1 ? (struct interval){0, all.hi} : all;
-		/* fallthrough */
-	case IR_SHRSI: {
-		if (y.lo < 0)
-			return all;
-		int least = (int)MIN(y.lo, 64), most = (int)MIN(y.hi, 64);
-		return (struct interval){x.lo < 0 ? x.lo >> least : x.lo >> most, x.hi < 0 ? x.hi >> most : x.hi >> least};
-	}
-	case IR_MINUI:
-		if (!positive)
-			return conjunction(x, y, all);
-		/* fallthrough */
-	case IR_MINSI: return (struct interval){MIN(x.lo, y.lo), MIN(x.hi, y.hi)};
-	case IR_MAXUI:
-		if (!positive)
-			return all;
-		/* fallthrough */
-	case IR_MAXSI: return (struct interval){MAX(x.lo, y.lo), MAX(x.hi, y.hi)};
-	default: return all;
-	}
-}
-
-static struct interval magnitude(struct interval x, struct interval all)
-{
-	if (x.lo <= all.lo)
-		return all;
-	return x.lo >= 0 ? x : (struct interval){0, MAX(x.hi, -x.lo)};
-}
-
 /* --- the walk ------------------------------------------------------------------------------------------------ */
 
 static bool is_integer(const struct value *v)
@@ -323,13 +116,13 @@ bool affine_interval(const struct ranges *r, const struct affine *f, const struc
  * `exact`: `in` holds the ideal value too, which is the machine's where `in` lies within the type. */
 static struct range described(struct ranges *r, const struct value *v, struct interval in, bool exact, struct affine lo, struct affine hi)
 {
-	struct interval all = of_type(v->type), least, most;
-	bool fits = within(in, all), affine = affine_wide(r, &lo, NULL, &least) && affine_wide(r, &hi, NULL, &most);
+	struct interval all = interval_of_type(v->type), least, most;
+	bool fits = interval_within(in, all), affine = affine_wide(r, &lo, NULL, &least) && affine_wide(r, &hi, NULL, &most);
 	in = fits ? in : all;
 	struct range x = {0};
 	if (affine) {
 		struct interval ideal = {least.lo, most.hi};
-		bool inside = within(ideal, all);
+		bool inside = interval_within(ideal, all);
 		x.wraps = !inside && !(exact && fits);
 		if (inside) {
 			in.lo = MAX(in.lo, ideal.lo);
@@ -341,7 +134,7 @@ static struct range described(struct ranges *r, const struct value *v, struct in
 	narrow(r, v, NULL, &x.min, &x.max);
 	if (affine) {
 		x.lo = keep(r, &lo);
-		x.hi = same_affine(&lo, &hi) ? x.lo : keep(r, &hi);
+		x.hi = affine_equals(&lo, &hi) ? x.lo : keep(r, &hi);
 	} else if (!is_integer(v)) {
 		x.lo = x.hi = keep(r, &unknown);
 	} else if (!type_is_tensor(v->type)) {
@@ -362,7 +155,7 @@ const struct range *value_range(const struct ranges *r, const struct value *v)
 	if (x)
 		return x;
 	struct ranges *memo = (struct ranges *)r;
-	struct range made = described(memo, v, is_integer(v) ? of_type(v->type) : (struct interval){0, 0}, true, unknown, unknown);
+	struct range made = described(memo, v, is_integer(v) ? interval_of_type(v->type) : (struct interval){0, 0}, true, unknown, unknown);
 	x = arena_dup(r->arena, &made, sizeof made);
 	map_put(&memo->of, v, (void *)x);
 	return x;
@@ -454,7 +247,7 @@ static struct affine upper_bound(struct ranges *r, const struct op *o)
 	if (o->code == IR_REMSI && value_range(r, x)->min >= 0 && value_range(r, m)->min > 0)
 		return affine_difference(exact_hi(r, m), &one);
 	if (o->code == IR_MINSI)
-		return copied(exact_hi(r, exact_hi(r, m)->n ? m : x));
+		return affine_copied(exact_hi(r, exact_hi(r, m)->n ? m : x));
 	return unknown;
 }
 
@@ -474,13 +267,13 @@ static struct range extended(struct ranges *r, const struct op *o)
 	}
 	if (!same)
 		return described(r, result(o), in, true, unknown, unknown);
-	return described(r, result(o), in, true, copied(exact_lo(r, v)), copied(exact_hi(r, v)));
+	return described(r, result(o), in, true, affine_copied(exact_lo(r, v)), affine_copied(exact_hi(r, v)));
 }
 
 static struct interval joined_yields(const struct ranges *r, const struct op *o, u32 i)
 {
 	struct interval in = interval_of(r, operand(o->blocks[0]->last, i));
-	return o->nblocks > 1 ? joined(in, interval_of(r, operand(o->blocks[1]->last, i))) : in;
+	return o->nblocks > 1 ? interval_joined(in, interval_of(r, operand(o->blocks[1]->last, i))) : in;
 }
 
 static bool is_logic(enum opcode code)
@@ -497,7 +290,7 @@ static i64 most_programs(i64 axis)
 static struct range transfer(struct ranges *r, const struct op *o)
 {
 	const struct value *v = result(o);
-	struct interval all = of_type(v->type), in = all;
+	struct interval all = interval_of_type(v->type), in = all;
 	struct affine lo = unknown, hi = unknown;
 	i64 c;
 	if (value_const_int(v, &c)) {
@@ -521,22 +314,22 @@ static struct range transfer(struct ranges *r, const struct op *o)
 		break;
 	case IR_TRUNCI: {
 		const struct range *x = value_range(r, operand(o, 0));
-		return described(r, v, (struct interval){x->min, x->max}, !x->wraps, copied(x->lo), copied(x->hi));
+		return described(r, v, (struct interval){x->min, x->max}, !x->wraps, affine_copied(x->lo), affine_copied(x->hi));
 	}
 	case IR_EXTSI:
 	case IR_EXTUI: return extended(r, o);
-	case IR_ABSI: in = magnitude(interval_of(r, operand(o, 0)), all); break;
-	case IR_SELECT: in = joined(interval_of(r, operand(o, 1)), interval_of(r, operand(o, 2))); break;
-	case IR_JOIN: in = joined(interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1))); break;
+	case IR_ABSI: in = interval_magnitude(interval_of(r, operand(o, 0)), all); break;
+	case IR_SELECT: in = interval_joined(interval_of(r, operand(o, 1)), interval_of(r, operand(o, 2))); break;
+	case IR_JOIN: in = interval_joined(interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1))); break;
 	case IR_ADDI:
 	case IR_SUBI:
 	case IR_MULI:
-	case IR_SHLI: return ring(r, o, binary(o->code, interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1)), all));
+	case IR_SHLI: return ring(r, o, interval_binary(o->code, interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1)), all));
 	default:
 		if (op_has(o, ELEM) && o->noperands == 2 && is_integer(operand(o, 0)) && (type_elem_bits(v->type) > 1 || is_logic(o->code))) {
-			in = binary(o->code, interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1)), all);
+			in = interval_binary(o->code, interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1)), all);
 			hi = upper_bound(r, o);
-			if (hi.known && within(in, all))
+			if (hi.known && interval_within(in, all))
 				lo = affine_constant((i64)in.lo);
 		}
 	}
@@ -571,7 +364,7 @@ static void analyze_block(struct ranges *r, const struct block *b);
 static void analyze_for(struct ranges *r, const struct op *o)
 {
 	const struct block *body = o->blocks[0];
-	struct interval all = of_type(body->args[0]->type), first = interval_of(r, operand(o, 0)), end = interval_of(r, operand(o, 1));
+	struct interval all = interval_of_type(body->args[0]->type), first = interval_of(r, operand(o, 0)), end = interval_of(r, operand(o, 1));
 	struct interval index = {first.lo, end.hi - 1};
 	put_interval(r, body->args[0], index.lo <= index.hi ? index : all);
 	for (u32 i = 0; i < o->nresults; i++) {
@@ -580,8 +373,8 @@ static void analyze_for(struct ranges *r, const struct op *o)
 		if (is_integer(arg) && carried_sum(r, o, i, &lo, &hi)) {
 			/* between what the index's bounds make of it */
 			struct affine a = affine_without_indices(r, &lo, NULL, false), b = affine_without_indices(r, &hi, NULL, true);
-			struct interval least, most, in = of_type(arg->type);
-			bool inside = affine_wide(r, &a, NULL, &least) && affine_wide(r, &b, NULL, &most) && within((struct interval){least.lo, most.hi}, in);
+			struct interval least, most, in = interval_of_type(arg->type);
+			bool inside = affine_wide(r, &a, NULL, &least) && affine_wide(r, &b, NULL, &most) && interval_within((struct interval){least.lo, most.hi}, in);
 			if (inside)
 				in = (struct interval){least.lo, most.hi};
 			put(r, arg, described(r, arg, in, inside, lo, hi));
@@ -590,7 +383,7 @@ static void analyze_for(struct ranges *r, const struct op *o)
 	analyze_block(r, body);
 	for (u32 i = 0; i < o->nresults; i++)
 		if (is_integer(&o->results[i]))
-			put_interval(r, &o->results[i], joined(interval_of(r, operand(o, 3 + i)), joined_yields(r, o, i)));
+			put_interval(r, &o->results[i], interval_joined(interval_of(r, operand(o, 3 + i)), joined_yields(r, o, i)));
 }
 
 static void analyze_op(struct ranges *r, const struct op *o)
@@ -651,12 +444,12 @@ static const struct op *innermost(const struct affine *f, const struct op *keep_
 
 struct affine affine_without_indices(struct ranges *r, const struct affine *a, const struct op *keep_index, bool upper)
 {
-	struct affine f = copied(a);
+	struct affine f = affine_copied(a);
 	const struct op *loop;
 	while (f.known && (loop = innermost(&f, keep_index))) {
 		i64 coef = affine_take(&f, loop->blocks[0]->args[0]);
 		bool last = (coef > 0) == upper;
-		struct affine by = copied(last ? exact_hi(r, operand(loop, 1)) : exact_lo(r, operand(loop, 0))), one = affine_constant(1);
+		struct affine by = affine_copied(last ? exact_hi(r, operand(loop, 1)) : exact_lo(r, operand(loop, 0))), one = affine_constant(1);
 		if (last)
 			by = affine_difference(&by, &one);
 		by = affine_scaled(&by, coef);
@@ -670,7 +463,7 @@ struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v)
 	const struct op *mul = def_if(v, IR_MULI), *div = mul ? def_if(operand(mul, 0), IR_DIVSI) : NULL;
 	i64 m, n;
 	if (!div || !value_const_int(operand(mul, 1), &m) || !value_const_int(operand(div, 1), &n) || m != n || m <= 0)
-		return copied(exact_lo(r, v));
+		return affine_copied(exact_lo(r, v));
 	struct affine most = affine_constant(m - 1); /* toward zero: down or up */
 	return affine_difference(exact_lo(r, operand(div, 0)), &most);
 }

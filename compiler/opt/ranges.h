@@ -16,20 +16,7 @@
 #ifndef TLC_OPT_RANGES_H
 #define TLC_OPT_RANGES_H
 
-#include "ir/ir.h"
-
-enum { AFFINE_MAX_TERMS = 8 };
-
-/* Kept ones end behind their last term. */
-struct affine {
-	i64 constant;
-	i32 n;
-	bool known;
-	struct affine_term {
-		const struct value *scalar;
-		i64 coef;
-	} term[AFFINE_MAX_TERMS];
-};
+#include "opt/affine.h"
 
 struct range {
 	i64 min, max; /* of the machine's value, signed; of i1: 0 and 1 */
@@ -41,13 +28,6 @@ struct ranges;
 struct ranges *ranges_analyze(const struct kernel *k);
 /* Of a value that was made after the analysis: what its type holds. */
 __attribute__((returns_nonnull)) const struct range *value_range(const struct ranges *r, const struct value *v);
-
-struct affine affine_sum(const struct affine *a, const struct affine *b);
-struct affine affine_difference(const struct affine *a, const struct affine *b);
-struct affine affine_scaled(const struct affine *a, i64 by);
-struct affine affine_constant(i64 c);
-/* The coefficient of `scalar`, whose term is removed. */
-i64 affine_take(struct affine *a, const struct value *scalar);
 
 /* Bounds of v itself, as the machine holds it: value_range's, or for a scalar that may wrap the scalar as a term. */
 const struct affine *exact_lo(struct ranges *r, const struct value *v);
