@@ -76,6 +76,7 @@ struct pressure {
 	struct placer p; /* for is_free */
 	VEC(i64) change; /* by operation, in order: bytes that begin to live minus those that end */
 	u32 clock;
+	bool streams; /* leave out tiles that are consumed() */
 };
 
 static void number_ops(struct pressure *q, struct block *b)
@@ -98,11 +99,33 @@ static u32 last_mark(const struct op *o)
 	return last;
 }
 
+/* Does a reduction take the tile, perhaps through elementwise operations, and nobody else? Then its elements are added up, or
+ * whatever, as they are loaded, and never all there. */
+static bool consumed(const struct value *v)
+{
+	const struct op *o = v->def;
+	while (o && v->uses) {
+		const struct op *user = v->uses->user;
+		for (const struct use *u = v->uses; u; u = u->next)
+			if (u->user != user)
+				return false;
+		if (user->block != o->block)
+			return false;
+		if (user->code == IR_REDUCE)
+			return true;
+		if (!op_has(user, ELEM) || user->nresults != 1)
+			return false;
+		o = user;
+		v = &user->results[0];
+	}
+	return false;
+}
+
 /* A tile is held from its definition until its last use, through the whole of a loop that it enters. */
 static void add_value(struct pressure *q, struct value *v, u32 begin, const struct block *home)
 {
 	u32 end = begin;
-	if (!type_is_tensor(v->type) || is_free(&q->p, v))
+	if (!type_is_tensor(v->type) || is_free(&q->p, v) || (q->streams && consumed(v)))
 		return;
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
@@ -131,9 +154,9 @@ static void add_block(struct pressure *q, struct block *b)
 }
 
 /* The most bytes of tiles that live at once. */
-static i64 tile_bytes(struct pass_state *s)
+static i64 tile_bytes(struct pass_state *s, bool streams)
 {
-	struct pressure q = {.p = {.s = s}};
+	struct pressure q = {.p = {.s = s}, .streams = streams};
 	i64 now = 0, most = 0;
 	q.p.free.arena = &q.p.scratch;
 	number_ops(&q, s->k->body);
@@ -175,7 +198,7 @@ void pass_cluster(struct pass_state *s)
 	walk(s->k->body, survey_op, &v);
 	if (!v.shape || v.has_dots)
 		return;
-	i64 bytes = tile_bytes(s);
+	i64 bytes = tile_bytes(s, false);
 	if (fits(s, bytes, warps, 1, 1))
 		return;
 	/* where one block waits for the others of its cluster, another should have work */
@@ -184,6 +207,7 @@ void pass_cluster(struct pass_state *s)
 			blocks *= 2;
 	if (s->remarks && blocks > 1)
 		diag(s->diags, R_CLUSTER, v.widest->loc, (long long)bytes, warps, blocks);
+	bytes = tile_bytes(s, true);
 	if (!fits(s, bytes, warps, blocks, 1))
 		diag(s->diags, W_SPILLS, v.widest->loc, (long long)bytes, warps * blocks);
 	s->k->cuda.cluster = blocks;
