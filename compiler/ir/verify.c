@@ -1,4 +1,5 @@
 /* The verifier: every operation against its row of ops.def, and the structure around it. */
+#include "base/recover.h"
 #include "ir/text.h"
 
 static bool same_shape(const struct type *a, const struct type *b)
@@ -508,6 +509,7 @@ struct checker {
 	const struct kernel *k;
 	struct diags *report;
 	bool ok;
+	const char *op, *what; /* if not: which operation, and what is wrong */
 };
 
 /* Regions that an operation has. */
@@ -566,10 +568,10 @@ static void check_block(struct checker *c, const struct block *b)
 		const char *what = check_op(c->k, o);
 		if (what) {
 			c->ok = false;
+			c->op = op_info[o->code].name;
+			c->what = what;
 			if (c->report)
-				diag(c->report, E_IR_INVALID, o->loc, op_info[o->code].name, what);
-			else
-				fprintf(stderr, "tlc: invalid IR: %s: %s\n", op_info[o->code].name, what);
+				diag(c->report, E_IR_INVALID, o->loc, c->op, what);
 			return;
 		}
 		for (u32 i = 0; i < o->nblocks; i++)
@@ -586,7 +588,7 @@ bool kernel_verify(const struct kernel *k, const char *what, struct diags *repor
 	if (!c.ok && !report) {
 		struct crash_scope s = {.what = what, .dump = kernel_dump, .arg = k};
 		crash_enter(&s);
-		tl_assert(!"the IR is valid");
+		fault_raise(FAULT_BUG, "internal error: invalid IR: %s: %s", c.op, c.what);
 	}
 	return c.ok;
 }
