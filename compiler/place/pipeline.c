@@ -155,6 +155,14 @@ struct op *first_dot(const struct block *body)
 	return o;
 }
 
+bool has_dot(const struct op *o)
+{
+	bool yes = op_is_dot(o);
+	for (u32 i = 0; i < o->nblocks; i++)
+		yes |= block_has(o->blocks[i], op_is_dot);
+	return yes;
+}
+
 /* Can boxes be copied instead, and is it worth while? On an H100 attention gains up to 20 % where warpgroups have other work than
  * dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more. Where dots stay in
  * flight, the thread that asks for boxes would hold up its warpgroup: cp.async is faster by 2 to 10 %, unless a warp of its own asks. */
@@ -212,6 +220,7 @@ static void find_late(struct pipe *p)
 	const struct value *sum = result(last), *a = operand(last, 0);
 	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) && value_has_one_use(sum) && sum->uses->user == body->last;
 	const struct value *arg = stays ? body->args[1 + (sum->uses - body->last->operands)] : NULL;
+	stays &= arg && !value_unused(arg); /* else nothing keeps its registers in place until the wait */
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
 	if (stays && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_REGISTERS)
@@ -457,7 +466,7 @@ static bool stores_come_first(const struct pipe *p)
 {
 	bool seen = false, ok = true;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
-		seen |= op_is_dot(o);
+		seen |= has_dot(o);
 		ok &= o->code != IR_LOCAL_STORE || !seen;
 	}
 	for (u32 i = 0; i < p->loads.len; i++) {

@@ -69,6 +69,8 @@ bool can_copy_async(const struct pipe *p, const struct op *load);
 /* Copies loads that are left without passing through registers, if only a dot reads them. */
 void copy_directly(struct pass_state *s);
 struct op *first_dot(const struct block *body);
+/* Is it a dot, or one in a branch? */
+bool has_dot(const struct op *o);
 /* Of the tile that a load fills. */
 i64 load_bytes(const struct op *load);
 

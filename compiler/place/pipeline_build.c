@@ -462,11 +462,8 @@ static bool may_repeat(const struct pipe *p)
 static struct op *first_with_dot(const struct block *body)
 {
 	struct op *o = body->first;
-	for (bool found = false; !found; o = found ? o : o->next) {
-		found = op_is_dot(o);
-		for (u32 i = 0; i < o->nblocks; i++)
-			found |= block_has(o->blocks[i], op_is_dot);
-	}
+	while (!has_dot(o))
+		o = o->next;
 	return o;
 }
 
