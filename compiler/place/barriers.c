@@ -20,80 +20,101 @@ struct access {
 	const struct op *ring; /* the allocation, when it is a ring of buffers; or the conversion, when each warp has a part of its own */
 };
 
+/* What has been done since all threads met, each access once. */
 struct pending {
-	struct access at[64];
-	u32 n;
-	struct touched global[64];
-	u32 nglobal;
+	VEC(struct access) shared;
+	VEC(struct touched) global;
+};
+
+struct barriers {
+	struct pass_state *s;
+	struct arena scratch; /* of all that is pending somewhere */
+	bool placed;          /* every barrier: what is visited now needs no other */
 };
 
 static void met(struct pending *p)
 {
-	p->n = p->nglobal = 0;
+	p->shared.len = p->global.len = 0;
 }
 
 static bool conflicts(const struct pending *p, const struct access *a)
 {
-	for (u32 i = 0; i < p->n; i++) {
-		const struct access *b = &p->at[i];
+	for (u32 i = 0; i < p->shared.len; i++) {
+		const struct access *b = &p->shared.at[i];
 		if (a->start < b->end && b->start < a->end && (a->write || b->write) && !(a->ring && a->ring == b->ring))
 			return true;
 	}
 	return false;
 }
 
-/* False when there is no room: the caller then needs a barrier. */
-static bool add(struct pending *p, const struct access *a)
+static void add(struct barriers *w, struct pending *p, const struct access *a)
 {
-	for (u32 i = 0; i < p->n; i++) {
-		const struct access *b = &p->at[i];
+	for (u32 i = 0; i < p->shared.len; i++) {
+		const struct access *b = &p->shared.at[i];
 		if (b->start == a->start && b->end == a->end && b->write == a->write && b->ring == a->ring)
-			return true;
+			return;
 	}
-	if (p->n == ARRAY_LEN(p->at))
-		return false;
-	p->at[p->n++] = *a;
-	return true;
+	vec_push(&w->scratch, &p->shared, *a);
 }
 
-static void barrier_before(struct pass_state *s, struct pending *p, struct op *o)
+static void add_global(struct barriers *w, struct pending *p, const struct touched *t)
 {
-	struct builder b = builder_before(s->ctx, o);
+	for (u32 i = 0; i < p->global.len; i++)
+		if (p->global.at[i].op == t->op && p->global.at[i].loop == t->loop)
+			return;
+	vec_push(&w->scratch, &p->global, *t);
+}
+
+/* Did `into` change? */
+static bool merge(struct barriers *w, struct pending *into, const struct pending *from)
+{
+	u32 before = into->shared.len + into->global.len;
+	for (u32 i = 0; i < from->shared.len; i++)
+		add(w, into, &from->shared.at[i]);
+	for (u32 i = 0; i < from->global.len; i++)
+		add_global(w, into, &from->global.at[i]);
+	return into->shared.len + into->global.len > before;
+}
+
+/* What is pending where the roads of the kernel part: a copy that each of them changes for itself. */
+static struct pending copy(struct barriers *w, const struct pending *p)
+{
+	struct pending q = {0};
+	for (u32 i = 0; i < p->shared.len; i++)
+		vec_push(&w->scratch, &q.shared, p->shared.at[i]);
+	for (u32 i = 0; i < p->global.len; i++)
+		vec_push(&w->scratch, &q.global, p->global.at[i]);
+	return q;
+}
+
+static void barrier_before(struct barriers *w, struct pending *p, struct op *o)
+{
+	tl_assert(!w->placed);
+	struct builder b = builder_before(w->s->ctx, o);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 	met(p);
 }
 
-static bool add_global(struct pending *p, const struct touched *t)
+static void touch_global(struct barriers *w, struct pending *p, struct op *o)
 {
-	for (u32 i = 0; i < p->nglobal; i++)
-		if (p->global[i].op == t->op && p->global[i].loop == t->loop)
-			return true;
-	if (p->nglobal == ARRAY_LEN(p->global))
-		return false;
-	p->global[p->nglobal++] = *t;
-	return true;
-}
-
-static void touch_global(struct pass_state *s, struct pending *p, struct op *o)
-{
-	bool wait = p->nglobal == ARRAY_LEN(p->global);
-	for (u32 i = 0; i < p->nglobal; i++)
-		wait |= must_meet(s, &p->global[i], o);
+	bool wait = false;
+	for (u32 i = 0; i < p->global.len && !wait; i++)
+		wait = must_meet(w->s, &p->global.at[i], o);
 	if (wait)
-		barrier_before(s, p, o);
-	add_global(p, &(struct touched){.op = o});
+		barrier_before(w, p, o);
+	add_global(w, p, &(struct touched){.op = o});
 }
 
 /* o makes these accesses, all at once. */
-static void touch(struct pass_state *s, struct pending *p, struct op *o, const struct access *a, u32 n)
+static void touch(struct barriers *w, struct pending *p, struct op *o, const struct access *a, u32 n)
 {
-	bool wait = p->n + n > ARRAY_LEN(p->at);
+	bool wait = false;
 	for (u32 i = 0; i < n; i++)
 		wait |= conflicts(p, &a[i]);
 	if (wait)
-		barrier_before(s, p, o);
+		barrier_before(w, p, o);
 	for (u32 i = 0; i < n; i++)
-		add(p, &a[i]);
+		add(w, p, &a[i]);
 }
 
 static const struct op *allocation(const struct value *v)
@@ -113,25 +134,7 @@ static struct access access_of(const struct op *alloc, bool write)
 	};
 }
 
-static void visit_block(struct pass_state *s, struct pending *p, struct block *b);
-
-/* Did `into` change? */
-static bool merge(struct pending *into, const struct pending *from)
-{
-	u32 before = into->n, globals = into->nglobal;
-	bool full = false;
-	for (u32 i = 0; i < from->n; i++)
-		if (!add(into, &from->at[i])) {
-			into->at[0] = (struct access){.end = INT32_MAX, .write = true}; /* everything */
-			full = true;
-		}
-	for (u32 i = 0; i < from->nglobal; i++)
-		if (!add_global(into, &from->global[i])) {
-			full |= into->global[0].op != NULL;
-			into->global[0] = (struct touched){0}; /* everything */
-		}
-	return full || into->n > before || into->nglobal > globals;
-}
+static void visit_block(struct barriers *w, struct pending *p, struct block *b);
 
 static bool is_inside(const struct op *o, const struct op *loop)
 {
@@ -143,33 +146,32 @@ static bool is_inside(const struct op *o, const struct op *loop)
 /* What was done in the body of `loop` was done in an earlier iteration when the next one begins. */
 static void carry(struct pending *p, const struct op *loop)
 {
-	for (u32 i = 0; i < p->nglobal; i++)
-		if (p->global[i].op && is_inside(p->global[i].op, loop))
-			p->global[i].loop = loop;
+	for (u32 i = 0; i < p->global.len; i++)
+		if (is_inside(p->global.at[i].op, loop))
+			p->global.at[i].loop = loop;
 }
 
-/* A region that may run again: what is pending at its end is pending at its start too. The rest of a split loop, which often does
- * not run at all, synchronises at its end instead of where it begins again, so that nothing is left to those who come after. */
-static void visit_loop(struct pass_state *s, struct pending *p, struct op *o)
+/* A region that may run again: what is pending at its end is pending at its start too, until that adds nothing. There is an end to
+ * it: what is pending at the start only grows, and a kernel has so many accesses. The rest of a split loop, which often does not run at
+ * all, synchronises at its end instead of where it begins again, so that nothing is left to those who come after. */
+static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 {
-	struct pending in = *p, out;
-	for (;;) { /* what is pending only grows */
-		out = in;
+	struct pending in = copy(w, p), out, again;
+	do {
+		out = copy(w, &in);
 		for (u32 k = 0; k < o->nblocks; k++)
-			visit_block(s, &out, o->blocks[k]);
-		if (o->code == IR_FOR && o->attr[ATTR_STAGES] == 1 && !in.n && out.n)
-			barrier_before(s, &out, o->blocks[0]->last);
-		struct pending again = out;
+			visit_block(w, &out, o->blocks[k]);
+		if (o->code == IR_FOR && o->attr[ATTR_STAGES] == 1 && !in.shared.len && out.shared.len)
+			barrier_before(w, &out, o->blocks[0]->last);
+		again = copy(w, &out);
 		carry(&again, o);
-		if (!merge(&in, &again))
-			break;
-	}
+	} while (merge(w, &in, &again));
+	merge(w, &in, &out);
 	*p = in;
-	merge(p, &out);
 }
 
 /* What one thread does to mbarriers and buffers: all threads meet in front of it. */
-static void visit_alone(struct pass_state *s, struct pending *p, struct op *o)
+static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 {
 	bool wait = false;
 	for (const struct op *in = o->blocks[0]->first; in; in = in->next)
@@ -178,11 +180,11 @@ static void visit_alone(struct pass_state *s, struct pending *p, struct op *o)
 			wait |= conflicts(p, &a);
 		}
 	if (wait)
-		barrier_before(s, p, o);
-	visit_block(s, p, o->blocks[0]);
+		barrier_before(w, p, o);
+	visit_block(w, p, o->blocks[0]);
 }
 
-static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
+static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 {
 	struct access a, both[2];
 	u32 n = 0;
@@ -192,67 +194,78 @@ static void visit_op(struct pass_state *s, struct pending *p, struct op *o)
 			met(p);
 		return;
 	case IR_FOR:
-	case IR_WHILE: visit_loop(s, p, o); return;
-	case IR_ONE_THREAD: visit_alone(s, p, o); return;
+	case IR_WHILE: visit_loop(w, p, o); return;
+	case IR_ONE_THREAD: visit_alone(w, p, o); return;
 	case IR_IF: {
-		struct pending yes = *p, no = *p;
-		visit_block(s, &yes, o->blocks[0]);
-		visit_block(s, &no, o->blocks[1]);
-		*p = yes;
-		merge(p, &no);
+		struct pending no = copy(w, p);
+		visit_block(w, p, o->blocks[0]);
+		visit_block(w, &no, o->blocks[1]);
+		merge(w, p, &no);
 		return;
 	}
 	case IR_LOCAL_LOAD:
 		a = access_of(allocation(operand(o, 0)), false);
-		touch(s, p, o, &a, 1);
+		touch(w, p, o, &a, 1);
 		return;
 	case IR_LOCAL_STORE:
 	case IR_ASYNC_COPY:
 	case IR_TMA_COPY:
 		a = access_of(allocation(operand(o, 1)), true);
-		touch(s, p, o, &a, 1);
+		touch(w, p, o, &a, 1);
 		return;
 	case IR_INIT_BARRIER:
 	case IR_INVAL_BARRIER:
 		a = access_of(allocation(operand(o, 0)), true);
-		touch(s, p, o, &a, 1);
+		touch(w, p, o, &a, 1);
 		return;
 	case IR_DOT:
 	case IR_WARP_GROUP_DOT:
 		for (u32 i = 0; i < 2; i++)
 			if (operand(o, i)->type->kind == TY_MEMDESC)
 				both[n++] = access_of(allocation(operand(o, i)), false);
-		touch(s, p, o, both, n);
+		touch(w, p, o, both, n);
 		return;
 	default: break;
 	}
 	if (touches_memory(o))
-		touch_global(s, p, o);
+		touch_global(w, p, o);
 	if (o->code == IR_LOCAL_ALLOC || !o->scratch_size)
 		return;
 	a = access_of(o, true);
 	if (o->code == IR_CONVERT_LAYOUT && warps_apart(operand(o, 0)->type->layout, result(o)->type->layout)) {
 		a.ring = o;
-		touch(s, p, o, &a, 1);
+		touch(w, p, o, &a, 1);
 		return;
 	}
 	if (conflicts(p, &a))
-		barrier_before(s, p, o);
+		barrier_before(w, p, o);
 	met(p); /* the barrier inside */
 	a.write = false;
-	add(p, &a);
+	add(w, p, &a);
 }
 
-static void visit_block(struct pass_state *s, struct pending *p, struct block *b)
+static void visit_block(struct barriers *w, struct pending *p, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next)
-		visit_op(s, p, o);
+		visit_op(w, p, o);
 }
 
-void pass_barriers(struct pass_state *s)
+static void visit_kernel(struct barriers *w)
 {
 	struct pending p = {0};
-	if (s->k->cuda.cluster > 1)
-		p = (struct pending){.at = {{.end = INT32_MAX, .write = true}}, .n = 1};
-	visit_block(s, &p, s->k->body);
+	if (w->s->k->cuda.cluster > 1)
+		add(w, &p, &(struct access){.end = INT32_MAX, .write = true});
+	visit_block(w, &p, w->s->k->body);
+}
+
+/* A second visit finds every barrier in its place, or the first one has stopped too early. */
+void pass_barriers(struct pass_state *s)
+{
+	struct barriers w = {.s = s};
+	visit_kernel(&w);
+#ifndef NDEBUG
+	w.placed = true;
+	visit_kernel(&w);
+#endif
+	arena_free(&w.scratch);
 }
