@@ -1,5 +1,6 @@
-/* test-random: random kernels of two kinds on every device, against an evaluation of their own: "random" (random.h)
- * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types.
+/* test-random: random kernels of three kinds on every device, against an evaluation of their own: "random" (random.h)
+ * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types, "dots" (random_dots.c) with
+ * loops of dots.
  *
  *   test-random                          the usual number of them
  *   test-random --kind tree              of one kind only
@@ -16,7 +17,7 @@
 
 enum { COUNT_CPU = 2000, COUNT_CUDA = 500 }; /* where each takes 0.01 to 0.03 s, and 0.1 s */
 
-static int64_t setting(const char *name, int64_t otherwise)
+int64_t setting(const char *name, int64_t otherwise)
 {
 	const char *text = getenv(name);
 	return text && *text ? strtoll(text, NULL, 10) : otherwise;
@@ -70,13 +71,13 @@ static void leave_out(struct program *p, const char *list)
 		p->node[k].dead |= !p->node[k].used;
 }
 
-static bool fails(const char *command, const char *list)
+bool fails(const char *command, const char *list)
 {
 	setenv("RANDOM_LEAVE_OUT", list, 1);
 	return system(command) != 0;
 }
 
-static bool only(const char *kind)
+bool only(const char *kind)
 {
 	const char *name = getenv("RANDOM_KIND");
 	return !name || !strcmp(name, kind);
@@ -118,6 +119,8 @@ static int shrink(const char *self, const char *command)
 		printf("it does not fail\n");
 		return 0;
 	}
+	if (getenv("RANDOM_KIND") && only("dots"))
+		return shrink_dots(command);
 	if (!only("random"))
 		return shrink_tree(command);
 	random_seed((uint64_t)setting("RANDOM_SEED", 1));
@@ -331,7 +334,7 @@ static void theme_random(struct suite *s)
 /* The harness's options stay; ours are passed on in the environment, which a restart after a crash keeps. */
 int main(int argc, char **argv)
 {
-	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}};
+	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}, {"dots", theme_dots}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

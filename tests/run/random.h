@@ -215,6 +215,15 @@ double float_op(enum op op, double x, double y, double z);
 /* What errors of the operands, in ex, ey and ez, and rounding do to the result r. */
 double float_error(enum op op, tl_dtype t, double x, double y, double r, double ex, double ey, double ez);
 
+/* random.c */
+int64_t setting(const char *name, int64_t otherwise); /* from the environment */
+bool fails(const char *command, const char *list);    /* with this left out */
+bool only(const char *kind);                          /* is it one of the kinds asked for? */
+
+/* random_dots.c */
+void theme_dots(struct suite *s);
+int shrink_dots(const char *command);
+
 /* random_eval.c: into memory[].i or f, error and touched */
 void evaluate(struct program *p);
 bool is_statement(enum op op);

@@ -1,0 +1,429 @@
+/* test-random --kind dots: random loops of one to four dots, whose copies and products a compiler lets run ahead.
+ *
+ * A loop is a list of steps over tiles of P × Q, Q × P, P × P and Q × Q elements: loads, products, sums that are carried, and what is
+ * made of one result for another product. All numbers are small integers, so that every order of evaluation gives the same, and are
+ * evaluated here in double. */
+#include "random.h"
+#include "suite.h"
+
+enum { STEPS = 24, VALUES = 32, TRIPS = 5 };
+
+enum step_kind {
+	S_LOAD,    /* operand `to` from memory; early: in front of the loop, the same in all iterations */
+	S_TURN,    /* operand `to` = tl.trans(a) */
+	S_NEGATE,  /* operand `to` = -a */
+	S_OPERAND, /* operand `to` = result a, between -2 and 2 */
+	S_DOT,     /* result `to` = a·b */
+	S_SUM,     /* sum `to` += a·b, as `form` says */
+	S_ADD,     /* sum `to` += result a */
+	S_KEEP,    /* sum `to` = result a */
+	S_STORE,   /* result a of this iteration, to memory */
+};
+enum { PLUS, THIRD, NEGATED, FORMS }; /* of a sum: s += dot(a, b); s = dot(a, b, s); s = dot(a, b, -s) */
+
+struct dot_step {
+	enum step_kind kind;
+	int to, a, b, form, bound; /* bound: rows below it are loaded, or 0 */
+	int parity;                /* only in iterations that are even or odd; or -1 */
+	bool early, turned;        /* turned: memory holds the tile's columns one after another */
+	struct array *array;
+	bool dead;
+};
+
+struct dot_value {
+	int rows, columns;
+	enum { OPERAND, RESULT, CARRIED } kind;
+	double *at;
+	struct array *out; /* of what is carried */
+};
+
+struct dots {
+	struct dot_step step[STEPS];
+	struct dot_value value[VALUES];
+	int n, nvalues, dims[2], trips, rounds, warps, stages; /* rounds: of the loop around, or 0 */
+	bool fresh, asked;                                     /* sums begin anew in each round; num_stages stands in the loop */
+	tl_dtype type, sum;
+};
+
+/* --- making -------------------------------------------------------------------------------------------------- */
+
+static int new_value(struct dots *d, int kind, int rows, int columns)
+{
+	d->value[d->nvalues] = (struct dot_value){.rows = rows, .columns = columns, .kind = kind};
+	return d->nvalues++;
+}
+
+static struct dot_step *new_step(struct dots *d, enum step_kind kind, int to, int a, int b)
+{
+	d->step[d->n] = (struct dot_step){.kind = kind, .to = to, .a = a, .b = b, .parity = -1};
+	return &d->step[d->n++];
+}
+
+/* A value of this shape and one of these kinds, or -1. */
+static int some_value(struct dots *d, int rows, int columns, bool operand)
+{
+	for (int tries = 0; tries < 12 && d->nvalues; tries++) {
+		int v = any(d->nvalues);
+		const struct dot_value *x = &d->value[v];
+		if (x->rows == rows && x->columns == columns && (x->kind == OPERAND) == operand)
+			return v;
+	}
+	return -1;
+}
+
+static bool has_room(const struct dots *d)
+{
+	return d->n + 4 < STEPS && d->nvalues + 4 < VALUES;
+}
+
+static int make_operand(struct dots *d, int rows, int columns)
+{
+	int from = chance(35) ? some_value(d, rows, columns, true) : -1;
+	if (from >= 0 || !has_room(d))
+		return from;
+	if (chance(20) && (from = some_value(d, rows, columns, false)) >= 0)
+		return new_step(d, S_OPERAND, new_value(d, OPERAND, rows, columns), from, -1)->to;
+	if (chance(15) && (from = some_value(d, columns, rows, true)) >= 0)
+		return new_step(d, S_TURN, new_value(d, OPERAND, rows, columns), from, -1)->to;
+	if (chance(10) && (from = some_value(d, rows, columns, true)) >= 0)
+		return new_step(d, S_NEGATE, new_value(d, OPERAND, rows, columns), from, -1)->to;
+	struct dot_step *s = new_step(d, S_LOAD, new_value(d, OPERAND, rows, columns), -1, -1);
+	s->early = chance(15);
+	s->turned = chance(25);
+	s->bound = chance(20) ? (int)random_int(1, rows) : 0;
+	return s->to;
+}
+
+/* What becomes of result v: at least one of the things that can. */
+static void use_result(struct dots *d, int v)
+{
+	const struct dot_value x = d->value[v];
+	for (bool used = false; !used && has_room(d);) {
+		int carried = -1;
+		for (int i = 0; i < d->nvalues && chance(50); i++)
+			if (d->value[i].kind == CARRIED && d->value[i].rows == x.rows && d->value[i].columns == x.columns)
+				carried = i;
+		if (chance(40)) {
+			struct dot_step *s = new_step(d, S_STORE, -1, v, -1);
+			s->parity = chance(20) ? any(2) : -1;
+			used = true;
+		}
+		if (chance(50)) {
+			struct dot_step *s = new_step(d, chance(75) ? S_ADD : S_KEEP, carried < 0 ? new_value(d, CARRIED, x.rows, x.columns) : carried, v, -1);
+			s->parity = chance(15) ? any(2) : -1;
+			used = true;
+		}
+	}
+}
+
+static void make_product(struct dots *d)
+{
+	int rows = d->dims[any(2)], columns = d->dims[any(2)], inner = d->dims[any(2)];
+	int a = make_operand(d, rows, inner), b = a < 0 ? -1 : make_operand(d, inner, columns);
+	if (b < 0 || !has_room(d))
+		return;
+	if (chance(60)) {
+		int sum = -1;
+		for (int i = 0; i < d->nvalues && chance(70); i++)
+			if (d->value[i].kind == CARRIED && d->value[i].rows == rows && d->value[i].columns == columns && chance(40))
+				sum = i;
+		struct dot_step *s = new_step(d, S_SUM, sum < 0 ? new_value(d, CARRIED, rows, columns) : sum, a, b);
+		s->form = chance(15) ? NEGATED : any(2);
+		s->parity = chance(12) ? any(2) : -1;
+	} else {
+		use_result(d, new_step(d, S_DOT, new_value(d, RESULT, rows, columns), a, b)->to);
+	}
+}
+
+static void make_dots(struct dots *d)
+{
+	static const tl_dtype types[] = {TL_F16, TL_F16, TL_F16, TL_BF16, TL_F8E4M3, TL_F8E5M2, TL_I8, TL_F32};
+	d->type = types[any(COUNT(types))];
+	d->sum = d->type == TL_I8 ? TL_I32 : TL_F32;
+	int least = bits_of(d->type) == 8 ? 5 : 4, most = chance(3) ? 8 : d->type == TL_F32 ? 6 : 7;
+	d->dims[0] = 1 << random_int(least, most);
+	d->dims[1] = chance(50) ? 64 : 1 << random_int(least, 7);
+	d->trips = (int)random_int(chance(90), d->dims[0] * d->dims[1] > 8192 ? 3 : TRIPS);
+	d->rounds = chance(20) ? (int)random_int(1, 2) : 0;
+	d->fresh = chance(50);
+	d->warps = chance(60) ? 4 : 8;
+	d->stages = (int)random_int(1, 5);
+	d->asked = chance(30);
+	for (int i = (int)random_int(1, 4); i > 0; i--)
+		make_product(d);
+	if (chance(15) && has_room(d)) /* one that no dot takes */
+		make_operand(d, d->dims[0], d->dims[1]);
+}
+
+/* --- leaving out --------------------------------------------------------------------------------------------- */
+
+static void drop(struct dots *d, const char *list)
+{
+	bool gone[VALUES] = {false};
+	for (const char *s = list + strspn(list, ","); *s; s += strcspn(s, ","), s += strspn(s, ","))
+		if (atoi(s) < d->n)
+			d->step[atoi(s)].dead = true;
+	for (int i = 0; i < d->n; i++) {
+		struct dot_step *s = &d->step[i];
+		s->dead |= (s->a >= 0 && gone[s->a]) || (s->b >= 0 && gone[s->b]);
+		if (s->dead && s->to >= 0 && d->value[s->to].kind != CARRIED)
+			gone[s->to] = true;
+	}
+}
+
+/* --- text ---------------------------------------------------------------------------------------------------- */
+
+static void print_place(FILE *f, const struct dots *d, const struct dot_step *s, const struct dot_value *x, bool moves)
+{
+	int down = s->turned ? 1 : x->columns, right = s->turned ? x->rows : 1;
+	fprintf(f, "tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :] * %d", x->rows, down, x->columns, right);
+	if (moves)
+		fprintf(f, " + (%sit) * %d", d->rounds ? "round * n + " : "", x->rows * x->columns);
+}
+
+static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
+{
+	const struct dot_step *s = &d->step[k];
+	const char *type = type_names[d->type];
+	if (s->dead)
+		return;
+	fprintf(f, "%s", indent);
+	if (s->parity >= 0)
+		fprintf(f, "if it %% 2 == %d:\n%s    ", s->parity, indent);
+	switch (s->kind) {
+	case S_LOAD:
+		fprintf(f, "v%d = tl.load(p%d + ", s->to, k);
+		print_place(f, d, s, &d->value[s->to], !s->early);
+		if (s->bound)
+			fprintf(f, ", mask=tl.arange(0, %d)[:, None] < %d, other=0", d->value[s->to].rows, s->bound);
+		fprintf(f, ")\n");
+		break;
+	case S_TURN: fprintf(f, "v%d = tl.trans(v%d)\n", s->to, s->a); break;
+	case S_NEGATE: fprintf(f, "v%d = (-v%d.to(%s)).to(%s)\n", s->to, s->a, type_names[d->sum], type); break;
+	case S_OPERAND: fprintf(f, "v%d = tl.minimum(tl.maximum(v%d, -2), 2).to(%s)\n", s->to, s->a, type); break;
+	case S_DOT: fprintf(f, "v%d = tl.dot(v%d, v%d, out_dtype=%s)\n", s->to, s->a, s->b, type_names[d->sum]); break;
+	case S_SUM:
+		if (s->form == PLUS)
+			fprintf(f, "v%d += tl.dot(v%d, v%d, out_dtype=%s)\n", s->to, s->a, s->b, type_names[d->sum]);
+		else
+			fprintf(f, "v%d = tl.dot(v%d, v%d, %sv%d, out_dtype=%s)\n", s->to, s->a, s->b, s->form == NEGATED ? "-" : "", s->to, type_names[d->sum]);
+		break;
+	case S_ADD: fprintf(f, "v%d += v%d\n", s->to, s->a); break;
+	case S_KEEP: fprintf(f, "v%d = v%d\n", s->to, s->a); break;
+	case S_STORE:
+		fprintf(f, "tl.store(p%d + ", k);
+		print_place(f, d, s, &d->value[s->a], true);
+		fprintf(f, ", v%d)\n", s->a);
+	}
+}
+
+static void print_zeros(FILE *f, const struct dots *d, const char *indent)
+{
+	for (int v = 0; v < d->nvalues; v++)
+		if (d->value[v].kind == CARRIED)
+			fprintf(f, "%sv%d = tl.zeros((%d, %d), %s)\n", indent, v, d->value[v].rows, d->value[v].columns, type_names[d->sum]);
+}
+
+static char *dots_text(const struct dots *d)
+{
+	char *text = NULL, stages[40] = "", indent[16];
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(");
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].array)
+			fprintf(f, "p%d, ", k);
+	for (int v = 0; v < d->nvalues; v++)
+		if (d->value[v].out)
+			fprintf(f, "o%d, ", v);
+	fprintf(f, "n, rounds):\n");
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].early)
+			print_step(f, d, k, "    ");
+	print_zeros(f, d, "    ");
+	if (d->rounds)
+		fprintf(f, "    for round in range(rounds):\n");
+	if (d->rounds && d->fresh)
+		print_zeros(f, d, "        ");
+	if (d->asked)
+		snprintf(stages, sizeof stages, ", num_stages=%d", d->stages);
+	snprintf(indent, sizeof indent, "%*s", d->rounds ? 12 : 8, "");
+	fprintf(f, "%sfor it in tl.range(0, n%s):\n%spass\n", indent + 4, stages, indent);
+	for (int k = 0; k < d->n; k++)
+		if (!d->step[k].early)
+			print_step(f, d, k, indent);
+	for (int v = 0; v < d->nvalues; v++)
+		if (d->value[v].out) {
+			fprintf(f, "    tl.store(o%d + ", v);
+			print_place(f, d, &(struct dot_step){0}, &d->value[v], false);
+			fprintf(f, ", v%d)\n", v);
+		}
+	fclose(f);
+	return text;
+}
+
+/* --- evaluation ---------------------------------------------------------------------------------------------- */
+
+static void product(const struct dots *d, const struct dot_step *s, double factor)
+{
+	const struct dot_value *a = &d->value[s->a], *b = &d->value[s->b], *to = &d->value[s->to];
+	for (int i = 0; i < to->rows; i++)
+		for (int j = 0; j < to->columns; j++)
+			to->at[i * to->columns + j] *= factor;
+	for (int i = 0; i < to->rows; i++)
+		for (int k = 0; k < a->columns; k++)
+			for (int j = 0; j < to->columns; j++)
+				to->at[i * to->columns + j] += a->at[i * a->columns + k] * b->at[k * to->columns + j];
+}
+
+static void evaluate_step(const struct dots *d, const struct dot_step *s, int it, size_t tile)
+{
+	const struct dot_value *to = s->to < 0 ? &d->value[s->a] : &d->value[s->to], *a = s->a < 0 ? NULL : &d->value[s->a];
+	if (s->dead || (s->parity >= 0 && it % 2 != s->parity))
+		return;
+	if (s->kind == S_DOT || s->kind == S_SUM) {
+		product(d, s, s->kind == S_DOT ? 0 : s->form == NEGATED ? -1 : 1);
+		return;
+	}
+	for (int i = 0; i < to->rows; i++)
+		for (int j = 0; j < to->columns; j++) {
+			int k = i * to->columns + j;
+			size_t at = tile * (size_t)(to->rows * to->columns) + (size_t)(s->turned ? j * to->rows + i : k);
+			switch (s->kind) {
+			case S_LOAD: to->at[k] = s->bound && i >= s->bound ? 0 : value(s->array, at); break;
+			case S_TURN: to->at[k] = a->at[j * to->rows + i]; break;
+			case S_NEGATE: to->at[k] = -a->at[k]; break;
+			case S_OPERAND: to->at[k] = fmin(fmax(a->at[k], -2), 2); break;
+			case S_ADD: to->at[k] += a->at[k]; break;
+			case S_KEEP: to->at[k] = a->at[k]; break;
+			default:
+				if (is_float(d->sum))
+					want(s->array, at, a->at[k]);
+				else
+					want_int(s->array, at, (int64_t)a->at[k]);
+			}
+		}
+}
+
+static void evaluate_dots(const struct dots *d)
+{
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].early)
+			evaluate_step(d, &d->step[k], 0, 0);
+	for (int round = 0; round < (d->rounds ? d->rounds : 1); round++) {
+		for (int v = 0; v < d->nvalues && d->fresh; v++)
+			if (d->value[v].kind == CARRIED)
+				memset(d->value[v].at, 0, (size_t)(d->value[v].rows * d->value[v].columns) * sizeof(double));
+		for (int it = 0; it < d->trips; it++)
+			for (int k = 0; k < d->n; k++)
+				if (!d->step[k].early)
+					evaluate_step(d, &d->step[k], it, (size_t)(round * d->trips + it));
+	}
+	for (int v = 0; v < d->nvalues; v++)
+		for (int k = 0; d->value[v].out && k < d->value[v].rows * d->value[v].columns; k++) {
+			if (is_float(d->sum))
+				want(d->value[v].out, (size_t)k, d->value[v].at[k]);
+			else
+				want_int(d->value[v].out, (size_t)k, (int64_t)d->value[v].at[k]);
+		}
+}
+
+/* --- a case -------------------------------------------------------------------------------------------------- */
+
+static void create_arrays(struct suite *s, struct dots *d)
+{
+	static char names[STEPS + VALUES][8];
+	size_t tiles = (size_t)(d->rounds ? d->rounds : 1) * (size_t)d->trips;
+	for (int k = 0; k < d->n; k++) {
+		struct dot_step *x = &d->step[k];
+		const struct dot_value *v = &d->value[x->kind == S_STORE ? x->a : x->to];
+		size_t len = (size_t)(v->rows * v->columns) * (tiles && !x->early ? tiles : 1);
+		snprintf(names[k], sizeof names[k], "p%d", k);
+		if (x->dead || (x->kind != S_LOAD && x->kind != S_STORE))
+			continue;
+		x->array = x->kind == S_LOAD ? in(s, names[k], d->type, len) : out(s, names[k], d->sum, len);
+		for (size_t i = 0; i < len && x->kind == S_LOAD; i++)
+			set(x->array, i, (double)random_int(-2, 2));
+	}
+	for (int v = 0; v < d->nvalues; v++) {
+		struct dot_value *x = &d->value[v];
+		snprintf(names[STEPS + v], sizeof *names, "o%d", v);
+		x->at = calloc((size_t)(x->rows * x->columns), sizeof *x->at);
+		if (x->kind == CARRIED)
+			x->out = out(s, names[STEPS + v], d->sum, (size_t)(x->rows * x->columns));
+	}
+}
+
+/* Tiles that no block has room for are no fault. */
+static bool too_much(const struct dots *d)
+{
+	int bytes = 0;
+	for (int v = 0; v < d->nvalues; v++)
+		bytes += d->value[v].rows * d->value[v].columns * (d->value[v].kind == OPERAND ? bits_of(d->type) / 8 : 4);
+	return bytes > 112 * 1024;
+}
+
+static void dots_case(struct suite *s, int64_t seed, const char *left_out)
+{
+	if (!case_begin(s, NULL, "%lld.", (long long)seed))
+		return;
+	struct dots *d = calloc(1, sizeof *d);
+	tl_arg args[STEPS + VALUES + 2];
+	size_t n = 0;
+	random_seed((uint64_t)seed);
+	do {
+		memset(d, 0, sizeof *d);
+		make_dots(d);
+	} while (!d->n || too_much(d));
+	if (left_out)
+		drop(d, left_out);
+	create_arrays(s, d);
+	evaluate_dots(d);
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].array)
+			args[n++] = ptr(d->step[k].array);
+	for (int v = 0; v < d->nvalues; v++)
+		if (d->value[v].out)
+			args[n++] = ptr(d->value[v].out);
+	args[n++] = tl_int(d->trips);
+	args[n++] = tl_int(d->rounds);
+	char *text = dots_text(d);
+	tl_config config = {.grid = {1}, .num_warps = d->warps, .num_stages = d->stages};
+	if (getenv("RANDOM_TEXT"))
+		printf("# num_warps %d, num_stages %d, n = %d, rounds = %d\n%s", d->warps, d->stages, d->trips, d->rounds, text);
+	launch_text(s, text, "kernel", &config, args, n);
+	int failed = s->nfailed;
+	case_end(s);
+	if (s->nfailed > failed && !getenv("RANDOM_TEXT"))
+		printf("# num_warps %d, num_stages %d, n = %d, rounds = %d\n%s", d->warps, d->stages, d->trips, d->rounds, text);
+	for (int v = 0; v < d->nvalues; v++)
+		free(d->value[v].at);
+	free(text);
+	free(d);
+}
+
+void theme_dots(struct suite *s)
+{
+	enum { USUAL = 300 };
+	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
+	for (int64_t seed = first; seed < first + n && only("dots"); seed++)
+		dots_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+}
+
+int shrink_dots(const char *command)
+{
+	char list[STEPS * 4 + 8] = ",";
+	for (int round = 0; round < 2; round++)
+		for (int k = STEPS - 1; k >= 0; k--) {
+			char longer[sizeof list], step[8];
+			snprintf(step, sizeof step, ",%d,", k);
+			if (strstr(list, step) || snprintf(longer, sizeof longer, "%s%d,", list, k) >= (int)sizeof longer)
+				continue;
+			if (fails(command, longer))
+				strcpy(list, longer);
+		}
+	setenv("RANDOM_LEAVE_OUT", list, 1);
+	setenv("RANDOM_TEXT", "1", 1);
+	printf("RANDOM_LEAVE_OUT=%s\n", list);
+	return 1;
+}
