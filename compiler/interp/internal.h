@@ -73,6 +73,11 @@ struct run {
 	struct strbuf *error;
 	u32 error_start;
 	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
+	u64 total;             /* programs */
+	_Atomic u64 next;      /* that nobody has begun */
+	_Atomic u64 ended;
+	_Atomic u32 alive;     /* threads that run one, or look for one */
+	struct helper *helpers; /* started beside the others; under the lock */
 };
 
 /* One thread of it. */
@@ -177,6 +182,7 @@ struct while_plan {
 	struct code before, after;
 	struct moves enter, decide, next; /* decide: into the results, which the body's arguments share */
 	u32 condition;
+	bool waits; /* perhaps, for other programs */
 };
 run_fn run_for, run_if, run_while, run_splat;
 

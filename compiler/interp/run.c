@@ -1,5 +1,7 @@
 /* Running a program: the grid in parallel, and control flow. */
 #include <omp.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "interp/internal.h"
@@ -67,9 +69,15 @@ bool run_if(struct env *e, const struct inst *i)
 	return true;
 }
 
+/* Called after so many iterations of a loop in which the program looks at memory again and again. */
+static bool let_others_run(struct env *e, const struct inst *i, u64 *ended, u32 *rounds);
+
 bool run_while(struct env *e, const struct inst *i)
 {
+	enum { PATIENCE = 256 /* iterations */ };
 	const struct while_plan *w = i->plan;
+	u64 ended = 0;
+	u32 n = 0, rounds = 0;
 	for (do_moves(e, &w->enter);; do_moves(e, &w->next)) {
 		if (must_stop(e, true) || !run_code(e, &w->before))
 			return false;
@@ -77,6 +85,8 @@ bool run_while(struct env *e, const struct inst *i)
 		do_moves(e, &w->decide);
 		if (!more)
 			return true;
+		if (w->waits && ++n % PATIENCE == 0 && !let_others_run(e, i, &ended, &rounds))
+			return false;
 		if (!run_code(e, &w->after))
 			return false;
 	}
@@ -138,27 +148,102 @@ static void run_one(void *worker)
 	run_code(e, &e->run->program->body);
 }
 
+/* Programs, as long as there are any that nobody has begun. */
+static void work(struct run *r)
+{
+	struct worker w = {.run = r};
+	fault_catch(&r->first_fault, env_open, &w);
+	while ((w.program = atomic_fetch_add(&r->next, 1)) < r->total) {
+		w.open = w.open && fault_catch(&r->first_fault, run_one, &w);
+		if (!w.open)
+			atomic_store(&r->failed, 0); /* the others stop */
+		atomic_fetch_add(&r->ended, 1);
+	}
+	env_close(&w.env);
+	atomic_fetch_sub(&r->alive, 1);
+}
+
+/* --- programs that wait for others ----------------------------------------------------------------------------- */
+
+struct helper {
+	struct helper *next;
+	struct run *run;
+	pthread_t thread;
+};
+
+static void *help(void *helper)
+{
+	work(((struct helper *)helper)->run);
+	return NULL;
+}
+
+static bool start_helper(struct run *r)
+{
+	struct helper *h = malloc(sizeof *h);
+	bool ok = h != NULL;
+	if (ok) {
+		h->run = r;
+		atomic_fetch_add(&r->alive, 1);
+		pthread_mutex_lock(&r->lock); /* whoever joins it sees the thread */
+		ok = !pthread_create(&h->thread, NULL, help, h);
+		h->next = r->helpers;
+		r->helpers = ok ? h : r->helpers;
+		pthread_mutex_unlock(&r->lock);
+		if (!ok) {
+			atomic_fetch_sub(&r->alive, 1);
+			free(h);
+		}
+	}
+	return ok;
+}
+
+static void join_helpers(struct run *r)
+{
+	for (struct helper *h;; free(h)) {
+		pthread_mutex_lock(&r->lock);
+		h = r->helpers;
+		r->helpers = h ? h->next : NULL;
+		pthread_mutex_unlock(&r->lock);
+		if (!h)
+			return;
+		pthread_join(h->thread, NULL);
+	}
+}
+
+/* What the program waits for may be done by one that nobody has begun, since each thread runs its program to the end. So another thread
+ * begins one, until all are alive or there are too many threads. It then waits in vain if no program ends any more. */
+static bool let_others_run(struct env *e, const struct inst *i, u64 *ended, u32 *rounds)
+{
+	enum { MOST_ALIVE = 1024 /* threads */, LAST_ROUNDS = 1 << 14 };
+	struct run *r = e->run;
+	u64 now = atomic_load(&r->ended);
+	if (atomic_load(&r->next) < r->total && (atomic_load(&r->alive) >= MOST_ALIVE || !start_helper(r))) {
+		*rounds = now == *ended ? *rounds + 1 : 0;
+		*ended = now;
+		if (*rounds > LAST_ROUNDS)
+			return fail(e, i, -1, "the program waits for others, of which %llu have not begun: %u run at once here, and a GPU has its limit too",
+				    (unsigned long long)(r->total - MIN(atomic_load(&r->next), r->total)), atomic_load(&r->alive));
+	}
+	sched_yield();
+	return true;
+}
+
+/* --- all of them ------------------------------------------------------------------------------------------------- */
+
 bool interp_run(const struct interp_program *p, const struct interp_launch *l, struct strbuf *error)
 {
 	struct run r = {.program = p, .launch = l, .failed = NOT_FAILED, .error = error, .error_start = error->len,
 			.lock = PTHREAD_MUTEX_INITIALIZER, .first_fault = FIRST_FAULT_NONE};
-	u64 total = (u64)l->grid[0] * l->grid[1] * l->grid[2];
+	r.total = (u64)l->grid[0] * l->grid[1] * l->grid[2];
 	int threads = l->threads > 0 ? l->threads : omp_get_max_threads();
-	if (total < (u64)threads)
-		threads = MAX((int)total, 1); /* NOLINT(clang-analyzer-deadcode.DeadStores): the pragma reads it */
+	if (r.total < (u64)threads)
+		threads = MAX((int)r.total, 1); /* NOLINT(clang-analyzer-deadcode.DeadStores): the pragma reads it */
 #pragma omp parallel num_threads(threads)
 	{
-		struct worker w = {.run = &r};
-		fault_catch(&r.first_fault, env_open, &w);
-#pragma omp for schedule(dynamic) nowait
-		for (u64 k = 0; k < total; k++) {
-			w.program = k;
-			w.open = w.open && fault_catch(&r.first_fault, run_one, &w);
-			if (!w.open)
-				atomic_store(&r.failed, 0); /* the others stop */
-		}
-		env_close(&w.env);
+		atomic_fetch_add(&r.alive, 1);
+		work(&r);
 	}
+	join_helpers(&r);
 	fault_pass_on(&r.first_fault);
 	return atomic_load(&r.failed) == NOT_FAILED;
 }
