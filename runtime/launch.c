@@ -196,6 +196,8 @@ static i64 size_of(const struct variant *v, i16 size, const u64 *bits, const u32
 {
 	if (size <= SIZE_PROGRAMS)
 		return grid[SIZE_PROGRAMS - size];
+	if ((u32)size >= v->nslots) /* few blocks take the grid as parameters */
+		return grid[(u32)size - v->nslots];
 	int unused = 64 - dtype_bits(v->slots[size].dtype);
 	return (i64)(bits[size] << unused) >> unused;
 }

@@ -52,9 +52,8 @@ static const struct bound no_bound = {.size = SIZE_NONE, .by = 1};
 
 static struct bound scaled(struct bound b, i64 c)
 {
-	for (i64 k = 2; k <= b.by && k <= c; k *= 2) /* powers of two, as sizes of tiles are */
-		while (b.by % 2 == 0 && c % 2 == 0)
-			b.by /= 2, c /= 2;
+	while (b.by % 2 == 0 && c % 2 == 0) /* as sizes of tiles are */
+		b.by /= 2, c /= 2;
 	if (c <= 0 || c >= 1 << 24 || b.times >= 1 << 24 || b.plus >= 1 << 24 || b.plus < -(1 << 24))
 		return no_bound;
 	b.times *= c;
@@ -92,7 +91,7 @@ static struct bound bound_of(struct query *q, const struct value *v)
 	case IR_NUM_PROGRAMS: return (struct bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, 0, 1};
 	case IR_DIVSI:
 		b = bound_of(q, operand(o, 0));
-		if (value_const_int(operand(o, 1), &c) && c > 0 && c < 1 << 24 && b.by < 1 << 24)
+		if (value_const_int(operand(o, 1), &c) && c > 0 && c < (1 << 24) / b.by)
 			b.by *= c;
 		return b;
 	case IR_REMSI:
