@@ -1,0 +1,83 @@
+#!/bin/sh
+# run.sh BUILD [NAME…]: faults planted into the analyses and passes, one at a time, each of which the checks of tests/run must
+# find. Works on a copy of the tree and of BUILD. Prints a table; the last line is "N passed, N failed".
+#
+# A line of `faults`: name, file, sed commands, what it is; between tabs. A fault whose commands change nothing has failed.
+# A check finds a fault by a case that fails and does not fail without it.
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=${1:-build}
+[ $# -gt 0 ] && shift
+work=$(mktemp -d /tmp/planted-XXXXXX) || exit 2
+trap 'rm -rf "$work"' EXIT
+(cd "$root" && tar -c --exclude=.git --exclude=./build* . && tar -c "$build") | tar -x -i -C "$work"
+cd "$work" || exit 2
+export TL_TESTS=$work/tests/run
+npass=0 nfail=0
+
+# check NUMBER: the failing cases of one of the checks. Quick ones first.
+check() {
+	case $1 in
+	1) promises=,promises every_pass "$build/test-random" --kind tree --seed 1000 --count 60 ;;
+	2) every_pass "$build/test-random" --kind random --seed 1000 --count 40 ;;
+	3) promises=,promises every_pass "$build/test-random" --kind tree --seed 2000 --count 500 ;;
+	4) every_pass "$build/test-random" --kind random --seed 2000 --count 400 ;;
+	5) every_pass "$build/test-run" --shard 1/12 ;;
+	6) TL_DEVICE=sim timeout 120 "$build/test-random" --kind tree --seed 1000 --count 150 ;;
+	7) TL_DEVICE=sim timeout 300 "$build/test-run" --shard 1/40 ;;
+	esac 2>&1 | sed -n 's/^FAIL  \([^:]*\).*/\1/p' | sort > "$2"
+}
+every_pass() {
+	TL_DEVICE=interp TL_INTERP_CHECK=passes,facts$promises timeout 300 "$@"
+}
+checks="1 2 3 4 5 6 7"
+say() {
+	case $1 in
+	1 | 3) echo "trees, every pass, facts" ;;
+	2 | 4) echo "tiles, every pass, facts" ;;
+	5) echo "test-run --every-pass" ;;
+	6) echo "trees on sim" ;;
+	7) echo "test-run on sim" ;;
+	esac
+}
+
+make BUILD="$build" CC="${CC:-gcc}" "$build/libtl.so" "$build/test-run" "$build/test-random" > make.log 2>&1 || { cat make.log; exit 2; }
+cp "$build/libtl.so" base.so
+# before K: what K finds without a fault, once
+before() {
+	[ -f "base.$1" ] && return
+	cp "$build/libtl.so" now.so
+	cp base.so "$build/libtl.so"
+	check "$1" "base.$1"
+	cp now.so "$build/libtl.so"
+}
+tab=$(printf '\t')
+while IFS=$tab read -r name file commands what; do
+	case $name in '' | '#'*) continue ;; esac
+	if [ $# -gt 0 ]; then
+		case " $* " in *" $name "*) ;; *) continue ;; esac
+	fi
+	cp "$file" kept
+	sed -i "$commands" "$file"
+	found=
+	if cmp -s "$file" kept; then
+		found=
+		echo "$name: its commands change nothing in $file"
+	elif ! make BUILD="$build" CC="${CC:-gcc}" WARN=-w "$build/libtl.so" > make.log 2>&1; then
+		echo "$name: does not compile"
+		cat make.log
+	else
+		for k in $checks; do
+			before "$k"
+			check "$k" now
+			n=$(comm -13 "base.$k" now | wc -l)
+			[ "$n" = 0 ] && continue
+			found="$(say $k): $n, first $(comm -13 "base.$k" now | head -n 1)"
+			break
+		done
+	fi
+	cp kept "$file"
+	if [ -n "$found" ]; then npass=$((npass + 1)); else nfail=$((nfail + 1)); fi
+	printf '| %s | %s | %s |\n' "$name" "$what" "${found:-not found}"
+done < tests/planted/faults
+echo "$npass passed, $nfail failed"
+[ $nfail = 0 ]
