@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/crew.h"
 #include "base/recover.h"
 #include "interp/interp.h"
 
@@ -77,7 +78,7 @@ struct run {
 	_Atomic u64 next;      /* that nobody has begun */
 	_Atomic u64 ended;
 	_Atomic u32 alive;     /* threads that run one, or look for one */
-	struct helper *helpers; /* started beside the others; under the lock */
+	struct crew crew;      /* threads started beside the others */
 };
 
 /* One thread of it. */

@@ -11,7 +11,8 @@
  * - Reductions combine element i with element i + n/2, then halve, operands in order of their index. Scans and dots go
  *   in order of index; a dot rounds product and sum separately, in float (double for f64, modulo 2^32 for integers),
  *   starting from the accumulator.
- * - Programs run in any order, several at once; atomics are atomic between them, and sequentially consistent. */
+ * - Programs run in any order, several at once; atomics are atomic between them, and sequentially consistent. One that waits in a loop
+ *   for what others write has these begun, up to 1024 at once. */
 #ifndef TLC_INTERP_INTERP_H
 #define TLC_INTERP_INTERP_H
 

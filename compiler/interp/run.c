@@ -1,6 +1,5 @@
 /* Running a program: the grid in parallel, and control flow. */
 #include <omp.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -149,8 +148,9 @@ static void run_one(void *worker)
 }
 
 /* Programs, as long as there are any that nobody has begun. */
-static void work(struct run *r)
+static void work(void *run)
 {
+	struct run *r = run;
 	struct worker w = {.run = r};
 	fault_catch(&r->first_fault, env_open, &w);
 	while ((w.program = atomic_fetch_add(&r->next, 1)) < r->total) {
@@ -165,49 +165,13 @@ static void work(struct run *r)
 
 /* --- programs that wait for others ----------------------------------------------------------------------------- */
 
-struct helper {
-	struct helper *next;
-	struct run *run;
-	pthread_t thread;
-};
-
-static void *help(void *helper)
-{
-	work(((struct helper *)helper)->run);
-	return NULL;
-}
-
 static bool start_helper(struct run *r)
 {
-	struct helper *h = malloc(sizeof *h);
-	bool ok = h != NULL;
-	if (ok) {
-		h->run = r;
-		atomic_fetch_add(&r->alive, 1);
-		pthread_mutex_lock(&r->lock); /* whoever joins it sees the thread */
-		ok = !pthread_create(&h->thread, NULL, help, h);
-		h->next = r->helpers;
-		r->helpers = ok ? h : r->helpers;
-		pthread_mutex_unlock(&r->lock);
-		if (!ok) {
-			atomic_fetch_sub(&r->alive, 1);
-			free(h);
-		}
-	}
+	atomic_fetch_add(&r->alive, 1);
+	bool ok = crew_start(&r->crew, work, r);
+	if (!ok)
+		atomic_fetch_sub(&r->alive, 1);
 	return ok;
-}
-
-static void join_helpers(struct run *r)
-{
-	for (struct helper *h;; free(h)) {
-		pthread_mutex_lock(&r->lock);
-		h = r->helpers;
-		r->helpers = h ? h->next : NULL;
-		pthread_mutex_unlock(&r->lock);
-		if (!h)
-			return;
-		pthread_join(h->thread, NULL);
-	}
 }
 
 /* What the program waits for may be done by one that nobody has begun, since each thread runs its program to the end. So another thread
@@ -233,7 +197,7 @@ static bool let_others_run(struct env *e, const struct inst *i, u64 *ended, u32 
 bool interp_run(const struct interp_program *p, const struct interp_launch *l, struct strbuf *error)
 {
 	struct run r = {.program = p, .launch = l, .failed = NOT_FAILED, .error = error, .error_start = error->len,
-			.lock = PTHREAD_MUTEX_INITIALIZER, .first_fault = FIRST_FAULT_NONE};
+			.lock = PTHREAD_MUTEX_INITIALIZER, .first_fault = FIRST_FAULT_NONE, .crew = CREW_INIT};
 	r.total = (u64)l->grid[0] * l->grid[1] * l->grid[2];
 	int threads = l->threads > 0 ? l->threads : omp_get_max_threads();
 	if (r.total < (u64)threads)
@@ -243,7 +207,7 @@ bool interp_run(const struct interp_program *p, const struct interp_launch *l, s
 		atomic_fetch_add(&r.alive, 1);
 		work(&r);
 	}
-	join_helpers(&r);
+	crew_join(&r.crew);
 	fault_pass_on(&r.first_fault);
 	return atomic_load(&r.failed) == NOT_FAILED;
 }

@@ -221,6 +221,7 @@ static void run_atomic(struct warp *w, const struct instr *i, u32 mask)
 	if (releases)
 		sync_release(w, mask, &p, scope);
 	sync_relaxed(w, mask, &p, relaxed);
+	w->block->polls += i->mods & A_RETURNS ? 1 : 0;
 	EACH_LANE(l, mask)
 	run_lane(w, i, l, p.host[l], p.in_shared >> l & 1 ? in_shared : in_global);
 	if (acquires)

@@ -234,6 +234,7 @@ static void run_ld(struct warp *w, const struct instr *i, u32 mask)
 		stale_begin(w, i, p.stale, p.what);
 	if (!strong)
 		return;
+	w->block->polls++;
 	sync_lock(w);
 	if (i->mods & M_ACQUIRE) {
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);

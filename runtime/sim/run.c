@@ -1,4 +1,5 @@
 /* Blocks of a grid, their warps, and the turns these take. */
+#include "base/crew.h"
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/mbarrier.h"
@@ -395,12 +396,16 @@ struct grid {
 	struct strbuf report;
 	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
 	u32 nthreads, idle; /* idle: have no block left, or some that have run for too long */
+	u64 clusters, next; /* next: the first that nobody has begun */
+	u32 alive, most_alive; /* clusters begun and not ended; as many as a GPU keeps at once */
+	struct crew crew; /* threads started beside the others */
 };
 
 /* What a CPU thread keeps from block to block. */
 struct workspace {
 	struct cluster cluster;
 	bool too_long;
+	u64 patience; /* looks at memory before others are begun, of which it may be waiting for one */
 	u64 *regs;
 	char *shared, *local, *call;
 	struct counters *counters;
@@ -445,8 +450,41 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 	b->failed = true;
 	sb_printf(&b->error, "block (%u, %u, %u) does not end: its %s run %llu instructions so far", b->id[0], b->id[1], b->id[2],
 		  c->nblocks > 1 ? "cluster has" : "warps have", (unsigned long long)steps);
+	u64 next;
+	u32 alive;
+#pragma omp atomic read
+	next = g->next;
+#pragma omp atomic read
+	alive = g->alive;
+	if (next < g->clusters && alive >= g->most_alive)
+		sb_printf(&b->error, "; %llu of %llu blocks have not begun, since an H100 keeps no more than %u of this kernel at once",
+			  (unsigned long long)((g->clusters - next) * c->nblocks), (unsigned long long)(g->clusters * c->nblocks),
+			  g->most_alive * c->nblocks);
 	print_positions(c, &b->error);
 	return true;
+}
+
+static void start_helper(struct grid *g);
+
+/* A block that looks at memory again and again may wait for one that nobody has begun, since each thread runs its block to the end. So
+ * another thread begins one. */
+static void let_others_run(struct grid *g, struct workspace *s)
+{
+	enum { PATIENCE = 512 };
+	u64 polls = 0, next;
+	u32 alive;
+	for (u32 k = 0; k < s->cluster.nblocks; k++)
+		polls += s->cluster.blocks[k].polls;
+	if (polls < s->patience)
+		return;
+	s->patience = polls + PATIENCE;
+#pragma omp atomic read
+	next = g->next;
+#pragma omp atomic read
+	alive = g->alive;
+	if (next < g->clusters && alive < g->most_alive)
+		start_helper(g);
+	sched_yield();
 }
 
 /* A warp that can go on, any; NULL if there is none. */
@@ -487,7 +525,9 @@ static void run_blocks(struct grid *g, struct workspace *s)
 	struct cluster *c = &s->cluster;
 	bool ended = false;
 	s->too_long = false;
+	s->patience = 512;
 	while (!failed_block(c) && !does_not_end(g, s)) {
+		let_others_run(g, s);
 		u64 r = sim_random(&c->random);
 		struct warp *w = choose(c, r, &ended);
 		if (!w && ended)
@@ -601,7 +641,7 @@ static void start_blocks(struct workspace *s, u64 index)
 		b->id[2] = at[2] * shape[2] + n / shape[0] / shape[1];
 		b->index = b->id[0] + (u64)grid[0] * (b->id[1] + (u64)grid[1] * b->id[2]);
 		b->random = l->seed ^ b->index * 0x9E3779B97F4A7C15u;
-		b->steps = 0;
+		b->steps = b->polls = 0;
 		b->failed = b->met = false;
 		b->error = (struct strbuf){.arena = &b->arena};
 		memset(b->shared, 0xA5, b->shared_bytes);
@@ -664,31 +704,68 @@ static void run_index(void *worker)
 	lock_release(&h);
 }
 
-static void run_clusters(struct grid *g, u64 clusters)
+/* What a CPU thread does: one cluster after the other, as long as there are any that nobody has begun. */
+static void work(void *grid)
 {
-#pragma omp parallel num_threads(MIN(clusters, (u64)omp_get_max_threads()))
-	{
-		struct worker w = {.grid = g};
-		bool open = fault_catch(&g->first_fault, open_worker, &w);
-#pragma omp single
-		g->nthreads = (u32)omp_get_num_threads();
-#pragma omp for schedule(dynamic) nowait
-		for (u64 index = 0; index < clusters; index++) {
-			w.index = index;
-			open = open && fault_catch(&g->first_fault, run_index, &w);
-			if (!open) { /* the others stop */
-				races_abandon(g->races);
+	struct grid *g = grid;
+	struct worker w = {.grid = g};
+	bool open = fault_catch(&g->first_fault, open_worker, &w);
+	for (;;) {
+#pragma omp atomic capture
+		w.index = g->next++;
+		if (w.index >= g->clusters)
+			break;
+		open = open && fault_catch(&g->first_fault, run_index, &w);
+		if (!open) { /* the others stop */
+			races_abandon(g->races);
 #pragma omp atomic write
-				g->failed = 0;
-			}
+			g->failed = 0;
 		}
-#pragma omp atomic
-		g->idle++;
-		pthread_mutex_lock(&g->lock);
-		workspace_count(&w.space, g->launch);
-		pthread_mutex_unlock(&g->lock);
-		workspace_close(&w.space);
 	}
+#pragma omp atomic
+	g->idle++;
+#pragma omp atomic
+	g->alive--;
+	pthread_mutex_lock(&g->lock);
+	workspace_count(&w.space, g->launch);
+	pthread_mutex_unlock(&g->lock);
+	workspace_close(&w.space);
+}
+
+/* Without one, the blocks that are alive are all there are: does_not_end() says so. */
+static void start_helper(struct grid *g)
+{
+#pragma omp atomic
+	g->nthreads++;
+#pragma omp atomic
+	g->alive++;
+	if (crew_start(&g->crew, work, g))
+		return;
+#pragma omp atomic
+	g->nthreads--;
+#pragma omp atomic
+	g->alive--;
+}
+
+/* Clusters that an H100 keeps at once: its multiprocessors, and what each has of warps, blocks and shared memory. */
+static u32 most_alive(const struct launch *l, u32 nblocks)
+{
+	enum { MULTIPROCESSORS = 132, WARPS = 64, BLOCKS = 32, SHARED = 228 * 1024, RESERVED = 1024 /* of a block */ };
+	u64 shared = (l->dynamic_shared ? l->kernel->extern_offset + l->dynamic_shared : l->kernel->shared_bytes) + RESERVED;
+	u64 each = MIN(MIN(BLOCKS, WARPS / l->num_warps), SHARED / shared);
+	return (u32)MAX(MULTIPROCESSORS * each / nblocks, 1u);
+}
+
+static void run_clusters(struct grid *g)
+{
+	g->most_alive = most_alive(g->launch, g->shape[0] * g->shape[1] * g->shape[2]);
+#pragma omp parallel num_threads(MIN(g->clusters, (u64)omp_get_max_threads()))
+	{
+#pragma omp single
+		g->nthreads = g->alive = (u32)omp_get_num_threads();
+		work(g);
+	}
+	crew_join(&g->crew);
 }
 
 static void free_tables(void *grid)
@@ -701,13 +778,13 @@ static void free_tables(void *grid)
 bool sim_run(const struct launch *l, struct strbuf *error)
 {
 	struct grid g = {.launch = l, .failed = UINT64_MAX, .report.arena = error->arena, .lock = PTHREAD_MUTEX_INITIALIZER,
-			 .first_fault = FIRST_FAULT_NONE};
+			 .first_fault = FIRST_FAULT_NONE, .crew = CREW_INIT};
 	struct cleanup c;
 	u64 blocks = (u64)l->grid[0] * l->grid[1] * l->grid[2], bytes = 0;
 	bool memory = true;
 	if (!cluster_shape(l, g.shape, error))
 		return false;
-	u64 clusters = blocks / (g.shape[0] * g.shape[1] * g.shape[2]);
+	u64 clusters = g.clusters = blocks / (g.shape[0] * g.shape[1] * g.shape[2]);
 	for (u32 k = 0; k < l->nranges; k++)
 		bytes += l->ranges[k].size;
 	if (blocks > 1) {
@@ -721,7 +798,7 @@ bool sim_run(const struct launch *l, struct strbuf *error)
 	cleanup_push(&c, free_tables, &g);
 	if (!memory)
 		tl_out_of_memory(bytes);
-	run_clusters(&g, clusters);
+	run_clusters(&g);
 	fault_pass_on(&g.first_fault);
 	cleanup_run(&c);
 	if (g.failed != UINT64_MAX)

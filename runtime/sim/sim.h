@@ -95,6 +95,7 @@ struct cta {
 	struct map releases;    /* at addresses, for this block (sync.c) */
 	u64 random;             /* of the schedule */
 	u64 steps;              /* warp instructions so far */
+	u64 polls;              /* of these, looks at what other blocks may have written */
 	struct arena arena;     /* what lives as long as the block */
 	bool failed;
 	struct strbuf error;

@@ -290,6 +290,33 @@ static void last_one(struct suite *s, int n, int block, int warps)
 	case_end(s);
 }
 
+/* Each program adds what its neighbour had in the round before. A GPU keeps all of them at once. */
+static void in_turn(struct suite *s, int programs, int rounds, int n, int warps)
+{
+	enum { BLOCK = 64 };
+	if (!case_begin(s, file, "in turn programs=%d rounds=%d n=%d warps=%d", programs, rounds, n, warps))
+		return;
+	struct array *count = inout(s, "count", TL_I32, 1), *x = inout(s, "x", TL_I32, (size_t)(programs * n)),
+		     *o = out(s, "o", TL_I32, (size_t)(2 * programs * n));
+	int64_t *v = calloc((size_t)(programs * n), sizeof *v), *old = calloc((size_t)(programs * n), sizeof *old);
+	for (int i = 0; i < programs * n; i++)
+		v[i] = random_int(-9, 9), set_int(x, (size_t)i, v[i]);
+	set_int(count, 0, 0);
+	want_int(count, 0, programs * rounds);
+	for (int r = 0; r < rounds; r++) {
+		memcpy(old, v, (size_t)(programs * n) * sizeof *v);
+		for (int i = 0; i < programs * n; i++) {
+			want_int(o, (size_t)(r % 2 * programs * n + i), old[i]);
+			v[i] += old[(i + n) % (programs * n)];
+		}
+	}
+	for (int i = 0; i < programs * n; i++)
+		want_int(x, (size_t)i, v[i]);
+	LAUNCH(s, "in_turn", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(count), ptr(x), ptr(o), tl_int(n), tl_int(rounds), tl_int(BLOCK));
+	free(v), free(old);
+	case_end(s);
+}
+
 void theme_atomic(struct suite *s)
 {
 	static const tl_dtype swapped[] = {TL_I32, TL_U32, TL_I64, TL_U64, TL_F32, TL_F64};
@@ -311,5 +338,6 @@ void theme_atomic(struct suite *s)
 		add_by_compare(s, swapped[t], 1, 4), add_by_compare(s, swapped[t], 100, 1), add_by_compare(s, swapped[t], 37, 8);
 	}
 	locked(s, 1, 10, 16, 1), locked(s, 64, 100, 128, 4), locked(s, 20, 1000, 1024, 8), locked(s, 100, 1, 1, 2);
+	in_turn(s, 1, 2, 10, 4), in_turn(s, 8, 3, 64, 4), in_turn(s, 40, 2, 30, 1), in_turn(s, 100, 4, 7, 2);
 	last_one(s, 10, 16, 1), last_one(s, 1000, 64, 4), last_one(s, 5000, 256, 8), last_one(s, 100, 1, 2);
 }
