@@ -1,5 +1,7 @@
 #include "runtime/every_pass.h"
 
+#include "base/recover.h"
+
 #include <stdlib.h>
 
 #include "opt/axis.h"
@@ -232,9 +234,11 @@ bool every_pass_run(const struct every_pass *p, struct interp_launch *l, struct 
 	if (l->open)
 		return interp_run(p->plain, l, error);
 	size_t size = total_size(l);
-	char *before = malloc(size + 1), *results = malloc(size + 1), *expected = malloc(size + 1);
-	if (!before || !results || !expected)
+	char *before = size < SIZE_MAX / 4 ? malloc(3 * (size + 1)) : NULL, *results = before + size + 1, *expected = results + size + 1;
+	if (!before)
 		tl_out_of_memory(size);
+	struct cleanup c;
+	cleanup_push(&c, free, before);
 	if (p->has_atomics) /* whose order would be another each time */
 		l->threads = 1;
 	save(l, before);
@@ -245,8 +249,6 @@ bool every_pass_run(const struct every_pass *p, struct interp_launch *l, struct 
 		good = run_stages(p, l, before, expected, error);
 	if (good)
 		restore(l, results);
-	free(before);
-	free(results);
-	free(expected);
+	cleanup_run(&c);
 	return good;
 }

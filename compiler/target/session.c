@@ -59,6 +59,10 @@ static void initialize(void)
 	LLVMInitializeNVPTXTarget();
 	LLVMInitializeNVPTXTargetMC();
 	LLVMInitializeNVPTXAsmPrinter();
+}
+
+static void install_handlers(void)
+{
 	LLVMInstallFatalErrorHandler(on_fatal_error);
 	if (set_new_handler)
 		handler_before = set_new_handler(on_new_failed);
@@ -166,10 +170,11 @@ static void go_outside(void *unused)
 
 void session_open(struct session *s, struct arena *arena, const char *name)
 {
-	static struct once started = ONCE_INIT;
+	static struct once installed = ONCE_INIT, started = ONCE_INIT;
 	*s = (struct session){.arena = arena};
 	cleanup_push(&s->inside, go_outside, NULL);
 	inside = true;
+	once(&installed, install_handlers);
 	once(&started, initialize);
 	cleanup_push(&s->objects, dispose, s);
 	s->objects.of_llvm = true;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <omp.h>
 
 #include "runtime/tl.h"
 
@@ -214,7 +215,7 @@ static void test_large(void **state)
 
 int main(void)
 {
-	setenv("OMP_NUM_THREADS", "3", 1);
+	omp_set_num_threads(2);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_interp),
 		cmocka_unit_test(test_sim),
