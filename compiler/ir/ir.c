@@ -536,31 +536,55 @@ static const struct value *without_offsets(const struct value *v)
 	return v;
 }
 
-static const struct value *base_at(const struct value *v, int depth)
+/* The parameters that a pointer may come from, through loops that carry it and branches. */
+struct bases {
+	const struct value *seen[32], *found;
+	u32 n;
+	bool unknown;
+};
+
+static void collect_bases(struct bases *b, const struct value *v)
 {
-	enum { MOST = 8 };
 	const struct op *loop = NULL;
 	u32 i = 0;
 	v = without_offsets(v);
+	for (u32 k = 0; k < b->n; k++)
+		if (b->seen[k] == v)
+			return;
+	if (b->n == ARRAY_LEN(b->seen)) {
+		b->unknown = true;
+		return;
+	}
+	b->seen[b->n++] = v;
+	if (!v->def && !v->block->parent) {
+		b->unknown |= b->found && b->found != v;
+		b->found = v;
+		return;
+	}
 	if (v->def && v->def->code == IR_FOR) {
 		loop = v->def;
 		i = v->index;
-	} else if (!v->def && v->block->parent && v->block->parent->code == IR_FOR && v->index) {
+	} else if (!v->def && v->block->parent->code == IR_FOR && v->index) {
 		loop = v->block->parent;
 		i = v->index - 1;
 	}
-	if (!loop)
-		return !v->def && !v->block->parent ? v : NULL;
-	if (depth > MOST)
-		return NULL;
-	/* carried by a loop: from the same parameter in every iteration? */
-	const struct value *first = base_at(operand(loop, 3 + i), depth + 1), *next = without_offsets(operand(loop->blocks[0]->last, i));
-	return next == loop->blocks[0]->args[1 + i] || base_at(next, depth + 1) == first ? first : NULL;
+	if (loop) {
+		collect_bases(b, operand(loop, 3 + i));
+		collect_bases(b, operand(loop->blocks[0]->last, i));
+	} else if (v->def && (v->def->code == IR_IF || v->def->code == IR_SELECT)) {
+		bool branch = v->def->code == IR_IF;
+		collect_bases(b, branch ? operand(v->def->blocks[0]->last, v->index) : operand(v->def, 1));
+		collect_bases(b, branch ? operand(v->def->blocks[1]->last, v->index) : operand(v->def, 2));
+	} else {
+		b->unknown = true;
+	}
 }
 
 const struct value *pointer_base(const struct value *v)
 {
-	return base_at(v, 0);
+	struct bases b = {0};
+	collect_bases(&b, v);
+	return b.unknown ? NULL : b.found;
 }
 
 void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg)

@@ -178,6 +178,8 @@ static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 		if (in->code == IR_INIT_BARRIER || in->code == IR_INVAL_BARRIER || in->code == IR_TMA_COPY) {
 			struct access a = access_of(allocation(operand(in, in->code == IR_TMA_COPY)), true);
 			wait |= conflicts(p, &a);
+			for (u32 i = 0; in->code == IR_TMA_COPY && i < p->global.len; i++)
+				wait |= must_meet(w->s, &p->global.at[i], in);
 		}
 	if (wait)
 		barrier_before(w, p, o);
@@ -188,6 +190,8 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 {
 	struct access a, both[2];
 	u32 n = 0;
+	if (touches_memory(o))
+		touch_global(w, p, o);
 	switch (o->code) {
 	case IR_BARRIER:
 		if (!o->attr[ATTR_WARP])
@@ -227,8 +231,6 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		return;
 	default: break;
 	}
-	if (touches_memory(o))
-		touch_global(w, p, o);
 	if (o->code == IR_LOCAL_ALLOC || !o->scratch_size)
 		return;
 	a = access_of(o, true);

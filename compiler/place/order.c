@@ -9,7 +9,7 @@ enum { MAX_DEPTH = 64, MAX_VISITS = 512 /* of operations in a question, which sh
 
 bool touches_memory(const struct op *o)
 {
-	return o->code == IR_LOAD || writes_memory(o);
+	return o->code == IR_LOAD || o->code == IR_ASYNC_COPY || o->code == IR_TMA_COPY || writes_memory(o);
 }
 
 /* --- the same address ---------------------------------------------------------------------------------------- */
@@ -386,8 +386,9 @@ bool must_meet(struct pass_state *s, const struct touched *before, const struct 
 		return false;
 	const struct value *p = operand(a, 0), *q = operand(o, 0), *x = pointer_base(p), *y = pointer_base(q);
 	analyze(s);
-	bool fine = is_fine_if_equal(s, before, o);
-	if (p == q || (x && x == y))
+	bool by_hardware = a->code == IR_TMA_COPY || o->code == IR_TMA_COPY;
+	bool fine = !by_hardware && is_fine_if_equal(s, before, o);
+	if ((p == q && !by_hardware) || (x && x == y))
 		return !fine;
 	return may_overlap(s, x, y, fine);
 }

@@ -14,7 +14,7 @@ struct touched {
 	const struct op *loop; /* NULL, or a loop: the access was in an earlier iteration of it */
 };
 
-/* Is o an access to global memory that has an order? Copies to shared memory have waits of their own. */
+/* Is o an access to global memory? Copies read it when they are issued; that they are waited for is the pipeliner's. */
 bool touches_memory(const struct op *o);
 /* Must the threads meet between the earlier access and o? */
 bool must_meet(struct pass_state *s, const struct touched *before, const struct op *o);

@@ -190,8 +190,126 @@ static void counted(struct suite *s, int x, int y, int n, int k)
 	case_end(s);
 }
 
+/* --- random programs ----------------------------------------------------------------------------------------- */
+
+enum { POINTERS = 3, VALUES = 3, STATEMENTS = 6, SPAN = 1024 };
+enum action { LOAD, STORE, SUM, ADD_TO };
+
+/* Value `value` and the elements of pointer `pointer` from `offset` on, `step` further in each iteration; reversed: last first. */
+struct statement {
+	enum action action;
+	int pointer, value, offset, step;
+	bool reversed, in_loop;
+};
+
+struct random_program {
+	struct statement at[STATEMENTS];
+	int n, loops, block, warps, stages, start[POINTERS];
+};
+
+static void make_random(struct random_program *p)
+{
+	static const int units[] = {1, 4, 16, 64};
+	int unit = units[random_int(0, 3)];
+	p->block = 32 << random_int(0, 3);
+	p->warps = 1 << random_int(0, 3);
+	p->stages = (int)random_int(1, 4);
+	p->loops = (int)random_int(0, 4);
+	p->n = (int)random_int(2, STATEMENTS);
+	for (int i = 0; i < POINTERS; i++)
+		p->start[i] = random_int(0, 2) ? (int)random_int(0, SPAN / 2 / unit) * unit : 0;
+	for (int i = 0; i < p->n; i++)
+		p->at[i] = (struct statement){(enum action)random_int(0, 3), (int)random_int(0, POINTERS - 1), (int)random_int(0, VALUES - 1),
+					      (int)random_int(0, 64 / unit) * unit, random_int(0, 2) ? p->block : unit,
+					      !random_int(0, 4), i > 0 && random_int(0, 3)};
+	p->at[p->n - 1].action = STORE;
+}
+
+static void run_statement(struct memory *m, const struct random_program *p, const struct statement *x, int k, int64_t v[VALUES][MOST])
+{
+	int64_t sum = 0, *to = v[x->value];
+	for (int i = 0; i < p->block; i++)
+		sum += to[i];
+	for (int i = 0; i < p->block; i++) {
+		int64_t *cell = &m->at[p->start[x->pointer] + x->offset + x->step * k + (x->reversed ? p->block - 1 - i : i)];
+		switch (x->action) {
+		case LOAD: to[i] = *cell; break;
+		case STORE: *cell = to[i] = wrap(TL_I32, to[i] + i); break;
+		case SUM: to[i] = wrap(TL_I32, to[i] - sum); break;
+		case ADD_TO: *cell = wrap(TL_I32, *cell + to[i]); break;
+		}
+	}
+}
+
+static void print_statement(FILE *f, const struct random_program *p, const struct statement *x, bool in_loop)
+{
+	const char *tile = x->reversed ? "r" : "o", *indent = in_loop ? "        " : "    ";
+	fprintf(f, "%s", indent);
+	char at[80];
+	snprintf(at, sizeof at, "p%d + %d + %s * %d + %s", x->pointer, x->offset, in_loop ? "k" : "0", x->step, tile);
+	switch (x->action) {
+	case LOAD: fprintf(f, "v%d = tl.load(%s)\n", x->value, at); break;
+	case STORE: fprintf(f, "v%d = v%d + o\n%stl.store(%s, v%d)\n", x->value, x->value, indent, at, x->value); break;
+	case SUM: fprintf(f, "v%d = v%d - tl.sum(v%d, 0)\n", x->value, x->value, x->value); break;
+	case ADD_TO: fprintf(f, "tl.atomic_add(%s, v%d)\n", at, x->value); break;
+	}
+	(void)p;
+}
+
+static char *print_random(const struct random_program *p)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	bool in_loop = false;
+	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(p0, p1, p2, n):\n    o = tl.arange(0, %d)\n"
+		   "    r = %d - o\n", p->block, p->block - 1);
+	for (int i = 0; i < VALUES; i++)
+		fprintf(f, "    v%d = o * %d\n", i, i + 1);
+	for (int i = 0; i < p->n; i++) {
+		if (p->at[i].in_loop && !in_loop)
+			fprintf(f, "    for k in tl.range(0, n, num_stages=%d):\n", p->stages);
+		in_loop = p->at[i].in_loop;
+		print_statement(f, p, &p->at[i], in_loop);
+	}
+	fclose(f);
+	return text;
+}
+
+static void random_program(struct suite *s, int number, int k)
+{
+	struct random_program p = {0};
+	struct memory m;
+	static int64_t v[VALUES][MOST];
+	if (!case_begin(s, NULL, "random %d seed=%d", number, k))
+		return;
+	random_seed((uint64_t)number);
+	make_random(&p);
+	begin(s, &m, 3 * SPAN);
+	for (int i = 0; i < VALUES; i++)
+		for (int e = 0; e < p.block; e++)
+			v[i][e] = e * (i + 1);
+	for (int i = 0, end; i < p.n; i = end) { /* statements of one loop follow each other */
+		for (end = i + 1; p.at[i].in_loop && end < p.n && p.at[end].in_loop;)
+			end++;
+		for (int turn = 0; turn < (p.at[i].in_loop ? p.loops : 1); turn++)
+			for (int e = i; e < end; e++)
+				run_statement(&m, &p, &p.at[e], p.at[i].in_loop ? turn : 0, v);
+	}
+	expect(&m);
+	char *text = print_random(&p);
+	launch_text(s, text, "kernel", CONFIG(.grid = {1}, .num_warps = p.warps, .num_stages = p.stages), ARGS(at(&m, p.start[0]), at(&m, p.start[1]),
+		    at(&m, p.start[2]), tl_int(p.loops)));
+	free(text);
+	case_end(s);
+}
+
 void theme_alias(struct suite *s)
 {
+	for (int n = 0; n < 150; n++) {
+		seed(n % SEEDS);
+		random_program(s, n, n % SEEDS);
+	}
 	for (int k = 0; k < SEEDS; k++) {
 		seed(k);
 		add(s, 0, 0, 1024, 4, k), add(s, 0, 4, 1024, 4, k), add(s, 3, 0, 512, 8, k), add(s, 0, 1024, 1024, 4, k), add(s, 1, 0, 64, 1, k);
