@@ -93,11 +93,18 @@ struct op *load_consumer(const struct op *load)
 	return o->code == IR_CONVERT_LAYOUT || o->code == IR_LOCAL_STORE ? o : NULL;
 }
 
-static bool reaches_dot(const struct value *v, int depth)
+static bool reaches_dot(struct map *seen, const struct value *v)
 {
-	for (const struct use *u = v->uses; u && depth < 6; u = u->next)
-		if (op_is_dot(u->user) || u->user->code == IR_LOCAL_STORE || (u->user->nresults && op_has(u->user, PURE) && reaches_dot(result(u->user), depth + 1)))
+	for (const struct use *u = v->uses; u; u = u->next) {
+		struct op *o = u->user;
+		if (op_is_dot(o) || o->code == IR_LOCAL_STORE)
 			return true;
+		if (map_get(seen, o) || !o->nresults || !op_has(o, PURE))
+			continue;
+		map_put(seen, o, o);
+		if (reaches_dot(seen, result(o)))
+			return true;
+	}
 	return false;
 }
 
@@ -332,14 +339,17 @@ static void collect_slice(struct pipe *p)
 }
 
 /* Is v a tile that the loop carries, worked on element by element? */
-static bool is_state(const struct block *body, const struct value *v, int depth)
+static bool is_state(struct map *seen, const struct block *body, const struct value *v)
 {
-	const struct op *o = v->def;
-	if (!o || depth > 8)
-		return !o && v->block == body && type_is_tensor(v->type);
+	struct op *o = v->def;
+	if (!o)
+		return v->block == body && type_is_tensor(v->type);
+	if (map_get(seen, o))
+		return false;
+	map_put(seen, o, o);
 	bool yes = false;
 	for (u32 i = 0; i < o->noperands && o->block == body && op_has(o, ELEM) && !yes; i++)
-		yes = is_state(body, operand(o, i), depth + 1);
+		yes = is_state(seen, body, operand(o, i));
 	return yes;
 }
 
@@ -347,9 +357,12 @@ static bool is_state(const struct block *body, const struct value *v, int depth)
  * loads should be there by then. */
 static bool is_recurrence(const struct block *body)
 {
+	struct arena scratch = {0};
+	struct map seen = {.arena = &scratch};
 	bool yes = false;
 	for (const struct op *o = body->first; o && !yes; o = o->next)
-		yes = o->code == IR_REDUCE && is_state(body, operand(o, 0), 0);
+		yes = o->code == IR_REDUCE && is_state(&seen, body, operand(o, 0));
+	arena_free(&scratch);
 	return yes;
 }
 
@@ -370,7 +383,8 @@ static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
 			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) || o->attr[ATTR_VOLATILE] ||
 			    may_conflict(p->s, b, pointer_base(operand(o, 0))))
 				continue;
-			bool fits = want_async ? can_copy_async(p, o) : asked || plain || reaches_dot(result(o), 0);
+			struct map seen = {.arena = &p->scratch};
+			bool fits = want_async ? can_copy_async(p, o) : asked || plain || reaches_dot(&seen, result(o));
 			if (fits)
 				add_load(p, o);
 		}
