@@ -327,6 +327,7 @@ struct val eval_ternary(struct eval *e, const struct expr *x)
 	for (int i = 0; i < 2; i++) {
 		struct builder outer = e->b;
 		e->b = builder_at_end(e->ctx, o->blocks[i]);
+		e->b.count = outer.count;
 		const struct expr *arm = i ? x->c : x->a;
 		v[i] = to_tensor(e, eval_expr(e, arm), arm->loc);
 		outer.count = e->b.count;
