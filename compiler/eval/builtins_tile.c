@@ -423,6 +423,13 @@ struct val bi_dot(struct eval *e, const struct args *a)
 
 /* --- reduce and scan ----------------------------------------------------------------------------------------- */
 
+static void note_tile(struct op *o, void *arg)
+{
+	bool *found = arg;
+	for (u32 i = 0; i < o->nresults; i++)
+		*found |= type_is_tensor(o->results[i].type);
+}
+
 /* The region: (a0, b0, …, a1, b1, …) → combine_fn(a0, b0, …, a1, b1, …). */
 static bool build_combine(struct eval *e, struct op *o, const struct val *in, u32 n, const struct args *a)
 {
@@ -446,6 +453,12 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 	}
 	if (!ok && r.kind != V_ERROR)
 		eval_error(e, E_COMBINE, a->loc[2], f->func->name, describe(e, &r));
+	bool makes_tile = false;
+	walk(o->blocks[0], note_tile, &makes_tile);
+	if (ok && makes_tile) {
+		eval_error(e, E_ARG_KIND, a->loc[2], arg_name(e, a, 2), a->b->name, "a function of scalars", "one that makes a tile");
+		ok = false;
+	}
 	for (u32 i = 0; !ok && i < n; i++)
 		vals[i] = pos[i].ssa;
 	build(&e->b, o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN, vals, n, NULL, 0, 0);
