@@ -57,6 +57,8 @@ struct expr {
 	enum operator op;
 	u16 depth;
 	bool too_big;
+	bool in_parentheses;
+	bool raw; /* of EX_FSTR: a backslash is a backslash */
 	struct loc loc;
 	const char *name;
 	union {

@@ -121,24 +121,41 @@ static struct expr *bool_expr(struct parser *p, enum expr_kind kind, const expr_
 	return list_expr(p, kind, items, NULL, loc);
 }
 
-/* `a < b < c` collects into one node, as Python reads it. */
 static struct expr *compare(struct parser *p, enum operator op, struct expr *a, struct expr *b, struct loc loc)
 {
-	bool chained = a->kind == EX_COMPARE && a->loc.len && p->src->text[p->src->line_start[a->loc.line - 1] + a->loc.col - 1] != '(';
-	u32 n = chained ? a->nitems : 1;
-	struct expr *e = new_node(p, EX_COMPARE, loc, MAX(depth_of(a), depth_of(b)));
-	e->nitems = n + 1;
-	e->items = arena_array(p->arena, struct expr *, n + 1);
-	e->ops = arena_array(p->arena, enum operator, n);
-	if (chained) {
-		memcpy(e->items, a->items, n * sizeof *e->items);
-		memcpy(e->ops, a->ops, (n - 1) * sizeof *e->ops);
-	} else {
-		e->items[0] = a;
-	}
-	e->items[n] = b;
-	e->ops[n - 1] = op;
+	struct expr *e = list_expr(p, EX_COMPARE, exprs(p, b), a, loc);
+	e->ops = arena_array(p->arena, enum operator, 1);
+	e->ops[0] = op;
 	return e;
+}
+
+/* `a < b < c`, of `a < b`: one comparison of three operands, as Python reads it. */
+static struct expr *extend_comparison(struct parser *p, struct expr *chain, enum operator op, struct expr *b, struct loc loc)
+{
+	if (chain->kind != EX_COMPARE) /* nested too deeply: reported */
+		return chain;
+	u32 n = chain->nitems - 1;
+	expr_vec items = {.at = chain->items + 1, .len = n, .cap = n};
+	enum operator *ops = arena_array(p->arena, enum operator, n + 1);
+	vec_push(p->arena, &items, b);
+	memcpy(ops, chain->ops, n * sizeof *ops);
+	ops[n] = op;
+	struct expr *e = list_expr(p, EX_COMPARE, &items, chain->items[0], loc);
+	e->ops = ops;
+	return e;
+}
+
+/* `m < M & n < N` compares m < (M & n) and (M & n) < N: Python's meaning, and seldom what the author had in mind. */
+static void warn_of_bits_in_chain(struct parser *p, const struct expr *chain)
+{
+	for (u32 i = 0; chain->kind == EX_COMPARE && chain->nitems > 2 && i < chain->nitems; i++) {
+		const struct expr *x = chain->items[i];
+		if (x->kind == EX_BINARY && !x->in_parentheses && (x->op == OP_BITAND || x->op == OP_BITOR)) {
+			diag(p->diags, W_BITS_IN_CHAIN, x->loc, operator_text(x->op));
+			diag_hint(p->diags, "write (a < b) %s (c < d)", operator_text(x->op));
+			return;
+		}
+	}
 }
 
 static struct expr *call(struct parser *p, struct expr *f, const struct call_args *args, struct loc loc)

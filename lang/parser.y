@@ -66,7 +66,7 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %precedence NO_BLOCK
 %precedence INDENT
 
-%type <expr> test or_test and_test not_test comparison bit_or bit_xor bit_and shift arith term factor power primary atom
+%type <expr> test or_test and_test not_test comparison chain bit_or bit_xor bit_and shift arith term factor power primary atom
 %type <expr> tests subscript subscripts slice_part strings argument_value return_value
 %type <expr> loop_target
 %type <exprs> loop_targets test_list subscript_list or_list and_list targets
@@ -272,8 +272,11 @@ not_test: comparison
 	| NOT not_test[a] { $$ = unary(p, OP_NOT, $a, @$); }
 	;
 comparison: bit_or
-	  | comparison[a] compare_op bit_or[b] { $$ = compare(p, $compare_op, $a, $b, @$); }
+	  | chain { warn_of_bits_in_chain(p, $chain); $$ = $chain; }
 	  ;
+chain: bit_or[a] compare_op bit_or[b] { $$ = compare(p, $compare_op, $a, $b, @$); }
+     | chain[a] compare_op bit_or[b] { $$ = extend_comparison(p, $a, $compare_op, $b, @$); }
+     ;
 compare_op: '<' { $$ = OP_LT; } | '>' { $$ = OP_GT; } | LE { $$ = OP_LE; } | GE { $$ = OP_GE; } | EQ { $$ = OP_EQ; }
 	  | NE { $$ = OP_NE; } | IS { $$ = OP_IS; } | IS NOT { $$ = OP_IS_NOT; } | IN { $$ = OP_IN; }
 	  | NOT IN { $$ = OP_NOT_IN; }
@@ -346,7 +349,7 @@ atom: NAME { $$ = name_expr(p, $NAME, @$); }
     | FALSE_ { $$ = new_expr(p, EX_FALSE, @$); }
     | ELLIPSIS { $$ = new_expr(p, EX_ELLIPSIS, @$); }
     | '(' ')' { $$ = list_expr(p, EX_TUPLE, NULL, NULL, @$); }
-    | '(' tests ')' { $$ = $tests; $$->loc = @$; }
+    | '(' tests ')' { $$ = $tests; $$->loc = @$; $$->in_parentheses = true; }
     | '(' NAME WALRUS test ')' { (void)$test; $$ = unsupported_expr(p, ":=", @WALRUS); }
     | '(' test comprehension ')' { (void)$test; $$ = unsupported_expr(p, "a comprehension", @$); }
     | '[' ']' { $$ = list_expr(p, EX_LIST, NULL, NULL, @$); }
