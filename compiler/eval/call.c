@@ -228,10 +228,9 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	e->frame = &frame;
 	for (u32 i = 0; i < f->nparams; i++) {
 		const struct param *p = &f->params[i];
-		const struct expr *ann = p->annotation;
-		bool constant = ann && ((ann->kind == EX_ATTR || ann->kind == EX_NAME) && !strcmp(ann->name, "constexpr"));
+		bool constant = p->annotation && is_constexpr_annotation(p->annotation);
 		if (!given[i] && p->value)
-			bound[i] = eval_expr(e, p->value);
+			bound[i] = eval_in_module(e, f, p->value);
 		e->frame = caller;
 		if (!given[i] && !p->value)
 			bound[i] = eval_error(e, E_MISSING_ARG, at, f->name, p->name);

@@ -113,22 +113,27 @@ void assign(struct eval *e, const struct expr *target, struct val v)
 
 /* --- statements ---------------------------------------------------------------------------------------------- */
 
-static bool is_constexpr_annotation(struct eval *e, const struct expr *x)
+bool is_constexpr_annotation(const struct expr *x)
 {
 	if (x->kind == EX_STR)
 		return x->text_len >= 9 && !strcmp(x->text + x->text_len - 9, "constexpr");
-	if (x->kind != EX_ATTR && x->kind != EX_NAME)
-		return false;
-	const char *name = x->name;
-	if (strcmp(name, "constexpr"))
-		return false;
-	return x->kind == EX_NAME || eval_expr(e, x).kind == V_CONSTEXPR;
+	return (x->kind == EX_ATTR || x->kind == EX_NAME) && !strcmp(x->name, "constexpr");
+}
+
+struct val eval_in_module(struct eval *e, const struct func *f, const struct expr *x)
+{
+	struct frame *inner = e->frame;
+	struct frame outside = {.caller = inner->caller, .call = inner->call, .func = f, .depth = inner->depth};
+	e->frame = &outside;
+	struct val v = eval_expr(e, x);
+	e->frame = inner;
+	return v;
 }
 
 static void exec_annotated(struct eval *e, const struct stmt *s)
 {
 	const char *name = s->target->name;
-	bool constant = is_constexpr_annotation(e, s->annotation);
+	bool constant = is_constexpr_annotation(s->annotation);
 	if (!s->value)
 		return;
 	if (s->target->kind != EX_NAME) {
@@ -354,7 +359,7 @@ static bool annotation_type(struct eval *e, const struct expr *x, struct sig_typ
 static struct val bind_param(struct eval *e, const struct param *p, const struct arg_spec *a, struct kernel_param *kp)
 {
 	struct sig_type t = {0};
-	bool constexpr = p->annotation && is_constexpr_annotation(e, p->annotation);
+	bool constexpr = p->annotation && is_constexpr_annotation(p->annotation);
 	bool typed = a->type && parse_sig_type(a->type, &t);
 	if (a->type && !typed)
 		return eval_error(e, E_SIGNATURE_TYPE, p->loc, a->type, p->name);
@@ -381,7 +386,7 @@ static struct val bind_param(struct eval *e, const struct param *p, const struct
 		return val_int(1);
 	if (!typed || t.constant) {
 		if (p->value)
-			return eval_expr(e, p->value);
+			return eval_in_module(e, e->frame->func, p->value);
 		if (!constexpr && !t.constant)
 			return eval_error(e, E_MISSING_TYPE, p->loc, p->name);
 		eval_error(e, E_MISSING_CONSTEXPR, p->loc, p->name);

@@ -158,6 +158,10 @@ enum flow { FLOW_NEXT, FLOW_RETURN };
 enum flow exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer);
 enum flow exec_rest(struct eval *e, const struct cont *c);
 struct binding *find_var(struct frame *f, const char *name);
+/* x, evaluated where f is defined: it sees the module's names, and none of f's own. */
+struct val eval_in_module(struct eval *e, const struct func *f, const struct expr *x);
+/* Does the annotation x, written as a name or as text, say tl.constexpr? */
+bool is_constexpr_annotation(const struct expr *x);
 void set_var(struct eval *e, const char *name, struct val v);
 void assign(struct eval *e, const struct expr *target, struct val v);
 /* The error for a construct of Python that kernels cannot use, with what to write instead. */
