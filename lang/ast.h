@@ -146,6 +146,7 @@ struct global {
 	const char *name;
 	struct loc loc;
 	u32 start, end; /* of the expression, as offsets into the source */
+	struct loc changed; /* where a statement that is not evaluated gives it a value; line 0: nowhere */
 };
 
 struct import {

@@ -132,6 +132,53 @@ static void read_from(struct parser *p)
 	}
 }
 
+static bool is_augmented(int kind)
+{
+	static const int kinds[] = {ADD_EQ, SUB_EQ, MUL_EQ, DIV_EQ, FLOORDIV_EQ, MOD_EQ, AND_EQ, OR_EQ, XOR_EQ, SHL_EQ,
+				    SHR_EQ, POW_EQ, MATMUL_EQ};
+	for (u32 i = 0; i < ARRAY_LEN(kinds); i++)
+		if (kinds[i] == kind)
+			return true;
+	return false;
+}
+
+/* The file's own code gives `name` a value that only running it would tell. */
+static void note_changed(struct parser *p, const struct token *name)
+{
+	struct global *g = arena_new(p->arena, struct global);
+	*g = (struct global){.name = name->value.name, .loc = name->loc, .changed = name->loc};
+	map_put(&p->module->globals, g->name, g);
+}
+
+/* The rest of a line of the file's own code, t its first token: which globals does it assign? `N *= 2`, `A, B = …`, `for N in …`, and what
+ * stands below an `if` or `with`, or behind its ':'. */
+static void note_assignments(struct parser *p, struct token t)
+{
+	VEC(struct token) names = {0};
+	bool compound = t.kind != NAME, typed = false, loop = false;
+	int depth = 0, before = NEWLINE;
+	for (; t.kind && t.kind != NEWLINE && t.kind != LAMBDA; before = t.kind, t = raw_token(p)) {
+		depth += (t.kind == '[' || t.kind == '(' || t.kind == '{') - (t.kind == ']' || t.kind == ')' || t.kind == '}');
+		if (t.kind == NAME && before != '.' && !typed) {
+			vec_push(p->arena, &names, t);
+		} else if (t.kind == '=' || is_augmented(t.kind) || (t.kind == IN && loop)) {
+			for (u32 i = 0; i < names.len && depth == 0; i++)
+				note_changed(p, &names.at[i]);
+			names.len = 0;
+			typed = loop = false;
+		} else if (t.kind == ':' && depth == 0) {
+			typed = !compound;
+			compound = false;
+			names.len = typed ? names.len : 0;
+		} else if (!typed && t.kind != ',' && t.kind != '(' && t.kind != ')') {
+			names.len = 0;
+			loop |= t.kind == FOR;
+		}
+	}
+	if (t.kind == LAMBDA)
+		skip_line(p);
+}
+
 /* `NAME = …` or `NAME: … = …` at the margin: remember where the expression is. */
 static void read_global(struct parser *p, struct token name)
 {
@@ -144,7 +191,7 @@ static void read_global(struct parser *p, struct token name)
 		} while (t.kind && t.kind != NEWLINE && (t.kind != '=' || depth));
 	if (t.kind != '=') {
 		unread(p, t);
-		skip_line(p);
+		note_assignments(p, name);
 		return;
 	}
 	struct global *g = arena_new(p->arena, struct global);
@@ -217,6 +264,11 @@ static bool host_line(struct parser *p, struct token t)
 		p->nindents = 1;
 		return true;
 	}
+	if (indent <= p->host_scope)
+		p->host_scope = -1;
+	bool of_module = p->host_scope < 0;
+	if (of_module && (t.kind == DEF || t.kind == CLASS || t.kind == ASYNC))
+		p->host_scope = indent;
 	if (t.kind == NAME && indent == 0) {
 		read_global(p, t);
 	} else if (t.kind == DEF && indent == 0) {
@@ -225,6 +277,8 @@ static bool host_line(struct parser *p, struct token t)
 		read_import(p);
 	} else if (t.kind == FROM) {
 		read_from(p);
+	} else if (of_module && p->host_scope < 0) {
+		note_assignments(p, t);
 	} else {
 		unread(p, t);
 		skip_line(p);

@@ -52,6 +52,7 @@ struct parser {
 	int base_indent;
 	int indents[100], alt_indents[100], nindents;
 	int pending_dedents;
+	int host_scope; /* indentation of the host's def or class that the current line is inside of; -1: of none */
 	bool pending_kind;
 	int last_kind;
 	struct loc last_loc;

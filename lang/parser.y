@@ -391,7 +391,7 @@ static void run_parser(struct parser *p)
 
 struct module *parse_module(struct arena *arena, struct interner *names, struct diags *diags, u16 file)
 {
-	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = file, .line_start = true};
+	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = file, .line_start = true, .host_scope = -1};
 	p.src = diags->sources.at[file];
 	p.module = arena_new(arena, struct module);
 	struct map empty = {.arena = arena};

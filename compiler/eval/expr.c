@@ -52,6 +52,11 @@ static struct val eval_global(struct eval *e, const struct module *m, const stru
 	const struct val *known = map_get(&e->globals, g);
 	if (known)
 		return *known;
+	if (g->changed.line) {
+		struct val unknown = eval_error(e, E_GLOBAL_CHANGED, at, g->name);
+		diag(e->diags, N_GLOBAL_CHANGED, g->changed, g->name);
+		return unknown;
+	}
 	for (u32 i = 0; i < e->resolving.len; i++)
 		if (e->resolving.at[i] == g->name)
 			return eval_error(e, E_GLOBAL_CYCLE, at, g->name);
