@@ -93,7 +93,14 @@ void ast_print_expr(const struct expr *e, struct strbuf *out)
 	case EX_INT: print_int(e->integer, out); break;
 	case EX_FLOAT: sb_printf(out, "%.17g", e->real); break;
 	case EX_STR: sb_printf(out, "\"%.*s\"", (int)e->text_len, e->text); break;
-	case EX_FSTR: sb_printf(out, "f\"%.*s\"", (int)e->text_len, e->text); break;
+	case EX_FSTR:
+		for (u32 i = 0; i < e->nitems; i++) {
+			sb_puts(out, i ? " " : "");
+			ast_print_expr(e->items[i], out);
+		}
+		if (!e->nitems)
+			sb_printf(out, "f\"%.*s\"", (int)e->text_len, e->text);
+		break;
 	case EX_NONE: sb_puts(out, "None"); break;
 	case EX_TRUE: sb_puts(out, "True"); break;
 	case EX_FALSE: sb_puts(out, "False"); break;

@@ -188,11 +188,31 @@ static void add_argument(struct parser *p, struct call_args *args, const char *n
 	}
 }
 
+static void push_parts(struct parser *p, expr_vec *parts, struct expr *e)
+{
+	for (u32 i = 0; i < e->nitems; i++)
+		vec_push(p->arena, parts, e->items[i]);
+	if (!e->nitems)
+		vec_push(p->arena, parts, e);
+}
+
+/* Strings side by side are one; an f-string among them keeps its own text, which is evaluated later. */
 static struct expr *join_strings(struct parser *p, struct expr *a, struct expr *b)
 {
-	struct expr *e = new_expr(p, a->kind == EX_FSTR || b->kind == EX_FSTR ? EX_FSTR : EX_STR, loc_join(a->loc, b->loc));
-	e->text = arena_printf(p->arena, "%.*s%.*s", (int)a->text_len, a->text, (int)b->text_len, b->text);
-	e->text_len = (u32)strlen(e->text);
+	struct loc loc = loc_join(a->loc, b->loc);
+	if (a->kind == EX_FSTR || b->kind == EX_FSTR) {
+		expr_vec parts = {0};
+		push_parts(p, &parts, a);
+		push_parts(p, &parts, b);
+		return list_expr(p, EX_FSTR, &parts, NULL, loc);
+	}
+	struct expr *e = new_expr(p, EX_STR, loc);
+	char *text = arena_alloc(p->arena, (size_t)a->text_len + b->text_len + 1);
+	memcpy(text, a->text, a->text_len);
+	memcpy(text + a->text_len, b->text, b->text_len);
+	text[a->text_len + b->text_len] = 0;
+	e->text = text;
+	e->text_len = a->text_len + b->text_len;
 	return e;
 }
 

@@ -598,48 +598,6 @@ static struct val eval_unary(struct eval *e, const struct expr *x)
 	return val_int(x->op == OP_NEG ? -as_int(&a) : x->op == OP_INVERT ? ~as_int(&a) : as_int(&a));
 }
 
-/* --- f-strings ----------------------------------------------------------------------------------------------- */
-
-/* The text of f"…{expression}…"; the expressions must be compile-time values. */
-static struct val eval_fstring(struct eval *e, const struct expr *x)
-{
-	struct strbuf out = {.arena = e->arena};
-	const struct source *src = e->diags->sources.at[x->loc.file];
-	sb_puts(&out, "");
-	for (u32 i = 0; i < x->text_len; i++) {
-		char c = x->text[i];
-		if ((c == '{' || c == '}') && i + 1 < x->text_len && x->text[i + 1] == c) {
-			sb_add(&out, &c, 1);
-			i++;
-			continue;
-		}
-		if (c != '{') {
-			sb_add(&out, &c, 1);
-			continue;
-		}
-		u32 start = i + 1, end = start;
-		while (end < x->text_len && x->text[end] != '}' && x->text[end] != ':' && x->text[end] != '!')
-			end++;
-		/* find the expression in the source, so that errors point at it */
-		const char *line = src->text + src->line_start[x->loc.line - 1] + x->loc.col - 1;
-		const char *at = strstr(line, arena_str(e->arena, x->text + start, end - start));
-		u32 offset = at ? (u32)(at - src->text) : 0;
-		struct expr *inner = at && end > start ? parse_expression(e->arena, e->ctx->names, e->diags, x->loc.file, offset, offset + end - start) : NULL;
-		if (!inner)
-			return eval_error(e, E_FSTRING, x->loc);
-		struct val v = eval_expr(e, inner);
-		if (v.kind == V_ERROR)
-			return v;
-		if (v.kind == V_TENSOR)
-			return eval_error(e, E_FSTRING_RUNTIME, x->loc, describe(e, &v));
-		print_val(&out, &v);
-		while (end < x->text_len && x->text[end] != '}')
-			end++;
-		i = end;
-	}
-	return val_str(out.at, out.len);
-}
-
 /* --- all of them --------------------------------------------------------------------------------------------- */
 
 static struct val eval_tuple(struct eval *e, const struct expr *x)

@@ -185,6 +185,9 @@ int truth(struct eval *e, struct val v, struct loc at, struct value **cond);
 struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at);
 struct val get_item(struct eval *e, struct val v, struct val index, struct loc at);
 
+/* fstring.c */
+struct val eval_fstring(struct eval *e, const struct expr *x);
+
 /* call.c: calls */
 struct named_val {
 	const char *name;
