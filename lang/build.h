@@ -325,7 +325,14 @@ static void add_function(struct parser *p, enum func_kind kind, const char *name
 		f->body.at++;
 		f->body.len--;
 	}
-	vec_push(p->arena, &p->module->funcs, f);
+	const struct func *earlier = map_get(&p->module->by_name, name); /* of one name, the last counts */
+	u32 at = 0;
+	while (at < p->module->funcs.len && p->module->funcs.at[at] != earlier)
+		at++;
+	if (at < p->module->funcs.len)
+		p->module->funcs.at[at] = f;
+	else
+		vec_push(p->arena, &p->module->funcs, f);
 	map_put(&p->module->by_name, name, f);
 }
 
