@@ -249,6 +249,8 @@ struct val bi_full(struct eval *e, const struct args *a)
 	}
 	if (!val_is_number(&v) && v.kind != V_TENSOR)
 		return eval_error(e, E_ARG_KIND, a->loc[1], "value", a->b->name, "a number", describe(e, &v));
+	if (v.kind != V_TENSOR && !number_fits(&v, type.dtype))
+		return eval_error(e, E_VALUE_RANGE, a->loc[1], describe(e, &v), dtype_name(type.dtype));
 	v = v.kind == V_TENSOR ? cast_to(e, v, type.dtype, ROUND_DEFAULT, a->loc[1]) : const_tensor(e, v, type.dtype);
 	return v.kind == V_ERROR ? v : broadcast_to(e, v, rank, shape, a->loc[0]);
 }
@@ -269,6 +271,9 @@ struct val bi_expand_dims(struct eval *e, const struct args *a)
 		struct args one = {.b = a->b, .at = (struct val[]){v, items[i]}, .loc = a->loc, .n = 2};
 		if (!arg_axis(e, &one, 1, rank, &at[i]))
 			return val_error();
+		for (u32 k = 0; k < i; k++)
+			if (at[k] == at[i])
+				return eval_error(e, E_REPEATED_AXIS, a->loc[1], at[i]);
 	}
 	for (int axis = 0; axis < rank; axis++)
 		for (u32 i = 0; i < n; i++)

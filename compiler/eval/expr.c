@@ -391,8 +391,26 @@ static struct val int_binary(struct eval *e, enum operator op, i128 a, i128 b, s
 	return over || r > limit || r < -limit ? eval_error(e, E_INT_TOO_BIG, at) : val_int(r);
 }
 
+/* Python's float // and %, of which the remainder is exact and has the divisor's sign (float_divmod in CPython). */
+static double float_divmod(double a, double b, double *remainder)
+{
+	double r = fmod(a, b), q = (a - r) / b;
+	if (r == 0) {
+		r = copysign(0, b);
+	} else if ((b < 0) != (r < 0)) {
+		r += b;
+		q -= 1;
+	}
+	*remainder = r;
+	if (q == 0)
+		return copysign(0, a / b);
+	double whole = floor(q);
+	return q - whole > 0.5 ? whole + 1 : whole;
+}
+
 static struct val float_binary(struct eval *e, enum operator op, double a, double b, struct loc at)
 {
+	double quotient, remainder;
 	switch (op) {
 	case OP_ADD: return val_float(a + b);
 	case OP_SUB: return val_float(a - b);
@@ -405,7 +423,8 @@ static struct val float_binary(struct eval *e, enum operator op, double a, doubl
 			return eval_error(e, E_DIVISION_BY_ZERO, at);
 		if (op == OP_DIV)
 			return val_float(a / b);
-		return val_float(op == OP_FLOORDIV ? floor(a / b) : a - floor(a / b) * b);
+		quotient = float_divmod(a, b, &remainder);
+		return val_float(op == OP_FLOORDIV ? quotient : remainder);
 	default: return eval_error(e, E_OPERAND, at, operator_text(op), "a float");
 	}
 }

@@ -234,6 +234,8 @@ bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at)
 struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape, struct loc at);
 struct val expand_dim(struct eval *e, struct val v, int axis);
 enum dtype promote_int(enum dtype a, enum dtype b);
+/* Is the number n a value of type d? Every one is for a float type, which rounds, and for int1. */
+bool number_fits(const struct val *n, enum dtype d);
 struct val const_tensor(struct eval *e, struct val number, enum dtype d);
 
 /* describe.c: values in words, for messages */

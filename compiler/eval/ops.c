@@ -42,7 +42,7 @@ struct val const_tensor(struct eval *e, struct val n, enum dtype d)
 	else if (d == DT_I1)
 		bits = n.kind == V_FLOAT ? n.real != 0 : n.kind == V_INT ? n.integer != 0 : n.boolean;
 	else
-		bits = dtype_encode_int(d, n.kind == V_FLOAT ? (i64)n.real : n.kind == V_INT ? (i64)n.integer : n.boolean);
+		bits = dtype_encode_int(d, n.kind == V_FLOAT ? (i64)(i128)n.real : n.kind == V_INT ? (i64)n.integer : n.boolean);
 	return val_tensor(build_constant(&e->b, t, bits), d, 0);
 }
 
@@ -290,6 +290,16 @@ static bool fits(i128 x, enum dtype d)
 	return x >= -(one << (bits - 1)) && x < one << (bits - 1);
 }
 
+bool number_fits(const struct val *n, enum dtype d)
+{
+	if (dtype_is_float(d) || d == DT_I1)
+		return true;
+	if (n->kind != V_FLOAT)
+		return fits(n->kind == V_INT ? n->integer : n->boolean, d);
+	double x = n->real;
+	return x >= -0x1p63 && x < 0x1p64 && (double)(i128)x == x && fits((i128)x, d);
+}
+
 /* A weak operand in the common type; false (reported) when it does not fit. */
 static bool settle(struct eval *e, struct val *v, enum dtype d, struct loc at)
 {
@@ -358,10 +368,15 @@ static struct val emit2(struct eval *e, enum opcode code, struct val a, struct v
 	return a;
 }
 
-static struct val add_pointer(struct eval *e, struct val ptr, struct val off, struct loc at)
+/* Offsets of pointers are signed: an unsigned one becomes wide enough to stay positive, also before it is negated. */
+static struct val signed_offset(struct eval *e, struct val off, struct loc at)
 {
-	if (dtype_is_unsigned(off.dtype) && dtype_bits(off.dtype) < 64)
-		off = cast_to(e, off, DT_I64, ROUND_DEFAULT, at); /* offsets are signed: keep large ones positive */
+	bool narrow = dtype_is_unsigned(off.dtype) && dtype_bits(off.dtype) < 64;
+	return narrow ? cast_to(e, off, DT_I64, ROUND_DEFAULT, at) : off;
+}
+
+static struct val add_pointer(struct eval *e, struct val ptr, struct val off)
+{
 	ptr.ssa = build2(&e->b, IR_ADDPTR, ptr.ssa->type, ptr.ssa, off.ssa);
 	return ptr;
 }
@@ -389,13 +404,16 @@ struct val binary_op(struct eval *e, enum operator op, struct val a, struct val 
 		diag_hint(e->diags, "a pointer only takes integer offsets, as in ptr + i");
 		return val_error();
 	}
+	enum dtype shifted = a.kind == V_TENSOR ? a.dtype : b.dtype; /* >> keeps the sign of what it shifts; a constant is as its count */
 	if (!promote(e, &a, &b, flags, at, what))
 		return val_error();
-	if (a.pointers)
-		return add_pointer(e, a, op == OP_SUB ? unary_op(e, OP_NEG, b, at) : b, at);
+	if (a.pointers) {
+		b = signed_offset(e, b, at);
+		return add_pointer(e, a, op == OP_SUB ? unary_op(e, OP_NEG, b, at) : b);
+	}
 	if (b.pointers)
-		return add_pointer(e, b, a, at);
-	bool f = dtype_is_float(a.dtype), u = dtype_is_unsigned(a.dtype);
+		return add_pointer(e, b, signed_offset(e, a, at));
+	bool f = dtype_is_float(a.dtype), u = dtype_is_unsigned(op == OP_SHR ? shifted : a.dtype);
 	if (dtype_is_fp8(a.dtype))
 		return eval_error(e, E_FP8_ARITHMETIC, at, what, dtype_name(a.dtype));
 	switch (op) {
