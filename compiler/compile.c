@@ -105,7 +105,7 @@ bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 		text += 3, len -= 3;
 	u16 file = diags_add_source(&u->diags, name, text, len);
 	size_t n = strlen(name);
-	if (n > 5 && !strcmp(name + n - 5, ".ttir")) {
+	if ((n > 5 && !strcmp(name + n - 5, ".ttir")) || (n > 6 && !strcmp(name + n - 6, ".ttgir"))) {
 		u->parsed = kernel_parse(&u->ir, file);
 		return !u->diags.nerrors;
 	}
@@ -157,6 +157,7 @@ struct run {
 	const struct compile_options *o;
 	struct pass_state s;
 	bool stopped; /* by --stop-after */
+	const char *start_after; /* passes up to this one ran before the IR was read; NULL: none, or no longer */
 };
 
 static double milliseconds(void)
@@ -187,6 +188,11 @@ static void tell(const struct run *r, const char *name)
 static bool run_passes(struct run *r, const struct pass *list, u32 n)
 {
 	for (u32 i = 0; i < n && !r->stopped; i++) {
+		if (r->start_after) {
+			if (!strcmp(r->start_after, list[i].name))
+				r->start_after = NULL;
+			continue;
+		}
 		double start = milliseconds();
 		struct crash_scope scope = {.what = list[i].name, .dump = kernel_dump, .arg = r->s.k};
 		crash_enter(&scope);
@@ -280,35 +286,103 @@ static bool generate(struct run *r, struct compiled *out)
 	return true;
 }
 
+/* --- starting from text -------------------------------------------------------------------------------------- */
+
+int target_of_text(const struct kernel *k)
+{
+	return k->target ? (int)strtol(k->target + strlen("cuda:"), NULL, 10) : 0;
+}
+
+static int index_of(const struct pass *list, u32 n, const char *name)
+{
+	for (u32 i = 0; i < n; i++)
+		if (!strcmp(list[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+static void find_tile(struct op *o, void *arg)
+{
+	const struct type **found = arg;
+	for (u32 i = 0; i < o->nresults; i++)
+		if (type_is_tensor(o->results[i].type))
+			*found = o->results[i].type;
+}
+
+/* Is the text, if it was one, what is there after the pass that is to be the last one before? */
+static bool check_start(struct run *r, const struct kernel *k)
+{
+	const struct pass_list *list = &pass_lists[r->o->target.kind];
+	const char *after = r->o->start_after;
+	int tile = index_of(list->tile, list->ntile, after ? after : "");
+	int place = index_of(list->place, list->nplace, after ? after : "barriers");
+	struct diags *d = &r->u->diags;
+	const struct type *any = NULL;
+	if (!k->target) {
+		r->start_after = tile >= 0 ? after : NULL;
+		if (after && tile < 0)
+			diag(d, E_START_AFTER, k->loc, after, "one that has not been placed");
+		return !after || tile >= 0;
+	}
+	walk(k->body, find_tile, &any);
+	if (target_of_text(k) != r->o->target.sm) {
+		diag(d, E_TEXT_TARGET, k->loc, k->target, r->o->target.sm);
+		return false;
+	}
+	if (place < 0 || (any && (place >= index_of(list->place, list->nplace, "layouts")) != (any->layout != NULL))) {
+		diag(d, E_START_AFTER, k->loc, after ? after : "barriers", any && !any->layout ? "one without layouts" : "one that has been placed");
+		return false;
+	}
+	r->start_after = list->place[place].name;
+	return true;
+}
+
+/* The IR as evaluated, or read, with what the options say of it. */
+static bool begin(struct run *r, struct kernel *k, struct compiled *out)
+{
+	const struct compile_options *o = r->o;
+	r->s = (struct pass_state){.k = k, .ctx = &r->u->ir, .diags = &r->u->diags, .remarks = o->remarks, .target = &o->target,
+				   .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .alias = o->alias,
+				   .debug = o->debug, .cuda = {.no_boxes = o->no_boxes, .persistent = o->persistent}};
+	out->kernel = k;
+	k->any_size = o->any_size;
+	if (o->any_size && o->remarks)
+		diag(&r->u->diags, R_ANY_SIZE, k->loc);
+	if (!check_start(r, k))
+		return false;
+	if (!k->target) {
+		k->num_warps = out->num_warps;
+		k->cuda.cluster = 1;
+		k->cuda.most_scratch = MOST_SCRATCH;
+	}
+	r->s.num_warps = k->num_warps;
+	out->cluster = k->cuda.cluster;
+	if (k->target)
+		measure_shared(&r->s);
+	return true;
+}
+
+/* --- all of it ----------------------------------------------------------------------------------------------- */
+
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o, struct compiled *out)
 {
 	struct run r = {.u = u, .o = o};
 	double start = milliseconds();
 	*out = (struct compiled){.num_warps = o->num_warps ? o->num_warps : 4};
 	struct kernel *k = evaluate(u, func, args, o->remarks);
-	if (!k)
+	if (!k || !begin(&r, k, out))
 		return false;
-	r.s = (struct pass_state){.k = k, .ctx = &u->ir, .diags = &u->diags, .remarks = o->remarks, .target = &o->target,
-				  .num_warps = out->num_warps,
-				  .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .alias = o->alias,
-				  .debug = o->debug,
-				  .cuda = {.no_boxes = o->no_boxes, .persistent = o->persistent, .most_scratch = MOST_SCRATCH}};
 	const struct pass_list *list = &pass_lists[o->target.kind];
-	out->kernel = k;
-	k->num_warps = out->num_warps;
-	k->cuda.cluster = out->cluster = 1;
-	k->any_size = o->any_size;
-	if (o->any_size && o->remarks)
-		diag(&u->diags, R_ANY_SIZE, k->loc);
 	after_step(&r, "eval", start);
 	tell(&r, "eval");
-	if (!run_passes(&r, list->tile, list->ntile))
+	if (!k->target && !run_passes(&r, list->tile, list->ntile))
 		return false;
 	if (o->want_ttir)
 		out->ttir = print_kernel(u, k);
 	if (r.stopped || !list->nplace || !(o->want_ttgir || o->want_llir || o->want_ptx))
 		return true;
-	k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
+	if (!k->target)
+		k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
 	bool placed = run_passes(&r, list->place, list->nplace);
 	out->shared_bytes = k->shared_bytes;
 	if (!placed && !o->no_advice)

@@ -18,6 +18,7 @@ struct compile_options {
 	bool no_advice;            /* when it needs too much shared memory, do not look for a configuration that fits */
 	bool time;                 /* report time per pass through diags */
 	const char *print_after, *stop_after; /* pass name, or "all"; NULL */
+	const char *start_after;   /* the pass whose IR was read; NULL: for placed text the last one that changes it, else none ran */
 	FILE *print_to;
 	/* Hears of the IR as evaluated ("eval") and after each pass before placement; NULL: nobody does. */
 	void (*after_pass)(void *arg, const char *pass, struct kernel *k);
@@ -33,7 +34,7 @@ struct unit {
 	struct diags diags;
 	struct ir_context ir;
 	const struct module *module, *std;
-	struct kernel *parsed; /* when the file was TTIR text */
+	struct kernel *parsed; /* when the file was IR text, placed (parsed->target) or not */
 };
 /* Parses `text` (kept by the caller until unit_free). `name` ending in ".ttir" means IR text. False after an error,
  * which is in u->diags. */
@@ -62,6 +63,8 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident);
 /* The names of all passes and what they do, for --help. */
 void compile_list_passes(FILE *out);
+/* The compute capability that a placed kernel's text is for, as in sm_<N>; 0 for others. */
+int target_of_text(const struct kernel *k);
 /* Is there a step of this name, a pass or one of those around them? */
 bool compile_has_step(const char *name);
 /* Only the first step: the tile IR as it is before any pass, for the interpreter. */

@@ -21,7 +21,7 @@ static const char usage[] =
 	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR]\n"
 	"  tlc list FILE\n"
 	"\n"
-	"  FILE               a .tl or .py file, or IR text in a .ttir file; - is standard input\n"
+	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange rand:SEED randn:SEED), @in.npy,\n"
 	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch\n";
 
@@ -459,14 +459,17 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 
 bool check_request(const struct command *c, const struct unit *u)
 {
-	const char *names[] = {c->options.print_after, c->options.stop_after};
+	static const char *const options[] = {"print", "stop", "start"};
+	const char *names[] = {c->options.print_after, c->options.stop_after, c->options.start_after};
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)
 		if (names[i] && !compile_has_step(names[i]) && (i || strcmp(names[i], "all"))) {
-			complain(0, "--%s-after: there is no pass '%s'; see tlc --help", i ? "stop" : "print", names[i]);
+			complain(0, "--%s-after: there is no pass '%s'; see tlc --help", options[i], names[i]);
 			return false;
 		}
+	if (!u->parsed && c->options.start_after)
+		complain(0, "--start-after: '%s' is source; IR text starts after a pass", c->file);
 	if (!u->parsed)
-		return true;
+		return !c->options.start_after;
 	if (c->kernel && strcmp(c->kernel, u->parsed->name)) {
 		complain(0, "'%s' has the kernel '%s', not '%s'", c->file, u->parsed->name, c->kernel);
 		return false;
@@ -487,19 +490,24 @@ static int command_compile(struct command *c)
 	int r = read_kinds(c, &kinds);
 	if (r)
 		return r;
-	if (!c->target)
-		c->target = device_default_target(&c->arena);
 	c->options.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
-	if (!description_parse(c->target, &c->options.target)) {
-		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a", c->target);
-		return EXIT_USER;
-	}
-	if (c->options.target.kind == TARGET_CPU && (c->options.want_ttgir || c->options.want_llir || c->options.want_ptx))
-		return complain(EXIT_USER, "--target cpu: only --emit ast and ttir can be had of it");
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;
 	bool ok = unit_open(u, c->file, text, len);
+	int placed = u->parsed ? target_of_text(u->parsed) : 0;
+	if (!c->target)
+		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "") : device_default_target(&c->arena);
+	if (!description_parse(c->target, &c->options.target)) {
+		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a", c->target);
+		unit_free(u);
+		return EXIT_USER;
+	}
+	if (c->options.target.kind == TARGET_CPU && (c->options.want_ttgir || c->options.want_llir || c->options.want_ptx)) {
+		complain(0, "--target cpu: only --emit ast and ttir can be had of it");
+		unit_free(u);
+		return EXIT_USER;
+	}
 	const struct func *f = NULL;
 	struct arg_spec *args = NULL;
 	bool only_ast = !c->options.want_ttir && !c->options.want_ttgir && !c->options.want_llir && !c->options.want_ptx;
@@ -543,8 +551,6 @@ static int command_list(struct command *c)
 {
 	struct unit *u = arena_new(&c->arena, struct unit);
 	size_t len;
-	if (c->options.target.kind == TARGET_CPU && (c->options.want_ttgir || c->options.want_llir || c->options.want_ptx))
-		return complain(EXIT_USER, "--target cpu: only --emit ast and ttir can be had of it");
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;

@@ -63,6 +63,8 @@ static const struct option {
 	 "--print-after P", "the IR after pass P, or after all", "tlc FILE --print-after P shows it"},
 	{"--stop-after", TEXT, VERB_COMPILE, AT(options.stop_after), 0, 0,
 	 "--stop-after P", "goes no further than pass P; without --emit, the IR as it is then", "a kernel runs when all of it is compiled"},
+	{"--start-after", TEXT, VERB_COMPILE, AT(options.start_after), 0, 0,
+	 "--start-after P", "of IR text: goes on behind pass P, after which it was printed", "a kernel runs when all of it is compiled"},
 	{"--device", TEXT, LAUNCH, AT(device), 0, 0,
 	 "--device D", "cuda[:N], interp, or sim[:80] (the PTX on a checking simulator); default: cuda where a driver\n"
 		       "and a device answer, else interp",

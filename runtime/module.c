@@ -175,10 +175,12 @@ static tl_status no_kernel(const tl_module *m, const char *name)
 
 static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 {
+	struct unit *u = &m->unit;
+	if (u->parsed && u->parsed->target)
+		return failed(TL_ERR_ARGUMENT, "%s has a kernel that has been placed for %s: tlc compiles it, and does not run it", m->name, u->parsed->target);
 	tl_kernel *k = calloc(1, sizeof *k);
 	if (!k)
 		return failed(TL_ERR_MEMORY, "out of host memory");
-	struct unit *u = &m->unit;
 	struct cleanup c;
 	cleanup_push(&c, free, k);
 	if (u->parsed) {

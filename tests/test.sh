@@ -78,6 +78,7 @@ suite unit unit "$@"
 for folder in tests/lang tests/eval tests/ir tests/opt tests/place tests/lower tests/cli tests/bad; do
 	suite "${folder#tests/}" lit "$folder"
 done
+suite round-trip sh tests/round-trip.sh "$build"
 export TL_DEVICE=interp
 suite run halves "$build/test-run"
 suite random halves "$build/test-random"

@@ -214,6 +214,7 @@ enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 
 /* What placement for CUDA decides of a kernel beside its layouts. */
 struct cuda_placement {
+	i32 most_scratch; /* shared memory that one change of layout takes at once, in bytes */
 	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
 	bool may_persist; /* it could gain if few blocks ran all programs */
 	bool persistent;  /* they do; the last parameters are the programs' grid */

@@ -1,6 +1,6 @@
 /* Reading the IR text: Triton's TTIR of one inlined kernel, as tlc or Triton prints it.
  *
- * Locations (loc(…)) are skipped, unknown attributes too. Layouts are not read: placement computes them anew. */
+ * Locations (loc(…)) are skipped, unknown attributes too. Placed kernels (TTGIR) are read as tlc prints them: see read_placed.c. */
 #include "ir/read.h"
 
 static void read_block(struct reader *r, struct block *b);
@@ -60,8 +60,10 @@ static void read_format(struct reader *r, enum opcode code, struct parsed *out)
 			break;
 		case FMT_ALL:
 			rd_skip_space(r);
-			if (*rd_cur(r) != '%')
-				return; /* none, and so no types either */
+			if (*rd_cur(r) != '%') { /* none, and so no types either */
+				read_dict(r, code, &out->attrs);
+				return;
+			}
 			read_values(r, &out->operands);
 			break;
 		case FMT_ATTR:
@@ -88,12 +90,18 @@ static void read_format(struct reader *r, enum opcode code, struct parsed *out)
 	}
 }
 
+static void set_attrs(struct op *o, const struct attrs *from)
+{
+	memcpy(o->attr, from->slot, sizeof o->attr);
+	o->text = from->text;
+	o->hints = from->hints;
+	o->scratch_offset = from->allocated ? from->scratch_offset : -1;
+}
+
 static struct op *make(struct reader *r, struct builder *b, enum opcode code, struct parsed *p, u32 nblocks)
 {
 	struct op *o = build(b, code, p->operands.at, p->operands.len, p->results.at, p->results.len, nblocks);
-	memcpy(o->attr, p->attrs.slot, sizeof o->attr);
-	o->text = p->attrs.text;
-	o->hints = p->attrs.hints;
+	set_attrs(o, &p->attrs);
 	(void)r;
 	return o;
 }
@@ -166,7 +174,7 @@ static struct op *read_for(struct reader *r, struct builder *b)
 		rd_define(r, args.at[i], block_add_arg(r->ctx, o->blocks[0], p.results.at[i]));
 	read_region(r, o->blocks[0], true);
 	read_dict(r, IR_FOR, &p.attrs);
-	memcpy(o->attr, p.attrs.slot, sizeof o->attr);
+	set_attrs(o, &p.attrs);
 	return o;
 }
 
@@ -257,7 +265,7 @@ static struct op *read_generic(struct reader *r, struct builder *b, enum opcode 
 	read_types(r, true);
 	rd_expect(r, "->");
 	read_result_list(r, &p);
-	memcpy(o->attr, p.attrs.slot, sizeof o->attr);
+	set_attrs(o, &p.attrs);
 	op_set_results(r->ctx, o, p.results.at, p.results.len);
 	return o;
 }
@@ -314,6 +322,43 @@ static struct op *read_dot(struct reader *r, struct builder *b)
 	return r->failed ? NULL : make(r, b, IR_DOT, &p, 0);
 }
 
+/* %p, %buffer mask %m other %x {…} : types */
+static struct op *read_async_copy(struct reader *r, struct builder *b)
+{
+	static const char *const words[] = {NULL, ",", "mask", "other"};
+	struct parsed p = {0};
+	for (u32 i = 0; i < ARRAY_LEN(words) && !r->failed; i++) {
+		if (i > 1 && !rd_accept(r, words[i]))
+			break;
+		if (i == 1)
+			rd_expect(r, words[i]);
+		struct value *v = read_value(r);
+		if (v)
+			vec_push(r->ctx->arena, &p.operands, v);
+	}
+	read_dict(r, IR_ASYNC_COPY, &p.attrs);
+	rd_expect(r, ":");
+	read_type(r);
+	rd_expect(r, "->");
+	read_type(r);
+	return r->failed ? NULL : make(r, b, IR_ASYNC_COPY, &p, 0);
+}
+
+/* A region for one thread, if a condition holds, or for a warp of its own. */
+static struct op *read_partition(struct reader *r, struct builder *b, enum opcode code)
+{
+	struct parsed p = {0};
+	struct value *v = code == IR_ONE_THREAD ? read_value(r) : NULL;
+	if (v)
+		vec_push(r->ctx->arena, &p.operands, v);
+	if (r->failed)
+		return NULL;
+	struct op *o = make(r, b, code, &p, 1);
+	r->module.cuda.has_producer |= code == IR_PRODUCER;
+	read_region(r, o->blocks[0], true);
+	return o;
+}
+
 static struct op *read_special(struct reader *r, struct builder *b, enum opcode code)
 {
 	struct parsed p = {0};
@@ -325,6 +370,9 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 	case IR_REDUCE:
 	case IR_SCAN: return read_generic(r, b, code);
 	case IR_DOT: return read_dot(r, b);
+	case IR_ASYNC_COPY: return read_async_copy(r, b);
+	case IR_ONE_THREAD:
+	case IR_PRODUCER: return read_partition(r, b, code);
 	case IR_PRINT:
 		p.attrs.text = read_string(r);
 		rd_expect(r, "{");
@@ -349,6 +397,7 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 		break;
 	case IR_SELECT:
 		read_values(r, &p.operands);
+		read_dict(r, code, &p.attrs);
 		rd_expect(r, ":");
 		vec_push(r->ctx->arena, &p.results, read_type(r));
 		if (rd_accept(r, ","))
@@ -363,6 +412,7 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 			rd_expect(r, "=");
 			p.attrs.slot[ATTR_ROUNDING] = read_enum(r, attr_enum("rounding", 8));
 		}
+		read_dict(r, code, &p.attrs);
 		rd_expect(r, ":");
 		read_type(r);
 		rd_expect(r, "->");
@@ -383,7 +433,7 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 		}
 		break;
 	}
-	default: rd_fail(r, "this operation of a placed kernel cannot be read back"); break;
+	default: tl_unreachable("operation without a reader");
 	}
 	return r->failed ? NULL : make(r, b, code, &p, 0);
 }
@@ -431,6 +481,8 @@ static void read_op(struct reader *r, struct builder *b)
 			vec_push(r->ctx->arena, &p.results, p.results.at[0]);
 		if (op_info[code].results == 1 && !p.results.len && p.operands.len)
 			vec_push(r->ctx->arena, &p.results, infer_type(r, (enum opcode)code, &p.operands));
+		for (u32 i = 0; op_info[code].rule == R_WARP_GROUP_WAIT && i < p.operands.len; i++)
+			vec_push(r->ctx->arena, &p.results, p.operands.at[i]->type);
 		o = make(r, b, (enum opcode)code, &p, 0);
 	}
 	if (!o)
@@ -508,17 +560,11 @@ struct kernel *kernel_parse(struct ir_context *c, u16 file)
 	struct reader r = {.ctx = c, .diags = c->diags, .src = c->diags->sources.at[file], .file = file, .line = 1};
 	r.values.arena = c->arena;
 	struct kernel *k = NULL;
-	rd_skip_space(&r);
-	while (*rd_cur(&r) == '#') { /* #loc and layout aliases */
-		while (*rd_cur(&r) && *rd_cur(&r) != '\n')
-			rd_bump(&r, 1);
-		rd_skip_space(&r);
-	}
-	struct attrs ignored = {0};
+	read_aliases(&r);
 	bool module = rd_accept(&r, "module");
 	if (module) {
 		if (rd_accept(&r, "attributes"))
-			read_dict(&r, IR_ADDI, &ignored);
+			read_module_attributes(&r);
 		rd_expect(&r, "{");
 	}
 	if (rd_accept(&r, "tt.func"))
@@ -529,5 +575,14 @@ struct kernel *kernel_parse(struct ir_context *c, u16 file)
 		rd_fail(&r, "only one function is read: inline the others first");
 	if (module)
 		rd_expect(&r, "}");
-	return r.failed || !kernel_verify(k, "reading", c->diags) ? NULL : k;
+	if (r.failed)
+		return NULL;
+	const struct kernel *m = &r.module;
+	if (m->target) {
+		k->target = m->target;
+		k->cuda = m->cuda;
+		k->num_warps = m->num_warps;
+		k->shared_bytes = m->shared_bytes;
+	}
+	return kernel_verify(k, "reading", c->diags) ? k : NULL;
 }

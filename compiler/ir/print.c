@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ir/text.h"
+#include "layout/convert.h"
 
 struct printer {
 	struct arena arena;
@@ -501,9 +502,10 @@ static void print_dot(struct printer *p, const struct op *o)
 	sb_puts(p->out, " ");
 	print_values(p, o, 0);
 	sb_puts(p->out, precision[o->attr[ATTR_PRECISION]]);
-	if (o->attr[ATTR_IMPRECISE])
-		sb_printf(p->out, " {maxNumImpreciseAcc = %lld : i32}", (long long)o->attr[ATTR_IMPRECISE]);
-	sb_puts(p->out, " : ");
+	sb_puts(p->out, " ");
+	print_dict(p, o, o->attr[ATTR_IMPRECISE] ? 1u << ATTR_PRECISION : ~0u);
+	space(p);
+	sb_puts(p->out, ": ");
 	print_type(p, operand(o, 0)->type);
 	sb_puts(p->out, " * ");
 	print_type(p, operand(o, 1)->type);
@@ -575,7 +577,10 @@ static void print_special(struct printer *p, const struct op *o)
 	case IR_SELECT:
 		sb_puts(p->out, " ");
 		print_values(p, o, 0);
-		sb_puts(p->out, " : ");
+		sb_puts(p->out, " ");
+		print_dict(p, o, ~0u);
+		space(p);
+		sb_puts(p->out, ": ");
 		if (type_is_tensor(operand(o, 0)->type)) {
 			print_type(p, operand(o, 0)->type);
 			sb_puts(p->out, ", ");
@@ -587,7 +592,10 @@ static void print_special(struct printer *p, const struct op *o)
 		print_values(p, o, 0);
 		if (o->attr[ATTR_ROUNDING])
 			sb_puts(p->out, o->attr[ATTR_ROUNDING] == ROUND_RTZ ? ", rounding = rtz" : ", rounding = rtne");
-		sb_puts(p->out, " : ");
+		sb_puts(p->out, " ");
+		print_dict(p, o, ~0u);
+		space(p);
+		sb_puts(p->out, ": ");
 		print_type(p, operand(o, 0)->type);
 		sb_puts(p->out, " -> ");
 		print_type(p, o->results[0].type);
@@ -665,8 +673,10 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 	if (k->target)
 		sb_printf(out,
 			  "module attributes {\"ttg.num-ctas\" = %d : i32, \"ttg.num-warps\" = %d : i32, ttg.shared = %d : "
-			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32} {\n",
-			  k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target);
+			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32%s%s%s} {\n",
+			  k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target,
+			  k->cuda.most_scratch == MOST_SCRATCH ? "" : arena_printf(&p.arena, ", tlc.scratch = %d : i32", k->cuda.most_scratch),
+			  k->cuda.may_persist ? ", tlc.may_persist" : "", k->cuda.persistent ? ", tlc.persistent" : "");
 	else
 		sb_puts(out, "module {\n");
 	sb_puts(out, body.at);

@@ -140,6 +140,43 @@ void rd_skip_loc(struct reader *r)
 
 /* --- types --------------------------------------------------------------------------------------------------- */
 
+/* <16x32xf16>, <16x32xf16, #linear>, or of a buffer <3x16x32xf16, #shared, #smem, mutable> */
+static const struct type *read_tile(struct reader *r, bool memory)
+{
+	i32 shape[MAX_RANK + 1];
+	int rank = 0;
+	i64 numel = 1;
+	const struct type *none = type_scalar(r->ctx, DT_I32), *t = none;
+	rd_expect(r, "<");
+	rd_skip_space(r);
+	while (!r->failed && isdigit((unsigned char)*rd_cur(r))) {
+		i64 n = 0;
+		for (; isdigit((unsigned char)*rd_cur(r)) && n < IR_MAX_NUMEL; rd_bump(r, 1))
+			n = n * 10 + *rd_cur(r) - '0';
+		numel *= n;
+		if (rank == MAX_RANK + memory || (!memory && !is_pow2(n)) || !n || numel > IR_MAX_NUMEL)
+			rd_fail(r, "a tile has at most 5 dimensions, each a power of two, and 1048576 elements");
+		else
+			shape[rank++] = (i32)n;
+		if (*rd_cur(r) != 'x')
+			rd_fail(r, "expected 'x'");
+		rd_bump(r, 1);
+	}
+	if (!rank)
+		rd_fail(r, "a tensor needs at least one dimension");
+	const struct type *elem = ++r->depth < 8 ? read_type(r) : (rd_fail(r, "nested too deeply"), none);
+	r->depth--;
+	if (elem->kind != TY_SCALAR && elem->kind != TY_PTR)
+		rd_fail(r, "expected an element type");
+	rd_skip_space(r);
+	if (!r->failed && (memory || *rd_cur(r) == ','))
+		t = read_placed_type(r, elem, rank, shape, memory);
+	else if (!r->failed)
+		t = type_tensor(r->ctx, elem, rank, shape);
+	rd_expect(r, ">");
+	return r->failed ? none : t;
+}
+
 const struct type *read_type(struct reader *r)
 {
 	const struct type *i32_type = type_scalar(r->ctx, DT_I32);
@@ -152,35 +189,10 @@ const struct type *read_type(struct reader *r)
 		rd_expect(r, ">");
 		return type_ptr(r->ctx, elem);
 	}
-	if (rd_accept(r, "tensor")) {
-		i32 shape[MAX_RANK];
-		int rank = 0;
-		i64 numel = 1;
-		rd_expect(r, "<");
-		rd_skip_space(r);
-		while (!r->failed && isdigit((unsigned char)*rd_cur(r))) {
-			i64 n = 0;
-			for (; isdigit((unsigned char)*rd_cur(r)) && n < IR_MAX_NUMEL; rd_bump(r, 1))
-				n = n * 10 + *rd_cur(r) - '0';
-			numel *= n;
-			if (rank == MAX_RANK || !is_pow2(n) || numel > IR_MAX_NUMEL)
-				rd_fail(r, "a tile has at most 5 dimensions, each a power of two, and 1048576 elements");
-			else
-				shape[rank++] = (i32)n;
-			if (*rd_cur(r) != 'x')
-				rd_fail(r, "expected 'x'");
-			rd_bump(r, 1);
-		}
-		if (!rank)
-			rd_fail(r, "a tensor needs at least one dimension");
-		const struct type *elem = read_type(r);
-		rd_skip_space(r);
-		if (*rd_cur(r) == ',')
-			rd_fail(r, "this kernel has been placed (TTGIR); only TTIR, without layouts, is read");
-		rd_expect(r, ">");
-		return r->failed || type_is_tensor(elem) ? (rd_fail(r, "expected an element type"), i32_type)
-							 : type_tensor(r->ctx, elem, rank, shape);
-	}
+	if (rd_accept(r, "tensor"))
+		return read_tile(r, false);
+	if (rd_accept(r, "!ttg.memdesc"))
+		return read_tile(r, true);
 	rd_skip_space(r);
 	struct loc at = rd_here(r, 1);
 	const char *word = read_word(r, false);
@@ -352,6 +364,12 @@ void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 				out->slot[slot] = 1;
 		} else if (slot >= 0) {
 			read_attr_value(r, code, slot, out);
+		} else if (!strcmp(name, "allocation.offset")) {
+			out->allocated = true;
+			i64 x = read_int(r);
+			if (x < 0 || x > INT32_MAX)
+				rd_fail(r, "an offset in shared memory is out of range");
+			out->scratch_offset = (i32)x;
 		} else if (!strcmp(name, "tt.divisibility") || !strcmp(name, "tt.contiguity") || !strcmp(name, "tt.constancy")) {
 			read_hint(r, name, out);
 		} else {

@@ -5,6 +5,15 @@
 
 #include "ir/text.h"
 
+/* A layout as the text gives it: where each bit goes, in coordinates. The tile's sides are those of the type that names it. */
+struct alias {
+	const char *name;
+	bool shared;
+	int rank; /* 0: it has no bits */
+	u8 bits[LL_DIMS];
+	i32 at[LL_DIMS][LAYOUT_MAX_BITS][MAX_RANK];
+};
+
 struct reader {
 	struct ir_context *ctx;
 	struct diags *diags;
@@ -14,12 +23,16 @@ struct reader {
 	bool failed;
 	struct map values; /* interned name → value, or the first of several results */
 	int depth;
+	VEC(struct alias) aliases;
+	struct kernel module; /* what the module's attributes say of its kernel */
 };
 
 struct attrs {
 	i64 slot[IR_MAX_ATTRS];
 	const char *text;
 	struct hints *hints;
+	bool allocated; /* the operation has shared memory of its own, from here on: */
+	i32 scratch_offset;
 };
 
 typedef VEC(struct value *) value_vec;
@@ -41,6 +54,12 @@ const char *read_string(struct reader *r);
 i64 read_int(struct reader *r);
 
 const struct type *read_type(struct reader *r);
+/* #name = …, before the module: layouts, and locations, which are skipped. */
+void read_aliases(struct reader *r);
+/* What follows the sides and the element of a placed tile or buffer: ", #name" and, of a buffer, ", #smem, mutable". */
+const struct type *read_placed_type(struct reader *r, const struct type *elem, int rank, const i32 *shape, bool memory);
+/* The attributes of a module. */
+void read_module_attributes(struct reader *r);
 
 /* %name; a value is NULL when nothing of that name is defined, which is reported. */
 const char *read_name(struct reader *r);

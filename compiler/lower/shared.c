@@ -461,7 +461,7 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
 	int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
-	struct pieces p = plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, l->s->cuda.most_scratch);
+	struct pieces p = plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, l->s->k->cuda.most_scratch);
 	const struct layout *mem = plan_shared(&l->s->ctx->layouts, p.src, p.dst, bits, has_stmatrix(l)).mem;
 	bool apart = warps_apart(x->type->layout, v->type->layout); /* each warp has memory of its own */
 	LLVMValueRef base = shared_base(l, o), *at = p.bits ? new_tile(l, v) : NULL;

@@ -15,7 +15,6 @@ struct ranges;
 struct cuda_state {
 	bool no_boxes;    /* no copies by TMA */
 	bool persistent;  /* there will be more programs than multiprocessors: see place/programs.c */
-	i32 most_scratch; /* shared memory that one change of layout takes at once, in bytes */
 	struct programs *programs; /* the loop over them while it is tried, or NULL */
 };
 

@@ -64,7 +64,7 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 		if (plan_conversion(from, to).kind != CONVERT_SHARED)
 			return 0;
 		i32 bytes = element_bytes(result(o));
-		return (i32)(type_numel(result(o)->type) * bytes) >> plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, s->cuda.most_scratch).bits;
+		return (i32)(type_numel(result(o)->type) * bytes) >> plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, s->k->cuda.most_scratch).bits;
 	}
 	case IR_REDUCE:
 	case IR_SCAN: return reduce_bytes(o);
@@ -124,18 +124,35 @@ static u32 last_use(const struct value *v, const struct block *home)
 	return end;
 }
 
+/* A buffer, or scratch. */
+static i32 own_bytes(const struct pass_state *s, const struct op *o)
+{
+	if (o->code != IR_LOCAL_ALLOC)
+		return scratch_bytes(s, o);
+	const struct type *t = result(o)->type;
+	return (i32)(type_numel(t) * element_bytes(result(o)) * MAX(t->nbuf, 1));
+}
+
+static void measure(struct op *o, void *arg)
+{
+	if (o->scratch_offset >= 0)
+		o->scratch_size = own_bytes(arg, o);
+}
+
+void measure_shared(struct pass_state *s)
+{
+	walk(s->k->body, measure, s);
+}
+
 static void collect(struct allocator *a, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next) {
 		struct interval n = {.op = o, .start = o->mark, .end = o->mark};
-		if (o->code == IR_LOCAL_ALLOC) {
-			const struct type *t = result(o)->type;
-			n.size = (i32)(type_numel(t) * element_bytes(result(o)) * MAX(t->nbuf, 1));
+		n.size = own_bytes(a->s, o);
+		if (o->code == IR_LOCAL_ALLOC)
 			n.end = last_use(result(o), b);
-		} else {
-			n.size = scratch_bytes(a->s, o);
+		else
 			tl_assert(!n.size || a->s->k->cuda.cluster == 1 || o->code == IR_REDUCE);
-		}
 		if (n.size)
 			vec_push(&a->scratch, &a->at, n);
 		for (u32 i = 0; i < o->nblocks; i++)
@@ -233,7 +250,7 @@ static i32 allocate(struct allocator *a)
 	struct pass_state *s = a->s;
 	i32 total;
 	number_ops(a, s->k->body);
-	for (s->cuda.most_scratch = MOST_SCRATCH;; s->cuda.most_scratch /= 2) {
+	for (s->k->cuda.most_scratch = MOST_SCRATCH;; s->k->cuda.most_scratch /= 2) {
 		a->at.len = 0;
 		collect(a, s->k->body);
 		extend_scratch(a, true);
@@ -242,7 +259,7 @@ static i32 allocate(struct allocator *a)
 			extend_scratch(a, false);
 			total = place_all(a);
 		}
-		if (total <= s->target->shared_bytes || s->cuda.most_scratch <= LEAST_PIECE)
+		if (total <= s->target->shared_bytes || s->k->cuda.most_scratch <= LEAST_PIECE)
 			return total;
 	}
 }

@@ -439,7 +439,7 @@ static void add_needs(struct op *o, void *arg)
 bool pipeline_fits(const struct pipe *p, const struct op *around)
 {
 	struct needs n = {p, ring_bytes(p, p->stages), 0};
-	p->s->cuda.most_scratch = LEAST_PIECE; /* until allocate chooses */
+	p->s->k->cuda.most_scratch = LEAST_PIECE; /* until allocate chooses */
 	walk(around->blocks[0], add_needs, &n);
 	return n.buffers + n.scratch <= p->s->target->shared_bytes;
 }
@@ -465,7 +465,7 @@ static int stages_that_fit(struct pipe *p, int stages)
 {
 	enum { OTHERS = 1024 };
 	struct needs n = {p, 0, 0};
-	p->s->cuda.most_scratch = LEAST_PIECE;
+	p->s->k->cuda.most_scratch = LEAST_PIECE;
 	walk(p->loop->blocks[0], add_needs, &n);
 	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
 		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))

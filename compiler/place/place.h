@@ -27,9 +27,12 @@ void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
 void pass_remarks(struct pass_state *s);
 
-/* Shared memory an operation needs for itself while it runs, in bytes; a change of layout in pieces of s->cuda.most_scratch. */
+/* Shared memory an operation needs for itself while it runs, in bytes; a change of layout in pieces of most_scratch. */
 enum { LEAST_PIECE = 8192 };
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
+
+/* Sizes of what the text of a placed kernel gives offsets in shared memory. */
+void measure_shared(struct pass_state *s);
 
 /* A buffer in shared memory, laid out like mem, and v stored there. */
 struct value *store_shared(struct builder *b, struct value *v, const struct layout *mem);

@@ -340,7 +340,7 @@ static void tell_conversion(struct teller *t, const struct op *o)
 	enum conversion_kind kind = plan_conversion(from, to).kind;
 	if (kind == CONVERT_REGISTERS || !v->uses)
 		return;
-	int bytes = MAX(type_elem_bits(v->type), 8) / 8, pieces = 1 << plan_pieces(&t->s->ctx->layouts, from, to, 8 * bytes, t->s->cuda.most_scratch).bits;
+	int bytes = MAX(type_elem_bits(v->type), 8) / 8, pieces = 1 << plan_pieces(&t->s->ctx->layouts, from, to, 8 * bytes, t->s->k->cuda.most_scratch).bits;
 	const char *way = kind == CONVERT_SHUFFLE ? "by shuffles" : arena_printf(&t->scratch, "through %d bytes of shared memory%s", o->scratch_size,
 										 pieces > 1 ? arena_printf(&t->scratch, " in %d pieces", pieces) : "");
 	int was = runs_along(from), is = runs_along(to);
