@@ -15,7 +15,7 @@ import lit.formats
 
 config.name = "tlc"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".tl", ".ttir", ".test"]
+config.suffixes = [".tl", ".ttir", ".ttgir", ".test"]
 config.excludes = ["Inputs", "unit", "run", "bench", "fuzz"]
 config.test_source_root = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(config.test_source_root)

@@ -85,7 +85,7 @@ kernel '--num-warps 8 --num-stages 3' tests/place/producer.tl -k k -s '*fp16:16,
 kernel '--num-warps 8' tests/place/boxes.tl -s '*fp16:16,*fp16:16,*fp32:16,i32,i32:16,i32:16'
 kernel '--num-warps 16' tests/place/cluster.tl -s '*fp32:16,*fp32:16,i32:16' -D N=131072
 
-kernel "" tests/place/multiply-adds.tl -k twice -s "*fp32:16,*fp32:16,*fp32:16"
+kernel "" tests/place/wgmma.tl -s "*fp16:16,*fp16:16,*fp32:16"
 what='ops.def'
 for op in $(sed -n 's/^OP([A-Z0-9_]*, "\([^"]*\)".*/\1/p' compiler/ir/ops.def); do
 	if grep -q "[ \"]$op\([^a-z_.]\|\$\)" "$tmp/seen"; then

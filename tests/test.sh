@@ -79,6 +79,7 @@ for folder in tests/lang tests/eval tests/ir tests/opt tests/place tests/lower t
 	suite "${folder#tests/}" lit "$folder"
 done
 suite round-trip sh tests/round-trip.sh "$build"
+suite mutations python3 tests/mutate.py "$build" --placed --count 200 --seconds 20
 export TL_DEVICE=interp
 suite run halves "$build/test-run"
 suite random halves "$build/test-random"

@@ -508,6 +508,7 @@ static bool visible(const struct value *v, const struct op *o)
 struct checker {
 	const struct kernel *k;
 	struct diags *report;
+	const struct type *tile; /* the first one met */
 	bool ok;
 	const char *op, *what; /* if not: which operation, and what is wrong */
 };
@@ -543,6 +544,19 @@ static const char *check_unplaced(const struct op *o)
 	return NULL;
 }
 
+/* All tiles of a kernel have layouts, or none. */
+static const char *check_like_others(struct checker *c, const struct op *o)
+{
+	for (u32 i = 0; i < o->nresults; i++) {
+		const struct type *t = o->results[i].type;
+		if (!type_is_tensor(t))
+			continue;
+		c->tile = c->tile ? c->tile : t;
+		NEED(!t->layout == !c->tile->layout, "some tiles have layouts, and others none");
+	}
+	return NULL;
+}
+
 static const char *check_op(const struct kernel *k, const struct op *o)
 {
 	const struct op_info *info = &op_info[o->code];
@@ -566,6 +580,7 @@ static void check_block(struct checker *c, const struct block *b)
 {
 	for (const struct op *o = b->first; o && c->ok; o = o->next) {
 		const char *what = check_op(c->k, o);
+		what = what ? what : check_like_others(c, o);
 		if (what) {
 			c->ok = false;
 			c->op = op_info[o->code].name;
