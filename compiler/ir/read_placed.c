@@ -140,8 +140,10 @@ static bool all_pow2(int rank, const i32 *shape)
 
 const struct type *read_placed_type(struct reader *r, const struct type *elem, int rank, const i32 *shape, bool memory)
 {
+	if (!r->module.target)
+		rd_fail(r, "layouts and buffers are those of a placed kernel, whose module has a ttg.target");
 	rd_expect(r, ",");
-	const struct alias *a = read_alias_name(r, memory);
+	const struct alias *a = r->failed ? NULL : read_alias_name(r, memory);
 	if (memory)
 		rd_expect(r, ", #smem, mutable");
 	if (r->failed)
@@ -212,7 +214,7 @@ void read_module_attributes(struct reader *r)
 			read_type(r);
 		rd_accept(r, ",");
 	}
-	if (k->target && !r->failed && (!is_pow2(k->num_warps) || !is_pow2(k->cuda.cluster) || strncmp(k->target, "cuda:", 5)))
+	if (k->target && !r->failed && (!is_pow2(k->num_warps) || k->num_warps * k->cuda.cluster > 1024 || !is_pow2(k->cuda.cluster) || strncmp(k->target, "cuda:", 5)))
 		rd_fail(r, "a placed module has a ttg.target of cuda, and powers of two of ttg.num-ctas and ttg.num-warps");
 	if (k->target)
 		k->num_warps *= k->cuda.cluster;
