@@ -27,7 +27,7 @@ static const struct pass cuda_tile_passes[] = {
 	{"unwrap", "copy what follows remainders and masks that only matter at the edge", pass_unwrap, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"masks", "drop masks that are provably true", pass_masks, ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"peel", "split loops so that the main part needs no mask", pass_peel, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"unroll", "unroll loops that have a factor", pass_unroll, 0, ANALYSIS_AXIS},
+	{"unroll", "unroll loops that have a factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"repeats", "load once what stands in a tile several times in a row", pass_repeats, ANALYSIS_AXIS, ANALYSIS_AXIS},

@@ -124,7 +124,8 @@ enum {
 	ATTR_GLOBAL = 1,                                   /* FENCE_ASYNC: of global memory too */
 	ATTR_ONLY = 0,                                     /* PASS_TURN */
 	ATTR_ALONG = 0, ATTR_STRIDE = 1,                   /* TMA_COPY: dimension of rows; bytes between them, or times the last operand */
-	IR_MAX_ATTRS = 5,
+	ATTR_NO_WRAP = 5,                                  /* FOR: in launches within the kernel's limits the index behind the last one fits the type */
+	IR_MAX_ATTRS = 6,
 };
 
 /* What the user promised of a value (tl.multiple_of and friends), per dimension; 0 = nothing. Shared by copies of an operation, so never

@@ -353,6 +353,14 @@ static void carry_all(struct lower *l, struct value **to, u32 n, const struct ca
 			tell_others(l, to[i], tile_of(l, to[i])->at);
 }
 
+/* May the index behind the last one lie beyond its type? */
+static bool index_may_wrap(const struct lower *l, const struct op *o)
+{
+	int bits = type_elem_bits(operand(o, 1)->type);
+	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1, step = value_range(l->s->ranges, operand(o, 2))->max;
+	return !o->attr[ATTR_NO_WRAP] && (step > most || value_range(l->s->ranges, operand(o, 1))->max > most - (step - 1));
+}
+
 /* Tested before each iteration: what the loop carries is its results too, where a test at the end would need other phis
  * behind it. ptxas turns the loop round. One that runs once at most is a branch, which keeps nothing for another time. */
 static void lower_for(struct lower *l, const struct op *o)
@@ -373,17 +381,21 @@ static void lower_for(struct lower *l, const struct op *o)
 			pass_pin(l, pin_down(l, operand(o, 3 + i)), b->args[1 + i]);
 	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
+	/* then no index is compared that is past the end: the last one tells by its distance that it is the last */
+	bool wraps = !once && index_may_wrap(l, o);
+	LLVMValueRef any = wraps ? LLVMBuildICmp(l->b, LLVMIntSLT, lb, ub, "") : NULL, more = NULL;
 	if (!once) {
 		LLVMBuildBr(l->b, head);
 		LLVMPositionBuilderAtEnd(l->b, head);
 		iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
+		more = wraps ? LLVMBuildPhi(l->b, LLVMTypeOf(any), "") : NULL;
 		carry_all(l, b->args + 1, n, first, before, phis);
 		for (u32 i = 0; i < n; i++)
 			if (first[i].as != AS_PINNED)
 				result_tile(l, results[i], b->args[1 + i]);
 	}
 	fill(l, b->args[0], iv);
-	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, iv, ub, ""), body, exit);
+	LLVMBuildCondBr(l->b, more ? more : LLVMBuildICmp(l->b, LLVMIntSLT, iv, ub, ""), body, exit);
 	LLVMPositionBuilderAtEnd(l->b, body);
 	if (once)
 		carry_all(l, b->args + 1, n, first, before, phis);
@@ -392,6 +404,7 @@ static void lower_for(struct lower *l, const struct op *o)
 		if (first[i].as != AS_PINNED)
 			next[i] = carried(l, operand(b->last, i), b->args[1 + i], first[i].as, first[i].shape);
 	LLVMValueRef index = once ? NULL : LLVMBuildAdd(l->b, iv, step, "");
+	LLVMValueRef again = wraps ? LLVMBuildICmp(l->b, LLVMIntUGT, LLVMBuildSub(l->b, ub, iv, ""), step, "") : NULL;
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
 	LLVMValueRef branch = LLVMBuildBr(l->b, once ? exit : head);
 	if (!once) {
@@ -399,6 +412,10 @@ static void lower_for(struct lower *l, const struct op *o)
 			forbid_unrolling(l, branch);
 		LLVMAddIncoming(iv, &lb, &before, 1);
 		LLVMAddIncoming(iv, &index, &latch, 1);
+		if (wraps) {
+			LLVMAddIncoming(more, &any, &before, 1);
+			LLVMAddIncoming(more, &again, &latch, 1);
+		}
 	}
 	LLVMPositionBuilderAtEnd(l->b, exit);
 	if (once)

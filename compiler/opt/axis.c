@@ -397,8 +397,23 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 
 static void analyze_block(struct axis_analysis *a, const struct block *b);
 
+/* Notes that the index behind the last one is a number of its type, if it always is. */
+static void note_no_wrap(const struct axis_analysis *a, struct op *o)
+{
+	struct value *end = operand(o, 1), *step = operand(o, 2);
+	int bits = type_elem_bits(end->type);
+	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1, by = value_range(a->ranges, step)->max;
+	if (o->attr[ATTR_NO_WRAP])
+		return;
+	if (by <= most / 2)
+		o->attr[ATTR_NO_WRAP] = value_range(a->ranges, end)->max <= most - (by - 1) || sizes_keep_within(a->kernel, a->ranges, end, most - (by - 1));
+	else
+		o->attr[ATTR_NO_WRAP] = sizes_keep_within(a->kernel, a->ranges, step, most / 2) && sizes_keep_within(a->kernel, a->ranges, end, most / 2);
+}
+
 static void analyze_for(struct axis_analysis *a, const struct op *o)
 {
+	note_no_wrap(a, (struct op *)o);
 	const struct block *b = o->blocks[0];
 	struct axis_info iv = nothing;
 	iv.divisibility[0] = MIN(axis_of(a, operand(o, 0))->divisibility[0], axis_of(a, operand(o, 2))->divisibility[0]);

@@ -405,6 +405,14 @@ static bool is_counted(const struct op *loop)
 	return value_const_int(operand(loop, 0), &k) && value_const_int(operand(loop, 1), &k) && value_const_int(operand(loop, 2), &k);
 }
 
+/* Bounds of 64 bits are split only where sums of them and of a step cannot wrap. */
+static bool bounds_fit(const struct pass_state *s, const struct op *loop)
+{
+	const i64 most = INT64_MAX / 8;
+	return value_range(s->ranges, operand(loop, 0))->min >= -most && value_range(s->ranges, operand(loop, 1))->max <= most &&
+	       value_range(s->ranges, operand(loop, 2))->max <= most;
+}
+
 static void peel_loops(struct pass_state *s, struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
@@ -419,7 +427,7 @@ static void peel_loops(struct pass_state *s, struct block *b)
 		struct arena scratch = {0};
 		split_vec splits = {0};
 		find_splits(s, o, &scratch, &splits);
-		if (splits.len && !nothing_to_split(s, o, &splits) && (is_counted(o) || !masks_are_free(s, o, &splits)))
+		if (splits.len && bounds_fit(s, o) && !nothing_to_split(s, o, &splits) && (is_counted(o) || !masks_are_free(s, o, &splits)))
 			peel(s, o, &splits);
 		arena_free(&scratch);
 	}

@@ -1,6 +1,7 @@
 /* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for those left over. Sums of columns get a
  * factor unasked. */
 #include "opt/pass.h"
+#include "opt/ranges.h"
 
 enum { MAX_UNROLLED_OPS = 1 << 15 };
 
@@ -10,8 +11,9 @@ static struct value *to_i64(struct builder *b, struct value *v)
 	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
 }
 
-/* Where the main loop ends and the rest begins: lb + floor(ceil((ub - lb) / step) / F) · F · step. */
-static struct value *main_end(struct builder *b, const struct op *loop, i64 factor)
+/* Where the main loop ends and the rest begins: lb + floor(ceil((ub - lb) / step) / F) · F · step. In 64 bits, where it cannot wrap for the
+ * bounds that can_unroll takes. */
+static struct value *main_end(struct builder *b, const struct op *loop, i64 factor, i64 most_step)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
 	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)), *step = to_i64(b, operand(loop, 2));
@@ -22,10 +24,29 @@ static struct value *main_end(struct builder *b, const struct op *loop, i64 fact
 		n = build2(b, IR_DIVSI, t, n, step);
 	}
 	n = build2(b, IR_DIVSI, t, n, build_int(b, t, factor));
+	if (!value_const_int(step, &one)) { /* no iteration with a step that does not fit */
+		struct value *fits = build_cmpi(b, CMPI_SLE, step, build_int(b, t, most_step));
+		n = build3(b, IR_SELECT, t, fits, n, build_int(b, t, 0));
+	}
 	n = build2(b, IR_MULI, t, n, build2(b, IR_MULI, t, step, build_int(b, t, factor)));
 	/* past ub, if anywhere, only when nothing is left over */
 	struct value *end = build2(b, IR_MINSI, t, build2(b, IR_ADDI, t, lb, n), last);
 	return operand(loop, 0)->type == t ? end : build1(b, IR_TRUNCI, operand(loop, 0)->type, end);
+}
+
+/* The largest number that bounds and the main loop's step may be, so that nothing wraps in main_end. */
+static i64 most_of_type(const struct op *loop)
+{
+	int bits = type_elem_bits(operand(loop, 0)->type);
+	return bits == 64 ? INT64_MAX / 4 : ((i64)1 << (bits - 1)) - 1;
+}
+
+static bool can_unroll(const struct pass_state *s, const struct op *loop, i64 factor)
+{
+	const struct range *first = value_range(s->ranges, operand(loop, 0)), *end = value_range(s->ranges, operand(loop, 1));
+	i64 most = most_of_type(loop), step;
+	bool fits = !value_const_int(operand(loop, 2), &step) || step <= most / factor;
+	return fits && first->min >= -most - 1 && end->max <= most;
 }
 
 /* Another iteration of `loop` at the end of `body`, whose terminator has what the one before yields. */
@@ -47,10 +68,12 @@ static void append_iteration(struct ir_context *c, const struct op *loop, struct
 static void unroll(struct pass_state *s, struct op *loop, i64 factor)
 {
 	struct builder b = builder_before(s->ctx, loop);
-	struct value *step = operand(loop, 2), *end = main_end(&b, loop, factor);
+	i64 most_step = most_of_type(loop) / factor, constant;
+	struct value *step = operand(loop, 2), *end = main_end(&b, loop, factor, most_step);
 	const struct type *t = step->type;
 	struct map map = {.arena = s->ctx->arena};
-	struct value *stride = build2(&b, IR_MULI, t, step, build_int(&b, t, factor));
+	struct value *once = value_const_int(step, &constant) ? step : build2(&b, IR_MINSI, t, step, build_int(&b, t, most_step));
+	struct value *stride = build2(&b, IR_MULI, t, once, build_int(&b, t, factor));
 	struct op *main = op_clone(&b, loop, &map);
 	op_set_operand(main, 1, end);
 	op_set_operand(main, 2, stride);
@@ -148,7 +171,10 @@ static bool unroll_loops(struct pass_state *s, struct block *b)
 			continue;
 		o->attr[ATTR_UNROLL] = 0;
 		walk(o->blocks[0], count, &nops);
-		if (factor <= MAX_UNROLLED_OPS / nops) {
+		if (!can_unroll(s, o, factor)) {
+			if (s->remarks)
+				diag(s->diags, R_NOT_UNROLLED_STEP, o->loc, (long long)factor);
+		} else if (factor <= MAX_UNROLLED_OPS / nops) {
 			unroll(s, o, factor);
 			changed = true;
 		} else if (s->remarks) {
