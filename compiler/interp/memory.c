@@ -289,7 +289,7 @@ void plan_memory(struct planner *p, const struct op *o, struct inst *i)
 	w->poison = poison_of(w->dtype);
 	w->is_bool = w->dtype == DT_I1;
 	i32 mask = o->code == IR_LOAD ? 1 : o->code == IR_ATOMIC_CAS ? INT32_MAX : 2;
-	w->mask = mask < o->noperands ? mask : -1;
+	w->mask = mask < (i32)o->noperands ? mask : -1;
 	w->other = o->code == IR_LOAD && o->noperands > 2 ? 2 : -1;
 	w->base = plan_param(p, pointer_base(operand(o, 0)));
 	i->plan = w;

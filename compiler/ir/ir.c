@@ -216,7 +216,7 @@ static void use_unlink(struct use *u)
 void op_set_results(struct ir_context *c, struct op *o, const struct type *const *types, u32 n)
 {
 	tl_assert(!o->nresults);
-	o->nresults = (u16)n;
+	o->nresults = n;
 	o->results = arena_array(c->arena, struct value, n);
 	for (u32 i = 0; i < n; i++)
 		o->results[i] = (struct value){.type = types[i], .def = o, .index = i};
@@ -230,7 +230,7 @@ struct op *build(struct builder *b, enum opcode code, struct value *const *opera
 	o->code = code;
 	o->loc = b->loc;
 	o->scratch_offset = -1;
-	o->noperands = (u16)noperands;
+	o->noperands = noperands;
 	o->operands = arena_array(a, struct use, noperands);
 	for (u32 i = 0; i < noperands; i++) {
 		tl_assert(operands[i]);
@@ -238,7 +238,7 @@ struct op *build(struct builder *b, enum opcode code, struct value *const *opera
 		use_link(&o->operands[i], operands[i]);
 	}
 	op_set_results(b->ctx, o, results, nresults);
-	o->nblocks = (u16)nblocks;
+	o->nblocks = nblocks;
 	o->blocks = arena_array(a, struct block *, nblocks);
 	for (u32 i = 0; i < nblocks; i++)
 		o->blocks[i] = block_new(b->ctx, o);

@@ -79,7 +79,7 @@ enum ir_rule {
 
 struct op_info {
 	const char *name;
-	i16 min_operands, max_operands, results; /* results < 0: any number */
+	i16 min_operands, max_operands, results; /* max_operands < 0, results < 0: any number */
 	u8 traits;
 	enum ir_rule rule;
 	const char *format, *attrs;
@@ -154,7 +154,7 @@ struct value {
 struct op {
 	enum opcode code;
 	struct loc loc;
-	u16 noperands, nresults, nblocks;
+	u32 noperands, nresults, nblocks;
 	struct op *prev, *next;
 	struct block *block;
 	struct use *operands;

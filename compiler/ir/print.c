@@ -326,7 +326,7 @@ static void print_format(struct printer *p, const struct op *o)
 		case FMT_SPACE: space(p); break;
 		case FMT_OPERAND: print_value(p, operand(o, (u32)t.index)); break;
 		case FMT_OPTIONAL:
-			if (t.index < o->noperands) {
+			if (t.index < (i32)o->noperands) {
 				p->out->len -= p->out->at[p->out->len - 1] == ' ';
 				sb_puts(p->out, ", ");
 				print_value(p, operand(o, (u32)t.index));

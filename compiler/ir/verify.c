@@ -561,8 +561,9 @@ static const char *check_op(const struct kernel *k, const struct op *o)
 {
 	const struct op_info *info = &op_info[o->code];
 	const char *what;
-	NEED(o->noperands >= info->min_operands && o->noperands <= info->max_operands, "wrong number of operands");
-	NEED(info->results < 0 || o->nresults == info->results, "wrong number of results");
+	NEED(o->noperands >= (u32)info->min_operands, "wrong number of operands");
+	NEED(info->max_operands < 0 || o->noperands <= (u32)info->max_operands, "wrong number of operands");
+	NEED(info->results < 0 || o->nresults == (u32)info->results, "wrong number of results");
 	NEED(op_has(o, END) == (o->next == NULL), "a block must end in its terminator, and only there");
 	NEED(o->nblocks == num_regions(o), "wrong number of regions");
 	for (u32 i = 0; i < o->noperands; i++)
