@@ -222,18 +222,18 @@ static void test_argmax(void **state)
 	(void)state;
 	const char *compare = "  %gt = arith.cmpf ogt, %va, %vb : f32\n  %eq = arith.cmpf oeq, %va, %vb : f32\n"
 			      "  %lt = arith.cmpi slt, %ia, %ib : i32\n  %tie = arith.andi %eq, %lt : i1\n"
-			      "  %p = arith.ori %gt, %tie : i1\n";
+			      "  %take = arith.ori %gt, %tie : i1\n";
 	char text[2048];
-	snprintf(text, sizeof text, "%s  %%rv = arith.select %%p, %%va, %%vb : f32\n"
-		"  %%ri = arith.select %%p, %%ia, %%ib : i32\n", compare);
+	snprintf(text, sizeof text, "%s  %%rv = arith.select %%take, %%va, %%vb : f32\n"
+		"  %%ri = arith.select %%take, %%ia, %%ib : i32\n", compare);
 	check_argmax(text);
 	/* captures a scalar and constants from outside */
-	snprintf(text, sizeof text, "%s  %%e = arith.extui %%p : i1 to i32\n  %%pp = arith.cmpi ne, %%e, %%zero : i32\n"
+	snprintf(text, sizeof text, "%s  %%e = arith.extui %%take : i1 to i32\n  %%pp = arith.cmpi ne, %%e, %%zero : i32\n"
 		 "  %%rv = arith.select %%pp, %%va, %%vb : f32\n  %%ri0 = arith.select %%pp, %%ia, %%ib : i32\n"
 		 "  %%ri = arith.addi %%ri0, %%zero : i32\n", compare);
 	check_argmax(text);
 	/* with control flow: one pair at a time */
-	snprintf(text, sizeof text, "%s  %%rv, %%ri = scf.if %%p -> (f32, i32) {\n"
+	snprintf(text, sizeof text, "%s  %%rv, %%ri = scf.if %%take -> (f32, i32) {\n"
 		"    scf.yield %%va, %%ia : f32, i32\n  } else {\n"
 		 "    scf.yield %%vb, %%ib : f32, i32\n  }\n", compare);
 	check_argmax(text);
