@@ -525,6 +525,11 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	vec_push(e->arena, &ops, bound(e, lb, d, at));
 	vec_push(e->arena, &ops, bound(e, ub, d, at));
 	vec_push(e->arena, &ops, bound(e, by, d, at));
+	/* unsigned numbers from 2^31 (of 32 bits) on are negative ones to scf.for */
+	bool halves = dtype_is_unsigned(d) && ops.at[0] && ops.at[1] && !(lb.kind == V_INT && ub.kind == V_INT);
+	struct value *first = ops.at[0], *last = ops.at[1];
+	for (u32 k = 0; halves && k < 2; k++)
+		ops.at[k] = build_moved_by_half(&e->b, ops.at[k]);
 	name_vec carried = {0};
 	find_carried(e, s, &carried);
 	scope before = copy_scope(e, &e->frame->vars);
@@ -541,10 +546,10 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 		vec_push(e->arena, &args, block_add_arg(e->ctx, o->blocks[0], inits.at[i]->type));
 	struct builder outer = enter_block(e, o->blocks[0]);
 	rebind(e, &carried, args.at);
-	struct val i = val_tensor(iv, d, 0);
+	struct val i = val_tensor(halves ? build_moved_by_half(&e->b, iv) : iv, d, 0);
 	if (down) {
-		i.ssa = build2(&e->b, IR_SUBI, iv->type, ops.at[1], iv);
-		i.ssa = build2(&e->b, IR_ADDI, iv->type, i.ssa, ops.at[0]);
+		i.ssa = build2(&e->b, IR_SUBI, iv->type, last, i.ssa);
+		i.ssa = build2(&e->b, IR_ADDI, iv->type, i.ssa, first);
 	} else {
 		iv->name = s->target->kind == EX_NAME ? s->target->name : NULL;
 	}

@@ -284,6 +284,12 @@ struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value 
 	return v;
 }
 
+struct value *build_moved_by_half(struct builder *b, struct value *x)
+{
+	u64 half = 1ull << (type_elem_bits(x->type) - 1);
+	return build2(b, IR_ADDI, x->type, x, build_constant(b, x->type, half));
+}
+
 static struct hints *both_hints(struct arena *a, const struct hints *x, const struct hints *y)
 {
 	struct hints *h = arena_dup(a, x, sizeof *x);

@@ -296,6 +296,9 @@ struct value *build3(struct builder *b, enum opcode code, const struct type *t, 
 struct value *build_constant(struct builder *b, const struct type *t, u64 bits);
 struct value *build_int(struct builder *b, const struct type *t, i64 x);
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y);
+/* x moved by half of the numbers of its type: unsigned numbers become signed ones in the same order, and back. scf.for compares signed, so a
+ * loop over unsigned bounds runs over these. */
+struct value *build_moved_by_half(struct builder *b, struct value *x);
 /* v with hints that hold at b: on the operation that defines v, if execution always comes from there to b, else on a tt.bitcast of v to its
  * own type, at b. */
 struct value *value_with_hints(struct builder *b, struct value *v, const struct hints *h);

@@ -144,11 +144,16 @@ static void read_bindings(struct reader *r, name_list *names, struct parsed *p)
 	rd_expect(r, ")");
 }
 
+static bool operand_types_are(const struct parsed *p, const struct type *t)
+{
+	return p->operands.at[0]->type == t && p->operands.at[1]->type == t;
+}
+
 static struct op *read_for(struct reader *r, struct builder *b)
 {
 	struct parsed p = {0};
 	name_list args = {0};
-	rd_accept(r, "unsigned");
+	bool is_unsigned = rd_accept(r, "unsigned");
 	const char *iv = read_name(r);
 	static const char *const words[] = {"=", "to", "step"};
 	for (int i = 0; i < 3; i++) {
@@ -168,8 +173,13 @@ static struct op *read_for(struct reader *r, struct builder *b)
 		rd_fail(r, "the numbers of iter_args and of result types differ");
 	if (r->failed)
 		return NULL;
+	is_unsigned &= iv_type->kind == TY_SCALAR && dtype_is_int(iv_type->dtype) && operand_types_are(&p, iv_type); /* else the verifier tells */
+	for (u32 i = 0; is_unsigned && i < 2; i++)
+		p.operands.at[i] = build_moved_by_half(b, p.operands.at[i]);
 	struct op *o = make(r, b, IR_FOR, &p, 1);
-	rd_define(r, iv, block_add_arg(r->ctx, o->blocks[0], iv_type));
+	struct value *index = block_add_arg(r->ctx, o->blocks[0], iv_type);
+	struct builder in = builder_at_end(r->ctx, o->blocks[0]);
+	rd_define(r, iv, is_unsigned ? build_moved_by_half(&in, index) : index);
 	for (u32 i = 0; i < args.len; i++)
 		rd_define(r, args.at[i], block_add_arg(r->ctx, o->blocks[0], p.results.at[i]));
 	read_region(r, o->blocks[0], true);
