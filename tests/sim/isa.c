@@ -232,7 +232,8 @@ static void record_forms(struct session *s, bool first)
 	CUcontext ctx;
 	char name[256] = "";
 	int version = 0;
-	if (cuda_api_open(&s->api))
+	bool absent;
+	if (cuda_api_open(&s->api, &absent))
 		die("no CUDA driver", NULL);
 	check_driver(s, "cuInit", s->api.init(0));
 	check_driver(s, "device", s->api.device_get(&device, 0));
