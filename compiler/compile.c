@@ -357,9 +357,12 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	}
 	r->s.num_warps = k->num_warps;
 	out->cluster = k->cuda.cluster;
-	if (k->target)
-		measure_shared(&r->s);
-	return true;
+	if (k->target) {
+		const struct pass_list *list = &pass_lists[o->target.kind];
+		int from = index_of(list->place, list->nplace, r->start_after);
+		measure_shared(&r->s, from >= index_of(list->place, list->nplace, "allocate"));
+	}
+	return !r->s.failed;
 }
 
 /* --- all of it ----------------------------------------------------------------------------------------------- */

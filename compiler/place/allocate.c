@@ -139,9 +139,21 @@ static void measure(struct op *o, void *arg)
 		o->scratch_size = own_bytes(arg, o);
 }
 
-void measure_shared(struct pass_state *s)
+static void check_place(struct op *o, void *arg)
+{
+	struct pass_state *s = arg;
+	i32 bytes = own_bytes(s, o);
+	if (bytes && (o->scratch_offset < 0 || (i64)o->scratch_offset + bytes > s->k->shared_bytes)) {
+		diag(s->diags, E_SHARED_PAST, o->loc, op_info[o->code].name, bytes, s->k->shared_bytes);
+		s->failed = true;
+	}
+}
+
+void measure_shared(struct pass_state *s, bool allocated)
 {
 	walk(s->k->body, measure, s);
+	if (allocated)
+		walk(s->k->body, check_place, s);
 }
 
 static void collect(struct allocator *a, struct block *b)
