@@ -406,9 +406,9 @@ static void note_no_wrap(const struct axis_analysis *a, struct op *o)
 	if (o->attr[ATTR_NO_WRAP])
 		return;
 	if (by <= most / 2)
-		o->attr[ATTR_NO_WRAP] = value_range(a->ranges, end)->max <= most - (by - 1) || sizes_keep_within(a->kernel, a->ranges, end, most - (by - 1));
+		o->attr[ATTR_NO_WRAP] = value_range(a->ranges, end)->max <= most - (by - 1) || sizes_keep_bounded(a->kernel, a->ranges, end, most - (by - 1));
 	else
-		o->attr[ATTR_NO_WRAP] = sizes_keep_within(a->kernel, a->ranges, step, most / 2) && sizes_keep_within(a->kernel, a->ranges, end, most / 2);
+		o->attr[ATTR_NO_WRAP] = sizes_keep_bounded(a->kernel, a->ranges, step, most / 2) && sizes_keep_bounded(a->kernel, a->ranges, end, most / 2);
 }
 
 static void analyze_for(struct axis_analysis *a, const struct op *o)

@@ -214,18 +214,50 @@ static bool within(struct query *q, const struct value *v, i64 most)
 	return dtype_is_int(type_dtype(v->type)) && limit(q, (i16)v->index, SIZE_NONE, 1, most);
 }
 
-bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
+/* Is v between -most and most? Every operation on the way is kept from wrapping. */
+static bool bounded(struct query *q, const struct value *v, i64 most)
 {
-	const struct range *known = value_range(r, v);
-	struct query q = {.k = k, .r = r, .nlimits = k->nlimits};
-	if (known->min >= 0 && known->max <= most)
+	const struct range *known = value_range(q->r, v);
+	const struct op *o = v->def;
+	struct query before = *q;
+	i64 c;
+	if (known->min >= -most && known->max <= most)
 		return true;
-	if (k->any_size)
+	if (within(q, v, most))
+		return true;
+	before.operations = q->operations;
+	*q = before;
+	if (!o || ++q->operations > MOST_OPERATIONS)
 		return false;
+	switch (o->code) {
+	case IR_ADDI:
+	case IR_SUBI: return bounded(q, operand(o, 0), most / 2) && bounded(q, operand(o, 1), most / 2);
+	case IR_MULI: return value_const_int(operand(o, 1), &c) && c > 0 && bounded(q, operand(o, 0), most / c);
+	case IR_MINSI:
+	case IR_MAXSI: return bounded(q, operand(o, 0), most) && bounded(q, operand(o, 1), most);
+	default: return false;
+	}
+}
+
+static bool keeps(struct kernel *k, const struct ranges *r, const struct value *v, i64 most, bool (*how)(struct query *, const struct value *, i64))
+{
+	struct query q = {.k = k, .r = r, .nlimits = k->nlimits};
 	memcpy(q.limits, k->limits, sizeof q.limits);
-	if (!within(&q, v, most))
+	if (k->any_size)
+		q.operations = MOST_OPERATIONS; /* what is known without limits only */
+	if (!how(&q, v, most))
 		return false;
 	memcpy(k->limits, q.limits, sizeof q.limits);
 	k->nlimits = q.nlimits;
 	return true;
+}
+
+bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
+{
+	return keeps(k, r, v, most, within);
+}
+
+bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
+{
+	return keeps(k, r, v, most, bounded);
 }

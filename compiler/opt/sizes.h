@@ -18,5 +18,7 @@ enum { SIZES_LEAST = 1 << 14, SIZES_LEAST_PRODUCT = 1 << 22 };
 
 /* Is every element of v between 0 and `most`, for all launches within k's limits? They are lowered for it if need be. */
 bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
+/* The same between -most and `most`. */
+bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
 
 #endif
