@@ -108,6 +108,7 @@ void join_programs(struct pass_state *s)
 	struct value *bounds[] = {of_axis(&before, IR_PROGRAM_ID, 0), all, of_axis(&before, IR_NUM_PROGRAMS, 0)};
 	g->loop = build(&before, IR_FOR, bounds, 3, NULL, 0, 1);
 	g->loop->attr[ATTR_FLATTEN] = true;
+	g->loop->attr[ATTR_NO_WRAP] = true; /* libtl launches so up to 2^30 programs only */
 	struct block *body = g->loop->blocks[0];
 	struct value *index = block_add_arg(s->ctx, body, t);
 	struct builder in = builder_at_end(s->ctx, body);
