@@ -525,8 +525,12 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	vec_push(e->arena, &ops, bound(e, lb, d, at));
 	vec_push(e->arena, &ops, bound(e, ub, d, at));
 	vec_push(e->arena, &ops, bound(e, by, d, at));
+	if (!ops.at[0] || !ops.at[1] || !ops.at[2]) { /* diagnosed */
+		poison_assigned(e, &s->body);
+		return;
+	}
 	/* unsigned numbers from 2^31 (of 32 bits) on are negative ones to scf.for */
-	bool halves = dtype_is_unsigned(d) && ops.at[0] && ops.at[1] && !(lb.kind == V_INT && ub.kind == V_INT);
+	bool halves = dtype_is_unsigned(d) && !(lb.kind == V_INT && ub.kind == V_INT);
 	struct value *first = ops.at[0], *last = ops.at[1];
 	for (u32 k = 0; halves && k < 2; k++)
 		ops.at[k] = build_moved_by_half(&e->b, ops.at[k]);
