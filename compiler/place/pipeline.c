@@ -180,7 +180,7 @@ static void find_boxes(struct pipe *p)
 		 s->k->cuda.cluster == 1 && p->loads.len + s->k->cuda.nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
-		struct box box;
+		struct box box = {0};
 		p->tma = load->noperands == 1 && !load->attr[ATTR_EVICT] && find_box(s, operand(load, 0), ring_layout(p, load), &box);
 		vec_push(&p->scratch, &p->boxes, box);
 	}

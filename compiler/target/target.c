@@ -212,6 +212,64 @@ static void keep_recurrences(LLVMModuleRef mod)
 	LLVMDisposeBuilder(b);
 }
 
+/* The operation that compares the two operands of v, a signed minimum or maximum: v itself, an intrinsic, or the comparison
+ * of v, a select; else NULL. */
+static LLVMValueRef signed_min_max(LLVMValueRef v)
+{
+	if (LLVMIsACallInst(v)) {
+		size_t len;
+		unsigned id = LLVMGetIntrinsicID(LLVMGetCalledValue(v));
+		const char *name = id ? LLVMIntrinsicGetName(id, &len) : "";
+		return !strcmp(name, "llvm.smin") || !strcmp(name, "llvm.smax") ? v : NULL;
+	}
+	LLVMValueRef compare = LLVMIsASelectInst(v) ? LLVMGetOperand(v, 0) : NULL;
+	if (!compare || !LLVMIsAICmpInst(compare) || LLVMGetICmpPredicate(compare) < LLVMIntSGT)
+		return NULL;
+	LLVMValueRef l = LLVMGetOperand(compare, 0), r = LLVMGetOperand(compare, 1), yes = LLVMGetOperand(v, 1), no = LLVMGetOperand(v, 2);
+	return (l == yes && r == no) || (l == no && r == yes) ? compare : NULL;
+}
+
+static bool is_negation(LLVMValueRef v)
+{
+	return LLVMIsAInstruction(v) && LLVMGetInstructionOpcode(v) == LLVMSub && LLVMIsNull(LLVMGetOperand(v, 0));
+}
+
+static void replace_operand(LLVMValueRef user, LLVMValueRef old, LLVMValueRef by)
+{
+	for (unsigned i = 0; i < (unsigned)LLVMGetNumOperands(user); i++)
+		if (LLVMGetOperand(user, i) == old)
+			LLVMSetOperand(user, i, by);
+}
+
+/* For sm_90, ptxas (12.9 and 13.0 at least) joins min(min(a, -b), c) of signed 32-bit integers into one VIMNMX3 and loses the
+ * negation; max alike. The form ~b + 1 in inline PTX keeps the negation, at the same number of instructions (the addition
+ * joins the minimum). The driver may compile the PTX of an older target for sm_90, so every target gets this form. */
+static void protect_negations(LLVMModuleRef mod)
+{
+	static const char text[] = "not.b32 $0, $1;\n\tadd.s32 $0, $0, 1;";
+	LLVMContextRef ctx = LLVMGetModuleContext(mod);
+	LLVMBuilderRef b = LLVMCreateBuilderInContext(ctx);
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(ctx), type = LLVMFunctionType(i32, &i32, 1, false);
+	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
+		for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(f); bb; bb = LLVMGetNextBasicBlock(bb))
+			for (LLVMValueRef v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v)) {
+				LLVMValueRef compare = LLVMTypeOf(v) == i32 ? signed_min_max(v) : NULL;
+				for (unsigned i = 0; compare && i < 2; i++) {
+					LLVMValueRef old = LLVMGetOperand(compare, i);
+					if (!is_negation(old))
+						continue;
+					LLVMValueRef x = LLVMGetOperand(old, 1);
+					LLVMValueRef code = LLVMGetInlineAsm(type, text, sizeof text - 1, "=&r,r", 5, false, false,
+									     LLVMInlineAsmDialectATT, false);
+					LLVMPositionBuilderBefore(b, compare);
+					LLVMValueRef by = LLVMBuildCall2(b, type, code, &x, 1, "");
+					replace_operand(compare, old, by);
+					replace_operand(v, old, by);
+				}
+			}
+	LLVMDisposeBuilder(b);
+}
+
 const char *ptx_with_directives(struct arena *a, const char *ptx, size_t *len, const char *lines)
 {
 	const char *at = strstr(ptx, "\n.reqntid");
@@ -250,6 +308,7 @@ const char *emit_ptx(struct session *s, int sm, bool arch_specific, bool loops, 
 	if ((math && !link_math(s->mod, "nvptx64-nvidia-cuda", s->layout, a, error)) || !optimize(a, s->mod, tm, math, loops, error))
 		return NULL;
 	keep_recurrences(s->mod);
+	protect_negations(s->mod);
 	if (llir) {
 		s->text = LLVMPrintModuleToString(s->mod);
 		*llir = arena_printf(a, "%s", s->text);

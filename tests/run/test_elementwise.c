@@ -481,6 +481,37 @@ static void weak_constants(struct suite *s)
 	case_end(s);
 }
 
+static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
+static int64_t larger(int64_t x, int64_t y) { return x > y ? x : y; }
+static int64_t unsigned_smaller(int64_t x, int64_t y) { return (uint64_t)x < (uint64_t)y ? x : y; }
+static int64_t unsigned_larger(int64_t x, int64_t y) { return (uint64_t)x > (uint64_t)y ? x : y; }
+
+static void extremes_of_negations(struct suite *s, int form, tl_dtype t)
+{
+	if (!case_begin(s, file, "extremes of negations %d %s", form, tl_dtype_name(t)))
+		return;
+	int64_t (*min)(int64_t, int64_t) = is_signed(t) ? smaller : unsigned_smaller;
+	int64_t (*max)(int64_t, int64_t) = is_signed(t) ? larger : unsigned_larger;
+	struct array *xs = in(s, "x", t, N), *ys = in(s, "y", t, N), *zs = in(s, "z", t, N), *o = out(s, "o", t, N);
+	for (size_t i = 0; i < N; i++) {
+		if (i % 3) /* small numbers, whose negations decide */
+			set_int(xs, i, random_int(0, 100)), set_int(ys, i, random_int(0, 100)), set_int(zs, i, random_int(0, 100));
+		int64_t x = value_int(xs, i), y = value_int(ys, i), z = value_int(zs, i);
+		int64_t nx = wrap(t, (int64_t)(0 - (uint64_t)x)), ny = wrap(t, (int64_t)(0 - (uint64_t)y)), nz = wrap(t, (int64_t)(0 - (uint64_t)z));
+		int64_t r = x;
+		for (int k = 0; form == 6 && k < 3; k++)
+			r = min(min(r, ny), wrap(t, (int64_t)((uint64_t)z - (uint64_t)r)));
+		want_int(o, i,
+			 form == 0 || form == 3 ? min(min(x, ny), z) :
+			 form == 1 ? max(max(nx, y), z) :
+			 form == 2 ? min(z, min(nx, ny)) :
+			 form == 4 ? max(min(nx, y), min(nz, x)) :
+			 form == 5 ? max(max(nx, y), max(z, ny)) : r);
+	}
+	LAUNCH(s, "extremes_of_negations", GRID_1D, ptr(xs), ptr(ys), ptr(zs), ptr(o), tl_int(N), tl_int(form), tl_int(BLOCK));
+	case_end(s);
+}
+
 void theme_elementwise(struct suite *s)
 {
 	static const char *const three[] = {"fma", "clamp", "clamp_nan", "where", "logical"};
@@ -504,4 +535,7 @@ void theme_elementwise(struct suite *s)
 	for (int t = 0; t < 4; t++)
 		scalar_operators(s, int_types[t]);
 	weak_constants(s);
+	for (int form = 0; form < 7; form++)
+		for (int t = 0; t < INT_TYPES; t++)
+			extremes_of_negations(s, form, int_types[t]);
 }
