@@ -33,7 +33,7 @@ void print_val(struct strbuf *out, const struct val *v)
 		if (isinf(v->real))
 			sb_puts(out, v->real < 0 ? "-inf" : "inf");
 		else
-			sb_printf(out, v->real == (double)(i64)v->real && fabs(v->real) < 1e15 ? "%.1f" : "%.9g", v->real);
+			sb_printf(out, v->real == trunc(v->real) && fabs(v->real) < 1e15 ? "%.1f" : "%.9g", v->real);
 		break;
 	case V_STR: sb_add(out, v->text, v->len); break;
 	case V_TYPE:

@@ -316,9 +316,10 @@ static bool are_aligned(struct pass_state *s, const struct touched *t, const str
 			!same_pattern(x.changes, y.changes, t->loop, &visits) || !is_whole(s, x.changes) || !is_whole(s, y.changes))
 		return false;
 	i64 length = type_numel(p->type);
-	struct affine a = *value_range(s->ranges, x.changes)->lo, b = *value_range(s->ranges, y.changes)->lo;
-	i64 shift = a.constant - b.constant;
-	return is_multiple(s, &a, length) && is_multiple(s, &b, length) && shift % length == 0;
+	const struct affine *a = value_range(s->ranges, x.changes)->lo, *b = value_range(s->ranges, y.changes)->lo;
+	i64 shift = 0;
+	return !__builtin_sub_overflow(a->constant, b->constant, &shift) && is_multiple(s, a, length) && is_multiple(s, b, length) &&
+	       shift % length == 0;
 }
 
 /* --- earlier iterations ---------------------------------------------------------------------------------------- */

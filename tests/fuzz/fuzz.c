@@ -1,7 +1,10 @@
-/* Fuzzing with libFuzzer: any bytes in, and tlc must answer with output or with diagnostics. `make fuzz` builds it.
+/* Fuzzing with libFuzzer: any bytes in, and tlc must answer with output or with diagnostics. `make fuzz` builds it, run.sh makes
+ * the corpora and runs it on them.
  *
  *   build-fuzz/fuzz CORPUS…           source text through every pass to PTX; IR text where it looks like one
  *   FUZZ_STOP=PASS build-fuzz/fuzz …  up to PASS only ("eval": the front end, two hundred times as fast)
+ *
+ * Placed IR goes through the passes after the pass that its first line names, `// after PASS`, for the GPU of its ttg.target.
  *
  * Parameters get a type by their name, so that ordinary kernels compile and mutations of them go deep. */
 #include <ctype.h>
@@ -42,6 +45,21 @@ static void compile_function(struct unit *u, const struct func *f, const struct 
 	compile(u, f, args, o, &out);
 }
 
+/* What the text of placed IR says of itself. */
+static void read_start(struct compile_options *o, const char *text, char *pass, size_t size)
+{
+	const char *target = strstr(text, "ttg.target = \"cuda:");
+	if (!target)
+		return;
+	int sm = (int)strtol(target + strlen("ttg.target = \"cuda:"), NULL, 10);
+	if (sm == 80 || sm == 90)
+		o->target = cuda_description(sm, sm == 90);
+	if (!strncmp(text, "// after ", 9)) {
+		snprintf(pass, size, "%.*s", (int)strcspn(text + 9, "\n"), text + 9);
+		o->start_after = pass;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	static const int targets[] = {75, 80, 89, 90};
@@ -53,6 +71,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = 0;
 	bool ir = memmem(data, size, "tt.func", 7) != NULL;
+	char pass[40];
+	if (ir)
+		read_start(&o, text, pass, sizeof pass);
 	o.stop_after = getenv("FUZZ_STOP");
 	o.want_ptx = true;
 	if (unit_open(&u, ir ? "fuzz.ttir" : "fuzz.tl", text, size)) {
