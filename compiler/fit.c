@@ -36,14 +36,22 @@ static i64 constant_of(const struct search *s, const struct arg_spec *args, u32 
 static void try(struct search *s, struct candidate *c)
 {
 	struct diags said = s->u->diags;
-	struct compile_options o = {.target = s->o->target, .num_warps = c->num_warps, .num_stages = c->num_stages, .group_pids = s->o->group_pids, .no_boxes = s->o->no_boxes,
+	struct compile_options o = {.target = s->o->target,
+				    .num_warps = c->num_warps,
+				    .num_stages = c->num_stages,
+				    .group_pids = s->o->group_pids,
+				    .no_boxes = s->o->no_boxes,
 				    .any_size = s->o->any_size,
-				    .alias = s->o->alias, .debug = s->o->debug, .want_ttgir = true, .no_advice = true};
+				    .alias = s->o->alias,
+				    .debug = s->o->debug,
+				    .want_ttgir = true,
+				    .no_advice = true};
 	struct compiled out;
 	c->fits = compile(s->u, s->func, c->args, &o, &out);
 	c->bytes = c->fits || out.shared_bytes ? out.shared_bytes : -1;
 	s->u->diags = said; /* nothing of this was asked for */
-	bool better = c->bytes >= 0 && (s->best.bytes < 0 || (c->fits && !s->best.fits) || (c->fits == s->best.fits && c->bytes < s->best.bytes));
+	bool better = c->bytes >= 0 && (s->best.bytes < 0 || (c->fits && !s->best.fits) ||
+					(c->fits == s->best.fits && c->bytes < s->best.bytes));
 	if (better && !(s->best.fits && c->fits)) /* of those that fit, the first */
 		s->best = *c;
 }
@@ -87,7 +95,8 @@ static const char *describe(const struct search *s, const struct candidate *c)
 	return out.at;
 }
 
-void advise_fit(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o, int num_warps, int num_stages, i32 bytes)
+void advise_fit(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
+		int num_warps, int num_stages, i32 bytes)
 {
 	struct search s = {u, func, o, {.num_warps = num_warps, .num_stages = num_stages, .bytes = bytes}, {0}, {0}};
 	if (func) {

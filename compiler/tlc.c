@@ -1,4 +1,5 @@
-/* The command line: compiling, with dumps of every stage, and lists. tlc_run.c has `run` and `bench`, tlc_options.c the options. */
+/* The command line: compiling, with dumps of every stage, and lists. tlc_run.c has `run` and `bench`, tlc_options.c the
+ * options. */
 #include "tlc.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@ static const char usage[] =
 	"  tlc list FILE\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
-	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange rand:SEED randn:SEED), @in.npy,\n"
+	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "
+	"rand:SEED randn:SEED), @in.npy,\n"
 	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch\n";
 
 int complain(int code, const char *format, ...)
@@ -44,7 +46,8 @@ static char *read_stdin(struct arena *a, size_t *len)
 	*len = text ? fread(text, 1, LIMIT, stdin) : 0;
 	char *copy = !text || ferror(stdin) ? NULL : *len == LIMIT ? NULL : arena_str(a, text, *len);
 	if (!copy)
-		complain(0, "cannot read standard input: %s", *len == LIMIT ? "too large to be a kernel" : strerror(errno));
+		complain(0, "cannot read standard input: %s",
+			 *len == LIMIT ? "too large to be a kernel" : strerror(errno));
 	free(text);
 	return copy;
 }
@@ -178,7 +181,8 @@ const struct func *pick_kernel(struct unit *u, const char *name)
 	else if (nkernels)
 		complain(0, "'%s' has several kernels; choose one with -k", file);
 	else
-		complain(0, "'%s' has only helpers; a kernel returns nothing, and -k can choose one that others call", file);
+		complain(0, "'%s' has only helpers; a kernel returns nothing, and -k can choose one that others call",
+			 file);
 	if (!like)
 		show_choice(m, nkernels);
 	return NULL;
@@ -271,8 +275,8 @@ static bool write_file(struct arena *a, const char *path, const char *data, size
 	int fd = mkstemp(beside);
 	mode_t mask = umask(0);
 	umask(mask);
-	bool ok = fd >= 0 && !fchmod(fd, exists ? st.st_mode & 0777 : 0666 & ~mask) && write_stream(fdopen(fd, "wb"), data, len) &&
-		  !rename(beside, resolved ? resolved : path);
+	bool ok = fd >= 0 && !fchmod(fd, exists ? st.st_mode & 0777 : 0666 & ~mask) &&
+		  write_stream(fdopen(fd, "wb"), data, len) && !rename(beside, resolved ? resolved : path);
 	int error = errno;
 	if (fd >= 0 && !ok)
 		unlink(beside);
@@ -281,7 +285,8 @@ static bool write_file(struct arena *a, const char *path, const char *data, size
 	return ok;
 }
 
-static int write_output(struct command *c, const char *kernel, const char *kind, const char *data, size_t len, bool several)
+static int write_output(struct command *c, const char *kernel, const char *kind, const char *data, size_t len,
+			bool several)
 {
 	const char *path = c->output;
 	bool to_stdout = path && !strcmp(path, "-");
@@ -290,18 +295,21 @@ static int write_output(struct command *c, const char *kernel, const char *kind,
 	else if (!path)
 		path = "-";
 	errno = 0;
-	bool ok = strcmp(path, "-") ? write_file(&c->arena, path, data, len) : fwrite(data, 1, len, stdout) == len && !fflush(stdout);
+	bool ok = strcmp(path, "-") ? write_file(&c->arena, path, data, len)
+				    : fwrite(data, 1, len, stdout) == len && !fflush(stdout);
 	return ok ? EXIT_DONE : complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
 }
 
 /* Registers and local memory, from what ptxas -v says; the rest of that goes to standard error. */
 static void read_report(struct command *c, struct unit *u, const struct compiled *k, const char *report)
 {
-	static const char *const usual[] = {"bytes gmem", "Compiling entry", "Function properties", "bytes stack frame", "Used ", "Compile time"};
+	static const char *const usual[] = {"bytes gmem",        "Compiling entry", "Function properties",
+					    "bytes stack frame", "Used ",           "Compile time"};
 	int registers = 0, local = 0;
 	for (const char *line = report; *line;) {
 		size_t len = strcspn(line, "\n");
-		const char *text = arena_str(&c->arena, line, len), *used = strstr(text, "Used "), *frame = strstr(text, "bytes stack frame");
+		const char *text = arena_str(&c->arena, line, len), *used = strstr(text, "Used "),
+			   *frame = strstr(text, "bytes stack frame");
 		bool known = false;
 		for (u32 i = 0; i < ARRAY_LEN(usual); i++)
 			known |= strstr(text, usual[i]) != NULL;
@@ -318,7 +326,8 @@ static void read_report(struct command *c, struct unit *u, const struct compiled
 }
 
 /* Its status as waitpid gives it, or -1; *report is what it said. */
-static int run_ptxas(struct command *c, const char *program, const char *arch, const char *in, const char *out, const char **report)
+static int run_ptxas(struct command *c, const char *program, const char *arch, const char *in, const char *out,
+		     const char **report)
 {
 	int ends[2], status = -1;
 	if (pipe(ends))
@@ -355,7 +364,8 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 			unlink(in);
 		return EXIT_ENVIRONMENT;
 	}
-	const char *out = arena_printf(&c->arena, "%s.cubin", in), *arch = arena_printf(&c->arena, "-arch=%s", description_name(&c->arena, &c->options.target));
+	const char *out = arena_printf(&c->arena, "%s.cubin", in),
+		   *arch = arena_printf(&c->arena, "-arch=%s", description_name(&c->arena, &c->options.target));
 	const char *report = "";
 	int status = -1;
 	for (u32 i = 0; i < ARRAY_LEN(places) && status; i++) {
@@ -366,7 +376,8 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 	unlink(in);
 	read_report(c, u, k, report);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		return complain(EXIT_ENVIRONMENT, "cubin needs ptxas (of the CUDA toolkit) in PATH; --emit ptx works without it");
+		return complain(EXIT_ENVIRONMENT,
+				"cubin needs ptxas (of the CUDA toolkit) in PATH; --emit ptx works without it");
 	if (status)
 		return complain(EXIT_BUG, "ptxas rejected the generated PTX");
 	*cubin = read_file(&c->arena, out, cubin_len);
@@ -397,7 +408,8 @@ static int read_kinds(struct command *c, struct kinds *k)
 		while (i < ARRAY_LEN(known) && (strlen(known[i]) != len || memcmp(known[i], s, len)))
 			i++;
 		if (i == ARRAY_LEN(known))
-			return complain(EXIT_USER, "--emit: '%.*s' is none of ast ttir ttgir llir ptx cubin", (int)len, s);
+			return complain(EXIT_USER, "--emit: '%.*s' is none of ast ttir ttgir llir ptx cubin", (int)len,
+					s);
 		if (k->n < ARRAY_LEN(k->at))
 			k->at[k->n++] = known[i];
 		c->options.want_ttir |= i == 1;
@@ -433,7 +445,8 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 {
 	bool several = k->n > 1;
 	for (u32 i = 0; i < k->n; i++) {
-		const char *reached = out->ttgir ? "ttgir" : "ttir", *kind = k->at[i] ? k->at[i] : reached, *data = NULL;
+		const char *reached = out->ttgir ? "ttgir" : "ttir", *kind = k->at[i] ? k->at[i] : reached,
+			   *data = NULL;
 		size_t len = 0;
 		int r = EXIT_DONE;
 		if (!strcmp(kind, "ast")) {
@@ -442,10 +455,15 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 				return r;
 			continue;
 		}
-		data = !strcmp(kind, "ttir") ? out->ttir : !strcmp(kind, "ttgir") ? out->ttgir : !strcmp(kind, "llir") ? out->llir : out->ptx;
+		data = !strcmp(kind, "ttir")    ? out->ttir
+		       : !strcmp(kind, "ttgir") ? out->ttgir
+		       : !strcmp(kind, "llir")  ? out->llir
+						: out->ptx;
 		if (!data)
-			return complain(EXIT_USER, "--emit %s: --stop-after=%s ends before it; without --emit the IR as it is then is shown", kind,
-					c->options.stop_after);
+			return complain(EXIT_USER,
+					"--emit %s: --stop-after=%s ends before it; without --emit the IR as it is "
+					"then is shown",
+					kind, c->options.stop_after);
 		len = strlen(data);
 		if (!strcmp(kind, "cubin"))
 			r = assemble(c, u, out, &data, &len);
@@ -497,20 +515,24 @@ static int command_compile(struct command *c)
 	bool ok = unit_open(u, c->file, text, len);
 	int placed = u->parsed ? target_of_text(u->parsed) : 0;
 	if (!c->target)
-		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "") : device_default_target(&c->arena);
+		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "")
+				   : device_default_target(&c->arena);
 	if (!description_parse(c->target, &c->options.target)) {
-		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a", c->target);
+		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a",
+			 c->target);
 		unit_free(u);
 		return EXIT_USER;
 	}
-	if (c->options.target.kind == TARGET_CPU && (c->options.want_ttgir || c->options.want_llir || c->options.want_ptx)) {
+	if (c->options.target.kind == TARGET_CPU &&
+	    (c->options.want_ttgir || c->options.want_llir || c->options.want_ptx)) {
 		complain(0, "--target cpu: only --emit ast and ttir can be had of it");
 		unit_free(u);
 		return EXIT_USER;
 	}
 	const struct func *f = NULL;
 	struct arg_spec *args = NULL;
-	bool only_ast = !c->options.want_ttir && !c->options.want_ttgir && !c->options.want_llir && !c->options.want_ptx;
+	bool only_ast =
+		!c->options.want_ttir && !c->options.want_ttgir && !c->options.want_llir && !c->options.want_ptx;
 	r = EXIT_USER;
 	ok = ok && check_request(c, u);
 	if (ok && u->module && !only_ast) {
@@ -557,12 +579,14 @@ static int command_list(struct command *c)
 	bool ok = unit_open(u, c->file, text, len);
 	show_diagnostics(u);
 	if (u->parsed)
-		return complain(EXIT_USER, "'%s' is IR text of one kernel, '%s'; tlc list is for source", c->file, u->parsed->name);
+		return complain(EXIT_USER, "'%s' is IR text of one kernel, '%s'; tlc list is for source", c->file,
+				u->parsed->name);
 	struct strbuf out = {.arena = &c->arena};
 	sb_puts(&out, "");
 	for (u32 i = 0; u->module && i < u->module->funcs.len; i++) {
 		const struct func *f = u->module->funcs.at[i];
-		sb_printf(&out, "%s:%u: %s %s\n", c->file, f->loc.line, is_helper(u->module, f) ? "helper" : "kernel", f->name);
+		sb_printf(&out, "%s:%u: %s %s\n", c->file, f->loc.line, is_helper(u->module, f) ? "helper" : "kernel",
+			  f->name);
 		for (u32 k = 0; k < f->nparams; k++)
 			list_param(&f->params[k], &out);
 	}
@@ -614,7 +638,9 @@ int main(int argc, char **argv)
 	struct command c = {.verb = read_verb(argv[1]), .options = {.print_to = stderr}};
 	int skip = c.verb == VERB_COMPILE ? 1 : 2, r = EXIT_USER;
 	if (read_options(&c, argc - skip, argv + skip))
-		r = c.verb == VERB_LIST ? command_list(&c) : c.verb == VERB_COMPILE ? command_compile(&c) : command_run(&c);
+		r = c.verb == VERB_LIST      ? command_list(&c)
+		    : c.verb == VERB_COMPILE ? command_compile(&c)
+					     : command_run(&c);
 	arena_free(&c.arena);
 	return r;
 }

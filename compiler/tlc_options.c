@@ -1,4 +1,5 @@
-/* The options of the command line: one table, from which they are read, explained and refused where they mean nothing. */
+/* The options of the command line: one table, from which they are read, explained and refused where they mean
+ * nothing. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -48,7 +49,8 @@ static const struct option {
 			 "run one after the other, if that is faster (products); tlc run and libtl decide themselves",
 	 "a launch decides itself; --num-blocks -1 keeps it from that"},
 	{"--may-overlap", FLAG, VERB_COMPILE, AT(may_overlap), 0, 0,
-	 "--may-overlap", "pointer parameters may point into the same memory: loads and stores keep their order", "a launch looks at its arguments"},
+	 "--may-overlap", "pointer parameters may point into the same memory: loads and stores keep their order",
+	 "a launch looks at its arguments"},
 	{"--num-blocks", NUMBER, LAUNCH, AT(num_blocks), -1, 1 << 20,
 	 "--num-blocks N", "most blocks for a kernel whose blocks run several programs each; -1: a block for each\n"
 			   "program; default: the GPU's multiprocessors", "--persistent compiles for few blocks"},
@@ -62,19 +64,23 @@ static const struct option {
 	{"--print-after", TEXT, VERB_COMPILE, AT(options.print_after), 0, 0,
 	 "--print-after P", "the IR after pass P, or after all", "tlc FILE --print-after P shows it"},
 	{"--stop-after", TEXT, VERB_COMPILE, AT(options.stop_after), 0, 0,
-	 "--stop-after P", "goes no further than pass P; without --emit, the IR as it is then", "a kernel runs when all of it is compiled"},
+	 "--stop-after P", "goes no further than pass P; without --emit, the IR as it is then",
+	 "a kernel runs when all of it is compiled"},
 	{"--start-after", TEXT, VERB_COMPILE, AT(options.start_after), 0, 0,
-	 "--start-after P", "of IR text: goes on behind pass P, after which it was printed", "a kernel runs when all of it is compiled"},
+	 "--start-after P", "of IR text: goes on behind pass P, after which it was printed",
+	 "a kernel runs when all of it is compiled"},
 	{"--device", TEXT, LAUNCH, AT(device), 0, 0,
 	 "--device D", "cuda[:N], interp, or sim[:80] (the PTX on a checking simulator); default: cuda where a driver\n"
 		       "and a device answer, else interp",
 	 "--target T says what to compile for"},
 	{"--sim-report", FLAG, VERB_RUN, AT(sim_report), 0, 0,
-	 "--sim-report", "with --device sim: instructions, memory traffic and bank conflicts, by source line", "tlc run has it"},
+	 "--sim-report", "with --device sim: instructions, memory traffic and bank conflicts, by source line",
+	 "tlc run has it"},
 	{"-g", TEXT, LAUNCH, AT(grid), 0, 0,
 	 "-g X[,Y[,Z]]", "the grid: how many programs along each axis", "a compiled kernel runs on any grid"},
 	{"--bytes", TEXT, VERB_BENCH, AT(bytes), 0, 0,
-	 "--bytes EXPR", "what one launch moves, for GB/s: an expression of the arguments, as in --bytes '8*n'", "tlc bench has it"},
+	 "--bytes EXPR", "what one launch moves, for GB/s: an expression of the arguments, as in --bytes '8*n'",
+	 "tlc bench has it"},
 	{"--flops", TEXT, VERB_BENCH, AT(flops), 0, 0,
 	 "--flops EXPR", "what one launch computes, for TFLOPS", "tlc bench has it"},
 #undef AT
@@ -84,7 +90,8 @@ static const struct {
 	const char *word, *called;
 	enum verb verb;
 } verbs[] = {
-	{NULL, "compiling", VERB_COMPILE}, {"run", "tlc run", VERB_RUN}, {"bench", "tlc bench", VERB_BENCH}, {"list", "tlc list", VERB_LIST},
+	{NULL, "compiling", VERB_COMPILE}, {"run", "tlc run", VERB_RUN}, {"bench", "tlc bench", VERB_BENCH},
+		{"list", "tlc list", VERB_LIST},
 };
 
 enum verb read_verb(const char *word)
@@ -145,7 +152,8 @@ static void unexpected(const struct command *c, const char *word)
 	else if (like)
 		complain(0, "unexpected '%s' after '%s'; did you mean 'tlc %s'?", word, c->file, like);
 	else if (c->verb == VERB_COMPILE && strchr(word, '='))
-		complain(0, "unexpected '%s'; -D gives constexpr parameters their values, -s the others their types", word);
+		complain(0, "unexpected '%s'; -D gives constexpr parameters their values, -s the others their types",
+			 word);
 	else
 		complain(0, "unexpected '%s'; see tlc --help", word);
 }
@@ -191,7 +199,8 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 	}
 }
 
-/* The option that `text` is or begins with: "-k", "-kNAME", "--emit", "--emit=ptx". *value is what is joined to it, or NULL. */
+/* The option that `text` is or begins with: "-k", "-kNAME", "--emit", "--emit=ptx". *value is what is joined to it, or
+ * NULL. */
 static const struct option *find_option(const char *text, const char **value)
 {
 	size_t len = text[1] == '-' ? strcspn(text, "=") : 2;
@@ -227,7 +236,10 @@ bool read_options(struct command *c, int argc, char **argv)
 			return false;
 		}
 		if (o->value == FLAG ? value != NULL : !value && i + 1 == argc) {
-			complain(0, o->value == FLAG ? "option '%s' takes no value" : "option '%s' needs a value; see tlc --help", o->name);
+			complain(0,
+				 o->value == FLAG ? "option '%s' takes no value"
+						  : "option '%s' needs a value; see tlc --help",
+				 o->name);
 			return false;
 		}
 		if (o->value != FLAG && !value)

@@ -40,7 +40,8 @@ static int api_failed(const struct session *s, tl_status status)
 	if (status == TL_ERR_INTERNAL)
 		return fprintf(stderr, "tlc: %s\n", text), EXIT_BUG;
 	fprintf(stderr, status == TL_ERR_COMPILE || status == TL_ERR_KERNEL ? "%s\n" : "tlc: error: %s\n", text);
-	return status == TL_ERR_COMPILE || status == TL_ERR_ARGUMENT || status == TL_ERR_KERNEL ? EXIT_USER : EXIT_ENVIRONMENT;
+	return status == TL_ERR_COMPILE || status == TL_ERR_ARGUMENT || status == TL_ERR_KERNEL ? EXIT_USER
+												: EXIT_ENVIRONMENT;
 }
 
 /* --- tensors made up ----------------------------------------------------------------------------------------- */
@@ -74,7 +75,9 @@ static double load_number(const void *data, tl_dtype t, size_t i)
 	u64 bits = 0;
 	size_t n = tl_dtype_size(t);
 	memcpy(&bits, (const char *)data + i * n, n);
-	return dtype_is_float(d) ? dtype_decode_float(d, bits) : d == DT_U64 ? (double)bits : (double)dtype_decode_int(d, bits);
+	return dtype_is_float(d) ? dtype_decode_float(d, bits)
+	       : d == DT_U64     ? (double)bits
+				 : (double)dtype_decode_int(d, bits);
 }
 
 /* Fills with "zeros", "ones", "arange", "rand:SEED" or "randn:SEED". Random integers are small. */
@@ -106,7 +109,8 @@ static bool fill(struct argument *a, const char *how, size_t len)
 /* fp16[128,64]:randn:0 */
 static bool make_tensor(struct command *c, struct argument *a, const char *text, size_t len)
 {
-	const char *open = memchr(text, '[', len), *close = open ? memchr(open, ']', len - (size_t)(open - text)) : NULL;
+	const char *open = memchr(text, '[', len),
+		   *close = open ? memchr(open, ']', len - (size_t)(open - text)) : NULL;
 	enum dtype d = open ? dtype_parse(text, (size_t)(open - text)) : DT_COUNT;
 	if (!close || d == DT_COUNT) {
 		complain(0, "%s: '%.*s' is no value; a tensor is like fp16[128,64]:randn:0", a->name, (int)len, text);
@@ -117,7 +121,8 @@ static bool make_tensor(struct command *c, struct argument *a, const char *text,
 	for (const char *s = open + 1; s < close;) {
 		char *end;
 		unsigned long long n = strtoull(s, &end, 10);
-		if (end == s || (*end != ',' && *end != ']') || n > (1ull << 40) || __builtin_mul_overflow(count, n, &count) || count > 1ull << 40) {
+		if (end == s || (*end != ',' && *end != ']') || n > (1ull << 40) ||
+		    __builtin_mul_overflow(count, n, &count) || count > 1ull << 40) {
 			complain(0, "%s: '%.*s' is no shape", a->name, (int)(close - open) + 1, open);
 			return false;
 		}
@@ -163,7 +168,8 @@ static bool read_tensor(struct session *s, struct argument *a, const char *text,
 	a->dtype = d == DT_COUNT ? a->data.dtype : (tl_dtype)d;
 	a->tensor = true;
 	if (tl_dtype_size(a->dtype) != tl_dtype_size(a->data.dtype)) {
-		complain(0, "%s: '%s' holds %s, which cannot be taken as %s", a->name, path, tl_dtype_name(a->data.dtype), tl_dtype_name(a->dtype));
+		complain(0, "%s: '%s' holds %s, which cannot be taken as %s", a->name, path,
+			 tl_dtype_name(a->data.dtype), tl_dtype_name(a->dtype));
 		return false;
 	}
 	return true;
@@ -188,7 +194,9 @@ static bool read_scalar(struct argument *a, const char *text)
 	errno = 0;
 	long long i = strtoll(number, &end, 0);
 	if (!*end && end > number && !errno) {
-		a->arg = !colon ? tl_int(i) : dtype_is_float(d) ? tl_float_typed((tl_dtype)d, (double)i) : tl_int_typed((tl_dtype)d, i);
+		a->arg = !colon              ? tl_int(i)
+			 : dtype_is_float(d) ? tl_float_typed((tl_dtype)d, (double)i)
+					     : tl_int_typed((tl_dtype)d, i);
 		return true;
 	}
 	errno = 0;
@@ -278,7 +286,8 @@ static bool read_defaults(struct session *s)
 		struct strbuf text = {.arena = &s->c->arena};
 		if (s->args[i].given || !p->value || !is_constexpr(p))
 			continue;
-		bool negative = p->value->kind == EX_UNARY && p->value->op == OP_NEG; /* as -D has it, without parentheses */
+		/* as -D has it, without parentheses */
+		bool negative = p->value->kind == EX_UNARY && p->value->op == OP_NEG;
 		sb_puts(&text, negative ? "-" : "");
 		ast_print_expr(negative ? p->value->a : p->value, &text);
 		if (!read_define(s, &s->args[i], text.at))
@@ -355,8 +364,8 @@ static int upload(struct session *s, tl_arg *list, size_t *n)
 	}
 	for (u32 i = (u32)*n; i < s->nargs; i++)
 		if (s->args[i].given)
-			return complain(EXIT_USER, "'%s': parameter '%s' needs a value, since '%s' has one", s->kernel_name, s->args[*n].name,
-					s->args[i].name);
+			return complain(EXIT_USER, "'%s': parameter '%s' needs a value, since '%s' has one",
+					s->kernel_name, s->args[*n].name, s->args[i].name);
 	return EXIT_DONE;
 }
 
@@ -394,7 +403,8 @@ static int download(struct session *s)
 		tl_status r = tl_buffer_read(a->buffer, 0, a->data.data, a->data.count * tl_dtype_size(a->dtype));
 		if (!r && a->save) {
 			struct npy out = a->data;
-			if (tl_dtype_size(a->dtype) != tl_dtype_size(out.dtype) || dtype_is_fp8((enum dtype)a->dtype) || a->dtype == TL_BF16)
+			if (tl_dtype_size(a->dtype) != tl_dtype_size(out.dtype) || dtype_is_fp8((enum dtype)a->dtype) ||
+			    a->dtype == TL_BF16)
 				out.dtype = tl_dtype_size(a->dtype) == 2 ? TL_U16 : TL_U8;
 			else
 				out.dtype = a->dtype;
@@ -451,9 +461,11 @@ static bool rate(struct session *s, const char *option, const char *text, double
 {
 	double amount;
 	u16 file = diags_add_source(&s->unit->diags, option, text, strlen(text));
-	struct expr *e = parse_expression(&s->unit->arena, &s->unit->names, &s->unit->diags, file, 0, (u32)strlen(text));
+	struct expr *e =
+		parse_expression(&s->unit->arena, &s->unit->names, &s->unit->diags, file, 0, (u32)strlen(text));
 	if (!e || !evaluate(s, e, &amount)) {
-		complain(0, "%s: '%s' must be arithmetic on numbers and on the kernel's number arguments", option, text);
+		complain(0, "%s: '%s' must be arithmetic on numbers and on the kernel's number arguments", option,
+			 text);
 		return false;
 	}
 	printf("  %.4g %s", amount / ms * scale, unit);
@@ -474,7 +486,8 @@ static int bench(struct session *s, const tl_arg *args, size_t n)
 		       s->c->bytes || s->c->flops ? ": rates are left out" : "");
 		return EXIT_DONE;
 	}
-	if ((s->c->bytes && !rate(s, "--bytes", s->c->bytes, ms, "GB/s", 1e-6)) || (s->c->flops && !rate(s, "--flops", s->c->flops, ms, "TFLOPS", 1e-9)))
+	if ((s->c->bytes && !rate(s, "--bytes", s->c->bytes, ms, "GB/s", 1e-6)) ||
+	    (s->c->flops && !rate(s, "--flops", s->c->flops, ms, "TFLOPS", 1e-9)))
 		return EXIT_USER;
 	printf("\n");
 	return EXIT_DONE;
@@ -518,8 +531,10 @@ static int execute(struct session *s, const char *text, size_t len)
 	if (s->c->sim_report && strcmp(info.kind, "sim"))
 		return complain(EXIT_USER, "--sim-report is for --device sim, and this is %s", info.kind);
 	if (s->c->options.remarks && !strcmp(info.kind, "interp"))
-		return complain(EXIT_USER, "--remarks is about code for a GPU, and this is interp, which runs none; tlc FILE --remarks or --device sim tells it");
-	if ((r = tl_module_load_source(s->ctx, s->c->file, text, len, &s->module)) || (r = tl_module_kernel(s->module, s->kernel_name, &s->kernel)))
+		return complain(EXIT_USER, "--remarks is about code for a GPU, and this is interp, which runs none; "
+					   "tlc FILE --remarks or --device sim tells it");
+	if ((r = tl_module_load_source(s->ctx, s->c->file, text, len, &s->module)) ||
+	    (r = tl_module_kernel(s->module, s->kernel_name, &s->kernel)))
 		return api_failed(s, r);
 	s->config.num_warps = s->c->options.num_warps;
 	s->config.num_stages = s->c->options.num_stages;

@@ -34,7 +34,8 @@ static void attend(const struct problem *p, const struct tensor *in, size_t head
 	for (size_t n = 0; n < visible; n++) {
 		weight[n] = 0;
 		for (size_t i = 0; i < p->dim; i++)
-			weight[n] += tensor_get(&in[0], head + query * stride + i) * tensor_get(&in[1], head + n * stride + i);
+			weight[n] += tensor_get(&in[0], head + query * stride + i) *
+				     tensor_get(&in[1], head + n * stride + i);
 		largest = fmax(largest, weight[n] *= scale);
 	}
 	for (size_t i = 0; i < p->dim; i++)

@@ -23,9 +23,11 @@ static void attend(const struct problem *p, const struct inputs *in, size_t head
 	for (size_t n = 0; n < p->length; n++) {
 		double product = 0, radius = (double)p->radius;
 		for (size_t i = 0; i < p->dim; i++)
-			product += tensor_get(&in->q, first + query * p->dim + i) * tensor_get(&in->k, first + n * p->dim + i);
+			product += tensor_get(&in->q, first + query * p->dim + i) *
+				   tensor_get(&in->k, first + n * p->dim + i);
 		double distance = fmax(-radius, fmin(radius, (double)n - (double)query));
-		weight[n] = product * scale + tensor_get(&in->bias, head * (2 * p->radius + 1) + (size_t)(distance + radius));
+		weight[n] = product * scale +
+			    tensor_get(&in->bias, head * (2 * p->radius + 1) + (size_t)(distance + radius));
 		largest = fmax(largest, weight[n]);
 	}
 	for (size_t i = 0; i < p->dim; i++)

@@ -40,7 +40,8 @@ void demo_open(struct demo *d, int argc, char **argv)
 	d->repeats = gpu ? 20 : 1;
 	if (header)
 		printf("%s: %s\n"
-		       "error: the worst |result - x|, where x is the reference; used: the worst as a part of what is allowed\n"
+		       "error: the worst |result - x|, where x is the reference; "
+		       "used: the worst as a part of what is allowed\n"
 		       "%-18s %-34s %-6s %8s %18s %4s %12s %9s\n", d->device.kind, d->device.name, "kernel", "size",
 		       "device", "error", "allowed", "used", "speed", "compared");
 	fflush(stdout);
@@ -271,8 +272,8 @@ void report(struct demo *d, const struct result *r, double bytes, double flops)
 	}
 	if (r->samples)
 		snprintf(compared, sizeof compared, "%zu rows", r->samples);
-	printf("%-18s %-34s %-6s %8s %18s %4s %12s %9s  %s\n", r->kernel, r->what, d->device.kind, error, allowed, used, speed,
-	       compared, wrong ? "WRONG" : "right");
+	printf("%-18s %-34s %-6s %8s %18s %4s %12s %9s  %s\n", r->kernel, r->what, d->device.kind, error, allowed, used,
+	       speed, compared, wrong ? "WRONG" : "right");
 	fflush(stdout);
 	d->wrong += wrong;
 }

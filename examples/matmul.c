@@ -27,7 +27,8 @@ static struct matrix new_matrix(struct demo *d, tl_dtype t, size_t rows, size_t 
 	bool is_int = t == TL_I8 || t == TL_I32;
 	x.stride[0] = transposed ? 1 : length;
 	x.stride[1] = transposed ? length : 1;
-	x.data = output ? tensor_output(d, t, lines * length) : tensor_random(d, t, lines * length, 0, is_int ? 100 : 1);
+	x.data =
+		output ? tensor_output(d, t, lines * length) : tensor_random(d, t, lines * length, 0, is_int ? 100 : 1);
 	return x;
 }
 
@@ -140,7 +141,8 @@ int main(int argc, char **argv)
 						 .activation = "leaky_relu"});
 	test(&d, &k, false, (struct problem){TL_BF16, TL_F32, .m = 299, .n = 131, .k = 65, .a_transposed = true,
 						  .b_transposed = true});
-	test(&d, &k, false, (struct problem){TL_F32, TL_F32, .m = 300, .n = 200, .k = 100, .b_transposed = true, .padding = 4});
+	test(&d, &k, false,
+	     (struct problem){TL_F32, TL_F32, .m = 300, .n = 200, .k = 100, .b_transposed = true, .padding = 4});
 	test(&d, &k, false, (struct problem){TL_I8, TL_I32, .m = 384, .n = 256, .k = 320, .b_transposed = true});
 	test(&d, &k, false, (struct problem){TL_I8, TL_I32, .m = 130, .n = 100, .k = 75, .a_transposed = true});
 	test(&d, &k, true, (struct problem){TL_F16, TL_F16, .m = 1000, .n = 700, .k = 200});
@@ -150,13 +152,16 @@ int main(int argc, char **argv)
 		test(&d, &k, true, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096});
 		test(&d, &k, true, (struct problem){TL_F16, TL_F16, .m = 8192, .n = 8192, .k = 512});
 		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096});
-		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
+		test(&d, &k, false,
+		     (struct problem){TL_F16, TL_F16, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
 		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 4095, .n = 4097, .k = 4093});
 		test(&d, &k, false, (struct problem){TL_F16, TL_F16, .m = 8192, .n = 8192, .k = 8192});
-		test(&d, &k, false, (struct problem){TL_BF16, TL_BF16, .m = 4096, .n = 4096, .k = 4096, .activation = "leaky_relu"});
+		test(&d, &k, false,
+		     (struct problem){TL_BF16, TL_BF16, .m = 4096, .n = 4096, .k = 4096, .activation = "leaky_relu"});
 		test(&d, &k, false, (struct problem){TL_BF16, TL_BF16, .m = 16, .n = 8192, .k = 8192, .padding = 64});
 		test(&d, &k, false, (struct problem){TL_F32, TL_F32, .m = 4096, .n = 4096, .k = 4096});
-		test(&d, &k, false, (struct problem){TL_I8, TL_I32, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
+		test(&d, &k, false,
+		     (struct problem){TL_I8, TL_I32, .m = 4096, .n = 4096, .k = 4096, .b_transposed = true});
 	}
 	return demo_close(&d);
 }

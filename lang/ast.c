@@ -223,7 +223,8 @@ void ast_print(const struct module *m, FILE *file)
 	struct strbuf out = {.arena = &scratch};
 	for (u32 i = 0; i < m->funcs.len; i++) {
 		const struct func *f = m->funcs.at[i];
-		sb_printf(&out, "%s\ndef %s(", f->kind == FUNC_JIT ? "@triton.jit" : "@triton.constexpr_function", f->name);
+		sb_printf(&out, "%s\ndef %s(", f->kind == FUNC_JIT ? "@triton.jit" : "@triton.constexpr_function",
+			  f->name);
 		for (u32 j = 0; j < f->nparams; j++) {
 			const struct param *q = &f->params[j];
 			sb_printf(&out, "%s%s", j ? ", " : "", q->name);

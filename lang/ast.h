@@ -16,7 +16,8 @@ enum expr_kind {
 	EX_INT,       /* integer; too_big when it does not fit 64 bits */
 	EX_FLOAT,     /* real */
 	EX_STR,       /* text, text_len: after escapes */
-	EX_FSTR,      /* text: the inside of an f-string, as it stands in the source; or items: strings and f-strings joined */
+	/* text: the inside of an f-string, as it stands in the source; or items: strings and f-strings joined */
+	EX_FSTR,
 	EX_NONE,
 	EX_TRUE,
 	EX_FALSE,
@@ -172,8 +173,8 @@ struct expr *parse_expression(struct arena *arena, struct interner *names, struc
 /* Python's escapes in the len bytes at s, except \N{…}; unknown ones stay as they are. */
 const char *unescape_string(struct arena *a, const char *s, u32 len, u32 *out_len);
 
-/* Does f, or a jit function that it names, name something that is called `name` in its module ("dot" of tl.dot)? Yes too where that
- * may be so of a function that f is given. `a`: for what has been seen. */
+/* Does f, or a jit function that it names, name something that is called `name` in its module ("dot" of tl.dot)? Yes
+ * too where that may be so of a function that f is given. `a`: for what has been seen. */
 bool func_calls(struct arena *a, const struct func *f, const char *name);
 
 /* Writes the tree as indented s-expressions (`tlc --emit ast`). */

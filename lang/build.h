@@ -130,7 +130,8 @@ static struct expr *compare(struct parser *p, enum operator op, struct expr *a, 
 }
 
 /* `a < b < c`, of `a < b`: one comparison of three operands, as Python reads it. */
-static struct expr *extend_comparison(struct parser *p, struct expr *chain, enum operator op, struct expr *b, struct loc loc)
+static struct expr *extend_comparison(struct parser *p, struct expr *chain, enum operator op, struct expr *b,
+				      struct loc loc)
 {
 	if (chain->kind != EX_COMPARE) /* nested too deeply: reported */
 		return chain;
@@ -371,11 +372,14 @@ static void bad_character(struct parser *p, struct loc at)
 			diag_hint(p->diags, "write `not condition`, or ~tile");
 		return;
 	}
-	u32 code = c < 0x80 ? c : c < 0xE0 ? (c & 31u) << 6 | (s[1] & 63u) : (c & 15u) << 12 | (s[1] & 63u) << 6 | (s[2] & 63u);
+	u32 code = c < 0x80   ? c
+		   : c < 0xE0 ? (c & 31u) << 6 | (s[1] & 63u)
+			      : (c & 15u) << 12 | (s[1] & 63u) << 6 | (s[2] & 63u);
 	diag(p->diags, E_BAD_CHARACTER, at, arena_printf(p->arena, "the character U+%04X", code));
 	if (c >= 0x80)
-		diag_hint(p->diags, code >= 0x2010 && code < 0x2030 ? "it looks like a quote or a dash: type \" or ' or - instead"
-								    : "it looks like a space: type one instead");
+		diag_hint(p->diags, code >= 0x2010 && code < 0x2030
+					    ? "it looks like a quote or a dash: type \" or ' or - instead"
+					    : "it looks like a space: type one instead");
 }
 
 /* A bracket is open, and the error is at what looks like the next statement or at the end of what can be read. */
@@ -434,7 +438,8 @@ static void syntax_error(struct parser *p, struct loc at, const char *got, const
 		const char *hint = instead(p, at, got);
 		bool named = !strcmp(got, "NAME") || !strcmp(got, "NUMBER") || !strcmp(got, "STRING");
 		diag(p->diags, E_SYNTAX, at,
-		     named ? arena_printf(p->arena, "'%.*s'", MIN(at.len, 40), line_text(p, at.line) + at.col - 1) : readable(p, got));
+		     named ? arena_printf(p->arena, "'%.*s'", MIN(at.len, 40), line_text(p, at.line) + at.col - 1)
+			   : readable(p, got));
 		bool closes = wanted && (!strcmp(wanted, "')'") || !strcmp(wanted, "']'") || !strcmp(wanted, "'}'"));
 		if (!hint && wanted && !strcmp(wanted, "':'") && !strcmp(got, "'='"))
 			hint = "write == to compare";

@@ -1,9 +1,9 @@
 /* Line structure: raw tokens → the token stream of the grammar.
  *
  * A file is host Python with jit functions in it. Outside jit functions whole logical lines are dropped, except that
- * decorators announce a function, and imports, simple assignments and the names of functions are recorded. Inside, indentation becomes
- * INDENT and DEDENT as in Python ("Indentation" in its Lexical analysis): tabs advance to the next multiple of 8,
- * and a comparison that would come out differently with tabs of width 1 is an error. */
+ * decorators announce a function, and imports, simple assignments and the names of functions are recorded. Inside,
+ * indentation becomes INDENT and DEDENT as in Python ("Indentation" in its Lexical analysis): tabs advance to the next
+ * multiple of 8, and a comparison that would come out differently with tabs of width 1 is an error. */
 #include "lang/parse.h"
 #include "parser.h"
 
@@ -150,15 +150,16 @@ static void note_changed(struct parser *p, const struct token *name)
 	map_put(&p->module->globals, g->name, g);
 }
 
-/* The rest of a line of the file's own code, t its first token: which globals does it assign? `N *= 2`, `A, B = …`, `for N in …`, and what
- * stands below an `if` or `with`, or behind its ':'. */
+/* The rest of a line of the file's own code, t its first token: which globals does it assign? `N *= 2`, `A, B = …`,
+ * `for N in …`, and what stands below an `if` or `with`, or behind its ':'. */
 static void note_assignments(struct parser *p, struct token t)
 {
 	VEC(struct token) names = {0};
 	bool compound = t.kind != NAME, typed = false, loop = false;
 	int depth = 0, before = NEWLINE;
 	for (; t.kind && t.kind != NEWLINE && t.kind != LAMBDA; before = t.kind, t = raw_token(p)) {
-		depth += (t.kind == '[' || t.kind == '(' || t.kind == '{') - (t.kind == ']' || t.kind == ')' || t.kind == '}');
+		depth += (t.kind == '[' || t.kind == '(' || t.kind == '{') -
+			 (t.kind == ']' || t.kind == ')' || t.kind == '}');
 		if (t.kind == NAME && before != '.' && !typed) {
 			vec_push(p->arena, &names, t);
 		} else if (t.kind == '=' || is_augmented(t.kind) || (t.kind == IN && loop)) {

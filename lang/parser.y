@@ -66,7 +66,8 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %precedence NO_BLOCK
 %precedence INDENT
 
-%type <expr> test or_test and_test not_test comparison chain bit_or bit_xor bit_and shift arith term factor power primary atom
+%type <expr> test or_test and_test not_test comparison chain bit_or bit_xor bit_and shift arith term factor power
+%type <expr> primary atom
 %type <expr> tests subscript subscripts slice_part strings argument_value return_value
 %type <expr> loop_target
 %type <exprs> loop_targets test_list subscript_list or_list and_list targets
@@ -391,7 +392,8 @@ static void run_parser(struct parser *p)
 
 struct module *parse_module(struct arena *arena, struct interner *names, struct diags *diags, u16 file)
 {
-	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = file, .line_start = true, .host_scope = -1};
+	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = file, .line_start = true,
+			   .host_scope = -1};
 	p.src = diags->sources.at[file];
 	p.module = arena_new(arena, struct module);
 	struct map empty = {.arena = arena};

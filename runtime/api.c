@@ -1,8 +1,8 @@
 /* The calls of tl.h that can fail: each is what another file does, under a guard.
  *
- * The guard is a recovery point (base/recover.h): memory that runs out, a broken invariant and LLVM's fatal errors end the call, not
- * the process. What the call had of its own is freed. After a broken invariant in the middle of a change to what threads share, the
- * context is marked: all later calls on it fail, and it can be destroyed. */
+ * The guard is a recovery point (base/recover.h): memory that runs out, a broken invariant and LLVM's fatal errors end
+ * the call, not the process. What the call had of its own is freed. After a broken invariant in the middle of a change
+ * to what threads share, the context is marked: all later calls on it fail, and it can be destroyed. */
 #include "runtime/internal.h"
 
 #define GUARDED(context, call)                        \

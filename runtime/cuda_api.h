@@ -113,7 +113,8 @@ struct cuda_api {
 #undef X
 };
 
-/* Opens the driver's library. TL_ERR_DEVICE where there is none, and *absent is set then; TL_ERR_DRIVER where it lacks a function. */
+/* Opens the driver's library. TL_ERR_DEVICE where there is none, and *absent is set then; TL_ERR_DRIVER where it lacks
+ * a function. */
 tl_status cuda_api_open(struct cuda_api *out, bool *absent);
 /* Initialises the driver. */
 tl_status cuda_start(const struct cuda_api *api);

@@ -67,8 +67,9 @@ static tl_status driver_error(const struct cuda_api *api, const char *call, CUre
 		name = "error";
 	tl_status s = failed(status_of(r), "%s: %s (%s, %d)", call, text, name, r);
 	if (s == TL_ERR_KERNEL)
-		failed_more("\n      = hint: a kernel launched before failed; CUDA allows nothing more in this process's context. Run "
-			  "the kernel on the \"interp\" device, which says where it fails");
+		failed_more("\n      = hint: a kernel launched before failed; CUDA allows nothing more in this "
+			    "process's context. Run "
+			    "the kernel on the \"interp\" device, which says where it fails");
 	return s;
 }
 
@@ -109,16 +110,18 @@ static int attribute(struct cuda *d, int which)
 	return d->api.device_attribute(&v, which, d->id) ? 0 : v;
 }
 
-/* The newest target that this GPU runs and that the code generator knows, with the limits of this GPU. PTX without an 'a' runs on later
- * GPUs. */
+/* The newest target that this GPU runs and that the code generator knows, with the limits of this GPU. PTX without an
+ * 'a' runs on later GPUs. */
 static tl_status choose_target(struct cuda *d)
 {
-	int major = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MAJOR), minor = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MINOR);
+	int major = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MAJOR),
+	    minor = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MINOR);
 	int sm = major * 10 + minor;
 	if (sm < 75) {
 		char name[128] = "this GPU";
 		d->api.device_name(name, sizeof name, d->id);
-		return failed(TL_ERR_DEVICE, "%s has compute capability %d.%d; kernels need 7.5 (Turing) or newer", name, major, minor);
+		return failed(TL_ERR_DEVICE, "%s has compute capability %d.%d; kernels need 7.5 (Turing) or newer",
+			      name, major, minor);
 	}
 	d->target = cuda_description(MIN(sm, 90), sm == 90);
 	d->target.shared_bytes = MAX(attribute(d, CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), STATIC_SHARED_LIMIT);
@@ -381,8 +384,9 @@ static tl_status load_module(struct cuda *d, const struct compiled *c, struct cu
 	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
 		int version = 0;
 		d->api.driver_version(&version);
-		failed_more("\n      = hint: this driver serves CUDA %d.%d and does not know the PTX that was generated; update it",
-			  version / 1000, version % 1000 / 10);
+		failed_more("\n      = hint: this driver serves CUDA %d.%d and does not know the PTX that was "
+			    "generated; update it",
+			    version / 1000, version % 1000 / 10);
 	}
 	return s;
 }
@@ -393,19 +397,24 @@ static tl_status configure(struct cuda *d, const struct compiled *c, struct cuda
 	tl_status s = TL_OK;
 	int most = 0, regs = 0;
 	if (c->shared_bytes > d->target.shared_bytes)
-		return failed(TL_ERR_COMPILE, "%s needs %d bytes of shared memory a block, and this GPU has %d\n      = hint: use "
-					    "smaller tiles or a smaller num_stages", c->kernel->name, c->shared_bytes, d->target.shared_bytes);
+		return failed(TL_ERR_COMPILE,
+			      "%s needs %d bytes of shared memory a block, and this GPU has %d\n      = hint: use "
+			      "smaller tiles or a smaller num_stages",
+			      c->kernel->name, c->shared_bytes, d->target.shared_bytes);
 	if (c->shared_bytes > STATIC_SHARED_LIMIT) {
-		TRY("cuFuncSetAttribute", d->api.func_set_attribute(k->function, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, c->shared_bytes));
-		TRY("cuFuncSetAttribute", d->api.func_set_attribute(k->function, CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
+		TRY("cuFuncSetAttribute",
+		    d->api.func_set_attribute(k->function, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, c->shared_bytes));
+		TRY("cuFuncSetAttribute",
+		    d->api.func_set_attribute(k->function, CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
 	}
 	/* asking also makes a driver that loads lazily load the code now, not in the first launch */
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&most, CU_FUNC_MAX_THREADS_PER_BLOCK, k->function));
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&regs, CU_FUNC_NUM_REGS, k->function));
 	if (!s && (int)k->threads > most)
-		return failed(TL_ERR_COMPILE, "%s uses %d registers a thread, so that a block has at most %d threads; num_warps=%d "
-					    "makes %u\n      = hint: use fewer warps or smaller tiles", c->kernel->name, regs, most,
-			    c->num_warps, k->threads);
+		return failed(TL_ERR_COMPILE,
+			      "%s uses %d registers a thread, so that a block has at most %d threads; num_warps=%d "
+			      "makes %u\n      = hint: use fewer warps or smaller tiles",
+			      c->kernel->name, regs, most, c->num_warps, k->threads);
 	return s;
 }
 
@@ -464,7 +473,8 @@ static tl_status cuda_resources(struct device *device, void *kernel, tl_resource
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&out->registers, CU_FUNC_NUM_REGS, k->function));
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&local, CU_FUNC_LOCAL_SIZE_BYTES, k->function));
 	if (k->cluster == 1) /* those of clusters must also find room together */
-		TRY("cuOccupancyMaxActiveBlocksPerMultiprocessor", d->api.occupancy(&out->resident, k->function, out->threads, out->shared_bytes));
+		TRY("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+		    d->api.occupancy(&out->resident, k->function, out->threads, out->shared_bytes));
 	out->local_bytes = (size_t)local;
 	leave(d, pushed);
 	return s;
@@ -479,7 +489,8 @@ static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUs
 	void *params[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS];
 	for (u32 i = 0; i < l->nargs; i++)
 		params[i] = i < l->nargs - l->nmaps ? (void *)&l->args[i] : (void *)(uintptr_t)l->args[i];
-	return d->api.launch(k->function, l->grid[0] * k->cluster, l->grid[1], l->grid[2], k->threads, 1, 1, k->shared, stream, params, NULL);
+	return d->api.launch(k->function, l->grid[0] * k->cluster, l->grid[1], l->grid[2], k->threads, 1, 1, k->shared,
+			     stream, params, NULL);
 }
 
 static tl_status check_grid(const struct device_launch *l)
@@ -487,7 +498,8 @@ static tl_status check_grid(const struct device_launch *l)
 	const struct cuda_kernel *k = l->kernel;
 	if (l->grid[0] <= INT32_MAX / k->cluster)
 		return TL_OK;
-	return failed(TL_ERR_ARGUMENT, "a grid of %u programs along x, each on %u blocks, is too large", l->grid[0], k->cluster);
+	return failed(TL_ERR_ARGUMENT, "a grid of %u programs along x, each on %u blocks, is too large", l->grid[0],
+		      k->cluster);
 }
 
 static tl_status cuda_launch(struct device *device, const struct device_launch *l)
@@ -520,8 +532,8 @@ struct span {
 	CUevent from, to;
 };
 
-static tl_status timed_launches(struct cuda *d, const struct device_launch *l, struct span *spans, int warmup, int repeats,
-				double *ms)
+static tl_status timed_launches(struct cuda *d, const struct device_launch *l, struct span *spans, int warmup,
+				int repeats, double *ms)
 {
 	tl_status s = TL_OK;
 	CUstream stream = l->stream ? l->stream : d->stream;
@@ -546,7 +558,8 @@ static tl_status timed_launches(struct cuda *d, const struct device_launch *l, s
 		ms[i] = t;
 	}
 	if (!s && !flush)
-		failed(TL_OK, "note: no room for the memory that empties the L2 cache between launches; the times may be too good");
+		failed(TL_OK, "note: no room for the memory that empties the L2 cache between launches; the times may "
+			      "be too good");
 	return s;
 }
 
@@ -560,7 +573,8 @@ static void destroy_events(struct cuda *d, const struct span *spans, int n)
 	}
 }
 
-static tl_status cuda_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *median_ms)
+static tl_status cuda_time(struct device *device, const struct device_launch *l, int warmup, int repeats,
+			   double *median_ms)
 {
 	struct cuda *d = (struct cuda *)device;
 	tl_status s = check_grid(l);
@@ -596,9 +610,10 @@ static tl_status cuda_tensor_map(struct device *device, const struct tensor_box 
 	tl_status s = enter(d, &pushed); /* it only encodes, but wants a context */
 	if (s)
 		return s;
-	TRY("cuTensorMapEncodeTiled", d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
-				       TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle), TENSOR_PROMOTION_256B,
-				       b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO));
+	TRY("cuTensorMapEncodeTiled",
+	    d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
+			      TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle), TENSOR_PROMOTION_256B,
+			      b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO));
 	leave(d, pushed);
 	return s;
 }

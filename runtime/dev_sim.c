@@ -1,9 +1,9 @@
 /* The simulator as a device: the PTX that a GPU would get, run on the CPU with everything checked.
  *
- * "sim" is a GPU of sm_90a, "sim:80" one of sm_80. $TL_SIM_SEED chooses the order in which warps take turns, and whether
- * asynchronous copies arrive as late as they may (0, 3, 6 …), at once (1, 4 …), or now so, now so (2, 5 …).
- * $TL_SIM_MAX_STEPS is how many instructions a warp may run. With $TL_SIM_REPORT set, each launch writes what it did, by line
- * of the source, to standard error. */
+ * "sim" is a GPU of sm_90a, "sim:80" one of sm_80. $TL_SIM_SEED chooses the order in which warps take turns, and
+ * whether asynchronous copies arrive as late as they may (0, 3, 6 …), at once (1, 4 …), or now so, now so (2, 5 …).
+ * $TL_SIM_MAX_STEPS is how many instructions a warp may run. With $TL_SIM_REPORT set, each launch writes what it did,
+ * by line of the source, to standard error. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,9 @@ static tl_status sim_open(int ordinal, struct device **out)
 	for (u32 i = 0; i < ARRAY_LEN(known); i++)
 		found |= known[i] == ordinal;
 	if (!found)
-		return failed(TL_ERR_DEVICE, "the simulator has no sm_%d; there are sim:75, sim:80, sim:86, sim:87, sim:89 and sim:90", ordinal);
+		return failed(TL_ERR_DEVICE,
+			      "the simulator has no sm_%d; there are sim:75, sim:80, sim:86, sim:87, sim:89 and sim:90",
+			      ordinal);
 	tl_status s = host_open(&sim_ops, true, out);
 	if (!s) {
 		((struct host_device *)*out)->ordinal = ordinal;
@@ -73,10 +75,19 @@ static tl_status sim_load(struct device *device, struct unit *u, const struct co
 	if (!m || !sim_decode(&u->arena, m, &error))
 		return failed(TL_ERR_COMPILE, "%s: the simulator cannot run this PTX: %s", c->kernel->name, error);
 	if ((u64)c->shared_bytes > (u64)t.shared_bytes)
-		return failed(TL_ERR_COMPILE, "%s needs %d bytes of shared memory a block, and sm_%d has %llu\n      = hint: use smaller tiles or a "
-					      "smaller num_stages", c->kernel->name, c->shared_bytes, t.sm, (unsigned long long)(u64)t.shared_bytes);
+		return failed(TL_ERR_COMPILE,
+			      "%s needs %d bytes of shared memory a block, and sm_%d has %llu\n      = hint: use "
+			      "smaller tiles or a "
+			      "smaller num_stages",
+			      c->kernel->name, c->shared_bytes, t.sm, (unsigned long long)(u64)t.shared_bytes);
 	struct sim_kernel *k = arena_new(&u->arena, struct sim_kernel);
-	*k = (struct sim_kernel){c->kernel, u->diags.sources.at[c->kernel->loc.file], m, NULL, (u32)c->num_warps, (u32)c->cluster, (u64)c->shared_bytes};
+	*k = (struct sim_kernel){c->kernel,
+				 u->diags.sources.at[c->kernel->loc.file],
+				 m,
+				 NULL,
+				 (u32)c->num_warps,
+				 (u32)c->cluster,
+				 (u64)c->shared_bytes};
 	for (u32 i = 0; i < m->nkernels; i++)
 		if (!strcmp(m->kernels[i].name, c->kernel->name))
 			k->ptx = &m->kernels[i];
@@ -96,12 +107,14 @@ static tl_status sim_resources(struct device *device, void *kernel, tl_resources
 {
 	(void)device;
 	const struct sim_kernel *k = kernel;
-	*out = (tl_resources){.threads = 32 * (int)k->num_warps, .shared_bytes = k->shared_bytes, .blocks = (int)k->cluster};
+	*out = (tl_resources){
+		.threads = 32 * (int)k->num_warps, .shared_bytes = k->shared_bytes, .blocks = (int)k->cluster};
 	return TL_OK;
 }
 
 /* The buffers, and the variables of the module between them. */
-static void add_variables(struct arena *a, const struct ptx_module *m, struct launch *l, struct mem_range *ranges, u8 *const *written)
+static void add_variables(struct arena *a, const struct ptx_module *m, struct launch *l, struct mem_range *ranges,
+			  u8 *const *written)
 {
 	struct mem_range *all = arena_array(a, struct mem_range, l->nranges + m->nvars + 1);
 	u8 **bits = arena_array(a, u8 *, l->nranges + m->nvars + 1);
@@ -139,7 +152,8 @@ static void add_counters(struct counters *to, const struct counters *from)
 static void report_row(const struct counters *c, const char *line, size_t len)
 {
 	typedef unsigned long long ull;
-	fprintf(stderr, "%12llu %14llu %12llu %10llu  %.*s\n", (ull)c->executed, (ull)c->bytes, (ull)c->transactions, (ull)c->conflicts, (int)len, line);
+	fprintf(stderr, "%12llu %14llu %12llu %10llu  %.*s\n", (ull)c->executed, (ull)c->bytes, (ull)c->transactions,
+		(ull)c->conflicts, (int)len, line);
 }
 
 /* What a launch did, by source line. */
@@ -147,8 +161,8 @@ static void report(const struct sim_kernel *k, const struct launch *l)
 {
 	struct counters total = {0};
 	const char *at = k->source->text;
-	fprintf(stderr, "line %12s %14s %12s %10s  %s, grid (%u, %u, %u), %u warps\n", "instructions", "global bytes", "transactions", "conflicts", k->kernel->name,
-		l->grid[0], l->grid[1], l->grid[2], l->num_warps);
+	fprintf(stderr, "line %12s %14s %12s %10s  %s, grid (%u, %u, %u), %u warps\n", "instructions", "global bytes",
+		"transactions", "conflicts", k->kernel->name, l->grid[0], l->grid[1], l->grid[2], l->num_warps);
 	for (u32 line = 1; *at; line++) {
 		size_t len = strcspn(at, "\n");
 		struct counters sum = {0};
@@ -171,7 +185,10 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	const struct sim_kernel *k = d->kernel;
 	const char *seed = getenv("TL_SIM_SEED"), *max_steps = getenv("TL_SIM_MAX_STEPS");
 	struct arena a = {0};
-	struct launch l = {.module = k->module, .kernel = k->ptx, .num_warps = k->num_warps, .dynamic_shared = k->shared_bytes,
+	struct launch l = {.module = k->module,
+			   .kernel = k->ptx,
+			   .num_warps = k->num_warps,
+			   .dynamic_shared = k->shared_bytes,
 			   .source = k->source};
 	l.seed = seed ? strtoull(seed, NULL, 0) : 0;
 	l.timing = (enum async_timing)(l.seed % 3);
@@ -180,7 +197,8 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	memcpy(l.grid, d->grid, sizeof l.grid);
 	struct cleanup c;
 	if (l.grid[0] > INT32_MAX / k->cluster)
-		return failed(TL_ERR_ARGUMENT, "%s: a grid of %u programs along x, each on %u blocks, is too large", k->kernel->name, l.grid[0], k->cluster);
+		return failed(TL_ERR_ARGUMENT, "%s: a grid of %u programs along x, each on %u blocks, is too large",
+			      k->kernel->name, l.grid[0], k->cluster);
 	l.grid[0] *= k->cluster;
 	cleanup_arena(&c, &a);
 	char *params = arena_alloc(&a, k->ptx->param_bytes + 8);
@@ -215,14 +233,15 @@ static tl_status sim_tensor_map(struct device *device, const struct tensor_box *
 	int sm = target_of(device).sm, swizzle = tensor_swizzle_mode(b->swizzle);
 	if (sm < 90)
 		return failed(TL_ERR_DEVICE, "sm_%d has no tensor maps; sm_90 has", sm);
-	if (b->swizzle && (b->swizzle & (b->swizzle - 1) || swizzle < TENSOR_SWIZZLE_32B || swizzle > TENSOR_SWIZZLE_128B))
+	if (b->swizzle &&
+	    (b->swizzle & (b->swizzle - 1) || swizzle < TENSOR_SWIZZLE_32B || swizzle > TENSOR_SWIZZLE_128B))
 		return failed(TL_ERR_ARGUMENT, "tensor map: a swizzle of %u bytes: 32, 64 or 128", b->swizzle);
 	struct arena a = {0};
 	struct strbuf error = {.arena = &a};
 	sb_puts(&error, "tensor map: ");
 	tl_status s = TL_OK;
-	if (!tensor_map_encode(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps, 0, swizzle, 0,
-			       b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO, &error))
+	if (!tensor_map_encode(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps, 0,
+			       swizzle, 0, b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO, &error))
 		s = failed_text(TL_ERR_ARGUMENT, error.at);
 	arena_free(&a);
 	return s;

@@ -29,7 +29,8 @@ struct build {
 struct device_launch {
 	void *kernel; /* from load */
 	u32 grid[3];
-	const u64 *args; /* the bits of each parameter of the compiled kernel, in the low bytes; its address if it is larger */
+	/* the bits of each parameter of the compiled kernel, in the low bytes; its address if it is larger */
+	const u64 *args;
 	u32 nargs;
 	u32 nmaps; /* the last of them, which are addresses of tensor maps */
 	void *stream; /* the caller's, or NULL */
@@ -67,7 +68,8 @@ struct device_ops {
 	/* The allocation that p lies in. False where that is not known; NULL: it never is. */
 	bool (*allocation)(struct device *d, const void *p, void **base, size_t *size);
 
-	/* The 128 bytes, aligned to 64, that a kernel takes as a parameter of its own. NULL: the device copies no tensors. */
+	/* The 128 bytes, aligned to 64, that a kernel takes as a parameter of its own. NULL: the device copies no
+	 * tensors. */
 	tl_status (*tensor_map)(struct device *d, const struct tensor_box *box, void *out);
 };
 

@@ -1,8 +1,8 @@
 /* Errors: a status, and a text kept per thread.
  *
  * A thread-local buffer rather than one in the context: calls of several threads on one context then cannot
- * overwrite each other's message, and tl_context_create can fail with a text although there is no context. Texts that do not
- * fit are cut, and say so. Each call empties it first: after a success nothing old is there. */
+ * overwrite each other's message, and tl_context_create can fail with a text although there is no context. Texts that
+ * do not fit are cut, and say so. Each call empties it first: after a success nothing old is there. */
 #include "runtime/error.h"
 
 #include "runtime/internal.h"
@@ -64,7 +64,9 @@ bool guard_begin(struct guard *g, tl_context *ctx)
 {
 	error_text[0] = 0;
 	if (ctx && atomic_load_explicit(&ctx->broken, memory_order_acquire)) {
-		failed(TL_ERR_INTERNAL, "this context cannot be used any more, only destroyed, since an earlier call met an %s", ctx->why);
+		failed(TL_ERR_INTERNAL,
+		       "this context cannot be used any more, only destroyed, since an earlier call met an %s",
+		       ctx->why);
 		return false;
 	}
 	g->ctx = ctx;

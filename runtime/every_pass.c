@@ -234,7 +234,8 @@ bool every_pass_run(const struct every_pass *p, struct interp_launch *l, struct 
 	if (l->open)
 		return interp_run(p->plain, l, error);
 	size_t size = total_size(l);
-	char *before = size < SIZE_MAX / 4 ? malloc(3 * (size + 1)) : NULL, *results = before + size + 1, *expected = results + size + 1;
+	char *before = size < SIZE_MAX / 4 ? malloc(3 * (size + 1)) : NULL, *results = before + size + 1,
+	     *expected = results + size + 1;
 	if (!before)
 		tl_out_of_memory(size);
 	struct cleanup c;

@@ -98,7 +98,8 @@ struct mem_range *host_ranges(struct host_device *d, struct arena *a, u32 *n, u8
 	return ranges;
 }
 
-bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n, const struct mem_range **homes)
+bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n,
+		      const struct mem_range **homes)
 {
 	bool open = false;
 	for (u32 i = 0; i < k->nparams; i++) {

@@ -11,7 +11,8 @@ struct host_device {
 	struct device device; /* first */
 	pthread_mutex_t lock;
 	struct mem_range *ranges; /* the live buffers, by address */
-	u8 **written;             /* of each, one bit a byte: has it been written? Entries are NULL without tracks_writes */
+	/* of each, one bit a byte: has it been written? Entries are NULL without tracks_writes */
+	u8 **written;
 	u32 nranges, cap;
 	bool tracks_writes;
 	int ordinal;
@@ -39,8 +40,10 @@ struct mem_range *range_of(struct mem_range *r, u32 n, const char *p);
 /* Bytes in front of each buffer and behind it that are nobody's: an access there is an error. */
 enum { HOST_GUARD = 64 * 1024 };
 
-/* Names the ranges that pointer arguments fall in. True when one is the caller's own memory, which is not known. NULL is nobody's:
- * using it is an error. homes: NULL, or for each parameter what an access through it may touch, see struct interp_launch. */
-bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n, const struct mem_range **homes);
+/* Names the ranges that pointer arguments fall in. True when one is the caller's own memory, which is not known. NULL
+ * is nobody's: using it is an error. homes: NULL, or for each parameter what an access through it may touch, see struct
+ * interp_launch. */
+bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n,
+		      const struct mem_range **homes);
 
 #endif

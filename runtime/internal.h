@@ -115,8 +115,8 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 /* What a block of the variant takes of the device; all 0 where nothing is known. */
 tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_resources *out);
 /* Compiles once more, for a text only. `v`: the variant that was compiled so, or NULL where that failed. */
-tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
-		       const char *stage, char **text);
+tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args,
+		       size_t nargs, const char *stage, char **text);
 
 /* What the calls of tl.h do, under a guard: see runtime/api.c. */
 tl_status context_create(const char *device, tl_context **out);
@@ -137,8 +137,10 @@ tl_status context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user,
 tl_status module_diagnostics(tl_module *m, char **text);
 tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
 tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats, double *median_ms);
-tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage, char **text);
+tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+		      double *median_ms);
+tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
+		       char **text);
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
 
 /* What the compiler has said in a unit, to the callback, and errors and warnings to what the module keeps. */

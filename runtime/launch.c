@@ -6,7 +6,8 @@
 
 #include "runtime/internal.h"
 
-enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3, MAX_STAGES = 64, MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
+enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3, MAX_STAGES = 64,
+      MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
@@ -54,11 +55,12 @@ static tl_status check_grid(const tl_kernel *k, const tl_config *cfg)
 		return failed(TL_ERR_ARGUMENT, "%s: grid_dims is %d; it must be from 0 to 3", k->name, cfg->grid_dims);
 	for (int i = 0; i < 3; i++) {
 		if (cfg->grid[i] > limit[i])
-			return failed(TL_ERR_ARGUMENT, "%s: the grid has %u programs along axis %d; the limit is %u", k->name, cfg->grid[i],
-				    i, limit[i]);
+			return failed(TL_ERR_ARGUMENT, "%s: the grid has %u programs along axis %d; the limit is %u",
+				      k->name, cfg->grid[i], i, limit[i]);
 		if (cfg->grid_dims && i >= cfg->grid_dims && cfg->grid[i] > 1)
-			return failed(TL_ERR_ARGUMENT, "%s: the grid has %u programs along axis %d, but grid_dims is %d", k->name, cfg->grid[i],
-				    i, cfg->grid_dims);
+			return failed(TL_ERR_ARGUMENT,
+				      "%s: the grid has %u programs along axis %d, but grid_dims is %d", k->name,
+				      cfg->grid[i], i, cfg->grid_dims);
 	}
 	return TL_OK;
 }
@@ -76,13 +78,17 @@ static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct 
 		out->persistent = has_many_programs(k, cfg);
 	}
 	if (!is_pow2(out->num_warps) || out->num_warps > 32)
-		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name, out->num_warps);
+		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name,
+			      out->num_warps);
 	if (out->num_stages < 0 || out->num_stages > MAX_STAGES)
-		return failed(TL_ERR_ARGUMENT, "%s: num_stages is %d; it must be from 1 to %d", k->name, out->num_stages, MAX_STAGES);
+		return failed(TL_ERR_ARGUMENT, "%s: num_stages is %d; it must be from 1 to %d", k->name,
+			      out->num_stages, MAX_STAGES);
 	if (cfg && cfg->num_blocks < -1)
-		return failed(TL_ERR_ARGUMENT, "%s: num_blocks is %d; it must be at least -1", k->name, cfg->num_blocks);
+		return failed(TL_ERR_ARGUMENT, "%s: num_blocks is %d; it must be at least -1", k->name,
+			      cfg->num_blocks);
 	if (out->group_pids < 0)
-		return failed(TL_ERR_ARGUMENT, "%s: group_pids is %d; it must not be negative", k->name, out->group_pids);
+		return failed(TL_ERR_ARGUMENT, "%s: group_pids is %d; it must not be negative", k->name,
+			      out->group_pids);
 	return TL_OK;
 }
 
@@ -115,7 +121,8 @@ static bool row_distance(const struct variant *v, const struct tensor_map_param 
 	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
 }
 
-static const tl_arg *slot_argument(const tl_kernel *k, const struct variant *v, u32 slot, const tl_arg *args, size_t nargs)
+static const tl_arg *slot_argument(const tl_kernel *k, const struct variant *v, u32 slot, const tl_arg *args,
+				   size_t nargs)
 {
 	u32 p = v->slots[slot].param;
 	return p < nargs ? &args[p] : &k->params.at[p].value;
@@ -181,7 +188,8 @@ static enum aliasing broken_promise(const tl_kernel *k, const struct variant *v,
 {
 	enum aliasing worst = ALIAS_NONE;
 	for (u32 i = 0; i < v->napart; i++) {
-		const tl_arg *a = slot_argument(k, v, v->apart[i].a, args, nargs), *b = slot_argument(k, v, v->apart[i].b, args, nargs);
+		const tl_arg *a = slot_argument(k, v, v->apart[i].a, args, nargs),
+			     *b = slot_argument(k, v, v->apart[i].b, args, nargs);
 		enum aliasing is = a->ptr && b->ptr ? compare_memory(k->module->ctx->dev, a, b) : ALIAS_NONE;
 		if (is == ALIAS_EQUAL && v->apart[i].equal_is_fine)
 			is = ALIAS_NONE;
@@ -215,9 +223,10 @@ static bool sizes_fit(const struct variant *v, const u64 *bits, const u32 *grid)
 	return true;
 }
 
-/* The variant that a launch with these arguments runs, and their bits. A variant is compiled on conditions that the key does not hold;
- * where the arguments break one, *o is changed to what is compiled without it. */
-static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs, u64 *bits, struct variant **out)
+/* The variant that a launch with these arguments runs, and their bits. A variant is compiled on conditions that the key
+ * does not hold; where the arguments break one, *o is changed to what is compiled without it. */
+static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
+				u64 *bits, struct variant **out)
 {
 	u32 grid[3] = {1, 1, 1};
 	if (cfg)
@@ -238,7 +247,8 @@ static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_config
 }
 
 /* The grid as the variant takes it: programs, or few blocks and how many programs these run. */
-static void pass_grid(const tl_kernel *k, const tl_config *cfg, const struct variant *v, const u32 *grid, struct launch *l)
+static void pass_grid(const tl_kernel *k, const tl_config *cfg, const struct variant *v, const u32 *grid,
+		      struct launch *l)
 {
 	memcpy(l->device.grid, grid, sizeof l->device.grid);
 	l->device.nargs = v->nslots;
@@ -266,8 +276,8 @@ static tl_status pass_maps(struct device *dev, const struct variant *v, struct l
 }
 
 /* *empty: the grid has no programs, so that nothing is to be launched; all else has been checked. */
-static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
-				    struct launch *l, bool *empty)
+static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args,
+				    size_t nargs, struct launch *l, bool *empty)
 {
 	tl_status s = check_call(call, k, args, nargs);
 	if (s)
@@ -307,8 +317,9 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	if (!median_ms)
 		return failed(TL_ERR_ARGUMENT, "tl_time: median_ms is NULL");
 	if (warmup < 0 || repeats < 1 || repeats > 1000000)
-		return failed(TL_ERR_ARGUMENT, "tl_time: %d warm-up launches and %d repeats; at least 0 and 1 to 1000000 are possible",
-			    warmup, repeats);
+		return failed(TL_ERR_ARGUMENT,
+			      "tl_time: %d warm-up launches and %d repeats; at least 0 and 1 to 1000000 are possible",
+			      warmup, repeats);
 	struct launch l;
 	bool empty;
 	*median_ms = 0;
@@ -362,15 +373,16 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 	char word[16];
 	int n = snprintf(word, sizeof word, " %s ", stage);
 	if (n >= (int)sizeof word || strchr(stage, ' ') || !strstr(ops->stages, word))
-		return failed(TL_ERR_ARGUMENT, "tl_kernel_dump: the %s device has no stage '%.40s'; it has%.*s", ops->name, stage,
-			    (int)strlen(ops->stages) - 1, ops->stages);
+		return failed(TL_ERR_ARGUMENT, "tl_kernel_dump: the %s device has no stage '%.40s'; it has%.*s",
+			      ops->name, stage, (int)strlen(ops->stages) - 1, ops->stages);
 	struct options o;
 	struct variant *v = NULL;
 	u64 bits[MAX_KERNEL_PARAMS];
 	s = check_options(k, cfg, &o);
 	if (s)
 		return s;
-	/* a kernel that the device cannot take, or that fails to compile, has the stages in front of the failure all the same */
+	/* a kernel that the device cannot take, or that fails to compile, has the stages in front of the failure all
+	 * the same */
 	if (choose_variant(k, &o, cfg, args, nargs, bits, &v))
 		v = NULL;
 	return variant_dump(k, &o, v, args, nargs, stage, text);

@@ -128,7 +128,10 @@ static tl_status read_file(const char *path, char **text, size_t *len)
 tl_status module_load(tl_context *ctx, const char *path, tl_module **out)
 {
 	if (!ctx || !path || !out)
-		return failed(TL_ERR_ARGUMENT, "tl_module_load: %s is NULL", !ctx ? "the context" : path ? "out" : "the path");
+		return failed(TL_ERR_ARGUMENT, "tl_module_load: %s is NULL",
+			      !ctx   ? "the context"
+			      : path ? "out"
+				     : "the path");
 	*out = NULL;
 	char *text = NULL;
 	size_t len = 0;
@@ -139,7 +142,10 @@ tl_status module_load(tl_context *ctx, const char *path, tl_module **out)
 tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out)
 {
 	if (!ctx || !text || !out)
-		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: %s is NULL", !ctx ? "the context" : text ? "out" : "the text");
+		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: %s is NULL",
+			      !ctx   ? "the context"
+			      : text ? "out"
+				     : "the text");
 	*out = NULL;
 	if (len > max_source)
 		return failed(TL_ERR_ARGUMENT, "tl_module_load_source: a source of %zu bytes is too large", len);
@@ -177,7 +183,9 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 {
 	struct unit *u = &m->unit;
 	if (u->parsed && u->parsed->target)
-		return failed(TL_ERR_ARGUMENT, "%s has a kernel that has been placed for %s: tlc compiles it, and does not run it", m->name, u->parsed->target);
+		return failed(TL_ERR_ARGUMENT,
+			      "%s has a kernel that has been placed for %s: tlc compiles it, and does not run it",
+			      m->name, u->parsed->target);
 	tl_kernel *k = calloc(1, sizeof *k);
 	if (!k)
 		return failed(TL_ERR_MEMORY, "out of host memory");
@@ -219,15 +227,19 @@ static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
 	if (!f)
 		return no_kernel(m, name);
 	if (f->kind != FUNC_JIT)
-		return failed(TL_ERR_ARGUMENT, "'%s' in %s is a constexpr_function, which runs at compile time: it cannot be launched",
-			    name, m->name);
+		return failed(TL_ERR_ARGUMENT,
+			      "'%s' in %s is a constexpr_function, which runs at compile time: it cannot be launched",
+			      name, m->name);
 	return kernel_new_in(m, name, out);
 }
 
 tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out)
 {
 	if (!m || !name || !out)
-		return failed(TL_ERR_ARGUMENT, "tl_module_kernel: %s is NULL", !m ? "the module" : name ? "out" : "the name");
+		return failed(TL_ERR_ARGUMENT, "tl_module_kernel: %s is NULL",
+			      !m     ? "the module"
+			      : name ? "out"
+				     : "the name");
 	*out = NULL;
 	struct held h;
 	lock_hold(&h, &m->lock);

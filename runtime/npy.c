@@ -100,11 +100,13 @@ static tl_status read_descr(struct header *h)
 			continue;
 		h->dtype = dtypes[i].dtype;
 		if (order == '>' && tl_dtype_size(h->dtype) > 1)
-			return failed(TL_ERR_FILE, "%s: its elements are big-endian; save it as '<%s'", h->name, dtypes[i].descr);
+			return failed(TL_ERR_FILE, "%s: its elements are big-endian; save it as '<%s'", h->name,
+				      dtypes[i].descr);
 		return TL_OK;
 	}
-	return failed(TL_ERR_FILE, "%s: elements of type '%.*s' are not supported; there are b1, i1 to i8, u1 to u8, f2, f4, f8",
-		    h->name, (int)(len < 40 ? len : 40), s);
+	return failed(TL_ERR_FILE,
+		      "%s: elements of type '%.*s' are not supported; there are b1, i1 to i8, u1 to u8, f2, f4, f8",
+		      h->name, (int)(len < 40 ? len : 40), s);
 }
 
 static tl_status read_order(struct header *h)
@@ -156,9 +158,12 @@ static tl_status read_header(struct header *h)
 			     : is(key, len, "shape")	     ? &h->has_shape
 							     : NULL;
 		if (!seen || *seen)
-			return malformed(h, seen ? "a key of its header appears twice" : "an unknown key in its header");
+			return malformed(h,
+					 seen ? "a key of its header appears twice" : "an unknown key in its header");
 		*seen = true;
-		tl_status s = seen == &h->has_descr ? read_descr(h) : seen == &h->has_order ? read_order(h) : read_shape(h);
+		tl_status s = seen == &h->has_descr   ? read_descr(h)
+			      : seen == &h->has_order ? read_order(h)
+						      : read_shape(h);
 		if (s)
 			return s;
 		if (!take(h, ',') && (skip_space(h), h->at == h->end || *h->at != '}'))
@@ -167,7 +172,9 @@ static tl_status read_header(struct header *h)
 	skip_space(h);
 	if (h->at != h->end)
 		return malformed(h, "something follows the dictionary of its header");
-	return h->has_descr && h->has_order && h->has_shape ? TL_OK : malformed(h, "its header lacks descr, fortran_order or shape");
+	return h->has_descr && h->has_order && h->has_shape
+		       ? TL_OK
+		       : malformed(h, "its header lacks descr, fortran_order or shape");
 }
 
 /* --- the elements -------------------------------------------------------------------------------------------- */
@@ -305,7 +312,8 @@ static char *make_header(const struct npy *a, const char *descr, size_t *len)
 	char *out = malloc(192 + a->rank * 24), *dict = out + 10;
 	if (!out)
 		return NULL;
-	int n = sprintf(dict, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", tl_dtype_size(a->dtype) > 1 ? '<' : '|', descr);
+	int n = sprintf(dict, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+			tl_dtype_size(a->dtype) > 1 ? '<' : '|', descr);
 	for (u32 i = 0; i < a->rank; i++)
 		n += sprintf(dict + n, "%s%zu%s", i ? ", " : "", a->shape[i], a->rank == 1 ? "," : "");
 	n += sprintf(dict + n, "), }");
@@ -328,7 +336,8 @@ tl_status npy_write(const char *path, const struct npy *a)
 		if (dtypes[i].dtype == a->dtype)
 			descr = dtypes[i].descr;
 	if (!descr || a->rank > MAX_RANK_NPY)
-		return failed(TL_ERR_ARGUMENT, "cannot write '%s': the .npy format has no type %s", path, tl_dtype_name(a->dtype));
+		return failed(TL_ERR_ARGUMENT, "cannot write '%s': the .npy format has no type %s", path,
+			      tl_dtype_name(a->dtype));
 	size_t len;
 	char *header = make_header(a, descr, &len);
 	if (!header)

@@ -1,10 +1,11 @@
-/* What the compiler says, to those who want to hear it: a callback of the context, and a text that each module keeps. */
+/* What the compiler says, to those who want to hear it: a callback of the context, and a text that each module
+ * keeps. */
 #include <stdlib.h>
 
 #include "runtime/internal.h"
 
-_Static_assert((int)TL_SEVERITY_ERROR == DIAG_ERROR && (int)TL_SEVERITY_WARNING == DIAG_WARNING && (int)TL_SEVERITY_NOTE == DIAG_NOTE &&
-		       (int)TL_SEVERITY_REMARK == DIAG_REMARK,
+_Static_assert((int)TL_SEVERITY_ERROR == DIAG_ERROR && (int)TL_SEVERITY_WARNING == DIAG_WARNING &&
+		       (int)TL_SEVERITY_NOTE == DIAG_NOTE && (int)TL_SEVERITY_REMARK == DIAG_REMARK,
 	       "tl_severity and enum diag_severity have the same order");
 
 enum { MOST_SAID = 256 * 1024 };

@@ -67,8 +67,8 @@ static bool annotated_type(const struct module *m, const struct expr *x, struct 
 	}
 	case EX_ATTR: return is_tl(m, x->a) && tl_dtype_named(x->name, out);
 	case EX_CALL:
-		if (x->a->kind != EX_ATTR || strcmp(x->a->name, "pointer_type") || !is_tl(m, x->a->a) || x->nitems != 1 ||
-		    !annotated_type(m, x->items[0], out))
+		if (x->a->kind != EX_ATTR || strcmp(x->a->name, "pointer_type") || !is_tl(m, x->a->a) ||
+		    x->nitems != 1 || !annotated_type(m, x->items[0], out))
 			return false;
 		out->pointers++;
 		return out->pointers <= 2;
@@ -99,8 +99,8 @@ static bool literal(struct arena *a, const struct expr *x, tl_arg *out)
 	}
 }
 
-/* "*fp32:16", "i32:1": an annotation in the notation of signatures, which the language does not have. It serves where no
- * types are given; a launch gives them. */
+/* "*fp32:16", "i32:1": an annotation in the notation of signatures, which the language does not have. It serves where
+ * no types are given; a launch gives them. */
 static bool is_signature(const struct expr *x)
 {
 	return x->kind == EX_STR && memchr(x->text, ':', x->text_len);
@@ -240,7 +240,8 @@ static i32 divisibility_of(i128 v, i32 most)
 	return v % most == 0 ? most : v % 16 == 0 ? 16 : v % 8 == 0 ? 8 : 0;
 }
 
-static bool resolve_int(const struct params *ps, const struct tl_param *p, i128 v, bool typed, enum dtype d, struct spec *out)
+static bool resolve_int(const struct params *ps, const struct tl_param *p, i128 v, bool typed, enum dtype d,
+			struct spec *out)
 {
 	out->dtype = typed ? d : int_fits(DT_I32, v) ? DT_I32 : int_fits(DT_I64, v) ? DT_I64 : DT_U64;
 	if (typed && (!dtype_is_int(d) || !int_fits(d, v)))
@@ -270,7 +271,9 @@ static bool resolve_constant(const tl_arg *a)
 {
 	switch (a->kind) {
 	case TL_ARG_INT:
-	case TL_ARG_UINT: return !a->typed || (dtype_is_int((enum dtype)a->dtype) && int_fits((enum dtype)a->dtype, int_value(a)));
+	case TL_ARG_UINT:
+		return !a->typed ||
+		       (dtype_is_int((enum dtype)a->dtype) && int_fits((enum dtype)a->dtype, int_value(a)));
 	case TL_ARG_STR: return a->s != NULL;
 	case TL_ARG_FUNC: return a->s && *a->s;
 	case TL_ARG_PTR: return false;
@@ -334,10 +337,12 @@ static void given(const tl_arg *a, char *out)
 	case TL_ARG_NONE: snprintf(out, WORDS, "None"); return;
 	case TL_ARG_PTR: snprintf(out, WORDS, "the pointer %p to %s", a->ptr, type); return;
 	case TL_ARG_INT:
-		snprintf(out, WORDS, "the integer %lld%s%s", (long long)a->i, a->typed ? " as " : "", a->typed ? type : "");
+		snprintf(out, WORDS, "the integer %lld%s%s", (long long)a->i, a->typed ? " as " : "",
+			 a->typed ? type : "");
 		return;
 	case TL_ARG_UINT:
-		snprintf(out, WORDS, "the integer %llu%s%s", (unsigned long long)a->u, a->typed ? " as " : "", a->typed ? type : "");
+		snprintf(out, WORDS, "the integer %llu%s%s", (unsigned long long)a->u, a->typed ? " as " : "",
+			 a->typed ? type : "");
 		return;
 	case TL_ARG_FLOAT: snprintf(out, WORDS, "the float %g as %s", a->f, type); return;
 	case TL_ARG_BOOL: snprintf(out, WORDS, "a bool"); return;
@@ -359,8 +364,9 @@ static tl_status refuse(const struct params *ps, u32 i, const tl_arg *a)
 		failed_more(", which is not aligned to its elements of %zu bytes", tl_dtype_size(a->dtype));
 	else if ((a->kind == TL_ARG_INT || a->kind == TL_ARG_UINT) && a->typed && valid_dtype(a->dtype) &&
 		 !int_fits((enum dtype)a->dtype, int_value(a)))
-		failed_more(a->kind == TL_ARG_INT && (enum dtype)a->dtype == DT_U64 ? ", which does not fit; from 2^63 on, tl_uint_typed makes it"
-										     : ", which does not fit");
+		failed_more(a->kind == TL_ARG_INT && (enum dtype)a->dtype == DT_U64
+				    ? ", which does not fit; from 2^63 on, tl_uint_typed makes it"
+				    : ", which does not fit");
 	return TL_ERR_ARGUMENT;
 }
 
@@ -371,8 +377,8 @@ static tl_status wrong_count(const struct params *ps, size_t nargs)
 	u32 i = (u32)nargs;
 	while (ps->at[i].has_default)
 		i++;
-	return failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s', is missing: it has no default; %zu of %u were given", ps->kernel,
-		    i + 1, ps->at[i].name, nargs, ps->len);
+	return failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s', is missing: it has no default; %zu of %u were given",
+		      ps->kernel, i + 1, ps->at[i].name, nargs, ps->len);
 }
 
 /* --- the key ------------------------------------------------------------------------------------------------- */
@@ -488,7 +494,8 @@ struct arg_spec *specialize_text(struct arena *a, const struct params *ps, const
 		const tl_arg *x = argument(ps, args, nargs, i);
 		struct spec s;
 		if (!x) {
-			/* the evaluator reads the default itself, but would take an annotated parameter for a run-time one */
+			/* the evaluator reads the default itself, but would take an annotated parameter for a run-time
+			 * one */
 			out[i].constant = p->annotated ? p->text : NULL;
 			continue;
 		}

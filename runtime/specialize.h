@@ -1,9 +1,10 @@
 /* From the arguments of a launch to the variant of the kernel that serves them: pure functions, no device.
  *
- * Triton's rules, and a little more. A pointer or integer divisible by 16 says so (0 counts), in kernels with dots an integer
- * divisible by 256, a multiple of their tiles' sides, does too; an integer equal to 1 becomes a compile-time constant, None and jit functions too; floats and bools are never specialised. An annotation fixes the
- * type, and then an integer equal to 1 stays a run-time value; but one in the notation of signatures ("*fp32:16",
- * "i32:1"), which Triton does not read either, is only the type where no arguments give it: for `tlc FILE`. */
+ * Triton's rules, and a little more. A pointer or integer divisible by 16 says so (0 counts), in kernels with dots an
+ * integer divisible by 256, a multiple of their tiles' sides, does too; an integer equal to 1 becomes a compile-time
+ * constant, None and jit functions too; floats and bools are never specialised. An annotation fixes the type, and then
+ * an integer equal to 1 stays a run-time value; but one in the notation of signatures ("*fp32:16", "i32:1"), which
+ * Triton does not read either, is only the type where no arguments give it: for `tlc FILE`. */
 #ifndef TL_SPECIALIZE_H
 #define TL_SPECIALIZE_H
 

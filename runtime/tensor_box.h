@@ -1,5 +1,5 @@
-/* Boxes of tensors that hardware copies, and the numbers by which tensor maps describe them: the driver's, which the simulator's
- * own encoding shares (CUDA driver API, "Tensor Map Object Management"). */
+/* Boxes of tensors that hardware copies, and the numbers by which tensor maps describe them: the driver's, which the
+ * simulator's own encoding shares (CUDA driver API, "Tensor Map Object Management"). */
 #ifndef TL_TENSOR_BOX_H
 #define TL_TENSOR_BOX_H
 
@@ -7,21 +7,36 @@
 
 enum { TENSOR_MAP_BYTES = 128, TENSOR_MAP_ALIGN = 64, TENSOR_MAP_RANK = 5 };
 
-enum { TENSOR_UINT8, TENSOR_UINT16, TENSOR_UINT32, TENSOR_INT32, TENSOR_UINT64, TENSOR_INT64, TENSOR_FLOAT16, TENSOR_FLOAT32, TENSOR_FLOAT64,
-       TENSOR_BFLOAT16, TENSOR_FLOAT32_FTZ, TENSOR_TFLOAT32, TENSOR_TFLOAT32_FTZ };
+enum {
+	TENSOR_UINT8,
+	TENSOR_UINT16,
+	TENSOR_UINT32,
+	TENSOR_INT32,
+	TENSOR_UINT64,
+	TENSOR_INT64,
+	TENSOR_FLOAT16,
+	TENSOR_FLOAT32,
+	TENSOR_FLOAT64,
+	TENSOR_BFLOAT16,
+	TENSOR_FLOAT32_FTZ,
+	TENSOR_TFLOAT32,
+	TENSOR_TFLOAT32_FTZ
+};
 enum { TENSOR_INTERLEAVE_NONE };
 enum { TENSOR_SWIZZLE_NONE, TENSOR_SWIZZLE_32B, TENSOR_SWIZZLE_64B, TENSOR_SWIZZLE_128B };
 enum { TENSOR_PROMOTION_NONE, TENSOR_PROMOTION_64B, TENSOR_PROMOTION_128B, TENSOR_PROMOTION_256B };
 enum { TENSOR_FILL_ZERO, TENSOR_FILL_NAN };
 
-/* A tensor in device memory and the boxes of it that are copied. Dimensions are innermost first. Outside the tensor a copy reads zeros, or NaN. */
+/* A tensor in device memory and the boxes of it that are copied. Dimensions are innermost first. Outside the tensor a
+ * copy reads zeros, or NaN. */
 struct tensor_box {
 	enum dtype dtype;
 	u32 rank;       /* 1 to 5 */
 	void *base;     /* aligned to 16 bytes */
 	u64 sizes[5];   /* elements */
 	u64 strides[4]; /* bytes from one element to the next of each dimension but the innermost: multiples of 16 */
-	u32 box[5];     /* elements, 256 at most; a row has as many bytes as the swizzle, or without one a multiple of 16 */
+	/* elements, 256 at most; a row has as many bytes as the swizzle, or without one a multiple of 16 */
+	u32 box[5];
 	u32 swizzle;    /* bytes: 0, 32, 64 or 128 */
 	bool fills_nan;
 };

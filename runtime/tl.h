@@ -8,9 +8,10 @@
  *             (tl_arg[]){tl_buf(TL_F32, x), tl_buf(TL_F32, y), tl_buf(TL_F32, out), tl_int(n), tl_int(1024)}, 5);
  *
  * A kernel is compiled on its first launch for each combination of argument types, constexpr values and
- * specialisation (pointers divisible by 16, integers divisible by 16 or 8, or by 256 where there are dots, integers equal to 1),
- * which is checked at every launch. Every call returns a tl_status; tl_error() has the text. Contexts may be used from several threads at once.
- * The CUDA driver is opened at run time; a program that uses libtl starts on machines without one. */
+ * specialisation (pointers divisible by 16, integers divisible by 16 or 8, or by 256 where there are dots, integers
+ * equal to 1), which is checked at every launch. Every call returns a tl_status; tl_error() has the text. Contexts may
+ * be used from several threads at once. The CUDA driver is opened at run time; a program that uses libtl starts on
+ * machines without one. */
 #ifndef TL_H
 #define TL_H
 
@@ -35,8 +36,9 @@ typedef enum tl_status {
 	TL_ERR_MEMORY,    /* out of memory, the device's or the host's */
 	TL_ERR_DRIVER,    /* the driver refused; its own words are in the text */
 	TL_ERR_KERNEL,    /* the kernel ran and failed: an access outside every buffer, a device_assert */
-	TL_ERR_INTERNAL,  /* a bug in libtl or LLVM, which ended this call only; the text has the pass and its IR. If it left the context
-			   * in doubt, all later calls on that fail so, too: destroy it */
+	/* a bug in libtl or LLVM, which ended this call only; the text has the pass and its IR. If it left the context
+	 * in doubt, all later calls on that fail so, too: destroy it */
+	TL_ERR_INTERNAL,
 } tl_status;
 
 typedef struct tl_context tl_context; /* a device, its memory and the kernels compiled for it */
@@ -44,20 +46,21 @@ typedef struct tl_module tl_module;   /* a source file */
 typedef struct tl_kernel tl_kernel;   /* a jit function of a module */
 typedef struct tl_buffer tl_buffer;   /* device memory */
 
-/* The message of this thread's last call that returns a tl_status, with caret and hint where a source is at fault; empty if it
- * succeeded. `ctx` may be NULL. Valid until the thread's next such call. */
+/* The message of this thread's last call that returns a tl_status, with caret and hint where a source is at fault;
+ * empty if it succeeded. `ctx` may be NULL. Valid until the thread's next such call. */
 TL_API const char *tl_error(const tl_context *ctx);
 TL_API const char *tl_status_name(tl_status s);
 
 /* --- devices ------------------------------------------------------------------------------------------------- */
 
-/* "cuda", "cuda:1"; "interp", the reference interpreter; "sim", "sim:80" …, which runs the PTX for sm_90a, sm_80 … on the CPU
- * and checks it; NULL: interp where there is no CUDA driver or no GPU, else cuda; a driver or GPU that fails is an error. */
+/* "cuda", "cuda:1"; "interp", the reference interpreter; "sim", "sim:80" …, which runs the PTX for sm_90a, sm_80 … on
+ * the CPU and checks it; NULL: interp where there is no CUDA driver or no GPU, else cuda; a driver or GPU that fails is
+ * an error. */
 TL_API tl_status tl_context_create(const char *device, tl_context **out);
 /* A context on the caller's CUcontext; NULL means the one current on this thread. It is not destroyed with ctx. */
 TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
-/* Waits for the device, then frees the context, its modules and buffers, whose handles end with it: they must not be used or
- * destroyed any more. NULL is allowed. */
+/* Waits for the device, then frees the context, its modules and buffers, whose handles end with it: they must not be
+ * used or destroyed any more. NULL is allowed. */
 TL_API void tl_context_destroy(tl_context *ctx);
 /* Waits for everything launched in the context, on callers' streams too. */
 TL_API tl_status tl_synchronize(tl_context *ctx);
@@ -87,12 +90,12 @@ typedef struct tl_diagnostic {
 } tl_diagnostic;
 typedef void tl_diagnostic_fn(void *user, const tl_diagnostic *d);
 
-/* Calls `fn` for each error and warning of the modules that are loaded and the kernels that are compiled in the context from now
- * on; with `remarks`, for each remark too: what was chosen for each load, store, dot and loop. It is called in the thread that loads
- * or compiles, in several at once if these do, and must return. NULL: nothing is called. */
+/* Calls `fn` for each error and warning of the modules that are loaded and the kernels that are compiled in the context
+ * from now on; with `remarks`, for each remark too: what was chosen for each load, store, dot and loop. It is called in
+ * the thread that loads or compiles, in several at once if these do, and must return. NULL: nothing is called. */
 TL_API tl_status tl_context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks);
-/* With or without a callback: the warnings, and the errors of kernels, that have come up for the module since it was loaded, each
- * once, as tlc prints them; "" if there are none. Free the text with tl_free. */
+/* With or without a callback: the warnings, and the errors of kernels, that have come up for the module since it was
+ * loaded, each once, as tlc prints them; "" if there are none. Free the text with tl_free. */
 TL_API tl_status tl_module_diagnostics(tl_module *m, char **text);
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
@@ -112,7 +115,8 @@ TL_API tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte);
 /* Kernels in Triton's language; a name that ends in ".ttir" means the text of one kernel's tile IR. */
 TL_API tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out);
 /* From memory; `name` is for messages. The text is copied. */
-TL_API tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out);
+TL_API tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len,
+				       tl_module **out);
 /* Waits for everything launched in the context if kernels of the module were compiled, since these may be running. */
 TL_API void tl_module_destroy(tl_module *m);
 /* The kernel belongs to its module. */
@@ -125,8 +129,17 @@ typedef enum tl_dtype {
 TL_API const char *tl_dtype_name(tl_dtype t); /* "fp16" */
 TL_API size_t tl_dtype_size(tl_dtype t);      /* bytes in memory; int1 takes one */
 
-typedef enum tl_arg_kind { TL_ARG_NONE, TL_ARG_PTR, TL_ARG_INT, TL_ARG_FLOAT, TL_ARG_BOOL, TL_ARG_STR, TL_ARG_TYPE, TL_ARG_FUNC,
-	TL_ARG_UINT } tl_arg_kind;
+typedef enum tl_arg_kind {
+	TL_ARG_NONE,
+	TL_ARG_PTR,
+	TL_ARG_INT,
+	TL_ARG_FLOAT,
+	TL_ARG_BOOL,
+	TL_ARG_STR,
+	TL_ARG_TYPE,
+	TL_ARG_FUNC,
+	TL_ARG_UINT
+} tl_arg_kind;
 
 /* One argument, constexpr or not, in parameter order. Make them with the functions below. */
 typedef struct tl_arg {
@@ -150,8 +163,9 @@ static inline tl_arg tl_ptr(tl_dtype t, const void *p)
 	a.ptr = (void *)p;
 	return a;
 }
-/* The same, where the kernel touches no more than these bytes from p on: a part of a buffer, beside others that have nothing to do with
- * it. Which arguments overlap decides how a kernel that reads through one and writes through another is compiled. */
+/* The same, where the kernel touches no more than these bytes from p on: a part of a buffer, beside others that have
+ * nothing to do with it. Which arguments overlap decides how a kernel that reads through one and writes through another
+ * is compiled. */
 static inline tl_arg tl_range(tl_dtype t, const void *p, size_t bytes)
 {
 	tl_arg a = tl_ptr(t, p);
@@ -235,26 +249,29 @@ typedef struct tl_config {
 	bool debug;       /* device_assert stops the kernel on a GPU too; on interp it always does */
 	void *stream;     /* the caller's CUstream; NULL: the context's own, which keeps step with CUDA's legacy default
 			   * stream, as streams made without flags do */
-	int num_blocks;   /* most blocks that a kernel is launched with whose blocks run several programs each, which products do where
-			   * there are more programs than multiprocessors; 0: as many as these (132 on sim); -1: a block for each program */
-	int grid_dims;    /* how many axes of `grid` are set, 1 to 3: the others count as 1, and a 0 along one that is set means that nothing
-			   * runs. 0: x is set, and axes in front of one that is not 0; so {3} is 3 programs and {0} none */
+	/* most blocks that a kernel is launched with whose blocks run several programs each, which products do where
+	 * there are more programs than multiprocessors; 0: as many as these (132 on sim); -1: a block for each program
+	 * */
+	int num_blocks;
+	/* how many axes of `grid` are set, 1 to 3: the others count as 1, and a 0 along one that is set means that
+	 * nothing runs. 0: x is set, and axes in front of one that is not 0; so {3} is 3 programs and {0} none */
+	int grid_dims;
 } tl_config;
 
-/* Compiles if needed and launches, nothing if the grid has no programs; returns before the kernel has finished on CUDA. The caller's device pointers and
- * buffers must stay valid until then. */
+/* Compiles if needed and launches, nothing if the grid has no programs; returns before the kernel has finished on CUDA.
+ * The caller's device pointers and buffers must stay valid until then. */
 TL_API tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-/* Compiles without launching, so that the first launch is fast: for cfg's grid, since products are compiled apart for grids of more
- * programs than multiprocessors. cfg may be NULL, for the defaults. */
+/* Compiles without launching, so that the first launch is fast: for cfg's grid, since products are compiled apart for
+ * grids of more programs than multiprocessors. cfg may be NULL, for the defaults. */
 TL_API tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
 /* Median time of one launch in milliseconds over `repeats` timed launches after `warmup` untimed ones. On CUDA the L2
  * cache is emptied before each; where there is no memory left to do that, tl_error() has a note although TL_OK is
  * returned. */
 TL_API tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
 			 double *median_ms);
-/* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx"; or "remarks": what was chosen for each load, store, dot,
- * reduction and loop, with source lines, and where it is not the best, why; on CUDA it ends in what tl_kernel_resources tells.
- * Only "ttir" on interp. cfg may be NULL. Free the text with tl_free. */
+/* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx"; or "remarks": what was chosen for each load,
+ * store, dot, reduction and loop, with source lines, and where it is not the best, why; on CUDA it ends in what
+ * tl_kernel_resources tells. Only "ttir" on interp. cfg may be NULL. Free the text with tl_free. */
 TL_API tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 				char **text);
 TL_API void tl_free(void *p);
@@ -269,7 +286,8 @@ typedef struct tl_resources {
 	int resident;        /* blocks that a multiprocessor holds at once; 0: not known (sim, clusters) */
 } tl_resources;
 /* Compiles if needed; all 0 on interp. cfg may be NULL. */
-TL_API tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
+TL_API tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+				     tl_resources *out);
 
 #ifdef __cplusplus
 }

@@ -4,8 +4,8 @@
  * new one is entered in the table before it is compiled, and compiled without the lock: other threads go on launching
  * what exists, and those that want the same variant wait for this one instead of compiling it again.
  *
- * They share what was parsed, and have memory of their own for all else: so they compile at the same time, and can be freed one by
- * one. */
+ * They share what was parsed, and have memory of their own for all else: so they compile at the same time, and can be
+ * freed one by one. */
 #include <locale.h>
 #include <stdlib.h>
 
@@ -62,19 +62,20 @@ static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_ar
 		if (args[i].kind != TL_ARG_FUNC)
 			continue;
 		if (!u->module || !map_get(&u->module->by_name, intern_str(&u->names, args[i].s)))
-			return failed(TL_ERR_ARGUMENT, "%s: argument %zu, '%s': %s has no function '%.200s'", k->name, i + 1,
-				      k->params.at[i].name, k->module->name, args[i].s);
+			return failed(TL_ERR_ARGUMENT, "%s: argument %zu, '%s': %s has no function '%.200s'", k->name,
+				      i + 1, k->params.at[i].name, k->module->name, args[i].s);
 		for (u32 p = 0; p < i; p++)
 			if (!strcmp(k->params.at[p].name, args[i].s))
-				return failed(TL_ERR_ARGUMENT, "%s: argument %zu, '%s': the function '%s' has the name of a parameter",
+				return failed(TL_ERR_ARGUMENT,
+					      "%s: argument %zu, '%s': the function '%s' has the name of a parameter",
 					      k->name, i + 1, k->params.at[i].name, args[i].s);
 	}
 	return TL_OK;
 }
 
 /* Compiles into `u`, which the caller frees. */
-static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct options *o, const tl_arg *args, size_t nargs,
-			    const char *stage, struct compiled *out)
+static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct options *o, const tl_arg *args,
+			    size_t nargs, const char *stage, struct compiled *out)
 {
 	const tl_module *m = k->module;
 	struct device *dev = m->ctx->dev;
@@ -83,8 +84,16 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	tl_status s = check_functions(k, u, args, nargs);
 	if (s)
 		return s;
-	struct build b = {.unit = u, .num_warps = o->num_warps, .num_stages = o->num_stages, .group_pids = o->group_pids,
-			  .no_boxes = o->no_boxes, .any_size = o->any_size, .persistent = o->persistent, .alias = o->alias, .debug = o->debug, .stage = stage};
+	struct build b = {.unit = u,
+			  .num_warps = o->num_warps,
+			  .num_stages = o->num_stages,
+			  .group_pids = o->group_pids,
+			  .no_boxes = o->no_boxes,
+			  .any_size = o->any_size,
+			  .persistent = o->persistent,
+			  .alias = o->alias,
+			  .debug = o->debug,
+			  .stage = stage};
 	b.remarks = !stage && wants_remarks(m->ctx);
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	b.args = specialize_text(&u->arena, &k->params, args, nargs);
@@ -106,7 +115,8 @@ static void make_slots(const tl_kernel *k, const struct kernel *compiled, struct
 		while (p < k->params.len && !k->params.at[p].exact && strcmp(k->params.at[p].name, kp->name))
 			p++;
 		tl_assert(p < k->params.len);
-		v->slots[i] = (struct slot){.param = p, .pointer = kp->value->type->kind == TY_PTR, .dtype = kp->value->type->dtype};
+		v->slots[i] = (struct slot){
+			.param = p, .pointer = kp->value->type->kind == TY_PTR, .dtype = kp->value->type->dtype};
 	}
 }
 
@@ -178,8 +188,8 @@ static tl_status add_resources(const tl_kernel *k, const struct variant *v, stru
 	return s;
 }
 
-tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
-		       const char *stage, char **text)
+tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args,
+		       size_t nargs, const char *stage, char **text)
 {
 	struct key key; /* only to check the arguments */
 	key_init(&key, 0);
@@ -206,7 +216,8 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 							   : "";
 		*text = of ? strdup(of) : NULL;
 		if (!*text)
-			s = of ? failed(TL_ERR_MEMORY, "out of host memory") : failed(TL_ERR_COMPILE, "%s: no %s was made", k->name, stage);
+			s = of ? failed(TL_ERR_MEMORY, "out of host memory")
+			       : failed(TL_ERR_COMPILE, "%s: no %s was made", k->name, stage);
 	}
 	cleanup_run(&unit);
 	return s;
@@ -269,8 +280,8 @@ static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 	return v && v->state == VARIANT_READY && v->for_any_grid ? v : NULL;
 }
 
-/* The variant of `key`, with the lock held; *mine when the caller must compile it. An error when it is known that it does not
- * compile. */
+/* The variant of `key`, with the lock held; *mine when the caller must compile it. An error when it is known that it
+ * does not compile. */
 static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out, bool *mine)
 {
 	u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
@@ -340,7 +351,8 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 {
 	struct key key;
 	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
-			   (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->any_size << 21 | (u64)o->group_pids << 32);
+			       (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->any_size << 21 |
+			       (u64)o->group_pids << 32);
 	tl_status s = specialize(&k->params, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
 	if (v && !key_equals(&key, v->key, v->key_len))

@@ -1,7 +1,7 @@
 /* The vocabulary every other file uses: short integer names, bit helpers, the invariant check.
  *
- * A broken invariant is a bug in tlc, never the user's: tl_assert raises a fault (base/recover.h) that says where it broke, which
- * pass was running and the IR it was running on (see crash_scope). */
+ * A broken invariant is a bug in tlc, never the user's: tl_assert raises a fault (base/recover.h) that says where it
+ * broke, which pass was running and the IR it was running on (see crash_scope). */
 #ifndef TLC_BASE_BASE_H
 #define TLC_BASE_BASE_H
 

@@ -1,5 +1,5 @@
-/* What a target is able to do and has: the one place that passes ask. None of them compares numbers of architectures, and
- * those before placement see nothing here that only a GPU could have an answer to. */
+/* What a target is able to do and has: the one place that passes ask. None of them compares numbers of architectures,
+ * and those before placement see nothing here that only a GPU could have an answer to. */
 #ifndef TLC_DESCRIPTION_H
 #define TLC_DESCRIPTION_H
 
@@ -39,7 +39,8 @@ struct description {
 	bool has_bf16_atomics, has_vector_atomics;
 };
 
-/* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 as NVIDIA's documents describe it; sm is ten times that. */
+/* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 as NVIDIA's documents describe it; sm is ten times
+ * that. */
 struct description cuda_description(int sm, bool arch_specific);
 struct description cpu_description(void);
 /* "cuda:sm_90a", "cuda:90", "sm_80", "cpu" → a description. False when it is none. */

@@ -17,12 +17,15 @@ const struct mem_range any_memory = {.size = SIZE_MAX};
 
 bool ranges_touch(const struct mem_range *ranges, u32 n, u64 address, u64 bytes, u64 guard)
 {
-	u64 from = address > guard ? address - guard : 0, end = bytes + guard > UINT64_MAX - address ? UINT64_MAX : address + bytes + guard;
+	u64 from = address > guard ? address - guard : 0,
+	    end = bytes + guard > UINT64_MAX - address ? UINT64_MAX : address + bytes + guard;
 	u32 below = ranges_below(ranges, n, address);
-	return (below && range_start(&ranges[below - 1]) + ranges[below - 1].size > from) || (below < n && range_start(&ranges[below]) < end);
+	return (below && range_start(&ranges[below - 1]) + ranges[below - 1].size > from) ||
+	       (below < n && range_start(&ranges[below]) < end);
 }
 
-const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u64 address, const char *lead, struct strbuf *out)
+const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u64 address, const char *lead,
+					struct strbuf *out)
 {
 	u32 below = ranges_below(ranges, n, address);
 	const struct mem_range *r = below ? &ranges[below - 1] : NULL, *next = below < n ? &ranges[below] : NULL;
@@ -42,7 +45,7 @@ const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u
 	if (distance >= (u64)1 << 40)
 		return NULL;
 	const char *quote = r->name ? "'" : "";
-	sb_printf(out, "%s%llu byte%s %s of %s%s%s", lead, (unsigned long long)distance, distance == 1 ? "" : "s", where, quote,
-		  r->name ? r->name : "a buffer", quote);
+	sb_printf(out, "%s%llu byte%s %s of %s%s%s", lead, (unsigned long long)distance, distance == 1 ? "" : "s",
+		  where, quote, r->name ? r->name : "a buffer", quote);
 	return r;
 }

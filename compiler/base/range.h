@@ -30,8 +30,9 @@ bool ranges_touch(const struct mem_range *ranges, u32 n, u64 address, u64 bytes,
 
 /* Of n ranges in order of their addresses, how many start at or below the address. */
 u32 ranges_below(const struct mem_range *ranges, u32 n, u64 address);
-/* Appends `lead` and where the address lies, seen from the nearest range: "16 bytes past the end of 'x'". Returns that range; NULL,
- * with nothing appended, when none is near. */
-const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u64 address, const char *lead, struct strbuf *out);
+/* Appends `lead` and where the address lies, seen from the nearest range: "16 bytes past the end of 'x'". Returns that
+ * range; NULL, with nothing appended, when none is near. */
+const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u64 address, const char *lead,
+					struct strbuf *out);
 
 #endif

@@ -1,25 +1,27 @@
 /* Recovery: how the library survives what it cannot go on from, without ending the program that uses it.
  *
- * A fault is the host's memory running out, a broken invariant (tl_assert), or a fatal error of LLVM. Code between the place of a
- * fault and the API does not check for it: fault_raise leaves all of it at once, for the innermost recovery point of this thread.
+ * A fault is the host's memory running out, a broken invariant (tl_assert), or a fatal error of LLVM. Code between the
+ * place of a fault and the API does not check for it: fault_raise leaves all of it at once, for the innermost recovery
+ * point of this thread.
  *
- * - protect(&r, body, arg) is a recovery point: it runs the body and says how that ended. The API has one around each call, which
- *   makes a tl_status of the fault (runtime/api.c). Recovery points nest.
- * - cleanup_push(&c, run, arg) says what must be given back on the way out, where it is not memory of an arena that somebody
- *   farther out frees: a lock, LLVM's objects, the locale, a half-made object. fault_raise runs the cleanups of the frames that
- *   it leaves, innermost first, while these still stand; then it jumps. Without a fault, cleanup_drop forgets the cleanup and
- *   cleanup_run runs it.
- * - An arena in a frame that a fault leaves, such as the scratch memory of a pass, is freed without being asked: each of its chunks
- *   is noted at the recovery point when it is allocated (abandoned_add), if the arena lies between that point and the top of the
- *   stack.
- * - A thread that OpenMP lent for a region has no recovery point of its own, and must not leave the region: there fault_catch() runs each
- *   piece of work under one and keeps the first fault, and fault_pass_on() raises it again behind the region, in the calling thread.
- * - Without a recovery point (tlc itself, tests of the inside) a fault is printed, with what was being done (crash_enter) and the IR
- *   at hand, and abort() is called.
+ * - protect(&r, body, arg) is a recovery point: it runs the body and says how that ended. The API has one around each
+ *   call, which makes a tl_status of the fault (runtime/api.c). Recovery points nest.
+ * - cleanup_push(&c, run, arg) says what must be given back on the way out, where it is not memory of an arena that
+ *   somebody farther out frees: a lock, LLVM's objects, the locale, a half-made object. fault_raise runs the cleanups
+ *   of the frames that it leaves, innermost first, while these still stand; then it jumps. Without a fault,
+ *   cleanup_drop forgets the cleanup and cleanup_run runs it.
+ * - An arena in a frame that a fault leaves, such as the scratch memory of a pass, is freed without being asked: each
+ *   of its chunks is noted at the recovery point when it is allocated (abandoned_add), if the arena lies between that
+ *   point and the top of the stack.
+ * - A thread that OpenMP lent for a region has no recovery point of its own, and must not leave the region: there
+ *   fault_catch() runs each piece of work under one and keeps the first fault, and fault_pass_on() raises it again
+ *   behind the region, in the calling thread.
+ * - Without a recovery point (tlc itself, tests of the inside) a fault is printed, with what was being done
+ *   (crash_enter) and the IR at hand, and abort() is called.
  *
- * What makes this sound: memory of a compilation or a launch is the call's own, and dies with it. What threads share is changed
- * under a lock, by code that allocates before it changes; a broken invariant there leaves it in doubt, which lock_hold notes in
- * recovery.in_doubt: the context is then not used any more. */
+ * What makes this sound: memory of a compilation or a launch is the call's own, and dies with it. What threads share is
+ * changed under a lock, by code that allocates before it changes; a broken invariant there leaves it in doubt, which
+ * lock_hold notes in recovery.in_doubt: the context is then not used any more. */
 #ifndef TLC_BASE_RECOVER_H
 #define TLC_BASE_RECOVER_H
 
@@ -34,7 +36,8 @@ enum fault { FAULT_NONE, FAULT_MEMORY, FAULT_BUG };
 struct cleanup {
 	void (*run)(void *arg);
 	void *arg;
-	bool of_llvm; /* not run when the fault came from inside LLVM, which may be in the middle of changing these objects */
+	/* not run when the fault came from inside LLVM, which may be in the middle of changing these objects */
+	bool of_llvm;
 	struct cleanup *outer;
 };
 void cleanup_push(struct cleanup *c, void (*run)(void *arg), void *arg);
@@ -48,7 +51,8 @@ struct abandoned {
 	struct abandoned *next, **at; /* at: what points here; NULL: in no list */
 	void (*free)(struct abandoned *a);
 };
-/* Notes the block at the recovery point whose fault would leave the frame that the owner is in; nowhere, if there is none. */
+/* Notes the block at the recovery point whose fault would leave the frame that the owner is in; nowhere, if there is
+ * none. */
 void abandoned_add(struct abandoned *a, const void *owner, void (*free)(struct abandoned *a));
 void abandoned_remove(struct abandoned *a);
 

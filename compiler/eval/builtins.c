@@ -102,14 +102,16 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 		out->nitems = 0;
 		return true;
 	}
-	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a dtype such as tl.float16", describe(e, &a->at[i]));
+	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a dtype such as tl.float16",
+		   describe(e, &a->at[i]));
 	return false;
 }
 
 bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	if (a->at[i].kind != V_TENSOR && !val_is_number(&a->at[i])) {
-		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile or a number", describe(e, &a->at[i]));
+		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile or a number",
+			   describe(e, &a->at[i]));
 		return false;
 	}
 	*out = to_tensor(e, a->at[i], a->loc[i]);
@@ -142,7 +144,8 @@ bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shap
 			eval_error(e, E_SHAPE_NOT_CONSTEXPR, a->loc[i], describe(e, &items[k]));
 			return false;
 		}
-		if (items[k].kind != V_INT || items[k].integer < 1 || items[k].integer > IR_MAX_NUMEL || !is_pow2((i64)items[k].integer)) {
+		if (items[k].kind != V_INT || items[k].integer < 1 || items[k].integer > IR_MAX_NUMEL ||
+		    !is_pow2((i64)items[k].integer)) {
 			eval_error(e, E_SHAPE_POW2, a->loc[i], describe(e, &items[k]));
 			return false;
 		}
@@ -221,7 +224,8 @@ struct val bi_arange(struct eval *e, const struct args *a)
 		return eval_error(e, E_ARANGE_EMPTY, a->loc[1], (long long)start, (long long)end);
 	if (!is_pow2(end - start)) {
 		struct val v = eval_error(e, E_ARANGE_POW2, a->loc[1], (long long)(end - start));
-		diag_hint(e->diags, "use %lld and mask off the elements past %lld", 2ll << ilog2((u64)(end - start)), (long long)end);
+		diag_hint(e->diags, "use %lld and mask off the elements past %lld", 2ll << ilog2((u64)(end - start)),
+			  (long long)end);
 		return v;
 	}
 	if (end - start > IR_MAX_NUMEL)
@@ -241,7 +245,8 @@ struct val bi_full(struct eval *e, const struct args *a)
 	if (!arg_shape(e, a, 0, &rank, shape) || !arg_type(e, a, 2, &type))
 		return val_error();
 	if (type.pointers)
-		return eval_error(e, E_ARG_KIND, a->loc[2], "dtype", a->b->name, "a number's dtype", describe(e, &type));
+		return eval_error(e, E_ARG_KIND, a->loc[2], "dtype", a->b->name, "a number's dtype",
+				  describe(e, &type));
 	if (is_tile(&v)) {
 		if (type_numel(v.ssa->type) != 1)
 			return eval_error(e, E_ARG_KIND, a->loc[1], "value", a->b->name, "a scalar", describe(e, &v));
@@ -299,7 +304,8 @@ struct val bi_broadcast_to(struct eval *e, const struct args *a)
 struct val bi_broadcast(struct eval *e, const struct args *a)
 {
 	struct val pair[2];
-	if (!arg_tensor(e, a, 0, &pair[0]) || !arg_tensor(e, a, 1, &pair[1]) || !broadcast_pair(e, &pair[0], &pair[1], a->loc[0]))
+	if (!arg_tensor(e, a, 0, &pair[0]) || !arg_tensor(e, a, 1, &pair[1]) ||
+	    !broadcast_pair(e, &pair[0], &pair[1], a->loc[0]))
 		return val_error();
 	return val_tuple(arena_dup(e->arena, pair, sizeof pair), 2);
 }
@@ -318,8 +324,8 @@ struct val bi_reshape(struct eval *e, const struct args *a)
 	if (type_numel(t) != (rank ? type_numel(to) : 1)) {
 		struct val want = v;
 		want.ssa = &(struct value){.type = to};
-		return eval_error(e, E_RESHAPE, a->loc[1], describe_type(e, &v), (long long)type_numel(t), describe_type(e, &want),
-				  (long long)(rank ? type_numel(to) : 1));
+		return eval_error(e, E_RESHAPE, a->loc[1], describe_type(e, &v), (long long)type_numel(t),
+				  describe_type(e, &want), (long long)(rank ? type_numel(to) : 1));
 	}
 	if (to == t)
 		return v;
@@ -426,7 +432,8 @@ struct val bi_cast(struct eval *e, const struct args *a)
 	struct val v, type;
 	i64 rounding;
 	bool bitcast;
-	if (!arg_tensor(e, a, 0, &v) || !arg_type(e, a, 1, &type) || !arg_choice(e, a, 2, roundings, &rounding) || !arg_bool(e, a, 3, &bitcast))
+	if (!arg_tensor(e, a, 0, &v) || !arg_type(e, a, 1, &type) || !arg_choice(e, a, 2, roundings, &rounding) ||
+	    !arg_bool(e, a, 3, &bitcast))
 		return val_error();
 	if (bitcast || type.pointers)
 		return bitcast_to(e, v, type, a->loc[0]);
@@ -447,13 +454,17 @@ struct val bi_hint(struct eval *e, const struct args *a)
 	struct hints h = {0};
 	i32 *want = a->b->code == 0 ? h.divisibility : a->b->code == 1 ? h.contiguity : h.constancy;
 	for (u32 i = 0; i < n; i++) {
-		if (items[i].kind != V_INT || items[i].integer < 1 || items[i].integer > 1 << 30 || !is_pow2((i64)items[i].integer))
-			return eval_error(e, E_ARG_KIND, a->loc[1], "values", a->b->name, "powers of two", describe(e, &items[i]));
+		if (items[i].kind != V_INT || items[i].integer < 1 || items[i].integer > 1 << 30 ||
+		    !is_pow2((i64)items[i].integer))
+			return eval_error(e, E_ARG_KIND, a->loc[1], "values", a->b->name, "powers of two",
+					  describe(e, &items[i]));
 		want[i] = (i32)items[i].integer;
 	}
 	/* a parameter's divisibility is one of the whole kernel if the promise is always made */
-	if (!v.ssa->def && v.ssa->block == e->b.block && !v.ssa->block->parent && a->b->code == 0 && always_reaches(e->b.block, NULL, e->b.before)) {
-		e->kernel->params[v.ssa->index].divisibility = MAX(e->kernel->params[v.ssa->index].divisibility, want[0]);
+	if (!v.ssa->def && v.ssa->block == e->b.block && !v.ssa->block->parent && a->b->code == 0 &&
+	    always_reaches(e->b.block, NULL, e->b.before)) {
+		e->kernel->params[v.ssa->index].divisibility =
+			MAX(e->kernel->params[v.ssa->index].divisibility, want[0]);
 		return v;
 	}
 	v.ssa = value_with_hints(&e->b, v.ssa, &h);
@@ -478,7 +489,8 @@ struct val bi_static_assert(struct eval *e, const struct args *a)
 	if (known == -1)
 		return eval_error(e, E_STATIC_ASSERT_RUNTIME, a->loc[0]);
 	if (known == 0)
-		return eval_error(e, E_STATIC_ASSERT, a->loc[0], a->at[1].kind == V_STR && a->at[1].len ? a->at[1].text : source_text(e, a->loc[0]));
+		return eval_error(e, E_STATIC_ASSERT, a->loc[0],
+				  a->at[1].kind == V_STR && a->at[1].len ? a->at[1].text : source_text(e, a->loc[0]));
 	return val_none();
 }
 
@@ -504,7 +516,9 @@ struct val bi_device_assert(struct eval *e, const struct args *a)
 		if (!arg_tensor(e, a, 2, &mask))
 			return val_error();
 		mask = cast_to(e, mask, DT_I1, ROUND_DEFAULT, a->loc[2]);
-		v = mask.kind == V_ERROR ? mask : binary_op(e, OP_BITOR, v, unary_op(e, OP_INVERT, mask, a->loc[2]), a->loc[0]);
+		v = mask.kind == V_ERROR
+			    ? mask
+			    : binary_op(e, OP_BITOR, v, unary_op(e, OP_INVERT, mask, a->loc[2]), a->loc[0]);
 	}
 	if (v.kind == V_ERROR)
 		return v;
@@ -571,10 +585,12 @@ static bool range_option(struct eval *e, const struct args *a, u32 i, i64 *out)
 static bool range_options(struct eval *e, const struct args *a, struct loop_range *r)
 {
 	bool single_buffer, stay;
-	if (!range_option(e, a, 3, &r->num_stages) || !range_option(e, a, 4, &r->unroll) || !arg_bool(e, a, 5, &single_buffer) ||
-	    !arg_bool(e, a, 6, &r->flatten) || !arg_bool(e, a, 7, &r->warp_specialize) || !arg_bool(e, a, 8, &stay))
+	if (!range_option(e, a, 3, &r->num_stages) || !range_option(e, a, 4, &r->unroll) ||
+	    !arg_bool(e, a, 5, &single_buffer) || !arg_bool(e, a, 6, &r->flatten) ||
+	    !arg_bool(e, a, 7, &r->warp_specialize) || !arg_bool(e, a, 8, &stay))
 		return false;
-	const bool idle[] = {[0] = single_buffer, [2] = r->warp_specialize, [3] = stay}; /* not flatten: see place/pipeline_flat.c */
+	/* not flatten: see place/pipeline_flat.c */
+	const bool idle[] = {[0] = single_buffer, [2] = r->warp_specialize, [3] = stay};
 	for (u32 i = 0; i < ARRAY_LEN(idle); i++)
 		if (idle[i])
 			remark_no_effect(e, a, 5 + i);
@@ -627,7 +643,8 @@ struct val bi_python_minmax(struct eval *e, const struct args *a)
 		if (best.kind == V_TENSOR || items[i].kind == V_TENSOR) {
 			best = call_std(e, a->b->code ? "maximum" : "minimum", pair, 2);
 		} else if (!val_is_number(&best) || !val_is_number(&items[i])) {
-			return eval_error(e, E_ARG_KIND, a->loc[0], "values", a->b->name, "numbers", describe(e, val_is_number(&best) ? &items[i] : &best));
+			return eval_error(e, E_ARG_KIND, a->loc[0], "values", a->b->name, "numbers",
+					  describe(e, val_is_number(&best) ? &items[i] : &best));
 		} else if (a->b->code ? number(&items[i]) > number(&best) : number(&items[i]) < number(&best)) {
 			best = items[i];
 		}
@@ -654,14 +671,15 @@ struct val bi_python_float(struct eval *e, const struct args *a)
 	static const struct {
 		const char *text;
 		double value;
-	} names[] = {{"inf", __builtin_inf()}, {"-inf", -__builtin_inf()}, {"nan", __builtin_nan("")}, {"+inf", __builtin_inf()},
-		     {"infinity", __builtin_inf()}, {"-infinity", -__builtin_inf()}};
+	} names[] = {{"inf", __builtin_inf()},  {"-inf", -__builtin_inf()},    {"nan", __builtin_nan("")},
+		     {"+inf", __builtin_inf()}, {"infinity", __builtin_inf()}, {"-infinity", -__builtin_inf()}};
 	if (val_is_number(v))
 		return val_float(number(v));
 	for (u32 i = 0; v->kind == V_STR && i < ARRAY_LEN(names); i++)
 		if (!strcasecmp(v->text, names[i].text))
 			return val_float(names[i].value);
-	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "float", "a compile-time number or 'inf', '-inf', 'nan'", describe(e, v));
+	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "float",
+				  "a compile-time number or 'inf', '-inf', 'nan'", describe(e, v));
 	if (v->kind == V_TENSOR)
 		diag_hint(e->diags, "use x.to(tl.float32) for a run-time value");
 	return r;
@@ -722,7 +740,8 @@ struct val bi_host_cdiv(struct eval *e, const struct args *a)
 
 static struct val not_compile_time(struct eval *e, const struct args *a)
 {
-	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", a->b->name, "a compile-time number", describe(e, &a->at[0]));
+	struct val r =
+		eval_error(e, E_ARG_KIND, a->loc[0], "x", a->b->name, "a compile-time number", describe(e, &a->at[0]));
 	if (a->at[0].kind == V_TENSOR)
 		diag_hint(e->diags, "Python's math runs at compile time; use tl.%s for a run-time value", a->b->name);
 	return r;

@@ -42,13 +42,15 @@ static bool strong_operand(struct eval *e, const struct args *a, u32 i, struct v
 /* tl.PropagateNan is spelled True / False, "all" / "none" or not at all. */
 static bool propagates_nan(const struct val *v)
 {
-	return (v->kind == V_BOOL && v->boolean) || (v->kind == V_STR && (!strcmp(v->text, "all") || !strcmp(v->text, "ALL")));
+	return (v->kind == V_BOOL && v->boolean) ||
+	       (v->kind == V_STR && (!strcmp(v->text, "all") || !strcmp(v->text, "ALL")));
 }
 
 struct val bi_minmax(struct eval *e, const struct args *a)
 {
 	struct val x, y;
-	if (!strong_operand(e, a, 0, &x) || !strong_operand(e, a, 1, &y) || !promote(e, &x, &y, 0, a->loc[0], a->b->name))
+	if (!strong_operand(e, a, 0, &x) || !strong_operand(e, a, 1, &y) ||
+	    !promote(e, &x, &y, 0, a->loc[0], a->b->name))
 		return val_error();
 	if (dtype_is_fp8(x.dtype))
 		return eval_error(e, E_FP8_ARITHMETIC, a->loc[0], a->b->name, dtype_name(x.dtype));
@@ -168,7 +170,8 @@ static bool no_block_pointer_options(struct eval *e, const struct args *a, u32 b
 {
 	for (u32 k = 0; k < 2; k++) {
 		u32 i = k ? padding : boundary;
-		if (!i || (a->at[i].kind == V_TUPLE && !a->at[i].nitems) || (a->at[i].kind == V_STR && !a->at[i].len) || a->at[i].kind == V_NONE)
+		if (!i || (a->at[i].kind == V_TUPLE && !a->at[i].nitems) || (a->at[i].kind == V_STR && !a->at[i].len) ||
+		    a->at[i].kind == V_NONE)
 			continue;
 		eval_error(e, E_BLOCK_POINTER_OPTION, a->loc[i], arg_name(e, a, i));
 		return false;
@@ -186,13 +189,15 @@ static struct val memory_pointer(struct eval *e, struct val p, struct loc at)
 
 struct val bi_load(struct eval *e, const struct args *a)
 {
-	static const char *const caches[] = {"", ".ca", ".cg", "", "", "", ".cv", NULL}; /* by enum; stores have the others */
+	/* by enum; stores have the others */
+	static const char *const caches[] = {"", ".ca", ".cg", "", "", "", ".cv", NULL};
 	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
 	struct val p, mask, other = a->at[2];
 	i64 cache, evict;
 	bool is_volatile;
 	if (!arg_pointer(e, a, &p) || !arg_mask(e, a, 1, &mask) || !arg_choice(e, a, 5, caches, &cache) ||
-	    !arg_choice(e, a, 6, evictions, &evict) || !arg_bool(e, a, 7, &is_volatile) || !no_block_pointer_options(e, a, 3, 4))
+	    !arg_choice(e, a, 6, evictions, &evict) || !arg_bool(e, a, 7, &is_volatile) ||
+	    !no_block_pointer_options(e, a, 3, 4))
 		return val_error();
 
 	if (mask.kind == V_NONE && other.kind != V_NONE)
@@ -200,7 +205,8 @@ struct val bi_load(struct eval *e, const struct args *a)
 	if (other.kind != V_NONE && !arg_tensor(e, a, 2, &other))
 		return val_error();
 	if (!is_tile(&p) && (is_tile(&mask) || is_tile(&other)))
-		return eval_error(e, E_SCALAR_POINTER_MASK, is_tile(&mask) ? a->loc[1] : a->loc[2], is_tile(&mask) ? "mask" : "other");
+		return eval_error(e, E_SCALAR_POINTER_MASK, is_tile(&mask) ? a->loc[1] : a->loc[2],
+				  is_tile(&mask) ? "mask" : "other");
 	if (is_tile(&p) && mask.kind != V_NONE && !broadcast_pair(e, &p, &mask, a->loc[1]))
 		return val_error();
 	if (is_tile(&p) && other.kind != V_NONE && !broadcast_pair(e, &p, &other, a->loc[2]))
@@ -216,7 +222,8 @@ struct val bi_load(struct eval *e, const struct args *a)
 	if (other.kind == V_ERROR || mask.kind == V_ERROR)
 		return val_error();
 	const struct type *t = type_with_elem(e->ctx, p.ssa->type, type_elem(p.ssa->type)->elem);
-	struct value *v = build3(&e->b, IR_LOAD, t, p.ssa, mask.kind == V_NONE ? NULL : mask.ssa, other.kind == V_NONE ? NULL : other.ssa);
+	struct value *v = build3(&e->b, IR_LOAD, t, p.ssa, mask.kind == V_NONE ? NULL : mask.ssa,
+				 other.kind == V_NONE ? NULL : other.ssa);
 	v->def->attr[ATTR_CACHE] = cache;
 	v->def->attr[ATTR_EVICT] = evict;
 	v->def->attr[ATTR_VOLATILE] = is_volatile;
@@ -230,12 +237,14 @@ struct val bi_store(struct eval *e, const struct args *a)
 	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
 	struct val p, v, mask;
 	i64 cache, evict;
-	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) || !arg_choice(e, a, 4, caches, &cache) ||
-	    !arg_choice(e, a, 5, evictions, &evict) || !no_block_pointer_options(e, a, 3, 0))
+	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) ||
+	    !arg_choice(e, a, 4, caches, &cache) || !arg_choice(e, a, 5, evictions, &evict) ||
+	    !no_block_pointer_options(e, a, 3, 0))
 		return val_error();
 
 	if (!is_tile(&p) && (is_tile(&v) || is_tile(&mask))) {
-		struct val r = eval_error(e, E_STORE_SCALAR_POINTER, is_tile(&v) ? a->loc[1] : a->loc[2], describe_type(e, is_tile(&v) ? &v : &mask));
+		struct val r = eval_error(e, E_STORE_SCALAR_POINTER, is_tile(&v) ? a->loc[1] : a->loc[2],
+					  describe_type(e, is_tile(&v) ? &v : &mask));
 		diag_hint(e->diags, "a store never widens its pointer: add offsets to it, as in ptr + tl.arange(0, N)");
 		return r;
 	}
@@ -247,7 +256,8 @@ struct val bi_store(struct eval *e, const struct args *a)
 	if (v.kind == V_ERROR || mask.kind == V_ERROR || p.kind == V_ERROR)
 		return val_error();
 	if (p.pointers > 1)
-		v = bitcast_to(e, v, (struct val){.kind = V_TYPE, .dtype = p.dtype, .pointers = p.pointers - 1}, a->loc[1]);
+		v = bitcast_to(e, v, (struct val){.kind = V_TYPE, .dtype = p.dtype, .pointers = p.pointers - 1},
+			       a->loc[1]);
 	else
 		v = cast_to(e, v, p.dtype, ROUND_DEFAULT, a->loc[1]);
 	if (v.kind == V_ERROR)
@@ -287,8 +297,8 @@ struct val bi_atomic(struct eval *e, const struct args *a)
 {
 	struct val p, v, mask;
 	i64 sem, scope;
-	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) || !arg_ordering(e, a, 3, &sem, &scope) ||
-	    !atomic_type(e, a, &p, a->b->code == RMW_ADD))
+	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) ||
+	    !arg_ordering(e, a, 3, &sem, &scope) || !atomic_type(e, a, &p, a->b->code == RMW_ADD))
 		return val_error();
 	bool f = dtype_is_float(p.dtype), u = dtype_is_unsigned(p.dtype);
 	if (f && (a->b->code == RMW_MAX || a->b->code == RMW_MIN))
@@ -313,8 +323,8 @@ struct val bi_atomic_cas(struct eval *e, const struct args *a)
 {
 	struct val p, c, v;
 	i64 sem, scope;
-	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &c) || !arg_tensor(e, a, 2, &v) || !arg_ordering(e, a, 3, &sem, &scope) ||
-	    !atomic_type(e, a, &p, false))
+	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &c) || !arg_tensor(e, a, 2, &v) ||
+	    !arg_ordering(e, a, 3, &sem, &scope) || !atomic_type(e, a, &p, false))
 		return val_error();
 	const struct type *t = p.ssa->type;
 	c = cast_to(e, broadcast_to(e, c, t->rank, t->shape, a->loc[1]), p.dtype, ROUND_DEFAULT, a->loc[1]);
@@ -387,16 +397,19 @@ struct val bi_dot(struct eval *e, const struct args *a)
 		if (x.dtype != y.dtype && dtype_is_float(x.dtype) && dtype_is_float(y.dtype))
 			diag_hint(e->diags, "convert one of them, for example with .to(tl.%s)", dtype_tl_name(x.dtype));
 		else
-			diag_hint(e->diags, "it multiplies two tiles of one type: fp16, bf16, fp32, fp64, int8, or any two fp8");
+			diag_hint(e->diags,
+				  "it multiplies two tiles of one type: fp16, bf16, fp32, fp64, int8, or any two fp8");
 		return r;
 	}
 	int r = s->rank;
 	if (r != t->rank || r < 2 || r > 3)
 		return eval_error(e, E_DOT_RANK, a->loc[0], describe_type(e, &x), describe_type(e, &y));
 	if (r == 3 && s->shape[0] != t->shape[0])
-		return eval_error(e, E_DOT_BATCH, a->loc[0], describe_type(e, &x), describe_type(e, &y), s->shape[0], t->shape[0]);
+		return eval_error(e, E_DOT_BATCH, a->loc[0], describe_type(e, &x), describe_type(e, &y), s->shape[0],
+				  t->shape[0]);
 	if (s->shape[r - 1] != t->shape[r - 2])
-		return eval_error(e, E_DOT_SHAPE, a->loc[0], describe_type(e, &x), describe_type(e, &y), s->shape[r - 1], t->shape[r - 2]);
+		return eval_error(e, E_DOT_SHAPE, a->loc[0], describe_type(e, &x), describe_type(e, &y),
+				  s->shape[r - 1], t->shape[r - 2]);
 	int min_k = dtype_bits(x.dtype) == 8 ? 32 : 16;
 	if (s->shape[r - 1] < min_k)
 		return eval_error(e, E_DOT_K, a->loc[0], s->shape[r - 1], min_k, dtype_name(x.dtype));
@@ -448,7 +461,8 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 	bool ok = r.kind != V_ERROR && (r.kind == V_TUPLE ? r.nitems == n : n == 1);
 	struct value **vals = arena_array(e->arena, struct value *, n);
 	for (u32 i = 0; ok && i < n; i++) {
-		ok = out[i].kind == V_TENSOR && out[i].ssa->type == in[i].ssa->type->elem && out[i].dtype == in[i].dtype;
+		ok = out[i].kind == V_TENSOR && out[i].ssa->type == in[i].ssa->type->elem &&
+		     out[i].dtype == in[i].dtype;
 		vals[i] = ok ? out[i].ssa : NULL;
 	}
 	if (!ok && r.kind != V_ERROR)
@@ -456,7 +470,8 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 	bool makes_tile = false;
 	walk(o->blocks[0], note_tile, &makes_tile);
 	if (ok && makes_tile) {
-		eval_error(e, E_ARG_KIND, a->loc[2], arg_name(e, a, 2), a->b->name, "a function of scalars", "one that makes a tile");
+		eval_error(e, E_ARG_KIND, a->loc[2], arg_name(e, a, 2), a->b->name, "a function of scalars",
+			   "one that makes a tile");
 		ok = false;
 	}
 	for (u32 i = 0; !ok && i < n; i++)
@@ -480,13 +495,15 @@ static bool combine_inputs(struct eval *e, const struct args *a, struct val *in,
 		struct args one = {.b = a->b, .at = (struct val *)&items[i], .loc = a->loc, .n = 1};
 		if (!arg_tile(e, &one, 0, &in[i]))
 			return false;
-		if (in[i].ssa->type->rank != in[0].ssa->type->rank || memcmp(in[i].ssa->type->shape, in[0].ssa->type->shape, sizeof in[0].ssa->type->shape)) {
+		if (in[i].ssa->type->rank != in[0].ssa->type->rank ||
+		    memcmp(in[i].ssa->type->shape, in[0].ssa->type->shape, sizeof in[0].ssa->type->shape)) {
 			eval_error(e, E_REDUCE_SHAPES, a->loc[0], describe_type(e, &in[0]), describe_type(e, &in[i]));
 			return false;
 		}
 	}
 	if (a->at[2].kind != V_FUNC) {
-		eval_error(e, E_ARG_KIND, a->loc[2], "combine_fn", a->b->name, "a jit function", describe(e, &a->at[2]));
+		eval_error(e, E_ARG_KIND, a->loc[2], "combine_fn", a->b->name, "a jit function",
+			   describe(e, &a->at[2]));
 		return false;
 	}
 	return true;
@@ -560,7 +577,8 @@ struct val bi_scan(struct eval *e, const struct args *a)
 	u32 n;
 	int axis;
 	bool reverse;
-	if (!combine_inputs(e, a, in, &n) || !arg_axis(e, a, 1, in[0].ssa->type->rank, &axis) || !arg_bool(e, a, 3, &reverse))
+	if (!combine_inputs(e, a, in, &n) || !arg_axis(e, a, 1, in[0].ssa->type->rank, &axis) ||
+	    !arg_bool(e, a, 3, &reverse))
 		return val_error();
 	for (u32 i = 0; i < n; i++) {
 		ops[i] = in[i].ssa;

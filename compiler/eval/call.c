@@ -21,8 +21,10 @@ static struct val subspace(enum space s, const char *name)
 		enum space out;
 	} table[] = {
 		{SPACE_TRITON, "language", SPACE_TL}, {SPACE_TL, "math", SPACE_MATH}, {SPACE_TL, "extra", SPACE_EXTRA},
-		{SPACE_TL, "libdevice", SPACE_LIBDEVICE}, {SPACE_EXTRA, "cuda", SPACE_EXTRA}, {SPACE_EXTRA, "hip", SPACE_EXTRA},
-		{SPACE_EXTRA, "libdevice", SPACE_LIBDEVICE}, {SPACE_TL, "core", SPACE_TL}, {SPACE_TL, "standard", SPACE_TL},
+		{SPACE_TL, "libdevice", SPACE_LIBDEVICE}, {SPACE_EXTRA, "cuda", SPACE_EXTRA},
+			{SPACE_EXTRA, "hip", SPACE_EXTRA},
+		{SPACE_EXTRA, "libdevice", SPACE_LIBDEVICE}, {SPACE_TL, "core", SPACE_TL},
+			{SPACE_TL, "standard", SPACE_TL},
 		{SPACE_TL, "PropagateNan", SPACE_PROPAGATE_NAN},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)
@@ -49,8 +51,11 @@ struct val space_lookup(struct eval *e, enum space s, const char *name)
 		static const struct {
 			const char *name;
 			double value;
-		} constants[] = {{"pi", 3.14159265358979323846}, {"e", 2.7182818284590452354}, {"tau", 6.28318530717958647692},
-				 {"inf", __builtin_inf()}, {"nan", __builtin_nan("")}};
+		} constants[] = {{"pi", 3.14159265358979323846},
+				 {"e", 2.7182818284590452354},
+				 {"tau", 6.28318530717958647692},
+				 {"inf", __builtin_inf()},
+				 {"nan", __builtin_nan("")}};
 		for (u32 i = 0; i < ARRAY_LEN(constants); i++)
 			if (!strcmp(constants[i].name, name))
 				return val_float(constants[i].value);
@@ -122,7 +127,8 @@ static const char *formal_name(struct eval *e, const struct formal *f)
 	return arena_str(e->arena, f->name, f->len);
 }
 
-static struct val unknown_keyword(struct eval *e, const char *callee, const struct named_val *nv, const char *const *names, u32 n)
+static struct val unknown_keyword(struct eval *e, const char *callee, const struct named_val *nv,
+				  const char *const *names, u32 n)
 {
 	struct val v = eval_error(e, E_UNKNOWN_KEYWORD, nv->loc, callee, nv->name);
 	const char *like = did_you_mean(nv->name, names, n);
@@ -137,8 +143,9 @@ static struct val unknown_keyword(struct eval *e, const char *callee, const stru
 	return v;
 }
 
-static struct val call_builtin(struct eval *e, const struct builtin *b, const struct val *pos, const struct loc *pos_loc,
-			       u32 npos, const struct named_val *named, u32 nnamed, struct loc at)
+static struct val call_builtin(struct eval *e, const struct builtin *b, const struct val *pos,
+			       const struct loc *pos_loc, u32 npos, const struct named_val *named, u32 nnamed,
+			       struct loc at)
 {
 	struct formal f[MAX_ARGS];
 	struct val bound[MAX_ARGS];
@@ -153,7 +160,9 @@ static struct val call_builtin(struct eval *e, const struct builtin *b, const st
 		given[i] = true;
 		locs[i] = pos_loc[taken];
 		if (f[i].star) {
-			bound[i] = npos - taken == 1 && pos[taken].kind == V_TUPLE ? pos[taken] : val_tuple(pos + taken, npos - taken);
+			bound[i] = npos - taken == 1 && pos[taken].kind == V_TUPLE
+					   ? pos[taken]
+					   : val_tuple(pos + taken, npos - taken);
 			taken = npos;
 		} else {
 			bound[i] = pos[taken++];
@@ -193,8 +202,8 @@ static struct val call_builtin(struct eval *e, const struct builtin *b, const st
 
 /* --- functions ----------------------------------------------------------------------------------------------- */
 
-static struct val call_func_at(struct eval *e, const struct func *f, const struct val *pos, const struct loc *pos_loc, u32 npos,
-			       const struct named_val *named, u32 nnamed, struct loc at)
+static struct val call_func_at(struct eval *e, const struct func *f, const struct val *pos, const struct loc *pos_loc,
+			       u32 npos, const struct named_val *named, u32 nnamed, struct loc at)
 {
 	struct frame *caller = e->frame;
 	struct frame frame = {.caller = caller, .call = at, .func = f, .depth = caller->depth + 1};
@@ -235,7 +244,8 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 		if (!given[i] && !p->value)
 			bound[i] = eval_error(e, E_MISSING_ARG, at, f->name, p->name);
 		else if (constant && bound[i].kind == V_TENSOR)
-			bound[i] = eval_error(e, E_CONSTEXPR_ARG, pos_loc && i < npos ? pos_loc[i] : at, p->name, f->name, describe(e, &bound[i]));
+			bound[i] = eval_error(e, E_CONSTEXPR_ARG, pos_loc && i < npos ? pos_loc[i] : at, p->name,
+					      f->name, describe(e, &bound[i]));
 		e->frame = &frame;
 		vec_push(e->arena, &frame.vars, ((struct binding){.name = p->name, .val = bound[i]}));
 	}
@@ -246,14 +256,14 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	return frame.ret;
 }
 
-struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs, const struct named_val *named,
-		     u32 nnamed)
+struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs,
+		     const struct named_val *named, u32 nnamed)
 {
 	return call_func_at(e, f, args, NULL, nargs, named, nnamed, e->b.loc);
 }
 
-static struct val call_val(struct eval *e, struct val callee, const struct val *pos, const struct loc *pos_loc, u32 npos,
-			   const struct named_val *named, u32 nnamed, struct loc at)
+static struct val call_val(struct eval *e, struct val callee, const struct val *pos, const struct loc *pos_loc,
+			   u32 npos, const struct named_val *named, u32 nnamed, struct loc at)
 {
 	switch (callee.kind) {
 	case V_ERROR: return callee;
@@ -312,7 +322,8 @@ struct val eval_call(struct eval *e, const struct expr *x)
 	}
 	struct named_val *named = arena_array(e->arena, struct named_val, x->nkeywords);
 	for (u32 i = 0; i < x->nkeywords; i++) {
-		named[i] = (struct named_val){x->keywords[i].name, eval_expr(e, x->keywords[i].value), x->keywords[i].loc};
+		named[i] =
+			(struct named_val){x->keywords[i].name, eval_expr(e, x->keywords[i].value), x->keywords[i].loc};
 		failed |= named[i].val.kind == V_ERROR;
 	}
 	if (failed)

@@ -127,7 +127,8 @@ static void assigned_names(struct eval *e, const struct body *b, name_vec *out)
 	}
 }
 
-/* After an error in a condition: what the statements would have assigned is unknown, which is not worth an error each. */
+/* After an error in a condition: what the statements would have assigned is unknown, which is not worth an error
+ * each. */
 static void poison_assigned(struct eval *e, const struct body *b)
 {
 	name_vec names = {0};
@@ -226,7 +227,8 @@ static void finish_merging(struct eval *e, struct op *o, const scope *before, co
 	VEC(struct binding) merged = {0};
 	scope vars = copy_scope(e, before);
 	for (u32 i = 0; i < yes->vars.len; i++) {
-		const struct binding *a = &yes->vars.at[i], *b = lookup(&no->vars, a->name), *old = lookup(before, a->name);
+		const struct binding *a = &yes->vars.at[i], *b = lookup(&no->vars, a->name),
+				     *old = lookup(before, a->name);
 		if (!b) {
 			unset(e, &vars, a->name, "it is assigned in only one branch of a run-time 'if'");
 			continue;
@@ -245,7 +247,8 @@ static void finish_merging(struct eval *e, struct op *o, const scope *before, co
 			if (old)
 				x = eval_error(e, E_BRANCH_TYPES, s->loc, a->name, describe(e, &x), describe(e, &y));
 			else
-				x = (struct val){.kind = V_UNSET, .reason = "the branches of a run-time 'if' give it different types"};
+				x = (struct val){.kind = V_UNSET,
+						 .reason = "the branches of a run-time 'if' give it different types"};
 		} else {
 			flatten(e, &x, &v[0]);
 			flatten(e, &y, &v[1]);
@@ -359,7 +362,8 @@ static void find_carried(struct eval *e, const struct stmt *s, name_vec *out)
 	assigned_names(e, &s->body, &names);
 	for (u32 i = 0; i < names.len; i++) {
 		const struct binding *b = find_var(e->frame, names.at[i]);
-		if (b && has_run_time_part(&b->val) && !(s->target && s->target->kind == EX_NAME && s->target->name == names.at[i]))
+		if (b && has_run_time_part(&b->val) &&
+		    !(s->target && s->target->kind == EX_NAME && s->target->name == names.at[i]))
 			vec_push(e->arena, out, names.at[i]);
 	}
 }
@@ -390,14 +394,17 @@ static void hint_loop_type(struct eval *e, const char *name, const struct val *w
 	if (was->kind != V_TENSOR || now->kind != V_TENSOR || was->pointers || now->pointers)
 		return;
 	const char *type = dtype_tl_name(now->dtype);
-	bool wider = dtype_is_float(now->dtype) != dtype_is_float(was->dtype) ? dtype_is_float(now->dtype)
-									      : dtype_bits(now->dtype) > dtype_bits(was->dtype);
+	bool wider = dtype_is_float(now->dtype) != dtype_is_float(was->dtype)
+			     ? dtype_is_float(now->dtype)
+			     : dtype_bits(now->dtype) > dtype_bits(was->dtype);
 	if (is_tile(now) && !is_tile(was))
-		diag_hint(e->diags, "give it that shape before the loop, as in %s = tl.zeros(…, dtype=tl.%s)", name, type);
+		diag_hint(e->diags, "give it that shape before the loop, as in %s = tl.zeros(…, dtype=tl.%s)", name,
+			  type);
 	else if (is_tile(now) == is_tile(was) && wider)
 		diag_hint(e->diags, "give it that type before the loop, as in %s = (…).to(tl.%s)", name, type);
 	else if (is_tile(now) == is_tile(was) && now->dtype != was->dtype)
-		diag_hint(e->diags, "keep its type in the loop, as in %s = (…).to(tl.%s)", name, dtype_tl_name(was->dtype));
+		diag_hint(e->diags, "keep its type in the loop, as in %s = (…).to(tl.%s)", name,
+			  dtype_tl_name(was->dtype));
 }
 
 /* After the body: the carried variables must have kept their types; other old variables must not have changed. */
@@ -436,7 +443,8 @@ static void restore_scope(struct eval *e, const scope *before)
 	e->frame->vars = copy_scope(e, before);
 	for (u32 i = 0; i < inside.len; i++)
 		if (!lookup(before, inside.at[i].name))
-			unset(e, &e->frame->vars, inside.at[i].name, "it is assigned only inside a run-time loop, which may run zero times");
+			unset(e, &e->frame->vars, inside.at[i].name,
+			      "it is assigned only inside a run-time loop, which may run zero times");
 }
 
 /* An operand of a loop's bounds as an SSA integer of type d. */
@@ -450,7 +458,8 @@ static bool check_bound(struct eval *e, struct val *v, struct loc at)
 {
 	if (v->kind == V_ERROR)
 		return false;
-	if ((v->kind == V_TENSOR && !v->pointers && dtype_is_int(v->dtype) && !is_tile(v)) || v->kind == V_INT || v->kind == V_BOOL)
+	if ((v->kind == V_TENSOR && !v->pointers && dtype_is_int(v->dtype) && !is_tile(v)) || v->kind == V_INT ||
+	    v->kind == V_BOOL)
 		return true;
 	eval_error(e, E_LOOP_BOUND, at, describe(e, v));
 	return false;
@@ -471,8 +480,10 @@ static struct builder enter_block(struct eval *e, struct block *b)
 	return outer;
 }
 
-/* Evaluates the loop's body (or nothing, where its condition was an error) into `b`, and yields the carried variables. */
-static void loop_body(struct eval *e, const struct stmt *s, struct block *b, const name_vec *carried, const value_vec *args, bool run)
+/* Evaluates the loop's body (or nothing, where its condition was an error) into `b`, and yields the carried
+ * variables. */
+static void loop_body(struct eval *e, const struct stmt *s, struct block *b, const name_vec *carried,
+		      const value_vec *args, bool run)
 {
 	value_vec out = {0};
 	scope entry = copy_scope(e, &e->frame->vars);
@@ -561,10 +572,13 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	loop_body(e, s, o->blocks[0], &carried, &args, true);
 	leave_loop(e, o, outer, &before, &carried);
 	if (s->target->kind == EX_NAME && !lookup(&before, s->target->name))
-		set_var(e, s->target->name, (struct val){.kind = V_UNSET, .reason = "it is the index of a run-time loop, which may run zero times"});
+		set_var(e, s->target->name,
+			(struct val){.kind = V_UNSET,
+				     .reason = "it is the index of a run-time loop, which may run zero times"});
 }
 
-enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const struct loop_range *r, const struct cont *rest)
+enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const struct loop_range *r,
+			   const struct cont *rest)
 {
 	i128 end = r->end.integer, by = r->step.integer;
 	for (; by > 0 ? at < end : at > end; at += by) {

@@ -83,7 +83,8 @@ const char *describe(struct eval *e, const struct val *v)
 		sb_puts(&sb, "a tile of type");
 	else
 		sb_puts(&sb, what[v->kind]);
-	if (v->kind <= V_NONE || v->kind == V_SLICE || v->kind == V_ELLIPSIS || v->kind == V_SPACE || v->kind == V_RANGE)
+	if (v->kind <= V_NONE || v->kind == V_SLICE || v->kind == V_ELLIPSIS || v->kind == V_SPACE ||
+	    v->kind == V_RANGE)
 		return sb.at;
 	if (sb.len)
 		sb_puts(&sb, " ");
@@ -117,7 +118,8 @@ bool val_equal(const struct val *a, const struct val *b)
 	if (val_is_number(a) && val_is_number(b)) {
 		double x = a->kind == V_FLOAT ? a->real : 0, y = b->kind == V_FLOAT ? b->real : 0;
 		if (a->kind != V_FLOAT && b->kind != V_FLOAT)
-			return (a->kind == V_BOOL ? a->boolean : a->integer) == (b->kind == V_BOOL ? b->boolean : b->integer);
+			return (a->kind == V_BOOL ? a->boolean : a->integer) ==
+			       (b->kind == V_BOOL ? b->boolean : b->integer);
 		if (a->kind != V_FLOAT)
 			x = a->kind == V_BOOL ? a->boolean : (double)a->integer;
 		if (b->kind != V_FLOAT)

@@ -39,7 +39,8 @@ static void backtrace(void *arg, struct diags *d)
 	const struct eval *e = arg;
 	for (const struct frame *f = e->frame; f && f->caller; f = f->caller)
 		if (f->func->module != e->std && f->call.file && !said_before(e->frame, f))
-			diag(d, N_CALLED_FROM, user_loc(&(struct eval){.frame = f->caller, .std = e->std}, f->call), f->func->name);
+			diag(d, N_CALLED_FROM, user_loc(&(struct eval){.frame = f->caller, .std = e->std}, f->call),
+			     f->func->name);
 }
 
 /* --- variables ----------------------------------------------------------------------------------------------- */
@@ -103,7 +104,8 @@ void assign(struct eval *e, const struct expr *target, struct val v)
 	bool fits = v.kind == V_TUPLE && v.nitems == target->nitems;
 	if (!fits && v.kind != V_ERROR) {
 		if (v.kind == V_TUPLE)
-			eval_error(e, E_UNPACK_COUNT, target->loc, target->nitems, PLURAL(target->nitems), v.nitems, PLURAL(v.nitems));
+			eval_error(e, E_UNPACK_COUNT, target->loc, target->nitems, PLURAL(target->nitems), v.nitems,
+				   PLURAL(v.nitems));
 		else
 			eval_error(e, E_UNPACK, target->loc, target->nitems, PLURAL(target->nitems), describe(e, &v));
 	}
@@ -161,7 +163,8 @@ static void exec_assert(struct eval *e, const struct stmt *s)
 		struct val args[] = {v, message};
 		call_std(e, "device_assert", args, 2);
 	} else if (truth(e, v, s->value->loc, &cond) == 0) {
-		eval_error(e, E_STATIC_ASSERT, s->loc, message.kind == V_STR && message.len ? message.text : source_text(e, s->value->loc));
+		eval_error(e, E_STATIC_ASSERT, s->loc,
+			   message.kind == V_STR && message.len ? message.text : source_text(e, s->value->loc));
 	}
 }
 
@@ -220,8 +223,8 @@ struct val unsupported_syntax(struct eval *e, const char *what, struct loc at)
 /* A call of host Python for its side effect (a print, a breakpoint): it has no meaning in a compiled kernel. */
 static bool is_host_call(const struct eval *e, const struct expr *x)
 {
-	return x->kind == EX_CALL && x->a->kind == EX_NAME && map_get(&e->frame->func->module->host_funcs, x->a->name) &&
-	       !find_var(e->frame, x->a->name);
+	return x->kind == EX_CALL && x->a->kind == EX_NAME &&
+	       map_get(&e->frame->func->module->host_funcs, x->a->name) && !find_var(e->frame, x->a->name);
 }
 
 static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct cont *rest)
@@ -278,7 +281,8 @@ enum flow exec_body(struct eval *e, const struct body *body, u32 from, const str
 enum flow exec_rest(struct eval *e, const struct cont *c)
 {
 	for (; c; c = c->outer) {
-		enum flow f = c->loop ? exec_static_loop(e, c->loop, c->next, c->range, c->outer) : exec_body(e, c->body, c->at, c->outer);
+		enum flow f = c->loop ? exec_static_loop(e, c->loop, c->next, c->range, c->outer)
+				      : exec_body(e, c->body, c->at, c->outer);
 		if (f == FLOW_RETURN)
 			return f;
 	}
@@ -375,7 +379,8 @@ static struct val bind_param(struct eval *e, const struct param *p, const struct
 			return val_dtype(d);
 		struct val v = x ? eval_expr(e, x) : val_error();
 		if (bare && v.kind == V_ERROR)
-			diag_hint(e->diags, "-D takes a Python literal (128, 0.5, True, None, \"relu\"), a dtype (tl.float16) or a jit function");
+			diag_hint(e->diags, "-D takes a Python literal (128, 0.5, True, None, \"relu\"), a dtype "
+					    "(tl.float16) or a jit function");
 		return v;
 	}
 	if (typed && t.one && !constexpr)

@@ -91,7 +91,9 @@ static struct val unknown_name(struct eval *e, const char *name, struct loc at)
 	else if (builtin_find(SPACE_TL, name, strlen(name)))
 		diag_hint(e->diags, "did you mean 'tl.%s'?", name);
 	else
-		diag_hint(e->diags, "kernels see their parameters, their variables, other jit functions and tl.constexpr globals");
+		diag_hint(
+			e->diags,
+			"kernels see their parameters, their variables, other jit functions and tl.constexpr globals");
 	return v;
 }
 
@@ -117,7 +119,8 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 	static const struct {
 		const char *name;
 		enum space space;
-	} known[] = {{"tl", SPACE_TL}, {"triton", SPACE_TRITON}, {"libdevice", SPACE_LIBDEVICE}, {"math", SPACE_PYMATH}};
+	} known[] = {
+		{"tl", SPACE_TL}, {"triton", SPACE_TRITON}, {"libdevice", SPACE_LIBDEVICE}, {"math", SPACE_PYMATH}};
 	for (u32 i = 0; i < ARRAY_LEN(known); i++)
 		if (!strcmp(known[i].name, name))
 			return space_val(known[i].space);
@@ -160,8 +163,14 @@ static struct val unknown_attribute(struct eval *e, const struct val *v, const c
 			near[n++] = attributes[i];
 	}
 	static const char *const spaces[] = {
-		[SPACE_TRITON] = "triton", [SPACE_TL] = "tl", [SPACE_MATH] = "tl.math", [SPACE_EXTRA] = "tl.extra",
-		[SPACE_LIBDEVICE] = "libdevice", [SPACE_PYMATH] = "math", [SPACE_PYTHON] = "python", [SPACE_TYPE] = "dtype",
+		[SPACE_TRITON] = "triton",
+		[SPACE_TL] = "tl",
+		[SPACE_MATH] = "tl.math",
+		[SPACE_EXTRA] = "tl.extra",
+		[SPACE_LIBDEVICE] = "libdevice",
+		[SPACE_PYMATH] = "math",
+		[SPACE_PYTHON] = "python",
+		[SPACE_TYPE] = "dtype",
 		[SPACE_PROPAGATE_NAN] = "tl.PropagateNan",
 	};
 	struct val r = v->kind == V_SPACE ? eval_error(e, E_UNKNOWN_BUILTIN, at, spaces[v->space], name)
@@ -187,7 +196,11 @@ static struct val tensor_attribute(struct eval *e, struct val v, const char *nam
 		return shape_tuple(e, v.ssa->type);
 	if (!strcmp(name, "type")) {
 		struct val shape = shape_tuple(e, v.ssa->type);
-		return (struct val){.kind = V_TYPE, .dtype = v.dtype, .pointers = v.pointers, .items = shape.items, .nitems = shape.nitems};
+		return (struct val){.kind = V_TYPE,
+				    .dtype = v.dtype,
+				    .pointers = v.pointers,
+				    .items = shape.items,
+				    .nitems = shape.nitems};
 	}
 	if (!strcmp(name, "numel"))
 		return val_int(type_numel(v.ssa->type));
@@ -350,7 +363,8 @@ static struct val int_pow(struct eval *e, i128 base, i128 n, struct loc at)
 	if (base >= -1 && base <= 1) /* n may be huge */
 		return val_int(n == 0 ? 1 : base == -1 && n % 2 == 0 ? 1 : base);
 	for (; n > 0; n--)
-		if (__builtin_mul_overflow(r, base, &r) || r > (i128)1 << MAX_INT_BITS || r < -((i128)1 << MAX_INT_BITS))
+		if (__builtin_mul_overflow(r, base, &r) || r > (i128)1 << MAX_INT_BITS ||
+		    r < -((i128)1 << MAX_INT_BITS))
 			return eval_error(e, E_INT_TOO_BIG, at);
 	return val_int(r);
 }
@@ -496,7 +510,8 @@ static bool undecided(const struct val *a, const struct val *b)
 				return true;
 		return false;
 	}
-	return (a->kind == V_TENSOR && (b->kind == V_TENSOR || val_is_number(b))) || (b->kind == V_TENSOR && val_is_number(a));
+	return (a->kind == V_TENSOR && (b->kind == V_TENSOR || val_is_number(b))) ||
+	       (b->kind == V_TENSOR && val_is_number(a));
 }
 
 static struct val undecided_error(struct eval *e, enum operator op, const struct val *v, struct loc at)
@@ -526,7 +541,8 @@ static struct val compare_pair(struct eval *e, enum operator op, struct val a, s
 	if (a.kind == V_TUPLE && (op == OP_EQ || op == OP_NE) && undecided(&a, &b))
 		return undecided_error(e, op, &a, at);
 	bool run_time = a.kind == V_TENSOR || b.kind == V_TENSOR;
-	if (run_time && (a.kind == V_NONE || b.kind == V_NONE || a.kind == V_STR || b.kind == V_STR) && (op == OP_EQ || op == OP_NE))
+	if (run_time && (a.kind == V_NONE || b.kind == V_NONE || a.kind == V_STR || b.kind == V_STR) &&
+	    (op == OP_EQ || op == OP_NE))
 		return val_bool(op == OP_NE); /* a value is never equal to None */
 	return run_time ? compare_op(e, op, a, b, at) : compare_constants(e, op, a, b, at);
 }

@@ -113,7 +113,8 @@ static bool format_val(struct eval *e, struct strbuf *out, const struct val *v, 
 	return true;
 }
 
-/* Where the expression that begins at `at` ends: at '}', ':' or '!' outside brackets and strings, or at the end of x. */
+/* Where the expression that begins at `at` ends: at '}', ':' or '!' outside brackets and strings, or at the end of
+ * x. */
 static u32 expression_end(const struct expr *x, u32 at)
 {
 	int depth = 0;
@@ -126,7 +127,8 @@ static u32 expression_end(const struct expr *x, u32 at)
 		}
 		if (c == '"' || c == '\'')
 			quote = c;
-		else if (!depth && (c == '}' || c == ':' || (c == '!' && at + 1 < x->text_len && x->text[at + 1] != '=')))
+		else if (!depth &&
+			 (c == '}' || c == ':' || (c == '!' && at + 1 < x->text_len && x->text[at + 1] != '=')))
 			return at;
 		depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
 	}
@@ -136,7 +138,8 @@ static u32 expression_end(const struct expr *x, u32 at)
 /* The field whose '{' is before `start`; returns where its '}' is, 0 after an error. */
 static u32 eval_field(struct eval *e, const struct expr *x, u32 start, struct strbuf *out)
 {
-	u32 end = expression_end(x, start), last = end, offset = (u32)(x->text - e->diags->sources.at[x->loc.file]->text);
+	u32 end = expression_end(x, start), last = end,
+	    offset = (u32)(x->text - e->diags->sources.at[x->loc.file]->text);
 	while (last > start && x->text[last - 1] == ' ')
 		last--;
 	bool named = last > start + 1 && x->text[last - 1] == '=' && !strchr("=!<>", x->text[last - 2]); /* {name=} */
@@ -147,7 +150,9 @@ static u32 eval_field(struct eval *e, const struct expr *x, u32 start, struct st
 	if (colon + 1 < close && x->text[colon] == '!')
 		colon += 2; /* !r and !s: compile-time values have one text */
 	bool broken = close == x->text_len || stop == start || (colon < close && x->text[colon] != ':');
-	struct expr *inner = broken ? NULL : parse_expression(e->arena, e->ctx->names, e->diags, x->loc.file, offset + start, offset + stop);
+	struct expr *inner = broken ? NULL
+				    : parse_expression(e->arena, e->ctx->names, e->diags, x->loc.file, offset + start,
+						       offset + stop);
 	if (!inner) {
 		eval_error(e, E_FSTRING, x->loc);
 		return 0;
@@ -162,7 +167,8 @@ static u32 eval_field(struct eval *e, const struct expr *x, u32 start, struct st
 	if (colon + 1 >= close) {
 		print_val(out, &v);
 	} else if (!format_val(e, out, &v, x->text + colon + 1, close - colon - 1)) {
-		eval_error(e, E_FORMAT_SPEC, x->loc, arena_str(e->arena, x->text + colon + 1, close - colon - 1), describe(e, &v));
+		eval_error(e, E_FORMAT_SPEC, x->loc, arena_str(e->arena, x->text + colon + 1, close - colon - 1),
+			   describe(e, &v));
 		return 0;
 	}
 	return close;

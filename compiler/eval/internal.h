@@ -227,7 +227,8 @@ struct val binary_op(struct eval *e, enum operator op, struct val a, struct val 
 struct val compare_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc at);
 struct val logical_op(struct eval *e, bool is_and, struct val a, struct val b, struct loc at);
-/* The usual conversions: both to one element type, then to one shape. Constants are weak: they take the other's type. */
+/* The usual conversions: both to one element type, then to one shape. Constants are weak: they take the other's
+ * type. */
 enum promote_flags { PROMOTE_DIV = 1, PROMOTE_PTR = 2, PROMOTE_NO_ARITH = 4 };
 bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc at, const char *what);
 bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at);
@@ -248,6 +249,7 @@ const char *source_text(struct eval *e, struct loc at);
 
 /* Where a message about `at` belongs: code of the standard library is reported where the user called it. */
 struct loc user_loc(const struct eval *e, struct loc at);
-#define eval_error(e, id, at, ...) (__extension__({ diag((e)->diags, id, user_loc((e), (at)), ##__VA_ARGS__); val_error(); }))
+#define eval_error(e, id, at, ...) (                                                                                   \
+	__extension__({ diag((e)->diags, id, user_loc((e), (at)), ##__VA_ARGS__); val_error(); }))
 
 #endif

@@ -38,11 +38,15 @@ struct val const_tensor(struct eval *e, struct val n, enum dtype d)
 	const struct type *t = type_scalar(e->ctx, d);
 	u64 bits;
 	if (dtype_is_float(d))
-		bits = dtype_encode_float(d, n.kind == V_FLOAT ? n.real : n.kind == V_INT ? (double)n.integer : n.boolean);
+		bits = dtype_encode_float(d, n.kind == V_FLOAT ? n.real
+					     : n.kind == V_INT ? (double)n.integer
+							       : n.boolean);
 	else if (d == DT_I1)
 		bits = n.kind == V_FLOAT ? n.real != 0 : n.kind == V_INT ? n.integer != 0 : n.boolean;
 	else
-		bits = dtype_encode_int(d, n.kind == V_FLOAT ? (i64)(i128)n.real : n.kind == V_INT ? (i64)n.integer : n.boolean);
+		bits = dtype_encode_int(d, n.kind == V_FLOAT ? (i64)(i128)n.real
+					   : n.kind == V_INT ? (i64)n.integer
+							     : n.boolean);
 	return val_tensor(build_constant(&e->b, t, bits), d, 0);
 }
 
@@ -156,11 +160,13 @@ static struct val float_to_float(struct eval *e, struct val v, enum dtype d, enu
 	bool custom = r != ROUND_DEFAULT && r != ROUND_RTNE;
 	if (dtype_is_fp8(v.dtype) || dtype_is_fp8(d) || custom) {
 		struct value *x = build1(&e->b, IR_FP_TO_FP, to, v.ssa);
-		x->def->attr[ATTR_ROUNDING] = to_bits < from_bits ? (r == ROUND_DEFAULT ? ROUND_RTNE : r) : ROUND_DEFAULT;
+		x->def->attr[ATTR_ROUNDING] =
+			to_bits < from_bits ? (r == ROUND_DEFAULT ? ROUND_RTNE : r) : ROUND_DEFAULT;
 		return with(x, d);
 	}
 	if (from_bits == 16 && d != DT_F32) /* fp16 ↔ bf16 and fp64 go through fp32 */
-		return float_to_float(e, float_to_float(e, v, DT_F32, r, type_with_dtype(e->ctx, to, DT_F32)), d, r, to);
+		return float_to_float(e, float_to_float(e, v, DT_F32, r, type_with_dtype(e->ctx, to, DT_F32)), d, r,
+				      to);
 	return with(build1(&e->b, from_bits > to_bits ? IR_TRUNCF : IR_EXTF, to, v.ssa), d);
 }
 
@@ -404,7 +410,8 @@ struct val binary_op(struct eval *e, enum operator op, struct val a, struct val 
 		diag_hint(e->diags, "a pointer only takes integer offsets, as in ptr + i");
 		return val_error();
 	}
-	enum dtype shifted = a.kind == V_TENSOR ? a.dtype : b.dtype; /* >> keeps the sign of what it shifts; a constant is as its count */
+	/* >> keeps the sign of what it shifts; a constant is as its count */
+	enum dtype shifted = a.kind == V_TENSOR ? a.dtype : b.dtype;
 	if (!promote(e, &a, &b, flags, at, what))
 		return val_error();
 	if (a.pointers) {
@@ -458,7 +465,8 @@ struct val compare_op(struct eval *e, enum operator op, struct val a, struct val
 	if (dtype_is_fp8(a.dtype))
 		return eval_error(e, E_FP8_ARITHMETIC, at, operator_text(op), dtype_name(a.dtype));
 	bool is_float = dtype_is_float(a.dtype);
-	struct value *v = build2(&e->b, is_float ? IR_CMPF : IR_CMPI, type_with_dtype(e->ctx, a.ssa->type, DT_I1), a.ssa, b.ssa);
+	struct value *v =
+		build2(&e->b, is_float ? IR_CMPF : IR_CMPI, type_with_dtype(e->ctx, a.ssa->type, DT_I1), a.ssa, b.ssa);
 	int i = (int)op - OP_LT;
 	v->def->attr[ATTR_PREDICATE] = is_float ? (int)f[i] : dtype_is_unsigned(a.dtype) ? (int)u[i] : (int)s[i];
 	return with(v, DT_I1);

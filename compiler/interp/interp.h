@@ -11,8 +11,8 @@
  * - Reductions combine element i with element i + n/2, then halve, operands in order of their index. Scans and dots go
  *   in order of index; a dot rounds product and sum separately, in float (double for f64, modulo 2^32 for integers),
  *   starting from the accumulator.
- * - Programs run in any order, several at once; atomics are atomic between them, and sequentially consistent. One that waits in a loop
- *   for what others write has these begun, up to 1024 at once. */
+ * - Programs run in any order, several at once; atomics are atomic between them, and sequentially consistent. One that
+ *   waits in a loop for what others write has these begun, up to 1024 at once. */
 #ifndef TLC_INTERP_INTERP_H
 #define TLC_INTERP_INTERP_H
 
@@ -28,11 +28,13 @@ struct interp_launch {
 	u32 grid[3];
 	const struct mem_range *ranges; /* sorted by base, not overlapping */
 	u32 nranges;
-	bool open;                      /* addresses further than `guard` from all ranges are the caller's own memory: only null and
-					 * misaligned ones are errors */
+	/* addresses further than `guard` from all ranges are the caller's own memory: only null and misaligned ones are
+	 * errors */
+	bool open;
 	u64 guard;
-	/* Of each parameter: the range that a pointer's accesses must stay in; &any_memory where the pointer is to memory of the
-	 * caller's own; NULL where it points to none. NULL itself: accesses may hit every range, whatever they are computed from. */
+	/* Of each parameter: the range that a pointer's accesses must stay in; &any_memory where the pointer is to
+	 * memory of the caller's own; NULL where it points to none. NULL itself: accesses may hit every range, whatever
+	 * they are computed from. */
 	const struct mem_range *const *homes;
 	int threads;                    /* 0: as many as the machine has */
 	bool quiet;                     /* device_print prints nothing */

@@ -30,7 +30,8 @@ static const struct mem_range *home_of(const struct env *e, const struct memory_
 static bool is_open(const struct env *e, u64 address, u64 size)
 {
 	const struct interp_launch *l = e->run->launch;
-	return l->open && address >= NULL_PAGE && address + size >= address && !ranges_touch(l->ranges, l->nranges, address, size, l->guard);
+	return l->open && address >= NULL_PAGE && address + size >= address &&
+	       !ranges_touch(l->ranges, l->nranges, address, size, l->guard);
 }
 
 static bool reachable(struct env *e, const struct memory_plan *w, u64 address, u64 size)
@@ -55,11 +56,11 @@ static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 ad
 	const char *plural = bytes == 1 ? "" : "s";
 	unsigned long long at = address;
 	if (address < NULL_PAGE)
-		return fail(e, i, element, "%s of %u byte%s through a null pointer: address 0x%llx", what, bytes, plural,
-			    at);
+		return fail(e, i, element, "%s of %u byte%s through a null pointer: address 0x%llx", what, bytes,
+			    plural, at);
 	if (address & (bytes - 1))
-		return fail(e, i, element, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what, bytes,
-			    at, bytes);
+		return fail(e, i, element, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what,
+			    bytes, at, bytes);
 	const struct interp_launch *l = e->run->launch;
 	const struct mem_range *home = home_of(e, i->plan), *in = NULL;
 	struct arena a = {0};
@@ -70,8 +71,10 @@ static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 ad
 		in = &l->ranges[below - 1]; /* another parameter's */
 	ranges_describe(in ? home : l->ranges, in ? 1 : l->nranges, address, " is ", &place);
 	if (in)
-		sb_printf(&place, ", in %s%s%s", in->name ? "'" : "", in->name ? in->name : "another buffer", in->name ? "'" : "");
-	fail(e, i, element, "%s of %u byte%s outside %s buffer: address 0x%llx%s", what, bytes, plural, in ? "its" : "every", at, place.at);
+		sb_printf(&place, ", in %s%s%s", in->name ? "'" : "", in->name ? in->name : "another buffer",
+			  in->name ? "'" : "");
+	fail(e, i, element, "%s of %u byte%s outside %s buffer: address 0x%llx%s", what, bytes, plural,
+	     in ? "its" : "every", at, place.at);
 	arena_free(&a);
 	return false;
 }

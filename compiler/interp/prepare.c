@@ -172,7 +172,8 @@ static void live_block(struct planner *p, const struct block *b);
 static bool is_wide(const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next)
-		if (!op_has(o, END) && ((!op_has(o, ELEM) && o->code != IR_CONSTANT) || type_is_tensor(result(o)->type)))
+		if (!op_has(o, END) &&
+		    ((!op_has(o, ELEM) && o->code != IR_CONSTANT) || type_is_tensor(result(o)->type)))
 			return false;
 	return true;
 }
@@ -527,7 +528,8 @@ static void capture(struct planner *p, const struct op *o)
 		place(p, s);
 		map_put(&p->captured, v, s);
 		slots[3] = s->slot;
-		struct inst i = {.run = run_splat, .code = IR_SPLAT, .loc = o->loc, .type = v->type, .nin = 1, .nout = 1};
+		struct inst i = {
+			.run = run_splat, .code = IR_SPLAT, .loc = o->loc, .type = v->type, .nin = 1, .nout = 1};
 		i.in = slots;
 		i.out = slots + 3;
 		vec_push(p->arena, p->code, i);

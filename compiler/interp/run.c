@@ -174,8 +174,9 @@ static bool start_helper(struct run *r)
 	return ok;
 }
 
-/* What the program waits for may be done by one that nobody has begun, since each thread runs its program to the end. So another thread
- * begins one, until all are alive or there are too many threads. It then waits in vain if no program ends any more. */
+/* What the program waits for may be done by one that nobody has begun, since each thread runs its program to the end.
+ * So another thread begins one, until all are alive or there are too many threads. It then waits in vain if no program
+ * ends any more. */
 static bool let_others_run(struct env *e, const struct inst *i, u64 *ended, u32 *rounds)
 {
 	enum { MOST_ALIVE = 1024 /* threads */, LAST_ROUNDS = 1 << 14 };
@@ -185,8 +186,11 @@ static bool let_others_run(struct env *e, const struct inst *i, u64 *ended, u32 
 		*rounds = now == *ended ? *rounds + 1 : 0;
 		*ended = now;
 		if (*rounds > LAST_ROUNDS)
-			return fail(e, i, -1, "the program waits for others, of which %llu have not begun: %u run at once here, and a GPU has its limit too",
-				    (unsigned long long)(r->total - MIN(atomic_load(&r->next), r->total)), atomic_load(&r->alive));
+			return fail(e, i, -1,
+				    "the program waits for others, of which %llu have not begun: %u run at once here, "
+				    "and a GPU has its limit too",
+				    (unsigned long long)(r->total - MIN(atomic_load(&r->next), r->total)),
+				    atomic_load(&r->alive));
 	}
 	sched_yield();
 	return true;

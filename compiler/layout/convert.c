@@ -210,8 +210,8 @@ static bool take(struct vectors *list, struct gf2 *set, u32 v)
 }
 
 /* What one wavefront of l touches when each lane moves 2^vec_bits elements: the vector, filled up to a 4-byte word, and
- * the lane bits that are served together. Lanes that have copies come with the others: an H100 serves 32 lanes that load
- * 16 bytes each from four places in one cycle, or in four if these share banks. */
+ * the lane bits that are served together. Lanes that have copies come with the others: an H100 serves 32 lanes that
+ * load 16 bytes each from four places in one cycle, or in four if these share banks. */
 static struct vectors wavefront(const struct layout *l, const struct vectors *vec, int vec_bits, int elem_bits)
 {
 	struct vectors v = {0};
@@ -246,7 +246,8 @@ static struct vectors joined(const struct vectors *a, const struct vectors *b)
 
 /* Lays memory out: vector bits lowest, then bank bits, then segment bits. Two lanes collide when they differ by segment
  * bits, so the segments are a complement of both wavefronts a and b at once: what neither touches, and sums of one
- * vector of each, which neither contains. The vector bits stay out of these: rows of matrices begin where they are zero. */
+ * vector of each, which neither contains. The vector bits stay out of these: rows of matrices begin where they are
+ * zero. */
 static const struct layout *assemble(struct layout_pool *p, const struct layout *src, const struct vectors *vec,
 				     const struct vectors *a, const struct vectors *b, int elem_bits)
 {
@@ -334,8 +335,8 @@ static struct vectors common_vector(const struct layout *src, const struct layou
 }
 
 /* The rows of 16 bytes that matrices of these kinds need in memory; false where a side has none, or they differ. */
-static bool common_row(const struct layout *src, const struct layout *dst, int elem_bits, enum matrix_kind store, enum matrix_kind load,
-		       struct vectors *row)
+static bool common_row(const struct layout *src, const struct layout *dst, int elem_bits, enum matrix_kind store,
+		       enum matrix_kind load, struct vectors *row)
 {
 	struct vectors other = {0};
 	if ((store && !layout_is_matrix(src, elem_bits, store)) || (load && !layout_is_matrix(dst, elem_bits, load)))
@@ -345,7 +346,8 @@ static bool common_row(const struct layout *src, const struct layout *dst, int e
 	return !(load && store) || !memcmp(row->at, other.at, (size_t)row->n * sizeof *row->at);
 }
 
-struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, bool stmatrix)
+struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits,
+			       bool stmatrix)
 {
 	struct shared_plan best = {0};
 	struct vectors vec = common_vector(src, dst, elem_bits), row;
@@ -357,7 +359,8 @@ struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, 
 			struct side a = side_of(src, &row, elem_bits, store), b = side_of(dst, &row, elem_bits, load);
 			if (!suits_rows(&a.wave, &row) || !suits_rows(&b.wave, &row))
 				continue;
-			/* ldmatrix rather than vectors where the cost is the same: no address is computed for each vector */
+			/* ldmatrix rather than vectors where the cost is the same: no address is computed for each
+			 * vector */
 			if (a.cost + b.cost < from.cost + to.cost + (!best.store && !best.load && !store)) {
 				best = (struct shared_plan){.store = store, .load = load};
 				vec = row, from = a, to = b;
@@ -367,7 +370,8 @@ struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, 
 	return best;
 }
 
-const struct layout *plan_for_writers(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits)
+const struct layout *plan_for_writers(struct layout_pool *p, const struct layout *src, const struct layout *dst,
+				      int elem_bits)
 {
 	struct vectors vec = {0};
 	struct gf2 g = {0};
@@ -392,7 +396,8 @@ static int sole_register(const struct layout *l, int bit)
 	return at;
 }
 
-struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, int most)
+struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits,
+			  int most)
 {
 	struct pieces s = {.src = src, .dst = dst};
 	for (int bit = layout_tile_bits(src); bit-- > 0 && s.bits < MAX_PIECE_BITS;) {

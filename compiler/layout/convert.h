@@ -21,8 +21,8 @@ struct conversion {
 	u32 reg_of_reg[LAYOUT_MAX_BITS], lane_of_reg[LAYOUT_MAX_BITS];
 	u32 lane_of_lane[LANE_BITS], sent[LANE_BITS], moved[LANE_BITS];
 };
-/* Does each warp hold the same elements in both, and no other warp any of them? Then warps need not wait for each other, whose memory is
- * apart. */
+/* Does each warp hold the same elements in both, and no other warp any of them? Then warps need not wait for each
+ * other, whose memory is apart. */
 bool warps_apart(const struct layout *a, const struct layout *b);
 struct conversion plan_conversion(const struct layout *src, const struct layout *dst);
 /* Value of a linear map at index x. */
@@ -37,7 +37,8 @@ static inline u32 linear(const u32 *bases, u32 x)
 /* ldmatrix and stmatrix move 8×8 matrices of 16-bit units between 16-byte rows in memory and 4 bytes of each thread
  * (PTX ISA, "ldmatrix", "stmatrix"). */
 enum matrix_kind { MATRIX_NONE, MATRIX_PLAIN, MATRIX_TRANS };
-/* Can threads holding `l` move it so, the 16-byte rows running along their registers (PLAIN), or across them (TRANS)? */
+/* Can threads holding `l` move it so, the 16-byte rows running along their registers (PLAIN), or across them
+ * (TRANS)? */
 bool layout_is_matrix(const struct layout *l, int elem_bits, enum matrix_kind kind);
 
 /* The memory layout (offset in elements → position) between writers with layout src and readers with layout dst that
@@ -48,20 +49,24 @@ struct shared_plan {
 	enum matrix_kind store, load;
 };
 /* `stmatrix`: the writers may use it. */
-struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, bool stmatrix);
+struct shared_plan plan_shared(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits,
+			       bool stmatrix);
 
 /* One in which what a writer has in its first registers is together, and readers take what they can. */
-const struct layout *plan_for_writers(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits);
+const struct layout *plan_for_writers(struct layout_pool *p, const struct layout *src, const struct layout *dst,
+				      int elem_bits);
 
-/* A conversion that would take more than `most` bytes of memory is done in pieces, one after another through the same memory, as far
- * as registers alone count them on both sides. */
+/* A conversion that would take more than `most` bytes of memory is done in pieces, one after another through the same
+ * memory, as far as registers alone count them on both sides. */
 enum { MOST_SCRATCH = 65536 /* bytes, that kernels take */, MAX_PIECE_BITS = 8 };
 struct pieces {
 	const struct layout *src, *dst;                    /* of one */
 	int bits;                                          /* log2 of how many */
-	u8 src_reg[MAX_PIECE_BITS], dst_reg[MAX_PIECE_BITS]; /* register bits that count them, each of what the ones before have left */
+	/* register bits that count them, each of what the ones before have left */
+	u8 src_reg[MAX_PIECE_BITS], dst_reg[MAX_PIECE_BITS];
 };
-struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits, int most);
+struct pieces plan_pieces(struct layout_pool *p, const struct layout *src, const struct layout *dst, int elem_bits,
+			  int most);
 /* The register that is number r of a piece. */
 u32 piece_register(const u8 *regs, int bits, u32 piece, u32 r);
 

@@ -131,7 +131,8 @@ static void batch_warps(struct layout *l, const int *warps, u8 *used)
 		extend(l, LL_WARP, d, warps[d], used);
 }
 
-const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shape, const int *warps, int instr_m, int instr_n)
+const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shape, const int *warps, int instr_m,
+				int instr_n)
 {
 	struct layout l = layout_empty(rank, shape);
 	u8 used[MAX_RANK] = {0};

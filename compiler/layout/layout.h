@@ -56,12 +56,14 @@ const struct layout *layout_blocked(struct layout_pool *p, int rank, const i32 *
 /* Accumulator of mma.m16n8 (or m8n8) tiles, `warps` warps split over the last two dimensions, rows first. Also that of
  * wgmma, which is four such warps along the rows and instr_n > 8 columns: PTX ISA, "Matrix fragments for mma.m16n8k16",
  * "Register Fragments and Shared Memory Matrix Layouts". */
-const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shape, const int *warps, int instr_m, int instr_n);
-/* Operand 0 (M×K) or 1 (K×N) of an mma whose accumulator is distributed by `warps`; elem_bits is the element's width. */
+const struct layout *layout_mma(struct layout_pool *p, int rank, const i32 *shape, const int *warps, int instr_m,
+				int instr_n);
+/* Operand 0 (M×K) or 1 (K×N) of an mma whose accumulator is distributed by `warps`; elem_bits is the element's
+ * width. */
 const struct layout *layout_dot_operand(struct layout_pool *p, int rank, const i32 *shape, int operand,
 					const int *warps, int instr_m, int elem_bits);
-/* Operand 0 (M×K) or 1 (K×N), of this shape, of multiply-adds whose accumulator is acc: each thread has all k of its rows,
- * or columns; k is in the last registers. */
+/* Operand 0 (M×K) or 1 (K×N), of this shape, of multiply-adds whose accumulator is acc: each thread has all k of its
+ * rows, or columns; k is in the last registers. */
 const struct layout *layout_fma_operand(struct layout_pool *p, const struct layout *acc, const i32 *shape, int operand);
 
 /* Shared memory as wgmma and TMA know it: rows of up to 128 bytes of dimension `along`, whose 16-byte units are

@@ -13,7 +13,8 @@ static void on_fatal_error(const char *reason)
 {
 	char text[600];
 	if (!inside) {
-		fprintf(stderr, "LLVM ERROR: %s\n", reason); /* and returns to LLVM, which then exits, as without a handler */
+		/* and returns to LLVM, which then exits, as without a handler */
+		fprintf(stderr, "LLVM ERROR: %s\n", reason);
 		return;
 	}
 	snprintf(text, sizeof text, "internal error: LLVM: %s", reason);
@@ -108,8 +109,9 @@ static bool make_machine(struct session *s, int sm, bool arch_specific, const ch
 	}
 	snprintf(cpu, sizeof cpu, "sm_%d%s", sm, arch_specific ? "a" : "");
 	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
-	LLVMTargetMachineRef tm = LLVMCreateTargetMachine(target, "nvptx64-nvidia-cuda", cpu, ptx_version(sm), LLVMCodeGenLevelDefault,
-							  LLVMRelocDefault, LLVMCodeModelDefault);
+	LLVMTargetMachineRef tm =
+		LLVMCreateTargetMachine(target, "nvptx64-nvidia-cuda", cpu, ptx_version(sm), LLVMCodeGenLevelDefault,
+					LLVMRelocDefault, LLVMCodeModelDefault);
 	s->machine = (struct machine){tm, sm, arch_specific, 0};
 	return true;
 }

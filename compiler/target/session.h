@@ -1,11 +1,12 @@
 /* One compilation's use of LLVM: its objects, and what happens when LLVM cannot go on.
  *
- * LLVM ends the process for what its authors call fatal errors, prints diagnostics that nobody takes, and the C++ library under it
- * terminates when memory runs out in code that was built without exceptions, as LLVM is. The handlers for these are one of each in
- * the process. They are set when LLVM is first used here, and ask which thread is meant: one that is between session_open and
- * session_close raises a fault (base/recover.h), and the LLVM objects of its session are left behind, since LLVM may have been in
- * the middle of changing them; in all others happens what would have happened. There is no way to learn which handler of LLVM's
- * was set before: a program that uses the same LLVM and sets its own does so after its first compilation here. */
+ * LLVM ends the process for what its authors call fatal errors, prints diagnostics that nobody takes, and the C++
+ * library under it terminates when memory runs out in code that was built without exceptions, as LLVM is. The handlers
+ * for these are one of each in the process. They are set when LLVM is first used here, and ask which thread is meant:
+ * one that is between session_open and session_close raises a fault (base/recover.h), and the LLVM objects of its
+ * session are left behind, since LLVM may have been in the middle of changing them; in all others happens what would
+ * have happened. There is no way to learn which handler of LLVM's was set before: a program that uses the same LLVM and
+ * sets its own does so after its first compilation here. */
 #ifndef TLC_TARGET_SESSION_H
 #define TLC_TARGET_SESSION_H
 
@@ -14,8 +15,8 @@
 
 #include "base/recover.h"
 
-/* Making a target machine takes a tenth of a short kernel's compilation, so a few are kept for the next ones. One thread at a time uses
- * each; LLVM lets it grow a little with each module, so not for ever. */
+/* Making a target machine takes a tenth of a short kernel's compilation, so a few are kept for the next ones. One
+ * thread at a time uses each; LLVM lets it grow a little with each module, so not for ever. */
 struct machine {
 	LLVMTargetMachineRef tm;
 	int sm;

@@ -64,7 +64,8 @@ static void align_tables(LLVMModuleRef math, struct arena *a)
 static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout, struct arena *a, const char **error)
 {
 	LLVMContextRef ctx = LLVMGetModuleContext(mod);
-	LLVMMemoryBufferRef buf = LLVMCreateMemoryBufferWithMemoryRange(embed_math, (size_t)(embed_math_end - embed_math), "math", false);
+	LLVMMemoryBufferRef buf =
+		LLVMCreateMemoryBufferWithMemoryRange(embed_math, (size_t)(embed_math_end - embed_math), "math", false);
 	LLVMModuleRef math;
 	bool bad = LLVMParseBitcodeInContext2(ctx, buf, &math);
 	LLVMDisposeMemoryBuffer(buf);
@@ -76,7 +77,8 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 	LLVMSetDataLayout(math, layout);
 	align_tables(math, a);
 	/* only what is called stays: definitions nobody declared in `mod` are dropped before linking */
-	unsigned inline_kind = LLVMGetEnumAttributeKindForName("alwaysinline", 12), noinline_kind = LLVMGetEnumAttributeKindForName("noinline", 8);
+	unsigned inline_kind = LLVMGetEnumAttributeKindForName("alwaysinline", 12),
+		 noinline_kind = LLVMGetEnumAttributeKindForName("noinline", 8);
 	unsigned cpu = LLVMAttributeFunctionIndex;
 	for (LLVMValueRef f = LLVMGetFirstFunction(math), next; f; f = next) {
 		next = LLVMGetNextFunction(f);
@@ -108,14 +110,16 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 	return true;
 }
 
-/* Much shorter than default<O3>: the code, libclc's included, is already in the shape that O3 works for, and compile time is a
- * feature. Kernels without loops need none of it: the back end and ptxas do as well. */
+/* Much shorter than default<O3>: the code, libclc's included, is already in the shape that O3 works for, and compile
+ * time is a feature. Kernels without loops need none of it: the back end and ptxas do as well. */
 #define SIMPLIFY "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
 
 static bool is_pure(LLVMValueRef v)
 {
-	return LLVMIsAUnaryInstruction(v) ? !LLVMIsALoadInst(v) : LLVMIsABinaryOperator(v) || LLVMIsACmpInst(v) || LLVMIsAGetElementPtrInst(v) ||
-	       LLVMIsASelectInst(v) || LLVMIsAInsertElementInst(v) || LLVMIsAExtractElementInst(v);
+	return LLVMIsAUnaryInstruction(v)
+		       ? !LLVMIsALoadInst(v)
+		       : LLVMIsABinaryOperator(v) || LLVMIsACmpInst(v) || LLVMIsAGetElementPtrInst(v) ||
+				 LLVMIsASelectInst(v) || LLVMIsAInsertElementInst(v) || LLVMIsAExtractElementInst(v);
 }
 
 /* Elements that nobody asked for, with what only they need. */
@@ -130,7 +134,8 @@ static void drop_unused(LLVMModuleRef mod)
 			}
 }
 
-static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, bool loops, const char **error)
+static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, bool loops,
+		     const char **error)
 {
 #ifndef NDEBUG
 	char *invalid = NULL;
@@ -168,8 +173,8 @@ static LLVMValueRef recurrence(LLVMValueRef phi)
 	return NULL;
 }
 
-/* A carried offset (of 64 bits, where indices have 32) that begins with a constant gets it from inline PTX: LLVM would see that the
- * freeze changes nothing. */
+/* A carried offset (of 64 bits, where indices have 32) that begins with a constant gets it from inline PTX: LLVM would
+ * see that the freeze changes nothing. */
 static void hide_start(LLVMBuilderRef b, LLVMValueRef phi)
 {
 	LLVMTypeRef t = LLVMTypeOf(phi);
@@ -181,15 +186,16 @@ static void hide_start(LLVMBuilderRef b, LLVMValueRef phi)
 		char text[40];
 		size_t n = (size_t)snprintf(text, sizeof text, "mov.b64 $0, %lld;", LLVMConstIntGetSExtValue(start));
 		LLVMTypeRef type = LLVMFunctionType(t, NULL, 0, false);
-		LLVMValueRef code = LLVMGetInlineAsm(type, text, n, "=l", 2, false, false, LLVMInlineAsmDialectATT, false);
+		LLVMValueRef code =
+			LLVMGetInlineAsm(type, text, n, "=l", 2, false, false, LLVMInlineAsmDialectATT, false);
 		LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(phi, i)));
 		LLVMSetOperand(phi, i, LLVMBuildCall2(b, type, code, NULL, 0, ""));
 	}
 }
 
-/* Loops arrive with the few offsets that they should carry (pass_steps). A freeze, which costs nothing, keeps loop strength
- * reduction from seeing that they are linear: it would take up to a third of the time, to compute every address of every
- * loop before it and keep the differences in registers. */
+/* Loops arrive with the few offsets that they should carry (pass_steps). A freeze, which costs nothing, keeps loop
+ * strength reduction from seeing that they are linear: it would take up to a third of the time, to compute every
+ * address of every loop before it and keep the differences in registers. */
 static void keep_recurrences(LLVMModuleRef mod)
 {
 	LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod));
@@ -294,7 +300,8 @@ static const char *emit(struct session *s, size_t *len, const char **error)
 	return text;
 }
 
-const char *emit_ptx(struct session *s, int sm, bool arch_specific, bool loops, const char **llir, size_t *len, const char **error)
+const char *emit_ptx(struct session *s, int sm, bool arch_specific, bool loops, const char **llir, size_t *len,
+		     const char **error)
 {
 	struct arena *a = s->arena;
 	if (!session_machine(s, sm, arch_specific, error))
@@ -305,7 +312,8 @@ const char *emit_ptx(struct session *s, int sm, bool arch_specific, bool loops, 
 	LLVMSetTarget(s->mod, "nvptx64-nvidia-cuda");
 	LLVMSetDataLayout(s->mod, s->layout);
 	bool math = needs_math(s->mod);
-	if ((math && !link_math(s->mod, "nvptx64-nvidia-cuda", s->layout, a, error)) || !optimize(a, s->mod, tm, math, loops, error))
+	if ((math && !link_math(s->mod, "nvptx64-nvidia-cuda", s->layout, a, error)) ||
+	    !optimize(a, s->mod, tm, math, loops, error))
 		return NULL;
 	keep_recurrences(s->mod);
 	protect_negations(s->mod);

@@ -105,39 +105,44 @@ static void print_whereabouts(const struct launch *l, u64 address, struct strbuf
 		sb_printf(out, " (%llu bytes)", (ull)r->size);
 }
 
-static void fault_unwritten(struct warp *w, const struct instr *i, u32 lane, const struct mem_range *r, u64 address, u32 bytes)
+static void fault_unwritten(struct warp *w, const struct instr *i, u32 lane, const struct mem_range *r, u64 address,
+			    u32 bytes)
 {
 	u64 from = first_unwritten(written_bits(w->block->launch, r), address - range_start(r));
 	const char *quote = r->name ? "'" : "";
-	fault(w, i, 1u << lane, "%s of %u byte%s of global memory that was never written: byte %llu of %s%s%s, address 0x%llx",
-	      verb(i, false), bytes, plural(bytes), (ull)from, quote, r->name ? r->name : "a buffer", quote, (ull)address);
+	fault(w, i, 1u << lane,
+	      "%s of %u byte%s of global memory that was never written: byte %llu of %s%s%s, address 0x%llx",
+	      verb(i, false), bytes, plural(bytes), (ull)from, quote, r->name ? r->name : "a buffer", quote,
+	      (ull)address);
 }
 
-char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write)
+char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align,
+		       bool is_write)
 {
 	const struct launch *l = w->block->launch;
 	const char *what = verb(i, is_write);
 	if (address < NULL_PAGE) {
-		fault(w, i, 1u << lane, "%s of %u byte%s through a null pointer: address 0x%llx", what, bytes, plural(bytes),
-		      (ull)address);
+		fault(w, i, 1u << lane, "%s of %u byte%s through a null pointer: address 0x%llx", what, bytes,
+		      plural(bytes), (ull)address);
 		return NULL;
 	}
 	if (align && address % align) {
-		fault(w, i, 1u << lane, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what, bytes,
-		      (ull)address, align);
+		fault(w, i, 1u << lane, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what,
+		      bytes, (ull)address, align);
 		return NULL;
 	}
 	const struct mem_range *r = range_of(w->block, address, bytes);
 	if (!r) {
 		bool variable = in_variable(l, SPACE_GLOBAL, address, bytes) ||
 				(!is_write && in_variable(l, SPACE_CONST, address, bytes));
-		if (variable || (l->open && address + bytes > address && !ranges_touch(l->ranges, l->nranges, address, bytes, l->guard)))
+		if (variable || (l->open && address + bytes > address &&
+				 !ranges_touch(l->ranges, l->nranges, address, bytes, l->guard)))
 			return (char *)(uintptr_t)address;
 		struct strbuf text = {.arena = &w->block->arena};
 		sb_puts(&text, "");
 		print_whereabouts(l, address, &text);
-		fault(w, i, 1u << lane, "%s of %u byte%s outside every buffer: address 0x%llx%s", what, bytes, plural(bytes),
-		      (ull)address, text.at ? text.at : "");
+		fault(w, i, 1u << lane, "%s of %u byte%s outside every buffer: address 0x%llx%s", what, bytes,
+		      plural(bytes), (ull)address, text.at ? text.at : "");
 		return NULL;
 	}
 	u8 *bits = written_bits(l, r);
@@ -189,7 +194,8 @@ static bool global_lanes(struct warp *w, const struct instr *i, u32 mask, const 
 {
 	u64 lo, hi, any;
 	extent(at, mask, &lo, &hi, &any);
-	const struct mem_range *r = any % bytes || hi - lo > UINT32_MAX ? NULL : range_of(w->block, lo, hi - lo + bytes);
+	const struct mem_range *r =
+		any % bytes || hi - lo > UINT32_MAX ? NULL : range_of(w->block, lo, hi - lo + bytes);
 	u8 *bits = r ? written_bits(w->block->launch, r) : NULL;
 	if (r && !bits)
 		return true;
@@ -212,18 +218,18 @@ static bool global_lanes(struct warp *w, const struct instr *i, u32 mask, const 
 
 /* --- the other spaces ------------------------------------------------------------------------------------------ */
 
-static bool check_small(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 align, bool is_write, u64 size,
-			const char *space)
+static bool check_small(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes, u32 align, bool is_write,
+			u64 size, const char *space)
 {
 	if (align && at % align) {
-		fault(w, i, 1u << lane, "misaligned %s of %u bytes: %s address 0x%llx is not a multiple of %u", verb(i, is_write),
-		      bytes, space, (ull)at, align);
+		fault(w, i, 1u << lane, "misaligned %s of %u bytes: %s address 0x%llx is not a multiple of %u",
+		      verb(i, is_write), bytes, space, (ull)at, align);
 		return false;
 	}
 	if (bytes_within(0, size, at, bytes))
 		return true;
-	fault(w, i, 1u << lane, "%s of %u byte%s outside %s memory: address 0x%llx, which has %llu byte%s", verb(i, is_write),
-	      bytes, plural(bytes), space, (ull)at, (ull)size, plural(size));
+	fault(w, i, 1u << lane, "%s of %u byte%s outside %s memory: address 0x%llx, which has %llu byte%s",
+	      verb(i, is_write), bytes, plural(bytes), space, (ull)at, (ull)size, plural(size));
 	return false;
 }
 
@@ -258,7 +264,8 @@ static bool cluster_lanes(struct warp *w, const struct instr *i, u32 mask, struc
 		u64 within;
 		struct cta *owner = cluster_block(b, p->at[l], &within);
 		if (!owner) {
-			fault(w, i, 1u << l, "address 0x%llx is in shared memory of no block of this cluster", (ull)p->at[l]);
+			fault(w, i, 1u << l, "address 0x%llx is in shared memory of no block of this cluster",
+			      (ull)p->at[l]);
 			return false;
 		}
 		if (owner == b) {
@@ -266,7 +273,8 @@ static bool cluster_lanes(struct warp *w, const struct instr *i, u32 mask, struc
 			p->at[l] = within;
 			continue;
 		}
-		if (!check_small(w, i, l, within, bytes, bytes, flags & A_WRITE, owner->shared_bytes, "shared") || !cluster_access(w, i, l, owner))
+		if (!check_small(w, i, l, within, bytes, bytes, flags & A_WRITE, owner->shared_bytes, "shared") ||
+		    !cluster_access(w, i, l, owner))
 			return false;
 		shadow_visit(w, i, l, owner, within, bytes, flags);
 		p->host[l] = owner->shared + within;
@@ -279,13 +287,15 @@ static bool cluster_lanes(struct warp *w, const struct instr *i, u32 mask, struc
 	return !own || shared_lanes(w, i, own, p, bytes, flags);
 }
 
-static bool local_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, bool is_write, bool is_call)
+static bool local_lanes(struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, bool is_write,
+			bool is_call)
 {
 	const struct ptx_kernel *k = w->block->launch->kernel;
 	u64 size = is_call ? k->call_bytes : k->local_bytes;
 	EACH_LANE(l, mask)
 	{
-		if (!check_small(w, i, l, p->at[l], bytes, bytes, is_write, size, is_call ? "a call's parameter" : "local"))
+		if (!check_small(w, i, l, p->at[l], bytes, bytes, is_write, size,
+				 is_call ? "a call's parameter" : "local"))
 			return false;
 		p->host[l] = (is_call ? w->call : w->local) + l * size + p->at[l];
 	}
@@ -313,7 +323,8 @@ static bool const_lanes(struct warp *w, const struct instr *i, u32 mask, struct 
 	EACH_LANE(l, mask)
 	{
 		if (p->at[l] % bytes || !in_variable(w->block->launch, SPACE_CONST, p->at[l], bytes)) {
-			fault(w, i, 1u << l, "load of %u byte%s outside or misaligned in constant memory: address 0x%llx", bytes,
+			fault(w, i, 1u << l,
+			      "load of %u byte%s outside or misaligned in constant memory: address 0x%llx", bytes,
 			      plural(bytes), (ull)p->at[l]);
 			return false;
 		}
@@ -408,8 +419,8 @@ void count_global(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 	add(&c->transactions, nseen);
 }
 
-/* An access takes as many wavefronts as words of one bank are wanted, by whichever lanes: so measured on an H100, with loads of
- * 4 to 16 bytes. */
+/* An access takes as many wavefronts as words of one bank are wanted, by whichever lanes: so measured on an H100, with
+ * loads of 4 to 16 bytes. */
 void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, bool conflicts_only)
 {
 	enum { BANKS = 32, MOST = 4 /* words of a lane */ };
@@ -436,8 +447,8 @@ void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 
 /* --- all together ---------------------------------------------------------------------------------------------- */
 
-static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_space space, u32 bytes, u32 flags, bool is_call,
-		    struct places *p)
+static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_space space, u32 bytes, u32 flags,
+		    bool is_call, struct places *p)
 {
 	switch (space) {
 	case SPACE_GLOBAL:
@@ -446,7 +457,8 @@ static bool find_in(struct warp *w, const struct instr *i, u32 mask, enum ptx_sp
 		if (w->block->counters)
 			count_global(w, i, mask, p->at, bytes);
 		return global_lanes(w, i, mask, p->at, bytes, flags) &&
-		       (!w->block->races || races_access(w->block->races, w, i, mask, p, bytes, flags, p->values ? &p->locks : NULL));
+		       (!w->block->races ||
+			races_access(w->block->races, w, i, mask, p, bytes, flags, p->values ? &p->locks : NULL));
 	case SPACE_CLUSTER: return cluster_lanes(w, i, mask, p, bytes, flags);
 	case SPACE_SHARED:
 		if (w->block->counters)
@@ -491,8 +503,8 @@ static bool find_generic(struct warp *w, const struct instr *i, u32 mask, u32 by
 	return true;
 }
 
-bool find_places(struct warp *w, const struct instr *i, u32 mask, const struct operand *o, enum ptx_space space, u32 bytes,
-		 u32 flags, struct places *p)
+bool find_places(struct warp *w, const struct instr *i, u32 mask, const struct operand *o, enum ptx_space space,
+		 u32 bytes, u32 flags, struct places *p)
 {
 	if (o->var)
 		space = o->var->space;

@@ -29,7 +29,9 @@ bool alu_operand(struct decoder *d, const struct operand *o, enum ptx_type t, bo
 		break;
 	}
 	case O_INT: ok = ok && !is_float(t); break;
-	case O_FLOAT: ok = ok && (o->wide ? t == PT_F32 || bits == 64 : bits == 32) && (is_bits(t) || is_float(t)); break;
+	case O_FLOAT:
+		ok = ok && (o->wide ? t == PT_F32 || bits == 64 : bits == 32) && (is_bits(t) || is_float(t));
+		break;
 	case O_SPECIAL: ok = ok && !is_float(t) && (t == PT_PRED) == special_is_predicate(o->imm); break;
 	case O_SYMBOL: ok = ok && o->var && !is_float(t) && bits >= 32; break;
 	default: ok = false;
@@ -132,8 +134,8 @@ static bool decode_mov(struct decoder *d)
 		return false;
 	if (i->ops[0].kind == O_VECTOR || i->ops[1].kind == O_VECTOR)
 		return decode_vector_mov(d, t);
-	bool known = t == PT_PRED || ((is_bits(t) || is_int(t)) && ptx_bits(t) >= 16 && ptx_bits(t) <= 64) || t == PT_F32 ||
-		     t == PT_F64;
+	bool known = t == PT_PRED || ((is_bits(t) || is_int(t)) && ptx_bits(t) >= 16 && ptx_bits(t) <= 64) ||
+		     t == PT_F32 || t == PT_F64;
 	return known && OPERANDS(d, t, t) && alu_run(d, run_mov);
 }
 
@@ -149,10 +151,10 @@ static bool decode_arith(struct decoder *d, enum arith op)
 	return is_int(t) && ptx_bits(t) >= 16 && decode_int_arith(d, op, t);
 }
 
-#define ARITH(name, op)                                                                                                          \
-	static bool decode_##name(struct decoder *d)                                                                             \
-	{                                                                                                                        \
-		return decode_arith(d, op);                                                                                      \
+#define ARITH(name, op)                                                                                                \
+	static bool decode_##name(struct decoder *d)                                                                   \
+	{                                                                                                              \
+		return decode_arith(d, op);                                                                            \
 	}
 ARITH(add, A_ADD)
 ARITH(sub, A_SUB)
@@ -163,14 +165,15 @@ ARITH(neg, A_NEG)
 ARITH(abs, A_ABS)
 
 const struct isa_row alu_opcodes[] = {
-#define ROW(name)                                                                                                                \
-	{                                                                                                                        \
-#name, decode_##name                                                                                             \
+#define ROW(name)                                                                                                      \
+	{                                                                                                              \
+#name, decode_##name                                                                                                   \
 	}
-	ROW(add),  ROW(sub),   ROW(mul),      ROW(mad),  ROW(fma),  ROW(mul24), ROW(mad24), ROW(div),  ROW(rem), ROW(sad),
-	ROW(abs),  ROW(neg),   ROW(min),      ROW(max),  ROW(dp4a), ROW(dp2a),  ROW(and),   ROW(or),   ROW(xor), ROW(not ),
-	ROW(cnot), ROW(shl),   ROW(shr),      ROW(shf),  ROW(bfe),  ROW(bfi),   ROW(bfind), ROW(brev), ROW(clz), ROW(popc),
-	ROW(prmt), ROW(lop3),  ROW(szext),    ROW(rcp),  ROW(sqrt), ROW(rsqrt), ROW(sin),   ROW(cos),  ROW(lg2), ROW(ex2),
-	ROW(tanh), ROW(testp), ROW(copysign), ROW(setp), ROW(set),  ROW(selp),  ROW(slct),  ROW(mov),  {0},
+	ROW(add),  ROW(sub),  ROW(mul),  ROW(mad),  ROW(fma),  ROW(mul24), ROW(mad24),    ROW(div),  ROW(rem),
+	ROW(sad),  ROW(abs),  ROW(neg),  ROW(min),  ROW(max),  ROW(dp4a),  ROW(dp2a),     ROW(and),  ROW(or),
+	ROW(xor),  ROW(not ), ROW(cnot), ROW(shl),  ROW(shr),  ROW(shf),   ROW(bfe),      ROW(bfi),  ROW(bfind),
+	ROW(brev), ROW(clz),  ROW(popc), ROW(prmt), ROW(lop3), ROW(szext), ROW(rcp),      ROW(sqrt), ROW(rsqrt),
+	ROW(sin),  ROW(cos),  ROW(lg2),  ROW(ex2),  ROW(tanh), ROW(testp), ROW(copysign), ROW(setp), ROW(set),
+	ROW(selp), ROW(slct), ROW(mov),  {0},
 #undef ROW
 };

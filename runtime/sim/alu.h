@@ -1,4 +1,5 @@
-/* What the arithmetic files share: loops over the lanes of a warp, checks of operands, f32 and f64 as registers hold them. */
+/* What the arithmetic files share: loops over the lanes of a warp, checks of operands, f32 and f64 as registers hold
+ * them. */
 #ifndef TL_SIM_ALU_H
 #define TL_SIM_ALU_H
 
@@ -29,55 +30,55 @@ static inline void finish(struct warp *w, const struct operand *o, u32 mask, con
 /* Lanes are independent, whichever registers are the same. */
 #define ALL(l) _Pragma("omp simd") for (u32 l = 0; l < LANES; l++)
 
-#define SOURCE(v, k, bits)                                                                                                       \
-	u64 v##_space[LANES];                                                                                                    \
+#define SOURCE(v, k, bits)                                                                                             \
+	u64 v##_space[LANES];                                                                                          \
 	const u64 *v = operand_lanes(w, &i->ops[k], bits, v##_space)
-#define RESULT(v, k)                                                                                                             \
-	u64 v##_space[LANES];                                                                                                    \
+#define RESULT(v, k)                                                                                                   \
+	u64 v##_space[LANES];                                                                                          \
 	u64 *v = begin(w, &i->ops[k], mask, v##_space)
 #define FINISH(v, k) finish(w, &i->ops[k], mask, v)
 
 /* Functions named `name`; `expr` is of x, y, z of type T, and its value is stored as a U. */
-#define RUN1(name, T, U, expr)                                                                                                   \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		SOURCE(a, 1, 8 * sizeof(T));                                                                                     \
-		RESULT(d, 0);                                                                                                    \
-		ALL(l)                                                                                                           \
-		{                                                                                                                \
-			T x = (T)a[l];                                                                                           \
-			d[l] = (U)(expr);                                                                                        \
-		}                                                                                                                \
-		FINISH(d, 0);                                                                                                    \
+#define RUN1(name, T, U, expr)                                                                                         \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
+		RESULT(d, 0);                                                                                          \
+		ALL(l)                                                                                                 \
+		{                                                                                                      \
+			T x = (T)a[l];                                                                                 \
+			d[l] = (U)(expr);                                                                              \
+		}                                                                                                      \
+		FINISH(d, 0);                                                                                          \
 	}
-#define RUN2(name, T, U, expr)                                                                                                   \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		SOURCE(a, 1, 8 * sizeof(T));                                                                                     \
-		SOURCE(b, 2, 8 * sizeof(T));                                                                                     \
-		RESULT(d, 0);                                                                                                    \
-		ALL(l)                                                                                                           \
-		{                                                                                                                \
-			T x = (T)a[l], y = (T)b[l];                                                                              \
-			d[l] = (U)(expr);                                                                                        \
-		}                                                                                                                \
-		FINISH(d, 0);                                                                                                    \
+#define RUN2(name, T, U, expr)                                                                                         \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
+		SOURCE(b, 2, 8 * sizeof(T));                                                                           \
+		RESULT(d, 0);                                                                                          \
+		ALL(l)                                                                                                 \
+		{                                                                                                      \
+			T x = (T)a[l], y = (T)b[l];                                                                    \
+			d[l] = (U)(expr);                                                                              \
+		}                                                                                                      \
+		FINISH(d, 0);                                                                                          \
 	}
 /* The third operand is a V. */
-#define RUN3(name, T, V, U, expr)                                                                                                \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		SOURCE(a, 1, 8 * sizeof(T));                                                                                     \
-		SOURCE(b, 2, 8 * sizeof(T));                                                                                     \
-		SOURCE(c, 3, 8 * sizeof(V));                                                                                     \
-		RESULT(d, 0);                                                                                                    \
-		ALL(l)                                                                                                           \
-		{                                                                                                                \
-			T x = (T)a[l], y = (T)b[l];                                                                              \
-			V z = (V)c[l];                                                                                           \
-			d[l] = (U)(expr);                                                                                        \
-		}                                                                                                                \
-		FINISH(d, 0);                                                                                                    \
+#define RUN3(name, T, V, U, expr)                                                                                      \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
+		SOURCE(b, 2, 8 * sizeof(T));                                                                           \
+		SOURCE(c, 3, 8 * sizeof(V));                                                                           \
+		RESULT(d, 0);                                                                                          \
+		ALL(l)                                                                                                 \
+		{                                                                                                      \
+			T x = (T)a[l], y = (T)b[l];                                                                    \
+			V z = (V)c[l];                                                                                 \
+			d[l] = (U)(expr);                                                                              \
+		}                                                                                                      \
+		FINISH(d, 0);                                                                                          \
 	}
 
 /* --- types ------------------------------------------------------------------------------------------------------ */
@@ -114,12 +115,13 @@ static inline u32 width_index(enum ptx_type t)
 	return bits == 16 ? 0 : bits == 32 ? 1 : 2;
 }
 
-/* May operand `o` be read or written as a `t`? As ptxas decides: sizes agree, and a register of a floating-point type is no
- * integer. `wider`: a register of more bits is allowed. Sets the error. */
+/* May operand `o` be read or written as a `t`? As ptxas decides: sizes agree, and a register of a floating-point type
+ * is no integer. `wider`: a register of more bits is allowed. Sets the error. */
 bool alu_operand(struct decoder *d, const struct operand *o, enum ptx_type t, bool wider);
 bool alu_operands(struct decoder *d, u32 n, const enum ptx_type *t);
-#define OPERANDS(d, ...)                                                                                                         \
-	alu_operands(d, sizeof(enum ptx_type[]){__VA_ARGS__} / sizeof(enum ptx_type), (const enum ptx_type[]){__VA_ARGS__})
+#define OPERANDS(d, ...)                                                                                               \
+	alu_operands(d, sizeof(enum ptx_type[]){__VA_ARGS__} / sizeof(enum ptx_type),                                  \
+		     (const enum ptx_type[]){__VA_ARGS__})
 bool need_sm(struct decoder *d, int sm);
 /* Sets `run`, which is NULL where there is no such form. */
 bool alu_run(struct decoder *d, run_fn *run);
@@ -190,7 +192,8 @@ static inline u32 put_f32_of(double x, u32 flags)
 	return flags & F_FTZ && __builtin_fabs(x) < TINY_F32 ? b & 0x80000000 : b;
 }
 
-/* --- decoders of other files --------------------------------------------------------------------------------------- */
+/* --- decoders of other files
+ * --------------------------------------------------------------------------------------- */
 
 enum arith { A_ADD, A_SUB, A_MUL, A_FMA, A_MIN, A_MAX, A_NEG, A_ABS, A_DIV, A_RCP, A_SQRT, NUM_ARITH };
 
@@ -201,13 +204,15 @@ bool decode_half_arith(struct decoder *d, enum arith op, enum ptx_type t);
 #define DECODER(name) bool decode_##name(struct decoder *d);
 /* alu_int.c */
 DECODER(mul)
-DECODER(mad) DECODER(mul24) DECODER(mad24) DECODER(rem) DECODER(sad) DECODER(dp4a) DECODER(dp2a)
+DECODER(mad)
+DECODER(mul24) DECODER(mad24) DECODER(rem) DECODER(sad) DECODER(dp4a) DECODER(dp2a)
 	/* alu_bits.c */
-	DECODER(and) DECODER(or) DECODER(xor) DECODER(not ) DECODER(cnot) DECODER(shl) DECODER(shr) DECODER(shf) DECODER(bfe)
-		DECODER(bfi) DECODER(bfind) DECODER(brev) DECODER(clz) DECODER(popc) DECODER(prmt) DECODER(lop3) DECODER(szext)
+	DECODER(and) DECODER(or) DECODER(xor) DECODER(not ) DECODER(cnot) DECODER(shl) DECODER(shr) DECODER(shf)
+		DECODER(bfe) DECODER(bfi) DECODER(bfind) DECODER(brev) DECODER(clz) DECODER(popc) DECODER(prmt)
+			DECODER(lop3) DECODER(szext)
 	/* alu_float.c */
-	DECODER(div) DECODER(rcp) DECODER(sqrt) DECODER(rsqrt) DECODER(sin) DECODER(cos) DECODER(lg2) DECODER(ex2) DECODER(tanh)
-		DECODER(testp) DECODER(copysign)
+	DECODER(div) DECODER(rcp) DECODER(sqrt) DECODER(rsqrt) DECODER(sin) DECODER(cos) DECODER(lg2) DECODER(ex2)
+		DECODER(tanh) DECODER(testp) DECODER(copysign)
 	/* alu_half.c */
 	bool decode_half_function(struct decoder *d, bool tanh, enum ptx_type t);
 /* alu_set.c */

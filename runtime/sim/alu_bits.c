@@ -97,8 +97,9 @@ static void run_lop3(struct warp *w, const struct instr *i, u32 mask)
 	ALL(l)
 	{
 		u64 x = a[l], y = b[l], z = c[l], nx = ~x, ny = ~y, nz = ~z;
-		d[l] = (table[0] & nx & ny & nz) | (table[1] & nx & ny & z) | (table[2] & nx & y & nz) | (table[3] & nx & y & z) |
-		       (table[4] & x & ny & nz) | (table[5] & x & ny & z) | (table[6] & x & y & nz) | (table[7] & x & y & z);
+		d[l] = (table[0] & nx & ny & nz) | (table[1] & nx & ny & z) | (table[2] & nx & y & nz) |
+		       (table[3] & nx & y & z) | (table[4] & x & ny & nz) | (table[5] & x & ny & z) |
+		       (table[6] & x & y & nz) | (table[7] & x & y & z);
 	}
 	FINISH(d, 0);
 }
@@ -114,21 +115,22 @@ bool decode_lop3(struct decoder *d)
 	return alu_run(d, run_lop3);
 }
 
-/* --- shifts: the distance has 32 bits; one too great shifts everything out ------------------------------------------- */
+/* --- shifts: the distance has 32 bits; one too great shifts everything out
+ * ------------------------------------------- */
 
-#define RUN_SHIFT(name, T, U, expr)                                                                                              \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		SOURCE(a, 1, 8 * sizeof(T));                                                                                     \
-		SOURCE(b, 2, 32);                                                                                                \
-		RESULT(d, 0);                                                                                                    \
-		ALL(l)                                                                                                           \
-		{                                                                                                                \
-			T x = (T)a[l];                                                                                           \
-			u32 by = (u32)b[l];                                                                                      \
-			d[l] = (U)(expr);                                                                                        \
-		}                                                                                                                \
-		FINISH(d, 0);                                                                                                    \
+#define RUN_SHIFT(name, T, U, expr)                                                                                    \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		SOURCE(a, 1, 8 * sizeof(T));                                                                           \
+		SOURCE(b, 2, 32);                                                                                      \
+		RESULT(d, 0);                                                                                          \
+		ALL(l)                                                                                                 \
+		{                                                                                                      \
+			T x = (T)a[l];                                                                                 \
+			u32 by = (u32)b[l];                                                                            \
+			d[l] = (U)(expr);                                                                              \
+		}                                                                                                      \
+		FINISH(d, 0);                                                                                          \
 	}
 RUN_SHIFT(shl_16, u32, u16, by > 15 ? 0 : x << (by & 15))
 RUN_SHIFT(shl_32, u32, u32, by > 31 ? 0 : x << (by & 31))
@@ -192,9 +194,11 @@ bool decode_szext(struct decoder *d)
 	return OPERANDS(d, t, t, PT_U32) && alu_run(d, runs[wrap][t == PT_S32]);
 }
 
-/* --- bit fields ----------------------------------------------------------------------------------------------------- */
+/* --- bit fields
+ * ----------------------------------------------------------------------------------------------------- */
 
-/* Position and length should be below 256; of a greater one the hardware takes 8 bits for words of 32 bits, all for 64. */
+/* Position and length should be below 256; of a greater one the hardware takes 8 bits for words of 32 bits, all for
+ * 64. */
 #define FIELD_BITS(v, bits) ((bits) == 32 ? (u32)(u8)(v) : (u32)MIN(v, 255))
 
 /* Ones in the low n bits. */
@@ -243,16 +247,16 @@ static void bfi_constant(struct warp *w, const struct instr *i, u32 mask)
 	FINISH(d, 0);
 }
 
-#define RUN_BFE(name, bits, sign)                                                                                                \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		SOURCE(a, 1, bits);                                                                                              \
-		SOURCE(b, 2, 32);                                                                                                \
-		SOURCE(c, 3, 32);                                                                                                \
-		RESULT(d, 0);                                                                                                    \
-		ALL(l)                                                                                                           \
-		d[l] = extract(a[l], FIELD_BITS(b[l], bits), FIELD_BITS(c[l], bits), bits, sign) & ones(bits);                   \
-		FINISH(d, 0);                                                                                                    \
+#define RUN_BFE(name, bits, sign)                                                                                      \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		SOURCE(a, 1, bits);                                                                                    \
+		SOURCE(b, 2, 32);                                                                                      \
+		SOURCE(c, 3, 32);                                                                                      \
+		RESULT(d, 0);                                                                                          \
+		ALL(l)                                                                                                 \
+		d[l] = extract(a[l], FIELD_BITS(b[l], bits), FIELD_BITS(c[l], bits), bits, sign) & ones(bits);         \
+		FINISH(d, 0);                                                                                          \
 	}
 RUN_BFE(bfe_u32, 32, false)
 RUN_BFE(bfe_s32, 32, true)
@@ -274,7 +278,8 @@ static void run_bfi(struct warp *w, const struct instr *i, u32 mask)
 
 static bool constant_field(const struct operand *at, const struct operand *len, int bits)
 {
-	return at->kind == O_INT && len->kind == O_INT && at->imm < 64 && len->imm <= 64 && (int)(at->imm + len->imm) <= bits;
+	return at->kind == O_INT && len->kind == O_INT && at->imm < 64 && len->imm <= 64 &&
+	       (int)(at->imm + len->imm) <= bits;
 }
 
 bool decode_bfe(struct decoder *d)
@@ -298,7 +303,8 @@ bool decode_bfi(struct decoder *d)
 	return alu_run(d, simple ? bfi_constant : run_bfi);
 }
 
-/* --- counting and finding ------------------------------------------------------------------------------------------ */
+/* --- counting and finding
+ * ------------------------------------------------------------------------------------------ */
 
 static inline u32 find_top(u64 x)
 {

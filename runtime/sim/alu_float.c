@@ -1,5 +1,5 @@
-/* f32 and f64. Rounding to nearest is the processor's own; other roundings set its mode. Approximations are computed more
- * precisely than the hardware does. */
+/* f32 and f64. Rounding to nearest is the processor's own; other roundings set its mode. Approximations are computed
+ * more precisely than the hardware does. */
 #include "runtime/sim/alu.h"
 
 #include <fenv.h>
@@ -35,7 +35,8 @@ static inline u64 put_f64_3(double r, u64 x, u64 y, u64 z)
 #define F32_1(name, f, F) RUN1(name, u32, u32, put_f32(f(get_f32(x, F)), F))
 #define F32_2(name, f, F) RUN2(name, u32, u32, put_f32(f(get_f32(x, F), get_f32(y, F)), F))
 #define F32_3(name, f, F) RUN3(name, u32, u32, u32, put_f32(f(get_f32(x, F), get_f32(y, F), get_f32(z, F)), F))
-#define FOUR(X, name, f) X(name, f, 0) X(name##_ftz, f, F_FTZ) X(name##_sat, f, F_SAT) X(name##_ftz_sat, f, F_FTZ | F_SAT)
+#define FOUR(X, name, f) X(name, f, 0) X(name##_ftz, f, F_FTZ) X(name##_sat, f, F_SAT)                                 \
+	X(name##_ftz_sat, f, F_FTZ | F_SAT)
 #define TWO(X, name, f) X(name, f, 0) X(name##_ftz, f, F_FTZ)
 
 FOUR(F32_2, add_f32, SUM)
@@ -48,8 +49,9 @@ F32_2(div_f32, QUOTIENT, 0)
 #define FLUSHED(name, f, F) RUN2(name, u32, u32, put_f32_of(f((double)get_f32(x, F_FTZ), (double)get_f32(y, F_FTZ)), F))
 FLUSHED(mul_f32_ftz, PRODUCT, F_FTZ)
 FLUSHED(mul_f32_ftz_sat, PRODUCT, F_FTZ | F_SAT)
-FLUSHED(div_f32_ftz, QUOTIENT, F_FTZ) /* the double quotient of two f32 lies on the right side of every f32 and half-way point */
-#define FUSED_FLUSHED(name, F)                                                                                                   \
+/* the double quotient of two f32 lies on the right side of every f32 and half-way point */
+FLUSHED(div_f32_ftz, QUOTIENT, F_FTZ)
+#define FUSED_FLUSHED(name, F)                                                                                         \
 	RUN3(name, u32, u32, u32, put_f32_of(odd_fma(get_f32(x, F_FTZ), get_f32(y, F_FTZ), get_f32(z, F_FTZ)), F))
 FUSED_FLUSHED(fused_f32_ftz, F_FTZ)
 FUSED_FLUSHED(fused_f32_ftz_sat, F_FTZ | F_SAT)
@@ -116,42 +118,48 @@ static void minmax_xorsign(struct warp *w, const struct instr *i, u32 mask)
 	bool max = i->mods >> 16 == A_MAX, nan = flags & F_NAN;
 	for (u32 l = 0; l < LANES; l++) {
 		float x = fabsf(get_f32(a[l], flags)), y = fabsf(get_f32(b[l], flags));
-		float r = max ? (nan ? maximum_f32(x, y) : maxnum_f32(x, y)) : (nan ? minimum_f32(x, y) : minnum_f32(x, y));
+		float r = max ? (nan ? maximum_f32(x, y) : maxnum_f32(x, y))
+			      : (nan ? minimum_f32(x, y) : minnum_f32(x, y));
 		d[l] = r != r ? CANONICAL_F32 : put_f32(r, flags) | ((u32)(a[l] ^ b[l]) & 0x80000000);
 	}
 	FINISH(d, 0);
 }
 
-/* --- other roundings ------------------------------------------------------------------------------------------------ */
+/* --- other roundings
+ * ------------------------------------------------------------------------------------------------ */
 
 static const int rounding_modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
 
 /* volatile keeps each operation between the changes of mode. */
-#define COMPUTE(name, T, FMA, SQRT)                                                                                              \
-	static T name(enum arith op, T vx, T vy, T vz)                                                                           \
-	{                                                                                                                        \
-		volatile T x = vx, y = vy, z = vz, r;                                                                            \
-		switch (op) {                                                                                                    \
-		case A_ADD: r = x + y; break;                                                                                    \
-		case A_SUB: r = x - y; break;                                                                                    \
-		case A_MUL: r = x * y; break;                                                                                    \
-		case A_FMA: r = FMA(x, y, z); break;                                                                             \
-		case A_DIV: r = x / y; break;                                                                                    \
-		case A_RCP: r = 1 / x; break;                                                                                    \
-		case A_SQRT: r = SQRT(x); break;                                                                                 \
-		default: tl_unreachable("rounded operation");                                                                    \
-		}                                                                                                                \
-		return r;                                                                                                        \
+#define COMPUTE(name, T, FMA, SQRT)                                                                                    \
+	static T name(enum arith op, T vx, T vy, T vz)                                                                 \
+	{                                                                                                              \
+		volatile T x = vx, y = vy, z = vz, r;                                                                  \
+		switch (op) {                                                                                          \
+		case A_ADD: r = x + y; break;                                                                          \
+		case A_SUB: r = x - y; break;                                                                          \
+		case A_MUL: r = x * y; break;                                                                          \
+		case A_FMA: r = FMA(x, y, z); break;                                                                   \
+		case A_DIV: r = x / y; break;                                                                          \
+		case A_RCP: r = 1 / x; break;                                                                          \
+		case A_SQRT: r = SQRT(x); break;                                                                       \
+		default: tl_unreachable("rounded operation");                                                          \
+		}                                                                                                      \
+		return r;                                                                                              \
 	}
 COMPUTE(compute_f32, float, fmaf, sqrtf)
 COMPUTE(compute_f64, double, fma, sqrt)
 
-/* The smallest normal number came of rounding one below it away from zero: would it still be below as a normal number? */
+/* The smallest normal number came of rounding one below it away from zero: would it still be below as a normal
+ * number? */
 static bool tiny_before(enum arith op, float x, float y, float z, float r)
 {
 	if (fabsf(r) != 0x1p-126f || (op != A_MUL && op != A_FMA && op != A_DIV && op != A_RCP))
 		return false;
-	double exact = op == A_MUL ? (double)x * y : op == A_DIV ? (double)x / y : op == A_RCP ? 1 / (double)x : odd_fma(x, y, z);
+	double exact = op == A_MUL   ? (double)x * y
+		       : op == A_DIV ? (double)x / y
+		       : op == A_RCP ? 1 / (double)x
+				     : odd_fma(x, y, z);
 	return fabs(exact) <= 0x1p-126 - 0x1p-150;
 }
 
@@ -170,7 +178,8 @@ static void directed_f32(struct warp *w, const struct instr *i, u32 mask)
 	fesetround(before);
 	EACH_LANE(l, mask)
 	{
-		if (flags & F_FTZ && tiny_before(op, get_f32(a[l], flags), get_f32(b[l], flags), get_f32(c[l], flags), r[l]))
+		if (flags & F_FTZ &&
+		    tiny_before(op, get_f32(a[l], flags), get_f32(b[l], flags), get_f32(c[l], flags), r[l]))
 			r[l] = copysignf(0, r[l]);
 		set_reg(w, &i->ops[0], l, put_f32(r[l], flags));
 	}
@@ -195,7 +204,8 @@ static void directed_f64(struct warp *w, const struct instr *i, u32 mask)
 			      : put_f64_2(r[l], a[l], b[l]));
 }
 
-/* --- decoding -------------------------------------------------------------------------------------------------------- */
+/* --- decoding
+ * -------------------------------------------------------------------------------------------------------- */
 
 static u32 num_sources(enum arith op)
 {
@@ -229,8 +239,9 @@ bool decode_float_arith(struct decoder *d, enum arith op, enum ptx_type t)
 		[A_ABS] = {abs_f32, abs_f32_ftz},
 	};
 	static run_fn *const f64[NUM_ARITH] = {
-		[A_ADD] = add_f64, [A_SUB] = sub_f64,          [A_MUL] = mul_f64, [A_FMA] = fused_f64, [A_DIV] = div_f64,
-		[A_RCP] = rcp_f64, [A_SQRT] = square_root_f64, [A_NEG] = neg_f64, [A_ABS] = abs_f64,
+		[A_ADD] = add_f64,          [A_SUB] = sub_f64, [A_MUL] = mul_f64,
+		[A_FMA] = fused_f64,        [A_DIV] = div_f64, [A_RCP] = rcp_f64,
+		[A_SQRT] = square_root_f64, [A_NEG] = neg_f64, [A_ABS] = abs_f64,
 	};
 	const enum ptx_type types[] = {t, t, t, t};
 	bool wide = t == PT_F64;
@@ -257,7 +268,8 @@ bool decode_float_arith(struct decoder *d, enum arith op, enum ptx_type t)
 	return alu_run(d, wide ? f64[op] : f32[op][flags]);
 }
 
-/* --- approximations ------------------------------------------------------------------------------------------------- */
+/* --- approximations
+ * ------------------------------------------------------------------------------------------------- */
 
 static inline float approx_rsqrt(float x)
 {
@@ -274,13 +286,13 @@ TWO(F32_1, rsqrt_f32, approx_rsqrt)
 TWO(F32_1, lg2_f32, log2_f32)
 TWO(F32_1, ex2_f32, exp2_f32)
 
-#define RUN_LIBM(name, f)                                                                                                        \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		SOURCE(a, 1, 32);                                                                                                \
-		u32 flags = (u32)i->mods & 0xFF;                                                                                 \
-		EACH_LANE(l, mask)                                                                                               \
-		set_reg(w, &i->ops[0], l, put_f32((float)f((double)get_f32(a[l], flags)), flags));                               \
+#define RUN_LIBM(name, f)                                                                                              \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		SOURCE(a, 1, 32);                                                                                      \
+		u32 flags = (u32)i->mods & 0xFF;                                                                       \
+		EACH_LANE(l, mask)                                                                                     \
+		set_reg(w, &i->ops[0], l, put_f32((float)f((double)get_f32(a[l], flags)), flags));                     \
 	}
 RUN_LIBM(sine_f32, sin)
 RUN_LIBM(cosine_f32, cos)
@@ -383,10 +395,12 @@ bool decode_tanh(struct decoder *d)
 	enum ptx_type t = take_type(d);
 	if (!take(d, "approx"))
 		return false;
-	return is_half(t) ? decode_half_function(d, true, t) : t == PT_F32 && OPERANDS(d, t, t) && alu_run(d, tangent_f32);
+	return is_half(t) ? decode_half_function(d, true, t)
+			  : t == PT_F32 && OPERANDS(d, t, t) && alu_run(d, tangent_f32);
 }
 
-/* --- classes and signs ------------------------------------------------------------------------------------------------ */
+/* --- classes and signs
+ * ------------------------------------------------------------------------------------------------ */
 
 static void run_testp(struct warp *w, const struct instr *i, u32 mask)
 {
@@ -420,5 +434,6 @@ RUN2(copysign_f64, u64, u64, (x & 0x8000000000000000) | (y & 0x7FFFFFFFFFFFFFFF)
 bool decode_copysign(struct decoder *d)
 {
 	enum ptx_type t = take_type(d);
-	return (t == PT_F32 || t == PT_F64) && OPERANDS(d, t, t, t) && alu_run(d, t == PT_F32 ? copysign_f32 : copysign_f64);
+	return (t == PT_F32 || t == PT_F64) && OPERANDS(d, t, t, t) &&
+	       alu_run(d, t == PT_F32 ? copysign_f32 : copysign_f64);
 }

@@ -1,5 +1,5 @@
-/* f16 and bf16, alone and in pairs. Each operation rounds once: an f32 has enough bits for sums and products of these types
- * to be rounded twice without harm; an fma is rounded to odd first. */
+/* f16 and bf16, alone and in pairs. Each operation rounds once: an f32 has enough bits for sums and products of these
+ * types to be rounded twice without harm; an fma is rounded to odd first. */
 #include "runtime/sim/alu.h"
 
 #include "ir/scalar_math.h"
@@ -46,39 +46,41 @@ static inline u16 half_op(enum arith op, u16 a, u16 b, u16 c, bool bf, u32 flags
 	return flags & F_XORSIGN && r == r ? h | ((a ^ b) & 0x8000) : h;
 }
 
-/* --- loops ---------------------------------------------------------------------------------------------------------- */
+/* --- loops
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /* Second and third operands are the first where there are none. */
-#define HALF_SOURCES                                                                                                             \
-	SOURCE(a, 1, 32);                                                                                                        \
-	SOURCE(b, MIN(2, i->nops - 1), 32);                                                                                      \
-	SOURCE(c, MIN(3, i->nops - 1), 32);                                                                                      \
+#define HALF_SOURCES                                                                                                   \
+	SOURCE(a, 1, 32);                                                                                              \
+	SOURCE(b, MIN(2, i->nops - 1), 32);                                                                            \
+	SOURCE(c, MIN(3, i->nops - 1), 32);                                                                            \
 	RESULT(d, 0)
 
-#define RUN_ONE(name, op, bf)                                                                                                    \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		HALF_SOURCES;                                                                                                    \
-		ALL(l)                                                                                                           \
-		d[l] = half_op(op, (u16)a[l], (u16)b[l], (u16)c[l], bf, 0);                                                      \
-		FINISH(d, 0);                                                                                                    \
+#define RUN_ONE(name, op, bf)                                                                                          \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		HALF_SOURCES;                                                                                          \
+		ALL(l)                                                                                                 \
+		d[l] = half_op(op, (u16)a[l], (u16)b[l], (u16)c[l], bf, 0);                                            \
+		FINISH(d, 0);                                                                                          \
 	}
 /* In two passes, which vectorise. */
-#define RUN_PAIR(name, op, bf)                                                                                                   \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		HALF_SOURCES;                                                                                                    \
-		u64 low[LANES];                                                                                                  \
-		ALL(l)                                                                                                           \
-		low[l] = half_op(op, (u16)a[l], (u16)b[l], (u16)c[l], bf, 0);                                                    \
-		ALL(l)                                                                                                           \
-		d[l] = low[l] | (u64)half_op(op, (u16)(a[l] >> 16), (u16)(b[l] >> 16), (u16)(c[l] >> 16), bf, 0) << 16;          \
-		FINISH(d, 0);                                                                                                    \
+#define RUN_PAIR(name, op, bf)                                                                                         \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		HALF_SOURCES;                                                                                          \
+		u64 low[LANES];                                                                                        \
+		ALL(l)                                                                                                 \
+		low[l] = half_op(op, (u16)a[l], (u16)b[l], (u16)c[l], bf, 0);                                          \
+		ALL(l)                                                                                                 \
+		d[l] = low[l] | (u64)half_op(op, (u16)(a[l] >> 16), (u16)(b[l] >> 16), (u16)(c[l] >> 16), bf, 0) <<    \
+			16;                                                                                            \
+		FINISH(d, 0);                                                                                          \
 	}
-#define HALF_RUNS(name, op)                                                                                                      \
-	RUN_ONE(name##_f16, op, false)                                                                                           \
-	RUN_ONE(name##_bf16, op, true)                                                                                           \
-	RUN_PAIR(name##_f16x2, op, false)                                                                                        \
+#define HALF_RUNS(name, op)                                                                                            \
+	RUN_ONE(name##_f16, op, false)                                                                                 \
+	RUN_ONE(name##_bf16, op, true)                                                                                 \
+	RUN_PAIR(name##_f16x2, op, false)                                                                              \
 	RUN_PAIR(name##_bf16x2, op, true)
 HALF_RUNS(add, A_ADD)
 HALF_RUNS(sub, A_SUB)
@@ -105,20 +107,22 @@ static void run_flagged(struct warp *w, const struct instr *i, u32 mask)
 	FINISH(d, 0);
 }
 
-/* --- decoding -------------------------------------------------------------------------------------------------------- */
+/* --- decoding
+ * -------------------------------------------------------------------------------------------------------- */
 
 bool decode_half_arith(struct decoder *d, enum arith op, enum ptx_type t)
 {
-#define RUNS(name)                                                                                                               \
-	{                                                                                                                        \
-		name##_f16, name##_f16x2, name##_bf16, name##_bf16x2                                                             \
+#define RUNS(name)                                                                                                     \
+	{                                                                                                              \
+		name##_f16, name##_f16x2, name##_bf16, name##_bf16x2                                                   \
 	}
 	static run_fn *const runs[NUM_ARITH][4] = {
 		[A_ADD] = RUNS(add), [A_SUB] = RUNS(sub), [A_MUL] = RUNS(mul), [A_FMA] = RUNS(fused),
 		[A_MIN] = RUNS(min), [A_MAX] = RUNS(max), [A_NEG] = RUNS(neg), [A_ABS] = RUNS(abs),
 	};
 	const enum ptx_type types[] = {t, t, t, t};
-	bool bf = t == PT_BF16 || t == PT_BF16X2, unary = op == A_NEG || op == A_ABS, minmax = op == A_MIN || op == A_MAX;
+	bool bf = t == PT_BF16 || t == PT_BF16X2, unary = op == A_NEG || op == A_ABS,
+	     minmax = op == A_MIN || op == A_MAX;
 	if (op >= A_DIV || !alu_operands(d, op == A_FMA ? 4 : unary ? 2 : 3, types))
 		return false;
 	if (bf && !need_sm(d, op <= A_MUL ? 90 : 80))
@@ -141,7 +145,8 @@ bool decode_half_arith(struct decoder *d, enum arith op, enum ptx_type t)
 	return alu_run(d, flags ? run_flagged : runs[op][t - PT_F16]);
 }
 
-/* --- ex2 and tanh ------------------------------------------------------------------------------------------------------ */
+/* --- ex2 and tanh
+ * ------------------------------------------------------------------------------------------------------ */
 
 static u16 half_function(u16 h, bool tanh, bool bf, u32 flags)
 {

@@ -5,33 +5,35 @@ typedef unsigned __int128 u128;
 
 /* [width: 16, 32, 64][is signed] */
 typedef run_fn *by_type[3][2];
-#define BOTH(name)                                                                                                               \
-	{                                                                                                                        \
-		{name##_u16, name##_s16}, {name##_u32, name##_s32},                                                              \
-		{                                                                                                                \
-			name##_u64, name##_s64                                                                                   \
-		}                                                                                                                \
+#define BOTH(name)                                                                                                     \
+	{                                                                                                              \
+		{name##_u16, name##_s16}, {name##_u32, name##_s32},                                                    \
+		{                                                                                                      \
+			name##_u64, name##_s64                                                                         \
+		}                                                                                                      \
 	}
-#define SAME(name)                                                                                                               \
-	{                                                                                                                        \
-		{name##_u16, name##_u16}, {name##_u32, name##_u32},                                                              \
-		{                                                                                                                \
-			name##_u64, name##_u64                                                                                   \
-		}                                                                                                                \
+#define SAME(name)                                                                                                     \
+	{                                                                                                              \
+		{name##_u16, name##_u16}, {name##_u32, name##_u32},                                                    \
+		{                                                                                                      \
+			name##_u64, name##_u64                                                                         \
+		}                                                                                                      \
 	}
-#define ONLY_SIGNED(name)                                                                                                        \
-	{                                                                                                                        \
-		{NULL, name##_s16}, {NULL, name##_s32},                                                                          \
-		{                                                                                                                \
-			NULL, name##_s64                                                                                         \
-		}                                                                                                                \
+#define ONLY_SIGNED(name)                                                                                              \
+	{                                                                                                              \
+		{NULL, name##_s16}, {NULL, name##_s32},                                                                \
+		{                                                                                                      \
+			NULL, name##_s64                                                                               \
+		}                                                                                                      \
 	}
 
 /* 16 bits are computed in 32: registers have zeros above, and the result is cut. */
-#define WRAPPING(X, name, expr) X(name##_u16, u32, u16, expr) X(name##_u32, u32, u32, expr) X(name##_u64, u64, u64, expr)
-#define EACH_TYPE(X, name, expr)                                                                                                 \
-	X(name##_u16, u16, u16, expr)                                                                                            \
-	X(name##_s16, i16, u16, expr) X(name##_u32, u32, u32, expr) X(name##_s32, i32, u32, expr) X(name##_u64, u64, u64, expr)  \
+#define WRAPPING(X, name, expr) X(name##_u16, u32, u16, expr) X(name##_u32, u32, u32, expr)                            \
+	X(name##_u64, u64, u64, expr)
+#define EACH_TYPE(X, name, expr)                                                                                       \
+	X(name##_u16, u16, u16, expr)                                                                                  \
+	X(name##_s16, i16, u16, expr) X(name##_u32, u32, u32, expr) X(name##_s32, i32, u32, expr)                      \
+		X(name##_u64, u64, u64, expr)                                                                          \
 		X(name##_s64, i64, u64, expr)
 
 static inline u32 saturate_s32(i64 x)
@@ -90,13 +92,14 @@ RUN3(sad_s32, i32, u32, u32, DIFFERENCE(u32) + z)
 RUN3(sad_u64, u64, u64, u64, DIFFERENCE(u64) + z)
 RUN3(sad_s64, i64, u64, u64, DIFFERENCE(u64) + z)
 
-/* Division by zero gives all ones, and so does its remainder, as on the hardware. The least number divided by -1 wraps. */
+/* Division by zero gives all ones, and so does its remainder, as on the hardware. The least number divided by -1
+ * wraps. */
 #define DIVIDE_U(U) (U)(y ? x / y : (U)-1)
 #define REMAINDER_U(U) (U)(y ? x % y : (U)-1)
 #define DIVIDE_S(U) (y == 0 ? ~(U)0 : y == -1 ? (U)0 - (U)x : (U)(x / y))
 #define REMAINDER_S(U) (y == 0 ? ~(U)0 : y == -1 ? 0 : (U)(x % y))
-#define RUN_DIV(suffix, T, U, quotient, rest)                                                                                    \
-	RUN2(div_##suffix, T, U, quotient)                                                                                       \
+#define RUN_DIV(suffix, T, U, quotient, rest)                                                                          \
+	RUN2(div_##suffix, T, U, quotient)                                                                             \
 	RUN2(rem_##suffix, T, U, rest)
 RUN_DIV(u16, u16, u16, DIVIDE_U(u16), REMAINDER_U(u16))
 RUN_DIV(s16, i16, u16, DIVIDE_S(u16), REMAINDER_S(u16))

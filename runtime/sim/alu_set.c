@@ -3,19 +3,20 @@
 
 #include <string.h>
 
-/* --- comparing ------------------------------------------------------------------------------------------------------ */
+/* --- comparing
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* All lanes at once: 1 where it holds, else 0. */
 typedef void compare_fn(const u64 *a, const u64 *b, u64 *r);
 
-#define COMPARE(name, T, get, expr)                                                                                              \
-	static void name(const u64 *a, const u64 *b, u64 *r)                                                                     \
-	{                                                                                                                        \
-		ALL(l)                                                                                                           \
-		{                                                                                                                \
-			T x = get(a[l]), y = get(b[l]);                                                                          \
-			r[l] = (u64)(expr);                                                                                      \
-		}                                                                                                                \
+#define COMPARE(name, T, get, expr)                                                                                    \
+	static void name(const u64 *a, const u64 *b, u64 *r)                                                           \
+	{                                                                                                              \
+		ALL(l)                                                                                                 \
+		{                                                                                                      \
+			T x = get(a[l]), y = get(b[l]);                                                                \
+			r[l] = (u64)(expr);                                                                            \
+		}                                                                                                      \
 	}
 
 #define GET_U32(v) ((u32)(v))
@@ -37,28 +38,28 @@ static inline float f16_flushed(u16 h)
 #define GET_F16_FTZ(v) f16_flushed((u16)(v))
 #define GET_F16_FTZ_HIGH(v) f16_flushed((u16)((v) >> 16))
 
-#define COMPARE_INTS(suffix, T, get)                                                                                             \
-	COMPARE(eq_##suffix, T, get, x == y)                                                                                     \
-	COMPARE(ne_##suffix, T, get, x != y)                                                                                     \
-	COMPARE(lt_##suffix, T, get, x < y)                                                                                      \
-	COMPARE(le_##suffix, T, get, x <= y)                                                                                     \
-	COMPARE(gt_##suffix, T, get, x > y)                                                                                      \
+#define COMPARE_INTS(suffix, T, get)                                                                                   \
+	COMPARE(eq_##suffix, T, get, x == y)                                                                           \
+	COMPARE(ne_##suffix, T, get, x != y)                                                                           \
+	COMPARE(lt_##suffix, T, get, x < y)                                                                            \
+	COMPARE(le_##suffix, T, get, x <= y)                                                                           \
+	COMPARE(gt_##suffix, T, get, x > y)                                                                            \
 	COMPARE(ge_##suffix, T, get, x >= y)
 /* `ne` is false for NaN; those that end in u are true. */
-#define COMPARE_FLOATS(suffix, T, get)                                                                                           \
-	COMPARE(eq_##suffix, T, get, x == y)                                                                                     \
-	COMPARE(ne_##suffix, T, get, (x < y) | (x > y))                                                                          \
-	COMPARE(lt_##suffix, T, get, x < y)                                                                                      \
-	COMPARE(le_##suffix, T, get, x <= y)                                                                                     \
-	COMPARE(gt_##suffix, T, get, x > y)                                                                                      \
-	COMPARE(ge_##suffix, T, get, x >= y)                                                                                     \
-	COMPARE(equ_##suffix, T, get, !((x < y) | (x > y)))                                                                      \
-	COMPARE(neu_##suffix, T, get, !(x == y))                                                                                 \
-	COMPARE(ltu_##suffix, T, get, !(x >= y))                                                                                 \
-	COMPARE(leu_##suffix, T, get, !(x > y))                                                                                  \
-	COMPARE(gtu_##suffix, T, get, !(x <= y))                                                                                 \
-	COMPARE(geu_##suffix, T, get, !(x < y))                                                                                  \
-	COMPARE(num_##suffix, T, get, (x == x) & (y == y))                                                                       \
+#define COMPARE_FLOATS(suffix, T, get)                                                                                 \
+	COMPARE(eq_##suffix, T, get, x == y)                                                                           \
+	COMPARE(ne_##suffix, T, get, (x < y) | (x > y))                                                                \
+	COMPARE(lt_##suffix, T, get, x < y)                                                                            \
+	COMPARE(le_##suffix, T, get, x <= y)                                                                           \
+	COMPARE(gt_##suffix, T, get, x > y)                                                                            \
+	COMPARE(ge_##suffix, T, get, x >= y)                                                                           \
+	COMPARE(equ_##suffix, T, get, !((x < y) | (x > y)))                                                            \
+	COMPARE(neu_##suffix, T, get, !(x == y))                                                                       \
+	COMPARE(ltu_##suffix, T, get, !(x >= y))                                                                       \
+	COMPARE(leu_##suffix, T, get, !(x > y))                                                                        \
+	COMPARE(gtu_##suffix, T, get, !(x <= y))                                                                       \
+	COMPARE(geu_##suffix, T, get, !(x < y))                                                                        \
+	COMPARE(num_##suffix, T, get, (x == x) & (y == y))                                                             \
 	COMPARE(nan_##suffix, T, get, (x != x) | (y != y))
 
 COMPARE_INTS(u32, u32, GET_U32)
@@ -95,14 +96,15 @@ enum {
 	IN_BF16_HIGH
 };
 
-#define INT_ROW(s)                                                                                                               \
-	{                                                                                                                        \
-		eq_##s, ne_##s, lt_##s, le_##s, gt_##s, ge_##s                                                                   \
+#define INT_ROW(s)                                                                                                     \
+	{                                                                                                              \
+		eq_##s, ne_##s, lt_##s, le_##s, gt_##s, ge_##s                                                         \
 	}
-#define FLOAT_ROW(s)                                                                                                             \
-	{                                                                                                                        \
-		eq_##s, ne_##s, lt_##s, le_##s, gt_##s, ge_##s, equ_##s, neu_##s, ltu_##s, leu_##s, gtu_##s, geu_##s, num_##s,   \
-			nan_##s                                                                                                  \
+#define FLOAT_ROW(s)                                                                                                   \
+	{                                                                                                              \
+		eq_##s, ne_##s, lt_##s, le_##s, gt_##s, ge_##s, equ_##s, neu_##s, ltu_##s, leu_##s, gtu_##s, geu_##s,  \
+			num_##s,                                                                                       \
+			nan_##s                                                                                        \
 	}
 static compare_fn *const compares[][NUM_COMPARES] = {
 	[IN_U32] = INT_ROW(u32),           [IN_S16] = INT_ROW(s16),
@@ -213,7 +215,8 @@ static void run_set(struct warp *w, const struct instr *i, u32 mask)
 	finish(w, &i->ops[0], mask, p);
 }
 
-/* --- decoding -------------------------------------------------------------------------------------------------------- */
+/* --- decoding
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* Takes the comparison, the boolean operator and .ftz; the type is known. */
 static bool take_compare(struct decoder *d, enum ptx_type t)
@@ -236,7 +239,8 @@ static bool take_compare(struct decoder *d, enum ptx_type t)
 		       : is_signed(t)   ? op < C_EQU && !unsigned_name
 					: !unsigned_name;
 	if (!allowed)
-		return decode_fail(d, "'%s' does not exist: this comparison is not of .%s", d->i->opcode, ptx_type_name(t));
+		return decode_fail(d, "'%s' does not exist: this comparison is not of .%s", d->i->opcode,
+				   ptx_type_name(t));
 	u64 input = inputs[t];
 	if ((t == PT_BF16 || t == PT_BF16X2) && !need_sm(d, 90))
 		return false;
@@ -296,7 +300,8 @@ bool decode_set(struct decoder *d)
 	return ok && alu_operand(d, &i->ops[0], to, false) && alu_run(d, run_set);
 }
 
-/* --- selecting ------------------------------------------------------------------------------------------------------ */
+/* --- selecting
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void run_selp(struct warp *w, const struct instr *i, u32 mask)
 {

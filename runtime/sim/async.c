@@ -1,8 +1,8 @@
 /* cp.async: copies from global to shared memory that complete when they are waited for.
  *
- * Each lane has groups of its own. A copy's bytes are in flight, for the shadow, from the instruction until a wait of its lane
- * covers it, whenever the data really move. They move at that wait (ASYNC_LATE: what is in global memory then, and poison
- * until then), at once (ASYNC_EARLY), or for some lanes so and for others so (ASYNC_MIXED).
+ * Each lane has groups of its own. A copy's bytes are in flight, for the shadow, from the instruction until a wait of
+ * its lane covers it, whenever the data really move. They move at that wait (ASYNC_LATE: what is in global memory then,
+ * and poison until then), at once (ASYNC_EARLY), or for some lanes so and for others so (ASYNC_MIXED).
  *
  * A kernel may end with copies that nobody waits for, as on the hardware; whoever reads their bytes is at fault. */
 #include "runtime/sim/bulk.h"
@@ -107,8 +107,9 @@ static bool drop_duplicates(struct warp *w, const struct instr *i, u32 *mask, co
 			continue;
 		}
 		if (c->source[other] != c->source[l] || (c->source[l] && c->from[other] != c->from[l])) {
-			fault(w, i, 1u << l | 1u << other, "race: lanes %u and %u copy different data to shared bytes 0x%x–0x%x",
-			      other, l, c->to[l], c->to[l] + size - 1);
+			fault(w, i, 1u << l | 1u << other,
+			      "race: lanes %u and %u copy different data to shared bytes 0x%x–0x%x", other, l, c->to[l],
+			      c->to[l] + size - 1);
 			return false;
 		}
 		keep &= ~(1u << l);
@@ -141,7 +142,8 @@ static bool check_destinations(struct warp *w, const struct instr *i, u32 mask, 
 			fault(w, i, 1u << l, "misaligned copy of %u bytes: shared address 0x%llx", size,
 			      (unsigned long long)to[l]);
 		else if (to[l] > b->shared_bytes || size > b->shared_bytes - to[l])
-			fault(w, i, 1u << l, "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", size,
+			fault(w, i, 1u << l,
+			      "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", size,
 			      (unsigned long long)to[l], (unsigned long long)b->shared_bytes);
 		if (b->failed)
 			return false;
@@ -182,7 +184,8 @@ static void run_copy(struct warp *w, const struct instr *i, u32 mask)
 	for (u32 l = 0; l < LANES; l++)
 		c->to[l] = (u32)to[l];
 	memcpy(c->group, a->open, sizeof c->group);
-	if (!source_sizes(w, i, mask, c->source) || !check_destinations(w, i, mask, to) || !check_sources(w, i, mask, c))
+	if (!source_sizes(w, i, mask, c->source) || !check_destinations(w, i, mask, to) ||
+	    !check_sources(w, i, mask, c))
 		return;
 	if (w->block->counters)
 		count_shared(w, i, mask, to, size, true);
@@ -302,7 +305,8 @@ static void run_arrive(struct warp *w, const struct instr *i, u32 mask)
 	struct async *a = async_of(w);
 	EACH_LANE(l, mask)
 	{
-		struct mbarrier *b = mbarrier_of(w, i, l, &i->ops[0], i->mods & GENERIC_ADDRESS ? SPACE_GENERIC : SPACE_SHARED);
+		struct mbarrier *b =
+			mbarrier_of(w, i, l, &i->ops[0], i->mods & GENERIC_ADDRESS ? SPACE_GENERIC : SPACE_SHARED);
 		if (!b)
 			return;
 		if (!(i->mods & NO_INCREMENT) && b->pending++ == MBARRIER_MAX) {
@@ -354,7 +358,8 @@ static bool decode_copy(struct decoder *d)
 	if (policy && (last->kind != O_REG || ptx_bits(last->reg_type) != 64))
 		return decode_fail(d, "a cache policy is a register of 64 bits");
 	bool is_reg = source && source->kind == O_REG;
-	if (source && !(source->kind == O_INT || (is_reg && (source->reg_type == PT_PRED || ptx_bits(source->reg_type) == 32))))
+	if (source &&
+	    !(source->kind == O_INT || (is_reg && (source->reg_type == PT_PRED || ptx_bits(source->reg_type) == 32))))
 		return decode_fail(d, "'%s' with a size or predicate of another type", i->opcode);
 	i->mods = size->imm;
 	i->run = run_copy;

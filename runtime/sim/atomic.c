@@ -1,7 +1,8 @@
-/* atom and red: read-modify-write of one word, atomic against everything else that other threads of the host do with it.
+/* atom and red: read-modify-write of one word, atomic against everything else that other threads of the host do with
+ * it.
  *
- * Lanes take their turns in order. An f32 sum in global memory flushes subnormals, one in shared memory does not; sums of 16-bit
- * floats and of f64 keep them (PTX ISA, "atom"). */
+ * Lanes take their turns in order. An f32 sum in global memory flushes subnormals, one in shared memory does not; sums
+ * of 16-bit floats and of f64 keep them (PTX ISA, "atom"). */
 #include "base/fp.h"
 #include "runtime/sim/memory.h"
 
@@ -16,11 +17,11 @@ enum {
 }; /* the last four: shifts of four bits */
 enum op { OP_AND, OP_OR, OP_XOR, OP_CAS, OP_EXCH, OP_ADD, OP_INC, OP_DEC, OP_MIN, OP_MAX };
 
-#define APPLY(name, expr)                                                                                                        \
-	static u64 apply_##name(u64 old, u64 b, u64 c)                                                                           \
-	{                                                                                                                        \
-		(void)old, (void)b, (void)c;                                                                                     \
-		return expr;                                                                                                     \
+#define APPLY(name, expr)                                                                                              \
+	static u64 apply_##name(u64 old, u64 b, u64 c)                                                                 \
+	{                                                                                                              \
+		(void)old, (void)b, (void)c;                                                                           \
+		return expr;                                                                                           \
 	}
 
 APPLY(and, old &b)
@@ -60,7 +61,8 @@ APPLY(add_f32, sum_f32((u32)old, (u32)b))
 APPLY(add_f32_flush, flush(sum_f32(flush((u32)old), flush((u32)b))))
 APPLY(add_f64, sum_f64(old, b))
 
-/* The sum of two 16-bit floats, rounded to float first: that has more than twice their digits, so it changes nothing. */
+/* The sum of two 16-bit floats, rounded to float first: that has more than twice their digits, so it changes
+ * nothing. */
 static u16 add_f16(u16 a, u16 b)
 {
 	return fp_to_f16(fp_from_f16(a) + fp_from_f16(b));
@@ -89,12 +91,12 @@ static u16 greatest(u16 a, u16 b, u16 inf)
 
 enum { INF_F16 = 0x7C00, INF_BF16 = 0x7F80 };
 
-#define APPLY_HALVES(name, expr)                                                                                                 \
-	static u16 half_##name(u16 old, u16 b)                                                                                   \
-	{                                                                                                                        \
-		return expr;                                                                                                     \
-	}                                                                                                                        \
-	APPLY(name, half_##name((u16)old, (u16)b))                                                                               \
+#define APPLY_HALVES(name, expr)                                                                                       \
+	static u16 half_##name(u16 old, u16 b)                                                                         \
+	{                                                                                                              \
+		return expr;                                                                                           \
+	}                                                                                                              \
+	APPLY(name, half_##name((u16)old, (u16)b))                                                                     \
 	APPLY(name##x2, half_##name((u16)old, (u16)b) | (u64)half_##name((u16)(old >> 16), (u16)(b >> 16)) << 16)
 APPLY_HALVES(add_f16, add_f16(old, b))
 APPLY_HALVES(add_bf16, add_bf16(old, b))
@@ -145,14 +147,14 @@ static apply_fn *apply_of(enum op op, enum ptx_type t, bool in_shared)
 
 /* --- running --------------------------------------------------------------------------------------------------- */
 
-#define EXCHANGE(T)                                                                                                              \
-	static u64 exchange_##T(char *host, apply_fn *apply, u64 b, u64 c)                                                       \
-	{                                                                                                                        \
-		T *word = (T *)(void *)host, old = __atomic_load_n(word, __ATOMIC_RELAXED), new;                                 \
-		do                                                                                                               \
-			new = (T)apply(old, b, c);                                                                               \
-		while (!__atomic_compare_exchange_n(word, &old, new, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));                 \
-		return old;                                                                                                      \
+#define EXCHANGE(T)                                                                                                    \
+	static u64 exchange_##T(char *host, apply_fn *apply, u64 b, u64 c)                                             \
+	{                                                                                                              \
+		T *word = (T *)(void *)host, old = __atomic_load_n(word, __ATOMIC_RELAXED), new;                       \
+		do                                                                                                     \
+			new = (T)apply(old, b, c);                                                                     \
+		while (!__atomic_compare_exchange_n(word, &old, new, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));       \
+		return old;                                                                                            \
 	}
 EXCHANGE(u16)
 EXCHANGE(u32)
@@ -210,7 +212,8 @@ static void run_atomic(struct warp *w, const struct instr *i, u32 mask)
 	const struct operand *to = &i->ops[i->mods & A_RETURNS ? 1 : 0];
 	apply_fn *in_global = apply_of(op, i->type[0], false), *in_shared = apply_of(op, i->type[0], true);
 	struct places p = {.values = NULL};
-	if (!find_places(w, i, mask, to, (enum ptx_space)(i->mods >> A_SPACE & 15), bytes, A_READ | A_WRITE | A_STRONG, &p))
+	if (!find_places(w, i, mask, to, (enum ptx_space)(i->mods >> A_SPACE & 15), bytes, A_READ | A_WRITE | A_STRONG,
+			 &p))
 		return;
 	enum scope scope = (enum scope)(i->mods >> A_SCOPE & 15);
 	bool acquires = i->mods & A_ACQUIRES, releases = i->mods & A_RELEASES;
@@ -232,7 +235,8 @@ static void run_atomic(struct warp *w, const struct instr *i, u32 mask)
 
 /* --- decoding -------------------------------------------------------------------------------------------------- */
 
-/* Which vectors there are: of .f32 v2 and v4, of 16-bit floats up to v8, of pairs up to v4; in global memory, from sm_90 on. */
+/* Which vectors there are: of .f32 v2 and v4, of 16-bit floats up to v8, of pairs up to v4; in global memory, from
+ * sm_90 on. */
 static bool take_vector(struct decoder *d, enum ptx_space space, enum op op, u32 *n)
 {
 	static const u32 counts[] = {1, 2, 4, 8};
@@ -268,7 +272,8 @@ static bool decode_atomic(struct decoder *d, bool returns)
 	u32 n, first = returns ? 1 : 0;
 	int op = take_one_of(d, ATOMIC_OPERATIONS);
 	bool noftz = take(d, "noftz"), is_cas = op == OP_CAS;
-	if (op < 0 || !take_space(d, &space) || (!returns && (is_cas || op == OP_EXCH || sem == ACQUIRE || sem == ACQ_REL)))
+	if (op < 0 || !take_space(d, &space) ||
+	    (!returns && (is_cas || op == OP_EXCH || sem == ACQUIRE || sem == ACQ_REL)))
 		return false;
 	enum ptx_type t = i->type[0] = take_type(d);
 	bool is_half = t == PT_F16 || t == PT_BF16 || t == PT_F16X2 || t == PT_BF16X2;
@@ -282,8 +287,8 @@ static bool decode_atomic(struct decoder *d, bool returns)
 	if (!fit || (is_cas && !fits_type(&i->ops[first + 2], t, false)))
 		return decode_fail(d, "'%s' with a register of another type", i->opcode);
 	bool acquires = sem == ACQUIRE || sem == ACQ_REL, releases = sem == RELEASE || sem == ACQ_REL;
-	i->mods = (acquires ? A_ACQUIRES : 0) | (releases ? A_RELEASES : 0) | (returns ? A_RETURNS : 0) | (u64)op << A_OP |
-		  (u64)space << A_SPACE | (u64)n << A_VEC | (u64)scope << A_SCOPE;
+	i->mods = (acquires ? A_ACQUIRES : 0) | (releases ? A_RELEASES : 0) | (returns ? A_RETURNS : 0) |
+		  (u64)op << A_OP | (u64)space << A_SPACE | (u64)n << A_VEC | (u64)scope << A_SCOPE;
 	i->run = run_atomic;
 	return true;
 }

@@ -1,8 +1,9 @@
 /* cp.async.bulk: copies by the async proxy.
  *
- * Into shared memory, of the own block or others of the cluster: the bytes are in flight from the instruction until the engine
- * brings them, and after that belong to those who have waited for the phase of the mbarrier that counts them. From shared memory:
- * nothing may write the source until the thread has waited for its bulk group, or at least for that to be read. */
+ * Into shared memory, of the own block or others of the cluster: the bytes are in flight from the instruction until the
+ * engine brings them, and after that belong to those who have waited for the phase of the mbarrier that counts them.
+ * From shared memory: nothing may write the source until the thread has waited for its bulk group, or at least for that
+ * to be read. */
 #include "runtime/sim/bulk.h"
 #include "runtime/sim/cluster.h"
 
@@ -168,10 +169,12 @@ static void left_in_flight(struct flight *f, const struct cta *ended)
 	const struct transfer *t = (const struct transfer *)f;
 	const u32 *id = ended->id;
 	if (t->to == ended)
-		fault(f->w, f->i, 1u << f->lane, "block (%u, %u, %u) ends while this copy is on its way to its shared bytes 0x%x–0x%x", id[0],
+		fault(f->w, f->i, 1u << f->lane,
+		      "block (%u, %u, %u) ends while this copy is on its way to its shared bytes 0x%x–0x%x", id[0],
 		      id[1], id[2], t->shared, t->shared + t->bytes - 1);
 	else if (f->w->block == ended && t->plan->kind == WITHIN_SHARED && !t->data)
-		fault(f->w, f->i, 1u << f->lane, "block (%u, %u, %u) ends before this copy has read its shared bytes 0x%x–0x%x", id[0], id[1],
+		fault(f->w, f->i, 1u << f->lane,
+		      "block (%u, %u, %u) ends before this copy has read its shared bytes 0x%x–0x%x", id[0], id[1],
 		      id[2], t->source, t->source + t->bytes - 1);
 }
 
@@ -186,14 +189,18 @@ static struct cta *shared_place(struct transfer *t, const struct operand *o, boo
 	struct cta *owner = cluster_block(f->w->block, given, &address);
 	u32 align = t->plan->kind == FROM_REGISTERS ? t->bytes : t->plan->rank ? TENSOR_ALIGN : UNIT;
 	if (!owner)
-		fault(f->w, f->i, 1u << f->lane, "address 0x%llx is in shared memory of no block of this cluster", (ull)given);
+		fault(f->w, f->i, 1u << f->lane, "address 0x%llx is in shared memory of no block of this cluster",
+		      (ull)given);
 	else if (own_only && owner != f->w->block)
-		fault(f->w, f->i, 1u << f->lane, "address 0x%llx is in shared memory of block (%u, %u, %u), and .shared::cta is the own block's",
+		fault(f->w, f->i, 1u << f->lane,
+		      "address 0x%llx is in shared memory of block (%u, %u, %u), and .shared::cta is the own block's",
 		      (ull)given, owner->id[0], owner->id[1], owner->id[2]);
 	else if (address % align)
-		fault(f->w, f->i, 1u << f->lane, "misaligned copy: shared address 0x%llx is not a multiple of %u", (ull)address, align);
+		fault(f->w, f->i, 1u << f->lane, "misaligned copy: shared address 0x%llx is not a multiple of %u",
+		      (ull)address, align);
 	else if (address > size || size - address < t->bytes)
-		fault(f->w, f->i, 1u << f->lane, "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", t->bytes,
+		fault(f->w, f->i, 1u << f->lane,
+		      "copy of %u bytes outside shared memory: address 0x%llx, which has %llu bytes", t->bytes,
 		      (ull)address, (ull)size);
 	*at = (u32)address;
 	return f->w->block->failed ? NULL : owner;
@@ -213,9 +220,11 @@ static u32 destinations(struct transfer *t, u64 *signal)
 	if (!mask)
 		fault(f->w, f->i, 1u << f->lane, "the mask of blocks is 0: it copies to none");
 	else if (mask >> nblocks)
-		fault(f->w, f->i, 1u << f->lane, "the mask 0x%x names block %d of a cluster of %u", mask, 31 - __builtin_clz(mask), nblocks);
+		fault(f->w, f->i, 1u << f->lane, "the mask 0x%x names block %d of a cluster of %u", mask,
+		      31 - __builtin_clz(mask), nblocks);
 	else if (!p->mask && counts != to)
-		fault(f->w, f->i, 1u << f->lane, "copies to block (%u, %u, %u), and the mbarrier is of block (%u, %u, %u): they must be one",
+		fault(f->w, f->i, 1u << f->lane,
+		      "copies to block (%u, %u, %u), and the mbarrier is of block (%u, %u, %u): they must be one",
 		      to->id[0], to->id[1], to->id[2], counts->id[0], counts->id[1], counts->id[2]);
 	return f->w->block->failed ? 0 : mask;
 }
@@ -236,7 +245,8 @@ static bool open_bytes(struct transfer *t)
 	enum ptx_space space = SPACE_GLOBAL;
 	t->global = address_of(f->w, &f->i->ops[p->kind == TO_SHARED ? p->from : p->to], f->lane, &space);
 	if (t->global % UNIT)
-		fault(f->w, f->i, 1u << f->lane, "misaligned copy: address 0x%llx is not a multiple of %d", (ull)t->global, UNIT);
+		fault(f->w, f->i, 1u << f->lane, "misaligned copy: address 0x%llx is not a multiple of %d",
+		      (ull)t->global, UNIT);
 	return !f->w->block->failed;
 }
 
@@ -267,7 +277,8 @@ static bool open_reduction(struct transfer *t)
 	t->apply = type ? reduction(p->op, type, t->map.type == TENSOR_FLOAT32_FTZ) : NULL;
 	t->element = (u32)t->map.strides[0];
 	if (!t->apply)
-		fault(t->flight.w, t->flight.i, 1u << t->flight.lane, "there is no such reduction of the tensor's data type");
+		fault(t->flight.w, t->flight.i, 1u << t->flight.lane,
+		      "there is no such reduction of the tensor's data type");
 	return t->apply;
 }
 
@@ -430,7 +441,8 @@ void bulk_end(struct warp *w)
 	for (u32 n = 0; w->bulk && n < w->bulk->sources.len; n++) {
 		const struct transfer *t = w->bulk->sources.at[n];
 		if (t->plan->kind == FROM_SHARED && !t->released)
-			fault(w, t->flight.i, 1u << t->flight.lane, "the warp ends without having waited for this copy to read shared memory");
+			fault(w, t->flight.i, 1u << t->flight.lane,
+			      "the warp ends without having waited for this copy to read shared memory");
 	}
 }
 
@@ -486,7 +498,8 @@ static bool take_kind(struct decoder *d, struct transfer_plan *p)
 	case FROM_SHARED: return global && cta && !cluster;
 	default:
 		if (p->op >= 0)
-			return decode_fail(d, "'%s': reductions in another block's memory are not simulated", d->i->opcode);
+			return decode_fail(d, "'%s': reductions in another block's memory are not simulated",
+					   d->i->opcode);
 		return cluster && cta && !p->rank;
 	}
 }
@@ -500,7 +513,8 @@ static bool take_reduction(struct decoder *d, struct transfer_plan *p)
 	p->apply = t ? reduction(p->op, t, false) : NULL;
 	p->element = t ? (u32)ptx_bits(t) / 8 : 0;
 	bool half = t == PT_F16 || t == PT_BF16, add = p->op == 5;
-	return (p->apply && t != PT_F16X2 && t != PT_BF16X2 && noftz == (half && add)) || decode_fail(d, "there is no '%s'", d->i->opcode);
+	return (p->apply && t != PT_F16X2 && t != PT_BF16X2 && noftz == (half && add)) ||
+	       decode_fail(d, "there is no '%s'", d->i->opcode);
 }
 
 static bool decode_transfer(struct decoder *d, int op)
@@ -537,7 +551,8 @@ bool decode_st_async(struct decoder *d)
 	const struct operand *values = values_of(i, &n);
 	if (n != (vector < 0 ? 1u : 2u << vector) || !is_address(&i->ops[0], 0) || !is_address(&i->ops[2], 0))
 		return false;
-	*p = (struct transfer_plan){.kind = FROM_REGISTERS, .op = -1, .to = 0, .mbarrier = 2, .element = (u32)ptx_bits(t) / 8};
+	*p = (struct transfer_plan){
+		.kind = FROM_REGISTERS, .op = -1, .to = 0, .mbarrier = 2, .element = (u32)ptx_bits(t) / 8};
 	for (u32 k = 0; k < n; k++)
 		if (!fits_type(&values[k], t, false))
 			return decode_fail(d, "'%s' with a register of another type", i->opcode);
@@ -555,8 +570,8 @@ static bool decode_prefetch(struct decoder *d)
 {
 	u32 rank;
 	d->i->run = run_nothing;
-	return take_rank(d, &rank) && take(d, "L2") && take(d, "global") && want_policy(d, rank ? 1 : 2) && is_address(&d->i->ops[0], rank) &&
-	       (rank || is_count(&d->i->ops[1]));
+	return take_rank(d, &rank) && take(d, "L2") && take(d, "global") && want_policy(d, rank ? 1 : 2) &&
+	       is_address(&d->i->ops[0], rank) && (rank || is_count(&d->i->ops[1]));
 }
 
 bool decode_bulk(struct decoder *d)

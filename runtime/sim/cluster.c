@@ -17,16 +17,20 @@ static bool wrong_shape(const struct launch *l, u32 shape[3], struct strbuf *err
 		shape[d] = given ? MAX(l->cluster[d], 1u) : fixed ? k[d] : 1;
 	u64 blocks = (u64)shape[0] * shape[1] * shape[2];
 	if (l->kernel->explicit_cluster && !given && !fixed)
-		sb_puts(error, "the kernel runs in clusters (.explicitcluster), and the launch does not say of how many blocks");
+		sb_puts(error, "the kernel runs in clusters (.explicitcluster), and the launch does not say of how "
+			       "many blocks");
 	else if (given && fixed && memcmp(shape, k, sizeof l->cluster) != 0)
-		sb_printf(error, "a launch in clusters of (%u, %u, %u) blocks, and the kernel is made for (%u, %u, %u)", shape[0], shape[1],
-			  shape[2], k[0], k[1], k[2]);
+		sb_printf(error, "a launch in clusters of (%u, %u, %u) blocks, and the kernel is made for (%u, %u, %u)",
+			  shape[0], shape[1], shape[2], k[0], k[1], k[2]);
 	else if (blocks > MAX_CLUSTER || (l->kernel->max_cluster && blocks > l->kernel->max_cluster))
 		sb_printf(error, "clusters of %llu blocks, and there may be %u", (unsigned long long)blocks,
 			  l->kernel->max_cluster ? MIN(l->kernel->max_cluster, (u32)MAX_CLUSTER) : MAX_CLUSTER);
 	else if (g[0] % shape[0] || g[1] % shape[1] || g[2] % shape[2])
-		sb_printf(error, "the grid (%u, %u, %u) is no multiple of the kernel's clusters of (%u, %u, %u) blocks\n      = hint: launch "
-				 "as many blocks along each axis as fill whole clusters", g[0], g[1], g[2], shape[0], shape[1], shape[2]);
+		sb_printf(error,
+			  "the grid (%u, %u, %u) is no multiple of the kernel's clusters of (%u, %u, %u) blocks\n      "
+			  "= hint: launch "
+			  "as many blocks along each axis as fill whole clusters",
+			  g[0], g[1], g[2], shape[0], shape[1], shape[2]);
 	else
 		return false;
 	return true;
@@ -74,13 +78,13 @@ bool cluster_reaches(struct warp *w, const struct instr *i, u32 lane, const stru
 	if (owner == w->block)
 		return true;
 	if (has_ended(owner)) {
-		fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which has ended", owner->id[0], owner->id[1],
-		      owner->id[2]);
+		fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which has ended", owner->id[0],
+		      owner->id[1], owner->id[2]);
 		return false;
 	}
 	if (!has_begun(w, owner)) {
-		fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which may not have begun", owner->id[0], owner->id[1],
-		      owner->id[2]);
+		fault(w, i, 1u << lane, "access to shared memory of block (%u, %u, %u), which may not have begun",
+		      owner->id[0], owner->id[1], owner->id[2]);
 		return false;
 	}
 	return true;
@@ -94,7 +98,8 @@ bool cluster_access(struct warp *w, const struct instr *i, u32 lane, struct cta 
 		return false;
 	if (!owner->visits)
 		owner->visits = arena_array(&owner->arena, struct visit, b->cluster->nblocks * nwarps);
-	owner->visits[b->rank * nwarps + w->id] = (struct visit){w->clock.at[w->id], (u32)(i - b->launch->kernel->code)};
+	owner->visits[b->rank * nwarps + w->id] =
+		(struct visit){w->clock.at[w->id], (u32)(i - b->launch->kernel->code)};
 	return true;
 }
 
@@ -116,8 +121,10 @@ static void check_visits(struct warp *last)
 		if (!v->time || came_before_end(b, by, n % b->nwarps, v->time))
 			continue;
 		struct strbuf text = {.arena = &b->arena};
-		sb_printf(&text, "block (%u, %u, %u) may end before its shared memory is accessed by block (%u, %u, %u), warp %u, at ", b->id[0],
-			  b->id[1], b->id[2], by->id[0], by->id[1], by->id[2], n % b->nwarps);
+		sb_printf(&text,
+			  "block (%u, %u, %u) may end before its shared memory is accessed by block (%u, %u, %u), warp "
+			  "%u, at ",
+			  b->id[0], b->id[1], b->id[2], by->id[0], by->id[1], by->id[2], n % b->nwarps);
 		print_place(&text, b->launch, &b->launch->kernel->code[v->instr]);
 		fault(last, last->at, ALL_LANES, "%s", text.at);
 		return;
@@ -251,7 +258,8 @@ static void run_mapa(struct warp *w, const struct instr *i, u32 mask)
 			return;
 		}
 		u64 within = at & (((u64)1 << WINDOW_LOG2) - 1);
-		set_reg(w, &i->ops[0], l, cluster_address((u32)rank, within) + (i->mods == SPACE_GENERIC ? SHARED_WINDOW : 0));
+		set_reg(w, &i->ops[0], l,
+			cluster_address((u32)rank, within) + (i->mods == SPACE_GENERIC ? SHARED_WINDOW : 0));
 	}
 }
 
@@ -289,7 +297,8 @@ static bool decode_mapa(struct decoder *d)
 {
 	struct instr *i = d->i;
 	i->run = run_mapa;
-	return decode_address(d, 3) && is_register(&i->ops[0], ptx_bits(i->type[0])) && (is_register(&i->ops[2], 32) || i->ops[2].kind == O_INT);
+	return decode_address(d, 3) && is_register(&i->ops[0], ptx_bits(i->type[0])) &&
+	       (is_register(&i->ops[2], 32) || i->ops[2].kind == O_INT);
 }
 
 static bool decode_getctarank(struct decoder *d)

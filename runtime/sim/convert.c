@@ -27,7 +27,8 @@ static inline u64 sign_of(enum ptx_type t)
 /* A register may be wider than the number: what is above is ignored. */
 static const u64 *source(const struct warp *w, const struct instr *i, u64 space[LANES])
 {
-	return operand_lanes(w, &i->ops[1], MAX(ptx_bits(i->type[1]), i->ops[1].kind == O_REG ? ptx_bits(i->ops[1].reg_type) : 0),
+	return operand_lanes(w, &i->ops[1],
+			     MAX(ptx_bits(i->type[1]), i->ops[1].kind == O_REG ? ptx_bits(i->ops[1].reg_type) : 0),
 			     space);
 }
 
@@ -36,7 +37,8 @@ static inline u64 widen(u64 r, const struct instr *i)
 {
 	enum ptx_type t = i->type[0];
 	u64 s = sign_of(t);
-	return (((r & ones(ptx_bits(t))) ^ s) - s) & ones(i->ops[0].kind == O_REG ? ptx_bits(i->ops[0].reg_type) : ptx_bits(t));
+	return (((r & ones(ptx_bits(t))) ^ s) - s) &
+	       ones(i->ops[0].kind == O_REG ? ptx_bits(i->ops[0].reg_type) : ptx_bits(t));
 }
 
 /* --- integer to integer ----------------------------------------------------------------------------------------- */
@@ -309,21 +311,21 @@ static void to_small(struct warp *w, const struct instr *i, u32 mask)
 }
 
 /* The first number is the upper half. */
-#define RUN_PAIR(name, expr)                                                                                                     \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		SOURCE(a, 1, 32);                                                                                                \
-		SOURCE(b, 2, 32);                                                                                                \
-		RESULT(d, 0);                                                                                                    \
-		const u32 flags = MODS_FLAGS(i);                                                                                 \
-		const enum rounding r = MODS_ROUNDING(i);                                                                        \
-		(void)flags, (void)r;                                                                                            \
-		ALL(l)                                                                                                           \
-		{                                                                                                                \
-			float x = get_f32(a[l], 0), y = get_f32(b[l], 0);                                                        \
-			d[l] = (u32)(expr);                                                                                      \
-		}                                                                                                                \
-		FINISH(d, 0);                                                                                                    \
+#define RUN_PAIR(name, expr)                                                                                           \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		SOURCE(a, 1, 32);                                                                                      \
+		SOURCE(b, 2, 32);                                                                                      \
+		RESULT(d, 0);                                                                                          \
+		const u32 flags = MODS_FLAGS(i);                                                                       \
+		const enum rounding r = MODS_ROUNDING(i);                                                              \
+		(void)flags, (void)r;                                                                                  \
+		ALL(l)                                                                                                 \
+		{                                                                                                      \
+			float x = get_f32(a[l], 0), y = get_f32(b[l], 0);                                              \
+			d[l] = (u32)(expr);                                                                            \
+		}                                                                                                      \
+		FINISH(d, 0);                                                                                          \
 	}
 static inline float relu(float x, u32 flags)
 {
@@ -336,18 +338,18 @@ RUN_PAIR(pair_bf16_any, (u32)small_half(x, true, flags, r) << 16 | small_half(y,
 RUN_PAIR(pair_e4m3, fp_to_e4m3(relu(x, flags)) << 8 | fp_to_e4m3(relu(y, flags)))
 RUN_PAIR(pair_e5m2, fp_to_e5m2(relu(x, flags)) << 8 | fp_to_e5m2(relu(y, flags)))
 
-#define RUN_UNPAIR(name, bits, expr)                                                                                             \
-	static void name(struct warp *w, const struct instr *i, u32 mask)                                                        \
-	{                                                                                                                        \
-		SOURCE(a, 1, bits);                                                                                              \
-		RESULT(d, 0);                                                                                                    \
-		const u32 flags = MODS_FLAGS(i);                                                                                 \
-		ALL(l)                                                                                                           \
-		{                                                                                                                \
-			u32 x = (u32)a[l];                                                                                       \
-			d[l] = (u32)(expr);                                                                                      \
-		}                                                                                                                \
-		FINISH(d, 0);                                                                                                    \
+#define RUN_UNPAIR(name, bits, expr)                                                                                   \
+	static void name(struct warp *w, const struct instr *i, u32 mask)                                              \
+	{                                                                                                              \
+		SOURCE(a, 1, bits);                                                                                    \
+		RESULT(d, 0);                                                                                          \
+		const u32 flags = MODS_FLAGS(i);                                                                       \
+		ALL(l)                                                                                                 \
+		{                                                                                                      \
+			u32 x = (u32)a[l];                                                                             \
+			d[l] = (u32)(expr);                                                                            \
+		}                                                                                                      \
+		FINISH(d, 0);                                                                                          \
 	}
 #define LOW_HALF(x) relu(fp_from_f16((u16)(x)), flags)
 #define HIGH_HALF(x) relu(fp_from_f16((u16)((x) >> 16)), flags)
@@ -357,8 +359,8 @@ RUN_UNPAIR(f16x2_to_e5m2, 32, fp_to_e5m2(HIGH_HALF(x)) << 8 | fp_to_e5m2(LOW_HAL
 RUN_UNPAIR(e4m3_to_f16x2, 16, TO_F16(fp_from_e4m3((u8)(x >> 8))) << 16 | TO_F16(fp_from_e4m3((u8)x)))
 RUN_UNPAIR(e5m2_to_f16x2, 16, TO_F16(fp_from_e5m2((u8)(x >> 8))) << 16 | TO_F16(fp_from_e5m2((u8)x)))
 
-/* 10 bits of mantissa stay. `how` as in the decoder: 0 to nearest even, 1 toward zero, 2 to nearest, ties away, which treats a
- * NaN as any other number: .satfinite takes the number before it. */
+/* 10 bits of mantissa stay. `how` as in the decoder: 0 to nearest even, 1 toward zero, 2 to nearest, ties away, which
+ * treats a NaN as any other number: .satfinite takes the number before it. */
 static u32 small_tf32(u32 b, u32 flags, int how)
 {
 	const u32 cut = ~(u32)0x1FFF;
@@ -381,7 +383,8 @@ static void f32_to_tf32_any(struct warp *w, const struct instr *i, u32 mask)
 	set_reg(w, &i->ops[0], l, small_tf32((u32)a[l], MODS_FLAGS(i), (int)MODS_ROUNDING(i)));
 }
 
-/* --- decoding ------------------------------------------------------------------------------------------------------- */
+/* --- decoding
+ * ------------------------------------------------------------------------------------------------------- */
 
 static u64 take_relu_satfinite(struct decoder *d)
 {
@@ -416,7 +419,8 @@ static bool decode_fp8(struct decoder *d, enum ptx_type to, enum ptx_type from)
 		return false;
 	if (from == PT_F32)
 		return OPERANDS(d, PT_B16, PT_F32, PT_F32) && alu_run(d, to == PT_E4M3X2 ? pair_e4m3 : pair_e5m2);
-	return from == PT_F16X2 && OPERANDS(d, PT_B16, PT_F16X2) && alu_run(d, to == PT_E4M3X2 ? f16x2_to_e4m3 : f16x2_to_e5m2);
+	return from == PT_F16X2 && OPERANDS(d, PT_B16, PT_F16X2) &&
+	       alu_run(d, to == PT_E4M3X2 ? f16x2_to_e4m3 : f16x2_to_e5m2);
 }
 
 static bool decode_pair(struct decoder *d, enum ptx_type to)
@@ -442,7 +446,8 @@ static bool plain_operands(struct decoder *d)
 	const struct operand *to = &i->ops[0];
 	if (!want_operands(d, 2, 2) || (to->kind != O_REG && to->kind != O_SINK) || i->ops[1].kind == O_SINK)
 		return false;
-	return alu_operand(d, to, i->type[0], is_int(i->type[0])) && alu_operand(d, &i->ops[1], i->type[1], is_int(i->type[1]));
+	return alu_operand(d, to, i->type[0], is_int(i->type[0])) &&
+	       alu_operand(d, &i->ops[1], i->type[1], is_int(i->type[1]));
 }
 
 /* With .relu or .satfinite. */
@@ -466,8 +471,10 @@ static bool decode_float_source(struct decoder *d, enum ptx_type to, enum ptx_ty
 		run_fn *run = common_pair(i);
 		return r >= 0 && alu_run(d, run ? run : float_to_int);
 	}
-	bool from_bf16 = from == PT_BF16 && to != from && !(flags & F_SAT); /* a rounding is allowed, and without effect */
-	int r = smaller || from_bf16 ? take_one_of(d, "rn rz rm rp") : -1, whole = to == from ? take_one_of(d, "rni rzi rmi rpi") : -1;
+	/* a rounding is allowed, and without effect */
+	bool from_bf16 = from == PT_BF16 && to != from && !(flags & F_SAT);
+	int r = smaller || from_bf16 ? take_one_of(d, "rn rz rm rp") : -1,
+	    whole = to == from ? take_one_of(d, "rni rzi rmi rpi") : -1;
 	if (smaller && !same && r < 0)
 		return decode_fail(d, "'%s' needs a rounding", i->opcode);
 	i->mods = MODS(flags, smaller ? MAX(r, 0) : MAX(whole, 0));
@@ -504,7 +511,8 @@ static bool decode_cvt(struct decoder *d)
 		return decode_small(d, small);
 	if ((from == PT_BF16 || (to == PT_BF16 && from != PT_F32)) && !need_sm(d, 90))
 		return false;
-	if ((to == PT_BF16 && is_int(from) && ptx_bits(from) == 8) || (from == PT_BF16 && is_int(to) && ptx_bits(to) == 8))
+	if ((to == PT_BF16 && is_int(from) && ptx_bits(from) == 8) ||
+	    (from == PT_BF16 && is_int(to) && ptx_bits(to) == 8))
 		return false;
 	if (!plain_operands(d))
 		return false;
@@ -524,7 +532,8 @@ static bool decode_cvt(struct decoder *d)
 	return alu_run(d, run ? run : int_to_float);
 }
 
-/* --- cvt.pack -------------------------------------------------------------------------------------------------------- */
+/* --- cvt.pack
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* Two numbers clamped side by side, the first above; the third operand's low bits above them. */
 static void run_pack(struct warp *w, const struct instr *i, u32 mask)

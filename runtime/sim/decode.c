@@ -7,12 +7,14 @@ static const struct {
 	const char *name;
 	int bits;
 } types[] = {
-	[PT_PRED] = {"pred", 1},     [PT_B8] = {"b8", 8},           [PT_B16] = {"b16", 16},     [PT_B32] = {"b32", 32},
-	[PT_B64] = {"b64", 64},      [PT_B128] = {"b128", 128},     [PT_U8] = {"u8", 8},        [PT_U16] = {"u16", 16},
-	[PT_U32] = {"u32", 32},      [PT_U64] = {"u64", 64},        [PT_S8] = {"s8", 8},        [PT_S16] = {"s16", 16},
-	[PT_S32] = {"s32", 32},      [PT_S64] = {"s64", 64},        [PT_F16] = {"f16", 16},     [PT_F16X2] = {"f16x2", 32},
-	[PT_BF16] = {"bf16", 16},    [PT_BF16X2] = {"bf16x2", 32},  [PT_TF32] = {"tf32", 32},   [PT_F32] = {"f32", 32},
-	[PT_F64] = {"f64", 64},      [PT_E4M3] = {"e4m3", 8},       [PT_E5M2] = {"e5m2", 8},    [PT_E4M3X2] = {"e4m3x2", 16},
+	[PT_PRED] = {"pred", 1},      [PT_B8] = {"b8", 8},      [PT_B16] = {"b16", 16},
+	[PT_B32] = {"b32", 32},       [PT_B64] = {"b64", 64},   [PT_B128] = {"b128", 128},
+	[PT_U8] = {"u8", 8},          [PT_U16] = {"u16", 16},   [PT_U32] = {"u32", 32},
+	[PT_U64] = {"u64", 64},       [PT_S8] = {"s8", 8},      [PT_S16] = {"s16", 16},
+	[PT_S32] = {"s32", 32},       [PT_S64] = {"s64", 64},   [PT_F16] = {"f16", 16},
+	[PT_F16X2] = {"f16x2", 32},   [PT_BF16] = {"bf16", 16}, [PT_BF16X2] = {"bf16x2", 32},
+	[PT_TF32] = {"tf32", 32},     [PT_F32] = {"f32", 32},   [PT_F64] = {"f64", 64},
+	[PT_E4M3] = {"e4m3", 8},      [PT_E5M2] = {"e5m2", 8},  [PT_E4M3X2] = {"e4m3x2", 16},
 	[PT_E5M2X2] = {"e5m2x2", 16},
 };
 
@@ -123,8 +125,9 @@ static bool number_specials(struct decoder *d, struct operand *o)
 
 static bool decode_one(struct decoder *d)
 {
-	static const struct isa_row *const tables[] = {alu_opcodes,    convert_opcodes, memory_opcodes, async_opcodes, mbarrier_opcodes,
-						      matrix_opcodes, warp_opcodes,    sync_opcodes,   cluster_opcodes};
+	static const struct isa_row *const tables[] = {alu_opcodes,   convert_opcodes,  memory_opcodes,
+						       async_opcodes, mbarrier_opcodes, matrix_opcodes,
+						       warp_opcodes,  sync_opcodes,     cluster_opcodes};
 	struct instr *i = d->i;
 	const char *base;
 	if (!split(d, &base))
@@ -136,10 +139,12 @@ static bool decode_one(struct decoder *d)
 		for (const struct isa_row *o = tables[t]; o->name; o++)
 			if (!strcmp(o->name, base)) {
 				if (!o->decode(d))
-					return decode_fail(d, "the simulator has no '%s' with these operands", i->opcode);
+					return decode_fail(d, "the simulator has no '%s' with these operands",
+							   i->opcode);
 				for (u32 p = 0; p < d->nparts; p++)
 					if (!d->taken[p])
-						return decode_fail(d, "the simulator does not know '.%s' of '%s'", d->part[p], i->opcode);
+						return decode_fail(d, "the simulator does not know '.%s' of '%s'",
+								   d->part[p], i->opcode);
 				tl_assert(i->run);
 				return true;
 			}
@@ -156,7 +161,8 @@ bool sim_decode(struct arena *a, struct ptx_module *m, const char **error)
 			return false;
 		}
 		for (u32 n = 0; n < m->kernels[k].ncode; n++) {
-			struct decoder d = {.arena = a, .module = m, .kernel = &m->kernels[k], .i = &m->kernels[k].code[n]};
+			struct decoder d = {
+				.arena = a, .module = m, .kernel = &m->kernels[k], .i = &m->kernels[k].code[n]};
 			if (!decode_one(&d)) {
 				*error = arena_printf(a, "line %u: %s", d.i->line, d.error);
 				return false;

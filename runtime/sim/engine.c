@@ -86,8 +86,8 @@ void engine_end(struct cta *k)
 
 /* --- transactions ------------------------------------------------------------------------------------------------ */
 
-/* Where a block has more mbarriers than there are engines, some share one: then a copy seems to be waited for as soon as a later
- * one is. */
+/* Where a block has more mbarriers than there are engines, some share one: then a copy seems to be waited for as soon
+ * as a later one is. */
 u32 engine_tick(struct mbarrier *b)
 {
 	struct engine *e = engine_of(b->block);

@@ -1,5 +1,6 @@
-/* What happens in a block by itself, sooner or later: bulk copies, and arrivals at mbarriers when copies are done. A seed decides
- * when: at once (ASYNC_EARLY), when nothing else can go on or a wait needs it (ASYNC_LATE), or any time between (ASYNC_MIXED). */
+/* What happens in a block by itself, sooner or later: bulk copies, and arrivals at mbarriers when copies are done. A
+ * seed decides when: at once (ASYNC_EARLY), when nothing else can go on or a wait needs it (ASYNC_LATE), or any time
+ * between (ASYNC_MIXED). */
 #ifndef TL_SIM_ENGINE_H
 #define TL_SIM_ENGINE_H
 
@@ -28,7 +29,8 @@ void engine_perhaps_step(struct cta *k);
 void engine_end_block(const struct warp *last);
 void engine_end(struct cta *k);
 
-/* A time, at which the engine of an mbarrier writes what a copy brings; complete: and its transactions, which release that. */
+/* A time, at which the engine of an mbarrier writes what a copy brings; complete: and its transactions, which release
+ * that. */
 u32 engine_tick(struct mbarrier *b);
 bool engine_complete_tx(const struct flight *f, struct mbarrier *b, u32 when, u32 bytes);
 

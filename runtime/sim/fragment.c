@@ -7,9 +7,11 @@
 /* --- layouts (PTX ISA, "Matrix Fragments for mma") --------------------------------------------------------------- */
 
 static const struct fragment a_layouts[] = {
-	{.lane = {{0, 4}, {0, 8}, {1, 0}, {2, 0}, {4, 0}}, .elem = {{0, 1}, {0, 2}}, .reg = {{8, 0}, {0, 16}}}, /* 8 bits */
+	/* 8 bits */
+	{.lane = {{0, 4}, {0, 8}, {1, 0}, {2, 0}, {4, 0}}, .elem = {{0, 1}, {0, 2}}, .reg = {{8, 0}, {0, 16}}},
 	{.lane = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}, .elem = {{0, 1}}, .reg = {{8, 0}, {0, 8}}},          /* 16 */
-	{.lane = {{0, 1}, {0, 2}, {1, 0}, {2, 0}, {4, 0}}, .reg = {{8, 0}, {0, 4}, {0, 8}}},                    /* 32, 64 */
+	/* 32, 64 */
+	{.lane = {{0, 1}, {0, 2}, {1, 0}, {2, 0}, {4, 0}}, .reg = {{8, 0}, {0, 4}, {0, 8}}},
 };
 static const struct fragment b_layouts[] = {
 	{.lane = {{4, 0}, {8, 0}, {0, 1}, {0, 2}, {0, 4}}, .elem = {{1, 0}, {2, 0}}, .reg = {{16, 0}}},
@@ -20,7 +22,8 @@ static const struct fragment c_layouts[] = {
 	{.lane = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}},
 	 .elem = {{0, 1}},
 	 .reg = {{8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
-	{.lane = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}, .reg = {{0, 1}, {8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
+	{.lane = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}},
+	 .reg = {{0, 1}, {8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
 };
 
 static u32 by_bits(int bits)
@@ -77,33 +80,34 @@ bool is_fragment(const struct operand *o, u32 n, int bits, bool is_result)
 
 /* --- elements ---------------------------------------------------------------------------------------------------- */
 
-#define ELEMENT(name, raw, word, cell_type, value)                                                                               \
-	static void load_##name(const struct warp *w, const struct operand *regs, const struct fragment_map *map, void *matrix)  \
-	{                                                                                                                        \
-		enum { PER_REG = sizeof(word) < 4 ? 4 / sizeof(word) : 1 };                                                      \
-		for (u32 r = 0; r < map->nregs; r++) {                                                                           \
-			const u64 *bits = &w->regs[(size_t)regs[r].reg * LANES];                                                 \
-			raw v[LANES];                                                                                            \
-			for (u32 l = 0; l < LANES; l++)                                                                          \
-				v[l] = (raw)bits[l];                                                                             \
-			for (u32 e = 0; e < PER_REG; e++) {                                                                      \
-				cell_type cells[LANES], *to = (cell_type *)matrix + map->reg[r] + map->elem[e];                  \
-				for (u32 l = 0; l < LANES; l++) {                                                                \
-					word x = (word)(v[l] >> e * 8 * sizeof(word));                                           \
-					cells[l] = (value);                                                                      \
-				}                                                                                                \
-				for (u32 l = 0; l < LANES; l++)                                                                  \
-					to[map->lane[l]] = cells[l];                                                             \
-			}                                                                                                        \
-		}                                                                                                                \
-	}                                                                                                                        \
-	static void unpack_##name(const void *from, u32 n, void *cells, u32 stride)                                              \
-	{                                                                                                                        \
-		for (u32 k = 0; k < n; k++) {                                                                                    \
-			word x;                                                                                                  \
-			memcpy(&x, (const char *)from + k * sizeof x, sizeof x);                                                 \
-			((cell_type *)cells)[k * stride] = (value);                                                              \
-		}                                                                                                                \
+#define ELEMENT(name, raw, word, cell_type, value)                                                                     \
+	static void load_##name(const struct warp *w, const struct operand *regs, const struct fragment_map *map,      \
+				void *matrix)                                                                          \
+	{                                                                                                              \
+		enum { PER_REG = sizeof(word) < 4 ? 4 / sizeof(word) : 1 };                                            \
+		for (u32 r = 0; r < map->nregs; r++) {                                                                 \
+			const u64 *bits = &w->regs[(size_t)regs[r].reg * LANES];                                       \
+			raw v[LANES];                                                                                  \
+			for (u32 l = 0; l < LANES; l++)                                                                \
+				v[l] = (raw)bits[l];                                                                   \
+			for (u32 e = 0; e < PER_REG; e++) {                                                            \
+				cell_type cells[LANES], *to = (cell_type *)matrix + map->reg[r] + map->elem[e];        \
+				for (u32 l = 0; l < LANES; l++) {                                                      \
+					word x = (word)(v[l] >> e * 8 * sizeof(word));                                 \
+					cells[l] = (value);                                                            \
+				}                                                                                      \
+				for (u32 l = 0; l < LANES; l++)                                                        \
+					to[map->lane[l]] = cells[l];                                                   \
+			}                                                                                              \
+		}                                                                                                      \
+	}                                                                                                              \
+	static void unpack_##name(const void *from, u32 n, void *cells, u32 stride)                                    \
+	{                                                                                                              \
+		for (u32 k = 0; k < n; k++) {                                                                          \
+			word x;                                                                                        \
+			memcpy(&x, (const char *)from + k * sizeof x, sizeof x);                                       \
+			((cell_type *)cells)[k * stride] = (value);                                                    \
+		}                                                                                                      \
 	}
 
 ELEMENT(f32, u32, u32, float, fp_f32_bits(x))
@@ -117,23 +121,24 @@ ELEMENT(s8, u32, u8, i32, (i8)x)
 ELEMENT(u8, u32, u8, i32, x)
 ELEMENT(s32, u32, u32, i32, (i32)x)
 
-#define ACCUMULATOR(name, word, cell_type, bits_of)                                                                              \
-	static void store_##name(struct warp *w, const struct operand *regs, const struct fragment_map *map, const void *matrix) \
-	{                                                                                                                        \
-		enum { PER_REG = sizeof(word) < 4 ? 4 / sizeof(word) : 1 };                                                      \
-		for (u32 r = 0; r < map->nregs; r++) {                                                                           \
-			if (regs[r].kind != O_REG)                                                                               \
-				continue;                                                                                        \
-			u64 v[LANES] = {0};                                                                                      \
-			for (u32 e = 0; e < PER_REG; e++) {                                                                      \
-				const cell_type *from = (const cell_type *)matrix + map->reg[r] + map->elem[e];                  \
-				for (u32 l = 0; l < LANES; l++) {                                                                \
-					cell_type x = from[map->lane[l]];                                                        \
-					v[l] |= (u64)(word)(bits_of) << e * 8 * sizeof(word);                                    \
-				}                                                                                                \
-			}                                                                                                        \
-			memcpy(&w->regs[(size_t)regs[r].reg * LANES], v, sizeof v);                                              \
-		}                                                                                                                \
+#define ACCUMULATOR(name, word, cell_type, bits_of)                                                                    \
+	static void store_##name(struct warp *w, const struct operand *regs, const struct fragment_map *map,           \
+				 const void *matrix)                                                                   \
+	{                                                                                                              \
+		enum { PER_REG = sizeof(word) < 4 ? 4 / sizeof(word) : 1 };                                            \
+		for (u32 r = 0; r < map->nregs; r++) {                                                                 \
+			if (regs[r].kind != O_REG)                                                                     \
+				continue;                                                                              \
+			u64 v[LANES] = {0};                                                                            \
+			for (u32 e = 0; e < PER_REG; e++) {                                                            \
+				const cell_type *from = (const cell_type *)matrix + map->reg[r] + map->elem[e];        \
+				for (u32 l = 0; l < LANES; l++) {                                                      \
+					cell_type x = from[map->lane[l]];                                              \
+					v[l] |= (u64)(word)(bits_of) << e * 8 * sizeof(word);                          \
+				}                                                                                      \
+			}                                                                                              \
+			memcpy(&w->regs[(size_t)regs[r].reg * LANES], v, sizeof v);                                    \
+		}                                                                                                      \
 	}
 
 ACCUMULATOR(f32, u32, float, x != x ? 0x7FFFFFFF : fp_bits_f32(x))
@@ -181,36 +186,38 @@ static inline i32 saturating_add(i32 x, i32 y)
 	return sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : (i32)sum;
 }
 
-#define MULTIPLY_INT(name, attributes, add)                                                                                      \
-	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n, u32 k)      \
-	{                                                                                                                        \
-		(void)p;                                                                                                         \
-		for (u32 row = 0; row < m; row += ROWS)                                                                          \
-			for (u32 col = 0; col < n; col += STRIP) {                                                               \
-				const i32 *x = (const i32 *)a + row * k, *y = (const i32 *)b + col;                              \
-				i32_strip sum[ROWS] = {0};                                                                       \
-				for (u32 j = 0; j < k; j++)                                                                      \
-					for (u32 r = 0; r < ROWS; r++)                                                           \
-						sum[r] += x[r * k + j] * *(const i32_strip *)(y + j * n);                        \
-				for (u32 r = 0; r < ROWS; r++)                                                                   \
-					for (u32 c = 0; c < STRIP; c++) {                                                        \
-						i32 *to = (i32 *)d + (row + r) * n + col + c;                                    \
-						*to = add(*to, sum[r][c]);                                                       \
-					}                                                                                        \
-			}                                                                                                        \
+#define MULTIPLY_INT(name, attributes, add)                                                                            \
+	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n,   \
+				    u32 k)                                                                             \
+	{                                                                                                              \
+		(void)p;                                                                                               \
+		for (u32 row = 0; row < m; row += ROWS)                                                                \
+			for (u32 col = 0; col < n; col += STRIP) {                                                     \
+				const i32 *x = (const i32 *)a + row * k, *y = (const i32 *)b + col;                    \
+				i32_strip sum[ROWS] = {0};                                                             \
+				for (u32 j = 0; j < k; j++)                                                            \
+					for (u32 r = 0; r < ROWS; r++)                                                 \
+						sum[r] += x[r * k + j] * *(const i32_strip *)(y + j * n);              \
+				for (u32 r = 0; r < ROWS; r++)                                                         \
+					for (u32 c = 0; c < STRIP; c++) {                                              \
+						i32 *to = (i32 *)d + (row + r) * n + col + c;                          \
+						*to = add(*to, sum[r][c]);                                             \
+					}                                                                              \
+			}                                                                                              \
 	}
 
-#define MULTIPLY_F64(name, attributes)                                                                                           \
-	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n, u32 k)      \
-	{                                                                                                                        \
-		(void)p;                                                                                                         \
-		for (u32 row = 0; row < m; row++)                                                                                \
-			for (u32 j = 0; j < k; j++) {                                                                            \
-				const double *y = (const double *)b + j * n;                                                     \
-				double x = ((const double *)a)[row * k + j], *to = (double *)d + row * n;                        \
-				for (u32 c = 0; c < n; c++)                                                                      \
-					to[c] = fma(x, y[c], to[c]);                                                             \
-			}                                                                                                        \
+#define MULTIPLY_F64(name, attributes)                                                                                 \
+	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n,   \
+				    u32 k)                                                                             \
+	{                                                                                                              \
+		(void)p;                                                                                               \
+		for (u32 row = 0; row < m; row++)                                                                      \
+			for (u32 j = 0; j < k; j++) {                                                                  \
+				const double *y = (const double *)b + j * n;                                           \
+				double x = ((const double *)a)[row * k + j], *to = (double *)d + row * n;              \
+				for (u32 c = 0; c < n; c++)                                                            \
+					to[c] = fma(x, y[c], to[c]);                                                   \
+			}                                                                                              \
 	}
 
 enum { NO_EXPONENT = -10000, NOT_FINITE = 100000, LEAST_FAST = -100, MOST_FAST = 120 };
@@ -265,42 +272,46 @@ static inline __attribute__((always_inline)) bool sum_strip(const struct multipl
 		if (slow[c])
 			return false;
 	most &= ~none;
-	f32_strip scale = (f32_strip)((127 + p->fraction - most) << 23), back = (f32_strip)((127 - p->fraction + most) << 23);
+	f32_strip scale = (f32_strip)((127 + p->fraction - most) << 23),
+		  back = (f32_strip)((127 - p->fraction + most) << 23);
 	i32_strip sum = {0}, addend = __builtin_convertvector(*(const f32_strip *)d * scale, i32_strip);
 	for (u32 j = 0; j < k; j++)
 		sum += __builtin_convertvector(x[j] * *(const f32_strip *)(y + j * n) * scale, i32_strip);
-	i64_strip bits = (i64_strip)(__builtin_convertvector(sum, f64_strip) + __builtin_convertvector(addend, f64_strip));
+	i64_strip bits =
+		(i64_strip)(__builtin_convertvector(sum, f64_strip) + __builtin_convertvector(addend, f64_strip));
 	i64 all = ((i64)1 << p->dropped) - 1;
 	bits = (bits & ~all) | (((bits & all) != 0) & (p->odd ? all + 1 : 0));
 	*(f32_strip *)d = __builtin_convertvector((f64_strip)bits, f32_strip) * back;
 	return true;
 }
 
-#define MULTIPLY_F32(name, attributes)                                                                                           \
-	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n, u32 k)      \
-	{                                                                                                                        \
-		i32 ex[32], ey[MAX_CELLS];                                                                                       \
-		const float *y = b;                                                                                              \
-		for (u32 j = 0; j < k * n; j++)                                                                                  \
-			ey[j] = exponent_of(y[j], p->b->least);                                                                  \
-		for (u32 row = 0; row < m; row++) {                                                                              \
-			const float *x = (const float *)a + row * k;                                                             \
-			float *to = (float *)d + row * n;                                                                        \
-			for (u32 j = 0; j < k; j++)                                                                              \
-				ex[j] = exponent_of(x[j], p->a->least);                                                          \
-			for (u32 col = 0; col < n; col += STRIP)                                                                 \
-				if (!sum_strip(p, x, ex, y + col, ey + col, to + col, n, k))                                     \
-					for (u32 c = col; c < col + STRIP; c++)                                                  \
-						to[c] = sum_cell(p, x, y + c, to[c], n, k);                                      \
-		}                                                                                                                \
+#define MULTIPLY_F32(name, attributes)                                                                                 \
+	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n,   \
+				    u32 k)                                                                             \
+	{                                                                                                              \
+		i32 ex[32], ey[MAX_CELLS];                                                                             \
+		const float *y = b;                                                                                    \
+		for (u32 j = 0; j < k * n; j++)                                                                        \
+			ey[j] = exponent_of(y[j], p->b->least);                                                        \
+		for (u32 row = 0; row < m; row++) {                                                                    \
+			const float *x = (const float *)a + row * k;                                                   \
+			float *to = (float *)d + row * n;                                                              \
+			for (u32 j = 0; j < k; j++)                                                                    \
+				ex[j] = exponent_of(x[j], p->a->least);                                                \
+			for (u32 col = 0; col < n; col += STRIP)                                                       \
+				if (!sum_strip(p, x, ex, y + col, ey + col, to + col, n, k))                           \
+					for (u32 c = col; c < col + STRIP; c++)                                        \
+						to[c] = sum_cell(p, x, y + c, to[c], n, k);                            \
+		}                                                                                                      \
 	}
 
-#define MULTIPLY_ALL(suffix, attributes)                                                                                         \
-	MULTIPLY_INT(multiply_s32##suffix, attributes, wrapping_add)                                                             \
-	MULTIPLY_INT(multiply_s32_sat##suffix, attributes, saturating_add)                                                       \
-	MULTIPLY_F64(multiply_f64##suffix, attributes)                                                                           \
-	MULTIPLY_F32(multiply_f32##suffix, attributes)                                                                           \
-	static multiply_fn *const multiply##suffix[] = {multiply_s32##suffix, multiply_s32_sat##suffix, multiply_f64##suffix,    \
+#define MULTIPLY_ALL(suffix, attributes)                                                                               \
+	MULTIPLY_INT(multiply_s32##suffix, attributes, wrapping_add)                                                   \
+	MULTIPLY_INT(multiply_s32_sat##suffix, attributes, saturating_add)                                             \
+	MULTIPLY_F64(multiply_f64##suffix, attributes)                                                                 \
+	MULTIPLY_F32(multiply_f32##suffix, attributes)                                                                 \
+	static multiply_fn *const multiply##suffix[] = {multiply_s32##suffix, multiply_s32_sat##suffix,                \
+							multiply_f64##suffix,                                          \
 							multiply_f32##suffix};
 
 MULTIPLY_ALL(, )

@@ -47,10 +47,10 @@ const struct element *element_of(enum ptx_type t);
 
 /* D[m][n] += A[m][k]·B[k][n], n a multiple of 8.
  *
- * f32 and f16, as on an H100, to the last bit: products are exact; all addends, D too, are aligned to the largest exponent (of
- * a product: the sum of its factors'), cut off 25 bits below it, and added; of the sum 24 bits are kept, or it is rounded to f16.
- * Coarse, as wgmma of fp8: cut off 13 bits below, and 14 bits are kept. f64: one fma after the other in order of k. Integers
- * wrap, or saturate at the end.
+ * f32 and f16, as on an H100, to the last bit: products are exact; all addends, D too, are aligned to the largest
+ * exponent (of a product: the sum of its factors'), cut off 25 bits below it, and added; of the sum 24 bits are kept,
+ * or it is rounded to f16. Coarse, as wgmma of fp8: cut off 13 bits below, and 14 bits are kept. f64: one fma after the
+ * other in order of k. Integers wrap, or saturate at the end.
  *
  * For f16 the results are still to be rounded: storing does it, or round_to_f16. */
 struct multiplier;
@@ -60,7 +60,8 @@ struct multiplier {
 	const struct element *a, *b, *c;
 	int fraction; /* bits below the largest exponent */
 	int dropped;  /* of a double's bits, from the sum */
-	bool odd; /* the last bit that is kept says whether any dropped one was set: a conversion to f16 then rounds rightly */
+	/* the last bit that is kept says whether any dropped one was set: a conversion to f16 then rounds rightly */
+	bool odd;
 };
 struct multiplier multiplier_of(enum ptx_type a, enum ptx_type b, enum ptx_type c, bool saturates, bool coarse);
 void round_to_f16(float *cells, u32 n);

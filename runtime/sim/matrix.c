@@ -49,7 +49,8 @@ static void run_ldmatrix(struct warp *w, const struct instr *i, u32 mask)
 		for (u32 l = 0; l < LANES; l++) {
 			u16 e[2];
 			for (u32 k = 0; k < 2; k++)
-				memcpy(&e[k], p.host[m * ROWS + row_of(l, k, transposed)] + byte_of(l, k, transposed), 2);
+				memcpy(&e[k], p.host[m * ROWS + row_of(l, k, transposed)] + byte_of(l, k, transposed),
+				       2);
 			set_reg(w, &dst[m], l, e[0] | (u32)e[1] << 16);
 		}
 }
@@ -111,7 +112,8 @@ static bool decode_rows(struct decoder *d, u32 regs, u32 address)
 	if (!ok || number < 0)
 		return false;
 	u32 n = 1u << number;
-	i->mods = n | (take(d, "trans") ? TRANSPOSED : 0) | (take(d, "shared") || take(d, "shared::cta") ? SHARED_ADDRESS : 0);
+	i->mods = n | (take(d, "trans") ? TRANSPOSED : 0) |
+		  (take(d, "shared") || take(d, "shared::cta") ? SHARED_ADDRESS : 0);
 	i->is_sync = true;
 	if (!want_operands(d, 2, 2))
 		return false;

@@ -1,5 +1,5 @@
-/* mbarrier instructions. A lane whose wait fails sleeps until a phase of that mbarrier completes; if nothing else can go on, its
- * wait expires, as waits do on the hardware, and it may try again. */
+/* mbarrier instructions. A lane whose wait fails sleeps until a phase of that mbarrier completes; if nothing else can
+ * go on, its wait expires, as waits do on the hardware, and it may try again. */
 #include "runtime/sim/mbarrier.h"
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/engine.h"
@@ -10,7 +10,9 @@
 
 enum { MOST_EXPIRED = 1000 }; /* in a row, then it is a deadlock */
 enum operation { INIT, INVAL, ARRIVE, ARRIVE_DROP, EXPECT_TX, COMPLETE_TX, TEST_WAIT, TRY_WAIT, PENDING_COUNT };
-enum { B_GENERIC = 16, B_EXPECTS = 32, B_NO_COMPLETE = 64, B_RELAXED = 128, B_PARITY = 256, B_CLUSTER = 512, OPERATION = 15 }; /* mods */
+/* mods */
+enum { B_GENERIC = 16, B_EXPECTS = 32, B_NO_COMPLETE = 64, B_RELAXED = 128, B_PARITY = 256, B_CLUSTER = 512,
+      OPERATION = 15 };
 
 struct mbarriers {
 	VEC(struct mbarrier *) all;
@@ -33,7 +35,8 @@ static enum ptx_space space_of(const struct instr *i)
 	return i->mods & B_CLUSTER ? SPACE_CLUSTER : i->mods & B_GENERIC ? SPACE_GENERIC : SPACE_SHARED;
 }
 
-struct cta *mbarrier_place(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space, u64 *at)
+struct cta *mbarrier_place(struct warp *w, const struct instr *i, u32 lane, const struct operand *o,
+			   enum ptx_space space, u64 *at)
 {
 	struct cta *owner = w->block;
 	*at = address_of(w, o, lane, &space);
@@ -45,8 +48,8 @@ struct cta *mbarrier_place(struct warp *w, const struct instr *i, u32 lane, cons
 		fault(w, i, 1u << lane, "misaligned mbarrier: shared address 0x%llx is not a multiple of %u", (ull)*at,
 		      MBARRIER_BYTES);
 	else if (!owner || *at > owner->shared_bytes || owner->shared_bytes - *at < MBARRIER_BYTES)
-		fault(w, i, 1u << lane, "mbarrier outside shared memory: address 0x%llx, which has %llu bytes", (ull)*at,
-		      (ull)w->block->shared_bytes);
+		fault(w, i, 1u << lane, "mbarrier outside shared memory: address 0x%llx, which has %llu bytes",
+		      (ull)*at, (ull)w->block->shared_bytes);
 	return w->block->failed ? NULL : owner;
 }
 
@@ -60,7 +63,8 @@ struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, co
 	}
 	if (sync_clock(w, owner, &space)->at[b->init_warp] < b->init_time) {
 		fault(w, i, 1u << lane,
-		      "race: the mbarrier at shared address 0x%llx was initialised by warp %u at line %u, and nothing orders that "
+		      "race: the mbarrier at shared address 0x%llx was initialised by warp %u at "
+		      "line %u, and nothing orders that "
 		      "before",
 		      (ull)at, b->init_warp, b->init->line);
 		return NULL;
@@ -69,7 +73,8 @@ struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, co
 }
 
 /* Of any block of the cluster. */
-static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space)
+static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o,
+			       enum ptx_space space)
 {
 	u64 at;
 	struct cta *owner = mbarrier_place(w, i, lane, o, space, &at);
@@ -84,12 +89,13 @@ static struct mbarrier *any_of(struct warp *w, const struct instr *i, u32 lane, 
 static bool is_own(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner)
 {
 	if (owner && owner != w->block)
-		fault(w, i, 1u << lane, "the mbarrier is of block (%u, %u, %u): this is for the block's own only", owner->id[0], owner->id[1],
-		      owner->id[2]);
+		fault(w, i, 1u << lane, "the mbarrier is of block (%u, %u, %u): this is for the block's own only",
+		      owner->id[0], owner->id[1], owner->id[2]);
 	return owner == w->block;
 }
 
-struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space)
+struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o,
+			     enum ptx_space space)
 {
 	struct mbarrier *b = any_of(w, i, lane, o, space);
 	return b && is_own(w, i, lane, b->block) ? b : NULL;
@@ -102,7 +108,8 @@ bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const s
 	if (c->fenced[b->init_warp] >= b->init_time || (b->fence_time && c->at[b->fence_warp] >= b->fence_time))
 		return true;
 	fault(w, i, 1u << lane,
-	      "the async proxy may not see yet that the mbarrier at shared address 0x%x was initialised: after mbarrier.init (line %u), "
+	      "the async proxy may not see yet that the mbarrier at shared address 0x%x was initialised: "
+	      "after mbarrier.init (line %u), "
 	      "fence.mbarrier_init or fence.proxy.async is missing",
 	      b->at, b->init->line);
 	return false;
@@ -142,11 +149,13 @@ static void complete_if_due(struct mbarrier *b)
 	wake(b);
 }
 
-bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 count, const struct clock *clock)
+bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 count,
+		     const struct clock *clock)
 {
 	if (count > b->pending) {
 		fault(w, i, 1u << lane,
-		      "more arrivals than expected at the mbarrier at shared address 0x%x: %u more, where %u of %u are pending in phase %u",
+		      "more arrivals than expected at the mbarrier at shared address 0x%x: %u more, where "
+		      "%u of %u are pending in phase %u",
 		      b->at, count, b->pending, b->expected, b->phase);
 		return false;
 	}
@@ -161,7 +170,8 @@ bool mbarrier_transact(struct warp *w, const struct instr *i, u32 lane, struct m
 {
 	i64 tx = b->tx + bytes;
 	if (tx > MBARRIER_MAX || tx < -MBARRIER_MAX) {
-		fault(w, i, 1u << lane, "the tx-count of the mbarrier at shared address 0x%x would become %lld, beyond ±%d", b->at,
+		fault(w, i, 1u << lane,
+		      "the tx-count of the mbarrier at shared address 0x%x would become %lld, beyond ±%d", b->at,
 		      (long long)tx, MBARRIER_MAX);
 		return false;
 	}
@@ -200,8 +210,11 @@ void mbarrier_end_block(struct warp *last)
 			continue;
 		const struct cta *by = b->came->w->block;
 		struct strbuf text = {.arena = &last->block->arena};
-		sb_printf(&text, "the block may end before what block (%u, %u, %u), warp %u, sends it has come to the mbarrier at shared address "
-				 "0x%x: nobody waited for ", by->id[0], by->id[1], by->id[2], b->came->w->id, b->at);
+		sb_printf(&text,
+			  "the block may end before what block (%u, %u, %u), warp %u, sends it has come to the "
+			  "mbarrier at shared address "
+			  "0x%x: nobody waited for ",
+			  by->id[0], by->id[1], by->id[2], b->came->w->id, b->at);
 		print_place(&text, last->block->launch, b->came->i);
 		fault(last, last->at, ALL_LANES, "%s", text.at);
 	}
@@ -213,15 +226,17 @@ void mbarrier_end(struct cta *k)
 		const struct mbarrier *b = k->mbarriers->all.at[n];
 		if (b->tx)
 			fault(&k->warps[b->init_warp], b->init, 1,
-			      "the block ends while the mbarrier at shared address 0x%x, in phase %u, %s %d bytes of transactions", b->at,
-			      b->phase, b->tx > 0 ? "still expects" : "expected fewer than came:", b->tx > 0 ? b->tx : -b->tx);
+			      "the block ends while the mbarrier at shared address 0x%x, in phase "
+			      "%u, %s %d bytes of transactions",
+			      b->at, b->phase,
+			      b->tx > 0 ? "still expects" : "expected fewer than came:", b->tx > 0 ? b->tx : -b->tx);
 	}
 }
 
 static void print(const struct mbarrier *b, struct strbuf *out)
 {
-	sb_printf(out, "0x%x in phase %u, with %u of %u arrivals and %d bytes of transactions pending", b->at, b->phase, b->pending,
-		  b->expected, b->tx);
+	sb_printf(out, "0x%x in phase %u, with %u of %u arrivals and %d bytes of transactions pending", b->at, b->phase,
+		  b->pending, b->expected, b->tx);
 }
 
 void mbarrier_print(const struct cta *k, u32 warp, struct strbuf *out)
@@ -251,7 +266,8 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 	if (!is_own(w, i, lane, mbarrier_place(w, i, lane, &i->ops[0], space_of(i), &at)))
 		return;
 	if (find(k, at)) {
-		fault(w, i, 1u << lane, "there is an mbarrier at shared address 0x%llx already: mbarrier.inval comes first", (ull)at);
+		fault(w, i, 1u << lane,
+		      "there is an mbarrier at shared address 0x%llx already: mbarrier.inval comes first", (ull)at);
 		return;
 	}
 	if (!count || count > MBARRIER_MAX) {
@@ -264,7 +280,12 @@ static void init(struct warp *w, const struct instr *i, u32 lane)
 	if (!k->mbarriers)
 		k->mbarriers = arena_new(&k->arena, struct mbarriers);
 	struct mbarrier *b = arena_new(&k->arena, struct mbarrier);
-	*b = (struct mbarrier){.block = k, .at = (u32)at, .expected = (u32)count, .pending = (u32)count, .init = i, .init_warp = w->id,
+	*b = (struct mbarrier){.block = k,
+			       .at = (u32)at,
+			       .expected = (u32)count,
+			       .pending = (u32)count,
+			       .init = i,
+			       .init_warp = w->id,
 			       .init_time = w->clock.at[w->id]};
 	vec_push(&k->arena, &k->mbarriers->all, b);
 	shadow_mark(k, at, MBARRIER_BYTES, MARK_MBARRIER, true);
@@ -279,12 +300,15 @@ static void invalidate(struct warp *w, const struct instr *i, u32 lane, struct m
 		return;
 	}
 	if (b->tx || b->flying) {
-		fault(w, i, 1u << lane, "this mbarrier has %d bytes of transactions pending, and counts %u copies on their way", b->tx, b->flying);
+		fault(w, i, 1u << lane,
+		      "this mbarrier has %d bytes of transactions pending, and counts %u copies on their way", b->tx,
+		      b->flying);
 		return;
 	}
 	for (u32 n = 0; n < b->block->nwarps; n++)
 		if (!happened_before(w, n, b->used[n])) {
-			fault(w, i, 1u << lane, "race: warp %u used this mbarrier, and nothing orders that before its end", n);
+			fault(w, i, 1u << lane,
+			      "race: warp %u used this mbarrier, and nothing orders that before its end", n);
 			return;
 		}
 	for (u32 n = 0; n < m->all.len; n++)
@@ -301,7 +325,8 @@ enum { TOKEN_PENDING = 20, TOKEN_PLACE = 20, TOKEN_PHASE = 24 };
 
 static u64 token_of(const struct mbarrier *b)
 {
-	return (u64)b->pending | (u64)(b->at / MBARRIER_BYTES) << TOKEN_PENDING | (u64)b->phase << (TOKEN_PENDING + TOKEN_PLACE);
+	return (u64)b->pending | (u64)(b->at / MBARRIER_BYTES) << TOKEN_PENDING |
+	       (u64)b->phase << (TOKEN_PENDING + TOKEN_PLACE);
 }
 
 /* Has the phase of the token completed? False after a fault, too. */
@@ -310,10 +335,12 @@ static bool token_done(struct warp *w, const struct instr *i, u32 lane, const st
 	u32 place = (u32)(token >> TOKEN_PENDING) & ((1 << TOKEN_PLACE) - 1);
 	u32 behind = (b->phase - (u32)(token >> (TOKEN_PENDING + TOKEN_PLACE))) & ((1 << TOKEN_PHASE) - 1);
 	if (place != b->at / MBARRIER_BYTES)
-		fault(w, i, 1u << lane, "the state 0x%llx is not of the mbarrier at shared address 0x%x", (ull)token, b->at);
+		fault(w, i, 1u << lane, "the state 0x%llx is not of the mbarrier at shared address 0x%x", (ull)token,
+		      b->at);
 	else if (behind > 1)
 		fault(w, i, 1u << lane,
-		      "the state is neither of the current phase of the mbarrier at shared address 0x%x, %u, nor of the one before", b->at,
+		      "the state is neither of the current phase of the mbarrier at shared address "
+		      "0x%x, %u, nor of the one before", b->at,
 		      b->phase);
 	return behind == 1;
 }
@@ -330,7 +357,8 @@ static void arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarr
 		return;
 	}
 	if (i->mods & B_NO_COMPLETE && count >= b->pending) {
-		fault(w, i, 1u << lane, "this arrival completes the phase of the mbarrier at shared address 0x%x, and says .noComplete",
+		fault(w, i, 1u << lane,
+		      "this arrival completes the phase of the mbarrier at shared address 0x%x, and says .noComplete",
 		      b->at);
 		return;
 	}
@@ -446,11 +474,13 @@ static bool decode_arrive(struct decoder *d)
 	struct instr *i = d->i;
 	bool expects = take(d, "expect_tx"), keeps = take(d, "noComplete"), remote;
 	i->mods |= (expects ? B_EXPECTS : 0) | (keeps ? B_NO_COMPLETE : 0);
-	if ((expects && keeps) || !take_sem(d, "release") || !want_operands(d, 2 + (expects || keeps), 3) || !take_place(d, 1, &remote))
+	if ((expects && keeps) || !take_sem(d, "release") || !want_operands(d, 2 + (expects || keeps), 3) ||
+	    !take_place(d, 1, &remote))
 		return false;
 	if (i->ops[0].kind != O_SINK && (remote || !is_state(&i->ops[0])))
-		return decode_fail(d, "'%s': %s", i->opcode, remote ? "of another block's mbarrier there is no state, write _" :
-								      "the state is a register of 64 bits");
+		return decode_fail(d, "'%s': %s", i->opcode,
+				   remote ? "of another block's mbarrier there is no state, write _"
+					  : "the state is a register of 64 bits");
 	return i->nops < 3 || is_value(&i->ops[2], 32);
 }
 
@@ -476,13 +506,17 @@ static bool decode_wait(struct decoder *d, bool tries)
 
 static bool decode_mbarrier(struct decoder *d)
 {
-	static const int since[] = {[INIT] = 80, [INVAL] = 80, [ARRIVE] = 80, [ARRIVE_DROP] = 80, [EXPECT_TX] = 90, [COMPLETE_TX] = 90,
-				   [TEST_WAIT] = 80, [TRY_WAIT] = 90, [PENDING_COUNT] = 80};
+	static const int since[] = {
+		[INIT] = 80,        [INVAL] = 80,     [ARRIVE] = 80,   [ARRIVE_DROP] = 80,  [EXPECT_TX] = 90,
+		[COMPLETE_TX] = 90, [TEST_WAIT] = 80, [TRY_WAIT] = 90, [PENDING_COUNT] = 80};
 	struct instr *i = d->i;
 	bool remote;
 	int op = take_one_of(d, "init inval arrive arrive_drop");
 	/* arrive.expect_tx is an arrival */
-	op = op >= 0 ? op : take_one_of(d, "init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count");
+	op = op >= 0 ? op
+		     : take_one_of(
+			       d,
+			       "init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait pending_count");
 	if (op < 0)
 		return false;
 	if (d->module->sm < since[op])
@@ -500,8 +534,8 @@ static bool decode_mbarrier(struct decoder *d)
 	case TRY_WAIT: return decode_wait(d, op == TRY_WAIT);
 	default:
 		i->run = run_pending_count;
-		return take(d, "b64") && want_operands(d, 2, 2) && i->ops[0].kind == O_REG && ptx_bits(i->ops[0].reg_type) == 32 &&
-		       is_state(&i->ops[1]);
+		return take(d, "b64") && want_operands(d, 2, 2) && i->ops[0].kind == O_REG &&
+		       ptx_bits(i->ops[0].reg_type) == 32 && is_state(&i->ops[1]);
 	}
 }
 

@@ -1,5 +1,5 @@
-/* mbarrier objects (PTX ISA, "mbarrier"): a phase completes when as many arrivals as expected have come and its transactions
- * are balanced. */
+/* mbarrier objects (PTX ISA, "mbarrier"): a phase completes when as many arrivals as expected have come and its
+ * transactions are balanced. */
 #ifndef TL_SIM_MBARRIER_H
 #define TL_SIM_MBARRIER_H
 
@@ -29,15 +29,18 @@ struct mbarrier {
 };
 
 /* The block's own mbarrier whose address, shared or generic, is in a lane of `o`. NULL after a fault. */
-struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space);
+struct mbarrier *mbarrier_of(struct warp *w, const struct instr *i, u32 lane, const struct operand *o,
+			     enum ptx_space space);
 /* The block in whose shared memory a lane of `o` points, and where there: a place for mbarriers. NULL after a fault. */
-struct cta *mbarrier_place(struct warp *w, const struct instr *i, u32 lane, const struct operand *o, enum ptx_space space, u64 *at);
+struct cta *mbarrier_place(struct warp *w, const struct instr *i, u32 lane, const struct operand *o,
+			   enum ptx_space space, u64 *at);
 /* The mbarrier there, which the warp knows to be initialised. NULL after a fault. */
 struct mbarrier *mbarrier_at(struct warp *w, const struct instr *i, u32 lane, const struct cta *owner, u64 at);
 /* Faults unless a proxy fence or fence.mbarrier_init lies between the init and this use by the async proxy. */
 bool mbarrier_is_fenced(struct warp *w, const struct instr *i, u32 lane, const struct mbarrier *b);
 /* A lane's arrival; false after a fault. `clock`: what it releases, or NULL. */
-bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 count, const struct clock *clock);
+bool mbarrier_arrive(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, u32 count,
+		     const struct clock *clock);
 /* Adds to the transactions that this phase waits for: negative ones have completed. False after a fault. */
 bool mbarrier_transact(struct warp *w, const struct instr *i, u32 lane, struct mbarrier *b, i64 bytes);
 /* fence.mbarrier_init by this warp. */
@@ -45,7 +48,8 @@ void mbarrier_fence_init(struct warp *w);
 
 /* The waits of sleeping lanes expire. False if nobody sleeps, or all have done nothing else for long. */
 bool mbarrier_expire(struct cta *k);
-/* The last warp of a block has ended: does the block know that what others sent it has come? All blocks of the cluster have ended. */
+/* The last warp of a block has ended: does the block know that what others sent it has come? All blocks of the cluster
+ * have ended. */
 void mbarrier_end_block(struct warp *last);
 void mbarrier_end(struct cta *k);
 /* The state of each, for a report. */

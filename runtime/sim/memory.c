@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-enum { M_ACQUIRE = 1, M_RELEASE = 2, M_STRONG = 4, M_SPACE = 8, M_VEC = 12, M_SCOPE = 16 }; /* the last three: shifts of four bits each */
+/* the last three: shifts of four bits each */
+enum { M_ACQUIRE = 1, M_RELEASE = 2, M_STRONG = 4, M_SPACE = 8, M_VEC = 12, M_SCOPE = 16 };
 
 static enum ptx_space space_of(const struct instr *i)
 {
@@ -22,22 +23,23 @@ static u32 vector_of(const struct instr *i)
 	return (u32)(i->mods >> M_VEC & 15);
 }
 
-#define FOR_LANES(l, mask, body)                                                                                                 \
-	do {                                                                                                                     \
-		if ((mask) == ALL_LANES) {                                                                                       \
-			for (u32 l = 0; l < LANES; l++)                                                                          \
-				body;                                                                                            \
-		} else {                                                                                                         \
-			EACH_LANE(l, mask)                                                                                       \
-			body;                                                                                                    \
-		}                                                                                                                \
+#define FOR_LANES(l, mask, body)                                                                                       \
+	do {                                                                                                           \
+		if ((mask) == ALL_LANES) {                                                                             \
+			for (u32 l = 0; l < LANES; l++)                                                                \
+				body;                                                                                  \
+		} else {                                                                                               \
+			EACH_LANE(l, mask)                                                                             \
+			body;                                                                                          \
+		}                                                                                                      \
 	} while (0)
 
 /* --- qualifiers ------------------------------------------------------------------------------------------------ */
 
 bool take_space(struct decoder *d, enum ptx_space *space)
 {
-	static const enum ptx_space spaces[] = {SPACE_GLOBAL, SPACE_SHARED, SPACE_SHARED, SPACE_CLUSTER, SPACE_PARAM, SPACE_LOCAL, SPACE_CONST};
+	static const enum ptx_space spaces[] = {SPACE_GLOBAL, SPACE_SHARED, SPACE_SHARED, SPACE_CLUSTER,
+						SPACE_PARAM,  SPACE_LOCAL,  SPACE_CONST};
 	int k = take_one_of(d, "global shared shared::cta shared::cluster param local const");
 	*space = k < 0 ? SPACE_GENERIC : spaces[k];
 	if (*space == SPACE_CLUSTER && !needs_clusters(d))
@@ -58,7 +60,8 @@ bool want_policy(struct decoder *d, u32 n)
 	if (!want_operands(d, n + 1, n + 1))
 		return false;
 	const struct operand *o = &d->i->ops[n];
-	return (o->kind == O_REG && ptx_bits(o->reg_type) == 64) || decode_fail(d, "a cache policy is a register of 64 bits");
+	return (o->kind == O_REG && ptx_bits(o->reg_type) == 64) ||
+	       decode_fail(d, "a cache policy is a register of 64 bits");
 }
 
 bool is_float_type(enum ptx_type t)
@@ -80,7 +83,8 @@ bool fits_type(const struct operand *o, enum ptx_type t, bool is_result)
 	int have = ptx_bits(o->reg_type), want = ptx_bits(t);
 	if (o->reg_type == PT_PRED || have < want || (is_float_type(t) && have != want))
 		return false;
-	return !(is_float_type(t) && is_integer_type(o->reg_type)) && !(is_integer_type(t) && is_float_type(o->reg_type));
+	return !(is_float_type(t) && is_integer_type(o->reg_type)) &&
+	       !(is_integer_type(t) && is_float_type(o->reg_type));
 }
 
 /* The vector's items, or the operand itself. */
@@ -149,26 +153,27 @@ static bool within_param(struct decoder *d, const struct operand *o)
 		return true;
 	if (o->imm > o->var->size || bytes > o->var->size - o->imm)
 		return decode_fail(d, "'%s' reaches past the end of '%s'", d->i->opcode, o->var->name);
-	return (o->var->offset + o->imm) % bytes == 0 || decode_fail(d, "'%s' of '%s' is misaligned", d->i->opcode, o->var->name);
+	return (o->var->offset + o->imm) % bytes == 0 ||
+	       decode_fail(d, "'%s' of '%s' is misaligned", d->i->opcode, o->var->name);
 }
 
 /* --- loads ----------------------------------------------------------------------------------------------------- */
 
 typedef void load_fn(char *const host[LANES], u32 offset, u64 *to, u64 keep, u32 mask);
 
-#define LOAD(name, T, W)                                                                                                         \
-	static void load_##name(char *const host[LANES], u32 offset, u64 *to, u64 keep, u32 mask)                                \
-	{                                                                                                                        \
-		FOR_LANES(l, mask, {                                                                                             \
-			T v;                                                                                                     \
-			memcpy(&v, host[l] + offset, sizeof v);                                                                  \
-			to[l] = (u64)(W)v & keep;                                                                                \
-		});                                                                                                              \
-	}                                                                                                                        \
-	static void load_strong_##name(char *const host[LANES], u32 offset, u64 *to, u64 keep, u32 mask)                         \
-	{                                                                                                                        \
-		EACH_LANE(l, mask)                                                                                               \
-		to[l] = (u64)(W)__atomic_load_n((const T *)(void *)(host[l] + offset), __ATOMIC_RELAXED) & keep;                 \
+#define LOAD(name, T, W)                                                                                               \
+	static void load_##name(char *const host[LANES], u32 offset, u64 *to, u64 keep, u32 mask)                      \
+	{                                                                                                              \
+		FOR_LANES(l, mask, {                                                                                   \
+			T v;                                                                                           \
+			memcpy(&v, host[l] + offset, sizeof v);                                                        \
+			to[l] = (u64)(W)v & keep;                                                                      \
+		});                                                                                                    \
+	}                                                                                                              \
+	static void load_strong_##name(char *const host[LANES], u32 offset, u64 *to, u64 keep, u32 mask)               \
+	{                                                                                                              \
+		EACH_LANE(l, mask)                                                                                     \
+		to[l] = (u64)(W)__atomic_load_n((const T *)(void *)(host[l] + offset), __ATOMIC_RELAXED) & keep;       \
 	}
 LOAD(u8, u8, u64)
 LOAD(u16, u16, u64)
@@ -249,7 +254,8 @@ static bool decode_ld(struct decoder *d)
 {
 	struct instr *i = d->i;
 	enum ptx_space space;
-	if (i->nops < 2 || i->ops[1].kind != O_ADDRESS || !take_space(d, &space) || !take_order(d, "acquire", M_ACQUIRE))
+	if (i->nops < 2 || i->ops[1].kind != O_ADDRESS || !take_space(d, &space) ||
+	    !take_order(d, "acquire", M_ACQUIRE))
 		return false;
 	bool nc = take(d, "nc");
 	if (nc && (space != SPACE_GLOBAL || i->mods & M_STRONG))
@@ -279,18 +285,18 @@ static bool decode_ldu(struct decoder *d)
 
 typedef void store_fn(char *const host[LANES], u32 offset, const u64 *from, u32 mask);
 
-#define STORE(T)                                                                                                                 \
-	static void store_##T(char *const host[LANES], u32 offset, const u64 *from, u32 mask)                                    \
-	{                                                                                                                        \
-		FOR_LANES(l, mask, {                                                                                             \
-			T v = (T)from[l];                                                                                        \
-			memcpy(host[l] + offset, &v, sizeof v);                                                                  \
-		});                                                                                                              \
-	}                                                                                                                        \
-	static void store_strong_##T(char *const host[LANES], u32 offset, const u64 *from, u32 mask)                             \
-	{                                                                                                                        \
-		EACH_LANE(l, mask)                                                                                               \
-		__atomic_store_n((T *)(void *)(host[l] + offset), (T)from[l], __ATOMIC_RELAXED);                                 \
+#define STORE(T)                                                                                                       \
+	static void store_##T(char *const host[LANES], u32 offset, const u64 *from, u32 mask)                          \
+	{                                                                                                              \
+		FOR_LANES(l, mask, {                                                                                   \
+			T v = (T)from[l];                                                                              \
+			memcpy(host[l] + offset, &v, sizeof v);                                                        \
+		});                                                                                                    \
+	}                                                                                                              \
+	static void store_strong_##T(char *const host[LANES], u32 offset, const u64 *from, u32 mask)                   \
+	{                                                                                                              \
+		EACH_LANE(l, mask)                                                                                     \
+		__atomic_store_n((T *)(void *)(host[l] + offset), (T)from[l], __ATOMIC_RELAXED);                       \
 	}
 STORE(u8)
 STORE(u16)
@@ -337,9 +343,11 @@ static bool check_overlaps(struct warp *w, const struct instr *i, u32 mask, cons
 			EACH_LANE(o, mask)
 			if (o != l && p->host[o] < mine + step && mine < p->host[o] + n * step)
 				other = o;
-			const char *space = p->in_shared >> l & 1 ? "shared " : "", *base = *space ? w->block->shared : NULL;
+			const char *space = p->in_shared >> l & 1 ? "shared " : "",
+				   *base = *space ? w->block->shared : NULL;
 			fault(w, i, 1u << l | 1u << other,
-			      "race: lanes %u and %u write different values to %sbytes 0x%llx–0x%llx in one instruction", l, other,
+			      "race: lanes %u and %u write different values to %sbytes "
+			      "0x%llx–0x%llx in one instruction", l, other,
 			      space, (unsigned long long)(mine - base), (unsigned long long)(mine + step - 1 - base));
 			return false;
 		}
@@ -380,7 +388,8 @@ static bool decode_st(struct decoder *d)
 	enum ptx_space space;
 	if (take(d, "async"))
 		return decode_st_async(d);
-	if (i->nops < 2 || i->ops[0].kind != O_ADDRESS || !take_space(d, &space) || !take_order(d, "release", M_RELEASE))
+	if (i->nops < 2 || i->ops[0].kind != O_ADDRESS || !take_space(d, &space) ||
+	    !take_order(d, "release", M_RELEASE))
 		return false;
 	const struct ptx_var *v = i->ops[0].var;
 	if (space == SPACE_CONST || (space == SPACE_PARAM && (!v || v->is_kernel_param)))
@@ -439,7 +448,8 @@ static void run_isspacep(struct warp *w, const struct instr *i, u32 mask)
 		bool in = base ? at >> 52 == base >> 52 : at < PARAM_WINDOW;
 		u64 within, rank = (at - base) >> WINDOW_LOG2;
 		if (in && base == SHARED_WINDOW && rank)
-			in = i->mods == SPACE_CLUSTER ? cluster_block(w->block, at - base, &within) != NULL : rank == w->block->rank + 1;
+			in = i->mods == SPACE_CLUSTER ? cluster_block(w->block, at - base, &within) != NULL
+						      : rank == w->block->rank + 1;
 		set_reg(w, &i->ops[0], l, in);
 	}
 }
@@ -502,7 +512,8 @@ static bool decode_createpolicy(struct decoder *d)
 	take_one_of(d, "L2::evict_first L2::evict_unchanged");
 	if (way == 1)
 		take(d, "global");
-	return take(d, "b64") && want_operands(d, way == 1 ? 4 : 1, way == 1 ? 4 : 2) && is_wide_register(&d->i->ops[0]);
+	return take(d, "b64") && want_operands(d, way == 1 ? 4 : 1, way == 1 ? 4 : 2) &&
+	       is_wide_register(&d->i->ops[0]);
 }
 
 const struct isa_row memory_opcodes[] = {

@@ -32,14 +32,14 @@ struct places {
 	struct race_locks locks;      /* of plain stores with values: held until races_end, after the store */
 };
 
-/* Addresses of all lanes (those outside the mask hold anything), checked and recorded. An access is aligned to its size.
- * False after a fault. */
-bool find_places(struct warp *w, const struct instr *i, u32 mask, const struct operand *o, enum ptx_space space, u32 bytes,
-		 u32 flags, struct places *p);
+/* Addresses of all lanes (those outside the mask hold anything), checked and recorded. An access is aligned to its
+ * size. False after a fault. */
+bool find_places(struct warp *w, const struct instr *i, u32 mask, const struct operand *o, enum ptx_space space,
+		 u32 bytes, u32 flags, struct places *p);
 void lane_addresses(const struct warp *w, const struct operand *o, enum ptx_space space, u64 at[LANES]);
 
-/* The shadow of one instruction's accesses in shared memory, in bounds. Writing what is there already is no race: several
- * warps may hold the same part of a tile and all store it. */
+/* The shadow of one instruction's accesses in shared memory, in bounds. Writing what is there already is no race:
+ * several warps may hold the same part of a tile and all store it. */
 void shadow_places(struct warp *w, const struct instr *i, u32 mask, const struct places *p, u32 bytes, u32 flags);
 void shadow_lanes(struct warp *w, const struct instr *i, u32 mask, const u64 at[LANES], u32 bytes, u32 flags);
 
@@ -48,8 +48,10 @@ enum shadow_mark {
 	MARK_SOURCE,       /* a bulk copy reads them some time: nothing may write them */
 };
 void shadow_mark(struct cta *k, u64 at, u32 bytes, enum shadow_mark mark, bool on);
-/* What was in flight to these bytes of a block has arrived, written by its `agent` at that one's time `when`. `w` began the copy. */
-void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 agent, u32 when);
+/* What was in flight to these bytes of a block has arrived, written by its `agent` at that one's time `when`. `w` began
+ * the copy. */
+void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 agent,
+		   u32 when);
 /* An access of any number of bytes, which reads or writes them; in another block of the cluster a copy that begins. */
 void shadow_range(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags);
 
@@ -60,8 +62,8 @@ void count_shared(struct warp *w, const struct instr *i, u32 mask, const u64 at[
 /* The same of a copy of consecutive bytes. */
 void count_bytes(struct warp *w, const struct instr *i, u64 at, u32 bytes);
 
-/* An access of another block of the cluster to shared memory, in bounds: reads what was written, writes what no copy is on its way to or
- * from. */
+/* An access of another block of the cluster to shared memory, in bounds: reads what was written, writes what no copy is
+ * on its way to or from. */
 void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 flags);
 
 /* The qualifiers that loads, stores and atomics have in common. */

@@ -34,8 +34,8 @@ union cells {
 	double d[MAX_M * MAX_K / 2];
 };
 
-/* sm_90 makes a product of fp8 from two of f16 with half the k: of each four k the lower two go into the first. D is added to
- * their sum. */
+/* sm_90 makes a product of fp8 from two of f16 with half the k: of each four k the lower two go into the first. D is
+ * added to their sum. */
 static void multiply_by_halves(const struct plan *p, const union cells *a, const union cells *b, union cells *d)
 {
 	float x[MAX_M * MAX_K / 2], y[MAX_K / 2 * N], sum[MAX_M * N] = {0};
@@ -109,8 +109,11 @@ static bool plan_mma(struct decoder *d, const struct shape *s, bool saturates)
 {
 	struct instr *i = d->i;
 	struct plan *p = arena_new(d->arena, struct plan);
-	*p = (struct plan){
-		.m = s->m, .k = s->k, .a = element_of(i->type[1]), .b = element_of(i->type[2]), .c = element_of(i->type[0])};
+	*p = (struct plan){.m = s->m,
+			   .k = s->k,
+			   .a = element_of(i->type[1]),
+			   .b = element_of(i->type[2]),
+			   .c = element_of(i->type[0])};
 	u32 a_regs = registers(p->m * p->k, p->a->bits), b_regs = registers(p->k * N, p->b->bits),
 	    c_regs = registers(p->m * N, p->c->bits);
 	int in_bits = p->a->bits == 64 ? 64 : 32, out_bits = p->c->bits == 64 ? 64 : 32;
@@ -118,13 +121,14 @@ static bool plan_mma(struct decoder *d, const struct shape *s, bool saturates)
 		return false;
 	if (!is_fragment(&i->ops[0], c_regs, out_bits, true) || !is_fragment(&i->ops[1], a_regs, in_bits, false) ||
 	    !is_fragment(&i->ops[2], b_regs, in_bits, false) || !is_fragment(&i->ops[3], c_regs, out_bits, false))
-		return decode_fail(d, "'%s' takes %u, %u, %u and %u registers", i->opcode, c_regs, a_regs, b_regs, c_regs);
+		return decode_fail(d, "'%s' takes %u, %u, %u and %u registers", i->opcode, c_regs, a_regs, b_regs,
+				   c_regs);
 	p->a_map = fragment_map_of(d->arena, fragment_a(p->a->bits), a_regs, p->k);
 	p->b_map = fragment_map_of(d->arena, fragment_b(p->b->bits), b_regs, N);
 	p->c_map = fragment_map_of(d->arena, fragment_c(p->c->bits), c_regs, N);
 	p->by_halves = s->kind == KIND_FP8;
-	p->by = multiplier_of(p->by_halves ? PT_F16 : i->type[1], p->by_halves ? PT_F16 : i->type[2], i->type[0], saturates,
-			      false);
+	p->by = multiplier_of(p->by_halves ? PT_F16 : i->type[1], p->by_halves ? PT_F16 : i->type[2], i->type[0],
+			      saturates, false);
 	i->mods = (u64)(uintptr_t)p;
 	i->run = run_mma;
 	i->is_sync = true;
@@ -134,13 +138,14 @@ static bool plan_mma(struct decoder *d, const struct shape *s, bool saturates)
 bool decode_mma(struct decoder *d)
 {
 	enum ptx_type *type = d->i->type; /* of D, A, B, C */
-	bool ok = take(d, "sync") && take(d, "aligned") && take(d, "row") && take(d, "col") && strstr(d->i->opcode, ".row.col.");
+	bool ok = take(d, "sync") && take(d, "aligned") && take(d, "row") && take(d, "col") &&
+		  strstr(d->i->opcode, ".row.col.");
 	bool saturates = take(d, "satfinite");
 	for (u32 t = 0; t < 4; t++)
 		type[t] = take_type(d);
 	int kind = kind_of(type[1]);
-	if (!ok || kind < 0 || kind_of(type[2]) != kind || !accumulates((enum kind)kind, type[0]) || type[3] != type[0] ||
-	    (saturates && kind != KIND_INT))
+	if (!ok || kind < 0 || kind_of(type[2]) != kind || !accumulates((enum kind)kind, type[0]) ||
+	    type[3] != type[0] || (saturates && kind != KIND_INT))
 		return false;
 	for (u32 s = 0; s < ARRAY_LEN(shapes); s++)
 		if ((int)shapes[s].kind == kind && take(d, shapes[s].name)) {

@@ -26,7 +26,8 @@ bool decode_proxy_fence(struct decoder *d)
 	if (take(d, "tensormap::generic")) {
 		int order = take_one_of(d, "acquire release");
 		i->run = run_nothing;
-		return order >= 0 && take_one_of(d, "cta cluster gpu sys") >= 0 && want_operands(d, order ? 0 : 2, order ? 0 : 2);
+		return order >= 0 && take_one_of(d, "cta cluster gpu sys") >= 0 &&
+		       want_operands(d, order ? 0 : 2, order ? 0 : 2);
 	}
 	if (is_async == take(d, "alias"))
 		return false;
@@ -48,7 +49,8 @@ void setmaxnreg_end(struct warp *w)
 		const struct warp *o = &w->block->warps[n];
 		if (o->state == WARP_DONE && o->registers != w->registers)
 			fault(w, w->setmaxnreg ? w->setmaxnreg : o->setmaxnreg, ALL_LANES,
-			      "all warps of a warpgroup must run setmaxnreg alike, and warps %u and %u did not", w->id, n);
+			      "all warps of a warpgroup must run setmaxnreg alike, and warps %u and %u did not", w->id,
+			      n);
 	}
 }
 

@@ -41,7 +41,8 @@ struct ptx_var {
 	enum ptx_space space;
 	enum ptx_type type; /* of an element */
 	u64 size, align;    /* bytes; size 0: extern .shared, as large as the launch says */
-	u64 offset;         /* in its space: parameters in order; shared, local and const memory packed with alignment */
+	/* in its space: parameters in order; shared, local and const memory packed with alignment */
+	u64 offset;
 	const u8 *init;     /* size bytes, or NULL */
 	u32 nelems;         /* of an array, else 1 */
 	bool is_kernel_param; /* SPACE_PARAM: else of a call within the kernel */

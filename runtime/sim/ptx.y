@@ -34,8 +34,10 @@ static void ptx_yyerror(void *scanner, struct ptx_reader *r, const char *message
 }
 
 %token VERSION ".version" TARGET ".target" ADDRESS_SIZE ".address_size" FILE_ ".file" LOC ".loc" SECTION ".section"
-%token VISIBLE ".visible" EXTERN ".extern" ENTRY ".entry" FUNC ".func" NORETURN ".noreturn" REG ".reg" ALIGN ".align" PTR ".ptr"
-%token NTID ".reqntid" CLUSTER ".reqnctapercluster" EXPLICIT ".explicitcluster" MAX_RANK ".maxclusterrank" TUNING ".maxnreg" PRAGMA ".pragma"
+%token VISIBLE ".visible" EXTERN ".extern" ENTRY ".entry" FUNC ".func" NORETURN ".noreturn" REG ".reg" ALIGN ".align"
+	PTR ".ptr"
+%token NTID ".reqntid" CLUSTER ".reqnctapercluster" EXPLICIT ".explicitcluster" MAX_RANK ".maxclusterrank" TUNING
+	".maxnreg" PRAGMA ".pragma"
 %token <space> SPACE "state space"
 %token <type> TYPE "type"
 %token <name> WORD "name" STRING "string" DOTTED "directive" BAD "character"
@@ -80,7 +82,8 @@ ints: INT { $$ = arena_new(r->arena, bits_vec); vec_push(r->arena, $$, $INT); }
 function: FUNC noreturn results WORD '(' parameters ')' noreturn ';' { add_function(r, $WORD); };
 noreturn: %empty | NORETURN;
 results: %empty | '(' parameters ')';
-entry: ENTRY WORD { begin_kernel(r, $WORD); } '(' parameters ')' { end_parameters(r); } limits '{' body '}' { end_kernel(r); };
+entry: ENTRY WORD { begin_kernel(r, $WORD); } '(' parameters ')' { end_parameters(r);
+								  } limits '{' body '}' { end_kernel(r); };
 parameters: %empty | parameter_list;
 parameter_list: parameter | parameter_list ',' parameter;
 parameter: SPACE align TYPE pointer WORD dim { add_param(r, $align, $TYPE, $WORD, $dim); };
@@ -89,7 +92,8 @@ pointee: %empty | SPACE;
 alignment: %empty | ".align" INT;
 limits: %empty
       | limits NTID ints { for (u32 i = 0; i < $ints->len && i < 3; i++) r->kernel.max_threads[i] = (u32)$ints->at[i]; }
-      | limits CLUSTER ints { for (u32 i = 0; i < 3; i++) r->kernel.cluster[i] = i < $ints->len ? (u32)$ints->at[i] : 1; }
+      | limits CLUSTER ints { for (u32 i = 0; i < 3; i++) r->kernel.cluster[i] = i < $ints->len ? (u32)$ints->at[i] : 1;
+			     }
       | limits EXPLICIT { r->kernel.explicit_cluster = true; }
       | limits MAX_RANK INT { r->kernel.max_cluster = (u32)$INT; }
       | limits TUNING INT
@@ -115,7 +119,8 @@ operand_list: operand { $$ = arena_new(r->arena, operand_vec); vec_push(r->arena
 	    ;
 operand: WORD { $$ = named(r, $WORD); }
        | '!' WORD { $$ = named(r, $WORD); $$.negated = true; }
-       | WORD[a] '|' WORD[b] { operand_vec v = {0}; vec_push(r->arena, &v, named(r, $a)); vec_push(r->arena, &v, named(r, $b)); $$ = vector(&v); }
+       | WORD[a] '|' WORD[b] { operand_vec v = {0}; vec_push(r->arena, &v, named(r, $a));
+			      vec_push(r->arena, &v, named(r, $b)); $$ = vector(&v); }
        | WORD '+' signed { $$ = named(r, $WORD); $$.imm = $signed; }
        | signed { $$ = (struct operand){.kind = O_INT, .imm = $signed}; }
        | F32 { $$ = (struct operand){.kind = O_FLOAT, .imm = $F32}; }

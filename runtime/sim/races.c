@@ -1,5 +1,5 @@
-/* The table of accesses: cells for lines of 128 bytes, for words where a line was accessed in parts, and for bytes where a word
- * was. */
+/* The table of accesses: cells for lines of 128 bytes, for words where a line was accessed in parts, and for bytes
+ * where a word was. */
 #include "runtime/sim/races.h"
 
 #include <sched.h>
@@ -53,7 +53,9 @@ struct races *races_new(u64 bytes, bool locks)
 	while (log2 < 16 && bytes >> log2 > PAGE)
 		log2++;
 	if (r) {
-		*r = (struct races){.stripes = calloc((size_t)1 << log2, sizeof *r->stripes), .nstripes_log2 = log2, .locks = locks};
+		*r = (struct races){.stripes = calloc((size_t)1 << log2, sizeof *r->stripes),
+				    .nstripes_log2 = log2,
+				    .locks = locks};
 		if (!r->stripes) {
 			free(r);
 			return NULL;
@@ -77,7 +79,8 @@ static void lock(const struct races *r, u8 *taken)
 {
 	if (r->locks)
 		while (__atomic_exchange_n(taken, 1, __ATOMIC_ACQUIRE)) {
-			if (__atomic_load_n(&r->abandoned, __ATOMIC_RELAXED)) /* nobody gives it back: the launch has failed */
+			/* nobody gives it back: the launch has failed */
+			if (__atomic_load_n(&r->abandoned, __ATOMIC_RELAXED))
 				fault_raise(FAULT_MEMORY, "out of host memory");
 			sched_yield();
 		}
@@ -264,8 +267,8 @@ static void print_bytes(const struct who *me, struct strbuf *out, u64 from, u64 
 		const struct cta *o = &b->cluster->blocks[k];
 		u64 base = (u64)(uintptr_t)o->shared;
 		if (from - base < o->shared_bytes) {
-			sb_printf(out, "shared bytes 0x%llx–0x%llx of block (%u, %u, %u)", (ull)(from - base), (ull)(to - 1 - base),
-				  o->id[0], o->id[1], o->id[2]);
+			sb_printf(out, "shared bytes 0x%llx–0x%llx of block (%u, %u, %u)", (ull)(from - base),
+				  (ull)(to - 1 - base), o->id[0], o->id[1], o->id[2]);
 			return;
 		}
 	}
@@ -273,8 +276,8 @@ static void print_bytes(const struct who *me, struct strbuf *out, u64 from, u64 
 		u64 base = (u64)(uintptr_t)l->ranges[k].base;
 		const char *name = l->ranges[k].name, *quote = name ? "'" : "";
 		if (from - base < l->ranges[k].size) {
-			sb_printf(out, "global bytes %llu–%llu of %s%s%s", (ull)(from - base), (ull)(to - 1 - base), quote,
-				  name ? name : "a buffer", quote);
+			sb_printf(out, "global bytes %llu–%llu of %s%s%s", (ull)(from - base), (ull)(to - 1 - base),
+				  quote, name ? name : "a buffer", quote);
 			return;
 		}
 	}
@@ -352,7 +355,8 @@ static void read_cell(const struct who *me, struct cell *c, u64 at, u32 n)
 {
 	u64 from, to;
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
-	if (c->block && !both_strong && !after_write(me, c) && ((me->is_async && c->block != me->block) || !has_seen(me, c))) {
+	if (c->block && !both_strong && !after_write(me, c) &&
+	    ((me->is_async && c->block != me->block) || !has_seen(me, c))) {
 		clip(me, at, n, &from, &to);
 		report(me, write_name(me, c), c->block, c->warp, c->lane, c->instr, from, to);
 	} else if (!(me->flags & A_STRONG)) {
@@ -368,7 +372,8 @@ static void write_cell(const struct who *me, struct cell *c, u64 at, u32 n)
 	int who = -1;
 	u32 slot = 0;
 	for (; slot < 2 && who < 0; slot++)
-		if (c->read[slot].block != me->block) /* whether the others of this block use what they read, nobody knows here */
+		/* whether the others of this block use what they read, nobody knows here */
+		if (c->read[slot].block != me->block)
 			who = unordered_reader(me, &c->read[slot]);
 	clip(me, at, n, &from, &to);
 	if (in_order && who < 0) {
@@ -435,7 +440,8 @@ static void touch(const struct who *me, struct cell *c, u64 at, u32 n)
 	for (u64 k = (from - at) / part; at + k * part < to && !me->w->block->failed; k++) {
 		touch(me, &c->parts[k], at + k * part, part);
 		const struct cell *p = &c->parts[k];
-		same = same && !(p->flags & C_SPLIT) && p->block == me->block && p->instr == me->index && !p->read[0].block;
+		same = same && !(p->flags & C_SPLIT) && p->block == me->block && p->instr == me->index &&
+		       !p->read[0].block;
 	}
 	if (same) { /* written as a whole */
 		struct cell *parts = c->parts;
@@ -461,15 +467,25 @@ static void touch_run(struct who *me)
 	}
 }
 
-bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes, u32 flags,
-		  struct race_locks *locks)
+bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 mask, struct places *p, u32 bytes,
+		  u32 flags, struct race_locks *locks)
 {
 	struct cta *b = w->block;
 	u32 index = (u32)(i - b->launch->kernel->code), now = w->clock.at[w->id], lowest = UINT32_MAX;
 	for (u32 k = 0; k < b->nwarps; k++)
 		lowest = k == w->id ? lowest : MIN(lowest, w->clock.at[k]);
-	struct who me = {.races = r, .w = w, .i = i, .block = (u32)b->index + 1, .now = now, .bit = 1u << w->id, .index = index,
-			 .lowest = lowest, .flags = flags & ~(u32)A_ASYNC, .is_async = flags & A_ASYNC, .places = p, .size = bytes};
+	struct who me = {.races = r,
+			 .w = w,
+			 .i = i,
+			 .block = (u32)b->index + 1,
+			 .now = now,
+			 .bit = 1u << w->id,
+			 .index = index,
+			 .lowest = lowest,
+			 .flags = flags & ~(u32)A_ASYNC,
+			 .is_async = flags & A_ASYNC,
+			 .places = p,
+			 .size = bytes};
 	me.written = (struct cell){.block = me.block, .time = now, .instr = index, .warp = (u8)w->id,
 				   .flags = flags & A_STRONG ? C_STRONG : 0};
 	bool holds = me.holds = locks && flags == A_WRITE;
@@ -501,13 +517,23 @@ bool races_access(struct races *r, struct warp *w, const struct instr *i, u32 ma
 	return !b->failed;
 }
 
-void races_arrive(struct races *r, struct warp *w, const struct instr *i, u32 lane, const struct cta *owner, u64 at, u32 bytes, u32 agent,
-		  u32 when)
+void races_arrive(struct races *r, struct warp *w, const struct instr *i, u32 lane, const struct cta *owner, u64 at,
+		  u32 bytes, u32 agent, u32 when)
 {
 	u32 index = (u32)(i - w->block->launch->kernel->code), block = (u32)owner->index + 1;
 	u64 from = (u64)(uintptr_t)owner->shared + at;
-	struct who me = {.races = r, .w = w, .i = i, .block = block, .index = index, .flags = A_WRITE, .arrives = true, .lanes = 1u << lane,
-			 .first = lane, .size = bytes, .from = from, .end = from + bytes};
+	struct who me = {.races = r,
+			 .w = w,
+			 .i = i,
+			 .block = block,
+			 .index = index,
+			 .flags = A_WRITE,
+			 .arrives = true,
+			 .lanes = 1u << lane,
+			 .first = lane,
+			 .size = bytes,
+			 .from = from,
+			 .end = from + bytes};
 	me.written = (struct cell){.block = block, .time = when, .instr = index, .warp = (u8)agent, .lane = (u8)lane};
 	touch_run(&me);
 }

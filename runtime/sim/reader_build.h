@@ -54,10 +54,16 @@ static const u8 *initial_bytes(struct ptx_reader *r, const struct ptx_var *v, co
 static struct ptx_var make_var(enum ptx_space space, u64 align, enum ptx_type type, const char *name, u64 nelems)
 {
 	u64 step = element_bytes(type);
-	return (struct ptx_var){.name = name, .space = space, .type = type, .nelems = (u32)nelems, .size = nelems * step, .align = align ? align : step};
+	return (struct ptx_var){.name = name,
+				.space = space,
+				.type = type,
+				.nelems = (u32)nelems,
+				.size = nelems * step,
+				.align = align ? align : step};
 }
 
-static void add_var(struct ptx_reader *r, enum ptx_space space, u64 align, enum ptx_type type, const char *name, u64 nelems, const bits_vec *init)
+static void add_var(struct ptx_reader *r, enum ptx_space space, u64 align, enum ptx_type type, const char *name,
+		    u64 nelems, const bits_vec *init)
 {
 	struct ptx_var *v = arena_new(r->arena, struct ptx_var);
 	*v = make_var(space, align, type, name, nelems);
@@ -260,7 +266,8 @@ static struct operand named(struct ptx_reader *r, const char *name)
 	for (u32 i = 0; i < r->functions.len; i++)
 		if (!strcmp(r->functions.at[i], name))
 			return (struct operand){.kind = O_SYMBOL, .name = r->functions.at[i]};
-	return (struct operand){.kind = O_LABEL, .name = name, .target = UNRESOLVED}; /* perhaps of a line further down */
+	/* perhaps of a line further down */
+	return (struct operand){.kind = O_LABEL, .name = name, .target = UNRESOLVED};
 }
 
 static struct operand address(struct ptx_reader *r, const char *name, u64 offset)
@@ -280,7 +287,12 @@ static struct operand vector(const operand_vec *v)
 
 static void add_instr(struct ptx_reader *r, const char *guard, bool negated, const char *opcode, const operand_vec *ops)
 {
-	struct instr i = {.opcode = opcode, .nops = ops->len, .pred = -1, .pred_negated = negated, .line = r->line, .src_line = r->src_line};
+	struct instr i = {.opcode = opcode,
+			  .nops = ops->len,
+			  .pred = -1,
+			  .pred_negated = negated,
+			  .line = r->line,
+			  .src_line = r->src_line};
 	struct operand p;
 	if (guard && !find_reg(r, guard, &p))
 		read_error(r, "'%s' is not declared", guard);

@@ -18,17 +18,45 @@
 /* --- operands -------------------------------------------------------------------------------------------------- */
 
 static const char *const specials[] = {
-	"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z",
-	"%laneid", "%warpid", "%nwarpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%smid", "%nsmid",
+	"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x",
+	"%nctaid.y", "%nctaid.z",
+	"%laneid", "%warpid", "%nwarpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge",
+	"%lanemask_gt", "%smid", "%nsmid",
 	"%gridid", "%clock", "%clock64", "%clock_hi", "%globaltimer", "%dynamic_smem_size", "%total_smem_size",
-	"%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_nctaid.x", "%cluster_nctaid.y", "%cluster_nctaid.z",
+	"%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_nctaid.x", "%cluster_nctaid.y",
+	"%cluster_nctaid.z",
 	"%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x", "%nclusterid.y", "%nclusterid.z",
 	"%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster",
 };
 enum special {
-	S_TID, S_NTID = 3, S_CTAID = 6, S_NCTAID = 9, S_LANEID = 12, S_WARPID, S_NWARPID, S_EQ, S_LE, S_LT, S_GE, S_GT, S_SMID, S_NSMID, S_GRIDID,
-	S_CLOCK, S_CLOCK64, S_CLOCK_HI, S_TIMER, S_DYNAMIC, S_TOTAL, S_CLUSTER_CTAID, S_CLUSTER_NCTAID = S_CLUSTER_CTAID + 3,
-	S_CLUSTERID = S_CLUSTER_NCTAID + 3, S_NCLUSTERID = S_CLUSTERID + 3, S_CLUSTER_RANK = S_NCLUSTERID + 3, S_CLUSTER_NRANK, S_EXPLICIT,
+	S_TID,
+	S_NTID = 3,
+	S_CTAID = 6,
+	S_NCTAID = 9,
+	S_LANEID = 12,
+	S_WARPID,
+	S_NWARPID,
+	S_EQ,
+	S_LE,
+	S_LT,
+	S_GE,
+	S_GT,
+	S_SMID,
+	S_NSMID,
+	S_GRIDID,
+	S_CLOCK,
+	S_CLOCK64,
+	S_CLOCK_HI,
+	S_TIMER,
+	S_DYNAMIC,
+	S_TOTAL,
+	S_CLUSTER_CTAID,
+	S_CLUSTER_NCTAID = S_CLUSTER_CTAID + 3,
+	S_CLUSTERID = S_CLUSTER_NCTAID + 3,
+	S_NCLUSTERID = S_CLUSTERID + 3,
+	S_CLUSTER_RANK = S_NCLUSTERID + 3,
+	S_CLUSTER_NRANK,
+	S_EXPLICIT,
 };
 
 int special_register(const char *name)
@@ -210,14 +238,15 @@ static void print_position(const struct warp *w, struct strbuf *out)
 		return;
 	}
 	if (w->state == WARP_AT_BARRIER)
-		sb_printf(out, "waits at barrier %u, where %u of %u warps have come: ", w->barrier, k->arrived, k->expected ? k->expected : b->nwarps);
+		sb_printf(out, "waits at barrier %u, where %u of %u warps have come: ", w->barrier, k->arrived,
+			  k->expected ? k->expected : b->nwarps);
 	else if (w->state == WARP_ASLEEP) {
 		sb_puts(out, "waits");
 		mbarrier_print(b, w->id, out);
 		sb_puts(out, ": ");
 	} else if (w->state == WARP_AT_CLUSTER)
-		sb_printf(out, "waits at the cluster's barrier, where %u of %u warps have come: ", cluster_arrived(b->cluster),
-			  b->cluster->nblocks * b->nwarps);
+		sb_printf(out, "waits at the cluster's barrier, where %u of %u warps have come: ",
+			  cluster_arrived(b->cluster), b->cluster->nblocks * b->nwarps);
 	else
 		sb_puts(out, "is at ");
 	print_place(out, b->launch, w->at);
@@ -236,8 +265,8 @@ static void deadlock(struct cluster *c)
 {
 	struct cta *b = &c->blocks[0];
 	b->failed = true;
-	sb_printf(&b->error, "deadlock in %s (%u, %u, %u): no warp can go on", c->nblocks > 1 ? "the cluster from block" : "block", b->id[0],
-		  b->id[1], b->id[2]);
+	sb_printf(&b->error, "deadlock in %s (%u, %u, %u): no warp can go on",
+		  c->nblocks > 1 ? "the cluster from block" : "block", b->id[0], b->id[1], b->id[2]);
 	print_positions(c, &b->error);
 }
 
@@ -283,10 +312,12 @@ static u32 needed(const struct warp *w, const struct instr *i, u32 active)
 {
 	if (i->is_sync)
 		return w->alive;
-	return i->members ? (u32)operand_value(w, &i->ops[i->members], (u32)__builtin_ctz(active), 32) & w->alive : active;
+	return i->members ? (u32)operand_value(w, &i->ops[i->members], (u32)__builtin_ctz(active), 32) & w->alive
+			  : active;
 }
 
-/* All lanes that go on have met at instructions that need more of them than have come: those of one must be complete now. */
+/* All lanes that go on have met at instructions that need more of them than have come: those of one must be complete
+ * now. */
 static bool complete_one(struct warp *w, u32 *pc, u32 *mask)
 {
 	const struct instr *code = w->block->launch->kernel->code;
@@ -369,7 +400,8 @@ static void run_warp(struct warp *w, u32 turns)
 			put_pc(w, mask, pc);
 			mask = lowest(w, &pc, &join);
 		}
-		if (w->parked) { /* one instruction of those that met; then those that still wait have their chance again */
+		/* one instruction of those that met; then those that still wait have their chance again */
+		if (w->parked) {
 			w->parked = 0;
 			put_pc(w, mask, pc);
 			mask = lowest(w, &pc, &join);
@@ -419,8 +451,8 @@ static struct cta *failed_block(const struct cluster *c)
 	return NULL;
 }
 
-/* Blocks that have had more than their steps may be waiting for others, which had fewer: only when they all have, the launch is said
- * not to end. True: these stop here. */
+/* Blocks that have had more than their steps may be waiting for others, which had fewer: only when they all have, the
+ * launch is said not to end. True: these stop here. */
 static bool does_not_end(struct grid *g, struct workspace *s)
 {
 	enum { LAST_STEPS = 1 << 18 };
@@ -448,8 +480,8 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 		return false;
 	}
 	b->failed = true;
-	sb_printf(&b->error, "block (%u, %u, %u) does not end: its %s run %llu instructions so far", b->id[0], b->id[1], b->id[2],
-		  c->nblocks > 1 ? "cluster has" : "warps have", (unsigned long long)steps);
+	sb_printf(&b->error, "block (%u, %u, %u) does not end: its %s run %llu instructions so far", b->id[0], b->id[1],
+		  b->id[2], c->nblocks > 1 ? "cluster has" : "warps have", (unsigned long long)steps);
 	u64 next;
 	u32 alive;
 #pragma omp atomic read
@@ -457,17 +489,19 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 #pragma omp atomic read
 	alive = g->alive;
 	if (next < g->clusters && alive >= g->most_alive)
-		sb_printf(&b->error, "; %llu of %llu blocks have not begun, since an H100 keeps no more than %u of this kernel at once",
-			  (unsigned long long)((g->clusters - next) * c->nblocks), (unsigned long long)(g->clusters * c->nblocks),
-			  g->most_alive * c->nblocks);
+		sb_printf(&b->error,
+			  "; %llu of %llu blocks have not begun, since an H100 keeps no more than %u of this kernel at "
+			  "once",
+			  (unsigned long long)((g->clusters - next) * c->nblocks),
+			  (unsigned long long)(g->clusters * c->nblocks), g->most_alive * c->nblocks);
 	print_positions(c, &b->error);
 	return true;
 }
 
 static void start_helper(struct grid *g);
 
-/* A block that looks at memory again and again may wait for one that nobody has begun, since each thread runs its block to the end. So
- * another thread begins one. */
+/* A block that looks at memory again and again may wait for one that nobody has begun, since each thread runs its block
+ * to the end. So another thread begins one. */
 static void let_others_run(struct grid *g, struct workspace *s)
 {
 	enum { PATIENCE = 512 };
@@ -557,7 +591,8 @@ static bool workspace_open(struct workspace *s, const struct grid *g)
 	const struct ptx_kernel *k = l->kernel;
 	u32 nblocks = g->shape[0] * g->shape[1] * g->shape[2];
 	size_t warps = (size_t)l->num_warps * nblocks, lanes = warps * LANES;
-	u64 shared = l->dynamic_shared ? k->extern_offset + l->dynamic_shared : k->shared_bytes, stride = (shared + 255) / 128 * 128;
+	u64 shared = l->dynamic_shared ? k->extern_offset + l->dynamic_shared : k->shared_bytes,
+	    stride = (shared + 255) / 128 * 128;
 	*s = (struct workspace){.cluster = {.nblocks = nblocks}};
 	struct cluster *c = &s->cluster;
 	memcpy(c->shape, g->shape, sizeof c->shape);
@@ -569,8 +604,15 @@ static bool workspace_open(struct workspace *s, const struct grid *g)
 	s->call = calloc(lanes, k->call_bytes + 16);
 	s->counters = l->counters ? calloc(k->ncode + 1, sizeof *s->counters) : NULL;
 	for (u32 n = 0; c->blocks && n < nblocks; n++)
-		c->blocks[n] = (struct cta){.launch = l, .cluster = c, .rank = n, .nwarps = l->num_warps, .warps = all + n * l->num_warps,
-					    .shared = s->shared + n * stride, .shared_bytes = shared, .sync = g->sync, .races = g->races,
+		c->blocks[n] = (struct cta){.launch = l,
+					    .cluster = c,
+					    .rank = n,
+					    .nwarps = l->num_warps,
+					    .warps = all + n * l->num_warps,
+					    .shared = s->shared + n * stride,
+					    .shared_bytes = shared,
+					    .sync = g->sync,
+					    .races = g->races,
 					    .counters = s->counters};
 	if (!c->blocks)
 		free(all);
@@ -613,7 +655,8 @@ static void start_warps(struct workspace *s, struct cta *b)
 	for (u32 n = 0; n < b->nwarps; n++) {
 		struct warp *w = &b->warps[n];
 		size_t nth = (size_t)b->rank * b->nwarps + n;
-		*w = (struct warp){.block = b, .id = n, .alive = ALL_LANES, .regs = s->regs + nth * per_warp, .at = k->code};
+		*w = (struct warp){
+			.block = b, .id = n, .alive = ALL_LANES, .regs = s->regs + nth * per_warp, .at = k->code};
 		w->local = s->local + nth * LANES * k->local_bytes;
 		w->call = s->call + nth * LANES * k->call_bytes;
 		w->clock.at[n] = 1;
@@ -751,7 +794,8 @@ static void start_helper(struct grid *g)
 static u32 most_alive(const struct launch *l, u32 nblocks)
 {
 	enum { MULTIPROCESSORS = 132, WARPS = 64, BLOCKS = 32, SHARED = 228 * 1024, RESERVED = 1024 /* of a block */ };
-	u64 shared = (l->dynamic_shared ? l->kernel->extern_offset + l->dynamic_shared : l->kernel->shared_bytes) + RESERVED;
+	u64 shared =
+		(l->dynamic_shared ? l->kernel->extern_offset + l->dynamic_shared : l->kernel->shared_bytes) + RESERVED;
 	u64 each = MIN(MIN(BLOCKS, WARPS / l->num_warps), SHARED / shared);
 	return (u32)MAX(MULTIPROCESSORS * each / nblocks, 1u);
 }
@@ -777,8 +821,12 @@ static void free_tables(void *grid)
 
 bool sim_run(const struct launch *l, struct strbuf *error)
 {
-	struct grid g = {.launch = l, .failed = UINT64_MAX, .report.arena = error->arena, .lock = PTHREAD_MUTEX_INITIALIZER,
-			 .first_fault = FIRST_FAULT_NONE, .crew = CREW_INIT};
+	struct grid g = {.launch = l,
+			 .failed = UINT64_MAX,
+			 .report.arena = error->arena,
+			 .lock = PTHREAD_MUTEX_INITIALIZER,
+			 .first_fault = FIRST_FAULT_NONE,
+			 .crew = CREW_INIT};
 	struct cleanup c;
 	u64 blocks = (u64)l->grid[0] * l->grid[1] * l->grid[2], bytes = 0;
 	bool memory = true;

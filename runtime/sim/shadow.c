@@ -1,18 +1,20 @@
 /* What happened to each byte of shared memory: the last write, and the reads since.
  *
- * A cell stands for a word of four bytes; a word that is accessed in parts gets a cell for each byte until it is written as
- * a whole, or read as a whole with its bytes alike. Of reads, the last of each warp counts, and of these only those that
- * did not happen before another one: mostly all readers have the same time, and a mask of them is enough; otherwise the
- * cell has a vector of times.
+ * A cell stands for a word of four bytes; a word that is accessed in parts gets a cell for each byte until it is
+ * written as a whole, or read as a whole with its bytes alike. Of reads, the last of each warp counts, and of these
+ * only those that did not happen before another one: mostly all readers have the same time, and a mask of them is
+ * enough; otherwise the cell has a vector of times.
  *
- * Lanes of one warp are in order with each other. Volatile, relaxed and atomic accesses do not race with each other, nor does
- * a store of what is there already. Of atomics that are not in order with each other only the last is remembered.
+ * Lanes of one warp are in order with each other. Volatile, relaxed and atomic accesses do not race with each other,
+ * nor does a store of what is there already. Of atomics that are not in order with each other only the last is
+ * remembered.
  *
- * Proxies (PTX ISA, "Proxy-preserved base causality order"): what a warp wrote through the generic proxy, cp.async included, the
- * async proxy may read or overwrite only if a fence.proxy.async lies between, anywhere on the way of the barriers from one to
- * the other: the writer's before the barrier, or the issuer's behind it. What the async proxy wrote needs no fence, only its
- * mbarrier; nor do generic reads before an asynchronous write. Only if launch->strict_proxies does wgmma need a fence behind
- * cp.async: the model says so, but compilers that leave it out have been in use for years. */
+ * Proxies (PTX ISA, "Proxy-preserved base causality order"): what a warp wrote through the generic proxy, cp.async
+ * included, the async proxy may read or overwrite only if a fence.proxy.async lies between, anywhere on the way of the
+ * barriers from one to the other: the writer's before the barrier, or the issuer's behind it. What the async proxy
+ * wrote needs no fence, only its mbarrier; nor do generic reads before an asynchronous write. Only if
+ * launch->strict_proxies does wgmma need a fence behind cp.async: the model says so, but compilers that leave it out
+ * have been in use for years. */
 #include "runtime/sim/cluster.h"
 #include "runtime/sim/memory.h"
 
@@ -81,8 +83,8 @@ static void report(const struct who *me, const char *how, const char *other, u32
 	if (b->failed)
 		return;
 	struct strbuf text = {.arena = &b->arena};
-	sb_printf(&text, "%s: %s of shared bytes 0x%llx–0x%llx", how, access_name(me->flags), (unsigned long long)me->at,
-		  (unsigned long long)(me->at + me->bytes - 1));
+	sb_printf(&text, "%s: %s of shared bytes 0x%llx–0x%llx", how, access_name(me->flags),
+		  (unsigned long long)me->at, (unsigned long long)(me->at + me->bytes - 1));
 	if (me->owner != b)
 		sb_printf(&text, " of block (%u, %u, %u)", me->owner->id[0], me->owner->id[1], me->owner->id[2]);
 	if (other) {
@@ -171,7 +173,8 @@ static bool has_seen(const struct shadow *s, const struct cell *c, const struct 
 static void read_cell(struct shadow *s, struct cell *c, const struct who *me)
 {
 	bool both_strong = me->flags & A_STRONG && c->flags & C_STRONG;
-	bool seen = c->wtime <= (c->flags & C_COPIED ? me->seen_copied : me->seen)[c->writer] || (!(me->flags & A_ASYNC) && has_seen(s, c, me->w));
+	bool seen = c->wtime <= (c->flags & C_COPIED ? me->seen_copied : me->seen)[c->writer] ||
+		    (!(me->flags & A_ASYNC) && has_seen(s, c, me->w));
 	if (c->flags & C_MBARRIER)
 		report_mark(me, c);
 	else if (c->flags & C_FLIGHT)
@@ -195,7 +198,8 @@ static bool changes_nothing(const struct who *me, u32 n)
 	for (u32 k = 0; k < n; k++, offset++) { /* a word may be of several lanes */
 		u32 lane = me->lane + (u32)(offset / me->size), within = (u32)(offset % me->size);
 		char to = p->rows ? p->rows[lane * me->size + within]
-				  : (char)(operand_value(me->w, &p->values[within / p->step], lane, (int)p->step * 8) >> within % p->step * 8);
+				  : (char)(operand_value(me->w, &p->values[within / p->step], lane, (int)p->step * 8) >>
+					   within % p->step * 8);
 		if (to != now[k])
 			return false;
 	}
@@ -205,7 +209,8 @@ static bool changes_nothing(const struct who *me, u32 n)
 /* False after a fault, or when the write is out of order but changes nothing: then it counts like a read. */
 static bool check_write(struct shadow *s, struct cell *c, const struct who *me, bool is_byte)
 {
-	bool completes = c->flags & C_FLIGHT && c->winstr == me->index && c->writer == me->w->id && !(me->flags & A_FLIGHT);
+	bool completes =
+		c->flags & C_FLIGHT && c->winstr == me->index && c->writer == me->w->id && !(me->flags & A_FLIGHT);
 	if (c->flags & (C_SOURCE | C_MBARRIER)) {
 		report_mark(me, c);
 		return false;
@@ -331,13 +336,15 @@ static void touch(struct shadow *s, struct who *me)
 }
 
 /* Of a block's memory, where `c` is what happened before in it. */
-static struct who who_in(struct warp *w, const struct instr *i, struct cta *owner, const struct clock *c, u32 bytes, u32 flags)
+static struct who who_in(struct warp *w, const struct instr *i, struct cta *owner, const struct clock *c, u32 bytes,
+			 u32 flags)
 {
 	bool own = owner == w->block;
 	u32 lowest = UINT32_MAX, index = (u32)(i - w->block->launch->kernel->code), now = w->clock.at[w->id];
 	for (u32 k = 0; k < owner->nwarps; k++)
 		lowest = own && k == w->id ? lowest : MIN(lowest, c->at[k]);
-	u8 cell_flags = (u8)((flags & A_FLIGHT ? C_FLIGHT : 0) | (flags & A_STRONG ? C_STRONG : 0) | (flags & A_COPIED ? C_COPIED : 0));
+	u8 cell_flags = (u8)((flags & A_FLIGHT ? C_FLIGHT : 0) | (flags & A_STRONG ? C_STRONG : 0) |
+			     (flags & A_COPIED ? C_COPIED : 0));
 	const u32 *seen = flags & A_ASYNC ? c->fenced : c->at;
 	bool trusts_copies = flags & A_PRODUCT && !w->block->launch->strict_proxies;
 	return (struct who){.w = w,
@@ -353,7 +360,8 @@ static struct who who_in(struct warp *w, const struct instr *i, struct cta *owne
 			    .seen_copied = trusts_copies ? c->at : seen,
 			    .bytes = bytes,
 			    .size = bytes,
-			    .written = {.wtime = now, .winstr = index, .writer = (u8)(own ? w->id : MAX_WARPS), .flags = cell_flags}};
+			    .written = {.wtime = now, .winstr = index, .writer = (u8)(own ? w->id : MAX_WARPS),
+					.flags = cell_flags}};
 }
 
 static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32 flags)
@@ -362,18 +370,18 @@ static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32
 }
 
 /* Whole words of each lane, none across pages. */
-#define EACH_WORD(quickly)                                                                                                       \
-	EACH_LANE(l, mask)                                                                                                       \
-	{                                                                                                                        \
-		struct page *p = page_at(s, at[l]);                                                                              \
-		struct cell *c = &p->words[at[l] % PAGE / 4];                                                                    \
-		me->lane = l;                                                                                                    \
-		for (u32 k = 0; k < bytes / 4; k++)                                                                              \
-			if (!quickly(&c[k], me)) {                                                                               \
-				me->at = at[l] + k * 4;                                                                          \
-				me->bytes = 4;                                                                                   \
-				touch(s, me);                                                                                    \
-			}                                                                                                        \
+#define EACH_WORD(quickly)                                                                                             \
+	EACH_LANE(l, mask)                                                                                             \
+	{                                                                                                              \
+		struct page *p = page_at(s, at[l]);                                                                    \
+		struct cell *c = &p->words[at[l] % PAGE / 4];                                                          \
+		me->lane = l;                                                                                          \
+		for (u32 k = 0; k < bytes / 4; k++)                                                                    \
+			if (!quickly(&c[k], me)) {                                                                     \
+				me->at = at[l] + k * 4;                                                                \
+				me->bytes = 4;                                                                         \
+				touch(s, me);                                                                          \
+			}                                                                                              \
 	}
 
 /* Neighbouring lanes that touch neighbouring bytes, word by word. */
@@ -483,14 +491,17 @@ void shadow_visit(struct warp *w, const struct instr *i, u32 lane, struct cta *o
 				split(s, p, word);
 			c = &p->bytes[k % PAGE];
 		}
-		const char *what = c->flags & C_FLIGHT ? "asynchronous copy not waited for" : "nothing was written here before";
+		const char *what =
+			c->flags & C_FLIGHT ? "asynchronous copy not waited for" : "nothing was written here before";
 		bool unwritten = flags & A_READ && !c->wtime && !(c->flags & C_VISIT);
 		bool marked = c->flags & C_MBARRIER || (c->flags & C_SOURCE && flags & A_WRITE);
 		if (!(c->flags & C_FLIGHT) && marked)
-			what = c->flags & C_MBARRIER ? "the bytes are an mbarrier" : "source of an asynchronous copy that was not waited for";
+			what = c->flags & C_MBARRIER ? "the bytes are an mbarrier"
+						     : "source of an asynchronous copy that was not waited for";
 		if (c->flags & C_FLIGHT || unwritten || marked)
-			fault(w, i, 1u << lane, "%s: %s of shared bytes 0x%llx–0x%llx of block (%u, %u, %u)", what, access_name(flags),
-			      (ull)at, (ull)(at + bytes - 1), owner->id[0], owner->id[1], owner->id[2]);
+			fault(w, i, 1u << lane, "%s: %s of shared bytes 0x%llx–0x%llx of block (%u, %u, %u)", what,
+			      access_name(flags), (ull)at, (ull)(at + bytes - 1), owner->id[0], owner->id[1],
+			      owner->id[2]);
 		else if (flags & A_WRITE)
 			c->flags |= C_VISIT;
 	}
@@ -576,10 +587,15 @@ static void overwrite(struct cell *c, const void *with)
 	*c = *(const struct cell *)with;
 }
 
-void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 agent, u32 when)
+void shadow_arrive(struct warp *w, const struct instr *i, u32 lane, struct cta *owner, u64 at, u32 bytes, u32 agent,
+		   u32 when)
 {
 	u32 index = (u32)(i - w->block->launch->kernel->code);
-	struct cell c = {.wtime = when, .winstr = index, .writer = (u8)agent, .wlane = (u8)lane, .flags = agent < MAX_WARPS ? C_COPIED : 0};
+	struct cell c = {.wtime = when,
+			 .winstr = index,
+			 .writer = (u8)agent,
+			 .wlane = (u8)lane,
+			 .flags = agent < MAX_WARPS ? C_COPIED : 0};
 	for_cells(owner->shadow, at, bytes, overwrite, &c);
 	if (owner->cluster->races)
 		races_arrive(owner->cluster->races, w, i, lane, owner, at, bytes, agent, when);

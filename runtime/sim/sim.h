@@ -6,7 +6,8 @@
  *
  * Time within a block is a vector clock: warp w's own component counts its releases (barriers and the like). What is
  * ordered by it happened before; two accesses of shared memory of which one writes and neither happened before the
- * other are a race. What happened before in other blocks is in sync.h, races in memory that blocks share are in races.h.
+ * other are a race. What happened before in other blocks is in sync.h, races in memory that blocks share are in
+ * races.h.
  *
  * The blocks of a cluster are simulated by one thread, their warps in turns; without clusters each block is one. */
 #ifndef TL_SIM_SIM_H
@@ -22,7 +23,7 @@ enum { AGENTS = 64 };
 #define ALL_LANES 0xFFFFFFFFu
 
 /* `for` over the lanes of a mask. */
-#define EACH_LANE(l, mask) for (u32 l##_left = (mask), l; l##_left && (l = (u32)__builtin_ctz(l##_left), true); l##_left &= l##_left - 1)
+#define EACH_LANE(l, mask) for (u32 l##_ = (mask), l; l##_ && (l = (u32)__builtin_ctz(l##_), true); l##_ &= l##_ - 1)
 
 struct shadow;    /* of shared memory: what was written, by whom, when (shadow.c) */
 struct async;     /* copies on their way (async.c) */
@@ -55,7 +56,8 @@ struct warp {
 	struct clock clock;     /* what this warp has seen of the others; clock.at[id] is its own time */
 	struct fence *fence;    /* the last one; NULL: none yet (sync.c) */
 	struct stale *stale;    /* registers with values that must not be used; NULL: none yet (stale.c) */
-	enum { HAS_LEFT, HAS_ARRIVED, HAS_PASSED } meeting; /* at the cluster's barrier: passed, but has not waited yet */
+	/* at the cluster's barrier: passed, but has not waited yet */
+	enum { HAS_LEFT, HAS_ARRIVED, HAS_PASSED } meeting;
 	struct async *async;    /* this warp's copies, oldest first */
 	struct wgmma *wgmma;    /* this warp's products on their way (wgmma.c) */
 	struct bulk *bulk;      /* this warp's bulk copies from shared memory (bulk.c) */
@@ -161,8 +163,8 @@ struct isa_row {
 	const char *name;       /* the first part */
 	bool (*decode)(struct decoder *d);
 };
-extern const struct isa_row alu_opcodes[], convert_opcodes[], memory_opcodes[], async_opcodes[], mbarrier_opcodes[], matrix_opcodes[],
-	warp_opcodes[], sync_opcodes[], cluster_opcodes[];
+extern const struct isa_row alu_opcodes[], convert_opcodes[], memory_opcodes[], async_opcodes[], mbarrier_opcodes[],
+	matrix_opcodes[], warp_opcodes[], sync_opcodes[], cluster_opcodes[];
 /* each ends in {0} */
 
 bool decode_proxy_fence(struct decoder *d); /* fence.proxy */
@@ -177,7 +179,8 @@ bool sim_decode(struct arena *a, struct ptx_module *m, const char **error);
 
 /* --- running --------------------------------------------------------------------------------------------------- */
 
-/* How many blocks a cluster has along each axis. False if the grid cannot be cut into clusters, or they are too large. */
+/* How many blocks a cluster has along each axis. False if the grid cannot be cut into clusters, or they are too
+ * large. */
 bool cluster_shape(const struct launch *l, u32 shape[3], struct strbuf *error);
 
 /* Runs all blocks of the grid, several at once. False after a fault, with its report appended. */
@@ -196,7 +199,8 @@ static inline u64 sim_random(u64 *state)
 void barrier_check(struct cta *k, struct barrier *b);
 
 /* A fault: the first of a block ends it. `lanes` is the mask of those at fault. */
-void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* "softmax.tl:17, PTX line 12 (st.shared.u32): tl.store(p, x)". */
 void print_place(struct strbuf *out, const struct launch *l, const struct instr *i);
@@ -204,8 +208,8 @@ void print_place(struct strbuf *out, const struct launch *l, const struct instr 
 /* The value of a register, constant or special register, as `bits` bits, in one lane. */
 u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int bits);
 static inline u64 *reg(struct warp *w, const struct operand *o) { return &w->regs[(size_t)o->reg * LANES]; }
-/* All lanes at once. The array is the register itself or `space`, filled. An f32 constant of a 32-bit operand, an f64 of a
- * 64-bit one; integers are cut to `bits`. */
+/* All lanes at once. The array is the register itself or `space`, filled. An f32 constant of a 32-bit operand, an f64
+ * of a 64-bit one; integers are cut to `bits`. */
 const u64 *operand_lanes(const struct warp *w, const struct operand *o, int bits, u64 space[LANES]);
 /* Sets a register; O_SINK is allowed. `v` has no bits above the register's. */
 static inline void set_reg(struct warp *w, const struct operand *o, u32 lane, u64 v)
@@ -221,14 +225,15 @@ static inline void set_reg(struct warp *w, const struct operand *o, u32 lane, u6
 #define LOCAL_WINDOW 0x7E0000000000000ull
 
 struct shadow *shadow_new(struct arena *a, u64 bytes);
-/* An access of one lane to shared memory, in order and out of bounds checked already. Faults on a race, on bytes that an
- * asynchronous copy has not delivered yet, and on reads of what nobody wrote. */
+/* An access of one lane to shared memory, in order and out of bounds checked already. Faults on a race, on bytes that
+ * an asynchronous copy has not delivered yet, and on reads of what nobody wrote. */
 void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
 void shadow_write(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);
 
-/* The host address of `bytes` bytes of global memory, checked: inside an allocation, aligned, written before if read. NULL
- * after a fault. */
-char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align, bool is_write);
+/* The host address of `bytes` bytes of global memory, checked: inside an allocation, aligned, written before if read.
+ * NULL after a fault. */
+char *global_memory_at(struct warp *w, const struct instr *i, u32 lane, u64 address, u32 bytes, u32 align,
+		       bool is_write);
 
 /* Address of an O_ADDRESS in a lane; *space says where a generic or variable-based one points. */
 u64 address_of(const struct warp *w, const struct operand *o, u32 lane, enum ptx_space *space);
@@ -242,7 +247,8 @@ void setmaxnreg_end(struct warp *w);
 
 /* A load gave these lanes what another warp may be writing; `what` describes the race. */
 void stale_begin(struct warp *w, const struct instr *i, u32 lanes, const char *what);
-/* An instruction that `active` lanes run, of those in `mask` that come to it. False after a fault: such a value is used. */
+/* An instruction that `active` lanes run, of those in `mask` that come to it. False after a fault: such a value is
+ * used. */
 bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active);
 
 /* --- clocks ----------------------------------------------------------------------------------------------------- */
@@ -250,8 +256,11 @@ bool stale_step(struct warp *w, const struct instr *i, u32 mask, u32 active);
 void clock_join(struct arena *a, struct clock *into, const struct clock *from); /* (sync.c) */
 /* The async proxy sees what happened before now. */
 void clock_fence(struct warp *w);
-/* What w does now happens at its time w->clock.at[w->id], which begins at 1 and grows when w releases. Did what agent `by` of
- * the block did at its time `when` happen before? */
-static inline bool happened_before(const struct warp *w, u32 by, u32 when) { return by == w->id || when <= w->clock.at[by]; }
+/* What w does now happens at its time w->clock.at[w->id], which begins at 1 and grows when w releases. Did what agent
+ * `by` of the block did at its time `when` happen before? */
+static inline bool happened_before(const struct warp *w, u32 by, u32 when)
+{
+	return by == w->id || when <= w->clock.at[by];
+}
 
 #endif

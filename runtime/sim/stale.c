@@ -1,8 +1,8 @@
 /* Values that a warp read while another warp of its block may write them.
  *
- * Every thread that holds a copy of a value loads it, and only one stores what becomes of it: with no barrier between, the
- * others may load what was stored already. That is a race only if they use it. So the registers of such lanes are marked, the
- * mark goes where the values go, and a use that others can see is a fault. */
+ * Every thread that holds a copy of a value loads it, and only one stores what becomes of it: with no barrier between,
+ * the others may load what was stored already. That is a race only if they use it. So the registers of such lanes are
+ * marked, the mark goes where the values go, and a use that others can see is a fault. */
 #include <string.h>
 
 #include "runtime/sim/memory.h"
@@ -53,7 +53,8 @@ void stale_begin(struct warp *w, const struct instr *i, u32 lanes, const char *w
 /* Instructions whose first operand is no result. */
 static bool has_no_result(const struct instr *i)
 {
-	static const char *const names[] = {"st", "red", "bar", "barrier", "bra", "call", "cp", "nanosleep", "prefetch", "discard"};
+	static const char *const names[] = {"st",   "red", "bar",       "barrier",  "bra",
+					    "call", "cp",  "nanosleep", "prefetch", "discard"};
 	size_t len = strcspn(i->opcode, ".");
 	for (u32 k = 0; k < ARRAY_LEN(names); k++)
 		if (strlen(names[k]) == len && !memcmp(i->opcode, names[k], len))

@@ -24,8 +24,8 @@ struct known { /* sorted by block; never changed */
 };
 static const struct known knows_all;
 
-/* A block's versions: number v has the clock at clocks[(v - 1) * 2 * nagents], then the same as the async proxy sees it, and learnt
- * the first edges[v - 1] of `learnt`. */
+/* A block's versions: number v has the clock at clocks[(v - 1) * 2 * nagents], then the same as the async proxy sees
+ * it, and learnt the first edges[v - 1] of `learnt`. */
 struct history {
 	VEC(u32) clocks, edges;
 	version_vec learnt, knows; /* the latter: each block once, in order */
@@ -238,7 +238,8 @@ static void know(struct warp *w, const version_vec *given, bool narrow)
 		vec_push(&b->arena, &now, w->clock.known->at[n]);
 	while (work.len && now.len <= MOST_KNOWN) {
 		struct version v = work.at[--work.len];
-		u32 p = position(now.at, now.len, v.block), before = p < now.len && now.at[p].block == v.block ? now.at[p].number : 0;
+		u32 p = position(now.at, now.len, v.block),
+		    before = p < now.len && now.at[p].block == v.block ? now.at[p].number : 0;
 		if (v.block == b->index || (before && !is_news(v, now.at[p])))
 			continue;
 		const struct history *h = history_of(s, v.block);
@@ -484,7 +485,8 @@ static bool decode_fence(struct decoder *d)
 	}
 	if (take(d, "proxy"))
 		return decode_proxy_fence(d);
-	int sem = take_one_of(d, "sc acq_rel acquire release"), scope = take_one_of(d, old ? "cta gl sys" : "cta cluster gpu sys");
+	int sem = take_one_of(d, "sc acq_rel acquire release"),
+	    scope = take_one_of(d, old ? "cta gl sys" : "cta cluster gpu sys");
 	if (scope < 0 || (sem < 0) != old)
 		return decode_fail(d, "'%s' without order or scope", i->opcode);
 	if (scope == 1 && !old && d->module->sm < 90)

@@ -1,9 +1,11 @@
-/* Order between blocks, by memory: what one releases at an address happened before what another does after it acquired there.
+/* Order between blocks, by memory: what one releases at an address happened before what another does after it acquired
+ * there.
  *
- * A block that releases for others gives its state a version number: the times its warps had then, and what it knew of other
- * blocks. A warp knows, of each other block, the version up to which everything happened before, and the one up to which the async
- * proxy sees that. Versions of one block count as ordered with each other, and a warp that knows more than a few hundred blocks as
- * knowing all: so an order may be assumed that is not there, but none is overlooked. */
+ * A block that releases for others gives its state a version number: the times its warps had then, and what it knew of
+ * other blocks. A warp knows, of each other block, the version up to which everything happened before, and the one up
+ * to which the async proxy sees that. Versions of one block count as ordered with each other, and a warp that knows
+ * more than a few hundred blocks as knowing all: so an order may be assumed that is not there, but none is
+ * overlooked. */
 #ifndef TL_SIM_SYNC_H
 #define TL_SIM_SYNC_H
 
@@ -30,8 +32,8 @@ bool sync_happened(const struct warp *w, u64 block, u32 agent, u32 time, bool fe
 /* What happened before now in a block of the cluster: the warp's own clock, or `space`, filled. */
 const struct clock *sync_clock(const struct warp *w, const struct cta *block, struct clock *space);
 
-/* A release at a barrier of several blocks: what happened so far (or up to the last fence), for warps of this block (may be
- * NULL) and of others. */
+/* A release at a barrier of several blocks: what happened so far (or up to the last fence), for warps of this block
+ * (may be NULL) and of others. */
 void sync_publish(struct warp *w, bool of_fence, struct clock *own, const struct known **others);
 
 /* Fences pass through barriers. */

@@ -13,7 +13,8 @@ static const char *map_at(struct warp *w, const struct instr *i, u32 lane, u64 a
 {
 	const struct launch *l = w->block->launch;
 	if (at % TENSOR_MAP_ALIGN) {
-		fault(w, i, 1u << lane, "the tensor map at address 0x%llx is not aligned to %d bytes", (ull)at, TENSOR_MAP_ALIGN);
+		fault(w, i, 1u << lane, "the tensor map at address 0x%llx is not aligned to %d bytes", (ull)at,
+		      TENSOR_MAP_ALIGN);
 		return NULL;
 	}
 	if (space == SPACE_GLOBAL || space == SPACE_CONST)
@@ -34,10 +35,12 @@ static bool check_coordinate(const struct transfer *t, u32 n)
 {
 	const struct flight *f = &t->flight;
 	if (t->plan->kind == FROM_SHARED && t->at[n] < 0)
-		fault(f->w, f->i, 1u << f->lane, "coordinate %d of dimension %u: only loads may begin before the tensor", t->at[n], n);
+		fault(f->w, f->i, 1u << f->lane,
+		      "coordinate %d of dimension %u: only loads may begin before the tensor", t->at[n], n);
 	else if (!n && t->at[0] * (i64)t->map.strides[0] % UNIT)
-		fault(f->w, f->i, 1u << f->lane, "coordinate %d of the innermost dimension is at byte %lld of the row, no multiple of %d", t->at[0],
-		      t->at[0] * (long long)t->map.strides[0], UNIT);
+		fault(f->w, f->i, 1u << f->lane,
+		      "coordinate %d of the innermost dimension is at byte %lld of the row, no multiple of %d",
+		      t->at[0], t->at[0] * (long long)t->map.strides[0], UNIT);
 	return !f->w->block->failed;
 }
 
@@ -50,11 +53,13 @@ bool tensor_open(struct transfer *t, struct warp *w, const struct instr *i, u32 
 	if (!map)
 		return false;
 	if (!tensor_map_decode(map, &t->map)) {
-		fault(w, i, 1u << lane, "there is no tensor map at address 0x%llx: these bytes come from no encoding function", (ull)at);
+		fault(w, i, 1u << lane,
+		      "there is no tensor map at address 0x%llx: these bytes come from no encoding function", (ull)at);
 		return false;
 	}
 	if (t->map.rank != t->plan->rank) {
-		fault(w, i, 1u << lane, "the tensor map is of %u dimensions, the copy of %u", t->map.rank, t->plan->rank);
+		fault(w, i, 1u << lane, "the tensor map is of %u dimensions, the copy of %u", t->map.rank,
+		      t->plan->rank);
 		return false;
 	}
 	t->bytes = t->map.box_bytes;
@@ -99,7 +104,8 @@ bool tensor_pieces(struct transfer *t, piece_fn *f)
 		return true;
 	u32 last = (u32)end * element;
 	if (t->plan->kind == FROM_SHARED && !t->apply)
-		last = (last + UNIT - 1) / UNIT * UNIT; /* what lies behind a row that ends amid a unit is written as well */
+		/* what lies behind a row that ends amid a unit is written as well */
+		last = (last + UNIT - 1) / UNIT * UNIT;
 	for (u32 row = 0; row < m->box_bytes / m->row_bytes; row++) {
 		bool inside = true;
 		u64 global = m->base + (u64)(i64)t->at[0] * element;

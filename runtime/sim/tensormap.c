@@ -1,5 +1,5 @@
-/* The simulator's own encoding of tensor maps, and the rules for them (CUDA driver API, "cuTensorMapEncodeTiled"). Of these, that
- * each stride be a multiple of the one before is not enforced by drivers, nor here. */
+/* The simulator's own encoding of tensor maps, and the rules for them (CUDA driver API, "cuTensorMapEncodeTiled"). Of
+ * these, that each stride be a multiple of the one before is not enforced by drivers, nor here. */
 #include "runtime/sim/tensormap.h"
 
 #include <string.h>
@@ -27,11 +27,19 @@ static const struct {
 	u8 bytes;
 	bool is_float;
 } types[] = {
-	[TENSOR_UINT8] = {"UINT8", 1, false},     [TENSOR_UINT16] = {"UINT16", 2, false},    [TENSOR_UINT32] = {"UINT32", 4, false},
-	[TENSOR_INT32] = {"INT32", 4, false},     [TENSOR_UINT64] = {"UINT64", 8, false},    [TENSOR_INT64] = {"INT64", 8, false},
-	[TENSOR_FLOAT16] = {"FLOAT16", 2, true},  [TENSOR_FLOAT32] = {"FLOAT32", 4, true},   [TENSOR_FLOAT64] = {"FLOAT64", 8, true},
-	[TENSOR_BFLOAT16] = {"BFLOAT16", 2, true}, [TENSOR_FLOAT32_FTZ] = {"FLOAT32_FTZ", 4, true},
-	[TENSOR_TFLOAT32] = {"TFLOAT32", 4, true}, [TENSOR_TFLOAT32_FTZ] = {"TFLOAT32_FTZ", 4, true},
+	[TENSOR_UINT8] = {"UINT8", 1, false},
+	[TENSOR_UINT16] = {"UINT16", 2, false},
+	[TENSOR_UINT32] = {"UINT32", 4, false},
+	[TENSOR_INT32] = {"INT32", 4, false},
+	[TENSOR_UINT64] = {"UINT64", 8, false},
+	[TENSOR_INT64] = {"INT64", 8, false},
+	[TENSOR_FLOAT16] = {"FLOAT16", 2, true},
+	[TENSOR_FLOAT32] = {"FLOAT32", 4, true},
+	[TENSOR_FLOAT64] = {"FLOAT64", 8, true},
+	[TENSOR_BFLOAT16] = {"BFLOAT16", 2, true},
+	[TENSOR_FLOAT32_FTZ] = {"FLOAT32_FTZ", 4, true},
+	[TENSOR_TFLOAT32] = {"TFLOAT32", 4, true},
+	[TENSOR_TFLOAT32_FTZ] = {"TFLOAT32_FTZ", 4, true},
 };
 
 /* 16 << swizzle: bytes of a row; without, as long as one likes. */
@@ -71,7 +79,8 @@ static bool check_modes(int type, int interleave, int swizzle, int l2_promotion,
 	return true;
 }
 
-static bool check_sizes(u32 rank, const u64 *sizes, const u64 *strides, const u32 *box, const u32 *steps, struct strbuf *error)
+static bool check_sizes(u32 rank, const u64 *sizes, const u64 *strides, const u32 *box, const u32 *steps,
+			struct strbuf *error)
 {
 	for (u32 n = 0; n < rank; n++) {
 		if (!sizes[n] || sizes[n] > MAX_SIZE)
@@ -79,11 +88,14 @@ static bool check_sizes(u32 rank, const u64 *sizes, const u64 *strides, const u3
 		if (!box[n] || box[n] > MAX_BOX)
 			return refuse(error, "the box has %u elements of dimension %u: 1 to %d", box[n], n, MAX_BOX);
 		if (!steps[n] || steps[n] > MAX_STEP)
-			return refuse(error, "the element stride of dimension %u is %u: 1 to %d", n, steps[n], MAX_STEP);
+			return refuse(error, "the element stride of dimension %u is %u: 1 to %d", n, steps[n],
+				      MAX_STEP);
 		if (n && strides[n - 1] % STRIDE_ALIGN)
-			return refuse(error, "the stride of dimension %u is %llu bytes, no multiple of %d", n, (ull)strides[n - 1], STRIDE_ALIGN);
+			return refuse(error, "the stride of dimension %u is %llu bytes, no multiple of %d", n,
+				      (ull)strides[n - 1], STRIDE_ALIGN);
 		if (n && strides[n - 1] >= MAX_STRIDE)
-			return refuse(error, "the stride of dimension %u is %llu bytes: less than 2^40", n, (ull)strides[n - 1]);
+			return refuse(error, "the stride of dimension %u is %llu bytes: less than 2^40", n,
+				      (ull)strides[n - 1]);
 	}
 	return true;
 }
@@ -96,13 +108,16 @@ static bool check_row(int type, u32 box, int swizzle, struct strbuf *error)
 	if (width && row > width)
 		return refuse(error, "a row of the box has %u bytes, more than the %u of the swizzle", row, width);
 	if (width && row < width)
-		return refuse(error, "a row of the box has %u bytes, less than the %u of the swizzle: how it lies in shared memory is not documented",
+		return refuse(error,
+			      "a row of the box has %u bytes, less than the %u of the swizzle: how it lies in shared "
+			      "memory is not documented",
 			      row, width);
 	return true;
 }
 
 bool tensor_map_encode(void *map, int type, u32 rank, void *base, const u64 *sizes, const u64 *strides, const u32 *box,
-		       const u32 *element_strides, int interleave, int swizzle, int l2_promotion, int oob_fill, struct strbuf *error)
+		       const u32 *element_strides, int interleave, int swizzle, int l2_promotion, int oob_fill,
+		       struct strbuf *error)
 {
 	if ((uintptr_t)map % TENSOR_MAP_ALIGN)
 		return refuse(error, "the tensor map lies at %p, no multiple of %d", map, TENSOR_MAP_ALIGN);
@@ -113,7 +128,11 @@ bool tensor_map_encode(void *map, int type, u32 rank, void *base, const u64 *siz
 	if (!check_modes(type, interleave, swizzle, l2_promotion, oob_fill, error) ||
 	    !check_sizes(rank, sizes, strides, box, element_strides, error) || !check_row(type, box[0], swizzle, error))
 		return false;
-	struct encoded e = {.base = (u64)(uintptr_t)base, .rank = (u8)rank, .type = (u8)type, .swizzle = (u8)swizzle, .fill = (u8)oob_fill};
+	struct encoded e = {.base = (u64)(uintptr_t)base,
+			    .rank = (u8)rank,
+			    .type = (u8)type,
+			    .swizzle = (u8)swizzle,
+			    .fill = (u8)oob_fill};
 	for (u32 n = 0; n < rank; n++) {
 		e.last[n] = (u32)(sizes[n] - 1);
 		e.box[n] = (u16)box[n];
@@ -132,7 +151,8 @@ bool tensor_map_decode(const void *map, struct tensor_map *out)
 	memcpy(&e, map, sizeof e);
 	if (e.check != hash_bytes((const char *)&e + sizeof e.check, sizeof e - sizeof e.check, SEED))
 		return false;
-	*out = (struct tensor_map){.base = e.base, .rank = e.rank, .type = e.type, .swizzle = e.swizzle, .fill = e.fill};
+	*out = (struct tensor_map){
+		.base = e.base, .rank = e.rank, .type = e.type, .swizzle = e.swizzle, .fill = e.fill};
 	out->box_bytes = types[e.type].bytes;
 	for (u32 n = 0; n < e.rank; n++) {
 		out->sizes[n] = (u64)e.last[n] + 1;

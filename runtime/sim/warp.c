@@ -70,19 +70,22 @@ static void run_barrier(struct warp *w, const struct instr *i, u32 mask)
 	u64 id = i->nops ? operand_value(w, &i->ops[0], 0, 32) : 0;
 	u64 threads = i->nops > 1 ? operand_value(w, &i->ops[1], 0, 32) : 0;
 	EACH_LANE(l, mask)
-		if ((i->nops && operand_value(w, &i->ops[0], l, 32) != id) || (i->nops > 1 && operand_value(w, &i->ops[1], l, 32) != threads)) {
+		if ((i->nops && operand_value(w, &i->ops[0], l, 32) != id) ||
+		    (i->nops > 1 && operand_value(w, &i->ops[1], l, 32) != threads)) {
 			fault(w, i, 1u << l, "lanes of one warp name different barriers or counts");
 			return;
 		}
 	if (id >= ARRAY_LEN(k->barriers) || threads % LANES || threads / LANES > k->nwarps) {
-		fault(w, i, mask, "barrier %llu with %llu threads: there are %u barriers, and the block has %u threads", (unsigned long long)id,
-		      (unsigned long long)threads, (u32)ARRAY_LEN(k->barriers), k->nwarps * LANES);
+		fault(w, i, mask, "barrier %llu with %llu threads: there are %u barriers, and the block has %u threads",
+		      (unsigned long long)id, (unsigned long long)threads, (u32)ARRAY_LEN(k->barriers),
+		      k->nwarps * LANES);
 		return;
 	}
 	struct barrier *b = &k->barriers[id];
 	u32 expected = threads ? (u32)threads / LANES : 0;
 	if (b->arrived && b->expected != expected) {
-		fault(w, i, mask, "barrier %llu is used with different counts at once: the other is at line %u", (unsigned long long)id, b->by->line);
+		fault(w, i, mask, "barrier %llu is used with different counts at once: the other is at line %u",
+		      (unsigned long long)id, b->by->line);
 		return;
 	}
 	b->arrived++;
@@ -145,7 +148,10 @@ static int shuffle_source(u64 mode, int lane, u32 b, u32 c, bool *in_range)
 {
 	int segment = (int)(c >> 8 & 31), clamp = (int)(c & 31), delta = (int)(b & 31);
 	int most = (lane & segment) | (clamp & ~segment), least = lane & segment;
-	int j = mode == SHFL_UP ? lane - delta : mode == SHFL_DOWN ? lane + delta : mode == SHFL_BFLY ? lane ^ delta : least | (delta & ~segment);
+	int j = mode == SHFL_UP     ? lane - delta
+		: mode == SHFL_DOWN ? lane + delta
+		: mode == SHFL_BFLY ? lane ^ delta
+				    : least | (delta & ~segment);
 	*in_range = mode == SHFL_UP ? j >= most : j <= most;
 	return *in_range ? j : lane;
 }
@@ -194,7 +200,10 @@ static void run_vote(struct warp *w, const struct instr *i, u32 mask)
 	u32 yes = 0;
 	EACH_LANE(l, mask)
 		yes |= (u32)((operand_value(w, &i->ops[1], l, 1) ^ i->ops[1].negated) & 1) << l;
-	u64 r = i->mods == VOTE_ALL ? yes == mask : i->mods == VOTE_ANY ? yes != 0 : i->mods == VOTE_UNI ? yes == 0 || yes == mask : yes;
+	u64 r = i->mods == VOTE_ALL   ? yes == mask
+		: i->mods == VOTE_ANY ? yes != 0
+		: i->mods == VOTE_UNI ? yes == 0 || yes == mask
+				      : yes;
 	EACH_LANE(l, mask)
 		set_reg(w, &i->ops[0], l, r);
 }
@@ -346,7 +355,8 @@ static void run_printf(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct operand *args = &i->ops[i->nops - 1];
 	EACH_LANE(l, mask)
-		print_text(w, l, host_address(w, l, argument(w, args, 0, l)), host_address(w, l, argument(w, args, 1, l)));
+		print_text(w, l, host_address(w, l, argument(w, args, 0, l)),
+			   host_address(w, l, argument(w, args, 1, l)));
 }
 
 static void run_assertfail(struct warp *w, const struct instr *i, u32 mask)

@@ -1,7 +1,8 @@
 /* wgmma: each warp of a warpgroup computes its sixteen rows of D.
  *
- * Late (see async_timing), a product is computed when wgmma.wait_group covers it; until then its accumulators hold a NaN.
- * What it reads in shared memory is read when it is issued too, and must not have changed; nor may registers of A. */
+ * Late (see async_timing), a product is computed when wgmma.wait_group covers it; until then its accumulators hold a
+ * NaN. What it reads in shared memory is read when it is issued too, and must not have changed; nor may registers of
+ * A. */
 #include "base/fp.h"
 #include "runtime/sim/fragment.h"
 #include "runtime/sim/memory.h"
@@ -106,7 +107,8 @@ static u32 swizzled(const struct matrix *m, u32 address)
 /* K-major: unit `u` of row or column mn. */
 static u32 k_unit(const struct matrix *m, u32 mn, u32 u)
 {
-	return swizzled(m, m->start + mn / 8 * m->stride + mn % 8 * m->width * UNIT + u * (m->width == 1 ? m->leading : UNIT));
+	return swizzled(m, m->start + mn / 8 * m->stride + mn % 8 * m->width * UNIT +
+				   u * (m->width == 1 ? m->leading : UNIT));
 }
 
 /* MN-major: unit `u` of rows or columns at k. */
@@ -138,8 +140,8 @@ static bool read_units(struct warp *w, const struct instr *i, const struct place
 }
 
 /* Rows or columns [mn, mn + n) as cells, unless that is NULL, and a hash of their bits. False after a fault. */
-static bool read_matrix(struct warp *w, const struct instr *i, const struct matrix *m, const struct element *e, u32 mn, u32 n,
-			u32 k, void *cells, u32 mn_step, u32 k_step, u64 *hash)
+static bool read_matrix(struct warp *w, const struct instr *i, const struct matrix *m, const struct element *e, u32 mn,
+			u32 n, u32 k, void *cells, u32 mn_step, u32 k_step, u64 *hash)
 {
 	u32 per_unit = UNIT / ((u32)e->bits / 8), across = (m->mn_major ? n : k) / per_unit,
 	    units = across * (m->mn_major ? k : n);
@@ -189,7 +191,8 @@ static bool read_inputs(struct warp *w, const struct job *j, struct inputs *in, 
 		for (u32 r = 0; r < p->a_regs; r++)
 			*hash = hash_bytes(reg(w, &regs[r]), LANES * sizeof(u64), *hash);
 	} else if (!read_descriptor(w, j->i, j->a, p->a_transposed, &m) ||
-		   !read_matrix(w, j->i, &m, p->a, w->id % GROUP_WARPS * M, M, p->k, in ? &in->a : NULL, p->k, 1, hash)) {
+		   !read_matrix(w, j->i, &m, p->a, w->id % GROUP_WARPS * M, M, p->k, in ? &in->a : NULL, p->k, 1,
+				hash)) {
 		return false;
 	}
 	return read_descriptor(w, j->i, j->b, p->b_transposed, &m) &&
@@ -204,7 +207,8 @@ static void multiply(struct job *j, struct inputs *in)
 		memset(&acc->cells, 0, sizeof acc->cells);
 	if (p->a_negated != p->b_negated)
 		for (u32 k = 0; k < M * p->k; k++)
-			in->a.f[k] = -in->a.f[k]; /* NOLINT(clang-analyzer-core.uninitialized.Assign): read_inputs fills M × k */
+			/* NOLINT(clang-analyzer-core.uninitialized.Assign): read_inputs fills M × k */
+			in->a.f[k] = -in->a.f[k];
 	p->by.run(&p->by, &in->a, &in->b, &acc->cells, M, p->n, p->k);
 	if (p->c->type == PT_F16)
 		round_to_f16(acc->cells.f, M * p->n);
@@ -406,7 +410,8 @@ static bool is_uniform(struct warp *w, const struct instr *i, const struct opera
 	*value = operand_value(w, o, 0, bits);
 	for (u32 l = 1; l < LANES; l++)
 		if (operand_value(w, o, l, bits) != *value) {
-			fault(w, i, 1u << l, "this lane's %s differs from lane 0's", bits == 1 ? "scale-d" : "matrix descriptor");
+			fault(w, i, 1u << l, "this lane's %s differs from lane 0's",
+			      bits == 1 ? "scale-d" : "matrix descriptor");
 			return false;
 		}
 	return true;
@@ -535,7 +540,8 @@ static bool decode_product(struct decoder *d)
 	p->a = element_of(i->type[1]);
 	p->b = element_of(i->type[2]);
 	p->c = element_of(i->type[0]);
-	bool n_exists = p->n >= 8 && p->n <= MAX_N && p->n % 8 == 0 && (i->type[0] != PT_S32 || p->n <= 32 || p->n % 16 == 0);
+	bool n_exists =
+		p->n >= 8 && p->n <= MAX_N && p->n % 8 == 0 && (i->type[0] != PT_S32 || p->n <= 32 || p->n % 16 == 0);
 	if (!n_exists || p->k * (u32)p->a->bits != 256)
 		return decode_fail(d, "'%s': there is no such shape for these types", i->opcode);
 	const struct operand *scale_d = &i->ops[3];
@@ -543,7 +549,8 @@ static bool decode_product(struct decoder *d)
 	if (!want_operands(d, 4, 8) || !is_fragment(&i->ops[0], c_regs, 32, false))
 		return decode_fail(d, "'%s' has %u accumulator registers", i->opcode, c_regs);
 	p->a_regs = i->ops[1].kind == O_VECTOR ? 4 : 0;
-	if (!is_fragment(&i->ops[1], p->a_regs ? 4 : 1, p->a_regs ? 32 : 64, false) || !is_fragment(&i->ops[2], 1, 64, false) ||
+	if (!is_fragment(&i->ops[1], p->a_regs ? 4 : 1, p->a_regs ? 32 : 64, false) ||
+	    !is_fragment(&i->ops[2], 1, 64, false) ||
 	    (scale_d->kind == O_REG ? scale_d->reg_type != PT_PRED : scale_d->kind != O_INT) || !decode_flags(i, p))
 		return false;
 	if (p->a_regs)

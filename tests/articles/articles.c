@@ -129,7 +129,8 @@ static void add(const char *file, const char *kernel, int n, int block)
 
 enum softmax_form { ROW, ROW_ONE_STRIDE, PERSISTENT };
 
-static void softmax(const char *file, const char *kernel, enum softmax_form form, tl_dtype t, int rows, int cols, int stride)
+static void softmax(const char *file, const char *kernel, enum softmax_form form, tl_dtype t, int rows, int cols,
+		    int stride)
 {
 	struct array x = in(t, (size_t)rows * stride), o = out(t, (size_t)rows * stride);
 	double *want = malloc(o.n * sizeof *want);
@@ -168,8 +169,9 @@ static void mean(const char *file, tl_dtype t, int M, int N, int K)
 				s += x.host[((size_t)m * N + n) * K + k];
 			want[m * K + k] = s / N;
 		}
-	need(LAUNCH(file, "mean_kernel", GRID((unsigned)(M * K)), tl_buf(t, x.dev), tl_buf(t, o.dev), tl_int(N * K), tl_int(K),
-		    tl_int(1), tl_int(K), tl_int(1), tl_int(M), tl_int(N), tl_int(K), tl_int(1024)), file);
+	need(LAUNCH(file, "mean_kernel", GRID((unsigned)(M * K)), tl_buf(t, x.dev), tl_buf(t, o.dev), tl_int(N * K),
+		    tl_int(K), tl_int(1), tl_int(K), tl_int(1), tl_int(M), tl_int(N), tl_int(K), tl_int(1024)),
+	     file);
 	double e = worst(&o, want);
 	verdict(file, e < (t == TL_F16 ? 1e-3 : 1e-6), e, t == TL_F16 ? "fp16" : "fp32");
 	drop(&x), drop(&o), free(want);
@@ -178,9 +180,10 @@ static void mean(const char *file, tl_dtype t, int M, int N, int K)
 static void layer_norm(const char *file, int M, int N)
 {
 	const double eps = 1e-5;
-	struct array x = in(TL_F32, (size_t)M * N), w = in(TL_F32, N), b = in(TL_F32, N), y = out(TL_F32, (size_t)M * N),
-		     mu = out(TL_F32, M), rs = out(TL_F32, M);
-	double *want = malloc(y.n * sizeof *want), *want_mu = malloc(M * sizeof *want), *want_rs = malloc(M * sizeof *want);
+	struct array x = in(TL_F32, (size_t)M * N), w = in(TL_F32, N), b = in(TL_F32, N),
+		     y = out(TL_F32, (size_t)M * N), mu = out(TL_F32, M), rs = out(TL_F32, M);
+	double *want = malloc(y.n * sizeof *want), *want_mu = malloc(M * sizeof *want),
+	       *want_rs = malloc(M * sizeof *want);
 	for (int m = 0; m < M; m++) {
 		double *row = x.host + (size_t)m * N, s = 0, v = 0;
 		for (int n = 0; n < N; n++)
@@ -192,16 +195,17 @@ static void layer_norm(const char *file, int M, int N)
 			want[(size_t)m * N + n] = (row[n] - s) * want_rs[m] * w.host[n] + b.host[n];
 	}
 	need(LAUNCH(file, "layer_norm_kernel", GRID((unsigned)M), tl_buf(TL_F32, x.dev), tl_buf(TL_F32, y.dev),
-		    tl_buf(TL_F32, w.dev), tl_buf(TL_F32, b.dev), tl_buf(TL_F32, mu.dev), tl_buf(TL_F32, rs.dev), tl_int(N),
-		    tl_int(N), tl_float(eps), tl_int(1024)), file);
+		    tl_buf(TL_F32, w.dev), tl_buf(TL_F32, b.dev), tl_buf(TL_F32, mu.dev), tl_buf(TL_F32, rs.dev),
+		    tl_int(N), tl_int(N), tl_float(eps), tl_int(1024)),
+	     file);
 	double e = fmax(worst(&y, want), fmax(worst(&mu, want_mu), worst(&rs, want_rs)));
 	verdict(file, e < 1e-5, e, "");
 	drop(&x), drop(&w), drop(&b), drop(&y), drop(&mu), drop(&rs), free(want), free(want_mu), free(want_rs);
 }
 
 /* `wrong`: the published kernel is at fault; the text says how. Then a right answer is the surprise. */
-static void matmul(const char *file, const char *kernel, tl_dtype t, int M, int N, int K, int bm, int bn, int bk, int group,
-		   const char *wrong)
+static void matmul(const char *file, const char *kernel, tl_dtype t, int M, int N, int K, int bm, int bn, int bk,
+		   int group, const char *wrong)
 {
 	bool grid2d = group == 0;
 	tl_dtype ct = grid2d ? TL_F32 : TL_F16;
@@ -212,13 +216,15 @@ static void matmul(const char *file, const char *kernel, tl_dtype t, int M, int 
 			for (int j = 0; j < N; j++)
 				want[(size_t)i * N + j] += a.host[(size_t)i * K + k] * b.host[(size_t)k * N + j];
 	unsigned gm = (unsigned)((M + bm - 1) / bm), gn = (unsigned)((N + bn - 1) / bn);
-	tl_arg args[] = {tl_buf(t, a.dev), tl_buf(t, b.dev), tl_buf(ct, c.dev), tl_int(M), tl_int(N), tl_int(K), tl_int(K),
-			 tl_int(1), tl_int(N), tl_int(1), tl_int(N), tl_int(1), tl_int(bm), tl_int(bn), tl_int(bk), tl_int(group)};
+	tl_arg args[] = {tl_buf(t, a.dev), tl_buf(t, b.dev), tl_buf(ct, c.dev), tl_int(M),    tl_int(N), tl_int(K),
+			 tl_int(K),        tl_int(1),        tl_int(N),         tl_int(1),    tl_int(N), tl_int(1),
+			 tl_int(bm),       tl_int(bn),       tl_int(bk),        tl_int(group)};
 	tl_config cfg = grid2d ? (tl_config)GRID(gm, gn) : (tl_config)GRID(gm * gn);
 	tl_status s = launch(file, kernel, cfg, args, grid2d ? 15 : 16);
 	double e = s == TL_OK ? worst(&c, want) : INFINITY;
 	char note[600];
-	snprintf(note, sizeof note, "%dx%dx%d%s%s%.300s", M, N, K, wrong ? "; wrong as published: " : "", wrong ? wrong : "",
+	snprintf(note, sizeof note, "%dx%dx%d%s%s%.300s", M, N, K, wrong ? "; wrong as published: " : "",
+		 wrong ? wrong : "",
 		 s == TL_OK ? "" : tl_error(ctx));
 	verdict(file, (e < 2e-3) == !wrong, e, note);
 	drop(&a), drop(&b), drop(&c), free(want);
@@ -227,7 +233,8 @@ static void matmul(const char *file, const char *kernel, tl_dtype t, int M, int 
 static void rel_attn(const char *file, int B, int H, int S, int D)
 {
 	size_t n = (size_t)B * H * S * D;
-	struct array q = in(TL_F16, n), k = in(TL_F16, n), v = in(TL_F16, n), o = out(TL_F16, n), bias = in(TL_F32, 2 * S - 1);
+	struct array q = in(TL_F16, n), k = in(TL_F16, n), v = in(TL_F16, n), o = out(TL_F16, n),
+		     bias = in(TL_F32, 2 * S - 1);
 	double scale = 1 / sqrt(D), *want = calloc(n, sizeof *want), *p = malloc(S * sizeof *p);
 	for (size_t bh = 0; bh < (size_t)(B * H); bh++)
 		for (int i = 0; i < S; i++) {
@@ -247,9 +254,11 @@ static void rel_attn(const char *file, int B, int H, int S, int D)
 		}
 	tl_arg st[] = {tl_int(H * S * D), tl_int(S * D), tl_int(D), tl_int(1)};
 	need(LAUNCH(file, "rel_attn_kernel", GRID((unsigned)((S + 63) / 64), (unsigned)(B * H)), tl_buf(TL_F16, q.dev),
-		    tl_buf(TL_F16, k.dev), tl_buf(TL_F16, v.dev), tl_buf(TL_F32, bias.dev), tl_buf(TL_F16, o.dev), st[0], st[1],
-		    st[2], st[3], st[0], st[1], st[2], st[3], st[0], st[1], st[2], st[3], st[0], st[1], st[2], st[3], tl_int(B),
-		    tl_int(H), tl_int(S), tl_int(D), tl_float(scale), tl_int(64), tl_int(64), tl_int(D)), file);
+		    tl_buf(TL_F16, k.dev), tl_buf(TL_F16, v.dev), tl_buf(TL_F32, bias.dev), tl_buf(TL_F16, o.dev),
+		    st[0], st[1], st[2], st[3], st[0], st[1], st[2], st[3], st[0], st[1], st[2], st[3], st[0], st[1],
+		    st[2], st[3], tl_int(B), tl_int(H), tl_int(S), tl_int(D), tl_float(scale), tl_int(64), tl_int(64),
+		    tl_int(D)),
+	     file);
 	double e = worst(&o, want);
 	verdict(file, e < 2e-3, e, "");
 	drop(&q), drop(&k), drop(&v), drop(&o), drop(&bias), free(want), free(p);
@@ -261,8 +270,9 @@ static void doubled(const char *file, int n, int block)
 	double *want = malloc(n * sizeof *want);
 	for (int i = 0; i < n; i++)
 		want[i] = 2 * x.host[i];
-	need(LAUNCH(file, "my_kernel", GRID((unsigned)((n + block - 1) / block)), tl_buf(TL_F32, x.dev), tl_buf(TL_F32, o.dev),
-		    tl_int(n), tl_int(block)), file);
+	need(LAUNCH(file, "my_kernel", GRID((unsigned)((n + block - 1) / block)), tl_buf(TL_F32, x.dev),
+		    tl_buf(TL_F32, o.dev), tl_int(n), tl_int(block)),
+	     file);
 	double e = worst(&o, want);
 	verdict(file, e == 0, e, "");
 	drop(&x), drop(&o), free(want);
@@ -281,7 +291,8 @@ int main(int argc, char **argv)
 	softmax("000_softmax", "softmax_kernel", PERSISTENT, TL_F16, 50, 333, 340);
 	matmul("000_matmul", "matmul_kernel", TL_F16, 128, 64, 32, 64, 64, 32, 1, NULL);
 	matmul("000_matmul", "matmul_kernel", TL_F16, 256, 256, 64, 64, 64, 32, 2,
-	       "pid_m adds `pid % num_pid_in_group`, which reaches past the group; it should be taken modulo group_size_m");
+	       "pid_m adds `pid % num_pid_in_group`, which reaches past the group; "
+	       "it should be taken modulo group_size_m");
 	matmul("000_matmul", "matmul_kernel", TL_F16, 64, 64, 72, 64, 64, 32, 1,
 	       "the masks compare offs_k, which never advances, with K: the last step reads past the row");
 	add("001_add", "add_kernel", 1022, 128);

@@ -1,10 +1,11 @@
-/* Fuzzing with libFuzzer: any bytes in, and tlc must answer with output or with diagnostics. `make fuzz` builds it, run.sh makes
- * the corpora and runs it on them.
+/* Fuzzing with libFuzzer: any bytes in, and tlc must answer with output or with diagnostics. `make fuzz` builds it,
+ * run.sh makes the corpora and runs it on them.
  *
  *   build-fuzz/fuzz CORPUS…           source text through every pass to PTX; IR text where it looks like one
  *   FUZZ_STOP=PASS build-fuzz/fuzz …  up to PASS only ("eval": the front end, two hundred times as fast)
  *
- * Placed IR goes through the passes after the pass that its first line names, `// after PASS`, for the GPU of its ttg.target.
+ * Placed IR goes through the passes after the pass that its first line names, `// after PASS`, for the GPU of its
+ * ttg.target.
  *
  * Parameters get a type by their name, so that ordinary kernels compile and mutations of them go deep. */
 #include <ctype.h>
@@ -23,9 +24,11 @@ static bool is_constexpr(const struct param *p)
 
 static const char *guess_type(const struct param *p, u32 seed)
 {
-	static const char *const elements[] = {"*fp32:16", "*fp16:16", "*bf16", "*i32:16", "*fp8e4nv:16", "*i64", "*fp64", "*i8:16"};
+	static const char *const elements[] = {"*fp32:16", "*fp16:16", "*bf16", "*i32:16", "*fp8e4nv:16", "*i64",
+					       "*fp64", "*i8:16"};
 	size_t n = strlen(p->name);
-	bool pointer = (n >= 3 && !strcmp(p->name + n - 3, "ptr")) || (n == 1 && strchr("xyzabcqkvo", tolower(p->name[0])));
+	bool pointer = (n >= 3 && !strcmp(p->name + n - 3, "ptr")) ||
+		(n == 1 && strchr("xyzabcqkvo", tolower(p->name[0])));
 	if (pointer)
 		return elements[seed % ARRAY_LEN(elements)];
 	return seed % 3 ? "i32:16" : "i32";
@@ -64,7 +67,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	static const int targets[] = {75, 80, 89, 90};
 	u32 seed = (u32)hash_bytes(data, size, 0);
-	struct compile_options o = {.target = cuda_description(targets[seed % 4], seed % 4 == 3), .num_warps = 1 << seed / 4 % 4, .num_stages = 1 + seed / 16 % 4};
+	struct compile_options o = {.target = cuda_description(targets[seed % 4], seed % 4 == 3),
+				    .num_warps = 1 << seed / 4 % 4,
+				    .num_stages = 1 + seed / 16 % 4};
 	struct unit u;
 	/* a copy, so that reading past its end is seen */
 	char *text = malloc(size + 1);

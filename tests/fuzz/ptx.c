@@ -1,5 +1,5 @@
-/* Fuzzing the simulator's reader and decoder of PTX: any bytes in, and out comes a module whose instructions all have a meaning, or
- * a message. `make fuzz` builds it.
+/* Fuzzing the simulator's reader and decoder of PTX: any bytes in, and out comes a module whose instructions all have a
+ * meaning, or a message. `make fuzz` builds it.
  *
  *   build-fuzz/fuzz-ptx -dict=tests/fuzz/ptx.dict CORPUS…      the corpus: what `tlc --emit ptx` writes */
 #include <stdlib.h>

@@ -239,10 +239,12 @@ static void check_rest(struct suite *s, const struct array *a, const unsigned ch
 	if (!bad)
 		return;
 	if (first < a->before || first >= a->before + a->len * size)
-		case_fail(s, "%s: written outside: byte %lld from its start (of %zu elements); %zu bytes in all", a->name,
+		case_fail(s, "%s: written outside: byte %lld from its start (of %zu elements); %zu bytes in all",
+			  a->name,
 			  (long long)first - (long long)a->before, a->len, bad);
 	else
-		case_fail(s, "%s: element %zu of %zu must stay as it was; %zu bytes differ", a->name, (first - a->before) / size,
+		case_fail(s, "%s: element %zu of %zu must stay as it was; %zu bytes differ", a->name,
+			  (first - a->before) / size,
 			  a->len, bad);
 }
 
@@ -255,8 +257,9 @@ static void check_array(struct suite *s, const struct array *a, const unsigned c
 			continue;
 		uint64_t bits = get(a, raw, i);
 		bool same = a->f ? close_enough(a, i, decode(a->dtype, bits), &allowed)
-				 : bits == (bits_of(a->dtype) == 64 ? (uint64_t)a->want_i[i]
-								    : (uint64_t)a->want_i[i] & ((1ull << bits_of(a->dtype)) - 1));
+				 : bits == (bits_of(a->dtype) == 64
+						    ? (uint64_t)a->want_i[i]
+						    : (uint64_t)a->want_i[i] & ((1ull << bits_of(a->dtype)) - 1));
 		wanted++;
 		if (same)
 			continue;
@@ -269,7 +272,8 @@ static void check_array(struct suite *s, const struct array *a, const unsigned c
 		char at[64] = "", got[40], should[40];
 		where_is(a, first, at, sizeof at);
 		show(a, get(a, raw, first), first, got, should, sizeof got);
-		case_fail(s, "%s %s[%s]: got %s, want %s (allowed %.3g); %zu of %zu wrong", tl_dtype_name(a->dtype), a->name, at, got,
+		case_fail(s, "%s %s[%s]: got %s, want %s (allowed %.3g); %zu of %zu wrong", tl_dtype_name(a->dtype),
+			  a->name, at, got,
 			  should, first_allowed, bad, wanted);
 		return;
 	}

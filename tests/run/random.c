@@ -1,6 +1,6 @@
 /* test-random: random kernels of three kinds on every device, against an evaluation of their own: "random" (random.h)
- * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types, "dots" (random_dots.c) with
- * loops of dots.
+ * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types, "dots" (random_dots.c)
+ * with loops of dots.
  *
  *   test-random                          the usual number of them
  *   test-random --kind tree              of one kind only
@@ -113,7 +113,8 @@ static int shrink(const char *self, const char *command)
 {
 	char text[1024], *list = calloc(NODES, 8), *longer = calloc(NODES + 1, 8);
 	struct program *p = calloc(1, sizeof *p);
-	snprintf(text, sizeof text, "%s --seed %lld --count 1 >/dev/null 2>&1", self, (long long)setting("RANDOM_SEED", 1));
+	snprintf(text, sizeof text, "%s --seed %lld --count 1 >/dev/null 2>&1", self,
+		 (long long)setting("RANDOM_SEED", 1));
 	command = command ? command : text;
 	if (!fails(command, ",")) {
 		printf("it does not fail\n");
@@ -188,7 +189,8 @@ static tl_arg argument(const struct program *p, const struct param *x)
 }
 
 /* Through a file of IR. It has no constexpr parameters, nor integers that are 1. */
-static void launch_ir(struct suite *s, const struct program *p, const char *text, const tl_config *config, const tl_arg *args)
+static void launch_ir(struct suite *s, const struct program *p, const char *text, const tl_config *config,
+		      const tl_arg *args)
 {
 	char dir[] = "/tmp/test-random-XXXXXX", source[64], ir[64], *command = NULL;
 	size_t len, n = 0;

@@ -84,8 +84,8 @@ struct number {
 	int param; /* -1: in the text */
 };
 
-/* The addresses of a tile: base + the twisted coordinates times strides, or an index tile, + terms of the program and of
- * a loop. */
+/* The addresses of a tile: base + the twisted coordinates times strides, or an index tile, + terms of the program and
+ * of a loop. */
 struct place {
 	int memory;
 	struct number base, stride[RANK], program, step;

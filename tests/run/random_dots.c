@@ -1,8 +1,8 @@
 /* test-random --kind dots: random loops of one to four dots, whose copies and products a compiler lets run ahead.
  *
- * A loop is a list of steps over tiles of P × Q, Q × P, P × P and Q × Q elements: loads, products, sums that are carried, and what is
- * made of one result for another product. All numbers are small integers, so that every order of evaluation gives the same, and are
- * evaluated here in double. */
+ * A loop is a list of steps over tiles of P × Q, Q × P, P × P and Q × Q elements: loads, products, sums that are
+ * carried, and what is made of one result for another product. All numbers are small integers, so that every order of
+ * evaluation gives the same, and are evaluated here in double. */
 #include "random.h"
 #include "suite.h"
 
@@ -41,7 +41,8 @@ struct dots {
 	struct dot_step step[STEPS];
 	struct dot_value value[VALUES];
 	int n, nvalues, dims[2], trips, rounds, warps, stages; /* rounds: of the loop around, or 0 */
-	bool fresh, asked;                                     /* sums begin anew in each round; num_stages stands in the loop */
+	/* sums begin anew in each round; num_stages stands in the loop */
+	bool fresh, asked;
 	tl_dtype type, sum;
 };
 
@@ -101,7 +102,8 @@ static void use_result(struct dots *d, int v)
 	for (bool used = false; !used && has_room(d);) {
 		int carried = -1;
 		for (int i = 0; i < d->nvalues && chance(50); i++)
-			if (d->value[i].kind == CARRIED && d->value[i].rows == x.rows && d->value[i].columns == x.columns)
+			if (d->value[i].kind == CARRIED && d->value[i].rows == x.rows &&
+			    d->value[i].columns == x.columns)
 				carried = i;
 		if (chance(40)) {
 			struct dot_step *s = new_step(d, S_STORE, -1, v, -1);
@@ -109,7 +111,9 @@ static void use_result(struct dots *d, int v)
 			used = true;
 		}
 		if (chance(50)) {
-			struct dot_step *s = new_step(d, chance(75) ? S_ADD : S_KEEP, carried < 0 ? new_value(d, CARRIED, x.rows, x.columns) : carried, v, -1);
+			struct dot_step *s =
+				new_step(d, chance(75) ? S_ADD : S_KEEP,
+					 carried < 0 ? new_value(d, CARRIED, x.rows, x.columns) : carried, v, -1);
 			s->parity = chance(15) ? any(2) : -1;
 			used = true;
 		}
@@ -125,7 +129,8 @@ static void make_product(struct dots *d)
 	if (chance(60)) {
 		int sum = -1;
 		for (int i = 0; i < d->nvalues && chance(70); i++)
-			if (d->value[i].kind == CARRIED && d->value[i].rows == rows && d->value[i].columns == columns && chance(40))
+			if (d->value[i].kind == CARRIED && d->value[i].rows == rows && d->value[i].columns == columns &&
+			    chance(40))
 				sum = i;
 		struct dot_step *s = new_step(d, S_SUM, sum < 0 ? new_value(d, CARRIED, rows, columns) : sum, a, b);
 		s->form = chance(15) ? NEGATED : any(2);
@@ -206,7 +211,8 @@ static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 		if (s->form == PLUS)
 			fprintf(f, "v%d += tl.dot(v%d, v%d, out_dtype=%s)\n", s->to, s->a, s->b, type_names[d->sum]);
 		else
-			fprintf(f, "v%d = tl.dot(v%d, v%d, %sv%d, out_dtype=%s)\n", s->to, s->a, s->b, s->form == NEGATED ? "-" : "", s->to, type_names[d->sum]);
+			fprintf(f, "v%d = tl.dot(v%d, v%d, %sv%d, out_dtype=%s)\n", s->to, s->a, s->b,
+				s->form == NEGATED ? "-" : "", s->to, type_names[d->sum]);
 		break;
 	case S_ADD: fprintf(f, "v%d += v%d\n", s->to, s->a); break;
 	case S_KEEP: fprintf(f, "v%d = v%d\n", s->to, s->a); break;
@@ -221,7 +227,8 @@ static void print_zeros(FILE *f, const struct dots *d, const char *indent)
 {
 	for (int v = 0; v < d->nvalues; v++)
 		if (d->value[v].kind == CARRIED)
-			fprintf(f, "%sv%d = tl.zeros((%d, %d), %s)\n", indent, v, d->value[v].rows, d->value[v].columns, type_names[d->sum]);
+			fprintf(f, "%sv%d = tl.zeros((%d, %d), %s)\n", indent, v, d->value[v].rows, d->value[v].columns,
+				type_names[d->sum]);
 }
 
 static char *dots_text(const struct dots *d)
@@ -278,7 +285,8 @@ static void product(const struct dots *d, const struct dot_step *s, double facto
 
 static void evaluate_step(const struct dots *d, const struct dot_step *s, int it, size_t tile)
 {
-	const struct dot_value *to = s->to < 0 ? &d->value[s->a] : &d->value[s->to], *a = s->a < 0 ? NULL : &d->value[s->a];
+	const struct dot_value *to = s->to < 0 ? &d->value[s->a] : &d->value[s->to],
+			       *a = s->a < 0 ? NULL : &d->value[s->a];
 	if (s->dead || (s->parity >= 0 && it % 2 != s->parity))
 		return;
 	if (s->kind == S_DOT || s->kind == S_SUM) {
@@ -288,7 +296,8 @@ static void evaluate_step(const struct dots *d, const struct dot_step *s, int it
 	for (int i = 0; i < to->rows; i++)
 		for (int j = 0; j < to->columns; j++) {
 			int k = i * to->columns + j;
-			size_t at = tile * (size_t)(to->rows * to->columns) + (size_t)(s->turned ? j * to->rows + i : k);
+			size_t at =
+				tile * (size_t)(to->rows * to->columns) + (size_t)(s->turned ? j * to->rows + i : k);
 			switch (s->kind) {
 			case S_LOAD: to->at[k] = s->bound && i >= s->bound ? 0 : value(s->array, at); break;
 			case S_TURN: to->at[k] = a->at[j * to->rows + i]; break;
@@ -313,7 +322,8 @@ static void evaluate_dots(const struct dots *d)
 	for (int round = 0; round < (d->rounds ? d->rounds : 1); round++) {
 		for (int v = 0; v < d->nvalues && d->fresh; v++)
 			if (d->value[v].kind == CARRIED)
-				memset(d->value[v].at, 0, (size_t)(d->value[v].rows * d->value[v].columns) * sizeof(double));
+				memset(d->value[v].at, 0,
+				       (size_t)(d->value[v].rows * d->value[v].columns) * sizeof(double));
 		for (int it = 0; it < d->trips; it++)
 			for (int k = 0; k < d->n; k++)
 				if (!d->step[k].early)
@@ -359,7 +369,8 @@ static bool too_much(const struct dots *d)
 {
 	int bytes = 0;
 	for (int v = 0; v < d->nvalues; v++)
-		bytes += d->value[v].rows * d->value[v].columns * (d->value[v].kind == OPERAND ? bits_of(d->type) / 8 : 4);
+		bytes += d->value[v].rows * d->value[v].columns *
+			 (d->value[v].kind == OPERAND ? bits_of(d->type) / 8 : 4);
 	return bytes > 112 * 1024;
 }
 
@@ -390,12 +401,14 @@ static void dots_case(struct suite *s, int64_t seed, const char *left_out)
 	char *text = dots_text(d);
 	tl_config config = {.grid = {1}, .num_warps = d->warps, .num_stages = d->stages};
 	if (getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, n = %d, rounds = %d\n%s", d->warps, d->stages, d->trips, d->rounds, text);
+		printf("# num_warps %d, num_stages %d, n = %d, rounds = %d\n%s", d->warps, d->stages, d->trips,
+		       d->rounds, text);
 	launch_text(s, text, "kernel", &config, args, n);
 	int failed = s->nfailed;
 	case_end(s);
 	if (s->nfailed > failed && !getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, n = %d, rounds = %d\n%s", d->warps, d->stages, d->trips, d->rounds, text);
+		printf("# num_warps %d, num_stages %d, n = %d, rounds = %d\n%s", d->warps, d->stages, d->trips,
+		       d->rounds, text);
 	for (int v = 0; v < d->nvalues; v++)
 		free(d->value[v].at);
 	free(text);
@@ -417,7 +430,8 @@ int shrink_dots(const char *command)
 		for (int k = STEPS - 1; k >= 0; k--) {
 			char longer[sizeof list], step[8];
 			snprintf(step, sizeof step, ",%d,", k);
-			if (strstr(list, step) || snprintf(longer, sizeof longer, "%s%d,", list, k) >= (int)sizeof longer)
+			if (strstr(list, step) ||
+			    snprintf(longer, sizeof longer, "%s%d,", list, k) >= (int)sizeof longer)
 				continue;
 			if (fails(command, longer))
 				strcpy(list, longer);

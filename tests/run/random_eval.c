@@ -49,7 +49,8 @@ static void convert_element(const struct node *v, struct tile *r, const struct n
 	bool from = is_float(a->dtype), to = is_float(v->dtype);
 	if (from && to) {
 		r->f[k] = x->f[k];
-		r->error[k] = x->error[k] + (v->inexact ? unit_roundoff(v->dtype) * fabs(x->f[k]) * 1.01 + ulp(v->dtype, 0) : 0);
+		r->error[k] = x->error[k] +
+			      (v->inexact ? unit_roundoff(v->dtype) * fabs(x->f[k]) * 1.01 + ulp(v->dtype, 0) : 0);
 	} else if (to) {
 		r->f[k] = (double)(a->dtype == TL_I1 ? x->i[k] : x->i[k] & 7);
 	} else if (from) {
@@ -84,9 +85,10 @@ static void elementwise(struct machine *m, int at)
 			double y = float_op(v->op, a, b, z);
 			r->f[k] = y;
 			r->i[k] = y != 0; /* of a comparison */
-			r->error[k] = v->inexact ? float_error(v->op, t, a, b, y, x[0]->error[e[0]], x[1] ? x[1]->error[e[1]] : 0,
-							       x[2] ? x[2]->error[e[2]] : 0)
-						 : 0;
+			r->error[k] = v->inexact
+					      ? float_error(v->op, t, a, b, y, x[0]->error[e[0]],
+							    x[1] ? x[1]->error[e[1]] : 0, x[2] ? x[2]->error[e[2]] : 0)
+					      : 0;
 		} else {
 			int64_t a = wrap(t, x[0]->i[e[0]]), b = x[1] ? wrap(t, x[1]->i[e[1]]) : v->attr[0];
 			if (x[1] && (v->op == SHL || v->op == SHR))
@@ -120,7 +122,8 @@ static void shape_op(struct machine *m, int at)
 }
 
 /* Puts element j after what r holds at k, for reductions and scans. */
-static void combine(const struct node *v, struct tile *r, int k, const struct node *a, const struct tile *x, int j, bool first)
+static void combine(const struct node *v, struct tile *r, int k, const struct node *a, const struct tile *x, int j,
+		    bool first)
 {
 	bool floats = is_float(a->dtype);
 	enum reduction kind = v->attr[0];
@@ -233,7 +236,8 @@ static bool enabled(struct machine *m, const struct node *v, const int *c)
 	const struct place *at = &v->place;
 	for (int d = 0; d < v->rank; d++)
 		if (at->masked[d] &&
-		    c[d] + (at->mask_loop[d] < 0 ? 0 : at->scale[d] * m->tile[at->mask_loop[d]].i[0]) >= at->bound[d].value)
+		    c[d] + (at->mask_loop[d] < 0 ? 0 : at->scale[d] * m->tile[at->mask_loop[d]].i[0]) >=
+			    at->bound[d].value)
 			return false;
 	return at->condition < 0 || m->tile[at->condition].i[element(&m->p->node[at->condition], v->rank, c)];
 }
@@ -295,7 +299,9 @@ static void assign(struct machine *m, const struct node *v)
 		} else {
 			r->i[k] = wrap(var->dtype, (int64_t)((uint64_t)r->i[k] + (uint64_t)x->i[j]));
 			r->f[k] += x->f[j];
-			r->error[k] = var->inexact ? float_error(ADD, var->dtype, 0, 0, r->f[k], r->error[k], x->error[j], 0) : 0;
+			r->error[k] = var->inexact
+					      ? float_error(ADD, var->dtype, 0, 0, r->f[k], r->error[k], x->error[j], 0)
+					      : 0;
 		}
 	}
 }
@@ -316,7 +322,10 @@ static void leaf(struct machine *m, int at)
 	const struct node *v = &m->p->node[at];
 	struct tile *r = &m->tile[at];
 	for (int k = 0; k < v->size; k++) {
-		r->i[k] = v->op == RANGE ? v->attr[1] + k : v->op == PID ? m->pid : v->op == SCALAR ? v->from.value : v->attr[0];
+		r->i[k] = v->op == RANGE    ? v->attr[1] + k
+			  : v->op == PID    ? m->pid
+			  : v->op == SCALAR ? v->from.value
+					    : v->attr[0];
 		r->f[k] = v->attr[0];
 		r->error[k] = 0;
 	}
@@ -384,7 +393,8 @@ void evaluate(struct program *p)
 	m->p = p;
 	for (int k = 0; k < p->n; k++) {
 		size_t n = (size_t)p->node[k].size;
-		m->tile[k] = (struct tile){calloc(n, sizeof(int64_t)), calloc(n, sizeof(double)), calloc(n, sizeof(double))};
+		m->tile[k] =
+			(struct tile){calloc(n, sizeof(int64_t)), calloc(n, sizeof(double)), calloc(n, sizeof(double))};
 	}
 	for (m->pid = 0; m->pid < programs(p); m->pid++)
 		run(m, 0, p->n);

@@ -95,7 +95,8 @@ static void loop_range(struct maker *m, struct node *v)
 		v->lo = start + 1;
 		v->hi = start + trips;
 	} else {
-		v->from = form == RANGE_TO || form == STATIC_RANGE || form == WHILE ? (struct number){0, -1} : number(m, start);
+		v->from = form == RANGE_TO || form == STATIC_RANGE || form == WHILE ? (struct number){0, -1}
+										    : number(m, start);
 		v->to = form == STATIC_RANGE ? (struct number){trips, -1}
 					     : number(m, start + trips * step - (trips ? ragged : 0));
 		v->step = step == 1 ? (struct number){1, -1} : number(m, step);
@@ -121,7 +122,8 @@ static bool make_loop(struct maker *m)
 	int trips = head.trips ? head.trips : 1;
 	for (int i = 0; i < carried; i++) {
 		int in = pick(m, NUMBERS, 0, RANK);
-		if (i == 0 && m->dims[0] >= 16 && m->dims[1] >= 16 && m->dims[0] * m->dims[1] <= LARGEST && chance(70)) {
+		if (i == 0 && m->dims[0] >= 16 && m->dims[1] >= 16 && m->dims[0] * m->dims[1] <= LARGEST &&
+		    chance(70)) {
 			in = add_node(m, FULL, chance(70) ? TL_F32 : TL_I32, 2, m->dims);
 			make_var(m, in, true, m->runs * trips);
 		} else if (in >= 0) {
@@ -205,7 +207,8 @@ void make_program(struct program *p)
 	p->stages = 1 + any(4);
 	for (int i = 2 + any(2); i > 0; i--) {
 		int shape[] = {m.dims[0], m.dims[1] * (dots ? 1 : m.dims[2])};
-		make_load(&m, chance(50) ? int_types[any(INT_TYPES)] : float_types[any(FLOAT_TYPES)], 2, shape, 15, chance(25));
+		make_load(&m, chance(50) ? int_types[any(INT_TYPES)] : float_types[any(FLOAT_TYPES)], 2, shape, 15,
+			  chance(25));
 	}
 	for (int i = 6 + any(14); i > 0 && p->n < NODES - 80; i--)
 		make_statement(&m);

@@ -1,4 +1,5 @@
-/* Makes a random kernel, statement by statement; a maker that finds no fitting operands gives up, and another is drawn. */
+/* Makes a random kernel, statement by statement; a maker that finds no fitting operands gives up, and another is
+ * drawn. */
 #include "random.h"
 
 int add_node(struct maker *m, enum op op, tl_dtype t, int rank, const int *shape)
@@ -32,14 +33,19 @@ struct number number(struct maker *m, int64_t value)
 
 static int class_of(const struct node *v)
 {
-	return is_fp8(v->dtype) ? 0 : v->dtype == TL_I1 ? BOOLS : !is_float(v->dtype) ? INTS : v->inexact ? INEXACTS : EXACTS;
+	return is_fp8(v->dtype)      ? 0
+	       : v->dtype == TL_I1   ? BOOLS
+	       : !is_float(v->dtype) ? INTS
+	       : v->inexact          ? INEXACTS
+				     : EXACTS;
 }
 
 /* Recent ones rather than old ones. */
 int pick(struct maker *m, int classes, int least_rank, int most_rank)
 {
 	for (int tries = 0; tries < 12 && m->nvisible; tries++) {
-		int recent = m->nvisible < 6 || chance(40) ? m->nvisible : 6, k = m->visible[m->nvisible - 1 - any(recent)];
+		int recent = m->nvisible < 6 || chance(40) ? m->nvisible : 6,
+		    k = m->visible[m->nvisible - 1 - any(recent)];
 		const struct node *v = &m->p->node[k];
 		if ((class_of(v) & classes) && v->rank >= least_rank && v->rank <= most_rank)
 			return k;
@@ -61,7 +67,8 @@ static bool joint(const struct node *a, const struct node *b, int *rank, int *sh
 	int size = 1;
 	*rank = a->rank > b->rank ? a->rank : b->rank;
 	for (int d = 0; d < *rank; d++) {
-		int x = d + a->rank - *rank, y = d + b->rank - *rank, s = x < 0 ? 1 : a->shape[x], t = y < 0 ? 1 : b->shape[y];
+		int x = d + a->rank - *rank, y = d + b->rank - *rank, s = x < 0 ? 1 : a->shape[x],
+		    t = y < 0 ? 1 : b->shape[y];
 		if (s != t && s != 1 && t != 1)
 			return false;
 		size *= shape[d] = s > t ? s : t;
@@ -195,8 +202,8 @@ static bool make_unary(struct maker *m)
 	if (!is_float(a->dtype)) {
 		if (a->dtype != TL_I1 && chance(20))
 			return reveal(m, like(m, BITCAST,
-					      is_signed(a->dtype) ? a->dtype - TL_I8 + TL_U8 : a->dtype - TL_U8 + TL_I8, in)) >=
-			       0;
+					      is_signed(a->dtype) ? a->dtype - TL_I8 + TL_U8 : a->dtype - TL_U8 + TL_I8,
+					      in)) >= 0;
 		return reveal(m, like(m, a->dtype == TL_I1 ? NOT : NEG + any(3), a->dtype, in)) >= 0;
 	}
 	if (a->dtype != TL_F32 || chance(40))
@@ -294,7 +301,8 @@ static bool make_compare(struct maker *m)
 /* where, fma and clamp. */
 static bool make_ternary(struct maker *m)
 {
-	int x = pick(m, NUMBERS, 0, RANK), y = x < 0 ? -1 : pick_beside(m, &m->p->node[x], NUMBERS), rank, shape[RANK], all, k;
+	int x = pick(m, NUMBERS, 0, RANK), y = x < 0 ? -1 : pick_beside(m, &m->p->node[x], NUMBERS), rank, shape[RANK],
+	    all, k;
 	if (y < 0 || (y = convert(m, y, m->p->node[x].dtype)) < 0)
 		return false;
 	struct node *a = &m->p->node[x], *b = &m->p->node[y];

@@ -14,8 +14,8 @@ static int new_memory(struct maker *m, tl_dtype t)
 	return p->nmemories++;
 }
 
-/* Fills in the place of a tile and returns how many elements it spans. `once`: every element has its own address, in all
- * programs and iterations. */
+/* Fills in the place of a tile and returns how many elements it spans. `once`: every element has its own address, in
+ * all programs and iterations. */
 static size_t make_place(struct maker *m, struct place *at, int rank, const int *shape, bool once)
 {
 	int order[RANK];
@@ -90,7 +90,8 @@ static size_t make_gather(struct maker *m, struct place *at, int rank, const int
 	if (k < 0 || memcmp(m->p->node[k].shape, shape, (size_t)rank * sizeof *shape))
 		return 0;
 	int range = 8 << any(bits_of(m->p->node[k].dtype) == 8 ? 4 : 7);
-	*at = (struct place){.index = k, .range = range, .program = {0, -1}, .step = {0, -1}, .loop = -1, .condition = -1};
+	*at = (struct place){
+		.index = k, .range = range, .program = {0, -1}, .step = {0, -1}, .loop = -1, .condition = -1};
 	at->base = number(m, any(20));
 	at->stride[0] = number(m, 1 + any(2));
 	return (size_t)(at->base.value + at->stride[0].value * range);
@@ -165,8 +166,12 @@ bool make_atomic(struct maker *m)
 	int memory = new_memory(m, t), k = memory < 0 ? -1 : add_node(m, ATOMIC, t, a->rank, a->shape);
 	if (k < 0)
 		return false;
-	m->p->memory[memory] = (struct memory){
-		.dtype = t, .param = m->p->memory[memory].param, .len = len, .written = true, .updated = true, .bound = 3};
+	m->p->memory[memory] = (struct memory){.dtype = t,
+					       .param = m->p->memory[memory].param,
+					       .len = len,
+					       .written = true,
+					       .updated = true,
+					       .bound = 3};
 	struct node *v = &m->p->node[k];
 	v->in[0] = in;
 	v->attr[0] = is_float(t) ? 0 : any(6);

@@ -301,7 +301,8 @@ static void head(struct printer *o, int k)
 	case RANGE_FROM: fprintf(o->f, "for i%d in range(%s, %s):", k, a, b); break;
 	case STATIC_RANGE: fprintf(o->f, "for i%d in tl.static_range(%s):", k, b); break;
 	case TL_RANGE: 
-		fprintf(o->f, "for i%d in tl.range(%s, %s, %s, num_stages=%d, loop_unroll_factor=%d):", k, a, b, c, v->attr[1], 1 + (k + v->attr[1]) % 4);
+		fprintf(o->f, "for i%d in tl.range(%s, %s, %s, num_stages=%d, loop_unroll_factor=%d):", k, a, b, c,
+			v->attr[1], 1 + (k + v->attr[1]) % 4);
 		break;
 	default: fprintf(o->f, "for i%d in range(%s, %s, %s):", k, a, b, c);
 	}
@@ -335,7 +336,8 @@ static void assign(struct printer *o, const struct node *v)
 	} else if (v->op == ACCUMULATE) {
 		fprintf(o->f, "v%d += v%d", var, in);
 	} else {
-		fprintf(o->f, is_float(v->dtype) ? "v%d = tl.minimum(tl.maximum(v%d, -%.1f), %.1f).to(%s)" : "v%d = v%d", var, in,
+		fprintf(o->f, is_float(v->dtype) ? "v%d = tl.minimum(tl.maximum(v%d, -%.1f), %.1f).to(%s)"
+			: "v%d = v%d", var, in,
 			v->bound, v->bound, type_names[v->dtype]);
 	}
 }
@@ -359,7 +361,8 @@ static void statement(struct printer *o, int k)
 	case IF: head(o, k); break;
 	case ASSIGN:
 	case ACCUMULATE: assign(o, v); break;
-	case SPLIT: fprintf(o->f, v->attr[0] ? "u%d, v%d = tl.split(v%d)" : "v%d, u%d = tl.split(v%d)", k, k, v->in[0]); break;
+	case SPLIT: fprintf(o->f, v->attr[0] ? "u%d, v%d = tl.split(v%d)" : "v%d, u%d = tl.split(v%d)", k, k, v->in[0]);
+		break;
 	case STORE:
 	case ATOMIC:
 		fprintf(o->f, v->op == STORE ? "tl.store(" : "tl.atomic_%s(", atomics[v->attr[0]]);
@@ -378,12 +381,14 @@ char *program_text(const struct program *p)
 	char *text = NULL;
 	size_t len;
 	struct printer o = {.f = open_memstream(&text, &len), .p = p};
-	fprintf(o.f, "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef larger(a, b):\n    return tl.where(a > "
+	fprintf(o.f, "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
+		"def larger(a, b):\n    return tl.where(a > "
 		     "b, a, b)\n\n\n"
 		     "@triton.jit\ndef product(a, b):\n    return a * b\n\n\n@triton.jit\ndef kernel(");
 	for (int i = 0; i < p->nparams; i++)
 		fprintf(o.f, "%sp%d%s", i ? ", " : "", i, p->param[i].kind == CONSTANT ? ": tl.constexpr" : "");
-	fprintf(o.f, "):\n    pid = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)\n    zero = tl.program_id(2)");
+	fprintf(o.f, "):\n    pid = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)\n"
+		"    zero = tl.program_id(2)");
 	for (int k = 0; k < p->n; k++)
 		if (!p->node[k].dead)
 			statement(&o, k);

@@ -46,7 +46,8 @@ bool make_shape(struct maker *m)
 		factor(a->size, rank = 1 + any(RANK), shape);
 	} else if (op == JOIN) {
 		other = pick_beside(m, a, ANYTHING);
-		if (a->size * 2 > LARGEST || other < 0 || m->p->node[other].rank != rank || m->p->node[other].size != a->size ||
+		if (a->size * 2 > LARGEST || other < 0 || m->p->node[other].rank != rank ||
+		    m->p->node[other].size != a->size ||
 		    memcmp(m->p->node[other].shape, shape, (size_t)rank * sizeof *shape) ||
 		    (other = convert(m, other, a->dtype)) < 0)
 			return false;
@@ -90,7 +91,8 @@ bool make_reduce(struct maker *m)
 	bool floats = is_float(a->dtype), arg = kind == ARGMAX || kind == ARGMIN, keep = chance(30);
 	if ((floats && kind > ARGMIN) || (arg && a->inexact))
 		return false;
-	int axis = !arg && kind != PRODUCT && chance(20) ? -1 : any(a->rank), length = axis < 0 ? a->size : a->shape[axis];
+	int axis = !arg && kind != PRODUCT && chance(20) ? -1 : any(a->rank),
+	    length = axis < 0 ? a->size : a->shape[axis];
 	for (int d = 0; d < a->rank; d++)
 		if (keep || (axis >= 0 && d != axis))
 			shape[rank++] = axis < 0 || d == axis ? 1 : a->shape[d];
@@ -159,7 +161,8 @@ bool make_dot(struct maker *m)
 						   : t == TL_F16 && chance(20) ? TL_F16
 									       : TL_F32;
 	int batch = chance(15) ? 2 << any(2) : 0, rank = batch ? 3 : 2, least = bits_of(t) == 8 ? 32 : 16;
-	int M = m->dims[0], N = m->dims[1], K = m->dims[2], bound = r == TL_F16 || is_fp8(t) ? 3 : 15, acc = -1, var = -1;
+	int M = m->dims[0], N = m->dims[1], K = m->dims[2], bound = r == TL_F16 || is_fp8(t) ? 3 : 15, acc = -1,
+	    var = -1;
 	if (M < 16 || N < 16 || K < least || (batch ? batch : 1) * M * N > LARGEST ||
 	    (batch ? batch : 1) * K * (M > N ? M : N) > LARGEST)
 		return false;

@@ -45,7 +45,8 @@ static void on_signal(int sig)
 	if (!self.armed)
 		_exit(2);
 	const char *what = sig == SIGALRM ? hung : crashed;
-	bool ok = write(STDOUT_FILENO, self.message, strlen(self.message)) >= 0 && write(STDOUT_FILENO, what, strlen(what)) >= 0;
+	bool ok = write(STDOUT_FILENO, self.message, strlen(self.message)) >= 0 &&
+		  write(STDOUT_FILENO, what, strlen(what)) >= 0;
 	(void)ok;
 	start_again();
 }
@@ -63,9 +64,10 @@ static void catch_signals(void)
 
 static void arm(struct suite *s)
 {
-	snprintf(self.message, sizeof self.message, "FAIL  %s %s%s%s", s->device, s->name, *s->kernel ? ": kernel " : "", s->kernel);
-	snprintf(self.resume, sizeof self.resume, "--resume=%s,%d,%d,%d,%d", s->device, s->index, s->passed, s->nfailed + 1,
-		 s->nskipped);
+	snprintf(self.message, sizeof self.message, "FAIL  %s %s%s%s", s->device, s->name,
+		 *s->kernel ? ": kernel " : "", s->kernel);
+	snprintf(self.resume, sizeof self.resume, "--resume=%s,%d,%d,%d,%d", s->device, s->index, s->passed,
+		 s->nfailed + 1, s->nskipped);
 	self.armed = true;
 }
 
@@ -136,7 +138,8 @@ void case_end(struct suite *s)
 	s->nfailed += s->failed;
 	s->passed += !s->skipped && !s->failed;
 	if (s->verbose && !s->skipped)
-		printf("%s  %s %s (%.0f ms)\n", s->failed ? "fail" : "ok  ", s->device, s->name, (now() - s->start) * 1e3);
+		printf("%s  %s %s (%.0f ms)\n", s->failed ? "fail" : "ok  ", s->device, s->name,
+		       (now() - s->start) * 1e3);
 	arrays_free(s);
 	if (s->lost) { /* self.resume counts this case as failed, which it is */
 		fflush(stdout);
@@ -249,7 +252,8 @@ void launch_fails(struct suite *s, tl_status wanted, const char *part, const cha
 		return;
 	tl_status status = try_launch(s, m->module, kernel, cfg, args, nargs);
 	if (status != wanted || !strstr(tl_error(s->ctx), part))
-		case_fail(s, "status '%s' (%s); want '%s' with '%s'", tl_status_name(status), status ? tl_error(s->ctx) : "",
+		case_fail(s, "status '%s' (%s); want '%s' with '%s'", tl_status_name(status),
+			  status ? tl_error(s->ctx) : "",
 			  tl_status_name(wanted), part);
 }
 
@@ -312,7 +316,8 @@ static void usage(void)
 	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--sources DIR] [FILTER]\n"
 	       "  FILTER         only cases whose name contains it\n"
 	       "  -v             every case, with its time\n"
-	       "  --every-pass   on the interpreter: the IR after each pass against the one before it, and facts against values\n"
+	       "  --every-pass   on the interpreter: the IR after each pass against the one before "
+	       "it, and facts against values\n"
 	       "  --shard I/N    of the cases, the I-th of N shares (I from 0)\n"
 	       "  --sources DIR  writes DIR/commands: for each variant launched, the tlc command that compiles it\n"
 	       "Environment: TL_DEVICE, one device instead of all; TL_TESTS, the folder of the kernels.\n");

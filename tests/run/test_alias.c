@@ -1,5 +1,5 @@
-/* Arguments that overlap, in part or in whole, by as many elements as the cases say: memory is what one operation after the other
- * leaves there, whatever the order of warps and copies. */
+/* Arguments that overlap, in part or in whole, by as many elements as the cases say: memory is what one operation after
+ * the other leaves there, whatever the order of warps and copies. */
 #include "themes.h"
 
 static const char file[] = "alias.tl";
@@ -19,7 +19,10 @@ static void begin(struct suite *s, struct memory *m, size_t len)
 		m->at[i] = value_int(m->a, i);
 }
 
-static tl_arg at(const struct memory *m, int element) { return tl_ptr(TL_I32, (const int32_t *)address(m->a) + element); }
+static tl_arg at(const struct memory *m, int element)
+{
+	return tl_ptr(TL_I32, (const int32_t *)address(m->a) + element);
+}
 
 static void expect(const struct memory *m)
 {
@@ -64,7 +67,8 @@ static void shift(struct suite *s, int x, int y, int n, int step, int block, int
 {
 	struct memory m;
 	int64_t v[MOST];
-	if (!case_begin(s, file, "shift x=%d y=%d n=%d step=%d block=%d stages=%d seed=%d", x, y, n, step, block, stages, k))
+	if (!case_begin(s, file, "shift x=%d y=%d n=%d step=%d block=%d stages=%d seed=%d", x, y, n, step, block,
+			stages, k))
 		return;
 	begin(s, &m, (size_t)(n * step + 3 * block));
 	for (int r = 0; r < n; r++) {
@@ -74,7 +78,8 @@ static void shift(struct suite *s, int x, int y, int n, int step, int block, int
 		store(&m, y + r * step, block, v);
 	}
 	expect(&m);
-	LAUNCH(s, "shift", CONFIG(.grid = {1}), at(&m, x), at(&m, y), tl_int(n), tl_int(step), tl_int(block), tl_int(stages));
+	LAUNCH(s, "shift", CONFIG(.grid = {1}), at(&m, x), at(&m, y), tl_int(n), tl_int(step), tl_int(block),
+	       tl_int(stages));
 	case_end(s);
 }
 
@@ -117,7 +122,8 @@ static void rows(struct suite *s, int x, int y, int n, int step, int block, int 
 {
 	struct memory m;
 	int64_t v[MOST];
-	if (!case_begin(s, file, "rows x=%d y=%d n=%d step=%d block=%d warps=%d seed=%d", x, y, n, step, block, warps, k))
+	if (!case_begin(s, file, "rows x=%d y=%d n=%d step=%d block=%d warps=%d seed=%d", x, y, n, step, block, warps,
+			k))
 		return;
 	begin(s, &m, (size_t)(n * step + 2 * block));
 	for (int r = 0; r < n; r++) {
@@ -130,7 +136,8 @@ static void rows(struct suite *s, int x, int y, int n, int step, int block, int 
 		store(&m, y + r * step, block, v);
 	}
 	expect(&m);
-	LAUNCH(s, "rows", CONFIG(.grid = {1}, .num_warps = warps), at(&m, x), at(&m, y), tl_int(n), tl_int(step), tl_int(block));
+	LAUNCH(s, "rows", CONFIG(.grid = {1}, .num_warps = warps), at(&m, x), at(&m, y), tl_int(n), tl_int(step),
+	       tl_int(block));
 	case_end(s);
 }
 
@@ -195,7 +202,8 @@ static void counted(struct suite *s, int x, int y, int n, int k)
 enum { POINTERS = 3, VALUES = 3, STATEMENTS = 6, SPAN = 1024 };
 enum action { LOAD, STORE, SUM, ADD_TO };
 
-/* Value `value` and the elements of pointer `pointer` from `offset` on, `step` further in each iteration; reversed: last first. */
+/* Value `value` and the elements of pointer `pointer` from `offset` on, `step` further in each iteration; reversed:
+ * last first. */
 struct statement {
 	enum action action;
 	int pointer, value, offset, step;
@@ -219,19 +227,22 @@ static void make_random(struct random_program *p)
 	for (int i = 0; i < POINTERS; i++)
 		p->start[i] = random_int(0, 2) ? (int)random_int(0, SPAN / 2 / unit) * unit : 0;
 	for (int i = 0; i < p->n; i++)
-		p->at[i] = (struct statement){(enum action)random_int(0, 3), (int)random_int(0, POINTERS - 1), (int)random_int(0, VALUES - 1),
-					      (int)random_int(0, 64 / unit) * unit, random_int(0, 2) ? p->block : unit,
-					      !random_int(0, 4), i > 0 && random_int(0, 3)};
+		p->at[i] = (struct statement){(enum action)random_int(0, 3),      (int)random_int(0, POINTERS - 1),
+					      (int)random_int(0, VALUES - 1),     (int)random_int(0, 64 / unit) * unit,
+					      random_int(0, 2) ? p->block : unit, !random_int(0, 4),
+					      i > 0 && random_int(0, 3)};
 	p->at[p->n - 1].action = STORE;
 }
 
-static void run_statement(struct memory *m, const struct random_program *p, const struct statement *x, int k, int64_t v[VALUES][MOST])
+static void run_statement(struct memory *m, const struct random_program *p, const struct statement *x, int k,
+			  int64_t v[VALUES][MOST])
 {
 	int64_t sum = 0, *to = v[x->value];
 	for (int i = 0; i < p->block; i++)
 		sum += to[i];
 	for (int i = 0; i < p->block; i++) {
-		int64_t *cell = &m->at[p->start[x->pointer] + x->offset + x->step * k + (x->reversed ? p->block - 1 - i : i)];
+		int64_t *cell =
+			&m->at[p->start[x->pointer] + x->offset + x->step * k + (x->reversed ? p->block - 1 - i : i)];
 		switch (x->action) {
 		case LOAD: to[i] = *cell; break;
 		case STORE: *cell = to[i] = wrap(TL_I32, to[i] + i); break;
@@ -262,7 +273,8 @@ static char *print_random(const struct random_program *p)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 	bool in_loop = false;
-	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(p0, p1, p2, n):\n    o = tl.arange(0, %d)\n"
+	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+		"def kernel(p0, p1, p2, n):\n    o = tl.arange(0, %d)\n"
 		   "    r = %d - o\n", p->block, p->block - 1);
 	for (int i = 0; i < VALUES; i++)
 		fprintf(f, "    v%d = o * %d\n", i, i + 1);
@@ -298,8 +310,8 @@ static void random_program(struct suite *s, int number, int k)
 	}
 	expect(&m);
 	char *text = print_random(&p);
-	launch_text(s, text, "kernel", CONFIG(.grid = {1}, .num_warps = p.warps, .num_stages = p.stages), ARGS(at(&m, p.start[0]), at(&m, p.start[1]),
-		    at(&m, p.start[2]), tl_int(p.loops)));
+	launch_text(s, text, "kernel", CONFIG(.grid = {1}, .num_warps = p.warps, .num_stages = p.stages),
+		    ARGS(at(&m, p.start[0]), at(&m, p.start[1]), at(&m, p.start[2]), tl_int(p.loops)));
 	free(text);
 	case_end(s);
 }
@@ -312,14 +324,19 @@ void theme_alias(struct suite *s)
 	}
 	for (int k = 0; k < SEEDS; k++) {
 		seed(k);
-		add(s, 0, 0, 1024, 4, k), add(s, 0, 4, 1024, 4, k), add(s, 3, 0, 512, 8, k), add(s, 0, 1024, 1024, 4, k), add(s, 1, 0, 64, 1, k);
-		shift(s, 0, 256, 6, 256, 256, 3, k), shift(s, 0, 0, 6, 256, 256, 3, k), shift(s, 0, 1, 5, 256, 256, 2, k);
-		shift(s, 256, 0, 6, 256, 256, 4, k), shift(s, 0, 0, 9, 16, 256, 3, k), shift(s, 0, 0, 7, 512, 256, 1, k), shift(s, 16, 0, 6, 64, 128, 3, k);
+		add(s, 0, 0, 1024, 4, k), add(s, 0, 4, 1024, 4, k), add(s, 3, 0, 512, 8, k),
+			add(s, 0, 1024, 1024, 4, k), add(s, 1, 0, 64, 1, k);
+		shift(s, 0, 256, 6, 256, 256, 3, k), shift(s, 0, 0, 6, 256, 256, 3, k),
+			shift(s, 0, 1, 5, 256, 256, 2, k);
+		shift(s, 256, 0, 6, 256, 256, 4, k), shift(s, 0, 0, 9, 16, 256, 3, k),
+			shift(s, 0, 0, 7, 512, 256, 1, k), shift(s, 16, 0, 6, 64, 128, 3, k);
 		sums(s, 0, 256, 6, 256, k), sums(s, 0, 0, 6, 256, k), sums(s, 4, 0, 6, 256, k);
 		turned(s, 0, 0, 32, k), turned(s, 0, 32, 32, k), turned(s, 1, 0, 64, k), turned(s, 0, 4096, 64, k);
-		rows(s, 0, 0, 5, 256, 256, 4, k), rows(s, 0, 0, 5, 200, 256, 4, k), rows(s, 0, 256, 5, 256, 256, 2, k), rows(s, 8, 0, 4, 64, 64, 1, k);
+		rows(s, 0, 0, 5, 256, 256, 4, k), rows(s, 0, 0, 5, 200, 256, 4, k), rows(s, 0, 256, 5, 256, 256, 2, k),
+			rows(s, 8, 0, 4, 64, 64, 1, k);
 		scalars(s, 0, 0, 5, k), scalars(s, 0, 1, 5, k), scalars(s, 1, 0, 5, k);
-		early(s, 0, 256, 256, 256, k), early(s, 0, 0, 0, 256, k), early(s, 0, 256, 260, 256, k), early(s, 0, 512, 256, 256, k);
+		early(s, 0, 256, 256, 256, k), early(s, 0, 0, 0, 256, k), early(s, 0, 256, 260, 256, k),
+			early(s, 0, 512, 256, 256, k);
 		counted(s, 0, 0, 256, k), counted(s, 0, 4, 256, k), counted(s, 0, 512, 256, k);
 	}
 	unsetenv("TL_SIM_SEED");

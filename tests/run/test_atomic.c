@@ -4,7 +4,8 @@
 static const char file[] = "atomic.tl";
 static const tl_dtype ints[] = {TL_I32, TL_U32, TL_I64, TL_U64}, floats[] = {TL_F32, TL_F16, TL_BF16, TL_F64};
 static const char *const ops[] = {"add", "max", "min", "and", "or", "xor", "xchg"};
-static const char *const sems[] = {NULL, "relaxed", "acquire", "release", "acq_rel"}, *const scopes[] = {NULL, "gpu", "cta", "sys"};
+static const char *const sems[] = {NULL, "relaxed", "acquire", "release", "acq_rel"},
+	*const scopes[] = {NULL, "gpu", "cta", "sys"};
 
 static tl_arg choice(const char *name) { return name ? tl_str(name) : tl_none(); }
 
@@ -43,29 +44,33 @@ static void want_update(struct array *x, const struct array *v, struct array *ol
 		want_int(old, i, value_int(x, i));
 }
 
-static void distinct(struct suite *s, const char *op, tl_dtype t, int n, int block, bool keep, bool masked, const char *sem,
-		     const char *scope, int warps)
+static void distinct(struct suite *s, const char *op, tl_dtype t, int n, int block, bool keep, bool masked,
+		     const char *sem, const char *scope, int warps)
 {
-	if (!case_begin(s, file, "%s %s n=%d block=%d%s%s sem=%s scope=%s warps=%d", op, tl_dtype_name(t), n, block, keep ? " keep" : "",
+	if (!case_begin(s, file, "%s %s n=%d block=%d%s%s sem=%s scope=%s warps=%d", op, tl_dtype_name(t), n, block,
+			keep ? " keep" : "",
 			masked ? " masked" : "", sem ? sem : "", scope ? scope : "", warps))
 		return;
 	int grid = (n + block - 1) / block;
 	n = masked ? n : grid * block;
-	struct array *x = inout(s, "x", t, (size_t)n), *v = in(s, "v", t, (size_t)n), *old = out(s, "old", t, (size_t)n);
+	struct array *x = inout(s, "x", t, (size_t)n), *v = in(s, "v", t, (size_t)n),
+		*old = out(s, "old", t, (size_t)n);
 	if (!x->f)
 		fill_bits(x);
 	whole(x, 100), whole(v, 100);
 	for (int i = 0; i < n; i++)
 		if (!masked || i % 3 != 1)
 			want_update(x, v, keep ? old : NULL, op, (size_t)i);
-	LAUNCH(s, "distinct", CONFIG(.grid = {(uint32_t)grid}, .num_warps = warps), ptr(x), ptr(v), ptr(old), tl_int(n), tl_str(op), tl_bool(keep),
-	       tl_bool(masked), choice(sem), choice(scope), tl_int(block));
+	LAUNCH(s, "distinct", CONFIG(.grid = {(uint32_t)grid}, .num_warps = warps), ptr(x), ptr(v), ptr(old), tl_int(n),
+	       tl_str(op), tl_bool(keep), tl_bool(masked), choice(sem), choice(scope), tl_int(block));
 	case_end(s);
 }
 
-static void contended(struct suite *s, const char *op, tl_dtype t, int n, int block, int cells, const char *sem, int warps)
+static void contended(struct suite *s, const char *op, tl_dtype t, int n, int block, int cells, const char *sem,
+		      int warps)
 {
-	if (!case_begin(s, file, "contended %s %s n=%d block=%d cells=%d sem=%s warps=%d", op, tl_dtype_name(t), n, block, cells, sem ? sem : "",
+	if (!case_begin(s, file, "contended %s %s n=%d block=%d cells=%d sem=%s warps=%d", op, tl_dtype_name(t), n,
+			block, cells, sem ? sem : "",
 			warps))
 		return;
 	struct array *x = inout(s, "x", t, (size_t)cells), *v = in(s, "v", t, (size_t)n);
@@ -84,15 +89,16 @@ static void contended(struct suite *s, const char *op, tl_dtype t, int n, int bl
 		else
 			want_int(x, (size_t)c, r);
 	}
-	LAUNCH(s, "contended", CONFIG(.grid = {(uint32_t)((n + block - 1) / block)}, .num_warps = warps), ptr(x), ptr(v), tl_int(n), tl_int(cells),
-	       tl_str(op), choice(sem), tl_int(block));
+	LAUNCH(s, "contended", CONFIG(.grid = {(uint32_t)((n + block - 1) / block)}, .num_warps = warps), ptr(x),
+	       ptr(v), tl_int(n), tl_int(cells), tl_str(op), choice(sem), tl_int(block));
 	case_end(s);
 }
 
 static void scalars(struct suite *s, const char *op, tl_dtype t, bool keep, bool masked, int warps)
 {
 	enum { N = 11 };
-	if (!case_begin(s, file, "scalar %s %s%s%s warps=%d", op, tl_dtype_name(t), keep ? " keep" : "", masked ? " masked" : "", warps))
+	if (!case_begin(s, file, "scalar %s %s%s%s warps=%d", op, tl_dtype_name(t), keep ? " keep" : "",
+			masked ? " masked" : "", warps))
 		return;
 	struct array *x = inout(s, "x", t, N), *v = in(s, "v", t, N), *old = out(s, "old", t, N);
 	if (!x->f)
@@ -101,7 +107,8 @@ static void scalars(struct suite *s, const char *op, tl_dtype t, bool keep, bool
 	for (size_t i = 0; i < N; i++)
 		if (!masked || i % 2 == 0)
 			want_update(x, v, keep ? old : NULL, op, i);
-	LAUNCH(s, "scalars", CONFIG(.grid = {N}, .num_warps = warps), ptr(x), ptr(v), ptr(old), tl_str(op), tl_bool(keep), tl_bool(masked));
+	LAUNCH(s, "scalars", CONFIG(.grid = {N}, .num_warps = warps), ptr(x), ptr(v), ptr(old), tl_str(op),
+	       tl_bool(keep), tl_bool(masked));
 	case_end(s);
 }
 
@@ -115,12 +122,15 @@ static void every_operation(struct suite *s)
 			if (!fits(ops[o], type))
 				continue;
 			for (int i = 0; i < COUNT(sizes); i++, c++)
-				distinct(s, ops[o], type, sizes[i][0], sizes[i][1], c % 4 != 0, c % 3 != 0, sems[c % 5], scopes[c / 5 % 4], sizes[i][2]);
+				distinct(s, ops[o], type, sizes[i][0], sizes[i][1], c % 4 != 0, c % 3 != 0, sems[c % 5],
+					 scopes[c / 5 % 4], sizes[i][2]);
 			for (int i = 0; i < 4; i++)
 				scalars(s, ops[o], type, i & 1, i & 2, 1 << (c + i) % 4);
 			if (strcmp(ops[o], "xchg")) {
-				contended(s, ops[o], type, 777, 256, 1, sems[c % 5], 4), contended(s, ops[o], type, 500, 64, 7, sems[(c + 2) % 5], 2);
-				contended(s, ops[o], type, 2000, 1024, 100, "relaxed", 8), contended(s, ops[o], type, 40, 1, 3, NULL, 1);
+				contended(s, ops[o], type, 777, 256, 1, sems[c % 5], 4),
+					contended(s, ops[o], type, 500, 64, 7, sems[(c + 2) % 5], 2);
+				contended(s, ops[o], type, 2000, 1024, 100, "relaxed", 8),
+					contended(s, ops[o], type, 40, 1, 3, NULL, 1);
 			}
 		}
 	for (int i = 0; i < 5; i++)
@@ -149,7 +159,8 @@ static void repeated(struct suite *s, tl_dtype t, int m, int n, int axis, int wa
 		else
 			want_int(x, k, sum);
 	}
-	LAUNCH(s, "rows_and_columns", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), tl_int(m), tl_int(n), tl_int(axis));
+	LAUNCH(s, "rows_and_columns", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), tl_int(m), tl_int(n),
+	       tl_int(axis));
 	case_end(s);
 }
 
@@ -161,7 +172,8 @@ static void broadcast_value(struct suite *s, int n, int programs, int warps)
 	fill(x, -100, 100);
 	for (size_t i = 0; i < x->len; i++)
 		want(x, i, value(x, i) + programs * ((int)i < n ? 12345 + 2 : (int)i == n ? 3 * n : 5));
-	LAUNCH(s, "broadcast_value", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(x), tl_int(12345), tl_int(n));
+	LAUNCH(s, "broadcast_value", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(x), tl_int(12345),
+	       tl_int(n));
 	case_end(s);
 }
 
@@ -174,7 +186,8 @@ static void tickets(struct suite *s, int n, int block, int warps)
 	for (int i = 0; i < n; i++)
 		want(o, (size_t)i, 2 * i);
 	if (block)
-		LAUNCH(s, "tile_tickets", CONFIG(.grid = {(uint32_t)((n + block - 1) / block)}, .num_warps = warps), ptr(count), ptr(o), tl_int(n), tl_int(block));
+		LAUNCH(s, "tile_tickets", CONFIG(.grid = {(uint32_t)((n + block - 1) / block)}, .num_warps = warps),
+		       ptr(count), ptr(o), tl_int(n), tl_int(block));
 	else
 		LAUNCH(s, "tickets", CONFIG(.grid = {(uint32_t)n}, .num_warps = warps), ptr(count), ptr(o));
 	case_end(s);
@@ -193,7 +206,8 @@ static void histogram(struct suite *s, int n, int bins, int block, int programs)
 	for (int b = 0; b < bins; b++)
 		want_int(count, (size_t)b, seen[b]);
 	free(seen);
-	LAUNCH(s, "histogram", CONFIG(.grid = {(uint32_t)programs}), ptr(x), ptr(count), tl_int(n), tl_int(bins), tl_int(block));
+	LAUNCH(s, "histogram", CONFIG(.grid = {(uint32_t)programs}), ptr(x), ptr(count), tl_int(n), tl_int(bins),
+	       tl_int(block));
 	case_end(s);
 }
 
@@ -206,7 +220,8 @@ static void exchange(struct suite *s, int programs, int block, int warps)
 	set_int(x, 0, 1000);
 	want_int(x, 0, -1);
 	want_int(sum, 0, 1000 + (int64_t)n * (n + 1) / 2);
-	LAUNCH(s, "exchange", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(x), ptr(sum), tl_int(block));
+	LAUNCH(s, "exchange", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(x), ptr(sum),
+	       tl_int(block));
 	LAUNCH(s, "empty_cell", CONFIG(.grid = {1}), ptr(x), ptr(sum));
 	case_end(s);
 }
@@ -215,11 +230,13 @@ static void exchange(struct suite *s, int programs, int block, int warps)
 
 static void compare(struct suite *s, tl_dtype t, int block, bool keep, const char *sem, const char *scope, int warps)
 {
-	if (!case_begin(s, file, "compare %s block=%d%s sem=%s scope=%s warps=%d", tl_dtype_name(t), block, keep ? " keep" : "", sem ? sem : "",
+	if (!case_begin(s, file, "compare %s block=%d%s sem=%s scope=%s warps=%d", tl_dtype_name(t), block,
+			keep ? " keep" : "", sem ? sem : "",
 			scope ? scope : "", warps))
 		return;
 	size_t n = 3 * (size_t)block;
-	struct array *x = inout(s, "x", t, n), *cmp = in(s, "cmp", t, n), *v = in(s, "v", t, n), *old = out(s, "old", t, n);
+	struct array *x = inout(s, "x", t, n), *cmp = in(s, "cmp", t, n), *v = in(s, "v", t, n),
+		*old = out(s, "old", t, n);
 	fill(x, 0, 1), fill(cmp, 0, 1);
 	for (size_t i = 0; i < n; i++) {
 		if (x->f)
@@ -232,8 +249,8 @@ static void compare(struct suite *s, tl_dtype t, int block, bool keep, const cha
 		if (keep)
 			want(old, i, value(x, i));
 	}
-	LAUNCH(s, "compare", CONFIG(.grid = {3}, .num_warps = warps), ptr(x), ptr(cmp), ptr(v), ptr(old), tl_bool(keep), choice(sem), choice(scope),
-	       tl_int(block));
+	LAUNCH(s, "compare", CONFIG(.grid = {3}, .num_warps = warps), ptr(x), ptr(cmp), ptr(v), ptr(old), tl_bool(keep),
+	       choice(sem), choice(scope), tl_int(block));
 	case_end(s);
 }
 
@@ -256,7 +273,8 @@ static void locked(struct suite *s, int programs, int n, int block, int warps)
 {
 	if (!case_begin(s, file, "locked programs=%d n=%d warps=%d", programs, n, warps))
 		return;
-	struct array *lock = inout(s, "lock", TL_I32, 1), *x = inout(s, "x", TL_F32, (size_t)n), *v = in(s, "v", TL_F32, (size_t)(programs * n));
+	struct array *lock = inout(s, "lock", TL_I32, 1), *x = inout(s, "x", TL_F32, (size_t)n),
+		*v = in(s, "v", TL_F32, (size_t)(programs * n));
 	whole(x, 1000), whole(v, 1000);
 	want(lock, 0, 0);
 	for (int i = 0; i < n; i++) {
@@ -265,7 +283,8 @@ static void locked(struct suite *s, int programs, int n, int block, int warps)
 			sum += value(v, (size_t)(p * n + i));
 		want(x, (size_t)i, sum);
 	}
-	LAUNCH(s, "locked", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(lock), ptr(x), ptr(v), tl_int(n), tl_int(block));
+	LAUNCH(s, "locked", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(lock), ptr(x), ptr(v),
+	       tl_int(n), tl_int(block));
 	case_end(s);
 }
 
@@ -274,7 +293,8 @@ static void last_one(struct suite *s, int n, int block, int warps)
 	int programs = (n + block - 1) / block;
 	if (!case_begin(s, file, "last one sums n=%d block=%d warps=%d", n, block, warps))
 		return;
-	struct array *x = in(s, "x", TL_F32, (size_t)n), *part = out(s, "part", TL_F32, (size_t)programs), *count = inout(s, "count", TL_I32, 1),
+	struct array *x = in(s, "x", TL_F32, (size_t)n), *part = out(s, "part", TL_F32, (size_t)programs),
+		*count = inout(s, "count", TL_I32, 1),
 		     *o = out(s, "o", TL_F32, 1);
 	double sum = 0, all = 0;
 	whole(x, 100);
@@ -285,8 +305,8 @@ static void last_one(struct suite *s, int n, int block, int warps)
 	}
 	want(count, 0, programs);
 	want(o, 0, all);
-	LAUNCH(s, "last_one_sums", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(x), ptr(part), ptr(count), ptr(o), tl_int(n),
-	       tl_int(block), tl_int(128));
+	LAUNCH(s, "last_one_sums", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(x), ptr(part),
+	       ptr(count), ptr(o), tl_int(n), tl_int(block), tl_int(128));
 	case_end(s);
 }
 
@@ -312,7 +332,8 @@ static void in_turn(struct suite *s, int programs, int rounds, int n, int warps)
 	}
 	for (int i = 0; i < programs * n; i++)
 		want_int(x, (size_t)i, v[i]);
-	LAUNCH(s, "in_turn", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(count), ptr(x), ptr(o), tl_int(n), tl_int(rounds), tl_int(BLOCK));
+	LAUNCH(s, "in_turn", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(count), ptr(x), ptr(o),
+	       tl_int(n), tl_int(rounds), tl_int(BLOCK));
 	free(v), free(old);
 	case_end(s);
 }
@@ -324,18 +345,22 @@ void theme_atomic(struct suite *s)
 	for (int t = 0; t < 8; t++)
 		for (int axis = 0; axis < 2; axis++) {
 			tl_dtype type = t < 4 ? ints[t] : floats[t - 4];
-			repeated(s, type, 16, 32, axis, 4), repeated(s, type, 4, 2, axis, 8), repeated(s, type, 1, 64, axis, 1), repeated(s, type, 64, 1, axis, 2);
+			repeated(s, type, 16, 32, axis, 4), repeated(s, type, 4, 2, axis, 8),
+				repeated(s, type, 1, 64, axis, 1), repeated(s, type, 64, 1, axis, 2);
 		}
 	for (int k = 0; k < 12; k++)
 		broadcast_value(s, 1 << k, 1 + k % 5, 1 << k % 4);
 	tickets(s, 1, 0, 1), tickets(s, 100, 0, 4), tickets(s, 333, 0, 8), tickets(s, 40, 0, 2);
-	tickets(s, 1, 1, 4), tickets(s, 1000, 128, 4), tickets(s, 64, 64, 8), tickets(s, 2000, 1024, 2), tickets(s, 30, 4, 1);
+	tickets(s, 1, 1, 4), tickets(s, 1000, 128, 4), tickets(s, 64, 64, 8), tickets(s, 2000, 1024, 2),
+		tickets(s, 30, 4, 1);
 	histogram(s, 5000, 10, 256, 8), histogram(s, 100, 1, 16, 3), histogram(s, 3000, 500, 1024, 1);
 	exchange(s, 1, 1, 1), exchange(s, 20, 1, 4), exchange(s, 1, 256, 4), exchange(s, 12, 64, 2);
 	for (int t = 0; t < COUNT(swapped); t++) {
 		for (int i = 0; i < 10; i++)
-			compare(s, swapped[t], 1 << (i * 3 + t) % 10, i % 3, sems[i % 5], scopes[(i + t) % 4], 1 << (i + t) % 4);
-		add_by_compare(s, swapped[t], 1, 4), add_by_compare(s, swapped[t], 100, 1), add_by_compare(s, swapped[t], 37, 8);
+			compare(s, swapped[t], 1 << (i * 3 + t) % 10, i % 3, sems[i % 5], scopes[(i + t) % 4],
+				1 << (i + t) % 4);
+		add_by_compare(s, swapped[t], 1, 4), add_by_compare(s, swapped[t], 100, 1),
+			add_by_compare(s, swapped[t], 37, 8);
 	}
 	locked(s, 1, 10, 16, 1), locked(s, 64, 100, 128, 4), locked(s, 20, 1000, 1024, 8), locked(s, 100, 1, 1, 2);
 	in_turn(s, 1, 2, 10, 4), in_turn(s, 8, 3, 64, 4), in_turn(s, 40, 2, 30, 1), in_turn(s, 100, 4, 7, 2);

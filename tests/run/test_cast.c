@@ -7,9 +7,10 @@ enum { N = 900, BLOCK = 1024 };
 /* Numbers around the places where rounding and saturation change: the formats' limits, halfway cases, powers of two. */
 static double hard_number(tl_dtype to)
 {
-	static const double anchors[] = {0, 1, 448, 464, 57344, 61440, 65504, 65520, 0x1p-9, 0x1p-10, 0x1p-16, 0x1p-17, 0x1p-24, 0x1p-25,
-					 0x1p-126, 0x1p-149, 127, 128, 255, 256, 32767, 32768, 65535, 0x1p31, 0x1p32, 0x1p63, 0x1p64,
-					 INFINITY, NAN, 0x1.FEp127, 0x1.FFp127, 0x1p24};
+	static const double anchors[] = {0,      1,       448,     464,      57344,   61440,      65504,      65520,
+					 0x1p-9, 0x1p-10, 0x1p-16, 0x1p-17,  0x1p-24, 0x1p-25,    0x1p-126,   0x1p-149,
+					 127,    128,     255,     256,      32767,   32768,      65535,      0x1p31,
+					 0x1p32, 0x1p63,  0x1p64,  INFINITY, NAN,     0x1.FEp127, 0x1.FFp127, 0x1p24};
 	double v = anchors[random_int(0, COUNT(anchors) - 1)];
 	switch (random_int(0, 4)) {
 	case 0: break;
@@ -19,7 +20,8 @@ static double hard_number(tl_dtype to)
 		double x = ldexp(uniform(1, 2), (int)random_int(-18, 20));
 		if (is_float(to)) {
 			double u = ulp(to, x);
-			v = round_toward_zero(to, x) + u / 2 + u * (double)random_int(-1, 1) * ldexp(1, -(int)random_int(3, 42));
+			v = round_toward_zero(to, x) + u / 2 +
+			    u * (double)random_int(-1, 1) * ldexp(1, -(int)random_int(3, 42));
 		} else {
 			v = floor(x) + 0.5;
 		}
@@ -162,7 +164,8 @@ static void pair(struct suite *s, tl_dtype a, tl_dtype b)
 	tl_dtype t = promoted(a, b);
 	if (!case_begin(s, file, "%s with %s", tl_dtype_name(a), tl_dtype_name(b)))
 		return;
-	struct array *x = in(s, "x", a, N), *y = in(s, "y", b, N), *sum = out(s, "sum", t, N), *less = out(s, "less", TL_I1, N),
+	struct array *x = in(s, "x", a, N), *y = in(s, "y", b, N), *sum = out(s, "sum", t, N),
+		*less = out(s, "less", TL_I1, N),
 		     *which = out(s, "which", t, N);
 	if (is_float(t)) { /* small integers, so that they meet */
 		fill(x, a == TL_I1 ? 0 : is_float(a) || is_signed(a) ? -20 : 0, a == TL_I1 ? 1 : 20);
@@ -181,7 +184,8 @@ static void pair(struct suite *s, tl_dtype a, tl_dtype b)
 		want_int(less, i, apply_int("<", t, p, q));
 		want_int(which, i, i % 4 ? q : p);
 	}
-	LAUNCH(s, "mixed", CONFIG(.grid = {1}), ptr(x), ptr(y), ptr(sum), ptr(less), ptr(which), tl_int(N), tl_int(BLOCK));
+	LAUNCH(s, "mixed", CONFIG(.grid = {1}), ptr(x), ptr(y), ptr(sum), ptr(less), ptr(which), tl_int(N),
+	       tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -217,7 +221,8 @@ void theme_cast(struct suite *s)
 			if (is_fp8(from) || is_fp8(to)) /* no arithmetic */
 				continue;
 			pair(s, from, to);
-			if (a > TL_I1 && b > TL_I1 && !is_float(from) && !is_float(to) && is_signed(from) == is_signed(to) && a != b)
+			if (a > TL_I1 && b > TL_I1 && !is_float(from) && !is_float(to) &&
+			    is_signed(from) == is_signed(to) && a != b)
 				quotient(s, from, to);
 		}
 }

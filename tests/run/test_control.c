@@ -111,7 +111,8 @@ static void newton(struct suite *s, tl_dtype t, int most_value, int warps)
 		return;
 	struct array *x = in(s, "x", t, 3 * BLOCK), *o = out(s, "o", t, 3 * BLOCK), *count = out(s, "count", TL_I32, 3);
 	fill(x, 0, most_value);
-	for (size_t p = 0; p < 3; p++) { /* an element needs so many steps; the tile as many as its slowest, and one to see it */
+	/* an element needs so many steps; the tile as many as its slowest, and one to see it */
+	for (size_t p = 0; p < 3; p++) {
 		int most = 0;
 		bool any = false;
 		for (size_t i = p * BLOCK; i < (p + 1) * BLOCK; i++) {
@@ -150,7 +151,8 @@ static void primes(struct suite *s, int n)
 
 static void visited(struct suite *s, const char *form, tl_arg start_arg, int start, int end, int step)
 {
-	if (!case_begin(s, file, "visited %s %s %d to %d by %d", form, start_arg.typed ? tl_dtype_name(start_arg.dtype) : "int", start, end, step))
+	if (!case_begin(s, file, "visited %s %s %d to %d by %d", form,
+			start_arg.typed ? tl_dtype_name(start_arg.dtype) : "int", start, end, step))
 		return;
 	struct array *o = out(s, "o", TL_I64, 128), *count = out(s, "count", TL_I32, 1);
 	size_t n = 0;
@@ -161,7 +163,8 @@ static void visited(struct suite *s, const char *form, tl_arg start_arg, int sta
 	for (int i = start; step > 0 ? i < end : i > end; i += step)
 		want(o, n++, i);
 	want(count, 0, (double)n);
-	LAUNCH(s, "visited", CONFIG(.grid = {1}), ptr(o), ptr(count), start_arg, tl_int(end), tl_int(step), tl_str(form), tl_int(step));
+	LAUNCH(s, "visited", CONFIG(.grid = {1}), ptr(o), ptr(count), start_arg, tl_int(end), tl_int(step),
+	       tl_str(form), tl_int(step));
 	case_end(s);
 }
 
@@ -209,7 +212,8 @@ static void nested(struct suite *s, int n, int m, int warps)
 		want_int(o, BLOCK + i, largest[i]);
 	}
 	want_int(o, 2 * BLOCK, rows);
-	LAUNCH(s, "nested", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(m), tl_int(BLOCK));
+	LAUNCH(s, "nested", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(m),
+	       tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -250,7 +254,8 @@ static void carried_types(struct suite *s, int n, int warps)
 static void row_sums(struct suite *s, tl_dtype t, const char *form, int n, int block, int stages, int warps)
 {
 	enum { ROWS = 3 };
-	if (!case_begin(s, file, "row sums %s %s n=%d block=%d stages=%d warps=%d", form, tl_dtype_name(t), n, block, stages, warps))
+	if (!case_begin(s, file, "row sums %s %s n=%d block=%d stages=%d warps=%d", form, tl_dtype_name(t), n, block,
+			stages, warps))
 		return;
 	int stride = n + 16 - n % 16;
 	struct array *x = in(s, "x", t, (size_t)(ROWS * stride)), *o = out(s, "o", TL_F32, ROWS);
@@ -262,8 +267,8 @@ static void row_sums(struct suite *s, tl_dtype t, const char *form, int n, int b
 			sum += value(x, (size_t)(r * stride + i));
 		want(o, (size_t)r, sum);
 	}
-	LAUNCH(s, "row_sums", CONFIG(.grid = {ROWS}, .num_stages = stages, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(stride), tl_int(block),
-	       tl_str(form));
+	LAUNCH(s, "row_sums", CONFIG(.grid = {ROWS}, .num_stages = stages, .num_warps = warps), ptr(x), ptr(o),
+	       tl_int(n), tl_int(stride), tl_int(block), tl_str(form));
 	case_end(s);
 }
 
@@ -271,11 +276,13 @@ static void copy_blocks(struct suite *s, int n, int block, int stages)
 {
 	if (!case_begin(s, file, "copy blocks n=%d block=%d stages=%d", n, block, stages))
 		return;
-	struct array *x = in(s, "x", TL_I32, (size_t)n), *y = in(s, "y", TL_I32, (size_t)n), *o = out(s, "o", TL_I32, (size_t)n);
+	struct array *x = in(s, "x", TL_I32, (size_t)n), *y = in(s, "y", TL_I32, (size_t)n),
+		*o = out(s, "o", TL_I32, (size_t)n);
 	fill(x, -9, 9);
 	for (size_t i = 0; i < x->len; i++)
 		want_int(o, i, value_int(x, i) + (value_int(x, i) > 0 ? value_int(y, i) : -5));
-	LAUNCH(s, "copy_blocks", CONFIG(.grid = {1}, .num_stages = stages), ptr(x), ptr(y), ptr(o), tl_int(n), tl_int(block));
+	LAUNCH(s, "copy_blocks", CONFIG(.grid = {1}, .num_stages = stages), ptr(x), ptr(y), ptr(o), tl_int(n),
+	       tl_int(block));
 	case_end(s);
 }
 
@@ -283,7 +290,8 @@ static void indirect(struct suite *s, int rows, int stages)
 {
 	if (!case_begin(s, file, "indirect rows=%d stages=%d", rows, stages))
 		return;
-	struct array *at = in(s, "at", TL_I32, (size_t)rows), *x = in(s, "x", TL_I32, 10 * BLOCK), *o = out(s, "o", TL_I32, BLOCK);
+	struct array *at = in(s, "at", TL_I32, (size_t)rows), *x = in(s, "x", TL_I32, 10 * BLOCK),
+		*o = out(s, "o", TL_I32, BLOCK);
 	fill(at, 0, 9);
 	for (size_t i = 0; i < BLOCK; i++) {
 		uint64_t acc = 0;
@@ -291,7 +299,8 @@ static void indirect(struct suite *s, int rows, int stages)
 			acc = acc * 3 + (uint64_t)value_int(x, (size_t)value_int(at, r) * BLOCK + i);
 		want_int(o, i, (int64_t)acc);
 	}
-	LAUNCH(s, "indirect", CONFIG(.grid = {1}, .num_stages = stages), ptr(at), ptr(x), ptr(o), tl_int(rows), tl_int(BLOCK));
+	LAUNCH(s, "indirect", CONFIG(.grid = {1}, .num_stages = stages), ptr(at), ptr(x), ptr(o), tl_int(rows),
+	       tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -319,7 +328,8 @@ static void in_order(struct suite *s, int n, int stages, int warps)
 			size_t from = (size_t)((i + BLOCK - r % BLOCK) % BLOCK);
 			want_int(x, (size_t)(r * BLOCK + i), value_int(x, from) + r * (r + 1) / 2);
 		}
-	LAUNCH(s, "in_order", CONFIG(.grid = {1}, .num_stages = stages, .num_warps = warps), ptr(x), tl_int(n), tl_int(BLOCK));
+	LAUNCH(s, "in_order", CONFIG(.grid = {1}, .num_stages = stages, .num_warps = warps), ptr(x), tl_int(n),
+	       tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -335,7 +345,8 @@ static void ping_pong(struct suite *s, int n, int stages, int warps)
 			now[1 - k % 2] = now[k % 2] * 2 + k;
 		want_int(xy[0], i, now[0]), want_int(xy[1], i, now[1]);
 	}
-	LAUNCH(s, "ping_pong", CONFIG(.grid = {1}, .num_warps = warps), ptr(xy[0]), ptr(xy[1]), tl_int(n), tl_int(stages), tl_int(BLOCK));
+	LAUNCH(s, "ping_pong", CONFIG(.grid = {1}, .num_warps = warps), ptr(xy[0]), ptr(xy[1]), tl_int(n),
+	       tl_int(stages), tl_int(BLOCK));
 	case_end(s);
 }
 
@@ -367,21 +378,25 @@ static void asserts(struct suite *s, int n, int at, int wrong, const char *messa
 	fill(x, 0, 99);
 	if (at >= 0)
 		set(x, (size_t)at, wrong);
-	bool holds = !message || !on_device(s, "interp"); /* other devices do not check unless asked to when compiling */
+	/* other devices do not check unless asked to when compiling */
+	bool holds = !message || !on_device(s, "interp");
 	for (size_t i = 0; i < x->len && holds; i++)
 		want(o, i, value(x, i));
 	if (holds)
 		LAUNCH(s, "asserts", CONFIG(.grid = {1}, .debug = !message), ptr(x), ptr(o), tl_int(n), tl_int(128));
 	else
-		launch_fails(s, TL_ERR_KERNEL, message, "asserts", CONFIG(.grid = {1}), ARGS(ptr(x), ptr(o), tl_int(n), tl_int(128)));
+		launch_fails(s, TL_ERR_KERNEL, message, "asserts", CONFIG(.grid = {1}),
+			     ARGS(ptr(x), ptr(o), tl_int(n), tl_int(128)));
 	case_end(s);
 }
 
 static void all_loops(struct suite *s)
 {
-	static const char *const fors[] = {"step", "unroll by 5", "constant", "tl.range", "unroll", "static", "changed", "from 0"};
-	static const int bounds[][3] = {{0, 10, 1}, {0, 10, 3}, {5, 5, 1}, {7, 2, 1}, {-10, 10, 7}, {3, 4, 100}, {10, 0, -1}, {10, 0, -3}, {0, 10, -2},
-					{5, -17, -4}, {-3, -4, -1}, {0, 1, 1}, {0, 2, 1}, {1, 64, 16}};
+	static const char *const fors[] = {"step", "unroll by 5", "constant", "tl.range", "unroll", "static", "changed",
+					   "from 0"};
+	static const int bounds[][3] = {{0, 10, 1},   {0, 10, 3},  {5, 5, 1},   {7, 2, 1},   {-10, 10, 7},
+					{3, 4, 100},  {10, 0, -1}, {10, 0, -3}, {0, 10, -2}, {5, -17, -4},
+					{-3, -4, -1}, {0, 1, 1},   {0, 2, 1},   {1, 64, 16}};
 	static const char *const sums[] = {"mask", "advance", "down", "stages", "unroll", "while"};
 	static const int lengths[] = {0, 1, 16, 17, 32, 33, 48, 100, 200};
 	static const tl_dtype types[] = {TL_F32, TL_F16, TL_I8};
@@ -390,7 +405,8 @@ static void all_loops(struct suite *s)
 			if (f < 2 && bounds[b][2] < 0) /* a step known only at run time counts up */
 				continue;
 			visited(s, fors[f], tl_int(bounds[b][0]), bounds[b][0], bounds[b][1], bounds[b][2]);
-			visited(s, fors[f], tl_int_typed(TL_I64, bounds[b][0]), bounds[b][0], bounds[b][1], bounds[b][2]);
+			visited(s, fors[f], tl_int_typed(TL_I64, bounds[b][0]), bounds[b][0], bounds[b][1],
+				bounds[b][2]);
 		}
 	for (int k = 0, f = 0; f < COUNT(sums); f++)
 		for (int i = 0; i < COUNT(lengths); i++)
@@ -400,10 +416,12 @@ static void all_loops(struct suite *s)
 	for (int k = 0, f = 0; f < 3; f++)
 		for (int i = 0; i < COUNT(wide); i++)
 			for (int t = 0; t < 3; t++, k++) /* 8 to 64 registers of a thread: issued ahead */
-				row_sums(s, types[t], sums[f], wide[i], 1024, 1 + k % 3, types[t] == TL_I8 ? 1 : 1 << k % 2);
+				row_sums(s, types[t], sums[f], wide[i], 1024, 1 + k % 3,
+					 types[t] == TL_I8 ? 1 : 1 << k % 2);
 	for (int n = 0; n < 5; n++)
 		for (int stages = 1; stages < 5; stages++) {
-			copy_blocks(s, n * 50, 64, stages), indirect(s, n * n, stages), chase(s, 3 * n, stages), in_order(s, n * 3, stages, 1 << stages % 4);
+			copy_blocks(s, n * 50, 64, stages), indirect(s, n * n, stages), chase(s, 3 * n, stages),
+				in_order(s, n * 3, stages, 1 << stages % 4);
 			ping_pong(s, n * 2 + stages % 2, stages, 1 << stages % 4);
 		}
 	for (int n = 0; n < 7; n++) {
@@ -411,7 +429,8 @@ static void all_loops(struct suite *s)
 		nested(s, n, 5 - n / 2, 1 << n % 4), nested(s, 4, n, 4);
 	}
 	collatz(s, 1), collatz(s, 50);
-	newton(s, TL_I32, 0, 4), newton(s, TL_I32, 100, 1), newton(s, TL_I32, 2000000000, 8), newton(s, TL_I64, 2000000000, 2);
+	newton(s, TL_I32, 0, 4), newton(s, TL_I32, 100, 1), newton(s, TL_I32, 2000000000, 8),
+		newton(s, TL_I64, 2000000000, 2);
 	primes(s, 0), primes(s, 3), primes(s, 100), primes(s, 300);
 }
 
@@ -433,5 +452,6 @@ void theme_control(struct suite *s)
 	all_loops(s);
 	functions(s, 10, "twice"), functions(s, 2, "next_of"), functions(s, 1, "twice"), functions(s, 16, "next_of");
 	asserts(s, 40, -1, 0, NULL), asserts(s, 40, 30, 1000, NULL), asserts(s, 40, 7, -3, "x must not be negative");
-	asserts(s, 40, 10, 1000, "x must be small"), asserts(s, 64, -1, 0, NULL), asserts(s, 65, -1, 0, "n is too large");
+	asserts(s, 40, 10, 1000, "x must be small"), asserts(s, 64, -1, 0, NULL),
+		asserts(s, 65, -1, 0, "n is too large");
 }

@@ -67,10 +67,11 @@ static struct view in_form(const struct array *x, const char *form, int m, int n
 }
 
 /* o[i, j] = c[i, j] + Σ a[i, k] b[k, j], row-major from element `to` on; returns the largest Σ |a| |b| + |c|. */
-static double want_product(struct array *o, size_t to, const struct view *a, const struct view *b, const struct array *c, int m,
-			   int n, int k)
+static double want_product(struct array *o, size_t to, const struct view *a, const struct view *b,
+			   const struct array *c, int m, int n, int k)
 {
-	double largest = 0, *row = malloc((size_t)k * sizeof *row), *columns = malloc((size_t)(k * n) * sizeof *columns);
+	double largest = 0, *row = malloc((size_t)k * sizeof *row),
+	       *columns = malloc((size_t)(k * n) * sizeof *columns);
 	for (int x = 0; x < k; x++)
 		for (int j = 0; j < n; j++)
 			columns[j * k + x] = element(b, (size_t)x, (size_t)j);
@@ -112,14 +113,16 @@ static double allowed(const struct kind *k, int n, double size)
 	return n * size * (tensor ? 4 * unit : unit);
 }
 
-static void product(struct suite *s, const struct kind *t, int m, int n, int k, const char *a_form, const char *b_form, const char *acc,
-		    bool whole, int warps)
+static void product(struct suite *s, const struct kind *t, int m, int n, int k, const char *a_form, const char *b_form,
+		    const char *acc, bool whole, int warps)
 {
 	k = k < least_k(t) ? least_k(t) : k;
-	if (!case_begin(s, file, "%s %dx%dx%d a=%s b=%s acc=%s%s warps=%d", t->name, m, n, k, a_form, b_form, acc, whole ? " whole" : "",
+	if (!case_begin(s, file, "%s %dx%dx%d a=%s b=%s acc=%s%s warps=%d", t->name, m, n, k, a_form, b_form, acc,
+			whole ? " whole" : "",
 			warps))
 		return;
-	struct array *a = in(s, "a", t->a, (size_t)(m * k)), *b = in(s, "b", t->b, (size_t)(k * n)), *c = in(s, "c", t->out, (size_t)(m * n)),
+	struct array *a = in(s, "a", t->a, (size_t)(m * k)), *b = in(s, "b", t->b, (size_t)(k * n)),
+		*c = in(s, "c", t->out, (size_t)(m * n)),
 		     *o = out(s, "o", t->out, c->len);
 	shaped(o, 2, (int[]){m, n});
 	if (whole)
@@ -131,32 +134,54 @@ static void product(struct suite *s, const struct kind *t, int m, int n, int k, 
 	double size = want_product(o, 0, &va, &vb, strcmp(acc, "none") ? c : NULL, m, n, k);
 	if (!whole && o->f) /* wgmma cuts off what is beyond tf32, instead of rounding */
 		tolerance(o, allowed(t, k, size) + (va.tf32 && device_sm(s) == 90 ? ldexp(size, -10) : 0), 0);
-	LAUNCH(s, "product", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(a_form), tl_str(b_form), tl_str(acc),
-	       tl_str(t->precision), tl_type(t->out), tl_int(m), tl_int(n), tl_int(k));
+	LAUNCH(s, "product", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(a_form),
+	       tl_str(b_form), tl_str(acc), tl_str(t->precision), tl_type(t->out), tl_int(m), tl_int(n), tl_int(k));
 	case_end(s);
 }
 
 static void products(struct suite *s)
 {
-	static const int shapes[][4] = {{16, 16, 16, 1}, {16, 8, 16, 1}, {32, 32, 32, 4}, {64, 64, 64, 4}, {128, 128, 64, 8}, {128, 64, 32, 4},
-					{64, 128, 16, 8}, {16, 128, 128, 4}, {128, 16, 64, 2}, {128, 8, 128, 8}, {16, 16, 64, 8}, {32, 64, 128, 1},
-					{64, 32, 16, 2}, {8, 16, 32, 2}, {1, 64, 32, 4}, {64, 1, 16, 4}, {2, 4, 64, 1}, {16, 256, 32, 4},
-					/* warpgroups side by side, above each other, and several instructions in each direction */
-					{64, 256, 64, 4}, {64, 128, 128, 8}, {256, 32, 64, 8}, {128, 64, 128, 16}, {128, 128, 32, 4}};
+	static const int shapes[][4] = {
+		{16, 16, 16, 1},
+		{16, 8, 16, 1},
+		{32, 32, 32, 4},
+		{64, 64, 64, 4},
+		{128, 128, 64, 8},
+		{128, 64, 32, 4},
+		{64, 128, 16, 8},
+		{16, 128, 128, 4},
+		{128, 16, 64, 2},
+		{128, 8, 128, 8},
+		{16, 16, 64, 8},
+		{32, 64, 128, 1},
+		{64, 32, 16, 2},
+		{8, 16, 32, 2},
+		{1, 64, 32, 4},
+		{64, 1, 16, 4},
+		{2, 4, 64, 1},
+		{16, 256, 32, 4},
+		/* warpgroups side by side, above each other, and several instructions in each direction */
+		{64, 256, 64, 4},
+		{64, 128, 128, 8},
+		{256, 32, 64, 8},
+		{128, 64, 128, 16},
+		{128, 128, 32, 4}};
 	static const char *const forms[] = {"rows", "columns", "trans of rows", "trans of columns"};
 	static const char *const accs[] = {"none", "argument", "+=", "sum"};
 	int c = 0;
 	for (int i = 0; i < COUNT(shapes); i++)
 		for (int t = 0; t < COUNT(kinds); t++, c++)
-			product(s, &kinds[t], shapes[i][0], shapes[i][1], shapes[i][2], forms[(c + i) % 4], forms[(c / 4 + t) % 4], accs[c / 3 % 4],
-				c % 3 != 0, shapes[i][3]);
+			product(s, &kinds[t], shapes[i][0], shapes[i][1], shapes[i][2], forms[(c + i) % 4],
+				forms[(c / 4 + t) % 4], accs[c / 3 % 4], c % 3 != 0, shapes[i][3]);
 	for (int t = 0; t < COUNT(kinds); t++) /* every form of both operands, of every type */
 		for (int i = 0; i < 16; i++)
 			product(s, &kinds[t], 32, 64, 32, forms[i % 4], forms[i / 4], "argument", true, 4);
-	static const int fetched[][4] = {{64, 64, 32, 4}, {16, 128, 64, 4}, {128, 32, 128, 8}, {64, 256, 32, 8}, {128, 128, 16, 8}, {32, 512, 16, 16}, {256, 64, 32, 4}};
+	static const int fetched[][4] = {{64, 64, 32, 4},   {16, 128, 64, 4},  {128, 32, 128, 8}, {64, 256, 32, 8},
+					 {128, 128, 16, 8}, {32, 512, 16, 16}, {256, 64, 32, 4}};
 	for (int i = 0; i < COUNT(fetched); i++) /* of four-byte elements wgmma has one operand in registers */
 		for (int f = 0; f < 16; f++, c++)
-			product(s, &kinds[3], fetched[i][0], fetched[i][1], fetched[i][2], forms[f % 4], forms[f / 4], accs[c % 4], c % 2, fetched[i][3]);
+			product(s, &kinds[3], fetched[i][0], fetched[i][1], fetched[i][2], forms[f % 4], forms[f / 4],
+				accs[c % 4], c % 2, fetched[i][3]);
 	for (int t = 0; t < COUNT(kinds); t++)
 		for (int w = 1; w <= 16; w *= 2)
 			product(s, &kinds[t], 64, 32, 32, "rows", "rows", "none", false, w);
@@ -170,18 +195,20 @@ static void products(struct suite *s)
 static void batches(struct suite *s, const struct kind *t, int z, int m, int n, int k, bool turned, int warps)
 {
 	k = k < least_k(t) ? least_k(t) : k;
-	if (!case_begin(s, file, "batches %s %dx%dx%dx%d%s warps=%d", t->name, z, m, n, k, turned ? " turned" : "", warps))
+	if (!case_begin(s, file, "batches %s %dx%dx%dx%d%s warps=%d", t->name, z, m, n, k, turned ? " turned" : "",
+			warps))
 		return;
 	struct array *a = in(s, "a", t->a, (size_t)(z * m * k)), *b = in(s, "b", t->b, (size_t)(z * k * n)),
 		     *c = in(s, "c", t->out, (size_t)(z * m * n)), *o = out(s, "o", t->out, c->len);
 	shaped(o, 3, (int[]){z, m, n});
 	fill_whole(a, t->whole), fill_whole(b, t->whole), fill_whole(c, 100);
 	for (int x = 0; x < z; x++) {
-		struct view va = {a, (size_t)(x * m * k), (size_t)k, 1, false}, vb = {b, (size_t)(x * k * n), turned ? 1 : (size_t)n, turned ? (size_t)k : 1, false};
+		struct view va = {a, (size_t)(x * m * k), (size_t)k, 1, false},
+			    vb = {b, (size_t)(x * k * n), turned ? 1 : (size_t)n, turned ? (size_t)k : 1, false};
 		want_product(o, (size_t)(x * m * n), &va, &vb, c, m, n, k);
 	}
-	LAUNCH(s, "batches", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(t->precision), tl_type(t->out), tl_bool(turned),
-	       tl_int(z), tl_int(m), tl_int(n), tl_int(k));
+	LAUNCH(s, "batches", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o),
+	       tl_str(t->precision), tl_type(t->out), tl_bool(turned), tl_int(z), tl_int(m), tl_int(n), tl_int(k));
 	case_end(s);
 }
 
@@ -192,7 +219,8 @@ static void chain(struct suite *s, tl_dtype t, const char *form, int m, int n, i
 {
 	if (!case_begin(s, file, "chain %s %s %dx%dx%dx%d warps=%d", form, tl_dtype_name(t), m, k, n, l, warps))
 		return;
-	struct array *a = in(s, "a", t, (size_t)(m * k)), *b = in(s, "b", t, (size_t)(k * n)), *c = in(s, "c", t, (size_t)(n * l)),
+	struct array *a = in(s, "a", t, (size_t)(m * k)), *b = in(s, "b", t, (size_t)(k * n)),
+		*c = in(s, "c", t, (size_t)(n * l)),
 		     *o = out(s, "o", TL_F32, (size_t)(m * l));
 	shaped(o, 2, (int[]){m, l});
 	fill_whole(a, 1), fill_whole(b, 1), fill_whole(c, 1);
@@ -203,11 +231,13 @@ static void chain(struct suite *s, tl_dtype t, const char *form, int m, int n, i
 				if (value(c, (size_t)(x * l + j)) == 0)
 					continue;
 				for (int y = 0; y < k; y++)
-					sum += value(a, (size_t)(i * k + y)) * value(b, (size_t)(y * n + x)) * value(c, (size_t)(x * l + j));
+					sum += value(a, (size_t)(i * k + y)) * value(b, (size_t)(y * n + x)) *
+					       value(c, (size_t)(x * l + j));
 			}
 			want(o, (size_t)(i * l + j), sum);
 		}
-	LAUNCH(s, "chain", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(form), tl_int(m), tl_int(n), tl_int(k), tl_int(l));
+	LAUNCH(s, "chain", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str(form),
+	       tl_int(m), tl_int(n), tl_int(k), tl_int(l));
 	case_end(s);
 }
 
@@ -249,10 +279,12 @@ static double attend_row(const struct array *q, struct rows k, struct rows v, in
 /* `block` keys at a time, or all at once when 0; `ieee`: by multiply-adds. */
 static void attend(struct suite *s, tl_dtype t, bool ieee, int m, int n, int d, int block, int stages, int warps)
 {
-	if (!case_begin(s, file, "attention %s%s m=%d n=%d d=%d block=%d stages=%d warps=%d", tl_dtype_name(t), ieee ? " ieee" : "", m, n, d, block, stages,
+	if (!case_begin(s, file, "attention %s%s m=%d n=%d d=%d block=%d stages=%d warps=%d", tl_dtype_name(t),
+			ieee ? " ieee" : "", m, n, d, block, stages,
 			warps))
 		return;
-	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, (size_t)(n * d)), *v = in(s, "v", t, (size_t)(n * d)),
+	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, (size_t)(n * d)),
+		*v = in(s, "v", t, (size_t)(n * d)),
 		     *o = out(s, "o", TL_F32, (size_t)(m * d)), *sum = out(s, "sum", TL_F32, (size_t)m);
 	shaped(o, 2, (int[]){m, d});
 	double row[256];
@@ -263,13 +295,15 @@ static void attend(struct suite *s, tl_dtype t, bool ieee, int m, int n, int d, 
 		if (!block)
 			want(sum, (size_t)i, total);
 	}
-	/* probabilities are rounded to the type of v, averages of numbers below 1; scores of fp32 have tf32's error times √d */
+	/* probabilities are rounded to the type of v, averages of numbers below 1; scores of fp32 have tf32's error
+	 * times √d */
 	double unit = ieee ? 0x1p-22 * sqrt(d) : t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t);
 	tolerance(o, 2 * unit, 0);
 	tolerance(sum, 0, t == TL_F32 ? 2 * unit : 0x1p-16);
 	tl_config *c = CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages);
 	if (block)
-		LAUNCH(s, ieee ? "attend_early" : "attend_blocks", c, ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(m), tl_int(block), tl_int(d));
+		LAUNCH(s, ieee ? "attend_early" : "attend_blocks", c, ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n),
+		       tl_int(m), tl_int(block), tl_int(d));
 	else
 		LAUNCH(s, "attend", c, ptr(q), ptr(k), ptr(v), ptr(o), ptr(sum), tl_int(m), tl_int(n), tl_int(d));
 	case_end(s);
@@ -280,41 +314,50 @@ static void attention(struct suite *s, tl_dtype t, int m, int n, int d, int bloc
 	attend(s, t, false, m, n, d, block, stages, warps);
 }
 
-/* Loops whose loads are boxes, entered several times. `distances` of rows of k and v in elements; negative: from the end. */
-static void attention_rows(struct suite *s, tl_dtype t, int m, int n, int d, int block, const int *distances, int rounds, int stages, int warps)
+/* Loops whose loads are boxes, entered several times. `distances` of rows of k and v in elements; negative: from the
+ * end. */
+static void attention_rows(struct suite *s, tl_dtype t, int m, int n, int d, int block, const int *distances,
+			   int rounds, int stages, int warps)
 {
-	if (!case_begin(s, file, "attention %s m=%d n=%d d=%d block=%d, rows %d and %d apart, rounds=%d stages=%d warps=%d", tl_dtype_name(t), m, n, d, block,
+	if (!case_begin(s, file, "attention %s m=%d n=%d d=%d block=%d, rows %d and %d "
+			"apart, rounds=%d stages=%d warps=%d", tl_dtype_name(t), m, n, d, block,
 			distances[0], distances[1], rounds, stages, warps))
 		return;
 	enum { BEFORE = 48 };
-	int furthest = (int)fmax(abs(distances[0]), abs(distances[1])) * (n - 1), first = BEFORE + (distances[0] < 0 || distances[1] < 0 ? furthest : 0);
+	int furthest = (int)fmax(abs(distances[0]), abs(distances[1])) * (n - 1),
+	    first = BEFORE + (distances[0] < 0 || distances[1] < 0 ? furthest : 0);
 	size_t len = (size_t)(first + furthest + d);
 	struct array *q = in(s, "q", t, (size_t)(rounds * m * d)), *k = in(s, "k", t, len), *v = in(s, "v", t, len),
 		     *o = out(s, "o", TL_F32, (size_t)(rounds * m * d));
 	shaped(o, 2, (int[]){rounds * m, d});
 	double row[256];
 	for (int i = 0; i < rounds * m; i++) {
-		attend_row(q, (struct rows){k, first, distances[0]}, (struct rows){v, first, distances[1]}, i, n, d, row);
+		attend_row(q, (struct rows){k, first, distances[0]}, (struct rows){v, first, distances[1]}, i, n, d,
+			   row);
 		for (int x = 0; x < d; x++)
 			want(o, (size_t)(i * d + x), row[x]);
 	}
 	tolerance(o, 2 * (t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t)), 0);
-	LAUNCH(s, "attend_rows", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(o), tl_int(n), tl_int(rounds), tl_int(first),
-	       tl_int(distances[0]), tl_int(distances[1]), tl_int(m), tl_int(block), tl_int(d));
+	LAUNCH(s, "attend_rows", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v),
+	       ptr(o), tl_int(n), tl_int(rounds), tl_int(first), tl_int(distances[0]), tl_int(distances[1]), tl_int(m),
+	       tl_int(block), tl_int(d));
 	case_end(s);
 }
 
 /* Two loops that meet at block `middle`, before key 0 or behind the last one too. */
-static void attention_twice(struct suite *s, tl_dtype t, int m, int middle, int last, int d, int block, int stages, int warps)
+static void attention_twice(struct suite *s, tl_dtype t, int m, int middle, int last, int d, int block, int stages,
+			    int warps)
 {
-	if (!case_begin(s, file, "attention %s m=%d d=%d block=%d, loops to %d and %d, stages=%d warps=%d", tl_dtype_name(t), m, d, block, middle * block, last,
+	if (!case_begin(s, file, "attention %s m=%d d=%d block=%d, loops to %d and %d, stages=%d warps=%d",
+			tl_dtype_name(t), m, d, block, middle * block, last,
 			stages, warps))
 		return;
 	enum { BEFORE = 48, STRIDE = 128 };
 	int begin = middle < 0 ? middle * block : 0, n = (int)fmax(middle * block, last) - begin;
 	int first = BEFORE - begin * STRIDE;
 	size_t len = (size_t)(BEFORE + n * STRIDE);
-	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, len), *v = in(s, "v", t, len), *o = out(s, "o", TL_F32, (size_t)(m * d));
+	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, len), *v = in(s, "v", t, len),
+		*o = out(s, "o", TL_F32, (size_t)(m * d));
 	shaped(o, 2, (int[]){m, d});
 	double row[256];
 	for (int i = 0; i < m; i++) {
@@ -323,16 +366,19 @@ static void attention_twice(struct suite *s, tl_dtype t, int m, int middle, int 
 			want(o, (size_t)(i * d + x), row[x]);
 	}
 	tolerance(o, 2 * (t == TL_F32 ? 0x1p-11 * sqrt(d) : unit_roundoff(t)), 0);
-	LAUNCH(s, "attend_twice", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(o), tl_int(middle), tl_int(last), tl_int(first),
-	       tl_int(STRIDE), tl_int(m), tl_int(block), tl_int(d));
+	LAUNCH(s, "attend_twice", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v),
+	       ptr(o), tl_int(middle), tl_int(last), tl_int(first), tl_int(STRIDE), tl_int(m), tl_int(block),
+	       tl_int(d));
 	case_end(s);
 }
 
 static void attention_copied(struct suite *s, tl_dtype t, int m, int n, int d, int block, int stages, int warps)
 {
-	if (!case_begin(s, file, "attention %s m=%d n=%d d=%d block=%d of copied keys, stages=%d warps=%d", tl_dtype_name(t), m, n, d, block, stages, warps))
+	if (!case_begin(s, file, "attention %s m=%d n=%d d=%d block=%d of copied keys, stages=%d warps=%d",
+			tl_dtype_name(t), m, n, d, block, stages, warps))
 		return;
-	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, (size_t)(n * d)), *v = in(s, "v", t, (size_t)(n * d)),
+	struct array *q = in(s, "q", t, (size_t)(m * d)), *k = in(s, "k", t, (size_t)(n * d)),
+		*v = in(s, "v", t, (size_t)(n * d)),
 		     *copy = out(s, "copy", t, (size_t)(n * d)), *o = out(s, "o", TL_F32, (size_t)(m * d));
 	shaped(o, 2, (int[]){m, d});
 	fill(q, -1, 1), fill(k, -1, 1);
@@ -346,8 +392,8 @@ static void attention_copied(struct suite *s, tl_dtype t, int m, int n, int d, i
 		want(copy, (size_t)i, value(k, (size_t)i));
 	tolerance(o, 2 * unit_roundoff(t), 0);
 	tolerance(copy, 0, 0);
-	LAUNCH(s, "attend_copied", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(k), ptr(v), ptr(copy), ptr(o), tl_int(n), tl_int(m),
-	       tl_int(block), tl_int(d));
+	LAUNCH(s, "attend_copied", CONFIG(.grid = {1}, .num_warps = warps, .num_stages = stages), ptr(q), ptr(k),
+	       ptr(v), ptr(copy), ptr(o), tl_int(n), tl_int(m), tl_int(block), tl_int(d));
 	case_end(s);
 }
 
@@ -355,7 +401,8 @@ static void gram(struct suite *s, const struct kind *t, int m, int k, int warps)
 {
 	if (!case_begin(s, file, "gram %s %dx%d warps=%d", t->name, m, k, warps))
 		return;
-	struct array *x = in(s, "x", t->a, (size_t)(m * k)), *o = out(s, "o", t->out, (size_t)(m * m)), *sum = out(s, "sum", t->out, (size_t)m + 1);
+	struct array *x = in(s, "x", t->a, (size_t)(m * k)), *o = out(s, "o", t->out, (size_t)(m * m)),
+		*sum = out(s, "sum", t->out, (size_t)m + 1);
 	fill_whole(x, t->whole > 100 ? 100 : t->whole);
 	struct view v = {x, 0, (size_t)k, 1, false}, turned = {x, 0, 1, (size_t)k, false};
 	want_product(o, 0, &v, &turned, NULL, m, m, k);
@@ -376,7 +423,8 @@ static void computed(struct suite *s, tl_dtype t, int m, int n, int k, int warps
 {
 	if (!case_begin(s, file, "computed operands %s %dx%dx%d warps=%d", tl_dtype_name(t), m, n, k, warps))
 		return;
-	struct array *w = in(s, "w", TL_I8, (size_t)(m * k)), *scale = in(s, "scale", t, (size_t)m), *x = in(s, "x", t, (size_t)(k * n)),
+	struct array *w = in(s, "w", TL_I8, (size_t)(m * k)), *scale = in(s, "scale", t, (size_t)m),
+		*x = in(s, "x", t, (size_t)(k * n)),
 		     *o = out(s, "o", TL_F32, (size_t)(m * n)), *bias = in(s, "bias", TL_F32, (size_t)n);
 	fill(w, -15, 15), fill_whole(x, 5), fill_whole(bias, 100);
 	for (size_t i = 0; i < scale->len; i++)
@@ -386,10 +434,12 @@ static void computed(struct suite *s, tl_dtype t, int m, int n, int k, int warps
 			double sum = value(bias, (size_t)j);
 			for (int y = 0; y < k; y++)
 				if (y % 3 != j % 3)
-					sum += value(w, (size_t)(i * k + y)) * value(scale, (size_t)i) * value(x, (size_t)(y + j * k));
+					sum += value(w, (size_t)(i * k + y)) * value(scale, (size_t)i) *
+					       value(x, (size_t)(y + j * k));
 			want(o, (size_t)(i * n + j), sum > 0 ? sum : 0);
 		}
-	LAUNCH(s, "computed", CONFIG(.grid = {1}, .num_warps = warps), ptr(w), ptr(scale), ptr(x), ptr(o), ptr(bias), tl_int(m), tl_int(n), tl_int(k));
+	LAUNCH(s, "computed", CONFIG(.grid = {1}, .num_warps = warps), ptr(w), ptr(scale), ptr(x), ptr(o), ptr(bias),
+	       tl_int(m), tl_int(n), tl_int(k));
 	case_end(s);
 }
 
@@ -429,43 +479,60 @@ static void chosen(struct suite *s, tl_dtype t, int which, int warps)
 	want_product(o, 0, &va, &vb, NULL, M, N, K);
 	for (int i = 0; i < M * N; i++)
 		want(o, (size_t)i, o->want_f[i] * (which > 1 ? 3 : which > 0 ? 1 : -1));
-	LAUNCH(s, "chosen", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(o), tl_int(which), tl_int(M), tl_int(N), tl_int(K));
+	LAUNCH(s, "chosen", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(o), tl_int(which), tl_int(M),
+	       tl_int(N), tl_int(K));
 	case_end(s);
 }
 
 void theme_dot(struct suite *s)
 {
-	static const int batch[][5] = {{1, 16, 16, 16, 1}, {2, 16, 16, 32, 4}, {4, 32, 16, 16, 4}, {8, 16, 32, 32, 8}, {2, 64, 32, 16, 2}, {16, 8, 8, 16, 4}},
-			 chains[][5] = {{16, 16, 16, 16, 1}, {32, 64, 32, 16, 4}, {64, 64, 64, 64, 4}, {128, 32, 16, 64, 8}, {16, 16, 128, 32, 2}};
-	static const int distances[][2] = {{32, 32}, {64, 80}, {128, 0}, {0, 40}, {64, 64}, {-128, 128}, {33, 32}, {4096, 64}, {144, 272}, {32, 64}};
-	static const int meetings[][2] = {{0, 100}, {1, 64}, {2, 201}, {6, 250}, {3, 90}, {-1, 70}, {4, 128}, {-3, 31}, {-2, -33}, {5, 512}};
+	static const int batch[][5] = {{1, 16, 16, 16, 1}, {2, 16, 16, 32, 4}, {4, 32, 16, 16, 4},
+				       {8, 16, 32, 32, 8}, {2, 64, 32, 16, 2}, {16, 8, 8, 16, 4}},
+			 chains[][5] = {{16, 16, 16, 16, 1},
+					{32, 64, 32, 16, 4},
+					{64, 64, 64, 64, 4},
+					{128, 32, 16, 64, 8},
+					{16, 16, 128, 32, 2}};
+	static const int distances[][2] = {{32, 32},    {64, 80}, {128, 0},   {0, 40},    {64, 64},
+					   {-128, 128}, {33, 32}, {4096, 64}, {144, 272}, {32, 64}};
+	static const int meetings[][2] = {{0, 100}, {1, 64},  {2, 201}, {6, 250},  {3, 90},
+					  {-1, 70}, {4, 128}, {-3, 31}, {-2, -33}, {5, 512}};
 	static const char *const forms[] = {"left first", "right first", "turned"};
 	static const tl_dtype half[] = {TL_F16, TL_BF16, TL_F32};
 	products(s);
 	for (int i = 0; i < COUNT(batch); i++)
 		for (int t = 0; t < COUNT(kinds); t++)
-			batches(s, &kinds[t], batch[i][0], batch[i][1], batch[i][2], batch[i][3], (i + t) % 2, batch[i][4]);
+			batches(s, &kinds[t], batch[i][0], batch[i][1], batch[i][2], batch[i][3], (i + t) % 2,
+				batch[i][4]);
 	for (int i = 0; i < COUNT(chains); i++)
 		for (int f = 0; f < 9; f++)
-			chain(s, half[f / 3], forms[f % 3], chains[i][0], chains[i][1], chains[i][2], chains[i][3], chains[i][4]);
+			chain(s, half[f / 3], forms[f % 3], chains[i][0], chains[i][1], chains[i][2], chains[i][3],
+			      chains[i][4]);
 	for (int t = 0; t < 3; t++) {
-		attention(s, half[t], 16, 16, 16, 0, 1, 1), attention(s, half[t], 64, 32, 64, 0, 2, 4), attention(s, half[t], 128, 64, 32, 0, 3, 8);
-		attention(s, half[t], 64, 64, 64, 32, 2, 4), attention(s, half[t], 32, 77, 32, 16, 3, 2), attention(s, half[t], 128, 100, 64, 64, 1, 8);
+		attention(s, half[t], 16, 16, 16, 0, 1, 1), attention(s, half[t], 64, 32, 64, 0, 2, 4),
+			attention(s, half[t], 128, 64, 32, 0, 3, 8);
+		attention(s, half[t], 64, 64, 64, 32, 2, 4), attention(s, half[t], 32, 77, 32, 16, 3, 2),
+			attention(s, half[t], 128, 100, 64, 64, 1, 8);
 		attention(s, half[t], 16, 5, 32, 16, 4, 1);
 		for (int i = 0; i < COUNT(distances); i++)
-			attention_rows(s, half[t], 128, 1 + 33 * i, 32 << i % 3, 16 << i % 3, distances[i], 1 + i % 3, 2 + i % 4, i == 4 ? 4 : 8);
+			attention_rows(s, half[t], 128, 1 + 33 * i, 32 << i % 3, 16 << i % 3, distances[i], 1 + i % 3,
+				       2 + i % 4, i == 4 ? 4 : 8);
 		for (int i = 0; i < COUNT(meetings); i++)
-			attention_twice(s, half[t], 64 << i % 2, meetings[i][0], meetings[i][1], 64, 32, 2 + i % 3, i % 2 ? 8 : 4);
+			attention_twice(s, half[t], 64 << i % 2, meetings[i][0], meetings[i][1], 64, 32, 2 + i % 3,
+					i % 2 ? 8 : 4);
 		if (half[t] != TL_F32)
-			attention_copied(s, half[t], 128, 128, 32, 32, 3, 8), attention_copied(s, half[t], 64, 160, 64, 32, 2, 4);
-		computed(s, half[t], 32, 64, 32, 4), computed(s, half[t], 128, 16, 64, 8), computed(s, half[t], 16, 16, 16, 1);
+			attention_copied(s, half[t], 128, 128, 32, 32, 3, 8),
+				attention_copied(s, half[t], 64, 160, 64, 32, 2, 4);
+		computed(s, half[t], 32, 64, 32, 4), computed(s, half[t], 128, 16, 64, 8),
+			computed(s, half[t], 16, 16, 16, 1);
 		for (int n = 0; n < 4; n++)
 			powers(s, half[t], n, 16 << n % 3, 1 << n);
 		for (int which = 0; which < 3; which++)
 			chosen(s, half[t], which, 1 << which);
 	}
 	for (int stages = 1; stages <= 4; stages++)
-		attend(s, TL_F32, true, 64, 200, 32, 32, stages, 4), attend(s, TL_F32, true, 32, 64, 64, 16, stages, 1 << stages);
+		attend(s, TL_F32, true, 64, 200, 32, 32, stages, 4),
+			attend(s, TL_F32, true, 32, 64, 64, 16, stages, 1 << stages);
 	for (int t = 0; t < 7; t++)
 		if (kinds[t].out != TL_F16)
 			gram(s, &kinds[t], 32, 64, 4), gram(s, &kinds[t], 16, 32, 1), gram(s, &kinds[t], 128, 32, 8);

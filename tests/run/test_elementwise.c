@@ -44,7 +44,8 @@ static const struct {
 	{"pos", identity, -100, 100, 0, 0},
 };
 
-static const double specials[] = {0.0, -0.0, 1, -1, 0.5, 2, INFINITY, -INFINITY, NAN, 1e30, -1e30, 1e-30, 3.5, -2.5, 1e5, 80, -80};
+static const double specials[] = {0.0,  -0.0,  1,     -1,  0.5,  2,   INFINITY, -INFINITY, NAN,
+				  1e30, -1e30, 1e-30, 3.5, -2.5, 1e5, 80,       -80};
 
 static void function(struct suite *s, int k, tl_dtype t, bool special)
 {
@@ -59,7 +60,8 @@ static void function(struct suite *s, int k, tl_dtype t, bool special)
 		set(x, i, specials[i % COUNT(specials)]);
 	for (size_t i = 0; i < N; i++)
 		want(o, i, functions[k].f(value(x, i)));
-	/* fp64 functions are libclc's and glibc's: a few ulps of each. The error of |x| near 80 in exp is 80 · 2^-24. */
+	/* fp64 functions are libclc's and glibc's: a few ulps of each. The error of |x| near 80 in exp is 80 ·
+	 * 2^-24. */
 	double r = functions[k].relative;
 	if (r)
 		tolerance(o, t == TL_F64 ? 1e-16 : functions[k].absolute + (special ? 1e-37 : 0),
@@ -110,7 +112,8 @@ static const struct {
 	const char *name;
 	double (*f)(double);
 	double ulps;
-} accurate[] = {{"log", log, 1}, {"log2", log2, 1}, {"sin", sin, 1.6}, {"cos", cos, 1.6}, {"erf", erf, 1.5}, {"tanh", tanh, 2}};
+} accurate[] = {{"log", log, 1}, {"log2", log2, 1}, {"sin", sin, 1.6}, {"cos", cos, 1.6}, {"erf", erf, 1.5},
+		{"tanh", tanh, 2}};
 
 static double near_one(void) { return 1 + ldexp(uniform(-1, 1), -(int)random_int(0, 23)); }
 static double moderate(void) { return uniform(-5, 5); }
@@ -124,7 +127,8 @@ static double few_large(void) { return random_int(0, 15) ? uniform(-1000, 1000) 
 static const struct {
 	const char *name;
 	double (*argument)(void); /* NULL: any bits */
-} domains[] = {{"any bits", NULL}, {"near 1", near_one}, {"moderate", moderate}, {"any exponent", any_exponent}, {"many turns", many_turns},
+} domains[] = {{"any bits", NULL}, {"near 1", near_one}, {"moderate", moderate}, {"any exponent", any_exponent},
+	       {"many turns", many_turns},
 	       {"near zeros", near_zeros}, {"few large", few_large}};
 
 static void accuracy(struct suite *s, int f, int domain)
@@ -140,15 +144,44 @@ static void accuracy(struct suite *s, int f, int domain)
 	for (size_t i = 0; i < MANY; i++)
 		want(o, i, accurate[f].f(value(x, i)));
 	tolerance_ulps(o, accurate[f].ulps);
-	LAUNCH(s, "unary", CONFIG(.grid = {(MANY + LONG_BLOCK - 1) / LONG_BLOCK}), ptr(x), ptr(o), tl_int(MANY), tl_str(accurate[f].name), tl_int(LONG_BLOCK));
+	LAUNCH(s, "unary", CONFIG(.grid = {(MANY + LONG_BLOCK - 1) / LONG_BLOCK}), ptr(x), ptr(o), tl_int(MANY),
+	       tl_str(accurate[f].name), tl_int(LONG_BLOCK));
 	case_end(s);
 }
 
 /* Their limits, and both sides of where one formula takes over from another; one element a thread. */
 static void edges(struct suite *s, int f)
 {
-	static const double at[] = {0, 0x1p-149, 0x1.8p-140, 0x1p-127, 0x1p-126, 0x1p-125, 1e-30, 1e-6, 0.5, 0x1.6a09e6p-1, 0.8, 0.9, 1, 1.1, 0x1.6a09e6p0, 2, 3.9, 4, 9,
-				    15, 1e5, 0x1p17, 1e6, 1e7, 1e10, 1e20, 3e38, 0x1.fffffep127, INFINITY, NAN};
+	static const double at[] = {0,
+				    0x1p-149,
+				    0x1.8p-140,
+				    0x1p-127,
+				    0x1p-126,
+				    0x1p-125,
+				    1e-30,
+				    1e-6,
+				    0.5,
+				    0x1.6a09e6p-1,
+				    0.8,
+				    0.9,
+				    1,
+				    1.1,
+				    0x1.6a09e6p0,
+				    2,
+				    3.9,
+				    4,
+				    9,
+				    15,
+				    1e5,
+				    0x1p17,
+				    1e6,
+				    1e7,
+				    1e10,
+				    1e20,
+				    3e38,
+				    0x1.fffffep127,
+				    INFINITY,
+				    NAN};
 	enum { EACH = 6, EDGES = COUNT(at) * EACH };
 	if (!case_begin(s, file, "%s to %g ulp, edges", accurate[f].name, accurate[f].ulps))
 		return;
@@ -160,7 +193,8 @@ static void edges(struct suite *s, int f)
 		want(o, i, accurate[f].f(value(x, i)));
 	}
 	tolerance_ulps(o, accurate[f].ulps);
-	LAUNCH(s, "unary", CONFIG(.grid = {(EDGES + 31) / 32}, .num_warps = 1), ptr(x), ptr(o), tl_int(EDGES), tl_str(accurate[f].name), tl_int(32));
+	LAUNCH(s, "unary", CONFIG(.grid = {(EDGES + 31) / 32}, .num_warps = 1), ptr(x), ptr(o), tl_int(EDGES),
+	       tl_str(accurate[f].name), tl_int(32));
 	case_end(s);
 }
 
@@ -179,7 +213,8 @@ static void signs_of_zeros(struct suite *s, int f)
 		else
 			set(x, i, 0), want_int(o, i, (int32_t)encode(TL_F32, accurate[f].f(0)));
 	}
-	LAUNCH(s, "unary_bits", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(COUNT(at)), tl_str(accurate[f].name), tl_int(8));
+	LAUNCH(s, "unary_bits", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(COUNT(at)), tl_str(accurate[f].name),
+	       tl_int(8));
 	case_end(s);
 }
 
@@ -224,7 +259,8 @@ static const struct {
 } operators[] = {
 	{"+", ARITHMETIC}, {"-", ARITHMETIC}, {"*", ARITHMETIC}, {"/", DIVISION}, {"//", DIVISION}, {"%", DIVISION},
 	{"&", INTEGER}, {"|", INTEGER}, {"^", INTEGER}, {"<<", INTEGER}, {">>", INTEGER},
-	{"<", COMPARISON}, {"<=", COMPARISON}, {">", COMPARISON}, {">=", COMPARISON}, {"==", COMPARISON}, {"!=", COMPARISON},
+	{"<", COMPARISON}, {"<=", COMPARISON}, {">", COMPARISON}, {">=", COMPARISON}, {"==", COMPARISON},
+		{"!=", COMPARISON},
 	{"maximum", EXTREMUM}, {"minimum", EXTREMUM}, {"maximum_nan", EXTREMUM}, {"minimum_nan", EXTREMUM},
 };
 
@@ -301,7 +337,8 @@ static void operands(struct array *x, struct array *y, const char *op)
 			set_int(x, i, random_int(-3, 3));
 		if (i % 50 == 0)
 			set_int(x, i, i % 100 ? most(t) : least(t));
-		if (divide && (!value_int(y, i) || (is_signed(t) && value_int(y, i) == -1 && value_int(x, i) == least(t))))
+		if (divide &&
+		    (!value_int(y, i) || (is_signed(t) && value_int(y, i) == -1 && value_int(x, i) == least(t))))
 			set_int(y, i, 3);
 	}
 }
@@ -356,7 +393,8 @@ static void umulhi(struct suite *s, tl_dtype t)
 	struct array *x = in(s, "x", t, N), *y = in(s, "y", t, N), *o = out(s, "o", t, N);
 	for (size_t i = 0; i < N; i++) {
 		uint64_t mask = ~0ull >> (64 - bits_of(t));
-		unsigned __int128 p = (unsigned __int128)((uint64_t)value_int(x, i) & mask) * ((uint64_t)value_int(y, i) & mask);
+		unsigned __int128 p =
+			(unsigned __int128)((uint64_t)value_int(x, i) & mask) * ((uint64_t)value_int(y, i) & mask);
 		want_int(o, i, (int64_t)(uint64_t)(p >> bits_of(t)));
 	}
 	LAUNCH(s, "binary", GRID_1D, ptr(x), ptr(y), ptr(o), tl_int(N), tl_str("umulhi"), tl_int(BLOCK));
@@ -403,7 +441,8 @@ static void ternary(struct suite *s, const char *op, tl_dtype t)
 		}
 		int64_t ia = value_int(x, i), ib = value_int(y, i), ic = value_int(z, i);
 		bool u = !is_float(t) && !is_signed(t);
-		bool ab = is_float(t) ? a > b : compare_ints(">", ia, ib, u), bc = is_float(t) ? b > c : compare_ints(">", ib, ic, u);
+		bool ab = is_float(t) ? a > b : compare_ints(">", ia, ib, u),
+			bc = is_float(t) ? b > c : compare_ints(">", ib, ic, u);
 		bool ac = is_float(t) ? a > c : compare_ints(">", ia, ic, u);
 		int pick = !strcmp(op, "where") ? (ab ? 0 : 2) : ((ab && !bc) || ac ? 0 : 1);
 		if (!strcmp(op, "fma"))
@@ -454,7 +493,12 @@ static void scalar_operators(struct suite *s, tl_dtype t)
 	struct array *x = in(s, "x", t, 1), *y = in(s, "y", t, 1), *o = out(s, "o", t, 7);
 	fill(x, -9, 9), fill(y, -9, 9);
 	double a = value(x, 0), b = value(y, 0);
-	double r[] = {a + b, a * b, fmax(a, b), fmin(a, b), fabs(round_to(is_float(t) ? t : TL_F64, a - b)), a > b ? b - a : a,
+	double r[] = {a + b,
+		      a * b,
+		      fmax(a, b),
+		      fmin(a, b),
+		      fabs(round_to(is_float(t) ? t : TL_F64, a - b)),
+		      a > b ? b - a : a,
 		      b > 0 ? -a : a};
 	for (size_t i = 0; i < 7; i++)
 		if (is_float(t))
@@ -472,12 +516,14 @@ static void weak_constants(struct suite *s)
 	struct array *h = in(s, "h", TL_F16, 100), *b = in(s, "b", TL_BF16, 100), *k = in(s, "k", TL_I8, 100),
 		     *o = out(s, "o", TL_F32, 100);
 	for (size_t i = 0; i < 100; i++) {
-		set(h, i, (double)random_int(-64, 64) / 64); /* products are exact, so it is the same whether the sum is fused with them */
+		/* products are exact, so it is the same whether the sum is fused with them */
+		set(h, i, (double)random_int(-64, 64) / 64);
 		double x = round_to(TL_F16, value(h, i) * 3 + 1);
 		want(o, i, x + value(b, i) * 2 + (double)wrap(TL_I8, value_int(k, i) + 100) + 0.75 * 2);
 	}
 	tolerance(o, 1e-4, 0); /* sums around 100 in fp32 */
-	LAUNCH(s, "weak", CONFIG(.grid = {1}), ptr(h), ptr(b), ptr(k), ptr(o), tl_float(0.75), tl_int(100), tl_int(128));
+	LAUNCH(s, "weak", CONFIG(.grid = {1}), ptr(h), ptr(b), ptr(k), ptr(o), tl_float(0.75), tl_int(100),
+	       tl_int(128));
 	case_end(s);
 }
 
@@ -515,7 +561,8 @@ static void extremes_of_negations(struct suite *s, int form, tl_dtype t)
 void theme_elementwise(struct suite *s)
 {
 	static const char *const three[] = {"fma", "clamp", "clamp_nan", "where", "logical"};
-	static const int shapes[][2] = {{1, 1}, {1, 32}, {32, 1}, {2, 4}, {16, 16}, {64, 8}, {8, 128}, {64, 64}, {256, 2}, {1, 4096}, {1024, 4}};
+	static const int shapes[][2] = {{1, 1},   {1, 32},  {32, 1},  {2, 4},    {16, 16}, {64, 8},
+					{8, 128}, {64, 64}, {256, 2}, {1, 4096}, {1024, 4}};
 	functions_of_all_types(s);
 	accuracy_of_all(s);
 	operators_of_all_types(s);

@@ -7,8 +7,10 @@ static const struct operand {
 	tl_dtype in, acc, out;
 	int most; /* whole numbers up to this stay exact over k ≤ 256 */
 } types[] = {
-	{TL_F16, TL_F32, TL_F32, 60}, {TL_BF16, TL_F32, TL_F32, 60}, {TL_F32, TL_F32, TL_F32, 60}, {TL_I8, TL_I32, TL_I32, 128},
-	{TL_F16, TL_F32, TL_F16, 2},  {TL_F8E4M3, TL_F32, TL_F32, 4}, {TL_F64, TL_F64, TL_F64, 9999}, {TL_F8E5M2, TL_F32, TL_F16, 2},
+	{TL_F16, TL_F32, TL_F32, 60}, {TL_BF16, TL_F32, TL_F32, 60}, {TL_F32, TL_F32, TL_F32, 60},
+		{TL_I8, TL_I32, TL_I32, 128},
+	{TL_F16, TL_F32, TL_F16, 2},  {TL_F8E4M3, TL_F32, TL_F32, 4}, {TL_F64, TL_F64, TL_F64, 9999},
+		{TL_F8E5M2, TL_F32, TL_F16, 2},
 	{TL_BF16, TL_F32, TL_BF16, 60}, /* rounded once, at the end */
 };
 
@@ -72,66 +74,81 @@ static const char *shape_name(char *text, const struct shape *h)
 
 static double activate(const char *name, double v) { return !name ? v : !strcmp(name, "add_one") ? v + 1 : v * v; }
 
-static void matmul(struct suite *s, const struct operand *t, const struct shape *h, const char *form, const char *order, enum lie la,
-		   enum lie lb, enum lie lc, int stages, int warps)
+static void matmul(struct suite *s, const struct operand *t, const struct shape *h, const char *form, const char *order,
+		   enum lie la, enum lie lb, enum lie lc, int stages, int warps)
 {
 	char text[80];
-	const char *act = h->k % 3 == 0 && t->most <= 60 && t->in != TL_BF16 ? h->m % 2 ? "add_one" : t->out == TL_F32 && t->most < 60 ? "square" : NULL : NULL;
-	if (!case_begin(s, file, "%s to %s %s %s %s a=%s b=%s c=%s stages=%d warps=%d", tl_dtype_name(t->in), tl_dtype_name(t->out),
-			shape_name(text, h), form, order, lies[la], lies[lb], lies[lc], stages, warps))
+	const char *act = h->k % 3 == 0 && t->most <= 60 && t->in != TL_BF16 ? h->m % 2 ? "add_one"
+		: t->out == TL_F32 && t->most < 60 ? "square" : NULL : NULL;
+	if (!case_begin(s, file, "%s to %s %s %s %s a=%s b=%s c=%s stages=%d warps=%d", tl_dtype_name(t->in),
+			tl_dtype_name(t->out), shape_name(text, h), form, order, lies[la], lies[lb], lies[lc], stages,
+			warps))
 		return;
-	struct matrix a = operand(s, "a", t->in, la, h->m, h->k, t->most), b = operand(s, "b", t->in, lb, h->k, h->n, t->most), c;
+	struct matrix a = operand(s, "a", t->in, la, h->m, h->k, t->most),
+		b = operand(s, "b", t->in, lb, h->k, h->n, t->most), c;
 	strides(lc, h->m, h->n, &c);
 	c.x = out(s, "c", t->out, extent(&c, h->m, h->n));
 	for (int i = 0; i < h->m; i++)
 		for (int j = 0; j < h->n; j++)
 			want(c.x, (size_t)(i * c.row + j * c.column), activate(act, dot(&a, &b, i, j, h->k)));
 	uint32_t grid = (uint32_t)(cdiv(h->m, h->bm) * cdiv(h->n, h->bn));
-	LAUNCH(s, "matmul", CONFIG(.grid = {grid}, .num_warps = warps, .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c.x), SIZES(h),
-	       tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column), tl_int(c.row), tl_int(c.column), BLOCKS(h), tl_str(form),
-	       tl_str(order), tl_int(3), tl_type(t->acc), act ? tl_func(act) : tl_none());
+	LAUNCH(s, "matmul", CONFIG(.grid = {grid}, .num_warps = warps, .num_stages = stages), ptr(a.x), ptr(b.x),
+	       ptr(c.x), SIZES(h), tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column), tl_int(c.row),
+	       tl_int(c.column), BLOCKS(h), tl_str(form), tl_str(order), tl_int(3), tl_type(t->acc),
+	       act ? tl_func(act) : tl_none());
 	case_end(s);
 }
 
-/* Operands whose rows (a) and rows or columns (b, along k) begin `shift` elements past an aligned address, then at every other one:
- * the gap between them is odd. Nothing lies behind their last elements. */
-static void any_address(struct suite *s, const struct operand *t, const struct shape *h, const char *form, bool along_k, int shift, int warps, bool back)
+/* Operands whose rows (a) and rows or columns (b, along k) begin `shift` elements past an aligned address, then at
+ * every other one: the gap between them is odd. Nothing lies behind their last elements. */
+static void any_address(struct suite *s, const struct operand *t, const struct shape *h, const char *form, bool along_k,
+			int shift, int warps, bool back)
 {
 	char text[80];
-	if (!case_begin(s, file, "any address %s %s %s b=%s shift=%d warps=%d%s", tl_dtype_name(t->in), shape_name(text, h), form,
-			along_k ? "columns" : "rows", shift, warps, back ? " backwards" : ""))
+	if (!case_begin(s, file, "any address %s %s %s b=%s shift=%d warps=%d%s", tl_dtype_name(t->in),
+			shape_name(text, h), form, along_k ? "columns" : "rows", shift, warps,
+			back ? " backwards" : ""))
 		return;
-	struct matrix a = {.row = h->k | 1, .column = 1}, b = {.row = along_k ? 1 : h->n | 1, .column = along_k ? h->k | 1 : 1};
+	struct matrix a = {.row = h->k | 1, .column = 1},
+		      b = {.row = along_k ? 1 : h->n | 1, .column = along_k ? h->k | 1 : 1};
 	a.x = in_at(s, "a", t->in, extent(&a, h->m, h->k), shift);
 	b.x = in_at(s, "b", t->in, extent(&b, h->k, h->n), (shift * 3 + 1) % 16);
 	fill_whole(a.x, t->most), fill_whole(b.x, t->most);
 	struct array *c = out_at(s, "c", t->out, (size_t)(h->m * h->n), shift);
 	for (int i = 0; i < h->m; i++)
 		for (int j = 0; j < h->n; j++)
-			want(c, (size_t)(i * h->n + j), dot(&a, &b, back ? h->m - 1 - i : i, back ? h->n - 1 - j : j, h->k));
+			want(c, (size_t)(i * h->n + j),
+			     dot(&a, &b, back ? h->m - 1 - i : i, back ? h->n - 1 - j : j, h->k));
 	uint32_t rows = (uint32_t)cdiv(h->m, h->bm), columns = (uint32_t)cdiv(h->n, h->bn);
 	if (back)
-		LAUNCH(s, "backwards", CONFIG(.grid = {rows, columns}, .num_warps = warps, .num_stages = 3), ptr(a.x), ptr(b.x), ptr(c), SIZES(h),
-		       tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column), BLOCKS(h), tl_str(form), tl_type(t->acc));
+		LAUNCH(s, "backwards", CONFIG(.grid = {rows, columns}, .num_warps = warps, .num_stages = 3), ptr(a.x),
+		       ptr(b.x), ptr(c), SIZES(h), tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column),
+		       BLOCKS(h), tl_str(form), tl_type(t->acc));
 	else
-		LAUNCH(s, "matmul", CONFIG(.grid = {rows * columns}, .num_warps = warps, .num_stages = 3), ptr(a.x), ptr(b.x), ptr(c), SIZES(h),
-		       tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column), tl_int(h->n), tl_int(1), BLOCKS(h), tl_str(form),
-		       tl_str("rows"), tl_int(3), tl_type(t->acc), tl_none());
+		LAUNCH(s, "matmul", CONFIG(.grid = {rows * columns}, .num_warps = warps, .num_stages = 3), ptr(a.x),
+		       ptr(b.x), ptr(c), SIZES(h), tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column),
+		       tl_int(h->n), tl_int(1), BLOCKS(h), tl_str(form), tl_str("rows"), tl_int(3), tl_type(t->acc),
+		       tl_none());
 	case_end(s);
 }
 
 static void any_addresses(struct suite *s)
 {
-	static const struct shape shapes[] = {{65, 67, 100, 64, 64, 32}, {70, 133, 61, 64, 64, 32}, {17, 40, 33, 16, 32, 32}, {64, 64, 96, 64, 32, 32},
+	static const struct shape shapes[] = {{65, 67, 100, 64, 64, 32},
+					      {70, 133, 61, 64, 64, 32},
+					      {17, 40, 33, 16, 32, 32},
+					      {64, 64, 96, 64, 32, 32},
 					      {130, 131, 99, 128, 128, 32}};
 	static const char *const forms[] = {"wrap", "advance", "offsets"};
 	for (int shift = 0; shift < 8; shift++)
 		for (int t = 0; t < 2; t++)
 			for (int f = 0; f < COUNT(forms); f++)
-				any_address(s, &types[t], &shapes[(shift + t + f) % 4], forms[f], (shift + f) % 3 == 2, shift, 4, false);
+				any_address(s, &types[t], &shapes[(shift + t + f) % 4], forms[f], (shift + f) % 3 == 2,
+					    shift, 4, false);
 	for (int shift = 0; shift < 16; shift++) {
 		any_address(s, &types[3], &shapes[shift % 3], forms[shift % 3], shift % 4 != 3, shift, 4, false);
-		any_address(s, &types[5 + shift % 2 * 2], &shapes[(shift + 1) % 3], forms[(shift + 1) % 3], shift % 4 != 2, shift, 2, false);
+		any_address(s, &types[5 + shift % 2 * 2], &shapes[(shift + 1) % 3], forms[(shift + 1) % 3],
+			    shift % 4 != 2, shift, 2, false);
 	}
 	for (int i = 0; i < 6; i++) {
 		any_address(s, &types[0], &shapes[4], forms[i % 3], i % 2, i, 4 << i % 2, false);
@@ -139,18 +156,22 @@ static void any_addresses(struct suite *s)
 	}
 }
 
-static void whole_tiles(struct suite *s, const struct operand *t, const struct shape *h, int group, int stages, int warps)
+static void whole_tiles(struct suite *s, const struct operand *t, const struct shape *h, int group, int stages,
+			int warps)
 {
 	char text[80];
-	if (!case_begin(s, file, "whole tiles %s %s group_pids=%d stages=%d warps=%d", tl_dtype_name(t->in), shape_name(text, h), group, stages,
-			warps))
+	if (!case_begin(s, file, "whole tiles %s %s group_pids=%d stages=%d warps=%d", tl_dtype_name(t->in),
+			shape_name(text, h), group, stages, warps))
 		return;
-	struct matrix a = operand(s, "a", t->in, ROWS, h->m, h->k, t->most), b = operand(s, "b", t->in, ROWS, h->k, h->n, t->most);
+	struct matrix a = operand(s, "a", t->in, ROWS, h->m, h->k, t->most),
+		b = operand(s, "b", t->in, ROWS, h->k, h->n, t->most);
 	struct array *c = out(s, "c", t->out, (size_t)(h->m * h->n));
 	for (int i = 0; i < h->m * h->n; i++)
 		want(c, (size_t)i, dot(&a, &b, i / h->n, i % h->n, h->k));
-	LAUNCH(s, "whole_tiles", CONFIG(.grid = {(uint32_t)(h->m / h->bm), (uint32_t)(h->n / h->bn)}, .num_warps = warps,
-	       .num_stages = stages, .group_pids = group), ptr(a.x), ptr(b.x), ptr(c), tl_int(h->n), tl_int(h->k), BLOCKS(h), tl_type(t->acc));
+	LAUNCH(s, "whole_tiles",
+	       CONFIG(.grid = {(uint32_t)(h->m / h->bm), (uint32_t)(h->n / h->bn)}, .num_warps = warps,
+		      .num_stages = stages, .group_pids = group),
+	       ptr(a.x), ptr(b.x), ptr(c), tl_int(h->n), tl_int(h->k), BLOCKS(h), tl_type(t->acc));
 	case_end(s);
 }
 
@@ -167,10 +188,13 @@ static void batched(struct suite *s, tl_dtype t, int batches, const struct shape
 		for (int i = 0; i < h->m * h->n; i++) {
 			double sum = 0;
 			for (int k = 0; k < h->k; k++)
-				sum += value(a, (size_t)(z * sa + i / h->n * h->k + k)) * value(b, (size_t)(z * sb + k * h->n + i % h->n));
+				sum += value(a, (size_t)(z * sa + i / h->n * h->k + k)) *
+				       value(b, (size_t)(z * sb + k * h->n + i % h->n));
 			want(c, (size_t)(z * sc + i), sum);
 		}
-	LAUNCH(s, "batched", CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn), (uint32_t)batches}, .num_stages = stages),
+	LAUNCH(s, "batched",
+	       CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn), (uint32_t)batches},
+		      .num_stages = stages),
 	       ptr(a), ptr(b), ptr(c), SIZES(h), tl_int(sa), tl_int(sb), tl_int(sc), BLOCKS(h));
 	case_end(s);
 }
@@ -178,22 +202,26 @@ static void batched(struct suite *s, tl_dtype t, int batches, const struct shape
 static void persistent(struct suite *s, tl_dtype t, int programs, const struct shape *h, int stages, bool flatten)
 {
 	char text[80];
-	if (!case_begin(s, file, "persistent %s %s programs=%d stages=%d%s", tl_dtype_name(t), shape_name(text, h), programs, stages, flatten ? " flatten" : ""))
+	if (!case_begin(s, file, "persistent %s %s programs=%d stages=%d%s", tl_dtype_name(t), shape_name(text, h),
+			programs, stages, flatten ? " flatten" : ""))
 		return;
 	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 20), b = operand(s, "b", t, ROWS, h->k, h->n, 20);
 	struct array *c = out(s, "c", TL_F32, (size_t)(h->m * h->n));
 	for (int i = 0; i < h->m * h->n; i++)
 		want(c, (size_t)i, dot(&a, &b, i / h->n, i % h->n, h->k));
-	LAUNCH(s, "persistent", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c), SIZES(h), BLOCKS(h), tl_bool(flatten));
+	LAUNCH(s, "persistent", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c),
+	       SIZES(h), BLOCKS(h), tl_bool(flatten));
 	case_end(s);
 }
 
-/* Tiles that fill a multiprocessor, more of them than blocks: each of these runs several programs, the last ones perhaps one less. The
- * grid has one, two or three dimensions. */
-static void few_blocks(struct suite *s, const struct operand *t, const struct shape *h, const char *form, int batches, int stages, int warps, int blocks)
+/* Tiles that fill a multiprocessor, more of them than blocks: each of these runs several programs, the last ones
+ * perhaps one less. The grid has one, two or three dimensions. */
+static void few_blocks(struct suite *s, const struct operand *t, const struct shape *h, const char *form, int batches,
+		       int stages, int warps, int blocks)
 {
 	char text[80];
-	if (!case_begin(s, file, "few blocks %s %s %s batches=%d stages=%d warps=%d blocks=%d", tl_dtype_name(t->in), shape_name(text, h), form, batches,
+	if (!case_begin(s, file, "few blocks %s %s %s batches=%d stages=%d warps=%d blocks=%d", tl_dtype_name(t->in),
+			shape_name(text, h), form, batches,
 			stages, warps, blocks))
 		return;
 	int sa = h->m * h->k, sb = h->k * h->n, sc = h->m * h->n;
@@ -206,17 +234,23 @@ static void few_blocks(struct suite *s, const struct operand *t, const struct sh
 		int z = i / sc, row = i % sc / h->n, column = i % sc % h->n;
 		double sum = 0;
 		for (int k = 0; k < h->k; k++)
-			sum += value(a.x, (size_t)(z * sa + row * a.row + k)) * value(b.x, (size_t)(z * sb + k * b.row + column * b.column));
+			sum += value(a.x, (size_t)(z * sa + row * a.row + k)) *
+			       value(b.x, (size_t)(z * sb + k * b.row + column * b.column));
 		want(c, (size_t)i, sum);
 	}
 	uint32_t rows = (uint32_t)cdiv(h->m, h->bm), columns = (uint32_t)cdiv(h->n, h->bn);
 	if (batches == 1)
-		LAUNCH(s, "matmul", CONFIG(.grid = {rows * columns}, .num_warps = warps, .num_stages = stages, .num_blocks = blocks), ptr(a.x), ptr(b.x), ptr(c),
-		       SIZES(h), tl_int(a.row), tl_int(a.column), tl_int(b.row), tl_int(b.column), tl_int(h->n), tl_int(1), BLOCKS(h), tl_str(form),
-		       tl_str("groups"), tl_int(3), tl_type(t->acc), tl_none());
+		LAUNCH(s, "matmul",
+		       CONFIG(.grid = {rows * columns}, .num_warps = warps, .num_stages = stages, .num_blocks = blocks),
+		       ptr(a.x), ptr(b.x), ptr(c), SIZES(h), tl_int(a.row), tl_int(a.column), tl_int(b.row),
+		       tl_int(b.column), tl_int(h->n), tl_int(1), BLOCKS(h), tl_str(form), tl_str("groups"), tl_int(3),
+		       tl_type(t->acc), tl_none());
 	else
-		LAUNCH(s, "in_batches", CONFIG(.grid = {rows, columns, (uint32_t)batches}, .num_warps = warps, .num_stages = stages, .num_blocks = blocks), ptr(a.x),
-		       ptr(b.x), ptr(c), SIZES(h), tl_int(b.row), tl_int(b.column), BLOCKS(h), tl_str(form), tl_type(t->acc));
+		LAUNCH(s, "in_batches",
+		       CONFIG(.grid = {rows, columns, (uint32_t)batches}, .num_warps = warps, .num_stages = stages,
+			      .num_blocks = blocks),
+		       ptr(a.x), ptr(b.x), ptr(c), SIZES(h), tl_int(b.row), tl_int(b.column), BLOCKS(h), tl_str(form),
+		       tl_type(t->acc));
 	case_end(s);
 }
 
@@ -224,10 +258,12 @@ static void few_blocks(struct suite *s, const struct operand *t, const struct sh
 static void ragged(struct suite *s, tl_dtype t, int programs, int tiles, int stages, bool by_tile)
 {
 	enum { BM = 32, BN = 64, BK = 32, K = 160 };
-	if (!case_begin(s, file, "ragged %s tiles=%d programs=%d stages=%d%s", tl_dtype_name(t), tiles, programs, stages, by_tile ? " by tile" : ""))
+	if (!case_begin(s, file, "ragged %s tiles=%d programs=%d stages=%d%s", tl_dtype_name(t), tiles, programs,
+			stages, by_tile ? " by tile" : ""))
 		return;
 	struct matrix a = operand(s, "a", t, ROWS, tiles * BM, K, 20), b = operand(s, "b", t, ROWS, K, BN, 20);
-	struct array *c = out(s, "c", TL_F32, (size_t)(tiles * BM * BN)), *from = in(s, "from", TL_I32, (size_t)tiles), *to = in(s, "to", TL_I32, (size_t)tiles);
+	struct array *c = out(s, "c", TL_F32, (size_t)(tiles * BM * BN)), *from = in(s, "from", TL_I32, (size_t)tiles),
+		*to = in(s, "to", TL_I32, (size_t)tiles);
 	for (int i = 0; i < tiles; i++) {
 		int first = by_tile ? 0 : BK * random_int(0, 3), end = by_tile ? i % 5 * BK : BK * random_int(0, 5);
 		set(from, (size_t)i, first);
@@ -239,8 +275,9 @@ static void ragged(struct suite *s, tl_dtype t, int programs, int tiles, int sta
 			want(c, (size_t)(i * BM * BN + j), sum);
 		}
 	}
-	LAUNCH(s, "ragged", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c), ptr(from), ptr(to), tl_int(tiles),
-	       tl_int(K), tl_int(BN), tl_int(BM), tl_int(BN), tl_int(BK), tl_bool(by_tile));
+	LAUNCH(s, "ragged", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c),
+	       ptr(from), ptr(to), tl_int(tiles), tl_int(K), tl_int(BN), tl_int(BM), tl_int(BN), tl_int(BK),
+	       tl_bool(by_tile));
 	case_end(s);
 }
 
@@ -262,7 +299,8 @@ static void split_k(struct suite *s, tl_dtype t, int parts, const struct shape *
 static void two_products(struct suite *s, tl_dtype t, const struct shape *h, int stages, int warps)
 {
 	char text[80];
-	if (!case_begin(s, file, "two products %s %s stages=%d warps=%d", tl_dtype_name(t), shape_name(text, h), stages, warps))
+	if (!case_begin(s, file, "two products %s %s stages=%d warps=%d", tl_dtype_name(t), shape_name(text, h), stages,
+			warps))
 		return;
 	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 2), b = operand(s, "b", t, ROWS, h->k, h->n, 2),
 		      c = operand(s, "c", t, ROWS, h->k, h->n, 2);
@@ -271,39 +309,50 @@ static void two_products(struct suite *s, tl_dtype t, const struct shape *h, int
 		double left = dot(&a, &b, i / h->n, i % h->n, h->k);
 		want(o, (size_t)i, (left > 0 ? left : 0) * dot(&a, &c, i / h->n, i % h->n, h->k));
 	}
-	LAUNCH(s, "two_products", CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn)}, .num_warps = warps,
-	       .num_stages = stages), ptr(a.x), ptr(b.x), ptr(c.x), ptr(o), SIZES(h), BLOCKS(h));
+	LAUNCH(s, "two_products",
+	       CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn)}, .num_warps = warps,
+		      .num_stages = stages),
+	       ptr(a.x), ptr(b.x), ptr(c.x), ptr(o), SIZES(h), BLOCKS(h));
 	case_end(s);
 }
 
 static void dequantized(struct suite *s, tl_dtype t, const struct shape *h, int stages, int warps)
 {
 	char text[80];
-	if (!case_begin(s, file, "dequantized %s %s stages=%d warps=%d", tl_dtype_name(t), shape_name(text, h), stages, warps))
+	if (!case_begin(s, file, "dequantized %s %s stages=%d warps=%d", tl_dtype_name(t), shape_name(text, h), stages,
+			warps))
 		return;
 	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 3), b = operand(s, "b", TL_I8, ROWS, h->k, h->n, 128);
-	struct array *scale = in(s, "scale", TL_F32, (size_t)(cdiv(h->k, h->bk) * h->n)), *o = out(s, "o", TL_F32, (size_t)(h->m * h->n));
+	struct array *scale = in(s, "scale", TL_F32, (size_t)(cdiv(h->k, h->bk) * h->n)),
+		*o = out(s, "o", TL_F32, (size_t)(h->m * h->n));
 	for (size_t i = 0; i < scale->len; i++)
 		set(scale, i, ldexp(1, (int)random_int(-2, 2)));
 	for (int i = 0; i < h->m * h->n; i++) {
 		double sum = 0;
 		for (int k = 0; k < h->k; k++)
-			sum += at(&a, i / h->n, k) * at(&b, k, i % h->n) * value(scale, (size_t)(k / h->bk * h->n + i % h->n));
+			sum += at(&a, i / h->n, k) * at(&b, k, i % h->n) *
+			       value(scale, (size_t)(k / h->bk * h->n + i % h->n));
 		want(o, (size_t)i, sum);
 	}
-	LAUNCH(s, "dequantized", CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn)}, .num_warps = warps,
-	       .num_stages = stages), ptr(a.x), ptr(b.x), ptr(scale), ptr(o), SIZES(h), BLOCKS(h));
+	LAUNCH(s, "dequantized",
+	       CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn)}, .num_warps = warps,
+		      .num_stages = stages),
+	       ptr(a.x), ptr(b.x), ptr(scale), ptr(o), SIZES(h), BLOCKS(h));
 	case_end(s);
 }
 
 void theme_matmul(struct suite *s)
 {
 	static const struct shape shapes[] = {
-		{16, 16, 32, 16, 16, 32},   {1, 1, 1, 16, 16, 32},	{33, 17, 65, 16, 16, 32},   {64, 64, 64, 32, 32, 32},
-		{63, 127, 97, 32, 64, 32},  {100, 50, 75, 64, 32, 32},	{128, 96, 160, 64, 32, 64}, {7, 200, 33, 16, 128, 32},
-		{200, 9, 129, 128, 16, 32}, {65, 65, 31, 64, 64, 64},	{48, 80, 240, 32, 32, 32},  {96, 112, 128, 32, 16, 64},
+		{16, 16, 32, 16, 16, 32},   {1, 1, 1, 16, 16, 32},	{33, 17, 65, 16, 16, 32},
+			{64, 64, 64, 32, 32, 32},
+		{63, 127, 97, 32, 64, 32},  {100, 50, 75, 64, 32, 32},	{128, 96, 160, 64, 32, 64},
+			{7, 200, 33, 16, 128, 32},
+		{200, 9, 129, 128, 16, 32}, {65, 65, 31, 64, 64, 64},	{48, 80, 240, 32, 32, 32},
+			{96, 112, 128, 32, 16, 64},
 		{17, 33, 0, 16, 32, 32},    {129, 130, 64, 128, 128, 64},
-	}, whole[] = {{64, 64, 64, 32, 32, 32}, {128, 128, 128, 64, 64, 32}, {96, 160, 64, 32, 32, 64}, {256, 128, 32, 128, 128, 32}, {32, 32, 256, 16, 16, 64}},
+	}, whole[] = {{64, 64, 64, 32, 32, 32}, {128, 128, 128, 64, 64, 32}, {96, 160, 64, 32, 32, 64},
+		      {256, 128, 32, 128, 128, 32}, {32, 32, 256, 16, 16, 64}},
 	   few[] = {{40, 50, 60, 16, 16, 16}, {64, 64, 96, 32, 32, 32}, {65, 33, 17, 32, 32, 16}};
 	static const char *const forms[] = {"advance", "offsets", "wrap", "while", "num_stages"};
 	static const char *const orders[] = {"rows", "columns", "swizzle2d", "groups"};
@@ -311,40 +360,61 @@ void theme_matmul(struct suite *s)
 	for (int i = 0; i < COUNT(shapes); i++)
 		for (int f = 0; f < COUNT(forms); f++)
 			for (int t = 0; t < 3; t++, c++)
-				matmul(s, &types[(c + i) % COUNT(types)], &shapes[i], forms[f], orders[(c + c / 4) % 4], (enum lie)(c % 3), (enum lie)(c / 2 % 3),
-				       (enum lie)(c / 5 % 3), 1 + (c + f) % 4, 1 << (c + i) % 4);
+				matmul(s, &types[(c + i) % COUNT(types)], &shapes[i], forms[f], orders[(c + c / 4) % 4],
+				       (enum lie)(c % 3), (enum lie)(c / 2 % 3), (enum lie)(c / 5 % 3), 1 + (c + f) % 4,
+				       1 << (c + i) % 4);
 	for (int t = 0; t < COUNT(types); t++) /* every type with every number of stages, row- and column-major */
 		for (int stages = 1; stages <= 5; stages++, c++)
-			matmul(s, &types[t], &shapes[6 + stages % 2], "advance", "groups", (enum lie)(c % 2), (enum lie)(c / 2 % 2), ROWS, stages, 4);
-	static const struct shape words[] = {{132, 200, 100, 64, 128, 32}, {64, 300, 164, 16, 256, 32}, {260, 68, 96, 128, 64, 16}, {128, 128, 256, 128, 128, 64},
-		{132, 260, 68, 128, 256, 32}};
+			matmul(s, &types[t], &shapes[6 + stages % 2], "advance", "groups", (enum lie)(c % 2),
+			       (enum lie)(c / 2 % 2), ROWS, stages, 4);
+	static const struct shape words[] = {{132, 200, 100, 64, 128, 32},
+					     {64, 300, 164, 16, 256, 32},
+					     {260, 68, 96, 128, 64, 16},
+					     {128, 128, 256, 128, 128, 64},
+					     {132, 260, 68, 128, 256, 32}};
 	for (int i = 0; i < COUNT(words); i++) /* tf32, of whose operands wgmma takes one from registers */
 		for (int lie = 0; lie < 4; lie++)
 			for (int stages = 1; stages <= 4; stages++, c++)
-				matmul(s, &types[2], &words[i], forms[c % COUNT(forms)], "groups", lie % 2 ? COLUMNS : ROWS, lie / 2 ? COLUMNS : ROWS,
-				       c % 3 ? ROWS : COLUMNS, stages, 4 << c % 3);
+				matmul(s, &types[2], &words[i], forms[c % COUNT(forms)], "groups",
+				       lie % 2 ? COLUMNS : ROWS, lie / 2 ? COLUMNS : ROWS, c % 3 ? ROWS : COLUMNS,
+				       stages, 4 << c % 3);
 	for (int i = 0; i < COUNT(words); i++)
 		for (int flatten = 0; flatten < 2; flatten++)
 			persistent(s, TL_F32, 2 + i, &words[i], 3, flatten);
 	/* copies that go on over several tiles: as many iterations of k as stages, fewer, none */
-	static const struct shape shallow[] = {{100, 152, 0, 32, 32, 32}, {100, 152, 40, 32, 32, 64}, {130, 200, 64, 64, 32, 32}, {200, 72, 96, 64, 64, 32}};
+	static const struct shape shallow[] = {{100, 152, 0, 32, 32, 32},
+					       {100, 152, 40, 32, 32, 64},
+					       {130, 200, 64, 64, 32, 32},
+					       {200, 72, 96, 64, 64, 32}};
 	for (int i = 0; i < COUNT(shallow); i++)
 		for (int stages = 2; stages <= 5; stages++, c++)
 			persistent(s, types[c % 2].in, 1 + c % 5, &shallow[i], stages, true);
 	for (int i = 0; i < 12; i++, c++)
 		ragged(s, types[c % 2].in, 1 + i % 4, 1 + 3 * i, 2 + i % 4, i % 3 == 0);
 	any_addresses(s);
-	static const struct shape full[] = {{260, 400, 192, 128, 128, 64}, {130, 520, 64, 64, 256, 64}, {200, 300, 0, 128, 128, 64}, {384, 256, 256, 128, 128, 64}};
+	static const struct shape full[] = {{260, 400, 192, 128, 128, 64},
+					    {130, 520, 64, 64, 256, 64},
+					    {200, 300, 0, 128, 128, 64},
+					    {384, 256, 256, 128, 128, 64}};
 	for (int i = 0; i < COUNT(full); i++)
 		for (int t = 0; t < COUNT(types); t++, c++)
 			if (types[t].in != TL_F64)
-				few_blocks(s, &types[t], &full[i], forms[c % 3], 1 + c % 3, types[t].in == TL_F32 ? 2 : tl_dtype_size(types[t].in) == 1 ? 8 : 4,
+				few_blocks(s, &types[t], &full[i], forms[c % 3], 1 + c % 3,
+					   types[t].in == TL_F32             ? 2
+					   : tl_dtype_size(types[t].in) == 1 ? 8
+									     : 4,
 					   4 << c % 2, c % 8 ? 1 + c % 4 : -1);
-	static const struct shape multiples[] = {{256, 512, 256, 128, 256, 64}, {512, 256, 256, 256, 128, 64}, {256, 256, 512, 128, 128, 64}, {256, 256, 0, 128, 128, 64}};
+	static const struct shape multiples[] = {{256, 512, 256, 128, 256, 64},
+						 {512, 256, 256, 256, 128, 64},
+						 {256, 256, 512, 128, 128, 64},
+						 {256, 256, 0, 128, 128, 64}};
 	for (int i = 0; i < COUNT(multiples); i++)
 		for (int t = 0; t < COUNT(types); t++, c++)
 			if (types[t].in != TL_F64)
-				few_blocks(s, &types[t], &multiples[i], "wrap", 1 + c % 2, types[t].in == TL_F32 ? 2 : tl_dtype_size(types[t].in) == 1 ? 8 : 4,
+				few_blocks(s, &types[t], &multiples[i], "wrap", 1 + c % 2,
+					   types[t].in == TL_F32             ? 2
+					   : tl_dtype_size(types[t].in) == 1 ? 8
+									     : 4,
 					   i == 2 ? 4 : 8, c % 3 ? 1 + c % 4 : -1);
 	for (int i = 0; i < COUNT(whole); i++)
 		for (int g = 0; g < 4; g++, c++) {

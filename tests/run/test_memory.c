@@ -15,11 +15,12 @@ static void copy_number(struct array *to, size_t i, const struct array *from, si
 
 enum masking { PLAIN, MASKED, OTHER };
 
-static void copy1d(struct suite *s, tl_dtype t, int n, int block, int warps, int stride_x, int stride_o, int shift, enum masking how)
+static void copy1d(struct suite *s, tl_dtype t, int n, int block, int warps, int stride_x, int stride_o, int shift,
+		   enum masking how)
 {
 	static const char *const names[] = {"", " masked", " other"};
-	if (!case_begin(s, file, "copy1d %s n=%d block=%d warps=%d strides=%d,%d shift=%d%s", tl_dtype_name(t), n, block, warps,
-			stride_x, stride_o, shift, names[how]))
+	if (!case_begin(s, file, "copy1d %s n=%d block=%d warps=%d strides=%d,%d shift=%d%s", tl_dtype_name(t), n,
+			block, warps, stride_x, stride_o, shift, names[how]))
 		return;
 	int programs = (n + block - 1) / block, all = how == MASKED ? n : programs * block;
 	struct array *x = in_at(s, "x", t, (size_t)((how == PLAIN ? all : n) - 1) * (size_t)stride_x + 1, shift),
@@ -29,15 +30,16 @@ static void copy1d(struct suite *s, tl_dtype t, int n, int block, int warps, int
 			copy_number(o, (size_t)i * (size_t)stride_o, x, (size_t)i * (size_t)stride_x);
 		else
 			want_int(o, (size_t)i * (size_t)stride_o, 1);
-	LAUNCH(s, "copy1d", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(stride_x),
-	       tl_int(stride_o), how == OTHER ? tl_int(1) : tl_none(), tl_bool(how == MASKED), tl_int(block));
+	LAUNCH(s, "copy1d", CONFIG(.grid = {(uint32_t)programs}, .num_warps = warps), ptr(x), ptr(o), tl_int(n),
+	       tl_int(stride_x), tl_int(stride_o), how == OTHER ? tl_int(1) : tl_none(), tl_bool(how == MASKED),
+	       tl_int(block));
 	case_end(s);
 }
 
 static void one_axis(struct suite *s)
 {
-	static const int sizes[][3] = {{1, 1, 1}, {2, 2, 4}, {7, 8, 1}, {32, 32, 2}, {100, 64, 1}, {1000, 1024, 4}, {4096, 4096, 8},
-				       {5000, 512, 32}, {16384, 8192, 4}};
+	static const int sizes[][3] = {{1, 1, 1},       {2, 2, 4},       {7, 8, 1},       {32, 32, 2},     {100, 64, 1},
+				       {1000, 1024, 4}, {4096, 4096, 8}, {5000, 512, 32}, {16384, 8192, 4}};
 	for (int t = 0; t < DTYPES; t++) {
 		for (int k = 0; k < COUNT(sizes); k++) {
 			int n = sizes[k][0], block = sizes[k][1], warps = sizes[k][2];
@@ -52,7 +54,8 @@ static void one_axis(struct suite *s)
 		copy1d(s, (tl_dtype)t, 200, 128, 4, 3, 1, 0, MASKED);
 		copy1d(s, (tl_dtype)t, 200, 128, 4, 1, 2, 0, OTHER);
 		copy1d(s, (tl_dtype)t, 256, 128, 4, 16, 48, 0, PLAIN);
-		copy1d(s, (tl_dtype)t, 240, 128, 4, 1, 1, 0, OTHER); /* n is a multiple of 16: vectors survive the mask */
+		/* n is a multiple of 16: vectors survive the mask */
+		copy1d(s, (tl_dtype)t, 240, 128, 4, 1, 1, 0, OTHER);
 	}
 }
 
@@ -62,10 +65,12 @@ struct strides {
 	int m, n;
 };
 
-static void copy2d(struct suite *s, tl_dtype t, int m, int n, int bm, int bn, struct strides x, struct strides o, int warps)
+static void copy2d(struct suite *s, tl_dtype t, int m, int n, int bm, int bn, struct strides x, struct strides o,
+		   int warps)
 {
 	bool masked = m % bm || n % bn;
-	if (!case_begin(s, file, "copy2d %s %dx%d block=%dx%d strides=%d,%d to %d,%d warps=%d", tl_dtype_name(t), m, n, bm, bn, x.m,
+	if (!case_begin(s, file, "copy2d %s %dx%d block=%dx%d strides=%d,%d to %d,%d warps=%d", tl_dtype_name(t), m, n,
+			bm, bn, x.m,
 			x.n, o.m, o.n, warps))
 		return;
 	struct array *a = in(s, "x", t, (size_t)((m - 1) * x.m + (n - 1) * x.n + 1)),
@@ -73,23 +78,26 @@ static void copy2d(struct suite *s, tl_dtype t, int m, int n, int bm, int bn, st
 	for (int i = 0; i < m; i++)
 		for (int j = 0; j < n; j++)
 			copy_number(b, (size_t)(i * o.m + j * o.n), a, (size_t)(i * x.m + j * x.n));
-	LAUNCH(s, "copy2d", CONFIG(.grid = {(uint32_t)((m + bm - 1) / bm), (uint32_t)((n + bn - 1) / bn)}, .num_warps = warps), ptr(a),
-	       ptr(b), tl_int(m), tl_int(n), tl_int(x.m), tl_int(x.n), tl_int(o.m), tl_int(o.n), tl_bool(masked), tl_int(bm),
-	       tl_int(bn));
+	LAUNCH(s, "copy2d",
+	       CONFIG(.grid = {(uint32_t)((m + bm - 1) / bm), (uint32_t)((n + bn - 1) / bn)}, .num_warps = warps),
+	       ptr(a), ptr(b), tl_int(m), tl_int(n), tl_int(x.m), tl_int(x.n), tl_int(o.m), tl_int(o.n),
+	       tl_bool(masked), tl_int(bm), tl_int(bn));
 	case_end(s);
 }
 
 static void two_axes(struct suite *s)
 {
 	static const int shapes[][5] = { /* m, n, block, warps */
-		{1, 1, 1, 1, 1}, {16, 16, 16, 16, 1}, {64, 64, 32, 64, 4}, {33, 65, 32, 32, 2}, {100, 7, 64, 8, 4}, {7, 100, 8, 64, 8},
+		{1, 1, 1, 1, 1}, {16, 16, 16, 16, 1}, {64, 64, 32, 64, 4}, {33, 65, 32, 32, 2}, {100, 7, 64, 8, 4},
+			{7, 100, 8, 64, 8},
 		{128, 128, 128, 64, 8}, {256, 4, 256, 4, 4}, {4, 256, 4, 256, 16}, {40, 48, 16, 64, 32},
 	};
 	static const tl_dtype types[] = {TL_I1, TL_I8, TL_F8E5M2, TL_F16, TL_F32, TL_I64};
 	for (int k = 0; k < COUNT(shapes); k++)
 		for (int t = 0; t < COUNT(types); t++) {
 			int m = shapes[k][0], n = shapes[k][1], bm = shapes[k][2], bn = shapes[k][3], w = shapes[k][4];
-			struct strides row = {n, 1}, col = {1, m}, padded = {(n + 31) / 16 * 16, 1}, odd = {2 * n + 1, 2};
+			struct strides row = {n, 1}, col = {1, m}, padded = {(n + 31) / 16 * 16, 1},
+				       odd = {2 * n + 1, 2};
 			copy2d(s, types[t], m, n, bm, bn, row, row, w);
 			copy2d(s, types[t], m, n, bm, bn, row, col, w);
 			copy2d(s, types[t], m, n, bm, bn, col, row, w);
@@ -105,8 +113,9 @@ static void copy3d(struct suite *s, tl_dtype t, const int *shape, const int *blo
 {
 	static const int perms[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 	int x[3], o[3] = {shape[1] * shape[2], shape[2], 1}, n = 1;
-	if (!case_begin(s, file, "copy3d %s %dx%dx%d block=%dx%dx%d order=%d%d%d warps=%d", tl_dtype_name(t), shape[0], shape[1], shape[2],
-			block[0], block[1], block[2], perms[order][0], perms[order][1], perms[order][2], warps))
+	if (!case_begin(s, file, "copy3d %s %dx%dx%d block=%dx%dx%d order=%d%d%d warps=%d", tl_dtype_name(t), shape[0],
+			shape[1], shape[2], block[0], block[1], block[2], perms[order][0], perms[order][1],
+			perms[order][2], warps))
 		return;
 	for (int k = 2; k >= 0; k--) {
 		x[perms[order][k]] = n;
@@ -117,12 +126,14 @@ static void copy3d(struct suite *s, tl_dtype t, const int *shape, const int *blo
 	for (int i = 0; i < shape[0]; i++)
 		for (int j = 0; j < shape[1]; j++)
 			for (int k = 0; k < shape[2]; k++)
-				copy_number(b, (size_t)(i * o[0] + j * o[1] + k * o[2]), a, (size_t)(i * x[0] + j * x[1] + k * x[2]));
+				copy_number(b, (size_t)(i * o[0] + j * o[1] + k * o[2]), a,
+					    (size_t)(i * x[0] + j * x[1] + k * x[2]));
 	tl_config cfg = {.num_warps = warps};
 	for (int k = 0; k < 3; k++)
 		cfg.grid[k] = (uint32_t)((shape[k] + block[k] - 1) / block[k]);
-	LAUNCH(s, "copy3d", &cfg, ptr(a), ptr(b), tl_int(shape[0]), tl_int(shape[1]), tl_int(shape[2]), tl_int(x[0]), tl_int(x[1]),
-	       tl_int(x[2]), tl_int(o[0]), tl_int(o[1]), tl_int(o[2]), tl_int(block[0]), tl_int(block[1]), tl_int(block[2]));
+	LAUNCH(s, "copy3d", &cfg, ptr(a), ptr(b), tl_int(shape[0]), tl_int(shape[1]), tl_int(shape[2]), tl_int(x[0]),
+	       tl_int(x[1]), tl_int(x[2]), tl_int(o[0]), tl_int(o[1]), tl_int(o[2]), tl_int(block[0]), tl_int(block[1]),
+	       tl_int(block[2]));
 	case_end(s);
 }
 
@@ -145,10 +156,12 @@ static void masks(struct suite *s, tl_dtype t, int m, int n, int warps)
 	if (!case_begin(s, file, "masks %s %dx%d warps=%d", tl_dtype_name(t), m, n, warps))
 		return;
 	size_t len = (size_t)(m * n), w = (size_t)n;
-	struct array *x = in(s, "x", t, len), *mask = in(s, "mask", TL_I1, len), *o = out(s, "o", t, len), *row = out(s, "row", t, len),
+	struct array *x = in(s, "x", t, len), *mask = in(s, "mask", TL_I1, len), *o = out(s, "o", t, len),
+		*row = out(s, "row", t, len),
 		     *col = out(s, "col", t, len);
 	for (size_t i = 0; i < len; i++) {
-		bool some = value_int(mask, i), in_row = value_int(mask, i / w), in_col = i % w && value_int(mask, i % w);
+		bool some = value_int(mask, i), in_row = value_int(mask, i / w),
+		     in_col = i % w && value_int(mask, i % w);
 		if (some) {
 			copy_number(o, i, x, i);
 			if (in_row)
@@ -160,7 +173,8 @@ static void masks(struct suite *s, tl_dtype t, int m, int n, int warps)
 		if (in_col)
 			copy_number(col, i, x, i);
 	}
-	LAUNCH(s, "masks", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(mask), ptr(o), ptr(row), ptr(col), tl_int(1), tl_int(m), tl_int(n));
+	LAUNCH(s, "masks", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(mask), ptr(o), ptr(row), ptr(col),
+	       tl_int(1), tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -244,16 +258,18 @@ static void options(struct suite *s, tl_dtype t, bool load, const char *cache, c
 	}
 	copy_number(o, 2 * N, x, load ? (size_t)n - 1 : 0);
 	if (load)
-		LAUNCH(s, "load_options", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_str(cache), tl_str(evict), tl_bool(is_volatile),
-		       tl_int(N));
+		LAUNCH(s, "load_options", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_str(cache), tl_str(evict),
+		       tl_bool(is_volatile), tl_int(N));
 	else
-		LAUNCH(s, "store_options", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_str(cache), tl_str(evict), tl_int(N));
+		LAUNCH(s, "store_options", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_str(cache), tl_str(evict),
+		       tl_int(N));
 	case_end(s);
 }
 
 static void all_options(struct suite *s)
 {
-	static const char *const caches[] = {"", ".ca", ".cg", ".cv"}, *const store_caches[] = {"", ".wb", ".cg", ".cs", ".wt"},
+	static const char *const caches[] = {"", ".ca", ".cg", ".cv"},
+		*const store_caches[] = {"", ".wb", ".cg", ".cs", ".wt"},
 				 *const evictions[] = {"", "evict_first", "evict_last"};
 	static const tl_dtype types[] = {TL_F32, TL_F16, TL_I8, TL_F64, TL_I1};
 	for (int t = 0; t < DTYPES; t++)
@@ -279,8 +295,8 @@ static void far(struct suite *s, tl_dtype t, int64_t base)
 	struct array *x = in(s, "x", t, N), *o = out(s, "o", t, N);
 	for (size_t i = 0; i < N; i++)
 		copy_number(o, i, x, i);
-	LAUNCH(s, "far", CONFIG(.grid = {3}), tl_ptr(t, (const char *)address(x) - bytes), tl_ptr(t, (const char *)address(o) - bytes),
-	       tl_int(N), tl_int(base), tl_int(256));
+	LAUNCH(s, "far", CONFIG(.grid = {3}), tl_ptr(t, (const char *)address(x) - bytes),
+	       tl_ptr(t, (const char *)address(o) - bytes), tl_int(N), tl_int(base), tl_int(256));
 	case_end(s);
 }
 
@@ -348,9 +364,11 @@ static void around_zero(struct suite *s, tl_dtype t, int m, int n, int by, int w
 		for (int j = 0; j < n; j++) {
 			int k = j - n / 2, places[] = {k / 4 + n / 2, k % 8 + n / 2, k / 4 + n / 2, k % by + n / 2, j};
 			for (int kind = 0; kind < 5; kind++)
-				want(o, (size_t)((kind * m + i) * n + j), kind == 4 && k / 4 >= 0 ? -1 : value(x, (size_t)(i * n + places[kind])));
+				want(o, (size_t)((kind * m + i) * n + j),
+				     kind == 4 && k / 4 >= 0 ? -1 : value(x, (size_t)(i * n + places[kind])));
 		}
-	LAUNCH(s, "around_zero", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(-n / 2), tl_int(by), tl_int(m), tl_int(n));
+	LAUNCH(s, "around_zero", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(-n / 2), tl_int(by),
+	       tl_int(m), tl_int(n));
 	case_end(s);
 }
 
@@ -390,14 +408,16 @@ static void hinted(struct suite *s, tl_dtype t)
 
 static void promised(struct suite *s, tl_dtype t, int n, int steps, int block, int warps)
 {
-	if (!case_begin(s, file, "promised %s n=%d steps=%d block=%d warps=%d", tl_dtype_name(t), n, steps, block, warps))
+	if (!case_begin(s, file, "promised %s n=%d steps=%d block=%d warps=%d", tl_dtype_name(t), n, steps, block,
+			warps))
 		return;
 	struct array *x = in(s, "x", t, (size_t)(2 * n)), *o = out(s, "o", TL_F32, (size_t)n);
 	for (int i = 0; i < 2 * n; i++)
 		set(x, (size_t)i, (double)random_int(-50, 50));
 	for (int i = 0; i < n; i++)
 		want(o, (size_t)i, 2 * ((steps + 1) / 2 * value(x, (size_t)i) + steps / 2 * value(x, (size_t)(i + n))));
-	LAUNCH(s, "promised", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(steps), tl_int(block));
+	LAUNCH(s, "promised", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(steps),
+	       tl_int(block));
 	case_end(s);
 }
 
@@ -419,7 +439,8 @@ void theme_memory(struct suite *s)
 	walk(s, TL_F32, 128), walk(s, TL_F16, 200), walk(s, TL_I8, 129), walk(s, TL_F64, 1), walk(s, TL_F32, 0);
 	for (int k = 0; k < COUNT(lengths); k++)
 		in_place(s, lengths[k], 1 << k % 4);
-	around_zero(s, TL_F32, 1, 128, 16, 1), around_zero(s, TL_F16, 8, 64, 32, 4), around_zero(s, TL_I8, 4, 256, 64, 2), around_zero(s, TL_I32, 16, 32, 16, 8);
+	around_zero(s, TL_F32, 1, 128, 16, 1), around_zero(s, TL_F16, 8, 64, 32, 4),
+		around_zero(s, TL_I8, 4, 256, 64, 2), around_zero(s, TL_I32, 16, 32, 16, 8);
 	optional(s, true), optional(s, false);
 	hinted(s, TL_F32), hinted(s, TL_F16), hinted(s, TL_I64), hinted(s, TL_I16);
 	promised(s, TL_F32, 64, 3, 1024, 1), promised(s, TL_F16, 16, 4, 512, 1), promised(s, TL_I8, 48, 5, 2048, 2);

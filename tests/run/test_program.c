@@ -30,7 +30,9 @@ static void tiles_of_grid(struct suite *s, int rows, int columns, int bm, int bn
 	fill(x, 1, 1000);
 	for (size_t i = 0; i < x->len; i++)
 		want(o, i, value(x, i));
-	LAUNCH(s, "tiles_of_grid", CONFIG(.grid = {(uint32_t)((rows + bm - 1) / bm), (uint32_t)((columns + bn - 1) / bn)}, .group_pids = group),
+	LAUNCH(s, "tiles_of_grid",
+	       CONFIG(.grid = {(uint32_t)((rows + bm - 1) / bm), (uint32_t)((columns + bn - 1) / bn)},
+		      .group_pids = group),
 	       ptr(x), ptr(o), tl_int(rows), tl_int(columns), tl_int(bm), tl_int(bn));
 	case_end(s);
 }
@@ -61,13 +63,15 @@ static void divisions(struct suite *s, int programs, int first, int y, int z, in
 		int x = pid + first, scalars[] = {x % y, x / y, x / least, x % least, pid / y, pid % y};
 		size_t at = size * (size_t)pid, len = (size_t)n;
 		for (int i = 0; i < n; i++, at++) {
-			want(o, at, (x * n + i) / y), want(o, at + len, (x * n + i) % y), want(o, at + 2 * len, (x + n + i) % y);
+			want(o, at, (x * n + i) / y), want(o, at + len, (x * n + i) % y),
+				want(o, at + 2 * len, (x + n + i) % y);
 			want(o, at + 3 * len, (x * n + i) % least);
 		}
 		for (size_t i = 0; i < 6; i++)
 			want(o, at + 3 * len + i, scalars[i]);
 	}
-	LAUNCH(s, "divisions", CONFIG(.grid = {(uint32_t)programs}), ptr(o), tl_int(first), tl_int(y), tl_int(z), tl_int(n), tl_int(most));
+	LAUNCH(s, "divisions", CONFIG(.grid = {(uint32_t)programs}), ptr(o), tl_int(first), tl_int(y), tl_int(z),
+	       tl_int(n), tl_int(most));
 	case_end(s);
 }
 
@@ -80,12 +84,14 @@ static void wrapping(struct suite *s, int n, int block)
 	struct array *x = in(s, "x", TL_I32, 128), *o = out(s, "o", TL_I32, (size_t)(PROGRAMS * 4 * block));
 	for (int pid = 0; pid < PROGRAMS; pid++)
 		for (int j = 0; j < block; j++) {
-			int32_t start = (int32_t)((uint32_t)pid * (uint32_t)n), at = (int32_t)((uint32_t)start + (uint32_t)j);
+			int32_t start = (int32_t)((uint32_t)pid * (uint32_t)n),
+				at = (int32_t)((uint32_t)start + (uint32_t)j);
 			int32_t later = (int32_t)((uint32_t)at + 8);
 			int64_t back = ((int64_t)at - (int64_t)pid * n) % 64;
 			int places[] = {at % 16, at / 16 % 32, later % 32, (int)back};
 			for (int k = 0; k < 4; k++)
-				want_int(o, (size_t)((pid * 4 + k) * block + j), value_int(x, (size_t)(64 + places[k])));
+				want_int(o, (size_t)((pid * 4 + k) * block + j),
+					 value_int(x, (size_t)(64 + places[k])));
 		}
 	LAUNCH(s, "wrapping", CONFIG(.grid = {PROGRAMS}), ptr(x), ptr(o), tl_int(n), tl_int(block));
 	case_end(s);
@@ -94,36 +100,43 @@ static void wrapping(struct suite *s, int n, int block)
 static void grids(struct suite *s)
 {
 	static const int steps[] = {256, 1 << 28, -256, 3 << 28, 255, 0x7ffffff0, -(1 << 30), 0x7fffffff, -0x7fffff00};
-	static const uint32_t dims[][3] = {{0, 0, 0}, {1, 1, 1}, {7, 0, 0}, {0, 5, 0}, {0, 0, 6}, {3, 4, 5}, {2, 1, 9}, {1, 300, 2}, {1, 2, 300}, {3000, 1, 1}, {66000, 1, 1}};
+	static const uint32_t dims[][3] = {{0, 0, 0}, {1, 1, 1},   {7, 0, 0},   {0, 5, 0},    {0, 0, 6},    {3, 4, 5},
+					   {2, 1, 9}, {1, 300, 2}, {1, 2, 300}, {3000, 1, 1}, {66000, 1, 1}};
 	for (int i = 0; i < COUNT(dims); i++)
 		ids(s, dims[i][0], dims[i][1], dims[i][2], 1 << i % 4);
 	for (int i = 0; i < COUNT(steps); i++)
 		wrapping(s, steps[i], 16), wrapping(s, steps[i], 256);
 	for (int group = 0; group < 10; group++) {
-		tiles_of_grid(s, 64, 64, 16, 16, group), tiles_of_grid(s, 50, 70, 8, 16, group), tiles_of_grid(s, 100, 3, 8, 8, group);
+		tiles_of_grid(s, 64, 64, 16, 16, group), tiles_of_grid(s, 50, 70, 8, 16, group),
+			tiles_of_grid(s, 100, 3, 8, 8, group);
 		tiles_of_grid(s, 3, 100, 4, 4, group);
 	}
 	for (int group = 1; group < 6; group++)
-		order(s, 1, 1, group), order(s, 7, 5, group), order(s, 16, 16, group), order(s, 1, 9, group), order(s, 9, 1, group);
+		order(s, 1, 1, group), order(s, 7, 5, group), order(s, 16, 16, group), order(s, 1, 9, group),
+			order(s, 9, 1, group);
 	static const int divisors[] = {1, 2, 5, 16, 31, 64, 100, 1000, -1, -7, -64, INT32_MAX, INT32_MIN};
 	for (int i = 0; i < COUNT(divisors); i++)
 		for (int z = 1; z < 40; z += 7)
-			divisions(s, 9, i % 3 ? i % 3 * -4 : 0, divisors[i], z, 1 << z % 7, 8), divisions(s, 5, 3, divisors[i], z % 2 ? z : -z, 32, 5);
+			divisions(s, 9, i % 3 ? i % 3 * -4 : 0, divisors[i], z, 1 << z % 7, 8),
+				divisions(s, 5, 3, divisors[i], z % 2 ? z : -z, 32, 5);
 }
 
 /* --- specialisation ------------------------------------------------------------------------------------------ */
 
 static void linear_copy(struct suite *s, tl_dtype t, int n, int sx, int so, int x_at, int o_at, int block)
 {
-	if (!case_begin(s, file, "copy %s n=%d strides %d %d from element %d to %d block=%d", tl_dtype_name(t), n, sx, so, x_at, o_at, block))
+	if (!case_begin(s, file, "copy %s n=%d strides %d %d from element %d to %d block=%d", tl_dtype_name(t), n, sx,
+			so, x_at, o_at, block))
 		return;
-	struct array *x = in_at(s, "x", t, (size_t)(n * sx) + 1, x_at), *o = out_at(s, "o", t, (size_t)(n * so) + 1, o_at);
+	struct array *x = in_at(s, "x", t, (size_t)(n * sx) + 1, x_at),
+		*o = out_at(s, "o", t, (size_t)(n * so) + 1, o_at);
 	for (size_t i = 0; i < (size_t)n; i++)
 		if (x->f)
 			want_number(o, i * (size_t)so, value(x, i * (size_t)sx));
 		else
 			want_int(o, i * (size_t)so, value_int(x, i * (size_t)sx));
-	LAUNCH(s, "linear_copy", CONFIG(.grid = {(uint32_t)((n + block - 1) / block)}), ptr(x), ptr(o), tl_int(n), tl_int(sx), tl_int(so), tl_int(block));
+	LAUNCH(s, "linear_copy", CONFIG(.grid = {(uint32_t)((n + block - 1) / block)}), ptr(x), ptr(o), tl_int(n),
+	       tl_int(sx), tl_int(so), tl_int(block));
 	case_end(s);
 }
 
@@ -139,7 +152,8 @@ static void in_turn(struct suite *s)
 		struct array *o = out_at(s, "o", TL_F32, (size_t)(64 * stride), i % 4);
 		for (size_t k = 0; k < (size_t)sizes[i]; k++)
 			want(o, k * (size_t)stride, value(x, k * 2));
-		LAUNCH(s, "linear_copy", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(sizes[i]), tl_int(2), tl_int(stride), tl_int(64));
+		LAUNCH(s, "linear_copy", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(sizes[i]), tl_int(2),
+		       tl_int(stride), tl_int(64));
 	}
 	case_end(s);
 }
@@ -184,7 +198,8 @@ static void plain_int(struct suite *s, int64_t v)
 {
 	if (!case_begin(s, file, "integer %lld", (long long)v))
 		return;
-	tl_dtype t = v == (int32_t)v ? TL_I32 : TL_I64; /* of the arithmetic; 1 is a constant, whose type is int32 too */
+	/* of the arithmetic; 1 is a constant, whose type is int32 too */
+	tl_dtype t = v == (int32_t)v ? TL_I32 : TL_I64;
 	struct array *o = out(s, "o", TL_I64, 3);
 	want_int(o, 0, wrap(t, (int64_t)(2 * (uint64_t)v)));
 	want_int(o, 1, wrap(t, (int64_t)(65536 * (uint64_t)v)));
@@ -193,11 +208,14 @@ static void plain_int(struct suite *s, int64_t v)
 	case_end(s);
 }
 
-static void constants(struct suite *s, int n, double scale, bool flag, const char *name, tl_dtype t, const char *f, bool nothing, int given)
+static void constants(struct suite *s, int n, double scale, bool flag, const char *name, tl_dtype t, const char *f,
+		      bool nothing, int given)
 {
-	if (!case_begin(s, file, "constants %d %g %d %s %s %s %d %d", n, scale, flag, name, tl_dtype_name(t), f ? f : "None", nothing, given))
+	if (!case_begin(s, file, "constants %d %g %d %s %s %s %d %d", n, scale, flag, name, tl_dtype_name(t),
+			f ? f : "None", nothing, given))
 		return;
-	struct array *x = in(s, "x", TL_I32, (size_t)n), *o = out(s, "o", t, (size_t)n), *last = in(s, "last", t, (size_t)n);
+	struct array *x = in(s, "x", TL_I32, (size_t)n), *o = out(s, "o", t, (size_t)n),
+		*last = in(s, "last", t, (size_t)n);
 	fill(x, -20, 20), fill(last, -20, 20);
 	for (size_t i = 0; i < last->len; i++)
 		set(last, i, rint(value(last, i)));
@@ -208,8 +226,17 @@ static void constants(struct suite *s, int n, double scale, bool flag, const cha
 		v += nothing ? given > 0 ? 11 : 5 : 0;
 		want(o, i, v + (given > 1 ? value(last, i) : 0));
 	}
-	tl_arg a[] = {ptr(x), ptr(o), tl_int(n), is_float(t) ? tl_float(scale) : tl_int((int64_t)scale), tl_bool(flag), tl_str(name), tl_type(t),
-		      f ? tl_func(f) : tl_none(), nothing ? tl_none() : tl_int(1), tl_int(11), given > 1 ? ptr(last) : tl_none()};
+	tl_arg a[] = {ptr(x),
+		      ptr(o),
+		      tl_int(n),
+		      is_float(t) ? tl_float(scale) : tl_int((int64_t)scale),
+		      tl_bool(flag),
+		      tl_str(name),
+		      tl_type(t),
+		      f ? tl_func(f) : tl_none(),
+		      nothing ? tl_none() : tl_int(1),
+		      tl_int(11),
+		      given > 1 ? ptr(last) : tl_none()};
 	launch(s, "constants", CONFIG(.grid = {1}), a, 9 + (size_t)given); /* the rest have defaults */
 	case_end(s);
 }
@@ -224,8 +251,8 @@ static void annotated(struct suite *s, int64_t n, int k, double scale, bool flag
 		double v = value(x, i) * scale + k;
 		want(o, i, flag ? -v : v);
 	}
-	LAUNCH(s, "annotated", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_int(k), scale == rint(scale) ? tl_int((int64_t)scale) : tl_float(scale),
-	       tl_bool(flag));
+	LAUNCH(s, "annotated", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_int(k),
+	       scale == rint(scale) ? tl_int((int64_t)scale) : tl_float(scale), tl_bool(flag));
 	case_end(s);
 }
 
@@ -249,10 +276,14 @@ static void many(struct suite *s)
 
 static void arguments(struct suite *s)
 {
-	static const int64_t plain[] = {0, 1, -1, 2, 15, 16, -16, 17, 1 << 20, INT32_MAX, INT32_MIN, 1ll << 31, 1ll << 33, (1ll << 40) + 1, INT64_MAX, INT64_MIN};
+	static const int64_t plain[] = {
+		0,         1,        -1,        2,         15,        16,        -16,
+		17,        1 << 20,  INT32_MAX, INT32_MIN, 1ll << 31, 1ll << 33, (1ll << 40) + 1,
+		INT64_MAX, INT64_MIN};
 	static const double reals[] = {0, -0.0, 1, 0.1, -2.5, 1e-3, 65504, 1.0 / 3, 1e-40, INFINITY, -INFINITY, NAN};
 	for (int t = 0; t < INT_TYPES; t++) {
-		scalar(s, int_types[t], 0), scalar(s, int_types[t], 1), scalar(s, int_types[t], 16), scalar(s, int_types[t], 77);
+		scalar(s, int_types[t], 0), scalar(s, int_types[t], 1), scalar(s, int_types[t], 16),
+			scalar(s, int_types[t], 77);
 		scalar(s, int_types[t], least(int_types[t]));
 		if (int_types[t] != TL_U64) /* which an int64_t cannot hold */
 			scalar(s, int_types[t], most(int_types[t]));
@@ -264,7 +295,8 @@ static void arguments(struct suite *s)
 	for (int i = 0; i < COUNT(plain); i++)
 		plain_int(s, plain[i]);
 	for (int i = 0; i < 12; i++)
-		constants(s, 16 << i % 3, 1 + i % 4, i % 2, i % 3 ? "negate" : "keep", i % 4 < 2 ? TL_F32 : i % 4 < 3 ? TL_I32 : TL_F16,
+		constants(s, 16 << i % 3, 1 + i % 4, i % 2, i % 3 ? "negate" : "keep",
+			  i % 4 < 2 ? TL_F32 : i % 4 < 3 ? TL_I32 : TL_F16,
 			  i % 3 == 2 ? NULL : i % 3 ? "double" : "relu", i % 5 < 3, i % 3);
 	constants(s, 16, 0.5, true, "keep", TL_F32, "double", true, 0);
 	for (int i = 0; i < 8; i++)
@@ -279,7 +311,8 @@ static void work(struct suite *s, int n, int warps)
 {
 	if (!case_begin(s, file, "work n=%d warps=%d", n, warps))
 		return;
-	struct array *x = in(s, "x", TL_I32, (size_t)n), *o = out(s, "o", TL_I32, (size_t)n), *sum = out(s, "sum", TL_I32, 2);
+	struct array *x = in(s, "x", TL_I32, (size_t)n), *o = out(s, "o", TL_I32, (size_t)n),
+		*sum = out(s, "sum", TL_I32, 2);
 	fill(x, -1000, 1000);
 	double total = 0, best = -INFINITY;
 	for (int i = 0; i < n; i++) { /* element i of the transposed */
@@ -337,7 +370,8 @@ static void refused(struct suite *s)
 		if (!case_begin(s, file, "refused: %s", rows[i].name))
 			continue;
 		struct array *x = in(s, "x", TL_F32, 64), *o = out(s, "o", TL_F32, 64); /* which must stay as it was */
-		tl_arg a[] = {ptr(x), ptr(o), tl_int(64), tl_int(1), tl_int(1), tl_int(rows[i].wrong == 6 ? 100 : 64), tl_int(0)};
+		tl_arg a[] = {ptr(x),   ptr(o), tl_int(64), tl_int(1), tl_int(1), tl_int(rows[i].wrong == 6 ? 100 : 64),
+			      tl_int(0)};
 		if (rows[i].wrong == 0)
 			a[0] = tl_int(3);
 		if (rows[i].wrong == 5)
@@ -348,13 +382,16 @@ static void refused(struct suite *s)
 	}
 	if (case_begin(s, file, "refused: unknown name")) {
 		struct array *x = inout(s, "x", TL_F32, 16);
-		launch_fails(s, TL_ERR_COMPILE, "'undefined_name' is not defined", "wrong", CONFIG(.grid = {1}), ARGS(ptr(x), tl_int(16)));
-		launch_fails(s, TL_ERR_ARGUMENT, "has no kernel 'idss'", "idss", CONFIG(.grid = {1}), ARGS(ptr(x), tl_int(16)));
+		launch_fails(s, TL_ERR_COMPILE, "'undefined_name' is not defined", "wrong", CONFIG(.grid = {1}),
+			     ARGS(ptr(x), tl_int(16)));
+		launch_fails(s, TL_ERR_ARGUMENT, "has no kernel 'idss'", "idss", CONFIG(.grid = {1}),
+			     ARGS(ptr(x), tl_int(16)));
 		case_end(s);
 	}
 	if (case_begin(s, file, "refused: annotated")) {
 		struct array *x = in(s, "x", TL_F16, 64), *o = out(s, "o", TL_F32, 64);
-		launch_fails(s, TL_ERR_ARGUMENT, "'x_ptr'", "annotated", CONFIG(.grid = {1}), ARGS(ptr(x), ptr(o), tl_int(1), tl_int(1), tl_float(1), tl_bool(1)));
+		launch_fails(s, TL_ERR_ARGUMENT, "'x_ptr'", "annotated", CONFIG(.grid = {1}),
+			     ARGS(ptr(x), ptr(o), tl_int(1), tl_int(1), tl_float(1), tl_bool(1)));
 		launch_fails(s, TL_ERR_ARGUMENT, "'k'", "annotated", CONFIG(.grid = {1}),
 			     ARGS(ptr(o), ptr(o), tl_int(1), tl_int(1ll << 40), tl_float(1), tl_bool(1)));
 		case_end(s);
@@ -369,15 +406,19 @@ static void strays(struct suite *s)
 		const char *part;
 		bool null;
 	} rows[] = {
-		{1, 64, "load of 4 bytes outside every buffer", false}, {-1, 64, "4 bytes before the start of 'x_ptr'", false},
+		{1, 64, "load of 4 bytes outside every buffer", false},
+			{-1, 64, "4 bytes before the start of 'x_ptr'", false},
 		{64, 1, "0 bytes past the end of 'x_ptr'", false}, {0, 16, "null pointer", true},
 	};
 	for (int i = 0; i < COUNT(rows); i++) {
-		if (!on_device(s, "interp") || !case_begin(s, file, "stray access at %d of %d%s", rows[i].at, rows[i].n, rows[i].null ? " null" : ""))
+		if (!on_device(s, "interp") || !case_begin(s, file, "stray access at %d of %d%s", rows[i].at, rows[i].n,
+							   rows[i].null ? " null" : ""))
 			continue;
 		struct array *x = in(s, "x", TL_F32, 64), *o = out(s, "o", TL_F32, 200);
 		launch_fails(s, TL_ERR_KERNEL, rows[i].part, "first_of", CONFIG(.grid = {1}),
-			     ARGS(rows[i].null ? tl_ptr(TL_F32, NULL) : ptr(x), tl_ptr(TL_F32, (const char *)address(o) + 64), tl_int(rows[i].at), tl_int(rows[i].n)));
+			     ARGS(rows[i].null ? tl_ptr(TL_F32, NULL) : ptr(x),
+				  tl_ptr(TL_F32, (const char *)address(o) + 64), tl_int(rows[i].at),
+				  tl_int(rows[i].n)));
 		case_end(s);
 	}
 }

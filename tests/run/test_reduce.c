@@ -1,8 +1,10 @@
-/* Reductions. The data are small integers wherever a sum of floats is compared: every order of summation gives the same. */
+/* Reductions. The data are small integers wherever a sum of floats is compared: every order of summation gives the
+ * same. */
 #include "themes.h"
 
 static const char file[] = "reduce.tl";
-static const tl_dtype all_types[] = {TL_I32, TL_F32, TL_F16, TL_I64, TL_BF16, TL_I8, TL_F64, TL_U8, TL_I16, TL_U32, TL_U16, TL_U64};
+static const tl_dtype all_types[] = {TL_I32, TL_F32, TL_F16, TL_I64, TL_BF16, TL_I8,
+				     TL_F64, TL_U8,  TL_I16, TL_U32, TL_U16,  TL_U64};
 static const tl_dtype whole_types[] = {TL_I32, TL_I64, TL_I8, TL_U8, TL_I16, TL_U32, TL_U16, TL_U64};
 enum { NONE = 99 }; /* no axis: all of them */
 
@@ -98,7 +100,8 @@ static void reduce_data(struct array *x, const char *op)
 	if (!strncmp(op, "arg", 3))
 		fill(x, is_float(x->dtype) || is_signed(x->dtype) ? -2 : 0, 2);
 	for (size_t i = 0; is_float(x->dtype) && i < x->len; i++) {
-		double v = strncmp(op, "sum", 3) ? uniform(-4, 4) : (double)random_int(-1, 1) * (x->dtype == TL_BF16 ? 1 : 2);
+		double v = strncmp(op, "sum", 3) ? uniform(-4, 4)
+						 : (double)random_int(-1, 1) * (x->dtype == TL_BF16 ? 1 : 2);
 		if (!strncmp(op, "arg", 3))
 			v = (double)random_int(-2, 2);
 		else if (!strcmp(op, "product"))
@@ -114,7 +117,8 @@ static void want_reduced(struct array *o, const struct array *x, const char *op,
 {
 	for (int a = 0; a < w->outer; a++)
 		for (int c = 0; c < w->inner; c++) {
-			size_t at = (size_t)(a * w->length * w->inner + c), n = (size_t)w->length, stride = (size_t)w->inner;
+			size_t at = (size_t)(a * w->length * w->inner + c), n = (size_t)w->length,
+			       stride = (size_t)w->inner;
 			for (int b = 0; b < (keep ? w->length : 1); b++) {
 				size_t to = keep ? at + (size_t)(b * w->inner) : (size_t)(a * w->inner + c);
 				if (x->f)
@@ -125,22 +129,25 @@ static void want_reduced(struct array *o, const struct array *x, const char *op,
 		}
 }
 
-static void reduce(struct suite *s, const char *op, tl_dtype t, int rank, const int *shape, int axis, bool keep, int warps)
+static void reduce(struct suite *s, const char *op, tl_dtype t, int rank, const int *shape, int axis, bool keep,
+		   int warps)
 {
 	struct tile_walk w;
 	char tile[80];
 	tile_walk(&w, rank, shape, axis);
-	if (!case_begin(s, file, "%s %s %s%s warps=%d", op, tl_dtype_name(t), tile_name(tile, rank, shape, axis), keep ? " keep_dims" : "",
+	if (!case_begin(s, file, "%s %s %s%s warps=%d", op, tl_dtype_name(t), tile_name(tile, rank, shape, axis),
+			keep ? " keep_dims" : "",
 			warps))
 		return;
 	int n = w.outer * w.inner;
-	struct array *x = in(s, "x", t, (size_t)(n * w.length)), *o = out(s, "o", result_type(op, t), (size_t)(keep ? n * w.length : n));
+	struct array *x = in(s, "x", t, (size_t)(n * w.length)),
+		*o = out(s, "o", result_type(op, t), (size_t)(keep ? n * w.length : n));
 	reduce_data(x, op);
 	want_reduced(o, x, op, &w, keep);
 	int full[3] = {1, 1, 1};
 	memcpy(full + 3 - rank, shape, (size_t)rank * sizeof *shape);
-	LAUNCH(s, "reduce", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_str(op), tl_int(full[0]), tl_int(full[1]), tl_int(full[2]),
-	       tl_int(rank), axis == NONE ? tl_none() : tl_int(axis), tl_bool(keep));
+	LAUNCH(s, "reduce", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_str(op), tl_int(full[0]),
+	       tl_int(full[1]), tl_int(full[2]), tl_int(rank), axis == NONE ? tl_none() : tl_int(axis), tl_bool(keep));
 	case_end(s);
 }
 
@@ -150,11 +157,12 @@ static void one_axis(struct suite *s)
 	int k = 0;
 	for (int n = 1; n <= 8192; n *= 2)
 		for (int i = 0; i < COUNT(ops); i++, k++)
-			reduce(s, ops[i], all_types[k % COUNT(all_types)], 1, &n, i % 2 || !strncmp(ops[i], "arg", 3) ? 0 : NONE, n < 64 && k % 3 == 0,
-			       1 << k % 4);
+			reduce(s, ops[i], all_types[k % COUNT(all_types)], 1, &n,
+			       i % 2 || !strncmp(ops[i], "arg", 3) ? 0 : NONE, n < 64 && k % 3 == 0, 1 << k % 4);
 	for (int n = 1; n <= 4096; n *= 4)
 		for (int i = 0; i < 2; i++, k++)
-			reduce(s, i ? "xor_sum" : "reduce_or", whole_types[k % COUNT(whole_types)], 1, &n, 0, false, 1 << k % 6);
+			reduce(s, i ? "xor_sum" : "reduce_or", whole_types[k % COUNT(whole_types)], 1, &n, 0, false,
+			       1 << k % 6);
 	for (int t = 0; t < COUNT(all_types); t++) /* every type, enough elements for all stages of the ladder */
 		for (int i = 0; i < 6; i++)
 			reduce(s, ops[i], all_types[t], 1, (int[]){2048}, 0, false, 8);
@@ -172,25 +180,30 @@ static void wide(struct suite *s)
 	int k = 0;
 	for (int t = 0; t < COUNT(types); t++)
 		for (int i = 0; i < COUNT(ops); i++, k++)
-			reduce(s, ops[i], types[t], 1, (int[]){t % 2 ? 131072 : 65536 << k % 2}, 0, false, 1 << (2 + k % 3));
+			reduce(s, ops[i], types[t], 1, (int[]){t % 2 ? 131072 : 65536 << k % 2}, 0, false,
+			       1 << (2 + k % 3));
 }
 
 static void more_axes(struct suite *s)
 {
 	static const char *const ops[] = {"sum", "max", "argmin", "min", "argmax", "product"};
-	static const int two[][2] = {{1, 1}, {1, 64}, {64, 1}, {2, 2}, {16, 16}, {32, 64}, {64, 32}, {128, 128}, {4, 512}, {512, 4}, {8, 1024}, {2048, 2}},
-			 three[][3] = {{1, 1, 1}, {2, 2, 2}, {4, 8, 16}, {16, 8, 4}, {8, 32, 8}, {2, 64, 32}, {32, 1, 32}, {64, 4, 1}, {1, 16, 64}, {16, 16, 16}};
+	static const int two[][2] = {{1, 1},   {1, 64},    {64, 1},  {2, 2},   {16, 16},  {32, 64},
+				     {64, 32}, {128, 128}, {4, 512}, {512, 4}, {8, 1024}, {2048, 2}},
+			 three[][3] = {{1, 1, 1},   {2, 2, 2},   {4, 8, 16}, {16, 8, 4},  {8, 32, 8},
+				       {2, 64, 32}, {32, 1, 32}, {64, 4, 1}, {1, 16, 64}, {16, 16, 16}};
 	int k = 0;
 	for (int i = 0; i < COUNT(two); i++)
 		for (int axis = -2; axis <= 2; axis++)
 			for (int keep = 0; keep < 2; keep++, k++)
-				reduce(s, axis == 2 ? ops[k % 2] : ops[(k + i) % COUNT(ops)], all_types[(k + k / 12) % COUNT(all_types)], 2, two[i],
-				       axis == 2 ? NONE : axis, keep, 1 << k % 5);
+				reduce(s, axis == 2 ? ops[k % 2] : ops[(k + i) % COUNT(ops)],
+				       all_types[(k + k / 12) % COUNT(all_types)], 2, two[i], axis == 2 ? NONE : axis,
+				       keep, 1 << k % 5);
 	for (int i = 0; i < COUNT(three); i++)
 		for (int axis = 0; axis <= 3; axis++)
 			for (int keep = 0; keep < 2; keep++, k++)
-				reduce(s, axis == 3 ? ops[k % 2] : ops[(k + i) % COUNT(ops)], all_types[(k + k / 12) % COUNT(all_types)], 3, three[i],
-				       axis == 3 ? NONE : axis, keep, 1 << k % 4);
+				reduce(s, axis == 3 ? ops[k % 2] : ops[(k + i) % COUNT(ops)],
+				       all_types[(k + k / 12) % COUNT(all_types)], 3, three[i], axis == 3 ? NONE : axis,
+				       keep, 1 << k % 4);
 }
 
 static void strided(struct suite *s, const char *op, tl_dtype t, int b, int c, int axis, int warps)
@@ -199,9 +212,11 @@ static void strided(struct suite *s, const char *op, tl_dtype t, int b, int c, i
 	char tile[80];
 	int shape[] = {b, c};
 	tile_walk(&w, 2, shape, axis);
-	if (!case_begin(s, file, "column-major %s %s %s warps=%d", op, tl_dtype_name(t), tile_name(tile, 2, shape, axis), warps))
+	if (!case_begin(s, file, "column-major %s %s %s warps=%d", op, tl_dtype_name(t),
+			tile_name(tile, 2, shape, axis), warps))
 		return;
-	struct array *x = in(s, "x", t, (size_t)(b * c)), *o = out(s, "o", result_type(op, t), (size_t)(w.outer * w.inner));
+	struct array *x = in(s, "x", t, (size_t)(b * c)),
+		*o = out(s, "o", result_type(op, t), (size_t)(w.outer * w.inner));
 	reduce_data(x, op);
 	struct array *turned = in(s, "turned", t, (size_t)(b * c)); /* what the kernel reads */
 	for (int i = 0; i < b; i++)
@@ -211,8 +226,8 @@ static void strided(struct suite *s, const char *op, tl_dtype t, int b, int c, i
 			else
 				set_int(turned, (size_t)(j * b + i), value_int(x, (size_t)(i * c + j)));
 	want_reduced(o, x, op, &w, false);
-	LAUNCH(s, "reduce_strided", CONFIG(.grid = {1}, .num_warps = warps), ptr(turned), ptr(o), tl_int(1), tl_int(b), tl_str(op), tl_int(b),
-	       tl_int(c), tl_int(axis), tl_bool(false));
+	LAUNCH(s, "reduce_strided", CONFIG(.grid = {1}, .num_warps = warps), ptr(turned), ptr(o), tl_int(1), tl_int(b),
+	       tl_str(op), tl_int(b), tl_int(c), tl_int(axis), tl_bool(false));
 	case_end(s);
 }
 
@@ -242,14 +257,15 @@ static void extremum(struct suite *s, tl_dtype t, bool max, bool left, int b, in
 	reduce_data(x, "argmax");
 	for (size_t i = 0; i < (size_t)b; i++) {
 		const char *op = max ? "argmax" : "argmin";
-		size_t row = i * (size_t)c, k = x->f ? (size_t)reduce_floats(op, x, row, (size_t)c, 1) : (size_t)reduce_ints(op, x, row, (size_t)c, 1);
+		size_t row = i * (size_t)c, k = x->f ? (size_t)reduce_floats(op, x, row, (size_t)c, 1)
+						     : (size_t)reduce_ints(op, x, row, (size_t)c, 1);
 		want(v, i, value(x, row + k));
 		want(at, i, value(x, row + k));
 		if (left)
 			want_int(index, i, (int64_t)k);
 	}
-	LAUNCH(s, "extremum_and_index", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), ptr(index), ptr(at), tl_bool(max), tl_bool(left),
-	       tl_int(b), tl_int(c));
+	LAUNCH(s, "extremum_and_index", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), ptr(index), ptr(at),
+	       tl_bool(max), tl_bool(left), tl_int(b), tl_int(c));
 	case_end(s);
 }
 
@@ -274,7 +290,8 @@ static void moments(struct suite *s, tl_dtype t, int b, int c, int axis, int war
 	/* a dozen combinations deep, each with a few roundings of numbers below 1 */
 	tolerance(mean, 40 * unit_roundoff(t), 0);
 	tolerance(var, 40 * unit_roundoff(t), 0);
-	LAUNCH(s, "moments", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(mean), ptr(var), tl_int(b), tl_int(c), tl_int(axis));
+	LAUNCH(s, "moments", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(mean), ptr(var), tl_int(b), tl_int(c),
+	       tl_int(axis));
 	case_end(s);
 }
 
@@ -298,7 +315,8 @@ static void tally(struct suite *s, tl_dtype t, int b, int c, int axis, int warps
 		want_int(index, i, (int64_t)best);
 		want_int(count, i, n);
 	}
-	LAUNCH(s, "tally", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), ptr(index), ptr(count), tl_int(b), tl_int(c), tl_int(axis));
+	LAUNCH(s, "tally", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), ptr(index), ptr(count), tl_int(b),
+	       tl_int(c), tl_int(axis));
 	case_end(s);
 }
 
@@ -314,7 +332,8 @@ static void several_values(struct suite *s)
 			tally(s, k % 2 ? TL_F16 : TL_I32, b, c, axis, warps);
 		}
 	}
-	extremum(s, TL_F16, true, true, 8, 256, 4), extremum(s, TL_BF16, false, true, 8, 256, 4), extremum(s, TL_I64, true, true, 8, 256, 4);
+	extremum(s, TL_F16, true, true, 8, 256, 4), extremum(s, TL_BF16, false, true, 8, 256, 4),
+		extremum(s, TL_I64, true, true, 8, 256, 4);
 }
 
 /* --- softmax, chains ----------------------------------------------------------------------------------------- */
@@ -342,8 +361,8 @@ static void softmax(struct suite *s, tl_dtype t, int rows, int n, const char *fo
 	for (int r = 0; r < rows; r++)
 		want_softmax(o, x, (size_t)(r * stride), (size_t)n, 1);
 	tolerance(o, 0, 20 * 0x1p-23); /* in fp32: exp of at most 20, a sum of positive numbers, a division */
-	LAUNCH(s, "softmax", CONFIG(.grid = {(uint32_t)rows}, .num_warps = warps), ptr(x), ptr(o), tl_int(stride), tl_int(n), tl_str(form),
-	       tl_int(block));
+	LAUNCH(s, "softmax", CONFIG(.grid = {(uint32_t)rows}, .num_warps = warps), ptr(x), ptr(o), tl_int(stride),
+	       tl_int(n), tl_str(form), tl_int(block));
 	case_end(s);
 }
 
@@ -356,7 +375,8 @@ static void softmax2d(struct suite *s, int b, int c, int axis, int warps)
 	for (int i = 0; i < (axis ? b : c); i++)
 		want_softmax(o, x, (size_t)(axis ? i * c : i), (size_t)(axis ? c : b), axis ? 1 : (size_t)c);
 	tolerance(o, 0, 20 * 0x1p-23);
-	LAUNCH(s, "softmax2d", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(b), tl_int(c), tl_int(axis));
+	LAUNCH(s, "softmax2d", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(b), tl_int(c),
+	       tl_int(axis));
 	case_end(s);
 }
 
@@ -383,7 +403,8 @@ static void want_chain(struct array *o, const struct array *x, int A, int B, int
 				for (int k = 0; k < C; k++)
 					sum += over_a[b][k];
 				want_int(o, (size_t)((a * B + b) * C + c),
-					 X(a, b, c) - over_c[a][b] + 3 * over_bc[a] + over_a[b][c] - sum + most - over_ab[c]);
+					 X(a, b, c) - over_c[a][b] + 3 * over_bc[a] + over_a[b][c] - sum + most -
+						 over_ab[c]);
 			}
 #undef X
 }
@@ -420,15 +441,19 @@ static void of_broadcast(struct suite *s, int b, int c, int warps)
 void theme_reduce(struct suite *s)
 {
 	static const int widths[] = {1, 2, 31, 64, 100, 777, 1024, 4000};
-	static const int chains[][4] = {{1, 1, 1, 1}, {2, 4, 8, 1}, {8, 4, 2, 4}, {16, 16, 16, 4}, {32, 4, 32, 8}, {4, 32, 8, 2}};
-	static const int flat[][3] = {{1, 1, 1}, {1, 64, 4}, {64, 1, 4}, {2, 32, 1}, {16, 16, 8}, {128, 64, 4}, {4, 4, 8}};
+	static const int chains[][4] = {{1, 1, 1, 1},    {2, 4, 8, 1},   {8, 4, 2, 4},
+					{16, 16, 16, 4}, {32, 4, 32, 8}, {4, 32, 8, 2}};
+	static const int flat[][3] = {{1, 1, 1},   {1, 64, 4},   {64, 1, 4}, {2, 32, 1},
+				      {16, 16, 8}, {128, 64, 4}, {4, 4, 8}};
 	static const char *const ops[] = {"sum", "max", "argmax", "min"};
 	one_axis(s);
 	wide(s);
 	more_axes(s);
 	for (int k = 0; k < 24; k++)
-		strided(s, ops[k % 4], all_types[k % COUNT(all_types)], 8 << k % 5, 128 >> k % 5, k / 2 % 2, 1 << k % 4);
-	sum_as(s, TL_I8, TL_I64), sum_as(s, TL_F16, TL_F32), sum_as(s, TL_F32, TL_F64), sum_as(s, TL_I32, TL_F32), sum_as(s, TL_U8, TL_U8);
+		strided(s, ops[k % 4], all_types[k % COUNT(all_types)], 8 << k % 5, 128 >> k % 5, k / 2 % 2,
+			1 << k % 4);
+	sum_as(s, TL_I8, TL_I64), sum_as(s, TL_F16, TL_F32), sum_as(s, TL_F32, TL_F64), sum_as(s, TL_I32, TL_F32),
+		sum_as(s, TL_U8, TL_U8);
 	several_values(s);
 	for (int k = 0; k < COUNT(widths); k++) {
 		softmax(s, TL_F32, 3, widths[k], "builtin", 1 << k % 4);

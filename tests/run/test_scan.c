@@ -2,7 +2,8 @@
 #include "themes.h"
 
 static const char file[] = "reduce.tl";
-static const tl_dtype types[] = {TL_I32, TL_F32, TL_F16, TL_I64, TL_BF16, TL_I8, TL_F64, TL_U8, TL_I16, TL_U32, TL_U16, TL_U64};
+static const tl_dtype types[] = {TL_I32, TL_F32, TL_F16, TL_I64, TL_BF16, TL_I8,
+				 TL_F64, TL_U8,  TL_I16, TL_U32, TL_U16,  TL_U64};
 
 static tl_dtype result_type(const char *op, tl_dtype t)
 {
@@ -32,7 +33,8 @@ static int64_t step_int(const char *op, tl_dtype t, int64_t a, int64_t b)
 static void scan_data(struct array *x, const char *op)
 {
 	for (size_t i = 0; x->f && i < x->len; i++)
-		set(x, i, !strcmp(op, "cumsum") ? (double)random_int(-1, 1) : !strcmp(op, "cumprod") ? (random_bits() & 1 ? 1 : -1) :
+		set(x, i, !strcmp(op, "cumsum") ? (double)random_int(-1, 1) : !strcmp(op, "cumprod")
+		    ? (random_bits() & 1 ? 1 : -1) :
 			  uniform(-4, 4));
 }
 
@@ -52,14 +54,16 @@ static void want_scan(struct array *o, const struct array *x, const char *op, co
 	}
 }
 
-static void scan(struct suite *s, const char *op, tl_dtype t, int rank, const int *shape, int axis, bool reverse, int warps)
+static void scan(struct suite *s, const char *op, tl_dtype t, int rank, const int *shape, int axis, bool reverse,
+		 int warps)
 {
 	struct tile_walk w;
 	char tile[80];
 	tile_walk(&w, rank, shape, axis);
 	if (!strcmp(op, "maximum") && t == TL_BF16) /* which would be fp32 */
 		t = TL_F32;
-	if (!case_begin(s, file, "%s %s %s%s warps=%d", op, tl_dtype_name(t), tile_name(tile, rank, shape, axis), reverse ? " reverse" : "",
+	if (!case_begin(s, file, "%s %s %s%s warps=%d", op, tl_dtype_name(t), tile_name(tile, rank, shape, axis),
+			reverse ? " reverse" : "",
 			warps))
 		return;
 	size_t len = (size_t)(w.outer * w.inner * w.length);
@@ -69,8 +73,8 @@ static void scan(struct suite *s, const char *op, tl_dtype t, int rank, const in
 	want_scan(o, x, op, &w, reverse);
 	int full[3] = {1, 1, 1};
 	memcpy(full + 3 - rank, shape, (size_t)rank * sizeof *shape);
-	LAUNCH(s, "scan", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_str(op), tl_int(full[0]), tl_int(full[1]), tl_int(full[2]),
-	       tl_int(rank), tl_int(axis), tl_bool(reverse));
+	LAUNCH(s, "scan", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_str(op), tl_int(full[0]),
+	       tl_int(full[1]), tl_int(full[2]), tl_int(rank), tl_int(axis), tl_bool(reverse));
 	case_end(s);
 }
 
@@ -78,7 +82,8 @@ static void scan(struct suite *s, const char *op, tl_dtype t, int rank, const in
 static void recurrence(struct suite *s, tl_dtype t, int b, int c, int axis, bool reverse, int warps)
 {
 	struct tile_walk w;
-	if (!case_begin(s, file, "recurrence %s %dx%d axis=%d%s warps=%d", tl_dtype_name(t), b, c, axis, reverse ? " reverse" : "", warps))
+	if (!case_begin(s, file, "recurrence %s %dx%d axis=%d%s warps=%d", tl_dtype_name(t), b, c, axis,
+			reverse ? " reverse" : "", warps))
 		return;
 	tile_walk(&w, 2, (int[]){b, c}, axis);
 	struct array *p = in(s, "a", t, (size_t)(b * c)), *q = in(s, "b", t, p->len), *o = out(s, "o", t, p->len);
@@ -98,7 +103,8 @@ static void recurrence(struct suite *s, tl_dtype t, int b, int c, int axis, bool
 	}
 	if (is_float(t)) /* |a| ≤ 1, so what is summed is at most the length, with an error each */
 		tolerance(o, 2 * w.length * unit_roundoff(t), 0);
-	LAUNCH(s, "recurrence", CONFIG(.grid = {1}, .num_warps = warps), ptr(p), ptr(q), ptr(o), tl_int(b), tl_int(c), tl_int(axis), tl_bool(reverse));
+	LAUNCH(s, "recurrence", CONFIG(.grid = {1}, .num_warps = warps), ptr(p), ptr(q), ptr(o), tl_int(b), tl_int(c),
+	       tl_int(axis), tl_bool(reverse));
 	case_end(s);
 }
 
@@ -129,8 +135,10 @@ static void scan_of_scan(struct suite *s, int b, int c, int warps)
 void theme_scan(struct suite *s)
 {
 	static const char *const ops[] = {"cumsum", "cumprod", "maximum", "first", "last"};
-	static const int two[][2] = {{1, 1}, {1, 64}, {64, 1}, {2, 2}, {16, 16}, {32, 64}, {128, 32}, {4, 512}, {512, 4}, {2, 2048}},
-			 three[][3] = {{1, 1, 1}, {2, 2, 2}, {4, 8, 16}, {16, 8, 4}, {2, 64, 8}, {32, 1, 16}, {8, 8, 8}};
+	static const int two[][2] = {{1, 1},   {1, 64},   {64, 1},  {2, 2},   {16, 16},
+				     {32, 64}, {128, 32}, {4, 512}, {512, 4}, {2, 2048}},
+			 three[][3] = {{1, 1, 1},  {2, 2, 2},   {4, 8, 16}, {16, 8, 4},
+				       {2, 64, 8}, {32, 1, 16}, {8, 8, 8}};
 	int k = 0;
 	for (int n = 1; n <= 8192; n *= 2)
 		for (int i = 0; i < COUNT(ops); i++, k++)
@@ -141,10 +149,12 @@ void theme_scan(struct suite *s)
 	for (int i = 0; i < COUNT(two); i++)
 		for (int axis = 0; axis < 2; axis++)
 			for (int j = 0; j < 3; j++, k++)
-				scan(s, ops[k % COUNT(ops)], types[(k + k / 12) % COUNT(types)], 2, two[i], axis, k / 3 % 2, 1 << k % 4);
+				scan(s, ops[k % COUNT(ops)], types[(k + k / 12) % COUNT(types)], 2, two[i], axis,
+				     k / 3 % 2, 1 << k % 4);
 	for (int i = 0; i < COUNT(three); i++)
 		for (int axis = -1; axis < 3; axis++, k++)
-			scan(s, ops[k % COUNT(ops)], types[(k + k / 12) % COUNT(types)], 3, three[i], axis, k % 2, 1 << k % 5);
+			scan(s, ops[k % COUNT(ops)], types[(k + k / 12) % COUNT(types)], 3, three[i], axis, k % 2,
+			     1 << k % 5);
 	for (int i = 0; i < COUNT(two); i++)
 		for (int axis = 0; axis < 2; axis++, k++)
 			recurrence(s, k % 4 < 2 ? TL_I32 : TL_F32, two[i][0], two[i][1], axis, k / 2 % 2, 1 << k % 4);

@@ -2,7 +2,8 @@
 #include "themes.h"
 
 static const char file[] = "shape.tl";
-static const tl_dtype types[] = {TL_F32, TL_F16, TL_I8, TL_I64, TL_I32, TL_BF16, TL_U8, TL_I16, TL_F64, TL_F8E5M2, TL_I1, TL_F8E4M3};
+static const tl_dtype types[] = {TL_F32, TL_F16, TL_I8,  TL_I64,    TL_I32, TL_BF16,
+				 TL_U8,  TL_I16, TL_F64, TL_F8E5M2, TL_I1,  TL_F8E4M3};
 enum { MOVED = 9 }; /* the first of them can also be reduced */
 
 static void move(struct array *to, size_t i, const struct array *from, size_t k)
@@ -20,8 +21,9 @@ static void want_max(struct array *o, size_t i, const struct array *x, const siz
 {
 	size_t best = at[0];
 	for (int k = 1; k < n; k++)
-		if (x->f ? value(x, at[k]) > value(x, best) : is_signed(x->dtype) ? value_int(x, at[k]) > value_int(x, best)
-									      : (uint64_t)value_int(x, at[k]) > (uint64_t)value_int(x, best))
+		if (x->f                  ? value(x, at[k]) > value(x, best)
+		    : is_signed(x->dtype) ? value_int(x, at[k]) > value_int(x, best)
+					  : (uint64_t)value_int(x, at[k]) > (uint64_t)value_int(x, best))
 			best = at[k];
 	if (x->f)
 		want(o, i, value(x, best));
@@ -35,7 +37,8 @@ static void transpose(struct suite *s, tl_dtype t, const char *form, int m, int 
 {
 	if (!case_begin(s, file, "%s %s %dx%d warps=%d", form, tl_dtype_name(t), m, n, warps))
 		return;
-	struct array *x = in(s, "x", t, (size_t)(m * n)), *o = out(s, "o", t, x->len), *most = out(s, "max", max_type(t), (size_t)n);
+	struct array *x = in(s, "x", t, (size_t)(m * n)), *o = out(s, "o", t, x->len),
+		*most = out(s, "max", max_type(t), (size_t)n);
 	shaped(o, 2, (int[]){n, m});
 	size_t *at = calloc((size_t)m, sizeof *at);
 	for (int j = 0; j < n; j++) {
@@ -46,17 +49,19 @@ static void transpose(struct suite *s, tl_dtype t, const char *form, int m, int 
 		want_max(most, (size_t)j, x, at, m);
 	}
 	free(at);
-	LAUNCH(s, "transpose", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(most), tl_str(form), tl_int(m), tl_int(n));
+	LAUNCH(s, "transpose", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(most), tl_str(form),
+	       tl_int(m), tl_int(n));
 	case_end(s);
 }
 
 static void permute3(struct suite *s, tl_dtype t, const int *p, const int *shape, int warps)
 {
-	if (!case_begin(s, file, "permute %d%d%d %s %dx%dx%d warps=%d", p[0], p[1], p[2], tl_dtype_name(t), shape[0], shape[1], shape[2],
-			warps))
+	if (!case_begin(s, file, "permute %d%d%d %s %dx%dx%d warps=%d", p[0], p[1], p[2], tl_dtype_name(t), shape[0],
+			shape[1], shape[2], warps))
 		return;
 	int a = shape[p[0]], b = shape[p[1]], c = shape[p[2]], stride[] = {shape[1] * shape[2], shape[2], 1};
-	struct array *x = in(s, "x", t, (size_t)(a * b * c)), *o = out(s, "o", t, x->len), *most = out(s, "max", max_type(t), (size_t)(a * c));
+	struct array *x = in(s, "x", t, (size_t)(a * b * c)), *o = out(s, "o", t, x->len),
+		*most = out(s, "max", max_type(t), (size_t)(a * c));
 	shaped(o, 3, (int[]){a, b, c});
 	size_t *at = calloc((size_t)b, sizeof *at);
 	for (int i = 0; i < a; i++)
@@ -68,8 +73,8 @@ static void permute3(struct suite *s, tl_dtype t, const int *p, const int *shape
 			want_max(most, (size_t)(i * c + k), x, at, b);
 		}
 	free(at);
-	LAUNCH(s, "permute3", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(most), tl_int(p[0]), tl_int(p[1]), tl_int(p[2]),
-	       tl_int(shape[0]), tl_int(shape[1]), tl_int(shape[2]));
+	LAUNCH(s, "permute3", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(most), tl_int(p[0]),
+	       tl_int(p[1]), tl_int(p[2]), tl_int(shape[0]), tl_int(shape[1]), tl_int(shape[2]));
 	case_end(s);
 }
 
@@ -78,7 +83,8 @@ static void reshape(struct suite *s, tl_dtype t, const char *form, const int *fr
 	int m = from_to[0], n = from_to[1], p = from_to[2], q = from_to[3];
 	if (!case_begin(s, file, "%s %s %dx%d to %dx%d warps=%d", form, tl_dtype_name(t), m, n, p, q, warps))
 		return;
-	struct array *x = in(s, "x", t, (size_t)(m * n)), *o = out(s, "o", t, x->len), *most = out(s, "max", max_type(t), (size_t)q);
+	struct array *x = in(s, "x", t, (size_t)(m * n)), *o = out(s, "o", t, x->len),
+		*most = out(s, "max", max_type(t), (size_t)q);
 	size_t *at = calloc((size_t)p, sizeof *at);
 	for (int j = 0; j < q; j++) {
 		for (int i = 0; i < p; i++) {
@@ -88,7 +94,8 @@ static void reshape(struct suite *s, tl_dtype t, const char *form, const int *fr
 		want_max(most, (size_t)j, x, at, p);
 	}
 	free(at);
-	LAUNCH(s, "reshape", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(most), tl_str(form), tl_int(m), tl_int(n), tl_int(p), tl_int(q));
+	LAUNCH(s, "reshape", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(most), tl_str(form),
+	       tl_int(m), tl_int(n), tl_int(p), tl_int(q));
 	case_end(s);
 }
 
@@ -102,8 +109,8 @@ static void reordered(struct suite *s, const int *from_to, int warps)
 		sum += (uint64_t)value_int(x, i);
 	for (size_t i = 0; i < 3; i++)
 		want_int(o, i, (int64_t)sum);
-	LAUNCH(s, "reordered", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(from_to[0]), tl_int(from_to[1]), tl_int(from_to[2]),
-	       tl_int(from_to[3]));
+	LAUNCH(s, "reordered", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(from_to[0]),
+	       tl_int(from_to[1]), tl_int(from_to[2]), tl_int(from_to[3]));
 	case_end(s);
 }
 
@@ -126,7 +133,8 @@ static void reshape3(struct suite *s, tl_dtype t, int a, int b, int c, int warps
 			}
 			want(sum, (size_t)(k * b + j), total);
 		}
-	LAUNCH(s, "reshape3", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(sum), tl_int(a), tl_int(b), tl_int(c));
+	LAUNCH(s, "reshape3", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(sum), tl_int(a), tl_int(b),
+	       tl_int(c));
 	case_end(s);
 }
 
@@ -137,14 +145,16 @@ static void joined(struct suite *s, tl_dtype t, int n, int warps)
 	if (!case_begin(s, file, "join %s n=%d warps=%d", tl_dtype_name(t), n, warps))
 		return;
 	size_t len = (size_t)n;
-	struct array *x = in(s, "x", t, len), *y = in(s, "y", t, len), *j = out(s, "join", t, 2 * len), *f = out(s, "interleave", t, 2 * len),
+	struct array *x = in(s, "x", t, len), *y = in(s, "y", t, len), *j = out(s, "join", t, 2 * len),
+		*f = out(s, "interleave", t, 2 * len),
 		     *lo = out(s, "lo", t, len), *hi = out(s, "hi", t, len);
 	for (size_t i = 0; i < 2 * len; i++) {
 		move(j, i, i % 2 ? y : x, i / 2);
 		move(f, i, i % 2 ? y : x, i / 2);
 		move(i < len ? lo : hi, i % len, i % 2 ? y : x, i / 2);
 	}
-	LAUNCH(s, "joined", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(j), ptr(f), ptr(lo), ptr(hi), tl_int(n));
+	LAUNCH(s, "joined", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(j), ptr(f), ptr(lo), ptr(hi),
+	       tl_int(n));
 	case_end(s);
 }
 
@@ -152,7 +162,8 @@ static void split_pairs(struct suite *s, tl_dtype t, int m, int n, int warps)
 {
 	if (!case_begin(s, file, "split %s %dx%dx2 warps=%d", tl_dtype_name(t), m, n, warps))
 		return;
-	struct array *x = in(s, "x", t, (size_t)(2 * m * n)), *even = out(s, "even", t, (size_t)(m * n)), *odd = out(s, "odd", t, (size_t)(m * n));
+	struct array *x = in(s, "x", t, (size_t)(2 * m * n)), *even = out(s, "even", t, (size_t)(m * n)),
+		*odd = out(s, "odd", t, (size_t)(m * n));
 	fill(x, 0, 60);
 	for (size_t i = 0; i < even->len; i++) {
 		move(even, i, x, 2 * i);
@@ -161,7 +172,8 @@ static void split_pairs(struct suite *s, tl_dtype t, int m, int n, int warps)
 		else
 			want_int(odd, i, value_int(x, 2 * i + 1) - value_int(x, 2 * i));
 	}
-	LAUNCH(s, "split_pairs", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(even), ptr(odd), tl_int(m), tl_int(n));
+	LAUNCH(s, "split_pairs", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(even), ptr(odd), tl_int(m),
+	       tl_int(n));
 	case_end(s);
 }
 
@@ -195,7 +207,8 @@ static void expand(struct suite *s, tl_dtype t, int m, int n, int warps)
 {
 	if (!case_begin(s, file, "expand %s %dx%d warps=%d", tl_dtype_name(t), m, n, warps))
 		return;
-	struct array *x = in(s, "x", t, (size_t)m), *y = in(s, "y", t, (size_t)n), *o = out(s, "o", t, (size_t)(5 * m * n));
+	struct array *x = in(s, "x", t, (size_t)m), *y = in(s, "y", t, (size_t)n),
+		*o = out(s, "o", t, (size_t)(5 * m * n));
 	shaped(o, 3, (int[]){5, m, n});
 	for (size_t i = 0; i < x->len; i++)
 		set(x, i, (double)random_int(-9, 9));
@@ -203,7 +216,8 @@ static void expand(struct suite *s, tl_dtype t, int m, int n, int warps)
 		set(y, i, (double)random_int(-9, 9));
 	for (int i = 0; i < m; i++)
 		for (int j = 0; j < n; j++) {
-			double a = value(x, (size_t)i), b = value(y, (size_t)j), r[] = {a + b, a - b, a * b, a + b, 4 * (a + b)};
+			double a = value(x, (size_t)i), b = value(y, (size_t)j),
+			       r[] = {a + b, a - b, a * b, a + b, 4 * (a + b)};
 			for (int k = 0; k < 5; k++)
 				want(o, (size_t)((k * m + i) * n + j), r[k]);
 		}
@@ -216,7 +230,8 @@ static void moves(struct suite *s, int m, int n, int warps)
 	if (!case_begin(s, file, "moves %dx%d warps=%d", m, n, warps))
 		return;
 	size_t len = (size_t)(m * n);
-	struct array *x = in(s, "x", TL_I32, len), *o = out(s, "o", TL_I32, len), *row = out(s, "row", TL_I32, (size_t)n);
+	struct array *x = in(s, "x", TL_I32, len), *o = out(s, "o", TL_I32, len),
+		*row = out(s, "row", TL_I32, (size_t)n);
 	shaped(o, 2, (int[]){m, n});
 	fill(x, -1000, 1000);
 	int64_t *y = calloc(len, sizeof *y), *z = calloc(len, sizeof *z);
@@ -248,7 +263,8 @@ static void moves(struct suite *s, int m, int n, int warps)
 		want_int(row, (size_t)j, sum);
 	}
 	free(y), free(z);
-	LAUNCH(s, "pipeline_of_moves", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(row), tl_int(m), tl_int(n));
+	LAUNCH(s, "pipeline_of_moves", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(row), tl_int(m),
+	       tl_int(n));
 	case_end(s);
 }
 
@@ -261,7 +277,8 @@ static void column_major(struct suite *s, tl_dtype t, int m, int n, int warps)
 	for (int i = 0; i < m; i++)
 		for (int j = 0; j < n; j++)
 			want(o, (size_t)(j * m + i), value(x, (size_t)(i * n + j)) + value(y, (size_t)(j * m + i)));
-	LAUNCH(s, "column_major", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m), tl_int(n));
+	LAUNCH(s, "column_major", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(m),
+	       tl_int(n));
 	case_end(s);
 }
 
@@ -270,7 +287,8 @@ static void gathered(struct suite *s, int m, int n, int warps)
 	if (!case_begin(s, file, "gathered %dx%d warps=%d", m, n, warps))
 		return;
 	int len = m * n;
-	struct array *at = in(s, "at", TL_I32, (size_t)len), *x = in(s, "x", TL_I32, (size_t)len), *half = out(s, "half", TL_I32, 2 * (size_t)len),
+	struct array *at = in(s, "at", TL_I32, (size_t)len), *x = in(s, "x", TL_I32, (size_t)len),
+		*half = out(s, "half", TL_I32, 2 * (size_t)len),
 		     *pair = out(s, "pair", TL_I32, (size_t)(2 * m + n));
 	fill(at, 0, len - 1), fill(x, 0, 99);
 #define GATHERED(i) value_int(x, (size_t)value_int(at, (size_t)(i)))
@@ -280,7 +298,8 @@ static void gathered(struct suite *s, int m, int n, int warps)
 		int64_t most = -1;
 		for (int j = 0; j < (k < m ? n : m); j++) {
 			int i = k < m ? k * n + j : j * n + k - m;
-			int64_t y = value_int(x, (size_t)i), key = k < m ? GATHERED(i) * 1000 + y : y * 1000 + GATHERED(i);
+			int64_t y = value_int(x, (size_t)i),
+				key = k < m ? GATHERED(i) * 1000 + y : y * 1000 + GATHERED(i);
 			most = key > most ? key : most;
 		}
 		want_int(pair, (size_t)(k < m ? k : m + k), k < m ? most / 1000 : most);
@@ -288,7 +307,8 @@ static void gathered(struct suite *s, int m, int n, int warps)
 			want_int(pair, (size_t)(m + k), most % 1000);
 	}
 #undef GATHERED
-	LAUNCH(s, "gathered", CONFIG(.grid = {1}, .num_warps = warps), ptr(at), ptr(x), ptr(half), ptr(pair), tl_int(m), tl_int(n));
+	LAUNCH(s, "gathered", CONFIG(.grid = {1}, .num_warps = warps), ptr(at), ptr(x), ptr(half), ptr(pair), tl_int(m),
+	       tl_int(n));
 	case_end(s);
 }
 
@@ -314,15 +334,17 @@ static void ranges(struct suite *s, int start, int n, int warps)
 	case_end(s);
 }
 
-static const int shapes[][3] = {{1, 1, 1}, {1, 32, 1}, {32, 1, 4}, {2, 2, 4}, {8, 16, 1}, {16, 8, 8}, {32, 32, 4}, {64, 64, 8},
-				{128, 16, 4}, {16, 128, 2}, {4, 512, 4}, {512, 4, 8}, {64, 128, 4}, {128, 128, 16}};
+static const int shapes[][3] = {{1, 1, 1},   {1, 32, 1},  {32, 1, 4},   {2, 2, 4},     {8, 16, 1},
+				{16, 8, 8},  {32, 32, 4}, {64, 64, 8},  {128, 16, 4},  {16, 128, 2},
+				{4, 512, 4}, {512, 4, 8}, {64, 128, 4}, {128, 128, 16}};
 
 static void two_axes(struct suite *s)
 {
 	static const char *const forms[] = {"trans", "T", "method", "permute"};
 	static const char *const reshapes[] = {"reshape", "method", "view of trans", "ravel"};
-	static const int from_to[][4] = {{1, 1, 1, 1}, {1, 64, 64, 1}, {64, 1, 1, 64}, {16, 32, 32, 16}, {32, 16, 8, 64}, {64, 64, 16, 256},
-					 {128, 8, 2, 512}, {4, 256, 256, 4}, {8, 8, 4, 16}, {2, 1024, 1024, 2}};
+	static const int from_to[][4] = {{1, 1, 1, 1},    {1, 64, 64, 1},    {64, 1, 1, 64},   {16, 32, 32, 16},
+					 {32, 16, 8, 64}, {64, 64, 16, 256}, {128, 8, 2, 512}, {4, 256, 256, 4},
+					 {8, 8, 4, 16},   {2, 1024, 1024, 2}};
 	int k = 0;
 	for (int i = 0; i < COUNT(shapes); i++)
 		for (int j = 0; j < 4; j++, k++)
@@ -339,7 +361,8 @@ static void two_axes(struct suite *s)
 static void three_axes(struct suite *s)
 {
 	static const int perms[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-	static const int three[][4] = {{2, 2, 2, 1}, {4, 8, 16, 4}, {16, 4, 8, 2}, {1, 32, 16, 4}, {32, 16, 1, 8}, {64, 2, 8, 4}, {8, 32, 32, 8}};
+	static const int three[][4] = {{2, 2, 2, 1},   {4, 8, 16, 4}, {16, 4, 8, 2}, {1, 32, 16, 4},
+				       {32, 16, 1, 8}, {64, 2, 8, 4}, {8, 32, 32, 8}};
 	int k = 0;
 	for (int i = 0; i < COUNT(three); i++) {
 		for (int p = 0; p < 6; p++, k++)
@@ -357,7 +380,8 @@ static void join_numbers(struct suite *s, int n, bool beside, int warps)
 		want(o, (size_t)(beside ? 2 * i : i), i);
 		want(o, (size_t)(beside ? 2 * i + 1 : n + i), 3 * i + 7);
 	}
-	LAUNCH(s, "join_numbers", CONFIG(.grid = {1}, .num_warps = warps), ptr(o), tl_int(beside ? 2 : 1), tl_int(beside ? 1 : n), tl_int(n));
+	LAUNCH(s, "join_numbers", CONFIG(.grid = {1}, .num_warps = warps), ptr(o), tl_int(beside ? 2 : 1),
+	       tl_int(beside ? 1 : n), tl_int(n));
 	case_end(s);
 }
 
@@ -371,13 +395,17 @@ void theme_shape(struct suite *s)
 		halves(s, types[t], 32, 16, 4), halves(s, types[t], 4, 256, 2);
 	}
 	for (int t = 0; t < 5; t++) {
-		split_pairs(s, types[t], 16, 32, 4), split_pairs(s, types[t], 1, 8, 2), split_pairs(s, types[t], 128, 4, 8);
-		expand(s, types[t], 16, 32, 4), expand(s, types[t], 64, 8, 2), expand(s, types[t], 1, 16, 1), expand(s, types[t], 32, 1, 8);
-		column_major(s, types[t], 64, 64, 4), column_major(s, types[t], 16, 128, 2), column_major(s, types[t], 128, 8, 8);
+		split_pairs(s, types[t], 16, 32, 4), split_pairs(s, types[t], 1, 8, 2),
+			split_pairs(s, types[t], 128, 4, 8);
+		expand(s, types[t], 16, 32, 4), expand(s, types[t], 64, 8, 2), expand(s, types[t], 1, 16, 1),
+			expand(s, types[t], 32, 1, 8);
+		column_major(s, types[t], 64, 64, 4), column_major(s, types[t], 16, 128, 2),
+			column_major(s, types[t], 128, 8, 8);
 		column_major(s, types[t], 4, 4, 4);
 	}
 	for (int i = 0; i < COUNT(shapes); i++)
-		moves(s, shapes[i][0], shapes[i][1], shapes[i][2]), gathered(s, shapes[i][0], shapes[i][1], shapes[i][2]);
+		moves(s, shapes[i][0], shapes[i][1], shapes[i][2]),
+			gathered(s, shapes[i][0], shapes[i][1], shapes[i][2]);
 	ranges(s, 0, 64, 4), ranges(s, -100, 256, 2), ranges(s, 1000, 4, 1), ranges(s, 7, 1024, 8);
 	for (int i = 0; i < 12; i++)
 		join_numbers(s, 1 << i, i % 2, 1 << i % 4), join_numbers(s, 1 << i, (i + 1) % 2, 4);

@@ -1,13 +1,14 @@
 /* Bulk copies, of consecutive bytes and of boxes of tensors, and mbarriers.
  *
- * Behind the opcode of a copy come, each as "name=value", and lists as "4x5x6", innermost first; in bytes what is said of the
- * innermost dimension:
+ * Behind the opcode of a copy come, each as "name=value", and lists as "4x5x6", innermost first; in bytes what is said
+ * of the innermost dimension:
  *   bytes                of consecutive ones               so  start in shared memory       go  start in global memory
  *   type swizzle fill    numbers of cuTensorMapEncodeTiled's enumerations
- *   sizes box at steps   of the tensor, the box, its coordinates, the element strides       pad  behind each row of the tensor
+ *   sizes box at steps   of the tensor, the box, its coordinates, the element strides       pad  behind each row of the
+ *   tensor
  *
- * The tensor, or the consecutive bytes, is what a form's sources behind the image hold; of copies to global memory what its
- * results do. */
+ * The tensor, or the consecutive bytes, is what a form's sources behind the image hold; of copies to global memory what
+ * its results do. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,36 +22,49 @@ enum { KB = 1024, COORDINATES = 20 /* registers */ };
 #define REDUCE(rank, op) "cp.reduce.async.bulk.tensor." rank ".global.shared::cta." op ".bulk_group "
 static const struct row rows[] = {
 	/* consecutive bytes */
-	{.pattern = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes bytes={16,48,1024,4080} so={0,16,144} "
+	{.pattern = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+	 "bytes={16,48,1024,4080} so={0,16,144} "
 		    "go={0,48}"},
 	{.pattern = "cp.async.bulk.global.shared::cta.bulk_group bytes={16,48,1024,4080} so={0,16,144} go={0,48}"},
-	{.pattern = "cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,min,max,inc,dec,and,or,xor}.{u32,s32,u64,s64,b32,"
+	{.pattern =
+	 "cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,min,max,inc,dec,and,or,xor}.{u32,s32,u64,s64,b32,"
 		    "b64} bytes=1024"},
-	{.pattern = "cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,min,max}{,.noftz}.{f16,bf16,f32,f64} bytes=1024"},
+	{.pattern = "cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,min,max}{,.noftz}.{f16,bf16,f32,f64} "
+	 "bytes=1024"},
 	/* types, swizzles, coordinates */
-	{.pattern = LOAD("2d") "type={0,1,2,3,4,5,6,7,8,9,10,11,12} swizzle=0 sizes=208x24 box=48x5 at={0x0,-16x-2,176x22,32x7} "
+	{.pattern = LOAD("2d") "type={0,1,2,3,4,5,6,7,8,9,10,11,12} swizzle=0 sizes=208x24 "
+	 "box=48x5 at={0x0,-16x-2,176x22,32x7} "
 			       "fill={0,1}"},
-	{.pattern = LOAD("2d") "type={0,1,2,3,4,5,6,7,8,9,10,11,12} swizzle=1 sizes=208x24 box=32x9 at={0x0,-16x-2,192x20}"},
-	{.pattern = LOAD("2d") "type={0,1,2,3,4,5,6,7,8,9,10,11,12} swizzle=2 sizes=208x24 box=64x9 at={0x0,-16x-2,192x20}"},
-	{.pattern = LOAD("2d") "type={0,1,2,3,4,5,6,7,8,9,10,11,12} swizzle=3 sizes=208x24 box=128x9 at={0x0,-16x-2,192x20}"},
+	{.pattern = LOAD("2d") "type={0,1,2,3,4,5,6,7,8,9,10,11,12} swizzle=1 sizes=208x24 "
+	 "box=32x9 at={0x0,-16x-2,192x20}"},
+	{.pattern = LOAD("2d") "type={0,1,2,3,4,5,6,7,8,9,10,11,12} swizzle=2 sizes=208x24 "
+	 "box=64x9 at={0x0,-16x-2,192x20}"},
+	{.pattern = LOAD("2d") "type={0,1,2,3,4,5,6,7,8,9,10,11,12} swizzle=3 sizes=208x24 "
+	 "box=128x9 at={0x0,-16x-2,192x20}"},
 	{.pattern = LOAD("2d") "type={0,6} swizzle=0 sizes=200x24 pad=8 box=32x8 "
 			       "at={0x0,-24x3,-8x3,8x3,24x3,-16x3,16x-3,184x-7,800x0,0x40,-800x0}"},
 	{.pattern =
-		 LOAD("2d") "type={1,7} swizzle=1 sizes=200x24 pad=8 box=32x8 at={0x0,-16x3,-24x3,8x3,192x-7,800x0,0x40,-800x0}"},
+		 LOAD("2d") "type={1,7} swizzle=1 sizes=200x24 pad=8 box=32x8 "
+			 "at={0x0,-16x3,-24x3,8x3,192x-7,800x0,0x40,-800x0}"},
 	/* starts of shared memory; element strides */
 	{.pattern = LOAD("2d") "type=6 swizzle={0,1} sizes=256x24 box=32x8 at=64x3 so={128,256,384,512,896}"},
 	{.pattern =
-		 LOAD("2d") "type={0,6,7} swizzle=0 sizes=256x40 box={32x8,48x9} steps={1x2,1x3,2x1,4x2} at={0x0,16x-3,224x30}"},
+		 LOAD("2d") "type={0,6,7} swizzle=0 sizes=256x40 box={32x8,48x9} "
+			 "steps={1x2,1x3,2x1,4x2} at={0x0,16x-3,224x30}"},
 	{.pattern = LOAD("2d") "type=6 swizzle=3 sizes=256x40 box=128x9 steps={1x2,2x1} at={0x0,16x-3}"},
 	/* ranks */
 	{.pattern = LOAD("1d") "type={0,6,7,8} swizzle={0,3} sizes=1000 box=128 at={0,-64,960,16} go={0,16}"},
 	{.pattern = LOAD(
-		 "3d") "type={0,9} swizzle={0,2} sizes=160x6x5 box=64x4x3 at={0x0x0,-32x-1x-1,128x4x3,0x6x0,64x1x2} fill={0,1}"},
+		 "3d") "type={0,9} swizzle={0,2} sizes=160x6x5 box=64x4x3 at={0x0x0,-32x-1x-1,128x4x3,0x6x0,64x1x2} "
+		 "fill={0,1}"},
 	{.pattern =
-		 LOAD("3d") "type=6 swizzle=3 sizes=160x6x5 box=128x4x3 at={0x0x0,-32x-1x-1,128x4x3} steps={1x1x1,1x2x1,1x1x2}"},
-	{.pattern = LOAD("4d") "type={2,6} swizzle={0,3} sizes=144x3x4x3 box=128x2x2x2 at={0x0x0x0,16x-1x3x2,-128x2x-1x0}"},
+		 LOAD("3d") "type=6 swizzle=3 sizes=160x6x5 box=128x4x3 "
+			 "at={0x0x0,-32x-1x-1,128x4x3} steps={1x1x1,1x2x1,1x1x2}"},
+	{.pattern = LOAD("4d") "type={2,6} swizzle={0,3} sizes=144x3x4x3 box=128x2x2x2 "
+	 "at={0x0x0x0,16x-1x3x2,-128x2x-1x0}"},
 	{.pattern =
-		 LOAD("5d") "type={6,8} swizzle={0,3} sizes=144x3x2x3x2 box=128x2x2x1x2 at={0x0x0x0x0,16x-1x1x2x1,0x2x-1x0x-1}"},
+		 LOAD("5d") "type={6,8} swizzle={0,3} sizes=144x3x2x3x2 box=128x2x2x1x2 "
+			 "at={0x0x0x0x0,16x-1x1x2x1,0x2x-1x0x-1}"},
 	{.pattern = LOAD("2d") "type=6 swizzle=0 sizes=32x300 box=16x256 at={0x0,16x100}"},
 	{.pattern = LOAD("2d") "type=6 swizzle=0 sizes={256x8,250x8} box={16x1,128x257,144x4,40x4} at=0x0"},
 	{.pattern = LOAD("2d") "type=6 swizzle=3 sizes={256x8,250x8} box={128x257,144x4,40x4} at=0x0"},
@@ -66,7 +80,8 @@ static const struct row rows[] = {
 	{.pattern = STORE("2d") "type=6 swizzle=0 sizes=256x40 box=32x8 steps={1x2,2x1} at={0x0,16x-3}"},
 	/* reductions */
 	{.pattern = REDUCE("2d", "add") "type={2,3,4} swizzle=0 sizes=208x24 box=64x9 at={0x0,-16x-2}"},
-	{.pattern = REDUCE("2d", "{min,max,and,or,xor}") "type={2,3,4,5} swizzle=0 sizes=208x24 box=64x9 at={0x0,-16x-2}"},
+	{.pattern = REDUCE("2d", "{min,max,and,or,xor}") "type={2,3,4,5} swizzle=0 "
+	 "sizes=208x24 box=64x9 at={0x0,-16x-2}"},
 	{.pattern = REDUCE("2d", "{inc,dec}") "type=2 swizzle=3 sizes=208x24 box=128x9 at=16x2"},
 	{.pattern = REDUCE("2d", "add") "type={6,7,9,10} swizzle={0,3} sizes=208x24 box=128x9 at={0x0,-16x-2}"},
 	{.pattern = REDUCE("2d", "{min,max}") "type={6,9} swizzle=0 sizes=208x24 box=128x9 at={0x0,-16x-2}"},
@@ -168,7 +183,8 @@ static void print_copy(struct strbuf *out, const struct copy *c)
 /* Waits for a time at most, for nobody knows what a copy counts that is not as expected. */
 static void print_wait(struct strbuf *out)
 {
-	sb_puts(out, "mov.u32 %r8, 0;\nWAIT: mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;\nadd.u32 %r8, %r8, 1;\n"
+	sb_puts(out, "mov.u32 %r8, 0;\nWAIT: mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;\n"
+		"add.u32 %r8, %r8, 1;\n"
 		     "setp.gt.u32 %p2, %r8, 500000;\nor.pred %p1, %p1, %p2;\n@!%p1 bra WAIT;\n");
 }
 
@@ -184,7 +200,8 @@ static void print_form(struct strbuf *out, const struct form *f, const struct co
 	for (u32 n = 0; n < c->coords; n++)
 		sb_printf(out, "add.s32 %%r%u, %%r2, %d;\n", COORDINATES + n, c->at[n]);
 	for (u32 s = 0; !c->loads && s < globals; s++)
-		sb_printf(out, "ld.global.b64 %%d2, [%%d0+%u];\nst.global.b64 [%%d0+%u], %%d2;\n", slot_at(f, f->image + s),
+		sb_printf(out, "ld.global.b64 %%d2, [%%d0+%u];\nst.global.b64 [%%d0+%u], %%d2;\n",
+			  slot_at(f, f->image + s),
 			  slot_at(f, f->nsources + s));
 	if (c->loads)
 		sb_puts(out, "@%p0 mbarrier.init.shared::cta.b64 [bar], 1;\n");
@@ -207,7 +224,8 @@ static void make_copy(struct expansion *e, const char *name)
 {
 	struct form *f = new_form(e, name);
 	struct strbuf text = {.arena = e->arena};
-	struct copy c = {.shared = number(name, "so", 0), .global = number(name, "go", 0), .bytes = number(name, "bytes", 0)};
+	struct copy c = {.shared = number(name, "so", 0), .global = number(name, "go", 0),
+			 .bytes = number(name, "bytes", 0)};
 	snprintf(c.opcode, sizeof c.opcode, "%.*s", (int)strcspn(name, " "), name);
 	c.loads = strstr(c.opcode, "mbarrier::");
 	if (strstr(c.opcode, ".tensor."))
@@ -269,16 +287,18 @@ static const struct operation *next_operation(struct counts *c, bool ends, u64 *
 	return o;
 }
 
-/* Each thread has an mbarrier of its own. After each operation: have the even and the odd phase completed, and the one of the
- * operation's state, and how many arrivals did that lack. */
+/* Each thread has an mbarrier of its own. After each operation: have the even and the odd phase completed, and the one
+ * of the operation's state, and how many arrivals did that lack. */
 static void print_look(struct strbuf *out, const struct operation *o)
 {
-	sb_puts(out, "mbarrier.test_wait.parity.shared::cta.b64 %p1, [%r6], 0;\nmbarrier.test_wait.parity.shared::cta.b64 %p2, "
+	sb_puts(out, "mbarrier.test_wait.parity.shared::cta.b64 %p1, [%r6], 0;\n"
+		"mbarrier.test_wait.parity.shared::cta.b64 %p2, "
 		     "[%r6], 1;\n"
 		     "selp.u32 %r7, 1, 0, %p1;\nselp.u32 %r8, 2, 0, %p2;\nor.b32 %r7, %r7, %r8;\n");
 	if (o->arrivals)
 		sb_puts(out,
-			"mbarrier.test_wait.shared::cta.b64 %p3, [%r6], %d3;\nselp.u32 %r8, 4, 0, %p3;\nor.b32 %r7, %r7, %r8;\n"
+			"mbarrier.test_wait.shared::cta.b64 %p3, [%r6], %d3;\n"
+			"selp.u32 %r8, 4, 0, %p3;\nor.b32 %r7, %r7, %r8;\n"
 			"mbarrier.pending_count.b64 %r8, %d3;\nshl.b32 %r8, %r8, 8;\nor.b32 %r7, %r7, %r8;\n");
 }
 
@@ -295,8 +315,10 @@ static void make_mbarrier(struct expansion *e, const char *name)
 	f->result_bytes = 4;
 	begin_kernel(&text, f);
 	sb_printf(&text,
-		  ".shared .align 8 .b64 bars[%d];\nmov.u32 %%r5, bars;\nshl.b32 %%r6, %%r2, 3;\nadd.u32 %%r6, %%r6, %%r5;\n"
-		  "mbarrier.init.shared::cta.b64 [%%r6], %u;\nmbarrier.arrive.noComplete.shared::cta.b64 %%d3, [%%r6], 1;\n"
+		  ".shared .align 8 .b64 bars[%d];\nmov.u32 %%r5, bars;\n"
+		  "shl.b32 %%r6, %%r2, 3;\nadd.u32 %%r6, %%r6, %%r5;\n"
+		  "mbarrier.init.shared::cta.b64 [%%r6], %u;\n"
+		  "mbarrier.arrive.noComplete.shared::cta.b64 %%d3, [%%r6], 1;\n"
 		  "mbarrier.inval.shared::cta.b64 [%%r6];\nmbarrier.init.shared::cta.b64 [%%r6], %u;\n",
 		  BLOCK, count + 1, count);
 	while (f->nresults < OPERATIONS || (c.bytes && f->nresults < MOST)) {

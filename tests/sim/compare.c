@@ -27,7 +27,9 @@ static double allowed(const struct form *f, u32 thread, double expected)
 static bool same_number(const struct form *f, u32 thread, enum ptx_type t, u64 got, u64 expected)
 {
 	double x = float_value(t, got), y = float_value(t, expected);
-	double least = t == PT_F64 ? 0x1p-1022 : 0x1p-126, most = t == PT_F64 ? 0x1.FFFFFp1023 : t == PT_F16 ? 65503 : 0x1.FEp127;
+	double least = t == PT_F64 ? 0x1p-1022 : 0x1p-126, most = t == PT_F64   ? 0x1.FFFFFp1023
+								  : t == PT_F16 ? 65503
+										: 0x1.FEp127;
 	if (got == expected)
 		return true;
 	if (isnan(x) || isnan(y))

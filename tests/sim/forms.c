@@ -20,8 +20,8 @@
 #define MAYBE_RND "{,.rn,.rz,.rm,.rp}"
 #define COMPARES "{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}"
 
-/* Bounds are those of the PTX ISA and half an ulp for the simulator, which rounds correctly. For f64 the ISA has none: one in the
- * last place. */
+/* Bounds are those of the PTX ISA and half an ulp for the simulator, which rounds correctly. For f64 the ISA has none:
+ * one in the last place. */
 #define EXACT .bound = {.rel = 0}
 #define HALF_ULP 0x1p-24
 #define REL(r) .bound = {.rel = (r) + HALF_ULP}
@@ -226,10 +226,12 @@ u32 slot_at(const struct form *f, u32 slot)
 void fill_image(struct strbuf *out, const struct form *f)
 {
 	sb_printf(out,
-		  ".shared .align 1024 .b8 image[%u];\nmov.u32 %%r5, image;\nshl.b32 %%r6, %%r2, 3;\nadd.u32 %%r6, %%r6, %%r5;\n",
+		  ".shared .align 1024 .b8 image[%u];\nmov.u32 %%r5, image;\n"
+		  "shl.b32 %%r6, %%r2, 3;\nadd.u32 %%r6, %%r6, %%r5;\n",
 		  f->image * 1024);
 	for (u32 s = 0; s < f->image; s++)
-		sb_printf(out, "ld.global.b64 %%d2, [%%d0+%u];\nst.shared.b64 [%%r6+%u], %%d2;\n", slot_at(f, s), s * 1024);
+		sb_printf(out, "ld.global.b64 %%d2, [%%d0+%u];\nst.shared.b64 [%%r6+%u], %%d2;\n", slot_at(f, s),
+			  s * 1024);
 	sb_puts(out, "fence.proxy.async;\nbar.sync 0;\n");
 }
 
@@ -291,11 +293,14 @@ static void write_kernel(struct form *f, struct strbuf *out, const char *signatu
 	if (result == 'P' || f->result == PT_PRED)
 		store_predicate(out, result == 'P' ? "%p7" : d, at);
 	else
-		sb_printf(out, "st.global.b%d [%%d0+%u], %s;\n", MAX(ptx_bits(f->result), 16), at, result == 'V' ? "%r18" : d);
+		sb_printf(out, "st.global.b%d [%%d0+%u], %s;\n", MAX(ptx_bits(f->result), 16), at,
+			  result == 'V' ? "%r18" : d);
 	if (result == 'P' || result == 'V')
 		store_predicate(out, "%p8", at + 4);
 	sb_puts(out, "ret;\n}\n");
-	f->result_bytes = result == 'P' || result == 'V' ? 8 : f->result == PT_PRED ? 4 : (u32)MAX(ptx_bits(f->result), 16) / 8;
+	f->result_bytes = result == 'P' || result == 'V' ? 8
+			  : f->result == PT_PRED         ? 4
+							 : (u32)MAX(ptx_bits(f->result), 16) / 8;
 }
 
 static enum ptx_type twice(enum ptx_type t)

@@ -3,8 +3,8 @@
  * isa check FILE [NAME]       runs the forms on the simulator and compares; ends in "N passed, N failed"
  * isa text [NAME]             prints the kernels
  *
- * The file: "tlisa 2\n", the GPU's name and "\n", then for each form its id (u32, little-endian), a kind, the number of bytes
- * that follow (u32) and these:
+ * The file: "tlisa 2\n", the GPU's name and "\n", then for each form its id (u32, little-endian), a kind, the number of
+ * bytes that follow (u32) and these:
  *   'R'  none: the driver refuses the form, and so must the simulator
  *   'F'  none: running it is an error, and must be one here
  *   'V'  the results: of all threads the first, of all threads the second … in as many bytes as they have
@@ -38,8 +38,8 @@ struct file {
 	VEC(struct record) records;
 };
 
-typedef CUresult encode_fn(void *map, int type, u32 rank, void *tensor, const u64 *sizes, const u64 *strides, const u32 *box,
-			   const u32 *steps, int interleave, int swizzle, int l2_promotion, int fill);
+typedef CUresult encode_fn(void *map, int type, u32 rank, void *tensor, const u64 *sizes, const u64 *strides,
+			   const u32 *box, const u32 *steps, int interleave, int swizzle, int l2_promotion, int fill);
 
 struct session {
 	/* what is written */
@@ -172,7 +172,8 @@ static CUresult encode(const struct session *s, const struct form *f, void *map)
 {
 	const struct tensor_spec *m = f->map;
 	void *tensor = tensor_of(f, (char *)(uintptr_t)s->memory);
-	return s->encode(map, m->type, m->rank, tensor, m->sizes, m->strides, m->box, m->steps, 0, m->swizzle, 0, m->fill);
+	return s->encode(map, m->type, m->rank, tensor, m->sizes, m->strides, m->box, m->steps, 0, m->swizzle, 0,
+			 m->fill);
 }
 
 static void refused(struct session *s, const struct form *f, char kind, const char *log)
@@ -309,8 +310,8 @@ static bool simulated_map(struct arena *a, const struct form *f, void *memory, v
 	_Alignas(TENSOR_MAP_ALIGN) char map[TENSOR_MAP_BYTES];
 	const struct tensor_spec *m = f->map;
 	struct strbuf text = {.arena = a};
-	bool ok = tensor_map_encode(map, m->type, m->rank, tensor_of(f, memory), m->sizes, m->strides, m->box, m->steps, 0,
-				    m->swizzle, 0, m->fill, &text);
+	bool ok = tensor_map_encode(map, m->type, m->rank, tensor_of(f, memory), m->sizes, m->strides, m->box, m->steps,
+				    0, m->swizzle, 0, m->fill, &text);
 	*error = text.at;
 	memcpy(param, map, sizeof map);
 	return ok;
@@ -410,7 +411,8 @@ static u32 check_one(struct session *s, const struct form *f)
 	} else if (!r->bytes || !runs) {
 		wrong = !r->bytes != !runs;
 		if (wrong)
-			printf("%s: %s%s\n", f->name, runs ? "refused by the GPU" : "runs on the GPU: ", runs ? "" : error);
+			printf("%s: %s%s\n", f->name, runs ? "refused by the GPU" : "runs on the GPU: ",
+			       runs ? "" : error);
 		s->rejected += !runs;
 	} else {
 		if (r->bytes != (r->kind == 'V' ? bytes : f->ncases / GROUP * 4))

@@ -1,5 +1,5 @@
-/* The simulator's arithmetic against a GPU's: what isa.c (the program), forms.c and tensor.c (the tables of instructions),
- * operands.c (what they are tried on) and compare.c (what counts as equal) share. */
+/* The simulator's arithmetic against a GPU's: what isa.c (the program), forms.c and tensor.c (the tables of
+ * instructions), operands.c (what they are tried on) and compare.c (what counts as equal) share. */
 #ifndef TEST_SIM_ISA_H
 #define TEST_SIM_ISA_H
 
@@ -107,7 +107,8 @@ u32 number(const char *name, const char *key, u32 otherwise);
 struct form *new_form(struct expansion *e, const char *name);
 /* The types in an opcode, in order. */
 u32 types_of(const char *name, enum ptx_type types[8]);
-/* Registers, and %d0: the address of this thread's first slot, %r0: the thread's number in the grid, %r2: in the block. */
+/* Registers, and %d0: the address of this thread's first slot, %r0: the thread's number in the grid, %r2: in the
+ * block. */
 void begin_kernel(struct strbuf *out, const struct form *f);
 /* Of a source, or (from nsources on) a result: what to add to %d0. */
 u32 slot_at(const struct form *f, u32 slot);

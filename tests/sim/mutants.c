@@ -1,9 +1,10 @@
 /* Does the simulator find faults? Kernels as they are compiled must run without one and give right results, under every
  * schedule; then each is run with one fault planted in its PTX, and another, and another.
  *
- * A mutant is `reported` when the simulator faults, `wrong` when it does not but the result is another, else `harmless`. Faults
- * of synchronisation must be reported by every schedule; those of addresses and guards may be wrong instead, since an access of the wrong
- * element is one that memory allows; and so may faults of arithmetic. What is harmless must be in the list below.
+ * A mutant is `reported` when the simulator faults, `wrong` when it does not but the result is another, else
+ * `harmless`. Faults of synchronisation must be reported by every schedule; those of addresses and guards may be wrong
+ * instead, since an access of the wrong element is one that memory allows; and so may faults of arithmetic. What is
+ * harmless must be in the list below.
  *
  *   mutants [-v]        -v: every mutant, with the first line of its report
  *   mutants -p KERNEL   the PTX whose lines are named, of one of the kernels */
@@ -26,10 +27,12 @@ static const struct {
 	u32 first, last; /* of that kind */
 	const char *reason;
 } harmless[] = {
-#define DRAINED "between the barrier behind the drained pipeline and the next nothing is in shared memory: one of them is enough"
+#define DRAINED "between the barrier behind the drained pipeline and the next nothing is in "                          \
+	"shared memory: one of them is enough"
 #define ALIKE "all lanes hold the value that one of them stores"
 #define UNIFORM "all lanes hold the same value"
-#define LAST "nothing is stored there behind the loop: the block could as well end while the last copies, of zeros, are on their way"
+#define LAST "nothing is stored there behind the loop: the block could as well end while the last "                    \
+	"copies, of zeros, are on their way"
 #define DIVIDED "a division gives the usual answer too"
 	{"matmul", GUARD, 0, 0, DIVIDED},
 	{"matmul Bt 90a", GUARD, 0, 0, DIVIDED},
@@ -46,7 +49,8 @@ static const struct {
 	{"matmul persistent 90a", GUARD, 9, 9, DIVIDED},
 	{"matmul persistent 90a", GUARD, 18, 18, DIVIDED},
 	{"matmul persistent 90a", GUARD, 21, 21, DIVIDED},
-	{"matmul persistent 90a", BARRIER, 2, 2, "between two tiles' results are the barriers of the loop over k, where it is not empty"},
+	{"matmul persistent 90a", BARRIER, 2, 2,
+	 "between two tiles' results are the barriers of the loop over k, where it is not empty"},
 	{"matmul persistent 90a", WAIT, 2, 3, OVER},
 	{"matmul produced 90a", GUARD, 0, 0, "a prefetch changes nothing"},
 	{"matmul produced 90a", GUARD, 5, 5, DIVIDED},
@@ -54,20 +58,23 @@ static const struct {
 	{"matmul produced 90a", GUARD, 16, 16, DIVIDED},
 	{"matmul produced 90a", GUARD, 19, 22, "all tiles are whole"},
 	{"matmul produced 90a", INITIAL, 16, 17, "nobody waits until the buffer that is none is empty"},
-	{"attention", BARRIER, 6, 6, "the loop over what is left runs once, and what is stored behind it goes elsewhere"},
+	{"attention", BARRIER, 6, 6, "the loop over what is left runs once, and what is "
+	 "stored behind it goes elsewhere"},
 	{"attention", GUARD, 0, 0, DIVIDED},
 	{"attention causal", GUARD, 0, 0, DIVIDED},
 #define ENDED "nothing is stored there any more"
 #define AGAIN "the next loop waits for these products too, before anything needs them"
-	{"attention causal", BARRIER, 0, 0, "the thread that makes the mbarriers asks for the first boxes; others come behind the barrier after q"},
+	{"attention causal", BARRIER, 0, 0, "the thread that makes the mbarriers asks for the first boxes; "
+	 "others come behind the barrier after q"},
 	{"attention causal", BARRIER, 3, 3, DRAINED},
 	{"attention causal", PRODUCT_COMMIT, 1, 1, "the next loop's first products are committed together with these"},
 	{"attention causal", PRODUCT_WAIT, 2, 3, AGAIN},
 	{"attention causal", INITIAL, 15, 20, ENDED},
 #define FIRST_TURN "all threads wait for their first turn, which the one that makes the mbarriers is behind"
 #define LAST_TURN "all warps are done with the mbarriers before the last turn"
-#define READ                                                                                                                     \
-	"a buffer is filled by the warpgroup that has the turn, and before it got that all warps had waited for the products that " \
+#define READ                                                                                                           \
+	"a buffer is filled by the warpgroup that has the turn, and before it got that all warps "                     \
+	"had waited for the products that "                                                                            \
 	"read the buffer"
 	{"attention boxes", BARRIER, 0, 0, FIRST_TURN},
 	{"attention boxes", BARRIER, 1, 1, "all threads have stored q when they wait for their first turn"},
@@ -106,7 +113,8 @@ static const struct {
 static int harmless_entry(const struct workload *w, const struct mutant *m)
 {
 	for (u32 k = 0; k < ARRAY_LEN(harmless); k++)
-		if (!strcmp(harmless[k].workload, w->name) && harmless[k].kind == m->kind && m->index >= harmless[k].first && m->index <= harmless[k].last)
+		if (!strcmp(harmless[k].workload, w->name) && harmless[k].kind == m->kind &&
+		    m->index >= harmless[k].first && m->index <= harmless[k].last)
 			return (int)k;
 	return -1;
 }
@@ -138,7 +146,8 @@ static bool same_values(const struct buffer *b, const char *bytes)
 		memcpy(&f, bytes + k * 4, b->elem == 4 ? 4 : 0);
 		memcpy(&h, bytes + k * 2, b->elem == 2 ? 2 : 0);
 		double got = (double)(b->elem == 2 ? fp_from_f16(h) : f);
-		bool same = isnan(b->want[k]) ? isnan(got) : fabs(got - b->want[k]) <= b->absolute + b->relative * fabs(b->want[k]);
+		bool same = isnan(b->want[k]) ? isnan(got)
+					      : fabs(got - b->want[k]) <= b->absolute + b->relative * fabs(b->want[k]);
 		if (!same)
 			return false;
 	}
@@ -174,15 +183,16 @@ static void make_map(const struct tensor_map_param *m, const struct problem *p, 
 	struct tensor_box b = memory_box(m, (u64)m->factor * (m->param >= 0 ? p->params[m->param].bits : 1));
 	struct arena a = {0};
 	struct strbuf error = {.arena = &a};
-	bool ok = tensor_map_encode(map, tensor_map_type(b.dtype), b.rank, b.base, b.sizes, b.strides, b.box, steps, TENSOR_INTERLEAVE_NONE,
-				    tensor_swizzle_mode(b.swizzle), TENSOR_PROMOTION_NONE, TENSOR_FILL_ZERO, &error);
+	bool ok = tensor_map_encode(map, tensor_map_type(b.dtype), b.rank, b.base, b.sizes, b.strides, b.box, steps,
+				    TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b.swizzle), TENSOR_PROMOTION_NONE,
+				    TENSOR_FILL_ZERO, &error);
 	tl_assert(ok);
 	memcpy(to, map, sizeof map);
 	arena_free(&a);
 }
 
-static void run_problem(struct arena *a, const struct subject *s, const struct ptx_module *m, const struct problem *p, u32 seed, struct counters *counters,
-			struct outcome *out)
+static void run_problem(struct arena *a, const struct subject *s, const struct ptx_module *m, const struct problem *p,
+			u32 seed, struct counters *counters, struct outcome *out)
 {
 	struct mem_range ranges[ARRAY_LEN(p->buffers)];
 	u8 *written[ARRAY_LEN(p->buffers)];
@@ -196,9 +206,18 @@ static void run_problem(struct arena *a, const struct subject *s, const struct p
 		u64 v = p->params[n].is_buffer ? (u64)(uintptr_t)ranges[p->params[n].bits].base : p->params[n].bits;
 		memcpy(params + k->params[n].offset, &v, k->params[n].size);
 	}
-	struct launch l = {.module = m, .kernel = k, .num_warps = s->num_warps, .dynamic_shared = s->shared_bytes, .params = params,
-			   .ranges = ranges, .written = written, .nranges = p->nbuffers, .seed = seed, .timing = (enum async_timing)(seed % 3),
-			   .max_steps = MAX_STEPS, .counters = counters};
+	struct launch l = {.module = m,
+			   .kernel = k,
+			   .num_warps = s->num_warps,
+			   .dynamic_shared = s->shared_bytes,
+			   .params = params,
+			   .ranges = ranges,
+			   .written = written,
+			   .nranges = p->nbuffers,
+			   .seed = seed,
+			   .timing = (enum async_timing)(seed % 3),
+			   .max_steps = MAX_STEPS,
+			   .counters = counters};
 	for (u32 n = 0; n < 3; n++)
 		l.grid[n] = MAX(p->grid[n], 1u) * MAX(k->cluster[n], 1u);
 	struct strbuf error = {.arena = a};
@@ -249,7 +268,10 @@ static const char *file_text(struct arena *a, const struct workload *w)
 static bool compile_workload(struct arena *a, struct subject *s)
 {
 	const struct workload *w = s->w;
-	struct compile_options o = {.target = cuda_description(w->target.sm, w->target.arch_specific), .num_warps = w->num_warps, .num_stages = 3, .want_ptx = true};
+	struct compile_options o = {.target = cuda_description(w->target.sm, w->target.arch_specific),
+				    .num_warps = w->num_warps,
+				    .num_stages = 3,
+				    .want_ptx = true};
 	struct unit u;
 	struct compiled c;
 	const struct func *func = NULL;
@@ -298,15 +320,16 @@ static enum verdict verdict_of(const struct outcome *o)
 
 static bool is_allowed(const struct mutant *m, const struct outcome *o, bool listed)
 {
-	bool synchronises = m->kind == BARRIER || m->kind == WAIT || m->kind == COMMIT || m->kind == PHASE || m->kind == ARRIVAL || m->kind == BYTES ||
-			    m->kind == TURN;
+	bool synchronises = m->kind == BARRIER || m->kind == WAIT || m->kind == COMMIT || m->kind == PHASE ||
+			    m->kind == ARRIVAL || m->kind == BYTES || m->kind == TURN;
 	enum verdict v = verdict_of(o);
 	if (listed)
 		return v == HARMLESS;
 	return synchronises ? o->reported == ALL_SEEDS : v != HARMLESS;
 }
 
-static void judge(struct session *t, const struct workload *w, const struct mutant *m, const struct outcome *o, struct tally *row)
+static void judge(struct session *t, const struct workload *w, const struct mutant *m, const struct outcome *o,
+		  struct tally *row)
 {
 	enum verdict v = verdict_of(o);
 	int entry = harmless_entry(w, m);
@@ -320,7 +343,8 @@ static void judge(struct session *t, const struct workload *w, const struct muta
 		t->found[entry]++;
 	if (allowed && !t->verbose)
 		return;
-	printf("%s%s: %s %u, line %u, %s: %s", allowed ? "" : "FAILED: ", w->name, kind_names[m->kind], m->index, m->line, m->what, verdict_names[v]);
+	printf("%s%s: %s %u, line %u, %s: %s", allowed ? "" : "FAILED: ", w->name, kind_names[m->kind], m->index,
+	       m->line, m->what, verdict_names[v]);
 	printf("%s%s\n", v == REPORTED ? ": " : "", v == REPORTED ? o->report : "");
 }
 
@@ -329,7 +353,8 @@ static void print_harmless(struct session *t)
 	printf("\nharmless:\n");
 	for (u32 k = 0; k < ARRAY_LEN(harmless); k++) {
 		bool all = t->found[k] == harmless[k].last - harmless[k].first + 1;
-		printf("%s%s, %s %u", all ? "" : "FAILED: no longer there: ", harmless[k].workload, kind_names[harmless[k].kind], harmless[k].first);
+		printf("%s%s, %s %u", all ? "" : "FAILED: no longer there: ", harmless[k].workload,
+		       kind_names[harmless[k].kind], harmless[k].first);
 		if (harmless[k].last != harmless[k].first)
 			printf("–%u", harmless[k].last);
 		printf(": %s\n", harmless[k].reason);
@@ -339,7 +364,8 @@ static void print_harmless(struct session *t)
 
 static void print_row(const char *name, const char *kind, const struct tally *r)
 {
-	printf("%-18s %-24s %8u %9u %8u %8u %9u\n", name, kind, r->mutants, r->verdicts[REPORTED], r->always, r->verdicts[WRONG], r->verdicts[HARMLESS]);
+	printf("%-18s %-24s %8u %9u %8u %8u %9u\n", name, kind, r->mutants, r->verdicts[REPORTED], r->always,
+	       r->verdicts[WRONG], r->verdicts[HARMLESS]);
 }
 
 static void print_tables(const struct workload *w, struct tally rows[KINDS], struct tally totals[KINDS])
@@ -360,7 +386,8 @@ static void test_rows(struct session *t, struct arena *a, const struct subject *
 {
 	for (u32 k = 0; k < ARRAY_LEN(harmless); k++) {
 		const char *text = s->text;
-		if (strcmp(harmless[k].workload, s->w->name) || harmless[k].kind != BARRIER || harmless[k].first == harmless[k].last)
+		if (strcmp(harmless[k].workload, s->w->name) || harmless[k].kind != BARRIER ||
+		    harmless[k].first == harmless[k].last)
 			continue;
 		for (u32 n = 0; n < mutants->len; n++)
 			if (harmless_entry(s->w, &mutants->at[n]) == (int)k)
@@ -370,7 +397,8 @@ static void test_rows(struct session *t, struct arena *a, const struct subject *
 		t->passed += found;
 		t->failed += !found;
 		if (!found || t->verbose)
-			printf("%s%s: barriers %u–%u removed: %s\n", found ? "" : "FAILED: ", s->w->name, harmless[k].first, harmless[k].last,
+			printf("%s%s: barriers %u–%u removed: %s\n", found ? "" : "FAILED: ", s->w->name,
+			       harmless[k].first, harmless[k].last,
 			       o.report ? o.report : "not reported");
 	}
 }
@@ -440,7 +468,8 @@ int main(int argc, char **argv)
 		return print_text(argv[2]);
 	struct session t = {.verbose = argc > 1 && !strcmp(argv[1], "-v")};
 	struct tally totals[KINDS] = {0};
-	printf("%-18s %-24s %8s %9s %8s %8s %9s\n", "kernel", "fault", "mutants", "reported", "always", "wrong", "harmless");
+	printf("%-18s %-24s %8s %9s %8s %8s %9s\n", "kernel", "fault", "mutants", "reported", "always", "wrong",
+	       "harmless");
 	for (u32 n = 0; n < nworkloads; n++)
 		test_workload(&t, &workloads[n], totals);
 	for (u32 k = 0; k < KINDS; k++)

@@ -7,11 +7,35 @@
 
 /* --- faults ------------------------------------------------------------------------------------------------------ */
 
-enum kind { BARRIER, WAIT, COMMIT, PRODUCT_WAIT, PRODUCT_FENCE, PROXY_FENCE, PRODUCT_COMMIT, DESCRIPTOR, SHARED, SWIZZLE, GLOBAL, GUARD, SHUFFLE, TRANS,
-	    ACCUMULATE, PHASE, ARRIVAL, BYTES, INITIAL, TURN, KINDS };
+enum kind {
+	BARRIER,
+	WAIT,
+	COMMIT,
+	PRODUCT_WAIT,
+	PRODUCT_FENCE,
+	PROXY_FENCE,
+	PRODUCT_COMMIT,
+	DESCRIPTOR,
+	SHARED,
+	SWIZZLE,
+	GLOBAL,
+	GUARD,
+	SHUFFLE,
+	TRANS,
+	ACCUMULATE,
+	PHASE,
+	ARRIVAL,
+	BYTES,
+	INITIAL,
+	TURN,
+	KINDS
+};
 enum { ALL_KINDS = (1 << KINDS) - 1 };
 /* What engines that copy and multiply on their own are kept in order by. */
-enum { ASYNC_KINDS = 1 << BARRIER | 1 << PROXY_FENCE | 1 << PRODUCT_WAIT | 1 << PHASE | 1 << ARRIVAL | 1 << BYTES | 1 << INITIAL | 1 << TURN };
+enum {
+	ASYNC_KINDS = 1 << BARRIER | 1 << PROXY_FENCE | 1 << PRODUCT_WAIT | 1 << PHASE | 1 << ARRIVAL | 1 << BYTES |
+		      1 << INITIAL | 1 << TURN
+};
 
 /* Those, and what keeps copies and products in order. */
 enum { FLOW_KINDS = ASYNC_KINDS | 1 << WAIT | 1 << COMMIT | 1 << PRODUCT_FENCE | 1 << PRODUCT_COMMIT | 1 << GUARD };
@@ -71,7 +95,8 @@ struct mutant {
 typedef VEC(struct mutant) mutant_vec;
 
 /* Every mutant there is, of instructions that run. */
-void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k, const struct counters *counters, mutant_vec *out);
+void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k, const struct counters *counters,
+		  mutant_vec *out);
 /* The text with the mutant's lines; their numbers stay. */
 const char *mutated(struct arena *a, const char *text, const struct mutant *m);
 

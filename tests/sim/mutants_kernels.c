@@ -22,7 +22,8 @@ static u32 add_input(struct arena *a, struct problem *p, const char *name, u32 e
 	for (u32 k = 0; k < len; k++) {
 		float v = (float)(2 * random_unit(&state));
 		if (elem == 1)
-			((u8 *)b->initial)[k] = (u8)dtype_encode_float(DT_E4M3, rint((double)v)); /* sums of which wgmma keeps exactly */
+			/* sums of which wgmma keeps exactly */
+			((u8 *)b->initial)[k] = (u8)dtype_encode_float(DT_E4M3, rint((double)v));
 		else if (elem == 2)
 			((u16 *)b->initial)[k] = fp_to_f16(v);
 		else
@@ -31,10 +32,12 @@ static u32 add_input(struct arena *a, struct problem *p, const char *name, u32 e
 	return p->nbuffers++;
 }
 
-static double *add_output(struct arena *a, struct problem *p, const char *name, u32 elem, u32 len, double absolute, double relative)
+static double *add_output(struct arena *a, struct problem *p, const char *name, u32 elem, u32 len, double absolute,
+			  double relative)
 {
 	struct buffer *b = &p->buffers[p->nbuffers++];
-	*b = (struct buffer){name, elem, len, arena_alloc(a, (size_t)elem * len), arena_array(a, double, len), absolute, relative};
+	*b = (struct buffer){name,     elem,    len, arena_alloc(a, (size_t)elem * len), arena_array(a, double, len),
+			     absolute, relative};
 	memset(b->initial, 0xFF, (size_t)elem * len);
 	return b->want;
 }
@@ -70,35 +73,41 @@ static void matmul_problem(struct arena *a, struct problem *p, u32 elem, u32 m, 
 	for (u32 i = 0; i < m; i++)
 		for (u32 j = 0; j < n; j++)
 			for (u32 l = 0; l < k; l++)
-				want[i * n + j] += input(p, x, i * k + l) * input(p, y, b_transposed ? j * k + l : l * n + j);
+				want[i * n + j] +=
+					input(p, x, i * k + l) * input(p, y, b_transposed ? j * k + l : l * n + j);
 	SET_PARAMS(p, m, n, k, k, b_transposed ? k : n, n);
 }
 
-/* With a last part of k that is masked, and without; too short for the pipeline; short of a tile, whole, and two of them. */
+/* With a last part of k that is masked, and without; too short for the pipeline; short of a tile, whole, and two of
+ * them. */
 static void make_matmul(struct arena *a, struct problem *p, u32 n)
 {
-	static const u32 sizes[][3] = {{48, 48, 184}, {64, 80, 160}, {64, 64, 56}, {64, 48, 24}, {16, 16, 8}, {16, 16, 72}};
+	static const u32 sizes[][3] = {{48, 48, 184}, {64, 80, 160}, {64, 64, 56},
+				       {64, 48, 24},  {16, 16, 8},   {16, 16, 72}};
 	p->grid[0] = (sizes[n][1] + 63) / 64;
 	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
 }
 
 static void make_matmul_transposed(struct arena *a, struct problem *p, u32 n)
 {
-	static const u32 sizes[][3] = {{48, 32, 248}, {64, 48, 192}, {64, 32, 120}, {64, 32, 320}, {16, 16, 8}, {16, 16, 136}};
+	static const u32 sizes[][3] = {{48, 32, 248}, {64, 48, 192}, {64, 32, 120},
+				       {64, 32, 320}, {16, 16, 8},   {16, 16, 136}};
 	p->grid[0] = (sizes[n][1] + 31) / 32;
 	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], true);
 }
 
-/* Three programs, whose copies go on from tile to tile: one or two tiles each, three each, one and none, ragged ones. */
+/* Three programs, whose copies go on from tile to tile: one or two tiles each, three each, one and none, ragged
+ * ones. */
 static void make_matmul_persistent(struct arena *a, struct problem *p, u32 n)
 {
-	static const u32 sizes[][3] = {{128, 64, 96}, {192, 96, 64}, {64, 32, 160}, {80, 80, 72}, {80, 80, 40}, {112, 48, 40}};
+	static const u32 sizes[][3] = {{128, 64, 96}, {192, 96, 64}, {64, 32, 160},
+				       {80, 80, 72},  {80, 80, 40},  {112, 48, 40}};
 	p->grid[0] = 3;
 	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
 }
 
-/* The same, where a warp of its own asks for boxes: two tiles or one each; three of one iteration each; one and none; one without
- * iterations. */
+/* The same, where a warp of its own asks for boxes: two tiles or one each; three of one iteration each; one and none;
+ * one without iterations. */
 static void make_matmul_produced(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[][3] = {{128, 128, 768}, {576, 64, 256}, {64, 64, 1792}, {64, 64, 0}};
@@ -171,8 +180,8 @@ static void make_causal(struct arena *a, struct problem *p, u32 n)
 	attention_problem(a, p, sizes[n], 32, 64, true);
 }
 
-/* Keys and values come by TMA, through three buffers in turn, and two warpgroups take turns with the tensor cores. Long enough for
- * arrivals that are not waited for to add up to another phase. */
+/* Keys and values come by TMA, through three buffers in turn, and two warpgroups take turns with the tensor cores. Long
+ * enough for arrivals that are not waited for to add up to another phase. */
 static void make_boxes(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[] = {512, 200};
@@ -181,7 +190,8 @@ static void make_boxes(struct arena *a, struct problem *p, u32 n)
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
-/* Each row but the last has a value whose exponential is not finite, at `large` of that row: the maximum must be right. */
+/* Each row but the last has a value whose exponential is not finite, at `large` of that row: the maximum must be
+ * right. */
 static void softmax_problem(struct arena *a, struct problem *p, u32 rows, u32 cols, const u32 *large)
 {
 	u32 stride = (cols + 15) / 16 * 16;
@@ -212,7 +222,8 @@ static void make_softmax(struct arena *a, struct problem *p, u32 n)
 /* A row on the two blocks of a cluster, whole but for a few vectors, and short of one. */
 static void make_wide_softmax(struct arena *a, struct problem *p, u32 n)
 {
-	softmax_problem(a, p, 3, n ? 1000 : 65504, (const u32[]){127, 8191}); /* the last lanes of the first and of the last warp */
+	/* the last lanes of the first and of the last warp */
+	softmax_problem(a, p, 3, n ? 1000 : 65504, (const u32[]){127, 8191});
 }
 
 static void make_layer_norm(struct arena *a, struct problem *p, u32 n)
@@ -223,7 +234,8 @@ static void make_layer_norm(struct arena *a, struct problem *p, u32 n)
 	add_input(a, p, "x", 2, ROWS * cols);
 	double *y = add_output(a, p, "y", 2, ROWS * cols, 1e-5, 0x1.1p-11);
 	u32 weight = add_input(a, p, "weight", 2, cols), bias = add_input(a, p, "bias", 2, cols);
-	double *means = add_output(a, p, "mean", 4, ROWS, 1e-6, 1e-5), *rstds = add_output(a, p, "rstd", 4, ROWS, 1e-6, 1e-5);
+	double *means = add_output(a, p, "mean", 4, ROWS, 1e-6, 1e-5),
+		*rstds = add_output(a, p, "rstd", 4, ROWS, 1e-6, 1e-5);
 	for (u32 r = 0; r < ROWS; r++) {
 		double mean = 0, squares = 0;
 		for (u32 c = 0; c < cols; c++)
@@ -233,7 +245,8 @@ static void make_layer_norm(struct arena *a, struct problem *p, u32 n)
 		means[r] = mean;
 		rstds[r] = 1 / sqrt(squares / cols + (double)eps);
 		for (u32 c = 0; c < cols; c++)
-			y[r * cols + c] = (input(p, 0, r * cols + c) - mean) * rstds[r] * input(p, weight, c) + input(p, bias, c);
+			y[r * cols + c] =
+				(input(p, 0, r * cols + c) - mean) * rstds[r] * input(p, weight, c) + input(p, bias, c);
 	}
 	SET_PARAMS(p, cols, cols, cols, fp_bits_f32(eps));
 	p->grid[0] = ROWS;
@@ -264,7 +277,8 @@ static void make_scan(struct arena *a, struct problem *p, u32 n)
 static const char columns_source[] =
 	"import triton\nimport triton.language as tl\n\n"
 	"@triton.jit\n"
-	"def columns_kernel(x_ptr: '*fp32:16', sum_ptr: '*fp32:16', t_ptr: '*fp32:16', ROWS: tl.constexpr = 64, COLS: tl.constexpr = 32):\n"
+	"def columns_kernel(x_ptr: '*fp32:16', sum_ptr: '*fp32:16', t_ptr: '*fp32:16', ROWS: tl.constexpr = "
+	"64, COLS: tl.constexpr = 32):\n"
 	"    i = tl.arange(0, ROWS)\n"
 	"    j = tl.arange(0, COLS)\n"
 	"    x = tl.load(x_ptr + i[:, None] * COLS + j[None, :])\n"
@@ -278,7 +292,8 @@ static void make_columns(struct arena *a, struct problem *p, u32 n)
 	enum { ROWS = 64, COLS = 32 };
 	(void)n;
 	add_input(a, p, "x", 4, ROWS * COLS);
-	double *sums = add_output(a, p, "sum", 4, COLS, 1e-4, 1e-5), *t = add_output(a, p, "t", 4, ROWS * COLS, 1e-5, 1e-5);
+	double *sums = add_output(a, p, "sum", 4, COLS, 1e-4, 1e-5),
+		*t = add_output(a, p, "t", 4, ROWS * COLS, 1e-5, 1e-5);
 	for (u32 j = 0; j < COLS; j++) {
 		double mean = 0;
 		for (u32 i = 0; i < ROWS; i++)
@@ -295,11 +310,13 @@ static void make_columns(struct arena *a, struct problem *p, u32 n)
 
 /* --- products of products ---------------------------------------------------------------------------------------- */
 
-/* d = cᵀ c with c = a b in fp16: c reaches the second product by stmatrix, transposed through scratch memory, and as it is. */
+/* d = cᵀ c with c = a b in fp16: c reaches the second product by stmatrix, transposed through scratch memory, and as it
+ * is. */
 static const char gram_source[] =
 	"import triton\nimport triton.language as tl\n\n"
 	"@triton.jit\n"
-	"def gram_kernel(a_ptr: '*fp16:16', b_ptr: '*fp16:16', d_ptr: '*fp32:16', N: tl.constexpr = 64, K: tl.constexpr = 16):\n"
+	"def gram_kernel(a_ptr: '*fp16:16', b_ptr: '*fp16:16', d_ptr: '*fp32:16', N: tl.constexpr "
+	"= 64, K: tl.constexpr = 16):\n"
 	"    n = tl.arange(0, N)\n"
 	"    k = tl.arange(0, K)\n"
 	"    a = tl.load(a_ptr + n[:, None] * K + k[None, :])\n"
@@ -331,34 +348,46 @@ static void make_gram(struct arena *a, struct problem *p, u32 n)
 
 const struct workload workloads[] = {
 	{"matmul", "examples/matmul.tl", NULL, "matmul_kernel", {80, false}, 4,
-	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "64"}, {.constant = "32"}}, 6, make_matmul, ALL_KINDS},
+	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "64"},
+	  {.constant = "32"}}, 6, make_matmul, ALL_KINDS},
 	{"matmul Bt 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 8,
-	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "64"}},
+	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"},
+	  [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "64"}},
 	 6, make_matmul_transposed, ALL_KINDS},
 	{"matmul tf32 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 4,
-	 {{.type = "*fp32:16"}, {.type = "*fp32:16"}, {.type = "*fp32:16"}, [5] = {.type = "i32:4"}, {.type = "i32:4"}, [12] = {.constant = "16"}, {.constant = "64"}, {.constant = "32"}},
+	 {{.type = "*fp32:16"}, {.type = "*fp32:16"}, {.type = "*fp32:16"}, [5] = {.type = "i32:4"}, {.type = "i32:4"},
+	  [12] = {.constant = "16"}, {.constant = "64"}, {.constant = "32"}},
 	 5, make_matmul_fetched, ALL_KINDS},
 	{"matmul turned 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 4,
-	 {{.type = "*fp8e4nv:16"}, {.type = "*fp8e4nv:16"}, [12] = {.constant = "64"}, {.constant = "64"}, {.constant = "64"}}, 4, make_matmul_turned,
+	 {{.type = "*fp8e4nv:16"}, {.type = "*fp8e4nv:16"}, [12] = {.constant = "64"}, {.constant = "64"},
+	  {.constant = "64"}}, 4, make_matmul_turned,
 	 FLOW_KINDS | 1 << SHARED | 1 << SWIZZLE},
 	{"matmul tail 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 8,
-	 {[5] = {.type = "i32:4"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "64"}},
+	 {[5] = {.type = "i32:4"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"},
+	  [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "64"}},
 	 6, make_matmul_transposed, ALL_KINDS},
 	{"matmul persistent 90a", "examples/matmul_persistent.tl", NULL, "matmul_persistent_kernel", {90, true}, 4,
-	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"}, {.constant = "32"}}, 6, make_matmul_persistent, FLOW_KINDS},
+	 {[5] = {.type = "i32:8"}, [6] = {.type = "i32:8"}, [12] = {.constant = "64"}, {.constant = "32"},
+	  {.constant = "32"}}, 6, make_matmul_persistent, FLOW_KINDS},
 	{"matmul produced 90a", "examples/matmul_persistent.tl", NULL, "matmul_persistent_kernel", {90, true}, 4,
-	 {[3] = {.type = "i32:64"}, {.type = "i32:64"}, {.type = "i32:256"}, [12] = {.constant = "64"}, {.constant = "64"}, {.constant = "256"}}, 4, make_matmul_produced,
+	 {[3] = {.type = "i32:64"}, {.type = "i32:64"}, {.type = "i32:256"}, [12] = {.constant = "64"},
+	  {.constant = "64"}, {.constant = "256"}}, 4, make_matmul_produced,
 	 FLOW_KINDS},
 	{"attention", "examples/attention.tl", NULL, "attention_kernel", {80, false}, 4,
 	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "32"}}, 4, make_attention, ALL_KINDS},
 	{"attention causal", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 4,
-	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "16"}, {.constant = "True"}}, 4, make_causal, ALL_KINDS},
+	 {[19] = {.constant = "32"}, {.constant = "64"}, {.constant = "16"}, {.constant = "True"}}, 4, make_causal,
+		 ALL_KINDS},
 	{"attention boxes", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 8,
-	 {[19] = {.constant = "32"}, {.constant = "128"}, {.constant = "16"}, {.constant = "True"}}, 2, make_boxes, ASYNC_KINDS},
-	{"softmax", "examples/softmax.tl", NULL, "softmax_kernel", {80, false}, 4, {[5] = {.constant = "512"}}, 4, make_softmax, ALL_KINDS},
-	{"softmax cluster", "examples/softmax.tl", NULL, "softmax_kernel", {90, true}, 32, {[4] = {.type = "i32:16"}, {.constant = "65536"}}, 2,
+	 {[19] = {.constant = "32"}, {.constant = "128"}, {.constant = "16"}, {.constant = "True"}}, 2, make_boxes,
+		 ASYNC_KINDS},
+	{"softmax", "examples/softmax.tl", NULL, "softmax_kernel", {80, false}, 4, {[5] = {.constant = "512"}}, 4,
+	 make_softmax, ALL_KINDS},
+	{"softmax cluster", "examples/softmax.tl", NULL, "softmax_kernel", {90, true}, 32,
+	 {[4] = {.type = "i32:16"}, {.constant = "65536"}}, 2,
 	 make_wide_softmax, ALL_KINDS},
-	{"layer_norm", "examples/layer_norm.tl", NULL, "layer_norm_kernel", {80, false}, 4, {[10] = {.constant = "256"}}, 2, make_layer_norm, ALL_KINDS},
+	{"layer_norm", "examples/layer_norm.tl", NULL, "layer_norm_kernel", {80, false}, 4,
+	 {[10] = {.constant = "256"}}, 2, make_layer_norm, ALL_KINDS},
 	{"scan", NULL, scan_source, "scan_kernel", {80, false}, 4, {{0}}, 1, make_scan, ALL_KINDS},
 	{"gram", NULL, gram_source, "gram_kernel", {90, true}, 4, {{0}}, 1, make_gram, ALL_KINDS},
 	{"columns", NULL, columns_source, "columns_kernel", {90, true}, 8, {{0}}, 1, make_columns, ALL_KINDS},

@@ -4,8 +4,11 @@
 #include "tests/sim/mutants.h"
 
 const char *const kind_names[KINDS] = {"barrier removed", "wait removed or weaker", "commit removed",
-				       "wgmma wait", "wgmma fence removed", "proxy fence removed", "wgmma commit removed", "wgmma descriptor",
-				       "shared address", "swizzle", "global address", "guard dropped", "shuffle", ".trans dropped", "accumulator", "mbarrier wait", "mbarrier arrival", "mbarrier bytes",
+				       "wgmma wait", "wgmma fence removed", "proxy fence removed",
+				       "wgmma commit removed", "wgmma descriptor",
+				       "shared address", "swizzle", "global address", "guard dropped", "shuffle",
+				       ".trans dropped", "accumulator", "mbarrier wait", "mbarrier arrival",
+				       "mbarrier bytes",
 				       "mbarrier initialised", "turn"};
 
 struct listing {
@@ -90,7 +93,8 @@ static void mark_descriptors(const struct ptx_kernel *k, bool *set)
 		again = false;
 		for (u32 n = 0; n < k->ncode; n++) {
 			const struct instr *i = &k->code[n];
-			bool passes = starts(i->opcode, "add.s64") || starts(i->opcode, "or.b64") || starts(i->opcode, "mov.");
+			bool passes = starts(i->opcode, "add.s64") || starts(i->opcode, "or.b64") ||
+				starts(i->opcode, "mov.");
 			for (u32 o = 1; passes && i->ops[0].kind == O_REG && set[i->ops[0].reg] && o < i->nops; o++)
 				again |= mark(&i->ops[o], set);
 		}
@@ -101,7 +105,8 @@ static void mark_descriptors(const struct ptx_kernel *k, bool *set)
 
 static void add_synchronisation(struct listing *l, const struct instr *i, const char *line)
 {
-	if ((starts(i->opcode, "bar.sync") && i->ops[0].kind != O_REG) || starts(i->opcode, "barrier.cluster.arrive")) /* the wait is on the same line */
+	/* the wait is on the same line */
+	if ((starts(i->opcode, "bar.sync") && i->ops[0].kind != O_REG) || starts(i->opcode, "barrier.cluster.arrive"))
 		add(l, BARRIER, i->line, "", "removed");
 	if (starts(i->opcode, "cp.async.commit_group"))
 		add(l, COMMIT, i->line, "", "removed");
@@ -115,7 +120,8 @@ static void add_synchronisation(struct listing *l, const struct instr *i, const 
 		enum kind kind = starts(i->opcode, "wgmma") ? PRODUCT_WAIT : WAIT;
 		const char *at = strpbrk(line, "0123456789");
 		add(l, kind, i->line, "", "removed");
-		add(l, kind, i->line, spliced(l, line, at, strspn(at, "0123456789"), arena_printf(l->a, "%u", atoi(at) + 1)), "one group more is left");
+		add(l, kind, i->line, spliced(l, line, at, strspn(at, "0123456789"),
+					      arena_printf(l->a, "%u", atoi(at) + 1)), "one group more is left");
 	}
 }
 
@@ -131,7 +137,8 @@ static void add_phase(struct listing *l, const struct instr *i, const char *line
 	const char *done = strstr(line, ".b64 ") + 5, *parity = strrchr(line, ',') + 1;
 	add(l, PHASE, i->line, arena_printf(l->a, "setp.eq.u32 %.*s, 0, 0;", (int)strcspn(done, ","), done), "removed");
 	const char *waits = spliced(l, line, parity, strcspn(parity, ";"), " other");
-	const char *text = arena_printf(l->a, "{ .reg .b32 other; xor.b32 other,%.*s, 1; %s }", (int)strcspn(parity, ";"), parity, waits);
+	const char *text = arena_printf(l->a, "{ .reg .b32 other; xor.b32 other,%.*s, 1; %s }",
+					(int)strcspn(parity, ";"), parity, waits);
 	add(l, PHASE, i->line, text, "for the other parity");
 }
 
@@ -184,7 +191,8 @@ static void add_descriptor(struct listing *l, const struct instr *i, const char 
 	const char *at = strrchr(line, ',') + 1;
 	u64 c = i->ops[2].imm;
 	for (u32 n = c >> 32 ? 0 : 2; n < ARRAY_LEN(changes); n++)
-		add(l, DESCRIPTOR, i->line, spliced(l, line, at, strcspn(at, ";"), arena_printf(l->a, " %lld", (long long)(c ^ changes[n].with))),
+		add(l, DESCRIPTOR, i->line, spliced(l, line, at, strcspn(at, ";"),
+						    arena_printf(l->a, " %lld", (long long)(c ^ changes[n].with))),
 		    changes[n].what);
 }
 
@@ -204,21 +212,26 @@ static void add_addresses(struct listing *l, const struct instr *i, const char *
 {
 	static const i64 shared[] = {4, 16, 128}, global[] = {16, -16, 1 << 20};
 	for (u32 s = 0; s < ARRAY_LEN(shared) && address_in(i, true); s++)
-		add(l, SHARED, i->line, shifted(l, line, 0, shared[s]), arena_printf(l->a, "%+lld", (long long)shared[s]));
+		add(l, SHARED, i->line, shifted(l, line, 0, shared[s]),
+		    arena_printf(l->a, "%+lld", (long long)shared[s]));
 	for (u32 s = 0; s < ARRAY_LEN(global) && address_in(i, false); s++)
-		add(l, GLOBAL, i->line, shifted(l, line, is_copy(i), global[s]), arena_printf(l->a, "%+lld", (long long)global[s]));
+		add(l, GLOBAL, i->line, shifted(l, line, is_copy(i), global[s]),
+		    arena_printf(l->a, "%+lld", (long long)global[s]));
 }
 
 static void add_swizzle(struct listing *l, const struct instr *i, const char *line)
 {
 	bool is_xor = starts(i->opcode, "xor.b");
-	if ((!is_xor && !starts(i->opcode, "and.b")) || i->ops[0].kind != O_REG || !l->in_shared[i->ops[0].reg] || l->in_global[i->ops[0].reg])
+	if ((!is_xor && !starts(i->opcode, "and.b")) || i->ops[0].kind != O_REG || !l->in_shared[i->ops[0].reg] ||
+	    l->in_global[i->ops[0].reg])
 		return;
 	if (i->ops[2].kind == O_INT) {
 		const char *at = strrchr(line, ',') + 2;
-		u64 c = i->ops[2].imm, changes[] = {c & (c - 1), is_xor ? c ^ (u64)2 << ilog2(c) : c ^ (u64)1 << ilog2(c)};
+		u64 c = i->ops[2].imm,
+		    changes[] = {c & (c - 1), is_xor ? c ^ (u64)2 << ilog2(c) : c ^ (u64)1 << ilog2(c)};
 		for (u32 n = 0; n < (is_xor || changes[0] ? 2 : 1) && (i64)c > 0; n++)
-			add(l, SWIZZLE, i->line, spliced(l, line, at, strspn(at, "0123456789"), arena_printf(l->a, "%lld", (long long)changes[n])),
+			add(l, SWIZZLE, i->line, spliced(l, line, at, strspn(at, "0123456789"),
+							 arena_printf(l->a, "%lld", (long long)changes[n])),
 			    arena_printf(l->a, "%lld becomes %lld", (long long)c, (long long)changes[n]));
 	} else if (is_xor) {
 		add(l, SWIZZLE, i->line, spliced(l, line, strstr(line, "xor"), 3, "or"), "xor becomes or");
@@ -242,14 +255,18 @@ static void add_shuffle(struct listing *l, const struct instr *i, const char *li
 	if (!starts(i->opcode, "shfl"))
 		return;
 	if (!bfly || i->ops[2].kind != O_INT) {
-		const char *mode = bfly ? "bfly" : strstr(i->opcode, "idx") ? "idx" : strstr(i->opcode, "up") ? "up" : "down";
-		add(l, SHUFFLE, i->line, spliced(l, line, strstr(line, mode), strlen(mode), bfly ? "idx" : "bfly"), "another mode");
+		const char *mode = bfly ? "bfly" : strstr(i->opcode, "idx") ? "idx" : strstr(i->opcode, "up") ? "up"
+			: "down";
+		add(l, SHUFFLE, i->line, spliced(l, line, strstr(line, mode), strlen(mode), bfly ? "idx" : "bfly"),
+		    "another mode");
 		return;
 	}
 	for (u32 n = 0; n < 2; n++)
 		at = strchr(at, ',') + 1;
 	u32 distance = (u32)i->ops[2].imm;
-	add(l, SHUFFLE, i->line, spliced(l, line, at, strcspn(at, ","), arena_printf(l->a, " %u", distance >= 16 ? 8 : distance * 2)), "another distance");
+	add(l, SHUFFLE, i->line, spliced(l, line, at, strcspn(at, ","),
+					 arena_printf(l->a, " %u", distance >= 16 ? 8 : distance * 2)),
+						 "another distance");
 }
 
 static void add_matrix(struct listing *l, u32 n, const char *line)
@@ -273,12 +290,18 @@ static void add_matrix(struct listing *l, u32 n, const char *line)
 /* A guard may keep an instruction from ever running, and that may be what is tested. */
 static bool is_reached(const struct ptx_kernel *k, const struct counters *counters, u32 n)
 {
-	return counters[n].executed || (k->code[n].pred >= 0 && ((n && counters[n - 1].executed) || (n + 1 < k->ncode && counters[n + 1].executed)));
+	return counters[n].executed || (k->code[n].pred >= 0 && ((n && counters[n - 1].executed) ||
+								 (n + 1 < k->ncode && counters[n + 1].executed)));
 }
 
-void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k, const struct counters *counters, mutant_vec *out)
+void list_mutants(struct arena *a, const char *text, const struct ptx_kernel *k, const struct counters *counters,
+		  mutant_vec *out)
 {
-	struct listing l = {.a = a, .k = k, .out = out, .in_shared = arena_array(a, bool, k->nregs + 1), .in_global = arena_array(a, bool, k->nregs + 1)};
+	struct listing l = {.a = a,
+			    .k = k,
+			    .out = out,
+			    .in_shared = arena_array(a, bool, k->nregs + 1),
+			    .in_global = arena_array(a, bool, k->nregs + 1)};
 	VEC(const char *) lines = {0};
 	for (const char *at = text; *at;) {
 		size_t len = strcspn(at, "\n");

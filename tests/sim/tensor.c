@@ -3,8 +3,10 @@
  * Behind a wgmma's opcode come, each as "name=value":
  *   a, b     where the matrix is: "regs", or K or M (M- or N-major) and the width of the swizzle: K0 K32 K64 K128 M0 …
  *   al bl    leading byte offset      as bs  stride byte offset         if they are not those of a dense matrix
- *   ao bo    start of the matrix      ab bb  base offset                astep bstep  added to the start for each product
- *   steps    products                 accs   accumulators, in turn      wait   commit each product, leave so many in flight
+ *   ao bo    start of the matrix      ab bb  base offset                astep bstep  added to the start for each
+ *   product
+ *   steps    products                 accs   accumulators, in turn      wait   commit each product, leave so many in
+ *   flight
  *   d=0      scale-d is false         neg    bits: 1 A, 2 B
  *   values   enum values, behind any product */
 #include <stdlib.h>
@@ -50,8 +52,10 @@ static const struct row wgmma_rows[] = {
 	{.pattern = WGMMA "32k16.f32.f16.f16 a=regs b=K64 bl={0,16,64,512} bs={16,128,512,640,1024} values=6"},
 	{.pattern = WGMMA "32k16.f32.f16.f16 a=regs b=K128 bl={0,16,64,1024} bs={16,128,1024,1280,2048} values=6"},
 	{.pattern = WGMMA "64k16.f32.f16.f16 a=regs b=M32 bl={16,256,512,640,2048} bs={16,128,256,512,1024} values=6"},
-	{.pattern = WGMMA "128k16.f32.f16.f16 a=regs b=M64 bl={16,512,1024,1152,2048} bs={16,128,512,1024,2048} values=6"},
-	{.pattern = WGMMA "128k16.f32.f16.f16 a=regs b=M128 bl={16,1024,2048,2304} bs={16,128,1024,2048,4096} values=6"},
+	{.pattern = WGMMA "128k16.f32.f16.f16 a=regs b=M64 bl={16,512,1024,1152,2048} "
+	 "bs={16,128,512,1024,2048} values=6"},
+	{.pattern = WGMMA "128k16.f32.f16.f16 a=regs b=M128 bl={16,1024,2048,2304} "
+	 "bs={16,128,1024,2048,4096} values=6"},
 	{.pattern = WGMMA "8k16.f32.f16.f16 a={K0,M0} al={128,512,1040} as={128,256,272,2048} b=K32"},
 	{.pattern = WGMMA "8k16.f32.f16.f16 a={K32,K64,K128} al={16,512} as={128,1024,2048} b=K32"},
 	{.pattern = WGMMA "8k16.f32.f16.f16 a={M32,M64,M128} al={1024,2048,2176} as={128,1024,2048} b=K32"},
@@ -59,7 +63,8 @@ static const struct row wgmma_rows[] = {
 	{.pattern = WGMMA "16k32.s32.u8.s8 a=K0 al={128,512} as={128,256,1040} b=K0 bl={128,272} bs={512,144}"},
 	/* where the matrix starts, and the base offset */
 	{.pattern = WGMMA
-	 "16k16.f32.f16.f16 a=regs b={K0,K32,K64,K128,M32,M64,M128} bo={16,32,64,96,112,128,256,384,512,640,896,1040} values=6"},
+	 "16k16.f32.f16.f16 a=regs b={K0,K32,K64,K128,M32,M64,M128} bo={16,32,64,96,112,128,256,384,512,640,896,1040} "
+	 "values=6"},
 	{.pattern = WGMMA "16k16.f32.f16.f16 a=regs b=K32 bo={0,128,384,1024} bb={1,2,7} values=6"},
 	{.pattern = WGMMA "16k16.f32.f16.f16 a=regs b=K64 bo={0,128,384,1024} bb={1,2,3,4,7} values=6"},
 	{.pattern = WGMMA "16k16.f32.f16.f16 a=regs b=K128 bo={0,32,128,256,640,896,1024} bb={1,2,3,4,5,6,7} values=6"},
@@ -72,7 +77,8 @@ static const struct row wgmma_rows[] = {
 	{.pattern = WGMMA "64k16.f16.f16.f16 a=M128 astep=2048 b=M128 bstep=2048 steps=3 wait={0,1}"},
 	{.pattern = WGMMA "64k16.f32.f16.f16 a=regs b=M64 bstep=1024 steps=4 accs=2 wait={0,1,2}"},
 	{.pattern =
-		 WGMMA "16k16.f32.f16.f16 a=K0 al=1024 as=128 astep=2048 b=K0 bl=256 bs=128 bstep=512 steps=4 accs=4 wait={0,2}"},
+		 WGMMA "16k16.f32.f16.f16 a=K0 al=1024 as=128 astep=2048 b=K0 bl=256 bs=128 "
+			 "bstep=512 steps=4 accs=4 wait={0,2}"},
 	{.pattern = WGMMA "32k8.f32.tf32.tf32 a=K128 astep=32 b=K128 bstep=32 steps=4 wait=1"},
 	{.pattern = WGMMA "32k32.f32." TYPES8 " a=K128 astep=32 b=K128 bstep=32 steps=4 wait=1"},
 	{.pattern = WGMMA "32k32.s32." INTS8 " a=K128 astep=32 b=K128 bstep=32 steps=4 d={0,1}"},
@@ -131,8 +137,8 @@ static void print_registers(struct strbuf *out, char letter, u32 first, u32 n, c
 static void store_registers(struct strbuf *out, const struct form *f, char letter, u32 first)
 {
 	for (u32 r = 0; r < f->nresults; r++)
-		sb_printf(out, "st.global.b%u [%%d0+%u], %%%c%u;\n", f->result_bytes * 8, slot_at(f, f->nsources + r), letter,
-			  first + r);
+		sb_printf(out, "st.global.b%u [%%d0+%u], %%%c%u;\n", f->result_bytes * 8, slot_at(f, f->nsources + r),
+			  letter, first + r);
 	sb_puts(out, "ret;\n}\n");
 }
 
@@ -156,8 +162,8 @@ struct product {
 /* Of A or B, by the first letter of their options. */
 static struct place place_of(const char *name, char letter)
 {
-	char start[] = {letter, 'o', 0}, leading[] = {letter, 'l', 0}, stride[] = {letter, 's', 0}, base[] = {letter, 'b', 0},
-	     step[] = {letter, 's', 't', 'e', 'p', 0}, matrix[] = {letter, 0};
+	char start[] = {letter, 'o', 0}, leading[] = {letter, 'l', 0}, stride[] = {letter, 's', 0},
+	     base[] = {letter, 'b', 0}, step[] = {letter, 's', 't', 'e', 'p', 0}, matrix[] = {letter, 0};
 	const char *layout = option(name, matrix);
 	u32 width = (u32)strtoul(layout + 1, NULL, 10);
 	bool mn_major = *layout == 'M';
@@ -185,8 +191,8 @@ static u32 place_image(struct place *p, u32 mn, u32 steps, u32 at)
 static u64 descriptor(const struct place *p)
 {
 	u64 swizzle = p->width == 128 ? 1 : p->width == 64 ? 2 : p->width == 32 ? 3 : 0;
-	return (p->at + p->start) / 16 | (u64)(p->leading / 16) << 16 | (u64)(p->stride / 16) << 32 | (u64)p->base << 49 |
-	       swizzle << 62;
+	return (p->at + p->start) / 16 | (u64)(p->leading / 16) << 16 | (u64)(p->stride / 16) << 32 |
+	       (u64)p->base << 49 | swizzle << 62;
 }
 
 static void print_product(struct strbuf *out, const struct product *p, u32 step)
@@ -214,14 +220,16 @@ static void print_products(struct strbuf *out, const struct form *f, const struc
 	load_registers(out, f, f->a0, 'a', p->a.in_regs ? 4 : 0);
 	load_registers(out, f, f->na + f->nb, 'c', f->nresults);
 	sb_printf(out,
-		  "shr.u32 %%r5, %%r5, 4;\ncvt.u64.u32 %%d3, %%r5;\nadd.u64 %%m0, %%d3, 0x%llx;\nadd.u64 %%m1, %%d3, 0x%llx;\n"
+		  "shr.u32 %%r5, %%r5, 4;\ncvt.u64.u32 %%d3, %%r5;\n"
+		  "add.u64 %%m0, %%d3, 0x%llx;\nadd.u64 %%m1, %%d3, 0x%llx;\n"
 		  "setp.%s.s32 %%p0, %%r2, 0;\nsetp.ge.s32 %%p1, %%r2, 0;\nwgmma.fence.sync.aligned;\n",
 		  (unsigned long long)descriptor(&p->a), (unsigned long long)descriptor(&p->b),
 		  number(f->name, "d", 1) ? "ge" : "lt");
 	for (u32 s = 0; s < p->steps; s++) {
 		print_product(out, p, s);
 		if (p->waits_late)
-			sb_printf(out, "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned %u;\n", p->in_flight);
+			sb_printf(out, "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned %u;\n",
+				  p->in_flight);
 	}
 	sb_puts(out, "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n");
 	store_registers(out, f, 'c', 0);

@@ -1,5 +1,5 @@
-/* Random bits for tests, the same in each run: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators,
- * scrambled", 2016). */
+/* Random bits for tests, the same in each run: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
+ * generators, scrambled", 2016). */
 #ifndef TL_TEST_RANDOM_BITS_H
 #define TL_TEST_RANDOM_BITS_H
 

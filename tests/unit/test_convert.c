@@ -38,8 +38,9 @@ static struct list layouts_of(int m, int n, int warps, int max_spt)
 			for (int s1 = 1; s1 <= max_spt; s1 *= 2)
 				for (int l0 = 1; l0 <= 32; l0 *= 2)
 					for (int w0 = 1; w0 <= warps; w0 *= 2)
-						add(&l, layout_blocked(&pool, 2, shape, (int[]){s0, s1}, (int[]){l0, 32 / l0},
-								       (int[]){w0, warps / w0}, (int[]){o, 1 - o}));
+						add(&l, layout_blocked(&pool, 2, shape, (int[]){s0, s1},
+								       (int[]){l0, 32 / l0}, (int[]){w0, warps / w0},
+								       (int[]){o, 1 - o}));
 	for (int w0 = 1; w0 <= warps; w0 *= 2) {
 		int ws[2] = {w0, warps / w0};
 		for (int im = 8; im <= 16; im += 8) {
@@ -48,8 +49,10 @@ static struct list layouts_of(int m, int n, int warps, int max_spt)
 			for (int operand = 0; operand < 2; operand++)
 				for (int bits = 8; bits <= 32; bits *= 2) {
 					add(&l, layout_dot_operand(&pool, 2, shape, operand, ws, im, bits));
-					add(&l, layout_trans(&pool, layout_dot_operand(&pool, 2, turned, operand, ws, im, bits),
-							     (int[]){1, 0}));
+					add(&l,
+					    layout_trans(&pool,
+							 layout_dot_operand(&pool, 2, turned, operand, ws, im, bits),
+							 (int[]){1, 0}));
 				}
 		}
 	}
@@ -67,7 +70,8 @@ static void check_plan(const struct layout *src, const struct layout *dst, const
 				u32 lane = linear(c->lane_of_reg, q) ^ linear(c->lane_of_lane, t);
 				u32 reg = linear(c->reg_of_reg, q) ^ linear(c->sent, lane);
 				assert_true(reg < (u32)layout_num_regs(src));
-				assert_int_equal(layout_apply(dst, q ^ linear(c->moved, t), t, w), layout_apply(src, reg, lane, w));
+				assert_int_equal(layout_apply(dst, q ^ linear(c->moved, t), t, w),
+						 layout_apply(src, reg, lane, w));
 				if (c->kind == CONVERT_REGISTERS)
 					assert_int_equal(lane, t);
 			}
@@ -93,7 +97,8 @@ static void test_all_pairs(void **state)
 					assert_int_equal(c.kind, CONVERT_REGISTERS);
 			}
 	}
-	print_message("%d by registers, %d by shuffles, %d by shared memory, %d exchanges\n", kinds[0], kinds[1], kinds[2], exchanges);
+	print_message("%d by registers, %d by shuffles, %d by shared memory, %d exchanges\n", kinds[0], kinds[1],
+		      kinds[2], exchanges);
 	assert_true(kinds[CONVERT_REGISTERS] > 100 && exchanges > 1000 && kinds[CONVERT_SHARED] > 1000);
 }
 
@@ -110,7 +115,8 @@ static void check_pieces(const struct layout *src, const struct layout *dst, con
 			for (u32 r = 0; r < (u32)layout_num_regs(part); r++)
 				for (u32 w = 0; w < 1u << part->bits[LL_WARP]; w++)
 					for (u32 t = 0; t < LANES; t++) {
-						u32 *at = &place[layout_apply(whole, piece_register(regs, p->bits, i, r), t, w)];
+						u32 *at = &place[layout_apply(
+							whole, piece_register(regs, p->bits, i, r), t, w)];
 						u32 here = i << 16 | (layout_apply(part, r, t, w) + 1);
 						if (side || *at)
 							assert_int_equal(*at, here);
@@ -134,7 +140,8 @@ static void test_pieces(void **state)
 					check_pieces(l.at[a], l.at[b], &p);
 					split += p.bits > 0;
 					fit += bits << layout_tile_bits(p.src) <= 8 * most;
-					assert_true(!p.bits || bits << (layout_tile_bits(p.src) + 1) > 8 * most); /* no more than needed */
+					/* no more than needed */
+					assert_true(!p.bits || bits << (layout_tile_bits(p.src) + 1) > 8 * most);
 				}
 		}
 	print_message("%d in pieces, %d fit\n", split, fit);
@@ -146,10 +153,14 @@ static void test_cheapest_route(void **state)
 {
 	(void)state;
 	i32 shape[2] = {32, 32};
-	const struct layout *rows = layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){4, 1}, (int[]){1, 0});
-	const struct layout *swapped = layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){4, 1}, (int[]){0, 1});
-	const struct layout *narrow = layout_blocked(&pool, 2, shape, (int[]){1, 2}, (int[]){4, 8}, (int[]){4, 1}, (int[]){1, 0});
-	const struct layout *cols = layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){1, 4}, (int[]){1, 0});
+	const struct layout *rows =
+		layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){4, 1}, (int[]){1, 0});
+	const struct layout *swapped =
+		layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){4, 1}, (int[]){0, 1});
+	const struct layout *narrow =
+		layout_blocked(&pool, 2, shape, (int[]){1, 2}, (int[]){4, 8}, (int[]){4, 1}, (int[]){1, 0});
+	const struct layout *cols =
+		layout_blocked(&pool, 2, shape, (int[]){1, 4}, (int[]){4, 8}, (int[]){1, 4}, (int[]){1, 0});
 	assert_int_equal(plan_conversion(rows, swapped).kind, CONVERT_SHUFFLE);
 	assert_int_equal(plan_conversion(rows, narrow).kind, CONVERT_SHUFFLE);
 	assert_int_equal(plan_conversion(rows, cols).kind, CONVERT_SHARED);
@@ -172,8 +183,8 @@ static const struct layout *line_of(int len, u32 reg, u32 lane, u32 warp)
 	return layout_intern(&pool, &l);
 }
 
-/* Warps need not wait for each other where each has elements of its own, and the same before and after: not if they have copies, or if what
- * belongs to a warp differs. */
+/* Warps need not wait for each other where each has elements of its own, and the same before and after: not if they
+ * have copies, or if what belongs to a warp differs. */
 static void test_warps_apart(void **state)
 {
 	(void)state;
@@ -187,7 +198,8 @@ static void test_warps_apart(void **state)
 
 /* --- shared memory ------------------------------------------------------------------------------------------- */
 
-/* Wavefronts of one access by a warp: as many as the most loaded bank has different words. *least: as few as there could be. */
+/* Wavefronts of one access by a warp: as many as the most loaded bank has different words. *least: as few as there
+ * could be. */
 static int wavefronts(const u32 *byte_of_lane, int bytes, int *least)
 {
 	u32 words[32][4 * LANES];
@@ -232,7 +244,8 @@ static void check_addresses(const struct layout *l, const struct layout *mem, co
 	for (u32 w = 0; w < 1u << l->bits[LL_WARP]; w++)
 		for (u32 t = 0; t < LANES; t++)
 			for (u32 r = 0; r < (u32)layout_num_regs(l); r++) {
-				u32 offset = linear(m->basis[LL_REG], r) ^ linear(m->basis[LL_LANE], t) ^ linear(m->basis[LL_WARP], w);
+				u32 offset = linear(m->basis[LL_REG], r) ^ linear(m->basis[LL_LANE], t) ^
+					     linear(m->basis[LL_WARP], w);
 				assert_int_equal(linear(mem->basis[LL_OFFSET], offset), layout_apply(l, r, t, w));
 			}
 	for (int i = 0; i < m->vec_bits; i++)
@@ -248,8 +261,8 @@ static int matrix_conflicts(const struct layout *l, const struct memory_map *m, 
 			u32 banks = 0;
 			for (u32 i = 0; i < 8; i++) {
 				u32 lane = how == MATRIX_PLAIN ? i << 2 : i >> 1, reg = how == MATRIX_PLAIN ? 0 : i & 1;
-				u32 at = linear(m->basis[LL_REG], (r & ~((1u << per_reg) - 1)) ^ reg) ^ linear(m->basis[LL_LANE], lane) ^
-					 linear(m->basis[LL_WARP], w);
+				u32 at = linear(m->basis[LL_REG], (r & ~((1u << per_reg) - 1)) ^ reg) ^
+					 linear(m->basis[LL_LANE], lane) ^ linear(m->basis[LL_WARP], w);
 				banks |= 1u << (at * (u32)elem_bits / 8 / 16 % 8);
 			}
 			bad += banks != 0xff;
@@ -257,15 +270,16 @@ static int matrix_conflicts(const struct layout *l, const struct memory_map *m, 
 	return bad;
 }
 
-/* Each thread finds its 4 bytes where ldmatrix puts them: in 16-byte rows whose parts go to four lanes in order, or whose
- * elements to eight. */
+/* Each thread finds its 4 bytes where ldmatrix puts them: in 16-byte rows whose parts go to four lanes in order, or
+ * whose elements to eight. */
 static bool has_rows(const struct layout *l, const struct memory_map *m, int elem_bits, enum matrix_kind how)
 {
 	u32 per_word = 32 / (u32)elem_bits, mask = 128 / (u32)elem_bits - 1;
 	for (u32 w = 0; w < 1u << l->bits[LL_WARP]; w++)
 		for (u32 t = 0; t < LANES; t++)
 			for (u32 r = 0; r < (u32)layout_num_regs(l); r++) {
-				u32 at = linear(m->basis[LL_REG], r) ^ linear(m->basis[LL_LANE], t) ^ linear(m->basis[LL_WARP], w);
+				u32 at = linear(m->basis[LL_REG], r) ^ linear(m->basis[LL_LANE], t) ^
+					 linear(m->basis[LL_WARP], w);
 				if ((at & mask) != (how == MATRIX_PLAIN ? t % 4 * per_word + r % per_word : t / 4))
 					return false;
 			}
@@ -311,7 +325,8 @@ static void test_shared_pairs(void **state)
 					conflicts += excess(l.at[b], plan.mem, bits, plan.load) > 0;
 				}
 	}
-	print_message("%d pairs, %d by ldmatrix, %d by stmatrix, %d by both, %d with conflicts\n", pairs, loads, stores, both, conflicts);
+	print_message("%d pairs, %d by ldmatrix, %d by stmatrix, %d by both, %d with conflicts\n", pairs, loads, stores,
+		      both, conflicts);
 	assert_true(loads > 1000 && stores > 1000 && both > 50);
 	assert_int_equal(conflicts, 0);
 }
@@ -327,21 +342,25 @@ static void test_matmul_operands(void **state)
 			for (int operand = 0; operand < 2; operand++)
 				for (int k_contiguous = 0; k_contiguous < 2; k_contiguous++) {
 					i32 shape[2] = {operand == 0 ? m : k, operand == 0 ? k : m};
-					int fast = (operand == 0) == k_contiguous, side = shape[fast], order[2] = {fast, 1 - fast};
+					int fast = (operand == 0) == k_contiguous, side = shape[fast],
+					    order[2] = {fast, 1 - fast};
 					int spt[2] = {1, 1}, lanes[2], warps[2] = {1, 1};
 					spt[fast] = 8;
 					lanes[fast] = MIN(side / 8, 32);
 					lanes[1 - fast] = 32 / lanes[fast];
 					warps[1 - fast] = MIN(4, shape[1 - fast] / lanes[1 - fast]);
 					warps[fast] = 4 / warps[1 - fast];
-					const struct layout *src = layout_blocked(&pool, 2, shape, spt, lanes, warps, order);
-					const struct layout *dst = layout_dot_operand(&pool, 2, shape, operand, (int[]){2, 2}, 16, 16);
+					const struct layout *src =
+						layout_blocked(&pool, 2, shape, spt, lanes, warps, order);
+					const struct layout *dst =
+						layout_dot_operand(&pool, 2, shape, operand, (int[]){2, 2}, 16, 16);
 					const struct shared_plan plan = plan_shared(&pool, src, dst, 16, true);
 					const struct layout *mem = plan.mem;
 					const enum matrix_kind how = plan.load;
 					assert_int_equal(plan.store, MATRIX_NONE);
 					assert_int_equal(how, k_contiguous ? MATRIX_PLAIN : MATRIX_TRANS);
-					struct memory_map in = map_to_memory(src, mem, 3), out = map_to_memory(dst, mem, 0);
+					struct memory_map in = map_to_memory(src, mem, 3),
+							  out = map_to_memory(dst, mem, 0);
 					assert_int_equal(in.vec_bits, 3);
 					int waves, least;
 					count_accesses(src, &in, 16, &waves, &least);
@@ -352,8 +371,8 @@ static void test_matmul_operands(void **state)
 	assert_int_equal(checked, 4 * 3 * 2 * 2);
 }
 
-/* Operands of multiply-adds, copied by 16 bytes of either dimension: a thread reads all k of the rows, or columns, of its
- * results, by 16 bytes too, and no bank is wanted twice. */
+/* Operands of multiply-adds, copied by 16 bytes of either dimension: a thread reads all k of the rows, or columns, of
+ * its results, by 16 bytes too, and no bank is wanted twice. */
 static void test_fma_operands(void **state)
 {
 	(void)state;
@@ -362,18 +381,22 @@ static void test_fma_operands(void **state)
 	} tiles[] = {{128, 16, 4, 2}, {128, 16, 8, 4}, {64, 32, 4, 4}, {64, 32, 8, 1}};
 	for (u32 i = 0; i < 4 * ARRAY_LEN(tiles); i++) {
 		int other = i & 1, fast = i & 2 ? 1 - other : other, side = tiles[i / 4].side, k = tiles[i / 4].k;
-		int lanes = tiles[i / 4].lanes, warps = tiles[i / 4].warps, by_lanes[2], by_warps[2], spt[2] = {1, 1}, copy[2], rows[2];
+		int lanes = tiles[i / 4].lanes, warps = tiles[i / 4].warps, by_lanes[2], by_warps[2], spt[2] = {1, 1},
+		    copy[2], rows[2];
 		i32 acc_shape[2] = {side, side}, shape[2];
 		by_lanes[other] = lanes, by_lanes[1 - other] = 32 / lanes;
 		by_warps[other] = warps, by_warps[1 - other] = 4 / warps;
 		shape[other] = side, shape[1 - other] = k;
-		const struct layout *acc = layout_blocked(&pool, 2, acc_shape, (int[]){4, 4}, by_lanes, by_warps, (int[]){1, 0});
+		const struct layout *acc =
+			layout_blocked(&pool, 2, acc_shape, (int[]){4, 4}, by_lanes, by_warps, (int[]){1, 0});
 		const struct layout *dst = layout_fma_operand(&pool, acc, shape, other);
 		for (u32 t = 0; t < LANES; t++)
 			for (u32 w = 0; w < 4; w++) {
-				u32 here = layout_apply(dst, 0, t, w), there = layout_apply(acc, 0, t, w) & layout_dim_mask(acc, other);
+				u32 here = layout_apply(dst, 0, t, w),
+				    there = layout_apply(acc, 0, t, w) & layout_dim_mask(acc, other);
 				assert_int_equal(here & ~layout_dim_mask(dst, other), 0);
-				assert_int_equal(here >> layout_dim_shift(dst, other), there >> layout_dim_shift(acc, other));
+				assert_int_equal(here >> layout_dim_shift(dst, other),
+						 there >> layout_dim_shift(acc, other));
 			}
 		assert_int_equal(layout_num_regs(dst), k * side / (lanes * warps));
 		spt[fast] = 4;

@@ -1,4 +1,5 @@
-/* Faults: what base/recover.h promises; what a bug in a device, in LLVM, or memory that runs out inside LLVM makes of a call. */
+/* Faults: what base/recover.h promises; what a bug in a device, in LLVM, or memory that runs out inside LLVM makes of a
+ * call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,7 +189,11 @@ static tl_status buggy_synchronize(struct device *d)
 	return TL_OK;
 }
 static const struct device_ops buggy_ops = {
-	.name = "buggy", .close = buggy_close, .alloc = buggy_alloc, .free = buggy_free, .synchronize = buggy_synchronize,
+	.name = "buggy",
+	.close = buggy_close,
+	.alloc = buggy_alloc,
+	.free = buggy_free,
+	.synchronize = buggy_synchronize,
 };
 
 static void contexts(void **state)
@@ -207,7 +212,8 @@ static void contexts(void **state)
 	mode = BUG_IN_CHANGE;
 	assert_error(tl_buffer_create(d.ctx, 4, &other), TL_ERR_INTERNAL, "mode == SOUND");
 	mode = SOUND;
-	assert_error(tl_buffer_create(d.ctx, 4, &other), TL_ERR_INTERNAL, "cannot be used any more, only destroyed, since an earlier call met an "
+	assert_error(tl_buffer_create(d.ctx, 4, &other), TL_ERR_INTERNAL,
+		     "cannot be used any more, only destroyed, since an earlier call met an "
 									  "internal error: tests/unit/test_faults.c");
 	assert_error(tl_synchronize(d.ctx), TL_ERR_INTERNAL, "cannot be used any more");
 	assert_error(tl_buffer_fill(b, 1), TL_ERR_INTERNAL, "cannot be used any more");
@@ -221,7 +227,8 @@ static void contexts(void **state)
 
 static const char source[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
 			     "def k(x, n, B: tl.constexpr):\n    i = tl.arange(0, B)\n"
-			     "    for j in range(0, n, B):\n        tl.store(x + i + j, tl.exp(tl.load(x + i + j, mask=i + j < n)), mask=i + j < n)\n";
+			     "    for j in range(0, n, B):\n        tl.store(x + i + j, tl.exp(tl.load(x + i + j, "
+			     "mask=i + j < n)), mask=i + j < n)\n";
 
 static tl_status prepare(tl_context *ctx, int block)
 {
@@ -248,11 +255,13 @@ static void emit_call(void *name)
 	const char *error = NULL;
 	size_t len;
 	session_open(&s, &a, "m");
-	LLVMTypeRef p = LLVMPointerTypeInContext(s.ctx, 0), none = LLVMFunctionType(LLVMVoidTypeInContext(s.ctx), NULL, 0, false);
+	LLVMTypeRef p = LLVMPointerTypeInContext(s.ctx, 0),
+		    none = LLVMFunctionType(LLVMVoidTypeInContext(s.ctx), NULL, 0, false);
 	LLVMTypeRef type = LLVMFunctionType(LLVMInt32TypeInContext(s.ctx), NULL, 0, false);
 	LLVMValueRef f = LLVMAddFunction(s.mod, "f", none);
 	LLVMValueRef callee = name ? LLVMAddFunction(s.mod, name, type)
-				   : LLVMGetInlineAsm(type, "mov $0, 1;", 10, "={eax}", 6, true, false, LLVMInlineAsmDialectATT, false);
+				   : LLVMGetInlineAsm(type, "mov $0, 1;", 10, "={eax}", 6, true, false,
+						      LLVMInlineAsmDialectATT, false);
 	LLVMBuilderRef b = LLVMCreateBuilderInContext(s.ctx);
 	LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(s.ctx, f, ""));
 	LLVMBuildStore(b, LLVMBuildCall2(b, type, callee, NULL, 0, ""), LLVMConstNull(p));
@@ -331,8 +340,9 @@ static void llvm_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(points), cmocka_unit_test(nested), cmocka_unit_test(once_again), cmocka_unit_test(descriptions),
-		cmocka_unit_test(contexts), cmocka_unit_test(llvm_errors), cmocka_unit_test(llvm_memory),
+		cmocka_unit_test(points),       cmocka_unit_test(nested),   cmocka_unit_test(once_again),
+		cmocka_unit_test(descriptions), cmocka_unit_test(contexts), cmocka_unit_test(llvm_errors),
+		cmocka_unit_test(llvm_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

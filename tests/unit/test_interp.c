@@ -46,19 +46,22 @@ static void test_load_store(void **state)
 static void test_out_of_bounds(void **state)
 {
 	(void)state;
-	struct test *t = test_open("%x: !tt.ptr<f32>, %stride: i32", POINTERS "%v = tt.load %p : tensor<8x32x!tt.ptr<f32>>");
+	struct test *t = test_open("%x: !tt.ptr<f32>, %stride: i32",
+				   POINTERS "%v = tt.load %p : tensor<8x32x!tt.ptr<f32>>");
 	float memory[600];
 	arg_buffer(t, "x", memory + 200, 100 * sizeof(float));
 	arg_bits(t, 32);
 	expect_error(t, 1, 1, 1,
-		     "k.ttir:13:6: error: load of 4 bytes outside every buffer: address @ is 0 bytes past the end of 'x' "
+		     "k.ttir:13:6: error: load of 4 bytes outside every buffer: address @ "
+		     "is 0 bytes past the end of 'x' "
 		     "(tile element [3, 4], program (0, 0, 0))\n"
 		     "   13 | %v = tt.load %p : tensor<8x32x!tt.ptr<f32>>\n"
 		     "      |      ^~~~~~~\n");
 	t->args[1] = (u32)-1; /* rows overlap, going down */
 	expect_error(
 		t, 1, 1, 1,
-		"k.ttir:13:6: error: load of 4 bytes outside every buffer: address @ is 4 bytes before the start of 'x' "
+		"k.ttir:13:6: error: load of 4 bytes outside every buffer: address @ is 4 "
+		"bytes before the start of 'x' "
 		"(tile element [1, 0], program (0, 0, 0))\n"
 		"   13 | %v = tt.load %p : tensor<8x32x!tt.ptr<f32>>\n"
 		"      |      ^~~~~~~\n");
@@ -92,7 +95,8 @@ static void test_messages(void **state)
 	(void)state;
 	scalar_load_error(2, 0, 10, 0,
 			  "load of 4 bytes outside every buffer: address @ is 2 bytes before the end of a buffer");
-	scalar_load_error(3, 0, 11, 0, "load of 4 bytes outside every buffer: address @ is 1 byte past the end of a buffer");
+	scalar_load_error(3, 0, 11, 0,
+			  "load of 4 bytes outside every buffer: address @ is 1 byte past the end of a buffer");
 	scalar_load_error(-3, 0, 12, 0,
 			  "load of 4 bytes outside every buffer: address @ is 12 bytes before the start of a buffer");
 	scalar_load_error(10, 0, 12, 44,
@@ -106,7 +110,8 @@ static void test_null(void **state)
 	struct test *t = test_open("%x: !tt.ptr<i32>, %n: i32", SCALAR_LOAD);
 	arg_bits(t, 0);
 	arg_bits(t, 4);
-	const char *want = "k.ttir:3:6: error: load of 4 bytes through a null pointer: address 0x10 (program (0, 0, 0))\n"
+	const char *want = "k.ttir:3:6: error: load of 4 bytes through a null pointer: "
+		"address 0x10 (program (0, 0, 0))\n"
 			   "    3 | %v = tt.load %o : !tt.ptr<i32>\n"
 			   "      |      ^~~~~~~\n";
 	expect_error(t, 1, 1, 1, want);
@@ -170,7 +175,8 @@ static void test_store_error(void **state)
 	arg_bits(t, fp_bits_f32(3));
 	assert_false(test_run(t, 1, 1, 1));
 	assert_non_null(strstr(t->error.at, "store of 4 bytes outside every buffer: address 0x"));
-	assert_non_null(strstr(t->error.at, "is 0 bytes past the end of 'x' (tile element [6, 28], program (0, 0, 0))"));
+	assert_non_null(strstr(t->error.at,
+			       "is 0 bytes past the end of 'x' (tile element [6, 28], program (0, 0, 0))"));
 	test_close(t);
 }
 
@@ -284,7 +290,8 @@ static void check_atomic_add(const char *type, const char *kind, size_t bytes, e
 		"%j = arith.minsi %i, %seven : tensor<16xi32>\n"
 		"%p2 = tt.addptr %xs, %j : tensor<16x!tt.ptr<$0>>, tensor<16xi32>\n"
 		"%one = arith.constant dense<$2> : tensor<16x$0>\n"
-		"%old = tt.atomic_rmw $1, acq_rel, gpu, %p2, %one, %m : (tensor<16x!tt.ptr<$0>>, tensor<16x$0>, tensor<16xi1>) -> tensor<16x$0>\n"
+		"%old = tt.atomic_rmw $1, acq_rel, gpu, %p2, %one, %m : (tensor<16x!tt.ptr<$0>>, tensor<16x$0>, "
+		"tensor<16xi1>) -> tensor<16x$0>\n"
 		"tt.store %q, %old : tensor<16x!tt.ptr<$0>>",
 		type, kind, dtype_is_float(d) ? "1.0" : "1");
 	_Alignas(8) char x[8 * 8] = {0}, y[16 * 8];

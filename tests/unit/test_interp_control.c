@@ -23,7 +23,8 @@ static void test_for(void **state)
 	assert_int_equal(run_scalar(sum, -4, 3), -4 - 1 + 2);
 	assert_int_equal(run_scalar(sum, 5, 5), 0);
 	assert_int_equal(run_scalar(sum, 5, -5), 0);
-	assert_int_equal(run_scalar(sum, INT32_MAX - 4, INT32_MAX), -7); /* two iterations: the index does not wrap around */
+	/* two iterations: the index does not wrap around */
+	assert_int_equal(run_scalar(sum, INT32_MAX - 4, INT32_MAX), -7);
 	/* Fibonacci: iteration values trade places */
 	const char *fib = "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
 			  "%s:2 = scf.for %i = %n to %m step %c1 iter_args(%a = %c0, %b = %c1) -> (i32, i32) : i32 {\n"
@@ -32,7 +33,8 @@ static void test_for(void **state)
 	assert_int_equal(run_scalar(fib, 0, 30), 832040);
 	const char *swap =
 		"%c1 = arith.constant 1 : i32\n%c0 = arith.constant 0 : i32\n"
-		"%s:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %n, %b = %m, %c = %c0) -> (i32, i32, i32) : i32 {\n"
+		"%s:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %n, %b = %m, %c = "
+		"%c0) -> (i32, i32, i32) : i32 {\n"
 		"  scf.yield %b, %c, %a : i32, i32, i32\n}\ntt.store %x, %s#0 : !tt.ptr<i32>";
 	assert_int_equal(run_scalar(swap, 3, 77), 3);
 	assert_int_equal(run_scalar(swap, 4, 77), 77);
@@ -60,7 +62,8 @@ static void test_for_i64(void **state)
 	assert_int_equal(x, 3); /* INT64_MIN, -1, INT64_MAX - 1 */
 	t->args[3] = 0;
 	assert_false(test_run(t, 1, 1, 1));
-	assert_non_null(strstr(t->error.at, "k.ttir:4:6: error: loop step is not positive: it is 0 (program (0, 0, 0))"));
+	assert_non_null(strstr(t->error.at,
+			       "k.ttir:4:6: error: loop step is not positive: it is 0 (program (0, 0, 0))"));
 	t->args[3] = (u64)-2;
 	assert_false(test_run(t, 1, 1, 1));
 	assert_non_null(strstr(t->error.at, "it is -2"));
@@ -104,10 +107,12 @@ static void test_waiting_stops(void **state)
 {
 	(void)state;
 	struct test *t = test_open("%x: !tt.ptr<i32>",
-		"%id = tt.get_program_id x : i32\n%c0 = arith.constant 0 : i32\n%first = arith.cmpi eq, %id, %c0 : i32\n"
+		"%id = tt.get_program_id x : i32\n%c0 = arith.constant 0 : i32\n"
+		"%first = arith.cmpi eq, %id, %c0 : i32\n"
 		"scf.if %first {\n"
 		"  scf.while (%a = %c0) : (i32) -> () {\n    %v = tt.load %x {isVolatile = true} : !tt.ptr<i32>\n"
-		"    %go = arith.cmpi eq, %v, %c0 : i32\n    scf.condition(%go)\n  } do {\n    scf.yield %c0 : i32\n  }\n"
+		"    %go = arith.cmpi eq, %v, %c0 : i32\n    scf.condition(%go)\n  } do {\n"
+		"    scf.yield %c0 : i32\n  }\n"
 		"}\ntt.assert %first, \"later\" : i1");
 	i32 x = 0;
 	arg_buffer(t, "x", &x, sizeof x);
@@ -129,11 +134,13 @@ static void test_carried_tiles(void **state)
 		"%z = arith.constant dense<0.0> : tensor<16x16xf32>\n"
 		"%step = arith.constant dense<256> : tensor<256xi32>\n"
 		"%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
-		"%s:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %z, %p = %p0, %old = %z) -> (tensor<16x16xf32>, tensor<256x!tt.ptr<f32>>, tensor<16x16xf32>) : i32 {\n"
+		"%s:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %z, %p = %p0, %old = %z) -> "
+		"(tensor<16x16xf32>, tensor<256x!tt.ptr<f32>>, tensor<16x16xf32>) : i32 {\n"
 		"  %v = tt.load %p : tensor<256x!tt.ptr<f32>>\n"
 		"  %t = tt.reshape %v : tensor<256xf32> -> tensor<16x16xf32>\n"
 		"  %q = tt.addptr %p, %step : tensor<256x!tt.ptr<f32>>, tensor<256xi32>\n"
-		"  %new = tt.dot %t, %t, %acc, inputPrecision = ieee : tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>\n"
+		"  %new = tt.dot %t, %t, %acc, inputPrecision = ieee : tensor<16x16xf32> * "
+		"tensor<16x16xf32> -> tensor<16x16xf32>\n"
 		"  scf.yield %new, %q, %acc : tensor<16x16xf32>, tensor<256x!tt.ptr<f32>>, tensor<16x16xf32>\n}\n"
 		"%f = arith.subf %s#0, %s#2 : tensor<16x16xf32>\n"
 		"%ds = tt.splat %d : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>\n"

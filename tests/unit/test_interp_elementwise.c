@@ -1,5 +1,6 @@
-/* Every elementwise operation on tiles, in every type and variant: the same bits as scalar_eval gives element by element
- * (which test_scalar.c checks against references), also in place and for tiles that are no multiple of a vector. */
+/* Every elementwise operation on tiles, in every type and variant: the same bits as scalar_eval gives element by
+ * element (which test_scalar.c checks against references), also in place and for tiles that are no multiple of a
+ * vector. */
 #include "test_interp.h"
 
 #include "ir/scalar.h"
@@ -111,7 +112,8 @@ static void random_element(char *at, const struct type *t, bool small)
 	memcpy(at, &bits, (size_t)dtype_bytes(d));
 }
 
-static void check(struct maker *m, enum opcode code, i64 attr, const struct type *const *in, const struct type *out, i32 n)
+static void check(struct maker *m, enum opcode code, i64 attr, const struct type *const *in, const struct type *out,
+		  i32 n)
 {
 	static _Alignas(64) char memory[4][MAX_N * 8];
 	struct op *o;
@@ -138,7 +140,8 @@ static void check(struct maker *m, enum opcode code, i64 attr, const struct type
 			bits[i] = get(memory[i] + k * (u32)dtype_bytes(type_dtype(in[i])), in[i]);
 		if (scalar_eval(o, bits, &want) && !same(out, got, want))
 			fail_msg(
-				"%s (attribute %lld) of type %s, element %u of %d: 0x%llx, 0x%llx, 0x%llx gives 0x%llx, not 0x%llx",
+				"%s (attribute %lld) of type %s, element %u of %d: 0x%llx, 0x%llx, "
+				"0x%llx gives 0x%llx, not 0x%llx",
 				op_info[code].name, (long long)attr, dtype_name(type_dtype(in[0])), k, n,
 				(unsigned long long)bits[0], (unsigned long long)bits[1], (unsigned long long)bits[2],
 				(unsigned long long)got, (unsigned long long)want);
@@ -218,7 +221,9 @@ static void test_conversions(void **state)
 		struct maker *m = maker_new();
 		for (u32 a = 0; a < ARRAY_LEN(all); a++)
 			for (u32 b = 0; b < ARRAY_LEN(all); b++)
-				for (i64 v = 0; convertible(op_info[code].rule, all[a], all[b]) && v < variants((enum opcode)code); v++) {
+				for (i64 v = 0;
+				     convertible(op_info[code].rule, all[a], all[b]) && v < variants((enum opcode)code);
+				     v++) {
 					const struct type *from = type_scalar(&m->ctx, all[a]);
 					check_sizes(m, (enum opcode)code, v, from, from, type_scalar(&m->ctx, all[b]));
 				}

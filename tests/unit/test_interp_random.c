@@ -63,7 +63,8 @@ static void make_elementwise(struct generator *g)
 	static const enum opcode codes[] = {IR_ADDI, IR_SUBI, IR_MULI, IR_XORI, IR_MAXSI, IR_MINUI, IR_ANDI};
 	enum kind k = random_kind();
 	if (test_random() % 4) {
-		offer(g, k, build2(&g->b, codes[test_random() % ARRAY_LEN(codes)], g->types[k], pick(g, k), pick(g, k)));
+		offer(g, k,
+		      build2(&g->b, codes[test_random() % ARRAY_LEN(codes)], g->types[k], pick(g, k), pick(g, k)));
 		return;
 	}
 	struct value *c = build_cmpi(&g->b, CMPI_SLT, pick(g, k), pick(g, k));
@@ -100,8 +101,12 @@ static void make_shape(struct generator *g)
 	int swap[] = {1, 0};
 	const struct type *i32t = g->types[SCALAR];
 	switch (test_random() % 7) {
-	case 0: offer(g, TALL, with_attr(build1(&g->b, IR_TRANS, g->types[TALL], pick(g, WIDE)), perm_pack(swap, 2))); break;
-	case 1: offer(g, WIDE, with_attr(build1(&g->b, IR_TRANS, g->types[WIDE], pick(g, TALL)), perm_pack(swap, 2))); break;
+	case 0:
+		offer(g, TALL, with_attr(build1(&g->b, IR_TRANS, g->types[TALL], pick(g, WIDE)), perm_pack(swap, 2)));
+		break;
+	case 1:
+		offer(g, WIDE, with_attr(build1(&g->b, IR_TRANS, g->types[WIDE], pick(g, TALL)), perm_pack(swap, 2)));
+		break;
 	case 2: offer(g, WIDE, build1(&g->b, IR_RESHAPE, g->types[WIDE], pick(g, FLAT))); break;
 	case 3: offer(g, FLAT, build1(&g->b, IR_RESHAPE, g->types[FLAT], pick(g, TALL))); break;
 	case 4: offer(g, TALL, build1(&g->b, IR_SPLAT, g->types[TALL], pick(g, SCALAR))); break;
@@ -145,7 +150,8 @@ static void make_for(struct generator *g, int depth)
 {
 	enum kind kinds[4];
 	const struct type *types[4];
-	struct value *in[7] = {build_int(&g->b, g->types[SCALAR], 0), build_int(&g->b, g->types[SCALAR], test_random() % 4),
+	struct value *in[7] = {build_int(&g->b, g->types[SCALAR], 0),
+			       build_int(&g->b, g->types[SCALAR], test_random() % 4),
 			       build_int(&g->b, g->types[SCALAR], 1 + test_random() % 2)};
 	u32 n = test_random() % 5;
 	for (u32 k = 0; k < n; k++) {
@@ -297,7 +303,8 @@ static void assign(struct walker *w, struct value *const *to, const struct op *o
 	for (u32 k = 0; k < n; k++)
 		from[k] = value_at(w, operand(o, first + k));
 	for (u32 k = 0; k < n; k++)
-		map_put(&w->values, to[k], arena_dup(&w->arena, from[k], sizeof(u64) * (size_t)type_numel(to[k]->type)));
+		map_put(&w->values, to[k],
+			arena_dup(&w->arena, from[k], sizeof(u64) * (size_t)type_numel(to[k]->type)));
 }
 
 static void assign_results(struct walker *w, const struct op *to, const struct op *o, u32 first)
@@ -348,7 +355,8 @@ static void walk_reduce(struct walker *w, const struct op *o)
 	for (u32 k = 0; k < o->nresults; k++)
 		define(w, &o->results[k]);
 	for (int i = 0; i < (o->attr[ATTR_AXIS] ? 4 : 8); i++)
-		walk_line(w, o, o->attr[ATTR_AXIS] ? i * 8 : i, o->attr[ATTR_AXIS] ? 1 : 8, o->attr[ATTR_AXIS] ? 8 : 4, i);
+		walk_line(w, o, o->attr[ATTR_AXIS] ? i * 8 : i, o->attr[ATTR_AXIS] ? 1 : 8, o->attr[ATTR_AXIS] ? 8 : 4,
+			  i);
 }
 
 static void walk_control(struct walker *w, const struct op *o)
@@ -412,7 +420,8 @@ static void walk_block(struct walker *w, const struct block *b)
 			walk_control(w, o);
 		else if (o->code == IR_STORE)
 			for (u32 i = 0; i < NUMEL; i++)
-				((i32 *)(uintptr_t)value_at(w, operand(o, 0))[i])[0] = (i32)value_at(w, operand(o, 1))[i];
+				((i32 *)(uintptr_t)value_at(w, operand(o, 0))[i])[0] =
+					(i32)value_at(w, operand(o, 1))[i];
 		else
 			walk_elements(w, o);
 	}

@@ -63,19 +63,23 @@ static void test_shapes(void **state)
 	check_shape(FLAT("p", "x", "64") FLAT("q", "y", "64") LOAD("v", "p", "64")
 		"%a = tt.expand_dims %v {axis = 0 : i32} : tensor<64x$0> -> tensor<1x64x$0>\n"
 		"%b = tt.trans %a {order = array<i32: 1, 0>} : tensor<1x64x$0> -> tensor<64x1x$0>\n"
-		"%c = tt.reshape %b allow_reorder : tensor<64x1x$0> -> tensor<64x$0>\n" STORE("c", "q", "64"), 64, unchanged);
+		"%c = tt.reshape %b allow_reorder : tensor<64x1x$0> -> tensor<64x$0>\n" STORE("c", "q", "64"), 64,
+		unchanged);
 	check_shape(FLAT("p", "x", "16") FLAT("q", "y", "256") LOAD("v", "p", "16")
 		"%a = tt.expand_dims %v {axis = 0 : i32} : tensor<16x$0> -> tensor<1x16x$0>\n"
 		"%b = tt.broadcast %a : tensor<1x16x$0> -> tensor<16x16x$0>\n"
-		"%c = tt.reshape %b : tensor<16x16x$0> -> tensor<256x$0>\n" STORE("c", "q", "256"), 256, broadcast_rows);
+		"%c = tt.reshape %b : tensor<16x16x$0> -> tensor<256x$0>\n" STORE("c", "q", "256"), 256,
+		broadcast_rows);
 	check_shape(FLAT("p", "x", "16") FLAT("q", "y", "256") LOAD("v", "p", "16")
 		"%a = tt.expand_dims %v {axis = 1 : i32} : tensor<16x$0> -> tensor<16x1x$0>\n"
 		"%b = tt.broadcast %a : tensor<16x1x$0> -> tensor<16x16x$0>\n"
-		"%c = tt.reshape %b : tensor<16x16x$0> -> tensor<256x$0>\n" STORE("c", "q", "256"), 256, broadcast_columns);
+		"%c = tt.reshape %b : tensor<16x16x$0> -> tensor<256x$0>\n" STORE("c", "q", "256"), 256,
+		broadcast_columns);
 	check_shape(FLAT("p", "x", "16") FLAT("q", "y", "128") LOAD("v", "p", "16")
 		"%a = tt.reshape %v : tensor<16x$0> -> tensor<4x1x4x$0>\n"
 		"%b = tt.broadcast %a : tensor<4x1x4x$0> -> tensor<4x8x4x$0>\n"
-		"%c = tt.reshape %b : tensor<4x8x4x$0> -> tensor<128x$0>\n" STORE("c", "q", "128"), 128, broadcast_middle);
+		"%c = tt.reshape %b : tensor<4x8x4x$0> -> tensor<128x$0>\n" STORE("c", "q", "128"), 128,
+		broadcast_middle);
 }
 
 static void test_join_split(void **state)
@@ -149,7 +153,8 @@ static void check_scalar_reduce(const char *type, const char *op, enum dtype d)
 {
 	struct test *t = test_open_with("%x: !tt.ptr<$0>, %y: !tt.ptr<$0>",
 		FLAT("p", "x", "8") LOAD("v", "p", "8")
-		"%s = \"tt.reduce\"(%v) <{axis = 0 : i32}> " REGION2("%r = arith.$1 %a, %b : $0") " : (tensor<8x$0>) -> $0\n"
+		"%s = \"tt.reduce\"(%v) <{axis = 0 : i32}> "
+		REGION2("%r = arith.$1 %a, %b : $0") " : (tensor<8x$0>) -> $0\n"
 		"tt.store %y, %s : !tt.ptr<$0>", type, op);
 	_Alignas(8) u8 x[8 * 8], y[8] = {0};
 	static const int values[] = {40, 3, 7, 1, 9, 2, 5, 6};
@@ -228,7 +233,8 @@ static void test_argmax(void **state)
 		"  %%ri = arith.select %%take, %%ia, %%ib : i32\n", compare);
 	check_argmax(text);
 	/* captures a scalar and constants from outside */
-	snprintf(text, sizeof text, "%s  %%e = arith.extui %%take : i1 to i32\n  %%pp = arith.cmpi ne, %%e, %%zero : i32\n"
+	snprintf(text, sizeof text, "%s  %%e = arith.extui %%take : i1 to i32\n"
+		 "  %%pp = arith.cmpi ne, %%e, %%zero : i32\n"
 		 "  %%rv = arith.select %%pp, %%va, %%vb : f32\n  %%ri0 = arith.select %%pp, %%ia, %%ib : i32\n"
 		 "  %%ri = arith.addi %%ri0, %%zero : i32\n", compare);
 	check_argmax(text);

@@ -113,7 +113,8 @@ static void test_blocked_definition(void **state)
 				warp /= (u32)b->warps[d];
 			}
 			for (int i = 0; i < b->rank; i++) { /* repeats, in order */
-				int d = b->order[i], size = b->spt[d] * b->lanes[d] * b->warps[d], reps = b->shape[d] / size;
+				int d = b->order[i], size = b->spt[d] * b->lanes[d] * b->warps[d],
+				    reps = b->shape[d] / size;
 				want[d] += (u32)size * (reg % (u32)reps);
 				reg /= (u32)reps;
 			}
@@ -141,8 +142,10 @@ static void test_mma_fragments(void **state)
 		const struct fragment *s = &fragments[f];
 		int warps[2] = {1, 1}, per = MAX(32 / s->elem_bits, 1);
 		const struct layout *acc = layout_mma(&pool, 2, (i32[]){s->m, s->n}, warps, s->m, 8);
-		const struct layout *a = layout_dot_operand(&pool, 2, (i32[]){s->m, s->k}, 0, warps, s->m, s->elem_bits);
-		const struct layout *b = layout_dot_operand(&pool, 2, (i32[]){s->k, s->n}, 1, warps, s->m, s->elem_bits);
+		const struct layout *a =
+			layout_dot_operand(&pool, 2, (i32[]){s->m, s->k}, 0, warps, s->m, s->elem_bits);
+		const struct layout *b =
+			layout_dot_operand(&pool, 2, (i32[]){s->k, s->n}, 1, warps, s->m, s->elem_bits);
 		check_covers(acc), check_covers(a), check_covers(b);
 		assert_int_equal(layout_num_regs(acc), s->acc_regs);
 		assert_int_equal(layout_num_regs(a), s->a_regs);
@@ -157,11 +160,13 @@ static void test_mma_fragments(void **state)
 			for (u32 i = 0; i < (u32)s->a_regs; i++) { /* 32-bit registers go down the rows first */
 				u32 pos = layout_apply(a, i, t, 0), word = i / (u32)per, down = s->m == 16 ? 2 : 1;
 				assert_int_equal(dim_of(a, pos, 0), group + 8 * (word % down));
-				assert_int_equal(dim_of(a, pos, 1), in_group * (u32)per + i % (u32)per + 4 * (u32)per * (word / down));
+				assert_int_equal(dim_of(a, pos, 1),
+						 in_group * (u32)per + i % (u32)per + 4 * (u32)per * (word / down));
 			}
 			for (u32 i = 0; i < (u32)s->b_regs; i++) {
 				u32 pos = layout_apply(b, i, t, 0), word = i / (u32)per;
-				assert_int_equal(dim_of(b, pos, 0), in_group * (u32)per + i % (u32)per + 4 * (u32)per * word);
+				assert_int_equal(dim_of(b, pos, 0),
+						 in_group * (u32)per + i % (u32)per + 4 * (u32)per * word);
 				assert_int_equal(dim_of(b, pos, 1), group);
 			}
 		}
@@ -178,8 +183,10 @@ static void test_mma_warps(void **state)
 				for (int n = 8; n <= 128; n *= 2) {
 					int warps[2] = {w0, w1}, k = 32;
 					const struct layout *acc = layout_mma(&pool, 2, (i32[]){m, n}, warps, 16, 8);
-					const struct layout *a = layout_dot_operand(&pool, 2, (i32[]){m, k}, 0, warps, 16, 16);
-					const struct layout *b = layout_dot_operand(&pool, 2, (i32[]){k, n}, 1, warps, 16, 16);
+					const struct layout *a =
+						layout_dot_operand(&pool, 2, (i32[]){m, k}, 0, warps, 16, 16);
+					const struct layout *b =
+						layout_dot_operand(&pool, 2, (i32[]){k, n}, 1, warps, 16, 16);
 					check_covers(acc), check_covers(a), check_covers(b);
 					for (u32 w = 0; w < (u32)(w0 * w1); w++) {
 						u8 rows[128] = {0}, cols[128] = {0};
@@ -289,7 +296,8 @@ static void test_transformations(void **state)
 static void test_reshape_keeps_positions(void **state)
 {
 	(void)state;
-	const struct layout *l = layout_blocked(&pool, 2, (i32[]){32, 64}, (int[]){2, 4}, (int[]){4, 8}, (int[]){2, 2}, (int[]){1, 0});
+	const struct layout *l =
+		layout_blocked(&pool, 2, (i32[]){32, 64}, (int[]){2, 4}, (int[]){4, 8}, (int[]){2, 2}, (int[]){1, 0});
 	const struct layout *r = layout_reshape(&pool, l, 3, (i32[]){8, 64, 4});
 	FOR_EACH_PLACE(l, i, t, w)
 		assert_int_equal(layout_apply(l, i, t, w), layout_apply(r, i, t, w));
@@ -342,8 +350,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The byte address of each element, computed as the PTX ISA describes the swizzling modes: 16-byte units of rows of 32, 64
- * or 128 bytes change places by XOR of address bits 4 to 6 with bits 7 to 9. */
+/* The byte address of each element, computed as the PTX ISA describes the swizzling modes: 16-byte units of rows of 32,
+ * 64 or 128 bytes change places by XOR of address bits 4 to 6 with bits 7 to 9. */
 static void test_swizzled(void **state)
 {
 	(void)state;
@@ -353,11 +361,14 @@ static void test_swizzled(void **state)
 				for (int along = 0; along < 2; along++) {
 					i32 shape[2] = {along ? rows : cols, along ? cols : rows};
 					const struct layout *l = layout_swizzled(&pool, 2, shape, along, elem_bits);
-					u32 bytes = (u32)elem_bits / 8, width = (u32)cols * bytes < 128 ? (u32)cols * bytes : 128;
+					u32 bytes = (u32)elem_bits / 8,
+					    width = (u32)cols * bytes < 128 ? (u32)cols * bytes : 128;
 					assert_int_equal(l->bits[LL_OFFSET], layout_tile_bits(l));
 					for (u32 at = 0; at < (u32)(rows * cols); at++) {
-						u32 pos = layout_apply(l, at, 0, 0), row = dim_of(l, pos, 1 - along), col = dim_of(l, pos, along) * bytes;
-						u32 address = col / width * width * (u32)rows + row * width + col % width;
+						u32 pos = layout_apply(l, at, 0, 0), row = dim_of(l, pos, 1 - along),
+						    col = dim_of(l, pos, along) * bytes;
+						u32 address =
+							col / width * width * (u32)rows + row * width + col % width;
 						address ^= (address >> 7 & (width / 16 - 1)) << 4;
 						assert_int_equal(at * bytes, address);
 					}

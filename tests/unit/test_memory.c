@@ -1,8 +1,9 @@
-/* Memory that runs out: each allocation of libtl fails in turn, from creating a context to destroying it, and must end in a status
- * with a text, in nothing lost, and in a context on which the same call then succeeds.
+/* Memory that runs out: each allocation of libtl fails in turn, from creating a context to destroying it, and must end
+ * in a status with a text, in nothing lost, and in a context on which the same call then succeeds.
  *
- * The linker gives this program's functions the calls of malloc and its like that libtl makes (--wrap, tests.mk); those inside LLVM
- * and the C library are not touched. operator new is LLVM's: the program's definition takes the place of the C++ library's. */
+ * The linker gives this program's functions the calls of malloc and its like that libtl makes (--wrap, tests.mk); those
+ * inside LLVM and the C library are not touched. operator new is LLVM's: the program's definition takes the place of
+ * the C++ library's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -112,7 +113,8 @@ static const char large[] =
 	"    row = tl.sum(tl.exp2(acc * 0), 1) / 64\n"
 	"    pid = tl.program_id(0)\n"
 	"    x = tl.load(x_ptr + pid * BLOCK + tl.arange(0, BLOCK), mask=pid * BLOCK + tl.arange(0, BLOCK) < n)\n"
-	"    tl.store(out_ptr + pid * BLOCK + tl.arange(0, BLOCK), x * s * tl.max(row, 0), mask=pid * BLOCK + tl.arange(0, BLOCK) < n)\n";
+	"    tl.store(out_ptr + pid * BLOCK + tl.arange(0, BLOCK), x * s * tl.max(row, 0), mask=pid * "
+	"BLOCK + tl.arange(0, BLOCK) < n)\n";
 
 enum { N = 200, BLOCK = 64 };
 

@@ -44,7 +44,8 @@ static tl_status parse(const struct file *f, struct npy *out)
 static void round_trips(void **state)
 {
 	(void)state;
-	static const tl_dtype types[] = {TL_I1, TL_I8, TL_I16, TL_I32, TL_I64, TL_U8, TL_U16, TL_U32, TL_U64, TL_F16, TL_F32, TL_F64};
+	static const tl_dtype types[] = {TL_I1,  TL_I8,  TL_I16, TL_I32, TL_I64, TL_U8,
+					 TL_U16, TL_U32, TL_U64, TL_F16, TL_F32, TL_F64};
 	static const size_t shapes[][4] = {{0}, {7}, {1}, {3, 5}, {2, 3, 4}, {2, 0, 4}, {1, 1, 1, 9}};
 	static const u32 ranks[] = {0, 1, 1, 2, 3, 3, 4};
 	char path[] = "/tmp/test_npy_XXXXXX";
@@ -211,8 +212,11 @@ static void corrupted(void **state)
 	u32 random = 12345;
 	for (int order = 0; order < 2; order++)
 		for (int version = 1; version <= 2; version++) {
-			struct file good = make(version, order ? "{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3, 4), }\n"
-							       : "{'descr': '<i4', 'fortran_order': False, 'shape': (12,), }\n", x, 48);
+			struct file good = make(version,
+						order ? "{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3, "
+							"4), }\n"
+							       : "{'descr': '<i4', 'fortran_order': False, 'shape': "
+								       "(12,), }\n", x, 48);
 			struct npy a;
 			for (size_t len = 0; len < good.len; len++) {
 				struct file f = good;
@@ -225,7 +229,8 @@ static void corrupted(void **state)
 					random = random * 1664525 + 1013904223;
 					static const char likely[] = "0123456789(),{}'\" FT<>|fiub";
 					u8 any = (u8)(random >> 24);
-					f.bytes[(random >> 8) % 80] = random & 1 ? (u8)likely[any % (sizeof likely - 1)] : any;
+					f.bytes[(random >> 8) % 80] =
+						random & 1 ? (u8)likely[any % (sizeof likely - 1)] : any;
 				}
 				if (parse(&f, &a))
 					continue;

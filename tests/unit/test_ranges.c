@@ -1,5 +1,5 @@
-/* Intervals of integer operations against every result that occurs: 8-bit types exhaustively, wider ones at the ends of their type and at
- * random. Affine expressions against sums in 128 bits. */
+/* Intervals of integer operations against every result that occurs: 8-bit types exhaustively, wider ones at the ends of
+ * their type and at random. Affine expressions against sums in 128 bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,8 +11,9 @@
 #include "opt/interval.h"
 #include "tests/unit/random_bits.h"
 
-static const enum opcode binary[] = {IR_ADDI,  IR_SUBI,	 IR_MULI,  IR_DIVSI, IR_DIVUI, IR_REMSI, IR_REMUI, IR_ANDI,  IR_ORI,
-				     IR_XORI, IR_SHLI, IR_SHRSI, IR_SHRUI, IR_MAXSI, IR_MAXUI, IR_MINSI, IR_MINUI, IR_MULHIUI};
+static const enum opcode binary[] = {IR_ADDI,  IR_SUBI,  IR_MULI,  IR_DIVSI, IR_DIVUI, IR_REMSI,
+				     IR_REMUI, IR_ANDI,  IR_ORI,   IR_XORI,  IR_SHLI,  IR_SHRSI,
+				     IR_SHRUI, IR_MAXSI, IR_MAXUI, IR_MINSI, IR_MINUI, IR_MULHIUI};
 
 struct maker {
 	struct arena arena;
@@ -59,8 +60,8 @@ static void check(const struct op *o, enum dtype d, i64 x, i64 y, struct interva
 {
 	i64 r;
 	if (evaluate(o, d, x, y, &r) && (r < in.lo || r > in.hi))
-		fail_msg("%s %s of %lld and %lld: %lld is not from %lld to %lld", op_info[o->code].name, dtype_name(d), (long long)x, (long long)y, (long long)r,
-			 (long long)in.lo, (long long)in.hi);
+		fail_msg("%s %s of %lld and %lld: %lld is not from %lld to %lld", op_info[o->code].name, dtype_name(d),
+			 (long long)x, (long long)y, (long long)r, (long long)in.lo, (long long)in.hi);
 }
 
 static struct interval random_interval(i64 min, i64 max)
@@ -86,7 +87,8 @@ static void bytes_exhaustively(void **state)
 	for (u32 k = 0; k < ARRAY_LEN(binary); k++) {
 		struct op *o = make(&m, binary[k], DT_I8);
 		for (int round = 0; round < 400; round++) {
-			struct interval x = random_interval(-128, 127), y = random_interval(-128, 127), r = interval_binary(o->code, x, y, all);
+			struct interval x = random_interval(-128, 127), y = random_interval(-128, 127),
+					r = interval_binary(o->code, x, y, all);
 			if (interval_within(r, all))
 				for (i64 a = (i64)x.lo; a <= x.hi; a++)
 					for (i64 b = (i64)y.lo; b <= y.hi; b++)
@@ -141,7 +143,8 @@ static void wide_types(void **state)
 		for (u32 k = 0; k < ARRAY_LEN(binary); k++) {
 			struct op *o = make(&m, binary[k], types[t]);
 			for (int round = 0; round < 2000; round++) {
-				struct interval x = random_interval((i64)all.lo, (i64)all.hi), y = random_interval((i64)all.lo, (i64)all.hi);
+				struct interval x = random_interval((i64)all.lo, (i64)all.hi),
+						y = random_interval((i64)all.lo, (i64)all.hi);
 				struct interval r = interval_binary(o->code, x, y, all);
 				for (int i = 0; i < 16 && interval_within(r, all); i++)
 					check(o, types[t], pick(x), pick(y), r);
@@ -154,7 +157,8 @@ static void wide_types(void **state)
 static void same(struct interval got, i64 lo, i64 hi)
 {
 	if (got.lo != lo || got.hi != hi)
-		fail_msg("from %lld to %lld, not from %lld to %lld", (long long)got.lo, (long long)got.hi, (long long)lo, (long long)hi);
+		fail_msg("from %lld to %lld, not from %lld to %lld", (long long)got.lo, (long long)got.hi,
+			 (long long)lo, (long long)hi);
 }
 
 /* What masks and signs of indices are decided with must not only be right. */
@@ -220,7 +224,8 @@ static void affine_arithmetic(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_exhaustively), cmocka_unit_test(bits), cmocka_unit_test(wide_types),
-					   cmocka_unit_test(as_narrow_as_indices_need), cmocka_unit_test(affine_arithmetic)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_exhaustively), cmocka_unit_test(bits),
+					   cmocka_unit_test(wide_types), cmocka_unit_test(as_narrow_as_indices_need),
+					   cmocka_unit_test(affine_arithmetic)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,7 +165,10 @@ static void multiples(void **state)
 				   "    i = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]\n"
 				   "    x = tl.load(p + i)\n"
 				   "    tl.store(p + n + i, tl.dot(x, x).to(tl.float16))\n";
-	static const struct { int64_t n; int compiled; } launches[] = {{512, 1}, {768, 1}, {0, 1}, {528, 2}, {384, 2}, {520, 3}, {521, 4}, {256, 4}};
+	static const struct {
+		int64_t n;
+		int compiled;
+	} launches[] = {{512, 1}, {768, 1}, {0, 1}, {528, 2}, {384, 2}, {520, 3}, {521, 4}, {256, 4}};
 	struct counter c = {.device.ops = &counter_ops, .keep = true};
 	tl_context *ctx;
 	tl_module *m;
@@ -174,7 +177,9 @@ static void multiples(void **state)
 	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
 	assert_int_equal(tl_module_kernel(m, "square", &k), TL_OK);
 	for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
-		assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, (tl_arg[]){tl_ptr(TL_F16, x16), tl_int(launches[i].n)}, 2), TL_OK);
+		assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}},
+					   (tl_arg[]){tl_ptr(TL_F16, x16), tl_int(launches[i].n)}, 2),
+				 TL_OK);
 		assert_int_equal(c.compiled, launches[i].compiled);
 	}
 	tl_context_destroy(ctx);
@@ -188,13 +193,18 @@ static void dots_of_calls(void **state)
 		"import triton\nimport triton.language as tl\nfrom triton.language import dot as product\n"
 		"# polka dots\n"
 		"@triton.jit\ndef mine(p, n):\n    # no dot\n    dots = 1.0\n    tl.store(p + n, dots)\n\n"
-		"@triton.jit\ndef square(x):\n    if x.shape[0] > 1:\n        x = tl.dot(x, x).to(tl.float16)\n    return x\n\n"
+		"@triton.jit\ndef square(x):\n    if x.shape[0] > 1:\n"
+		"        x = tl.dot(x, x).to(tl.float16)\n    return x\n\n"
 		"@triton.jit\ndef tile(p):\n"
 		"    return tl.load(p + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :])\n\n"
-		"@triton.jit\ndef outer(p, n):\n    x = square(tile(p))\n    tl.store(p + n, tl.sum(tl.sum(x, 1), 0))\n\n"
-		"@triton.jit\ndef given(p, n, F: tl.constexpr):\n    tl.store(p + n, tl.sum(tl.sum(F(tile(p)), 1), 0))\n\n"
-		"@triton.jit\ndef imported(p, n):\n    x = tile(p)\n    tl.store(p + n, tl.sum(tl.sum(product(x, x), 1), 0).to(tl.float16))\n";
-	static const struct { const char *name; int variants; } kernels[] = {{"mine", 1}, {"outer", 2}, {"given", 2}, {"imported", 2}};
+		"@triton.jit\ndef outer(p, n):\n    x = square(tile(p))\n"
+		"    tl.store(p + n, tl.sum(tl.sum(x, 1), 0))\n\n"
+		"@triton.jit\ndef given(p, n, F: tl.constexpr):\n"
+		"    tl.store(p + n, tl.sum(tl.sum(F(tile(p)), 1), 0))\n\n"
+		"@triton.jit\ndef imported(p, n):\n    x = tile(p)\n"
+		"    tl.store(p + n, tl.sum(tl.sum(product(x, x), 1), 0).to(tl.float16))\n";
+	static const struct { const char *name; int variants; } kernels[] = {{"mine", 1}, {"outer", 2}, {"given", 2},
+									     {"imported", 2}};
 	struct counter c = {.device.ops = &counter_ops, .keep = true};
 	tl_context *ctx;
 	tl_module *m;
@@ -205,7 +215,8 @@ static void dots_of_calls(void **state)
 		int before = c.compiled;
 		assert_int_equal(tl_module_kernel(m, kernels[i].name, &k), TL_OK);
 		for (int64_t n = 16; n <= 256; n += 240)
-			if (tl_launch(k, &(tl_config){.grid = {1}}, (tl_arg[]){tl_ptr(TL_F16, x16), tl_int(n), tl_func("square")}, 2 + (i == 2)))
+			if (tl_launch(k, &(tl_config){.grid = {1}},
+				      (tl_arg[]){tl_ptr(TL_F16, x16), tl_int(n), tl_func("square")}, 2 + (i == 2)))
 				fail_msg("%s: %s", kernels[i].name, tl_error(NULL));
 		assert_int_equal(c.compiled - before, kernels[i].variants);
 	}
@@ -233,8 +244,10 @@ static void slots(void **state)
 	assert_int_equal(launch(k, x16, 1, 64), TL_OK);
 	assert_int_equal(c.last.nargs, 2);
 	assert_int_equal(c.args[1], 0x40000000);
-	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_F32, x16), tl_int(-7 * ((int64_t)1 << 40)),
-							     tl_float_typed(TL_F64, 2), tl_int(64))), TL_OK);
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}},
+				   ARGS(tl_ptr(TL_F32, x16), tl_int(-7 * ((int64_t)1 << 40)), tl_float_typed(TL_F64, 2),
+					tl_int(64))),
+			 TL_OK);
 	assert_true(c.args[1] == (u64)(-7 * ((int64_t)1 << 40)));
 	assert_true(c.args[2] == 0x4000000000000000u);
 	tl_context_destroy(ctx);
@@ -247,8 +260,8 @@ static bool sm90_compile(struct device *d, const struct build *b, struct compile
 	return device_compile(&target, b, out);
 }
 
-/* Where there are more programs than multiprocessors, few blocks run those of a product, which is compiled for that; other kernels
- * are compiled once, whichever grid comes first. */
+/* Where there are more programs than multiprocessors, few blocks run those of a product, which is compiled for that;
+ * other kernels are compiled once, whichever grid comes first. */
 static void few_blocks(void **state)
 {
 	(void)state;
@@ -260,7 +273,8 @@ static void few_blocks(void **state)
 		"    acc = tl.zeros((BM, 256), tl.float32)\n"
 		"    for i in range(0, K, 64):\n"
 		"        k = i + tl.arange(0, 64)\n"
-		"        acc = tl.dot(tl.load(a + m * K + k[None, :], mask=k[None, :] < K, other=0), tl.load(b + k[:, None] * 4096 + n), acc)\n"
+		"        acc = tl.dot(tl.load(a + m * K + k[None, :], mask=k[None, :] < K, other=0), tl.load(b + "
+		"k[:, None] * 4096 + n), acc)\n"
 		"    tl.store(c + m * 4096 + n, acc)\n\n"
 		"@triton.jit\ndef copy(a, b, c, K, BM: tl.constexpr):\n"
 		"    i = tl.program_id(0) * BM + tl.arange(0, BM)\n"
@@ -271,7 +285,8 @@ static void few_blocks(void **state)
 	tl_context *ctx;
 	tl_module *m;
 	tl_kernel *product, *copy;
-	tl_arg args[] = {tl_ptr(TL_F16, x16), tl_ptr(TL_F16, x16), tl_ptr(TL_F32, (void *)(uintptr_t)0x2000), tl_int(520), tl_int(128)};
+	tl_arg args[] = {tl_ptr(TL_F16, x16), tl_ptr(TL_F16, x16), tl_ptr(TL_F32, (void *)(uintptr_t)0x2000),
+			 tl_int(520), tl_int(128)};
 	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
 	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
 	assert_int_equal(tl_module_kernel(m, "product", &product), TL_OK);
@@ -303,7 +318,8 @@ static void few_blocks(void **state)
 	}
 	args[4] = tl_int(64); /* two blocks fit a multiprocessor */
 	for (uint32_t i = 0; i < 4; i++) {
-		assert_int_equal(tl_launch(product, &(tl_config){.grid = {i % 2 ? 2 : 20}, .num_stages = 2}, args, 5), TL_OK);
+		assert_int_equal(tl_launch(product, &(tl_config){.grid = {i % 2 ? 2 : 20}, .num_stages = 2}, args, 5),
+				 TL_OK);
 		assert_int_equal(c.last.grid[0], i % 2 ? 2 : 20);
 		assert_int_equal(c.compiled, 3);
 	}
@@ -311,7 +327,8 @@ static void few_blocks(void **state)
 		assert_int_equal(tl_launch(copy, &(tl_config){.grid = {i % 2 ? 20 : 2}}, args, 5), TL_OK);
 	assert_int_equal(c.compiled, 4);
 	assert_int_equal(c.loaded, 4);
-	assert_error(tl_launch(copy, &(tl_config){.grid = {1}, .num_blocks = -2}, args, 5), TL_ERR_ARGUMENT, "num_blocks is -2");
+	assert_error(tl_launch(copy, &(tl_config){.grid = {1}, .num_blocks = -2}, args, 5), TL_ERR_ARGUMENT,
+		     "num_blocks is -2");
 	tl_context_destroy(ctx);
 	assert_int_equal(c.live, 0);
 }
@@ -330,7 +347,8 @@ static tl_status counter_resources(struct device *d, void *kernel, tl_resources 
 	return TL_OK;
 }
 
-/* What is prepared, dumped and measured is what a launch with the same arguments runs: no TMA where rows lie backwards. */
+/* What is prepared, dumped and measured is what a launch with the same arguments runs: no TMA where rows lie
+ * backwards. */
 static void described(void **state)
 {
 	(void)state;
@@ -351,8 +369,29 @@ static void described(void **state)
 	const tl_config config = {.grid = {1, 1}, .num_warps = 8};
 	const tl_arg x = tl_ptr(TL_F16, x16), all = tl_int(128 * 64), row = tl_int(64);
 	for (size_t i = 0; i < ARRAY_LEN(launches); i++) {
-		const tl_arg args[] = {x, x, x, x, tl_float(0.125), all, all, row, all, all, tl_int(launches[i].stride), all, all, row,
-				       all, all, row, tl_int(1), tl_int(128), tl_int(64), tl_int(128), tl_int(64), tl_bool(false)};
+		const tl_arg args[] = {x,
+				       x,
+				       x,
+				       x,
+				       tl_float(0.125),
+				       all,
+				       all,
+				       row,
+				       all,
+				       all,
+				       tl_int(launches[i].stride),
+				       all,
+				       all,
+				       row,
+				       all,
+				       all,
+				       row,
+				       tl_int(1),
+				       tl_int(128),
+				       tl_int(64),
+				       tl_int(128),
+				       tl_int(64),
+				       tl_bool(false)};
 		char *ptx;
 		assert_int_equal(tl_prepare(k, &config, args, ARRAY_LEN(args)), TL_OK);
 		int prepared = c.compiled;
@@ -387,7 +426,8 @@ static void overlapping(void **state)
 		"@triton.jit\ndef add(x, y, z):\n    i = tl.arange(0, 1024)\n"
 		"    tl.store(y + i, tl.load(x + i) + tl.load(z + i))\n\n"
 		"@triton.jit\ndef steps(x, y, z):\n    i = tl.arange(0, 1024)\n"
-		"    for k in tl.range(0, 8, num_stages=3):\n        tl.store(y + k * 1024 + i, tl.load(x + k * 1024 + i) + 1)\n";
+		"    for k in tl.range(0, 8, num_stages=3):\n"
+		"        tl.store(y + k * 1024 + i, tl.load(x + k * 1024 + i) + 1)\n";
 	struct device_ops ops = counter_ops;
 	ops.compile = sm90_compile;
 	ops.allocation = counter_allocation;
@@ -412,12 +452,15 @@ static void overlapping(void **state)
 	int compiled[2][3] = {0};
 	for (int k = 0; k < 2; k++)
 		for (u32 i = 0; i < ARRAY_LEN(table); i++) {
-			int wants = k ? table[i].steps : table[i].add, before = c.compiled, fresh = !compiled[k][0] + (wants && !compiled[k][wants]);
+			int wants = k ? table[i].steps : table[i].add, before = c.compiled,
+			    fresh = !compiled[k][0] + (wants && !compiled[k][wants]);
 			tl_arg args[] = {tl_range(TL_F32, (void *)(uintptr_t)table[i].x, table[i].bytes),
-					 tl_range(TL_F32, (void *)(uintptr_t)table[i].y, table[i].bytes), tl_ptr(TL_F32, (void *)(uintptr_t)0x900000)};
+					 tl_range(TL_F32, (void *)(uintptr_t)table[i].y, table[i].bytes),
+					 tl_ptr(TL_F32, (void *)(uintptr_t)0x900000)};
 			assert_int_equal(tl_launch(k ? steps : add, &(tl_config){.grid = {1}}, args, 3), TL_OK);
 			if (c.compiled - before != fresh)
-				fail_msg("row %u, kernel %d: %d variants were compiled, not %d", i, k, c.compiled - before, fresh);
+				fail_msg("row %u, kernel %d: %d variants were compiled, not %d", i, k,
+					 c.compiled - before, fresh);
 			compiled[k][0] = compiled[k][wants] = 1;
 		}
 	tl_context_destroy(ctx);
@@ -527,7 +570,8 @@ static void failures(void **state)
 	tl_module *m = load(ctx);
 	assert_int_equal(tl_module_kernel(m, "broken", &k), TL_OK);
 	for (int i = 0; i < 3; i++) {
-		assert_error(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_F32, x16))), TL_ERR_COMPILE, "t.tl:22:");
+		assert_error(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_F32, x16))), TL_ERR_COMPILE,
+			     "t.tl:22:");
 		assert_non_null(strstr(tl_error(ctx), "'undefined_name' is not defined"));
 		assert_non_null(strstr(tl_error(ctx), "tl.store(x, undefined_name)"));
 	}
@@ -592,15 +636,18 @@ static void modules(void **state)
 	tl_module *m;
 	tl_kernel *k, *again;
 	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
-	assert_error(tl_module_load(ctx, "/nonexistent.tl", &m), TL_ERR_FILE, "cannot read '/nonexistent.tl': No such file");
+	assert_error(tl_module_load(ctx, "/nonexistent.tl", &m), TL_ERR_FILE,
+		     "cannot read '/nonexistent.tl': No such file");
 	assert_null(m);
 	assert_error(tl_module_load(ctx, "/tmp", &m), TL_ERR_FILE, "Is a directory");
 	assert_error(tl_module_load(NULL, "x.tl", &m), TL_ERR_ARGUMENT, "the context is NULL");
 	assert_error(tl_module_load(ctx, NULL, &m), TL_ERR_ARGUMENT, "the path is NULL");
-	assert_error(tl_module_load_source(ctx, "x.tl", "@triton.jit\ndef f(x:\n  pass\n", 28, &m), TL_ERR_COMPILE, "x.tl:3:");
+	assert_error(tl_module_load_source(ctx, "x.tl", "@triton.jit\ndef f(x:\n  pass\n", 28, &m), TL_ERR_COMPILE,
+		     "x.tl:3:");
 	m = load(ctx);
 	assert_error(tl_module_kernel(m, "scale_kernle", &k), TL_ERR_ARGUMENT,
-		     "t.tl has no kernel 'scale_kernle'; it has relu, scale_kernel, broken\n      = hint: did you mean 'scale_kernel'?");
+		     "t.tl has no kernel 'scale_kernle'; it has relu, scale_kernel, broken\n"
+		     "      = hint: did you mean 'scale_kernel'?");
 	assert_null(k);
 	assert_error(tl_module_kernel(m, "xyzzy", &k), TL_ERR_ARGUMENT, "it has relu, scale_kernel, broken");
 	assert_null(strstr(tl_error(ctx), "did you mean"));
@@ -612,7 +659,8 @@ static void modules(void **state)
 	tl_module_destroy(m);
 	tl_module_destroy(NULL);
 	assert_int_equal(tl_module_load_source(ctx, NULL, "", 0, &m), TL_OK);
-	assert_error(tl_module_kernel(m, "f", &k), TL_ERR_ARGUMENT, "<source> has no kernel 'f': it has no jit functions");
+	assert_error(tl_module_kernel(m, "f", &k), TL_ERR_ARGUMENT,
+		     "<source> has no kernel 'f': it has no jit functions");
 	char path[] = "/tmp/test_runtime_XXXXXX";
 	int fd = mkstemp(path);
 	assert_int_equal(write(fd, source, sizeof source - 1), sizeof source - 1);
@@ -662,7 +710,8 @@ static void calls(void **state)
 	a[4] = tl_func("rleu");
 	assert_error(tl_prepare(k, &one, a, 5), TL_ERR_ARGUMENT, "argument 5, 'ACT': t.tl has no function 'rleu'");
 	a[4] = tl_func("relu");
-	assert_error(tl_kernel_dump(k, &one, a, 5, "ptx", &text), TL_ERR_ARGUMENT, "the interp device has no stage 'ptx'; it has ttir");
+	assert_error(tl_kernel_dump(k, &one, a, 5, "ptx", &text), TL_ERR_ARGUMENT,
+		     "the interp device has no stage 'ptx'; it has ttir");
 	assert_error(tl_kernel_dump(k, &one, a, 5, "", &text), TL_ERR_ARGUMENT, "no stage ''");
 	assert_error(tl_kernel_dump(k, &one, a, 5, "ttir ", &text), TL_ERR_ARGUMENT, "no stage 'ttir '");
 	assert_error(tl_kernel_dump(k, &one, a, 3, "ttir", &text), TL_ERR_ARGUMENT, "missing");
@@ -701,7 +750,8 @@ static void machine_code(void **state)
 	assert_int_equal(tl_module_kernel(load(ctx), "scale_kernel", &k), TL_OK);
 	assert_int_equal(tl_kernel_resources(k, NULL, a, 5, &r), TL_OK);
 	assert_int_equal(r.threads, 0);
-	assert_error(tl_kernel_dump(k, NULL, a, 5, "remarks", &text), TL_ERR_ARGUMENT, "the interp device has no stage 'remarks'");
+	assert_error(tl_kernel_dump(k, NULL, a, 5, "remarks", &text), TL_ERR_ARGUMENT,
+		     "the interp device has no stage 'remarks'");
 	assert_error(tl_kernel_resources(k, NULL, a, 5, NULL), TL_ERR_ARGUMENT, "out is NULL");
 	assert_error(tl_kernel_resources(NULL, NULL, a, 5, &r), TL_ERR_ARGUMENT, "the kernel is NULL");
 	assert_error(tl_kernel_resources(k, NULL, a, 3, &r), TL_ERR_ARGUMENT, "missing");
@@ -772,7 +822,8 @@ static void buffers(void **state)
 	assert_int_equal(tl_buffer_read(b, 0, back, 100), TL_OK);
 	assert_int_equal(back[9], 0);
 	assert_memory_equal(back + 10, host, 90);
-	assert_error(tl_buffer_write(b, 11, host, 90), TL_ERR_ARGUMENT, "90 bytes at offset 11 end outside this buffer of 100");
+	assert_error(tl_buffer_write(b, 11, host, 90), TL_ERR_ARGUMENT,
+		     "90 bytes at offset 11 end outside this buffer of 100");
 	assert_error(tl_buffer_read(b, 101, back, 0), TL_ERR_ARGUMENT, "outside");
 	assert_error(tl_buffer_read(b, SIZE_MAX, back, 2), TL_ERR_ARGUMENT, "outside");
 	assert_error(tl_buffer_read(b, 2, back, SIZE_MAX), TL_ERR_ARGUMENT, "outside");
@@ -909,10 +960,13 @@ static void diagnostics(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variants), cmocka_unit_test(multiples), cmocka_unit_test(dots_of_calls), cmocka_unit_test(described), cmocka_unit_test(grids), cmocka_unit_test(overlapping), cmocka_unit_test(slots), cmocka_unit_test(few_blocks), cmocka_unit_test(threads), cmocka_unit_test(failures),
-		cmocka_unit_test(contexts), cmocka_unit_test(modules), cmocka_unit_test(calls), cmocka_unit_test(machine_code),
-		cmocka_unit_test(hidden_function), cmocka_unit_test(locales),
-		cmocka_unit_test(buffers), cmocka_unit_test(names), cmocka_unit_test(diagnostics), cmocka_unit_test(error_texts),
+		cmocka_unit_test(variants),    cmocka_unit_test(multiples),    cmocka_unit_test(dots_of_calls),
+		cmocka_unit_test(described),   cmocka_unit_test(grids),        cmocka_unit_test(overlapping),
+		cmocka_unit_test(slots),       cmocka_unit_test(few_blocks),   cmocka_unit_test(threads),
+		cmocka_unit_test(failures),    cmocka_unit_test(contexts),     cmocka_unit_test(modules),
+		cmocka_unit_test(calls),       cmocka_unit_test(machine_code), cmocka_unit_test(hidden_function),
+		cmocka_unit_test(locales),     cmocka_unit_test(buffers),      cmocka_unit_test(names),
+		cmocka_unit_test(diagnostics), cmocka_unit_test(error_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

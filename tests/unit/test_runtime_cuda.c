@@ -214,7 +214,9 @@ static CUresult f_func_set_attribute(CUfunction f, int attribute, int value)
 static CUresult f_func_get_attribute(int *value, int attribute, CUfunction f)
 {
 	(void)f;
-	*value = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? driver.most_threads : attribute == CU_FUNC_LOCAL_SIZE_BYTES ? 48 : 255;
+	*value = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? driver.most_threads
+		 : attribute == CU_FUNC_LOCAL_SIZE_BYTES    ? 48
+							    : 255;
 	return called("func_get", true);
 }
 static CUresult f_occupancy(int *blocks, CUfunction f, int threads, size_t shared)
@@ -294,7 +296,11 @@ static const struct cuda_api api = {
 static int reset(void **state)
 {
 	(void)state;
-	driver = (struct driver){.capability = 90, .devices = 2, .most_threads = 1024, .shared_bytes = 232448, .free_bytes = (size_t)1 << 32};
+	driver = (struct driver){.capability = 90,
+				 .devices = 2,
+				 .most_threads = 1024,
+				 .shared_bytes = 232448,
+				 .free_bytes = (size_t)1 << 32};
 	return 0;
 }
 
@@ -319,7 +325,12 @@ static struct kernel kernel = {.name = "k"};
 static tl_status load(struct device *d, int num_warps, i32 shared, void **out)
 {
 	static const char ptx[] = ".version 8.0";
-	struct compiled c = {.kernel = &kernel, .ptx = ptx, .ptx_len = sizeof ptx - 1, .shared_bytes = shared, .num_warps = num_warps, .cluster = 1};
+	struct compiled c = {.kernel = &kernel,
+			     .ptx = ptx,
+			     .ptx_len = sizeof ptx - 1,
+			     .shared_bytes = shared,
+			     .num_warps = num_warps,
+			     .cluster = 1};
 	return d->ops->load(d, NULL, &c, out);
 }
 
@@ -373,7 +384,8 @@ static void starting(void **state)
 		CUresult error;
 		tl_status status;
 		bool none;
-	} table[] = {{"init", 100, TL_ERR_DEVICE, true}, {"init", 803, TL_ERR_DRIVER, false}, {"init", 999, TL_ERR_DRIVER, false},
+	} table[] = {{"init", 100, TL_ERR_DEVICE, true}, {"init", 803, TL_ERR_DRIVER, false},
+		     {"init", 999, TL_ERR_DRIVER, false},
 		     {"init", 101, TL_ERR_DEVICE, false}, {"count", 100, TL_OK, true}, {"count", 3, TL_OK, false}};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
 		driver.fail = table[i].call;
@@ -430,9 +442,11 @@ static void limits(void **state)
 		struct device *d = open_device(NULL);
 		struct unit u;
 		struct compiled c = {0};
-		static const struct arg_spec args[] = {{.type = "*fp16:16"}, {.type = "*fp16:16"}, {.type = "*fp32:16"}, {.type = "i32:16"}};
+		static const struct arg_spec args[] = {{.type = "*fp16:16"}, {.type = "*fp16:16"}, {.type = "*fp32:16"},
+						       {.type = "i32:16"}};
 		assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
-		struct build b = {.unit = &u, .func = u.module->funcs.at[0], .args = args, .num_warps = 8, .num_stages = 3};
+		struct build b = {
+			.unit = &u, .func = u.module->funcs.at[0], .args = args, .num_warps = 8, .num_stages = 3};
 		if (!d->ops->compile(d, &b, &c))
 			fail_msg("%s", u.diags.text.at);
 		assert_true(c.shared_bytes <= table[i].shared_bytes);
@@ -523,7 +537,8 @@ static void loading(void **state)
 	assert_error(d->ops->resources(d, k, &r), TL_ERR_DRIVER, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
 	driver.fail = NULL;
 	d->ops->unload(d, k);
-	struct compiled pair = {.kernel = &kernel, .ptx = ".version 8.0", .num_warps = 8, .shared_bytes = 2048, .cluster = 2};
+	struct compiled pair = {
+		.kernel = &kernel, .ptx = ".version 8.0", .num_warps = 8, .shared_bytes = 2048, .cluster = 2};
 	assert_int_equal(d->ops->load(d, NULL, &pair, &k), TL_OK);
 	assert_int_equal(d->ops->resources(d, k, &r), TL_OK);
 	assert_int_equal(r.blocks, 2);
@@ -532,7 +547,8 @@ static void loading(void **state)
 	assert_int_equal(load(d, 4, 100000, &k), TL_OK);
 	assert_int_equal(driver.max_dynamic_shared, 100000);
 	d->ops->unload(d, k);
-	assert_error(load(d, 4, 300000, &k), TL_ERR_COMPILE, "k needs 300000 bytes of shared memory a block, and this GPU has 232448");
+	assert_error(load(d, 4, 300000, &k), TL_ERR_COMPILE,
+		     "k needs 300000 bytes of shared memory a block, and this GPU has 232448");
 	driver.most_threads = 128;
 	assert_error(load(d, 8, 0, &k), TL_ERR_COMPILE, "has at most 128 threads; num_warps=8 makes 256");
 	driver.fail = "load";
@@ -587,7 +603,8 @@ static void timing(void **state)
 	struct device_launch l = {.kernel = k, .grid = {1, 1, 1}};
 	driver.log[0] = 0;
 	assert_int_equal(d->ops->time(d, &l, 1, 2, &ms), TL_OK);
-	assert_string_equal(driver.log, " push alloc event event event event launch set record launch record set record launch "
+	assert_string_equal(driver.log,
+			    " push alloc event event event event launch set record launch record set record launch "
 					"record sync pop");
 	assert_true(ms == (3 + 6) / 2.0);
 	driver.log[0] = 0;
@@ -694,10 +711,12 @@ static void each_call_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(opening, reset), cmocka_unit_test_setup(starting, reset), cmocka_unit_test_setup(targets, reset), cmocka_unit_test_setup(limits, reset),
-		cmocka_unit_test_setup(contexts, reset), cmocka_unit_test_setup(copies, reset),
-		cmocka_unit_test_setup(loading, reset), cmocka_unit_test_setup(launching, reset),
-		cmocka_unit_test_setup(timing, reset), cmocka_unit_test_setup(public_calls, reset), cmocka_unit_test_setup(each_call_fails, reset),
+		cmocka_unit_test_setup(opening, reset),         cmocka_unit_test_setup(starting, reset),
+		cmocka_unit_test_setup(targets, reset),         cmocka_unit_test_setup(limits, reset),
+		cmocka_unit_test_setup(contexts, reset),        cmocka_unit_test_setup(copies, reset),
+		cmocka_unit_test_setup(loading, reset),         cmocka_unit_test_setup(launching, reset),
+		cmocka_unit_test_setup(timing, reset),          cmocka_unit_test_setup(public_calls, reset),
+		cmocka_unit_test_setup(each_call_fails, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

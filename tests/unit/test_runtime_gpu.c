@@ -34,18 +34,26 @@ static const struct {
 		"mov.u32 %i2, %ctaid.x;\nmov.u32 %i3, %ntid.x;\nmov.u32 %i4, %tid.x;\nmad.lo.u32 %i2, %i2, %i3, %i4;\n"
 		"setp.ge.u32 %p, %i2, %i1;\n@%p ret;\n"
 		"mul.wide.u32 %a4, %i2, 4;\nadd.u64 %a1, %a1, %a4;\nadd.u64 %a2, %a2, %a4;\nadd.u64 %a3, %a3, %a4;\n"
-		"ld.global.f32 %f1, [%a1];\nld.global.f32 %f2, [%a2];\nadd.f32 %f3, %f1, %f2;\nst.global.f32 [%a3], %f3;\nret;\n}\n", 0},
-	{"widths", HEAD ".visible .entry widths(.param .u64 out, .param .u8 a, .param .u16 b, .param .u32 c, .param .u64 d,\n"
-		".param .u16 e, .param .f64 f)\n{\n.reg .u64 %a<4>;\n.reg .f64 %f<2>;\n.reg .u32 %i<4>;\n.reg .u16 %s<4>;\n"
+		"ld.global.f32 %f1, [%a1];\nld.global.f32 %f2, [%a2];\nadd.f32 %f3, %f1, %f2;\n"
+		"st.global.f32 [%a3], %f3;\nret;\n}\n", 0},
+	{"widths", HEAD ".visible .entry widths(.param .u64 out, .param .u8 a, .param .u16 b, "
+	 ".param .u32 c, .param .u64 d,\n"
+		".param .u16 e, .param .f64 f)\n{\n.reg .u64 %a<4>;\n.reg .f64 %f<2>;\n"
+		".reg .u32 %i<4>;\n.reg .u16 %s<4>;\n"
 		"ld.param.u64 %a1, [out];\nld.param.u8 %s1, [a];\nst.global.u16 [%a1], %s1;\nld.param.u16 %s1, [b];\n"
-		"st.global.u16 [%a1+2], %s1;\nld.param.u32 %i1, [c];\nst.global.u32 [%a1+4], %i1;\nld.param.u64 %a2, [d];\n"
-		"st.global.u64 [%a1+8], %a2;\nld.param.u16 %s1, [e];\nst.global.u16 [%a1+16], %s1;\nld.param.f64 %f1, [f];\n"
+		"st.global.u16 [%a1+2], %s1;\nld.param.u32 %i1, [c];\n"
+		"st.global.u32 [%a1+4], %i1;\nld.param.u64 %a2, [d];\n"
+		"st.global.u64 [%a1+8], %a2;\nld.param.u16 %s1, [e];\n"
+		"st.global.u16 [%a1+16], %s1;\nld.param.f64 %f1, [f];\n"
 		"st.global.f64 [%a1+24], %f1;\nret;\n}\n", 0},
 	{"shared", HEAD ".extern .shared .align 16 .b8 smem[];\n.visible .entry shared(.param .u64 out)\n{\n"
 		".reg .u32 %i<6>;\n.reg .u64 %a<4>;\n"
-		"ld.param.u64 %a1, [out];\nmov.u32 %i1, %tid.x;\nshl.b32 %i2, %i1, 2;\nmov.u32 %i3, smem;\nadd.u32 %i3, %i3, %i2;\n"
-		"st.shared.u32 [%i3+63488], %i1;\nbar.sync 0;\nxor.b32 %i4, %i2, 508;\nmov.u32 %i3, smem;\nadd.u32 %i3, %i3, %i4;\n"
-		"ld.shared.u32 %i5, [%i3+63488];\nmul.wide.u32 %a2, %i1, 4;\nadd.u64 %a1, %a1, %a2;\nst.global.u32 [%a1], %i5;\nret;\n}\n",
+		"ld.param.u64 %a1, [out];\nmov.u32 %i1, %tid.x;\nshl.b32 %i2, %i1, 2;\n"
+		"mov.u32 %i3, smem;\nadd.u32 %i3, %i3, %i2;\n"
+		"st.shared.u32 [%i3+63488], %i1;\nbar.sync 0;\nxor.b32 %i4, %i2, 508;\n"
+		"mov.u32 %i3, smem;\nadd.u32 %i3, %i3, %i4;\n"
+		"ld.shared.u32 %i5, [%i3+63488];\nmul.wide.u32 %a2, %i1, 4;\nadd.u64 %a1, %a1, %a2;\n"
+		"st.global.u32 [%a1], %i5;\nret;\n}\n",
 		64 * 1024},
 	{"wrong", HEAD ".visible .entry wrong(.param .u64 out)\n{\nthis is no instruction;\nret;\n}\n", 0},
 };
@@ -166,7 +174,8 @@ static void refusals(void **state)
 {
 	(void)state;
 	tl_buffer *b = buffer(16), *huge;
-	assert_int_equal(tl_launch(get(module, "wrong"), &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F32, b))), TL_ERR_DRIVER);
+	assert_int_equal(tl_launch(get(module, "wrong"), &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F32, b))),
+			 TL_ERR_DRIVER);
 	print_message("%s\n", tl_error(ctx));
 	assert_non_null(strstr(tl_error(ctx), "cuModuleLoadDataEx"));
 	assert_non_null(strstr(tl_error(ctx), "ptxas"));
@@ -329,9 +338,9 @@ int main(void)
 	ok(cuda_api_open(&api, &absent));
 	ready(ctx, &module);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(add), cmocka_unit_test(widths), cmocka_unit_test(big_shared_memory), cmocka_unit_test(refusals),
-		cmocka_unit_test(adopted), cmocka_unit_test(threads), cmocka_unit_test(timing), cmocka_unit_test(launch_cost),
-		cmocka_unit_test(illegal_address),
+		cmocka_unit_test(add),      cmocka_unit_test(widths),      cmocka_unit_test(big_shared_memory),
+		cmocka_unit_test(refusals), cmocka_unit_test(adopted),     cmocka_unit_test(threads),
+		cmocka_unit_test(timing),   cmocka_unit_test(launch_cost), cmocka_unit_test(illegal_address),
 	};
 	int failures = cmocka_run_group_tests(tests, NULL, NULL);
 	tl_context_destroy(ctx);

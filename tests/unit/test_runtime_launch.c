@@ -107,10 +107,13 @@ static float *random_floats(size_t n, uint32_t seed)
 
 static void check_add(const struct fixture *f, size_t n, size_t offset, int64_t block)
 {
-	float *x = random_floats(n + offset, (uint32_t)n), *y = random_floats(n + offset, 7), *z = calloc(n + offset + 1, sizeof *z);
-	tl_buffer *bx = filled(f, x, (n + offset) * 4), *by = filled(f, y, (n + offset) * 4), *bz = filled(f, NULL, (n + offset) * 4);
+	float *x = random_floats(n + offset, (uint32_t)n), *y = random_floats(n + offset, 7),
+	      *z = calloc(n + offset + 1, sizeof *z);
+	tl_buffer *bx = filled(f, x, (n + offset) * 4), *by = filled(f, y, (n + offset) * 4),
+		  *bz = filled(f, NULL, (n + offset) * 4);
 	ok(tl_launch(get(f, "add_kernel"), &(tl_config){.grid = {(uint32_t)((n + (size_t)block - 1) / (size_t)block)}},
-		     ARGS(tl_ptr(TL_F32, (float *)tl_buffer_ptr(bx) + offset), tl_ptr(TL_F32, (float *)tl_buffer_ptr(by) + offset),
+		     ARGS(tl_ptr(TL_F32, (float *)tl_buffer_ptr(bx) + offset),
+			  tl_ptr(TL_F32, (float *)tl_buffer_ptr(by) + offset),
 			  tl_ptr(TL_F32, (float *)tl_buffer_ptr(bz) + offset), tl_int((int64_t)n), tl_int(block))));
 	ok(tl_buffer_read(bz, offset * 4, z, n * 4));
 	for (size_t i = 0; i < n; i++)
@@ -136,8 +139,9 @@ static void check_softmax(const struct fixture *f, int rows, int cols, int block
 	size_t n = (size_t)rows * (size_t)cols;
 	float *x = random_floats(n, (uint32_t)cols), *y = malloc(n * sizeof *y);
 	tl_buffer *bx = filled(f, x, n * 4), *by = filled(f, NULL, n * 4);
-	ok(tl_launch(get(f, "softmax_kernel"), &(tl_config){.grid = {(uint32_t)rows}, .num_warps = 8},
-		     ARGS(tl_buf(TL_F32, by), tl_buf(TL_F32, bx), tl_int(cols), tl_int(cols), tl_int(cols), tl_int(block))));
+	ok(tl_launch(
+		get(f, "softmax_kernel"), &(tl_config){.grid = {(uint32_t)rows}, .num_warps = 8},
+		ARGS(tl_buf(TL_F32, by), tl_buf(TL_F32, bx), tl_int(cols), tl_int(cols), tl_int(cols), tl_int(block))));
 	ok(tl_buffer_read(by, 0, y, n * 4));
 	for (int r = 0; r < rows; r++) {
 		double most = -INFINITY, sum = 0;
@@ -170,14 +174,16 @@ static void scalar_arguments(void **state)
 	tl_kernel *k = get(f, "scalars");
 	double out[7] = {0}, extra = 42;
 	tl_buffer *b = filled(f, out, sizeof out), *g = filled(f, &extra, sizeof extra);
-	ok(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F64, b), tl_int(-5), tl_int((int64_t)1 << 40), tl_float(0.1), tl_bool(true),
-					     tl_int_typed(TL_U8, 200), tl_float_typed(TL_F16, 0.1))));
+	ok(tl_launch(k, &(tl_config){.grid = {1}},
+		     ARGS(tl_buf(TL_F64, b), tl_int(-5), tl_int((int64_t)1 << 40), tl_float(0.1), tl_bool(true),
+			  tl_int_typed(TL_U8, 200), tl_float_typed(TL_F16, 0.1))));
 	ok(tl_buffer_read(b, 0, out, sizeof out));
 	assert_true(out[0] == -5 && out[1] == 0x1p40 && out[2] == (double)0.1f && out[3] == 1 && out[4] == 200);
 	assert_true(out[5] == 0.0999755859375 && out[6] == 0);
-	ok(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F64, b), tl_int(1), tl_int_typed(TL_I8, -1), tl_float_typed(TL_F64, 0.1),
-					     tl_int_typed(TL_U32, 4000000000), tl_int_typed(TL_I16, -300),
-					     tl_float_typed(TL_BF16, 1.01), tl_buf(TL_F64, g))));
+	ok(tl_launch(k, &(tl_config){.grid = {1}},
+		     ARGS(tl_buf(TL_F64, b), tl_int(1), tl_int_typed(TL_I8, -1), tl_float_typed(TL_F64, 0.1),
+			  tl_int_typed(TL_U32, 4000000000), tl_int_typed(TL_I16, -300), tl_float_typed(TL_BF16, 1.01),
+			  tl_buf(TL_F64, g))));
 	ok(tl_buffer_read(b, 0, out, sizeof out));
 	assert_true(out[0] == 1 && out[1] == -1 && out[2] == 0.1 && out[3] == 4e9 && out[4] == -300);
 	assert_true(out[5] == 1.0078125 && out[6] == 42);
@@ -191,8 +197,9 @@ static void constexpr_arguments(void **state)
 	for (int i = 0; i < 100; i++)
 		x[i] = (float)(i - 50);
 	tl_buffer *bx = filled(f, x, sizeof x), *by = filled(f, x, sizeof x);
-	ok(tl_launch(k, &(tl_config){.grid = {2}}, ARGS(tl_buf(TL_F32, bx), tl_buf(TL_F32, by), tl_int(100), tl_float(1.5),
-							tl_type(TL_F16), tl_str("relu"))));
+	ok(tl_launch(k, &(tl_config){.grid = {2}},
+		     ARGS(tl_buf(TL_F32, bx), tl_buf(TL_F32, by), tl_int(100), tl_float(1.5), tl_type(TL_F16),
+			  tl_str("relu"))));
 	ok(tl_buffer_read(by, 0, y, sizeof y));
 	for (int i = 0; i < 100; i++)
 		assert_true(y[i] == fmaxf(x[i] * 1.5f, 0));
@@ -219,17 +226,20 @@ static void out_of_bounds(void **state)
 	tl_buffer *x = filled(f, NULL, 400), *big = filled(f, NULL, 512), *y = filled(f, NULL, 400);
 	const tl_config one = {.grid = {1}};
 	ok(tl_launch(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, big), tl_int(128))));
-	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, x), tl_buf(TL_F32, big), tl_int(128))), "t.tl:17", "x_ptr");
-	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, y), tl_int(128))), "t.tl:17", "out_ptr");
-	assert_kernel_error(tl_launch(k, &one, ARGS(tl_ptr(TL_F32, NULL), tl_buf(TL_F32, big), tl_int(128))), "t.tl:17", "null");
+	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, x), tl_buf(TL_F32, big), tl_int(128))), "t.tl:17",
+			    "x_ptr");
+	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, y), tl_int(128))), "t.tl:17",
+			    "out_ptr");
+	assert_kernel_error(tl_launch(k, &one, ARGS(tl_ptr(TL_F32, NULL), tl_buf(TL_F32, big), tl_int(128))), "t.tl:17",
+			    "null");
 	/* a buffer that is gone is nobody's memory */
 	void *gone = tl_buffer_ptr(x);
 	tl_buffer_destroy(x);
 	ok(tl_launch(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, big), tl_int(128))));
 	assert_non_null(gone);
 	double ms;
-	assert_kernel_error(tl_time(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, y), tl_int(128)), 0, 3, &ms), "t.tl:17",
-			    "out_ptr");
+	assert_kernel_error(tl_time(k, &one, ARGS(tl_buf(TL_F32, big), tl_buf(TL_F32, y), tl_int(128)), 0, 3, &ms),
+			    "t.tl:17", "out_ptr");
 }
 
 /* The caller's own memory is used as it is. */
@@ -237,13 +247,15 @@ static void own_memory(void **state)
 {
 	struct fixture *f = *state;
 	float *x = random_floats(64, 3), *y = aligned_alloc(64, 256);
-	ok(tl_launch(get(f, "unmasked"), &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_F32, x), tl_ptr(TL_F32, y), tl_int(64))));
+	ok(tl_launch(get(f, "unmasked"), &(tl_config){.grid = {1}},
+		     ARGS(tl_ptr(TL_F32, x), tl_ptr(TL_F32, y), tl_int(64))));
 	assert_memory_equal(x, y, 256);
 	free(x);
 	free(y);
 }
 
-/* Bounds stay checked where another argument is the caller's own memory, and no access leaves the buffer of its own parameter. */
+/* Bounds stay checked where another argument is the caller's own memory, and no access leaves the buffer of its own
+ * parameter. */
 static void bounds_beside_own_memory(void **state)
 {
 	struct fixture *f = *state;
@@ -253,16 +265,21 @@ static void bounds_beside_own_memory(void **state)
 	const tl_config one = {.grid = {1}};
 	tl_arg own = tl_ptr(TL_F32, mine);
 	ok(tl_launch(k, &one, ARGS(own, tl_buf(TL_F32, y), tl_int(64))));
-	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, x), own, tl_int(64))), "0 bytes past the end of 'x_ptr'", "load");
-	assert_kernel_error(tl_launch(k, &one, ARGS(own, tl_buf(TL_F32, x), tl_int(64))), "0 bytes past the end of 'out_ptr'", "store");
+	assert_kernel_error(tl_launch(k, &one, ARGS(tl_buf(TL_F32, x), own, tl_int(64))),
+			    "0 bytes past the end of 'x_ptr'", "load");
+	assert_kernel_error(tl_launch(k, &one, ARGS(own, tl_buf(TL_F32, x), tl_int(64))),
+			    "0 bytes past the end of 'out_ptr'", "store");
 	/* from one buffer into another */
 	tl_kernel *far = get(f, "offset");
 	int64_t distance = ((char *)tl_buffer_ptr(y) - (char *)tl_buffer_ptr(x)) / 4;
 	ok(tl_launch(far, &one, ARGS(tl_buf(TL_F32, x), tl_buf(TL_F32, y), tl_int(3), tl_int(3))));
-	assert_kernel_error(tl_launch(far, &one, ARGS(tl_buf(TL_F32, x), tl_buf(TL_F32, y), tl_int(distance), tl_int(3))), "outside its buffer",
-			    ", in 'y'");
-	assert_kernel_error(tl_launch(far, &one, ARGS(own, tl_buf(TL_F32, y), tl_int(((char *)tl_buffer_ptr(y) - (char *)mine) / 4 + 100),
-						      tl_int(3))), "store", "past the end of 'y'");
+	assert_kernel_error(
+		tl_launch(far, &one, ARGS(tl_buf(TL_F32, x), tl_buf(TL_F32, y), tl_int(distance), tl_int(3))),
+		"outside its buffer", ", in 'y'");
+	assert_kernel_error(tl_launch(far, &one,
+				      ARGS(own, tl_buf(TL_F32, y),
+					   tl_int(((char *)tl_buffer_ptr(y) - (char *)mine) / 4 + 100), tl_int(3))),
+			    "store", "past the end of 'y'");
 	free(mine);
 }
 
@@ -302,7 +319,8 @@ static void timing(void **state)
 	struct fixture *f = *state;
 	tl_buffer *b = filled(f, NULL, 4096);
 	double ms = -1;
-	ok(tl_time(get(f, "unmasked"), &(tl_config){.grid = {16}}, ARGS(tl_buf(TL_F32, b), tl_buf(TL_F32, b), tl_int(64)), 1, 4, &ms));
+	ok(tl_time(get(f, "unmasked"), &(tl_config){.grid = {16}},
+		   ARGS(tl_buf(TL_F32, b), tl_buf(TL_F32, b), tl_int(64)), 1, 4, &ms));
 	assert_true(ms > 0 && ms < 10000);
 }
 
@@ -317,14 +335,16 @@ static void ir_text(void **state)
 	char *text;
 	tl_module *m;
 	tl_kernel *k;
-	ok(tl_kernel_dump(get(f, "unmasked"), NULL, ARGS(tl_buf(TL_F32, bx), tl_buf(TL_F32, by), tl_int(64)), "ttir", &text));
+	ok(tl_kernel_dump(get(f, "unmasked"), NULL, ARGS(tl_buf(TL_F32, bx), tl_buf(TL_F32, by), tl_int(64)), "ttir",
+			  &text));
 	ok(tl_module_load_source(f->ctx, "dump.ttir", text, strlen(text), &m));
 	tl_free(text);
 	ok(tl_module_kernel(m, "unmasked", &k));
 	ok(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F32, bx), tl_buf(TL_F32, by))));
 	ok(tl_buffer_read(by, 0, y, sizeof y));
 	assert_memory_equal(x, y, sizeof x);
-	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_F32, (float *)tl_buffer_ptr(bx) + 1), tl_buf(TL_F32, by))),
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}},
+				   ARGS(tl_ptr(TL_F32, (float *)tl_buffer_ptr(bx) + 1), tl_buf(TL_F32, by))),
 			 TL_ERR_ARGUMENT);
 }
 
@@ -332,8 +352,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open, shut)
 	const struct CMUnitTest tests[] = {
-		TEST(add), TEST(softmax), TEST(scalar_arguments), TEST(constexpr_arguments), TEST(out_of_bounds), TEST(own_memory), TEST(bounds_beside_own_memory),
-		TEST(several_threads), TEST(timing), TEST(ir_text),
+		TEST(add),           TEST(softmax),    TEST(scalar_arguments),         TEST(constexpr_arguments),
+		TEST(out_of_bounds), TEST(own_memory), TEST(bounds_beside_own_memory), TEST(several_threads),
+		TEST(timing),        TEST(ir_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

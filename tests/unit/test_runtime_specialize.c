@@ -25,7 +25,8 @@ struct fixture {
 static void open(struct fixture *f, const char *params)
 {
 	int n = snprintf(f->text, sizeof f->text,
-			 "import triton\nimport triton.language as tl\nfrom triton.language import float64\nimport torch\n"
+			 "import triton\nimport triton.language as tl\n"
+			 "from triton.language import float64\nimport torch\n"
 			 "N: tl.constexpr = 7\n\n@triton.jit\ndef k(%s):\n    pass\n", params);
 	assert_true(unit_open(&f->unit, "t.tl", f->text, (size_t)n));
 	params_of_func(&f->unit.arena, f->unit.module->funcs.at[0], &f->params);
@@ -100,12 +101,14 @@ static void pointers(void **state)
 	check("p", "*i8:16", tl_ptr(TL_I8, aligned));
 	check("p", "*u8", tl_ptr(TL_U8, (void *)(uintptr_t)0x10001));
 	check("p", "*bf16:16", tl_ptr(TL_BF16, NULL));
-	check("p: 'constexpr'", "k: argument 1, 'p', must be a compile-time value (a number, bool, string, dtype, jit function or "
+	check("p: 'constexpr'", "k: argument 1, 'p', must be a compile-time value (a number, bool, "
+	      "string, dtype, jit function or "
 				"None); it is the pointer 0x10000 to fp32", tl_ptr(TL_F32, aligned));
 	check("p: '*fp32'", "*fp32:16", tl_ptr(TL_F32, aligned));
 	check("p: tl.pointer_type(tl.float16)", "*fp16:16", tl_ptr(TL_F16, aligned));
 	check("p: torch.Tensor", "*fp16:16", tl_ptr(TL_F16, aligned));
-	check("p: '*fp16:16'", "*fp16", tl_ptr(TL_F16, odd)); /* the notation of signatures: for when there are no arguments */
+	/* the notation of signatures: for when there are no arguments */
+	check("p: '*fp16:16'", "*fp16", tl_ptr(TL_F16, odd));
 	check("p: '*fp16:16'", "*fp32:16", tl_ptr(TL_F32, aligned));
 	check("p: '**fp16'", "**fp16:16", tl_ptr(TL_U64, aligned));
 }
@@ -153,7 +156,8 @@ static void annotated_integers(void **state)
 	check("n: 'fp64'", "fp64", tl_float(3));
 	check("n: float64", "fp64", tl_float(3));
 	check("n: tl.float16", "fp16", tl_float_typed(TL_F32, 3));
-	assert_has(refused("n: int", ARGS(tl_int((int64_t)1 << 31))), "must be a number of type i32; it is the integer 2147483648");
+	assert_has(refused("n: int", ARGS(tl_int((int64_t)1 << 31))),
+		   "must be a number of type i32; it is the integer 2147483648");
 	assert_has(refused("n: 'u32'", ARGS(tl_int(-1))), "u32");
 	assert_has(refused("n: int", ARGS(tl_float(2))), "it is the float 2 as fp32");
 }
@@ -175,8 +179,10 @@ static void other_kinds(void **state)
 	assert_has(refused("x", ARGS(tl_int_typed(TL_U8, 256))), "which does not fit");
 	assert_has(refused("x", ARGS(tl_int_typed(TL_I1, 2))), "which does not fit");
 	assert_has(refused("x", ARGS(tl_int_typed(TL_U64, -1))), "which does not fit");
-	assert_has(refused("x", ARGS(tl_ptr(TL_F32, (void *)(uintptr_t)0x10002))), "not aligned to its elements of 4 bytes");
-	assert_has(refused("x: '*fp16'", ARGS(tl_ptr(TL_BF16, aligned))), "must be a pointer of type *fp16; it is the pointer");
+	assert_has(refused("x", ARGS(tl_ptr(TL_F32, (void *)(uintptr_t)0x10002))),
+		   "not aligned to its elements of 4 bytes");
+	assert_has(refused("x: '*fp16'", ARGS(tl_ptr(TL_BF16, aligned))),
+		   "must be a pointer of type *fp16; it is the pointer");
 	assert_has(refused("x: '**fp16'", ARGS(tl_ptr(TL_F16, aligned))), "**fp16");
 	assert_has(refused("x: '*fp16'", ARGS(tl_int(0))), "it is the integer 0");
 	assert_has(refused("x: int", ARGS(tl_ptr(TL_F16, aligned))), "number of type i32");
@@ -230,9 +236,11 @@ static void large_integers(void **state)
 	check("n, m=18446744073709551615", "i32,u64", tl_int(2));
 	check("x: tl.constexpr", "=18446744073709551615", tl_uint(most));
 	check("x: tl.constexpr", "=18446744073709551615", tl_uint_typed(TL_U64, most));
-	assert_has(refused("n: tl.int64", ARGS(tl_uint(half))), "must be a number of type i64; it is the integer 9223372036854775808");
+	assert_has(refused("n: tl.int64", ARGS(tl_uint(half))),
+		   "must be a number of type i64; it is the integer 9223372036854775808");
 	assert_has(refused("n", ARGS(tl_uint_typed(TL_I64, half))), "9223372036854775808 as i64, which does not fit");
-	assert_has(refused("n", ARGS(tl_int_typed(TL_U64, -1))), "the integer -1 as u64, which does not fit; from 2^63 on, tl_uint_typed");
+	assert_has(refused("n", ARGS(tl_int_typed(TL_U64, -1))),
+		   "the integer -1 as u64, which does not fit; from 2^63 on, tl_uint_typed");
 	assert_true(same_key("x: tl.constexpr", tl_int(7), tl_uint(7)));
 	assert_true(same_key("x", tl_int(7), tl_uint(7)));
 	assert_false(same_key("x: tl.constexpr", tl_int(-1), tl_uint(most)));
@@ -298,9 +306,11 @@ static void defaults(void **state)
 	check("a, b: tl.constexpr = N + 1, c=N", "i32,-,-", tl_int(2)); /* the evaluator reads these */
 	check("a, b: int = N", "i32,=N", tl_int(2));
 	check("a, b: int = 2 * N", "i32,=(2 * N)", tl_int(2));
-	assert_has(refused("a, b", ARGS(tl_int(1))), "k: argument 2, 'b', is missing: it has no default; 1 of 2 were given");
+	assert_has(refused("a, b", ARGS(tl_int(1))),
+		   "k: argument 2, 'b', is missing: it has no default; 1 of 2 were given");
 	assert_has(refused("a, b", ARGS(tl_int(1), tl_int(2), tl_int(3))), "k takes 2 arguments, and here are 3");
-	assert_has(refused("a=1, b=2, c: tl.constexpr = 3", ARGS(tl_int(1), tl_int(2), tl_ptr(TL_F32, aligned))), "argument 3, 'c'");
+	assert_has(refused("a=1, b=2, c: tl.constexpr = 3", ARGS(tl_int(1), tl_int(2), tl_ptr(TL_F32, aligned))),
+		   "argument 3, 'c'");
 }
 
 static void bits(void **state)
@@ -325,7 +335,8 @@ static void ir_text(void **state)
 	(void)state;
 	static const char text[] =
 		"module {\n"
-		"  tt.func public @f(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) attributes {noinline = false} {\n"
+		"  tt.func public @f(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) "
+		"attributes {noinline = false} {\n"
 		"    tt.return\n  }\n}\n";
 	struct fixture f;
 	struct key key;
@@ -337,7 +348,8 @@ static void ir_text(void **state)
 	assert_int_equal(specialize(&f.params, ARGS(tl_ptr(TL_F32, aligned), tl_int(UINT32_MAX)), &key), TL_OK);
 	assert_int_equal(specialize(&f.params, ARGS(tl_ptr(TL_F32, odd), tl_int(1)), &key), TL_ERR_ARGUMENT);
 	assert_int_equal(specialize(&f.params, ARGS(tl_ptr(TL_F16, aligned), tl_int(1)), &key), TL_ERR_ARGUMENT);
-	assert_int_equal(specialize(&f.params, ARGS(tl_ptr(TL_F32, aligned), tl_int((int64_t)1 << 32)), &key), TL_ERR_ARGUMENT);
+	assert_int_equal(specialize(&f.params, ARGS(tl_ptr(TL_F32, aligned), tl_int((int64_t)1 << 32)), &key),
+			 TL_ERR_ARGUMENT);
 	assert_int_equal(specialize(&f.params, ARGS(tl_none(), tl_int(1)), &key), TL_ERR_ARGUMENT);
 	key_free(&key);
 	unit_free(&f.unit);
@@ -346,9 +358,10 @@ static void ir_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pointers), cmocka_unit_test(integers), cmocka_unit_test(annotated_integers),
-		cmocka_unit_test(other_kinds), cmocka_unit_test(constants), cmocka_unit_test(large_integers), cmocka_unit_test(keys), cmocka_unit_test(long_keys),
-		cmocka_unit_test(defaults), cmocka_unit_test(bits), cmocka_unit_test(ir_text),
+		cmocka_unit_test(pointers),    cmocka_unit_test(integers),  cmocka_unit_test(annotated_integers),
+		cmocka_unit_test(other_kinds), cmocka_unit_test(constants), cmocka_unit_test(large_integers),
+		cmocka_unit_test(keys),        cmocka_unit_test(long_keys), cmocka_unit_test(defaults),
+		cmocka_unit_test(bits),        cmocka_unit_test(ir_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* scalar_eval: every row of elementwise.def against a reference computed another way. 8-bit types exhaustively, others on
- * edge values and random bits. References: 128-bit integers; long double, rounded by searching the format's values. */
+/* scalar_eval: every row of elementwise.def against a reference computed another way. 8-bit types exhaustively, others
+ * on edge values and random bits. References: 128-bit integers; long double, rounded by searching the format's
+ * values. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,8 +43,8 @@ static void maker_free(struct maker *m)
 }
 
 /* An operation with operands of type `from` (the first one of type `first`), giving `to`. */
-static struct op *make_typed(struct maker *m, enum opcode code, i64 attr, const struct type *first, const struct type *from,
-			     const struct type *to)
+static struct op *make_typed(struct maker *m, enum opcode code, i64 attr, const struct type *first,
+			     const struct type *from, const struct type *to)
 {
 	struct builder b = builder_at_end(&m->ctx, m->kernel->body);
 	struct value *in[3];
@@ -66,9 +67,9 @@ static const char *name_of(const struct op *o)
 	return op_info[o->code].name;
 }
 
-#define FAIL(o, d, in, got, want)                                                                                    \
-	fail_msg("%s (attribute %lld) on %s of 0x%llx, 0x%llx, 0x%llx: got 0x%llx, want 0x%llx", name_of(o),          \
-		 (long long)(o)->attr[0], dtype_name(d), (unsigned long long)(in)[0], (unsigned long long)(in)[1],      \
+#define FAIL(o, d, in, got, want)                                                                                      \
+	fail_msg("%s (attribute %lld) on %s of 0x%llx, 0x%llx, 0x%llx: got 0x%llx, want 0x%llx", name_of(o),           \
+		 (long long)(o)->attr[0], dtype_name(d), (unsigned long long)(in)[0], (unsigned long long)(in)[1],     \
 		 (unsigned long long)(in)[2], (unsigned long long)(got), (unsigned long long)(want))
 
 /* --- values to try ------------------------------------------------------------------------------------------- */
@@ -85,10 +86,49 @@ static u64 edge_int(int bits, u32 k)
 static u64 edge_float(enum dtype d, u32 k)
 {
 	static const double edges[] = {
-		0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, 3, 1e-3, 100, 448, 449, 464, 480, 57344, 61440, 65504, 65519, 65520,
-		1e9, 2147483647, 2147483648.0, -2147483649.0, 4294967296.0, 9.3e18, 1e30, 3.5e38, 0x1p-6, 0x1p-9, 0x1p-10,
-		0x1.8p-10, 0x1p-14, 0x1p-16, 0x1p-24, 0x1p-25, 0x1p-126, 0x1p-149, 0x1p-150, 0x1.fffffep127, INFINITY,
-		-INFINITY, NAN,
+		0.0,
+		-0.0,
+		1,
+		-1,
+		0.5,
+		1.5,
+		2.5,
+		-2.5,
+		3,
+		1e-3,
+		100,
+		448,
+		449,
+		464,
+		480,
+		57344,
+		61440,
+		65504,
+		65519,
+		65520,
+		1e9,
+		2147483647,
+		2147483648.0,
+		-2147483649.0,
+		4294967296.0,
+		9.3e18,
+		1e30,
+		3.5e38,
+		0x1p-6,
+		0x1p-9,
+		0x1p-10,
+		0x1.8p-10,
+		0x1p-14,
+		0x1p-16,
+		0x1p-24,
+		0x1p-25,
+		0x1p-126,
+		0x1p-149,
+		0x1p-150,
+		0x1.fffffep127,
+		INFINITY,
+		-INFINITY,
+		NAN,
 	};
 	if (k < ARRAY_LEN(edges))
 		return dtype_encode_float(d, edges[k]);
@@ -399,12 +439,14 @@ static void test_double(void **state)
 {
 	(void)state;
 	struct maker *m = maker_new();
-	static const enum opcode codes[] = {IR_ADDF, IR_SUBF, IR_MULF, IR_DIVF, IR_PRECISE_DIVF, IR_REMF, IR_FMA, IR_SQRT,
-					    IR_PRECISE_SQRT, IR_MAXNUMF};
+	static const enum opcode codes[] = {IR_ADDF, IR_SUBF, IR_MULF, IR_DIVF,         IR_PRECISE_DIVF,
+					    IR_REMF, IR_FMA,  IR_SQRT, IR_PRECISE_SQRT, IR_MAXNUMF};
 	for (u32 c = 0; c < ARRAY_LEN(codes); c++) {
 		struct op *o = make(m, codes[c], 0, DT_F64, DT_F64);
 		for (u32 k = 0; k < TRIES; k++) {
-			u64 in[3] = {edge_float(DT_F64, k / 60), edge_float(DT_F64, k % 60), edge_float(DT_F64, k % 97)}, got;
+			u64 in[3] = {edge_float(DT_F64, k / 60), edge_float(DT_F64, k % 60),
+				     edge_float(DT_F64, k % 97)},
+			    got;
 			volatile double x = fp_f64_bits(in[0]), y = fp_f64_bits(in[1]), z = fp_f64_bits(in[2]), r;
 			switch (codes[c]) {
 			case IR_ADDF: r = x + y; break;
@@ -522,7 +564,8 @@ static void check_conversions(struct maker *m, enum opcode code, i64 attr, enum 
 		if (dtype_is_int(from) && bits == 64 && k % 3 == 2) /* near where narrow formats round */
 			x = (random_bits() >> (k % 63)) ^ (k % 7);
 		u64 want = conversion_reference(o, from, to, x);
-		if (!scalar_eval(o, (u64[]){x, 0, 0}, &got) || (dtype_is_float(to) ? !same_float(to, got, want) : got != want))
+		if (!scalar_eval(o, (u64[]){x, 0, 0}, &got) ||
+		    (dtype_is_float(to) ? !same_float(to, got, want) : got != want))
 			fail_msg("%s from %s to %s of 0x%llx: got 0x%llx, want 0x%llx", name_of(o), dtype_name(from),
 				 dtype_name(to), (unsigned long long)x, (unsigned long long)got,
 				 (unsigned long long)want);

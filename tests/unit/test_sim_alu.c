@@ -29,10 +29,12 @@ static const char *register_type(char c)
 static const char *kernel_text(struct arena *a, const char *text, const char *letters)
 {
 	struct strbuf s = {.arena = a};
-	sb_puts(&s, ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 pi, .param .u64 po)\n{\n"
+	sb_puts(&s, ".version 8.3\n.target sm_90a\n.address_size 64\n"
+		".visible .entry k(.param .u64 pi, .param .u64 po)\n{\n"
 		    ".reg .b64 %in, %out, %a, %w;\n.reg .b32 %i, %c, %b;\n.reg .pred %s9;\n"
 		    "ld.param.u64 %in, [pi];\nld.param.u64 %out, [po];\nmov.u32 %i, %tid.x;\nmov.u32 %c, %ctaid.x;\n"
-		    "mad.lo.s32 %i, %c, 128, %i;\nmul.wide.u32 %w, %i, 32;\nadd.s64 %in, %in, %w;\nmul.wide.u32 %w, %i, 8;\n"
+		    "mad.lo.s32 %i, %c, 128, %i;\nmul.wide.u32 %w, %i, 32;\n"
+		    "add.s64 %in, %in, %w;\nmul.wide.u32 %w, %i, 8;\n"
 		    "add.s64 %out, %out, %w;\n");
 	for (u32 k = 0; letters[k]; k++) {
 		char c = letters[k];
@@ -86,10 +88,10 @@ static const char *run(struct arena *a, const char *text, const char *letters, c
 
 typedef u64 reference(const u64 *v); /* v[1], v[2], v[3] are the operands, v[0] the old result */
 typedef u64 value_maker(void);
-#define REF(name, expr)                                                                                                          \
-	static u64 name(const u64 *v)                                                                                            \
-	{                                                                                                                        \
-		return (u64)(expr);                                                                                              \
+#define REF(name, expr)                                                                                                \
+	static u64 name(const u64 *v)                                                                                  \
+	{                                                                                                              \
+		return (u64)(expr);                                                                                    \
 	}
 
 static void check(const char *text, const char *letters, value_maker *make, reference *want)
@@ -104,13 +106,15 @@ static void check(const char *text, const char *letters, value_maker *make, refe
 		fail_msg("%s: %s", text, error);
 	for (u32 i = 0; i < N; i++)
 		if (out[i] != want(in[i]))
-			fail_msg("%s of 0x%llx, 0x%llx, 0x%llx: got 0x%llx, want 0x%llx", text, (unsigned long long)in[i][1],
-				 (unsigned long long)in[i][2], (unsigned long long)in[i][3], (unsigned long long)out[i],
+			fail_msg("%s of 0x%llx, 0x%llx, 0x%llx: got 0x%llx, want 0x%llx", text,
+				 (unsigned long long)in[i][1], (unsigned long long)in[i][2],
+				 (unsigned long long)in[i][3], (unsigned long long)out[i],
 				 (unsigned long long)want(in[i]));
 	arena_free(&a);
 }
 
-/* --- values --------------------------------------------------------------------------------------------------------- */
+/* --- values
+ * --------------------------------------------------------------------------------------------------------- */
 
 #define PICK(list) list[random_bits() % ARRAY_LEN(list)]
 
@@ -151,15 +155,16 @@ static u64 make_f32(void)
 	u32 sign = (u32)random_bits() & 0x80000000;
 	if (r % 4 == 0)
 		return PICK(edges) ^ sign;
-	return r % 4 == 1 ? (u32)random_bits()
-			  : (u32)((0x3F800000 + (random_bits() % 41 - 20) * 0x800000) | (random_bits() & 0x7FFFFF)) ^ sign;
+	return r % 4 == 1
+		       ? (u32)random_bits()
+		       : (u32)((0x3F800000 + (random_bits() % 41 - 20) * 0x800000) | (random_bits() & 0x7FFFFF)) ^ sign;
 }
 
 static u64 make_f64(void)
 {
-	static const double edges[] = {0,      1,         0.5,       1.5,      2.5,      0x1p31,   0x1p32,         0x1p63,
-				       0x1p64, 0x1p-1022, 0x1p-1074, INFINITY, 0x1p-126, 0x1p-149, 0x1.FFFFFFp127, 65519.99,
-				       255.5};
+	static const double edges[] = {
+		0,         1,         0.5,      1.5,      2.5,      0x1p31,         0x1p32,   0x1p63, 0x1p64,
+		0x1p-1022, 0x1p-1074, INFINITY, 0x1p-126, 0x1p-149, 0x1.FFFFFFp127, 65519.99, 255.5};
 	u64 r = random_bits(), sign = random_bits() << 63;
 	if (r % 4 == 0)
 		return fp_bits_f64(PICK(edges)) ^ sign;
@@ -177,37 +182,38 @@ static u64 make_bf16(void)
 	return (random_bits() & 0x807F) | (100 + random_bits() % 50) << 7;
 }
 
-/* --- integers -------------------------------------------------------------------------------------------------------- */
+/* --- integers
+ * -------------------------------------------------------------------------------------------------------- */
 
 #define SIGNED(v, bits) ((i128)((i64)((v) << (64 - (bits))) >> (64 - (bits))))
 #define UNSIGNED(v, bits) ((i128)((v) << (64 - (bits)) >> (64 - (bits))))
 #define CUT(v, bits) ((u64)(v) << (64 - (bits)) >> (64 - (bits)))
 
-#define INT_REF(name, bits, GET, expr)                                                                                           \
-	static u64 name(const u64 *v)                                                                                            \
-	{                                                                                                                        \
-		i128 a = GET(v[1], bits), b = GET(v[2], bits), c = GET(v[3], bits);                                              \
-		(void)a, (void)b, (void)c;                                                                                       \
-		return CUT(expr, bits);                                                                                          \
+#define INT_REF(name, bits, GET, expr)                                                                                 \
+	static u64 name(const u64 *v)                                                                                  \
+	{                                                                                                              \
+		i128 a = GET(v[1], bits), b = GET(v[2], bits), c = GET(v[3], bits);                                    \
+		(void)a, (void)b, (void)c;                                                                             \
+		return CUT(expr, bits);                                                                                \
 	}
-#define INT_REFS(s, bits, GET)                                                                                                   \
-	INT_REF(add_##s, bits, GET, a + b)                                                                                       \
-	INT_REF(sub_##s, bits, GET, a - b)                                                                                       \
-	INT_REF(mul_##s, bits, GET, (u128)a *(u128)b)                                                                            \
-	INT_REF(hi_##s, bits, GET, bits == 64 ? high_64(v[1], v[2], #s[0] == 's') : (u64)(a * b >> (bits & 63)))                 \
-	INT_REF(mad_##s, bits, GET, (u128)a *(u128)b + (u128)c)                                                                  \
-	INT_REF(div_##s, bits, GET, b ? a / b : -1)                                                                              \
-	INT_REF(rem_##s, bits, GET, b ? a % b : -1)                                                                              \
-	INT_REF(min_##s, bits, GET, a < b ? a : b)                                                                               \
-	INT_REF(max_##s, bits, GET, a > b ? a : b)                                                                               \
-	INT_REF(sad_##s, bits, GET, c + (a > b ? a - b : b - a))                                                                 \
-	static u64 lt_##s(const u64 *v)                                                                                          \
-	{                                                                                                                        \
-		return GET(v[1], bits) < GET(v[2], bits);                                                                        \
-	}                                                                                                                        \
-	static u64 ge_##s(const u64 *v)                                                                                          \
-	{                                                                                                                        \
-		return GET(v[1], bits) >= GET(v[2], bits);                                                                       \
+#define INT_REFS(s, bits, GET)                                                                                         \
+	INT_REF(add_##s, bits, GET, a + b)                                                                             \
+	INT_REF(sub_##s, bits, GET, a - b)                                                                             \
+	INT_REF(mul_##s, bits, GET, (u128)a *(u128)b)                                                                  \
+	INT_REF(hi_##s, bits, GET, bits == 64 ? high_64(v[1], v[2], #s[0] == 's') : (u64)(a * b >> (bits & 63)))       \
+	INT_REF(mad_##s, bits, GET, (u128)a *(u128)b + (u128)c)                                                        \
+	INT_REF(div_##s, bits, GET, b ? a / b : -1)                                                                    \
+	INT_REF(rem_##s, bits, GET, b ? a % b : -1)                                                                    \
+	INT_REF(min_##s, bits, GET, a < b ? a : b)                                                                     \
+	INT_REF(max_##s, bits, GET, a > b ? a : b)                                                                     \
+	INT_REF(sad_##s, bits, GET, c + (a > b ? a - b : b - a))                                                       \
+	static u64 lt_##s(const u64 *v)                                                                                \
+	{                                                                                                              \
+		return GET(v[1], bits) < GET(v[2], bits);                                                              \
+	}                                                                                                              \
+	static u64 ge_##s(const u64 *v)                                                                                \
+	{                                                                                                              \
+		return GET(v[1], bits) >= GET(v[2], bits);                                                             \
 	}
 
 /* By halves. */
@@ -228,16 +234,16 @@ INT_REFS(s64, 64, SIGNED)
 static void test_integers(void **state)
 {
 	(void)state;
-#define CHECK_INTS(s, d)                                                                                                         \
-	check("add." #s " $0, $1, $2", d, make_int, add_##s);                                                                    \
-	check("sub." #s " $0, $1, $2", d, make_int, sub_##s);                                                                    \
-	check("mul.lo." #s " $0, $1, $2", d, make_int, mul_##s);                                                                 \
-	check("mul.hi." #s " $0, $1, $2", d, make_int, hi_##s);                                                                  \
-	check("mad.lo." #s " $0, $1, $2, $3", d, make_int, mad_##s);                                                             \
-	check("div." #s " $0, $1, $2", d, make_int, div_##s);                                                                    \
-	check("rem." #s " $0, $1, $2", d, make_int, rem_##s);                                                                    \
-	check("min." #s " $0, $1, $2", d, make_int, min_##s);                                                                    \
-	check("max." #s " $0, $1, $2", d, make_int, max_##s);                                                                    \
+#define CHECK_INTS(s, d)                                                                                               \
+	check("add." #s " $0, $1, $2", d, make_int, add_##s);                                                          \
+	check("sub." #s " $0, $1, $2", d, make_int, sub_##s);                                                          \
+	check("mul.lo." #s " $0, $1, $2", d, make_int, mul_##s);                                                       \
+	check("mul.hi." #s " $0, $1, $2", d, make_int, hi_##s);                                                        \
+	check("mad.lo." #s " $0, $1, $2, $3", d, make_int, mad_##s);                                                   \
+	check("div." #s " $0, $1, $2", d, make_int, div_##s);                                                          \
+	check("rem." #s " $0, $1, $2", d, make_int, rem_##s);                                                          \
+	check("min." #s " $0, $1, $2", d, make_int, min_##s);                                                          \
+	check("max." #s " $0, $1, $2", d, make_int, max_##s);                                                          \
 	check("sad." #s " $0, $1, $2, $3", d, make_int, sad_##s);
 	CHECK_INTS(u16, "hhhh")
 	CHECK_INTS(s16, "hhhh")
@@ -245,8 +251,8 @@ static void test_integers(void **state)
 	CHECK_INTS(s32, "rrrr")
 	CHECK_INTS(u64, "dddd")
 	CHECK_INTS(s64, "dddd")
-#define CHECK_COMPARES(s, d)                                                                                                     \
-	check("setp.lt." #s " $0, $1, $2", d, make_int, lt_##s);                                                                 \
+#define CHECK_COMPARES(s, d)                                                                                           \
+	check("setp.lt." #s " $0, $1, $2", d, make_int, lt_##s);                                                       \
 	check("setp.ge." #s " $0, $1, $2", d, make_int, ge_##s);
 	CHECK_COMPARES(u16, "phh")
 	CHECK_COMPARES(s16, "phh")
@@ -256,7 +262,8 @@ static void test_integers(void **state)
 	CHECK_COMPARES(s64, "pdd")
 }
 
-/* --- bits: as the ISA writes them down ----------------------------------------------------------------------------------- */
+/* --- bits: as the ISA writes them down
+ * ----------------------------------------------------------------------------------- */
 
 static u64 ref_bfe(const u64 *v, int bits, bool is_signed)
 {
@@ -366,7 +373,8 @@ static void test_bits(void **state)
 	check("dp4a.s32.u32 $0, $1, $2, $3", "rrrr", make_bits, ref_dp4a);
 }
 
-/* --- floating point --------------------------------------------------------------------------------------------------- */
+/* --- floating point
+ * --------------------------------------------------------------------------------------------------- */
 
 #define F32(v) fp_f32_bits((u32)(v))
 #define F64(v) fp_f64_bits(v)
@@ -402,7 +410,10 @@ static u64 ref_mul_ftz_f32(const u64 *v)
 static u64 ref_min_f32(const u64 *v)
 {
 	float x = F32(v[1]), y = F32(v[2]);
-	return x != x ? f32_bits(y) : y != y ? f32_bits(x) : x < y || (x == y && v[1] >> 31 & 1) ? f32_bits(x) : f32_bits(y);
+	return x != x                                ? f32_bits(y)
+	       : y != y                              ? f32_bits(x)
+	       : x < y || (x == y && v[1] >> 31 & 1) ? f32_bits(x)
+						     : f32_bits(y);
 }
 static u64 ref_max_nan_f32(const u64 *v)
 {
@@ -430,8 +441,9 @@ static void check_rounding(const char *text, bool down, bool wide)
 		f128 exact = wide ? (f128)F64(in[i][1]) * F64(in[i][2]) : (f128)F32(in[i][1]) * F32(in[i][2]);
 		f128 got = wide ? F64(out[i]) : F32(out[i]), inf = down ? INFINITY : -INFINITY;
 		f128 next = wide ? nextafter(F64(out[i]), (double)inf) : nextafterf(F32(out[i]), (float)inf);
-		if (exact != exact ? got == got
-				   : got != exact && (down ? got > exact || next <= exact : got < exact || next >= exact))
+		if (exact != exact
+			    ? got == got
+			    : got != exact && (down ? got > exact || next <= exact : got < exact || next >= exact))
 			fail_msg("%s: number %u", text, i);
 	}
 	arena_free(&a);
@@ -449,14 +461,16 @@ static double odd(f128 x)
 REF(ref_add_f16, fp_encode(FP_F16, fp_decode(FP_F16, (u16)v[1]) + fp_decode(FP_F16, (u16)v[2]), false))
 static u64 ref_fma_f16(const u64 *v)
 {
-	return fp_encode(FP_F16,
-			 odd((f128)fp_decode(FP_F16, (u16)v[1]) * fp_decode(FP_F16, (u16)v[2]) + fp_decode(FP_F16, (u16)v[3])),
-			 false);
+	return fp_encode(
+		FP_F16,
+		odd((f128)fp_decode(FP_F16, (u16)v[1]) * fp_decode(FP_F16, (u16)v[2]) + fp_decode(FP_F16, (u16)v[3])),
+		false);
 }
 static u64 ref_fma_bf16(const u64 *v)
 {
 	return fp_encode(FP_BF16,
-			 odd((f128)fp_decode(FP_BF16, (u16)v[1]) * fp_decode(FP_BF16, (u16)v[2]) + fp_decode(FP_BF16, (u16)v[3])),
+			 odd((f128)fp_decode(FP_BF16, (u16)v[1]) * fp_decode(FP_BF16, (u16)v[2]) +
+			     fp_decode(FP_BF16, (u16)v[3])),
 			 false);
 }
 static u64 ref_add_f16x2(const u64 *v)
@@ -527,7 +541,8 @@ static void test_approximations(void **state)
 	check_approximation("tanh.approx.f32 $0, $1", tanh, 0x1p-11, 0);
 }
 
-/* --- conversions ---------------------------------------------------------------------------------------------------------- */
+/* --- conversions
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static u64 clamped(f128 x, u64 nan, int bits, bool is_signed)
 {
@@ -603,7 +618,8 @@ static void test_conversions(void **state)
 	check("cvt.pack.sat.s8.s32.b32 $0, $1, $2, $3", "rrrr", make_int, ref_pack);
 }
 
-/* --- what a GPU did -------------------------------------------------------------------------------------------------------- */
+/* --- what a GPU did
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void test_observed(void **state)
 {
@@ -645,7 +661,8 @@ static void test_observed(void **state)
 	}
 }
 
-/* --- lanes, vectors, refusals ------------------------------------------------------------------------------------------ */
+/* --- lanes, vectors, refusals
+ * ------------------------------------------------------------------------------------------ */
 
 REF(ref_guarded, v[3] & 1 ? (u32)(v[1] + v[2]) : (u32)v[0])
 REF(ref_in_place, (u32)(v[0] * v[0] + v[0]))
@@ -701,9 +718,10 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_integers),       cmocka_unit_test(test_bits),        cmocka_unit_test(test_floats),
-		cmocka_unit_test(test_approximations), cmocka_unit_test(test_conversions), cmocka_unit_test(test_observed),
-		cmocka_unit_test(test_lanes),          cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_integers),    cmocka_unit_test(test_bits),
+		cmocka_unit_test(test_floats),      cmocka_unit_test(test_approximations),
+		cmocka_unit_test(test_conversions), cmocka_unit_test(test_observed),
+		cmocka_unit_test(test_lanes),       cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

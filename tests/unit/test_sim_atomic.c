@@ -93,26 +93,30 @@ static void check_atomic(const char *op, const char *type, u32 bytes, bool share
 		memcpy(r->a + 1024 + l * 8, &(u64){which[l]}, 8);
 	}
 	sb_printf(&s,
-		  "mul.wide.u32 %%rd3, %%r1, 8; add.s64 %%rd4, %%rd1, %%rd3; ld.global.b%u %s10, [%%rd4]; ld.global.b%u %s11, "
+		  "mul.wide.u32 %%rd3, %%r1, 8; add.s64 %%rd4, %%rd1, %%rd3; "
+		  "ld.global.b%u %s10, [%%rd4]; ld.global.b%u %s11, "
 		  "[%%rd4+512]; ld.global.u64 %%rd5, [%%rd4+1024];\n",
 		  bytes * 8, reg, bytes * 8, reg);
 	sb_printf(&s, "add.s64 %%rd6, %%rd1, %%rd5; add.s64 %%rd6, %%rd6, 2048; add.s64 %%rd8, %%rd9, %%rd5;\n");
 	if (shared)
-		sb_printf(&s, "ld.global.b%u %s12, [%%rd6]; setp.eq.u32 %%p1, %%r1, %%r1; st.shared.b%u [%%rd8], %s12;\n",
+		sb_printf(&s, "ld.global.b%u %s12, [%%rd6]; setp.eq.u32 %%p1, %%r1, %%r1; "
+			  "st.shared.b%u [%%rd8], %s12;\n",
 			  bytes * 8, reg, bytes * 8, reg);
 	sb_printf(&s, "atom%s.%s.%s%s.%s %s13, [%%rd%u], %s10%s%s;\n", order, shared ? "shared" : "global", op,
 		  half ? ".noftz" : "", type, reg, shared ? 8 : 6, reg, is_cas ? ", " : "",
 		  is_cas ? arena_printf(&r->arena, "%s11", reg) : "");
 	sb_printf(&s, "add.s64 %%rd7, %%rd2, %%rd3; st.global.b%u [%%rd7], %s13;\n", bytes * 8, reg);
 	if (shared)
-		sb_printf(&s, "ld.shared.b%u %s12, [%%rd8]; st.global.b%u [%%rd6], %s12;\n", bytes * 8, reg, bytes * 8, reg);
+		sb_printf(&s, "ld.shared.b%u %s12, [%%rd8]; st.global.b%u [%%rd6], %s12;\n", bytes * 8, reg, bytes * 8,
+			  reg);
 	expect_ok(r, s.at);
 	for (u32 l = 0; l < LANES; l++) {
 		u64 got = extended(r->b + l * 8, bytes, false), *word = &words[which[l] / bytes];
 		if (got != *word)
 			fail_msg("%s: lane %u gets 0x%llx, not 0x%llx", s.at, l, (unsigned long long)got,
 				 (unsigned long long)*word);
-		*word = reference(op, type, bytes, *word, cut((i128)operand[l], bytes), cut((i128)other[l], bytes), shared);
+		*word = reference(op, type, bytes, *word, cut((i128)operand[l], bytes), cut((i128)other[l], bytes),
+				  shared);
 	}
 	for (u32 k = 0; k < 4; k++) {
 		u64 got = extended(r->a + 2048 + k * bytes, bytes, false);
@@ -145,13 +149,15 @@ static void each_atomic(void (*check)(const char *op, const char *type, u32 byte
 		snprintf(list, sizeof list, "%s", atomics[k].types);
 		for (char *t = strtok_r(list, " ", &save); t; t = strtok_r(NULL, " ", &save))
 			for (u32 round = 0; round < 12; round++)
-				check(atomics[k].op, t, strstr(t, "64") ? 8 : strstr(t, "32") || strstr(t, "x2") ? 4 : 2, round);
+				check(atomics[k].op, t, strstr(t, "64") ? 8 : strstr(t, "32") || strstr(t, "x2") ? 4
+				      : 2, round);
 	}
 }
 
 static void check_round(const char *op, const char *type, u32 bytes, u32 round)
 {
-	static const char *const orders[] = {"", ".relaxed.gpu", ".acq_rel.gpu", ".acquire.cta", ".release.sys", ".cta"};
+	static const char *const orders[] = {"", ".relaxed.gpu", ".acq_rel.gpu", ".acquire.cta", ".release.sys",
+					     ".cta"};
 	check_atomic(op, type, bytes, round % 2, orders[round / 2]);
 }
 
@@ -169,11 +175,14 @@ static void test_contended(void **state)
 	r->blocks = 64;
 	r->warps = 4;
 	memset(r->a, 0, 64);
-	expect_ok(r, "red.global.add.u32 [%rd1], 3; red.relaxed.gpu.global.add.u64 [%rd1+8], 5; red.global.add.f32 [%rd1+16], "
+	expect_ok(r, "red.global.add.u32 [%rd1], 3; red.relaxed.gpu.global.add.u64 [%rd1+8], 5; "
+		  "red.global.add.f32 [%rd1+16], "
 		     "0f3F800000; red.global.inc.u32 [%rd1+20], 0xFFFFFF;\n"
-		     "red.global.add.f64 [%rd1+24], 0d3FF0000000000000; mul.lo.s32 %r3, %r2, 128; add.s32 %r3, %r3, %r1; "
+		     "red.global.add.f64 [%rd1+24], 0d3FF0000000000000; "
+		     "mul.lo.s32 %r3, %r2, 128; add.s32 %r3, %r3, %r1; "
 		     "red.release.gpu.global.max.u32 [%rd1+32], %r3;\n"
-		     "atom.global.add.noftz.f16x2 %r4, [%rd1+36], 0x00010000; red.global.v2.f32.add [%rd1+40], {0f3F800000, "
+		     "atom.global.add.noftz.f16x2 %r4, [%rd1+36], 0x00010000; "
+		     "red.global.v2.f32.add [%rd1+40], {0f3F800000, "
 		     "0f40000000};");
 	u32 n = 64 * 128, word;
 	u64 wide;
@@ -210,10 +219,12 @@ static void test_float_atomics(void **state)
 	memcpy(r->a + 32, in, 16);
 	expect_ok(r,
 		  "setp.ne.u32 %p1, %r1, 0;\n@%p1 exit;\n"
-		  "ld.global.v4.b16 {%rs0, %rs1, %rs2, %rs3}, [%rd1+16]; ld.global.v4.b16 {%rs4, %rs5, %rs6, %rs7}, [%rd1+24];\n"
+		  "ld.global.v4.b16 {%rs0, %rs1, %rs2, %rs3}, [%rd1+16]; "
+		  "ld.global.v4.b16 {%rs4, %rs5, %rs6, %rs7}, [%rd1+24];\n"
 		  "red.global.v8.f16.min.noftz [%rd1], {%rs0, %rs1, %rs2, %rs3, %rs4, %rs5, %rs6, %rs7};\n"
 		  "atom.global.v4.f16.max.noftz {%rs8, %rs9, %rs10, %rs11}, [%rd1+32], {%rs0, %rs1, %rs2, %rs3};\n"
-		  "red.global.v4.f16.max.noftz [%rd1+40], {%rs4, %rs5, %rs6, %rs7}; st.global.v4.b16 [%rd2], {%rs8, %rs9, %rs10, "
+		  "red.global.v4.f16.max.noftz [%rd1+40], {%rs4, %rs5, %rs6, %rs7}; "
+		  "st.global.v4.b16 [%rd2], {%rs8, %rs9, %rs10, "
 		  "%rs11};");
 	assert_memory_equal(r->a, least, 16);
 	assert_memory_equal(r->a + 32, most, 16);
@@ -222,7 +233,8 @@ static void test_float_atomics(void **state)
 			 want[] = {0, 0x80000000, 0x7FFFFFFF, 0x7FFFFFFF};
 	memcpy(r->a, start, 16);
 	expect_ok(r, "setp.ne.u32 %p1, %r1, 0;\n@%p1 exit;\n"
-		     "red.global.add.f32 [%rd1], 0f00000001; red.global.add.f32 [%rd1+4], 0f80000001; red.global.add.f32 "
+		     "red.global.add.f32 [%rd1], 0f00000001; "
+		     "red.global.add.f32 [%rd1+4], 0f80000001; red.global.add.f32 "
 		     "[%rd1+8], 0fFF800000; red.global.add.f32 [%rd1+12], 0f7FC12345;");
 	assert_memory_equal(r->a, want, 16);
 	rig_free(r);

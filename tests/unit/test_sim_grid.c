@@ -8,7 +8,8 @@ static void test_hang(void **state)
 	struct rig *r = rig_new();
 	r->warps = 3;
 	r->max_steps = 10000;
-	const char *body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 ret;\nsetp.lt.u32 %p1, %r1, 64;\n@%p1 bra WAIT;\nLOOP: bra LOOP;\nWAIT: "
+	const char *body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 ret;\nsetp.lt.u32 %p1, %r1, 64;\n"
+		"@%p1 bra WAIT;\nLOOP: bra LOOP;\nWAIT: "
 			   "bar.sync 3;";
 	expect_fault(r, body, "block (0, 0, 0) does not end: its warps have run 10");
 	expect_fault(r, body, "warp 0 has ended\n");
@@ -31,9 +32,11 @@ static void test_waiting_block(void **state)
 	r->blocks = 2;
 	r->max_steps = 2000;
 	memset(r->a, 0, 4);
-	const char *last = "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra WORK;\nWAIT: ld.acquire.gpu.global.u32 %r3, [%rd1]; setp.eq.u32 %p1, "
+	const char *last = "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra WORK;\n"
+		"WAIT: ld.acquire.gpu.global.u32 %r3, [%rd1]; setp.eq.u32 %p1, "
 			   "%r3, 0;\n@%p1 bra WAIT;\nret;\n"
-			   "WORK: mov.u32 %r3, 0;\nLOOP: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 600;\n@%p1 bra LOOP;\n";
+			   "WORK: mov.u32 %r3, 0;\nLOOP: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 600;\n"
+			   "@%p1 bra LOOP;\n";
 	expect_ok(r, arena_printf(&r->arena, "%sst.release.gpu.global.u32 [%%rd1], 1;", last));
 	memset(r->a, 0, 4);
 	expect_fault(r, last, "block (1, 0, 0) does not end");

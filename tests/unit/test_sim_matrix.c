@@ -174,8 +174,8 @@ static void test_mma_overflow(void **state)
 		for (u32 l = 0; l < 32; l++)
 			for (u32 i = 0; i < 4; i++) {
 				place_c(l, i, &row, &col);
-				m.c[row][col] =
-					(row & 1 ? 0x7FFFFFFF - random_bits() % 100000 : 0x80000000 + random_bits() % 100000);
+				m.c[row][col] = (row & 1 ? 0x7FFFFFFF - random_bits() % 100000
+							 : 0x80000000 + random_bits() % 100000);
 				set_element(b, PT_S32, C_SLOT, l, i, m.c[row][col]);
 			}
 		write_mma(b, &s, sat ? ".satfinite" : "", true);
@@ -233,28 +233,34 @@ static void test_refusals(void **state)
 {
 	(void)state;
 	expect_refusal("sm_75",
-		       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, "
+		       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, "
+		       "{%r5,%r6,%r7,%r8}, {%r9,%r10}, "
 		       "{%r1,%r2,%r3,%r4}",
 		       "needs sm_80");
 	expect_refusal("sm_80",
-		       "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, "
+		       "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%r1,%r2,%r3,%r4}, "
+		       "{%r5,%r6,%r7,%r8}, {%r9,%r10}, "
 		       "{%r1,%r2,%r3,%r4}",
 		       "needs sm_89");
 	expect_refusal(
 		"sm_90",
-		"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, {%r1,%r2,%r3,%r4}",
+		"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2}, "
+		"{%r5,%r6,%r7,%r8}, {%r9,%r10}, {%r1,%r2,%r3,%r4}",
 		"takes 4, 4, 2 and 4 registers");
 	expect_refusal("sm_90",
-		       "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, "
+		       "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r1,%r2,%r3,%r4}, "
+		       "{%r5,%r6,%r7,%r8}, {%r9,%r10}, "
 		       "{%r1,%r2,%r3,%r4}",
 		       "mma.sync");
 	expect_refusal("sm_90",
-		       "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, "
+		       "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, "
+		       "{%r5,%r6,%r7,%r8}, {%r9,%r10}, "
 		       "{%r1,%r2,%r3,%r4}",
 		       "mma.sync");
 	expect_refusal(
 		"sm_90",
-		"mma.sync.aligned.m16n8k16.row.col.satfinite.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, "
+		"mma.sync.aligned.m16n8k16.row.col.satfinite.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, "
+		"{%r5,%r6,%r7,%r8}, {%r9,%r10}, "
 		"{%r1,%r2,%r3,%r4}",
 		"mma.sync");
 	expect_refusal("sm_90",
@@ -328,9 +334,10 @@ static void test_ldmatrix(void **state)
 					for (u32 l = 0; l < 32; l++)
 						for (u32 e = 0; e < 2; e++) {
 							u32 along = l % 4 * 2 + e, across = l / 4;
-							u16 want =
-								trans ? rows[8 * m + along][across] : rows[8 * m + across][along];
-							assert_int_equal((u16)(b->slot[OUT_SLOT + m][l] >> 16 * e), want);
+							u16 want = trans ? rows[8 * m + along][across]
+									 : rows[8 * m + across][along];
+							assert_int_equal((u16)(b->slot[OUT_SLOT + m][l] >> 16 * e),
+									 want);
 						}
 				bench_free(b);
 			}
@@ -349,7 +356,8 @@ static void test_stmatrix(void **state)
 					b->slot[20 + m][l] = random_bits() & 0xFFFFFFFF;
 				load_slot(b, 32, 10 + m, 20 + m);
 			}
-			sb_printf(&b->text, "stmatrix.sync.aligned.m8n8.x%u%s.shared.b16 [%%r20], ", n, trans ? ".trans" : "");
+			sb_printf(&b->text, "stmatrix.sync.aligned.m8n8.x%u%s.shared.b16 [%%r20], ", n,
+				  trans ? ".trans" : "");
 			print_registers(&b->text, 32, 10, n);
 			sb_puts(&b->text, ";\nbar.sync 0;\n");
 			for (u32 k = 0; k < 4; k++) {
@@ -366,7 +374,8 @@ static void test_stmatrix(void **state)
 					}
 			for (u32 r = 0; r < 32; r++)
 				for (u32 k = 0; k < 8; k++)
-					assert_int_equal((u16)(b->slot[OUT_SLOT + k / 2][r] >> 16 * (k % 2)), rows[r][k]);
+					assert_int_equal((u16)(b->slot[OUT_SLOT + k / 2][r] >> 16 * (k % 2)),
+							 rows[r][k]);
 			bench_free(b);
 		}
 }
@@ -400,7 +409,8 @@ static void test_stored_twice(void **state)
 	for (u32 differs = 0; differs < 2; differs++) {
 		struct bench *b = bench_new("sm_90", 2 * LANES);
 		b->dynamic_shared = 32 * 16;
-		sb_puts(&b->text, "and.b32 %r20, %r399, 31;\nshl.b32 %r20, %r20, 4;\nmov.u32 %r22, sh;\nadd.s32 %r20, %r20, %r22;\n");
+		sb_puts(&b->text, "and.b32 %r20, %r399, 31;\nshl.b32 %r20, %r20, 4;\n"
+			"mov.u32 %r22, sh;\nadd.s32 %r20, %r20, %r22;\n");
 		for (u32 m = 0; m < 4; m++) {
 			for (u32 t = 0; t < 2 * LANES; t++)
 				b->slot[m][t] = t < LANES ? random_bits() & 0xFFFFFFFF : b->slot[m][t - LANES];
@@ -438,10 +448,11 @@ static void test_movmatrix(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mma),      cmocka_unit_test(test_mma_overflow),  cmocka_unit_test(test_mma_specials),
-		cmocka_unit_test(test_refusals), cmocka_unit_test(test_missing_lanes), cmocka_unit_test(test_ldmatrix),
-		cmocka_unit_test(test_stmatrix), cmocka_unit_test(test_rows_misused),  cmocka_unit_test(test_stored_twice),
-		cmocka_unit_test(test_movmatrix),
+		cmocka_unit_test(test_mma),           cmocka_unit_test(test_mma_overflow),
+		cmocka_unit_test(test_mma_specials),  cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_missing_lanes), cmocka_unit_test(test_ldmatrix),
+		cmocka_unit_test(test_stmatrix),      cmocka_unit_test(test_rows_misused),
+		cmocka_unit_test(test_stored_twice),  cmocka_unit_test(test_movmatrix),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

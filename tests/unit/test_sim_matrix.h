@@ -41,7 +41,8 @@ static struct bench *bench_new(const char *target, u32 threads)
 	sb_printf(&b->text,
 		  ".version 8.4\n.target %s\n.address_size 64\n.extern .shared .align 1024 .b8 sh[];\n"
 		  ".visible .entry k(.param .u64 p)\n{\n.reg .pred %%p<8>;\n.reg .b32 %%r<400>;\n.reg .b64 %%rd<64>;\n"
-		  "ld.param.u64 %%rd60, [p];\nmov.u32 %%r399, %%tid.x;\nmul.wide.u32 %%rd61, %%r399, 8;\nadd.s64 %%rd63, %%rd60, "
+		  "ld.param.u64 %%rd60, [p];\nmov.u32 %%r399, %%tid.x;\n"
+		  "mul.wide.u32 %%rd61, %%r399, 8;\nadd.s64 %%rd63, %%rd60, "
 		  "%%rd61;\n",
 		  target);
 	for (u32 s = 0; s < MAX_SLOTS; s++)
@@ -59,11 +60,13 @@ static void bench_free(struct bench *b)
 /* %r<reg> (or %rd<reg>) from or to a slot. */
 static void load_slot(struct bench *b, int bits, u32 reg, u32 slot)
 {
-	sb_printf(&b->text, "ld.global.b%d %%r%s%u, [%%rd63+%zu];\n", bits, bits == 64 ? "d" : "", reg, slot * sizeof b->slot[0]);
+	sb_printf(&b->text, "ld.global.b%d %%r%s%u, [%%rd63+%zu];\n", bits, bits == 64 ? "d" : "", reg,
+		  slot * sizeof b->slot[0]);
 }
 static void store_slot(struct bench *b, int bits, u32 reg, u32 slot)
 {
-	sb_printf(&b->text, "st.global.b%d [%%rd63+%zu], %%r%s%u;\n", bits, slot * sizeof b->slot[0], bits == 64 ? "d" : "", reg);
+	sb_printf(&b->text, "st.global.b%d [%%rd63+%zu], %%r%s%u;\n", bits, slot * sizeof b->slot[0],
+		  bits == 64 ? "d" : "", reg);
 }
 
 /* "{%r4, %r5}" */

@@ -1,4 +1,5 @@
-/* Races in global memory, between blocks and between warps of a block: each is reported, what orders accesses is honoured. */
+/* Races in global memory, between blocks and between warps of a block: each is reported, what orders accesses is
+ * honoured. */
 #include "test_sim_rig.h"
 
 #define MINE "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n"
@@ -32,16 +33,19 @@ static void test_blocks(void **state)
 	struct rig *r = rig_new();
 	r->blocks = 2;
 	always_faults(r, "st.global.b32 [%rd2+64], %r2;", "race: ");
-	always_faults(r, "st.global.b32 [%rd2+64], %r2;", "write of global bytes 64–67 of 'b'; the other write is by block (");
+	always_faults(r, "st.global.b32 [%rd2+64], %r2;",
+		      "write of global bytes 64–67 of 'b'; the other write is by block (");
 	always_ok(r, "st.global.b32 [%rd2+64], 7;");
 	/* one reads what the other writes, all of a line or a word of it */
-	const char *other = "xor.b32 %r3, %r2, 1; mul.wide.u32 %rd6, %r2, 128; mul.wide.u32 %rd7, %r3, 128; add.s64 %rd6, %rd4, %rd6; "
+	const char *other = "xor.b32 %r3, %r2, 1; mul.wide.u32 %rd6, %r2, 128; "
+		"mul.wide.u32 %rd7, %r3, 128; add.s64 %rd6, %rd4, %rd6; "
 			    "add.s64 %rd7, %rd4, %rd7;\n";
 	always_faults(r, fill(r, MINE "$ld.global.b32 %r4, [%rd6]; st.global.b32 [%rd7], %r2;", other), "race: ");
 	always_faults(r, fill(r, MINE "$ld.global.b16 %rs1, [%rd6+2]; st.global.b32 [%rd7], %r2;", other), "race: ");
 	always_ok(r, fill(r, MINE "$ld.global.b16 %rs1, [%rd6]; st.global.b16 [%rd7+2], %rs1;", other));
 	/* neighbours of any size */
-	always_ok(r, "cvt.u64.u32 %rd3, %r1; mad.wide.u32 %rd4, %r1, 2, %rd2; cvt.u64.u32 %rd6, %r2; add.s64 %rd4, %rd4, %rd6; "
+	always_ok(r, "cvt.u64.u32 %rd3, %r1; mad.wide.u32 %rd4, %r1, 2, %rd2; "
+		  "cvt.u64.u32 %rd6, %r2; add.s64 %rd4, %rd4, %rd6; "
 		     "st.global.b8 [%rd4], %rs1;");
 	always_ok(r, MINE "mul.wide.u32 %rd6, %r2, 128; add.s64 %rd6, %rd5, %rd6; st.global.b32 [%rd6+4], %r2;");
 	always_faults(r, MINE "mul.wide.u32 %rd6, %r2, 124; add.s64 %rd6, %rd5, %rd6; st.global.b32 [%rd6+4], %r2;",
@@ -59,21 +63,25 @@ static void test_atomics(void **state)
 	struct rig *r = rig_new();
 	r->blocks = 16;
 	memset(r->a, 0, 4);
-	expect_ok(r, "red.global.add.u32 [%rd1], 3; ld.relaxed.gpu.global.u32 %r4, [%rd1]; ld.volatile.global.u32 %r4, [%rd1];");
+	expect_ok(r, "red.global.add.u32 [%rd1], 3; ld.relaxed.gpu.global.u32 %r4, [%rd1]; "
+		  "ld.volatile.global.u32 %r4, [%rd1];");
 	assert_int_equal(word(r->a), 16 * 32 * 3);
 	expect_ok(r, "st.volatile.global.u32 [%rd1+8], %r2; st.relaxed.sys.global.u32 [%rd1+8], %r2;");
 	always_faults(r, "red.global.add.u32 [%rd1], 3; ld.global.u32 %r4, [%rd1];", "race: ");
-	always_faults(r, "setp.eq.u32 %p1, %r2, 3; @%p1 st.global.u32 [%rd1], 1; red.global.add.u32 [%rd1], 3;", "race: ");
+	always_faults(r, "setp.eq.u32 %p1, %r2, 3; @%p1 st.global.u32 [%rd1], 1; red.global.add.u32 [%rd1], 3;",
+		      "race: ");
 	rig_free(r);
 }
 
-/* A lock around an addition to an array. Its parts are given: how lane 0 takes the lock, what the block does then, what before it
- * gives it back, and how. */
+/* A lock around an addition to an array. Its parts are given: how lane 0 takes the lock, what the block does then, what
+ * before it gives it back, and how. */
 static const char *locked(struct rig *r, const char *take, const char *taken, const char *before, const char *give)
 {
 	return fill(r,
-			    MINE "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra GO;\nTRY: $ setp.ne.u32 %p2, %r3, 0;\n@%p2 bra TRY;\n"
-				 "GO: $\nld.global.u32 %r4, [%rd4+1024]; add.u32 %r4, %r4, %r2; st.global.u32 [%rd4+1024], "
+			    MINE "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra GO;\n"
+				    "TRY: $ setp.ne.u32 %p2, %r3, 0;\n@%p2 bra TRY;\n"
+				 "GO: $\nld.global.u32 %r4, [%rd4+1024]; "
+				 "add.u32 %r4, %r4, %r2; st.global.u32 [%rd4+1024], "
 				 "%r4;\n$\n@%p1 ret;\n$",
 			    take, taken, before, give);
 }
@@ -105,10 +113,13 @@ static void test_locks(void **state)
 			  weak_give[] = "st.relaxed.gpu.global.u32 [%rd1], 0;";
 	for (u32 k = 0; k < 5; k++) {
 		check_lock(true, take, bar, bar, give);
-		check_lock(true, "atom.acq_rel.gpu.global.cas.b32 %r3, [%rd1], 0, 1;", bar, bar, "atom.acq_rel.sys.global.exch.b32 %r5, [%rd1], 0;");
+		check_lock(true, "atom.acq_rel.gpu.global.cas.b32 %r3, [%rd1], 0, 1;", bar, bar,
+			   "atom.acq_rel.sys.global.exch.b32 %r5, [%rd1], 0;");
 		check_lock(true, take, bar, bar, "st.release.gpu.global.u32 [%rd1], 0;");
-		check_lock(true, weak_take, "fence.acq_rel.gpu; bar.sync 0;", "bar.sync 0; fence.acq_rel.gpu;", weak_give);
-		check_lock(true, weak_take, "membar.gl; bar.sync 0;", "membar.gl; bar.sync 0;", "st.volatile.global.u32 [%rd1], 0;");
+		check_lock(true, weak_take, "fence.acq_rel.gpu; bar.sync 0;", "bar.sync 0; fence.acq_rel.gpu;",
+			   weak_give);
+		check_lock(true, weak_take, "membar.gl; bar.sync 0;", "membar.gl; bar.sync 0;",
+			   "st.volatile.global.u32 [%rd1], 0;");
 	}
 	for (u32 k = 0; k < 5; k++) {
 		check_lock(false, weak_take, bar, bar, give);
@@ -118,7 +129,8 @@ static void test_locks(void **state)
 		check_lock(false, take, bar, bar, "atom.release.cta.global.exch.b32 %r5, [%rd1], 0;");
 		check_lock(false, weak_take, bar, "bar.sync 0; fence.acq_rel.gpu;", weak_give);
 		check_lock(false, weak_take, "fence.acq_rel.gpu; bar.sync 0;", bar, weak_give);
-		check_lock(false, weak_take, "fence.acq_rel.cta; bar.sync 0;", "bar.sync 0; fence.acq_rel.gpu;", weak_give);
+		check_lock(false, weak_take, "fence.acq_rel.cta; bar.sync 0;", "bar.sync 0; fence.acq_rel.gpu;",
+			   weak_give);
 	}
 }
 
@@ -128,10 +140,12 @@ static void test_chain(void **state)
 	(void)state;
 	struct rig *r = rig_new();
 	static const char chain[] =
-		MINE "mul.wide.u32 %rd6, %r2, 4; add.s64 %rd6, %rd1, %rd6; setp.eq.u32 %p1, %r2, 0;\n@%p1 bra GO;\nWAIT: "
+		MINE "mul.wide.u32 %rd6, %r2, 4; add.s64 %rd6, %rd1, %rd6; setp.eq.u32 %p1, %r2, 0;\n@%p1 bra GO;\n"
+			"WAIT: "
 		     "$.global.u32 %r3, [%rd6+4092]; setp.eq.u32 %p2, %r3, 0;\n@%p2 bra WAIT;\nGO: bar.sync 0;\n"
 		     "add.u32 %r5, %r1, 1; and.b32 %r5, %r5, 63; mul.wide.u32 %rd7, %r5, 4; add.s64 %rd7, %rd1, %rd7;\n"
-		     "ld.global.u32 %r4, [%rd7+1024]; bar.sync 0; mad.lo.u32 %r4, %r4, 3, %r2; st.global.u32 [%rd4+1024], "
+		     "ld.global.u32 %r4, [%rd7+1024]; bar.sync 0; "
+		     "mad.lo.u32 %r4, %r4, 3, %r2; st.global.u32 [%rd4+1024], "
 		     "%r4;\nbar.sync 0; setp.ne.u32 %p1, %r1, 0; @%p1 ret;\nst.release.gpu.global.u32 [%rd6+4096], 1;";
 	u32 want[64], old[64];
 	r->blocks = 12;
@@ -161,9 +175,12 @@ static void test_many(void **state)
 	r->blocks = 700;
 	memset(r->a, 0, 4);
 	const char *body = "mul.wide.u32 %rd3, %r2, 4; add.s64 %rd4, %rd2, %rd3; setp.ne.u32 %p1, %r1, 0; @%p1 ret;\n"
-			   "st.global.u32 [%rd4], %r2; atom.acq_rel.gpu.global.add.u32 %r3, [%rd1], 1; setp.ne.u32 %p1, %r3, 699;\n"
-			   "@%p1 ret;\nmov.u32 %r4, 0; mov.u32 %r5, 0; mov.u64 %rd5, %rd2;\nLOOP: ld.global.u32 %r6, [%rd5]; add.u32 "
-			   "%r4, %r4, %r6; add.s64 %rd5, %rd5, 4; add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 700;\n@%p1 bra LOOP;\n"
+			   "st.global.u32 [%rd4], %r2; atom.acq_rel.gpu.global.add.u32 %r3, [%rd1], "
+			   "1; setp.ne.u32 %p1, %r3, 699;\n"
+			   "@%p1 ret;\nmov.u32 %r4, 0; mov.u32 %r5, 0; mov.u64 %rd5, %rd2;\n"
+			   "LOOP: ld.global.u32 %r6, [%rd5]; add.u32 "
+			   "%r4, %r4, %r6; add.s64 %rd5, %rd5, 4; add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 700;\n"
+			   "@%p1 bra LOOP;\n"
 			   "st.global.u32 [%rd1+4], %r4;";
 	expect_ok(r, body);
 	assert_int_equal(word(r->a + 4), 699 * 700 / 2);
@@ -176,11 +193,13 @@ static void test_warps(void **state)
 	(void)state;
 	struct rig *r = rig_new();
 	r->warps = 4;
-	const char *id = "shr.u32 %r3, %r1, 5; and.b32 %r4, %r1, 31; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3;\n";
+	const char *id = "shr.u32 %r3, %r1, 5; and.b32 %r4, %r1, 31; "
+		"mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3;\n";
 	always_faults(r, fill(r, "$st.global.b32 [%rd4], %r3;", id), "the other write is by warp ");
 	always_ok(r, fill(r, "$st.global.b32 [%rd4], %r4;", id));
 	/* each warp adds what the next one stored */
-	const char *next = "add.u32 %r5, %r1, 32; and.b32 %r5, %r5, 127; mul.wide.u32 %rd6, %r5, 4; add.s64 %rd6, %rd1, %rd6;\n" MINE;
+	const char *next = "add.u32 %r5, %r1, 32; and.b32 %r5, %r5, 127; "
+		"mul.wide.u32 %rd6, %r5, 4; add.s64 %rd6, %rd1, %rd6;\n" MINE;
 	const char *body = "$st.global.b32 [%rd4], %r1; $ ld.global.b32 %r6, [%rd6]; $";
 	always_ok(r, fill(r, body, next, "bar.sync 0;", "st.global.b32 [%rd5], %r6;"));
 	for (u32 k = 0; k < 128; k++)

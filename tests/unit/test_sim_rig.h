@@ -60,14 +60,16 @@ static inline void rig_free(struct rig *r)
 	free(r);
 }
 
-#define HEAD_OF(limits)                                                                                                          \
-	".version 8.0\n.target sm_90a\n.address_size 64\n"                                                                       \
-	".const .align 4 .b32 table[4] = {11, 22, 33, 44};\n"                                                                    \
-	".global .align 8 .b32 cell[4] = {5, 6, 7, 8};\n"                                                                        \
-	".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pn)\n" limits "{\n"                                       \
-	".reg .pred %p<8>; .reg .b16 %rs<16>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f32 %f<16>; .reg .f64 %fd<8>;\n"        \
-	".shared .align 128 .b8 sh[4096];\n.local .align 16 .b8 lo[64];\n"                                                       \
-	"ld.param.u64 %rd1, [pa];\nld.param.u64 %rd2, [pb];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nmov.u64 %rd9, sh;\n"
+#define HEAD_OF(limits)                                                                                                \
+	".version 8.0\n.target sm_90a\n.address_size 64\n"                                                             \
+	".const .align 4 .b32 table[4] = {11, 22, 33, 44};\n"                                                          \
+	".global .align 8 .b32 cell[4] = {5, 6, 7, 8};\n"                                                              \
+	".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pn)\n" limits "{\n"                             \
+	".reg .pred %p<8>; .reg .b16 %rs<16>; .reg .b32 %r<40>; .reg .b64 %rd<40>; "                                   \
+	".reg .f32 %f<16>; .reg .f64 %fd<8>;\n"                                                                        \
+	".shared .align 128 .b8 sh[4096];\n.local .align 16 .b8 lo[64];\n"                                             \
+	"ld.param.u64 %rd1, [pa];\nld.param.u64 %rd2, [pb];\nmov.u32 %r1, %tid.x;\n"                                   \
+	"mov.u32 %r2, %ctaid.x;\nmov.u64 %rd9, sh;\n"
 #define HEAD HEAD_OF("")
 
 /* The text with each $ replaced by the next of the strings behind. */

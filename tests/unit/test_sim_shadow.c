@@ -52,7 +52,11 @@ static struct world *world_new(void)
 		x->code[k] = (struct instr){.opcode = "st.shared.u8", .line = k + 1, .pred = -1};
 	x->kernel = (struct ptx_kernel){.code = x->code, .ncode = NINSTRS};
 	x->launch = (struct launch){.kernel = &x->kernel};
-	x->block = (struct cta){.launch = &x->launch, .cluster = &x->cluster, .nwarps = NWARPS, .warps = x->warps, .shared_bytes = BYTES};
+	x->block = (struct cta){.launch = &x->launch,
+				.cluster = &x->cluster,
+				.nwarps = NWARPS,
+				.warps = x->warps,
+				.shared_bytes = BYTES};
 	x->cluster = (struct cluster){.blocks = &x->block, .nblocks = 1};
 	x->block.error.arena = &x->block.arena;
 	x->block.shadow = shadow_new(&x->block.arena, BYTES);
@@ -94,7 +98,8 @@ static bool model_faults(const struct world *x, const struct history *h, const s
 	if ((h->in_flight && !completes) || (flags & A_READ && !h->written))
 		return true;
 	for (u32 k = 0; k < h->nevents; k++)
-		if (conflict(w, &h->events[k], flags) || (flags & A_ASYNC && h->events[k].flags & A_WRITE && !is_fenced(x, &h->events[k], w)))
+		if (conflict(w, &h->events[k], flags) ||
+		    (flags & A_ASYNC && h->events[k].flags & A_WRITE && !is_fenced(x, &h->events[k], w)))
 			return true;
 	return false;
 }
@@ -149,9 +154,16 @@ static void synchronise(struct world *x)
 static void test_against_model(void **state)
 {
 	(void)state;
-	static const u32 kinds[] = {
-		A_READ, A_READ, A_READ, A_WRITE, A_WRITE, A_READ | A_STRONG, A_READ | A_WRITE | A_STRONG, A_WRITE | A_FLIGHT, A_READ | A_ASYNC,
-		A_READ | A_ASYNC};
+	static const u32 kinds[] = {A_READ,
+				    A_READ,
+				    A_READ,
+				    A_WRITE,
+				    A_WRITE,
+				    A_READ | A_STRONG,
+				    A_READ | A_WRITE | A_STRONG,
+				    A_WRITE | A_FLIGHT,
+				    A_READ | A_ASYNC,
+				    A_READ | A_ASYNC};
 	u64 steps = 0, faults = 0;
 	for (u32 round = 0; round < 20000; round++) {
 		struct world *x = world_new();
@@ -229,13 +241,15 @@ static void test_messages(void **state)
 	(void)state;
 	struct world *x = world_new();
 	x->code[1].src_line = 2;
-	struct source source = {.name = "k.tl", .text = "def k():\n\tstore(p)\n", .line_start = (u32[]){0, 9, 19, 19}, .nlines = 3};
+	struct source source = {.name = "k.tl", .text = "def k():\n\tstore(p)\n", .line_start = (u32[]){0, 9, 19, 19},
+				.nlines = 3};
 	x->launch.source = &source;
 	shadow_write(&x->warps[2], &x->code[1], 3, 8, 4);
 	shadow_read(&x->warps[0], &x->code[4], 9, 8, 2);
 	assert_true(x->block.failed);
 	const char *e = x->block.error.at;
-	assert_non_null(strstr(e, "race: read of shared bytes 0x8–0x9; the other write is by warp 2, lane 3, at k.tl:2, PTX line 2 ("));
+	assert_non_null(strstr(e, "race: read of shared bytes 0x8–0x9; "
+			       "the other write is by warp 2, lane 3, at k.tl:2, PTX line 2 ("));
 	assert_non_null(strstr(e, "): store(p)\n"));
 	assert_non_null(strstr(e, "at PTX line 5"));
 	assert_non_null(strstr(e, "warp 0, lane 9"));

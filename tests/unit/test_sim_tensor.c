@@ -93,7 +93,8 @@ static struct trial *trial_new(int type)
 	t->params.image = t->image;
 	t->params.global_map = t->params.map;
 	for (u32 n = 0; n < t->rank; n++)
-		t->params.at[n] = below(2) ? below((u32)t->sizes[n]) : below((u32)t->sizes[n] + 2 * t->box[n]) - t->box[n];
+		t->params.at[n] =
+			below(2) ? below((u32)t->sizes[n]) : below((u32)t->sizes[n] + 2 * t->box[n]) - t->box[n];
 	t->params.at[0] &= ~(16 / t->element - 1); /* a multiple of 16 bytes */
 	return t;
 }
@@ -108,7 +109,8 @@ static void trial_free(struct trial *t)
 
 static void encode(struct trial *t)
 {
-	if (!tensor_map_encode(t->params.map, t->type, t->rank, t->base, t->sizes, t->strides, t->box, t->steps, 0, t->swizzle, 2, t->fill, &t->error))
+	if (!tensor_map_encode(t->params.map, t->type, t->rank, t->base, t->sizes, t->strides, t->box, t->steps, 0,
+			       t->swizzle, 2, t->fill, &t->error))
 		fail_msg("%s", t->error.at);
 }
 
@@ -126,8 +128,8 @@ static u32 box_bytes(const struct trial *t)
 	return bytes;
 }
 
-/* Element e of the box, counted as it lies in shared memory without a swizzle: its byte there, and its address. False: outside
- * of the tensor, or of the `unit` elements that the end of its rows is among. */
+/* Element e of the box, counted as it lies in shared memory without a swizzle: its byte there, and its address. False:
+ * outside of the tensor, or of the `unit` elements that the end of its rows is among. */
 static bool element_of(const struct trial *t, u32 e, u32 unit, u32 *shared, char **global)
 {
 	u32 row_bytes = t->box[0] * t->element, left = e;
@@ -154,15 +156,19 @@ static void begin(struct trial *t, bool map_in_global)
 {
 	sb_printf(&t->text,
 		  ".version 8.4\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 sh[];\n"
-		  ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 image, .param .u64 global_map, .param .align 4 .b8 at[20])\n{\n"
+		  ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 image, .param .u64 global_map, "
+		  ".param .align 4 .b8 at[20])\n{\n"
 		  ".reg .pred %%p<8>;\n.reg .b32 %%r<40>;\n.reg .b64 %%rd<40>;\n"
 		  "mov.u32 %%r1, %%tid.x; setp.eq.u32 %%p1, %%r1, 0; mov.u32 %%r20, sh; mov.u32 %%r21, sh;\n"
 		  "ld.param.u64 %%rd1, [image]; mov.b64 %%rd2, map; cvta.param.u64 %%rd3, %%rd2;\n%s"
-		  "ld.param.u32 %%r10, [at]; ld.param.u32 %%r11, [at+4]; ld.param.u32 %%r12, [at+8]; ld.param.u32 %%r13, [at+12];\n"
-		  "ld.param.u32 %%r14, [at+16]; mul.wide.u32 %%rd5, %%r1, 4; add.s64 %%rd6, %%rd1, %%rd5; shl.b32 %%r2, %%r1, 2;\n"
+		  "ld.param.u32 %%r10, [at]; ld.param.u32 %%r11, [at+4]; ld.param.u32 %%r12, [at+8]; "
+		  "ld.param.u32 %%r13, [at+12];\n"
+		  "ld.param.u32 %%r14, [at+16]; mul.wide.u32 %%rd5, %%r1, 4; "
+		  "add.s64 %%rd6, %%rd1, %%rd5; shl.b32 %%r2, %%r1, 2;\n"
 		  "add.s32 %%r3, %%r20, %%r2; mov.u32 %%r4, 0;\n"
 		  "@%%p1 mbarrier.init.shared::cta.b64 [%%r21], 1; fence.proxy.async; bar.sync 0;\n",
-		  map_in_global ? "ld.param.u64 %rd3, [global_map]; fence.proxy.tensormap::generic.acquire.gpu [%rd3], 128;\n" :
+		  map_in_global ? "ld.param.u64 %rd3, [global_map]; "
+			  "fence.proxy.tensormap::generic.acquire.gpu [%rd3], 128;\n" :
 				  "prefetch.tensormap [%rd3];\n");
 }
 
@@ -172,17 +178,21 @@ static void copy_image(struct trial *t, bool out)
 	sb_printf(&t->text,
 		  "%s: add.s32 %%r6, %%r4, %%r2; setp.lt.u32 %%p4, %%r6, %u;\n", out ? "OUT" : "IN", box_bytes(t));
 	if (out)
-		sb_printf(&t->text, "@%%p4 ld.shared.b32 %%r5, [%%r3+%u]; @%%p4 st.global.b32 [%%rd6], %%r5;\n", t->shared);
+		sb_printf(&t->text, "@%%p4 ld.shared.b32 %%r5, [%%r3+%u]; @%%p4 st.global.b32 [%%rd6], %%r5;\n",
+			  t->shared);
 	else
-		sb_printf(&t->text, "@%%p4 ld.global.b32 %%r5, [%%rd6]; @%%p4 st.shared.b32 [%%r3+%u], %%r5;\n", t->shared);
+		sb_printf(&t->text, "@%%p4 ld.global.b32 %%r5, [%%rd6]; @%%p4 st.shared.b32 [%%r3+%u], %%r5;\n",
+			  t->shared);
 	sb_printf(&t->text,
-		  "add.s64 %%rd6, %%rd6, 128; add.s32 %%r3, %%r3, 128; add.s32 %%r4, %%r4, 128; setp.lt.u32 %%p3, %%r4, %u;\n@%%p3 bra %s;\n",
+		  "add.s64 %%rd6, %%rd6, 128; add.s32 %%r3, %%r3, 128; add.s32 %%r4, %%r4, 128; "
+		  "setp.lt.u32 %%p3, %%r4, %u;\n@%%p3 bra %s;\n",
 		  box_bytes(t), out ? "OUT" : "IN");
 }
 
 static const char *coordinates(const struct trial *t)
 {
-	static const char *const all[] = {"", "{%r10}", "{%r10, %r11}", "{%r10, %r11, %r12}", "{%r10, %r11, %r12, %r13}", "{%r10, %r11, %r12, %r13, %r14}"};
+	static const char *const all[] = {"", "{%r10}", "{%r10, %r11}", "{%r10, %r11, %r12}",
+					  "{%r10, %r11, %r12, %r13}", "{%r10, %r11, %r12, %r13, %r14}"};
 	return all[t->rank];
 }
 
@@ -193,15 +203,25 @@ static const char *run(struct trial *t)
 	struct ptx_module *m = ptx_read(&t->arena, t->text.at, t->text.len, &error);
 	if (!m || !sim_decode(&t->arena, m, &error))
 		return error;
-	struct mem_range ranges[] = {{"tensor", t->base, t->extent}, {"image", t->image, MAX_BYTES}, {"map", t->params.map, TENSOR_MAP_BYTES}};
+	struct mem_range ranges[] = {{"tensor", t->base, t->extent}, {"image", t->image, MAX_BYTES},
+				     {"map", t->params.map, TENSOR_MAP_BYTES}};
 	for (u32 k = 1; k < 3; k++) /* by address */
 		for (u32 n = k; n && ranges[n - 1].base > ranges[n].base; n--) {
 			struct mem_range r = ranges[n];
 			ranges[n] = ranges[n - 1];
 			ranges[n - 1] = r;
 		}
-	struct launch l = {.module = m, .kernel = &m->kernels[0], .grid = {t->blocks, 1, 1}, .cluster = {t->blocks, 1, 1}, .num_warps = 1, .params = (const char *)&t->params,
-			   .ranges = ranges, .nranges = 3, .seed = random_bits(), .timing = t->timing, .dynamic_shared = MAX_BYTES};
+	struct launch l = {.module = m,
+			   .kernel = &m->kernels[0],
+			   .grid = {t->blocks, 1, 1},
+			   .cluster = {t->blocks, 1, 1},
+			   .num_warps = 1,
+			   .params = (const char *)&t->params,
+			   .ranges = ranges,
+			   .nranges = 3,
+			   .seed = random_bits(),
+			   .timing = t->timing,
+			   .dynamic_shared = MAX_BYTES};
 	return sim_run(&l, &t->error) ? "" : t->error.at;
 }
 
@@ -209,7 +229,8 @@ static void write_load(struct trial *t, u32 bytes, const char *hint)
 {
 	sb_printf(&t->text,
 		  "@%%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r21], %u;\n"
-		  "@%%p1 cp.async.bulk.tensor.%ud.shared::cluster.global%s.mbarrier::complete_tx::bytes%s [%%r20+%u], [%%rd3, %s], [%%r21]%s;\n"
+		  "@%%p1 cp.async.bulk.tensor.%ud.shared::cluster.global%s.mbarrier::complete_tx::bytes%s "
+		  "[%%r20+%u], [%%rd3, %s], [%%r21]%s;\n"
 		  "AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %%p2, [%%r21], 0;\n@!%%p2 bra AGAIN;\n",
 		  bytes, t->rank, below(2) ? ".tile" : "", hint, t->shared, coordinates(t), *hint ? ", %rd7" : "");
 }
@@ -231,7 +252,8 @@ static u32 check_image(const struct trial *t)
 		}
 		memcpy(&got, t->image + at, t->element);
 		if (got != want)
-			fail_msg("rank %u, type %d, swizzle %d: element %u is 0x%llx, not 0x%llx", t->rank, t->type, t->swizzle, k,
+			fail_msg("rank %u, type %d, swizzle %d: element %u is 0x%llx, not 0x%llx", t->rank, t->type,
+				 t->swizzle, k,
 				 (unsigned long long)got, (unsigned long long)want);
 	}
 	return outside;
@@ -277,20 +299,29 @@ static void test_multicasts(void **state)
 		encode(t);
 		begin(t, below(3) == 0);
 		sb_printf(&t->text,
-			  ".reg .b16 %%rs<4>; mov.u16 %%rs1, %u; createpolicy.fractional.L2::evict_last.b64 %%rd7, 1.0;\n"
-			  "mov.u32 %%r30, %%cluster_ctarank; shl.b32 %%r31, %%r30, %u; cvt.u64.u32 %%rd8, %%r31; add.s64 %%rd6, %%rd6, %%rd8;\n"
-			  "shr.b32 %%r32, %u, %%r30; and.b32 %%r32, %%r32, 1; setp.eq.u32 %%p5, %%r32, 1; and.pred %%p6, %%p5, %%p1;\n"
-			  "setp.eq.u32 %%p7, %%r30, %u; and.pred %%p7, %%p7, %%p1; mov.u32 %%r33, %%r20; mov.u32 %%r34, %%r21;\n",
+			  ".reg .b16 %%rs<4>; mov.u16 %%rs1, %u; "
+			  "createpolicy.fractional.L2::evict_last.b64 %%rd7, 1.0;\n"
+			  "mov.u32 %%r30, %%cluster_ctarank; shl.b32 %%r31, %%r30, %u; cvt.u64.u32 %%rd8, %%r31; "
+			  "add.s64 %%rd6, %%rd6, %%rd8;\n"
+			  "shr.b32 %%r32, %u, %%r30; and.b32 %%r32, %%r32, 1; "
+			  "setp.eq.u32 %%p5, %%r32, 1; and.pred %%p6, %%p5, %%p1;\n"
+			  "setp.eq.u32 %%p7, %%r30, %u; and.pred %%p7, %%p7, %%p1; "
+			  "mov.u32 %%r33, %%r20; mov.u32 %%r34, %%r21;\n",
 			  mask, IMAGE_LOG2, mask, below(t->blocks));
 		if (other_address)
-			sb_printf(&t->text, "mapa.shared::cluster.u32 %%r33, %%r20, %u; mapa.shared::cluster.u32 %%r34, %%r21, %u;\n",
+			sb_printf(&t->text, "mapa.shared::cluster.u32 %%r33, %%r20, %u; "
+				  "mapa.shared::cluster.u32 %%r34, %%r21, %u;\n",
 				  rank, to_one ? rank : below(t->blocks));
 		sb_printf(&t->text,
-			  "barrier.cluster.arrive; barrier.cluster.wait;\n@%%p6 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r21], %u;\n"
-			  "@%%p7 cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes%s%s [%%r33+%u], "
+			  "barrier.cluster.arrive; barrier.cluster.wait;\n"
+			  "@%%p6 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r21], %u;\n"
+			  "@%%p7 cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes%s%s "
+			  "[%%r33+%u], "
 			  "[%%rd3, %s], [%%r34]%s%s;\n@!%%p5 bra END;\n"
-			  "AGAIN: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %%p2, [%%r21], 0;\n@!%%p2 bra AGAIN;\n",
-			  bytes, t->rank, to_one ? "" : ".multicast::cluster", hint ? ".L2::cache_hint" : "", t->shared, coordinates(t),
+			  "AGAIN: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %%p2, [%%r21], 0;\n"
+			  "@!%%p2 bra AGAIN;\n",
+			  bytes, t->rank, to_one ? "" : ".multicast::cluster", hint ? ".L2::cache_hint" : "", t->shared,
+				  coordinates(t),
 			  mask_text, hint ? ", %rd7" : "");
 		copy_image(t, true);
 		sb_puts(&t->text, "END: barrier.cluster.arrive; barrier.cluster.wait;\n");
@@ -388,9 +419,12 @@ static void test_stores(void **state)
 		begin(t, below(3) == 0);
 		copy_image(t, false);
 		sb_printf(&t->text,
-			  "fence.proxy.async.shared::cta; bar.sync 0;\n@%%p1 cp.%s.bulk.tensor.%ud.global.shared::cta%s%s.tile.bulk_group [%%rd3, %s], [%%r20+%u];\n"
+			  "fence.proxy.async.shared::cta; bar.sync 0;\n"
+			  "@%%p1 cp.%s.bulk.tensor.%ud.global.shared::cta%s%s.tile.bulk_group [%%rd3, %s], "
+			  "[%%r20+%u];\n"
 			  "@%%p1 cp.async.bulk.commit_group;\n@%%p1 cp.async.bulk.wait_group%s 0;\n",
-			  op ? "reduce.async" : "async", t->rank, op ? "." : "", op ? op : "", coordinates(t), t->shared, below(2) ? ".read" : "");
+			  op ? "reduce.async" : "async", t->rank, op ? "." : "", op ? op : "", coordinates(t),
+				  t->shared, below(2) ? ".read" : "");
 		char *want = malloc(t->extent);
 		memcpy(want, t->base, t->extent);
 		for (u32 k = 0; k < box_bytes(t) / t->element; k++) {
@@ -413,7 +447,8 @@ static void test_stores(void **state)
 			fail_msg("%s\n%s", e, t->text.at);
 		for (u64 k = 0; k < t->extent; k++)
 			if (t->base[k] != want[k])
-				fail_msg("trial %u, rank %u, type %d, swizzle %d, %s: byte %llu is 0x%x, not 0x%x", n, t->rank, t->type, t->swizzle,
+				fail_msg("trial %u, rank %u, type %d, swizzle %d, %s: byte %llu is 0x%x, not 0x%x", n,
+					 t->rank, t->type, t->swizzle,
 					 op ? op : "store", (unsigned long long)k, (u8)t->base[k], (u8)want[k]);
 		free(want);
 		trial_free(t);
@@ -434,8 +469,8 @@ static const char *encode_request(struct arena *a, const struct request *q)
 {
 	static _Alignas(64) char map[2 * TENSOR_MAP_BYTES];
 	struct strbuf error = {.arena = a};
-	bool ok = tensor_map_encode(map + q->offset, q->type, q->rank, (void *)(uintptr_t)q->base, q->sizes, q->strides, q->box, q->steps, q->interleave,
-				    q->swizzle, q->promotion, q->fill, &error);
+	bool ok = tensor_map_encode(map + q->offset, q->type, q->rank, (void *)(uintptr_t)q->base, q->sizes, q->strides,
+				    q->box, q->steps, q->interleave, q->swizzle, q->promotion, q->fill, &error);
 	assert_int_equal(ok, !error.len);
 	return ok ? "" : error.at;
 }
@@ -443,15 +478,21 @@ static const char *encode_request(struct arena *a, const struct request *q)
 static void test_encoding(void **state)
 {
 	(void)state;
-	static const struct request good = {.type = TENSOR_FLOAT16, .swizzle = TENSOR_SWIZZLE_128B, .rank = 2, .box = {64, 256, 1, 1, 1},
-					    .steps = {1, 1, 1, 1, 1}, .base = 0x10000, .sizes = {1000, 1ull << 32, 1, 1, 1}, .strides = {2000, 16, 16, 16}};
+	static const struct request good = {.type = TENSOR_FLOAT16,
+					    .swizzle = TENSOR_SWIZZLE_128B,
+					    .rank = 2,
+					    .box = {64, 256, 1, 1, 1},
+					    .steps = {1, 1, 1, 1, 1},
+					    .base = 0x10000,
+					    .sizes = {1000, 1ull << 32, 1, 1, 1},
+					    .strides = {2000, 16, 16, 16}};
 	struct arena a = {0};
 	assert_string_equal(encode_request(&a, &good), "");
 	struct request q;
-#define REFUSED(change, text)                                                                                                    \
-	q = good;                                                                                                                \
-	change;                                                                                                                  \
-	if (!strstr(encode_request(&a, &q), text))                                                                               \
+#define REFUSED(change, text)                                                                                          \
+	q = good;                                                                                                      \
+	change;                                                                                                        \
+	if (!strstr(encode_request(&a, &q), text))                                                                     \
 		fail_msg("%s: '%s'", #change, encode_request(&a, &q));
 	REFUSED(q.offset = 32, "no multiple of 64")
 	REFUSED(q.rank = 0, "rank 0: 1 to 5")
@@ -485,7 +526,8 @@ static void test_encoding(void **state)
 static void run_on_device(struct device *d, struct unit *u, struct trial *t)
 {
 	void *kernel, *tensor, *image;
-	struct tensor_box b = {.dtype = DT_F16, .rank = t->rank, .swizzle = t->swizzle ? 16u << t->swizzle : 0, .fills_nan = t->fill};
+	struct tensor_box b = {
+		.dtype = DT_F16, .rank = t->rank, .swizzle = t->swizzle ? 16u << t->swizzle : 0, .fills_nan = t->fill};
 	assert_int_equal(d->ops->alloc(d, t->extent, &tensor), TL_OK);
 	assert_int_equal(d->ops->alloc(d, MAX_BYTES, &image), TL_OK);
 	assert_int_equal(d->ops->write(d, tensor, t->base, t->extent), TL_OK);
@@ -499,7 +541,12 @@ static void run_on_device(struct device *d, struct unit *u, struct trial *t)
 	copy_image(t, true);
 	sb_puts(&t->text, "ret;\n}\n");
 	struct kernel ir = {.name = "k"};
-	struct compiled c = {.kernel = &ir, .ptx = t->text.at, .ptx_len = t->text.len, .shared_bytes = MAX_BYTES, .num_warps = 1, .cluster = 1};
+	struct compiled c = {.kernel = &ir,
+			     .ptx = t->text.at,
+			     .ptx_len = t->text.len,
+			     .shared_bytes = MAX_BYTES,
+			     .num_warps = 1,
+			     .cluster = 1};
 	u64 args[] = {(u64)(uintptr_t)t->params.map, (u64)(uintptr_t)image, 0, (u64)(uintptr_t)t->params.at};
 	tl_status s = d->ops->load(d, u, &c, &kernel);
 	struct device_launch l = {.kernel = kernel, .grid = {1, 1, 1}, .args = args, .nargs = 4};
@@ -622,14 +669,16 @@ static void test_faults(void **state)
 	t = plain();
 	begin(t, false);
 	copy_image(t, false);
-	sb_puts(&t->text, "bar.sync 0;\n@%p1 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd3, {%r10, %r11}], [%r20+1024];\n");
+	sb_puts(&t->text, "bar.sync 0;\n@%p1 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group "
+		"[%rd3, {%r10, %r11}], [%r20+1024];\n");
 	expect_fault(t, "no fence.proxy.async");
 
 	t = plain();
 	begin(t, false);
 	copy_image(t, false);
 	sb_puts(&t->text,
-		"fence.proxy.async; bar.sync 0;\n@%p1 cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.bulk_group [%rd3, {%r10, %r11}], [%r20+1024];\n");
+		"fence.proxy.async; bar.sync 0;\n@%p1 cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.bulk_group "
+		"[%rd3, {%r10, %r11}], [%r20+1024];\n");
 	expect_fault(t, "no such reduction");
 }
 
@@ -637,16 +686,21 @@ static void test_refused(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {
-		"cp.async.bulk.tensor.6d.shared::cluster.global.mbarrier::complete_tx::bytes [%r20], [%rd3, {%r1, %r1}], [%r21];",
-		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r20], [%rd3, {%r1}], [%r21];",
+		"cp.async.bulk.tensor.6d.shared::cluster.global.mbarrier::complete_tx::bytes "
+		"[%r20], [%rd3, {%r1, %r1}], [%r21];",
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+		"[%r20], [%rd3, {%r1}], [%r21];",
 		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r20], [%rd3], [%r21];",
 		"cp.async.bulk.tensor.2d.shared::cluster.global.bulk_group [%r20], [%rd3, {%r1, %r1}], [%r21];",
 		"cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd3, {%r1, %r1}];",
-		"cp.async.bulk.tensor.2d.global.shared::cta.mbarrier::complete_tx::bytes [%rd3, {%r1, %r1}], [%r20], [%r21];",
+		"cp.async.bulk.tensor.2d.global.shared::cta.mbarrier::complete_tx::bytes "
+		"[%rd3, {%r1, %r1}], [%r20], [%r21];",
 		"cp.reduce.async.bulk.tensor.2d.global.shared::cta.cas.bulk_group [%rd3, {%r1, %r1}], [%r20];",
 		"cp.async.bulk.prefetch.tensor.2d.L2.global [%rd3, {%r1}];",
-		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r20], [%rd3, {%r1, %r1, %r1}], [%r21], {%rs1};",
-		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r20], [%rd3, {%r1, %r1}], [%r21], %r1;",
+		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r20], [%rd3, "
+		"{%r1, %r1, %r1}], [%r21], {%rs1};",
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+		"[%r20], [%rd3, {%r1, %r1}], [%r21], %r1;",
 	};
 	for (u32 n = 0; n < ARRAY_LEN(bad); n++) {
 		struct trial *t = plain();
@@ -657,7 +711,8 @@ static void test_refused(void **state)
 	/* and what does nothing */
 	struct trial *t = plain();
 	begin(t, false);
-	sb_puts(&t->text, "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd3, {%r1, %r1}]; prefetch.param.tensormap [%rd2];\n");
+	sb_puts(&t->text, "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd3, {%r1, %r1}]; "
+		"prefetch.param.tensormap [%rd2];\n");
 	assert_string_equal(run(t), "");
 	trial_free(t);
 }
@@ -665,8 +720,9 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loads),  cmocka_unit_test(test_multicasts), cmocka_unit_test(test_stores), cmocka_unit_test(test_encoding),
-		cmocka_unit_test(test_device), cmocka_unit_test(test_faults), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_loads),    cmocka_unit_test(test_multicasts), cmocka_unit_test(test_stores),
+		cmocka_unit_test(test_encoding), cmocka_unit_test(test_device),     cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

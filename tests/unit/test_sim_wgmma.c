@@ -56,7 +56,8 @@ static u32 element_at(const struct layout *o, u32 mn, u32 k, u32 size)
 		return o->at + mn / 8 * o->stride + k * size / 16 * o->leading + mn % 8 * 16 + k * size % 16;
 	if (o->mn_major) {
 		u32 per_row = o->width * 16 / size;
-		return o->at + mn / per_row * o->leading + k / 8 * o->stride + swizzled_box(o->width, k % 8, mn % per_row * size);
+		return o->at + mn / per_row * o->leading + k / 8 * o->stride +
+		       swizzled_box(o->width, k % 8, mn % per_row * size);
 	}
 	return o->at + mn / 8 * o->stride + swizzled_box(o->width, mn % 8, o->slice + k * size);
 }
@@ -124,11 +125,14 @@ static void copy_image(struct bench *b)
 {
 	b->dynamic_shared = IMAGE_BYTES;
 	sb_printf(&b->text,
-		  "mov.u32 %%r393, sh;\nshl.b32 %%r394, %%r399, 2;\nadd.s32 %%r393, %%r393, %%r394;\nmul.wide.u32 %%rd50, "
+		  "mov.u32 %%r393, sh;\nshl.b32 %%r394, %%r399, 2;\n"
+		  "add.s32 %%r393, %%r393, %%r394;\nmul.wide.u32 %%rd50, "
 		  "%%r399, 4;\n"
 		  "add.s64 %%rd50, %%rd50, %%rd60;\nadd.s64 %%rd50, %%rd50, %zu;\nmov.u32 %%r395, 0;\n"
-		  "COPY:\nld.global.b32 %%r392, [%%rd50];\nst.shared.b32 [%%r393], %%r392;\nadd.s64 %%rd50, %%rd50, 512;\n"
-		  "add.s32 %%r393, %%r393, 512;\nadd.s32 %%r395, %%r395, 512;\nsetp.lt.u32 %%p7, %%r395, %u;\n@%%p7 bra "
+		  "COPY:\nld.global.b32 %%r392, [%%rd50];\nst.shared.b32 [%%r393], %%r392;\n"
+		  "add.s64 %%rd50, %%rd50, 512;\n"
+		  "add.s32 %%r393, %%r393, 512;\nadd.s32 %%r395, %%r395, 512;\n"
+		  "setp.lt.u32 %%p7, %%r395, %u;\n@%%p7 bra "
 		  "COPY;\nfence.proxy.async;\nbar.sync 0;\n",
 		  offsetof(struct bench, image) - offsetof(struct bench, slot), (u32)IMAGE_BYTES);
 }
@@ -189,15 +193,17 @@ static void compare(const struct bench *b, const struct trial *t)
 			if (t->c == PT_F16)
 				v = v >> i % 2 * 16 & 0xFFFF;
 			double got = value_of(t->c, v);
-			double coarse = bits_of(t->a) == 8 && !t->whole ? 0x1p-9 : 0; /* of fp8: 13 bits below the largest addend */
+			/* of fp8: 13 bits below the largest addend */
+			double coarse = bits_of(t->a) == 8 && !t->whole ? 0x1p-9 : 0;
 			magnitude = fabs(c) + times * magnitude;
 			if (!(fabs(got - want) <= tolerance(t->c, t->whole, magnitude) + coarse * magnitude))
-				fail_msg("n%u %s %s %s, A %s%u, B %s%u: [%u][%u] is %g, want %g", t->n, ptx_type_name(t->a),
-					 ptx_type_name(t->b), ptx_type_name(t->c),
+				fail_msg("n%u %s %s %s, A %s%u, B %s%u: [%u][%u] is %g, want %g", t->n,
+					 ptx_type_name(t->a), ptx_type_name(t->b), ptx_type_name(t->c),
 					 t->a_in_regs       ? "regs "
 					 : t->a_at.mn_major ? "mn "
 							    : "k ",
-					 t->a_at.width, t->b_at.mn_major ? "mn " : "k ", t->b_at.width, row, col, got, want);
+					 t->a_at.width, t->b_at.mn_major ? "mn " : "k ", t->b_at.width, row, col, got,
+					 want);
 		}
 }
 
@@ -256,8 +262,14 @@ static void test_products(void **state)
 
 static struct bench *plain(struct trial *t, bool a_in_regs)
 {
-	*t = (struct trial){
-		.a = PT_F16, .b = PT_F16, .c = PT_F32, .n = 64, .k = 16, .a_in_regs = a_in_regs, .whole = true, .reads_d = true};
+	*t = (struct trial){.a = PT_F16,
+			    .b = PT_F16,
+			    .c = PT_F32,
+			    .n = 64,
+			    .k = 16,
+			    .a_in_regs = a_in_regs,
+			    .whole = true,
+			    .reads_d = true};
 	t->a_at = (struct layout){.width = 8, .at = A_AT, .stride = 1024};
 	t->b_at = (struct layout){.width = 8, .at = B_AT, .stride = 1024};
 	struct bench *b = bench_new("sm_90a", 128);
@@ -292,11 +304,13 @@ static void test_order(void **state)
 
 	expect_fault(in_flight(&t, false, "mov.b32 %r3, 0;\n" WAIT(0)), "accumulators were written before");
 	expect_fault(in_flight(&t, true, "mov.b32 %r200, 0;\n" WAIT(0)), "registers of A");
-	expect_fault(in_flight(&t, false, "bar.sync 0;\nmov.u32 %r300, sh;\nst.shared.b32 [%r300+33000], %r399;\n" WAIT(0)),
+	expect_fault(in_flight(&t, false, "bar.sync 0;\nmov.u32 %r300, sh;\nst.shared.b32 [%r300+33000], %r399;\n"
+			       WAIT(0)),
 		     "race");
 	expect_fault(
 		in_flight(&t, false,
-			  "bar.sync 0;\nsetp.eq.u32 %p2, %r399, 0;\nmov.u32 %r300, sh;\n@%p2 st.shared.b32 [%r300+32768], 77;\n"
+			  "bar.sync 0;\nsetp.eq.u32 %p2, %r399, 0;\nmov.u32 %r300, sh;\n"
+			  "@%p2 st.shared.b32 [%r300+32768], 77;\n"
 			  "fence.proxy.async; bar.sync 0;\n" WAIT(0)),
 		"shared memory changed");
 
@@ -343,7 +357,8 @@ static void test_refusals(void **state)
 		"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r0, %r1, %r2, %r3}, %rd1, %rd2, %p1, 1, 1, 0",
 		"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r0, %r1, %r2, %r3}, %rd1, %rd2, %p1, 1, 2, 0, 0",
 		"wgmma.mma_async.sync.aligned.m64n8k8.f32.f16.f16 {%r0, %r1, %r2, %r3}, %rd1, %rd2, %p1, 1, 1, 0, 0",
-		"wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {%r0, %r1, %r2, %r3, %r4, %r5}, %rd1, %rd2, %p1, 1, 1, 0, 0",
+		"wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {%r0, %r1, %r2, %r3, %r4, "
+		"%r5}, %rd1, %rd2, %p1, 1, 1, 0, 0",
 		"wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%r0, %r1, %r2, %r3}, %rd1, %rd2, %p1, 1, 1, 0, 0",
 		"wgmma.mma_async.sync.aligned.m64n8k16.bf16.bf16.bf16 {%r0, %r1}, %rd1, %rd2, %p1, 1, 1, 0, 0",
 		"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%r0, %r1, %r2, %r3}, %rd1, %rd2, %r9, 0, %p1, 1",

@@ -8,7 +8,8 @@
 
 #include "compile.h"
 
-static const char text[] = "import triton\n\n\n@triton.jit\ndef first(p, n):\n    pass\n\n\n@triton.jit\ndef second(p):\n    pass\n";
+static const char text[] = "import triton\n\n\n@triton.jit\ndef first(p, n):\n    pass\n\n\n"
+	"@triton.jit\ndef second(p):\n    pass\n";
 
 /* Random names, each told to one of three interners in a chain: found by those behind it, and never twice. */
 static void names_in_a_chain(void **state)
@@ -16,7 +17,8 @@ static void names_in_a_chain(void **state)
 	(void)state;
 	enum { N = 2000 };
 	struct arena arena = {0};
-	struct interner chain[3] = {{&arena, NULL, NULL, 0, 0}, {&arena, &chain[0], NULL, 0, 0}, {&arena, &chain[1], NULL, 0, 0}};
+	struct interner chain[3] = {
+		{&arena, NULL, NULL, 0, 0}, {&arena, &chain[0], NULL, 0, 0}, {&arena, &chain[1], NULL, 0, 0}};
 	const char *at[N];
 	u32 of[N];
 	srand(7);
@@ -61,7 +63,8 @@ static void same_source_again(void **state)
 	assert_int_equal(u[0].names.len, known);
 	assert_null(intern_find(&u[0].names, "of this unit only"));
 	assert_int_equal(u[0].diags.nerrors, 0);
-	assert_ptr_not_equal(intern_find(&u[1].names, "of this unit only"), intern_find(&u[2].names, "of this unit only"));
+	assert_ptr_not_equal(intern_find(&u[1].names, "of this unit only"),
+			     intern_find(&u[2].names, "of this unit only"));
 	unit_free(&u[1]);
 	assert_non_null(intern_find(&u[2].names, "second"));
 	unit_free(&u[2]);
