@@ -12,7 +12,7 @@
 %expect 0
 
 %code requires {
-#include "lang/parse.h"
+#include "lang/build.h"
 union parser_value {
 	const char *name;
 	struct expr *expr;
@@ -46,7 +46,6 @@ static int tl_yylex(union parser_value *value, struct loc *loc, struct parser *p
 	return t.kind;
 }
 static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
-#include "lang/build.h"
 }
 
 %token NEWLINE INDENT DEDENT JIT_DEF CONSTEXPR_DEF START_EXPRESSION
@@ -121,7 +120,7 @@ parameter: NAME { $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 	 | ELLIPSIS { diag(p->diags, E_ELIDED_PARAM, @$); $$ = (struct param){.name = "...", .loc = @$}; }
 	 ;
 
-suite: simple { $$ = block_of(p, $simple); }
+suite: simple { $$ = single_body(p, $simple); }
      | NEWLINE INDENT statements DEDENT { $$ = (struct body){$statements->at, $statements->len}; }
      | NEWLINE %prec NO_BLOCK { diag(p->diags, E_EXPECTED_BLOCK, @$); $$ = (struct body){0}; }
      ;
@@ -137,52 +136,52 @@ statement: simple
 	 | INDENT statements DEDENT { diag(p->diags, E_UNEXPECTED_INDENT, @INDENT); $$ = NULL; }
 	 ;
 
-simple: small_list NEWLINE { $$ = sequence(p, $small_list); }
-      | small_list ';' NEWLINE { $$ = sequence(p, $small_list); }
+simple: small_list NEWLINE { $$ = ast_line(p, $small_list); }
+      | small_list ';' NEWLINE { $$ = ast_line(p, $small_list); }
       ;
 small_list: small { $$ = arena_new(p->arena, stmt_vec); vec_push(p->arena, $$, $small); }
 	  | small_list[list] ';' small { vec_push(p->arena, $list, $small); $$ = $list; }
 	  ;
 
 small: expression_statement
-     | PASS { $$ = new_stmt(p, ST_PASS, @$); }
-     | BREAK { $$ = new_stmt(p, ST_BREAK, @$); }
-     | CONTINUE { $$ = new_stmt(p, ST_CONTINUE, @$); }
-     | RETURN return_value { $$ = new_stmt(p, ST_RETURN, @$); $$->value = $return_value; }
-     | RAISE return_value { $$ = new_stmt(p, ST_RAISE, @$); $$->value = $return_value; }
-     | ASSERT test[what] { $$ = new_stmt(p, ST_ASSERT, @$); $$->value = $what; }
+     | PASS { $$ = ast_stmt(p, ST_PASS, @$); }
+     | BREAK { $$ = ast_stmt(p, ST_BREAK, @$); }
+     | CONTINUE { $$ = ast_stmt(p, ST_CONTINUE, @$); }
+     | RETURN return_value { $$ = ast_stmt(p, ST_RETURN, @$); $$->value = $return_value; }
+     | RAISE return_value { $$ = ast_stmt(p, ST_RAISE, @$); $$->value = $return_value; }
+     | ASSERT test[what] { $$ = ast_stmt(p, ST_ASSERT, @$); $$->value = $what; }
      | ASSERT test[what] ',' test[message] {
-	$$ = new_stmt(p, ST_ASSERT, @$);
+	$$ = ast_stmt(p, ST_ASSERT, @$);
 	$$->value = $what;
 	$$->message = $message;
      }
-     | DEL tests { $$ = unsupported(p, "del", @$); }
-     | GLOBAL tests { $$ = unsupported(p, "global", @$); }
-     | NONLOCAL tests { $$ = unsupported(p, "nonlocal", @$); }
-     | IMPORT tests import_as { $$ = unsupported(p, "import", @$); }
-     | FROM tests IMPORT imported import_as { $$ = unsupported(p, "import", @$); }
-     | YIELD return_value { $$ = unsupported(p, "yield", @$); }
+     | DEL tests { $$ = ast_unsupported_stmt(p, "del", @$); }
+     | GLOBAL tests { $$ = ast_unsupported_stmt(p, "global", @$); }
+     | NONLOCAL tests { $$ = ast_unsupported_stmt(p, "nonlocal", @$); }
+     | IMPORT tests import_as { $$ = ast_unsupported_stmt(p, "import", @$); }
+     | FROM tests IMPORT imported import_as { $$ = ast_unsupported_stmt(p, "import", @$); }
+     | YIELD return_value { $$ = ast_unsupported_stmt(p, "yield", @$); }
      ;
 imported: tests | '*';
 import_as: %empty | AS NAME;
 return_value: %empty { $$ = NULL; } | tests;
 
-expression_statement: tests { $$ = new_stmt(p, ST_EXPR, @$); $$->value = $tests; }
+expression_statement: tests { $$ = ast_stmt(p, ST_EXPR, @$); $$->value = $tests; }
 		    | targets tests {
-			$$ = new_stmt(p, ST_ASSIGN, @$);
+			$$ = ast_stmt(p, ST_ASSIGN, @$);
 			$$->targets = $targets->at;
 			$$->ntargets = $targets->len;
 			$$->value = $tests;
 		    }
 		    | tests[target] augmented tests[value] {
 			check_target(p, $target, true);
-			$$ = new_stmt(p, ST_AUG, @$);
+			$$ = ast_stmt(p, ST_AUG, @$);
 			$$->target = $target;
 			$$->op = $augmented;
 			$$->value = $value;
 		    }
-		    | tests[target] ':' test[type] { $$ = annotated(p, $target, $type, NULL, @$); }
-		    | tests[target] ':' test[type] '=' tests[value] { $$ = annotated(p, $target, $type, $value, @$); }
+		    | tests[target] ':' test[type] { $$ = ast_annotated(p, $target, $type, NULL, @$); }
+		    | tests[target] ':' test[type] '=' tests[value] { $$ = ast_annotated(p, $target, $type, $value, @$); }
 		    ;
 targets: tests '=' {
 		check_target(p, $tests, false);
@@ -200,7 +199,7 @@ augmented: ADD_EQ { $$ = OP_ADD; } | SUB_EQ { $$ = OP_SUB; } | MUL_EQ { $$ = OP_
 compound: if_statement
 	| FOR loop_target[target] IN tests[over] ':' suite else_part {
 		check_target(p, $target, false);
-		$$ = new_stmt(p, ST_FOR, @FOR);
+		$$ = ast_stmt(p, ST_FOR, @FOR);
 		$$->target = $target;
 		$$->value = $over;
 		$$->body = $suite;
@@ -208,31 +207,31 @@ compound: if_statement
 			diag(p->diags, E_LOOP_ELSE, @else_part);
 	}
 	| WHILE test ':' suite else_part {
-		$$ = new_stmt(p, ST_WHILE, @WHILE);
+		$$ = ast_stmt(p, ST_WHILE, @WHILE);
 		$$->value = $test;
 		$$->body = $suite;
 		if ($else_part.len)
 			diag(p->diags, E_LOOP_ELSE, @else_part);
 	}
-	| WITH tests import_as ':' suite { $$ = unsupported(p, "with", @WITH); }
-	| TRY ':' suite { $$ = unsupported(p, "try", @TRY); }
-	| EXCEPT test import_as ':' suite { $$ = unsupported(p, "except", @EXCEPT); }
-	| EXCEPT ':' suite { $$ = unsupported(p, "except", @EXCEPT); }
-	| FINALLY ':' suite { $$ = unsupported(p, "finally", @FINALLY); }
-	| CLASS test ':' suite { $$ = unsupported(p, "class", @CLASS); }
-	| DEF NAME '(' parameters ')' return_annotation ':' suite { $$ = unsupported(p, "a nested def", @DEF); }
+	| WITH tests import_as ':' suite { $$ = ast_unsupported_stmt(p, "with", @WITH); }
+	| TRY ':' suite { $$ = ast_unsupported_stmt(p, "try", @TRY); }
+	| EXCEPT test import_as ':' suite { $$ = ast_unsupported_stmt(p, "except", @EXCEPT); }
+	| EXCEPT ':' suite { $$ = ast_unsupported_stmt(p, "except", @EXCEPT); }
+	| FINALLY ':' suite { $$ = ast_unsupported_stmt(p, "finally", @FINALLY); }
+	| CLASS test ':' suite { $$ = ast_unsupported_stmt(p, "class", @CLASS); }
+	| DEF NAME '(' parameters ')' return_annotation ':' suite { $$ = ast_unsupported_stmt(p, "a nested def", @DEF); }
 	;
 loop_target: primary
-	   | primary ',' { $$ = list_expr(p, EX_TUPLE, NULL, $primary, @$); }
-	   | primary ',' loop_targets { $$ = list_expr(p, EX_TUPLE, $loop_targets, $primary, @$); }
+	   | primary ',' { $$ = ast_sequence(p, EX_TUPLE, NULL, $primary, @$); }
+	   | primary ',' loop_targets { $$ = ast_sequence(p, EX_TUPLE, $loop_targets, $primary, @$); }
 	   ;
-loop_targets: primary { $$ = exprs(p, $primary); }
+loop_targets: primary { $$ = expr_list(p, $primary); }
 	    | loop_targets[list] ',' primary { vec_push(p->arena, $list, $primary); $$ = $list; }
 	    ;
 else_part: %empty { $$ = (struct body){0}; } | ELSE ':' suite { $$ = $suite; };
 
 if_statement: IF test ':' suite elifs else_part {
-		$$ = new_stmt(p, ST_IF, @IF);
+		$$ = ast_stmt(p, ST_IF, @IF);
 		finish_if(p, $$, (struct arm){$test, $suite}, $elifs, $else_part);
 	};
 elifs: %empty { $$ = arena_new(p->arena, arm_vec); }
@@ -240,87 +239,87 @@ elifs: %empty { $$ = arena_new(p->arena, arm_vec); }
      ;
 
 tests: test
-     | test ',' { $$ = list_expr(p, EX_TUPLE, NULL, $test, @$); }
-     | test ',' test_list { $$ = list_expr(p, EX_TUPLE, $test_list, $test, @$); }
-     | test ',' test_list ',' { $$ = list_expr(p, EX_TUPLE, $test_list, $test, @$); }
+     | test ',' { $$ = ast_sequence(p, EX_TUPLE, NULL, $test, @$); }
+     | test ',' test_list { $$ = ast_sequence(p, EX_TUPLE, $test_list, $test, @$); }
+     | test ',' test_list ',' { $$ = ast_sequence(p, EX_TUPLE, $test_list, $test, @$); }
      ;
-test_list: test { $$ = exprs(p, $test); }
+test_list: test { $$ = expr_list(p, $test); }
 	 | test_list[list] ',' test { vec_push(p->arena, $list, $test); $$ = $list; }
 	 ;
 
 test: or_test
-    | or_test[yes] IF or_test[condition] ELSE test[no] { $$ = ternary(p, $condition, $yes, $no, @$); }
+    | or_test[yes] IF or_test[condition] ELSE test[no] { $$ = ast_conditional(p, $condition, $yes, $no, @$); }
     | LAMBDA lambda_parameters ':' test[body] {
 	(void)$body;
-	$$ = unsupported_expr(p, "lambda", @LAMBDA);
+	$$ = ast_unsupported(p, "lambda", @LAMBDA);
     }
     ;
 lambda_parameters: %empty | NAME | lambda_parameters ',' NAME;
 
 or_test: and_test
-       | or_list { $$ = bool_expr(p, EX_OR, $or_list, @$); }
+       | or_list { $$ = ast_sequence(p, EX_OR, $or_list, NULL, @$); }
        ;
-or_list: and_test[a] OR and_test[b] { $$ = exprs(p, $a); vec_push(p->arena, $$, $b); }
+or_list: and_test[a] OR and_test[b] { $$ = expr_list(p, $a); vec_push(p->arena, $$, $b); }
        | or_list[list] OR and_test[b] { vec_push(p->arena, $list, $b); $$ = $list; }
        ;
 and_test: not_test
-	| and_list { $$ = bool_expr(p, EX_AND, $and_list, @$); }
+	| and_list { $$ = ast_sequence(p, EX_AND, $and_list, NULL, @$); }
 	;
-and_list: not_test[a] AND not_test[b] { $$ = exprs(p, $a); vec_push(p->arena, $$, $b); }
+and_list: not_test[a] AND not_test[b] { $$ = expr_list(p, $a); vec_push(p->arena, $$, $b); }
 	| and_list[list] AND not_test[b] { vec_push(p->arena, $list, $b); $$ = $list; }
 	;
 not_test: comparison
-	| NOT not_test[a] { $$ = unary(p, OP_NOT, $a, @$); }
+	| NOT not_test[a] { $$ = ast_unary(p, OP_NOT, $a, @$); }
 	;
 comparison: bit_or
 	  | chain { warn_of_bits_in_chain(p, $chain); $$ = $chain; }
 	  ;
-chain: bit_or[a] compare_op bit_or[b] { $$ = compare(p, $compare_op, $a, $b, @$); }
-     | chain[a] compare_op bit_or[b] { $$ = extend_comparison(p, $a, $compare_op, $b, @$); }
+chain: bit_or[a] compare_op bit_or[b] { $$ = ast_compare(p, $compare_op, $a, $b, @$); }
+     | chain[a] compare_op bit_or[b] { $$ = ast_extend_compare(p, $a, $compare_op, $b, @$); }
      ;
 compare_op: '<' { $$ = OP_LT; } | '>' { $$ = OP_GT; } | LE { $$ = OP_LE; } | GE { $$ = OP_GE; } | EQ { $$ = OP_EQ; }
 	  | NE { $$ = OP_NE; } | IS { $$ = OP_IS; } | IS NOT { $$ = OP_IS_NOT; } | IN { $$ = OP_IN; }
 	  | NOT IN { $$ = OP_NOT_IN; }
 	  ;
-bit_or: bit_xor | bit_or[a] '|' bit_xor[b] { $$ = binary(p, OP_BITOR, $a, $b, @$); };
-bit_xor: bit_and | bit_xor[a] '^' bit_and[b] { $$ = binary(p, OP_BITXOR, $a, $b, @$); };
-bit_and: shift | bit_and[a] '&' shift[b] { $$ = binary(p, OP_BITAND, $a, $b, @$); };
+bit_or: bit_xor | bit_or[a] '|' bit_xor[b] { $$ = ast_binary(p, OP_BITOR, $a, $b, @$); };
+bit_xor: bit_and | bit_xor[a] '^' bit_and[b] { $$ = ast_binary(p, OP_BITXOR, $a, $b, @$); };
+bit_and: shift | bit_and[a] '&' shift[b] { $$ = ast_binary(p, OP_BITAND, $a, $b, @$); };
 shift: arith
-     | shift[a] SHL arith[b] { $$ = binary(p, OP_SHL, $a, $b, @$); }
-     | shift[a] SHR arith[b] { $$ = binary(p, OP_SHR, $a, $b, @$); }
+     | shift[a] SHL arith[b] { $$ = ast_binary(p, OP_SHL, $a, $b, @$); }
+     | shift[a] SHR arith[b] { $$ = ast_binary(p, OP_SHR, $a, $b, @$); }
      ;
 arith: term
-     | arith[a] '+' term[b] { $$ = binary(p, OP_ADD, $a, $b, @$); }
-     | arith[a] '-' term[b] { $$ = binary(p, OP_SUB, $a, $b, @$); }
+     | arith[a] '+' term[b] { $$ = ast_binary(p, OP_ADD, $a, $b, @$); }
+     | arith[a] '-' term[b] { $$ = ast_binary(p, OP_SUB, $a, $b, @$); }
      ;
 term: factor
-    | term[a] '*' factor[b] { $$ = binary(p, OP_MUL, $a, $b, @$); }
-    | term[a] '/' factor[b] { $$ = binary(p, OP_DIV, $a, $b, @$); }
-    | term[a] FLOORDIV factor[b] { $$ = binary(p, OP_FLOORDIV, $a, $b, @$); }
-    | term[a] '%' factor[b] { $$ = binary(p, OP_MOD, $a, $b, @$); }
-    | term[a] '@' factor[b] { $$ = binary(p, OP_MATMUL, $a, $b, @$); }
+    | term[a] '*' factor[b] { $$ = ast_binary(p, OP_MUL, $a, $b, @$); }
+    | term[a] '/' factor[b] { $$ = ast_binary(p, OP_DIV, $a, $b, @$); }
+    | term[a] FLOORDIV factor[b] { $$ = ast_binary(p, OP_FLOORDIV, $a, $b, @$); }
+    | term[a] '%' factor[b] { $$ = ast_binary(p, OP_MOD, $a, $b, @$); }
+    | term[a] '@' factor[b] { $$ = ast_binary(p, OP_MATMUL, $a, $b, @$); }
     ;
-factor: power | unary_op factor[a] { $$ = unary(p, $unary_op, $a, @$); };
+factor: power | unary_op factor[a] { $$ = ast_unary(p, $unary_op, $a, @$); };
 unary_op: '-' { $$ = OP_NEG; } | '+' { $$ = OP_POS; } | '~' { $$ = OP_INVERT; };
-power: primary | primary[a] POW factor[b] { $$ = binary(p, OP_POW, $a, $b, @$); };
+power: primary | primary[a] POW factor[b] { $$ = ast_binary(p, OP_POW, $a, $b, @$); };
 
 primary: atom
-       | primary[a] '.' NAME { $$ = attribute(p, $a, $NAME, @$); }
-       | primary[a] '[' subscripts ']' { $$ = subscript(p, $a, $subscripts, @$); }
-       | primary[a] '(' arguments ')' { $$ = call(p, $a, $arguments, @$); }
+       | primary[a] '.' NAME { $$ = ast_attribute(p, $a, $NAME, @$); }
+       | primary[a] '[' subscripts ']' { $$ = ast_subscript(p, $a, $subscripts, @$); }
+       | primary[a] '(' arguments ')' { $$ = ast_call(p, $a, $arguments, @$); }
        ;
 
 subscripts: subscript
-	  | subscript ',' { $$ = list_expr(p, EX_TUPLE, NULL, $subscript, @$); }
-	  | subscript ',' subscript_list { $$ = list_expr(p, EX_TUPLE, $subscript_list, $subscript, @$); }
-	  | subscript ',' subscript_list ',' { $$ = list_expr(p, EX_TUPLE, $subscript_list, $subscript, @$); }
+	  | subscript ',' { $$ = ast_sequence(p, EX_TUPLE, NULL, $subscript, @$); }
+	  | subscript ',' subscript_list { $$ = ast_sequence(p, EX_TUPLE, $subscript_list, $subscript, @$); }
+	  | subscript ',' subscript_list ',' { $$ = ast_sequence(p, EX_TUPLE, $subscript_list, $subscript, @$); }
 	  ;
-subscript_list: subscript { $$ = exprs(p, $subscript); }
+subscript_list: subscript { $$ = expr_list(p, $subscript); }
 	      | subscript_list[list] ',' subscript { vec_push(p->arena, $list, $subscript); $$ = $list; }
 	      ;
 subscript: test
-	 | slice_part[a] ':' slice_part[b] { $$ = slice(p, $a, $b, NULL, @$); }
-	 | slice_part[a] ':' slice_part[b] ':' slice_part[c] { $$ = slice(p, $a, $b, $c, @$); }
+	 | slice_part[a] ':' slice_part[b] { $$ = ast_slice(p, $a, $b, NULL, @$); }
+	 | slice_part[a] ':' slice_part[b] ':' slice_part[c] { $$ = ast_slice(p, $a, $b, $c, @$); }
 	 ;
 slice_part: %empty { $$ = NULL; } | test;
 
@@ -334,36 +333,36 @@ argument_list: argument_value { $$ = arena_new(p->arena, struct call_args); add_
 	     | argument_list[list] ',' NAME '=' test { add_argument(p, $list, $NAME, $test, @NAME); $$ = $list; }
 	     ;
 argument_value: test
-	      | '*' test { $$ = star(p, $test, @$); }
-	      | POW test { (void)$test; $$ = unsupported_expr(p, "** in a call", @$); }
-	      | test comprehension { (void)$test; $$ = unsupported_expr(p, "a comprehension", @$); }
-	      | NAME WALRUS test { (void)$test; $$ = unsupported_expr(p, ":=", @WALRUS); }
+	      | '*' test { $$ = ast_star(p, $test, @$); }
+	      | POW test { (void)$test; $$ = ast_unsupported(p, "** in a call", @$); }
+	      | test comprehension { (void)$test; $$ = ast_unsupported(p, "a comprehension", @$); }
+	      | NAME WALRUS test { (void)$test; $$ = ast_unsupported(p, ":=", @WALRUS); }
 	      ;
 comprehension: FOR loop_target IN or_test comprehension_rest;
 comprehension_rest: %empty | comprehension_rest IF or_test | comprehension_rest FOR loop_target IN or_test;
 
-atom: NAME { $$ = name_expr(p, $NAME, @$); }
+atom: NAME { $$ = ast_name(p, $NAME, @$); }
     | NUMBER
     | strings
-    | NONE { $$ = new_expr(p, EX_NONE, @$); }
-    | TRUE_ { $$ = new_expr(p, EX_TRUE, @$); }
-    | FALSE_ { $$ = new_expr(p, EX_FALSE, @$); }
-    | ELLIPSIS { $$ = new_expr(p, EX_ELLIPSIS, @$); }
-    | '(' ')' { $$ = list_expr(p, EX_TUPLE, NULL, NULL, @$); }
+    | NONE { $$ = ast_leaf(p, EX_NONE, @$); }
+    | TRUE_ { $$ = ast_leaf(p, EX_TRUE, @$); }
+    | FALSE_ { $$ = ast_leaf(p, EX_FALSE, @$); }
+    | ELLIPSIS { $$ = ast_leaf(p, EX_ELLIPSIS, @$); }
+    | '(' ')' { $$ = ast_sequence(p, EX_TUPLE, NULL, NULL, @$); }
     | '(' tests ')' { $$ = $tests; $$->loc = @$; $$->in_parentheses = true; }
-    | '(' NAME WALRUS test ')' { (void)$test; $$ = unsupported_expr(p, ":=", @WALRUS); }
-    | '(' test comprehension ')' { (void)$test; $$ = unsupported_expr(p, "a comprehension", @$); }
-    | '[' ']' { $$ = list_expr(p, EX_LIST, NULL, NULL, @$); }
-    | '[' test_list ']' { $$ = list_expr(p, EX_LIST, $test_list, NULL, @$); }
-    | '[' test_list ',' ']' { $$ = list_expr(p, EX_LIST, $test_list, NULL, @$); }
-    | '[' test comprehension ']' { (void)$test; $$ = unsupported_expr(p, "a comprehension", @$); }
-    | '{' '}' { $$ = unsupported_expr(p, "a dict or set", @$); }
-    | '{' dict_item comprehension '}' { $$ = unsupported_expr(p, "a comprehension", @$); }
-    | '{' dict_items '}' { $$ = unsupported_expr(p, "a dict or set", @$); }
+    | '(' NAME WALRUS test ')' { (void)$test; $$ = ast_unsupported(p, ":=", @WALRUS); }
+    | '(' test comprehension ')' { (void)$test; $$ = ast_unsupported(p, "a comprehension", @$); }
+    | '[' ']' { $$ = ast_sequence(p, EX_LIST, NULL, NULL, @$); }
+    | '[' test_list ']' { $$ = ast_sequence(p, EX_LIST, $test_list, NULL, @$); }
+    | '[' test_list ',' ']' { $$ = ast_sequence(p, EX_LIST, $test_list, NULL, @$); }
+    | '[' test comprehension ']' { (void)$test; $$ = ast_unsupported(p, "a comprehension", @$); }
+    | '{' '}' { $$ = ast_unsupported(p, "a dict or set", @$); }
+    | '{' dict_item comprehension '}' { $$ = ast_unsupported(p, "a comprehension", @$); }
+    | '{' dict_items '}' { $$ = ast_unsupported(p, "a dict or set", @$); }
     ;
 dict_items: dict_item | dict_items ',' dict_item;
 dict_item: test | test ':' test;
-strings: STRING | strings[a] STRING[b] { $$ = join_strings(p, $a, $b); };
+strings: STRING | strings[a] STRING[b] { $$ = ast_join_strings(p, $a, $b); };
 
 %%
 

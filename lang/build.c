@@ -1,0 +1,329 @@
+/* The nodes of the AST and what the grammar's actions check while they make them. */
+#include "lang/build.h"
+
+static u16 depth_of(const struct expr *e)
+{
+	return e ? e->depth : 0;
+}
+
+/* Every node is made here, so nesting is bounded in one place and later recursion over the tree is safe. A node that
+ * is nested too deeply becomes a None without operands, after an error. */
+static struct expr *new_node(struct parser *p, enum expr_kind kind, struct loc loc, u32 child_depth)
+{
+	struct expr *e = arena_new(p->arena, struct expr);
+	e->kind = kind;
+	e->loc = loc;
+	e->depth = (u16)(child_depth + 1);
+	if (e->depth > AST_MAX_DEPTH) {
+		diag(p->diags, E_NESTED_TOO_DEEP, loc);
+		e->kind = EX_NONE;
+		e->depth = 1;
+	}
+	return e;
+}
+
+struct expr *ast_leaf(struct parser *p, enum expr_kind kind, struct loc loc)
+{
+	return new_node(p, kind, loc, 0);
+}
+
+struct expr *ast_name(struct parser *p, const char *name, struct loc loc)
+{
+	struct expr *e = ast_leaf(p, EX_NAME, loc);
+	e->name = name;
+	return e;
+}
+
+/* A node with up to three operands. */
+static struct expr *node3(struct parser *p, enum expr_kind kind, struct loc loc, struct expr *a, struct expr *b,
+			  struct expr *c)
+{
+	struct expr *e = new_node(p, kind, loc, MAX(depth_of(a), MAX(depth_of(b), depth_of(c))));
+	if (e->kind == kind) {
+		e->a = a;
+		e->b = b;
+		e->c = c;
+	}
+	return e;
+}
+
+struct expr *ast_unary(struct parser *p, enum operator op, struct expr *a, struct loc loc)
+{
+	struct expr *e = node3(p, EX_UNARY, loc, a, NULL, NULL);
+	e->op = op;
+	return e;
+}
+
+struct expr *ast_binary(struct parser *p, enum operator op, struct expr *a, struct expr *b, struct loc loc)
+{
+	struct expr *e = node3(p, EX_BINARY, loc, a, b, NULL);
+	e->op = op;
+	return e;
+}
+
+struct expr *ast_conditional(struct parser *p, struct expr *cond, struct expr *yes, struct expr *no, struct loc loc)
+{
+	return node3(p, EX_IFEXP, loc, yes, cond, no);
+}
+
+struct expr *ast_attribute(struct parser *p, struct expr *a, const char *name, struct loc loc)
+{
+	struct expr *e = node3(p, EX_ATTR, loc, a, NULL, NULL);
+	e->name = name;
+	return e;
+}
+
+struct expr *ast_subscript(struct parser *p, struct expr *a, struct expr *index, struct loc loc)
+{
+	return node3(p, EX_SUBSCRIPT, loc, a, index, NULL);
+}
+
+struct expr *ast_slice(struct parser *p, struct expr *a, struct expr *b, struct expr *c, struct loc loc)
+{
+	return node3(p, EX_SLICE, loc, a, b, c);
+}
+
+struct expr *ast_star(struct parser *p, struct expr *a, struct loc loc)
+{
+	return node3(p, EX_STAR, loc, a, NULL, NULL);
+}
+
+expr_vec *expr_list(struct parser *p, struct expr *first)
+{
+	expr_vec *v = arena_new(p->arena, expr_vec);
+	vec_push(p->arena, v, first);
+	return v;
+}
+
+static u32 deepest(const expr_vec *v)
+{
+	u32 depth = 0;
+	for (u32 i = 0; v && i < v->len; i++)
+		depth = MAX(depth, depth_of(v->at[i]));
+	return depth;
+}
+
+struct expr *ast_sequence(struct parser *p, enum expr_kind kind, const expr_vec *rest, struct expr *first,
+			  struct loc loc)
+{
+	struct expr *e = new_node(p, kind, loc, MAX(deepest(rest), depth_of(first)));
+	expr_vec all = {0};
+	if (first)
+		vec_push(p->arena, &all, first);
+	for (u32 i = 0; rest && i < rest->len; i++)
+		vec_push(p->arena, &all, rest->at[i]);
+	e->items = all.at;
+	e->nitems = all.len;
+	return e;
+}
+
+struct expr *ast_compare(struct parser *p, enum operator op, struct expr *a, struct expr *b, struct loc loc)
+{
+	struct expr *e = ast_sequence(p, EX_COMPARE, expr_list(p, b), a, loc);
+	e->ops = arena_array(p->arena, enum operator, 1);
+	e->ops[0] = op;
+	return e;
+}
+
+struct expr *ast_extend_compare(struct parser *p, struct expr *chain, enum operator op, struct expr *b, struct loc loc)
+{
+	if (chain->kind != EX_COMPARE) /* nested too deeply: reported */
+		return chain;
+	u32 n = chain->nitems - 1;
+	expr_vec items = {.at = chain->items + 1, .len = n, .cap = n};
+	enum operator* ops = arena_array(p->arena, enum operator, n + 1);
+	vec_push(p->arena, &items, b);
+	memcpy(ops, chain->ops, n * sizeof *ops);
+	ops[n] = op;
+	struct expr *e = ast_sequence(p, EX_COMPARE, &items, chain->items[0], loc);
+	e->ops = ops;
+	return e;
+}
+
+void warn_of_bits_in_chain(struct parser *p, const struct expr *chain)
+{
+	for (u32 i = 0; chain->kind == EX_COMPARE && chain->nitems > 2 && i < chain->nitems; i++) {
+		const struct expr *x = chain->items[i];
+		if (x->kind == EX_BINARY && !x->in_parentheses && (x->op == OP_BITAND || x->op == OP_BITOR)) {
+			diag(p->diags, W_BITS_IN_CHAIN, x->loc, operator_text(x->op));
+			diag_hint(p->diags, "write (a < b) %s (c < d)", operator_text(x->op));
+			return;
+		}
+	}
+}
+
+struct expr *ast_call(struct parser *p, struct expr *f, const struct call_args *args, struct loc loc)
+{
+	u32 depth = MAX(depth_of(f), deepest(&args->items));
+	for (u32 i = 0; i < args->keywords.len; i++)
+		depth = MAX(depth, depth_of(args->keywords.at[i].value));
+	struct expr *e = new_node(p, EX_CALL, loc, depth);
+	if (e->kind != EX_CALL)
+		return e;
+	e->a = f;
+	e->items = args->items.at;
+	e->nitems = args->items.len;
+	e->keywords = args->keywords.at;
+	e->nkeywords = args->keywords.len;
+	return e;
+}
+
+void add_argument(struct parser *p, struct call_args *args, const char *name, struct expr *value, struct loc loc)
+{
+	if (name) {
+		for (u32 i = 0; i < args->keywords.len; i++)
+			if (args->keywords.at[i].name == name)
+				diag(p->diags, E_REPEATED_ARG, loc, name);
+		vec_push(p->arena, &args->keywords, ((struct keyword){name, value, loc}));
+	} else {
+		if (args->keywords.len)
+			diag(p->diags, E_POSITIONAL_AFTER_KEYWORD, loc);
+		vec_push(p->arena, &args->items, value);
+	}
+}
+
+static void push_parts(struct parser *p, expr_vec *parts, struct expr *e)
+{
+	for (u32 i = 0; i < e->nitems; i++)
+		vec_push(p->arena, parts, e->items[i]);
+	if (!e->nitems)
+		vec_push(p->arena, parts, e);
+}
+
+struct expr *ast_join_strings(struct parser *p, struct expr *a, struct expr *b)
+{
+	struct loc loc = loc_join(a->loc, b->loc);
+	if (a->kind == EX_FSTR || b->kind == EX_FSTR) {
+		expr_vec parts = {0};
+		push_parts(p, &parts, a);
+		push_parts(p, &parts, b);
+		return ast_sequence(p, EX_FSTR, &parts, NULL, loc);
+	}
+	struct expr *e = ast_leaf(p, EX_STR, loc);
+	char *text = arena_alloc(p->arena, (size_t)a->text_len + b->text_len + 1);
+	memcpy(text, a->text, a->text_len);
+	memcpy(text + a->text_len, b->text, b->text_len);
+	text[a->text_len + b->text_len] = 0;
+	e->text = text;
+	e->text_len = a->text_len + b->text_len;
+	return e;
+}
+
+struct stmt *ast_stmt(struct parser *p, enum stmt_kind kind, struct loc loc)
+{
+	struct stmt *s = arena_new(p->arena, struct stmt);
+	s->kind = kind;
+	s->loc = loc;
+	return s;
+}
+
+struct stmt *ast_unsupported_stmt(struct parser *p, const char *what, struct loc loc)
+{
+	struct stmt *s = ast_stmt(p, ST_UNSUPPORTED, loc);
+	s->name = what;
+	return s;
+}
+
+struct expr *ast_unsupported(struct parser *p, const char *what, struct loc loc)
+{
+	struct expr *e = ast_leaf(p, EX_UNSUPPORTED, loc);
+	e->name = what;
+	return e;
+}
+
+void check_target(struct parser *p, const struct expr *e, bool augmented)
+{
+	switch (e->kind) {
+	case EX_NAME: return;
+	case EX_TUPLE:
+	case EX_LIST:
+		if (augmented)
+			break;
+		for (u32 i = 0; i < e->nitems; i++)
+			check_target(p, e->items[i], false);
+		return;
+	case EX_SUBSCRIPT:
+	case EX_ATTR: return;
+	default: break;
+	}
+	diag(p->diags, E_ASSIGN_TARGET, e->loc);
+}
+
+struct stmt *ast_annotated(struct parser *p, struct expr *target, struct expr *type, struct expr *value, struct loc loc)
+{
+	if (target->kind != EX_SUBSCRIPT && target->kind != EX_ATTR && target->kind != EX_NAME)
+		diag(p->diags, E_ASSIGN_TARGET, target->loc);
+	struct stmt *s = ast_stmt(p, ST_ANN, loc);
+	s->target = target;
+	s->annotation = type;
+	s->value = value;
+	return s;
+}
+
+struct stmt *ast_line(struct parser *p, const stmt_vec *list)
+{
+	if (list->len == 1)
+		return list->at[0];
+	struct stmt *s = ast_stmt(p, ST_IF, list->at[0]->loc); /* an `if True:` without the test */
+	s->arms = arena_new(p->arena, struct arm);
+	s->narms = 1;
+	s->arms[0].body = (struct body){list->at, list->len};
+	return s;
+}
+
+struct body single_body(struct parser *p, struct stmt *s)
+{
+	struct stmt **at = arena_new(p->arena, struct stmt *);
+	*at = s;
+	return (struct body){at, 1};
+}
+
+void finish_if(struct parser *p, struct stmt *s, struct arm first, const arm_vec *more, struct body otherwise)
+{
+	arm_vec all = {0};
+	vec_push(p->arena, &all, first);
+	for (u32 i = 0; i < more->len; i++)
+		vec_push(p->arena, &all, more->at[i]);
+	if (otherwise.len)
+		vec_push(p->arena, &all, ((struct arm){NULL, otherwise}));
+	s->arms = all.at;
+	s->narms = all.len;
+}
+
+param_vec *add_parameter(struct parser *p, param_vec *list, struct param q)
+{
+	if (q.name)
+		vec_push(p->arena, list, q);
+	return list;
+}
+
+void add_function(struct parser *p, enum func_kind kind, const char *name, struct loc loc, param_vec *params,
+		  struct body body)
+{
+	struct func *f = arena_new(p->arena, struct func);
+	*f = (struct func){.kind = kind,
+			   .name = name,
+			   .loc = loc,
+			   .params = params->at,
+			   .nparams = params->len,
+			   .body = body,
+			   .module = p->module};
+	for (u32 i = 0; i < f->nparams; i++)
+		for (u32 j = 0; j < i; j++)
+			if (f->params[i].name == f->params[j].name && strcmp(f->params[i].name, "..."))
+				diag(p->diags, E_REPEATED_PARAM, f->params[i].loc, f->params[i].name);
+	if (body.len && body.at[0]->kind == ST_EXPR && body.at[0]->value->kind == EX_STR) {
+		f->doc = body.at[0]->value->text;
+		f->body.at++;
+		f->body.len--;
+	}
+	const struct func *earlier = map_get(&p->module->by_name, name); /* of one name, the last counts */
+	u32 at = 0;
+	while (at < p->module->funcs.len && p->module->funcs.at[at] != earlier)
+		at++;
+	if (at < p->module->funcs.len)
+		p->module->funcs.at[at] = f;
+	else
+		vec_push(p->arena, &p->module->funcs, f);
+	map_put(&p->module->by_name, name, f);
+}
