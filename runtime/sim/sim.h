@@ -204,7 +204,17 @@ void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format,
 
 /* "softmax.tl:17, PTX line 12 (st.shared.u32): tl.store(p, x)". */
 void print_place(struct strbuf *out, const struct launch *l, const struct instr *i);
+/* The position and state of each warp of the cluster, and of each mbarrier. */
+void print_positions(const struct cluster *c, struct strbuf *out);
+/* Fails the cluster's first block: no warp can go on. */
+void report_deadlock(struct cluster *c);
+/* Runs until the warp waits, ends, fails or has executed `turns` instructions. */
+void run_warp(struct warp *w, u32 turns);
 
+static inline u64 low_bits(u64 v, int bits)
+{
+	return bits >= 64 ? v : v & (((u64)1 << bits) - 1);
+}
 /* The value of a register, constant or special register, as `bits` bits, in one lane. */
 u64 operand_value(const struct warp *w, const struct operand *o, u32 lane, int bits);
 static inline u64 *reg(struct warp *w, const struct operand *o) { return &w->regs[(size_t)o->reg * LANES]; }

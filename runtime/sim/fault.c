@@ -1,0 +1,98 @@
+/* Reports of faults and deadlocks: the instruction, the lanes, the state of each warp. */
+#include "runtime/sim/cluster.h"
+#include "runtime/sim/mbarrier.h"
+
+#include <string.h>
+
+static void print_lanes(struct strbuf *out, u32 lanes)
+{
+	if (lanes == ALL_LANES) {
+		sb_puts(out, "all lanes");
+		return;
+	}
+	sb_puts(out, lanes & (lanes - 1) ? "lanes" : "lane");
+	for (u32 l = 0; l < LANES; l++) {
+		u32 last = l;
+		while (last + 1 < LANES && lanes >> l & 1 && lanes >> (last + 1) & 1)
+			last++;
+		if (lanes >> l & 1)
+			sb_printf(out, last > l + 1 ? " %u–%u" : " %u", l, last);
+		if (last > l + 1)
+			l = last;
+	}
+}
+
+void print_place(struct strbuf *out, const struct launch *l, const struct instr *i)
+{
+	const struct source *s = l->source;
+	bool known = s && i->src_line && i->src_line <= s->nlines;
+	if (known)
+		sb_printf(out, "%s:%u, ", s->name, i->src_line);
+	sb_printf(out, "PTX line %u (%s)", i->line, i->opcode);
+	if (!known)
+		return;
+	const char *line = s->text + s->line_start[i->src_line - 1];
+	line += strspn(line, " \t");
+	sb_printf(out, ": %.*s", (int)MIN(strcspn(line, "\r\n"), 200u), line);
+}
+
+void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
+{
+	struct cta *b = w->block;
+	if (b->failed)
+		return;
+	b->failed = true;
+	va_list ap;
+	va_start(ap, format);
+	sb_vprintf(&b->error, format, ap);
+	va_end(ap);
+	sb_puts(&b->error, "\n  at ");
+	print_place(&b->error, b->launch, i);
+	sb_printf(&b->error, "\n  block (%u, %u, %u), warp %u, ", b->id[0], b->id[1], b->id[2], w->id);
+	print_lanes(&b->error, lanes);
+}
+
+static void print_position(const struct warp *w, struct strbuf *out)
+{
+	const struct cta *b = w->block;
+	const struct barrier *k = &b->barriers[w->barrier];
+	if (b->cluster->nblocks > 1)
+		sb_printf(out, "\n  block (%u, %u, %u), warp %u ", b->id[0], b->id[1], b->id[2], w->id);
+	else
+		sb_printf(out, "\n  warp %u ", w->id);
+	if (w->state == WARP_DONE) {
+		sb_puts(out, "has ended");
+		return;
+	}
+	if (w->state == WARP_AT_BARRIER)
+		sb_printf(out, "waits at barrier %u, where %u of %u warps have come: ", w->barrier, k->arrived,
+			  k->expected ? k->expected : b->nwarps);
+	else if (w->state == WARP_ASLEEP) {
+		sb_puts(out, "waits");
+		mbarrier_print(b, w->id, out);
+		sb_puts(out, ": ");
+	} else if (w->state == WARP_AT_CLUSTER)
+		sb_printf(out, "waits at the cluster's barrier, where %u of %u warps have come: ",
+			  cluster_arrived(b->cluster), b->cluster->nblocks * b->nwarps);
+	else
+		sb_puts(out, "is at ");
+	print_place(out, b->launch, w->at);
+}
+
+void print_positions(const struct cluster *c, struct strbuf *out)
+{
+	for (u32 k = 0; k < c->nblocks; k++)
+		for (u32 n = 0; n < c->blocks[k].nwarps; n++)
+			print_position(&c->blocks[k].warps[n], out);
+	for (u32 k = 0; k < c->nblocks; k++)
+		mbarrier_print_all(&c->blocks[k], out);
+}
+
+void report_deadlock(struct cluster *c)
+{
+	struct cta *b = &c->blocks[0];
+	b->failed = true;
+	sb_printf(&b->error, "deadlock in %s (%u, %u, %u): no warp can go on",
+		  c->nblocks > 1 ? "the cluster from block" : "block", b->id[0], b->id[1], b->id[2]);
+	print_positions(c, &b->error);
+}
