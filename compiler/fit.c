@@ -33,7 +33,7 @@ static i64 constant_of(const struct search *s, const struct arg_spec *args, u32 
 	return end && end != text && !*end && v > 0 && is_pow2((u64)v) ? v : 0;
 }
 
-static void try(struct search *s, struct candidate *c)
+static void try_candidate(struct search *s, struct candidate *c)
 {
 	struct diags said = s->u->diags;
 	struct compile_options o = {.target = s->o->target,
@@ -62,7 +62,7 @@ static void try_neighbours(struct search *s)
 	struct candidate c = s->now;
 	if (c.num_stages > 1) {
 		c.num_stages--;
-		try(s, &c);
+		try_candidate(s, &c);
 	}
 	for (u32 i = 0; i < s->func->nparams && !s->best.fits; i++) {
 		i64 v = constant_of(s, s->now.args, i);
@@ -71,12 +71,12 @@ static void try_neighbours(struct search *s)
 		c = s->now;
 		c.args = arena_dup(&s->u->arena, s->now.args, s->func->nparams * sizeof *c.args);
 		c.args[i].constant = arena_printf(&s->u->arena, "%lld", (long long)v / 2);
-		try(s, &c);
+		try_candidate(s, &c);
 	}
 	if (s->now.num_warps < 16 && !s->best.fits) {
 		c = s->now;
 		c.num_warps *= 2;
-		try(s, &c);
+		try_candidate(s, &c);
 	}
 }
 

@@ -41,7 +41,7 @@ static void skip_space(struct header *h)
 		h->at++;
 }
 
-static bool take(struct header *h, char c)
+static bool take_char(struct header *h, char c)
 {
 	skip_space(h);
 	if (h->at == h->end || *h->at != c)
@@ -71,10 +71,10 @@ static bool take_string(struct header *h, const char **s, size_t *len)
 	while (h->at < h->end && *h->at != quote && *h->at != '\\')
 		h->at++;
 	*len = (size_t)(h->at - *s);
-	return take(h, quote);
+	return take_char(h, quote);
 }
 
-static bool is(const char *s, size_t len, const char *word)
+static bool is_word(const char *s, size_t len, const char *word)
 {
 	return len == strlen(word) && !memcmp(s, word, len);
 }
@@ -96,7 +96,7 @@ static tl_status read_descr(struct header *h)
 		len--;
 	}
 	for (u32 i = 0; i < ARRAY_LEN(dtypes); i++) {
-		if (!is(s, len, dtypes[i].descr) && !(dtypes[i].dtype == TL_I1 && is(s, len, "?")))
+		if (!is_word(s, len, dtypes[i].descr) && !(dtypes[i].dtype == TL_I1 && is_word(s, len, "?")))
 			continue;
 		h->dtype = dtypes[i].dtype;
 		if (order == '>' && tl_dtype_size(h->dtype) > 1)
@@ -131,14 +131,14 @@ static bool take_size(struct header *h, size_t *out)
 
 static tl_status read_shape(struct header *h)
 {
-	if (!take(h, '('))
+	if (!take_char(h, '('))
 		return malformed(h, "the shape is not a tuple");
-	for (h->rank = 0; !take(h, ')');) {
+	for (h->rank = 0; !take_char(h, ')');) {
 		if (h->rank == MAX_RANK_NPY)
 			return malformed(h, "more than 64 dimensions");
 		if (!take_size(h, &h->shape[h->rank++]))
 			return malformed(h, "a dimension is not a number of elements");
-		if (!take(h, ',') && (h->rank == 1 || h->at == h->end || *h->at != ')'))
+		if (!take_char(h, ',') && (h->rank == 1 || h->at == h->end || *h->at != ')'))
 			return malformed(h, "the shape is not a tuple");
 	}
 	return TL_OK;
@@ -146,16 +146,16 @@ static tl_status read_shape(struct header *h)
 
 static tl_status read_header(struct header *h)
 {
-	if (!take(h, '{'))
+	if (!take_char(h, '{'))
 		return malformed(h, "its header is not a dictionary");
-	while (!take(h, '}')) {
+	while (!take_char(h, '}')) {
 		const char *key;
 		size_t len;
-		if (!take_string(h, &key, &len) || !take(h, ':'))
+		if (!take_string(h, &key, &len) || !take_char(h, ':'))
 			return malformed(h, "its header is not a dictionary");
-		bool *seen = is(key, len, "descr")	     ? &h->has_descr
-			     : is(key, len, "fortran_order") ? &h->has_order
-			     : is(key, len, "shape")	     ? &h->has_shape
+		bool *seen = is_word(key, len, "descr")	     ? &h->has_descr
+			     : is_word(key, len, "fortran_order") ? &h->has_order
+			     : is_word(key, len, "shape")	     ? &h->has_shape
 							     : NULL;
 		if (!seen || *seen)
 			return malformed(h,
@@ -166,7 +166,7 @@ static tl_status read_header(struct header *h)
 						      : read_shape(h);
 		if (s)
 			return s;
-		if (!take(h, ',') && (skip_space(h), h->at == h->end || *h->at != '}'))
+		if (!take_char(h, ',') && (skip_space(h), h->at == h->end || *h->at != '}'))
 			return malformed(h, "its header is not a dictionary");
 	}
 	skip_space(h);

@@ -152,7 +152,7 @@ static inline bool chance(int percent)
 {
 	return random_int(0, 99) < percent;
 }
-static inline int any(int n)
+static inline int random_below(int n)
 {
 	return (int)random_int(0, n - 1);
 }
@@ -183,7 +183,7 @@ bool broadcasts(const struct node *a, int rank, const int *shape);
 bool set_bound(struct maker *m, int node, double bound, bool inexact); /* false: too large */
 int like(struct maker *m, enum op op, tl_dtype t, int in);             /* a node of one operand, of the same shape */
 int undo(struct maker *m, int node);                                   /* the last one; -1 */
-struct number number(struct maker *m, int64_t value);
+struct number number_node(struct maker *m, int64_t value);
 void make_statement(struct maker *m);
 
 /* random_tile.c: false when no operands fit */

@@ -64,7 +64,7 @@ static struct dot_step *new_step(struct dots *d, enum step_kind kind, int to, in
 static int some_value(struct dots *d, int rows, int columns, bool operand)
 {
 	for (int tries = 0; tries < 12 && d->nvalues; tries++) {
-		int v = any(d->nvalues);
+		int v = random_below(d->nvalues);
 		const struct dot_value *x = &d->value[v];
 		if (x->rows == rows && x->columns == columns && (x->kind == OPERAND) == operand)
 			return v;
@@ -107,14 +107,14 @@ static void use_result(struct dots *d, int v)
 				carried = i;
 		if (chance(40)) {
 			struct dot_step *s = new_step(d, S_STORE, -1, v, -1);
-			s->parity = chance(20) ? any(2) : -1;
+			s->parity = chance(20) ? random_below(2) : -1;
 			used = true;
 		}
 		if (chance(50)) {
 			struct dot_step *s =
 				new_step(d, chance(75) ? S_ADD : S_KEEP,
 					 carried < 0 ? new_value(d, CARRIED, x.rows, x.columns) : carried, v, -1);
-			s->parity = chance(15) ? any(2) : -1;
+			s->parity = chance(15) ? random_below(2) : -1;
 			used = true;
 		}
 	}
@@ -122,7 +122,7 @@ static void use_result(struct dots *d, int v)
 
 static void make_product(struct dots *d)
 {
-	int rows = d->dims[any(2)], columns = d->dims[any(2)], inner = d->dims[any(2)];
+	int rows = d->dims[random_below(2)], columns = d->dims[random_below(2)], inner = d->dims[random_below(2)];
 	int a = make_operand(d, rows, inner), b = a < 0 ? -1 : make_operand(d, inner, columns);
 	if (b < 0 || !has_room(d))
 		return;
@@ -133,8 +133,8 @@ static void make_product(struct dots *d)
 			    chance(40))
 				sum = i;
 		struct dot_step *s = new_step(d, S_SUM, sum < 0 ? new_value(d, CARRIED, rows, columns) : sum, a, b);
-		s->form = chance(15) ? NEGATED : any(2);
-		s->parity = chance(12) ? any(2) : -1;
+		s->form = chance(15) ? NEGATED : random_below(2);
+		s->parity = chance(12) ? random_below(2) : -1;
 	} else {
 		use_result(d, new_step(d, S_DOT, new_value(d, RESULT, rows, columns), a, b)->to);
 	}
@@ -143,7 +143,7 @@ static void make_product(struct dots *d)
 static void make_dots(struct dots *d)
 {
 	static const tl_dtype types[] = {TL_F16, TL_F16, TL_F16, TL_BF16, TL_F8E4M3, TL_F8E5M2, TL_I8, TL_F32};
-	d->type = types[any(COUNT(types))];
+	d->type = types[random_below(COUNT(types))];
 	d->sum = d->type == TL_I8 ? TL_I32 : TL_F32;
 	int least = bits_of(d->type) == 8 ? 5 : 4, most = chance(3) ? 8 : d->type == TL_F32 ? 6 : 7;
 	d->dims[0] = 1 << random_int(least, most);

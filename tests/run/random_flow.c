@@ -27,7 +27,7 @@ bool make_assign(struct maker *m)
 {
 	if (!m->nvars)
 		return false;
-	int at = any(m->nvars), var = m->vars[at];
+	int at = random_below(m->nvars), var = m->vars[at];
 	const struct node *v = &m->p->node[var];
 	bool floats = is_float(v->dtype);
 	if (v->flag && v->attr[0] < m->runs)
@@ -86,36 +86,36 @@ static void keep_variables(struct maker *m, const int *before, int n)
 static void loop_range(struct maker *m, struct node *v)
 {
 	enum loop form = v->attr[0];
-	int trips = v->trips = any(6), start = form == RANGE_TO || form == STATIC_RANGE || form == WHILE ? 0 : any(5);
-	int step = form == RANGE_STEP || form == TL_RANGE ? 1 << any(5) : 1, ragged = step > 1 ? any(step) : 0;
+	int trips = v->trips = random_below(6), start = form == RANGE_TO || form == STATIC_RANGE || form == WHILE ? 0 : random_below(5);
+	int step = form == RANGE_STEP || form == TL_RANGE ? 1 << random_below(5) : 1, ragged = step > 1 ? random_below(step) : 0;
 	if (form == RANGE_DOWN) {
-		v->from = number(m, start + trips);
-		v->to = number(m, start);
+		v->from = number_node(m, start + trips);
+		v->to = number_node(m, start);
 		v->step = (struct number){-1, -1};
 		v->lo = start + 1;
 		v->hi = start + trips;
 	} else {
 		v->from = form == RANGE_TO || form == STATIC_RANGE || form == WHILE ? (struct number){0, -1}
-										    : number(m, start);
+										    : number_node(m, start);
 		v->to = form == STATIC_RANGE ? (struct number){trips, -1}
-					     : number(m, start + trips * step - (trips ? ragged : 0));
-		v->step = step == 1 ? (struct number){1, -1} : number(m, step);
+					     : number_node(m, start + trips * step - (trips ? ragged : 0));
+		v->step = step == 1 ? (struct number){1, -1} : number_node(m, step);
 		v->lo = start;
 		v->hi = start + (trips ? trips - 1 : 0) * step;
 	}
 	if (v->hi < v->lo)
 		v->hi = v->lo;
-	v->attr[1] = 1 + any(4); /* num_stages */
+	v->attr[1] = 1 + random_below(4); /* num_stages */
 }
 
 static bool make_loop(struct maker *m)
 {
-	int loop = m->loop, runs = m->runs, carried = 1 + any(3), nvars = m->nvars, vars[NODES];
+	int loop = m->loop, runs = m->runs, carried = 1 + random_below(3), nvars = m->nvars, vars[NODES];
 	memcpy(vars, m->vars, sizeof vars);
 	if (m->p->n > NODES - 120)
 		return false;
 	int k = add_node(m, FOR, TL_I32, 0, NULL); /* its place is kept until its variables are made */
-	m->p->node[k].attr[0] = any(LOOPS);
+	m->p->node[k].attr[0] = random_below(LOOPS);
 	loop_range(m, &m->p->node[k]);
 	struct node head = m->p->node[k];
 	m->p->n = k;
@@ -137,7 +137,7 @@ static bool make_loop(struct maker *m)
 	reveal(m, k);
 	m->loop = k;
 	m->runs *= trips;
-	body(m, 3 + any(6), 4);
+	body(m, 3 + random_below(6), 4);
 	m->loop = loop;
 	m->runs = runs;
 	int end = add_node(m, END, TL_I32, 0, NULL);
@@ -161,14 +161,14 @@ static bool make_if(struct maker *m)
 	int k = add_node(m, IF, TL_I1, 0, NULL);
 	struct node *v = &m->p->node[k];
 	v->in[0] = in;
-	v->from = number(m, any(4));
-	v->to = number(m, any(4));
-	v->attr[0] = LT + any(6);
+	v->from = number_node(m, random_below(4));
+	v->to = number_node(m, random_below(4));
+	v->attr[0] = LT + random_below(6);
 	memcpy(vars, m->vars, sizeof vars);
-	body(m, 1 + any(4), 1);
+	body(m, 1 + random_below(4), 1);
 	if (chance(60)) {
 		m->p->node[add_node(m, ELSE, TL_I1, 0, NULL)].opens = k;
-		body(m, 1 + any(4), 1);
+		body(m, 1 + random_below(4), 1);
 	}
 	m->p->node[add_node(m, END, TL_I1, 0, NULL)].opens = k;
 	keep_variables(m, vars, nvars);
@@ -196,21 +196,21 @@ void make_program(struct program *p)
 	struct maker m = {.p = p, .loop = -1, .runs = 1};
 	bool dots = chance(35);
 	for (int d = 0, left = 12; d < RANK; d++) {
-		int e = dots ? 4 + any(3) : any(left < 6 ? left + 1 : 7);
+		int e = dots ? 4 + random_below(3) : random_below(left < 6 ? left + 1 : 7);
 		m.dims[d] = 1 << e;
 		left -= dots ? 0 : e;
 	}
-	p->grid[0] = 1 + any(3);
+	p->grid[0] = 1 + random_below(3);
 	p->grid[1] = chance(25) ? 2 : 1;
-	p->group = p->grid[1] > 1 && chance(40) ? 1 + any(3) : 0;
-	p->warps = 1 << any(4);
-	p->stages = 1 + any(4);
-	for (int i = 2 + any(2); i > 0; i--) {
+	p->group = p->grid[1] > 1 && chance(40) ? 1 + random_below(3) : 0;
+	p->warps = 1 << random_below(4);
+	p->stages = 1 + random_below(4);
+	for (int i = 2 + random_below(2); i > 0; i--) {
 		int shape[] = {m.dims[0], m.dims[1] * (dots ? 1 : m.dims[2])};
-		make_load(&m, chance(50) ? int_types[any(INT_TYPES)] : float_types[any(FLOAT_TYPES)], 2, shape, 15,
+		make_load(&m, chance(50) ? int_types[random_below(INT_TYPES)] : float_types[random_below(FLOAT_TYPES)], 2, shape, 15,
 			  chance(25));
 	}
-	for (int i = 6 + any(14); i > 0 && p->n < NODES - 80; i--)
+	for (int i = 6 + random_below(14); i > 0 && p->n < NODES - 80; i--)
 		make_statement(&m);
 	for (int i = 0; i < p->n; i++)
 		for (int j = 0; j < 3; j++)

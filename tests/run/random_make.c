@@ -21,7 +21,7 @@ int reveal(struct maker *m, int node)
 	return node;
 }
 
-struct number number(struct maker *m, int64_t value)
+struct number number_node(struct maker *m, int64_t value)
 {
 	struct number n = {value, -1};
 	if (chance(50) || m->p->nparams >= PARAMS - MEMORIES)
@@ -45,7 +45,7 @@ int pick(struct maker *m, int classes, int least_rank, int most_rank)
 {
 	for (int tries = 0; tries < 12 && m->nvisible; tries++) {
 		int recent = m->nvisible < 6 || chance(40) ? m->nvisible : 6,
-		    k = m->visible[m->nvisible - 1 - any(recent)];
+		    k = m->visible[m->nvisible - 1 - random_below(recent)];
 		const struct node *v = &m->p->node[k];
 		if ((class_of(v) & classes) && v->rank >= least_rank && v->rank <= most_rank)
 			return k;
@@ -89,16 +89,16 @@ int pick_beside(struct maker *m, const struct node *a, int classes)
 
 static int random_shape(struct maker *m, int *shape)
 {
-	int rank = any(10) < 1 ? 0 : 1 + any(3), d[RANK], turn = any(3);
+	int rank = random_below(10) < 1 ? 0 : 1 + random_below(3), d[RANK], turn = random_below(3);
 	for (int k = 0; k < RANK; k++)
 		d[k] = m->dims[(k + turn) % RANK];
 	shape[0] = d[0], shape[1] = d[1], shape[2] = d[2];
 	if (rank == 1)
 		shape[0] = chance(30) ? d[0] : chance(50) ? d[0] * d[1] : d[0] * d[1] * d[2];
 	else if (rank == 2 && chance(30))
-		shape[any(2)] *= d[2];
+		shape[random_below(2)] *= d[2];
 	if (rank > 1 && chance(15))
-		shape[any(rank)] = 1;
+		shape[random_below(rank)] = 1;
 	int size = 1;
 	for (int k = 0; k < rank; k++)
 		size *= shape[k];
@@ -107,7 +107,7 @@ static int random_shape(struct maker *m, int *shape)
 
 static tl_dtype random_type(void)
 {
-	return chance(55) ? int_types[any(INT_TYPES)] : chance(45) ? TL_F32 : float_types[any(FLOAT_TYPES)];
+	return chance(55) ? int_types[random_below(INT_TYPES)] : chance(45) ? TL_F32 : float_types[random_below(FLOAT_TYPES)];
 }
 
 bool set_bound(struct maker *m, int k, double bound, bool inexact)
@@ -161,12 +161,12 @@ static bool make_range(struct maker *m)
 	int shape[RANK], rank = random_shape(m, shape);
 	if (!rank)
 		return false;
-	int axis = any(rank);
+	int axis = random_below(rank);
 	for (int d = 0; d < rank; d++)
 		shape[d] = d == axis ? shape[d] : 1;
 	int k = add_node(m, RANGE, TL_I32, rank, shape);
 	m->p->node[k].attr[0] = axis;
-	m->p->node[k].attr[1] = chance(70) ? 0 : any(40);
+	m->p->node[k].attr[1] = chance(70) ? 0 : random_below(40);
 	return reveal(m, k) >= 0;
 }
 
@@ -174,7 +174,7 @@ static bool make_full(struct maker *m)
 {
 	int shape[RANK], rank = random_shape(m, shape),
 			 k = add_node(m, FULL, random_type(), rank ? rank : 1, rank ? shape : (int[]){1});
-	m->p->node[k].attr[0] = chance(50) ? 0 : any(8);
+	m->p->node[k].attr[0] = chance(50) ? 0 : random_below(8);
 	set_bound(m, k, 7, false);
 	return reveal(m, k) >= 0;
 }
@@ -182,7 +182,7 @@ static bool make_full(struct maker *m)
 static bool make_scalar(struct maker *m)
 {
 	int k = add_node(m, chance(30) ? PID : SCALAR, TL_I32, 0, NULL);
-	m->p->node[k].from = number(m, 2 + any(30));
+	m->p->node[k].from = number_node(m, 2 + random_below(30));
 	return reveal(m, k) >= 0;
 }
 
@@ -190,7 +190,7 @@ static bool make_input(struct maker *m)
 {
 	int shape[RANK], rank = random_shape(m, shape);
 	tl_dtype t = chance(8) ? TL_I1 : random_type();
-	return make_load(m, t, rank, shape, (int[]){1, 3, 15}[any(3)], is_float(t) && chance(30)) >= 0;
+	return make_load(m, t, rank, shape, (int[]){1, 3, 15}[random_below(3)], is_float(t) && chance(30)) >= 0;
 }
 
 static bool make_unary(struct maker *m)
@@ -204,14 +204,14 @@ static bool make_unary(struct maker *m)
 			return reveal(m, like(m, BITCAST,
 					      is_signed(a->dtype) ? a->dtype - TL_I8 + TL_U8 : a->dtype - TL_U8 + TL_I8,
 					      in)) >= 0;
-		return reveal(m, like(m, a->dtype == TL_I1 ? NOT : NEG + any(3), a->dtype, in)) >= 0;
+		return reveal(m, like(m, a->dtype == TL_I1 ? NOT : NEG + random_below(3), a->dtype, in)) >= 0;
 	}
 	if (a->dtype != TL_F32 || chance(40))
 		return reveal(m, like(m, chance(50) ? NEG : ABS, a->dtype, in)) >= 0;
 	static const double bounds[] = {[EXP] = 7.5, [SQRT] = 23, [SIN] = 1, [SIGMOID] = 1, [LOG] = 7};
 	if (a->bound > MOST_INEXACT)
 		return false;
-	int k = like(m, EXP + any(5), a->dtype, in);
+	int k = like(m, EXP + random_below(5), a->dtype, in);
 	set_bound(m, k, bounds[m->p->node[k].op], true);
 	return reveal(m, k) >= 0;
 }
@@ -248,9 +248,9 @@ static bool make_binary(struct maker *m)
 	bool literal = a->dtype != TL_I1 && chance(25), floats = is_float(a->dtype);
 	int y = literal ? x : pick_beside(m, a, floats ? NUMBERS : a->dtype == TL_I1 ? BOOLS : INTS);
 	static const enum op on_bools[] = {AND, OR, XOR}, on_floats[] = {ADD, SUB, MUL, MIN, MAX, FDIV, REM};
-	enum op op = floats              ? on_floats[any(COUNT(on_floats))]
-		     : a->dtype == TL_I1 ? on_bools[any(3)]
-					 : (enum op)(ADD + any(UMULHI - ADD + 1));
+	enum op op = floats              ? on_floats[random_below(COUNT(on_floats))]
+		     : a->dtype == TL_I1 ? on_bools[random_below(3)]
+					 : (enum op)(ADD + random_below(UMULHI - ADD + 1));
 	if (y < 0)
 		return false;
 	bool mixed = !floats && op != DIV && op != REM && op != SHL && op != SHR && op != UMULHI && chance(30);
@@ -268,9 +268,9 @@ static bool make_binary(struct maker *m)
 	v->in[0] = x;
 	v->in[1] = literal ? -1 : y;
 	v->flag = literal;
-	v->attr[0] = op == SHL || op == SHR                 ? any(bits_of(t))
-		     : op == DIV || op == REM || op == FDIV ? 1 << any(5) | any(2)
-							    : any(101);
+	v->attr[0] = op == SHL || op == SHR                 ? random_below(bits_of(t))
+		     : op == DIV || op == REM || op == FDIV ? 1 << random_below(5) | random_below(2)
+							    : random_below(101);
 	v->attr[1] = is_signed(t) && chance(40); /* a negative divisor */
 	if (floats && !set_bound(m, k, float_bound(op, a->bound, literal ? v->attr[0] % 8 : b->bound), inexact))
 		return undo(m, k) >= 0;
@@ -287,14 +287,14 @@ static bool make_compare(struct maker *m)
 	if (y < 0 || (!literal && (y = convert(m, y, m->p->node[x].dtype)) < 0))
 		return false;
 	const struct node *a = &m->p->node[x], *b = literal ? a : &m->p->node[y];
-	int k = joint(a, b, &rank, shape) ? add_node(m, LT + any(6), TL_I1, rank, shape) : -1;
+	int k = joint(a, b, &rank, shape) ? add_node(m, LT + random_below(6), TL_I1, rank, shape) : -1;
 	if (k < 0)
 		return false;
 	struct node *v = &m->p->node[k];
 	v->in[0] = x;
 	v->in[1] = literal ? -1 : y;
 	v->flag = literal;
-	v->attr[0] = any(101);
+	v->attr[0] = random_below(101);
 	return reveal(m, k) >= 0;
 }
 
@@ -332,7 +332,7 @@ static bool make_cast(struct maker *m)
 	int in = pick(m, fp8 ? EXACTS : ANYTHING, 0, RANK);
 	if (in >= 0 && fp8) {
 		in = convert(m, in, chance(50) ? TL_F8E4M3 : TL_F8E5M2);
-		return in >= 0 && convert(m, in, float_types[any(FLOAT_TYPES - 1)]) >= 0;
+		return in >= 0 && convert(m, in, float_types[random_below(FLOAT_TYPES - 1)]) >= 0;
 	}
 	return in >= 0 && convert(m, in, chance(10) ? TL_I1 : random_type()) >= 0;
 }
@@ -354,7 +354,7 @@ void make_statement(struct maker *m)
 	for (int i = 0; i < COUNT(recipes); i++)
 		total += recipes[i].weight;
 	for (int tries = 0; tries < 20; tries++) {
-		int at = any(total), i = 0;
+		int at = random_below(total), i = 0;
 		while ((at -= recipes[i].weight) >= 0)
 			i++;
 		if (recipes[i].make(m))

@@ -9,7 +9,7 @@ static int new_memory(struct maker *m, tl_dtype t)
 	if (p->nmemories == MEMORIES || p->nparams == PARAMS)
 		return -1;
 	struct memory *a = &p->memory[p->nmemories];
-	*a = (struct memory){.dtype = t, .param = p->nparams++, .skew = chance(15) ? any(9) : 0};
+	*a = (struct memory){.dtype = t, .param = p->nparams++, .skew = chance(15) ? random_below(9) : 0};
 	p->param[a->param] = (struct param){POINTER, p->nmemories};
 	return p->nmemories++;
 }
@@ -22,7 +22,7 @@ static size_t make_place(struct maker *m, struct place *at, int rank, const int 
 	int64_t span = 1, base = 0;
 	*at = (struct place){.index = -1, .loop = -1, .condition = -1};
 	for (int d = 0; d < rank; d++) {
-		int e = any(d + 1);
+		int e = random_below(d + 1);
 		order[d] = order[e];
 		order[e] = d;
 	}
@@ -30,29 +30,29 @@ static size_t make_place(struct maker *m, struct place *at, int rank, const int 
 		for (int d = 0; d < rank; d++)
 			order[d] = rank - 1 - d;
 	if (chance(12))
-		span = 1 + any(3);
+		span = 1 + random_below(3);
 	for (int d = 0; d < rank; d++) {
 		int axis = order[d], n = shape[axis];
 		int64_t stride = !once && chance(6) ? 0 : span;
-		at->stride[axis] = number(m, stride);
-		at->twist[axis] = chance(80) || n < 4 ? PLAIN : REVERSED + any(3);
-		at->by[axis] = at->twist[axis] == SHUFFLED ? 2 * any(n / 2) + 1 : any(n);
+		at->stride[axis] = number_node(m, stride);
+		at->twist[axis] = chance(80) || n < 4 ? PLAIN : REVERSED + random_below(3);
+		at->by[axis] = at->twist[axis] == SHUFFLED ? 2 * random_below(n / 2) + 1 : random_below(n);
 		span += stride * (n - 1);
 		if (chance(15))
-			span += any(9);
+			span += random_below(9);
 		if (stride && span < stride * n)
 			span = stride * n;
 	}
-	base = chance(20) ? any(20) : 0;
-	at->base = number(m, base);
-	at->program = number(m, once || chance(60) ? span : 0);
+	base = chance(20) ? random_below(20) : 0;
+	at->base = number_node(m, base);
+	at->program = number_node(m, once || chance(60) ? span : 0);
 	int64_t all = at->program.value * (programs(m->p) - 1) + span;
 	at->step = (struct number){0, -1};
 	if (m->loop >= 0 && chance(85)) {
 		const struct node *l = &m->p->node[m->loop];
 		at->loop = m->loop;
 		at->walks = chance(35);
-		at->step = number(m, all * l->hi > FARTHEST ? 0 : once ? all : chance(70) ? span : 1 + any(64));
+		at->step = number_node(m, all * l->hi > FARTHEST ? 0 : once ? all : chance(70) ? span : 1 + random_below(64));
 		all += at->step.value * (at->walks ? l->trips : l->hi);
 	}
 	at->wide = chance(15);
@@ -71,7 +71,7 @@ static void make_mask(struct maker *m, struct place *at, int rank, const int *sh
 			most += (int64_t)at->scale[d] * l->hi;
 		}
 		if (at->masked[d])
-			at->bound[d] = number(m, chance(60) ? most - 2 - any(shape[d]) : random_int(0, most));
+			at->bound[d] = number_node(m, chance(60) ? most - 2 - random_below(shape[d]) : random_int(0, most));
 	}
 	int c = chance(50) ? pick(m, BOOLS, 0, rank) : -1;
 	if (c >= 0 && (!m->p->node[c].rank || m->p->node[c].rank == rank) && broadcasts(&m->p->node[c], rank, shape))
@@ -89,11 +89,11 @@ static size_t make_gather(struct maker *m, struct place *at, int rank, const int
 	int k = pick(m, INTS, rank, rank);
 	if (k < 0 || memcmp(m->p->node[k].shape, shape, (size_t)rank * sizeof *shape))
 		return 0;
-	int range = 8 << any(bits_of(m->p->node[k].dtype) == 8 ? 4 : 7);
+	int range = 8 << random_below(bits_of(m->p->node[k].dtype) == 8 ? 4 : 7);
 	*at = (struct place){
 		.index = k, .range = range, .program = {0, -1}, .step = {0, -1}, .loop = -1, .condition = -1};
-	at->base = number(m, any(20));
-	at->stride[0] = number(m, 1 + any(2));
+	at->base = number_node(m, random_below(20));
+	at->stride[0] = number_node(m, 1 + random_below(2));
 	return (size_t)(at->base.value + at->stride[0].value * range);
 }
 
@@ -112,7 +112,7 @@ int make_load(struct maker *m, tl_dtype t, int rank, const int *shape, double bo
 	v->place = at;
 	v->place.memory = memory;
 	v->flag = masked(&at);
-	v->attr[0] = any((int)bound + 1); /* other */
+	v->attr[0] = random_below((int)bound + 1); /* other */
 	if (t == TL_I1)
 		v->attr[0] &= 1;
 	m->p->memory[memory].len = len;
@@ -126,7 +126,7 @@ int make_store(struct maker *m, int in)
 {
 	struct place at;
 	const struct node *a = &m->p->node[in];
-	tl_dtype t = a->dtype != TL_I1 && !is_float(a->dtype) && chance(15) ? int_types[any(INT_TYPES)] : a->dtype;
+	tl_dtype t = a->dtype != TL_I1 && !is_float(a->dtype) && chance(15) ? int_types[random_below(INT_TYPES)] : a->dtype;
 	int memory = new_memory(m, t);
 	if (memory < 0)
 		return -1;
@@ -150,7 +150,7 @@ bool make_atomic(struct maker *m)
 {
 	static const tl_dtype types[] = {TL_I32, TL_I64, TL_U32, TL_U64, TL_F32, TL_F64, TL_F16};
 	int in = pick(m, INTS | EXACTS, 0, RANK);
-	tl_dtype t = types[any(COUNT(types))];
+	tl_dtype t = types[random_below(COUNT(types))];
 	if (in < 0 || (in = convert(m, in, t)) < 0)
 		return false;
 	const struct node *a = &m->p->node[in];
@@ -174,7 +174,7 @@ bool make_atomic(struct maker *m)
 					       .bound = 3};
 	struct node *v = &m->p->node[k];
 	v->in[0] = in;
-	v->attr[0] = is_float(t) ? 0 : any(6);
+	v->attr[0] = is_float(t) ? 0 : random_below(6);
 	v->place = at;
 	v->place.memory = memory;
 	v->flag = masked(&at);

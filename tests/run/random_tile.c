@@ -8,12 +8,12 @@ static void factor(int size, int rank, int *shape)
 	for (int d = 0; d < rank; d++)
 		shape[d] = 1;
 	for (; size > 1; size /= 2)
-		shape[any(rank)] *= 2;
+		shape[random_below(rank)] *= 2;
 }
 
 bool make_shape(struct maker *m)
 {
-	enum op op = EXPAND + any(SPLIT - EXPAND + 1);
+	enum op op = EXPAND + random_below(SPLIT - EXPAND + 1);
 	int in = pick(m, ANYTHING,
 		      op == EXPAND || op == JOIN ? 1
 		      : op == PERMUTE            ? 2
@@ -25,25 +25,25 @@ bool make_shape(struct maker *m)
 	int rank = a->rank, shape[RANK], attr[RANK] = {0}, other = -1;
 	memcpy(shape, a->shape, sizeof shape);
 	if (op == EXPAND) {
-		attr[0] = any(++rank);
+		attr[0] = random_below(++rank);
 		for (int d = rank - 1; d > attr[0]; d--)
 			shape[d] = shape[d - 1];
 		shape[attr[0]] = 1;
 	} else if (op == BROADCAST) {
-		int d = any(rank);
+		int d = random_below(rank);
 		if (shape[d] != 1 || a->size * 8 > LARGEST)
 			return false;
-		shape[d] = 2 << any(3);
+		shape[d] = 2 << random_below(3);
 	} else if (op == PERMUTE) {
 		for (int d = 0; d < rank; d++) {
-			int e = any(d + 1);
+			int e = random_below(d + 1);
 			attr[d] = attr[e];
 			attr[e] = d;
 		}
 		for (int d = 0; d < rank; d++)
 			shape[d] = a->shape[attr[d]];
 	} else if (op == RESHAPE) {
-		factor(a->size, rank = 1 + any(RANK), shape);
+		factor(a->size, rank = 1 + random_below(RANK), shape);
 	} else if (op == JOIN) {
 		other = pick_beside(m, a, ANYTHING);
 		if (a->size * 2 > LARGEST || other < 0 || m->p->node[other].rank != rank ||
@@ -53,7 +53,7 @@ bool make_shape(struct maker *m)
 			return false;
 		shape[rank++] = 2;
 	} else {
-		attr[0] = any(2);
+		attr[0] = random_below(2);
 		if (shape[--rank] != 2)
 			return false;
 	}
@@ -87,11 +87,11 @@ bool make_reduce(struct maker *m)
 	if (in < 0)
 		return false;
 	const struct node *a = &m->p->node[in];
-	enum reduction kind = any(REDUCTIONS);
+	enum reduction kind = random_below(REDUCTIONS);
 	bool floats = is_float(a->dtype), arg = kind == ARGMAX || kind == ARGMIN, keep = chance(30);
 	if ((floats && kind > ARGMIN) || (arg && a->inexact))
 		return false;
-	int axis = !arg && kind != PRODUCT && chance(20) ? -1 : any(a->rank),
+	int axis = !arg && kind != PRODUCT && chance(20) ? -1 : random_below(a->rank),
 	    length = axis < 0 ? a->size : a->shape[axis];
 	for (int d = 0; d < a->rank; d++)
 		if (keep || (axis >= 0 && d != axis))
@@ -126,7 +126,7 @@ bool make_scan(struct maker *m)
 		return false;
 	struct node *v = &m->p->node[k];
 	v->attr[0] = kind;
-	v->attr[1] = any(a->rank);
+	v->attr[1] = random_below(a->rank);
 	v->flag = chance(30);
 	if (floats && !set_bound(m, k, kind == SUM ? a->bound * a->shape[v->attr[1]] : a->bound, a->inexact))
 		return undo(m, k) >= 0;
@@ -156,11 +156,11 @@ static int operand(struct maker *m, tl_dtype t, int rank, const int *shape, doub
 bool make_dot(struct maker *m)
 {
 	static const tl_dtype types[] = {TL_F16, TL_F16, TL_BF16, TL_F32, TL_F32, TL_I8, TL_F64, TL_F8E5M2};
-	tl_dtype t = types[any(COUNT(types))], r = t == TL_I8                  ? TL_I32
+	tl_dtype t = types[random_below(COUNT(types))], r = t == TL_I8                  ? TL_I32
 						   : t == TL_F64               ? TL_F64
 						   : t == TL_F16 && chance(20) ? TL_F16
 									       : TL_F32;
-	int batch = chance(15) ? 2 << any(2) : 0, rank = batch ? 3 : 2, least = bits_of(t) == 8 ? 32 : 16;
+	int batch = chance(15) ? 2 << random_below(2) : 0, rank = batch ? 3 : 2, least = bits_of(t) == 8 ? 32 : 16;
 	int M = m->dims[0], N = m->dims[1], K = m->dims[2], bound = r == TL_F16 || is_fp8(t) ? 3 : 15, acc = -1,
 	    var = -1;
 	if (M < 16 || N < 16 || K < least || (batch ? batch : 1) * M * N > LARGEST ||
@@ -194,7 +194,7 @@ bool make_dot(struct maker *m)
 	v->in[0] = a;
 	v->in[1] = b;
 	v->in[2] = acc;
-	v->attr[0] = t == TL_F32 ? any(4) : 0; /* input_precision */
+	v->attr[0] = t == TL_F32 ? random_below(4) : 0; /* input_precision */
 	if (is_float(r) && !set_bound(m, k, sum, false))
 		return undo(m, k) >= 0;
 	if (var >= 0) { /* printed as the variable's own dot */

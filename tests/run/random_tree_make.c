@@ -24,20 +24,20 @@ tl_dtype arg_type(int64_t v)
 
 static tl_dtype any_type(void)
 {
-	return chance(45) ? TL_I32 : int_types[any(INT_TYPES)];
+	return chance(45) ? TL_I32 : int_types[random_below(INT_TYPES)];
 }
 
 /* A number of the type: the ends, around zero, powers of two and their neighbours. */
 int64_t tree_corner(tl_dtype t)
 {
 	int bits = bits_of(t);
-	switch (any(7)) {
-	case 0: return wrap(t, least(t) + any(3));
-	case 1: return wrap(t, (int64_t)((uint64_t)most(t) - (uint64_t)any(3)));
-	case 2: return wrap(t, any(9) - 4);
-	case 3: return wrap(t, (int64_t)(1ull << any(bits)) + any(3) - 1);
-	case 4: return wrap(t, any(2) ? 16 * any(9) : -16 * any(9));
-	case 5: return wrap(t, any(100));
+	switch (random_below(7)) {
+	case 0: return wrap(t, least(t) + random_below(3));
+	case 1: return wrap(t, (int64_t)((uint64_t)most(t) - (uint64_t)random_below(3)));
+	case 2: return wrap(t, random_below(9) - 4);
+	case 3: return wrap(t, (int64_t)(1ull << random_below(bits)) + random_below(3) - 1);
+	case 4: return wrap(t, random_below(2) ? 16 * random_below(9) : -16 * random_below(9));
+	case 5: return wrap(t, random_below(100));
 	default: return wrap(t, (int64_t)random_bits());
 	}
 }
@@ -79,14 +79,14 @@ static int variable(struct grower *g, int var)
 static int leaf(struct grower *g, tl_dtype t, bool tile)
 {
 	for (int tries = 0; tries < 6 && g->nvisible; tries++) {
-		int var = g->visible[g->nvisible - 1 - any(chance(60) && g->nvisible > 5 ? 5 : g->nvisible)];
+		int var = g->visible[g->nvisible - 1 - random_below(chance(60) && g->nvisible > 5 ? 5 : g->nvisible)];
 		bool same = g->t->var[var].t == t;
 		if (g->t->var[var].tile == tile && (same || (tries > 2 && t != TL_I1)))
 			return same ? variable(g, var) : unary(g, CAST, t, variable(g, var));
 	}
-	int form = any(10), k;
+	int form = random_below(10), k;
 	if (t == TL_I1)
-		return constant(g, t, tile, any(2));
+		return constant(g, t, tile, random_below(2));
 	if (form < 3)
 		return constant(g, t, tile, tree_corner(t));
 	if (tile && form < 6)
@@ -94,7 +94,7 @@ static int leaf(struct grower *g, tl_dtype t, bool tile)
 	else if (tile || g->in_helper)
 		return constant(g, t, tile, tree_corner(t));
 	else if (form < 8) {
-		int a = any(g->t->nargs);
+		int a = random_below(g->t->nargs);
 		k = add_expr(g, SCALAR, arg_type(g->t->arg[a]), false);
 		g->t->expr[k].value = a;
 	} else
@@ -105,7 +105,7 @@ static int leaf(struct grower *g, tl_dtype t, bool tile)
 /* Operands of a tile's operation may be scalars, but one is a tile. */
 static void operands(struct grower *g, int k, int n, tl_dtype t, bool tile, int depth)
 {
-	int whole = any(n);
+	int whole = random_below(n);
 	for (int i = 0; i < n; i++) {
 		int x = expression(g, t, tile && (i == whole || chance(75)), depth - 1);
 		g->t->expr[k].in[i] = x;
@@ -115,18 +115,18 @@ static void operands(struct grower *g, int k, int n, tl_dtype t, bool tile, int 
 static int condition(struct grower *g, bool tile, int depth)
 {
 	tl_dtype t = any_type();
-	int form = any(10), k;
+	int form = random_below(10), k;
 	if (form < 2) {
-		k = add_expr(g, AND + any(3), TL_I1, tile);
+		k = add_expr(g, AND + random_below(3), TL_I1, tile);
 		operands(g, k, 2, TL_I1, tile, depth);
 	} else if (form < 4 && !tile) {
 		k = add_expr(g, CHAIN, TL_I1, tile);
-		g->t->expr[k].value = any(4) * 4 + any(4); /* of LT, LE, GT, GE */
+		g->t->expr[k].value = random_below(4) * 4 + random_below(4); /* of LT, LE, GT, GE */
 		operands(g, k, 3, t, tile, depth);
 		int first = leaf(g, t, tile);
 		g->t->expr[k].in[0] = first;
 	} else {
-		k = add_expr(g, LT + any(6), TL_I1, tile);
+		k = add_expr(g, LT + random_below(6), TL_I1, tile);
 		operands(g, k, 1, t, tile, depth);
 		if ((g->t->expr[k].literal = chance(50) && !(t == TL_U64)))
 			g->t->expr[k].value = tree_corner(t);
@@ -139,8 +139,8 @@ static int condition(struct grower *g, bool tile, int depth)
 /* An element at an index of any integer type. */
 static int load(struct grower *g, tl_dtype t, bool tile, int depth)
 {
-	int k = add_expr(g, LOAD, t, tile), form = any(3);
-	tl_dtype it = chance(60) ? TL_I32 : chance(50) ? TL_I64 : int_types[any(INT_TYPES)];
+	int k = add_expr(g, LOAD, t, tile), form = random_below(3);
+	tl_dtype it = chance(60) ? TL_I32 : chance(50) ? TL_I64 : int_types[random_below(INT_TYPES)];
 	if (form == 2 && (!is_signed(it) || bits_of(it) < 16))
 		form = 0;
 	g->t->expr[k].value = form;
@@ -152,16 +152,16 @@ static int load(struct grower *g, tl_dtype t, bool tile, int depth)
 static int binary(struct grower *g, tl_dtype t, bool tile, int depth)
 {
 	static const int ops[] = {ADD, ADD, ADD, SUB, SUB, MUL, MUL, DIV, REM, AND, OR, XOR, SHL, SHR, MIN, MAX};
-	int op = ops[any(COUNT(ops))], k = add_expr(g, op, t, tile);
+	int op = ops[random_below(COUNT(ops))], k = add_expr(g, op, t, tile);
 	bool literal = op != MIN && op != MAX && chance(40); /* a function's argument has a type of its own */
 	g->t->expr[k].literal = literal;
 	operands(g, k, literal ? 1 : 2, t, tile, depth);
 	if (literal && (op == SHL || op == SHR))
-		g->t->expr[k].value = any(bits_of(t));
+		g->t->expr[k].value = random_below(bits_of(t));
 	else if (literal && (op == DIV || op == REM))
-		g->t->expr[k].value = is_signed(t) && chance(30) ? -2 - any(40) : 1 + any(100);
+		g->t->expr[k].value = is_signed(t) && chance(30) ? -2 - random_below(40) : 1 + random_below(100);
 	else if (literal)
-		g->t->expr[k].value = t == TL_U64 ? any(1000) : tree_corner(t);
+		g->t->expr[k].value = t == TL_U64 ? random_below(1000) : tree_corner(t);
 	return k;
 }
 
@@ -170,7 +170,7 @@ static int whole_tile(struct grower *g, tl_dtype t, bool tile, int depth)
 	static const int wide[] = {SUM, LARGE, SMALL, XOR_SUM, PRODUCT}, narrow[] = {PRODUCT, LARGE};
 	int k = add_expr(g, tile ? SCAN : REDUCE, t, tile);
 	bool small = bits_of(t) < 32 || tile;
-	g->t->expr[k].value = small ? narrow[tile ? any(2) : 0] : wide[any(COUNT(wide))];
+	g->t->expr[k].value = small ? narrow[tile ? random_below(2) : 0] : wide[random_below(COUNT(wide))];
 	int x = expression(g, t, true, depth - 1);
 	g->t->expr[k].in[0] = x;
 	return k;
@@ -182,7 +182,7 @@ static int expression(struct grower *g, tl_dtype t, bool tile, int depth)
 		return leaf(g, t, tile);
 	if (t == TL_I1)
 		return condition(g, tile, depth);
-	int form = any(100), k;
+	int form = random_below(100), k;
 	if (form < 15)
 		return leaf(g, t, tile);
 	if (form < 60)
@@ -193,7 +193,7 @@ static int expression(struct grower *g, tl_dtype t, bool tile, int depth)
 	}
 	if (form < 77) {
 		int x = expression(g, t, tile, depth - 1);
-		return unary(g, NEG + any(3), t, x);
+		return unary(g, NEG + random_below(3), t, x);
 	}
 	if (form < 85) {
 		k = add_expr(g, tile || chance(50) ? WHERE : CHOOSE, t, tile);
@@ -241,7 +241,7 @@ static bool is_counter(const struct grower *g, int var)
 static int some_var(struct grower *g, tl_dtype t, int tile) /* tile: 0, 1, or -1: either. t: TL_I1 for any integer */
 {
 	for (int tries = 0; tries < 12 && g->nvisible; tries++) {
-		int var = g->visible[any(g->nvisible)];
+		int var = g->visible[random_below(g->nvisible)];
 		if (!is_counter(g, var) && g->t->var[var].t != TL_I1 && (t == TL_I1 || g->t->var[var].t == t) &&
 		    (tile < 0 || g->t->var[var].tile == tile))
 			return var;
@@ -251,7 +251,7 @@ static int some_var(struct grower *g, tl_dtype t, int tile) /* tile: 0, 1, or -1
 
 static int assignment(struct grower *g, int var, bool declares)
 {
-	int k = add_stmt(g, SET), depth = 1 + any(4);
+	int k = add_stmt(g, SET), depth = 1 + random_below(4);
 	g->t->stmt[k].var = var;
 	g->t->stmt[k].declares = declares;
 	g->t->stmt[k].e[0] = expression(g, g->t->var[var].t, g->t->var[var].tile, depth);
@@ -289,12 +289,12 @@ static int make_when(struct grower *g)
 {
 	int k = add_stmt(g, WHEN);
 	g->t->stmt[k].e[0] = condition(g, false, 2);
-	int body = inner(g, 1 + any(3));
+	int body = inner(g, 1 + random_below(3));
 	g->t->stmt[k].body = body;
 	bool fresh = chance(40);
 	if (!fresh && chance(40))
 		return k;
-	int other = inner(g, 1 + any(3));
+	int other = inner(g, 1 + random_below(3));
 	g->t->stmt[k].other = other;
 	if (fresh) { /* a variable that both branches make */
 		int var = new_var(g, any_type(), chance(50)), x = assignment(g, var, true),
@@ -310,11 +310,11 @@ static int make_when(struct grower *g)
 
 static int make_count(struct grower *g)
 {
-	int k = add_stmt(g, COUNT_UP), form = any(5);
+	int k = add_stmt(g, COUNT_UP), form = random_below(5);
 	tl_dtype t = TL_I32;
 	g->t->stmt[k].form = form;
-	g->t->stmt[k].n = any(5);
-	g->t->stmt[k].step = 1 + any(3);
+	g->t->stmt[k].n = random_below(5);
+	g->t->stmt[k].step = 1 + random_below(3);
 	if (form == 1 || form == 2 || form == 4) {
 		t = chance(70) ? TL_I32 : TL_I64;
 		g->t->stmt[k].e[0] = chance(40) ? constant(g, t, false, tree_corner(t)) : leaf(g, t, false);
@@ -323,7 +323,7 @@ static int make_count(struct grower *g)
 	g->t->stmt[k].var = var;
 	g->counters[g->ncounters++] = var;
 	g->visible[g->nvisible++] = var;
-	int body = inner(g, 2 + any(3));
+	int body = inner(g, 2 + random_below(3));
 	g->t->stmt[k].body = body;
 	g->nvisible = visible;
 	g->ncounters--;
@@ -333,12 +333,12 @@ static int make_count(struct grower *g)
 static int make_while(struct grower *g)
 {
 	int k = add_stmt(g, LOOP_WHILE), var = new_var(g, TL_I32, false), visible = g->nvisible;
-	g->t->stmt[k].n = any(5);
+	g->t->stmt[k].n = random_below(5);
 	g->t->stmt[k].var = var;
 	g->counters[g->ncounters++] = var;
 	g->visible[g->nvisible++] = var;
 	g->t->stmt[k].e[0] = condition(g, false, 1);
-	int body = inner(g, 2 + any(2));
+	int body = inner(g, 2 + random_below(2));
 	g->t->stmt[k].body = body;
 	g->nvisible = visible;
 	g->ncounters--;
@@ -352,8 +352,8 @@ static int make_promise(struct grower *g)
 		return -1;
 	int k = add_stmt(g, PROMISE);
 	g->t->stmt[k].var = var;
-	g->t->stmt[k].n = 4 << any(4);
-	int body = inner(g, 1 + any(3));
+	g->t->stmt[k].n = 4 << random_below(4);
+	int body = inner(g, 1 + random_below(3));
 	g->t->stmt[k].body = body;
 	return k;
 }
@@ -362,14 +362,14 @@ static int make_assume(struct grower *g)
 {
 	int k = add_stmt(g, ASSUME);
 	g->t->stmt[k].e[0] = condition(g, false, 1);
-	int body = inner(g, 1 + any(3));
+	int body = inner(g, 1 + random_below(3));
 	g->t->stmt[k].body = body;
 	return k;
 }
 
 static int make_rounds(struct grower *g)
 {
-	tl_dtype t = int_types[any(INT_TYPES)];
+	tl_dtype t = int_types[random_below(INT_TYPES)];
 	int a = some_var(g, t, -1), b = a < 0 ? -1 : some_var(g, t, g->t->var[a].tile);
 	if (b < 0 || a == b)
 		return -1;
@@ -382,7 +382,7 @@ static int make_rounds(struct grower *g)
 
 static int make_call(struct grower *g)
 {
-	const struct helper *h = g->t->nhelpers ? &g->t->helper[any(g->t->nhelpers)] : NULL;
+	const struct helper *h = g->t->nhelpers ? &g->t->helper[random_below(g->t->nhelpers)] : NULL;
 	if (!h || g->in_helper)
 		return -1;
 	int k = add_stmt(g, CALL);
@@ -413,7 +413,7 @@ static int make_write(struct grower *g, int var, bool masked)
 
 static int statement(struct grower *g)
 {
-	int form = any(100), var = some_var(g, TL_I1, -1);
+	int form = random_below(100), var = some_var(g, TL_I1, -1);
 	bool deep = g->depth > 1 || g->t->nstmts > STMTS - 80 || g->t->nvars > VARS - 30;
 	if (form < 30 && var >= 0)
 		return assignment(g, var, false);
@@ -447,7 +447,7 @@ static void make_helper(struct grower *g)
 		h.param[i] = new_var(g, h.t, h.tile);
 		g->visible[g->nvisible++] = h.param[i];
 	}
-	h.body = block(g, 1 + any(3));
+	h.body = block(g, 1 + random_below(3));
 	for (int i = 0; i < 2; i++)
 		h.result[i] = expression(g, h.t, h.tile, 2);
 	g->nvisible = 0;
@@ -458,19 +458,19 @@ void tree_make(struct tree *t)
 {
 	memset(t, 0, sizeof *t);
 	struct grower g = {.t = t, .in_helper = true};
-	t->lanes = 16 << any(4);
-	t->programs = 1 + any(3);
-	t->warps = 1 << any(3);
-	t->nargs = 2 + any(4);
+	t->lanes = 16 << random_below(4);
+	t->programs = 1 + random_below(3);
+	t->warps = 1 << random_below(3);
+	t->nargs = 2 + random_below(4);
 	for (int k = 0; k < t->nargs; k++)
 		t->arg[k] = tree_corner(chance(75) ? TL_I32 : TL_I64);
-	for (int k = any(HELPERS + 1); k > 0; k--)
+	for (int k = random_below(HELPERS + 1); k > 0; k--)
 		make_helper(&g);
 	g.in_helper = false;
 	t->body = -1;
-	for (int k = 2 + any(3); k > 0; k--)
+	for (int k = 2 + random_below(3); k > 0; k--)
 		append(t, &t->body, declare(&g));
-	append(t, &t->body, block(&g, 3 + any(6)));
+	append(t, &t->body, block(&g, 3 + random_below(6)));
 	for (int k = g.nvisible - 1; k >= 0 && t->nouts < 20; k--)
 		append(t, &t->body, make_write(&g, g.visible[k], chance(20)));
 }

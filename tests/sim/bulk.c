@@ -137,13 +137,13 @@ static void read_map(struct expansion *e, struct copy *c, const char *name)
 	list(name, "box", box);
 	list(name, "at", at);
 	list(name, "steps", steps);
-	m->type = (int)number(name, "type", 0);
-	m->swizzle = (int)number(name, "swizzle", 0);
-	m->fill = (int)number(name, "fill", 0);
+	m->type = (int)field_number(name, "type", 0);
+	m->swizzle = (int)field_number(name, "swizzle", 0);
+	m->fill = (int)field_number(name, "fill", 0);
 	m->to_results = !c->loads;
 	m->offset = c->global;
 	u32 size = element_bytes(m->type);
-	u64 stride = (u64)sizes[0] + number(name, "pad", 0);
+	u64 stride = (u64)sizes[0] + field_number(name, "pad", 0);
 	c->bytes = size;
 	for (u32 n = 0; n < m->rank; n++) {
 		u32 unit = n ? 1 : size;
@@ -224,8 +224,8 @@ static void make_copy(struct expansion *e, const char *name)
 {
 	struct form *f = new_form(e, name);
 	struct strbuf text = {.arena = e->arena};
-	struct copy c = {.shared = number(name, "so", 0), .global = number(name, "go", 0),
-			 .bytes = number(name, "bytes", 0)};
+	struct copy c = {.shared = field_number(name, "so", 0), .global = field_number(name, "go", 0),
+			 .bytes = field_number(name, "bytes", 0)};
 	snprintf(c.opcode, sizeof c.opcode, "%.*s", (int)strcspn(name, " "), name);
 	c.loads = strstr(c.opcode, "mbarrier::");
 	if (strstr(c.opcode, ".tensor."))
@@ -307,8 +307,8 @@ static void make_mbarrier(struct expansion *e, const char *name)
 	enum { OPERATIONS = 24, MOST = 40 };
 	struct form *f = new_form(e, name);
 	struct strbuf text = {.arena = e->arena};
-	u32 count = number(name, "count", 1);
-	u64 state = count * 100 + number(name, "seed", 0);
+	u32 count = field_number(name, "count", 1);
+	u64 state = count * 100 + field_number(name, "seed", 0);
 	struct counts c = {count, count, 0};
 	f->ncases = BLOCK;
 	f->result = PT_B32;

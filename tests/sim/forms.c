@@ -200,7 +200,7 @@ const char *option(const char *name, const char *key)
 	return NULL;
 }
 
-u32 number(const char *name, const char *key, u32 otherwise)
+u32 field_number(const char *name, const char *key, u32 otherwise)
 {
 	const char *text = option(name, key);
 	return text ? (u32)strtoul(text, NULL, 10) : otherwise;

@@ -102,7 +102,7 @@ struct expansion {
 void each_of(struct expansion *e, const struct row *rows, u32 n, void (*make)(struct expansion *, const char *));
 /* What follows " key=" in a name; NULL: nothing. */
 const char *option(const char *name, const char *key);
-u32 number(const char *name, const char *key, u32 otherwise);
+u32 field_number(const char *name, const char *key, u32 otherwise);
 /* A new form of the row. */
 struct form *new_form(struct expansion *e, const char *name);
 /* The types in an opcode, in order. */

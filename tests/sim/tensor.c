@@ -171,11 +171,11 @@ static struct place place_of(const char *name, char letter)
 	return (struct place){.in_regs = *layout == 'r',
 			      .mn_major = mn_major,
 			      .width = width,
-			      .leading = number(name, leading, dense_leading),
-			      .stride = number(name, stride, dense_stride),
-			      .start = number(name, start, 0),
-			      .base = number(name, base, 0),
-			      .step = number(name, step, 0)};
+			      .leading = field_number(name, leading, dense_leading),
+			      .stride = field_number(name, stride, dense_stride),
+			      .start = field_number(name, start, 0),
+			      .base = field_number(name, base, 0),
+			      .step = field_number(name, step, 0)};
 }
 
 /* Sources that hold a matrix of mn rows or columns, whichever of the strides may be which. */
@@ -224,7 +224,7 @@ static void print_products(struct strbuf *out, const struct form *f, const struc
 		  "add.u64 %%m0, %%d3, 0x%llx;\nadd.u64 %%m1, %%d3, 0x%llx;\n"
 		  "setp.%s.s32 %%p0, %%r2, 0;\nsetp.ge.s32 %%p1, %%r2, 0;\nwgmma.fence.sync.aligned;\n",
 		  (unsigned long long)descriptor(&p->a), (unsigned long long)descriptor(&p->b),
-		  number(f->name, "d", 1) ? "ge" : "lt");
+		  field_number(f->name, "d", 1) ? "ge" : "lt");
 	for (u32 s = 0; s < p->steps; s++) {
 		print_product(out, p, s);
 		if (p->waits_late)
@@ -252,12 +252,12 @@ static void make_wgmma(struct expansion *e, const char *name)
 			    .waits_late = option(name, "wait"),
 			    .a = place_of(name, 'a'),
 			    .b = place_of(name, 'b'),
-			    .steps = number(name, "steps", 1),
-			    .accs = number(name, "accs", 1),
+			    .steps = field_number(name, "steps", 1),
+			    .accs = field_number(name, "accs", 1),
 			    .acc_regs = n * (u32)ptx_bits(t[0]) / 64,
-			    .negated = number(name, "neg", 0),
-			    .in_flight = number(name, "wait", 0)};
-	f->values = (enum values)number(name, "values", p.is_int ? IN_BINADE : SMALL);
+			    .negated = field_number(name, "neg", 0),
+			    .in_flight = field_number(name, "wait", 0)};
+	f->values = (enum values)field_number(name, "values", p.is_int ? IN_BINADE : SMALL);
 	f->na = p.a.in_regs ? 4 : place_image(&p.a, M, p.steps, 0);
 	f->b0 = p.a.in_regs ? 0 : f->na;
 	f->nb = place_image(&p.b, n, p.steps, f->b0);
@@ -286,7 +286,7 @@ static void make_mma(struct expansion *e, const char *name)
 	bool wide = t[0] == PT_F64;
 	u32 size = wide ? 2048 : 1024; /* bits of a register of all lanes */
 	f->is_product = true;
-	f->values = (enum values)number(name, "values", BY_TILE);
+	f->values = (enum values)field_number(name, "values", BY_TILE);
 	f->result = t[0];
 	f->na = f->b0 = m * k * (u32)ptx_bits(t[1]) / size;
 	f->nb = k * 8 * (u32)ptx_bits(t[2]) / size;

@@ -341,7 +341,7 @@ static void put(u8 *base, int i, enum dtype d)
 	memcpy(base + i * dtype_bytes(d), &bits, (size_t)dtype_bytes(d));
 }
 
-static const char *number(struct test *t, int n)
+static const char *decimal(struct test *t, int n)
 {
 	return arena_printf(&t->errors, "%d", n);
 }
@@ -367,8 +367,8 @@ static void check_dot(const struct dot *w, int batch, int m, int n, int k)
 {
 	struct test names = {0};
 	const char *pre = batch ? arena_printf(&names.errors, "%dx", batch) : "";
-	const char *na = number(&names, MAX(batch, 1) * m * k), *nb = number(&names, MAX(batch, 1) * k * n),
-		   *nc = number(&names, MAX(batch, 1) * m * n);
+	const char *na = decimal(&names, MAX(batch, 1) * m * k), *nb = decimal(&names, MAX(batch, 1) * k * n),
+		   *nc = decimal(&names, MAX(batch, 1) * m * n);
 	const char *ta = arena_printf(&names.errors, "tensor<%s%dx%dx%s>", pre, m, k, w->type);
 	const char *tb = arena_printf(&names.errors, "tensor<%s%dx%dx%s>", pre, k, n, w->type);
 	const char *tc = arena_printf(&names.errors, "tensor<%s%dx%dx%s>", pre, m, n, w->acc);

@@ -203,7 +203,7 @@ static u64 combine(u32 n, u64 old, u64 with)
 	}
 }
 
-static u64 number(u32 n)
+static u64 random_operand(u32 n)
 {
 	double x = (double)(i64)(random_bits() % 2001) / 8 - 125;
 	switch (reductions[n].bytes == 2 || reductions[n].op[0] == 'a' ? reductions[n].kind : 4) {
@@ -224,7 +224,7 @@ static void test_reductions(void **state)
 		u64 want[512];
 		memset(r->written[1], 0xFF, 1024 / 8);
 		for (u32 e = 0; e < 1024 / size; e++) {
-			u64 a = number(k), b = number(k);
+			u64 a = random_operand(k), b = random_operand(k);
 			a &= size == 8 ? ~0ull : ((u64)1 << size * 8) - 1;
 			b &= size == 8 ? ~0ull : ((u64)1 << size * 8) - 1;
 			memcpy(r->a + e * size, &a, size);

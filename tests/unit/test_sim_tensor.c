@@ -368,7 +368,7 @@ static bool exists(int type, const char *op)
 	return word || type == TENSOR_UINT64 || (wide && *op == 'm'); /* of INT64 only min and max */
 }
 
-static double number(int type, u64 bits)
+static double number_of_bits(int type, u64 bits)
 {
 	switch (type) {
 	case TENSOR_FLOAT16: return fp_decode(FP_F16, (u32)bits);
@@ -436,7 +436,7 @@ static void test_stores(void **state)
 			memcpy(&old, want + (to - t->base), t->element);
 			memcpy(&with, t->image + at, t->element);
 			if (op && is_float)
-				with = bits_of_number(t->type, number(t->type, old) + number(t->type, with));
+				with = bits_of_number(t->type, number_of_bits(t->type, old) + number_of_bits(t->type, with));
 			else if (op)
 				with = combine(t->type, op, old, with);
 			memcpy(want + (to - t->base), &with, t->element);
