@@ -173,8 +173,8 @@ struct expr *parse_expression(struct arena *arena, struct interner *names, struc
 /* Python's escapes in the len bytes at s, except \N{…}; unknown ones stay as they are. */
 const char *unescape_string(struct arena *a, const char *s, u32 len, u32 *out_len);
 
-/* Does f, or a jit function that it names, name something that is called `name` in its module ("dot" of tl.dot)? Yes
- * too where that may be so of a function that f is given. `a`: for what has been seen. */
+/* Does f, or a jit function that f names, refer to `name` of another module ("dot" of tl.dot)? True also where f calls
+ * a parameter and a function of its module does. The visited functions are noted in `a`. */
 bool func_calls(struct arena *a, const struct func *f, const char *name);
 
 /* Writes the tree as indented s-expressions (`tlc --emit ast`). */

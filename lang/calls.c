@@ -1,4 +1,4 @@
-/* What a function calls, read off its source: itself, and what the jit functions that it names do in turn. */
+/* The functions that a jit function refers to, itself or through other jit functions, read off its source. */
 #include "lang/ast.h"
 
 struct search {

@@ -142,7 +142,7 @@ static bool is_augmented(int kind)
 	return false;
 }
 
-/* The file's own code gives `name` a value that only running it would tell. */
+/* Host code assigns `name` in a statement that is not evaluated: its value is unknown. */
 static void note_changed(struct parser *p, const struct token *name)
 {
 	struct global *g = arena_new(p->arena, struct global);
@@ -150,8 +150,8 @@ static void note_changed(struct parser *p, const struct token *name)
 	map_put(&p->module->globals, g->name, g);
 }
 
-/* The rest of a line of the file's own code, t its first token: which globals does it assign? `N *= 2`, `A, B = …`,
- * `for N in …`, and what stands below an `if` or `with`, or behind its ':'. */
+/* Notes the globals that a line of host code assigns; t is its first token. `N *= 2`, `A, B = …`, `for N in …`, also
+ * below an `if` or `with`, or behind its ':'. */
 static void note_assignments(struct parser *p, struct token t)
 {
 	VEC(struct token) names = {0};
@@ -203,7 +203,7 @@ static void read_global(struct parser *p, struct token name)
 		map_put(&p->module->globals, g->name, g);
 }
 
-/* `def NAME` at the margin without @triton.jit: a kernel that calls it deserves to hear why it cannot. */
+/* `def NAME` at the margin without @triton.jit: noted for the error about a kernel that calls it. */
 static void read_host_function(struct parser *p)
 {
 	struct token t = raw_token(p);
@@ -217,7 +217,7 @@ static void read_host_function(struct parser *p)
 	skip_line(p);
 }
 
-/* A dotted name with its first part replaced by what it was imported from: T.jit → triton.jit. */
+/* A dotted name with its first part replaced by the target of its import: T.jit → triton.jit. */
 static const char *resolved(struct parser *p, const char *name)
 {
 	const char *first = first_part(p, name);

@@ -34,7 +34,7 @@ struct parser {
 	struct diags *diags;
 	struct source *src;
 	u16 file;
-	u32 limit; /* where scanning stops */
+	u32 limit; /* offset at which scanning stops */
 
 	/* scanner state */
 	void *scanner;
@@ -42,7 +42,7 @@ struct parser {
 	u32 line, line_at;
 	int depth; /* of open brackets */
 	struct loc open[64];
-	bool was_unclosed; /* the scanner has just reported a bracket: the grammar will stumble over it too */
+	bool was_unclosed; /* the scanner has just reported an open bracket: the grammar reports no second error for it */
 	struct token peeked[4];
 	int npeeked;
 
@@ -67,7 +67,7 @@ struct token scan_token(struct parser *p);
 void scan_open(struct parser *p, u32 start, u32 end);
 void scan_close(struct parser *p);
 
-/* line structure: what the grammar reads */
+/* line structure: the grammar's tokens */
 struct token next_token(struct parser *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading a builtin's arguments, with the errors that a wrong one deserves. */
+/* Reading and checking the arguments of a builtin. */
 #ifndef TLC_EVAL_ARGS_H
 #define TLC_EVAL_ARGS_H
 

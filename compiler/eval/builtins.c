@@ -1,4 +1,5 @@
-/* Builtins: the registry, and those that make, reshape and ask about values. builtins_tile.c has the rest. */
+/* The registry of builtins, and the builtins that make, reshape and inspect values; builtins_tile.c has those that
+ * compute. */
 #include <math.h>
 
 #include "eval/args.h"
@@ -6,40 +7,40 @@
 /* --- registry ------------------------------------------------------------------------------------------------ */
 
 typedef struct val handler(struct eval *e, const struct args *a);
-#define B(space, name, method, run, code, signature) handler run;
+#define B(ns, name, method, run, code, signature) handler run;
 #include "eval/builtins.def"
 #undef B
 
 static const struct {
-	enum space space;
+	enum namespace_ namespace_;
 	struct builtin b;
 } table[] = {
-#define B(space, name, method, run, code, signature) {SPACE_##space, {name, signature, run, code, method}},
+#define B(ns, name, method, run, code, signature) {NS_##ns, {name, signature, run, code, method}},
 #include "eval/builtins.def"
 #undef B
 };
 
 /* tl.math repeats the elementwise part of tl. */
-static enum space home(enum space s)
+static enum namespace_ defining_namespace(enum namespace_ s)
 {
-	return s == SPACE_MATH ? SPACE_TL : s;
+	return s == NS_MATH ? NS_TL : s;
 }
 
-const struct builtin *builtin_find(enum space s, const char *name, size_t len)
+const struct builtin *builtin_find(enum namespace_ s, const char *name, size_t len)
 {
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)
-		if (table[i].space == home(s) && strlen(table[i].b.name) == len && !memcmp(table[i].b.name, name, len))
+		if (table[i].namespace_ == defining_namespace(s) && strlen(table[i].b.name) == len && !memcmp(table[i].b.name, name, len))
 			return &table[i].b;
 	return NULL;
 }
 
-u32 builtin_names(enum space s, const char **out, u32 max)
+u32 builtin_names(enum namespace_ s, const char **out, u32 max)
 {
 	u32 n = 0;
 	for (u32 i = 0; i < ARRAY_LEN(table) && n < max; i++)
-		if (table[i].space == home(s) && table[i].b.name[0] != '_')
+		if (table[i].namespace_ == defining_namespace(s) && table[i].b.name[0] != '_')
 			out[n++] = table[i].b.name;
-	for (int d = 0; d < DT_COUNT && s == SPACE_TL && n < max; d++)
+	for (int d = 0; d < DT_COUNT && s == NS_TL && n < max; d++)
 		out[n++] = dtype_tl_name((enum dtype)d);
 	return n;
 }
@@ -55,7 +56,7 @@ const char *arg_name(struct eval *e, const struct args *a, u32 i)
 	return arena_str(e->arena, s, strcspn(s, ",="));
 }
 
-/* What the user called: sum, not the reduce inside it. */
+/* The callee's name for messages: the library function that the user called (sum), not the builtin inside it. */
 static const char *callee(const struct eval *e, const struct args *a)
 {
 	const char *name = a->b->name;
@@ -626,7 +627,7 @@ struct val bi_pointer_type(struct eval *e, const struct args *a)
 	return t;
 }
 
-static double number(const struct val *v)
+static double number_as_double(const struct val *v)
 {
 	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
 }
@@ -645,7 +646,7 @@ struct val bi_python_minmax(struct eval *e, const struct args *a)
 		} else if (!val_is_number(&best) || !val_is_number(&items[i])) {
 			return eval_error(e, E_ARG_KIND, a->loc[0], "values", a->b->name, "numbers",
 					  describe(e, val_is_number(&best) ? &items[i] : &best));
-		} else if (a->b->code ? number(&items[i]) > number(&best) : number(&items[i]) < number(&best)) {
+		} else if (a->b->code ? number_as_double(&items[i]) > number_as_double(&best) : number_as_double(&items[i]) < number_as_double(&best)) {
 			best = items[i];
 		}
 	}
@@ -674,7 +675,7 @@ struct val bi_python_float(struct eval *e, const struct args *a)
 	} names[] = {{"inf", __builtin_inf()},  {"-inf", -__builtin_inf()},    {"nan", __builtin_nan("")},
 		     {"+inf", __builtin_inf()}, {"infinity", __builtin_inf()}, {"-infinity", -__builtin_inf()}};
 	if (val_is_number(v))
-		return val_float(number(v));
+		return val_float(number_as_double(v));
 	for (u32 i = 0; v->kind == V_STR && i < ARRAY_LEN(names); i++)
 		if (!strcasecmp(v->text, names[i].text))
 			return val_float(names[i].value);
@@ -726,7 +727,7 @@ struct val bi_next_power_of_2(struct eval *e, const struct args *a)
 	return val_int(is_pow2(n) ? n : (i128)2 << ilog2((u64)n));
 }
 
-/* triton.cdiv is a function of the host: of compile-time numbers it is one. Of others it is tl.cdiv. */
+/* triton.cdiv: computed here for compile-time numbers, as on the host; tl.cdiv for run-time values. */
 struct val bi_host_cdiv(struct eval *e, const struct args *a)
 {
 	if (a->at[0].kind != V_INT || a->at[1].kind != V_INT)
@@ -752,7 +753,7 @@ struct val bi_python_math(struct eval *e, const struct args *a)
 	const struct val *v = &a->at[0];
 	if (!val_is_number(v))
 		return not_compile_time(e, a);
-	double x = number(v);
+	double x = number_as_double(v);
 	switch (a->b->code) {
 	case 0: return val_float(log2(x));
 	case 1: return val_float(log(x));

@@ -13,41 +13,41 @@ static struct val builtin_val(const struct builtin *b)
 	return (struct val){.kind = V_BUILTIN, .builtin = b};
 }
 
-static struct val subspace(enum space s, const char *name)
+static struct val nested_namespace(enum namespace_ s, const char *name)
 {
 	static const struct {
-		enum space in;
+		enum namespace_ in;
 		const char *name;
-		enum space out;
+		enum namespace_ out;
 	} table[] = {
-		{SPACE_TRITON, "language", SPACE_TL}, {SPACE_TL, "math", SPACE_MATH}, {SPACE_TL, "extra", SPACE_EXTRA},
-		{SPACE_TL, "libdevice", SPACE_LIBDEVICE}, {SPACE_EXTRA, "cuda", SPACE_EXTRA},
-			{SPACE_EXTRA, "hip", SPACE_EXTRA},
-		{SPACE_EXTRA, "libdevice", SPACE_LIBDEVICE}, {SPACE_TL, "core", SPACE_TL},
-			{SPACE_TL, "standard", SPACE_TL},
-		{SPACE_TL, "PropagateNan", SPACE_PROPAGATE_NAN},
+		{NS_TRITON, "language", NS_TL}, {NS_TL, "math", NS_MATH}, {NS_TL, "extra", NS_EXTRA},
+		{NS_TL, "libdevice", NS_LIBDEVICE}, {NS_EXTRA, "cuda", NS_EXTRA},
+			{NS_EXTRA, "hip", NS_EXTRA},
+		{NS_EXTRA, "libdevice", NS_LIBDEVICE}, {NS_TL, "core", NS_TL},
+			{NS_TL, "standard", NS_TL},
+		{NS_TL, "PropagateNan", NS_PROPAGATE_NAN},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)
 		if (table[i].in == s && !strcmp(table[i].name, name))
-			return (struct val){.kind = V_SPACE, .space = table[i].out};
+			return (struct val){.kind = V_NAMESPACE, .namespace_ = table[i].out};
 	return val_error();
 }
 
-struct val space_lookup(struct eval *e, enum space s, const char *name)
+struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 {
-	struct val v = subspace(s, name);
+	struct val v = nested_namespace(s, name);
 	if (v.kind != V_ERROR)
 		return v;
-	if (s == SPACE_PROPAGATE_NAN && (!strcmp(name, "ALL") || !strcmp(name, "NONE")))
+	if (s == NS_PROPAGATE_NAN && (!strcmp(name, "ALL") || !strcmp(name, "NONE")))
 		return val_bool(*name == 'A');
-	if (s == SPACE_TL) {
+	if (s == NS_TL) {
 		if (!strcmp(name, "constexpr"))
 			return (struct val){.kind = V_CONSTEXPR};
 		for (int d = 0; d < DT_COUNT; d++)
 			if (!strcmp(dtype_tl_name((enum dtype)d), name))
 				return val_dtype((enum dtype)d);
 	}
-	if (s == SPACE_PYMATH) {
+	if (s == NS_PYMATH) {
 		static const struct {
 			const char *name;
 			double value;
@@ -64,7 +64,7 @@ struct val space_lookup(struct eval *e, enum space s, const char *name)
 	const struct builtin *b = hidden ? NULL : builtin_find(s, name, strlen(name));
 	if (b)
 		return builtin_val(b);
-	bool has_std = s == SPACE_TL || s == SPACE_MATH || s == SPACE_TRITON || s == SPACE_LIBDEVICE;
+	bool has_std = s == NS_TL || s == NS_MATH || s == NS_TRITON || s == NS_LIBDEVICE;
 	const struct func *f = has_std && !hidden ? map_get(&e->std->by_name, name) : NULL;
 	if (f)
 		return (struct val){.kind = V_FUNC, .func = f};
@@ -293,7 +293,7 @@ struct val call_std(struct eval *e, const char *name, const struct val *args, u3
 	struct loc locs[MAX_ARGS];
 	for (u32 i = 0; i < nargs; i++)
 		locs[i] = e->b.loc;
-	struct val f = space_lookup(e, SPACE_TL, intern_str(e->ctx->names, name));
+	struct val f = namespace_lookup(e, NS_TL, intern_str(e->ctx->names, name));
 	tl_assert(f.kind != V_ERROR);
 	return call_val(e, f, args, locs, nargs, NULL, 0, e->b.loc);
 }

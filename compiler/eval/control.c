@@ -1,7 +1,7 @@
 /* Run-time control flow: scf.if, scf.for, scf.while; and loops unrolled at compile time.
  *
  * Variables are merged by comparing scopes. A branch or body is evaluated into its own block with a copy of the
- * scope; what differs afterwards becomes a result of the operation. A run-time `if` that returns takes the rest of
+ * scope; variables that differ afterwards become results of the operation. A run-time `if` that returns takes the rest of
  * the function into its branches, so the IR needs no jumps. */
 #include "eval/internal.h"
 
@@ -17,7 +17,7 @@ static void flatten(struct eval *e, const struct val *v, value_vec *out)
 		flatten(e, &v->items[i], out);
 }
 
-/* v with its parts replaced, in order, by those at *next. */
+/* v with its run-time parts replaced, in order, by the values at *next. */
 static struct val rebuild(struct eval *e, struct val v, struct value *const **next)
 {
 	if (v.kind == V_TENSOR)
@@ -75,7 +75,7 @@ static const struct binding *lookup(const scope *s, const char *name)
 	return NULL;
 }
 
-static void yield(struct eval *e, struct block *b, const value_vec *v)
+static void build_yield(struct eval *e, struct block *b, const value_vec *v)
 {
 	struct builder at = builder_at_end(e->ctx, b);
 	at.loc = e->b.loc;
@@ -127,9 +127,9 @@ static void assigned_names(struct eval *e, const struct body *b, name_vec *out)
 	}
 }
 
-/* After an error in a condition: what the statements would have assigned is unknown, which is not worth an error
- * each. */
-static void poison_assigned(struct eval *e, const struct body *b)
+/* After an error in a condition or a bound: the variables that the statements assign become V_ERROR, so that their
+ * uses report nothing. */
+static void mark_unknown(struct eval *e, const struct body *b)
 {
 	name_vec names = {0};
 	assigned_names(e, b, &names);
@@ -166,7 +166,8 @@ struct branch {
 	enum flow flow;
 };
 
-/* Evaluates the arms from `arm` on into block `b`, starting from the variables `before`. */
+/* Evaluates one branch of a run-time `if` into block b, starting from the variables `before`: the arm itself
+ * (this_arm), or the arms behind it; to_the_end: and then the rest of the function. */
 static struct branch run_branch(struct eval *e, struct block *b, const struct stmt *s, u32 arm, bool this_arm,
 				const scope *before, const struct cont *rest, bool to_the_end)
 {
@@ -190,7 +191,7 @@ static struct branch run_branch(struct eval *e, struct block *b, const struct st
 	return r;
 }
 
-/* Both branches run to the end of the function: what they return is merged. */
+/* Both branches run to the end of the function: their return values are merged. */
 static enum flow finish_returning(struct eval *e, struct op *o, const struct branch *yes, const struct branch *no,
 				  const struct stmt *s)
 {
@@ -205,15 +206,15 @@ static enum flow finish_returning(struct eval *e, struct op *o, const struct bra
 		flatten(e, &no->ret, &v[1]);
 	}
 	op_set_results(e->ctx, o, types_of(e, &v[0]), v[0].len);
-	yield(e, o->blocks[0], &v[0]);
-	yield(e, o->blocks[1], &v[1]);
+	build_yield(e, o->blocks[0], &v[0]);
+	build_yield(e, o->blocks[1], &v[1]);
 	result_values(e, o, &results);
 	struct value *const *next = results.at;
 	e->frame->ret = rebuild(e, ret, &next);
 	return FLOW_RETURN;
 }
 
-static void unset(struct eval *e, scope *vars, const char *name, const char *reason)
+static void bind_unset(struct eval *e, scope *vars, const char *name, const char *reason)
 {
 	struct binding b = {.name = name, .val = {.kind = V_UNSET, .reason = reason}};
 	vec_push(e->arena, vars, b);
@@ -230,7 +231,7 @@ static void finish_merging(struct eval *e, struct op *o, const scope *before, co
 		const struct binding *a = &yes->vars.at[i], *b = lookup(&no->vars, a->name),
 				     *old = lookup(before, a->name);
 		if (!b) {
-			unset(e, &vars, a->name, "it is assigned in only one branch of a run-time 'if'");
+			bind_unset(e, &vars, a->name, "it is assigned in only one branch of a run-time 'if'");
 			continue;
 		}
 		if (val_equal(&a->val, &b->val)) {
@@ -262,10 +263,10 @@ static void finish_merging(struct eval *e, struct op *o, const scope *before, co
 	}
 	for (u32 i = 0; i < no->vars.len; i++)
 		if (!lookup(&yes->vars, no->vars.at[i].name))
-			unset(e, &vars, no->vars.at[i].name, "it is assigned in only one branch of a run-time 'if'");
+			bind_unset(e, &vars, no->vars.at[i].name, "it is assigned in only one branch of a run-time 'if'");
 	op_set_results(e->ctx, o, types_of(e, &v[0]), v[0].len);
-	yield(e, o->blocks[0], &v[0]);
-	yield(e, o->blocks[1], &v[1]);
+	build_yield(e, o->blocks[0], &v[0]);
+	build_yield(e, o->blocks[1], &v[1]);
 	result_values(e, o, &results);
 	e->frame->vars = vars;
 	struct value *const *next = results.at;
@@ -273,8 +274,8 @@ static void finish_merging(struct eval *e, struct op *o, const scope *before, co
 		set_var(e, merged.at[i].name, rebuild(e, merged.at[i].val, &next));
 }
 
-/* Counts one more branch or loop around what follows; false when there are too many. */
-static bool nest(struct eval *e, struct loc at)
+/* Counts one more run-time branch or loop around the statements that follow; false when there are too many. */
+static bool count_branch(struct eval *e, struct loc at)
 {
 	if (++e->branches <= MAX_BRANCHES)
 		return true;
@@ -290,7 +291,7 @@ enum flow exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct co
 	int known = test ? truth(e, eval_expr(e, test), test->loc, &cond) : 1;
 	if (known == -2) {
 		for (; arm < s->narms; arm++)
-			poison_assigned(e, &s->arms[arm].body);
+			mark_unknown(e, &s->arms[arm].body);
 		return FLOW_NEXT;
 	}
 	if (known == 1)
@@ -302,7 +303,7 @@ enum flow exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct co
 		eval_error(e, E_RETURN_IN_LOOP, s->loc);
 		return FLOW_NEXT;
 	}
-	if (!nest(e, s->loc))
+	if (!count_branch(e, s->loc))
 		return FLOW_RETURN;
 	scope before = copy_scope(e, &e->frame->vars);
 	e->b.loc = user_loc(e, s->loc);
@@ -345,8 +346,8 @@ struct val eval_ternary(struct eval *e, const struct expr *x)
 	if (!ok)
 		parts[0].len = parts[1].len = 0;
 	op_set_results(e->ctx, o, types_of(e, &parts[0]), parts[0].len);
-	yield(e, o->blocks[0], &parts[0]);
-	yield(e, o->blocks[1], &parts[1]);
+	build_yield(e, o->blocks[0], &parts[0]);
+	build_yield(e, o->blocks[1], &parts[1]);
 	if (!ok)
 		return val_error();
 	v[0].ssa = result(o);
@@ -388,7 +389,7 @@ static void rebind(struct eval *e, const name_vec *names, struct value *const *v
 	}
 }
 
-/* How to give `name` one type: the wider of the two, or the loop's shape. */
+/* The hint for a carried variable whose type changes: the wider of the two types, or the loop's shape. */
 static void hint_loop_type(struct eval *e, const char *name, const struct val *was, const struct val *now)
 {
 	if (was->kind != V_TENSOR || now->kind != V_TENSOR || was->pointers || now->pointers)
@@ -443,7 +444,7 @@ static void restore_scope(struct eval *e, const scope *before)
 	e->frame->vars = copy_scope(e, before);
 	for (u32 i = 0; i < inside.len; i++)
 		if (!lookup(before, inside.at[i].name))
-			unset(e, &e->frame->vars, inside.at[i].name,
+			bind_unset(e, &e->frame->vars, inside.at[i].name,
 			      "it is assigned only inside a run-time loop, which may run zero times");
 }
 
@@ -470,7 +471,7 @@ static enum dtype bound_type(struct eval *e, struct val v, struct loc at)
 	return to_tensor(e, v, at).dtype;
 }
 
-/* From here on operations go into `b`; returns where they went. */
+/* Operations go into b from here on. Returns the builder of the outer block. */
 static struct builder enter_block(struct eval *e, struct block *b)
 {
 	struct builder outer = e->b;
@@ -488,16 +489,16 @@ static void loop_body(struct eval *e, const struct stmt *s, struct block *b, con
 	value_vec out = {0};
 	scope entry = copy_scope(e, &e->frame->vars);
 	e->frame->loops++;
-	nest(e, s->loc);
+	count_branch(e, s->loc);
 	if (run)
 		exec_body(e, &s->body, 0, NULL);
 	e->branches--;
 	e->frame->loops--;
 	if (run && check_carried(e, s, &entry, carried)) {
 		collect(e, carried, &out);
-		yield(e, b, &out);
+		build_yield(e, b, &out);
 	} else {
-		yield(e, b, args); /* keeps the IR whole; compilation fails anyway */
+		build_yield(e, b, args); /* keeps the IR whole; compilation fails anyway */
 	}
 }
 
@@ -516,7 +517,7 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	struct val lb = r->start, ub = r->end, by = r->step;
 	struct loc at = s->value->loc;
 	if (!check_bound(e, &lb, at) || !check_bound(e, &ub, at) || !check_bound(e, &by, at)) {
-		poison_assigned(e, &s->body);
+		mark_unknown(e, &s->body);
 		return;
 	}
 	bool down = by.kind == V_INT && by.integer < 0;
@@ -537,10 +538,10 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	vec_push(e->arena, &ops, bound(e, ub, d, at));
 	vec_push(e->arena, &ops, bound(e, by, d, at));
 	if (!ops.at[0] || !ops.at[1] || !ops.at[2]) { /* diagnosed */
-		poison_assigned(e, &s->body);
+		mark_unknown(e, &s->body);
 		return;
 	}
-	/* unsigned numbers from 2^31 (of 32 bits) on are negative ones to scf.for */
+	/* scf.for compares signed numbers: unsigned bounds are moved down by half their range */
 	bool halves = dtype_is_unsigned(d) && !(lb.kind == V_INT && ub.kind == V_INT);
 	struct value *first = ops.at[0], *last = ops.at[1];
 	for (u32 k = 0; halves && k < 2; k++)
@@ -598,7 +599,7 @@ enum flow exec_for(struct eval *e, const struct stmt *s, const struct cont *rest
 	if (over.kind != V_RANGE) {
 		if (over.kind != V_ERROR)
 			eval_error(e, E_LOOP_OVER, s->value->loc, describe(e, &over));
-		poison_assigned(e, &s->body);
+		mark_unknown(e, &s->body);
 		return FLOW_NEXT;
 	}
 	const struct loop_range *r = over.range;

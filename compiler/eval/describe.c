@@ -58,12 +58,12 @@ void print_val(struct strbuf *out, const struct val *v)
 	case V_TENSOR: print_type_words(out, v->ssa->type, v->dtype, v->pointers); break;
 	case V_FUNC: sb_printf(out, "<function %s>", v->func->name); break;
 	case V_BUILTIN: {
-		bool python = builtin_find(SPACE_PYTHON, v->builtin->name, strlen(v->builtin->name)) == v->builtin;
+		bool python = builtin_find(NS_PYTHON, v->builtin->name, strlen(v->builtin->name)) == v->builtin;
 		sb_printf(out, python ? "<%s>" : "<tl.%s>", v->builtin->name);
 		break;
 	}
 	case V_METHOD: print_val(out, v->callee); break;
-	case V_SPACE: sb_puts(out, "<module>"); break;
+	case V_NAMESPACE: sb_puts(out, "<module>"); break;
 	case V_CONSTEXPR: sb_puts(out, "tl.constexpr"); break;
 	case V_RANGE: sb_puts(out, "<range>"); break;
 	}
@@ -75,7 +75,7 @@ const char *describe(struct eval *e, const struct val *v)
 		[V_ERROR] = "an error", [V_UNSET] = "an unset variable", [V_NONE] = "None", [V_BOOL] = "the constant",
 		[V_INT] = "the constant", [V_FLOAT] = "the constant", [V_STR] = "the string", [V_TYPE] = "the type",
 		[V_TUPLE] = "the tuple", [V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
-		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_SPACE] = "a module",
+		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_NAMESPACE] = "a module",
 		[V_CONSTEXPR] = "", [V_RANGE] = "a range",
 	};
 	struct strbuf sb = {.arena = e->arena};
@@ -83,7 +83,7 @@ const char *describe(struct eval *e, const struct val *v)
 		sb_puts(&sb, "a tile of type");
 	else
 		sb_puts(&sb, what[v->kind]);
-	if (v->kind <= V_NONE || v->kind == V_SLICE || v->kind == V_ELLIPSIS || v->kind == V_SPACE ||
+	if (v->kind <= V_NONE || v->kind == V_SLICE || v->kind == V_ELLIPSIS || v->kind == V_NAMESPACE ||
 	    v->kind == V_RANGE)
 		return sb.at;
 	if (sb.len)
@@ -145,7 +145,7 @@ bool val_equal(const struct val *a, const struct val *b)
 	case V_FUNC: return a->func == b->func;
 	case V_BUILTIN: return a->builtin == b->builtin;
 	case V_METHOD: return val_equal(a->self, b->self) && val_equal(a->callee, b->callee);
-	case V_SPACE: return a->space == b->space;
+	case V_NAMESPACE: return a->namespace_ == b->namespace_;
 	case V_RANGE: return a->range == b->range;
 	case V_UNSET: return a->reason == b->reason;
 	default: return true;

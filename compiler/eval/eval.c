@@ -24,7 +24,7 @@ bool step(struct eval *e, struct loc at)
 	return true;
 }
 
-/* Was a note for f's call given for an inner frame? So it is in a recursion. */
+/* In a recursion an inner frame has the call site of f: the note for it was given there. */
 static bool said_before(const struct frame *inner, const struct frame *f)
 {
 	for (; inner != f; inner = inner->caller)
@@ -66,7 +66,7 @@ void set_var(struct eval *e, const char *name, struct val v)
 
 /* Plain assignment turns numbers into run-time values, as in Triton; only `x: tl.constexpr = …` keeps them constant.
  * Functions that run at compile time keep everything. */
-static struct val decay(struct eval *e, struct val v, struct loc at)
+static struct val numbers_to_tensors(struct eval *e, struct val v, struct loc at)
 {
 	if (e->frame->func->kind == FUNC_CONSTEXPR)
 		return v;
@@ -76,7 +76,7 @@ static struct val decay(struct eval *e, struct val v, struct loc at)
 		return v;
 	struct val *items = arena_array(e->arena, struct val, v.nitems);
 	for (u32 i = 0; i < v.nitems; i++)
-		items[i] = decay(e, v.items[i], at);
+		items[i] = numbers_to_tensors(e, v.items[i], at);
 	return val_tuple(items, v.nitems);
 }
 
@@ -144,7 +144,7 @@ static void exec_annotated(struct eval *e, const struct stmt *s)
 	}
 	struct val v = eval_expr(e, s->value);
 	if (!constant) {
-		assign(e, s->target, decay(e, v, s->value->loc));
+		assign(e, s->target, numbers_to_tensors(e, v, s->value->loc));
 		return;
 	}
 	if (v.kind == V_TENSOR)
@@ -171,7 +171,7 @@ static void exec_assert(struct eval *e, const struct stmt *s)
 static enum flow exec_return(struct eval *e, const struct stmt *s)
 {
 	struct frame *f = e->frame;
-	f->ret = s->value ? decay(e, eval_expr(e, s->value), s->value->loc) : val_none();
+	f->ret = s->value ? numbers_to_tensors(e, eval_expr(e, s->value), s->value->loc) : val_none();
 	if (!f->caller && f->ret.kind != V_NONE && f->ret.kind != V_ERROR && f->func->kind == FUNC_JIT)
 		eval_error(e, E_KERNEL_RETURNS, s->loc);
 	if (f->loops)
@@ -237,7 +237,7 @@ static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct co
 			eval_expr(e, s->value);
 		return FLOW_NEXT;
 	case ST_ASSIGN: {
-		struct val v = decay(e, eval_expr(e, s->value), s->value->loc);
+		struct val v = numbers_to_tensors(e, eval_expr(e, s->value), s->value->loc);
 		for (u32 i = 0; i < s->ntargets; i++)
 			assign(e, s->targets[i], v);
 		return FLOW_NEXT;
@@ -248,7 +248,7 @@ static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct co
 			assign(e, s->target, val_error());
 			return FLOW_NEXT;
 		}
-		assign(e, s->target, decay(e, eval_expr(e, &sum), s->loc));
+		assign(e, s->target, numbers_to_tensors(e, eval_expr(e, &sum), s->loc));
 		return FLOW_NEXT;
 	}
 	case ST_ANN: exec_annotated(e, s); return FLOW_NEXT;

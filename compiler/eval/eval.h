@@ -9,7 +9,7 @@
 #include "ir/ir.h"
 #include "lang/ast.h"
 
-/* What is known of one parameter, as text: a type in Triton's notation ("*fp32:16", "i32", "i32:1", "fp32") or a
+/* The type or the value of one parameter, as text: a type in Triton's notation ("*fp32:16", "i32", "i32:1", "fp32") or a
  * Python literal / name for a compile-time value. Both NULL: look at the source. */
 struct arg_spec {
 	const char *type;

@@ -6,9 +6,9 @@
 
 /* --- names --------------------------------------------------------------------------------------------------- */
 
-static struct val space_val(enum space s)
+static struct val namespace_val(enum namespace_ s)
 {
-	return (struct val){.kind = V_SPACE, .space = s};
+	return (struct val){.kind = V_NAMESPACE, .namespace_ = s};
 }
 
 static bool ends_with(const char *s, const char *tail)
@@ -17,30 +17,30 @@ static bool ends_with(const char *s, const char *tail)
 	return n >= m && !strcmp(s + n - m, tail);
 }
 
-/* What `import` bound a name to. */
+/* The value of an imported name. */
 static struct val resolve_import(struct eval *e, const struct import *im, struct loc at)
 {
 	const char *t = im->target;
 	if (!strcmp(t, "triton"))
-		return space_val(SPACE_TRITON);
+		return namespace_val(NS_TRITON);
 	if (!strcmp(t, "triton.language"))
-		return space_val(SPACE_TL);
+		return namespace_val(NS_TL);
 	if (!strcmp(t, "triton.language.math"))
-		return space_val(SPACE_MATH);
+		return namespace_val(NS_MATH);
 	if (!strcmp(t, "math"))
-		return space_val(SPACE_PYMATH);
+		return namespace_val(NS_PYMATH);
 	if (ends_with(t, "libdevice"))
-		return space_val(SPACE_LIBDEVICE);
+		return namespace_val(NS_LIBDEVICE);
 	const char *dot = strrchr(t, '.');
 	if (dot && !strncmp(t, "triton", 6)) {
-		enum space s = ends_with(im->target, "libdevice") ? SPACE_LIBDEVICE : SPACE_TL;
+		enum namespace_ s = ends_with(im->target, "libdevice") ? NS_LIBDEVICE : NS_TL;
 		if (!strncmp(t, "triton.language.extra", 21))
-			s = SPACE_LIBDEVICE;
+			s = NS_LIBDEVICE;
 		else if (!strncmp(t, "triton.language.math.", 21))
-			s = SPACE_MATH;
+			s = NS_MATH;
 		else if (dot == t + 6)
-			s = SPACE_TRITON;
-		struct val v = space_lookup(e, s, intern_str(e->ctx->names, dot + 1));
+			s = NS_TRITON;
+		struct val v = namespace_lookup(e, s, intern_str(e->ctx->names, dot + 1));
 		if (v.kind != V_ERROR)
 			return v;
 	}
@@ -88,7 +88,7 @@ static struct val unknown_name(struct eval *e, const char *name, struct loc at)
 	struct val v = eval_error(e, E_UNKNOWN_NAME, at, name);
 	if (like)
 		diag_hint(e->diags, "did you mean '%s'?", like);
-	else if (builtin_find(SPACE_TL, name, strlen(name)))
+	else if (builtin_find(NS_TL, name, strlen(name)))
 		diag_hint(e->diags, "did you mean 'tl.%s'?", name);
 	else
 		diag_hint(
@@ -118,13 +118,13 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 		return eval_error(e, E_HOST_FUNCTION, at, name);
 	static const struct {
 		const char *name;
-		enum space space;
+		enum namespace_ namespace_;
 	} known[] = {
-		{"tl", SPACE_TL}, {"triton", SPACE_TRITON}, {"libdevice", SPACE_LIBDEVICE}, {"math", SPACE_PYMATH}};
+		{"tl", NS_TL}, {"triton", NS_TRITON}, {"libdevice", NS_LIBDEVICE}, {"math", NS_PYMATH}};
 	for (u32 i = 0; i < ARRAY_LEN(known); i++)
 		if (!strcmp(known[i].name, name))
-			return space_val(known[i].space);
-	struct val v = space_lookup(e, SPACE_PYTHON, name);
+			return namespace_val(known[i].namespace_);
+	struct val v = namespace_lookup(e, NS_PYTHON, name);
 	return v.kind == V_ERROR ? unknown_name(e, name, at) : v;
 }
 
@@ -151,29 +151,29 @@ static struct val unknown_attribute(struct eval *e, const struct val *v, const c
 {
 	const char *near[512];
 	u32 n = 0;
-	if (v->kind == V_SPACE) {
-		n = builtin_names(v->space, near, 400);
-		for (u32 i = 0; v->space == SPACE_TL && i < e->std->funcs.len && n < 512; i++)
+	if (v->kind == V_NAMESPACE) {
+		n = builtin_names(v->namespace_, near, 400);
+		for (u32 i = 0; v->namespace_ == NS_TL && i < e->std->funcs.len && n < 512; i++)
 			if (e->std->funcs.at[i]->name[0] != '_')
 				near[n++] = e->std->funcs.at[i]->name;
 	} else if (v->kind == V_TENSOR) {
 		static const char *const attributes[] = {"dtype", "shape", "type", "numel", "T"};
-		n = builtin_names(SPACE_TL, near, 400);
+		n = builtin_names(NS_TL, near, 400);
 		for (u32 i = 0; i < ARRAY_LEN(attributes); i++)
 			near[n++] = attributes[i];
 	}
-	static const char *const spaces[] = {
-		[SPACE_TRITON] = "triton",
-		[SPACE_TL] = "tl",
-		[SPACE_MATH] = "tl.math",
-		[SPACE_EXTRA] = "tl.extra",
-		[SPACE_LIBDEVICE] = "libdevice",
-		[SPACE_PYMATH] = "math",
-		[SPACE_PYTHON] = "python",
-		[SPACE_TYPE] = "dtype",
-		[SPACE_PROPAGATE_NAN] = "tl.PropagateNan",
+	static const char *const namespace_names[] = {
+		[NS_TRITON] = "triton",
+		[NS_TL] = "tl",
+		[NS_MATH] = "tl.math",
+		[NS_EXTRA] = "tl.extra",
+		[NS_LIBDEVICE] = "libdevice",
+		[NS_PYMATH] = "math",
+		[NS_PYTHON] = "python",
+		[NS_TYPE] = "dtype",
+		[NS_PROPAGATE_NAN] = "tl.PropagateNan",
 	};
-	struct val r = v->kind == V_SPACE ? eval_error(e, E_UNKNOWN_BUILTIN, at, spaces[v->space], name)
+	struct val r = v->kind == V_NAMESPACE ? eval_error(e, E_UNKNOWN_BUILTIN, at, namespace_names[v->namespace_], name)
 					  : eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, v), name);
 	const char *like = did_you_mean(name, near, n);
 	if (like)
@@ -206,7 +206,7 @@ static struct val tensor_attribute(struct eval *e, struct val v, const char *nam
 		return val_int(type_numel(v.ssa->type));
 	if (!strcmp(name, "T"))
 		return transpose(e, v, at);
-	const struct builtin *b = builtin_find(SPACE_TL, name, strlen(name));
+	const struct builtin *b = builtin_find(NS_TL, name, strlen(name));
 	if (b && b->method)
 		return bind_method(e, v, (struct val){.kind = V_BUILTIN, .builtin = b});
 	const struct func *f = map_get(&e->std->by_name, name);
@@ -239,7 +239,7 @@ static struct val type_attribute(struct eval *e, struct val v, const char *name,
 		const char *s = dtype_name(v.dtype);
 		return val_str(s, (u32)strlen(s));
 	}
-	const struct builtin *b = builtin_find(SPACE_TYPE, name, strlen(name));
+	const struct builtin *b = builtin_find(NS_TYPE, name, strlen(name));
 	if (b)
 		return bind_method(e, v, (struct val){.kind = V_BUILTIN, .builtin = b});
 	return unknown_attribute(e, &v, name, at);
@@ -250,8 +250,8 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 	struct val r;
 	switch (v.kind) {
 	case V_ERROR: return v;
-	case V_SPACE:
-		r = space_lookup(e, v.space, name);
+	case V_NAMESPACE:
+		r = namespace_lookup(e, v.namespace_, name);
 		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_TENSOR: return tensor_attribute(e, v, name, at);
 	case V_TYPE: return type_attribute(e, v, name, at);
@@ -501,7 +501,7 @@ static struct val compare_constants(struct eval *e, enum operator op, struct val
 	return val_bool(op == OP_LT ? c < 0 : op == OP_LE ? c <= 0 : op == OP_GT ? c > 0 : c >= 0);
 }
 
-/* Is it known only at run time whether they are equal? */
+/* The equality of a and b is known at run time only. */
 static bool undecided(const struct val *a, const struct val *b)
 {
 	if (a->kind == V_TUPLE && b->kind == V_TUPLE && a->nitems == b->nitems) {
@@ -633,7 +633,7 @@ static struct val eval_unary(struct eval *e, const struct expr *x)
 	return val_int(x->op == OP_NEG ? -as_int(&a) : x->op == OP_INVERT ? ~as_int(&a) : as_int(&a));
 }
 
-/* --- all of them --------------------------------------------------------------------------------------------- */
+/* --- by kind of expression --------------------------------------------------------------------------------------------- */
 
 static struct val eval_tuple(struct eval *e, const struct expr *x)
 {

@@ -15,7 +15,7 @@ enum {
 /* --- values -------------------------------------------------------------------------------------------------- */
 
 enum val_kind {
-	V_ERROR,  /* an error was reported; silently absorbs what is done to it */
+	V_ERROR,  /* after an error: operations on it give V_ERROR without a message */
 	V_UNSET,  /* no single value: reason says why */
 	V_NONE,
 	V_BOOL,
@@ -30,21 +30,21 @@ enum val_kind {
 	V_FUNC,      /* a jit function */
 	V_BUILTIN,
 	V_METHOD,    /* builtin or function bound to its first argument */
-	V_SPACE,     /* a namespace */
+	V_NAMESPACE,     /* a namespace */
 	V_CONSTEXPR, /* tl.constexpr itself */
 	V_RANGE,     /* range(…), tl.range(…), tl.static_range(…) */
 };
 
-enum space {
-	SPACE_TRITON,    /* triton.* */
-	SPACE_TL,        /* triton.language.* */
-	SPACE_MATH,      /* tl.math.* */
-	SPACE_EXTRA,     /* tl.extra.*: only leads to libdevice */
-	SPACE_LIBDEVICE,
-	SPACE_PYMATH,    /* Python's math */
-	SPACE_PYTHON,    /* Python's builtins */
-	SPACE_TYPE,      /* methods of dtypes */
-	SPACE_PROPAGATE_NAN, /* tl.PropagateNan: ALL, NONE */
+enum namespace_ {
+	NS_TRITON,    /* triton.* */
+	NS_TL,        /* triton.language.* */
+	NS_MATH,      /* tl.math.* */
+	NS_EXTRA,     /* tl.extra.*: only leads to libdevice */
+	NS_LIBDEVICE,
+	NS_PYMATH,    /* Python's math */
+	NS_PYTHON,    /* Python's builtins */
+	NS_TYPE,      /* methods of dtypes */
+	NS_PROPAGATE_NAN, /* tl.PropagateNan: ALL, NONE */
 };
 
 struct builtin;
@@ -72,7 +72,7 @@ struct val {
 		struct {
 			const struct val *self, *callee;
 		};
-		enum space space;
+		enum namespace_ namespace_;
 		const struct loop_range *range;
 		const char *reason; /* V_UNSET */
 	};
@@ -117,11 +117,11 @@ typedef VEC(struct binding) scope;
 
 struct frame {
 	struct frame *caller;
-	struct loc call; /* where it was called */
+	struct loc call; /* the call's location */
 	const struct func *func;
 	scope vars;
 	struct val ret;
-	int loops; /* run-time loops we are inside of, in this function */
+	int loops; /* run-time loops around the current statement, in this function */
 	int depth;
 };
 
@@ -138,11 +138,11 @@ struct eval {
 	bool stopped; /* gave up: too large */
 	VEC(const char *) resolving; /* globals being evaluated, to catch cycles */
 	struct map globals; /* struct global → its value, a struct val */
-	u32 branches; /* run-time branches and loops we are inside of, over all calls */
+	u32 branches; /* run-time branches and loops around the current statement, over all calls */
 };
 
-/* What remains to be done in the function once the current block is finished: needed where a run-time branch returns,
- * because the rest of the function then runs inside the other branch. */
+/* A continuation: the statements of the function behind the current block. A run-time branch that returns needs them,
+ * because they then run inside the other branch. */
 struct cont {
 	const struct body *body;
 	u32 at;
@@ -158,7 +158,7 @@ enum flow { FLOW_NEXT, FLOW_RETURN };
 enum flow exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer);
 enum flow exec_rest(struct eval *e, const struct cont *c);
 struct binding *find_var(struct frame *f, const char *name);
-/* x, evaluated where f is defined: it sees the module's names, and none of f's own. */
+/* Evaluates x in the scope of f's module, without f's variables. */
 struct val eval_in_module(struct eval *e, const struct func *f, const struct expr *x);
 /* Does the annotation x, written as a name or as text, say tl.constexpr? */
 bool is_constexpr_annotation(const struct expr *x);
@@ -166,7 +166,7 @@ void set_var(struct eval *e, const char *name, struct val v);
 void assign(struct eval *e, const struct expr *target, struct val v);
 /* The error for a construct of Python that kernels cannot use, with what to write instead. */
 struct val unsupported_syntax(struct eval *e, const char *what, struct loc at);
-/* Is there still something to do, or was evaluation given up? */
+/* Counts one step of the evaluation; false once it is given up, as too large or after too many errors. */
 bool step(struct eval *e, struct loc at);
 
 /* control.c: run-time control flow */
@@ -198,7 +198,7 @@ struct val eval_call(struct eval *e, const struct expr *x);
 struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs,
 		     const struct named_val *named, u32 nnamed);
 struct val call_std(struct eval *e, const char *name, const struct val *args, u32 nargs);
-/* For a builtin's handler: its arguments, bound to the names of its signature. */
+/* The arguments of a builtin's handler, bound to the parameters of its signature. */
 struct args {
 	const struct builtin *b;
 	struct val *at;
@@ -206,7 +206,7 @@ struct args {
 	u32 n;
 };
 /* A name of a namespace; V_ERROR without a message when there is none. */
-struct val space_lookup(struct eval *e, enum space s, const char *name);
+struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name);
 
 /* builtins.c */
 struct builtin {
@@ -216,8 +216,8 @@ struct builtin {
 	int code;              /* for handlers that serve several builtins */
 	bool method;           /* also x.name(…) on tiles */
 };
-const struct builtin *builtin_find(enum space s, const char *name, size_t len);
-u32 builtin_names(enum space s, const char **out, u32 max);
+const struct builtin *builtin_find(enum namespace_ s, const char *name, size_t len);
+u32 builtin_names(enum namespace_ s, const char **out, u32 max);
 
 /* ops.c: what operators mean on run-time values */
 struct val to_tensor(struct eval *e, struct val v, struct loc at);
@@ -244,10 +244,10 @@ const char *describe(struct eval *e, const struct val *v);
 const char *describe_type(struct eval *e, const struct val *v); /* "fp32[128, 64]", "*fp16", "int" */
 bool val_equal(const struct val *a, const struct val *b);
 void print_val(struct strbuf *out, const struct val *v);
-/* What stands in the source at `at`, for an assertion without a message. */
+/* The source text at `at`, for an assertion without a message. */
 const char *source_text(struct eval *e, struct loc at);
 
-/* Where a message about `at` belongs: code of the standard library is reported where the user called it. */
+/* The location to report for `at`: for code of the standard library, the user's call of it. */
 struct loc user_loc(const struct eval *e, struct loc at);
 #define eval_error(e, id, at, ...) (                                                                                   \
 	__extension__({ diag((e)->diags, id, user_loc((e), (at)), ##__VA_ARGS__); val_error(); }))

@@ -1,6 +1,6 @@
 /* What operators mean on run-time values: Triton's type promotion, broadcasting and conversions.
  *
- * Facts from research on Triton 3.6/3.7 semantics; docs/language.md states them for users. */
+ * The rules are those of Triton 3.6 and 3.7; docs/language.md states them for users. */
 #include "eval/internal.h"
 
 /* --- constants → SSA ----------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at)
 
 /* --- conversions --------------------------------------------------------------------------------------------- */
 
-static struct val with(struct value *v, enum dtype d)
+static struct val tensor_of(struct value *v, enum dtype d)
 {
 	return val_tensor(v, d, 0);
 }
@@ -148,10 +148,10 @@ static struct val to_bool(struct eval *e, struct val v)
 {
 	struct value *zero = zero_like(e, v.ssa);
 	if (!dtype_is_float(v.dtype))
-		return with(build_cmpi(&e->b, CMPI_NE, v.ssa, zero), DT_I1);
+		return tensor_of(build_cmpi(&e->b, CMPI_NE, v.ssa, zero), DT_I1);
 	struct value *r = build2(&e->b, IR_CMPF, type_with_dtype(e->ctx, v.ssa->type, DT_I1), v.ssa, zero);
 	r->def->attr[ATTR_PREDICATE] = CMPF_UNE; /* NaN is true */
-	return with(r, DT_I1);
+	return tensor_of(r, DT_I1);
 }
 
 static struct val float_to_float(struct eval *e, struct val v, enum dtype d, enum rounding r, const struct type *to)
@@ -162,12 +162,12 @@ static struct val float_to_float(struct eval *e, struct val v, enum dtype d, enu
 		struct value *x = build1(&e->b, IR_FP_TO_FP, to, v.ssa);
 		x->def->attr[ATTR_ROUNDING] =
 			to_bits < from_bits ? (r == ROUND_DEFAULT ? ROUND_RTNE : r) : ROUND_DEFAULT;
-		return with(x, d);
+		return tensor_of(x, d);
 	}
 	if (from_bits == 16 && d != DT_F32) /* fp16 ↔ bf16 and fp64 go through fp32 */
 		return float_to_float(e, float_to_float(e, v, DT_F32, r, type_with_dtype(e->ctx, to, DT_F32)), d, r,
 				      to);
-	return with(build1(&e->b, from_bits > to_bits ? IR_TRUNCF : IR_EXTF, to, v.ssa), d);
+	return tensor_of(build1(&e->b, from_bits > to_bits ? IR_TRUNCF : IR_EXTF, to, v.ssa), d);
 }
 
 static struct val cast_pointer(struct eval *e, struct val v, struct val want, struct loc at)
@@ -215,15 +215,15 @@ struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, 
 	if (from_float && dtype_is_fp8(v.dtype))
 		v = cast_to(e, v, DT_F32, ROUND_DEFAULT, at);
 	if (from_float)
-		return with(build1(&e->b, dtype_is_unsigned(d) ? IR_FPTOUI : IR_FPTOSI, to, v.ssa), d);
+		return tensor_of(build1(&e->b, dtype_is_unsigned(d) ? IR_FPTOUI : IR_FPTOSI, to, v.ssa), d);
 	if (to_float && dtype_is_fp8(d))
 		return cast_to(e, cast_to(e, v, DT_F32, ROUND_DEFAULT, at), d, r, at);
 	if (to_float)
-		return with(build1(&e->b, dtype_is_unsigned(v.dtype) ? IR_UITOFP : IR_SITOFP, to, v.ssa), d);
+		return tensor_of(build1(&e->b, dtype_is_unsigned(v.dtype) ? IR_UITOFP : IR_SITOFP, to, v.ssa), d);
 	if (from_bits == to_bits)
-		return with(v.ssa, d);
+		return tensor_of(v.ssa, d);
 	enum opcode code = from_bits > to_bits ? IR_TRUNCI : dtype_is_unsigned(v.dtype) ? IR_EXTUI : IR_EXTSI;
-	return with(build1(&e->b, code, to, v.ssa), d);
+	return tensor_of(build1(&e->b, code, to, v.ssa), d);
 }
 
 struct val bitcast_to(struct eval *e, struct val v, struct val want, struct loc at)
@@ -235,7 +235,7 @@ struct val bitcast_to(struct eval *e, struct val v, struct val want, struct loc 
 	if (dtype_bits(v.dtype) != dtype_bits(want.dtype))
 		return eval_error(e, E_BITCAST_SIZE, at, dtype_name(v.dtype), dtype_name(want.dtype));
 	const struct type *to = type_with_dtype(e->ctx, v.ssa->type, want.dtype);
-	return with(to == v.ssa->type ? v.ssa : build1(&e->b, IR_BITCAST, to, v.ssa), want.dtype);
+	return tensor_of(to == v.ssa->type ? v.ssa : build1(&e->b, IR_BITCAST, to, v.ssa), want.dtype);
 }
 
 /* --- promotion ----------------------------------------------------------------------------------------------- */
@@ -306,8 +306,9 @@ bool number_fits(const struct val *n, enum dtype d)
 	return x >= -0x1p63 && x < 0x1p64 && (double)(i128)x == x && fits((i128)x, d);
 }
 
-/* A weak operand in the common type; false (reported) when it does not fit. */
-static bool settle(struct eval *e, struct val *v, enum dtype d, struct loc at)
+/* Converts an operand to the common type. A weak one, a constant, must fit that type: false, after an error, if it
+ * does not. */
+static bool resolve_weak_type(struct eval *e, struct val *v, enum dtype d, struct loc at)
 {
 	if (v->kind == V_TENSOR) {
 		*v = cast_to(e, *v, d, ROUND_DEFAULT, at);
@@ -363,7 +364,7 @@ bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc
 			eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, a), describe_type(e, b));
 		return false;
 	}
-	return settle(e, a, common, at) && settle(e, b, common, at) && broadcast_pair(e, a, b, at);
+	return resolve_weak_type(e, a, common, at) && resolve_weak_type(e, b, common, at) && broadcast_pair(e, a, b, at);
 }
 
 /* --- arithmetic ---------------------------------------------------------------------------------------------- */
@@ -374,7 +375,8 @@ static struct val emit2(struct eval *e, enum opcode code, struct val a, struct v
 	return a;
 }
 
-/* Offsets of pointers are signed: an unsigned one becomes wide enough to stay positive, also before it is negated. */
+/* Offsets of pointers are signed: an unsigned offset is widened to i64, so that it stays positive, also before a
+ * negation. */
 static struct val signed_offset(struct eval *e, struct val off, struct loc at)
 {
 	bool narrow = dtype_is_unsigned(off.dtype) && dtype_bits(off.dtype) < 64;
@@ -410,7 +412,7 @@ struct val binary_op(struct eval *e, enum operator op, struct val a, struct val 
 		diag_hint(e->diags, "a pointer only takes integer offsets, as in ptr + i");
 		return val_error();
 	}
-	/* >> keeps the sign of what it shifts; a constant is as its count */
+	/* >> is arithmetic or logical by the left operand's signedness; a constant takes that of its count */
 	enum dtype shifted = a.kind == V_TENSOR ? a.dtype : b.dtype;
 	if (!promote(e, &a, &b, flags, at, what))
 		return val_error();
@@ -469,7 +471,7 @@ struct val compare_op(struct eval *e, enum operator op, struct val a, struct val
 		build2(&e->b, is_float ? IR_CMPF : IR_CMPI, type_with_dtype(e->ctx, a.ssa->type, DT_I1), a.ssa, b.ssa);
 	int i = (int)op - OP_LT;
 	v->def->attr[ATTR_PREDICATE] = is_float ? (int)f[i] : dtype_is_unsigned(a.dtype) ? (int)u[i] : (int)s[i];
-	return with(v, DT_I1);
+	return tensor_of(v, DT_I1);
 }
 
 struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc at)
