@@ -42,7 +42,8 @@ struct parser {
 	u32 line, line_at;
 	int depth; /* of open brackets */
 	struct loc open[64];
-	bool was_unclosed; /* the scanner has just reported an open bracket: the grammar reports no second error for it */
+	/* the scanner has just reported an open bracket: the grammar reports no second error for it */
+	bool was_unclosed;
 	struct token peeked[4];
 	int npeeked;
 

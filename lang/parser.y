@@ -181,7 +181,9 @@ expression_statement: tests { $$ = ast_stmt(p, ST_EXPR, @$); $$->value = $tests;
 			$$->value = $value;
 		    }
 		    | tests[target] ':' test[type] { $$ = ast_annotated(p, $target, $type, NULL, @$); }
-		    | tests[target] ':' test[type] '=' tests[value] { $$ = ast_annotated(p, $target, $type, $value, @$); }
+		    | tests[target] ':' test[type] '=' tests[value] {
+			$$ = ast_annotated(p, $target, $type, $value, @$);
+		    }
 		    ;
 targets: tests '=' {
 		check_target(p, $tests, false);
@@ -219,7 +221,9 @@ compound: if_statement
 	| EXCEPT ':' suite { $$ = ast_unsupported_stmt(p, "except", @EXCEPT); }
 	| FINALLY ':' suite { $$ = ast_unsupported_stmt(p, "finally", @FINALLY); }
 	| CLASS test ':' suite { $$ = ast_unsupported_stmt(p, "class", @CLASS); }
-	| DEF NAME '(' parameters ')' return_annotation ':' suite { $$ = ast_unsupported_stmt(p, "a nested def", @DEF); }
+	| DEF NAME '(' parameters ')' return_annotation ':' suite {
+		$$ = ast_unsupported_stmt(p, "a nested def", @DEF);
+	}
 	;
 loop_target: primary
 	   | primary ',' { $$ = ast_sequence(p, EX_TUPLE, NULL, $primary, @$); }

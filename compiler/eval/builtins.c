@@ -29,7 +29,8 @@ static enum namespace_ defining_namespace(enum namespace_ s)
 const struct builtin *builtin_find(enum namespace_ s, const char *name, size_t len)
 {
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)
-		if (table[i].namespace_ == defining_namespace(s) && strlen(table[i].b.name) == len && !memcmp(table[i].b.name, name, len))
+		if (table[i].namespace_ == defining_namespace(s) && strlen(table[i].b.name) == len &&
+		    !memcmp(table[i].b.name, name, len))
 			return &table[i].b;
 	return NULL;
 }
@@ -646,7 +647,8 @@ struct val bi_python_minmax(struct eval *e, const struct args *a)
 		} else if (!val_is_number(&best) || !val_is_number(&items[i])) {
 			return eval_error(e, E_ARG_KIND, a->loc[0], "values", a->b->name, "numbers",
 					  describe(e, val_is_number(&best) ? &items[i] : &best));
-		} else if (a->b->code ? number_as_double(&items[i]) > number_as_double(&best) : number_as_double(&items[i]) < number_as_double(&best)) {
+		} else if (a->b->code ? number_as_double(&items[i]) > number_as_double(&best)
+				      : number_as_double(&items[i]) < number_as_double(&best)) {
 			best = items[i];
 		}
 	}

@@ -1,8 +1,8 @@
 /* Run-time control flow: scf.if, scf.for, scf.while; and loops unrolled at compile time.
  *
  * Variables are merged by comparing scopes. A branch or body is evaluated into its own block with a copy of the
- * scope; variables that differ afterwards become results of the operation. A run-time `if` that returns takes the rest of
- * the function into its branches, so the IR needs no jumps. */
+ * scope; variables that differ afterwards become results of the operation. A run-time `if` that returns takes the rest
+ * of the function into its branches, so the IR needs no jumps. */
 #include "eval/internal.h"
 
 /* --- flattening: tuples of values travel as their parts ------------------------------------------------------ */
@@ -263,7 +263,8 @@ static void finish_merging(struct eval *e, struct op *o, const scope *before, co
 	}
 	for (u32 i = 0; i < no->vars.len; i++)
 		if (!lookup(&yes->vars, no->vars.at[i].name))
-			bind_unset(e, &vars, no->vars.at[i].name, "it is assigned in only one branch of a run-time 'if'");
+			bind_unset(e, &vars, no->vars.at[i].name,
+				   "it is assigned in only one branch of a run-time 'if'");
 	op_set_results(e->ctx, o, types_of(e, &v[0]), v[0].len);
 	build_yield(e, o->blocks[0], &v[0]);
 	build_yield(e, o->blocks[1], &v[1]);

@@ -9,8 +9,8 @@
 #include "ir/ir.h"
 #include "lang/ast.h"
 
-/* The type or the value of one parameter, as text: a type in Triton's notation ("*fp32:16", "i32", "i32:1", "fp32") or a
- * Python literal / name for a compile-time value. Both NULL: look at the source. */
+/* The type or the value of one parameter, as text: a type in Triton's notation ("*fp32:16", "i32", "i32:1", "fp32") or
+ * a Python literal / name for a compile-time value. Both NULL: look at the source. */
 struct arg_spec {
 	const char *type;
 	const char *constant;

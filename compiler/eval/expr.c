@@ -173,8 +173,9 @@ static struct val unknown_attribute(struct eval *e, const struct val *v, const c
 		[NS_TYPE] = "dtype",
 		[NS_PROPAGATE_NAN] = "tl.PropagateNan",
 	};
-	struct val r = v->kind == V_NAMESPACE ? eval_error(e, E_UNKNOWN_BUILTIN, at, namespace_names[v->namespace_], name)
-					  : eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, v), name);
+	struct val r = v->kind == V_NAMESPACE
+			       ? eval_error(e, E_UNKNOWN_BUILTIN, at, namespace_names[v->namespace_], name)
+			       : eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, v), name);
 	const char *like = did_you_mean(name, near, n);
 	if (like)
 		diag_hint(e->diags, "did you mean '%s'?", like);
@@ -633,7 +634,8 @@ static struct val eval_unary(struct eval *e, const struct expr *x)
 	return val_int(x->op == OP_NEG ? -as_int(&a) : x->op == OP_INVERT ? ~as_int(&a) : as_int(&a));
 }
 
-/* --- by kind of expression --------------------------------------------------------------------------------------------- */
+/* --- by kind of expression
+ * --------------------------------------------------------------------------------------------- */
 
 static struct val eval_tuple(struct eval *e, const struct expr *x)
 {

@@ -364,7 +364,8 @@ bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc
 			eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, a), describe_type(e, b));
 		return false;
 	}
-	return resolve_weak_type(e, a, common, at) && resolve_weak_type(e, b, common, at) && broadcast_pair(e, a, b, at);
+	return resolve_weak_type(e, a, common, at) && resolve_weak_type(e, b, common, at) &&
+	       broadcast_pair(e, a, b, at);
 }
 
 /* --- arithmetic ---------------------------------------------------------------------------------------------- */

@@ -86,8 +86,10 @@ static void keep_variables(struct maker *m, const int *before, int n)
 static void loop_range(struct maker *m, struct node *v)
 {
 	enum loop form = v->attr[0];
-	int trips = v->trips = random_below(6), start = form == RANGE_TO || form == STATIC_RANGE || form == WHILE ? 0 : random_below(5);
-	int step = form == RANGE_STEP || form == TL_RANGE ? 1 << random_below(5) : 1, ragged = step > 1 ? random_below(step) : 0;
+	int trips = v->trips = random_below(6),
+	    start = form == RANGE_TO || form == STATIC_RANGE || form == WHILE ? 0 : random_below(5);
+	int step = form == RANGE_STEP || form == TL_RANGE ? 1 << random_below(5) : 1,
+	    ragged = step > 1 ? random_below(step) : 0;
 	if (form == RANGE_DOWN) {
 		v->from = number_node(m, start + trips);
 		v->to = number_node(m, start);
@@ -207,8 +209,8 @@ void make_program(struct program *p)
 	p->stages = 1 + random_below(4);
 	for (int i = 2 + random_below(2); i > 0; i--) {
 		int shape[] = {m.dims[0], m.dims[1] * (dots ? 1 : m.dims[2])};
-		make_load(&m, chance(50) ? int_types[random_below(INT_TYPES)] : float_types[random_below(FLOAT_TYPES)], 2, shape, 15,
-			  chance(25));
+		make_load(&m, chance(50) ? int_types[random_below(INT_TYPES)] : float_types[random_below(FLOAT_TYPES)],
+			  2, shape, 15, chance(25));
 	}
 	for (int i = 6 + random_below(14); i > 0 && p->n < NODES - 80; i--)
 		make_statement(&m);

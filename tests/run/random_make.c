@@ -107,7 +107,9 @@ static int random_shape(struct maker *m, int *shape)
 
 static tl_dtype random_type(void)
 {
-	return chance(55) ? int_types[random_below(INT_TYPES)] : chance(45) ? TL_F32 : float_types[random_below(FLOAT_TYPES)];
+	return chance(55)   ? int_types[random_below(INT_TYPES)]
+	       : chance(45) ? TL_F32
+			    : float_types[random_below(FLOAT_TYPES)];
 }
 
 bool set_bound(struct maker *m, int k, double bound, bool inexact)

@@ -52,7 +52,10 @@ static size_t make_place(struct maker *m, struct place *at, int rank, const int 
 		const struct node *l = &m->p->node[m->loop];
 		at->loop = m->loop;
 		at->walks = chance(35);
-		at->step = number_node(m, all * l->hi > FARTHEST ? 0 : once ? all : chance(70) ? span : 1 + random_below(64));
+		at->step = number_node(m, all * l->hi > FARTHEST ? 0
+					  : once                 ? all
+					  : chance(70)           ? span
+								 : 1 + random_below(64));
 		all += at->step.value * (at->walks ? l->trips : l->hi);
 	}
 	at->wide = chance(15);
@@ -71,7 +74,8 @@ static void make_mask(struct maker *m, struct place *at, int rank, const int *sh
 			most += (int64_t)at->scale[d] * l->hi;
 		}
 		if (at->masked[d])
-			at->bound[d] = number_node(m, chance(60) ? most - 2 - random_below(shape[d]) : random_int(0, most));
+			at->bound[d] =
+				number_node(m, chance(60) ? most - 2 - random_below(shape[d]) : random_int(0, most));
 	}
 	int c = chance(50) ? pick(m, BOOLS, 0, rank) : -1;
 	if (c >= 0 && (!m->p->node[c].rank || m->p->node[c].rank == rank) && broadcasts(&m->p->node[c], rank, shape))
@@ -126,7 +130,8 @@ int make_store(struct maker *m, int in)
 {
 	struct place at;
 	const struct node *a = &m->p->node[in];
-	tl_dtype t = a->dtype != TL_I1 && !is_float(a->dtype) && chance(15) ? int_types[random_below(INT_TYPES)] : a->dtype;
+	tl_dtype t =
+		a->dtype != TL_I1 && !is_float(a->dtype) && chance(15) ? int_types[random_below(INT_TYPES)] : a->dtype;
 	int memory = new_memory(m, t);
 	if (memory < 0)
 		return -1;

@@ -436,7 +436,8 @@ static void test_stores(void **state)
 			memcpy(&old, want + (to - t->base), t->element);
 			memcpy(&with, t->image + at, t->element);
 			if (op && is_float)
-				with = bits_of_number(t->type, number_of_bits(t->type, old) + number_of_bits(t->type, with));
+				with = bits_of_number(t->type,
+						      number_of_bits(t->type, old) + number_of_bits(t->type, with));
 			else if (op)
 				with = combine(t->type, op, old, with);
 			memcpy(want + (to - t->base), &with, t->element);
