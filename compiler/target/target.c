@@ -218,8 +218,8 @@ static void keep_recurrences(LLVMModuleRef mod)
 	LLVMDisposeBuilder(b);
 }
 
-/* The operation that compares the two operands of v, a signed minimum or maximum: v itself, an intrinsic, or the comparison
- * of v, a select; else NULL. */
+/* The operation that compares the two operands of v, a signed minimum or maximum: v itself, an intrinsic, or the
+ * comparison of v, a select; else NULL. */
 static LLVMValueRef signed_min_max(LLVMValueRef v)
 {
 	if (LLVMIsACallInst(v)) {
@@ -231,7 +231,8 @@ static LLVMValueRef signed_min_max(LLVMValueRef v)
 	LLVMValueRef compare = LLVMIsASelectInst(v) ? LLVMGetOperand(v, 0) : NULL;
 	if (!compare || !LLVMIsAICmpInst(compare) || LLVMGetICmpPredicate(compare) < LLVMIntSGT)
 		return NULL;
-	LLVMValueRef l = LLVMGetOperand(compare, 0), r = LLVMGetOperand(compare, 1), yes = LLVMGetOperand(v, 1), no = LLVMGetOperand(v, 2);
+	LLVMValueRef l = LLVMGetOperand(compare, 0), r = LLVMGetOperand(compare, 1), yes = LLVMGetOperand(v, 1),
+		     no = LLVMGetOperand(v, 2);
 	return (l == yes && r == no) || (l == no && r == yes) ? compare : NULL;
 }
 
@@ -247,9 +248,10 @@ static void replace_operand(LLVMValueRef user, LLVMValueRef old, LLVMValueRef by
 			LLVMSetOperand(user, i, by);
 }
 
-/* For sm_90, ptxas (12.9 and 13.0 at least) joins min(min(a, -b), c) of signed 32-bit integers into one VIMNMX3 and loses the
- * negation; max alike. The form ~b + 1 in inline PTX keeps the negation, at the same number of instructions (the addition
- * joins the minimum). The driver may compile the PTX of an older target for sm_90, so every target gets this form. */
+/* For sm_90, ptxas (12.9 and 13.0 at least) joins min(min(a, -b), c) of signed 32-bit integers into one VIMNMX3 and
+ * loses the negation; max alike. The form ~b + 1 in inline PTX keeps the negation, at the same number of instructions
+ * (the addition joins the minimum). The driver may compile the PTX of an older target for sm_90, so every target gets
+ * this form. */
 static void protect_negations(LLVMModuleRef mod)
 {
 	static const char text[] = "not.b32 $0, $1;\n\tadd.s32 $0, $0, 1;";
@@ -265,8 +267,9 @@ static void protect_negations(LLVMModuleRef mod)
 					if (!is_negation(old))
 						continue;
 					LLVMValueRef x = LLVMGetOperand(old, 1);
-					LLVMValueRef code = LLVMGetInlineAsm(type, text, sizeof text - 1, "=&r,r", 5, false, false,
-									     LLVMInlineAsmDialectATT, false);
+					LLVMValueRef code =
+						LLVMGetInlineAsm(type, text, sizeof text - 1, "=&r,r", 5, false, false,
+								 LLVMInlineAsmDialectATT, false);
 					LLVMPositionBuilderBefore(b, compare);
 					LLVMValueRef by = LLVMBuildCall2(b, type, code, &x, 1, "");
 					replace_operand(compare, old, by);

@@ -541,9 +541,11 @@ static void extremes_of_negations(struct suite *s, int form, tl_dtype t)
 	struct array *xs = in(s, "x", t, N), *ys = in(s, "y", t, N), *zs = in(s, "z", t, N), *o = out(s, "o", t, N);
 	for (size_t i = 0; i < N; i++) {
 		if (i % 3) /* small numbers, whose negations decide */
-			set_int(xs, i, random_int(0, 100)), set_int(ys, i, random_int(0, 100)), set_int(zs, i, random_int(0, 100));
+			set_int(xs, i, random_int(0, 100)), set_int(ys, i, random_int(0, 100)),
+				set_int(zs, i, random_int(0, 100));
 		int64_t x = value_int(xs, i), y = value_int(ys, i), z = value_int(zs, i);
-		int64_t nx = wrap(t, (int64_t)(0 - (uint64_t)x)), ny = wrap(t, (int64_t)(0 - (uint64_t)y)), nz = wrap(t, (int64_t)(0 - (uint64_t)z));
+		int64_t nx = wrap(t, (int64_t)(0 - (uint64_t)x)), ny = wrap(t, (int64_t)(0 - (uint64_t)y)),
+			nz = wrap(t, (int64_t)(0 - (uint64_t)z));
 		int64_t r = x;
 		for (int k = 0; form == 6 && k < 3; k++)
 			r = min(min(r, ny), wrap(t, (int64_t)((uint64_t)z - (uint64_t)r)));
@@ -554,7 +556,8 @@ static void extremes_of_negations(struct suite *s, int form, tl_dtype t)
 			 form == 4 ? max(min(nx, y), min(nz, x)) :
 			 form == 5 ? max(max(nx, y), max(z, ny)) : r);
 	}
-	LAUNCH(s, "extremes_of_negations", GRID_1D, ptr(xs), ptr(ys), ptr(zs), ptr(o), tl_int(N), tl_int(form), tl_int(BLOCK));
+	LAUNCH(s, "extremes_of_negations", GRID_1D, ptr(xs), ptr(ys), ptr(zs), ptr(o), tl_int(N), tl_int(form),
+	       tl_int(BLOCK));
 	case_end(s);
 }
 
