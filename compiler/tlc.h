@@ -19,7 +19,7 @@ struct command {
 	enum verb verb;
 	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops;
 	bool sim_report;
-	int num_blocks;
+	int max_ctas;
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
 	VEC(struct define) defines;
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */

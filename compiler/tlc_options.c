@@ -47,12 +47,12 @@ static const struct option {
 	{"--persistent", FLAG, VERB_COMPILE, AT(options.persistent), 0, 0,
 	 "--persistent", "for launches of more programs than the GPU has multiprocessors, which as many blocks then\n"
 			 "run one after the other, if that is faster (products); tlc run and libtl decide themselves",
-	 "a launch decides itself; --num-blocks -1 keeps it from that"},
+	 "a launch decides itself; --max-ctas -1 keeps it from that"},
 	{"--may-overlap", FLAG, VERB_COMPILE, AT(may_overlap), 0, 0,
 	 "--may-overlap", "pointer parameters may point into the same memory: loads and stores keep their order",
 	 "a launch looks at its arguments"},
-	{"--num-blocks", NUMBER, LAUNCH, AT(num_blocks), -1, 1 << 20,
-	 "--num-blocks N", "most blocks for a kernel whose blocks run several programs each; -1: a block for each\n"
+	{"--max-ctas", NUMBER, LAUNCH, AT(max_ctas), -1, 1 << 20,
+	 "--max-ctas N", "most blocks for a kernel whose blocks run several programs each; -1: a block for each\n"
 			   "program; default: the GPU's multiprocessors", "--persistent compiles for few blocks"},
 	{"--debug", FLAG, VERB_COMPILE | LAUNCH, AT(options.debug), 0, 0,
 	 "--debug", "device_assert stops the kernel on the GPU too", NULL},

@@ -539,7 +539,7 @@ static int execute(struct session *s, const char *text, size_t len)
 	s->config.num_warps = s->c->options.num_warps;
 	s->config.num_stages = s->c->options.num_stages;
 	s->config.group_pids = s->c->options.group_pids;
-	s->config.num_blocks = s->c->num_blocks;
+	s->config.max_ctas = s->c->max_ctas;
 	s->config.debug = s->c->options.debug;
 	int code = upload(s, list, &n);
 	if (!code && s->c->options.remarks)

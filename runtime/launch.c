@@ -21,7 +21,7 @@ static tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *
 /* For a launch with few blocks. */
 static u32 most_blocks(const tl_kernel *k, const tl_config *cfg)
 {
-	return cfg->num_blocks ? (u32)MAX(cfg->num_blocks, 0) : k->module->ctx->dev->num_sms;
+	return cfg->max_ctas ? (u32)MAX(cfg->max_ctas, 0) : k->module->ctx->dev->num_sms;
 }
 
 /* The programs along each axis. */
@@ -83,9 +83,9 @@ static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct 
 	if (out->num_stages < 0 || out->num_stages > MAX_STAGES)
 		return failed(TL_ERR_ARGUMENT, "%s: num_stages is %d; it must be from 1 to %d", k->name,
 			      out->num_stages, MAX_STAGES);
-	if (cfg && cfg->num_blocks < -1)
-		return failed(TL_ERR_ARGUMENT, "%s: num_blocks is %d; it must be at least -1", k->name,
-			      cfg->num_blocks);
+	if (cfg && cfg->max_ctas < -1)
+		return failed(TL_ERR_ARGUMENT, "%s: max_ctas is %d; it must be at least -1", k->name,
+			      cfg->max_ctas);
 	if (out->group_pids < 0)
 		return failed(TL_ERR_ARGUMENT, "%s: group_pids is %d; it must not be negative", k->name,
 			      out->group_pids);

@@ -249,10 +249,10 @@ typedef struct tl_config {
 	bool debug;       /* device_assert stops the kernel on a GPU too; on interp it always does */
 	void *stream;     /* the caller's CUstream; NULL: the context's own, which keeps step with CUDA's legacy default
 			   * stream, as streams made without flags do */
-	/* most blocks that a kernel is launched with whose blocks run several programs each, which products do where
-	 * there are more programs than multiprocessors; 0: as many as these (132 on sim); -1: a block for each program
-	 * */
-	int num_blocks;
+	/* the most blocks (CTAs) of a kernel whose blocks run several programs each, as products do where there are
+	 * more programs than multiprocessors; 0: as many as multiprocessors (132 on sim); -1: a block for each
+	 * program */
+	int max_ctas;
 	/* how many axes of `grid` are set, 1 to 3: the others count as 1, and a 0 along one that is set means that
 	 * nothing runs. 0: x is set, and axes in front of one that is not 0; so {3} is 3 programs and {0} none */
 	int grid_dims;

@@ -15,7 +15,7 @@ class Arg(ctypes.Structure):
 
 class Config(ctypes.Structure):
     _fields_ = [("grid", ctypes.c_uint32 * 3), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
-                ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p), ("num_blocks", ctypes.c_int)]
+                ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p), ("max_ctas", ctypes.c_int)]
 
 
 class TlError(Exception):

@@ -90,7 +90,7 @@ void write_command(FILE *f, const char *path, const char *text, const char *kern
 		cfg->num_stages ? cfg->num_stages : 3);
 	if (cfg->group_pids)
 		fprintf(f, " --group-pids %d", cfg->group_pids);
-	if (cfg->num_blocks > 0)
+	if (cfg->max_ctas > 0)
 		fprintf(f, " --persistent");
 	if (cfg->debug)
 		fprintf(f, " --debug");

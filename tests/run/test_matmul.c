@@ -241,14 +241,14 @@ static void few_blocks(struct suite *s, const struct operand *t, const struct sh
 	uint32_t rows = (uint32_t)cdiv(h->m, h->bm), columns = (uint32_t)cdiv(h->n, h->bn);
 	if (batches == 1)
 		LAUNCH(s, "matmul",
-		       CONFIG(.grid = {rows * columns}, .num_warps = warps, .num_stages = stages, .num_blocks = blocks),
+		       CONFIG(.grid = {rows * columns}, .num_warps = warps, .num_stages = stages, .max_ctas = blocks),
 		       ptr(a.x), ptr(b.x), ptr(c), SIZES(h), tl_int(a.row), tl_int(a.column), tl_int(b.row),
 		       tl_int(b.column), tl_int(h->n), tl_int(1), BLOCKS(h), tl_str(form), tl_str("groups"), tl_int(3),
 		       tl_type(t->acc), tl_none());
 	else
 		LAUNCH(s, "in_batches",
 		       CONFIG(.grid = {rows, columns, (uint32_t)batches}, .num_warps = warps, .num_stages = stages,
-			      .num_blocks = blocks),
+			      .max_ctas = blocks),
 		       ptr(a.x), ptr(b.x), ptr(c), SIZES(h), tl_int(b.row), tl_int(b.column), BLOCKS(h), tl_str(form),
 		       tl_type(t->acc));
 	case_end(s);

@@ -354,7 +354,7 @@ static void refused(struct suite *s)
 		{"negative warps", {.num_warps = -4}, TL_ERR_ARGUMENT, "num_warps is -4", 99},
 		{"negative stages", {.num_stages = -1}, TL_ERR_ARGUMENT, "num_stages is -1", 99},
 		{"too many stages", {.num_stages = 65}, TL_ERR_ARGUMENT, "num_stages is 65", 99},
-		{"fewer blocks than none", {.num_blocks = -2}, TL_ERR_ARGUMENT, "num_blocks is -2", 99},
+		{"fewer blocks than none", {.max_ctas = -2}, TL_ERR_ARGUMENT, "max_ctas is -2", 99},
 		{"negative group", {.group_pids = -1}, TL_ERR_ARGUMENT, "group_pids is -1", 99},
 		{"wide grid", {.grid = {1, 65536}}, TL_ERR_ARGUMENT, "65536 programs along axis 1", 99},
 		{"deep grid", {.grid = {1, 1, 70000}}, TL_ERR_ARGUMENT, "70000 programs along axis 2", 99},

@@ -195,7 +195,7 @@ static void matmul(struct suite *s, tl_dtype t, tl_dtype to, int most, const str
 	free(y);
 	tl_config *config =
 		CONFIG(.grid = {persistent ? 3 : (uint32_t)(cdiv(m, tile->m) * cdiv(n, tile->n))},
-		       .num_warps = tile->warps, .num_stages = tile->stages, .num_blocks = share == BLOCKS ? 3 : -1);
+		       .num_warps = tile->warps, .num_stages = tile->stages, .max_ctas = share == BLOCKS ? 3 : -1);
 	tl_arg args[] = {ptr(a),
 			 ptr(b),
 			 ptr(c),

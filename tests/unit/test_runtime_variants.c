@@ -262,10 +262,10 @@ static void few_blocks(void **state)
 	} launches[] = {
 		{{.grid = {2, 2}}, {2, 2, 1}, false, 1},
 		{{.grid = {5, 1, 3}}, {4, 1, 1}, true, 2},
-		{{.grid = {5, 1, 3}, .num_blocks = -1}, {5, 1, 3}, false, 2},
-		{{.grid = {5, 1, 3}, .num_blocks = 7}, {7, 1, 1}, true, 2},
-		{{.grid = {5, 1, 3}, .num_blocks = 15}, {5, 1, 3}, false, 2},
-		{{.grid = {2, 2}, .num_blocks = 3}, {3, 1, 1}, true, 2},
+		{{.grid = {5, 1, 3}, .max_ctas = -1}, {5, 1, 3}, false, 2},
+		{{.grid = {5, 1, 3}, .max_ctas = 7}, {7, 1, 1}, true, 2},
+		{{.grid = {5, 1, 3}, .max_ctas = 15}, {5, 1, 3}, false, 2},
+		{{.grid = {2, 2}, .max_ctas = 3}, {3, 1, 1}, true, 2},
 		{{.grid = {1 << 20, 4096}}, {1 << 20, 4096, 1}, false, 2}, /* programs are counted in 32 bits */
 	};
 	for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
@@ -290,8 +290,8 @@ static void few_blocks(void **state)
 		assert_int_equal(tl_launch(copy, &(tl_config){.grid = {i % 2 ? 20 : 2}}, args, 5), TL_OK);
 	assert_int_equal(c.compiled, 4);
 	assert_int_equal(c.loaded, 4);
-	assert_error(tl_launch(copy, &(tl_config){.grid = {1}, .num_blocks = -2}, args, 5), TL_ERR_ARGUMENT,
-		     "num_blocks is -2");
+	assert_error(tl_launch(copy, &(tl_config){.grid = {1}, .max_ctas = -2}, args, 5), TL_ERR_ARGUMENT,
+		     "max_ctas is -2");
 	tl_context_destroy(ctx);
 	assert_int_equal(c.live, 0);
 }
