@@ -56,7 +56,7 @@ struct device_ops {
 	tl_status (*read)(struct device *d, void *dst, const void *src, size_t size);
 	tl_status (*fill)(struct device *d, void *dst, uint8_t byte, size_t size);
 
-	/* As much of the road as this device needs. False after an error, which is in b->unit->diags. */
+	/* As much of the pipeline as this device needs. False after an error, which is in b->unit->diags. */
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
 	tl_status (*load)(struct device *d, struct unit *u, const struct compiled *c, void **out);
 	void (*unload)(struct device *d, void *kernel);

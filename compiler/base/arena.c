@@ -104,7 +104,7 @@ void *vec_grow(struct arena *a, void *at, u32 len, u32 *cap, size_t size)
 	void *p = arena_alloc(a, more * size);
 	if (len)
 		memcpy(p, at, len * size);
-	*cap = more; /* after what may fault */
+	*cap = more; /* behind the allocation, which may fault */
 	return p;
 }
 

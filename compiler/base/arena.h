@@ -26,7 +26,7 @@ char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) __attribute__(
 /* The name where only ASCII will do (IR text, assembly): other bytes become $xx. */
 const char *arena_ascii(struct arena *a, const char *name);
 
-/* What flex asks for where it would use realloc: `p` is NULL or from here, and keeps what it held. */
+/* realloc for flex's scanners: `p` is NULL or comes from this function; its contents are kept. */
 void *scanner_memory(struct arena *a, void *p, size_t size);
 
 #define arena_new(a, T) ((T *)arena_alloc((a), sizeof(T)))

@@ -29,7 +29,7 @@ static inline bool is_pow2(i64 x) { return x > 0 && (x & (x - 1)) == 0; }
 /* Floor of log2; 0 for 0. */
 static inline int ilog2(u64 x) { return x ? 63 - __builtin_clzll(x) : 0; }
 
-/* What was being done when an invariant broke. Scopes nest per thread; `dump` prints the IR at hand. */
+/* The work under way, for the report of a broken invariant. Scopes nest per thread; `dump` prints the IR at hand. */
 struct crash_scope {
 	const char *what;
 	void (*dump)(const void *arg, FILE *out);

@@ -1,4 +1,4 @@
-/* Threads that are started while others run, because what these wait for is done by work that nobody has begun. */
+/* Threads that are started while others run: a running thread may wait for results of work that has not begun. */
 #ifndef TLC_BASE_CREW_H
 #define TLC_BASE_CREW_H
 
@@ -14,7 +14,7 @@ struct crew {
 
 /* False when the machine has no room for another thread. */
 bool crew_start(struct crew *c, void (*run)(void *), void *arg);
-/* Waits for all of them, and for those that they start. */
+/* Waits for all threads of the crew, including those started meanwhile. */
 void crew_join(struct crew *c);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a target is able to do and has: the one place that passes ask. None of them compares numbers of architectures,
- * and those before placement see nothing here that only a GPU could have an answer to. */
+/* The description of a target: capabilities and limits. Passes ask it and compare no architecture numbers; passes
+ * before placement read only fields that every kind of target has. */
 #ifndef TLC_DESCRIPTION_H
 #define TLC_DESCRIPTION_H
 
@@ -10,19 +10,19 @@ enum target_kind {
 	TARGET_CUDA,
 };
 
-/* Tensor cores for mma.sync: each does what the ones before it do. */
+/* Tensor cores for mma.sync: each generation has the instructions of those before it. */
 enum mma_generation { MMA_NONE, MMA_TURING, MMA_AMPERE, MMA_ADA };
 
 struct description {
 	enum target_kind kind;
-	int vector_bytes;       /* most that one access to memory moves */
-	bool has_async_copy;    /* loads go to shared memory without a thread's registers, and are waited for later */
+	int vector_bytes;       /* the widest access to memory */
+	bool has_async_copy;    /* loads to shared memory that bypass registers and are waited for later (cp.async) */
 
 	/* limits; of a device, its own */
 	int multiprocessors;    /* 0: not known */
-	int thread_registers;   /* that a thread can have, of 32 bits */
+	int thread_registers;   /* 32-bit registers of a thread, at most */
 	int registers;          /* of a multiprocessor */
-	i32 shared_bytes;       /* that a block may use */
+	i32 shared_bytes;       /* for one block, at most */
 
 	/* of TARGET_CUDA */
 	int sm;                 /* 75, 80, 86, 87, 89, 90: the PTX that is made; a device may be a later one */
@@ -43,7 +43,7 @@ struct description {
  * that. */
 struct description cuda_description(int sm, bool arch_specific);
 struct description cpu_description(void);
-/* "cuda:sm_90a", "cuda:90", "sm_80", "cpu" → a description. False when it is none. */
+/* "cuda:sm_90a", "cuda:90", "sm_80", "cpu" → a description. False for other text. */
 bool description_parse(const char *text, struct description *out);
 /* "sm_90a"; "cpu" */
 const char *description_name(struct arena *a, const struct description *d);

@@ -39,7 +39,7 @@ enum diag_id {
 #include "base/diag.def"
 #undef D
 
-/* One message, for who wants its parts. */
+/* One message in its parts, for callbacks. */
 struct message {
 	enum diag_severity severity;
 	struct loc loc;
@@ -74,7 +74,7 @@ u16 diags_add_source(struct diags *d, const char *name, const char *text, size_t
 #define diag(d, id, at, ...) diag_emit((d), (id), (at), id##_format, ##__VA_ARGS__)
 void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Forgets what was said from there on. */
+/* Drops the messages from offset `len` of the text on. */
 void diags_cut(struct diags *d, u32 text_len);
 /* Adds a "hint:" line to the message just emitted. */
 void diag_hint(struct diags *d, const char *format, ...) __attribute__((format(printf, 2, 3)));

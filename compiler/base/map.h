@@ -14,7 +14,7 @@ struct map {
 void *map_get(const struct map *m, const void *key);
 void map_put(struct map *m, const void *key, void *val);
 
-/* A set of byte strings, each stored once: what `parent` holds, which no longer grows, is found there. */
+/* A set of byte strings, each stored once. Strings of `parent`, which must not grow any more, are found there. */
 struct interner {
 	struct arena *arena;
 	const struct interner *parent;
@@ -23,7 +23,7 @@ struct interner {
 };
 const char *intern(struct interner *in, const char *s, size_t len);
 const char *intern_str(struct interner *in, const char *s);
-/* The one that equals s, or NULL. */
+/* The stored string equal to s, or NULL. */
 const char *intern_find(const struct interner *in, const char *s);
 
 /* 64-bit hash of `len` bytes (XXH3). */

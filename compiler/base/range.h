@@ -22,7 +22,7 @@ static inline bool range_has(const struct mem_range *r, u64 address, u64 bytes)
 	return bytes_within(range_start(r), r->size, address, bytes);
 }
 
-/* A range of its own kind: all memory, for what is not known. */
+/* A special range: all memory, for accesses whose range is not known. */
 extern const struct mem_range any_memory;
 
 /* Does one of n ranges in order of their addresses, with `guard` bytes on both sides, touch these bytes? */

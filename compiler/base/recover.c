@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* What this thread is doing. Of all threads alike: nothing here outlives a call. */
+/* The state of this thread's calls. Nothing here outlives a call. */
 static _Thread_local struct {
 	struct recovery *recovery;
 	struct cleanup *cleanups;

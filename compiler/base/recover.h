@@ -1,13 +1,13 @@
-/* Recovery: how the library survives what it cannot go on from, without ending the program that uses it.
+/* Recovery: how the library survives faults without ending the program that uses it.
  *
  * A fault is the host's memory running out, a broken invariant (tl_assert), or a fatal error of LLVM. Code between the
  * place of a fault and the API does not check for it: fault_raise leaves all of it at once, for the innermost recovery
  * point of this thread.
  *
- * - protect(&r, body, arg) is a recovery point: it runs the body and says how that ended. The API has one around each
- *   call, which makes a tl_status of the fault (runtime/api.c). Recovery points nest.
- * - cleanup_push(&c, run, arg) says what must be given back on the way out, where it is not memory of an arena that
- *   somebody farther out frees: a lock, LLVM's objects, the locale, a half-made object. fault_raise runs the cleanups
+ * - protect(&r, body, arg) is a recovery point: it runs the body and reports how the body ended. The API puts one
+ *   around each call and turns the fault into a tl_status (runtime/api.c). Recovery points nest.
+ * - cleanup_push(&c, run, arg) registers a release that the way out must not skip: of a lock, LLVM's objects, the
+ *   locale, a half-made object. Memory of an arena that an outer frame frees needs none. fault_raise runs the cleanups
  *   of the frames that it leaves, innermost first, while these still stand; then it jumps. Without a fault,
  *   cleanup_drop forgets the cleanup and cleanup_run runs it.
  * - An arena in a frame that a fault leaves, such as the scratch memory of a pass, is freed without being asked: each
@@ -19,9 +19,9 @@
  * - Without a recovery point (tlc itself, tests of the inside) a fault is printed, with what was being done
  *   (crash_enter) and the IR at hand, and abort() is called.
  *
- * What makes this sound: memory of a compilation or a launch is the call's own, and dies with it. What threads share is
- * changed under a lock, by code that allocates before it changes; a broken invariant there leaves it in doubt, which
- * lock_hold notes in recovery.in_doubt: the context is then not used any more. */
+ * Why this is sound: memory of a compilation or a launch belongs to the call and dies with it. State shared by threads
+ * is changed under a lock, by code that allocates before it changes. A broken invariant under the lock leaves that
+ * state in doubt; lock_hold notes this in recovery.in_doubt, and the context is then not used any more. */
 #ifndef TLC_BASE_RECOVER_H
 #define TLC_BASE_RECOVER_H
 
@@ -51,8 +51,7 @@ struct abandoned {
 	struct abandoned *next, **at; /* at: what points here; NULL: in no list */
 	void (*free)(struct abandoned *a);
 };
-/* Notes the block at the recovery point whose fault would leave the frame that the owner is in; nowhere, if there is
- * none. */
+/* Notes the block at the innermost recovery point outside of the owner's frame, if there is one. */
 void abandoned_add(struct abandoned *a, const void *owner, void (*free)(struct abandoned *a));
 void abandoned_remove(struct abandoned *a);
 
@@ -60,7 +59,7 @@ struct recovery {
 	char *text; /* the caller's: what happened, cut to `size` */
 	size_t size;
 	enum fault fault;
-	bool in_doubt; /* a bug showed while the thread changed what others share */
+	bool in_doubt; /* the thread found a bug while it changed state that threads share */
 	/* the rest is recover.c's */
 	bool from_llvm;
 	struct recovery *outer;
@@ -70,7 +69,7 @@ struct recovery {
 	jmp_buf to;
 };
 enum fault protect(struct recovery *r, void (*body)(void *arg), void *arg);
-/* The two halves of protect, for one that wants no function for its body:
+/* The two halves of protect, for callers without a function for the body:
  *   recovery_begin(&r); if (setjmp(r.to)) …a fault; else { …; recovery_end(&r); } */
 void recovery_begin(struct recovery *r);
 void recovery_end(struct recovery *r);
@@ -81,7 +80,7 @@ _Noreturn void fault_raise(enum fault fault, const char *format, ...) __attribut
 /* The same for an error that LLVM, or the C++ library under it, reports from inside. */
 _Noreturn void fault_from_llvm(enum fault fault, const char *text);
 
-/* A lock on what threads share, released when a fault leaves the frame. */
+/* A lock on state that threads share, released when a fault leaves the frame. */
 struct held {
 	struct cleanup cleanup;
 	pthread_mutex_t *lock;
@@ -100,7 +99,7 @@ struct first_fault {
 bool fault_catch(struct first_fault *c, void (*body)(void *arg), void *arg);
 void fault_pass_on(const struct first_fault *c);
 
-/* pthread_once for what may fault: another call tries again. */
+/* pthread_once for a function that may fault: after a fault, the next call tries again. */
 struct once {
 	pthread_mutex_t lock;
 	atomic_bool done;

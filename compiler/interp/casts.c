@@ -5,7 +5,7 @@
 
 #define CAST(op, from, to, comp, e) \
 	LOOP(op##_##from##_##to, MEM_##to, INT_TYPES(comp); const MEM_##from *p = x, LOAD_INT(a, p, from), CUT_##to(e))
-/* To every width from one; computed in 64 bits only where one of the two has as many. */
+/* From one width to every width; computed in 64 bits only where the source or the result has 64. */
 #define CASTS(op, from, comp, e)         \
 	CAST(op, from, 1, comp, e)       \
 	CAST(op, from, 8, comp, e)       \

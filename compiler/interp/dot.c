@@ -1,6 +1,6 @@
 /* tt.dot: D = C + A·B, for tiles of rank 2, or 3 with a batch in front.
  *
- * Operands are converted to panels of what is accumulated in: float for every format up to f32 (whose products, but for
+ * Operands are converted to panels of the accumulation type: float for every format up to f32 (whose products, but for
  * f32's own, are exact there), double for f64, and integers modulo 2^32 or 2^64. Each element is summed in order of k,
  * starting from the accumulator, with product and sum rounded separately; blocks of 4 × 8 elements are kept in vector
  * registers meanwhile, which does not change the order. A result smaller than f32 is rounded once, at the end. */

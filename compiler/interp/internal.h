@@ -94,8 +94,9 @@ struct env {
 
 bool run_code(struct env *e, const struct code *c);
 
-/* Another program failed. A loop that ends by itself stops only for a lower one, so that the lowest failure is found
- * whatever the schedule; `waiting` loops, which may wait for that program, stop in any case. */
+/* True after another program's failure. A loop that ends by itself stops only for a program of a lower number, so that
+ * the lowest failure is found under every schedule; `waiting` loops, which may wait for the failed program, always
+ * stop. */
 static inline bool must_stop(const struct env *e, bool waiting)
 {
 	u64 failed = atomic_load_explicit(&e->run->failed, memory_order_relaxed);
@@ -123,7 +124,7 @@ static inline u32 elem_bytes(const struct type *t)
 struct planner;
 /* Memory that lives as long as the program. */
 void *plan_alloc(struct planner *p, size_t size);
-/* A slot of its own while the operation being planned runs, its regions included. */
+/* A temporary slot for the operation being planned, valid while it and its regions run. */
 u32 plan_scratch(struct planner *p, size_t size);
 
 /* The number of the parameter that v is, or -1. */
@@ -139,7 +140,7 @@ struct region {
 };
 void plan_region(struct planner *p, const struct block *b, i64 max_lanes, struct region *out);
 
-/* Where v is to be read. */
+/* The slot from which v is read. */
 u32 plan_slot(struct planner *p, const struct value *v);
 /* On floats of type d: in[0] + in[1]; in[0] · in[1] + in[2] with the product rounded. */
 void plan_addition(struct planner *p, enum dtype d, struct inst *i);
@@ -192,7 +193,7 @@ run_fn run_for, run_if, run_while, run_splat;
 /* d[i] = f(x[i], y[i], z[i]); d may be one of the others, if its elements have the same size. */
 typedef void elem_loop(void *d, const void *x, const void *y, const void *z, i64 n);
 
-/* An operation that computes: on integers of type d, on floats (f32 or f64). NULL if it is none. */
+/* The loop of an elementwise operation: on integers of type d, on floats (f32 or f64). NULL for other operations. */
 elem_loop *find_int_loop(enum opcode code, enum dtype d, i64 attr);
 elem_loop *find_float_loop(enum opcode code, enum dtype d, i64 attr);
 /* Conversions between integers, f32 and f64. */

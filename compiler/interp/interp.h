@@ -3,7 +3,7 @@
  * Plain and exact rather than fast, but it works on whole tiles at a time and runs the programs of a grid in parallel,
  * so that a kernel of ordinary size takes seconds. Every memory access is checked.
  *
- * What a program must not rely on:
+ * Choices that a kernel must not rely on:
  * - Elements of a load (or atomic) that are masked off without `other` are poison: NaN in every float format, otherwise
  *   a large odd integer, 0x5A…5A5B (true for i1).
  * - Integer division by zero gives 0, since masked-off lanes commonly divide by garbage; INT_MIN / -1 wraps; a shift by
@@ -11,8 +11,8 @@
  * - Reductions combine element i with element i + n/2, then halve, operands in order of their index. Scans and dots go
  *   in order of index; a dot rounds product and sum separately, in float (double for f64, modulo 2^32 for integers),
  *   starting from the accumulator.
- * - Programs run in any order, several at once; atomics are atomic between them, and sequentially consistent. One that
- *   waits in a loop for what others write has these begun, up to 1024 at once. */
+ * - Programs run in any order, several at once; atomics are atomic between them, and sequentially consistent. A program
+ *   that waits in a loop for another one's stores has further programs started, up to 1024 at once. */
 #ifndef TLC_INTERP_INTERP_H
 #define TLC_INTERP_INTERP_H
 
@@ -46,7 +46,7 @@ struct interp_program;
  * transformed afterwards; its context's types and sources must outlive the program. */
 struct interp_program *interp_prepare(struct arena *a, const struct kernel *k);
 
-/* What a checked program does beside computing. */
+/* The checks of a program, beside computing. */
 struct interp_checks {
 	/* Of this kernel without the promises in it (hints): both are compared with each value that occurs. NULL:
 	 * nothing is. */
@@ -55,8 +55,9 @@ struct interp_checks {
 	/* With the promises: compared with the addresses that loads and stores use, as masked-off elements are promised
 	 * nothing. Or NULL. */
 	const struct axis_analysis *promised;
-	bool apart; /* multiply-adds round their product, and dots add the accumulator last, as a product and a sum do:
-		     * so what passes may join has the same bits joined and apart */
+	/* multiply-adds round their product, and dots add the accumulator last: passes that contract products and sums
+	 * then change no bit */
+	bool apart;
 };
 struct interp_program *interp_prepare_checked(struct arena *a, const struct kernel *k, const struct interp_checks *c);
 

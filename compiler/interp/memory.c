@@ -26,7 +26,7 @@ static const struct mem_range *home_of(const struct env *e, const struct memory_
 	return l->homes && w->base >= 0 ? l->homes[w->base] : &any_memory;
 }
 
-/* Memory that no range knows, far from those that are known. */
+/* Memory of the caller's own: outside every range, and far from each. */
 static bool is_open(const struct env *e, u64 address, u64 size)
 {
 	const struct interp_launch *l = e->run->launch;
@@ -117,7 +117,7 @@ static inline void transfer(char *elements, u64 address, i64 n, u32 bytes, bool 
 		copy(elements, memory, n, bytes);
 }
 
-/* Where the run that starts at k ends. */
+/* The end of the run that starts at k. */
 static inline i64 run_end(const mem64 *address, const mem8 *mask, i64 k, i64 n, u32 bytes)
 {
 	i64 end = k + 1;
@@ -181,7 +181,7 @@ static u64 combine_floats(enum rmw_kind kind, enum dtype d, u64 old, u64 value)
 	return dtype_encode_float(d, kind == RMW_MAX ? maxnum_f64(a, b) : kind == RMW_MIN ? minnum_f64(a, b) : a + b);
 }
 
-/* What an atomic leaves in memory. */
+/* The value that an atomic stores. */
 static u64 combine(enum rmw_kind kind, enum dtype d, u64 old, u64 value)
 {
 	bool is_float = dtype_is_float(d);

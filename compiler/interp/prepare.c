@@ -486,7 +486,7 @@ static void plan_if(struct planner *p, const struct op *o, struct inst *i)
 	i->run = run_if;
 }
 
-/* Does it see what other programs do meanwhile? */
+/* Does the operation read memory, which other programs may write meanwhile? */
 static bool looks_at_memory(const struct op *o)
 {
 	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_LOAD;
@@ -600,7 +600,7 @@ static void plan_op(struct planner *p, const struct op *o, struct inst *i)
 	}
 }
 
-/* Is there anything to do at run time? */
+/* Does the operation need an instruction at run time? */
 static bool needs_code(const struct op *o)
 {
 	bool used = !op_has(o, PURE);

@@ -102,7 +102,7 @@ static void *allocate(size_t size)
 	return p;
 }
 
-/* What a thread of the region runs, piece by piece: see fault_catch(). */
+/* The work of a thread of the parallel region, in pieces: see fault_catch(). */
 struct worker {
 	struct env env;
 	struct run *run;
@@ -147,7 +147,7 @@ static void run_one(void *worker)
 	run_code(e, &e->run->program->body);
 }
 
-/* Programs, as long as there are any that nobody has begun. */
+/* Runs programs that no thread has begun, until there are none. */
 static void work(void *run)
 {
 	struct run *r = run;
@@ -174,9 +174,9 @@ static bool start_helper(struct run *r)
 	return ok;
 }
 
-/* What the program waits for may be done by one that nobody has begun, since each thread runs its program to the end.
- * So another thread begins one, until all are alive or there are too many threads. It then waits in vain if no program
- * ends any more. */
+/* The program may wait for one that no thread has begun, since each thread runs its program to the end. So another
+ * thread begins one, until all programs run or there are too many threads; then, if no program ends any more, the wait
+ * is in vain. */
 static bool let_others_run(struct env *e, const struct inst *i, u64 *ended, u32 *rounds)
 {
 	enum { MOST_ALIVE = 1024 /* threads */, LAST_ROUNDS = 1 << 14 };
