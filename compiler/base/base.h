@@ -44,6 +44,12 @@ _Noreturn void tl_assert_failed(const char *file, int line, const char *what);
 _Noreturn void tl_out_of_memory(size_t size);
 
 #define tl_assert(cond) ((cond) ? (void)0 : tl_assert_failed(__FILE__, __LINE__, #cond))
+/* Where the check would cost: not in a build without the verifiers. */
+#ifdef NDEBUG
+#define debug_assert(cond) ((void)0)
+#else
+#define debug_assert(cond) tl_assert(cond)
+#endif
 #define tl_unreachable(what) tl_assert_failed(__FILE__, __LINE__, "unreachable: " what)
 
 #endif

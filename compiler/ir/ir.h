@@ -249,10 +249,12 @@ static inline int warps_of_block(const struct kernel *k)
 }
 __attribute__((returns_nonnull)) static inline struct value *operand(const struct op *o, u32 i)
 {
+	debug_assert(i < o->noperands);
 	return o->operands[i].value;
 }
 __attribute__((returns_nonnull)) static inline struct value *result(const struct op *o)
 {
+	debug_assert(o->nresults);
 	return &((struct op *)o)->results[0];
 }
 static inline bool op_has(const struct op *o, enum ir_trait t) { return (op_info[o->code].traits & t) != 0; }

@@ -341,9 +341,9 @@ static bool peeling_pays(const struct pass_state *s, const struct block *b)
 /* Is o a dot's operand on its way to shared memory, in pieces as wide with the mask as they can be? */
 static bool masked_copy(const struct pass_state *s, const struct op *o)
 {
-	const struct value *v = result(o);
 	if (o->code != IR_LOAD || !s->target->has_async_copy || o->attr[ATTR_VOLATILE] || !load_fills_zero(o))
 		return false;
+	const struct value *v = result(o);
 	if (value_has_one_use(v) && v->uses->user->code == IR_TRANS)
 		v = result(v->uses->user);
 	if (!value_has_one_use(v) || v->uses->user->code != IR_DOT)

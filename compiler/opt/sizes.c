@@ -162,8 +162,14 @@ static i64 dividend(i64 most, i64 by)
 
 static bool operation_within(struct query *q, const struct op *o, i64 most)
 {
-	const struct value *x = operand(o, 0), *y = o->noperands > 1 ? operand(o, 1) : x;
 	i64 c;
+	if (o->code == IR_PROGRAM_ID || o->code == IR_NUM_PROGRAMS) {
+		bool index = o->code == IR_PROGRAM_ID && most != INT64_MAX;
+		return limit(q, (i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), SIZE_NONE, 1, most + index);
+	}
+	if (!o->noperands)
+		return false;
+	const struct value *x = operand(o, 0), *y = o->noperands > 1 ? operand(o, 1) : x;
 	switch (o->code) {
 	case IR_ADDI: return sum_within(q, x, y, most);
 	case IR_MULI: return product_within(q, x, y, most);
@@ -189,8 +195,6 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 	case IR_CONVERT_LAYOUT:
 	case IR_EXTSI: return within(q, x, most);
 	case IR_BITCAST: return x->type == result(o)->type && within(q, x, most);
-	case IR_PROGRAM_ID: return limit(q, (i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), SIZE_NONE, 1, most == INT64_MAX ? most : most + 1);
-	case IR_NUM_PROGRAMS: return limit(q, (i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), SIZE_NONE, 1, most);
 	default: return false;
 	}
 }
@@ -206,8 +210,7 @@ static bool within(struct query *q, const struct value *v, i64 most)
 		return false;
 	most = MIN(most, bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1);
 	if (v->def)
-		return v->def->nblocks == 0 && v->def->nresults == 1 && (v->def->noperands || v->def->code == IR_PROGRAM_ID || v->def->code == IR_NUM_PROGRAMS) &&
-		       operation_within(q, v->def, most);
+		return v->def->nblocks == 0 && v->def->nresults == 1 && operation_within(q, v->def, most);
 	const struct op *parent = v->block->parent;
 	if (parent)
 		return parent->code == IR_FOR && !v->index && within(q, operand(parent, 0), most) && within(q, operand(parent, 1), most);

@@ -126,8 +126,10 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	enum { LEAST = 4, MOST = 16 }; /* bytes of a copy */
 	const struct pass_state *s = p->s;
 	const struct op *loop = o->block->parent;
+	if (o->code != IR_LOAD)
+		return 0;
 	const struct type *t = result(o)->type;
-	if (o->code != IR_LOAD || t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy || s->k->cuda.cluster > 1)
+	if (t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy || s->k->cuda.cluster > 1)
 		return 0;
 	if (!loop || loop->code != IR_FOR || stages_of(s, loop) < 3 ||
 	    may_be_written(p->s, o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) || !load_fills_zero(o))

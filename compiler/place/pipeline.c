@@ -277,7 +277,7 @@ static bool needs_registers(const struct pipe *p, const struct op *load)
 	int unit;
 	const struct op *to = load_consumer(load);
 	const struct value *ptr = operand(load, 0), *mask = mask_of(load);
-	if (!to || (result(to)->type == result(load)->type && layout_num_regs(result(load)->type->layout) <= FEW))
+	if (!to || (to->nresults && result(to)->type == result(load)->type && layout_num_regs(result(load)->type->layout) <= FEW))
 		return false;
 	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load));
 }

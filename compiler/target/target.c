@@ -248,30 +248,38 @@ static void replace_operand(LLVMValueRef user, LLVMValueRef old, LLVMValueRef by
 			LLVMSetOperand(user, i, by);
 }
 
-/* For sm_90, ptxas (12.9 and 13.0 at least) joins min(min(a, -b), c) of signed 32-bit integers into one VIMNMX3 and
- * loses the negation; max alike. The form ~b + 1 in inline PTX keeps the negation, at the same number of instructions
- * (the addition joins the minimum). The driver may compile the PTX of an older target for sm_90, so every target gets
- * this form. */
+/* -x as ~x + 1 in inline PTX. */
+static LLVMValueRef opaque_negation(LLVMBuilderRef b, LLVMValueRef x)
+{
+	static const char wide[] = "not.b32 $0, $1;\n\tadd.s32 $0, $0, 1;";
+	static const char narrow[] = "not.b16 $0, $1;\n\tadd.s16 $0, $0, 1;";
+	LLVMTypeRef t = LLVMTypeOf(x), type = LLVMFunctionType(t, &t, 1, false);
+	bool is_wide = LLVMGetIntTypeWidth(t) == 32;
+	LLVMValueRef code = LLVMGetInlineAsm(type, is_wide ? wide : narrow, sizeof wide - 1, is_wide ? "=&r,r" : "=&h,h", 5,
+					     false, false, LLVMInlineAsmDialectATT, false);
+	return LLVMBuildCall2(b, type, code, &x, 1, "");
+}
+
+/* For sm_90, ptxas (12.9 and 13.0 at least) joins min(min(a, -b), c) of signed integers of 32 or 16 bits into one
+ * VIMNMX3 and loses the negation; max alike. It keeps ~b + 1, at the same number of instructions (of 32 bits, the
+ * addition joins the minimum). The driver may compile the PTX of an older target for sm_90, so every target gets this
+ * form. */
 static void protect_negations(LLVMModuleRef mod)
 {
-	static const char text[] = "not.b32 $0, $1;\n\tadd.s32 $0, $0, 1;";
 	LLVMContextRef ctx = LLVMGetModuleContext(mod);
 	LLVMBuilderRef b = LLVMCreateBuilderInContext(ctx);
-	LLVMTypeRef i32 = LLVMInt32TypeInContext(ctx), type = LLVMFunctionType(i32, &i32, 1, false);
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(ctx), i16 = LLVMInt16TypeInContext(ctx);
 	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
 		for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(f); bb; bb = LLVMGetNextBasicBlock(bb))
 			for (LLVMValueRef v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v)) {
-				LLVMValueRef compare = LLVMTypeOf(v) == i32 ? signed_min_max(v) : NULL;
+				LLVMTypeRef t = LLVMTypeOf(v);
+				LLVMValueRef compare = t == i32 || t == i16 ? signed_min_max(v) : NULL;
 				for (unsigned i = 0; compare && i < 2; i++) {
 					LLVMValueRef old = LLVMGetOperand(compare, i);
 					if (!is_negation(old))
 						continue;
-					LLVMValueRef x = LLVMGetOperand(old, 1);
-					LLVMValueRef code =
-						LLVMGetInlineAsm(type, text, sizeof text - 1, "=&r,r", 5, false, false,
-								 LLVMInlineAsmDialectATT, false);
 					LLVMPositionBuilderBefore(b, compare);
-					LLVMValueRef by = LLVMBuildCall2(b, type, code, &x, 1, "");
+					LLVMValueRef by = opaque_negation(b, LLVMGetOperand(old, 1));
 					replace_operand(compare, old, by);
 					replace_operand(v, old, by);
 				}
