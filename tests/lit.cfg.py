@@ -7,6 +7,7 @@
 #   %after=PASS    … printing the IR after that pass, and going no further
 #   %ptx           … printing PTX; tests name their --target
 #   %bad           … failing, and saying exactly what the file's comments say (tests/bad/check.sh)
+#   %build         the folder of the build
 #   %ptxas         runs ptxas on PTX from standard input (feature `ptxas`)
 import os
 import shutil
@@ -30,6 +31,7 @@ for pattern, command in [
     (r"%eval\b", tlc + " --target sm_90a --stop-after=eval --emit ttir"),
     (r"%after=([a-z0-9-]+)", tlc + r" --target sm_90a --print-after=\1 --stop-after=\1 -o /dev/null 2>&1"),
     (r"%ptx\b", tlc + " --emit ptx"),
+    (r"%build\b", build),
     (r"%bad\b", "sh %s/bad/check.sh %s" % (tests, tlc)),
     (r"%ptxas\b", "sh %s/lower/ptxas.sh" % tests),
     (r"\bcount\b", shutil.which("count-19") or "count"),
@@ -38,6 +40,8 @@ for pattern, command in [
     config.substitutions.append((pattern, command))
 
 config.environment["LC_ALL"] = "C"
+if "SAN" not in os.environ:
+    config.available_features.add("plain")  # a process that was not built with the sanitizers loads libtl.so
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

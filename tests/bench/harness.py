@@ -22,7 +22,11 @@ RELATIVE = 5e-2  # most that results may differ by, of their norm: an absolute t
 
 
 def to_arg(v):
-    return libtl.pointer(str(v.dtype)[6:], v.data_ptr()) if isinstance(v, torch.Tensor) else libtl.scalar(v)
+    if not isinstance(v, torch.Tensor):
+        return libtl.scalar(v)
+    # torch's tensors share allocations
+    extent = 1 + sum((n - 1) * stride for n, stride in zip(v.shape, v.stride()))
+    return libtl.pointer(str(v.dtype)[6:], v.data_ptr(), extent * v.element_size())
 
 
 def measure(f):

@@ -10,20 +10,22 @@ class Value(ctypes.Union):
 
 
 class Arg(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("typed", ctypes.c_bool), ("value", Value)]
+    _fields_ = [("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("typed", ctypes.c_bool), ("value", Value), ("bytes", ctypes.c_size_t)]
 
 
 class Config(ctypes.Structure):
     _fields_ = [("grid", ctypes.c_uint32 * 3), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
-                ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p), ("max_ctas", ctypes.c_int)]
+                ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p),
+                ("max_ctas", ctypes.c_int), ("grid_dims", ctypes.c_int)]
 
 
 class TlError(Exception):
     pass
 
 
-def pointer(dtype, address):
-    return Arg(1, DTYPES[dtype], True, Value(ptr=address))
+def pointer(dtype, address, size=0):
+    """size: the bytes behind the address that are meant, as of tl_range; 0: the allocation around it."""
+    return Arg(1, DTYPES[dtype], True, Value(ptr=address), size)
 
 
 def scalar(v):
