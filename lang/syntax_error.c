@@ -1,4 +1,4 @@
-/* Syntax errors in words: what stands where, what is missing, and what to write instead. */
+/* Messages for syntax errors: the unexpected token, the expected one, and a hint. */
 #include "lang/build.h"
 
 /* A token in the words of a kernel's author, from bison's name of it. */
@@ -66,7 +66,7 @@ static bool bracket_was_left_open(const struct parser *p, struct loc at, const c
 	return at.line > open.line && indent <= strspn(line_text(p, open.line), " \t") && !strchr(")]}", line[indent]);
 }
 
-/* Python's spelling of an operator of other languages that stands before `at`; NULL: none does. */
+/* A hint for an operator of other languages in front of `at`: Python's spelling. NULL: there is none. */
 static const char *instead(const struct parser *p, struct loc at, const char *got)
 {
 	static const struct {

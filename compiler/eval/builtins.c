@@ -529,7 +529,7 @@ struct val bi_device_assert(struct eval *e, const struct args *a)
 	return val_none();
 }
 
-/* As Triton has it: a space before, and ": " before the values. */
+/* As Triton prints it: a space in front, and ": " before the values. */
 static const char *print_prefix(struct eval *e, const char *text, bool values)
 {
 	size_t n = strlen(text);

@@ -41,7 +41,7 @@ static bool has_run_time_part(const struct val *v)
 	return false;
 }
 
-/* Same structure and types, so that one SSA value can stand for either. */
+/* Same structure and types, so that one SSA value can replace either. */
 static bool same_type(const struct val *a, const struct val *b)
 {
 	if (a->kind != b->kind)

@@ -113,8 +113,7 @@ static bool format_val(struct eval *e, struct strbuf *out, const struct val *v, 
 	return true;
 }
 
-/* Where the expression that begins at `at` ends: at '}', ':' or '!' outside brackets and strings, or at the end of
- * x. */
+/* The end of the expression that begins at `at`: '}', ':' or '!' outside brackets and strings, or the end of x. */
 static u32 expression_end(const struct expr *x, u32 at)
 {
 	int depth = 0;

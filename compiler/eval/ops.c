@@ -1,4 +1,4 @@
-/* What operators mean on run-time values: Triton's type promotion, broadcasting and conversions.
+/* Operators on run-time values: Triton's type promotion, broadcasting and conversions.
  *
  * The rules are those of Triton 3.6 and 3.7; docs/language.md states them for users. */
 #include "eval/internal.h"

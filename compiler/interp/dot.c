@@ -71,7 +71,7 @@ static void round_tf32(void *d, const void *x, const void *y, const void *z, i64
 		r[i] = fp_round_tf32(p[i]);
 }
 
-/* How a tile becomes a panel: as it is, or through a loop, or two with floats in between. */
+/* The conversion of a tile to a panel: none, one loop, or two loops with floats in between. */
 struct panel {
 	elem_loop *convert, *then;
 	u32 middle, slot; /* between the two; of the converted elements */

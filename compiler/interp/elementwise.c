@@ -1,4 +1,4 @@
-/* Elementwise operations: which loop serves which types.
+/* Elementwise operations: the choice of the loop for each operation and type.
  *
  * Loops exist for integers, f32 and f64. Smaller floats are handled a chunk at a time: decoded to f32, computed, and
  * rounded once on the way out. */
@@ -127,7 +127,7 @@ static bool is_small(enum dtype d)
 	return dtype_is_float(d) && d < DT_F32;
 }
 
-/* The loop for `o`, given what decode and encode do around it. */
+/* The loop for `o` between the conversions decode and encode. */
 static elem_loop *choose_loop(const struct op *o, enum dtype from, enum dtype to, struct elementwise *w)
 {
 	static elem_loop *const select[] = {select_1, select_2, select_4, select_8};
@@ -146,7 +146,7 @@ static elem_loop *choose_loop(const struct op *o, enum dtype from, enum dtype to
 	case R_WIDEN_FLOAT:
 	case R_NARROW_FLOAT:
 	case R_FLOAT_TO_FLOAT:
-		if (to == DT_F32 && is_small(from)) { /* decoding is all there is to do */
+		if (to == DT_F32 && is_small(from)) { /* the operation is the conversion of decode alone */
 			w->decode[0] = NULL;
 			return find_decode(from);
 		}
@@ -182,7 +182,7 @@ void plan_elementwise(struct planner *p, const struct op *o, struct inst *i)
 	i->plan = w;
 }
 
-/* An operation on two floats of type d that gives a third. */
+/* The loop of an operation on two floats of type d, with a result of type d. */
 static struct elementwise float_operation(enum opcode code, enum dtype d)
 {
 	u32 bytes = (u32)dtype_bytes(d);

@@ -1,4 +1,4 @@
-/* Operations on the program and its surroundings: ids, assertions, printing; and how a failure is told. */
+/* Operations on the program and its surroundings: ids, assertions, printing; and the text of a failure. */
 #include <stdlib.h>
 
 #include "interp/internal.h"
@@ -131,7 +131,7 @@ static bool run_print(struct env *e, const struct inst *i)
 		print_tile(e, i, k, &out);
 	if (!i->nin)
 		sb_printf(&out, "pid (%u, %u, %u) idx ()%s\n", e->pid[0], e->pid[1], e->pid[2], i->text ? i->text : "");
-	fwrite(out.at, 1, out.len, stdout); /* under the stream's lock: all of it together */
+	fwrite(out.at, 1, out.len, stdout); /* under the stream's lock, so that a tile's lines stay together */
 	arena_free(&a);
 	return true;
 }

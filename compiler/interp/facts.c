@@ -1,4 +1,4 @@
-/* Facts against values: what the axis analysis says of a value must be true of each of its elements that occurs.
+/* Checks of facts: the results of the axis analysis about a value must hold for each element that occurs.
  *
  * Facts are copied when the program is prepared, as passes go on to change the kernel. A further fact is one more line
  * in broken_by_element, or along a dimension in broken_along. */
@@ -24,9 +24,9 @@ struct fact_plan {
 	struct range range;
 	struct bound lo, hi; /* of the ideal value */
 	bool same;           /* they are: the value is lo modulo 2^width even where it wraps */
-	bool per_element;    /* something is known of each element by itself */
-	bool promised;       /* the user said so: it is not the compiler that errs */
-	const char *name;    /* of the operation that makes the value */
+	bool per_element;    /* there are facts about each element by itself */
+	bool promised;       /* a promise of the user's: a failure is not the compiler's */
+	const char *name;    /* of the operation that defines the value */
 	enum dtype dtype;
 	i64 unit; /* between neighbours of a run: 1, of pointers the bytes of an element */
 };
@@ -63,7 +63,7 @@ static i128 evaluate(const struct env *e, const struct bound *b)
 	return sum;
 }
 
-/* The fact that the element breaks whatever its place; NULL: none. lo and hi: what the bounds are now. */
+/* The fact about single elements that the element breaks; NULL: none. lo and hi: the current values of the bounds. */
 static const char *broken_by_element(const struct fact_plan *w, u64 bits, i128 lo, i128 hi)
 {
 	const struct axis_info *f = &w->facts;
@@ -177,7 +177,7 @@ static struct fact_plan *plan(struct planner *p, const struct axis_info *f, cons
 	if (elem->kind == TY_PTR)
 		w->unit = dtype_bytes(type_dtype(elem->elem));
 	for (int d = 0; d < MAX(v->type->rank, 1) && dtype_is_float(w->dtype);
-	     d++) /* which can be constant along a dimension, no more */
+	     d++) /* for which constancy is the only fact */
 		w->facts.contiguity[d] = w->facts.divisibility[d] = 1;
 	i->plan = w;
 	i->run = run_facts;

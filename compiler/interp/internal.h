@@ -1,7 +1,7 @@
-/* What the files of the interpreter share.
+/* Shared by the files of the interpreter.
  *
  * A value is a flat array of elements in row-major order, one element for a scalar; an element takes dtype_bytes, a
- * pointer 8. Where values live is decided once, by prepare.c: each has a slot, and env.at[slot] is its array, in the
+ * pointer 8. prepare.c decides once where values live: each has a slot, and env.at[slot] is its array, in the
  * memory of the thread or, for constants, in the program. An instruction is a function and the slots it works on. */
 #ifndef TLC_INTERP_INTERNAL_H
 #define TLC_INTERP_INTERNAL_H
@@ -37,7 +37,7 @@ struct inst {
 	const struct type *type; /* of the first result, or the first operand */
 	i64 attr[IR_MAX_ATTRS];
 	const char *text;
-	const void *plan;        /* what the operation's file worked out beforehand */
+	const void *plan;        /* the operation's plan, made by its own file */
 };
 
 struct code {
@@ -75,7 +75,7 @@ struct run {
 	u32 error_start;
 	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
 	u64 total;             /* programs */
-	_Atomic u64 next;      /* that nobody has begun */
+	_Atomic u64 next;      /* not begun yet */
 	_Atomic u64 ended;
 	_Atomic u32 alive;     /* threads that run one, or look for one */
 	struct crew crew;      /* threads started beside the others */
@@ -145,9 +145,9 @@ u32 plan_slot(struct planner *p, const struct value *v);
 /* On floats of type d: in[0] + in[1]; in[0] · in[1] + in[2] with the product rounded. */
 void plan_addition(struct planner *p, enum dtype d, struct inst *i);
 void plan_multiply_add_apart(struct planner *p, enum dtype d, struct inst *i);
-/* The comparison of v's elements, which i reads, with what `facts` say of v; of a scalar, with the promise made where
- * it is defined; of addresses, with what promises say of them where the mask, if i reads one, is true. False when there
- * is nothing to compare. */
+/* The instruction i that compares v's elements with `facts`: those about v; for a scalar, also the promise at its
+ * definition; for addresses, the promises about them where the mask, if i reads one, is true. False when there is
+ * nothing to compare. */
 bool plan_facts(struct planner *p, const struct interp_checks *c, const struct value *v, struct inst *i);
 bool plan_promise(struct planner *p, const struct value *v, struct inst *i);
 bool plan_access_facts(struct planner *p, const struct interp_checks *c, const struct value *v, struct inst *i);

@@ -78,7 +78,7 @@ const struct layout *layout_permute_bits(struct layout_pool *p, const struct lay
 const struct layout *layout_reshape(struct layout_pool *p, const struct layout *l, int rank, const i32 *shape);
 /* Of two halves, which position bit `bit` tells apart, one. */
 const struct layout *layout_half(struct layout_pool *p, const struct layout *l, int bit);
-/* What remains after a reduction over `axis`: that dimension is removed. */
+/* The layout of the result of a reduction over `axis`: without that dimension. */
 const struct layout *layout_slice(struct layout_pool *p, const struct layout *l, int axis);
 /* The layout of a tile of `shape` whose broadcast to l's shape has layout l (sides of 1 lose their bits). */
 const struct layout *layout_unbroadcast(struct layout_pool *p, const struct layout *l, const i32 *shape);

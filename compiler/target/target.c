@@ -76,7 +76,7 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 	LLVMSetTarget(math, triple);
 	LLVMSetDataLayout(math, layout);
 	align_tables(math, a);
-	/* only what is called stays: definitions nobody declared in `mod` are dropped before linking */
+	/* definitions without a declaration in `mod` are dropped before linking */
 	unsigned inline_kind = LLVMGetEnumAttributeKindForName("alwaysinline", 12),
 		 noinline_kind = LLVMGetEnumAttributeKindForName("noinline", 8);
 	unsigned cpu = LLVMAttributeFunctionIndex;
@@ -122,7 +122,7 @@ static bool is_pure(LLVMValueRef v)
 				 LLVMIsASelectInst(v) || LLVMIsAInsertElementInst(v) || LLVMIsAExtractElementInst(v);
 }
 
-/* Elements that nobody asked for, with what only they need. */
+/* Removes pure instructions without uses, from the end, such as extracted elements that no operation reads. */
 static void drop_unused(LLVMModuleRef mod)
 {
 	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
