@@ -63,7 +63,7 @@ $(BUILD)/gen/lex.yy.c: lang/lexer.l $(BUILD)/deps
 	$(call say,FLEX,$<)
 	$(Q)flex -o $@ $<
 
-$(BUILD)/gen/ptx_parser.c: runtime/sim/ptx.y runtime/sim/reader_build.h runtime/sim/reader_scan.h $(BUILD)/deps
+$(BUILD)/gen/ptx_parser.c: runtime/sim/ptx.y $(BUILD)/deps
 	$(call say,BISON,$<)
 	$(Q)bison -Wall -Wno-other -o $@ --header=$(BUILD)/gen/ptx_parser.h $<
 $(BUILD)/gen/ptx_parser.h: $(BUILD)/gen/ptx_parser.c ;

@@ -8,7 +8,7 @@
 %expect 0
 
 %code requires {
-#include "runtime/sim/reader.h"
+#include "runtime/sim/reader_build.h"
 union ptx_value {
 	const char *name;
 	u64 bits;
@@ -30,14 +30,12 @@ union ptx_value {
 %code {
 int ptx_yylex(union ptx_value *value, void *scanner);
 static void ptx_yyerror(void *scanner, struct ptx_reader *r, const char *message);
-#include "runtime/sim/reader_build.h"
 }
 
 %token VERSION ".version" TARGET ".target" ADDRESS_SIZE ".address_size" FILE_ ".file" LOC ".loc" SECTION ".section"
-%token VISIBLE ".visible" EXTERN ".extern" ENTRY ".entry" FUNC ".func" NORETURN ".noreturn" REG ".reg" ALIGN ".align"
-	PTR ".ptr"
-%token NTID ".reqntid" CLUSTER ".reqnctapercluster" EXPLICIT ".explicitcluster" MAX_RANK ".maxclusterrank" TUNING
-	".maxnreg" PRAGMA ".pragma"
+%token VISIBLE ".visible" EXTERN ".extern" ENTRY ".entry" FUNC ".func" NORETURN ".noreturn" REG ".reg"
+%token ALIGN ".align" PTR ".ptr" NTID ".reqntid" CLUSTER ".reqnctapercluster" EXPLICIT ".explicitcluster"
+%token MAX_RANK ".maxclusterrank" TUNING ".maxnreg" PRAGMA ".pragma"
 %token <space> SPACE "state space"
 %token <type> TYPE "type"
 %token <name> WORD "name" STRING "string" DOTTED "directive" BAD "character"
@@ -60,10 +58,10 @@ top: ".version" F64
    | linkage entry
    | linkage function
    ;
-targets: WORD { set_target(r, $WORD); } | targets ',' WORD;
+targets: WORD { ptx_set_target(r, $WORD); } | targets ',' WORD;
 linkage: %empty | linkage VISIBLE | linkage EXTERN;
 
-variable: SPACE align TYPE WORD dim initializer { add_var(r, $SPACE, $align, $TYPE, $WORD, $dim, $initializer); };
+variable: SPACE align TYPE WORD dim initializer { ptx_add_var(r, $SPACE, $align, $TYPE, $WORD, $dim, $initializer); };
 align: %empty { $$ = 0; } | ".align" INT { $$ = $INT; };
 dim: %empty { $$ = 1; } | '[' ']' { $$ = 0; } | '[' INT ']' { $$ = $INT; };
 initializer: %empty { $$ = NULL; }
@@ -79,21 +77,24 @@ ints: INT { $$ = arena_new(r->arena, bits_vec); vec_push(r->arena, $$, $INT); }
     | ints[list] ',' INT { vec_push(r->arena, $list, $INT); $$ = $list; }
     ;
 
-function: FUNC noreturn results WORD '(' parameters ')' noreturn ';' { add_function(r, $WORD); };
+function: FUNC noreturn results WORD '(' parameters ')' noreturn ';' { ptx_add_function(r, $WORD); };
 noreturn: %empty | NORETURN;
 results: %empty | '(' parameters ')';
-entry: ENTRY WORD { begin_kernel(r, $WORD); } '(' parameters ')' { end_parameters(r);
-								  } limits '{' body '}' { end_kernel(r); };
+entry: ENTRY WORD { ptx_begin_kernel(r, $WORD); } '(' parameters ')' { ptx_end_parameters(r); } limits '{' body '}' {
+		ptx_end_kernel(r);
+	};
 parameters: %empty | parameter_list;
 parameter_list: parameter | parameter_list ',' parameter;
-parameter: SPACE align TYPE pointer WORD dim { add_param(r, $align, $TYPE, $WORD, $dim); };
+parameter: SPACE align TYPE pointer WORD dim { ptx_add_param(r, $align, $TYPE, $WORD, $dim); };
 pointer: %empty | ".ptr" pointee alignment; /* what it points to is a promise */
 pointee: %empty | SPACE;
 alignment: %empty | ".align" INT;
 limits: %empty
       | limits NTID ints { for (u32 i = 0; i < $ints->len && i < 3; i++) r->kernel.max_threads[i] = (u32)$ints->at[i]; }
-      | limits CLUSTER ints { for (u32 i = 0; i < 3; i++) r->kernel.cluster[i] = i < $ints->len ? (u32)$ints->at[i] : 1;
-			     }
+      | limits CLUSTER ints {
+	for (u32 i = 0; i < 3; i++)
+		r->kernel.cluster[i] = i < $ints->len ? (u32)$ints->at[i] : 1;
+      }
       | limits EXPLICIT { r->kernel.explicit_cluster = true; }
       | limits MAX_RANK INT { r->kernel.max_cluster = (u32)$INT; }
       | limits TUNING INT
@@ -104,40 +105,78 @@ statement: ".reg" TYPE[type] { r->reg_type = $type; } registers ';'
 	 | variable ';'
 	 | ".loc" INT INT[line] INT { r->src_line = (u32)$line; }
 	 | ".pragma" STRING ';'
-	 | WORD ':' { add_label(r, $WORD); }
-	 | '{' { begin_scope(r); } body '}' { end_scope(r); }
-	 | WORD operands ';' { add_instr(r, NULL, false, $WORD, $operands); }
-	 | '@' WORD[guard] WORD[opcode] operands ';' { add_instr(r, $guard, false, $opcode, $operands); }
-	 | '@' '!' WORD[guard] WORD[opcode] operands ';' { add_instr(r, $guard, true, $opcode, $operands); }
+	 | WORD ':' { ptx_add_label(r, $WORD); }
+	 | '{' { ptx_begin_scope(r); } body '}' { ptx_end_scope(r); }
+	 | WORD operands ';' { ptx_add_instr(r, NULL, false, $WORD, $operands); }
+	 | '@' WORD[guard] WORD[opcode] operands ';' { ptx_add_instr(r, $guard, false, $opcode, $operands); }
+	 | '@' '!' WORD[guard] WORD[opcode] operands ';' { ptx_add_instr(r, $guard, true, $opcode, $operands); }
 	 ;
 registers: register | registers ',' register;
-register: WORD { declare(r, $WORD, false, 1); } | WORD '<' INT '>' { declare(r, $WORD, true, $INT); };
+register: WORD { ptx_declare_registers(r, $WORD, false, 1); }
+	| WORD '<' INT '>' { ptx_declare_registers(r, $WORD, true, $INT); }
+	;
 
 operands: %empty { $$ = arena_new(r->arena, operand_vec); } | operand_list;
 operand_list: operand { $$ = arena_new(r->arena, operand_vec); vec_push(r->arena, $$, $operand); }
 	    | operand_list[list] ',' operand { vec_push(r->arena, $list, $operand); $$ = $list; }
 	    ;
-operand: WORD { $$ = named(r, $WORD); }
-       | '!' WORD { $$ = named(r, $WORD); $$.negated = true; }
-       | WORD[a] '|' WORD[b] { operand_vec v = {0}; vec_push(r->arena, &v, named(r, $a));
-			      vec_push(r->arena, &v, named(r, $b)); $$ = vector(&v); }
-       | WORD '+' signed { $$ = named(r, $WORD); $$.imm = $signed; }
+operand: WORD { $$ = ptx_named(r, $WORD); }
+       | '!' WORD { $$ = ptx_named(r, $WORD); $$.negated = true; }
+       | WORD[a] '|' WORD[b] {
+	operand_vec v = {0};
+	vec_push(r->arena, &v, ptx_named(r, $a));
+	vec_push(r->arena, &v, ptx_named(r, $b));
+	$$ = ptx_vector(&v);
+       }
+       | WORD '+' signed { $$ = ptx_named(r, $WORD); $$.imm = $signed; }
        | signed { $$ = (struct operand){.kind = O_INT, .imm = $signed}; }
        | F32 { $$ = (struct operand){.kind = O_FLOAT, .imm = $F32}; }
        | F64 { $$ = (struct operand){.kind = O_FLOAT, .imm = $F64, .wide = true}; }
        | '-' F64 { $$ = (struct operand){.kind = O_FLOAT, .imm = $F64 ^ (u64)1 << 63, .wide = true}; }
        | '[' address ']' { $$ = $address; }
-       | '{' operand_list '}' { $$ = vector($operand_list); }
-       | '(' operands ')' { $$ = vector($operands); }
+       | '{' operand_list '}' { $$ = ptx_vector($operand_list); }
+       | '(' operands ')' { $$ = ptx_vector($operands); }
        ;
 address: base
        | base ',' '{' operand_list '}' { $$ = $base; $$.items = $operand_list->at; $$.nitems = $operand_list->len; }
        ;
-base: WORD { $$ = address(r, $WORD, 0); }
-    | WORD '+' signed { $$ = address(r, $WORD, $signed); }
+base: WORD { $$ = ptx_address(r, $WORD, 0); }
+    | WORD '+' signed { $$ = ptx_address(r, $WORD, $signed); }
     | INT { $$ = (struct operand){.kind = O_ADDRESS, .imm = $INT}; }
     ;
 
 %%
 
-#include "runtime/sim/reader_scan.h"
+static void ptx_yyerror(void *scanner, struct ptx_reader *r, const char *message)
+{
+	(void)scanner;
+	ptx_read_error(r, "%s", message);
+}
+
+/* the scanner, ptx.l */
+int ptx_lex_lex_init_extra(struct ptx_reader *r, void **scanner);
+int ptx_lex_lex_destroy(void *scanner);
+void *ptx_lex__scan_bytes(const char *text, int len, void *scanner);
+
+struct ptx_module *ptx_read(struct arena *a, const char *text, size_t len, const char **error)
+{
+	struct ptx_reader r = {.arena = a, .line = 1, .module = arena_new(a, struct ptx_module)};
+	*r.module = (struct ptx_module){.text = text};
+	void *scanner;
+	if (len > INT32_MAX || ptx_lex_lex_init_extra(&r, &scanner)) {
+		*error = "the text is too long";
+		return NULL;
+	}
+	ptx_lex__scan_bytes(text, (int)len, scanner);
+	int status = ptx_yyparse(scanner, &r);
+	ptx_lex_lex_destroy(scanner);
+	if (status || r.error || !r.kernels.len) {
+		*error = r.error ? r.error : "the text holds no kernel";
+		return NULL;
+	}
+	r.module->kernels = r.kernels.at;
+	r.module->nkernels = r.kernels.len;
+	r.module->vars = r.vars.at;
+	r.module->nvars = r.module_vars;
+	return r.module;
+}
