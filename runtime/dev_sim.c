@@ -156,7 +156,7 @@ static void report_row(const struct counters *c, const char *line, size_t len)
 		(ull)c->conflicts, (int)len, line);
 }
 
-/* What a launch did, by source line. */
+/* The counters of a launch, by source line. */
 static void report(const struct sim_kernel *k, const struct launch *l)
 {
 	struct counters total = {0};

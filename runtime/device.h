@@ -38,7 +38,7 @@ struct device_launch {
 
 struct device_ops {
 	const char *name;
-	const char *stages; /* that kernel dumps may ask for, between spaces: " ttir ptx " */
+	const char *stages; /* the stages that kernel dumps may name, between spaces: " ttir ptx " */
 	bool keeps_unit;    /* loaded kernels refer to the unit they were compiled in */
 	bool has_streams;
 	bool numbered; /* "name:1" is meaningful */
@@ -79,7 +79,7 @@ extern const struct device_ops cuda_ops, interp_ops, sim_ops;
 tl_status device_open(const char *spec, struct device **out);
 /* Compiles to PTX for the target, or to the stage that b asks for. */
 bool device_compile(const struct description *target, const struct build *b, struct compiled *out);
-/* What to compile for when nobody says: the GPU here, else "cuda:sm_90a". */
+/* The default target: the GPU present, else "cuda:sm_90a". */
 const char *device_default_target(struct arena *a);
 /* Is there no CUDA driver here, or no GPU? */
 bool cuda_absent(void);

@@ -57,7 +57,7 @@ static void give_hints(struct op *o, void *arg)
 	o->hints = map_get(arg, o);
 }
 
-/* What can be known without the user's promises. */
+/* The facts of the kernel without the user's promises. */
 static void analyze_without_hints(struct kernel *k, struct interp_checks *out)
 {
 	struct arena a = {0};
@@ -153,7 +153,7 @@ static const struct type *pointer_into(const struct every_pass *p, const struct 
 	return NULL;
 }
 
-/* Which NaN an operation gives is left to it. */
+/* The bits of a NaN result are unspecified: all NaNs are equal here. */
 static bool same_element(enum dtype d, u64 x, u64 y)
 {
 	if (x == y)

@@ -37,11 +37,11 @@ struct mem_range *host_ranges(struct host_device *d, struct arena *a, u32 *n, u8
 /* The range that p lies in, or at the end of; NULL if there is none. */
 struct mem_range *range_of(struct mem_range *r, u32 n, const char *p);
 
-/* Bytes in front of each buffer and behind it that are nobody's: an access there is an error. */
+/* Guard bytes in front of each buffer and behind it: an access there is an error. */
 enum { HOST_GUARD = 64 * 1024 };
 
-/* Names the ranges that pointer arguments fall in. True when one is the caller's own memory, which is not known. NULL
- * is nobody's: using it is an error. homes: NULL, or for each parameter what an access through it may touch, see struct
+/* Names the ranges of pointer arguments. True when one points to memory of the caller's own, whose range is not known.
+ * Using NULL is an error. homes: NULL, or for each parameter what an access through it may touch, see struct
  * interp_launch. */
 bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n,
 		      const struct mem_range **homes);

@@ -112,13 +112,13 @@ struct options {
 };
 /* The variant for these arguments, compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);
-/* What a block of the variant takes of the device; all 0 where nothing is known. */
+/* The resources of a block of the variant; all 0 where they are not known. */
 tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_resources *out);
 /* Compiles once more, for a text only. `v`: the variant that was compiled so, or NULL where that failed. */
 tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args,
 		       size_t nargs, const char *stage, char **text);
 
-/* What the calls of tl.h do, under a guard: see runtime/api.c. */
+/* The bodies of tl.h's calls, run under a guard: see runtime/api.c. */
 tl_status context_create(const char *device, tl_context **out);
 tl_status context_from_cuda(void *cu_context, tl_context **out);
 void context_destroy(tl_context *ctx);
@@ -143,7 +143,7 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 		       char **text);
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
 
-/* What the compiler has said in a unit, to the callback, and errors and warnings to what the module keeps. */
+/* Passes a unit's diagnostics to the callback, and its errors and warnings to the module's text. */
 void report(tl_module *m, const struct unit *u);
 /* Does the callback want remarks? */
 bool wants_remarks(tl_context *ctx);

@@ -168,8 +168,7 @@ static bool extent_of(struct device *dev, const tl_arg *a, struct extent *out)
 	return true;
 }
 
-/* What is true of the two, neither of which is NULL. Of memory that nobody knows it is only seen whether it is the
- * same. */
+/* How the memory of two pointers, neither of them NULL, overlaps. Memory of unknown size counts as one byte. */
 static enum aliasing compare_memory(struct device *dev, const tl_arg *a, const tl_arg *b)
 {
 	struct extent x, y;

@@ -1,5 +1,4 @@
-/* What the compiler says, to those who want to hear it: a callback of the context, and a text that each module
- * keeps. */
+/* Where the compiler's diagnostics go: to a callback of the context, and to a text that each module keeps. */
 #include <stdlib.h>
 
 #include "runtime/internal.h"

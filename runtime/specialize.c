@@ -234,7 +234,7 @@ static bool resolve_pointer(const struct tl_param *p, const tl_arg *a, struct sp
 	return true;
 }
 
-/* What integers are said to be divisible by: 8 makes a row of halves a row of 16-byte vectors. */
+/* The divisor by which an integer is specialised; 0: none. 8 makes a row of halves a row of 16-byte vectors. */
 static i32 divisibility_of(i128 v, i32 most)
 {
 	return v % most == 0 ? most : v % 16 == 0 ? 16 : v % 8 == 0 ? 8 : 0;

@@ -40,7 +40,7 @@ struct params {
 void params_of_func(struct arena *a, const struct func *f, struct params *out);
 void params_of_ir(struct arena *a, const struct kernel *k, struct params *out);
 
-/* What distinguishes two variants, in words that are compared whole. The first word is the caller's. */
+/* The key of a variant, in words. The first word is the caller's. */
 struct key {
 	u64 *at;
 	u32 len, cap;

@@ -79,13 +79,13 @@ TL_API tl_status tl_device(tl_context *ctx, tl_device_info *out);
 
 typedef enum tl_severity { TL_SEVERITY_ERROR, TL_SEVERITY_WARNING, TL_SEVERITY_NOTE, TL_SEVERITY_REMARK } tl_severity;
 
-/* What the compiler says about a kernel. The texts are valid during the callback. */
+/* A diagnostic of the compiler about a kernel. The texts are valid during the callback. */
 typedef struct tl_diagnostic {
 	tl_severity severity; /* a note belongs to the message before it */
 	const char *file;     /* the module's name; NULL: it is about no place in a source */
 	uint32_t line, column; /* from 1, the column in bytes; 0 without a file */
 	const char *text;     /* the message, one line */
-	const char *hint;     /* what to do about it; NULL: nobody knows */
+	const char *hint;     /* a hint; or NULL */
 	const char *shown;    /* all of it as tlc prints it, with the source line and a caret */
 } tl_diagnostic;
 typedef void tl_diagnostic_fn(void *user, const tl_diagnostic *d);
@@ -276,7 +276,7 @@ TL_API tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg
 				char **text);
 TL_API void tl_free(void *p);
 
-/* What a launch takes of a multiprocessor. */
+/* The resources of a launch on a multiprocessor. */
 typedef struct tl_resources {
 	int registers;       /* of a thread; 0: not known (sim) */
 	size_t local_bytes;  /* of a thread, in slow memory: more than 0 where values did not fit the registers */

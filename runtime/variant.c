@@ -227,7 +227,7 @@ static const u64 FOR_MANY = 1 << 18; /* in a key's first word: options.persisten
 
 /* --- the table ----------------------------------------------------------------------------------------------- */
 
-/* Where the variant is, or where it goes. */
+/* The slot of the variant in the table, used or free. */
 static struct variant **table_slot(const tl_kernel *k, const u64 *key, u32 len, u64 hash)
 {
 	for (u32 i = (u32)hash & (k->cap - 1);; i = (i + 1) & (k->cap - 1)) {
