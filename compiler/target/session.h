@@ -41,4 +41,7 @@ void session_close(struct session *s);
 /* The machine for sm_<sm>[a]; false after an error, which is in *error. */
 bool session_machine(struct session *s, int sm, bool arch_specific, const char **error);
 
+/* Replaces negations and absolute values that ptxas would compile wrongly (ptxas.c). */
+void protect_negations(LLVMModuleRef mod);
+
 #endif

@@ -543,18 +543,22 @@ static void extremes_of_negations(struct suite *s, int form, tl_dtype t)
 		if (i % 3) /* small numbers, whose negations decide */
 			set_int(xs, i, random_int(0, 100)), set_int(ys, i, random_int(0, 100)),
 				set_int(zs, i, random_int(0, 100));
+		else if (i % 2)
+			set_int(xs, i, least(t));
 		int64_t x = value_int(xs, i), y = value_int(ys, i), z = value_int(zs, i);
 		int64_t nx = wrap(t, (int64_t)(0 - (uint64_t)x)), ny = wrap(t, (int64_t)(0 - (uint64_t)y)),
 			nz = wrap(t, (int64_t)(0 - (uint64_t)z));
 		int64_t r = x;
-		for (int k = 0; form == 6 && k < 3; k++)
+		for (int k = 0; form == 8 && k < 3; k++)
 			r = min(min(r, ny), wrap(t, (int64_t)((uint64_t)z - (uint64_t)r)));
 		want_int(o, i,
 			 form == 0 || form == 3 ? min(min(x, ny), z) :
 			 form == 1 ? max(max(nx, y), z) :
 			 form == 2 ? min(z, min(nx, ny)) :
 			 form == 4 ? max(min(nx, y), min(nz, x)) :
-			 form == 5 ? max(max(nx, y), max(z, ny)) : r);
+			 form == 5 ? max(max(nx, y), max(z, ny)) :
+			 form == 6 ? (is_signed(t) && x == least(t) ? y : z) :
+			 form == 7 ? (is_signed(t) && x == least(t) ? y : is_signed(t) && x < 0 ? nx : x) : r);
 	}
 	LAUNCH(s, "extremes_of_negations", GRID_1D, ptr(xs), ptr(ys), ptr(zs), ptr(o), tl_int(N), tl_int(form),
 	       tl_int(BLOCK));
@@ -585,7 +589,7 @@ void theme_elementwise(struct suite *s)
 	for (int t = 0; t < 4; t++)
 		scalar_operators(s, int_types[t]);
 	weak_constants(s);
-	for (int form = 0; form < 7; form++)
+	for (int form = 0; form < 9; form++)
 		for (int t = 0; t < INT_TYPES; t++)
 			extremes_of_negations(s, form, int_types[t]);
 }
