@@ -14,7 +14,7 @@
 
 extern const char embed_std[], embed_std_end[];
 
-/* --- the road ------------------------------------------------------------------------------------------------ */
+/* --- the pipeline ------------------------------------------------------------------------------------------------ */
 
 /* Every pass over the IR, in order, for each kind of target. What comes out of the tile passes is the ttir dump, of the placing ones the
  * ttgir dump. */
@@ -23,24 +23,24 @@ static const struct pass cuda_tile_passes[] = {
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"steps", "carry an offset instead of a tile of pointers", pass_steps, 0, ANALYSIS_AXIS},
-	{"unwrap", "copy what follows remainders and masks that only matter at the edge", pass_unwrap, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"masks", "drop masks that are provably true", pass_masks, ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"peel", "split loops so that the main part needs no mask", pass_peel, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"strength-reduction", "carry an offset instead of a tile of pointers", pass_strength_reduction, 0, ANALYSIS_AXIS},
+	{"versioning", "copy what follows remainders and masks that only matter at the edge", pass_versioning, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES, ANALYSIS_AXIS},
+	{"index-set-splitting", "split loops so that the main part needs no mask", pass_index_set_splitting, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"unroll", "unroll loops that have a factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"repeats", "load once what stands in a tile several times in a row", pass_repeats, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"early-loads", "issue loads before reductions and loops that they do not depend on", pass_early_loads, 0, ANALYSIS_AXIS},
-	{"fuse", "products and sums become multiply-adds", pass_fuse, 0, ANALYSIS_AXIS},
+	{"narrow-loads", "load once what stands in a tile several times in a row", pass_narrow_loads, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads, 0, ANALYSIS_AXIS},
+	{"contract-fma", "products and sums become multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
 };
 static const struct pass cuda_place_passes[] = {
-	{"dots", "operand types for the target's tensor cores", pass_dots, 0, ANALYSIS_AXIS},
+	{"legalize-dots", "operand types for the target's tensor cores", pass_legalize_dots, 0, ANALYSIS_AXIS},
 	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster, ANALYSIS_AXIS, 0},
 	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"operands", "keep operands of a loop's dots in shared memory that the registers do not hold", pass_operands, 0, 0},
+	{"promote-operands", "keep operands of a loop's dots in shared memory that the registers do not hold", pass_promote_operands, 0, 0},
 	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"early-loads2", "issue the first loads of loops before reductions", pass_first_loads, 0, ANALYSIS_AXIS},
+	{"hoist-prologue-loads", "issue the first loads of loops before reductions", pass_hoist_prologue_loads, 0, ANALYSIS_AXIS},
 	{"multiply-adds", "operands of dots without tensor cores in shared memory", pass_multiply_adds, 0, 0},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
@@ -52,10 +52,10 @@ static const struct pass cpu_tile_passes[] = {
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"masks", "drop masks that are provably true", pass_masks, ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"peel", "split loops so that the main part needs no mask", pass_peel, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES, ANALYSIS_AXIS},
+	{"index-set-splitting", "split loops so that the main part needs no mask", pass_index_set_splitting, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
-	{"fuse", "products and sums become multiply-adds", pass_fuse, 0, ANALYSIS_AXIS},
+	{"contract-fma", "products and sums become multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
 };
 
 static const struct pass_list {
@@ -171,7 +171,7 @@ static void after_step(struct run *r, const char *name, double start)
 {
 	const struct compile_options *o = r->o;
 	if (o->time)
-		fprintf(o->print_to, "%-14s %8.3f ms\n", name, milliseconds() - start);
+		fprintf(o->print_to, "%-20s %8.3f ms\n", name, milliseconds() - start);
 	if (o->print_after && (!strcmp(o->print_after, name) || !strcmp(o->print_after, "all"))) {
 		fprintf(o->print_to, "// after %s\n", name);
 		kernel_dump(r->s.k, o->print_to);
@@ -425,9 +425,9 @@ bool compile_has_step(const char *name)
 
 void compile_list_passes(FILE *out)
 {
-	fprintf(out, "  %-14s %s\n", "eval", "the tile IR as evaluated, before any pass");
+	fprintf(out, "  %-20s %s\n", "eval", "the tile IR as evaluated, before any pass");
 	for (u32 i = 0; i < ARRAY_LEN(cuda_tile_passes); i++)
-		fprintf(out, "  %-14s %s\n", cuda_tile_passes[i].name, cuda_tile_passes[i].what);
+		fprintf(out, "  %-20s %s\n", cuda_tile_passes[i].name, cuda_tile_passes[i].what);
 	for (u32 i = 0; i < ARRAY_LEN(cuda_place_passes); i++)
-		fprintf(out, "  %-14s %s\n", cuda_place_passes[i].name, cuda_place_passes[i].what);
+		fprintf(out, "  %-20s %s\n", cuda_place_passes[i].name, cuda_place_passes[i].what);
 }

@@ -487,12 +487,12 @@ static const char *check_types(const struct op *o)
 }
 
 /* Numbers the operations in program order, so that "defined before" is a comparison. */
-static void number(const struct block *b, u32 *n)
+static void number_ops(const struct block *b, u32 *n)
 {
 	for (struct op *o = b->first; o; o = o->next) {
 		o->mark = ++*n;
 		for (u32 i = 0; i < o->nblocks; i++)
-			number(o->blocks[i], n);
+			number_ops(o->blocks[i], n);
 	}
 }
 
@@ -599,7 +599,7 @@ bool kernel_verify(const struct kernel *k, const char *what, struct diags *repor
 {
 	struct checker c = {.k = k, .report = report, .ok = true};
 	u32 n = 0;
-	number(k->body, &n);
+	number_ops(k->body, &n);
 	check_block(&c, k->body);
 	if (!c.ok && !report) {
 		struct crash_scope s = {.what = what, .dump = kernel_dump, .arg = k};

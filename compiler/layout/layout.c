@@ -37,7 +37,7 @@ struct layout layout_empty(int rank, const i32 *shape)
 	l.rank = (u8)rank;
 	for (int d = 0; d < rank; d++) {
 		tl_assert(is_pow2(shape[d]));
-		l.side[d] = (u8)ilog2((u64)shape[d]);
+		l.log2_size[d] = (u8)ilog2((u64)shape[d]);
 	}
 	return l;
 }
@@ -46,7 +46,7 @@ int layout_tile_bits(const struct layout *l)
 {
 	int n = 0;
 	for (int d = 0; d < l->rank; d++)
-		n += l->side[d];
+		n += l->log2_size[d];
 	return n;
 }
 
@@ -54,13 +54,13 @@ int layout_dim_shift(const struct layout *l, int d)
 {
 	int n = 0;
 	for (int i = l->rank - 1; i > d; i--)
-		n += l->side[i];
+		n += l->log2_size[i];
 	return n;
 }
 
 u32 layout_dim_mask(const struct layout *l, int d)
 {
-	return ((1u << l->side[d]) - 1) << layout_dim_shift(l, d);
+	return ((1u << l->log2_size[d]) - 1) << layout_dim_shift(l, d);
 }
 
 int layout_num_regs(const struct layout *l)
@@ -95,7 +95,7 @@ static void push(struct layout *l, enum layout_dim dim, u32 basis)
 static void extend(struct layout *l, enum layout_dim dim, int d, int count, u8 *used)
 {
 	for (int n = count; n > 1; n >>= 1) {
-		if (used[d] < l->side[d])
+		if (used[d] < l->log2_size[d])
 			push(l, dim, 1u << (layout_dim_shift(l, d) + used[d]++));
 		else if (dim != LL_REG)
 			push(l, dim, 0);
@@ -106,7 +106,7 @@ static void extend(struct layout *l, enum layout_dim dim, int d, int count, u8 *
 static void fill_registers(struct layout *l, const int *order, u8 *used)
 {
 	for (int i = 0; i < l->rank; i++)
-		extend(l, LL_REG, order[i], 1 << (l->side[order[i]] - MIN(used[order[i]], l->side[order[i]])), used);
+		extend(l, LL_REG, order[i], 1 << (l->log2_size[order[i]] - MIN(used[order[i]], l->log2_size[order[i]])), used);
 }
 
 const struct layout *layout_blocked(struct layout_pool *p, int rank, const i32 *shape, const int *size_per_thread,
@@ -200,7 +200,7 @@ const struct layout *layout_fma_operand(struct layout_pool *p, const struct layo
 			if (at || dim != LL_REG)
 				push(&l, dim, at);
 		}
-	for (int i = 0; i < l.side[k]; i++)
+	for (int i = 0; i < l.log2_size[k]; i++)
 		push(&l, LL_REG, 1u << (layout_dim_shift(&l, k) + i));
 	return layout_intern(p, &l);
 }
@@ -209,7 +209,7 @@ const struct layout *layout_swizzled(struct layout_pool *p, int rank, const i32 
 {
 	struct layout l = layout_empty(rank, shape);
 	u8 used[MAX_RANK] = {0};
-	int unit = ilog2(128 / (u64)elem_bits), row = MIN((int)l.side[along], ilog2(1024 / (u64)elem_bits));
+	int unit = ilog2(128 / (u64)elem_bits), row = MIN((int)l.log2_size[along], ilog2(1024 / (u64)elem_bits));
 	extend(&l, LL_OFFSET, along, 1 << row, used);
 	for (int i = rank - 1; i >= 0; i--)
 		if (i != along)
@@ -245,10 +245,10 @@ const struct layout *layout_trans(struct layout_pool *p, const struct layout *l,
 	i32 shape[MAX_RANK] = {0};
 	int to[LAYOUT_MAX_BITS];
 	for (int d = 0; d < l->rank; d++)
-		shape[d] = 1 << l->side[perm[d]];
+		shape[d] = 1 << l->log2_size[perm[d]];
 	struct layout out = layout_empty(l->rank, shape);
 	for (int d = 0; d < l->rank; d++)
-		for (int i = 0; i < out.side[d]; i++)
+		for (int i = 0; i < out.log2_size[d]; i++)
 			to[layout_dim_shift(l, perm[d]) + i] = layout_dim_shift(&out, d) + i;
 	for (int i = layout_tile_bits(l); i < LAYOUT_MAX_BITS; i++)
 		to[i] = -1;
@@ -260,7 +260,7 @@ const struct layout *layout_permute_bits(struct layout_pool *p, const struct lay
 	struct layout out = *l;
 	int moved[LAYOUT_MAX_BITS], shift = layout_dim_shift(l, d);
 	for (int i = 0; i < LAYOUT_MAX_BITS; i++)
-		moved[i] = i < shift || i >= shift + l->side[d] ? i : shift + to[i - shift];
+		moved[i] = i < shift || i >= shift + l->log2_size[d] ? i : shift + to[i - shift];
 	memset(out.bits, 0, sizeof out.bits);
 	memset(out.basis, 0, sizeof out.basis);
 	return remap(p, l, out, moved);
@@ -271,7 +271,7 @@ const struct layout *layout_half(struct layout_pool *p, const struct layout *l, 
 	i32 shape[MAX_RANK] = {0};
 	int to[LAYOUT_MAX_BITS];
 	for (int d = 0; d < l->rank; d++)
-		shape[d] = 1 << (l->side[d] - (layout_dim_mask(l, d) >> bit & 1));
+		shape[d] = 1 << (l->log2_size[d] - (layout_dim_mask(l, d) >> bit & 1));
 	for (int i = 0; i < LAYOUT_MAX_BITS; i++)
 		to[i] = i == bit ? -1 : i - (i > bit);
 	return remap(p, l, layout_empty(l->rank, shape), to);
@@ -281,7 +281,7 @@ const struct layout *layout_reshape(struct layout_pool *p, const struct layout *
 {
 	struct layout out = *l, empty = layout_empty(rank, shape);
 	out.rank = empty.rank;
-	memcpy(out.side, empty.side, sizeof out.side);
+	memcpy(out.log2_size, empty.log2_size, sizeof out.log2_size);
 	tl_assert(layout_tile_bits(l) == layout_tile_bits(&out));
 	return layout_intern(p, &out);
 }
@@ -292,7 +292,7 @@ const struct layout *layout_unbroadcast(struct layout_pool *p, const struct layo
 	int to[LAYOUT_MAX_BITS];
 	memset(to, -1, sizeof to);
 	for (int d = 0; d < l->rank; d++)
-		for (int i = 0; i < out.side[d]; i++)
+		for (int i = 0; i < out.log2_size[d]; i++)
 			to[layout_dim_shift(l, d) + i] = layout_dim_shift(&out, d) + i;
 	return remap(p, l, out, to);
 }
@@ -303,8 +303,8 @@ const struct layout *layout_drop_dim(struct layout_pool *p, const struct layout 
 	int n = 0;
 	for (int d = 0; d < l->rank; d++)
 		if (d != axis)
-			shape[n++] = 1 << l->side[d];
-	tl_assert(l->side[axis] == 0);
+			shape[n++] = 1 << l->log2_size[d];
+	tl_assert(l->log2_size[axis] == 0);
 	return layout_reshape(p, l, n, shape);
 }
 
@@ -312,7 +312,7 @@ const struct layout *layout_slice(struct layout_pool *p, const struct layout *l,
 {
 	i32 shape[MAX_RANK] = {0};
 	for (int d = 0; d < l->rank; d++)
-		shape[d] = d == axis ? 1 : 1 << l->side[d];
+		shape[d] = d == axis ? 1 : 1 << l->log2_size[d];
 	return layout_drop_dim(p, layout_unbroadcast(p, l, shape), axis);
 }
 
@@ -321,7 +321,7 @@ const struct layout *layout_add_dim(struct layout_pool *p, const struct layout *
 	i32 shape[MAX_RANK] = {0};
 	tl_assert(l->rank < MAX_RANK);
 	for (int d = 0; d <= l->rank; d++)
-		shape[d] = d == axis ? 1 : 1 << l->side[d - (d > axis)];
+		shape[d] = d == axis ? 1 : 1 << l->log2_size[d - (d > axis)];
 	return layout_reshape(p, l, l->rank + 1, shape);
 }
 

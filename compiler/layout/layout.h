@@ -2,7 +2,7 @@
  *
  * A layout maps a hardware index (register, lane, warp; or an offset in shared memory) to a position in a tile. It is
  * linear in the bits: each input bit has a basis vector, and the position is the XOR of the basis vectors of the set
- * bits. Tiles have power-of-two sides, so a position is the row-major index with its bits grouped by dimension, the
+ * bits. Dimensions of tiles are powers of two, so a position is the row-major index with its bits grouped by dimension, the
  * last dimension lowest: reshape leaves positions alone, transpose permutes bits, and a reduction deletes bits.
  * Blocked, mma, dot-operand, sliced and swizzled layouts are all values of this one type; code generation computes
  * with them and never asks which kind one is. A zero basis vector means that both values of that bit hold the same
@@ -22,7 +22,7 @@ enum layout_dim { LL_REG, LL_LANE, LL_WARP, LL_DIMS, LL_OFFSET = LL_REG };
 
 struct layout {
 	u8 rank;
-	u8 side[MAX_RANK]; /* log2 of the tile's shape */
+	u8 log2_size[MAX_RANK]; /* log2 of the tile's shape */
 	u8 bits[LL_DIMS];  /* input bits of each dimension */
 	u8 zero[3];        /* for want of padding: layouts compare and hash as bytes */
 	u32 basis[LL_DIMS][LAYOUT_MAX_BITS];
@@ -80,7 +80,7 @@ const struct layout *layout_reshape(struct layout_pool *p, const struct layout *
 const struct layout *layout_half(struct layout_pool *p, const struct layout *l, int bit);
 /* The layout of the result of a reduction over `axis`: without that dimension. */
 const struct layout *layout_slice(struct layout_pool *p, const struct layout *l, int axis);
-/* The layout of a tile of `shape` whose broadcast to l's shape has layout l (sides of 1 lose their bits). */
+/* The layout of a tile of `shape` whose broadcast to l's shape has layout l (dimensions of size 1 lose their bits). */
 const struct layout *layout_unbroadcast(struct layout_pool *p, const struct layout *l, const i32 *shape);
 /* The layouts before tt.join / after tt.split along the last dimension, and before expand_dims at `axis`. */
 const struct layout *layout_drop_dim(struct layout_pool *p, const struct layout *l, int axis);

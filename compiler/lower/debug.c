@@ -76,7 +76,7 @@ static void print_value(struct lower *l, const struct op *o, const struct value 
 		for (int d = 0; lay && d < lay->rank; d++) {
 			LLVMValueRef c = LLVMBuildOr(l->b, pos, c_i32(l, layout_apply(lay, r, 0, 0)), "");
 			c = LLVMBuildLShr(l->b, c, c_i32(l, layout_dim_shift(lay, d)), "");
-			args[n++] = LLVMBuildAnd(l->b, c, c_i32(l, (1 << lay->side[d]) - 1), "");
+			args[n++] = LLVMBuildAnd(l->b, c, c_i32(l, (1 << lay->log2_size[d]) - 1), "");
 			sb_puts(&f, d ? ", %u" : "%u");
 		}
 		LLVMValueRef x = promoted(l, elem(l, v, r), type_dtype(v->type), o->attr[ATTR_SIGNED] >> index & 1, o->attr[ATTR_HEX], &spec);

@@ -1,4 +1,5 @@
 /* Dots: tensor-core fragments, or multiply-adds from shared memory. */
+#include "base/tuning.h"
 #include "lower/internal.h"
 
 /* --- tensor cores -------------------------------------------------------------------------------------------- */
@@ -19,7 +20,7 @@ static int register_at(const struct layout *lay, u32 pos)
 /* The part of a position along d: coordinate c, or an impossible bit when the tile is not that long. */
 static u32 coordinate(const struct layout *lay, int d, u32 c)
 {
-	return c >> lay->side[d] ? 1u << 31 : c << layout_dim_shift(lay, d);
+	return c >> lay->log2_size[d] ? 1u << 31 : c << layout_dim_shift(lay, d);
 }
 
 static LLVMValueRef to_tf32(struct lower *l, LLVMValueRef word)
@@ -274,14 +275,13 @@ static void add_products(struct lower *l, const struct lines *a, const struct li
  * turns: of four steps each they take 9 % longer. */
 static void lower_fma(struct lower *l, const struct op *o)
 {
-	enum { PRODUCTS = 1024, STEPS = 16 }; /* at most, of a turn */
 	const struct value *v = result(o), *acc = operand(o, 2);
 	const struct type *a = operand(o, 0)->type;
 	const struct layout *lay = v->type->layout;
 	enum dtype out = type_dtype(v->type);
 	LLVMTypeRef wide = out == DT_F64 ? l->f64 : out == DT_I32 ? l->i32 : l->f32;
 	u32 n = num_elems(v);
-	int steps = MIN(MIN(a->shape[a->rank - 1], STEPS), (i32)MAX(PRODUCTS / n, 1));
+	int steps = MIN(MIN(a->shape[a->rank - 1], MAX_FMA_STEPS), (i32)MAX(MAX_FMA_PRODUCTS / n, 1));
 	int turns = a->shape[a->rank - 1] / steps, turn_bits = ilog2((u64)turns);
 	struct lines rows = lines_of(l, o, 0, turn_bits, wide), cols = lines_of(l, o, 1, turn_bits, wide);
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), *sum = arena_array(&l->scratch, LLVMValueRef, n);

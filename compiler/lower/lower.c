@@ -1,4 +1,5 @@
 /* The walk over the placed IR: values, control flow, and who lowers what. */
+#include "base/tuning.h"
 #include "base/recover.h"
 #include "lower/internal.h"
 #include "opt/ranges.h"
@@ -141,7 +142,7 @@ static void lower_rename(struct lower *l, const struct op *o)
 		switch (o->code) {
 		case IR_BROADCAST:
 			for (int d = 0; d < from->rank; d++)
-				if (from->side[d])
+				if (from->log2_size[d])
 					p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d) << layout_dim_shift(from, d);
 			break;
 		case IR_TRANS:
@@ -281,14 +282,13 @@ static struct carried first_carried(struct lower *l, const struct op *loop, u32 
 /* What loads have brought may wait for its first use in the next iteration if the registers last: pieces of words take more of them. */
 static void choose_carried(struct lower *l, const struct op *loop)
 {
-	enum { MOST = 204 }; /* of a thread's 255; addresses need some too */
 	u32 total = 0;
 	for (u32 i = 0; i < loop->nresults; i++) {
 		const struct value *v = operand(loop, 3 + i);
 		u32 bits = (u32)type_bits(llvm_type(l, v->type));
 		total += first_carried(l, loop, i).n * (bits == 64 ? 2 : 1);
 	}
-	for (u32 i = 0; total > MOST && i < loop->nresults; i++)
+	for (u32 i = 0; total > MAX_CARRIED_REGISTERS && i < loop->nresults; i++)
 		if (!stays_pinned(loop, i))
 			words_of_tile(l, operand(loop, 3 + i));
 }

@@ -5,6 +5,7 @@
  * hold the same element only one writes. */
 #include <math.h>
 
+#include "base/tuning.h"
 #include "ir/scalar.h"
 #include "lower/internal.h"
 
@@ -76,11 +77,11 @@ static struct words words_of(struct lower *l, u32 bytes, LLVMTypeRef elem)
  * changes nothing; of tiles with short rows, as products have, it fetches what is beside them (2–7 % slower). */
 static bool straddles_lines(struct lower *l, const struct value *ptr)
 {
-	enum { LONG = 1024, ALIGNED = 16 /* bytes: more is not known of pointers */ };
+	enum { ALIGNED = 16 /* bytes: more is not known of pointers */ };
 	const struct axis_info *a = axis_of(l->s->axis, ptr);
 	bool yes = false;
 	for (int d = 0; l->s->target->has_cache_policies && type_is_tensor(ptr->type) && d < ptr->type->rank; d++)
-		yes |= (u64)a->contiguity[d] * pointee_bytes(ptr->type) >= LONG && a->divisibility[d] < ALIGNED;
+		yes |= (u64)a->contiguity[d] * pointee_bytes(ptr->type) >= MIN_LONG_ROW_BYTES && a->divisibility[d] < ALIGNED;
 	return yes;
 }
 

@@ -3,6 +3,7 @@
  * A reduction first combines the registers of a thread, then lanes by butterfly shuffles, then warps through shared
  * memory: each warp leaves its partial results, and after a barrier every thread combines those it needs. A scan climbs
  * the same ladder with prefixes. The combine function is the operation's region, emitted anew for each combination. */
+#include "base/tuning.h"
 #include "lower/internal.h"
 
 enum { MAX_VALUES = 8 };
@@ -240,9 +241,8 @@ static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
  * blocks. */
 static void store_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef mine, LLVMValueRef *part)
 {
-	enum { FEW = 4 };
 	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
-	bool branch = !mine || l->k->cuda.cluster > 1 || d->results * d->n > FEW;
+	bool branch = !mine || l->k->cuda.cluster > 1 || d->results * d->n > MAX_PREDICATED_STORES;
 	for (u32 i = 0; i < d->n; i++)
 		branch |= type_bits(LLVMTypeOf(part[i])) != 32;
 	struct guarded g = begin_if(l, branch ? mine : NULL);
@@ -293,9 +293,9 @@ static bool same_in_lanes(const struct ladder *d)
  * each lane its share and then the lanes' among them. */
 static void combine_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, LLVMValueRef *v)
 {
-	enum { MANY_LOG2 = 4, LANES = 32 };
+	enum { LANES = 32 };
 	u32 warps = 1u << d->nwarp;
-	bool by_lanes = d->nwarp >= MANY_LOG2 && same_in_lanes(d);
+	bool by_lanes = d->nwarp >= LOG2_WARPS_COMBINED_BY_LANES && same_in_lanes(d);
 	u32 count = by_lanes ? MAX(warps / LANES, 1) : warps;
 	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, count * d->n);
 	LLVMValueRef lane = by_lanes ? LLVMBuildAnd(l->b, l->lane, c_i32(l, MIN(warps, LANES) - 1), "") : NULL;

@@ -110,7 +110,7 @@ static struct value *piece_like(struct lower *l, const struct value *v, const st
 	struct value *piece = arena_new(&l->scratch, struct value);
 	i32 shape[MAX_RANK];
 	for (int d = 0; d < lay->rank; d++)
-		shape[d] = 1 << lay->side[d];
+		shape[d] = 1 << lay->log2_size[d];
 	piece->type = type_with_layout(l->s->ctx, type_tensor(l->s->ctx, type_elem(v->type), lay->rank, shape), lay);
 	return piece;
 }

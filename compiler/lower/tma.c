@@ -92,9 +92,9 @@ static void share_registers(struct lower *l, const char *change, int registers)
 
 void lower_producer(struct lower *l, const struct op *o)
 {
-	enum { FEW = 40, MANY = 232 }; /* 4 · 40 + 8 · 232 of the 2048 that 32 lanes have */
+	enum { PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232 }; /* 4 warps · 40 + 8 warps · 232 of the 2048 for each lane number; steps of 8 */
 	struct guarded apart = begin_if(l, LLVMBuildICmp(l->b, LLVMIntUGE, l->warp, c_i32(l, l->k->num_warps), ""));
-	share_registers(l, "dec", FEW);
+	share_registers(l, "dec", PRODUCER_REGISTERS);
 	struct guarded one = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, c_i32(l, l->k->num_warps), ""));
 	l->in_producer = true;
 	lower_block(l, o->blocks[0]);
@@ -102,7 +102,7 @@ void lower_producer(struct lower *l, const struct op *o)
 	end_if(l, one);
 	LLVMBuildRetVoid(l->b);
 	LLVMPositionBuilderAtEnd(l->b, apart.end);
-	share_registers(l, "inc", MANY);
+	share_registers(l, "inc", CONSUMER_REGISTERS);
 	l->meet = 32 * l->k->num_warps;
 }
 

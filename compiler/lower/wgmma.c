@@ -37,7 +37,7 @@ static u32 byte_offset(const struct matrix *m, int d, u32 c)
 {
 	struct gf2 g = {0};
 	u32 at;
-	if (c >> m->mem->side[d])
+	if (c >> m->mem->log2_size[d])
 		return 0;
 	for (int i = 0; i < m->mem->bits[LL_OFFSET]; i++)
 		gf2_add(&g, m->mem->basis[LL_OFFSET][i]);
@@ -141,7 +141,7 @@ static struct layout fragment_layout(const struct gemm *g, const struct type *t,
 		if (f.bits[LL_REG] == 1 && at) /* 8 rows on; then 4 of k */
 			f.basis[LL_REG][f.bits[LL_REG]++] = 4u << k;
 	}
-	for (int i = 3; i < f.side[1 - mn_dim]; i++)
+	for (int i = 3; i < f.log2_size[1 - mn_dim]; i++)
 		f.basis[LL_REG][f.bits[LL_REG]++] = 1u << (k + i);
 	return f;
 }

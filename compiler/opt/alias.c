@@ -1,6 +1,6 @@
 #include "opt/alias.h"
 
-static u32 number_of(const struct kernel *k, const struct value *param)
+static u32 param_index(const struct kernel *k, const struct value *param)
 {
 	for (u32 i = 0; i < k->nparams; i++)
 		if (k->params[i].value == param)
@@ -8,9 +8,9 @@ static u32 number_of(const struct kernel *k, const struct value *param)
 	tl_unreachable("a base that is no parameter");
 }
 
-static void count_on(struct kernel *k, const struct value *x, const struct value *y, bool equal_is_fine)
+static void rely_on_no_overlap(struct kernel *k, const struct value *x, const struct value *y, bool equal_is_fine)
 {
-	struct param_pair p = {number_of(k, x), number_of(k, y), equal_is_fine};
+	struct param_pair p = {param_index(k, x), param_index(k, y), equal_is_fine};
 	if (p.a > p.b)
 		p = (struct param_pair){p.b, p.a, equal_is_fine};
 	for (u32 i = 0; i < k->apart.len; i++)
@@ -27,6 +27,6 @@ bool may_overlap(struct pass_state *s, const struct value *x, const struct value
 		return true;
 	if (s->alias == ALIAS_ANY || (s->alias == ALIAS_EQUAL && !equal_is_fine))
 		return true;
-	count_on(s->k, x, y, equal_is_fine);
+	rely_on_no_overlap(s->k, x, y, equal_is_fine);
 	return false;
 }

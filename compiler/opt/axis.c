@@ -31,7 +31,7 @@ static int dims(const struct type *t)
 	return MAX(t->rank, 1);
 }
 
-static i32 side(const struct type *t, int d)
+static i32 dim_size(const struct type *t, int d)
 {
 	return type_is_tensor(t) ? t->shape[d] : 1;
 }
@@ -64,7 +64,7 @@ static struct axis_info constant_info(const struct type *t, i64 c, bool known)
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
 		r.divisibility[d] = known ? divisor_of(c) : 1;
-		r.constancy[d] = side(t, d);
+		r.constancy[d] = dim_size(t, d);
 	}
 	r.is_constant = known;
 	r.constant = c;
@@ -157,7 +157,7 @@ static struct axis_info select_info(const struct axis_info *c, const struct axis
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
-		i32 whole = scalar ? side(t, d) : c->constancy[d];
+		i32 whole = scalar ? dim_size(t, d) : c->constancy[d];
 		r.contiguity[d] = MIN(MIN(x->contiguity[d], y->contiguity[d]), whole);
 		r.constancy[d] = MIN(MIN(x->constancy[d], y->constancy[d]), whole);
 		r.divisibility[d] = MIN(divisibility_at(x, d, r.contiguity[d], 1), divisibility_at(y, d, r.contiguity[d], 1));
@@ -344,7 +344,7 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 	}
 	if (op_has(o, ELEM)) /* equal inputs give equal outputs */
 		for (int d = 0; d < dims(t); d++) {
-			r.constancy[d] = side(t, d);
+			r.constancy[d] = dim_size(t, d);
 			for (u32 i = 0; i < o->noperands; i++)
 				r.constancy[d] = MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]);
 		}

@@ -201,7 +201,7 @@ static bool is_uniform(const struct value *v)
 
 /* An elementwise operation all of whose operands come from the same smaller shape, by broadcast, expand_dims or splat,
  * is done on that shape: op(broadcast(a), splat(s)) → broadcast(op(a, splat(s))). */
-static struct value *sink_shape(struct builder *b, const struct op *o)
+static struct value *hoist_above_broadcast(struct builder *b, const struct op *o)
 {
 	if (!op_has(o, ELEM) || !type_is_tensor(o->results[0].type))
 		return NULL;
@@ -366,7 +366,7 @@ static bool simplify_op(struct canon *c, struct op *o)
 {
 	struct builder b = builder_before(c->ctx, o);
 	struct value *(*const rules[])(struct builder *, const struct op *) = {fold_constants, fold_identity, fold_shape,
-									      combine_dot, sink_shape};
+									      combine_dot, hoist_above_broadcast};
 	if (o->code == IR_CONSTANT) {
 		hoist_constant(o);
 		return false;

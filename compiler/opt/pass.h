@@ -54,19 +54,19 @@ struct pass {
 void pass_canonicalize(struct pass_state *s);
 void pass_cse(struct pass_state *s);
 void pass_licm(struct pass_state *s);
-void pass_steps(struct pass_state *s);
-void pass_unwrap(struct pass_state *s);
-void pass_masks(struct pass_state *s);
-void pass_peel(struct pass_state *s);
+void pass_strength_reduction(struct pass_state *s);
+void pass_versioning(struct pass_state *s);
+void pass_mask_elimination(struct pass_state *s);
+void pass_index_set_splitting(struct pass_state *s);
 void pass_unroll(struct pass_state *s);
 void pass_swizzle_pids(struct pass_state *s);
-void pass_repeats(struct pass_state *s);
-void pass_early_loads(struct pass_state *s);
-void pass_first_loads(struct pass_state *s);
-void pass_fuse(struct pass_state *s);
+void pass_narrow_loads(struct pass_state *s);
+void pass_hoist_loads(struct pass_state *s);
+void pass_hoist_prologue_loads(struct pass_state *s);
+void pass_contract_fma(struct pass_state *s);
 
 /* Sums that loops carry only for what comes after, beside others that grow alike, are computed from these. */
-void merge_steps(struct kernel *k, struct ir_context *ctx);
+void merge_induction_variables(struct kernel *k, struct ir_context *ctx);
 /* Does the loop only load and add? If it does more, other warps have time to load meanwhile, or that may forbid to load early. */
 bool only_sums(const struct op *loop);
 /* Removes operations and loop-carried values that nothing needs. */

@@ -56,7 +56,7 @@ static enum cmpi_predicate mirrored(enum cmpi_predicate p)
 }
 
 /* Narrows [lo, hi] by the assumptions about v and a constant that hold wherever v exists, or at `at`. */
-static void narrow(const struct ranges *r, const struct value *v, const struct op *at, i64 *lo, i64 *hi)
+static void apply_assumptions(const struct ranges *r, const struct value *v, const struct op *at, i64 *lo, i64 *hi)
 {
 	for (const struct use *u = r->has_assumes ? v->uses : NULL; u; u = u->next) {
 		const struct op *cmp = u->user;
@@ -95,7 +95,7 @@ static bool affine_wide(const struct ranges *r, const struct affine *f, const st
 		const struct affine_term *t = &f->term[i];
 		i64 lo = value_range(r, t->scalar)->min, hi = value_range(r, t->scalar)->max;
 		if (at)
-			narrow(r, t->scalar, at, &lo, &hi);
+			apply_assumptions(r, t->scalar, at, &lo, &hi);
 		out->lo += (i128)t->coef * (t->coef > 0 ? lo : hi);
 		out->hi += (i128)t->coef * (t->coef > 0 ? hi : lo);
 	}
@@ -131,7 +131,7 @@ static struct range described(struct ranges *r, const struct value *v, struct in
 	}
 	x.min = (i64)in.lo;
 	x.max = (i64)in.hi;
-	narrow(r, v, NULL, &x.min, &x.max);
+	apply_assumptions(r, v, NULL, &x.min, &x.max);
 	if (affine) {
 		x.lo = keep(r, &lo);
 		x.hi = affine_equals(&lo, &hi) ? x.lo : keep(r, &hi);
@@ -189,14 +189,14 @@ const struct affine *exact_hi(struct ranges *r, const struct value *v)
 	return exact(r, v, true);
 }
 
-static void put(struct ranges *r, const struct value *v, struct range x)
+static void set_range(struct ranges *r, const struct value *v, struct range x)
 {
 	map_put(&r->of, v, arena_dup(r->arena, &x, sizeof x));
 }
 
-static void put_interval(struct ranges *r, const struct value *v, struct interval in)
+static void set_interval(struct ranges *r, const struct value *v, struct interval in)
 {
-	put(r, v, described(r, v, in, true, unknown, unknown));
+	set_range(r, v, described(r, v, in, true, unknown, unknown));
 }
 
 static bool constant_bounds(const struct range *x, i64 *c)
@@ -366,7 +366,7 @@ static void analyze_for(struct ranges *r, const struct op *o)
 	const struct block *body = o->blocks[0];
 	struct interval all = interval_of_type(body->args[0]->type), first = interval_of(r, operand(o, 0)), end = interval_of(r, operand(o, 1));
 	struct interval index = {first.lo, end.hi - 1};
-	put_interval(r, body->args[0], index.lo <= index.hi ? index : all);
+	set_interval(r, body->args[0], index.lo <= index.hi ? index : all);
 	for (u32 i = 0; i < o->nresults; i++) {
 		struct affine lo = unknown, hi = unknown;
 		const struct value *arg = body->args[1 + i];
@@ -377,13 +377,13 @@ static void analyze_for(struct ranges *r, const struct op *o)
 			bool inside = affine_wide(r, &a, NULL, &least) && affine_wide(r, &b, NULL, &most) && interval_within((struct interval){least.lo, most.hi}, in);
 			if (inside)
 				in = (struct interval){least.lo, most.hi};
-			put(r, arg, described(r, arg, in, inside, lo, hi));
+			set_range(r, arg, described(r, arg, in, inside, lo, hi));
 		}
 	}
 	analyze_block(r, body);
 	for (u32 i = 0; i < o->nresults; i++)
 		if (is_integer(&o->results[i]))
-			put_interval(r, &o->results[i], interval_joined(interval_of(r, operand(o, 3 + i)), joined_yields(r, o, i)));
+			set_interval(r, &o->results[i], interval_joined(interval_of(r, operand(o, 3 + i)), joined_yields(r, o, i)));
 }
 
 static void analyze_op(struct ranges *r, const struct op *o)
@@ -398,9 +398,9 @@ static void analyze_op(struct ranges *r, const struct op *o)
 		analyze_block(r, o->blocks[i]);
 	for (u32 i = 0; o->code == IR_IF && i < o->nresults; i++)
 		if (is_integer(&o->results[i]))
-			put_interval(r, &o->results[i], joined_yields(r, o, i));
+			set_interval(r, &o->results[i], joined_yields(r, o, i));
 	if (o->nresults == 1 && !o->nblocks && is_integer(result(o)))
-		put(r, result(o), transfer(r, o));
+		set_range(r, result(o), transfer(r, o));
 }
 
 static void analyze_block(struct ranges *r, const struct block *b)

@@ -21,7 +21,7 @@ static const struct value *without_shape(const struct value *v)
 	return v;
 }
 
-static bool limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
+static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 {
 	if (most < (b == SIZE_NONE ? SIZES_LEAST : SIZES_LEAST_PRODUCT))
 		return false;
@@ -61,7 +61,7 @@ static struct bound scaled(struct bound b, i64 c)
 	return b;
 }
 
-static struct bound more(struct bound b, i64 by)
+static struct bound plus_constant(struct bound b, i64 by)
 {
 	if (by < 0 || by >= 1 << 24 || b.by >= 1 << 24)
 		return no_bound;
@@ -102,9 +102,9 @@ static struct bound bound_of(struct query *q, const struct value *v)
 	case IR_ADDI:
 		c = value_range(q->r, operand(o, 1))->max;
 		if (c < SIZES_LEAST)
-			return more(bound_of(q, operand(o, 0)), MAX(c, 0));
+			return plus_constant(bound_of(q, operand(o, 0)), MAX(c, 0));
 		c = value_range(q->r, operand(o, 0))->max;
-		return c < SIZES_LEAST ? more(bound_of(q, operand(o, 1)), MAX(c, 0)) : no_bound;
+		return c < SIZES_LEAST ? plus_constant(bound_of(q, operand(o, 1)), MAX(c, 0)) : no_bound;
 	default: return no_bound;
 	}
 }
@@ -128,11 +128,11 @@ static bool product_within(struct query *q, const struct value *x, const struct 
 		return false;
 	i32 least = a.plus > 0 || b.plus > 0 ? COUNTS_AS : 1;
 	i128 top = (i128)most * a.by * b.by / ((i128)slope(a, least) * slope(b, least));
-	return limit(q, a.size, b.size, least, (i64)MIN(top, INT64_MAX));
+	return add_limit(q, a.size, b.size, least, (i64)MIN(top, INT64_MAX));
 }
 
 /* Both, or no limit is stated. */
-static bool tries(struct query *q, const struct value *x, i64 most_x, const struct value *y, i64 most_y)
+static bool both_within(struct query *q, const struct value *x, i64 most_x, const struct value *y, i64 most_y)
 {
 	struct query before = *q;
 	if (within(q, x, most_x) && within(q, y, most_y))
@@ -150,7 +150,7 @@ static bool sum_within(struct query *q, const struct value *x, const struct valu
 		return for_y >= 0 && within(q, x, most - for_y) && within(q, y, for_y);
 	}
 	/* one of two is mostly much larger: rows times their length, and columns */
-	return tries(q, x, most - few, y, few) || tries(q, x, few, y, most - few) || tries(q, x, most / 2, y, most / 2);
+	return both_within(q, x, most - few, y, few) || both_within(q, x, few, y, most - few) || both_within(q, x, most / 2, y, most / 2);
 }
 
 /* The largest number whose quotient by `by` is at most `most`. */
@@ -165,7 +165,7 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 	i64 c;
 	if (o->code == IR_PROGRAM_ID || o->code == IR_NUM_PROGRAMS) {
 		bool index = o->code == IR_PROGRAM_ID && most != INT64_MAX;
-		return limit(q, (i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), SIZE_NONE, 1, most + index);
+		return add_limit(q, (i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), SIZE_NONE, 1, most + index);
 	}
 	if (!o->noperands)
 		return false;
@@ -214,7 +214,7 @@ static bool within(struct query *q, const struct value *v, i64 most)
 	const struct op *parent = v->block->parent;
 	if (parent)
 		return parent->code == IR_FOR && !v->index && within(q, operand(parent, 0), most) && within(q, operand(parent, 1), most);
-	return dtype_is_int(type_dtype(v->type)) && limit(q, (i16)v->index, SIZE_NONE, 1, most);
+	return dtype_is_int(type_dtype(v->type)) && add_limit(q, (i16)v->index, SIZE_NONE, 1, most);
 }
 
 /* Is v between -most and most? Every operation on the way is kept from wrapping. */
@@ -242,7 +242,7 @@ static bool bounded(struct query *q, const struct value *v, i64 most)
 	}
 }
 
-static bool keeps(struct kernel *k, const struct ranges *r, const struct value *v, i64 most, bool (*how)(struct query *, const struct value *, i64))
+static bool limits_make(struct kernel *k, const struct ranges *r, const struct value *v, i64 most, bool (*how)(struct query *, const struct value *, i64))
 {
 	struct query q = {.k = k, .r = r, .nlimits = k->nlimits};
 	memcpy(q.limits, k->limits, sizeof q.limits);
@@ -257,10 +257,10 @@ static bool keeps(struct kernel *k, const struct ranges *r, const struct value *
 
 bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
 {
-	return keeps(k, r, v, most, within);
+	return limits_make(k, r, v, most, within);
 }
 
 bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
 {
-	return keeps(k, r, v, most, bounded);
+	return limits_make(k, r, v, most, bounded);
 }

@@ -1,9 +1,8 @@
 /* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for those left over. Sums of columns get a
  * factor unasked. */
+#include "base/tuning.h"
 #include "opt/pass.h"
 #include "opt/ranges.h"
-
-enum { MAX_UNROLLED_OPS = 1 << 15 };
 
 static struct value *to_i64(struct builder *b, struct value *v)
 {
@@ -141,12 +140,11 @@ static i64 iterations(const struct op *loop, i64 most)
  * 37 instead of 54 µs. Tiles of one dimension mostly are a row, or a few of them one: their loops lose up to a tenth. */
 static i64 factor_of_sum(const struct pass_state *s, const struct op *loop)
 {
-	enum { ENOUGH = 32 /* registers */, MOST = 8 };
 	struct loads l = {loop->blocks[0], 32 * s->num_warps, MAX_RANK, 0};
 	if (loop->attr[ATTR_STAGES] || loop->attr[ATTR_FLATTEN] || !only_sums(loop))
 		return 1;
 	walk(loop->blocks[0], add_load, &l);
-	return l.registers && l.rank > 1 ? MIN(ENOUGH / MIN(l.registers, ENOUGH), iterations(loop, MOST)) : 1;
+	return l.registers && l.rank > 1 ? MIN(UNROLL_LOADED_REGISTERS / MIN(l.registers, UNROLL_LOADED_REGISTERS), iterations(loop, MAX_UNROLL_OF_SUM)) : 1;
 }
 
 static void count(struct op *o, void *n)

@@ -21,7 +21,7 @@ static struct access_vector neighbours(const struct layout *l, int d, int width)
 {
 	struct access_vector v = {0};
 	while (1 << v.bits < width && v.bits < (int)sizeof v.reg) {
-		int r = v.bits < l->side[d] ? reg_bit(l, 1u << (layout_dim_shift(l, d) + v.bits)) : -1;
+		int r = v.bits < l->log2_size[d] ? reg_bit(l, 1u << (layout_dim_shift(l, d) + v.bits)) : -1;
 		if (r < 0)
 			break;
 		v.reg[v.bits++] = (u8)r;

@@ -37,7 +37,7 @@ static i32 reduce_bytes(const struct op *o)
 		warps *= l->basis[LL_WARP][i] & axis ? 2 : 1;
 	if (warps == 1)
 		return 0;
-	i64 results = type_numel(operand(o, 0)->type) >> l->side[o->attr[ATTR_AXIS]];
+	i64 results = type_numel(operand(o, 0)->type) >> l->log2_size[o->attr[ATTR_AXIS]];
 	for (u32 i = 0; i < o->noperands; i++)
 		bytes += (i32)(((results * warps * element_bytes(operand(o, i))) + 15) & ~15);
 	return bytes;

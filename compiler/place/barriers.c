@@ -76,7 +76,7 @@ static bool merge(struct barriers *w, struct pending *into, const struct pending
 	return into->shared.len + into->global.len > before;
 }
 
-/* What is pending where the roads of the kernel part: a copy that each of them changes for itself. */
+/* What is pending where the kernel's paths part: a copy that each path changes for itself. */
 static struct pending copy(struct barriers *w, const struct pending *p)
 {
 	struct pending q = {0};

@@ -558,7 +558,7 @@ static const struct layout *join_layout(struct placer *p, const struct op *o, co
 {
 	const struct type *t = result(o)->type;
 	struct layout wide = *layout_add_dim(p->pool, l, t->rank - 1);
-	wide.side[t->rank - 1] = 1;
+	wide.log2_size[t->rank - 1] = 1;
 	for (int dim = 0; dim < LL_DIMS; dim++)
 		for (int i = 0; i < wide.bits[dim]; i++)
 			wide.basis[dim][i] <<= 1;

@@ -91,7 +91,7 @@ static const struct layout *number_rows(struct layout_pool *p, const struct layo
 {
 	static const u8 places[] = {0, 1, 4, 2, 3};
 	enum { HALF = 3 /* registers 8 rows apart */ };
-	int side = l->side[0], block = 4 + ilog2((u64)row_warps), n = 0, to[LAYOUT_MAX_BITS];
+	int side = l->log2_size[0], block = 4 + ilog2((u64)row_warps), n = 0, to[LAYOUT_MAX_BITS];
 	u8 order[LAYOUT_MAX_BITS];
 	order[n++] = HALF;
 	if (block < side)

@@ -689,6 +689,6 @@ void pass_pipeline(struct pass_state *s)
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);
-	merge_steps(s->k, s->ctx);
+	merge_induction_variables(s->k, s->ctx);
 	walk(s->k->body, defer, NULL);
 }

@@ -17,10 +17,10 @@
 
 #include "opt/pass.h"
 
-void pass_dots(struct pass_state *s);
+void pass_legalize_dots(struct pass_state *s);
 void pass_cluster(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
-void pass_operands(struct pass_state *s);
+void pass_promote_operands(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);
 void pass_multiply_adds(struct pass_state *s);
 void pass_allocate(struct pass_state *s);

@@ -35,15 +35,15 @@ static const struct layout *with_warps_of(struct placer *p, const struct layout 
 		taken |= to->basis[LL_WARP][i];
 	}
 	for (int k = 0; k < l->rank; k++)
-		for (int i = 0; i < l->side[order[k]]; i++)
+		for (int i = 0; i < l->log2_size[order[k]]; i++)
 			if (!(taken >> (layout_dim_shift(l, order[k]) + i) & 1))
 				bits[n++] = 1u << (layout_dim_shift(l, order[k]) + i);
 	while (vec < l->bits[LL_REG] && elem_bytes << vec < 16 && l->basis[LL_REG][vec] == 1u << (shift + vec))
 		vec++;
-	while (run < n && run < l->side[order[0]] && bits[run] == 1u << (shift + run))
+	while (run < n && run < l->log2_size[order[0]] && bits[run] == 1u << (shift + run))
 		run++;
 	if (to->bits[LL_WARP] != l->bits[LL_WARP] || n != l->bits[LL_REG] + l->bits[LL_LANE] || run < vec ||
-	    (elem_bytes << run < SECTOR && run < l->side[order[0]]))
+	    (elem_bytes << run < SECTOR && run < l->log2_size[order[0]]))
 		return NULL;
 	memcpy(r.basis[LL_REG], bits, (size_t)vec * sizeof *bits);
 	memcpy(r.basis[LL_LANE], bits + vec, l->bits[LL_LANE] * sizeof *bits);

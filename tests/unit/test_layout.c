@@ -224,7 +224,7 @@ static void reverses_bits(const struct layout *l, void *arg)
 {
 	(void)arg;
 	for (int d = 0; d < 2; d++) {
-		int to[LAYOUT_MAX_BITS], n = l->side[d];
+		int to[LAYOUT_MAX_BITS], n = l->log2_size[d];
 		for (int i = 0; i < n; i++)
 			to[i] = n - 1 - i;
 		const struct layout *p = layout_permute_bits(&pool, l, d, to);

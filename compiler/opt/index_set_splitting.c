@@ -1,0 +1,298 @@
+/* Index-set splitting: a loop whose mask only matters at its end becomes a main loop without the mask and a tail.
+ *
+ * A comparison a·i + b <= 0 in a loop's index i, with a > 0, is true exactly for i <= floor(-b / a): the main loop runs
+ * up to there with the comparison replaced by true, and a second loop (the tail, usually one iteration or none) runs the
+ * remaining iterations with the mask as written. The bound is computed in 64 bits before the loop, and only comparisons
+ * that cannot wrap in the machine's integers are treated so; the split is therefore always right, whatever the values.
+ *
+ * It costs the code of a second loop and the time to enter it, so it is done where the mask costs more: in loops with
+ * dots, where the mask forbids wide loads or stores, where the mask combines rows and columns, and where the bounds are
+ * constants, so that often only one of the loops remains. Masks of whole 16-byte copies to shared memory cost nothing:
+ * a mask is one of their operands. */
+#include "base/tuning.h"
+#include "opt/axis.h"
+#include "opt/excess.h"
+
+struct split {
+	struct op *cmp;
+	struct affine offset; /* of a·i + offset */
+	i64 a;
+};
+typedef VEC(struct split) split_vec;
+
+static const struct value *mask_of(const struct op *o)
+{
+	u32 mask = o->code == IR_LOAD ? 1 : 2;
+	return (o->code == IR_LOAD || o->code == IR_STORE) && o->noperands > mask ? operand(o, mask) : NULL;
+}
+
+static bool feeds_mask(const struct value *v, int depth)
+{
+	for (const struct use *u = v->uses; u && depth < 8; u = u->next) {
+		const struct op *o = u->user;
+		if (mask_of(o) == v)
+			return true;
+		if ((o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS || o->code == IR_TRANS ||
+		     o->code == IR_SPLAT) &&
+		    feeds_mask(result(o), depth + 1))
+			return true;
+	}
+	return false;
+}
+
+static u32 count_ops(const struct block *b, bool *nested)
+{
+	u32 n = 0;
+	for (const struct op *o = b->first; o; o = o->next) {
+		n++;
+		*nested |= o->code == IR_FOR || o->code == IR_WHILE;
+		for (u32 i = 0; i < o->nblocks; i++)
+			n += count_ops(o->blocks[i], nested);
+	}
+	return n;
+}
+
+/* The comparisons directly in the loop's body that become false, for good, at some index. */
+static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, split_vec *out)
+{
+	for (struct op *o = loop->blocks[0]->first; o; o = o->next) {
+		struct less l;
+		if (o->code != IR_CMPI || !as_less(o, &l) || !feeds_mask(&o->results[0], 0))
+			continue;
+		struct affine f = excess(s->ranges, o, &l);
+		struct split sp = {.cmp = o, .a = affine_take(&f, loop->blocks[0]->args[0])};
+		bool outside = f.known;
+		for (int i = 0; i < f.n; i++)
+			outside &= value_defined_outside(f.term[i].scalar, loop->blocks[0]);
+		sp.offset = f;
+		if (sp.a > 0 && outside)
+			vec_push(a, out, sp);
+	}
+}
+
+static struct value *to_i64(struct builder *b, struct value *v)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
+}
+
+/* ceil(x / a) for a constant a > 0, rounding toward plus infinity for negative x too. */
+static struct value *ceil_div(struct builder *b, struct value *x, i64 a)
+{
+	const struct type *t = x->type;
+	if (a == 1)
+		return x;
+	/* ceil(x/a) = floor((x + a - 1)/a); floor(y/a) = (y - mod(y, a))/a with mod in 0 … a-1 */
+	struct value *y = build2(b, IR_ADDI, t, x, build_int(b, t, a - 1)), *d = build_int(b, t, a);
+	struct value *m = build2(b, IR_REMSI, t, y, d);
+	m = build2(b, IR_REMSI, t, build2(b, IR_ADDI, t, m, d), d);
+	return build2(b, IR_DIVSI, t, build2(b, IR_SUBI, t, y, m), d);
+}
+
+/* The first index, in 64 bits, at which the comparison may be false. */
+static struct value *split_point(struct builder *b, const struct split *sp)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	struct value *x = build_int(b, t, -sp->offset.constant);
+	for (int i = 0; i < sp->offset.n; i++) {
+		struct value *v = to_i64(b, (struct value *)sp->offset.term[i].scalar);
+		v = build2(b, IR_MULI, t, v, build_int(b, t, -sp->offset.term[i].coef));
+		x = build2(b, IR_ADDI, t, x, v);
+	}
+	/* true while a·i + offset <= 0, so up to floor(-offset / a): the first false index is floor(-offset/a) + 1 */
+	x = build2(b, IR_ADDI, t, x, build_int(b, t, 1));
+	return ceil_div(b, x, sp->a);
+}
+
+static struct value *clamp(struct builder *b, struct value *x, struct value *lo, struct value *hi)
+{
+	return build2(b, IR_MINSI, x->type, build2(b, IR_MAXSI, x->type, x, lo), hi);
+}
+
+/* Index values are lb + n·step: the first of them that is not below `end`. */
+static struct value *round_to_step(struct builder *b, struct value *end, struct value *lb, struct value *step)
+{
+	const struct type *t = end->type;
+	struct value *d = build2(b, IR_SUBI, t, end, lb);
+	i64 k;
+	if (value_const_int(step, &k) && k == 1)
+		return end;
+	struct value *n = build2(b, IR_SUBI, t, build2(b, IR_ADDI, t, d, step), build_int(b, t, 1));
+	n = build2(b, IR_DIVSI, t, n, step);
+	return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, n, step));
+}
+
+/* Are the comparisons those of tiles as long as a step with the loop's end, i + step - 1 < ub? */
+static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
+{
+	i64 lb, step;
+	if (!value_const_int(operand(loop, 0), &lb) || lb < 0 || !value_const_int(operand(loop, 2), &step))
+		return false;
+	for (u32 i = 0; i < splits->len; i++) {
+		const struct split *sp = &splits->at[i];
+		if (sp->a != 1 || sp->offset.constant != step || sp->offset.n != 1 || sp->offset.term[0].scalar != operand(loop, 1) || sp->offset.term[0].coef != -1)
+			return false;
+	}
+	return true;
+}
+
+/* Where the main loop ends: lb <= end <= max(lb, ub), on the grid of indices. */
+static struct value *end_of_main(struct builder *b, const struct op *loop, const split_vec *splits)
+{
+	const struct type *t = operand(loop, 0)->type;
+	if (only_part_of_a_step(loop, splits)) { /* what is left to do is not negative: nothing wraps */
+		struct value *lb = operand(loop, 0), *step = operand(loop, 2);
+		struct value *n = build2(b, IR_SUBI, t, build2(b, IR_MAXSI, t, operand(loop, 1), lb), lb);
+		return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, build2(b, IR_DIVSI, t, n, step), step));
+	}
+	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)), *step = to_i64(b, operand(loop, 2));
+	struct value *end = split_point(b, &splits->at[0]);
+	for (u32 i = 1; i < splits->len; i++)
+		end = build2(b, IR_MINSI, end->type, end, split_point(b, &splits->at[i]));
+	struct value *last = build2(b, IR_MAXSI, ub->type, ub, lb);
+	end = clamp(b, end, lb, last);
+	end = build2(b, IR_MINSI, end->type, round_to_step(b, end, lb, step), last); /* rounding past the end would leave no tail anyway */
+	return t != end->type ? build1(b, IR_TRUNCI, t, end) : end;
+}
+
+static void split_loop(struct pass_state *s, struct op *loop, const split_vec *splits)
+{
+	struct builder b = builder_before(s->ctx, loop);
+	struct value *end = end_of_main(&b, loop, splits);
+
+	/* the main loop: a copy with the comparisons true */
+	struct map map = {.arena = s->ctx->arena};
+	struct op *main = op_clone(&b, loop, &map);
+	op_set_operand(main, 1, end);
+	for (u32 i = 0; i < splits->len; i++) {
+		struct value *cmp = mapped(&map, &splits->at[i].cmp->results[0]);
+		struct builder at = builder_before(s->ctx, cmp->def);
+		replace_uses(cmp, build_int(&at, cmp->type, 1));
+	}
+	/* the tail: the loop itself, from where the main one stopped */
+	op_set_operand(loop, 0, end);
+	for (u32 i = 0; i < loop->nresults; i++)
+		op_set_operand(loop, 3 + i, &main->results[i]);
+	loop->attr[ATTR_STAGES] = 1;
+	loop->attr[ATTR_UNROLL] = 0;
+}
+
+/* Would accesses be wider without their masks, or does a dot wait for them? */
+static bool splitting_pays(const struct pass_state *s, const struct block *b)
+{
+	for (const struct op *o = b->first; o; o = o->next) {
+		const struct value *mask = mask_of(o);
+		if (o->code == IR_DOT)
+			return true;
+		if (mask && operand(o, 0)->type->rank > 1) /* a predicate for each row */
+			return true;
+		for (int d = 0; mask && d < operand(o, 0)->type->rank; d++)
+			if (axis_vector_width(s->axis, operand(o, 0), mask, d) < axis_vector_width(s->axis, operand(o, 0), NULL, d))
+				return true;
+		for (u32 i = 0; i < o->nblocks; i++)
+			if (o->code != IR_REDUCE && o->code != IR_SCAN && splitting_pays(s, o->blocks[i]))
+				return true;
+	}
+	return false;
+}
+
+/* Is o a dot's operand on its way to shared memory, in pieces as wide with the mask as they can be? */
+static bool masked_copy(const struct pass_state *s, const struct op *o)
+{
+	if (o->code != IR_LOAD || !s->target->has_async_copy || o->attr[ATTR_VOLATILE] || !load_fills_zero(o))
+		return false;
+	const struct value *v = result(o);
+	if (value_has_one_use(v) && v->uses->user->code == IR_TRANS)
+		v = result(v->uses->user);
+	if (!value_has_one_use(v) || v->uses->user->code != IR_DOT)
+		return false;
+	for (int d = 0; d < operand(o, 0)->type->rank; d++)
+		if (axis_vector_width(s->axis, operand(o, 0), operand(o, 1), d) * type_elem_bits(v->type) == 128)
+			return true;
+	return false;
+}
+
+static bool masks_only_copies(const struct pass_state *s, const struct value *v)
+{
+	for (const struct use *u = v->uses; u; u = u->next) {
+		const struct op *o = u->user;
+		bool part = o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS || o->code == IR_TRANS || o->code == IR_SPLAT;
+		if (part ? !masks_only_copies(s, result(o)) : mask_of(o) != v || !masked_copy(s, o))
+			return false;
+	}
+	return true;
+}
+
+/* Nothing is gained by splitting: the loop's copies are issued ahead, and no mask makes them or anything else slower. Where a dot's
+ * result is more than the next iteration's sum, copies without masks may be boxes (place/boxes.c). */
+static bool masks_are_free(const struct pass_state *s, const struct op *loop, const split_vec *splits)
+{
+	if (stages_of(s, loop) < 2)
+		return false;
+	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
+		if (o->code == IR_DOT && (!value_has_one_use(result(o)) || result(o)->uses->user->code != IR_YIELD))
+			return false;
+	for (u32 i = 0; i < splits->len; i++)
+		if (!masks_only_copies(s, &splits->at[i].cmp->results[0]))
+			return false;
+	return true;
+}
+
+/* Is one of the comparisons false somewhere in the first iteration already? Then there is no main loop. A loop that runs once at most is not
+ * pipelined either. */
+static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_vec *splits)
+{
+	struct affine first = lower_bound_of_rounded(s->ranges, operand(loop, 0));
+	bool nothing = false;
+	i64 lo, hi, step;
+	for (u32 i = 0; i < splits->len; i++) {
+		struct affine at = affine_scaled(&first, splits->at[i].a);
+		at = affine_sum(&at, &splits->at[i].offset);
+		at = affine_without_indices(s->ranges, &at, NULL, false);
+		nothing |= affine_interval(s->ranges, &at, loop, &lo, &hi) && lo > 0;
+	}
+	struct affine way = affine_difference(exact_hi(s->ranges, operand(loop, 1)), &first);
+	if (nothing && value_const_int(operand(loop, 2), &step) && affine_interval(s->ranges, &way, loop, &lo, &hi) && hi <= step)
+		loop->attr[ATTR_STAGES] = 1;
+	return nothing;
+}
+
+static bool is_counted(const struct op *loop)
+{
+	i64 k;
+	return value_const_int(operand(loop, 0), &k) && value_const_int(operand(loop, 1), &k) && value_const_int(operand(loop, 2), &k);
+}
+
+/* Bounds of 64 bits are split only where sums of them and of a step cannot wrap. */
+static bool bounds_fit(const struct pass_state *s, const struct op *loop)
+{
+	const i64 most = INT64_MAX / 8;
+	return value_range(s->ranges, operand(loop, 0))->min >= -most && value_range(s->ranges, operand(loop, 1))->max <= most &&
+	       value_range(s->ranges, operand(loop, 2))->max <= most;
+}
+
+static void split_loops(struct pass_state *s, struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		next = o->next;
+		bool nested = false;
+		for (u32 i = 0; i < o->nblocks; i++)
+			split_loops(s, o->blocks[i]);
+		if (o->code != IR_FOR || count_ops(o->blocks[0], &nested) > MAX_DUPLICATED_OPS || nested)
+			continue;
+		if (!is_counted(o) && !splitting_pays(s, o->blocks[0]))
+			continue;
+		struct arena scratch = {0};
+		split_vec splits = {0};
+		find_splits(s, o, &scratch, &splits);
+		if (splits.len && bounds_fit(s, o) && !nothing_to_split(s, o, &splits) && (is_counted(o) || !masks_are_free(s, o, &splits)))
+			split_loop(s, o, &splits);
+		arena_free(&scratch);
+	}
+}
+
+void pass_index_set_splitting(struct pass_state *s)
+{
+	split_loops(s, s->k->body);
+	pass_canonicalize(s);
+}

@@ -1,0 +1,133 @@
+/* Mask elimination: comparisons that are provably true are replaced by true.
+ *
+ * `offs < n` over a tile is true everywhere when the largest left value is below the smallest right value. With both as
+ * affine expressions, the difference often has a known sign; then the comparison is a constant. */
+#include "opt/excess.h"
+
+bool as_less(const struct op *o, struct less *l)
+{
+	bool swap;
+	switch ((enum cmpi_predicate)o->attr[ATTR_PREDICATE]) {
+	case CMPI_SLT: swap = false, l->margin = 1; break;
+	case CMPI_SLE: swap = false, l->margin = 0; break;
+	case CMPI_SGT: swap = true, l->margin = 1; break;
+	case CMPI_SGE: swap = true, l->margin = 0; break;
+	default: return false;
+	}
+	l->left = operand(o, swap);
+	l->right = operand(o, !swap);
+	return true;
+}
+
+/* The sides' ideal values stand in for the machine's wherever the comparison of the ideal values holds: the left is below the right then, so it
+ * needs a lower limit only, and the right an upper one. */
+static bool cannot_wrap(const struct ranges *r, const struct op *cmp, const struct range *left, const struct range *right)
+{
+	int bits = type_elem_bits(operand(cmp, 0)->type);
+	i64 lo, hi, max = bits >= 64 ? INT64_MAX / 2 : (1ll << (bits - 1)) - 1;
+	if (left->wraps && (!affine_interval(r, left->lo, cmp, &lo, &hi) || lo < -max - 1))
+		return false;
+	return !right->wraps || (affine_interval(r, right->hi, cmp, &lo, &hi) && hi <= max);
+}
+
+/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. Unknown where the machine may say otherwise. */
+struct affine excess(const struct ranges *r, const struct op *cmp, const struct less *l)
+{
+	const struct range *left = value_range(r, l->left), *right = value_range(r, l->right);
+	struct affine margin = affine_constant(l->margin), f = affine_difference(left->hi, right->lo);
+	return cannot_wrap(r, cmp, left, right) ? affine_sum(&f, &margin) : (struct affine){0};
+}
+
+static bool is_multiple(const struct kernel *k, const struct value *v, i64 n)
+{
+	i64 c;
+	if (value_const_int(v, &c))
+		return c % n == 0;
+	for (u32 i = 0; i < k->nparams; i++)
+		if (k->params[i].value == v)
+			return k->params[i].divisibility && k->params[i].divisibility % n == 0;
+	return false;
+}
+
+/* At least a · index, in any iteration of the loop, where its steps reach the end exactly: from one multiple of the step to another, or
+ * up to cdiv(x, m) for a multiple x of m. Unknown elsewhere. */
+static struct affine most_of_index(struct pass_state *s, const struct op *loop, i64 a)
+{
+	const struct value *first = operand(loop, 0), *end = operand(loop, 1);
+	const struct op *div = def_if(end, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
+	i64 step, m, round, lo;
+	struct affine unknown = {0}, by = affine_constant(0);
+	if (!value_const_int(operand(loop, 2), &step) || step <= 0)
+		return unknown;
+	if (is_multiple(s->k, first, step) && is_multiple(s->k, end, step)) {
+		by.constant = step;
+	} else {
+		bool rounds = sum && value_const_int(operand(div, 1), &m) && m > 0 && value_const_int(operand(sum, 1), &round) && round == m - 1;
+		if (!rounds || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m || !is_multiple(s->k, operand(sum, 0), m))
+			return unknown;
+		end = operand(sum, 0);
+		by.constant = m;
+		a /= m;
+	}
+	struct affine most = affine_difference(exact_hi(s->ranges, end), &by);
+	return affine_scaled(&most, a);
+}
+
+/* Where `at` executes. */
+static bool never_positive(struct pass_state *s, const struct affine *f, const struct op *keep_index, const struct op *at)
+{
+	i64 lo, hi;
+	struct affine most = affine_without_indices(s->ranges, f, keep_index, true);
+	return (affine_interval(s->ranges, f, at, &lo, &hi) && hi <= 0) || (affine_interval(s->ranges, &most, at, &lo, &hi) && hi <= 0);
+}
+
+/* Is the comparison true in the last iteration of a loop that it stands in, and so in all others? */
+static bool holds_to_the_end(struct pass_state *s, const struct op *o, const struct affine *excess)
+{
+	for (const struct op *loop = o->block->parent; loop; loop = loop->block->parent) {
+		if (loop->code != IR_FOR)
+			continue;
+		struct affine f = affine_without_indices(s->ranges, excess, loop, true);
+		i64 a = affine_take(&f, loop->blocks[0]->args[0]);
+		struct affine most = most_of_index(s, loop, a);
+		f = affine_sum(&f, &most);
+		if (a > 0 && never_positive(s, &f, NULL, o))
+			return true;
+	}
+	return false;
+}
+
+/* Is it an assumption, or the part of one? */
+static bool feeds_assume(const struct op *user)
+{
+	if (user->code == IR_ANDI)
+		for (const struct use *u = result(user)->uses; u; u = u->next)
+			if (feeds_assume(u->user))
+				return true;
+	return user->code == IR_ASSUME;
+}
+
+/* An assumption keeps its condition, which later passes read. */
+static void prove(struct op *o, void *arg)
+{
+	struct pass_state *s = arg;
+	struct less l;
+	if (o->code != IR_CMPI || !as_less(o, &l))
+		return;
+	struct affine f = excess(s->ranges, o, &l);
+	if (!f.known || !(never_positive(s, &f, NULL, o) || holds_to_the_end(s, o, &f)))
+		return;
+	struct builder b = builder_before(s->ctx, o);
+	struct value *yes = build_int(&b, result(o)->type, 1);
+	for (struct use *u = result(o)->uses, *next; u; u = next) {
+		next = u->next;
+		if (!feeds_assume(u->user))
+			op_set_operand(u->user, (u32)(u - u->user->operands), yes);
+	}
+}
+
+void pass_mask_elimination(struct pass_state *s)
+{
+	walk(s->k->body, prove, s);
+	pass_canonicalize(s);
+}

@@ -1,0 +1,210 @@
+/* Tiles that hold each element of memory several times in a row are loaded once and repeated in registers.
+ *
+ * Eight 4-bit weights packed in a word, or one scale for 128 columns, are addressed by `arange // 8`: 8 elements of the tile have one
+ * address. The load takes every eighth of them, and expand_dims, broadcast and reshape make the tile of that, so memory
+ * is asked for an eighth, and what unpacks the words can do so in the layout of a dot's operand. */
+#include "opt/axis.h"
+#include "opt/pass.h"
+
+enum { MAX_DEPTH = 64 };
+
+/* Every step-th element along a dimension, for one load. */
+struct sample {
+	struct pass_state *s;
+	i32 step;
+	struct arena scratch;
+	struct map fine; /* value → itself, of which a sample can be made */
+	struct map made; /* value → its sample */
+};
+
+static const struct type *type_with_dim_size(struct ir_context *c, const struct type *t, int d, i32 size)
+{
+	i32 shape[MAX_RANK];
+	memcpy(shape, t->shape, sizeof shape);
+	shape[d] = size;
+	return type_tensor(c, type_elem(t), t->rank, shape);
+}
+
+static const struct type *sampled(const struct sample *m, const struct type *t, int d)
+{
+	return type_with_dim_size(m->s->ctx, t, d, t->shape[d] / m->step);
+}
+
+/* The dimension of the operand of a shape operation that is its result's dimension d; the sides of either must allow it. */
+static int operand_dim(const struct op *o, int d)
+{
+	return o->code == IR_EXPAND_DIMS ? d - (d > o->attr[ATTR_AXIS]) : o->code == IR_TRANS ? perm_get(o->attr[ATTR_ORDER], d) : d;
+}
+
+static bool divides_evenly(const struct sample *m, const struct op *o)
+{
+	i64 by;
+	return (o->code == IR_DIVSI || o->code == IR_DIVUI) && value_const_int(operand(o, 1), &by) && by > 0 && by % m->step == 0;
+}
+
+static bool is_multiple(const struct sample *m, const struct value *scalar)
+{
+	return axis_of(m->s->axis, scalar)->divisibility[0] % m->step == 0;
+}
+
+/* Can v's sample be divided by the step without a remainder, and without dividing each element? */
+static bool can_divide(const struct sample *m, const struct value *v, int depth)
+{
+	enum { MOST = 6 }; /* sums of sums */
+	const struct op *o = v->def;
+	if (!o || depth > MOST)
+		return false;
+	switch (o->code) {
+	case IR_MAKE_RANGE: return o->attr[ATTR_START] % m->step == 0;
+	case IR_SPLAT: return is_multiple(m, operand(o, 0));
+	case IR_ADDI: return can_divide(m, operand(o, 0), depth + 1) && can_divide(m, operand(o, 1), depth + 1);
+	default: return false;
+	}
+}
+
+static bool can_sample(struct sample *m, struct value *v, int d, int depth)
+{
+	const struct op *o = v->def;
+	if (!o || depth > MAX_DEPTH || !type_is_tensor(v->type) || o->nblocks)
+		return false;
+	if (map_get(&m->fine, v))
+		return true;
+	switch (o->code) {
+	case IR_CONSTANT: {
+		u64 bits;
+		return value_const_bits(v, &bits);
+	}
+	case IR_MAKE_RANGE:
+	case IR_SPLAT: return true;
+	case IR_BROADCAST:
+		if (operand(o, 0)->type->shape[d] == 1)
+			return true;
+		break;
+	case IR_EXPAND_DIMS:
+	case IR_TRANS: break;
+	default:
+		if (!op_has(o, ELEM) || !op_has(o, PURE) || op_may_trap(o))
+			return false;
+	}
+	for (u32 i = 0; i < o->noperands; i++)
+		if (type_is_tensor(operand(o, i)->type) && !can_sample(m, operand(o, i), operand_dim(o, d), depth + 1))
+			return false;
+	map_put(&m->fine, v, v);
+	return true;
+}
+
+static struct value *divided_by_step(struct sample *m, const struct value *v)
+{
+	struct op *o = v->def;
+	struct builder b = builder_after(m->s->ctx, o);
+	const struct type *t = sampled(m, v->type, 0);
+	if (o->code == IR_ADDI) {
+		struct value *x = divided_by_step(m, operand(o, 0)), *y = divided_by_step(m, operand(o, 1));
+		return build2(&b, IR_ADDI, t, x, y);
+	}
+	if (o->code == IR_SPLAT) {
+		struct value *scalar = operand(o, 0);
+		return build1(&b, IR_SPLAT, t, build2(&b, IR_DIVSI, scalar->type, scalar, build_int(&b, scalar->type, m->step)));
+	}
+	struct value *r = build1(&b, IR_MAKE_RANGE, t, NULL);
+	r->def->attr[ATTR_START] = o->attr[ATTR_START] / m->step;
+	r->def->attr[ATTR_END] = o->attr[ATTR_END] / m->step;
+	return r;
+}
+
+static struct value *sample(struct sample *m, struct value *v, int d);
+
+/* Where v is defined, so that what is the same in all iterations stays outside of loops. */
+static struct value *make_sample(struct sample *m, struct value *v, int d)
+{
+	struct op *o = v->def;
+	struct builder b = builder_after(m->s->ctx, o);
+	const struct type *t = sampled(m, v->type, d);
+	u64 bits;
+	i64 by;
+	b.loc = o->loc;
+	if (o->code == IR_CONSTANT && value_const_bits(v, &bits))
+		return build_constant(&b, t, bits);
+	if (o->code == IR_SPLAT)
+		return build1(&b, IR_SPLAT, t, operand(o, 0));
+	if (o->code == IR_MAKE_RANGE) {
+		struct value *r = build1(&b, IR_MAKE_RANGE, t, NULL);
+		r->def->attr[ATTR_END] = t->shape[0];
+		r = build2(&b, IR_MULI, t, r, build_int(&b, t, m->step));
+		return build2(&b, IR_ADDI, t, r, build_int(&b, t, o->attr[ATTR_START]));
+	}
+	if (v->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0), 0) && value_const_int(operand(o, 1), &by)) {
+		struct value *x = divided_by_step(m, operand(o, 0));
+		return by == m->step ? x : build2(&b, o->code, t, x, build_int(&b, t, by / m->step));
+	}
+	struct map map = {.arena = &m->scratch};
+	for (u32 i = 0; i < o->noperands; i++) {
+		struct value *x = operand(o, i);
+		if (type_is_tensor(x->type) && !(o->code == IR_BROADCAST && x->type->shape[d] == 1))
+			map_put(&map, x, sample(m, x, operand_dim(o, d)));
+	}
+	struct op *made = op_clone(&b, o, &map);
+	made->results[0].type = t;
+	made->hints = NULL; /* of all elements */
+	return result(made);
+}
+
+static struct value *sample(struct sample *m, struct value *v, int d)
+{
+	struct value *r = map_get(&m->made, v);
+	if (!r) {
+		r = make_sample(m, v, d);
+		map_put(&m->made, v, r);
+	}
+	return r;
+}
+
+/* The tile of type t in which each element of x stands `step` times in a row along dimension d. */
+static struct value *repeat_elements(struct builder *b, struct value *x, const struct type *t, int d, i32 step)
+{
+	if (x->type->shape[d] == 1)
+		return build1(b, IR_BROADCAST, t, x);
+	i32 shape[MAX_RANK];
+	for (int i = 0, from = 0; i <= t->rank; i++)
+		shape[i] = i == d + 1 ? 1 : x->type->shape[from++];
+	struct value *v = build1(b, IR_EXPAND_DIMS, type_tensor(b->ctx, type_elem(t), t->rank + 1, shape), x);
+	v->def->attr[ATTR_AXIS] = d + 1;
+	shape[d + 1] = step;
+	v = build1(b, IR_BROADCAST, type_tensor(b->ctx, type_elem(t), t->rank + 1, shape), v);
+	return build1(b, IR_RESHAPE, t, v);
+}
+
+static void visit(struct op *o, void *arg)
+{
+	struct pass_state *s = arg;
+	if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || o->attr[ATTR_VOLATILE])
+		return;
+	const struct type *t = result(o)->type;
+	const struct axis_info *info = axis_of(s->axis, result(o));
+	int d = 0;
+	for (int i = 1; i < t->rank; i++)
+		d = info->constancy[i] > info->constancy[d] ? i : d;
+	struct sample m = {.s = s, .step = MIN(info->constancy[d], t->shape[d])};
+	m.made.arena = m.fine.arena = &m.scratch;
+	bool ok = t->rank > 1 && t->rank < MAX_RANK && m.step > 1;
+	for (u32 i = 0; i < o->noperands && ok; i++)
+		ok = can_sample(&m, operand(o, i), d, 0);
+	if (ok) {
+		struct builder b = builder_after(s->ctx, o);
+		struct map map = {.arena = &m.scratch};
+		b.loc = o->loc;
+		for (u32 i = 0; i < o->noperands; i++)
+			map_put(&map, operand(o, i), sample(&m, operand(o, i), d));
+		struct op *load = op_clone(&b, o, &map);
+		load->results[0].type = sampled(&m, t, d);
+		replace_uses(result(o), repeat_elements(&b, result(load), t, d, m.step));
+		op_erase(o);
+	}
+	arena_free(&m.scratch);
+}
+
+void pass_narrow_loads(struct pass_state *s)
+{
+	walk(s->k->body, visit, s);
+	remove_dead_code(s->k);
+}
