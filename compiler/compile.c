@@ -16,46 +16,47 @@ extern const char embed_std[], embed_std_end[];
 
 /* --- the pipeline ------------------------------------------------------------------------------------------------ */
 
-/* Every pass over the IR, in order, for each kind of target. What comes out of the tile passes is the ttir dump, of the placing ones the
- * ttgir dump. */
+/* Every pass over the IR, in order, for each kind of target. The IR after the tile passes is the ttir dump, the IR after
+ * the placing passes the ttgir dump. */
 static const struct pass cuda_tile_passes[] = {
 	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0, ANALYSIS_AXIS},
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"strength-reduction", "carry an offset instead of a tile of pointers", pass_strength_reduction, 0, ANALYSIS_AXIS},
-	{"versioning", "copy what follows remainders and masks that only matter at the edge", pass_versioning, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"versioning", "a fast path for programs away from the edge of a matrix", pass_versioning, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"index-set-splitting", "split loops so that the main part needs no mask", pass_index_set_splitting, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"unroll", "unroll loops that have a factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"narrow-loads", "load once what stands in a tile several times in a row", pass_narrow_loads, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"narrow-loads", "load repeated elements of a tile once", pass_narrow_loads, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads, 0, ANALYSIS_AXIS},
-	{"contract-fma", "products and sums become multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
+	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
 };
 static const struct pass cuda_place_passes[] = {
 	{"legalize-dots", "operand types for the target's tensor cores", pass_legalize_dots, 0, ANALYSIS_AXIS},
 	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster, ANALYSIS_AXIS, 0},
 	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"promote-operands", "keep operands of a loop's dots in shared memory that the registers do not hold", pass_promote_operands, 0, 0},
+	{"promote-operands", "move operands of a loop's dots to shared memory where registers do not suffice", pass_promote_operands, 0, 0},
 	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"hoist-prologue-loads", "issue the first loads of loops before reductions", pass_hoist_prologue_loads, 0, ANALYSIS_AXIS},
 	{"multiply-adds", "operands of dots without tensor cores in shared memory", pass_multiply_adds, 0, 0},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
-	{"remarks", "say what became of memory accesses (on request)", pass_remarks, ANALYSIS_AXIS, 0},
+	{"remarks", "report how memory is accessed (on request)", pass_remarks, ANALYSIS_AXIS, 0},
 };
-/* One thread runs a program: what splits loops for wide accesses of many, or has loads wait beside other work, gains nothing. */
+/* One thread runs a program: passes that serve wide accesses of many threads, or overlap loads with other work, gain
+ * nothing. */
 static const struct pass cpu_tile_passes[] = {
 	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0, ANALYSIS_AXIS},
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"index-set-splitting", "split loops so that the main part needs no mask", pass_index_set_splitting, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
-	{"contract-fma", "products and sums become multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
+	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
 };
 
 static const struct pass_list {
@@ -68,7 +69,7 @@ static const struct pass_list {
 
 /* --- units --------------------------------------------------------------------------------------------------- */
 
-/* The functions of the language that are written in it, and their names: parsed once for all. */
+/* The standard library, written in the language: parsed once for the process. */
 static struct unit standard;
 
 static void unit_init(struct unit *u, const struct interner *names)
@@ -81,14 +82,14 @@ static void unit_init(struct unit *u, const struct interner *names)
 static void parse_standard(void)
 {
 	struct unit *u = &standard;
-	unit_free(u); /* of a first try, which ran out of memory */
+	unit_free(u); /* of a first attempt that ran out of memory */
 	unit_init(u, NULL);
 	u16 file = diags_add_source(&u->diags, "<std>", embed_std, (size_t)(embed_std_end - embed_std));
 	u->std = parse_module(&u->arena, &u->names, &u->diags, file);
 	tl_assert(!u->diags.nerrors);
 }
 
-/* The locations of `from` mean the same in u. */
+/* Gives u the sources of `from`, so that locations are valid in both. */
 static void share_sources(struct unit *u, const struct unit *from)
 {
 	for (u32 i = u->diags.sources.len; i < from->diags.sources.len; i++)
@@ -228,7 +229,7 @@ static const char *size_name(struct arena *a, const struct kernel *k, int size)
 	return size <= SIZE_PROGRAMS ? arena_printf(a, "programs along %c", "xyz"[SIZE_PROGRAMS - size]) : arena_ascii(a, k->params[size].name);
 }
 
-/* What a host that launches the PTX itself must know. */
+/* Comments and directives in the PTX for hosts that launch it without libtl. */
 static const char *directives(struct arena *a, const struct kernel *k)
 {
 	struct strbuf sb = {.arena = a};
@@ -309,7 +310,7 @@ static void find_tile(struct op *o, void *arg)
 			*found = o->results[i].type;
 }
 
-/* Is the text, if it was one, what is there after the pass that is to be the last one before? */
+/* For IR text: is it in the state (placed, with layouts, the target) of IR behind the pass that --start-after names? */
 static bool check_start(struct run *r, const struct kernel *k)
 {
 	const struct pass_list *list = &pass_lists[r->o->target.kind];
@@ -337,7 +338,7 @@ static bool check_start(struct run *r, const struct kernel *k)
 	return true;
 }
 
-/* The IR as evaluated, or read, with what the options say of it. */
+/* Sets up the state of the passes for the evaluated or parsed kernel. */
 static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 {
 	const struct compile_options *o = r->o;
@@ -365,7 +366,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	return !r->s.failed;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------------- */
+/* --- compiling ----------------------------------------------------------------------------------------------- */
 
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o, struct compiled *out)
 {

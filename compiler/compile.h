@@ -1,4 +1,4 @@
-/* The road of a kernel in one call: source → tile IR → placed IR → LLVM IR → PTX. Used by tlc and by libtl. */
+/* The pipeline in one call: source → tile IR → placed IR → LLVM IR → PTX. Used by tlc and by libtl. */
 #ifndef TLC_COMPILE_H
 #define TLC_COMPILE_H
 
@@ -10,8 +10,8 @@ struct compile_options {
 	int num_warps, num_stages; /* 0: 4 and 3 */
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
 	bool no_boxes;             /* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
-	bool any_size;             /* nothing is taken for granted of a launch's sizes: see opt/sizes.h */
-	bool persistent;           /* for more programs than multiprocessors: few blocks run them all if that is faster */
+	bool any_size;             /* compiles without limits on a launch's sizes: see opt/sizes.h */
+	bool persistent;           /* for launches of more programs than multiprocessors: a persistent kernel if that is faster */
 	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */
 	bool debug;                /* device_assert traps on the GPU too */
 	bool remarks;
@@ -20,14 +20,14 @@ struct compile_options {
 	const char *print_after, *stop_after; /* pass name, or "all"; NULL */
 	const char *start_after;   /* the pass whose IR was read; NULL: for placed text the last one that changes it, else none ran */
 	FILE *print_to;
-	/* Hears of the IR as evaluated ("eval") and after each pass before placement; NULL: nobody does. */
+	/* Called with the evaluated IR ("eval") and the IR after each pass before placement; NULL: not called. */
 	void (*after_pass)(void *arg, const char *pass, struct kernel *k);
 	void *after_pass_arg;
 	/* which texts to keep */
 	bool want_ttir, want_ttgir, want_llir, want_ptx;
 };
 
-/* One source file, or what a compilation of it makes. */
+/* One source file, and the memory and results of its compilation. */
 struct unit {
 	struct arena arena;
 	struct interner names;
@@ -39,8 +39,8 @@ struct unit {
 /* Parses `text` (kept by the caller until unit_free). `name` ending in ".ttir" means IR text. False after an error,
  * which is in u->diags. */
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len);
-/* The same source in memory of its own, for one more compilation. `from` stays as it is, and must be there until unit_free: several
- * threads may do this at once. */
+/* A unit of the same source with memory of its own, for one more compilation. `from` is only read, from several threads
+ * at once, and must outlive the new unit. */
 bool unit_again(struct unit *u, const struct unit *from);
 void unit_free(struct unit *u);
 
@@ -54,18 +54,18 @@ struct compiled {
 	void *for_load; /* what a device's compile hands to its load */
 };
 
-/* Evaluates `func` of u (or takes the parsed IR), and runs the passes up to where the wanted texts need it. The results
+/* Evaluates `func` of u (or takes the parsed IR), and runs the passes that the wanted texts need. The results
  * live in u. False after an error. */
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out);
-/* A remark on what became of the kernel in machine code, as ptxas or the driver says it: registers and bytes of local memory of a
- * thread, and blocks that a multiprocessor holds at once (0: not known). */
+/* A remark on the machine code's resources, as ptxas or the driver reports them: registers and bytes of local memory of
+ * a thread, and blocks that a multiprocessor holds at once (0: not known). */
 void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident);
 /* The names of all passes and what they do, for --help. */
 void compile_list_passes(FILE *out);
 /* The compute capability that a placed kernel's text is for, as in sm_<N>; 0 for others. */
 int target_of_text(const struct kernel *k);
-/* Is there a step of this name, a pass or one of those around them? */
+/* Is `name` a pass, or one of the steps eval, lower and llvm? */
 bool compile_has_step(const char *name);
 /* Only the first step: the tile IR as it is before any pass, for the interpreter. */
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args);

@@ -533,7 +533,7 @@ bool always_reaches(const struct block *b, const struct op *from, const struct o
 	return o == from;
 }
 
-/* Back to where no offset or shape is left to take off. */
+/* The pointer under offsets and shape operations. */
 static const struct value *without_offsets(const struct value *v)
 {
 	while (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def) ||

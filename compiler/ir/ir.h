@@ -23,12 +23,12 @@ struct type {
 	i32 shape[MAX_RANK];        /* powers of two; a memdesc may have a leading count of buffers, see nbuf */
 	const struct layout *layout; /* of a placed tensor; of a memdesc: offset → position; else NULL */
 	i32 nbuf;                    /* TY_MEMDESC: buffers of `shape`, one after the other; 0 = a single one */
-	i32 zero;                    /* for want of padding: types compare and hash as bytes */
+	i32 zero;                    /* explicit, so that types compare and hash as bytes without padding */
 };
 
 enum { IR_MAX_NUMEL = 1 << 20 };
 
-/* What a compilation shares: memory, names, types, layouts. */
+/* Shared by a compilation: memory, names, types, layouts. */
 struct ir_context {
 	struct arena *arena;
 	struct interner *names;
@@ -128,9 +128,10 @@ enum {
 	IR_MAX_ATTRS = 6,
 };
 
-/* What the user promised of a value (tl.multiple_of and friends), per dimension; 0 = nothing. Shared by copies of an operation, so never
- * changed in place. A promise holds where control has passed it: an operation has hints only if every execution that reaches the operation
- * reaches the promise too, and is not moved to where more executions do (value_with_hints, LICM). */
+/* The user's promises about a value (tl.multiple_of and the like), per dimension; 0 = none. Copies of an operation share
+ * them, so they are never changed in place. A promise holds where control has passed it: an operation has hints only
+ * if every execution of the operation passes the promise, and passes do not move it to where more executions come
+ * (value_with_hints, LICM). */
 struct hints {
 	i32 divisibility[MAX_RANK], contiguity[MAX_RANK], constancy[MAX_RANK];
 };
@@ -148,7 +149,7 @@ struct value {
 	struct use *uses;
 	const char *name;     /* for the printer; may be NULL */
 	u32 index;            /* among the results or arguments */
-	u32 mark;             /* scratch of whoever walks the IR */
+	u32 mark;             /* scratch of the current walk */
 };
 
 struct op {
@@ -190,20 +191,20 @@ struct tensor_map_param {
 _Static_assert(sizeof(struct tensor_map_param) == 8 + 6 * sizeof(i32), "no padding: they compare as bytes");
 enum { MAX_TENSOR_MAPS = 8, TENSOR_MAP_LOG2_PAGE = 24, GRID_PARAMS = 3, PRODUCER_WARPS = 4 };
 
-/* What a launch says of the memory that pointer parameters mean. */
+/* A launch's promise about the memory of pointer parameters. */
 enum aliasing {
-	ALIAS_NONE,  /* each that is written has memory of its own */
+	ALIAS_NONE,  /* each parameter written to has memory of its own */
 	ALIAS_EQUAL, /* or the same address as another */
 	ALIAS_ANY,   /* nothing: they may overlap */
 };
 
-/* Two parameters, by number, of which the code counts on that they do not overlap. */
+/* Two parameters, by number, that the code assumes not to overlap. */
 struct param_pair {
 	u32 a, b;
 	bool equal_is_fine; /* the code is right too where both are the same address */
 };
 
-/* What compiled code takes for granted of a launch: the sizes a and b are not negative, and their product, where
+/* An assumption of compiled code about a launch: the sizes a and b are not negative, and their product, where
  * each counts as `least` at least, is at most `most` (or a alone: b may be SIZE_NONE). A size is an
  * integer parameter, by its index, or SIZE_PROGRAMS - axis, the programs along an axis. See opt/sizes.h. */
 struct size_limit {
@@ -213,7 +214,7 @@ struct size_limit {
 };
 enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 
-/* What placement for CUDA decides of a kernel beside its layouts. */
+/* Placement's decisions about a kernel for CUDA, beside its layouts. */
 struct cuda_placement {
 	i32 most_scratch; /* shared memory that one change of layout takes at once, in bytes */
 	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
@@ -234,7 +235,7 @@ struct kernel {
 	VEC(struct param_pair) apart; /* see opt/alias.h */
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
-	bool any_size; /* there are no limits */
+	bool any_size; /* compiled without limits */
 	/* set by placement */
 	int num_warps; /* of all blocks that a program runs on */
 	i32 shared_bytes;
@@ -242,7 +243,7 @@ struct kernel {
 	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */
 };
 
-/* That one block is launched with. */
+/* Warps that a block is launched with. */
 static inline int warps_of_block(const struct kernel *k)
 {
 	return k->num_warps / k->cuda.cluster + (k->cuda.has_producer ? PRODUCER_WARPS : 0);
@@ -298,11 +299,11 @@ struct value *build3(struct builder *b, enum opcode code, const struct type *t, 
 struct value *build_constant(struct builder *b, const struct type *t, u64 bits);
 struct value *build_int(struct builder *b, const struct type *t, i64 x);
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y);
-/* x moved by half of the numbers of its type: unsigned numbers become signed ones in the same order, and back. scf.for compares signed, so a
- * loop over unsigned bounds runs over these. */
+/* x minus half the range of its type: maps unsigned numbers to signed ones in the same order, and back. scf.for compares
+ * signed numbers, so loops over unsigned bounds count in moved ones. */
 struct value *build_moved_by_half(struct builder *b, struct value *x);
-/* v with hints that hold at b: on the operation that defines v, if execution always comes from there to b, else on a tt.bitcast of v to its
- * own type, at b. */
+/* v with hints that hold at b: on v's operation, if execution always reaches b from there, else on a tt.bitcast of v to
+ * its own type at b. */
 struct value *value_with_hints(struct builder *b, struct value *v, const struct hints *h);
 struct value *build_splat(struct builder *b, struct value *scalar, int rank, const i32 *shape);
 
@@ -335,9 +336,10 @@ bool value_const_int(const struct value *v, i64 *x);
 /* Is `v` defined outside `b` and the blocks nested in it? */
 bool value_defined_outside(const struct value *v, const struct block *b);
 bool block_contains(const struct block *outer, const struct block *inner);
-/* Is there an operation in the block, or inside one of its, that passes the test? */
+/* Does an operation of the block, or one nested inside, pass the test? */
 bool block_has(const struct block *b, bool (*test)(const struct op *));
-/* What is a loop; a dot of either kind; what only renames a tile's elements; what may end the program for some operands (a division). */
+/* Kinds of operations: loops; dots; shape operations, which only move elements. op_may_trap: may end the program for
+ * some operands (a division). */
 static inline bool op_is_loop(const struct op *o) { return o->code == IR_FOR || o->code == IR_WHILE; }
 static inline bool op_is_dot(const struct op *o) { return o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT; }
 static inline bool op_is_shape(const struct op *o)
@@ -345,11 +347,11 @@ static inline bool op_is_shape(const struct op *o)
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
 }
 bool op_may_trap(const struct op *o);
-/* May the program stand still or end in there, so that what follows is not always reached? */
+/* May the program end or loop forever inside o, so that the operations behind o are not always reached? */
 bool op_may_not_return(const struct op *o);
-/* Does every execution of `from` (NULL: that enters the block) come to `to`, which stands later in the block (NULL: to its end)? */
+/* Does every execution of `from` (NULL: of the block) reach `to`, a later operation of the block (NULL: its end)? */
 bool always_reaches(const struct block *b, const struct op *from, const struct op *to);
-/* Is what the load gives where its mask is false zero, or nothing in particular? */
+/* Are the load's masked-off elements zero or undefined? */
 bool load_fills_zero(const struct op *load);
 /* The parameter that v's addresses are computed from, through offsets, tiles and loops; NULL when it may be several. */
 const struct value *pointer_base(const struct value *v);

@@ -10,7 +10,7 @@ struct printer {
 	struct strbuf *out;
 	struct map names;   /* value → its name, without % */
 	struct interner taken;
-	struct map counts;  /* interned name → how often it was asked for */
+	struct map counts;  /* interned name → number of its uses so far */
 	u32 next_number;
 	VEC(const struct layout *) layouts; /* distributed ones, in order of appearance: #linear, #linear1, … */
 	VEC(const struct layout *) shared;
@@ -271,7 +271,7 @@ static void print_dict(struct printer *p, const struct op *o, u32 shown)
 	bool first = true;
 	p->out = &inner;
 	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
-		bool hidden = !p->placed && spec.name_len > 4 && !memcmp(spec.name, "tlc.", 4); /* TTIR is Triton's: analyses note them again */
+		bool hidden = !p->placed && spec.name_len > 4 && !memcmp(spec.name, "tlc.", 4); /* left out of TTIR, which is Triton's: analyses note them again */
 		if (shown >> i & 1 || hidden || attr_is_default(o, i, &spec))
 			continue;
 		sb_puts(&inner, first ? "" : ", ");
@@ -298,7 +298,7 @@ static void print_dict(struct printer *p, const struct op *o, u32 shown)
 
 static void print_block(struct printer *p, const struct block *b);
 
-/* One space between words, however many the format asks for around things that were left out. */
+/* One space between words, also around parts of the format that were left out. */
 static void space(struct printer *p)
 {
 	if (p->out->len && p->out->at[p->out->len - 1] != ' ')

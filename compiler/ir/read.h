@@ -1,11 +1,11 @@
-/* What reading the IR text is made of: words, types, values, attributes. All of it moves the reader on, past white space
- * and comments first; the first failure is reported, and everything after it is idle. */
+/* The elements of reading IR text: words, types, values, attributes. Each function skips white space and comments and
+ * advances the reader. The first failure is reported; after it the functions do nothing. */
 #ifndef TLC_IR_READ_H
 #define TLC_IR_READ_H
 
 #include "ir/text.h"
 
-/* A layout as the text gives it: where each bit goes, in coordinates. The tile's sides are those of the type that names it. */
+/* A layout as in the text: the coordinates of each bit. The tile's shape is that of the type that names the layout. */
 struct alias {
 	const char *name;
 	bool shared;
@@ -24,7 +24,7 @@ struct reader {
 	struct map values; /* interned name → value, or the first of several results */
 	int depth;
 	VEC(struct alias) aliases;
-	struct kernel module; /* what the module's attributes say of its kernel */
+	struct kernel module; /* the module's attributes about its kernel */
 };
 
 struct attrs {
@@ -56,7 +56,7 @@ i64 read_int(struct reader *r);
 const struct type *read_type(struct reader *r);
 /* #name = …, before the module: layouts, and locations, which are skipped. */
 void read_aliases(struct reader *r);
-/* What follows the sides and the element of a placed tile or buffer: ", #name" and, of a buffer, ", #smem, mutable". */
+/* The rest of a placed tile's or buffer's type behind shape and element: ", #name" and, of a buffer, ", #smem, mutable". */
 const struct type *read_placed_type(struct reader *r, const struct type *elem, int rank, const i32 *shape, bool memory);
 /* The attributes of a module. */
 void read_module_attributes(struct reader *r);

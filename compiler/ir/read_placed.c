@@ -148,7 +148,7 @@ const struct type *read_placed_type(struct reader *r, const struct type *elem, i
 		rd_expect(r, ", #smem, mutable");
 	if (r->failed)
 		return NULL;
-	/* a buffer has a side more than its layout where there are several of it */
+	/* several buffers have one dimension more than their layout */
 	int own = a->rank ? a->rank : 1;
 	bool several = memory && rank == own + 1;
 	if (rank != own + several || !all_pow2(own, shape + several)) {

@@ -1,4 +1,4 @@
-/* What printer and parser of the IR text share: reading the format and attribute columns of ops.def. */
+/* Shared by printer and parser of the IR text: reading the format and attribute columns of ops.def. */
 #ifndef TLC_IR_TEXT_H
 #define TLC_IR_TEXT_H
 

@@ -29,7 +29,7 @@ static bool is_scalar_int(const struct type *t, int bits)
 	return t->kind == TY_SCALAR && is_int(t) && dtype_bits(t->dtype) == bits;
 }
 
-/* Same rank and sides, whatever the layouts and element types. */
+/* Same shape, whatever the layouts and element types. */
 static bool same_sides(const struct type *a, const struct type *b)
 {
 	return a->rank == b->rank && !memcmp(a->shape, b->shape, sizeof a->shape);
@@ -126,7 +126,7 @@ static const char *check_memory(const struct op *o)
 	return NULL;
 }
 
-/* What the hardware's atomics take: integers of 32 and 64 bits, and floats to add or exchange. */
+/* The types of the hardware's atomics: integers of 32 and 64 bits, and floats to add or exchange. */
 static const char *check_atomic(const struct op *o)
 {
 	const char *what = check_memory(o);
@@ -338,7 +338,7 @@ static const char *check_warp_group_wait(const struct op *o)
 	return NULL;
 }
 
-/* A region for one thread or warp: it takes and gives nothing. */
+/* A region for one thread or warp, without arguments and results. */
 static const char *check_region(const struct op *o)
 {
 	const struct block *b = o->blocks[0];
@@ -367,7 +367,7 @@ static const char *check_terminator(const struct op *o)
 	return NULL;
 }
 
-/* What stands in the region of a reduction or scan runs once for each pair of elements, in any order, by any thread. */
+/* The region of a reduction or scan runs once for each pair of elements, in any order, on any thread. */
 static const char *check_combine_region(const struct op *o)
 {
 	const struct op *in = o->block->parent;
@@ -527,7 +527,7 @@ static u32 num_regions(const struct op *o)
 	}
 }
 
-/* Layouts and buffers are what placement for a target gives. */
+/* Layouts and buffers exist in placed kernels only. */
 static bool is_placed(const struct type *t)
 {
 	return t->kind == TY_MEMDESC || t->layout;

@@ -1,5 +1,5 @@
-/* Affine expressions c + Σ coef·scalar over the integers, without a width: see opt/ranges.h. Unknown where 64 bits or the terms do not
- * suffice. */
+/* Affine expressions c + Σ coef·scalar over the integers, without a width: see opt/ranges.h. Unknown (known is false)
+ * where a coefficient leaves 64 bits or AFFINE_MAX_TERMS do not suffice. */
 #ifndef TLC_OPT_AFFINE_H
 #define TLC_OPT_AFFINE_H
 
@@ -7,7 +7,7 @@
 
 enum { AFFINE_MAX_TERMS = 8 };
 
-/* Kept ones end behind their last term. */
+/* Copies in an arena end behind their last term. */
 struct affine {
 	i64 constant;
 	i32 n;

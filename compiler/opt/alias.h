@@ -1,15 +1,15 @@
-/* Which accesses may touch the same memory, and on what a kernel counts for that.
+/* Which accesses may touch the same memory, and the promises about a launch that the answers rely on.
  *
- * Addresses are told apart by the pointer parameter that they are computed from. That two parameters point to
- * memory of their own is nothing that the source says: where a pass counts on it, the kernel notes the pair, and a
- * launch whose arguments break it compiles the kernel again without that promise (struct compile_options). */
+ * Addresses are distinguished by the pointer parameter that they are computed from. The source does not say whether two
+ * parameters overlap: where a pass relies on it, the kernel notes the pair, and a launch whose arguments overlap
+ * compiles the kernel again without that promise (struct compile_options). */
 #ifndef TLC_OPT_ALIAS_H
 #define TLC_OPT_ALIAS_H
 
 #include "opt/pass.h"
 
-/* May addresses computed from x and from y (see pointer_base; NULL: not known) mean the same memory?
- * `equal_is_fine`: what hangs on it is right too where x and y are the same address. */
+/* May addresses computed from x and from y (see pointer_base; NULL: not known) denote the same memory?
+ * `equal_is_fine`: the caller's transformation is also right where x and y are the same address. */
 bool may_overlap(struct pass_state *s, const struct value *x, const struct value *y, bool equal_is_fine);
 
 /* Does o write to global memory? */

@@ -36,14 +36,14 @@ static i32 dim_size(const struct type *t, int d)
 	return type_is_tensor(t) ? t->shape[d] : 1;
 }
 
-/* What divides the first value of each run of `run` elements along d, when x's own runs may be longer. `unit` is the
+/* A divisor of the first value of each run of `run` elements along d, where x's own runs may be longer. `unit` is the
  * step between neighbours: the element size for pointers. */
 static i32 divisibility_at(const struct axis_info *x, int d, i32 run, i32 unit)
 {
 	return run >= x->contiguity[d] ? x->divisibility[d] : MIN(x->divisibility[d], times(run, unit));
 }
 
-/* What divides every element. */
+/* A divisor of every element. */
 static i32 element_divisor(const struct axis_info *x, int n)
 {
 	i32 best = 1;
@@ -97,7 +97,8 @@ static struct axis_info mul_info(const struct axis_info *x, const struct axis_in
 	return r;
 }
 
-/* floors: as it does for x >= 0 anyway; toward zero there are more 0s than others. */
+/* `floors`: the quotient is rounded down, as for every x >= 0. Rounded toward zero, -4 … -1 divided by 4
+ * are -1, 0, 0, 0: an aligned run has no common quotient. */
 static struct axis_info div_info(const struct axis_info *x, const struct axis_info *y, const struct type *t, bool floors)
 {
 	struct axis_info r = nothing;
@@ -230,8 +231,8 @@ static struct axis_info shift_info(const struct op *o, const struct axis_info *x
 	return o->code == IR_SHLI ? mul_info(x, &by, t) : div_info(x, &by, t, true);
 }
 
-/* Is operand i of o nowhere negative? The operation carries the answer through passes that change how the operand is computed, such as those
- * that split loops. */
+/* Is operand i of o nowhere negative? The operation keeps the answer as an attribute, for passes that change how the
+ * operand is computed, such as loop splitting. */
 static bool is_not_negative(const struct axis_analysis *a, const struct op *o, u32 i)
 {
 	bool has_note = o->code == IR_DIVSI || o->code == IR_REMSI || o->code == IR_EXTSI || o->code == IR_ADDPTR;
@@ -243,8 +244,8 @@ static bool is_not_negative(const struct axis_analysis *a, const struct op *o, u
 	return yes;
 }
 
-/* Operand i of o in a wider type: neighbours where it goes from its type's largest number to the least one (unsigned: to zero) are none there. Within an
- * aligned run it does not. */
+/* The axis info of operand i of o, extended to a wider type. Elements on both sides of a wrap (from the type's largest
+ * number to its least, unsigned: to zero) are no neighbours in the wider type; inside an aligned run there is no wrap. */
 static struct axis_info extended_info(const struct axis_analysis *a, const struct op *o, u32 i)
 {
 	const struct value *v = operand(o, i);
@@ -265,7 +266,7 @@ static struct axis_info extended_info(const struct axis_analysis *a, const struc
 	return r;
 }
 
-/* An integer of another width. A constant is another number if it does not fit. */
+/* The axis info of an integer in another width. A constant that does not fit becomes another number. */
 static struct axis_info resized_info(const struct axis_analysis *a, const struct op *o, const struct axis_info *x, const struct type *t)
 {
 	enum dtype narrow = type_dtype(o->code == IR_TRUNCI ? t : operand(o, 0)->type);
@@ -397,7 +398,7 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 
 static void analyze_block(struct axis_analysis *a, const struct block *b);
 
-/* Notes that the index behind the last one is a number of its type, if it always is. */
+/* Notes on the loop that the index behind the last iteration fits its type, if that is proved. */
 static void note_no_wrap(const struct axis_analysis *a, struct op *o)
 {
 	struct value *end = operand(o, 1), *step = operand(o, 2);
@@ -493,7 +494,7 @@ int axis_run_length(const struct axis_analysis *a, const struct value *ptr, cons
 	const struct axis_info *p = axis_of(a, ptr);
 	i32 bytes = pointee_bytes(ptr->type), same = mask ? axis_of(a, mask)->constancy[d] : p->contiguity[d];
 	*unit = MAX(MIN(p->divisibility[d], 4), bytes);
-	/* 2 words beside 2 halves, 4 beside 4 bytes: fewer words would save no loads, more are further apart in each lane */
+	/* 2 words for 2-byte units, 4 for bytes: fewer words save no loads, and more lie further apart in each lane */
 	i32 n = 16 / *unit / bytes;
 	return *unit < 4 && MIN(p->contiguity[d], same) >= n ? n : 0;
 }

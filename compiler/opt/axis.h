@@ -1,4 +1,4 @@
-/* Axis analysis: what is known of a tile's values along each dimension.
+/* Axis analysis: contiguity, divisibility and constancy of a tile's values along each dimension.
  *
  * Along dimension d the values come in aligned runs of contiguity[d] elements that increase by one; the first value of
  * each run is a multiple of divisibility[d] (bytes for pointers); and in aligned runs of constancy[d] elements they are
@@ -6,8 +6,9 @@
  * The idea and most rules are those of Triton's AxisInfo; runs are tracked so that a divisibility never outlives the
  * contiguity it was stated for.
  *
- * Indices that may wrap have such runs only where they are aligned, or where the sizes of launches that opt/sizes.h states keep them from
- * wrapping: they decide about // and % of what may be negative, and about extensions to the width of an address.
+ * Indices that may wrap have such runs only where these are aligned, or where the limits of launches (opt/sizes.h) keep
+ * the index from wrapping. This decides // and % of values that may be negative, and extensions to the width of an
+ * address.
  */
 #ifndef TLC_OPT_AXIS_H
 #define TLC_OPT_AXIS_H
@@ -24,9 +25,9 @@ enum { AXIS_MAX_DIVISOR = 1 << 24 };
 
 struct axis_analysis;
 struct ranges;
-/* Analyses the whole kernel; the result lives in its arena. What it takes for granted of launches is added to k's limits. */
+/* Analyses the whole kernel; the result lives in its arena. Adds the limits of launches that it relies on to k's limits. */
 struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges);
-/* A value that was made after the analysis is known to be nothing in particular. */
+/* For a value made after the analysis: 1 everywhere, no facts. */
 __attribute__((returns_nonnull)) const struct axis_info *axis_of(const struct axis_analysis *a, const struct value *v);
 
 /* How many elements a load or store through `ptr` (with `mask`, or NULL) can move at once along dimension d: a power of

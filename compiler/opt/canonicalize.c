@@ -1,6 +1,6 @@
 /* Canonicalisation: constants folded, identities removed, and elementwise work moved to the smallest shape.
  *
- * The last is what keeps index arithmetic cheap: an operation on splats becomes a scalar operation, and one on
+ * The third keeps index arithmetic cheap: an operation on splats becomes a scalar operation, and one on
  * broadcasts is done before broadcasting, so that offs[:, None] * stride costs one multiplication a row. Runs to a
  * fixed point over the kernel; every rule shrinks the work, so few rounds are needed. */
 #include "ir/scalar.h"
@@ -352,7 +352,7 @@ static bool simplify_for(struct canon *c, struct op *o)
 	return false;
 }
 
-/* Constants go to the start of the kernel, where equal ones meet and loops are free of them. */
+/* Constants move to the start of the kernel, so that cse merges equal ones and no loop holds any. */
 static void hoist_constant(struct op *o)
 {
 	struct block *top = o->block;

@@ -25,7 +25,7 @@ static bool same_hints(const struct hints *a, const struct hints *b)
 	return a == b || (a && b && !memcmp(a, b, sizeof *a));
 }
 
-/* Can a, which dominates b, take its place? With more hints than b, not with fewer: a promise that is made later is no fact about a. */
+/* Can a, which dominates b, replace b? Only with all of b's hints: a promise made at b need not hold at a. */
 static bool same_op(const struct op *a, const struct op *b)
 {
 	if ((b->hints && !same_hints(a->hints, b->hints)) || a->code != b->code || a->noperands != b->noperands || a->nresults != b->nresults ||

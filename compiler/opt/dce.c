@@ -23,13 +23,13 @@ static void need_operands(struct marker *m, const struct op *o)
 		need(m, operand(o, i));
 }
 
-/* It matters for what is in its regions. */
+/* Operations that are needed for the operations in their regions only. */
 static bool is_control(const struct op *o)
 {
 	return o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE || o->code == IR_ONE_THREAD || o->code == IR_PRODUCER;
 }
 
-/* An operation that must stay whatever becomes of its results. */
+/* An operation that must stay even if its results are unused. */
 static bool has_effect(const struct op *o)
 {
 	if (o->code == IR_LOAD)
@@ -91,7 +91,7 @@ static void mark_effects(struct marker *m, struct block *b)
 	}
 }
 
-/* A needed result of `for` or `if` needs what is yielded for it. */
+/* A needed result of `for` or `if` needs the values yielded for it. */
 static void follow_result(struct marker *m, struct op *o, u32 i)
 {
 	switch (o->code) {

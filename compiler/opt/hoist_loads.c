@@ -1,10 +1,10 @@
-/* Loads issued early: a load that nothing before it can influence moves up over the reductions, scans and loops that stand
- * in front of it, so that its way to memory and back passes while these wait for each other.
+/* Load hoisting: a load that does not depend on the reductions, scans and loops in front of it moves above them, so that
+ * its latency overlaps with theirs.
  *
  * It moves over stores only if they go through another pointer parameter to another type, and over no atomic, barrier,
- * assertion or volatile access. What it holds in registers meanwhile is limited: a layer normalisation that loads its weights and
+ * assertion or volatile access. The registers that it holds meanwhile are limited: a layer normalisation that loads its weights and
  * biases early has fewer rows on a multiprocessor at once, which on an H200 made some configurations a quarter slower and none faster.
- * A loop's first loads, which all others wait for, may hold more. */
+ * The loads of a pipelined loop's prologue, which all others wait for, may hold more. */
 #include "base/tuning.h"
 #include "opt/alias.h"
 
@@ -14,10 +14,10 @@ struct hoisting {
 	struct pass_state *s;
 	bool first;            /* only loops' first loads */
 	u32 most, most_in_all; /* registers of a thread that a load may hold, and all of them */
-	u32 clock, registers;  /* registers: held by what has moved */
+	u32 clock, registers;  /* registers: held by loads that have moved */
 };
 
-/* May the load not move over `o`, for what is done there or inside? */
+/* Does o, or an operation inside it, forbid the load to move over it? */
 static bool conflicts(struct pass_state *s, const struct op *load, const struct op *o)
 {
 	const struct value *mine = pointer_base(operand(load, 0)), *other;
@@ -26,7 +26,7 @@ static bool conflicts(struct pass_state *s, const struct op *load, const struct 
 	case IR_ATOMIC_CAS:
 	case IR_BARRIER:
 	case IR_ASSERT:
-	case IR_WHILE: return true; /* may be the last; what is promised behind it is no fact before it */
+	case IR_WHILE: return true; /* the program may end or hang here; promises behind it do not hold in front of it */
 	case IR_LOAD: return o->attr[ATTR_VOLATILE];
 	case IR_STORE:
 		other = pointer_base(operand(o, 0));
@@ -71,7 +71,7 @@ static void bring_before(struct value *v, struct op *at)
 	for (u32 i = 0; i < o->noperands; i++)
 		bring_before(operand(o, i), at);
 	op_insert_before(o, at);
-	o->mark = at->mark - 1; /* it is there now */
+	o->mark = at->mark - 1; /* o now stands in front of at */
 }
 
 static u32 registers_of(const struct hoisting *e, const struct value *v)
@@ -80,14 +80,14 @@ static u32 registers_of(const struct hoisting *e, const struct value *v)
 	return (u32)MIN(MAX((bits + 31) / 32, 1), 1 << 20);
 }
 
-/* Is it what a loop begins with? */
+/* Is a loop the only user of the load? */
 static bool is_first_load(const struct op *load)
 {
 	const struct use *u = result(load)->uses;
 	return u && !u->next && u->user->code == IR_FOR;
 }
 
-/* The first of the operations in front of the load that are worth passing, and can be. */
+/* The earliest reduction, scan or loop that the load can move above; NULL if there is none. */
 static struct op *highest_place(const struct hoisting *e, const struct op *load)
 {
 	struct op *best = NULL;
@@ -122,7 +122,7 @@ static void visit(struct hoisting *e, struct block *b)
 				visit(e, o->blocks[i]);
 	for (const struct op *o = b->first; o; o = o->next)
 		if (op_is_dot(o))
-			return; /* its operands are the pipeliner's */
+			return; /* the pipeliner schedules its operands */
 	number_ops(e, b);
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;

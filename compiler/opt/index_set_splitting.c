@@ -52,7 +52,7 @@ static u32 count_ops(const struct block *b, bool *nested)
 	return n;
 }
 
-/* The comparisons directly in the loop's body that become false, for good, at some index. */
+/* The comparisons of masks, directly in the loop's body, that are true up to some index and false from there on. */
 static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, split_vec *out)
 {
 	for (struct op *o = loop->blocks[0]->first; o; o = o->next) {
@@ -109,7 +109,7 @@ static struct value *clamp(struct builder *b, struct value *x, struct value *lo,
 	return build2(b, IR_MINSI, x->type, build2(b, IR_MAXSI, x->type, x, lo), hi);
 }
 
-/* Index values are lb + n·step: the first of them that is not below `end`. */
+/* The first index value lb + n·step that is not below `end`. */
 static struct value *round_to_step(struct builder *b, struct value *end, struct value *lb, struct value *step)
 {
 	const struct type *t = end->type;
@@ -122,7 +122,7 @@ static struct value *round_to_step(struct builder *b, struct value *end, struct 
 	return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, n, step));
 }
 
-/* Are the comparisons those of tiles as long as a step with the loop's end, i + step - 1 < ub? */
+/* Are all comparisons i + step - 1 < ub: tiles as long as a step, against the loop's end? */
 static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
 {
 	i64 lb, step;
@@ -136,11 +136,11 @@ static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
 	return true;
 }
 
-/* Where the main loop ends: lb <= end <= max(lb, ub), on the grid of indices. */
+/* The main loop's end: lb <= end <= max(lb, ub), an index value of the loop. */
 static struct value *end_of_main(struct builder *b, const struct op *loop, const split_vec *splits)
 {
 	const struct type *t = operand(loop, 0)->type;
-	if (only_part_of_a_step(loop, splits)) { /* what is left to do is not negative: nothing wraps */
+	if (only_part_of_a_step(loop, splits)) { /* the distance to the end is not negative: nothing wraps */
 		struct value *lb = operand(loop, 0), *step = operand(loop, 2);
 		struct value *n = build2(b, IR_SUBI, t, build2(b, IR_MAXSI, t, operand(loop, 1), lb), lb);
 		return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, build2(b, IR_DIVSI, t, n, step), step));
@@ -169,7 +169,7 @@ static void split_loop(struct pass_state *s, struct op *loop, const split_vec *s
 		struct builder at = builder_before(s->ctx, cmp->def);
 		replace_uses(cmp, build_int(&at, cmp->type, 1));
 	}
-	/* the tail: the loop itself, from where the main one stopped */
+	/* the tail: the loop itself, from the end of the main loop on */
 	op_set_operand(loop, 0, end);
 	for (u32 i = 0; i < loop->nresults; i++)
 		op_set_operand(loop, 3 + i, &main->results[i]);
@@ -177,7 +177,7 @@ static void split_loop(struct pass_state *s, struct op *loop, const split_vec *s
 	loop->attr[ATTR_UNROLL] = 0;
 }
 
-/* Would accesses be wider without their masks, or does a dot wait for them? */
+/* Would accesses be wider without their masks, or does a dot depend on them? */
 static bool splitting_pays(const struct pass_state *s, const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
@@ -196,7 +196,7 @@ static bool splitting_pays(const struct pass_state *s, const struct block *b)
 	return false;
 }
 
-/* Is o a dot's operand on its way to shared memory, in pieces as wide with the mask as they can be? */
+/* Is o the load of a dot's operand to shared memory, in copies of 16 bytes in spite of its mask? */
 static bool masked_copy(const struct pass_state *s, const struct op *o)
 {
 	if (o->code != IR_LOAD || !s->target->has_async_copy || o->attr[ATTR_VOLATILE] || !load_fills_zero(o))
@@ -223,8 +223,8 @@ static bool masks_only_copies(const struct pass_state *s, const struct value *v)
 	return true;
 }
 
-/* Nothing is gained by splitting: the loop's copies are issued ahead, and no mask makes them or anything else slower. Where a dot's
- * result is more than the next iteration's sum, copies without masks may be boxes (place/boxes.c). */
+/* Splitting gains nothing: the loop's copies are pipelined, and their masks slow nothing down. Not where a dot's result
+ * is more than the accumulator of the next iteration: there copies without masks may go by TMA (place/boxes.c). */
 static bool masks_are_free(const struct pass_state *s, const struct op *loop, const split_vec *splits)
 {
 	if (stages_of(s, loop) < 2)
@@ -238,8 +238,8 @@ static bool masks_are_free(const struct pass_state *s, const struct op *loop, co
 	return true;
 }
 
-/* Is one of the comparisons false somewhere in the first iteration already? Then there is no main loop. A loop that runs once at most is not
- * pipelined either. */
+/* Is one of the comparisons false in the first iteration already? Then there is no main loop. If the loop runs at most
+ * once, it is not pipelined either. */
 static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_vec *splits)
 {
 	struct affine first = lower_bound_of_rounded(s->ranges, operand(loop, 0));

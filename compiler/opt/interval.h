@@ -11,9 +11,8 @@ struct interval {
 struct interval interval_of_type(const struct type *t);
 bool interval_within(struct interval i, struct interval outer);
 struct interval interval_joined(struct interval a, struct interval b);
-/* The results of an operation on two operands whose elements lie in x and y; `all`: of the type. Operations on unsigned numbers are
- * those on signed ones where neither is negative. Where the interval
- * leaves the type, the operation may wrap. */
+/* The interval of an operation's results for operands in x and y; `all`: the interval of the type. Unsigned operations
+ * equal signed ones where no operand is negative. If the interval leaves the type, the operation may wrap. */
 struct interval interval_binary(enum opcode code, struct interval x, struct interval y, struct interval all);
 /* Of absolute values. */
 struct interval interval_magnitude(struct interval x, struct interval all);

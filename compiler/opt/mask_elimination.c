@@ -19,8 +19,8 @@ bool as_less(const struct op *o, struct less *l)
 	return true;
 }
 
-/* The sides' ideal values stand in for the machine's wherever the comparison of the ideal values holds: the left is below the right then, so it
- * needs a lower limit only, and the right an upper one. */
+/* Does the comparison of the ideal values decide the machine's? Where it holds, the left value is below the right one:
+ * so the left one needs a lower limit only, and the right one an upper limit. */
 static bool cannot_wrap(const struct ranges *r, const struct op *cmp, const struct range *left, const struct range *right)
 {
 	int bits = type_elem_bits(operand(cmp, 0)->type);
@@ -30,7 +30,7 @@ static bool cannot_wrap(const struct ranges *r, const struct op *cmp, const stru
 	return !right->wraps || (affine_interval(r, right->hi, cmp, &lo, &hi) && hi <= max);
 }
 
-/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. Unknown where the machine may say otherwise. */
+/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. Unknown where a value may wrap. */
 struct affine excess(const struct ranges *r, const struct op *cmp, const struct less *l)
 {
 	const struct range *left = value_range(r, l->left), *right = value_range(r, l->right);
@@ -49,8 +49,8 @@ static bool is_multiple(const struct kernel *k, const struct value *v, i64 n)
 	return false;
 }
 
-/* At least a · index, in any iteration of the loop, where its steps reach the end exactly: from one multiple of the step to another, or
- * up to cdiv(x, m) for a multiple x of m. Unknown elsewhere. */
+/* An upper bound of a · index over all iterations of a loop whose steps reach its end exactly: from one multiple of
+ * the step to another, or up to cdiv(x, m) for a multiple x of m. Unknown for other loops. */
 static struct affine most_of_index(struct pass_state *s, const struct op *loop, i64 a)
 {
 	const struct value *first = operand(loop, 0), *end = operand(loop, 1);
@@ -73,7 +73,7 @@ static struct affine most_of_index(struct pass_state *s, const struct op *loop, 
 	return affine_scaled(&most, a);
 }
 
-/* Where `at` executes. */
+/* Is f <= 0 wherever `at` executes? */
 static bool never_positive(struct pass_state *s, const struct affine *f, const struct op *keep_index, const struct op *at)
 {
 	i64 lo, hi;
@@ -81,7 +81,7 @@ static bool never_positive(struct pass_state *s, const struct affine *f, const s
 	return (affine_interval(s->ranges, f, at, &lo, &hi) && hi <= 0) || (affine_interval(s->ranges, &most, at, &lo, &hi) && hi <= 0);
 }
 
-/* Is the comparison true in the last iteration of a loop that it stands in, and so in all others? */
+/* Is the comparison true in the last iteration of a loop around it, and so in all iterations? */
 static bool holds_to_the_end(struct pass_state *s, const struct op *o, const struct affine *excess)
 {
 	for (const struct op *loop = o->block->parent; loop; loop = loop->block->parent) {
@@ -97,7 +97,7 @@ static bool holds_to_the_end(struct pass_state *s, const struct op *o, const str
 	return false;
 }
 
-/* Is it an assumption, or the part of one? */
+/* Is the user an assumption, or a conjunction that feeds one? */
 static bool feeds_assume(const struct op *user)
 {
 	if (user->code == IR_ANDI)
@@ -107,7 +107,7 @@ static bool feeds_assume(const struct op *user)
 	return user->code == IR_ASSUME;
 }
 
-/* An assumption keeps its condition, which later passes read. */
+/* Replaces a comparison that is provably true, except in assumptions: later passes read their conditions. */
 static void prove(struct op *o, void *arg)
 {
 	struct pass_state *s = arg;

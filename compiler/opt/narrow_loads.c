@@ -1,8 +1,9 @@
-/* Tiles that hold each element of memory several times in a row are loaded once and repeated in registers.
+/* Narrowing of broadcast loads: a tile that holds each element of memory several times in a row is loaded once and
+ * repeated in registers.
  *
  * Eight 4-bit weights packed in a word, or one scale for 128 columns, are addressed by `arange // 8`: 8 elements of the tile have one
- * address. The load takes every eighth of them, and expand_dims, broadcast and reshape make the tile of that, so memory
- * is asked for an eighth, and what unpacks the words can do so in the layout of a dot's operand. */
+ * address. The narrow load reads every eighth element, and expand_dims, broadcast and reshape make the whole tile of it. That
+ * is an eighth of the memory traffic, and the words can be unpacked in the layout of a dot's operand. */
 #include "opt/axis.h"
 #include "opt/pass.h"
 
@@ -13,7 +14,7 @@ struct sample {
 	struct pass_state *s;
 	i32 step;
 	struct arena scratch;
-	struct map fine; /* value → itself, of which a sample can be made */
+	struct map fine; /* values of which a sample can be made */
 	struct map made; /* value → its sample */
 };
 
@@ -30,7 +31,7 @@ static const struct type *sampled(const struct sample *m, const struct type *t, 
 	return type_with_dim_size(m->s->ctx, t, d, t->shape[d] / m->step);
 }
 
-/* The dimension of the operand of a shape operation that is its result's dimension d; the sides of either must allow it. */
+/* The operand's dimension that becomes dimension d of a shape operation's result. */
 static int operand_dim(const struct op *o, int d)
 {
 	return o->code == IR_EXPAND_DIMS ? d - (d > o->attr[ATTR_AXIS]) : o->code == IR_TRANS ? perm_get(o->attr[ATTR_ORDER], d) : d;
@@ -47,7 +48,7 @@ static bool is_multiple(const struct sample *m, const struct value *scalar)
 	return axis_of(m->s->axis, scalar)->divisibility[0] % m->step == 0;
 }
 
-/* Can v's sample be divided by the step without a remainder, and without dividing each element? */
+/* Can v's sample be divided by the step without a remainder, by changing constants and scalars only? */
 static bool can_divide(const struct sample *m, const struct value *v, int depth)
 {
 	enum { MOST = 6 }; /* sums of sums */
@@ -114,7 +115,7 @@ static struct value *divided_by_step(struct sample *m, const struct value *v)
 
 static struct value *sample(struct sample *m, struct value *v, int d);
 
-/* Where v is defined, so that what is the same in all iterations stays outside of loops. */
+/* Built behind v's definition, so that samples of loop-invariant values stay outside of loops. */
 static struct value *make_sample(struct sample *m, struct value *v, int d)
 {
 	struct op *o = v->def;

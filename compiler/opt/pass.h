@@ -11,14 +11,14 @@
 struct axis_analysis;
 struct ranges;
 
-/* What passes that place for CUDA know beside the kernel. */
+/* The state of placement for CUDA beside the kernel. */
 struct cuda_state {
 	bool no_boxes;    /* no copies by TMA */
-	bool persistent;  /* there will be more programs than multiprocessors: see place/programs.c */
+	bool persistent;  /* the launch will have more programs than multiprocessors: see place/programs.c */
 	struct programs *programs; /* the loop over them while it is tried, or NULL */
 };
 
-/* What passes know beside the kernel. */
+/* The state of a compilation's passes beside the kernel. */
 struct pass_state {
 	struct kernel *k;
 	struct ir_context *ctx;
@@ -28,14 +28,14 @@ struct pass_state {
 	int num_warps, num_stages; /* num_warps: of all blocks of a program, like the kernel's */
 	int group_pids;       /* remap a two-dimensional grid in groups of this many rows; 0: leave it */
 	bool debug;           /* keep device_assert */
-	enum aliasing alias;  /* what is known of the kernel's pointer parameters */
-	struct cuda_state cuda;     /* of placement for TARGET_CUDA: no pass before it looks there */
-	struct ranges *ranges;      /* these two are valid in passes that need them; see ranges.h, axis.h */
+	enum aliasing alias;  /* how the kernel's pointer parameters may alias */
+	struct cuda_state cuda;     /* for placement with TARGET_CUDA: passes before it do not read it */
+	struct ranges *ranges;      /* ranges and axis are valid in passes that need them; see ranges.h, axis.h */
 	struct axis_analysis *axis;
 	bool failed;          /* the user's kernel cannot be compiled; a diagnostic says why */
 };
 
-/* Stages of pipelining that the loop asks for, or the kernel. */
+/* Pipeline stages: the loop's attribute, else the kernel's option. */
 static inline int stages_of(const struct pass_state *s, const struct op *loop)
 {
 	return loop->attr[ATTR_STAGES] ? (int)loop->attr[ATTR_STAGES] : s->num_stages;
@@ -65,9 +65,11 @@ void pass_hoist_loads(struct pass_state *s);
 void pass_hoist_prologue_loads(struct pass_state *s);
 void pass_contract_fma(struct pass_state *s);
 
-/* Sums that loops carry only for what comes after, beside others that grow alike, are computed from these. */
+/* Removes induction variables that grow by the same step as another one of the loop and are read behind the loop only:
+ * they are computed from the other one there. */
 void merge_induction_variables(struct kernel *k, struct ir_context *ctx);
-/* Does the loop only load and add? If it does more, other warps have time to load meanwhile, or that may forbid to load early. */
+/* Does the loop only load and do cheap arithmetic? Loops with other work give warps time to overlap loads, or have
+ * effects that forbid to move loads up. */
 bool only_sums(const struct op *loop);
 /* Removes operations and loop-carried values that nothing needs. */
 void remove_dead_code(struct kernel *k);

@@ -10,7 +10,7 @@ struct ranges {
 
 static const struct affine unknown;
 
-/* In the arena, as short as it is. */
+/* A copy in the arena, without unused terms. */
 static const struct affine *keep(struct ranges *r, const struct affine *f)
 {
 	return arena_dup(r->arena, f, offsetof(struct affine, term) + (size_t)f->n * sizeof f->term[0]);
@@ -112,8 +112,8 @@ bool affine_interval(const struct ranges *r, const struct affine *f, const struc
 	return true;
 }
 
-/* What is known of v: `in` holds its elements unless the operation that makes it wraps; lo and hi are bounds of its ideal value or unknown;
- * `exact`: `in` holds the ideal value too, which is the machine's where `in` lies within the type. */
+/* The range of v. `in`: the interval of its elements unless the operation wraps; lo, hi: bounds of its ideal value, or
+ * unknown; `exact`: `in` bounds the ideal value too, so the machine's equals it where `in` lies within the type. */
 static struct range described(struct ranges *r, const struct value *v, struct interval in, bool exact, struct affine lo, struct affine hi)
 {
 	struct interval all = interval_of_type(v->type), least, most;
@@ -161,7 +161,7 @@ const struct range *value_range(const struct ranges *r, const struct value *v)
 	return x;
 }
 
-/* Where the tile's elements come from, when shape operations made it. */
+/* The source of the elements of a tile that shape operations made. */
 static const struct value *without_shape(const struct value *v)
 {
 	while (v->def && (v->def->code == IR_SPLAT || op_is_shape(v->def)))
@@ -281,7 +281,7 @@ static bool is_logic(enum opcode code)
 	return code == IR_ANDI || code == IR_ORI || code == IR_XORI;
 }
 
-/* CUDA's limits, which libtl keeps on every device. */
+/* CUDA's limits of a grid, which libtl enforces on every device. */
 static i64 most_programs(i64 axis)
 {
 	return axis ? 65535 : INT32_MAX;
@@ -336,7 +336,7 @@ static struct range transfer(struct ranges *r, const struct op *o)
 	return described(r, v, in, true, lo, hi);
 }
 
-/* A carried value that grows by a constant in each iteration: what it was, and that many times the iterations. */
+/* Bounds of a carried value that grows by a constant: its initial value plus the constant times the iterations. */
 static bool carried_sum(struct ranges *r, const struct op *loop, u32 i, struct affine *lo, struct affine *hi)
 {
 	const struct block *body = loop->blocks[0];
@@ -371,7 +371,7 @@ static void analyze_for(struct ranges *r, const struct op *o)
 		struct affine lo = unknown, hi = unknown;
 		const struct value *arg = body->args[1 + i];
 		if (is_integer(arg) && carried_sum(r, o, i, &lo, &hi)) {
-			/* between what the index's bounds make of it */
+			/* between its values at the index's bounds */
 			struct affine a = affine_without_indices(r, &lo, NULL, false), b = affine_without_indices(r, &hi, NULL, true);
 			struct interval least, most, in = interval_of_type(arg->type);
 			bool inside = affine_wide(r, &a, NULL, &least) && affine_wide(r, &b, NULL, &most) && interval_within((struct interval){least.lo, most.hi}, in);
@@ -468,7 +468,7 @@ struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v)
 	return affine_difference(exact_lo(r, operand(div, 0)), &most);
 }
 
-/* Is v the end, or that and a constant that is not negative, whichever is greater? */
+/* Is v the loop's end, or max(end, c) for a constant c >= 0? */
 static bool is_end(const struct value *v, const struct value *end)
 {
 	const struct op *greater = def_if(v, IR_MAXSI);
@@ -476,7 +476,7 @@ static bool is_end(const struct value *v, const struct value *end)
 	return v == end || (greater && operand(greater, 0) == end && value_const_int(operand(greater, 1), &c) && c >= 0);
 }
 
-/* Where nothing can wrap: between constants, and from end / m * m to the end. */
+/* Decides two kinds of loops, whose bounds cannot wrap: between constants, and from end / m * m to the end. */
 bool loop_runs_once(const struct op *loop)
 {
 	const struct value *first = operand(loop, 0), *end = operand(loop, 1);

@@ -1,15 +1,16 @@
-/* Value ranges and affine forms: what masks, comparisons and signs are decided with.
+/* Value ranges and affine expressions, which decide masks, comparisons and signs.
  *
  * One forward walk over the kernel computes for every integer value
  *   - the interval of its elements as the machine holds them, read as signed numbers, and
  *   - two affine expressions c + Σ coef·scalar between which the ideal value of every element lies: the integer that sums, differences
- *     and products give without a width. The machine holds it modulo 2^width. These operations need no proof that nothing wraps, since
- *     the modulus respects them; every other one (a comparison, an extension, a quotient, a minimum) reads the machine's value, and
- *     takes the expressions of an operand only where the interval of the ideal value lies within the type (`wraps` is false).
+ *     and products give without a width. The machine holds it modulo 2^width. Sums, differences and products need no proof that nothing wraps, since they
+ *     commute with the modulus. Every other operation (a comparison, an extension, a quotient, a minimum) reads the
+ *     machine's value, and takes an operand's expressions only where the interval of the ideal value lies within the
+ *     type (`wraps` is false).
  *
  * The walk visits an operation once, after its operands, so its time is linear in the kernel's size. A carried value is affine in the
- * index of its loop where it grows by a constant, else it is anything. The index of a loop stays a term; whoever asks replaces it by
- * the bounds of its loop (affine_without_indices), so equal terms cancel first.
+ * index of its loop where it grows by a constant, else it is anything. The index of a loop stays a term, so that equal terms cancel; queries replace it by the bounds of its loop afterwards
+ * (affine_without_indices).
  *
  * tl.assume narrows the interval of a value where every execution that computes the value reaches the assumption, and the interval of a
  * scalar in a query about a place that the assumption dominates. */
@@ -20,13 +21,13 @@
 
 struct range {
 	i64 min, max; /* of the machine's value, signed; of i1: 0 and 1 */
-	bool wraps;   /* the ideal value may be another than the machine's */
+	bool wraps;   /* the ideal value may differ from the machine's */
 	const struct affine *lo, *hi; /* of the ideal value; never NULL, known unless the value is no integer */
 };
 
 struct ranges;
 struct ranges *ranges_analyze(const struct kernel *k);
-/* Of a value that was made after the analysis: what its type holds. */
+/* For a value made after the analysis: the range of its type. */
 __attribute__((returns_nonnull)) const struct range *value_range(const struct ranges *r, const struct value *v);
 
 /* Bounds of v itself, as the machine holds it: value_range's, or for a scalar that may wrap the scalar as a term. */
@@ -40,7 +41,7 @@ bool affine_interval(const struct ranges *r, const struct affine *a, const struc
 /* A lower bound of v = x / m * m in terms of x, which value_range does not see: it takes the quotient for a scalar of its own. */
 struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v);
 
-/* Is it known that the loop runs once at most? */
+/* Does the loop provably run at most once? */
 bool loop_runs_once(const struct op *loop);
 
 /* start + arange(first, last + 1), a row of numbers that does not wrap if its ends do not. */

@@ -1,9 +1,9 @@
 #include "opt/sizes.h"
 
-/* An index that more operations than this make is none whose sizes a launch would bound. */
+/* The walk over an index gives up after so many operations: bounds the time of compiling. */
 enum { MOST_OPERATIONS = 128 };
 
-/* Smaller sizes count as this one in limits of products of which one factor is rounded up, as cdiv does: no such product is large. */
+/* In limits of products with a rounded-up factor (cdiv), smaller sizes count as this one: their products are small. */
 enum { COUNTS_AS = 256 };
 
 struct query {
@@ -43,7 +43,8 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 
 static bool within(struct query *q, const struct value *v, i64 most);
 
-/* (times · size + plus) / by, rounded down, which a value does not exceed. Small numbers, else there is none. */
+/* An upper bound of a value, (times · size + plus) / by, rounded down. The numbers stay below 2^24, else there is no
+ * bound. */
 struct bound {
 	i16 size; /* SIZE_NONE: there is none */
 	i64 times, plus, by;
@@ -52,7 +53,7 @@ static const struct bound no_bound = {.size = SIZE_NONE, .by = 1};
 
 static struct bound scaled(struct bound b, i64 c)
 {
-	while (b.by % 2 == 0 && c % 2 == 0) /* as sizes of tiles are */
+	while (b.by % 2 == 0 && c % 2 == 0) /* tile sizes are powers of two */
 		b.by /= 2, c /= 2;
 	if (c <= 0 || c >= 1 << 24 || b.times >= 1 << 24 || b.plus >= 1 << 24 || b.plus < -(1 << 24))
 		return no_bound;
@@ -69,7 +70,7 @@ static struct bound plus_constant(struct bound b, i64 by)
 	return b;
 }
 
-/* What bounds v by a size; v's operations are kept from wrapping elsewhere. */
+/* A bound of v by one size. Only for values whose operations are known not to wrap (within). */
 static struct bound bound_of(struct query *q, const struct value *v)
 {
 	v = without_shape(v);
@@ -95,7 +96,7 @@ static struct bound bound_of(struct query *q, const struct value *v)
 			b.by *= c;
 		return b;
 	case IR_REMSI:
-		b = bound_of(q, operand(o, 1)); /* less than the divisor, and no more than what is divided */
+		b = bound_of(q, operand(o, 1)); /* less than the divisor, and at most the dividend */
 		b.plus -= b.by;
 		return b.size != SIZE_NONE ? b : bound_of(q, operand(o, 0));
 	case IR_MULI: return value_const_int(operand(o, 1), &c) ? scaled(bound_of(q, operand(o, 0)), c) : no_bound;
@@ -115,7 +116,7 @@ static i64 slope(struct bound b, i32 least)
 	return b.times + (MAX(b.plus, 0) + least - 1) / least;
 }
 
-/* A product: with a small factor, or of two values that sizes bound. */
+/* Is 0 <= x · y <= most? For a small factor, or two values that sizes bound. */
 static bool product_within(struct query *q, const struct value *x, const struct value *y, i64 most)
 {
 	const struct range *p = value_range(q->r, x), *s = value_range(q->r, y);
@@ -131,7 +132,7 @@ static bool product_within(struct query *q, const struct value *x, const struct 
 	return add_limit(q, a.size, b.size, least, (i64)MIN(top, INT64_MAX));
 }
 
-/* Both, or no limit is stated. */
+/* Both hold, or the limits stay as they were. */
 static bool both_within(struct query *q, const struct value *x, i64 most_x, const struct value *y, i64 most_y)
 {
 	struct query before = *q;
@@ -149,7 +150,7 @@ static bool sum_within(struct query *q, const struct value *x, const struct valu
 		i64 for_y = py <= most / 2 ? py : most - px;
 		return for_y >= 0 && within(q, x, most - for_y) && within(q, y, for_y);
 	}
-	/* one of two is mostly much larger: rows times their length, and columns */
+	/* one of the two is mostly much larger: rows times their length, plus columns */
 	return both_within(q, x, most - few, y, few) || both_within(q, x, few, y, most - few) || both_within(q, x, most / 2, y, most / 2);
 }
 

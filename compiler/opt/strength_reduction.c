@@ -1,5 +1,6 @@
-/* Tiles of pointers that a loop carries and moves by the same distance in every element become what they were before the
- * loop plus a carried scalar: one register instead of two for each element, and addresses that differ by constants. */
+/* Pointer strength reduction: a tile of pointers that a loop carries and advances by the same distance in every element
+ * becomes the tile before the loop plus a carried scalar offset. One register instead of two for each element, and
+ * addresses that differ by constants. */
 #include "opt/pass.h"
 
 /* The scalar that all elements of v equal, defined outside of the loop; NULL if there is none. */
@@ -40,7 +41,7 @@ static void reduce_pointer(struct pass_state *s, struct op *loop, u32 i)
 		step = build1(&before, IR_EXTSI, t, step);
 	struct value *here = advanced(&in, init, arg), *there = advanced(&after, init, out);
 	here->name = arg->name;
-	/* every use but those just made */
+	/* every use but those just built */
 	struct value *offset = operand(here->def, 1), *total = operand(there->def, 1);
 	replace_uses(arg, here);
 	op_set_operand(offset->def, 0, arg);
@@ -79,14 +80,14 @@ static bool equal_values(const struct value *a, const struct value *b)
 	return a == b || (a && b && value_const_int(a, &x) && value_const_int(b, &y) && x == y);
 }
 
-/* Does only the code behind the loop read it? */
+/* Is carried value i read by the code behind the loop only? */
 static bool only_result_used(const struct op *loop, u32 i)
 {
 	const struct block *body = loop->blocks[0];
 	return !value_unused(&loop->results[i]) && value_has_one_use(body->args[1 + i]) && value_has_one_use(operand(body->last, i));
 }
 
-/* The loop, or the last of what waits for its work to be done, without v. */
+/* The loop, or the last of the operations with effects right behind it, such as waits, that do not read v. */
 static struct op *end_of_effects(struct op *loop, const struct value *v)
 {
 	struct op *last = loop;

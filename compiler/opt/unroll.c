@@ -1,5 +1,5 @@
-/* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for those left over. Sums of columns get a
- * factor unasked. */
+/* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for the remaining iterations. Loops that sum columns get a
+ * factor without an attribute. */
 #include "base/tuning.h"
 #include "opt/pass.h"
 #include "opt/ranges.h"
@@ -10,8 +10,8 @@ static struct value *to_i64(struct builder *b, struct value *v)
 	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
 }
 
-/* Where the main loop ends and the rest begins: lb + floor(ceil((ub - lb) / step) / F) · F · step. In 64 bits, where it cannot wrap for the
- * bounds that can_unroll takes. */
+/* The end of the main loop: lb + floor(ceil((ub - lb) / step) / F) · F · step. Computed in 64 bits, where it cannot wrap
+ * for bounds that can_unroll accepts. */
 static struct value *main_end(struct builder *b, const struct op *loop, i64 factor, i64 most_step)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
@@ -28,7 +28,7 @@ static struct value *main_end(struct builder *b, const struct op *loop, i64 fact
 		n = build3(b, IR_SELECT, t, fits, n, build_int(b, t, 0));
 	}
 	n = build2(b, IR_MULI, t, n, build2(b, IR_MULI, t, step, build_int(b, t, factor)));
-	/* past ub, if anywhere, only when nothing is left over */
+	/* beyond ub only when no iteration remains */
 	struct value *end = build2(b, IR_MINSI, t, build2(b, IR_ADDI, t, lb, n), last);
 	return operand(loop, 0)->type == t ? end : build1(b, IR_TRUNCI, operand(loop, 0)->type, end);
 }
@@ -48,7 +48,7 @@ static bool can_unroll(const struct pass_state *s, const struct op *loop, i64 fa
 	return fits && first->min >= -most - 1 && end->max <= most;
 }
 
-/* Another iteration of `loop` at the end of `body`, whose terminator has what the one before yields. */
+/* Appends another iteration of `loop` to `body`, whose terminator yields the previous iteration's values. */
 static void append_iteration(struct ir_context *c, const struct op *loop, struct block *body, struct value *index)
 {
 	const struct block *from = loop->blocks[0];
@@ -112,8 +112,8 @@ bool only_sums(const struct op *loop)
 
 struct loads {
 	const struct block *body;
-	int threads, rank; /* the least of their tiles */
-	i64 registers;     /* of a thread, that an iteration loads */
+	int threads, rank; /* rank: the smallest of the loaded tiles */
+	i64 registers;     /* registers of a thread that one iteration loads */
 };
 
 static void add_load(struct op *o, void *arg)
@@ -126,7 +126,7 @@ static void add_load(struct op *o, void *arg)
 	l->rank = MIN(l->rank, t->rank);
 }
 
-/* How many iterations the loop has, if that is known, or `most`. */
+/* The number of iterations, at most `most`; `most` if it is not known. */
 static i64 iterations(const struct op *loop, i64 most)
 {
 	i64 lb, ub, step, length;
@@ -136,8 +136,8 @@ static i64 iterations(const struct op *loop, i64 most)
 	return MIN(MAX(length / step + (length % step > 0), 0), most);
 }
 
-/* How often a loop that only sums tiles is unrolled, so that a thread has enough on its way: on an H100 the sum of columns by 8 warps takes
- * 37 instead of 54 µs. Tiles of one dimension mostly are a row, or a few of them one: their loops lose up to a tenth. */
+/* The unroll factor of a loop that only sums tiles, so that a thread has enough loads in flight: on an H100 the sum of columns by 8 warps takes
+ * 37 instead of 54 µs. Not for tiles of one dimension, mostly rows or parts of rows: their loops lose up to a tenth. */
 static i64 factor_of_sum(const struct pass_state *s, const struct op *loop)
 {
 	struct loads l = {loop->blocks[0], 32 * s->num_warps, MAX_RANK, 0};
@@ -153,7 +153,7 @@ static void count(struct op *o, void *n)
 	++*(u32 *)n;
 }
 
-/* Inner loops first, so that they are copied as they have become. */
+/* Inner loops first, so that the outer loop copies them unrolled. */
 static bool unroll_loops(struct pass_state *s, struct block *b)
 {
 	bool changed = false;

@@ -1,10 +1,11 @@
-/* Remainders and masks that only matter at the edge of a matrix.
+/* Versioning: a fast path for programs in the interior of a matrix.
  *
- * Kernels keep rows and columns inside with `(start + arange) % n`, or a mask `start + arange < n`. Where n may be anything,
- * neighbours of such a tile may be far apart, or some of them masked, and a load that takes them as columns of a row is done one
- * element at a time; but all programs except those at the edge see x % n == x, and a mask that is true. So the rest of the block
- * is made twice: where 0 <= start and start + length <= n, with the remainder replaced by its operand and the mask by true, and
- * as written. That is done if a dot's operand of less than a word an element runs along them; wider elements gain nothing. */
+ * Kernels keep rows and columns inside with `(start + arange) % n`, or a mask `start + arange < n`. Where n may be
+ * anything, neighbours of such a tile may be far apart, or masked, and a load with them as columns of a row moves one
+ * element at a time. But for all programs except those at the edge x % n == x, and the mask is true. So the rest of the
+ * block gets two versions: for 0 <= start and start + length <= n, one with the remainder replaced by its operand and
+ * the mask by true; else one as written. Only where elements of a dot's operand that are smaller than a word are
+ * contiguous along the tile; wider elements gain nothing. */
 #include "base/tuning.h"
 #include "opt/axis.h"
 #include "opt/ranges.h"
@@ -21,7 +22,7 @@ static bool feeds_dot(const struct value *v, int depth)
 	return false;
 }
 
-/* Do neighbours of v become neighbours in memory, of small elements of a dot's operand? */
+/* Do neighbours of v address neighbouring small elements of a dot's operand? */
 static bool runs_along_operand(const struct value *v, int depth)
 {
 	for (const struct use *u = v->uses; u && depth < MAX_DEPTH; u = u->next) {
@@ -48,8 +49,8 @@ static bool runs_along_operand(const struct value *v, int depth)
 	return false;
 }
 
-/* Does v, as (part of) their mask, split runs of a dot's operand that would be whole without it? `alone`: v before it was joined
- * with others. */
+/* Does v, as (part of) a load's mask, split runs of a dot's operand that would be whole without it? `alone`: v before
+ * its conjunction with other masks. */
 static bool splits_runs(const struct pass_state *s, const struct value *v, const struct value *alone, int depth)
 {
 	for (const struct use *u = v->uses; u && depth < MAX_DEPTH; u = u->next) {
@@ -163,7 +164,7 @@ static void version_block(struct pass_state *s, struct block *b)
 				version_block(s, o->blocks[i]);
 			continue;
 		}
-		/* the ends must be known where the `if` goes */
+		/* the ends must be defined in front of the `if` */
 		struct row r;
 		if (!versioning_pays(s, o) || !row_of(operand(o, 0), &r) || (r.start && !is_defined_before(r.start, first)) ||
 		    !is_defined_before(operand(operand(o, 1)->def, 0), first))
