@@ -144,6 +144,7 @@ include tests/tests.mk
 
 deps:
 	$(Q)sh .ci/check-includes.sh
+	$(Q)sh .ci/check-lines.sh
 
 # clang-tidy-19, with .clang-tidy. It brings no omp.h: GCC's, without the argument of an attribute that clang does not know.
 tidy: $(BUILD)/gen/parser.h

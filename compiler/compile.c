@@ -16,31 +16,40 @@ extern const char embed_std[], embed_std_end[];
 
 /* --- the pipeline ------------------------------------------------------------------------------------------------ */
 
-/* Every pass over the IR, in order, for each kind of target. The IR after the tile passes is the ttir dump, the IR after
- * the placing passes the ttgir dump. */
+/* Every pass over the IR, in order, for each kind of target. The IR after the tile passes is the ttir dump, the IR
+ * after the placing passes the ttgir dump. */
 static const struct pass cuda_tile_passes[] = {
-	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0, ANALYSIS_AXIS},
+	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
+	 ANALYSIS_AXIS},
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"strength-reduction", "carry an offset instead of a tile of pointers", pass_strength_reduction, 0, ANALYSIS_AXIS},
-	{"versioning", "a fast path for programs away from the edge of a matrix", pass_versioning, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"strength-reduction", "carry an offset instead of a tile of pointers", pass_strength_reduction, 0,
+	 ANALYSIS_AXIS},
+	{"versioning", "a fast path for programs away from the edge of a matrix", pass_versioning, ANALYSIS_AXIS,
+	 ANALYSIS_AXIS},
+	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
+	 ANALYSIS_AXIS},
+	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
+	 ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"unroll", "unroll loops that have a factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"narrow-loads", "load repeated elements of a tile once", pass_narrow_loads, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads, 0, ANALYSIS_AXIS},
+	{"hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads, 0,
+	 ANALYSIS_AXIS},
 	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
 };
 static const struct pass cuda_place_passes[] = {
 	{"legalize-dots", "operand types for the target's tensor cores", pass_legalize_dots, 0, ANALYSIS_AXIS},
-	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster, ANALYSIS_AXIS, 0},
+	{"cluster", "programs whose tiles do not fit a block's registers run on several blocks", pass_cluster,
+	 ANALYSIS_AXIS, 0},
 	{"layouts", "a layout for every tile", pass_layouts, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"promote-operands", "move operands of a loop's dots to shared memory where registers do not suffice", pass_promote_operands, 0, 0},
+	{"promote-operands", "move operands of a loop's dots to shared memory where registers do not suffice",
+	 pass_promote_operands, 0, 0},
 	{"pipeline", "issue loads of loops ahead", pass_pipeline, ANALYSIS_AXIS, ANALYSIS_AXIS},
-	{"hoist-prologue-loads", "issue the first loads of loops before reductions", pass_hoist_prologue_loads, 0, ANALYSIS_AXIS},
+	{"hoist-prologue-loads", "issue the first loads of loops before reductions", pass_hoist_prologue_loads, 0,
+	 ANALYSIS_AXIS},
 	{"multiply-adds", "operands of dots without tensor cores in shared memory", pass_multiply_adds, 0, 0},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
@@ -49,12 +58,15 @@ static const struct pass cuda_place_passes[] = {
 /* One thread runs a program: passes that serve wide accesses of many threads, or overlap loads with other work, gain
  * nothing. */
 static const struct pass cpu_tile_passes[] = {
-	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0, ANALYSIS_AXIS},
+	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
+	 ANALYSIS_AXIS},
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
-	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES, ANALYSIS_AXIS},
-	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting, ANALYSIS_AXIS, ANALYSIS_AXIS},
+	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
+	 ANALYSIS_AXIS},
+	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
+	 ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
 };
@@ -64,7 +76,8 @@ static const struct pass_list {
 	u32 ntile, nplace;
 } pass_lists[] = {
 	[TARGET_CPU] = {cpu_tile_passes, NULL, ARRAY_LEN(cpu_tile_passes), 0},
-	[TARGET_CUDA] = {cuda_tile_passes, cuda_place_passes, ARRAY_LEN(cuda_tile_passes), ARRAY_LEN(cuda_place_passes)},
+	[TARGET_CUDA] = {cuda_tile_passes, cuda_place_passes, ARRAY_LEN(cuda_tile_passes),
+			 ARRAY_LEN(cuda_place_passes)},
 };
 
 /* --- units --------------------------------------------------------------------------------------------------- */
@@ -226,7 +239,8 @@ static const char *print_kernel(struct unit *u, const struct kernel *k)
 
 static const char *size_name(struct arena *a, const struct kernel *k, int size)
 {
-	return size <= SIZE_PROGRAMS ? arena_printf(a, "programs along %c", "xyz"[SIZE_PROGRAMS - size]) : arena_ascii(a, k->params[size].name);
+	return size <= SIZE_PROGRAMS ? arena_printf(a, "programs along %c", "xyz"[SIZE_PROGRAMS - size])
+				     : arena_ascii(a, k->params[size].name);
 }
 
 /* Comments and directives in the PTX for hosts that launch it without libtl. */
@@ -234,24 +248,32 @@ static const char *directives(struct arena *a, const struct kernel *k)
 {
 	struct strbuf sb = {.arena = a};
 	if (k->cuda.cluster > 1)
-		sb_printf(&sb, ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid along x is %d times the programs", k->cuda.cluster,
-			  k->cuda.cluster, k->cuda.cluster);
+		sb_printf(&sb,
+			  ".explicitcluster\n.reqnctapercluster %d, 1, 1\n// a program runs on %d blocks: the grid "
+			  "along x is %d times the programs",
+			  k->cuda.cluster, k->cuda.cluster, k->cuda.cluster);
 	if (k->cuda.persistent)
-		sb_printf(&sb, "// parameters %u to %u: the programs along each axis; the grid is of as many blocks as there are multiprocessors, or programs if they are fewer, along x",
+		sb_printf(&sb,
+			  "// parameters %u to %u: the programs along each axis; the grid is of as many blocks as "
+			  "there are multiprocessors, or programs if they are fewer, along x",
 			  k->nparams - GRID_PARAMS, k->nparams - 1);
 	for (u32 i = 0; i < k->nlimits; i++) {
 		const struct size_limit *l = &k->limits[i];
 		sb_printf(&sb, "%s// for launches with %s", sb.len ? "\n" : "", size_name(a, k, l->a));
 		if (l->b != SIZE_NONE)
-			sb_printf(&sb, " * %s%s", size_name(a, k, l->b), l->least > 1 ? arena_printf(a, ", each %d at least,", l->least) : "");
+			sb_printf(&sb, " * %s%s", size_name(a, k, l->b),
+				  l->least > 1 ? arena_printf(a, ", each %d at least,", l->least) : "");
 		sb_printf(&sb, " from 0 to %lld", (long long)l->most);
 	}
 	for (u32 i = 0; i < k->cuda.nmaps; i++) {
 		const struct tensor_map_param *m = &k->cuda.maps[i];
 		const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
-		sb_printf(&sb, "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %lld%s%s, %d and 2^%d bytes, box %d, %d, %d, 1, swizzle %d bytes",
-			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, (long long)m->factor, name ? " * " : "", name ? name : "", m->swizzle,
-			  TENSOR_MAP_LOG2_PAGE, m->box[0], m->box[1], m->box[2], m->swizzle);
+		sb_printf(&sb,
+			  "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %lld%s%s, %d "
+			  "and 2^%d bytes, box %d, %d, %d, 1, swizzle %d bytes",
+			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, (long long)m->factor,
+			  name ? " * " : "", name ? name : "", m->swizzle, TENSOR_MAP_LOG2_PAGE, m->box[0], m->box[1],
+			  m->box[2], m->swizzle);
 	}
 	return sb.at;
 }
@@ -272,7 +294,8 @@ static bool generate(struct run *r, struct compiled *out)
 	start = milliseconds();
 	const char *ptx = emit_ptx(&session, o->target.sm, o->target.arch_specific, block_has(r->s.k->body, op_is_loop),
 				   o->want_llir ? &out->llir : NULL, o->want_ptx ? &out->ptx_len : NULL, &error);
-	if (ptx && o->want_ptx && (r->s.k->cuda.cluster > 1 || r->s.k->cuda.persistent || r->s.k->cuda.nmaps || r->s.k->nlimits))
+	if (ptx && o->want_ptx &&
+	    (r->s.k->cuda.cluster > 1 || r->s.k->cuda.persistent || r->s.k->cuda.nmaps || r->s.k->nlimits))
 		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len, directives(&r->u->arena, r->s.k));
 	after_step(r, "llvm", start);
 	session_close(&session);
@@ -331,7 +354,8 @@ static bool check_start(struct run *r, const struct kernel *k)
 		return false;
 	}
 	if (place < 0 || (any && (place >= index_of(list->place, list->nplace, "layouts")) != (any->layout != NULL))) {
-		diag(d, E_START_AFTER, k->loc, after ? after : "barriers", any && !any->layout ? "one without layouts" : "one that has been placed");
+		diag(d, E_START_AFTER, k->loc, after ? after : "barriers",
+		     any && !any->layout ? "one without layouts" : "one that has been placed");
 		return false;
 	}
 	r->start_after = list->place[place].name;
@@ -342,9 +366,16 @@ static bool check_start(struct run *r, const struct kernel *k)
 static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 {
 	const struct compile_options *o = r->o;
-	r->s = (struct pass_state){.k = k, .ctx = &r->u->ir, .diags = &r->u->diags, .remarks = o->remarks, .target = &o->target,
-				   .num_stages = o->num_stages ? o->num_stages : 3, .group_pids = o->group_pids, .alias = o->alias,
-				   .debug = o->debug, .cuda = {.no_boxes = o->no_boxes, .persistent = o->persistent}};
+	r->s = (struct pass_state){.k = k,
+				   .ctx = &r->u->ir,
+				   .diags = &r->u->diags,
+				   .remarks = o->remarks,
+				   .target = &o->target,
+				   .num_stages = o->num_stages ? o->num_stages : 3,
+				   .group_pids = o->group_pids,
+				   .alias = o->alias,
+				   .debug = o->debug,
+				   .cuda = {.no_boxes = o->no_boxes, .persistent = o->persistent}};
 	out->kernel = k;
 	k->any_size = o->any_size;
 	if (o->any_size && o->remarks)
@@ -368,7 +399,8 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
-bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o, struct compiled *out)
+bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
+	     struct compiled *out)
 {
 	struct run r = {.u = u, .o = o};
 	double start = milliseconds();
@@ -405,8 +437,10 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident)
 {
 	struct arena *a = &u->arena;
-	diag(&u->diags, R_RESOURCES, c->kernel->loc, registers, local_bytes ? arena_printf(a, " and %lld bytes of local memory", (long long)local_bytes) : "",
-	     32 * c->num_warps, c->shared_bytes, resident ? arena_printf(a, "; %d block%s at once on a multiprocessor", resident, PLURAL(resident)) : "");
+	diag(&u->diags, R_RESOURCES, c->kernel->loc, registers,
+	     local_bytes ? arena_printf(a, " and %lld bytes of local memory", (long long)local_bytes) : "",
+	     32 * c->num_warps, c->shared_bytes,
+	     resident ? arena_printf(a, "; %d block%s at once on a multiprocessor", resident, PLURAL(resident)) : "");
 	if (local_bytes)
 		diag_hint(&u->diags, "local memory is slow: use smaller tiles, or another num_warps");
 }

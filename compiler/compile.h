@@ -9,16 +9,19 @@ struct compile_options {
 	struct description target;
 	int num_warps, num_stages; /* 0: 4 and 3 */
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
-	bool no_boxes;             /* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
+	/* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
+	bool no_boxes;
 	bool any_size;             /* compiles without limits on a launch's sizes: see opt/sizes.h */
-	bool persistent;           /* for launches of more programs than multiprocessors: a persistent kernel if that is faster */
+	/* for launches of more programs than multiprocessors: a persistent kernel if that is faster */
+	bool persistent;
 	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */
 	bool debug;                /* device_assert traps on the GPU too */
 	bool remarks;
 	bool no_advice;            /* when it needs too much shared memory, do not look for a configuration that fits */
 	bool time;                 /* report time per pass through diags */
 	const char *print_after, *stop_after; /* pass name, or "all"; NULL */
-	const char *start_after;   /* the pass whose IR was read; NULL: for placed text the last one that changes it, else none ran */
+	/* the pass whose IR was read; NULL: for placed text the last one that changes it, else none ran */
+	const char *start_after;
 	FILE *print_to;
 	/* Called with the evaluated IR ("eval") and the IR after each pass before placement; NULL: not called. */
 	void (*after_pass)(void *arg, const char *pass, struct kernel *k);

@@ -74,6 +74,17 @@ sim_examples() {
 	[ $failed = 0 ]
 }
 
+# sources: each check of .ci/
+sources() {
+	passed=0 failed=0
+	for check in .ci/check-*.sh; do
+		if sh "$check"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+	done
+	echo "$passed passed, $failed failed"
+	[ $failed = 0 ]
+}
+
+suite sources sources
 suite unit unit "$@"
 for folder in tests/lang tests/eval tests/ir tests/opt tests/place tests/lower tests/cli tests/bad; do
 	suite "${folder#tests/}" lit "$folder"

@@ -8,15 +8,16 @@ enum tuning {
 	 * bounds the growth of code. Those copied in the examples, tests and benchmarks have 3 to 67 operations; ten
 	 * times as many leave room for unrolled ones. */
 	MAX_DUPLICATED_OPS = 600,
-	/* Operations of a loop's body after unrolling: bounds the time of compiling. A greater product of factor and body
-	 * is left alone, with a remark. */
+	/* Operations of a loop's body after unrolling: bounds the time of compiling. A greater product of factor and
+	 * body is left alone, with a remark. */
 	MAX_UNROLLED_OPS = 1 << 15,
 	/* A loop that only sums tiles is unrolled until a thread loads so many registers in an iteration, at most so
 	 * often: on an H100, 8 warps then sum columns in 37 instead of 54 µs. */
 	UNROLL_LOADED_REGISTERS = 32,
 	MAX_UNROLL_OF_SUM = 8,
-	/* Registers of a thread that one hoisted load may hold, and all of them together. On an H200 a layer normalisation
-	 * of 8192 columns with more took 94 µs in place of 72: fewer rows were on a multiprocessor at once. */
+	/* Registers of a thread that one hoisted load may hold, and all of them together. On an H200 a layer
+	 * normalisation of 8192 columns with more took 94 µs in place of 72: fewer rows were on a multiprocessor at
+	 * once. */
 	MAX_HOISTED_REGISTERS = 4,
 	MAX_HOISTED_REGISTERS_IN_ALL = 8,
 	/* The same for loads of the prologues of pipelined loops, for which all iterations wait. */
@@ -28,18 +29,19 @@ enum tuning {
 	 * which takes more registers than words; beyond, the loads' results become words in the same iteration. Of a
 	 * thread's 255 registers, 51 remain for addresses and the iteration's own values. Not measured more closely. */
 	MAX_CARRIED_REGISTERS = 204,
-	/* Partial results of a reduction, in words, that a part of the threads stores by predicated instructions. More are
-	 * stored in a branch, whose basic blocks cost LLVM much more time. */
+	/* Partial results of a reduction, in words, that a part of the threads stores by predicated instructions. More
+	 * are stored in a branch, whose basic blocks cost LLVM much more time. */
 	MAX_PREDICATED_STORES = 4,
-	/* From 2^4 warps on, the lanes of a warp share the work of combining the warps' partial results; of fewer, every
-	 * thread loads and combines all. */
+	/* From 2^4 warps on, the lanes of a warp share the work of combining the warps' partial results; of fewer,
+	 * every thread loads and combines all. */
 	LOG2_WARPS_COMBINED_BY_LANES = 4,
-	/* Dots on multiply-adds: steps of k, and products of a thread, in one turn of the loop over k. ptxas overlaps loads
-	 * and products inside a turn only: turns of four steps take 9 % longer. */
+	/* Dots on multiply-adds: steps of k, and products of a thread, in one turn of the loop over k. ptxas overlaps
+	 * loads and products inside a turn only: turns of four steps take 9 % longer. */
 	MAX_FMA_STEPS = 16,
 	MAX_FMA_PRODUCTS = 1024,
 	/* Bytes of contiguous, unaligned rows from which on loads use .L2::256B: on an H100, cross entropy of rows of
-	 * 50,257 floats takes 282.7 in place of 297.7 µs; tiles of short rows, as products have, would lose 2 to 7 %. */
+	 * 50,257 floats takes 282.7 in place of 297.7 µs; tiles of short rows, as products have, would lose 2 to 7
+	 * %. */
 	MIN_LONG_ROW_BYTES = 1024,
 };
 

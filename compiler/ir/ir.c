@@ -438,7 +438,8 @@ struct op *op_clone(struct builder *b, const struct op *o, struct map *map)
 	}
 	for (u32 k = 0; k < o->nblocks; k++) {
 		for (u32 i = 0; i < o->blocks[k]->nargs; i++) {
-			struct value *from = o->blocks[k]->args[i], *to = block_add_arg(b->ctx, n->blocks[k], from->type);
+			struct value *from = o->blocks[k]->args[i],
+				     *to = block_add_arg(b->ctx, n->blocks[k], from->type);
 			to->name = from->name;
 			map_put(map, from, to);
 		}
@@ -536,8 +537,8 @@ bool always_reaches(const struct block *b, const struct op *from, const struct o
 /* The pointer under offsets and shape operations. */
 static const struct value *without_offsets(const struct value *v)
 {
-	while (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def) ||
-			  (v->def->code == IR_BITCAST && operand(v->def, 0)->type == v->type)))
+	while (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT ||
+			  op_is_shape(v->def) || (v->def->code == IR_BITCAST && operand(v->def, 0)->type == v->type)))
 		v = operand(v->def, 0);
 	return v;
 }

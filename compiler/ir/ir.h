@@ -69,12 +69,60 @@ enum opcode {
 enum ir_trait { PURE = 1, ELEM = 2, COMM = 4, READ = 8, WRITE = 16, END = 32, SYNC = 64, PLACED = 128 };
 
 enum ir_rule {
-	R_ALONE, R_INT, R_FLOAT, R_CMPI, R_CMPF, R_SELECT, R_WIDEN_INT, R_NARROW_INT, R_INT_TO_FLOAT, R_FLOAT_TO_INT,
-	R_WIDEN_FLOAT, R_NARROW_FLOAT, R_FLOAT_TO_FLOAT, R_BITCAST, R_PTR_TO_INT, R_INT_TO_PTR, R_CONSTANT,
-	R_MAKE_RANGE, R_SPLAT, R_UNSPLAT, R_EXPAND_DIMS, R_BROADCAST, R_RESHAPE, R_TRANS, R_JOIN, R_SPLIT, R_ADDPTR,
-	R_LOAD, R_STORE, R_ATOMIC, R_DOT, R_REDUCE, R_SCAN, R_PROGRAM, R_MASK, R_PRINT, R_FOR, R_IF, R_WHILE, R_COMBINED, R_YIELD,
-	R_CONDITION, R_RETURN, R_CONVERT, R_LOCAL, R_ALLOC, R_MEMDESC_INDEX, R_MEMDESC_TRANS, R_ASYNC_COPY, R_WARP_GROUP_DOT,
-	R_WARP_GROUP_WAIT, R_REGION, R_MBARRIER, R_TMA_COPY,
+	R_ALONE,
+	R_INT,
+	R_FLOAT,
+	R_CMPI,
+	R_CMPF,
+	R_SELECT,
+	R_WIDEN_INT,
+	R_NARROW_INT,
+	R_INT_TO_FLOAT,
+	R_FLOAT_TO_INT,
+	R_WIDEN_FLOAT,
+	R_NARROW_FLOAT,
+	R_FLOAT_TO_FLOAT,
+	R_BITCAST,
+	R_PTR_TO_INT,
+	R_INT_TO_PTR,
+	R_CONSTANT,
+	R_MAKE_RANGE,
+	R_SPLAT,
+	R_UNSPLAT,
+	R_EXPAND_DIMS,
+	R_BROADCAST,
+	R_RESHAPE,
+	R_TRANS,
+	R_JOIN,
+	R_SPLIT,
+	R_ADDPTR,
+	R_LOAD,
+	R_STORE,
+	R_ATOMIC,
+	R_DOT,
+	R_REDUCE,
+	R_SCAN,
+	R_PROGRAM,
+	R_MASK,
+	R_PRINT,
+	R_FOR,
+	R_IF,
+	R_WHILE,
+	R_COMBINED,
+	R_YIELD,
+	R_CONDITION,
+	R_RETURN,
+	R_CONVERT,
+	R_LOCAL,
+	R_ALLOC,
+	R_MEMDESC_INDEX,
+	R_MEMDESC_TRANS,
+	R_ASYNC_COPY,
+	R_WARP_GROUP_DOT,
+	R_WARP_GROUP_WAIT,
+	R_REGION,
+	R_MBARRIER,
+	R_TMA_COPY,
 };
 
 struct op_info {
@@ -87,7 +135,18 @@ struct op_info {
 extern const struct op_info op_info[IR_OPCODES];
 
 /* Attribute values; the order is that of the ENUM lists in ops.def. */
-enum cmpi_predicate { CMPI_EQ, CMPI_NE, CMPI_SLT, CMPI_SLE, CMPI_SGT, CMPI_SGE, CMPI_ULT, CMPI_ULE, CMPI_UGT, CMPI_UGE };
+enum cmpi_predicate {
+	CMPI_EQ,
+	CMPI_NE,
+	CMPI_SLT,
+	CMPI_SLE,
+	CMPI_SGT,
+	CMPI_SGE,
+	CMPI_ULT,
+	CMPI_ULE,
+	CMPI_UGT,
+	CMPI_UGE
+};
 enum cmpf_predicate {
 	CMPF_OEQ, CMPF_ONE, CMPF_OLT, CMPF_OLE, CMPF_OGT, CMPF_OGE, CMPF_ORD,
 	CMPF_UEQ, CMPF_UNE, CMPF_ULT, CMPF_ULE, CMPF_UGT, CMPF_UGE, CMPF_UNO,
@@ -105,8 +164,9 @@ enum {
 	ATTR_VALUE = 0,                                    /* CONSTANT: bits of the element */
 	ATTR_START = 0, ATTR_END = 1,                      /* MAKE_RANGE */
 	ATTR_PREDICATE = 0,                                /* CMPI, CMPF */
-	ATTR_NNEG = 0,                                     /* DIVSI, REMSI, EXTSI, ADDPTR's offset: in launches within the kernel's limits no
-							    * element of the first operand (offset) is negative; printed of placed kernels */
+	/* DIVSI, REMSI, EXTSI, ADDPTR's offset: in launches within the kernel's limits no element of the first operand
+	 * (offset) is negative; printed of placed kernels */
+	ATTR_NNEG = 0,
 	ATTR_AXIS = 0,                                     /* EXPAND_DIMS, REDUCE, SCAN, PROGRAM_ID, NUM_PROGRAMS */
 	ATTR_REVERSE = 1,                                  /* SCAN */
 	ATTR_ORDER = 0,                                    /* TRANS, MEMDESC_TRANS: see perm_get */
@@ -120,17 +180,20 @@ enum {
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
 	ATTR_WARP = 0,                                     /* BARRIER: of the lanes of a warp only */
 	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
-	ATTR_COUNT = 0, ATTR_SIZE = 0,                     /* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
+	/* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
+	ATTR_COUNT = 0, ATTR_SIZE = 0,
 	ATTR_GLOBAL = 1,                                   /* FENCE_ASYNC: of global memory too */
 	ATTR_ONLY = 0,                                     /* PASS_TURN */
-	ATTR_ALONG = 0, ATTR_STRIDE = 1,                   /* TMA_COPY: dimension of rows; bytes between them, or times the last operand */
-	ATTR_NO_WRAP = 5,                                  /* FOR: in launches within the kernel's limits the index behind the last one fits the type */
+	/* TMA_COPY: dimension of rows; bytes between them, or times the last operand */
+	ATTR_ALONG = 0, ATTR_STRIDE = 1,
+	/* FOR: in launches within the kernel's limits the index behind the last one fits the type */
+	ATTR_NO_WRAP = 5,
 	IR_MAX_ATTRS = 6,
 };
 
-/* The user's promises about a value (tl.multiple_of and the like), per dimension; 0 = none. Copies of an operation share
- * them, so they are never changed in place. A promise holds where control has passed it: an operation has hints only
- * if every execution of the operation passes the promise, and passes do not move it to where more executions come
+/* The user's promises about a value (tl.multiple_of and the like), per dimension; 0 = none. Copies of an operation
+ * share them, so they are never changed in place. A promise holds where control has passed it: an operation has hints
+ * only if every execution of the operation passes the promise, and passes do not move it to where more executions come
  * (value_with_hints, LICM). */
 struct hints {
 	i32 divisibility[MAX_RANK], contiguity[MAX_RANK], constancy[MAX_RANK];
@@ -299,8 +362,8 @@ struct value *build3(struct builder *b, enum opcode code, const struct type *t, 
 struct value *build_constant(struct builder *b, const struct type *t, u64 bits);
 struct value *build_int(struct builder *b, const struct type *t, i64 x);
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y);
-/* x minus half the range of its type: maps unsigned numbers to signed ones in the same order, and back. scf.for compares
- * signed numbers, so loops over unsigned bounds count in moved ones. */
+/* x minus half the range of its type: maps unsigned numbers to signed ones in the same order, and back. scf.for
+ * compares signed numbers, so loops over unsigned bounds count in moved ones. */
 struct value *build_moved_by_half(struct builder *b, struct value *x);
 /* v with hints that hold at b: on v's operation, if execution always reaches b from there, else on a tt.bitcast of v to
  * its own type at b. */

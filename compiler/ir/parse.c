@@ -1,6 +1,7 @@
 /* Reading the IR text: Triton's TTIR of one inlined kernel, as tlc or Triton prints it.
  *
- * Locations (loc(…)) are skipped, unknown attributes too. Placed kernels (TTGIR) are read as tlc prints them: see read_placed.c. */
+ * Locations (loc(…)) are skipped, unknown attributes too. Placed kernels (TTGIR) are read as tlc prints them: see
+ * read_placed.c. */
 #include "ir/read.h"
 
 static void read_block(struct reader *r, struct block *b);
@@ -173,7 +174,8 @@ static struct op *read_for(struct reader *r, struct builder *b)
 		rd_fail(r, "the numbers of iter_args and of result types differ");
 	if (r->failed)
 		return NULL;
-	is_unsigned &= iv_type->kind == TY_SCALAR && dtype_is_int(iv_type->dtype) && operand_types_are(&p, iv_type); /* else the verifier tells */
+	/* else the verifier tells */
+	is_unsigned &= iv_type->kind == TY_SCALAR && dtype_is_int(iv_type->dtype) && operand_types_are(&p, iv_type);
 	for (u32 i = 0; is_unsigned && i < 2; i++)
 		p.operands.at[i] = build_moved_by_half(b, p.operands.at[i]);
 	struct op *o = make(r, b, IR_FOR, &p, 1);
@@ -499,8 +501,9 @@ static void read_op(struct reader *r, struct builder *b)
 		return;
 	rd_skip_loc(r);
 	if (o->nresults != nresults && !r->failed && (nresults || op_info[code].results >= 0))
-		rd_fail_at(r, b->loc, arena_printf(r->ctx->arena, "'%s' has %d result%s, and this names %lld", word, o->nresults,
-						o->nresults == 1 ? "" : "s", (long long)nresults));
+		rd_fail_at(r, b->loc,
+			   arena_printf(r->ctx->arena, "'%s' has %d result%s, and this names %lld", word, o->nresults,
+					o->nresults == 1 ? "" : "s", (long long)nresults));
 	for (i64 i = 0; i < nnames && !r->failed; i++)
 		rd_define(r, names[i], &o->results[i]);
 }

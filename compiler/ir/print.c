@@ -271,7 +271,8 @@ static void print_dict(struct printer *p, const struct op *o, u32 shown)
 	bool first = true;
 	p->out = &inner;
 	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
-		bool hidden = !p->placed && spec.name_len > 4 && !memcmp(spec.name, "tlc.", 4); /* left out of TTIR, which is Triton's: analyses note them again */
+		/* left out of TTIR, which is Triton's: analyses note them again */
+		bool hidden = !p->placed && spec.name_len > 4 && !memcmp(spec.name, "tlc.", 4);
 		if (shown >> i & 1 || hidden || attr_is_default(o, i, &spec))
 			continue;
 		sb_puts(&inner, first ? "" : ", ");
@@ -672,10 +673,13 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 	print_layouts(&p);
 	if (k->target)
 		sb_printf(out,
-			  "module attributes {\"ttg.num-ctas\" = %d : i32, \"ttg.num-warps\" = %d : i32, ttg.shared = %d : "
+			  "module attributes {\"ttg.num-ctas\" = %d : i32, \"ttg.num-warps\" "
+			  "= %d : i32, ttg.shared = %d : "
 			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32%s%s%s} {\n",
 			  k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target,
-			  k->cuda.most_scratch == MOST_SCRATCH ? "" : arena_printf(&p.arena, ", tlc.scratch = %d : i32", k->cuda.most_scratch),
+			  k->cuda.most_scratch == MOST_SCRATCH
+				  ? ""
+				  : arena_printf(&p.arena, ", tlc.scratch = %d : i32", k->cuda.most_scratch),
 			  k->cuda.may_persist ? ", tlc.may_persist" : "", k->cuda.persistent ? ", tlc.persistent" : "");
 	else
 		sb_puts(out, "module {\n");

@@ -55,7 +55,8 @@ bool rd_accept(struct reader *r, const char *word)
 	if (strncmp(rd_cur(r), word, n))
 		return false;
 	char last = word[n - 1], next = rd_cur(r)[n];
-	if ((isalnum((unsigned char)last) || last == '_') && (isalnum((unsigned char)next) || next == '_' || next == '.'))
+	if ((isalnum((unsigned char)last) || last == '_') &&
+	    (isalnum((unsigned char)next) || next == '_' || next == '.'))
 		return false;
 	rd_bump(r, (u32)n);
 	return true;
@@ -72,7 +73,8 @@ const char *read_word(struct reader *r, bool dash)
 {
 	rd_skip_space(r);
 	u32 start = r->at;
-	while (isalnum((unsigned char)*rd_cur(r)) || (*rd_cur(r) && strchr("_.$", *rd_cur(r))) || (dash && *rd_cur(r) == '-'))
+	while (isalnum((unsigned char)*rd_cur(r)) || (*rd_cur(r) && strchr("_.$", *rd_cur(r))) ||
+	       (dash && *rd_cur(r) == '-'))
 		rd_bump(r, 1);
 	return intern(r->ctx->names, r->src->text + start, r->at - start);
 }
@@ -240,7 +242,8 @@ void rd_define(struct reader *r, const char *name, struct value *v)
 {
 	const struct value *old = map_get(&r->values, name);
 	if (old && block_contains(home_of(old), home_of(v)))
-		rd_fail_at(r, v->def ? v->def->loc : rd_here(r, 1), arena_printf(r->ctx->arena, "'%%%s' has been defined before", name));
+		rd_fail_at(r, v->def ? v->def->loc : rd_here(r, 1),
+			   arena_printf(r->ctx->arena, "'%%%s' has been defined before", name));
 	if (!isdigit((unsigned char)*name))
 		v->name = name;
 	map_put(&r->values, name, v);
@@ -290,7 +293,8 @@ i64 read_enum(struct reader *r, const char *const *values)
 			sb_printf(&known, " %s", values[i]);
 	}
 	at.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
-	rd_fail_at(r, at, arena_printf(r->ctx->arena, "'%s' is not a value of this attribute; it takes%s", word, known.at));
+	rd_fail_at(r, at,
+		   arena_printf(r->ctx->arena, "'%s' is not a value of this attribute; it takes%s", word, known.at));
 	return 0;
 }
 
@@ -370,7 +374,8 @@ void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 			if (x < 0 || x > INT32_MAX)
 				rd_fail(r, "an offset in shared memory is out of range");
 			out->scratch_offset = (i32)x;
-		} else if (!strcmp(name, "tt.divisibility") || !strcmp(name, "tt.contiguity") || !strcmp(name, "tt.constancy")) {
+		} else if (!strcmp(name, "tt.divisibility") || !strcmp(name, "tt.contiguity") ||
+			   !strcmp(name, "tt.constancy")) {
 			read_hint(r, name, out);
 		} else {
 			rd_skip_space(r);

@@ -56,7 +56,8 @@ i64 read_int(struct reader *r);
 const struct type *read_type(struct reader *r);
 /* #name = …, before the module: layouts, and locations, which are skipped. */
 void read_aliases(struct reader *r);
-/* The rest of a placed tile's or buffer's type behind shape and element: ", #name" and, of a buffer, ", #smem, mutable". */
+/* The rest of a placed tile's or buffer's type behind shape and element: ", #name" and, of a buffer, ", #smem,
+ * mutable". */
 const struct type *read_placed_type(struct reader *r, const struct type *elem, int rank, const i32 *shape, bool memory);
 /* The attributes of a module. */
 void read_module_attributes(struct reader *r);

@@ -65,7 +65,8 @@ static void read_alias(struct reader *r)
 	} else if (rd_accept(r, "#ttg.shared_memory")) {
 		return;
 	} else {
-		rd_fail(r, "of a placed kernel (TTGIR), tlc reads its own layouts only: #ttg.linear and #ttg.shared_linear");
+		rd_fail(r, "of a placed kernel (TTGIR), tlc reads its own layouts only: #ttg.linear and "
+			   "#ttg.shared_linear");
 	}
 	if (!r->failed)
 		vec_push(r->ctx->arena, &r->aliases, a);
@@ -119,7 +120,9 @@ static const struct alias *read_alias_name(struct reader *r, bool shared)
 	for (u32 i = 0; i < r->aliases.len; i++)
 		if (r->aliases.at[i].name == name && r->aliases.at[i].shared == shared)
 			return &r->aliases.at[i];
-	rd_fail_at(r, at, arena_printf(r->ctx->arena, "there is no layout '#%s' %s", name, shared ? "of shared memory" : "of tiles"));
+	rd_fail_at(r, at,
+		   arena_printf(r->ctx->arena, "there is no layout '#%s' %s", name,
+				shared ? "of shared memory" : "of tiles"));
 	return NULL;
 }
 
@@ -157,7 +160,8 @@ const struct type *read_placed_type(struct reader *r, const struct type *elem, i
 	}
 	const struct layout *l = layout_of(r, a, own, shape + several);
 	if (l && (!covers(l) || (!memory && (l->bits[LL_LANE] != 5 || l->bits[LL_WARP] != distributed_warps(r)))))
-		rd_fail(r, "the layout does not give each element of the tile a place, in 32 lanes and the module's warps");
+		rd_fail(r, "the layout does not give each element of the tile a place, in 32 lanes and the module's "
+			   "warps");
 	if (r->failed)
 		return NULL;
 	if (memory)
@@ -214,8 +218,11 @@ void read_module_attributes(struct reader *r)
 			read_type(r);
 		rd_accept(r, ",");
 	}
-	if (k->target && !r->failed && (!is_pow2(k->num_warps) || k->num_warps * k->cuda.cluster > 1024 || !is_pow2(k->cuda.cluster) || strncmp(k->target, "cuda:", 5)))
-		rd_fail(r, "a placed module has a ttg.target of cuda, and powers of two of ttg.num-ctas and ttg.num-warps");
+	if (k->target && !r->failed &&
+	    (!is_pow2(k->num_warps) || k->num_warps * k->cuda.cluster > 1024 || !is_pow2(k->cuda.cluster) ||
+	     strncmp(k->target, "cuda:", 5)))
+		rd_fail(r, "a placed module has a ttg.target of cuda, and powers of two of ttg.num-ctas and "
+			   "ttg.num-warps");
 	if (k->target)
 		k->num_warps *= k->cuda.cluster;
 }

@@ -207,7 +207,8 @@ static u64 float_to_float(enum dtype from, enum dtype to, bool toward_zero, u64 
 		return to == DT_F32 ? fp_bits_f32(fp_round_toward_zero(decode_double(from, bits)))
 				    : fp_encode(format_of(to), decode_double(from, bits), true);
 	if (from != DT_F64)
-		return to == DT_F64 ? fp_bits_f64(decode_float(from, bits)) : encode_float(to, decode_float(from, bits));
+		return to == DT_F64 ? fp_bits_f64(decode_float(from, bits))
+				    : encode_float(to, decode_float(from, bits));
 	return dtype_encode_float(to, fp_f64_bits(bits));
 }
 

@@ -18,8 +18,21 @@ int attr_slot(enum opcode code, const char *name, size_t len);
 const char *const *attr_enum(const char *kind, size_t len);
 
 /* The pieces of a format string, in order. */
-enum format_kind { FMT_END, FMT_OPERAND, FMT_OPTIONAL, FMT_ALL, FMT_ATTR, FMT_KEYED_ATTR, FMT_DICT, FMT_TYPE, FMT_RESULT,
-		   FMT_TYPES, FMT_BARE_TYPES, FMT_LITERAL, FMT_SPACE };
+enum format_kind {
+	FMT_END,
+	FMT_OPERAND,
+	FMT_OPTIONAL,
+	FMT_ALL,
+	FMT_ATTR,
+	FMT_KEYED_ATTR,
+	FMT_DICT,
+	FMT_TYPE,
+	FMT_RESULT,
+	FMT_TYPES,
+	FMT_BARE_TYPES,
+	FMT_LITERAL,
+	FMT_SPACE
+};
 struct format_token {
 	enum format_kind kind;
 	int index;        /* operand or type number, attribute slot */

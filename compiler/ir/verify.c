@@ -52,7 +52,9 @@ static const char *check_cast(const struct op *o, const struct type *from, const
 	case R_FLOAT_TO_INT: NEED(is_float(from) && is_int(to), "must turn floats into integers"); break;
 	case R_WIDEN_FLOAT: NEED(is_float(from) && is_float(to) && a < b, "must widen a float"); break;
 	case R_NARROW_FLOAT: NEED(is_float(from) && is_float(to) && a > b, "must narrow a float"); break;
-	case R_FLOAT_TO_FLOAT: NEED(is_float(from) && is_float(to) && from != to, "must change the float format"); break;
+	case R_FLOAT_TO_FLOAT:
+		NEED(is_float(from) && is_float(to) && from != to, "must change the float format");
+		break;
 	case R_BITCAST: NEED(a == b && type_is_ptr(from) == type_is_ptr(to), "must keep the width"); break;
 	case R_PTR_TO_INT: NEED(type_is_ptr(from) && is_int(to) && b == 64, "must turn pointers into i64"); break;
 	case R_INT_TO_PTR: NEED(is_int(from) && a == 64 && type_is_ptr(to), "must turn i64 into pointers"); break;
@@ -87,7 +89,8 @@ static const char *check_shape_op(const struct op *o, const struct type *t, cons
 		NEED(r->rank == t->rank, "wrong rank");
 		for (int i = 0; i < t->rank; i++) {
 			int from = perm_get(o->attr[ATTR_ORDER], i);
-			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from], "wrong permutation");
+			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from],
+			     "wrong permutation");
 			seen |= 1u << from;
 		}
 		NEED(!(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
@@ -101,8 +104,10 @@ static const char *check_shape_op(const struct op *o, const struct type *t, cons
 /* `pair` is `half` with a last dimension of 2 more; a pair of tiles of one dimension may not become scalars. */
 static const char *check_pair(const struct type *half, const struct type *pair)
 {
-	NEED(type_is_tensor(half) && type_is_tensor(pair) && half->elem == pair->elem, "needs tiles of one element type");
-	NEED(pair->rank == half->rank + 1 && pair->shape[half->rank] == 2 && !memcmp(pair->shape, half->shape, (size_t)half->rank * sizeof(i32)),
+	NEED(type_is_tensor(half) && type_is_tensor(pair) && half->elem == pair->elem,
+	     "needs tiles of one element type");
+	NEED(pair->rank == half->rank + 1 && pair->shape[half->rank] == 2 &&
+		     !memcmp(pair->shape, half->shape, (size_t)half->rank * sizeof(i32)),
 	     "the joined tile has the shape of a half and a new last dimension of 2");
 	return NULL;
 }
@@ -120,7 +125,8 @@ static const char *check_memory(const struct op *o)
 		NEED(type_elem(v) == elem && same_shape(v, p), "the value does not fit the pointer");
 	}
 	if (mask < last && mask < o->noperands)
-		NEED(is_i1(operand(o, mask)->type) && same_shape(operand(o, mask)->type, p), "the mask does not fit the pointer");
+		NEED(is_i1(operand(o, mask)->type) && same_shape(operand(o, mask)->type, p),
+		     "the mask does not fit the pointer");
 	if (o->nresults)
 		NEED(type_elem(result(o)->type) == elem && same_shape(result(o)->type, p), "wrong result type");
 	return NULL;
@@ -155,7 +161,8 @@ static const char *check_dot(const struct op *o)
 	NEED((tiles || memory) && type_is_tensor(c), "needs tiles");
 	int r = a->rank;
 	NEED((r == 2 || r == 3) && b->rank == r && c->rank == r, "needs tiles of rank 2 or 3");
-	NEED(a->shape[r - 1] == b->shape[r - 2] && c->shape[r - 2] == a->shape[r - 2] && c->shape[r - 1] == b->shape[r - 1],
+	NEED(a->shape[r - 1] == b->shape[r - 2] && c->shape[r - 2] == a->shape[r - 2] &&
+		     c->shape[r - 1] == b->shape[r - 1],
 	     "the shapes do not match");
 	NEED(r == 2 || (a->shape[0] == b->shape[0] && a->shape[0] == c->shape[0]), "the batch sizes differ");
 	NEED(c == result(o)->type, "accumulator and result differ in type");
@@ -170,13 +177,14 @@ static const char *check_reduce(const struct op *o)
 	const struct block *b = o->blocks[0];
 	i64 axis = o->attr[ATTR_AXIS];
 	NEED(o->nresults == o->noperands && b->nargs == 2 * o->noperands, "wrong number of results or arguments");
-	NEED(b->last->code == (o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN) && b->last->noperands == o->noperands,
+	NEED(b->last->code == (o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN) &&
+		     b->last->noperands == o->noperands,
 	     "the region must return one value per operand");
 	for (u32 i = 0; i < o->noperands; i++) {
 		const struct type *x = operand(o, i)->type, *r = o->results[i].type;
 		NEED(type_is_tensor(x) && axis >= 0 && axis < x->rank && same_shape(x, t), "operands differ in shape");
-		NEED(type_elem(r) == x->elem && b->args[i]->type == x->elem && b->args[i + o->noperands]->type == x->elem &&
-			     operand(b->last, i)->type == x->elem,
+		NEED(type_elem(r) == x->elem && b->args[i]->type == x->elem &&
+			     b->args[i + o->noperands]->type == x->elem && operand(b->last, i)->type == x->elem,
 		     "the region's types do not match");
 		if (o->code == IR_SCAN) {
 			NEED(r == x, "a scan keeps its operand's type");
@@ -192,9 +200,11 @@ static const char *check_reduce(const struct op *o)
 static const char *check_for(const struct op *o)
 {
 	const struct block *b = o->blocks[0];
-	NEED(b->nargs && b->args[0]->type->kind == TY_SCALAR && type_elem_bits(b->args[0]->type) >= 8, "counts in a scalar integer");
+	NEED(b->nargs && b->args[0]->type->kind == TY_SCALAR && type_elem_bits(b->args[0]->type) >= 8,
+	     "counts in a scalar integer");
 	NEED(o->noperands == 3u + o->nresults && b->nargs == 1u + o->nresults, "wrong number of iteration values");
-	NEED(b->last && b->last->code == IR_YIELD && b->last->noperands == o->nresults, "must yield the iteration values");
+	NEED(b->last && b->last->code == IR_YIELD && b->last->noperands == o->nresults,
+	     "must yield the iteration values");
 	for (u32 i = 0; i < 3; i++)
 		NEED(operand(o, i)->type == b->args[0]->type && is_int(b->args[0]->type), "bounds differ in type");
 	for (u32 i = 0; i < o->nresults; i++) {
@@ -257,21 +267,24 @@ static bool is_buffer(const struct type *t)
 
 static bool is_mbarrier(const struct type *t)
 {
-	return is_buffer(t) && t->rank == 1 && t->shape[0] == 1 && t->elem->kind == TY_SCALAR && t->elem->dtype == DT_I64;
+	return is_buffer(t) && t->rank == 1 && t->shape[0] == 1 && t->elem->kind == TY_SCALAR &&
+	       t->elem->dtype == DT_I64;
 }
 
 static const char *check_local(const struct op *o)
 {
 	bool load = o->code == IR_LOCAL_LOAD;
 	const struct type *mem = operand(o, load ? 0 : 1)->type, *tile = load ? result(o)->type : operand(o, 0)->type;
-	NEED(is_buffer(mem) && type_is_tensor(tile) && mem->elem == tile->elem && same_sides(mem, tile), "tile and buffer do not match");
+	NEED(is_buffer(mem) && type_is_tensor(tile) && mem->elem == tile->elem && same_sides(mem, tile),
+	     "tile and buffer do not match");
 	return NULL;
 }
 
 static const char *check_memdesc(const struct op *o)
 {
 	const struct type *r = result(o)->type, *t = o->noperands ? operand(o, 0)->type : r;
-	NEED(t->kind == TY_MEMDESC && r->kind == TY_MEMDESC && t->elem == r->elem && t->rank == r->rank, "needs a buffer");
+	NEED(t->kind == TY_MEMDESC && r->kind == TY_MEMDESC && t->elem == r->elem && t->rank == r->rank,
+	     "needs a buffer");
 	if (o->code == IR_MEMDESC_INDEX) {
 		NEED(is_scalar_int(operand(o, 1)->type, 32), "the index must be an i32");
 		NEED(t->nbuf && !r->nbuf && same_sides(t, r) && t->layout == r->layout, "gives one buffer of several");
@@ -279,7 +292,8 @@ static const char *check_memdesc(const struct op *o)
 		u32 seen = 0;
 		for (int i = 0; i < t->rank; i++) {
 			int from = perm_get(o->attr[ATTR_ORDER], i);
-			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from], "wrong permutation");
+			NEED(from < t->rank && !(seen >> from & 1) && r->shape[i] == t->shape[from],
+			     "wrong permutation");
 			seen |= 1u << from;
 		}
 		NEED(t->nbuf == r->nbuf && !(o->attr[ATTR_ORDER] >> (4 * t->rank)), "wrong permutation");
@@ -293,21 +307,25 @@ static const char *check_async_copy(const struct op *o)
 	NEED(type_is_tensor(p) && type_is_ptr(p), "copies from a tile of pointers");
 	NEED(is_buffer(mem) && same_sides(p, mem) && mem->elem == type_elem(p)->elem, "tile and buffer do not match");
 	if (o->noperands > 2)
-		NEED(is_i1(operand(o, 2)->type) && same_shape(operand(o, 2)->type, p), "the mask does not fit the pointers");
+		NEED(is_i1(operand(o, 2)->type) && same_shape(operand(o, 2)->type, p),
+		     "the mask does not fit the pointers");
 	if (o->noperands > 3)
-		NEED(same_shape(operand(o, 3)->type, p) && operand(o, 3)->type->elem == mem->elem, "the other value does not fit the pointers");
+		NEED(same_shape(operand(o, 3)->type, p) && operand(o, 3)->type->elem == mem->elem,
+		     "the other value does not fit the pointers");
 	return NULL;
 }
 
 static const char *check_tma_copy(const struct op *o)
 {
 	const struct type *p = operand(o, 0)->type, *mem = operand(o, 1)->type;
-	NEED(p->kind == TY_PTR && is_buffer(mem) && mem->rank == 2 && mem->elem == p->elem, "copies from a pointer to a buffer of two dimensions");
+	NEED(p->kind == TY_PTR && is_buffer(mem) && mem->rank == 2 && mem->elem == p->elem,
+	     "copies from a pointer to a buffer of two dimensions");
 	NEED(is_mbarrier(operand(o, 2)->type), "needs an mbarrier");
 	NEED(o->attr[ATTR_ALONG] < 2 && o->attr[ATTR_STRIDE] > 0, "rows run along dimension 0 or 1, some bytes apart");
 	if (o->noperands > 3) {
 		const struct value *v = operand(o, 3);
-		NEED(v->type->kind == TY_SCALAR && is_int(v->type) && !v->def && !v->block->parent, "the rows' distance is counted by an integer parameter");
+		NEED(v->type->kind == TY_SCALAR && is_int(v->type) && !v->def && !v->block->parent,
+		     "the rows' distance is counted by an integer parameter");
 	}
 	return NULL;
 }
@@ -323,18 +341,23 @@ static const char *check_mbarrier(const struct op *o)
 static const char *check_warp_group_dot(const struct op *o)
 {
 	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type, *c = operand(o, 2)->type;
-	NEED((is_buffer(a) || type_is_tensor(a)) && is_buffer(b) && type_is_tensor(c) && c == result(o)->type, "needs a tile or a buffer, a buffer and a tile");
-	NEED(a->rank == 2 && b->rank == 2 && c->rank == 2 && a->shape[1] == b->shape[0] && c->shape[0] == a->shape[0] && c->shape[1] == b->shape[1],
+	NEED((is_buffer(a) || type_is_tensor(a)) && is_buffer(b) && type_is_tensor(c) && c == result(o)->type,
+	     "needs a tile or a buffer, a buffer and a tile");
+	NEED(a->rank == 2 && b->rank == 2 && c->rank == 2 && a->shape[1] == b->shape[0] && c->shape[0] == a->shape[0] &&
+		     c->shape[1] == b->shape[1],
 	     "the shapes do not match");
-	NEED(type_elem_bits(a) == type_elem_bits(b) && o->attr[ATTR_PRECISION] <= PRECISION_TF32X3, "operands do not go together");
+	NEED(type_elem_bits(a) == type_elem_bits(b) && o->attr[ATTR_PRECISION] <= PRECISION_TF32X3,
+	     "operands do not go together");
 	return NULL;
 }
 
 static const char *check_warp_group_wait(const struct op *o)
 {
-	NEED(o->nresults == o->noperands && o->attr[ATTR_PENDING] < 8, "gives its operands, with at most 7 products on their way");
+	NEED(o->nresults == o->noperands && o->attr[ATTR_PENDING] < 8,
+	     "gives its operands, with at most 7 products on their way");
 	for (u32 i = 0; i < o->noperands; i++)
-		NEED(type_is_tensor(operand(o, i)->type) && o->results[i].type == operand(o, i)->type, "operands and results differ in type");
+		NEED(type_is_tensor(operand(o, i)->type) && o->results[i].type == operand(o, i)->type,
+		     "operands and results differ in type");
 	return NULL;
 }
 
@@ -355,9 +378,12 @@ static const char *check_terminator(const struct op *o)
 	switch (op_info[o->code].rule) {
 	case R_RETURN: NEED(!in, "ends the kernel, not a region"); break;
 	case R_COMBINED:
-		NEED(in && in->code == (o->code == IR_REDUCE_RETURN ? IR_REDUCE : IR_SCAN), "ends the region of another operation");
+		NEED(in && in->code == (o->code == IR_REDUCE_RETURN ? IR_REDUCE : IR_SCAN),
+		     "ends the region of another operation");
 		break;
-	case R_CONDITION: NEED(in && in->code == IR_WHILE && o->block == in->blocks[0], "ends the first region of scf.while"); break;
+	case R_CONDITION:
+		NEED(in && in->code == IR_WHILE && o->block == in->blocks[0], "ends the first region of scf.while");
+		break;
 	default:
 		NEED(in && (in->code == IR_FOR || in->code == IR_IF || op_info[in->code].rule == R_REGION ||
 			    (in->code == IR_WHILE && o->block == in->blocks[1])),
@@ -376,11 +402,14 @@ static const char *check_combine_region(const struct op *o)
 	if (!in)
 		return NULL;
 	bool control = op_is_loop(o) || o->code == IR_IF || op_has(o, END);
-	NEED(control || (op_has(o, PURE) && !op_has(o, SYNC)), "has no place in a reduction's region, where all is pure");
+	NEED(control || (op_has(o, PURE) && !op_has(o, SYNC)),
+	     "has no place in a reduction's region, where all is pure");
 	for (u32 i = 0; i < o->noperands; i++)
-		NEED(operand(o, i)->type->kind == TY_SCALAR || operand(o, i)->type->kind == TY_PTR, "works on a tile in a reduction's region");
+		NEED(operand(o, i)->type->kind == TY_SCALAR || operand(o, i)->type->kind == TY_PTR,
+		     "works on a tile in a reduction's region");
 	for (u32 i = 0; i < o->nresults; i++)
-		NEED(o->results[i].type->kind == TY_SCALAR || o->results[i].type->kind == TY_PTR, "makes a tile in a reduction's region");
+		NEED(o->results[i].type->kind == TY_SCALAR || o->results[i].type->kind == TY_PTR,
+		     "makes a tile in a reduction's region");
 	return NULL;
 }
 
@@ -411,7 +440,8 @@ static const char *check_constant(const struct op *o)
 {
 	const struct type *r = result(o)->type;
 	NEED(r->kind != TY_MEMDESC && !type_is_ptr(r), "must be a number");
-	NEED(type_elem_bits(r) == 64 || !((u64)o->attr[ATTR_VALUE] >> type_elem_bits(r)), "the number does not fit its type");
+	NEED(type_elem_bits(r) == 64 || !((u64)o->attr[ATTR_VALUE] >> type_elem_bits(r)),
+	     "the number does not fit its type");
 	return NULL;
 }
 
@@ -434,8 +464,10 @@ static const char *check_types(const struct op *o)
 	case R_FLOAT:
 	case R_CMPF: return check_same(o, false, r);
 	case R_SELECT:
-		NEED(operand(o, 1)->type == r && operand(o, 2)->type == r && r->kind != TY_MEMDESC, "the values differ in type");
-		NEED(is_i1(t) && (!type_is_tensor(t) || same_shape(t, r)), "the condition must be i1 of the same shape");
+		NEED(operand(o, 1)->type == r && operand(o, 2)->type == r && r->kind != TY_MEMDESC,
+		     "the values differ in type");
+		NEED(is_i1(t) && (!type_is_tensor(t) || same_shape(t, r)),
+		     "the condition must be i1 of the same shape");
 		return NULL;
 	case R_CONSTANT: return check_constant(o);
 	case R_MAKE_RANGE:
@@ -443,7 +475,9 @@ static const char *check_types(const struct op *o)
 			     o->attr[ATTR_END] - o->attr[ATTR_START] == r->shape[0],
 		     "the range does not fit the result");
 		return NULL;
-	case R_UNSPLAT: NEED(type_is_tensor(t) && type_numel(t) == 1 && t->elem == r, "needs a one-element tile"); return NULL;
+	case R_UNSPLAT:
+		NEED(type_is_tensor(t) && type_numel(t) == 1 && t->elem == r, "needs a one-element tile");
+		return NULL;
 	case R_SPLAT:
 	case R_EXPAND_DIMS:
 	case R_BROADCAST:
@@ -471,7 +505,10 @@ static const char *check_types(const struct op *o)
 	case R_YIELD:
 	case R_CONDITION:
 	case R_RETURN: return check_terminator(o);
-	case R_CONVERT: NEED(type_is_tensor(t) && type_is_tensor(r) && t->elem == r->elem && same_sides(t, r), "changes more than the layout"); return NULL;
+	case R_CONVERT:
+		NEED(type_is_tensor(t) && type_is_tensor(r) && t->elem == r->elem && same_sides(t, r),
+		     "changes more than the layout");
+		return NULL;
 	case R_LOCAL: return check_local(o);
 	case R_ALLOC:
 	case R_MEMDESC_INDEX:
@@ -540,7 +577,8 @@ static const char *check_unplaced(const struct op *o)
 		NEED(!is_placed(o->results[i].type), "gives a placed tile, and the module has no ttg.target");
 	for (u32 i = 0; i < o->nblocks; i++)
 		for (u32 j = 0; j < o->blocks[i]->nargs; j++)
-			NEED(!is_placed(o->blocks[i]->args[j]->type), "takes a placed tile, and the module has no ttg.target");
+			NEED(!is_placed(o->blocks[i]->args[j]->type),
+			     "takes a placed tile, and the module has no ttg.target");
 	return NULL;
 }
 
@@ -569,7 +607,8 @@ static const char *check_op(const struct kernel *k, const struct op *o)
 	for (u32 i = 0; i < o->noperands; i++)
 		NEED(visible(operand(o, i), o), "uses a value before its definition");
 	for (u32 i = 0; i < o->nblocks; i++)
-		NEED(o->blocks[i]->parent == o && o->blocks[i]->last && op_has(o->blocks[i]->last, END), "a region does not end in a terminator");
+		NEED(o->blocks[i]->parent == o && o->blocks[i]->last && op_has(o->blocks[i]->last, END),
+		     "a region does not end in a terminator");
 	if ((what = check_attributes(o)) || (what = check_combine_region(o)))
 		return what;
 	if (!k->target && (what = check_unplaced(o)))

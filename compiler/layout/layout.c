@@ -106,7 +106,8 @@ static void extend(struct layout *l, enum layout_dim dim, int d, int count, u8 *
 static void fill_registers(struct layout *l, const int *order, u8 *used)
 {
 	for (int i = 0; i < l->rank; i++)
-		extend(l, LL_REG, order[i], 1 << (l->log2_size[order[i]] - MIN(used[order[i]], l->log2_size[order[i]])), used);
+		extend(l, LL_REG, order[i], 1 << (l->log2_size[order[i]] - MIN(used[order[i]], l->log2_size[order[i]])),
+		       used);
 }
 
 const struct layout *layout_blocked(struct layout_pool *p, int rank, const i32 *shape, const int *size_per_thread,

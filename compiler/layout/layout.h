@@ -2,11 +2,11 @@
  *
  * A layout maps a hardware index (register, lane, warp; or an offset in shared memory) to a position in a tile. It is
  * linear in the bits: each input bit has a basis vector, and the position is the XOR of the basis vectors of the set
- * bits. Dimensions of tiles are powers of two, so a position is the row-major index with its bits grouped by dimension, the
- * last dimension lowest: reshape leaves positions alone, transpose permutes bits, and a reduction deletes bits.
- * Blocked, mma, dot-operand, sliced and swizzled layouts are all values of this one type; code generation computes
- * with them and never asks which kind one is. A zero basis vector means that both values of that bit hold the same
- * element (broadcast).
+ * bits. Dimensions of tiles are powers of two, so a position is the row-major index with its bits grouped by dimension,
+ * the last dimension lowest: reshape leaves positions alone, transpose permutes bits, and a reduction deletes bits.
+ * Blocked, mma, dot-operand, sliced and swizzled layouts are all values of this one type; code generation computes with
+ * them and never asks which kind one is. A zero basis vector means that both values of that bit hold the same element
+ * (broadcast).
  *
  * Source: Zhou et al., "Linear Layouts: Robust Code Generation of Efficient Tensor Computation Using F2",
  * arXiv:2505.23819. */

@@ -8,14 +8,16 @@
 static LLVMValueRef global_string(struct lower *l, const char *s)
 {
 	LLVMValueRef c = LLVMConstStringInContext2(l->ctx, s, strlen(s), false);
-	LLVMValueRef g = LLVMAddGlobalInAddressSpace(l->mod, LLVMTypeOf(c), arena_printf(&l->scratch, "text_%u", l->nstrings++), 1);
+	LLVMValueRef g = LLVMAddGlobalInAddressSpace(l->mod, LLVMTypeOf(c),
+						     arena_printf(&l->scratch, "text_%u", l->nstrings++), 1);
 	LLVMSetInitializer(g, c);
 	LLVMSetGlobalConstant(g, true);
 	LLVMSetLinkage(g, LLVMInternalLinkage);
 	return LLVMBuildAddrSpaceCast(l->b, g, LLVMPointerTypeInContext(l->ctx, 0), "");
 }
 
-/* vprintf(format, args): the arguments lie in a buffer, each at its own alignment (CUDA C++ guide, "Formatted output"). */
+/* vprintf(format, args): the arguments lie in a buffer, each at its own alignment (CUDA C++ guide, "Formatted
+ * output"). */
 static void emit_printf(struct lower *l, const char *format, LLVMValueRef *args, u32 n)
 {
 	LLVMTypeRef types[12], ptr = LLVMPointerTypeInContext(l->ctx, 0);
@@ -55,7 +57,8 @@ static LLVMValueRef promoted(struct lower *l, LLVMValueRef v, enum dtype d, bool
 
 static LLVMValueRef program_id(struct lower *l, int axis)
 {
-	static const char *const names[] = {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"};
+	static const char *const names[] = {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y",
+					    "llvm.nvvm.read.ptx.sreg.ctaid.z"};
 	return intrinsic(l, names[axis], l->i32, NULL, 0);
 }
 
@@ -79,7 +82,8 @@ static void print_value(struct lower *l, const struct op *o, const struct value 
 			args[n++] = LLVMBuildAnd(l->b, c, c_i32(l, (1 << lay->log2_size[d]) - 1), "");
 			sb_puts(&f, d ? ", %u" : "%u");
 		}
-		LLVMValueRef x = promoted(l, elem(l, v, r), type_dtype(v->type), o->attr[ATTR_SIGNED] >> index & 1, o->attr[ATTR_HEX], &spec);
+		LLVMValueRef x = promoted(l, elem(l, v, r), type_dtype(v->type), o->attr[ATTR_SIGNED] >> index & 1,
+					  o->attr[ATTR_HEX], &spec);
 		args[n++] = x;
 		sb_puts(&f, ")");
 		for (const char *s = o->text; *s; s++)
@@ -113,8 +117,8 @@ void lower_assert(struct lower *l, const struct op *o)
 		all = and_i1(l, all, elem(l, v, r));
 	struct guarded g = begin_if(l, LLVMBuildNot(l->b, all, ""));
 	const struct source *src = l->s->diags->sources.at[o->loc.file];
-	LLVMValueRef args[] = {global_string(l, o->text ? o->text : ""), global_string(l, src ? src->name : "?"), c_i32(l, o->loc.line),
-			       global_string(l, l->k->name), c_i64(l, 1)};
+	LLVMValueRef args[] = {global_string(l, o->text ? o->text : ""), global_string(l, src ? src->name : "?"),
+			       c_i32(l, o->loc.line), global_string(l, l->k->name), c_i64(l, 1)};
 	intrinsic(l, "__assertfail", l->v, args, 5);
 	end_if(l, g);
 }
@@ -136,12 +140,16 @@ void debug_begin(struct lower *l)
 	LLVMDIBuilderRef d = LLVMCreateDIBuilder(l->mod);
 	l->debug_builder = d;
 	const char *slash = strrchr(src->name, '/'), *base = slash ? slash + 1 : src->name;
-	LLVMMetadataRef file = LLVMDIBuilderCreateFile(d, base, strlen(base), slash ? src->name : ".", slash ? (size_t)(slash - src->name) : 1);
-	LLVMDWARFEmissionKind kind = (LLVMDWARFEmissionKind)DIRECTIVES_ONLY; /* NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange) */
-	LLVMDIBuilderCreateCompileUnit(d, LLVMDWARFSourceLanguageC, file, "tlc", 3, true, "", 0, 0, "", 0, kind, 0, false, false, "", 0, "", 0);
+	LLVMMetadataRef file = LLVMDIBuilderCreateFile(d, base, strlen(base), slash ? src->name : ".",
+						       slash ? (size_t)(slash - src->name) : 1);
+	/* NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange) */
+	LLVMDWARFEmissionKind kind = (LLVMDWARFEmissionKind)DIRECTIVES_ONLY;
+	LLVMDIBuilderCreateCompileUnit(d, LLVMDWARFSourceLanguageC, file, "tlc", 3, true, "", 0, 0, "", 0, kind, 0,
+				       false, false, "", 0, "", 0);
 	LLVMMetadataRef t = LLVMDIBuilderCreateSubroutineType(d, file, NULL, 0, LLVMDIFlagZero);
-	l->debug_scope = LLVMDIBuilderCreateFunction(d, file, l->k->name, strlen(l->k->name), l->k->name, strlen(l->k->name), file, l->k->loc.line, t,
-						     false, true, l->k->loc.line, LLVMDIFlagZero, true);
+	l->debug_scope =
+		LLVMDIBuilderCreateFunction(d, file, l->k->name, strlen(l->k->name), l->k->name, strlen(l->k->name),
+					    file, l->k->loc.line, t, false, true, l->k->loc.line, LLVMDIFlagZero, true);
 	LLVMSetSubprogram(l->fn, l->debug_scope);
 	LLVMAddModuleFlag(l->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
 			  LLVMValueAsMetadata(c_i32(l, LLVMDebugMetadataVersion())));

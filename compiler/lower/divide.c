@@ -1,7 +1,7 @@
 /* Quotients and remainders of 32-bit integers that are hardly ever computed.
  *
- * Where a program begins, nothing can be loaded before it knows its tile, and each division by a number that only the launch
- * knows takes some 30 instructions, each waiting for the one before. But the usual answers are cheap:
+ * Where a program begins, nothing can be loaded before it knows its tile, and each division by a number that only the
+ * launch knows takes some 30 instructions, each waiting for the one before. But the usual answers are cheap:
  *
  *   x / y, x % y where 0 <= x < y: 0, x: rows and columns that wrap around at the edge, the first group of tiles;
  *   x / min(z, C), …: by C, where only the last group may be smaller.
@@ -37,11 +37,13 @@ static LLVMValueRef all_less(struct lower *l, const struct row *row, LLVMValueRe
 {
 	LLVMBuilderRef b = l->b;
 	LLVMValueRef last = c_i32(l, row->last), zero = c_i32(l, 0);
-	LLVMValueRef room = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, y, last, ""), LLVMBuildSub(b, y, last, ""), zero, "");
+	LLVMValueRef room =
+		LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSGT, y, last, ""), LLVMBuildSub(b, y, last, ""), zero, "");
 	return LLVMBuildICmp(b, LLVMIntULT, row->start ? elem(l, row->start, 0) : zero, room, "");
 }
 
-/* Describes o, or the pair that it is of. What must hold for the usual answer; NULL if o is a division like any other. */
+/* Describes o, or the pair that it is of. What must hold for the usual answer; NULL if o is a division like any
+ * other. */
 static LLVMValueRef as_division(struct lower *l, const struct op *o, struct division *d)
 {
 	const struct value *x = operand(o, 0), *y = operand(o, 1);
@@ -49,12 +51,13 @@ static LLVMValueRef as_division(struct lower *l, const struct op *o, struct divi
 		y = operand(y->def, 0);
 	i64 c;
 	struct row row = {.start = operand(o, 0)};
-	if (type_is_tensor(y->type) || type_elem_bits(y->type) != 32 || value_const_int(y, &c) || !is_lowered(l, x) || !is_lowered(l, y))
+	if (type_is_tensor(y->type) || type_elem_bits(y->type) != 32 || value_const_int(y, &c) || !is_lowered(l, x) ||
+	    !is_lowered(l, y))
 		return NULL;
 	*d = (struct division){.x = x, .by = elem(l, y, 0)};
 	for (const struct use *u = x->uses; u; u = u->next)
-		if ((u->user->code == IR_DIVSI || u->user->code == IR_REMSI) && u->user->block == o->block && operand(u->user, 0) == x &&
-		    operand(u->user, 1) == operand(o, 1))
+		if ((u->user->code == IR_DIVSI || u->user->code == IR_REMSI) && u->user->block == o->block &&
+		    operand(u->user, 0) == x && operand(u->user, 1) == operand(o, 1))
 			d->ops[u->user->code == IR_REMSI] = u->user;
 	const struct op *min = def_if(y, IR_MINSI);
 	if (min && value_const_int(operand(min, 1), &c) && c > 0) {
@@ -117,7 +120,8 @@ bool lower_division(struct lower *l, const struct op *o)
 	if (!usual)
 		return false;
 	/* the rows whose operands are known too */
-	for (const struct op *other = o->next; type_is_tensor(result(o)->type) && other && n < MAX_TOGETHER; other = other->next) {
+	for (const struct op *other = o->next; type_is_tensor(result(o)->type) && other && n < MAX_TOGETHER;
+	     other = other->next) {
 		if ((other->code != IR_DIVSI && other->code != IR_REMSI) || !type_is_tensor(result(other)->type))
 			continue;
 		bool taken = false;

@@ -53,7 +53,12 @@ static LLVMValueRef fragment_word(struct fragments *f, u32 pos)
 
 struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m)
 {
-	struct fragments f = {.l = l, .v = v, .lay = v->type->layout, .tf32 = m->tf32, .widened = mma_is_widened(l->s->target, m), .k_half = -1};
+	struct fragments f = {.l = l,
+			      .v = v,
+			      .lay = v->type->layout,
+			      .tf32 = m->tf32,
+			      .widened = mma_is_widened(l->s->target, m),
+			      .k_half = -1};
 	int rank = v->type->rank, bits = type_bits(llvm_type(l, v->type));
 	f.k_dim = operand_index == 0 ? rank - 1 : rank - 2;
 	f.other_dim = operand_index == 0 ? rank - 2 : rank - 1;
@@ -109,7 +114,8 @@ static void emit_mma(struct lower *l, const struct ptx_mma *p, LLVMValueRef *a, 
 		args[n++] = c[i];
 		types[i] = t;
 	}
-	LLVMValueRef r = inline_asm(l, p->text, p->constraints, ASM_CONVERGENT, LLVMStructTypeInContext(l->ctx, types, p->nc, false), args, n);
+	LLVMValueRef r = inline_asm(l, p->text, p->constraints, ASM_CONVERGENT,
+				    LLVMStructTypeInContext(l->ctx, types, p->nc, false), args, n);
 	for (u32 i = 0; i < p->nc; i++)
 		c[i] = LLVMBuildExtractValue(l->b, r, i, "");
 }
@@ -124,7 +130,8 @@ static struct accumulator accumulator_at(const struct layout *lay, u32 batch, u3
 {
 	struct accumulator a = {.n = n};
 	for (u32 i = 0; i < n; i++) {
-		u32 pos = coordinate(lay, lay->rank - 2, row + 8 * (i >> 1)) | coordinate(lay, lay->rank - 1, col + (i & 1));
+		u32 pos = coordinate(lay, lay->rank - 2, row + 8 * (i >> 1)) |
+			  coordinate(lay, lay->rank - 1, col + (i & 1));
 		if (lay->rank == 3)
 			pos |= coordinate(lay, 0, batch);
 		a.reg[i] = register_at(lay, pos);
@@ -132,7 +139,8 @@ static struct accumulator accumulator_at(const struct layout *lay, u32 batch, u3
 	return a;
 }
 
-static void load_accumulator(struct lower *l, const struct accumulator *a, LLVMValueRef *tile, LLVMTypeRef t, bool packed, LLVMValueRef *c)
+static void load_accumulator(struct lower *l, const struct accumulator *a, LLVMValueRef *tile, LLVMTypeRef t,
+			     bool packed, LLVMValueRef *c)
 {
 	LLVMValueRef e[4];
 	for (u32 i = 0; i < a->n; i++)
@@ -143,7 +151,8 @@ static void load_accumulator(struct lower *l, const struct accumulator *a, LLVMV
 		memcpy(c, e, sizeof e);
 }
 
-static void store_accumulator(struct lower *l, const struct accumulator *a, LLVMValueRef *c, LLVMTypeRef t, bool packed, LLVMValueRef *tile)
+static void store_accumulator(struct lower *l, const struct accumulator *a, LLVMValueRef *c, LLVMTypeRef t, bool packed,
+			      LLVMValueRef *tile)
 {
 	LLVMValueRef e[4];
 	if (packed)
@@ -180,7 +189,8 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 				fa.half = fb.half = k % halves;
 				load_fragment(&fa, batches[z], rows[i], ks[k / halves], a);
 				for (u32 j = 0; j < ncols; j++) {
-					struct accumulator r = accumulator_at(lay, batches[z], rows[i], cols[j], m->m == 16 ? 4 : 2);
+					struct accumulator r =
+						accumulator_at(lay, batches[z], rows[i], cols[j], m->m == 16 ? 4 : 2);
 					load_fragment(&fb, batches[z], cols[j], ks[k / halves], b);
 					load_accumulator(l, &r, at, t, packed, c);
 					emit_mma(l, p, a, b, c);
@@ -192,8 +202,8 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 
 /* --- multiply-adds ------------------------------------------------------------------------------------------- */
 
-/* An operand in shared memory as multiply-adds read it: the layout that would hold it in registers says what each thread needs.
- * The last registers' bits, and steps of k, count turns of a loop. */
+/* An operand in shared memory as multiply-adds read it: the layout that would hold it in registers says what each
+ * thread needs. The last registers' bits, and steps of k, count turns of a loop. */
 struct lines {
 	enum dtype dtype;
 	LLVMTypeRef elem, wide;
@@ -208,7 +218,10 @@ static struct lines lines_of(struct lower *l, const struct op *o, int i, int tur
 	const struct value *x = operand(o, (u32)i);
 	const struct type *t = x->type;
 	enum dtype d = type_dtype(t);
-	LLVMTypeRef elem_type = d == DT_F16 ? l->f16 : d == DT_F32 ? l->f32 : d == DT_F64 ? l->f64 : int_type(l, dtype_bits(d));
+	LLVMTypeRef elem_type = d == DT_F16   ? l->f16
+				: d == DT_F32 ? l->f32
+				: d == DT_F64 ? l->f64
+					      : int_type(l, dtype_bits(d));
 	struct lines r = {.dtype = d, .elem = elem_type, .wide = wide, .k = t->rank - 1 - i, .turn_bits = turn_bits};
 	r.lay = layout_fma_operand(&l->s->ctx->layouts, result(o)->type->layout, t->shape, i);
 	r.at = map_layout(l, r.lay, t->layout, elem(l, x, 0), (u32)dtype_bytes(d));
@@ -250,29 +263,32 @@ static LLVMValueRef line_element(struct lower *l, const struct lines *r, const s
 		r->vectors[reg] = LLVMBuildLoad2(l->b, t, shared_at(l, near, NULL, rest), "");
 		LLVMSetAlignment(r->vectors[reg], r->at.bytes << m->vec_bits);
 	}
-	LLVMValueRef x = m->vec_bits ? LLVMBuildExtractElement(l->b, r->vectors[reg], c_i32(l, nth), "") : r->vectors[reg];
+	LLVMValueRef x =
+		m->vec_bits ? LLVMBuildExtractElement(l->b, r->vectors[reg], c_i32(l, nth), "") : r->vectors[reg];
 	if (r->wide == l->i32)
 		return LLVMBuildSExt(l->b, x, l->i32, "");
 	return r->wide == l->f64 ? x : small_to_f32(l, x, r->dtype);
 }
 
 /* sum[i] += a[row of i, k] b[k, column of i] for some steps of k */
-static void add_products(struct lower *l, const struct lines *a, const struct lines *b, const struct layout *lay, u32 steps,
-			 LLVMValueRef *sum, u32 n)
+static void add_products(struct lower *l, const struct lines *a, const struct lines *b, const struct layout *lay,
+			 u32 steps, LLVMValueRef *sum, u32 n)
 {
 	for (u32 k = 0; k < steps; k++)
 		for (u32 i = 0; i < n; i++) {
 			u32 pos = layout_apply(lay, i, 0, 0);
-			LLVMValueRef args[] = {line_element(l, a, lay, pos, k), line_element(l, b, lay, pos, k), sum[i]};
+			LLVMValueRef args[] = {line_element(l, a, lay, pos, k), line_element(l, b, lay, pos, k),
+					       sum[i]};
 			if (a->wide == l->i32)
 				sum[i] = LLVMBuildAdd(l->b, sum[i], LLVMBuildMul(l->b, args[0], args[1], ""), "");
 			else
-				sum[i] = intrinsic(l, a->wide == l->f64 ? "llvm.fma.f64" : "llvm.fma.f32", a->wide, args, 3);
+				sum[i] = intrinsic(l, a->wide == l->f64 ? "llvm.fma.f64" : "llvm.fma.f32", a->wide,
+						   args, 3);
 		}
 }
 
-/* A loop over k loads what each thread needs of some steps at a time. ptxas overlaps loads and products of a turn, but not
- * turns: of four steps each they take 9 % longer. */
+/* A loop over k loads what each thread needs of some steps at a time. ptxas overlaps loads and products of a turn, but
+ * not turns: of four steps each they take 9 % longer. */
 static void lower_fma(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *acc = operand(o, 2);

@@ -53,7 +53,8 @@ static LLVMValueRef encode_fp8(struct lower *l, LLVMValueRef v, int mant, int bi
 	int drop = 23 - mant, scale = bias - 1 + mant;
 	LLVMValueRef bits = LLVMBuildBitCast(b, v, l->i32, ""), mag = LLVMBuildAnd(b, bits, c_i32(l, 0x7FFFFFFF), "");
 	LLVMValueRef sign = LLVMBuildAnd(b, lshr(l, bits, 24), c_i32(l, 0x80), "");
-	LLVMValueRef normal = LLVMBuildSub(b, mag, c_i32(l, (127ll - bias) << 23), ""), sub, f = LLVMBuildBitCast(b, mag, l->f32, "");
+	LLVMValueRef normal = LLVMBuildSub(b, mag, c_i32(l, (127ll - bias) << 23), ""), sub,
+		     f = LLVMBuildBitCast(b, mag, l->f32, "");
 	if (toward_zero) {
 		sub = LLVMBuildFPToUI(b, LLVMBuildFMul(b, f, LLVMConstReal(l->f32, ldexp(1, scale)), ""), l->i32, "");
 	} else {
@@ -91,7 +92,8 @@ static LLVMValueRef encode_bf16(struct lower *l, LLVMValueRef v, bool toward_zer
 static LLVMValueRef cvt_fp8x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
 {
 	LLVMValueRef args[] = {hi, lo};
-	const char *text = d == DT_E4M3 ? "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;" : "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;";
+	const char *text =
+		d == DT_E4M3 ? "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;" : "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;";
 	return inline_asm(l, text, "=h,f,f", ASM_PURE, l->i16, args, 2);
 }
 
@@ -102,7 +104,9 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 	case DT_F32: return v;
 	case DT_F16:
 		if (rtz)
-			return LLVMBuildBitCast(l->b, inline_asm(l, "cvt.rz.f16.f32 $0, $1;", "=h,f", ASM_PURE, l->i16, &v, 1), l->f16, "");
+			return LLVMBuildBitCast(
+				l->b, inline_asm(l, "cvt.rz.f16.f32 $0, $1;", "=h,f", ASM_PURE, l->i16, &v, 1), l->f16,
+				"");
 		return LLVMBuildFPTrunc(l->b, v, l->f16, "");
 	case DT_BF16:
 		if (!l->s->target->has_pair_conversions || rtz)
@@ -152,7 +156,8 @@ static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, L
 	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
 }
 
-/* Math functions: for fp32 approximations of the hardware where Triton uses them, otherwise our own; libclc for fp64. */
+/* Math functions: for fp32 approximations of the hardware where Triton uses them, otherwise our own; libclc for
+ * fp64. */
 static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRef x)
 {
 	bool f = LLVMTypeOf(x) == l->f32;
@@ -210,9 +215,14 @@ static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *
 	case IR_MINNUMF:
 	case IR_MAXIMUMF:
 	case IR_MINIMUMF: return min_max(l, o->code, in[0], in[1]);
-	case IR_ABSF: return call1(l, bits == 16 ? "llvm.fabs.f16" : bits == 32 ? "llvm.fabs.f32" : "llvm.fabs.f64", in[0]);
+	case IR_ABSF:
+		return call1(l, bits == 16 ? "llvm.fabs.f16" : bits == 32 ? "llvm.fabs.f32" : "llvm.fabs.f64", in[0]);
 	case IR_FMA: {
-		return intrinsic(l, bits == 16 ? "llvm.fma.f16" : bits == 32 ? "llvm.fma.f32" : "llvm.fma.f64", t, in, 3);
+		return intrinsic(l,
+				 bits == 16   ? "llvm.fma.f16"
+				 : bits == 32 ? "llvm.fma.f32"
+					      : "llvm.fma.f64",
+				 t, in, 3);
 	}
 	case IR_CLAMPF: {
 		bool nan = o->attr[ATTR_NAN];
@@ -226,7 +236,8 @@ static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *
 /* Operations that fp16 has natively; the others are computed in fp32. */
 static bool native_f16(enum opcode code)
 {
-	return code == IR_ADDF || code == IR_SUBF || code == IR_MULF || code == IR_NEGF || code == IR_ABSF || code == IR_FMA;
+	return code == IR_ADDF || code == IR_SUBF || code == IR_MULF || code == IR_NEGF || code == IR_ABSF ||
+	       code == IR_FMA;
 }
 
 static LLVMValueRef any_float_op(struct lower *l, const struct op *o, LLVMValueRef *in, enum dtype d)
@@ -258,8 +269,9 @@ static LLVMValueRef compare_float(struct lower *l, const struct op *o, LLVMValue
 static LLVMValueRef compare_int(struct lower *l, const struct op *o, LLVMValueRef *in)
 {
 	static const LLVMIntPredicate preds[] = {
-		[CMPI_EQ] = LLVMIntEQ, [CMPI_NE] = LLVMIntNE, [CMPI_SLT] = LLVMIntSLT, [CMPI_SLE] = LLVMIntSLE, [CMPI_SGT] = LLVMIntSGT,
-		[CMPI_SGE] = LLVMIntSGE, [CMPI_ULT] = LLVMIntULT, [CMPI_ULE] = LLVMIntULE, [CMPI_UGT] = LLVMIntUGT, [CMPI_UGE] = LLVMIntUGE,
+		[CMPI_EQ] = LLVMIntEQ,   [CMPI_NE] = LLVMIntNE,   [CMPI_SLT] = LLVMIntSLT, [CMPI_SLE] = LLVMIntSLE,
+		[CMPI_SGT] = LLVMIntSGT, [CMPI_SGE] = LLVMIntSGE, [CMPI_ULT] = LLVMIntULT, [CMPI_ULE] = LLVMIntULE,
+		[CMPI_UGT] = LLVMIntUGT, [CMPI_UGE] = LLVMIntUGE,
 	};
 	return LLVMBuildICmp(l->b, preds[o->attr[ATTR_PREDICATE]], in[0], in[1], "");
 }
@@ -276,13 +288,14 @@ static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 	return LLVMBuildTrunc(l->b, lshr(l, p, bits), int_type(l, bits), "");
 }
 
-/* x + (y + c) is computed as (x + y) + c: the elements of a tile of offsets then differ by constants from one sum, which
- * loads and stores take into their addresses. */
+/* x + (y + c) is computed as (x + y) + c: the elements of a tile of offsets then differ by constants from one sum,
+ * which loads and stores take into their addresses. */
 static LLVMValueRef add(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	if (LLVMIsABinaryOperator(x) && !LLVMIsABinaryOperator(y))
 		return add(l, y, x);
-	bool offset = LLVMIsABinaryOperator(y) && LLVMGetInstructionOpcode(y) == LLVMAdd && LLVMIsAConstantInt(LLVMGetOperand(y, 1));
+	bool offset = LLVMIsABinaryOperator(y) && LLVMGetInstructionOpcode(y) == LLVMAdd &&
+		      LLVMIsAConstantInt(LLVMGetOperand(y, 1));
 	if (!offset || LLVMIsConstant(x))
 		return LLVMBuildAdd(l->b, x, y, "");
 	return LLVMBuildAdd(l->b, LLVMBuildAdd(l->b, x, LLVMGetOperand(y, 0), ""), LLVMGetOperand(y, 1), "");
@@ -327,11 +340,13 @@ static LLVMValueRef float_to_int(struct lower *l, LLVMValueRef x, enum dtype fro
 		x = small_to_f32(l, x, from);
 	bool d = LLVMTypeOf(x) == l->f64;
 	int reg = bits < 32 ? 32 : bits;
-	const char *text = arena_printf(&l->scratch, "cvt.rzi.%c%d.%s $0, $1;", is_signed ? 's' : 'u', reg, d ? "f64" : "f32");
+	const char *text =
+		arena_printf(&l->scratch, "cvt.rzi.%c%d.%s $0, $1;", is_signed ? 's' : 'u', reg, d ? "f64" : "f32");
 	const char *cons = reg == 64 ? (d ? "=l,d" : "=l,f") : (d ? "=r,d" : "=r,f");
 	LLVMValueRef v = inline_asm(l, text, cons, ASM_PURE, int_type(l, reg), &x, 1);
 	if (d || reg == 64)
-		v = LLVMBuildSelect(l->b, LLVMBuildFCmp(l->b, LLVMRealUNO, x, x, ""), LLVMConstNull(LLVMTypeOf(v)), v, "");
+		v = LLVMBuildSelect(l->b, LLVMBuildFCmp(l->b, LLVMRealUNO, x, x, ""), LLVMConstNull(LLVMTypeOf(v)), v,
+				    "");
 	if (bits == reg)
 		return v;
 	i64 lo = is_signed ? -(1ll << (bits - 1)) : 0, hi = is_signed ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;
@@ -447,13 +462,15 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o), *x = operand(o, 0);
 	u32 n = num_elems(v);
-	if ((o->code != IR_TRUNCF && o->code != IR_FP_TO_FP) || n % 2 || (o->code == IR_FP_TO_FP && o->attr[ATTR_ROUNDING] == ROUND_RTZ))
+	if ((o->code != IR_TRUNCF && o->code != IR_FP_TO_FP) || n % 2 ||
+	    (o->code == IR_FP_TO_FP && o->attr[ATTR_ROUNDING] == ROUND_RTZ))
 		return false;
 	enum dtype from = type_dtype(x->type), to = type_dtype(v->type);
 	if (dtype_is_fp8(to) && l->s->target->has_fp8_conversions && from != DT_F64) {
 		LLVMValueRef *at = new_tile(l, v);
 		for (u32 i = 0; i < n; i += 2) {
-			LLVMValueRef two = cvt_fp8x2(l, small_to_f32(l, elem(l, x, i), from), small_to_f32(l, elem(l, x, i + 1), from), to);
+			LLVMValueRef two = cvt_fp8x2(l, small_to_f32(l, elem(l, x, i), from),
+						     small_to_f32(l, elem(l, x, i + 1), from), to);
 			unpack(l, &two, 1, l->i8, 2, at + i);
 		}
 		return true;
@@ -477,7 +494,8 @@ LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
 			elems[k] = elem(l, v, 2 * i + k);
 		pack(l, elems, 2, 16, &pair);
 	}
-	const char *text = type_dtype(v->type) == DT_E4M3 ? "cvt.rn.f16x2.e4m3x2 $0, $1;" : "cvt.rn.f16x2.e5m2x2 $0, $1;";
+	const char *text =
+		type_dtype(v->type) == DT_E4M3 ? "cvt.rn.f16x2.e4m3x2 $0, $1;" : "cvt.rn.f16x2.e5m2x2 $0, $1;";
 	return inline_asm(l, text, "=r,h", ASM_PURE, l->i32, &pair, 1);
 }
 
@@ -487,7 +505,8 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	const struct value *v = result(o), *x = operand(o, 0);
 	enum dtype from = type_dtype(x->type), to = type_dtype(v->type);
 	u32 n = num_elems(v);
-	if ((o->code != IR_EXTF && o->code != IR_FP_TO_FP) || !dtype_is_fp8(from) || !l->s->target->has_fp8_conversions || n % 4 || (to != DT_F16 && to != DT_BF16 && to != DT_F32))
+	if ((o->code != IR_EXTF && o->code != IR_FP_TO_FP) || !dtype_is_fp8(from) ||
+	    !l->s->target->has_fp8_conversions || n % 4 || (to != DT_F16 && to != DT_BF16 && to != DT_F32))
 		return false;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n);
 	for (u32 i = 0; i < n; i += 2) {

@@ -15,7 +15,8 @@ struct tile {
 	u32 n;
 	LLVMValueRef *words; /* the same, packed into 32-bit words in register order; or NULL */
 	LLVMValueRef last;   /* the instruction that completed the words */
-	struct runs *runs;   /* loaded, but not yet put together to words: that waits for memory, so it is done where they are wanted */
+	/* loaded, but not yet put together to words: that waits for memory, so it is done where they are wanted */
+	struct runs *runs;
 };
 
 struct lower {
@@ -133,7 +134,8 @@ struct mapped {
 	LLVMValueRef base, thread; /* thread: i32 elements */
 	u32 thread_bits, bytes;
 };
-struct mapped map_layout(struct lower *l, const struct layout *lay, const struct layout *mem, LLVMValueRef base, u32 bytes);
+struct mapped map_layout(struct lower *l, const struct layout *lay, const struct layout *mem, LLVMValueRef base,
+			 u32 bytes);
 /* The element at constant offset `at` (elements) from the thread's own part is *rest bytes behind this. */
 LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32 *rest);
 /* Register bits outside the vector; all combinations of them visit each vector once. Registers that hold a copy of
@@ -168,7 +170,8 @@ void lower_turn(struct lower *l, const struct op *o);
 u32 num_accumulators(const struct value *v);
 const char *accumulator_letter(const struct value *v);
 void get_accumulators(struct lower *l, const struct value *v, LLVMValueRef *words);
-void set_accumulators(struct lower *l, const struct value *v, const char *text, const char *constraints, LLVMValueRef *args, u32 nargs);
+void set_accumulators(struct lower *l, const struct value *v, const char *text, const char *constraints,
+		      LLVMValueRef *args, u32 nargs);
 /* pin.c: registers of PTX that hold an accumulator from before a loop till behind it */
 struct pin { const char *name; }; /* registers NAME0, NAME1… */
 bool stays_pinned(const struct op *loop, u32 i);           /* may what the loop carries i-th? */

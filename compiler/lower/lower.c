@@ -50,7 +50,8 @@ struct tile *tile_of(struct lower *l, const struct value *v)
 	struct tile *t = map_get(&l->tiles, v);
 	tl_assert(t);
 	words_of_tile(l, v);
-	if (!t->at) { /* known as packed words only: unpacked behind them, since other paths may want the elements too */
+	/* known as packed words only: unpacked behind them, since other paths may want the elements too */
+	if (!t->at) {
 		LLVMTypeRef e = llvm_type(l, v->type);
 		LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b);
 		LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(l->b);
@@ -143,12 +144,14 @@ static void lower_rename(struct lower *l, const struct op *o)
 		case IR_BROADCAST:
 			for (int d = 0; d < from->rank; d++)
 				if (from->log2_size[d])
-					p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d) << layout_dim_shift(from, d);
+					p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d)
+										       << layout_dim_shift(from, d);
 			break;
 		case IR_TRANS:
 			for (int d = 0; d < to->rank; d++) {
 				int k = perm_get(o->attr[ATTR_ORDER], d);
-				p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d) << layout_dim_shift(from, k);
+				p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d)
+									       << layout_dim_shift(from, k);
 			}
 			break;
 		default: p = pos; break;
@@ -160,7 +163,8 @@ static void lower_rename(struct lower *l, const struct op *o)
 static void lower_join(struct lower *l, const struct op *o)
 {
 	const struct layout *to = result(o)->type->layout, *from = operand(o, 0)->type->layout;
-	LLVMValueRef *at = new_tile(l, result(o)), odd = NULL; /* of which half the thread is, if registers alone do not tell */
+	/* of which half the thread is, if registers alone do not tell */
+	LLVMValueRef *at = new_tile(l, result(o)), odd = NULL;
 	for (int dim = LL_LANE; dim <= LL_WARP; dim++)
 		for (int i = 0; i < to->bits[dim] && !odd; i++)
 			if (to->basis[dim][i] & 1)
@@ -185,10 +189,13 @@ static void lower_split(struct lower *l, const struct op *o)
 
 static void lower_program(struct lower *l, const struct op *o)
 {
-	static const char *const cluster[] = {"llvm.nvvm.read.ptx.sreg.clusterid.x", "llvm.nvvm.read.ptx.sreg.nclusterid.x"};
+	static const char *const cluster[] = {"llvm.nvvm.read.ptx.sreg.clusterid.x",
+					      "llvm.nvvm.read.ptx.sreg.nclusterid.x"};
 	static const char *const names[2][3] = {
-		{"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"},
-		{"llvm.nvvm.read.ptx.sreg.nctaid.x", "llvm.nvvm.read.ptx.sreg.nctaid.y", "llvm.nvvm.read.ptx.sreg.nctaid.z"},
+		{"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y",
+		 "llvm.nvvm.read.ptx.sreg.ctaid.z"},
+		{"llvm.nvvm.read.ptx.sreg.nctaid.x", "llvm.nvvm.read.ptx.sreg.nctaid.y",
+		 "llvm.nvvm.read.ptx.sreg.nctaid.z"},
 	};
 	bool number = o->code == IR_NUM_PROGRAMS, spread = l->k->cuda.cluster > 1 && o->attr[ATTR_AXIS] == 0;
 	fill(l, result(o), intrinsic(l, spread ? cluster[number] : names[number][o->attr[ATTR_AXIS]], l->i32, NULL, 0));
@@ -201,8 +208,8 @@ static LLVMBasicBlockRef new_block(struct lower *l)
 	return LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
 }
 
-/* Phis for the elements of v that tell the others, to be completed with add_incoming. When all phis of the block are there,
- * tell_others. */
+/* Phis for the elements of v that tell the others, to be completed with add_incoming. When all phis of the block are
+ * there, tell_others. */
 static void make_phis(struct lower *l, const struct value *v)
 {
 	LLVMValueRef *at = new_tile(l, v);
@@ -224,8 +231,9 @@ static void add_incoming(struct lower *l, const struct value *phis, const struct
 	}
 }
 
-/* What a loop carries of a tile: the elements that tell the others; its packed words, in half the registers or less; what a load that
- * nobody has waited for yet has brought; or nothing, as it stays in registers that LLVM does not know. */
+/* What a loop carries of a tile: the elements that tell the others; its packed words, in half the registers or less;
+ * what a load that nobody has waited for yet has brought; or nothing, as it stays in registers that LLVM does not
+ * know. */
 enum carried_as { AS_ELEMENTS, AS_WORDS, AS_RUNS, AS_PINNED };
 
 struct carried {
@@ -251,7 +259,8 @@ static LLVMValueRef *packed_words(struct lower *l, const struct value *v)
 }
 
 /* v, for the loop's argument `arg`. */
-static struct carried carried(struct lower *l, const struct value *v, const struct value *arg, enum carried_as as, const struct runs *shape)
+static struct carried carried(struct lower *l, const struct value *v, const struct value *arg, enum carried_as as,
+			      const struct runs *shape)
 {
 	struct carried c = {.as = as, .shape = shape};
 	if (as == AS_WORDS) {
@@ -276,10 +285,15 @@ static struct carried first_carried(struct lower *l, const struct op *loop, u32 
 	const struct tile *t = map_get(&l->tiles, v);
 	if (stays_pinned(loop, i))
 		return (struct carried){.as = AS_PINNED, .n = num_accumulators(v)};
-	return carried(l, v, loop->blocks[0]->args[1 + i], t->runs ? AS_RUNS : t->words ? AS_WORDS : AS_ELEMENTS, t->runs);
+	return carried(l, v, loop->blocks[0]->args[1 + i],
+		       t->runs    ? AS_RUNS
+		       : t->words ? AS_WORDS
+				  : AS_ELEMENTS,
+		       t->runs);
 }
 
-/* What loads have brought may wait for its first use in the next iteration if the registers last: pieces of words take more of them. */
+/* What loads have brought may wait for its first use in the next iteration if the registers last: pieces of words take
+ * more of them. */
 static void choose_carried(struct lower *l, const struct op *loop)
 {
 	u32 total = 0;
@@ -317,7 +331,8 @@ static LLVMValueRef *carry(struct lower *l, const struct value *v, const struct 
 	return phis;
 }
 
-/* A loop's result is what its argument was at the last test; what the body makes of that is not there behind the loop. */
+/* A loop's result is what its argument was at the last test; what the body makes of that is not there behind the
+ * loop. */
 static void result_tile(struct lower *l, const struct value *result, const struct value *arg)
 {
 	struct tile *copy = arena_dup(&l->scratch, map_get(&l->tiles, arg), sizeof *copy);
@@ -335,15 +350,18 @@ static void carry_on(LLVMValueRef *phis, const struct carried *next, LLVMBasicBl
 static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
 {
 	static const char loop[] = "llvm.loop", disable[] = "llvm.loop.unroll.disable";
-	LLVMMetadataRef text = LLVMMDStringInContext2(l->ctx, disable, sizeof disable - 1), self = LLVMTemporaryMDNode(l->ctx, NULL, 0);
+	LLVMMetadataRef text = LLVMMDStringInContext2(l->ctx, disable, sizeof disable - 1),
+			self = LLVMTemporaryMDNode(l->ctx, NULL, 0);
 	LLVMMetadataRef parts[] = {self, LLVMMDNodeInContext2(l->ctx, &text, 1)};
 	LLVMMetadataRef node = LLVMMDNodeInContext2(l->ctx, parts, 2);
 	LLVMMetadataReplaceAllUsesWith(self, node); /* a loop's node names itself, which makes it distinct */
-	LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(l->ctx, loop, sizeof loop - 1), LLVMMetadataAsValue(l->ctx, node));
+	LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(l->ctx, loop, sizeof loop - 1),
+			LLVMMetadataAsValue(l->ctx, node));
 }
 
 /* Phis for what `from` brings of a loop's values; those of `to` are theirs from here on. */
-static void carry_all(struct lower *l, struct value **to, u32 n, const struct carried *first, LLVMBasicBlockRef from, LLVMValueRef **phis)
+static void carry_all(struct lower *l, struct value **to, u32 n, const struct carried *first, LLVMBasicBlockRef from,
+		      LLVMValueRef **phis)
 {
 	for (u32 i = 0; i < n; i++)
 		if (first[i].as != AS_PINNED)
@@ -357,20 +375,25 @@ static void carry_all(struct lower *l, struct value **to, u32 n, const struct ca
 static bool index_may_wrap(const struct lower *l, const struct op *o)
 {
 	int bits = type_elem_bits(operand(o, 1)->type);
-	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1, step = value_range(l->s->ranges, operand(o, 2))->max;
-	return !o->attr[ATTR_NO_WRAP] && (step > most || value_range(l->s->ranges, operand(o, 1))->max > most - (step - 1));
+	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1,
+	    step = value_range(l->s->ranges, operand(o, 2))->max;
+	return !o->attr[ATTR_NO_WRAP] &&
+	       (step > most || value_range(l->s->ranges, operand(o, 1))->max > most - (step - 1));
 }
 
 /* Tested before each iteration: what the loop carries is its results too, where a test at the end would need other phis
- * behind it. ptxas turns the loop round. One that runs once at most is a branch, which keeps nothing for another time. */
+ * behind it. ptxas turns the loop round. One that runs once at most is a branch, which keeps nothing for another
+ * time. */
 static void lower_for(struct lower *l, const struct op *o)
 {
 	const struct block *b = o->blocks[0];
 	u32 n = o->nresults;
 	bool once = loop_runs_once(o);
 	LLVMBasicBlockRef head = once ? NULL : new_block(l), body = new_block(l), exit = new_block(l);
-	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0), iv = lb;
-	struct carried *first = arena_array(&l->scratch, struct carried, n + 1u), *next = arena_array(&l->scratch, struct carried, n + 1u);
+	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0),
+		     iv = lb;
+	struct carried *first = arena_array(&l->scratch, struct carried, n + 1u),
+		       *next = arena_array(&l->scratch, struct carried, n + 1u);
 	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, n + 1u);
 	struct value **results = arena_array(&l->scratch, struct value *, n + 1u);
 	choose_carried(l, o);
@@ -545,7 +568,8 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_WARP_GROUP_DOT: lower_wgmma(l, o); return;
 	case IR_WARP_GROUP_WAIT: lower_wgmma_wait(l, o); return;
 	case IR_FENCE_ASYNC:
-		inline_asm(l, o->attr[ATTR_GLOBAL] ? "fence.proxy.async;" : "fence.proxy.async.shared::cta;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);
+		inline_asm(l, o->attr[ATTR_GLOBAL] ? "fence.proxy.async;" : "fence.proxy.async.shared::cta;",
+			   "~{memory}", ASM_EFFECT, l->v, NULL, 0);
 		return;
 	case IR_AWAIT_TURN:
 	case IR_PASS_TURN: lower_turn(l, o); return;
@@ -562,8 +586,8 @@ static void lower_op(struct lower *l, const struct op *o)
 		inline_asm(l, "cp.async.commit_group;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);
 		return;
 	case IR_ASYNC_WAIT:
-		inline_asm(l, arena_printf(&l->scratch, "cp.async.wait_group %d;", (int)o->attr[ATTR_PENDING]), "~{memory}",
-			   ASM_EFFECT, l->v, NULL, 0);
+		inline_asm(l, arena_printf(&l->scratch, "cp.async.wait_group %d;", (int)o->attr[ATTR_PENDING]),
+			   "~{memory}", ASM_EFFECT, l->v, NULL, 0);
 		return;
 	case IR_YIELD:
 	case IR_CONDITION:
@@ -595,8 +619,10 @@ static void add_annotation(struct lower *l, const char *name, i64 value)
 static void pass_by_value(struct lower *l, u32 i)
 {
 	LLVMTypeRef t = LLVMArrayType2(l->i8, 128);
-	LLVMAddAttributeAtIndex(l->fn, i + 1, LLVMCreateTypeAttribute(l->ctx, LLVMGetEnumAttributeKindForName("byval", 5), t));
-	LLVMAddAttributeAtIndex(l->fn, i + 1, LLVMCreateEnumAttribute(l->ctx, LLVMGetEnumAttributeKindForName("align", 5), 64));
+	LLVMAddAttributeAtIndex(l->fn, i + 1,
+				LLVMCreateTypeAttribute(l->ctx, LLVMGetEnumAttributeKindForName("byval", 5), t));
+	LLVMAddAttributeAtIndex(l->fn, i + 1,
+				LLVMCreateEnumAttribute(l->ctx, LLVMGetEnumAttributeKindForName("align", 5), 64));
 	LLVMValueRef number = c_i32(l, i + 1), list = LLVMMDNodeInContext(l->ctx, &number, 1);
 	LLVMValueRef vals[] = {l->fn, LLVMMDStringInContext(l->ctx, "grid_constant", 13), list};
 	LLVMAddNamedMetadataOperand(l->mod, "nvvm.annotations", LLVMMDNodeInContext(l->ctx, vals, 3));
@@ -640,7 +666,11 @@ static void begin_function(struct lower *l)
 	}
 	l->thread = number_below(l, "llvm.nvvm.read.ptx.sreg.tid.x", threads);
 	if (k->cuda.cluster > 1) /* the threads of the blocks before come first */
-		l->thread = LLVMBuildOr(l->b, l->thread, LLVMBuildMul(l->b, number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", k->cuda.cluster), c_i32(l, threads), ""), "");
+		l->thread = LLVMBuildOr(
+			l->b, l->thread,
+			LLVMBuildMul(l->b, number_below(l, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", k->cuda.cluster),
+				     c_i32(l, threads), ""),
+			"");
 	l->lane = LLVMBuildAnd(l->b, l->thread, c_i32(l, 31), "");
 	l->warp = LLVMBuildLShr(l->b, l->thread, c_i32(l, LANE_BITS), "");
 	LLVMValueRef br = LLVMBuildBr(l->b, start);

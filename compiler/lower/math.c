@@ -1,8 +1,9 @@
 /* fp32 functions that the hardware has no accurate instruction for, as straight-line code.
  *
- * The coefficients are minimax polynomials, by linear programming over Chebyshev nodes in the error of the result, rounded to
- * fp32 one after another from the lowest power up, each time with the others fitted anew. The errors named here are the largest
- * over all arguments, the operations rounded as on the GPU and ex2.approx and rcp.approx to nearest. */
+ * The coefficients are minimax polynomials, by linear programming over Chebyshev nodes in the error of the result,
+ * rounded to fp32 one after another from the lowest power up, each time with the others fitted anew. The errors named
+ * here are the largest over all arguments, the operations rounded as on the GPU and ex2.approx and rcp.approx to
+ * nearest. */
 #include "lower/internal.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static LLVMValueRef polynomial_n(struct lower *l, LLVMValueRef x, const float *c
 }
 
 /* Of x; the coefficient of x^0 comes first. */
-#define polynomial(l, x, ...)                                                                                                    \
+#define polynomial(l, x, ...)                                                                                          \
 	polynomial_n(l, x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
 static LLVMValueRef square(struct lower *l, LLVMValueRef x)
@@ -84,7 +85,8 @@ static LLVMValueRef logarithm(struct lower *l, LLVMValueRef x, bool base2)
 		r = fma32(l, e, c_f32(l, 0x1.62e43p-1), r);
 	}
 	/* of what is not positive and finite the instruction knows the result */
-	LLVMValueRef special = LLVMBuildICmp(b, LLVMIntUGE, LLVMBuildSub(b, bits, c_i32(l, 1), ""), c_i32(l, 0x7F7FFFFF), "");
+	LLVMValueRef special =
+		LLVMBuildICmp(b, LLVMIntUGE, LLVMBuildSub(b, bits, c_i32(l, 1), ""), c_i32(l, 0x7F7FFFFF), "");
 	return LLVMBuildSelect(b, special, call1(l, "llvm.nvvm.lg2.approx.ftz.f", x), r, "");
 }
 
@@ -104,8 +106,8 @@ static LLVMValueRef error_function(struct lower *l, LLVMValueRef x)
 	LLVMValueRef size = call1(l, "llvm.fabs.f32", x);
 	LLVMValueRef p = polynomial(l, square(l, x), 0x1.06eba8p-3f, -0x1.812734p-2f, 0x1.ce2aa6p-4f, -0x1.b7cdep-6f,
 				    0x1.52ac24p-8f, -0x1.9a3dep-11f, 0x1.2f80b4p-14f);
-	LLVMValueRef q = polynomial(l, size, -0x1.56fe76p-8f, -0x1.9b8e2p0f, -0x1.e660ap-1f, -0x1.fd12c6p-4f, 0x1.4b494ap-6f,
-				    -0x1.906f78p-10f);
+	LLVMValueRef q = polynomial(l, size, -0x1.56fe76p-8f, -0x1.9b8e2p0f, -0x1.e660ap-1f, -0x1.fd12c6p-4f,
+				    0x1.4b494ap-6f, -0x1.906f78p-10f);
 	LLVMValueRef far = LLVMBuildFSub(l->b, c_f32(l, 1), call1(l, "llvm.nvvm.ex2.approx.ftz.f", q), "");
 	return near_or_far(l, x, size, (double)1.1f, fma32(l, p, size, size), far);
 }
@@ -114,9 +116,10 @@ static LLVMValueRef error_function(struct lower *l, LLVMValueRef x)
 static LLVMValueRef tangent(struct lower *l, LLVMValueRef x)
 {
 	LLVMValueRef size = call1(l, "llvm.fabs.f32", x), s = square(l, x);
-	LLVMValueRef p = polynomial(l, s, -0x1.555504p-2f, 0x1.11017ap-3f, -0x1.b81626p-5f, 0x1.567e7ep-6f, -0x1.c19618p-8f,
-				    0x1.55d62ap-10f);
-	LLVMValueRef power = call1(l, "llvm.nvvm.ex2.approx.ftz.f", LLVMBuildFMul(l->b, size, c_f32(l, 0x1.715476p1), ""));
+	LLVMValueRef p = polynomial(l, s, -0x1.555504p-2f, 0x1.11017ap-3f, -0x1.b81626p-5f, 0x1.567e7ep-6f,
+				    -0x1.c19618p-8f, 0x1.55d62ap-10f);
+	LLVMValueRef power =
+		call1(l, "llvm.nvvm.ex2.approx.ftz.f", LLVMBuildFMul(l->b, size, c_f32(l, 0x1.715476p1), ""));
 	LLVMValueRef inverse = call1(l, "llvm.nvvm.rcp.approx.ftz.f", LLVMBuildFAdd(l->b, power, c_f32(l, 1), ""));
 	LLVMValueRef near = fma32(l, p, LLVMBuildFMul(l->b, s, size, ""), size);
 	return near_or_far(l, x, size, (double)0.9f, near, fma32(l, inverse, c_f32(l, -2), c_f32(l, 1)));
@@ -154,12 +157,13 @@ static struct reduced reduce_usual(struct lower *l, LLVMValueRef x)
 
 enum { WORDS = 24 };
 
-/* 2/π in binary, after 23 zeros and its own 0: 32 bits from each byte on. A product takes three of them, 4 bytes apart; those of
- * the largest x begin at word 15. */
+/* 2/π in binary, after 23 zeros and its own 0: 32 bits from each byte on. A product takes three of them, 4 bytes apart;
+ * those of the largest x begin at word 15. */
 static LLVMValueRef two_over_pi(struct lower *l)
 {
-	static const u8 bytes[WORDS + 3] = {0x00, 0x00, 0x00, 0xA2, 0xF9, 0x83, 0x6E, 0x4E, 0x44, 0x15, 0x29, 0xFC, 0x27, 0x57,
-					    0xD1, 0xF5, 0x34, 0xDD, 0xC0, 0xDB, 0x62, 0x95, 0x99, 0x3C, 0x43, 0x90, 0x41};
+	static const u8 bytes[WORDS + 3] = {0x00, 0x00, 0x00, 0xA2, 0xF9, 0x83, 0x6E, 0x4E, 0x44,
+					    0x15, 0x29, 0xFC, 0x27, 0x57, 0xD1, 0xF5, 0x34, 0xDD,
+					    0xC0, 0xDB, 0x62, 0x95, 0x99, 0x3C, 0x43, 0x90, 0x41};
 	static const char name[] = "two_over_pi";
 	LLVMValueRef words[WORDS], table = LLVMGetNamedGlobal(l->mod, name);
 	if (table)
@@ -174,9 +178,9 @@ static LLVMValueRef two_over_pi(struct lower *l)
 	return table;
 }
 
-/* The same of any finite x: its mantissa times the 96 bits of 2/π that begin where products stop being multiples of 4 is x /
- * (π/2) modulo 4 as a fixed-point number, of which the upper 64 bits are kept. Inline PTX, since as instructions of its own LLVM
- * takes three times as long over the kernel. */
+/* The same of any finite x: its mantissa times the 96 bits of 2/π that begin where products stop being multiples of 4
+ * is x / (π/2) modulo 4 as a fixed-point number, of which the upper 64 bits are kept. Inline PTX, since as instructions
+ * of its own LLVM takes three times as long over the kernel. */
 static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 {
 	static const char text[] = "{\n\t.reg .pred minus; .reg .b32 place, m, w; .reg .b64 at, p; .reg .f64 f;\n\t"
@@ -264,13 +268,15 @@ void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLV
 		LLVMValueRef r = reduced[i].r, quadrant = reduced[i].quadrant, s = square(l, r), one = c_i32(l, 1);
 		/* + 0: a product that is -0 would, times the negative polynomial, turn r = -0 into 0 */
 		LLVMValueRef cubed = fma32(l, s, r, c_f32(l, 0));
-		LLVMValueRef odd = fma32(l, polynomial(l, s, -0x1.555544p-3f, 0x1.1106c2p-7f, -0x1.9919cep-13f), cubed, r);
-		LLVMValueRef even =
-			fma32(l, polynomial(l, s, -0.5f, 0x1.55554ap-5f, -0x1.6c0c0ep-10f, 0x1.99db8ap-16f), s, c_f32(l, 1));
+		LLVMValueRef odd =
+			fma32(l, polynomial(l, s, -0x1.555544p-3f, 0x1.1106c2p-7f, -0x1.9919cep-13f), cubed, r);
+		LLVMValueRef even = fma32(l, polynomial(l, s, -0.5f, 0x1.55554ap-5f, -0x1.6c0c0ep-10f, 0x1.99db8ap-16f),
+					  s, c_f32(l, 1));
 		if (cosine)
 			quadrant = LLVMBuildAdd(b, quadrant, one, "");
 		LLVMValueRef turned = LLVMBuildICmp(b, LLVMIntNE, LLVMBuildAnd(b, quadrant, one, ""), c_i32(l, 0), "");
-		LLVMValueRef sign = LLVMBuildAnd(b, LLVMBuildShl(b, quadrant, c_i32(l, 30), ""), c_i32(l, 0x80000000), "");
+		LLVMValueRef sign =
+			LLVMBuildAnd(b, LLVMBuildShl(b, quadrant, c_i32(l, 30), ""), c_i32(l, 0x80000000), "");
 		out[i] = float_of(l, LLVMBuildXor(b, bits_of(l, LLVMBuildSelect(b, turned, even, odd, "")), sign, ""));
 	}
 }

@@ -1,8 +1,8 @@
 /* Loads, stores, atomics and asynchronous copies of global memory.
  *
- * Accesses are as wide as axis analysis allows; neighbours that may begin anywhere in a word are loaded in runs of words. An
- * access that is masked, or asks for a cache policy, is inline PTX with a predicate; a plain one is left to LLVM. Of threads that
- * hold the same element only one writes. */
+ * Accesses are as wide as axis analysis allows; neighbours that may begin anywhere in a word are loaded in runs of
+ * words. An access that is masked, or asks for a cache policy, is inline PTX with a predicate; a plain one is left to
+ * LLVM. Of threads that hold the same element only one writes. */
 #include <math.h>
 
 #include "base/tuning.h"
@@ -50,7 +50,8 @@ static u32 vector_reg(const struct vectors *s, u32 i, u32 e)
 	return r;
 }
 
-/* How a vector travels: n words of so many bits, integers unless the elements are floats as long, and the PTX names of that. */
+/* How a vector travels: n words of so many bits, integers unless the elements are floats as long, and the PTX names of
+ * that. */
 struct words {
 	LLVMTypeRef as;
 	int bits;
@@ -72,16 +73,18 @@ static struct words words_of(struct lower *l, u32 bytes, LLVMTypeRef elem)
 	return w;
 }
 
-/* Does a warp read one line after another, but parts of two at a time, since rows may begin anywhere? If L2 fetches more than
- * it is asked for, which it can from sm_80 on, an H100 reads rows of 50,257 floats 5 % faster. Where rows are aligned that
- * changes nothing; of tiles with short rows, as products have, it fetches what is beside them (2–7 % slower). */
+/* Does a warp read one line after another, but parts of two at a time, since rows may begin anywhere? If L2 fetches
+ * more than it is asked for, which it can from sm_80 on, an H100 reads rows of 50,257 floats 5 % faster. Where rows are
+ * aligned that changes nothing; of tiles with short rows, as products have, it fetches what is beside them (2–7 %
+ * slower). */
 static bool straddles_lines(struct lower *l, const struct value *ptr)
 {
 	enum { ALIGNED = 16 /* bytes: more is not known of pointers */ };
 	const struct axis_info *a = axis_of(l->s->axis, ptr);
 	bool yes = false;
 	for (int d = 0; l->s->target->has_cache_policies && type_is_tensor(ptr->type) && d < ptr->type->rank; d++)
-		yes |= (u64)a->contiguity[d] * pointee_bytes(ptr->type) >= MIN_LONG_ROW_BYTES && a->divisibility[d] < ALIGNED;
+		yes |= (u64)a->contiguity[d] * pointee_bytes(ptr->type) >= MIN_LONG_ROW_BYTES &&
+		       a->divisibility[d] < ALIGNED;
 	return yes;
 }
 
@@ -144,10 +147,10 @@ static bool is_known(LLVMValueRef v, u64 *bits)
 	return !isnan(f);
 }
 
-/* Loads into words; where the predicate is false they stay as they are. Constants are written to them by the same PTX: LLVM need not
- * know of them. */
-static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMValueRef pred, const struct words *w, const char *policy,
-			LLVMValueRef *words)
+/* Loads into words; where the predicate is false they stay as they are. Constants are written to them by the same PTX:
+ * LLVM need not know of them. */
+static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMValueRef pred, const struct words *w,
+			const char *policy, LLVMValueRef *words)
 {
 	struct strbuf cons = {.arena = &l->scratch}, text = {.arena = &l->scratch};
 	LLVMValueRef args[8];
@@ -174,7 +177,8 @@ static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMVal
 		args[n++] = pred;
 		sb_printf(&text, "@$%u ", at + 1);
 	}
-	sb_printf(&text, "ld.%s%s%s.%s %s, [$%u", policy ? "global" : "volatile.global", policy ? policy : "", w->vec, w->type, operand_list(l, 0, w->n), at);
+	sb_printf(&text, "ld.%s%s%s.%s %s, [$%u", policy ? "global" : "volatile.global", policy ? policy : "", w->vec,
+		  w->type, operand_list(l, 0, w->n), at);
 	sb_puts(&text, constant ? arena_printf(&l->scratch, "+%u];", constant) : "];");
 	LLVMTypeRef ret = w->n == 1 ? t : LLVMStructTypeInContext(l->ctx, types, w->n, false);
 	LLVMValueRef v = inline_asm(l, text.at, cons.at, ASM_EFFECT, ret, args, n);
@@ -238,10 +242,12 @@ static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine
 /* --- runs ---------------------------------------------------------------------------------------------------- */
 
 /* One piece of memory, less than a vector; zero where the predicate is false. */
-static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant, int bytes, LLVMValueRef pred, const char *policy)
+static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant, int bytes,
+			       LLVMValueRef pred, const char *policy)
 {
 	struct words w = words_of(l, (u32)bytes, int_type(l, bytes * 8));
-	LLVMValueRef p = offset ? LLVMBuildGEP2(l->b, l->i8, base, &offset, 1, "") : base, at = c_i64(l, constant), word = LLVMConstNull(int_type(l, w.bits));
+	LLVMValueRef p = offset ? LLVMBuildGEP2(l->b, l->i8, base, &offset, 1, "") : base, at = c_i64(l, constant),
+		     word = LLVMConstNull(int_type(l, w.bits));
 	if (pred || *policy)
 		masked_load(l, p, constant, pred, &w, policy, &word);
 	else
@@ -249,10 +255,10 @@ static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef 
 	return word;
 }
 
-/* n words of memory from any multiple of `unit` bytes, loaded without a byte beside them: p lies s bytes into an aligned word. The n - 1 words
- * behind that one are loaded whole. Of the first, the bytes before p are not ours, but as many of the word behind the last are, at the same
- * places: so one word is put together of pieces from both ends. Shifting each word and the one after it, around in a ring, by s gives the
- * result. */
+/* n words of memory from any multiple of `unit` bytes, loaded without a byte beside them: p lies s bytes into an
+ * aligned word. The n - 1 words behind that one are loaded whole. Of the first, the bytes before p are not ours, but as
+ * many of the word behind the last are, at the same places: so one word is put together of pieces from both ends.
+ * Shifting each word and the one after it, around in a ring, by s gives the result. */
 struct run {
 	LLVMValueRef words[4], pieces[4], bytes; /* pieces become words[0]; bytes: which of two words make one */
 };
@@ -267,7 +273,8 @@ struct runs {
 static struct run load_run(struct lower *l, LLVMValueRef p, u32 n, int unit, LLVMValueRef pred, const char *policy)
 {
 	struct run r;
-	/* opaque to LLVM, which would make induction variables of all that follows from p, more than there are registers */
+	/* opaque to LLVM, which would make induction variables of all that follows from p, more than there are
+	 * registers */
 	LLVMValueRef w = inline_asm(l, "and.b64 $0, $1, -4;", "=l,l", ASM_PURE, l->gptr, &p, 1);
 	LLVMValueRef s = inline_asm(l, "cvt.u32.u64 $0, $1;", "=r,l", ASM_PURE, l->i32, &p, 1);
 	s = LLVMBuildAnd(l->b, s, c_i32(l, 4 - unit), "");
@@ -368,17 +375,25 @@ static bool has_words(struct lower *l, const struct op *o, const struct vectors 
 
 static void load_runs(struct lower *l, const struct op *o, struct access_vector run, int unit)
 {
-	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL, *other = o->noperands > 2 ? operand(o, 2) : NULL;
+	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL,
+			   *other = o->noperands > 2 ? operand(o, 2) : NULL;
 	struct vectors s = make_vectors(ptr, run);
 	LLVMTypeRef t = memory_type(l, result(o)->type);
 	LLVMValueRef words[4], elems[16];
 	u32 n = s.width * (u32)type_bits(t) / 32;
-	struct runs r = {.at = arena_array(&l->scratch, struct run, s.n), .n = s.n, .words = n, .unit = unit, .block = LLVMGetInsertBlock(l->b)};
+	struct runs r = {.at = arena_array(&l->scratch, struct run, s.n),
+			 .n = s.n,
+			 .words = n,
+			 .unit = unit,
+			 .block = LLVMGetInsertBlock(l->b)};
 	for (u32 i = 0; i < s.n; i++)
-		r.at[i] = load_run(l, elem(l, ptr, vector_reg(&s, i, 0)), n, unit, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL, load_policy(l, o));
+		r.at[i] = load_run(l, elem(l, ptr, vector_reg(&s, i, 0)), n, unit,
+				   mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL, load_policy(l, o));
 	if (!other && has_words(l, o, &s, 32)) {
 		struct tile *tile = arena_new(&l->scratch, struct tile);
-		*tile = (struct tile){.n = s.nregs, .runs = arena_dup(&l->scratch, &r, sizeof r), .last = n > 1 ? r.at[s.n - 1].words[n - 1] : NULL};
+		*tile = (struct tile){.n = s.nregs,
+				      .runs = arena_dup(&l->scratch, &r, sizeof r),
+				      .last = n > 1 ? r.at[s.n - 1].words[n - 1] : NULL};
 		map_put(&l->tiles, result(o), tile);
 		return;
 	}
@@ -389,7 +404,8 @@ static void load_runs(struct lower *l, const struct op *o, struct access_vector 
 		for (u32 e = 0; e < s.width; e++) {
 			u32 reg = vector_reg(&s, i, e);
 			if (other && mask)
-				elems[e] = LLVMBuildSelect(l->b, elem(l, mask, reg), elems[e], to_memory(l, elem(l, other, reg)), "");
+				elems[e] = LLVMBuildSelect(l->b, elem(l, mask, reg), elems[e],
+							   to_memory(l, elem(l, other, reg)), "");
 			at[reg] = from_memory(l, elems[e], result(o)->type);
 		}
 	}
@@ -397,9 +413,11 @@ static void load_runs(struct lower *l, const struct op *o, struct access_vector 
 
 void lower_load(struct lower *l, const struct op *o)
 {
-	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL, *other = o->noperands > 2 ? operand(o, 2) : NULL;
+	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL,
+			   *other = o->noperands > 2 ? operand(o, 2) : NULL;
 	int unit;
-	struct access_vector unmasked = access_run(l->s->axis, ptr, NULL, &unit), run = access_run(l->s->axis, ptr, mask, &unit);
+	struct access_vector unmasked = access_run(l->s->axis, ptr, NULL, &unit),
+			     run = access_run(l->s->axis, ptr, mask, &unit);
 	if (run.bits && !o->attr[ATTR_VOLATILE]) {
 		load_runs(l, o, run, unit);
 		return;
@@ -428,16 +446,19 @@ void lower_load(struct lower *l, const struct op *o)
 			continue;
 		}
 		if (by_hand) {
-			u32 first = reg, behind = 0; /* one address for all of a run, and distances that are constants */
+			/* one address for all of a run, and distances that are constants */
+			u32 first = reg, behind = 0;
 			for (int k = 0; k < unmasked.bits; k++)
 				if (reg >> unmasked.reg[k] & 1) {
 					first ^= 1u << unmasked.reg[k];
 					behind |= 1u << k;
 				}
 			for (u32 e = 0; e < s.width; e++)
-				elems[e] = other ? to_memory(l, elem(l, other, vector_reg(&s, i, e))) : LLVMConstNull(t);
+				elems[e] =
+					other ? to_memory(l, elem(l, other, vector_reg(&s, i, e))) : LLVMConstNull(t);
 			pack_words(l, elems, s.width, &w, words);
-			masked_load(l, elem(l, ptr, first), behind * (u32)eb / 8, and_i1(l, mine, mask ? elem(l, mask, reg) : NULL), &w, policy, words);
+			masked_load(l, elem(l, ptr, first), behind * (u32)eb / 8,
+				    and_i1(l, mine, mask ? elem(l, mask, reg) : NULL), &w, policy, words);
 		} else {
 			plain_load(l, elem(l, ptr, reg), &w, words);
 		}
@@ -451,7 +472,8 @@ void lower_load(struct lower *l, const struct op *o)
 		share_results(l, o, mine);
 }
 
-static void masked_store(struct lower *l, LLVMValueRef ptr, LLVMValueRef pred, const struct words *w, const char *policy, LLVMValueRef *words)
+static void masked_store(struct lower *l, LLVMValueRef ptr, LLVMValueRef pred, const struct words *w,
+			 const char *policy, LLVMValueRef *words)
 {
 	struct strbuf cons = {.arena = &l->scratch};
 	LLVMValueRef args[8];
@@ -467,8 +489,9 @@ static void masked_store(struct lower *l, LLVMValueRef ptr, LLVMValueRef pred, c
 		args[n++] = pred;
 	}
 	sb_puts(&cons, ",~{memory}");
-	const char *text = arena_printf(&l->scratch, "%sst.global%s%s.%s [$0], %s;", pred ? arena_printf(&l->scratch, "@$%u ", w->n + 1) : "",
-					policy, w->vec, w->type, operand_list(l, 1, w->n));
+	const char *text = arena_printf(&l->scratch, "%sst.global%s%s.%s [$0], %s;",
+					pred ? arena_printf(&l->scratch, "@$%u ", w->n + 1) : "", policy, w->vec,
+					w->type, operand_list(l, 1, w->n));
 	inline_asm(l, text, cons.at, ASM_EFFECT, l->v, args, n);
 }
 
@@ -489,7 +512,8 @@ void lower_store(struct lower *l, const struct op *o)
 	struct vectors s = vectors_of(l, ptr, mask);
 	LLVMTypeRef t = memory_type(l, val->type);
 	struct words w = words_of(l, s.width * (u32)type_bits(t) / 8, t);
-	LLVMValueRef words[16] = {0}, elems[16] = {0}, mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
+	LLVMValueRef words[16] = {0}, elems[16] = {0},
+		     mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
 	const char *policy = store_policy(o);
 	for (u32 i = 0; i < s.n; i++) {
 		LLVMValueRef p = elem(l, ptr, vector_reg(&s, i, 0));
@@ -522,7 +546,8 @@ void lower_async_copy(struct lower *l, const struct op *o)
 			thread_bits |= m.basis[dim][i];
 	tl_assert(size >= 4 && m.vec_bits == s.v.bits);
 	/* the last operand is true where zeros are to be written */
-	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u%s;", size == 16 ? "cg" : "ca", size, mask ? ", $2" : "");
+	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u%s;",
+					size == 16 ? "cg" : "ca", size, mask ? ", $2" : "");
 	struct guarded g = begin_if(l, mine);
 	for (u32 i = 0; i < s.n; i++) {
 		u32 reg = vector_reg(&s, i, 0), at = linear(m.basis[LL_REG], reg);
@@ -561,7 +586,8 @@ static const char *const sem_names[] = {"relaxed", "acquire", "release", "acq_re
 static const char *const scope_names[] = {"gpu", "cta", "sys"};
 
 /* One atomic on one element, by the threads for which pred holds; the old value, or 0 elsewhere. */
-static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef cmp, LLVMValueRef val, LLVMValueRef pred)
+static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef cmp,
+				LLVMValueRef val, LLVMValueRef pred)
 {
 	enum dtype d = type_dtype(result(o)->type);
 	LLVMTypeRef t = LLVMTypeOf(val);
@@ -586,15 +612,18 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 	if (cmp)
 		args[n++] = to_bits(l, cmp);
 	args[n++] = to_bits(l, val);
-	const char *cons = cmp ? arena_printf(&l->scratch, "=%c,0,l,%c,%c", c, c, c) : arena_printf(&l->scratch, "=%c,0,l,%c", c, c);
+	const char *cons = cmp ? arena_printf(&l->scratch, "=%c,0,l,%c,%c", c, c, c)
+			       : arena_printf(&l->scratch, "=%c,0,l,%c", c, c);
 	const char *guard = "";
 	if (pred) {
 		guard = arena_printf(&l->scratch, "@$%u ", n + 1);
 		cons = arena_printf(&l->scratch, "%s,b", cons);
 		args[n++] = pred;
 	}
-	const char *text = arena_printf(&l->scratch, "%satom.global.%s.%s.%s.%s $0, [$2], $3%s;", guard, sem, scope, name, type, cmp ? ", $4" : "");
-	LLVMValueRef r = inline_asm(l, text, arena_printf(&l->scratch, "%s,~{memory}", cons), ASM_EFFECT, int_type(l, bits), args, n);
+	const char *text = arena_printf(&l->scratch, "%satom.global.%s.%s.%s.%s $0, [$2], $3%s;", guard, sem, scope,
+					name, type, cmp ? ", $4" : "");
+	LLVMValueRef r = inline_asm(l, text, arena_printf(&l->scratch, "%s,~{memory}", cons), ASM_EFFECT,
+				    int_type(l, bits), args, n);
 	return from_bits(l, r, t);
 }
 
@@ -622,7 +651,8 @@ static void add_vectors(struct lower *l, const struct op *o, struct access_vecto
 		sb_printf(&text, "{ .reg .b32 t<%u>; ", w.n);
 		if (pred)
 			sb_printf(&text, "@$%u ", n - 1);
-		sb_printf(&text, "atom.global.%s.%s.add%s%s.%s ", sem_names[o->attr[ATTR_RMW_SEM]], scope_names[o->attr[ATTR_RMW_SCOPE]], half, w.vec, type);
+		sb_printf(&text, "atom.global.%s.%s.add%s%s.%s ", sem_names[o->attr[ATTR_RMW_SEM]],
+			  scope_names[o->attr[ATTR_RMW_SCOPE]], half, w.vec, type);
 		for (u32 k = 0; k < w.n; k++)
 			sb_printf(&text, "%st%u", w.n == 1 ? "" : k ? ", " : "{", k);
 		sb_printf(&text, "%s, [$0], %s; }", w.n == 1 ? "" : "}", operand_list(l, 1, w.n));
@@ -635,7 +665,8 @@ static void add_vectors(struct lower *l, const struct op *o, struct access_vecto
 }
 
 /* bf16 addition before sm_90: a compare-and-swap loop on the element. */
-static LLVMValueRef add_by_cas(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef val, LLVMValueRef pred)
+static LLVMValueRef add_by_cas(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef val,
+			       LLVMValueRef pred)
 {
 	LLVMBasicBlockRef from, loop, done;
 	LLVMValueRef zero = LLVMConstNull(l->i16);
@@ -654,8 +685,8 @@ static LLVMValueRef add_by_cas(struct lower *l, const struct op *o, LLVMValueRef
 	LLVMValueRef old = LLVMBuildPhi(l->b, l->i16, "");
 	LLVMValueRef sum = LLVMBuildFAdd(l->b, small_to_f32(l, old, DT_BF16), small_to_f32(l, val, DT_BF16), "");
 	LLVMValueRef args[] = {ptr, old, f32_to_small(l, sum, DT_BF16, ROUND_DEFAULT)};
-	const char *text = arena_printf(&l->scratch, "atom.global.%s.%s.cas.b16 $0, [$1], $2, $3;", sem_names[o->attr[ATTR_RMW_SEM]],
-					scope_names[o->attr[ATTR_RMW_SCOPE]]);
+	const char *text = arena_printf(&l->scratch, "atom.global.%s.%s.cas.b16 $0, [$1], $2, $3;",
+					sem_names[o->attr[ATTR_RMW_SEM]], scope_names[o->attr[ATTR_RMW_SCOPE]]);
 	LLVMValueRef seen = inline_asm(l, text, "=h,l,h,h,~{memory}", ASM_EFFECT, l->i16, args, 3);
 	LLVMAddIncoming(old, &first, &start, 1);
 	LLVMAddIncoming(old, &seen, &loop, 1);
@@ -673,7 +704,8 @@ void lower_atomic(struct lower *l, const struct op *o)
 	bool cas = o->code == IR_ATOMIC_CAS;
 	const struct value *ptr = operand(o, 0), *cmp = cas ? operand(o, 1) : NULL, *val = operand(o, cas ? 2 : 1);
 	const struct value *mask = !cas && o->noperands > 2 ? operand(o, 2) : NULL;
-	bool by_cas = !cas && o->attr[ATTR_RMW] == RMW_FADD && type_dtype(val->type) == DT_BF16 && !l->s->target->has_bf16_atomics;
+	bool by_cas = !cas && o->attr[ATTR_RMW] == RMW_FADD && type_dtype(val->type) == DT_BF16 &&
+		      !l->s->target->has_bf16_atomics;
 	LLVMValueRef mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
 	struct access_vector v = added_together(l->s, o);
 	if (v.bits) {
@@ -682,8 +714,10 @@ void lower_atomic(struct lower *l, const struct op *o)
 	}
 	LLVMValueRef *at = new_tile(l, result(o));
 	for (u32 r = 0; r < num_elems(ptr); r++) {
-		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, r) : NULL), p = elem(l, ptr, r), x = elem(l, val, r);
-		at[r] = by_cas ? add_by_cas(l, o, p, x, pred) : emit_atomic(l, o, p, cas ? elem(l, cmp, r) : NULL, x, pred);
+		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, r) : NULL), p = elem(l, ptr, r),
+			     x = elem(l, val, r);
+		at[r] = by_cas ? add_by_cas(l, o, p, x, pred)
+			       : emit_atomic(l, o, p, cas ? elem(l, cmp, r) : NULL, x, pred);
 	}
 	if (o->scratch_size)
 		share_results(l, o, mine);

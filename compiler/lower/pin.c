@@ -1,12 +1,12 @@
 /* Pinned accumulators: registers of PTX that hold an accumulator of wgmma from before a loop till behind it.
  *
- * LLVM knows nothing of them. They are declared by inline PTX, and written and read by inline PTX with effects, whose order
- * LLVM keeps: so it cannot copy or read a register while a product in flight writes to it, and none of its passes has to carry a
- * hundred values round a loop through each product and each wait.
+ * LLVM knows nothing of them. They are declared by inline PTX, and written and read by inline PTX with effects, whose
+ * order LLVM keeps: so it cannot copy or read a register while a product in flight writes to it, and none of its passes
+ * has to carry a hundred values round a loop through each product and each wait.
  *
- * An accumulator is pinned where each of the values it passes through, from the loop's argument to what is yielded for it,
- * has one use, in its own block, which is the next one: then its registers hold one value at a time. A value without such
- * an heir is copied out where it is made. */
+ * An accumulator is pinned where each of the values it passes through, from the loop's argument to what is yielded for
+ * it, has one use, in its own block, which is the next one: then its registers hold one value at a time. A value
+ * without such an heir is copied out where it is made. */
 #include "lower/internal.h"
 
 /* What v's only use makes of it in the same registers; NULL if v has others. */
@@ -80,7 +80,8 @@ const struct pin *pin_down(struct lower *l, const struct value *v)
 	struct strbuf text = {.arena = &l->scratch};
 	if (value_const_bits(v, &bits) && !bits) {
 		for (u32 i = 0; i < n; i++)
-			sb_printf(&text, "%smov.%s %s%u, %s;", i ? "\n\t" : "", floats ? "f32" : "b32", h->name, i, floats ? "0f00000000" : "0");
+			sb_printf(&text, "%smov.%s %s%u, %s;", i ? "\n\t" : "", floats ? "f32" : "b32", h->name, i,
+				  floats ? "0f00000000" : "0");
 		inline_asm(l, text.at, "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 		return h;
 	}
@@ -100,6 +101,7 @@ void pass_pin(struct lower *l, const struct pin *h, const struct value *v)
 	}
 	struct strbuf text = {.arena = &l->scratch};
 	for (u32 i = 0; i < num_accumulators(v); i++)
-		sb_printf(&text, "%smov.%s $%u, %s%u;", i ? "\n\t" : "", *accumulator_letter(v) == 'f' ? "f32" : "b32", i, h->name, i);
+		sb_printf(&text, "%smov.%s $%u, %s%u;", i ? "\n\t" : "", *accumulator_letter(v) == 'f' ? "f32" : "b32",
+			  i, h->name, i);
 	set_accumulators(l, v, text.at, constraint(l, v, "="), NULL, 0);
 }

@@ -40,7 +40,8 @@ struct ladder {
 	u8 warp_bits[LAYOUT_MAX_BITS], nwarp; /* warp bits along the axis */
 	u32 n;                         /* operands */
 	u32 results;                   /* partial results a thread has */
-	u32 run;                       /* so many of them lie side by side in a row of each warp's in shared memory; 0: all warps' of one do */
+	/* so many of them lie side by side in a row of each warp's in shared memory; 0: all warps' of one do */
+	u32 run;
 };
 
 static struct ladder ladder_of(const struct op *o)
@@ -74,7 +75,8 @@ static u32 other_bits(const struct ladder *d)
 }
 
 /* Combines a thread's registers along the axis, as a tree. */
-static void reduce_registers(struct lower *l, const struct op *o, const struct ladder *d, u32 result_index, LLVMValueRef *out)
+static void reduce_registers(struct lower *l, const struct op *o, const struct ladder *d, u32 result_index,
+			     LLVMValueRef *out)
 {
 	u32 base = spread(result_index, other_bits(d)), count = 1u << __builtin_popcount(d->reg_axis);
 	LLVMValueRef *part = arena_array(&l->scratch, LLVMValueRef, count * d->n);
@@ -86,16 +88,16 @@ static void reduce_registers(struct lower *l, const struct op *o, const struct l
 		out[i] = part[i];
 }
 
-/* Is the combination one commutative operation, and so to the last bit? Others may not be (on ties of an argmax, in the rounding of
- * several steps), and lanes that hold the same element must agree. */
+/* Is the combination one commutative operation, and so to the last bit? Others may not be (on ties of an argmax, in the
+ * rounding of several steps), and lanes that hold the same element must agree. */
 static bool is_commutative(const struct op *o)
 {
 	const struct op *first = o->blocks[0]->first;
 	return op_has(first, COMM) && op_has(first->next, END);
 }
 
-/* Combines the lanes that differ in these bits of their numbers, by butterfly. All get the result if `all`, else those of them whose bits
- * are 0, who have combined everything in order. */
+/* Combines the lanes that differ in these bits of their numbers, by butterfly. All get the result if `all`, else those
+ * of them whose bits are 0, who have combined everything in order. */
 static void combine_lanes(struct lower *l, const struct op *o, u32 bits, bool all, LLVMValueRef *v)
 {
 	LLVMValueRef other[MAX_VALUES] = {0};
@@ -137,8 +139,10 @@ static void result_bases(const struct ladder *d, enum layout_dim dim, u32 *out)
 		out[i] = drop_axis(d, d->in->basis[dim][i] & ~d->axis_mask);
 }
 
-/* Address of slot (result, warp) of operand i's partial results: result * warps + warp, or in rows warp * results + result, in elements. */
-static LLVMValueRef slot_address(struct lower *l, const struct op *o, const struct ladder *d, u32 i, LLVMValueRef result_pos, LLVMValueRef warp)
+/* Address of slot (result, warp) of operand i's partial results: result * warps + warp, or in rows warp * results +
+ * result, in elements. */
+static LLVMValueRef slot_address(struct lower *l, const struct op *o, const struct ladder *d, u32 i,
+				 LLVMValueRef result_pos, LLVMValueRef warp)
 {
 	LLVMValueRef base = shared_base(l, o);
 	u32 offset = 0, warps = 1u << d->nwarp;
@@ -150,7 +154,8 @@ static LLVMValueRef slot_address(struct lower *l, const struct op *o, const stru
 			offset += (u32)((total * warps * bytes + 15) & ~15);
 	}
 	LLVMValueRef major = d->run ? warp : result_pos, minor = d->run ? result_pos : warp;
-	LLVMValueRef at = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, major, c_i32(l, d->run ? total : warps), ""), minor, "");
+	LLVMValueRef at =
+		LLVMBuildAdd(l->b, LLVMBuildMul(l->b, major, c_i32(l, d->run ? total : warps), ""), minor, "");
 	return shared_at(l, base, LLVMBuildMul(l->b, at, c_i32(l, bytes), ""), offset);
 }
 
@@ -169,7 +174,10 @@ static void store_slot_to_all(struct lower *l, LLVMValueRef address, LLVMValueRe
 	v = LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : to_bits(l, v);
 	if (bits == 8)
 		v = LLVMBuildZExt(l->b, v, l->i16, "");
-	const char *text = arena_printf(&l->scratch, "{\n\t.reg .b32 a;\n\tmapa.shared::cluster.u32 a, $0, $1;\n\tst.shared::cluster.b%d [a], $2;\n\t}", bits);
+	const char *text = arena_printf(
+		&l->scratch,
+		"{\n\t.reg .b32 a;\n\tmapa.shared::cluster.u32 a, $0, $1;\n\tst.shared::cluster.b%d [a], $2;\n\t}",
+		bits);
 	const char *constraints = bits == 64 ? "r,n,l,~{memory}" : bits == 32 ? "r,n,r,~{memory}" : "r,n,h,~{memory}";
 	for (int rank = 0; rank < l->k->cuda.cluster; rank++) {
 		LLVMValueRef args[] = {at, c_i32(l, rank), v};
@@ -191,7 +199,8 @@ static void store_word_if(struct lower *l, LLVMValueRef pred, LLVMValueRef addre
 {
 	bool is_float = LLVMTypeOf(v) == l->f32;
 	LLVMValueRef args[] = {address, is_float ? v : to_bits(l, v), pred};
-	inline_asm(l, "@$2 st.shared.b32 [$0], $1;", is_float ? "l,f,b,~{memory}" : "l,r,b,~{memory}", ASM_EFFECT, l->v, args, 3);
+	inline_asm(l, "@$2 st.shared.b32 [$0], $1;", is_float ? "l,f,b,~{memory}" : "l,r,b,~{memory}", ASM_EFFECT, l->v,
+		   args, 3);
 }
 
 /* This warp's number among those that share results. */
@@ -231,15 +240,19 @@ static LLVMValueRef writer(struct lower *l, const struct ladder *d, u32 which)
 		if (!d->in->basis[LL_WARP][i])
 			warps |= 1u << i;
 	if (lanes)
-		ok = LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->lane, c_i32(l, lanes), ""), c_i32(l, which), "");
+		ok = LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->lane, c_i32(l, lanes), ""), c_i32(l, which),
+				   "");
 	if (warps)
-		ok = and_i1(l, ok, LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->warp, c_i32(l, warps), ""), c_i32(l, 0), ""));
+		ok = and_i1(l, ok,
+			    LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->warp, c_i32(l, warps), ""),
+					  c_i32(l, 0), ""));
 	return ok;
 }
 
-/* Stores the partial results of the threads for which `mine` (NULL: all). A few words without a branch: LLVM takes much longer for more
- * blocks. */
-static void store_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef mine, LLVMValueRef *part)
+/* Stores the partial results of the threads for which `mine` (NULL: all). A few words without a branch: LLVM takes much
+ * longer for more blocks. */
+static void store_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef mine,
+			LLVMValueRef *part)
 {
 	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
 	bool branch = !mine || l->k->cuda.cluster > 1 || d->results * d->n > MAX_PREDICATED_STORES;
@@ -257,14 +270,16 @@ static void store_slots(struct lower *l, const struct op *o, const struct ladder
 	end_if(l, g);
 }
 
-static void load_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, LLVMValueRef warp, LLVMValueRef *out)
+static void load_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, LLVMValueRef warp,
+		       LLVMValueRef *out)
 {
 	for (u32 i = 0; i < d->n; i++)
 		out[i] = load_slot(l, slot_address(l, o, d, i, pos, warp), llvm_type(l, operand(o, i)->type));
 }
 
 /* The results of all warps, which lie side by side; words up to four at a time. */
-static void load_all_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, u32 warps, LLVMValueRef *out)
+static void load_all_slots(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, u32 warps,
+			   LLVMValueRef *out)
 {
 	for (u32 i = 0; i < d->n; i++) {
 		LLVMTypeRef t = llvm_type(l, operand(o, i)->type);
@@ -275,7 +290,8 @@ static void load_all_slots(struct lower *l, const struct op *o, const struct lad
 			if (width > 1)
 				LLVMSetAlignment(v, 4 * width);
 			for (u32 e = 0; e < width; e++)
-				out[(k + e) * d->n + i] = width > 1 ? LLVMBuildExtractElement(l->b, v, c_i32(l, e), "") : v;
+				out[(k + e) * d->n + i] =
+					width > 1 ? LLVMBuildExtractElement(l->b, v, c_i32(l, e), "") : v;
 		}
 	}
 }
@@ -289,9 +305,10 @@ static bool same_in_lanes(const struct ladder *d)
 	return true;
 }
 
-/* Combines the warps' results for position pos: each thread all of them, or when there are many and all lanes want the same,
- * each lane its share and then the lanes' among them. */
-static void combine_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos, LLVMValueRef *v)
+/* Combines the warps' results for position pos: each thread all of them, or when there are many and all lanes want the
+ * same, each lane its share and then the lanes' among them. */
+static void combine_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef pos,
+			  LLVMValueRef *v)
 {
 	enum { LANES = 32 };
 	u32 warps = 1u << d->nwarp;
@@ -309,8 +326,8 @@ static void combine_warps(struct lower *l, const struct op *o, const struct ladd
 	memcpy(v, part, d->n * sizeof *v);
 }
 
-/* How many results of a thread are neighbours, as words of a vector; 0 if that is no use. With the warps' side by side, lanes that each have
- * a run of results would meet in few banks. */
+/* How many results of a thread are neighbours, as words of a vector; 0 if that is no use. With the warps' side by side,
+ * lanes that each have a run of results would meet in few banks. */
 static u32 run_of(struct lower *l, const struct op *o, const struct ladder *d)
 {
 	u32 run = 1, bases[LAYOUT_MAX_BITS], others = 0;
@@ -324,7 +341,8 @@ static u32 run_of(struct lower *l, const struct op *o, const struct ladder *d)
 		for (int i = 0; i < d->in->bits[dim]; i++)
 			others |= bases[i];
 	}
-	while (run < 4 && run < d->results && !(others & run) && drop_axis(d, layout_apply(d->in, spread(run, other_bits(d)), 0, 0)) == run)
+	while (run < 4 && run < d->results && !(others & run) &&
+	       drop_axis(d, layout_apply(d->in, spread(run, other_bits(d)), 0, 0)) == run)
 		run *= 2;
 	return run > 1 ? run : 0;
 }
@@ -339,7 +357,10 @@ static void store_runs(struct lower *l, const struct op *o, const struct ladder 
 			LLVMValueRef v = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(part[i]), d->run));
 			for (u32 e = 0; e < d->run; e++)
 				v = LLVMBuildInsertElement(l->b, v, part[(r + e) * d->n + i], c_i32(l, e), "");
-			LLVMSetAlignment(LLVMBuildStore(l->b, v, slot_address(l, o, d, i, result_position(l, d, thread, r), warp)), 4 * d->run);
+			LLVMSetAlignment(
+				LLVMBuildStore(l->b, v,
+					       slot_address(l, o, d, i, result_position(l, d, thread, r), warp)),
+				4 * d->run);
 		}
 	end_if(l, g);
 }
@@ -354,10 +375,12 @@ static void combine_runs(struct lower *l, const struct op *o, const struct ladde
 		for (u32 w = 0; w < warps; w++)
 			for (u32 i = 0; i < d->n; i++) {
 				LLVMTypeRef t = LLVMTypeOf(part[i]);
-				LLVMValueRef v = LLVMBuildLoad2(l->b, LLVMVectorType(t, d->run), slot_address(l, o, d, i, pos, c_i32(l, w)), "");
+				LLVMValueRef v = LLVMBuildLoad2(l->b, LLVMVectorType(t, d->run),
+								slot_address(l, o, d, i, pos, c_i32(l, w)), "");
 				LLVMSetAlignment(v, 4 * d->run);
 				for (u32 e = 0; e < d->run; e++)
-					all[(e * warps + w) * d->n + i] = LLVMBuildExtractElement(l->b, v, c_i32(l, e), "");
+					all[(e * warps + w) * d->n + i] =
+						LLVMBuildExtractElement(l->b, v, c_i32(l, e), "");
 			}
 		for (u32 e = 0; e < d->run; e++) {
 			combine_tree(l, o, &all[e * warps * d->n], warps);
@@ -393,8 +416,8 @@ void lower_reduce(struct lower *l, const struct op *o)
 	d.run = run_of(l, o, &d);
 	if (d.nwarp)
 		reduce_warps(l, o, &d, part);
-	/* results are indexed like the operand's registers with the axis left out, which is what a slice is; registers that
-	 * only held copies are gone from it */
+	/* results are indexed like the operand's registers with the axis left out, which is what a slice is; registers
+	 * that only held copies are gone from it */
 	for (u32 i = 0; i < d.n; i++) {
 		const struct value *v = &o->results[i];
 		LLVMValueRef *at = new_tile(l, v);
@@ -424,17 +447,20 @@ static void scan_lanes(struct lower *l, const struct op *o, const struct ladder 
 	for (int bit = 0; bit < d->in->bits[LL_LANE]; bit++) {
 		if (!(d->in->basis[LL_LANE][bit] & d->axis_mask))
 			continue;
-		/* the layout gives the axis consecutive lane bits, so the neighbours at distance 2^k along it are at lane
-		 * distance 2^bit; blocks of lanes below this bit end in their last (first) lane */
+		/* the layout gives the axis consecutive lane bits, so the neighbours at distance 2^k along it are at
+		 * lane distance 2^bit; blocks of lanes below this bit end in their last (first) lane */
 		LLVMValueRef other[MAX_VALUES], sum[MAX_VALUES];
 		u32 below = 0;
 		for (int k = 0; k < bit; k++)
 			if (d->in->basis[LL_LANE][k] & d->axis_mask)
 				below |= 1u << k;
 		/* partner: the other half-block's last element in scan order */
-		LLVMValueRef lane = reverse ? LLVMBuildAnd(l->b, l->lane, c_i32(l, ~below), "") : LLVMBuildOr(l->b, l->lane, c_i32(l, below), "");
+		LLVMValueRef lane = reverse ? LLVMBuildAnd(l->b, l->lane, c_i32(l, ~below), "")
+					    : LLVMBuildOr(l->b, l->lane, c_i32(l, below), "");
 		lane = LLVMBuildXor(l->b, lane, c_i32(l, 1u << bit), "");
-		LLVMValueRef upper = LLVMBuildICmp(l->b, reverse ? LLVMIntEQ : LLVMIntNE, LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
+		LLVMValueRef upper =
+			LLVMBuildICmp(l->b, reverse ? LLVMIntEQ : LLVMIntNE,
+				      LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
 		for (u32 i = 0; i < d->n; i++)
 			other[i] = shuffle(l, v[i], lane);
 		combine(l, o, other, v, sum);
@@ -444,7 +470,8 @@ static void scan_lanes(struct lower *l, const struct op *o, const struct ladder 
 }
 
 /* Adds to v the total of what comes before this lane's part: the inclusive scan of the previous lane. */
-static void add_before(struct lower *l, const struct op *o, u32 n, LLVMValueRef has, LLVMValueRef *before, LLVMValueRef *v)
+static void add_before(struct lower *l, const struct op *o, u32 n, LLVMValueRef has, LLVMValueRef *before,
+		       LLVMValueRef *v)
 {
 	LLVMValueRef sum[MAX_VALUES];
 	combine(l, o, before, v, sum);
@@ -469,7 +496,8 @@ static LLVMValueRef previous_lane(struct lower *l, const struct ladder *d, bool 
 }
 
 /* Warps: totals through shared memory, then each warp adds those before it. */
-static void scan_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *total, LLVMValueRef *v, u32 per_result, bool reverse)
+static void scan_warps(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *total,
+		       LLVMValueRef *v, u32 per_result, bool reverse)
 {
 	LLVMValueRef thread = thread_result(l, d), warp = axis_warp(l, d);
 	u32 warps = 1u << d->nwarp, lane_mask = 0;
@@ -483,9 +511,11 @@ static void scan_warps(struct lower *l, const struct op *o, const struct ladder 
 		LLVMValueRef have = NULL;
 		for (u32 k = 0; k + 1 < warps; k++) {
 			u32 w = reverse ? warps - 1 - k : k;
-			LLVMValueRef counts = LLVMBuildICmp(l->b, reverse ? LLVMIntULT : LLVMIntUGT, warp, c_i32(l, w), "");
+			LLVMValueRef counts =
+				LLVMBuildICmp(l->b, reverse ? LLVMIntULT : LLVMIntUGT, warp, c_i32(l, w), "");
 			for (u32 i = 0; i < d->n; i++)
-				other[i] = load_slot(l, slot_address(l, o, d, i, pos, c_i32(l, w)), llvm_type(l, operand(o, i)->type));
+				other[i] = load_slot(l, slot_address(l, o, d, i, pos, c_i32(l, w)),
+						     llvm_type(l, operand(o, i)->type));
 			if (!have) {
 				memcpy(before, other, sizeof before);
 				have = counts;
@@ -506,7 +536,8 @@ void lower_scan(struct lower *l, const struct op *o)
 	struct ladder d = ladder_of(o);
 	bool reverse = o->attr[ATTR_REVERSE];
 	u32 per = 1u << __builtin_popcount(d.reg_axis);
-	LLVMValueRef *v = arena_array(&l->scratch, LLVMValueRef, d.results * per * d.n), *total = arena_array(&l->scratch, LLVMValueRef, d.results * d.n), has;
+	LLVMValueRef *v = arena_array(&l->scratch, LLVMValueRef, d.results * per * d.n),
+		     *total = arena_array(&l->scratch, LLVMValueRef, d.results * d.n), has;
 	LLVMValueRef lane = previous_lane(l, &d, reverse, &has);
 	for (u32 r = 0; r < d.results; r++) {
 		u32 base = spread(r, other_bits(&d));

@@ -42,7 +42,8 @@ static LLVMValueRef address(struct lower *l, const struct mapped *p, u32 at)
 	return shared_at(l, near, NULL, rest);
 }
 
-struct mapped map_layout(struct lower *l, const struct layout *lay, const struct layout *mem, LLVMValueRef base, u32 bytes)
+struct mapped map_layout(struct lower *l, const struct layout *lay, const struct layout *mem, LLVMValueRef base,
+			 u32 bytes)
 {
 	struct mapped p = {.base = base, .bytes = bytes};
 	p.m = map_to_memory(lay, mem, ilog2(16 / bytes));
@@ -82,7 +83,9 @@ u32 vector_elem(const struct memory_map *m, u32 base, u32 e)
 /* Booleans live in memory as bytes. */
 static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
 {
-	return LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMPointerTypeKind ? to_bits(l, v) : v;
+	return LLVMTypeOf(v) == l->i1                                  ? LLVMBuildZExt(l->b, v, l->i8, "")
+	       : LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMPointerTypeKind ? to_bits(l, v)
+								       : v;
 }
 
 static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
@@ -155,7 +158,8 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 	LLVMValueRef *at = new_tile(l, v);
 	for (u32 i = 0; i < n; i++) {
 		u32 r = vector_base(&p.m, i);
-		LLVMValueRef ld = LLVMBuildLoad2(l->b, width > 1 ? LLVMVectorType(t, width) : t, address(l, &p, linear(p.m.basis[LL_REG], r)), "");
+		LLVMValueRef ld = LLVMBuildLoad2(l->b, width > 1 ? LLVMVectorType(t, width) : t,
+						 address(l, &p, linear(p.m.basis[LL_REG], r)), "");
 		LLVMSetAlignment(ld, width * p.bytes);
 		for (u32 e = 0; e < width; e++) {
 			LLVMValueRef x = width > 1 ? LLVMBuildExtractElement(l->b, ld, c_i32(l, e), "") : ld;
@@ -166,10 +170,10 @@ static void read_vectors(struct lower *l, const struct value *v, const struct la
 
 /* --- bytes that are turned ----------------------------------------------------------------------------------- */
 
-/* wgmma wants bytes along k in shared memory. Those of a load that runs along the other dimension are in words across the memory's
- * vectors: `bits` register bits count them. Four words of four such vectors become words along them. Lanes follow each other across the
- * vectors too, and all would store to the same banks; so each lane begins with another of its vectors: register r of layout `lay` is
- * r ^ flip, where bit i of the flip is lane bit lanes[i]. */
+/* wgmma wants bytes along k in shared memory. Those of a load that runs along the other dimension are in words across
+ * the memory's vectors: `bits` register bits count them. Four words of four such vectors become words along them. Lanes
+ * follow each other across the vectors too, and all would store to the same banks; so each lane begins with another of
+ * its vectors: register r of layout `lay` is r ^ flip, where bit i of the flip is lane bit lanes[i]. */
 struct turned {
 	const struct layout *lay;
 	int bits, nlanes, lanes[3];
@@ -222,8 +226,10 @@ static bool write_turned(struct lower *l, const struct value *v, const struct la
 	LLVMValueRef *words = words_of_tile(l, v), halves[2], pairs[2], rows[4][4], half[4];
 	u32 nwords = 1u << (m->vec_bits - 2);
 	for (u32 i = 0; i < 2; i++) {
-		halves[i] = by_flip(l, &t, 1, c_i32(l, i ? HIGH_HALVES : LOW_HALVES), c_i32(l, i ? LOW_HALVES : HIGH_HALVES));
-		pairs[i] = by_flip(l, &t, 0, c_i32(l, i ? HIGH_PAIRS : LOW_PAIRS), c_i32(l, i ? LOW_PAIRS : HIGH_PAIRS));
+		halves[i] = by_flip(l, &t, 1, c_i32(l, i ? HIGH_HALVES : LOW_HALVES),
+				    c_i32(l, i ? LOW_HALVES : HIGH_HALVES));
+		pairs[i] =
+			by_flip(l, &t, 0, c_i32(l, i ? HIGH_PAIRS : LOW_PAIRS), c_i32(l, i ? LOW_PAIRS : HIGH_PAIRS));
 	}
 	for (u32 i = 0; i < num_elems(v) >> m->vec_bits; i++) {
 		u32 r = vector_base(m, i);
@@ -248,9 +254,10 @@ static bool write_turned(struct lower *l, const struct value *v, const struct la
 
 /* --- ldmatrix, stmatrix -------------------------------------------------------------------------------------- */
 
-/* Do the threads' registers, seen through the memory, have the shape of 8×8 matrices with rows of 16 bytes? Fills in the
- * offsets of a matrix's rows, and the register bits that count matrices. */
-static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_kind kind, u32 *rows, int *counts, u8 *ncounts)
+/* Do the threads' registers, seen through the memory, have the shape of 8×8 matrices with rows of 16 bytes? Fills in
+ * the offsets of a matrix's rows, and the register bits that count matrices. */
+static bool matrix_shape(const struct memory_map *m, int elem_bits, enum matrix_kind kind, u32 *rows, int *counts,
+			 u8 *ncounts)
 {
 	int per_word = ilog2((u64)32 / (u64)elem_bits), row_bits = ilog2((u64)128 / (u64)elem_bits);
 	u32 row_mask = (1u << row_bits) - 1, expect[8];
@@ -297,7 +304,8 @@ struct matrices {
 	u32 n; /* instructions */
 };
 
-static bool as_matrices(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base, struct matrices *out)
+static bool as_matrices(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base,
+			struct matrices *out)
 {
 	int bits = type_bits(llvm_type(l, v->type));
 	u8 n = 0;
@@ -344,7 +352,8 @@ static LLVMValueRef matrix_address(struct lower *l, const struct matrices *m, u3
 static void read_matrices(struct lower *l, const struct value *v, const struct matrices *m)
 {
 	static const char *const texts[2][3] = {
-		{"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {$0}, [$1];", "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {$0, $1}, [$2];",
+		{"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {$0}, [$1];",
+		 "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {$0, $1}, [$2];",
 		 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, $1, $2, $3}, [$4];"},
 		{"ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {$0}, [$1];",
 		 "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {$0, $1}, [$2];",
@@ -359,9 +368,11 @@ static void read_matrices(struct lower *l, const struct value *v, const struct m
 	t->words = arena_array(&l->scratch, LLVMValueRef, t->n >> m->per_word);
 	for (u32 i = 0; i < m->n; i++) {
 		LLVMValueRef a = matrix_address(l, m, i);
-		LLVMValueRef r = inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together], ASM_CONVERGENT, ret, &a, 1);
+		LLVMValueRef r = inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together],
+					    ASM_CONVERGENT, ret, &a, 1);
 		for (u32 k = 0; k < x; k++)
-			t->last = t->words[matrix_reg(m, i, k) >> m->per_word] = x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
+			t->last = t->words[matrix_reg(m, i, k) >> m->per_word] =
+				x == 1 ? r : LLVMBuildExtractValue(l->b, r, k, "");
 	}
 	map_put(&l->tiles, v, t);
 }
@@ -369,7 +380,8 @@ static void read_matrices(struct lower *l, const struct value *v, const struct m
 static void write_matrices(struct lower *l, const struct value *v, const struct matrices *m)
 {
 	static const char *const texts[2][3] = {
-		{"stmatrix.sync.aligned.m8n8.x1.shared.b16 [$0], {$1};", "stmatrix.sync.aligned.m8n8.x2.shared.b16 [$0], {$1, $2};",
+		{"stmatrix.sync.aligned.m8n8.x1.shared.b16 [$0], {$1};",
+		 "stmatrix.sync.aligned.m8n8.x2.shared.b16 [$0], {$1, $2};",
 		 "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};"},
 		{"stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [$0], {$1};",
 		 "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [$0], {$1, $2};",
@@ -381,7 +393,8 @@ static void write_matrices(struct lower *l, const struct value *v, const struct 
 		LLVMValueRef args[5] = {matrix_address(l, m, i)};
 		for (u32 k = 0; k < x; k++)
 			args[1 + k] = word_of(l, v, matrix_reg(m, i, k) >> m->per_word);
-		inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together], ASM_CONVERGENT, l->v, args, 1 + x);
+		inline_asm(l, texts[m->kind == MATRIX_TRANS][m->together], cons[m->together], ASM_CONVERGENT, l->v,
+			   args, 1 + x);
 	}
 }
 
@@ -389,7 +402,8 @@ void write_shared(struct lower *l, const struct value *v, const struct layout *m
 {
 	int most = ilog2(16 / elem_bytes(l, v));
 	struct matrices m;
-	if (has_stmatrix(l) && map_to_memory(v->type->layout, mem, most).vec_bits < most && as_matrices(l, v, mem, base, &m))
+	if (has_stmatrix(l) && map_to_memory(v->type->layout, mem, most).vec_bits < most &&
+	    as_matrices(l, v, mem, base, &m))
 		write_matrices(l, v, &m);
 	else
 		write_vectors(l, v, mem, base);
@@ -461,12 +475,14 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
 	int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
-	struct pieces p = plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, l->s->k->cuda.most_scratch);
+	struct pieces p =
+		plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, l->s->k->cuda.most_scratch);
 	const struct layout *mem = plan_shared(&l->s->ctx->layouts, p.src, p.dst, bits, has_stmatrix(l)).mem;
 	bool apart = warps_apart(x->type->layout, v->type->layout); /* each warp has memory of its own */
 	LLVMValueRef base = shared_base(l, o), *at = p.bits ? new_tile(l, v) : NULL;
 	for (u32 i = 0; i >> p.bits == 0; i++) {
-		const struct value *in = p.bits ? piece_like(l, x, p.src) : x, *out = p.bits ? piece_like(l, v, p.dst) : v;
+		const struct value *in = p.bits ? piece_like(l, x, p.src) : x,
+				   *out = p.bits ? piece_like(l, v, p.dst) : v;
 		LLVMValueRef *from = p.bits ? new_tile(l, in) : NULL;
 		for (u32 r = 0; from && r < num_elems(in); r++)
 			from[r] = elem(l, x, piece_register(p.src_reg, p.bits, i, r));

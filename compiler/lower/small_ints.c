@@ -1,6 +1,6 @@
-/* Small integers become floats without a conversion, which would run at an eighth of the rate of an addition or less: they become the
- * last bits of a float that is so large that it counts in ones (fp16: 1024, fp32: 2^23), which is then subtracted. Two halves at a time,
- * or one fp32; bf16 by way of that. Exact. */
+/* Small integers become floats without a conversion, which would run at an eighth of the rate of an addition or less:
+ * they become the last bits of a float that is so large that it counts in ones (fp16: 1024, fp32: 2^23), which is then
+ * subtracted. Two halves at a time, or one fp32; bf16 by way of that. Exact. */
 #include "lower/internal.h"
 
 #include "base/fp.h"
@@ -44,7 +44,8 @@ static bool range_of(const struct value *v, int depth, i64 *lo, i64 *hi)
 	case IR_ANDI: *lo = 0; return value_const_int(operand(o, 1), hi) && *hi >= 0;
 	case IR_ADDI:
 	case IR_SUBI:
-		if (!range_of(operand(o, 0), depth + 1, &x[0], &x[1]) || !range_of(operand(o, 1), depth + 1, &y[0], &y[1]))
+		if (!range_of(operand(o, 0), depth + 1, &x[0], &x[1]) ||
+		    !range_of(operand(o, 1), depth + 1, &y[0], &y[1]))
 			return false;
 		*lo = o->code == IR_ADDI ? x[0] + y[0] : x[0] - y[1];
 		*hi = o->code == IR_ADDI ? x[1] + y[1] : x[1] - y[0];
@@ -89,7 +90,8 @@ static LLVMValueRef two_halves(struct lower *l, const struct integers *x, u32 r)
 
 static LLVMValueRef one_float(struct lower *l, const struct integers *x, u32 r)
 {
-	LLVMValueRef f = LLVMBuildBitCast(l->b, permute(l, bytes_of(l, x, r / 4), ONES_F32, 0x7440 | r % 4), l->f32, "");
+	LLVMValueRef f =
+		LLVMBuildBitCast(l->b, permute(l, bytes_of(l, x, r / 4), ONES_F32, 0x7440 | r % 4), l->f32, "");
 	return LLVMBuildFAdd(l->b, f, LLVMConstReal(l->f32, -0x1p23 + (double)x->lo), "");
 }
 
@@ -118,7 +120,8 @@ bool lower_small_integers(struct lower *l, const struct op *o)
 		return true;
 	}
 	for (u32 r = 0; r < n; r += 2)
-		at[r / 2] = to == DT_F16 ? two_halves(l, &x, r) : cvt_f16x2(l, one_float(l, &x, r), one_float(l, &x, r + 1), to);
+		at[r / 2] = to == DT_F16 ? two_halves(l, &x, r)
+					 : cvt_f16x2(l, one_float(l, &x, r), one_float(l, &x, r + 1), to);
 	set_words(l, v, at, n / 2);
 	return true;
 }

@@ -1,9 +1,10 @@
 /* Boxes of global memory copied by hardware (TMA), and the mbarriers that tell when they have come.
  *
- * A tensor map usually describes a tensor of the user's. Here it describes all of memory, from address 0 on, in four dimensions:
- * elements side by side, rows at the box's distance, pieces of a row as wide as the swizzle, and PAGEs. An address is then four
- * coordinates, (element in its page, 0, 0, page), whatever the pointer was computed from, and nothing is ever outside: only the distance of rows is the host's to fill in.
- * PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
+ * A tensor map usually describes a tensor of the user's. Here it describes all of memory, from address 0 on, in four
+ * dimensions: elements side by side, rows at the box's distance, pieces of a row as wide as the swizzle, and PAGEs. An
+ * address is then four coordinates, (element in its page, 0, 0, page), whatever the pointer was computed from, and
+ * nothing is ever outside: only the distance of rows is the host's to fill in. PTX ISA, "Tensors"; CUDA driver API,
+ * cuTensorMapEncodeTiled. */
 #include "lower/internal.h"
 
 enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE };
@@ -14,7 +15,8 @@ static struct tensor_map_param map_of(const struct kernel *k, const struct op *o
 {
 	const struct type *t = operand(o, 1)->type;
 	int along = (int)o->attr[ATTR_ALONG];
-	struct tensor_map_param m = {.param = -1, .factor = o->attr[ATTR_STRIDE], .elem_bytes = dtype_bytes(type_dtype(t))};
+	struct tensor_map_param m = {
+		.param = -1, .factor = o->attr[ATTR_STRIDE], .elem_bytes = dtype_bytes(type_dtype(t))};
 	m.swizzle = MIN(t->shape[along] * m.elem_bytes, 128);
 	m.box[0] = m.swizzle / m.elem_bytes;
 	m.box[1] = t->shape[1 - along];
@@ -53,12 +55,14 @@ static LLVMValueRef is_first_warp(struct lower *l)
 	return LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, c_i32(l, MAX(l->k->num_warps - 4, 0)), "");
 }
 
-/* One thread, and ptxas knows that it is one: for a choice by number it may put a loop over all lanes around each copy. */
+/* One thread, and ptxas knows that it is one: for a choice by number it may put a loop over all lanes around each
+ * copy. */
 static LLVMValueRef is_first_thread(struct lower *l)
 {
 	static const char text[] = "{\n\t.reg .pred one;\n\telect.sync _|one, -1;\n\tselp.b32 $0, 1, 0, one;\n\t}";
 	LLVMValueRef one = inline_asm(l, text, "=r", ASM_CONVERGENT, l->i32, NULL, 0);
-	return and_i1(l, l->in_producer ? NULL : is_first_warp(l), LLVMBuildICmp(l->b, LLVMIntNE, one, c_i32(l, 0), ""));
+	return and_i1(l, l->in_producer ? NULL : is_first_warp(l),
+		      LLVMBuildICmp(l->b, LLVMIntNE, one, c_i32(l, 0), ""));
 }
 
 void lower_one_thread(struct lower *l, const struct op *o)
@@ -82,17 +86,19 @@ void prefetch_tensor_maps(struct lower *l)
 	end_if(l, g);
 }
 
-/* Beside two warpgroups the producer's would have a third of the registers: it hands on what it does not need. All warps of a warpgroup
- * must do so. */
+/* Beside two warpgroups the producer's would have a third of the registers: it hands on what it does not need. All
+ * warps of a warpgroup must do so. */
 static void share_registers(struct lower *l, const char *change, int registers)
 {
 	if (l->k->num_warps == 8)
-		inline_asm(l, arena_printf(&l->scratch, "setmaxnreg.%s.sync.aligned.u32 %d;", change, registers), "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+		inline_asm(l, arena_printf(&l->scratch, "setmaxnreg.%s.sync.aligned.u32 %d;", change, registers),
+			   "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
 void lower_producer(struct lower *l, const struct op *o)
 {
-	enum { PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232 }; /* 4 warps · 40 + 8 warps · 232 of the 2048 for each lane number; steps of 8 */
+	/* 4 warps · 40 + 8 warps · 232 of the 2048 for each lane number; steps of 8 */
+	enum { PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232 };
 	struct guarded apart = begin_if(l, LLVMBuildICmp(l->b, LLVMIntUGE, l->warp, c_i32(l, l->k->num_warps), ""));
 	share_registers(l, "dec", PRODUCER_REGISTERS);
 	struct guarded one = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, c_i32(l, l->k->num_warps), ""));
@@ -124,14 +130,18 @@ void lower_inval_barrier(struct lower *l, const struct op *o)
 
 void lower_barrier_expect(struct lower *l, const struct op *o)
 {
-	on_barrier(l, o, arena_printf(&l->scratch, "mbarrier.arrive.expect_tx.shared.b64 _, [$0], %d;", (int)o->attr[ATTR_SIZE]));
+	on_barrier(l, o,
+		   arena_printf(&l->scratch, "mbarrier.arrive.expect_tx.shared.b64 _, [$0], %d;",
+				(int)o->attr[ATTR_SIZE]));
 }
 
 void lower_wait_barrier(struct lower *l, const struct op *o)
 {
 	LLVMValueRef args[] = {elem(l, operand(o, 0), 0), elem(l, operand(o, 1), 0)};
-	inline_asm(l, "{\n\t.reg .pred p;\n\tAGAIN:\n\tmbarrier.try_wait.parity.shared.b64 p, [$0], $1;\n\t@!p bra AGAIN;\n\t}", "r,r,~{memory}",
-		   ASM_CONVERGENT, l->v, args, 2);
+	inline_asm(l,
+		   "{\n\t.reg .pred p;\n\tAGAIN:\n\tmbarrier.try_wait.parity.shared.b64 p, [$0], $1;\n\t@!p bra "
+		   "AGAIN;\n\t}",
+		   "r,r,~{memory}", ASM_CONVERGENT, l->v, args, 2);
 }
 
 /* One arrival a warp, when all its threads have come. */
@@ -140,7 +150,8 @@ void lower_arrive_barrier(struct lower *l, const struct op *o)
 	LLVMValueRef first = LLVMBuildICmp(l->b, LLVMIntEQ, l->lane, c_i32(l, 0), "");
 	LLVMValueRef args[] = {LLVMBuildZExt(l->b, first, l->i32, ""), elem(l, operand(o, 0), 0)};
 	inline_asm(l,
-		   "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, $0, 0;\n\tbar.warp.sync 0xffffffff;\n\t@p mbarrier.arrive.shared.b64 _, [$1];\n\t}",
+		   "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, $0, 0;\n\tbar.warp.sync 0xffffffff;\n"
+		   "\t@p mbarrier.arrive.shared.b64 _, [$1];\n\t}",
 		   "r,r,~{memory}", ASM_CONVERGENT, l->v, args, 2);
 }
 
@@ -148,10 +159,15 @@ void lower_tma_copy(struct lower *l, const struct op *o)
 {
 	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
 	LLVMValueRef at = LLVMBuildPtrToInt(l->b, elem(l, operand(o, 0), 0), l->i64, "");
-	LLVMValueRef page = LLVMBuildTrunc(l->b, LLVMBuildLShr(l->b, at, LLVMConstInt(l->i64, LOG2_PAGE, false), ""), l->i32, "");
+	LLVMValueRef page =
+		LLVMBuildTrunc(l->b, LLVMBuildLShr(l->b, at, LLVMConstInt(l->i64, LOG2_PAGE, false), ""), l->i32, "");
 	LLVMValueRef x = LLVMBuildAnd(l->b, LLVMBuildTrunc(l->b, at, l->i32, ""), c_i32(l, (1u << LOG2_PAGE) - 1), "");
 	x = LLVMBuildLShr(l->b, x, c_i32(l, ilog2((u64)m->elem_bytes)), "");
-	LLVMValueRef args[] = {elem(l, operand(o, 1), 0), LLVMGetParam(l->fn, l->k->nparams + o->mark), x, c_i32(l, 0), page, elem(l, operand(o, 2), 0)};
-	inline_asm(l, "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3, $3, $4}], [$5];",
+	LLVMValueRef args[] = {
+		elem(l, operand(o, 1), 0), LLVMGetParam(l->fn, l->k->nparams + o->mark), x, c_i32(l, 0), page,
+		elem(l, operand(o, 2), 0)};
+	inline_asm(l,
+		   "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, "
+		   "$3, $3, $4}], [$5];",
 		   "r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 6);
 }

@@ -27,7 +27,8 @@ LLVMValueRef intrinsic(struct lower *l, const char *name, LLVMTypeRef ret, LLVMV
 static void mark(struct lower *l, LLVMValueRef call, const char *name)
 {
 	unsigned id = LLVMGetEnumAttributeKindForName(name, strlen(name));
-	LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(l->ctx, id, 0));
+	LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+				 LLVMCreateEnumAttribute(l->ctx, id, 0));
 }
 
 LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constraints, enum asm_kind kind, LLVMTypeRef ret,
@@ -37,8 +38,8 @@ LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constrain
 	for (u32 i = 0; i < n; i++)
 		types[i] = LLVMTypeOf(args[i]);
 	LLVMTypeRef t = LLVMFunctionType(ret, types, n, false);
-	LLVMValueRef a = LLVMGetInlineAsm(t, text, strlen(text), constraints, strlen(constraints), kind != ASM_PURE, false,
-					  LLVMInlineAsmDialectATT, false);
+	LLVMValueRef a = LLVMGetInlineAsm(t, text, strlen(text), constraints, strlen(constraints), kind != ASM_PURE,
+					  false, LLVMInlineAsmDialectATT, false);
 	LLVMValueRef call = LLVMBuildCall2(l->b, t, a, args, n, "");
 	mark(l, call, "nounwind");
 	if (kind == ASM_CONVERGENT)
@@ -52,7 +53,11 @@ LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constrain
 
 LLVMTypeRef int_type(struct lower *l, int bits)
 {
-	return bits == 32 ? l->i32 : bits == 64 ? l->i64 : bits == 16 ? l->i16 : bits == 8 ? l->i8 : LLVMIntTypeInContext(l->ctx, (unsigned)bits);
+	return bits == 32   ? l->i32
+	       : bits == 64 ? l->i64
+	       : bits == 16 ? l->i16
+	       : bits == 8  ? l->i8
+			    : LLVMIntTypeInContext(l->ctx, (unsigned)bits);
 }
 
 int type_bits(LLVMTypeRef t)
@@ -93,7 +98,8 @@ static LLVMValueRef packed_before(LLVMValueRef *in, u32 per, LLVMTypeRef word)
 	if (!v || !LLVMIsABitCastInst(v) || LLVMTypeOf(LLVMGetOperand(v, 0)) != word)
 		return NULL;
 	for (u32 i = 0; i < per; i++)
-		if (!LLVMIsAExtractElementInst(in[i]) || LLVMGetOperand(in[i], 0) != v || LLVMConstIntGetZExtValue(LLVMGetOperand(in[i], 1)) != i)
+		if (!LLVMIsAExtractElementInst(in[i]) || LLVMGetOperand(in[i], 0) != v ||
+		    LLVMConstIntGetZExtValue(LLVMGetOperand(in[i], 1)) != i)
 			return NULL;
 	return LLVMGetOperand(v, 0);
 }
@@ -185,7 +191,8 @@ LLVMValueRef owner(struct lower *l, const struct layout *lay)
 	if (lanes)
 		ok = LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->lane, c_i32(l, lanes), ""), zero, "");
 	if (warps)
-		ok = and_i1(l, ok, LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->warp, c_i32(l, warps), ""), zero, ""));
+		ok = and_i1(l, ok,
+			    LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->warp, c_i32(l, warps), ""), zero, ""));
 	return ok;
 }
 
@@ -193,9 +200,11 @@ LLVMValueRef owner(struct lower *l, const struct layout *lay)
 void barrier(struct lower *l)
 {
 	if (l->k->cuda.cluster > 1)
-		inline_asm(l, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+		inline_asm(l, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", "~{memory}",
+			   ASM_CONVERGENT, l->v, NULL, 0);
 	else if (l->meet)
-		inline_asm(l, arena_printf(&l->scratch, "bar.sync 0, %d;", l->meet), "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
+		inline_asm(l, arena_printf(&l->scratch, "bar.sync 0, %d;", l->meet), "~{memory}", ASM_CONVERGENT, l->v,
+			   NULL, 0);
 	else
 		intrinsic(l, "llvm.nvvm.barrier0", l->v, NULL, 0);
 }
@@ -316,13 +325,15 @@ u32 constant_bits(struct lower *l, const struct value *v)
 	return bits_within(v, axis_of(l->s->axis, v)->constancy, INT32_MAX);
 }
 
-/* Of pointers, and as far as one access goes: users promise longer runs (tl.max_contiguous) where tiles hang over an edge, and count on
- * vectors being all that becomes of that. */
+/* Of pointers, and as far as one access goes: users promise longer runs (tl.max_contiguous) where tiles hang over an
+ * edge, and count on vectors being all that becomes of that. */
 static u32 following_bits(struct lower *l, const struct value *v)
 {
 	const struct type *t = type_elem(v->type);
 	enum { VECTOR = 16 }; /* bytes */
-	return type_is_ptr(t) && t->elem->kind == TY_SCALAR ? bits_within(v, axis_of(l->s->axis, v)->contiguity, VECTOR / dtype_bytes(t->elem->dtype)) : 0;
+	return type_is_ptr(t) && t->elem->kind == TY_SCALAR
+		       ? bits_within(v, axis_of(l->s->axis, v)->contiguity, VECTOR / dtype_bytes(t->elem->dtype))
+		       : 0;
 }
 
 u32 told_bits(struct lower *l, const struct value *v)

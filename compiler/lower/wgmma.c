@@ -54,17 +54,19 @@ static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
 	int along = m.mn_major ? mn_dim : 1 - mn_dim;
 	u32 row = MIN((u32)t->shape[along] * m.bytes, 128u);
 	tl_assert(m.mem == layout_swizzled(&l->s->ctx->layouts, 2, t->shape, along, (int)m.bytes * 8));
-	u64 stride = byte_offset(&m, 1 - along, 8), leading = byte_offset(&m, along, row / m.bytes); /* 8 rows on; a row's next piece */
+	/* 8 rows on; a row's next piece */
+	u64 stride = byte_offset(&m, 1 - along, 8), leading = byte_offset(&m, along, row / m.bytes);
 	m.fields = (leading >> 4) << 16 | (stride >> 4) << 32 | (u64)modes[row / 32] << 62;
 	return m;
 }
 
-/* Operand A as its fragments are fetched from shared memory. The registers of a step of k are loaded when the products that read
- * them `ring` steps before are done, while later ones go on. */
+/* Operand A as its fragments are fetched from shared memory. The registers of a step of k are loaded when the products
+ * that read them `ring` steps before are done, while later ones go on. */
 struct fetched {
 	struct mapped at;
 	u32 regs, ring;         /* of a step; steps that have registers of their own */
-	u32 args[16], clash[16], nargs; /* addresses: operand numbers in the text, and the bits of the offset by which they differ */
+	/* addresses: operand numbers in the text, and the bits of the offset by which they differ */
+	u32 args[16], clash[16], nargs;
 };
 enum { RING = 4 /* steps */, RING_REGISTERS = 32, FRAGMENT = 4 /* registers of an instruction */ };
 
@@ -86,7 +88,8 @@ static void locate(struct gemm *g, struct matrix *m, const struct value *v)
 	u32 bases[LAYOUT_MAX_BITS] = {0}, any = 0;
 	int n = g->acc->bits[LL_WARP] - 2;
 	for (int i = 0; i < n; i++)
-		any |= bases[i] = byte_offset(m, m->mn_dim, coordinate_of(g->acc, m->mn_dim, g->acc->basis[LL_WARP][2 + i])) >> 4;
+		any |= bases[i] =
+			byte_offset(m, m->mn_dim, coordinate_of(g->acc, m->mn_dim, g->acc->basis[LL_WARP][2 + i])) >> 4;
 	LLVMValueRef at = LLVMBuildPtrToInt(l->b, elem(l, v, 0), l->i32, "");
 	at = LLVMBuildAnd(l->b, LLVMBuildLShr(l->b, at, c_i32(l, 4), ""), c_i32(l, 0x3FFF), "");
 	if (any)
@@ -124,14 +127,15 @@ static void print_descriptor(struct gemm *g, const struct matrix *m, const char 
 	sb_printf(&g->text, "add.s64 %s, $%u, %u;\n\t", reg, m->arg, at >> 4);
 }
 
-/* The registers that a thread holds of an operand whose rows are those of the accumulator: of a step of k first. PTX ISA, "Register
- * Fragments for wgmma.mma_async.m64nNk8". */
+/* The registers that a thread holds of an operand whose rows are those of the accumulator: of a step of k first. PTX
+ * ISA, "Register Fragments for wgmma.mma_async.m64nNk8". */
 static struct layout fragment_layout(const struct gemm *g, const struct type *t, int mn_dim)
 {
 	struct layout f = layout_empty(2, t->shape);
 	int k = layout_dim_shift(&f, 1 - mn_dim), mn = layout_dim_shift(&f, mn_dim), row = g->split.row_dim;
 	for (int i = 0; i < LANE_BITS; i++)
-		f.basis[LL_LANE][f.bits[LL_LANE]++] = i < 2 ? 1u << (k + i) : coordinate_of(g->acc, row, g->acc->basis[LL_LANE][i]) << mn;
+		f.basis[LL_LANE][f.bits[LL_LANE]++] =
+			i < 2 ? 1u << (k + i) : coordinate_of(g->acc, row, g->acc->basis[LL_LANE][i]) << mn;
 	for (int i = 0; i < g->acc->bits[LL_WARP]; i++)
 		f.basis[LL_WARP][f.bits[LL_WARP]++] = coordinate_of(g->acc, row, g->acc->basis[LL_WARP][i]) << mn;
 	for (int i = 0; i < g->acc->bits[LL_REG]; i++) {
@@ -321,15 +325,17 @@ void get_accumulators(struct lower *l, const struct value *v, LLVMValueRef *word
 }
 
 /* Emits the text, whose results are v's accumulators. */
-void set_accumulators(struct lower *l, const struct value *v, const char *text, const char *constraints, LLVMValueRef *args, u32 nargs)
+void set_accumulators(struct lower *l, const struct value *v, const char *text, const char *constraints,
+		      LLVMValueRef *args, u32 nargs)
 {
 	u32 n = num_accumulators(v), per = per_word(v);
-	LLVMTypeRef t = type_dtype(v->type) == DT_F32 ? l->f32 : l->i32, *types = arena_array(&l->scratch, LLVMTypeRef, n);
+	LLVMTypeRef t = type_dtype(v->type) == DT_F32 ? l->f32 : l->i32,
+		    *types = arena_array(&l->scratch, LLVMTypeRef, n);
 	LLVMValueRef *at = new_tile(l, v);
 	for (u32 i = 0; i < n; i++)
 		types[i] = t;
-	/* a type of its own: instruction combining would make one phi of the structs of two products, and each extraction
-	 * from that costs as much as all registers */
+	/* a type of its own: instruction combining would make one phi of the structs of two products, and each
+	 * extraction from that costs as much as all registers */
 	LLVMTypeRef ret = LLVMStructCreateNamed(l->ctx, "wgmma");
 	LLVMStructSetBody(ret, types, n, false);
 	LLVMValueRef all = inline_asm(l, text, constraints, ASM_CONVERGENT, ret, args, nargs);
@@ -342,8 +348,8 @@ void set_accumulators(struct lower *l, const struct value *v, const char *text, 
 	}
 }
 
-/* The accumulators are results of the text, which writes them before it has read all of A: even where A is what they begin with, it needs
- * registers of its own. */
+/* The accumulators are results of the text, which writes them before it has read all of A: even where A is what they
+ * begin with, it needs registers of its own. */
 static void name_results(struct gemm *g, const struct value *v)
 {
 	g->noutputs = num_accumulators(v);
@@ -365,7 +371,11 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	const struct value *v = result(o), *acc = operand(o, 2);
 	u64 bits;
 	bool zero = value_const_bits(acc, &bits) && !bits;
-	struct gemm g = {.l = l, .w = wgmma_of_dot(l->s, o), .acc = v->type->layout, .text.arena = &l->scratch, .constraints.arena = &l->scratch};
+	struct gemm g = {.l = l,
+			 .w = wgmma_of_dot(l->s, o),
+			 .acc = v->type->layout,
+			 .text.arena = &l->scratch,
+			 .constraints.arena = &l->scratch};
 	u32 nk = (u32)operand(o, 1)->type->shape[0] / g.w->k, total = num_accumulators(v);
 	g.split = wgmma_split_of(l->k->num_warps, v->type);
 	if (g.split.row_dim)
@@ -386,7 +396,8 @@ void lower_wgmma(struct lower *l, const struct op *o)
 		g.regs = fragments_of(l, a, 0, &shape);
 	}
 	g.b = describe_operand(&g, b, 1 - g.split.row_dim);
-	sb_puts(&g.text, "{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t");
+	sb_puts(&g.text,
+		"{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t");
 	if (g.fetched)
 		print_fetched_products(&g, nk, zero, o->attr[ATTR_ASYNC]);
 	else
@@ -434,8 +445,10 @@ void lower_turn(struct lower *l, const struct op *o)
 {
 	bool wait = o->code == IR_AWAIT_TURN;
 	i64 only = wait ? 0 : o->attr[ATTR_ONLY];
-	LLVMValueRef w = warpgroup(l), id = wait ? LLVMBuildAdd(l->b, w, c_i32(l, 1), "") : LLVMBuildSub(l->b, c_i32(l, 2), w, "");
+	LLVMValueRef w = warpgroup(l),
+		     id = wait ? LLVMBuildAdd(l->b, w, c_i32(l, 1), "") : LLVMBuildSub(l->b, c_i32(l, 2), w, "");
 	struct guarded g = begin_if(l, only ? LLVMBuildICmp(l->b, LLVMIntEQ, w, c_i32(l, only - 1), "") : NULL);
-	inline_asm(l, arena_printf(&l->scratch, "bar.%s $0, %d;", wait ? "sync" : "arrive", 32 * l->k->num_warps), "r,~{memory}", ASM_CONVERGENT, l->v, &id, 1);
+	inline_asm(l, arena_printf(&l->scratch, "bar.%s $0, %d;", wait ? "sync" : "arrive", 32 * l->k->num_warps),
+		   "r,~{memory}", ASM_CONVERGENT, l->v, &id, 1);
 	end_if(l, g);
 }

@@ -82,5 +82,6 @@ struct affine affine_scalar(const struct value *v)
 
 bool affine_equals(const struct affine *a, const struct affine *b)
 {
-	return a->constant == b->constant && a->n == b->n && !memcmp(a->term, b->term, (size_t)a->n * sizeof a->term[0]);
+	return a->constant == b->constant && a->n == b->n &&
+	       !memcmp(a->term, b->term, (size_t)a->n * sizeof a->term[0]);
 }

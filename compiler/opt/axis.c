@@ -10,7 +10,8 @@ struct axis_analysis {
 	struct map infos; /* value → struct axis_info */
 };
 
-static const struct axis_info nothing = {.contiguity = {1, 1, 1, 1, 1}, .divisibility = {1, 1, 1, 1, 1}, .constancy = {1, 1, 1, 1, 1}};
+static const struct axis_info nothing = {
+	.contiguity = {1, 1, 1, 1, 1}, .divisibility = {1, 1, 1, 1, 1}, .constancy = {1, 1, 1, 1, 1}};
 
 static i32 divisor_of(i64 x)
 {
@@ -73,7 +74,8 @@ static struct axis_info constant_info(const struct type *t, i64 c, bool known)
 
 /* --- transfer functions -------------------------------------------------------------------------------------- */
 
-static struct axis_info add_info(const struct axis_info *x, const struct axis_info *y, const struct type *t, bool sub, i32 unit_x, i32 unit_y)
+static struct axis_info add_info(const struct axis_info *x, const struct axis_info *y, const struct type *t, bool sub,
+				 i32 unit_x, i32 unit_y)
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
@@ -99,7 +101,8 @@ static struct axis_info mul_info(const struct axis_info *x, const struct axis_in
 
 /* `floors`: the quotient is rounded down, as for every x >= 0. Rounded toward zero, -4 … -1 divided by 4
  * are -1, 0, 0, 0: an aligned run has no common quotient. */
-static struct axis_info div_info(const struct axis_info *x, const struct axis_info *y, const struct type *t, bool floors)
+static struct axis_info div_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
+				 bool floors)
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
@@ -107,7 +110,8 @@ static struct axis_info div_info(const struct axis_info *x, const struct axis_in
 		if (y->is_constant && y->constant <= 0)
 			continue;
 		/* neighbours within an aligned run of what divides the divisor share a quotient */
-		i32 g = MIN(MIN(x->contiguity[d], x->divisibility[d]), MIN(y->constancy[d], divisibility_at(y, d, 1, 1)));
+		i32 g = MIN(MIN(x->contiguity[d], x->divisibility[d]),
+			    MIN(y->constancy[d], divisibility_at(y, d, 1, 1)));
 		if (floors)
 			r.constancy[d] = MAX(r.constancy[d], g);
 		if (x->contiguity[d] == 1 && y->is_constant && is_pow2(y->constant) && x->divisibility[d] > y->constant)
@@ -117,7 +121,8 @@ static struct axis_info div_info(const struct axis_info *x, const struct axis_in
 }
 
 /* For x >= 0 (`floors`): within aligned runs that divide y the remainder counts up with x. */
-static struct axis_info rem_info(const struct axis_info *x, const struct axis_info *y, const struct type *t, bool floors)
+static struct axis_info rem_info(const struct axis_info *x, const struct axis_info *y, const struct type *t,
+				 bool floors)
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
@@ -136,7 +141,8 @@ static i32 longest_run(const struct type *t)
 	return 1 << MIN(MAX(type_elem_bits(t) - 1, 0), 24);
 }
 
-static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, const struct axis_info *y, const struct type *t)
+static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, const struct axis_info *y,
+				 const struct type *t)
 {
 	enum cmpi_predicate p = (enum cmpi_predicate)o->attr[ATTR_PREDICATE];
 	/* x < y and x >= y change at a multiple of what divides y; y > x and y <= x likewise */
@@ -147,21 +153,24 @@ static struct axis_info cmp_info(const struct op *o, const struct axis_info *x, 
 		const struct axis_info *run = left ? x : y, *edge = left ? y : x;
 		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
 		if (o->code == IR_CMPI && (left || right)) {
-			i32 g = MIN(MIN(run->contiguity[d], run->divisibility[d]), MIN(divisibility_at(edge, d, 1, 1), edge->constancy[d]));
+			i32 g = MIN(MIN(run->contiguity[d], run->divisibility[d]),
+				    MIN(divisibility_at(edge, d, 1, 1), edge->constancy[d]));
 			r.constancy[d] = MAX(r.constancy[d], MIN(g, longest_run(operand(o, 0)->type)));
 		}
 	}
 	return r;
 }
 
-static struct axis_info select_info(const struct axis_info *c, const struct axis_info *x, const struct axis_info *y, const struct type *t, bool scalar)
+static struct axis_info select_info(const struct axis_info *c, const struct axis_info *x, const struct axis_info *y,
+				    const struct type *t, bool scalar)
 {
 	struct axis_info r = nothing;
 	for (int d = 0; d < dims(t); d++) {
 		i32 whole = scalar ? dim_size(t, d) : c->constancy[d];
 		r.contiguity[d] = MIN(MIN(x->contiguity[d], y->contiguity[d]), whole);
 		r.constancy[d] = MIN(MIN(x->constancy[d], y->constancy[d]), whole);
-		r.divisibility[d] = MIN(divisibility_at(x, d, r.contiguity[d], 1), divisibility_at(y, d, r.contiguity[d], 1));
+		r.divisibility[d] =
+			MIN(divisibility_at(x, d, r.contiguity[d], 1), divisibility_at(y, d, r.contiguity[d], 1));
 	}
 	return r;
 }
@@ -223,7 +232,8 @@ static i32 pointee_bytes(const struct type *t)
 	return p->kind == TY_PTR ? 8 : dtype_bytes(p->dtype);
 }
 
-static struct axis_info shift_info(const struct op *o, const struct axis_info *x, const struct axis_info *y, const struct type *t)
+static struct axis_info shift_info(const struct op *o, const struct axis_info *x, const struct axis_info *y,
+				   const struct type *t)
 {
 	if (!y->is_constant || y->constant < 0 || y->constant > 30)
 		return nothing;
@@ -245,7 +255,8 @@ static bool is_not_negative(const struct axis_analysis *a, const struct op *o, u
 }
 
 /* The axis info of operand i of o, extended to a wider type. Elements on both sides of a wrap (from the type's largest
- * number to its least, unsigned: to zero) are no neighbours in the wider type; inside an aligned run there is no wrap. */
+ * number to its least, unsigned: to zero) are no neighbours in the wider type; inside an aligned run there is no
+ * wrap. */
 static struct axis_info extended_info(const struct axis_analysis *a, const struct op *o, u32 i)
 {
 	const struct value *v = operand(o, i);
@@ -253,7 +264,9 @@ static struct axis_info extended_info(const struct axis_analysis *a, const struc
 	struct axis_info r = *axis_of(a, v);
 	const struct range *range = value_range(a->ranges, v);
 	int bits = type_elem_bits(v->type);
-	bool jumps = is_signed ? bits < 64 && range->min <= -((i64)1 << (bits - 1)) && range->max >= ((i64)1 << (bits - 1)) - 1 : range->min < 0;
+	bool jumps = is_signed ? bits < 64 && range->min <= -((i64)1 << (bits - 1)) &&
+					 range->max >= ((i64)1 << (bits - 1)) - 1
+			       : range->min < 0;
 	for (int d = 0; d < dims(v->type) && jumps; d++) {
 		i32 aligned = MIN(MIN(r.contiguity[d], r.divisibility[d]), longest_run(v->type));
 		if (r.contiguity[d] <= aligned)
@@ -267,7 +280,8 @@ static struct axis_info extended_info(const struct axis_analysis *a, const struc
 }
 
 /* The axis info of an integer in another width. A constant that does not fit becomes another number. */
-static struct axis_info resized_info(const struct axis_analysis *a, const struct op *o, const struct axis_info *x, const struct type *t)
+static struct axis_info resized_info(const struct axis_analysis *a, const struct op *o, const struct axis_info *x,
+				     const struct type *t)
 {
 	enum dtype narrow = type_dtype(o->code == IR_TRUNCI ? t : operand(o, 0)->type);
 	if (!x->is_constant)
@@ -339,7 +353,8 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 			return r;
 		for (int d = 0; d < dims(t); d++)
 			for (u32 i = 0; i < o->noperands; i++)
-				r.constancy[d] = i ? MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d]) : x->constancy[d];
+				r.constancy[d] = i ? MIN(r.constancy[d], axis_of(a, operand(o, i))->constancy[d])
+						   : x->constancy[d];
 		return r;
 	default: break;
 	}
@@ -366,7 +381,8 @@ static void apply_hints(const struct hints *h, const struct type *t, struct axis
 
 static bool same_info(const struct axis_info *x, const struct axis_info *y)
 {
-	return !memcmp(x->contiguity, y->contiguity, sizeof x->contiguity) && !memcmp(x->divisibility, y->divisibility, sizeof x->divisibility) &&
+	return !memcmp(x->contiguity, y->contiguity, sizeof x->contiguity) &&
+	       !memcmp(x->divisibility, y->divisibility, sizeof x->divisibility) &&
 	       !memcmp(x->constancy, y->constancy, sizeof x->constancy) && x->is_constant == y->is_constant &&
 	       x->constant == y->constant;
 }
@@ -390,7 +406,8 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 	for (int d = 0; d < MAX_RANK; d++) {
 		r.contiguity[d] = MIN(x->contiguity[d], y->contiguity[d]);
 		r.constancy[d] = MIN(x->constancy[d], y->constancy[d]);
-		r.divisibility[d] = MIN(divisibility_at(x, d, r.contiguity[d], 1), divisibility_at(y, d, r.contiguity[d], 1));
+		r.divisibility[d] =
+			MIN(divisibility_at(x, d, r.contiguity[d], 1), divisibility_at(y, d, r.contiguity[d], 1));
 	}
 	r.is_constant = x->is_constant && y->is_constant && x->constant == y->constant;
 	return r;
@@ -407,9 +424,11 @@ static void note_no_wrap(const struct axis_analysis *a, struct op *o)
 	if (o->attr[ATTR_NO_WRAP])
 		return;
 	if (by <= most / 2)
-		o->attr[ATTR_NO_WRAP] = value_range(a->ranges, end)->max <= most - (by - 1) || sizes_keep_bounded(a->kernel, a->ranges, end, most - (by - 1));
+		o->attr[ATTR_NO_WRAP] = value_range(a->ranges, end)->max <= most - (by - 1) ||
+					sizes_keep_bounded(a->kernel, a->ranges, end, most - (by - 1));
 	else
-		o->attr[ATTR_NO_WRAP] = sizes_keep_bounded(a->kernel, a->ranges, step, most / 2) && sizes_keep_bounded(a->kernel, a->ranges, end, most / 2);
+		o->attr[ATTR_NO_WRAP] = sizes_keep_bounded(a->kernel, a->ranges, step, most / 2) &&
+					sizes_keep_bounded(a->kernel, a->ranges, end, most / 2);
 }
 
 static void analyze_for(struct axis_analysis *a, const struct op *o)
@@ -417,7 +436,8 @@ static void analyze_for(struct axis_analysis *a, const struct op *o)
 	note_no_wrap(a, (struct op *)o);
 	const struct block *b = o->blocks[0];
 	struct axis_info iv = nothing;
-	iv.divisibility[0] = MIN(axis_of(a, operand(o, 0))->divisibility[0], axis_of(a, operand(o, 2))->divisibility[0]);
+	iv.divisibility[0] =
+		MIN(axis_of(a, operand(o, 0))->divisibility[0], axis_of(a, operand(o, 2))->divisibility[0]);
 	record(a, b->args[0], &iv);
 	for (u32 i = 0; i < o->nresults; i++)
 		record(a, b->args[1 + i], axis_of(a, operand(o, 3 + i)));
@@ -445,7 +465,8 @@ static void analyze_op(struct axis_analysis *a, const struct op *o)
 		analyze_block(a, o->blocks[i]);
 	if (o->code == IR_IF)
 		for (u32 i = 0; i < o->nresults; i++) {
-			struct axis_info m = meet(axis_of(a, operand(o->blocks[0]->last, i)), axis_of(a, operand(o->blocks[1]->last, i)));
+			struct axis_info m = meet(axis_of(a, operand(o->blocks[0]->last, i)),
+						  axis_of(a, operand(o->blocks[1]->last, i)));
 			record(a, &o->results[i], &m);
 		}
 	if (o->nresults != 1 || o->nblocks)

@@ -25,7 +25,8 @@ enum { AXIS_MAX_DIVISOR = 1 << 24 };
 
 struct axis_analysis;
 struct ranges;
-/* Analyses the whole kernel; the result lives in its arena. Adds the limits of launches that it relies on to k's limits. */
+/* Analyses the whole kernel; the result lives in its arena. Adds the limits of launches that it relies on to k's
+ * limits. */
 struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges);
 /* For a value made after the analysis: 1 everywhere, no facts. */
 __attribute__((returns_nonnull)) const struct axis_info *axis_of(const struct axis_analysis *a, const struct value *v);
@@ -34,9 +35,9 @@ __attribute__((returns_nonnull)) const struct axis_info *axis_of(const struct ax
  * two, at most 128 bits. */
 int axis_vector_width(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int d);
 
-/* Elements of less than a word, contiguous along d but at addresses that may lie anywhere in a word: how many of them make a
- * run, which is loaded as whole words between pieces of `*unit` bytes (lower/memory.c). 0 where that is not possible, or
- * where vectors are possible. */
+/* Elements of less than a word, contiguous along d but at addresses that may lie anywhere in a word: how many of them
+ * make a run, which is loaded as whole words between pieces of `*unit` bytes (lower/memory.c). 0 where that is not
+ * possible, or where vectors are possible. */
 int axis_run_length(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int d, int *unit);
 
 #endif

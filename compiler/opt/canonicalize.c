@@ -214,8 +214,9 @@ static struct value *hoist_above_broadcast(struct builder *b, const struct op *o
 			continue;
 		if (!v->def || (v->def->code != IR_BROADCAST && v->def->code != IR_EXPAND_DIMS))
 			return NULL;
-		if (shape && (shape->code != v->def->code || shape->attr[ATTR_AXIS] != v->def->attr[ATTR_AXIS] ||
-			      memcmp(operand(shape, 0)->type->shape, operand(v->def, 0)->type->shape, sizeof(i32) * MAX_RANK)))
+		if (shape &&
+		    (shape->code != v->def->code || shape->attr[ATTR_AXIS] != v->def->attr[ATTR_AXIS] ||
+		     memcmp(operand(shape, 0)->type->shape, operand(v->def, 0)->type->shape, sizeof(i32) * MAX_RANK)))
 			return NULL;
 		shape = v->def;
 	}
@@ -225,7 +226,9 @@ static struct value *hoist_above_broadcast(struct builder *b, const struct op *o
 		return NULL;
 	for (u32 i = 0; i < o->noperands; i++) {
 		struct value *v = operand(o, i);
-		ops[i] = !type_is_tensor(v->type) ? v : is_uniform(v) ? shrink_uniform(b, v, small) : operand(v->def, 0);
+		ops[i] = !type_is_tensor(v->type) ? v
+			 : is_uniform(v)          ? shrink_uniform(b, v, small)
+						  : operand(v->def, 0);
 	}
 	const struct type *t = o->results[0].type, *r = type_with_elem(b->ctx, small, type_elem(t));
 	struct op *n = build(b, o->code, ops, o->noperands, &r, 1, 0);
@@ -247,9 +250,11 @@ static struct value *combine_dot(struct builder *b, const struct op *o)
 	enum dtype d = type_dtype(o->results[0].type);
 	for (u32 i = 0; i < 2; i++) {
 		struct op *dot = def_if(operand(o, i), IR_DOT);
-		if (!dot || !is_zero(operand(dot, 2)) || !value_has_one_use(result(dot)) || d == DT_F16 || dot->block != o->block)
+		if (!dot || !is_zero(operand(dot, 2)) || !value_has_one_use(result(dot)) || d == DT_F16 ||
+		    dot->block != o->block)
 			continue;
-		struct value *v = build3(b, IR_DOT, o->results[0].type, operand(dot, 0), operand(dot, 1), operand(o, 1 - i));
+		struct value *v =
+			build3(b, IR_DOT, o->results[0].type, operand(dot, 0), operand(dot, 1), operand(o, 1 - i));
 		memcpy(v->def->attr, dot->attr, sizeof dot->attr);
 		v->def->loc = dot->loc;
 		return v;
@@ -319,8 +324,8 @@ static bool simplify_if(struct canon *c, struct op *o)
 		return false;
 	struct builder b = builder_before(c->ctx, o);
 	for (u32 i = 0; i < o->nresults; i++)
-		replace_uses(&o->results[i],
-			     build3(&b, IR_SELECT, o->results[i].type, operand(o, 0), operand(y[0], i), operand(y[1], i)));
+		replace_uses(&o->results[i], build3(&b, IR_SELECT, o->results[i].type, operand(o, 0), operand(y[0], i),
+						    operand(y[1], i)));
 	op_erase(o);
 	return true;
 }
@@ -365,8 +370,8 @@ static void hoist_constant(struct op *o)
 static bool simplify_op(struct canon *c, struct op *o)
 {
 	struct builder b = builder_before(c->ctx, o);
-	struct value *(*const rules[])(struct builder *, const struct op *) = {fold_constants, fold_identity, fold_shape,
-									      combine_dot, hoist_above_broadcast};
+	struct value *(*const rules[])(struct builder *, const struct op *) = {
+		fold_constants, fold_identity, fold_shape, combine_dot, hoist_above_broadcast};
 	if (o->code == IR_CONSTANT) {
 		hoist_constant(o);
 		return false;

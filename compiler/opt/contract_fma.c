@@ -1,5 +1,5 @@
-/* Contraction to fma: x * y + z becomes one instruction, rounded once, where the product has no other use. Triton leaves
- * this to ptxas, with the contraction on by default too. */
+/* Contraction to fma: x * y + z becomes one instruction, rounded once, where the product has no other use. Triton
+ * leaves this to ptxas, with the contraction on by default too. */
 #include "opt/pass.h"
 
 static bool has_fma(enum dtype d)

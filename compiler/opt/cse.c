@@ -28,8 +28,9 @@ static bool same_hints(const struct hints *a, const struct hints *b)
 /* Can a, which dominates b, replace b? Only with all of b's hints: a promise made at b need not hold at a. */
 static bool same_op(const struct op *a, const struct op *b)
 {
-	if ((b->hints && !same_hints(a->hints, b->hints)) || a->code != b->code || a->noperands != b->noperands || a->nresults != b->nresults ||
-	    a->results[0].type != b->results[0].type || memcmp(a->attr, b->attr, sizeof a->attr))
+	if ((b->hints && !same_hints(a->hints, b->hints)) || a->code != b->code || a->noperands != b->noperands ||
+	    a->nresults != b->nresults || a->results[0].type != b->results[0].type ||
+	    memcmp(a->attr, b->attr, sizeof a->attr))
 		return false;
 	for (u32 i = 0; i < a->noperands; i++)
 		if (operand(a, i) != operand(b, i))

@@ -26,7 +26,8 @@ static void need_operands(struct marker *m, const struct op *o)
 /* Operations that are needed for the operations in their regions only. */
 static bool is_control(const struct op *o)
 {
-	return o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE || o->code == IR_ONE_THREAD || o->code == IR_PRODUCER;
+	return o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE || o->code == IR_ONE_THREAD ||
+	       o->code == IR_PRODUCER;
 }
 
 /* An operation that must stay even if its results are unused. */
@@ -34,13 +35,15 @@ static bool has_effect(const struct op *o)
 {
 	if (o->code == IR_LOAD)
 		return o->attr[ATTR_VOLATILE];
-	return !op_has(o, PURE) && o->code != IR_LOCAL_LOAD && o->code != IR_LOCAL_ALLOC && o->code != IR_YIELD && !is_control(o);
+	return !op_has(o, PURE) && o->code != IR_LOCAL_LOAD && o->code != IR_LOCAL_ALLOC && o->code != IR_YIELD &&
+	       !is_control(o);
 }
 
 static bool block_has_effect(const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
-		if (has_effect(o) && o->code != IR_CONDITION && o->code != IR_REDUCE_RETURN && o->code != IR_SCAN_RETURN)
+		if (has_effect(o) && o->code != IR_CONDITION && o->code != IR_REDUCE_RETURN &&
+		    o->code != IR_SCAN_RETURN)
 			return true;
 		for (u32 i = 0; i < o->nblocks; i++)
 			if (block_has_effect(o->blocks[i]))
@@ -84,7 +87,8 @@ static void mark_effects(struct marker *m, struct block *b)
 			o->mark = 1;
 			need_operands(m, o);
 		}
-		if (o->code == IR_WHILE || (control && (block_has_effect(o->blocks[0]) || (o->code == IR_IF && block_has_effect(o->blocks[1])))))
+		if (o->code == IR_WHILE || (control && (block_has_effect(o->blocks[0]) ||
+							(o->code == IR_IF && block_has_effect(o->blocks[1])))))
 			mark_control(m, o);
 		for (u32 i = 0; control && i < o->nblocks; i++)
 			mark_effects(m, o->blocks[i]);

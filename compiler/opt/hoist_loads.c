@@ -1,10 +1,11 @@
-/* Load hoisting: a load that does not depend on the reductions, scans and loops in front of it moves above them, so that
- * its latency overlaps with theirs.
+/* Load hoisting: a load that does not depend on the reductions, scans and loops in front of it moves above them, so
+ * that its latency overlaps with theirs.
  *
  * It moves over stores only if they go through another pointer parameter to another type, and over no atomic, barrier,
- * assertion or volatile access. The registers that it holds meanwhile are limited: a layer normalisation that loads its weights and
- * biases early has fewer rows on a multiprocessor at once, which on an H200 made some configurations a quarter slower and none faster.
- * The loads of a pipelined loop's prologue, which all others wait for, may hold more. */
+ * assertion or volatile access. The registers that it holds meanwhile are limited: a layer normalisation that loads its
+ * weights and biases early has fewer rows on a multiprocessor at once, which on an H200 made some configurations a
+ * quarter slower and none faster. The loads of a pipelined loop's prologue, which all others wait for, may hold
+ * more. */
 #include "base/tuning.h"
 #include "opt/alias.h"
 
@@ -26,7 +27,8 @@ static bool conflicts(struct pass_state *s, const struct op *load, const struct 
 	case IR_ATOMIC_CAS:
 	case IR_BARRIER:
 	case IR_ASSERT:
-	case IR_WHILE: return true; /* the program may end or hang here; promises behind it do not hold in front of it */
+	/* the program may end or hang here; promises behind it do not hold in front of it */
+	case IR_WHILE: return true;
 	case IR_LOAD: return o->attr[ATTR_VOLATILE];
 	case IR_STORE:
 		other = pointer_base(operand(o, 0));
@@ -76,7 +78,8 @@ static void bring_before(struct value *v, struct op *at)
 
 static u32 registers_of(const struct hoisting *e, const struct value *v)
 {
-	i64 bits = type_is_tensor(v->type) ? type_numel(v->type) / (32 * e->s->num_warps) * type_elem_bits(v->type) : type_elem_bits(v->type);
+	i64 bits = type_is_tensor(v->type) ? type_numel(v->type) / (32 * e->s->num_warps) * type_elem_bits(v->type)
+					   : type_elem_bits(v->type);
 	return (u32)MIN(MAX((bits + 31) / 32, 1), 1 << 20);
 }
 

@@ -1,9 +1,10 @@
 /* Index-set splitting: a loop whose mask only matters at its end becomes a main loop without the mask and a tail.
  *
  * A comparison a·i + b <= 0 in a loop's index i, with a > 0, is true exactly for i <= floor(-b / a): the main loop runs
- * up to there with the comparison replaced by true, and a second loop (the tail, usually one iteration or none) runs the
- * remaining iterations with the mask as written. The bound is computed in 64 bits before the loop, and only comparisons
- * that cannot wrap in the machine's integers are treated so; the split is therefore always right, whatever the values.
+ * up to there with the comparison replaced by true, and a second loop (the tail, usually one iteration or none) runs
+ * the remaining iterations with the mask as written. The bound is computed in 64 bits before the loop, and only
+ * comparisons that cannot wrap in the machine's integers are treated so; the split is therefore always right, whatever
+ * the values.
  *
  * It costs the code of a second loop and the time to enter it, so it is done where the mask costs more: in loops with
  * dots, where the mask forbids wide loads or stores, where the mask combines rows and columns, and where the bounds are
@@ -32,8 +33,8 @@ static bool feeds_mask(const struct value *v, int depth)
 		const struct op *o = u->user;
 		if (mask_of(o) == v)
 			return true;
-		if ((o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS || o->code == IR_TRANS ||
-		     o->code == IR_SPLAT) &&
+		if ((o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS ||
+		     o->code == IR_TRANS || o->code == IR_SPLAT) &&
 		    feeds_mask(result(o), depth + 1))
 			return true;
 	}
@@ -130,7 +131,8 @@ static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
 		return false;
 	for (u32 i = 0; i < splits->len; i++) {
 		const struct split *sp = &splits->at[i];
-		if (sp->a != 1 || sp->offset.constant != step || sp->offset.n != 1 || sp->offset.term[0].scalar != operand(loop, 1) || sp->offset.term[0].coef != -1)
+		if (sp->a != 1 || sp->offset.constant != step || sp->offset.n != 1 ||
+		    sp->offset.term[0].scalar != operand(loop, 1) || sp->offset.term[0].coef != -1)
 			return false;
 	}
 	return true;
@@ -145,13 +147,15 @@ static struct value *end_of_main(struct builder *b, const struct op *loop, const
 		struct value *n = build2(b, IR_SUBI, t, build2(b, IR_MAXSI, t, operand(loop, 1), lb), lb);
 		return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, build2(b, IR_DIVSI, t, n, step), step));
 	}
-	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)), *step = to_i64(b, operand(loop, 2));
+	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)),
+		     *step = to_i64(b, operand(loop, 2));
 	struct value *end = split_point(b, &splits->at[0]);
 	for (u32 i = 1; i < splits->len; i++)
 		end = build2(b, IR_MINSI, end->type, end, split_point(b, &splits->at[i]));
 	struct value *last = build2(b, IR_MAXSI, ub->type, ub, lb);
 	end = clamp(b, end, lb, last);
-	end = build2(b, IR_MINSI, end->type, round_to_step(b, end, lb, step), last); /* rounding past the end would leave no tail anyway */
+	/* rounding past the end would leave no tail anyway */
+	end = build2(b, IR_MINSI, end->type, round_to_step(b, end, lb, step), last);
 	return t != end->type ? build1(b, IR_TRUNCI, t, end) : end;
 }
 
@@ -187,7 +191,8 @@ static bool splitting_pays(const struct pass_state *s, const struct block *b)
 		if (mask && operand(o, 0)->type->rank > 1) /* a predicate for each row */
 			return true;
 		for (int d = 0; mask && d < operand(o, 0)->type->rank; d++)
-			if (axis_vector_width(s->axis, operand(o, 0), mask, d) < axis_vector_width(s->axis, operand(o, 0), NULL, d))
+			if (axis_vector_width(s->axis, operand(o, 0), mask, d) <
+			    axis_vector_width(s->axis, operand(o, 0), NULL, d))
 				return true;
 		for (u32 i = 0; i < o->nblocks; i++)
 			if (o->code != IR_REDUCE && o->code != IR_SCAN && splitting_pays(s, o->blocks[i]))
@@ -216,7 +221,8 @@ static bool masks_only_copies(const struct pass_state *s, const struct value *v)
 {
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
-		bool part = o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS || o->code == IR_TRANS || o->code == IR_SPLAT;
+		bool part = o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS ||
+			    o->code == IR_TRANS || o->code == IR_SPLAT;
 		if (part ? !masks_only_copies(s, result(o)) : mask_of(o) != v || !masked_copy(s, o))
 			return false;
 	}
@@ -252,7 +258,8 @@ static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_
 		nothing |= affine_interval(s->ranges, &at, loop, &lo, &hi) && lo > 0;
 	}
 	struct affine way = affine_difference(exact_hi(s->ranges, operand(loop, 1)), &first);
-	if (nothing && value_const_int(operand(loop, 2), &step) && affine_interval(s->ranges, &way, loop, &lo, &hi) && hi <= step)
+	if (nothing && value_const_int(operand(loop, 2), &step) && affine_interval(s->ranges, &way, loop, &lo, &hi) &&
+	    hi <= step)
 		loop->attr[ATTR_STAGES] = 1;
 	return nothing;
 }
@@ -260,14 +267,16 @@ static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_
 static bool is_counted(const struct op *loop)
 {
 	i64 k;
-	return value_const_int(operand(loop, 0), &k) && value_const_int(operand(loop, 1), &k) && value_const_int(operand(loop, 2), &k);
+	return value_const_int(operand(loop, 0), &k) && value_const_int(operand(loop, 1), &k) &&
+	       value_const_int(operand(loop, 2), &k);
 }
 
 /* Bounds of 64 bits are split only where sums of them and of a step cannot wrap. */
 static bool bounds_fit(const struct pass_state *s, const struct op *loop)
 {
 	const i64 most = INT64_MAX / 8;
-	return value_range(s->ranges, operand(loop, 0))->min >= -most && value_range(s->ranges, operand(loop, 1))->max <= most &&
+	return value_range(s->ranges, operand(loop, 0))->min >= -most &&
+	       value_range(s->ranges, operand(loop, 1))->max <= most &&
 	       value_range(s->ranges, operand(loop, 2))->max <= most;
 }
 
@@ -285,7 +294,8 @@ static void split_loops(struct pass_state *s, struct block *b)
 		struct arena scratch = {0};
 		split_vec splits = {0};
 		find_splits(s, o, &scratch, &splits);
-		if (splits.len && bounds_fit(s, o) && !nothing_to_split(s, o, &splits) && (is_counted(o) || !masks_are_free(s, o, &splits)))
+		if (splits.len && bounds_fit(s, o) && !nothing_to_split(s, o, &splits) &&
+		    (is_counted(o) || !masks_are_free(s, o, &splits)))
 			split_loop(s, o, &splits);
 		arena_free(&scratch);
 	}

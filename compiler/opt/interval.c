@@ -70,7 +70,10 @@ struct interval interval_binary(enum opcode code, struct interval x, struct inte
 	case IR_ADDI: return (struct interval){x.lo + y.lo, x.hi + y.hi};
 	case IR_SUBI: return (struct interval){x.lo - y.hi, x.hi - y.lo};
 	case IR_MULI: return product(x, y);
-	case IR_SHLI: return y.lo == y.hi && y.lo >= 0 && y.lo < 63 ? product(x, (struct interval){(i128)1 << (int)y.lo, (i128)1 << (int)y.lo}) : all;
+	case IR_SHLI:
+		return y.lo == y.hi && y.lo >= 0 && y.lo < 63
+			       ? product(x, (struct interval){(i128)1 << (int)y.lo, (i128)1 << (int)y.lo})
+			       : all;
 	case IR_DIVUI:
 		if (!positive)
 			return all;
@@ -92,7 +95,8 @@ struct interval interval_binary(enum opcode code, struct interval x, struct inte
 		if (y.lo < 0)
 			return all;
 		int least = (int)MIN(y.lo, 64), most = (int)MIN(y.hi, 64);
-		return (struct interval){x.lo < 0 ? x.lo >> least : x.lo >> most, x.hi < 0 ? x.hi >> most : x.hi >> least};
+		return (struct interval){x.lo < 0 ? x.lo >> least : x.lo >> most,
+					 x.hi < 0 ? x.hi >> most : x.hi >> least};
 	}
 	case IR_MINUI:
 		if (!positive)

@@ -21,7 +21,8 @@ bool as_less(const struct op *o, struct less *l)
 
 /* Does the comparison of the ideal values decide the machine's? Where it holds, the left value is below the right one:
  * so the left one needs a lower limit only, and the right one an upper limit. */
-static bool cannot_wrap(const struct ranges *r, const struct op *cmp, const struct range *left, const struct range *right)
+static bool cannot_wrap(const struct ranges *r, const struct op *cmp, const struct range *left,
+			const struct range *right)
 {
 	int bits = type_elem_bits(operand(cmp, 0)->type);
 	i64 lo, hi, max = bits >= 64 ? INT64_MAX / 2 : (1ll << (bits - 1)) - 1;
@@ -62,8 +63,10 @@ static struct affine most_of_index(struct pass_state *s, const struct op *loop, 
 	if (is_multiple(s->k, first, step) && is_multiple(s->k, end, step)) {
 		by.constant = step;
 	} else {
-		bool rounds = sum && value_const_int(operand(div, 1), &m) && m > 0 && value_const_int(operand(sum, 1), &round) && round == m - 1;
-		if (!rounds || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m || !is_multiple(s->k, operand(sum, 0), m))
+		bool rounds = sum && value_const_int(operand(div, 1), &m) && m > 0 &&
+			      value_const_int(operand(sum, 1), &round) && round == m - 1;
+		if (!rounds || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m ||
+		    !is_multiple(s->k, operand(sum, 0), m))
 			return unknown;
 		end = operand(sum, 0);
 		by.constant = m;
@@ -74,11 +77,13 @@ static struct affine most_of_index(struct pass_state *s, const struct op *loop, 
 }
 
 /* Is f <= 0 wherever `at` executes? */
-static bool never_positive(struct pass_state *s, const struct affine *f, const struct op *keep_index, const struct op *at)
+static bool never_positive(struct pass_state *s, const struct affine *f, const struct op *keep_index,
+			   const struct op *at)
 {
 	i64 lo, hi;
 	struct affine most = affine_without_indices(s->ranges, f, keep_index, true);
-	return (affine_interval(s->ranges, f, at, &lo, &hi) && hi <= 0) || (affine_interval(s->ranges, &most, at, &lo, &hi) && hi <= 0);
+	return (affine_interval(s->ranges, f, at, &lo, &hi) && hi <= 0) ||
+	       (affine_interval(s->ranges, &most, at, &lo, &hi) && hi <= 0);
 }
 
 /* Is the comparison true in the last iteration of a loop around it, and so in all iterations? */

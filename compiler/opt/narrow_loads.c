@@ -1,9 +1,10 @@
 /* Narrowing of broadcast loads: a tile that holds each element of memory several times in a row is loaded once and
  * repeated in registers.
  *
- * Eight 4-bit weights packed in a word, or one scale for 128 columns, are addressed by `arange // 8`: 8 elements of the tile have one
- * address. The narrow load reads every eighth element, and expand_dims, broadcast and reshape make the whole tile of it. That
- * is an eighth of the memory traffic, and the words can be unpacked in the layout of a dot's operand. */
+ * Eight 4-bit weights packed in a word, or one scale for 128 columns, are addressed by `arange // 8`: 8 elements of the
+ * tile have one address. The narrow load reads every eighth element, and expand_dims, broadcast and reshape make the
+ * whole tile of it. That is an eighth of the memory traffic, and the words can be unpacked in the layout of a dot's
+ * operand. */
 #include "opt/axis.h"
 #include "opt/pass.h"
 
@@ -34,13 +35,16 @@ static const struct type *sampled(const struct sample *m, const struct type *t, 
 /* The operand's dimension that becomes dimension d of a shape operation's result. */
 static int operand_dim(const struct op *o, int d)
 {
-	return o->code == IR_EXPAND_DIMS ? d - (d > o->attr[ATTR_AXIS]) : o->code == IR_TRANS ? perm_get(o->attr[ATTR_ORDER], d) : d;
+	return o->code == IR_EXPAND_DIMS ? d - (d > o->attr[ATTR_AXIS])
+	       : o->code == IR_TRANS     ? perm_get(o->attr[ATTR_ORDER], d)
+					 : d;
 }
 
 static bool divides_evenly(const struct sample *m, const struct op *o)
 {
 	i64 by;
-	return (o->code == IR_DIVSI || o->code == IR_DIVUI) && value_const_int(operand(o, 1), &by) && by > 0 && by % m->step == 0;
+	return (o->code == IR_DIVSI || o->code == IR_DIVUI) && value_const_int(operand(o, 1), &by) && by > 0 &&
+	       by % m->step == 0;
 }
 
 static bool is_multiple(const struct sample *m, const struct value *scalar)
@@ -105,7 +109,8 @@ static struct value *divided_by_step(struct sample *m, const struct value *v)
 	}
 	if (o->code == IR_SPLAT) {
 		struct value *scalar = operand(o, 0);
-		return build1(&b, IR_SPLAT, t, build2(&b, IR_DIVSI, scalar->type, scalar, build_int(&b, scalar->type, m->step)));
+		return build1(&b, IR_SPLAT, t,
+			      build2(&b, IR_DIVSI, scalar->type, scalar, build_int(&b, scalar->type, m->step)));
 	}
 	struct value *r = build1(&b, IR_MAKE_RANGE, t, NULL);
 	r->def->attr[ATTR_START] = o->attr[ATTR_START] / m->step;
@@ -134,7 +139,8 @@ static struct value *make_sample(struct sample *m, struct value *v, int d)
 		r = build2(&b, IR_MULI, t, r, build_int(&b, t, m->step));
 		return build2(&b, IR_ADDI, t, r, build_int(&b, t, o->attr[ATTR_START]));
 	}
-	if (v->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0), 0) && value_const_int(operand(o, 1), &by)) {
+	if (v->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0), 0) &&
+	    value_const_int(operand(o, 1), &by)) {
 		struct value *x = divided_by_step(m, operand(o, 0));
 		return by == m->step ? x : build2(&b, o->code, t, x, build_int(&b, t, by / m->step));
 	}

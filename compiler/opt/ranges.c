@@ -39,7 +39,8 @@ static bool holds(const struct op *assume, const struct value *v, const struct o
 static bool is_assumed(const struct value *condition, const struct value *v, const struct op *at)
 {
 	for (const struct use *u = condition->uses; u; u = u->next)
-		if (u->user->code == IR_ASSUME ? holds(u->user, v, at) : u->user->code == IR_ANDI && is_assumed(result(u->user), v, at))
+		if (u->user->code == IR_ASSUME ? holds(u->user, v, at)
+					       : u->user->code == IR_ANDI && is_assumed(result(u->user), v, at))
 			return true;
 	return false;
 }
@@ -61,7 +62,8 @@ static void apply_assumptions(const struct ranges *r, const struct value *v, con
 	for (const struct use *u = r->has_assumes ? v->uses : NULL; u; u = u->next) {
 		const struct op *cmp = u->user;
 		i64 c;
-		if (cmp->code != IR_CMPI || !value_const_int(operand(cmp, operand(cmp, 0) == v), &c) || !is_assumed(result(cmp), v, at))
+		if (cmp->code != IR_CMPI || !value_const_int(operand(cmp, operand(cmp, 0) == v), &c) ||
+		    !is_assumed(result(cmp), v, at))
 			continue;
 		enum cmpi_predicate p = (enum cmpi_predicate)cmp->attr[ATTR_PREDICATE];
 		switch (operand(cmp, 0) == v ? p : mirrored(p)) {
@@ -114,10 +116,12 @@ bool affine_interval(const struct ranges *r, const struct affine *f, const struc
 
 /* The range of v. `in`: the interval of its elements unless the operation wraps; lo, hi: bounds of its ideal value, or
  * unknown; `exact`: `in` bounds the ideal value too, so the machine's equals it where `in` lies within the type. */
-static struct range described(struct ranges *r, const struct value *v, struct interval in, bool exact, struct affine lo, struct affine hi)
+static struct range described(struct ranges *r, const struct value *v, struct interval in, bool exact, struct affine lo,
+			      struct affine hi)
 {
 	struct interval all = interval_of_type(v->type), least, most;
-	bool fits = interval_within(in, all), affine = affine_wide(r, &lo, NULL, &least) && affine_wide(r, &hi, NULL, &most);
+	bool fits = interval_within(in, all),
+	     affine = affine_wide(r, &lo, NULL, &least) && affine_wide(r, &hi, NULL, &most);
 	in = fits ? in : all;
 	struct range x = {0};
 	if (affine) {
@@ -155,7 +159,8 @@ const struct range *value_range(const struct ranges *r, const struct value *v)
 	if (x)
 		return x;
 	struct ranges *memo = (struct ranges *)r;
-	struct range made = described(memo, v, is_integer(v) ? interval_of_type(v->type) : (struct interval){0, 0}, true, unknown, unknown);
+	struct range made = described(memo, v, is_integer(v) ? interval_of_type(v->type) : (struct interval){0, 0},
+				      true, unknown, unknown);
 	x = arena_dup(r->arena, &made, sizeof made);
 	map_put(&memo->of, v, (void *)x);
 	return x;
@@ -234,10 +239,12 @@ static struct range ring(struct ranges *r, const struct op *o, struct interval i
 		lo = affine_scaled(c < 0 ? x->hi : x->lo, c);
 		hi = affine_scaled(c < 0 ? x->lo : x->hi, c);
 	}
-	return described(r, result(o), in, !value_range(r, operand(o, 0))->wraps && !value_range(r, operand(o, 1))->wraps, lo, hi);
+	return described(r, result(o), in,
+			 !value_range(r, operand(o, 0))->wraps && !value_range(r, operand(o, 1))->wraps, lo, hi);
 }
 
-/* x % m for x >= 0: 0 … m - 1, and no more than x; min(x, m): no more than m. For tiles, whose bounds would else be constants. */
+/* x % m for x >= 0: 0 … m - 1, and no more than x; min(x, m): no more than m. For tiles, whose bounds would else be
+ * constants. */
 static struct affine upper_bound(struct ranges *r, const struct op *o)
 {
 	const struct value *x = operand(o, 0), *m = operand(o, 1);
@@ -314,7 +321,8 @@ static struct range transfer(struct ranges *r, const struct op *o)
 		break;
 	case IR_TRUNCI: {
 		const struct range *x = value_range(r, operand(o, 0));
-		return described(r, v, (struct interval){x->min, x->max}, !x->wraps, affine_copied(x->lo), affine_copied(x->hi));
+		return described(r, v, (struct interval){x->min, x->max}, !x->wraps, affine_copied(x->lo),
+				 affine_copied(x->hi));
 	}
 	case IR_EXTSI:
 	case IR_EXTUI: return extended(r, o);
@@ -324,10 +332,15 @@ static struct range transfer(struct ranges *r, const struct op *o)
 	case IR_ADDI:
 	case IR_SUBI:
 	case IR_MULI:
-	case IR_SHLI: return ring(r, o, interval_binary(o->code, interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1)), all));
+	case IR_SHLI:
+		return ring(
+			r, o,
+			interval_binary(o->code, interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1)), all));
 	default:
-		if (op_has(o, ELEM) && o->noperands == 2 && is_integer(operand(o, 0)) && (type_elem_bits(v->type) > 1 || is_logic(o->code))) {
-			in = interval_binary(o->code, interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1)), all);
+		if (op_has(o, ELEM) && o->noperands == 2 && is_integer(operand(o, 0)) &&
+		    (type_elem_bits(v->type) > 1 || is_logic(o->code))) {
+			in = interval_binary(o->code, interval_of(r, operand(o, 0)), interval_of(r, operand(o, 1)),
+					     all);
 			hi = upper_bound(r, o);
 			if (hi.known && interval_within(in, all))
 				lo = affine_constant((i64)in.lo);
@@ -343,7 +356,8 @@ static bool carried_sum(struct ranges *r, const struct op *loop, u32 i, struct a
 	const struct value *arg = body->args[1 + i], *increment;
 	const struct op *next = operand(body->last, i)->def;
 	i64 by, step;
-	if (!next || next->code != IR_ADDI || next->block != body || !value_const_int(operand(loop, 2), &step) || step <= 0)
+	if (!next || next->code != IR_ADDI || next->block != body || !value_const_int(operand(loop, 2), &step) ||
+	    step <= 0)
 		return false;
 	increment = operand(next, 0) == arg ? operand(next, 1) : operand(next, 1) == arg ? operand(next, 0) : NULL;
 	if (!increment || !value_const_int(increment, &by) || by < 0 || by % step)
@@ -364,7 +378,8 @@ static void analyze_block(struct ranges *r, const struct block *b);
 static void analyze_for(struct ranges *r, const struct op *o)
 {
 	const struct block *body = o->blocks[0];
-	struct interval all = interval_of_type(body->args[0]->type), first = interval_of(r, operand(o, 0)), end = interval_of(r, operand(o, 1));
+	struct interval all = interval_of_type(body->args[0]->type), first = interval_of(r, operand(o, 0)),
+			end = interval_of(r, operand(o, 1));
 	struct interval index = {first.lo, end.hi - 1};
 	set_interval(r, body->args[0], index.lo <= index.hi ? index : all);
 	for (u32 i = 0; i < o->nresults; i++) {
@@ -372,9 +387,11 @@ static void analyze_for(struct ranges *r, const struct op *o)
 		const struct value *arg = body->args[1 + i];
 		if (is_integer(arg) && carried_sum(r, o, i, &lo, &hi)) {
 			/* between its values at the index's bounds */
-			struct affine a = affine_without_indices(r, &lo, NULL, false), b = affine_without_indices(r, &hi, NULL, true);
+			struct affine a = affine_without_indices(r, &lo, NULL, false),
+				      b = affine_without_indices(r, &hi, NULL, true);
 			struct interval least, most, in = interval_of_type(arg->type);
-			bool inside = affine_wide(r, &a, NULL, &least) && affine_wide(r, &b, NULL, &most) && interval_within((struct interval){least.lo, most.hi}, in);
+			bool inside = affine_wide(r, &a, NULL, &least) && affine_wide(r, &b, NULL, &most) &&
+				      interval_within((struct interval){least.lo, most.hi}, in);
 			if (inside)
 				in = (struct interval){least.lo, most.hi};
 			set_range(r, arg, described(r, arg, in, inside, lo, hi));
@@ -383,7 +400,8 @@ static void analyze_for(struct ranges *r, const struct op *o)
 	analyze_block(r, body);
 	for (u32 i = 0; i < o->nresults; i++)
 		if (is_integer(&o->results[i]))
-			set_interval(r, &o->results[i], interval_joined(interval_of(r, operand(o, 3 + i)), joined_yields(r, o, i)));
+			set_interval(r, &o->results[i],
+				     interval_joined(interval_of(r, operand(o, 3 + i)), joined_yields(r, o, i)));
 }
 
 static void analyze_op(struct ranges *r, const struct op *o)
@@ -449,7 +467,8 @@ struct affine affine_without_indices(struct ranges *r, const struct affine *a, c
 	while (f.known && (loop = innermost(&f, keep_index))) {
 		i64 coef = affine_take(&f, loop->blocks[0]->args[0]);
 		bool last = (coef > 0) == upper;
-		struct affine by = affine_copied(last ? exact_hi(r, operand(loop, 1)) : exact_lo(r, operand(loop, 0))), one = affine_constant(1);
+		struct affine by = affine_copied(last ? exact_hi(r, operand(loop, 1)) : exact_lo(r, operand(loop, 0))),
+			      one = affine_constant(1);
 		if (last)
 			by = affine_difference(&by, &one);
 		by = affine_scaled(&by, coef);
@@ -473,7 +492,8 @@ static bool is_end(const struct value *v, const struct value *end)
 {
 	const struct op *greater = def_if(v, IR_MAXSI);
 	i64 c;
-	return v == end || (greater && operand(greater, 0) == end && value_const_int(operand(greater, 1), &c) && c >= 0);
+	return v == end ||
+	       (greater && operand(greater, 0) == end && value_const_int(operand(greater, 1), &c) && c >= 0);
 }
 
 /* Decides two kinds of loops, whose bounds cannot wrap: between constants, and from end / m * m to the end. */
@@ -486,8 +506,8 @@ bool loop_runs_once(const struct op *loop)
 		return false;
 	if (value_const_int(first, &lo) && value_const_int(end, &hi))
 		return lo >= hi || (u64)hi - (u64)lo <= (u64)step;
-	return div && value_const_int(operand(mul, 1), &m) && value_const_int(operand(div, 1), &n) && m == n && m > 0 && m <= step &&
-	       is_end(operand(div, 0), end);
+	return div && value_const_int(operand(mul, 1), &m) && value_const_int(operand(div, 1), &n) && m == n && m > 0 &&
+	       m <= step && is_end(operand(div, 0), end);
 }
 
 /* --- rows --------------------------------------------------------------------------------------------------- */

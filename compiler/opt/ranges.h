@@ -2,18 +2,18 @@
  *
  * One forward walk over the kernel computes for every integer value
  *   - the interval of its elements as the machine holds them, read as signed numbers, and
- *   - two affine expressions c + Σ coef·scalar between which the ideal value of every element lies: the integer that sums, differences
- *     and products give without a width. The machine holds it modulo 2^width. Sums, differences and products need no proof that nothing wraps, since they
- *     commute with the modulus. Every other operation (a comparison, an extension, a quotient, a minimum) reads the
- *     machine's value, and takes an operand's expressions only where the interval of the ideal value lies within the
- *     type (`wraps` is false).
+ *   - two affine expressions c + Σ coef·scalar between which the ideal value of every element lies: the integer that
+ *     sums, differences and products give without a width. The machine holds it modulo 2^width. Sums, differences and
+ *     products need no proof that nothing wraps, since they commute with the modulus. Every other operation (a
+ *     comparison, an extension, a quotient, a minimum) reads the machine's value, and takes an operand's expressions
+ *     only where the interval of the ideal value lies within the type (`wraps` is false).
  *
- * The walk visits an operation once, after its operands, so its time is linear in the kernel's size. A carried value is affine in the
- * index of its loop where it grows by a constant, else it is anything. The index of a loop stays a term, so that equal terms cancel; queries replace it by the bounds of its loop afterwards
- * (affine_without_indices).
+ * The walk visits an operation once, after its operands, so its time is linear in the kernel's size. A carried value is
+ * affine in the index of its loop where it grows by a constant, else it is anything. The index of a loop stays a term,
+ * so that equal terms cancel; queries replace it by the bounds of its loop afterwards (affine_without_indices).
  *
- * tl.assume narrows the interval of a value where every execution that computes the value reaches the assumption, and the interval of a
- * scalar in a query about a place that the assumption dominates. */
+ * tl.assume narrows the interval of a value where every execution that computes the value reaches the assumption, and
+ * the interval of a scalar in a query about a place that the assumption dominates. */
 #ifndef TLC_OPT_RANGES_H
 #define TLC_OPT_RANGES_H
 
@@ -33,12 +33,15 @@ __attribute__((returns_nonnull)) const struct range *value_range(const struct ra
 /* Bounds of v itself, as the machine holds it: value_range's, or for a scalar that may wrap the scalar as a term. */
 const struct affine *exact_lo(struct ranges *r, const struct value *v);
 const struct affine *exact_hi(struct ranges *r, const struct value *v);
-/* The smallest (`upper` false) or greatest value of `a` with the indices of all loops but `keep` (or NULL) replaced by their bounds. */
+/* The smallest (`upper` false) or greatest value of `a` with the indices of all loops but `keep` (or NULL) replaced by
+ * their bounds. */
 struct affine affine_without_indices(struct ranges *r, const struct affine *a, const struct op *keep, bool upper);
-/* The interval of `a` where `at` executes (or anywhere: NULL). False when unknown or beyond half of what 64 bits hold. */
+/* The interval of `a` where `at` executes (or anywhere: NULL). False when unknown or beyond half of what 64 bits
+ * hold. */
 bool affine_interval(const struct ranges *r, const struct affine *a, const struct op *at, i64 *lo, i64 *hi);
 
-/* A lower bound of v = x / m * m in terms of x, which value_range does not see: it takes the quotient for a scalar of its own. */
+/* A lower bound of v = x / m * m in terms of x, which value_range does not see: it takes the quotient for a scalar of
+ * its own. */
 struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v);
 
 /* Does the loop provably run at most once? */

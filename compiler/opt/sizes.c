@@ -85,8 +85,10 @@ static struct bound bound_of(struct query *q, const struct value *v)
 		return b;
 	}
 	if (!o)
-		return !parent && v->type->kind == TY_SCALAR && dtype_is_int(v->type->dtype) && type_elem_bits(v->type) > 1 ? (struct bound){(i16)v->index, 1, 0, 1}
-															     : no_bound;
+		return !parent && v->type->kind == TY_SCALAR && dtype_is_int(v->type->dtype) &&
+				       type_elem_bits(v->type) > 1
+			       ? (struct bound){(i16)v->index, 1, 0, 1}
+			       : no_bound;
 	switch (o->code) {
 	case IR_PROGRAM_ID: return (struct bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, -1, 1};
 	case IR_NUM_PROGRAMS: return (struct bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, 0, 1};
@@ -151,7 +153,8 @@ static bool sum_within(struct query *q, const struct value *x, const struct valu
 		return for_y >= 0 && within(q, x, most - for_y) && within(q, y, for_y);
 	}
 	/* one of the two is mostly much larger: rows times their length, plus columns */
-	return both_within(q, x, most - few, y, few) || both_within(q, x, few, y, most - few) || both_within(q, x, most / 2, y, most / 2);
+	return both_within(q, x, most - few, y, few) || both_within(q, x, few, y, most - few) ||
+	       both_within(q, x, most / 2, y, most / 2);
 }
 
 /* The largest number whose quotient by `by` is at most `most`. */
@@ -214,7 +217,8 @@ static bool within(struct query *q, const struct value *v, i64 most)
 		return v->def->nblocks == 0 && v->def->nresults == 1 && operation_within(q, v->def, most);
 	const struct op *parent = v->block->parent;
 	if (parent)
-		return parent->code == IR_FOR && !v->index && within(q, operand(parent, 0), most) && within(q, operand(parent, 1), most);
+		return parent->code == IR_FOR && !v->index && within(q, operand(parent, 0), most) &&
+		       within(q, operand(parent, 1), most);
 	return dtype_is_int(type_dtype(v->type)) && add_limit(q, (i16)v->index, SIZE_NONE, 1, most);
 }
 
@@ -243,7 +247,8 @@ static bool bounded(struct query *q, const struct value *v, i64 most)
 	}
 }
 
-static bool limits_make(struct kernel *k, const struct ranges *r, const struct value *v, i64 most, bool (*how)(struct query *, const struct value *, i64))
+static bool limits_make(struct kernel *k, const struct ranges *r, const struct value *v, i64 most,
+			bool (*how)(struct query *, const struct value *, i64))
 {
 	struct query q = {.k = k, .r = r, .nlimits = k->nlimits};
 	memcpy(q.limits, k->limits, sizeof q.limits);

@@ -1,15 +1,16 @@
 /* Limits of launches: bounds on a kernel's integer arguments and on its grid that keep an index from wrapping.
  *
- * `(program_id * 128 + arange) % M` runs on from neighbour to neighbour only where the sum is not negative, and in 32 bits it may wrap.
- * Nobody launches 2^24 such programs, but nothing forbids it. So the compiler states the sizes up to which the index does not wrap (kernel.limits: here 2^24 - 1 programs) and uses
- * that fact. The launch compares its sizes with the limits; beyond them it runs a variant compiled without any
- * (kernel.any_size).
+ * `(program_id * 128 + arange) % M` runs on from neighbour to neighbour only where the sum is not negative, and in 32
+ * bits it may wrap. Nobody launches 2^24 such programs, but nothing forbids it. So the compiler states the sizes up to
+ * which the index does not wrap (kernel.limits: here 2^24 - 1 programs) and uses that fact. The launch compares its
+ * sizes with the limits; beyond them it runs a variant compiled without any (kernel.any_size).
  *
  * One rule of the language helps where no size does (docs/language.md, "Integers"): the divisor of an index is positive
  * unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first, GROUP), would
  * not be known to be positive. The interpreter checks it.
  *
- * Only bounds that launches keep in practice are stated (SIZES_LEAST, and of a product of two sizes SIZES_LEAST_PRODUCT); an index that needs a smaller one, as a hash does, has no limit and no fact. */
+ * Only bounds that launches keep in practice are stated (SIZES_LEAST, and of a product of two sizes
+ * SIZES_LEAST_PRODUCT); an index that needs a smaller one, as a hash does, has no limit and no fact. */
 #ifndef TLC_OPT_SIZES_H
 #define TLC_OPT_SIZES_H
 
@@ -17,7 +18,8 @@
 
 enum { SIZES_LEAST = 1 << 14, SIZES_LEAST_PRODUCT = 1 << 22 };
 
-/* Is every element of v between 0 and `most`, for all launches within k's limits? Adds to the limits if that suffices. */
+/* Is every element of v between 0 and `most`, for all launches within k's limits? Adds to the limits if that
+ * suffices. */
 bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
 /* The same between -most and `most`. */
 bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);

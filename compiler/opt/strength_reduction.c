@@ -25,7 +25,8 @@ static struct value *advanced(struct builder *b, struct value *ptr, struct value
 static void reduce_pointer(struct pass_state *s, struct op *loop, u32 i)
 {
 	struct block *body = loop->blocks[0];
-	struct value *arg = body->args[1 + i], *next = operand(body->last, i), *init = operand(loop, 3 + i), *out = &loop->results[i];
+	struct value *arg = body->args[1 + i], *next = operand(body->last, i), *init = operand(loop, 3 + i),
+		     *out = &loop->results[i];
 	struct op *add = def_if(next, IR_ADDPTR);
 	if (!type_is_tensor(arg->type) || !add || operand(add, 0) != arg)
 		return;
@@ -33,8 +34,8 @@ static void reduce_pointer(struct pass_state *s, struct op *loop, u32 i)
 	if (!step)
 		return;
 	const struct type *t = type_scalar(s->ctx, DT_I64);
-	struct builder before = builder_before(s->ctx, loop), in = builder_before(s->ctx, body->first), end = builder_before(s->ctx, body->last),
-		       after = builder_after(s->ctx, loop);
+	struct builder before = builder_before(s->ctx, loop), in = builder_before(s->ctx, body->first),
+		       end = builder_before(s->ctx, body->last), after = builder_after(s->ctx, loop);
 	before.loc = in.loc = end.loc = after.loc = add->loc;
 	op_set_operand(loop, 3 + i, build_int(&before, t, 0));
 	if (step->type != t)
@@ -84,7 +85,8 @@ static bool equal_values(const struct value *a, const struct value *b)
 static bool only_result_used(const struct op *loop, u32 i)
 {
 	const struct block *body = loop->blocks[0];
-	return !value_unused(&loop->results[i]) && value_has_one_use(body->args[1 + i]) && value_has_one_use(operand(body->last, i));
+	return !value_unused(&loop->results[i]) && value_has_one_use(body->args[1 + i]) &&
+	       value_has_one_use(operand(body->last, i));
 }
 
 /* The loop, or the last of the operations with effects right behind it, such as waits, that do not read v. */
@@ -109,10 +111,12 @@ static void merge_increments(struct op *loop, void *arg)
 			continue;
 		for (u32 k = 0; k < loop->nresults; k++) {
 			struct value *mine = &loop->results[i], *other = &loop->results[k];
-			if (k == i || other->type != mine->type || only_result_used(loop, k) || !equal_values(step, increment(loop, k)))
+			if (k == i || other->type != mine->type || only_result_used(loop, k) ||
+			    !equal_values(step, increment(loop, k)))
 				continue;
 			struct builder after = builder_after(ctx, end_of_effects(loop, mine));
-			struct value *ahead = build2(&after, IR_SUBI, mine->type, operand(loop, 3 + k), operand(loop, 3 + i));
+			struct value *ahead =
+				build2(&after, IR_SUBI, mine->type, operand(loop, 3 + k), operand(loop, 3 + i));
 			replace_uses(mine, build2(&after, IR_SUBI, mine->type, other, ahead));
 			break;
 		}

@@ -1,7 +1,7 @@
 /* Program order: remaps a plain two-dimensional grid in groups, for reuse in the L2 cache.
  *
- * Blocks start in the order of their linear number, x fastest. A kernel that reads its tile's row and column from axes 0
- * and 1 then walks down one column of tiles after the other. With a group of G, it walks through G rows at a time,
+ * Blocks start in the order of their linear number, x fastest. A kernel that reads its tile's row and column from axes
+ * 0 and 1 then walks down one column of tiles after the other. With a group of G, it walks through G rows at a time,
  * column by column inside them, so that the tiles in flight share both rows and columns (the remapping is that of
  * tl.swizzle2d, done here without touching the kernel's source). */
 #include "opt/pass.h"
@@ -14,7 +14,8 @@ struct pids {
 static void replace_id(struct op *o, void *arg)
 {
 	const struct pids *p = arg;
-	if (o->code == IR_PROGRAM_ID && o->attr[ATTR_AXIS] < 2 && &o->results[0] != p->id[0] && &o->results[0] != p->id[1] && !o->mark)
+	if (o->code == IR_PROGRAM_ID && o->attr[ATTR_AXIS] < 2 && &o->results[0] != p->id[0] &&
+	    &o->results[0] != p->id[1] && !o->mark)
 		replace_uses(&o->results[0], p->id[o->attr[ATTR_AXIS]]);
 }
 

@@ -1,5 +1,5 @@
-/* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for the remaining iterations. Loops that sum columns get a
- * factor without an attribute. */
+/* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for the remaining
+ * iterations. Loops that sum columns get a factor without an attribute. */
 #include "base/tuning.h"
 #include "opt/pass.h"
 #include "opt/ranges.h"
@@ -10,12 +10,13 @@ static struct value *to_i64(struct builder *b, struct value *v)
 	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
 }
 
-/* The end of the main loop: lb + floor(ceil((ub - lb) / step) / F) · F · step. Computed in 64 bits, where it cannot wrap
- * for bounds that can_unroll accepts. */
+/* The end of the main loop: lb + floor(ceil((ub - lb) / step) / F) · F · step. Computed in 64 bits, where it cannot
+ * wrap for bounds that can_unroll accepts. */
 static struct value *main_end(struct builder *b, const struct op *loop, i64 factor, i64 most_step)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
-	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)), *step = to_i64(b, operand(loop, 2));
+	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)),
+		     *step = to_i64(b, operand(loop, 2));
 	struct value *last = build2(b, IR_MAXSI, t, ub, lb), *n = build2(b, IR_SUBI, t, last, lb);
 	i64 one;
 	if (!value_const_int(step, &one) || one != 1) {
@@ -42,7 +43,8 @@ static i64 most_of_type(const struct op *loop)
 
 static bool can_unroll(const struct pass_state *s, const struct op *loop, i64 factor)
 {
-	const struct range *first = value_range(s->ranges, operand(loop, 0)), *end = value_range(s->ranges, operand(loop, 1));
+	const struct range *first = value_range(s->ranges, operand(loop, 0)),
+			   *end = value_range(s->ranges, operand(loop, 1));
 	i64 most = most_of_type(loop), step;
 	bool fits = !value_const_int(operand(loop, 2), &step) || step <= most / factor;
 	return fits && first->min >= -most - 1 && end->max <= most;
@@ -71,7 +73,8 @@ static void unroll(struct pass_state *s, struct op *loop, i64 factor)
 	struct value *step = operand(loop, 2), *end = main_end(&b, loop, factor, most_step);
 	const struct type *t = step->type;
 	struct map map = {.arena = s->ctx->arena};
-	struct value *once = value_const_int(step, &constant) ? step : build2(&b, IR_MINSI, t, step, build_int(&b, t, most_step));
+	struct value *once =
+		value_const_int(step, &constant) ? step : build2(&b, IR_MINSI, t, step, build_int(&b, t, most_step));
 	struct value *stride = build2(&b, IR_MULI, t, once, build_int(&b, t, factor));
 	struct op *main = op_clone(&b, loop, &map);
 	op_set_operand(main, 1, end);
@@ -130,21 +133,25 @@ static void add_load(struct op *o, void *arg)
 static i64 iterations(const struct op *loop, i64 most)
 {
 	i64 lb, ub, step, length;
-	bool known = value_const_int(operand(loop, 0), &lb) && value_const_int(operand(loop, 1), &ub) && value_const_int(operand(loop, 2), &step);
+	bool known = value_const_int(operand(loop, 0), &lb) && value_const_int(operand(loop, 1), &ub) &&
+		     value_const_int(operand(loop, 2), &step);
 	if (!known || step <= 0 || __builtin_sub_overflow(ub, lb, &length))
 		return most;
 	return MIN(MAX(length / step + (length % step > 0), 0), most);
 }
 
-/* The unroll factor of a loop that only sums tiles, so that a thread has enough loads in flight: on an H100 the sum of columns by 8 warps takes
- * 37 instead of 54 µs. Not for tiles of one dimension, mostly rows or parts of rows: their loops lose up to a tenth. */
+/* The unroll factor of a loop that only sums tiles, so that a thread has enough loads in flight: on an H100 the sum of
+ * columns by 8 warps takes 37 instead of 54 µs. Not for tiles of one dimension, mostly rows or parts of rows: their
+ * loops lose up to a tenth. */
 static i64 factor_of_sum(const struct pass_state *s, const struct op *loop)
 {
 	struct loads l = {loop->blocks[0], 32 * s->num_warps, MAX_RANK, 0};
 	if (loop->attr[ATTR_STAGES] || loop->attr[ATTR_FLATTEN] || !only_sums(loop))
 		return 1;
 	walk(loop->blocks[0], add_load, &l);
-	return l.registers && l.rank > 1 ? MIN(UNROLL_LOADED_REGISTERS / MIN(l.registers, UNROLL_LOADED_REGISTERS), iterations(loop, MAX_UNROLL_OF_SUM)) : 1;
+	return l.registers && l.rank > 1 ? MIN(UNROLL_LOADED_REGISTERS / MIN(l.registers, UNROLL_LOADED_REGISTERS),
+					       iterations(loop, MAX_UNROLL_OF_SUM))
+					 : 1;
 }
 
 static void count(struct op *o, void *n)
@@ -176,7 +183,8 @@ static bool unroll_loops(struct pass_state *s, struct block *b)
 			unroll(s, o, factor);
 			changed = true;
 		} else if (s->remarks) {
-			diag(s->diags, R_NOT_UNROLLED, o->loc, (long long)factor, nops, PLURAL(nops), (int)MAX_UNROLLED_OPS);
+			diag(s->diags, R_NOT_UNROLLED, o->loc, (long long)factor, nops, PLURAL(nops),
+			     (int)MAX_UNROLLED_OPS);
 		}
 	}
 	return changed;

@@ -17,7 +17,8 @@ static bool feeds_dot(const struct value *v, int depth)
 {
 	for (const struct use *u = v->uses; u && depth < MAX_DEPTH; u = u->next)
 		if (u->user->code == IR_DOT ? u - u->user->operands < 2
-					    : (op_has(u->user, ELEM) || u->user->code == IR_TRANS) && feeds_dot(result(u->user), depth + 1))
+					    : (op_has(u->user, ELEM) || u->user->code == IR_TRANS) &&
+						      feeds_dot(result(u->user), depth + 1))
 			return true;
 	return false;
 }
@@ -58,12 +59,15 @@ static bool splits_runs(const struct pass_state *s, const struct value *v, const
 		int unit;
 		if (o->code == IR_ANDI && splits_runs(s, result(o), alone ? alone : v, depth + 1))
 			return true;
-		if ((o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST) && !alone && splits_runs(s, result(o), NULL, depth + 1))
+		if ((o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST) && !alone &&
+		    splits_runs(s, result(o), NULL, depth + 1))
 			return true;
-		if (o->code != IR_LOAD || u - o->operands != 1 || type_elem_bits(result(o)->type) >= 32 || !feeds_dot(result(o), 0))
+		if (o->code != IR_LOAD || u - o->operands != 1 || type_elem_bits(result(o)->type) >= 32 ||
+		    !feeds_dot(result(o), 0))
 			continue;
 		for (int d = 0; d < v->type->rank; d++)
-			if (axis_run_length(s->axis, operand(o, 0), NULL, d, &unit) > axis_of(s->axis, alone ? alone : v)->constancy[d])
+			if (axis_run_length(s->axis, operand(o, 0), NULL, d, &unit) >
+			    axis_of(s->axis, alone ? alone : v)->constancy[d])
 				return true;
 	}
 	return false;
@@ -73,12 +77,13 @@ static bool versioning_pays(const struct pass_state *s, const struct op *o)
 {
 	struct row r;
 	bool compares = o->code == IR_CMPI && o->attr[ATTR_PREDICATE] == CMPI_SLT;
-	if ((o->code != IR_REMSI && !compares) || !type_is_tensor(result(o)->type) || type_elem_bits(operand(o, 0)->type) != 32 ||
-	    !row_of(operand(o, 0), &r) || !def_if(operand(o, 1), IR_SPLAT))
+	if ((o->code != IR_REMSI && !compares) || !type_is_tensor(result(o)->type) ||
+	    type_elem_bits(operand(o, 0)->type) != 32 || !row_of(operand(o, 0), &r) || !def_if(operand(o, 1), IR_SPLAT))
 		return false;
 	if (compares)
 		return splits_runs(s, result(o), NULL, 0);
-	return axis_of(s->axis, result(o))->contiguity[0] < 8 && r.last - r.first >= 8 && runs_along_operand(result(o), 0);
+	return axis_of(s->axis, result(o))->contiguity[0] < 8 && r.last - r.first >= 8 &&
+	       runs_along_operand(result(o), 0);
 }
 
 /* 0 <= row (of remainders) and row < n, computed in 64 bits, where it cannot wrap. */
@@ -92,7 +97,8 @@ static struct value *inside_condition(struct builder *b, const struct op *o)
 	struct value *high = build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, start, build_int(b, t, r.last)), n);
 	if (o->code == IR_CMPI)
 		return high;
-	struct value *low = build_cmpi(b, CMPI_SGE, build2(b, IR_ADDI, t, start, build_int(b, t, r.first)), build_int(b, t, 0));
+	struct value *low =
+		build_cmpi(b, CMPI_SGE, build2(b, IR_ADDI, t, start, build_int(b, t, r.first)), build_int(b, t, 0));
 	return build2(b, IR_ANDI, low->type, low, high);
 }
 
@@ -125,7 +131,8 @@ static void split_block(struct pass_state *s, struct op *first, struct value *in
 	struct arena *a = s->ctx->arena;
 	struct builder b = builder_before(s->ctx, first);
 	const struct type **types = arena_array(a, const struct type *, end->noperands + 1);
-	struct value **values = arena_array(a, struct value *, end->noperands + 1), **copies = arena_array(a, struct value *, end->noperands + 1);
+	struct value **values = arena_array(a, struct value *, end->noperands + 1),
+		     **copies = arena_array(a, struct value *, end->noperands + 1);
 	for (u32 i = 0; i < end->noperands; i++) {
 		values[i] = operand(end, i);
 		types[i] = values[i]->type;
@@ -135,7 +142,8 @@ static void split_block(struct pass_state *s, struct op *first, struct value *in
 	struct map map = {.arena = a};
 	for (struct op *o = first; o != end; o = o->next) {
 		if (map_get(picked, o))
-			map_put(&map, result(o), o->code == IR_CMPI ? build_int(&yes, result(o)->type, 1) : mapped(&map, operand(o, 0)));
+			map_put(&map, result(o),
+				o->code == IR_CMPI ? build_int(&yes, result(o)->type, 1) : mapped(&map, operand(o, 0)));
 		else
 			op_clone(&yes, o, &map);
 	}
@@ -166,7 +174,8 @@ static void version_block(struct pass_state *s, struct block *b)
 		}
 		/* the ends must be defined in front of the `if` */
 		struct row r;
-		if (!versioning_pays(s, o) || !row_of(operand(o, 0), &r) || (r.start && !is_defined_before(r.start, first)) ||
+		if (!versioning_pays(s, o) || !row_of(operand(o, 0), &r) ||
+		    (r.start && !is_defined_before(r.start, first)) ||
 		    !is_defined_before(operand(operand(o, 1)->def, 0), first))
 			continue;
 		struct builder at = builder_before(s->ctx, first);

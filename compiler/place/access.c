@@ -40,7 +40,8 @@ struct access_vector access_vector(const struct axis_analysis *a, const struct v
 	return best;
 }
 
-struct access_vector copied_together(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, const struct layout *mem)
+struct access_vector copied_together(const struct axis_analysis *a, const struct value *ptr, const struct value *mask,
+				     const struct layout *mem)
 {
 	struct access_vector best = {0};
 	for (int d = 0; d < ptr->type->rank; d++) {
@@ -56,7 +57,8 @@ struct access_vector copied_together(const struct axis_analysis *a, const struct
 	return best;
 }
 
-struct access_vector access_run(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int *unit)
+struct access_vector access_run(const struct axis_analysis *a, const struct value *ptr, const struct value *mask,
+				int *unit)
 {
 	for (int d = 0; d < ptr->type->rank; d++) {
 		int n = axis_run_length(a, ptr, mask, d, unit);
@@ -94,7 +96,8 @@ bool may_be_written(struct pass_state *s, const struct block *b, const struct va
 struct access_vector added_together(const struct pass_state *s, const struct op *o)
 {
 	struct access_vector one = {0};
-	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && type_is_tensor(operand(o, 0)->type) && value_unused(result(o));
+	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && type_is_tensor(operand(o, 0)->type) &&
+		    value_unused(result(o));
 	enum dtype d = adds ? type_dtype(result(o)->type) : DT_F64;
 	bool all = s->target->has_vector_atomics && (d == DT_F32 || d == DT_F16 || d == DT_BF16);
 	if (!all && d != DT_F16)

@@ -64,7 +64,8 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 		if (plan_conversion(from, to).kind != CONVERT_SHARED)
 			return 0;
 		i32 bytes = element_bytes(result(o));
-		return (i32)(type_numel(result(o)->type) * bytes) >> plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, s->k->cuda.most_scratch).bits;
+		return (i32)(type_numel(result(o)->type) * bytes) >>
+		       plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, s->k->cuda.most_scratch).bits;
 	}
 	case IR_REDUCE:
 	case IR_SCAN: return reduce_bytes(o);
@@ -223,7 +224,9 @@ static const char *what_for(struct allocator *a, const struct op *o)
 {
 	switch (o->code) {
 	case IR_LOCAL_ALLOC:
-		return result(o)->type->nbuf ? arena_printf(&a->scratch, "a pipelined loop's %d buffers", result(o)->type->nbuf) : "a tile in shared memory";
+		return result(o)->type->nbuf
+			       ? arena_printf(&a->scratch, "a pipelined loop's %d buffers", result(o)->type->nbuf)
+			       : "a tile in shared memory";
 	case IR_CONVERT_LAYOUT: return "a change of layout";
 	case IR_REDUCE: return "a reduction";
 	case IR_SCAN: return "a scan";

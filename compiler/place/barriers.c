@@ -2,14 +2,14 @@
  *
  * Before an operation that reads what another thread may have written, or overwrites what another may still read, all
  * threads meet. An operation with scratch writes it, synchronises inside, and reads it; so before it only earlier
- * accesses matter, and after it only its reads are pending. Where each warp has a part of that memory it synchronises warps
- * only, and what was pending still is. Rings of buffers filled by asynchronous copies bring their own waits and barriers
- * (pipeline.c), so within one ring accesses do not count against each other.
+ * accesses matter, and after it only its reads are pending. Where each warp has a part of that memory it synchronises
+ * warps only, and what was pending still is. Rings of buffers filled by asynchronous copies bring their own waits and
+ * barriers (pipeline.c), so within one ring accesses do not count against each other.
  *
  * Global memory is the same: order.h says which accesses have an order that threads do not keep by themselves.
  *
- * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have begun:
- * at the start everything is pending. */
+ * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have
+ * begun: at the start everything is pending. */
 #include "layout/convert.h"
 #include "place/order.h"
 #include "place/place.h"
@@ -17,7 +17,8 @@
 struct access {
 	i32 start, end;
 	bool write;
-	const struct op *ring; /* the allocation, when it is a ring of buffers; or the conversion, when each warp has a part of its own */
+	/* the allocation, when it is a ring of buffers; or the conversion, when each warp has a part of its own */
+	const struct op *ring;
 };
 
 /* What has been done since all threads met, each access once. */
@@ -41,7 +42,8 @@ static bool conflicts(const struct pending *p, const struct access *a)
 {
 	for (u32 i = 0; i < p->shared.len; i++) {
 		const struct access *b = &p->shared.at[i];
-		if (a->start < b->end && b->start < a->end && (a->write || b->write) && !(a->ring && a->ring == b->ring))
+		if (a->start < b->end && b->start < a->end && (a->write || b->write) &&
+		    !(a->ring && a->ring == b->ring))
 			return true;
 	}
 	return false;
@@ -151,9 +153,10 @@ static void carry(struct pending *p, const struct op *loop)
 			p->global.at[i].loop = loop;
 }
 
-/* A region that may run again: what is pending at its end is pending at its start too, until that adds nothing. There is an end to
- * it: what is pending at the start only grows, and a kernel has so many accesses. The rest of a split loop, which often does not run at
- * all, synchronises at its end instead of where it begins again, so that nothing is left to those who come after. */
+/* A region that may run again: what is pending at its end is pending at its start too, until that adds nothing. There
+ * is an end to it: what is pending at the start only grows, and a kernel has so many accesses. The rest of a split
+ * loop, which often does not run at all, synchronises at its end instead of where it begins again, so that nothing is
+ * left to those who come after. */
 static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 {
 	struct pending in = copy(w, p), out, again;

@@ -14,7 +14,8 @@ static bool uniform(struct value *v, struct stride *out)
 	*out = (struct stride){NULL, 1};
 	if (value_const_int(v, &out->factor))
 		return true;
-	while (v->def && (op_is_shape(v->def) || v->def->code == IR_SPLAT || v->def->code == IR_EXTSI || v->def->code == IR_CONVERT_LAYOUT))
+	while (v->def && (op_is_shape(v->def) || v->def->code == IR_SPLAT || v->def->code == IR_EXTSI ||
+			  v->def->code == IR_CONVERT_LAYOUT))
 		v = operand(v->def, 0);
 	out->by = v;
 	return !v->def && !type_is_tensor(v->type) && !v->block->parent;
@@ -48,7 +49,8 @@ static bool stride_of_product(const struct axis_analysis *axis, const struct op 
 	return false;
 }
 
-/* False when the distance is not the same everywhere, or not known to the host. As in axis.h, index arithmetic is taken not to wrap. */
+/* False when the distance is not the same everywhere, or not known to the host. As in axis.h, index arithmetic is taken
+ * not to wrap. */
 static bool stride_of(const struct axis_analysis *axis, struct value *v, int d, struct stride *out)
 {
 	const struct type *t = v->type;
@@ -81,7 +83,8 @@ static bool stride_of(const struct axis_analysis *axis, struct value *v, int d, 
 
 static bool renames(const struct op *o)
 {
-	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_CONVERT_LAYOUT;
+	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS ||
+	       o->code == IR_CONVERT_LAYOUT;
 }
 
 static bool has_first_element(const struct value *v)
@@ -90,7 +93,8 @@ static bool has_first_element(const struct value *v)
 	if (!type_is_tensor(v->type) || value_const_int(v, &c))
 		return true;
 	const struct op *o = v->def;
-	if (!o || !(o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || renames(o) || (op_has(o, ELEM) && op_has(o, PURE))))
+	if (!o ||
+	    !(o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || renames(o) || (op_has(o, ELEM) && op_has(o, PURE))))
 		return false;
 	for (u32 i = 0; i < o->noperands; i++)
 		if (!has_first_element(operand(o, i)))
@@ -147,10 +151,12 @@ bool find_box(const struct pass_state *s, struct value *ptr, const struct layout
 	for (int d = 0; d < 2; d++) {
 		struct stride along, rows;
 		const struct axis_info *info = axis_of(s->axis, ptr);
-		if (t->shape[d] * bytes < 32 || t->shape[1 - d] < PERIOD || t->shape[1 - d] > MOST_ROWS || info->contiguity[d] < t->shape[d] || info->divisibility[d] < 16 ||
+		if (t->shape[d] * bytes < 32 || t->shape[1 - d] < PERIOD || t->shape[1 - d] > MOST_ROWS ||
+		    info->contiguity[d] < t->shape[d] || info->divisibility[d] < 16 ||
 		    mem != layout_swizzled(&s->ctx->layouts, 2, t->shape, d, (int)bytes * 8))
 			continue;
-		if (stride_of(s->axis, ptr, d, &along) && !along.by && along.factor == 1 && stride_of(s->axis, ptr, 1 - d, &rows) && rows.factor >= 0) {
+		if (stride_of(s->axis, ptr, d, &along) && !along.by && along.factor == 1 &&
+		    stride_of(s->axis, ptr, 1 - d, &rows) && rows.factor >= 0) {
 			*out = (struct box){d, rows.factor ? rows.by : NULL, rows.factor * bytes};
 			return true;
 		}

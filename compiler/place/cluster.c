@@ -1,10 +1,10 @@
 /* Programs on several blocks: kernels whose tiles do not fit the registers of one.
  *
- * A block has 64 K registers, so a row of 131,072 fp32 values cannot be held by one. From sm_90 on the blocks of a cluster
- * reach each other's shared memory, and a program may be given several: its tiles are distributed over the warps of all of
- * them, and reductions exchange their partial results through all blocks' shared memory. It is done for kernels of which
- * only reductions move data between threads: one-dimensional tiles of one size, accessed contiguously, so that all have
- * one layout. */
+ * A block has 64 K registers, so a row of 131,072 fp32 values cannot be held by one. From sm_90 on the blocks of a
+ * cluster reach each other's shared memory, and a program may be given several: its tiles are distributed over the
+ * warps of all of them, and reductions exchange their partial results through all blocks' shared memory. It is done for
+ * kernels of which only reductions move data between threads: one-dimensional tiles of one size, accessed contiguously,
+ * so that all have one layout. */
 #include "opt/axis.h"
 #include "place/layouts.h"
 
@@ -99,8 +99,8 @@ static u32 last_mark(const struct op *o)
 	return last;
 }
 
-/* Does a reduction take the tile, perhaps through elementwise operations, and nobody else? Then its elements are added up, or
- * whatever, as they are loaded, and never all there. */
+/* Does a reduction take the tile, perhaps through elementwise operations, and nobody else? Then its elements are added
+ * up, or whatever, as they are loaded, and never all there. */
 static bool consumed(const struct value *v)
 {
 	const struct op *o = v->def;

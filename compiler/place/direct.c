@@ -1,9 +1,10 @@
-/* Loads that are only stored where a dot will read them, and that no loop issues ahead: copied there by cp.async instead, which takes
- * no registers. Attention's keys behind the last whole tile are such; the registers of that rarely executed rest would otherwise
- * decide how many blocks fit on a multiprocessor.
+/* Loads that are only stored where a dot will read them, and that no loop issues ahead: copied there by cp.async
+ * instead, which takes no registers. Attention's keys behind the last whole tile are such; the registers of that rarely
+ * executed rest would otherwise decide how many blocks fit on a multiprocessor.
  *
- * The copies are waited for where something reads a buffer, or before anything that might write what they still read. That wait is for
- * all copies there are, so where others are on their way to later iterations, these loads keep to registers. */
+ * The copies are waited for where something reads a buffer, or before anything that might write what they still read.
+ * That wait is for all copies there are, so where others are on their way to later iterations, these loads keep to
+ * registers. */
 #include "place/access.h"
 #include "place/pipeline.h"
 

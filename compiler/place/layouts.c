@@ -46,16 +46,19 @@ const struct layout *default_layout(struct placer *p, const struct type *t)
 	return blocked(p, t, order, MIN(elements_per_thread(p, t), 4));
 }
 
-/* The axis runs through registers, then lanes, then warps, in order, so that a scan can go up the same ladder. Rows are held as
- * memory accesses hold them, whole vectors at a time, and columns by as few threads as there can be. */
+/* The axis runs through registers, then lanes, then warps, in order, so that a scan can go up the same ladder. Rows are
+ * held as memory accesses hold them, whole vectors at a time, and columns by as few threads as there can be. */
 const struct layout *scan_layout(struct placer *p, const struct op *o)
 {
 	enum { WIDEST = 16 }; /* bytes */
 	const struct type *t = operand(o, 0)->type;
-	int vector = WIDEST / dtype_bytes(type_dtype(t)), order[MAX_RANK], axis = (int)o->attr[ATTR_AXIS], n = 0, w = p->s->num_warps, most = elements_per_thread(p, t);
+	int vector = WIDEST / dtype_bytes(type_dtype(t)), order[MAX_RANK], axis = (int)o->attr[ATTR_AXIS], n = 0,
+	    w = p->s->num_warps, most = elements_per_thread(p, t);
 	if (t->rank == 2 && axis == 0) {
-		int vec = MIN(MIN(vector, most), t->shape[1]), across = MIN(t->shape[1] / vec, 32), wide = MIN(t->shape[1] / (vec * across), w);
-		int lanes[] = {32 / across, across}, warps[] = {w / wide, wide}, spt[] = {MAX(t->shape[0] / (lanes[0] * warps[0]), 1), vec};
+		int vec = MIN(MIN(vector, most), t->shape[1]), across = MIN(t->shape[1] / vec, 32),
+		    wide = MIN(t->shape[1] / (vec * across), w);
+		int lanes[] = {32 / across, across}, warps[] = {w / wide, wide},
+		    spt[] = {MAX(t->shape[0] / (lanes[0] * warps[0]), 1), vec};
 		return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, (int[]){1, 0});
 	}
 	order[n++] = axis;
@@ -119,8 +122,9 @@ bool feeds_dot(struct placer *p, const struct op *load, bool shapes)
 	return load->code == IR_LOAD && becomes_operand(&seen, result(load), shapes);
 }
 
-/* Is o a load of a few numbers that work on a dot's operand in a loop, and that cp.async can bring as far ahead as what they work on?
- * Registers hold them one iteration ahead only, which is shorter than the way to memory. So many elements at a time, or 0. */
+/* Is o a load of a few numbers that work on a dot's operand in a loop, and that cp.async can bring as far ahead as what
+ * they work on? Registers hold them one iteration ahead only, which is shorter than the way to memory. So many elements
+ * at a time, or 0. */
 static int copied_ahead(struct placer *p, const struct op *o)
 {
 	enum { LEAST = 4, MOST = 16 }; /* bytes of a copy */
@@ -129,10 +133,12 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	if (o->code != IR_LOAD)
 		return 0;
 	const struct type *t = result(o)->type;
-	if (t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy || s->k->cuda.cluster > 1)
+	if (t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy ||
+	    s->k->cuda.cluster > 1)
 		return 0;
 	if (!loop || loop->code != IR_FOR || stages_of(s, loop) < 3 ||
-	    may_be_written(p->s, o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) || !load_fills_zero(o))
+	    may_be_written(p->s, o->block, pointer_base(operand(o, 0))) || !feeds_dot(p, o, true) ||
+	    !load_fills_zero(o))
 		return 0;
 	for (u32 i = 0; i < o->noperands; i++)
 		if (!is_free(p, operand(o, i)))
@@ -153,7 +159,8 @@ static void note_access(struct op *o, void *arg)
 	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds)
 		return; /* scattered: any layout will do */
 	int most = elements_per_thread(all->p, operand(o, 0)->type), copied = copied_ahead(all->p, o), unit;
-	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cuda.cluster == 1 && !copied;
+	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cuda.cluster == 1 &&
+		   !copied;
 	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds)))
 		return; /* a few accesses more cost less than a way through other threads */
 	a.vec = axis_vector_width(all->p->s->axis, operand(o, 0), mask_of(o), a.order[0]);
@@ -170,7 +177,8 @@ static void note_access(struct op *o, void *arg)
 static bool same_group(const struct access *a, const struct access *b)
 {
 	const struct type *s = operand(a->op, 0)->type, *t = operand(b->op, 0)->type;
-	return s->rank == t->rank && !memcmp(s->shape, t->shape, sizeof s->shape) && !memcmp(a->order, b->order, sizeof a->order);
+	return s->rank == t->rank && !memcmp(s->shape, t->shape, sizeof s->shape) &&
+	       !memcmp(a->order, b->order, sizeof a->order);
 }
 
 /* The layout of a scan of such a tile, if it suits the access as well as its own. */
@@ -180,7 +188,8 @@ static const struct layout *layout_of_scan(const struct accesses *all, const str
 	for (u32 i = 0; i < all->scans.len; i++) {
 		const struct type *s = operand(all->scans.at[i], 0)->type;
 		const struct layout *l = scan_layout(all->p, all->scans.at[i]);
-		if (s->rank != 2 || t->rank != 2 || memcmp(s->shape, t->shape, sizeof s->shape) || a->order[0] != 1 || l->bits[LL_REG] < __builtin_ctz((u32)vec))
+		if (s->rank != 2 || t->rank != 2 || memcmp(s->shape, t->shape, sizeof s->shape) || a->order[0] != 1 ||
+		    l->bits[LL_REG] < __builtin_ctz((u32)vec))
 			continue;
 		bool suits = true;
 		for (int k = 0; 1 << k < vec; k++)
@@ -277,13 +286,14 @@ static void split_warps(const struct placer *p, const struct type *t, const stru
 	}
 }
 
-/* How many of the warps share the columns of a tile, so that a thread loads the fewest elements of rows and columns; `least`: columns of
- * a warp. */
+/* How many of the warps share the columns of a tile, so that a thread loads the fewest elements of rows and columns;
+ * `least`: columns of a warp. */
 static int warps_across(const struct type *t, int warps, const int *lanes, int least)
 {
 	int cols = t->rank - 1, rows = t->rank - 2, best = 1, fewest = INT_MAX;
 	for (int w = 1; w <= warps && w * least <= MAX(t->shape[cols], least); w *= 2) {
-		int elems = MAX(t->shape[cols] / (lanes[cols] * w), 1) + MAX(t->shape[rows] / (lanes[rows] * warps / w), 1);
+		int elems =
+			MAX(t->shape[cols] / (lanes[cols] * w), 1) + MAX(t->shape[rows] / (lanes[rows] * warps / w), 1);
 		if (elems <= fewest)
 			best = w, fewest = elems;
 	}
@@ -293,7 +303,8 @@ static int warps_across(const struct type *t, int warps, const int *lanes, int l
 /* Multiply-adds: a square of results a thread, so that each operand element is used several times. */
 static const struct layout *fma_layout(struct placer *p, const struct type *t)
 {
-	int n = elements_per_thread(p, t), order[MAX_RANK], spt[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], l = 32, w = p->s->num_warps;
+	int n = elements_per_thread(p, t), order[MAX_RANK], spt[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], l = 32,
+	    w = p->s->num_warps;
 	int cols = t->rank - 1, rows = t->rank - 2;
 	for (int i = 0; i < t->rank; i++) {
 		order[i] = t->rank - 1 - i;
@@ -308,7 +319,9 @@ static const struct layout *fma_layout(struct placer *p, const struct type *t)
 	}
 	for (int i = 0; i < t->rank; i++) {
 		int d = order[i], most = MAX(t->shape[d] / (spt[d] * lanes[d]), 1);
-		warps[d] = i == t->rank - 1 ? w : d == cols ? warps_across(t, w, lanes, spt[d] * lanes[d]) : MIN(most, w);
+		warps[d] = i == t->rank - 1 ? w
+			   : d == cols      ? warps_across(t, w, lanes, spt[d] * lanes[d])
+					    : MIN(most, w);
 		w /= warps[d];
 	}
 	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
@@ -336,11 +349,12 @@ static const struct op *load_of(const struct value *v)
 	return def_if(v, IR_LOAD);
 }
 
-/* For a load that wgmma wants along the other dimension: each thread has a few rows, which it turns before it stores them. NULL if the
- * tile is too small, or its rows not aligned. */
+/* For a load that wgmma wants along the other dimension: each thread has a few rows, which it turns before it stores
+ * them. NULL if the tile is too small, or its rows not aligned. */
 static const struct layout *turned_load(struct placer *p, const struct op *load)
 {
-	enum { COLUMN = 8, LINE = 128 }; /* bytes of a column that are stored at once; of a row that are loaded at once */
+	/* bytes of a column that are stored at once; of a row that are loaded at once */
+	enum { COLUMN = 8, LINE = 128 };
 	const struct type *t = operand(load, 0)->type;
 	int order[MAX_RANK] = {0}, most = elements_per_thread(p, t), w = p->s->num_warps;
 	if (p->common || t->rank != 2 || !memory_order(p, load, order))
@@ -354,13 +368,15 @@ static const struct layout *turned_load(struct placer *p, const struct op *load)
 	lanes[k] = 32 / lanes[d];
 	warps[k] = MIN(w, MAX(t->shape[k] / (spt[k] * lanes[k]), 1));
 	warps[d] = w / warps[k];
-	/* words: lanes that store together have columns of two neighbours, which fill all banks; bytes: see write_turned */
+	/* words: lanes that store together have columns of two neighbours, which fill all banks; bytes: see
+	 * write_turned */
 	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, size == 4 ? (int[]){k, d} : order);
 }
 
-/* Which operands lie along k, and layouts for the loads of those that do not and can be turned: of four-byte elements A, if B is
- * fetched. */
-static void find_turned(struct placer *p, const struct op *dot, const struct wgmma *w, bool *along, const struct layout **turned)
+/* Which operands lie along k, and layouts for the loads of those that do not and can be turned: of four-byte elements
+ * A, if B is fetched. */
+static void find_turned(struct placer *p, const struct op *dot, const struct wgmma *w, bool *along,
+			const struct layout **turned)
 {
 	for (u32 i = 2; i--;) {
 		const struct op *load = load_of(operand(dot, i));
@@ -370,16 +386,16 @@ static void find_turned(struct placer *p, const struct op *dot, const struct wgm
 	}
 }
 
-/* Has the result fewer rows than the instruction? Its columns can take their place, if B is loaded as it is: from registers it
- * would not come so. */
+/* Has the result fewer rows than the instruction? Its columns can take their place, if B is loaded as it is: from
+ * registers it would not come so. */
 static bool few_rows(const struct op *dot)
 {
 	return result(dot)->type->shape[0] < 64 && load_of(operand(dot, 1));
 }
 
-/* Where wgmma wants its operands along k, loads can be turned on their way to shared memory. But one operand of four-byte elements may
- * lie otherwise, since registers can be its way to the tensor cores: B does so if the operands are exchanged. What goes from dot to dot
- * stays in rows of its own warps. */
+/* Where wgmma wants its operands along k, loads can be turned on their way to shared memory. But one operand of
+ * four-byte elements may lie otherwise, since registers can be its way to the tensor cores: B does so if the operands
+ * are exchanged. What goes from dot to dot stays in rows of its own warps. */
 static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_of_dot(p->s, dot);
@@ -416,7 +432,8 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 static void check_accumulator(struct placer *p, const struct op *dot, const struct layout *acc)
 {
 	enum { MAX_WARPS = 32 };
-	int warps = p->s->num_warps, more = 2 * warps, regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
+	int warps = p->s->num_warps, more = 2 * warps,
+	    regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
 	if (regs < most_registers(p->s, warps))
 		return;
 	diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps), warps);
@@ -443,8 +460,10 @@ static void place_dots(struct placer *p)
 		} else if (plan->mma) {
 			split_warps(p, t, plan->mma, chained, plan->warps);
 			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, plan->mma->m, 8);
-			plan->a = layout_dot_operand(p->pool, a->rank, a->shape, 0, plan->warps, plan->mma->m, type_elem_bits(a));
-			plan->b = layout_dot_operand(p->pool, b->rank, b->shape, 1, plan->warps, plan->mma->m, type_elem_bits(b));
+			plan->a = layout_dot_operand(p->pool, a->rank, a->shape, 0, plan->warps, plan->mma->m,
+						     type_elem_bits(a));
+			plan->b = layout_dot_operand(p->pool, b->rank, b->shape, 1, plan->warps, plan->mma->m,
+						     type_elem_bits(b));
 		} else {
 			plan->acc = fma_layout(p, t);
 		}
@@ -494,7 +513,8 @@ bool is_free(struct placer *p, const struct value *v)
 	if (known)
 		return known == YES;
 	const struct op *o = v->def;
-	bool yes = o->code == IR_CONSTANT || o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || op_has(o, ELEM) || op_is_shape(o);
+	bool yes = o->code == IR_CONSTANT || o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || op_has(o, ELEM) ||
+		   op_is_shape(o);
 	for (u32 i = 0; yes && i < o->noperands; i++)
 		yes = is_free(p, operand(o, i));
 	map_put(&p->free, v, (void *)(uintptr_t)(yes ? YES : NO));
@@ -644,7 +664,8 @@ static void infer_op(struct placer *p, struct op *o)
 		l = reduce_layout(p, o);
 		for (u32 i = 0; l && i < o->nresults; i++)
 			if (type_is_tensor(o->results[i].type))
-				set_home(p, &o->results[i], derived(p, l, layout_slice(p->pool, l, (int)o->attr[ATTR_AXIS])));
+				set_home(p, &o->results[i],
+					 derived(p, l, layout_slice(p->pool, l, (int)o->attr[ATTR_AXIS])));
 		return;
 	case IR_SCAN:
 		for (u32 i = 0; i < o->nresults; i++)
@@ -653,7 +674,8 @@ static void infer_op(struct placer *p, struct op *o)
 	case IR_SPLIT:
 		l = split_layout(p, o);
 		for (u32 i = 0; i < 2; i++)
-			set_home(p, &o->results[i], derived(p, l, layout_slice(p->pool, l, operand(o, 0)->type->rank - 1)));
+			set_home(p, &o->results[i],
+				 derived(p, l, layout_slice(p->pool, l, operand(o, 0)->type->rank - 1)));
 		return;
 	case IR_JOIN:
 		l = home_of(p, operand(o, 0)) ? home_of(p, operand(o, 0)) : home_of(p, operand(o, 1));
@@ -746,7 +768,8 @@ static bool settle_block(struct placer *p, struct block *b)
 				return true;
 		}
 		for (u32 i = 0; i < o->nresults; i++)
-			if ((control || o->code == IR_LOAD || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_JOIN) &&
+			if ((control || o->code == IR_LOAD || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS ||
+			     o->code == IR_JOIN) &&
 			    settle(p, &o->results[i]))
 				return true;
 		if (o->code == IR_REDUCE && !reduce_layout(p, o)) {

@@ -1,5 +1,5 @@
-/* Shared by the parts of layout assignment: layouts.c decides the home of each value, results.c which threads store what dots give,
- * materialize.c rewrites the kernel with them. */
+/* Shared by the parts of layout assignment: layouts.c decides the home of each value, results.c which threads store
+ * what dots give, materialize.c rewrites the kernel with them. */
 #ifndef TLC_PLACE_LAYOUTS_H
 #define TLC_PLACE_LAYOUTS_H
 
@@ -39,10 +39,11 @@ void set_home(struct placer *p, const struct value *v, const struct layout *l);
 const struct layout *default_layout(struct placer *p, const struct type *t);
 /* The layout that the operand of a shape operation has when its result has layout l. */
 const struct layout *operand_layout(struct placer *p, const struct op *o, const struct layout *l);
-/* Dimensions of o's pointers by contiguity, longest runs first; of equal ones the last dimension first. False: nothing is contiguous. */
+/* Dimensions of o's pointers by contiguity, longest runs first; of equal ones the last dimension first. False: nothing
+ * is contiguous. */
 bool memory_order(const struct placer *p, const struct op *o, int *order);
-/* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. `shapes`: or works on one
- * that is. */
+/* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. `shapes`: or
+ * works on one that is. */
 bool feeds_dot(struct placer *p, const struct op *load, bool shapes);
 /* Between places of accesses and of dots, and homes. */
 void place_results(struct placer *p);

@@ -21,10 +21,12 @@ static void legalize(struct op *o, void *arg)
 		op_set_operand(o, 0, widen(&at, operand(o, 0)));
 		op_set_operand(o, 1, widen(&at, operand(o, 1)));
 		if (s->remarks)
-			diag(s->diags, R_DOT_WIDENED, o->loc, dtype_name(a), dtype_name(b), dtype_name(type_dtype(result(o)->type)), s->target->sm);
+			diag(s->diags, R_DOT_WIDENED, o->loc, dtype_name(a), dtype_name(b),
+			     dtype_name(type_dtype(result(o)->type)), s->target->sm);
 	}
 	if (s->remarks && !mma_of_dot(s->target, o)) {
-		diag(s->diags, R_DOT_FMA, o->loc, dtype_name(type_dtype(operand(o, 0)->type)), dtype_name(type_dtype(result(o)->type)), s->target->sm);
+		diag(s->diags, R_DOT_FMA, o->loc, dtype_name(type_dtype(operand(o, 0)->type)),
+		     dtype_name(type_dtype(result(o)->type)), s->target->sm);
 		if (a == DT_F32)
 			diag_hint(s->diags, "input_precision=\"tf32\" uses tensor cores from sm_80 on");
 	}

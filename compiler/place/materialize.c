@@ -57,8 +57,8 @@ static struct value *remake(struct placer *p, struct value *v, const struct layo
 	return result(n);
 }
 
-/* Few elements that many threads need, such as a scale for each column, come faster from memory again than from other threads: those
- * would be waited for. Nobody may have written there meanwhile. */
+/* Few elements that many threads need, such as a scale for each column, come faster from memory again than from other
+ * threads: those would be waited for. Nobody may have written there meanwhile. */
 static bool loads_again(struct placer *p, const struct value *v, const struct layout *l)
 {
 	enum { MOST = 4, LEAST_COPIES = 4 };
@@ -182,7 +182,8 @@ static int contiguous_dim(const struct layout *l, const struct wgmma *w, int k_d
 	return w->any_major && first & layout_dim_mask(l, 1 - k_dim) ? 1 - k_dim : k_dim;
 }
 
-/* v in shared memory, as operands of wgmma lie there; across k if it is fetched. Transposition is only another view of it. */
+/* v in shared memory, as operands of wgmma lie there; across k if it is fetched. Transposition is only another view of
+ * it. */
 static struct value *request_memory(struct placer *p, struct value *v, const struct wgmma *w, int k_dim, bool fetched)
 {
 	const struct type *t = v->type;
@@ -200,7 +201,8 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 		return add_version(p, v, turned, known);
 	}
 	const struct layout *from = home_of(p, v) ? home_of(p, v) : default_layout(p, t);
-	const struct layout *mem = layout_swizzled(p->pool, 2, t->shape, fetched ? 1 - k_dim : contiguous_dim(from, w, k_dim), type_elem_bits(t));
+	const struct layout *mem = layout_swizzled(
+		p->pool, 2, t->shape, fetched ? 1 - k_dim : contiguous_dim(from, w, k_dim), type_elem_bits(t));
 	struct value *known = find_version(p, v, mem), *src = request(p, v, from);
 	if (known)
 		return known;
@@ -210,22 +212,25 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 	return add_version(p, v, mem, buffer);
 }
 
-/* What comes from tensor cores goes back to them as it is, in registers, if it is the instruction's A; the rest through shared memory. */
+/* What comes from tensor cores goes back to them as it is, in registers, if it is the instruction's A; the rest through
+ * shared memory. */
 static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
 {
 	struct value *a = operand(o, 0), *b = operand(o, 1);
 	const struct layout *home = home_of(p, a);
 	int row_dim = plan->split.row_dim;
 	if (home && is_strong(p, home) && !plan->fetched && row_dim == 0)
-		request_operand(p, o, 0, layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->split.warps, 16, type_elem_bits(a->type)));
+		request_operand(p, o, 0,
+				layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->split.warps, 16,
+						   type_elem_bits(a->type)));
 	else
 		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1, plan->fetched && row_dim == 0));
 	op_set_operand(o, 1, request_memory(p, b, plan->wgmma, 0, plan->fetched && row_dim == 1));
 	o->code = IR_WARP_GROUP_DOT;
 }
 
-/* Multiply-adds read their operands from shared memory (multiply_adds.c). A load asks for the layout they do it in, as the
- * way there; what is computed is not computed in that: many threads have the same elements. */
+/* Multiply-adds read their operands from shared memory (multiply_adds.c). A load asks for the layout they do it in, as
+ * the way there; what is computed is not computed in that: many threads have the same elements. */
 static const struct layout *fma_operand(struct placer *p, const struct op *o, u32 i, const struct dot_plan *plan)
 {
 	const struct value *v = operand(o, i);

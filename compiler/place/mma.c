@@ -17,11 +17,13 @@ static const struct mma table[] = {
 	{"mma_f64_f64", DT_F64, DT_F64, DT_F64, false, 8, 8, 4, MMA_AMPERE},
 };
 
-const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc, enum dot_precision precision)
+const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc,
+			     enum dot_precision precision)
 {
 	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
 		const struct mma *m = &table[i];
-		if (m->a == a && m->b == b && m->acc == acc && d->mma >= m->since && (!m->tf32 || precision == PRECISION_TF32))
+		if (m->a == a && m->b == b && m->acc == acc && d->mma >= m->since &&
+		    (!m->tf32 || precision == PRECISION_TF32))
 			return m;
 	}
 	return NULL;
@@ -34,8 +36,8 @@ bool mma_is_widened(const struct description *d, const struct mma *m)
 
 const struct mma *mma_of_dot(const struct description *d, const struct op *dot)
 {
-	return mma_select(d, type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type), type_dtype(result(dot)->type),
-			  (enum dot_precision)dot->attr[ATTR_PRECISION]);
+	return mma_select(d, type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type),
+			  type_dtype(result(dot)->type), (enum dot_precision)dot->attr[ATTR_PRECISION]);
 }
 
 /* --- wgmma --------------------------------------------------------------------------------------------------- */
@@ -77,16 +79,17 @@ const struct wgmma *wgmma_exchanged(const struct wgmma *w)
 
 bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_split *out)
 {
-	int groups = num_warps / 4, rows = t->shape[row_dim], columns = t->shape[1 - row_dim], down = MIN(groups, rows / 64);
+	int groups = num_warps / 4, rows = t->shape[row_dim], columns = t->shape[1 - row_dim],
+	    down = MIN(groups, rows / 64);
 	if (rows < 64 || columns * down / groups < 16)
 		return false;
 	*out = (struct wgmma_split){row_dim, {4 * down, groups / down}, MIN(columns * down / groups, 256)};
 	return true;
 }
 
-/* Bits of a row's number, first those that a thread holds, then those that the lanes of one wavefront differ by. They get the bits
- * of the element's place along the rows in this order: two for a vector, then those that neither k's two lane bits (exchanged
- * with bits 2 and 3 by layout_swizzled) nor each other put into the same bank. */
+/* Bits of a row's number, first those that a thread holds, then those that the lanes of one wavefront differ by. They
+ * get the bits of the element's place along the rows in this order: two for a vector, then those that neither k's two
+ * lane bits (exchanged with bits 2 and 3 by layout_swizzled) nor each other put into the same bank. */
 static const struct layout *number_rows(struct layout_pool *p, const struct layout *l, int row_warps)
 {
 	static const u8 places[] = {0, 1, 4, 2, 3};
@@ -104,7 +107,8 @@ static const struct layout *number_rows(struct layout_pool *p, const struct layo
 	return layout_permute_bits(p, l, 0, to);
 }
 
-const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s, bool fetched)
+const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s,
+				       bool fetched)
 {
 	const i32 shape[] = {t->shape[s->row_dim], t->shape[1 - s->row_dim]};
 	const struct layout *l = layout_mma(p, 2, shape, s->warps, 16, s->n);
@@ -125,7 +129,8 @@ bool wgmma_is_fetched(const struct pass_state *s, const struct op *dot)
 {
 	int i = wgmma_split_of(s->num_warps, result(dot)->type).row_dim;
 	const struct type *a = operand(dot, (u32)i)->type;
-	return a->kind == TY_MEMDESC && !wgmma_of_dot(s, dot)->any_major && a->layout->basis[LL_OFFSET][0] & layout_dim_mask(a->layout, i);
+	return a->kind == TY_MEMDESC && !wgmma_of_dot(s, dot)->any_major &&
+	       a->layout->basis[LL_OFFSET][0] & layout_dim_mask(a->layout, i);
 }
 
 int wgmma_groups(const struct pass_state *s, const struct op *dot)

@@ -5,7 +5,8 @@
 #include "layout/layout.h"
 #include "opt/pass.h"
 
-/* One form of mma.sync (PTX ISA, "mma"). Fragment layouts follow from m, the element width and k alone; see layout.h. */
+/* One form of mma.sync (PTX ISA, "mma"). Fragment layouts follow from m, the element width and k alone; see
+ * layout.h. */
 struct mma {
 	const char *name;            /* of the entry in the table of inline PTX */
 	enum dtype a, b, acc;
@@ -15,10 +16,12 @@ struct mma {
 };
 
 /* The instruction for a dot of these types on this target; NULL: it is done with fused multiply-adds. */
-const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc, enum dot_precision precision);
+const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc,
+			     enum dot_precision precision);
 const struct mma *mma_of_dot(const struct description *d, const struct op *dot);
-/* Hopper has no mma.sync of fp8. ptxas makes two of fp16 from it, and ptxas 13.0 takes the lower half of a register for both if that is the
- * same in all lanes. So its fragments are widened, each half the fragments of an m16n8k16, the order of k being of no account. */
+/* Hopper has no mma.sync of fp8. ptxas makes two of fp16 from it, and ptxas 13.0 takes the lower half of a register for
+ * both if that is the same in all lanes. So its fragments are widened, each half the fragments of an m16n8k16, the
+ * order of k being of no account. */
 bool mma_is_widened(const struct description *d, const struct mma *m);
 
 /* One type of wgmma.mma_async (PTX ISA, "Asynchronous Warpgroup Level Matrix"): m is 64, k covers 256 bits. */
@@ -34,25 +37,27 @@ const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *do
 /* The one for its operands exchanged. */
 const struct wgmma *wgmma_exchanged(const struct wgmma *w);
 
-/* How the warpgroups of a block share a result. The rows of the instruction run along its rows or, the operands being exchanged
- * since (A·B)ᵀ = Bᵀ·Aᵀ, along its columns. */
+/* How the warpgroups of a block share a result. The rows of the instruction run along its rows or, the operands being
+ * exchanged since (A·B)ᵀ = Bᵀ·Aᵀ, along its columns. */
 struct wgmma_split {
-	int row_dim;                 /* of the result, along which the instruction's rows run; also the operand that is its A */
+	/* of the result, along which the instruction's rows run; also the operand that is its A */
+	int row_dim;
 	int warps[2];                /* along the instruction's rows, in multiples of four, and columns */
 	int n;                       /* columns of one instruction */
 };
 /* False when a result of type t is too small for that. */
 bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_split *out);
-/* The layout of a result. `fetched`: A is fetched from shared memory into registers, where the instruction cannot read it as it
- * lies there. Then any of its elements may be any row, and the rows are numbered so that this is done by vectors and without
- * bank conflicts. */
-const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s, bool fetched);
+/* The layout of a result. `fetched`: A is fetched from shared memory into registers, where the instruction cannot read
+ * it as it lies there. Then any of its elements may be any row, and the rows are numbered so that this is done by
+ * vectors and without bank conflicts. */
+const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s,
+				       bool fetched);
 /* Which of the splits a result has, by its layout. */
 struct wgmma_split wgmma_split_of(int num_warps, const struct type *t);
 /* Is operand A of this dot fetched from shared memory? */
 bool wgmma_is_fetched(const struct pass_state *s, const struct op *dot);
-/* How many groups (wgmma.commit_group) the dot's products are. A's registers are free again when a group of a later step of k has
- * been waited for, so each step is a group of its own if A is fetched. */
+/* How many groups (wgmma.commit_group) the dot's products are. A's registers are free again when a group of a later
+ * step of k has been waited for, so each step is a group of its own if A is fetched. */
 int wgmma_groups(const struct pass_state *s, const struct op *dot);
 
 #endif

@@ -1,4 +1,5 @@
-/* Dots that no tensor core does: their operands in shared memory, where multiply-adds read them a few steps of k at a time.
+/* Dots that no tensor core does: their operands in shared memory, where multiply-adds read them a few steps of k at a
+ * time.
  *
  * What a pipelined loop has copied is read from its buffer; the rest is stored for the dot. */
 #include "layout/convert.h"
@@ -13,10 +14,12 @@ struct stored {
 
 static bool writes(const struct op *o, const struct value *buffer)
 {
-	return (o->code == IR_LOCAL_STORE || o->code == IR_ASYNC_COPY || o->code == IR_TMA_COPY) && operand(o, 1) == buffer;
+	return (o->code == IR_LOCAL_STORE || o->code == IR_ASYNC_COPY || o->code == IR_TMA_COPY) &&
+	       operand(o, 1) == buffer;
 }
 
-/* Does the buffer that `load` reads stay as it is up to the dot? Copies for later iterations go to other places of a ring. */
+/* Does the buffer that `load` reads stay as it is up to the dot? Copies for later iterations go to other places of a
+ * ring. */
 static bool stays(const struct op *load, const struct op *dot)
 {
 	while (dot && dot->block != load->block)
@@ -46,7 +49,8 @@ static struct value *turned(struct pass_state *s, struct builder *b, const struc
 		order[i] = perm_get(v->def->attr[ATTR_ORDER], i);
 	const struct layout *l = layout_trans(&s->ctx->layouts, in->type->layout, order);
 	bool memory = in->type->kind == TY_MEMDESC;
-	const struct type *t = memory ? type_memdesc(s->ctx, v->type->elem, v->type->rank, v->type->shape, l, 0) : type_with_layout(s->ctx, v->type, l);
+	const struct type *t = memory ? type_memdesc(s->ctx, v->type->elem, v->type->rank, v->type->shape, l, 0)
+				      : type_with_layout(s->ctx, v->type, l);
 	struct value *out = build1(b, memory ? IR_MEMDESC_TRANS : IR_TRANS, t, in);
 	out->def->attr[ATTR_ORDER] = v->def->attr[ATTR_ORDER];
 	return out;
@@ -65,7 +69,9 @@ static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 	struct value *src = convert ? turned(s, &b, v, operand(convert, 0)) : v;
 	const struct type *t = v->type;
 	const struct layout *to = layout_fma_operand(&s->ctx->layouts, result(dot)->type->layout, t->shape, (int)i),
-			    *mem = plan_shared(&s->ctx->layouts, src->type->layout, to, type_elem_bits(t), s->target->has_stmatrix).mem;
+			    *mem = plan_shared(&s->ctx->layouts, src->type->layout, to, type_elem_bits(t),
+					       s->target->has_stmatrix)
+					   .mem;
 	struct value *known = map_get(&all->memory, v);
 	if (known && known->type->layout == mem)
 		return known;

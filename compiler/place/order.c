@@ -22,9 +22,11 @@ static bool same_carried(const struct value *x, const struct value *y, int depth
 	const struct op *loop = x->block->parent;
 	if (x->block != y->block || !loop || loop->code != IR_FOR || !x->index || !y->index)
 		return false;
-	const struct op *nx = terminator(x->block), *dx = operand(nx, x->index - 1)->def, *dy = operand(nx, y->index - 1)->def;
-	return dx && dy && dx->code == IR_ADDPTR && dy->code == IR_ADDPTR && operand(dx, 0) == x && operand(dy, 0) == y &&
-	       operand(dx, 1) == operand(dy, 1) && same_addresses(operand(loop, 2 + x->index), operand(loop, 2 + y->index), depth + 1);
+	const struct op *nx = terminator(x->block), *dx = operand(nx, x->index - 1)->def,
+			*dy = operand(nx, y->index - 1)->def;
+	return dx && dy && dx->code == IR_ADDPTR && dy->code == IR_ADDPTR && operand(dx, 0) == x &&
+	       operand(dy, 0) == y && operand(dx, 1) == operand(dy, 1) &&
+	       same_addresses(operand(loop, 2 + x->index), operand(loop, 2 + y->index), depth + 1);
 }
 
 /* Are x and y the same addresses, if their bases are? */
@@ -36,7 +38,8 @@ static bool same_addresses(const struct value *x, const struct value *y, int dep
 		return false;
 	if (!x->def || !y->def) {
 		bool params = !x->def && !y->def && !x->block->parent && !y->block->parent;
-		return params ? type_is_ptr(x->type) && type_is_ptr(y->type) : !x->def && !y->def && same_carried(x, y, depth);
+		return params ? type_is_ptr(x->type) && type_is_ptr(y->type)
+			      : !x->def && !y->def && same_carried(x, y, depth);
 	}
 	const struct op *a = x->def, *b = y->def;
 	if (a->code != b->code || memcmp(a->attr, b->attr, sizeof a->attr))
@@ -118,7 +121,8 @@ static bool same_threads(const struct pass_state *s, const struct op *a, const s
 		return true;
 	if (is_scalar(a) != is_scalar(b) || !same_addresses(x, y, 0))
 		return false;
-	bool same_size = dtype_bytes(type_dtype(type_elem(x->type)->elem)) == dtype_bytes(type_dtype(type_elem(y->type)->elem));
+	bool same_size =
+		dtype_bytes(type_dtype(type_elem(x->type)->elem)) == dtype_bytes(type_dtype(type_elem(y->type)->elem));
 	int visits = MAX_VISITS;
 	if (!same_size || (!is_scalar(a) && (x->type->layout != y->type->layout || !is_each_once(x, &visits))))
 		return false;
@@ -181,13 +185,15 @@ static bool is_fixed(const struct affine *a, const struct op *loop)
 
 /* Least and greatest distance in bytes from an element of `a` to one of `b`, in the same iteration of every loop
  * around both. `index`: the loop's, by whose multiples b is further, or NULL. */
-static bool distances(struct pass_state *s, const struct extent *a, const struct extent *b, const struct op *loop, i64 *least, i64 *most)
+static bool distances(struct pass_state *s, const struct extent *a, const struct extent *b, const struct op *loop,
+		      i64 *least, i64 *most)
 {
 	struct affine lo = affine_difference(&b->lo, &a->hi), hi = affine_difference(&b->hi, &a->lo);
 	if (!lo.known || !hi.known || !is_fixed(&lo, loop) || !is_fixed(&hi, loop))
 		return false;
 	i64 unused;
-	return affine_interval(s->ranges, &lo, NULL, least, &unused) && affine_interval(s->ranges, &hi, NULL, &unused, most);
+	return affine_interval(s->ranges, &lo, NULL, least, &unused) &&
+	       affine_interval(s->ranges, &hi, NULL, &unused, most);
 }
 
 /* How far an iteration of the loop moves the access; all its elements by the same, else false. */
@@ -199,7 +205,8 @@ static bool find_step(const struct extent *e, const struct op *loop, i64 *step)
 	if (!index || !value_const_int(operand(loop, 2), &by))
 		return false;
 	*step = affine_take(&lo, index);
-	return *step == affine_take(&hi, index) && is_fixed(&lo, loop) && is_fixed(&hi, loop) && !__builtin_mul_overflow(*step, by, step);
+	return *step == affine_take(&hi, index) && is_fixed(&lo, loop) && is_fixed(&hi, loop) &&
+	       !__builtin_mul_overflow(*step, by, step);
 }
 
 /* Do a, maybe of an earlier iteration, and b never touch the same byte? */
@@ -224,7 +231,8 @@ struct sum {
 
 /* known: the offsets of the access that this one is compared with, which are the same in both where the loop (or
  * NULL) does not change them. False where the address is no such sum. */
-static bool find_sum(const struct op *o, const struct op *loop, const struct value *const *known, u32 nknown, struct sum *out)
+static bool find_sum(const struct op *o, const struct op *loop, const struct value *const *known, u32 nknown,
+		     struct sum *out)
 {
 	*out = (struct sum){0};
 	for (const struct value *v = operand(o, 0); v->def; v = operand(v->def, 0)) {
@@ -267,7 +275,8 @@ static bool same_pattern(const struct value *x, const struct value *y, const str
 		fixed &= value_defined_outside(x, loop->blocks[k]);
 	if (fixed)
 		return true;
-	if (!a || !b || a->code != b->code || --*visits < 0 || x->type != y->type || memcmp(a->attr, b->attr, sizeof a->attr))
+	if (!a || !b || a->code != b->code || --*visits < 0 || x->type != y->type ||
+	    memcmp(a->attr, b->attr, sizeof a->attr))
 		return false;
 	if (a->code == IR_SPLAT || a->code == IR_CONSTANT || a->code == IR_MAKE_RANGE)
 		return true;
@@ -281,7 +290,9 @@ static bool is_multiple(const struct pass_state *s, const struct affine *a, i64 
 {
 	for (i32 i = 0; i < a->n; i++) {
 		i64 product;
-		if (__builtin_mul_overflow(a->term[i].coef, axis_of(s->axis, a->term[i].scalar)->divisibility[0], &product) || product % of)
+		if (__builtin_mul_overflow(a->term[i].coef, axis_of(s->axis, a->term[i].scalar)->divisibility[0],
+					   &product) ||
+		    product % of)
 			return false;
 	}
 	return a->known;
@@ -310,16 +321,19 @@ static bool are_aligned(struct pass_state *s, const struct touched *t, const str
 	struct sum x, y;
 	int visits = MAX_VISITS;
 	if (!find_sum(t->op, t->loop, of_b, list_offsets(o, of_b, ARRAY_LEN(of_b)), &x) ||
-	    !find_sum(o, t->loop, of_a, list_offsets(t->op, of_a, ARRAY_LEN(of_a)), &y) || x.changes->type != y.changes->type || x.tile != y.tile)
+	    !find_sum(o, t->loop, of_a, list_offsets(t->op, of_a, ARRAY_LEN(of_a)), &y) ||
+	    x.changes->type != y.changes->type || x.tile != y.tile)
 		return false;
-	if (x.tile ? type_numel(x.tile->type) != type_numel(p->type) || !is_whole(s, x.tile) : type_numel(x.changes->type) != type_numel(p->type) ||
-			!same_pattern(x.changes, y.changes, t->loop, &visits) || !is_whole(s, x.changes) || !is_whole(s, y.changes))
+	if (x.tile ? type_numel(x.tile->type) != type_numel(p->type) || !is_whole(s, x.tile)
+		   : type_numel(x.changes->type) != type_numel(p->type) ||
+			     !same_pattern(x.changes, y.changes, t->loop, &visits) || !is_whole(s, x.changes) ||
+			     !is_whole(s, y.changes))
 		return false;
 	i64 length = type_numel(p->type);
 	const struct affine *a = value_range(s->ranges, x.changes)->lo, *b = value_range(s->ranges, y.changes)->lo;
 	i64 shift = 0;
-	return !__builtin_sub_overflow(a->constant, b->constant, &shift) && is_multiple(s, a, length) && is_multiple(s, b, length) &&
-	       shift % length == 0;
+	return !__builtin_sub_overflow(a->constant, b->constant, &shift) && is_multiple(s, a, length) &&
+	       is_multiple(s, b, length) && shift % length == 0;
 }
 
 /* --- earlier iterations ---------------------------------------------------------------------------------------- */
@@ -329,7 +343,8 @@ static bool moves(const struct touched *t, const struct op *o)
 {
 	bool yes = false;
 	for (u32 i = 0; t->loop && i < t->loop->nblocks; i++)
-		yes |= !value_defined_outside(operand(t->op, 0), t->loop->blocks[i]) || !value_defined_outside(operand(o, 0), t->loop->blocks[i]);
+		yes |= !value_defined_outside(operand(t->op, 0), t->loop->blocks[i]) ||
+		       !value_defined_outside(operand(o, 0), t->loop->blocks[i]);
 	return yes;
 }
 

@@ -6,20 +6,20 @@
  * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
  * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue.
  * A few numbers beside what is copied are too, such as the numbers of pages that the copies come from.
- * So are, unasked, those of a loop that only sums what it loads: each register asks for the next element as soon as its own has
- * been added. And those of a recurrence, whose iterations cannot overlap.
+ * So are, unasked, those of a loop that only sums what it loads: each register asks for the next element as soon as its
+ * own has been added. And those of a recurrence, whose iterations cannot overlap.
  *
- * Where all of these loads are boxes, sm_90's copy engine (TMA) moves them: one thread asks for them, and no thread computes addresses.
- * Each buffer then has two mbarriers: "full" completes when its boxes have come, "empty" when all warps have read them. No barrier
- * holds all threads, so warps may be an iteration apart. Where two warpgroups make two dots each with other work between them, they
- * take turns: while one does the last dot of an iteration and the first of the next, the other does the work (FlashAttention-3, Shah
- * et al., 2024, "pingpong scheduling").
+ * Where all of these loads are boxes, sm_90's copy engine (TMA) moves them: one thread asks for them, and no thread
+ * computes addresses. Each buffer then has two mbarriers: "full" completes when its boxes have come, "empty" when all
+ * warps have read them. No barrier holds all threads, so warps may be an iteration apart. Where two warpgroups make two
+ * dots each with other work between them, they take turns: while one does the last dot of an iteration and the first of
+ * the next, the other does the work (FlashAttention-3, Shah et al., 2024, "pingpong scheduling").
  *
  * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
- * that the tensor cores always have work; its buffer is filled after that, and a second barrier. So is the last dot of an iteration
- * that makes two, if nothing needs it before the first one of the next. If a dot's operands come through
- * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones are loaded
- * when it has been issued. */
+ * that the tensor cores always have work; its buffer is filled after that, and a second barrier. So is the last dot of
+ * an iteration that makes two, if nothing needs it before the first one of the next. If a dot's operands come through
+ * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
+ * are loaded when it has been issued. */
 #include "layout/convert.h"
 #include "place/access.h"
 #include "place/pipeline.h"
@@ -122,7 +122,8 @@ static bool runs_in(const struct pipe *p, const struct op *load, const struct la
 bool is_read_again(const struct use *u)
 {
 	const struct op *o = u->user;
-	return o->code == IR_CONVERT_LAYOUT && plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERT_SHARED;
+	return o->code == IR_CONVERT_LAYOUT &&
+	       plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERT_SHARED;
 }
 
 const struct layout *ring_layout(const struct pipe *p, const struct op *load)
@@ -139,7 +140,9 @@ const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
 	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
 	bool few = type_numel(t) <= 32 * p->s->num_warps; /* so it does not matter how they are read */
-	return (one_by_one || few) && !runs_in(p, load, plan.mem) ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits) : plan.mem;
+	return (one_by_one || few) && !runs_in(p, load, plan.mem)
+		       ? plan_for_writers(&p->ctx->layouts, t->layout, dst, bits)
+		       : plan.mem;
 }
 
 static bool runs_alike(const struct pipe *p, const struct op *load)
@@ -170,18 +173,21 @@ bool has_dot(const struct op *o)
 	return yes;
 }
 
-/* Can boxes be copied instead, and is it worth while? On an H100 attention gains up to 20 % where warpgroups have other work than
- * dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more. Where dots stay in
- * flight, the thread that asks for boxes would hold up its warpgroup: cp.async is faster by 2 to 10 %, unless a warp of its own asks. */
+/* Can boxes be copied instead, and is it worth while? On an H100 attention gains up to 20 % where warpgroups have other
+ * work than dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more.
+ * Where dots stay in flight, the thread that asks for boxes would hold up its warpgroup: cp.async is faster by 2 to 10
+ * %, unless a warp of its own asks. */
 static void find_boxes(struct pipe *p)
 {
 	struct pass_state *s = p->s;
-	p->tma = s->target->has_tensor_copy && !s->cuda.no_boxes && s->num_warps >= 4 && first_dot(p->loop->blocks[0]) &&
-		 s->k->cuda.cluster == 1 && p->loads.len + s->k->cuda.nmaps <= MAX_TENSOR_MAPS;
+	p->tma = s->target->has_tensor_copy && !s->cuda.no_boxes && s->num_warps >= 4 &&
+		 first_dot(p->loop->blocks[0]) && s->k->cuda.cluster == 1 &&
+		 p->loads.len + s->k->cuda.nmaps <= MAX_TENSOR_MAPS;
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
 		struct box box = {0};
-		p->tma = load->noperands == 1 && !load->attr[ATTR_EVICT] && find_box(s, operand(load, 0), ring_layout(p, load), &box);
+		p->tma = load->noperands == 1 && !load->attr[ATTR_EVICT] &&
+			 find_box(s, operand(load, 0), ring_layout(p, load), &box);
 		vec_push(&p->scratch, &p->boxes, box);
 	}
 	pipeline_find_producer(p);
@@ -210,8 +216,8 @@ bool comes_behind(const struct op *o, const struct op *first)
 	return o;
 }
 
-/* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both without a
- * pause between them. Not if what both hold in registers meanwhile is too much. */
+/* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both
+ * without a pause between them. Not if what both hold in registers meanwhile is too much. */
 static void find_late(struct pipe *p)
 {
 	enum { MAX_REGISTERS = 176 };
@@ -225,7 +231,8 @@ static void find_late(struct pipe *p)
 		if (p->dots.at[i] == last) /* it stays in flight as it is */
 			return;
 	const struct value *sum = result(last), *a = operand(last, 0);
-	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) && value_has_one_use(sum) && sum->uses->user == body->last;
+	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) &&
+		     value_has_one_use(sum) && sum->uses->user == body->last;
 	const struct value *arg = stays ? body->args[1 + (sum->uses - body->last->operands)] : NULL;
 	stays &= arg && !value_unused(arg); /* else nothing keeps its registers in place until the wait */
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
@@ -250,8 +257,8 @@ static void find_turns(struct pipe *p)
 	p->turns = p->tma && p->s->num_warps == 8 && p->stages > 2;
 	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
 		dots += op_is_dot(o);
-		p->turns = (!op_is_dot(o) || o->code == IR_WARP_GROUP_DOT) && !scratch_bytes(p->s, o) && (o->code != IR_LOCAL_STORE || is_copied(p, o)) &&
-			   (!o->nblocks || o->code == IR_REDUCE);
+		p->turns = (!op_is_dot(o) || o->code == IR_WARP_GROUP_DOT) && !scratch_bytes(p->s, o) &&
+			   (o->code != IR_LOCAL_STORE || is_copied(p, o)) && (!o->nblocks || o->code == IR_REDUCE);
 	}
 	p->turns &= dots == 2;
 }
@@ -270,14 +277,15 @@ static bool may_conflict(struct pass_state *s, const struct block *b, const stru
 
 enum { FEW = 8 /* elements of a load in each thread, for which there are registers beside copies */ };
 
-/* A dot's operand that cp.async cannot bring, since its rows begin at any element or are turned, is not left behind: then all go
- * through registers. A few numbers that work on one are. */
+/* A dot's operand that cp.async cannot bring, since its rows begin at any element or are turned, is not left behind:
+ * then all go through registers. A few numbers that work on one are. */
 static bool needs_registers(const struct pipe *p, const struct op *load)
 {
 	int unit;
 	const struct op *to = load_consumer(load);
 	const struct value *ptr = operand(load, 0), *mask = mask_of(load);
-	if (!to || (to->nresults && result(to)->type == result(load)->type && layout_num_regs(result(load)->type->layout) <= FEW))
+	if (!to || (to->nresults && result(to)->type == result(load)->type &&
+		    layout_num_regs(result(load)->type->layout) <= FEW))
 		return false;
 	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load));
 }
@@ -308,9 +316,9 @@ static bool becomes_operand(struct map *seen, const struct map *behind_dots, con
 	return yes;
 }
 
-/* Loads that become a dot's operand by some work, and all of a loop that asks, can come by cp.async too, if their elements stay
- * distributed as they are on the way through the buffer. A change of layout that changes nothing says so, and is dropped later if the
- * load is not chosen. */
+/* Loads that become a dot's operand by some work, and all of a loop that asks, can come by cp.async too, if their
+ * elements stay distributed as they are on the way through the buffer. A change of layout that changes nothing says so,
+ * and is dropped later if the load is not chosen. */
 static void keep_distributed(struct pipe *p, bool all)
 {
 	struct block *b = p->loop->blocks[0];
@@ -353,8 +361,8 @@ static bool is_state(struct map *seen, const struct block *body, const struct va
 	return yes;
 }
 
-/* Does an iteration reduce what the one before has left, as recurrences do? Then it cannot begin before that one has ended, and what it
- * loads should be there by then. */
+/* Does an iteration reduce what the one before has left, as recurrences do? Then it cannot begin before that one has
+ * ended, and what it loads should be there by then. */
 static bool is_recurrence(const struct block *body)
 {
 	struct arena scratch = {0};
@@ -380,8 +388,8 @@ static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
 		for (struct op *o = b->first; o; o = o->next) {
-			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) || o->attr[ATTR_VOLATILE] ||
-			    may_conflict(p->s, b, pointer_base(operand(o, 0))))
+			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) ||
+			    o->attr[ATTR_VOLATILE] || may_conflict(p->s, b, pointer_base(operand(o, 0))))
 				continue;
 			struct map seen = {.arena = &p->scratch};
 			bool fits = want_async ? can_copy_async(p, o) : asked || plain || reaches_dot(&seen, result(o));
@@ -397,11 +405,13 @@ static void find_dots(struct pipe *p)
 {
 	struct block *body = p->loop->blocks[0];
 	for (struct op *o = body->first; o; o = o->next) {
-		if (o->code != IR_WARP_GROUP_DOT || !value_has_one_use(result(o)) || result(o)->uses->user != body->last)
+		if (o->code != IR_WARP_GROUP_DOT || !value_has_one_use(result(o)) ||
+		    result(o)->uses->user != body->last)
 			continue;
 		const struct value *acc = operand(o, 2);
 		u32 i = (u32)(result(o)->uses - body->last->operands);
-		bool memory = operand(o, 0)->type->kind == TY_MEMDESC && is_buffer(p, operand(o, 0)) && is_buffer(p, operand(o, 1));
+		bool memory = operand(o, 0)->type->kind == TY_MEMDESC && is_buffer(p, operand(o, 0)) &&
+			      is_buffer(p, operand(o, 1));
 		if (memory && acc == body->args[1 + i] && value_has_one_use(acc))
 			vec_push(&p->scratch, &p->dots, o);
 	}
@@ -431,7 +441,9 @@ static void add_needs(struct op *o, void *arg)
 		ours |= to && (to == o || (to->code == IR_LOCAL_STORE && operand(to, 1)->def == o));
 	}
 	if (o->code == IR_LOCAL_ALLOC)
-		n->buffers += ours ? 0 : type_numel(result(o)->type) * dtype_bytes(type_dtype(result(o)->type)) * MAX(result(o)->type->nbuf, 1);
+		n->buffers += ours ? 0
+				   : type_numel(result(o)->type) * dtype_bytes(type_dtype(result(o)->type)) *
+					      MAX(result(o)->type->nbuf, 1);
 	else if (!ours)
 		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
 }
@@ -449,18 +461,21 @@ bool pipeline_is_alone(const struct pipe *p)
 	i64 sums = 0;
 	for (u32 i = 0; i < p->dots.len; i++)
 		sums += registers_of(result(p->dots.at[i]));
-	return 2 * ring_bytes(p, p->stages) > p->s->target->shared_bytes || 2 * 32 * p->s->num_warps * sums >= p->s->target->registers;
+	return 2 * ring_bytes(p, p->stages) > p->s->target->shared_bytes ||
+	       2 * 32 * p->s->num_warps * sums >= p->s->target->registers;
 }
 
 static bool is_used_in(const struct value *v, const struct block *b)
 {
 	bool yes = false;
 	for (const struct use *u = v->uses; u && !yes; u = u->next)
-		yes = block_contains(b, u->user->block) || (u->user->code == IR_MEMDESC_TRANS && is_used_in(result(u->user), b));
+		yes = block_contains(b, u->user->block) ||
+		      (u->user->code == IR_MEMDESC_TRANS && is_used_in(result(u->user), b));
 	return yes;
 }
 
-/* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of layout. */
+/* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of
+ * layout. */
 static int stages_that_fit(struct pipe *p, int stages)
 {
 	enum { OTHERS = 1024 };
@@ -505,8 +520,8 @@ static bool plan(struct pipe *p)
 	struct op *loop = p->loop;
 	bool asked = loop->attr[ATTR_STAGES] > 0;
 	int stages = stages_of(s, loop);
-	/* On an H100 sums over rows gain 2 to 10 % (a few configurations a factor of two) where a thread loads that much; with less they
-	 * lose up to 5 %, and loops with exponentials up to 8 %. */
+	/* On an H100 sums over rows gain 2 to 10 % (a few configurations a factor of two) where a thread loads that
+	 * much; with less they lose up to 5 %, and loops with exponentials up to 8 %. */
 	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot), recurs = plain && is_recurrence(loop->blocks[0]);
 	i64 least = recurs ? 1 : 8, most = recurs ? 32 : 64; /* registers */
 	if (plain ? !only_sums(loop) && !recurs : stages < 2)
@@ -537,24 +552,28 @@ static bool plan(struct pipe *p)
 		pipeline_flatten(p);
 	else if (s->remarks)
 		diag(s->diags, R_NOT_PIPELINED, loop->loc,
-		     !p->loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may overwrite"
-				  : "its buffers do not fit in shared memory");
+		     !p->loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may "
+				     "overwrite"
+				   : "its buffers do not fit in shared memory");
 	return p->loads.len && fits;
 }
 
-/* Beside what is copied to shared memory, loops load a few numbers that cp.async cannot bring, or that are needed at once: a scale, the
- * number of the page that the copies come from. Those are loaded one iteration ahead, into registers; since their masks end with the
- * loop, they can then run further ahead, with the addresses that hang on them. */
+/* Beside what is copied to shared memory, loops load a few numbers that cp.async cannot bring, or that are needed at
+ * once: a scale, the number of the page that the copies come from. Those are loaded one iteration ahead, into
+ * registers; since their masks end with the loop, they can then run further ahead, with the addresses that hang on
+ * them. */
 static void carry_few(struct pipe *p)
 {
 	struct pass_state *s = p->s;
 	struct op *loop = p->loop;
 	const struct op *around = loop->block->parent;
-	struct pipe q = {.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = operand(loop, 1)};
+	struct pipe q = {
+		.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = operand(loop, 1)};
 	struct block *b = loop->blocks[0];
 	bool copies = false, turned = false;
 	bool programs = around && is_loop_of_programs(s, around);
-	if (!s->target->has_async_copy || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) || (around && is_flat(around) && !programs))
+	if (!s->target->has_async_copy || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) ||
+	    (around && is_flat(around) && !programs))
 		return;
 	q.in_slice.arena = &q.scratch;
 	keep_distributed(&q, false);
@@ -597,11 +616,13 @@ static void rewrite(struct pipe *p)
 	if (p->before)
 		diag(s->diags, R_GOES_ON, loc);
 	else if (p->async)
-		diag(s->diags, R_PIPELINED_ASYNC, loc, p->loads.len, PLURAL(p->loads.len), p->ahead, PLURAL(p->ahead), p->tma ? "TMA" : "cp.async",
-		     p->stages, PLURAL(p->stages), (long long)ring_bytes(p, p->stages));
+		diag(s->diags, R_PIPELINED_ASYNC, loc, p->loads.len, PLURAL(p->loads.len), p->ahead, PLURAL(p->ahead),
+		     p->tma ? "TMA" : "cp.async", p->stages, PLURAL(p->stages), (long long)ring_bytes(p, p->stages));
 	else
 		diag(s->diags, R_PIPELINED_REGISTERS, loc, p->loads.len, PLURAL(p->loads.len),
-		     p->ring ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)", (long long)ring_bytes(p, p->stages)) : "");
+		     p->ring ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)",
+					    (long long)ring_bytes(p, p->stages))
+			     : "");
 	if (p->producer)
 		diag(s->diags, R_PRODUCER, loc);
 	else if (p->no_producer)
@@ -629,7 +650,8 @@ static struct op *next_loop(const struct op *loop)
 /* The loop, and those behind it that might go on with its buffers. Returns the last of these. */
 static struct op *pipeline_loop(struct pipe *p, bool planned)
 {
-	struct pipe q = {.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
+	struct pipe q = {
+		.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
 	bool more = q.loop && plan(&q);
 	if (more)
 		pipeline_join(p, &q);

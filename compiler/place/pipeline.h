@@ -1,7 +1,7 @@
-/* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share buffers,
- * pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_producer.c has a warp of its own ask
- * for them, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front of it, direct.c sees to what is not loaded
- * ahead. */
+/* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share
+ * buffers, pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_producer.c
+ * has a warp of its own ask for them, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front
+ * of it, direct.c sees to what is not loaded ahead. */
 #ifndef TLC_PLACE_PIPELINE_H
 #define TLC_PLACE_PIPELINE_H
 
@@ -46,11 +46,14 @@ struct pipe {
 	struct map firsts;      /* tile → its first element */
 	struct value *barriers; /* of each buffer: full; empty */
 	int stages, ahead;      /* buffers of the ring; iterations between issue and use */
-	struct value *end;      /* of the index up to which loads are issued: the loop's, or that of the loop that goes on */
+	/* of the index up to which loads are issued: the loop's, or that of the loop that goes on */
+	struct value *end;
 	bool goes_on;           /* the next loop goes on with the buffers, and has its first loads issued here */
 	const struct pipe *before; /* the loop that did so for this one, or NULL */
-	struct flat *flat;      /* the loop around it if the copies go on from one of its iterations to the next, else NULL */
-	u32 turn;               /* number of the loop's result that is the next buffer; the one behind it is the phase */
+	/* the loop around it if the copies go on from one of its iterations to the next, else NULL */
+	struct flat *flat;
+	/* number of the loop's result that is the next buffer; the one behind it is the phase */
+	u32 turn;
 	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
 	struct map in_slice;    /* op or argument → itself */
 	VEC(struct op *) slice; /* in program order */
@@ -79,12 +82,13 @@ struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op 
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
 /* Does o, or what it contains, come behind `first` in the block of that? */
 bool comes_behind(const struct op *o, const struct op *first);
-/* Lets q's loop, the next one behind p's and nothing done between them, go on with p's buffers, if it takes the next steps with the same
- * loads. Before either is rewritten. */
+/* Lets q's loop, the next one behind p's and nothing done between them, go on with p's buffers, if it takes the next
+ * steps with the same loads. Before either is rewritten. */
 void pipeline_join(struct pipe *p, struct pipe *q);
 /* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
 void pipeline_issue_first(struct pipe *p, struct op *last);
-/* Moves what is only needed behind the loop there: it takes no registers meanwhile, and is computed while the last dots run. */
+/* Moves what is only needed behind the loop there: it takes no registers meanwhile, and is computed while the last dots
+ * run. */
 void pipeline_defer(struct op *loop);
 /* Issues the loads ahead, as *p says. */
 void pipeline_rewrite(struct pipe *p);
@@ -95,9 +99,10 @@ struct value *is_below(struct builder *b, const struct op *loop, struct value *e
 void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
 /* So many iterations later. */
 struct turn pipeline_turn(struct pipe *p, struct builder *b, struct turn at, int by);
-/* Asks for all boxes for the iteration of `loop`, p's or a copy of it, whose values `map` holds. `to.phase` NULL: nobody has read that
- * buffer yet. */
-void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const struct map *map, struct turn to, struct value *inside);
+/* Asks for all boxes for the iteration of `loop`, p's or a copy of it, whose values `map` holds. `to.phase` NULL:
+ * nobody has read that buffer yet. */
+void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
+		  struct value *inside);
 /* All but the last `pending` groups of copies are there for everybody. */
 void wait_copies(struct builder *b, int pending);
 
@@ -105,15 +110,19 @@ void wait_copies(struct builder *b, int pending);
 bool pipeline_fits(const struct pipe *p, const struct op *around);
 /* Is there no room for another block on the multiprocessor? */
 bool pipeline_is_alone(const struct pipe *p);
-/* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the next. */
+/* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the
+ * next. */
 void pipeline_flatten(struct pipe *p);
-/* If the loop around p's is one over programs, do these take equally long? Others are better shared out by the hardware. */
+/* If the loop around p's is one over programs, do these take equally long? Others are better shared out by the
+ * hardware. */
 bool programs_take_as_long(const struct pipe *p, const struct op *around);
 /* Lets a warp of its own ask for the boxes, if that is possible and faster. */
 void pipeline_find_producer(struct pipe *p);
-/* The producer, in front of `first`, and what the loop then begins with: the turn, and the buffer to be released, which is none. */
+/* The producer, in front of `first`, and what the loop then begins with: the turn, and the buffer to be released, which
+ * is none. */
 void producer_begin(struct pipe *p, struct op *first, value_vec *inits);
-/* Lets the loops around the pipelined one go on with its turn, from its result number `turn` on. Returns the outermost one. */
+/* Lets the loops around the pipelined one go on with its turn, from its result number `turn` on. Returns the outermost
+ * one. */
 struct op *producer_end(struct pipe *p, u32 turn);
 /* How many values tell what is copied next. */
 u32 flat_size(const struct pipe *p);

@@ -57,17 +57,20 @@ struct value *is_below(struct builder *b, const struct op *loop, struct value *e
 }
 
 /* In 32 bits where the loop does not begin below zero. */
-static struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
+static struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index,
+				  int n)
 {
 	i64 first, step;
-	if (value_const_int(operand(loop, 0), &first) && first >= 0 && value_const_int(operand(loop, 2), &step) && first + n * step == (i32)(first + n * step)) {
+	if (value_const_int(operand(loop, 0), &first) && first >= 0 && value_const_int(operand(loop, 2), &step) &&
+	    first + n * step == (i32)(first + n * step)) {
 		const struct type *t = index->type;
 		if (value_const_int(index, &first))
 			return build_cmpi(b, CMPI_SLT, build_int(b, t, first + n * step), end);
 		/* index >= 0 */
 		struct builder before = builder_before(b->ctx, (struct op *)loop);
 		end = build2(&before, IR_MAXSI, t, end, build_int(&before, t, 0));
-		return build_cmpi(b, CMPI_SLT, index, build2(&before, IR_SUBI, t, end, build_int(&before, t, n * step)));
+		return build_cmpi(b, CMPI_SLT, index,
+				  build2(&before, IR_SUBI, t, end, build_int(&before, t, n * step)));
 	}
 	return is_below(b, loop, end, index, n);
 }
@@ -75,7 +78,8 @@ static struct value *still_inside(struct builder *b, const struct op *loop, stru
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n)
 {
 	struct value *step = operand(loop, 2);
-	return build2(b, IR_ADDI, index->type, index, build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
+	return build2(b, IR_ADDI, index->type, index,
+		      build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
 }
 
 /* The mask and the predicate (either may be NULL: true), as a mask of the tile of pointers. */
@@ -136,7 +140,8 @@ static void issue_box(struct pipe *p, struct builder *b, u32 i, struct value *fi
 }
 
 /* Issues load number i for the iteration whose values `map` holds; into `slot` of its ring, or into registers. */
-static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struct map *map, struct value *slot, struct value *inside)
+static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
+			   struct value *inside)
 {
 	struct op *load = p->loads.at[i];
 	struct value *ptr = mapped(map, operand(load, 0));
@@ -163,7 +168,8 @@ static void await_readers(struct pipe *p, struct builder *b, struct turn next)
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const struct map *map, struct turn to, struct value *inside)
+void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
+		  struct value *inside)
 {
 	struct value **firsts = arena_array(&p->scratch, struct value *, p->loads.len);
 	for (u32 i = 0; i < p->loads.len; i++)
@@ -184,7 +190,8 @@ static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
 }
 
 /* All loads for one iteration. Those into registers are added to *loaded. */
-static void issue_all(struct pipe *p, struct builder *b, const struct map *map, struct turn to, struct value *inside, value_vec *loaded)
+static void issue_all(struct pipe *p, struct builder *b, const struct map *map, struct turn to, struct value *inside,
+		      value_vec *loaded)
 {
 	if (p->tma) {
 		pipeline_ask(p, b, p->loop, map, to, inside);
@@ -205,8 +212,8 @@ void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct va
 	issue_all(p, b, map, (struct turn){slot, NULL}, inside, NULL);
 }
 
-/* For each buffer one that tells that it is full and one that it is empty; where there is a producer the latter also for a buffer that is
- * none, for those to release who have read none yet. */
+/* For each buffer one that tells that it is full and one that it is empty; where there is a producer the latter also
+ * for a buffer that is none, for those to release who have read none yet. */
 static int num_barriers(const struct pipe *p)
 {
 	return 2 * p->stages + !!p->producer;
@@ -257,7 +264,8 @@ static void make_buffers(struct pipe *p, struct op *at)
 		struct op *load = p->loads.at[i];
 		const struct type *t = result(load)->type;
 		b.loc = load->loc;
-		const struct type *ring = type_memdesc(p->ctx, t->elem, t->rank, t->shape, ring_layout(p, load), p->stages);
+		const struct type *ring =
+			type_memdesc(p->ctx, t->elem, t->rank, t->shape, ring_layout(p, load), p->stages);
 		struct value *v = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &ring, 1, 0));
 		v->name = load->results[0].name;
 		vec_push(&p->scratch, &p->buffers, v);
@@ -266,7 +274,8 @@ static void make_buffers(struct pipe *p, struct op *at)
 		return;
 	static const i32 one[] = {1};
 	struct layout l = layout_empty(1, one);
-	const struct type *t = type_memdesc(p->ctx, type_scalar(p->ctx, DT_I64), 1, one, layout_intern(&p->ctx->layouts, &l), num_barriers(p));
+	const struct type *t = type_memdesc(p->ctx, type_scalar(p->ctx, DT_I64), 1, one,
+					    layout_intern(&p->ctx->layouts, &l), num_barriers(p));
 	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
 	each_barrier(p, &b, IR_INIT_BARRIER);
 	/* what was here before has been read and written, and the barriers are ready, also for the copy engine */
@@ -274,7 +283,8 @@ static void make_buffers(struct pipe *p, struct op *at)
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-/* The first iterations' loads, in front of the loop. Leaves the slice's carried values for iteration `ahead` in *inits. */
+/* The first iterations' loads, in front of the loop. Leaves the slice's carried values for iteration `ahead` in
+ * *inits. */
 static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 {
 	struct block *body = p->loop->blocks[0];
@@ -289,8 +299,10 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 	for (int n = 0; n < p->ahead; n++) {
 		map_put(&map, body->args[0], step_index(&b, p->loop, first, n));
 		clone_slice(p, &b, &map);
-		struct value *inside = p->goes_on ? is_below(&b, p->loop, p->end, first, n) : still_inside(&b, p->loop, p->end, first, n);
-		issue_all(p, &b, &map, (struct turn){p->async ? build_int(&b, i32_type, n) : NULL, NULL}, inside, loaded);
+		struct value *inside = p->goes_on ? is_below(&b, p->loop, p->end, first, n)
+						  : still_inside(&b, p->loop, p->end, first, n);
+		issue_all(p, &b, &map, (struct turn){p->async ? build_int(&b, i32_type, n) : NULL, NULL}, inside,
+			  loaded);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
 			vec_push(&p->scratch, &next, mapped(&map, operand(body->last, p->args.at[k])));
@@ -306,8 +318,8 @@ static void await_own_copies(struct builder *b, int pending)
 	build(b, IR_ASYNC_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
 }
 
-/* All but the last `pending` groups of copies are there for everybody. That includes wgmma: what cp.async has delivered needs
- * no fence between proxies, which would wait for everything else too. */
+/* All but the last `pending` groups of copies are there for everybody. That includes wgmma: what cp.async has delivered
+ * needs no fence between proxies, which would wait for everything else too. */
 void wait_copies(struct builder *b, int pending)
 {
 	await_own_copies(b, pending);
@@ -369,8 +381,9 @@ static void await_buffer(struct pipe *p, struct builder *b, struct turn now)
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-/* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first one of them
- * a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as there have been fills. */
+/* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first
+ * one of them a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as
+ * there have been fills. */
 static void release_buffer(struct pipe *p, struct builder *b, struct value *slot)
 {
 	struct value *empty = barrier_at(p, b, slot, true);
@@ -409,9 +422,9 @@ static bool stays_in_flight(const struct pipe *p, const struct op *dot)
 	return yes;
 }
 
-/* Lets the late dot run on, and the others that nothing needs before; those of the iteration before are waited for behind the first dot,
- * together with it unless it stays in flight too. b is then behind that. An accumulator of p->dots needs not pass through the wait: only
- * dots touch it. */
+/* Lets the late dot run on, and the others that nothing needs before; those of the iteration before are waited for
+ * behind the first dot, together with it unless it stays in flight too. b is then behind that. An accumulator of
+ * p->dots needs not pass through the wait: only dots touch it. */
 static void delay_last(struct pipe *p, struct builder *b)
 {
 	struct block *body = p->loop->blocks[0];
@@ -431,23 +444,25 @@ static void delay_last(struct pipe *p, struct builder *b)
 		p->dots.at[i]->attr[ATTR_ASYNC] = true;
 }
 
-/* From the last dot to the first one of the next iteration. Both warpgroups wait and arrive equally often: compute-sanitizer's
- * racecheck loses count otherwise. */
+/* From the last dot to the first one of the next iteration. Both warpgroups wait and arrive equally often:
+ * compute-sanitizer's racecheck loses count otherwise. */
 static void take_turns(struct pipe *p)
 {
 	struct block *body = p->loop->blocks[0];
 	struct op *last = body->last;
 	while (!op_is_dot(last))
 		last = last->prev;
-	struct builder before = builder_before(p->ctx, p->loop), at = builder_before(p->ctx, last), behind = builder_after(p->ctx, first_dot(body));
+	struct builder before = builder_before(p->ctx, p->loop), at = builder_before(p->ctx, last),
+		       behind = builder_after(p->ctx, first_dot(body));
 	build(&before, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
 	build(&before, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
 	build(&behind, IR_PASS_TURN, NULL, 0, NULL, 0, 0);
 	build(&at, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
 }
 
-/* Loads into registers whose addresses hang on numbers alone: in the last iteration they load again what that one uses, which is
- * cheaper than predicates and zeros for every register in all the others. Not a few, which may become part of what runs further ahead. */
+/* Loads into registers whose addresses hang on numbers alone: in the last iteration they load again what that one uses,
+ * which is cheaper than predicates and zeros for every register in all the others. Not a few, which may become part of
+ * what runs further ahead. */
 static bool may_repeat(const struct pipe *p)
 {
 	bool unmasked = !p->async && !p->few;
@@ -467,12 +482,14 @@ static struct op *first_with_dot(const struct block *body)
 	return o;
 }
 
-/* Where loads into registers go, behind the stores of what they overwrite and, with a ring, the dots that run meanwhile. */
+/* Where loads into registers go, behind the stores of what they overwrite and, with a ring, the dots that run
+ * meanwhile. */
 static struct builder place_register_loads(struct pipe *p)
 {
 	struct block *body = p->loop->blocks[0];
 	struct builder b = builder_before(p->ctx, body->first);
-	if (p->ring) { /* behind this barrier all dots of the iteration before have read their buffer, which the next one writes */
+	/* behind this barrier all dots of the iteration before have read their buffer, which the next one writes */
+	if (p->ring) {
 		b = builder_before(p->ctx, first_with_dot(body));
 		wait_dots(&b, 0);
 		build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
@@ -495,7 +512,8 @@ static void fill_ahead(struct pipe *p, struct builder *b, struct value **extra, 
 {
 	struct block *body = p->loop->blocks[0];
 	struct map map = {.arena = &p->scratch};
-	struct value *inside = still_inside(b, p->loop, p->end, body->args[0], p->ahead), *index = step_index(b, p->loop, body->args[0], p->ahead);
+	struct value *inside = still_inside(b, p->loop, p->end, body->args[0], p->ahead),
+		     *index = step_index(b, p->loop, body->args[0], p->ahead);
 	bool repeat = may_repeat(p);
 	map_put(&map, body->args[0], repeat ? build3(b, IR_SELECT, index->type, inside, index, body->args[0]) : index);
 	for (u32 k = 0; k < p->args.len; k++) {
@@ -528,13 +546,15 @@ static void build_body(struct pipe *p, u32 nargs_before)
 	if (p->async) {
 		if (p->dots.len && !p->late)
 			delay_dots(p, &b, p->producer ? turns[2] : NULL);
-		else if (p->tma && !p->late) /* the others may still be reading what it overwrites: there is work to do meanwhile */
+		/* the others may still be reading what it overwrites: there is work to do meanwhile */
+		else if (p->tma && !p->late)
 			b = builder_after(p->ctx, first_dot(body));
 		if (p->late) {
 			delay_last(p, &b);
 			if (now.phase) {
 				release_buffer(p, &b, fill.slot);
-				fill.phase = build2(&b, IR_XORI, now.phase->type, now.phase, build_int(&b, now.phase->type, 1));
+				fill.phase = build2(&b, IR_XORI, now.phase->type, now.phase,
+						    build_int(&b, now.phase->type, 1));
 			} else {
 				build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 			}
@@ -606,8 +626,8 @@ static void end_barriers(struct pipe *p, struct builder *b)
 	each_barrier(p, b, IR_INVAL_BARRIER);
 }
 
-/* Behind the loop. The mbarriers end before the sums are taken out of their registers, where that is in one block of code: LLVM takes a
- * quarter longer for so many values that pass between blocks. */
+/* Behind the loop. The mbarriers end before the sums are taken out of their registers, where that is in one block of
+ * code: LLVM takes a quarter longer for so many values that pass between blocks. */
 static void end_with_producer(struct pipe *p, struct builder *b)
 {
 	struct op *outermost = producer_end(p, p->turn);

@@ -1,9 +1,9 @@
 /* Loops over tiles (`flatten=True`): the copies of a pipelined loop go on from one tile to the next.
  *
- * A pipelined loop that stands in another one would have no copies on their way while the outer loop's body ends and begins anew. So
- * which copies come next is carried through both loops, apart from what is computed: the tile, the index in it, the slice's
- * carried values, and the tile's addresses. When a tile's last copies have been issued, these are computed for the next tile,
- * while the tensor cores work on this one.
+ * A pipelined loop that stands in another one would have no copies on their way while the outer loop's body ends and
+ * begins anew. So which copies come next is carried through both loops, apart from what is computed: the tile, the
+ * index in it, the slice's carried values, and the tile's addresses. When a tile's last copies have been issued, these
+ * are computed for the next tile, while the tensor cores work on this one.
  *
  *     for tile                        fill = first tile, first index
  *       addresses                     for a few:  copies of fill;  fill = the next
@@ -12,8 +12,8 @@
  *         copies ahead; work              copies of fill;  fill = the next;  work
  *       results                         results
  *
- * Ring and fill stay in use all the time, also by the side of what the results need. Where the inner loop's bounds depend on the tile,
- * the fill passes over tiles without iterations. */
+ * Ring and fill stay in use all the time, also by the side of what the results need. Where the inner loop's bounds
+ * depend on the tile, the fill passes over tiles without iterations. */
 #include "place/access.h"
 #include "place/pipeline.h"
 #include "place/place.h"
@@ -50,7 +50,8 @@ static bool add_tile_value(struct pipe *p, struct value *v)
 {
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];
-	bool known = v == body->args[0] || value_defined_outside(v, body) || !value_defined_outside(v, p->loop->blocks[0]);
+	bool known =
+		v == body->args[0] || value_defined_outside(v, body) || !value_defined_outside(v, p->loop->blocks[0]);
 	for (u32 i = 0; i < f->tile.len; i++)
 		known |= f->tile.at[i] == v;
 	if (!known && slice_up(p, v))
@@ -72,7 +73,8 @@ static bool find_slice(struct pipe *p)
 	struct block *body = f->outer->blocks[0];
 	bool ok = true;
 	for (u32 i = 0; i < p->loads.len; i++)
-		ok = ok && !may_be_written(p->s, body, pointer_base(operand(p->loads.at[i], 0))) && add_tile_values(p, p->loads.at[i]);
+		ok = ok && !may_be_written(p->s, body, pointer_base(operand(p->loads.at[i], 0))) &&
+		     add_tile_values(p, p->loads.at[i]);
 	for (u32 i = 0; i < p->slice.len; i++)
 		ok = ok && add_tile_values(p, p->slice.at[i]);
 	ok = ok && slice_up(p, operand(p->loop, 0)) && add_tile_value(p, operand(p->loop, 1));
@@ -184,7 +186,8 @@ static void skip_empty(struct pipe *p, struct builder *b, struct value **tile, s
 	struct builder test = builder_at_end(p->ctx, loop->blocks[0]), step = builder_at_end(p->ctx, loop->blocks[1]);
 	struct value **now = loop->blocks[0]->args;
 	struct map map = compute_tile(p, &test, now[0]);
-	struct value *some = any_iteration(p, &test, &map), *empty = build2(&test, IR_XORI, some->type, some, build_int(&test, some->type, 1));
+	struct value *some = any_iteration(p, &test, &map),
+		     *empty = build2(&test, IR_XORI, some->type, some, build_int(&test, some->type, 1));
 	struct value *go_on[] = {build2(&test, IR_ANDI, some->type, now[1], empty), now[0], now[1]};
 	build(&test, IR_CONDITION, go_on, 3, NULL, 0, 0);
 	step_tile(p, &step, &next[0], &next[1]);

@@ -1,11 +1,13 @@
-/* What stands in front of a pipelined loop, and better stands elsewhere: loads that wait, and what is only needed behind it.
+/* What stands in front of a pipelined loop, and better stands elsewhere: loads that wait, and what is only needed
+ * behind it.
  *
- * Attention loads its queries, scales them and stores them where a dot will read them, all before the loop over the keys. If the
- * keys were asked for only then, memory's latency would pass twice. So such loads and what waits for them come after the first
- * copies, if these need none of it. The loads come too, because ptxas moves all that computes up to where it can begin.
- * Only what needs no scratch memory moves: the buffers are in use by then.
+ * Attention loads its queries, scales them and stores them where a dot will read them, all before the loop over the
+ * keys. If the keys were asked for only then, memory's latency would pass twice. So such loads and what waits for them
+ * come after the first copies, if these need none of it. The loads come too, because ptxas moves all that computes up
+ * to where it can begin. Only what needs no scratch memory moves: the buffers are in use by then.
  *
- * What is only needed behind a loop with dots, such as the pointers of its rest, would hold registers all the while: it moves there. */
+ * What is only needed behind a loop with dots, such as the pointers of its rest, would hold registers all the while: it
+ * moves there. */
 #include "place/pipeline.h"
 
 struct front {
@@ -30,7 +32,8 @@ static bool waits(const struct front *f, const struct op *o)
 
 static bool may_move(const struct op *o)
 {
-	return o->code == IR_LOCAL_STORE || o->code == IR_FENCE_ASYNC || (op_has(o, PURE) && !op_has(o, SYNC) && o->code != IR_CONVERT_LAYOUT);
+	return o->code == IR_LOCAL_STORE || o->code == IR_FENCE_ASYNC ||
+	       (op_has(o, PURE) && !op_has(o, SYNC) && o->code != IR_CONVERT_LAYOUT);
 }
 
 /* Nothing passes these. */
@@ -108,7 +111,8 @@ static bool is_place(const struct value *v)
 /* Is nothing lost if v is there behind the loop? */
 static bool may_be_kept(const struct value *v, const struct block *b)
 {
-	bool yes = !type_is_tensor(v->type) || value_defined_outside(v, b) || is_place(v) || (v->def && v->def->mark == MOVES);
+	bool yes = !type_is_tensor(v->type) || value_defined_outside(v, b) || is_place(v) ||
+		   (v->def && v->def->mark == MOVES);
 	for (const struct use *u = v->uses; u && !yes; u = u->next)
 		yes = within(u->user, b)->mark == BEHIND;
 	return yes;
@@ -116,7 +120,8 @@ static bool may_be_kept(const struct value *v, const struct block *b)
 
 static bool can_follow(const struct op *o)
 {
-	bool yes = op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks && o->nresults == 1 && o->code != IR_CONVERT_LAYOUT && !value_unused(result(o));
+	bool yes = op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks && o->nresults == 1 &&
+		   o->code != IR_CONVERT_LAYOUT && !value_unused(result(o));
 	for (const struct use *u = yes ? result(o)->uses : NULL; u && yes; u = u->next)
 		yes = within(u->user, o->block)->mark != STAYS;
 	for (u32 i = 0; i < o->noperands && yes; i++)

@@ -1,11 +1,12 @@
 /* Two loops, one pipeline.
  *
- * Attention walks over the keys in two loops, since only the last ones need masks. The second goes on with the buffers of the first,
- * which has its first boxes issued too: else it would begin by waiting for memory. */
+ * Attention walks over the keys in two loops, since only the last ones need masks. The second goes on with the buffers
+ * of the first, which has its first boxes issued too: else it would begin by waiting for memory. */
 #include "place/pipeline.h"
 
 /* Are x and y computed alike from the indices of their loops? */
-static bool same_function(const struct value *x, const struct value *y, const struct pipe *p, const struct pipe *q, int depth)
+static bool same_function(const struct value *x, const struct value *y, const struct pipe *p, const struct pipe *q,
+			  int depth)
 {
 	const struct block *in = p->loop->blocks[0], *other = q->loop->blocks[0];
 	if (x == y)
@@ -13,8 +14,8 @@ static bool same_function(const struct value *x, const struct value *y, const st
 	if (x == in->args[0])
 		return y == other->args[0];
 	const struct op *a = x->def, *b = y->def;
-	if (!a || !b || depth > 16 || a->code != b->code || a->noperands != b->noperands || !op_has(a, PURE) || a->nblocks || x->type != y->type ||
-	    memcmp(a->attr, b->attr, sizeof a->attr) != 0)
+	if (!a || !b || depth > 16 || a->code != b->code || a->noperands != b->noperands || !op_has(a, PURE) ||
+	    a->nblocks || x->type != y->type || memcmp(a->attr, b->attr, sizeof a->attr) != 0)
 		return false;
 	for (u32 i = 0; i < a->noperands; i++)
 		if (!same_function(operand(a, i), operand(b, i), p, q, depth + 1))
@@ -28,8 +29,9 @@ static bool same_loads(const struct pipe *p, const struct pipe *q)
 	for (u32 i = 0; same && i < p->loads.len; i++) {
 		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
 		const struct box *x = &p->boxes.at[i], *y = &q->boxes.at[i];
-		same = x->along == y->along && x->stride == y->stride && x->factor == y->factor && result(a)->type == result(b)->type &&
-		       ring_layout(p, a) == ring_layout(q, b) && same_function(operand(a, 0), operand(b, 0), p, q, 0);
+		same = x->along == y->along && x->stride == y->stride && x->factor == y->factor &&
+		       result(a)->type == result(b)->type && ring_layout(p, a) == ring_layout(q, b) &&
+		       same_function(operand(a, 0), operand(b, 0), p, q, 0);
 	}
 	return same;
 }
@@ -58,15 +60,18 @@ static void bring_before(struct value *v, struct op *at)
 	op_insert_before(o, at);
 }
 
-/* Does the second loop take the very next steps? A third one may not: the first would have to issue boxes for it too. */
+/* Does the second loop take the very next steps? A third one may not: the first would have to issue boxes for it
+ * too. */
 static bool takes_next_steps(const struct pipe *p, const struct pipe *q)
 {
 	i64 first, step;
 	struct value *end = operand(p->loop, 1);
-	if (p->before || !p->tma || !q->tma || q->producer || p->stages != q->stages || !p->late != !q->late || p->turns != q->turns || operand(q->loop, 0) != end ||
-	    operand(q->loop, 2) != operand(p->loop, 2) || !value_const_int(operand(p->loop, 0), &first) || !value_const_int(operand(p->loop, 2), &step))
+	if (p->before || !p->tma || !q->tma || q->producer || p->stages != q->stages || !p->late != !q->late ||
+	    p->turns != q->turns || operand(q->loop, 0) != end || operand(q->loop, 2) != operand(p->loop, 2) ||
+	    !value_const_int(operand(p->loop, 0), &first) || !value_const_int(operand(p->loop, 2), &step))
 		return false;
-	return step > 0 && first % step == 0 && axis_of(p->s->axis, end)->divisibility[0] % step == 0 && same_loads(p, q) && can_come_before(q->end, p->loop);
+	return step > 0 && first % step == 0 && axis_of(p->s->axis, end)->divisibility[0] % step == 0 &&
+	       same_loads(p, q) && can_come_before(q->end, p->loop);
 }
 
 void pipeline_join(struct pipe *p, struct pipe *q)

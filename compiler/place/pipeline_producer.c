@@ -1,9 +1,9 @@
 /* A producer: a warp of its own asks for the boxes of a product.
  *
- * All other warps need for the copies is then to wait until a buffer is filled, and to say when they have read it: they execute no
- * addresses, and no barrier in the loop makes warpgroups wait for each other. The producer runs as far ahead as there are buffers,
- * also from one iteration of the loops around to the next: it finds its way alone, through the same loops, of which only bounds
- * and addresses are left.
+ * All other warps need for the copies is then to wait until a buffer is filled, and to say when they have read it: they
+ * execute no addresses, and no barrier in the loop makes warpgroups wait for each other. The producer runs as far ahead
+ * as there are buffers, also from one iteration of the loops around to the next: it finds its way alone, through the
+ * same loops, of which only bounds and addresses are left.
  *
  *     producer {                          for tile
  *       for tile                            for k
@@ -13,8 +13,8 @@
  *           next buffer                     await the dots;  the last buffer is empty
  *     }                                     results
  *
- * On an H100 products gain 1 to 5 % over cp.async by all threads where a block has a multiprocessor for itself. Clusters of two
- * blocks that share boxes gain nothing more. */
+ * On an H100 products gain 1 to 5 % over cp.async by all threads where a block has a multiprocessor for itself.
+ * Clusters of two blocks that share boxes gain nothing more. */
 #include "place/access.h"
 #include "place/pipeline.h"
 #include "place/programs.h"
@@ -92,7 +92,8 @@ static const char *why_not(struct pipe *p)
 	if (p->s->num_warps > MOST_WARPS)
 		return "more than 8 warps leave it too few registers";
 	if (!p->tma)
-		return "a load is masked, or no box of rows: sizes that are multiples of 256 need neither mask nor remainder";
+		return "a load is masked, or no box of rows: sizes that are multiples of 256 need neither mask nor "
+		       "remainder";
 	if (p->s->k->cuda.has_producer || !find_path(p, p->loop))
 		return "it is not the kernel's only product, or stands under a condition";
 	around = p->producer->path.at[0];
@@ -111,7 +112,8 @@ void pipeline_find_producer(struct pipe *p)
 	u32 dots = 0;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		dots += op_is_dot(o);
-	if (!dots || dots != p->dots.len || !p->s->target->has_tensor_copy || p->s->cuda.no_boxes || !pipeline_is_alone(p))
+	if (!dots || dots != p->dots.len || !p->s->target->has_tensor_copy || p->s->cuda.no_boxes ||
+	    !pipeline_is_alone(p))
 		return;
 	p->producer = arena_new(&p->scratch, struct producer);
 	p->producer->needed.arena = &p->scratch;

@@ -31,8 +31,8 @@ void pass_remarks(struct pass_state *s);
 enum { LEAST_PIECE = 8192 };
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
 
-/* Sizes of what the text of a placed kernel gives offsets in shared memory. `allocated`: all that needs some must have an offset, within the
- * kernel's bytes; s->failed otherwise. */
+/* Sizes of what the text of a placed kernel gives offsets in shared memory. `allocated`: all that needs some must have
+ * an offset, within the kernel's bytes; s->failed otherwise. */
 void measure_shared(struct pass_state *s, bool allocated);
 
 /* A buffer in shared memory, laid out like mem, and v stored there. */

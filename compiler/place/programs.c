@@ -1,23 +1,26 @@
-/* Persistent programs: where a launch has more programs than the GPU has multiprocessors, as many blocks as these are launched, and each
- * runs one program after the other.
+/* Persistent programs: where a launch has more programs than the GPU has multiprocessors, as many blocks as these are
+ * launched, and each runs one program after the other.
  *
- * A product's block has a multiprocessor for itself: nobody computes while it stores its tile and the next block's first copies are on
- * their way. So all of the kernel becomes the body of a loop over programs, like the one that kernels with `flatten=True` write
- * themselves, and the pipeliner lets the copies go on from one program to the next. If it cannot, the loop is taken away again:
- * programs of their own are as fast then, and the hardware shares them out better.
+ * A product's block has a multiprocessor for itself: nobody computes while it stores its tile and the next block's
+ * first copies are on their way. So all of the kernel becomes the body of a loop over programs, like the one that
+ * kernels with `flatten=True` write themselves, and the pipeliner lets the copies go on from one program to the next.
+ * If it cannot, the loop is taken away again: programs of their own are as fast then, and the hardware shares them out
+ * better.
  *
  *     for p in range(program_id(0), programs, num_programs(0), flatten=True)
  *         x = p % grid.x;  y = p // grid.x % grid.y;  z = p // grid.x // grid.y;  the kernel
  *
- * The grid that the launch asked for is passed in three parameters behind the kernel's own. Programs are started in the same order
- * as without. Kernels whose programs may talk to each other (atomics, volatile loads) are left alone. */
+ * The grid that the launch asked for is passed in three parameters behind the kernel's own. Programs are started in the
+ * same order as without. Kernels whose programs may talk to each other (atomics, volatile loads) are left alone. */
 #include "place/pipeline.h"
 #include "place/programs.h"
 
 struct programs {
 	struct op *loop;
-	struct value *index[3], *count[3]; /* what stands for the program's number along each axis; how many there are */
-	VEC(struct op *) made;             /* what these and the loop's bounds are computed by, users after what they use */
+	/* what stands for the program's number along each axis; how many there are */
+	struct value *index[3], *count[3];
+	/* what these and the loop's bounds are computed by, users after what they use */
+	VEC(struct op *) made;
 };
 
 /* Does the loop do nothing but one product? */
@@ -32,14 +35,16 @@ static bool sums_products(const struct op *loop)
 			continue;
 		const struct value *acc = operand(o, 2);
 		dots++;
-		yes &= !acc->def && acc->block == body && value_has_one_use(result(o)) && result(o)->uses->user == body->last;
+		yes &= !acc->def && acc->block == body && value_has_one_use(result(o)) &&
+		       result(o)->uses->user == body->last;
 	}
 	return yes && dots == 1;
 }
 
 static bool may_talk(const struct op *o)
 {
-	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_BARRIER || (o->code == IR_LOAD && o->attr[ATTR_VOLATILE]);
+	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_BARRIER ||
+	       (o->code == IR_LOAD && o->attr[ATTR_VOLATILE]);
 }
 
 bool kernel_talks(const struct kernel *k)

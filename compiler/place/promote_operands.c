@@ -1,7 +1,9 @@
-/* Operands of a loop's dots that are the same in all iterations stay in shared memory where the registers do not hold them.
+/* Operands of a loop's dots that are the same in all iterations stay in shared memory where the registers do not hold
+ * them.
  *
- * mma.sync takes operands from registers, and a change of layout in front of the loop would fill them for all of it: the queries of
- * a decoding step, 16 × 512, take 128 in each thread. Instead they are stored once, and loaded where the dot takes them, a few at a time. */
+ * mma.sync takes operands from registers, and a change of layout in front of the loop would fill them for all of it:
+ * the queries of a decoding step, 16 × 512, take 128 in each thread. Instead they are stored once, and loaded where the
+ * dot takes them, a few at a time. */
 #include "layout/convert.h"
 #include "place/mma.h"
 #include "place/place.h"
@@ -11,7 +13,8 @@
 static struct op *brought(const struct pass_state *s, const struct op *loop, const struct value *v)
 {
 	struct op *o = def_if(v, IR_CONVERT_LAYOUT);
-	bool yes = o && value_defined_outside(v, loop->blocks[0]) && plan_conversion(operand(o, 0)->type->layout, v->type->layout).kind == CONVERT_SHARED;
+	bool yes = o && value_defined_outside(v, loop->blocks[0]) &&
+		   plan_conversion(operand(o, 0)->type->layout, v->type->layout).kind == CONVERT_SHARED;
 	for (const struct use *u = v->uses; u && yes; u = u->next)
 		yes = u->user->code == IR_DOT && u - u->user->operands < 2 && mma_of_dot(s->target, u->user);
 	return yes ? o : NULL;
@@ -33,7 +36,8 @@ static void keep_in_memory(struct pass_state *s, struct op *convert)
 		op_set_operand(u->user, (u32)(u - u->user->operands), build1(&at, IR_LOCAL_LOAD, t, buffer));
 	}
 	if (s->remarks)
-		diag(s->diags, R_OPERAND_STAYS, convert->loc, (long long)type_numel(t) * dtype_bytes(type_dtype(t)), (long long)registers_of(result(convert)));
+		diag(s->diags, R_OPERAND_STAYS, convert->loc, (long long)type_numel(t) * dtype_bytes(type_dtype(t)),
+		     (long long)registers_of(result(convert)));
 	op_erase(convert);
 }
 

@@ -1,5 +1,5 @@
-/* Remarks about memory: what loads, stores, reductions and changes of layout became, and where that is not the best, why
- * and what the author of the kernel can do. Placement decides; this only looks. */
+/* Remarks about memory: what loads, stores, reductions and changes of layout became, and where that is not the best,
+ * why and what the author of the kernel can do. Placement decides; this only looks. */
 #include "layout/convert.h"
 #include "place/access.h"
 #include "place/mma.h"
@@ -56,7 +56,8 @@ static struct culprit blame_carried(const struct pass_state *s, const struct val
 	if (!carried(v, &start, &next))
 		return (struct culprit){v, need};
 	struct culprit c = blame_multiple(s, start, d, need, depth + 1);
-	bool grows = next->def && (next->def->code == IR_ADDPTR || next->def->code == IR_ADDI) && operand(next->def, 0) == v;
+	bool grows =
+		next->def && (next->def->code == IR_ADDPTR || next->def->code == IR_ADDI) && operand(next->def, 0) == v;
 	if (c.value)
 		return c;
 	if (grows) /* by the other operand; v itself would lead back here */
@@ -104,7 +105,12 @@ static struct culprit blame_multiple(const struct pass_state *s, const struct va
 	case IR_TRUNCI:
 	case IR_BROADCAST:
 	case IR_CONVERT_LAYOUT: return blame_multiple(s, operand(o, 0), d, need, depth + 1);
-	case IR_EXPAND_DIMS: return blame_multiple(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d == (int)o->attr[ATTR_AXIS] ? 0 : d, need, depth + 1);
+	case IR_EXPAND_DIMS:
+		return blame_multiple(s, operand(o, 0),
+				      d > (int)o->attr[ATTR_AXIS]    ? d - 1
+				      : d == (int)o->attr[ATTR_AXIS] ? 0
+								     : d,
+				      need, depth + 1);
 	default: return here;
 	}
 }
@@ -131,7 +137,12 @@ static struct culprit blame_stride(const struct pass_state *s, const struct valu
 	case IR_EXTUI:
 	case IR_BROADCAST:
 	case IR_CONVERT_LAYOUT: return blame_stride(s, operand(o, 0), d, depth + 1);
-	case IR_EXPAND_DIMS: return blame_stride(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d == (int)o->attr[ATTR_AXIS] ? 0 : d, depth + 1);
+	case IR_EXPAND_DIMS:
+		return blame_stride(s, operand(o, 0),
+				    d > (int)o->attr[ATTR_AXIS]    ? d - 1
+				    : d == (int)o->attr[ATTR_AXIS] ? 0
+								   : d,
+				    depth + 1);
 	default: return here;
 	}
 }
@@ -153,7 +164,8 @@ static struct culprit blame_mask(const struct pass_state *s, const struct value 
 		return c.value ? c : blame_mask(s, operand(o, 1), d, need, depth + 1);
 	case IR_BROADCAST:
 	case IR_CONVERT_LAYOUT: return blame_mask(s, operand(o, 0), d, need, depth + 1);
-	case IR_EXPAND_DIMS: return blame_mask(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d, need, depth + 1);
+	case IR_EXPAND_DIMS:
+		return blame_mask(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d, need, depth + 1);
 	default: return (struct culprit){v, need};
 	}
 }
@@ -195,15 +207,18 @@ static void hint_multiple(struct teller *t, const struct culprit *c)
 	if (!is_param(t->s, c->value))
 		return;
 	if (type_is_ptr(c->value->type))
-		diag_hint(t->s->diags, "pass an address that is a multiple of %lld; in a signature that is *type:%lld", (long long)c->multiple,
-			  (long long)c->multiple);
+		diag_hint(t->s->diags, "pass an address that is a multiple of %lld; in a signature that is *type:%lld",
+			  (long long)c->multiple, (long long)c->multiple);
 	else
-		diag_hint(t->s->diags, "pass a multiple of %lld, padding rows if need be; in a signature that is i32:%lld, in the kernel tl.multiple_of",
+		diag_hint(t->s->diags,
+			  "pass a multiple of %lld, padding rows if need be; in a signature that is i32:%lld, in the "
+			  "kernel tl.multiple_of",
 			  (long long)c->multiple, (long long)c->multiple);
 }
 
 /* Why `width` elements at a time, and not `want`? */
-static void explain(struct teller *t, const struct op *o, const char *what, const struct value *ptr, const struct value *mask, u32 width, u32 want, u32 elem)
+static void explain(struct teller *t, const struct op *o, const char *what, const struct value *ptr,
+		    const struct value *mask, u32 width, u32 want, u32 elem)
 {
 	struct pass_state *s = t->s;
 	int d = fastest(s, ptr);
@@ -212,45 +227,56 @@ static void explain(struct teller *t, const struct op *o, const char *what, cons
 	struct culprit c = {0};
 	if ((u32)a->contiguity[d] < want) {
 		c = blame_stride(s, ptr, d, 0);
-		diag(s->diags, R_ACCESS, o->loc, what, arena_printf(&t->scratch, ": %s is not known to be %s", name_of(t, c.value),
-								  c.value->def && c.value->def->code == IR_LOAD ? "one of neighbours" : "1"));
+		diag(s->diags, R_ACCESS, o->loc, what,
+		     arena_printf(&t->scratch, ": %s is not known to be %s", name_of(t, c.value),
+				  c.value->def && c.value->def->code == IR_LOAD ? "one of neighbours" : "1"));
 		if (is_param(s, c.value))
-			diag_hint(s->diags, "elements along the last dimension should be neighbours in memory; a stride that is always 1 is i32:1 in a signature, or not multiplied");
+			diag_hint(s->diags, "elements along the last dimension should be neighbours in memory; a "
+					    "stride that is always 1 is i32:1 in a signature, or not multiplied");
 		return;
 	}
 	c = blame_multiple(s, ptr, d, (i64)want * elem, 0);
 	if ((u32)a->divisibility[d] / elem < want && c.value) {
 		const char *unit = type_elem(c.value->type)->kind == TY_PTR ? " bytes" : "";
 		diag(s->diags, R_ACCESS, o->loc, what,
-		     arena_printf(&t->scratch, ": %s is not known to be a multiple of %lld%s", name_of(t, c.value), (long long)c.multiple, unit));
+		     arena_printf(&t->scratch, ": %s is not known to be a multiple of %lld%s", name_of(t, c.value),
+				  (long long)c.multiple, unit));
 		hint_multiple(t, &c);
 		return;
 	}
 	if (mask && (u32)axis_of(s->axis, mask)->constancy[d] < want) {
 		c = blame_mask(s, mask, d, want, 0);
 		diag(s->diags, R_ACCESS, o->loc, what,
-		     c.value ? arena_printf(&t->scratch, ": the mask may change inside a vector, since %s is not known to be a multiple of %u", name_of(t, c.value), want)
+		     c.value ? arena_printf(&t->scratch,
+					    ": the mask may change inside a vector, since %s is not known to be a "
+					    "multiple of %u",
+					    name_of(t, c.value), want)
 			     : ": the mask may change inside a vector");
 		if (c.value)
 			hint_multiple(t, &c);
 		return;
 	}
 	if (regs < want && type_numel(ptr->type) >= 32 * want) {
-		diag(s->diags, R_ACCESS, o->loc, what, arena_printf(&t->scratch, ": the tile has only %u element%s a thread", regs, regs > 1 ? "s" : ""));
+		diag(s->diags, R_ACCESS, o->loc, what,
+		     arena_printf(&t->scratch, ": the tile has only %u element%s a thread", regs, regs > 1 ? "s" : ""));
 		diag_hint(s->diags, "use fewer num_warps, or a larger tile");
 		return;
 	}
-	diag(s->diags, R_ACCESS, o->loc, what, width < MIN(want, regs) ? ": that is how the tile is distributed for what comes after" : "");
+	diag(s->diags, R_ACCESS, o->loc, what,
+	     width < MIN(want, regs) ? ": that is how the tile is distributed for what comes after" : "");
 }
 
-static void tell_access(struct teller *t, const struct op *o, const char *name, const char *instruction, const struct value *ptr, const struct value *mask)
+static void tell_access(struct teller *t, const struct op *o, const char *name, const char *instruction,
+			const struct value *ptr, const struct value *mask)
 {
 	struct pass_state *s = t->s;
 	if (!type_is_tensor(ptr->type))
 		return;
-	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1), width = 1u << access_vector(s->axis, ptr, mask).bits;
+	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1),
+	    width = 1u << access_vector(s->axis, ptr, mask).bits;
 	i64 row = ptr->type->shape[fastest(s, ptr)];
-	const char *what = arena_printf(&t->scratch, "%s: %u byte%s a thread at a time (%s%s)", name, width * elem, width * elem > 1 ? "s" : "", instruction,
+	const char *what = arena_printf(&t->scratch, "%s: %u byte%s a thread at a time (%s%s)", name, width * elem,
+					width * elem > 1 ? "s" : "", instruction,
 					o->code == IR_ASYNC_COPY ? "" : words(t, width * elem, elem));
 	u32 want = MIN(WIDEST / elem, (u32)row);
 	int unit;
@@ -260,8 +286,10 @@ static void tell_access(struct teller *t, const struct op *o, const char *name, 
 	if (run.bits) {
 		u32 bytes = elem << run.bits;
 		width = 1u << run.bits;
-		what = arena_printf(&t->scratch, "%s: %u bytes a thread at a time, put together from %u word%s (ld.global.b32) and %d pieces (ld.global.b%d)", name,
-				    bytes, bytes / 4 - 1, PLURAL(bytes / 4 - 1), 4 / unit, 8 * unit);
+		what = arena_printf(&t->scratch,
+				    "%s: %u bytes a thread at a time, put together from %u word%s (ld.global.b32) and "
+				    "%d pieces (ld.global.b%d)",
+				    name, bytes, bytes / 4 - 1, PLURAL(bytes / 4 - 1), 4 / unit, 8 * unit);
 	}
 	if (width >= want && !run.bits)
 		diag(s->diags, R_ACCESS, o->loc, what, "");
@@ -272,17 +300,20 @@ static void tell_access(struct teller *t, const struct op *o, const char *name, 
 static void tell_atomic(struct teller *t, const struct op *o)
 {
 	const struct pass_state *s = t->s;
-	const struct value *ptr = operand(o, 0), *mask = o->code == IR_ATOMIC_RMW && o->noperands > 2 ? operand(o, 2) : NULL;
+	const struct value *ptr = operand(o, 0),
+			   *mask = o->code == IR_ATOMIC_RMW && o->noperands > 2 ? operand(o, 2) : NULL;
 	if (!type_is_tensor(ptr->type))
 		return;
 	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1), width = 1u << added_together(s, o).bits;
 	u32 want = MIN(WIDEST / elem, (u32)ptr->type->shape[fastest(s, ptr)]);
-	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && elem < 8, used = !value_unused(result(o));
+	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && elem < 8,
+	     used = !value_unused(result(o));
 	const char *what = arena_printf(&t->scratch, "atomic: %u bytes a thread at a time", width * elem);
 	if (width >= want || !adds)
 		diag(s->diags, R_ACCESS, o->loc, what, width >= want ? "" : ": only floats are added together");
 	else if (used || !s->target->has_vector_atomics)
-		diag(s->diags, R_ACCESS, o->loc, what, used ? ": what was there before is asked for" : ": more are added together from sm_90 on");
+		diag(s->diags, R_ACCESS, o->loc, what,
+		     used ? ": what was there before is asked for" : ": more are added together from sm_90 on");
 	else
 		explain(t, o, what, ptr, mask, width, want, elem);
 }
@@ -292,8 +323,9 @@ static void tell_box(struct teller *t, const struct op *o)
 	const struct type *tile = operand(o, 1)->type;
 	i32 along = (i32)o->attr[ATTR_ALONG];
 	diag(t->s->diags, R_ACCESS, o->loc,
-	     arena_printf(&t->scratch, "load: a box of %d rows of %d bytes (cp.async.bulk.tensor)", tile->shape[1 - along],
-			  tile->shape[along] * dtype_bytes(type_dtype(tile))), "");
+	     arena_printf(&t->scratch, "load: a box of %d rows of %d bytes (cp.async.bulk.tensor)",
+			  tile->shape[1 - along], tile->shape[along] * dtype_bytes(type_dtype(tile))),
+	     "");
 }
 
 /* --- between threads ----------------------------------------------------------------------------------------- */
@@ -310,17 +342,20 @@ static void tell_reduction(struct teller *t, const struct op *o)
 {
 	const struct type *in = operand(o, 0)->type;
 	int axis = (int)o->attr[ATTR_AXIS];
-	u32 mask = layout_dim_mask(in->layout, axis), regs = along(in->layout, LL_REG, mask), lanes = along(in->layout, LL_LANE, mask),
-	    warps = along(in->layout, LL_WARP, mask);
+	u32 mask = layout_dim_mask(in->layout, axis), regs = along(in->layout, LL_REG, mask),
+	    lanes = along(in->layout, LL_LANE, mask), warps = along(in->layout, LL_WARP, mask);
 	struct strbuf text = {.arena = &t->scratch};
 	sb_printf(&text, "%u in each thread", regs);
 	if (lanes > 1)
 		sb_printf(&text, ", %u lanes by shuffles", lanes);
 	if (warps > 1)
-		sb_printf(&text, ", %u warps through %d bytes of shared memory%s", warps, o->scratch_size, t->s->k->cuda.cluster > 1 ? " of each block" : "");
+		sb_printf(&text, ", %u warps through %d bytes of shared memory%s", warps, o->scratch_size,
+			  t->s->k->cuda.cluster > 1 ? " of each block" : "");
 	diag(t->s->diags, R_REDUCTION, o->loc, o->code == IR_SCAN ? "scan" : "reduction", in->shape[axis], text.at);
 	if (warps > 1 && regs == 1 && in->shape[axis] < 32 * t->s->num_warps)
-		diag_hint(t->s->diags, "the tile is small for %d warps; fewer num_warps would spare the way through shared memory", t->s->num_warps);
+		diag_hint(t->s->diags,
+			  "the tile is small for %d warps; fewer num_warps would spare the way through shared memory",
+			  t->s->num_warps);
 }
 
 /* The dimension that registers, then lanes, run along. */
@@ -340,9 +375,12 @@ static void tell_conversion(struct teller *t, const struct op *o)
 	enum conversion_kind kind = plan_conversion(from, to).kind;
 	if (kind == CONVERT_REGISTERS || !v->uses)
 		return;
-	int bytes = MAX(type_elem_bits(v->type), 8) / 8, pieces = 1 << plan_pieces(&t->s->ctx->layouts, from, to, 8 * bytes, t->s->k->cuda.most_scratch).bits;
-	const char *way = kind == CONVERT_SHUFFLE ? "by shuffles" : arena_printf(&t->scratch, "through %d bytes of shared memory%s", o->scratch_size,
-										 pieces > 1 ? arena_printf(&t->scratch, " in %d pieces", pieces) : "");
+	int bytes = MAX(type_elem_bits(v->type), 8) / 8,
+	    pieces = 1 << plan_pieces(&t->s->ctx->layouts, from, to, 8 * bytes, t->s->k->cuda.most_scratch).bits;
+	const char *way = kind == CONVERT_SHUFFLE
+				  ? "by shuffles"
+				  : arena_printf(&t->scratch, "through %d bytes of shared memory%s", o->scratch_size,
+						 pieces > 1 ? arena_printf(&t->scratch, " in %d pieces", pieces) : "");
 	int was = runs_along(from), is = runs_along(to);
 	diag(t->s->diags, R_CONVERSION, o->loc, way, v->uses->user->loc.line,
 	     was != is ? arena_printf(&t->scratch, ", which takes it along dimension %d and not %d", is, was) : "");
@@ -352,14 +390,19 @@ static void tell_conversion(struct teller *t, const struct op *o)
 static void tell_dot(struct teller *t, const struct op *o)
 {
 	struct pass_state *s = t->s;
-	const char *from = dtype_name(type_dtype(operand(o, 0)->type)), *to = dtype_name(type_dtype(result(o)->type)), *how;
+	const char *from = dtype_name(type_dtype(operand(o, 0)->type)), *to = dtype_name(type_dtype(result(o)->type)),
+		   *how;
 	if (o->code == IR_WARP_GROUP_DOT) {
 		struct wgmma_split split = wgmma_split_of(s->num_warps, result(o)->type);
 		const char *a = operand(o, (u32)split.row_dim)->type->kind != TY_MEMDESC ? "registers"
-				: wgmma_is_fetched(s, o) ? "shared memory through registers, since it is not contiguous along k" : "shared memory";
+				: wgmma_is_fetched(s, o)
+					? "shared memory through registers, since it is not contiguous along k"
+					: "shared memory";
 		how = arena_printf(&t->scratch, "wgmma m64n%dk%d, %s from %s%s", split.n, wgmma_of_dot(s, o)->k,
 				   split.row_dim ? "operands exchanged: B" : "A", a,
-				   o->attr[ATTR_ASYNC] && result(o)->uses->user->code != IR_WARP_GROUP_WAIT ? "; waited for in the next iteration" : "");
+				   o->attr[ATTR_ASYNC] && result(o)->uses->user->code != IR_WARP_GROUP_WAIT
+					   ? "; waited for in the next iteration"
+					   : "");
 	} else {
 		const struct mma *m = mma_of_dot(s->target, o);
 		if (!m)

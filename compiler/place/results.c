@@ -1,9 +1,10 @@
 /* Layout assignment: where results of dots are stored from.
  *
- * A store would rather have rows spread over all lanes and then all warps, but a dot's result lies in its warps as the tensor cores
- * leave it. If each warp stores the rows that it holds, the change of layout stays within the warp: no warp waits for another at
- * the end of a tile, and warpgroups need not end it together. So stores take their warps from the dot, and lanes and registers from
- * the order of memory. On an H100 a product of 8192 × 8192 × 512 gains 3 %, 4096³ about 1 %. */
+ * A store would rather have rows spread over all lanes and then all warps, but a dot's result lies in its warps as the
+ * tensor cores leave it. If each warp stores the rows that it holds, the change of layout stays within the warp: no
+ * warp waits for another at the end of a tile, and warpgroups need not end it together. So stores take their warps from
+ * the dot, and lanes and registers from the order of memory. On an H100 a product of 8192 × 8192 × 512 gains 3 %, 4096³
+ * about 1 %. */
 #include "place/layouts.h"
 
 /* The dot whose result is stored as v; NULL if more than elementwise operations lies between. */
@@ -21,9 +22,10 @@ static const struct op *dot_behind(const struct value *v, int depth)
 	return dot;
 }
 
-/* Like l, which is blocked in this order, but with each warp where it is in `to`: what lies between them stays in each warp. NULL
- * where a warp would then write pieces of less than a sector, or a row. */
-static const struct layout *with_warps_of(struct placer *p, const struct layout *l, const struct layout *to, const int *order, int elem_bytes)
+/* Like l, which is blocked in this order, but with each warp where it is in `to`: what lies between them stays in each
+ * warp. NULL where a warp would then write pieces of less than a sector, or a row. */
+static const struct layout *with_warps_of(struct placer *p, const struct layout *l, const struct layout *to,
+					  const int *order, int elem_bytes)
 {
 	enum { SECTOR = 32 }; /* bytes that memory takes at once: whole lines are no faster */
 	struct layout r = *l;
@@ -47,7 +49,8 @@ static const struct layout *with_warps_of(struct placer *p, const struct layout 
 		return NULL;
 	memcpy(r.basis[LL_REG], bits, (size_t)vec * sizeof *bits);
 	memcpy(r.basis[LL_LANE], bits + vec, l->bits[LL_LANE] * sizeof *bits);
-	memcpy(r.basis[LL_REG] + vec, bits + vec + l->bits[LL_LANE], (size_t)(n - vec - l->bits[LL_LANE]) * sizeof *bits);
+	memcpy(r.basis[LL_REG] + vec, bits + vec + l->bits[LL_LANE],
+	       (size_t)(n - vec - l->bits[LL_LANE]) * sizeof *bits);
 	memcpy(r.basis[LL_WARP], to->basis[LL_WARP], to->bits[LL_WARP] * sizeof *bits);
 	return layout_intern(p->pool, &r);
 }
@@ -75,7 +78,8 @@ static void place_result(struct op *o, void *arg)
 		return;
 	const struct dot_plan *plan = map_get(&p->dots, dot);
 	memory_order(p, o, order);
-	struct replaced r = {p, l, with_warps_of(p, l, plan->acc, order, MAX(type_elem_bits(operand(o, 1)->type) / 8, 1))};
+	struct replaced r = {p, l,
+			     with_warps_of(p, l, plan->acc, order, MAX(type_elem_bits(operand(o, 1)->type) / 8, 1))};
 	if (r.to && r.to != l)
 		walk(p->s->k->body, replace_layout, &r);
 }

@@ -1,11 +1,11 @@
-/* Forms of integer negation that ptxas compiles rightly (12.9 and 13.0 do not the plain ones). The driver may compile the
- * PTX of any target for a newer GPU, so every target gets them.
+/* Forms of integer negation that ptxas compiles rightly (12.9 and 13.0 do not the plain ones). The driver may compile
+ * the PTX of any target for a newer GPU, so every target gets them.
  *
  * - For sm_90, min(min(a, -b), c) of signed integers of 32 or 16 bits becomes one VIMNMX3 that reads b; max alike.
  * - abs.s32 is taken to be at least 0, and comparisons are decided by that; abs of the least number is negative.
  *
- * ptxas does not recognise ~x + 1 as a negation, nor max(x, ~x + 1) as an absolute value, and joins the addition with the
- * minimum or maximum of 32 bits. */
+ * ptxas does not recognise ~x + 1 as a negation, nor max(x, ~x + 1) as an absolute value, and joins the addition with
+ * the minimum or maximum of 32 bits. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +24,8 @@ static bool calls(LLVMValueRef v, const char *intrinsic)
 /* x, where v is -x; else NULL. */
 static LLVMValueRef negated(LLVMValueRef v)
 {
-	bool negation = LLVMIsAInstruction(v) && LLVMGetInstructionOpcode(v) == LLVMSub && LLVMIsNull(LLVMGetOperand(v, 0));
+	bool negation =
+		LLVMIsAInstruction(v) && LLVMGetInstructionOpcode(v) == LLVMSub && LLVMIsNull(LLVMGetOperand(v, 0));
 	return negation ? LLVMGetOperand(v, 1) : NULL;
 }
 

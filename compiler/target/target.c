@@ -193,9 +193,9 @@ static void hide_start(LLVMBuilderRef b, LLVMValueRef phi)
 	}
 }
 
-/* Loops arrive with the few offsets that they should carry (pass_strength_reduction). A freeze, which costs nothing, keeps loop
- * strength reduction from seeing that they are linear: it would take up to a third of the time, to compute every
- * address of every loop before it and keep the differences in registers. */
+/* Loops arrive with the few offsets that they should carry (pass_strength_reduction). A freeze, which costs nothing,
+ * keeps loop strength reduction from seeing that they are linear: it would take up to a third of the time, to compute
+ * every address of every loop before it and keep the differences in registers. */
 static void keep_recurrences(LLVMModuleRef mod)
 {
 	LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod));
