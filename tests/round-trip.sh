@@ -64,7 +64,7 @@ kernel() {
 		code "$tmp/one.ptx"
 		code "$tmp/two.ptx"
 		same "$tmp/one.ptx.code" "$tmp/two.ptx.code" "PTX"
-		for after in dots layouts pipeline allocate; do
+		for after in legalize-dots layouts pipeline allocate; do
 			from_pass "$after" "$@" $options --target "$target"
 		done
 	done
