@@ -36,6 +36,7 @@ struct ir_context {
 	struct layout_pool layouts;
 	const struct type **types;
 	u32 ntypes, cap_types;
+	u32 walks; /* begun so far */
 };
 void ir_context_init(struct ir_context *c, struct arena *arena, struct interner *names, struct diags *diags);
 
@@ -213,6 +214,7 @@ struct value {
 	const char *name;     /* for the printer; may be NULL */
 	u32 index;            /* among the results or arguments */
 	u32 mark;             /* scratch of the current walk */
+	u32 walk;             /* the last walk that came here: first_visit */
 };
 
 struct op {
@@ -320,6 +322,15 @@ __attribute__((returns_nonnull)) static inline struct value *result(const struct
 {
 	debug_assert(o->nresults);
 	return &((struct op *)o)->results[0];
+}
+/* A walk along operands or uses that visits each value once takes time linear in the kernel's size, however many
+ * operations share a value. */
+static inline u32 begin_walk(struct ir_context *c) { return ++c->walks; }
+static inline bool first_visit(const struct value *v, u32 walk)
+{
+	bool first = v->walk != walk;
+	((struct value *)v)->walk = walk;
+	return first;
 }
 static inline bool op_has(const struct op *o, enum ir_trait t) { return (op_info[o->code].traits & t) != 0; }
 static inline struct op *terminator(const struct block *b) { return b->last; }

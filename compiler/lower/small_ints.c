@@ -13,8 +13,23 @@ struct integers {
 	i64 lo, hi; /* all are from lo to hi */
 };
 
+static bool find_range(struct lower *l, struct map *known, const struct value *v, i64 *lo, i64 *hi);
+
 /* Between which numbers all elements of v lie, as far as its last operations tell. */
-static bool range_of(const struct value *v, int depth, i64 *lo, i64 *hi)
+static bool range_of(struct lower *l, struct map *known, const struct value *v, i64 *lo, i64 *hi)
+{
+	i64 *range = map_get(known, v);
+	if (!range) {
+		range = arena_array(&l->scratch, i64, 3);
+		range[0] = find_range(l, known, v, &range[1], &range[2]);
+		map_put(known, v, range);
+	}
+	*lo = range[1];
+	*hi = range[2];
+	return range[0];
+}
+
+static bool find_range(struct lower *l, struct map *known, const struct value *v, i64 *lo, i64 *hi)
 {
 	const struct op *o = v->def;
 	int bits = type_elem_bits(v->type);
@@ -28,7 +43,7 @@ static bool range_of(const struct value *v, int depth, i64 *lo, i64 *hi)
 		*hi = -*lo - 1;
 		return true;
 	}
-	if (!o || depth > 8)
+	if (!o)
 		return false;
 	switch (o->code) {
 	case IR_EXPAND_DIMS:
@@ -36,7 +51,7 @@ static bool range_of(const struct value *v, int depth, i64 *lo, i64 *hi)
 	case IR_RESHAPE:
 	case IR_TRANS:
 	case IR_CONVERT_LAYOUT:
-	case IR_EXTSI: return range_of(operand(o, 0), depth + 1, lo, hi);
+	case IR_EXTSI: return range_of(l, known, operand(o, 0), lo, hi);
 	case IR_EXTUI:
 		*lo = 0;
 		*hi = (1ll << MIN(type_elem_bits(operand(o, 0)->type), 16)) - 1;
@@ -44,8 +59,8 @@ static bool range_of(const struct value *v, int depth, i64 *lo, i64 *hi)
 	case IR_ANDI: *lo = 0; return value_const_int(operand(o, 1), hi) && *hi >= 0;
 	case IR_ADDI:
 	case IR_SUBI:
-		if (!range_of(operand(o, 0), depth + 1, &x[0], &x[1]) ||
-		    !range_of(operand(o, 1), depth + 1, &y[0], &y[1]))
+		if (!range_of(l, known, operand(o, 0), &x[0], &x[1]) ||
+		    !range_of(l, known, operand(o, 1), &y[0], &y[1]))
 			return false;
 		*lo = o->code == IR_ADDI ? x[0] + y[0] : x[0] - y[1];
 		*hi = o->code == IR_ADDI ? x[1] + y[1] : x[1] - y[0];
@@ -102,11 +117,12 @@ bool lower_small_integers(struct lower *l, const struct op *o)
 	enum dtype to = type_dtype(v->type);
 	if ((o->code != IR_SITOFP && o->code != IR_UITOFP) || n % 4 || !l->s->target->has_pair_conversions)
 		return false;
+	struct map known = {.arena = &l->scratch};
 	struct integers x = {.v = operand(o, 0), .bits = type_elem_bits(operand(o, 0)->type)};
 	if (x.bits == 8) {
 		x.lo = o->code == IR_UITOFP ? 0 : -128;
 		x.hi = x.lo + 255;
-	} else if (x.bits < 8 || x.bits > 32 || to != DT_F16 || !range_of(x.v, 0, &x.lo, &x.hi)) {
+	} else if (x.bits < 8 || x.bits > 32 || to != DT_F16 || !range_of(l, &known, x.v, &x.lo, &x.hi)) {
 		return false;
 	}
 	bool wraps = o->code == IR_UITOFP && x.lo < 0, few = x.lo >= -1024 && x.hi < 1024 && x.hi - x.lo < 1024;

@@ -9,8 +9,6 @@
 #include "base/tuning.h"
 #include "opt/alias.h"
 
-enum { MAX_DEPTH = 32 };
-
 struct hoisting {
 	struct pass_state *s;
 	bool first;            /* only loops' first loads */
@@ -52,15 +50,15 @@ static bool has_dot(const struct op *o)
 }
 
 /* Can v be computed in front of `at`, an earlier operation of the same block? */
-static bool can_come_before(const struct value *v, const struct op *at, int depth)
+static bool can_come_before(const struct value *v, const struct op *at, u32 walk)
 {
 	const struct op *o = v->def;
-	if (!o || o->block != at->block || o->mark < at->mark)
+	if (!o || o->block != at->block || o->mark < at->mark || !first_visit(v, walk))
 		return true;
-	if (depth > MAX_DEPTH || !op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || op_may_trap(o))
+	if (!op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || op_may_trap(o))
 		return false;
 	for (u32 i = 0; i < o->noperands; i++)
-		if (!can_come_before(operand(o, i), at, depth + 1))
+		if (!can_come_before(operand(o, i), at, walk))
 			return false;
 	return true;
 }
@@ -102,7 +100,7 @@ static struct op *highest_place(const struct hoisting *e, const struct op *load)
 			break;
 		bool possible = true;
 		for (u32 i = 0; possible && i < load->noperands; i++)
-			possible = can_come_before(operand(load, i), o, 0);
+			possible = can_come_before(operand(load, i), o, begin_walk(e->s->ctx));
 		if (!possible)
 			break;
 		if (op_is_loop(o) || o->code == IR_REDUCE || o->code == IR_SCAN)

@@ -27,15 +27,15 @@ static const struct value *mask_of(const struct op *o)
 	return (o->code == IR_LOAD || o->code == IR_STORE) && o->noperands > mask ? operand(o, mask) : NULL;
 }
 
-static bool feeds_mask(const struct value *v, int depth)
+static bool feeds_mask(const struct value *v, u32 walk)
 {
-	for (const struct use *u = v->uses; u && depth < 8; u = u->next) {
+	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next) {
 		const struct op *o = u->user;
 		if (mask_of(o) == v)
 			return true;
 		if ((o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS ||
 		     o->code == IR_TRANS || o->code == IR_SPLAT) &&
-		    feeds_mask(result(o), depth + 1))
+		    feeds_mask(result(o), walk))
 			return true;
 	}
 	return false;
@@ -58,7 +58,7 @@ static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, 
 {
 	for (struct op *o = loop->blocks[0]->first; o; o = o->next) {
 		struct less l;
-		if (o->code != IR_CMPI || !as_less(o, &l) || !feeds_mask(&o->results[0], 0))
+		if (o->code != IR_CMPI || !as_less(o, &l) || !feeds_mask(&o->results[0], begin_walk(s->ctx)))
 			continue;
 		struct affine f = excess(s->ranges, o, &l);
 		struct split sp = {.cmp = o, .a = affine_take(&f, loop->blocks[0]->args[0])};

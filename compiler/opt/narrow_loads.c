@@ -8,15 +8,14 @@
 #include "opt/axis.h"
 #include "opt/pass.h"
 
-enum { MAX_DEPTH = 64 };
-
 /* Every step-th element along a dimension, for one load. */
 struct sample {
 	struct pass_state *s;
 	i32 step;
 	struct arena scratch;
-	struct map fine; /* values of which a sample can be made */
-	struct map made; /* value → its sample */
+	struct map along;     /* value → 1 + the dimension along which a sample of it can be made */
+	struct map made;      /* value → its sample */
+	struct map quotients; /* value → its sample, divided by the step */
 };
 
 static const struct type *type_with_dim_size(struct ir_context *c, const struct type *t, int d, i32 size)
@@ -53,27 +52,30 @@ static bool is_multiple(const struct sample *m, const struct value *scalar)
 }
 
 /* Can v's sample be divided by the step without a remainder, by changing constants and scalars only? */
-static bool can_divide(const struct sample *m, const struct value *v, int depth)
+static bool can_divide(const struct sample *m, const struct value *v, u32 walk)
 {
-	enum { MOST = 6 }; /* sums of sums */
 	const struct op *o = v->def;
-	if (!o || depth > MOST)
+	if (!o)
 		return false;
+	if (!first_visit(v, walk))
+		return true;
 	switch (o->code) {
 	case IR_MAKE_RANGE: return o->attr[ATTR_START] % m->step == 0;
 	case IR_SPLAT: return is_multiple(m, operand(o, 0));
-	case IR_ADDI: return can_divide(m, operand(o, 0), depth + 1) && can_divide(m, operand(o, 1), depth + 1);
+	case IR_ADDI: return can_divide(m, operand(o, 0), walk) && can_divide(m, operand(o, 1), walk);
 	default: return false;
 	}
 }
 
-static bool can_sample(struct sample *m, struct value *v, int d, int depth)
+static bool can_sample(struct sample *m, struct value *v, int d)
 {
 	const struct op *o = v->def;
-	if (!o || depth > MAX_DEPTH || !type_is_tensor(v->type) || o->nblocks)
+	if (!o || !type_is_tensor(v->type) || o->nblocks)
 		return false;
-	if (map_get(&m->fine, v))
-		return true;
+	void *known = map_get(&m->along, v), *now = (void *)(intptr_t)(d + 1);
+	if (known)
+		return known == now;
+	map_put(&m->along, v, now);
 	switch (o->code) {
 	case IR_CONSTANT: {
 		u64 bits;
@@ -92,13 +94,14 @@ static bool can_sample(struct sample *m, struct value *v, int d, int depth)
 			return false;
 	}
 	for (u32 i = 0; i < o->noperands; i++)
-		if (type_is_tensor(operand(o, i)->type) && !can_sample(m, operand(o, i), operand_dim(o, d), depth + 1))
+		if (type_is_tensor(operand(o, i)->type) && !can_sample(m, operand(o, i), operand_dim(o, d)))
 			return false;
-	map_put(&m->fine, v, v);
 	return true;
 }
 
-static struct value *divided_by_step(struct sample *m, const struct value *v)
+static struct value *divided_by_step(struct sample *m, const struct value *v);
+
+static struct value *make_divided(struct sample *m, const struct value *v)
 {
 	struct op *o = v->def;
 	struct builder b = builder_after(m->s->ctx, o);
@@ -115,6 +118,16 @@ static struct value *divided_by_step(struct sample *m, const struct value *v)
 	struct value *r = build1(&b, IR_MAKE_RANGE, t, NULL);
 	r->def->attr[ATTR_START] = o->attr[ATTR_START] / m->step;
 	r->def->attr[ATTR_END] = o->attr[ATTR_END] / m->step;
+	return r;
+}
+
+static struct value *divided_by_step(struct sample *m, const struct value *v)
+{
+	struct value *r = map_get(&m->quotients, v);
+	if (!r) {
+		r = make_divided(m, v);
+		map_put(&m->quotients, v, r);
+	}
 	return r;
 }
 
@@ -139,7 +152,7 @@ static struct value *make_sample(struct sample *m, struct value *v, int d)
 		r = build2(&b, IR_MULI, t, r, build_int(&b, t, m->step));
 		return build2(&b, IR_ADDI, t, r, build_int(&b, t, o->attr[ATTR_START]));
 	}
-	if (v->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0), 0) &&
+	if (v->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0), begin_walk(m->s->ctx)) &&
 	    value_const_int(operand(o, 1), &by)) {
 		struct value *x = divided_by_step(m, operand(o, 0));
 		return by == m->step ? x : build2(&b, o->code, t, x, build_int(&b, t, by / m->step));
@@ -192,10 +205,10 @@ static void visit(struct op *o, void *arg)
 	for (int i = 1; i < t->rank; i++)
 		d = info->constancy[i] > info->constancy[d] ? i : d;
 	struct sample m = {.s = s, .step = MIN(info->constancy[d], t->shape[d])};
-	m.made.arena = m.fine.arena = &m.scratch;
+	m.made.arena = m.along.arena = m.quotients.arena = &m.scratch;
 	bool ok = t->rank > 1 && t->rank < MAX_RANK && m.step > 1;
 	for (u32 i = 0; i < o->noperands && ok; i++)
-		ok = can_sample(&m, operand(o, i), d, 0);
+		ok = can_sample(&m, operand(o, i), d);
 	if (ok) {
 		struct builder b = builder_after(s->ctx, o);
 		struct map map = {.arena = &m.scratch};

@@ -11,28 +11,26 @@
 #include "opt/ranges.h"
 #include "opt/pass.h"
 
-enum { MAX_DEPTH = 24 };
-
-static bool feeds_dot(const struct value *v, int depth)
+static bool feeds_dot(const struct value *v, u32 walk)
 {
-	for (const struct use *u = v->uses; u && depth < MAX_DEPTH; u = u->next)
-		if (u->user->code == IR_DOT ? u - u->user->operands < 2
-					    : (op_has(u->user, ELEM) || u->user->code == IR_TRANS) &&
-						      feeds_dot(result(u->user), depth + 1))
+	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next)
+		if (u->user->code == IR_DOT
+			    ? u - u->user->operands < 2
+			    : (op_has(u->user, ELEM) || u->user->code == IR_TRANS) && feeds_dot(result(u->user), walk))
 			return true;
 	return false;
 }
 
 /* Do neighbours of v address neighbouring small elements of a dot's operand? */
-static bool runs_along_operand(const struct value *v, int depth)
+static bool runs_along_operand(const struct pass_state *s, const struct value *v, u32 walk)
 {
-	for (const struct use *u = v->uses; u && depth < MAX_DEPTH; u = u->next) {
+	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next) {
 		const struct op *o = u->user;
 		u32 i = (u32)(u - o->operands);
 		const struct value *next = NULL;
 		switch (o->code) {
 		case IR_LOAD:
-			if (i == 0 && type_elem_bits(result(o)->type) < 32 && feeds_dot(result(o), 0))
+			if (i == 0 && type_elem_bits(result(o)->type) < 32 && feeds_dot(result(o), begin_walk(s->ctx)))
 				return true;
 			break;
 		case IR_ADDI:
@@ -44,7 +42,7 @@ static bool runs_along_operand(const struct value *v, int depth)
 		case IR_FOR: next = i >= 3 ? o->blocks[0]->args[i - 2] : NULL; break;
 		default: break;
 		}
-		if (next && runs_along_operand(next, depth + 1))
+		if (next && runs_along_operand(s, next, walk))
 			return true;
 	}
 	return false;
@@ -52,18 +50,18 @@ static bool runs_along_operand(const struct value *v, int depth)
 
 /* Does v, as (part of) a load's mask, split runs of a dot's operand that would be whole without it? `alone`: v before
  * its conjunction with other masks. */
-static bool splits_runs(const struct pass_state *s, const struct value *v, const struct value *alone, int depth)
+static bool splits_runs(const struct pass_state *s, const struct value *v, const struct value *alone, u32 walk)
 {
-	for (const struct use *u = v->uses; u && depth < MAX_DEPTH; u = u->next) {
+	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next) {
 		const struct op *o = u->user;
 		int unit;
-		if (o->code == IR_ANDI && splits_runs(s, result(o), alone ? alone : v, depth + 1))
+		if (o->code == IR_ANDI && splits_runs(s, result(o), alone ? alone : v, walk))
 			return true;
 		if ((o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST) && !alone &&
-		    splits_runs(s, result(o), NULL, depth + 1))
+		    splits_runs(s, result(o), NULL, walk))
 			return true;
 		if (o->code != IR_LOAD || u - o->operands != 1 || type_elem_bits(result(o)->type) >= 32 ||
-		    !feeds_dot(result(o), 0))
+		    !feeds_dot(result(o), begin_walk(s->ctx)))
 			continue;
 		for (int d = 0; d < v->type->rank; d++)
 			if (axis_run_length(s->axis, operand(o, 0), NULL, d, &unit) >
@@ -81,9 +79,9 @@ static bool versioning_pays(const struct pass_state *s, const struct op *o)
 	    type_elem_bits(operand(o, 0)->type) != 32 || !row_of(operand(o, 0), &r) || !def_if(operand(o, 1), IR_SPLAT))
 		return false;
 	if (compares)
-		return splits_runs(s, result(o), NULL, 0);
+		return splits_runs(s, result(o), NULL, begin_walk(s->ctx));
 	return axis_of(s->axis, result(o))->contiguity[0] < 8 && r.last - r.first >= 8 &&
-	       runs_along_operand(result(o), 0);
+	       runs_along_operand(s, result(o), begin_walk(s->ctx));
 }
 
 /* 0 <= row (of remainders) and row < n, computed in 64 bits, where it cannot wrap. */

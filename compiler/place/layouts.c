@@ -223,16 +223,21 @@ static void place_accesses(struct placer *p)
 /* --- dots ---------------------------------------------------------------------------------------------------- */
 
 /* Does v's computation include a dot, without leaving the block? */
-static bool comes_from_dot(const struct value *v, const struct block *b, int depth)
+static bool comes_from_dot(const struct value *v, const struct block *b, u32 walk)
 {
-	if (!v->def || v->def->block != b || depth > 24)
+	if (!v->def || v->def->block != b || !first_visit(v, walk))
 		return false;
 	if (v->def->code == IR_DOT)
 		return true;
 	for (u32 i = 0; i < v->def->noperands; i++)
-		if (comes_from_dot(operand(v->def, i), b, depth + 1))
+		if (comes_from_dot(operand(v->def, i), b, walk))
 			return true;
 	return false;
+}
+
+static bool follows_dot(const struct op *dot, u32 walk)
+{
+	return comes_from_dot(operand(dot, 0), dot->block, walk) || comes_from_dot(operand(dot, 1), dot->block, walk);
 }
 
 struct dot_list {
@@ -251,15 +256,11 @@ static void note_dot(struct op *o, void *arg)
  * them stays inside a warp. */
 static bool is_chained(const struct dot_list *all, const struct op *o)
 {
-	if (comes_from_dot(operand(o, 0), o->block, 0) || comes_from_dot(operand(o, 1), o->block, 0))
-		return true;
-	for (u32 i = 0; i < all->at.len; i++) {
-		const struct op *other = all->at.at[i];
-		if (other != o && other->block == o->block &&
-		    (comes_from_dot(operand(other, 0), o->block, 0) || comes_from_dot(operand(other, 1), o->block, 0)))
-			return true;
-	}
-	return false;
+	u32 walk = begin_walk(all->p->s->ctx);
+	bool chained = follows_dot(o, walk);
+	for (u32 i = 0; i < all->at.len && !chained; i++)
+		chained = all->at.at[i]->block == o->block && follows_dot(all->at.at[i], walk);
+	return chained;
 }
 
 static void split_warps(const struct placer *p, const struct type *t, const struct mma *m, bool chained, int *warps)
@@ -328,16 +329,13 @@ static const struct layout *fma_layout(struct placer *p, const struct type *t)
 }
 
 /* Does v run along dimension d in memory, as far as one can tell: is it loaded so? */
-static bool loaded_along(struct placer *p, const struct value *v, int d, int depth)
+static bool loaded_along(struct placer *p, const struct value *v, int d)
 {
-	const struct op *o = v->def;
-	if (!o || depth > 8)
-		return true;
-	if (o->code == IR_TRANS)
-		return loaded_along(p, operand(o, 0), 1 - d, depth + 1);
-	if (o->code != IR_LOAD)
-		return !op_has(o, ELEM) || loaded_along(p, operand(o, 0), d, depth + 1);
-	const struct layout *l = map_get(&p->memory, o);
+	while (v->def && v->def->code != IR_LOAD && (op_has(v->def, ELEM) || v->def->code == IR_TRANS)) {
+		d = v->def->code == IR_TRANS ? 1 - d : d;
+		v = operand(v->def, 0);
+	}
+	const struct layout *l = def_if(v, IR_LOAD) ? map_get(&p->memory, v->def) : NULL;
 	return !l || !l->bits[LL_REG] || l->basis[LL_REG][0] & layout_dim_mask(l, d);
 }
 
@@ -380,7 +378,7 @@ static void find_turned(struct placer *p, const struct op *dot, const struct wgm
 {
 	for (u32 i = 2; i--;) {
 		const struct op *load = load_of(operand(dot, i));
-		along[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i, 0);
+		along[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i);
 		bool turn = !along[i] && load && (dtype_bytes(w->a) == 1 || (i == 0 && !along[1]));
 		turned[i] = turn ? turned_load(p, load) : NULL;
 	}
@@ -711,9 +709,9 @@ static void infer(struct placer *p)
 
 /* --- values that nothing has placed yet ---------------------------------------------------------------------- */
 
-static const struct layout *wanted(struct placer *p, const struct value *v, int depth);
+static const struct layout *wanted(struct placer *p, const struct value *v, u32 walk);
 
-static const struct layout *wanted_by(struct placer *p, const struct use *u, int depth)
+static const struct layout *wanted_by(struct placer *p, const struct use *u, u32 walk)
 {
 	const struct op *o = u->user;
 	u32 i = (u32)(u - o->operands);
@@ -728,18 +726,18 @@ static const struct layout *wanted_by(struct placer *p, const struct use *u, int
 	if (!o->nresults || !type_is_tensor(o->results[0].type))
 		return NULL;
 	if (op_is_shape(o)) {
-		const struct layout *l = wanted(p, result(o), depth + 1);
+		const struct layout *l = wanted(p, result(o), walk);
 		return l ? operand_layout(p, o, l) : NULL;
 	}
 	if (!op_has(o, ELEM))
 		return NULL;
-	return home_of(p, result(o)) ? home_of(p, result(o)) : wanted(p, result(o), depth + 1);
+	return home_of(p, result(o)) ? home_of(p, result(o)) : wanted(p, result(o), walk);
 }
 
-static const struct layout *wanted(struct placer *p, const struct value *v, int depth)
+static const struct layout *wanted(struct placer *p, const struct value *v, u32 walk)
 {
-	for (const struct use *u = v->uses; u && depth < 16; u = u->next) {
-		const struct layout *l = wanted_by(p, u, depth);
+	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next) {
+		const struct layout *l = wanted_by(p, u, walk);
 		if (l)
 			return l;
 	}
@@ -751,7 +749,7 @@ static bool settle(struct placer *p, struct value *v)
 {
 	if (!type_is_tensor(v->type) || home_of(p, v))
 		return false;
-	const struct layout *l = wanted(p, v, 0);
+	const struct layout *l = wanted(p, v, begin_walk(p->s->ctx));
 	set_home(p, v, l ? l : default_layout(p, v->type));
 	return true;
 }

@@ -5,8 +5,6 @@
 #include "opt/axis.h"
 #include "opt/ranges.h"
 
-enum { MAX_DEPTH = 64, MAX_VISITS = 512 /* of operations in a question, which share operands */ };
-
 bool touches_memory(const struct op *o)
 {
 	return o->code == IR_LOAD || o->code == IR_ASYNC_COPY || o->code == IR_TMA_COPY || writes_memory(o);
@@ -14,10 +12,10 @@ bool touches_memory(const struct op *o)
 
 /* --- the same address ---------------------------------------------------------------------------------------- */
 
-static bool same_addresses(const struct value *x, const struct value *y, int depth);
+static bool same_addresses(const struct value *x, const struct value *y);
 
 /* Does a loop move both by the same from the same? */
-static bool same_carried(const struct value *x, const struct value *y, int depth)
+static bool same_carried(const struct value *x, const struct value *y)
 {
 	const struct op *loop = x->block->parent;
 	if (x->block != y->block || !loop || loop->code != IR_FOR || !x->index || !y->index)
@@ -26,27 +24,24 @@ static bool same_carried(const struct value *x, const struct value *y, int depth
 			*dy = operand(nx, y->index - 1)->def;
 	return dx && dy && dx->code == IR_ADDPTR && dy->code == IR_ADDPTR && operand(dx, 0) == x &&
 	       operand(dy, 0) == y && operand(dx, 1) == operand(dy, 1) &&
-	       same_addresses(operand(loop, 2 + x->index), operand(loop, 2 + y->index), depth + 1);
+	       same_addresses(operand(loop, 2 + x->index), operand(loop, 2 + y->index));
 }
 
 /* Are x and y the same addresses, if their bases are? */
-static bool same_addresses(const struct value *x, const struct value *y, int depth)
+static bool same_addresses(const struct value *x, const struct value *y)
 {
 	if (x == y)
 		return true;
-	if (depth > MAX_DEPTH)
-		return false;
 	if (!x->def || !y->def) {
 		bool params = !x->def && !y->def && !x->block->parent && !y->block->parent;
-		return params ? type_is_ptr(x->type) && type_is_ptr(y->type)
-			      : !x->def && !y->def && same_carried(x, y, depth);
+		return params ? type_is_ptr(x->type) && type_is_ptr(y->type) : !x->def && !y->def && same_carried(x, y);
 	}
 	const struct op *a = x->def, *b = y->def;
 	if (a->code != b->code || memcmp(a->attr, b->attr, sizeof a->attr))
 		return false;
 	bool shape = op_is_shape(a) || a->code == IR_SPLAT || a->code == IR_CONVERT_LAYOUT;
 	if (shape || (a->code == IR_ADDPTR && operand(a, 1) == operand(b, 1)))
-		return same_addresses(operand(a, 0), operand(b, 0), depth + 1);
+		return same_addresses(operand(a, 0), operand(b, 0));
 	return false;
 }
 
@@ -69,10 +64,10 @@ static bool is_shared_by_warps(const struct pass_state *s, const struct op *o)
 	return warps;
 }
 
-static bool is_each_once(const struct value *v, int *visits);
+static bool is_each_once(const struct value *v, u32 walk);
 
 /* Each time the loop runs, does it move the tile as a whole? */
-static bool is_moved(const struct value *v, int *visits)
+static bool is_moved(const struct value *v, u32 walk)
 {
 	const struct op *loop = v->block->parent;
 	if (!loop)
@@ -83,20 +78,18 @@ static bool is_moved(const struct value *v, int *visits)
 	bool adds = next && (next->code == IR_ADDPTR || next->code == IR_ADDI) && operand(next, 0) == v;
 	u64 bits;
 	return adds && (def_if(operand(next, 1), IR_SPLAT) || value_const_bits(operand(next, 1), &bits)) &&
-	       is_each_once(operand(loop, 2 + v->index), visits);
+	       is_each_once(operand(loop, 2 + v->index), walk);
 }
 
 /* Is the tile computed from numbers of elements, of which no two are told to be the same? Numbers from memory and
  * remainders may be. */
-static bool is_each_once(const struct value *v, int *visits)
+static bool is_each_once(const struct value *v, u32 walk)
 {
 	const struct op *o = v->def;
-	if (!type_is_tensor(v->type))
+	if (!type_is_tensor(v->type) || !first_visit(v, walk))
 		return true;
-	if (--*visits < 0)
-		return false;
 	if (!o)
-		return is_moved(v, visits);
+		return is_moved(v, walk);
 	switch (o->code) {
 	case IR_CONSTANT:
 	case IR_MAKE_RANGE:
@@ -104,27 +97,27 @@ static bool is_each_once(const struct value *v, int *visits)
 	case IR_ADDPTR:
 	case IR_ADDI:
 	case IR_SUBI:
-	case IR_MULI: return is_each_once(operand(o, 0), visits) && is_each_once(operand(o, 1), visits);
+	case IR_MULI: return is_each_once(operand(o, 0), walk) && is_each_once(operand(o, 1), walk);
 	case IR_EXTSI:
 	case IR_EXTUI:
-	case IR_CONVERT_LAYOUT: return is_each_once(operand(o, 0), visits);
-	default: return op_is_shape(o) && is_each_once(operand(o, 0), visits);
+	case IR_CONVERT_LAYOUT: return is_each_once(operand(o, 0), walk);
+	default: return op_is_shape(o) && is_each_once(operand(o, 0), walk);
 	}
 }
 
 /* Does a thread that touches an address in one of the two do so in the other, and nobody else? What a scalar is
  * written by is one thread. */
-static bool same_threads(const struct pass_state *s, const struct op *a, const struct op *b)
+static bool same_threads(struct pass_state *s, const struct op *a, const struct op *b)
 {
 	const struct value *x = operand(a, 0), *y = operand(b, 0);
 	if (is_scalar(a) && is_scalar(b) && writes_memory(a) && writes_memory(b))
 		return true;
-	if (is_scalar(a) != is_scalar(b) || !same_addresses(x, y, 0))
+	if (is_scalar(a) != is_scalar(b) || !same_addresses(x, y))
 		return false;
 	bool same_size =
 		dtype_bytes(type_dtype(type_elem(x->type)->elem)) == dtype_bytes(type_dtype(type_elem(y->type)->elem));
-	int visits = MAX_VISITS;
-	if (!same_size || (!is_scalar(a) && (x->type->layout != y->type->layout || !is_each_once(x, &visits))))
+	if (!same_size ||
+	    (!is_scalar(a) && (x->type->layout != y->type->layout || !is_each_once(x, begin_walk(s->ctx)))))
 		return false;
 	for (i32 d = 0; !is_scalar(a) && d < x->type->rank; d++)
 		if (x->type->shape[d] > 1 && axis_of(s->axis, x)->constancy[d] > 1)
@@ -266,23 +259,25 @@ static u32 list_offsets(const struct op *o, const struct value **out, u32 most)
 	return n;
 }
 
-/* Do x and y differ by a number that is the same for all elements? `loop`: x is of an earlier iteration. */
-static bool same_pattern(const struct value *x, const struct value *y, const struct op *loop, int *visits)
+/* Do x and y differ by a number that is the same for all elements? `loop`: x is of an earlier iteration. `found`: the y
+ * of each x that does. */
+static bool same_pattern(const struct value *x, const struct value *y, const struct op *loop, struct map *found)
 {
 	const struct op *a = x->def, *b = y->def;
 	bool fixed = x == y;
 	for (u32 k = 0; loop && k < loop->nblocks; k++)
 		fixed &= value_defined_outside(x, loop->blocks[k]);
-	if (fixed)
+	if (fixed || map_get(found, x) == y)
 		return true;
-	if (!a || !b || a->code != b->code || --*visits < 0 || x->type != y->type ||
-	    memcmp(a->attr, b->attr, sizeof a->attr))
+	if (!a || !b || a->code != b->code || x->type != y->type || memcmp(a->attr, b->attr, sizeof a->attr))
 		return false;
 	if (a->code == IR_SPLAT || a->code == IR_CONSTANT || a->code == IR_MAKE_RANGE)
 		return true;
 	bool through = a->code == IR_ADDI || a->code == IR_CONVERT_LAYOUT || op_is_shape(a);
 	for (u32 i = 0; through && i < a->noperands; i++)
-		through = same_pattern(operand(a, i), operand(b, i), loop, visits);
+		through = same_pattern(operand(a, i), operand(b, i), loop, found);
+	if (through)
+		map_put(found, x, (void *)y);
 	return through;
 }
 
@@ -319,14 +314,14 @@ static bool are_aligned(struct pass_state *s, const struct touched *t, const str
 	    dtype_bytes(type_dtype(type_elem(p->type)->elem)) != dtype_bytes(type_dtype(type_elem(q->type)->elem)))
 		return false;
 	struct sum x, y;
-	int visits = MAX_VISITS;
+	struct map found = {.arena = s->ctx->arena};
 	if (!find_sum(t->op, t->loop, of_b, list_offsets(o, of_b, ARRAY_LEN(of_b)), &x) ||
 	    !find_sum(o, t->loop, of_a, list_offsets(t->op, of_a, ARRAY_LEN(of_a)), &y) ||
 	    x.changes->type != y.changes->type || x.tile != y.tile)
 		return false;
 	if (x.tile ? type_numel(x.tile->type) != type_numel(p->type) || !is_whole(s, x.tile)
 		   : type_numel(x.changes->type) != type_numel(p->type) ||
-			     !same_pattern(x.changes, y.changes, t->loop, &visits) || !is_whole(s, x.changes) ||
+			     !same_pattern(x.changes, y.changes, t->loop, &found) || !is_whole(s, x.changes) ||
 			     !is_whole(s, y.changes))
 		return false;
 	i64 length = type_numel(p->type);

@@ -4,34 +4,38 @@
  * of the first, which has its first boxes issued too: else it would begin by waiting for memory. */
 #include "place/pipeline.h"
 
-/* Are x and y computed alike from the indices of their loops? */
+/* Are x and y computed alike from the indices of their loops? `found`: the y of each x that is. */
 static bool same_function(const struct value *x, const struct value *y, const struct pipe *p, const struct pipe *q,
-			  int depth)
+			  struct map *found)
 {
 	const struct block *in = p->loop->blocks[0], *other = q->loop->blocks[0];
 	if (x == y)
 		return value_defined_outside(x, in);
 	if (x == in->args[0])
 		return y == other->args[0];
+	if (map_get(found, x) == y)
+		return true;
 	const struct op *a = x->def, *b = y->def;
-	if (!a || !b || depth > 16 || a->code != b->code || a->noperands != b->noperands || !op_has(a, PURE) ||
-	    a->nblocks || x->type != y->type || memcmp(a->attr, b->attr, sizeof a->attr) != 0)
+	if (!a || !b || a->code != b->code || a->noperands != b->noperands || !op_has(a, PURE) || a->nblocks ||
+	    x->type != y->type || memcmp(a->attr, b->attr, sizeof a->attr) != 0)
 		return false;
 	for (u32 i = 0; i < a->noperands; i++)
-		if (!same_function(operand(a, i), operand(b, i), p, q, depth + 1))
+		if (!same_function(operand(a, i), operand(b, i), p, q, found))
 			return false;
+	map_put(found, x, (void *)y);
 	return true;
 }
 
 static bool same_loads(const struct pipe *p, const struct pipe *q)
 {
+	struct map found = {.arena = p->ctx->arena};
 	bool same = p->loads.len == q->loads.len && !p->args.len && !q->args.len;
 	for (u32 i = 0; same && i < p->loads.len; i++) {
 		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
 		const struct box *x = &p->boxes.at[i], *y = &q->boxes.at[i];
 		same = x->along == y->along && x->stride == y->stride && x->factor == y->factor &&
 		       result(a)->type == result(b)->type && ring_layout(p, a) == ring_layout(q, b) &&
-		       same_function(operand(a, 0), operand(b, 0), p, q, 0);
+		       same_function(operand(a, 0), operand(b, 0), p, q, &found);
 	}
 	return same;
 }

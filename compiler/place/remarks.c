@@ -5,7 +5,7 @@
 #include "place/mma.h"
 #include "place/place.h"
 
-enum { WIDEST = 16 /* bytes */, MAX_DEPTH = 24 };
+enum { WIDEST = 16 /* bytes */ };
 
 /* --- who is to blame? ---------------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ static bool is_param(const struct pass_state *s, const struct value *v)
 	return false;
 }
 
-static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need, int depth);
+static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need, u32 walk);
 
 /* What a loop's argument, or result, starts as, and what it becomes (the index: grows by). False when v is neither. */
 static bool carried(const struct value *v, const struct value **start, const struct value **next)
@@ -50,19 +50,19 @@ static i64 offset_multiple(const struct op *sum, i64 need)
 	return sum->code == IR_ADDPTR ? need / MAX(type_elem_bits(type_elem(result(sum)->type)->elem) / 8, 1) : need;
 }
 
-static struct culprit blame_carried(const struct pass_state *s, const struct value *v, int d, i64 need, int depth)
+static struct culprit blame_carried(const struct pass_state *s, const struct value *v, int d, i64 need, u32 walk)
 {
 	const struct value *start, *next;
 	if (!carried(v, &start, &next))
 		return (struct culprit){v, need};
-	struct culprit c = blame_multiple(s, start, d, need, depth + 1);
+	struct culprit c = blame_multiple(s, start, d, need, walk);
 	bool grows =
 		next->def && (next->def->code == IR_ADDPTR || next->def->code == IR_ADDI) && operand(next->def, 0) == v;
 	if (c.value)
 		return c;
 	if (grows) /* by the other operand; v itself would lead back here */
-		return blame_multiple(s, operand(next->def, 1), d, offset_multiple(next->def, need), depth + 1);
-	return blame_multiple(s, next, d, need, depth + 1);
+		return blame_multiple(s, operand(next->def, 1), d, offset_multiple(next->def, need), walk);
+	return blame_multiple(s, next, d, need, walk);
 }
 
 /* Of a product the factor that the caller chooses. */
@@ -79,50 +79,50 @@ static struct culprit blame_factor(const struct pass_state *s, const struct op *
 }
 
 /* What keeps the start of each run of v along d from being known as a multiple of `need` (bytes of pointers)? */
-static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need, int depth)
+static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need, u32 walk)
 {
 	struct culprit none = {0}, here = {v, need}, c;
 	if (need <= 1 || axis_of(s->axis, v)->divisibility[d] >= need)
 		return none;
-	if (depth > MAX_DEPTH || is_param(s, v))
+	if (is_param(s, v) || !first_visit(v, walk))
 		return here;
 	if (!v->def || v->def->code == IR_FOR)
-		return blame_carried(s, v, d, need, depth);
+		return blame_carried(s, v, d, need, walk);
 	const struct op *o = v->def;
 	switch (o->code) {
 	case IR_ADDI:
 	case IR_SUBI:
 	case IR_REMSI:
-		c = blame_multiple(s, operand(o, 0), d, need, depth + 1);
-		return c.value ? c : blame_multiple(s, operand(o, 1), d, need, depth + 1);
+		c = blame_multiple(s, operand(o, 0), d, need, walk);
+		return c.value ? c : blame_multiple(s, operand(o, 1), d, need, walk);
 	case IR_ADDPTR:
-		c = blame_multiple(s, operand(o, 0), d, need, depth + 1);
-		return c.value ? c : blame_multiple(s, operand(o, 1), d, offset_multiple(o, need), depth + 1);
+		c = blame_multiple(s, operand(o, 0), d, need, walk);
+		return c.value ? c : blame_multiple(s, operand(o, 1), d, offset_multiple(o, need), walk);
 	case IR_MULI: return blame_factor(s, o, need);
-	case IR_SPLAT: return blame_multiple(s, operand(o, 0), 0, need, depth + 1);
+	case IR_SPLAT: return blame_multiple(s, operand(o, 0), 0, need, walk);
 	case IR_EXTSI:
 	case IR_EXTUI:
 	case IR_TRUNCI:
 	case IR_BROADCAST:
-	case IR_CONVERT_LAYOUT: return blame_multiple(s, operand(o, 0), d, need, depth + 1);
+	case IR_CONVERT_LAYOUT: return blame_multiple(s, operand(o, 0), d, need, walk);
 	case IR_EXPAND_DIMS:
 		return blame_multiple(s, operand(o, 0),
 				      d > (int)o->attr[ATTR_AXIS]    ? d - 1
 				      : d == (int)o->attr[ATTR_AXIS] ? 0
 								     : d,
-				      need, depth + 1);
+				      need, walk);
 	default: return here;
 	}
 }
 
 /* What keeps v from counting up along d? */
-static struct culprit blame_stride(const struct pass_state *s, const struct value *v, int d, int depth)
+static struct culprit blame_stride(const struct pass_state *s, const struct value *v, int d)
 {
 	const struct value *start, *next;
 	struct culprit here = {v, 0};
-	if (depth <= MAX_DEPTH && carried(v, &start, &next))
-		return blame_stride(s, start, d, depth + 1);
-	if (!v->def || depth > MAX_DEPTH || axis_of(s->axis, v)->contiguity[d] > 1)
+	if (carried(v, &start, &next))
+		return blame_stride(s, start, d);
+	if (!v->def || axis_of(s->axis, v)->contiguity[d] > 1)
 		return here;
 	const struct op *o = v->def;
 	switch (o->code) {
@@ -130,42 +130,40 @@ static struct culprit blame_stride(const struct pass_state *s, const struct valu
 	case IR_ADDI: {
 		const struct value *x = operand(o, 0), *y = operand(o, 1);
 		bool x_varies = type_is_tensor(x->type) && axis_of(s->axis, x)->constancy[d] < x->type->shape[d];
-		return blame_stride(s, x_varies ? x : y, d, depth + 1);
+		return blame_stride(s, x_varies ? x : y, d);
 	}
 	case IR_MULI: return (struct culprit){blame_factor(s, o, 0).value, 0};
 	case IR_EXTSI:
 	case IR_EXTUI:
 	case IR_BROADCAST:
-	case IR_CONVERT_LAYOUT: return blame_stride(s, operand(o, 0), d, depth + 1);
+	case IR_CONVERT_LAYOUT: return blame_stride(s, operand(o, 0), d);
 	case IR_EXPAND_DIMS:
 		return blame_stride(s, operand(o, 0),
 				    d > (int)o->attr[ATTR_AXIS]    ? d - 1
 				    : d == (int)o->attr[ATTR_AXIS] ? 0
-								   : d,
-				    depth + 1);
+								   : d);
 	default: return here;
 	}
 }
 
 /* The comparison of a mask that changes within a vector: what its edge is not a multiple of. */
-static struct culprit blame_mask(const struct pass_state *s, const struct value *v, int d, i64 need, int depth)
+static struct culprit blame_mask(const struct pass_state *s, const struct value *v, int d, i64 need, u32 walk)
 {
 	struct culprit none = {0}, c;
-	if (!v->def || depth > MAX_DEPTH || axis_of(s->axis, v)->constancy[d] >= need)
+	if (!v->def || axis_of(s->axis, v)->constancy[d] >= need || !first_visit(v, walk))
 		return none;
 	const struct op *o = v->def;
 	switch (o->code) {
 	case IR_CMPI:
-		c = blame_multiple(s, operand(o, 1), d, need, depth + 1);
-		return c.value ? c : blame_multiple(s, operand(o, 0), d, need, depth + 1);
+		c = blame_multiple(s, operand(o, 1), d, need, walk);
+		return c.value ? c : blame_multiple(s, operand(o, 0), d, need, walk);
 	case IR_ANDI:
 	case IR_ORI:
-		c = blame_mask(s, operand(o, 0), d, need, depth + 1);
-		return c.value ? c : blame_mask(s, operand(o, 1), d, need, depth + 1);
+		c = blame_mask(s, operand(o, 0), d, need, walk);
+		return c.value ? c : blame_mask(s, operand(o, 1), d, need, walk);
 	case IR_BROADCAST:
-	case IR_CONVERT_LAYOUT: return blame_mask(s, operand(o, 0), d, need, depth + 1);
-	case IR_EXPAND_DIMS:
-		return blame_mask(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d, need, depth + 1);
+	case IR_CONVERT_LAYOUT: return blame_mask(s, operand(o, 0), d, need, walk);
+	case IR_EXPAND_DIMS: return blame_mask(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d, need, walk);
 	default: return (struct culprit){v, need};
 	}
 }
@@ -226,7 +224,7 @@ static void explain(struct teller *t, const struct op *o, const char *what, cons
 	const struct axis_info *a = axis_of(s->axis, ptr);
 	struct culprit c = {0};
 	if ((u32)a->contiguity[d] < want) {
-		c = blame_stride(s, ptr, d, 0);
+		c = blame_stride(s, ptr, d);
 		diag(s->diags, R_ACCESS, o->loc, what,
 		     arena_printf(&t->scratch, ": %s is not known to be %s", name_of(t, c.value),
 				  c.value->def && c.value->def->code == IR_LOAD ? "one of neighbours" : "1"));
@@ -235,7 +233,7 @@ static void explain(struct teller *t, const struct op *o, const char *what, cons
 					    "stride that is always 1 is i32:1 in a signature, or not multiplied");
 		return;
 	}
-	c = blame_multiple(s, ptr, d, (i64)want * elem, 0);
+	c = blame_multiple(s, ptr, d, (i64)want * elem, begin_walk(s->ctx));
 	if ((u32)a->divisibility[d] / elem < want && c.value) {
 		const char *unit = type_elem(c.value->type)->kind == TY_PTR ? " bytes" : "";
 		diag(s->diags, R_ACCESS, o->loc, what,
@@ -245,7 +243,7 @@ static void explain(struct teller *t, const struct op *o, const char *what, cons
 		return;
 	}
 	if (mask && (u32)axis_of(s->axis, mask)->constancy[d] < want) {
-		c = blame_mask(s, mask, d, want, 0);
+		c = blame_mask(s, mask, d, want, begin_walk(s->ctx));
 		diag(s->diags, R_ACCESS, o->loc, what,
 		     c.value ? arena_printf(&t->scratch,
 					    ": the mask may change inside a vector, since %s is not known to be a "

@@ -8,17 +8,17 @@
 #include "place/layouts.h"
 
 /* The dot whose result is stored as v; NULL if more than elementwise operations lies between. */
-static const struct op *dot_behind(const struct value *v, int depth)
+static const struct op *dot_behind(const struct value *v, u32 walk)
 {
 	const struct op *o = v->def, *dot = NULL;
-	if (!o || depth > 24)
+	if (!o || !first_visit(v, walk))
 		return NULL;
 	if (o->code == IR_DOT)
 		return o;
 	if (o->code == IR_FOR || o->code == IR_IF)
-		return dot_behind(operand(o->blocks[0]->last, (u32)(v - o->results)), depth + 1);
+		return dot_behind(operand(o->blocks[0]->last, (u32)(v - o->results)), walk);
 	for (u32 i = 0; i < o->noperands && op_has(o, ELEM) && !dot; i++)
-		dot = dot_behind(operand(o, i), depth + 1);
+		dot = dot_behind(operand(o, i), walk);
 	return dot;
 }
 
@@ -72,7 +72,7 @@ static void place_result(struct op *o, void *arg)
 {
 	struct placer *p = arg;
 	const struct layout *l = o->code == IR_STORE ? map_get(&p->memory, o) : NULL;
-	const struct op *dot = l ? dot_behind(operand(o, 1), 0) : NULL;
+	const struct op *dot = l ? dot_behind(operand(o, 1), begin_walk(p->s->ctx)) : NULL;
 	int order[MAX_RANK] = {0};
 	if (!dot || result(dot)->type->rank != operand(o, 1)->type->rank)
 		return;

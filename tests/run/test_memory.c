@@ -421,6 +421,18 @@ static void promised(struct suite *s, tl_dtype t, int n, int steps, int block, i
 	case_end(s);
 }
 
+static void repeated_both_ways(struct suite *s, tl_dtype t, int n, int step)
+{
+	if (!case_begin(s, file, "repeated both ways %s n=%d step=%d", tl_dtype_name(t), n, step))
+		return;
+	struct array *x = in(s, "x", t, (size_t)(2 * n * n)), *o = out(s, "o", t, (size_t)(n * n));
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < n; j++)
+			copy_number(o, (size_t)(i * n + j), x, (size_t)((i / step + j / step) * (n + 1)));
+	LAUNCH(s, "repeated_both_ways", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n), tl_int(step));
+	case_end(s);
+}
+
 void theme_memory(struct suite *s)
 {
 	static const int lengths[] = {2, 32, 64, 256, 1024, 4096};
@@ -443,5 +455,6 @@ void theme_memory(struct suite *s)
 		around_zero(s, TL_I8, 4, 256, 64, 2), around_zero(s, TL_I32, 16, 32, 16, 8);
 	optional(s, true), optional(s, false);
 	hinted(s, TL_F32), hinted(s, TL_F16), hinted(s, TL_I64), hinted(s, TL_I16);
+	repeated_both_ways(s, TL_F32, 32, 4), repeated_both_ways(s, TL_F16, 64, 2);
 	promised(s, TL_F32, 64, 3, 1024, 1), promised(s, TL_F16, 16, 4, 512, 1), promised(s, TL_I8, 48, 5, 2048, 2);
 }
