@@ -191,9 +191,9 @@ static void live_op(struct planner *p, const struct op *o)
 	for (u32 i = 0; i < o->nresults; i++)
 		add_storage(p, &o->results[i], s.start, s.start);
 	if (o->code == IR_FOR) {
-		add_storage(p, o->blocks[0]->args[0], s.start, s.end);
+		add_storage(p, for_index(o), s.start, s.end);
 		for (u32 i = 0; i < o->nresults; i++)
-			map_put(&p->storages, o->blocks[0]->args[1 + i], map_get(&p->storages, &o->results[i]));
+			map_put(&p->storages, for_arg(o, i), map_get(&p->storages, &o->results[i]));
 	} else if (o->code == IR_WHILE) {
 		for (u32 i = 0; i < o->noperands; i++)
 			add_storage(p, o->blocks[0]->args[i], s.start, s.end);
@@ -236,7 +236,7 @@ static void merge_yields(const struct planner *p, const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
 		for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++) {
-			const struct value *arg = o->blocks[0]->args[1 + i], *v = root(operand(o->blocks[0]->last, i));
+			const struct value *arg = for_arg(o, i), *v = root(for_yielded(o, i));
 			struct storage *from = map_get(&p->storages, v), *to = map_get(&p->storages, arg);
 			if (is_constant(v) || !v->def || v->def->block != o->blocks[0])
 				continue;
@@ -459,10 +459,10 @@ static void plan_for(struct planner *p, const struct op *o, struct inst *i)
 	struct for_plan *w = plan_alloc(p, sizeof *w);
 	const struct block *b = o->blocks[0];
 	struct span span = p->op;
-	place(p, storage_of(p, b->args[0]));
-	w->index = storage_of(p, b->args[0])->slot;
-	w->type = type_dtype(b->args[0]->type);
-	plan_moves(p, o, 3, b->args + 1, o->nresults, &w->enter);
+	place(p, storage_of(p, for_index(o)));
+	w->index = storage_of(p, for_index(o))->slot;
+	w->type = type_dtype(for_index(o)->type);
+	plan_moves(p, o, FOR_INITS, b->args + 1, o->nresults, &w->enter);
 	w->body = emit_code(p, b);
 	p->op = span;
 	plan_moves(p, b->last, 0, b->args + 1, o->nresults, &w->next);

@@ -350,6 +350,14 @@ void op_remove_operand(struct op *o, u32 index)
 	use_unlink(&o->operands[--o->noperands]);
 }
 
+void for_remove_carried(struct op *loop, u32 i)
+{
+	op_remove_operand(loop->blocks[0]->last, i);
+	op_remove_operand(loop, FOR_INITS + i);
+	block_remove_arg(loop->blocks[0], 1 + i);
+	op_remove_result(loop, i);
+}
+
 void op_remove_result(struct op *o, u32 index)
 {
 	tl_assert(value_unused(&o->results[index]));
@@ -573,11 +581,11 @@ static void collect_bases(struct bases *b, const struct value *v)
 		i = v->index;
 	} else if (!v->def && v->block->parent->code == IR_FOR && v->index) {
 		loop = v->block->parent;
-		i = v->index - 1;
+		i = for_arg_number(v);
 	}
 	if (loop) {
-		collect_bases(b, operand(loop, 3 + i));
-		collect_bases(b, operand(loop->blocks[0]->last, i));
+		collect_bases(b, for_init(loop, i));
+		collect_bases(b, for_yielded(loop, i));
 	} else if (v->def && (v->def->code == IR_IF || v->def->code == IR_SELECT)) {
 		bool branch = v->def->code == IR_IF;
 		collect_bases(b, branch ? operand(v->def->blocks[0]->last, v->index) : operand(v->def, 1));

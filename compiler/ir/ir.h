@@ -334,6 +334,17 @@ static inline bool first_visit(const struct value *v, u32 walk)
 }
 static inline bool op_has(const struct op *o, enum ir_trait t) { return (op_info[o->code].traits & t) != 0; }
 static inline struct op *terminator(const struct block *b) { return b->last; }
+/* Of an scf.for: the bounds and the step, the initial value of each carried value, and in the body the index, the
+ * carried values, their numbers, and the values that the next iteration gets. */
+enum { FOR_LOWER, FOR_UPPER, FOR_STEP, FOR_INITS /* first */ }; /* operands, for op_set_operand */
+static inline struct value *for_lower(const struct op *loop) { return operand(loop, FOR_LOWER); }
+static inline struct value *for_upper(const struct op *loop) { return operand(loop, FOR_UPPER); }
+static inline struct value *for_step(const struct op *loop) { return operand(loop, FOR_STEP); }
+static inline struct value *for_init(const struct op *loop, u32 i) { return operand(loop, FOR_INITS + i); }
+static inline struct value *for_index(const struct op *loop) { return loop->blocks[0]->args[0]; }
+static inline struct value *for_arg(const struct op *loop, u32 i) { return loop->blocks[0]->args[1 + i]; }
+static inline u32 for_arg_number(const struct value *arg) { return arg->index - 1; }
+static inline struct value *for_yielded(const struct op *loop, u32 i) { return operand(loop->blocks[0]->last, i); }
 /* The operation that defines v if it has opcode `code`, else NULL. */
 static inline struct op *def_if(const struct value *v, enum opcode code)
 {
@@ -349,6 +360,7 @@ struct kernel *kernel_new(struct ir_context *c, const char *name);
 struct block *block_new(struct ir_context *c, struct op *parent);
 struct value *block_add_arg(struct ir_context *c, struct block *b, const struct type *t);
 void block_remove_arg(struct block *b, u32 index); /* it must be unused */
+void for_remove_carried(struct op *loop, u32 i);   /* its argument and result must be unused */
 
 /* Where new operations go: before `before`, or at the end of `block` when that is NULL. */
 struct builder {

@@ -157,7 +157,7 @@ static struct op *read_for(struct reader *r, struct builder *b)
 	bool is_unsigned = rd_accept(r, "unsigned");
 	const char *iv = read_name(r);
 	static const char *const words[] = {"=", "to", "step"};
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < FOR_INITS; i++) {
 		rd_expect(r, words[i]);
 		struct value *v = read_value(r);
 		if (v)
@@ -170,7 +170,7 @@ static struct op *read_for(struct reader *r, struct builder *b)
 		read_result_list(r, &p);
 	}
 	const struct type *iv_type = rd_accept(r, ":") ? read_type(r) : type_scalar(r->ctx, DT_I32);
-	if (!r->failed && (p.operands.len != 3 + args.len || p.results.len != args.len))
+	if (!r->failed && (p.operands.len != FOR_INITS + args.len || p.results.len != args.len))
 		rd_fail(r, "the numbers of iter_args and of result types differ");
 	if (r->failed)
 		return NULL;

@@ -404,22 +404,22 @@ static void print_for(struct printer *p, const struct op *o)
 {
 	const struct block *b = o->blocks[0];
 	sb_puts(p->out, " ");
-	print_value(p, b->args[0]);
+	print_value(p, for_index(o));
 	sb_puts(p->out, " = ");
-	print_value(p, operand(o, 0));
+	print_value(p, for_lower(o));
 	sb_puts(p->out, " to ");
-	print_value(p, operand(o, 1));
+	print_value(p, for_upper(o));
 	sb_puts(p->out, " step ");
-	print_value(p, operand(o, 2));
+	print_value(p, for_step(o));
 	if (o->nresults) {
 		sb_puts(p->out, " iter_args");
-		print_inits(p, b, 1, o, 3);
+		print_inits(p, b, 1, o, FOR_INITS);
 		sb_puts(p->out, " -> (");
 		print_result_types(p, o);
 		sb_puts(p->out, ") ");
 	}
 	sb_puts(p->out, " : ");
-	print_type(p, b->args[0]->type);
+	print_type(p, for_index(o)->type);
 	sb_puts(p->out, " ");
 	print_region(p, b);
 	sb_puts(p->out, " ");

@@ -202,14 +202,15 @@ static const char *check_for(const struct op *o)
 	const struct block *b = o->blocks[0];
 	NEED(b->nargs && b->args[0]->type->kind == TY_SCALAR && type_elem_bits(b->args[0]->type) >= 8,
 	     "counts in a scalar integer");
-	NEED(o->noperands == 3u + o->nresults && b->nargs == 1u + o->nresults, "wrong number of iteration values");
+	NEED(o->noperands == FOR_INITS + o->nresults && b->nargs == 1u + o->nresults,
+	     "wrong number of iteration values");
 	NEED(b->last && b->last->code == IR_YIELD && b->last->noperands == o->nresults,
 	     "must yield the iteration values");
-	for (u32 i = 0; i < 3; i++)
-		NEED(operand(o, i)->type == b->args[0]->type && is_int(b->args[0]->type), "bounds differ in type");
+	for (u32 i = 0; i < FOR_INITS; i++)
+		NEED(operand(o, i)->type == for_index(o)->type && is_int(for_index(o)->type), "bounds differ in type");
 	for (u32 i = 0; i < o->nresults; i++) {
 		const struct type *t = o->results[i].type;
-		NEED(operand(o, 3 + i)->type == t && b->args[1 + i]->type == t && operand(b->last, i)->type == t,
+		NEED(for_init(o, i)->type == t && for_arg(o, i)->type == t && for_yielded(o, i)->type == t,
 		     "an iteration value changes type");
 	}
 	return NULL;

@@ -281,11 +281,11 @@ static struct carried carried(struct lower *l, const struct value *v, const stru
 
 static struct carried first_carried(struct lower *l, const struct op *loop, u32 i)
 {
-	const struct value *v = operand(loop, 3 + i);
+	const struct value *v = for_init(loop, i);
 	const struct tile *t = map_get(&l->tiles, v);
 	if (stays_pinned(loop, i))
 		return (struct carried){.as = AS_PINNED, .n = num_accumulators(v)};
-	return carried(l, v, loop->blocks[0]->args[1 + i],
+	return carried(l, v, for_arg(loop, i),
 		       t->runs    ? AS_RUNS
 		       : t->words ? AS_WORDS
 				  : AS_ELEMENTS,
@@ -298,13 +298,13 @@ static void choose_carried(struct lower *l, const struct op *loop)
 {
 	u32 total = 0;
 	for (u32 i = 0; i < loop->nresults; i++) {
-		const struct value *v = operand(loop, 3 + i);
+		const struct value *v = for_init(loop, i);
 		u32 bits = (u32)type_bits(llvm_type(l, v->type));
 		total += first_carried(l, loop, i).n * (bits == 64 ? 2 : 1);
 	}
 	for (u32 i = 0; total > MAX_CARRIED_REGISTERS && i < loop->nresults; i++)
 		if (!stays_pinned(loop, i))
-			words_of_tile(l, operand(loop, 3 + i));
+			words_of_tile(l, for_init(loop, i));
 }
 
 /* v becomes phis, which are returned: of `first` from one block, and later of another. */
@@ -374,11 +374,11 @@ static void carry_all(struct lower *l, struct value **to, u32 n, const struct ca
 /* May the index behind the last one lie beyond its type? */
 static bool index_may_wrap(const struct lower *l, const struct op *o)
 {
-	int bits = type_elem_bits(operand(o, 1)->type);
+	int bits = type_elem_bits(for_index(o)->type);
 	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1,
-	    step = value_range(l->s->ranges, operand(o, 2))->max;
+	    step = value_range(l->s->ranges, for_step(o))->max;
 	return !o->attr[ATTR_NO_WRAP] &&
-	       (step > most || value_range(l->s->ranges, operand(o, 1))->max > most - (step - 1));
+	       (step > most || value_range(l->s->ranges, for_upper(o))->max > most - (step - 1));
 }
 
 /* Tested before each iteration: what the loop carries is its results too, where a test at the end would need other phis
@@ -390,7 +390,7 @@ static void lower_for(struct lower *l, const struct op *o)
 	u32 n = o->nresults;
 	bool once = loop_runs_once(o);
 	LLVMBasicBlockRef head = once ? NULL : new_block(l), body = new_block(l), exit = new_block(l);
-	LLVMValueRef lb = elem(l, operand(o, 0), 0), ub = elem(l, operand(o, 1), 0), step = elem(l, operand(o, 2), 0),
+	LLVMValueRef lb = elem(l, for_lower(o), 0), ub = elem(l, for_upper(o), 0), step = elem(l, for_step(o), 0),
 		     iv = lb;
 	struct carried *first = arena_array(&l->scratch, struct carried, n + 1u),
 		       *next = arena_array(&l->scratch, struct carried, n + 1u);
@@ -401,7 +401,7 @@ static void lower_for(struct lower *l, const struct op *o)
 		results[i] = &o->results[i];
 		first[i] = first_carried(l, o, i); /* unpacked before the branch */
 		if (first[i].as == AS_PINNED)
-			pass_pin(l, pin_down(l, operand(o, 3 + i)), b->args[1 + i]);
+			pass_pin(l, pin_down(l, for_init(o, i)), for_arg(o, i));
 	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
 	/* then no index is compared that is past the end: the last one tells by its distance that it is the last */
@@ -415,9 +415,9 @@ static void lower_for(struct lower *l, const struct op *o)
 		carry_all(l, b->args + 1, n, first, before, phis);
 		for (u32 i = 0; i < n; i++)
 			if (first[i].as != AS_PINNED)
-				result_tile(l, results[i], b->args[1 + i]);
+				result_tile(l, results[i], for_arg(o, i));
 	}
-	fill(l, b->args[0], iv);
+	fill(l, for_index(o), iv);
 	LLVMBuildCondBr(l->b, more ? more : LLVMBuildICmp(l->b, LLVMIntSLT, iv, ub, ""), body, exit);
 	LLVMPositionBuilderAtEnd(l->b, body);
 	if (once)
@@ -425,7 +425,7 @@ static void lower_for(struct lower *l, const struct op *o)
 	lower_block(l, b);
 	for (u32 i = 0; i < n; i++)
 		if (first[i].as != AS_PINNED)
-			next[i] = carried(l, operand(b->last, i), b->args[1 + i], first[i].as, first[i].shape);
+			next[i] = carried(l, for_yielded(o, i), for_arg(o, i), first[i].as, first[i].shape);
 	LLVMValueRef index = once ? NULL : LLVMBuildAdd(l->b, iv, step, "");
 	LLVMValueRef again = wraps ? LLVMBuildICmp(l->b, LLVMIntUGT, LLVMBuildSub(l->b, ub, iv, ""), step, "") : NULL;
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
@@ -445,7 +445,7 @@ static void lower_for(struct lower *l, const struct op *o)
 		carry_all(l, results, n, first, before, phis);
 	for (u32 i = 0; i < n; i++)
 		if (first[i].as == AS_PINNED)
-			pass_pin(l, pin_of(l, b->args[1 + i]), results[i]);
+			pass_pin(l, pin_of(l, for_arg(o, i)), results[i]);
 		else
 			carry_on(phis[i], &next[i], latch);
 }

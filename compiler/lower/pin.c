@@ -20,15 +20,15 @@ static const struct value *heir(const struct value *v)
 	switch (o->code) {
 	case IR_WARP_GROUP_DOT: return i == 2 ? result(o) : NULL;
 	case IR_WARP_GROUP_WAIT: return &o->results[i];
-	case IR_FOR: return i >= 3 && stays_pinned(o, i - 3) ? o->blocks[0]->args[i - 2] : NULL;
-	case IR_YIELD: return loop->code == IR_FOR && stays_pinned(loop, i) ? loop->blocks[0]->args[1 + i] : NULL;
+	case IR_FOR: return i >= FOR_INITS && stays_pinned(o, i - FOR_INITS) ? for_arg(o, i - FOR_INITS) : NULL;
+	case IR_YIELD: return loop->code == IR_FOR && stays_pinned(loop, i) ? for_arg(loop, i) : NULL;
 	default: return NULL;
 	}
 }
 
 bool stays_pinned(const struct op *loop, u32 i)
 {
-	const struct value *v = loop->blocks[0]->args[1 + i];
+	const struct value *v = for_arg(loop, i);
 	for (bool dot = false;;) {
 		const struct use *u = v->uses;
 		if (!u || u->next || u->user->block != loop->blocks[0])
@@ -37,7 +37,7 @@ bool stays_pinned(const struct op *loop, u32 i)
 		u32 at = (u32)(u - o->operands);
 		if (o->code == IR_YIELD)
 			return dot && at == i;
-		if (o->code == IR_FOR && at >= 3 && stays_pinned(o, at - 3)) {
+		if (o->code == IR_FOR && at >= FOR_INITS && stays_pinned(o, at - FOR_INITS)) {
 			v = &o->results[at - 3];
 			dot = true;
 		} else if ((v = heir(v))) {

@@ -418,7 +418,7 @@ static void analyze_block(struct axis_analysis *a, const struct block *b);
 /* Notes on the loop that the index behind the last iteration fits its type, if that is proved. */
 static void note_no_wrap(const struct axis_analysis *a, struct op *o)
 {
-	struct value *end = operand(o, 1), *step = operand(o, 2);
+	struct value *end = for_upper(o), *step = for_step(o);
 	int bits = type_elem_bits(end->type);
 	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1, by = value_range(a->ranges, step)->max;
 	if (o->attr[ATTR_NO_WRAP])
@@ -437,20 +437,20 @@ static void analyze_for(struct axis_analysis *a, const struct op *o)
 	const struct block *b = o->blocks[0];
 	struct axis_info iv = nothing;
 	iv.divisibility[0] =
-		MIN(axis_of(a, operand(o, 0))->divisibility[0], axis_of(a, operand(o, 2))->divisibility[0]);
-	record(a, b->args[0], &iv);
+		MIN(axis_of(a, for_lower(o))->divisibility[0], axis_of(a, for_step(o))->divisibility[0]);
+	record(a, for_index(o), &iv);
 	for (u32 i = 0; i < o->nresults; i++)
-		record(a, b->args[1 + i], axis_of(a, operand(o, 3 + i)));
+		record(a, for_arg(o, i), axis_of(a, for_init(o, i)));
 	for (bool changed = true; changed;) {
 		changed = false;
 		analyze_block(a, b);
 		for (u32 i = 0; i < o->nresults; i++) {
-			struct axis_info m = meet(axis_of(a, b->args[1 + i]), axis_of(a, operand(b->last, i)));
-			changed |= record(a, b->args[1 + i], &m);
+			struct axis_info m = meet(axis_of(a, for_arg(o, i)), axis_of(a, for_yielded(o, i)));
+			changed |= record(a, for_arg(o, i), &m);
 		}
 	}
 	for (u32 i = 0; i < o->nresults; i++)
-		record(a, &o->results[i], axis_of(a, b->args[1 + i]));
+		record(a, &o->results[i], axis_of(a, for_arg(o, i)));
 }
 
 static void analyze_op(struct axis_analysis *a, const struct op *o)

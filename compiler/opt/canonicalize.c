@@ -333,24 +333,20 @@ static bool simplify_if(struct canon *c, struct op *o)
 /* A carried value that never changes is its initial value. */
 static bool simplify_for(struct canon *c, struct op *o)
 {
-	struct block *b = o->blocks[0];
 	i64 lb, ub;
-	if (value_const_int(operand(o, 0), &lb) && value_const_int(operand(o, 1), &ub) && lb >= ub) {
+	if (value_const_int(for_lower(o), &lb) && value_const_int(for_upper(o), &ub) && lb >= ub) {
 		for (u32 i = 0; i < o->nresults; i++)
-			replace_uses(&o->results[i], operand(o, 3 + i));
+			replace_uses(&o->results[i], for_init(o, i));
 		op_erase(o);
 		return true;
 	}
 	for (u32 i = 0; i < o->nresults; i++) {
-		struct value *arg = b->args[1 + i], *next = operand(b->last, i), *init = operand(o, 3 + i);
+		struct value *arg = for_arg(o, i), *next = for_yielded(o, i), *init = for_init(o, i);
 		if (next != arg && next != init)
 			continue;
 		replace_uses(arg, init);
 		replace_uses(&o->results[i], init);
-		op_remove_operand(b->last, i);
-		op_remove_operand(o, 3 + i);
-		block_remove_arg(b, 1 + i);
-		op_remove_result(o, i);
+		for_remove_carried(o, i);
 		c->changed = true;
 		i--;
 	}

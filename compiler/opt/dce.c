@@ -60,7 +60,7 @@ static void mark_control(struct marker *m, struct op *o)
 		need_operands(m, o->blocks[0]->last);
 		need_operands(m, o->blocks[1]->last);
 	} else {
-		for (u32 i = 0; i < MIN(o->code == IR_FOR ? 3u : 1u, o->noperands); i++)
+		for (u32 i = 0; i < MIN(o->code == IR_FOR ? (u32)FOR_INITS : 1u, o->noperands); i++)
 			need(m, operand(o, i));
 	}
 	o->mark = 1;
@@ -101,9 +101,9 @@ static void follow_result(struct marker *m, struct op *o, u32 i)
 	switch (o->code) {
 	case IR_FOR:
 		mark_control(m, o);
-		need(m, operand(o, 3 + i));
-		need(m, o->blocks[0]->args[1 + i]);
-		need(m, operand(o->blocks[0]->last, i));
+		need(m, for_init(o, i));
+		need(m, for_arg(o, i));
+		need(m, for_yielded(o, i));
 		break;
 	case IR_IF:
 		mark_control(m, o);
@@ -128,14 +128,14 @@ static void follow_arg(struct marker *m, struct value *v)
 	struct op *o = v->block->parent;
 	if (!o || o->code != IR_FOR || v->index == 0)
 		return;
-	need(m, operand(o, 2 + v->index));
-	need(m, operand(v->block->last, v->index - 1));
+	need(m, for_init(o, for_arg_number(v)));
+	need(m, for_yielded(o, for_arg_number(v)));
 	mark_control(m, o);
 }
 
 static bool carried_dead(const struct op *o, u32 i)
 {
-	return !o->results[i].mark && !(o->code == IR_FOR && o->blocks[0]->args[1 + i]->mark);
+	return !o->results[i].mark && !(o->code == IR_FOR && for_arg(o, i)->mark);
 }
 
 static void remove_dead_results(struct op *o)
@@ -143,12 +143,12 @@ static void remove_dead_results(struct op *o)
 	for (u32 i = o->nresults; i-- > 0;) {
 		if (!carried_dead(o, i))
 			continue;
+		if (o->code == IR_FOR) {
+			for_remove_carried(o, i);
+			continue;
+		}
 		for (u32 k = 0; k < o->nblocks; k++)
 			op_remove_operand(o->blocks[k]->last, i);
-		if (o->code == IR_FOR) {
-			op_remove_operand(o, 3 + i);
-			block_remove_arg(o->blocks[0], 1 + i);
-		}
 		op_remove_result(o, i);
 	}
 }
@@ -171,7 +171,7 @@ static void sweep(struct block *b)
 		/* cut the cycle through a dead carried value before the body is swept */
 		for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++)
 			if (carried_dead(o, i))
-				op_set_operand(o->blocks[0]->last, i, operand(o, 3 + i));
+				op_set_operand(o->blocks[0]->last, i, for_init(o, i));
 		for (u32 i = 0; i < o->nblocks; i++)
 			sweep(o->blocks[i]);
 		if (o->code == IR_FOR)

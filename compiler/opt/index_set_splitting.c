@@ -61,7 +61,7 @@ static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, 
 		if (o->code != IR_CMPI || !as_less(o, &l) || !feeds_mask(&o->results[0], begin_walk(s->ctx)))
 			continue;
 		struct affine f = excess(s->ranges, o, &l);
-		struct split sp = {.cmp = o, .a = affine_take(&f, loop->blocks[0]->args[0])};
+		struct split sp = {.cmp = o, .a = affine_take(&f, for_index(loop))};
 		bool outside = f.known;
 		for (int i = 0; i < f.n; i++)
 			outside &= value_defined_outside(f.term[i].scalar, loop->blocks[0]);
@@ -127,12 +127,12 @@ static struct value *round_to_step(struct builder *b, struct value *end, struct 
 static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
 {
 	i64 lb, step;
-	if (!value_const_int(operand(loop, 0), &lb) || lb < 0 || !value_const_int(operand(loop, 2), &step))
+	if (!value_const_int(for_lower(loop), &lb) || lb < 0 || !value_const_int(for_step(loop), &step))
 		return false;
 	for (u32 i = 0; i < splits->len; i++) {
 		const struct split *sp = &splits->at[i];
 		if (sp->a != 1 || sp->offset.constant != step || sp->offset.n != 1 ||
-		    sp->offset.term[0].scalar != operand(loop, 1) || sp->offset.term[0].coef != -1)
+		    sp->offset.term[0].scalar != for_upper(loop) || sp->offset.term[0].coef != -1)
 			return false;
 	}
 	return true;
@@ -141,14 +141,14 @@ static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
 /* The main loop's end: lb <= end <= max(lb, ub), an index value of the loop. */
 static struct value *end_of_main(struct builder *b, const struct op *loop, const split_vec *splits)
 {
-	const struct type *t = operand(loop, 0)->type;
+	const struct type *t = for_lower(loop)->type;
 	if (only_part_of_a_step(loop, splits)) { /* the distance to the end is not negative: nothing wraps */
-		struct value *lb = operand(loop, 0), *step = operand(loop, 2);
-		struct value *n = build2(b, IR_SUBI, t, build2(b, IR_MAXSI, t, operand(loop, 1), lb), lb);
+		struct value *lb = for_lower(loop), *step = for_step(loop);
+		struct value *n = build2(b, IR_SUBI, t, build2(b, IR_MAXSI, t, for_upper(loop), lb), lb);
 		return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, build2(b, IR_DIVSI, t, n, step), step));
 	}
-	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)),
-		     *step = to_i64(b, operand(loop, 2));
+	struct value *lb = to_i64(b, for_lower(loop)), *ub = to_i64(b, for_upper(loop)),
+		     *step = to_i64(b, for_step(loop));
 	struct value *end = split_point(b, &splits->at[0]);
 	for (u32 i = 1; i < splits->len; i++)
 		end = build2(b, IR_MINSI, end->type, end, split_point(b, &splits->at[i]));
@@ -167,16 +167,16 @@ static void split_loop(struct pass_state *s, struct op *loop, const split_vec *s
 	/* the main loop: a copy with the comparisons true */
 	struct map map = {.arena = s->ctx->arena};
 	struct op *main = op_clone(&b, loop, &map);
-	op_set_operand(main, 1, end);
+	op_set_operand(main, FOR_UPPER, end);
 	for (u32 i = 0; i < splits->len; i++) {
 		struct value *cmp = mapped(&map, &splits->at[i].cmp->results[0]);
 		struct builder at = builder_before(s->ctx, cmp->def);
 		replace_uses(cmp, build_int(&at, cmp->type, 1));
 	}
 	/* the tail: the loop itself, from the end of the main loop on */
-	op_set_operand(loop, 0, end);
+	op_set_operand(loop, FOR_LOWER, end);
 	for (u32 i = 0; i < loop->nresults; i++)
-		op_set_operand(loop, 3 + i, &main->results[i]);
+		op_set_operand(loop, FOR_INITS + i, &main->results[i]);
 	loop->attr[ATTR_STAGES] = 1;
 	loop->attr[ATTR_UNROLL] = 0;
 }
@@ -248,7 +248,7 @@ static bool masks_are_free(const struct pass_state *s, const struct op *loop, co
  * once, it is not pipelined either. */
 static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_vec *splits)
 {
-	struct affine first = lower_bound_of_rounded(s->ranges, operand(loop, 0));
+	struct affine first = lower_bound_of_rounded(s->ranges, for_lower(loop));
 	bool nothing = false;
 	i64 lo, hi, step;
 	for (u32 i = 0; i < splits->len; i++) {
@@ -257,8 +257,8 @@ static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_
 		at = affine_without_indices(s->ranges, &at, NULL, false);
 		nothing |= affine_interval(s->ranges, &at, loop, &lo, &hi) && lo > 0;
 	}
-	struct affine way = affine_difference(exact_hi(s->ranges, operand(loop, 1)), &first);
-	if (nothing && value_const_int(operand(loop, 2), &step) && affine_interval(s->ranges, &way, loop, &lo, &hi) &&
+	struct affine way = affine_difference(exact_hi(s->ranges, for_upper(loop)), &first);
+	if (nothing && value_const_int(for_step(loop), &step) && affine_interval(s->ranges, &way, loop, &lo, &hi) &&
 	    hi <= step)
 		loop->attr[ATTR_STAGES] = 1;
 	return nothing;
@@ -267,17 +267,17 @@ static bool nothing_to_split(struct pass_state *s, struct op *loop, const split_
 static bool is_counted(const struct op *loop)
 {
 	i64 k;
-	return value_const_int(operand(loop, 0), &k) && value_const_int(operand(loop, 1), &k) &&
-	       value_const_int(operand(loop, 2), &k);
+	return value_const_int(for_lower(loop), &k) && value_const_int(for_upper(loop), &k) &&
+	       value_const_int(for_step(loop), &k);
 }
 
 /* Bounds of 64 bits are split only where sums of them and of a step cannot wrap. */
 static bool bounds_fit(const struct pass_state *s, const struct op *loop)
 {
 	const i64 most = INT64_MAX / 8;
-	return value_range(s->ranges, operand(loop, 0))->min >= -most &&
-	       value_range(s->ranges, operand(loop, 1))->max <= most &&
-	       value_range(s->ranges, operand(loop, 2))->max <= most;
+	return value_range(s->ranges, for_lower(loop))->min >= -most &&
+	       value_range(s->ranges, for_upper(loop))->max <= most &&
+	       value_range(s->ranges, for_step(loop))->max <= most;
 }
 
 static void split_loops(struct pass_state *s, struct block *b)

@@ -54,11 +54,11 @@ static bool is_multiple(const struct kernel *k, const struct value *v, i64 n)
  * the step to another, or up to cdiv(x, m) for a multiple x of m. Unknown for other loops. */
 static struct affine most_of_index(struct pass_state *s, const struct op *loop, i64 a)
 {
-	const struct value *first = operand(loop, 0), *end = operand(loop, 1);
+	const struct value *first = for_lower(loop), *end = for_upper(loop);
 	const struct op *div = def_if(end, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
 	i64 step, m, round, lo;
 	struct affine unknown = {0}, by = affine_constant(0);
-	if (!value_const_int(operand(loop, 2), &step) || step <= 0)
+	if (!value_const_int(for_step(loop), &step) || step <= 0)
 		return unknown;
 	if (is_multiple(s->k, first, step) && is_multiple(s->k, end, step)) {
 		by.constant = step;
@@ -93,7 +93,7 @@ static bool holds_to_the_end(struct pass_state *s, const struct op *o, const str
 		if (loop->code != IR_FOR)
 			continue;
 		struct affine f = affine_without_indices(s->ranges, excess, loop, true);
-		i64 a = affine_take(&f, loop->blocks[0]->args[0]);
+		i64 a = affine_take(&f, for_index(loop));
 		struct affine most = most_of_index(s, loop, a);
 		f = affine_sum(&f, &most);
 		if (a > 0 && never_positive(s, &f, NULL, o))

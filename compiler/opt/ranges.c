@@ -353,19 +353,19 @@ static struct range transfer(struct ranges *r, const struct op *o)
 static bool carried_sum(struct ranges *r, const struct op *loop, u32 i, struct affine *lo, struct affine *hi)
 {
 	const struct block *body = loop->blocks[0];
-	const struct value *arg = body->args[1 + i], *increment;
+	const struct value *arg = for_arg(loop, i), *increment;
 	const struct op *next = operand(body->last, i)->def;
 	i64 by, step;
-	if (!next || next->code != IR_ADDI || next->block != body || !value_const_int(operand(loop, 2), &step) ||
+	if (!next || next->code != IR_ADDI || next->block != body || !value_const_int(for_step(loop), &step) ||
 	    step <= 0)
 		return false;
 	increment = operand(next, 0) == arg ? operand(next, 1) : operand(next, 1) == arg ? operand(next, 0) : NULL;
 	if (!increment || !value_const_int(increment, &by) || by < 0 || by % step)
 		return false;
-	const struct range *first = value_range(r, operand(loop, 3 + i));
-	struct affine index = affine_scalar(body->args[0]);
-	*lo = affine_difference(&index, exact_hi(r, operand(loop, 0)));
-	*hi = affine_difference(&index, exact_lo(r, operand(loop, 0)));
+	const struct range *first = value_range(r, for_init(loop, i));
+	struct affine index = affine_scalar(for_index(loop));
+	*lo = affine_difference(&index, exact_hi(r, for_lower(loop)));
+	*hi = affine_difference(&index, exact_lo(r, for_lower(loop)));
 	*lo = affine_scaled(lo, by / step);
 	*hi = affine_scaled(hi, by / step);
 	*lo = affine_sum(first->lo, lo);
@@ -378,13 +378,13 @@ static void analyze_block(struct ranges *r, const struct block *b);
 static void analyze_for(struct ranges *r, const struct op *o)
 {
 	const struct block *body = o->blocks[0];
-	struct interval all = interval_of_type(body->args[0]->type), first = interval_of(r, operand(o, 0)),
-			end = interval_of(r, operand(o, 1));
+	struct interval all = interval_of_type(for_index(o)->type), first = interval_of(r, for_lower(o)),
+			end = interval_of(r, for_upper(o));
 	struct interval index = {first.lo, end.hi - 1};
-	set_interval(r, body->args[0], index.lo <= index.hi ? index : all);
+	set_interval(r, for_index(o), index.lo <= index.hi ? index : all);
 	for (u32 i = 0; i < o->nresults; i++) {
 		struct affine lo = unknown, hi = unknown;
-		const struct value *arg = body->args[1 + i];
+		const struct value *arg = for_arg(o, i);
 		if (is_integer(arg) && carried_sum(r, o, i, &lo, &hi)) {
 			/* between its values at the index's bounds */
 			struct affine a = affine_without_indices(r, &lo, NULL, false),
@@ -401,7 +401,7 @@ static void analyze_for(struct ranges *r, const struct op *o)
 	for (u32 i = 0; i < o->nresults; i++)
 		if (is_integer(&o->results[i]))
 			set_interval(r, &o->results[i],
-				     interval_joined(interval_of(r, operand(o, 3 + i)), joined_yields(r, o, i)));
+				     interval_joined(interval_of(r, for_init(o, i)), joined_yields(r, o, i)));
 }
 
 static void analyze_op(struct ranges *r, const struct op *o)
@@ -465,9 +465,9 @@ struct affine affine_without_indices(struct ranges *r, const struct affine *a, c
 	struct affine f = affine_copied(a);
 	const struct op *loop;
 	while (f.known && (loop = innermost(&f, keep_index))) {
-		i64 coef = affine_take(&f, loop->blocks[0]->args[0]);
+		i64 coef = affine_take(&f, for_index(loop));
 		bool last = (coef > 0) == upper;
-		struct affine by = affine_copied(last ? exact_hi(r, operand(loop, 1)) : exact_lo(r, operand(loop, 0))),
+		struct affine by = affine_copied(last ? exact_hi(r, for_upper(loop)) : exact_lo(r, for_lower(loop))),
 			      one = affine_constant(1);
 		if (last)
 			by = affine_difference(&by, &one);
@@ -499,10 +499,10 @@ static bool is_end(const struct value *v, const struct value *end)
 /* Decides two kinds of loops, whose bounds cannot wrap: between constants, and from end / m * m to the end. */
 bool loop_runs_once(const struct op *loop)
 {
-	const struct value *first = operand(loop, 0), *end = operand(loop, 1);
+	const struct value *first = for_lower(loop), *end = for_upper(loop);
 	const struct op *mul = def_if(first, IR_MULI), *div = mul ? def_if(operand(mul, 0), IR_DIVSI) : NULL;
 	i64 lo, hi, step, m, n;
-	if (!value_const_int(operand(loop, 2), &step) || step <= 0)
+	if (!value_const_int(for_step(loop), &step) || step <= 0)
 		return false;
 	if (value_const_int(first, &lo) && value_const_int(end, &hi))
 		return lo >= hi || (u64)hi - (u64)lo <= (u64)step;

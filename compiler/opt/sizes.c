@@ -79,8 +79,8 @@ static struct bound bound_of(struct query *q, const struct value *v)
 	i64 c;
 	if (++q->operations > MOST_OPERATIONS)
 		return no_bound;
-	if (parent && parent->code == IR_FOR && !v->index && within(q, operand(parent, 0), INT64_MAX)) {
-		b = bound_of(q, operand(parent, 1));
+	if (parent && parent->code == IR_FOR && !v->index && within(q, for_lower(parent), INT64_MAX)) {
+		b = bound_of(q, for_upper(parent));
 		b.plus -= b.by;
 		return b;
 	}
@@ -217,8 +217,8 @@ static bool within(struct query *q, const struct value *v, i64 most)
 		return v->def->nblocks == 0 && v->def->nresults == 1 && operation_within(q, v->def, most);
 	const struct op *parent = v->block->parent;
 	if (parent)
-		return parent->code == IR_FOR && !v->index && within(q, operand(parent, 0), most) &&
-		       within(q, operand(parent, 1), most);
+		return parent->code == IR_FOR && !v->index && within(q, for_lower(parent), most) &&
+		       within(q, for_upper(parent), most);
 	return dtype_is_int(type_dtype(v->type)) && add_limit(q, (i16)v->index, SIZE_NONE, 1, most);
 }
 

@@ -25,7 +25,7 @@ static struct value *advanced(struct builder *b, struct value *ptr, struct value
 static void reduce_pointer(struct pass_state *s, struct op *loop, u32 i)
 {
 	struct block *body = loop->blocks[0];
-	struct value *arg = body->args[1 + i], *next = operand(body->last, i), *init = operand(loop, 3 + i),
+	struct value *arg = for_arg(loop, i), *next = for_yielded(loop, i), *init = for_init(loop, i),
 		     *out = &loop->results[i];
 	struct op *add = def_if(next, IR_ADDPTR);
 	if (!type_is_tensor(arg->type) || !add || operand(add, 0) != arg)
@@ -37,7 +37,7 @@ static void reduce_pointer(struct pass_state *s, struct op *loop, u32 i)
 	struct builder before = builder_before(s->ctx, loop), in = builder_before(s->ctx, body->first),
 		       end = builder_before(s->ctx, body->last), after = builder_after(s->ctx, loop);
 	before.loc = in.loc = end.loc = after.loc = add->loc;
-	op_set_operand(loop, 3 + i, build_int(&before, t, 0));
+	op_set_operand(loop, FOR_INITS + i, build_int(&before, t, 0));
 	if (step->type != t)
 		step = build1(&before, IR_EXTSI, t, step);
 	struct value *here = advanced(&in, init, arg), *there = advanced(&after, init, out);
@@ -68,8 +68,8 @@ void pass_strength_reduction(struct pass_state *s)
 static const struct value *increment(const struct op *loop, u32 i)
 {
 	const struct block *body = loop->blocks[0];
-	const struct op *add = def_if(operand(body->last, i), IR_ADDI);
-	const struct value *arg = body->args[1 + i];
+	const struct op *add = def_if(for_yielded(loop, i), IR_ADDI);
+	const struct value *arg = for_arg(loop, i);
 	if (!add || add->block != body || type_is_tensor(arg->type))
 		return NULL;
 	return operand(add, 0) == arg ? operand(add, 1) : operand(add, 1) == arg ? operand(add, 0) : NULL;
@@ -84,9 +84,8 @@ static bool equal_values(const struct value *a, const struct value *b)
 /* Is carried value i read by the code behind the loop only? */
 static bool only_result_used(const struct op *loop, u32 i)
 {
-	const struct block *body = loop->blocks[0];
-	return !value_unused(&loop->results[i]) && value_has_one_use(body->args[1 + i]) &&
-	       value_has_one_use(operand(body->last, i));
+	return !value_unused(&loop->results[i]) && value_has_one_use(for_arg(loop, i)) &&
+	       value_has_one_use(for_yielded(loop, i));
 }
 
 /* The loop, or the last of the operations with effects right behind it, such as waits, that do not read v. */
@@ -116,7 +115,7 @@ static void merge_increments(struct op *loop, void *arg)
 				continue;
 			struct builder after = builder_after(ctx, end_of_effects(loop, mine));
 			struct value *ahead =
-				build2(&after, IR_SUBI, mine->type, operand(loop, 3 + k), operand(loop, 3 + i));
+				build2(&after, IR_SUBI, mine->type, for_init(loop, k), for_init(loop, i));
 			replace_uses(mine, build2(&after, IR_SUBI, mine->type, other, ahead));
 			break;
 		}

@@ -15,8 +15,8 @@ static struct value *to_i64(struct builder *b, struct value *v)
 static struct value *main_end(struct builder *b, const struct op *loop, i64 factor, i64 most_step)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
-	struct value *lb = to_i64(b, operand(loop, 0)), *ub = to_i64(b, operand(loop, 1)),
-		     *step = to_i64(b, operand(loop, 2));
+	struct value *lb = to_i64(b, for_lower(loop)), *ub = to_i64(b, for_upper(loop)),
+		     *step = to_i64(b, for_step(loop));
 	struct value *last = build2(b, IR_MAXSI, t, ub, lb), *n = build2(b, IR_SUBI, t, last, lb);
 	i64 one;
 	if (!value_const_int(step, &one) || one != 1) {
@@ -31,22 +31,22 @@ static struct value *main_end(struct builder *b, const struct op *loop, i64 fact
 	n = build2(b, IR_MULI, t, n, build2(b, IR_MULI, t, step, build_int(b, t, factor)));
 	/* beyond ub only when no iteration remains */
 	struct value *end = build2(b, IR_MINSI, t, build2(b, IR_ADDI, t, lb, n), last);
-	return operand(loop, 0)->type == t ? end : build1(b, IR_TRUNCI, operand(loop, 0)->type, end);
+	return for_lower(loop)->type == t ? end : build1(b, IR_TRUNCI, for_lower(loop)->type, end);
 }
 
 /* The largest number that bounds and the main loop's step may be, so that nothing wraps in main_end. */
 static i64 most_of_type(const struct op *loop)
 {
-	int bits = type_elem_bits(operand(loop, 0)->type);
+	int bits = type_elem_bits(for_lower(loop)->type);
 	return bits == 64 ? INT64_MAX / 4 : ((i64)1 << (bits - 1)) - 1;
 }
 
 static bool can_unroll(const struct pass_state *s, const struct op *loop, i64 factor)
 {
-	const struct range *first = value_range(s->ranges, operand(loop, 0)),
-			   *end = value_range(s->ranges, operand(loop, 1));
+	const struct range *first = value_range(s->ranges, for_lower(loop)),
+			   *end = value_range(s->ranges, for_upper(loop));
 	i64 most = most_of_type(loop), step;
-	bool fits = !value_const_int(operand(loop, 2), &step) || step <= most / factor;
+	bool fits = !value_const_int(for_step(loop), &step) || step <= most / factor;
 	return fits && first->min >= -most - 1 && end->max <= most;
 }
 
@@ -57,37 +57,37 @@ static void append_iteration(struct ir_context *c, const struct op *loop, struct
 	struct op *yield = terminator(body);
 	struct builder b = builder_before(c, yield);
 	struct map map = {.arena = c->arena};
-	map_put(&map, from->args[0], index);
+	map_put(&map, for_index(loop), index);
 	for (u32 i = 0; i < yield->noperands; i++)
-		map_put(&map, from->args[1 + i], operand(yield, i));
+		map_put(&map, for_arg(loop, i), operand(yield, i));
 	for (const struct op *o = from->first; o != terminator(from); o = o->next)
 		op_clone(&b, o, &map);
 	for (u32 i = 0; i < yield->noperands; i++)
-		op_set_operand(yield, i, mapped(&map, operand(terminator(from), i)));
+		op_set_operand(yield, i, mapped(&map, for_yielded(loop, i)));
 }
 
 static void unroll(struct pass_state *s, struct op *loop, i64 factor)
 {
 	struct builder b = builder_before(s->ctx, loop);
 	i64 most_step = most_of_type(loop) / factor, constant;
-	struct value *step = operand(loop, 2), *end = main_end(&b, loop, factor, most_step);
+	struct value *step = for_step(loop), *end = main_end(&b, loop, factor, most_step);
 	const struct type *t = step->type;
 	struct map map = {.arena = s->ctx->arena};
 	struct value *once =
 		value_const_int(step, &constant) ? step : build2(&b, IR_MINSI, t, step, build_int(&b, t, most_step));
 	struct value *stride = build2(&b, IR_MULI, t, once, build_int(&b, t, factor));
 	struct op *main = op_clone(&b, loop, &map);
-	op_set_operand(main, 1, end);
-	op_set_operand(main, 2, stride);
+	op_set_operand(main, FOR_UPPER, end);
+	op_set_operand(main, FOR_STEP, stride);
 	struct block *body = main->blocks[0];
 	for (i64 k = 1; k < factor; k++) {
 		struct builder at = builder_before(s->ctx, terminator(body));
 		struct value *ahead = build2(&at, IR_MULI, t, step, build_int(&at, t, k));
-		append_iteration(s->ctx, loop, body, build2(&at, IR_ADDI, t, body->args[0], ahead));
+		append_iteration(s->ctx, loop, body, build2(&at, IR_ADDI, t, for_index(main), ahead));
 	}
-	op_set_operand(loop, 0, end);
+	op_set_operand(loop, FOR_LOWER, end);
 	for (u32 i = 0; i < loop->nresults; i++)
-		op_set_operand(loop, 3 + i, &main->results[i]);
+		op_set_operand(loop, FOR_INITS + i, &main->results[i]);
 	loop->attr[ATTR_STAGES] = 1;
 }
 
@@ -133,8 +133,8 @@ static void add_load(struct op *o, void *arg)
 static i64 iterations(const struct op *loop, i64 most)
 {
 	i64 lb, ub, step, length;
-	bool known = value_const_int(operand(loop, 0), &lb) && value_const_int(operand(loop, 1), &ub) &&
-		     value_const_int(operand(loop, 2), &step);
+	bool known = value_const_int(for_lower(loop), &lb) && value_const_int(for_upper(loop), &ub) &&
+		     value_const_int(for_step(loop), &step);
 	if (!known || step <= 0 || __builtin_sub_overflow(ub, lb, &length))
 		return most;
 	return MIN(MAX(length / step + (length % step > 0), 0), most);

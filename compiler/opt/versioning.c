@@ -39,7 +39,7 @@ static bool runs_along_operand(const struct pass_state *s, const struct value *v
 		case IR_EXPAND_DIMS:
 		case IR_BROADCAST:
 		case IR_TRANS: next = result(o); break;
-		case IR_FOR: next = i >= 3 ? o->blocks[0]->args[i - 2] : NULL; break;
+		case IR_FOR: next = i >= FOR_INITS ? for_arg(o, i - FOR_INITS) : NULL; break;
 		default: break;
 		}
 		if (next && runs_along_operand(s, next, walk))

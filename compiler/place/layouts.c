@@ -610,12 +610,12 @@ static void infer_for(struct placer *p, struct op *o)
 {
 	struct block *b = o->blocks[0];
 	for (u32 i = 0; i < o->nresults; i++)
-		if (!is_free(p, operand(o, 3 + i)))
-			set_home(p, b->args[1 + i], home_of(p, operand(o, 3 + i)));
+		if (!is_free(p, for_init(o, i)))
+			set_home(p, for_arg(o, i), home_of(p, for_init(o, i)));
 	infer_block(p, b);
 	for (u32 i = 0; i < o->nresults; i++) {
-		set_home(p, b->args[1 + i], home_of(p, operand(b->last, i)));
-		set_home(p, &o->results[i], home_of(p, b->args[1 + i]));
+		set_home(p, for_arg(o, i), home_of(p, for_yielded(o, i)));
+		set_home(p, &o->results[i], home_of(p, for_arg(o, i)));
 	}
 }
 
@@ -722,7 +722,7 @@ static const struct layout *wanted_by(struct placer *p, const struct use *u, u32
 		return i == 0 ? plan->a : i == 1 ? plan->b : plan->acc;
 	}
 	if (o->code == IR_YIELD && o->block->parent && o->block->parent->code == IR_FOR)
-		return home_of(p, o->block->args[1 + i]);
+		return home_of(p, for_arg(o->block->parent, i));
 	if (!o->nresults || !type_is_tensor(o->results[0].type))
 		return NULL;
 	if (op_is_shape(o)) {

@@ -131,16 +131,16 @@ static void place_for(struct placer *p, struct op *o)
 {
 	struct block *b = o->blocks[0];
 	for (u32 i = 0; i < o->nresults; i++) {
-		const struct layout *l = home_of(p, b->args[1 + i]);
-		request_operand(p, o, 3 + i, l);
-		set_layout(p, b->args[1 + i], l);
+		const struct layout *l = home_of(p, for_arg(o, i));
+		request_operand(p, o, FOR_INITS + i, l);
+		set_layout(p, for_arg(o, i), l);
 		set_layout(p, &o->results[i], l);
 		if (type_is_tensor(o->results[i].type))
 			map_put(&p->home, &o->results[i], (void *)l);
 	}
 	materialize_block(p, b);
 	for (u32 i = 0; i < o->nresults; i++)
-		request_operand(p, b->last, i, home_of(p, b->args[1 + i]));
+		request_operand(p, b->last, i, home_of(p, for_arg(o, i)));
 }
 
 static void place_while(struct placer *p, struct op *o)

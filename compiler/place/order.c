@@ -20,11 +20,11 @@ static bool same_carried(const struct value *x, const struct value *y)
 	const struct op *loop = x->block->parent;
 	if (x->block != y->block || !loop || loop->code != IR_FOR || !x->index || !y->index)
 		return false;
-	const struct op *nx = terminator(x->block), *dx = operand(nx, x->index - 1)->def,
-			*dy = operand(nx, y->index - 1)->def;
+	const struct op *dx = for_yielded(loop, for_arg_number(x))->def,
+			*dy = for_yielded(loop, for_arg_number(y))->def;
 	return dx && dy && dx->code == IR_ADDPTR && dy->code == IR_ADDPTR && operand(dx, 0) == x &&
 	       operand(dy, 0) == y && operand(dx, 1) == operand(dy, 1) &&
-	       same_addresses(operand(loop, 2 + x->index), operand(loop, 2 + y->index));
+	       same_addresses(for_init(loop, for_arg_number(x)), for_init(loop, for_arg_number(y)));
 }
 
 /* Are x and y the same addresses, if their bases are? */
@@ -74,11 +74,11 @@ static bool is_moved(const struct value *v, u32 walk)
 		return true; /* a parameter */
 	if (loop->code != IR_FOR || !v->index)
 		return false;
-	const struct op *next = operand(terminator(v->block), v->index - 1)->def;
+	const struct op *next = for_yielded(loop, for_arg_number(v))->def;
 	bool adds = next && (next->code == IR_ADDPTR || next->code == IR_ADDI) && operand(next, 0) == v;
 	u64 bits;
 	return adds && (def_if(operand(next, 1), IR_SPLAT) || value_const_bits(operand(next, 1), &bits)) &&
-	       is_each_once(operand(loop, 2 + v->index), walk);
+	       is_each_once(for_init(loop, for_arg_number(v)), walk);
 }
 
 /* Is the tile computed from numbers of elements, of which no two are told to be the same? Numbers from memory and
@@ -193,9 +193,9 @@ static bool distances(struct pass_state *s, const struct extent *a, const struct
 static bool find_step(const struct extent *e, const struct op *loop, i64 *step)
 {
 	struct affine lo = e->lo, hi = e->hi;
-	const struct value *index = loop->code == IR_FOR ? loop->blocks[0]->args[0] : NULL;
+	const struct value *index = loop->code == IR_FOR ? for_index(loop) : NULL;
 	i64 by;
-	if (!index || !value_const_int(operand(loop, 2), &by))
+	if (!index || !value_const_int(for_step(loop), &by))
 		return false;
 	*step = affine_take(&lo, index);
 	return *step == affine_take(&hi, index) && is_fixed(&lo, loop) && is_fixed(&hi, loop) &&

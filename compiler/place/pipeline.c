@@ -49,8 +49,8 @@ static bool add_slice(struct pipe *p, struct value *v)
 		if (map_get(&p->in_slice, v))
 			return true;
 		map_put(&p->in_slice, v, v);
-		vec_push(&p->scratch, &p->args, v->index - 1);
-		return add_slice(p, operand(body->last, v->index - 1));
+		vec_push(&p->scratch, &p->args, for_arg_number(v));
+		return add_slice(p, for_yielded(p->loop, for_arg_number(v)));
 	}
 	struct op *o = v->def;
 	if (map_get(&p->in_slice, o))
@@ -233,7 +233,7 @@ static void find_late(struct pipe *p)
 	const struct value *sum = result(last), *a = operand(last, 0);
 	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) &&
 		     value_has_one_use(sum) && sum->uses->user == body->last;
-	const struct value *arg = stays ? body->args[1 + (sum->uses - body->last->operands)] : NULL;
+	const struct value *arg = stays ? for_arg(p->loop, (u32)(sum->uses - body->last->operands)) : NULL;
 	stays &= arg && !value_unused(arg); /* else nothing keeps its registers in place until the wait */
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
@@ -412,7 +412,7 @@ static void find_dots(struct pipe *p)
 		u32 i = (u32)(result(o)->uses - body->last->operands);
 		bool memory = operand(o, 0)->type->kind == TY_MEMDESC && is_buffer(p, operand(o, 0)) &&
 			      is_buffer(p, operand(o, 1));
-		if (memory && acc == body->args[1 + i] && value_has_one_use(acc))
+		if (memory && acc == for_arg(p->loop, i) && value_has_one_use(acc))
 			vec_push(&p->scratch, &p->dots, o);
 	}
 }
@@ -543,7 +543,7 @@ static bool plan(struct pipe *p)
 		}
 	}
 	p->ahead = p->async ? stages - 1 : 1;
-	p->end = operand(loop, 1);
+	p->end = for_upper(loop);
 	bool fits = !p->async || ring_bytes(p, stages) <= s->target->shared_bytes - 1024;
 	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->target->shared_bytes - 1024);
 	if (!p->ring)
@@ -568,7 +568,7 @@ static void carry_few(struct pipe *p)
 	struct op *loop = p->loop;
 	const struct op *around = loop->block->parent;
 	struct pipe q = {
-		.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = operand(loop, 1)};
+		.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = for_upper(loop)};
 	struct block *b = loop->blocks[0];
 	bool copies = false, turned = false;
 	bool programs = around && is_loop_of_programs(s, around);

@@ -52,7 +52,7 @@ static struct value *to_i64(struct builder *b, struct value *v)
 struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
-	struct value *by = build2(b, IR_MULI, t, to_i64(b, operand(loop, 2)), build_int(b, t, n));
+	struct value *by = build2(b, IR_MULI, t, to_i64(b, for_step(loop)), build_int(b, t, n));
 	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, to_i64(b, index), by), to_i64(b, end));
 }
 
@@ -61,7 +61,7 @@ static struct value *still_inside(struct builder *b, const struct op *loop, stru
 				  int n)
 {
 	i64 first, step;
-	if (value_const_int(operand(loop, 0), &first) && first >= 0 && value_const_int(operand(loop, 2), &step) &&
+	if (value_const_int(for_lower(loop), &first) && first >= 0 && value_const_int(for_step(loop), &step) &&
 	    first + n * step == (i32)(first + n * step)) {
 		const struct type *t = index->type;
 		if (value_const_int(index, &first))
@@ -77,7 +77,7 @@ static struct value *still_inside(struct builder *b, const struct op *loop, stru
 
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n)
 {
-	struct value *step = operand(loop, 2);
+	struct value *step = for_step(loop);
 	return build2(b, IR_ADDI, index->type, index,
 		      build2(b, IR_MULI, step->type, step, build_int(b, step->type, n)));
 }
@@ -287,17 +287,16 @@ static void make_buffers(struct pipe *p, struct op *at)
  * *inits. */
 static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 {
-	struct block *body = p->loop->blocks[0];
 	struct builder b = builder_before(p->ctx, p->loop);
 	struct map map = {.arena = &p->scratch};
 	const struct type *i32_type = type_scalar(p->ctx, DT_I32);
-	struct value *first = operand(p->loop, 0);
+	struct value *first = for_lower(p->loop);
 	if (p->goes_on) /* the next loop begins where this one ends, even if that is before its beginning */
-		first = build2(&b, IR_MINSI, first->type, first, operand(p->loop, 1));
+		first = build2(&b, IR_MINSI, first->type, first, for_upper(p->loop));
 	for (u32 k = 0; k < p->args.len; k++)
-		map_put(&map, body->args[1 + p->args.at[k]], operand(p->loop, 3 + p->args.at[k]));
+		map_put(&map, for_arg(p->loop, p->args.at[k]), for_init(p->loop, p->args.at[k]));
 	for (int n = 0; n < p->ahead; n++) {
-		map_put(&map, body->args[0], step_index(&b, p->loop, first, n));
+		map_put(&map, for_index(p->loop), step_index(&b, p->loop, first, n));
 		clone_slice(p, &b, &map);
 		struct value *inside = p->goes_on ? is_below(&b, p->loop, p->end, first, n)
 						  : still_inside(&b, p->loop, p->end, first, n);
@@ -305,12 +304,12 @@ static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
 			  loaded);
 		value_vec next = {0};
 		for (u32 k = 0; k < p->args.len; k++)
-			vec_push(&p->scratch, &next, mapped(&map, operand(body->last, p->args.at[k])));
+			vec_push(&p->scratch, &next, mapped(&map, for_yielded(p->loop, p->args.at[k])));
 		for (u32 k = 0; k < p->args.len; k++)
-			map_put(&map, body->args[1 + p->args.at[k]], next.at[k]);
+			map_put(&map, for_arg(p->loop, p->args.at[k]), next.at[k]);
 	}
 	for (u32 k = 0; k < p->args.len; k++)
-		vec_push(&p->scratch, inits, mapped(&map, body->args[1 + p->args.at[k]]));
+		vec_push(&p->scratch, inits, mapped(&map, for_arg(p->loop, p->args.at[k])));
 }
 
 static void await_own_copies(struct builder *b, int pending)
@@ -430,7 +429,7 @@ static void delay_last(struct pipe *p, struct builder *b)
 	struct block *body = p->loop->blocks[0];
 	struct op *first = first_dot(body);
 	bool stays = stays_in_flight(p, first);
-	struct value *values[] = {result(first), body->args[1 + (result(p->late)->uses - body->last->operands)]};
+	struct value *values[] = {result(first), for_arg(p->loop, (u32)(result(p->late)->uses - body->last->operands))};
 	const struct type *types[] = {values[0]->type, values[1]->type};
 	*b = builder_after(p->ctx, first);
 	struct op *wait = build(b, IR_WARP_GROUP_WAIT, values + stays, 2 - stays, types + stays, 2 - stays, 0);
@@ -469,7 +468,7 @@ static bool may_repeat(const struct pipe *p)
 	for (u32 i = 0; i < p->loads.len; i++)
 		unmasked &= p->loads.at[i]->noperands == 1;
 	for (u32 k = 0; k < p->args.len; k++)
-		unmasked &= !type_is_tensor(p->loop->blocks[0]->args[1 + p->args.at[k]]->type);
+		unmasked &= !type_is_tensor(for_arg(p->loop, p->args.at[k])->type);
 	return unmasked;
 }
 
@@ -512,18 +511,18 @@ static void fill_ahead(struct pipe *p, struct builder *b, struct value **extra, 
 {
 	struct block *body = p->loop->blocks[0];
 	struct map map = {.arena = &p->scratch};
-	struct value *inside = still_inside(b, p->loop, p->end, body->args[0], p->ahead),
-		     *index = step_index(b, p->loop, body->args[0], p->ahead);
+	struct value *now = for_index(p->loop), *inside = still_inside(b, p->loop, p->end, now, p->ahead),
+		     *index = step_index(b, p->loop, now, p->ahead);
 	bool repeat = may_repeat(p);
-	map_put(&map, body->args[0], repeat ? build3(b, IR_SELECT, index->type, inside, index, body->args[0]) : index);
+	map_put(&map, now, repeat ? build3(b, IR_SELECT, index->type, inside, index, now) : index);
 	for (u32 k = 0; k < p->args.len; k++) {
-		struct value *old = body->args[1 + p->args.at[k]];
+		struct value *old = for_arg(p->loop, p->args.at[k]);
 		map_put(&map, old, repeat ? build3(b, IR_SELECT, old->type, inside, extra[k], old) : extra[k]);
 	}
 	clone_slice(p, b, &map);
 	issue_all(p, b, &map, to, repeat ? NULL : inside, loaded);
 	for (u32 k = 0; k < p->args.len; k++)
-		op_add_operand(p->ctx, body->last, mapped(&map, operand(body->last, p->args.at[k])));
+		op_add_operand(p->ctx, body->last, mapped(&map, for_yielded(p->loop, p->args.at[k])));
 }
 
 static void build_body(struct pipe *p, u32 nargs_before)

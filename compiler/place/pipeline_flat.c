@@ -34,7 +34,7 @@ static bool slice_up(struct pipe *p, struct value *v)
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];
 	struct op *o = v->def;
-	if (value_defined_outside(v, body) || v == body->args[0] || (o && map_get(&f->in_slice, o)))
+	if (value_defined_outside(v, body) || v == for_index(f->outer) || (o && map_get(&f->in_slice, o)))
 		return true;
 	if (!o || o->block != body || !can_be_repeated(p->s, o, body))
 		return false;
@@ -50,8 +50,8 @@ static bool add_tile_value(struct pipe *p, struct value *v)
 {
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];
-	bool known =
-		v == body->args[0] || value_defined_outside(v, body) || !value_defined_outside(v, p->loop->blocks[0]);
+	bool known = v == for_index(f->outer) || value_defined_outside(v, body) ||
+		     !value_defined_outside(v, p->loop->blocks[0]);
 	for (u32 i = 0; i < f->tile.len; i++)
 		known |= f->tile.at[i] == v;
 	if (!known && slice_up(p, v))
@@ -77,9 +77,9 @@ static bool find_slice(struct pipe *p)
 		     add_tile_values(p, p->loads.at[i]);
 	for (u32 i = 0; i < p->slice.len; i++)
 		ok = ok && add_tile_values(p, p->slice.at[i]);
-	ok = ok && slice_up(p, operand(p->loop, 0)) && add_tile_value(p, operand(p->loop, 1));
+	ok = ok && slice_up(p, for_lower(p->loop)) && add_tile_value(p, for_upper(p->loop));
 	for (u32 i = 0; i < p->args.len; i++)
-		ok = ok && slice_up(p, operand(p->loop, 3 + p->args.at[i]));
+		ok = ok && slice_up(p, for_init(p->loop, p->args.at[i]));
 	for (struct op *o = body->first; o; o = o->next)
 		if (map_get(&f->in_slice, o))
 			vec_push(&p->scratch, &f->slice, o);
@@ -105,7 +105,7 @@ static const char *why_not(struct pipe *p)
 		return "no dot stays in flight";
 	if (!p->async || p->tma || !p->ring)
 		return "no loop in it has copies issued ahead by cp.async";
-	if (!value_defined_outside(operand(p->loop, 2), p->flat->outer->blocks[0]) || !find_slice(p))
+	if (!value_defined_outside(for_step(p->loop), p->flat->outer->blocks[0]) || !find_slice(p))
 		return "the next iteration's copies depend on what this one does";
 	if (!pipeline_fits(p, p->flat->outer))
 		return "the buffers do not fit in shared memory beside what else the loop needs";
@@ -155,7 +155,7 @@ static struct map compute_tile(struct pipe *p, struct builder *b, struct value *
 {
 	struct flat *f = p->flat;
 	struct map map = {.arena = &p->scratch};
-	map_put(&map, f->outer->blocks[0]->args[0], tile);
+	map_put(&map, for_index(f->outer), tile);
 	for (u32 i = 0; i < f->slice.len; i++)
 		op_clone(b, f->slice.at[i], &map);
 	return map;
@@ -163,14 +163,14 @@ static struct map compute_tile(struct pipe *p, struct builder *b, struct value *
 
 static struct value *any_iteration(struct pipe *p, struct builder *b, const struct map *map)
 {
-	return build_cmpi(b, CMPI_SLT, mapped(map, operand(p->loop, 0)), mapped(map, operand(p->loop, 1)));
+	return build_cmpi(b, CMPI_SLT, mapped(map, for_lower(p->loop)), mapped(map, for_upper(p->loop)));
 }
 
 /* The tile behind *tile, or the last one again, whose addresses can be computed. */
 static void step_tile(struct pipe *p, struct builder *b, struct value **tile, struct value **more)
 {
 	struct op *outer = p->flat->outer;
-	struct value *another = is_below(b, outer, operand(outer, 1), *tile, 1);
+	struct value *another = is_below(b, outer, for_upper(outer), *tile, 1);
 	*tile = build3(b, IR_SELECT, (*tile)->type, another, step_index(b, outer, *tile, 1), *tile);
 	*more = build2(b, IR_ANDI, another->type, *more, another);
 }
@@ -201,7 +201,7 @@ static void begin_tile(struct pipe *p, struct builder *b, struct value *tile, st
 {
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];
-	if (value_defined_outside(operand(p->loop, 0), body) && value_defined_outside(operand(p->loop, 1), body)) {
+	if (value_defined_outside(for_lower(p->loop), body) && value_defined_outside(for_upper(p->loop), body)) {
 		struct map none = {.arena = &p->scratch};
 		struct value *some = any_iteration(p, b, &none);
 		more = build2(b, IR_ANDI, some->type, more, some);
@@ -211,9 +211,9 @@ static void begin_tile(struct pipe *p, struct builder *b, struct value *tile, st
 	struct map map = compute_tile(p, b, tile);
 	fill[TILE] = tile;
 	fill[MORE] = more;
-	fill[INDEX] = mapped(&map, operand(p->loop, 0));
+	fill[INDEX] = mapped(&map, for_lower(p->loop));
 	for (u32 i = 0; i < p->args.len; i++)
-		fill[ARGS + i] = mapped(&map, operand(p->loop, 3 + p->args.at[i]));
+		fill[ARGS + i] = mapped(&map, for_init(p->loop, p->args.at[i]));
 	for (u32 i = 0; i < f->tile.len; i++)
 		fill[ARGS + p->args.len + i] = mapped(&map, f->tile.at[i]);
 }
@@ -223,12 +223,11 @@ static void copy_and_step(struct pipe *p, struct builder *b, struct value **fill
 {
 	struct flat *f = p->flat;
 	struct op *outer = f->outer;
-	struct block *body = p->loop->blocks[0];
 	struct map map = {.arena = &p->scratch};
-	map_put(&map, outer->blocks[0]->args[0], fill[TILE]);
-	map_put(&map, body->args[0], fill[INDEX]);
+	map_put(&map, for_index(outer), fill[TILE]);
+	map_put(&map, for_index(p->loop), fill[INDEX]);
 	for (u32 i = 0; i < p->args.len; i++)
-		map_put(&map, body->args[1 + p->args.at[i]], fill[ARGS + i]);
+		map_put(&map, for_arg(p->loop, p->args.at[i]), fill[ARGS + i]);
 	for (u32 i = 0; i < f->tile.len; i++)
 		map_put(&map, f->tile.at[i], fill[ARGS + p->args.len + i]);
 	pipeline_copy(p, b, &map, slot, fill[MORE]);
@@ -237,13 +236,13 @@ static void copy_and_step(struct pipe *p, struct builder *b, struct value **fill
 	const struct type **types = arena_array(&p->scratch, const struct type *, n);
 	for (u32 i = 0; i < n; i++)
 		types[i] = fill[i]->type;
-	struct value *inside = is_below(b, p->loop, mapped(&map, operand(p->loop, 1)), fill[INDEX], 1);
+	struct value *inside = is_below(b, p->loop, mapped(&map, for_upper(p->loop)), fill[INDEX], 1);
 	struct op *branch = build(b, IR_IF, &inside, 1, types, n, 2);
 	struct builder stay = builder_at_end(p->ctx, branch->blocks[0]), go = builder_at_end(p->ctx, branch->blocks[1]);
 	struct value **next = arena_dup(&p->scratch, fill, n * sizeof *fill);
 	next[INDEX] = step_index(&stay, p->loop, fill[INDEX], 1);
 	for (u32 i = 0; i < p->args.len; i++)
-		next[ARGS + i] = mapped(&map, operand(body->last, p->args.at[i]));
+		next[ARGS + i] = mapped(&map, for_yielded(p->loop, p->args.at[i]));
 	build(&stay, IR_YIELD, next, n, NULL, 0, 0);
 
 	struct value *tile = fill[TILE], *more = fill[MORE];
@@ -262,11 +261,11 @@ static void only_if_any(struct pipe *p)
 	value_vec inits = {0}, results = {0};
 	for (u32 i = 0; i < outer->nresults; i++) {
 		vec_push(&p->scratch, &types, outer->results[i].type);
-		vec_push(&p->scratch, &inits, operand(outer, 3 + i));
+		vec_push(&p->scratch, &inits, for_init(outer, i));
 		vec_push(&p->scratch, &results, &outer->results[i]);
 	}
 	struct builder b = builder_before(p->ctx, outer);
-	struct value *any = build_cmpi(&b, CMPI_SLT, operand(outer, 0), operand(outer, 1));
+	struct value *any = build_cmpi(&b, CMPI_SLT, for_lower(outer), for_upper(outer));
 	struct op *branch = build(&b, IR_IF, &any, 1, types.at, types.len, 2);
 	for (u32 i = 0; i < outer->nresults; i++)
 		replace_uses(&outer->results[i], &branch->results[i]);
@@ -284,7 +283,7 @@ void flat_begin(struct pipe *p, value_vec *inits)
 	only_if_any(p);
 	struct builder b = builder_before(p->ctx, f->outer);
 	struct value **fill = arena_array(&p->scratch, struct value *, n);
-	begin_tile(p, &b, operand(f->outer, 0), build_int(&b, type_scalar(p->ctx, DT_I1), 1), fill);
+	begin_tile(p, &b, for_lower(f->outer), build_int(&b, type_scalar(p->ctx, DT_I1), 1), fill);
 	struct value *bounds[] = {build_int(&b, t, 0), build_int(&b, t, p->ahead), build_int(&b, t, 1)};
 	for (u32 i = 0; i < 3; i++)
 		vec_push(&p->scratch, &first, bounds[i]);
@@ -301,7 +300,7 @@ void flat_begin(struct pipe *p, value_vec *inits)
 	memcpy(fill, body->args + 1, n * sizeof *fill);
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0); /* the slice's operations are put before it */
 	in = builder_before(p->ctx, body->last);
-	copy_and_step(p, &in, fill, body->args[0]);
+	copy_and_step(p, &in, fill, for_index(loop));
 	for (u32 i = 0; i < n; i++)
 		op_add_operand(p->ctx, body->last, fill[i]);
 
@@ -312,7 +311,7 @@ void flat_begin(struct pipe *p, value_vec *inits)
 	u32 nargs = f->outer->nresults;
 	f->outer = extend_loop(p->ctx, &p->scratch, f->outer, &carried);
 	for (u32 i = 0; i < carried.len; i++)
-		vec_push(&p->scratch, inits, f->outer->blocks[0]->args[1 + nargs + i]);
+		vec_push(&p->scratch, inits, for_arg(f->outer, nargs + i));
 	struct builder behind = builder_after(p->ctx, f->outer);
 	wait_copies(&behind, 0); /* those that nobody takes write zeros */
 }

@@ -8,11 +8,11 @@
 static bool same_function(const struct value *x, const struct value *y, const struct pipe *p, const struct pipe *q,
 			  struct map *found)
 {
-	const struct block *in = p->loop->blocks[0], *other = q->loop->blocks[0];
+	const struct block *in = p->loop->blocks[0];
 	if (x == y)
 		return value_defined_outside(x, in);
-	if (x == in->args[0])
-		return y == other->args[0];
+	if (x == for_index(p->loop))
+		return y == for_index(q->loop);
 	if (map_get(found, x) == y)
 		return true;
 	const struct op *a = x->def, *b = y->def;
@@ -69,10 +69,10 @@ static void bring_before(struct value *v, struct op *at)
 static bool takes_next_steps(const struct pipe *p, const struct pipe *q)
 {
 	i64 first, step;
-	struct value *end = operand(p->loop, 1);
+	struct value *end = for_upper(p->loop);
 	if (p->before || !p->tma || !q->tma || q->producer || p->stages != q->stages || !p->late != !q->late ||
-	    p->turns != q->turns || operand(q->loop, 0) != end || operand(q->loop, 2) != operand(p->loop, 2) ||
-	    !value_const_int(operand(p->loop, 0), &first) || !value_const_int(operand(p->loop, 2), &step))
+	    p->turns != q->turns || for_lower(q->loop) != end || for_step(q->loop) != for_step(p->loop) ||
+	    !value_const_int(for_lower(p->loop), &first) || !value_const_int(for_step(p->loop), &step))
 		return false;
 	return step > 0 && first % step == 0 && axis_of(p->s->axis, end)->divisibility[0] % step == 0 &&
 	       same_loads(p, q) && can_come_before(q->end, p->loop);

@@ -72,7 +72,7 @@ static bool can_run_apart(struct pipe *p)
 	for (u32 i = 0; i < q->path.len; i++)
 		ok = ok && need_operands(p, q->path.at[i], 3);
 	for (u32 i = 0; i < p->args.len; i++)
-		ok = ok && need(p, operand(p->loop, 3 + p->args.at[i]));
+		ok = ok && need(p, for_init(p->loop, p->args.at[i]));
 	for (u32 i = 0; i < p->slice.len; i++) {
 		const struct op *o = p->slice.at[i];
 		ok = ok && op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks && need_operands(p, o, o->noperands);
@@ -138,7 +138,7 @@ static void build_loop(struct pipe *p, u32 level, struct builder *b, struct map 
 	for (u32 i = 0; i < 3; i++)
 		vec_push(&p->scratch, &ops, mapped(map, operand(loop, i)));
 	for (u32 i = 0; i < nargs; i++)
-		vec_push(&p->scratch, &ops, mapped(map, operand(loop, 3 + p->args.at[i])));
+		vec_push(&p->scratch, &ops, mapped(map, for_init(loop, p->args.at[i])));
 	vec_push(&p->scratch, &ops, turn->slot);
 	vec_push(&p->scratch, &ops, turn->phase);
 	for (u32 i = 3; i < ops.len; i++)
@@ -146,9 +146,9 @@ static void build_loop(struct pipe *p, u32 level, struct builder *b, struct map 
 	tl_assert(types.at);
 	struct op *copy = build(b, IR_FOR, ops.at, ops.len, types.at, types.len, 1);
 	struct block *body = copy->blocks[0];
-	map_put(map, loop->blocks[0]->args[0], block_add_arg(p->ctx, body, ops.at[0]->type));
+	map_put(map, for_index(loop), block_add_arg(p->ctx, body, ops.at[0]->type));
 	for (u32 i = 0; i < nargs; i++)
-		map_put(map, loop->blocks[0]->args[1 + p->args.at[i]], block_add_arg(p->ctx, body, types.at[i]));
+		map_put(map, for_arg(loop, p->args.at[i]), block_add_arg(p->ctx, body, types.at[i]));
 	struct turn now = {block_add_arg(p->ctx, body, turn->slot->type), NULL};
 	now.phase = block_add_arg(p->ctx, body, turn->phase->type);
 	struct builder in = builder_at_end(p->ctx, body);
@@ -190,7 +190,7 @@ void producer_begin(struct pipe *p, struct op *first, value_vec *inits)
 		struct op *loop = extend_loop(p->ctx, &p->scratch, q->path.at[i], inits);
 		q->path.at[i] = loop;
 		for (u32 k = 0; k < 2; k++)
-			inits->at[k] = loop->blocks[0]->args[1 + loop->nresults - 2 + k];
+			inits->at[k] = for_arg(loop, loop->nresults - 2 + k);
 	}
 	vec_push(&p->scratch, inits, none);
 	p->s->k->cuda.has_producer = true;

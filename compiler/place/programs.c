@@ -138,7 +138,7 @@ void part_programs(struct pass_state *s)
 	struct builder before = builder_before(s->ctx, g->loop);
 	for (int i = 0; i < GRID_PARAMS; i++)
 		replace_uses(g->index[i], of_axis(&before, IR_PROGRAM_ID, i));
-	op_set_operand(g->loop, 1, operand(g->loop, 0));
+	op_set_operand(g->loop, FOR_UPPER, for_lower(g->loop));
 	for (u32 i = g->made.len; i--;)
 		op_erase(g->made.at[i]);
 	for (int i = GRID_PARAMS; i--;) {

@@ -31,14 +31,14 @@ static bool carried(const struct value *v, const struct value **start, const str
 	const struct op *loop = v->def ? v->def : v->block->parent;
 	for (u32 i = 0; v->def && loop->code == IR_FOR && i < loop->nresults; i++)
 		if (&loop->results[i] == v) {
-			*start = operand(loop, 3 + i);
-			*next = operand(loop->blocks[0]->last, i);
+			*start = for_init(loop, i);
+			*next = for_yielded(loop, i);
 			return true;
 		}
 	for (u32 i = 0; !v->def && loop && loop->code == IR_FOR && i < v->block->nargs; i++)
 		if (v->block->args[i] == v) {
-			*start = operand(loop, i ? i + 2 : 0);
-			*next = i ? operand(v->block->last, i - 1) : operand(loop, 2);
+			*start = i ? for_init(loop, i - 1) : for_lower(loop);
+			*next = i ? for_yielded(loop, i - 1) : for_step(loop);
 			return true;
 		}
 	return false;
