@@ -277,6 +277,12 @@ struct value *build_int(struct builder *b, const struct type *t, i64 x)
 	return build_constant(b, t, dtype_encode_int(type_dtype(t), x));
 }
 
+struct value *build_i64(struct builder *b, struct value *v)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I64);
+	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
+}
+
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y)
 {
 	struct value *v = build2(b, IR_CMPI, type_with_dtype(b->ctx, x->type, DT_I1), x, y);

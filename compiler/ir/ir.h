@@ -384,6 +384,7 @@ struct value *build3(struct builder *b, enum opcode code, const struct type *t, 
 /* A scalar, or a tensor filled with it. `bits` is the element's memory representation. */
 struct value *build_constant(struct builder *b, const struct type *t, u64 bits);
 struct value *build_int(struct builder *b, const struct type *t, i64 x);
+struct value *build_i64(struct builder *b, struct value *v); /* a scalar integer, sign-extended */
 struct value *build_cmpi(struct builder *b, enum cmpi_predicate p, struct value *x, struct value *y);
 /* x minus half the range of its type: maps unsigned numbers to signed ones in the same order, and back. scf.for
  * compares signed numbers, so loops over unsigned bounds count in moved ones. */

@@ -13,6 +13,7 @@
 #include "base/tuning.h"
 #include "opt/axis.h"
 #include "opt/excess.h"
+#include "opt/loop_split.h"
 
 struct split {
 	struct op *cmp;
@@ -71,12 +72,6 @@ static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, 
 	}
 }
 
-static struct value *to_i64(struct builder *b, struct value *v)
-{
-	const struct type *t = type_scalar(b->ctx, DT_I64);
-	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
-}
-
 /* ceil(x / a) for a constant a > 0, rounding toward plus infinity for negative x too. */
 static struct value *ceil_div(struct builder *b, struct value *x, i64 a)
 {
@@ -96,7 +91,7 @@ static struct value *split_point(struct builder *b, const struct split *sp)
 	const struct type *t = type_scalar(b->ctx, DT_I64);
 	struct value *x = build_int(b, t, -sp->offset.constant);
 	for (int i = 0; i < sp->offset.n; i++) {
-		struct value *v = to_i64(b, (struct value *)sp->offset.term[i].scalar);
+		struct value *v = build_i64(b, (struct value *)sp->offset.term[i].scalar);
 		v = build2(b, IR_MULI, t, v, build_int(b, t, -sp->offset.term[i].coef));
 		x = build2(b, IR_ADDI, t, x, v);
 	}
@@ -110,17 +105,15 @@ static struct value *clamp(struct builder *b, struct value *x, struct value *lo,
 	return build2(b, IR_MINSI, x->type, build2(b, IR_MAXSI, x->type, x, lo), hi);
 }
 
-/* The first index value lb + n·step that is not below `end`. */
-static struct value *round_to_step(struct builder *b, struct value *end, struct value *lb, struct value *step)
+/* The first index value lower + n·step that is not below `end`. */
+static struct value *round_to_step(struct builder *b, const struct op *loop, struct value *lower, struct value *end)
 {
 	const struct type *t = end->type;
-	struct value *d = build2(b, IR_SUBI, t, end, lb);
 	i64 k;
-	if (value_const_int(step, &k) && k == 1)
+	if (value_const_int(for_step(loop), &k) && k == 1)
 		return end;
-	struct value *n = build2(b, IR_SUBI, t, build2(b, IR_ADDI, t, d, step), build_int(b, t, 1));
-	n = build2(b, IR_DIVSI, t, n, step);
-	return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, n, step));
+	struct value *n = count_iterations(b, loop, lower, end);
+	return build2(b, IR_ADDI, t, lower, build2(b, IR_MULI, t, n, build_i64(b, for_step(loop))));
 }
 
 /* Are all comparisons i + step - 1 < ub: tiles as long as a step, against the loop's end? */
@@ -139,7 +132,8 @@ static bool only_part_of_a_step(const struct op *loop, const split_vec *splits)
 }
 
 /* The main loop's end: lb <= end <= max(lb, ub), an index value of the loop. */
-static struct value *end_of_main(struct builder *b, const struct op *loop, const split_vec *splits)
+static struct value *end_of_main(struct pass_state *s, struct builder *b, const struct op *loop,
+				 const split_vec *splits)
 {
 	const struct type *t = for_lower(loop)->type;
 	if (only_part_of_a_step(loop, splits)) { /* the distance to the end is not negative: nothing wraps */
@@ -147,38 +141,26 @@ static struct value *end_of_main(struct builder *b, const struct op *loop, const
 		struct value *n = build2(b, IR_SUBI, t, build2(b, IR_MAXSI, t, for_upper(loop), lb), lb);
 		return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, build2(b, IR_DIVSI, t, n, step), step));
 	}
-	struct value *lb = to_i64(b, for_lower(loop)), *ub = to_i64(b, for_upper(loop)),
-		     *step = to_i64(b, for_step(loop));
-	struct value *end = split_point(b, &splits->at[0]);
+	struct value *lower = build_i64(b, for_lower(loop)), *end = split_point(b, &splits->at[0]);
 	for (u32 i = 1; i < splits->len; i++)
 		end = build2(b, IR_MINSI, end->type, end, split_point(b, &splits->at[i]));
-	struct value *last = build2(b, IR_MAXSI, ub->type, ub, lb);
-	end = clamp(b, end, lb, last);
+	struct value *last = loop_end(b, loop);
+	end = clamp(b, end, lower, last);
 	/* rounding past the end would leave no tail anyway */
-	end = build2(b, IR_MINSI, end->type, round_to_step(b, end, lb, step), last);
-	return t != end->type ? build1(b, IR_TRUNCI, t, end) : end;
+	end = build2(b, IR_MINSI, end->type, round_to_step(b, loop, lower, end), last);
+	return guarded_end(s, b, loop, end);
 }
 
-static void split_loop(struct pass_state *s, struct op *loop, const split_vec *splits)
+static void split_at(struct pass_state *s, struct op *loop, const split_vec *splits)
 {
 	struct builder b = builder_before(s->ctx, loop);
-	struct value *end = end_of_main(&b, loop, splits);
-
-	/* the main loop: a copy with the comparisons true */
 	struct map map = {.arena = s->ctx->arena};
-	struct op *main = op_clone(&b, loop, &map);
-	op_set_operand(main, FOR_UPPER, end);
+	split_loop(s, loop, end_of_main(s, &b, loop, splits), &map);
 	for (u32 i = 0; i < splits->len; i++) {
 		struct value *cmp = mapped(&map, &splits->at[i].cmp->results[0]);
 		struct builder at = builder_before(s->ctx, cmp->def);
 		replace_uses(cmp, build_int(&at, cmp->type, 1));
 	}
-	/* the tail: the loop itself, from the end of the main loop on */
-	op_set_operand(loop, FOR_LOWER, end);
-	for (u32 i = 0; i < loop->nresults; i++)
-		op_set_operand(loop, FOR_INITS + i, &main->results[i]);
-	loop->attr[ATTR_STAGES] = 1;
-	loop->attr[ATTR_UNROLL] = 0;
 }
 
 /* Would accesses be wider without their masks, or does a dot depend on them? */
@@ -217,13 +199,15 @@ static bool masked_copy(const struct pass_state *s, const struct op *o)
 	return false;
 }
 
-static bool masks_only_copies(const struct pass_state *s, const struct value *v)
+static bool masks_only_copies(const struct pass_state *s, const struct value *v, u32 walk)
 {
+	if (!first_visit(v, walk))
+		return true;
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
 		bool part = o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS ||
 			    o->code == IR_TRANS || o->code == IR_SPLAT;
-		if (part ? !masks_only_copies(s, result(o)) : mask_of(o) != v || !masked_copy(s, o))
+		if (part ? !masks_only_copies(s, result(o), walk) : mask_of(o) != v || !masked_copy(s, o))
 			return false;
 	}
 	return true;
@@ -238,8 +222,9 @@ static bool masks_are_free(const struct pass_state *s, const struct op *loop, co
 	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
 		if (o->code == IR_DOT && (!value_has_one_use(result(o)) || result(o)->uses->user->code != IR_YIELD))
 			return false;
+	u32 walk = begin_walk(s->ctx);
 	for (u32 i = 0; i < splits->len; i++)
-		if (!masks_only_copies(s, &splits->at[i].cmp->results[0]))
+		if (!masks_only_copies(s, &splits->at[i].cmp->results[0], walk))
 			return false;
 	return true;
 }
@@ -271,15 +256,6 @@ static bool is_counted(const struct op *loop)
 	       value_const_int(for_step(loop), &k);
 }
 
-/* Bounds of 64 bits are split only where sums of them and of a step cannot wrap. */
-static bool bounds_fit(const struct pass_state *s, const struct op *loop)
-{
-	const i64 most = INT64_MAX / 8;
-	return value_range(s->ranges, for_lower(loop))->min >= -most &&
-	       value_range(s->ranges, for_upper(loop))->max <= most &&
-	       value_range(s->ranges, for_step(loop))->max <= most;
-}
-
 static void split_loops(struct pass_state *s, struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
@@ -294,9 +270,9 @@ static void split_loops(struct pass_state *s, struct block *b)
 		struct arena scratch = {0};
 		split_vec splits = {0};
 		find_splits(s, o, &scratch, &splits);
-		if (splits.len && bounds_fit(s, o) && !nothing_to_split(s, o, &splits) &&
+		if (splits.len && !nothing_to_split(s, o, &splits) &&
 		    (is_counted(o) || !masks_are_free(s, o, &splits)))
-			split_loop(s, o, &splits);
+			split_at(s, o, &splits);
 		arena_free(&scratch);
 	}
 }

@@ -1,53 +1,38 @@
 /* Loops with an unroll factor of F: a loop over F iterations at a time, and the loop itself for the remaining
  * iterations. Loops that sum columns get a factor without an attribute. */
 #include "base/tuning.h"
-#include "opt/pass.h"
-#include "opt/ranges.h"
+#include "opt/loop_split.h"
 
-static struct value *to_i64(struct builder *b, struct value *v)
+/* The largest step of which `factor` fit the index's type. */
+static i64 most_step(const struct op *loop, i64 factor)
 {
-	const struct type *t = type_scalar(b->ctx, DT_I64);
-	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
+	int bits = type_elem_bits(for_step(loop)->type);
+	return (bits == 64 ? EXACT_BOUND : ((i64)1 << (bits - 1)) - 1) / factor;
 }
 
-/* The end of the main loop: lb + floor(ceil((ub - lb) / step) / F) · F · step. Computed in 64 bits, where it cannot
- * wrap for bounds that can_unroll accepts. */
-static struct value *main_end(struct builder *b, const struct op *loop, i64 factor, i64 most_step)
+/* The end of the main loop: lower + floor(iterations / factor) · factor · step. */
+static struct value *main_end(struct pass_state *s, struct builder *b, const struct op *loop, i64 factor)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
-	struct value *lb = to_i64(b, for_lower(loop)), *ub = to_i64(b, for_upper(loop)),
-		     *step = to_i64(b, for_step(loop));
-	struct value *last = build2(b, IR_MAXSI, t, ub, lb), *n = build2(b, IR_SUBI, t, last, lb);
-	i64 one;
-	if (!value_const_int(step, &one) || one != 1) {
-		n = build2(b, IR_SUBI, t, build2(b, IR_ADDI, t, n, step), build_int(b, t, 1));
-		n = build2(b, IR_DIVSI, t, n, step);
-	}
+	struct value *lower = build_i64(b, for_lower(loop)), *step = build_i64(b, for_step(loop)),
+		     *last = loop_end(b, loop);
+	struct value *n = count_iterations(b, loop, lower, last);
 	n = build2(b, IR_DIVSI, t, n, build_int(b, t, factor));
-	if (!value_const_int(step, &one)) { /* no iteration with a step that does not fit */
-		struct value *fits = build_cmpi(b, CMPI_SLE, step, build_int(b, t, most_step));
+	i64 constant;
+	if (!value_const_int(step, &constant)) { /* no iteration with a step that does not fit */
+		struct value *fits = build_cmpi(b, CMPI_SLE, step, build_int(b, t, most_step(loop, factor)));
 		n = build3(b, IR_SELECT, t, fits, n, build_int(b, t, 0));
 	}
 	n = build2(b, IR_MULI, t, n, build2(b, IR_MULI, t, step, build_int(b, t, factor)));
-	/* beyond ub only when no iteration remains */
-	struct value *end = build2(b, IR_MINSI, t, build2(b, IR_ADDI, t, lb, n), last);
-	return for_lower(loop)->type == t ? end : build1(b, IR_TRUNCI, for_lower(loop)->type, end);
+	/* beyond the last only when no iteration remains */
+	struct value *end = build2(b, IR_MINSI, t, build2(b, IR_ADDI, t, lower, n), last);
+	return guarded_end(s, b, loop, end);
 }
 
-/* The largest number that bounds and the main loop's step may be, so that nothing wraps in main_end. */
-static i64 most_of_type(const struct op *loop)
+static bool can_unroll(const struct op *loop, i64 factor)
 {
-	int bits = type_elem_bits(for_lower(loop)->type);
-	return bits == 64 ? INT64_MAX / 4 : ((i64)1 << (bits - 1)) - 1;
-}
-
-static bool can_unroll(const struct pass_state *s, const struct op *loop, i64 factor)
-{
-	const struct range *first = value_range(s->ranges, for_lower(loop)),
-			   *end = value_range(s->ranges, for_upper(loop));
-	i64 most = most_of_type(loop), step;
-	bool fits = !value_const_int(for_step(loop), &step) || step <= most / factor;
-	return fits && first->min >= -most - 1 && end->max <= most;
+	i64 step;
+	return !value_const_int(for_step(loop), &step) || step <= most_step(loop, factor);
 }
 
 /* Appends another iteration of `loop` to `body`, whose terminator yields the previous iteration's values. */
@@ -69,15 +54,14 @@ static void append_iteration(struct ir_context *c, const struct op *loop, struct
 static void unroll(struct pass_state *s, struct op *loop, i64 factor)
 {
 	struct builder b = builder_before(s->ctx, loop);
-	i64 most_step = most_of_type(loop) / factor, constant;
-	struct value *step = for_step(loop), *end = main_end(&b, loop, factor, most_step);
+	i64 constant, most = most_step(loop, factor);
+	struct value *step = for_step(loop), *end = main_end(s, &b, loop, factor);
 	const struct type *t = step->type;
 	struct map map = {.arena = s->ctx->arena};
 	struct value *once =
-		value_const_int(step, &constant) ? step : build2(&b, IR_MINSI, t, step, build_int(&b, t, most_step));
+		value_const_int(step, &constant) ? step : build2(&b, IR_MINSI, t, step, build_int(&b, t, most));
 	struct value *stride = build2(&b, IR_MULI, t, once, build_int(&b, t, factor));
-	struct op *main = op_clone(&b, loop, &map);
-	op_set_operand(main, FOR_UPPER, end);
+	struct op *main = split_loop(s, loop, end, &map);
 	op_set_operand(main, FOR_STEP, stride);
 	struct block *body = main->blocks[0];
 	for (i64 k = 1; k < factor; k++) {
@@ -85,10 +69,6 @@ static void unroll(struct pass_state *s, struct op *loop, i64 factor)
 		struct value *ahead = build2(&at, IR_MULI, t, step, build_int(&at, t, k));
 		append_iteration(s->ctx, loop, body, build2(&at, IR_ADDI, t, for_index(main), ahead));
 	}
-	op_set_operand(loop, FOR_LOWER, end);
-	for (u32 i = 0; i < loop->nresults; i++)
-		op_set_operand(loop, FOR_INITS + i, &main->results[i]);
-	loop->attr[ATTR_STAGES] = 1;
 }
 
 static bool is_work(const struct op *o)
@@ -176,7 +156,7 @@ static bool unroll_loops(struct pass_state *s, struct block *b)
 			continue;
 		o->attr[ATTR_UNROLL] = 0;
 		walk(o->blocks[0], count, &nops);
-		if (!can_unroll(s, o, factor)) {
+		if (!can_unroll(o, factor)) {
 			if (s->remarks)
 				diag(s->diags, R_NOT_UNROLLED_STEP, o->loc, (long long)factor);
 		} else if (factor <= MAX_UNROLLED_OPS / nops) {

@@ -42,18 +42,12 @@ struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op 
 	return loop;
 }
 
-static struct value *to_i64(struct builder *b, struct value *v)
-{
-	const struct type *t = type_scalar(b->ctx, DT_I64);
-	return v->type == t ? v : build1(b, IR_EXTSI, t, v);
-}
-
 /* Computed in 64 bits, where it cannot wrap. */
 struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
-	struct value *by = build2(b, IR_MULI, t, to_i64(b, for_step(loop)), build_int(b, t, n));
-	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, to_i64(b, index), by), to_i64(b, end));
+	struct value *by = build2(b, IR_MULI, t, build_i64(b, for_step(loop)), build_int(b, t, n));
+	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, build_i64(b, index), by), build_i64(b, end));
 }
 
 /* In 32 bits where the loop does not begin below zero. */

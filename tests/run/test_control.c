@@ -434,8 +434,35 @@ static void all_loops(struct suite *s)
 	primes(s, 0), primes(s, 3), primes(s, 100), primes(s, 300);
 }
 
+/* Random bounds, mostly near an end of the type, at most 40 iterations apart or in the wrong order. */
+static void between(struct suite *s, tl_dtype t, int number, int unroll)
+{
+	static const int steps[] = {1, 2, 3, 7, 64};
+	if (!case_begin(s, file, "between %s bounds %d unroll %d", tl_dtype_name(t), number, unroll))
+		return;
+	int step = steps[random_int(0, COUNT(steps) - 1)], bits = t == TL_I64 || t == TL_U64 ? 64 : 32;
+	__int128 one = 1, least = is_signed(t) ? -(one << (bits - 1)) : 0, most = least + (one << bits) - 1;
+	int64_t count = random_int(-5, 40), off = random_int(0, 200);
+	__int128 hi = number % 3 == 0 ? most - off : number % 3 == 1 ? least + off : random_int(-100, 100);
+	hi = hi < least ? least : hi > most ? most : hi;
+	__int128 lo = hi - count * step + random_int(0, step - 1);
+	lo = lo < least ? least : lo > most ? most : lo;
+	struct array *o = out(s, "o", TL_I32, 2);
+	uint32_t n = 0, mix = 0;
+	for (__int128 i = lo; i < hi; i += step)
+		n++, mix = mix * 31 + (uint32_t)((uint64_t)i & 1023);
+	want_int(o, 0, (int32_t)n);
+	want_int(o, 1, (int32_t)mix);
+	LAUNCH(s, "between", CONFIG(.grid = {1}, .num_warps = 1), ptr(o),
+	       is_signed(t) ? tl_int_typed(t, (int64_t)lo) : tl_uint_typed(t, (uint64_t)lo),
+	       is_signed(t) ? tl_int_typed(t, (int64_t)hi) : tl_uint_typed(t, (uint64_t)hi), tl_int(step),
+	       tl_int(unroll));
+	case_end(s);
+}
+
 void theme_control(struct suite *s)
 {
+	static const tl_dtype counters[] = {TL_I32, TL_U32, TL_I64, TL_U64};
 	static const tl_dtype types[] = {TL_I32, TL_F32, TL_F16, TL_I64};
 	static const int ns[] = {-1, 0, 1, 5, 6, 100};
 	for (int t = 0; t < COUNT(types); t++)
@@ -450,6 +477,9 @@ void theme_control(struct suite *s)
 		for (int limit = 0; limit < 5; limit += 2)
 			early_returns(s, ns[i], limit);
 	all_loops(s);
+	for (int t = 0; t < COUNT(counters); t++)
+		for (int number = 0; number < 12; number++)
+			between(s, counters[t], number, 1 + number % 4);
 	functions(s, 10, "twice"), functions(s, 2, "next_of"), functions(s, 1, "twice"), functions(s, 16, "next_of");
 	asserts(s, 40, -1, 0, NULL), asserts(s, 40, 30, 1000, NULL), asserts(s, 40, 7, -3, "x must not be negative");
 	asserts(s, 40, 10, 1000, "x must be small"), asserts(s, 64, -1, 0, NULL),
