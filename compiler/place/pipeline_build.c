@@ -42,10 +42,25 @@ struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op 
 	return loop;
 }
 
-/* Computed in 64 bits, where it cannot wrap. */
+/* Is index + n·step below the end, for indices of 64 bits? The sum may wrap; the distance to the end does not, as an
+ * unsigned number. */
+static struct value *is_far_from(struct builder *b, const struct op *loop, struct value *end, struct value *index,
+				 int n)
+{
+	const struct type *t = index->type;
+	i64 most = n > 1 ? (i64)(UINT64_MAX / (u64)n) : INT64_MAX;
+	struct value *step = for_step(loop), *by = build2(b, IR_MULI, t, step, build_int(b, t, n));
+	struct value *below = build_cmpi(b, CMPI_SLT, index, end), *rest = build2(b, IR_SUBI, t, end, index);
+	below = build2(b, IR_ANDI, below->type, below, build_cmpi(b, CMPI_ULT, by, rest));
+	return build2(b, IR_ANDI, below->type, below, build_cmpi(b, CMPI_SLE, step, build_int(b, t, most)));
+}
+
+/* Is index + n·step below the end? Computed in 64 bits, where sums of fewer bits cannot wrap. */
 struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n)
 {
 	const struct type *t = type_scalar(b->ctx, DT_I64);
+	if (index->type == t && n > 0)
+		return is_far_from(b, loop, end, index, n);
 	struct value *by = build2(b, IR_MULI, t, build_i64(b, for_step(loop)), build_int(b, t, n));
 	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, build_i64(b, index), by), build_i64(b, end));
 }

@@ -460,6 +460,28 @@ static void between(struct suite *s, tl_dtype t, int number, int unroll)
 	case_end(s);
 }
 
+static void sums_ahead(struct suite *s, tl_dtype t, int rows, int stages, bool at_end)
+{
+	enum { LONG = 128 };
+	if (!case_begin(s, file, "sums ahead %s rows=%d stages=%d%s", tl_dtype_name(t), rows, stages,
+			at_end ? " at the end" : ""))
+		return;
+	struct array *x = in(s, "x", TL_F32, (size_t)(rows * LONG)), *o = out(s, "o", TL_F32, LONG);
+	int64_t hi = at_end ? most(t) : rows;
+	for (int i = 0; i < rows * LONG; i++)
+		set(x, (size_t)i, (double)random_int(-4, 4));
+	for (int i = 0; i < LONG; i++) {
+		double sum = 0;
+		for (int k = 0; k < rows; k++)
+			sum += exp2(value(x, (size_t)(k * LONG + i)));
+		want(o, (size_t)i, sum);
+	}
+	tolerance(o, 0, 1e-6);
+	LAUNCH(s, "sums_ahead", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int_typed(t, hi - rows), tl_int_typed(t, hi),
+	       tl_int(LONG), tl_int(stages));
+	case_end(s);
+}
+
 void theme_control(struct suite *s)
 {
 	static const tl_dtype counters[] = {TL_I32, TL_U32, TL_I64, TL_U64};
@@ -480,6 +502,10 @@ void theme_control(struct suite *s)
 	for (int t = 0; t < COUNT(counters); t++)
 		for (int number = 0; number < 12; number++)
 			between(s, counters[t], number, 1 + number % 4);
+	for (int rows = 1; rows < 8; rows += 2)
+		for (int stages = 2; stages < 5; stages++)
+			sums_ahead(s, TL_I64, rows, stages, true), sums_ahead(s, TL_I32, rows, stages, true),
+				sums_ahead(s, TL_I64, rows, stages, false);
 	functions(s, 10, "twice"), functions(s, 2, "next_of"), functions(s, 1, "twice"), functions(s, 16, "next_of");
 	asserts(s, 40, -1, 0, NULL), asserts(s, 40, 30, 1000, NULL), asserts(s, 40, 7, -3, "x must not be negative");
 	asserts(s, 40, 10, 1000, "x must be small"), asserts(s, 64, -1, 0, NULL),
