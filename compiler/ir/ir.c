@@ -1,6 +1,8 @@
 /* Types, and making and changing operations. */
 #include "ir/ir.h"
 
+#include "ir/graph.h"
+
 const struct op_info op_info[IR_OPCODES] = {
 #define OP(code, name, lo, hi, results, traits, rule, format, attrs) \
 	[IR_##code] = {name, lo, hi, results, traits, rule, format, attrs},
@@ -557,55 +559,50 @@ static const struct value *without_offsets(const struct value *v)
 	return v;
 }
 
-/* The parameters that a pointer may come from, through loops that carry it and branches. */
-struct bases {
-	const struct value *seen[32], *found;
-	u32 n;
-	bool unknown;
-};
-
-static void collect_bases(struct bases *b, const struct value *v)
+/* Adds where v comes from in one step; false if that is no pointer that the loops and branches around v carry. */
+static bool add_origins(struct value_set *seen, const struct value *v)
 {
-	const struct op *loop = NULL;
-	u32 i = 0;
-	v = without_offsets(v);
-	for (u32 k = 0; k < b->n; k++)
-		if (b->seen[k] == v)
-			return;
-	if (b->n == ARRAY_LEN(b->seen)) {
-		b->unknown = true;
-		return;
-	}
-	b->seen[b->n++] = v;
-	if (!v->def && !v->block->parent) {
-		b->unknown |= b->found && b->found != v;
-		b->found = v;
-		return;
-	}
-	if (v->def && v->def->code == IR_FOR) {
-		loop = v->def;
-		i = v->index;
-	} else if (!v->def && v->block->parent->code == IR_FOR && v->index) {
-		loop = v->block->parent;
-		i = for_arg_number(v);
-	}
-	if (loop) {
-		collect_bases(b, for_init(loop, i));
-		collect_bases(b, for_yielded(loop, i));
-	} else if (v->def && (v->def->code == IR_IF || v->def->code == IR_SELECT)) {
-		bool branch = v->def->code == IR_IF;
-		collect_bases(b, branch ? operand(v->def->blocks[0]->last, v->index) : operand(v->def, 1));
-		collect_bases(b, branch ? operand(v->def->blocks[1]->last, v->index) : operand(v->def, 2));
+	const struct op *o = v->def, *loop = o ? o : v->block->parent;
+	const struct value *from[2];
+	if (loop->code == IR_FOR && (o || v->index)) {
+		u32 i = o ? v->index : for_arg_number(v);
+		from[0] = for_init(loop, i);
+		from[1] = for_yielded(loop, i);
+	} else if (o && (o->code == IR_IF || o->code == IR_SELECT)) {
+		for (u32 k = 0; k < 2; k++)
+			from[k] = o->code == IR_IF ? operand(o->blocks[k]->last, v->index) : operand(o, 1 + k);
 	} else {
-		b->unknown = true;
+		return false;
 	}
+	for (u32 k = 0; k < 2; k++) {
+		const struct value *origin = without_offsets(from[k]);
+		if (set_add(seen, origin))
+			vec_push(&seen->scratch, &seen->work, origin);
+	}
+	return true;
+}
+
+/* The parameter that a pointer comes from through loops and branches. */
+static const struct value *only_base(const struct value *v)
+{
+	struct value_set seen = {0};
+	const struct value *found = NULL;
+	bool known = true;
+	vec_push(&seen.scratch, &seen.work, v);
+	while (known && seen.work.len) {
+		v = seen.work.at[--seen.work.len];
+		bool is_param = !v->def && !v->block->parent;
+		known = is_param ? !found || found == v : add_origins(&seen, v);
+		found = is_param ? v : found;
+	}
+	arena_free(&seen.scratch);
+	return known ? found : NULL;
 }
 
 const struct value *pointer_base(const struct value *v)
 {
-	struct bases b = {0};
-	collect_bases(&b, v);
-	return b.unknown ? NULL : b.found;
+	v = without_offsets(v);
+	return !v->def && !v->block->parent ? v : only_base(v);
 }
 
 void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg)

@@ -33,6 +33,7 @@ struct lower {
 	bool in_producer;
 	int meet;             /* so many threads meet at a barrier; 0: all of the block */
 	struct map pins;      /* accumulator → struct pin; see pin.c */
+	struct map pinned;    /* argument of a loop → stays_pinned's answer */
 	u32 npins;
 	LLVMValueRef thread, lane, warp; /* thread and warp: numbers within the program */
 	LLVMValueRef shared;             /* the block's memory */
@@ -174,7 +175,7 @@ void set_accumulators(struct lower *l, const struct value *v, const char *text, 
 		      LLVMValueRef *args, u32 nargs);
 /* pin.c: registers of PTX that hold an accumulator from before a loop till behind it */
 struct pin { const char *name; }; /* registers NAME0, NAME1… */
-bool stays_pinned(const struct op *loop, u32 i);           /* may what the loop carries i-th? */
+bool stays_pinned(struct lower *l, const struct op *loop, u32 i); /* may what the loop carries i-th? */
 const struct pin *pin_of(struct lower *l, const struct value *v); /* NULL: v has none, but is a tile */
 const struct pin *pin_down(struct lower *l, const struct value *v); /* v's own, or new ones with a copy of v */
 void pass_pin(struct lower *l, const struct pin *h, const struct value *v); /* v, just made, is what is in h */

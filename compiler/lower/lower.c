@@ -283,7 +283,7 @@ static struct carried first_carried(struct lower *l, const struct op *loop, u32 
 {
 	const struct value *v = for_init(loop, i);
 	const struct tile *t = map_get(&l->tiles, v);
-	if (stays_pinned(loop, i))
+	if (stays_pinned(l, loop, i))
 		return (struct carried){.as = AS_PINNED, .n = num_accumulators(v)};
 	return carried(l, v, for_arg(loop, i),
 		       t->runs    ? AS_RUNS
@@ -303,7 +303,7 @@ static void choose_carried(struct lower *l, const struct op *loop)
 		total += first_carried(l, loop, i).n * (bits == 64 ? 2 : 1);
 	}
 	for (u32 i = 0; total > MAX_CARRIED_REGISTERS && i < loop->nresults; i++)
-		if (!stays_pinned(loop, i))
+		if (!stays_pinned(l, loop, i))
 			words_of_tile(l, for_init(loop, i));
 }
 
@@ -691,7 +691,7 @@ void lower_kernel(struct pass_state *s, LLVMModuleRef mod)
 	LLVMContextRef ctx = LLVMGetModuleContext(mod);
 	struct lower l = {.s = s, .k = s->k, .ctx = ctx, .mod = mod};
 	struct cleanup builders;
-	l.tiles.arena = l.positions.arena = l.pins.arena = &l.scratch;
+	l.tiles.arena = l.positions.arena = l.pins.arena = l.pinned.arena = &l.scratch;
 	l.b = LLVMCreateBuilderInContext(ctx);
 	l.entry = LLVMCreateBuilderInContext(ctx);
 	cleanup_push(&builders, dispose_builders, &l);

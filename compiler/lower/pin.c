@@ -10,7 +10,7 @@
 #include "lower/internal.h"
 
 /* What v's only use makes of it in the same registers; NULL if v has others. */
-static const struct value *heir(const struct value *v)
+static const struct value *heir(struct lower *l, const struct value *v)
 {
 	const struct use *u = v->uses;
 	if (!u || u->next || u->user->block != (v->def ? v->def->block : v->block))
@@ -20,13 +20,13 @@ static const struct value *heir(const struct value *v)
 	switch (o->code) {
 	case IR_WARP_GROUP_DOT: return i == 2 ? result(o) : NULL;
 	case IR_WARP_GROUP_WAIT: return &o->results[i];
-	case IR_FOR: return i >= FOR_INITS && stays_pinned(o, i - FOR_INITS) ? for_arg(o, i - FOR_INITS) : NULL;
-	case IR_YIELD: return loop->code == IR_FOR && stays_pinned(loop, i) ? for_arg(loop, i) : NULL;
+	case IR_FOR: return i >= FOR_INITS && stays_pinned(l, o, i - FOR_INITS) ? for_arg(o, i - FOR_INITS) : NULL;
+	case IR_YIELD: return loop->code == IR_FOR && stays_pinned(l, loop, i) ? for_arg(loop, i) : NULL;
 	default: return NULL;
 	}
 }
 
-bool stays_pinned(const struct op *loop, u32 i)
+static bool find_pinned(struct lower *l, const struct op *loop, u32 i)
 {
 	const struct value *v = for_arg(loop, i);
 	for (bool dot = false;;) {
@@ -37,15 +37,26 @@ bool stays_pinned(const struct op *loop, u32 i)
 		u32 at = (u32)(u - o->operands);
 		if (o->code == IR_YIELD)
 			return dot && at == i;
-		if (o->code == IR_FOR && at >= FOR_INITS && stays_pinned(o, at - FOR_INITS)) {
+		if (o->code == IR_FOR && at >= FOR_INITS && stays_pinned(l, o, at - FOR_INITS)) {
 			v = &o->results[at - 3];
 			dot = true;
-		} else if ((v = heir(v))) {
+		} else if ((v = heir(l, v))) {
 			dot |= o->code == IR_WARP_GROUP_DOT;
 		} else {
 			return false;
 		}
 	}
+}
+
+bool stays_pinned(struct lower *l, const struct op *loop, u32 i)
+{
+	enum { YES = 1, NO = 2 };
+	uintptr_t known = (uintptr_t)map_get(&l->pinned, for_arg(loop, i));
+	if (!known) {
+		known = find_pinned(l, loop, i) ? YES : NO;
+		map_put(&l->pinned, for_arg(loop, i), (void *)known);
+	}
+	return known == YES;
 }
 
 const struct pin *pin_of(struct lower *l, const struct value *v)
@@ -95,7 +106,7 @@ const struct pin *pin_down(struct lower *l, const struct value *v)
 
 void pass_pin(struct lower *l, const struct pin *h, const struct value *v)
 {
-	if (heir(v)) {
+	if (heir(l, v)) {
 		map_put(&l->pins, v, (void *)h);
 		return;
 	}

@@ -4,6 +4,8 @@
 #include "lower/internal.h"
 
 #include "base/fp.h"
+#include "ir/graph.h"
+#include "opt/ranges.h"
 
 enum { ONES_F16 = 0x6400, ONES_F32 = 0x4B000000 };
 
@@ -13,60 +15,35 @@ struct integers {
 	i64 lo, hi; /* all are from lo to hi */
 };
 
-static bool find_range(struct lower *l, struct map *known, const struct value *v, i64 *lo, i64 *hi);
-
-/* Between which numbers all elements of v lie, as far as its last operations tell. */
-static bool range_of(struct lower *l, struct map *known, const struct value *v, i64 *lo, i64 *hi)
+/* Is v unpacked from bytes or words: made of bytes, and of bits that a constant masks, by sums and differences? Only
+ * for these is the way through large floats known to be the faster one. */
+static bool is_unpacked(struct lower *l, const struct value *v)
 {
-	i64 *range = map_get(known, v);
-	if (!range) {
-		range = arena_array(&l->scratch, i64, 3);
-		range[0] = find_range(l, known, v, &range[1], &range[2]);
-		map_put(known, v, range);
+	struct value_walk w = {.id = begin_walk(l->k->ctx)};
+	i64 c;
+	visit_later(&w, v);
+	while ((v = visit_next(&w))) {
+		const struct op *o = v->def;
+		if (type_elem_bits(v->type) <= 8 || value_const_int(v, &c))
+			continue;
+		switch (o ? o->code : IR_OPCODES) {
+		case IR_EXTUI: break;
+		case IR_ANDI:
+			if (!value_const_int(operand(o, 1), &c))
+				return end_walk(&w, false);
+			break;
+		case IR_EXPAND_DIMS:
+		case IR_BROADCAST:
+		case IR_RESHAPE:
+		case IR_TRANS:
+		case IR_CONVERT_LAYOUT:
+		case IR_EXTSI:
+		case IR_ADDI:
+		case IR_SUBI: visit_operands(&w, o); break;
+		default: return end_walk(&w, false);
+		}
 	}
-	*lo = range[1];
-	*hi = range[2];
-	return range[0];
-}
-
-static bool find_range(struct lower *l, struct map *known, const struct value *v, i64 *lo, i64 *hi)
-{
-	const struct op *o = v->def;
-	int bits = type_elem_bits(v->type);
-	i64 c, x[2], y[2];
-	if (value_const_int(v, &c)) {
-		*lo = *hi = c;
-		return true;
-	}
-	if (bits <= 8) { /* as a signed number */
-		*lo = -(1ll << (bits - 1));
-		*hi = -*lo - 1;
-		return true;
-	}
-	if (!o)
-		return false;
-	switch (o->code) {
-	case IR_EXPAND_DIMS:
-	case IR_BROADCAST:
-	case IR_RESHAPE:
-	case IR_TRANS:
-	case IR_CONVERT_LAYOUT:
-	case IR_EXTSI: return range_of(l, known, operand(o, 0), lo, hi);
-	case IR_EXTUI:
-		*lo = 0;
-		*hi = (1ll << MIN(type_elem_bits(operand(o, 0)->type), 16)) - 1;
-		return *hi < UINT16_MAX;
-	case IR_ANDI: *lo = 0; return value_const_int(operand(o, 1), hi) && *hi >= 0;
-	case IR_ADDI:
-	case IR_SUBI:
-		if (!range_of(l, known, operand(o, 0), &x[0], &x[1]) ||
-		    !range_of(l, known, operand(o, 1), &y[0], &y[1]))
-			return false;
-		*lo = o->code == IR_ADDI ? x[0] + y[0] : x[0] - y[1];
-		*hi = o->code == IR_ADDI ? x[1] + y[1] : x[1] - y[0];
-		return *lo > INT16_MIN && *hi < INT16_MAX; /* nothing wraps */
-	default: return false;
-	}
+	return true;
 }
 
 static LLVMValueRef permute(struct lower *l, LLVMValueRef x, u32 y, u32 selector)
@@ -117,13 +94,15 @@ bool lower_small_integers(struct lower *l, const struct op *o)
 	enum dtype to = type_dtype(v->type);
 	if ((o->code != IR_SITOFP && o->code != IR_UITOFP) || n % 4 || !l->s->target->has_pair_conversions)
 		return false;
-	struct map known = {.arena = &l->scratch};
 	struct integers x = {.v = operand(o, 0), .bits = type_elem_bits(operand(o, 0)->type)};
 	if (x.bits == 8) {
 		x.lo = o->code == IR_UITOFP ? 0 : -128;
 		x.hi = x.lo + 255;
-	} else if (x.bits < 8 || x.bits > 32 || to != DT_F16 || !range_of(l, &known, x.v, &x.lo, &x.hi)) {
+	} else if (x.bits < 8 || x.bits > 32 || to != DT_F16 || !is_unpacked(l, x.v)) {
 		return false;
+	} else {
+		x.lo = value_range(l->s->ranges, x.v)->min;
+		x.hi = value_range(l->s->ranges, x.v)->max;
 	}
 	bool wraps = o->code == IR_UITOFP && x.lo < 0, few = x.lo >= -1024 && x.hi < 1024 && x.hi - x.lo < 1024;
 	if (wraps || !few || (to != DT_F16 && to != DT_F32 && to != DT_BF16))

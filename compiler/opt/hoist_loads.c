@@ -7,13 +7,14 @@
  * quarter slower and none faster. The loads of a pipelined loop's prologue, which all others wait for, may hold
  * more. */
 #include "base/tuning.h"
+#include "ir/graph.h"
 #include "opt/alias.h"
 
 struct hoisting {
 	struct pass_state *s;
 	bool first;            /* only loops' first loads */
 	u32 most, most_in_all; /* registers of a thread that a load may hold, and all of them */
-	u32 clock, registers;  /* registers: held by loads that have moved */
+	u32 registers;  /* registers: held by loads that have moved */
 };
 
 /* Does o, or an operation inside it, forbid the load to move over it? */
@@ -49,31 +50,6 @@ static bool has_dot(const struct op *o)
 	return yes;
 }
 
-/* Can v be computed in front of `at`, an earlier operation of the same block? */
-static bool can_come_before(const struct value *v, const struct op *at, u32 walk)
-{
-	const struct op *o = v->def;
-	if (!o || o->block != at->block || o->mark < at->mark || !first_visit(v, walk))
-		return true;
-	if (!op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || op_may_trap(o))
-		return false;
-	for (u32 i = 0; i < o->noperands; i++)
-		if (!can_come_before(operand(o, i), at, walk))
-			return false;
-	return true;
-}
-
-static void bring_before(struct value *v, struct op *at)
-{
-	struct op *o = v->def;
-	if (!o || o->block != at->block || o->mark < at->mark)
-		return;
-	for (u32 i = 0; i < o->noperands; i++)
-		bring_before(operand(o, i), at);
-	op_insert_before(o, at);
-	o->mark = at->mark - 1; /* o now stands in front of at */
-}
-
 static u32 registers_of(const struct hoisting *e, const struct value *v)
 {
 	i64 bits = type_is_tensor(v->type) ? type_numel(v->type) / (32 * e->s->num_warps) * type_elem_bits(v->type)
@@ -88,31 +64,39 @@ static bool is_first_load(const struct op *load)
 	return u && !u->next && u->user->code == IR_FOR;
 }
 
-/* The earliest reduction, scan or loop that the load can move above; NULL if there is none. */
-static struct op *highest_place(const struct hoisting *e, const struct op *load)
+static bool is_worth_passing(const struct op *o)
+{
+	return op_is_loop(o) || o->code == IR_REDUCE || o->code == IR_SCAN;
+}
+
+/* The earliest reduction, scan or loop that the load can move above; NULL if there is none. `needed`: empty, then what
+ * the load is computed from. */
+static struct op *highest_place(const struct hoisting *e, const struct op *load, struct value_set *needed)
 {
 	struct op *best = NULL;
 	u32 registers = registers_of(e, result(load));
 	if ((e->first && !is_first_load(load)) || registers > e->most || e->registers + registers > e->most_in_all)
 		return NULL;
+	add_operands(needed, load);
 	for (struct op *o = load->prev; o; o = o->prev) {
-		if (conflicts(e->s, load, o) || has_dot(o) || (op_is_loop(o) && registers > MAX_REGISTERS_OVER_LOOP))
+		if (conflicts(e->s, load, o) || has_dot(o) || (op_is_loop(o) && registers > MAX_REGISTERS_OVER_LOOP) ||
+		    !take_along(needed, o))
 			break;
-		bool possible = true;
-		for (u32 i = 0; possible && i < load->noperands; i++)
-			possible = can_come_before(operand(load, i), o, begin_walk(e->s->ctx));
-		if (!possible)
-			break;
-		if (op_is_loop(o) || o->code == IR_REDUCE || o->code == IR_SCAN)
+		if (is_worth_passing(o))
 			best = o;
 	}
 	return best;
 }
 
-static void number_ops(struct hoisting *e, struct block *b)
+/* Moves the load, and what it needs of what stands between, in front of `at`. */
+static void move_before(struct op *load, struct op *at, const struct value_set *needed)
 {
-	for (struct op *o = b->first; o; o = o->next)
-		o->mark = e->clock += 2;
+	for (struct op *o = at, *next; o != load; o = next) {
+		next = o->next;
+		if (set_has_result(needed, o))
+			op_insert_before(o, at);
+	}
+	op_insert_before(load, at);
 }
 
 static void visit(struct hoisting *e, struct block *b)
@@ -124,17 +108,19 @@ static void visit(struct hoisting *e, struct block *b)
 	for (const struct op *o = b->first; o; o = o->next)
 		if (op_is_dot(o))
 			return; /* the pipeliner schedules its operands */
-	number_ops(e, b);
+	bool worth = false; /* to look for a place */
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
-		struct op *at = o->code == IR_LOAD && !o->attr[ATTR_VOLATILE] ? highest_place(e, o) : NULL;
-		if (!at)
+		worth |= is_worth_passing(o);
+		if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || !worth)
 			continue;
-		for (u32 i = 0; i < o->noperands; i++)
-			bring_before(operand(o, i), at);
-		op_insert_before(o, at);
-		number_ops(e, b);
-		e->registers += registers_of(e, result(o));
+		struct value_set needed = {0};
+		struct op *at = highest_place(e, o, &needed);
+		if (at) {
+			move_before(o, at, &needed);
+			e->registers += registers_of(e, result(o));
+		}
+		arena_free(&needed.scratch);
 	}
 }
 

@@ -11,6 +11,7 @@
  * constants, so that often only one of the loops remains. Masks of whole 16-byte copies to shared memory cost nothing:
  * a mask is one of their operands. */
 #include "base/tuning.h"
+#include "ir/graph.h"
 #include "opt/axis.h"
 #include "opt/excess.h"
 #include "opt/loop_split.h"
@@ -28,18 +29,18 @@ static const struct value *mask_of(const struct op *o)
 	return (o->code == IR_LOAD || o->code == IR_STORE) && o->noperands > mask ? operand(o, mask) : NULL;
 }
 
-static bool feeds_mask(const struct value *v, u32 walk)
+static bool is_part_of_mask(const struct op *o)
 {
-	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next) {
-		const struct op *o = u->user;
-		if (mask_of(o) == v)
-			return true;
-		if ((o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS ||
-		     o->code == IR_TRANS || o->code == IR_SPLAT) &&
-		    feeds_mask(result(o), walk))
-			return true;
-	}
-	return false;
+	return o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS || o->code == IR_TRANS ||
+	       o->code == IR_SPLAT;
+}
+
+/* Adds the parts of o's mask. */
+static void note_mask(struct op *o, void *set)
+{
+	const struct value *mask = mask_of(o);
+	if (mask)
+		add_sources(set, mask, is_part_of_mask);
 }
 
 static u32 count_ops(const struct block *b, bool *nested)
@@ -57,9 +58,11 @@ static u32 count_ops(const struct block *b, bool *nested)
 /* The comparisons of masks, directly in the loop's body, that are true up to some index and false from there on. */
 static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, split_vec *out)
 {
+	struct value_set masks = {0};
+	walk(loop->blocks[0], note_mask, &masks);
 	for (struct op *o = loop->blocks[0]->first; o; o = o->next) {
 		struct less l;
-		if (o->code != IR_CMPI || !as_less(o, &l) || !feeds_mask(&o->results[0], begin_walk(s->ctx)))
+		if (o->code != IR_CMPI || !set_has(&masks, result(o)) || !as_less(o, &l))
 			continue;
 		struct affine f = excess(s->ranges, o, &l);
 		struct split sp = {.cmp = o, .a = affine_take(&f, for_index(loop))};
@@ -70,6 +73,7 @@ static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, 
 		if (sp.a > 0 && outside)
 			vec_push(a, out, sp);
 	}
+	arena_free(&masks.scratch);
 }
 
 /* ceil(x / a) for a constant a > 0, rounding toward plus infinity for negative x too. */
@@ -199,17 +203,18 @@ static bool masked_copy(const struct pass_state *s, const struct op *o)
 	return false;
 }
 
-static bool masks_only_copies(const struct pass_state *s, const struct value *v, u32 walk)
+static bool masks_only_copies(const struct pass_state *s, const split_vec *splits)
 {
-	if (!first_visit(v, walk))
-		return true;
-	for (const struct use *u = v->uses; u; u = u->next) {
-		const struct op *o = u->user;
-		bool part = o->code == IR_ANDI || o->code == IR_BROADCAST || o->code == IR_EXPAND_DIMS ||
-			    o->code == IR_TRANS || o->code == IR_SPLAT;
-		if (part ? !masks_only_copies(s, result(o), walk) : mask_of(o) != v || !masked_copy(s, o))
-			return false;
-	}
+	struct value_walk w = {.id = begin_walk(s->ctx)};
+	for (u32 i = 0; i < splits->len; i++)
+		visit_later(&w, result(splits->at[i].cmp));
+	for (const struct value *v; (v = visit_next(&w));)
+		for (const struct use *u = v->uses; u; u = u->next) {
+			if (is_part_of_mask(u->user))
+				visit_later(&w, result(u->user));
+			else if (mask_of(u->user) != v || !masked_copy(s, u->user))
+				return end_walk(&w, false);
+		}
 	return true;
 }
 
@@ -222,11 +227,7 @@ static bool masks_are_free(const struct pass_state *s, const struct op *loop, co
 	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
 		if (o->code == IR_DOT && (!value_has_one_use(result(o)) || result(o)->uses->user->code != IR_YIELD))
 			return false;
-	u32 walk = begin_walk(s->ctx);
-	for (u32 i = 0; i < splits->len; i++)
-		if (!masks_only_copies(s, &splits->at[i].cmp->results[0], walk))
-			return false;
-	return true;
+	return masks_only_copies(s, splits);
 }
 
 /* Is one of the comparisons false in the first iteration already? Then there is no main loop. If the loop runs at most

@@ -2,6 +2,7 @@
  *
  * `offs < n` over a tile is true everywhere when the largest left value is below the smallest right value. With both as
  * affine expressions, the difference often has a known sign; then the comparison is a constant. */
+#include "ir/graph.h"
 #include "opt/excess.h"
 
 bool as_less(const struct op *o, struct less *l)
@@ -102,20 +103,33 @@ static bool holds_to_the_end(struct pass_state *s, const struct op *o, const str
 	return false;
 }
 
-/* Is the user an assumption, or a conjunction that feeds one? */
-static bool feeds_assume(const struct op *user)
+struct elimination {
+	struct pass_state *s;
+	struct value_set assumed; /* conditions of assumptions, and the parts of these */
+};
+
+static bool is_conjunction(const struct op *o)
 {
-	if (user->code == IR_ANDI)
-		for (const struct use *u = result(user)->uses; u; u = u->next)
-			if (feeds_assume(u->user))
-				return true;
-	return user->code == IR_ASSUME;
+	return o->code == IR_ANDI;
+}
+
+static void note_assumption(struct op *o, void *set)
+{
+	if (o->code == IR_ASSUME)
+		add_sources(set, operand(o, 0), is_conjunction);
+}
+
+/* Is the user an assumption, or a conjunction that feeds one? */
+static bool feeds_assume(const struct elimination *e, const struct op *user)
+{
+	return user->code == IR_ASSUME || (is_conjunction(user) && set_has(&e->assumed, result(user)));
 }
 
 /* Replaces a comparison that is provably true, except in assumptions: later passes read their conditions. */
 static void prove(struct op *o, void *arg)
 {
-	struct pass_state *s = arg;
+	struct elimination *e = arg;
+	struct pass_state *s = e->s;
 	struct less l;
 	if (o->code != IR_CMPI || !as_less(o, &l))
 		return;
@@ -126,13 +140,16 @@ static void prove(struct op *o, void *arg)
 	struct value *yes = build_int(&b, result(o)->type, 1);
 	for (struct use *u = result(o)->uses, *next; u; u = next) {
 		next = u->next;
-		if (!feeds_assume(u->user))
+		if (!feeds_assume(e, u->user))
 			op_set_operand(u->user, (u32)(u - u->user->operands), yes);
 	}
 }
 
 void pass_mask_elimination(struct pass_state *s)
 {
-	walk(s->k->body, prove, s);
+	struct elimination e = {.s = s};
+	walk(s->k->body, note_assumption, &e.assumed);
+	walk(s->k->body, prove, &e);
+	arena_free(&e.assumed.scratch);
 	pass_canonicalize(s);
 }

@@ -5,6 +5,7 @@
  * tile have one address. The narrow load reads every eighth element, and expand_dims, broadcast and reshape make the
  * whole tile of it. That is an eighth of the memory traffic, and the words can be unpacked in the layout of a dot's
  * operand. */
+#include "ir/graph.h"
 #include "opt/axis.h"
 #include "opt/pass.h"
 
@@ -52,54 +53,77 @@ static bool is_multiple(const struct sample *m, const struct value *scalar)
 }
 
 /* Can v's sample be divided by the step without a remainder, by changing constants and scalars only? */
-static bool can_divide(const struct sample *m, const struct value *v, u32 walk)
+static bool can_divide(const struct sample *m, const struct value *v)
 {
-	const struct op *o = v->def;
-	if (!o)
-		return false;
-	if (!first_visit(v, walk))
-		return true;
+	struct value_walk w = {.id = begin_walk(m->s->ctx)};
+	bool yes = true;
+	visit_later(&w, v);
+	while (yes && (v = visit_next(&w))) {
+		const struct op *o = v->def;
+		switch (o ? o->code : IR_OPCODES) {
+		case IR_MAKE_RANGE: yes = o->attr[ATTR_START] % m->step == 0; break;
+		case IR_SPLAT: yes = is_multiple(m, operand(o, 0)); break;
+		case IR_ADDI: visit_operands(&w, o); break;
+		default: yes = false;
+		}
+	}
+	return end_walk(&w, yes);
+}
+
+/* Is operand i of o needed where a sample of o's result along dimension d is made? */
+static bool is_sampled(const struct op *o, u32 i, int d)
+{
+	const struct type *t = operand(o, i)->type;
+	bool is_source = o->code == IR_CONSTANT || o->code == IR_MAKE_RANGE || o->code == IR_SPLAT;
+	return !is_source && type_is_tensor(t) && !(o->code == IR_BROADCAST && t->shape[d] == 1);
+}
+
+static bool can_be_remade(const struct op *o)
+{
+	u64 bits;
 	switch (o->code) {
-	case IR_MAKE_RANGE: return o->attr[ATTR_START] % m->step == 0;
-	case IR_SPLAT: return is_multiple(m, operand(o, 0));
-	case IR_ADDI: return can_divide(m, operand(o, 0), walk) && can_divide(m, operand(o, 1), walk);
-	default: return false;
+	case IR_CONSTANT: return value_const_bits(result(o), &bits);
+	case IR_MAKE_RANGE:
+	case IR_SPLAT:
+	case IR_BROADCAST:
+	case IR_EXPAND_DIMS:
+	case IR_TRANS: return true;
+	default: return op_has(o, ELEM) && op_has(o, PURE) && !op_may_trap(o);
 	}
 }
 
+/* Each value is sampled along one dimension only. */
 static bool can_sample(struct sample *m, struct value *v, int d)
 {
-	const struct op *o = v->def;
-	if (!o || !type_is_tensor(v->type) || o->nblocks)
-		return false;
-	void *known = map_get(&m->along, v), *now = (void *)(intptr_t)(d + 1);
-	if (known)
-		return known == now;
-	map_put(&m->along, v, now);
-	switch (o->code) {
-	case IR_CONSTANT: {
-		u64 bits;
-		return value_const_bits(v, &bits);
-	}
-	case IR_MAKE_RANGE:
-	case IR_SPLAT: return true;
-	case IR_BROADCAST:
-		if (operand(o, 0)->type->shape[d] == 1)
-			return true;
-		break;
-	case IR_EXPAND_DIMS:
-	case IR_TRANS: break;
-	default:
-		if (!op_has(o, ELEM) || !op_has(o, PURE) || op_may_trap(o))
+	VEC(struct demand) work = {0};
+	vec_push(&m->scratch, &work, ((struct demand){v, d}));
+	while (work.len) {
+		struct demand at = work.at[--work.len];
+		const struct op *o = at.v->def;
+		void *known = map_get(&m->along, at.v), *now = (void *)(at.aspect + 1);
+		if (known == now)
+			continue;
+		if (known || !o || !type_is_tensor(at.v->type) || o->nblocks || !can_be_remade(o))
 			return false;
+		map_put(&m->along, at.v, now);
+		d = (int)at.aspect;
+		for (u32 i = 0; i < o->noperands; i++)
+			if (is_sampled(o, i, d))
+				vec_push(&m->scratch, &work, ((struct demand){operand(o, i), operand_dim(o, d)}));
 	}
-	for (u32 i = 0; i < o->noperands; i++)
-		if (type_is_tensor(operand(o, i)->type) && !can_sample(m, operand(o, i), operand_dim(o, d)))
-			return false;
 	return true;
 }
 
-static struct value *divided_by_step(struct sample *m, const struct value *v);
+static bool find_undivided(void *arg, struct demand at, struct demand *first)
+{
+	const struct sample *m = arg;
+	for (u32 i = 0; def_if(at.v, IR_ADDI) && i < 2; i++)
+		if (!map_get(&m->quotients, operand(at.v->def, i))) {
+			*first = (struct demand){operand(at.v->def, i), 0};
+			return true;
+		}
+	return false;
+}
 
 static struct value *make_divided(struct sample *m, const struct value *v)
 {
@@ -107,7 +131,7 @@ static struct value *make_divided(struct sample *m, const struct value *v)
 	struct builder b = builder_after(m->s->ctx, o);
 	const struct type *t = sampled(m, v->type, 0);
 	if (o->code == IR_ADDI) {
-		struct value *x = divided_by_step(m, operand(o, 0)), *y = divided_by_step(m, operand(o, 1));
+		struct value *x = map_get(&m->quotients, operand(o, 0)), *y = map_get(&m->quotients, operand(o, 1));
 		return build2(&b, IR_ADDI, t, x, y);
 	}
 	if (o->code == IR_SPLAT) {
@@ -121,17 +145,24 @@ static struct value *make_divided(struct sample *m, const struct value *v)
 	return r;
 }
 
-static struct value *divided_by_step(struct sample *m, const struct value *v)
+static void divide(void *arg, struct demand at)
 {
-	struct value *r = map_get(&m->quotients, v);
-	if (!r) {
-		r = make_divided(m, v);
-		map_put(&m->quotients, v, r);
-	}
-	return r;
+	struct sample *m = arg;
+	map_put(&m->quotients, at.v, make_divided(m, at.v));
 }
 
-static struct value *sample(struct sample *m, struct value *v, int d);
+static struct value *divided_by_step(struct sample *m, struct value *v)
+{
+	if (!map_get(&m->quotients, v))
+		meet_demand((struct demand){v, 0}, find_undivided, divide, m);
+	return map_get(&m->quotients, v);
+}
+
+/* Is the sample of o's result a quotient of samples that are divided by the step? */
+static bool is_divided(const struct sample *m, const struct op *o)
+{
+	return result(o)->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0));
+}
 
 /* Built behind v's definition, so that samples of loop-invariant values stay outside of loops. */
 static struct value *make_sample(struct sample *m, struct value *v, int d)
@@ -152,31 +183,43 @@ static struct value *make_sample(struct sample *m, struct value *v, int d)
 		r = build2(&b, IR_MULI, t, r, build_int(&b, t, m->step));
 		return build2(&b, IR_ADDI, t, r, build_int(&b, t, o->attr[ATTR_START]));
 	}
-	if (v->type->rank == 1 && divides_evenly(m, o) && can_divide(m, operand(o, 0), begin_walk(m->s->ctx)) &&
-	    value_const_int(operand(o, 1), &by)) {
+	if (is_divided(m, o) && value_const_int(operand(o, 1), &by)) {
 		struct value *x = divided_by_step(m, operand(o, 0));
 		return by == m->step ? x : build2(&b, o->code, t, x, build_int(&b, t, by / m->step));
 	}
 	struct map map = {.arena = &m->scratch};
-	for (u32 i = 0; i < o->noperands; i++) {
-		struct value *x = operand(o, i);
-		if (type_is_tensor(x->type) && !(o->code == IR_BROADCAST && x->type->shape[d] == 1))
-			map_put(&map, x, sample(m, x, operand_dim(o, d)));
-	}
+	for (u32 i = 0; i < o->noperands; i++)
+		if (is_sampled(o, i, d))
+			map_put(&map, operand(o, i), map_get(&m->made, operand(o, i)));
 	struct op *made = op_clone(&b, o, &map);
 	made->results[0].type = t;
 	made->hints = NULL; /* of all elements */
 	return result(made);
 }
 
+static bool find_unsampled(void *arg, struct demand at, struct demand *first)
+{
+	const struct sample *m = arg;
+	const struct op *o = at.v->def;
+	for (u32 i = 0; i < o->noperands && !is_divided(m, o); i++)
+		if (is_sampled(o, i, (int)at.aspect) && !map_get(&m->made, operand(o, i))) {
+			*first = (struct demand){operand(o, i), operand_dim(o, (int)at.aspect)};
+			return true;
+		}
+	return false;
+}
+
+static void make(void *arg, struct demand at)
+{
+	struct sample *m = arg;
+	map_put(&m->made, at.v, make_sample(m, at.v, (int)at.aspect));
+}
+
 static struct value *sample(struct sample *m, struct value *v, int d)
 {
-	struct value *r = map_get(&m->made, v);
-	if (!r) {
-		r = make_sample(m, v, d);
-		map_put(&m->made, v, r);
-	}
-	return r;
+	if (!map_get(&m->made, v))
+		meet_demand((struct demand){v, d}, find_unsampled, make, m);
+	return map_get(&m->made, v);
 }
 
 /* The tile of type t in which each element of x stands `step` times in a row along dimension d. */

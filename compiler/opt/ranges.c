@@ -1,10 +1,13 @@
 #include "opt/ranges.h"
 
+#include "ir/graph.h"
 #include "opt/interval.h"
 
 struct ranges {
+	struct ir_context *ctx;
 	struct arena *arena;
 	struct map of;    /* value → struct range */
+	struct map sizes; /* size_bounds */
 	bool has_assumes;
 };
 
@@ -36,12 +39,18 @@ static bool holds(const struct op *assume, const struct value *v, const struct o
 }
 
 /* Is the condition assumed, itself or as part of a conjunction? */
-static bool is_assumed(const struct value *condition, const struct value *v, const struct op *at)
+static bool is_assumed(const struct ranges *r, const struct value *condition, const struct value *v,
+		       const struct op *at)
 {
-	for (const struct use *u = condition->uses; u; u = u->next)
-		if (u->user->code == IR_ASSUME ? holds(u->user, v, at)
-					       : u->user->code == IR_ANDI && is_assumed(result(u->user), v, at))
-			return true;
+	struct value_walk w = {.id = begin_walk(r->ctx)};
+	visit_later(&w, condition);
+	while ((condition = visit_next(&w)))
+		for (const struct use *u = condition->uses; u; u = u->next) {
+			if (u->user->code == IR_ANDI)
+				visit_later(&w, result(u->user));
+			else if (u->user->code == IR_ASSUME && holds(u->user, v, at))
+				return end_walk(&w, true);
+		}
 	return false;
 }
 
@@ -63,7 +72,7 @@ static void apply_assumptions(const struct ranges *r, const struct value *v, con
 		const struct op *cmp = u->user;
 		i64 c;
 		if (cmp->code != IR_CMPI || !value_const_int(operand(cmp, operand(cmp, 0) == v), &c) ||
-		    !is_assumed(result(cmp), v, at))
+		    !is_assumed(r, result(cmp), v, at))
 			continue;
 		enum cmpi_predicate p = (enum cmpi_predicate)cmp->attr[ATTR_PREDICATE];
 		switch (operand(cmp, 0) == v ? p : mirrored(p)) {
@@ -164,6 +173,11 @@ const struct range *value_range(const struct ranges *r, const struct value *v)
 	x = arena_dup(r->arena, &made, sizeof made);
 	map_put(&memo->of, v, (void *)x);
 	return x;
+}
+
+struct map *size_bounds(const struct ranges *r)
+{
+	return &((struct ranges *)r)->sizes;
 }
 
 /* The source of the elements of a tile that shape operations made. */
@@ -435,7 +449,8 @@ static bool is_assume(const struct op *o)
 struct ranges *ranges_analyze(const struct kernel *k)
 {
 	struct ranges *r = arena_new(k->ctx->arena, struct ranges);
-	r->arena = r->of.arena = k->ctx->arena;
+	r->ctx = k->ctx;
+	r->arena = r->of.arena = r->sizes.arena = k->ctx->arena;
 	r->has_assumes = block_has(k->body, is_assume);
 	analyze_block(r, k->body);
 	return r;

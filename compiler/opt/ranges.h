@@ -44,6 +44,9 @@ bool affine_interval(const struct ranges *r, const struct affine *a, const struc
  * its own. */
 struct affine lower_bound_of_rounded(struct ranges *r, const struct value *v);
 
+/* Of sizes.c: what limits of launches have been found to make of values. It lasts as long as the analysis. */
+struct map *size_bounds(const struct ranges *r);
+
 /* Does the loop provably run at most once? */
 bool loop_runs_once(const struct op *loop);
 

@@ -7,71 +7,115 @@
  * the mask by true; else one as written. Only where elements of a dot's operand that are smaller than a word are
  * contiguous along the tile; wider elements gain nothing. */
 #include "base/tuning.h"
+#include "ir/graph.h"
 #include "opt/axis.h"
 #include "opt/ranges.h"
 #include "opt/pass.h"
 
-static bool feeds_dot(const struct value *v, u32 walk)
+struct versioning {
+	struct pass_state *s;
+	struct value_set operands; /* of dots, and what they are made from element by element */
+	struct value_set rows;     /* of which neighbours address neighbouring small elements of a dot's operand */
+	struct value_set masks;    /* (parts of) masks that split runs of such an operand, whole without the mask */
+	struct map runs;           /* parts of such masks → struct run_lengths, of the longest run that they mask */
+};
+
+struct run_lengths {
+	int along[MAX_RANK];
+};
+
+static bool is_elementwise(const struct op *o)
 {
-	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next)
-		if (u->user->code == IR_DOT
-			    ? u - u->user->operands < 2
-			    : (op_has(u->user, ELEM) || u->user->code == IR_TRANS) && feeds_dot(result(u->user), walk))
-			return true;
-	return false;
+	return op_has(o, ELEM) || o->code == IR_TRANS;
 }
 
-/* Do neighbours of v address neighbouring small elements of a dot's operand? */
-static bool runs_along_operand(const struct pass_state *s, const struct value *v, u32 walk)
+static void note_dot(struct op *o, void *set)
 {
-	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next) {
-		const struct op *o = u->user;
-		u32 i = (u32)(u - o->operands);
-		const struct value *next = NULL;
-		switch (o->code) {
-		case IR_LOAD:
-			if (i == 0 && type_elem_bits(result(o)->type) < 32 && feeds_dot(result(o), begin_walk(s->ctx)))
-				return true;
-			break;
-		case IR_ADDI:
-		case IR_ADDPTR:
-		case IR_EXTSI:
-		case IR_EXPAND_DIMS:
-		case IR_BROADCAST:
-		case IR_TRANS: next = result(o); break;
-		case IR_FOR: next = i >= FOR_INITS ? for_arg(o, i - FOR_INITS) : NULL; break;
-		default: break;
-		}
-		if (next && runs_along_operand(s, next, walk))
-			return true;
-	}
-	return false;
+	for (u32 i = 0; i < 2 && o->code == IR_DOT; i++)
+		add_sources(set, operand(o, i), is_elementwise);
 }
 
-/* Does v, as (part of) a load's mask, split runs of a dot's operand that would be whole without it? `alone`: v before
- * its conjunction with other masks. */
-static bool splits_runs(const struct pass_state *s, const struct value *v, const struct value *alone, u32 walk)
+static bool is_row_arithmetic(const struct op *o)
 {
-	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next) {
-		const struct op *o = u->user;
-		int unit;
-		if (o->code == IR_ANDI && splits_runs(s, result(o), alone ? alone : v, walk))
-			return true;
-		if ((o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST) && !alone &&
-		    splits_runs(s, result(o), NULL, walk))
-			return true;
-		if (o->code != IR_LOAD || u - o->operands != 1 || type_elem_bits(result(o)->type) >= 32 ||
-		    !feeds_dot(result(o), begin_walk(s->ctx)))
+	return o->code == IR_ADDI || o->code == IR_ADDPTR || o->code == IR_EXTSI || o->code == IR_EXPAND_DIMS ||
+	       o->code == IR_BROADCAST || o->code == IR_TRANS;
+}
+
+/* Adds where the pointers of an operand come from, also from before loops that carry them. */
+static void add_rows(struct value_set *rows, const struct value *v)
+{
+	vec_push(&rows->scratch, &rows->work, v);
+	while (rows->work.len) {
+		v = rows->work.at[--rows->work.len];
+		const struct op *o = v->def, *loop = o ? NULL : v->block->parent;
+		if (!set_add(rows, v))
 			continue;
-		for (int d = 0; d < v->type->rank; d++)
-			if (axis_run_length(s->axis, operand(o, 0), NULL, d, &unit) >
-			    axis_of(s->axis, alone ? alone : v)->constancy[d])
-				return true;
+		if (loop && loop->code == IR_FOR && v->index)
+			vec_push(&rows->scratch, &rows->work, for_init(loop, for_arg_number(v)));
+		for (u32 i = 0; o && is_row_arithmetic(o) && i < o->noperands; i++)
+			vec_push(&rows->scratch, &rows->work, operand(o, i));
 	}
-	return false;
 }
 
-static bool versioning_pays(const struct pass_state *s, const struct op *o)
+/* Notes the runs of the load for its mask and the parts of which this is the conjunction. */
+static void note_runs(struct versioning *g, const struct op *load)
+{
+	struct arena *a = &g->masks.scratch;
+	VEC(const struct value *) work = {0};
+	struct run_lengths runs = {0};
+	int unit;
+	for (int d = 0; d < operand(load, 0)->type->rank; d++)
+		runs.along[d] = axis_run_length(g->s->axis, operand(load, 0), NULL, d, &unit);
+	vec_push(a, &work, operand(load, 1));
+	while (work.len) {
+		const struct value *v = work.at[--work.len];
+		struct run_lengths *known = map_get(&g->runs, v);
+		bool longer = false;
+		if (!known) {
+			known = arena_new(a, struct run_lengths);
+			map_put(&g->runs, v, known);
+			longer = true;
+		}
+		for (int d = 0; d < MAX_RANK; d++)
+			if (runs.along[d] > known->along[d]) {
+				known->along[d] = runs.along[d];
+				longer = true;
+			}
+		for (u32 i = 0; longer && def_if(v, IR_ANDI) && i < 2; i++)
+			vec_push(a, &work, operand(v->def, i));
+	}
+}
+
+static void note_load(struct op *o, void *arg)
+{
+	struct versioning *g = arg;
+	if (o->code != IR_LOAD || type_elem_bits(result(o)->type) >= 32 || !set_has(&g->operands, result(o)))
+		return;
+	add_rows(&g->rows, operand(o, 0));
+	if (o->noperands > 1)
+		note_runs(g, o);
+}
+
+static bool is_wider_shape(const struct op *o)
+{
+	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST;
+}
+
+/* Adds masks whose constancy is less than a run that they are to mask. */
+static void find_masks(struct versioning *g)
+{
+	for (u32 i = 0; i < g->runs.cap; i++) {
+		const struct value *v = g->runs.keys[i];
+		const struct run_lengths *runs = g->runs.vals[i];
+		bool splits = false;
+		for (int d = 0; v && d < v->type->rank; d++)
+			splits |= runs->along[d] > axis_of(g->s->axis, v)->constancy[d];
+		if (splits)
+			add_sources(&g->masks, v, is_wider_shape);
+	}
+}
+
+static bool versioning_pays(const struct versioning *g, const struct op *o)
 {
 	struct row r;
 	bool compares = o->code == IR_CMPI && o->attr[ATTR_PREDICATE] == CMPI_SLT;
@@ -79,9 +123,9 @@ static bool versioning_pays(const struct pass_state *s, const struct op *o)
 	    type_elem_bits(operand(o, 0)->type) != 32 || !row_of(operand(o, 0), &r) || !def_if(operand(o, 1), IR_SPLAT))
 		return false;
 	if (compares)
-		return splits_runs(s, result(o), NULL, begin_walk(s->ctx));
-	return axis_of(s->axis, result(o))->contiguity[0] < 8 && r.last - r.first >= 8 &&
-	       runs_along_operand(s, result(o), begin_walk(s->ctx));
+		return set_has(&g->masks, result(o));
+	return axis_of(g->s->axis, result(o))->contiguity[0] < 8 && r.last - r.first >= 8 &&
+	       set_has(&g->rows, result(o));
 }
 
 /* 0 <= row (of remainders) and row < n, computed in 64 bits, where it cannot wrap. */
@@ -111,13 +155,14 @@ static bool is_defined_before(const struct value *v, const struct op *at)
 	return false;
 }
 
-static u32 count_ops(const struct op *o)
+/* Operations from o on; no more than `most` are counted, and one. */
+static u32 count_ops(const struct op *o, u32 most)
 {
 	u32 n = 0;
-	for (; o; o = o->next) {
+	for (; o && n <= most; o = o->next) {
 		n++;
-		for (u32 i = 0; i < o->nblocks; i++)
-			n += count_ops(o->blocks[i]->first);
+		for (u32 i = 0; i < o->nblocks && n <= most; i++)
+			n += count_ops(o->blocks[i]->first, most - n);
 	}
 	return n;
 }
@@ -157,22 +202,23 @@ static void split_block(struct pass_state *s, struct op *first, struct value *in
 		op_set_operand(end, i, &branch->results[i]);
 }
 
-static void version_block(struct pass_state *s, struct block *b)
+static void version_block(const struct versioning *g, struct block *b)
 {
+	struct pass_state *s = g->s;
 	struct op *first = NULL;
 	struct value *inside = NULL;
 	struct map picked = {.arena = s->ctx->arena};
 	for (struct op *o = b->first; o; o = o->next) {
-		if (!first && versioning_pays(s, o) && count_ops(o) <= MAX_DUPLICATED_OPS)
+		if (!first && versioning_pays(g, o) && count_ops(o, MAX_DUPLICATED_OPS) <= MAX_DUPLICATED_OPS)
 			first = o;
 		if (!first) {
 			for (u32 i = 0; i < o->nblocks; i++)
-				version_block(s, o->blocks[i]);
+				version_block(g, o->blocks[i]);
 			continue;
 		}
 		/* the ends must be defined in front of the `if` */
 		struct row r;
-		if (!versioning_pays(s, o) || !row_of(operand(o, 0), &r) ||
+		if (!versioning_pays(g, o) || !row_of(operand(o, 0), &r) ||
 		    (r.start && !is_defined_before(r.start, first)) ||
 		    !is_defined_before(operand(operand(o, 1)->def, 0), first))
 			continue;
@@ -190,6 +236,14 @@ static void version_block(struct pass_state *s, struct block *b)
 
 void pass_versioning(struct pass_state *s)
 {
-	version_block(s, s->k->body);
+	struct versioning g = {.s = s};
+	g.runs.arena = &g.masks.scratch;
+	walk(s->k->body, note_dot, &g.operands);
+	walk(s->k->body, note_load, &g);
+	find_masks(&g);
+	version_block(&g, s->k->body);
+	arena_free(&g.operands.scratch);
+	arena_free(&g.rows.scratch);
+	arena_free(&g.masks.scratch);
 	pass_canonicalize(s);
 }

@@ -1,5 +1,7 @@
 #include "place/boxes.h"
 
+#include "ir/graph.h"
+
 /* --- distances ----------------------------------------------------------------------------------------------- */
 
 /* From an element to the next along a dimension: factor · by. */
@@ -21,62 +23,119 @@ static bool uniform(struct value *v, struct stride *out)
 	return !v->def && !type_is_tensor(v->type) && !v->block->parent;
 }
 
-static bool stride_of(const struct axis_analysis *axis, struct value *v, int d, struct stride *out);
+/* Distances along dimensions, as far as they have been asked for. */
+struct strides {
+	const struct axis_analysis *axis;
+	struct arena scratch;
+	struct map known; /* value, plus the dimension → struct stride; &no_stride: there is none */
+};
+static const struct stride no_stride;
 
-static bool stride_of_sum(const struct axis_analysis *axis, const struct op *o, int d, struct stride *out)
+static const void *key_of(struct demand at)
 {
-	struct stride x, y;
-	if (!stride_of(axis, operand(o, 0), d, &x) || !stride_of(axis, operand(o, 1), d, &y))
+	return (const char *)at.v + at.aspect;
+}
+
+/* The demand of at's operand i, if the operand's distance is part of at's. */
+static bool part_of_stride(const struct strides *s, struct demand at, u32 i, struct demand *part)
+{
+	const struct op *o = at.v->def;
+	const struct type *t = at.v->type;
+	int d = (int)at.aspect;
+	struct stride unused;
+	if (!o || i >= o->noperands || !type_is_tensor(t) || t->shape[d] == 1 ||
+	    axis_of(s->axis, at.v)->constancy[d] >= t->shape[d] || axis_of(s->axis, at.v)->contiguity[d] >= t->shape[d])
 		return false;
-	if (o->code == IR_SUBI)
-		y.factor = -y.factor;
-	if (x.factor && y.factor && x.by != y.by)
+	*part = (struct demand){operand(o, i), d};
+	switch (o->code) {
+	case IR_ADDPTR:
+	case IR_ADDI:
+	case IR_SUBI:
+	case IR_EXTSI:
+	case IR_BROADCAST:
+	case IR_CONVERT_LAYOUT: return true;
+	case IR_MULI: return uniform(operand(o, 1 - i), &unused);
+	case IR_EXPAND_DIMS: part->aspect = d - (d > o->attr[ATTR_AXIS]); return true;
+	case IR_TRANS: part->aspect = perm_get(o->attr[ATTR_ORDER], d); return true;
+	default: return false;
+	}
+}
+
+static bool find_unknown_stride(void *arg, struct demand at, struct demand *first)
+{
+	const struct strides *s = arg;
+	for (u32 i = 0; i < 2; i++)
+		if (part_of_stride(s, at, i, first) && !map_get(&s->known, key_of(*first)))
+			return true;
+	return false;
+}
+
+static bool add_strides(const struct stride *x, const struct stride *y, bool subtract, struct stride *out)
+{
+	out->by = x->factor ? x->by : y->by;
+	return !(x->factor && y->factor && x->by != y->by) &&
+	       !(subtract ? __builtin_sub_overflow(x->factor, y->factor, &out->factor)
+			  : __builtin_add_overflow(x->factor, y->factor, &out->factor));
+}
+
+/* Of a product of at's operand i, whose distance is x, with a scalar. */
+static bool scale_stride(struct demand at, u32 i, const struct stride *x, struct stride *out)
+{
+	struct stride y;
+	if (x == &no_stride || !uniform(operand(at.v->def, 1 - i), &y) || (x->by && y.by) ||
+	    __builtin_mul_overflow(x->factor, y.factor, &out->factor))
 		return false;
-	*out = (struct stride){x.factor ? x.by : y.by, x.factor + y.factor};
+	out->by = x->by ? x->by : y.by;
 	return true;
 }
 
-static bool stride_of_product(const struct axis_analysis *axis, const struct op *o, int d, struct stride *out)
+/* From the distances of the operands. */
+static bool combine_strides(const struct strides *s, struct demand at, struct stride *out)
 {
+	const struct stride *x[2] = {&no_stride, &no_stride};
+	enum opcode code = at.v->def ? at.v->def->code : IR_OPCODES;
 	for (u32 i = 0; i < 2; i++) {
-		struct stride x, y;
-		if (!uniform(operand(o, 1 - i), &y) || !stride_of(axis, operand(o, i), d, &x) || (x.by && y.by) ||
-		    __builtin_mul_overflow(x.factor, y.factor, &out->factor))
-			continue;
-		out->by = x.by ? x.by : y.by;
-		return true;
+		struct demand part;
+		if (part_of_stride(s, at, i, &part))
+			x[i] = map_get(&s->known, key_of(part));
 	}
-	return false;
+	if (code == IR_MULI)
+		return scale_stride(at, 0, x[0], out) || scale_stride(at, 1, x[1], out);
+	if (code == IR_ADDPTR || code == IR_ADDI || code == IR_SUBI)
+		return x[0] != &no_stride && x[1] != &no_stride && add_strides(x[0], x[1], code == IR_SUBI, out);
+	*out = *x[0];
+	return x[0] != &no_stride;
+}
+
+static void make_stride(void *arg, struct demand at)
+{
+	struct strides *s = arg;
+	const struct type *t = at.v->type;
+	int d = (int)at.aspect;
+	struct stride made = {NULL, 0};
+	bool found = true;
+	if (type_is_tensor(t) && t->shape[d] > 1 && axis_of(s->axis, at.v)->constancy[d] < t->shape[d]) {
+		if (axis_of(s->axis, at.v)->contiguity[d] >= t->shape[d])
+			made.factor = 1;
+		else
+			found = combine_strides(s, at, &made);
+	}
+	map_put(&s->known, key_of(at), found ? arena_dup(&s->scratch, &made, sizeof made) : (void *)&no_stride);
 }
 
 /* False when the distance is not the same everywhere, or not known to the host. As in axis.h, index arithmetic is taken
  * not to wrap. */
 static bool stride_of(const struct axis_analysis *axis, struct value *v, int d, struct stride *out)
 {
-	const struct type *t = v->type;
+	struct strides s = {.axis = axis};
 	tl_assert(d >= 0);
-	*out = (struct stride){NULL, 0};
-	if (!type_is_tensor(t) || t->shape[d] == 1 || axis_of(axis, v)->constancy[d] >= t->shape[d])
-		return true;
-	if (axis_of(axis, v)->contiguity[d] >= t->shape[d]) {
-		out->factor = 1;
-		return true;
-	}
-	if (!v->def)
-		return false;
-	const struct op *o = v->def;
-	switch (o->code) {
-	case IR_ADDPTR:
-	case IR_ADDI:
-	case IR_SUBI: return stride_of_sum(axis, o, d, out);
-	case IR_MULI: return stride_of_product(axis, o, d, out);
-	case IR_EXTSI:
-	case IR_BROADCAST:
-	case IR_CONVERT_LAYOUT: return stride_of(axis, operand(o, 0), d, out);
-	case IR_EXPAND_DIMS: return stride_of(axis, operand(o, 0), d - (d > o->attr[ATTR_AXIS]), out);
-	case IR_TRANS: return stride_of(axis, operand(o, 0), perm_get(o->attr[ATTR_ORDER], d), out);
-	default: return false;
-	}
+	s.known.arena = &s.scratch;
+	meet_demand((struct demand){v, d}, find_unknown_stride, make_stride, &s);
+	const struct stride *found = map_get(&s.known, key_of((struct demand){v, d}));
+	bool yes = found != &no_stride;
+	*out = *found;
+	arena_free(&s.scratch);
+	return yes;
 }
 
 /* --- the first element --------------------------------------------------------------------------------------- */
@@ -87,55 +146,84 @@ static bool renames(const struct op *o)
 	       o->code == IR_CONVERT_LAYOUT;
 }
 
-static bool has_first_element(const struct value *v)
+static bool has_first_element(struct ir_context *ctx, const struct value *v)
 {
+	struct value_walk w = {.id = begin_walk(ctx)};
 	i64 c;
-	if (!type_is_tensor(v->type) || value_const_int(v, &c))
-		return true;
-	const struct op *o = v->def;
-	if (!o ||
-	    !(o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || renames(o) || (op_has(o, ELEM) && op_has(o, PURE))))
-		return false;
-	for (u32 i = 0; i < o->noperands; i++)
-		if (!has_first_element(operand(o, i)))
-			return false;
+	visit_later(&w, v);
+	while ((v = visit_next(&w))) {
+		const struct op *o = v->def;
+		if (!type_is_tensor(v->type) || value_const_int(v, &c))
+			continue;
+		if (!o || !(o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || renames(o) ||
+			    (op_has(o, ELEM) && op_has(o, PURE))))
+			return end_walk(&w, false);
+		visit_operands(&w, o);
+	}
 	return true;
 }
 
-struct value *first_element(struct builder *b, struct op *loop, struct map *made, struct value *v)
+struct first_elements {
+	struct builder *b;
+	struct op *loop;
+	struct map *made;
+};
+
+static struct value *known_element(const struct first_elements *f, struct value *v)
 {
+	return type_is_tensor(v->type) ? map_get(f->made, v) : v;
+}
+
+static bool find_missing_element(void *arg, struct demand at, struct demand *first)
+{
+	const struct first_elements *f = arg;
+	const struct op *o = at.v->def;
 	i64 c;
-	if (!type_is_tensor(v->type))
-		return v;
-	struct value *known = map_get(made, v);
-	if (known)
-		return known;
-	struct builder before = builder_before(b->ctx, loop), *at = b;
-	if (value_defined_outside(v, loop->blocks[0])) {
-		before.loc = b->loc;
+	bool is_source = (type_elem(at.v->type)->kind == TY_SCALAR && value_const_int(at.v, &c)) ||
+			 o->code == IR_MAKE_RANGE || o->code == IR_SPLAT;
+	for (u32 i = 0; !is_source && i < o->noperands; i++)
+		if (!known_element(f, operand(o, i))) {
+			*first = (struct demand){operand(o, i), 0};
+			return true;
+		}
+	return false;
+}
+
+static void make_element(void *arg, struct demand d)
+{
+	const struct first_elements *f = arg;
+	struct value *v = d.v, *known, *ops[3] = {0};
+	const struct op *o = v->def;
+	struct builder before = builder_before(f->b->ctx, f->loop), *at = f->b;
+	i64 c;
+	if (value_defined_outside(v, f->loop->blocks[0])) {
+		before.loc = f->b->loc;
 		at = &before;
 	}
-	const struct op *o = v->def;
-	struct value *ops[3] = {0};
 	if (type_elem(v->type)->kind == TY_SCALAR && value_const_int(v, &c)) {
 		known = build_int(at, type_elem(v->type), c);
 	} else if (o->code == IR_MAKE_RANGE) {
 		known = build_int(at, type_elem(v->type), o->attr[ATTR_START]);
-	} else if (o->code == IR_SPLAT) {
-		known = operand(o, 0);
-	} else if (renames(o)) {
-		known = first_element(b, loop, made, operand(o, 0));
+	} else if (o->code == IR_SPLAT || renames(o)) {
+		known = known_element(f, operand(o, 0));
 	} else {
 		tl_assert(o->noperands <= ARRAY_LEN(ops));
 		for (u32 i = 0; i < o->noperands; i++)
-			ops[i] = first_element(b, loop, made, operand(o, i));
+			ops[i] = known_element(f, operand(o, i));
 		const struct type *t = type_elem(v->type);
 		struct op *scalar = build(at, o->code, ops, o->noperands, &t, 1, 0);
 		memcpy(scalar->attr, o->attr, sizeof o->attr);
 		known = result(scalar);
 	}
-	map_put(made, v, known);
-	return known;
+	map_put(f->made, v, known);
+}
+
+struct value *first_element(struct builder *b, struct op *loop, struct map *made, struct value *v)
+{
+	struct first_elements f = {b, loop, made};
+	if (!known_element(&f, v))
+		meet_demand((struct demand){v, 0}, find_missing_element, make_element, &f);
+	return known_element(&f, v);
 }
 
 /* --- boxes --------------------------------------------------------------------------------------------------- */
@@ -145,7 +233,7 @@ bool find_box(const struct pass_state *s, struct value *ptr, const struct layout
 	enum { MOST_ROWS = 256, PERIOD = 8 }; /* of a box; of a swizzle */
 	const struct type *t = ptr->type;
 	const struct type *elem = type_elem(t)->elem;
-	if (t->rank != 2 || elem->kind != TY_SCALAR || !has_first_element(ptr))
+	if (t->rank != 2 || elem->kind != TY_SCALAR || !has_first_element(s->ctx, ptr))
 		return false;
 	i64 bytes = dtype_bytes(elem->dtype);
 	for (int d = 0; d < 2; d++) {
@@ -156,7 +244,7 @@ bool find_box(const struct pass_state *s, struct value *ptr, const struct layout
 		    mem != layout_swizzled(&s->ctx->layouts, 2, t->shape, d, (int)bytes * 8))
 			continue;
 		if (stride_of(s->axis, ptr, d, &along) && !along.by && along.factor == 1 &&
-		    stride_of(s->axis, ptr, 1 - d, &rows) && rows.factor >= 0) {
+		    stride_of(s->axis, ptr, 1 - d, &rows) && rows.factor >= 0 && rows.factor <= INT64_MAX / bytes) {
 			*out = (struct box){d, rows.factor ? rows.by : NULL, rows.factor * bytes};
 			return true;
 		}

@@ -86,7 +86,7 @@ bool memory_order(const struct placer *p, const struct op *o, int *order)
 	return a->contiguity[order[0]] > 1;
 }
 
-static bool is_memory_op(const struct op *o)
+bool is_memory_op(const struct op *o)
 {
 	return o->code == IR_LOAD || o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
 }
@@ -102,24 +102,28 @@ struct accesses {
 	VEC(const struct op *) scans;
 };
 
-static bool becomes_operand(struct map *seen, const struct value *v, bool shapes)
+static bool is_elementwise(const struct op *o)
 {
-	bool yes = false;
-	for (const struct use *u = v->uses; u && !yes; u = u->next) {
-		struct op *o = u->user;
-		yes = o->code == IR_DOT && u - o->operands < 2;
-		if (yes || map_get(seen, o) || !(op_has(o, ELEM) || o->code == IR_TRANS || (shapes && op_is_shape(o))))
-			continue;
-		map_put(seen, o, o);
-		yes = becomes_operand(seen, result(o), shapes);
-	}
-	return yes;
+	return op_has(o, ELEM) || o->code == IR_TRANS;
 }
 
-bool feeds_dot(struct placer *p, const struct op *load, bool shapes)
+static bool is_elementwise_or_shape(const struct op *o)
 {
-	struct map seen = {.arena = &p->scratch};
-	return load->code == IR_LOAD && becomes_operand(&seen, result(load), shapes);
+	return op_has(o, ELEM) || op_is_shape(o);
+}
+
+static void note_operands(struct op *o, void *arg)
+{
+	struct placer *p = arg;
+	for (u32 i = 0; i < 2 && o->code == IR_DOT; i++) {
+		add_sources(&p->operands, operand(o, i), is_elementwise);
+		add_sources(&p->shaped_operands, operand(o, i), is_elementwise_or_shape);
+	}
+}
+
+bool feeds_dot(const struct placer *p, const struct op *load, bool shapes)
+{
+	return load->code == IR_LOAD && set_has(shapes ? &p->shaped_operands : &p->operands, result(load));
 }
 
 /* Is o a load of a few numbers that work on a dot's operand in a loop, and that cp.async can bring as far ahead as what
@@ -222,45 +226,31 @@ static void place_accesses(struct placer *p)
 
 /* --- dots ---------------------------------------------------------------------------------------------------- */
 
-/* Does v's computation include a dot, without leaving the block? */
-static bool comes_from_dot(const struct value *v, const struct block *b, u32 walk)
-{
-	if (!v->def || v->def->block != b || !first_visit(v, walk))
-		return false;
-	if (v->def->code == IR_DOT)
-		return true;
-	for (u32 i = 0; i < v->def->noperands; i++)
-		if (comes_from_dot(operand(v->def, i), b, walk))
-			return true;
-	return false;
-}
-
-static bool follows_dot(const struct op *dot, u32 walk)
-{
-	return comes_from_dot(operand(dot, 0), dot->block, walk) || comes_from_dot(operand(dot, 1), dot->block, walk);
-}
-
 struct dot_list {
 	struct placer *p;
 	VEC(struct op *) at;
+	struct value_set made_by_dots; /* computed from a dot's result without leaving its block */
+	struct map chained;            /* blocks in which an operand of a dot is such a value → themselves */
 };
-
-static void note_dot(struct op *o, void *arg)
-{
-	struct dot_list *l = arg;
-	if (o->code == IR_DOT)
-		vec_push(&l->p->scratch, &l->at, o);
-}
 
 /* One dot feeds another's operands (attention): warps then split rows only, so that what is computed per row between
  * them stays inside a warp. */
-static bool is_chained(const struct dot_list *all, const struct op *o)
+static void note_dot(struct op *o, void *arg)
 {
-	u32 walk = begin_walk(all->p->s->ctx);
-	bool chained = follows_dot(o, walk);
-	for (u32 i = 0; i < all->at.len && !chained; i++)
-		chained = all->at.at[i]->block == o->block && follows_dot(all->at.at[i], walk);
-	return chained;
+	struct dot_list *l = arg;
+	bool made = o->code == IR_DOT;
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct value *v = operand(o, i);
+		if (!v->def || v->def->block != o->block || !set_has(&l->made_by_dots, v))
+			continue;
+		made = true;
+		if (o->code == IR_DOT && i < 2)
+			map_put(&l->chained, o->block, o->block);
+	}
+	for (u32 i = 0; i < o->nresults && made; i++)
+		set_add(&l->made_by_dots, &o->results[i]);
+	if (o->code == IR_DOT)
+		vec_push(&l->p->scratch, &l->at, o);
 }
 
 static void split_warps(const struct placer *p, const struct type *t, const struct mma *m, bool chained, int *warps)
@@ -445,13 +435,13 @@ static void check_accumulator(struct placer *p, const struct op *dot, const stru
 
 static void place_dots(struct placer *p)
 {
-	struct dot_list all = {.p = p};
+	struct dot_list all = {.p = p, .chained = {.arena = &p->scratch}};
 	walk(p->s->k->body, note_dot, &all);
 	for (u32 i = 0; i < all.at.len; i++) {
 		struct op *o = all.at.at[i];
 		const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 		struct dot_plan *plan = arena_new(&p->scratch, struct dot_plan);
-		bool chained = is_chained(&all, o), warpgroups = choose_wgmma(p, o, chained, plan);
+		bool chained = map_get(&all.chained, o->block), warpgroups = choose_wgmma(p, o, chained, plan);
 		plan->mma = warpgroups ? NULL : mma_of_dot(p->s->target, o);
 		if (warpgroups) {
 			plan->acc = wgmma_accumulator(p->pool, t, &plan->split, plan->fetched);
@@ -500,23 +490,43 @@ void set_home(struct placer *p, const struct value *v, const struct layout *l)
 	p->changed = true;
 }
 
-bool is_free(struct placer *p, const struct value *v)
+enum { FREE = 1, NOT_FREE = 2 };
+
+/* What is known of v; 0: nothing yet. */
+static uintptr_t known_free(const struct placer *p, const struct value *v)
 {
-	enum { YES = 1, NO = 2 };
-	if (!type_is_tensor(v->type))
-		return true;
-	if (!v->def)
-		return false;
-	uintptr_t known = (uintptr_t)map_get(&p->free, v);
-	if (known)
-		return known == YES;
-	const struct op *o = v->def;
+	if (!type_is_tensor(v->type) || !v->def)
+		return type_is_tensor(v->type) ? NOT_FREE : FREE;
+	return (uintptr_t)map_get(&p->free, v);
+}
+
+static bool find_unknown_free(void *arg, struct demand d, struct demand *first)
+{
+	const struct op *o = d.v->def;
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!known_free(arg, operand(o, i))) {
+			*first = (struct demand){operand(o, i), 0};
+			return true;
+		}
+	return false;
+}
+
+static void note_free(void *arg, struct demand d)
+{
+	struct placer *p = arg;
+	const struct op *o = d.v->def;
 	bool yes = o->code == IR_CONSTANT || o->code == IR_MAKE_RANGE || o->code == IR_SPLAT || op_has(o, ELEM) ||
 		   op_is_shape(o);
 	for (u32 i = 0; yes && i < o->noperands; i++)
-		yes = is_free(p, operand(o, i));
-	map_put(&p->free, v, (void *)(uintptr_t)(yes ? YES : NO));
-	return yes;
+		yes = known_free(p, operand(o, i)) == FREE;
+	map_put(&p->free, d.v, (void *)(uintptr_t)(yes ? FREE : NOT_FREE));
+}
+
+bool is_free(struct placer *p, const struct value *v)
+{
+	if (!known_free(p, v))
+		meet_demand((struct demand){(struct value *)v, 0}, find_unknown_free, note_free, p);
+	return known_free(p, v) == FREE;
 }
 
 const struct layout *operand_layout(struct placer *p, const struct op *o, const struct layout *l)
@@ -700,82 +710,10 @@ static void infer_block(struct placer *p, struct block *b)
 
 static void infer(struct placer *p)
 {
-	int rounds = 0;
-	do {
+	do { /* a value gets a home, and perhaps a strong one in its place: there is an end */
 		p->changed = false;
 		infer_block(p, p->s->k->body);
-	} while (p->changed && ++rounds < 50);
-}
-
-/* --- values that nothing has placed yet ---------------------------------------------------------------------- */
-
-static const struct layout *wanted(struct placer *p, const struct value *v, u32 walk);
-
-static const struct layout *wanted_by(struct placer *p, const struct use *u, u32 walk)
-{
-	const struct op *o = u->user;
-	u32 i = (u32)(u - o->operands);
-	if (is_memory_op(o))
-		return map_get(&p->memory, o);
-	if (o->code == IR_DOT) {
-		const struct dot_plan *plan = map_get(&p->dots, o);
-		return i == 0 ? plan->a : i == 1 ? plan->b : plan->acc;
-	}
-	if (o->code == IR_YIELD && o->block->parent && o->block->parent->code == IR_FOR)
-		return home_of(p, for_arg(o->block->parent, i));
-	if (!o->nresults || !type_is_tensor(o->results[0].type))
-		return NULL;
-	if (op_is_shape(o)) {
-		const struct layout *l = wanted(p, result(o), walk);
-		return l ? operand_layout(p, o, l) : NULL;
-	}
-	if (!op_has(o, ELEM))
-		return NULL;
-	return home_of(p, result(o)) ? home_of(p, result(o)) : wanted(p, result(o), walk);
-}
-
-static const struct layout *wanted(struct placer *p, const struct value *v, u32 walk)
-{
-	for (const struct use *u = first_visit(v, walk) ? v->uses : NULL; u; u = u->next) {
-		const struct layout *l = wanted_by(p, u, walk);
-		if (l)
-			return l;
-	}
-	return NULL;
-}
-
-/* Gives homes to what must have one: carried values, branch results, scattered loads, operands of reductions. */
-static bool settle(struct placer *p, struct value *v)
-{
-	if (!type_is_tensor(v->type) || home_of(p, v))
-		return false;
-	const struct layout *l = wanted(p, v, begin_walk(p->s->ctx));
-	set_home(p, v, l ? l : default_layout(p, v->type));
-	return true;
-}
-
-static bool settle_block(struct placer *p, struct block *b)
-{
-	for (struct op *o = b->first; o; o = o->next) {
-		bool control = o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE;
-		for (u32 k = 0; control && k < o->nblocks; k++) {
-			for (u32 i = 0; i < o->blocks[k]->nargs; i++)
-				if (settle(p, o->blocks[k]->args[i]))
-					return true;
-			if (settle_block(p, o->blocks[k]))
-				return true;
-		}
-		for (u32 i = 0; i < o->nresults; i++)
-			if ((control || o->code == IR_LOAD || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS ||
-			     o->code == IR_JOIN) &&
-			    settle(p, &o->results[i]))
-				return true;
-		if (o->code == IR_REDUCE && !reduce_layout(p, o)) {
-			map_put(&p->home, operand(o, 0), (void *)default_layout(p, operand(o, 0)->type));
-			return true;
-		}
-	}
-	return false;
+	} while (p->changed);
 }
 
 void pass_layouts(struct pass_state *s)
@@ -784,6 +722,7 @@ void pass_layouts(struct pass_state *s)
 	struct map *maps[] = {&p.home, &p.memory, &p.dots, &p.free, &p.strong, &p.made, &p.copied};
 	for (u32 i = 0; i < ARRAY_LEN(maps); i++)
 		maps[i]->arena = &p.scratch;
+	walk(s->k->body, note_operands, &p);
 	place_accesses(&p);
 	place_dots(&p);
 	place_results(&p);
@@ -792,5 +731,7 @@ void pass_layouts(struct pass_state *s)
 	while (settle_block(&p, s->k->body));
 	materialize(&p);
 	remove_dead_code(s->k);
+	arena_free(&p.operands.scratch);
+	arena_free(&p.shaped_operands.scratch);
 	arena_free(&p.scratch);
 }

@@ -3,6 +3,7 @@
 #ifndef TLC_PLACE_LAYOUTS_H
 #define TLC_PLACE_LAYOUTS_H
 
+#include "ir/graph.h"
 #include "place/mma.h"
 #include "place/place.h"
 
@@ -21,6 +22,8 @@ struct placer {
 	struct ir_context *ctx;
 	struct layout_pool *pool;
 	struct arena scratch;
+	struct value_set operands, shaped_operands; /* values from which dots' operands are made element by element;
+						     * or by shape operations too */
 	struct map home;   /* value → layout it is computed in */
 	struct map memory; /* load, store or atomic → layout it prefers; absent: it does not care */
 	struct map dots;   /* dot → struct dot_plan */
@@ -44,7 +47,7 @@ const struct layout *operand_layout(struct placer *p, const struct op *o, const 
 bool memory_order(const struct placer *p, const struct op *o, int *order);
 /* Fragments are held by several threads: a tile is loaded once and goes to its dot through shared memory. `shapes`: or
  * works on one that is. */
-bool feeds_dot(struct placer *p, const struct op *load, bool shapes);
+bool feeds_dot(const struct placer *p, const struct op *load, bool shapes);
 /* Between places of accesses and of dots, and homes. */
 void place_results(struct placer *p);
 /* The layout in which a reduction takes its operands. */
@@ -55,6 +58,9 @@ const struct layout *split_layout(struct placer *p, const struct op *o);
 /* Is this a layout of tensor cores, or made from one? */
 bool is_strong(const struct placer *p, const struct layout *l);
 
+bool is_memory_op(const struct op *o);
+/* Gives a home to the first value that must have one and has none: settle.c. False when all have. */
+bool settle_block(struct placer *p, struct block *b);
 void materialize(struct placer *p);
 
 #endif

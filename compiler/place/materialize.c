@@ -12,8 +12,6 @@ struct version {
 	struct version *next;
 };
 
-static struct value *request(struct placer *p, struct value *v, const struct layout *l);
-
 static struct value *find_version(struct placer *p, const struct value *v, const struct layout *l)
 {
 	for (struct version *at = map_get(&p->made, v); at; at = at->next)
@@ -39,24 +37,6 @@ static struct builder after_definition(struct placer *p, struct value *v)
 	return builder_before(p->ctx, v->block->first);
 }
 
-/* The operation that defines v, again, with its result in layout l. */
-static struct value *remake(struct placer *p, struct value *v, const struct layout *l)
-{
-	struct op *o = v->def;
-	struct value *ops[8];
-	const struct layout *in = op_is_shape(o) ? operand_layout(p, o, l) : l;
-	tl_assert(o->noperands <= ARRAY_LEN(ops));
-	for (u32 i = 0; i < o->noperands; i++)
-		ops[i] = request(p, operand(o, i), in);
-	struct builder b = after_definition(p, v);
-	const struct type *t = type_with_layout(p->ctx, v->type, l);
-	struct op *n = build(&b, o->code, ops, o->noperands, &t, 1, 0);
-	memcpy(n->attr, o->attr, sizeof n->attr);
-	n->hints = o->hints;
-	n->loc = o->loc;
-	return result(n);
-}
-
 /* Few elements that many threads need, such as a scale for each column, come faster from memory again than from other
  * threads: those would be waited for. Nobody may have written there meanwhile. */
 static bool loads_again(struct placer *p, const struct value *v, const struct layout *l)
@@ -71,23 +51,80 @@ static bool loads_again(struct placer *p, const struct value *v, const struct la
 	return yes;
 }
 
+static bool is_made_again(struct placer *p, const struct value *v, const struct layout *l)
+{
+	const struct layout *home = home_of(p, v);
+	bool again = v->def && (is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !home));
+	return again || (home != l && loads_again(p, v, l));
+}
+
+/* v in layout l, if that is there. */
+static struct value *known_version(struct placer *p, struct value *v, const struct layout *l)
+{
+	struct value *known = type_is_tensor(v->type) ? find_version(p, v, l) : v;
+	return !known && home_of(p, v) == l && !is_made_again(p, v, l) ? v : known;
+}
+
+static const struct layout *layout_of_operands(struct placer *p, const struct op *o, const struct layout *l)
+{
+	return op_is_shape(o) ? operand_layout(p, o, l) : l;
+}
+
+/* The operation that defines v, again, with its result in layout l. Its operands are there. */
+static struct value *remake(struct placer *p, struct value *v, const struct layout *l)
+{
+	struct op *o = v->def;
+	struct value *ops[8];
+	const struct layout *in = layout_of_operands(p, o, l);
+	tl_assert(o->noperands <= ARRAY_LEN(ops));
+	for (u32 i = 0; i < o->noperands; i++)
+		ops[i] = known_version(p, operand(o, i), in);
+	struct builder b = after_definition(p, v);
+	const struct type *t = type_with_layout(p->ctx, v->type, l);
+	struct op *n = build(&b, o->code, ops, o->noperands, &t, 1, 0);
+	memcpy(n->attr, o->attr, sizeof n->attr);
+	n->hints = o->hints;
+	n->loc = o->loc;
+	return result(n);
+}
+
+/* The first operand that v made again in a layout would need, and that is not there. */
+static bool find_missing_operand(void *arg, struct demand d, struct demand *first)
+{
+	struct placer *p = arg;
+	const struct layout *l = (const struct layout *)d.aspect;
+	if (!is_made_again(p, d.v, l))
+		return false;
+	const struct layout *in = layout_of_operands(p, d.v->def, l);
+	for (u32 i = 0; i < d.v->def->noperands; i++)
+		if (!known_version(p, operand(d.v->def, i), in)) {
+			*first = (struct demand){operand(d.v->def, i), (intptr_t)in};
+			return true;
+		}
+	return false;
+}
+
+static void make_version(void *arg, struct demand d)
+{
+	struct placer *p = arg;
+	const struct layout *l = (const struct layout *)d.aspect;
+	struct value *made;
+	if (is_made_again(p, d.v, l)) {
+		made = remake(p, d.v, l);
+	} else {
+		tl_assert(home_of(p, d.v));
+		struct builder b = after_definition(p, d.v);
+		made = build1(&b, IR_CONVERT_LAYOUT, type_with_layout(p->ctx, d.v->type, l), d.v);
+	}
+	add_version(p, d.v, l, made);
+}
+
 /* v in layout l. */
 static struct value *request(struct placer *p, struct value *v, const struct layout *l)
 {
-	if (!type_is_tensor(v->type))
-		return v;
-	struct value *known = find_version(p, v, l);
-	if (known)
-		return known;
-	const struct layout *home = home_of(p, v);
-	bool again = v->def && (is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !home));
-	if (again || (home != l && loads_again(p, v, l)))
-		return add_version(p, v, l, remake(p, v, l));
-	tl_assert(home);
-	if (home == l)
-		return v;
-	struct builder b = after_definition(p, v);
-	return add_version(p, v, l, build1(&b, IR_CONVERT_LAYOUT, type_with_layout(p->ctx, v->type, l), v));
+	if (!known_version(p, v, l))
+		meet_demand((struct demand){v, (intptr_t)l}, find_missing_operand, make_version, p);
+	return known_version(p, v, l);
 }
 
 static void request_operand(struct placer *p, struct op *o, u32 i, const struct layout *l)

@@ -1,5 +1,6 @@
 #include "place/order.h"
 
+#include "ir/graph.h"
 #include "layout/convert.h"
 #include "opt/alias.h"
 #include "opt/axis.h"
@@ -12,10 +13,8 @@ bool touches_memory(const struct op *o)
 
 /* --- the same address ---------------------------------------------------------------------------------------- */
 
-static bool same_addresses(const struct value *x, const struct value *y);
-
-/* Does a loop move both by the same from the same? */
-static bool same_carried(const struct value *x, const struct value *y)
+/* Does a loop move both by the same? */
+static bool same_step(const struct value *x, const struct value *y)
 {
 	const struct op *loop = x->block->parent;
 	if (x->block != y->block || !loop || loop->code != IR_FOR || !x->index || !y->index)
@@ -23,26 +22,38 @@ static bool same_carried(const struct value *x, const struct value *y)
 	const struct op *dx = for_yielded(loop, for_arg_number(x))->def,
 			*dy = for_yielded(loop, for_arg_number(y))->def;
 	return dx && dy && dx->code == IR_ADDPTR && dy->code == IR_ADDPTR && operand(dx, 0) == x &&
-	       operand(dy, 0) == y && operand(dx, 1) == operand(dy, 1) &&
-	       same_addresses(for_init(loop, for_arg_number(x)), for_init(loop, for_arg_number(y)));
+	       operand(dy, 0) == y && operand(dx, 1) == operand(dy, 1);
+}
+
+static bool adds_the_same(const struct op *a, const struct op *b)
+{
+	bool shape = op_is_shape(a) || a->code == IR_SPLAT || a->code == IR_CONVERT_LAYOUT;
+	return a->code == b->code && !memcmp(a->attr, b->attr, sizeof a->attr) &&
+	       (shape || (a->code == IR_ADDPTR && operand(a, 1) == operand(b, 1)));
 }
 
 /* Are x and y the same addresses, if their bases are? */
 static bool same_addresses(const struct value *x, const struct value *y)
 {
-	if (x == y)
-		return true;
-	if (!x->def || !y->def) {
-		bool params = !x->def && !y->def && !x->block->parent && !y->block->parent;
-		return params ? type_is_ptr(x->type) && type_is_ptr(y->type) : !x->def && !y->def && same_carried(x, y);
+	while (x != y) {
+		if (x->def && y->def) {
+			if (!adds_the_same(x->def, y->def))
+				return false;
+			x = operand(x->def, 0);
+			y = operand(y->def, 0);
+			continue;
+		}
+		if (x->def || y->def)
+			return false;
+		if (!x->block->parent && !y->block->parent)
+			return type_is_ptr(x->type) && type_is_ptr(y->type);
+		if (!same_step(x, y))
+			return false;
+		const struct op *loop = x->block->parent;
+		x = for_init(loop, for_arg_number(x));
+		y = for_init(loop, for_arg_number(y));
 	}
-	const struct op *a = x->def, *b = y->def;
-	if (a->code != b->code || memcmp(a->attr, b->attr, sizeof a->attr))
-		return false;
-	bool shape = op_is_shape(a) || a->code == IR_SPLAT || a->code == IR_CONVERT_LAYOUT;
-	if (shape || (a->code == IR_ADDPTR && operand(a, 1) == operand(b, 1)))
-		return same_addresses(operand(a, 0), operand(b, 0));
-	return false;
+	return true;
 }
 
 /* --- who does an access ---------------------------------------------------------------------------------------- */
@@ -64,45 +75,57 @@ static bool is_shared_by_warps(const struct pass_state *s, const struct op *o)
 	return warps;
 }
 
-static bool is_each_once(const struct value *v, u32 walk);
-
-/* Each time the loop runs, does it move the tile as a whole? */
-static bool is_moved(const struct value *v, u32 walk)
+/* A parameter itself; what a loop begins with for v, if it moves v as a whole each time it runs. Else NULL. */
+static const struct value *start_of_moved(const struct value *v)
 {
 	const struct op *loop = v->block->parent;
 	if (!loop)
-		return true; /* a parameter */
+		return v; /* a parameter */
 	if (loop->code != IR_FOR || !v->index)
-		return false;
+		return NULL;
 	const struct op *next = for_yielded(loop, for_arg_number(v))->def;
 	bool adds = next && (next->code == IR_ADDPTR || next->code == IR_ADDI) && operand(next, 0) == v;
 	u64 bits;
-	return adds && (def_if(operand(next, 1), IR_SPLAT) || value_const_bits(operand(next, 1), &bits)) &&
-	       is_each_once(for_init(loop, for_arg_number(v)), walk);
+	return adds && (def_if(operand(next, 1), IR_SPLAT) || value_const_bits(operand(next, 1), &bits))
+		       ? for_init(loop, for_arg_number(v))
+		       : NULL;
+}
+
+static bool keeps_apart(const struct op *o)
+{
+	switch (o->code) {
+	case IR_CONSTANT:
+	case IR_MAKE_RANGE:
+	case IR_SPLAT:
+	case IR_ADDPTR:
+	case IR_ADDI:
+	case IR_SUBI:
+	case IR_MULI:
+	case IR_EXTSI:
+	case IR_EXTUI:
+	case IR_CONVERT_LAYOUT: return true;
+	default: return op_is_shape(o);
+	}
 }
 
 /* Is the tile computed from numbers of elements, of which no two are told to be the same? Numbers from memory and
  * remainders may be. */
-static bool is_each_once(const struct value *v, u32 walk)
+static bool is_each_once(struct ir_context *ctx, const struct value *v)
 {
-	const struct op *o = v->def;
-	if (!type_is_tensor(v->type) || !first_visit(v, walk))
-		return true;
-	if (!o)
-		return is_moved(v, walk);
-	switch (o->code) {
-	case IR_CONSTANT:
-	case IR_MAKE_RANGE:
-	case IR_SPLAT: return true;
-	case IR_ADDPTR:
-	case IR_ADDI:
-	case IR_SUBI:
-	case IR_MULI: return is_each_once(operand(o, 0), walk) && is_each_once(operand(o, 1), walk);
-	case IR_EXTSI:
-	case IR_EXTUI:
-	case IR_CONVERT_LAYOUT: return is_each_once(operand(o, 0), walk);
-	default: return op_is_shape(o) && is_each_once(operand(o, 0), walk);
+	struct value_walk w = {.id = begin_walk(ctx)};
+	visit_later(&w, v);
+	while ((v = visit_next(&w))) {
+		if (!type_is_tensor(v->type))
+			continue;
+		const struct value *start = v->def ? NULL : start_of_moved(v);
+		if (v->def ? !keeps_apart(v->def) : !start)
+			return end_walk(&w, false);
+		if (v->def)
+			visit_operands(&w, v->def);
+		else
+			visit_later(&w, start);
 	}
+	return true;
 }
 
 /* Does a thread that touches an address in one of the two do so in the other, and nobody else? What a scalar is
@@ -117,7 +140,7 @@ static bool same_threads(struct pass_state *s, const struct op *a, const struct 
 	bool same_size =
 		dtype_bytes(type_dtype(type_elem(x->type)->elem)) == dtype_bytes(type_dtype(type_elem(y->type)->elem));
 	if (!same_size ||
-	    (!is_scalar(a) && (x->type->layout != y->type->layout || !is_each_once(x, begin_walk(s->ctx)))))
+	    (!is_scalar(a) && (x->type->layout != y->type->layout || !is_each_once(s->ctx, x))))
 		return false;
 	for (i32 d = 0; !is_scalar(a) && d < x->type->rank; d++)
 		if (x->type->shape[d] > 1 && axis_of(s->axis, x)->constancy[d] > 1)
@@ -224,19 +247,16 @@ struct sum {
 
 /* known: the offsets of the access that this one is compared with, which are the same in both where the loop (or
  * NULL) does not change them. False where the address is no such sum. */
-static bool find_sum(const struct op *o, const struct op *loop, const struct value *const *known, u32 nknown,
-		     struct sum *out)
+static bool find_sum(const struct op *o, const struct op *loop, const struct value_set *known, struct sum *out)
 {
 	*out = (struct sum){0};
 	for (const struct value *v = operand(o, 0); v->def; v = operand(v->def, 0)) {
-		bool same = false;
 		if (v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def))
 			continue;
 		if (v->def->code != IR_ADDPTR)
 			return false;
 		const struct value *offset = operand(v->def, 1), **part = &out->changes;
-		for (u32 i = 0; i < nknown; i++)
-			same |= known[i] == offset;
+		bool same = set_has(known, offset);
 		for (u32 k = 0; loop && k < loop->nblocks; k++)
 			same &= value_defined_outside(offset, loop->blocks[k]);
 		if (same && !type_is_tensor(offset->type))
@@ -250,35 +270,41 @@ static bool find_sum(const struct op *o, const struct op *loop, const struct val
 	return out->changes && type_is_tensor(out->changes->type) == !out->tile;
 }
 
-static u32 list_offsets(const struct op *o, const struct value **out, u32 most)
+static bool find_sum_beside(const struct op *o, const struct op *other, const struct op *loop, struct sum *out)
 {
-	u32 n = 0;
-	for (const struct value *v = operand(o, 0); v->def && v->def->noperands && n < most; v = operand(v->def, 0))
+	struct value_set offsets = {0};
+	for (const struct value *v = operand(other, 0); v->def && v->def->noperands; v = operand(v->def, 0))
 		if (v->def->code == IR_ADDPTR)
-			out[n++] = operand(v->def, 1);
-	return n;
+			set_add(&offsets, operand(v->def, 1));
+	bool found = find_sum(o, loop, &offsets, out);
+	arena_free(&offsets.scratch);
+	return found;
 }
 
-/* Do x and y differ by a number that is the same for all elements? `loop`: x is of an earlier iteration. `found`: the y
- * of each x that does. */
-static bool same_pattern(const struct value *x, const struct value *y, const struct op *loop, struct map *found)
+/* Do x and y differ by a number that is the same for all elements? `loop`: x is of an earlier iteration. */
+static bool same_pattern(const struct value *x, const struct value *y, const struct op *loop)
 {
-	const struct op *a = x->def, *b = y->def;
-	bool fixed = x == y;
-	for (u32 k = 0; loop && k < loop->nblocks; k++)
-		fixed &= value_defined_outside(x, loop->blocks[k]);
-	if (fixed || map_get(found, x) == y)
-		return true;
-	if (!a || !b || a->code != b->code || x->type != y->type || memcmp(a->attr, b->attr, sizeof a->attr))
-		return false;
-	if (a->code == IR_SPLAT || a->code == IR_CONSTANT || a->code == IR_MAKE_RANGE)
-		return true;
-	bool through = a->code == IR_ADDI || a->code == IR_CONVERT_LAYOUT || op_is_shape(a);
-	for (u32 i = 0; through && i < a->noperands; i++)
-		through = same_pattern(operand(a, i), operand(b, i), loop, found);
-	if (through)
-		map_put(found, x, (void *)y);
-	return through;
+	struct pair_walk w = {0};
+	struct value_pair at;
+	visit_pair(&w, x, y);
+	while (next_pair(&w, &at)) {
+		const struct op *a = at.x->def, *b = at.y->def;
+		bool fixed = at.x == at.y;
+		for (u32 k = 0; loop && k < loop->nblocks; k++)
+			fixed &= value_defined_outside(at.x, loop->blocks[k]);
+		if (fixed)
+			continue;
+		if (!a || !b || a->code != b->code || at.x->type != at.y->type ||
+		    memcmp(a->attr, b->attr, sizeof a->attr))
+			return end_pair_walk(&w, false);
+		if (a->code == IR_SPLAT || a->code == IR_CONSTANT || a->code == IR_MAKE_RANGE)
+			continue;
+		if (a->code != IR_ADDI && a->code != IR_CONVERT_LAYOUT && !op_is_shape(a))
+			return end_pair_walk(&w, false);
+		for (u32 i = 0; i < a->noperands; i++)
+			visit_pair(&w, operand(a, i), operand(b, i));
+	}
+	return true;
 }
 
 static bool is_multiple(const struct pass_state *s, const struct affine *a, i64 of)
@@ -308,20 +334,18 @@ static bool is_whole(const struct pass_state *s, const struct value *v)
  * tile, or nothing in common, and a sum that wraps changes nothing about that. */
 static bool are_aligned(struct pass_state *s, const struct touched *t, const struct op *o)
 {
-	const struct value *p = operand(t->op, 0), *q = operand(o, 0), *of_a[8], *of_b[8];
+	const struct value *p = operand(t->op, 0), *q = operand(o, 0);
 	if (!type_is_tensor(p->type) || !type_is_tensor(q->type) || p->type->layout != q->type->layout ||
 	    type_numel(p->type) != type_numel(q->type) ||
 	    dtype_bytes(type_dtype(type_elem(p->type)->elem)) != dtype_bytes(type_dtype(type_elem(q->type)->elem)))
 		return false;
 	struct sum x, y;
-	struct map found = {.arena = s->ctx->arena};
-	if (!find_sum(t->op, t->loop, of_b, list_offsets(o, of_b, ARRAY_LEN(of_b)), &x) ||
-	    !find_sum(o, t->loop, of_a, list_offsets(t->op, of_a, ARRAY_LEN(of_a)), &y) ||
+	if (!find_sum_beside(t->op, o, t->loop, &x) || !find_sum_beside(o, t->op, t->loop, &y) ||
 	    x.changes->type != y.changes->type || x.tile != y.tile)
 		return false;
 	if (x.tile ? type_numel(x.tile->type) != type_numel(p->type) || !is_whole(s, x.tile)
 		   : type_numel(x.changes->type) != type_numel(p->type) ||
-			     !same_pattern(x.changes, y.changes, t->loop, &found) || !is_whole(s, x.changes) ||
+			     !same_pattern(x.changes, y.changes, t->loop) || !is_whole(s, x.changes) ||
 			     !is_whole(s, y.changes))
 		return false;
 	i64 length = type_numel(p->type);

@@ -20,6 +20,7 @@
  * an iteration that makes two, if nothing needs it before the first one of the next. If a dot's operands come through
  * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
  * are loaded when it has been issued. */
+#include "ir/graph.h"
 #include "layout/convert.h"
 #include "place/access.h"
 #include "place/pipeline.h"
@@ -41,26 +42,24 @@ static bool in_body(const struct pipe *p, const struct value *v)
 static bool add_slice(struct pipe *p, struct value *v)
 {
 	struct block *body = p->loop->blocks[0];
-	if (!in_body(p, v))
-		return true;
-	if (!v->def) {
-		if (v->block != body || v->index == 0)
-			return v->block == body;
-		if (map_get(&p->in_slice, v))
-			return true;
-		map_put(&p->in_slice, v, v);
-		vec_push(&p->scratch, &p->args, for_arg_number(v));
-		return add_slice(p, for_yielded(p->loop, for_arg_number(v)));
-	}
-	struct op *o = v->def;
-	if (map_get(&p->in_slice, o))
-		return true;
-	if (o->block != body || (!map_get(&p->carried, o) && (!op_has(o, PURE) || op_has(o, SYNC) || o->nblocks)))
-		return false;
-	map_put(&p->in_slice, o, o);
-	for (u32 i = 0; i < o->noperands; i++)
-		if (!add_slice(p, operand(o, i)))
+	value_vec work = {0};
+	vec_push(&p->scratch, &work, v);
+	while (work.len) {
+		v = work.at[--work.len];
+		struct op *o = v->def;
+		if (!in_body(p, v) || (!o && v == for_index(p->loop)) || map_get(&p->in_slice, o ? (void *)o : v))
+			continue;
+		bool index = o && op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks;
+		if ((o ? o->block : v->block) != body || (o && !index && !map_get(&p->carried, o)))
 			return false;
+		map_put(&p->in_slice, o ? (void *)o : v, o ? (void *)o : v);
+		if (!o) {
+			vec_push(&p->scratch, &p->args, for_arg_number(v));
+			vec_push(&p->scratch, &work, for_yielded(p->loop, for_arg_number(v)));
+		}
+		for (u32 i = o ? o->noperands : 0; i--;)
+			vec_push(&p->scratch, &work, operand(o, i));
+	}
 	return true;
 }
 
@@ -93,19 +92,29 @@ struct op *load_consumer(const struct op *load)
 	return o->code == IR_CONVERT_LAYOUT || o->code == IR_LOCAL_STORE ? o : NULL;
 }
 
-static bool reaches_dot(struct map *seen, const struct value *v)
+/* What becomes an operand of a dot, by work that waits for none of the operations `behind` (or NULL). */
+struct operands {
+	struct value_set values;
+	const struct map *behind;
+};
+
+static void note_operands(struct op *o, void *arg)
 {
-	for (const struct use *u = v->uses; u; u = u->next) {
-		struct op *o = u->user;
-		if (op_is_dot(o) || o->code == IR_LOCAL_STORE)
-			return true;
-		if (map_get(seen, o) || !o->nresults || !op_has(o, PURE))
+	struct operands *a = arg;
+	struct value_set *set = &a->values;
+	if (!op_is_dot(o) && o->code != IR_LOCAL_STORE)
+		return;
+	for (u32 i = 0; i < o->noperands; i++)
+		vec_push(&set->scratch, &set->work, operand(o, i));
+	while (set->work.len) {
+		const struct value *v = set->work.at[--set->work.len];
+		const struct op *def = v->def;
+		if (!set_add(set, v) || !def || v->index || !op_has(def, PURE) ||
+		    (a->behind && map_get(a->behind, def)))
 			continue;
-		map_put(seen, o, o);
-		if (reaches_dot(seen, result(o)))
-			return true;
+		for (u32 i = 0; i < def->noperands; i++)
+			vec_push(&set->scratch, &set->work, operand(def, i));
 	}
-	return false;
 }
 
 static struct access_vector accessed(const struct pipe *p, const struct op *load)
@@ -292,28 +301,16 @@ static bool needs_registers(const struct pipe *p, const struct op *load)
 
 static void mark_users(struct map *found, const struct value *v)
 {
-	for (const struct use *u = v->uses; u; u = u->next) {
-		if (map_get(found, u->user))
-			continue;
-		map_put(found, u->user, u->user);
-		for (u32 i = 0; i < u->user->nresults; i++)
-			mark_users(found, &u->user->results[i]);
-	}
-}
-
-/* Is v worked on until a dot takes it, without waiting for another one? */
-static bool becomes_operand(struct map *seen, const struct map *behind_dots, const struct value *v)
-{
-	bool yes = false;
-	for (const struct use *u = v->uses; u && !yes; u = u->next) {
-		const struct op *o = u->user;
-		yes = o->code == IR_LOCAL_STORE || op_is_dot(o);
-		if (yes || map_get(seen, o) || map_get(behind_dots, o) || !op_has(o, PURE) || !o->nresults)
-			continue;
-		map_put(seen, o, (void *)o);
-		yes = becomes_operand(seen, behind_dots, result(o));
-	}
-	return yes;
+	VEC(const struct value *) work = {0};
+	vec_push(found->arena, &work, v);
+	while (work.len)
+		for (const struct use *u = work.at[--work.len]->uses; u; u = u->next) {
+			if (map_get(found, u->user))
+				continue;
+			map_put(found, u->user, u->user);
+			for (u32 i = 0; i < u->user->nresults; i++)
+				vec_push(found->arena, &work, &u->user->results[i]);
+		}
 }
 
 /* Loads that become a dot's operand by some work, and all of a loop that asks, can come by cp.async too, if their
@@ -326,10 +323,11 @@ static void keep_distributed(struct pipe *p, bool all)
 	for (struct op *o = b->first; o; o = o->next)
 		if (op_is_dot(o))
 			mark_users(&behind, result(o));
+	struct operands worked = {.behind = &behind};
+	walk(b, note_operands, &worked);
 	for (struct op *o = b->first; o; o = o->next) {
-		struct map seen = {.arena = &p->scratch};
 		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || load_consumer(o) ||
-		    (!all && !becomes_operand(&seen, &behind, result(o))))
+		    (!all && !set_has(&worked.values, result(o))))
 			continue;
 		struct value *v = result(o);
 		struct builder at = builder_before(p->ctx, o->next);
@@ -337,6 +335,7 @@ static void keep_distributed(struct pipe *p, bool all)
 		replace_uses(v, same);
 		op_set_operand(same->def, 0, v);
 	}
+	arena_free(&worked.values.scratch);
 }
 
 static void collect_slice(struct pipe *p)
@@ -346,57 +345,50 @@ static void collect_slice(struct pipe *p)
 			vec_push(&p->scratch, &p->slice, o);
 }
 
-/* Is v a tile that the loop carries, worked on element by element? */
-static bool is_state(struct map *seen, const struct block *body, const struct value *v)
+/* Does an iteration reduce a tile that the loop carries, worked on element by element, as recurrences do? Then it
+ * cannot begin before the one before it has ended, and what it loads should be there by then. */
+static bool is_recurrence(struct ir_context *ctx, const struct block *body)
 {
-	struct op *o = v->def;
-	if (!o)
-		return v->block == body && type_is_tensor(v->type);
-	if (map_get(seen, o))
-		return false;
-	map_put(seen, o, o);
-	bool yes = false;
-	for (u32 i = 0; i < o->noperands && o->block == body && op_has(o, ELEM) && !yes; i++)
-		yes = is_state(seen, body, operand(o, i));
-	return yes;
-}
-
-/* Does an iteration reduce what the one before has left, as recurrences do? Then it cannot begin before that one has
- * ended, and what it loads should be there by then. */
-static bool is_recurrence(const struct block *body)
-{
-	struct arena scratch = {0};
-	struct map seen = {.arena = &scratch};
-	bool yes = false;
-	for (const struct op *o = body->first; o && !yes; o = o->next)
-		yes = o->code == IR_REDUCE && is_state(&seen, body, operand(o, 0));
-	arena_free(&scratch);
-	return yes;
+	struct value_walk w = {.id = begin_walk(ctx)};
+	for (const struct op *o = body->first; o; o = o->next)
+		if (o->code == IR_REDUCE)
+			visit_later(&w, operand(o, 0));
+	for (const struct value *v; (v = visit_next(&w));) {
+		if (!v->def && v->block == body && type_is_tensor(v->type))
+			return end_walk(&w, true);
+		if (v->def && v->def->block == body && op_has(v->def, ELEM))
+			visit_operands(&w, v->def);
+	}
+	return false;
 }
 
 /* plain: a loop that nobody asked to pipeline, without dots; asked: one that did; far: by more than one iteration. */
 static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
 {
 	struct block *b = p->loop->blocks[0];
-	bool numbers = plain && is_recurrence(b); /* too */
+	bool numbers = plain && is_recurrence(p->ctx, b); /* too */
 	int want_async = !plain;
 	for (const struct op *o = b->first; o; o = o->next)
 		if (o->code == IR_LOAD && type_is_tensor(result(o)->type) && needs_registers(p, o))
 			want_async = 0;
 	if (want_async && p->s->target->has_async_copy)
 		keep_distributed(p, asked && far);
+	struct operands fed = {.behind = NULL};
+	if (!asked && !plain)
+		walk(b, note_operands, &fed);
 	for (; want_async >= 0 && !p->loads.len; want_async--) {
 		p->async = want_async;
 		for (struct op *o = b->first; o; o = o->next) {
 			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) ||
 			    o->attr[ATTR_VOLATILE] || may_conflict(p->s, b, pointer_base(operand(o, 0))))
 				continue;
-			struct map seen = {.arena = &p->scratch};
-			bool fits = want_async ? can_copy_async(p, o) : asked || plain || reaches_dot(&seen, result(o));
+			bool fits = want_async ? can_copy_async(p, o)
+					       : asked || plain || set_has(&fed.values, result(o));
 			if (fits)
 				add_load(p, o);
 		}
 	}
+	arena_free(&fed.values.scratch);
 	collect_slice(p);
 }
 
@@ -522,7 +514,8 @@ static bool plan(struct pipe *p)
 	int stages = stages_of(s, loop);
 	/* On an H100 sums over rows gain 2 to 10 % (a few configurations a factor of two) where a thread loads that
 	 * much; with less they lose up to 5 %, and loops with exponentials up to 8 %. */
-	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot), recurs = plain && is_recurrence(loop->blocks[0]);
+	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot);
+	bool recurs = plain && is_recurrence(s->ctx, loop->blocks[0]);
 	i64 least = recurs ? 1 : 8, most = recurs ? 32 : 64; /* registers */
 	if (plain ? !only_sums(loop) && !recurs : stages < 2)
 		return false;

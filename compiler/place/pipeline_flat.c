@@ -33,15 +33,19 @@ static bool slice_up(struct pipe *p, struct value *v)
 {
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];
-	struct op *o = v->def;
-	if (value_defined_outside(v, body) || v == for_index(f->outer) || (o && map_get(&f->in_slice, o)))
-		return true;
-	if (!o || o->block != body || !can_be_repeated(p->s, o, body))
-		return false;
-	map_put(&f->in_slice, o, o);
-	for (u32 i = 0; i < o->noperands; i++)
-		if (!slice_up(p, operand(o, i)))
+	value_vec work = {0};
+	vec_push(&p->scratch, &work, v);
+	while (work.len) {
+		v = work.at[--work.len];
+		struct op *o = v->def;
+		if (value_defined_outside(v, body) || v == for_index(f->outer) || (o && map_get(&f->in_slice, o)))
+			continue;
+		if (!o || o->block != body || !can_be_repeated(p->s, o, body))
 			return false;
+		map_put(&f->in_slice, o, o);
+		for (u32 i = 0; i < o->noperands; i++)
+			vec_push(&p->scratch, &work, operand(o, i));
+	}
 	return true;
 }
 

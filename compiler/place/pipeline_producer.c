@@ -30,22 +30,27 @@ static bool is_on_path(const struct producer *q, const struct block *b)
 }
 
 /* Can another warp compute v, at any time? */
-static bool need(struct pipe *p, const struct value *v)
+static bool need(struct pipe *p, struct value *v)
 {
 	struct producer *q = p->producer;
-	struct op *o = v->def;
 	const struct block *body = p->s->k->body;
-	if (!o) /* a parameter or an index */
-		return is_on_path(q, v->block) && (v->block == body || v->index == 0);
-	if (map_get(&q->needed, o))
-		return true;
-	if (!is_on_path(q, o->block) || !can_be_repeated(p->s, o, body))
-		return false;
-	map_put(&q->needed, o, o);
-	bool ok = true;
-	for (u32 i = 0; i < o->noperands; i++)
-		ok = ok && need(p, operand(o, i));
-	return ok;
+	value_vec work = {0};
+	vec_push(&p->scratch, &work, v);
+	while (work.len) {
+		v = work.at[--work.len];
+		struct op *o = v->def;
+		if (o && map_get(&q->needed, o))
+			continue;
+		/* a parameter or an index, or an operation */
+		if (o ? !is_on_path(q, o->block) || !can_be_repeated(p->s, o, body)
+		      : !is_on_path(q, v->block) || (v->block != body && v->index))
+			return false;
+		if (o)
+			map_put(&q->needed, o, o);
+		for (u32 i = 0; o && i < o->noperands; i++)
+			vec_push(&p->scratch, &work, operand(o, i));
+	}
+	return true;
 }
 
 static bool need_operands(struct pipe *p, const struct op *o, u32 n)

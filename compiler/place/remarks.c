@@ -23,8 +23,6 @@ static bool is_param(const struct pass_state *s, const struct value *v)
 	return false;
 }
 
-static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need, u32 walk);
-
 /* What a loop's argument, or result, starts as, and what it becomes (the index: grows by). False when v is neither. */
 static bool carried(const struct value *v, const struct value **start, const struct value **next)
 {
@@ -50,21 +48,6 @@ static i64 offset_multiple(const struct op *sum, i64 need)
 	return sum->code == IR_ADDPTR ? need / MAX(type_elem_bits(type_elem(result(sum)->type)->elem) / 8, 1) : need;
 }
 
-static struct culprit blame_carried(const struct pass_state *s, const struct value *v, int d, i64 need, u32 walk)
-{
-	const struct value *start, *next;
-	if (!carried(v, &start, &next))
-		return (struct culprit){v, need};
-	struct culprit c = blame_multiple(s, start, d, need, walk);
-	bool grows =
-		next->def && (next->def->code == IR_ADDPTR || next->def->code == IR_ADDI) && operand(next->def, 0) == v;
-	if (c.value)
-		return c;
-	if (grows) /* by the other operand; v itself would lead back here */
-		return blame_multiple(s, operand(next->def, 1), d, offset_multiple(next->def, need), walk);
-	return blame_multiple(s, next, d, need, walk);
-}
-
 /* Of a product the factor that the caller chooses. */
 static struct culprit blame_factor(const struct pass_state *s, const struct op *o, i64 need)
 {
@@ -78,94 +61,175 @@ static struct culprit blame_factor(const struct pass_state *s, const struct op *
 	return (struct culprit){result(o), need};
 }
 
-/* What keeps the start of each run of v along d from being known as a multiple of `need` (bytes of pointers)? */
-static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need, u32 walk)
+/* The dimension of o's operand that is dimension d of its result. */
+static int dim_of_operand(const struct op *o, int d)
 {
-	struct culprit none = {0}, here = {v, need}, c;
-	if (need <= 1 || axis_of(s->axis, v)->divisibility[d] >= need)
-		return none;
-	if (is_param(s, v) || !first_visit(v, walk))
-		return here;
-	if (!v->def || v->def->code == IR_FOR)
-		return blame_carried(s, v, d, need, walk);
-	const struct op *o = v->def;
+	int axis = (int)o->attr[ATTR_AXIS];
+	return o->code != IR_EXPAND_DIMS ? d : d > axis ? d - 1 : d == axis ? 0 : d;
+}
+
+/* A value that may be the culprit. */
+struct suspect {
+	const struct value *value;
+	int d;
+	i64 need;
+	bool last; /* it is, if nothing that it comes from is */
+};
+
+/* The suspects, the next one last; the need of each one that has been looked at. */
+struct search {
+	const struct pass_state *s;
+	struct arena scratch;
+	VEC(struct suspect) at;
+	struct map seen; /* value, plus its dimension → need */
+};
+
+static void suspect(struct search *q, const struct value *v, int d, i64 need, bool last)
+{
+	vec_push(&q->scratch, &q->at, ((struct suspect){v, d, need, last}));
+}
+
+/* Has it been asked of v along d before, for as much? */
+static bool was_seen(struct search *q, const struct suspect *at)
+{
+	const void *key = (const char *)at->value + at->d;
+	q->seen.arena = &q->scratch;
+	bool seen = (i64)(intptr_t)map_get(&q->seen, key) >= at->need;
+	if (!seen)
+		map_put(&q->seen, key, (void *)(intptr_t)at->need);
+	return seen;
+}
+
+/* What the value of a loop starts as is suspect, then what it becomes; then itself. */
+static bool suspect_carried(struct search *q, const struct suspect *at)
+{
+	const struct value *v = at->value, *start, *next;
+	if (!carried(v, &start, &next))
+		return false;
+	bool grows =
+		next->def && (next->def->code == IR_ADDPTR || next->def->code == IR_ADDI) && operand(next->def, 0) == v;
+	suspect(q, v, at->d, at->need, true);
+	if (grows) /* by the other operand; v itself would lead back here */
+		suspect(q, operand(next->def, 1), at->d, offset_multiple(next->def, at->need), false);
+	else
+		suspect(q, next, at->d, at->need, false);
+	suspect(q, start, at->d, at->need, false);
+	return true;
+}
+
+/* The operands of what defines the value are suspect, the first one first. False where it is the culprit itself. */
+static bool suspect_operands(struct search *q, const struct suspect *at)
+{
+	const struct op *o = at->value->def;
 	switch (o->code) {
 	case IR_ADDI:
 	case IR_SUBI:
 	case IR_REMSI:
-		c = blame_multiple(s, operand(o, 0), d, need, walk);
-		return c.value ? c : blame_multiple(s, operand(o, 1), d, need, walk);
 	case IR_ADDPTR:
-		c = blame_multiple(s, operand(o, 0), d, need, walk);
-		return c.value ? c : blame_multiple(s, operand(o, 1), d, offset_multiple(o, need), walk);
-	case IR_MULI: return blame_factor(s, o, need);
-	case IR_SPLAT: return blame_multiple(s, operand(o, 0), 0, need, walk);
+		suspect(q, operand(o, 1), at->d, offset_multiple(o, at->need), false);
+		suspect(q, operand(o, 0), at->d, at->need, false);
+		return true;
+	case IR_SPLAT: suspect(q, operand(o, 0), 0, at->need, false); return true;
 	case IR_EXTSI:
 	case IR_EXTUI:
 	case IR_TRUNCI:
 	case IR_BROADCAST:
-	case IR_CONVERT_LAYOUT: return blame_multiple(s, operand(o, 0), d, need, walk);
-	case IR_EXPAND_DIMS:
-		return blame_multiple(s, operand(o, 0),
-				      d > (int)o->attr[ATTR_AXIS]    ? d - 1
-				      : d == (int)o->attr[ATTR_AXIS] ? 0
-								     : d,
-				      need, walk);
-	default: return here;
+	case IR_CONVERT_LAYOUT:
+	case IR_EXPAND_DIMS: suspect(q, operand(o, 0), dim_of_operand(o, at->d), at->need, false); return true;
+	default: return false;
 	}
+}
+
+/* What keeps the start of each run of v along d from being known as a multiple of `need` (bytes of pointers)? */
+static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need)
+{
+	struct search q = {.s = s};
+	struct culprit found = {0};
+	suspect(&q, v, d, need, false);
+	while (q.at.len && !found.value) {
+		struct suspect at = q.at.at[--q.at.len];
+		struct culprit here = {at.value, at.need};
+		if (at.last)
+			found = here;
+		if (at.last || at.need <= 1 || axis_of(s->axis, at.value)->divisibility[at.d] >= at.need ||
+		    was_seen(&q, &at))
+			continue;
+		const struct op *o = at.value->def;
+		bool goes_on = !is_param(s, at.value);
+		if (goes_on && o && o->code == IR_MULI)
+			found = blame_factor(s, o, at.need);
+		else if (goes_on)
+			goes_on = !o || o->code == IR_FOR ? suspect_carried(&q, &at) : suspect_operands(&q, &at);
+		if (!goes_on)
+			found = here;
+	}
+	arena_free(&q.scratch);
+	return found;
 }
 
 /* What keeps v from counting up along d? */
 static struct culprit blame_stride(const struct pass_state *s, const struct value *v, int d)
 {
-	const struct value *start, *next;
-	struct culprit here = {v, 0};
-	if (carried(v, &start, &next))
-		return blame_stride(s, start, d);
-	if (!v->def || axis_of(s->axis, v)->contiguity[d] > 1)
-		return here;
-	const struct op *o = v->def;
-	switch (o->code) {
-	case IR_ADDPTR:
-	case IR_ADDI: {
-		const struct value *x = operand(o, 0), *y = operand(o, 1);
-		bool x_varies = type_is_tensor(x->type) && axis_of(s->axis, x)->constancy[d] < x->type->shape[d];
-		return blame_stride(s, x_varies ? x : y, d);
-	}
-	case IR_MULI: return (struct culprit){blame_factor(s, o, 0).value, 0};
-	case IR_EXTSI:
-	case IR_EXTUI:
-	case IR_BROADCAST:
-	case IR_CONVERT_LAYOUT: return blame_stride(s, operand(o, 0), d);
-	case IR_EXPAND_DIMS:
-		return blame_stride(s, operand(o, 0),
-				    d > (int)o->attr[ATTR_AXIS]    ? d - 1
-				    : d == (int)o->attr[ATTR_AXIS] ? 0
-								   : d);
-	default: return here;
+	for (;;) {
+		const struct value *start, *next;
+		const struct op *o = v->def;
+		if (carried(v, &start, &next)) {
+			v = start;
+			continue;
+		}
+		if (!o || axis_of(s->axis, v)->contiguity[d] > 1)
+			return (struct culprit){v, 0};
+		switch (o->code) {
+		case IR_ADDPTR:
+		case IR_ADDI: {
+			const struct value *x = operand(o, 0);
+			bool varies = type_is_tensor(x->type) && axis_of(s->axis, x)->constancy[d] < x->type->shape[d];
+			v = varies ? x : operand(o, 1);
+			break;
+		}
+		case IR_MULI: return (struct culprit){blame_factor(s, o, 0).value, 0};
+		case IR_EXTSI:
+		case IR_EXTUI:
+		case IR_BROADCAST:
+		case IR_CONVERT_LAYOUT:
+		case IR_EXPAND_DIMS:
+			v = operand(o, 0);
+			d = dim_of_operand(o, d);
+			break;
+		default: return (struct culprit){v, 0};
+		}
 	}
 }
 
 /* The comparison of a mask that changes within a vector: what its edge is not a multiple of. */
-static struct culprit blame_mask(const struct pass_state *s, const struct value *v, int d, i64 need, u32 walk)
+static struct culprit blame_mask(const struct pass_state *s, const struct value *v, int d, i64 need)
 {
-	struct culprit none = {0}, c;
-	if (!v->def || axis_of(s->axis, v)->constancy[d] >= need || !first_visit(v, walk))
-		return none;
-	const struct op *o = v->def;
-	switch (o->code) {
-	case IR_CMPI:
-		c = blame_multiple(s, operand(o, 1), d, need, walk);
-		return c.value ? c : blame_multiple(s, operand(o, 0), d, need, walk);
-	case IR_ANDI:
-	case IR_ORI:
-		c = blame_mask(s, operand(o, 0), d, need, walk);
-		return c.value ? c : blame_mask(s, operand(o, 1), d, need, walk);
-	case IR_BROADCAST:
-	case IR_CONVERT_LAYOUT: return blame_mask(s, operand(o, 0), d, need, walk);
-	case IR_EXPAND_DIMS: return blame_mask(s, operand(o, 0), d > (int)o->attr[ATTR_AXIS] ? d - 1 : d, need, walk);
-	default: return (struct culprit){v, need};
+	struct search q = {.s = s};
+	struct culprit found = {0};
+	suspect(&q, v, d, need, false);
+	while (q.at.len && !found.value) {
+		struct suspect at = q.at.at[--q.at.len];
+		const struct op *o = at.value->def;
+		if (!o || axis_of(s->axis, at.value)->constancy[at.d] >= need || was_seen(&q, &at))
+			continue;
+		switch (o->code) {
+		case IR_CMPI:
+			found = blame_multiple(s, operand(o, 1), at.d, need);
+			if (!found.value)
+				found = blame_multiple(s, operand(o, 0), at.d, need);
+			break;
+		case IR_ANDI:
+		case IR_ORI: suspect(&q, operand(o, 1), at.d, need, false); /* fallthrough */
+		case IR_BROADCAST:
+		case IR_CONVERT_LAYOUT: suspect(&q, operand(o, 0), at.d, need, false); break;
+		case IR_EXPAND_DIMS:
+			suspect(&q, operand(o, 0), at.d > (int)o->attr[ATTR_AXIS] ? at.d - 1 : at.d, need, false);
+			break;
+		default: found = (struct culprit){at.value, need};
+		}
 	}
+	arena_free(&q.scratch);
+	return found;
 }
 
 /* --- loads and stores ---------------------------------------------------------------------------------------- */
@@ -233,7 +297,7 @@ static void explain(struct teller *t, const struct op *o, const char *what, cons
 					    "stride that is always 1 is i32:1 in a signature, or not multiplied");
 		return;
 	}
-	c = blame_multiple(s, ptr, d, (i64)want * elem, begin_walk(s->ctx));
+	c = blame_multiple(s, ptr, d, (i64)want * elem);
 	if ((u32)a->divisibility[d] / elem < want && c.value) {
 		const char *unit = type_elem(c.value->type)->kind == TY_PTR ? " bytes" : "";
 		diag(s->diags, R_ACCESS, o->loc, what,
@@ -243,7 +307,7 @@ static void explain(struct teller *t, const struct op *o, const char *what, cons
 		return;
 	}
 	if (mask && (u32)axis_of(s->axis, mask)->constancy[d] < want) {
-		c = blame_mask(s, mask, d, want, begin_walk(s->ctx));
+		c = blame_mask(s, mask, d, want);
 		diag(s->diags, R_ACCESS, o->loc, what,
 		     c.value ? arena_printf(&t->scratch,
 					    ": the mask may change inside a vector, since %s is not known to be a "

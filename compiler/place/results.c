@@ -8,18 +8,24 @@
 #include "place/layouts.h"
 
 /* The dot whose result is stored as v; NULL if more than elementwise operations lies between. */
-static const struct op *dot_behind(const struct value *v, u32 walk)
+static const struct op *dot_behind(struct ir_context *ctx, const struct value *v)
 {
-	const struct op *o = v->def, *dot = NULL;
-	if (!o || !first_visit(v, walk))
-		return NULL;
-	if (o->code == IR_DOT)
-		return o;
-	if (o->code == IR_FOR || o->code == IR_IF)
-		return dot_behind(operand(o->blocks[0]->last, (u32)(v - o->results)), walk);
-	for (u32 i = 0; i < o->noperands && op_has(o, ELEM) && !dot; i++)
-		dot = dot_behind(operand(o, i), walk);
-	return dot;
+	struct value_walk w = {.id = begin_walk(ctx)};
+	visit_later(&w, v);
+	while ((v = visit_next(&w))) {
+		const struct op *o = v->def;
+		if (!o)
+			continue;
+		if (o->code == IR_DOT) {
+			end_walk(&w, true);
+			return o;
+		}
+		if (o->code == IR_FOR || o->code == IR_IF)
+			visit_later(&w, operand(o->blocks[0]->last, v->index));
+		else if (op_has(o, ELEM))
+			visit_operands(&w, o);
+	}
+	return NULL;
 }
 
 /* Like l, which is blocked in this order, but with each warp where it is in `to`: what lies between them stays in each
@@ -72,7 +78,7 @@ static void place_result(struct op *o, void *arg)
 {
 	struct placer *p = arg;
 	const struct layout *l = o->code == IR_STORE ? map_get(&p->memory, o) : NULL;
-	const struct op *dot = l ? dot_behind(operand(o, 1), begin_walk(p->s->ctx)) : NULL;
+	const struct op *dot = l ? dot_behind(p->ctx, operand(o, 1)) : NULL;
 	int order[MAX_RANK] = {0};
 	if (!dot || result(dot)->type->rank != operand(o, 1)->type->rank)
 		return;

@@ -1,0 +1,134 @@
+#include "ir/graph.h"
+
+void visit_later(struct value_walk *w, const struct value *v)
+{
+	if (v->walk != w->id)
+		vec_push(&w->scratch, &w->work, v);
+}
+
+void visit_operands(struct value_walk *w, const struct op *o)
+{
+	for (u32 i = o->noperands; i--;)
+		visit_later(w, operand(o, i));
+}
+
+bool end_walk(struct value_walk *w, bool answer)
+{
+	arena_free(&w->scratch);
+	w->work.len = w->work.cap = 0;
+	return answer;
+}
+
+const struct value *visit_next(struct value_walk *w)
+{
+	while (w->work.len) {
+		const struct value *v = w->work.at[--w->work.len];
+		if (first_visit(v, w->id))
+			return v;
+	}
+	end_walk(w, true);
+	return NULL;
+}
+
+struct partner {
+	const struct value *y;
+	const struct partner *next;
+};
+
+void visit_pair(struct pair_walk *w, const struct value *x, const struct value *y)
+{
+	w->partners.arena = &w->scratch;
+	const struct partner *first = map_get(&w->partners, x), *at = first;
+	while (at && at->y != y)
+		at = at->next;
+	if (at)
+		return;
+	struct partner made = {y, first};
+	map_put(&w->partners, x, arena_dup(&w->scratch, &made, sizeof made));
+	vec_push(&w->scratch, &w->work, ((struct value_pair){x, y}));
+}
+
+bool end_pair_walk(struct pair_walk *w, bool answer)
+{
+	arena_free(&w->scratch);
+	return answer;
+}
+
+bool next_pair(struct pair_walk *w, struct value_pair *next)
+{
+	if (!w->work.len)
+		return end_pair_walk(w, false);
+	*next = w->work.at[--w->work.len];
+	return true;
+}
+
+void meet_demand(struct demand root, bool (*missing)(void *arg, struct demand d, struct demand *first),
+		 void (*make)(void *arg, struct demand d), void *arg)
+{
+	struct arena scratch = {0};
+	VEC(struct demand) stack = {0};
+	struct demand d = root;
+	for (;;) {
+		struct demand first;
+		if (missing(arg, d, &first)) {
+			vec_push(&scratch, &stack, d);
+			d = first;
+			continue;
+		}
+		make(arg, d);
+		if (!stack.len)
+			break;
+		d = stack.at[--stack.len];
+	}
+	arena_free(&scratch);
+}
+
+bool set_has(const struct value_set *set, const struct value *v)
+{
+	return map_get(&set->map, v) != NULL;
+}
+
+bool set_add(struct value_set *set, const struct value *v)
+{
+	set->map.arena = &set->scratch;
+	bool added = !set_has(set, v);
+	if (added)
+		map_put(&set->map, v, (void *)v);
+	return added;
+}
+
+void add_operands(struct value_set *set, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++)
+		set_add(set, operand(o, i));
+}
+
+bool set_has_result(const struct value_set *set, const struct op *o)
+{
+	bool yes = false;
+	for (u32 i = 0; i < o->nresults; i++)
+		yes |= set_has(set, &o->results[i]);
+	return yes;
+}
+
+void add_sources(struct value_set *set, const struct value *v, bool (*through)(const struct op *o))
+{
+	vec_push(&set->scratch, &set->work, v);
+	while (set->work.len) {
+		v = set->work.at[--set->work.len];
+		if (!set_add(set, v) || !v->def || !through(v->def))
+			continue;
+		for (u32 i = 0; i < v->def->noperands; i++)
+			vec_push(&set->scratch, &set->work, operand(v->def, i));
+	}
+}
+
+bool take_along(struct value_set *needed, const struct op *o)
+{
+	if (!set_has_result(needed, o))
+		return true;
+	if (!op_has(o, PURE) || op_has(o, SYNC) || o->nblocks || op_may_trap(o))
+		return false;
+	add_operands(needed, o);
+	return true;
+}
