@@ -472,6 +472,11 @@ static enum dtype bound_type(struct eval *e, struct val v, struct loc at)
 	return to_tensor(e, v, at).dtype;
 }
 
+static bool is_constant_of(const struct val *v, enum dtype d)
+{
+	return v->kind == V_INT && number_fits(v, d);
+}
+
 /* Operations go into b from here on. Returns the builder of the outer block. */
 static struct builder enter_block(struct eval *e, struct block *b)
 {
@@ -542,8 +547,10 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 		mark_unknown(e, &s->body);
 		return;
 	}
-	/* scf.for compares signed numbers: unsigned bounds are moved down by half their range */
-	bool halves = dtype_is_unsigned(d) && !(lb.kind == V_INT && ub.kind == V_INT);
+	/* scf.for compares signed numbers: unsigned bounds are moved down by half their range, unless they are known
+	 * to be less than half of it */
+	enum dtype signed_d = dtype_signless(d);
+	bool halves = dtype_is_unsigned(d) && !(is_constant_of(&lb, signed_d) && is_constant_of(&ub, signed_d));
 	struct value *first = ops.at[0], *last = ops.at[1];
 	for (u32 k = 0; halves && k < 2; k++)
 		ops.at[k] = build_moved_by_half(&e->b, ops.at[k]);
