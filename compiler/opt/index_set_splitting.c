@@ -55,6 +55,30 @@ static u32 count_ops(const struct block *b, bool *nested)
 	return n;
 }
 
+/* The largest part of a split point: a constant, or a product of a coefficient and a scalar. No sum of parts wraps. */
+enum { MOST_PARTS = AFFINE_MAX_TERMS + 4 /* the constant, and what rounding adds */ };
+static const i64 most_of_part = INT64_MAX / MOST_PARTS;
+
+/* Do the constants of the split point leave room for values at run time? */
+static bool is_computable(const struct split *sp)
+{
+	bool yes = sp->a <= most_of_part && sp->offset.constant <= most_of_part && sp->offset.constant >= -most_of_part;
+	for (int i = 0; i < sp->offset.n; i++)
+		yes &= sp->offset.term[i].coef <= most_of_part && sp->offset.term[i].coef >= -most_of_part;
+	return yes;
+}
+
+/* `guard` and a condition under which the computation of the split point does not wrap. NULL: it never does. */
+static struct value *guard_split_point(struct pass_state *s, struct builder *b, const struct split *sp,
+				       struct value *guard)
+{
+	for (int i = 0; i < sp->offset.n; i++) {
+		i64 coef = sp->offset.term[i].coef, most = most_of_part / (coef < 0 ? -coef : coef);
+		guard = guard_range(s, b, guard, (struct value *)sp->offset.term[i].scalar, -most, most);
+	}
+	return guard;
+}
+
 /* The comparisons of masks, directly in the loop's body, that are true up to some index and false from there on. */
 static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, split_vec *out)
 {
@@ -70,7 +94,7 @@ static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, 
 		for (int i = 0; i < f.n; i++)
 			outside &= value_defined_outside(f.term[i].scalar, loop->blocks[0]);
 		sp.offset = f;
-		if (sp.a > 0 && outside)
+		if (sp.a > 0 && outside && is_computable(&sp))
 			vec_push(a, out, sp);
 	}
 	arena_free(&masks.scratch);
@@ -146,13 +170,16 @@ static struct value *end_of_main(struct pass_state *s, struct builder *b, const 
 		return build2(b, IR_ADDI, t, lb, build2(b, IR_MULI, t, build2(b, IR_DIVSI, t, n, step), step));
 	}
 	struct value *lower = build_i64(b, for_lower(loop)), *end = split_point(b, &splits->at[0]);
-	for (u32 i = 1; i < splits->len; i++)
+	struct value *guard = guard_split_point(s, b, &splits->at[0], NULL);
+	for (u32 i = 1; i < splits->len; i++) {
 		end = build2(b, IR_MINSI, end->type, end, split_point(b, &splits->at[i]));
+		guard = guard_split_point(s, b, &splits->at[i], guard);
+	}
 	struct value *last = loop_end(b, loop);
 	end = clamp(b, end, lower, last);
 	/* rounding past the end would leave no tail anyway */
 	end = build2(b, IR_MINSI, end->type, round_to_step(b, loop, lower, end), last);
-	return guarded_end(s, b, loop, end);
+	return guarded_end(s, b, loop, end, guard);
 }
 
 static void split_at(struct pass_state *s, struct op *loop, const split_vec *splits)

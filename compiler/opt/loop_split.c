@@ -23,16 +23,24 @@ static struct value *both(struct builder *b, struct value *x, struct value *y)
 	return x ? build2(b, IR_ANDI, y->type, x, y) : y;
 }
 
-struct value *guarded_end(struct pass_state *s, struct builder *b, const struct op *loop, struct value *end)
+struct value *guard_range(struct pass_state *s, struct builder *b, struct value *guard, struct value *v, i64 min,
+			  i64 max)
 {
-	struct value *lower = for_lower(loop), *upper = for_upper(loop), *step = for_step(loop), *fits = NULL;
+	if (value_range(s->ranges, v)->min < min)
+		guard = both(b, guard, build_cmpi(b, CMPI_SGE, v, build_int(b, v->type, min)));
+	if (value_range(s->ranges, v)->max > max)
+		guard = both(b, guard, build_cmpi(b, CMPI_SLE, v, build_int(b, v->type, max)));
+	return guard;
+}
+
+struct value *guarded_end(struct pass_state *s, struct builder *b, const struct op *loop, struct value *end,
+			  struct value *fits)
+{
+	struct value *lower = for_lower(loop);
 	const struct type *t = lower->type;
-	if (value_range(s->ranges, lower)->min < -EXACT_BOUND)
-		fits = build_cmpi(b, CMPI_SGE, lower, build_int(b, t, -EXACT_BOUND));
-	if (value_range(s->ranges, upper)->max > EXACT_BOUND)
-		fits = both(b, fits, build_cmpi(b, CMPI_SLE, upper, build_int(b, t, EXACT_BOUND)));
-	if (value_range(s->ranges, step)->max > EXACT_BOUND)
-		fits = both(b, fits, build_cmpi(b, CMPI_SLE, step, build_int(b, t, EXACT_BOUND)));
+	fits = guard_range(s, b, fits, lower, -EXACT_BOUND, INT64_MAX);
+	fits = guard_range(s, b, fits, for_upper(loop), INT64_MIN, EXACT_BOUND);
+	fits = guard_range(s, b, fits, for_step(loop), INT64_MIN, EXACT_BOUND);
 	if (end->type != t)
 		end = build1(b, IR_TRUNCI, t, end);
 	return fits ? build3(b, IR_SELECT, t, fits, end, lower) : end;

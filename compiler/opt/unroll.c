@@ -26,7 +26,7 @@ static struct value *main_end(struct pass_state *s, struct builder *b, const str
 	n = build2(b, IR_MULI, t, n, build2(b, IR_MULI, t, step, build_int(b, t, factor)));
 	/* beyond the last only when no iteration remains */
 	struct value *end = build2(b, IR_MINSI, t, build2(b, IR_ADDI, t, lower, n), last);
-	return guarded_end(s, b, loop, end);
+	return guarded_end(s, b, loop, end, NULL);
 }
 
 static bool can_unroll(const struct op *loop, i64 factor)
