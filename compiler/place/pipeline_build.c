@@ -1,4 +1,5 @@
 /* The pipelined loop: what is issued before it, in it, and what waits for that. */
+#include "opt/interval.h"
 #include "place/mma.h"
 #include "place/pipeline.h"
 
@@ -65,14 +66,16 @@ struct value *is_below(struct builder *b, const struct op *loop, struct value *e
 	return build_cmpi(b, CMPI_SLT, build2(b, IR_ADDI, t, build_i64(b, index), by), build_i64(b, end));
 }
 
-/* In 32 bits where the loop does not begin below zero. */
+/* The same in the index's own type where the loop does not begin below zero and the sum does not pass the type's end,
+ * or 32 bits. */
 static struct value *still_inside(struct builder *b, const struct op *loop, struct value *end, struct value *index,
 				  int n)
 {
+	const struct type *t = index->type;
 	i64 first, step;
+	i128 most = MIN(interval_of_type(t).hi, INT32_MAX);
 	if (value_const_int(for_lower(loop), &first) && first >= 0 && value_const_int(for_step(loop), &step) &&
-	    first + n * step == (i32)(first + n * step)) {
-		const struct type *t = index->type;
+	    first + (i128)n * step <= most) {
 		if (value_const_int(index, &first))
 			return build_cmpi(b, CMPI_SLT, build_int(b, t, first + n * step), end);
 		/* index >= 0 */
