@@ -99,6 +99,7 @@ export TL_INTERP_CHECK=passes,facts
 suite "run every pass" halves "$build/test-run" 8
 suite "random every pass" "$build/test-random" --kind random --count 500
 suite "tree every pass" "$build/test-random" --kind tree
+suite "loops every pass" "$build/test-random" --kind loops
 unset TL_INTERP_CHECK
 for device in sim sim:80; do
 	for seed in 0 1 2; do

@@ -1,6 +1,6 @@
-/* test-random: random kernels of three kinds on every device, against an evaluation of their own: "random" (random.h)
+/* test-random: random kernels of four kinds on every device, against an evaluation of their own: "random" (random.h)
  * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types, "dots" (random_dots.c)
- * with loops of dots.
+ * with loops of dots, "loops" (loops.h) with loops whose bounds lie at the ends of their types.
  *
  *   test-random                          the usual number of them
  *   test-random --kind tree              of one kind only
@@ -122,6 +122,8 @@ static int shrink(const char *self, const char *command)
 	}
 	if (getenv("RANDOM_KIND") && only("dots"))
 		return shrink_dots(command);
+	if (getenv("RANDOM_KIND") && only("loops"))
+		return shrink_loops(command);
 	if (!only("random"))
 		return shrink_tree(command);
 	random_seed((uint64_t)setting("RANDOM_SEED", 1));
@@ -336,7 +338,8 @@ static void theme_random(struct suite *s)
 /* The harness's options stay; ours are passed on in the environment, which a restart after a crash keeps. */
 int main(int argc, char **argv)
 {
-	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}, {"dots", theme_dots}};
+	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}, {"dots", theme_dots},
+					{"loops", theme_loops}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

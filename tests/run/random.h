@@ -224,6 +224,10 @@ bool only(const char *kind);                          /* is it one of the kinds 
 void theme_dots(struct suite *s);
 int shrink_dots(const char *command);
 
+/* random_loops.c */
+void theme_loops(struct suite *s);
+int shrink_loops(const char *command);
+
 /* random_eval.c: into memory[].i or f, error and touched */
 void evaluate(struct program *p);
 bool is_statement(enum op op);
