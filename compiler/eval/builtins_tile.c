@@ -436,6 +436,8 @@ struct val bi_dot(struct eval *e, const struct args *a)
 
 /* --- reduce and scan ----------------------------------------------------------------------------------------- */
 
+enum { MOST_TILES = 8 }; /* of tt.reduce and tt.scan: see ir/ops.def */
+
 static void note_tile(struct op *o, void *arg)
 {
 	bool *found = arg;
@@ -487,8 +489,8 @@ static bool combine_inputs(struct eval *e, const struct args *a, struct val *in,
 	const struct val *v = &a->at[0];
 	const struct val *items = v->kind == V_TUPLE ? v->items : v;
 	*n = v->kind == V_TUPLE ? v->nitems : 1;
-	if (!*n || *n > 4) {
-		eval_error(e, E_ARG_KIND, a->loc[0], "input", a->b->name, "one to four tiles", describe(e, v));
+	if (!*n || *n > MOST_TILES) {
+		eval_error(e, E_ARG_KIND, a->loc[0], "input", a->b->name, "one to eight tiles", describe(e, v));
 		return false;
 	}
 	for (u32 i = 0; i < *n; i++) {
@@ -530,9 +532,9 @@ struct val bi_axis(struct eval *e, const struct args *a)
 
 struct val bi_reduce(struct eval *e, const struct args *a)
 {
-	struct val in[4];
-	const struct type *types[4];
-	struct value *ops[4];
+	struct val in[MOST_TILES];
+	const struct type *types[MOST_TILES];
+	struct value *ops[MOST_TILES];
 	u32 n;
 	int axis = 0, rank;
 	bool keep, all = a->at[1].kind == V_NONE;
@@ -571,9 +573,9 @@ struct val bi_reduce(struct eval *e, const struct args *a)
 
 struct val bi_scan(struct eval *e, const struct args *a)
 {
-	struct val in[4];
-	const struct type *types[4];
-	struct value *ops[4];
+	struct val in[MOST_TILES];
+	const struct type *types[MOST_TILES];
+	struct value *ops[MOST_TILES];
 	u32 n;
 	int axis;
 	bool reverse;

@@ -320,8 +320,35 @@ static void tally(struct suite *s, tl_dtype t, int b, int c, int axis, int warps
 	case_end(s);
 }
 
+/* Sum, least, greatest, xor, and, or, product, sum of 64 bits: of all, or of each element and those before it. */
+static void eight(struct suite *s, int n, bool scan, int warps)
+{
+	if (!case_begin(s, file, "eight %s n=%d warps=%d", scan ? "scan" : "reduce", n, warps))
+		return;
+	struct array *x = in(s, "x", TL_I32, (size_t)n), *o = out(s, "o", TL_I32, (size_t)(scan ? 7 * n : 7)),
+		     *wide = out(s, "wide", TL_I64, (size_t)(scan ? n : 1));
+	int64_t r[8] = {0, INT32_MAX, INT32_MIN, 0, -1, 0, 1, 0};
+	for (int i = 0; i < n; i++) {
+		int64_t v = value_int(x, (size_t)i);
+		r[0] = wrap(TL_I32, r[0] + v);
+		r[1] = v < r[1] ? v : r[1];
+		r[2] = v > r[2] ? v : r[2];
+		r[3] ^= v, r[4] &= v, r[5] |= v;
+		r[6] = wrap(TL_I32, r[6] * v);
+		r[7] += v;
+		for (int k = 0; k < 7 && (scan || i == n - 1); k++)
+			want_int(o, (size_t)(scan ? k * n + i : k), r[k]);
+		if (scan || i == n - 1)
+			want_int(wide, (size_t)(scan ? i : 0), r[7]);
+	}
+	LAUNCH(s, "eight", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(wide), tl_int(n), tl_int(scan));
+	case_end(s);
+}
+
 static void several_values(struct suite *s)
 {
+	for (int k = 0; k < 6; k++)
+		eight(s, 64 << 2 * (k / 2), k % 2, 1 << k % 4);
 	static const int shapes[][3] = {{1, 1, 1}, {1, 128, 4}, {16, 16, 2}, {32, 64, 8}, {4, 1024, 4}, {128, 8, 1}};
 	for (int k = 0; k < COUNT(shapes); k++) {
 		int b = shapes[k][0], c = shapes[k][1], warps = shapes[k][2];
