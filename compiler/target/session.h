@@ -43,5 +43,8 @@ bool session_machine(struct session *s, int sm, bool arch_specific, const char *
 
 /* Replaces negations and absolute values that ptxas would compile wrongly (ptxas.c). */
 void protect_negations(LLVMModuleRef mod);
+/* Hides from LLVM operands whose simplification would end the process (shared_operands.c); before each of its passes
+ * that simplifies. */
+void separate_shared_operands(LLVMModuleRef mod);
 
 #endif

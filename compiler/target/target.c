@@ -253,10 +253,12 @@ const char *emit_ptx(struct session *s, int sm, bool arch_specific, bool loops, 
 	s->layout = LLVMCopyStringRepOfTargetData(s->data);
 	LLVMSetTarget(s->mod, "nvptx64-nvidia-cuda");
 	LLVMSetDataLayout(s->mod, s->layout);
+	separate_shared_operands(s->mod);
 	bool math = needs_math(s->mod);
 	if ((math && !link_math(s->mod, "nvptx64-nvidia-cuda", s->layout, a, error)) ||
 	    !optimize(a, s->mod, tm, math, loops, error))
 		return NULL;
+	separate_shared_operands(s->mod);
 	keep_recurrences(s->mod);
 	protect_negations(s->mod);
 	if (llir) {
