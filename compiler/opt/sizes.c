@@ -1,10 +1,23 @@
 #include "opt/sizes.h"
 
-/* The walk over an index gives up after so many operations: bounds the time of compiling. */
-enum { MOST_OPERATIONS = 128 };
+/* Operations of an index that one question looks at anew, beside those that earlier questions have seen: bounds the
+ * depth of the recursion, to about 1 MB of stack. Indices in the examples, tests and benchmarks have less than 100. */
+enum { MOST_OPERATIONS = 1024 };
 
 /* In limits of products with a rounded-up factor (cdiv), smaller sizes count as this one: their products are small. */
 enum { COUNTS_AS = 256 };
+
+/* Of a value, in launches within the limits: it is from 0 to `least` (negative: not known), and cannot be kept from 0
+ * to `fails` or less. */
+struct known_bound {
+	i64 least, fails;
+};
+
+/* What a value's bound was before. */
+struct change {
+	struct known_bound *of;
+	i64 least;
+};
 
 struct query {
 	const struct kernel *k;
@@ -12,7 +25,32 @@ struct query {
 	u32 operations;
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
+	struct arena scratch;
+	VEC(struct change) changes; /* by limits that may be withdrawn */
 };
+
+/* The limits at some point of a query. */
+struct checkpoint {
+	struct size_limit limits[MAX_SIZE_LIMITS];
+	u32 nlimits, nchanges;
+};
+
+static struct checkpoint checkpoint(const struct query *q)
+{
+	struct checkpoint c = {.nlimits = q->nlimits, .nchanges = q->changes.len};
+	memcpy(c.limits, q->limits, sizeof c.limits);
+	return c;
+}
+
+static void withdraw(struct query *q, const struct checkpoint *to)
+{
+	memcpy(q->limits, to->limits, sizeof q->limits);
+	q->nlimits = to->nlimits;
+	while (q->changes.len > to->nchanges) {
+		const struct change *c = &q->changes.at[--q->changes.len];
+		c->of->least = c->least;
+	}
+}
 
 static const struct value *without_shape(const struct value *v)
 {
@@ -137,11 +175,10 @@ static bool product_within(struct query *q, const struct value *x, const struct 
 /* Both hold, or the limits stay as they were. */
 static bool both_within(struct query *q, const struct value *x, i64 most_x, const struct value *y, i64 most_y)
 {
-	struct query before = *q;
+	struct checkpoint before = checkpoint(q);
 	if (within(q, x, most_x) && within(q, y, most_y))
 		return true;
-	before.operations = q->operations;
-	*q = before;
+	withdraw(q, &before);
 	return false;
 }
 
@@ -203,15 +240,9 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 	}
 }
 
-/* Is 0 <= v <= most, as the machine holds v? Every operation on the way is kept from wrapping. */
-static bool within(struct query *q, const struct value *v, i64 most)
+static bool value_within(struct query *q, const struct value *v, i64 most)
 {
-	const struct range *known = value_range(q->r, v);
 	int bits = type_elem_bits(v->type);
-	if (known->min >= 0 && known->max <= most)
-		return true;
-	if (most < 0 || bits == 1 || ++q->operations > MOST_OPERATIONS)
-		return false;
 	most = MIN(most, bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1);
 	if (v->def)
 		return v->def->nblocks == 0 && v->def->nresults == 1 && operation_within(q, v->def, most);
@@ -222,19 +253,59 @@ static bool within(struct query *q, const struct value *v, i64 most)
 	return dtype_is_int(type_dtype(v->type)) && add_limit(q, (i16)v->index, SIZE_NONE, 1, most);
 }
 
+static struct known_bound *bound_for(const struct query *q, const struct value *v)
+{
+	struct map *bounds = size_bounds(q->r);
+	struct known_bound *bound = map_get(bounds, v);
+	if (!bound) {
+		bound = arena_new(bounds->arena, struct known_bound);
+		*bound = (struct known_bound){-1, -1};
+		map_put(bounds, v, bound);
+	}
+	return bound;
+}
+
+static void note_failure(const struct query *q, const struct value *v, i64 most)
+{
+	struct known_bound *bound = bound_for(q, v);
+	bound->fails = MAX(bound->fails, most);
+}
+
+/* Is 0 <= v <= most, as the machine holds v? Every operation on the way is kept from wrapping. */
+static bool within(struct query *q, const struct value *v, i64 most)
+{
+	const struct range *known = value_range(q->r, v);
+	if (known->min >= 0 && known->max <= most)
+		return true;
+	struct known_bound *bound = map_get(size_bounds(q->r), v);
+	if (bound && bound->least >= 0 && most >= bound->least)
+		return true;
+	if (most < 0 || type_elem_bits(v->type) == 1 || (bound && most <= bound->fails) ||
+	    ++q->operations > MOST_OPERATIONS)
+		return false;
+	bool yes = value_within(q, v, most);
+	bound = bound_for(q, v);
+	if (yes) {
+		vec_push(&q->scratch, &q->changes, ((struct change){bound, bound->least}));
+		bound->least = most;
+	} else if (!yes && q->operations <= MOST_OPERATIONS) {
+		note_failure(q, v, most);
+	}
+	return yes;
+}
+
 /* Is v between -most and most? Every operation on the way is kept from wrapping. */
 static bool bounded(struct query *q, const struct value *v, i64 most)
 {
 	const struct range *known = value_range(q->r, v);
 	const struct op *o = v->def;
-	struct query before = *q;
+	struct checkpoint before = checkpoint(q);
 	i64 c;
 	if (known->min >= -most && known->max <= most)
 		return true;
 	if (within(q, v, most))
 		return true;
-	before.operations = q->operations;
-	*q = before;
+	withdraw(q, &before);
 	if (!o || ++q->operations > MOST_OPERATIONS)
 		return false;
 	switch (o->code) {
@@ -254,11 +325,16 @@ static bool limits_make(struct kernel *k, const struct ranges *r, const struct v
 	memcpy(q.limits, k->limits, sizeof q.limits);
 	if (k->any_size)
 		q.operations = MOST_OPERATIONS; /* what is known without limits only */
-	if (!how(&q, v, most))
-		return false;
+	struct checkpoint before = checkpoint(&q);
+	bool yes = how(&q, v, most);
+	if (!yes)
+		withdraw(&q, &before);
+	if (!yes && how == within)
+		note_failure(&q, v, most); /* for want of operations too */
 	memcpy(k->limits, q.limits, sizeof q.limits);
 	k->nlimits = q.nlimits;
-	return true;
+	arena_free(&q.scratch);
+	return yes;
 }
 
 bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct value *v, i64 most)
