@@ -115,6 +115,7 @@ suite isa "$build/tests/isa" check tests/sim/h100.isa
 suite examples sh tests/examples.sh "$build"
 suite install sh tests/install.sh "$build"
 suite limits python3 tests/limits.py "$build/tlc"
+suite "deep kernels" python3 tests/deep.py "$build/tlc"
 suite docs sh docs/check.sh "$build"
 command -v ptxas > /dev/null || echo "without ptxas: that the PTX assembles was not checked"
 echo "$npass passed, $nfail failed"
