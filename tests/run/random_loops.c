@@ -131,7 +131,7 @@ static struct loop_mask make_mask(struct loops *l, const struct loop_nest *x)
 	m.mirrored = chance(25);
 	m.shift = chance(30) ? (int)up_to(x->t, 8) : 0;
 	m.bound = chance(60) ? x->upper : chance(30) ? x->lower : random_below(l->nnumbers);
-	if (chance(25))
+	if (chance(25) && l->nnumbers + 4 < LOOP_NUMBERS)
 		m.bound = new_number(l, upper->t,
 				     clamped(upper->t, ideal(upper->t, upper->value) + random_below(80) - 40),
 				     chance(30));
@@ -144,32 +144,66 @@ static struct loop_mask make_mask(struct loops *l, const struct loop_nest *x)
 	return m;
 }
 
-static void make_statement_in(struct loops *l, int loop)
+static bool has_addresses(const struct loops *l, int loop)
+{
+	bool yes = true;
+	for (int k = loop; k >= 0; k = l->loop[k].parent)
+		yes &= l->loop[k].near && bits_of(l->loop[k].t) >= 16;
+	return yes;
+}
+
+static void make_statement_in(struct loops *l, int loop, enum loop_statement_kind kind)
 {
 	struct loop_statement *s = &l->statement[l->n++];
 	const struct loop_nest *x = &l->loop[loop];
-	*s = (struct loop_statement){.kind = (enum loop_statement_kind)random_int(L_COUNT, L_WHEN), .loop = loop};
+	*s = (struct loop_statement){.kind = kind, .loop = loop};
 	s->constant = (int)random_int(1, 20);
-	s->by_distance = chance(60);
-	for (int k = loop; k >= 0; k = l->loop[k].parent)
-		s->by_distance &= l->loop[k].near && bits_of(l->loop[k].t) >= 16;
+	s->by_distance = has_addresses(l, loop) && chance(60);
 	s->masked = s->kind == L_MASKS || chance(75);
 	if (s->masked)
 		s->mask = make_mask(l, x);
+}
+
+static enum loop_statement_kind any_kind(void)
+{
+	return (enum loop_statement_kind)random_int(L_COUNT, L_WHEN);
+}
+
+/* A loop with `flatten` around one of products, both from addresses that their indices give. */
+static void make_flattened(struct loops *l)
+{
+	int nloops = l->nloops, nnumbers = l->nnumbers, outer, inner;
+	do {
+		l->nloops = nloops, l->nnumbers = nnumbers;
+		outer = new_loop(l, -1, 6);
+		inner = new_loop(l, outer, 12);
+	} while (!has_addresses(l, inner));
+	l->loop[outer].tl_range = l->loop[outer].flatten = true;
+	l->loop[outer].stages = l->loop[outer].unroll = l->loop[inner].unroll = 0;
+	l->statement[l->n++] = (struct loop_statement){.kind = L_FOR, .loop = outer};
+	l->statement[l->n++] = (struct loop_statement){.kind = L_FOR, .loop = inner};
+	for (int n = (int)random_int(1, 2); n > 0; n--) {
+		make_statement_in(l, inner, L_DOT);
+		l->statement[l->n - 1].by_distance = true;
+	}
+	l->statement[l->n++] = (struct loop_statement){.kind = L_END, .loop = inner};
+	if (chance(50))
+		make_statement_in(l, outer, any_kind());
+	l->statement[l->n++] = (struct loop_statement){.kind = L_END, .loop = outer};
 }
 
 static void make_block_of(struct loops *l, int loop, int most_iterations, int depth)
 {
 	for (int n = (int)random_int(1, 4); n > 0 && l->n + 4 + 2 * depth < LOOP_STATEMENTS; n--) {
 		if (loop >= 0 && !(depth < 2 && chance(25))) {
-			make_statement_in(l, loop);
+			make_statement_in(l, loop, any_kind());
 			continue;
 		}
 		if (l->nloops == NESTS || l->nnumbers + 12 > LOOP_NUMBERS)
 			return;
 		int k = new_loop(l, loop, most_iterations > 24 ? 24 : most_iterations);
 		l->statement[l->n++] = (struct loop_statement){.kind = L_FOR, .loop = k};
-		make_statement_in(l, k);
+		make_statement_in(l, k, any_kind());
 		int inner = most_iterations / (l->loop[k].iterations ? l->loop[k].iterations : 1);
 		make_block_of(l, k, inner < 6 || depth ? inner : 6, depth + 1);
 		l->statement[l->n++] = (struct loop_statement){.kind = L_END, .loop = k};
@@ -178,6 +212,8 @@ static void make_block_of(struct loops *l, int loop, int most_iterations, int de
 
 static void make_loops(struct loops *l)
 {
+	if (chance(15))
+		make_flattened(l);
 	make_block_of(l, -1, MOST_ITERATIONS, 0);
 	l->warps = 1 << random_below(3);
 	l->stages = (int)random_int(1, 4);
