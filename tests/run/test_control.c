@@ -482,6 +482,33 @@ static void sums_ahead(struct suite *s, tl_dtype t, int rows, int stages, bool a
 	case_end(s);
 }
 
+static void flattened(struct suite *s, tl_dtype t, int sums, int k, int step, int stages)
+{
+	enum { B = 16 };
+	if (!case_begin(s, file, "flattened %s sums=%d k=%d step=%d stages=%d", tl_dtype_name(t), sums, k, step,
+			stages))
+		return;
+	struct array *a = in(s, "a", TL_F16, (size_t)(sums * k * B * B)),
+		     *o = out(s, "o", TL_F32, (size_t)(sums * B * B));
+	for (size_t i = 0; i < a->len; i++)
+		set(a, i, (double)random_int(-2, 2));
+	for (int n = 0; n < sums; n++)
+		for (int i = 0; i < B; i++)
+			for (int j = 0; j < B; j++) {
+				double sum = 0;
+				for (int m = 0; m < k * B; m++) {
+					size_t tile = (size_t)((n * k + m / B) * B * B);
+					sum += value(a, tile + (size_t)(i * B + m % B)) *
+					       value(a, tile + (size_t)(m % B * B + j));
+				}
+				want(o, (size_t)((n * B + i) * B + j), sum);
+			}
+	LAUNCH(s, "flattened", CONFIG(.grid = {1}, .num_warps = 1, .num_stages = stages), ptr(a), ptr(o),
+	       tl_int_typed(t, most(t) - 1 - (sums - 1) * step), tl_int_typed(t, most(t)), tl_int(k), tl_int(step),
+	       tl_int(B));
+	case_end(s);
+}
+
 void theme_control(struct suite *s)
 {
 	static const tl_dtype counters[] = {TL_I32, TL_U32, TL_I64, TL_U64};
@@ -506,6 +533,9 @@ void theme_control(struct suite *s)
 		for (int stages = 2; stages < 5; stages++)
 			sums_ahead(s, TL_I64, rows, stages, true), sums_ahead(s, TL_I32, rows, stages, true),
 				sums_ahead(s, TL_I64, rows, stages, false);
+	for (int stages = 2; stages < 5; stages++)
+		for (int step = 1; step < 5; step += 3)
+			flattened(s, TL_I64, 3, stages, step, stages), flattened(s, TL_I32, 4, 2, step, stages);
 	functions(s, 10, "twice"), functions(s, 2, "next_of"), functions(s, 1, "twice"), functions(s, 16, "next_of");
 	asserts(s, 40, -1, 0, NULL), asserts(s, 40, 30, 1000, NULL), asserts(s, 40, 7, -3, "x must not be negative");
 	asserts(s, 40, 10, 1000, "x must be small"), asserts(s, 64, -1, 0, NULL),
