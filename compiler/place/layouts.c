@@ -459,6 +459,7 @@ static void place_dots(struct placer *p)
 		map_put(&p->strong, plan->acc, plan);
 		map_put(&p->dots, o, plan);
 	}
+	arena_free(&all.made_by_dots.scratch);
 }
 
 /* --- homes --------------------------------------------------------------------------------------------------- */
