@@ -291,6 +291,11 @@ static bool generate(struct run *r, struct compiled *out)
 	session_open(&session, &r->u->arena, r->s.k->name);
 	lower_kernel(&r->s, session.mod);
 	after_step(r, "lower", start);
+	if (r->u->diags.nerrors) {
+		session_close(&session);
+		crash_leave(&scope);
+		return false;
+	}
 	start = milliseconds();
 	const char *ptx = emit_ptx(&session, o->target.sm, o->target.arch_specific, block_has(r->s.k->body, op_is_loop),
 				   o->want_llir ? &out->llir : NULL, o->want_ptx ? &out->ptx_len : NULL, &error);

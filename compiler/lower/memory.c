@@ -537,6 +537,10 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	const struct layout *lay = ptr->type->layout;
 	u32 bytes = (u32)dtype_bytes(type_dtype(mem));
 	struct vectors s = make_vectors(ptr, copied_together(l->s->axis, ptr, mask, mem->layout));
+	if (s.width * bytes < 4) { /* in placed text only: the pipeliner asks before it makes a copy */
+		diag(l->s->diags, E_COPY_PIECES, o->loc, s.width * bytes, PLURAL(s.width * bytes));
+		return;
+	}
 	struct memory_map m = map_to_memory(lay, mem->layout, s.v.bits);
 	LLVMValueRef base = elem(l, operand(o, 1), 0), mine = owner(l, lay);
 	LLVMValueRef thread = thread_map(l, l->entry, m.basis[LL_LANE], m.basis[LL_WARP], m.bits[LL_WARP]);
@@ -544,7 +548,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	for (int dim = LL_LANE; dim < LL_DIMS; dim++)
 		for (int i = 0; i < m.bits[dim]; i++)
 			thread_bits |= m.basis[dim][i];
-	tl_assert(size >= 4 && m.vec_bits == s.v.bits);
+	tl_assert(m.vec_bits == s.v.bits);
 	/* the last operand is true where zeros are to be written */
 	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u%s;",
 					size == 16 ? "cg" : "ca", size, mask ? ", $2" : "");
