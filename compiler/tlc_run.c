@@ -39,9 +39,9 @@ static int api_failed(const struct session *s, tl_status status)
 	const char *text = tl_error(s->ctx);
 	if (status == TL_ERR_INTERNAL)
 		return fprintf(stderr, "tlc: %s\n", text), EXIT_BUG;
-	fprintf(stderr, status == TL_ERR_COMPILE || status == TL_ERR_KERNEL ? "%s\n" : "tlc: error: %s\n", text);
-	return status == TL_ERR_COMPILE || status == TL_ERR_ARGUMENT || status == TL_ERR_KERNEL ? EXIT_USER
-												: EXIT_ENVIRONMENT;
+	bool by_kernel = status == TL_ERR_COMPILE || status == TL_ERR_KERNEL || status == TL_ERR_RACE;
+	fprintf(stderr, by_kernel ? "%s\n" : "tlc: error: %s\n", text);
+	return by_kernel || status == TL_ERR_ARGUMENT ? EXIT_USER : EXIT_ENVIRONMENT;
 }
 
 /* --- tensors made up ----------------------------------------------------------------------------------------- */
@@ -548,9 +548,13 @@ static int execute(struct session *s, const char *text, size_t len)
 		return code;
 	if (s->c->verb == VERB_BENCH)
 		return bench(s, list, n);
-	if ((r = tl_launch(s->kernel, &s->config, list, n)) || (r = tl_synchronize(s->ctx)))
+	if (!(r = tl_launch(s->kernel, &s->config, list, n)))
+		r = tl_synchronize(s->ctx);
+	if (r && r != TL_ERR_RACE)
 		return api_failed(s, r);
-	return download(s);
+	int raced = r ? api_failed(s, r) : 0;
+	code = download(s);
+	return code ? code : raced;
 }
 
 static void close_session(struct session *s)

@@ -218,9 +218,11 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	struct strbuf error = {.arena = &a};
 	sb_printf(&error, "%s: ", k->kernel->name);
 	u32 shape[3];
-	tl_status s = !cluster_shape(&l, shape, &error) ? failed_text(TL_ERR_ARGUMENT, error.at)
-		      : sim_run(&l, &error)		? TL_OK
-							: failed_text(TL_ERR_KERNEL, error.at);
+	static const tl_status statuses[] = {
+		[SIM_OK] = TL_OK, [SIM_RACED] = TL_ERR_RACE, [SIM_FAULT] = TL_ERR_KERNEL};
+	tl_status s = cluster_shape(&l, shape, &error) ? statuses[sim_run(&l, &error)] : TL_ERR_ARGUMENT;
+	if (s)
+		failed_text(s, error.at);
 	if (counts)
 		report(k, &l);
 	cleanup_run(&c);

@@ -107,6 +107,7 @@ const char *tl_status_name(tl_status s)
 	case TL_ERR_DRIVER: return "driver error";
 	case TL_ERR_KERNEL: return "kernel failed";
 	case TL_ERR_INTERNAL: return "internal error";
+	case TL_ERR_RACE: return "race";
 	}
 	return "unknown status";
 }

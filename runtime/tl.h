@@ -39,6 +39,9 @@ typedef enum tl_status {
 	/* a bug in libtl or LLVM, which ended this call only; the text has the pass and its IR. If it left the context
 	 * in doubt, all later calls on that fail so, too: destroy it */
 	TL_ERR_INTERNAL,
+	/* two programs access the same memory, one writes, and nothing orders them (simulator). The launch has ended
+	 * and its buffers can be read: which of the programs came last is chance */
+	TL_ERR_RACE,
 } tl_status;
 
 typedef struct tl_context tl_context; /* a device, its memory and the kernels compiled for it */

@@ -36,6 +36,15 @@ void print_place(struct strbuf *out, const struct launch *l, const struct instr 
 	sb_printf(out, ": %.*s", (int)MIN(strcspn(line, "\r\n"), 200u), line);
 }
 
+static void print_instruction(struct strbuf *out, const struct warp *w, const struct instr *i, u32 lanes)
+{
+	const struct cta *b = w->block;
+	sb_puts(out, "\n  at ");
+	print_place(out, b->launch, i);
+	sb_printf(out, "\n  block (%u, %u, %u), warp %u, ", b->id[0], b->id[1], b->id[2], w->id);
+	print_lanes(out, lanes);
+}
+
 void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
 {
 	struct cta *b = w->block;
@@ -46,10 +55,16 @@ void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format,
 	va_start(ap, format);
 	sb_vprintf(&b->error, format, ap);
 	va_end(ap);
-	sb_puts(&b->error, "\n  at ");
-	print_place(&b->error, b->launch, i);
-	sb_printf(&b->error, "\n  block (%u, %u, %u), warp %u, ", b->id[0], b->id[1], b->id[2], w->id);
-	print_lanes(&b->error, lanes);
+	print_instruction(&b->error, w, i, lanes);
+}
+
+void blocks_race(struct warp *w, const struct instr *i, u32 lanes, const char *text)
+{
+	struct strbuf *out = &w->block->race;
+	if (out->len)
+		return;
+	sb_puts(out, text);
+	print_instruction(out, w, i, lanes);
 }
 
 static void print_position(const struct warp *w, struct strbuf *out)

@@ -320,6 +320,8 @@ static void report(const struct who *me, const char *other, u32 block, u32 warp,
 	if (me->places->may_be_stale && block == me->block) {
 		me->places->stale |= lanes;
 		me->places->what = text.at;
+	} else if (me->races == b->races && block != me->block) {
+		blocks_race(me->w, me->i, lanes, text.at);
 	} else {
 		fault(me->w, me->i, lanes, "%s", text.at);
 	}
@@ -376,17 +378,18 @@ static void write_cell(const struct who *me, struct cell *c, u64 at, u32 n)
 		if (c->read[slot].block != me->block)
 			who = unordered_reader(me, &c->read[slot]);
 	clip(me, at, n, &from, &to);
-	if (in_order && who < 0) {
-		*c = me->written;
-		c->lane = (u8)(me->first + (u32)((from - me->from) / me->size));
-	} else if (changes_nothing(me, from, to)) {
+	if ((!in_order || who >= 0) && changes_nothing(me, from, to)) {
 		add_reader(me, c);
-	} else if (!in_order) {
+		return;
+	}
+	if (!in_order) {
 		report(me, write_name(me, c), c->block, c->warp, c->lane, c->instr, from, to);
-	} else {
+	} else if (who >= 0) {
 		const struct touch *t = &c->read[slot - 1];
 		report(me, "access", t->block, (u32)who, -1, t->instr, from, to);
 	}
+	*c = me->written;
+	c->lane = (u8)(me->first + (u32)((from - me->from) / me->size));
 }
 
 static void touch_cell(const struct who *me, struct cell *c, u64 at, u32 n)

@@ -23,9 +23,9 @@ struct grid {
 	u32 shape[3];       /* of a cluster */
 	struct sync *sync;
 	struct races *races;
-	u64 failed;         /* the first cluster that did; UINT64_MAX: none */
-	pthread_mutex_t lock; /* of the report and the launch's counters */
-	struct strbuf report;
+	u64 failed, raced;  /* the first cluster that did; UINT64_MAX: none */
+	pthread_mutex_t lock; /* of the reports and the launch's counters */
+	struct strbuf report, race;
 	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
 	u32 nthreads, idle; /* idle: have no block left, or some that have run for too long */
 	u64 clusters, next; /* next: the first that nobody has begun */
@@ -135,6 +135,14 @@ static struct warp *choose(struct cluster *c, u64 random, bool *ended)
 				ready[nready++] = w;
 		}
 	return nready ? ready[random % nready] : NULL;
+}
+
+static const struct cta *raced_block(const struct cluster *c)
+{
+	for (u32 k = 0; k < c->nblocks; k++)
+		if (c->blocks[k].race.len)
+			return &c->blocks[k];
+	return NULL;
 }
 
 static bool step_engines(struct cluster *c)
@@ -286,7 +294,7 @@ static void start_blocks(struct workspace *s, u64 index)
 		b->random = l->seed ^ b->index * 0x9E3779B97F4A7C15u;
 		b->steps = b->polls = 0;
 		b->failed = b->met = false;
-		b->error = (struct strbuf){.arena = &b->arena};
+		b->error = b->race = (struct strbuf){.arena = &b->arena};
 		memset(b->shared, 0xA5, b->shared_bytes);
 		b->shadow = shadow_new(&b->arena, b->shared_bytes);
 		memset(b->barriers, 0, sizeof b->barriers);
@@ -335,7 +343,7 @@ static void run_index(void *worker)
 		return;
 	start_blocks(&w->space, w->index);
 	run_blocks(g, &w->space);
-	const struct cta *b = failed_block(&w->space.cluster);
+	const struct cta *b = failed_block(&w->space.cluster), *racer = raced_block(&w->space.cluster);
 	struct held h;
 	lock_hold(&h, &g->lock);
 	if (b && w->index < g->failed) {
@@ -343,6 +351,11 @@ static void run_index(void *worker)
 		sb_add(&g->report, b->error.at, b->error.len);
 #pragma omp atomic write
 		g->failed = w->index;
+	}
+	if (racer && w->index < g->raced) {
+		g->race.len = 0;
+		sb_add(&g->race, racer->race.at, racer->race.len);
+		g->raced = w->index;
 	}
 	lock_release(&h);
 }
@@ -419,11 +432,13 @@ static void free_tables(void *grid)
 	races_free(g->races);
 }
 
-bool sim_run(const struct launch *l, struct strbuf *error)
+enum sim_result sim_run(const struct launch *l, struct strbuf *error)
 {
 	struct grid g = {.launch = l,
 			 .failed = UINT64_MAX,
+			 .raced = UINT64_MAX,
 			 .report.arena = error->arena,
+			 .race.arena = error->arena,
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
 			 .first_fault = FIRST_FAULT_NONE,
 			 .crew = CREW_INIT};
@@ -431,7 +446,7 @@ bool sim_run(const struct launch *l, struct strbuf *error)
 	u64 blocks = (u64)l->grid[0] * l->grid[1] * l->grid[2], bytes = 0;
 	bool memory = true;
 	if (!cluster_shape(l, g.shape, error))
-		return false;
+		return SIM_FAULT;
 	u64 clusters = g.clusters = blocks / (g.shape[0] * g.shape[1] * g.shape[2]);
 	for (u32 k = 0; k < l->nranges; k++)
 		bytes += l->ranges[k].size;
@@ -449,7 +464,13 @@ bool sim_run(const struct launch *l, struct strbuf *error)
 	run_clusters(&g);
 	fault_pass_on(&g.first_fault);
 	cleanup_run(&c);
-	if (g.failed != UINT64_MAX)
+	if (g.failed != UINT64_MAX) {
 		sb_add(error, g.report.at, g.report.len);
-	return g.failed == UINT64_MAX;
+		return SIM_FAULT;
+	}
+	if (g.raced != UINT64_MAX) {
+		sb_add(error, g.race.at, g.race.len);
+		return SIM_RACED;
+	}
+	return SIM_OK;
 }

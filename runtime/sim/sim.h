@@ -100,7 +100,7 @@ struct cta {
 	u64 polls;              /* of these, looks at what other blocks may have written */
 	struct arena arena;     /* what lives as long as the block */
 	bool failed;
-	struct strbuf error;
+	struct strbuf error, race; /* race: the first one with another block in global memory, after which it goes on */
 	struct counters *counters; /* per instruction of the kernel; NULL: not wanted */
 	u32 last_range;         /* of launch->ranges: where global memory was accessed last */
 };
@@ -183,8 +183,10 @@ bool sim_decode(struct arena *a, struct ptx_module *m, const char **error);
  * large. */
 bool cluster_shape(const struct launch *l, u32 shape[3], struct strbuf *error);
 
-/* Runs all blocks of the grid, several at once. False after a fault, with its report appended. */
-bool sim_run(const struct launch *l, struct strbuf *error);
+enum sim_result { SIM_OK, SIM_RACED /* two blocks in global memory: the launch went on to its end */, SIM_FAULT };
+
+/* Runs all blocks of the grid, several at once. Appends the report of the first block that raced or failed. */
+enum sim_result sim_run(const struct launch *l, struct strbuf *error);
 
 /* splitmix64 */
 static inline u64 sim_random(u64 *state)
@@ -201,6 +203,9 @@ void barrier_check(struct cta *k, struct barrier *b);
 /* A fault: the first of a block ends it. `lanes` is the mask of those at fault. */
 void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* A race with another block in global memory: the launch goes on, and reports the first race of the block at its end. */
+void blocks_race(struct warp *w, const struct instr *i, u32 lanes, const char *text);
 
 /* "softmax.tl:17, PTX line 12 (st.shared.u32): tl.store(p, x)". */
 void print_place(struct strbuf *out, const struct launch *l, const struct instr *i);

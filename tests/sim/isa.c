@@ -341,7 +341,7 @@ static bool simulate(struct arena *a, const struct form *f, enum async_timing ti
 			   .written = written,
 			   .timing = timing};
 	struct strbuf text = {.arena = a};
-	if (!sim_run(&l, &text)) {
+	if (sim_run(&l, &text)) {
 		*error = text.at;
 		return false;
 	}

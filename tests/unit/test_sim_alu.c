@@ -83,7 +83,7 @@ static const char *run(struct arena *a, const char *text, const char *letters, c
 			   .seed = random_bits()};
 	struct strbuf fault = {.arena = a};
 	memset(out, 0xEE, N * sizeof *out);
-	return sim_run(&l, &fault) ? NULL : fault.at;
+	return sim_run(&l, &fault) ? fault.at : NULL;
 }
 
 typedef u64 reference(const u64 *v); /* v[1], v[2], v[3] are the operands, v[0] the old result */

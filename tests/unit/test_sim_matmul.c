@@ -88,7 +88,7 @@ static const char *launch(struct arena *a, const char *text, const void *params,
 			   .dynamic_shared = shared,
 			   .strict_proxies = strict};
 	struct strbuf out = {.arena = a};
-	return sim_run(&l, &out) ? "" : out.at;
+	return sim_run(&l, &out) ? out.at : "";
 }
 
 /* --- pieces of text ---------------------------------------------------------------------------------------------- */

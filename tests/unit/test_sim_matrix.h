@@ -95,7 +95,7 @@ static const char *bench_run(struct bench *b)
 			   .seed = b->seed,
 			   .timing = b->timing,
 			   .dynamic_shared = b->dynamic_shared};
-	return sim_run(&l, &b->error) ? NULL : b->error.at;
+	return sim_run(&l, &b->error) ? b->error.at : NULL;
 }
 
 static void expect_ok(struct bench *b)

@@ -119,7 +119,7 @@ static inline const char *run(struct rig *r, const char *body)
 			   .cluster = {r->cluster[0], r->cluster[1], r->cluster[2]},
 			   .counters = r->count ? r->counters : NULL};
 	struct strbuf error = {.arena = &r->arena};
-	bool ok = sim_run(&l, &error);
+	bool ok = sim_run(&l, &error) == SIM_OK;
 	assert_int_equal(ok, !error.len);
 	return ok ? "" : error.at;
 }

@@ -222,7 +222,7 @@ static const char *run(struct trial *t)
 			   .seed = random_bits(),
 			   .timing = t->timing,
 			   .dynamic_shared = MAX_BYTES};
-	return sim_run(&l, &t->error) ? "" : t->error.at;
+	return sim_run(&l, &t->error) ? t->error.at : "";
 }
 
 static void write_load(struct trial *t, u32 bytes, const char *hint)
