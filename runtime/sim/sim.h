@@ -204,7 +204,7 @@ void barrier_check(struct cta *k, struct barrier *b);
 void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* A race with another block in global memory: the launch goes on, and reports the first race of the block at its end. */
+/* A race with another block in global memory. The launch goes on, and reports the first race at its end. */
 void blocks_race(struct warp *w, const struct instr *i, u32 lanes, const char *text);
 
 /* "softmax.tl:17, PTX line 12 (st.shared.u32): tl.store(p, x)". */
