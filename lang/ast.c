@@ -112,6 +112,14 @@ void ast_print_expr(const struct expr *e, struct strbuf *out)
 		print_list(e->items, e->nitems, ", ", out);
 		sb_puts(out, e->kind == EX_TUPLE ? (e->nitems == 1 ? ",)" : ")") : "]");
 		break;
+	case EX_DICT:
+		sb_puts(out, "{");
+		for (u32 i = 0; i < e->nitems; i++) {
+			sb_puts(out, !i ? "" : i % 2 ? ": " : ", ");
+			ast_print_expr(e->items[i], out);
+		}
+		sb_puts(out, "}");
+		break;
 	case EX_ATTR:
 		ast_print_expr(e->a, out);
 		sb_printf(out, ".%s", e->name);

@@ -24,6 +24,7 @@ enum expr_kind {
 	EX_ELLIPSIS,
 	EX_TUPLE,     /* items */
 	EX_LIST,      /* items */
+	EX_DICT,      /* items: each key followed by its value */
 	EX_ATTR,      /* a.name */
 	EX_SUBSCRIPT, /* a[b] */
 	EX_SLICE,     /* a:b:c, each may be NULL */

@@ -69,7 +69,7 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %type <expr> primary atom
 %type <expr> tests subscript subscripts slice_part strings argument_value return_value
 %type <expr> loop_target
-%type <exprs> loop_targets test_list subscript_list or_list and_list targets
+%type <exprs> loop_targets test_list dict_list subscript_list or_list and_list targets
 %type <args> arguments argument_list
 %type <stmt> statement simple compound small if_statement expression_statement
 %type <stmts> statements small_list
@@ -360,12 +360,21 @@ atom: NAME { $$ = ast_name(p, $NAME, @$); }
     | '[' test_list ']' { $$ = ast_sequence(p, EX_LIST, $test_list, NULL, @$); }
     | '[' test_list ',' ']' { $$ = ast_sequence(p, EX_LIST, $test_list, NULL, @$); }
     | '[' test comprehension ']' { (void)$test; $$ = ast_unsupported(p, "a comprehension", @$); }
-    | '{' '}' { $$ = ast_unsupported(p, "a dict or set", @$); }
-    | '{' dict_item comprehension '}' { $$ = ast_unsupported(p, "a comprehension", @$); }
-    | '{' dict_items '}' { $$ = ast_unsupported(p, "a dict or set", @$); }
+    | '{' '}' { $$ = ast_sequence(p, EX_DICT, NULL, NULL, @$); }
+    | '{' test_list '}' { $$ = ast_sequence(p, EX_TUPLE, $test_list, NULL, @$); /* a set: only asked for members */ }
+    | '{' test_list ',' '}' { $$ = ast_sequence(p, EX_TUPLE, $test_list, NULL, @$); }
+    | '{' dict_list '}' { $$ = ast_sequence(p, EX_DICT, $dict_list, NULL, @$); }
+    | '{' dict_list ',' '}' { $$ = ast_sequence(p, EX_DICT, $dict_list, NULL, @$); }
+    | '{' test comprehension '}' { (void)$test; $$ = ast_unsupported(p, "a comprehension", @$); }
+    | '{' test ':' test comprehension '}' { (void)$2; (void)$4; $$ = ast_unsupported(p, "a comprehension", @$); }
     ;
-dict_items: dict_item | dict_items ',' dict_item;
-dict_item: test | test ':' test;
+dict_list: test[key] ':' test[value] { $$ = expr_list(p, $key); vec_push(p->arena, $$, $value); }
+	 | dict_list[list] ',' test[key] ':' test[value] {
+		vec_push(p->arena, $list, $key);
+		vec_push(p->arena, $list, $value);
+		$$ = $list;
+	 }
+	 ;
 strings: STRING | strings[a] STRING[b] { $$ = ast_join_strings(p, $a, $b); };
 
 %%

@@ -1,6 +1,7 @@
 /* The registry of builtins, and the builtins that make, reshape and inspect values; builtins_tile.c has those that
  * compute. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "eval/args.h"
 
@@ -671,18 +672,16 @@ struct val bi_python_abs(struct eval *e, const struct args *a)
 struct val bi_python_float(struct eval *e, const struct args *a)
 {
 	const struct val *v = &a->at[0];
-	static const struct {
-		const char *text;
-		double value;
-	} names[] = {{"inf", __builtin_inf()},  {"-inf", -__builtin_inf()},    {"nan", __builtin_nan("")},
-		     {"+inf", __builtin_inf()}, {"infinity", __builtin_inf()}, {"-infinity", -__builtin_inf()}};
 	if (val_is_number(v))
 		return val_float(number_as_double(v));
-	for (u32 i = 0; v->kind == V_STR && i < ARRAY_LEN(names); i++)
-		if (!strcasecmp(v->text, names[i].text))
-			return val_float(names[i].value);
+	if (v->kind == V_STR) { /* Python knows no hexadecimal ones, nor nan(…) */
+		char *end;
+		double d = strtod(v->text, &end);
+		if (end > v->text && !*(end + strspn(end, " ")) && !strpbrk(v->text, "xXpP("))
+			return val_float(d);
+	}
 	struct val r = eval_error(e, E_ARG_KIND, a->loc[0], "x", "float",
-				  "a compile-time number or 'inf', '-inf', 'nan'", describe(e, v));
+				  "a compile-time number or text such as '-1e8', 'inf', 'nan'", describe(e, v));
 	if (v->kind == V_TENSOR)
 		diag_hint(e->diags, "use x.to(tl.float32) for a run-time value");
 	return r;

@@ -446,6 +446,18 @@ static void note_tile(struct op *o, void *arg)
 }
 
 /* The region: (a0, b0, …, a1, b1, …) → combine_fn(a0, b0, …, a1, b1, …). */
+static void erase_unused(struct block *b)
+{
+	for (struct op *o = b->last, *before; o; o = before) {
+		bool used = !op_has(o, PURE) || !o->nresults;
+		before = o->prev;
+		for (u32 i = 0; i < o->nresults; i++)
+			used |= !value_unused(&o->results[i]);
+		if (!used)
+			op_erase(o);
+	}
+}
+
 static bool build_combine(struct eval *e, struct op *o, const struct val *in, u32 n, const struct args *a)
 {
 	const struct val *f = &a->at[2];
@@ -469,16 +481,17 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 	}
 	if (!ok && r.kind != V_ERROR)
 		eval_error(e, E_COMBINE, a->loc[2], f->func->name, describe(e, &r));
+	for (u32 i = 0; !ok && i < n; i++)
+		vals[i] = pos[i].ssa;
+	build(&e->b, o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN, vals, n, NULL, 0, 0);
 	bool makes_tile = false;
+	erase_unused(o->blocks[0]);
 	walk(o->blocks[0], note_tile, &makes_tile);
 	if (ok && makes_tile) {
 		eval_error(e, E_ARG_KIND, a->loc[2], arg_name(e, a, 2), a->b->name, "a function of scalars",
 			   "one that makes a tile");
 		ok = false;
 	}
-	for (u32 i = 0; !ok && i < n; i++)
-		vals[i] = pos[i].ssa;
-	build(&e->b, o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN, vals, n, NULL, 0, 0);
 	outer.count = e->b.count;
 	e->b = outer;
 	return ok;

@@ -237,15 +237,11 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	e->frame = &frame;
 	for (u32 i = 0; i < f->nparams; i++) {
 		const struct param *p = &f->params[i];
-		bool constant = p->annotation && is_constexpr_annotation(p->annotation);
 		if (!given[i] && p->value)
 			bound[i] = eval_in_module(e, f, p->value);
 		e->frame = caller;
 		if (!given[i] && !p->value)
 			bound[i] = eval_error(e, E_MISSING_ARG, at, f->name, p->name);
-		else if (constant && bound[i].kind == V_TENSOR)
-			bound[i] = eval_error(e, E_CONSTEXPR_ARG, pos_loc && i < npos ? pos_loc[i] : at, p->name,
-					      f->name, describe(e, &bound[i]));
 		e->frame = &frame;
 		vec_push(e->arena, &frame.vars, ((struct binding){.name = p->name, .val = bound[i]}));
 	}

@@ -527,6 +527,9 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 		return;
 	}
 	bool down = by.kind == V_INT && by.integer < 0;
+	if (lb.kind == V_INT && ub.kind == V_INT && by.kind == V_INT && by.integer > 0 && ub.integer > lb.integer &&
+	    ub.integer >> 64) /* the end need not fit a type, if the last index does */
+		ub.integer = lb.integer + (ub.integer - lb.integer - 1) / by.integer * by.integer + 1;
 	if (by.kind == V_INT && by.integer == 0) {
 		eval_error(e, E_ZERO_STEP, at);
 		return;

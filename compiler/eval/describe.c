@@ -53,6 +53,14 @@ void print_val(struct strbuf *out, const struct val *v)
 		}
 		sb_puts(out, v->nitems == 1 ? ",)" : ")");
 		break;
+	case V_DICT:
+		sb_puts(out, "{");
+		for (u32 i = 0; i < v->nitems; i++) {
+			sb_puts(out, !i ? "" : i % 2 ? ": " : ", ");
+			print_val(out, &v->items[i]);
+		}
+		sb_puts(out, "}");
+		break;
 	case V_SLICE: sb_puts(out, ":"); break;
 	case V_ELLIPSIS: sb_puts(out, "..."); break;
 	case V_TENSOR: print_type_words(out, v->ssa->type, v->dtype, v->pointers); break;
@@ -74,7 +82,7 @@ const char *describe(struct eval *e, const struct val *v)
 	static const char *const what[] = {
 		[V_ERROR] = "an error", [V_UNSET] = "an unset variable", [V_NONE] = "None", [V_BOOL] = "the constant",
 		[V_INT] = "the constant", [V_FLOAT] = "the constant", [V_STR] = "the string", [V_TYPE] = "the type",
-		[V_TUPLE] = "the tuple", [V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
+		[V_TUPLE] = "the tuple", [V_DICT] = "the dict", [V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
 		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_NAMESPACE] = "a module",
 		[V_CONSTEXPR] = "", [V_RANGE] = "a range",
 	};
@@ -134,6 +142,7 @@ bool val_equal(const struct val *a, const struct val *b)
 		if (a->dtype != b->dtype || a->pointers != b->pointers)
 			return false;
 		/* fall through */
+	case V_DICT:
 	case V_TUPLE:
 		if (a->nitems != b->nitems)
 			return false;

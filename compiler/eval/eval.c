@@ -147,8 +147,6 @@ static void exec_annotated(struct eval *e, const struct stmt *s)
 		assign(e, s->target, numbers_to_tensors(e, v, s->value->loc));
 		return;
 	}
-	if (v.kind == V_TENSOR)
-		v = eval_error(e, E_CONSTEXPR_RUNTIME, s->value->loc, name, describe(e, &v));
 	if (find_var(e->frame, name) && e->frame->func->module != e->std)
 		diag(e->diags, E_CONSTEXPR_REDEFINED, user_loc(e, s->loc), name);
 	set_var(e, name, v);

@@ -249,6 +249,8 @@ static struct val type_attribute(struct eval *e, struct val v, const char *name,
 struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at)
 {
 	struct val r;
+	if (v.kind != V_TENSOR && v.kind != V_NAMESPACE && !strcmp(name, "value"))
+		return v;
 	switch (v.kind) {
 	case V_ERROR: return v;
 	case V_NAMESPACE:
@@ -259,15 +261,23 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 	case V_BOOL:
 	case V_INT:
 	case V_FLOAT: /* a number where a run-time scalar might stand: x.dtype, x.to(…) work on both */
-		if (!strcmp(name, "value"))
-			return v;
 		v = to_tensor(e, v, at);
 		return v.kind == V_ERROR ? v : tensor_attribute(e, v, name, at);
-	default:
-		if (!strcmp(name, "value"))
-			return v;
-		return unknown_attribute(e, &v, name, at);
+	default: return unknown_attribute(e, &v, name, at);
 	}
+}
+
+/* A scalar has no dimension that a ':' could keep: each None adds one, as in Triton. */
+static struct val index_scalar(struct eval *e, struct val v, const struct val *items, u32 n, struct loc at)
+{
+	int rank = 0;
+	for (u32 i = 0; i < n; i++)
+		rank += items[i].kind == V_NONE;
+	if (rank > MAX_RANK)
+		return eval_error(e, E_TILE_INDEX_COUNT, at, describe_type(e, &v), 0);
+	for (int i = 0; i < rank; i++)
+		v = expand_dim(e, v, 0);
+	return v;
 }
 
 /* x[:, None] and the like: each ':' keeps a dimension, each None adds one. */
@@ -284,6 +294,8 @@ static struct val index_tile(struct eval *e, struct val v, struct val index, str
 		else if (items[i].kind != V_NONE)
 			return eval_error(e, E_TILE_INDEX, at, describe(e, &items[i]));
 	}
+	if (!rank)
+		return index_scalar(e, v, items, n, at);
 	if (kept > rank || rank + (int)n - kept > MAX_RANK)
 		return eval_error(e, E_TILE_INDEX_COUNT, at, describe_type(e, &v), rank);
 	for (u32 i = 0; i < n; i++)
@@ -292,12 +304,25 @@ static struct val index_tile(struct eval *e, struct val v, struct val index, str
 	return v;
 }
 
+/* The value of the last of the equal keys, or NULL. */
+static const struct val *dict_find(const struct val *dict, const struct val *key)
+{
+	for (u32 i = dict->nitems; i > 0; i -= 2)
+		if (val_equal(&dict->items[i - 2], key))
+			return &dict->items[i - 1];
+	return NULL;
+}
+
 struct val get_item(struct eval *e, struct val v, struct val index, struct loc at)
 {
 	if (v.kind == V_ERROR || index.kind == V_ERROR)
 		return val_error();
 	if (v.kind == V_TENSOR)
 		return index_tile(e, v, index, at);
+	if (v.kind == V_DICT) {
+		const struct val *found = dict_find(&v, &index);
+		return found ? *found : eval_error(e, E_DICT_KEY, at, describe(e, &index), describe(e, &v));
+	}
 	if (v.kind != V_TUPLE)
 		return eval_error(e, E_NOT_SUBSCRIPTABLE, at, describe(e, &v));
 	if (index.kind != V_INT)
@@ -462,6 +487,31 @@ static struct val concat(struct eval *e, const struct val *a, const struct val *
 	return val_tuple(items, a->nitems + b->nitems);
 }
 
+/* A tuple or string n times. */
+static struct val repeat(struct eval *e, const struct val *v, i128 n, struct loc at)
+{
+	u32 len = v->kind == V_STR ? v->len : v->nitems;
+	n = MAX(n, 0);
+	if (!len)
+		return *v;
+	if (n > MAX_CONCAT / len) {
+		e->stopped = true;
+		return eval_error(e, E_TOO_LARGE, at);
+	}
+	u32 total = len * (u32)n;
+	if (v->kind == V_STR) {
+		char *text = arena_alloc(e->arena, total + 1);
+		for (u32 i = 0; i < total; i++)
+			text[i] = v->text[i % len];
+		text[total] = 0;
+		return val_str(text, total);
+	}
+	struct val *items = arena_array(e->arena, struct val, total);
+	for (u32 i = 0; i < total; i++)
+		items[i] = v->items[i % len];
+	return val_tuple(items, total);
+}
+
 static struct val eval_binary(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
@@ -472,6 +522,10 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 		return binary_op(e, op, a, b, at);
 	if (op == OP_ADD && a.kind == b.kind && (a.kind == V_STR || a.kind == V_TUPLE))
 		return concat(e, &a, &b, at);
+	if (op == OP_MUL && (a.kind == V_STR || a.kind == V_TUPLE) && b.kind == V_INT)
+		return repeat(e, &a, b.integer, at);
+	if (op == OP_MUL && (b.kind == V_STR || b.kind == V_TUPLE) && a.kind == V_INT)
+		return repeat(e, &b, a.integer, at);
 	if (!val_is_number(&a) || !val_is_number(&b))
 		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, val_is_number(&a) ? &b : &a));
 	if (a.kind == V_FLOAT || b.kind == V_FLOAT || op == OP_DIV)
@@ -529,6 +583,10 @@ static struct val compare_pair(struct eval *e, enum operator op, struct val a, s
 	if (op == OP_IS || op == OP_IS_NOT)
 		return val_bool((a.kind == b.kind && val_equal(&a, &b)) == (op == OP_IS));
 	if (op == OP_IN || op == OP_NOT_IN) {
+		if (b.kind == V_DICT)
+			return val_bool((dict_find(&b, &a) != NULL) == (op == OP_IN));
+		if (b.kind == V_STR && a.kind == V_STR)
+			return val_bool((strstr(b.text, a.text) != NULL) == (op == OP_IN));
 		if (b.kind != V_TUPLE)
 			return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, &b));
 		bool found = false;
@@ -574,7 +632,8 @@ int truth(struct eval *e, struct val v, struct loc at, struct value **cond)
 	case V_INT: return v.integer != 0;
 	case V_FLOAT: return v.real != 0;
 	case V_STR: return v.len != 0;
-	case V_TUPLE: return v.nitems != 0;
+	case V_TUPLE:
+	case V_DICT: return v.nitems != 0;
 	case V_TENSOR: break;
 	default: return 1;
 	}
@@ -645,7 +704,9 @@ static struct val eval_tuple(struct eval *e, const struct expr *x)
 		if (items[i].kind == V_ERROR)
 			return val_error();
 	}
-	return val_tuple(items, x->nitems);
+	struct val v = val_tuple(items, x->nitems);
+	v.kind = x->kind == EX_DICT ? V_DICT : V_TUPLE;
+	return v;
 }
 
 static struct val eval_node(struct eval *e, const struct expr *x)
@@ -661,7 +722,8 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 	case EX_FALSE: return val_bool(false);
 	case EX_ELLIPSIS: return (struct val){.kind = V_ELLIPSIS};
 	case EX_TUPLE:
-	case EX_LIST: return eval_tuple(e, x);
+	case EX_LIST:
+	case EX_DICT: return eval_tuple(e, x);
 	case EX_ATTR: return get_attribute(e, eval_expr(e, x->a), x->name, x->loc);
 	case EX_SUBSCRIPT: return eval_subscript(e, x);
 	case EX_SLICE:

@@ -23,7 +23,8 @@ enum val_kind {
 	V_FLOAT,
 	V_STR,
 	V_TYPE,      /* a dtype, pointer type or tile type */
-	V_TUPLE,     /* lists too */
+	V_TUPLE,     /* lists and sets too */
+	V_DICT,      /* items: each key followed by its value */
 	V_SLICE,     /* ':' */
 	V_ELLIPSIS,
 	V_TENSOR,    /* a run-time scalar or tile: SSA */
@@ -63,7 +64,7 @@ struct val {
 			u32 len;
 		};
 		struct {
-			const struct val *items; /* V_TUPLE; V_TYPE: the shape, as V_INT */
+			const struct val *items; /* V_TUPLE, V_DICT; V_TYPE: the shape, as V_INT */
 			u32 nitems;
 		};
 		struct value *ssa;
