@@ -82,7 +82,8 @@ const char *describe(struct eval *e, const struct val *v)
 	static const char *const what[] = {
 		[V_ERROR] = "an error", [V_UNSET] = "an unset variable", [V_NONE] = "None", [V_BOOL] = "the constant",
 		[V_INT] = "the constant", [V_FLOAT] = "the constant", [V_STR] = "the string", [V_TYPE] = "the type",
-		[V_TUPLE] = "the tuple", [V_DICT] = "the dict", [V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
+		[V_TUPLE] = "the tuple", [V_DICT] = "the dict",
+		[V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
 		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_NAMESPACE] = "a module",
 		[V_CONSTEXPR] = "", [V_RANGE] = "a range",
 	};

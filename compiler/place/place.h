@@ -35,6 +35,10 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o);
  * an offset, within the kernel's bytes; s->failed otherwise. */
 void measure_shared(struct pass_state *s, bool allocated);
 
+/* Do the layouts of placed IR fit its operations? In a `report`, or else as a broken invariant behind `pass`.
+ * `multiply_adds_done`: that pass has run. */
+bool layouts_verify(const struct pass_state *s, bool multiply_adds_done, const char *pass, struct diags *report);
+
 /* A buffer in shared memory, laid out like mem, and v stored there. */
 struct value *store_shared(struct builder *b, struct value *v, const struct layout *mem);
 

@@ -1,0 +1,214 @@
+/* What lowering takes for granted about the layouts of placed IR, beyond what ir/verify.c asks of each operation (that
+ * operands which go together have one layout): an operation that only renames registers leaves each element in its
+ * thread, and dots have the layouts of their instructions. Conversions, and accesses of shared memory by tiles, join any
+ * two layouts. */
+#include "base/recover.h"
+#include "place/mma.h"
+#include "place/place.h"
+
+#define NEED(condition, what) \
+	do { \
+		if (!(condition)) \
+			return what; \
+	} while (0)
+
+struct verifier {
+	const struct pass_state *s;
+	bool in_memory;     /* operands of dots by multiply-adds are in shared memory by now */
+	struct diags *report;
+	const struct op *bad;
+	const char *what;
+};
+
+static const struct layout *layout_of_value(const struct value *v)
+{
+	return type_is_tensor(v->type) ? v->type->layout : NULL;
+}
+
+/* --- renaming registers ---------------------------------------------------------------------------------------- */
+
+/* The position in the operand of what is at `pos` of the result. */
+static u32 source_position(const struct op *o, u32 pos)
+{
+	const struct layout *from = operand(o, 0)->type->layout, *to = o->results[0].type->layout;
+	u32 p = 0;
+	if (o->code == IR_JOIN)
+		return pos >> 1;
+	if (o->code == IR_SPLIT)
+		return pos << 1;
+	if (o->code != IR_BROADCAST && o->code != IR_TRANS)
+		return pos;
+	for (int d = 0; d < to->rank; d++) {
+		int k = o->code == IR_TRANS ? perm_get(o->attr[ATTR_ORDER], d) : d;
+		if (from->log2_size[k])
+			p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d) << layout_dim_shift(from, k);
+	}
+	return p;
+}
+
+/* Has each thread the elements of the result among those of the operand? Then the registers have the rest in both. */
+static const char *check_rename(const struct op *o)
+{
+	const struct layout *from = layout_of_value(operand(o, 0)), *to = layout_of_value(&o->results[0]);
+	if (!from || !to) /* scalars */
+		return NULL;
+	for (int dim = LL_LANE; dim <= LL_WARP; dim++)
+		for (int i = 0; i < to->bits[dim]; i++)
+			NEED(source_position(o, to->basis[dim][i]) == from->basis[dim][i],
+			     "its result is spread over the threads otherwise than its operand");
+	return NULL;
+}
+
+/* --- dots ------------------------------------------------------------------------------------------------------ */
+
+static bool is_mma_split(const struct verifier *v, const struct op *o, const struct mma *m, const int *warps)
+{
+	const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
+	struct layout_pool *p = &v->s->ctx->layouts;
+	return t->layout == layout_mma(p, t->rank, t->shape, warps, m->m, 8) &&
+	       a->layout == layout_dot_operand(p, a->rank, a->shape, 0, warps, m->m, type_elem_bits(a)) &&
+	       b->layout == layout_dot_operand(p, b->rank, b->shape, 1, warps, m->m, type_elem_bits(b));
+}
+
+static const char *check_mma(const struct verifier *v, const struct op *o)
+{
+	const struct mma *m = mma_of_dot(v->s->target, o);
+	int n = v->s->num_warps, rank = result(o)->type->rank;
+	if (!m) {
+		bool tiles = type_is_tensor(operand(o, 0)->type);
+		NEED(!v->in_memory || !tiles, "operands of multiply-adds are in shared memory");
+		return NULL;
+	}
+	NEED(type_is_tensor(operand(o, 0)->type), "operands of the tensor cores' mma.sync are in registers");
+	for (int batch = 1; batch <= (rank == 3 ? n : 1); batch *= 2)
+		for (int rows = 1; rows * batch <= n; rows *= 2) {
+			int warps[] = {batch, rows, n / rows / batch};
+			if (is_mma_split(v, o, m, warps + 3 - rank))
+				return NULL;
+		}
+	return "its tiles have not the layouts of mma.sync's fragments";
+}
+
+/* Is the buffer one that wgmma can describe, with rows along dimension d? */
+static bool is_swizzled(const struct verifier *v, const struct type *t, int d)
+{
+	return t->shape[d] * type_elem_bits(t) >= 256 &&
+	       t->layout == layout_swizzled(&v->s->ctx->layouts, 2, t->shape, d, type_elem_bits(t));
+}
+
+static const char *check_wgmma_operand(const struct verifier *v, const struct op *o, const struct wgmma *w,
+				       const struct wgmma_split *split, bool fetched, u32 i)
+{
+	const struct type *t = operand(o, i)->type;
+	int k = 1 - (int)i, bits = type_elem_bits(t);
+	bool first = (int)i == split->row_dim;
+	if (type_is_tensor(t)) {
+		NEED(first && i == 0 && !fetched &&
+			     t->layout == layout_dot_operand(&v->s->ctx->layouts, 2, t->shape, 0, split->warps, 16, bits),
+		     "operand A in registers has not the layout of wgmma's fragments");
+		return NULL;
+	}
+	bool along_k = is_swizzled(v, t, k), across = is_swizzled(v, t, 1 - k);
+	NEED(first && fetched ? across && !along_k : along_k || (w->any_major && across),
+	     "a buffer has not a layout that wgmma's descriptors have");
+	return NULL;
+}
+
+static const char *check_wgmma(const struct verifier *v, const struct op *o)
+{
+	const struct wgmma *w = wgmma_of_dot(v->s, o);
+	const struct type *t = result(o)->type;
+	NEED(w, "the target's wgmma takes no operands of these types and sizes");
+	for (int row_dim = 0; row_dim < 2; row_dim++) {
+		struct wgmma_split split;
+		if (!wgmma_split(v->s->num_warps, t, row_dim, &split))
+			continue;
+		bool plain = t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, false);
+		const struct type *a = operand(o, (u32)row_dim)->type;
+		bool fetched = a->kind == TY_MEMDESC && !w->any_major && dtype_bytes(w->a) == 4 &&
+			       a->layout->basis[LL_OFFSET][0] & layout_dim_mask(a->layout, row_dim);
+		if (!(fetched ? t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, true) : plain))
+			continue;
+		const char *what = check_wgmma_operand(v, o, w, &split, fetched, 0);
+		return what ? what : check_wgmma_operand(v, o, w, &split, fetched, 1);
+	}
+	return "its result has not the layout of wgmma's accumulators";
+}
+
+/* --- operations ------------------------------------------------------------------------------------------------ */
+
+static const char *check_reduction(const struct verifier *v, const struct op *o)
+{
+	for (u32 i = 0; i < o->nresults; i++) {
+		const struct layout *l = layout_of_value(&o->results[i]);
+		NEED(!l || l == layout_slice(&v->s->ctx->layouts, operand(o, 0)->type->layout, (int)o->attr[ATTR_AXIS]),
+		     "its result has not its operand's layout without the axis");
+	}
+	return NULL;
+}
+
+static const char *check_layouts(const struct verifier *v, const struct op *o)
+{
+	switch (o->code) {
+	case IR_EXPAND_DIMS:
+	case IR_BROADCAST:
+	case IR_RESHAPE:
+	case IR_TRANS:
+	case IR_JOIN:
+	case IR_SPLIT: return check_rename(o);
+	case IR_REDUCE: return check_reduction(v, o);
+	case IR_DOT: return check_mma(v, o);
+	case IR_WARP_GROUP_DOT: return check_wgmma(v, o);
+	case IR_MEMDESC_TRANS: {
+		const struct type *from = operand(o, 0)->type, *to = result(o)->type;
+		int perm[MAX_RANK];
+		for (int d = 0; d < from->rank; d++)
+			perm[d] = perm_get(o->attr[ATTR_ORDER], d);
+		NEED(to->layout == layout_trans(&v->s->ctx->layouts, from->layout, perm),
+		     "its result has not its operand's layout with the dimensions exchanged");
+		return NULL;
+	}
+	default: return NULL;
+	}
+}
+
+/* Each bit of a position is given by one register, lane or warp bit; what remains of the threads holds copies. */
+static const char *check_distributed(const struct op *o)
+{
+	for (u32 k = 0; k < o->nresults; k++) {
+		const struct layout *l = layout_of_value(&o->results[k]);
+		u32 seen = 0;
+		for (int dim = 0; l && dim < LL_DIMS; dim++)
+			for (int i = 0; i < l->bits[dim]; i++) {
+				u32 b = l->basis[dim][i];
+				NEED(!(b & (b - 1)) && !(b & seen) && (b || dim != LL_REG),
+				     "its layout gives one bit of a position twice, or a register none");
+				seen |= b;
+			}
+	}
+	return NULL;
+}
+
+static void check(struct op *o, void *arg)
+{
+	struct verifier *v = arg;
+	const char *what = v->bad ? NULL : check_distributed(o);
+	what = v->bad || what ? what : check_layouts(v, o);
+	if (what)
+		v->bad = o, v->what = what;
+}
+
+bool layouts_verify(const struct pass_state *s, bool multiply_adds_done, const char *pass, struct diags *report)
+{
+	struct verifier v = {.s = s, .in_memory = multiply_adds_done};
+	walk(s->k->body, check, &v);
+	if (!v.bad)
+		return true;
+	if (report) {
+		diag(report, E_IR_INVALID, v.bad->loc, op_info[v.bad->code].name, v.what);
+		return false;
+	}
+	struct crash_scope scope = {.what = pass, .dump = kernel_dump, .arg = s->k};
+	crash_enter(&scope);
+	fault_raise(FAULT_BUG, "internal error: invalid layouts: %s: %s", op_info[v.bad->code].name, v.what);
+}
