@@ -1,5 +1,5 @@
-/* What lowering takes for granted about the layouts of placed IR, beyond what ir/verify.c asks of each operation (that
- * operands which go together have one layout): an operation that only renames registers leaves each element in its
+/* What lowering takes for granted about the layouts of placed IR, beyond what ir/verify.c asks of each operation, which
+ * is that operands which go together have one layout. An operation that only renames registers leaves each element in its
  * thread, and dots have the layouts of their instructions. Conversions, and accesses of shared memory by tiles, join any
  * two layouts. */
 #include "base/recover.h"
@@ -104,7 +104,8 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 	bool first = (int)i == split->row_dim;
 	if (type_is_tensor(t)) {
 		NEED(first && i == 0 && !fetched &&
-			     t->layout == layout_dot_operand(&v->s->ctx->layouts, 2, t->shape, 0, split->warps, 16, bits),
+			     t->layout == layout_dot_operand(&v->s->ctx->layouts, 2, t->shape, 0, split->warps, 16,
+							     bits),
 		     "operand A in registers has not the layout of wgmma's fragments");
 		return NULL;
 	}
