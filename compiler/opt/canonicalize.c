@@ -38,10 +38,12 @@ static bool is_bool(const struct value *v, bool b)
 	return type_elem_bits(v->type) == 1 && value_const_bits(v, &bits) && (bits & 1) == b;
 }
 
+/* Multiply-adds of constants are left to LLVM: where the interpreter compares passes, it rounds each of them twice, as the
+ * product and sum that it may have been. */
 static struct value *fold_constants(struct builder *b, const struct op *o)
 {
 	u64 in[4], out;
-	if (!op_has(o, ELEM) || type_is_ptr(o->results[0].type) || o->noperands > 4)
+	if (!op_has(o, ELEM) || o->code == IR_FMA || type_is_ptr(o->results[0].type) || o->noperands > 4)
 		return NULL;
 	for (u32 i = 0; i < o->noperands; i++)
 		if (type_is_ptr(operand(o, i)->type) || !value_const_bits(operand(o, i), &in[i]))
