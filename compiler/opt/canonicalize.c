@@ -38,8 +38,8 @@ static bool is_bool(const struct value *v, bool b)
 	return type_elem_bits(v->type) == 1 && value_const_bits(v, &bits) && (bits & 1) == b;
 }
 
-/* Multiply-adds of constants are left to LLVM: where the interpreter compares passes, it rounds each of them twice, as the
- * product and sum that it may have been. */
+/* Multiply-adds of constants are left to LLVM: where the interpreter compares passes, it rounds each of them twice, as
+ * the product and sum that it may have been. */
 static struct value *fold_constants(struct builder *b, const struct op *o)
 {
 	u64 in[4], out;

@@ -1,7 +1,7 @@
-/* What lowering takes for granted about the layouts of placed IR, beyond what ir/verify.c asks of each operation, which
- * is that operands which go together have one layout. An operation that only renames registers leaves each element in
- * its thread, and dots have the layouts of their instructions. Conversions, and accesses of shared memory by tiles, join
- * any two layouts. */
+/* What lowering takes for granted about the layouts of placed IR. ir/verify.c asks that the operands of each operation
+ * which go together have one layout. Here: an operation that only renames registers leaves each element in its thread,
+ * and dots have the layouts of their instructions. Conversions, and accesses of shared memory by tiles, join any two
+ * layouts. */
 #include "base/recover.h"
 #include "place/mma.h"
 #include "place/place.h"
