@@ -7,9 +7,10 @@
  *   test-random --seed 17 --count 1      one again, with its text when it fails
  *   test-random --seed 17 --shrink [CMD] the smallest kernel that still fails: drops statements as long as CMD (the
  *                                        program itself, if not given) ends with another status than 0
- *   test-random --every-pass             on the interpreter: the IR after each pass against the one before it, facts
- * against values test-random --passes build/tlc       launches what `tlc --emit ttir` makes of each kernel instead: the
- * passes over the tile IR without a GPU Other options are those of test-run. */
+ *   test-random --every-pass             on the interpreter: each pass against the one before it, facts against values
+ *   test-random --passes build/tlc       launches what `tlc --emit ttir` makes of each kernel instead
+ *
+ * Other options are those of test-run. */
 #include <unistd.h>
 
 #include "suite.h"
@@ -109,11 +110,14 @@ static int shrink_tree(const char *command)
 	return 1;
 }
 
-static int shrink(const char *self, const char *command)
+/* `options` of the harness, such as --every-pass, are those with which a kernel fails. */
+static int shrink(char **options, const char *command)
 {
-	char text[1024], *list = calloc(NODES, 8), *longer = calloc(NODES + 1, 8);
+	char text[1024] = "", *list = calloc(NODES, 8), *longer = calloc(NODES + 1, 8);
 	struct program *p = calloc(1, sizeof *p);
-	snprintf(text, sizeof text, "%s --seed %lld --count 1 >/dev/null 2>&1", self,
+	for (; *options; options++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s ", *options);
+	snprintf(text + strlen(text), sizeof text - strlen(text), "--seed %lld --count 1 >/dev/null 2>&1",
 		 (long long)setting("RANDOM_SEED", 1));
 	command = command ? command : text;
 	if (!fails(command, ",")) {
@@ -345,11 +349,15 @@ int main(int argc, char **argv)
 					      {"--kind", "RANDOM_KIND"},
 					      {"--device", "TL_DEVICE"},
 					      {"--passes", "RANDOM_PASSES"}};
+	const char *command = NULL;
+	bool shrinks = false;
 	int n = 1;
 	for (int i = 1; i < argc; i++) {
 		bool taken = false;
-		if (!strcmp(argv[i], "--shrink"))
-			return shrink(argv[0], argv[i + 1]);
+		if ((taken = !strcmp(argv[i], "--shrink"))) {
+			shrinks = true;
+			command = i + 1 < argc && argv[i + 1][0] != '-' ? argv[++i] : NULL;
+		}
 		for (int k = 0; k < COUNT(ours) && i + 1 < argc && !taken; k++)
 			if ((taken = !strcmp(argv[i], ours[k][0])))
 				setenv(ours[k][1], argv[++i], 1);
@@ -357,5 +365,7 @@ int main(int argc, char **argv)
 			argv[n++] = !strcmp(argv[i], "--verbose") ? "-v" : argv[i];
 	}
 	argv[n] = NULL;
+	if (shrinks)
+		return shrink(argv, command);
 	return run_themes(n, argv, themes, COUNT(themes));
 }
