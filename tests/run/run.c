@@ -276,7 +276,9 @@ tl_status launch_text(struct suite *s, const char *text, const char *kernel, con
 	tl_status status = tl_module_load_source(s->ctx, "random.tl", text, strlen(text), &m);
 	if (!status) {
 		status = try_launch(s, m, kernel, cfg, args, nargs);
-		if (status)
+		if (too_large(s, status))
+			case_skip(s, "it needs more shared memory than this GPU has");
+		else if (status)
 			case_fail(s, "%s: %s", tl_status_name(status), tl_error(s->ctx));
 		if (!s->lost)
 			tl_module_destroy(m);
