@@ -37,7 +37,7 @@ LINK_LLVM = $(LLVM_SHARED)
 endif
 LIBS = -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
 
-LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c compiler/fit.c lang/*.c runtime/*.c runtime/sim/*.c)
+LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c compiler/imports.c compiler/fit.c lang/*.c runtime/*.c runtime/sim/*.c)
 GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c $(BUILD)/gen/ptx_parser.c $(BUILD)/gen/ptx_lex.c
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(GEN_SRC:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o) $(BUILD)/obj/gen/embed.o
 TLC_SRC = $(wildcard compiler/tlc*.c)

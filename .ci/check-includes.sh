@@ -8,7 +8,7 @@ for step in $order; do
 	before="$before $step"
 	case $step in
 	lang | runtime) files=$(ls $step/*.[chly]) ;;
-	compile.h) files="compiler/compile.h compiler/compile.c compiler/fit.h compiler/fit.c" ;;
+	compile.h) files="compiler/compile.h compiler/compile.c compiler/imports.c compiler/fit.h compiler/fit.c" ;;
 	*) files=$(ls compiler/$step/*.[ch]) ;;
 	esac
 	for file in $files; do

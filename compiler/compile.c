@@ -88,7 +88,7 @@ static struct unit standard;
 
 static void unit_init(struct unit *u, const struct interner *names)
 {
-	*u = (struct unit){.names = {.arena = &u->arena, .parent = names}};
+	*u = (struct unit){.names = {.arena = &u->arena, .parent = names}, .imported = {.arena = &u->arena}};
 	diags_init(&u->diags, &u->arena);
 	ir_context_init(&u->ir, &u->arena, &u->names, &u->diags);
 }
@@ -151,7 +151,7 @@ static struct kernel *evaluate(struct unit *u, const struct func *func, const st
 {
 	if (u->parsed)
 		return u->parsed;
-	struct eval_request req = {u->module, u->std, func, args, remarks};
+	struct eval_request req = {u->module, u->std, func, args, {import_module, u}, remarks};
 	struct kernel *k = eval_kernel(&u->ir, &req);
 #ifndef NDEBUG
 	if (k)

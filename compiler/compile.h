@@ -37,8 +37,11 @@ struct unit {
 	struct diags diags;
 	struct ir_context ir;
 	const struct module *module, *std;
+	struct map imported;   /* path → struct module of another file */
 	struct kernel *parsed; /* when the file was IR text, placed (parsed->target) or not */
 };
+/* For struct import_files: a module beside `from`, in the packages around it, or beside the unit's own file. */
+const struct module *import_module(void *unit, const struct module *from, const char *dotted);
 /* Parses `text` (kept by the caller until unit_free). `name` ending in ".ttir" means IR text. False after an error,
  * which is in u->diags. */
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len);

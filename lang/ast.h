@@ -143,27 +143,52 @@ struct func {
 	struct module *module;
 };
 
-/* A top-level `NAME = expression` of the host code; parsed only when a kernel uses it. */
-struct global {
-	const char *name;
+/* A part of a compound statement of host code at the margin. */
+enum branch_kind { BRANCH_IF, BRANCH_ELSE, BRANCH_TRY, BRANCH_EXCEPT, BRANCH_LOOP, BRANCH_ALWAYS };
+
+struct branch {
+	enum branch_kind kind;
 	struct loc loc;
-	u32 start, end; /* of the expression, as offsets into the source */
-	struct loc changed; /* where a statement that is not evaluated gives it a value; line 0: nowhere */
+	u32 start, end;        /* BRANCH_IF: the condition, as offsets into the source */
+	struct branch *before; /* the part before of the same statement, or NULL */
+	struct branch *outer;  /* that it stands in, or NULL */
+	struct tried {         /* BRANCH_TRY: what it imports */
+		const char *target;
+		bool whole;
+		const struct tried *next;
+	} *tried;
 };
 
-struct import {
-	const char *alias;  /* the name it binds */
-	const char *target; /* dotted: "triton.language", "triton.language.extra.libdevice" */
+/* What host code at the margin binds a name to. */
+enum definition_kind {
+	DEF_VALUE,   /* `NAME = expression`; parsed only when a kernel uses it */
+	DEF_CHANGED, /* a statement that is not evaluated gives it a value */
+	DEF_IMPORT,  /* `import target`, a module */
+	DEF_FROM,    /* `from … import …`: the target's last part is a name of a module, or a module */
+	DEF_STAR,    /* `from target import *`, under the name "*" */
+	DEF_JIT,     /* func */
+	DEF_HOST,    /* a plain Python function */
+};
+
+struct definition {
+	enum definition_kind kind;
+	const char *name;
+	struct loc loc;
+	u32 start, end;      /* DEF_VALUE: the expression, as offsets into the source */
+	const char *target;  /* of imports, dotted: "triton.language", "..utils.f" */
+	struct func *func;
+	const struct branch *branch;     /* that it stands in; NULL: none */
+	const struct definition *before; /* of the same name */
 };
 
 struct module {
 	u16 file;
 	VEC(struct func *) funcs;
-	struct map globals; /* name → struct global */
-	struct map imports; /* name → struct import */
-	struct map by_name; /* name → struct func */
-	struct map host_funcs; /* name of a plain Python function → its struct loc */
+	struct map by_name;     /* name → struct func: of one name, the last */
+	struct map definitions; /* name → its last struct definition */
 };
+/* The target of the name's last import, or NULL. */
+const char *imported_name(const struct module *m, const char *name);
 
 /* Parses a whole file. Errors go to `diags`; the module holds every function that parsed. */
 struct module *parse_module(struct arena *arena, struct interner *names, struct diags *diags, u16 file);

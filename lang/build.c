@@ -297,8 +297,8 @@ param_vec *add_parameter(struct parser *p, param_vec *list, struct param q)
 	return list;
 }
 
-void add_function(struct parser *p, enum func_kind kind, const char *name, struct loc loc, param_vec *params,
-		  struct body body)
+void add_function(struct parser *p, enum func_kind kind, const struct branch *branch, const char *name,
+		  struct loc loc, param_vec *params, struct body body)
 {
 	struct func *f = arena_new(p->arena, struct func);
 	*f = (struct func){.kind = kind,
@@ -326,4 +326,8 @@ void add_function(struct parser *p, enum func_kind kind, const char *name, struc
 	else
 		vec_push(p->arena, &p->module->funcs, f);
 	map_put(&p->module->by_name, name, f);
+	struct definition *d = arena_new(p->arena, struct definition);
+	*d = (struct definition){.kind = DEF_JIT, .name = name, .loc = loc, .func = f, .branch = branch,
+				 .before = map_get(&p->module->definitions, name)};
+	map_put(&p->module->definitions, name, d);
 }

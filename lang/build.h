@@ -52,8 +52,8 @@ void finish_if(struct parser *p, struct stmt *s, struct arm first, const arm_vec
 
 /* Leaves out the markers '*' and '/', which have no name. */
 param_vec *add_parameter(struct parser *p, param_vec *list, struct param q);
-void add_function(struct parser *p, enum func_kind kind, const char *name, struct loc loc, param_vec *params,
-		  struct body body);
+void add_function(struct parser *p, enum func_kind kind, const struct branch *branch, const char *name,
+		  struct loc loc, param_vec *params, struct body body);
 
 /* --- errors (syntax_error.c) --------------------------------------------------------------------------------- */
 

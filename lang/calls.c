@@ -35,9 +35,9 @@ static void search_name(struct search *s, const struct expr *x, bool called)
 	const struct func *f = map_get(&m->by_name, x->name);
 	if (f)
 		search_func(s, f);
-	const struct import *im = map_get(&m->imports, x->name);
-	const char *last = im ? strrchr(im->target, '.') : NULL;
-	s->found |= last && !strcmp(last + 1, s->name);
+	const char *target = imported_name(m, x->name), *last = target ? strrchr(target, '.') : NULL;
+	/* what a function of another file does is not looked at */
+	s->found |= (last && !strcmp(last + 1, s->name)) || (called && target && strncmp(target, "triton", 6) != 0);
 }
 
 static void search_expr(struct search *s, const struct expr *x)

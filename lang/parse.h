@@ -19,6 +19,7 @@ struct call_args {
 union token_value {
 	const char *name;
 	struct expr *expr;
+	const struct branch *branch; /* of JIT_DEF */
 };
 
 struct token {
@@ -53,6 +54,12 @@ struct parser {
 	int base_indent;
 	int indents[100], alt_indents[100], nindents;
 	int pending_dedents;
+	struct branch *branch; /* that the current line of host code stands in; NULL: none */
+	struct open_branch {
+		int indent;
+		struct branch *branch;
+	} open_branches[50];
+	int nopen;
 	int host_scope; /* indentation of the host's def or class that the current line is inside of; -1: of none */
 	bool pending_kind;
 	int last_kind;
@@ -70,5 +77,12 @@ void scan_close(struct parser *p);
 
 /* line structure: the grammar's tokens */
 struct token next_token(struct parser *p);
+struct token raw_token(struct parser *p);
+void unread_token(struct parser *p, struct token t);
+/* Width of the white space before a line's first token, with tabs of 8 and of 1. */
+int indentation(const struct parser *p, const struct token *t, int *alt);
+
+/* One logical line of host code. True when it opens a jit function, whose tokens follow. */
+bool host_line(struct parser *p, struct token t);
 
 #endif

@@ -25,6 +25,7 @@ union parser_value {
 	param_vec *params;
 	struct call_args *args;
 	enum operator op;
+	const struct branch *branch;
 };
 #define YYLLOC_DEFAULT(cur, rhs, n) ((cur) = (n) ? loc_join(YYRHSLOC(rhs, 1), YYRHSLOC(rhs, n)) : YYRHSLOC(rhs, 0))
 }
@@ -41,14 +42,14 @@ static int tl_yylex(union parser_value *value, struct loc *loc, struct parser *p
 {
 	struct token t = next_token(p);
 	*loc = t.loc;
-	if (t.value.name)
-		value->name = t.value.name;
+	value->name = t.value.name;
 	return t.kind;
 }
 static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 }
 
-%token NEWLINE INDENT DEDENT JIT_DEF CONSTEXPR_DEF START_EXPRESSION
+%token NEWLINE INDENT DEDENT START_EXPRESSION
+%token <branch> JIT_DEF CONSTEXPR_DEF
 %token UNTERMINATED_STRING BAD_TOKEN
 %token <name> NAME
 %token <expr> NUMBER STRING
@@ -91,10 +92,10 @@ module: %empty
       ;
 
 function: JIT_DEF NAME '(' parameters ')' return_annotation ':' suite {
-		add_function(p, FUNC_JIT, $NAME, @NAME, $parameters, $suite);
+		add_function(p, FUNC_JIT, $JIT_DEF, $NAME, @NAME, $parameters, $suite);
 	}
 	| CONSTEXPR_DEF NAME '(' parameters ')' return_annotation ':' suite {
-		add_function(p, FUNC_CONSTEXPR, $NAME, @NAME, $parameters, $suite);
+		add_function(p, FUNC_CONSTEXPR, $CONSTEXPR_DEF, $NAME, @NAME, $parameters, $suite);
 	}
 	;
 
@@ -409,7 +410,7 @@ struct module *parse_module(struct arena *arena, struct interner *names, struct 
 	p.src = diags->sources.at[file];
 	p.module = arena_new(arena, struct module);
 	struct map empty = {.arena = arena};
-	*p.module = (struct module){file, .globals = empty, .imports = empty, .by_name = empty, .host_funcs = empty};
+	*p.module = (struct module){file, .by_name = empty, .definitions = empty};
 	run_parser(&p);
 	return p.module;
 }

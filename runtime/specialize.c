@@ -22,8 +22,8 @@ static bool is_tl(const struct module *m, const struct expr *x)
 		return !strcmp(x->name, "language");
 	if (x->kind != EX_NAME)
 		return false;
-	const struct import *im = map_get(&m->imports, x->name);
-	return im ? !strcmp(im->target, "triton.language") : !strcmp(x->name, "tl");
+	const char *target = imported_name(m, x->name);
+	return target ? !strcmp(target, "triton.language") : !strcmp(x->name, "tl");
 }
 
 static bool is_constexpr(const struct expr *x)
@@ -60,9 +60,9 @@ static bool annotated_type(const struct module *m, const struct expr *x, struct 
 			out->dtype = DT_I1;
 		else
 			found = false;
-		const struct import *im = map_get(&m->imports, x->name);
-		if (!found && im && !strncmp(im->target, "triton.language.", 16))
-			found = tl_dtype_named(im->target + 16, out);
+		const char *target = imported_name(m, x->name);
+		if (!found && target && !strncmp(target, "triton.language.", 16))
+			found = tl_dtype_named(target + 16, out);
 		return found;
 	}
 	case EX_ATTR: return is_tl(m, x->a) && tl_dtype_named(x->name, out);

@@ -38,6 +38,8 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 	struct val v = nested_namespace(s, name);
 	if (v.kind != V_ERROR)
 		return v;
+	if (s == NS_TRITON && !strcmp(name, "__version__"))
+		return val_str("3.6.0", 5);
 	if (s == NS_PROPAGATE_NAN && (!strcmp(name, "ALL") || !strcmp(name, "NONE")))
 		return val_bool(*name == 'A');
 	if (s == NS_TL) {
@@ -265,6 +267,7 @@ static struct val call_val(struct eval *e, struct val callee, const struct val *
 	case V_ERROR: return callee;
 	case V_BUILTIN: return call_builtin(e, callee.builtin, pos, pos_loc, npos, named, nnamed, at);
 	case V_FUNC: return call_func_at(e, callee.func, pos, pos_loc, npos, named, nnamed, at);
+	case V_HOST: return host_call(e, callee, pos, npos, at);
 	case V_CONSTEXPR:
 		if (npos == 1 && !nnamed && pos[0].kind != V_TENSOR)
 			return pos[0];

@@ -160,7 +160,7 @@ static bool if_returns(const struct stmt *s, u32 arm)
 	return false;
 }
 
-struct branch {
+struct outcome {
 	scope vars;
 	struct val ret;
 	enum flow flow;
@@ -168,7 +168,7 @@ struct branch {
 
 /* Evaluates one branch of a run-time `if` into block b, starting from the variables `before`: the arm itself
  * (this_arm), or the arms behind it; to_the_end: and then the rest of the function. */
-static struct branch run_branch(struct eval *e, struct block *b, const struct stmt *s, u32 arm, bool this_arm,
+static struct outcome run_branch(struct eval *e, struct block *b, const struct stmt *s, u32 arm, bool this_arm,
 				const scope *before, const struct cont *rest, bool to_the_end)
 {
 	struct builder outer = e->b;
@@ -177,7 +177,7 @@ static struct branch run_branch(struct eval *e, struct block *b, const struct st
 	e->b.count = outer.count;
 	e->frame->vars = copy_scope(e, before);
 	e->frame->ret = val_none();
-	struct branch r;
+	struct outcome r;
 	if (this_arm)
 		r.flow = exec_body(e, &s->arms[arm].body, 0, rest);
 	else
@@ -192,7 +192,7 @@ static struct branch run_branch(struct eval *e, struct block *b, const struct st
 }
 
 /* Both branches run to the end of the function: their return values are merged. */
-static enum flow finish_returning(struct eval *e, struct op *o, const struct branch *yes, const struct branch *no,
+static enum flow finish_returning(struct eval *e, struct op *o, const struct outcome *yes, const struct outcome *no,
 				  const struct stmt *s)
 {
 	value_vec v[2] = {{0}, {0}}, results = {0};
@@ -221,8 +221,8 @@ static void bind_unset(struct eval *e, scope *vars, const char *name, const char
 }
 
 /* Both branches go on: variables on which they differ become results. */
-static void finish_merging(struct eval *e, struct op *o, const scope *before, const struct branch *yes,
-			   const struct branch *no, const struct stmt *s)
+static void finish_merging(struct eval *e, struct op *o, const scope *before, const struct outcome *yes,
+			   const struct outcome *no, const struct stmt *s)
 {
 	value_vec v[2] = {{0}, {0}}, results = {0};
 	VEC(struct binding) merged = {0};
@@ -309,8 +309,8 @@ enum flow exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct co
 	scope before = copy_scope(e, &e->frame->vars);
 	e->b.loc = user_loc(e, s->loc);
 	struct op *o = build(&e->b, IR_IF, &cond, 1, NULL, 0, 2);
-	struct branch yes = run_branch(e, o->blocks[0], s, arm, true, &before, rest, returns);
-	struct branch no = run_branch(e, o->blocks[1], s, arm, false, &before, rest, returns);
+	struct outcome yes = run_branch(e, o->blocks[0], s, arm, true, &before, rest, returns);
+	struct outcome no = run_branch(e, o->blocks[1], s, arm, false, &before, rest, returns);
 	e->branches--;
 	if (returns)
 		return finish_returning(e, o, &yes, &no, s);

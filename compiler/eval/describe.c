@@ -71,7 +71,9 @@ void print_val(struct strbuf *out, const struct val *v)
 		break;
 	}
 	case V_METHOD: print_val(out, v->callee); break;
-	case V_NAMESPACE: sb_puts(out, "<module>"); break;
+	case V_NAMESPACE:
+	case V_MODULE: sb_puts(out, "<module>"); break;
+	case V_HOST: sb_puts(out, v->text); break;
 	case V_CONSTEXPR: sb_puts(out, "tl.constexpr"); break;
 	case V_RANGE: sb_puts(out, "<range>"); break;
 	}
@@ -85,6 +87,7 @@ const char *describe(struct eval *e, const struct val *v)
 		[V_TUPLE] = "the tuple", [V_DICT] = "the dict",
 		[V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
 		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_NAMESPACE] = "a module",
+		[V_MODULE] = "a module", [V_HOST] = "host Python's",
 		[V_CONSTEXPR] = "", [V_RANGE] = "a range",
 	};
 	struct strbuf sb = {.arena = e->arena};
@@ -93,7 +96,7 @@ const char *describe(struct eval *e, const struct val *v)
 	else
 		sb_puts(&sb, what[v->kind]);
 	if (v->kind <= V_NONE || v->kind == V_SLICE || v->kind == V_ELLIPSIS || v->kind == V_NAMESPACE ||
-	    v->kind == V_RANGE)
+	    v->kind == V_MODULE || v->kind == V_RANGE)
 		return sb.at;
 	if (sb.len)
 		sb_puts(&sb, " ");
@@ -156,6 +159,7 @@ bool val_equal(const struct val *a, const struct val *b)
 	case V_BUILTIN: return a->builtin == b->builtin;
 	case V_METHOD: return val_equal(a->self, b->self) && val_equal(a->callee, b->callee);
 	case V_NAMESPACE: return a->namespace_ == b->namespace_;
+	case V_MODULE: return a->module == b->module;
 	case V_RANGE: return a->range == b->range;
 	case V_UNSET: return a->reason == b->reason;
 	default: return true;

@@ -221,8 +221,10 @@ struct val unsupported_syntax(struct eval *e, const char *what, struct loc at)
 /* A call of host Python for its side effect (a print, a breakpoint): it has no meaning in a compiled kernel. */
 static bool is_host_call(const struct eval *e, const struct expr *x)
 {
-	return x->kind == EX_CALL && x->a->kind == EX_NAME &&
-	       map_get(&e->frame->func->module->host_funcs, x->a->name) && !find_var(e->frame, x->a->name);
+	if (x->kind != EX_CALL || x->a->kind != EX_NAME || find_var(e->frame, x->a->name))
+		return false;
+	const struct definition *d = map_get(&e->frame->func->module->definitions, x->a->name);
+	return d && d->kind == DEF_HOST;
 }
 
 static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct cont *rest)
@@ -437,7 +439,8 @@ static void warn_of_no_effect(struct eval *e)
 struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req)
 {
 	struct eval e = {.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module, .std = req->std,
-			 .remarks = req->remarks, .globals = {.arena = ctx->arena}};
+			 .remarks = req->remarks, .globals = {.arena = ctx->arena},
+			 .branches_run = {.arena = ctx->arena}, .imports = req->imports};
 	u32 errors = ctx->diags->nerrors;
 	e.kernel = kernel_new(ctx, req->func->name);
 	e.kernel->loc = req->func->loc;

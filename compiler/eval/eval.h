@@ -16,11 +16,18 @@ struct arg_spec {
 	const char *constant;
 };
 
+/* Finds the module of another file that `from` imports by a dotted name, relative if it begins with dots, or NULL. */
+struct import_files {
+	const struct module *(*find)(void *arg, const struct module *from, const char *dotted);
+	void *arg;
+};
+
 struct eval_request {
 	const struct module *module;
 	const struct module *std;     /* the standard library */
 	const struct func *func;
 	const struct arg_spec *args;  /* one per parameter */
+	struct import_files imports;
 	bool remarks;                 /* say which options have no effect */
 };
 

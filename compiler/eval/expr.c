@@ -1,132 +1,8 @@
-/* Expressions: names, attributes, subscripts, operators. Calls are in call.c. */
+/* Expressions: attributes, subscripts, operators. Names are in names.c, calls in call.c. */
 #include <math.h>
 
 #include "base/suggest.h"
 #include "eval/internal.h"
-
-/* --- names --------------------------------------------------------------------------------------------------- */
-
-static struct val namespace_val(enum namespace_ s)
-{
-	return (struct val){.kind = V_NAMESPACE, .namespace_ = s};
-}
-
-static bool ends_with(const char *s, const char *tail)
-{
-	size_t n = strlen(s), m = strlen(tail);
-	return n >= m && !strcmp(s + n - m, tail);
-}
-
-/* The value of an imported name. */
-static struct val resolve_import(struct eval *e, const struct import *im, struct loc at)
-{
-	const char *t = im->target;
-	if (!strcmp(t, "triton"))
-		return namespace_val(NS_TRITON);
-	if (!strcmp(t, "triton.language"))
-		return namespace_val(NS_TL);
-	if (!strcmp(t, "triton.language.math"))
-		return namespace_val(NS_MATH);
-	if (!strcmp(t, "math"))
-		return namespace_val(NS_PYMATH);
-	if (ends_with(t, "libdevice"))
-		return namespace_val(NS_LIBDEVICE);
-	const char *dot = strrchr(t, '.');
-	if (dot && !strncmp(t, "triton", 6)) {
-		enum namespace_ s = ends_with(im->target, "libdevice") ? NS_LIBDEVICE : NS_TL;
-		if (!strncmp(t, "triton.language.extra", 21))
-			s = NS_LIBDEVICE;
-		else if (!strncmp(t, "triton.language.math.", 21))
-			s = NS_MATH;
-		else if (dot == t + 6)
-			s = NS_TRITON;
-		struct val v = namespace_lookup(e, s, intern_str(e->ctx->names, dot + 1));
-		if (v.kind != V_ERROR)
-			return v;
-	}
-	return eval_error(e, E_HOST_IMPORT, at, im->alias, t);
-}
-
-static struct val eval_global(struct eval *e, const struct module *m, const struct global *g, struct loc at)
-{
-	const struct val *known = map_get(&e->globals, g);
-	if (known)
-		return *known;
-	if (g->changed.line) {
-		struct val unknown = eval_error(e, E_GLOBAL_CHANGED, at, g->name);
-		diag(e->diags, N_GLOBAL_CHANGED, g->changed, g->name);
-		return unknown;
-	}
-	for (u32 i = 0; i < e->resolving.len; i++)
-		if (e->resolving.at[i] == g->name)
-			return eval_error(e, E_GLOBAL_CYCLE, at, g->name);
-	vec_push(e->arena, &e->resolving, g->name);
-	struct expr *x = parse_expression(e->arena, e->ctx->names, e->diags, m->file, g->start, g->end);
-	struct frame *saved = e->frame;
-	struct func nowhere = {.kind = FUNC_CONSTEXPR, .name = g->name, .module = (struct module *)m};
-	struct frame f = {.func = &nowhere, .depth = saved->depth};
-	e->frame = &f;
-	struct val v = x ? eval_expr(e, x) : val_error();
-	e->frame = saved;
-	e->resolving.len--;
-	if (v.kind == V_ERROR)
-		diag(e->diags, N_GLOBAL_USED, user_loc(e, at), g->name);
-	else
-		map_put(&e->globals, g, arena_dup(e->arena, &v, sizeof v));
-	return v;
-}
-
-static struct val unknown_name(struct eval *e, const char *name, struct loc at)
-{
-	const char *near[256];
-	u32 n = 0;
-	for (u32 i = 0; i < e->frame->vars.len && n < 150; i++)
-		near[n++] = e->frame->vars.at[i].name;
-	for (u32 i = 0; i < e->module->funcs.len && n < 256; i++)
-		near[n++] = e->module->funcs.at[i]->name;
-	const char *like = did_you_mean(name, near, n);
-	struct val v = eval_error(e, E_UNKNOWN_NAME, at, name);
-	if (like)
-		diag_hint(e->diags, "did you mean '%s'?", like);
-	else if (builtin_find(NS_TL, name, strlen(name)))
-		diag_hint(e->diags, "did you mean 'tl.%s'?", name);
-	else
-		diag_hint(
-			e->diags,
-			"kernels see their parameters, their variables, other jit functions and tl.constexpr globals");
-	return v;
-}
-
-struct val eval_name(struct eval *e, const char *name, struct loc at)
-{
-	const struct binding *b = find_var(e->frame, name);
-	if (b && b->val.kind == V_UNSET)
-		return eval_error(e, E_UNSET, at, name, b->val.reason);
-	if (b)
-		return b->val;
-	const struct module *m = e->frame->func->module;
-	const struct func *f = map_get(&m->by_name, name);
-	if (f)
-		return (struct val){.kind = V_FUNC, .func = f};
-	const struct global *g = map_get(&m->globals, name);
-	if (g)
-		return eval_global(e, m, g, at);
-	const struct import *im = map_get(&m->imports, name);
-	if (im)
-		return resolve_import(e, im, at);
-	if (map_get(&m->host_funcs, name))
-		return eval_error(e, E_HOST_FUNCTION, at, name);
-	static const struct {
-		const char *name;
-		enum namespace_ namespace_;
-	} known[] = {
-		{"tl", NS_TL}, {"triton", NS_TRITON}, {"libdevice", NS_LIBDEVICE}, {"math", NS_PYMATH}};
-	for (u32 i = 0; i < ARRAY_LEN(known); i++)
-		if (!strcmp(known[i].name, name))
-			return namespace_val(known[i].namespace_);
-	struct val v = namespace_lookup(e, NS_PYTHON, name);
-	return v.kind == V_ERROR ? unknown_name(e, name, at) : v;
-}
 
 /* --- attributes and subscripts ------------------------------------------------------------------------------- */
 
@@ -249,7 +125,8 @@ static struct val type_attribute(struct eval *e, struct val v, const char *name,
 struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at)
 {
 	struct val r;
-	if (v.kind != V_TENSOR && v.kind != V_NAMESPACE && !strcmp(name, "value"))
+	bool constant = v.kind != V_TENSOR && v.kind != V_NAMESPACE && v.kind != V_HOST && v.kind != V_MODULE;
+	if (constant && !strcmp(name, "value"))
 		return v;
 	switch (v.kind) {
 	case V_ERROR: return v;
@@ -258,6 +135,8 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_TENSOR: return tensor_attribute(e, v, name, at);
 	case V_TYPE: return type_attribute(e, v, name, at);
+	case V_HOST: return host_attribute(e, v, name);
+	case V_MODULE: return module_attribute(e, v, name, at);
 	case V_BOOL:
 	case V_INT:
 	case V_FLOAT: /* a number where a run-time scalar might stand: x.dtype, x.to(…) work on both */
@@ -536,12 +415,21 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 	return r;
 }
 
+static struct val compare_pair(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
+
 static struct val compare_constants(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
 {
 	if (op == OP_EQ || op == OP_NE)
 		return val_bool(val_equal(&a, &b) == (op == OP_EQ));
 	int c;
-	if (a.kind == V_STR && b.kind == V_STR)
+	if (a.kind == V_TUPLE && b.kind == V_TUPLE) { /* the first elements that differ decide */
+		u32 i = 0;
+		while (i < a.nitems && i < b.nitems && val_equal(&a.items[i], &b.items[i]))
+			i++;
+		if (i < a.nitems && i < b.nitems)
+			return compare_pair(e, op, a.items[i], b.items[i], at);
+		c = (a.nitems > b.nitems) - (a.nitems < b.nitems);
+	} else if (a.kind == V_STR && b.kind == V_STR)
 		c = strcmp(a.text, b.text);
 	else if (!val_is_number(&a) || !val_is_number(&b))
 		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, val_is_number(&a) ? &b : &a));
@@ -580,6 +468,8 @@ static struct val compare_pair(struct eval *e, enum operator op, struct val a, s
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		return val_error();
+	if (a.kind == V_HOST || b.kind == V_HOST)
+		return eval_error(e, E_HOST_VALUE, at, a.kind == V_HOST ? a.text : b.text);
 	if (op == OP_IS || op == OP_IS_NOT)
 		return val_bool((a.kind == b.kind && val_equal(&a, &b)) == (op == OP_IS));
 	if (op == OP_IN || op == OP_NOT_IN) {
@@ -635,6 +525,7 @@ int truth(struct eval *e, struct val v, struct loc at, struct value **cond)
 	case V_TUPLE:
 	case V_DICT: return v.nitems != 0;
 	case V_TENSOR: break;
+	case V_HOST: eval_error(e, E_HOST_VALUE, at, v.text); return -2;
 	default: return 1;
 	}
 	if (is_tile(&v)) {
@@ -684,7 +575,8 @@ static struct val eval_unary(struct eval *e, const struct expr *x)
 		return unary_op(e, x->op, a, x->loc);
 	if (x->op == OP_NOT) {
 		struct value *unused;
-		return val_bool(!truth(e, a, x->loc, &unused));
+		int t = truth(e, a, x->loc, &unused);
+		return t < 0 ? val_error() : val_bool(!t);
 	}
 	if (!val_is_number(&a) || (x->op == OP_INVERT && a.kind == V_FLOAT))
 		return eval_error(e, E_OPERAND, x->loc, operator_text(x->op), describe(e, &a));

@@ -32,6 +32,8 @@ enum val_kind {
 	V_BUILTIN,
 	V_METHOD,    /* builtin or function bound to its first argument */
 	V_NAMESPACE,     /* a namespace */
+	V_MODULE,    /* another file */
+	V_HOST,      /* text: the dotted path of host Python that is not evaluated; in host code only */
 	V_CONSTEXPR, /* tl.constexpr itself */
 	V_RANGE,     /* range(…), tl.range(…), tl.static_range(…) */
 };
@@ -74,6 +76,7 @@ struct val {
 			const struct val *self, *callee;
 		};
 		enum namespace_ namespace_;
+		const struct module *module;
 		const struct loop_range *range;
 		const char *reason; /* V_UNSET */
 	};
@@ -137,8 +140,11 @@ struct eval {
 	u32 steps, nesting;
 	bool remarks;
 	bool stopped; /* gave up: too large */
-	VEC(const char *) resolving; /* globals being evaluated, to catch cycles */
-	struct map globals; /* struct global → its value, a struct val */
+	VEC(const struct definition *) resolving; /* globals being evaluated, to catch cycles */
+	struct map globals; /* struct definition → its value, a struct val */
+	struct map branches_run; /* struct branch → see branch_runs */
+	struct import_files imports;
+	u32 host; /* of host code being evaluated: how deep */
 	u32 branches; /* run-time branches and loops around the current statement, over all calls */
 };
 
@@ -178,9 +184,16 @@ enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const 
 void exec_while(struct eval *e, const struct stmt *s);
 struct val eval_ternary(struct eval *e, const struct expr *x);
 
+/* names.c */
+struct val eval_name(struct eval *e, const char *name, struct loc at);
+/* What host code of m gives the name; an error's value, if it is not known. False: nothing does. */
+bool module_name(struct eval *e, const struct module *m, const char *name, struct loc at, struct val *out);
+struct val module_attribute(struct eval *e, struct val v, const char *name, struct loc at);
+struct val host_attribute(struct eval *e, struct val v, const char *name);
+struct val host_call(struct eval *e, struct val callee, const struct val *args, u32 n, struct loc at);
+
 /* expr.c: expressions */
 struct val eval_expr(struct eval *e, const struct expr *x);
-struct val eval_name(struct eval *e, const char *name, struct loc at);
 /* `v` as a condition: 1 true, 0 false, -1 known only at run time (*cond is then the i1), -2 error. */
 int truth(struct eval *e, struct val v, struct loc at, struct value **cond);
 struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at);

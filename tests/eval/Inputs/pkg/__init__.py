@@ -1,0 +1,2 @@
+from .helpers import scaled as rescaled
+from .sub import *

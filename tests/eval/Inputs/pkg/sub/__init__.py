@@ -1,0 +1,2 @@
+from ..helpers import FACTOR
+from .deep import negative

@@ -1,0 +1,7 @@
+import triton
+
+BLOCK = 64
+
+@triton.jit
+def negative(x):
+    return -x
