@@ -187,6 +187,6 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
--include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d)
+-include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
 .PHONY: all deps tidy fuzz install clean demo test test-gpu test-articles gpu-kit
