@@ -381,6 +381,15 @@ static bool index_may_wrap(const struct lower *l, const struct op *o)
 	       (step > most || value_range(l->s->ranges, for_upper(o))->max > most - (step - 1));
 }
 
+/* The index of the last iteration of a loop that runs. A step of 0, for which there is none, counts as 1 here. */
+static LLVMValueRef last_index(struct lower *l, const struct op *o, LLVMValueRef lb, LLVMValueRef ub, LLVMValueRef step)
+{
+	LLVMValueRef one = LLVMConstInt(LLVMTypeOf(lb), 1, false), last = LLVMBuildSub(l->b, ub, one, "");
+	if (value_range(l->s->ranges, for_step(o))->min < 1)
+		step = LLVMBuildSelect(l->b, LLVMBuildICmp(l->b, LLVMIntSLT, step, one, ""), one, step, "");
+	return LLVMBuildSub(l->b, last, LLVMBuildURem(l->b, LLVMBuildSub(l->b, last, lb, ""), step, ""), "");
+}
+
 /* Tested before each iteration: what the loop carries is its results too, where a test at the end would need other phis
  * behind it. ptxas turns the loop round. One that runs once at most is a branch, which keeps nothing for another
  * time. */
@@ -404,9 +413,11 @@ static void lower_for(struct lower *l, const struct op *o)
 			pass_pin(l, pin_down(l, for_init(o, i)), for_arg(o, i));
 	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
-	/* then no index is compared that is past the end: the last one tells by its distance that it is the last */
+	/* Then the index behind the last one is not compared with the end, but each with the last one, and for equality
+	 * only: ptxas moves a constant from one side of a comparison of indices to the other as if no sum wrapped. */
 	bool wraps = !once && index_may_wrap(l, o);
 	LLVMValueRef any = wraps ? LLVMBuildICmp(l->b, LLVMIntSLT, lb, ub, "") : NULL, more = NULL;
+	LLVMValueRef last = wraps ? last_index(l, o, lb, ub, step) : NULL;
 	if (!once) {
 		LLVMBuildBr(l->b, head);
 		LLVMPositionBuilderAtEnd(l->b, head);
@@ -427,7 +438,7 @@ static void lower_for(struct lower *l, const struct op *o)
 		if (first[i].as != AS_PINNED)
 			next[i] = carried(l, for_yielded(o, i), for_arg(o, i), first[i].as, first[i].shape);
 	LLVMValueRef index = once ? NULL : LLVMBuildAdd(l->b, iv, step, "");
-	LLVMValueRef again = wraps ? LLVMBuildICmp(l->b, LLVMIntUGT, LLVMBuildSub(l->b, ub, iv, ""), step, "") : NULL;
+	LLVMValueRef again = wraps ? LLVMBuildICmp(l->b, LLVMIntNE, iv, last, "") : NULL;
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
 	LLVMValueRef branch = LLVMBuildBr(l->b, once ? exit : head);
 	if (!once) {
