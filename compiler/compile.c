@@ -361,6 +361,10 @@ static bool check_start(struct run *r, const struct kernel *k)
 		diag(d, E_TEXT_TARGET, k->loc, k->target, r->o->target.sm);
 		return false;
 	}
+	if (k->cuda.cluster > 1 && !r->o->target.has_clusters) {
+		diag(d, E_TEXT_CLUSTER, k->loc, k->cuda.cluster, k->target);
+		return false;
+	}
 	if (place < 0 || (any && (place >= index_of(list->place, list->nplace, "layouts")) != (any->layout != NULL))) {
 		diag(d, E_START_AFTER, k->loc, after ? after : "barriers",
 		     any && !any->layout ? "one without layouts" : "one that has been placed");

@@ -593,7 +593,12 @@ enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const 
 			   const struct cont *rest)
 {
 	i128 end = r->end.integer, by = r->step.integer;
+	u32 errors = e->diags->nerrors;
 	for (; by > 0 ? at < end : at > end; at += by) {
+		if (e->diags->nerrors != errors) { /* the others would have them too */
+			mark_unknown(e, &s->body);
+			return FLOW_NEXT;
+		}
 		struct cont next = {.loop = s, .next = at + by, .range = r, .outer = rest};
 		if (!step(e, s->loc))
 			return FLOW_RETURN;
