@@ -2,6 +2,9 @@
  * the PTX of any target for a newer GPU, so every target gets them.
  *
  * - For sm_90, min(min(a, -b), c) of signed integers of 32 or 16 bits becomes one VIMNMX3 that reads b; max alike.
+ * - (-a >> n) + b of 32 bits becomes one LEA.HI.SX32 that shifts a, then negates.
+ * - The extension of -a from 16 bits becomes the negation of a's: of the least number, they differ. So do products,
+ *   comparisons and shifts of -a.
  * - abs.s32 is taken to be at least 0, and comparisons are decided by that; abs of the least number is negative.
  *
  * ptxas does not recognise ~x + 1 as a negation, nor max(x, ~x + 1) as an absolute value, and joins the addition with
@@ -21,47 +24,26 @@ static bool calls(LLVMValueRef v, const char *intrinsic)
 	return id && !strcmp(LLVMIntrinsicGetName(id, &len), intrinsic);
 }
 
-/* x, where v is -x; else NULL. */
-static LLVMValueRef negated(LLVMValueRef v)
+/* x, where v is -x; else NULL. LLVM makes a negation of a product with the negative of a power of two. */
+static LLVMValueRef negated(LLVMBuilderRef b, LLVMValueRef v)
 {
-	bool negation =
-		LLVMIsAInstruction(v) && LLVMGetInstructionOpcode(v) == LLVMSub && LLVMIsNull(LLVMGetOperand(v, 0));
-	return negation ? LLVMGetOperand(v, 1) : NULL;
-}
-
-/* The comparison of a select, if signed; else NULL. */
-static LLVMValueRef signed_compare(LLVMValueRef v)
-{
-	LLVMValueRef compare = LLVMIsASelectInst(v) ? LLVMGetOperand(v, 0) : NULL;
-	return compare && LLVMIsAICmpInst(compare) && LLVMGetICmpPredicate(compare) >= LLVMIntSGT ? compare : NULL;
-}
-
-/* The operation that compares the two operands of v, a signed minimum or maximum: v itself, an intrinsic, or the
- * comparison of v, a select; else NULL. */
-static LLVMValueRef min_max(LLVMValueRef v)
-{
-	if (calls(v, "llvm.smin") || calls(v, "llvm.smax"))
-		return v;
-	LLVMValueRef compare = signed_compare(v);
-	if (!compare)
+	LLVMOpcode op = LLVMIsAInstruction(v) ? LLVMGetInstructionOpcode(v) : 0;
+	if (op == LLVMSub && LLVMIsNull(LLVMGetOperand(v, 0)))
+		return LLVMGetOperand(v, 1);
+	if (op != LLVMMul || !LLVMIsAConstantInt(LLVMGetOperand(v, 1)))
 		return NULL;
-	LLVMValueRef l = LLVMGetOperand(compare, 0), r = LLVMGetOperand(compare, 1);
-	LLVMValueRef yes = LLVMGetOperand(v, 1), no = LLVMGetOperand(v, 2);
-	return (l == yes && r == no) || (l == no && r == yes) ? compare : NULL;
+	i64 by = LLVMConstIntGetSExtValue(LLVMGetOperand(v, 1));
+	if (by >= 0 || by == INT64_MIN || !is_pow2(-by))
+		return NULL;
+	LLVMTypeRef t = LLVMTypeOf(v);
+	LLVMPositionBuilderBefore(b, v);
+	return LLVMBuildShl(b, LLVMGetOperand(v, 0), LLVMConstInt(t, (u64)__builtin_ctzll((u64)by), false), "");
 }
 
-/* x, where v is its absolute value: an intrinsic that gives the least number for itself, or a select by a signed
- * comparison between x and -x; else NULL. */
+/* x, where v is its absolute value, which of the least number is that number; else NULL. */
 static LLVMValueRef absolute(LLVMValueRef v)
 {
-	if (calls(v, "llvm.abs"))
-		return LLVMIsNull(LLVMGetOperand(v, 1)) ? LLVMGetOperand(v, 0) : NULL;
-	LLVMValueRef compare = signed_compare(v);
-	LLVMValueRef yes = compare ? LLVMGetOperand(v, 1) : NULL, no = compare ? LLVMGetOperand(v, 2) : NULL;
-	if (!compare || LLVMGetICmpPredicate(compare) != LLVMIntSLT || LLVMGetOperand(compare, 0) != no ||
-	    !LLVMIsNull(LLVMGetOperand(compare, 1)))
-		return NULL;
-	return negated(yes) == no ? no : NULL;
+	return calls(v, "llvm.abs") && LLVMIsNull(LLVMGetOperand(v, 1)) ? LLVMGetOperand(v, 0) : NULL;
 }
 
 /* -x as ~x + 1 in inline PTX. */
@@ -78,35 +60,13 @@ static LLVMValueRef opaque_negation(LLVMBuilderRef b, LLVMValueRef x)
 	return LLVMBuildCall2(b, type, code, &x, 1, "");
 }
 
-static void replace_operand(LLVMValueRef user, LLVMValueRef old, LLVMValueRef by)
+static LLVMValueRef maximum(LLVMBuilderRef b, LLVMValueRef x, LLVMValueRef y)
 {
-	for (unsigned i = 0; i < (unsigned)LLVMGetNumOperands(user); i++)
-		if (LLVMGetOperand(user, i) == old)
-			LLVMSetOperand(user, i, by);
-}
-
-static void protect_operands(LLVMBuilderRef b, LLVMValueRef v, LLVMValueRef compare)
-{
-	for (unsigned i = 0; i < 2; i++) {
-		LLVMValueRef old = LLVMGetOperand(compare, i), x = negated(old);
-		if (!x)
-			continue;
-		LLVMPositionBuilderBefore(b, compare);
-		LLVMValueRef by = opaque_negation(b, x);
-		replace_operand(compare, old, by);
-		replace_operand(v, old, by);
-	}
-}
-
-static void replace_absolute(LLVMBuilderRef b, LLVMValueRef v, LLVMValueRef x)
-{
-	LLVMModuleRef mod = LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(v)));
+	LLVMModuleRef mod = LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInsertBlock(b)));
 	LLVMTypeRef t = LLVMTypeOf(x);
-	LLVMPositionBuilderBefore(b, v);
 	unsigned max = LLVMLookupIntrinsicID("llvm.smax", strlen("llvm.smax"));
-	LLVMValueRef f = LLVMGetIntrinsicDeclaration(mod, max, &t, 1), in[] = {x, opaque_negation(b, x)};
-	LLVMReplaceAllUsesWith(v, LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, in, 2, ""));
-	LLVMInstructionEraseFromParent(v);
+	LLVMValueRef f = LLVMGetIntrinsicDeclaration(mod, max, &t, 1), in[] = {x, y};
+	return LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, in, 2, "");
 }
 
 static void visit(LLVMBuilderRef b, LLVMValueRef v)
@@ -115,11 +75,13 @@ static void visit(LLVMBuilderRef b, LLVMValueRef v)
 	unsigned bits = LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(t) : 0;
 	if (bits != 16 && bits != 32 && bits != 64)
 		return;
-	LLVMValueRef x = absolute(v), compare = x || bits == 64 ? NULL : min_max(v);
-	if (x)
-		replace_absolute(b, v, x);
-	else if (compare)
-		protect_operands(b, v, compare);
+	LLVMValueRef of = absolute(v), x = of || bits == 64 ? of : negated(b, v);
+	if (!x)
+		return;
+	LLVMPositionBuilderBefore(b, v);
+	LLVMValueRef by = opaque_negation(b, x);
+	LLVMReplaceAllUsesWith(v, of ? maximum(b, x, by) : by);
+	LLVMInstructionEraseFromParent(v);
 }
 
 void protect_negations(LLVMModuleRef mod)

@@ -549,7 +549,7 @@ static void extremes_of_negations(struct suite *s, int form, tl_dtype t)
 		int64_t nx = wrap(t, (int64_t)(0 - (uint64_t)x)), ny = wrap(t, (int64_t)(0 - (uint64_t)y)),
 			nz = wrap(t, (int64_t)(0 - (uint64_t)z));
 		int64_t r = x;
-		for (int k = 0; form == 8 && k < 3; k++)
+		for (int k = 0; form == 10 && k < 3; k++)
 			r = min(min(r, ny), wrap(t, (int64_t)((uint64_t)z - (uint64_t)r)));
 		want_int(o, i,
 			 form == 0 || form == 3 ? min(min(x, ny), z) :
@@ -558,7 +558,9 @@ static void extremes_of_negations(struct suite *s, int form, tl_dtype t)
 			 form == 4 ? max(min(nx, y), min(nz, x)) :
 			 form == 5 ? max(max(nx, y), max(z, ny)) :
 			 form == 6 ? (is_signed(t) && x == least(t) ? y : z) :
-			 form == 7 ? (is_signed(t) && x == least(t) ? y : is_signed(t) && x < 0 ? nx : x) : r);
+			 form == 7 ? (is_signed(t) && x == least(t) ? y : is_signed(t) && x < 0 ? nx : x) :
+			 form == 8 ? wrap(t, (is_signed(t) ? nx >> 2 : (int64_t)((uint64_t)nx >> 2)) + (x & y)) :
+			 form == 9 ? wrap(t, (int64_t)((uint64_t)nx * 77) >> 8) : r);
 	}
 	LAUNCH(s, "extremes_of_negations", GRID_1D, ptr(xs), ptr(ys), ptr(zs), ptr(o), tl_int(N), tl_int(form),
 	       tl_int(BLOCK));
@@ -589,7 +591,7 @@ void theme_elementwise(struct suite *s)
 	for (int t = 0; t < 4; t++)
 		scalar_operators(s, int_types[t]);
 	weak_constants(s);
-	for (int form = 0; form < 9; form++)
+	for (int form = 0; form < 11; form++)
 		for (int t = 0; t < INT_TYPES; t++)
 			extremes_of_negations(s, form, int_types[t]);
 }
