@@ -416,15 +416,20 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	return !why;
 }
 
-/* Sums that the registers cannot hold are read and written at each step. */
+/* Sums that the registers cannot hold are read and written at each step. So many that LLVM would take minutes for them are
+ * refused. */
 static void check_accumulator(struct placer *p, const struct op *dot, const struct layout *acc)
 {
-	enum { MAX_WARPS = 32 };
+	enum { MAX_WARPS = 32, MOST_SUMS = 512 };
 	int warps = p->s->num_warps, more = 2 * warps,
 	    regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
 	if (regs < most_registers(p->s, warps))
 		return;
-	diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps), warps);
+	p->s->failed |= regs > MOST_SUMS;
+	if (regs > MOST_SUMS)
+		diag(p->s->diags, E_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps), warps);
+	else
+		diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps), warps);
 	while (more <= MAX_WARPS && regs * warps / more >= most_registers(p->s, more))
 		more *= 2;
 	if (more <= MAX_WARPS)
