@@ -341,9 +341,11 @@ static void read_hint(struct reader *r, const char *name, struct attrs *out)
 	bool dense = rd_accept(r, "dense<"), list = rd_accept(r, "[");
 	int n = 0;
 	do {
-		i32 x = (i32)read_int(r);
-		if (n < MAX_RANK)
-			v[n++] = x;
+		i64 x = read_int(r);
+		if (!is_pow2(x) || x > INT32_MAX)
+			rd_fail(r, "a hint is a power of two");
+		else if (n < MAX_RANK)
+			v[n++] = (i32)x;
 	} while (!r->failed && rd_accept(r, ","));
 	if (list)
 		rd_expect(r, "]");
