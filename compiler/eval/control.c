@@ -245,11 +245,14 @@ static void finish_merging(struct eval *e, struct op *o, const scope *before, co
 		if (x.kind == V_ERROR || y.kind == V_ERROR || x.kind == V_UNSET || y.kind == V_UNSET) {
 			x = x.kind == V_ERROR || y.kind == V_ERROR ? val_error() : x.kind == V_UNSET ? x : y;
 		} else if (!same_type(&x, &y) || !has_run_time_part(&x)) {
-			if (old)
+			bool constants = !has_run_time_part(&x) && !has_run_time_part(&y);
+			if (old && !constants)
 				x = eval_error(e, E_BRANCH_TYPES, s->loc, a->name, describe(e, &x), describe(e, &y));
 			else
 				x = (struct val){.kind = V_UNSET,
-						 .reason = "the branches of a run-time 'if' give it different types"};
+						 .reason = constants ?
+							 "the branches of a run-time 'if' give it different constants" :
+							 "the branches of a run-time 'if' give it different types"};
 		} else {
 			flatten(e, &x, &v[0]);
 			flatten(e, &y, &v[1]);
