@@ -416,8 +416,8 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	return !why;
 }
 
-/* Sums that the registers cannot hold are read and written at each step. So many that LLVM would take minutes for them are
- * refused. */
+/* Sums that the registers cannot hold are read and written at each step. So many that LLVM would take minutes for them
+ * are refused. */
 static void check_accumulator(struct placer *p, const struct op *dot, const struct layout *acc)
 {
 	enum { MAX_WARPS = 32, MOST_SUMS = 512 };
