@@ -17,6 +17,9 @@ bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shap
 bool arg_axis(struct eval *e, const struct args *a, u32 i, int rank, int *axis);
 /* One of `names` (NULL-terminated) → its index; None and "" → 0. */
 bool arg_choice(struct eval *e, const struct args *a, u32 i, const char *const *names, i64 *out);
+/* tl.load and tl.store where the pointer is an object. */
+struct val load_block(struct eval *e, const struct args *a);
+struct val store_block(struct eval *e, const struct args *a);
 /* Says, where remarks are wanted, that this argument is accepted for Triton's sake and changes nothing. */
 void remark_no_effect(struct eval *e, const struct args *a, u32 i);
 

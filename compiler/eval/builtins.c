@@ -63,7 +63,7 @@ static const char *callee(const struct eval *e, const struct args *a)
 {
 	const char *name = a->b->name;
 	for (const struct frame *f = e->frame; f && f->func->module == e->std; f = f->caller)
-		name = f->func->name;
+		name = f->func->name[0] == '_' ? name : f->func->name;
 	return name;
 }
 

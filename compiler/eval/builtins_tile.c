@@ -195,6 +195,8 @@ struct val bi_load(struct eval *e, const struct args *a)
 	struct val p, mask, other = a->at[2];
 	i64 cache, evict;
 	bool is_volatile;
+	if (a->at[0].kind == V_OBJECT)
+		return load_block(e, a);
 	if (!arg_pointer(e, a, &p) || !arg_mask(e, a, 1, &mask) || !arg_choice(e, a, 5, caches, &cache) ||
 	    !arg_choice(e, a, 6, evictions, &evict) || !arg_bool(e, a, 7, &is_volatile) ||
 	    !no_block_pointer_options(e, a, 3, 4))
@@ -237,6 +239,8 @@ struct val bi_store(struct eval *e, const struct args *a)
 	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
 	struct val p, v, mask;
 	i64 cache, evict;
+	if (a->at[0].kind == V_OBJECT)
+		return store_block(e, a);
 	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) ||
 	    !arg_choice(e, a, 4, caches, &cache) || !arg_choice(e, a, 5, evictions, &evict) ||
 	    !no_block_pointer_options(e, a, 3, 0))

@@ -292,7 +292,9 @@ struct val call_std(struct eval *e, const char *name, const struct val *args, u3
 	struct loc locs[MAX_ARGS];
 	for (u32 i = 0; i < nargs; i++)
 		locs[i] = e->b.loc;
-	struct val f = namespace_lookup(e, NS_TL, intern_str(e->ctx->names, name));
+	name = intern_str(e->ctx->names, name);
+	const struct func *own = map_get(&e->std->by_name, name);
+	struct val f = own ? (struct val){.kind = V_FUNC, .func = own} : namespace_lookup(e, NS_TL, name);
 	tl_assert(f.kind != V_ERROR);
 	return call_val(e, f, args, locs, nargs, NULL, 0, e->b.loc);
 }

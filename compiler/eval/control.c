@@ -5,7 +5,7 @@
  * of the function into its branches, so the IR needs no jumps. */
 #include "eval/internal.h"
 
-/* --- flattening: tuples of values travel as their parts ------------------------------------------------------ */
+/* --- flattening: tuples and objects travel as their parts ------------------------------------------------------ */
 
 typedef VEC(struct value *) value_vec;
 
@@ -13,7 +13,7 @@ static void flatten(struct eval *e, const struct val *v, value_vec *out)
 {
 	if (v->kind == V_TENSOR)
 		vec_push(e->arena, out, v->ssa);
-	for (u32 i = 0; v->kind == V_TUPLE && i < v->nitems; i++)
+	for (u32 i = 0; val_has_parts(v) && i < v->nitems; i++)
 		flatten(e, &v->items[i], out);
 }
 
@@ -22,7 +22,7 @@ static struct val rebuild(struct eval *e, struct val v, struct value *const **ne
 {
 	if (v.kind == V_TENSOR)
 		v.ssa = *(*next)++;
-	if (v.kind == V_TUPLE) {
+	if (val_has_parts(&v)) {
 		struct val *items = arena_array(e->arena, struct val, v.nitems);
 		for (u32 i = 0; i < v.nitems; i++)
 			items[i] = rebuild(e, v.items[i], next);
@@ -35,7 +35,7 @@ static bool has_run_time_part(const struct val *v)
 {
 	if (v->kind == V_TENSOR)
 		return true;
-	for (u32 i = 0; v->kind == V_TUPLE && i < v->nitems; i++)
+	for (u32 i = 0; val_has_parts(v) && i < v->nitems; i++)
 		if (has_run_time_part(&v->items[i]))
 			return true;
 	return false;
@@ -48,8 +48,8 @@ static bool same_type(const struct val *a, const struct val *b)
 		return false;
 	if (a->kind == V_TENSOR)
 		return a->ssa->type == b->ssa->type && a->dtype == b->dtype && a->pointers == b->pointers;
-	if (a->kind == V_TUPLE) {
-		if (a->nitems != b->nitems)
+	if (val_has_parts(a)) {
+		if (a->nitems != b->nitems || a->class != b->class)
 			return false;
 		for (u32 i = 0; i < a->nitems; i++)
 			if (!same_type(&a->items[i], &b->items[i]))

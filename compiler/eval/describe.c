@@ -53,6 +53,7 @@ void print_val(struct strbuf *out, const struct val *v)
 		}
 		sb_puts(out, v->nitems == 1 ? ",)" : ")");
 		break;
+	case V_OBJECT: sb_puts(out, object_class(v)); break;
 	case V_DICT:
 		sb_puts(out, "{");
 		for (u32 i = 0; i < v->nitems; i++) {
@@ -84,7 +85,7 @@ const char *describe(struct eval *e, const struct val *v)
 	static const char *const what[] = {
 		[V_ERROR] = "an error", [V_UNSET] = "an unset variable", [V_NONE] = "None", [V_BOOL] = "the constant",
 		[V_INT] = "the constant", [V_FLOAT] = "the constant", [V_STR] = "the string", [V_TYPE] = "the type",
-		[V_TUPLE] = "the tuple", [V_DICT] = "the dict",
+		[V_TUPLE] = "the tuple", [V_DICT] = "the dict", [V_OBJECT] = "the",
 		[V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
 		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_NAMESPACE] = "a module",
 		[V_MODULE] = "a module", [V_HOST] = "host Python's",
@@ -147,8 +148,9 @@ bool val_equal(const struct val *a, const struct val *b)
 			return false;
 		/* fall through */
 	case V_DICT:
+	case V_OBJECT:
 	case V_TUPLE:
-		if (a->nitems != b->nitems)
+		if (a->class != b->class || a->nitems != b->nitems)
 			return false;
 		for (u32 i = 0; i < a->nitems; i++)
 			if (!val_equal(&a->items[i], &b->items[i]))

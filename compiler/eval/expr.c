@@ -6,7 +6,7 @@
 
 /* --- attributes and subscripts ------------------------------------------------------------------------------- */
 
-static struct val bind_method(struct eval *e, struct val self, struct val callee)
+struct val bind_method(struct eval *e, struct val self, struct val callee)
 {
 	struct val *pair = arena_array(e->arena, struct val, 2);
 	pair[0] = self;
@@ -135,6 +135,9 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_TENSOR: return tensor_attribute(e, v, name, at);
 	case V_TYPE: return type_attribute(e, v, name, at);
+	case V_OBJECT:
+		r = object_attribute(e, v, name);
+		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_HOST: return host_attribute(e, v, name);
 	case V_MODULE: return module_attribute(e, v, name, at);
 	case V_BOOL:

@@ -5,6 +5,7 @@
 #include "eval/eval.h"
 
 enum {
+	MAX_FIELDS = 8, /* of an object */
 	MAX_CALL_DEPTH = 60,
 	MAX_NESTING = 1500,       /* of expressions being evaluated, over all calls: bounds the C stack */
 	MAX_BRANCHES = 200,       /* of run-time branches and loops inside each other, likewise */
@@ -25,6 +26,7 @@ enum val_kind {
 	V_TYPE,      /* a dtype, pointer type or tile type */
 	V_TUPLE,     /* lists and sets too */
 	V_DICT,      /* items: each key followed by its value */
+	V_OBJECT,    /* items: the fields of its class */
 	V_SLICE,     /* ':' */
 	V_ELLIPSIS,
 	V_TENSOR,    /* a run-time scalar or tile: SSA */
@@ -57,6 +59,7 @@ struct val {
 	enum val_kind kind;
 	enum dtype dtype; /* V_TENSOR, V_TYPE: element type as the language sees it (with signedness) */
 	u8 pointers;      /* V_TENSOR, V_TYPE: levels of pointer above dtype */
+	u8 class;         /* V_OBJECT: see objects.c */
 	union {
 		bool boolean;
 		i128 integer;
@@ -66,7 +69,7 @@ struct val {
 			u32 len;
 		};
 		struct {
-			const struct val *items; /* V_TUPLE, V_DICT; V_TYPE: the shape, as V_INT */
+			const struct val *items; /* V_TUPLE, V_DICT, V_OBJECT; V_TYPE: the shape, as V_INT */
 			u32 nitems;
 		};
 		struct value *ssa;
@@ -104,6 +107,8 @@ static inline struct val val_tensor(struct value *v, enum dtype d, int pointers)
 {
 	return (struct val){.kind = V_TENSOR, .ssa = v, .dtype = d, .pointers = (u8)pointers};
 }
+/* Is it made of items, which may be run-time values? */
+static inline bool val_has_parts(const struct val *v) { return v->kind == V_TUPLE || v->kind == V_OBJECT; }
 static inline bool val_is_number(const struct val *v)
 {
 	return v->kind == V_BOOL || v->kind == V_INT || v->kind == V_FLOAT;
@@ -198,6 +203,11 @@ struct val eval_expr(struct eval *e, const struct expr *x);
 int truth(struct eval *e, struct val v, struct loc at, struct value **cond);
 struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at);
 struct val get_item(struct eval *e, struct val v, struct val index, struct loc at);
+struct val bind_method(struct eval *e, struct val self, struct val callee);
+
+/* objects.c */
+const char *object_class(const struct val *v);
+struct val object_attribute(struct eval *e, struct val v, const char *name); /* V_ERROR: there is none */
 
 /* fstring.c */
 struct val eval_fstring(struct eval *e, const struct expr *x);

@@ -18,6 +18,7 @@ int main(int argc, char **argv)
 		{"program", theme_program},
 		{"table", theme_table},
 		{"alias", theme_alias},
+		{"blocks", theme_blocks},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }

@@ -1,0 +1,104 @@
+/* Objects: values with named fields, of the classes that lang/std/blocks.tl has the methods of. */
+#include <string.h>
+
+#include "eval/args.h"
+
+static const struct {
+	const char *name;
+	const char *fields[MAX_FIELDS + 1];
+} classes[] = {
+	{"block_pointer", {"base", "shape", "strides", "offsets", "block_shape"}},
+	{"tensor_descriptor", {"base", "shape", "strides", "block_shape", "padding_option"}},
+};
+
+const char *object_class(const struct val *v)
+{
+	return classes[v->class].name;
+}
+
+/* For the library: an object of the class with that name. */
+struct val bi_object(struct eval *e, const struct args *a)
+{
+	struct val v = {.kind = V_OBJECT, .items = a->at[1].items, .nitems = a->at[1].nitems};
+	(void)e;
+	while (strcmp(classes[v.class].name, a->at[0].text) != 0)
+		v.class ++;
+	return v;
+}
+
+struct val object_attribute(struct eval *e, struct val v, const char *name)
+{
+	for (u32 i = 0; i < v.nitems; i++)
+		if (!strcmp(classes[v.class].fields[i], name))
+			return v.items[i];
+	if (!strcmp(name, "dtype"))
+		return val_dtype(v.items[0].dtype);
+	if (!strcmp(name, "type") || !strcmp(name, "block_type"))
+		return (struct val){.kind = V_TYPE,
+				    .dtype = v.items[0].dtype,
+				    .items = object_attribute(e, v, "block_shape").items,
+				    .nitems = object_attribute(e, v, "block_shape").nitems};
+	const char *method = arena_printf(e->arena, "_%s_%s", object_class(&v), name);
+	const struct func *f = map_get(&e->std->by_name, intern_str(e->ctx->names, method));
+	return f ? bind_method(e, v, (struct val){.kind = V_FUNC, .func = f}) : val_error();
+}
+
+/* Every dimension named is one of the block's. */
+static bool check_boundary(struct eval *e, const struct args *a, u32 i, struct val *out)
+{
+	const struct val shape = object_attribute(e, a->at[0], "block_shape");
+	struct val v = a->at[i];
+	if (v.kind == V_NONE)
+		v = val_tuple(NULL, 0);
+	if (v.kind != V_TUPLE)
+		v = val_tuple(&a->at[i], 1);
+	struct val *dims = arena_array(e->arena, struct val, v.nitems);
+	for (u32 k = 0; k < v.nitems; k++) {
+		struct args one = {
+			.b = a->b, .at = (struct val[]){a->at[0], v.items[k]}, .loc = a->loc + i - 1, .n = 2};
+		int axis;
+		if (!arg_axis(e, &one, 1, (int)shape.nitems, &axis))
+			return false;
+		dims[k] = val_int(axis);
+	}
+	*out = val_tuple(dims, v.nitems);
+	return true;
+}
+
+static bool unwanted(struct eval *e, const struct args *a, u32 i)
+{
+	if (a->at[i].kind == V_NONE)
+		return false;
+	eval_error(e, E_BLOCK_POINTER_MASK, a->loc[i], arg_name(e, a, i));
+	return true;
+}
+
+static bool is_block_pointer(struct eval *e, const struct args *a)
+{
+	if (!strcmp(object_class(&a->at[0]), "block_pointer"))
+		return true;
+	eval_error(e, E_NOT_A_POINTER, a->loc[0], a->b->name, describe(e, &a->at[0]));
+	diag_hint(e->diags, "a descriptor has methods: x.load([…]), x.store([…], value)");
+	return false;
+}
+
+struct val load_block(struct eval *e, const struct args *a)
+{
+	static const char *const paddings[] = {"", "zero", "nan", NULL};
+	struct val checked;
+	i64 padding;
+	if (!is_block_pointer(e, a) || unwanted(e, a, 1) || unwanted(e, a, 2) || !check_boundary(e, a, 3, &checked) ||
+	    !arg_choice(e, a, 4, paddings, &padding))
+		return val_error();
+	const struct val in[] = {a->at[0], checked, a->at[4], a->at[5], a->at[6], a->at[7]};
+	return call_std(e, "_block_pointer_load", in, ARRAY_LEN(in));
+}
+
+struct val store_block(struct eval *e, const struct args *a)
+{
+	struct val checked;
+	if (!is_block_pointer(e, a) || unwanted(e, a, 2) || !check_boundary(e, a, 3, &checked))
+		return val_error();
+	const struct val in[] = {a->at[0], a->at[1], checked, a->at[4], a->at[5]};
+	return call_std(e, "_block_pointer_store", in, ARRAY_LEN(in));
+}
