@@ -148,7 +148,8 @@ typedef enum tl_arg_kind {
 typedef struct tl_arg {
 	tl_arg_kind kind;
 	tl_dtype dtype;  /* of the pointee, integer or float; of TL_ARG_TYPE itself */
-	bool typed;      /* false for tl_int() and tl_uint(): i32 where it fits, as in Triton */
+	uint64_t typed : 8;  /* 0 for tl_int() and tl_uint(): i32 where it fits, as in Triton; else 1 */
+	uint64_t bytes : 56; /* of a pointer: how much memory behind it is meant; 0: the allocation around it */
 	union {
 		void *ptr;
 		int64_t i;
@@ -156,13 +157,12 @@ typedef struct tl_arg {
 		double f;
 		const char *s;
 	};
-	size_t bytes;    /* of a pointer: how much memory behind it is meant; 0: the allocation around it */
 } tl_arg;
 
 /* A device pointer to elements of type t. */
 static inline tl_arg tl_ptr(tl_dtype t, const void *p)
 {
-	tl_arg a = {TL_ARG_PTR, t, true, {0}, 0};
+	tl_arg a = {TL_ARG_PTR, t, 1, 0, {0}};
 	a.ptr = (void *)p;
 	return a;
 }
@@ -179,67 +179,67 @@ static inline tl_arg tl_buf(tl_dtype t, const tl_buffer *b) { return tl_range(t,
 /* An integer: i32, or i64 where that is too small; or the value of a constexpr parameter. */
 static inline tl_arg tl_int(int64_t i)
 {
-	tl_arg a = {TL_ARG_INT, TL_I32, false, {0}, 0};
+	tl_arg a = {TL_ARG_INT, TL_I32, 0, 0, {0}};
 	a.i = i;
 	return a;
 }
 static inline tl_arg tl_int_typed(tl_dtype t, int64_t i)
 {
-	tl_arg a = {TL_ARG_INT, t, true, {0}, 0};
+	tl_arg a = {TL_ARG_INT, t, 1, 0, {0}};
 	a.i = i;
 	return a;
 }
 /* The same from 0 to 2^64 - 1: an i32, an i64 where that is too small, and from 2^63 a u64. */
 static inline tl_arg tl_uint(uint64_t u)
 {
-	tl_arg a = {TL_ARG_UINT, TL_I32, false, {0}, 0};
+	tl_arg a = {TL_ARG_UINT, TL_I32, 0, 0, {0}};
 	a.u = u;
 	return a;
 }
 static inline tl_arg tl_uint_typed(tl_dtype t, uint64_t u)
 {
-	tl_arg a = {TL_ARG_UINT, t, true, {0}, 0};
+	tl_arg a = {TL_ARG_UINT, t, 1, 0, {0}};
 	a.u = u;
 	return a;
 }
 static inline tl_arg tl_float(double f)
 {
-	tl_arg a = {TL_ARG_FLOAT, TL_F32, true, {0}, 0};
+	tl_arg a = {TL_ARG_FLOAT, TL_F32, 1, 0, {0}};
 	a.f = f;
 	return a;
 }
 static inline tl_arg tl_float_typed(tl_dtype t, double f)
 {
-	tl_arg a = {TL_ARG_FLOAT, t, true, {0}, 0};
+	tl_arg a = {TL_ARG_FLOAT, t, 1, 0, {0}};
 	a.f = f;
 	return a;
 }
 static inline tl_arg tl_bool(bool b)
 {
-	tl_arg a = {TL_ARG_BOOL, TL_I1, true, {0}, 0};
+	tl_arg a = {TL_ARG_BOOL, TL_I1, 1, 0, {0}};
 	a.i = b;
 	return a;
 }
 static inline tl_arg tl_none(void)
 {
-	tl_arg a = {TL_ARG_NONE, TL_I32, false, {0}, 0};
+	tl_arg a = {TL_ARG_NONE, TL_I32, 0, 0, {0}};
 	return a;
 }
 /* For constexpr parameters: a string, a dtype, a jit function of the same module. */
 static inline tl_arg tl_str(const char *s)
 {
-	tl_arg a = {TL_ARG_STR, TL_I8, true, {0}, 0};
+	tl_arg a = {TL_ARG_STR, TL_I8, 1, 0, {0}};
 	a.s = s;
 	return a;
 }
 static inline tl_arg tl_type(tl_dtype t)
 {
-	tl_arg a = {TL_ARG_TYPE, t, true, {0}, 0};
+	tl_arg a = {TL_ARG_TYPE, t, 1, 0, {0}};
 	return a;
 }
 static inline tl_arg tl_func(const char *name)
 {
-	tl_arg a = {TL_ARG_FUNC, TL_I8, true, {0}, 0};
+	tl_arg a = {TL_ARG_FUNC, TL_I8, 1, 0, {0}};
 	a.s = name;
 	return a;
 }

@@ -10,7 +10,8 @@ class Value(ctypes.Union):
 
 
 class Arg(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("typed", ctypes.c_bool), ("value", Value), ("bytes", ctypes.c_size_t)]
+    _fields_ = [("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("typed", ctypes.c_uint64, 8),
+                ("bytes", ctypes.c_uint64, 56), ("value", Value)]
 
 
 class Config(ctypes.Structure):
@@ -25,18 +26,18 @@ class TlError(Exception):
 
 def pointer(dtype, address, size=0):
     """size: the bytes behind the address that are meant, as of tl_range; 0: the allocation around it."""
-    return Arg(1, DTYPES[dtype], True, Value(ptr=address), size)
+    return Arg(1, DTYPES[dtype], 1, size, Value(ptr=address))
 
 
 def scalar(v):
     """None, a bool, an int or a float."""
     if isinstance(v, bool):
-        return Arg(4, 0, True, Value(i=v))
+        return Arg(4, 0, 1, 0, Value(i=v))
     if isinstance(v, int):
-        return Arg(2, 3, False, Value(i=v))
+        return Arg(2, 3, 0, 0, Value(i=v))
     if isinstance(v, float):
-        return Arg(3, 13, True, Value(f=v))
-    return Arg(0, 3, False, Value(i=0))
+        return Arg(3, 13, 1, 0, Value(f=v))
+    return Arg(0, 3, 0, 0, Value(i=0))
 
 
 class Context:
