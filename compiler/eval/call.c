@@ -66,8 +66,12 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 	const struct builtin *b = hidden ? NULL : builtin_find(s, name, strlen(name));
 	if (b)
 		return builtin_val(b);
-	bool has_std = s == NS_TL || s == NS_MATH || s == NS_TRITON || s == NS_LIBDEVICE;
+	bool has_std = s == NS_TL || s == NS_MATH || s == NS_TRITON, has_libdevice = s == NS_LIBDEVICE || s == NS_MATH;
 	const struct func *f = has_std && !hidden ? map_get(&e->std->by_name, name) : NULL;
+	if (!f && has_libdevice && !hidden) {
+		name = intern_str(e->ctx->names, arena_printf(e->arena, "_libdevice_%s", name));
+		f = map_get(&e->std->by_name, name);
+	}
 	if (f)
 		return (struct val){.kind = V_FUNC, .func = f};
 	return val_error();

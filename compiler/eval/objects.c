@@ -43,6 +43,23 @@ struct val object_attribute(struct eval *e, struct val v, const char *name)
 	return f ? bind_method(e, v, (struct val){.kind = V_FUNC, .func = f}) : val_error();
 }
 
+/* getattr, hasattr (code 1): an attribute by its name; a missing one is no error where there is a default. */
+struct val bi_python_getattr(struct eval *e, const struct args *a)
+{
+	bool only_asks = a->b->code;
+	const struct val *otherwise = only_asks ? NULL : a->at[2].nitems ? &a->at[2].items[0] : NULL;
+	if (a->at[1].kind != V_STR)
+		return eval_error(e, E_ARG_KIND, a->loc[1], "name", a->b->name, "a string", describe(e, &a->at[1]));
+	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	struct val v = get_attribute(e, a->at[0], intern_str(e->ctx->names, a->at[1].text), a->loc[0]);
+	bool found = v.kind != V_ERROR;
+	if (!found && (only_asks || otherwise)) {
+		diags_cut(e->diags, len);
+		e->diags->nerrors = errors;
+	}
+	return only_asks ? val_bool(found) : !found && otherwise ? *otherwise : v;
+}
+
 /* Every dimension named is one of the block's. */
 static bool check_boundary(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
