@@ -371,14 +371,16 @@ static void carry_all(struct lower *l, struct value **to, u32 n, const struct ca
 			tell_others(l, to[i], tile_of(l, to[i])->at);
 }
 
-/* May the index behind the last one lie beyond its type? */
+/* May the index behind the last one lie beyond its type, or the distance from the first index to the end? ptxas subtracts
+ * the one from the other where it unrolls a loop. */
 static bool index_may_wrap(const struct lower *l, const struct op *o)
 {
 	int bits = type_elem_bits(for_index(o)->type);
-	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1,
-	    step = value_range(l->s->ranges, for_step(o))->max;
-	return !o->attr[ATTR_NO_WRAP] &&
-	       (step > most || value_range(l->s->ranges, for_upper(o))->max > most - (step - 1));
+	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1, distance,
+	    step = value_range(l->s->ranges, for_step(o))->max, first = value_range(l->s->ranges, for_lower(o))->min,
+	    end = value_range(l->s->ranges, for_upper(o))->max;
+	return !o->attr[ATTR_NO_WRAP] && (step > most || end > most - (step - 1) ||
+					  __builtin_sub_overflow(end, first, &distance) || distance > most);
 }
 
 /* The index of the last iteration of a loop that runs. A step of 0, for which there is none, counts as 1 here. */

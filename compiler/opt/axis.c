@@ -415,13 +415,17 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 
 static void analyze_block(struct axis_analysis *a, const struct block *b);
 
-/* Notes on the loop that the index behind the last iteration fits its type, if that is proved. */
+/* Notes on the loop that the index behind the last iteration fits its type, and the distance from the first index to the
+ * end, if that is proved. */
 static void note_no_wrap(const struct axis_analysis *a, struct op *o)
 {
 	struct value *end = for_upper(o), *step = for_step(o);
 	int bits = type_elem_bits(end->type);
 	i64 most = bits == 64 ? INT64_MAX : ((i64)1 << (bits - 1)) - 1, by = value_range(a->ranges, step)->max;
-	if (o->attr[ATTR_NO_WRAP])
+	bool below_0 = value_range(a->ranges, for_lower(o))->min < 0;
+	if (below_0)
+		most /= 2;
+	if (o->attr[ATTR_NO_WRAP] || (below_0 && !sizes_keep_bounded(a->kernel, a->ranges, for_lower(o), most)))
 		return;
 	if (by <= most / 2)
 		o->attr[ATTR_NO_WRAP] = value_range(a->ranges, end)->max <= most - (by - 1) ||

@@ -417,7 +417,7 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 }
 
 /* Sums that the registers cannot hold are read and written at each step. So many that LLVM would take minutes for them
- * are refused. */
+ * are refused; products of batches take less. */
 static void check_accumulator(struct placer *p, const struct op *dot, const struct layout *acc)
 {
 	enum { MAX_WARPS = 32, MOST_SUMS = 512 };
@@ -425,8 +425,9 @@ static void check_accumulator(struct placer *p, const struct op *dot, const stru
 	    regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
 	if (regs < most_registers(p->s, warps))
 		return;
-	p->s->failed |= regs > MOST_SUMS;
-	if (regs > MOST_SUMS)
+	bool refused = regs > MOST_SUMS && result(dot)->type->rank == 2;
+	p->s->failed |= refused;
+	if (refused)
 		diag(p->s->diags, E_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps), warps);
 	else
 		diag(p->s->diags, W_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps), warps);

@@ -75,7 +75,7 @@ static void visit(LLVMBuilderRef b, LLVMValueRef v)
 	unsigned bits = LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(t) : 0;
 	if (bits != 16 && bits != 32 && bits != 64)
 		return;
-	LLVMValueRef of = absolute(v), x = of || bits == 64 ? of : negated(b, v);
+	LLVMValueRef of = absolute(v), x = of ? of : negated(b, v);
 	if (!x)
 		return;
 	LLVMPositionBuilderBefore(b, v);
