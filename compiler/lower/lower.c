@@ -371,8 +371,8 @@ static void carry_all(struct lower *l, struct value **to, u32 n, const struct ca
 			tell_others(l, to[i], tile_of(l, to[i])->at);
 }
 
-/* May the index behind the last one lie beyond its type, or the distance from the first index to the end? ptxas subtracts
- * the one from the other where it unrolls a loop. */
+/* May the index behind the last one lie beyond its type, or the distance from the first index to the end? ptxas
+ * subtracts the one from the other where it unrolls a loop. */
 static bool index_may_wrap(const struct lower *l, const struct op *o)
 {
 	int bits = type_elem_bits(for_index(o)->type);

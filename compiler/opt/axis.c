@@ -415,8 +415,8 @@ static struct axis_info meet(const struct axis_info *x, const struct axis_info *
 
 static void analyze_block(struct axis_analysis *a, const struct block *b);
 
-/* Notes on the loop that the index behind the last iteration fits its type, and the distance from the first index to the
- * end, if that is proved. */
+/* Notes on the loop that the index behind the last iteration fits its type, and the distance from the first index to
+ * the end, if that is proved. */
 static void note_no_wrap(const struct axis_analysis *a, struct op *o)
 {
 	struct value *end = for_upper(o), *step = for_step(o);
