@@ -190,7 +190,7 @@ static struct val memory_pointer(struct eval *e, struct val p, struct loc at)
 struct val bi_load(struct eval *e, const struct args *a)
 {
 	/* by enum; stores have the others */
-	static const char *const caches[] = {"", ".ca", ".cg", "", "", "", ".cv", NULL};
+	static const char *const caches[] = {"", ".ca", ".cg", "", ".cs", "", ".cv", NULL};
 	static const char *const evictions[] = {"", "evict_first", "evict_last", NULL};
 	struct val p, mask, other = a->at[2];
 	i64 cache, evict;

@@ -485,10 +485,11 @@ struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc a
 		return eval_error(e, E_FP8_ARITHMETIC, at, "-", dtype_name(a.dtype));
 	if (a.pointers)
 		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, &a));
-	if (op == OP_NEG) { /* 0 - x, as Triton has it: -0.0 does not arise from +0.0 */
+	if (op == OP_NEG) { /* of floats -0 - x, so that the negative of 0 is -0 */
+		bool f = dtype_is_float(a.dtype);
 		struct val zero = a;
-		zero.ssa = zero_like(e, a.ssa);
-		return emit2(e, dtype_is_float(a.dtype) ? IR_SUBF : IR_SUBI, zero, a);
+		zero.ssa = build_constant(&e->b, a.ssa->type, f ? (u64)1 << (dtype_bits(a.dtype) - 1) : 0);
+		return emit2(e, f ? IR_SUBF : IR_SUBI, zero, a);
 	}
 	if (op == OP_NOT && a.dtype != DT_I1)
 		return eval_error(e, E_LOGICAL_TYPE, at, "not", describe_type(e, &a));

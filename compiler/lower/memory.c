@@ -90,7 +90,7 @@ static bool straddles_lines(struct lower *l, const struct value *ptr)
 
 static const char *load_policy(struct lower *l, const struct op *o)
 {
-	static const char *const cache[] = {"", ".ca", ".cg", "", "", "", ".cv"};
+	static const char *const cache[] = {"", ".ca", ".cg", "", ".cs", "", ".cv"};
 	if (o->attr[ATTR_VOLATILE])
 		return NULL;
 	const char *policy = cache[o->attr[ATTR_CACHE]];

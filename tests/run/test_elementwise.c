@@ -9,7 +9,7 @@ enum { N = 1000, BLOCK = 256 };
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double rsqrt(double x) { return 1 / sqrt(x); }
-static double negate(double x) { return 0 - x; }
+static double negate(double x) { return -x; }
 static double identity(double x) { return x; }
 
 /* Tolerances, relative (and absolute, near zeros of the function), for the approximations that Triton uses for fp32:

@@ -268,7 +268,7 @@ static void options(struct suite *s, tl_dtype t, bool load, const char *cache, c
 
 static void all_options(struct suite *s)
 {
-	static const char *const caches[] = {"", ".ca", ".cg", ".cv"},
+	static const char *const caches[] = {"", ".ca", ".cg", ".cs", ".cv"},
 		*const store_caches[] = {"", ".wb", ".cg", ".cs", ".wt"},
 				 *const evictions[] = {"", "evict_first", "evict_last"};
 	static const tl_dtype types[] = {TL_F32, TL_F16, TL_I8, TL_F64, TL_I1};
