@@ -72,9 +72,7 @@ $(BUILD)/gen/ptx_lex.c: runtime/sim/ptx.l $(BUILD)/deps | $(BUILD)/gen/ptx_parse
 	$(Q)flex -o $@ $<
 
 # The standard library and the math functions of libclc, inside the binary.
-STD = $(sort $(wildcard lang/std/*.tl))
-$(BUILD)/gen/std.tl: $(STD) $(BUILD)/deps
-	$(Q)cat $(STD) > $@
+STD = lang/std/core.tl $(filter-out lang/std/core.tl,$(sort $(wildcard lang/std/*.tl)))
 # Only the functions the code generator calls, already reduced to one small module.
 CLC = /usr/lib/clc/nvptx64--nvidiacl.bc
 CLC_FUNCS = $(foreach f,sin cos log log2 erf exp exp2 tanh,_Z$(call len,$(f))$(f)d) _Z4fmodff _Z4fmoddd
@@ -85,10 +83,10 @@ $(BUILD)/gen/math.bc: $(BUILD)/deps
 	$(Q)llvm-extract-19 --recursive --rglob='.*' $(CLC_FUNCS:%=--func=%) $(CLC) -o $@.tmp
 	$(Q)opt-19 -passes='internalize,globaldce,strip' -internalize-public-api-list=$(subst $(eval) ,$(,),$(strip $(CLC_FUNCS))) $@.tmp -o $@
 	@rm -f $@.tmp
-$(BUILD)/gen/embed.S: $(BUILD)/gen/std.tl $(BUILD)/gen/math.bc
+$(BUILD)/gen/embed.S: $(STD) $(BUILD)/gen/math.bc
 	$(Q)printf '%s\n' '.section .rodata' '.globl embed_std, embed_std_end, embed_math, embed_math_end' \
 		'.hidden embed_std, embed_std_end, embed_math, embed_math_end' \
-		'embed_std: .incbin "$(BUILD)/gen/std.tl"' 'embed_std_end: .byte 0' '.balign 16' \
+		'embed_std:' $(STD:%='.incbin "%"' '.byte 0') 'embed_std_end: .balign 16' \
 		'embed_math: .incbin "$(BUILD)/gen/math.bc"' 'embed_math_end: .byte 0' \
 		'.section .note.GNU-stack,"",@progbits' > $@
 

@@ -12,8 +12,6 @@
 #include "place/place.h"
 #include "target/target.h"
 
-extern const char embed_std[], embed_std_end[];
-
 /* --- the pipeline ------------------------------------------------------------------------------------------------ */
 
 /* Every pass over the IR, in order, for each kind of target. The IR after the tile passes is the ttir dump, the IR
@@ -83,7 +81,7 @@ static const struct pass_list {
 
 /* --- units --------------------------------------------------------------------------------------------------- */
 
-/* The standard library, written in the language: parsed once for the process. */
+/* The part of the standard library that every module has, parsed once for the process. */
 static struct unit standard;
 
 static void unit_init(struct unit *u, const struct interner *names)
@@ -98,9 +96,7 @@ static void parse_standard(void)
 	struct unit *u = &standard;
 	unit_free(u); /* of a first attempt that ran out of memory */
 	unit_init(u, NULL);
-	u16 file = diags_add_source(&u->diags, "<std>", embed_std, (size_t)(embed_std_end - embed_std));
-	u->std = parse_module(&u->arena, &u->names, &u->diags, file);
-	tl_assert(!u->diags.nerrors);
+	u->std = library_core(&u->arena, &u->names, &u->diags);
 }
 
 /* Gives u the sources of `from`, so that locations are valid in both. */

@@ -183,6 +183,7 @@ struct definition {
 
 struct module {
 	u16 file;
+	bool is_library;        /* of the standard library */
 	VEC(struct func *) funcs;
 	struct map by_name;     /* name → struct func: of one name, the last */
 	struct map definitions; /* name → its last struct definition */

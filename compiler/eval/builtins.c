@@ -62,7 +62,7 @@ const char *arg_name(struct eval *e, const struct args *a, u32 i)
 static const char *callee(const struct eval *e, const struct args *a)
 {
 	const char *name = a->b->name;
-	for (const struct frame *f = e->frame; f && f->func->module == e->std; f = f->caller)
+	for (const struct frame *f = e->frame; f && f->func->module->is_library; f = f->caller)
 		name = f->func->name[0] == '_' ? name : f->func->name;
 	return name;
 }

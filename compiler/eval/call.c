@@ -62,15 +62,15 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 			if (!strcmp(constants[i].name, name))
 				return val_float(constants[i].value);
 	}
-	bool hidden = *name == '_' && e->frame->func->module != e->std; /* the library's own */
+	bool hidden = *name == '_' && !e->frame->func->module->is_library; /* the library's own */
 	const struct builtin *b = hidden ? NULL : builtin_find(s, name, strlen(name));
 	if (b)
 		return builtin_val(b);
 	bool has_std = s == NS_TL || s == NS_MATH || s == NS_TRITON, has_libdevice = s == NS_LIBDEVICE || s == NS_MATH;
-	const struct func *f = has_std && !hidden ? map_get(&e->std->by_name, name) : NULL;
+	const struct func *f = has_std && !hidden ? library_function(e, name) : NULL;
 	if (!f && has_libdevice && !hidden) {
 		name = intern_str(e->ctx->names, arena_printf(e->arena, "_libdevice_%s", name));
-		f = map_get(&e->std->by_name, name);
+		f = library_function(e, name);
 	}
 	if (f)
 		return (struct val){.kind = V_FUNC, .func = f};
@@ -297,7 +297,7 @@ struct val call_std(struct eval *e, const char *name, const struct val *args, u3
 	for (u32 i = 0; i < nargs; i++)
 		locs[i] = e->b.loc;
 	name = intern_str(e->ctx->names, name);
-	const struct func *own = map_get(&e->std->by_name, name);
+	const struct func *own = library_function(e, name);
 	struct val f = own ? (struct val){.kind = V_FUNC, .func = own} : namespace_lookup(e, NS_TL, name);
 	tl_assert(f.kind != V_ERROR);
 	return call_val(e, f, args, locs, nargs, NULL, 0, e->b.loc);

@@ -4,7 +4,7 @@
 struct loc user_loc(const struct eval *e, struct loc at)
 {
 	const struct frame *f = e->frame;
-	while (f && f->func->module == e->std && f->caller) {
+	while (f && f->func->module->is_library && f->caller) {
 		at = f->call;
 		f = f->caller;
 	}
@@ -38,7 +38,7 @@ static void backtrace(void *arg, struct diags *d)
 {
 	const struct eval *e = arg;
 	for (const struct frame *f = e->frame; f && f->caller; f = f->caller)
-		if (f->func->module != e->std && f->call.file && !said_before(e->frame, f))
+		if (!f->func->module->is_library && f->call.file && !said_before(e->frame, f))
 			diag(d, N_CALLED_FROM, user_loc(&(struct eval){.frame = f->caller, .std = e->std}, f->call),
 			     f->func->name);
 }
@@ -147,7 +147,7 @@ static void exec_annotated(struct eval *e, const struct stmt *s)
 		assign(e, s->target, numbers_to_tensors(e, v, s->value->loc));
 		return;
 	}
-	if (find_var(e->frame, name) && e->frame->func->module != e->std)
+	if (find_var(e->frame, name) && !e->frame->func->module->is_library)
 		diag(e->diags, E_CONSTEXPR_REDEFINED, user_loc(e, s->loc), name);
 	set_var(e, name, v);
 	find_var(e->frame, name)->constant = true;
@@ -440,7 +440,8 @@ struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *re
 {
 	struct eval e = {.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module, .std = req->std,
 			 .remarks = req->remarks, .globals = {.arena = ctx->arena},
-			 .branches_run = {.arena = ctx->arena}, .imports = req->imports};
+			 .branches_run = {.arena = ctx->arena}, .imports = req->imports,
+			 .library = {.arena = ctx->arena}};
 	u32 errors = ctx->diags->nerrors;
 	e.kernel = kernel_new(ctx, req->func->name);
 	e.kernel->loc = req->func->loc;

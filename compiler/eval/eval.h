@@ -16,6 +16,9 @@ struct arg_spec {
 	const char *constant;
 };
 
+/* The part of the standard library that is always there. */
+const struct module *library_core(struct arena *a, struct interner *names, struct diags *d);
+
 /* Finds the module of another file that `from` imports by a dotted name, relative if it begins with dots, or NULL. */
 struct import_files {
 	const struct module *(*find)(void *arg, const struct module *from, const char *dotted);
@@ -24,7 +27,7 @@ struct import_files {
 
 struct eval_request {
 	const struct module *module;
-	const struct module *std;     /* the standard library */
+	const struct module *std;     /* library_core() */
 	const struct func *func;
 	const struct arg_spec *args;  /* one per parameter */
 	struct import_files imports;

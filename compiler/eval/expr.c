@@ -29,9 +29,8 @@ static struct val unknown_attribute(struct eval *e, const struct val *v, const c
 	u32 n = 0;
 	if (v->kind == V_NAMESPACE) {
 		n = builtin_names(v->namespace_, near, 400);
-		for (u32 i = 0; v->namespace_ == NS_TL && i < e->std->funcs.len && n < 512; i++)
-			if (e->std->funcs.at[i]->name[0] != '_')
-				near[n++] = e->std->funcs.at[i]->name;
+		if (v->namespace_ == NS_TL)
+			n += library_names(e, near + n, ARRAY_LEN(near) - n);
 	} else if (v->kind == V_TENSOR) {
 		static const char *const attributes[] = {"dtype", "shape", "type", "numel", "T"};
 		n = builtin_names(NS_TL, near, 400);
@@ -86,7 +85,7 @@ static struct val tensor_attribute(struct eval *e, struct val v, const char *nam
 	const struct builtin *b = builtin_find(NS_TL, name, strlen(name));
 	if (b && b->method)
 		return bind_method(e, v, (struct val){.kind = V_BUILTIN, .builtin = b});
-	const struct func *f = map_get(&e->std->by_name, name);
+	const struct func *f = library_function(e, name);
 	if (f && name[0] != '_' && f->nparams)
 		return bind_method(e, v, (struct val){.kind = V_FUNC, .func = f});
 	return unknown_attribute(e, &v, name, at);

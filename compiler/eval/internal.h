@@ -149,6 +149,7 @@ struct eval {
 	struct map globals; /* struct definition → its value, a struct val */
 	struct map branches_run; /* struct branch → see branch_runs */
 	struct import_files imports;
+	struct map library; /* text of a part of the standard library → its struct module */
 	u32 host; /* of host code being evaluated: how deep */
 	u32 branches; /* run-time branches and loops around the current statement, over all calls */
 };
@@ -204,6 +205,12 @@ int truth(struct eval *e, struct val v, struct loc at, struct value **cond);
 struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at);
 struct val get_item(struct eval *e, struct val v, struct val index, struct loc at);
 struct val bind_method(struct eval *e, struct val self, struct val callee);
+
+/* library.c */
+/* The function of the standard library with that name, or NULL. */
+const struct func *library_function(struct eval *e, const char *name);
+/* The names that users may call, at most max of them. */
+u32 library_names(struct eval *e, const char **names, u32 max);
 
 /* objects.c */
 const char *object_class(const struct val *v);

@@ -375,6 +375,7 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 	for (u32 i = 0; i < ARRAY_LEN(known); i++)
 		if (!strcmp(known[i].name, name))
 			return namespace_val(known[i].namespace_);
-	struct val v = namespace_lookup(e, NS_PYTHON, name);
+	const struct func *f = e->frame->func->module->is_library ? library_function(e, name) : NULL;
+	struct val v = f ? (struct val){.kind = V_FUNC, .func = f} : namespace_lookup(e, NS_PYTHON, name);
 	return v.kind == V_ERROR ? unknown_name(e, name, at) : v;
 }

@@ -39,7 +39,7 @@ struct val object_attribute(struct eval *e, struct val v, const char *name)
 				    .items = object_attribute(e, v, "block_shape").items,
 				    .nitems = object_attribute(e, v, "block_shape").nitems};
 	const char *method = arena_printf(e->arena, "_%s_%s", object_class(&v), name);
-	const struct func *f = map_get(&e->std->by_name, intern_str(e->ctx->names, method));
+	const struct func *f = library_function(e, intern_str(e->ctx->names, method));
 	return f ? bind_method(e, v, (struct val){.kind = V_FUNC, .func = f}) : val_error();
 }
 
