@@ -56,11 +56,12 @@ void source_show(const struct source *s, struct loc at, struct strbuf *out)
 
 static bool already_said(struct diags *d, enum diag_id id, struct loc at)
 {
-	u64 key = (u64)id << 56 ^ (u64)at.file << 48 ^ (u64)at.line << 16 ^ at.col;
+	if (table[id].severity == DIAG_ERROR)
+		id = NDIAGS;
 	for (u32 i = 0; i < d->seen.len; i++)
-		if (d->seen.at[i] == key)
+		if (d->seen.at[i].id == id && loc_equals(d->seen.at[i].loc, at))
 			return true;
-	vec_push(d->arena, &d->seen, key);
+	vec_push(d->arena, &d->seen, ((struct diag_place){id, at}));
 	return false;
 }
 

@@ -34,6 +34,7 @@ enum diag_id {
 #define D(id, severity, format, hint) id,
 #include "base/diag.def"
 #undef D
+	NDIAGS
 };
 #define D(id, severity, format, hint) static const char id##_format[] __attribute__((unused)) = format;
 #include "base/diag.def"
@@ -46,6 +47,11 @@ struct message {
 	const char *text;
 	struct strbuf hint; /* at is NULL without one */
 	u32 at;             /* where in diags.text it begins */
+};
+
+struct diag_place {
+	enum diag_id id; /* of errors NDIAGS: one error a place is enough, whatever follows from it */
+	struct loc loc;
 };
 
 struct diags {
@@ -61,7 +67,7 @@ struct diags {
 	/* Called after each error, to append notes such as "called from here". */
 	void (*backtrace)(void *arg, struct diags *d);
 	void *backtrace_arg;
-	VEC(u64) seen; /* (id, place) already reported: a loop unrolled 8 times says it once */
+	VEC(struct diag_place) seen; /* reported: a loop unrolled 8 times says it once */
 };
 
 void diags_init(struct diags *d, struct arena *arena);

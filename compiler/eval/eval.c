@@ -39,7 +39,7 @@ static void backtrace(void *arg, struct diags *d)
 	const struct eval *e = arg;
 	for (const struct frame *f = e->frame; f && f->caller; f = f->caller)
 		if (!f->func->module->is_library && f->call.file && !said_before(e->frame, f))
-			diag(d, N_CALLED_FROM, user_loc(&(struct eval){.frame = f->caller, .std = e->std}, f->call),
+			diag(d, N_CALLED_FROM, user_loc(&(struct eval){.frame = f->caller}, f->call),
 			     f->func->name);
 }
 
