@@ -69,7 +69,7 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 	bool has_std = s == NS_TL || s == NS_MATH || s == NS_TRITON, has_libdevice = s == NS_LIBDEVICE || s == NS_MATH;
 	const struct func *f = has_std && !hidden ? library_function(e, name) : NULL;
 	if (!f && has_libdevice && !hidden) {
-		name = intern_str(e->ctx->names, arena_printf(e->arena, "_libdevice_%s", name));
+		name = intern_str(e->ctx->names, arena_printf(e->arena, LIBDEVICE_PREFIX "%s", name));
 		f = library_function(e, name);
 	}
 	if (f)

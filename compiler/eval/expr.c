@@ -30,10 +30,13 @@ static struct val unknown_attribute(struct eval *e, const struct val *v, const c
 	if (v->kind == V_NAMESPACE) {
 		n = builtin_names(v->namespace_, near, 400);
 		if (v->namespace_ == NS_TL)
-			n += library_names(e, near + n, ARRAY_LEN(near) - n);
+			n += library_names(e, "", near + n, ARRAY_LEN(near) - n);
+		else if (v->namespace_ == NS_MATH || v->namespace_ == NS_LIBDEVICE)
+			n += library_names(e, LIBDEVICE_PREFIX, near + n, ARRAY_LEN(near) - n);
 	} else if (v->kind == V_TENSOR) {
 		static const char *const attributes[] = {"dtype", "shape", "type", "numel", "T"};
 		n = builtin_names(NS_TL, near, 400);
+		n += library_names(e, "", near + n, 500 - n);
 		for (u32 i = 0; i < ARRAY_LEN(attributes); i++)
 			near[n++] = attributes[i];
 	}

@@ -207,10 +207,11 @@ struct val get_item(struct eval *e, struct val v, struct val index, struct loc a
 struct val bind_method(struct eval *e, struct val self, struct val callee);
 
 /* library.c */
+#define LIBDEVICE_PREFIX "_libdevice_" /* of functions that belong to libdevice and tl.math, not to tl */
 /* The function of the standard library with that name, or NULL. */
 const struct func *library_function(struct eval *e, const char *name);
-/* The names that users may call, at most max of them. */
-u32 library_names(struct eval *e, const char **names, u32 max);
+/* The names of its functions behind that prefix, at most max; without those that begin with '_', which are its own. */
+u32 library_names(struct eval *e, const char *prefix, const char **names, u32 max);
 
 /* objects.c */
 const char *object_class(const struct val *v);

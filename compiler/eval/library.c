@@ -1,21 +1,21 @@
-/* The standard library, written in the language (lang/std): texts that end in a NUL. The first, core.tl, is part of
- * every module; the others are parsed where a kernel uses them. */
+/* The standard library, written in the language (lang/std): texts that end in a NUL. The first, core.tl, is parsed once
+ * for the process; each of the others by the kernels that use a function of it. */
 #include "eval/internal.h"
 
 extern const char embed_std[], embed_std_end[];
 
 static const struct module *parse_part(struct arena *a, struct interner *names, struct diags *d, const char *text)
 {
+	u32 errors = d->nerrors;
 	struct module *m = parse_module(a, names, d, diags_add_source(d, "<std>", text, strlen(text)));
+	tl_assert(d->nerrors == errors);
 	m->is_library = true;
 	return m;
 }
 
 const struct module *library_core(struct arena *a, struct interner *names, struct diags *d)
 {
-	const struct module *m = parse_part(a, names, d, embed_std);
-	tl_assert(!d->nerrors);
-	return m;
+	return parse_part(a, names, d, embed_std);
 }
 
 static const char *next_part(const char *text)
@@ -23,11 +23,19 @@ static const char *next_part(const char *text)
 	return text + strlen(text) + 1;
 }
 
+/* The name in the next "def" behind `at`, or NULL. */
+static const char *next_name(const char *at)
+{
+	static const char def[] = "\ndef ";
+	at = strstr(at, def);
+	return at ? at + strlen(def) : NULL;
+}
+
 static bool defines(const char *text, const char *name)
 {
 	size_t n = strlen(name);
-	for (const char *s = text; (s = strstr(s, "\ndef ")); s += 5)
-		if (!strncmp(s + 5, name, n) && s[5 + n] == '(')
+	while ((text = next_name(text)))
+		if (!strncmp(text, name, n) && text[n] == '(')
 			return true;
 	return false;
 }
@@ -50,14 +58,13 @@ const struct func *library_function(struct eval *e, const char *name)
 	return map_get(&m->by_name, name);
 }
 
-u32 library_names(struct eval *e, const char **names, u32 max)
+u32 library_names(struct eval *e, const char *prefix, const char **names, u32 max)
 {
+	size_t len = strlen(prefix);
 	u32 n = 0;
 	for (const char *part = embed_std; part < embed_std_end; part = next_part(part))
-		for (const char *s = part; (s = strstr(s, "\ndef ")) && n < max;) {
-			s += 5;
-			if (*s != '_')
-				names[n++] = arena_str(e->arena, s, strcspn(s, "("));
-		}
+		for (const char *s = part; (s = next_name(s)) && n < max;)
+			if (!strncmp(s, prefix, len) && s[len] != '_')
+				names[n++] = arena_str(e->arena, s + len, strcspn(s + len, "("));
 	return n;
 }

@@ -89,12 +89,37 @@ static void ir_again(void **state)
 	free(u);
 }
 
+/* Each kernel parses the parts of the standard library that it uses, once, and no other. */
+static void parts_of_the_library(void **state)
+{
+	(void)state;
+	static const char kernels[] =
+		"@triton.jit\ndef none(p: '*fp32'):\n    tl.store(p, tl.max(tl.load(p + tl.arange(0, 16)), 0))\n\n\n"
+		"@triton.jit\ndef order(p: '*fp32'):\n    i = tl.arange(0, 16)\n"
+		"    tl.store(p + i, tl.flip(tl.sort(tl.load(p + i))))\n";
+	enum { OPENED = 3 }; /* unused, core.tl, the kernels */
+	struct unit u[3];
+	assert_true(unit_open(&u[0], "parts.tl", kernels, strlen(kernels)));
+	assert_int_equal(u[0].diags.sources.len, OPENED);
+	for (u32 i = 0; i < 2; i++) {
+		struct unit *again = &u[1 + i];
+		assert_true(unit_again(again, &u[0]));
+		const char *name = intern_str(&again->names, i ? "order" : "none");
+		const struct func *f = map_get(&again->module->by_name, name);
+		assert_non_null(compile_ir(again, f, (struct arg_spec[]){{0}}));
+		assert_int_equal(again->diags.sources.len, OPENED + i);
+	}
+	for (u32 i = 3; i-- > 0;)
+		unit_free(&u[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_in_a_chain),
 		cmocka_unit_test(same_source_again),
 		cmocka_unit_test(ir_again),
+		cmocka_unit_test(parts_of_the_library),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
