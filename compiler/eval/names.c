@@ -216,9 +216,9 @@ static int part_runs(struct eval *e, const struct module *m, const struct branch
 				return 0;
 		return 1;
 	case BRANCH_EXCEPT:
-		while (b->before && b->kind != BRANCH_TRY)
+		while (b && b->kind != BRANCH_TRY)
 			b = b->before;
-		return !part_runs(e, m, b);
+		return b ? !part_runs(e, m, b) : -1; /* without a try: not Python */
 	case BRANCH_LOOP: return -1;
 	case BRANCH_ALWAYS: return 1;
 	}
