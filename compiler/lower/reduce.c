@@ -404,6 +404,27 @@ static void reduce_warps(struct lower *l, const struct op *o, const struct ladde
 		combine_warps(l, o, d, result_position(l, d, thread, r), &part[r * d->n]);
 }
 
+/* Gives each register of the results its partial result. They are indexed like the operand's registers with the axis left
+ * out, which is what a slice is; registers that only held copies are gone from it. */
+static void spread_results(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
+{
+	struct map at = {.arena = &l->scratch}; /* a position → its partial result, from 1 */
+	for (u32 k = d->results; k-- > 0;) {
+		u32 pos = drop_axis(d, layout_apply(d->in, spread(k, other_bits(d)), 0, 0));
+		map_put(&at, (void *)(uintptr_t)(pos + 1), (void *)(uintptr_t)(k + 1));
+	}
+	for (u32 i = 0; i < d->n; i++) {
+		const struct value *v = &o->results[i];
+		LLVMValueRef *tile = new_tile(l, v);
+		for (u32 r = 0; r < num_elems(v); r++) {
+			u32 pos = type_is_tensor(v->type) ? layout_apply(v->type->layout, r, 0, 0) : 0;
+			uintptr_t k = (uintptr_t)map_get(&at, (void *)(uintptr_t)(pos + 1));
+			tl_assert(k);
+			tile[r] = part[(k - 1) * d->n + i];
+		}
+	}
+}
+
 void lower_reduce(struct lower *l, const struct op *o)
 {
 	struct ladder d = ladder_of(o);
@@ -416,22 +437,7 @@ void lower_reduce(struct lower *l, const struct op *o)
 	d.run = run_of(l, o, &d);
 	if (d.nwarp)
 		reduce_warps(l, o, &d, part);
-	/* results are indexed like the operand's registers with the axis left out, which is what a slice is; registers
-	 * that only held copies are gone from it */
-	for (u32 i = 0; i < d.n; i++) {
-		const struct value *v = &o->results[i];
-		LLVMValueRef *at = new_tile(l, v);
-		for (u32 r = 0; r < num_elems(v); r++) {
-			u32 from = 0;
-			u32 pos = type_is_tensor(v->type) ? layout_apply(v->type->layout, r, 0, 0) : 0;
-			for (u32 k = 0; k < d.results; k++)
-				if (drop_axis(&d, layout_apply(d.in, spread(k, other_bits(&d)), 0, 0)) == pos) {
-					from = k;
-					break;
-				}
-			at[r] = part[from * d.n + i];
-		}
-	}
+	spread_results(l, o, &d, part);
 }
 
 /* --- scans --------------------------------------------------------------------------------------------------- */
