@@ -38,10 +38,13 @@ static void compile_function(struct unit *u, const struct func *f, const struct 
 {
 	struct arg_spec *args = arena_array(&u->arena, struct arg_spec, f->nparams + 1);
 	struct compiled out;
+	u32 constants = 0;
+	for (u32 i = 0; i < f->nparams; i++)
+		constants += is_constexpr(&f->params[i]);
 	for (u32 i = 0; i < f->nparams; i++) {
 		const struct param *p = &f->params[i];
-		if (is_constexpr(p) && !p->value)
-			args[i].constant = seed & 1 ? "64" : "16";
+		if (is_constexpr(p) && !p->value) /* of many, most are lengths of one tile */
+			args[i].constant = constants > 4 ? (seed & 1 ? "16" : "4") : seed & 1 ? "64" : "16";
 		else if (!is_constexpr(p) && !p->annotation)
 			args[i].type = guess_type(p, seed);
 	}
