@@ -237,7 +237,10 @@ static bool resolve_pointer(const struct tl_param *p, const tl_arg *a, struct sp
 /* The divisor by which an integer is specialised; 0: none. 8 makes a row of halves a row of 16-byte vectors. */
 static i32 divisibility_of(i128 v, i32 most)
 {
-	return v % most == 0 ? most : v % 16 == 0 ? 16 : v % 8 == 0 ? 8 : 0;
+	/* of both signs; `most` is a power of two, and a division of 128 bits in each launch would be dear */
+	u32 low = (u32)v | (u32)most;
+	i32 divisor = (i32)(low & -low);
+	return divisor >= 8 ? (divisor == most ? most : divisor >= 16 ? 16 : 8) : 0;
 }
 
 static bool resolve_int(const struct params *ps, const struct tl_param *p, i128 v, bool typed, enum dtype d,
