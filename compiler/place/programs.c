@@ -141,6 +141,7 @@ void part_programs(struct pass_state *s)
 	op_set_operand(g->loop, FOR_UPPER, for_lower(g->loop));
 	for (u32 i = g->made.len; i--;)
 		op_erase(g->made.at[i]);
+	before = builder_before(s->ctx, k->body->first); /* what uses the counts has been moved out of the loop */
 	for (int i = GRID_PARAMS; i--;) {
 		replace_uses(g->count[i], of_axis(&before, IR_NUM_PROGRAMS, i));
 		block_remove_arg(k->body, --k->nparams);
