@@ -242,6 +242,25 @@ static const char *size_name(struct arena *a, const struct kernel *k, int size)
 				     : arena_ascii(a, k->params[size].name);
 }
 
+static const char *size_text(struct arena *a, const struct kernel *k, i32 param, i64 size)
+{
+	return param >= 0 ? k->params[param].name : arena_printf(a, "%lld", (long long)size);
+}
+
+/* The tensor map number i, of a tensor that a parameter points to. */
+static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
+{
+	const struct tensor_map_param *m = &k->cuda.maps[i];
+	const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
+	sb_printf(sb,
+		  "%s// parameter %u: a tensor map of uint%d, address %s, sizes %s and %s, stride %lld%s%s bytes, box "
+		  "%d, %d, swizzle %d bytes",
+		  sb->len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, k->params[m->tensor].name,
+		  size_text(sb->arena, k, m->size_params[0], m->sizes[0]),
+		  size_text(sb->arena, k, m->size_params[1], m->sizes[1]), (long long)m->factor, name ? " * " : "",
+		  name ? name : "", m->box[0], m->box[1], m->swizzle);
+}
+
 /* Comments and directives in the PTX for hosts that launch it without libtl. */
 static const char *directives(struct arena *a, const struct kernel *k)
 {
@@ -267,6 +286,10 @@ static const char *directives(struct arena *a, const struct kernel *k)
 	for (u32 i = 0; i < k->cuda.nmaps; i++) {
 		const struct tensor_map_param *m = &k->cuda.maps[i];
 		const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
+		if (m->tensor >= 0) {
+			describe_tensor(&sb, k, i);
+			continue;
+		}
 		sb_printf(&sb,
 			  "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %lld%s%s, %d "
 			  "and 2^%d bytes, box %d, %d, %d, 1, swizzle %d bytes",

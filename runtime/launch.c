@@ -108,17 +108,30 @@ struct launch {
 	_Alignas(TENSOR_MAP_ALIGN) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
 };
 
+static i64 integer_of(const struct variant *v, u32 slot, const u64 *bits)
+{
+	int unused = 64 - dtype_bits(v->slots[slot].dtype);
+	return (i64)(bits[slot] << unused) >> unused;
+}
+
 /* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */
 static bool row_distance(const struct variant *v, const struct tensor_map_param *m, const u64 *bits, i64 *out)
 {
 	*out = m->factor;
-	if (m->param >= 0) {
-		int unused = 64 - dtype_bits(v->slots[m->param].dtype);
-		i64 times = (i64)(bits[m->param] << unused) >> unused;
-		if (__builtin_mul_overflow(m->factor, times, out))
-			return false;
-	}
+	if (m->param >= 0 && __builtin_mul_overflow(m->factor, integer_of(v, (u32)m->param, bits), out))
+		return false;
 	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
+}
+
+/* Sizes of a tensor: elements of a row, and rows. */
+static bool tensor_sizes(const struct variant *v, const struct tensor_map_param *m, const u64 *bits, i64 *out)
+{
+	bool fit = true;
+	for (int i = 0; i < 2; i++) {
+		out[i] = m->size_params[i] < 0 ? m->sizes[i] : integer_of(v, (u32)m->size_params[i], bits);
+		fit &= out[i] > 0 && out[i] <= (i64)1 << 31;
+	}
+	return fit;
 }
 
 static const tl_arg *slot_argument(const tl_kernel *k, const struct variant *v, u32 slot, const tl_arg *args,
@@ -137,13 +150,17 @@ static void fill_bits(const tl_kernel *k, const struct variant *v, const tl_arg 
 	}
 }
 
-/* Can tensor maps describe the rows that these arguments say? */
+/* Can tensor maps describe the rows and tensors that these arguments say? */
 static bool maps_fit(const struct variant *v, const u64 *bits)
 {
-	i64 distance;
-	for (u32 i = 0; i < v->nmaps; i++)
-		if (!row_distance(v, &v->maps[i], bits, &distance))
+	i64 distance, sizes[2];
+	for (u32 i = 0; i < v->nmaps; i++) {
+		const struct tensor_map_param *m = &v->maps[i];
+		if (!row_distance(v, m, bits, &distance))
 			return false;
+		if (m->tensor >= 0 && (bits[m->tensor] % 16 || !tensor_sizes(v, m, bits, sizes)))
+			return false;
+	}
 	return true;
 }
 
@@ -205,8 +222,7 @@ static i64 size_of(const struct variant *v, i16 size, const u64 *bits, const u32
 		return grid[SIZE_PROGRAMS - size];
 	if ((u32)size >= v->nslots) /* few blocks take the grid as parameters */
 		return grid[(u32)size - v->nslots];
-	int unused = 64 - dtype_bits(v->slots[size].dtype);
-	return (i64)(bits[size] << unused) >> unused;
+	return integer_of(v, (u32)size, bits);
 }
 
 /* Are this launch's sizes those that the variant takes for granted? */
@@ -265,9 +281,12 @@ static tl_status pass_maps(struct device *dev, const struct variant *v, struct l
 	tl_status s = TL_OK;
 	l->device.nmaps = v->nmaps;
 	for (u32 i = 0; i < v->nmaps && !s; i++) {
-		i64 distance = 0;
-		row_distance(v, &v->maps[i], l->bits, &distance);
-		struct tensor_box box = memory_box(&v->maps[i], (u64)distance);
+		const struct tensor_map_param *m = &v->maps[i];
+		i64 distance = 0, sizes[2];
+		row_distance(v, m, l->bits, &distance);
+		struct tensor_box box = memory_box(m, (u64)distance);
+		if (m->tensor >= 0 && tensor_sizes(v, m, l->bits, sizes))
+			box = bounded_box(m, (void *)(uintptr_t)l->bits[m->tensor], (u64)distance, sizes);
 		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
 		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 	}

@@ -2,10 +2,16 @@
 
 #include "ir/ir.h"
 
-struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance)
+/* Bits are copied as they are, whatever they mean. */
+static enum dtype word_of(const struct tensor_map_param *m)
 {
 	static const enum dtype words[] = {DT_U8, DT_U16, DT_U32, DT_U64};
-	struct tensor_box box = {.dtype = words[ilog2((u64)m->elem_bytes)], .rank = 4, .swizzle = (u32)m->swizzle};
+	return words[ilog2((u64)m->elem_bytes)];
+}
+
+struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance)
+{
+	struct tensor_box box = {.dtype = word_of(m), .rank = 4, .swizzle = (u32)m->swizzle};
 	for (u32 d = 0; d < box.rank; d++) {
 		box.sizes[d] = 1u << 31;
 		box.box[d] = d < 3 ? (u32)m->box[d] : 1;
@@ -14,6 +20,17 @@ struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance)
 	box.strides[1] = (u64)m->swizzle;
 	box.strides[2] = 1u << TENSOR_MAP_LOG2_PAGE;
 	return box;
+}
+
+struct tensor_box bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes)
+{
+	return (struct tensor_box){.dtype = word_of(m),
+				   .rank = 2,
+				   .base = base,
+				   .sizes = {(u64)sizes[0], (u64)sizes[1]},
+				   .strides = {distance},
+				   .box = {(u32)m->box[0], (u32)m->box[1]},
+				   .swizzle = (u32)m->swizzle};
 }
 
 int tensor_map_type(enum dtype t)

@@ -44,6 +44,8 @@ struct tensor_box {
 struct tensor_map_param;
 /* All of memory, in rows so many bytes apart, as the copies of a kernel address it: see lower/tma.c. */
 struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance);
+/* A tensor of sizes[1] rows of sizes[0] elements, so many bytes apart. */
+struct tensor_box bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes);
 /* The data type of elements like these. */
 int tensor_map_type(enum dtype t);
 /* The mode of a swizzle of 0, 32, 64 or 128 bytes. */

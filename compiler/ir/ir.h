@@ -185,7 +185,7 @@ enum {
 	ATTR_COUNT = 0, ATTR_SIZE = 0,
 	ATTR_GLOBAL = 1,                                   /* FENCE_ASYNC: of global memory too */
 	ATTR_ONLY = 0,                                     /* PASS_TURN */
-	/* TMA_COPY: dimension of rows; bytes between them, or times the last operand */
+	/* TMA_COPY, TMA_TENSOR_COPY: dimension of rows; bytes between them, or times the last operand */
 	ATTR_ALONG = 0, ATTR_STRIDE = 1,
 	/* FOR: in launches within the kernel's limits the index behind the last one fits the type */
 	ATTR_NO_WRAP = 5,
@@ -246,14 +246,19 @@ struct kernel_param {
 	bool is_unsigned; /* of an integer, for the host */
 };
 
-/* A tensor map that the host makes at each launch and passes after the parameters: see lower/tma.c. */
+/* A tensor map that the host makes at each launch and passes after the parameters: see lower/tma.c. Parameters are
+ * given by their numbers, -1: none. */
 struct tensor_map_param {
 	i64 factor;    /* rows are so many bytes apart, times the parameter's value if there is one */
-	i32 param;     /* -1: none */
+	i64 sizes[2];  /* of a tensor, in elements: of a row, and how many rows, where no parameter says so */
+	i32 size_params[2];
+	i32 tensor;    /* the parameter that points to it; -1: the map is of all memory */
+	i32 param;
 	i32 box[3];    /* elements of a piece of a row as wide as the swizzle, rows, pieces */
 	i32 elem_bytes, swizzle; /* bytes */
+	i32 unused;
 };
-_Static_assert(sizeof(struct tensor_map_param) == 8 + 6 * sizeof(i32), "no padding: they compare as bytes");
+_Static_assert(sizeof(struct tensor_map_param) == 24 + 10 * sizeof(i32), "no padding: they compare as bytes");
 enum { MAX_TENSOR_MAPS = 8, TENSOR_MAP_LOG2_PAGE = 24, GRID_PARAMS = 3, PRODUCER_WARPS = 4 };
 
 /* A launch's promise about the memory of pointer parameters. */
@@ -429,6 +434,11 @@ bool block_has(const struct block *b, bool (*test)(const struct op *));
  * some operands (a division). */
 static inline bool op_is_loop(const struct op *o) { return o->code == IR_FOR || o->code == IR_WHILE; }
 static inline bool op_is_dot(const struct op *o) { return o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT; }
+/* By the copy engine, into the buffer that is operand 1. */
+static inline bool op_is_tensor_copy(const struct op *o)
+{
+	return o->code == IR_TMA_COPY || o->code == IR_TMA_TENSOR_COPY;
+}
 static inline bool op_is_shape(const struct op *o)
 {
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;

@@ -316,6 +316,11 @@ static const char *check_async_copy(const struct op *o)
 	return NULL;
 }
 
+static bool is_parameter(const struct value *v)
+{
+	return !v->def && !v->block->parent;
+}
+
 static const char *check_tma_copy(const struct op *o)
 {
 	const struct type *p = operand(o, 0)->type, *mem = operand(o, 1)->type;
@@ -323,10 +328,16 @@ static const char *check_tma_copy(const struct op *o)
 	     "copies from a pointer to a buffer of two dimensions");
 	NEED(is_mbarrier(operand(o, 2)->type), "needs an mbarrier");
 	NEED(o->attr[ATTR_ALONG] < 2 && o->attr[ATTR_STRIDE] > 0, "rows run along dimension 0 or 1, some bytes apart");
-	if (o->noperands > 3) {
-		const struct value *v = operand(o, 3);
-		NEED(v->type->kind == TY_SCALAR && is_int(v->type) && !v->def && !v->block->parent,
-		     "the rows' distance is counted by an integer parameter");
+	bool bounded = o->code == IR_TMA_TENSOR_COPY;
+	NEED(!bounded || is_parameter(operand(o, 0)), "the tensor is a parameter");
+	for (u32 i = 3; bounded && i < 5; i++)
+		NEED(is_scalar_int(operand(o, i)->type, 32), "the place in the tensor is of i32");
+	for (u32 i = bounded ? 5 : 3; i < o->noperands; i++) {
+		const struct value *v = operand(o, i);
+		i64 c;
+		NEED(v->type->kind == TY_SCALAR && is_int(v->type) &&
+			     (is_parameter(v) || (bounded && value_const_int(v, &c))),
+		     "sizes and the distance of rows are integer parameters, or constants of a tensor");
 	}
 	return NULL;
 }

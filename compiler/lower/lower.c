@@ -594,6 +594,7 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_ARRIVE_BARRIER: lower_arrive_barrier(l, o); return;
 	case IR_BARRIER_EXPECT: lower_barrier_expect(l, o); return;
 	case IR_TMA_COPY: lower_tma_copy(l, o); return;
+	case IR_TMA_TENSOR_COPY: lower_tma_tensor_copy(l, o); return;
 	case IR_ASYNC_COPY: lower_async_copy(l, o); return;
 	case IR_ASYNC_COMMIT:
 		inline_asm(l, "cp.async.commit_group;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);

@@ -404,8 +404,8 @@ static void reduce_warps(struct lower *l, const struct op *o, const struct ladde
 		combine_warps(l, o, d, result_position(l, d, thread, r), &part[r * d->n]);
 }
 
-/* Gives each register of the results its partial result. They are indexed like the operand's registers with the axis left
- * out, which is what a slice is; registers that only held copies are gone from it. */
+/* Gives each register of the results its partial result. They are indexed like the operand's registers with the axis
+ * left out, which is what a slice is; registers that only held copies are gone from it. */
 static void spread_results(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *part)
 {
 	struct map at = {.arena = &l->scratch}; /* a position → its partial result, from 1 */

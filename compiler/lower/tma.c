@@ -1,37 +1,65 @@
 /* Boxes of global memory copied by hardware (TMA), and the mbarriers that tell when they have come.
  *
- * A tensor map usually describes a tensor of the user's. Here it describes all of memory, from address 0 on, in four
- * dimensions: elements side by side, rows at the box's distance, pieces of a row as wide as the swizzle, and PAGEs. An
- * address is then four coordinates, (element in its page, 0, 0, page), whatever the pointer was computed from, and
- * nothing is ever outside: only the distance of rows is the host's to fill in. PTX ISA, "Tensors"; CUDA driver API,
- * cuTensorMapEncodeTiled. */
+ * A tensor map of a TMA_TENSOR_COPY describes a tensor of the user's. That of a TMA_COPY describes all of memory, from
+ * address 0 on, in four dimensions: elements side by side, rows at the box's distance, pieces of a row as wide as the
+ * swizzle, and PAGEs. An address is then four coordinates, (element in its page, 0, 0, page), whatever the pointer was
+ * computed from, and nothing is ever outside: only the distance of rows is the host's to fill in. PTX ISA, "Tensors";
+ * CUDA driver API, cuTensorMapEncodeTiled. */
 #include "lower/internal.h"
 
 enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE };
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
+/* -1: it is no parameter. */
+static i32 param_number(const struct kernel *k, const struct value *v)
+{
+	for (u32 i = 0; i < k->nparams; i++)
+		if (k->params[i].value == v)
+			return (i32)i;
+	return -1;
+}
+
+static i32 number_or_constant(const struct kernel *k, const struct value *v, i64 *c)
+{
+	i32 n = param_number(k, v);
+	bool known = n >= 0 || value_const_int(v, c);
+	tl_assert(known);
+	return n;
+}
+
 static struct tensor_map_param map_of(const struct kernel *k, const struct op *o)
 {
 	const struct type *t = operand(o, 1)->type;
 	int along = (int)o->attr[ATTR_ALONG];
-	struct tensor_map_param m = {
-		.param = -1, .factor = o->attr[ATTR_STRIDE], .elem_bytes = dtype_bytes(type_dtype(t))};
+	struct tensor_map_param m = {.param = -1,
+				     .tensor = -1,
+				     .size_params = {-1, -1},
+				     .factor = o->attr[ATTR_STRIDE],
+				     .elem_bytes = dtype_bytes(type_dtype(t))};
 	m.swizzle = MIN(t->shape[along] * m.elem_bytes, 128);
 	m.box[0] = m.swizzle / m.elem_bytes;
 	m.box[1] = t->shape[1 - along];
 	m.box[2] = t->shape[along] / m.box[0];
-	for (u32 i = 0; o->noperands > 3 && i < k->nparams; i++)
-		if (k->params[i].value == operand(o, 3))
-			m.param = (i32)i;
-	tl_assert(o->noperands == 3 || m.param >= 0);
+	if (o->code == IR_TMA_COPY) {
+		m.param = o->noperands > 3 ? param_number(k, operand(o, 3)) : -1;
+		tl_assert(o->noperands == 3 || m.param >= 0);
+		return m;
+	}
+	i64 one = 1;
+	m.box[2] = 1; /* each piece is copied by itself: a row may end in any of them */
+	m.tensor = param_number(k, operand(o, 0));
+	m.param = number_or_constant(k, operand(o, 7), &one);
+	for (u32 i = 0; i < 2; i++)
+		m.size_params[i] = number_or_constant(k, operand(o, i == 0 ? 5 + along : 6 - along), &m.sizes[i]);
+	m.factor *= one;
 	return m;
 }
 
 static void add_map(struct op *o, void *arg)
 {
 	struct kernel *k = arg;
-	if (o->code != IR_TMA_COPY)
+	if (!op_is_tensor_copy(o))
 		return;
 	struct tensor_map_param m = map_of(k, o);
 	for (o->mark = 0; o->mark < k->cuda.nmaps; o->mark++)
@@ -170,4 +198,24 @@ void lower_tma_copy(struct lower *l, const struct op *o)
 		   "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, "
 		   "$3, $3, $4}], [$5];",
 		   "r,l,r,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 6);
+}
+
+void lower_tma_tensor_copy(struct lower *l, const struct op *o)
+{
+	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
+	const struct type *t = operand(o, 1)->type;
+	int along = (int)o->attr[ATTR_ALONG];
+	u32 piece_bytes = (u32)(m->box[0] * m->box[1] * m->elem_bytes);
+	for (i32 i = 0; i < t->shape[along] / m->box[0]; i++) {
+		LLVMValueRef args[] = {
+			LLVMBuildGEP2(l->b, l->i8, elem(l, operand(o, 1), 0),
+				      (LLVMValueRef[]){c_i32(l, (u32)i * piece_bytes)}, 1, ""),
+			LLVMGetParam(l->fn, l->k->nparams + o->mark),
+			LLVMBuildAdd(l->b, elem(l, operand(o, 3 + (u32)along), 0), c_i32(l, i * m->box[0]), ""),
+			elem(l, operand(o, 4 - (u32)along), 0), elem(l, operand(o, 2), 0)};
+		inline_asm(l,
+			   "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], "
+			   "[$1, {$2, $3}], [$4];",
+			   "r,l,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 5);
+	}
 }

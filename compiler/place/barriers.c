@@ -178,10 +178,10 @@ static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 {
 	bool wait = false;
 	for (const struct op *in = o->blocks[0]->first; in; in = in->next)
-		if (in->code == IR_INIT_BARRIER || in->code == IR_INVAL_BARRIER || in->code == IR_TMA_COPY) {
-			struct access a = access_of(allocation(operand(in, in->code == IR_TMA_COPY)), true);
+		if (in->code == IR_INIT_BARRIER || in->code == IR_INVAL_BARRIER || op_is_tensor_copy(in)) {
+			struct access a = access_of(allocation(operand(in, op_is_tensor_copy(in))), true);
 			wait |= conflicts(p, &a);
-			for (u32 i = 0; in->code == IR_TMA_COPY && i < p->global.len; i++)
+			for (u32 i = 0; op_is_tensor_copy(in) && i < p->global.len; i++)
 				wait |= must_meet(w->s, &p->global.at[i], in);
 		}
 	if (wait)
@@ -217,6 +217,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 	case IR_LOCAL_STORE:
 	case IR_ASYNC_COPY:
 	case IR_TMA_COPY:
+	case IR_TMA_TENSOR_COPY:
 		a = access_of(allocation(operand(o, 1)), true);
 		touch(w, p, o, &a, 1);
 		return;

@@ -10,17 +10,22 @@ struct stride {
 	i64 factor;
 };
 
-/* The scalar that every element of v equals. */
-static bool uniform(struct value *v, struct stride *out)
+bool same_scalar(struct value *v, struct value **by, i64 *c)
 {
-	*out = (struct stride){NULL, 1};
-	if (value_const_int(v, &out->factor))
+	*by = NULL;
+	*c = 1;
+	if (value_const_int(v, c))
 		return true;
 	while (v->def && (op_is_shape(v->def) || v->def->code == IR_SPLAT || v->def->code == IR_EXTSI ||
 			  v->def->code == IR_CONVERT_LAYOUT))
 		v = operand(v->def, 0);
-	out->by = v;
+	*by = v;
 	return !v->def && !type_is_tensor(v->type) && !v->block->parent;
+}
+
+static bool uniform(struct value *v, struct stride *out)
+{
+	return same_scalar(v, &out->by, &out->factor);
 }
 
 /* Distances along dimensions, as far as they have been asked for. */
@@ -228,9 +233,16 @@ struct value *first_element(struct builder *b, struct op *loop, struct map *made
 
 /* --- boxes --------------------------------------------------------------------------------------------------- */
 
+bool box_fits(struct layout_pool *pool, const struct type *t, int d, const struct layout *mem)
+{
+	enum { LEAST_BYTES = 32, MOST_ROWS = 256, PERIOD = 8 }; /* of a row; of a box; of a swizzle */
+	int bytes = dtype_bytes(type_elem(t)->elem->dtype);
+	return t->shape[d] * bytes >= LEAST_BYTES && t->shape[1 - d] >= PERIOD && t->shape[1 - d] <= MOST_ROWS &&
+	       mem == layout_swizzled(pool, 2, t->shape, d, bytes * 8);
+}
+
 bool find_box(const struct pass_state *s, struct value *ptr, const struct layout *mem, struct box *out)
 {
-	enum { MOST_ROWS = 256, PERIOD = 8 }; /* of a box; of a swizzle */
 	const struct type *t = ptr->type;
 	const struct type *elem = type_elem(t)->elem;
 	if (t->rank != 2 || elem->kind != TY_SCALAR || !has_first_element(s->ctx, ptr))
@@ -239,13 +251,13 @@ bool find_box(const struct pass_state *s, struct value *ptr, const struct layout
 	for (int d = 0; d < 2; d++) {
 		struct stride along, rows;
 		const struct axis_info *info = axis_of(s->axis, ptr);
-		if (t->shape[d] * bytes < 32 || t->shape[1 - d] < PERIOD || t->shape[1 - d] > MOST_ROWS ||
-		    info->contiguity[d] < t->shape[d] || info->divisibility[d] < 16 ||
-		    mem != layout_swizzled(&s->ctx->layouts, 2, t->shape, d, (int)bytes * 8))
+		if (info->contiguity[d] < t->shape[d] || info->divisibility[d] < 16 ||
+		    !box_fits(&s->ctx->layouts, t, d, mem))
 			continue;
 		if (stride_of(s->axis, ptr, d, &along) && !along.by && along.factor == 1 &&
 		    stride_of(s->axis, ptr, 1 - d, &rows) && rows.factor >= 0 && rows.factor <= INT64_MAX / bytes) {
-			*out = (struct box){d, rows.factor ? rows.by : NULL, rows.factor * bytes};
+			*out = (struct box){
+				.along = d, .stride = rows.factor ? rows.by : NULL, .factor = rows.factor * bytes};
 			return true;
 		}
 	}

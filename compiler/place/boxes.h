@@ -10,10 +10,26 @@ struct box {
 	int along;           /* the dimension that rows run along; the other one counts them */
 	struct value *stride; /* rows are *stride · factor bytes apart; NULL: factor bytes. A parameter of the kernel */
 	i64 factor;
+	/* The tensor whose bounds the copy respects, which a parameter points to; NULL: the box may lie anywhere in
+	 * memory. Along each dimension: a splat of where the box begins (NULL: at 0), and how many elements there are:
+	 * *size, a parameter, or `most`. */
+	struct value *tensor, *start[2], *size[2];
+	i64 most[2];
 };
+/* Where a box begins, by a splat of it: an i32. */
+struct value *box_start(const struct value *splat);
 /* Are the addresses in `ptr`, a placed tile of two dimensions, those of a box, which a buffer of layout `mem` can
  * receive? */
 bool find_box(const struct pass_state *s, struct value *ptr, const struct layout *mem, struct box *out);
+
+/* Does the load read zeros outside of a tensor and the tensor inside, by addresses and a mask that are made of the same
+ * row of places along each dimension, as those of a tensor descriptor are? */
+bool find_tensor_box(const struct pass_state *s, const struct op *load, const struct layout *mem, struct box *out);
+
+/* Can boxes of the tile, in a buffer of this layout, be copied by hardware if rows run along d? */
+bool box_fits(struct layout_pool *pool, const struct type *t, int d, const struct layout *mem);
+/* A scalar that every element of v equals: c, or *by · c with a parameter of the kernel. */
+bool same_scalar(struct value *v, struct value **by, i64 *c);
 
 /* The address of the first element of a tile of pointers for which find_box said yes, or of one computed like it, as a
  * scalar. What is defined outside of `loop` is computed in front of it. `made` remembers what was. */

@@ -14,7 +14,7 @@ struct stored {
 
 static bool writes(const struct op *o, const struct value *buffer)
 {
-	return (o->code == IR_LOCAL_STORE || o->code == IR_ASYNC_COPY || o->code == IR_TMA_COPY) &&
+	return (o->code == IR_LOCAL_STORE || o->code == IR_ASYNC_COPY || op_is_tensor_copy(o)) &&
 	       operand(o, 1) == buffer;
 }
 

@@ -8,7 +8,7 @@
 
 bool touches_memory(const struct op *o)
 {
-	return o->code == IR_LOAD || o->code == IR_ASYNC_COPY || o->code == IR_TMA_COPY || writes_memory(o);
+	return o->code == IR_LOAD || o->code == IR_ASYNC_COPY || op_is_tensor_copy(o) || writes_memory(o);
 }
 
 /* --- the same address ---------------------------------------------------------------------------------------- */
@@ -421,7 +421,7 @@ bool must_meet(struct pass_state *s, const struct touched *before, const struct 
 		return false;
 	const struct value *p = operand(a, 0), *q = operand(o, 0), *x = pointer_base(p), *y = pointer_base(q);
 	analyze(s);
-	bool by_hardware = a->code == IR_TMA_COPY || o->code == IR_TMA_COPY;
+	bool by_hardware = op_is_tensor_copy(a) || op_is_tensor_copy(o);
 	bool fine = !by_hardware && is_fine_if_equal(s, before, o);
 	if ((p == q && !by_hardware) || (x && x == y))
 		return !fine;

@@ -195,8 +195,10 @@ static void find_boxes(struct pipe *p)
 	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
 		struct op *load = p->loads.at[i];
 		struct box box = {0};
-		p->tma = load->noperands == 1 && !load->attr[ATTR_EVICT] &&
-			 find_box(s, operand(load, 0), ring_layout(p, load), &box);
+		const struct layout *ring = ring_layout(p, load);
+		p->tma = !load->attr[ATTR_EVICT] &&
+			 ((load->noperands == 1 && find_box(s, operand(load, 0), ring, &box)) ||
+			  find_tensor_box(s, load, ring, &box));
 		vec_push(&p->scratch, &p->boxes, box);
 	}
 	pipeline_find_producer(p);

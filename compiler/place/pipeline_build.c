@@ -140,6 +140,28 @@ static void expect(struct pipe *p, struct builder *b, struct value *slot)
 		o->attr[ATTR_SIZE] += load_bytes(p->loads.at[i]);
 }
 
+static struct value *or_int(struct builder *b, struct value *v, const struct type *t, i64 otherwise)
+{
+	return v ? v : build_int(b, t, otherwise);
+}
+
+/* Asks for box number i, which respects the bounds of its tensor, for the iteration whose values `map` holds. */
+static void issue_tensor_box(struct pipe *p, struct builder *b, u32 i, const struct map *map, struct value *slot)
+{
+	const struct box *box = &p->boxes.at[i];
+	const struct type *i32_ = type_scalar(p->ctx, DT_I32), *i64_ = type_scalar(p->ctx, DT_I64);
+	struct value *ops[8] = {box->tensor, buffer_at(p, b, i, slot), barrier_at(p, b, slot, false)};
+	for (int d = 0; d < 2; d++) {
+		ops[3 + d] = box->start[d] ? mapped(map, box_start(box->start[d])) : build_int(b, i32_, 0);
+		ops[5 + d] = or_int(b, box->size[d], i64_, box->most[d]);
+	}
+	ops[7] = or_int(b, box->stride, i64_, 1);
+	struct op *copy = build(b, IR_TMA_TENSOR_COPY, ops, ARRAY_LEN(ops), NULL, 0, 0);
+	copy->attr[ATTR_ALONG] = box->along;
+	copy->attr[ATTR_STRIDE] = box->factor;
+	copy->loc = p->loads.at[i]->loc;
+}
+
 /* Asks for box number i, from the address of its first element. */
 static void issue_box(struct pipe *p, struct builder *b, u32 i, struct value *first, struct value *slot)
 {
@@ -185,13 +207,17 @@ void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const stru
 {
 	struct value **firsts = arena_array(&p->scratch, struct value *, p->loads.len);
 	for (u32 i = 0; i < p->loads.len; i++)
-		firsts[i] = first_element(b, loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0)));
+		if (!p->boxes.at[i].tensor)
+			firsts[i] = first_element(b, loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0)));
 	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &inside, 1, NULL, 0, 1)->blocks[0]);
 	if (to.phase)
 		await_readers(p, &in, to);
 	expect(p, &in, to.slot);
 	for (u32 i = 0; i < p->loads.len; i++)
-		issue_box(p, &in, i, firsts[i], to.slot);
+		if (p->boxes.at[i].tensor)
+			issue_tensor_box(p, &in, i, map, to.slot);
+		else
+			issue_box(p, &in, i, firsts[i], to.slot);
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
 

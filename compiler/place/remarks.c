@@ -385,8 +385,9 @@ static void tell_box(struct teller *t, const struct op *o)
 	const struct type *tile = operand(o, 1)->type;
 	i32 along = (i32)o->attr[ATTR_ALONG];
 	diag(t->s->diags, R_ACCESS, o->loc,
-	     arena_printf(&t->scratch, "load: a box of %d rows of %d bytes (cp.async.bulk.tensor)",
-			  tile->shape[1 - along], tile->shape[along] * dtype_bytes(type_dtype(tile))),
+	     arena_printf(&t->scratch, "load: a box of %d rows of %d bytes%s (cp.async.bulk.tensor)",
+			  tile->shape[1 - along], tile->shape[along] * dtype_bytes(type_dtype(tile)),
+			  o->code == IR_TMA_TENSOR_COPY ? ", zeros outside the tensor" : ""),
 	     "");
 }
 
@@ -485,7 +486,8 @@ static void tell(struct op *o, void *arg)
 	case IR_ATOMIC_RMW:
 	case IR_ATOMIC_CAS: tell_atomic(t, o); return;
 	case IR_ASYNC_COPY: tell_access(t, o, "load", "cp.async", operand(o, 0), n > 2 ? operand(o, 2) : NULL); return;
-	case IR_TMA_COPY: tell_box(t, o); return;
+	case IR_TMA_COPY:
+	case IR_TMA_TENSOR_COPY: tell_box(t, o); return;
 	case IR_REDUCE:
 	case IR_SCAN: tell_reduction(t, o); return;
 	case IR_CONVERT_LAYOUT: tell_conversion(t, o); return;

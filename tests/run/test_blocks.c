@@ -151,8 +151,86 @@ static void descriptor_atomics(struct suite *s, tl_dtype t, int kind, int M, int
 	case_end(s);
 }
 
+struct product {
+	tl_dtype type;
+	int kind, M, N, K, pad; /* elements between rows */
+	int row, column, start;
+	int bm, bn, bk, programs, warps, stages;
+	int ctas; /* that run the programs; 0: one each */
+};
+
+static void product(struct suite *s, const struct product *p)
+{
+	int rows = p->bm * p->programs, columns = p->bn * 2, sa = p->K + p->pad,
+	    sb = (p->kind == 2 ? p->K : p->N) + p->pad;
+	bool turned = p->kind == 2;
+	if (!case_begin(
+		    s, file,
+		    "product %d %s %dx%dx%d+%d from %d,%d,%d blocks %dx%dx%d programs=%d ctas=%d warps=%d stages=%d",
+		    p->kind, tl_dtype_name(p->type), p->M, p->N, p->K, p->pad, p->row, p->column, p->start, p->bm,
+		    p->bn, p->bk, p->programs, p->ctas, p->warps, p->stages))
+		return;
+	struct array *a = in(s, "a", p->type, (size_t)p->M * (size_t)sa),
+		     *b = in(s, "b", p->type, (size_t)(turned ? p->N : p->K) * (size_t)sb),
+		     *c = out(s, "c", p->type == TL_I8 ? TL_I32 : TL_F32, (size_t)rows * (size_t)columns);
+	for (size_t i = 0; i < a->len; i++)
+		set_int(a, i, random_int(-4, 4));
+	for (size_t i = 0; i < b->len; i++)
+		set_int(b, i, random_int(-4, 4));
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < columns; j++) {
+			int m = p->row + i, n = p->column + j;
+			int64_t sum = 0;
+			for (int k = p->start < 0 ? 0 : p->start; k < p->K && m >= 0 && m < p->M && n >= 0 && n < p->N;
+			     k++)
+				sum += value_int(a, (size_t)m * (size_t)sa + (size_t)k) *
+				       value_int(b, turned ? (size_t)n * (size_t)sb + (size_t)k
+							   : (size_t)k * (size_t)sb + (size_t)n);
+			want_int(c, (size_t)i * (size_t)columns + (size_t)j, sum);
+		}
+	LAUNCH(s, "product",
+	       CONFIG(.grid = {(unsigned)p->programs, 2}, .num_warps = p->warps, .num_stages = p->stages,
+		      .max_ctas = p->ctas),
+	       ptr(a), ptr(b), ptr(c), tl_int(p->M), tl_int(p->N), tl_int(p->K), tl_int(sa), tl_int(sb), tl_int(p->row),
+	       tl_int(p->column), tl_int(p->start), tl_int(p->kind), tl_int(p->bm), tl_int(p->bn), tl_int(p->bk));
+	case_end(s);
+}
+
+/* Loads of blocks in loops of dots, which sm_90a copies by TMA: tensors of any size, and rows that no tensor map can
+ * describe. */
+static void products(struct suite *s)
+{
+	static const tl_dtype types[] = {TL_F16, TL_BF16, TL_F32, TL_I8, TL_F16, TL_F8E4M3};
+	for (int k = 0; k < 48; k++) {
+		int bytes = (int)tl_dtype_size(types[k % COUNT(types)]), whole = 16 / bytes;
+		struct product p = {.type = types[k % COUNT(types)],
+				    .kind = k / 2 % 4,
+				    .M = (int)random_int(1, 150),
+				    .N = (int)random_int(1, 20) * whole,
+				    .K = (int)random_int(1, 20) * whole,
+				    .pad = k % 9 == 4 ? whole / 2 : (int)random_int(0, 2) * whole,
+				    .bm = 64 << k % 2,
+				    .bn = 64 << k / 3 % 2,
+				    .bk = (k % 5 ? 64 : 128) / bytes,
+				    .programs = (int)random_int(1, 2),
+				    .warps = 4 << k % 2,
+				    .stages = (int)random_int(1, 4)};
+		if (k % 4 == 1) {
+			p.programs = 3;
+			p.ctas = 2;
+		}
+		if (k % 3) {
+			p.row = (int)random_int(-80, 80);
+			p.column = (int)random_int(-80, 80);
+			p.start = (int)random_int(-60, 60);
+		}
+		product(s, &p);
+	}
+}
+
 void theme_blocks(struct suite *s)
 {
+	products(s);
 	static const tl_dtype types[] = {TL_F32, TL_F16, TL_BF16, TL_I32, TL_I8, TL_I64, TL_F64, TL_U16};
 	static const int places[][2] = {{0, 0}, {3, 5}, {-7, 0}, {0, -9}, {60, 90}, {-40, -40}, {1000, 0}};
 	for (int t = 0; t < COUNT(types); t++)
