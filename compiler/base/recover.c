@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-/* The state of this thread's calls. Nothing here outlives a call. At a fixed offset of the thread's block, also in the
- * shared library: each launch comes here several times. */
-static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+/* The state of this thread's calls. Nothing here outlives a call. No static TLS: a program that opens the library at run
+ * time may have none left. */
+static _Thread_local struct {
 	struct recovery *recovery;
 	struct cleanup *cleanups;
 	struct crash_scope *crash;

@@ -43,6 +43,19 @@ def matmul(b):
             product(b, what, x, y, torch.empty(m, n, device="cuda", dtype=torch.float16), lambda: x @ y, TILES[:5], k**0.5 / 100, True)
 
 
+def blocks(b):
+    """The same product through masks, block pointers and descriptors made in the kernel."""
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+    for m, n, k in (4096, 4096, 4096), (4000, 4080, 4048), (8192, 8192, 512):
+        for how in "pointers", "blocks", "descriptors":
+            what = f"{how} matmul {m}x{n}x{k} float16"
+            if b.wants(what):
+                x, y = (torch.randn(*s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
+                out = torch.empty(m, n, device="cuda", dtype=torch.float16)
+                b.row(what, b.kernel(f"matmul_{how}_kernel"), lambda bm, bn, bk, g: (triton.cdiv(m, bm) * triton.cdiv(n, bn), 1, 1),
+                      lambda *tile: [x, y, out, m, n, k, *tile], out, lambda: x @ y, TILES[:5], flops=2 * m * n * k, tolerance=k**0.5 / 100)
+
+
 def narrow(b):
     """Other element types, at 4096³ and 8192³; the second operand of the one-byte types is contiguous along k unless row-major."""
     one = torch.tensor(1.0, device="cuda")
@@ -96,5 +109,6 @@ def attention(b):
 
 def rows(b):
     matmul(b)
+    blocks(b)
     narrow(b)
     attention(b)
