@@ -449,7 +449,6 @@ static void note_tile(struct op *o, void *arg)
 		*found |= type_is_tensor(o->results[i].type);
 }
 
-/* The region: (a0, b0, …, a1, b1, …) → combine_fn(a0, b0, …, a1, b1, …). */
 static void erase_unused(struct block *b)
 {
 	for (struct op *o = b->last, *before; o; o = before) {
@@ -462,6 +461,7 @@ static void erase_unused(struct block *b)
 	}
 }
 
+/* The region: (a0, b0, …, a1, b1, …) → combine_fn(a0, b0, …, a1, b1, …). */
 static bool build_combine(struct eval *e, struct op *o, const struct val *in, u32 n, const struct args *a)
 {
 	const struct val *f = &a->at[2];
@@ -475,10 +475,12 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 		pos[i] = val_tensor(block_add_arg(e->ctx, o->blocks[0], x->ssa->type->elem), x->dtype, 0);
 	}
 	struct val r = call_func(e, f->func, pos, 2 * n, NULL, 0);
-	struct val *out = r.kind == V_TUPLE ? (struct val *)r.items : &r;
 	bool ok = r.kind != V_ERROR && (r.kind == V_TUPLE ? r.nitems == n : n == 1);
+	struct val *out = arena_dup(e->arena, r.kind == V_TUPLE ? r.items : &r, (ok ? n : 0) * sizeof r);
 	struct value **vals = arena_array(e->arena, struct value *, n);
 	for (u32 i = 0; ok && i < n; i++) {
+		if (val_is_number(&out[i]))
+			out[i] = to_tensor(e, out[i], a->loc[2]);
 		ok = out[i].kind == V_TENSOR && out[i].ssa->type == in[i].ssa->type->elem &&
 		     out[i].dtype == in[i].dtype;
 		vals[i] = ok ? out[i].ssa : NULL;

@@ -191,19 +191,48 @@ static struct outcome run_branch(struct eval *e, struct block *b, const struct s
 	return r;
 }
 
+static bool same_number(const struct val *a, const struct val *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	return a->kind == V_FLOAT ? !memcmp(&a->real, &b->real, sizeof a->real) : val_equal(a, b);
+}
+
+/* What the branch with block b returns, of which the other branch returns `other`: numbers stay compile-time values
+ * only where both return the same ones. */
+static struct val returned_value(struct eval *e, struct val v, const struct val *other, struct block *b,
+				 struct loc at)
+{
+	if (val_has_parts(&v) && other->kind == v.kind && other->nitems == v.nitems) {
+		struct val *items = arena_array(e->arena, struct val, v.nitems);
+		for (u32 i = 0; i < v.nitems; i++)
+			items[i] = returned_value(e, v.items[i], &other->items[i], b, at);
+		v.items = items;
+	}
+	if (!val_is_number(&v) || same_number(&v, other))
+		return v;
+	struct builder outer = e->b;
+	e->b = builder_at_end(e->ctx, b);
+	e->b.loc = outer.loc;
+	v = to_tensor(e, v, at);
+	e->b = outer;
+	return v;
+}
+
 /* Both branches run to the end of the function: their return values are merged. */
 static enum flow finish_returning(struct eval *e, struct op *o, const struct outcome *yes, const struct outcome *no,
 				  const struct stmt *s)
 {
 	value_vec v[2] = {{0}, {0}}, results = {0};
-	struct val ret = yes->ret;
-	if (yes->ret.kind == V_ERROR || no->ret.kind == V_ERROR) {
+	struct val ret = returned_value(e, yes->ret, &no->ret, o->blocks[0], s->loc),
+		   other = returned_value(e, no->ret, &yes->ret, o->blocks[1], s->loc);
+	if (ret.kind == V_ERROR || other.kind == V_ERROR) {
 		ret = val_error();
-	} else if (!same_type(&yes->ret, &no->ret)) {
-		ret = eval_error(e, E_RETURN_TYPES, s->loc, describe(e, &yes->ret), describe(e, &no->ret));
+	} else if (!same_type(&ret, &other)) {
+		ret = eval_error(e, E_RETURN_TYPES, s->loc, describe(e, &ret), describe(e, &other));
 	} else {
-		flatten(e, &yes->ret, &v[0]);
-		flatten(e, &no->ret, &v[1]);
+		flatten(e, &ret, &v[0]);
+		flatten(e, &other, &v[1]);
 	}
 	op_set_results(e->ctx, o, types_of(e, &v[0]), v[0].len);
 	build_yield(e, o->blocks[0], &v[0]);

@@ -169,7 +169,7 @@ static void exec_assert(struct eval *e, const struct stmt *s)
 static enum flow exec_return(struct eval *e, const struct stmt *s)
 {
 	struct frame *f = e->frame;
-	f->ret = s->value ? numbers_to_tensors(e, eval_expr(e, s->value), s->value->loc) : val_none();
+	f->ret = s->value ? eval_expr(e, s->value) : val_none();
 	if (!f->caller && f->ret.kind != V_NONE && f->ret.kind != V_ERROR && f->func->kind == FUNC_JIT)
 		eval_error(e, E_KERNEL_RETURNS, s->loc);
 	if (f->loops)
