@@ -69,9 +69,9 @@ static const char *callee(const struct eval *e, const struct args *a)
 
 bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
 {
-	const struct val *v = &a->at[i];
-	if (v->kind == V_INT && v->integer >= INT64_MIN && v->integer <= INT64_MAX) {
-		*out = (i64)v->integer;
+	const struct val *v = &a->at[i], n = known_number(*v);
+	if (n.kind == V_INT && n.integer >= INT64_MIN && n.integer <= INT64_MAX) {
+		*out = (i64)n.integer;
 		return true;
 	}
 	if (v->kind == V_TENSOR) {
@@ -85,11 +85,12 @@ bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
 bool arg_bool(struct eval *e, const struct args *a, u32 i, bool *out)
 {
 	struct value *cond;
-	if (a->at[i].kind == V_TENSOR) {
-		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, &a->at[i]));
+	struct val v = known_number(a->at[i]);
+	if (v.kind == V_TENSOR) {
+		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, &v));
 		return false;
 	}
-	*out = truth(e, a->at[i], a->loc[i], &cond) == 1;
+	*out = truth(e, v, a->loc[i], &cond) == 1;
 	return true;
 }
 
@@ -143,16 +144,17 @@ bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shap
 		return false;
 	}
 	for (u32 k = 0; k < n; k++) {
-		if (items[k].kind == V_TENSOR) {
-			eval_error(e, E_SHAPE_NOT_CONSTEXPR, a->loc[i], describe(e, &items[k]));
+		struct val size = known_number(items[k]);
+		if (size.kind == V_TENSOR) {
+			eval_error(e, E_SHAPE_NOT_CONSTEXPR, a->loc[i], describe(e, &size));
 			return false;
 		}
-		if (items[k].kind != V_INT || items[k].integer < 1 || items[k].integer > IR_MAX_NUMEL ||
-		    !is_pow2((i64)items[k].integer)) {
-			eval_error(e, E_SHAPE_POW2, a->loc[i], describe(e, &items[k]));
+		if (size.kind != V_INT || size.integer < 1 || size.integer > IR_MAX_NUMEL ||
+		    !is_pow2((i64)size.integer)) {
+			eval_error(e, E_SHAPE_POW2, a->loc[i], describe(e, &size));
 			return false;
 		}
-		shape[k] = (i32)items[k].integer;
+		shape[k] = (i32)size.integer;
 		numel *= shape[k];
 		if (numel > IR_MAX_NUMEL) {
 			eval_error(e, E_TILE_TOO_BIG, a->loc[i], (long long)numel);
@@ -358,8 +360,8 @@ struct val bi_trans(struct eval *e, const struct args *a)
 	} else {
 		bool ok = (int)n == t->rank;
 		for (u32 i = 0; ok && i < n; i++) {
-			const struct val *d = dims.kind == V_TUPLE ? &dims.items[i] : &dims;
-			i64 k = d->kind == V_INT ? (i64)d->integer : -99;
+			const struct val d = known_number(dims.kind == V_TUPLE ? dims.items[i] : dims);
+			i64 k = d.kind == V_INT ? (i64)d.integer : -99;
 			k = k < 0 ? k + t->rank : k;
 			ok = k >= 0 && k < t->rank && !(seen >> k & 1);
 			if (ok) {
@@ -457,11 +459,11 @@ struct val bi_hint(struct eval *e, const struct args *a)
 	struct hints h = {0};
 	i32 *want = a->b->code == 0 ? h.divisibility : a->b->code == 1 ? h.contiguity : h.constancy;
 	for (u32 i = 0; i < n; i++) {
-		if (items[i].kind != V_INT || items[i].integer < 1 || items[i].integer > 1 << 30 ||
-		    !is_pow2((i64)items[i].integer))
+		struct val n = known_number(items[i]);
+		if (n.kind != V_INT || n.integer < 1 || n.integer > 1 << 30 || !is_pow2((i64)n.integer))
 			return eval_error(e, E_ARG_KIND, a->loc[1], "values", a->b->name, "powers of two",
-					  describe(e, &items[i]));
-		want[i] = (i32)items[i].integer;
+					  describe(e, &n));
+		want[i] = (i32)n.integer;
 	}
 	/* a parameter's divisibility is one of the whole kernel if the promise is always made */
 	if (!v.ssa->def && v.ssa->block == e->b.block && !v.ssa->block->parent && a->b->code == 0 &&
@@ -488,7 +490,7 @@ struct val bi_assume(struct eval *e, const struct args *a)
 struct val bi_static_assert(struct eval *e, const struct args *a)
 {
 	struct value *cond;
-	int known = truth(e, a->at[0], a->loc[0], &cond);
+	int known = truth(e, known_number(a->at[0]), a->loc[0], &cond);
 	if (known == -1)
 		return eval_error(e, E_STATIC_ASSERT_RUNTIME, a->loc[0]);
 	if (known == 0)
@@ -608,9 +610,10 @@ struct val bi_range(struct eval *e, const struct args *a)
 	r->start = two ? a->at[0] : val_int(0);
 	r->end = two ? a->at[1] : a->at[0];
 	r->step = a->at[2].kind == V_NONE ? val_int(1) : a->at[2];
-	for (u32 i = 0; i < 3; i++) {
-		const struct val *v = i == 0 ? &r->start : i == 1 ? &r->end : &r->step;
-		if (r->is_static && v->kind == V_TENSOR)
+	for (u32 i = 0; i < 3 && r->is_static; i++) {
+		struct val *v = i == 0 ? &r->start : i == 1 ? &r->end : &r->step;
+		*v = known_number(*v);
+		if (v->kind == V_TENSOR)
 			return eval_error(e, E_STATIC_RANGE, a->loc[MIN(i, a->n - 1)]);
 	}
 	if (a->n > 3 && !range_options(e, a, r))

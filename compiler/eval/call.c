@@ -273,8 +273,8 @@ static struct val call_val(struct eval *e, struct val callee, const struct val *
 	case V_FUNC: return call_func_at(e, callee.func, pos, pos_loc, npos, named, nnamed, at);
 	case V_HOST: return host_call(e, callee, pos, npos, at);
 	case V_CONSTEXPR:
-		if (npos == 1 && !nnamed && pos[0].kind != V_TENSOR)
-			return pos[0];
+		if (npos == 1 && !nnamed && known_number(pos[0]).kind != V_TENSOR)
+			return known_numbers(e, pos[0]);
 		return eval_error(e, E_CONSTEXPR_CALL, at);
 	case V_METHOD: {
 		struct val *all = arena_array(e->arena, struct val, npos + 1);

@@ -209,6 +209,7 @@ struct val get_item(struct eval *e, struct val v, struct val index, struct loc a
 	}
 	if (v.kind != V_TUPLE)
 		return eval_error(e, E_NOT_SUBSCRIPTABLE, at, describe(e, &v));
+	index = known_number(index);
 	if (index.kind != V_INT)
 		return eval_error(e, E_TUPLE_INDEX, at, describe(e, &index));
 	i128 i = index.integer < 0 ? index.integer + v.nitems : index.integer;
@@ -225,7 +226,7 @@ static struct val slice_tuple(struct eval *e, struct val v, const struct expr *s
 	for (int i = 0; i < 2; i++) {
 		if (!x[i])
 			continue;
-		struct val n = eval_expr(e, x[i]);
+		struct val n = known_number(eval_expr(e, x[i]));
 		if (n.kind == V_ERROR)
 			return n;
 		if (n.kind != V_INT)
@@ -485,6 +486,8 @@ static struct val compare_pair(struct eval *e, enum operator op, struct val a, s
 		if (b.kind != V_TUPLE)
 			return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, &b));
 		bool found = false;
+		a = known_numbers(e, a);
+		b = known_numbers(e, b);
 		for (u32 i = 0; i < b.nitems && !found; i++) {
 			if (undecided(&a, &b.items[i]))
 				return undecided_error(e, op, a.kind == V_TENSOR ? &a : &b, at);
@@ -492,8 +495,12 @@ static struct val compare_pair(struct eval *e, enum operator op, struct val a, s
 		}
 		return val_bool(found == (op == OP_IN));
 	}
-	if (a.kind == V_TUPLE && (op == OP_EQ || op == OP_NE) && undecided(&a, &b))
-		return undecided_error(e, op, &a, at);
+	if (a.kind == V_TUPLE && b.kind == V_TUPLE) {
+		a = known_numbers(e, a);
+		b = known_numbers(e, b);
+		if ((op == OP_EQ || op == OP_NE) && undecided(&a, &b))
+			return undecided_error(e, op, &a, at);
+	}
 	bool run_time = a.kind == V_TENSOR || b.kind == V_TENSOR;
 	if (run_time && (a.kind == V_NONE || b.kind == V_NONE || a.kind == V_STR || b.kind == V_STR) &&
 	    (op == OP_EQ || op == OP_NE))

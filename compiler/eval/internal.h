@@ -253,6 +253,9 @@ u32 builtin_names(enum namespace_ s, const char **out, u32 max);
 
 /* ops.c: what operators mean on run-time values */
 struct val to_tensor(struct eval *e, struct val v, struct loc at);
+/* The number that a run-time scalar is known to be, for places that need a compile-time number; else v. */
+struct val known_number(struct val v);
+struct val known_numbers(struct eval *e, struct val v); /* of a tuple's parts, too */
 struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, struct loc at);
 struct val bitcast_to(struct eval *e, struct val v, struct val type, struct loc at);
 struct val binary_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);

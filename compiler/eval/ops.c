@@ -2,6 +2,7 @@
  *
  * The rules are those of Triton 3.6 and 3.7; docs/language.md states them for users. */
 #include "eval/internal.h"
+#include "ir/scalar.h"
 
 /* --- constants → SSA ----------------------------------------------------------------------------------------- */
 
@@ -60,6 +61,50 @@ struct val to_tensor(struct eval *e, struct val v, struct loc at)
 	if (!number_type(&v, &d))
 		return eval_error(e, E_INT_TOO_BIG, at);
 	return const_tensor(e, v, d);
+}
+
+/* --- SSA → constants ----------------------------------------------------------------------------------------- */
+
+/* The bits of a scalar that is computed from constants only; *budget is how many operations are looked at. */
+static bool constant_bits(const struct value *v, u32 *budget, u64 *out)
+{
+	const struct op *o = v->def;
+	u64 in[3] = {0};
+	if (!o || v->type->kind != TY_SCALAR || !(*budget)--)
+		return *budget = 0, false;
+	if (o->code == IR_CONSTANT)
+		return value_const_bits(v, out);
+	if (!op_has(o, ELEM) || o->noperands > ARRAY_LEN(in))
+		return false;
+	for (u32 i = 0; i < o->noperands; i++)
+		if (!constant_bits(operand(o, i), budget, &in[i]))
+			return false;
+	return scalar_eval(o, in, out);
+}
+
+struct val known_number(struct val v)
+{
+	u64 bits;
+	u32 budget = 100;
+	if (v.kind != V_TENSOR || v.pointers || !constant_bits(v.ssa, &budget, &bits))
+		return v;
+	if (dtype_is_float(v.dtype))
+		return val_float(dtype_decode_float(v.dtype, bits));
+	if (v.dtype == DT_I1)
+		return val_bool(bits & 1);
+	int unused = 64 - dtype_bits(v.dtype);
+	return val_int(dtype_is_unsigned(v.dtype) ? (i128)(bits << unused >> unused)
+						  : (i128)((i64)(bits << unused) >> unused));
+}
+
+struct val known_numbers(struct eval *e, struct val v)
+{
+	if (v.kind != V_TUPLE)
+		return known_number(v);
+	struct val *items = arena_array(e->arena, struct val, v.nitems);
+	for (u32 i = 0; i < v.nitems; i++)
+		items[i] = known_numbers(e, v.items[i]);
+	return val_tuple(items, v.nitems);
 }
 
 /* --- shapes -------------------------------------------------------------------------------------------------- */

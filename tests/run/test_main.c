@@ -19,6 +19,7 @@ int main(int argc, char **argv)
 		{"table", theme_table},
 		{"alias", theme_alias},
 		{"blocks", theme_blocks},
+		{"values", theme_values},
 		{"library", theme_library},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));

@@ -19,6 +19,7 @@ void theme_program(struct suite *s);
 void theme_table(struct suite *s);
 void theme_alias(struct suite *s);
 void theme_blocks(struct suite *s);
+void theme_values(struct suite *s);
 void theme_library(struct suite *s);
 
 /* test_elementwise.c: operators by name. `op` of apply_int must be defined for the operands. */
