@@ -104,6 +104,7 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 	}
 	if (out->kind == V_TYPE) {
 		out->nitems = 0;
+		out->to_block = false;
 		return true;
 	}
 	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a dtype such as tl.float16",
@@ -623,15 +624,6 @@ struct val bi_range(struct eval *e, const struct args *a)
 	return (struct val){.kind = V_RANGE, .range = r};
 }
 
-struct val bi_pointer_type(struct eval *e, const struct args *a)
-{
-	struct val t;
-	if (!arg_type(e, a, 0, &t))
-		return val_error();
-	t.pointers++;
-	return t;
-}
-
 static double number_as_double(const struct val *v)
 {
 	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
@@ -703,6 +695,17 @@ struct val bi_python_int(struct eval *e, const struct args *a)
 	return r;
 }
 
+struct val bi_python_str(struct eval *e, const struct args *a)
+{
+	struct strbuf sb = {.arena = e->arena};
+	if (a->at[0].kind == V_TENSOR)
+		return eval_error(e, E_ARG_KIND, a->loc[0], "x", "str", "a compile-time value",
+				  describe(e, &a->at[0]));
+	sb_puts(&sb, "");
+	print_val(&sb, &a->at[0]);
+	return val_str(sb.at, sb.len);
+}
+
 struct val bi_python_bool(struct eval *e, const struct args *a)
 {
 	bool b;
@@ -768,23 +771,5 @@ struct val bi_python_math(struct eval *e, const struct args *a)
 		if (!(fabs(x) < 0x1p100))
 			return eval_error(e, E_INT_TOO_BIG, a->loc[0]);
 		return val_int((i128)x);
-	}
-}
-
-struct val bi_type_is(struct eval *e, const struct args *a)
-{
-	const struct val *t = &a->at[0];
-	bool number = !t->pointers && !t->nitems;
-	(void)e;
-	switch (a->b->code) {
-	case 0: return val_bool(number && dtype_is_float(t->dtype));
-	case 1: return val_bool(number && t->dtype >= DT_F16);
-	case 2: return val_bool(number && dtype_is_int(t->dtype));
-	case 3: return val_bool(number && dtype_is_signed(t->dtype));
-	case 4: return val_bool(number && dtype_is_unsigned(t->dtype));
-	case 5: return val_bool(number && dtype_is_fp8(t->dtype));
-	case 6: return val_bool(t->pointers && !t->nitems);
-	case 7: return val_bool(t->nitems != 0);
-	default: return val_bool(number && t->dtype == (enum dtype)(a->b->code - 100));
 	}
 }

@@ -48,6 +48,8 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 		for (int d = 0; d < DT_COUNT; d++)
 			if (!strcmp(dtype_tl_name((enum dtype)d), name))
 				return val_dtype((enum dtype)d);
+		if (!strcmp(name, "pi32_t"))
+			return (struct val){.kind = V_TYPE, .dtype = DT_I32, .pointers = 1};
 	}
 	if (s == NS_PYMATH) {
 		static const struct {

@@ -45,6 +45,14 @@ void print_val(struct strbuf *out, const struct val *v)
 			print_val(out, &shape);
 		}
 		break;
+	case V_CONSTEXPR_TYPE:
+		sb_puts(out, "constexpr_type[");
+		print_val(out, v->self);
+		sb_puts(out, "]");
+		break;
+	case V_TUPLE_TYPE:
+		sb_puts(out, "tuple_type");
+		/* fall through */
 	case V_TUPLE:
 		sb_puts(out, "(");
 		for (u32 i = 0; i < v->nitems; i++) {
@@ -85,6 +93,7 @@ const char *describe(struct eval *e, const struct val *v)
 	static const char *const what[] = {
 		[V_ERROR] = "an error", [V_UNSET] = "an unset variable", [V_NONE] = "None", [V_BOOL] = "the constant",
 		[V_INT] = "the constant", [V_FLOAT] = "the constant", [V_STR] = "the string", [V_TYPE] = "the type",
+		[V_CONSTEXPR_TYPE] = "the type", [V_TUPLE_TYPE] = "the type",
 		[V_TUPLE] = "the tuple", [V_DICT] = "the dict", [V_OBJECT] = "the",
 		[V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
 		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_NAMESPACE] = "a module",
@@ -126,6 +135,19 @@ const char *source_text(struct eval *e, struct loc at)
 	return arena_str(e->arena, s->text + start, MIN(at.len, s->len - start));
 }
 
+/* tuple_type of constexpr types and constexpr_type of a tuple */
+static bool is_type_of_constants(const struct val *types, const struct val *t)
+{
+	if (t->self->kind != V_TUPLE || t->self->nitems != types->nitems)
+		return false;
+	for (u32 i = 0; i < types->nitems; i++) {
+		struct val item = {.kind = V_CONSTEXPR_TYPE, .self = &t->self->items[i]};
+		if (!val_equal(&types->items[i], &item))
+			return false;
+	}
+	return true;
+}
+
 bool val_equal(const struct val *a, const struct val *b)
 {
 	if (val_is_number(a) && val_is_number(b)) {
@@ -139,14 +161,20 @@ bool val_equal(const struct val *a, const struct val *b)
 			y = b->kind == V_BOOL ? b->boolean : (double)b->integer;
 		return x == y;
 	}
+	if (a->kind == V_TUPLE_TYPE && b->kind == V_CONSTEXPR_TYPE)
+		return is_type_of_constants(a, b);
+	if (a->kind == V_CONSTEXPR_TYPE && b->kind == V_TUPLE_TYPE)
+		return is_type_of_constants(b, a);
 	if (a->kind != b->kind)
 		return false;
 	switch (a->kind) {
 	case V_STR: return a->len == b->len && !memcmp(a->text, b->text, a->len);
+	case V_CONSTEXPR_TYPE: return val_equal(a->self, b->self);
 	case V_TYPE:
-		if (a->dtype != b->dtype || a->pointers != b->pointers)
+		if (a->dtype != b->dtype || a->pointers != b->pointers || a->to_block != b->to_block)
 			return false;
 		/* fall through */
+	case V_TUPLE_TYPE:
 	case V_DICT:
 	case V_OBJECT:
 	case V_TUPLE:

@@ -73,14 +73,6 @@ static struct val tensor_attribute(struct eval *e, struct val v, const char *nam
 		return (struct val){.kind = V_TYPE, .dtype = v.dtype, .pointers = v.pointers};
 	if (!strcmp(name, "shape"))
 		return shape_tuple(e, v.ssa->type);
-	if (!strcmp(name, "type")) {
-		struct val shape = shape_tuple(e, v.ssa->type);
-		return (struct val){.kind = V_TYPE,
-				    .dtype = v.dtype,
-				    .pointers = v.pointers,
-				    .items = shape.items,
-				    .nitems = shape.nitems};
-	}
 	if (!strcmp(name, "numel"))
 		return val_int(type_numel(v.ssa->type));
 	if (!strcmp(name, "T"))
@@ -94,51 +86,25 @@ static struct val tensor_attribute(struct eval *e, struct val v, const char *nam
 	return unknown_attribute(e, &v, name, at);
 }
 
-static struct val type_attribute(struct eval *e, struct val v, const char *name, struct loc at)
-{
-	if (!strcmp(name, "element_ty") && (v.nitems || v.pointers)) {
-		if (v.nitems)
-			v.nitems = 0;
-		else
-			v.pointers--;
-		return v;
-	}
-	if (!strcmp(name, "scalar")) {
-		v.nitems = 0;
-		return v;
-	}
-	if (!strcmp(name, "shape"))
-		return val_tuple(v.items, v.nitems);
-	int bits = v.pointers ? 64 : dtype_bits(v.dtype);
-	if (!strcmp(name, "primitive_bitwidth") || (!strcmp(name, "int_bitwidth") && dtype_is_int(v.dtype)))
-		return val_int(bits);
-	if (!strcmp(name, "itemsize"))
-		return val_int((bits + 7) / 8);
-	if (!strcmp(name, "name")) {
-		const char *s = dtype_name(v.dtype);
-		return val_str(s, (u32)strlen(s));
-	}
-	const struct builtin *b = builtin_find(NS_TYPE, name, strlen(name));
-	if (b)
-		return bind_method(e, v, (struct val){.kind = V_BUILTIN, .builtin = b});
-	return unknown_attribute(e, &v, name, at);
-}
-
 struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at)
 {
 	struct val r;
 	bool constant = v.kind != V_TENSOR && v.kind != V_NAMESPACE && v.kind != V_HOST && v.kind != V_MODULE;
 	if (constant && !strcmp(name, "value"))
 		return v;
+	if ((constant || v.kind == V_TENSOR) && v.kind != V_ERROR && v.kind != V_OBJECT && !strcmp(name, "type"))
+		return type_of(e, &v);
 	switch (v.kind) {
 	case V_ERROR: return v;
 	case V_NAMESPACE:
 		r = namespace_lookup(e, v.namespace_, name);
 		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_TENSOR: return tensor_attribute(e, v, name, at);
-	case V_TYPE: return type_attribute(e, v, name, at);
+	case V_TYPE:
+	case V_CONSTEXPR_TYPE:
+	case V_TUPLE_TYPE:
 	case V_OBJECT:
-		r = object_attribute(e, v, name);
+		r = v.kind == V_OBJECT ? object_attribute(e, v, name) : type_attribute(e, v, name);
 		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_HOST: return host_attribute(e, v, name);
 	case V_MODULE: return module_attribute(e, v, name, at);

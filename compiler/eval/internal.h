@@ -24,6 +24,8 @@ enum val_kind {
 	V_FLOAT,
 	V_STR,
 	V_TYPE,      /* a dtype, pointer type or tile type */
+	V_CONSTEXPR_TYPE, /* self: the type of that compile-time value */
+	V_TUPLE_TYPE,     /* items: their types */
 	V_TUPLE,     /* lists and sets too */
 	V_DICT,      /* items: each key followed by its value */
 	V_OBJECT,    /* items: the fields of its class */
@@ -60,6 +62,7 @@ struct val {
 	enum dtype dtype; /* V_TENSOR, V_TYPE: element type as the language sees it (with signedness) */
 	u8 pointers;      /* V_TENSOR, V_TYPE: levels of pointer above dtype */
 	u8 class;         /* V_OBJECT: see objects.c */
+	bool to_block;    /* V_TYPE: a pointer to a block of that shape, not a tile of pointers */
 	union {
 		bool boolean;
 		i128 integer;
@@ -216,6 +219,10 @@ u32 library_names(struct eval *e, const char *prefix, const char **names, u32 ma
 /* objects.c */
 const char *object_class(const struct val *v);
 struct val object_attribute(struct eval *e, struct val v, const char *name); /* V_ERROR: there is none */
+
+/* classes.c: types as values */
+struct val type_of(struct eval *e, const struct val *v);
+struct val type_attribute(struct eval *e, struct val v, const char *name); /* V_ERROR: there is none */
 
 /* fstring.c */
 struct val eval_fstring(struct eval *e, const struct expr *x);

@@ -28,16 +28,21 @@ struct val bi_object(struct eval *e, const struct args *a)
 
 struct val object_attribute(struct eval *e, struct val v, const char *name)
 {
+	bool is_block_pointer = !strcmp(object_class(&v), "block_pointer");
 	for (u32 i = 0; i < v.nitems; i++)
 		if (!strcmp(classes[v.class].fields[i], name))
 			return v.items[i];
-	if (!strcmp(name, "dtype"))
+	if (!strcmp(name, "dtype") && !is_block_pointer)
 		return val_dtype(v.items[0].dtype);
-	if (!strcmp(name, "type") || !strcmp(name, "block_type"))
+	if (!strcmp(name, "type") || !strcmp(name, "block_type") || !strcmp(name, "dtype")) {
+		struct val shape = object_attribute(e, v, "block_shape");
 		return (struct val){.kind = V_TYPE,
 				    .dtype = v.items[0].dtype,
-				    .items = object_attribute(e, v, "block_shape").items,
-				    .nitems = object_attribute(e, v, "block_shape").nitems};
+				    .pointers = is_block_pointer,
+				    .to_block = is_block_pointer,
+				    .items = shape.items,
+				    .nitems = shape.nitems};
+	}
 	const char *method = arena_printf(e->arena, "_%s_%s", object_class(&v), name);
 	const struct func *f = library_function(e, intern_str(e->ctx->names, method));
 	return f ? bind_method(e, v, (struct val){.kind = V_FUNC, .func = f}) : val_error();
@@ -50,6 +55,8 @@ struct val bi_python_getattr(struct eval *e, const struct args *a)
 	const struct val *otherwise = only_asks ? NULL : a->at[2].nitems ? &a->at[2].items[0] : NULL;
 	if (a->at[1].kind != V_STR)
 		return eval_error(e, E_ARG_KIND, a->loc[1], "name", a->b->name, "a string", describe(e, &a->at[1]));
+	if (only_asks && val_is_number(&a->at[0])) /* that a run-time value would have it does not count */
+		return val_bool(false);
 	u32 len = e->diags->text.len, errors = e->diags->nerrors;
 	struct val v = get_attribute(e, a->at[0], intern_str(e->ctx->names, a->at[1].text), a->loc[0]);
 	bool found = v.kind != V_ERROR;
@@ -90,7 +97,7 @@ static bool unwanted(struct eval *e, const struct args *a, u32 i)
 	return true;
 }
 
-static bool is_block_pointer(struct eval *e, const struct args *a)
+static bool check_block_pointer(struct eval *e, const struct args *a)
 {
 	if (!strcmp(object_class(&a->at[0]), "block_pointer"))
 		return true;
@@ -104,7 +111,7 @@ struct val load_block(struct eval *e, const struct args *a)
 	static const char *const paddings[] = {"", "zero", "nan", NULL};
 	struct val checked;
 	i64 padding;
-	if (!is_block_pointer(e, a) || unwanted(e, a, 1) || unwanted(e, a, 2) || !check_boundary(e, a, 3, &checked) ||
+	if (!check_block_pointer(e, a) || unwanted(e, a, 1) || unwanted(e, a, 2) || !check_boundary(e, a, 3, &checked) ||
 	    !arg_choice(e, a, 4, paddings, &padding))
 		return val_error();
 	const struct val in[] = {a->at[0], checked, a->at[4], a->at[5], a->at[6], a->at[7]};
@@ -114,7 +121,7 @@ struct val load_block(struct eval *e, const struct args *a)
 struct val store_block(struct eval *e, const struct args *a)
 {
 	struct val checked;
-	if (!is_block_pointer(e, a) || unwanted(e, a, 2) || !check_boundary(e, a, 3, &checked))
+	if (!check_block_pointer(e, a) || unwanted(e, a, 2) || !check_boundary(e, a, 3, &checked))
 		return val_error();
 	const struct val in[] = {a->at[0], a->at[1], checked, a->at[4], a->at[5]};
 	return call_std(e, "_block_pointer_store", in, ARRAY_LEN(in));
