@@ -146,6 +146,27 @@ void ast_print_expr(const struct expr *e, struct strbuf *out)
 		sb_puts(out, "*");
 		ast_print_expr(e->a, out);
 		break;
+	case EX_NAMED:
+		sb_printf(out, "(%s := ", e->a->name);
+		ast_print_expr(e->b, out);
+		sb_puts(out, ")");
+		break;
+	case EX_COMPREHENSION:
+		sb_puts(out, "[");
+		ast_print_expr(e->a, out);
+		print_list(e->items, e->nitems, "", out);
+		sb_puts(out, "]");
+		break;
+	case EX_FOR:
+		sb_puts(out, " for ");
+		ast_print_expr(e->a, out);
+		sb_puts(out, " in ");
+		ast_print_expr(e->b, out);
+		break;
+	case EX_IF:
+		sb_puts(out, " if ");
+		ast_print_expr(e->a, out);
+		break;
 	default: print_operation(e, out);
 	}
 }
@@ -235,7 +256,7 @@ void ast_print(const struct module *m, FILE *file)
 			  f->name);
 		for (u32 j = 0; j < f->nparams; j++) {
 			const struct param *q = &f->params[j];
-			sb_printf(&out, "%s%s", j ? ", " : "", q->name);
+			sb_printf(&out, "%s%s%s", j ? ", " : "", q->star ? "*" : "", q->name);
 			if (q->annotation)
 				print_line(&out, ": ", q->annotation, "");
 			if (q->value)

@@ -36,6 +36,10 @@ enum expr_kind {
 	EX_OR,        /* items */
 	EX_COMPARE,   /* items[0] ops[0] items[1] ops[1] ... */
 	EX_IFEXP,     /* a if b else c */
+	EX_NAMED,     /* a := b */
+	EX_COMPREHENSION, /* [a for …]: items are its clauses, EX_FOR and EX_IF */
+	EX_FOR,       /* for a in b */
+	EX_IF,        /* if a */
 	EX_UNSUPPORTED, /* name: what Python calls it; an error only if it is reached */
 };
 
@@ -53,6 +57,13 @@ struct keyword {
 	struct expr *value;
 	struct loc loc;
 };
+
+/* Do the fields a, b and c of an expression of that kind hold operands, or NULL? */
+static inline bool expr_has_operands(enum expr_kind k)
+{
+	return k == EX_ATTR || k == EX_SUBSCRIPT || k == EX_SLICE || k == EX_CALL || k == EX_STAR || k == EX_UNARY ||
+	       k == EX_BINARY || k == EX_IFEXP || k == EX_NAMED || k == EX_COMPREHENSION || k == EX_FOR || k == EX_IF;
+}
 
 struct expr {
 	enum expr_kind kind;
@@ -123,6 +134,7 @@ struct stmt {
 
 struct param {
 	const char *name;
+	bool star; /* *name: the arguments left over */
 	struct expr *annotation, *value; /* either may be NULL; `value` is the default */
 	struct loc loc;
 };
@@ -140,6 +152,7 @@ struct func {
 	u32 nparams;
 	struct body body;
 	const char *doc; /* docstring or NULL */
+	bool has_named_exprs; /* ':=' stands in it */
 	struct module *module;
 };
 

@@ -88,6 +88,19 @@ struct expr *ast_star(struct parser *p, struct expr *a, struct loc loc)
 	return node3(p, EX_STAR, loc, a, NULL, NULL);
 }
 
+struct expr *ast_named(struct parser *p, const char *name, struct loc name_loc, struct expr *value, struct loc loc)
+{
+	p->has_named_exprs = true;
+	return node3(p, EX_NAMED, loc, ast_name(p, name, name_loc), value, NULL);
+}
+
+struct expr *ast_clause(struct parser *p, enum expr_kind kind, struct expr *a, struct expr *b, struct loc loc)
+{
+	if (kind == EX_FOR)
+		check_target(p, a, false);
+	return node3(p, kind, loc, a, b, NULL);
+}
+
 expr_vec *expr_list(struct parser *p, struct expr *first)
 {
 	expr_vec *v = arena_new(p->arena, expr_vec);
@@ -114,6 +127,17 @@ struct expr *ast_sequence(struct parser *p, enum expr_kind kind, const expr_vec 
 		vec_push(p->arena, &all, rest->at[i]);
 	e->items = all.at;
 	e->nitems = all.len;
+	return e;
+}
+
+struct expr *ast_comprehension(struct parser *p, struct expr *element, const expr_vec *clauses, struct loc loc)
+{
+	struct expr *e = new_node(p, EX_COMPREHENSION, loc, MAX(deepest(clauses), depth_of(element)));
+	if (e->kind != EX_COMPREHENSION)
+		return e;
+	e->a = element;
+	e->items = clauses->at;
+	e->nitems = clauses->len;
 	return e;
 }
 
@@ -307,7 +331,9 @@ void add_function(struct parser *p, enum func_kind kind, const struct branch *br
 			   .params = params->at,
 			   .nparams = params->len,
 			   .body = body,
+			   .has_named_exprs = p->has_named_exprs,
 			   .module = p->module};
+	p->has_named_exprs = false;
 	for (u32 i = 0; i < f->nparams; i++)
 		for (u32 j = 0; j < i; j++)
 			if (f->params[i].name == f->params[j].name && strcmp(f->params[i].name, "..."))

@@ -16,6 +16,10 @@ struct expr *ast_attribute(struct parser *p, struct expr *a, const char *name, s
 struct expr *ast_subscript(struct parser *p, struct expr *a, struct expr *index, struct loc loc);
 struct expr *ast_slice(struct parser *p, struct expr *a, struct expr *b, struct expr *c, struct loc loc);
 struct expr *ast_star(struct parser *p, struct expr *a, struct loc loc);
+struct expr *ast_named(struct parser *p, const char *name, struct loc name_loc, struct expr *value, struct loc loc);
+/* A clause of a comprehension: `for a in b`, `if a`. */
+struct expr *ast_clause(struct parser *p, enum expr_kind kind, struct expr *a, struct expr *b, struct loc loc);
+struct expr *ast_comprehension(struct parser *p, struct expr *element, const expr_vec *clauses, struct loc loc);
 expr_vec *expr_list(struct parser *p, struct expr *first);
 /* A node with any number of operands (tuple, list, `and`, `or`): `first`, if any, then `rest`, if any. */
 struct expr *ast_sequence(struct parser *p, enum expr_kind kind, const expr_vec *rest, struct expr *first,

@@ -61,6 +61,7 @@ struct parser {
 	} open_branches[50];
 	int nopen;
 	int host_scope; /* indentation of the host's def or class that the current line is inside of; -1: of none */
+	bool has_named_exprs; /* in the function being parsed */
 	bool pending_kind;
 	int last_kind;
 	struct loc last_loc;

@@ -67,7 +67,8 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %precedence INDENT
 
 %type <expr> test or_test and_test not_test comparison chain bit_or bit_xor bit_and shift arith term factor power
-%type <expr> primary atom
+%type <expr> primary atom named comprehension
+%type <exprs> clauses
 %type <expr> tests subscript subscripts slice_part strings argument_value return_value
 %type <expr> loop_target
 %type <exprs> loop_targets test_list dict_list subscript_list or_list and_list targets
@@ -116,7 +117,7 @@ parameter: NAME { $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 	 }
 	 | '*' { $$ = (struct param){0}; /* what follows is given by name, as it may be anyway */ }
 	 | '/' { $$ = (struct param){0}; }
-	 | '*' NAME { diag(p->diags, E_STAR_PARAM, @$, "*", $NAME); $$ = (struct param){.name = $NAME, .loc = @NAME}; }
+	 | '*' NAME { $$ = (struct param){.name = $NAME, .star = true, .loc = @NAME}; }
 	 | POW NAME { diag(p->diags, E_STAR_PARAM, @$, "**", $NAME); $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 	 | ELLIPSIS { diag(p->diags, E_ELIDED_PARAM, @$); $$ = (struct param){.name = "...", .loc = @$}; }
 	 ;
@@ -209,9 +210,9 @@ compound: if_statement
 		if ($else_part.len)
 			diag(p->diags, E_LOOP_ELSE, @else_part);
 	}
-	| WHILE test ':' suite else_part {
+	| WHILE named ':' suite else_part {
 		$$ = ast_stmt(p, ST_WHILE, @WHILE);
-		$$->value = $test;
+		$$->value = $named;
 		$$->body = $suite;
 		if ($else_part.len)
 			diag(p->diags, E_LOOP_ELSE, @else_part);
@@ -235,12 +236,12 @@ loop_targets: primary { $$ = expr_list(p, $primary); }
 	    ;
 else_part: %empty { $$ = (struct body){0}; } | ELSE ':' suite { $$ = $suite; };
 
-if_statement: IF test ':' suite elifs else_part {
+if_statement: IF named ':' suite elifs else_part {
 		$$ = ast_stmt(p, ST_IF, @IF);
-		finish_if(p, $$, (struct arm){$test, $suite}, $elifs, $else_part);
+		finish_if(p, $$, (struct arm){$named, $suite}, $elifs, $else_part);
 	};
 elifs: %empty { $$ = arena_new(p->arena, arm_vec); }
-     | elifs[list] ELIF test ':' suite { vec_push(p->arena, $list, ((struct arm){$test, $suite})); $$ = $list; }
+     | elifs[list] ELIF named ':' suite { vec_push(p->arena, $list, ((struct arm){$named, $suite})); $$ = $list; }
      ;
 
 tests: test
@@ -337,14 +338,25 @@ argument_list: argument_value { $$ = arena_new(p->arena, struct call_args); add_
 	     | argument_list[list] ',' argument_value { add_argument(p, $list, NULL, $3, @3); $$ = $list; }
 	     | argument_list[list] ',' NAME '=' test { add_argument(p, $list, $NAME, $test, @NAME); $$ = $list; }
 	     ;
-argument_value: test
+argument_value: named
 	      | '*' test { $$ = ast_star(p, $test, @$); }
 	      | POW test { (void)$test; $$ = ast_unsupported(p, "** in a call", @$); }
-	      | test comprehension { (void)$test; $$ = ast_unsupported(p, "a comprehension", @$); }
-	      | NAME WALRUS test { (void)$test; $$ = ast_unsupported(p, ":=", @WALRUS); }
+	      | comprehension
 	      ;
-comprehension: FOR loop_target IN or_test comprehension_rest;
-comprehension_rest: %empty | comprehension_rest IF or_test | comprehension_rest FOR loop_target IN or_test;
+named: test
+     | NAME WALRUS test { $$ = ast_named(p, $NAME, @NAME, $test, @$); }
+     ;
+comprehension: named clauses { $$ = ast_comprehension(p, $named, $clauses, @$); };
+clauses: FOR loop_target IN or_test { $$ = expr_list(p, ast_clause(p, EX_FOR, $loop_target, $or_test, @$)); }
+       | clauses[list] FOR loop_target IN or_test {
+		vec_push(p->arena, $list, ast_clause(p, EX_FOR, $loop_target, $or_test, @FOR));
+		$$ = $list;
+       }
+       | clauses[list] IF or_test {
+		vec_push(p->arena, $list, ast_clause(p, EX_IF, $or_test, NULL, @IF));
+		$$ = $list;
+       }
+       ;
 
 atom: NAME { $$ = ast_name(p, $NAME, @$); }
     | NUMBER
@@ -355,19 +367,22 @@ atom: NAME { $$ = ast_name(p, $NAME, @$); }
     | ELLIPSIS { $$ = ast_leaf(p, EX_ELLIPSIS, @$); }
     | '(' ')' { $$ = ast_sequence(p, EX_TUPLE, NULL, NULL, @$); }
     | '(' tests ')' { $$ = $tests; $$->loc = @$; $$->in_parentheses = true; }
-    | '(' NAME WALRUS test ')' { (void)$test; $$ = ast_unsupported(p, ":=", @WALRUS); }
-    | '(' test comprehension ')' { (void)$test; $$ = ast_unsupported(p, "a comprehension", @$); }
+    | '(' NAME WALRUS test ')' { $$ = ast_named(p, $NAME, @NAME, $test, @$); }
+    | '(' comprehension ')' { $$ = $comprehension; }
     | '[' ']' { $$ = ast_sequence(p, EX_LIST, NULL, NULL, @$); }
     | '[' test_list ']' { $$ = ast_sequence(p, EX_LIST, $test_list, NULL, @$); }
     | '[' test_list ',' ']' { $$ = ast_sequence(p, EX_LIST, $test_list, NULL, @$); }
-    | '[' test comprehension ']' { (void)$test; $$ = ast_unsupported(p, "a comprehension", @$); }
+    | '[' comprehension ']' { $$ = $comprehension; $$->loc = @$; }
     | '{' '}' { $$ = ast_sequence(p, EX_DICT, NULL, NULL, @$); }
     | '{' test_list '}' { $$ = ast_sequence(p, EX_TUPLE, $test_list, NULL, @$); /* a set: only asked for members */ }
     | '{' test_list ',' '}' { $$ = ast_sequence(p, EX_TUPLE, $test_list, NULL, @$); }
     | '{' dict_list '}' { $$ = ast_sequence(p, EX_DICT, $dict_list, NULL, @$); }
     | '{' dict_list ',' '}' { $$ = ast_sequence(p, EX_DICT, $dict_list, NULL, @$); }
-    | '{' test comprehension '}' { (void)$test; $$ = ast_unsupported(p, "a comprehension", @$); }
-    | '{' test ':' test comprehension '}' { (void)$2; (void)$4; $$ = ast_unsupported(p, "a comprehension", @$); }
+    | '{' comprehension '}' { $$ = $comprehension; $$->loc = @$; /* a set, as above */ }
+    | '{' test ':' test clauses '}' {
+	(void)$2, (void)$4, (void)$clauses;
+	$$ = ast_unsupported(p, "a comprehension", @$);
+    }
     ;
 dict_list: test[key] ':' test[value] { $$ = expr_list(p, $key); vec_push(p->arena, $$, $value); }
 	 | dict_list[list] ',' test[key] ':' test[value] {

@@ -381,6 +381,18 @@ struct val bi_trans(struct eval *e, const struct args *a)
 	return v;
 }
 
+struct val bi_item(struct eval *e, const struct args *a)
+{
+	struct val v;
+	if (!arg_tensor(e, a, 0, &v) || !is_tile(&v))
+		return v;
+	if (type_numel(v.ssa->type) != 1)
+		return eval_error(e, E_ARG_KIND, a->loc[0], "self", a->b->name, "a tile of one element",
+				  describe(e, &v));
+	v.ssa = build1(&e->b, IR_UNSPLAT, v.ssa->type->elem, v.ssa);
+	return v;
+}
+
 struct val bi_join(struct eval *e, const struct args *a)
 {
 	struct val x, y;
@@ -624,9 +636,26 @@ struct val bi_range(struct eval *e, const struct args *a)
 	return (struct val){.kind = V_RANGE, .range = r};
 }
 
+/* The condition of a `while` with options. */
+struct val bi_condition(struct eval *e, const struct args *a)
+{
+	bool stay;
+	if (!arg_bool(e, a, 1, &stay))
+		return val_error();
+	if (stay)
+		remark_no_effect(e, a, 1);
+	return a->at[0];
+}
+
 static double number_as_double(const struct val *v)
 {
 	return v->kind == V_FLOAT ? v->real : v->kind == V_INT ? (double)v->integer : v->boolean;
+}
+
+/* NaN and -0.0 have no place among numbers that is the same in every order of comparisons. */
+static bool is_unordered(const struct val *v)
+{
+	return v->kind == V_FLOAT && (isnan(v->real) || (v->real == 0 && signbit(v->real)));
 }
 
 struct val bi_python_minmax(struct eval *e, const struct args *a)
@@ -640,6 +669,8 @@ struct val bi_python_minmax(struct eval *e, const struct args *a)
 		struct val pair[2] = {best, items[i]};
 		if (best.kind == V_TENSOR || items[i].kind == V_TENSOR) {
 			best = call_std(e, a->b->code ? "maximum" : "minimum", pair, 2);
+		} else if (is_unordered(&best) || is_unordered(&items[i])) {
+			return eval_error(e, E_MINMAX_CONSTANT, a->loc[0], a->b->name);
 		} else if (!val_is_number(&best) || !val_is_number(&items[i])) {
 			return eval_error(e, E_ARG_KIND, a->loc[0], "values", a->b->name, "numbers",
 					  describe(e, val_is_number(&best) ? &items[i] : &best));

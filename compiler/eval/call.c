@@ -221,15 +221,23 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	}
 	struct val *bound = arena_array(e->arena, struct val, f->nparams);
 	bool *given = arena_array(e->arena, bool, f->nparams);
-	if (npos > f->nparams)
+	u32 star = 0; /* its *name, or nparams */
+	while (star < f->nparams && !f->params[star].star)
+		star++;
+	if (npos > star && star == f->nparams)
 		return eval_error(e, E_TOO_MANY_ARGS, pos_loc ? pos_loc[f->nparams] : at, f->name, f->nparams, npos);
-	for (u32 i = 0; i < npos; i++) {
+	for (u32 i = 0; i < MIN(npos, star); i++) {
 		bound[i] = pos[i];
 		given[i] = true;
 	}
+	if (star < f->nparams) {
+		u32 n = npos > star ? npos - star : 0;
+		bound[star] = val_tuple(arena_dup(e->arena, pos + MIN(npos, star), n * sizeof *pos), n);
+		given[star] = true;
+	}
 	for (u32 k = 0; k < nnamed; k++) {
 		u32 i = 0;
-		while (i < f->nparams && f->params[i].name != named[k].name)
+		while (i < f->nparams && (f->params[i].name != named[k].name || f->params[i].star))
 			i++;
 		if (i == f->nparams) {
 			const char **names = arena_array(e->arena, const char *, f->nparams);
@@ -307,6 +315,9 @@ struct val call_std(struct eval *e, const char *name, const struct val *args, u3
 
 struct val eval_call(struct eval *e, const struct expr *x)
 {
+	struct val changed;
+	if (change_list(e, x, &changed))
+		return changed;
 	struct val callee = eval_expr(e, x->a);
 	VEC(struct val) pos = {0};
 	VEC(struct loc) locs = {0};

@@ -215,8 +215,11 @@ struct val bi_tuple_type(struct eval *e, const struct args *a)
 struct val bi_tuple(struct eval *e, const struct args *a)
 {
 	const struct val *v = &a->at[0];
-	if (v->kind == V_TUPLE)
-		return *v;
+	struct val all;
+	if (sequence_items(e, v, &all)) {
+		all.is_list = true;
+		return all;
+	}
 	return eval_error(e, E_ARG_KIND, a->loc[0], "args", a->b->name, "a tuple or a list", describe(e, v));
 }
 
@@ -229,7 +232,20 @@ struct val bi_only_class(struct eval *e, const struct args *a)
 
 /* --- isinstance ---------------------------------------------------------------------------------------------- */
 
-enum class { TENSOR, TUPLE, DTYPE, POINTER_TYPE, BLOCK_TYPE, CONSTEXPR_TYPE, TUPLE_TYPE, DESCRIPTOR, INT, FLOAT, BOOL, STR };
+enum class {
+	TENSOR,
+	TUPLE,
+	DTYPE,
+	POINTER_TYPE,
+	BLOCK_TYPE,
+	CONSTEXPR_TYPE,
+	TUPLE_TYPE,
+	DESCRIPTOR,
+	INT,
+	FLOAT,
+	BOOL,
+	STR,
+};
 
 static const struct {
 	enum namespace_ in;

@@ -112,6 +112,24 @@ static void add_target(struct eval *e, const struct expr *t, name_vec *out)
 		add_target(e, t->items[i], out);
 }
 
+/* The names that := assigns in x. */
+static void add_named(struct eval *e, const struct expr *x, name_vec *out)
+{
+	if (!x || !e->frame->func->has_named_exprs)
+		return;
+	if (x->kind == EX_NAMED)
+		add_target(e, x->a, out);
+	if (expr_has_operands(x->kind)) {
+		add_named(e, x->a, out);
+		add_named(e, x->b, out);
+		add_named(e, x->c, out);
+	}
+	for (u32 i = 0; i < x->nitems; i++)
+		add_named(e, x->items[i], out);
+	for (u32 i = 0; i < x->nkeywords; i++)
+		add_named(e, x->keywords[i].value, out);
+}
+
 /* Every name that the statements of b may assign. */
 static void assigned_names(struct eval *e, const struct body *b, name_vec *out)
 {
@@ -121,8 +139,12 @@ static void assigned_names(struct eval *e, const struct body *b, name_vec *out)
 			add_target(e, s->targets[k], out);
 		if (s->target && (s->kind == ST_AUG || s->kind == ST_ANN || s->kind == ST_FOR))
 			add_target(e, s->target, out);
-		for (u32 k = 0; k < s->narms; k++)
+		add_named(e, s->value, out);
+		add_named(e, s->message, out);
+		for (u32 k = 0; k < s->narms; k++) {
+			add_named(e, s->arms[k].test, out);
 			assigned_names(e, &s->arms[k].body, out);
+		}
 		assigned_names(e, &s->body, out);
 	}
 }
@@ -285,13 +307,14 @@ static void finish_merging(struct eval *e, struct op *o, const scope *before, co
 		} else {
 			flatten(e, &x, &v[0]);
 			flatten(e, &y, &v[1]);
-			vec_push(e->arena, &merged, ((struct binding){a->name, x, a->constant}));
+			struct binding m = {.name = a->name, .val = x, .constant = a->constant};
+			vec_push(e->arena, &merged, m);
 			continue;
 		}
 		if (old)
 			((struct binding *)lookup(&vars, a->name))->val = x;
 		else
-			vec_push(e->arena, &vars, ((struct binding){a->name, x, false}));
+			vec_push(e->arena, &vars, ((struct binding){.name = a->name, .val = x}));
 	}
 	for (u32 i = 0; i < no->vars.len; i++)
 		if (!lookup(&yes->vars, no->vars.at[i].name))
@@ -350,6 +373,34 @@ enum flow exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct co
 	return FLOW_NEXT;
 }
 
+/* After the code that ran into a block of its own: what it assigned is not known behind it. */
+static void forget_assigned(struct eval *e, const scope *before, const char *reason)
+{
+	for (u32 i = 0; i < e->frame->vars.len; i++) {
+		struct binding *b = &e->frame->vars.at[i];
+		const struct binding *old = lookup(before, b->name);
+		if (!old || !val_equal(&old->val, &b->val))
+			b->val = (struct val){.kind = V_UNSET, .reason = reason};
+	}
+}
+
+/* One side of a run-time conditional, evaluated into block b. */
+static struct val ternary_arm(struct eval *e, const struct expr *arm, struct block *b)
+{
+	struct builder outer = e->b;
+	scope before = e->frame->func->has_named_exprs ? copy_scope(e, &e->frame->vars) : (scope){0};
+	e->b = builder_at_end(e->ctx, b);
+	e->b.count = outer.count;
+	struct val v = eval_expr(e, arm);
+	if (v.kind != V_NONE && !val_has_parts(&v)) /* None: the sides are statements */
+		v = to_tensor(e, v, arm->loc);
+	outer.count = e->b.count;
+	e->b = outer;
+	if (e->frame->func->has_named_exprs)
+		forget_assigned(e, &before, "':=' assigns it on one side of a run-time conditional only");
+	return v;
+}
+
 struct val eval_ternary(struct eval *e, const struct expr *x)
 {
 	struct value *cond;
@@ -360,15 +411,11 @@ struct val eval_ternary(struct eval *e, const struct expr *x)
 		return eval_expr(e, known ? x->a : x->c);
 	struct op *o = build(&e->b, IR_IF, &cond, 1, NULL, 0, 2);
 	struct val v[2];
-	value_vec parts[2] = {{0}, {0}};
+	value_vec parts[2] = {{0}, {0}}, results = {0};
+	for (int i = 0; i < 2; i++)
+		v[i] = ternary_arm(e, i ? x->c : x->a, o->blocks[i]);
 	for (int i = 0; i < 2; i++) {
-		struct builder outer = e->b;
-		e->b = builder_at_end(e->ctx, o->blocks[i]);
-		e->b.count = outer.count;
-		const struct expr *arm = i ? x->c : x->a;
-		v[i] = to_tensor(e, eval_expr(e, arm), arm->loc);
-		outer.count = e->b.count;
-		e->b = outer;
+		v[i] = returned_value(e, v[i], &v[!i], o->blocks[i], x->loc);
 		flatten(e, &v[i], &parts[i]);
 	}
 	bool ok = v[0].kind != V_ERROR && v[1].kind != V_ERROR;
@@ -381,10 +428,9 @@ struct val eval_ternary(struct eval *e, const struct expr *x)
 	op_set_results(e->ctx, o, types_of(e, &parts[0]), parts[0].len);
 	build_yield(e, o->blocks[0], &parts[0]);
 	build_yield(e, o->blocks[1], &parts[1]);
-	if (!ok)
-		return val_error();
-	v[0].ssa = result(o);
-	return v[0];
+	result_values(e, o, &results);
+	struct value *const *next = results.at;
+	return ok ? rebuild(e, v[0], &next) : val_error();
 }
 
 /* --- loops --------------------------------------------------------------------------------------------------- */
@@ -394,6 +440,8 @@ static void find_carried(struct eval *e, const struct stmt *s, name_vec *out)
 {
 	name_vec names = {0};
 	assigned_names(e, &s->body, &names);
+	if (s->kind == ST_WHILE)
+		add_named(e, s->value, &names);
 	for (u32 i = 0; i < names.len; i++) {
 		const struct binding *b = find_var(e->frame, names.at[i]);
 		if (b && has_run_time_part(&b->val) &&
@@ -612,7 +660,7 @@ static void exec_run_time_for(struct eval *e, const struct stmt *s, const struct
 	} else {
 		iv->name = s->target->kind == EX_NAME ? s->target->name : NULL;
 	}
-	assign(e, s->target, i);
+	assign(e, s->target, i, at);
 	loop_body(e, s, o->blocks[0], &carried, &args, true);
 	leave_loop(e, o, outer, &before, &carried);
 	if (s->target->kind == EX_NAME && !lookup(&before, s->target->name))
@@ -634,7 +682,10 @@ enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const 
 		struct cont next = {.loop = s, .next = at + by, .range = r, .outer = rest};
 		if (!step(e, s->loc))
 			return FLOW_RETURN;
-		set_var(e, s->target->name, val_int(at));
+		if (r->items)
+			bind_target(e, s->target, r->items[at]);
+		else
+			set_var(e, s->target->name, val_int(at));
 		if (exec_body(e, &s->body, 0, &next) == FLOW_RETURN)
 			return FLOW_RETURN;
 	}
@@ -643,7 +694,13 @@ enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const 
 
 enum flow exec_for(struct eval *e, const struct stmt *s, const struct cont *rest)
 {
-	struct val over = eval_expr(e, s->value);
+	struct val over = eval_expr(e, s->value), all;
+	if (over.kind != V_RANGE && sequence_items(e, &over, &all)) {
+		struct loop_range *r = arena_new(e->arena, struct loop_range);
+		*r = (struct loop_range){.is_static = true, .items = all.items, .start = val_int(0),
+					 .end = val_int(all.nitems), .step = val_int(1)};
+		return exec_static_loop(e, s, 0, r, rest);
+	}
 	if (over.kind != V_RANGE) {
 		if (over.kind != V_ERROR)
 			eval_error(e, E_LOOP_OVER, s->value->loc, describe(e, &over));
@@ -685,6 +742,18 @@ static void exec_constexpr_while(struct eval *e, const struct stmt *s)
 			return;
 }
 
+/* Variables that exist only since := in a loop's condition are not known in its body. */
+static void forget_named(struct eval *e, const struct expr *condition)
+{
+	name_vec names = {0};
+	add_named(e, condition, &names);
+	for (u32 i = 0; i < names.len; i++)
+		if (!find_var(e->frame, names.at[i]))
+			bind_unset(e, &e->frame->vars, names.at[i],
+				   "':=' in the condition of a run-time 'while' assigns it; assign it before the loop, "
+				   "too");
+}
+
 void exec_while(struct eval *e, const struct stmt *s)
 {
 	if (e->frame->func->kind == FUNC_CONSTEXPR) {
@@ -701,17 +770,23 @@ void exec_while(struct eval *e, const struct stmt *s)
 		vec_push(e->arena, &args, block_add_arg(e->ctx, o->blocks[0], inits.at[i]->type));
 	struct builder outer = enter_block(e, o->blocks[0]);
 	rebind(e, &carried, args.at);
+	scope entry = copy_scope(e, &e->frame->vars);
 	struct value *cond = NULL;
 	int known = truth(e, eval_expr(e, s->value), s->value->loc, &cond);
 	if (known == 1)
 		eval_error(e, E_ENDLESS_LOOP, s->value->loc);
 	if (known != -1)
 		cond = build_int(&e->b, type_scalar(e->ctx, DT_I1), 0);
-	struct value **c = arena_array(e->arena, struct value *, args.len + 1);
-	c[0] = cond;
-	for (u32 i = 0; i < args.len; i++)
-		c[i + 1] = args.at[i];
-	build(&e->b, IR_CONDITION, c, args.len + 1, NULL, 0, 0);
+	value_vec c = {0};
+	vec_push(e->arena, &c, cond);
+	if (check_carried(e, s, &entry, &carried)) {
+		collect(e, &carried, &c);
+	} else {
+		known = 0;
+		for (u32 i = 0; i < args.len; i++)
+			vec_push(e->arena, &c, args.at[i]);
+	}
+	build(&e->b, IR_CONDITION, c.at, c.len, NULL, 0, 0);
 
 	args.len = 0;
 	for (u32 i = 0; i < inits.len; i++)
@@ -719,6 +794,7 @@ void exec_while(struct eval *e, const struct stmt *s)
 	enter_block(e, o->blocks[1]);
 	e->frame->vars = copy_scope(e, &before);
 	rebind(e, &carried, args.at);
+	forget_named(e, s->value);
 	loop_body(e, s, o->blocks[1], &carried, &args, known == -1);
 	leave_loop(e, o, outer, &before, &carried);
 }

@@ -64,8 +64,7 @@ void set_var(struct eval *e, const char *name, struct val v)
 		vec_push(e->arena, &e->frame->vars, ((struct binding){.name = name, .val = v}));
 }
 
-/* Plain assignment turns numbers into run-time values, as in Triton; only `x: tl.constexpr = …` keeps them constant.
- * Functions that run at compile time keep everything. */
+/* Functions that run at compile time keep everything. */
 static struct val numbers_to_tensors(struct eval *e, struct val v, struct loc at)
 {
 	if (e->frame->func->kind == FUNC_CONSTEXPR)
@@ -77,26 +76,29 @@ static struct val numbers_to_tensors(struct eval *e, struct val v, struct loc at
 	struct val *items = arena_array(e->arena, struct val, v.nitems);
 	for (u32 i = 0; i < v.nitems; i++)
 		items[i] = numbers_to_tensors(e, v.items[i], at);
-	return val_tuple(items, v.nitems);
+	v.items = items;
+	return v;
 }
 
-/* A plain assignment to a constexpr makes it a run-time value, as in Triton. */
-static void assign_name(struct eval *e, const char *name, struct val v)
+static void assign_name(struct eval *e, const char *name, struct val v, struct loc at)
 {
 	struct binding *b = find_var(e->frame, name);
-	if (b)
-		b->constant = false;
-	set_var(e, name, v);
+	bool keep = b && b->declared;
+	if (b) {
+		b->constant = keep;
+		b->declared = false;
+	}
+	set_var(e, name, keep ? v : numbers_to_tensors(e, v, at));
 }
 
-void assign(struct eval *e, const struct expr *target, struct val v)
+void assign(struct eval *e, const struct expr *target, struct val v, struct loc at)
 {
 	if (target->kind == EX_NAME) {
-		assign_name(e, target->name, v);
+		assign_name(e, target->name, v, at);
 		return;
 	}
 	if (target->kind == EX_SUBSCRIPT)
-		eval_error(e, E_ASSIGN_SUBSCRIPT, target->loc);
+		assign_item(e, target, v);
 	else if (target->kind != EX_TUPLE && target->kind != EX_LIST)
 		eval_error(e, E_ASSIGN_TARGET, target->loc);
 	if (target->kind != EX_TUPLE && target->kind != EX_LIST)
@@ -110,7 +112,17 @@ void assign(struct eval *e, const struct expr *target, struct val v)
 			eval_error(e, E_UNPACK, target->loc, target->nitems, PLURAL(target->nitems), describe(e, &v));
 	}
 	for (u32 i = 0; i < target->nitems; i++)
-		assign(e, target->items[i], fits ? v.items[i] : val_error());
+		assign(e, target->items[i], fits ? v.items[i] : val_error(), at);
+}
+
+/* x = y = …: several targets share one run-time value */
+static void assign_all(struct eval *e, const struct stmt *s, struct val v)
+{
+	bool several = s->ntargets > 1;
+	v = several ? numbers_to_tensors(e, v, s->value->loc) : v;
+	v.is_list &= !several;
+	for (u32 i = 0; i < s->ntargets; i++)
+		assign(e, s->targets[i], v, s->value->loc);
 }
 
 /* --- statements ---------------------------------------------------------------------------------------------- */
@@ -132,19 +144,30 @@ struct val eval_in_module(struct eval *e, const struct func *f, const struct exp
 	return v;
 }
 
+/* `x: tl.constexpr` */
+static void declare(struct eval *e, const char *name)
+{
+	if (!find_var(e->frame, name))
+		set_var(e, name, (struct val){.kind = V_UNSET, .reason = "it is declared, and has no value yet"});
+	find_var(e->frame, name)->declared = true;
+}
+
 static void exec_annotated(struct eval *e, const struct stmt *s)
 {
 	const char *name = s->target->name;
 	bool constant = is_constexpr_annotation(s->annotation);
-	if (!s->value)
+	if (!s->value) {
+		if (constant && s->target->kind == EX_NAME)
+			declare(e, name);
 		return;
+	}
 	if (s->target->kind != EX_NAME) {
-		assign(e, s->target, val_error());
+		assign(e, s->target, val_error(), s->loc);
 		return;
 	}
 	struct val v = eval_expr(e, s->value);
 	if (!constant) {
-		assign(e, s->target, numbers_to_tensors(e, v, s->value->loc));
+		assign(e, s->target, v, s->value->loc);
 		return;
 	}
 	if (find_var(e->frame, name) && !e->frame->func->module->is_library)
@@ -170,6 +193,8 @@ static enum flow exec_return(struct eval *e, const struct stmt *s)
 {
 	struct frame *f = e->frame;
 	f->ret = s->value ? eval_expr(e, s->value) : val_none();
+	const struct binding *b = s->value && s->value->kind == EX_NAME ? find_var(f, s->value->name) : NULL;
+	f->ret.is_list |= b && b->val.is_list; /* of the variable, which ends here */
 	if (!f->caller && f->ret.kind != V_NONE && f->ret.kind != V_ERROR && f->func->kind == FUNC_JIT)
 		eval_error(e, E_KERNEL_RETURNS, s->loc);
 	if (f->loops)
@@ -208,8 +233,7 @@ struct val unsupported_syntax(struct eval *e, const char *what, struct loc at)
 		{"nonlocal", "pass the value as a parameter, and store results with tl.store"},
 		{"yield", "return a tuple, or store results with tl.store"},
 		{"lambda", "write a function under @triton.jit"},
-		{"a comprehension", "write a loop over tl.static_range"},
-		{":=", "assign on a line of its own first"},
+		{"a comprehension", "write a list of values, or a loop over tl.static_range"},
 	};
 	eval_error(e, E_UNSUPPORTED_SYNTAX, at, what);
 	for (u32 i = 0; i < ARRAY_LEN(hints); i++)
@@ -236,19 +260,15 @@ static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct co
 		else
 			eval_expr(e, s->value);
 		return FLOW_NEXT;
-	case ST_ASSIGN: {
-		struct val v = numbers_to_tensors(e, eval_expr(e, s->value), s->value->loc);
-		for (u32 i = 0; i < s->ntargets; i++)
-			assign(e, s->targets[i], v);
-		return FLOW_NEXT;
-	}
+	case ST_ASSIGN: assign_all(e, s, eval_expr(e, s->value)); return FLOW_NEXT;
 	case ST_AUG: {
 		struct expr sum = {.kind = EX_BINARY, .op = s->op, .loc = s->loc, .a = s->target, .b = s->value};
-		if (s->target->kind != EX_NAME) {
-			assign(e, s->target, val_error());
+		if (s->target->kind != EX_NAME &&
+		    !(s->target->kind == EX_SUBSCRIPT && e->frame->func->kind == FUNC_CONSTEXPR)) {
+			assign(e, s->target, val_error(), s->loc);
 			return FLOW_NEXT;
 		}
-		assign(e, s->target, numbers_to_tensors(e, eval_expr(e, &sum), s->loc));
+		assign(e, s->target, eval_expr(e, &sum), s->loc);
 		return FLOW_NEXT;
 	}
 	case ST_ANN: exec_annotated(e, s); return FLOW_NEXT;
@@ -365,6 +385,8 @@ static struct val bind_param(struct eval *e, const struct param *p, const struct
 	struct sig_type t = {0};
 	bool constexpr = p->annotation && is_constexpr_annotation(p->annotation);
 	bool typed = a->type && parse_sig_type(a->type, &t);
+	if (p->star)
+		return eval_error(e, E_STAR_PARAM, p->loc, "*", p->name);
 	if (a->type && !typed)
 		return eval_error(e, E_SIGNATURE_TYPE, p->loc, a->type, p->name);
 	if (typed && !t.constant && constexpr && !a->constant)

@@ -184,27 +184,6 @@ struct val get_item(struct eval *e, struct val v, struct val index, struct loc a
 	return v.items[i];
 }
 
-/* Part of a tuple: t[1:], t[:-1]. */
-static struct val slice_tuple(struct eval *e, struct val v, const struct expr *s)
-{
-	i128 bound[2] = {0, v.nitems};
-	const struct expr *x[2] = {s->a, s->b};
-	for (int i = 0; i < 2; i++) {
-		if (!x[i])
-			continue;
-		struct val n = known_number(eval_expr(e, x[i]));
-		if (n.kind == V_ERROR)
-			return n;
-		if (n.kind != V_INT)
-			return eval_error(e, E_TUPLE_INDEX, x[i]->loc, describe(e, &n));
-		bound[i] = n.integer < 0 ? n.integer + v.nitems : n.integer;
-		bound[i] = MAX(0, MIN(bound[i], (i128)v.nitems));
-	}
-	if (s->c)
-		return eval_error(e, E_TUPLE_INDEX, s->c->loc, "a step");
-	return val_tuple(v.items + bound[0], bound[1] > bound[0] ? (u32)(bound[1] - bound[0]) : 0);
-}
-
 static struct val eval_subscript(struct eval *e, const struct expr *x)
 {
 	struct val v = eval_expr(e, x->a);
@@ -335,7 +314,9 @@ static struct val concat(struct eval *e, const struct val *a, const struct val *
 		items[i] = a->items[i];
 	for (u32 i = 0; i < b->nitems; i++)
 		items[a->nitems + i] = b->items[i];
-	return val_tuple(items, a->nitems + b->nitems);
+	struct val v = val_tuple(items, a->nitems + b->nitems);
+	v.is_list = true; /* of its own */
+	return v;
 }
 
 /* A tuple or string n times. */
@@ -360,7 +341,9 @@ static struct val repeat(struct eval *e, const struct val *v, i128 n, struct loc
 	struct val *items = arena_array(e->arena, struct val, total);
 	for (u32 i = 0; i < total; i++)
 		items[i] = v->items[i % len];
-	return val_tuple(items, total);
+	struct val r = val_tuple(items, total);
+	r.is_list = true;
+	return r;
 }
 
 static struct val eval_binary(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
@@ -369,16 +352,22 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 		return val_error();
 	if (op == OP_MATMUL)
 		return eval_error(e, E_MATMUL_OPERATOR, at);
-	if (a.kind == V_TENSOR || b.kind == V_TENSOR)
+	bool sequences = a.kind == V_TUPLE || b.kind == V_TUPLE || a.kind == V_STR || b.kind == V_STR;
+	if (!sequences && (a.kind == V_TENSOR || b.kind == V_TENSOR))
 		return binary_op(e, op, a, b, at);
 	if (op == OP_ADD && a.kind == b.kind && (a.kind == V_STR || a.kind == V_TUPLE))
 		return concat(e, &a, &b, at);
-	if (op == OP_MUL && (a.kind == V_STR || a.kind == V_TUPLE) && b.kind == V_INT)
-		return repeat(e, &a, b.integer, at);
-	if (op == OP_MUL && (b.kind == V_STR || b.kind == V_TUPLE) && a.kind == V_INT)
-		return repeat(e, &b, a.integer, at);
-	if (!val_is_number(&a) || !val_is_number(&b))
-		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, val_is_number(&a) ? &b : &a));
+	if (op == OP_MUL && (b.kind == V_STR || b.kind == V_TUPLE)) {
+		struct val t = a;
+		a = b;
+		b = t;
+	}
+	if (op == OP_MUL && (a.kind == V_STR || a.kind == V_TUPLE) && known_number(b).kind == V_INT)
+		return repeat(e, &a, known_number(b).integer, at);
+	if (!val_is_number(&a) || !val_is_number(&b)) {
+		const struct val *bad = val_is_number(&a) || a.kind == V_TENSOR ? &b : &a;
+		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, bad));
+	}
 	if (a.kind == V_FLOAT || b.kind == V_FLOAT || op == OP_DIV)
 		return float_binary(e, op, as_double(&a), as_double(&b), at);
 	struct val r = int_binary(e, op, as_int(&a), as_int(&b), at);
@@ -576,7 +565,22 @@ static struct val eval_tuple(struct eval *e, const struct expr *x)
 	}
 	struct val v = val_tuple(items, x->nitems);
 	v.kind = x->kind == EX_DICT ? V_DICT : V_TUPLE;
+	v.is_list = x->kind == EX_LIST;
 	return v;
+}
+
+/* Of a tile, whose dimensions are taken whole: the bounds can only be None. */
+static struct val eval_slice(struct eval *e, const struct expr *x)
+{
+	const struct expr *bounds[] = {x->a, x->b, x->c};
+	for (u32 i = 0; i < ARRAY_LEN(bounds); i++) {
+		struct val v = bounds[i] ? eval_expr(e, bounds[i]) : val_none();
+		if (v.kind == V_ERROR)
+			return v;
+		if (v.kind != V_NONE)
+			return eval_error(e, E_TILE_INDEX, x->loc, "a slice with bounds");
+	}
+	return (struct val){.kind = V_SLICE};
 }
 
 static struct val eval_node(struct eval *e, const struct expr *x)
@@ -596,10 +600,7 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 	case EX_DICT: return eval_tuple(e, x);
 	case EX_ATTR: return get_attribute(e, eval_expr(e, x->a), x->name, x->loc);
 	case EX_SUBSCRIPT: return eval_subscript(e, x);
-	case EX_SLICE:
-		if (x->a || x->b || x->c)
-			return eval_error(e, E_TILE_INDEX, x->loc, "a slice with bounds");
-		return (struct val){.kind = V_SLICE};
+	case EX_SLICE: return eval_slice(e, x);
 	case EX_CALL: return eval_call(e, x);
 	case EX_STAR: return eval_error(e, E_STAR, x->loc);
 	case EX_UNARY: return eval_unary(e, x);
@@ -612,6 +613,12 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 	case EX_OR: return eval_logical(e, x);
 	case EX_COMPARE: return eval_compare(e, x);
 	case EX_IFEXP: return eval_ternary(e, x);
+	case EX_NAMED:
+		assign(e, x->a, eval_expr(e, x->b), x->b->loc);
+		return eval_name(e, x->a->name, x->a->loc);
+	case EX_COMPREHENSION: return eval_comprehension(e, x);
+	case EX_FOR:
+	case EX_IF: break;
 	case EX_UNSUPPORTED: return unsupported_syntax(e, x->name, x->loc);
 	}
 	tl_unreachable("expression kind");

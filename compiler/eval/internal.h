@@ -63,6 +63,7 @@ struct val {
 	u8 pointers;      /* V_TENSOR, V_TYPE: levels of pointer above dtype */
 	u8 class;         /* V_OBJECT: see objects.c */
 	bool to_block;    /* V_TYPE: a pointer to a block of that shape, not a tile of pointers */
+	bool is_list;     /* V_TUPLE: a list that nothing but one variable holds, which can be appended to */
 	union {
 		bool boolean;
 		i128 integer;
@@ -90,6 +91,7 @@ struct val {
 
 struct loop_range {
 	bool is_static;
+	const struct val *items; /* of a loop over a tuple; start to end are its indices. Else NULL */
 	struct val start, end, step;
 	i64 num_stages, unroll;
 	bool flatten, warp_specialize;
@@ -124,6 +126,7 @@ struct binding {
 	const char *name;
 	struct val val;
 	bool constant; /* declared `x: tl.constexpr` */
+	bool declared; /* … without a value, which the next assignment gives */
 };
 typedef VEC(struct binding) scope;
 
@@ -179,7 +182,9 @@ struct val eval_in_module(struct eval *e, const struct func *f, const struct exp
 /* Does the annotation x, written as a name or as text, say tl.constexpr? */
 bool is_constexpr_annotation(const struct expr *x);
 void set_var(struct eval *e, const char *name, struct val v);
-void assign(struct eval *e, const struct expr *target, struct val v);
+/* The value of an assignment from the place `at`: numbers become run-time values, as in Triton, except in variables
+ * that were declared `x: tl.constexpr`. */
+void assign(struct eval *e, const struct expr *target, struct val v, struct loc at);
 /* The error for a construct of Python that kernels cannot use, with what to write instead. */
 struct val unsupported_syntax(struct eval *e, const char *what, struct loc at);
 /* Counts one step of the evaluation; false once it is given up, as too large or after too many errors. */
@@ -208,6 +213,17 @@ int truth(struct eval *e, struct val v, struct loc at, struct value **cond);
 struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at);
 struct val get_item(struct eval *e, struct val v, struct val index, struct loc at);
 struct val bind_method(struct eval *e, struct val self, struct val callee);
+
+/* sequence.c: tuples and lists at compile time */
+bool sequence_items(struct eval *e, const struct val *v, struct val *tuple);
+struct val slice_tuple(struct eval *e, struct val v, const struct expr *slice);
+struct val eval_comprehension(struct eval *e, const struct expr *x);
+/* Gives the target of a loop at compile time the value v, which stays as it is. */
+void bind_target(struct eval *e, const struct expr *target, struct val v);
+/* name.append(…) and name.extend(…), where the variable holds a list. False: x is no such call. */
+bool change_list(struct eval *e, const struct expr *x, struct val *out);
+/* name[index] = v */
+void assign_item(struct eval *e, const struct expr *target, struct val v);
 
 /* library.c */
 #define LIBDEVICE_PREFIX "_libdevice_" /* of functions that belong to libdevice and tl.math, not to tl */

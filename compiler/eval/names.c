@@ -362,8 +362,11 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 	const struct binding *b = find_var(e->frame, name);
 	if (b && b->val.kind == V_UNSET)
 		return eval_error(e, E_UNSET, at, name, b->val.reason);
-	if (b)
-		return b->val;
+	if (b) {
+		struct val v = b->val;
+		v.is_list = false; /* not this variable's any more: see sequence.c */
+		return v;
+	}
 	struct val found;
 	if (module_name(e, e->frame->func->module, name, at, &found))
 		return found;

@@ -111,8 +111,8 @@ struct val load_block(struct eval *e, const struct args *a)
 	static const char *const paddings[] = {"", "zero", "nan", NULL};
 	struct val checked;
 	i64 padding;
-	if (!check_block_pointer(e, a) || unwanted(e, a, 1) || unwanted(e, a, 2) || !check_boundary(e, a, 3, &checked) ||
-	    !arg_choice(e, a, 4, paddings, &padding))
+	if (!check_block_pointer(e, a) || unwanted(e, a, 1) || unwanted(e, a, 2) ||
+	    !check_boundary(e, a, 3, &checked) || !arg_choice(e, a, 4, paddings, &padding))
 		return val_error();
 	const struct val in[] = {a->at[0], checked, a->at[4], a->at[5], a->at[6], a->at[7]};
 	return call_std(e, "_block_pointer_load", in, ARRAY_LEN(in));

@@ -41,6 +41,36 @@ static void known(struct suite *s, int rows, int size, int warps)
 	case_end(s);
 }
 
+static void forms(struct suite *s, int n, int order, int warps)
+{
+	enum { BLOCK = 64 };
+	if (!case_begin(s, file, "forms n=%d order=%d warps=%d", n, order, warps))
+		return;
+	struct array *x = in(s, "x", TL_I32, (size_t)(BLOCK + order)), *o = out(s, "o", TL_I32, BLOCK + 5);
+	fill(x, -99, 99);
+	for (int i = 0; i < BLOCK; i++) {
+		double sum = 0, binomial = 1;
+		for (int k = 0; k <= order; k++) {
+			sum += binomial * value(x, (size_t)(i + k));
+			binomial = binomial * (order - k) / (k + 1);
+		}
+		want(o, (size_t)i, sum);
+	}
+	int steps = 0;
+	for (int64_t v = n % 2 ? 3 * n + 1 : n / 2; v > 1; v = v % 2 ? 3 * v + 1 : v / 2) {
+		steps++;
+		if (v % 5 == 0)
+			want(o, BLOCK + 1, (double)v);
+		else
+			want(o, v % 5 > 2 ? BLOCK + 2 : BLOCK + 3, (double)(v % 5));
+	}
+	want(o, BLOCK, steps);
+	want(o, BLOCK + 4, value(x, 0) + 1);
+	LAUNCH(s, "forms", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(order),
+	       tl_int(BLOCK));
+	case_end(s);
+}
+
 void theme_values(struct suite *s)
 {
 	for (int n = -40; n <= 40; n += 20)
@@ -48,4 +78,6 @@ void theme_values(struct suite *s)
 	returns(s, 7, 7, 7);
 	for (int rows = 0; rows <= 5; rows += 5)
 		known(s, rows, 8 << (rows / 5), rows ? 4 : 1);
+	for (int n = 2; n < 30; n += 9)
+		forms(s, n, n % 6, n % 2 ? 4 : 1);
 }
