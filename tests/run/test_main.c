@@ -13,6 +13,7 @@ int main(int argc, char **argv)
 		{"dot", theme_dot},
 		{"matmul", theme_matmul},
 		{"weights", theme_weights},
+		{"scaled", theme_scaled},
 		{"atomic", theme_atomic},
 		{"control", theme_control},
 		{"program", theme_program},

@@ -13,6 +13,7 @@ void theme_shape(struct suite *s);
 void theme_dot(struct suite *s);
 void theme_matmul(struct suite *s);
 void theme_weights(struct suite *s);
+void theme_scaled(struct suite *s);
 void theme_atomic(struct suite *s);
 void theme_control(struct suite *s);
 void theme_program(struct suite *s);
