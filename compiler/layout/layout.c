@@ -30,6 +30,9 @@ const struct layout *layout_intern(struct layout_pool *p, const struct layout *l
 	return p->at[h] = arena_dup(p->arena, l, sizeof *l);
 }
 
+_Static_assert(sizeof(struct layout) == 1 + MAX_RANK + LL_DIMS + LL_DIMS * LAYOUT_MAX_BITS * sizeof(u32),
+	       "layouts compare and hash as bytes: no padding");
+
 struct layout layout_empty(int rank, const i32 *shape)
 {
 	struct layout l;

@@ -15,7 +15,7 @@
 
 #include "base/map.h"
 
-enum { MAX_RANK = 5, LAYOUT_MAX_BITS = 20 };
+enum { MAX_RANK = 12, LAYOUT_MAX_BITS = 20 };
 
 /* The input dimensions. A memory layout uses the first alone, as the offset in elements. */
 enum layout_dim { LL_REG, LL_LANE, LL_WARP, LL_DIMS, LL_OFFSET = LL_REG };
@@ -23,8 +23,7 @@ enum layout_dim { LL_REG, LL_LANE, LL_WARP, LL_DIMS, LL_OFFSET = LL_REG };
 struct layout {
 	u8 rank;
 	u8 log2_size[MAX_RANK]; /* log2 of the tile's shape */
-	u8 bits[LL_DIMS];  /* input bits of each dimension */
-	u8 zero[3];        /* for want of padding: layouts compare and hash as bytes */
+	u8 bits[LL_DIMS];       /* input bits of each dimension */
 	u32 basis[LL_DIMS][LAYOUT_MAX_BITS];
 };
 

@@ -385,6 +385,46 @@ static void join_numbers(struct suite *s, int n, bool beside, int warps)
 	case_end(s);
 }
 
+/* Dimensions of 2, or 1 and 2, and a last one. */
+static void deep(struct suite *s, tl_dtype t, int rank, int last, int by, int axis, int warps)
+{
+	if (!case_begin(s, file, "%s of rank %d, last=%d rotated by %d, sums along %d warps=%d", tl_dtype_name(t), rank,
+			last, by, axis, warps))
+		return;
+	int shape[12], stride[12], n = last, inner = 1;
+	shape[rank - 1] = last, stride[rank - 1] = 1;
+	for (int d = rank - 2; d >= 0; d--) {
+		shape[d] = rank > 10 ? 1 + d % 2 : 2;
+		stride[d] = n;
+		n *= shape[d];
+	}
+	struct array *x = in(s, "x", t, (size_t)n), *o = out(s, "o", t, (size_t)n), *all = out(s, "all", t, 1);
+	fill(x, -50, 50);
+	for (int d = axis + 1; d < rank; d++)
+		inner *= shape[(d + by) % rank];
+	int length = shape[(axis + by) % rank];
+	double total = 0, *y = malloc((size_t)n * sizeof *y);
+	for (int i = 0; i < n; i++) { /* y: the rotated tile */
+		int from = 0;
+		for (int d = rank - 1, rest = i; d >= 0; rest /= shape[(d-- + by) % rank])
+			from += rest % shape[(d + by) % rank] * stride[(d + by) % rank];
+		y[i] = value(x, (size_t)from);
+	}
+	for (int i = 0; i < n; i++) {
+		double sum = y[i];
+		for (int k = 0; k < length; k++)
+			sum += y[i - i / inner % length * inner + k * inner];
+		want(o, (size_t)i, sum);
+		total += sum;
+	}
+	want(all, 0, total);
+	free(y);
+	tolerance(o, 1e-3, 0), tolerance(all, 0.1, 0);
+	LAUNCH(s, "deep", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), ptr(all), tl_int(n), tl_int(rank),
+	       tl_int(last), tl_int(by), tl_int(axis));
+	case_end(s);
+}
+
 void theme_shape(struct suite *s)
 {
 	two_axes(s);
@@ -409,4 +449,8 @@ void theme_shape(struct suite *s)
 	ranges(s, 0, 64, 4), ranges(s, -100, 256, 2), ranges(s, 1000, 4, 1), ranges(s, 7, 1024, 8);
 	for (int i = 0; i < 12; i++)
 		join_numbers(s, 1 << i, i % 2, 1 << i % 4), join_numbers(s, 1 << i, (i + 1) % 2, 4);
+	for (int rank = 5; rank <= 12; rank++)
+		for (int i = 0; i < 4; i++)
+			deep(s, i % 2 ? TL_I32 : TL_F32, rank, 1 << (rank + 3 * i) % 5, i * 3 % rank, (rank + 2 * i) % rank,
+			     1 << (rank + i) % 4);
 }
