@@ -369,7 +369,8 @@ static bool dot_precision(struct eval *e, const struct args *a, i64 *out)
 /* The accumulator's type; DT_COUNT after an error. */
 static enum dtype dot_result(struct eval *e, const struct args *a, enum dtype d)
 {
-	struct val want = val_dtype(DT_F32);
+	const struct val *acc = &a->at[2];
+	struct val want = val_dtype(is_tile(acc) && acc->dtype == DT_F16 ? DT_F16 : DT_F32);
 	if (a->at[6].kind != V_NONE && !arg_type(e, a, 6, &want))
 		return DT_COUNT;
 	if (dtype_is_int(d))
@@ -377,51 +378,99 @@ static enum dtype dot_result(struct eval *e, const struct args *a, enum dtype d)
 	if (d == DT_F64)
 		return DT_F64;
 	if (want.dtype != DT_F32 && !(want.dtype == DT_F16 && (d == DT_F16 || dtype_is_fp8(d)))) {
+		if (a->at[6].kind == V_NONE) /* of the accumulator that does not fit */
+			return DT_F32;
 		eval_error(e, E_DOT_OUT_DTYPE, a->loc[6], dtype_name(want.dtype), dtype_name(d));
 		return DT_COUNT;
 	}
 	return want.dtype;
 }
 
+static bool check_dot_types(struct eval *e, const struct args *a, const struct val *x, const struct val *y)
+{
+	bool both_fp8 = dtype_is_fp8(x->dtype) && dtype_is_fp8(y->dtype);
+	bool known = x->dtype == DT_I8 || x->dtype >= DT_F16 || both_fp8;
+	if (!x->pointers && !y->pointers && known && (x->dtype == y->dtype || both_fp8))
+		return true;
+	eval_error(e, E_DOT_TYPES, a->loc[0], describe_type(e, x), describe_type(e, y));
+	if (x->dtype != y->dtype && dtype_is_float(x->dtype) && dtype_is_float(y->dtype))
+		diag_hint(e->diags, "convert one of them, for example with .to(tl.%s)", dtype_tl_name(x->dtype));
+	else
+		diag_hint(e->diags,
+			  "it multiplies two tiles of one type: fp16, bf16, fp32, fp64, int8, or any two fp8");
+	return false;
+}
+
+static bool check_dot_shapes(struct eval *e, const struct args *a, const struct val *x, const struct val *y)
+{
+	const struct type *s = x->ssa->type, *t = y->ssa->type;
+	const char *left = describe_type(e, x), *right = describe_type(e, y);
+	int r = s->rank, bits = dtype_bits(x->dtype), min_k = bits == 8 ? 32 : 256 / bits;
+	if (r != t->rank || r < 2) {
+		eval_error(e, E_DOT_RANK, a->loc[0], left, right);
+		return false;
+	}
+	for (int d = 0; d < r - 2; d++)
+		if (s->shape[d] != t->shape[d]) {
+			eval_error(e, E_DOT_BATCH, a->loc[0], left, right, s->shape[d], t->shape[d]);
+			return false;
+		}
+	if (s->shape[r - 1] != t->shape[r - 2]) {
+		eval_error(e, E_DOT_SHAPE, a->loc[0], left, right, s->shape[r - 1], t->shape[r - 2]);
+		return false;
+	}
+	if (s->shape[r - 1] < min_k) {
+		eval_error(e, E_DOT_K, a->loc[0], s->shape[r - 1], min_k, dtype_name(x->dtype));
+		return false;
+	}
+	return true;
+}
+
+static bool dot_imprecise(struct eval *e, const struct args *a, const struct val *x, i64 *out)
+{
+	const struct type *t = x->ssa->type;
+	i32 k = t->shape[t->rank - 1];
+	*out = 0;
+	if (a->at[5].kind != V_NONE && !arg_int(e, a, 5, out))
+		return false;
+	if (!dtype_is_fp8(x->dtype))
+		*out = 0;
+	if (*out > k) {
+		eval_error(e, E_DOT_IMPRECISE, a->loc[5], (long long)*out, k);
+		return false;
+	}
+	if (*out)
+		remark_no_effect(e, a, 5);
+	return true;
+}
+
+/* tt.dot has one batch dimension: several become one. */
+static struct value *one_batch(struct eval *e, struct value *v)
+{
+	const struct type *t = v->type;
+	if (t->rank <= 3)
+		return v;
+	i32 shape[] = {1, t->shape[t->rank - 2], t->shape[t->rank - 1]};
+	for (int d = 0; d < t->rank - 2; d++)
+		shape[0] *= t->shape[d];
+	return build1(&e->b, IR_RESHAPE, type_tensor(e->ctx, t->elem, 3, shape), v);
+}
+
 struct val bi_dot(struct eval *e, const struct args *a)
 {
 	struct val x, y, acc = a->at[2];
-	i64 precision, imprecise = 0;
-	if (!arg_tile(e, a, 0, &x) || !arg_tile(e, a, 1, &y) || !dot_precision(e, a, &precision))
+	i64 precision, imprecise;
+	if (!arg_tile(e, a, 0, &x) || !arg_tile(e, a, 1, &y) || !dot_precision(e, a, &precision) ||
+	    !check_dot_types(e, a, &x, &y) || !check_dot_shapes(e, a, &x, &y) || !dot_imprecise(e, a, &x, &imprecise))
 		return val_error();
-	if (a->at[5].kind != V_NONE && !arg_int(e, a, 5, &imprecise))
-		return val_error();
-	if (imprecise)
-		remark_no_effect(e, a, 5);
-	const struct type *s = x.ssa->type, *t = y.ssa->type;
-	bool both_fp8 = dtype_is_fp8(x.dtype) && dtype_is_fp8(y.dtype);
-	bool known = x.dtype == DT_I8 || x.dtype >= DT_F16 || both_fp8;
-	if (x.pointers || y.pointers || !known || (x.dtype != y.dtype && !both_fp8)) {
-		struct val r = eval_error(e, E_DOT_TYPES, a->loc[0], describe_type(e, &x), describe_type(e, &y));
-		if (x.dtype != y.dtype && dtype_is_float(x.dtype) && dtype_is_float(y.dtype))
-			diag_hint(e->diags, "convert one of them, for example with .to(tl.%s)", dtype_tl_name(x.dtype));
-		else
-			diag_hint(e->diags,
-				  "it multiplies two tiles of one type: fp16, bf16, fp32, fp64, int8, or any two fp8");
-		return r;
-	}
-	int r = s->rank;
-	if (r != t->rank || r < 2 || r > 3)
-		return eval_error(e, E_DOT_RANK, a->loc[0], describe_type(e, &x), describe_type(e, &y));
-	if (r == 3 && s->shape[0] != t->shape[0])
-		return eval_error(e, E_DOT_BATCH, a->loc[0], describe_type(e, &x), describe_type(e, &y), s->shape[0],
-				  t->shape[0]);
-	if (s->shape[r - 1] != t->shape[r - 2])
-		return eval_error(e, E_DOT_SHAPE, a->loc[0], describe_type(e, &x), describe_type(e, &y),
-				  s->shape[r - 1], t->shape[r - 2]);
-	int min_k = dtype_bits(x.dtype) == 8 ? 32 : 16;
-	if (s->shape[r - 1] < min_k)
-		return eval_error(e, E_DOT_K, a->loc[0], s->shape[r - 1], min_k, dtype_name(x.dtype));
 	enum dtype d = dot_result(e, a, x.dtype);
 	if (d == DT_COUNT)
 		return val_error();
-	i32 shape[MAX_RANK] = {s->shape[0], s->shape[r - 2], t->shape[r - 1]};
-	const struct type *result = type_tensor(e->ctx, type_scalar(e->ctx, d), r, r == 3 ? shape : shape + 1);
+	int r = x.ssa->type->rank;
+	i32 shape[MAX_RANK];
+	memcpy(shape, x.ssa->type->shape, sizeof shape);
+	shape[r - 1] = y.ssa->type->shape[r - 1];
+	const struct type *result = type_tensor(e->ctx, type_scalar(e->ctx, d), r, shape);
 	struct value *c;
 	if (acc.kind == V_NONE) {
 		c = build_splat(&e->b, build_constant(&e->b, result->elem, 0), r, result->shape);
@@ -432,10 +481,12 @@ struct val bi_dot(struct eval *e, const struct args *a)
 		}
 		c = acc.ssa;
 	}
-	struct value *v = build3(&e->b, IR_DOT, result, x.ssa, y.ssa, c);
+	c = one_batch(e, c);
+	struct value *left = one_batch(e, x.ssa), *right = one_batch(e, y.ssa);
+	struct value *v = build3(&e->b, IR_DOT, c->type, left, right, c);
 	v->def->attr[ATTR_PRECISION] = precision;
-	v->def->attr[ATTR_IMPRECISE] = both_fp8 ? imprecise : 0;
-	return val_tensor(v, d, 0);
+	v->def->attr[ATTR_IMPRECISE] = imprecise;
+	return val_tensor(r > 3 ? build1(&e->b, IR_RESHAPE, result, v) : v, d, 0);
 }
 
 /* --- reduce and scan ----------------------------------------------------------------------------------------- */

@@ -145,7 +145,7 @@ static void make_dots(struct dots *d)
 	static const tl_dtype types[] = {TL_F16, TL_F16, TL_F16, TL_BF16, TL_F8E4M3, TL_F8E5M2, TL_I8, TL_F32};
 	d->type = types[random_below(COUNT(types))];
 	d->sum = d->type == TL_I8 ? TL_I32 : TL_F32;
-	int least = bits_of(d->type) == 8 ? 5 : 4, most = chance(3) ? 8 : d->type == TL_F32 ? 6 : 7;
+	int least = bits_of(d->type) == 8 ? 5 : d->type == TL_F32 ? 3 : 4, most = chance(3) ? 8 : d->type == TL_F32 ? 6 : 7;
 	d->dims[0] = 1 << random_int(least, most);
 	d->dims[1] = chance(50) ? 64 : 1 << random_int(least, 7);
 	d->trips = (int)random_int(chance(90), d->dims[0] * d->dims[1] > 8192 ? 3 : TRIPS);

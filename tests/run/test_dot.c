@@ -29,7 +29,7 @@ static const struct kind kinds[] = {
 	{"fp64", TL_F64, TL_F64, TL_F64, "ieee", 1000000},
 };
 
-static int least_k(const struct kind *k) { return bits_of(k->a) == 8 ? 32 : 16; }
+static int least_k(const struct kind *k) { return bits_of(k->a) == 8 ? 32 : 256 / bits_of(k->a); }
 
 /* The number of the device's target; of the interpreter, which rounds like one, 80. */
 static int device_sm(struct suite *s)
@@ -165,7 +165,17 @@ static void products(struct suite *s)
 		{64, 128, 128, 8},
 		{256, 32, 64, 8},
 		{128, 64, 128, 16},
-		{128, 128, 32, 4}};
+		{128, 128, 32, 4},
+		/* the least k of each type, and tiles smaller than an instruction */
+		{16, 16, 4, 1},
+		{64, 64, 4, 4},
+		{128, 32, 4, 8},
+		{64, 128, 8, 4},
+		{32, 16, 8, 2},
+		{1, 1, 4, 1},
+		{2, 32, 4, 4},
+		{64, 2, 8, 4},
+		{4, 1, 64, 2}};
 	static const char *const forms[] = {"rows", "columns", "trans of rows", "trans of columns"};
 	static const char *const accs[] = {"none", "argument", "+=", "sum"};
 	int c = 0;
@@ -209,6 +219,26 @@ static void batches(struct suite *s, const struct kind *t, int z, int m, int n, 
 	}
 	LAUNCH(s, "batches", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o),
 	       tl_str(t->precision), tl_type(t->out), tl_bool(turned), tl_int(z), tl_int(m), tl_int(n), tl_int(k));
+	case_end(s);
+}
+
+static void many_batches(struct suite *s, const struct kind *t, int rank, int m, int n, int k, bool turned, int warps)
+{
+	int z = 1 << (rank - 2);
+	k = k < least_k(t) ? least_k(t) : k;
+	if (!case_begin(s, file, "rank %d %s %dx%dx%dx%d%s warps=%d", rank, t->name, z, m, n, k,
+			turned ? " turned" : "", warps))
+		return;
+	struct array *a = in(s, "a", t->a, (size_t)(z * m * k)), *b = in(s, "b", t->b, (size_t)(z * k * n)),
+		     *c = in(s, "c", t->out, (size_t)(z * m * n)), *o = out(s, "o", t->out, c->len);
+	fill_whole(a, t->whole), fill_whole(b, t->whole), fill_whole(c, 100);
+	for (int x = 0; x < z; x++) {
+		struct view va = {a, (size_t)(x * m * k), (size_t)k, 1, false},
+			    vb = {b, (size_t)(x * k * n), turned ? 1 : (size_t)n, turned ? (size_t)k : 1, false};
+		want_product(o, (size_t)(x * m * n), &va, &vb, c, m, n, k);
+	}
+	LAUNCH(s, "many_batches", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o),
+	       tl_str(t->precision), tl_bool(turned), tl_int(rank), tl_int(m), tl_int(n), tl_int(k));
 	case_end(s);
 }
 
@@ -504,6 +534,10 @@ void theme_dot(struct suite *s)
 		for (int t = 0; t < COUNT(kinds); t++)
 			batches(s, &kinds[t], batch[i][0], batch[i][1], batch[i][2], batch[i][3], (i + t) % 2,
 				batch[i][4]);
+	for (int rank = 3; rank <= 8; rank++) /* the accumulator says that the result is fp16 */
+		for (int t = 0; t < COUNT(kinds); t++)
+			many_batches(s, &kinds[t], rank, rank > 6 ? 8 : 8 << t % 3, 32 >> rank % 3, 8 << (t + rank) % 2,
+				     (t + rank) % 2, 1 << (t + rank) % 4);
 	for (int i = 0; i < COUNT(chains); i++)
 		for (int f = 0; f < 9; f++)
 			chain(s, half[f / 3], forms[f % 3], chains[i][0], chains[i][1], chains[i][2], chains[i][3],
