@@ -346,7 +346,7 @@ struct val bi_atomic_cas(struct eval *e, const struct args *a)
 
 static bool dot_precision(struct eval *e, const struct args *a, i64 *out)
 {
-	static const char *const names[] = {"", "ieee", "tf32", "tf32x3", NULL};
+	static const char *const names[] = {"", "ieee", "tf32", "tf32x3", "bf16x3", "bf16x6", NULL};
 	i64 n;
 	bool allow;
 	if (a->at[3].kind != V_NONE && a->at[4].kind != V_NONE) {

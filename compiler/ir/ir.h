@@ -158,7 +158,7 @@ enum evict_policy { EVICT_NORMAL, EVICT_FIRST, EVICT_LAST };
 enum rmw_kind { RMW_AND, RMW_OR, RMW_XOR, RMW_ADD, RMW_FADD, RMW_MAX, RMW_MIN, RMW_UMAX, RMW_UMIN, RMW_EXCH };
 enum mem_sem { SEM_RELAXED, SEM_ACQUIRE, SEM_RELEASE, SEM_ACQ_REL };
 enum mem_scope { SCOPE_GPU, SCOPE_CTA, SCOPE_SYS };
-enum dot_precision { PRECISION_IEEE, PRECISION_TF32, PRECISION_TF32X3 };
+enum dot_precision { PRECISION_IEEE, PRECISION_TF32, PRECISION_TF32X3, PRECISION_BF16X3, PRECISION_BF16X6 };
 
 /* Slots of the attributes that code refers to, by operation. */
 enum {

@@ -499,7 +499,8 @@ static void print_constant(struct printer *p, const struct op *o)
 
 static void print_dot(struct printer *p, const struct op *o)
 {
-	static const char *const precision[] = {"", ", inputPrecision = tf32", ", inputPrecision = tf32x3"};
+	static const char *const precision[] = {"", ", inputPrecision = tf32", ", inputPrecision = tf32x3",
+						", inputPrecision = bf16x3", ", inputPrecision = bf16x6"};
 	sb_puts(p->out, " ");
 	print_values(p, o, 0);
 	sb_puts(p->out, precision[o->attr[ATTR_PRECISION]]);

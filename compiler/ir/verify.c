@@ -358,7 +358,7 @@ static const char *check_warp_group_dot(const struct op *o)
 	NEED(a->rank == 2 && b->rank == 2 && c->rank == 2 && a->shape[1] == b->shape[0] && c->shape[0] == a->shape[0] &&
 		     c->shape[1] == b->shape[1],
 	     "the shapes do not match");
-	NEED(type_elem_bits(a) == type_elem_bits(b) && o->attr[ATTR_PRECISION] <= PRECISION_TF32X3,
+	NEED(type_elem_bits(a) == type_elem_bits(b) && o->attr[ATTR_PRECISION] <= PRECISION_BF16X6,
 	     "operands do not go together");
 	return NULL;
 }

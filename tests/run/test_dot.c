@@ -20,6 +20,8 @@ static const struct kind kinds[] = {
 	{"tf32", TL_F32, TL_F32, TL_F32, "tf32", 300},
 	{"ieee", TL_F32, TL_F32, TL_F32, "ieee", 300},
 	{"tf32x3", TL_F32, TL_F32, TL_F32, "tf32x3", 300},
+	{"bf16x3", TL_F32, TL_F32, TL_F32, "bf16x3", 256},
+	{"bf16x6", TL_F32, TL_F32, TL_F32, "bf16x6", 300},
 	{"int8", TL_I8, TL_I8, TL_I32, "tf32", 128},
 	{"e4m3", TL_F8E4M3, TL_F8E4M3, TL_F32, "tf32", 6},
 	{"e5m2", TL_F8E5M2, TL_F8E5M2, TL_F32, "tf32", 6},
@@ -102,15 +104,24 @@ static void fill_whole(struct array *x, int most)
 		set(x, i, (double)random_int(-most, most - (x->f == NULL)));
 }
 
+/* The error of products whose fp32 operands are taken apart, relative to the sum of their absolute values: what the
+ * parts leave of an operand, and the products of parts that are left out. */
+static double error_of_parts(const struct kind *k)
+{
+	return !strcmp(k->precision, "tf32x3")	 ? ldexp(1, -20)
+	       : !strcmp(k->precision, "bf16x3") ? ldexp(1, -16)
+	       : !strcmp(k->precision, "bf16x6") ? ldexp(1, -23)
+						 : 0;
+}
+
 /* The error of n additions whose sum of absolute values is `size`. Tensor cores cut off bits instead of rounding, and
  * those of fp8 keep 13 of them. */
 static double allowed(const struct kind *k, int n, double size)
 {
-	bool tensor = strcmp(k->precision, "ieee") && strcmp(k->precision, "tf32x3");
 	double unit = unit_roundoff(k->out == TL_F16 ? TL_F16 : k->out);
 	if (is_fp8(k->a))
 		return size * fmax(ldexp(1, -12), 2 * n * unit);
-	return n * size * (tensor ? 4 * unit : unit);
+	return n * size * (strcmp(k->precision, "ieee") ? 4 * unit : unit) + size * error_of_parts(k);
 }
 
 static void product(struct suite *s, const struct kind *t, int m, int n, int k, const char *a_form, const char *b_form,
@@ -196,8 +207,42 @@ static void products(struct suite *s)
 		for (int w = 1; w <= 16; w *= 2)
 			product(s, &kinds[t], 64, 32, 32, "rows", "rows", "none", false, w);
 	for (int t = 0; t < COUNT(kinds); t++)
-		if (strcmp(kinds[t].precision, "tf32x3")) /* allow_tf32 has only two values */
+		if (!error_of_parts(&kinds[t])) /* allow_tf32 has only two values */
 			product(s, &kinds[t], 32, 32, 32, "rows", "columns", "keyword", false, 4);
+}
+
+/* Against double precision: much closer than one product of tf32 or bf16 comes. Some operands are infinite, or NaN. */
+static void accuracy(struct suite *s, const struct kind *t, int m, int n, int k, int warps)
+{
+	if (!case_begin(s, file, "accuracy %s %dx%dx%d warps=%d", t->name, m, n, k, warps))
+		return;
+	struct array *a = in(s, "a", t->a, (size_t)(m * k)), *b = in(s, "b", t->b, (size_t)(k * n)),
+		     *c = in(s, "c", t->out, (size_t)(m * n)), *o = out(s, "o", t->out, c->len);
+	shaped(o, 2, (int[]){m, n});
+	for (size_t i = 0; i < a->len; i++)
+		set(a, i, ldexp(uniform(-1, 1), (int)random_int(-20, 20)));
+	fill(c, 0, 0), fill(b, 0.5, 1);
+	for (int i = 0; i < m; i++) { /* each row has its own size; the largest of it is 1 */
+		double scale = 0;
+		for (int x = 0; x < k; x++)
+			scale = fmax(scale, fabs(value(a, (size_t)(i * k + x))));
+		for (int x = 0; x < k; x++)
+			set(a, (size_t)(i * k + x), value(a, (size_t)(i * k + x)) / scale);
+	}
+	set(a, 0, INFINITY), set(a, (size_t)k + 1, NAN);
+	struct view va = in_form(a, "rows", m, k), vb = in_form(b, "rows", k, n);
+	want_product(o, 0, &va, &vb, c, m, n, k);
+	double size = 0;
+	for (int i = 2; i < m; i++) {
+		double sum = 0;
+		for (int x = 0; x < k; x++)
+			sum += fabs(value(a, (size_t)(i * k + x)));
+		size = fmax(size, sum);
+	}
+	tolerance(o, size * (error_of_parts(t) + 4 * k * unit_roundoff(TL_F32)), 0);
+	LAUNCH(s, "product", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str("rows"),
+	       tl_str("rows"), tl_str("argument"), tl_str(t->precision), tl_type(t->out), tl_int(m), tl_int(n), tl_int(k));
+	case_end(s);
 }
 
 /* --- rank 3 -------------------------------------------------------------------------------------------------- */
@@ -534,6 +579,10 @@ void theme_dot(struct suite *s)
 		for (int t = 0; t < COUNT(kinds); t++)
 			batches(s, &kinds[t], batch[i][0], batch[i][1], batch[i][2], batch[i][3], (i + t) % 2,
 				batch[i][4]);
+	for (int t = 0; t < COUNT(kinds); t++)
+		if (error_of_parts(&kinds[t]) > 0)
+			accuracy(s, &kinds[t], 64, 64, 16, 4), accuracy(s, &kinds[t], 16, 32, 8, 1),
+				accuracy(s, &kinds[t], 128, 32, 32, 8), accuracy(s, &kinds[t], 8, 128, 16, 4);
 	for (int rank = 3; rank <= 8; rank++) /* the accumulator says that the result is fp16 */
 		for (int t = 0; t < COUNT(kinds); t++)
 			many_batches(s, &kinds[t], rank, rank > 6 ? 8 : 8 << t % 3, 32 >> rank % 3, 8 << (t + rank) % 2,
@@ -567,7 +616,7 @@ void theme_dot(struct suite *s)
 	for (int stages = 1; stages <= 4; stages++)
 		attend(s, TL_F32, true, 64, 200, 32, 32, stages, 4),
 			attend(s, TL_F32, true, 32, 64, 64, 16, stages, 1 << stages);
-	for (int t = 0; t < 7; t++)
+	for (int t = 0; t < 9; t++)
 		if (kinds[t].out != TL_F16)
 			gram(s, &kinds[t], 32, 64, 4), gram(s, &kinds[t], 16, 32, 1), gram(s, &kinds[t], 128, 32, 8);
 }
