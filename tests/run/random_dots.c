@@ -24,6 +24,7 @@ enum { PLUS, THIRD, NEGATED, FORMS }; /* of a sum: s += dot(a, b); s = dot(a, b,
 struct dot_step {
 	enum step_kind kind;
 	int to, a, b, form, bound; /* bound: rows below it are loaded, or 0 */
+	int way;                   /* of products: 0, or an input_precision of fp32, or 1: dot_scaled */
 	int parity;                /* only in iterations that are even or odd; or -1 */
 	bool early, turned;        /* turned: memory holds the tile's columns one after another */
 	struct array *array;
@@ -120,12 +121,18 @@ static void use_result(struct dots *d, int v)
 	}
 }
 
+static const char *const precisions[] = {"tf32", "ieee", "tf32x3", "bf16x3", "bf16x6"};
+
 static void make_product(struct dots *d)
 {
-	int rows = d->dims[random_below(2)], columns = d->dims[random_below(2)], inner = d->dims[random_below(2)];
+	int rows = d->dims[random_below(2)], columns = d->dims[random_below(2)], inner = d->dims[random_below(2)], way = 0;
 	int a = make_operand(d, rows, inner), b = a < 0 ? -1 : make_operand(d, inner, columns);
 	if (b < 0 || !has_room(d))
 		return;
+	if (d->type == TL_F32 && chance(50))
+		way = random_below(COUNT(precisions));
+	else if (d->type != TL_F32 && d->type != TL_I8 && inner >= 32)
+		way = chance(20);
 	if (chance(60)) {
 		int sum = -1;
 		for (int i = 0; i < d->nvalues && chance(70); i++)
@@ -134,9 +141,12 @@ static void make_product(struct dots *d)
 				sum = i;
 		struct dot_step *s = new_step(d, S_SUM, sum < 0 ? new_value(d, CARRIED, rows, columns) : sum, a, b);
 		s->form = chance(15) ? NEGATED : random_below(2);
+		s->way = way;
 		s->parity = chance(12) ? random_below(2) : -1;
 	} else {
-		use_result(d, new_step(d, S_DOT, new_value(d, RESULT, rows, columns), a, b)->to);
+		struct dot_step *s = new_step(d, S_DOT, new_value(d, RESULT, rows, columns), a, b);
+		s->way = way;
+		use_result(d, s->to);
 	}
 }
 
@@ -186,6 +196,36 @@ static void print_place(FILE *f, const struct dots *d, const struct dot_step *s,
 		fprintf(f, " + (%sit) * %d", d->rounds ? "round * n + " : "", x->rows * x->columns);
 }
 
+/* The scales of both operands of dot_scaled differ from group to group and are 1 together. */
+static void print_scaled(FILE *f, const struct dots *d, int v, int rows, int k, char sign)
+{
+	const char *format = d->type == TL_F8E4M3	? "e4m3"
+			     : d->type == TL_F8E5M2 ? "e5m2"
+			     : d->type == TL_F16	? "fp16"
+						: "bf16";
+	fprintf(f, "v%d, (127 %c tl.arange(0, %d)[None, :] %% 3 + tl.zeros((%d, 1), tl.int32)).to(tl.uint8), \"%s\"", v,
+		sign, k / 32, rows, format);
+}
+
+/* `acc`: text in front of the value that it is added to, or NULL. */
+static void print_product(FILE *f, const struct dots *d, const struct dot_step *s, const char *acc)
+{
+	const struct dot_value *a = &d->value[s->a], *b = &d->value[s->b];
+	if (s->way && d->type != TL_F32) {
+		fprintf(f, "tl.dot_scaled(");
+		print_scaled(f, d, s->a, a->rows, a->columns, '+');
+		fprintf(f, ", ");
+		print_scaled(f, d, s->b, b->columns, a->columns, '-');
+	} else {
+		fprintf(f, "tl.dot(v%d, v%d", s->a, s->b);
+	}
+	if (acc)
+		fprintf(f, ", %sv%d", acc, s->to);
+	if (d->type == TL_F32)
+		fprintf(f, ", input_precision=\"%s\"", precisions[s->way]);
+	fprintf(f, ", out_dtype=%s)\n", type_names[d->sum]);
+}
+
 static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 {
 	const struct dot_step *s = &d->step[k];
@@ -206,13 +246,10 @@ static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 	case S_TURN: fprintf(f, "v%d = tl.trans(v%d)\n", s->to, s->a); break;
 	case S_NEGATE: fprintf(f, "v%d = (-v%d.to(%s)).to(%s)\n", s->to, s->a, type_names[d->sum], type); break;
 	case S_OPERAND: fprintf(f, "v%d = tl.minimum(tl.maximum(v%d, -2), 2).to(%s)\n", s->to, s->a, type); break;
-	case S_DOT: fprintf(f, "v%d = tl.dot(v%d, v%d, out_dtype=%s)\n", s->to, s->a, s->b, type_names[d->sum]); break;
+	case S_DOT:
 	case S_SUM:
-		if (s->form == PLUS)
-			fprintf(f, "v%d += tl.dot(v%d, v%d, out_dtype=%s)\n", s->to, s->a, s->b, type_names[d->sum]);
-		else
-			fprintf(f, "v%d = tl.dot(v%d, v%d, %sv%d, out_dtype=%s)\n", s->to, s->a, s->b,
-				s->form == NEGATED ? "-" : "", s->to, type_names[d->sum]);
+		fprintf(f, s->kind == S_SUM && s->form == PLUS ? "v%d += " : "v%d = ", s->to);
+		print_product(f, d, s, s->kind == S_DOT || s->form == PLUS ? NULL : s->form == NEGATED ? "-" : "");
 		break;
 	case S_ADD: fprintf(f, "v%d += v%d\n", s->to, s->a); break;
 	case S_KEEP: fprintf(f, "v%d = v%d\n", s->to, s->a); break;
