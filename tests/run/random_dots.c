@@ -125,7 +125,8 @@ static const char *const precisions[] = {"tf32", "ieee", "tf32x3", "bf16x3", "bf
 
 static void make_product(struct dots *d)
 {
-	int rows = d->dims[random_below(2)], columns = d->dims[random_below(2)], inner = d->dims[random_below(2)], way = 0;
+	int rows = d->dims[random_below(2)], columns = d->dims[random_below(2)], inner = d->dims[random_below(2)];
+	int way = 0;
 	int a = make_operand(d, rows, inner), b = a < 0 ? -1 : make_operand(d, inner, columns);
 	if (b < 0 || !has_room(d))
 		return;
@@ -155,7 +156,8 @@ static void make_dots(struct dots *d)
 	static const tl_dtype types[] = {TL_F16, TL_F16, TL_F16, TL_BF16, TL_F8E4M3, TL_F8E5M2, TL_I8, TL_F32};
 	d->type = types[random_below(COUNT(types))];
 	d->sum = d->type == TL_I8 ? TL_I32 : TL_F32;
-	int least = bits_of(d->type) == 8 ? 5 : d->type == TL_F32 ? 3 : 4, most = chance(3) ? 8 : d->type == TL_F32 ? 6 : 7;
+	int least = bits_of(d->type) == 8 ? 5 : d->type == TL_F32 ? 3 : 4;
+	int most = chance(3) ? 8 : d->type == TL_F32 ? 6 : 7;
 	d->dims[0] = 1 << random_int(least, most);
 	d->dims[1] = chance(50) ? 64 : 1 << random_int(least, 7);
 	d->trips = (int)random_int(chance(90), d->dims[0] * d->dims[1] > 8192 ? 3 : TRIPS);

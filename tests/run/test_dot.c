@@ -241,7 +241,8 @@ static void accuracy(struct suite *s, const struct kind *t, int m, int n, int k,
 	}
 	tolerance(o, size * (error_of_parts(t) + 4 * k * unit_roundoff(TL_F32)), 0);
 	LAUNCH(s, "product", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(o), tl_str("rows"),
-	       tl_str("rows"), tl_str("argument"), tl_str(t->precision), tl_type(t->out), tl_int(m), tl_int(n), tl_int(k));
+	       tl_str("rows"), tl_str("argument"), tl_str(t->precision), tl_type(t->out), tl_int(m), tl_int(n),
+	       tl_int(k));
 	case_end(s);
 }
 

@@ -451,6 +451,6 @@ void theme_shape(struct suite *s)
 		join_numbers(s, 1 << i, i % 2, 1 << i % 4), join_numbers(s, 1 << i, (i + 1) % 2, 4);
 	for (int rank = 5; rank <= 12; rank++)
 		for (int i = 0; i < 4; i++)
-			deep(s, i % 2 ? TL_I32 : TL_F32, rank, 1 << (rank + 3 * i) % 5, i * 3 % rank, (rank + 2 * i) % rank,
-			     1 << (rank + i) % 4);
+			deep(s, i % 2 ? TL_I32 : TL_F32, rank, 1 << (rank + 3 * i) % 5, i * 3 % rank,
+			     (rank + 2 * i) % rank, 1 << (rank + i) % 4);
 }
