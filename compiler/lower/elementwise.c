@@ -530,6 +530,24 @@ static bool lower_fp8_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
+/* Products of bf16 in pairs. They are what fp32 gives and rounding once: the product of two numbers of 8 bits is exact
+ * in fp32, or less than half of the least bf16. x y - 0 has the sign of x y where that is zero. */
+static bool lower_bf16_products(struct lower *l, const struct op *o)
+{
+	const struct value *v = result(o);
+	u32 n = num_elems(v);
+	if (o->code != IR_MULF || type_dtype(v->type) != DT_BF16 || !l->s->target->has_pair_conversions || n % 2)
+		return false;
+	LLVMValueRef *words = arena_array(&l->scratch, LLVMValueRef, n / 2);
+	for (u32 i = 0; i < n / 2; i++) {
+		LLVMValueRef args[] = {word_of(l, operand(o, 0), i), word_of(l, operand(o, 1), i),
+				       c_i32(l, (i32)0x80008000)};
+		words[i] = inline_asm(l, "fma.rn.bf16x2 $0, $1, $2, $3;", "=r,r,r,r", ASM_PURE, l->i32, args, 3);
+	}
+	set_words(l, v, words, n / 2);
+	return true;
+}
+
 /* sin and cos of fp32 branch, once for all elements. */
 static bool lower_sin_cos(struct lower *l, const struct op *o)
 {
@@ -553,7 +571,8 @@ static bool lower_sin_cos(struct lower *l, const struct op *o)
 void lower_elementwise(struct lower *l, const struct op *o)
 {
 	const struct value *v = result(o);
-	if (lower_float_pairs(l, o) || lower_fp8_pairs(l, o) || lower_small_integers(l, o) || lower_sin_cos(l, o))
+	if (lower_float_pairs(l, o) || lower_fp8_pairs(l, o) || lower_small_integers(l, o) ||
+	    lower_bf16_products(l, o) || lower_sin_cos(l, o))
 		return;
 	u32 n = num_elems(v), constant = o->code == IR_CMPI || o->code == IR_ANDI ? constant_bits(l, v) : 0;
 	LLVMValueRef *at = arena_array(&l->scratch, LLVMValueRef, n), in[3] = {0};
