@@ -143,22 +143,25 @@ void unit_free(struct unit *u)
 	arena_free(&a);
 }
 
-static struct kernel *evaluate(struct unit *u, const struct func *func, const struct arg_spec *args, bool remarks)
+struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
+			  const struct compile_options *o)
 {
 	if (u->parsed)
 		return u->parsed;
-	struct eval_request req = {u->module, u->std, func, args, {import_module, u}, remarks};
+	struct eval_request req = {.module = u->module,
+				   .std = u->std,
+				   .func = func,
+				   .args = args,
+				   .imports = {import_module, u},
+				   .remarks = o->remarks,
+				   .debug = o->debug,
+				   .num_warps = o->num_warps ? o->num_warps : 4};
 	struct kernel *k = eval_kernel(&u->ir, &req);
 #ifndef NDEBUG
 	if (k)
 		kernel_verify(k, "eval", NULL);
 #endif
 	return k;
-}
-
-struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args)
-{
-	return evaluate(u, func, args, false);
 }
 
 /* --- running passes ------------------------------------------------------------------------------------------ */
@@ -438,7 +441,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	struct run r = {.u = u, .o = o};
 	double start = milliseconds();
 	*out = (struct compiled){.num_warps = o->num_warps ? o->num_warps : 4};
-	struct kernel *k = evaluate(u, func, args, o->remarks);
+	struct kernel *k = compile_ir(u, func, args, o);
 	if (!k || !begin(&r, k, out))
 		return false;
 	const struct pass_list *list = &pass_lists[o->target.kind];

@@ -15,7 +15,8 @@ struct compile_options {
 	/* for launches of more programs than multiprocessors: a persistent kernel if that is faster */
 	bool persistent;
 	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */
-	bool debug;                /* device_assert traps on the GPU too */
+	/* device_assert traps on the GPU too, and integers are checked for overflow */
+	bool debug;
 	bool remarks;
 	bool no_advice;            /* when it needs too much shared memory, do not look for a configuration that fits */
 	bool time;                 /* report time per pass through diags */
@@ -74,6 +75,7 @@ int target_of_text(const struct kernel *k);
 /* Is `name` a pass, or one of the steps eval, lower and llvm? */
 bool compile_has_step(const char *name);
 /* Only the first step: the tile IR as it is before any pass, for the interpreter. */
-struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args);
+struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
+			  const struct compile_options *o);
 
 #endif

@@ -30,7 +30,8 @@ static bool interp_compile(struct device *device, const struct build *b, struct 
 	(void)device;
 	if (every_pass_wanted() && !b->stage)
 		return every_pass_compile(b, out);
-	out->kernel = compile_ir(b->unit, b->func, b->args);
+	const struct compile_options o = {.num_warps = b->num_warps, .debug = b->debug};
+	out->kernel = compile_ir(b->unit, b->func, b->args, &o);
 	if (out->kernel && b->stage) {
 		struct strbuf sb = {.arena = &b->unit->arena};
 		kernel_print(out->kernel, &sb);

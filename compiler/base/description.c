@@ -34,6 +34,7 @@ struct description cuda_description(int sm, bool arch_specific)
 		.has_tensor_copy = sm >= 90,
 		.has_clusters = sm >= 90,
 		.has_stmatrix = sm >= 90,
+		.has_grid_dependencies = sm >= 90,
 		.has_cache_policies = sm >= 80,
 		.has_pair_conversions = sm >= 80,
 		.has_fp8_conversions = sm >= 89,

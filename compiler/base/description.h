@@ -33,6 +33,7 @@ struct description {
 	bool has_tensor_copy;   /* TMA and mbarriers */
 	bool has_clusters;
 	bool has_stmatrix;
+	bool has_grid_dependencies; /* programmatic dependent launch */
 	bool has_cache_policies; /* prefetches into L2 and policies of its lines */
 	bool has_pair_conversions; /* of two floats at once, and of bf16 */
 	bool has_fp8_conversions;

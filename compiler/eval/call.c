@@ -70,8 +70,9 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 		return builtin_val(b);
 	bool has_std = s == NS_TL || s == NS_MATH || s == NS_TRITON, has_libdevice = s == NS_LIBDEVICE || s == NS_MATH;
 	const struct func *f = has_std && !hidden ? library_function(e, name) : NULL;
-	if (!f && has_libdevice && !hidden) {
-		name = intern_str(e->ctx->names, arena_printf(e->arena, LIBDEVICE_PREFIX "%s", name));
+	const char *prefix = has_libdevice ? LIBDEVICE_PREFIX : s == NS_EXTRA ? CUDA_PREFIX : NULL;
+	if (!f && prefix && !hidden) {
+		name = intern_str(e->ctx->names, arena_printf(e->arena, "%s%s", prefix, name));
 		f = library_function(e, name);
 	}
 	if (f)

@@ -461,7 +461,8 @@ static void warn_of_no_effect(struct eval *e)
 struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req)
 {
 	struct eval e = {.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module, .std = req->std,
-			 .remarks = req->remarks, .globals = {.arena = ctx->arena},
+			 .remarks = req->remarks, .debug = req->debug, .num_warps = req->num_warps,
+			 .globals = {.arena = ctx->arena},
 			 .branches_run = {.arena = ctx->arena}, .imports = req->imports,
 			 .library = {.arena = ctx->arena}};
 	u32 errors = ctx->diags->nerrors;

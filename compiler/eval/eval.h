@@ -32,6 +32,8 @@ struct eval_request {
 	const struct arg_spec *args;  /* one per parameter */
 	struct import_files imports;
 	bool remarks;                 /* say which options have no effect */
+	bool debug;                   /* check integers for overflow */
+	int num_warps;                /* of a program */
 };
 
 /* NULL after an error, which is in ctx->diags. */

@@ -46,7 +46,7 @@ enum namespace_ {
 	NS_TRITON,    /* triton.* */
 	NS_TL,        /* triton.language.* */
 	NS_MATH,      /* tl.math.* */
-	NS_EXTRA,     /* tl.extra.*: only leads to libdevice */
+	NS_EXTRA,     /* tl.extra.cuda.* */
 	NS_LIBDEVICE,
 	NS_PYMATH,    /* Python's math */
 	NS_PYTHON,    /* Python's builtins */
@@ -150,6 +150,8 @@ struct eval {
 	struct kernel *kernel;
 	u32 steps, nesting;
 	bool remarks;
+	bool debug;    /* integers are checked for overflow */
+	int num_warps;
 	bool stopped; /* gave up: too large */
 	VEC(const struct definition *) resolving; /* globals being evaluated, to catch cycles */
 	struct map globals; /* struct definition → its value, a struct val */
@@ -227,6 +229,7 @@ void assign_item(struct eval *e, const struct expr *target, struct val v);
 
 /* library.c */
 #define LIBDEVICE_PREFIX "_libdevice_" /* of functions that belong to libdevice and tl.math, not to tl */
+#define CUDA_PREFIX "_cuda_"           /* to tl.extra.cuda */
 /* The function of the standard library with that name, or NULL. */
 const struct func *library_function(struct eval *e, const char *name);
 /* The names of its functions behind that prefix, at most max; without those that begin with '_', which are its own. */

@@ -1,7 +1,9 @@
 /* Operations on the program and its surroundings: ids, assertions, printing; and the text of a failure. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "interp/internal.h"
+#include "ir/inline_asm.h"
 
 /* --- failures ------------------------------------------------------------------------------------------------ */
 
@@ -145,6 +147,33 @@ static bool run_program_id(struct env *e, const struct inst *i)
 	return true;
 }
 
+/* Assembly that reads a clock (in nanoseconds) or the multiprocessor's number: there is one here. */
+static bool run_source(struct env *e, const struct inst *i)
+{
+	struct timespec t = {0};
+	if (i->plan)
+		clock_gettime(CLOCK_MONOTONIC, &t);
+	u64 ns = (u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec;
+	memcpy(e->at[i->out[0]], &ns, elem_bytes(i->type));
+	return true;
+}
+
+static bool run_inline_asm(struct env *e, const struct inst *i)
+{
+	const char *text = i->text + strspn(i->text, " \t\n");
+	return fail(e, i, -1, "the interpreter runs no inline assembly (\"%.*s\"): launch on a GPU or on sim",
+		    (int)MIN(strcspn(text, "\n"), 40u), text);
+}
+
+static void plan_inline_asm(struct planner *p, const struct op *o, struct inst *i)
+{
+	enum asm_source source = inline_asm_source(o);
+	static const bool has_clock = true;
+	(void)p;
+	i->run = source == ASM_UNKNOWN || type_is_tensor(o->results[0].type) ? run_inline_asm : run_source;
+	i->plan = source == ASM_SM ? NULL : &has_clock;
+}
+
 static bool run_nothing(struct env *e, const struct inst *i)
 {
 	(void)e, (void)i;
@@ -158,6 +187,10 @@ void plan_environment(struct planner *p, const struct op *o, struct inst *i)
 	case IR_NUM_PROGRAMS: i->run = run_program_id; break;
 	case IR_ASSERT:
 	case IR_ASSUME: i->run = run_assert; break;
+	case IR_INLINE_ASM:
+	case IR_PURE_ASM: plan_inline_asm(p, o, i); break;
+	case IR_GRID_WAIT:
+	case IR_GRID_LAUNCH: /* programs begin when the launches before have ended */
 	case IR_BARRIER: i->run = run_nothing; break; /* a tile is stored as a whole before the next operation */
 	case IR_PRINT: {
 		struct print_operand *w = plan_alloc(p, o->noperands * sizeof *w);

@@ -534,7 +534,7 @@ bool op_may_trap(const struct op *o)
 
 bool op_may_not_return(const struct op *o)
 {
-	if (o->code == IR_WHILE || o->code == IR_ASSERT)
+	if (o->code == IR_WHILE || o->code == IR_ASSERT || o->code == IR_INLINE_ASM)
 		return true;
 	for (u32 i = 0; i < o->nblocks; i++)
 		if (block_has(o->blocks[i], op_may_not_return))

@@ -124,6 +124,7 @@ enum ir_rule {
 	R_REGION,
 	R_MBARRIER,
 	R_TMA_COPY,
+	R_INLINE_ASM,
 };
 
 struct op_info {
@@ -180,6 +181,7 @@ enum {
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
 	ATTR_WARP = 0,                                     /* BARRIER: of the lanes of a warp only */
+	ATTR_CONSTRAINTS = 1, ATTR_PACK = 2, ATTR_PURE = 3, /* INLINE_ASM, PURE_ASM */
 	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
 	/* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
 	ATTR_COUNT = 0, ATTR_SIZE = 0,
@@ -227,7 +229,7 @@ struct op {
 	struct value *results;
 	struct block **blocks;
 	i64 attr[IR_MAX_ATTRS];
-	const char *text;     /* the attribute of kind str */
+	const char *text;     /* the attribute of kind str; of a pure operation interned */
 	struct hints *hints;  /* or NULL */
 	i32 scratch_offset, scratch_size; /* shared memory of its own, in bytes; set by placement, -1 before */
 	u32 mark;
@@ -444,6 +446,7 @@ static inline bool op_is_shape(const struct op *o)
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
 }
 bool op_may_trap(const struct op *o);
+static inline bool op_is_asm(const struct op *o) { return o->code == IR_INLINE_ASM || o->code == IR_PURE_ASM; }
 /* May the program end or loop forever inside o, so that the operations behind o are not always reached? */
 bool op_may_not_return(const struct op *o);
 /* Does every execution of `from` (NULL: of the block) reach `to`, a later operation of the block (NULL: its end)? */

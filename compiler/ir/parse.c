@@ -371,6 +371,23 @@ static struct op *read_partition(struct reader *r, struct builder *b, enum opcod
 	return o;
 }
 
+/* "text" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %a : type -> type */
+static struct op *read_inline_asm(struct reader *r, struct builder *b)
+{
+	struct parsed p = {0};
+	p.attrs.text = read_string(r);
+	read_dict(r, IR_INLINE_ASM, &p.attrs);
+	rd_skip_space(r);
+	if (*rd_cur(r) == '%') {
+		read_values(r, &p.operands);
+		rd_expect(r, ":");
+		read_types(r, false);
+	}
+	rd_expect(r, "->");
+	read_result_list(r, &p);
+	return r->failed ? NULL : make(r, b, p.attrs.slot[ATTR_PURE] ? IR_PURE_ASM : IR_INLINE_ASM, &p, 0);
+}
+
 static struct op *read_special(struct reader *r, struct builder *b, enum opcode code)
 {
 	struct parsed p = {0};
@@ -383,6 +400,7 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 	case IR_SCAN: return read_generic(r, b, code);
 	case IR_DOT: return read_dot(r, b);
 	case IR_ASYNC_COPY: return read_async_copy(r, b);
+	case IR_INLINE_ASM: return read_inline_asm(r, b);
 	case IR_ONE_THREAD:
 	case IR_PRODUCER: return read_partition(r, b, code);
 	case IR_PRINT:

@@ -213,7 +213,7 @@ static bool attr_is_default(const struct op *o, u32 slot, const struct attr_spec
 	if (values)
 		return !*values[0] && !o->attr[slot];
 	if (attr_kind_is(spec, "bool"))
-		return !o->attr[slot] && o->code != IR_SCAN;
+		return !o->attr[slot] && o->code != IR_SCAN && !op_is_asm(o);
 	if (attr_kind_is(spec, "str"))
 		return !o->text;
 	if (o->code == IR_FOR)
@@ -233,6 +233,8 @@ static void print_attr_value(struct printer *p, const struct op *o, u32 slot, co
 		sb_puts(p->out, v ? "true" : "false");
 	} else if (attr_kind_is(spec, "str")) {
 		print_string(p->out, o->text);
+	} else if (attr_kind_is(spec, "name")) {
+		print_string(p->out, (const char *)(uintptr_t)v);
 	} else if (attr_kind_is(spec, "perm")) {
 		sb_puts(p->out, "array<i32: ");
 		for (int i = 0; i < o->results[0].type->rank; i++)
@@ -554,6 +556,25 @@ static void print_tt_print(struct printer *p, const struct op *o)
 	}
 }
 
+static void print_inline_asm(struct printer *p, const struct op *o)
+{
+	sb_puts(p->out, " ");
+	print_string(p->out, o->text);
+	sb_puts(p->out, " ");
+	print_dict(p, o, 1);
+	if (o->noperands) {
+		sb_puts(p->out, " ");
+		print_values(p, o, 0);
+		sb_puts(p->out, " : ");
+		print_operand_types(p, o, 0);
+	}
+	sb_puts(p->out, " -> ");
+	for (u32 i = 0; i < o->nresults; i++) {
+		sb_puts(p->out, i ? ", " : "");
+		print_type(p, o->results[i].type);
+	}
+}
+
 static void print_special(struct printer *p, const struct op *o)
 {
 	switch (o->code) {
@@ -576,6 +597,8 @@ static void print_special(struct printer *p, const struct op *o)
 	case IR_DOT: print_dot(p, o); break;
 	case IR_ASYNC_COPY: print_async_copy(p, o); break;
 	case IR_PRINT: print_tt_print(p, o); break;
+	case IR_INLINE_ASM:
+	case IR_PURE_ASM: print_inline_asm(p, o); break;
 	case IR_SELECT:
 		sb_puts(p->out, " ");
 		print_values(p, o, 0);

@@ -322,6 +322,8 @@ void read_attr_value(struct reader *r, enum opcode code, int slot, struct attrs 
 		out->slot[slot] = read_enum(r, values);
 	else if (!strncmp(spec.kind, "str", 3))
 		out->text = read_string(r);
+	else if (!strncmp(spec.kind, "name", 4))
+		out->slot[slot] = (i64)(uintptr_t)read_string(r);
 	else if (!strncmp(spec.kind, "perm", 4))
 		out->slot[slot] = read_perm(r);
 	else if (!strncmp(spec.kind, "bool", 4))

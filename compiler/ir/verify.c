@@ -1,5 +1,6 @@
 /* The verifier: every operation against its row of ops.def, and the structure around it. */
 #include "base/recover.h"
+#include "ir/inline_asm.h"
 #include "ir/text.h"
 
 static bool same_shape(const struct type *a, const struct type *b)
@@ -442,8 +443,8 @@ static const char *check_attributes(const struct op *o)
 			NEED(v >= attr_kind_is(&spec, "count") && v <= INT32_MAX, "an attribute is out of range");
 		else if (attr_kind_is(&spec, "i32"))
 			NEED(v >= INT32_MIN && v <= INT32_MAX, "an attribute is out of range");
-		else if (attr_kind_is(&spec, "str"))
-			NEED(o->text, "its text is missing");
+		else if (attr_kind_is(&spec, "str") || attr_kind_is(&spec, "name"))
+			NEED(attr_kind_is(&spec, "str") ? o->text != NULL : v != 0, "its text is missing");
 	}
 	return NULL;
 }
@@ -462,6 +463,18 @@ static const char *check_print(const struct op *o)
 	for (u32 i = 0; i < o->noperands; i++)
 		NEED(operand(o, i)->type->kind != TY_MEMDESC, "prints numbers and pointers");
 	return NULL;
+}
+
+static const char *check_inline_asm(const struct op *o)
+{
+	NEED((o->code == IR_PURE_ASM) == o->attr[ATTR_PURE], "'pure' does not fit the operation");
+	NEED(o->nresults, "gives nothing");
+	for (u32 i = 0; i < o->noperands; i++)
+		NEED(same_shape(operand(o, i)->type, o->results[0].type), "operands and results differ in shape");
+	for (u32 i = 1; i < o->nresults; i++)
+		NEED(same_shape(o->results[i].type, o->results[0].type), "the results differ in shape");
+	struct asm_form form;
+	return inline_asm_form(o, &form);
 }
 
 static const char *check_types(const struct op *o)
@@ -531,6 +544,7 @@ static const char *check_types(const struct op *o)
 	case R_REGION: NEED(!o->noperands || is_scalar_int(t, 1), "needs a scalar i1"); return check_region(o);
 	case R_MBARRIER: return check_mbarrier(o);
 	case R_TMA_COPY: return check_tma_copy(o);
+	case R_INLINE_ASM: return check_inline_asm(o);
 	default: return check_cast(o, t, r);
 	}
 }

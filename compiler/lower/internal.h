@@ -190,6 +190,8 @@ void lower_arrive_barrier(struct lower *l, const struct op *o);
 void lower_barrier_expect(struct lower *l, const struct op *o);
 void lower_tma_copy(struct lower *l, const struct op *o);
 void lower_tma_tensor_copy(struct lower *l, const struct op *o);
+void lower_inline_asm(struct lower *l, const struct op *o); /* inline_asm.c */
+void lower_grid_dependency(struct lower *l, const struct op *o);
 void lower_print(struct lower *l, const struct op *o);   /* debug.c */
 void lower_assert(struct lower *l, const struct op *o);
 void debug_begin(struct lower *l);

@@ -564,6 +564,10 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_ASSERT: lower_assert(l, o); return;
 	case IR_PRINT: lower_print(l, o); return;
 	case IR_ASSUME: lower_assume(l, o); return;
+	case IR_INLINE_ASM:
+	case IR_PURE_ASM: lower_inline_asm(l, o); return;
+	case IR_GRID_WAIT:
+	case IR_GRID_LAUNCH: lower_grid_dependency(l, o); return;
 	case IR_BARRIER:
 		(o->attr[ATTR_WARP] ? warp_barrier : barrier)(l);
 		return;

@@ -30,8 +30,11 @@ static bool same_op(const struct op *a, const struct op *b)
 {
 	if ((b->hints && !same_hints(a->hints, b->hints)) || a->code != b->code || a->noperands != b->noperands ||
 	    a->nresults != b->nresults || a->results[0].type != b->results[0].type ||
-	    memcmp(a->attr, b->attr, sizeof a->attr))
+	    memcmp(a->attr, b->attr, sizeof a->attr) || a->text != b->text)
 		return false;
+	for (u32 i = 1; i < a->nresults; i++)
+		if (a->results[i].type != b->results[i].type)
+			return false;
 	for (u32 i = 0; i < a->noperands; i++)
 		if (operand(a, i) != operand(b, i))
 			return false;

@@ -26,6 +26,8 @@ static bool conflicts(struct pass_state *s, const struct op *load, const struct 
 	case IR_ATOMIC_CAS:
 	case IR_BARRIER:
 	case IR_ASSERT:
+	case IR_INLINE_ASM:
+	case IR_GRID_WAIT:
 	/* the program may end or hang here; promises behind it do not hold in front of it */
 	case IR_WHILE: return true;
 	case IR_LOAD: return o->attr[ATTR_VOLATILE];

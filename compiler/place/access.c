@@ -1,3 +1,4 @@
+#include "ir/inline_asm.h"
 #include "layout/convert.h"
 #include "opt/alias.h"
 #include "place/access.h"
@@ -82,7 +83,7 @@ static bool acquires(const struct op *o)
 bool may_be_written(struct pass_state *s, const struct block *b, const struct value *base)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
-		if (acquires(o))
+		if (acquires(o) || op_is_opaque(o) || o->code == IR_GRID_WAIT)
 			return true;
 		if (writes_memory(o) && may_overlap(s, base, pointer_base(operand(o, 0)), false))
 			return true;

@@ -10,6 +10,7 @@
  *
  * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have
  * begun: at the start everything is pending. */
+#include "ir/inline_asm.h"
 #include "layout/convert.h"
 #include "place/order.h"
 #include "place/place.h"
@@ -102,6 +103,20 @@ static void touch_global(struct barriers *w, struct pending *p, struct op *o)
 	bool wait = false;
 	for (u32 i = 0; i < p->global.len && !wait; i++)
 		wait = must_meet(w->s, &p->global.at[i], o);
+	if (wait)
+		barrier_before(w, p, o);
+	add_global(w, p, &(struct touched){.op = o});
+}
+
+/* Assembly may do anything to memory. The same text in the iteration before is not waited for: where each thread waits
+ * for memory to change, they leave the loop one by one. */
+static void touch_anything(struct barriers *w, struct pending *p, struct op *o)
+{
+	bool wait = false;
+	if (!op_is_opaque(o))
+		return;
+	for (u32 i = 0; i < p->global.len; i++)
+		wait |= p->global.at[i].op != o;
 	if (wait)
 		barrier_before(w, p, o);
 	add_global(w, p, &(struct touched){.op = o});
@@ -200,6 +215,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		if (!o->attr[ATTR_WARP])
 			met(p);
 		return;
+	case IR_INLINE_ASM: touch_anything(w, p, o); return;
 	case IR_FOR:
 	case IR_WHILE: visit_loop(w, p, o); return;
 	case IR_ONE_THREAD: visit_alone(w, p, o); return;

@@ -606,7 +606,8 @@ static const struct layout *join_layout(struct placer *p, const struct op *o, co
 
 static void infer_block(struct placer *p, struct block *b);
 
-/* An elementwise operation lives with its strongest operand, and loads that do not care move in with it. */
+/* An elementwise operation, assembly too, lives with its strongest operand, and loads that do not care move in with
+ * it. */
 static void infer_elementwise(struct placer *p, struct op *o)
 {
 	const struct layout *best = NULL;
@@ -615,9 +616,12 @@ static void infer_elementwise(struct placer *p, struct op *o)
 		if (l && (!best || (is_strong(p, l) && !is_strong(p, best))))
 			best = l;
 	}
+	if (!best && op_is_asm(o))
+		best = home_of(p, &o->results[0]);
 	if (!best)
 		return;
-	set_home(p, result(o), best);
+	for (u32 i = 0; i < o->nresults; i++)
+		set_home(p, &o->results[i], best);
 	for (u32 i = 0; i < o->noperands; i++)
 		if (def_if(operand(o, i), IR_LOAD) && type_is_tensor(operand(o, i)->type))
 			set_home(p, operand(o, i), map_get(&p->memory, operand(o, i)->def) ? NULL : best);
@@ -668,7 +672,7 @@ static void infer_op(struct placer *p, struct op *o)
 	default: break;
 	}
 	if (!o->nresults || !o->noperands || !type_is_tensor(operand(o, 0)->type))
-		if (!(o->nresults && type_is_tensor(o->results[0].type) && op_has(o, ELEM)))
+		if (!(o->nresults && type_is_tensor(o->results[0].type) && (op_has(o, ELEM) || op_is_asm(o))))
 			return;
 	switch (o->code) {
 	case IR_LOAD:
@@ -699,12 +703,12 @@ static void infer_op(struct placer *p, struct op *o)
 		return;
 	default: break;
 	}
-	if (is_free(p, result(o)))
+	if (is_free(p, &o->results[0]))
 		return;
 	if (op_is_shape(o)) {
 		l = home_of(p, operand(o, 0));
 		set_home(p, result(o), l ? forward_layout(p, o, l) : NULL);
-	} else if (op_has(o, ELEM)) {
+	} else if (op_has(o, ELEM) || op_is_asm(o)) {
 		infer_elementwise(p, o);
 	}
 }

@@ -328,6 +328,13 @@ static void place_op(struct placer *p, struct op *o)
 		request_all(p, o, layout_slice(p->pool, l, result(o)->type->rank - 1));
 		set_layout(p, result(o), l);
 		return;
+	case IR_INLINE_ASM:
+	case IR_PURE_ASM:
+		if (l)
+			request_all(p, o, l);
+		if (l)
+			set_results(p, o, l);
+		return;
 	case IR_STORE:
 		if (tensor_operand)
 			request_all(p, o, store_layout(p, o));

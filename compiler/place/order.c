@@ -1,6 +1,7 @@
 #include "place/order.h"
 
 #include "ir/graph.h"
+#include "ir/inline_asm.h"
 #include "layout/convert.h"
 #include "opt/alias.h"
 #include "opt/axis.h"
@@ -412,7 +413,7 @@ static bool are_tiles_of_products(const struct touched *t, const struct op *o)
 bool must_meet(struct pass_state *s, const struct touched *before, const struct op *o)
 {
 	const struct op *a = before->op;
-	if (!a)
+	if (!a || op_is_opaque(a))
 		return true;
 	bool by_one = is_scalar(a) && writes_memory(a); /* by the thread that does o, if that releases */
 	if (releases(o) && !by_one && s->num_warps > 1)

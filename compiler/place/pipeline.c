@@ -21,6 +21,7 @@
  * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
  * are loaded when it has been issued. */
 #include "ir/graph.h"
+#include "ir/inline_asm.h"
 #include "layout/convert.h"
 #include "place/access.h"
 #include "place/pipeline.h"
@@ -276,7 +277,7 @@ static void find_turns(struct pipe *p)
 
 static bool is_barrier(const struct op *o)
 {
-	return o->code == IR_BARRIER;
+	return o->code == IR_BARRIER || op_is_opaque(o);
 }
 
 /* A store in the loop might write what a load issued early reads: then order must be kept. Only kernels that read and

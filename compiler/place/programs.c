@@ -44,6 +44,7 @@ static bool sums_products(const struct op *loop)
 static bool may_talk(const struct op *o)
 {
 	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_BARRIER ||
+	       o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT || o->code == IR_GRID_LAUNCH ||
 	       (o->code == IR_LOAD && o->attr[ATTR_VOLATILE]);
 }
 

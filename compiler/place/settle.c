@@ -71,7 +71,7 @@ bool settle_block(struct placer *p, struct block *b)
 		}
 		for (u32 i = 0; i < o->nresults; i++)
 			if ((control || o->code == IR_LOAD || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS ||
-			     o->code == IR_JOIN) &&
+			     o->code == IR_JOIN || op_is_asm(o)) &&
 			    settle(p, &o->results[i]))
 				return true;
 		if (o->code == IR_REDUCE && !reduce_layout(p, o)) {

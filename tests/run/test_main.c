@@ -22,6 +22,7 @@ int main(int argc, char **argv)
 		{"blocks", theme_blocks},
 		{"values", theme_values},
 		{"library", theme_library},
+		{"device", theme_device},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }

@@ -61,7 +61,7 @@ static const struct {
 static bool by_hand(struct device *d, const struct build *b, struct compiled *out)
 {
 	(void)d;
-	out->kernel = compile_ir(b->unit, b->func, b->args);
+	out->kernel = compile_ir(b->unit, b->func, b->args, &(struct compile_options){0});
 	out->num_warps = b->num_warps;
 	out->cluster = 1;
 	for (u32 i = 0; out->kernel && i < ARRAY_LEN(kernels); i++)

@@ -30,7 +30,7 @@ static bool counter_compile(struct device *d, const struct build *b, struct comp
 {
 	((struct counter *)d)->compiled++;
 	usleep(2000);
-	out->kernel = compile_ir(b->unit, b->func, b->args);
+	out->kernel = compile_ir(b->unit, b->func, b->args, &(struct compile_options){0});
 	return out->kernel;
 }
 

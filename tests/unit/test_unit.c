@@ -106,7 +106,7 @@ static void parts_of_the_library(void **state)
 		assert_true(unit_again(again, &u[0]));
 		const char *name = intern_str(&again->names, i ? "order" : "none");
 		const struct func *f = map_get(&again->module->by_name, name);
-		assert_non_null(compile_ir(again, f, (struct arg_spec[]){{0}}));
+		assert_non_null(compile_ir(again, f, (struct arg_spec[]){{0}}, &(struct compile_options){0}));
 		assert_int_equal(again->diags.sources.len, OPENED + i);
 	}
 	for (u32 i = 3; i-- > 0;)

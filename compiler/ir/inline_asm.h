@@ -1,0 +1,37 @@
+/* Inline assembly: which registers its text has, by the constraints in LLVM's notation ("=r,=&f,r,l").
+ *
+ * Outputs come first. An operand or result has a register for each element of 32 bits or more; smaller ones share
+ * one, as many as fit 32 bits and packed_element has. */
+#ifndef TLC_IR_INLINE_ASM_H
+#define TLC_IR_INLINE_ASM_H
+
+#include "ir/ir.h"
+
+enum { MAX_ASM_REGISTERS = 256 };
+
+struct asm_form {
+	u32 outputs, inputs;
+	char class[MAX_ASM_REGISTERS]; /* of each register, outputs first: b h r l f d q */
+};
+
+/* Fills in the form of o. Returns what is wrong with it, or NULL. */
+const char *inline_asm_form(const struct op *o, struct asm_form *form);
+/* How many registers the results, or the operands, have. */
+u32 inline_asm_results(const struct op *o);
+u32 inline_asm_operands(const struct op *o);
+/* Bits of a register of this class. */
+int asm_class_bits(char class);
+/* How many elements of type t share a register, and how many registers `pack` of them have. */
+u32 asm_elements(const struct type *t, u32 pack);
+static inline u32 asm_registers(const struct type *t, u32 pack) { return pack / asm_elements(t, pack); }
+
+/* Assembly that only reads a clock or a number of the machine: it touches no memory, and the interpreter knows it. */
+enum asm_source { ASM_UNKNOWN, ASM_TIMER, ASM_CLOCK, ASM_SM };
+enum asm_source inline_asm_source(const struct op *o);
+/* May o be assembly that touches memory, or orders what does? */
+static inline bool op_is_opaque(const struct op *o)
+{
+	return o->code == IR_INLINE_ASM && inline_asm_source(o) == ASM_UNKNOWN;
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* What reaches down to the device: inline assembly, which the interpreter refuses to run, and tl.extra.cuda. */
+#include "themes.h"
+
+static const char file[] = "device.tl";
+
+#define RUN(s, kernel, cfg, ...)                                                                                       \
+	(on_device(s, "interp")                                                                                        \
+		 ? launch_fails(s, TL_ERR_KERNEL, "runs no inline assembly", kernel, cfg, ARGS(__VA_ARGS__))           \
+		 : (void)LAUNCH(s, kernel, cfg, __VA_ARGS__))
+
+/* The interpreter stops in front of it: what is behind keeps its values. */
+static bool is_refused(struct suite *s)
+{
+	return on_device(s, "interp");
+}
+
+static const struct {
+	const char *name;
+	tl_dtype in, out;
+} ones[] = {{"shf", TL_I32, TL_I32}, {"b64", TL_I64, TL_I64}, {"fma f32", TL_F32, TL_F32},
+	    {"f64", TL_F64, TL_F64}, {"b16", TL_I16, TL_I16}, {"pred", TL_I32, TL_I32}};
+
+static void one(struct suite *s, int kind, int n, int warps)
+{
+	if (!case_begin(s, file, "asm %s n=%d warps=%d", ones[kind].name, n, warps))
+		return;
+	struct array *x = in(s, "x", ones[kind].in, (size_t)n), *y = in(s, "y", ones[kind].in, (size_t)n),
+		     *o = out(s, "o", ones[kind].out, (size_t)n);
+	for (size_t i = 0; i < x->len && !is_refused(s); i++) {
+		int64_t a = x->i ? value_int(x, i) : 0, b = x->i ? value_int(y, i) : 0;
+		switch (kind) {
+		case 0: want_int(o, i, (int32_t)((uint32_t)b << 17 | (uint32_t)a >> 15)); break;
+		case 1: want_int(o, i, (int64_t)((uint64_t)a - (uint64_t)b) ^ b); break;
+		case 2: want(o, i, fma(value(x, i), value(y, i), 0.5)); break;
+		case 3: want(o, i, value(x, i) - value(y, i)); break;
+		case 4: want_int(o, i, (int16_t)(a ^ b)); break;
+		default: want_int(o, i, a > 0 && b > 0); break;
+		}
+	}
+	RUN(s, "one", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(y), ptr(o), tl_int(kind), tl_int(n));
+	case_end(s);
+}
+
+static void packed(struct suite *s, int kind, int n, int warps)
+{
+	static const char *const names[] = {"u8 by 4", "u8 by 2", "fp16 by 2", "u8 alone", "u8 by 8"};
+	if (!case_begin(s, file, "asm %s n=%d warps=%d", names[kind], n, warps))
+		return;
+	tl_dtype t = kind == 2 ? TL_F16 : TL_U8;
+	struct array *x = in(s, "x", t, (size_t)n), *o = out(s, "o", t, (size_t)n);
+	for (size_t i = 0; i < x->len && !is_refused(s); i++) {
+		int64_t v = x->i ? value_int(x, i) : 0;
+		switch (kind) {
+		case 0: want_int(o, i, (v & 0x1F) << 3); break;
+		case 1: want_int(o, i, v ^ (i % 2 ? 0xA5 : 0xC3)); break; /* neighbours, the lower byte first */
+		case 2: want_number(o, i, -value(x, i)); break;
+		case 3: want_int(o, i, (uint8_t)(v + 7)); break;
+		default: want_int(o, i, (uint8_t)~v); break;
+		}
+	}
+	RUN(s, "packed", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(kind), tl_int(n));
+	case_end(s);
+}
+
+static void several(struct suite *s, int m, int n, int warps)
+{
+	if (!case_begin(s, file, "asm several results %dx%d warps=%d", m, n, warps))
+		return;
+	size_t len = (size_t)(m * n);
+	struct array *a = in(s, "a", TL_U8, len), *b = in(s, "b", TL_F32, (size_t)n), *c = out(s, "c", TL_I32, len),
+		     *d = out(s, "d", TL_F32, len);
+	fill(b, -300, 300);
+	for (size_t i = 0; i < len && !is_refused(s); i++) {
+		want_int(c, i, value_int(a, i));
+		want(d, i, fmax((double)value_int(a, i), value(b, i % (size_t)n)));
+	}
+	RUN(s, "several", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(c), ptr(d), tl_int(m),
+	    tl_int(n));
+	case_end(s);
+}
+
+static void through_memory(struct suite *s, int n, int warps)
+{
+	if (!case_begin(s, file, "asm through memory n=%d warps=%d", n, warps))
+		return;
+	struct array *x = in(s, "x", TL_I32, (size_t)n), *o = out(s, "o", TL_I32, 2 * (size_t)n);
+	fill(x, -1000, 1000);
+	for (size_t i = 0; i < x->len; i++) {
+		int more = is_refused(s) ? 0 : 5;
+		want_int(o, i, value_int(x, i) + more);
+		if (more)
+			want_int(o, x->len + i, value_int(x, i ^ (x->len / 2)) + more);
+	}
+	RUN(s, "through_memory", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n));
+	case_end(s);
+}
+
+static void counted(struct suite *s, int times, int warps)
+{
+	enum { N = 256 };
+	if (!case_begin(s, file, "asm in a loop, %d times, warps=%d", times, warps))
+		return;
+	struct array *o = inout(s, "o", TL_I32, (size_t)2 * N);
+	for (size_t i = 0; i < N; i++) {
+		set_int(o, i, (int64_t)i);
+		set_int(o, N + i, -1);
+		if (!is_refused(s))
+			want_int(o, i, times), want_int(o, N + i, (int64_t)i + 2 * times);
+	}
+	RUN(s, "counted", CONFIG(.grid = {1}, .num_warps = warps), ptr(o), tl_int(times), tl_int(N));
+	case_end(s);
+}
+
+static void before_dot(struct suite *s, int k, int block, int stages)
+{
+	enum { BK = 32 };
+	if (!case_begin(s, file, "asm before dot k=%d block=%d stages=%d", k, block, stages))
+		return;
+	size_t n = (size_t)block;
+	struct array *a = in(s, "a", TL_I8, n * (size_t)k), *b = in(s, "b", TL_F16, n * (size_t)k),
+		     *o = out(s, "o", TL_F32, n * n);
+	for (size_t i = 0; i < n * n && !is_refused(s); i++) {
+		double sum = 0;
+		for (size_t q = 0; q < (size_t)k; q++)
+			sum += (double)value_int(a, i / n * (size_t)k + q) * value(b, q * n + i % n);
+		want(o, i, sum);
+	}
+	tolerance(o, 1e-2, 1e-4);
+	RUN(s, "before_dot", CONFIG(.grid = {1}, .num_stages = stages), ptr(a), ptr(b), ptr(o), tl_int(k),
+	    tl_int(block), tl_int(BK));
+	case_end(s);
+}
+
+static void scalars(struct suite *s, int x, int y)
+{
+	if (!case_begin(s, file, "asm of scalars %d %d", x, y))
+		return;
+	struct array *o = out(s, "o", TL_I32, 1);
+	if (!is_refused(s))
+		want_int(o, 0, (int64_t)y * 10 + x);
+	RUN(s, "scalars", CONFIG(.grid = {1}), ptr(o), tl_int(x), tl_int(y));
+	case_end(s);
+}
+
+static void machine(struct suite *s, int warps)
+{
+	enum { TIMES = 5000 };
+	if (!case_begin(s, file, "machine warps=%d", warps))
+		return;
+	struct array *o = inout(s, "o", TL_I32, 9);
+	for (size_t i = 0; i < 9; i++)
+		set_int(o, i, i >= 4 && i < 8);
+	const int values[] = {1, 32 * warps, warps, 1};
+	for (size_t i = 0; i < 4; i++)
+		want_int(o, i, values[i]);
+	want_int(o, 8, TIMES);
+	LAUNCH(s, "machine", CONFIG(.grid = {1}, .num_warps = warps), ptr(o), tl_int(TIMES));
+	case_end(s);
+}
+
+void theme_device(struct suite *s)
+{
+	for (int kind = 0; kind < COUNT(ones); kind++)
+		for (int n = 16; n <= 1024; n *= 4)
+			one(s, kind, n, 1 << kind % 3);
+	for (int kind = 0; kind < 5; kind++)
+		for (int n = kind == 1 ? 128 : 16; n <= 4096; n *= 4) /* so that a thread has neighbours */
+			packed(s, kind, n, 1 << kind % 4);
+	for (int warps = 1; warps <= 8; warps *= 2) {
+		several(s, 8, 64, warps), several(s, 32, 16, warps);
+		through_memory(s, 256, warps), through_memory(s, 1024, warps);
+		counted(s, 3, warps), counted(s, 0, warps);
+		machine(s, warps);
+	}
+	before_dot(s, 64, 64, 1), before_dot(s, 256, 32, 3);
+	scalars(s, 3, 4), scalars(s, -7, 100);
+}
