@@ -146,6 +146,9 @@ void unit_free(struct unit *u)
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o)
 {
+	int num_warps = o->num_warps ? o->num_warps : 4;
+	if (u->parsed && !u->parsed->target)
+		u->parsed->num_warps = num_warps;
 	if (u->parsed)
 		return u->parsed;
 	struct eval_request req = {.module = u->module,
@@ -155,8 +158,10 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 				   .imports = {import_module, u},
 				   .remarks = o->remarks,
 				   .debug = o->debug,
-				   .num_warps = o->num_warps ? o->num_warps : 4};
+				   .num_warps = num_warps};
 	struct kernel *k = eval_kernel(&u->ir, &req);
+	if (k)
+		k->num_warps = num_warps;
 #ifndef NDEBUG
 	if (k)
 		kernel_verify(k, "eval", NULL);

@@ -55,7 +55,7 @@ static const struct option {
 	 "--max-ctas N", "most blocks for a kernel whose blocks run several programs each; -1: a block for each\n"
 			   "program; default: the GPU's multiprocessors", "--persistent compiles for few blocks"},
 	{"--debug", FLAG, VERB_COMPILE | LAUNCH, AT(options.debug), 0, 0,
-	 "--debug", "device_assert stops the kernel on the GPU too", NULL},
+	 "--debug", "device_assert stops the kernel on the GPU too, and so does an overflow", NULL},
 	{"--remarks", FLAG, VERB_COMPILE | LAUNCH, AT(options.remarks), 0, 0,
 	 "--remarks", "what was chosen for loads, stores, dots and loops, and why not better; of a cubin, and on a\n"
 		      "GPU, registers too", NULL},

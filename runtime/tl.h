@@ -249,7 +249,8 @@ typedef struct tl_config {
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
 	int num_stages;   /* of software pipelining; 0: 3 */
 	int group_pids;   /* remap a two-dimensional grid in groups of this many rows, for L2 reuse; 0: not */
-	bool debug;       /* device_assert stops the kernel on a GPU too; on interp it always does */
+	/* device_assert stops the kernel on a GPU too (on interp always), and so does an overflow of integers */
+	bool debug;
 	void *stream;     /* the caller's CUstream; NULL: the context's own, which keeps step with CUDA's legacy default
 			   * stream, as streams made without flags do */
 	/* the most blocks (CTAs) of a kernel whose blocks run several programs each, as products do where there are

@@ -25,16 +25,18 @@ struct val bi_device_assert(struct eval *e, const struct args *a)
 	return val_none();
 }
 
-/* As Triton prints it: a space in front, and ": " before the values. */
+/* As Triton prints it: in front of values it ends in ": ", which takes the place of a blank there. */
 static const char *print_prefix(struct eval *e, const char *text, bool values)
 {
 	size_t n = strlen(text);
+	const char *end = "";
 	if (values) {
-		while (n && text[n - 1] == ' ')
-			n--;
+		n -= n && text[n - 1] == ' ';
 		n -= n && text[n - 1] == ':';
+		end = ": ";
 	}
-	return arena_printf(e->arena, "%s%.*s%s", *text == ' ' ? "" : " ", (int)n, text, values ? ": " : "");
+	bool space = n + strlen(end) > 2 && *text != ' ';
+	return arena_printf(e->arena, "%s%.*s%s", space ? " " : "", (int)n, text, end);
 }
 
 struct val bi_device_print(struct eval *e, const struct args *a)

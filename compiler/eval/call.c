@@ -25,6 +25,7 @@ static struct val nested_namespace(enum namespace_ s, const char *name)
 			{NS_EXTRA, "hip", NS_EXTRA},
 		{NS_EXTRA, "libdevice", NS_LIBDEVICE}, {NS_TL, "core", NS_TL},
 			{NS_TL, "standard", NS_TL},
+			{NS_TL, "random", NS_TL},
 		{NS_TL, "PropagateNan", NS_PROPAGATE_NAN},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)

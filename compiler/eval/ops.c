@@ -444,6 +444,26 @@ static struct val divide(struct eval *e, struct val a, struct val b, struct loc 
 	return emit2(e, IR_DIVF, a, b);
 }
 
+/* With debug, sums, differences and products of integers narrower than 64 bits are checked where Triton checks them: in
+ * the user's code, and in those functions of the library that compute with the user's numbers. */
+static void check_overflow(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
+{
+	const struct module *m = e->frame->func->module;
+	const char *name = op == OP_ADD ? "add" : op == OP_SUB ? "sub" : op == OP_MUL ? "mul" : NULL;
+	int bits = dtype_bits(a.dtype);
+	if (!e->debug || !name || !dtype_is_int(a.dtype) || bits == 64 || (m->is_library && m != e->std))
+		return;
+	bool is_unsigned = dtype_is_unsigned(a.dtype);
+	a = cast_to(e, a, DT_I64, ROUND_DEFAULT, at);
+	b = cast_to(e, b, DT_I64, ROUND_DEFAULT, at);
+	struct val wide = binary_op(e, op, a, b, at);
+	i64 most = ((i64)1 << (is_unsigned ? bits : bits - 1)) - 1, least = is_unsigned ? 0 : -most - 1;
+	struct val fits = compare_op(e, OP_LE, wide, val_int(most), at),
+		   ok = binary_op(e, OP_BITAND, fits, compare_op(e, OP_GE, wide, val_int(least), at), at);
+	struct op *o = build(&e->b, IR_ASSERT, &ok.ssa, 1, NULL, 0, 0);
+	o->text = arena_printf(e->arena, "int%d overflow detected for operation %s", bits, name);
+}
+
 struct val binary_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
 {
 	const char *what = operator_text(op);
@@ -471,6 +491,7 @@ struct val binary_op(struct eval *e, enum operator op, struct val a, struct val 
 	bool f = dtype_is_float(a.dtype), u = dtype_is_unsigned(op == OP_SHR ? shifted : a.dtype);
 	if (dtype_is_fp8(a.dtype))
 		return eval_error(e, E_FP8_ARITHMETIC, at, what, dtype_name(a.dtype));
+	check_overflow(e, op, a, b, at);
 	switch (op) {
 	case OP_ADD: return emit2(e, f ? IR_ADDF : IR_ADDI, a, b);
 	case OP_SUB: return emit2(e, f ? IR_SUBF : IR_SUBI, a, b);

@@ -63,7 +63,7 @@ static bool run_assert(struct env *e, const struct inst *i)
 	if (i->code == IR_ASSUME)
 		return fail(e, i, bad - ok, "assumption is false");
 	bool silent = !i->text || !*i->text;
-	return fail(e, i, bad - ok, "assertion failed%s%s", silent ? "" : ": ", silent ? "" : i->text);
+	return fail(e, i, bad - ok, "device-side assertion failed%s%s", silent ? "" : ": ", silent ? "" : i->text);
 }
 
 /* --- printing ------------------------------------------------------------------------------------------------ */
@@ -72,19 +72,10 @@ struct print_operand {
 	const struct type *type;
 	bool is_signed;
 };
-
-/* The shortest digits that read back as the same number of type d. */
-static void print_float(struct strbuf *out, enum dtype d, u64 bits)
-{
-	double x = dtype_decode_float(d, bits);
-	char text[40];
-	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, x);
-		if (dtype_encode_float(d, strtod(text, NULL)) == bits)
-			break;
-	}
-	sb_puts(out, x != x ? "nan" : text);
-}
+struct print_plan {
+	u32 threads; /* of a program on a GPU */
+	struct print_operand at[];
+};
 
 static void print_element(struct strbuf *out, const struct print_operand *p, const char *elem, bool hex)
 {
@@ -96,17 +87,17 @@ static void print_element(struct strbuf *out, const struct print_operand *p, con
 	else if (type_is_ptr(p->type))
 		sb_printf(out, "0x%llx", (unsigned long long)bits);
 	else if (dtype_is_float(d))
-		print_float(out, d, bits);
+		sb_printf(out, "%f", dtype_decode_float(d, bits));
 	else if (p->is_signed)
 		sb_printf(out, "%lld", (long long)dtype_decode_int(d, bits));
 	else
 		sb_printf(out, "%llu", (unsigned long long)bits);
 }
 
-/* One line an element, in Triton's format: "pid (0, 0, 0) idx ( 3) x: 1.5". */
+/* One line an element, in Triton's format: "pid (0, 0, 0) idx ( 3) x: 1.500000". */
 static void print_tile(const struct env *e, const struct inst *i, u32 k, struct strbuf *out)
 {
-	const struct print_operand *p = (const struct print_operand *)i->plan + k;
+	const struct print_operand *p = &((const struct print_plan *)i->plan)->at[k];
 	const char *elem = e->at[i->in[k]];
 	i64 n = type_numel(p->type);
 	i32 at[MAX_RANK];
@@ -125,14 +116,18 @@ static void print_tile(const struct env *e, const struct inst *i, u32 k, struct 
 
 static bool run_print(struct env *e, const struct inst *i)
 {
+	const struct print_plan *w = i->plan;
 	struct arena a = {0};
 	struct strbuf out = {.arena = &a};
 	if (e->run->launch->quiet)
 		return true;
-	for (u32 k = 0; k < i->nin; k++)
-		print_tile(e, i, k, &out);
-	if (!i->nin)
-		sb_printf(&out, "pid (%u, %u, %u) idx ()%s\n", e->pid[0], e->pid[1], e->pid[2], i->text ? i->text : "");
+	for (u32 t = 0; t < w->threads; t++) { /* each prints the scalars; the first stands for the owners of tiles */
+		for (u32 k = 0; k < i->nin; k++)
+			if (!t || !w->at[k].type->rank)
+				print_tile(e, i, k, &out);
+		if (!i->nin)
+			sb_printf(&out, "pid (%u, %u, %u)%s\n", e->pid[0], e->pid[1], e->pid[2], i->text);
+	}
 	fwrite(out.at, 1, out.len, stdout); /* under the stream's lock, so that a tile's lines stay together */
 	arena_free(&a);
 	return true;
@@ -193,9 +188,10 @@ void plan_environment(struct planner *p, const struct op *o, struct inst *i)
 	case IR_GRID_LAUNCH: /* programs begin when the launches before have ended */
 	case IR_BARRIER: i->run = run_nothing; break; /* a tile is stored as a whole before the next operation */
 	case IR_PRINT: {
-		struct print_operand *w = plan_alloc(p, o->noperands * sizeof *w);
+		struct print_plan *w = plan_alloc(p, sizeof *w + o->noperands * sizeof *w->at);
+		w->threads = plan_threads(p);
 		for (u32 k = 0; k < o->noperands; k++)
-			w[k] = (struct print_operand){operand(o, k)->type, o->attr[ATTR_SIGNED] >> k & 1};
+			w->at[k] = (struct print_operand){operand(o, k)->type, o->attr[ATTR_SIGNED] >> k & 1};
 		i->run = run_print;
 		i->plan = w;
 		break;

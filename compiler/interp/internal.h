@@ -127,6 +127,10 @@ void *plan_alloc(struct planner *p, size_t size);
 /* A temporary slot for the operation being planned, valid while it and its regions run. */
 u32 plan_scratch(struct planner *p, size_t size);
 
+/* The threads that would do the operation on a GPU, were it not shared out: a program's, or the one that combines two
+ * elements. */
+u32 plan_threads(const struct planner *p);
+
 /* The number of the parameter that v is, or -1. */
 i32 plan_param(const struct planner *p, const struct value *v);
 

@@ -63,6 +63,11 @@ void *plan_alloc(struct planner *p, size_t size)
 	return arena_alloc(p->arena, size);
 }
 
+u32 plan_threads(const struct planner *p)
+{
+	return p->region ? 1 : (u32)MAX(32 * p->kernel->num_warps, 1);
+}
+
 i32 plan_param(const struct planner *p, const struct value *v)
 {
 	for (u32 i = 0; i < p->kernel->nparams; i++)
@@ -603,7 +608,7 @@ static void plan_op(struct planner *p, const struct op *o, struct inst *i)
 /* Does the operation need an instruction at run time? */
 static bool needs_code(const struct op *o)
 {
-	bool used = !op_has(o, PURE);
+	bool used = !op_has(o, PURE) || op_reports_inside(o);
 	for (u32 i = 0; i < o->nresults; i++)
 		used |= !value_unused(&o->results[i]);
 	return used && !op_has(o, END) && !keeps_elements(o) && !(o->nresults == 1 && is_constant(result(o)));

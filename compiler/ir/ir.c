@@ -532,6 +532,11 @@ bool op_may_trap(const struct op *o)
 	}
 }
 
+bool op_reports_inside(const struct op *o)
+{
+	return (o->code == IR_REDUCE || o->code == IR_SCAN) && block_has(o->blocks[0], op_is_report);
+}
+
 bool op_may_not_return(const struct op *o)
 {
 	if (o->code == IR_WHILE || o->code == IR_ASSERT || o->code == IR_INLINE_ASM)

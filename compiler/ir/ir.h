@@ -308,8 +308,8 @@ struct kernel {
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
 	bool any_size; /* compiled without limits */
-	/* set by placement */
 	int num_warps; /* of all blocks that a program runs on */
+	/* set by placement */
 	i32 shared_bytes;
 	struct cuda_placement cuda;
 	const char *target; /* "cuda:90" in the ttgir dump; NULL before placement */
@@ -446,6 +446,10 @@ static inline bool op_is_shape(const struct op *o)
 	return o->code == IR_EXPAND_DIMS || o->code == IR_BROADCAST || o->code == IR_TRANS || o->code == IR_RESHAPE;
 }
 bool op_may_trap(const struct op *o);
+static inline bool op_is_print(const struct op *o) { return o->code == IR_PRINT; }
+static inline bool op_is_report(const struct op *o) { return o->code == IR_ASSERT || o->code == IR_PRINT; }
+/* Does a reduction or scan do more than give its results? */
+bool op_reports_inside(const struct op *o);
 static inline bool op_is_asm(const struct op *o) { return o->code == IR_INLINE_ASM || o->code == IR_PURE_ASM; }
 /* May the program end or loop forever inside o, so that the operations behind o are not always reached? */
 bool op_may_not_return(const struct op *o);

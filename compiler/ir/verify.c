@@ -406,7 +406,8 @@ static const char *check_terminator(const struct op *o)
 	return NULL;
 }
 
-/* The region of a reduction or scan runs once for each pair of elements, in any order, on any thread. */
+/* The region of a reduction or scan runs once for each pair of elements, in any order, on any thread. It may tell of
+ * them, and stop the kernel. */
 static const char *check_combine_region(const struct op *o)
 {
 	const struct op *in = o->block->parent;
@@ -415,8 +416,8 @@ static const char *check_combine_region(const struct op *o)
 	if (!in)
 		return NULL;
 	bool control = op_is_loop(o) || o->code == IR_IF || op_has(o, END);
-	NEED(control || (op_has(o, PURE) && !op_has(o, SYNC)),
-	     "has no place in a reduction's region, where all is pure");
+	NEED(control || op_is_report(o) || (op_has(o, PURE) && !op_has(o, SYNC)),
+	     "has no place in a reduction's region, which neither reads nor writes memory");
 	for (u32 i = 0; i < o->noperands; i++)
 		NEED(operand(o, i)->type->kind == TY_SCALAR || operand(o, i)->type->kind == TY_PTR,
 		     "works on a tile in a reduction's region");

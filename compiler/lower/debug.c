@@ -62,11 +62,17 @@ static LLVMValueRef program_id(struct lower *l, int axis)
 	return intrinsic(l, names[axis], l->i32, NULL, 0);
 }
 
-/* "pid (0, 0, 0) idx (3, 4) x: 1.5", one line an element, from the thread that owns it. */
+/* Digits of the largest index. */
+static int index_digits(const struct layout *lay, int d)
+{
+	return snprintf(NULL, 0, "%d", (1 << lay->log2_size[d]) - 1);
+}
+
+/* "pid (0, 0, 0) idx (3, 4) x: 1.500000", one line an element, from the thread that owns it; scalars from each. */
 static void print_value(struct lower *l, const struct op *o, const struct value *v, u32 index)
 {
 	const struct layout *lay = type_is_tensor(v->type) ? v->type->layout : NULL;
-	struct guarded g = begin_if(l, owner(l, lay));
+	struct guarded g = begin_if(l, lay ? owner(l, lay) : NULL);
 	LLVMValueRef pos = lay ? thread_position(l, lay) : NULL;
 	for (u32 r = 0; r < num_elems(v); r++) {
 		struct strbuf f = {.arena = &l->scratch};
@@ -80,7 +86,7 @@ static void print_value(struct lower *l, const struct op *o, const struct value 
 			LLVMValueRef c = LLVMBuildOr(l->b, pos, c_i32(l, layout_apply(lay, r, 0, 0)), "");
 			c = LLVMBuildLShr(l->b, c, c_i32(l, layout_dim_shift(lay, d)), "");
 			args[n++] = LLVMBuildAnd(l->b, c, c_i32(l, (1 << lay->log2_size[d]) - 1), "");
-			sb_puts(&f, d ? ", %u" : "%u");
+			sb_printf(&f, d ? ", %%%du" : "%%%du", index_digits(lay, d));
 		}
 		LLVMValueRef x = promoted(l, elem(l, v, r), type_dtype(v->type), o->attr[ATTR_SIGNED] >> index & 1,
 					  o->attr[ATTR_HEX], &spec);
@@ -88,6 +94,8 @@ static void print_value(struct lower *l, const struct op *o, const struct value 
 		sb_puts(&f, ")");
 		for (const char *s = o->text; *s; s++)
 			sb_puts(&f, *s == '%' ? "%%" : (char[]){*s, 0});
+		if (o->noperands > 1)
+			sb_printf(&f, "(operand %u) ", index);
 		sb_printf(&f, "%s\n", spec);
 		emit_printf(l, f.at, args, n);
 	}
@@ -100,10 +108,13 @@ void lower_print(struct lower *l, const struct op *o)
 		print_value(l, o, operand(o, i), i);
 	if (o->noperands)
 		return;
-	struct guarded g = begin_if(l, owner(l, NULL));
 	LLVMValueRef args[] = {program_id(l, 0), program_id(l, 1), program_id(l, 2)};
-	emit_printf(l, arena_printf(&l->scratch, "pid (%%u, %%u, %%u)%s\n", o->text), args, 3);
-	end_if(l, g);
+	struct strbuf f = {.arena = &l->scratch};
+	sb_puts(&f, "pid (%u, %u, %u)");
+	for (const char *s = o->text; *s; s++)
+		sb_puts(&f, *s == '%' ? "%%" : (char[]){*s, 0});
+	sb_puts(&f, "\n");
+	emit_printf(l, f.at, args, 3);
 }
 
 /* With debug on, a false condition stops the kernel with the message, file and line. */

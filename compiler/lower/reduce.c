@@ -25,6 +25,33 @@ static void combine(struct lower *l, const struct op *o, LLVMValueRef *a, LLVMVa
 		out[i] = elem(l, operand(r->last, i), 0);
 }
 
+static bool has_effects(const struct lower *l, const struct op *o)
+{
+	const struct block *r = o->blocks[0];
+	return block_has(r, l->s->debug ? op_is_report : op_is_print);
+}
+
+/* combine(a, b) → v where `cond` is true (NULL: everywhere); else v stays as it is. */
+static void combine_where(struct lower *l, const struct op *o, LLVMValueRef cond, LLVMValueRef *a, LLVMValueRef *b,
+			  LLVMValueRef *v)
+{
+	LLVMValueRef sum[MAX_VALUES];
+	bool branch = cond && has_effects(l, o);
+	LLVMBasicBlockRef from[] = {LLVMGetInsertBlock(l->b), NULL};
+	struct guarded g = begin_if(l, branch ? cond : NULL);
+	combine(l, o, a, b, sum);
+	from[1] = LLVMGetInsertBlock(l->b);
+	end_if(l, g);
+	for (u32 i = 0; i < o->noperands; i++) {
+		LLVMValueRef either[] = {v[i], sum[i]};
+		v[i] = branch ? LLVMBuildPhi(l->b, LLVMTypeOf(sum[i]), "")
+		       : cond ? LLVMBuildSelect(l->b, cond, sum[i], v[i], "")
+			      : sum[i];
+		if (branch)
+			LLVMAddIncoming(v[i], either, from, 2);
+	}
+}
+
 /* Combines `count` (a power of two) partial results in their order, neighbours first, into the first. */
 static void combine_tree(struct lower *l, const struct op *o, LLVMValueRef *part, u32 count)
 {
@@ -442,11 +469,6 @@ void lower_reduce(struct lower *l, const struct op *o)
 
 /* --- scans --------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef pick(struct lower *l, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no)
-{
-	return LLVMBuildSelect(l->b, cond, yes, no, "");
-}
-
 /* Inclusive scan of v over the lanes along the axis, in the axis' order (or against it). */
 static void scan_lanes(struct lower *l, const struct op *o, const struct ladder *d, LLVMValueRef *v, bool reverse)
 {
@@ -455,7 +477,7 @@ static void scan_lanes(struct lower *l, const struct op *o, const struct ladder 
 			continue;
 		/* the layout gives the axis consecutive lane bits, so the neighbours at distance 2^k along it are at
 		 * lane distance 2^bit; blocks of lanes below this bit end in their last (first) lane */
-		LLVMValueRef other[MAX_VALUES], sum[MAX_VALUES];
+		LLVMValueRef other[MAX_VALUES];
 		u32 below = 0;
 		for (int k = 0; k < bit; k++)
 			if (d->in->basis[LL_LANE][k] & d->axis_mask)
@@ -469,20 +491,8 @@ static void scan_lanes(struct lower *l, const struct op *o, const struct ladder 
 				      LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << bit), ""), c_i32(l, 0), "");
 		for (u32 i = 0; i < d->n; i++)
 			other[i] = shuffle(l, v[i], lane);
-		combine(l, o, other, v, sum);
-		for (u32 i = 0; i < d->n; i++)
-			v[i] = pick(l, upper, sum[i], v[i]);
+		combine_where(l, o, upper, other, v, v);
 	}
-}
-
-/* Adds to v the total of what comes before this lane's part: the inclusive scan of the previous lane. */
-static void add_before(struct lower *l, const struct op *o, u32 n, LLVMValueRef has, LLVMValueRef *before,
-		       LLVMValueRef *v)
-{
-	LLVMValueRef sum[MAX_VALUES];
-	combine(l, o, before, v, sum);
-	for (u32 i = 0; i < n; i++)
-		v[i] = has ? pick(l, has, sum[i], v[i]) : sum[i];
 }
 
 /* The lane before this one along the axis, and whether there is one. */
@@ -527,13 +537,12 @@ static void scan_warps(struct lower *l, const struct op *o, const struct ladder 
 				have = counts;
 				continue;
 			}
-			LLVMValueRef sum[MAX_VALUES];
-			combine(l, o, before, other, sum);
-			for (u32 i = 0; i < d->n; i++)
-				before[i] = pick(l, counts, sum[i], before[i]);
+			combine_where(l, o, counts, before, other, before);
 		}
-		for (u32 k = 0; k < per_result; k++)
-			add_before(l, o, d->n, have, before, &v[(r * per_result + k) * d->n]);
+		for (u32 k = 0; k < per_result; k++) {
+			LLVMValueRef *own = &v[(r * per_result + k) * d->n];
+			combine_where(l, o, have, before, own, own);
+		}
 	}
 }
 
@@ -561,8 +570,9 @@ void lower_scan(struct lower *l, const struct op *o)
 		scan_lanes(l, o, &d, &total[r * d.n], reverse);
 		for (u32 i = 0; i < d.n; i++)
 			before[i] = shuffle(l, total[r * d.n + i], lane);
+		/* to the total of what comes before this lane's part: the inclusive scan of the previous lane */
 		for (u32 k = 0; k < per; k++)
-			add_before(l, o, d.n, has, before, &row[k * d.n]);
+			combine_where(l, o, has, before, &row[k * d.n], &row[k * d.n]);
 	}
 	if (d.nwarp)
 		scan_warps(l, o, &d, total, v, per, reverse);

@@ -35,8 +35,8 @@ static bool has_effect(const struct op *o)
 {
 	if (o->code == IR_LOAD)
 		return o->attr[ATTR_VOLATILE];
-	return !op_has(o, PURE) && o->code != IR_LOCAL_LOAD && o->code != IR_LOCAL_ALLOC && o->code != IR_YIELD &&
-	       !is_control(o);
+	return (!op_has(o, PURE) || op_reports_inside(o)) && o->code != IR_LOCAL_LOAD && o->code != IR_LOCAL_ALLOC &&
+	       o->code != IR_YIELD && !is_control(o);
 }
 
 static bool block_has_effect(const struct block *b)
@@ -79,6 +79,17 @@ static void clear_marks(struct block *b)
 	}
 }
 
+/* Regions of reductions and scans stay as they are. */
+static void mark_regions(struct marker *m, struct op *o)
+{
+	for (u32 i = 0; i < o->nblocks; i++)
+		for (struct op *in = o->blocks[i]->first; in; in = in->next) {
+			in->mark = 1;
+			need_operands(m, in);
+			mark_regions(m, in);
+		}
+}
+
 static void mark_effects(struct marker *m, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next) {
@@ -86,6 +97,7 @@ static void mark_effects(struct marker *m, struct block *b)
 		if (has_effect(o) && o->code != IR_CONDITION) {
 			o->mark = 1;
 			need_operands(m, o);
+			mark_regions(m, o);
 		}
 		if (o->code == IR_WHILE || (control && (block_has_effect(o->blocks[0]) ||
 							(o->code == IR_IF && block_has_effect(o->blocks[1])))))
@@ -113,11 +125,7 @@ static void follow_result(struct marker *m, struct op *o, u32 i)
 	case IR_WHILE: mark_control(m, o); break;
 	default: /* reductions and scans */
 		need_operands(m, o);
-		for (u32 k = 0; k < o->nblocks; k++)
-			for (struct op *in = o->blocks[k]->first; in; in = in->next) {
-				in->mark = 1;
-				need_operands(m, in);
-			}
+		mark_regions(m, o);
 		break;
 	}
 	o->mark = 1;

@@ -363,7 +363,7 @@ static void run_assertfail(struct warp *w, const struct instr *i, u32 mask)
 {
 	const struct operand *args = &i->ops[i->nops - 1];
 	u32 l = (u32)__builtin_ctz(mask);
-	fault(w, i, mask, "device_assert failed: %s", host_address(w, l, argument(w, args, 0, l)));
+	fault(w, i, mask, "device-side assertion failed: %s", host_address(w, l, argument(w, args, 0, l)));
 }
 
 static bool decode_call(struct decoder *d)

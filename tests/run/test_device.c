@@ -1,4 +1,5 @@
-/* What reaches down to the device: inline assembly, which the interpreter refuses to run, and tl.extra.cuda. */
+/* What reaches down to the device: inline assembly, which the interpreter refuses to run, tl.extra.cuda, and checks
+ * while a kernel runs. */
 #include "themes.h"
 
 static const char file[] = "device.tl";
@@ -158,6 +159,81 @@ static void machine(struct suite *s, int warps)
 	case_end(s);
 }
 
+/* --- checks ---------------------------------------------------------------------------------------------------- */
+
+static void overflow(struct suite *s, tl_dtype t, int kind, int64_t x, int64_t y, bool debug)
+{
+	static const char *const names[] = {"add", "sub", "mul"};
+	enum { N = 64, AT = 37 };
+	if (!case_begin(s, file, "overflow %s %s %lld %lld%s", tl_dtype_name(t), names[kind], (long long)x,
+			(long long)y, debug ? " debug" : ""))
+		return;
+	struct array *a = in(s, "x", t, N), *b = in(s, "y", t, N), *o = out(s, "o", t, N);
+	for (size_t i = 0; i < N; i++)
+		set_int(a, i, i == AT ? x : 1), set_int(b, i, i == AT ? y : 1);
+	x = value_int(a, AT), y = value_int(b, AT);
+	int64_t exact = kind == 0 ? x + y : kind == 1 ? x - y : x * y;
+	bool fails = debug && bits_of(t) < 64 && exact != wrap(t, exact);
+	for (size_t i = 0; i < N && !fails; i++)
+		want_int(o, i, i == AT ? wrap(t, exact) : kind == 0 ? 2 : kind == 1 ? 0 : 1);
+	const tl_config *c = CONFIG(.grid = {1}, .num_warps = 1, .debug = debug);
+	char text[80];
+	snprintf(text, sizeof text, "device-side assertion failed: int%d overflow detected for operation %s",
+		 bits_of(t), names[kind]);
+	if (fails)
+		launch_fails(s, TL_ERR_KERNEL, on_device(s, "cuda") ? "" : text, "overflow", c,
+			     ARGS(ptr(a), ptr(b), ptr(o), tl_int(kind), tl_int(N)));
+	else
+		LAUNCH(s, "overflow", c, ptr(a), ptr(b), ptr(o), tl_int(kind), tl_int(N));
+	case_end(s);
+}
+
+static void told_inside(struct suite *s, bool scan, bool reverse, int axis, int a, int b, int warps)
+{
+	if (!case_begin(s, file, "assertions inside %s%s axis=%d %dx%d warps=%d", scan ? "scan" : "reduce",
+			reverse ? " reverse" : "", axis, a, b, warps))
+		return;
+	size_t n = (size_t)(a * b), along = (size_t)(axis == 1 ? b : a), step = axis == 1 ? 1 : (size_t)b;
+	struct array *x = in(s, "x", TL_I32, n), *o = out(s, "o", TL_I32, scan ? n : n / along);
+	fill(x, 1, (int)(10000 / along));
+	for (size_t i = 0; i < n; i++) {
+		size_t at = i / step % along;
+		if (scan)
+			want_int(o, i, (int64_t)(reverse ? along - 1 - at : at));
+		if (scan || at)
+			continue;
+		int64_t sum = 0;
+		for (size_t k = 0; k < along; k++)
+			sum += value_int(x, i + k * step);
+		want_int(o, axis == 1 ? i / along : i, sum);
+	}
+	LAUNCH(s, "told_inside", CONFIG(.grid = {1}, .num_warps = warps, .debug = true), ptr(x), ptr(o), tl_bool(scan),
+	       tl_bool(reverse), tl_int(axis), tl_int(a), tl_int(b));
+	case_end(s);
+}
+
+static void checks(struct suite *s)
+{
+	static const tl_dtype types[] = {TL_I8, TL_I16, TL_I32, TL_I64, TL_U8, TL_U16, TL_U32};
+	for (int t = 0; t < COUNT(types); t++)
+		for (int kind = 0; kind < 3; kind++) {
+			int64_t high = types[t] == TL_I64 ? INT64_MAX / 4 : most(types[t]);
+			int64_t low = types[t] == TL_I64 ? INT64_MIN / 4 : least(types[t]);
+			const int64_t pairs[][2] = {{high, 1}, {high, -1}, {low, 1}, {low, -1}, {low, 0}, {high, 2},
+						    {0, 1},    {5, 7}};
+			for (int p = 0; p < COUNT(pairs); p++)
+				overflow(s, types[t], kind, pairs[p][0], pairs[p][1], p != 5 || kind != 2);
+		}
+	for (int axis = 0; axis < 2; axis++)
+		for (int warps = 1; warps <= 8; warps *= 2) {
+			told_inside(s, false, false, axis, 32, 16, warps);
+			told_inside(s, false, false, axis, 4, 256, warps);
+			told_inside(s, true, false, axis, 32, 16, warps);
+			told_inside(s, true, true, axis, 4, 256, warps);
+			told_inside(s, true, false, axis, 8, 128, warps);
+		}
+}
+
 void theme_device(struct suite *s)
 {
 	for (int kind = 0; kind < COUNT(ones); kind++)
@@ -174,4 +250,5 @@ void theme_device(struct suite *s)
 	}
 	before_dot(s, 64, 64, 1), before_dot(s, 256, 32, 3);
 	scalars(s, 3, 4), scalars(s, -7, 100);
+	checks(s);
 }

@@ -396,7 +396,8 @@ static void test_assert(void **state)
 	expect_ok(t, 2, 2, 2);
 	t->args[0] = 9;
 	expect_error(t, 1, 1, 1,
-		     "k.ttir:6:1: error: assertion failed: index \"too\" big (tile element [2, 1], program (0, 0, 0))\n"
+		     "k.ttir:6:1: error: device-side assertion failed: index \"too\" big (tile element [2, 1], program "
+		     "(0, 0, 0))\n"
 		     "    6 | tt.assert %m, \"index \\\"too\\\" big\" : tensor<4x4xi1>\n"
 		     "      | ^~~~~~~~~\n");
 	test_close(t);
@@ -425,7 +426,7 @@ static void test_lowest_failure(void **state)
 	t->threads = 4;
 	for (int k = 0; k < 200; k++) {
 		assert_false(test_run(t, 3, 5, 7));
-		assert_non_null(strstr(t->error.at, "error: assertion failed (program (1, 4, 2))"));
+		assert_non_null(strstr(t->error.at, "error: device-side assertion failed (program (1, 4, 2))"));
 	}
 	test_close(t);
 }
@@ -467,11 +468,11 @@ static void test_print(void **state)
 	assert_string_equal(printed(t, 1),
 		"pid (0, 0, 0) idx (0) x: (operand 0) -2\npid (0, 0, 0) idx (1) x: (operand 0) -1\n"
 		"pid (0, 0, 0) idx (2) x: (operand 0) 0\npid (0, 0, 0) idx (3) x: (operand 0) 1\n"
-		"pid (0, 0, 0) idx (0) x: (operand 1) -0.6\npid (0, 0, 0) idx (1) x: (operand 1) -0.3\n"
-		"pid (0, 0, 0) idx (2) x: (operand 1) 0\npid (0, 0, 0) idx (3) x: (operand 1) 0.3\n"
+		"pid (0, 0, 0) idx (0) x: (operand 1) -0.600098\npid (0, 0, 0) idx (1) x: (operand 1) -0.300049\n"
+		"pid (0, 0, 0) idx (2) x: (operand 1) 0.000000\npid (0, 0, 0) idx (3) x: (operand 1) 0.300049\n"
 		"pid (0, 0, 0) idx () n: 0x00000abc\n"
 		"pid (0, 0, 0) idx () c: 1\n"
-		"pid (0, 0, 0) idx () done\n");
+		"pid (0, 0, 0) done\n");
 	test_close(t);
 	t = test_open("",
 		"%i = tt.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>\n"
