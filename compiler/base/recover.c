@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* The state of this thread's calls. Nothing here outlives a call. No static TLS: a program that opens the library at run
- * time may have none left. */
+/* The state of this thread's calls. Nothing here outlives a call. No static TLS: a program that opens the library at
+ * run time may have none left. */
 static _Thread_local struct {
 	struct recovery *recovery;
 	struct cleanup *cleanups;
