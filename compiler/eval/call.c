@@ -67,6 +67,8 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 	}
 	bool hidden = *name == '_' && !e->frame->func->module->is_library; /* the library's own */
 	const struct builtin *b = hidden ? NULL : builtin_find(s, name, strlen(name));
+	if (!b && s == NS_MATH && !hidden)
+		b = builtin_find(NS_LIBDEVICE, name, strlen(name));
 	if (b)
 		return builtin_val(b);
 	bool has_std = s == NS_TL || s == NS_MATH || s == NS_TRITON, has_libdevice = s == NS_LIBDEVICE || s == NS_MATH;

@@ -23,6 +23,7 @@ int main(int argc, char **argv)
 		{"values", theme_values},
 		{"library", theme_library},
 		{"device", theme_device},
+		{"libdevice", theme_libdevice},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }
