@@ -1,4 +1,6 @@
 /* Builtins that compute: elementwise functions, memory, dot, reductions, atomics. */
+#include <strings.h>
+
 #include "eval/args.h"
 
 /* --- elementwise --------------------------------------------------------------------------------------------- */
@@ -359,7 +361,10 @@ static bool dot_precision(struct eval *e, const struct args *a, i64 *out)
 			return false;
 		*out = allow ? PRECISION_TF32 : PRECISION_IEEE;
 	} else if (a->at[3].kind != V_NONE) {
-		if (!arg_choice(e, a, 3, names, &n))
+		for (n = ARRAY_LEN(names) - 2; n && a->at[3].kind == V_STR; n--) /* in any case */
+			if (!strcasecmp(names[n], a->at[3].text))
+				break;
+		if ((a->at[3].kind != V_STR || !n) && !arg_choice(e, a, 3, names, &n))
 			return false;
 		*out = n ? n - 1 : PRECISION_TF32;
 	}
