@@ -437,7 +437,8 @@ struct val bi_split(struct eval *e, const struct args *a)
 	struct op *o = build(&e->b, IR_SPLIT, &v.ssa, 1, two, 2, 0);
 	struct val *pair = arena_array(e->arena, struct val, 2);
 	for (int i = 0; i < 2; i++) {
-		pair[i] = val_tensor(&o->results[i], v.dtype, v.pointers);
+		pair[i] = v;
+		pair[i].ssa = &o->results[i];
 		if (a->at[0].ssa->type->rank == 1)
 			pair[i].ssa = build1(&e->b, IR_UNSPLAT, t->elem, pair[i].ssa);
 	}

@@ -235,6 +235,16 @@ struct val bi_load(struct eval *e, const struct args *a)
 	return boolean ? cast_to(e, r, DT_I1, ROUND_DEFAULT, a->loc[0]) : r;
 }
 
+/* A pointer that may be stored through. */
+static bool arg_target(struct eval *e, const struct args *a, struct val *p)
+{
+	if (!arg_pointer(e, a, p))
+		return false;
+	if (p->is_const)
+		eval_error(e, E_STORE_CONST, a->loc[0], a->b->name, describe_type(e, p));
+	return !p->is_const;
+}
+
 struct val bi_store(struct eval *e, const struct args *a)
 {
 	static const char *const caches[] = {"", "", ".cg", ".wb", ".cs", ".wt", "", NULL};
@@ -243,7 +253,7 @@ struct val bi_store(struct eval *e, const struct args *a)
 	i64 cache, evict;
 	if (a->at[0].kind == V_OBJECT)
 		return store_block(e, a);
-	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) ||
+	if (!arg_target(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) ||
 	    !arg_choice(e, a, 4, caches, &cache) || !arg_choice(e, a, 5, evictions, &evict) ||
 	    !no_block_pointer_options(e, a, 3, 0))
 		return val_error();
@@ -303,7 +313,7 @@ struct val bi_atomic(struct eval *e, const struct args *a)
 {
 	struct val p, v, mask;
 	i64 sem, scope;
-	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) ||
+	if (!arg_target(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) ||
 	    !arg_ordering(e, a, 3, &sem, &scope) || !atomic_type(e, a, &p, a->b->code == RMW_ADD))
 		return val_error();
 	bool f = dtype_is_float(p.dtype), u = dtype_is_unsigned(p.dtype);
@@ -329,7 +339,7 @@ struct val bi_atomic_cas(struct eval *e, const struct args *a)
 {
 	struct val p, c, v;
 	i64 sem, scope;
-	if (!arg_pointer(e, a, &p) || !arg_tensor(e, a, 1, &c) || !arg_tensor(e, a, 2, &v) ||
+	if (!arg_target(e, a, &p) || !arg_tensor(e, a, 1, &c) || !arg_tensor(e, a, 2, &v) ||
 	    !arg_ordering(e, a, 3, &sem, &scope) || !atomic_type(e, a, &p, false))
 		return val_error();
 	const struct type *t = p.ssa->type;

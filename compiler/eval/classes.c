@@ -15,6 +15,7 @@ struct val type_of(struct eval *e, const struct val *v)
 		return (struct val){.kind = V_TYPE,
 				    .dtype = v->dtype,
 				    .pointers = v->pointers,
+				    .is_const = v->is_const,
 				    .items = shape,
 				    .nitems = (u32)rank};
 	}
@@ -87,6 +88,7 @@ struct val type_attribute(struct eval *e, struct val v, const char *name)
 	if (!strcmp(name, "element_ty") && (block || pointer)) {
 		v.nitems = block ? 0 : v.nitems;
 		v.pointers -= pointer;
+		v.is_const &= block;
 		v.to_block = false;
 		return v;
 	}
@@ -106,7 +108,7 @@ struct val type_attribute(struct eval *e, struct val v, const char *name)
 	if (!strcmp(name, "name")) { /* int32, fp32 */
 		const char *s = dtype_is_int(v.dtype) ? dtype_tl_name(v.dtype) : dtype_name(v.dtype);
 		for (int i = 0; i < v.pointers; i++)
-			s = arena_printf(e->arena, "pointer<%s>", s);
+			s = arena_printf(e->arena, v.is_const ? "const_pointer<%s>" : "pointer<%s>", s);
 		return val_str(s, (u32)strlen(s));
 	}
 	const struct builtin *b = builtin_find(NS_TYPE, name, strlen(name));
@@ -130,7 +132,8 @@ struct val bi_type_is(struct eval *e, const struct args *a)
 	case 5: return val_bool(number && dtype_is_fp8(t->dtype));
 	case 6: return val_bool(t->pointers && !block);
 	case 7: return val_bool(block);
-	case 8: return val_bool(false);
+	case 8: return val_bool(t->is_const && !block);
+	case 9: return val_bool(false);
 	default: return val_bool(number && t->dtype == (enum dtype)(a->b->code - 100));
 	}
 }
@@ -170,7 +173,7 @@ struct val bi_type_with(struct eval *e, const struct args *a)
 struct val bi_pointer_type(struct eval *e, const struct args *a)
 {
 	struct val t;
-	if (!arg_type(e, a, 0, &t))
+	if (!arg_type(e, a, 0, &t) || !arg_bool(e, a, 2, &t.is_const))
 		return val_error();
 	t.pointers++;
 	return t;

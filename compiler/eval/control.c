@@ -47,7 +47,8 @@ static bool same_type(const struct val *a, const struct val *b)
 	if (a->kind != b->kind)
 		return false;
 	if (a->kind == V_TENSOR)
-		return a->ssa->type == b->ssa->type && a->dtype == b->dtype && a->pointers == b->pointers;
+		return a->ssa->type == b->ssa->type && a->dtype == b->dtype && a->pointers == b->pointers &&
+		       a->is_const == b->is_const;
 	if (val_has_parts(a)) {
 		if (a->nitems != b->nitems || a->class != b->class)
 			return false;

@@ -9,11 +9,11 @@ static void print_int(struct strbuf *out, i128 v)
 	ast_print_expr(&e, out);
 }
 
-static void print_type_words(struct strbuf *out, const struct type *t, enum dtype d, int pointers)
+static void print_type_words(struct strbuf *out, const struct type *t, const struct val *v)
 {
-	for (int i = 0; i < pointers; i++)
+	for (int i = 0; i < v->pointers; i++)
 		sb_puts(out, "*");
-	sb_puts(out, dtype_name(d));
+	sb_printf(out, "%s%s", v->is_const ? "k" : "", dtype_name(v->dtype));
 	if (!t || !type_is_tensor(t))
 		return;
 	for (int i = 0; i < t->rank; i++)
@@ -37,9 +37,7 @@ void print_val(struct strbuf *out, const struct val *v)
 		break;
 	case V_STR: sb_add(out, v->text, v->len); break;
 	case V_TYPE:
-		for (int i = 0; i < v->pointers; i++)
-			sb_puts(out, "*");
-		sb_puts(out, dtype_name(v->dtype));
+		print_type_words(out, NULL, v);
 		if (v->nitems) {
 			struct val shape = val_tuple(v->items, v->nitems);
 			print_val(out, &shape);
@@ -72,7 +70,7 @@ void print_val(struct strbuf *out, const struct val *v)
 		break;
 	case V_SLICE: sb_puts(out, ":"); break;
 	case V_ELLIPSIS: sb_puts(out, "..."); break;
-	case V_TENSOR: print_type_words(out, v->ssa->type, v->dtype, v->pointers); break;
+	case V_TENSOR: print_type_words(out, v->ssa->type, v); break;
 	case V_FUNC: sb_printf(out, "<function %s>", v->func->name); break;
 	case V_BUILTIN: {
 		bool python = builtin_find(NS_PYTHON, v->builtin->name, strlen(v->builtin->name)) == v->builtin;
@@ -171,7 +169,8 @@ bool val_equal(const struct val *a, const struct val *b)
 	case V_STR: return a->len == b->len && !memcmp(a->text, b->text, a->len);
 	case V_CONSTEXPR_TYPE: return val_equal(a->self, b->self);
 	case V_TYPE:
-		if (a->dtype != b->dtype || a->pointers != b->pointers || a->to_block != b->to_block)
+		if (a->dtype != b->dtype || a->pointers != b->pointers || a->is_const != b->is_const ||
+		    a->to_block != b->to_block)
 			return false;
 		/* fall through */
 	case V_TUPLE_TYPE:
@@ -184,7 +183,7 @@ bool val_equal(const struct val *a, const struct val *b)
 			if (!val_equal(&a->items[i], &b->items[i]))
 				return false;
 		return true;
-	case V_TENSOR: return a->ssa == b->ssa && a->dtype == b->dtype;
+	case V_TENSOR: return a->ssa == b->ssa && a->dtype == b->dtype && a->is_const == b->is_const;
 	case V_FUNC: return a->func == b->func;
 	case V_BUILTIN: return a->builtin == b->builtin;
 	case V_METHOD: return val_equal(a->self, b->self) && val_equal(a->callee, b->callee);

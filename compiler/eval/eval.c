@@ -323,8 +323,10 @@ bool parse_sig_type(const char *text, struct sig_type *out)
 		out->constant = true;
 		return true;
 	}
-	if (len > 2 && !memcmp(text, "k", 1) && out->pointers) /* Triton's *k…: a const pointer */
+	if (len > 2 && !memcmp(text, "k", 1) && out->pointers) {
 		text++, len--;
+		out->is_const = true;
+	}
 	out->dtype = dtype_parse(text, len);
 	text += len;
 	if (out->dtype == DT_COUNT || out->pointers > 2)
@@ -379,6 +381,16 @@ static bool annotation_type(struct eval *e, const struct expr *x, struct sig_typ
 	return true;
 }
 
+/* tl.const, "*kfp32": pointers to data that the kernel only reads */
+static bool is_const_annotation(const struct expr *x)
+{
+	if (x && x->kind == EX_STR) {
+		const char *t = x->text + strspn(x->text, " ");
+		return t[0] == '*' && t[strspn(t, "*")] == 'k';
+	}
+	return x && (x->kind == EX_ATTR || x->kind == EX_NAME) && !strcmp(x->name, "const");
+}
+
 /* One parameter → its value in the kernel: a compile-time value, or an argument of the IR function. */
 static struct val bind_param(struct eval *e, const struct param *p, const struct arg_spec *a, struct kernel_param *kp)
 {
@@ -427,7 +439,9 @@ static struct val bind_param(struct eval *e, const struct param *p, const struct
 	v->name = p->name;
 	*kp = (struct kernel_param){.name = p->name, .value = v, .divisibility = t.divisibility,
 				    .is_unsigned = dtype_is_unsigned(t.dtype)};
-	return val_tensor(v, t.dtype, t.pointers);
+	struct val arg = val_tensor(v, t.dtype, t.pointers);
+	arg.is_const = t.pointers && (t.is_const || is_const_annotation(p->annotation));
+	return arg;
 }
 
 static void bind_params(struct eval *e, const struct eval_request *req)

@@ -46,6 +46,7 @@ struct sig_type {
 	i32 divisibility;  /* from ":16"; 0 when not given */
 	bool one;          /* ":1": the integer is 1 */
 	bool constant;     /* the word "constexpr" */
+	bool is_const;     /* a pointer to constant data: "*kfp32" */
 };
 /* False when `text` is not a type. */
 bool parse_sig_type(const char *text, struct sig_type *out);

@@ -70,7 +70,8 @@ static struct val transpose(struct eval *e, struct val v, struct loc at)
 static struct val tensor_attribute(struct eval *e, struct val v, const char *name, struct loc at)
 {
 	if (!strcmp(name, "dtype"))
-		return (struct val){.kind = V_TYPE, .dtype = v.dtype, .pointers = v.pointers};
+		return (struct val){
+			.kind = V_TYPE, .dtype = v.dtype, .pointers = v.pointers, .is_const = v.is_const};
 	if (!strcmp(name, "shape"))
 		return shape_tuple(e, v.ssa->type);
 	if (!strcmp(name, "numel"))

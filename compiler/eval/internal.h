@@ -62,6 +62,7 @@ struct val {
 	enum dtype dtype; /* V_TENSOR, V_TYPE: element type as the language sees it (with signedness) */
 	u8 pointers;      /* V_TENSOR, V_TYPE: levels of pointer above dtype */
 	u8 class;         /* V_OBJECT: see objects.c */
+	bool is_const;    /* V_TENSOR, V_TYPE: pointers that are not stored through */
 	bool to_block;    /* V_TYPE: a pointer to a block of that shape, not a tile of pointers */
 	bool is_list;     /* V_TUPLE: a list that nothing but one variable holds, which can be appended to */
 	union {

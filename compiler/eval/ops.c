@@ -224,6 +224,7 @@ static struct val cast_pointer(struct eval *e, struct val v, struct val want, st
 	enum opcode code;
 	if (to == v.ssa->type) {
 		v.dtype = want.dtype;
+		v.is_const = want.is_const;
 		return v;
 	}
 	if (v.pointers && want.pointers)
@@ -237,7 +238,9 @@ static struct val cast_pointer(struct eval *e, struct val v, struct val want, st
 		code = IR_INT_TO_PTR;
 	} else
 		return eval_error(e, E_CAST, at, describe_type(e, &v), describe_type(e, &want));
-	return val_tensor(build1(&e->b, code, to, v.ssa), want.dtype, want.pointers);
+	v = val_tensor(build1(&e->b, code, to, v.ssa), want.dtype, want.pointers);
+	v.is_const = want.is_const;
+	return v;
 }
 
 struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, struct loc at)
