@@ -508,6 +508,15 @@ struct val bi_dot(struct eval *e, const struct args *a)
 
 enum { MOST_TILES = 8 }; /* of tt.reduce and tt.scan: see ir/ops.def */
 
+/* What a region of a reduction may not hold: see check_combine_region in ir/verify.c. */
+static void note_effect(struct op *o, void *arg)
+{
+	const struct op **found = arg;
+	bool control = op_is_loop(o) || o->code == IR_IF || op_has(o, END);
+	if (!*found && !control && (!op_has(o, PURE) || op_has(o, SYNC)))
+		*found = o;
+}
+
 static void note_tile(struct op *o, void *arg)
 {
 	bool *found = arg;
@@ -557,8 +566,15 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 		vals[i] = pos[i].ssa;
 	build(&e->b, o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN, vals, n, NULL, 0, 0);
 	bool makes_tile = false;
+	const struct op *effect = NULL;
 	erase_unused(o->blocks[0]);
 	walk(o->blocks[0], note_tile, &makes_tile);
+	walk(o->blocks[0], note_effect, &effect);
+	if (ok && effect) {
+		eval_error(e, E_COMBINE_EFFECT, effect->loc, f->func->name);
+		diag(e->diags, N_COMBINE_USED, user_loc(e, a->loc[2]), f->func->name);
+		ok = false;
+	}
 	if (ok && makes_tile) {
 		eval_error(e, E_ARG_KIND, a->loc[2], arg_name(e, a, 2), a->b->name, "a function of scalars",
 			   "one that makes a tile");
