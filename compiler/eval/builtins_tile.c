@@ -513,7 +513,7 @@ static void note_effect(struct op *o, void *arg)
 {
 	const struct op **found = arg;
 	bool control = op_is_loop(o) || o->code == IR_IF || op_has(o, END);
-	if (!*found && !control && (!op_has(o, PURE) || op_has(o, SYNC)))
+	if (!*found && !control && !op_is_report(o) && (!op_has(o, PURE) || op_has(o, SYNC)))
 		*found = o;
 }
 
