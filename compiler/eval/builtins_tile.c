@@ -570,7 +570,7 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 	erase_unused(o->blocks[0]);
 	walk(o->blocks[0], note_tile, &makes_tile);
 	walk(o->blocks[0], note_effect, &effect);
-	if (ok && effect) {
+	if (ok && effect && !makes_tile) {
 		eval_error(e, E_COMBINE_EFFECT, effect->loc, f->func->name);
 		diag(e->diags, N_COMBINE_USED, user_loc(e, a->loc[2]), f->func->name);
 		ok = false;
