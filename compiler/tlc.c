@@ -25,7 +25,8 @@ static const char usage[] =
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "
 	"rand:SEED randn:SEED), @in.npy,\n"
-	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch\n";
+	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch;\n"
+	"                     tuples (1, fp32[8]) and (x=1, y=2); descriptors desc[64,64]:fp16[128,256]:rand:1\n";
 
 int complain(int code, const char *format, ...)
 {
@@ -210,8 +211,8 @@ static bool read_signature(struct command *c, const struct func *f, struct arg_s
 	const char *s = c->signature;
 	u32 next = 0, given = 0;
 	while (s && *s) {
-		size_t len = strcspn(s, ",");
-		const char *eq = memchr(s, '=', len);
+		size_t len = span_outside(s, ",");
+		const char *eq = s[span_outside(s, ",=")] == '=' ? s + span_outside(s, ",=") : NULL;
 		given++;
 		if (eq) {
 			int i = find_param(f, s, (size_t)(eq - s));

@@ -37,6 +37,8 @@ const struct func *pick_kernel(struct unit *u, const char *name);
 bool is_constexpr(const struct param *p);
 /* The names given to --print-after and --stop-after, and what does not go with IR text; false after a message. */
 bool check_request(const struct command *c, const struct unit *u);
+/* The length of the text up to the first of `ends` outside brackets and quotes. */
+size_t span_outside(const char *s, const char *ends);
 /* Errors, warnings and remarks of the unit, to standard error. */
 void show_diagnostics(const struct unit *u);
 int command_run(struct command *c);

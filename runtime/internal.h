@@ -61,9 +61,10 @@ struct tl_module {
 
 enum variant_state { VARIANT_COMPILING, VARIANT_READY, VARIANT_FAILED };
 
-/* A run-time parameter of a compiled variant: which argument it takes and how. */
+/* A run-time parameter of a compiled variant: which argument it takes, counted in leaves where there are tuples and
+ * descriptors among them, and how. */
 struct slot {
-	u32 param;
+	u32 leaf;
 	bool pointer;
 	enum dtype dtype; /* of a number */
 };
@@ -80,6 +81,7 @@ struct variant {
 	struct param_pair *apart; /* slots that the code counts on to be apart */
 	u32 napart;
 	struct size_limit limits[MAX_SIZE_LIMITS]; /* of parameters by slot */
+	bool has_composites; /* among its arguments */
 	bool persistent;   /* takes the grid as parameters, behind those of the slots */
 	bool for_any_grid; /* it would be the same with the other value of options.persistent */
 	struct variant *same; /* the one with that value, if it is for any grid: all else is there; or NULL */

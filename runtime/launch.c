@@ -4,6 +4,7 @@
  * last, a pass over the slots for their bits, the driver. No memory, no text, no lock. */
 #include <stdlib.h>
 
+#include "runtime/composite.h"
 #include "runtime/internal.h"
 
 enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3, MAX_STAGES = 64,
@@ -137,7 +138,7 @@ static bool tensor_sizes(const struct variant *v, const struct tensor_map_param 
 static const tl_arg *slot_argument(const tl_kernel *k, const struct variant *v, u32 slot, const tl_arg *args,
 				   size_t nargs)
 {
-	u32 p = v->slots[slot].param;
+	u32 p = v->slots[slot].leaf;
 	return p < nargs ? &args[p] : &k->params.at[p].value;
 }
 
@@ -214,6 +215,24 @@ static enum aliasing broken_promise(const tl_kernel *k, const struct variant *v,
 	return worst;
 }
 
+/* The bits of the arguments, and how these overlap. */
+static enum aliasing take_arguments(const tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs,
+				    u64 *bits)
+{
+	fill_bits(k, v, args, nargs, bits);
+	return broken_promise(k, v, args, nargs);
+}
+
+static __attribute__((noinline)) enum aliasing take_leaves(const tl_kernel *k, const struct variant *v,
+							   const tl_arg *args, size_t nargs, u64 *bits)
+{
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	u32 n;
+	bool fit = flatten_arguments(&k->params, args, nargs, leaves, NULL, &n);
+	tl_assert(fit); /* or the variant would not have been compiled */
+	return take_arguments(k, v, leaves, n, bits);
+}
+
 /* --- the variant --------------------------------------------------------------------------------------------- */
 
 static i64 size_of(const struct variant *v, i16 size, const u64 *bits, const u32 *grid)
@@ -250,9 +269,9 @@ static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_config
 		tl_status s = variant_get(k, o, args, nargs, out);
 		if (s)
 			return s;
-		fill_bits(k, *out, args, nargs, bits);
+		enum aliasing alias = (*out)->has_composites ? take_leaves(k, *out, args, nargs, bits)
+							     : take_arguments(k, *out, args, nargs, bits);
 		bool maps = maps_fit(*out, bits), sizes = sizes_fit(*out, bits, grid);
-		enum aliasing alias = broken_promise(k, *out, args, nargs);
 		if (maps && sizes && alias == ALIAS_NONE)
 			return TL_OK;
 		o->no_boxes |= !maps;

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/composite.h"
 #include "runtime/error.h"
 
 /* --- parameters ---------------------------------------------------------------------------------------------- */
@@ -145,6 +146,7 @@ void params_of_ir(struct arena *a, const struct kernel *k, struct params *out)
 
 void key_init(struct key *k, u64 first)
 {
+	k->has_composites = false;
 	k->at = k->small;
 	k->cap = ARRAY_LEN(k->small);
 	k->len = 1;
@@ -157,7 +159,7 @@ void key_free(struct key *k)
 		free(k->at);
 }
 
-static u64 *key_extend(struct key *k, u32 n)
+u64 *key_extend(struct key *k, u32 n)
 {
 	if (k->cap - k->len < n) {
 		u32 cap = MAX(k->cap * 2, k->len + n);
@@ -177,8 +179,6 @@ static u64 *key_extend(struct key *k, u32 n)
 }
 
 /* --- arguments ----------------------------------------------------------------------------------------------- */
-
-enum spec_class { SPEC_TYPED, SPEC_ONE, SPEC_NONE, SPEC_CONSTANT, SPEC_DEFAULT };
 
 struct spec {
 	enum spec_class class;
@@ -284,13 +284,14 @@ static bool resolve_constant(const tl_arg *a)
 	}
 }
 
-/* False when the parameter cannot take the argument. */
-static bool resolve(const struct params *ps, const struct tl_param *p, const tl_arg *a, struct spec *out)
+/* False when the parameter cannot take the argument. Inline: part of every launch. */
+static inline __attribute__((always_inline)) bool resolve(const struct params *ps, const struct tl_param *p,
+							  const tl_arg *a, struct spec *out)
 {
 	*out = (struct spec){.class = SPEC_TYPED};
 	if ((unsigned)a->kind > TL_ARG_UINT || !valid_dtype(a->dtype))
 		return false;
-	if (p->constant) {
+	if (p->constant || a->constant) {
 		out->class = SPEC_CONSTANT;
 		return resolve_constant(a);
 	}
@@ -352,17 +353,18 @@ static void given(const tl_arg *a, char *out)
 	case TL_ARG_STR: snprintf(out, WORDS, "the string \"%.100s\"", a->s ? a->s : "(NULL)"); return;
 	case TL_ARG_TYPE: snprintf(out, WORDS, "the dtype %s", type); return;
 	case TL_ARG_FUNC: snprintf(out, WORDS, "the function '%.100s'", a->s ? a->s : "(NULL)"); return;
+	case TL_ARG_TUPLE: snprintf(out, WORDS, "a tuple"); return;
+	case TL_ARG_DESCRIPTOR: snprintf(out, WORDS, "a descriptor"); return;
 	}
 	snprintf(out, WORDS, "an argument of unknown kind %d", (int)a->kind);
 }
 
-static tl_status refuse(const struct params *ps, u32 i, const tl_arg *a)
+tl_status refuse_more(const struct tl_param *p, const tl_arg *a)
 {
-	const struct tl_param *p = &ps->at[i];
 	char want[WORDS], have[WORDS];
 	expected(p, want);
 	given(a, have);
-	failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s', must be %s; it is %s", ps->kernel, i + 1, p->name, want, have);
+	failed_more(", must be %s; it is %s", want, have);
 	if (a->kind == TL_ARG_PTR && valid_dtype(a->dtype) && ((uintptr_t)a->ptr & (tl_dtype_size(a->dtype) - 1)))
 		failed_more(", which is not aligned to its elements of %zu bytes", tl_dtype_size(a->dtype));
 	else if ((a->kind == TL_ARG_INT || a->kind == TL_ARG_UINT) && a->typed && valid_dtype(a->dtype) &&
@@ -371,6 +373,12 @@ static tl_status refuse(const struct params *ps, u32 i, const tl_arg *a)
 				    ? ", which does not fit; from 2^63 on, tl_uint_typed makes it"
 				    : ", which does not fit");
 	return TL_ERR_ARGUMENT;
+}
+
+static tl_status refuse(const struct params *ps, u32 i, const tl_arg *a)
+{
+	failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s'", ps->kernel, i + 1, ps->at[i].name);
+	return refuse_more(&ps->at[i], a);
 }
 
 static tl_status wrong_count(const struct params *ps, size_t nargs)
@@ -386,22 +394,24 @@ static tl_status wrong_count(const struct params *ps, size_t nargs)
 
 /* --- the key ------------------------------------------------------------------------------------------------- */
 
+void key_add_text(struct key *key, u64 word, const char *s)
+{
+	size_t len = strlen(s);
+	u32 words = (u32)((len + 7) / 8);
+	u64 *p = key_extend(key, 1 + words);
+	p[0] = word | (u64)len << 16;
+	if (words)
+		p[words] = 0;
+	memcpy(p + 1, s, len);
+}
+
 static void add_constant(struct key *key, const tl_arg *a)
 {
 	tl_arg_kind kind = a->kind == TL_ARG_UINT && int_fits(DT_I64, int_value(a)) ? TL_ARG_INT : a->kind;
 	u64 word = SPEC_CONSTANT | (u64)kind << 8;
 	switch (a->kind) {
 	case TL_ARG_STR:
-	case TL_ARG_FUNC: {
-		size_t len = strlen(a->s);
-		u32 words = (u32)((len + 7) / 8);
-		u64 *p = key_extend(key, 1 + words);
-		p[0] = word | (u64)len << 16;
-		if (words)
-			p[words] = 0;
-		memcpy(p + 1, a->s, len);
-		return;
-	}
+	case TL_ARG_FUNC: key_add_text(key, word, a->s); return;
 	case TL_ARG_NONE: *key_extend(key, 1) = word; return;
 	case TL_ARG_TYPE: *key_extend(key, 1) = word | (u64)a->dtype << 16; return;
 	default: break;
@@ -411,9 +421,21 @@ static void add_constant(struct key *key, const tl_arg *a)
 	p[1] = a->kind == TL_ARG_FLOAT ? fp_bits_f64(a->f) : (u64)int_value(a);
 }
 
-static const tl_arg *argument(const struct params *p, const tl_arg *args, size_t nargs, u32 i)
+static inline void add_spec(struct key *key, const struct spec *s, const tl_arg *a)
 {
-	return i < nargs ? &args[i] : p->at[i].has_default == DEFAULT_VALUE ? &p->at[i].value : NULL;
+	if (s->class == SPEC_CONSTANT)
+		add_constant(key, a);
+	else
+		*key_extend(key, 1) = (u64)s->class | (u64)s->dtype << 8 | (u64)s->divisibility << 32;
+}
+
+bool key_add_leaf(struct key *key, const struct params *ps, const struct tl_param *p, const tl_arg *a)
+{
+	struct spec s;
+	if (!resolve(ps, p, a, &s))
+		return false;
+	add_spec(key, &s, a);
+	return true;
 }
 
 tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key)
@@ -425,12 +447,13 @@ tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, s
 		struct spec s = {.class = SPEC_DEFAULT};
 		if (!a && !p->at[i].has_default)
 			return wrong_count(p, nargs);
-		if (a && !resolve(p, &p->at[i], a, &s))
-			return refuse(p, i, a);
-		if (s.class == SPEC_CONSTANT)
-			add_constant(key, a);
-		else
-			*key_extend(key, 1) = (u64)s.class | (u64)s.dtype << 8 | (u64)s.divisibility << 32;
+		if (!a || resolve(p, &p->at[i], a, &s)) {
+			add_spec(key, &s, a);
+			continue;
+		}
+		tl_status status = is_composite(a) ? specialize_composite(p, i, a, key) : refuse(p, i, a);
+		if (status)
+			return status;
 	}
 	return TL_OK;
 }
@@ -489,25 +512,25 @@ static const char *type_text(struct arena *a, const struct tl_param *p, const tl
 	return s->divisibility > 1 ? arena_printf(a, "%s:%d", name, s->divisibility) : name;
 }
 
+struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x)
+{
+	struct spec s;
+	bool fits = resolve(ps, p, x, &s), constant = s.class == SPEC_CONSTANT || s.class == SPEC_NONE;
+	tl_assert(fits);
+	return constant ? (struct arg_spec){.constant = constant_text(a, x)}
+			: (struct arg_spec){.type = type_text(a, p, x, &s)};
+}
+
 struct arg_spec *specialize_text(struct arena *a, const struct params *ps, const tl_arg *args, size_t nargs)
 {
 	struct arg_spec *out = arena_array(a, struct arg_spec, ps->len);
 	for (u32 i = 0; i < ps->len; i++) {
 		const struct tl_param *p = &ps->at[i];
 		const tl_arg *x = argument(ps, args, nargs, i);
-		struct spec s;
-		if (!x) {
-			/* the evaluator reads the default itself, but would take an annotated parameter for a run-time
-			 * one */
+		if (!x) /* the evaluator reads it itself, but would take an annotated parameter for a run-time one */
 			out[i].constant = p->annotated ? p->text : NULL;
-			continue;
-		}
-		bool fits = resolve(ps, p, x, &s);
-		tl_assert(fits);
-		if (s.class == SPEC_CONSTANT || s.class == SPEC_NONE)
-			out[i].constant = constant_text(a, x);
 		else
-			out[i].type = type_text(a, p, x, &s);
+			out[i] = is_composite(x) ? composite_spec(a, ps, p, x) : leaf_spec(a, ps, p, x);
 	}
 	return out;
 }

@@ -44,6 +44,7 @@ void params_of_ir(struct arena *a, const struct kernel *k, struct params *out);
 struct key {
 	u64 *at;
 	u32 len, cap;
+	bool has_composites; /* among the arguments: slots count their leaves */
 	u64 small[128];
 };
 void key_init(struct key *k, u64 first);
@@ -53,10 +54,28 @@ static inline bool key_equals(const struct key *k, const u64 *at, u32 len)
 	return k->len == len && !memcmp(k->at, at, len * sizeof *at);
 }
 
+u64 *key_extend(struct key *k, u32 n);
+/* What the first word of each part of a key begins with. */
+enum spec_class { SPEC_TYPED, SPEC_ONE, SPEC_NONE, SPEC_CONSTANT, SPEC_DEFAULT, SPEC_TUPLE, SPEC_DESCRIPTOR };
+/* A text and, in its first word, `word`. */
+void key_add_text(struct key *key, u64 word, const char *s);
+/* False when the parameter cannot take the argument, which is no composite. */
+bool key_add_leaf(struct key *key, const struct params *ps, const struct tl_param *p, const tl_arg *a);
+/* Goes on with a message that names the argument: what it must be and what it is. */
+tl_status refuse_more(const struct tl_param *p, const tl_arg *a);
+
 /* Checks the arguments and appends their key. */
 tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key);
 /* The same as text for the evaluator, p->len specs. Only for arguments that specialize() accepted. */
 struct arg_spec *specialize_text(struct arena *a, const struct params *p, const tl_arg *args, size_t nargs);
+
+/* Of an argument that is no composite. */
+struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x);
+/* The argument of parameter i: given, or a default that is a literal; else NULL. */
+static inline const tl_arg *argument(const struct params *p, const tl_arg *args, size_t nargs, u32 i)
+{
+	return i < nargs ? &args[i] : p->at[i].has_default == DEFAULT_VALUE ? &p->at[i].value : NULL;
+}
 
 /* The bits of a run-time argument as a pointer, or as a number of type `d`, in the low bytes. */
 u64 arg_bits(const tl_arg *a, bool pointer, enum dtype d);

@@ -141,14 +141,20 @@ typedef enum tl_arg_kind {
 	TL_ARG_STR,
 	TL_ARG_TYPE,
 	TL_ARG_FUNC,
-	TL_ARG_UINT
+	TL_ARG_UINT,
+	TL_ARG_TUPLE,
+	TL_ARG_DESCRIPTOR
 } tl_arg_kind;
+
+typedef struct tl_tuple tl_tuple;
+typedef struct tl_descriptor tl_descriptor;
 
 /* One argument, constexpr or not, in parameter order. Make them with the functions below. */
 typedef struct tl_arg {
 	tl_arg_kind kind;
 	tl_dtype dtype;  /* of the pointee, integer or float; of TL_ARG_TYPE itself */
-	uint64_t typed : 8;  /* 0 for tl_int() and tl_uint(): i32 where it fits, as in Triton; else 1 */
+	uint64_t typed : 4;  /* 0 for tl_int() and tl_uint(): i32 where it fits, as in Triton; else 1 */
+	uint64_t constant : 4; /* 1: a compile-time value, whatever the parameter is */
 	uint64_t bytes : 56; /* of a pointer: how much memory behind it is meant; 0: the allocation around it */
 	union {
 		void *ptr;
@@ -156,13 +162,15 @@ typedef struct tl_arg {
 		uint64_t u;
 		double f;
 		const char *s;
+		const tl_tuple *tuple;
+		const tl_descriptor *descriptor;
 	};
 } tl_arg;
 
 /* A device pointer to elements of type t. */
 static inline tl_arg tl_ptr(tl_dtype t, const void *p)
 {
-	tl_arg a = {TL_ARG_PTR, t, 1, 0, {0}};
+	tl_arg a = {TL_ARG_PTR, t, 1, 0, 0, {0}};
 	a.ptr = (void *)p;
 	return a;
 }
@@ -179,68 +187,129 @@ static inline tl_arg tl_buf(tl_dtype t, const tl_buffer *b) { return tl_range(t,
 /* An integer: i32, or i64 where that is too small; or the value of a constexpr parameter. */
 static inline tl_arg tl_int(int64_t i)
 {
-	tl_arg a = {TL_ARG_INT, TL_I32, 0, 0, {0}};
+	tl_arg a = {TL_ARG_INT, TL_I32, 0, 0, 0, {0}};
 	a.i = i;
 	return a;
 }
 static inline tl_arg tl_int_typed(tl_dtype t, int64_t i)
 {
-	tl_arg a = {TL_ARG_INT, t, 1, 0, {0}};
+	tl_arg a = {TL_ARG_INT, t, 1, 0, 0, {0}};
 	a.i = i;
 	return a;
 }
 /* The same from 0 to 2^64 - 1: an i32, an i64 where that is too small, and from 2^63 a u64. */
 static inline tl_arg tl_uint(uint64_t u)
 {
-	tl_arg a = {TL_ARG_UINT, TL_I32, 0, 0, {0}};
+	tl_arg a = {TL_ARG_UINT, TL_I32, 0, 0, 0, {0}};
 	a.u = u;
 	return a;
 }
 static inline tl_arg tl_uint_typed(tl_dtype t, uint64_t u)
 {
-	tl_arg a = {TL_ARG_UINT, t, 1, 0, {0}};
+	tl_arg a = {TL_ARG_UINT, t, 1, 0, 0, {0}};
 	a.u = u;
 	return a;
 }
 static inline tl_arg tl_float(double f)
 {
-	tl_arg a = {TL_ARG_FLOAT, TL_F32, 1, 0, {0}};
+	tl_arg a = {TL_ARG_FLOAT, TL_F32, 1, 0, 0, {0}};
 	a.f = f;
 	return a;
 }
 static inline tl_arg tl_float_typed(tl_dtype t, double f)
 {
-	tl_arg a = {TL_ARG_FLOAT, t, 1, 0, {0}};
+	tl_arg a = {TL_ARG_FLOAT, t, 1, 0, 0, {0}};
 	a.f = f;
 	return a;
 }
 static inline tl_arg tl_bool(bool b)
 {
-	tl_arg a = {TL_ARG_BOOL, TL_I1, 1, 0, {0}};
+	tl_arg a = {TL_ARG_BOOL, TL_I1, 1, 0, 0, {0}};
 	a.i = b;
 	return a;
 }
 static inline tl_arg tl_none(void)
 {
-	tl_arg a = {TL_ARG_NONE, TL_I32, 0, 0, {0}};
+	tl_arg a = {TL_ARG_NONE, TL_I32, 0, 0, 0, {0}};
 	return a;
 }
 /* For constexpr parameters: a string, a dtype, a jit function of the same module. */
 static inline tl_arg tl_str(const char *s)
 {
-	tl_arg a = {TL_ARG_STR, TL_I8, 1, 0, {0}};
+	tl_arg a = {TL_ARG_STR, TL_I8, 1, 0, 0, {0}};
 	a.s = s;
 	return a;
 }
 static inline tl_arg tl_type(tl_dtype t)
 {
-	tl_arg a = {TL_ARG_TYPE, t, 1, 0, {0}};
+	tl_arg a = {TL_ARG_TYPE, t, 1, 0, 0, {0}};
 	return a;
 }
 static inline tl_arg tl_func(const char *name)
 {
-	tl_arg a = {TL_ARG_FUNC, TL_I8, 1, 0, {0}};
+	tl_arg a = {TL_ARG_FUNC, TL_I8, 1, 0, 0, {0}};
 	a.s = name;
+	return a;
+}
+
+/* The argument as a compile-time value, also where the parameter is not tl.constexpr: a number, for which the kernel is
+ * then compiled, a string or a dtype in a tuple. Not for pointers, tuples and descriptors. */
+static inline tl_arg tl_constexpr(tl_arg a)
+{
+	a.constant = 1;
+	return a;
+}
+
+/* A tuple, of which elements may be tuples and descriptors too: in the kernel x[i], or x.name where it has names. Each
+ * element counts as an argument of its own: its type, its specialisation, None, a function; strings and dtypes are
+ * compile-time values. A tuple for a tl.constexpr parameter holds compile-time values only. */
+struct tl_tuple {
+	size_t len;
+	const tl_arg *items;
+	const char *const *names; /* of a named tuple: its `len` fields; else NULL */
+};
+/* The tuple and what it points to must stay as they are during the call. */
+static inline tl_arg tl_tuple_arg(const tl_tuple *t)
+{
+	tl_arg a = {TL_ARG_TUPLE, TL_I8, 1, 0, 0, {0}};
+	a.tuple = t;
+	return a;
+}
+
+enum { TL_MAX_RANK = 5 };
+
+/* A tensor in device memory and the blocks of it that a kernel loads and stores: in the kernel the same as
+ * tl.make_tensor_descriptor(…). What a tensor map could not describe is refused, with TL_ERR_ARGUMENT. */
+struct tl_descriptor {
+	tl_dtype dtype;
+	int rank;                     /* 1 to TL_MAX_RANK */
+	const void *base;             /* device address, divisible by 16 */
+	int64_t shape[TL_MAX_RANK];   /* elements, outermost dimension first: 1 to 2^31 - 1 */
+	/* elements from one to the next along each dimension: of the last 1, of the others a multiple of 16 bytes */
+	int64_t strides[TL_MAX_RANK];
+	/* elements: powers of two, at most 2^20 together; along the last dimension at least 16 bytes */
+	int32_t block_shape[TL_MAX_RANK];
+	bool pads_with_nan;           /* outside the tensor a load gives NaN instead of 0; for floats */
+};
+/* A descriptor of a tensor without gaps, row by row. `shape` and `block_shape` have `rank` elements. */
+static inline tl_descriptor tl_describe(tl_dtype t, const void *base, int rank, const int64_t *shape,
+					const int32_t *block_shape)
+{
+	tl_descriptor d = {t, rank, base, {0}, {0}, {0}, false};
+	int64_t stride = 1;
+	for (int i = rank - 1; i >= 0 && i < TL_MAX_RANK; i--) {
+		d.shape[i] = shape[i];
+		d.strides[i] = stride;
+		d.block_shape[i] = block_shape[i];
+		stride *= shape[i];
+	}
+	return d;
+}
+/* The descriptor must stay as it is during the call, the tensor until the kernel has finished. */
+static inline tl_arg tl_desc(const tl_descriptor *d)
+{
+	tl_arg a = {TL_ARG_DESCRIPTOR, TL_I8, 1, 0, 0, {0}};
+	a.descriptor = d;
 	return a;
 }
 

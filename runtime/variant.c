@@ -9,6 +9,7 @@
 #include <locale.h>
 #include <stdlib.h>
 
+#include "runtime/composite.h"
 #include "runtime/internal.h"
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
@@ -58,17 +59,22 @@ static tl_status compile_failed(struct unit *u)
 /* Functions are passed by name: they must be in the file, and no parameter may hide them. */
 static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_arg *args, size_t nargs)
 {
-	for (size_t i = 0; i < nargs; i++) {
-		if (args[i].kind != TL_ARG_FUNC)
+	tl_arg *leaves = arena_array(&u->arena, tl_arg, MAX_KERNEL_PARAMS);
+	u32 *owner = arena_array(&u->arena, u32, MAX_KERNEL_PARAMS), n;
+	if (!flatten_arguments(&k->params, args, nargs, leaves, owner, &n))
+		return failed(TL_ERR_ARGUMENT, "%s: the arguments have more than %d parts", k->name, MAX_KERNEL_PARAMS);
+	for (u32 l = 0; l < n; l++) {
+		u32 i = owner[l];
+		if (leaves[l].kind != TL_ARG_FUNC)
 			continue;
-		if (!u->module || !map_get(&u->module->by_name, intern_str(&u->names, args[i].s)))
-			return failed(TL_ERR_ARGUMENT, "%s: argument %zu, '%s': %s has no function '%.200s'", k->name,
-				      i + 1, k->params.at[i].name, k->module->name, args[i].s);
+		if (!u->module || !map_get(&u->module->by_name, intern_str(&u->names, leaves[l].s)))
+			return failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s': %s has no function '%.200s'", k->name,
+				      i + 1, k->params.at[i].name, k->module->name, leaves[l].s);
 		for (u32 p = 0; p < i; p++)
-			if (!strcmp(k->params.at[p].name, args[i].s))
+			if (!strcmp(k->params.at[p].name, leaves[l].s))
 				return failed(TL_ERR_ARGUMENT,
-					      "%s: argument %zu, '%s': the function '%s' has the name of a parameter",
-					      k->name, i + 1, k->params.at[i].name, args[i].s);
+					      "%s: argument %u, '%s': the function '%s' has the name of a parameter",
+					      k->name, i + 1, k->params.at[i].name, leaves[l].s);
 	}
 	return TL_OK;
 }
@@ -102,21 +108,17 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 }
 
 /* What a launch must know of the compiled kernel. */
-static void make_slots(const tl_kernel *k, const struct kernel *compiled, struct variant *v)
+static void make_slots(const struct kernel *compiled, struct variant *v)
 {
 	v->nslots = compiled->nparams - (compiled->cuda.persistent ? GRID_PARAMS : 0);
 	free(v->slots); /* of an earlier try */
 	v->slots = calloc(v->nslots ? v->nslots : 1, sizeof *v->slots);
 	if (!v->slots)
 		tl_out_of_memory(v->nslots * sizeof *v->slots);
-	u32 p = 0;
-	for (u32 i = 0; i < v->nslots; i++, p++) { /* both in the order of the source */
-		const struct kernel_param *kp = &compiled->params[i];
-		while (p < k->params.len && !k->params.at[p].exact && strcmp(k->params.at[p].name, kp->name))
-			p++;
-		tl_assert(p < k->params.len);
+	for (u32 i = 0; i < v->nslots; i++) {
+		const struct type *t = compiled->params[i].value->type;
 		v->slots[i] = (struct slot){
-			.param = p, .pointer = kp->value->type->kind == TY_PTR, .dtype = kp->value->type->dtype};
+			.leaf = compiled->params[i].leaf, .pointer = t->kind == TY_PTR, .dtype = t->dtype};
 	}
 }
 
@@ -157,7 +159,7 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	if (s == TL_ERR_COMPILE) /* the callback may have called the library */
 		s = compile_failed(u);
 	if (!s)
-		make_slots(k, out.kernel, v);
+		make_slots(out.kernel, v);
 	if (!s)
 		s = keep_promises(out.kernel, v);
 	if (!s)
@@ -265,7 +267,8 @@ static struct variant *table_add(tl_kernel *k, const struct key *key, u64 hash)
 		return NULL;
 	}
 	memcpy(words, key->at, key->len * sizeof *words);
-	*v = (struct variant){.state = VARIANT_COMPILING, .hash = hash, .key = words, .key_len = key->len};
+	*v = (struct variant){.state = VARIANT_COMPILING, .hash = hash, .key = words, .key_len = key->len,
+			      .has_composites = key->has_composites};
 	*table_slot(k, v->key, v->key_len, hash) = v;
 	k->nvariants++;
 	return v;

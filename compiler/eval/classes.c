@@ -235,7 +235,7 @@ struct val bi_only_class(struct eval *e, const struct args *a)
 
 /* --- isinstance ---------------------------------------------------------------------------------------------- */
 
-enum class {
+enum builtin_class {
 	TENSOR,
 	TUPLE,
 	DTYPE,
@@ -253,8 +253,8 @@ enum class {
 static const struct {
 	enum namespace_ in;
 	const char *name;
-	enum class class;
-} class_names[] = {
+	enum builtin_class class;
+} builtin_classes[] = {
 	{NS_TL, "tensor", TENSOR},
 	{NS_TL, "tuple", TUPLE},
 	{NS_TL, "dtype", DTYPE},
@@ -272,7 +272,7 @@ static const struct {
 	{NS_PYTHON, "str", STR},
 };
 
-static bool is_of(const struct val *v, enum class class)
+static bool is_of(const struct val *v, enum builtin_class class)
 {
 	bool block = v->nitems && !v->to_block;
 	switch (class) {
@@ -283,7 +283,7 @@ static bool is_of(const struct val *v, enum class class)
 	case BLOCK_TYPE: return v->kind == V_TYPE && block;
 	case CONSTEXPR_TYPE: return v->kind == V_CONSTEXPR_TYPE;
 	case TUPLE_TYPE: return v->kind == V_TUPLE_TYPE;
-	case DESCRIPTOR: return v->kind == V_OBJECT && !strcmp(object_class(v), "tensor_descriptor");
+	case DESCRIPTOR: return v->kind == V_OBJECT && !strcmp(v->class->name, "tensor_descriptor");
 	case INT: return v->kind == V_INT || v->kind == V_BOOL;
 	case FLOAT: return v->kind == V_FLOAT;
 	case BOOL: return v->kind == V_BOOL;
@@ -305,9 +305,9 @@ static int instance_of(const struct val *v, const struct val *class)
 	}
 	if (class->kind != V_BUILTIN)
 		return -1;
-	for (u32 i = 0; i < ARRAY_LEN(class_names); i++)
-		if (builtin_find(class_names[i].in, class_names[i].name, strlen(class_names[i].name)) == class->builtin)
-			return is_of(v, class_names[i].class);
+	for (u32 i = 0; i < ARRAY_LEN(builtin_classes); i++)
+		if (builtin_find(builtin_classes[i].in, builtin_classes[i].name, strlen(builtin_classes[i].name)) == class->builtin)
+			return is_of(v, builtin_classes[i].class);
 	return -1;
 }
 

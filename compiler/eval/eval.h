@@ -9,12 +9,25 @@
 #include "ir/ir.h"
 #include "lang/ast.h"
 
-/* The type or the value of one parameter, as text: a type in Triton's notation ("*fp32:16", "i32", "i32:1", "fp32") or
- * a Python literal / name for a compile-time value. Both NULL: look at the source. */
+/* What one parameter gets: a tree, of which the leaves have a type or a value, as text: a type in Triton's notation
+ * ("*fp32:16", "i32", "i32:1", "fp32") or a Python literal / name for a compile-time value. Both NULL: look at the
+ * source. The type of a parameter may also be text of a whole tree: see parse_arg_spec. */
+enum arg_shape { ARG_LEAF, ARG_TUPLE, ARG_DESCRIPTOR };
+enum { MAX_DESCRIPTOR_RANK = 5 };
 struct arg_spec {
 	const char *type;
 	const char *constant;
+	enum arg_shape shape;
+	/* ARG_TUPLE: its elements. ARG_DESCRIPTOR: the base, the sizes, the strides but the last, which is 1 */
+	const struct arg_spec *items;
+	u32 nitems;
+	const char *const *fields; /* of a named tuple; else NULL */
+	i32 block_shape[MAX_DESCRIPTOR_RANK]; /* ARG_DESCRIPTOR: as many as the rank */
+	bool pads_with_nan;
 };
+/* The number of leaves. */
+u32 arg_leaves(const struct arg_spec *a);
+static inline u32 descriptor_rank(const struct arg_spec *a) { return a->nitems / 2; }
 
 /* The part of the standard library that is always there. */
 const struct module *library_core(struct arena *a, struct interner *names, struct diags *d);
@@ -50,5 +63,8 @@ struct sig_type {
 };
 /* False when `text` is not a type. */
 bool parse_sig_type(const char *text, struct sig_type *out);
+/* Types of composite arguments: "(*fp32, i32:16, None)", "(ptr=*fp32, shape=(i32, i32))", "tensordesc<fp16[64, 64]>",
+ * "tensordesc<fp16[64, 64]:16, nan>"; what is no type in a tuple is a value. Others are a leaf. False: it is none. */
+bool parse_arg_spec(struct arena *a, const char *text, struct arg_spec *out);
 
 #endif

@@ -101,6 +101,10 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 		r = namespace_lookup(e, v.namespace_, name);
 		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_TENSOR: return tensor_attribute(e, v, name, at);
+	case V_TUPLE: {
+		int field = class_field(v.class, name);
+		return field < 0 ? unknown_attribute(e, &v, name, at) : v.items[field];
+	}
 	case V_TYPE:
 	case V_CONSTEXPR_TYPE:
 	case V_TUPLE_TYPE:

@@ -5,7 +5,6 @@
 #include "eval/eval.h"
 
 enum {
-	MAX_FIELDS = 8, /* of an object */
 	MAX_CALL_DEPTH = 60,
 	MAX_NESTING = 1500,       /* of expressions being evaluated, over all calls: bounds the C stack */
 	MAX_BRANCHES = 200,       /* of run-time branches and loops inside each other, likewise */
@@ -54,17 +53,24 @@ enum namespace_ {
 	NS_PROPAGATE_NAN, /* tl.PropagateNan: ALL, NONE */
 };
 
+/* Of objects and of named tuples. */
+struct class {
+	const char *name;
+	const char *const *fields;
+	u32 nfields;
+};
+
 struct builtin;
 struct loop_range;
 
 struct val {
-	enum val_kind kind;
-	enum dtype dtype; /* V_TENSOR, V_TYPE: element type as the language sees it (with signedness) */
-	u8 pointers;      /* V_TENSOR, V_TYPE: levels of pointer above dtype */
-	u8 class;         /* V_OBJECT: see objects.c */
-	bool is_const;    /* V_TENSOR, V_TYPE: pointers that are not stored through */
-	bool to_block;    /* V_TYPE: a pointer to a block of that shape, not a tile of pointers */
-	bool is_list;     /* V_TUPLE: a list that nothing but one variable holds, which can be appended to */
+	enum val_kind kind : 8;
+	enum dtype dtype : 8; /* V_TENSOR, V_TYPE: element type as the language sees it (with signedness) */
+	u8 pointers;          /* V_TENSOR, V_TYPE: levels of pointer above dtype */
+	bool is_const;        /* V_TENSOR, V_TYPE: pointers that are not stored through */
+	bool to_block;        /* V_TYPE: a pointer to a block of that shape, not a tile of pointers */
+	bool is_list;         /* V_TUPLE: a list that nothing but one variable holds, which can be appended to */
+	const struct class *class; /* V_OBJECT, V_CLASS; V_TUPLE: of a named one; else NULL */
 	union {
 		bool boolean;
 		i128 integer;
@@ -158,6 +164,7 @@ struct eval {
 	struct map globals; /* struct definition → its value, a struct val */
 	struct map branches_run; /* struct branch → see branch_runs */
 	struct import_files imports;
+	VEC(const struct class *) tuple_classes;
 	struct map library; /* text of a part of the standard library → its struct module */
 	u32 host; /* of host code being evaluated: how deep */
 	u32 branches; /* run-time branches and loops around the current statement, over all calls */
@@ -175,6 +182,9 @@ struct cont {
 };
 
 enum flow { FLOW_NEXT, FLOW_RETURN };
+
+/* params.c: the parameters' values, and the parameters of the IR function */
+void bind_params(struct eval *e, const struct eval_request *req);
 
 /* eval.c: statements */
 enum flow exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer);
@@ -237,7 +247,10 @@ const struct func *library_function(struct eval *e, const char *name);
 u32 library_names(struct eval *e, const char *prefix, const char **names, u32 max);
 
 /* objects.c */
-const char *object_class(const struct val *v);
+/* The field of that name; -1: there is none. */
+int class_field(const struct class *c, const char *name);
+/* The class of all named tuples with these fields. */
+const struct class *tuple_class(struct eval *e, const char *const *fields, u32 n);
 struct val object_attribute(struct eval *e, struct val v, const char *name); /* V_ERROR: there is none */
 
 /* classes.c: types as values */

@@ -3,35 +3,51 @@
 
 #include "eval/args.h"
 
-static const struct {
-	const char *name;
-	const char *fields[MAX_FIELDS + 1];
-} classes[] = {
-	{"block_pointer", {"base", "shape", "strides", "offsets", "block_shape"}},
-	{"tensor_descriptor", {"base", "shape", "strides", "block_shape", "padding_option"}},
+static const struct class library_classes[] = {
+	{"block_pointer", (const char *const[]){"base", "shape", "strides", "offsets", "block_shape"}, 5},
+	{"tensor_descriptor", (const char *const[]){"base", "shape", "strides", "block_shape", "padding_option"}, 5},
 };
-
-const char *object_class(const struct val *v)
-{
-	return classes[v->class].name;
-}
 
 /* For the library: an object of the class with that name. */
 struct val bi_object(struct eval *e, const struct args *a)
 {
-	struct val v = {.kind = V_OBJECT, .items = a->at[1].items, .nitems = a->at[1].nitems};
+	const struct class *c = library_classes;
 	(void)e;
-	while (strcmp(classes[v.class].name, a->at[0].text) != 0)
-		v.class ++;
-	return v;
+	while (strcmp(c->name, a->at[0].text) != 0)
+		c++;
+	return (struct val){.kind = V_OBJECT, .class = c, .items = a->at[1].items, .nitems = a->at[1].nitems};
+}
+
+int class_field(const struct class *c, const char *name)
+{
+	for (u32 i = 0; c && i < c->nfields; i++)
+		if (!strcmp(c->fields[i], name))
+			return (int)i;
+	return -1;
+}
+
+const struct class *tuple_class(struct eval *e, const char *const *fields, u32 n)
+{
+	for (u32 i = 0; i < e->tuple_classes.len; i++) {
+		const struct class *c = e->tuple_classes.at[i];
+		u32 same = 0;
+		while (c->nfields == n && same < n && !strcmp(c->fields[same], fields[same]))
+			same++;
+		if (c->nfields == n && same == n)
+			return c;
+	}
+	struct class *c = arena_new(e->arena, struct class);
+	*c = (struct class){"tuple", fields, n};
+	vec_push(e->arena, &e->tuple_classes, c);
+	return c;
 }
 
 struct val object_attribute(struct eval *e, struct val v, const char *name)
 {
-	bool is_block_pointer = !strcmp(object_class(&v), "block_pointer");
-	for (u32 i = 0; i < v.nitems; i++)
-		if (!strcmp(classes[v.class].fields[i], name))
-			return v.items[i];
+	bool is_block_pointer = v.class == &library_classes[0];
+	int field = class_field(v.class, name);
+	if (field >= 0)
+		return v.items[field];
 	if (!strcmp(name, "dtype") && !is_block_pointer)
 		return val_dtype(v.items[0].dtype);
 	if (!strcmp(name, "type") || !strcmp(name, "block_type") || !strcmp(name, "dtype")) {
@@ -43,7 +59,7 @@ struct val object_attribute(struct eval *e, struct val v, const char *name)
 				    .items = shape.items,
 				    .nitems = shape.nitems};
 	}
-	const char *method = arena_printf(e->arena, "_%s_%s", object_class(&v), name);
+	const char *method = arena_printf(e->arena, "_%s_%s", v.class->name, name);
 	const struct func *f = library_function(e, intern_str(e->ctx->names, method));
 	return f ? bind_method(e, v, (struct val){.kind = V_FUNC, .func = f}) : val_error();
 }
@@ -99,7 +115,7 @@ static bool unwanted(struct eval *e, const struct args *a, u32 i)
 
 static bool check_block_pointer(struct eval *e, const struct args *a)
 {
-	if (!strcmp(object_class(&a->at[0]), "block_pointer"))
+	if (a->at[0].class == &library_classes[0])
 		return true;
 	eval_error(e, E_NOT_A_POINTER, a->loc[0], a->b->name, describe(e, &a->at[0]));
 	diag_hint(e->diags, "a descriptor has methods: x.load([…]), x.store([…], value)");

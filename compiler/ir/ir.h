@@ -246,6 +246,7 @@ struct kernel_param {
 	struct value *value;
 	i32 divisibility; /* 0 unknown; of the address in bytes for pointers, of the value for integers */
 	bool is_unsigned; /* of an integer, for the host */
+	u32 leaf;         /* which leaf of the kernel's arguments it is, counted over all of them */
 };
 
 /* A tensor map that the host makes at each launch and passes after the parameters: see lower/tma.c. Parameters are

@@ -569,6 +569,7 @@ static struct kernel *read_kernel(struct reader *r)
 			q.divisibility = attrs.hints ? attrs.hints->divisibility[0] : 0;
 			rd_define(r, q.name, q.value);
 			q.value->name = q.name;
+			q.leaf = params.len;
 			vec_push(r->ctx->arena, &params, q);
 		} while (rd_accept(r, ","));
 		rd_expect(r, ")");

@@ -37,9 +37,8 @@ static int parameters(const char *text, const char *kernel, struct parameter *ou
 	return n;
 }
 
-static void constant(FILE *f, const struct parameter *p, const tl_arg *a)
+static void constant(FILE *f, const tl_arg *a)
 {
-	fprintf(f, " -D '%s=", p->name);
 	switch (a->kind) {
 	case TL_ARG_NONE: fprintf(f, "None"); break;
 	case TL_ARG_BOOL: fprintf(f, a->i ? "True" : "False"); break;
@@ -49,15 +48,41 @@ static void constant(FILE *f, const struct parameter *p, const tl_arg *a)
 	case TL_ARG_STR: fprintf(f, "\"%s\"", a->s); break;
 	case TL_ARG_TYPE: fprintf(f, "%s", tl_dtype_name(a->dtype)); break;
 	case TL_ARG_FUNC: fprintf(f, "%s", a->s); break;
-	case TL_ARG_PTR: break;
+	case TL_ARG_PTR:
+	case TL_ARG_TUPLE:
+	case TL_ARG_DESCRIPTOR: break;
 	}
-	fprintf(f, "'");
+}
+
+static void descriptor(FILE *f, const tl_descriptor *d)
+{
+	bool wide = true;
+	fprintf(f, "tensordesc<%s[", tl_dtype_name(d->dtype));
+	for (int i = 0; i < d->rank; i++) {
+		fprintf(f, "%s%d", i ? "," : "", d->block_shape[i]);
+		wide &= d->shape[i] % 16 == 0;
+	}
+	fprintf(f, "]%s%s>", wide ? ":16" : "", d->pads_with_nan ? ",nan" : "");
 }
 
 static void type(FILE *f, const tl_arg *a)
 {
-	bool is_int = a->kind == TL_ARG_INT;
-	if (a->kind == TL_ARG_UINT && !a->typed)
+	bool is_int = a->kind == TL_ARG_INT && !a->constant;
+	if (a->kind == TL_ARG_TUPLE) {
+		fprintf(f, "(");
+		for (size_t i = 0; i < a->tuple->len; i++) {
+			if (a->tuple->names)
+				fprintf(f, "%s=", a->tuple->names[i]);
+			type(f, &a->tuple->items[i]);
+			fprintf(f, ",");
+		}
+		fprintf(f, ")");
+	} else if (a->kind == TL_ARG_DESCRIPTOR)
+		descriptor(f, a->descriptor);
+	else if (a->constant || a->kind == TL_ARG_NONE || a->kind == TL_ARG_STR || a->kind == TL_ARG_TYPE ||
+		 a->kind == TL_ARG_FUNC)
+		constant(f, a);
+	else if (a->kind == TL_ARG_UINT && !a->typed)
 		fprintf(f, "%s", a->u <= INT32_MAX ? "i32" : a->u <= INT64_MAX ? "i64" : "u64");
 	else if (a->kind == TL_ARG_PTR)
 		fprintf(f, "*%s%s", tl_dtype_name(a->dtype), (uintptr_t)a->ptr % 16 ? "" : ":16");
@@ -77,8 +102,11 @@ void write_command(FILE *f, const char *path, const char *text, const char *kern
 	const char *before = " -s '";
 	fprintf(f, "%s -k %s", path, kernel);
 	for (int i = 0; i < n && i < (int)nargs; i++)
-		if (p[i].constant || args[i].kind == TL_ARG_NONE)
-			constant(f, &p[i], &args[i]);
+		if (p[i].constant || args[i].kind == TL_ARG_NONE) {
+			fprintf(f, " -D '%s=", p[i].name);
+			constant(f, &args[i]);
+			fprintf(f, "'");
+		}
 	for (int i = 0; i < n && i < (int)nargs; i++) {
 		if (p[i].constant || p[i].annotated || args[i].kind == TL_ARG_NONE)
 			continue;

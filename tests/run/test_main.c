@@ -21,6 +21,7 @@ int main(int argc, char **argv)
 		{"alias", theme_alias},
 		{"blocks", theme_blocks},
 		{"values", theme_values},
+		{"composite", theme_composite},
 		{"library", theme_library},
 		{"device", theme_device},
 		{"libdevice", theme_libdevice},

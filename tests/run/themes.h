@@ -21,6 +21,7 @@ void theme_table(struct suite *s);
 void theme_alias(struct suite *s);
 void theme_blocks(struct suite *s);
 void theme_values(struct suite *s);
+void theme_composite(struct suite *s);
 void theme_library(struct suite *s);
 void theme_device(struct suite *s);
 void theme_libdevice(struct suite *s);

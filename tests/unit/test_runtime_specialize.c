@@ -32,7 +32,26 @@ static void open(struct fixture *f, const char *params)
 	params_of_func(&f->unit.arena, f->unit.module->funcs.at[0], &f->params);
 }
 
-/* "type or =constant" of every parameter, between commas. */
+/* "type or =constant", or a tree of these. */
+static void show(struct strbuf *out, const struct arg_spec *s)
+{
+	if (s->shape == ARG_LEAF) {
+		sb_printf(out, "%s%s", s->constant ? "=" : "", s->constant ? s->constant : s->type ? s->type : "-");
+		return;
+	}
+	sb_puts(out, s->shape == ARG_TUPLE ? "(" : s->pads_with_nan ? "nan[" : "desc[");
+	for (u32 i = 0; i < s->nitems; i++) {
+		sb_puts(out, i ? "," : "");
+		if (s->fields)
+			sb_printf(out, "%s:", s->fields[i]);
+		show(out, &s->items[i]);
+	}
+	for (u32 i = 0; s->shape == ARG_DESCRIPTOR && i < descriptor_rank(s); i++)
+		sb_printf(out, "%s%d", i ? "x" : ";", s->block_shape[i]);
+	sb_puts(out, s->shape == ARG_TUPLE ? ")" : "]");
+}
+
+/* The specs of every parameter, between commas. */
 static const char *texts(struct fixture *f, const tl_arg *args, size_t n)
 {
 	struct strbuf sb = {.arena = &f->unit.arena};
@@ -43,9 +62,10 @@ static const char *texts(struct fixture *f, const tl_arg *args, size_t n)
 	if (s)
 		return tl_error(NULL);
 	const struct arg_spec *specs = specialize_text(&f->unit.arena, &f->params, args, n);
-	for (u32 i = 0; i < f->params.len; i++)
-		sb_printf(&sb, "%s%s%s", i ? "," : "", specs[i].constant ? "=" : "",
-			  specs[i].constant ? specs[i].constant : specs[i].type ? specs[i].type : "-");
+	for (u32 i = 0; i < f->params.len; i++) {
+		sb_puts(&sb, i ? "," : "");
+		show(&sb, &specs[i]);
+	}
 	return sb.at;
 }
 
@@ -355,13 +375,96 @@ static void ir_text(void **state)
 	unit_free(&f.unit);
 }
 
+/* --- tuples and descriptors ---------------------------------------------------------------------------------- */
+
+#define TUPLE(...)                                                                                                     \
+	(tl_tuple_arg(&(tl_tuple){sizeof((tl_arg[]){__VA_ARGS__}) / sizeof(tl_arg), (tl_arg[]){__VA_ARGS__}, NULL}))
+static const char *const field_names[] = {"x", "y", "z"};
+#define NAMED(...)                                                                                                     \
+	(tl_tuple_arg(                                                                                                 \
+		&(tl_tuple){sizeof((tl_arg[]){__VA_ARGS__}) / sizeof(tl_arg), (tl_arg[]){__VA_ARGS__}, field_names}))
+static const tl_descriptor tile = {TL_F16, 2, (void *)(uintptr_t)0x10000, {48, 40}, {80, 1}, {16, 64}, false};
+
+static void tuples(void **state)
+{
+	(void)state;
+	check("t", "(*fp32:16,i32:1,=None)", TUPLE(tl_ptr(TL_F32, aligned), tl_int(1), tl_none()));
+	check("t, n", "(i32,()),i32", TUPLE(tl_int(5), tl_tuple_arg(&(tl_tuple){0})), tl_int(3));
+	check("t", "(x:(=\"relu\",fp64),y:=tl.float16)",
+	      NAMED(TUPLE(tl_str("relu"), tl_float_typed(TL_F64, 1)), tl_type(TL_F16)));
+	check("t", "(=4,=True,i1)", TUPLE(tl_constexpr(tl_int(4)), tl_constexpr(tl_bool(true)), tl_bool(true)));
+	check("t: tl.constexpr", "(=4,(=None))", TUPLE(tl_int(4), TUPLE(tl_none())));
+	check("n", "=7", tl_constexpr(tl_int(7)));
+	check("t, n=5", "(i32),i32", TUPLE(tl_int(4)));
+}
+
+static void descriptors(void **state)
+{
+	(void)state;
+	check("d", "desc[*fp16:16,i32:16,i32:8,i64:16;16x64]", tl_desc(&tile));
+	tl_descriptor d = tl_describe(TL_F32, aligned, 3, (int64_t[]){1, 3, 4}, (int32_t[]){1, 2, 4});
+	d.pads_with_nan = true;
+	check("t, n", "(i32,nan[*fp32:16,i32,i32,i32,i64:4,i64:4;1x2x4]),i32", TUPLE(tl_int(2), tl_desc(&d)),
+	      tl_int(5));
+	assert_int_equal(d.strides[0], 12);
+	assert_int_equal(d.strides[1], 4);
+}
+
+static void composite_keys(void **state)
+{
+	(void)state;
+	tl_descriptor d = tile, nan = tile, block = tile, shape = tile, odd_shape = tile;
+	d.shape[0] = 16;
+	nan.pads_with_nan = true;
+	block.block_shape[0] = 8;
+	shape.shape[1] = 24;
+	odd_shape.shape[1] = 41;
+	assert_true(same_key("d", tl_desc(&tile), tl_desc(&d)));
+	assert_true(same_key("d", tl_desc(&tile), tl_desc(&shape)));
+	assert_false(same_key("d", tl_desc(&tile), tl_desc(&nan)));
+	assert_false(same_key("d", tl_desc(&tile), tl_desc(&block)));
+	assert_false(same_key("d", tl_desc(&tile), tl_desc(&odd_shape)));
+	assert_true(same_key("t", TUPLE(tl_int(2), tl_int(3)), TUPLE(tl_int(4), tl_int(5))));
+	assert_false(same_key("t", TUPLE(tl_int(2), tl_int(3)), NAMED(tl_int(2), tl_int(3))));
+	assert_false(same_key("t", TUPLE(tl_int(2), TUPLE(tl_int(3))), TUPLE(TUPLE(tl_int(2)), tl_int(3))));
+	assert_false(same_key("t", TUPLE(tl_constexpr(tl_int(2))), TUPLE(tl_constexpr(tl_int(3)))));
+}
+
+static void composites_refused(void **state)
+{
+	(void)state;
+	assert_has(
+		refused("a, t", ARGS(tl_int(1), TUPLE(tl_int(2), TUPLE(tl_ptr(TL_F32, (void *)(uintptr_t)0x10002))))),
+		"k: argument 2, 't'[1][0], must be a pointer or a number");
+	assert_has(refused("t", ARGS(NAMED(tl_int_typed(TL_I8, 300)))),
+		   "k: argument 1, 't'.x, must be a pointer or a number");
+	assert_has(refused("t: tl.int32", ARGS(TUPLE(tl_int(2)))), "must be a number of type i32; it is a tuple");
+	assert_has(refused("t: tl.constexpr", ARGS(TUPLE(tl_ptr(TL_F32, aligned)))),
+		   "'t'[0], must be a compile-time value");
+	assert_has(refused("t: tl.constexpr", ARGS(tl_desc(&tile))), "'t': the descriptor is no compile-time value");
+	assert_has(refused("t", ARGS(tl_constexpr(tl_desc(&tile)))), "it is a descriptor");
+	assert_has(refused("t", ARGS(tl_desc(NULL))), "'t': the descriptor is NULL");
+	assert_has(refused("t", ARGS(tl_tuple_arg(NULL))), "'t': the tuple is NULL");
+	assert_has(refused("t", ARGS(tl_tuple_arg(&(tl_tuple){1, NULL, NULL}))), "'t': the tuple has no items");
+	tl_arg loop;
+	tl_tuple around = {1, &loop, NULL};
+	loop = tl_tuple_arg(&around);
+	assert_has(refused("t", ARGS(loop)), "the tuple is nested too deeply");
+	tl_arg many[400];
+	for (int i = 0; i < 400; i++)
+		many[i] = tl_int(i);
+	tl_tuple list = {400, many, NULL};
+	assert_has(refused("t", ARGS(TUPLE(tl_tuple_arg(&list), tl_tuple_arg(&list)))), "more than 512 parts");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pointers),    cmocka_unit_test(integers),  cmocka_unit_test(annotated_integers),
-		cmocka_unit_test(other_kinds), cmocka_unit_test(constants), cmocka_unit_test(large_integers),
-		cmocka_unit_test(keys),        cmocka_unit_test(long_keys), cmocka_unit_test(defaults),
-		cmocka_unit_test(bits),        cmocka_unit_test(ir_text),
+		cmocka_unit_test(pointers),    cmocka_unit_test(integers),       cmocka_unit_test(annotated_integers),
+		cmocka_unit_test(other_kinds), cmocka_unit_test(constants),      cmocka_unit_test(large_integers),
+		cmocka_unit_test(keys),        cmocka_unit_test(long_keys),      cmocka_unit_test(defaults),
+		cmocka_unit_test(bits),        cmocka_unit_test(ir_text),        cmocka_unit_test(tuples),
+		cmocka_unit_test(descriptors), cmocka_unit_test(composite_keys), cmocka_unit_test(composites_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
