@@ -61,7 +61,7 @@ static bool already_said(struct diags *d, enum diag_id id, struct loc at)
 	for (u32 i = 0; i < d->seen.len; i++)
 		if (d->seen.at[i].id == id && loc_equals(d->seen.at[i].loc, at))
 			return true;
-	vec_push(d->arena, &d->seen, ((struct diag_place){id, at}));
+	vec_push(d->arena, &d->seen, ((struct diag_place){id, at, d->text.len}));
 	return false;
 }
 
@@ -133,6 +133,8 @@ void diags_cut(struct diags *d, u32 text_len)
 		d->text.at[text_len] = 0;
 	while (d->messages.len && d->messages.at[d->messages.len - 1].at >= text_len)
 		d->messages.len--;
+	while (d->seen.len && d->seen.at[d->seen.len - 1].at >= text_len)
+		d->seen.len--;
 }
 
 struct loc loc_join(struct loc a, struct loc b)

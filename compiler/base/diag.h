@@ -52,6 +52,7 @@ struct message {
 struct diag_place {
 	enum diag_id id; /* of errors NDIAGS: one error a place is enough, whatever follows from it */
 	struct loc loc;
+	u32 at; /* where in diags.text the message begins */
 };
 
 struct diags {
