@@ -141,7 +141,8 @@ struct param {
 
 enum func_kind {
 	FUNC_JIT,       /* @triton.jit */
-	FUNC_CONSTEXPR, /* @triton.constexpr_function: runs at compile time on compile-time values */
+	/* @triton.constexpr_function, and methods without a decorator: run at compile time, keep numbers as they are */
+	FUNC_CONSTEXPR,
 };
 
 struct func {
@@ -153,6 +154,31 @@ struct func {
 	struct body body;
 	const char *doc; /* docstring or NULL */
 	bool has_named_exprs; /* ':=' stands in it */
+	struct module *module;
+	bool is_init;    /* the __init__ of a class: makes its first parameter */
+};
+
+/* A class that kernels know: NamedTuple, or @triton.language.core._aggregate. */
+struct field {
+	const char *name;
+	struct loc loc;
+	struct expr *annotation, *value; /* annotation NULL: a value of the class; value NULL: no default */
+};
+
+enum method_kind { METHOD, METHOD_STATIC, METHOD_OF_CLASS, METHOD_PROPERTY };
+
+struct method {
+	enum method_kind kind;
+	struct func *func;
+};
+
+struct class_def {
+	const char *name;
+	struct loc loc; /* of the name */
+	struct expr **bases;
+	u32 nbases;
+	VEC(struct field) fields;
+	VEC(struct method) methods;
 	struct module *module;
 };
 
@@ -181,13 +207,14 @@ enum definition_kind {
 	DEF_STAR,    /* `from target import *`, under the name "*" */
 	DEF_JIT,     /* func */
 	DEF_HOST,    /* a plain Python function */
+	DEF_CLASS,   /* a class that kernels know: from its name to its end; parsed only when a kernel uses it */
 };
 
 struct definition {
 	enum definition_kind kind;
 	const char *name;
 	struct loc loc;
-	u32 start, end;      /* DEF_VALUE: the expression, as offsets into the source */
+	u32 start, end;      /* DEF_VALUE, DEF_CLASS: the text, as offsets into the source */
 	const char *target;  /* of imports, dotted: "triton.language", "..utils.f" */
 	struct func *func;
 	const struct branch *branch;     /* that it stands in; NULL: none */
@@ -209,6 +236,10 @@ struct module *parse_module(struct arena *arena, struct interner *names, struct 
 /* Parses one expression out of [start, end) of a file; NULL after an error. */
 struct expr *parse_expression(struct arena *arena, struct interner *names, struct diags *diags, u16 file, u32 start,
 			      u32 end);
+
+/* Parses one class, from its name to its end; NULL after an error. Its functions are of m. */
+struct class_def *parse_class(struct arena *arena, struct interner *names, struct diags *diags, struct module *m,
+			      u32 start, u32 end);
 
 /* Python's escapes in the len bytes at s, except \N{…}; unknown ones stay as they are. */
 const char *unescape_string(struct arena *a, const char *s, u32 len, u32 *out_len);

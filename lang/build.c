@@ -321,12 +321,10 @@ param_vec *add_parameter(struct parser *p, param_vec *list, struct param q)
 	return list;
 }
 
-void add_function(struct parser *p, enum func_kind kind, const struct branch *branch, const char *name,
-		  struct loc loc, param_vec *params, struct body body)
+struct func *new_function(struct parser *p, const char *name, struct loc loc, param_vec *params, struct body body)
 {
 	struct func *f = arena_new(p->arena, struct func);
-	*f = (struct func){.kind = kind,
-			   .name = name,
+	*f = (struct func){.name = name,
 			   .loc = loc,
 			   .params = params->at,
 			   .nparams = params->len,
@@ -343,6 +341,14 @@ void add_function(struct parser *p, enum func_kind kind, const struct branch *br
 		f->body.at++;
 		f->body.len--;
 	}
+	return f;
+}
+
+void add_function(struct parser *p, enum func_kind kind, const struct branch *branch, const char *name,
+		  struct loc loc, param_vec *params, struct body body)
+{
+	struct func *f = new_function(p, name, loc, params, body);
+	f->kind = kind;
 	const struct func *earlier = map_get(&p->module->by_name, name); /* of one name, the last counts */
 	u32 at = 0;
 	while (at < p->module->funcs.len && p->module->funcs.at[at] != earlier)
@@ -356,4 +362,38 @@ void add_function(struct parser *p, enum func_kind kind, const struct branch *br
 	*d = (struct definition){.kind = DEF_JIT, .name = name, .loc = loc, .func = f, .branch = branch,
 				 .before = map_get(&p->module->definitions, name)};
 	map_put(&p->module->definitions, name, d);
+}
+
+/* --- classes ------------------------------------------------------------------------------------------------- */
+
+void add_class_statement(struct parser *p, const struct stmt *s)
+{
+	struct class_def *c = p->class;
+	if (s->kind == ST_ANN && s->target->kind == EX_NAME)
+		vec_push(p->arena, &c->fields, ((struct field){s->target->name, s->loc, s->annotation, s->value}));
+	else if (s->kind == ST_ASSIGN && s->ntargets == 1 && s->targets[0]->kind == EX_NAME)
+		vec_push(p->arena, &c->fields, ((struct field){s->targets[0]->name, s->loc, NULL, s->value}));
+	else if (s->kind != ST_PASS && s->kind != ST_EXPR)
+		diag(p->diags, E_CLASS_STATEMENT, s->loc, c->name);
+}
+
+void add_method(struct parser *p, struct func *f, const expr_vec *decorators)
+{
+	static const struct {
+		const char *name;
+		enum method_kind kind;
+	} known[] = {{"staticmethod", METHOD_STATIC}, {"classmethod", METHOD_OF_CLASS}, {"property", METHOD_PROPERTY}};
+	struct method m = {METHOD, f};
+	f->kind = FUNC_CONSTEXPR;
+	for (u32 i = 0; i < decorators->len; i++) {
+		const struct expr *x = decorators->at[i];
+		x = x->kind == EX_CALL ? x->a : x;
+		const char *name = x->kind == EX_NAME || x->kind == EX_ATTR ? x->name : "";
+		for (u32 k = 0; k < ARRAY_LEN(known); k++)
+			m.kind = strcmp(known[k].name, name) ? m.kind : known[k].kind;
+		if (!strcmp(name, "jit"))
+			f->kind = FUNC_JIT;
+	}
+	f->is_init = m.kind == METHOD && !strcmp(f->name, "__init__") && f->nparams;
+	vec_push(p->arena, &p->class->methods, m);
 }

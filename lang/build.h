@@ -59,6 +59,12 @@ param_vec *add_parameter(struct parser *p, param_vec *list, struct param q);
 void add_function(struct parser *p, enum func_kind kind, const struct branch *branch, const char *name,
 		  struct loc loc, param_vec *params, struct body body);
 
+/* A function that is not entered into the module. */
+struct func *new_function(struct parser *p, const char *name, struct loc loc, param_vec *params, struct body body);
+/* A statement in the class that is being parsed: a field, a value, a docstring. */
+void add_class_statement(struct parser *p, const struct stmt *s);
+void add_method(struct parser *p, struct func *f, const expr_vec *decorators);
+
 /* --- errors (syntax_error.c) --------------------------------------------------------------------------------- */
 
 /* Reports the token `got` at `at`; `wanted`, if not NULL, is the only token that would fit. Both are bison's names of

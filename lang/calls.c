@@ -35,6 +35,9 @@ static void search_name(struct search *s, const struct expr *x, bool called)
 	const struct func *f = map_get(&m->by_name, x->name);
 	if (f)
 		search_func(s, f);
+	/* methods of its classes are not looked at */
+	const struct definition *d = map_get(&m->definitions, x->name);
+	s->found |= d && d->kind == DEF_CLASS;
 	const char *target = imported_name(m, x->name), *last = target ? strrchr(target, '.') : NULL;
 	/* what a function of another file does is not looked at */
 	s->found |= (last && !strcmp(last + 1, s->name)) || (called && target && strncmp(target, "triton", 6) != 0);

@@ -313,18 +313,68 @@ static void read_decorator(struct parser *p)
 {
 	struct token name = raw_token(p);
 	enum func_kind kind;
-	if (name.kind == NAME && decorator_kind(p, dotted_name(p, name), &kind)) {
-		p->pending_kind = true;
-		p->kind = kind;
-	} else if (name.kind != NAME) {
+	if (name.kind == NAME) {
+		const char *dotted = dotted_name(p, name), *last = strrchr(resolved(p, dotted), '.');
+		p->pending_class |= last && (!strcmp(last, "._aggregate") || !strcmp(last, ".aggregate"));
+		if (decorator_kind(p, dotted, &kind)) {
+			p->pending_kind = true;
+			p->kind = kind;
+		}
+	} else {
 		unread_token(p, name);
 	}
 	skip_line(p);
 }
 
+/* The rest of a line of a class; the class ends behind it or later. */
+static void read_class_line(struct parser *p)
+{
+	for (struct token t = raw_token(p); t.kind && t.kind != NEWLINE; t = raw_token(p))
+		p->class_line->end = t.end;
+}
+
+/* Does this token in the parentheses of a class name a class that kernels know? */
+static bool is_known_base(struct parser *p, const struct token *t)
+{
+	const struct definition *d = t->kind == NAME ? map_get(&p->module->definitions, t->value.name) : NULL;
+	return t->kind == NAME && (!strcmp(t->value.name, "NamedTuple") || (d && d->kind == DEF_CLASS) ||
+				   (d && d->target && !strcmp(d->target, "typing.NamedTuple")));
+}
+
+/* Behind `class`. False, with the line read, when kernels do not know the class. */
+static bool read_class(struct parser *p, int indent, bool aggregate)
+{
+	struct token name = raw_token(p), t = name;
+	struct definition d = {.kind = DEF_CLASS, .name = name.value.name, .loc = name.loc, .start = name.start};
+	if (name.kind != NAME) {
+		unread_token(p, name);
+		return false;
+	}
+	bool known = aggregate;
+	int depth = 0;
+	for (t = raw_token(p); t.kind && t.kind != NEWLINE; t = raw_token(p)) {
+		depth += (t.kind == '(') - (t.kind == ')');
+		known |= depth == 1 && is_known_base(p, &t);
+		d.end = t.end;
+	}
+	unread_token(p, t);
+	if (!known || (p->host_scope >= 0 && map_get(&p->module->definitions, d.name)))
+		return false;
+	define(p, d);
+	p->class_line = map_get(&p->module->definitions, d.name);
+	p->class_indent = indent;
+	return true;
+}
+
 bool host_line(struct parser *p, struct token t)
 {
 	int alt, indent = indentation(p, &t, &alt);
+	if (indent > p->class_indent && p->class_indent >= 0) {
+		unread_token(p, t);
+		read_class_line(p);
+		return false;
+	}
+	p->class_indent = -1;
 	if (indent <= p->host_scope)
 		p->host_scope = -1;
 	struct branch *same = p->host_scope < 0 ? leave(p, indent) : NULL;
@@ -334,6 +384,8 @@ bool host_line(struct parser *p, struct token t)
 	}
 	bool pending = p->pending_kind;
 	p->pending_kind = false;
+	bool aggregate = p->pending_class;
+	p->pending_class = false;
 	if (t.kind == DEF && pending) {
 		p->in_kernel = true;
 		p->base_indent = indent;
@@ -343,6 +395,8 @@ bool host_line(struct parser *p, struct token t)
 		return true;
 	}
 	bool of_module = p->host_scope < 0;
+	if (t.kind == CLASS && read_class(p, indent, aggregate))
+		return false;
 	if (of_module && (t.kind == DEF || t.kind == CLASS || t.kind == ASYNC))
 		p->host_scope = indent;
 	if (of_module && t.kind != CLASS && t.kind != ASYNC) {

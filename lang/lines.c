@@ -88,6 +88,8 @@ static struct token produce(struct parser *p)
 	struct token t, out = {0};
 	if (p->expression_only)
 		return expression_token(p);
+	if (p->class_only && !p->last_kind)
+		return (struct token){.kind = START_CLASS};
 	while (!p->at_end) {
 		if (p->pending_dedents) {
 			p->pending_dedents--;

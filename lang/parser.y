@@ -26,6 +26,7 @@ union parser_value {
 	struct call_args *args;
 	enum operator op;
 	const struct branch *branch;
+	struct func *func;
 };
 #define YYLLOC_DEFAULT(cur, rhs, n) ((cur) = (n) ? loc_join(YYRHSLOC(rhs, 1), YYRHSLOC(rhs, n)) : YYRHSLOC(rhs, 0))
 }
@@ -48,7 +49,7 @@ static int tl_yylex(union parser_value *value, struct loc *loc, struct parser *p
 static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 }
 
-%token NEWLINE INDENT DEDENT START_EXPRESSION
+%token NEWLINE INDENT DEDENT START_EXPRESSION START_CLASS
 %token <branch> JIT_DEF CONSTEXPR_DEF
 %token UNTERMINATED_STRING BAD_TOKEN
 %token <name> NAME
@@ -71,9 +72,10 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %type <exprs> clauses
 %type <expr> tests subscript subscripts slice_part strings argument_value return_value
 %type <expr> loop_target
-%type <exprs> loop_targets test_list dict_list subscript_list or_list and_list targets
+%type <exprs> loop_targets test_list dict_list subscript_list or_list and_list targets decorators
+%type <func> plain_function
 %type <args> arguments argument_list
-%type <stmt> statement simple compound small if_statement expression_statement
+%type <stmt> statement simple compound block small if_statement expression_statement
 %type <stmts> statements small_list
 %type <body> suite else_part
 %type <arms> elifs
@@ -85,6 +87,10 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 
 start: module
      | START_EXPRESSION tests { p->expression = $tests; }
+     | START_CLASS NAME[name] {
+	p->class->name = $name;
+	p->class->loc = @name;
+     } bases ':' class_suite
      ;
 
 module: %empty
@@ -97,6 +103,28 @@ function: JIT_DEF NAME '(' parameters ')' return_annotation ':' suite {
 	}
 	| CONSTEXPR_DEF NAME '(' parameters ')' return_annotation ':' suite {
 		add_function(p, FUNC_CONSTEXPR, $CONSTEXPR_DEF, $NAME, @NAME, $parameters, $suite);
+	}
+	;
+
+bases: %empty
+     | '(' arguments ')' { p->class->bases = $arguments->items.at; p->class->nbases = $arguments->items.len; }
+     ;
+class_suite: simple { add_class_statement(p, $simple); }
+	   | NEWLINE INDENT members DEDENT
+	   ;
+members: %empty | members member;
+member: simple { add_class_statement(p, $simple); }
+      | plain_function { add_method(p, $plain_function, &(expr_vec){0}); }
+      | decorators plain_function { add_method(p, $plain_function, $decorators); }
+      | block { add_class_statement(p, $block); }
+      | error NEWLINE %prec NO_BLOCK { yyerrok; }
+      | error NEWLINE INDENT statements DEDENT { yyerrok; }
+      ;
+decorators: '@' test NEWLINE { $$ = expr_list(p, $test); }
+	  | decorators[list] '@' test NEWLINE { vec_push(p->arena, $list, $test); $$ = $list; }
+	  ;
+plain_function: DEF NAME '(' parameters ')' return_annotation ':' suite {
+		$$ = new_function(p, $NAME, @NAME, $parameters, $suite);
 	}
 	;
 
@@ -200,7 +228,12 @@ augmented: ADD_EQ { $$ = OP_ADD; } | SUB_EQ { $$ = OP_SUB; } | MUL_EQ { $$ = OP_
 	 | POW_EQ { $$ = OP_POW; } | MATMUL_EQ { $$ = OP_MATMUL; }
 	 ;
 
-compound: if_statement
+compound: block
+	| DEF NAME '(' parameters ')' return_annotation ':' suite {
+		$$ = ast_unsupported_stmt(p, "a nested def", @DEF);
+	}
+	;
+block: if_statement
 	| FOR loop_target[target] IN tests[over] ':' suite else_part {
 		check_target(p, $target, false);
 		$$ = ast_stmt(p, ST_FOR, @FOR);
@@ -223,9 +256,6 @@ compound: if_statement
 	| EXCEPT ':' suite { $$ = ast_unsupported_stmt(p, "except", @EXCEPT); }
 	| FINALLY ':' suite { $$ = ast_unsupported_stmt(p, "finally", @FINALLY); }
 	| CLASS test ':' suite { $$ = ast_unsupported_stmt(p, "class", @CLASS); }
-	| DEF NAME '(' parameters ')' return_annotation ':' suite {
-		$$ = ast_unsupported_stmt(p, "a nested def", @DEF);
-	}
 	;
 loop_target: primary
 	   | primary ',' { $$ = ast_sequence(p, EX_TUPLE, NULL, $primary, @$); }
@@ -413,7 +443,8 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message)
 
 static void run_parser(struct parser *p)
 {
-	scan_open(p, p->expression_only ? p->at : 0, p->expression_only ? p->limit : (u32)p->src->len);
+	bool part = p->expression_only || p->class_only;
+	scan_open(p, part ? p->at : 0, part ? p->limit : (u32)p->src->len);
 	tl_yyparse(p);
 	scan_close(p);
 }
@@ -421,7 +452,7 @@ static void run_parser(struct parser *p)
 struct module *parse_module(struct arena *arena, struct interner *names, struct diags *diags, u16 file)
 {
 	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = file, .line_start = true,
-			   .host_scope = -1};
+			   .host_scope = -1, .class_indent = -1};
 	p.src = diags->sources.at[file];
 	p.module = arena_new(arena, struct module);
 	struct map empty = {.arena = arena};
@@ -440,4 +471,27 @@ struct expr *parse_expression(struct arena *arena, struct interner *names, struc
 	p.limit = end;
 	run_parser(&p);
 	return diags->nerrors == errors ? p.expression : NULL;
+}
+
+struct class_def *parse_class(struct arena *arena, struct interner *names, struct diags *diags, struct module *m,
+			      u32 start, u32 end)
+{
+	u32 errors = diags->nerrors;
+	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = m->file, .class_only = true,
+			   .in_kernel = true, .nindents = 1};
+	p.src = diags->sources.at[m->file];
+	p.at = start;
+	p.limit = end;
+	p.module = m;
+	p.class = arena_new(arena, struct class_def);
+	p.class->module = m;
+	u32 line = 1, col = 1;
+	while (line < p.src->nlines && p.src->line_start[line] <= start)
+		line++;
+	for (const char *s = p.src->text + p.src->line_start[line - 1]; *s == ' ' || *s == '\t'; s++)
+		col++;
+	struct token first = {.loc = {line, (u16)col, 1, m->file}};
+	p.base_indent = p.indents[0] = indentation(&p, &first, &p.alt_indents[0]);
+	run_parser(&p);
+	return diags->nerrors == errors ? p.class : NULL;
 }

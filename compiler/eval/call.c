@@ -85,11 +85,12 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 
 /* --- builtins ------------------------------------------------------------------------------------------------ */
 
-/* One parameter of a signature string: "name", "name=default" or "*name". */
+/* One parameter of a signature string: "name", "name=default", "*name" or "**name". */
 struct formal {
 	const char *name;
 	u32 len;
 	bool star, optional;
+	bool rest; /* "**name": a dict of the other keywords */
 	struct val value;
 };
 
@@ -117,8 +118,9 @@ static u32 parse_signature(const char *s, struct formal *out)
 		struct formal f = {0};
 		while (*s == ' ' || *s == ',')
 			s++;
-		f.star = *s == '*';
-		s += f.star;
+		f.rest = !strncmp(s, "**", 2);
+		f.star = *s == '*' && !f.rest;
+		s += f.rest ? 2 : f.star;
 		f.name = s;
 		f.len = (u32)strcspn(s, ",=");
 		s += f.len;
@@ -171,7 +173,9 @@ static struct val call_builtin(struct eval *e, const struct builtin *b, const st
 			continue;
 		given[i] = true;
 		locs[i] = pos_loc[taken];
-		if (f[i].star) {
+		if (f[i].rest) {
+			given[i] = false;
+		} else if (f[i].star) {
 			bound[i] = npos - taken == 1 && pos[taken].kind == V_TUPLE
 					   ? pos[taken]
 					   : val_tuple(pos + taken, npos - taken);
@@ -182,12 +186,23 @@ static struct val call_builtin(struct eval *e, const struct builtin *b, const st
 	}
 	if (taken < npos)
 		return eval_error(e, E_TOO_MANY_ARGS, pos_loc[taken], b->name, n, npos);
+	struct formal *rest = n && f[n - 1].rest ? &f[n - 1] : NULL;
+	struct val *others = rest ? arena_array(e->arena, struct val, 2 * nnamed) : NULL;
+	if (rest) {
+		given[n - 1] = true;
+		bound[n - 1] = (struct val){.kind = V_DICT, .items = others};
+	}
 	for (u32 k = 0; k < nnamed; k++) {
 		const char *names[MAX_ARGS];
 		u32 i = 0;
 		for (; i < n; i++)
 			if (strlen(named[k].name) == f[i].len && !memcmp(named[k].name, f[i].name, f[i].len))
 				break;
+		if (i == n && rest) {
+			others[bound[n - 1].nitems++] = val_str(named[k].name, (u32)strlen(named[k].name));
+			others[bound[n - 1].nitems++] = named[k].val;
+			continue;
+		}
 		if (i == n) {
 			for (u32 j = 0; j < n; j++)
 				names[j] = formal_name(e, &f[j]);
@@ -267,6 +282,8 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	}
 	frame.ret = val_none();
 	exec_body(e, &f->body, 0, NULL);
+	if (f->is_init)
+		frame.ret = find_var(&frame, f->params[0].name)->val;
 	e->frame = caller;
 	e->b.loc = user_loc(e, at);
 	return frame.ret;
@@ -286,6 +303,13 @@ static struct val call_val(struct eval *e, struct val callee, const struct val *
 	case V_BUILTIN: return call_builtin(e, callee.builtin, pos, pos_loc, npos, named, nnamed, at);
 	case V_FUNC: return call_func_at(e, callee.func, pos, pos_loc, npos, named, nnamed, at);
 	case V_HOST: return host_call(e, callee, pos, npos, at);
+	case V_CLASS: return make_object(e, callee.class, &(struct call){pos, pos_loc, npos, named, nnamed, at});
+	case V_OBJECT: {
+		struct val method = find_special(e, callee, "__call__", at);
+		if (method.kind == V_ERROR)
+			return eval_error(e, E_NOT_CALLABLE, at, describe(e, &callee));
+		return call_val(e, method, pos, pos_loc, npos, named, nnamed, at);
+	}
 	case V_CONSTEXPR:
 		if (npos == 1 && !nnamed && known_number(pos[0]).kind != V_TENSOR)
 			return known_numbers(e, pos[0]);
@@ -303,6 +327,11 @@ static struct val call_val(struct eval *e, struct val callee, const struct val *
 	}
 	default: return eval_error(e, E_NOT_CALLABLE, at, describe(e, &callee));
 	}
+}
+
+struct val call_value(struct eval *e, struct val callee, const struct call *c)
+{
+	return call_val(e, callee, c->pos, c->pos_loc, c->npos, c->named, c->nnamed, c->at);
 }
 
 struct val call_std(struct eval *e, const char *name, const struct val *args, u32 nargs)
@@ -343,12 +372,15 @@ struct val eval_call(struct eval *e, const struct expr *x)
 		}
 	}
 	struct named_val *named = arena_array(e->arena, struct named_val, x->nkeywords);
+	u32 nnamed = 0;
 	for (u32 i = 0; i < x->nkeywords; i++) {
-		named[i] =
-			(struct named_val){x->keywords[i].name, eval_expr(e, x->keywords[i].value), x->keywords[i].loc};
-		failed |= named[i].val.kind == V_ERROR;
+		const struct keyword *k = &x->keywords[i];
+		if (!strcmp(k->name, "_semantic") || !strcmp(k->name, "_builder") || !strcmp(k->name, "_generator"))
+			continue; /* Triton's own objects, which methods without a decorator pass on */
+		named[nnamed] = (struct named_val){k->name, eval_expr(e, k->value), k->loc};
+		failed |= named[nnamed++].val.kind == V_ERROR;
 	}
 	if (failed)
 		return val_error();
-	return call_val(e, callee, pos.at, locs.at, pos.len, named, x->nkeywords, x->loc);
+	return call_val(e, callee, pos.at, locs.at, pos.len, named, nnamed, x->loc);
 }

@@ -27,6 +27,8 @@ struct val type_of(struct eval *e, const struct val *v)
 		t.kind = V_TUPLE_TYPE;
 		return t;
 	}
+	if (v->kind == V_OBJECT && v->class->def)
+		return (struct val){.kind = V_CLASS, .class = v->class};
 	if (v->kind == V_OBJECT)
 		return object_attribute(e, *v, "type");
 	t.self = arena_dup(e->arena, v, sizeof *v);
@@ -303,6 +305,8 @@ static int instance_of(const struct val *v, const struct val *class)
 			any = instance_of(v, &class->items[i]);
 		return any;
 	}
+	if (class->kind == V_CLASS)
+		return is_object_of(v, class->class);
 	if (class->kind != V_BUILTIN)
 		return -1;
 	for (u32 i = 0; i < ARRAY_LEN(builtin_classes); i++)

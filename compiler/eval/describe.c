@@ -81,6 +81,7 @@ void print_val(struct strbuf *out, const struct val *v)
 	case V_NAMESPACE:
 	case V_MODULE: sb_puts(out, "<module>"); break;
 	case V_HOST: sb_puts(out, v->text); break;
+	case V_CLASS: sb_printf(out, "'%s'", v->class->name); break;
 	case V_CONSTEXPR: sb_puts(out, "tl.constexpr"); break;
 	case V_RANGE: sb_puts(out, "<range>"); break;
 	}
@@ -96,11 +97,13 @@ const char *describe(struct eval *e, const struct val *v)
 		[V_SLICE] = "a slice", [V_ELLIPSIS] = "'...'", [V_TENSOR] = "a value of type",
 		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_NAMESPACE] = "a module",
 		[V_MODULE] = "a module", [V_HOST] = "host Python's",
-		[V_CONSTEXPR] = "", [V_RANGE] = "a range",
+		[V_CLASS] = "the class", [V_CONSTEXPR] = "", [V_RANGE] = "a range",
 	};
 	struct strbuf sb = {.arena = e->arena};
 	if (v->kind == V_TENSOR && type_is_tensor(v->ssa->type))
 		sb_puts(&sb, "a tile of type");
+	else if (v->kind == V_OBJECT && v->class->def)
+		sb_puts(&sb, "an object of the class");
 	else
 		sb_puts(&sb, what[v->kind]);
 	if (v->kind <= V_NONE || v->kind == V_SLICE || v->kind == V_ELLIPSIS || v->kind == V_NAMESPACE ||
@@ -108,9 +111,10 @@ const char *describe(struct eval *e, const struct val *v)
 		return sb.at;
 	if (sb.len)
 		sb_puts(&sb, " ");
-	sb_puts(&sb, v->kind == V_STR ? "'" : "");
+	bool quoted = v->kind == V_STR || (v->kind == V_OBJECT && v->class->def);
+	sb_puts(&sb, quoted ? "'" : "");
 	print_val(&sb, v);
-	sb_puts(&sb, v->kind == V_STR ? "'" : "");
+	sb_puts(&sb, quoted ? "'" : "");
 	return sb.at;
 }
 
@@ -190,6 +194,7 @@ bool val_equal(const struct val *a, const struct val *b)
 	case V_METHOD: return val_equal(a->self, b->self) && val_equal(a->callee, b->callee);
 	case V_NAMESPACE: return a->namespace_ == b->namespace_;
 	case V_MODULE: return a->module == b->module;
+	case V_CLASS: return a->class == b->class;
 	case V_RANGE: return a->range == b->range;
 	case V_UNSET: return a->reason == b->reason;
 	default: return true;

@@ -97,6 +97,10 @@ void assign(struct eval *e, const struct expr *target, struct val v, struct loc 
 		assign_name(e, target->name, v, at);
 		return;
 	}
+	if (target->kind == EX_ATTR) {
+		assign_field(e, target, v);
+		return;
+	}
 	if (target->kind == EX_SUBSCRIPT)
 		assign_item(e, target, v);
 	else if (target->kind != EX_TUPLE && target->kind != EX_LIST)
@@ -161,11 +165,11 @@ static void exec_annotated(struct eval *e, const struct stmt *s)
 			declare(e, name);
 		return;
 	}
+	struct val v = s->target->kind == EX_SUBSCRIPT ? val_error() : eval_expr(e, s->value);
 	if (s->target->kind != EX_NAME) {
-		assign(e, s->target, val_error(), s->loc);
+		assign(e, s->target, v, s->value->loc);
 		return;
 	}
-	struct val v = eval_expr(e, s->value);
 	if (!constant) {
 		assign(e, s->target, v, s->value->loc);
 		return;
@@ -263,8 +267,7 @@ static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct co
 	case ST_ASSIGN: assign_all(e, s, eval_expr(e, s->value)); return FLOW_NEXT;
 	case ST_AUG: {
 		struct expr sum = {.kind = EX_BINARY, .op = s->op, .loc = s->loc, .a = s->target, .b = s->value};
-		if (s->target->kind != EX_NAME &&
-		    !(s->target->kind == EX_SUBSCRIPT && e->frame->func->kind == FUNC_CONSTEXPR)) {
+		if (s->target->kind == EX_SUBSCRIPT && e->frame->func->kind != FUNC_CONSTEXPR) {
 			assign(e, s->target, val_error(), s->loc);
 			return FLOW_NEXT;
 		}

@@ -23,7 +23,7 @@ static struct val shape_tuple(struct eval *e, const struct type *t)
 	return val_tuple(items, (u32)n);
 }
 
-static struct val unknown_attribute(struct eval *e, const struct val *v, const char *name, struct loc at)
+struct val unknown_attribute(struct eval *e, const struct val *v, const char *name, struct loc at)
 {
 	const char *near[512];
 	u32 n = 0;
@@ -33,6 +33,8 @@ static struct val unknown_attribute(struct eval *e, const struct val *v, const c
 			n += library_names(e, "", near + n, ARRAY_LEN(near) - n);
 		else if (v->namespace_ == NS_MATH || v->namespace_ == NS_LIBDEVICE)
 			n += library_names(e, LIBDEVICE_PREFIX, near + n, ARRAY_LEN(near) - n);
+	} else if (v->class && (v->kind == V_OBJECT || v->kind == V_CLASS || v->kind == V_TUPLE)) {
+		n = class_names(v->class, near, ARRAY_LEN(near));
 	} else if (v->kind == V_TENSOR) {
 		static const char *const attributes[] = {"dtype", "shape", "type", "numel", "T"};
 		n = builtin_names(NS_TL, near, 400);
@@ -109,8 +111,11 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 	case V_CONSTEXPR_TYPE:
 	case V_TUPLE_TYPE:
 	case V_OBJECT:
+		if (v.kind == V_OBJECT && v.class->def)
+			return class_attribute(e, v, name, at);
 		r = v.kind == V_OBJECT ? object_attribute(e, v, name) : type_attribute(e, v, name);
 		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
+	case V_CLASS: return class_attribute(e, v, name, at);
 	case V_HOST: return host_attribute(e, v, name);
 	case V_MODULE: return module_attribute(e, v, name, at);
 	case V_BOOL:
@@ -174,6 +179,12 @@ struct val get_item(struct eval *e, struct val v, struct val index, struct loc a
 		return val_error();
 	if (v.kind == V_TENSOR)
 		return index_tile(e, v, index, at);
+	if (v.kind == V_OBJECT) {
+		struct val method = find_special(e, v, "__getitem__", at);
+		struct call call = {.pos = &index, .pos_loc = &at, .npos = 1, .at = at};
+		if (method.kind != V_ERROR)
+			return call_value(e, method, &call);
+	}
 	if (v.kind == V_DICT) {
 		const struct val *found = dict_find(&v, &index);
 		return found ? *found : eval_error(e, E_DICT_KEY, at, describe(e, &index), describe(e, &v));
@@ -355,6 +366,9 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		return val_error();
+	struct val r;
+	if ((a.kind == V_OBJECT || b.kind == V_OBJECT) && object_operator(e, op, a, b, at, &r))
+		return r;
 	if (op == OP_MATMUL)
 		return eval_error(e, E_MATMUL_OPERATOR, at);
 	bool sequences = a.kind == V_TUPLE || b.kind == V_TUPLE || a.kind == V_STR || b.kind == V_STR;
@@ -375,7 +389,7 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 	}
 	if (a.kind == V_FLOAT || b.kind == V_FLOAT || op == OP_DIV)
 		return float_binary(e, op, as_double(&a), as_double(&b), at);
-	struct val r = int_binary(e, op, as_int(&a), as_int(&b), at);
+	r = int_binary(e, op, as_int(&a), as_int(&b), at);
 	if (a.kind == V_BOOL && b.kind == V_BOOL && (op == OP_BITAND || op == OP_BITOR || op == OP_BITXOR))
 		return val_bool(r.integer != 0);
 	return r;
@@ -434,6 +448,9 @@ static struct val compare_pair(struct eval *e, enum operator op, struct val a, s
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		return val_error();
+	struct val r;
+	if ((a.kind == V_OBJECT || b.kind == V_OBJECT) && object_operator(e, op, a, b, at, &r))
+		return r;
 	if (a.kind == V_HOST || b.kind == V_HOST)
 		return eval_error(e, E_HOST_VALUE, at, a.kind == V_HOST ? a.text : b.text);
 	if (op == OP_IS || op == OP_IS_NOT)

@@ -37,6 +37,7 @@ enum val_kind {
 	V_NAMESPACE,     /* a namespace */
 	V_MODULE,    /* another file */
 	V_HOST,      /* text: the dotted path of host Python that is not evaluated; in host code only */
+	V_CLASS,     /* class */
 	V_CONSTEXPR, /* tl.constexpr itself */
 	V_RANGE,     /* range(…), tl.range(…), tl.static_range(…) */
 };
@@ -58,6 +59,11 @@ struct class {
 	const char *name;
 	const char *const *fields;
 	u32 nfields;
+	/* of the source; else NULL */
+	const struct class_def *def;
+	const struct field **declared; /* each field */
+	const struct class *base;      /* that it inherits from, or NULL */
+	bool makes_tuples;
 };
 
 struct builtin;
@@ -224,6 +230,8 @@ struct val eval_expr(struct eval *e, const struct expr *x);
 /* `v` as a condition: 1 true, 0 false, -1 known only at run time (*cond is then the i1), -2 error. */
 int truth(struct eval *e, struct val v, struct loc at, struct value **cond);
 struct val get_attribute(struct eval *e, struct val v, const char *name, struct loc at);
+/* The error for an attribute that v does not have. */
+struct val unknown_attribute(struct eval *e, const struct val *v, const char *name, struct loc at);
 struct val get_item(struct eval *e, struct val v, struct val index, struct loc at);
 struct val bind_method(struct eval *e, struct val self, struct val callee);
 
@@ -257,6 +265,25 @@ struct val object_attribute(struct eval *e, struct val v, const char *name); /* 
 struct val type_of(struct eval *e, const struct val *v);
 struct val type_attribute(struct eval *e, struct val v, const char *name); /* V_ERROR: there is none */
 
+struct call;
+/* aggregates.c: classes of the source */
+/* The class that d defines; V_ERROR after an error. */
+struct val class_value(struct eval *e, const struct module *m, const struct definition *d);
+/* An attribute of a class or of an object of it: a field, a method, a value. */
+struct val class_attribute(struct eval *e, struct val v, const char *name, struct loc at);
+/* The method of that name, for the object v; V_ERROR without a message: there is none. */
+struct val find_special(struct eval *e, struct val v, const char *name, struct loc at);
+/* Is v an object of the class, or of one that inherits from it? */
+bool is_object_of(const struct val *v, const struct class *c);
+/* The names of its fields and methods, at most max. */
+u32 class_names(const struct class *c, const char **names, u32 max);
+/* The object or tuple that a call of the class makes. */
+struct val make_object(struct eval *e, const struct class *c, const struct call *call);
+/* object.name = v in the object's __init__. */
+void assign_field(struct eval *e, const struct expr *target, struct val v);
+/* A method of a's or b's for the operator, called; false: there is none. */
+bool object_operator(struct eval *e, enum operator op, struct val a, struct val b, struct loc at, struct val *out);
+
 /* fstring.c */
 struct val eval_fstring(struct eval *e, const struct expr *x);
 
@@ -266,6 +293,16 @@ struct named_val {
 	struct val val;
 	struct loc loc;
 };
+/* What stands in the parentheses of a call. */
+struct call {
+	const struct val *pos;
+	const struct loc *pos_loc;
+	u32 npos;
+	const struct named_val *named;
+	u32 nnamed;
+	struct loc at;
+};
+struct val call_value(struct eval *e, struct val callee, const struct call *c);
 struct val eval_call(struct eval *e, const struct expr *x);
 struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs,
 		     const struct named_val *named, u32 nnamed);

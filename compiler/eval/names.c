@@ -290,6 +290,7 @@ static struct val definition_value(struct eval *e, const struct module *m, const
 	case DEF_JIT: return (struct val){.kind = V_FUNC, .func = d->func};
 	case DEF_VALUE: v = eval_global(e, m, d, at); break;
 	case DEF_HOST: return eval_error(e, E_HOST_FUNCTION, at, d->name);
+	case DEF_CLASS: return class_value(e, m, d);
 	case DEF_CHANGED:
 		v = eval_error(e, E_GLOBAL_CHANGED, at, d->name);
 		diag(e->diags, N_GLOBAL_CHANGED, d->loc, d->name);

@@ -4,8 +4,12 @@
 #include "eval/args.h"
 
 static const struct class library_classes[] = {
-	{"block_pointer", (const char *const[]){"base", "shape", "strides", "offsets", "block_shape"}, 5},
-	{"tensor_descriptor", (const char *const[]){"base", "shape", "strides", "block_shape", "padding_option"}, 5},
+	{.name = "block_pointer",
+	 .fields = (const char *const[]){"base", "shape", "strides", "offsets", "block_shape"},
+	 .nfields = 5},
+	{.name = "tensor_descriptor",
+	 .fields = (const char *const[]){"base", "shape", "strides", "block_shape", "padding_option"},
+	 .nfields = 5},
 };
 
 /* For the library: an object of the class with that name. */
@@ -37,7 +41,7 @@ const struct class *tuple_class(struct eval *e, const char *const *fields, u32 n
 			return c;
 	}
 	struct class *c = arena_new(e->arena, struct class);
-	*c = (struct class){"tuple", fields, n};
+	*c = (struct class){.name = "tuple", .fields = fields, .nfields = n};
 	vec_push(e->arena, &e->tuple_classes, c);
 	return c;
 }

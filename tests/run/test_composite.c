@@ -191,6 +191,31 @@ static void product(struct suite *s, tl_dtype t, int M, int N, int K, int bm, in
 	case_end(s);
 }
 
+/* Objects and named tuples, through a loop and a branch. */
+static void gather(struct suite *s, tl_dtype t, int rows, int columns, int skip, int block)
+{
+	if (!case_begin(s, file, "classes %s %dx%d skip=%d block=%d", tl_dtype_name(t), rows, columns, skip, block))
+		return;
+	struct array *x = in(s, "x", t, (size_t)(rows * columns)), *o = out(s, "o", t, (size_t)(3 * columns));
+	for (size_t i = 0; i < x->len; i++)
+		set_int(x, i, random_int(-50, 50));
+	for (int n = 0; n < columns; n++) {
+		double sum = 0, most = -100, least = 100;
+		for (int r = 0; r < rows; r++) {
+			double v = value(x, (size_t)(r * columns + n));
+			sum += r && r % skip == 0 ? 2 * v : v;
+			most = fmax(most, v);
+			least = fmin(least, v);
+		}
+		want(o, (size_t)n, sum);
+		want(o, (size_t)(columns + n), most);
+		want(o, (size_t)(2 * columns + n), least);
+	}
+	LAUNCH(s, "gather", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(rows), tl_int(columns), tl_int(columns),
+	       tl_int(skip), tl_int(block));
+	case_end(s);
+}
+
 static void refused(struct suite *s, const char *what, const char *part, tl_descriptor d)
 {
 	if (!case_begin(s, file, "refused: %s", what))
@@ -249,5 +274,7 @@ void theme_composite(struct suite *s)
 	product(s, TL_F16, 128, 64, 96, 64, 32, 32, 4);
 	product(s, TL_F16, 100, 72, 56, 64, 64, 32, 4);
 	product(s, TL_BF16, 256, 256, 128, 64, 64, 64, 4);
+	for (int k = 0; k < 6; k++)
+		gather(s, k % 3 == 0 ? TL_F32 : k % 3 == 1 ? TL_I32 : TL_F64, 1 + 2 * k, 30 + 16 * k, 1 + k, 128);
 	all_refused(s);
 }
