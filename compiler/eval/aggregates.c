@@ -93,6 +93,29 @@ struct val class_value(struct eval *e, const struct module *m, const struct defi
 	return *known;
 }
 
+struct val named_tuple_class(struct eval *e, const struct val *name, const struct val *fields)
+{
+	VEC(const char *) names = {0};
+	if (name->kind != V_STR || (fields->kind != V_STR && fields->kind != V_TUPLE))
+		return val_error();
+	for (u32 i = 0; fields->kind == V_TUPLE && i < fields->nitems; i++) {
+		const struct val *item = &fields->items[i];
+		item = item->kind == V_TUPLE && item->nitems ? &item->items[0] : item;
+		if (item->kind != V_STR)
+			return val_error();
+		vec_push(e->arena, &names, item->text);
+	}
+	for (const char *s = fields->kind == V_STR ? fields->text : ""; *s; s += strspn(s, ", ")) {
+		size_t len = strcspn(s, ", ");
+		if (len)
+			vec_push(e->arena, &names, arena_str(e->arena, s, len));
+		s += len;
+	}
+	struct class *c = arena_new(e->arena, struct class);
+	*c = (struct class){.name = name->text, .fields = names.at, .nfields = names.len, .makes_tuples = true};
+	return (struct val){.kind = V_CLASS, .class = c};
+}
+
 /* --- attributes ---------------------------------------------------------------------------------------------- */
 
 u32 class_names(const struct class *c, const char **names, u32 max)
@@ -186,8 +209,8 @@ static bool fits(struct eval *e, const struct class *c, const struct expr *type,
 
 static bool check_field(struct eval *e, const struct class *c, u32 i, const struct val *v, struct loc at)
 {
-	const struct expr *type = c->declared[i]->annotation;
-	if (v->kind == V_ERROR || c->makes_tuples || fits(e, c, type, v))
+	const struct expr *type = c->makes_tuples ? NULL : c->declared[i]->annotation;
+	if (v->kind == V_ERROR || !type || fits(e, c, type, v))
 		return true;
 	struct strbuf words = {.arena = e->arena};
 	if (type->kind == EX_STR)
@@ -262,7 +285,7 @@ static struct val *bind_fields(struct eval *e, const struct class *c, const stru
 		given[i] = true;
 	}
 	for (u32 i = 0; i < c->nfields; i++) {
-		const struct expr *value = c->declared[i]->value;
+		const struct expr *value = c->declared ? c->declared[i]->value : NULL;
 		if (!given[i] && !value) {
 			eval_error(e, E_MISSING_ARG, call->at, c->name, c->fields[i]);
 			return NULL;

@@ -61,7 +61,7 @@ struct class {
 	u32 nfields;
 	/* of the source; else NULL */
 	const struct class_def *def;
-	const struct field **declared; /* each field */
+	const struct field **declared; /* each field; NULL: all without default and type */
 	const struct class *base;      /* that it inherits from, or NULL */
 	bool makes_tuples;
 };
@@ -269,6 +269,8 @@ struct call;
 /* aggregates.c: classes of the source */
 /* The class that d defines; V_ERROR after an error. */
 struct val class_value(struct eval *e, const struct module *m, const struct definition *d);
+/* namedtuple(name, "x y"), namedtuple(name, ["x", "y"]), NamedTuple(name, [("x", type), …]); V_ERROR: it is none. */
+struct val named_tuple_class(struct eval *e, const struct val *name, const struct val *fields);
 /* An attribute of a class or of an object of it: a field, a method, a value. */
 struct val class_attribute(struct eval *e, struct val v, const char *name, struct loc at);
 /* The method of that name, for the object v; V_ERROR without a message: there is none. */

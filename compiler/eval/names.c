@@ -57,7 +57,8 @@ struct val host_call(struct eval *e, struct val callee, const struct val *args, 
 {
 	static const char *const env[] = {"os.environ.get", "os.getenv"},
 				 *const version[] = {"packaging.version.parse", "packaging.version.Version"},
-				 *const yes[] = {"torch.cuda.is_available"};
+				 *const yes[] = {"torch.cuda.is_available"},
+				 *const named[] = {"collections.namedtuple", "typing.NamedTuple"};
 	if (is_path(&callee, env, ARRAY_LEN(env)) && n && args[0].kind == V_STR) {
 		const char *text = getenv(args[0].text);
 		return text    ? val_str(arena_str(e->arena, text, strlen(text)), (u32)strlen(text))
@@ -68,6 +69,11 @@ struct val host_call(struct eval *e, struct val callee, const struct val *args, 
 		return version_tuple(e, args[0].text);
 	if (is_path(&callee, yes, ARRAY_LEN(yes)))
 		return val_bool(true);
+	if (is_path(&callee, named, ARRAY_LEN(named)) && n == 2) {
+		struct val c = named_tuple_class(e, &args[0], &args[1]);
+		if (c.kind == V_CLASS)
+			return c;
+	}
 	return eval_error(e, E_HOST_VALUE, at, callee.text);
 }
 
