@@ -119,6 +119,13 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 	for (u32 w = 0; w < n / per; w++) {
 		if ((out[w] = packed_before(in + w * per, per, int_type(l, bits))))
 			continue;
+		/* LLVM has no bit cast of two bytes but by way of local memory, where they are no part of a word */
+		if (bits == 16 && !LLVMIsAExtractElementInst(in[2 * w])) {
+			LLVMValueRef low = LLVMBuildZExt(l->b, to_bits(l, in[2 * w]), l->i16, ""),
+				     high = LLVMBuildZExt(l->b, to_bits(l, in[2 * w + 1]), l->i16, "");
+			out[w] = LLVMBuildOr(l->b, low, LLVMBuildShl(l->b, high, LLVMConstInt(l->i16, 8, 0), ""), "");
+			continue;
+		}
 		LLVMValueRef v = LLVMGetPoison(vec);
 		for (u32 i = 0; i < per; i++)
 			v = LLVMBuildInsertElement(l->b, v, in[w * per + i], c_i32(l, i), "");
