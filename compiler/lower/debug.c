@@ -3,6 +3,8 @@
 
 #include "lower/internal.h"
 
+enum { MOST_PRINTED = 3 + MAX_RANK + 1 }; /* of an element: the program, its place, and its value */
+
 /* --- text ---------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef global_string(struct lower *l, const char *s)
@@ -20,7 +22,7 @@ static LLVMValueRef global_string(struct lower *l, const char *s)
  * output"). */
 static void emit_printf(struct lower *l, const char *format, LLVMValueRef *args, u32 n)
 {
-	LLVMTypeRef types[12], ptr = LLVMPointerTypeInContext(l->ctx, 0);
+	LLVMTypeRef types[MOST_PRINTED], ptr = LLVMPointerTypeInContext(l->ctx, 0);
 	for (u32 i = 0; i < n; i++)
 		types[i] = LLVMTypeOf(args[i]);
 	LLVMTypeRef pack_type = LLVMStructTypeInContext(l->ctx, types, n, false);
@@ -76,7 +78,7 @@ static void print_value(struct lower *l, const struct op *o, const struct value 
 	LLVMValueRef pos = lay ? thread_position(l, lay) : NULL;
 	for (u32 r = 0; r < num_elems(v); r++) {
 		struct strbuf f = {.arena = &l->scratch};
-		LLVMValueRef args[12];
+		LLVMValueRef args[MOST_PRINTED];
 		const char *spec;
 		u32 n = 0;
 		sb_puts(&f, "pid (%u, %u, %u) idx (");
