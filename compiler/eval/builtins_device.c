@@ -72,6 +72,24 @@ struct val bi_barrier(struct eval *e, const struct args *a)
 	return val_none();
 }
 
+/* The operators as functions, which can leave out the check for overflow; the result is a run-time value. */
+struct val bi_add(struct eval *e, const struct args *a)
+{
+	struct val x = a->at[0], v;
+	bool check, debug = e->debug;
+	if (!arg_bool(e, a, 2, &check))
+		return val_error();
+	for (u32 i = 0; i < 2; i++)
+		if (a->at[i].kind != V_TENSOR && !arg_tensor(e, a, i, &v)) /* says what is wrong */
+			return val_error();
+	if (x.kind != V_TENSOR && a->at[1].kind != V_TENSOR)
+		x = to_tensor(e, x, a->loc[0]);
+	e->debug &= check;
+	v = binary_op(e, (enum operator)a->b->code, x, a->at[1], a->loc[0]);
+	e->debug = debug;
+	return v;
+}
+
 /* --- inline assembly ----------------------------------------------------------------------------------------- */
 
 static const struct val *items_of(const struct val *v, u32 *n)
