@@ -133,7 +133,8 @@ static const char *check_memory(const struct op *o)
 	return NULL;
 }
 
-/* The types of the hardware's atomics: integers of 32 and 64 bits, and floats to add or exchange. */
+/* Integers of 32 and 64 bits; floats from 16 bits on to add, of 16 bits to compare; anything from 16 bits on to
+ * exchange. */
 static const char *check_atomic(const struct op *o)
 {
 	const char *what = check_memory(o);
@@ -141,16 +142,21 @@ static const char *check_atomic(const struct op *o)
 		return what;
 	const struct type *t = operand(o, 1)->type;
 	int bits = type_elem_bits(t);
-	bool number = type_elem(t)->kind == TY_SCALAR, whole = bits == 32 || bits == 64;
-	if (o->code == IR_ATOMIC_CAS) {
+	bool swaps = o->code == IR_ATOMIC_CAS || o->attr[ATTR_RMW] == RMW_EXCH;
+	if (o->code == IR_ATOMIC_CAS)
 		NEED(operand(o, 2)->type == t, "the two values differ in type");
-		NEED(number && whole, "needs numbers of 32 or 64 bits");
+	if (swaps) {
+		NEED(type_elem(t)->kind == TY_SCALAR && bits >= 16, "needs numbers of 16 bits or more");
 		return NULL;
 	}
 	switch (o->attr[ATTR_RMW]) {
 	case RMW_FADD: NEED(is_float(t) && bits >= 16, "needs floats of 16 bits or more"); break;
-	case RMW_EXCH: NEED(number && whole, "needs numbers of 32 or 64 bits"); break;
-	default: NEED(is_int(t) && whole, "needs integers of 32 or 64 bits"); break;
+	case RMW_MAX:
+	case RMW_MIN:
+		if (is_float(t) && bits == 16)
+			break;
+		/* fallthrough */
+	default: NEED(is_int(t) && bits >= 32, "needs integers of 32 or 64 bits"); break;
 	}
 	return NULL;
 }

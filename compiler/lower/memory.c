@@ -668,9 +668,30 @@ static void add_vectors(struct lower *l, const struct op *o, struct access_vecto
 	}
 }
 
-/* bf16 addition before sm_90: a compare-and-swap loop on the element. */
-static LLVMValueRef add_by_cas(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef val,
-			       LLVMValueRef pred)
+/* Of 16 bits: what the hardware has no instruction for, and a compare-and-swap loop on the element does. */
+static bool is_by_cas(struct lower *l, const struct op *o)
+{
+	enum dtype d = type_dtype(operand(o, 1)->type);
+	if (o->code == IR_ATOMIC_CAS || dtype_bits(d) != 16)
+		return false;
+	return o->attr[ATTR_RMW] != RMW_FADD || (d == DT_BF16 && !l->s->target->has_bf16_atomics);
+}
+
+/* The 16 bits that such an atomic leaves where `old` was. */
+static LLVMValueRef updated(struct lower *l, const struct op *o, LLVMValueRef old, LLVMValueRef val)
+{
+	enum dtype d = type_dtype(operand(o, 1)->type);
+	enum rmw_kind kind = (enum rmw_kind)o->attr[ATTR_RMW];
+	if (kind == RMW_EXCH)
+		return to_bits(l, val);
+	LLVMValueRef x[] = {small_to_f32(l, from_bits(l, old, LLVMTypeOf(val)), d), small_to_f32(l, val, d)};
+	const char *extremum = kind == RMW_MAX ? "llvm.maxnum.f32" : "llvm.minnum.f32";
+	LLVMValueRef r = kind == RMW_FADD ? LLVMBuildFAdd(l->b, x[0], x[1], "") : intrinsic(l, extremum, l->f32, x, 2);
+	return to_bits(l, f32_to_small(l, r, d, ROUND_DEFAULT));
+}
+
+static LLVMValueRef update_by_cas(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef val,
+				  LLVMValueRef pred)
 {
 	LLVMBasicBlockRef from, loop, done;
 	LLVMValueRef zero = LLVMConstNull(l->i16);
@@ -687,8 +708,7 @@ static LLVMValueRef add_by_cas(struct lower *l, const struct op *o, LLVMValueRef
 	LLVMBuildBr(l->b, loop);
 	LLVMPositionBuilderAtEnd(l->b, loop);
 	LLVMValueRef old = LLVMBuildPhi(l->b, l->i16, "");
-	LLVMValueRef sum = LLVMBuildFAdd(l->b, small_to_f32(l, old, DT_BF16), small_to_f32(l, val, DT_BF16), "");
-	LLVMValueRef args[] = {ptr, old, f32_to_small(l, sum, DT_BF16, ROUND_DEFAULT)};
+	LLVMValueRef args[] = {ptr, old, updated(l, o, old, val)};
 	const char *text = arena_printf(&l->scratch, "atom.global.%s.%s.cas.b16 $0, [$1], $2, $3;",
 					sem_names[o->attr[ATTR_RMW_SEM]], scope_names[o->attr[ATTR_RMW_SCOPE]]);
 	LLVMValueRef seen = inline_asm(l, text, "=h,l,h,h,~{memory}", ASM_EFFECT, l->i16, args, 3);
@@ -700,7 +720,7 @@ static LLVMValueRef add_by_cas(struct lower *l, const struct op *o, LLVMValueRef
 	LLVMAddIncoming(r, &old, &loop, 1);
 	if (pred)
 		LLVMAddIncoming(r, &zero, &from, 1);
-	return r;
+	return from_bits(l, r, LLVMTypeOf(val));
 }
 
 void lower_atomic(struct lower *l, const struct op *o)
@@ -708,8 +728,7 @@ void lower_atomic(struct lower *l, const struct op *o)
 	bool cas = o->code == IR_ATOMIC_CAS;
 	const struct value *ptr = operand(o, 0), *cmp = cas ? operand(o, 1) : NULL, *val = operand(o, cas ? 2 : 1);
 	const struct value *mask = !cas && o->noperands > 2 ? operand(o, 2) : NULL;
-	bool by_cas = !cas && o->attr[ATTR_RMW] == RMW_FADD && type_dtype(val->type) == DT_BF16 &&
-		      !l->s->target->has_bf16_atomics;
+	bool by_cas = is_by_cas(l, o);
 	LLVMValueRef mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
 	struct access_vector v = added_together(l->s, o);
 	if (v.bits) {
@@ -720,7 +739,7 @@ void lower_atomic(struct lower *l, const struct op *o)
 	for (u32 r = 0; r < num_elems(ptr); r++) {
 		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, r) : NULL), p = elem(l, ptr, r),
 			     x = elem(l, val, r);
-		at[r] = by_cas ? add_by_cas(l, o, p, x, pred)
+		at[r] = by_cas ? update_by_cas(l, o, p, x, pred)
 			       : emit_atomic(l, o, p, cas ? elem(l, cmp, r) : NULL, x, pred);
 	}
 	if (o->scratch_size)

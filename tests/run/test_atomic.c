@@ -2,7 +2,8 @@
 #include "themes.h"
 
 static const char file[] = "atomic.tl";
-static const tl_dtype ints[] = {TL_I32, TL_U32, TL_I64, TL_U64}, floats[] = {TL_F32, TL_F16, TL_BF16, TL_F64};
+static const tl_dtype types[] = {TL_I32, TL_U32, TL_I64, TL_U64, TL_F32, TL_F16, TL_BF16, TL_F64, TL_I16, TL_U16};
+enum { ADDED = 8 /* of these types, the first that have all operations of their kind */ };
 static const char *const ops[] = {"add", "max", "min", "and", "or", "xor", "xchg"};
 static const char *const sems[] = {NULL, "relaxed", "acquire", "release", "acq_rel"},
 	*const scopes[] = {NULL, "gpu", "cta", "sys"};
@@ -19,9 +20,17 @@ static int64_t combine(const char *op, tl_dtype t, int64_t old, int64_t v)
 	return !strcmp(op, "and") ? old & v : !strcmp(op, "or") ? old | v : !strcmp(op, "xor") ? old ^ v : v;
 }
 
+static double combine_floats(const char *op, double old, double v)
+{
+	if (!strcmp(op, "max") || !strcmp(op, "min"))
+		return (old < v) == !strcmp(op, "max") ? v : old;
+	return !strcmp(op, "add") ? old + v : v;
+}
+
 static bool fits(const char *op, tl_dtype t) /* has the operation this type? */
 {
-	return !is_float(t) || !strcmp(op, "add") || (!strcmp(op, "xchg") && bits_of(t) >= 32);
+	bool swaps = !strcmp(op, "xchg"), bitwise = !strcmp(op, "and") || !strcmp(op, "or") || !strcmp(op, "xor");
+	return swaps || (is_float(t) ? !bitwise : bits_of(t) >= 32);
 }
 
 static void whole(struct array *x, int most)
@@ -34,7 +43,7 @@ static void whole(struct array *x, int most)
 static void want_update(struct array *x, const struct array *v, struct array *old, const char *op, size_t i)
 {
 	if (x->f) {
-		want(x, i, !strcmp(op, "add") ? value(x, i) + value(v, i) : value(v, i));
+		want(x, i, combine_floats(op, value(x, i), value(v, i)));
 		if (old)
 			want(old, i, value(x, i));
 		return;
@@ -81,7 +90,7 @@ static void contended(struct suite *s, const char *op, tl_dtype t, int n, int bl
 		double f = value(x, (size_t)c);
 		int64_t r = value_int(x, (size_t)c);
 		for (int i = c; i < n; i += cells) {
-			f += value(v, (size_t)i);
+			f = combine_floats(op, f, value(v, (size_t)i));
 			r = combine(op, t, r, value_int(v, (size_t)i));
 		}
 		if (x->f)
@@ -112,13 +121,33 @@ static void scalars(struct suite *s, const char *op, tl_dtype t, bool keep, bool
 	case_end(s);
 }
 
+/* Zeros of both signs, infinities, subnormals: each against each, what is left and what was there by their bits. */
+static void signs(struct suite *s, const char *op, tl_dtype t, tl_dtype bits, int warps)
+{
+	static const double some[] = {0.0, -0.0, 1, -1, INFINITY, -INFINITY, 0x1p-14, -0x1p-14};
+	enum { N = COUNT(some) };
+	if (!case_begin(s, file, "signs %s %s warps=%d", op, tl_dtype_name(t), warps))
+		return;
+	struct array *x = inout(s, "x", bits, N * N), *v = in(s, "v", bits, N * N), *old = out(s, "old", bits, N * N);
+	for (size_t i = 0; i < N * N; i++) {
+		double a = some[i % N], b = some[i / N];
+		bool less = a < b || (a == b && signbit(a) && !signbit(b));
+		set_int(x, i, (int64_t)encode(t, a)), set_int(v, i, (int64_t)encode(t, b));
+		want_int(x, i, (int64_t)encode(t, less == !strcmp(op, "max") ? b : a));
+		want_int(old, i, (int64_t)encode(t, a));
+	}
+	LAUNCH(s, "signs", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(v), ptr(old), tl_str(op), tl_type(t),
+	       tl_int(N * N));
+	case_end(s);
+}
+
 static void every_operation(struct suite *s)
 {
 	static const int sizes[][3] = {{1000, 256, 4}, {5, 8, 1}, {64, 64, 8}, {3000, 1024, 2}, {1, 1, 4}};
 	int c = 0;
 	for (int o = 0; o < COUNT(ops); o++)
-		for (int t = 0; t < 8; t++) {
-			tl_dtype type = t < 4 ? ints[t] : floats[t - 4];
+		for (int t = 0; t < COUNT(types); t++) {
+			tl_dtype type = types[t];
 			if (!fits(ops[o], type))
 				continue;
 			for (int i = 0; i < COUNT(sizes); i++, c++)
@@ -133,6 +162,10 @@ static void every_operation(struct suite *s)
 					contended(s, ops[o], type, 40, 1, 3, NULL, 1);
 			}
 		}
+	for (int i = 0; i < 2; i++) {
+		signs(s, i ? "max" : "min", TL_F32, TL_I32, 4), signs(s, i ? "max" : "min", TL_F64, TL_I64, 2);
+		signs(s, i ? "max" : "min", TL_F16, TL_I16, 1), signs(s, i ? "max" : "min", TL_BF16, TL_I16, 4);
+	}
 	for (int i = 0; i < 5; i++)
 		for (int k = 0; k < 4; k++)
 			distinct(s, "add", i % 2 ? TL_F32 : TL_I64, 512, 128, true, true, sems[i], scopes[k], 4);
@@ -340,11 +373,12 @@ static void in_turn(struct suite *s, int programs, int rounds, int n, int warps)
 
 void theme_atomic(struct suite *s)
 {
-	static const tl_dtype swapped[] = {TL_I32, TL_U32, TL_I64, TL_U64, TL_F32, TL_F64};
+	static const tl_dtype swapped[] = {TL_I32, TL_U32, TL_I64, TL_U64, TL_F32,
+					   TL_F64, TL_I16, TL_U16, TL_F16, TL_BF16};
 	every_operation(s);
-	for (int t = 0; t < 8; t++)
+	for (int t = 0; t < ADDED; t++)
 		for (int axis = 0; axis < 2; axis++) {
-			tl_dtype type = t < 4 ? ints[t] : floats[t - 4];
+			tl_dtype type = types[t];
 			repeated(s, type, 16, 32, axis, 4), repeated(s, type, 4, 2, axis, 8),
 				repeated(s, type, 1, 64, axis, 1), repeated(s, type, 64, 1, axis, 2);
 		}
@@ -359,6 +393,8 @@ void theme_atomic(struct suite *s)
 		for (int i = 0; i < 10; i++)
 			compare(s, swapped[t], 1 << (i * 3 + t) % 10, i % 3, sems[i % 5], scopes[(i + t) % 4],
 				1 << (i + t) % 4);
+		if (bits_of(swapped[t]) < 32)
+			continue;
 		add_by_compare(s, swapped[t], 1, 4), add_by_compare(s, swapped[t], 100, 1),
 			add_by_compare(s, swapped[t], 37, 8);
 	}

@@ -136,12 +136,13 @@ static void descriptor_atomics(struct suite *s, tl_dtype t, int kind, int M, int
 		int64_t old = random_int(-50, 50), m = i / N - row, n = i % N - column;
 		bool hit = m >= 0 && m < bm && n >= 0 && n < bn;
 		int64_t v = hit ? value_int(x, (size_t)(m * bn + n)) : 0;
+		bool less = t == TL_U64 ? (uint64_t)old < (uint64_t)v : old < v;
 		set_int(o, (size_t)i, old);
 		want_int(o, (size_t)i,
 			 !hit        ? old
 			 : kind == 0 ? old + v
-			 : kind == 1 ? (v > old ? v : old)
-			 : kind == 2 ? (v < old ? v : old)
+			 : kind == 1 ? (less ? v : old)
+			 : kind == 2 ? (less ? old : v)
 			 : kind == 3 ? (old & v)
 			 : kind == 4 ? (old | v)
 				     : (old ^ v));
@@ -230,9 +231,10 @@ static void products(struct suite *s)
 
 void theme_blocks(struct suite *s)
 {
-	products(s);
+	static const tl_dtype reduced[] = {TL_I32, TL_U64, TL_F16, TL_BF16};
 	static const tl_dtype types[] = {TL_F32, TL_F16, TL_BF16, TL_I32, TL_I8, TL_I64, TL_F64, TL_U16};
 	static const int places[][2] = {{0, 0}, {3, 5}, {-7, 0}, {0, -9}, {60, 90}, {-40, -40}, {1000, 0}};
+	products(s);
 	for (int t = 0; t < COUNT(types); t++)
 		for (int k = 0; k < COUNT(places); k++) {
 			int row = places[k][0], column = places[k][1];
@@ -254,5 +256,7 @@ void theme_blocks(struct suite *s)
 		descriptor_rows(s, types[k % 4], 20 + k, 64, k * 16 - 16, 8, 32);
 	for (int kind = 0; kind < 6; kind++)
 		for (int k = 0; k < 3; k++)
-			descriptor_atomics(s, TL_I32, kind, 30, 44, places[k + 1][0], places[k + 1][1], 16, 32);
+			for (int t = 0; t < (kind < 3 ? COUNT(reduced) : 2); t++)
+				descriptor_atomics(s, reduced[t], kind, 30, 44, places[k + 1][0], places[k + 1][1], 16,
+						   32);
 }
