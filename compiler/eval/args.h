@@ -15,6 +15,8 @@ bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out); /
 bool arg_tile(struct eval *e, const struct args *a, u32 i, struct val *out);   /* a tile */
 bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shape);
 bool arg_axis(struct eval *e, const struct args *a, u32 i, int rank, int *axis);
+/* A mask as i1, or V_NONE where there is none. */
+bool arg_mask(struct eval *e, const struct args *a, u32 i, struct val *out);
 /* One of `names` (NULL-terminated) → its index; None and "" → 0. */
 bool arg_choice(struct eval *e, const struct args *a, u32 i, const char *const *names, i64 *out);
 /* tl.load and tl.store where the pointer is an object. */

@@ -12,8 +12,8 @@ static bool arg_pointer(struct eval *e, const struct args *a, struct val *out)
 	return false;
 }
 
-/* The mask as i1, or left V_NONE when there is none; constant masks count as given. */
-static bool arg_mask(struct eval *e, const struct args *a, u32 i, struct val *out)
+/* Constant masks count as given. */
+bool arg_mask(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	*out = a->at[i];
 	if (out->kind == V_NONE)

@@ -1,4 +1,4 @@
-/* Builtins that compute: elementwise functions, dot, reductions. */
+/* Builtins that compute: elementwise functions, dot, reductions, maps, and what takes elements by their numbers. */
 #include <strings.h>
 
 #include "eval/args.h"
@@ -292,9 +292,9 @@ struct val bi_dot(struct eval *e, const struct args *a)
 
 /* --- reduce and scan ----------------------------------------------------------------------------------------- */
 
-enum { MOST_TILES = 8 }; /* of tt.reduce and tt.scan: see ir/ops.def */
+enum { MOST_TILES = 8 /* of tt.reduce and tt.scan: see ir/ops.def */, MOST_PACK = 64 };
 
-/* What a region of a reduction may not hold: see check_combine_region in ir/verify.c. */
+/* What a region for elements may not hold: see check_combine_region in ir/verify.c. */
 static void note_effect(struct op *o, void *arg)
 {
 	const struct op **found = arg;
@@ -320,6 +320,24 @@ static void erase_unused(struct block *b)
 		if (!used)
 			op_erase(o);
 	}
+}
+
+/* Has the region neither tiles nor effects? Reports if not; argument i is its function. */
+static bool region_is_scalar(struct eval *e, struct block *b, const struct args *a, u32 i)
+{
+	bool makes_tile = false;
+	const struct op *effect = NULL;
+	erase_unused(b);
+	walk(b, note_tile, &makes_tile);
+	walk(b, note_effect, &effect);
+	if (makes_tile) {
+		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), a->b->name, "a function of scalars",
+			   "one that makes a tile");
+	} else if (effect) {
+		eval_error(e, E_COMBINE_EFFECT, effect->loc, a->at[i].func->name);
+		diag(e->diags, N_COMBINE_USED, user_loc(e, a->loc[i]), a->at[i].func->name);
+	}
+	return !makes_tile && !effect;
 }
 
 /* The region: (a0, b0, …, a1, b1, …) → combine_fn(a0, b0, …, a1, b1, …). */
@@ -351,21 +369,7 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 	for (u32 i = 0; !ok && i < n; i++)
 		vals[i] = pos[i].ssa;
 	build(&e->b, o->code == IR_REDUCE ? IR_REDUCE_RETURN : IR_SCAN_RETURN, vals, n, NULL, 0, 0);
-	bool makes_tile = false;
-	const struct op *effect = NULL;
-	erase_unused(o->blocks[0]);
-	walk(o->blocks[0], note_tile, &makes_tile);
-	walk(o->blocks[0], note_effect, &effect);
-	if (ok && effect && !makes_tile) {
-		eval_error(e, E_COMBINE_EFFECT, effect->loc, f->func->name);
-		diag(e->diags, N_COMBINE_USED, user_loc(e, a->loc[2]), f->func->name);
-		ok = false;
-	}
-	if (ok && makes_tile) {
-		eval_error(e, E_ARG_KIND, a->loc[2], arg_name(e, a, 2), a->b->name, "a function of scalars",
-			   "one that makes a tile");
-		ok = false;
-	}
+	ok = ok && region_is_scalar(e, o->blocks[0], a, 2);
 	outer.count = e->b.count;
 	e->b = outer;
 	return ok;
@@ -479,4 +483,169 @@ struct val bi_scan(struct eval *e, const struct args *a)
 	if (!build_combine(e, o, in, n, a))
 		return val_error();
 	return results_of(e, o, in, n, a->at[0].kind == V_TUPLE);
+}
+
+/* --- maps ---------------------------------------------------------------------------------------------------- */
+
+/* The inputs of a map in one shape; with a pack of n, each as n tiles that have the n-th part of its elements. */
+static bool map_inputs(struct eval *e, const struct args *a, i64 pack, struct val *in, u32 n, struct val *shape)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct args one = {.b = a->b, .at = (struct val *)&a->at[1].items[i], .loc = a->loc + 1, .n = 1};
+		if (!arg_tensor(e, &one, 0, &in[i * pack]))
+			return false;
+	}
+	for (u32 pass = 0; pass < 2; pass++)
+		for (u32 i = 0; i + 1 < n; i++)
+			if (!broadcast_pair(e, &in[i * pack], &in[(i + 1) * pack], a->loc[1]))
+				return false;
+	for (u32 i = n - 1; i-- > 0;)
+		if (!broadcast_pair(e, &in[(i + 1) * pack], &in[i * pack], a->loc[1]))
+			return false;
+	if (pack > (is_tile(&in[0]) ? type_numel(in[0].ssa->type) : 1)) {
+		eval_error(e, E_MAP_PACK, a->loc[2], (long long)pack);
+		return false;
+	}
+	*shape = is_tile(&in[0]) ? get_attribute(e, in[0], "shape", a->loc[1]) : val_none();
+	for (u32 i = 0; i < n && pack > 1; i++) {
+		struct val two[] = {in[i * pack], val_int(pack)}, parts = call_std(e, "_unpack", two, 2);
+		if (parts.kind != V_TUPLE)
+			return false;
+		memcpy(&in[i * pack], parts.items, (size_t)pack * sizeof *in);
+	}
+	return true;
+}
+
+/* The function's results on scalars, as run-time values; their number in *n. NULL after an error. */
+static struct val *map_results(struct eval *e, const struct args *a, struct val r, i64 pack, u32 *n)
+{
+	u32 many = r.kind == V_TUPLE ? r.nitems : 1;
+	struct val *out = arena_array(e->arena, struct val, many);
+	const struct val *items = r.kind == V_TUPLE ? r.items : &r;
+	bool ok = many && many % (u64)pack == 0;
+	for (u32 i = 0; i < many && ok; i++) {
+		ok = items[i].kind == V_TENSOR || val_is_number(&items[i]);
+		out[i] = ok ? to_tensor(e, items[i], a->loc[0]) : val_error();
+		ok = ok && out[i].kind == V_TENSOR && !is_tile(&out[i]) &&
+		     out[i].ssa->type == out[i - i % (u32)pack].ssa->type &&
+		     out[i].dtype == out[i - i % (u32)pack].dtype;
+	}
+	if (!ok && r.kind != V_ERROR)
+		eval_error(e, E_MAP_RESULTS, a->loc[0], a->at[0].func->name, (long long)pack, describe(e, &r));
+	*n = many;
+	return ok ? out : NULL;
+}
+
+/* The region of map o, whose operands are `in`; the results in one array. NULL after an error. */
+static struct val *build_map(struct eval *e, const struct args *a, struct op *o, const struct val *in, i64 pack,
+			     struct val *returned, u32 *n)
+{
+	struct val *args = arena_array(e->arena, struct val, o->noperands);
+	struct builder outer = e->b;
+	e->b = builder_at_end(e->ctx, o->blocks[0]);
+	e->b.loc = outer.loc;
+	e->b.count = outer.count;
+	for (u32 i = 0; i < o->noperands; i++)
+		args[i] = val_tensor(block_add_arg(e->ctx, o->blocks[0], in[i].ssa->type->elem), in[i].dtype,
+				     in[i].pointers);
+	*returned = call_func(e, a->at[0].func, args, o->noperands, NULL, 0);
+	struct val *out = map_results(e, a, *returned, pack, n);
+	/* after an error the region returns its argument, so that it is one */
+	struct value **vals = arena_array(e->arena, struct value *, *n);
+	const struct type **types = arena_array(e->arena, const struct type *, *n);
+	for (u32 i = 0; i < *n; i++) {
+		vals[i] = out ? out[i].ssa : args[0].ssa;
+		types[i] = type_with_elem(e->ctx, in[0].ssa->type, vals[i]->type);
+	}
+	build(&e->b, IR_MAP_RETURN, vals, *n, NULL, 0, 0);
+	op_set_results(e->ctx, o, types, *n);
+	bool ok = out && region_is_scalar(e, o->blocks[0], a, 0);
+	outer.count = e->b.count;
+	e->b = outer;
+	for (u32 i = 0; ok && i < *n; i++)
+		out[i].ssa = &o->results[i];
+	return ok ? out : NULL;
+}
+
+/* tl.map_elementwise: a region that runs for each element. With a pack of n, each tile becomes n tiles of every n-th
+ * element, and the function takes an element of each. */
+struct val bi_map_elementwise(struct eval *e, const struct args *a)
+{
+	const struct val *f = &a->at[0];
+	u32 n = a->at[1].nitems, nresults;
+	i64 pack;
+	if (f->kind != V_FUNC)
+		return eval_error(e, E_ARG_KIND, a->loc[0], "scalar_fn", a->b->name, "a jit function", describe(e, f));
+	if (!n)
+		return eval_error(e, E_MISSING_ARG, a->loc[0], a->b->name, "args");
+	if (!arg_int(e, a, 2, &pack))
+		return val_error();
+	if (pack < 1 || pack & (pack - 1) || pack > MOST_PACK)
+		return eval_error(e, E_MAP_PACK, a->loc[2], (long long)pack);
+	struct val *in = arena_array(e->arena, struct val, n * (u64)pack), r, shape;
+	if (!map_inputs(e, a, pack, in, n, &shape))
+		return val_error();
+	if (!is_tile(&in[0]))
+		return call_func(e, f->func, in, n, NULL, 0);
+	struct value **ops = arena_array(e->arena, struct value *, n * (u64)pack);
+	for (u32 i = 0; i < n * (u32)pack; i++)
+		ops[i] = in[i].ssa;
+	struct op *o = build(&e->b, IR_MAP, ops, n * (u32)pack, NULL, 0, 1);
+	o->attr[ATTR_MAP_PACK] = 1;
+	struct val *out = build_map(e, a, o, in, pack, &r, &nresults);
+	if (!out)
+		return val_error();
+	if (pack == 1)
+		return r.kind == V_TUPLE ? val_tuple(out, nresults) : out[0];
+	struct val *whole = arena_array(e->arena, struct val, nresults / (u32)pack);
+	for (u32 i = 0; i < nresults / (u32)pack; i++) {
+		struct val two[] = {val_tuple(out + i * pack, (u32)pack), shape};
+		whole[i] = call_std(e, "_pack", two, 2);
+		if (whole[i].kind == V_ERROR)
+			return val_error();
+	}
+	return val_tuple(whole, nresults / (u32)pack);
+}
+
+/* --- by numbers ---------------------------------------------------------------------------------------------- */
+
+struct val bi_gather(struct eval *e, const struct args *a)
+{
+	struct val x, index;
+	int axis;
+	if (!arg_tile(e, a, 0, &x) || !arg_tile(e, a, 1, &index) || !arg_axis(e, a, 2, x.ssa->type->rank, &axis))
+		return val_error();
+	const struct type *t = x.ssa->type, *by = index.ssa->type;
+	bool fits = !index.pointers && dtype_is_int(index.dtype) && index.dtype != DT_I1 && t->rank == by->rank;
+	for (int d = 0; d < t->rank && fits; d++)
+		fits = d == axis || t->shape[d] == by->shape[d];
+	if (!fits)
+		return eval_error(e, E_GATHER_INDEX, a->loc[1], describe_type(e, &x), axis, describe_type(e, &index));
+	if (dtype_bits(index.dtype) < 32) /* a signed one, for the IR */
+		index = cast_to(e, index, DT_I32, ROUND_DEFAULT, a->loc[1]);
+	x.ssa = build2(&e->b, IR_GATHER, type_with_elem(e->ctx, by, t->elem), x.ssa, index.ssa);
+	x.ssa->def->attr[ATTR_AXIS] = axis;
+	return x;
+}
+
+struct val bi_histogram(struct eval *e, const struct args *a)
+{
+	struct val x, mask;
+	i64 bins;
+	if (!arg_tile(e, a, 0, &x) || !arg_int(e, a, 1, &bins) || !arg_mask(e, a, 2, &mask))
+		return val_error();
+	const struct type *t = x.ssa->type;
+	if (x.pointers || !dtype_is_int(x.dtype) || dtype_bits(x.dtype) != 32 || t->rank != 1)
+		return eval_error(e, E_HISTOGRAM_TYPE, a->loc[0], describe_type(e, &x));
+	if (bins < 1 || bins & (bins - 1) || bins > IR_MAX_NUMEL)
+		return eval_error(e, E_HISTOGRAM_BINS, a->loc[1], (long long)bins);
+	if (mask.kind != V_NONE)
+		mask = broadcast_to(e, mask, t->rank, t->shape, a->loc[2]);
+	if (mask.kind == V_ERROR)
+		return mask;
+	i32 n = (i32)bins;
+	struct value *ops[] = {x.ssa, mask.kind == V_NONE ? NULL : mask.ssa};
+	const struct type *r = type_tensor(e->ctx, type_scalar(e->ctx, DT_I32), 1, &n);
+	struct op *o = build(&e->b, IR_HISTOGRAM, ops, mask.kind == V_NONE ? 1 : 2, &r, 1, 0);
+	return val_tensor(result(o), DT_I32, 0);
 }

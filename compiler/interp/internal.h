@@ -160,6 +160,8 @@ bool plan_access_facts(struct planner *p, const struct interp_checks *c, const s
 void plan_elementwise(struct planner *p, const struct op *o, struct inst *i);
 void plan_memory(struct planner *p, const struct op *o, struct inst *i);
 void plan_shape(struct planner *p, const struct op *o, struct inst *i);
+void plan_map(struct planner *p, const struct op *o, struct inst *i);
+void plan_gather(struct planner *p, const struct op *o, struct inst *i); /* and histograms */
 void plan_reduce(struct planner *p, const struct op *o, struct inst *i);
 void plan_dot(struct planner *p, const struct op *o, struct inst *i);
 void plan_environment(struct planner *p, const struct op *o, struct inst *i);

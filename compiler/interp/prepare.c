@@ -164,7 +164,7 @@ static void extend(struct planner *p, const struct value *v, const struct op *us
 	const struct op *o = user;
 	while (o->block != home)
 		o = o->block->parent;
-	bool whole = o != user || o->code == IR_REDUCE || o->code == IR_SCAN; /* which read while their region runs */
+	bool whole = o != user || op_runs_on_elements(o); /* which read while their region runs */
 	u32 at = whole ? span_of(p, o).end : span_of(p, o).start;
 	s->end = MAX(s->end, at);
 	if (!v->def)
@@ -187,6 +187,8 @@ static i64 region_lanes(const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
 	i64 n = type_numel(t);
+	if (o->code == IR_MAP)
+		return n;
 	return o->code == IR_SCAN ? n / t->shape[o->attr[ATTR_AXIS]] : MAX(n / 2, 1);
 }
 
@@ -204,7 +206,7 @@ static void live_op(struct planner *p, const struct op *o)
 			add_storage(p, o->blocks[0]->args[i], s.start, s.end);
 		for (u32 i = 0; i < o->nresults; i++)
 			map_put(&p->storages, o->blocks[1]->args[i], map_get(&p->storages, &o->results[i]));
-	} else if (o->code == IR_REDUCE || o->code == IR_SCAN) {
+	} else if (op_runs_on_elements(o)) {
 		for (u32 i = 0; i < o->blocks[0]->nargs; i++) /* no memory: set to point at slices */
 			add_storage(p, o->blocks[0]->args[i], s.start, s.end)->size = 0;
 		p->lanes = is_wide(o->blocks[0]) ? region_lanes(o) : 0;
@@ -215,7 +217,7 @@ static void live_op(struct planner *p, const struct op *o)
 		struct storage *r = map_get(&p->storages, &o->results[i]);
 		r->end = MAX(r->end, s.end);
 	}
-	if (o->code == IR_REDUCE || o->code == IR_SCAN)
+	if (op_runs_on_elements(o))
 		p->lanes = 0;
 }
 
@@ -598,6 +600,9 @@ static void plan_op(struct planner *p, const struct op *o, struct inst *i)
 		break;
 	case IR_REDUCE:
 	case IR_SCAN: plan_reduce(p, o, i); break;
+	case IR_MAP: plan_map(p, o, i); break;
+	case IR_HISTOGRAM:
+	case IR_GATHER: plan_gather(p, o, i); break;
 	case IR_FOR: plan_for(p, o, i); break;
 	case IR_IF: plan_if(p, o, i); break;
 	case IR_WHILE: plan_while(p, o, i); break;

@@ -1,4 +1,4 @@
-/* Reductions and scans with any combine region.
+/* Reductions and scans with any combine region, and maps.
  *
  * The axis is moved to the front first (a copy, unless it is there), so that slices are contiguous. A reduction then
  * runs the region on the lower and the upper half of all slices at once, until one slice is left: element i meets
@@ -127,4 +127,44 @@ void plan_reduce(struct planner *p, const struct op *o, struct inst *i)
 	plan_region(p, o->blocks[0], lanes, &w->region);
 	i->plan = w;
 	i->run = scan ? run_scan : run_reduce;
+}
+
+/* --- maps ---------------------------------------------------------------------------------------------------- */
+
+struct map_plan {
+	struct region region;
+	u32 *bytes; /* of an element of each operand, then of each result */
+};
+
+static bool run_map(struct env *e, const struct inst *i)
+{
+	const struct map_plan *w = i->plan;
+	const struct region *r = &w->region;
+	i64 outer_lanes = e->lanes, step = r->wide ? i->n : 1;
+	e->lanes = step;
+	for (i64 j = 0; j < i->n; j += step) {
+		for (u32 k = 0; k < i->nin; k++)
+			e->at[r->args[k]] = (char *)e->at[i->in[k]] + j * w->bytes[k];
+		if (!run_code(e, &r->code))
+			return false;
+		for (u32 k = 0; k < i->nout; k++) {
+			u32 bytes = w->bytes[i->nin + k];
+			memcpy((char *)e->at[i->out[k]] + j * bytes, e->at[r->results[k]], (size_t)step * bytes);
+		}
+	}
+	e->lanes = outer_lanes;
+	return true;
+}
+
+void plan_map(struct planner *p, const struct op *o, struct inst *i)
+{
+	struct map_plan *w = plan_alloc(p, sizeof *w);
+	w->bytes = plan_alloc(p, (o->noperands + o->nresults) * sizeof *w->bytes);
+	for (u32 k = 0; k < o->noperands; k++)
+		w->bytes[k] = elem_bytes(operand(o, k)->type);
+	for (u32 k = 0; k < o->nresults; k++)
+		w->bytes[o->noperands + k] = elem_bytes(o->results[k].type);
+	plan_region(p, o->blocks[0], i->n, &w->region);
+	i->plan = w;
+	i->run = run_map;
 }

@@ -534,7 +534,7 @@ bool op_may_trap(const struct op *o)
 
 bool op_reports_inside(const struct op *o)
 {
-	return (o->code == IR_REDUCE || o->code == IR_SCAN) && block_has(o->blocks[0], op_is_report);
+	return op_runs_on_elements(o) && block_has(o->blocks[0], op_is_report);
 }
 
 bool op_may_not_return(const struct op *o)

@@ -103,6 +103,9 @@ enum ir_rule {
 	R_DOT,
 	R_REDUCE,
 	R_SCAN,
+	R_MAP,
+	R_HISTOGRAM,
+	R_GATHER,
 	R_PROGRAM,
 	R_MASK,
 	R_PRINT,
@@ -169,7 +172,8 @@ enum {
 	/* DIVSI, REMSI, EXTSI, ADDPTR's offset: in launches within the kernel's limits no element of the first operand
 	 * (offset) is negative; printed of placed kernels */
 	ATTR_NNEG = 0,
-	ATTR_AXIS = 0,                                     /* EXPAND_DIMS, REDUCE, SCAN, PROGRAM_ID, NUM_PROGRAMS */
+	ATTR_AXIS = 0,                                     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
+	ATTR_MAP_PACK = 0,                                 /* MAP */
 	ATTR_REVERSE = 1,                                  /* SCAN */
 	ATTR_ORDER = 0,                                    /* TRANS, MEMDESC_TRANS: see perm_get */
 	ATTR_ROUNDING = 0,                                 /* FP_TO_FP */
@@ -341,6 +345,11 @@ static inline bool first_visit(const struct value *v, u32 walk)
 	return first;
 }
 static inline bool op_has(const struct op *o, enum ir_trait t) { return (op_info[o->code].traits & t) != 0; }
+/* Has the operation a region on scalars that runs for elements, or pairs of elements, of its operands? */
+static inline bool op_runs_on_elements(const struct op *o)
+{
+	return o->code == IR_REDUCE || o->code == IR_SCAN || o->code == IR_MAP;
+}
 static inline struct op *terminator(const struct block *b) { return b->last; }
 /* Of an scf.for: the bounds and the step, the initial value of each carried value, and in the body the index, the
  * carried values, their numbers, and the values that the next iteration gets. */
@@ -449,7 +458,7 @@ static inline bool op_is_shape(const struct op *o)
 bool op_may_trap(const struct op *o);
 static inline bool op_is_print(const struct op *o) { return o->code == IR_PRINT; }
 static inline bool op_is_report(const struct op *o) { return o->code == IR_ASSERT || o->code == IR_PRINT; }
-/* Does a reduction or scan do more than give its results? */
+/* Does a reduction, scan or map do more than give its results? */
 bool op_reports_inside(const struct op *o);
 static inline bool op_is_asm(const struct op *o) { return o->code == IR_INLINE_ASM || o->code == IR_PURE_ASM; }
 /* May the program end or loop forever inside o, so that the operations behind o are not always reached? */

@@ -397,7 +397,8 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 	case IR_WHILE: return read_while(r, b);
 	case IR_IF: return read_if(r, b);
 	case IR_REDUCE:
-	case IR_SCAN: return read_generic(r, b, code);
+	case IR_SCAN:
+	case IR_MAP: return read_generic(r, b, code);
 	case IR_DOT: return read_dot(r, b);
 	case IR_ASYNC_COPY: return read_async_copy(r, b);
 	case IR_INLINE_ASM: return read_inline_asm(r, b);

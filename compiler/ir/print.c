@@ -463,12 +463,12 @@ static void print_if(struct printer *p, const struct op *o)
 	}
 }
 
-/* tt.reduce and tt.scan are printed in MLIR's generic form. */
+/* Operations with regions for elements are printed in MLIR's generic form. */
 static void print_generic_region(struct printer *p, const struct op *o)
 {
 	sb_puts(p->out, "(");
 	print_values(p, o, 0);
-	sb_printf(p->out, ") <{axis = %lld : i32", (long long)o->attr[ATTR_AXIS]);
+	sb_printf(p->out, ") <{%s = %lld : i32", o->code == IR_MAP ? "pack" : "axis", (long long)o->attr[0]);
 	if (o->code == IR_SCAN)
 		sb_printf(p->out, ", reverse = %s", o->attr[ATTR_REVERSE] ? "true" : "false");
 	sb_puts(p->out, "}> ({\n");
@@ -593,7 +593,8 @@ static void print_special(struct printer *p, const struct op *o)
 		print_region(p, o->blocks[0]);
 		break;
 	case IR_REDUCE:
-	case IR_SCAN: print_generic_region(p, o); break;
+	case IR_SCAN:
+	case IR_MAP: print_generic_region(p, o); break;
 	case IR_DOT: print_dot(p, o); break;
 	case IR_ASYNC_COPY: print_async_copy(p, o); break;
 	case IR_PRINT: print_tt_print(p, o); break;
@@ -651,7 +652,7 @@ static void print_op(struct printer *p, const struct op *o)
 			sb_printf(p->out, ":%u", o->nresults);
 		sb_puts(p->out, " = ");
 	}
-	bool generic = o->code == IR_REDUCE || o->code == IR_SCAN;
+	bool generic = op_runs_on_elements(o);
 	sb_printf(p->out, generic ? "\"%s\"" : "%s", op_info[o->code].name);
 	if (op_info[o->code].format[0] == '!')
 		print_special(p, o);

@@ -204,6 +204,50 @@ static const char *check_reduce(const struct op *o)
 	return NULL;
 }
 
+static const char *check_map(const struct op *o)
+{
+	const struct block *b = o->blocks[0];
+	NEED(o->attr[0] == 1, "takes one element at a time here: pack is 1");
+	NEED(b->last->code == IR_MAP_RETURN && b->nargs == o->noperands && b->last->noperands == o->nresults &&
+		     o->nresults,
+	     "the region takes one value per operand and returns one per result");
+	for (u32 i = 0; i < o->noperands; i++)
+		NEED(type_is_tensor(operand(o, i)->type) && same_shape(operand(o, i)->type, operand(o, 0)->type) &&
+			     b->args[i]->type == operand(o, i)->type->elem,
+		     "operands and the region's arguments do not match");
+	for (u32 i = 0; i < o->nresults; i++)
+		NEED(type_is_tensor(o->results[i].type) && same_shape(o->results[i].type, operand(o, 0)->type) &&
+			     operand(b->last, i)->type == o->results[i].type->elem,
+		     "results and what the region returns do not match");
+	return NULL;
+}
+
+static const char *check_histogram(const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type, *r = result(o)->type;
+	NEED(type_is_tensor(t) && t->rank == 1 && is_int(t) && type_elem_bits(t) == 32,
+	     "counts a tile of one dimension of 32-bit integers");
+	NEED(type_is_tensor(r) && r->rank == 1 && is_int(r) && type_elem_bits(r) == 32,
+	     "makes a tile of one dimension of 32-bit integers");
+	if (o->noperands > 1)
+		NEED(is_i1(operand(o, 1)->type) && same_shape(operand(o, 1)->type, t), "the mask does not fit");
+	return NULL;
+}
+
+static const char *check_gather(const struct op *o)
+{
+	const struct type *from = operand(o, 0)->type, *index = operand(o, 1)->type;
+	i64 axis = o->attr[ATTR_AXIS];
+	NEED(type_is_tensor(from) && type_is_tensor(index) && is_int(index), "needs a tile, and a tile of integers");
+	NEED(from->rank == index->rank && axis < from->rank, "the two have one rank, and the axis is below it");
+	for (int d = 0; d < from->rank; d++)
+		NEED(d == axis || from->shape[d] == index->shape[d], "the shapes differ beside the axis");
+	NEED(type_is_tensor(result(o)->type) && result(o)->type->elem == from->elem &&
+		     same_shape(result(o)->type, index),
+	     "the result has the index' shape");
+	return NULL;
+}
+
 static const char *check_for(const struct op *o)
 {
 	const struct block *b = o->blocks[0];
@@ -397,7 +441,9 @@ static const char *check_terminator(const struct op *o)
 	switch (op_info[o->code].rule) {
 	case R_RETURN: NEED(!in, "ends the kernel, not a region"); break;
 	case R_COMBINED:
-		NEED(in && in->code == (o->code == IR_REDUCE_RETURN ? IR_REDUCE : IR_SCAN),
+		NEED(in && in->code == (o->code == IR_REDUCE_RETURN ? IR_REDUCE
+					: o->code == IR_SCAN_RETURN ? IR_SCAN
+								    : IR_MAP),
 		     "ends the region of another operation");
 		break;
 	case R_CONDITION:
@@ -412,24 +458,24 @@ static const char *check_terminator(const struct op *o)
 	return NULL;
 }
 
-/* The region of a reduction or scan runs once for each pair of elements, in any order, on any thread. It may tell of
- * them, and stop the kernel. */
+/* The region of a reduction, scan or map runs for elements in any order, on any thread. It may tell of them, and stop the
+ * kernel. */
 static const char *check_combine_region(const struct op *o)
 {
 	const struct op *in = o->block->parent;
-	while (in && op_info[in->code].rule != R_REDUCE && op_info[in->code].rule != R_SCAN)
+	while (in && !op_runs_on_elements(in))
 		in = in->block->parent;
 	if (!in)
 		return NULL;
 	bool control = op_is_loop(o) || o->code == IR_IF || op_has(o, END);
 	NEED(control || op_is_report(o) || (op_has(o, PURE) && !op_has(o, SYNC)),
-	     "has no place in a reduction's region, which neither reads nor writes memory");
+	     "has no place in a region for elements, which neither reads nor writes memory");
 	for (u32 i = 0; i < o->noperands; i++)
 		NEED(operand(o, i)->type->kind == TY_SCALAR || operand(o, i)->type->kind == TY_PTR,
-		     "works on a tile in a reduction's region");
+		     "works on a tile in a region for elements");
 	for (u32 i = 0; i < o->nresults; i++)
 		NEED(o->results[i].type->kind == TY_SCALAR || o->results[i].type->kind == TY_PTR,
-		     "makes a tile in a reduction's region");
+		     "makes a tile in a region for elements");
 	return NULL;
 }
 
@@ -527,6 +573,9 @@ static const char *check_types(const struct op *o)
 	case R_DOT: return check_dot(o);
 	case R_REDUCE:
 	case R_SCAN: return check_reduce(o);
+	case R_MAP: return check_map(o);
+	case R_HISTOGRAM: return check_histogram(o);
+	case R_GATHER: return check_gather(o);
 	case R_PROGRAM: NEED(is_scalar_int(r, 32), "gives an i32"); return NULL;
 	case R_MASK: NEED(is_i1(t), "needs i1"); return NULL;
 	case R_PRINT: return check_print(o);
@@ -592,7 +641,8 @@ static u32 num_regions(const struct op *o)
 	case R_FOR:
 	case R_REGION:
 	case R_REDUCE:
-	case R_SCAN: return 1;
+	case R_SCAN:
+	case R_MAP: return 1;
 	default: return 0;
 	}
 }

@@ -145,9 +145,14 @@ u32 vector_base(const struct memory_map *m, u32 i);
 /* Element e of the vector that begins with register `base`. */
 u32 vector_elem(const struct memory_map *m, u32 base, u32 e);
 void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
+/* The element of type t that write_shared has left at this address. */
+LLVMValueRef read_element(struct lower *l, LLVMValueRef at, LLVMTypeRef t);
 void read_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
 void lower_reduce(struct lower *l, const struct op *o);  /* reduce.c */
 void lower_scan(struct lower *l, const struct op *o);
+void lower_map(struct lower *l, const struct op *o);
+void lower_gather(struct lower *l, const struct op *o);  /* gather.c */
+void lower_histogram(struct lower *l, const struct op *o);
 void lower_dot(struct lower *l, const struct op *o);     /* dot.c */
 /* Registers of an mma operand. */
 struct fragments {

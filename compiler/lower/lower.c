@@ -558,6 +558,9 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_DOT: lower_dot(l, o); return;
 	case IR_REDUCE: lower_reduce(l, o); return;
 	case IR_SCAN: lower_scan(l, o); return;
+	case IR_MAP: lower_map(l, o); return;
+	case IR_GATHER: lower_gather(l, o); return;
+	case IR_HISTOGRAM: lower_histogram(l, o); return;
 	case IR_FOR: lower_for(l, o); return;
 	case IR_IF: lower_if(l, o); return;
 	case IR_WHILE: lower_while(l, o); return;
@@ -610,7 +613,8 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_YIELD:
 	case IR_CONDITION:
 	case IR_REDUCE_RETURN:
-	case IR_SCAN_RETURN: return;
+	case IR_SCAN_RETURN:
+	case IR_MAP_RETURN: return;
 	case IR_RETURN: LLVMBuildRetVoid(l->b); return;
 	default: break;
 	}

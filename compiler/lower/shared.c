@@ -398,6 +398,11 @@ static void write_matrices(struct lower *l, const struct value *v, const struct 
 	}
 }
 
+LLVMValueRef read_element(struct lower *l, LLVMValueRef at, LLVMTypeRef t)
+{
+	return from_memory(l, LLVMBuildLoad2(l->b, memory_type(l, t), at, ""), t);
+}
+
 void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base)
 {
 	int most = ilog2(16 / elem_bytes(l, v));

@@ -463,7 +463,7 @@ static void analyze_op(struct axis_analysis *a, const struct op *o)
 		analyze_for(a, o);
 		return;
 	}
-	if (o->code == IR_REDUCE || o->code == IR_SCAN)
+	if (op_runs_on_elements(o))
 		return;
 	for (u32 i = 0; i < o->nblocks; i++)
 		analyze_block(a, o->blocks[i]);

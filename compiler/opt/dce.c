@@ -42,8 +42,7 @@ static bool has_effect(const struct op *o)
 static bool block_has_effect(const struct block *b)
 {
 	for (const struct op *o = b->first; o; o = o->next) {
-		if (has_effect(o) && o->code != IR_CONDITION && o->code != IR_REDUCE_RETURN &&
-		    o->code != IR_SCAN_RETURN)
+		if (has_effect(o) && o->code != IR_CONDITION && op_info[o->code].rule != R_COMBINED)
 			return true;
 		for (u32 i = 0; i < o->nblocks; i++)
 			if (block_has_effect(o->blocks[i]))
@@ -79,7 +78,7 @@ static void clear_marks(struct block *b)
 	}
 }
 
-/* Regions of reductions and scans stay as they are. */
+/* Regions for elements stay as they are. */
 static void mark_regions(struct marker *m, struct op *o)
 {
 	for (u32 i = 0; i < o->nblocks; i++)
@@ -123,7 +122,7 @@ static void follow_result(struct marker *m, struct op *o, u32 i)
 		need(m, operand(o->blocks[1]->last, i));
 		break;
 	case IR_WHILE: mark_control(m, o); break;
-	default: /* reductions and scans */
+	default:
 		need_operands(m, o);
 		mark_regions(m, o);
 		break;
@@ -172,7 +171,7 @@ static void sweep(struct block *b)
 			op_erase(o);
 			continue;
 		}
-		if (o->code == IR_REDUCE || o->code == IR_SCAN)
+		if (op_runs_on_elements(o))
 			continue;
 		if (o->code == IR_IF)
 			remove_dead_results(o);

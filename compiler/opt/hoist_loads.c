@@ -68,7 +68,7 @@ static bool is_first_load(const struct op *load)
 
 static bool is_worth_passing(const struct op *o)
 {
-	return op_is_loop(o) || o->code == IR_REDUCE || o->code == IR_SCAN;
+	return op_is_loop(o) || op_runs_on_elements(o);
 }
 
 /* The earliest reduction, scan or loop that the load can move above; NULL if there is none. `needed`: empty, then what
@@ -105,7 +105,7 @@ static void visit(struct hoisting *e, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next)
 		for (u32 i = 0; i < o->nblocks; i++)
-			if (o->code != IR_REDUCE && o->code != IR_SCAN)
+			if (!op_runs_on_elements(o))
 				visit(e, o->blocks[i]);
 	for (const struct op *o = b->first; o; o = o->next)
 		if (op_is_dot(o))

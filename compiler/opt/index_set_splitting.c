@@ -208,7 +208,7 @@ static bool splitting_pays(const struct pass_state *s, const struct block *b)
 			    axis_vector_width(s->axis, operand(o, 0), NULL, d))
 				return true;
 		for (u32 i = 0; i < o->nblocks; i++)
-			if (o->code != IR_REDUCE && o->code != IR_SCAN && splitting_pays(s, o->blocks[i]))
+			if (!op_runs_on_elements(o) && splitting_pays(s, o->blocks[i]))
 				return true;
 	}
 	return false;

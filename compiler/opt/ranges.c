@@ -424,7 +424,7 @@ static void analyze_op(struct ranges *r, const struct op *o)
 		analyze_for(r, o);
 		return;
 	}
-	if (o->code == IR_REDUCE || o->code == IR_SCAN)
+	if (op_runs_on_elements(o))
 		return;
 	for (u32 i = 0; i < o->nblocks; i++)
 		analyze_block(r, o->blocks[i]);

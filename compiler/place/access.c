@@ -109,6 +109,35 @@ struct access_vector added_together(const struct pass_state *s, const struct op 
 	return v;
 }
 
+u32 beside_axis(const struct layout *from, const struct layout *to, int axis, u32 position)
+{
+	u32 moved = 0;
+	for (int d = 0; d < from->rank; d++)
+		if (d != axis)
+			moved |= (position & layout_dim_mask(from, d)) >> layout_dim_shift(from, d)
+				 << layout_dim_shift(to, d);
+	return moved;
+}
+
+bool gathers_in_warp(const struct op *o)
+{
+	enum { MOST_SHUFFLES = 4 /* an element; a way through shared memory is a store, a barrier and a load */ };
+	const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
+	int axis = (int)o->attr[ATTR_AXIS], shuffles = 1;
+	u32 along = layout_dim_mask(from, axis), fixed = 0;
+	for (int i = 0; i < to->bits[LL_WARP] || i < from->bits[LL_WARP]; i++) {
+		u32 a = i < from->bits[LL_WARP] ? from->basis[LL_WARP][i] : 0,
+		    b = i < to->bits[LL_WARP] ? beside_axis(to, from, axis, to->basis[LL_WARP][i]) : 0;
+		if (a != b || a & along)
+			return false;
+	}
+	for (int i = 0; i < to->bits[LL_REG]; i++)
+		fixed |= beside_axis(to, from, axis, to->basis[LL_REG][i]);
+	for (int i = 0; i < from->bits[LL_REG] && shuffles <= MOST_SHUFFLES; i++)
+		shuffles *= from->basis[LL_REG][i] & fixed ? 1 : 2;
+	return shuffles <= MOST_SHUFFLES;
+}
+
 bool can_be_repeated(struct pass_state *s, const struct op *o, const struct block *b)
 {
 	bool load = o->code == IR_LOAD && !o->attr[ATTR_VOLATILE] && !may_be_written(s, b, pointer_base(operand(o, 0)));

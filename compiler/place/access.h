@@ -30,6 +30,15 @@ struct access_vector access_run(const struct axis_analysis *a, const struct valu
  * there; else none. */
 struct access_vector added_together(const struct pass_state *s, const struct op *o);
 
+/* The coordinates beside `axis` of a position in layout `from`, as a position in `to`, whose other dimensions are as
+ * long. */
+u32 beside_axis(const struct layout *from, const struct layout *to, int axis, u32 position);
+
+/* Has each warp all that the lanes of it take from the source of this tt.gather, so that shuffles bring it? And not in
+ * so many registers that shared memory is faster: each is shuffled, as the lane that has it does not know which is
+ * meant. */
+bool gathers_in_warp(const struct op *o);
+
 /* May something in the block write what is loaded from addresses of this base, or tell that somebody else has? */
 bool may_be_written(struct pass_state *s, const struct block *b, const struct value *base);
 

@@ -5,6 +5,7 @@
  * written: then the barrier inside that one also tells that everybody has read this one's, and none is needed between.
  * Buffers are placed in order of their start at the lowest offset that no buffer alive at the same time covers. */
 #include "layout/convert.h"
+#include "place/access.h"
 #include "place/mma.h"
 #include "place/place.h"
 
@@ -69,6 +70,11 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 	}
 	case IR_REDUCE:
 	case IR_SCAN: return reduce_bytes(o);
+	case IR_HISTOGRAM: return (i32)type_numel(result(o)->type) * element_bytes(result(o));
+	case IR_GATHER:
+		if (gathers_in_warp(o))
+			return 0;
+		return (i32)type_numel(operand(o, 0)->type) * element_bytes(operand(o, 0));
 	case IR_ATOMIC_RMW:
 	case IR_ATOMIC_CAS: return shared_result_bytes(o);
 	case IR_LOAD: return o->attr[ATTR_VOLATILE] ? shared_result_bytes(o) : 0;
@@ -230,6 +236,8 @@ static const char *what_for(struct allocator *a, const struct op *o)
 	case IR_CONVERT_LAYOUT: return "a change of layout";
 	case IR_REDUCE: return "a reduction";
 	case IR_SCAN: return "a scan";
+	case IR_HISTOGRAM: return "a histogram";
+	case IR_GATHER: return "a gather";
 	default: return "an operation's result";
 	}
 }

@@ -606,9 +606,8 @@ static const struct layout *join_layout(struct placer *p, const struct op *o, co
 
 static void infer_block(struct placer *p, struct block *b);
 
-/* An elementwise operation, assembly too, lives with its strongest operand, and loads that do not care move in with
- * it. */
-static void infer_elementwise(struct placer *p, struct op *o)
+/* The strongest layout of o's operands. */
+static const struct layout *strongest(struct placer *p, const struct op *o)
 {
 	const struct layout *best = NULL;
 	for (u32 i = 0; i < o->noperands; i++) {
@@ -616,6 +615,14 @@ static void infer_elementwise(struct placer *p, struct op *o)
 		if (l && (!best || (is_strong(p, l) && !is_strong(p, best))))
 			best = l;
 	}
+	return best;
+}
+
+/* An elementwise operation, assembly too, lives with its strongest operand, and loads that do not care move in with
+ * it. */
+static void infer_elementwise(struct placer *p, struct op *o)
+{
+	const struct layout *best = strongest(p, o);
 	if (!best && op_is_asm(o))
 		best = home_of(p, &o->results[0]);
 	if (!best)
@@ -690,6 +697,12 @@ static void infer_op(struct placer *p, struct op *o)
 		for (u32 i = 0; i < o->nresults; i++)
 			set_home(p, &o->results[i], scan_layout(p, o));
 		return;
+	case IR_MAP:
+		l = strongest(p, o);
+		for (u32 i = 0; i < o->nresults; i++)
+			set_home(p, &o->results[i], l);
+		return;
+	case IR_GATHER: set_home(p, result(o), home_of(p, operand(o, 1))); return;
 	case IR_SPLIT:
 		l = split_layout(p, o);
 		for (u32 i = 0; i < 2; i++)

@@ -318,6 +318,19 @@ static void place_op(struct placer *p, struct op *o)
 		for (u32 i = 0; i < o->nresults; i++)
 			set_layout(p, &o->results[i], l);
 		return;
+	case IR_MAP:
+		request_all(p, o, l);
+		set_results(p, o, l);
+		return;
+	case IR_GATHER:
+		request_operand(p, o, 0, home_or_default(p, operand(o, 0)));
+		request_operand(p, o, 1, l);
+		set_layout(p, result(o), l);
+		return;
+	case IR_HISTOGRAM:
+		request_all(p, o, home_or_default(p, operand(o, 0)));
+		set_layout(p, result(o), l);
+		return;
 	case IR_SPLIT: {
 		const struct layout *in = split_layout(p, o);
 		request_operand(p, o, 0, in);

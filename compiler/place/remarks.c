@@ -380,6 +380,14 @@ static void tell_atomic(struct teller *t, const struct op *o)
 		explain(t, o, what, ptr, mask, width, want, elem);
 }
 
+static void tell_gather(struct teller *t, const struct op *o)
+{
+	const char *how = "by shuffles in each warp";
+	if (o->scratch_size)
+		how = arena_printf(&t->scratch, "through %d bytes of shared memory", o->scratch_size);
+	diag(t->s->diags, R_ACCESS, o->loc, o->code == IR_GATHER ? "gather: " : "histogram: ", how);
+}
+
 static void tell_box(struct teller *t, const struct op *o)
 {
 	const struct type *tile = operand(o, 1)->type;
@@ -490,6 +498,8 @@ static void tell(struct op *o, void *arg)
 	case IR_TMA_TENSOR_COPY: tell_box(t, o); return;
 	case IR_REDUCE:
 	case IR_SCAN: tell_reduction(t, o); return;
+	case IR_GATHER:
+	case IR_HISTOGRAM: tell_gather(t, o); return;
 	case IR_CONVERT_LAYOUT: tell_conversion(t, o); return;
 	case IR_DOT:
 	case IR_WARP_GROUP_DOT: tell_dot(t, o); return;

@@ -69,9 +69,15 @@ bool settle_block(struct placer *p, struct block *b)
 			if (settle_block(p, o->blocks[k]))
 				return true;
 		}
+		if (o->code == IR_MAP && !home_of(p, &o->results[0])) {
+			for (u32 i = 0; i < o->nresults; i++)
+				settle(p, &o->results[i]);
+			return true;
+		}
 		for (u32 i = 0; i < o->nresults; i++)
 			if ((control || o->code == IR_LOAD || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS ||
-			     o->code == IR_JOIN || op_is_asm(o)) &&
+			     o->code == IR_JOIN || o->code == IR_HISTOGRAM || o->code == IR_GATHER ||
+			     op_is_asm(o)) &&
 			    settle(p, &o->results[i]))
 				return true;
 		if (o->code == IR_REDUCE && !reduce_layout(p, o)) {

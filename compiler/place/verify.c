@@ -148,6 +148,18 @@ static const char *check_reduction(const struct verifier *v, const struct op *o)
 	return NULL;
 }
 
+/* Beside the source of a gather and what a histogram makes of numbers, all has one layout. */
+static const char *check_one_layout(const struct op *o, const struct type *t, u32 first, u32 nresults)
+{
+	bool same = true;
+	for (u32 i = first; i < o->noperands; i++)
+		same &= operand(o, i)->type->layout == t->layout;
+	for (u32 i = 0; i < nresults; i++)
+		same &= o->results[i].type->layout == t->layout;
+	NEED(same, "its operands and results differ in layout");
+	return NULL;
+}
+
 static const char *check_layouts(const struct verifier *v, const struct op *o)
 {
 	switch (o->code) {
@@ -158,6 +170,9 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	case IR_JOIN:
 	case IR_SPLIT: return check_rename(o);
 	case IR_REDUCE: return check_reduction(v, o);
+	case IR_MAP: return check_one_layout(o, operand(o, 0)->type, 0, o->nresults);
+	case IR_GATHER: return check_one_layout(o, operand(o, 1)->type, 1, 1);
+	case IR_HISTOGRAM: return check_one_layout(o, operand(o, 0)->type, 0, 0);
 	case IR_DOT: return check_mma(v, o);
 	case IR_WARP_GROUP_DOT: return check_wgmma(v, o);
 	case IR_MEMDESC_TRANS: {

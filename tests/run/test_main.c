@@ -17,6 +17,7 @@ int main(int argc, char **argv)
 		{"atomic", theme_atomic},
 		{"control", theme_control},
 		{"program", theme_program},
+		{"gather", theme_gather},
 		{"table", theme_table},
 		{"alias", theme_alias},
 		{"blocks", theme_blocks},

@@ -17,6 +17,7 @@ void theme_scaled(struct suite *s);
 void theme_atomic(struct suite *s);
 void theme_control(struct suite *s);
 void theme_program(struct suite *s);
+void theme_gather(struct suite *s);
 void theme_table(struct suite *s);
 void theme_alias(struct suite *s);
 void theme_blocks(struct suite *s);
