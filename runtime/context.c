@@ -159,7 +159,7 @@ tl_status buffer_fill(tl_buffer *b, uint8_t byte)
 _Static_assert((int)TL_I1 == DT_I1 && (int)TL_I64 == DT_I64 && (int)TL_U8 == DT_U8 && (int)TL_U64 == DT_U64 &&
 		       (int)TL_F8E4M3 == DT_E4M3 && (int)TL_F8E5M2 == DT_E5M2 && (int)TL_F16 == DT_F16 &&
 		       (int)TL_BF16 == DT_BF16 && (int)TL_F32 == DT_F32 && (int)TL_F64 == DT_F64 &&
-		       DT_F64 + 1 == DT_COUNT,
+		       (int)TL_F8E4B15 == DT_E4B15 && (int)TL_F8E5B16 == DT_E5B16 && DT_E5B16 + 1 == DT_COUNT,
 	       "tl_dtype and enum dtype have the same order");
 
 const char *tl_dtype_name(tl_dtype t)

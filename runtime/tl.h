@@ -128,6 +128,8 @@ TL_API tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **ou
 typedef enum tl_dtype {
 	TL_I1, TL_I8, TL_I16, TL_I32, TL_I64, TL_U8, TL_U16, TL_U32, TL_U64,
 	TL_F8E4M3, TL_F8E5M2, TL_F16, TL_BF16, TL_F32, TL_F64,
+	TL_F8E4B15,
+	TL_F8E4B8, TL_F8E5B16, /* named, as constexprs may name them, but refused as types of values */
 } tl_dtype;
 TL_API const char *tl_dtype_name(tl_dtype t); /* "fp16" */
 TL_API size_t tl_dtype_size(tl_dtype t);      /* bytes in memory; int1 takes one */

@@ -102,6 +102,10 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 		if (d != DT_COUNT)
 			*out = val_dtype(d);
 	}
+	if (out->kind == V_TYPE && !dtype_has_values(out->dtype)) {
+		eval_error(e, E_FP8_FORMAT, a->loc[i], dtype_name(out->dtype));
+		return false;
+	}
 	if (out->kind == V_TYPE) {
 		out->nitems = 0;
 		out->to_block = false;

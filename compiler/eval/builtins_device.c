@@ -56,6 +56,8 @@ struct val bi_device_print(struct eval *e, const struct args *a)
 		if (v.kind == V_ERROR)
 			return v;
 		ops[i] = v.ssa;
+		if (v.dtype == DT_E4B15 && !v.pointers)
+			ops[i] = cast_to(e, v, DT_F16, ROUND_DEFAULT, a->loc[1]).ssa;
 		is_signed |= (i64)dtype_is_signed(v.dtype) << i;
 	}
 	struct op *o = build(&e->b, IR_PRINT, ops, list.nitems, NULL, 0, 0);

@@ -24,8 +24,10 @@ struct val bi_abs(struct eval *e, const struct args *a)
 	struct val v;
 	if (!arg_tensor(e, a, 0, &v))
 		return v;
-	if (v.pointers || dtype_is_fp8(v.dtype))
+	if (v.pointers)
 		return eval_error(e, E_MATH_TYPE, a->loc[0], "abs", describe(e, &v));
+	if (dtype_is_fp8(v.dtype))
+		return call_std(e, "_abs_fp8", &v, 1);
 	if (!dtype_is_unsigned(v.dtype))
 		v.ssa = build1(&e->b, dtype_is_float(v.dtype) ? IR_ABSF : IR_ABSI, v.ssa->type, v.ssa);
 	return v;
@@ -261,8 +263,13 @@ struct val bi_dot(struct eval *e, const struct args *a)
 {
 	struct val x, y, acc = a->at[2];
 	i64 precision, imprecise;
-	if (!arg_tile(e, a, 0, &x) || !arg_tile(e, a, 1, &y) || !dot_precision(e, a, &precision) ||
-	    !check_dot_types(e, a, &x, &y) || !check_dot_shapes(e, a, &x, &y) || !dot_imprecise(e, a, &x, &imprecise))
+	if (!arg_tile(e, a, 0, &x) || !arg_tile(e, a, 1, &y) || !dot_precision(e, a, &precision))
+		return val_error();
+	if (x.dtype == DT_E4B15 && !x.pointers)
+		x = cast_to(e, x, DT_F16, ROUND_DEFAULT, a->loc[0]);
+	if (y.dtype == DT_E4B15 && !y.pointers)
+		y = cast_to(e, y, DT_F16, ROUND_DEFAULT, a->loc[1]);
+	if (!check_dot_types(e, a, &x, &y) || !check_dot_shapes(e, a, &x, &y) || !dot_imprecise(e, a, &x, &imprecise))
 		return val_error();
 	enum dtype d = dot_result(e, a, x.dtype);
 	if (d == DT_COUNT)

@@ -127,7 +127,7 @@ struct val bi_type_is(struct eval *e, const struct args *a)
 	(void)e;
 	switch (a->b->code) {
 	case 0: return val_bool(number && dtype_is_float(t->dtype));
-	case 1: return val_bool(number && t->dtype >= DT_F16);
+	case 1: return val_bool(number && dtype_is_float(t->dtype) && !dtype_is_fp8(t->dtype));
 	case 2: return val_bool(number && dtype_is_int(t->dtype));
 	case 3: return val_bool(number && dtype_is_signed(t->dtype));
 	case 4: return val_bool(number && dtype_is_unsigned(t->dtype));

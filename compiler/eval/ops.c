@@ -243,6 +243,22 @@ static struct val cast_pointer(struct eval *e, struct val v, struct val want, st
 	return v;
 }
 
+/* From or to float8e4b15, by the library, through fp16 or fp32. */
+static struct val cast_e4b15(struct eval *e, struct val v, enum dtype d, struct loc at)
+{
+	if (v.dtype == DT_E4B15) {
+		v.dtype = DT_U8;
+		return cast_to(e, call_std(e, "_from_e4b15", &v, 1), d, ROUND_DEFAULT, at);
+	}
+	if (v.dtype != DT_F16) /* what fp32 has too few digits for is cut, so that it is rounded once */
+		v = cast_to(e, v, DT_F32, v.dtype == DT_F64 ? ROUND_RTZ : ROUND_DEFAULT, at);
+	if (v.kind == V_ERROR)
+		return v;
+	v = call_std(e, "_to_e4b15", &v, 1);
+	v.dtype = DT_E4B15;
+	return v;
+}
+
 struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, struct loc at)
 {
 	if (v.kind == V_ERROR)
@@ -256,6 +272,8 @@ struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, 
 	int from_bits = dtype_bits(v.dtype), to_bits = dtype_bits(d);
 	if (r != ROUND_DEFAULT && !(from_float && to_float && to_bits < from_bits))
 		return eval_error(e, E_ROUNDING_NOT_NARROWING, at, dtype_name(v.dtype), dtype_name(d));
+	if (v.dtype == DT_E4B15 || d == DT_E4B15)
+		return cast_e4b15(e, v, d, at);
 	if (from_float && to_float)
 		return float_to_float(e, v, d, r, to);
 	if (d == DT_I1)

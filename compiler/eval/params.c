@@ -55,6 +55,8 @@ static bool is_const_annotation(const struct expr *x)
 static struct val add_param(struct binding_of *b, const char *name, const struct sig_type *t)
 {
 	struct kernel *k = b->e->kernel;
+	if (!dtype_has_values(t->dtype))
+		return eval_error(b->e, E_FP8_FORMAT, b->param->loc, dtype_name(t->dtype));
 	const struct type *type = type_scalar(b->e->ctx, t->dtype);
 	for (int i = 0; i < t->pointers; i++)
 		type = type_ptr(b->e->ctx, type);

@@ -52,8 +52,19 @@ static enum fp_format small_format(enum dtype d)
 	}
 }
 
+/* float8e4b15 is binary16 with four bits of the exponent and three of the mantissa; nothing is infinite or NaN. To
+ * nearest, ties away from zero; what is larger than 1.75, or NaN, becomes that. */
+static u64 encode_e4b15(double x)
+{
+	double magnitude = __builtin_fabs(x);
+	u64 bits = magnitude < 1.75 ? fp_encode(FP_F16, magnitude, true) : 0x3F00; /* false of a NaN */
+	return (__builtin_signbit(x) ? 0x80u : 0) | (2 * bits + 0x80) >> 8;
+}
+
 u64 dtype_encode_float(enum dtype d, double x)
 {
+	if (d == DT_E4B15)
+		return encode_e4b15(x);
 	if (d == DT_F64)
 		return fp_bits_f64(x);
 	if (d == DT_F32)
@@ -63,6 +74,8 @@ u64 dtype_encode_float(enum dtype d, double x)
 
 double dtype_decode_float(enum dtype d, u64 bits)
 {
+	if (d == DT_E4B15)
+		return fp_decode(FP_F16, (u32)((bits & 0x80) << 8 | (bits & 0x7F) << 7));
 	if (d == DT_F64)
 		return fp_f64_bits(bits);
 	if (d == DT_F32)

@@ -1,5 +1,8 @@
 /* Element types. One list serves the language (which tells signed from unsigned) and the IR (which does not: there the
- * operation carries the sign, and only the signed names appear). */
+ * operation carries the sign, and only the signed names appear).
+ *
+ * float8e4b15, a format of Triton's own, exists in the language only: in the IR, as in Triton's, its values are i8, and
+ * lang/std/fp8.tl converts them. The two after it are names without values, formats of AMD's GPUs. */
 #ifndef TLC_IR_DTYPE_H
 #define TLC_IR_DTYPE_H
 
@@ -21,7 +24,10 @@
 	X(DT_F16, "fp16", "float16", "f16", 16)            \
 	X(DT_BF16, "bf16", "bfloat16", "bf16", 16)         \
 	X(DT_F32, "fp32", "float32", "f32", 32)            \
-	X(DT_F64, "fp64", "float64", "f64", 64)
+	X(DT_F64, "fp64", "float64", "f64", 64)            \
+	X(DT_E4B15, "fp8e4b15", "float8e4b15", "i8", 8)    \
+	X(DT_E4B8, "fp8e4b8", "float8e4b8", "i8", 8)       \
+	X(DT_E5B16, "fp8e5b16", "float8e5b16", "i8", 8)
 
 enum dtype {
 #define X(e, sig, tl, ir, bits) e,
@@ -43,12 +49,17 @@ static inline int dtype_bits(enum dtype d)
 static inline int dtype_bytes(enum dtype d) { return (dtype_bits(d) + 7) / 8; }
 static inline bool dtype_is_int(enum dtype d) { return d <= DT_U64; }
 static inline bool dtype_is_float(enum dtype d) { return d >= DT_E4M3; }
-static inline bool dtype_is_fp8(enum dtype d) { return d == DT_E4M3 || d == DT_E5M2; }
+static inline bool dtype_is_fp8(enum dtype d) { return d == DT_E4M3 || d == DT_E5M2 || d >= DT_E4B15; }
+/* Are there values of the type? */
+static inline bool dtype_has_values(enum dtype d) { return d <= DT_E4B15; }
 /* int1 counts as unsigned, as in Triton. */
 static inline bool dtype_is_unsigned(enum dtype d) { return d == DT_I1 || (d >= DT_U8 && d <= DT_U64); }
 static inline bool dtype_is_signed(enum dtype d) { return d >= DT_I8 && d <= DT_I64; }
-/* The IR's element type for a language type: signedness dropped. */
-static inline enum dtype dtype_signless(enum dtype d) { return d >= DT_U8 && d <= DT_U64 ? d - DT_U8 + DT_I8 : d; }
+/* The IR's element type for a language type: signedness dropped, formats that are bits there. */
+static inline enum dtype dtype_signless(enum dtype d)
+{
+	return d >= DT_E4B15 ? DT_I8 : d >= DT_U8 && d <= DT_U64 ? d - DT_U8 + DT_I8 : d;
+}
 static inline enum dtype dtype_unsigned(enum dtype d) { return d >= DT_I8 && d <= DT_I64 ? d - DT_I8 + DT_U8 : d; }
 
 const char *dtype_name(enum dtype d);    /* "fp16" */

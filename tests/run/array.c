@@ -189,6 +189,8 @@ static bool close_enough(const struct array *a, size_t i, double got, double *al
 {
 	double exact = a->want_f[i], rounded = a->wanted[i] == 2 ? exact : round_to(a->dtype, exact);
 	*allowed = 0;
+	if (isnan(exact) && a->dtype == TL_F8E4B15) /* has none */
+		return fabs(got) == 1.75;
 	if (got == rounded || (isnan(got) && isnan(exact)))
 		return true;
 	if (!(a->absolute || a->relative || a->ulps) || !isfinite(got) || !isfinite(exact))

@@ -19,11 +19,12 @@ static const struct {
 	[TL_BF16] = {7, -126, 16, 0x1.FEp127, false},
 	[TL_F32] = {23, -126, 32, FLT_MAX, false},
 	[TL_F64] = {52, -1022, 64, DBL_MAX, false},
+	[TL_F8E4B15] = {3, -14, 8, 1.75, true},
 };
 
 bool is_float(tl_dtype t) { return formats[t].bits != 0; }
 bool is_signed(tl_dtype t) { return t >= TL_I8 && t <= TL_I64; }
-bool is_fp8(tl_dtype t) { return t == TL_F8E4M3 || t == TL_F8E5M2; }
+bool is_fp8(tl_dtype t) { return t == TL_F8E4M3 || t == TL_F8E5M2 || t == TL_F8E4B15; }
 int bits_of(tl_dtype t) { return t == TL_I1 ? 1 : (int)tl_dtype_size(t) * 8; }
 
 double ulp(tl_dtype t, double v)
@@ -41,11 +42,13 @@ static double beyond(tl_dtype t, double v, double overflow)
 
 double round_to(tl_dtype t, double v)
 {
+	if (t == TL_F8E4B15 && isnan(v)) /* has none */
+		return copysign(formats[t].max, v);
 	if (t == TL_F64 || isnan(v))
 		return v;
 	if (isinf(v))
 		return beyond(t, v, INFINITY);
-	double r = rint(v / ulp(t, v)) * ulp(t, v);
+	double n = v / ulp(t, v), r = (t == TL_F8E4B15 ? round(n) : rint(n)) * ulp(t, v); /* ties away, or to even */
 	return fabs(r) > formats[t].max ? beyond(t, v, INFINITY) : r;
 }
 
@@ -72,7 +75,7 @@ uint64_t encode(tl_dtype t, double v)
 	int mantissa = formats[t].mantissa, width = formats[t].bits, least = formats[t].least;
 	uint64_t sign = signbit(v) ? 1ull << (width - 1) : 0, field = (1ull << (width - 1 - mantissa)) - 1;
 	if (isnan(v))
-		return t == TL_F8E4M3 ? 0x7F : (field << mantissa) | 1ull << (mantissa - 1);
+		return t == TL_F8E4M3 ? 0x7F : t == TL_F8E4B15 ? 0x7E : (field << mantissa) | 1ull << (mantissa - 1);
 	if (isinf(v))
 		return sign | field << mantissa;
 	v = fabs(v);
@@ -91,9 +94,9 @@ double decode(tl_dtype t, uint64_t bits)
 	int special = (1 << (width - 1 - mantissa)) - 1;
 	uint64_t frac = bits & ((1ull << mantissa) - 1);
 	double sign = bits >> (width - 1) & 1 ? -1 : 1;
-	if (t == TL_F8E4M3 ? field == special && frac == 7 : field == special && frac)
+	if (t == TL_F8E4M3 ? field == special && frac == 7 : t != TL_F8E4B15 && field == special && frac)
 		return NAN;
-	if (t != TL_F8E4M3 && field == special)
+	if (t != TL_F8E4M3 && t != TL_F8E4B15 && field == special)
 		return sign * INFINITY;
 	if (field == 0)
 		return sign * ldexp((double)frac, least - mantissa);

@@ -33,7 +33,7 @@
 
 /* --- numbers ------------------------------------------------------------------------------------------------- */
 
-enum { DTYPES = TL_F64 + 1 };
+enum { DTYPES = TL_F8E4B15 + 1 };
 extern const tl_dtype float_types[], int_types[]; /* fp16 bf16 fp32 fp64; every integer but int1, unsigned ones last */
 enum { FLOAT_TYPES = 4, INT_TYPES = 8 };
 
