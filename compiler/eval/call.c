@@ -34,6 +34,16 @@ static struct val nested_namespace(enum namespace_ s, const char *name)
 	return val_error();
 }
 
+/* Names of Triton's that kernels use although they begin with '_'. */
+static bool is_open(const char *name)
+{
+	static const char *const names[] = {"_log2", "_is_power_of_two", "_experimental_make_tensor_descriptor"};
+	for (u32 i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
 struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 {
 	struct val v = nested_namespace(s, name);
@@ -65,7 +75,7 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 			if (!strcmp(constants[i].name, name))
 				return val_float(constants[i].value);
 	}
-	bool hidden = *name == '_' && !e->frame->func->module->is_library; /* the library's own */
+	bool hidden = *name == '_' && !e->frame->func->module->is_library && !is_open(name); /* the library's own */
 	const struct builtin *b = hidden ? NULL : builtin_find(s, name, strlen(name));
 	if (!b && s == NS_MATH && !hidden)
 		b = builtin_find(NS_LIBDEVICE, name, strlen(name));
@@ -286,7 +296,7 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 		frame.ret = find_var(&frame, f->params[0].name)->val;
 	e->frame = caller;
 	e->b.loc = user_loc(e, at);
-	return frame.ret;
+	return e->stopped ? val_error() : frame.ret;
 }
 
 struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs,

@@ -202,6 +202,20 @@ struct val bi_dtype(struct eval *e, const struct args *a)
 	return arg_type(e, a, 0, &t) ? t : val_error();
 }
 
+struct val bi_get_int_dtype(struct eval *e, const struct args *a)
+{
+	i64 bits;
+	bool is_signed;
+	if (!arg_int(e, a, 0, &bits) || !arg_bool(e, a, 1, &is_signed))
+		return val_error();
+	for (int d = 0; d < DT_COUNT; d++)
+		if (dtype_is_int((enum dtype)d) && dtype_bits((enum dtype)d) == bits &&
+		    (bits == 1 || dtype_is_signed((enum dtype)d) == is_signed))
+			return val_dtype((enum dtype)d);
+	return eval_error(e, E_ARG_KIND, a->loc[0], "bitwidth", a->b->name, "1, 8, 16, 32 or 64",
+			  describe(e, &a->at[0]));
+}
+
 struct val bi_constexpr_type(struct eval *e, const struct args *a)
 {
 	return (struct val){.kind = V_CONSTEXPR_TYPE, .self = arena_dup(e->arena, &a->at[0], sizeof *a->at)};
@@ -222,6 +236,7 @@ struct val bi_tuple(struct eval *e, const struct args *a)
 	const struct val *v = &a->at[0];
 	struct val all;
 	if (sequence_items(e, v, &all)) {
+		all = val_tuple(all.items, all.nitems);
 		all.is_list = true;
 		return all;
 	}

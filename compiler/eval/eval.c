@@ -77,6 +77,7 @@ static struct val numbers_to_tensors(struct eval *e, struct val v, struct loc at
 	for (u32 i = 0; i < v.nitems; i++)
 		items[i] = numbers_to_tensors(e, v.items[i], at);
 	v.items = items;
+	v.log_room = 0;
 	return v;
 }
 

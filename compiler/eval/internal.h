@@ -76,6 +76,7 @@ struct val {
 	bool is_const;        /* V_TENSOR, V_TYPE: pointers that are not stored through */
 	bool to_block;        /* V_TYPE: a pointer to a block of that shape, not a tile of pointers */
 	bool is_list;         /* V_TUPLE: a list that nothing but one variable holds, which can be appended to */
+	u8 log_room;          /* … of a function that runs at compile time: 0, or log2 of the items it has room for */
 	const struct class *class; /* V_OBJECT, V_CLASS; V_TUPLE: of a named one; else NULL */
 	union {
 		bool boolean;

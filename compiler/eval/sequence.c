@@ -159,6 +159,31 @@ static struct binding *sequence_variable(struct eval *e, const struct expr *x)
 	return b && b->val.kind == V_TUPLE ? b : NULL;
 }
 
+/* Lists have room for twice as many where no run-time branch can hold an older state of the variable. */
+static bool add_items(struct eval *e, struct val *list, const struct val *more, struct loc at)
+{
+	enum { MOST = 1 << 20, MOST_IN_KERNEL = 1 << 12 };
+	bool in_place = e->frame->func->kind == FUNC_CONSTEXPR;
+	u64 total = (u64)list->nitems + more->nitems;
+	if (total > (in_place ? MOST : MOST_IN_KERNEL)) {
+		e->stopped = true;
+		eval_error(e, E_TOO_LARGE, at);
+		return false;
+	}
+	struct val *items = (struct val *)list->items;
+	if (!in_place || !list->log_room || total > (u64)1 << list->log_room) {
+		list->log_room = in_place ? (u8)(ilog2(total | 4) + 1) : 0;
+		items = arena_array(e->arena, struct val, in_place ? 1u << list->log_room : total);
+		for (u32 i = 0; i < list->nitems; i++)
+			items[i] = list->items[i];
+	}
+	for (u32 i = 0; i < more->nitems; i++)
+		items[list->nitems + i] = more->items[i];
+	list->items = items;
+	list->nitems = (u32)total;
+	return true;
+}
+
 bool change_list(struct eval *e, const struct expr *x, struct val *out)
 {
 	if (x->a->kind != EX_ATTR || x->nkeywords || x->nitems != 1)
@@ -180,11 +205,8 @@ bool change_list(struct eval *e, const struct expr *x, struct val *out)
 		eval_error(e, E_COMPREHENSION_OVER, x->items[0]->loc, describe(e, &v));
 		return true;
 	}
-	struct val *items = arena_array(e->arena, struct val, b->val.nitems + more.nitems);
-	for (u32 i = 0; i < b->val.nitems + more.nitems; i++)
-		items[i] = i < b->val.nitems ? b->val.items[i] : more.items[i - b->val.nitems];
-	b->val.items = items;
-	b->val.nitems += more.nitems;
+	if (!add_items(e, &b->val, &more, x->loc))
+		return true;
 	*out = val_none();
 	return true;
 }
@@ -213,7 +235,11 @@ void assign_item(struct eval *e, const struct expr *target, struct val v)
 		eval_error(e, E_TUPLE_RANGE, target->b->loc, (long long)index.integer, b->val.nitems);
 		return;
 	}
+	e->steps += b->val.nitems; /* bounds the memory that copies take */
+	if (!step(e, target->loc))
+		return;
 	struct val *items = arena_dup(e->arena, b->val.items, b->val.nitems * sizeof *items);
 	items[i] = v;
 	b->val.items = items;
+	b->val.log_room = 0;
 }
