@@ -195,6 +195,15 @@ static void print_if(const struct stmt *s, int indent, struct strbuf *out)
 	}
 }
 
+static void print_loop(const struct stmt *s, int indent, struct strbuf *out)
+{
+	print_block(&s->body, indent + 4, out);
+	if (!s->orelse.len)
+		return;
+	sb_printf(out, "%*selse:\n", indent, "");
+	print_block(&s->orelse, indent + 4, out);
+}
+
 static void print_stmt(const struct stmt *s, int indent, struct strbuf *out)
 {
 	sb_printf(out, "%*s", indent, "");
@@ -219,10 +228,15 @@ static void print_stmt(const struct stmt *s, int indent, struct strbuf *out)
 	case ST_FOR:
 		print_line(out, "for ", s->target, " in ");
 		print_line(out, "", s->value, ":\n");
-		print_block(&s->body, indent + 4, out);
+		print_loop(s, indent, out);
 		break;
 	case ST_WHILE:
 		print_line(out, "while ", s->value, ":\n");
+		print_loop(s, indent, out);
+		break;
+	case ST_WITH:
+		print_line(out, "with ", s->value, s->target ? " as " : ":\n");
+		print_line(out, "", s->target, s->target ? ":\n" : "");
 		print_block(&s->body, indent + 4, out);
 		break;
 	case ST_RETURN: print_line(out, s->value ? "return " : "return", s->value, "\n"); break;

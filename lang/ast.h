@@ -98,8 +98,9 @@ enum stmt_kind {
 	ST_AUG,      /* target op= value */
 	ST_ANN,      /* target: annotation = value; value may be NULL */
 	ST_IF,       /* arms */
-	ST_FOR,      /* for target in value: body */
-	ST_WHILE,    /* while value: body */
+	ST_FOR,      /* for target in value: body else: orelse */
+	ST_WHILE,    /* while value: body else: orelse */
+	ST_WITH,     /* with value as target: body; target may be NULL */
 	ST_RETURN,   /* value may be NULL */
 	ST_ASSERT,   /* assert value, message */
 	ST_PASS,
@@ -129,7 +130,7 @@ struct stmt {
 	u32 ntargets;
 	struct arm *arms;
 	u32 narms;
-	struct body body;
+	struct body body, orelse;
 };
 
 struct param {

@@ -397,3 +397,12 @@ void add_method(struct parser *p, struct func *f, const expr_vec *decorators)
 	f->is_init = m.kind == METHOD && !strcmp(f->name, "__init__") && f->nparams;
 	vec_push(p->arena, &p->class->methods, m);
 }
+
+struct stmt *nest_with(struct parser *p, const stmt_vec *items, struct body body)
+{
+	for (u32 i = items->len; i-- > 0;) {
+		items->at[i]->body = body;
+		body = single_body(p, items->at[i]);
+	}
+	return items->at[0];
+}

@@ -50,6 +50,8 @@ void check_target(struct parser *p, const struct expr *e, bool augmented);
 /* The statements of one line, separated by ';', as one statement. */
 struct stmt *ast_line(struct parser *p, const stmt_vec *list);
 struct body single_body(struct parser *p, struct stmt *s);
+/* `with` of several items, as one inside the other. */
+struct stmt *nest_with(struct parser *p, const stmt_vec *items, struct body body);
 void finish_if(struct parser *p, struct stmt *s, struct arm first, const arm_vec *more, struct body otherwise);
 
 /* --- functions ----------------------------------------------------------------------------------------------- */

@@ -75,8 +75,8 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %type <exprs> loop_targets test_list dict_list subscript_list or_list and_list targets decorators
 %type <func> plain_function
 %type <args> arguments argument_list
-%type <stmt> statement simple compound block small if_statement expression_statement
-%type <stmts> statements small_list
+%type <stmt> statement simple compound block small if_statement expression_statement with_item named_item
+%type <stmts> statements small_list with_items named_items
 %type <body> suite else_part
 %type <arms> elifs
 %type <params> parameters parameter_list
@@ -179,6 +179,7 @@ small: expression_statement
      | CONTINUE { $$ = ast_stmt(p, ST_CONTINUE, @$); }
      | RETURN return_value { $$ = ast_stmt(p, ST_RETURN, @$); $$->value = $return_value; }
      | RAISE return_value { $$ = ast_stmt(p, ST_RAISE, @$); $$->value = $return_value; }
+     | RAISE test[what] FROM test { $$ = ast_stmt(p, ST_RAISE, @$); $$->value = $what; (void)$4; }
      | ASSERT test[what] { $$ = ast_stmt(p, ST_ASSERT, @$); $$->value = $what; }
      | ASSERT test[what] ',' test[message] {
 	$$ = ast_stmt(p, ST_ASSERT, @$);
@@ -240,23 +241,37 @@ block: if_statement
 		$$->target = $target;
 		$$->value = $over;
 		$$->body = $suite;
-		if ($else_part.len)
-			diag(p->diags, E_LOOP_ELSE, @else_part);
+		$$->orelse = $else_part;
 	}
 	| WHILE named ':' suite else_part {
 		$$ = ast_stmt(p, ST_WHILE, @WHILE);
 		$$->value = $named;
 		$$->body = $suite;
-		if ($else_part.len)
-			diag(p->diags, E_LOOP_ELSE, @else_part);
+		$$->orelse = $else_part;
 	}
-	| WITH tests import_as ':' suite { $$ = ast_unsupported_stmt(p, "with", @WITH); }
+	| WITH with_items ':' suite { $$ = nest_with(p, $with_items, $suite); }
+	| WITH '(' named_items ')' ':' suite { $$ = nest_with(p, $named_items, $suite); }
+	| WITH '(' named_items ',' ')' ':' suite { $$ = nest_with(p, $named_items, $suite); }
 	| TRY ':' suite { $$ = ast_unsupported_stmt(p, "try", @TRY); }
-	| EXCEPT test import_as ':' suite { $$ = ast_unsupported_stmt(p, "except", @EXCEPT); }
-	| EXCEPT ':' suite { $$ = ast_unsupported_stmt(p, "except", @EXCEPT); }
+	| EXCEPT test import_as ':' suite else_part {
+		(void)$else_part;
+		$$ = ast_unsupported_stmt(p, "except", @EXCEPT);
+	}
+	| EXCEPT ':' suite else_part { (void)$else_part, $$ = ast_unsupported_stmt(p, "except", @EXCEPT); }
 	| FINALLY ':' suite { $$ = ast_unsupported_stmt(p, "finally", @FINALLY); }
 	| CLASS test ':' suite { $$ = ast_unsupported_stmt(p, "class", @CLASS); }
 	;
+with_items: with_item { $$ = arena_new(p->arena, stmt_vec); vec_push(p->arena, $$, $with_item); }
+	  | with_items[list] ',' with_item { vec_push(p->arena, $list, $with_item); $$ = $list; }
+	  ;
+named_items: named_item { $$ = arena_new(p->arena, stmt_vec); vec_push(p->arena, $$, $named_item); }
+	   | named_items[list] ',' with_item { vec_push(p->arena, $list, $with_item); $$ = $list; }
+	   ;
+with_item: test { $$ = ast_stmt(p, ST_WITH, @$); $$->value = $test; }
+	 | named_item
+	 ;
+named_item: test AS primary { $$ = ast_stmt(p, ST_WITH, @$); $$->value = $test; $$->target = $primary; }
+	 ;
 loop_target: primary
 	   | primary ',' { $$ = ast_sequence(p, EX_TUPLE, NULL, $primary, @$); }
 	   | primary ',' loop_targets { $$ = ast_sequence(p, EX_TUPLE, $loop_targets, $primary, @$); }
@@ -290,7 +305,8 @@ test: or_test
 	$$ = ast_unsupported(p, "lambda", @LAMBDA);
     }
     ;
-lambda_parameters: %empty | NAME | lambda_parameters ',' NAME;
+lambda_parameters: %empty | lambda_parameter | lambda_parameters ',' lambda_parameter;
+lambda_parameter: NAME | NAME '=' test { (void)$test; } | '*' NAME | POW NAME | '*' | '/';
 
 or_test: and_test
        | or_list { $$ = ast_sequence(p, EX_OR, $or_list, NULL, @$); }

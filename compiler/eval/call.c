@@ -26,7 +26,7 @@ static struct val nested_namespace(enum namespace_ s, const char *name)
 		{NS_EXTRA, "libdevice", NS_LIBDEVICE}, {NS_TL, "core", NS_TL},
 			{NS_TL, "standard", NS_TL},
 			{NS_TL, "random", NS_TL},
-		{NS_TL, "PropagateNan", NS_PROPAGATE_NAN},
+		{NS_TL, "PropagateNan", NS_PROPAGATE_NAN}, {NS_PROFILER, "language", NS_PROFILER},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)
 		if (table[i].in == s && !strcmp(table[i].name, name))
@@ -290,13 +290,10 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 		e->frame = &frame;
 		vec_push(e->arena, &frame.vars, ((struct binding){.name = p->name, .val = bound[i]}));
 	}
-	frame.ret = val_none();
-	exec_body(e, &f->body, 0, NULL);
-	if (f->is_init)
-		frame.ret = find_var(&frame, f->params[0].name)->val;
+	struct val returned = exec_function(e, &f->body);
 	e->frame = caller;
 	e->b.loc = user_loc(e, at);
-	return e->stopped ? val_error() : frame.ret;
+	return e->stopped ? val_error() : returned;
 }
 
 struct val call_func(struct eval *e, const struct func *f, const struct val *args, u32 nargs,

@@ -84,6 +84,7 @@ void print_val(struct strbuf *out, const struct val *v)
 	case V_CLASS: sb_printf(out, "'%s'", v->class->name); break;
 	case V_CONSTEXPR: sb_puts(out, "tl.constexpr"); break;
 	case V_RANGE: sb_puts(out, "<range>"); break;
+	case V_CONTEXT: sb_puts(out, "<context>"); break;
 	}
 }
 
@@ -98,6 +99,7 @@ const char *describe(struct eval *e, const struct val *v)
 		[V_FUNC] = "", [V_BUILTIN] = "the function", [V_METHOD] = "the method", [V_NAMESPACE] = "a module",
 		[V_MODULE] = "a module", [V_HOST] = "host Python's",
 		[V_CLASS] = "the class", [V_CONSTEXPR] = "", [V_RANGE] = "a range",
+		[V_CONTEXT] = "a context manager",
 	};
 	struct strbuf sb = {.arena = e->arena};
 	if (v->kind == V_TENSOR && type_is_tensor(v->ssa->type))
@@ -107,7 +109,7 @@ const char *describe(struct eval *e, const struct val *v)
 	else
 		sb_puts(&sb, what[v->kind]);
 	if (v->kind <= V_NONE || v->kind == V_SLICE || v->kind == V_ELLIPSIS || v->kind == V_NAMESPACE ||
-	    v->kind == V_MODULE || v->kind == V_RANGE)
+	    v->kind == V_MODULE || v->kind == V_RANGE || v->kind == V_CONTEXT)
 		return sb.at;
 	if (sb.len)
 		sb_puts(&sb, " ");

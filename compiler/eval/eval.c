@@ -1,5 +1,5 @@
 /* Statements, variables and the evaluation of a whole kernel. */
-#include "eval/internal.h"
+#include "eval/control.h"
 
 struct loc user_loc(const struct eval *e, struct loc at)
 {
@@ -194,19 +194,6 @@ static void exec_assert(struct eval *e, const struct stmt *s)
 	}
 }
 
-static enum flow exec_return(struct eval *e, const struct stmt *s)
-{
-	struct frame *f = e->frame;
-	f->ret = s->value ? eval_expr(e, s->value) : val_none();
-	const struct binding *b = s->value && s->value->kind == EX_NAME ? find_var(f, s->value->name) : NULL;
-	f->ret.is_list |= b && b->val.is_list; /* of the variable, which ends here */
-	if (!f->caller && f->ret.kind != V_NONE && f->ret.kind != V_ERROR && f->func->kind == FUNC_JIT)
-		eval_error(e, E_KERNEL_RETURNS, s->loc);
-	if (f->loops)
-		eval_error(e, E_RETURN_IN_LOOP, s->loc);
-	return FLOW_RETURN;
-}
-
 static void exec_raise(struct eval *e, const struct stmt *s)
 {
 	struct strbuf sb = {.arena = e->arena};
@@ -232,7 +219,6 @@ struct val unsupported_syntax(struct eval *e, const char *what, struct loc at)
 		{"try", "nothing in a kernel raises; check with tl.static_assert or tl.device_assert"},
 		{"except", "nothing in a kernel raises; check with tl.static_assert or tl.device_assert"},
 		{"finally", "nothing in a kernel raises; check with tl.static_assert or tl.device_assert"},
-		{"with", "leave it out: a kernel has no resources to close"},
 		{"del", "leave it out: variables need not be deleted"},
 		{"global", "pass the value as a parameter, and store results with tl.store"},
 		{"nonlocal", "pass the value as a parameter, and store results with tl.store"},
@@ -256,61 +242,66 @@ static bool is_host_call(const struct eval *e, const struct expr *x)
 	return d && d->kind == DEF_HOST;
 }
 
-static enum flow exec_stmt(struct eval *e, const struct stmt *s, const struct cont *rest)
+/* Its statements are evaluated as they are. */
+static struct outcome exec_with(struct eval *e, const struct stmt *s, const struct cont *rest)
+{
+	struct val v = eval_expr(e, s->value);
+	if (v.kind != V_CONTEXT && v.kind != V_ERROR)
+		v = eval_error(e, E_WITH, s->value->loc, describe(e, &v));
+	if (s->target)
+		assign(e, s->target, v, s->loc);
+	return exec_body(e, &s->body, 0, rest);
+}
+
+static struct outcome exec_stmt(struct eval *e, const struct stmt *s, const struct cont *rest)
 {
 	switch (s->kind) {
 	case ST_EXPR:
 		if (is_host_call(e, s->value))
 			diag(e->diags, W_HOST_CALL, user_loc(e, s->value->loc), s->value->a->name);
+		else if (s->value->kind == EX_IFEXP)
+			eval_ternary(e, s->value, false);
 		else
 			eval_expr(e, s->value);
-		return FLOW_NEXT;
-	case ST_ASSIGN: assign_all(e, s, eval_expr(e, s->value)); return FLOW_NEXT;
+		break;
+	case ST_ASSIGN: assign_all(e, s, eval_expr(e, s->value)); break;
 	case ST_AUG: {
 		struct expr sum = {.kind = EX_BINARY, .op = s->op, .loc = s->loc, .a = s->target, .b = s->value};
-		if (s->target->kind == EX_SUBSCRIPT && e->frame->func->kind != FUNC_CONSTEXPR) {
+		if (s->target->kind != EX_SUBSCRIPT || e->frame->func->kind == FUNC_CONSTEXPR)
+			assign(e, s->target, eval_expr(e, &sum), s->loc);
+		else
 			assign(e, s->target, val_error(), s->loc);
-			return FLOW_NEXT;
-		}
-		assign(e, s->target, eval_expr(e, &sum), s->loc);
-		return FLOW_NEXT;
+		break;
 	}
-	case ST_ANN: exec_annotated(e, s); return FLOW_NEXT;
+	case ST_ANN: exec_annotated(e, s); break;
 	case ST_IF: return exec_if(e, s, 0, rest);
 	case ST_FOR: return exec_for(e, s, rest);
-	case ST_WHILE: exec_while(e, s); return FLOW_NEXT;
-	case ST_RETURN: return exec_return(e, s);
-	case ST_ASSERT: exec_assert(e, s); return FLOW_NEXT;
-	case ST_PASS: return FLOW_NEXT;
-	case ST_RAISE: exec_raise(e, s); return FLOW_NEXT;
-	case ST_BREAK: eval_error(e, E_BREAK, s->loc, "break"); return FLOW_NEXT;
-	case ST_CONTINUE: eval_error(e, E_BREAK, s->loc, "continue"); return FLOW_NEXT;
-	case ST_UNSUPPORTED: unsupported_syntax(e, s->name, s->loc); return FLOW_NEXT;
+	case ST_WHILE: return exec_while(e, s);
+	case ST_ASSERT: exec_assert(e, s); break;
+	case ST_PASS: break;
+	case ST_WITH: return exec_with(e, s, rest);
+	case ST_RAISE: exec_raise(e, s); break;
+	case ST_BREAK:
+	case ST_CONTINUE:
+	case ST_RETURN: return exec_jump(e, s);
+	case ST_UNSUPPORTED: unsupported_syntax(e, s->name, s->loc); break;
 	}
-	tl_unreachable("statement kind");
+	return goes_on();
 }
 
-enum flow exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer)
+struct outcome exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer)
 {
 	for (u32 i = from; i < body->len; i++) {
 		struct cont rest = {.body = body, .at = i + 1, .outer = outer};
 		if (!step(e, body->at[i]->loc))
-			return FLOW_RETURN;
-		if (exec_stmt(e, body->at[i], &rest) == FLOW_RETURN)
-			return FLOW_RETURN;
+			return gives_up();
+		struct outcome r = exec_stmt(e, body->at[i], &rest);
+		if (r.rest_done || !(r.ways & 1u << FLOW_NEXT))
+			return r;
+		if (r.ways != 1u << FLOW_NEXT)
+			return continue_with(e, r, &rest);
 	}
-	return FLOW_NEXT;
-}
-
-enum flow exec_rest(struct eval *e, const struct cont *c)
-{
-	for (; c; c = c->outer) {
-		enum flow f = c->loop ? exec_static_loop(e, c->loop, c->next, c->range, c->outer)
-				      : exec_body(e, c->body, c->at, c->outer);
-		if (f == FLOW_RETURN)
-			return f;
-	}
-	return FLOW_NEXT;
+	return goes_on();
 }
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
@@ -346,7 +337,7 @@ struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *re
 	ctx->diags->backtrace_arg = &e;
 	bind_params(&e, req);
 	if (ctx->diags->nerrors == errors)
-		exec_body(&e, &req->func->body, 0, NULL);
+		exec_function(&e, &req->func->body);
 	ctx->diags->backtrace = NULL;
 	e.b = builder_at_end(ctx, e.kernel->body);
 	e.b.loc = req->func->loc;

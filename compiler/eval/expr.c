@@ -52,6 +52,7 @@ struct val unknown_attribute(struct eval *e, const struct val *v, const char *na
 		[NS_PYTHON] = "python",
 		[NS_TYPE] = "dtype",
 		[NS_PROPAGATE_NAN] = "tl.PropagateNan",
+		[NS_PROFILER] = "triton.profiler.language",
 	};
 	struct val r = v->kind == V_NAMESPACE
 			       ? eval_error(e, E_UNKNOWN_BUILTIN, at, namespace_names[v->namespace_], name)
@@ -634,7 +635,7 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 	case EX_AND:
 	case EX_OR: return eval_logical(e, x);
 	case EX_COMPARE: return eval_compare(e, x);
-	case EX_IFEXP: return eval_ternary(e, x);
+	case EX_IFEXP: return eval_ternary(e, x, true);
 	case EX_NAMED:
 		assign(e, x->a, eval_expr(e, x->b), x->b->loc);
 		return eval_name(e, x->a->name, x->a->loc);

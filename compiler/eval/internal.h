@@ -40,6 +40,7 @@ enum val_kind {
 	V_CLASS,     /* class */
 	V_CONSTEXPR, /* tl.constexpr itself */
 	V_RANGE,     /* range(…), tl.range(…), tl.static_range(…) */
+	V_CONTEXT,   /* what `with` takes: nothing happens before and behind its statements */
 };
 
 enum namespace_ {
@@ -52,6 +53,7 @@ enum namespace_ {
 	NS_PYTHON,    /* Python's builtins */
 	NS_TYPE,      /* methods of dtypes */
 	NS_PROPAGATE_NAN, /* tl.PropagateNan: ALL, NONE */
+	NS_PROFILER,  /* triton.profiler.language.* */
 };
 
 /* Of objects and of named tuples. */
@@ -144,13 +146,14 @@ struct binding {
 };
 typedef VEC(struct binding) scope;
 
+struct loop; /* see control.h */
+
 struct frame {
 	struct frame *caller;
 	struct loc call; /* the call's location */
 	const struct func *func;
 	scope vars;
-	struct val ret;
-	int loops; /* run-time loops around the current statement, in this function */
+	const struct loop *loop; /* around the current statement, in this function; NULL: none */
 	int depth;
 };
 
@@ -177,25 +180,32 @@ struct eval {
 	u32 branches; /* run-time branches and loops around the current statement, over all calls */
 };
 
-/* A continuation: the statements of the function behind the current block. A run-time branch that returns needs them,
- * because they then run inside the other branch. */
-struct cont {
-	const struct body *body;
-	u32 at;
-	const struct stmt *loop; /* a static loop: its next iteration, instead of a body */
-	i128 next;
-	const struct loop_range *range;
-	const struct cont *outer;
+/* Where control goes from a statement. */
+enum flow {
+	FLOW_NEXT,     /* to the next one */
+	FLOW_CONTINUE, /* to the loop's next iteration */
+	FLOW_BREAK, FLOW_BREAK_OUTER, /* out of the loop: see struct loop */
+	FLOW_RETURN,   /* out of the function */
+	FLOWS,
 };
 
-enum flow { FLOW_NEXT, FLOW_RETURN };
+/* How statements have ended: in one way, or in several, of which one is taken at run time. */
+struct outcome {
+	u32 ways;                   /* a bit for each flow */
+	bool rest_done;             /* what follows them has been evaluated too, up to the end of the run-time branch */
+	struct value *taken[FLOWS]; /* an i1 for each way of several: is it this one? */
+	scope vars[FLOWS];          /* the variables then; if FLOW_NEXT is the only way, those of the frame */
+	struct val ret;             /* by FLOW_RETURN */
+};
+struct cont; /* what runs behind a statement: see control.h */
 
 /* params.c: the parameters' values, and the parameters of the IR function */
 void bind_params(struct eval *e, const struct eval_request *req);
 
 /* eval.c: statements */
-enum flow exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer);
-enum flow exec_rest(struct eval *e, const struct cont *c);
+struct outcome exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer);
+/* The body of a function: returns what it does. */
+struct val exec_function(struct eval *e, const struct body *body);
 struct binding *find_var(struct frame *f, const char *name);
 /* Evaluates x in the scope of f's module, without f's variables. */
 struct val eval_in_module(struct eval *e, const struct func *f, const struct expr *x);
@@ -210,13 +220,16 @@ struct val unsupported_syntax(struct eval *e, const char *what, struct loc at);
 /* Counts one step of the evaluation; false once it is given up, as too large or after too many errors. */
 bool step(struct eval *e, struct loc at);
 
-/* control.c: run-time control flow */
-enum flow exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct cont *rest);
-enum flow exec_for(struct eval *e, const struct stmt *s, const struct cont *rest);
-enum flow exec_static_loop(struct eval *e, const struct stmt *s, i128 at, const struct loop_range *r,
-			   const struct cont *rest);
-void exec_while(struct eval *e, const struct stmt *s);
-struct val eval_ternary(struct eval *e, const struct expr *x);
+/* flow.c: how statements end, run-time branches */
+struct outcome exec_if(struct eval *e, const struct stmt *s, u32 arm, const struct cont *rest);
+/* break, continue, return */
+struct outcome exec_jump(struct eval *e, const struct stmt *s);
+/* used: its value is. */
+struct val eval_ternary(struct eval *e, const struct expr *x, bool used);
+
+/* loops.c */
+struct outcome exec_for(struct eval *e, const struct stmt *s, const struct cont *rest);
+struct outcome exec_while(struct eval *e, const struct stmt *s);
 
 /* names.c */
 struct val eval_name(struct eval *e, const char *name, struct loc at);

@@ -146,3 +146,11 @@ struct val store_block(struct eval *e, const struct args *a)
 	const struct val in[] = {a->at[0], a->at[1], checked, a->at[4], a->at[5]};
 	return call_std(e, "_block_pointer_store", in, ARRAY_LEN(in));
 }
+
+/* Scopes of profilers and tasks of warps: the kernel is compiled as if they were not there. Code 1: for `with`. */
+struct val bi_context(struct eval *e, const struct args *a)
+{
+	diag(e->diags, W_CONTEXT, user_loc(e, e->b.loc), a->b->name,
+	     a->b->code ? ": what is under it is compiled as it stands" : "");
+	return a->b->code ? (struct val){.kind = V_CONTEXT} : val_none();
+}

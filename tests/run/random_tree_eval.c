@@ -105,9 +105,9 @@ static int64_t scalar(struct tree *t, int e)
 
 /* --- statements ---------------------------------------------------------------------------------------------- */
 
-static void run(struct tree *t, int k);
+static enum jump run(struct tree *t, int k);
 
-static void count(struct tree *t, const struct stmt *s)
+static enum jump count(struct tree *t, const struct stmt *s)
 {
 	tl_dtype type = t->var[s->var].t;
 	int64_t from = s->e[0] < 0 ? 0 : scalar(t, s->e[0]), step = s->form == 4                   ? -1
@@ -120,10 +120,25 @@ static void count(struct tree *t, const struct stmt *s)
 	}
 	for (int64_t i = from; step > 0 ? i < to : i > to;) {
 		t->value[s->var][0] = i;
-		run(t, s->body);
+		enum jump j = run(t, s->body);
+		if (j >= OUT)
+			return j == OUT ? NO_JUMP : j;
 		if (__builtin_add_overflow(i, step, &i) || i != wrap(type, i))
 			break;
 	}
+	return run(t, s->other);
+}
+
+static enum jump loop_while(struct tree *t, const struct stmt *s)
+{
+	int64_t *at = t->value[s->var];
+	for (at[0] = 0; at[0] < s->n && scalar(t, s->e[0]);) {
+		at[0]++;
+		enum jump j = run(t, s->body);
+		if (j >= OUT)
+			return j == OUT ? NO_JUMP : j;
+	}
+	return run(t, s->other);
 }
 
 static void rounds(struct tree *t, const struct stmt *s)
@@ -150,9 +165,14 @@ static void call(struct tree *t, const struct stmt *s)
 	if (h) {
 		memcpy(t->value[h->param[0]], x, bytes);
 		memcpy(t->value[h->param[1]], y, bytes);
-		run(t, h->body);
-		compute(t, h->result[0], x);
-		compute(t, h->result[1], y);
+		bool early = run(t, h->body) == RETURN;
+		for (int i = 0; i < 2; i++) {
+			int64_t *r = i ? y : x;
+			if (early)
+				memcpy(r, t->returned[i], bytes);
+			else
+				compute(t, h->result[i], r);
+		}
 	}
 	memcpy(t->value[s->var], x, bytes);
 	memcpy(t->value[s->second], y, bytes);
@@ -171,38 +191,44 @@ static void write_out(struct tree *t, const struct stmt *s)
 		}
 }
 
-static void run(struct tree *t, int k)
+static enum jump run(struct tree *t, int k)
 {
 	int64_t r[256];
+	enum jump j;
 	for (; k >= 0; k = t->stmt[k].next) {
 		const struct stmt *s = &t->stmt[k];
 		if (s->dead)
 			continue;
+		j = NO_JUMP;
 		switch (s->kind) {
 		case SET:
 			compute(t, s->e[0], r);
 			memcpy(t->value[s->var], r, (size_t)(t->var[s->var].tile ? t->lanes : 1) * sizeof *r);
 			break;
 		case CALL: call(t, s); break;
-		case WHEN: run(t, scalar(t, s->e[0]) ? s->body : s->other); break;
-		case COUNT_UP: count(t, s); break;
-		case LOOP_WHILE:
-			for (t->value[s->var][0] = 0; t->value[s->var][0] < s->n && scalar(t, s->e[0]);
-			     t->value[s->var][0]++)
-				run(t, s->body);
-			break;
+		case WHEN: j = run(t, scalar(t, s->e[0]) ? s->body : s->other); break;
+		case COUNT_UP: j = count(t, s); break;
+		case LOOP_WHILE: j = loop_while(t, s); break;
 		case PROMISE:
 			if (!(t->value[s->var][0] & (s->n - 1)))
-				run(t, s->body);
+				j = run(t, s->body);
 			break;
 		case ASSUME:
 			if (scalar(t, s->e[0]))
-				run(t, s->body);
+				j = run(t, s->body);
 			break;
 		case ROUNDS: rounds(t, s); break;
 		case WRITE: write_out(t, s); break;
+		case JUMP:
+			for (int i = 0; i < 2 && s->e[i] >= 0; i++)
+				compute(t, s->e[i], t->returned[i]);
+			j = s->form;
+			break;
 		}
+		if (j != NO_JUMP)
+			return j;
 	}
+	return NO_JUMP;
 }
 
 void tree_evaluate(struct tree *t)

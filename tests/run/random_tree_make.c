@@ -6,7 +6,9 @@ struct grower {
 	int visible[VARS], nvisible;
 	int counters[VARS], ncounters; /* not to be assigned to */
 	int depth;                     /* of blocks */
+	int loops;                     /* around, in this function */
 	bool in_helper;
+	struct helper *helper; /* whose body is made */
 };
 
 int type_index(tl_dtype t)
@@ -285,6 +287,36 @@ static void append(struct tree *t, int *first, int k)
 	*first = k;
 }
 
+/* A statement that leaves something, if there is something to leave. */
+static int make_jump(struct grower *g)
+{
+	int form = random_below(10), jump = !g->loops || form < 2 ? RETURN : form < 6 ? OUT : TO_NEXT;
+	if (g->t->nstmts > STMTS - 20 || (jump == RETURN && !g->in_helper && chance(60)))
+		return -1;
+	int k = add_stmt(g, JUMP);
+	g->t->stmt[k].form = jump;
+	for (int i = 0; jump == RETURN && g->in_helper && i < 2; i++) {
+		int x = expression(g, g->helper->t, g->helper->tile, 1);
+		g->t->stmt[k].e[i] = x;
+	}
+	return k;
+}
+
+/* The body of a loop, and sometimes its `else`, which does not know the body's variables. */
+static void make_loop(struct grower *g, int k, int n, int visible)
+{
+	g->loops++;
+	int body = inner(g, n);
+	g->loops--;
+	g->t->stmt[k].body = body;
+	g->nvisible = visible;
+	g->ncounters--;
+	if (!chance(20))
+		return;
+	int other = inner(g, 1 + random_below(2));
+	g->t->stmt[k].other = other;
+}
+
 static int make_when(struct grower *g)
 {
 	int k = add_stmt(g, WHEN);
@@ -292,6 +324,11 @@ static int make_when(struct grower *g)
 	int body = inner(g, 1 + random_below(3));
 	g->t->stmt[k].body = body;
 	bool fresh = chance(40);
+	if (!fresh && chance(g->loops || g->in_helper ? 50 : 15)) {
+		int jump = make_jump(g);
+		if (jump >= 0)
+			append(g->t, &g->t->stmt[k].body, jump);
+	}
 	if (!fresh && chance(40))
 		return k;
 	int other = inner(g, 1 + random_below(3));
@@ -323,10 +360,7 @@ static int make_count(struct grower *g)
 	g->t->stmt[k].var = var;
 	g->counters[g->ncounters++] = var;
 	g->visible[g->nvisible++] = var;
-	int body = inner(g, 2 + random_below(3));
-	g->t->stmt[k].body = body;
-	g->nvisible = visible;
-	g->ncounters--;
+	make_loop(g, k, 2 + random_below(3), visible);
 	return k;
 }
 
@@ -338,10 +372,7 @@ static int make_while(struct grower *g)
 	g->counters[g->ncounters++] = var;
 	g->visible[g->nvisible++] = var;
 	g->t->stmt[k].e[0] = condition(g, false, 1);
-	int body = inner(g, 2 + random_below(2));
-	g->t->stmt[k].body = body;
-	g->nvisible = visible;
-	g->ncounters--;
+	make_loop(g, k, 2 + random_below(2), visible);
 	return k;
 }
 
@@ -414,7 +445,9 @@ static int make_write(struct grower *g, int var, bool masked)
 static int statement(struct grower *g)
 {
 	int form = random_below(100), var = some_var(g, TL_I1, -1);
-	bool deep = g->depth > 1 || g->t->nstmts > STMTS - 80 || g->t->nvars > VARS - 30;
+	if (g->loops && chance(5))
+		return make_jump(g);
+	bool deep = g->depth > 2 || g->t->nstmts > STMTS - 80 || g->t->nvars > VARS - 30;
 	if (form < 30 && var >= 0)
 		return assignment(g, var, false);
 	if (form < 40 || deep)
@@ -443,6 +476,7 @@ static int block(struct grower *g, int n)
 static void make_helper(struct grower *g)
 {
 	struct helper h = {.t = any_type(), .tile = chance(50)};
+	g->helper = &h;
 	for (int i = 0; i < 2; i++) {
 		h.param[i] = new_var(g, h.t, h.tile);
 		g->visible[g->nvisible++] = h.param[i];

@@ -168,6 +168,15 @@ static void body(struct printer *o, int k)
 	o->depth--;
 }
 
+static void otherwise(struct printer *o, const struct stmt *s)
+{
+	if (s->other < 0)
+		return;
+	line(o);
+	fprintf(o->f, "else:");
+	body(o, s->other);
+}
+
 static void count(struct printer *o, const struct stmt *s)
 {
 	fprintf(o->f, "for i%d in %s(", s->var, s->form == 2 ? "tl.range" : s->form == 3 ? "tl.static_range" : "range");
@@ -187,6 +196,7 @@ static void count(struct printer *o, const struct stmt *s)
 	fprintf(o->f, s->form == 3 ? "v%d = tl.full((), i%d, tl.int32)" : "v%d = i%d", s->var, s->var);
 	o->depth--;
 	body(o, s->body);
+	otherwise(o, s);
 }
 
 static void rounds(struct printer *o, const struct stmt *s)
@@ -229,11 +239,7 @@ static void statement(struct printer *o, const struct stmt *s)
 	case WHEN:
 		call1(o, "if ", s->e[0], ":");
 		body(o, s->body);
-		if (s->other >= 0) {
-			line(o);
-			fprintf(o->f, "else:");
-			body(o, s->other);
-		}
+		otherwise(o, s);
 		break;
 	case COUNT_UP: count(o, s); break;
 	case LOOP_WHILE:
@@ -241,11 +247,12 @@ static void statement(struct printer *o, const struct stmt *s)
 		line(o);
 		fprintf(o->f, "while (v%d < %d) & ", s->var, s->n);
 		call1(o, "", s->e[0], ":");
-		body(o, s->body);
 		o->depth++;
 		line(o);
 		fprintf(o->f, "v%d += 1", s->var);
 		o->depth--;
+		body(o, s->body);
+		otherwise(o, s);
 		break;
 	case PROMISE:
 		fprintf(o->f, "if (v%d & %d) == 0:", s->var, s->n - 1);
@@ -264,6 +271,13 @@ static void statement(struct printer *o, const struct stmt *s)
 		body(o, s->body);
 		break;
 	case ROUNDS: rounds(o, s); break;
+	case JUMP:
+		fprintf(o->f, s->form == OUT ? "break" : s->form == TO_NEXT ? "continue" : "return ");
+		if (s->e[0] >= 0) {
+			expression(o, s->e[0]);
+			call1(o, ", ", s->e[1], "");
+		}
+		break;
 	case WRITE: write_out(o, s); break;
 	}
 }

@@ -509,6 +509,134 @@ static void flattened(struct suite *s, tl_dtype t, int sums, int k, int step, in
 	case_end(s);
 }
 
+/* --- loops that are left ------------------------------------------------------------------------------------- */
+
+/* ends: where the first 2 or 3 stands, or n: there is none. */
+static void until(struct suite *s, const char *form, int n, int step, int ends, int how, int warps)
+{
+	if (!case_begin(s, file, "until %s n=%d step=%d ends=%d by %d warps=%d", form, n, step, ends, how, warps))
+		return;
+	bool down = !strcmp(form, "down"), left = false;
+	struct array *what = in(s, "what", TL_I32, (size_t)n + 1), *x = in(s, "x", TL_I32, (size_t)(n * BLOCK + 1)),
+		     *o = out(s, "o", TL_I32, (size_t)((n + 1) * BLOCK));
+	fill(x, -1000, 1000);
+	for (int i = 0; i < n; i++)
+		set(what, (size_t)i, (double)(i == ends ? how : i > ends ? random_int(0, 3) : random_int(0, 1)));
+	int total = 0;
+	for (int k = 0; k < n && !left; k += step) {
+		int i = down ? n - 1 - k : k, w = (int)value(what, (size_t)i);
+		left = w > 1;
+		if (w == 3)
+			total -= 107;
+		if (w > 0)
+			continue;
+		total += i;
+		for (size_t c = 0; c < BLOCK; c++)
+			want(o, (size_t)((i + 1) * BLOCK) + c, value(x, (size_t)(i * BLOCK) + c));
+	}
+	for (size_t c = 0; c < BLOCK; c++)
+		want(o, c, total + (left ? 100 : 200));
+	LAUNCH(s, "until", CONFIG(.grid = {1}, .num_warps = warps), ptr(what), ptr(x), ptr(o), tl_int(n), tl_int(step),
+	       tl_str(form), tl_int(BLOCK));
+	case_end(s);
+}
+
+static void searches(struct suite *s, int rows, int columns, int r, int c)
+{
+	if (!case_begin(s, file, "search %dx%d at %d,%d", rows, columns, r, c))
+		return;
+	struct array *x = in(s, "x", TL_I32, (size_t)(rows * columns + 1)), *o = out(s, "o", TL_I32, BLOCK + 2);
+	for (int i = 0; i < rows * columns; i++)
+		set(x, (size_t)i, (double)(i % columns > c && random_int(0, 3) == 0 ? -1 : random_int(0, 6)));
+	if (r < rows)
+		set(x, (size_t)(r * columns + c), 7);
+	for (size_t i = 0; i < BLOCK; i++)
+		want(o, i, r >= rows ? (double)i : (int)i <= c ? value(x, (size_t)(r * columns) + i) : -1);
+	want(o, BLOCK, r < rows ? r : rows);
+	want(o, BLOCK + 1, r < rows ? c : -1);
+	LAUNCH(s, "searches", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(rows), tl_int(columns), tl_int(7),
+	       tl_int(BLOCK));
+	case_end(s);
+}
+
+/* Bounds at most 20 iterations apart, at an end of the type. */
+static void near_ends(struct suite *s, tl_dtype t, const char *form, int step, bool top, int stop)
+{
+	if (!case_begin(s, file, "near ends %s %s by %d %s stop=%d", tl_dtype_name(t), form, step,
+			top ? "top" : "bottom", stop))
+		return;
+	int bits = t == TL_I64 || t == TL_U64 ? 64 : 32;
+	bool down = !strcmp(form, "down");
+	__int128 one = 1, least = is_signed(t) ? -(one << (bits - 1)) : 0, most = least + (one << bits) - 1;
+	__int128 lo = top ? most - random_int(0, 20 * step) : least, hi = top ? most : least + random_int(0, 20 * step);
+	struct array *o = out(s, "o", TL_I32, 2);
+	uint32_t n = 0, mix = 0;
+	for (__int128 i = down ? hi : lo; (down ? i > lo : i < hi) && n != (uint32_t)stop; i += down ? -step : step) {
+		n++;
+		if (((uint64_t)i & 3) != 1)
+			mix = mix * 31 + (uint32_t)((uint64_t)i & 1023);
+	}
+	want_int(o, 0, (int32_t)n);
+	want_int(o, 1, (int32_t)mix);
+	LAUNCH(s, "near_ends", CONFIG(.grid = {1}, .num_warps = 1), ptr(o),
+	       is_signed(t) ? tl_int_typed(t, (int64_t)lo) : tl_uint_typed(t, (uint64_t)lo),
+	       is_signed(t) ? tl_int_typed(t, (int64_t)hi) : tl_uint_typed(t, (uint64_t)hi), tl_int(step),
+	       tl_int(stop), tl_str(form), tl_int(step));
+	case_end(s);
+}
+
+static void product_until(struct suite *s, int k, double limit, int warps)
+{
+	enum { B = 32 };
+	if (!case_begin(s, file, "product until %g k=%d warps=%d", limit, k, warps))
+		return;
+	struct array *a = in(s, "a", TL_F16, (size_t)(k * B * B)), *b = in(s, "b", TL_F16, (size_t)(k * B * B)),
+		     *o = out(s, "o", TL_F32, B * B + 1);
+	for (size_t i = 0; i < a->len; i++)
+		set(a, i, (double)random_int(-2, 3)), set(b, i, (double)random_int(-2, 3));
+	double sum[B * B] = {0}, largest = -1e30;
+	int used = 0;
+	while (used < k && !(used && largest >= limit)) {
+		size_t tile = (size_t)(used++ * B * B);
+		largest = -1e30;
+		for (size_t i = 0; i < B * B; i++) {
+			for (size_t m = 0; m < B; m++)
+				sum[i] += value(a, tile + i / B * B + m) * value(b, tile + m * B + i % B);
+			largest = sum[i] > largest ? sum[i] : largest;
+		}
+	}
+	for (size_t i = 0; i < B * B; i++)
+		want(o, i, sum[i]);
+	want(o, B * B, used);
+	LAUNCH(s, "product_until", CONFIG(.grid = {1}, .num_warps = warps), ptr(a), ptr(b), ptr(o), tl_int(k),
+	       tl_float(limit), tl_int(B));
+	case_end(s);
+}
+
+static void loops_left(struct suite *s)
+{
+	static const char *const forms[] = {"for", "down", "while", "named", "while True", "static", "tuple"};
+	static const tl_dtype counters[] = {TL_I32, TL_U32, TL_I64, TL_U64};
+	for (int f = 0; f < COUNT(forms); f++)
+		for (int ends = 0; ends < 8; ends++) {
+			int n = f < 5 ? 7 : 6;
+			until(s, forms[f], n, 1, ends, 2 + ends % 2, 1 << ends % 4);
+			until(s, forms[f], n, 1, ends, 3 - ends % 2, 4);
+		}
+	for (int n = 0; n < 9; n += 4)
+		until(s, "for", n, 3, 6, 2, 1), until(s, "for", n, 2, 4, 3, 2), until(s, "while", n, 1, n, 2, 4);
+	for (int r = 0; r < 5; r++)
+		searches(s, 4, 9, r, r * 2), searches(s, 3, 32, r, 31 - r);
+	static const char *const steps[] = {"constant", "step", "down"};
+	for (int t = 0; t < COUNT(counters); t++)
+		for (int step = 1; step < 8; step += 3)
+			for (int k = 0; k < 6; k++)
+				near_ends(s, counters[t], steps[k % 3], step, k % 2, 1000),
+					near_ends(s, counters[t], steps[k % 3], step, k % 2, 5);
+	for (int k = 1; k < 6; k += 2)
+		product_until(s, k, 1, 4), product_until(s, k, 100, 2), product_until(s, k, 1e6, 4);
+}
+
 void theme_control(struct suite *s)
 {
 	static const tl_dtype counters[] = {TL_I32, TL_U32, TL_I64, TL_U64};
@@ -526,6 +654,7 @@ void theme_control(struct suite *s)
 		for (int limit = 0; limit < 5; limit += 2)
 			early_returns(s, ns[i], limit);
 	all_loops(s);
+	loops_left(s);
 	for (int t = 0; t < COUNT(counters); t++)
 		for (int number = 0; number < 12; number++)
 			between(s, counters[t], number, 1 + number % 4);

@@ -1,7 +1,8 @@
-/* Random kernels of the second kind: trees of statements and expressions over integers of all types, scalars and tiles
- * of one dimension, at the ends of their types: nested control flow with new and carried variables, helper functions
- * with two results, chained comparisons, promises and assumptions that hold where they are reached only, indices that
- * wrap under masks, pointers moved backwards, long chains of shared values.
+/* Random kernels of the second kind: trees of statements and expressions over integers of all types, scalars and
+ * tiles of one dimension, at the ends of their types: nested control flow with new and carried variables, break,
+ * continue, return and `else` of loops, helper functions with two results, chained comparisons, promises and
+ * assumptions that hold where they are reached only, indices that wrap under masks, pointers moved backwards, long
+ * chains of shared values.
  *
  * random_tree_make.c makes one, random_tree_text.c prints it, random_tree_eval.c evaluates it element by element. */
 #ifndef TESTS_RUN_TREE_H
@@ -24,15 +25,16 @@ struct expr {
 	bool dead; /* left out: it is 0 */
 };
 
-enum stmt_kind { SET, CALL, WHEN, COUNT_UP, LOOP_WHILE, PROMISE, ASSUME, ROUNDS, WRITE };
+enum stmt_kind { SET, CALL, WHEN, COUNT_UP, LOOP_WHILE, PROMISE, ASSUME, ROUNDS, WRITE, JUMP };
+enum jump { NO_JUMP, TO_NEXT, OUT, RETURN }; /* continue, break, return */
 
 struct stmt {
 	enum stmt_kind kind;
 	int var, second; /* SET: assigned; CALL, ROUNDS: both; COUNT_UP, LOOP_WHILE: the counter; PROMISE: of */
 	int e[2]; /* SET: the value; CALL: arguments; WHEN, LOOP_WHILE, ASSUME: the condition; COUNT_UP: start; WRITE:
-		     mask or -1 */
-	int n, form, step;     /* iterations; how it is written; helper of CALL; array of WRITE */
-	int body, other, next; /* first statements, or -1 */
+		     mask or -1; JUMP that returns from a helper: the results */
+	int n, form, step;     /* iterations; how it is written; helper of CALL; array of WRITE; kind of JUMP */
+	int body, other, next; /* first statements, or -1; other: behind `else` */
 	bool dead, declares;   /* declares: the variable's first assignment, which stays while the variable is used */
 };
 
@@ -58,6 +60,7 @@ struct tree {
 	unsigned char *touched[VARS];
 	int pid;
 	int64_t *value[VARS]; /* while it is evaluated */
+	int64_t returned[2][256];
 };
 
 void tree_make(struct tree *t);
