@@ -573,6 +573,10 @@ static bool add_origins(struct value_set *seen, const struct value *v)
 		u32 i = o ? v->index : for_arg_number(v);
 		from[0] = for_init(loop, i);
 		from[1] = for_yielded(loop, i);
+	} else if (loop->code == IR_WHILE) { /* a result or an argument of the body: what the condition passes on */
+		bool first = !o && v->block == loop->blocks[0];
+		from[0] = first ? operand(loop, v->index) : operand(loop->blocks[0]->last, v->index + 1);
+		from[1] = first ? operand(loop->blocks[1]->last, v->index) : from[0];
 	} else if (o && (o->code == IR_IF || o->code == IR_SELECT)) {
 		for (u32 k = 0; k < 2; k++)
 			from[k] = o->code == IR_IF ? operand(o->blocks[k]->last, v->index) : operand(o, 1 + k);

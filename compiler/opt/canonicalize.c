@@ -355,6 +355,32 @@ static bool simplify_for(struct canon *c, struct op *o)
 	return false;
 }
 
+/* The same of an scf.while, and a carried value goes that nobody reads. */
+static bool simplify_while(struct canon *c, struct op *o)
+{
+	struct block *before = o->blocks[0], *after = o->blocks[1];
+	for (u32 i = o->nresults; i-- > 0;) {
+		struct value *arg = before->args[i], *in = after->args[i], *init = operand(o, i),
+			     *next = operand(after->last, i);
+		if (operand(before->last, i + 1) != arg)
+			continue;
+		bool unread = value_has_one_use(arg) && value_unused(in) && value_unused(&o->results[i]);
+		if (next != in && next != init && !unread)
+			continue;
+		op_remove_operand(before->last, i + 1);
+		op_remove_operand(after->last, i);
+		replace_uses(arg, init);
+		replace_uses(in, init);
+		replace_uses(&o->results[i], init);
+		op_remove_operand(o, i);
+		block_remove_arg(before, i);
+		block_remove_arg(after, i);
+		op_remove_result(o, i);
+		c->changed = true;
+	}
+	return false;
+}
+
 /* Constants move to the start of the kernel, so that cse merges equal ones and no loop holds any. */
 static void hoist_constant(struct op *o)
 {
@@ -378,6 +404,8 @@ static bool simplify_op(struct canon *c, struct op *o)
 		return simplify_if(c, o);
 	if (o->code == IR_FOR)
 		return simplify_for(c, o);
+	if (o->code == IR_WHILE)
+		return simplify_while(c, o);
 	if (!o->nresults)
 		return simplify_effect(c, o);
 	struct value *v = fold_load(&b, o);
