@@ -158,7 +158,8 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 				   .imports = {import_module, u},
 				   .remarks = o->remarks,
 				   .debug = o->debug,
-				   .num_warps = num_warps};
+				   .num_warps = num_warps,
+				   .capability = o->target.kind == TARGET_CUDA ? o->target.sm : 90};
 	struct kernel *k = eval_kernel(&u->ir, &req);
 	if (k)
 		k->num_warps = num_warps;
@@ -167,6 +168,18 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 		kernel_verify(k, "eval", NULL);
 #endif
 	return k;
+}
+
+void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec *args, int capability,
+		 struct tuning *out)
+{
+	struct eval_request req = {.module = u->module,
+				   .std = u->std,
+				   .func = func,
+				   .args = args,
+				   .imports = {import_module, u},
+				   .capability = capability};
+	eval_decorators(&u->ir, &req, out);
 }
 
 /* --- running passes ------------------------------------------------------------------------------------------ */

@@ -39,6 +39,8 @@ struct unit {
 	struct ir_context ir;
 	const struct module *module, *std;
 	struct map imported;   /* path → struct module of another file */
+	const char *const *folders; /* where imported modules are looked for besides: -I */
+	u32 nfolders;
 	struct kernel *parsed; /* when the file was IR text, placed (parsed->target) or not */
 };
 /* For struct import_files: a module beside `from`, in the packages around it, or beside the unit's own file. */
@@ -74,6 +76,9 @@ void compile_list_passes(FILE *out);
 int target_of_text(const struct kernel *k);
 /* Is `name` a pass, or one of the steps eval, lower and llvm? */
 bool compile_has_step(const char *name);
+/* What the decorators of `func` say; args may be NULL. */
+void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec *args, int capability,
+		 struct tuning *out);
 /* Only the first step: the tile IR as it is before any pass, for the interpreter. */
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o);

@@ -1,5 +1,7 @@
-/* Modules in other files, found as Python finds them: by relative imports beside the file, others in the folder above
- * the package that the file is in, and beside the unit's own file. */
+/* Modules in other files, found as Python finds them: by relative imports beside the file; others in the folder above
+ * the package that the file is in, beside the unit's own file, in the folder that holds one around the file with the
+ * name they begin with, in those given by -I and in those of PYTHONPATH. */
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "compile.h"
@@ -67,6 +69,29 @@ static const char *above(struct arena *a, const char *dir)
 	return folder_of(a, dir);
 }
 
+/* The folder that holds the outermost one called like the first part of `dotted` and around `dir`, or NULL: packages
+ * need no __init__.py, and a file is part of those whose names its own imports begin with. */
+static const char *root_of(struct arena *a, const char *dir, const char *dotted)
+{
+	size_t n = strcspn(dotted, ".");
+	const char *root = NULL;
+	for (const char *s = dir; (s = strstr(s, dotted[n] ? arena_str(a, dotted, n) : dotted)); s += n)
+		if ((s == dir || s[-1] == '/') && (!s[n] || s[n] == '/') && !root)
+			root = s == dir ? "." : s - 1 == dir ? "/" : arena_str(a, dir, (size_t)(s - 1 - dir));
+	return root;
+}
+
+static const struct module *module_on_path(struct unit *u, const char *dotted)
+{
+	const struct module *m = NULL;
+	const char *path = getenv("PYTHONPATH");
+	for (size_t n; !m && path && *path; path += n + (path[n] != 0)) {
+		n = strcspn(path, ":");
+		m = n ? module_in(u, arena_str(&u->arena, path, n), dotted) : NULL;
+	}
+	return m;
+}
+
 const struct module *import_module(void *unit, const struct module *from, const char *dotted)
 {
 	struct unit *u = unit;
@@ -82,6 +107,12 @@ const struct module *import_module(void *unit, const struct module *from, const 
 	for (int i = 0; i < DEEPEST && is_package(a, dir); i++)
 		dir = above(a, dir);
 	const struct module *m = module_in(u, dir, dotted);
-	const char *own = folder_of(a, u->diags.sources.at[u->module->file]->name);
-	return m || !strcmp(own, dir) ? m : module_in(u, own, dotted);
+	const char *own = folder_of(a, u->diags.sources.at[u->module->file]->name), *root;
+	if (!m && strcmp(own, dir) != 0)
+		m = module_in(u, own, dotted);
+	if (!m && (root = root_of(a, dir, dotted)))
+		m = module_in(u, root, dotted);
+	for (u32 i = 0; !m && i < u->nfolders; i++)
+		m = module_in(u, u->folders[i], dotted);
+	return m ? m : module_on_path(u, dotted);
 }

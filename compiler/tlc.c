@@ -1,5 +1,5 @@
-/* The command line: compiling, with dumps of every stage, and lists. tlc_run.c has `run` and `bench`, tlc_options.c the
- * options. */
+/* The command line: compiling, with dumps of every stage. tlc_run.c has `run` and `bench`, tlc_list.c `list`,
+ * tlc_options.c the options. */
 #include "tlc.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static const char usage[] =
 	"  tlc FILE [-k KERNEL] [-s SIGNATURE] [-D NAME=VALUE]... [--target T] [--emit KIND,...] [-o PATH]\n"
 	"  tlc run FILE -k KERNEL -g X[,Y[,Z]] [--device D] [-D NAME=VALUE]... ARG=VALUE...\n"
 	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR]\n"
-	"  tlc list FILE\n"
+	"  tlc list FILE [--json]\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "
@@ -128,8 +128,7 @@ static const struct func *caller_of(const struct module *m, const struct func *f
 	return NULL;
 }
 
-/* A function that returns something or that others call is a helper, not a kernel. */
-static bool is_helper(const struct module *m, const struct func *f)
+bool is_helper(const struct module *m, const struct func *f)
 {
 	return f->kind != FUNC_JIT || returns_value(&f->body) || caller_of(m, f);
 }
@@ -250,6 +249,41 @@ static bool read_arguments(struct command *c, const struct func *f, struct arg_s
 		args[k].constant = c->defines.at[i].value;
 	}
 	return read_signature(c, f, args);
+}
+
+/* Constexprs without a value get those of the first configuration of the kernel's decorators, and of its heuristics.
+ * The launch options that the command line leaves open are the configuration's too. */
+static void fill_from_decorators(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
+{
+	bool open = false;
+	struct tuning t;
+	for (u32 i = 0; i < f->nparams; i++)
+		open |= args[i].shape == ARG_LEAF && !args[i].constant && !args[i].type && !f->params[i].value;
+	if (!open || !f->ndecorators)
+		return;
+	unit_tuning(u, f, args, c->options.target.kind == TARGET_CUDA ? c->options.target.sm : 0, &t);
+	const struct configuration *first = t.configurations.len ? &t.configurations.at[0] : NULL;
+	struct strbuf said = {.arena = &c->arena};
+	sb_puts(&said, "");
+	for (u32 i = 0; i < t.heuristics.len + (first ? first->nvalues : 0); i++) {
+		const struct tuned_value *v =
+			i < t.heuristics.len ? &t.heuristics.at[i] : &first->values[i - t.heuristics.len];
+		int k = find_param(f, v->name, strlen(v->name));
+		if (k < 0 || args[k].constant || args[k].type || !v->literal)
+			continue;
+		args[k].constant = v->literal;
+		if (i >= t.heuristics.len)
+			sb_printf(&said, "%s%s=%s", said.len ? " " : "", v->name, v->literal);
+	}
+	for (u32 i = 0; i < t.unknown.len; i++)
+		diag(&u->diags, N_DECORATOR_UNKNOWN, f->loc, t.unknown.at[i]);
+	if (!said.len)
+		return;
+	if (!c->options.num_warps && first->num_warps)
+		sb_printf(&said, " num_warps=%d", c->options.num_warps = first->num_warps);
+	if (!c->options.num_stages && first->num_stages)
+		sb_printf(&said, " num_stages=%d", c->options.num_stages = first->num_stages);
+	diag(&u->diags, N_CONFIGURATION, f->loc, said.at, t.configurations.len);
 }
 
 /* --- output -------------------------------------------------------------------------------------------------- */
@@ -514,6 +548,8 @@ static int command_compile(struct command *c)
 	if (!text)
 		return EXIT_ENVIRONMENT;
 	bool ok = unit_open(u, c->file, text, len);
+	u->folders = c->folders.at;
+	u->nfolders = c->folders.len;
 	int placed = u->parsed ? target_of_text(u->parsed) : 0;
 	if (!c->target)
 		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "")
@@ -542,6 +578,8 @@ static int command_compile(struct command *c)
 		if (ok) {
 			args = arena_array(&c->arena, struct arg_spec, f->nparams);
 			ok = read_arguments(c, f, args);
+			if (ok)
+				fill_from_decorators(c, u, f, args);
 		}
 	}
 	if (ok && !only_ast)
@@ -554,46 +592,6 @@ static int command_compile(struct command *c)
 		fputs(u->diags.text.at + shown, stderr);
 	unit_free(u);
 	return r;
-}
-
-/* --- list ---------------------------------------------------------------------------------------------------- */
-
-static void list_param(const struct param *p, struct strbuf *out)
-{
-	sb_printf(out, p->annotation ? "    %-23s " : "    %s", p->name);
-	if (p->annotation)
-		ast_print_expr(p->annotation, out);
-	if (p->value) {
-		sb_puts(out, " = ");
-		ast_print_expr(p->value, out);
-	}
-	sb_puts(out, "\n");
-}
-
-static int command_list(struct command *c)
-{
-	struct unit *u = arena_new(&c->arena, struct unit);
-	size_t len;
-	char *text = read_file(&c->arena, c->file, &len);
-	if (!text)
-		return EXIT_ENVIRONMENT;
-	bool ok = unit_open(u, c->file, text, len);
-	show_diagnostics(u);
-	if (u->parsed)
-		return complain(EXIT_USER, "'%s' is IR text of one kernel, '%s'; tlc list is for source", c->file,
-				u->parsed->name);
-	struct strbuf out = {.arena = &c->arena};
-	sb_puts(&out, "");
-	for (u32 i = 0; u->module && i < u->module->funcs.len; i++) {
-		const struct func *f = u->module->funcs.at[i];
-		sb_printf(&out, "%s:%u: %s %s\n", c->file, f->loc.line, is_helper(u->module, f) ? "helper" : "kernel",
-			  f->name);
-		for (u32 k = 0; k < f->nparams; k++)
-			list_param(&f->params[k], &out);
-	}
-	fputs(out.at, stdout);
-	unit_free(u);
-	return ok ? EXIT_DONE : EXIT_USER;
 }
 
 /* --- main ---------------------------------------------------------------------------------------------------- */

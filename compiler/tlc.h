@@ -22,6 +22,8 @@ struct command {
 	int max_ctas;
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
 	VEC(struct define) defines;
+	VEC(const char *) folders; /* -I */
+	bool json;
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
 	struct compile_options options;
 };
@@ -42,6 +44,9 @@ size_t span_outside(const char *s, const char *ends);
 /* Errors, warnings and remarks of the unit, to standard error. */
 void show_diagnostics(const struct unit *u);
 int command_run(struct command *c);
+int command_list(struct command *c);
+/* A function that returns something or that others call is a helper, not a kernel. */
+bool is_helper(const struct module *m, const struct func *f);
 
 /* The verb that the first word of a command line is. */
 enum verb read_verb(const char *word);

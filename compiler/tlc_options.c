@@ -8,7 +8,7 @@
 
 enum { LAUNCH = VERB_RUN | VERB_BENCH };
 
-enum value_kind { TEXT, FLAG, NUMBER, WARPS, DEFINE };
+enum value_kind { TEXT, FLAG, NUMBER, WARPS, DEFINE, FOLDER };
 
 static const struct option {
 	const char *name;
@@ -28,6 +28,11 @@ static const struct option {
 	 "the types are those of the arguments, as in i64:42"},
 	{"-D", DEFINE, VERB_COMPILE | LAUNCH, AT(defines), 0, 0,
 	 "-D NAME=VALUE", "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
+	{"-I", FOLDER, VERB_COMPILE | VERB_LIST, AT(folders), 0, 0,
+	 "-I FOLDER", "where to look for modules that the file imports, besides around it and on PYTHONPATH",
+	 "PYTHONPATH names folders with modules"},
+	{"--json", FLAG, VERB_LIST, AT(json), 0, 0,
+	 "--json", "of tlc list: one JSON object", "tlc list has it"},
 	{"--target", TEXT, VERB_COMPILE, AT(target), 0, 0,
 	 "--target T", "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu (tile IR only); default:\n"
 			   "the GPU here, else sm_90a",
@@ -195,6 +200,7 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 	case FLAG: *(bool *)to = true; return true;
 	case TEXT: *(const char **)to = value; return true;
 	case DEFINE: return add_define(c, value);
+	case FOLDER: vec_push(&c->arena, &c->folders, value); return true;
 	default: return read_number(o, value, to);
 	}
 }

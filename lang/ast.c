@@ -43,7 +43,8 @@ static void print_call(const struct expr *e, struct strbuf *out)
 	sb_puts(out, "(");
 	print_list(e->items, e->nitems, ", ", out);
 	for (u32 i = 0; i < e->nkeywords; i++) {
-		sb_printf(out, "%s%s=", i || e->nitems ? ", " : "", e->keywords[i].name);
+		sb_puts(out, i || e->nitems ? ", " : "");
+		sb_printf(out, e->keywords[i].name ? "%s=" : "**", e->keywords[i].name);
 		ast_print_expr(e->keywords[i].value, out);
 	}
 	sb_puts(out, ")");
@@ -141,6 +142,7 @@ void ast_print_expr(const struct expr *e, struct strbuf *out)
 			ast_print_expr(e->c, out);
 		}
 		break;
+	case EX_LAMBDA: sb_puts(out, "lambda …"); break;
 	case EX_CALL: print_call(e, out); break;
 	case EX_STAR:
 		sb_puts(out, "*");
@@ -152,10 +154,14 @@ void ast_print_expr(const struct expr *e, struct strbuf *out)
 		sb_puts(out, ")");
 		break;
 	case EX_COMPREHENSION:
-		sb_puts(out, "[");
+		sb_puts(out, e->b ? "{" : "[");
 		ast_print_expr(e->a, out);
+		if (e->b) {
+			sb_puts(out, ": ");
+			ast_print_expr(e->b, out);
+		}
 		print_list(e->items, e->nitems, "", out);
-		sb_puts(out, "]");
+		sb_puts(out, e->b ? "}" : "]");
 		break;
 	case EX_FOR:
 		sb_puts(out, " for ");

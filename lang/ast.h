@@ -37,9 +37,10 @@ enum expr_kind {
 	EX_COMPARE,   /* items[0] ops[0] items[1] ops[1] ... */
 	EX_IFEXP,     /* a if b else c */
 	EX_NAMED,     /* a := b */
-	EX_COMPREHENSION, /* [a for …]: items are its clauses, EX_FOR and EX_IF */
+	EX_COMPREHENSION, /* [a for …], {a: b for …}: items are its clauses, EX_FOR and EX_IF */
 	EX_FOR,       /* for a in b */
 	EX_IF,        /* if a */
+	EX_LAMBDA,    /* func */
 	EX_UNSUPPORTED, /* name: what Python calls it; an error only if it is reached */
 };
 
@@ -53,7 +54,7 @@ enum operator {
 const char *operator_text(enum operator op);
 
 struct keyword {
-	const char *name;
+	const char *name; /* NULL: **value */
 	struct expr *value;
 	struct loc loc;
 };
@@ -90,6 +91,7 @@ struct expr {
 	struct keyword *keywords;
 	u32 nkeywords;
 	enum operator *ops; /* of EX_COMPARE: nitems - 1 */
+	struct func *func;
 };
 
 enum stmt_kind {
@@ -107,7 +109,9 @@ enum stmt_kind {
 	ST_RAISE,    /* value may be NULL */
 	ST_BREAK,
 	ST_CONTINUE,
-	ST_UNSUPPORTED, /* name: what Python calls it; an error only if it is reached */
+	/* name: what Python calls it; an error only if a kernel reaches it. Host functions know: `try`, `except` and
+	 * `finally`: body; `import`: value as name, or from value import message as name */
+	ST_UNSUPPORTED,
 };
 
 struct body {
@@ -146,6 +150,13 @@ enum func_kind {
 	FUNC_CONSTEXPR,
 };
 
+/* What stands in front of a jit function besides @triton.jit: not evaluated unless asked for. */
+struct decorator {
+	const char *name; /* dotted, with an imported first part resolved */
+	struct loc loc;
+	u32 start, end;   /* all behind the '@', as offsets into the source */
+};
+
 struct func {
 	enum func_kind kind;
 	const char *name;
@@ -153,10 +164,13 @@ struct func {
 	struct param *params;
 	u32 nparams;
 	struct body body;
+	const struct decorator *decorators;
+	u32 ndecorators;
 	const char *doc; /* docstring or NULL */
 	bool has_named_exprs; /* ':=' stands in it */
 	struct module *module;
 	bool is_init;    /* the __init__ of a class: makes its first parameter */
+	bool host; /* a plain Python function, of which FUNC_CONSTEXPR is the meaning where its value is asked for */
 };
 
 /* A class that kernels know: NamedTuple, or @triton.language.core._aggregate. */
@@ -215,7 +229,7 @@ struct definition {
 	enum definition_kind kind;
 	const char *name;
 	struct loc loc;
-	u32 start, end;      /* DEF_VALUE, DEF_CLASS: the text, as offsets into the source */
+	u32 start, end;      /* DEF_VALUE, DEF_CLASS: the text, as offsets into the source; DEF_HOST: start of `def` */
 	const char *target;  /* of imports, dotted: "triton.language", "..utils.f" */
 	struct func *func;
 	const struct branch *branch;     /* that it stands in; NULL: none */
@@ -241,6 +255,9 @@ struct expr *parse_expression(struct arena *arena, struct interner *names, struc
 /* Parses one class, from its name to its end; NULL after an error. Its functions are of m. */
 struct class_def *parse_class(struct arena *arena, struct interner *names, struct diags *diags, struct module *m,
 			      u32 start, u32 end);
+/* Parses the plain Python function of m whose `def` begins at `start`; NULL after an error. */
+struct func *parse_host_function(struct arena *arena, struct interner *names, struct diags *diags, struct module *m,
+				 u32 start);
 
 /* Python's escapes in the len bytes at s, except \N{…}; unknown ones stay as they are. */
 const char *unescape_string(struct arena *a, const char *s, u32 len, u32 *out_len);

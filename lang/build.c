@@ -130,12 +130,15 @@ struct expr *ast_sequence(struct parser *p, enum expr_kind kind, const expr_vec 
 	return e;
 }
 
-struct expr *ast_comprehension(struct parser *p, struct expr *element, const expr_vec *clauses, struct loc loc)
+struct expr *ast_comprehension(struct parser *p, struct expr *element, struct expr *value, const expr_vec *clauses,
+			       struct loc loc)
 {
-	struct expr *e = new_node(p, EX_COMPREHENSION, loc, MAX(deepest(clauses), depth_of(element)));
+	u32 depth = MAX(deepest(clauses), MAX(depth_of(element), depth_of(value)));
+	struct expr *e = new_node(p, EX_COMPREHENSION, loc, depth);
 	if (e->kind != EX_COMPREHENSION)
 		return e;
 	e->a = element;
+	e->b = value;
 	e->items = clauses->at;
 	e->nitems = clauses->len;
 	return e;
@@ -206,6 +209,11 @@ void add_argument(struct parser *p, struct call_args *args, const char *name, st
 	}
 }
 
+void add_keywords(struct parser *p, struct call_args *args, struct expr *value, struct loc loc)
+{
+	vec_push(p->arena, &args->keywords, ((struct keyword){NULL, value, loc}));
+}
+
 static void push_parts(struct parser *p, expr_vec *parts, struct expr *e)
 {
 	for (u32 i = 0; i < e->nitems; i++)
@@ -253,6 +261,32 @@ struct expr *ast_unsupported(struct parser *p, const char *what, struct loc loc)
 	struct expr *e = ast_leaf(p, EX_UNSUPPORTED, loc);
 	e->name = what;
 	return e;
+}
+
+struct expr *ast_lambda(struct parser *p, const param_vec *params, struct expr *body, struct loc loc)
+{
+	struct expr *e = new_node(p, EX_LAMBDA, loc, depth_of(body));
+	struct stmt *result = ast_stmt(p, ST_RETURN, body->loc);
+	result->value = body;
+	e->func = arena_new(p->arena, struct func);
+	*e->func = (struct func){.kind = FUNC_CONSTEXPR,
+				 .name = "a lambda",
+				 .loc = loc,
+				 .params = params->at,
+				 .nparams = params->len,
+				 .body = single_body(p, result),
+				 .module = p->module,
+				 .host = true};
+	return e;
+}
+
+struct stmt *ast_import(struct parser *p, struct expr *base, struct expr *what, const char *alias, struct loc loc)
+{
+	struct stmt *s = ast_unsupported_stmt(p, "import", loc);
+	s->value = base ? base : what;
+	s->message = base ? what : NULL;
+	s->target = alias ? ast_name(p, alias, loc) : NULL;
+	return s;
 }
 
 void check_target(struct parser *p, const struct expr *e, bool augmented)
@@ -330,7 +364,8 @@ struct func *new_function(struct parser *p, const char *name, struct loc loc, pa
 			   .nparams = params->len,
 			   .body = body,
 			   .has_named_exprs = p->has_named_exprs,
-			   .module = p->module};
+			   .module = p->module,
+			   .host = p->function_only};
 	p->has_named_exprs = false;
 	for (u32 i = 0; i < f->nparams; i++)
 		for (u32 j = 0; j < i; j++)
@@ -349,6 +384,13 @@ void add_function(struct parser *p, enum func_kind kind, const struct branch *br
 {
 	struct func *f = new_function(p, name, loc, params, body);
 	f->kind = kind;
+	if (p->function_only) {
+		p->function = f;
+		return;
+	}
+	f->decorators = arena_dup(p->arena, p->decorators.at, p->decorators.len * sizeof *f->decorators);
+	f->ndecorators = p->decorators.len;
+	p->decorators.len = 0;
 	const struct func *earlier = map_get(&p->module->by_name, name); /* of one name, the last counts */
 	u32 at = 0;
 	while (at < p->module->funcs.len && p->module->funcs.at[at] != earlier)

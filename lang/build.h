@@ -19,7 +19,9 @@ struct expr *ast_star(struct parser *p, struct expr *a, struct loc loc);
 struct expr *ast_named(struct parser *p, const char *name, struct loc name_loc, struct expr *value, struct loc loc);
 /* A clause of a comprehension: `for a in b`, `if a`. */
 struct expr *ast_clause(struct parser *p, enum expr_kind kind, struct expr *a, struct expr *b, struct loc loc);
-struct expr *ast_comprehension(struct parser *p, struct expr *element, const expr_vec *clauses, struct loc loc);
+/* Of a dict, element: value; value is NULL otherwise. */
+struct expr *ast_comprehension(struct parser *p, struct expr *element, struct expr *value, const expr_vec *clauses,
+			       struct loc loc);
 expr_vec *expr_list(struct parser *p, struct expr *first);
 /* A node with any number of operands (tuple, list, `and`, `or`): `first`, if any, then `rest`, if any. */
 struct expr *ast_sequence(struct parser *p, enum expr_kind kind, const expr_vec *rest, struct expr *first,
@@ -33,15 +35,21 @@ void warn_of_bits_in_chain(struct parser *p, const struct expr *chain);
 struct expr *ast_call(struct parser *p, struct expr *f, const struct call_args *args, struct loc loc);
 /* A positional argument where `name` is NULL. */
 void add_argument(struct parser *p, struct call_args *args, const char *name, struct expr *value, struct loc loc);
+/* **value */
+void add_keywords(struct parser *p, struct call_args *args, struct expr *value, struct loc loc);
 /* Adjacent string literals are one string. With an f-string among them, the parts stay apart until evaluation. */
 struct expr *ast_join_strings(struct parser *p, struct expr *a, struct expr *b);
 /* Python syntax without a meaning in kernels: an error only if the evaluator reaches it. */
 struct expr *ast_unsupported(struct parser *p, const char *what, struct loc loc);
 
+struct expr *ast_lambda(struct parser *p, const param_vec *params, struct expr *body, struct loc loc);
+
 /* --- statements ---------------------------------------------------------------------------------------------- */
 
 struct stmt *ast_stmt(struct parser *p, enum stmt_kind kind, struct loc loc);
 struct stmt *ast_unsupported_stmt(struct parser *p, const char *what, struct loc loc);
+/* `import what as alias`, `from base import what as alias`; what is NULL for '*'. */
+struct stmt *ast_import(struct parser *p, struct expr *base, struct expr *what, const char *alias, struct loc loc);
 struct stmt *ast_annotated(struct parser *p, struct expr *target, struct expr *type, struct expr *value,
 			   struct loc loc);
 /* Refuses expressions that Python cannot assign to. Elements and attributes pass: the evaluator refuses them where

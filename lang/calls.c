@@ -63,9 +63,9 @@ static void search_expr(struct search *s, const struct expr *x)
 	case EX_IFEXP: search_expr(s, x->c); /* fallthrough */
 	case EX_SUBSCRIPT:
 	case EX_NAMED:
+	case EX_COMPREHENSION:
 	case EX_FOR:
 	case EX_BINARY: search_expr(s, x->b); /* fallthrough */
-	case EX_COMPREHENSION:
 	case EX_IF:
 	case EX_STAR:
 	case EX_UNARY: search_expr(s, x->a); break;

@@ -197,11 +197,11 @@ static void read_global(struct parser *p, struct token name)
 }
 
 /* `def NAME` at the margin without @triton.jit: noted for the error about a kernel that calls it. */
-static void read_host_function(struct parser *p)
+static void read_host_function(struct parser *p, u32 start)
 {
 	struct token t = raw_token(p);
 	if (t.kind == NAME)
-		define(p, (struct definition){.kind = DEF_HOST, .name = t.value.name, .loc = t.loc});
+		define(p, (struct definition){.kind = DEF_HOST, .name = t.value.name, .loc = t.loc, .start = start});
 	else
 		unread_token(p, t);
 	skip_line(p);
@@ -296,7 +296,7 @@ static void host_statement(struct parser *p, struct token t, int indent, struct 
 		else
 			read_global(p, t);
 		return;
-	case DEF: read_host_function(p); return;
+	case DEF: read_host_function(p, t.start); return;
 	case IMPORT: read_import(p); return;
 	case FROM: read_from(p); return;
 	default: note_assignments(p, t); return;
@@ -311,19 +311,25 @@ static void host_statement(struct parser *p, struct token t, int indent, struct 
 
 static void read_decorator(struct parser *p)
 {
-	struct token name = raw_token(p);
+	struct token name = raw_token(p), t;
 	enum func_kind kind;
-	if (name.kind == NAME) {
-		const char *dotted = dotted_name(p, name), *last = strrchr(resolved(p, dotted), '.');
-		p->pending_class |= last && (!strcmp(last, "._aggregate") || !strcmp(last, ".aggregate"));
-		if (decorator_kind(p, dotted, &kind)) {
-			p->pending_kind = true;
-			p->kind = kind;
-		}
-	} else {
+	if (name.kind != NAME) {
 		unread_token(p, name);
+		skip_line(p);
+		return;
 	}
-	skip_line(p);
+	const char *dotted = dotted_name(p, name), *last = strrchr(resolved(p, dotted), '.');
+	p->pending_class |= last && (!strcmp(last, "._aggregate") || !strcmp(last, ".aggregate"));
+	struct decorator d = {.loc = name.loc, .start = name.start, .end = name.end};
+	for (t = raw_token(p); t.kind && t.kind != NEWLINE; t = raw_token(p))
+		d.end = t.end;
+	if (decorator_kind(p, dotted, &kind)) {
+		p->pending_kind = true;
+		p->kind = kind;
+	} else {
+		d.name = resolved(p, dotted);
+		vec_push(p->arena, &p->decorators, d);
+	}
 }
 
 /* The rest of a line of a class; the class ends behind it or later. */
@@ -386,6 +392,8 @@ bool host_line(struct parser *p, struct token t)
 	p->pending_kind = false;
 	bool aggregate = p->pending_class;
 	p->pending_class = false;
+	if (t.kind != DEF || !pending)
+		p->decorators.len = 0;
 	if (t.kind == DEF && pending) {
 		p->in_kernel = true;
 		p->base_indent = indent;

@@ -83,6 +83,18 @@ static struct token expression_token(struct parser *p)
 	return raw_token(p);
 }
 
+/* The `def` of the one function to parse. */
+static struct token function_token(struct parser *p)
+{
+	struct token t = raw_token(p);
+	p->base_indent = indentation(p, &t, &p->alt_indents[0]);
+	p->indents[0] = p->base_indent;
+	p->nindents = 1;
+	t.kind = t.kind == DEF ? CONSTEXPR_DEF : BAD_TOKEN;
+	t.value.branch = NULL;
+	return t;
+}
+
 static struct token produce(struct parser *p)
 {
 	struct token t, out = {0};
@@ -90,6 +102,8 @@ static struct token produce(struct parser *p)
 		return expression_token(p);
 	if (p->class_only && !p->last_kind)
 		return (struct token){.kind = START_CLASS};
+	if (p->function_only && p->last_kind == 0)
+		return function_token(p);
 	while (!p->at_end) {
 		if (p->pending_dedents) {
 			p->pending_dedents--;
@@ -109,7 +123,7 @@ static struct token produce(struct parser *p)
 			return t;
 		}
 		if (!p->in_kernel) {
-			if (t.kind == 0)
+			if (t.kind == 0 || p->function_only)
 				break;
 			if (host_line(p, t)) {
 				p->line_start = false;

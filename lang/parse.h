@@ -49,7 +49,7 @@ struct parser {
 	int npeeked;
 
 	/* line structure */
-	bool in_kernel, expression_only, class_only, line_start, at_end;
+	bool in_kernel, expression_only, class_only, function_only, line_start, at_end;
 	enum func_kind kind;
 	int base_indent;
 	int indents[100], alt_indents[100], nindents;
@@ -63,6 +63,7 @@ struct parser {
 	int host_scope; /* indentation of the host's def or class that the current line is inside of; -1: of none */
 	bool has_named_exprs; /* in the function being parsed */
 	bool pending_kind, pending_class;
+	VEC(struct decorator) decorators; /* in front of the next function */
 	/* the class that the current line may be in: its indentation, or -1, and its definition */
 	int class_indent;
 	struct definition *class_line;
@@ -73,6 +74,7 @@ struct parser {
 	struct module *module;
 	struct expr *expression;
 	struct class_def *class;
+	struct func *function; /* of function_only */
 };
 
 /* scanner: the next raw token; NEWLINE ends each physical line outside brackets. */

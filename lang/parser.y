@@ -71,7 +71,7 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %type <expr> primary atom named comprehension
 %type <exprs> clauses
 %type <expr> tests subscript subscripts slice_part strings argument_value return_value
-%type <expr> loop_target
+%type <expr> loop_target imported
 %type <exprs> loop_targets test_list dict_list subscript_list or_list and_list targets decorators
 %type <func> plain_function
 %type <args> arguments argument_list
@@ -79,8 +79,9 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %type <stmts> statements small_list with_items named_items
 %type <body> suite else_part
 %type <arms> elifs
-%type <params> parameters parameter_list
-%type <param> parameter
+%type <params> parameters parameter_list lambda_parameters
+%type <name> import_as
+%type <param> parameter lambda_parameter
 %type <op> compare_op augmented unary_op
 
 %%
@@ -189,12 +190,12 @@ small: expression_statement
      | DEL tests { $$ = ast_unsupported_stmt(p, "del", @$); }
      | GLOBAL tests { $$ = ast_unsupported_stmt(p, "global", @$); }
      | NONLOCAL tests { $$ = ast_unsupported_stmt(p, "nonlocal", @$); }
-     | IMPORT tests import_as { $$ = ast_unsupported_stmt(p, "import", @$); }
-     | FROM tests IMPORT imported import_as { $$ = ast_unsupported_stmt(p, "import", @$); }
+     | IMPORT tests import_as { $$ = ast_import(p, NULL, $tests, $import_as, @$); }
+     | FROM tests IMPORT imported import_as { $$ = ast_import(p, $tests, $imported, $import_as, @$); }
      | YIELD return_value { $$ = ast_unsupported_stmt(p, "yield", @$); }
      ;
-imported: tests | '*';
-import_as: %empty | AS NAME;
+imported: tests | '*' { $$ = NULL; };
+import_as: %empty { $$ = NULL; } | AS NAME { $$ = $NAME; };
 return_value: %empty { $$ = NULL; } | tests;
 
 expression_statement: tests { $$ = ast_stmt(p, ST_EXPR, @$); $$->value = $tests; }
@@ -252,13 +253,18 @@ block: if_statement
 	| WITH with_items ':' suite { $$ = nest_with(p, $with_items, $suite); }
 	| WITH '(' named_items ')' ':' suite { $$ = nest_with(p, $named_items, $suite); }
 	| WITH '(' named_items ',' ')' ':' suite { $$ = nest_with(p, $named_items, $suite); }
-	| TRY ':' suite { $$ = ast_unsupported_stmt(p, "try", @TRY); }
+	| TRY ':' suite { $$ = ast_unsupported_stmt(p, "try", @TRY); $$->body = $suite; }
 	| EXCEPT test import_as ':' suite else_part {
 		(void)$else_part;
 		$$ = ast_unsupported_stmt(p, "except", @EXCEPT);
+		$$->body = $suite;
 	}
-	| EXCEPT ':' suite else_part { (void)$else_part, $$ = ast_unsupported_stmt(p, "except", @EXCEPT); }
-	| FINALLY ':' suite { $$ = ast_unsupported_stmt(p, "finally", @FINALLY); }
+	| EXCEPT ':' suite else_part {
+		(void)$else_part;
+		$$ = ast_unsupported_stmt(p, "except", @EXCEPT);
+		$$->body = $suite;
+	}
+	| FINALLY ':' suite { $$ = ast_unsupported_stmt(p, "finally", @FINALLY); $$->body = $suite; }
 	| CLASS test ':' suite { $$ = ast_unsupported_stmt(p, "class", @CLASS); }
 	;
 with_items: with_item { $$ = arena_new(p->arena, stmt_vec); vec_push(p->arena, $$, $with_item); }
@@ -300,13 +306,19 @@ test_list: test { $$ = expr_list(p, $test); }
 
 test: or_test
     | or_test[yes] IF or_test[condition] ELSE test[no] { $$ = ast_conditional(p, $condition, $yes, $no, @$); }
-    | LAMBDA lambda_parameters ':' test[body] {
-	(void)$body;
-	$$ = ast_unsupported(p, "lambda", @LAMBDA);
-    }
+    | LAMBDA lambda_parameters ':' test[body] { $$ = ast_lambda(p, $lambda_parameters, $body, @LAMBDA); }
     ;
-lambda_parameters: %empty | lambda_parameter | lambda_parameters ',' lambda_parameter;
-lambda_parameter: NAME | NAME '=' test { (void)$test; } | '*' NAME | POW NAME | '*' | '/';
+lambda_parameters: %empty { $$ = arena_new(p->arena, param_vec); }
+		 | lambda_parameter { $$ = add_parameter(p, arena_new(p->arena, param_vec), $lambda_parameter); }
+		 | lambda_parameters[list] ',' lambda_parameter { $$ = add_parameter(p, $list, $lambda_parameter); }
+		 ;
+lambda_parameter: NAME { $$ = (struct param){.name = $NAME, .loc = @NAME}; }
+		| NAME '=' test { $$ = (struct param){.name = $NAME, .value = $test, .loc = @NAME}; }
+		| '*' NAME { $$ = (struct param){.name = $NAME, .star = true, .loc = @NAME}; }
+		| POW NAME { $$ = (struct param){.name = $NAME, .star = true, .loc = @NAME}; }
+		| '*' { $$ = (struct param){0}; }
+		| '/' { $$ = (struct param){0}; }
+		;
 
 or_test: and_test
        | or_list { $$ = ast_sequence(p, EX_OR, $or_list, NULL, @$); }
@@ -381,18 +393,19 @@ arguments: %empty { $$ = arena_new(p->arena, struct call_args); }
 	 ;
 argument_list: argument_value { $$ = arena_new(p->arena, struct call_args); add_argument(p, $$, NULL, $1, @1); }
 	     | NAME '=' test { $$ = arena_new(p->arena, struct call_args); add_argument(p, $$, $NAME, $test, @NAME); }
+	     | POW test { $$ = arena_new(p->arena, struct call_args); add_keywords(p, $$, $test, @$); }
+	     | argument_list[list] ',' POW test { add_keywords(p, $list, $test, loc_join(@POW, @test)); $$ = $list; }
 	     | argument_list[list] ',' argument_value { add_argument(p, $list, NULL, $3, @3); $$ = $list; }
 	     | argument_list[list] ',' NAME '=' test { add_argument(p, $list, $NAME, $test, @NAME); $$ = $list; }
 	     ;
 argument_value: named
 	      | '*' test { $$ = ast_star(p, $test, @$); }
-	      | POW test { (void)$test; $$ = ast_unsupported(p, "** in a call", @$); }
 	      | comprehension
 	      ;
 named: test
      | NAME WALRUS test { $$ = ast_named(p, $NAME, @NAME, $test, @$); }
      ;
-comprehension: named clauses { $$ = ast_comprehension(p, $named, $clauses, @$); };
+comprehension: named clauses { $$ = ast_comprehension(p, $named, NULL, $clauses, @$); };
 clauses: FOR loop_target IN or_test { $$ = expr_list(p, ast_clause(p, EX_FOR, $loop_target, $or_test, @$)); }
        | clauses[list] FOR loop_target IN or_test {
 		vec_push(p->arena, $list, ast_clause(p, EX_FOR, $loop_target, $or_test, @FOR));
@@ -425,10 +438,7 @@ atom: NAME { $$ = ast_name(p, $NAME, @$); }
     | '{' dict_list '}' { $$ = ast_sequence(p, EX_DICT, $dict_list, NULL, @$); }
     | '{' dict_list ',' '}' { $$ = ast_sequence(p, EX_DICT, $dict_list, NULL, @$); }
     | '{' comprehension '}' { $$ = $comprehension; $$->loc = @$; /* a set, as above */ }
-    | '{' test ':' test clauses '}' {
-	(void)$2, (void)$4, (void)$clauses;
-	$$ = ast_unsupported(p, "a comprehension", @$);
-    }
+    | '{' test[key] ':' test[value] clauses '}' { $$ = ast_comprehension(p, $key, $value, $clauses, @$); }
     ;
 dict_list: test[key] ':' test[value] { $$ = expr_list(p, $key); vec_push(p->arena, $$, $value); }
 	 | dict_list[list] ',' test[key] ':' test[value] {
@@ -460,7 +470,7 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message)
 static void run_parser(struct parser *p)
 {
 	bool part = p->expression_only || p->class_only;
-	scan_open(p, part ? p->at : 0, part ? p->limit : (u32)p->src->len);
+	scan_open(p, p->at, part ? p->limit : (u32)p->src->len);
 	tl_yyparse(p);
 	scan_close(p);
 }
@@ -510,4 +520,17 @@ struct class_def *parse_class(struct arena *arena, struct interner *names, struc
 	p.base_indent = p.indents[0] = indentation(&p, &first, &p.alt_indents[0]);
 	run_parser(&p);
 	return diags->nerrors == errors ? p.class : NULL;
+}
+
+struct func *parse_host_function(struct arena *arena, struct interner *names, struct diags *diags, struct module *m,
+				 u32 start)
+{
+	u32 errors = diags->nerrors;
+	struct parser p = {.arena = arena, .names = names, .diags = diags, .file = m->file, .function_only = true,
+			   .in_kernel = true, .kind = FUNC_CONSTEXPR, .host_scope = -1};
+	p.src = diags->sources.at[m->file];
+	p.module = m;
+	p.at = start;
+	run_parser(&p);
+	return diags->nerrors == errors ? p.function : NULL;
 }

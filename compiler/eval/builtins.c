@@ -687,6 +687,8 @@ struct val bi_python_len(struct eval *e, const struct args *a)
 	const struct val *v = &a->at[0];
 	if (v->kind == V_TUPLE)
 		return val_int(v->nitems);
+	if (v->kind == V_DICT)
+		return val_int(v->nitems / 2);
 	if (v->kind == V_STR)
 		return val_int(v->len);
 	if (is_tile(v))

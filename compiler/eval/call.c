@@ -290,7 +290,12 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 		e->frame = &frame;
 		vec_push(e->arena, &frame.vars, ((struct binding){.name = p->name, .val = bound[i]}));
 	}
+	u32 len = e->diags->text.len, errors = e->diags->nerrors;
+	e->host += f->host;
 	struct val returned = exec_function(e, &f->body);
+	e->host -= f->host;
+	if (f->host)
+		returned = host_function_result(e, f, returned, len, errors);
 	e->frame = caller;
 	e->b.loc = user_loc(e, at);
 	return e->stopped ? val_error() : returned;
@@ -309,7 +314,7 @@ static struct val call_val(struct eval *e, struct val callee, const struct val *
 	case V_ERROR: return callee;
 	case V_BUILTIN: return call_builtin(e, callee.builtin, pos, pos_loc, npos, named, nnamed, at);
 	case V_FUNC: return call_func_at(e, callee.func, pos, pos_loc, npos, named, nnamed, at);
-	case V_HOST: return host_call(e, callee, pos, npos, at);
+	case V_HOST: return host_call(e, callee, pos, npos, named, nnamed, at);
 	case V_CLASS: return make_object(e, callee.class, &(struct call){pos, pos_loc, npos, named, nnamed, at});
 	case V_OBJECT: {
 		struct val method = find_special(e, callee, "__call__", at);
@@ -378,16 +383,26 @@ struct val eval_call(struct eval *e, const struct expr *x)
 			vec_push(e->arena, &locs, item->loc);
 		}
 	}
-	struct named_val *named = arena_array(e->arena, struct named_val, x->nkeywords);
-	u32 nnamed = 0;
+	VEC(struct named_val) named = {0};
 	for (u32 i = 0; i < x->nkeywords; i++) {
 		const struct keyword *k = &x->keywords[i];
-		if (!strcmp(k->name, "_semantic") || !strcmp(k->name, "_builder") || !strcmp(k->name, "_generator"))
+		if (k->name && (!strcmp(k->name, "_semantic") || !strcmp(k->name, "_builder") ||
+				!strcmp(k->name, "_generator")))
 			continue; /* Triton's own objects, which methods without a decorator pass on */
-		named[nnamed] = (struct named_val){k->name, eval_expr(e, k->value), k->loc};
-		failed |= named[nnamed++].val.kind == V_ERROR;
+		struct val v = !k->name && !e->host ? unsupported_syntax(e, "** in a call", k->loc)
+						    : eval_expr(e, k->value);
+		failed |= v.kind == V_ERROR || (!k->name && v.kind != V_DICT);
+		if (!k->name && v.kind != V_DICT && v.kind != V_ERROR)
+			eval_error(e, E_STAR, k->loc);
+		for (u32 j = 0; !k->name && v.kind == V_DICT && j + 1 < v.nitems; j += 2)
+			if (v.items[j].kind == V_STR)
+				vec_push(e->arena, &named,
+					 ((struct named_val){intern_str(e->ctx->names, v.items[j].text),
+							     v.items[j + 1], k->loc}));
+		if (k->name)
+			vec_push(e->arena, &named, ((struct named_val){k->name, v, k->loc}));
 	}
 	if (failed)
 		return val_error();
-	return call_val(e, callee, pos.at, locs.at, pos.len, named, nnamed, x->loc);
+	return call_val(e, callee, pos.at, locs.at, pos.len, named.at, named.len, x->loc);
 }

@@ -205,6 +205,7 @@ static void exec_raise(struct eval *e, const struct stmt *s)
 	} else if (x) {
 		ast_print_expr(x, &sb);
 	}
+	e->raised++;
 	eval_error(e, E_RAISED, s->loc, sb.at);
 }
 
@@ -234,8 +235,15 @@ struct val unsupported_syntax(struct eval *e, const char *what, struct loc at)
 }
 
 /* A call of host Python for its side effect (a print, a breakpoint): it has no meaning in a compiled kernel. */
-static bool is_host_call(const struct eval *e, const struct expr *x)
+static bool is_host_call(struct eval *e, const struct expr *x)
 {
+	if (e->frame->func->host) {
+		const struct expr *f = x->kind == EX_CALL ? x->a : NULL;
+		while (f && f->kind == EX_ATTR)
+			f = f->a;
+		const struct binding *b = f && f->kind == EX_NAME ? find_var(e->frame, f->name) : NULL;
+		return f && f->kind == EX_NAME && (!b || b->val.kind == V_HOST);
+	}
 	if (x->kind != EX_CALL || x->a->kind != EX_NAME || find_var(e->frame, x->a->name))
 		return false;
 	const struct definition *d = map_get(&e->frame->func->module->definitions, x->a->name);
@@ -257,6 +265,8 @@ static struct outcome exec_stmt(struct eval *e, const struct stmt *s, const stru
 {
 	switch (s->kind) {
 	case ST_EXPR:
+		if (is_host_call(e, s->value) && e->frame->func->host)
+			break;
 		if (is_host_call(e, s->value))
 			diag(e->diags, W_HOST_CALL, user_loc(e, s->value->loc), s->value->a->name);
 		else if (s->value->kind == EX_IFEXP)
@@ -295,7 +305,12 @@ struct outcome exec_body(struct eval *e, const struct body *body, u32 from, cons
 		struct cont rest = {.body = body, .at = i + 1, .outer = outer};
 		if (!step(e, body->at[i]->loc))
 			return gives_up();
-		struct outcome r = exec_stmt(e, body->at[i], &rest);
+		struct outcome r = goes_on();
+		if (body->at[i]->kind == ST_UNSUPPORTED && e->frame->func->host)
+			i = exec_host_stmt(e, body, i, &r);
+		else
+			r = exec_stmt(e, body->at[i], &rest);
+		rest.at = i + 1;
 		if (r.rest_done || !(r.ways & 1u << FLOW_NEXT))
 			return r;
 		if (r.ways != 1u << FLOW_NEXT)
@@ -320,13 +335,19 @@ static void warn_of_no_effect(struct eval *e)
 		diag(e->diags, W_WRITES_NOTHING, e->kernel->loc, e->kernel->name);
 }
 
+struct eval eval_new(struct ir_context *ctx, const struct eval_request *req)
+{
+	struct map empty = {.arena = ctx->arena};
+	return (struct eval){.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module,
+			     .std = req->std, .remarks = req->remarks, .debug = req->debug,
+			     .num_warps = req->num_warps, .globals = empty, .branches_run = empty,
+			     .imports = req->imports, .library = empty, .host_functions = empty,
+			     .capability = req->capability};
+}
+
 struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req)
 {
-	struct eval e = {.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module, .std = req->std,
-			 .remarks = req->remarks, .debug = req->debug, .num_warps = req->num_warps,
-			 .globals = {.arena = ctx->arena},
-			 .branches_run = {.arena = ctx->arena}, .imports = req->imports,
-			 .library = {.arena = ctx->arena}};
+	struct eval e = eval_new(ctx, req);
 	u32 errors = ctx->diags->nerrors;
 	e.kernel = kernel_new(ctx, req->func->name);
 	e.kernel->loc = req->func->loc;

@@ -47,10 +47,32 @@ struct eval_request {
 	bool remarks;                 /* say which options have no effect */
 	bool debug;                   /* check integers for overflow */
 	int num_warps;                /* of a program */
+	int capability;               /* of the target, 90 of sm_90a; 0: not known */
 };
 
 /* NULL after an error, which is in ctx->diags. */
 struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req);
+
+/* What the decorators of a kernel say, triton.autotune and triton.heuristics and those like them, as far as host code
+ * is evaluated. */
+struct tuned_value {
+	const char *name;
+	const char *literal; /* as for -D */
+	const char *json;
+};
+struct configuration {
+	struct tuned_value *values;
+	u32 nvalues;
+	int num_warps, num_stages; /* 0: not given */
+};
+struct tuning {
+	VEC(struct configuration) configurations;
+	VEC(const char *) keys;
+	VEC(struct tuned_value) heuristics; /* literal and json are NULL where the value is not known */
+	VEC(const char *) unknown;          /* why something is not */
+};
+/* Where req->args is not NULL, heuristics are evaluated with them and the first configuration. */
+void eval_decorators(struct ir_context *ctx, const struct eval_request *req, struct tuning *out);
 
 /* A parsed type of the signature notation. */
 struct sig_type {

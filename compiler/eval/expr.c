@@ -102,6 +102,9 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 	case V_ERROR: return v;
 	case V_NAMESPACE:
 		r = namespace_lookup(e, v.namespace_, name);
+		if (r.kind == V_ERROR && v.namespace_ == NS_TRITON && e->host)
+			return host_attribute(e, host_val("triton"), name);
+		e->raised += r.kind == V_ERROR;
 		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_TENSOR: return tensor_attribute(e, v, name, at);
 	case V_TUPLE: {
@@ -118,6 +121,10 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 		return r.kind == V_ERROR ? unknown_attribute(e, &v, name, at) : r;
 	case V_CLASS: return class_attribute(e, v, name, at);
 	case V_HOST: return host_attribute(e, v, name);
+	case V_STR:
+		if (e->host)
+			return bind_method(e, v, host_val(arena_printf(e->arena, "str.%s", name)));
+		return unknown_attribute(e, &v, name, at);
 	case V_MODULE: return module_attribute(e, v, name, at);
 	case V_BOOL:
 	case V_INT:
@@ -367,6 +374,8 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		return val_error();
+	if (a.kind == V_HOST || b.kind == V_HOST)
+		return eval_error(e, E_HOST_VALUE, at, a.kind == V_HOST ? a.text : b.text);
 	struct val r;
 	if ((a.kind == V_OBJECT || b.kind == V_OBJECT) && object_operator(e, op, a, b, at, &r))
 		return r;
@@ -396,7 +405,7 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 	return r;
 }
 
-static struct val compare_pair(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
+struct val compare_values(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 
 static struct val compare_constants(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
 {
@@ -408,7 +417,7 @@ static struct val compare_constants(struct eval *e, enum operator op, struct val
 		while (i < a.nitems && i < b.nitems && val_equal(&a.items[i], &b.items[i]))
 			i++;
 		if (i < a.nitems && i < b.nitems)
-			return compare_pair(e, op, a.items[i], b.items[i], at);
+			return compare_values(e, op, a.items[i], b.items[i], at);
 		c = (a.nitems > b.nitems) - (a.nitems < b.nitems);
 	} else if (a.kind == V_STR && b.kind == V_STR)
 		c = strcmp(a.text, b.text);
@@ -445,10 +454,12 @@ static struct val undecided_error(struct eval *e, enum operator op, const struct
 	return r;
 }
 
-static struct val compare_pair(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
+struct val compare_values(struct eval *e, enum operator op, struct val a, struct val b, struct loc at)
 {
 	if (a.kind == V_ERROR || b.kind == V_ERROR)
 		return val_error();
+	if ((op == OP_IS || op == OP_IS_NOT) && b.kind == V_NONE && host_is_something(&a))
+		return val_bool(op == OP_IS_NOT);
 	struct val r;
 	if ((a.kind == V_OBJECT || b.kind == V_OBJECT) && object_operator(e, op, a, b, at, &r))
 		return r;
@@ -492,7 +503,7 @@ static struct val eval_compare(struct eval *e, const struct expr *x)
 	for (u32 i = 1; i < x->nitems; i++) {
 		struct val right = eval_expr(e, x->items[i]);
 		struct loc at = loc_join(x->items[i - 1]->loc, x->items[i]->loc);
-		struct val r = compare_pair(e, x->ops[i - 1], left, right, at);
+		struct val r = compare_values(e, x->ops[i - 1], left, right, at);
 		if (r.kind == V_ERROR)
 			return r;
 		if (r.kind == V_BOOL && !r.boolean)
@@ -515,7 +526,11 @@ int truth(struct eval *e, struct val v, struct loc at, struct value **cond)
 	case V_TUPLE:
 	case V_DICT: return v.nitems != 0;
 	case V_TENSOR: break;
-	case V_HOST: eval_error(e, E_HOST_VALUE, at, v.text); return -2;
+	case V_HOST:
+		if (host_is_something(&v))
+			return 1;
+		eval_error(e, E_HOST_VALUE, at, v.text);
+		return -2;
 	default: return 1;
 	}
 	if (is_tile(&v)) {
@@ -642,6 +657,11 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 	case EX_COMPREHENSION: return eval_comprehension(e, x);
 	case EX_FOR:
 	case EX_IF: break;
+	case EX_LAMBDA:
+		if (!e->host)
+			return unsupported_syntax(e, "lambda", x->loc);
+		x->func->module = e->frame->func->module; /* an expression by itself is parsed without one */
+		return (struct val){.kind = V_FUNC, .func = x->func};
 	case EX_UNSUPPORTED: return unsupported_syntax(e, x->name, x->loc);
 	}
 	tl_unreachable("expression kind");

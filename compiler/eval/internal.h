@@ -177,6 +177,9 @@ struct eval {
 	VEC(const struct class *) tuple_classes;
 	struct map library; /* text of a part of the standard library → its struct module */
 	u32 host; /* of host code being evaluated: how deep */
+	u32 raised; /* errors so far that are exceptions of the host code itself, which its `try` catches */
+	int capability; /* compute capability of the target, 90 of sm_90a; 0: not known */
+	struct map host_functions; /* struct definition → its struct func */
 	u32 branches; /* run-time branches and loops around the current statement, over all calls */
 };
 
@@ -201,6 +204,7 @@ struct cont; /* what runs behind a statement: see control.h */
 
 /* params.c: the parameters' values, and the parameters of the IR function */
 void bind_params(struct eval *e, const struct eval_request *req);
+struct eval eval_new(struct ir_context *ctx, const struct eval_request *req);
 
 /* eval.c: statements */
 struct outcome exec_body(struct eval *e, const struct body *body, u32 from, const struct cont *outer);
@@ -209,6 +213,8 @@ struct val exec_function(struct eval *e, const struct body *body);
 struct binding *find_var(struct frame *f, const char *name);
 /* Evaluates x in the scope of f's module, without f's variables. */
 struct val eval_in_module(struct eval *e, const struct func *f, const struct expr *x);
+/* The value of a parameter given as text, as by -D. */
+struct val constant_argument(struct eval *e, const char *name, const char *literal);
 /* Does the annotation x, written as a name or as text, say tl.constexpr? */
 bool is_constexpr_annotation(const struct expr *x);
 void set_var(struct eval *e, const char *name, struct val v);
@@ -236,8 +242,27 @@ struct val eval_name(struct eval *e, const char *name, struct loc at);
 /* What host code of m gives the name; an error's value, if it is not known. False: nothing does. */
 bool module_name(struct eval *e, const struct module *m, const char *name, struct loc at, struct val *out);
 struct val module_attribute(struct eval *e, struct val v, const char *name, struct loc at);
+/* False when nothing is known of it: *out is then host Python. */
+bool import_value(struct eval *e, const struct module *m, const char *target, bool whole, struct loc at,
+		  struct val *out);
+/* Would Python find it? A name of triton.language is there if it is here; of host libraries the usual ones are. */
+bool is_importable(struct eval *e, const struct module *m, const struct tried *t);
+
+/* host.c: host Python whose value is known */
+struct val host_val(const char *path);
 struct val host_attribute(struct eval *e, struct val v, const char *name);
-struct val host_call(struct eval *e, struct val callee, const struct val *args, u32 n, struct loc at);
+struct named_val;
+struct val host_call(struct eval *e, struct val callee, const struct val *args, u32 n, const struct named_val *named,
+		     u32 nnamed, struct loc at);
+#define ARGUMENT "argument " /* of a kernel: a host value's path */
+/* Is it known that the value is neither None nor false? */
+bool host_is_something(const struct val *v);
+/* A plain Python function as a value; what is not known of it, where it does not parse. */
+struct val host_function(struct eval *e, const struct module *m, const struct definition *d);
+/* The error of a call of f is forgotten where f's name says what it asks for: is_hip, is_cuda. */
+struct val host_function_result(struct eval *e, const struct func *f, struct val v, u32 text, u32 errors);
+/* A statement that only host code may have; returns the index of the last one that belongs to it. */
+u32 exec_host_stmt(struct eval *e, const struct body *body, u32 i, struct outcome *out);
 
 /* expr.c: expressions */
 struct val eval_expr(struct eval *e, const struct expr *x);
@@ -353,6 +378,8 @@ struct val cast_to(struct eval *e, struct val v, enum dtype d, enum rounding r, 
 struct val bitcast_to(struct eval *e, struct val v, struct val type, struct loc at);
 struct val binary_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 struct val compare_op(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
+/* A comparison as written: constants, `is`, `in`, run-time values. In expr.c. */
+struct val compare_values(struct eval *e, enum operator op, struct val a, struct val b, struct loc at);
 struct val unary_op(struct eval *e, enum operator op, struct val a, struct loc at);
 struct val logical_op(struct eval *e, bool is_and, struct val a, struct val b, struct loc at);
 /* The usual conversions: both to one element type, then to one shape. Constants are weak: they take the other's

@@ -13,70 +13,6 @@ static struct val namespace_val(enum namespace_ s)
 	return (struct val){.kind = V_NAMESPACE, .namespace_ = s};
 }
 
-static struct val host_val(const char *path)
-{
-	return (struct val){.kind = V_HOST, .text = path, .len = (u32)strlen(path)};
-}
-
-/* --- host Python whose value is known ------------------------------------------------------------------------ */
-
-/* "3.6.0" → (3, 6, 0) */
-static struct val version_tuple(struct eval *e, const char *text)
-{
-	struct val *parts = arena_array(e->arena, struct val, 4);
-	u32 n = 0;
-	for (char *end; n < 4 && *text >= '0' && *text <= '9'; text = end + (*end == '.'))
-		parts[n++] = val_int(strtol(text, &end, 10));
-	return val_tuple(parts, n);
-}
-
-struct val host_attribute(struct eval *e, struct val v, const char *name)
-{
-	static const struct {
-		const char *path, *value; /* NULL: None */
-	} known[] = {{"torch.version.hip", NULL}, {"torch.version.xpu", NULL}, {"torch.version.cuda", "13.0"},
-		     {"torch.__version__", "2.11.0"}, {"sys.platform", "linux"}};
-	const char *path = arena_printf(e->arena, "%s.%s", v.text, name);
-	for (u32 i = 0; i < ARRAY_LEN(known); i++)
-		if (!strcmp(path, known[i].path))
-			return known[i].value ? val_str(known[i].value, (u32)strlen(known[i].value)) : val_none();
-	if (!strcmp(path, "typing.TYPE_CHECKING"))
-		return val_bool(false);
-	return !strcmp(path, "sys.version_info") ? version_tuple(e, "3.12.0") : host_val(path);
-}
-
-static bool is_path(const struct val *v, const char *const *paths, u32 n)
-{
-	for (u32 i = 0; i < n; i++)
-		if (!strcmp(v->text, paths[i]))
-			return true;
-	return false;
-}
-
-struct val host_call(struct eval *e, struct val callee, const struct val *args, u32 n, struct loc at)
-{
-	static const char *const env[] = {"os.environ.get", "os.getenv"},
-				 *const version[] = {"packaging.version.parse", "packaging.version.Version"},
-				 *const yes[] = {"torch.cuda.is_available"},
-				 *const named[] = {"collections.namedtuple", "typing.NamedTuple"};
-	if (is_path(&callee, env, ARRAY_LEN(env)) && n && args[0].kind == V_STR) {
-		const char *text = getenv(args[0].text);
-		return text    ? val_str(arena_str(e->arena, text, strlen(text)), (u32)strlen(text))
-		       : n > 1 ? args[1]
-			       : val_none();
-	}
-	if (is_path(&callee, version, ARRAY_LEN(version)) && n == 1 && args[0].kind == V_STR)
-		return version_tuple(e, args[0].text);
-	if (is_path(&callee, yes, ARRAY_LEN(yes)))
-		return val_bool(true);
-	if (is_path(&callee, named, ARRAY_LEN(named)) && n == 2) {
-		struct val c = named_tuple_class(e, &args[0], &args[1]);
-		if (c.kind == V_CLASS)
-			return c;
-	}
-	return eval_error(e, E_HOST_VALUE, at, callee.text);
-}
-
 /* --- imports ------------------------------------------------------------------------------------------------- */
 
 static const char *last_part(const char *target)
@@ -139,8 +75,8 @@ static const char *base_of(struct eval *e, const char *target)
 }
 
 /* False when nothing is known of it: *out is then host Python. */
-static bool import_value(struct eval *e, const struct module *m, const char *target, bool whole, struct loc at,
-			 struct val *out)
+bool import_value(struct eval *e, const struct module *m, const char *target, bool whole, struct loc at,
+		  struct val *out)
 {
 	if (known_namespace(target, out) || (!whole && name_of_triton(e, target, out)))
 		return true;
@@ -157,7 +93,7 @@ static bool import_value(struct eval *e, const struct module *m, const char *tar
 }
 
 /* Would Python find it? A name of triton.language is there if it is here; of host libraries the usual ones are. */
-static bool is_importable(struct eval *e, const struct module *m, const struct tried *t)
+bool is_importable(struct eval *e, const struct module *m, const struct tried *t)
 {
 	static const char *const usual[] = {"torch", "triton", "numpy", "os", "sys", "math", "typing", "functools",
 					    "itertools", "packaging", "enum", "dataclasses", "collections", "warnings",
@@ -249,15 +185,30 @@ static int branch_runs(struct eval *e, const struct module *m, const struct bran
 	return all;
 }
 
-/* The last one that runs; of jit functions first. *unknown: whether another one does instead is not known. */
+/* Kernels can use what it defines. */
+static bool is_for_kernels(const struct definition *d)
+{
+	return d->kind != DEF_HOST && d->kind != DEF_CHANGED;
+}
+
+/* The last one that runs; of jit functions first. Where it is not known which one does, a jit function counts if all
+ * the others are plain Python, which no kernel can mean. *unknown: whether another one does instead is not known. */
 static const struct definition *choose(struct eval *e, const struct module *m, const char *name,
 				       const struct definition **unknown)
 {
 	const struct definition *last = map_get(&m->definitions, name), *yes = NULL, *perhaps = NULL;
 	*unknown = NULL;
-	for (const struct definition *d = last; d; d = d->before)
-		if (d->kind == DEF_JIT && branch_runs(e, m, d->branch) > 0)
+	u32 usable = 0;
+	for (const struct definition *d = last; d; d = d->before) {
+		int r = d->kind == DEF_JIT ? branch_runs(e, m, d->branch) : 0;
+		if (r > 0)
 			return d;
+		perhaps = r < 0 ? d : perhaps;
+		usable += is_for_kernels(d) && (d->kind != DEF_JIT || r < 0);
+	}
+	if (perhaps && usable == 1 && !e->host)
+		return perhaps;
+	perhaps = NULL;
 	for (const struct definition *d = last; d && !yes; d = d->before) {
 		int r = branch_runs(e, m, d->branch);
 		if (r > 0)
@@ -272,14 +223,21 @@ static const struct definition *choose(struct eval *e, const struct module *m, c
 	return perhaps ? perhaps : yes;
 }
 
+static bool is_being_resolved(const struct eval *e, const struct definition *d)
+{
+	for (u32 i = 0; i < e->resolving.len; i++)
+		if (e->resolving.at[i] == d)
+			return true;
+	return false;
+}
+
 static struct val eval_global(struct eval *e, const struct module *m, const struct definition *d, struct loc at)
 {
 	const struct val *known = map_get(&e->globals, d);
 	if (known)
 		return *known;
-	for (u32 i = 0; i < e->resolving.len; i++)
-		if (e->resolving.at[i] == d)
-			return eval_error(e, E_GLOBAL_CYCLE, at, d->name);
+	if (is_being_resolved(e, d))
+		return eval_error(e, E_GLOBAL_CYCLE, at, d->name);
 	vec_push(e->arena, &e->resolving, d);
 	struct val v = eval_host(e, m, d->name, d->start, d->end);
 	e->resolving.len--;
@@ -296,13 +254,16 @@ static struct val definition_value(struct eval *e, const struct module *m, const
 	switch (d->kind) {
 	case DEF_JIT: return (struct val){.kind = V_FUNC, .func = d->func};
 	case DEF_VALUE: v = eval_global(e, m, d, at); break;
-	case DEF_HOST: return eval_error(e, E_HOST_FUNCTION, at, d->name);
+	case DEF_HOST: return e->host ? host_function(e, m, d) : eval_error(e, E_HOST_FUNCTION, at, d->name);
 	case DEF_CLASS: return class_value(e, m, d);
 	case DEF_CHANGED:
 		v = eval_error(e, E_GLOBAL_CHANGED, at, d->name);
 		diag(e->diags, N_GLOBAL_CHANGED, d->loc, d->name);
 		return v;
-	default: import_value(e, m, d->target, d->kind == DEF_IMPORT, at, &v); break;
+	default:
+		vec_push(e->arena, &e->resolving, d);
+		import_value(e, m, d->target, d->kind == DEF_IMPORT, at, &v);
+		e->resolving.len--;
 	}
 	return v.kind == V_HOST && !e->host ? eval_error(e, E_HOST_IMPORT, at, d->name, v.text) : v;
 }
@@ -315,6 +276,9 @@ bool module_name(struct eval *e, const struct module *m, const char *name, struc
 		diag(e->diags, N_GLOBAL_BRANCH, unknown->branch->loc, name);
 		return true;
 	}
+	/* of a package that imports its own module, `from pkg import module` in pkg/__init__.py, that is the module */
+	if (d && d->target && is_being_resolved(e, d))
+		return false;
 	if (d) {
 		*out = definition_value(e, m, d, at);
 		return true;
@@ -390,5 +354,7 @@ struct val eval_name(struct eval *e, const char *name, struct loc at)
 			return namespace_val(known[i].namespace_);
 	const struct func *f = e->frame->func->module->is_library ? library_function(e, name) : NULL;
 	struct val v = f ? (struct val){.kind = V_FUNC, .func = f} : namespace_lookup(e, NS_PYTHON, name);
+	if (v.kind == V_ERROR && e->frame->func->host)
+		return host_val(name); /* one of Python's own, or defined by what is not evaluated */
 	return v.kind == V_ERROR ? unknown_name(e, name, at) : v;
 }

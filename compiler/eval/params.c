@@ -72,10 +72,10 @@ static struct val add_param(struct binding_of *b, const char *name, const struct
 	return arg;
 }
 
-static struct val constant_value(struct eval *e, const struct param *p, const char *constant)
+struct val constant_argument(struct eval *e, const char *name, const char *constant)
 {
 	char *text = arena_str(e->arena, constant, strlen(constant));
-	u16 file = diags_add_source(e->diags, arena_printf(e->arena, "-D %s", p->name), text, strlen(text));
+	u16 file = diags_add_source(e->diags, arena_printf(e->arena, "-D %s", name), text, strlen(text));
 	struct expr *x = parse_expression(e->arena, e->ctx->names, e->diags, file, 0, (u32)strlen(text));
 	bool bare = x && x->kind == EX_NAME && !map_get(&e->module->by_name, x->name);
 	enum dtype d = bare ? dtype_parse(x->name, strlen(x->name)) : DT_COUNT;
@@ -102,7 +102,7 @@ static struct val bind_leaf(struct binding_of *b, const struct arg_spec *a, cons
 	if (typed && !t.constant && constexpr && !a->constant)
 		return eval_error(e, E_SIGNATURE_CONSTEXPR, p->loc, p->name);
 	if (a->constant)
-		return constant_value(e, p, a->constant);
+		return constant_argument(e, p->name, a->constant);
 	if (!typed && !constexpr)
 		typed = annotation_type(e, annotation, &t) && !t.constant;
 	if (typed && t.one)

@@ -94,6 +94,8 @@ static bool run_clauses(struct eval *e, const struct expr *x, u32 clause, val_ve
 	if (clause == x->nitems) {
 		struct val v = eval_expr(e, x->a);
 		vec_push(e->arena, out, v);
+		if (x->b && v.kind != V_ERROR)
+			vec_push(e->arena, out, v = eval_expr(e, x->b));
 		return v.kind != V_ERROR;
 	}
 	const struct expr *c = x->items[clause];
@@ -146,7 +148,8 @@ struct val eval_comprehension(struct eval *e, const struct expr *x)
 		if (x->items[i]->kind == EX_FOR)
 			restore_targets(e, x->items[i]->a, &before);
 	struct val v = val_tuple(items.at, items.len);
-	v.is_list = true;
+	v.kind = x->b ? V_DICT : V_TUPLE;
+	v.is_list = !x->b;
 	return ok ? v : val_error();
 }
 

@@ -20,7 +20,7 @@ def host_only(x):
 def scaled(x):
     return root(x) * FACTOR
 
-if host_only(3) == 3:
+if host_only(torch.seed()) == 3:
     UNKNOWN = 1
 else:
     UNKNOWN = 2
