@@ -1,6 +1,6 @@
 /* Modules in other files, found as Python finds them: by relative imports beside the file; others in the folder above
- * the package that the file is in, beside the unit's own file, in the folder that holds one around the file with the
- * name they begin with, in those given by -I and in those of PYTHONPATH. */
+ * the package that the file is in, beside the unit's own file, in folders around the file, in those given by -I and in
+ * those of PYTHONPATH. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -69,16 +69,28 @@ static const char *above(struct arena *a, const char *dir)
 	return folder_of(a, dir);
 }
 
-/* The folder that holds the outermost one called like the first part of `dotted` and around `dir`, or NULL: packages
- * need no __init__.py, and a file is part of those whose names its own imports begin with. */
-static const char *root_of(struct arena *a, const char *dir, const char *dotted)
+/* The module in the innermost folder around `dir` that has a folder named like the first part of `dotted`: a repository
+ * with its package in it, or beside it in src/. Packages need no __init__.py where they are around the file. */
+static const struct module *module_around(struct unit *u, const char *dir, const char *dotted)
 {
-	size_t n = strcspn(dotted, ".");
-	const char *root = NULL;
-	for (const char *s = dir; (s = strstr(s, dotted[n] ? arena_str(a, dotted, n) : dotted)); s += n)
-		if ((s == dir || s[-1] == '/') && (!s[n] || s[n] == '/') && !root)
-			root = s == dir ? "." : s - 1 == dir ? "/" : arena_str(a, dir, (size_t)(s - 1 - dir));
-	return root;
+	enum { FARTHEST = 32 };
+	struct arena *a = &u->arena;
+	const char *first = arena_str(a, dotted, strcspn(dotted, "."));
+	const struct module *m = NULL;
+	for (int i = 0; i < FARTHEST && !m; i++) {
+		const char *name = strrchr(dir, '/'), *outer = above(a, dir);
+		name = name ? name + 1 : dir;
+		if (is_package(a, arena_printf(a, "%s/%s", dir, first)))
+			m = module_in(u, dir, dotted);
+		if (!m && is_package(a, arena_printf(a, "%s/src/%s", dir, first)))
+			m = module_in(u, arena_printf(a, "%s/src", dir), dotted);
+		if (!m && !strcmp(name, first))
+			m = module_in(u, outer, dotted);
+		if (!strcmp(dir, "/") || !strcmp(dir, outer))
+			break;
+		dir = outer;
+	}
+	return m;
 }
 
 static const struct module *module_on_path(struct unit *u, const char *dotted)
@@ -107,11 +119,11 @@ const struct module *import_module(void *unit, const struct module *from, const 
 	for (int i = 0; i < DEEPEST && is_package(a, dir); i++)
 		dir = above(a, dir);
 	const struct module *m = module_in(u, dir, dotted);
-	const char *own = folder_of(a, u->diags.sources.at[u->module->file]->name), *root;
+	const char *own = folder_of(a, u->diags.sources.at[u->module->file]->name);
 	if (!m && strcmp(own, dir) != 0)
 		m = module_in(u, own, dotted);
-	if (!m && (root = root_of(a, dir, dotted)))
-		m = module_in(u, root, dotted);
+	if (!m)
+		m = module_around(u, folder_of(a, u->diags.sources.at[from->file]->name), dotted);
 	for (u32 i = 0; !m && i < u->nfolders; i++)
 		m = module_in(u, u->folders[i], dotted);
 	return m ? m : module_on_path(u, dotted);

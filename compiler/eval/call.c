@@ -59,6 +59,8 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 		for (int d = 0; d < DT_COUNT; d++)
 			if (!strcmp(dtype_tl_name((enum dtype)d), name))
 				return val_dtype((enum dtype)d);
+		if (!strcmp(name, "CONSTEXPR_0"))
+			return val_int(0);
 		if (!strcmp(name, "pi32_t"))
 			return (struct val){.kind = V_TYPE, .dtype = DT_I32, .pointers = 1};
 	}
@@ -75,7 +77,8 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 			if (!strcmp(constants[i].name, name))
 				return val_float(constants[i].value);
 	}
-	bool hidden = *name == '_' && !e->frame->func->module->is_library && !is_open(name); /* the library's own */
+	bool hidden = *name == '_' && strncmp(name, "__", 2) != 0 && !e->frame->func->module->is_library &&
+		      !is_open(name); /* the library's own */
 	const struct builtin *b = hidden ? NULL : builtin_find(s, name, strlen(name));
 	if (!b && s == NS_MATH && !hidden)
 		b = builtin_find(NS_LIBDEVICE, name, strlen(name));
@@ -83,7 +86,10 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 		return builtin_val(b);
 	bool has_std = s == NS_TL || s == NS_MATH || s == NS_TRITON, has_libdevice = s == NS_LIBDEVICE || s == NS_MATH;
 	const struct func *f = has_std && !hidden ? library_function(e, name) : NULL;
-	const char *prefix = has_libdevice ? LIBDEVICE_PREFIX : s == NS_EXTRA ? CUDA_PREFIX : NULL;
+	const char *prefix = has_libdevice      ? LIBDEVICE_PREFIX
+			     : s == NS_EXTRA    ? CUDA_PREFIX
+			     : s == NS_INDUCTOR ? INDUCTOR_PREFIX
+						: NULL;
 	if (!f && prefix && !hidden) {
 		name = intern_str(e->ctx->names, arena_printf(e->arena, "%s%s", prefix, name));
 		f = library_function(e, name);

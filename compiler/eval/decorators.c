@@ -1,6 +1,6 @@
 /* What decorators say of a kernel: configurations and keys of triton.autotune, values of triton.heuristics, and those
- * of decorators of other libraries that have the same arguments. They are host Python, evaluated as far as that is known;
- * what is not leaves a reason. */
+ * of decorators of other libraries that have the same arguments. They are host Python, evaluated as far as that is
+ * known; what is not leaves a reason. */
 #include "eval/internal.h"
 
 static const char *literal_of(struct eval *e, const struct val *v)

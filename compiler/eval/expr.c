@@ -48,6 +48,7 @@ struct val unknown_attribute(struct eval *e, const struct val *v, const char *na
 		[NS_MATH] = "tl.math",
 		[NS_EXTRA] = "tl.extra",
 		[NS_LIBDEVICE] = "libdevice",
+		[NS_INDUCTOR] = "triton_helpers",
 		[NS_PYMATH] = "math",
 		[NS_PYTHON] = "python",
 		[NS_TYPE] = "dtype",
@@ -588,6 +589,11 @@ static struct val eval_unary(struct eval *e, const struct expr *x)
 	if (a.kind == V_FLOAT)
 		return x->op == OP_NEG ? val_float(-a.real) : a;
 	return val_int(x->op == OP_NEG ? -as_int(&a) : x->op == OP_INVERT ? ~as_int(&a) : as_int(&a));
+}
+
+struct val bi_operator(struct eval *e, const struct args *a)
+{
+	return eval_binary(e, (enum operator)a->b->code, a->at[0], a->at[1], a->loc[0]);
 }
 
 /* --- by kind of expression

@@ -332,14 +332,22 @@ struct val host_function(struct eval *e, const struct module *m, const struct de
 
 struct val host_function_result(struct eval *e, const struct func *f, struct val v, u32 text, u32 errors)
 {
+	static const char *const versions[] = {"Version", "parse_version", "version_parse"};
 	int platform = asks_for_platform(f->name);
+	const struct val *first = e->frame->vars.len ? &e->frame->vars.at[0].val : NULL;
+	struct val known = val_bool(platform > 0);
 	if (e->diags->nerrors == errors)
 		return v;
+	for (u32 i = 0; i < ARRAY_LEN(versions) && platform < 0; i++)
+		if (!strcmp(f->name, versions[i]) && f->nparams == 1 && first->kind == V_STR) {
+			known = version_tuple(e, first->text);
+			platform = 1;
+		}
 	if (platform < 0)
 		return val_error();
 	diags_cut(e->diags, text);
 	e->diags->nerrors = errors;
-	return val_bool(platform);
+	return known;
 }
 
 /* --- statements ---------------------------------------------------------------------------------------------- */

@@ -49,6 +49,7 @@ enum namespace_ {
 	NS_MATH,      /* tl.math.* */
 	NS_EXTRA,     /* tl.extra.cuda.* */
 	NS_LIBDEVICE,
+	NS_INDUCTOR,  /* triton_helpers of TorchInductor */
 	NS_PYMATH,    /* Python's math */
 	NS_PYTHON,    /* Python's builtins */
 	NS_TYPE,      /* methods of dtypes */
@@ -259,7 +260,7 @@ struct val host_call(struct eval *e, struct val callee, const struct val *args, 
 bool host_is_something(const struct val *v);
 /* A plain Python function as a value; what is not known of it, where it does not parse. */
 struct val host_function(struct eval *e, const struct module *m, const struct definition *d);
-/* The error of a call of f is forgotten where f's name says what it asks for: is_hip, is_cuda. */
+/* The error of a call of f, whose frame this is, is forgotten where f's name says what it asks for: is_hip, Version. */
 struct val host_function_result(struct eval *e, const struct func *f, struct val v, u32 text, u32 errors);
 /* A statement that only host code may have; returns the index of the last one that belongs to it. */
 u32 exec_host_stmt(struct eval *e, const struct body *body, u32 i, struct outcome *out);
@@ -288,6 +289,7 @@ void assign_item(struct eval *e, const struct expr *target, struct val v);
 /* library.c */
 #define LIBDEVICE_PREFIX "_libdevice_" /* of functions that belong to libdevice and tl.math, not to tl */
 #define CUDA_PREFIX "_cuda_"           /* to tl.extra.cuda */
+#define INDUCTOR_PREFIX "_inductor_"   /* to triton_helpers */
 /* The function of the standard library with that name, or NULL. */
 const struct func *library_function(struct eval *e, const char *name);
 /* The names of its functions behind that prefix, at most max; without those that begin with '_', which are its own. */

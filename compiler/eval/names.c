@@ -32,9 +32,10 @@ static bool known_namespace(const char *target, struct val *out)
 		     {"triton.language.extra.cuda.utils", NS_EXTRA}, {"triton.language.extra.cuda.gdc", NS_EXTRA},
 		     {"triton.language.core", NS_TL}, {"triton.language.standard", NS_TL},
 		     {"triton.language.random", NS_TL}, {"math", NS_PYMATH},
-		     {"triton.profiler", NS_PROFILER}, {"triton.profiler.language", NS_PROFILER}},
+		     {"triton.profiler", NS_PROFILER}, {"triton.profiler.language", NS_PROFILER},
+		     {"torch._inductor.runtime.triton_helpers.math", NS_MATH}},
 	  last[] = {{"triton", NS_TRITON}, {"tl", NS_TL}, {"libdevice", NS_LIBDEVICE}, {"tldevice", NS_LIBDEVICE},
-		    {"tl_math", NS_MATH}};
+		    {"tl_math", NS_MATH}, {"triton_helpers", NS_INDUCTOR}};
 	for (u32 i = 0; i < ARRAY_LEN(whole); i++)
 		if (!strcmp(whole[i].target, target)) {
 			*out = namespace_val(whole[i].ns);
