@@ -325,7 +325,8 @@ static int instance_of(const struct val *v, const struct val *class)
 	if (class->kind != V_BUILTIN)
 		return -1;
 	for (u32 i = 0; i < ARRAY_LEN(builtin_classes); i++)
-		if (builtin_find(builtin_classes[i].in, builtin_classes[i].name, strlen(builtin_classes[i].name)) == class->builtin)
+		if (builtin_find(builtin_classes[i].in, builtin_classes[i].name, strlen(builtin_classes[i].name)) ==
+		    class->builtin)
 			return is_of(v, builtin_classes[i].class);
 	return -1;
 }

@@ -593,8 +593,8 @@ static struct value *guarded_condition(struct eval *e, const struct run_time_loo
 	return result(o);
 }
 
-/* Evaluates the condition of an scf.while, into its first block, which has `args`; going: the one of them that says whether
- * the loop goes on, or NULL. Returns what it is, as truth does. */
+/* Evaluates the condition of an scf.while, into its first block, which has `args`; going: the one of them that says
+ * whether the loop goes on, or NULL. Returns what it is, as truth does. */
 static int run_condition(struct eval *e, const struct run_time_loop *l, const value_vec *args,
 			 struct value *going)
 {

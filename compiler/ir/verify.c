@@ -458,8 +458,8 @@ static const char *check_terminator(const struct op *o)
 	return NULL;
 }
 
-/* The region of a reduction, scan or map runs for elements in any order, on any thread. It may tell of them, and stop the
- * kernel. */
+/* The region of a reduction, scan or map runs for elements in any order, on any thread. It may tell of them, and stop
+ * the kernel. */
 static const char *check_combine_region(const struct op *o)
 {
 	const struct op *in = o->block->parent;
