@@ -165,6 +165,9 @@ static void overflow(struct suite *s, tl_dtype t, int kind, int64_t x, int64_t y
 {
 	static const char *const names[] = {"add", "sub", "mul"};
 	enum { N = 64, AT = 37 };
+	/* an assertion that fails ends the process's context on a GPU: tests/gpu.sh has one in a process of its own */
+	if (on_device(s, "cuda") && debug)
+		return;
 	if (!case_begin(s, file, "overflow %s %s %lld %lld%s", tl_dtype_name(t), names[kind], (long long)x,
 			(long long)y, debug ? " debug" : ""))
 		return;
@@ -181,7 +184,7 @@ static void overflow(struct suite *s, tl_dtype t, int kind, int64_t x, int64_t y
 	snprintf(text, sizeof text, "device-side assertion failed: int%d overflow detected for operation %s",
 		 bits_of(t), names[kind]);
 	if (fails)
-		launch_fails(s, TL_ERR_KERNEL, on_device(s, "cuda") ? "" : text, "overflow", c,
+		launch_fails(s, TL_ERR_KERNEL, text, "overflow", c,
 			     ARGS(ptr(a), ptr(b), ptr(o), tl_int(kind), tl_int(N)));
 	else
 		LAUNCH(s, "overflow", c, ptr(a), ptr(b), ptr(o), tl_int(kind), tl_int(N));
