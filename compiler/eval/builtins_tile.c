@@ -360,7 +360,8 @@ static bool build_combine(struct eval *e, struct op *o, const struct val *in, u3
 	e->b.count = outer.count;
 	for (u32 i = 0; i < 2 * n; i++) {
 		const struct val *x = &in[i % n];
-		pos[i] = val_tensor(block_add_arg(e->ctx, o->blocks[0], x->ssa->type->elem), x->dtype, 0);
+		pos[i] = *x;
+		pos[i].ssa = block_add_arg(e->ctx, o->blocks[0], x->ssa->type->elem);
 	}
 	struct val r = call_func(e, f->func, pos, 2 * n, NULL, 0);
 	bool ok = r.kind != V_ERROR && (r.kind == V_TUPLE ? r.nitems == n : n == 1);
@@ -414,8 +415,10 @@ static bool combine_inputs(struct eval *e, const struct args *a, struct val *in,
 static struct val results_of(struct eval *e, struct op *o, const struct val *in, u32 n, bool tuple)
 {
 	struct val *out = arena_array(e->arena, struct val, n);
-	for (u32 i = 0; i < n; i++)
-		out[i] = val_tensor(&o->results[i], in[i].dtype, 0);
+	for (u32 i = 0; i < n; i++) {
+		out[i] = in[i];
+		out[i].ssa = &o->results[i];
+	}
 	return tuple ? val_tuple(out, n) : out[0];
 }
 

@@ -92,7 +92,6 @@ static void rebind(struct eval *e, const name_vec *names, struct value *const *v
 	for (u32 i = 0; i < names->len; i++) {
 		struct binding *b = find_var(e->frame, names->at[i]);
 		struct value *const *start = values;
-		tl_assert(values);
 		b->val = rebuild(e, b->val, &values);
 		for (; start < values; start++)
 			if (!(*start)->name)
@@ -185,7 +184,7 @@ static void end_loop(struct eval *e, struct run_time_loop *l, struct op *o, u32 
 	value_vec results = {0};
 	restore_scope(e, &l->before);
 	result_values(e, o, &results);
-	rebind(e, &l->carried, results.at + first);
+	rebind(e, &l->carried, results.at ? results.at + first : NULL);
 	const struct expr *index = l->s->target;
 	if (index && index->kind == EX_NAME && !lookup(&l->before, index->name))
 		set_var(e, index->name,
