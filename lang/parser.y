@@ -75,7 +75,7 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %type <exprs> loop_targets test_list dict_list subscript_list or_list and_list targets decorators
 %type <func> plain_function
 %type <args> arguments argument_list
-%type <stmt> statement simple compound block small if_statement expression_statement with_item named_item
+%type <stmt> statement simple compound nested nested_class block small if_statement expression_statement with_item named_item
 %type <stmts> statements small_list with_items named_items
 %type <body> suite else_part
 %type <arms> elifs
@@ -118,6 +118,7 @@ member: simple { add_class_statement(p, $simple); }
       | plain_function { add_method(p, $plain_function, &(expr_vec){0}); }
       | decorators plain_function { add_method(p, $plain_function, $decorators); }
       | block { add_class_statement(p, $block); }
+      | nested_class { add_class_statement(p, $nested_class); }
       | error NEWLINE %prec NO_BLOCK { yyerrok; }
       | error NEWLINE INDENT statements DEDENT { yyerrok; }
       ;
@@ -231,10 +232,13 @@ augmented: ADD_EQ { $$ = OP_ADD; } | SUB_EQ { $$ = OP_SUB; } | MUL_EQ { $$ = OP_
 	 ;
 
 compound: block
-	| DEF NAME '(' parameters ')' return_annotation ':' suite {
-		$$ = ast_unsupported_stmt(p, "a nested def", @DEF);
-	}
+	| nested
+	| decorators nested { (void)$decorators; $$ = $nested; }
 	;
+nested: DEF NAME '(' parameters ')' return_annotation ':' suite { $$ = ast_unsupported_stmt(p, "a nested def", @DEF); }
+      | nested_class
+      ;
+nested_class: CLASS test ':' suite { $$ = ast_unsupported_stmt(p, "class", @CLASS); };
 block: if_statement
 	| FOR loop_target[target] IN tests[over] ':' suite else_part {
 		check_target(p, $target, false);
@@ -265,7 +269,6 @@ block: if_statement
 		$$->body = $suite;
 	}
 	| FINALLY ':' suite { $$ = ast_unsupported_stmt(p, "finally", @FINALLY); $$->body = $suite; }
-	| CLASS test ':' suite { $$ = ast_unsupported_stmt(p, "class", @CLASS); }
 	;
 with_items: with_item { $$ = arena_new(p->arena, stmt_vec); vec_push(p->arena, $$, $with_item); }
 	  | with_items[list] ',' with_item { vec_push(p->arena, $list, $with_item); $$ = $list; }
