@@ -39,8 +39,6 @@ struct unit {
 	struct ir_context ir;
 	const struct module *module, *std;
 	struct map imported;   /* path → struct module of another file */
-	const char *const *folders; /* where imported modules are looked for besides: -I */
-	u32 nfolders;
 	struct kernel *parsed; /* when the file was IR text, placed (parsed->target) or not */
 };
 /* For struct import_files: a module beside `from`, in the packages around it, or beside the unit's own file. */

@@ -1,5 +1,5 @@
 /* Modules in other files, found as Python finds them: by relative imports beside the file; others in the folder above
- * the package that the file is in, beside the unit's own file, in folders around the file, in those given by -I and in
+ * the package that the file is in, beside the unit's own file, in folders around the file, in
  * those of PYTHONPATH. */
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -124,7 +124,5 @@ const struct module *import_module(void *unit, const struct module *from, const 
 		m = module_in(u, own, dotted);
 	if (!m)
 		m = module_around(u, folder_of(a, u->diags.sources.at[from->file]->name), dotted);
-	for (u32 i = 0; !m && i < u->nfolders; i++)
-		m = module_in(u, u->folders[i], dotted);
 	return m ? m : module_on_path(u, dotted);
 }

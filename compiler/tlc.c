@@ -548,8 +548,6 @@ static int command_compile(struct command *c)
 	if (!text)
 		return EXIT_ENVIRONMENT;
 	bool ok = unit_open(u, c->file, text, len);
-	u->folders = c->folders.at;
-	u->nfolders = c->folders.len;
 	int placed = u->parsed ? target_of_text(u->parsed) : 0;
 	if (!c->target)
 		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "")
@@ -594,6 +592,15 @@ static int command_compile(struct command *c)
 	return r;
 }
 
+/* The folders of -I come before those of PYTHONPATH, where the library looks for modules. */
+static void prepend_folders(struct command *c)
+{
+	for (u32 i = c->folders.len; i-- > 0;) {
+		const char *path = getenv("PYTHONPATH");
+		setenv("PYTHONPATH", path ? arena_printf(&c->arena, "%s:%s", c->folders.at[i], path) : c->folders.at[i], 1);
+	}
+}
+
 /* --- main ---------------------------------------------------------------------------------------------------- */
 
 /* tl_assert has said what is wrong: a status for scripts instead of a signal. */
@@ -636,7 +643,9 @@ int main(int argc, char **argv)
 	}
 	struct command c = {.verb = read_verb(argv[1]), .options = {.print_to = stderr}};
 	int skip = c.verb == VERB_COMPILE ? 1 : 2, r = EXIT_USER;
-	if (read_options(&c, argc - skip, argv + skip))
+	bool ok = read_options(&c, argc - skip, argv + skip);
+	prepend_folders(&c);
+	if (ok)
 		r = c.verb == VERB_LIST      ? command_list(&c)
 		    : c.verb == VERB_COMPILE ? command_compile(&c)
 					     : command_run(&c);

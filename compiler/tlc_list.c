@@ -139,8 +139,6 @@ int command_list(struct command *c)
 	if (!text)
 		return EXIT_ENVIRONMENT;
 	bool ok = unit_open(u, c->file, text, len);
-	u->folders = c->folders.at;
-	u->nfolders = c->folders.len;
 	show_diagnostics(u);
 	if (u->parsed)
 		return complain(EXIT_USER, "'%s' is IR text of one kernel, '%s'; tlc list is for source", c->file,
