@@ -1,6 +1,6 @@
 /* Modules in other files, found as Python finds them: by relative imports beside the file; others in the folder above
- * the package that the file is in, beside the unit's own file, in folders around the file, in
- * those of PYTHONPATH. */
+ * the package that the file is in, beside the unit's own file, in folders around the file, in those
+ * of PYTHONPATH. */
 #include <stdlib.h>
 #include <sys/stat.h>
 

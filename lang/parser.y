@@ -75,7 +75,8 @@ static void tl_yyerror(struct loc *loc, struct parser *p, const char *message);
 %type <exprs> loop_targets test_list dict_list subscript_list or_list and_list targets decorators
 %type <func> plain_function
 %type <args> arguments argument_list
-%type <stmt> statement simple compound nested nested_class block small if_statement expression_statement with_item named_item
+%type <stmt> statement simple compound nested nested_class block small if_statement expression_statement
+%type <stmt> with_item named_item
 %type <stmts> statements small_list with_items named_items
 %type <body> suite else_part
 %type <arms> elifs
