@@ -597,7 +597,8 @@ static void prepend_folders(struct command *c)
 {
 	for (u32 i = c->folders.len; i-- > 0;) {
 		const char *path = getenv("PYTHONPATH");
-		setenv("PYTHONPATH", path ? arena_printf(&c->arena, "%s:%s", c->folders.at[i], path) : c->folders.at[i], 1);
+		const char *first = c->folders.at[i];
+		setenv("PYTHONPATH", path ? arena_printf(&c->arena, "%s:%s", first, path) : first, 1);
 	}
 }
 
