@@ -129,8 +129,10 @@ bool recovery_here(void)
 enum fault protect(struct recovery *r, void (*body)(void *arg), void *arg)
 {
 	recovery_begin(r);
-	if (setjmp(r->to))
+	if (setjmp(r->to)) {
+		tl_assert(thread.recovery == r->outer);
 		return r->fault;
+	}
 	body(arg);
 	recovery_end(r);
 	return FAULT_NONE;

@@ -209,7 +209,7 @@ static bool fits(struct eval *e, const struct class *c, const struct expr *type,
 
 static bool check_field(struct eval *e, const struct class *c, u32 i, const struct val *v, struct loc at)
 {
-	const struct expr *type = c->makes_tuples ? NULL : c->declared[i]->annotation;
+	const struct expr *type = c->makes_tuples || !c->declared ? NULL : c->declared[i]->annotation;
 	if (v->kind == V_ERROR || !type || fits(e, c, type, v))
 		return true;
 	struct strbuf words = {.arena = e->arena};
