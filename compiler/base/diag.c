@@ -71,15 +71,16 @@ void diag_emit(struct diags *d, enum diag_id id, struct loc at, const char *form
 	enum diag_severity sev = table[id].severity;
 	if (sev == DIAG_NOTE && d->muted)
 		return;
+	d->nerrors += sev == DIAG_ERROR;
 	d->muted = d->full || (sev != DIAG_NOTE && at.file && already_said(d, id, at));
 	if (d->muted)
 		return;
-	if (sev == DIAG_ERROR && d->nerrors >= MAX_ERRORS) {
+	if (sev == DIAG_ERROR && d->nshown >= MAX_ERRORS) {
 		sb_puts(&d->text, "too many errors; stopping here\n");
 		d->full = d->muted = true;
 		return;
 	}
-	d->nerrors += sev == DIAG_ERROR;
+	d->nshown += sev == DIAG_ERROR;
 	d->nwarnings += sev == DIAG_WARNING;
 	const struct source *s = at.file < d->sources.len ? d->sources.at[at.file] : NULL;
 	va_list ap;
@@ -132,7 +133,7 @@ void diags_cut(struct diags *d, u32 text_len)
 	if (d->text.at)
 		d->text.at[text_len] = 0;
 	while (d->messages.len && d->messages.at[d->messages.len - 1].at >= text_len)
-		d->messages.len--;
+		d->nshown -= d->messages.at[--d->messages.len].severity == DIAG_ERROR;
 	while (d->seen.len && d->seen.at[d->seen.len - 1].at >= text_len)
 		d->seen.len--;
 }

@@ -62,7 +62,8 @@ struct diags {
 	VEC(struct message) messages;
 	u32 hint_at; /* where in text a hint for the last message goes: before its notes */
 	u32 hint_to; /* and which message that is */
-	u32 nerrors, nwarnings;
+	u32 nerrors; /* all of them, also those that had been shown before */
+	u32 nshown, nwarnings;
 	bool full;  /* too many errors: further ones are dropped */
 	bool muted; /* the last message was dropped, and so are its hints */
 	/* Called after each error, to append notes such as "called from here". */

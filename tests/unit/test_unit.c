@@ -113,6 +113,22 @@ static void parts_of_the_library(void **state)
 		unit_free(&u[i]);
 }
 
+/* A kernel with an error fails each time it is compiled in a unit, and its message is shown once. */
+static void an_error_again(void **state)
+{
+	(void)state;
+	static const char kernel[] = "@triton.jit\ndef k(p: '*fp32'):\n    tl.store(p, nothing)\n";
+	struct unit u;
+	assert_true(unit_open(&u, "again.tl", kernel, strlen(kernel)));
+	const struct func *f = u.module->funcs.at[0];
+	for (u32 i = 1; i <= 3; i++) {
+		assert_null(compile_ir(&u, f, (struct arg_spec[]){{0}}, &(struct compile_options){0}));
+		assert_int_equal(u.diags.nerrors, i);
+		assert_int_equal(u.diags.messages.len, 1);
+	}
+	unit_free(&u);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +136,7 @@ int main(void)
 		cmocka_unit_test(same_source_again),
 		cmocka_unit_test(ir_again),
 		cmocka_unit_test(parts_of_the_library),
+		cmocka_unit_test(an_error_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
