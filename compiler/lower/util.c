@@ -332,14 +332,13 @@ u32 constant_bits(struct lower *l, const struct value *v)
 	return bits_within(v, axis_of(l->s->axis, v)->constancy, INT32_MAX);
 }
 
-/* Of pointers, and as far as one access goes: users promise longer runs (tl.max_contiguous) where tiles hang over an
- * edge, and count on vectors being all that becomes of that. */
+/* Of pointers, and as far as one access goes. */
 static u32 following_bits(struct lower *l, const struct value *v)
 {
 	const struct type *t = type_elem(v->type);
 	enum { VECTOR = 16 }; /* bytes */
 	return type_is_ptr(t) && t->elem->kind == TY_SCALAR
-		       ? bits_within(v, axis_of(l->s->axis, v)->contiguity, VECTOR / dtype_bytes(t->elem->dtype))
+		       ? bits_within(v, axis_proved(l->s->axis, v)->contiguity, VECTOR / dtype_bytes(t->elem->dtype))
 		       : 0;
 }
 

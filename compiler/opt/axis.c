@@ -8,6 +8,8 @@ struct axis_analysis {
 	struct kernel *kernel;
 	const struct ranges *ranges;
 	struct map infos; /* value → struct axis_info */
+	bool believes, promised;       /* promises are taken for facts; one of contiguity was */
+	struct axis_analysis *without; /* then: of the same kernel, as far as it follows without promises */
 };
 
 static const struct axis_info nothing = {
@@ -246,8 +248,8 @@ static struct axis_info shift_info(const struct op *o, const struct axis_info *x
 static bool is_not_negative(const struct axis_analysis *a, const struct op *o, u32 i)
 {
 	bool has_note = o->code == IR_DIVSI || o->code == IR_REMSI || o->code == IR_EXTSI || o->code == IR_ADDPTR;
-	if (has_note && o->attr[ATTR_NNEG])
-		return true;
+	if (!a->believes || (has_note && o->attr[ATTR_NNEG])) /* the limits of launches are those of the other analysis */
+		return has_note && o->attr[ATTR_NNEG];
 	bool yes = sizes_keep_within(a->kernel, a->ranges, operand(o, i), INT64_MAX);
 	if (yes && has_note)
 		((struct op *)o)->attr[ATTR_NNEG] = 1;
@@ -369,9 +371,10 @@ static struct axis_info transfer(const struct axis_analysis *a, const struct op 
 
 /* --- the walk ------------------------------------------------------------------------------------------------ */
 
-static void apply_hints(const struct hints *h, const struct type *t, struct axis_info *r)
+static void apply_hints(struct axis_analysis *a, const struct hints *h, const struct type *t, struct axis_info *r)
 {
-	for (int d = 0; h && d < dims(t); d++) {
+	for (int d = 0; h && a->believes && d < dims(t); d++) {
+		a->promised |= h->contiguity[d] > r->contiguity[d];
 		/* a promise about every element also holds for the first of each run */
 		r->divisibility[d] = MAX(r->divisibility[d], h->divisibility[d]);
 		r->contiguity[d] = MAX(r->contiguity[d], h->contiguity[d]);
@@ -437,7 +440,8 @@ static void note_no_wrap(const struct axis_analysis *a, struct op *o)
 
 static void analyze_for(struct axis_analysis *a, const struct op *o)
 {
-	note_no_wrap(a, (struct op *)o);
+	if (a->believes)
+		note_no_wrap(a, (struct op *)o);
 	const struct block *b = o->blocks[0];
 	struct axis_info iv = nothing;
 	iv.divisibility[0] =
@@ -476,7 +480,7 @@ static void analyze_op(struct axis_analysis *a, const struct op *o)
 	if (o->nresults != 1 || o->nblocks)
 		return;
 	struct axis_info r = transfer(a, o);
-	apply_hints(o->hints, o->results[0].type, &r);
+	apply_hints(a, o->hints, o->results[0].type, &r);
 	record(a, &o->results[0], &r);
 }
 
@@ -486,9 +490,10 @@ static void analyze_block(struct axis_analysis *a, const struct block *b)
 		analyze_op(a, o);
 }
 
-struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges)
+static struct axis_analysis *analyze(struct kernel *k, const struct ranges *ranges, bool believes)
 {
 	struct axis_analysis *a = arena_new(k->ctx->arena, struct axis_analysis);
+	a->believes = believes;
 	a->arena = k->ctx->arena;
 	a->kernel = k;
 	a->ranges = ranges;
@@ -504,6 +509,19 @@ struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges
 	return a;
 }
 
+struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges)
+{
+	struct axis_analysis *a = analyze(k, ranges, true);
+	if (a->promised)
+		a->without = analyze(k, ranges, false);
+	return a;
+}
+
+const struct axis_info *axis_proved(const struct axis_analysis *a, const struct value *v)
+{
+	return axis_of(a->without ? a->without : a, v);
+}
+
 int axis_vector_width(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int d)
 {
 	const struct axis_info *p = axis_of(a, ptr);
@@ -516,7 +534,7 @@ int axis_vector_width(const struct axis_analysis *a, const struct value *ptr, co
 
 int axis_run_length(const struct axis_analysis *a, const struct value *ptr, const struct value *mask, int d, int *unit)
 {
-	const struct axis_info *p = axis_of(a, ptr);
+	const struct axis_info *p = axis_proved(a, ptr);
 	i32 bytes = pointee_bytes(ptr->type), same = mask ? axis_of(a, mask)->constancy[d] : p->contiguity[d];
 	*unit = MAX(MIN(p->divisibility[d], 4), bytes);
 	/* 2 words for 2-byte units, 4 for bytes: fewer words save no loads, and more lie further apart in each lane */

@@ -49,7 +49,7 @@ static bool part_of_stride(const struct strides *s, struct demand at, u32 i, str
 	int d = (int)at.aspect;
 	struct stride unused;
 	if (!o || i >= o->noperands || !type_is_tensor(t) || t->shape[d] == 1 ||
-	    axis_of(s->axis, at.v)->constancy[d] >= t->shape[d] || axis_of(s->axis, at.v)->contiguity[d] >= t->shape[d])
+	    axis_of(s->axis, at.v)->constancy[d] >= t->shape[d] || axis_proved(s->axis, at.v)->contiguity[d] >= t->shape[d])
 		return false;
 	*part = (struct demand){operand(o, i), d};
 	switch (o->code) {
@@ -120,7 +120,7 @@ static void make_stride(void *arg, struct demand at)
 	struct stride made = {NULL, 0};
 	bool found = true;
 	if (type_is_tensor(t) && t->shape[d] > 1 && axis_of(s->axis, at.v)->constancy[d] < t->shape[d]) {
-		if (axis_of(s->axis, at.v)->contiguity[d] >= t->shape[d])
+		if (axis_proved(s->axis, at.v)->contiguity[d] >= t->shape[d])
 			made.factor = 1;
 		else
 			found = combine_strides(s, at, &made);
@@ -251,7 +251,7 @@ bool find_box(const struct pass_state *s, struct value *ptr, const struct layout
 	for (int d = 0; d < 2; d++) {
 		struct stride along, rows;
 		const struct axis_info *info = axis_of(s->axis, ptr);
-		if (info->contiguity[d] < t->shape[d] || info->divisibility[d] < 16 ||
+		if (axis_proved(s->axis, ptr)->contiguity[d] < t->shape[d] || info->divisibility[d] < 16 ||
 		    !box_fits(&s->ctx->layouts, t, d, mem))
 			continue;
 		if (stride_of(s->axis, ptr, d, &along) && !along.by && along.factor == 1 &&

@@ -433,6 +433,25 @@ static void repeated_both_ways(struct suite *s, tl_dtype t, int n, int step)
 	case_end(s);
 }
 
+static void clamped(struct suite *s, tl_dtype t, int n, int steps, int rows, int columns, int warps)
+{
+	if (!case_begin(s, file, "clamped %s n=%d steps=%d %dx%d warps=%d", tl_dtype_name(t), n, steps, rows, columns,
+			warps))
+		return;
+	struct array *x = in(s, "x", t, (size_t)(steps * rows * n)), *o = out(s, "o", TL_F32, (size_t)(16 * n));
+	for (size_t i = 0; i < x->len; i++)
+		set(x, i, (double)random_int(-9, 9));
+	for (int i = 0; i < 16 * n; i++) {
+		double sum = 0;
+		for (int k = 0; k < steps * rows; k++)
+			sum += value(x, (size_t)(k * n + i % n));
+		want(o, (size_t)i, sum);
+	}
+	LAUNCH(s, "clamped", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(steps),
+	       tl_int(rows), tl_int(columns));
+	case_end(s);
+}
+
 void theme_memory(struct suite *s)
 {
 	static const int lengths[] = {2, 32, 64, 256, 1024, 4096};
@@ -457,4 +476,6 @@ void theme_memory(struct suite *s)
 	hinted(s, TL_F32), hinted(s, TL_F16), hinted(s, TL_I64), hinted(s, TL_I16);
 	repeated_both_ways(s, TL_F32, 32, 4), repeated_both_ways(s, TL_F16, 64, 2);
 	promised(s, TL_F32, 64, 3, 1024, 1), promised(s, TL_F16, 16, 4, 512, 1), promised(s, TL_I8, 48, 5, 2048, 2);
+	clamped(s, TL_F16, 90, 3, 64, 256, 8), clamped(s, TL_F16, 91, 2, 64, 128, 4), clamped(s, TL_F8E5M2, 91, 2, 64, 256, 4),
+		clamped(s, TL_BF16, 96, 3, 64, 128, 8), clamped(s, TL_F32, 33, 3, 32, 64, 4);
 }
