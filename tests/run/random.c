@@ -78,6 +78,23 @@ bool fails(const char *command, const char *list)
 	return system(command) != 0;
 }
 
+int shrink_list(const char *command, int n)
+{
+	char *list = calloc((size_t)n + 1, 8), *longer = calloc((size_t)n + 2, 8), item[16];
+	strcpy(list, ",");
+	for (int round = 0; round < 2; round++)
+		for (int k = n - 1; k >= 0; k--) {
+			snprintf(item, sizeof item, ",%d,", k);
+			sprintf(longer, "%s%d,", list, k);
+			if (!strstr(list, item) && fails(command, longer))
+				strcpy(list, longer);
+		}
+	setenv("RANDOM_LEAVE_OUT", list, 1);
+	setenv("RANDOM_TEXT", "1", 1);
+	printf("RANDOM_LEAVE_OUT=%s\n", list);
+	return 1;
+}
+
 bool only(const char *kind)
 {
 	const char *name = getenv("RANDOM_KIND");
@@ -124,10 +141,13 @@ static int shrink(char **options, const char *command)
 		printf("it does not fail\n");
 		return 0;
 	}
-	if (getenv("RANDOM_KIND") && only("dots"))
-		return shrink_dots(command);
-	if (getenv("RANDOM_KIND") && only("loops"))
-		return shrink_loops(command);
+	static const struct {
+		const char *kind;
+		int (*shrink)(const char *command);
+	} lists[] = {{"dots", shrink_dots}, {"loops", shrink_loops}, {"blocks", shrink_blocks}};
+	for (int i = 0; getenv("RANDOM_KIND") && i < COUNT(lists); i++)
+		if (only(lists[i].kind))
+			return lists[i].shrink(command);
 	if (!only("random"))
 		return shrink_tree(command);
 	random_seed((uint64_t)setting("RANDOM_SEED", 1));
@@ -343,7 +363,7 @@ static void theme_random(struct suite *s)
 int main(int argc, char **argv)
 {
 	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}, {"dots", theme_dots},
-					{"loops", theme_loops}};
+					{"loops", theme_loops},	 {"blocks", theme_random_blocks}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

@@ -220,6 +220,9 @@ int64_t setting(const char *name, int64_t otherwise); /* from the environment */
 bool fails(const char *command, const char *list);    /* with this left out */
 bool only(const char *kind);                          /* is it one of the kinds asked for? */
 
+/* Leaves out as many of n numbered things as it can, in two rounds, the last ones first; prints which. Returns 1. */
+int shrink_list(const char *command, int n);
+
 /* random_dots.c */
 void theme_dots(struct suite *s);
 int shrink_dots(const char *command);
@@ -227,6 +230,10 @@ int shrink_dots(const char *command);
 /* random_loops.c */
 void theme_loops(struct suite *s);
 int shrink_loops(const char *command);
+
+/* random_blocks.c */
+void theme_random_blocks(struct suite *s);
+int shrink_blocks(const char *command);
 
 /* random_eval.c: into memory[].i or f, error and touched */
 void evaluate(struct program *p);

@@ -464,19 +464,5 @@ void theme_dots(struct suite *s)
 
 int shrink_dots(const char *command)
 {
-	char list[STEPS * 4 + 8] = ",";
-	for (int round = 0; round < 2; round++)
-		for (int k = STEPS - 1; k >= 0; k--) {
-			char longer[sizeof list], step[8];
-			snprintf(step, sizeof step, ",%d,", k);
-			if (strstr(list, step) ||
-			    snprintf(longer, sizeof longer, "%s%d,", list, k) >= (int)sizeof longer)
-				continue;
-			if (fails(command, longer))
-				strcpy(list, longer);
-		}
-	setenv("RANDOM_LEAVE_OUT", list, 1);
-	setenv("RANDOM_TEXT", "1", 1);
-	printf("RANDOM_LEAVE_OUT=%s\n", list);
-	return 1;
+	return shrink_list(command, STEPS);
 }

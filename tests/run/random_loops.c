@@ -329,17 +329,5 @@ void theme_loops(struct suite *s)
 
 int shrink_loops(const char *command)
 {
-	char list[(LOOP_STATEMENTS + 3 * NESTS) * 4 + 8] = ",";
-	for (int round = 0; round < 2; round++)
-		for (int k = LOOP_STATEMENTS + 3 * NESTS - 1; k >= 0; k--) {
-			char longer[sizeof list], step[8];
-			snprintf(step, sizeof step, ",%d,", k);
-			if (strstr(list, step) ||
-			    snprintf(longer, sizeof longer, "%s%d,", list, k) >= (int)sizeof longer)
-				continue;
-			if (fails(command, longer))
-				strcpy(list, longer);
-		}
-	printf("RANDOM_LEAVE_OUT=%s\n", list);
-	return 1;
+	return shrink_list(command, LOOP_STATEMENTS + 3 * NESTS);
 }
