@@ -228,8 +228,30 @@ bool comes_behind(const struct op *o, const struct op *first)
 	return o;
 }
 
+/* Is v in no register behind `last`? LLVM computes what has no effects as late as it likes. */
+static bool is_gone(struct pipe *p, const struct value *v, const struct op *last)
+{
+	VEC(const struct value *) work = {0};
+	struct map seen = {.arena = &p->scratch};
+	bool yes = true;
+	vec_push(&p->scratch, &work, v);
+	while (yes && work.len) {
+		const struct value *x = work.at[--work.len];
+		for (const struct use *u = x->uses; u && yes; u = u->next) {
+			const struct op *o = u->user;
+			yes = o == last || (o->block == last->block && !comes_behind(o, last));
+			bool follows = o != last && op_has(o, PURE) && !map_get(&seen, o);
+			map_put(&seen, o, (void *)o);
+			for (u32 i = 0; follows && i < o->nresults; i++)
+				vec_push(&p->scratch, &work, &o->results[i]);
+		}
+	}
+	return yes;
+}
+
 /* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both
- * without a pause between them. Not if what both hold in registers meanwhile is too much. */
+ * without a pause between them. Not if what both hold in registers meanwhile is too much, nor if the sum of the iteration
+ * before may be needed behind the last dot, too: it would be in other registers, to which a sum in flight cannot be copied. */
 static void find_late(struct pipe *p)
 {
 	enum { MAX_REGISTERS = 176 };
@@ -249,7 +271,7 @@ static void find_late(struct pipe *p)
 	stays &= arg && !value_unused(arg); /* else nothing keeps its registers in place until the wait */
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
-	if (stays && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_REGISTERS)
+	if (stays && is_gone(p, arg, last) && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_REGISTERS)
 		p->late = last;
 }
 

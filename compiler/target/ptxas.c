@@ -54,7 +54,7 @@ static LLVMValueRef opaque_negation(LLVMBuilderRef b, LLVMValueRef x)
 	char text[64], constraint[8];
 	int n = snprintf(text, sizeof text, "not.b%u $0, $1;\n\tadd.s%u $0, $0, 1;", bits, bits);
 	char letter = bits == 16 ? 'h' : bits == 32 ? 'r' : 'l';
-	int c = snprintf(constraint, sizeof constraint, "=&%c,%c", letter, letter);
+	int c = snprintf(constraint, sizeof constraint, "=%c,%c", letter, letter);
 	LLVMValueRef code = LLVMGetInlineAsm(type, text, (size_t)n, constraint, (size_t)c, false, false,
 					     LLVMInlineAsmDialectATT, false);
 	return LLVMBuildCall2(b, type, code, &x, 1, "");

@@ -560,6 +560,48 @@ static void chosen(struct suite *s, tl_dtype t, int which, int warps)
 	case_end(s);
 }
 
+static void sums_behind(struct suite *s, tl_dtype t, const char *form, int rows, int n, int stages)
+{
+	enum { K = 64 };
+	bool negated = !strcmp(form, "negated"), scaled = !strcmp(form, "scaled");
+	if (!case_begin(s, file, "sums behind %s %s rows=%d n=%d stages=%d", tl_dtype_name(t), form, rows, n, stages))
+		return;
+	tl_dtype sum = t == TL_I8 ? TL_I32 : TL_F32;
+	struct array *x = in(s, "x", t, (size_t)(n * rows * K)), *y = in(s, "y", t, (size_t)(n * K * K)),
+		     *o = out(s, "o", sum, K * K), *p = out(s, "p", sum, (size_t)(rows * K)),
+		     *last = out(s, "rows", sum, (size_t)(n * rows));
+	for (size_t i = 0; i < y->len; i++)
+		set(y, i, (double)random_int(-2, 2));
+	for (size_t i = 0; i < x->len; i++)
+		set(x, i, (double)random_int(-2, 2));
+	for (int e = 0; e < K * K; e++) {
+		double v = 0;
+		for (int i = 0; i < n * K; i++)
+			v += value(y, (size_t)(i / K * K * K + e / K * K + i % K)) *
+			     value(y, (size_t)(i / K * K * K + i % K * K + e % K));
+		want(o, (size_t)e, v);
+	}
+	for (int r = 0; r < rows; r++) {
+		double v[K] = {0};
+		for (int k = 0; k < n; k++) {
+			double total = 0;
+			for (int c = 0; c < K; c++) {
+				total += v[c];
+				v[c] *= negated ? -1 : -2;
+				for (int i = 0; i < K; i++)
+					v[c] += value(x, (size_t)((k * rows + r) * K + i)) * value(y, (size_t)(i * K + c));
+			}
+			if (!negated && k < n - 1)
+				want(last, (size_t)(k * rows + r), scaled ? total * (k - 1) : total);
+		}
+		for (int c = 0; c < K; c++)
+			want(p, (size_t)(r * K + c), v[c]);
+	}
+	LAUNCH(s, "sums_behind", CONFIG(.grid = {1}, .num_stages = stages), ptr(x), ptr(y), ptr(o), ptr(p), ptr(last),
+	       tl_int(n), tl_int(n - 1), tl_str(form), tl_int(rows));
+	case_end(s);
+}
+
 void theme_dot(struct suite *s)
 {
 	static const int batch[][5] = {{1, 16, 16, 16, 1}, {2, 16, 16, 32, 4}, {4, 32, 16, 16, 4},
@@ -620,4 +662,8 @@ void theme_dot(struct suite *s)
 	for (int t = 0; t < 9; t++)
 		if (kinds[t].out != TL_F16)
 			gram(s, &kinds[t], 32, 64, 4), gram(s, &kinds[t], 16, 32, 1), gram(s, &kinds[t], 128, 32, 8);
+	for (int stages = 3; stages <= 4; stages++) {
+		sums_behind(s, TL_I8, "negated", 32, 5, stages), sums_behind(s, TL_F16, "negated", 64, 5, stages);
+		sums_behind(s, TL_F16, "scaled", 64, 5, stages), sums_behind(s, TL_BF16, "plain", 64, 4, stages);
+	}
 }
