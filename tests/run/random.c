@@ -144,14 +144,15 @@ static int shrink(char **options, const char *command)
 	static const struct {
 		const char *kind;
 		int (*shrink)(const char *command);
-	} lists[] = {{"dots", shrink_dots}, {"loops", shrink_loops}, {"blocks", shrink_blocks}};
+	} lists[] = {{"dots", shrink_dots}, {"loops", shrink_loops}, {"blocks", shrink_blocks}, {"products", shrink_dots}};
 	for (int i = 0; getenv("RANDOM_KIND") && i < COUNT(lists); i++)
 		if (only(lists[i].kind))
 			return lists[i].shrink(command);
-	if (!only("random"))
+	bool moves = getenv("RANDOM_KIND") && only("moves");
+	if (!only("random") && !moves)
 		return shrink_tree(command);
 	random_seed((uint64_t)setting("RANDOM_SEED", 1));
-	make_program(p);
+	make_program(p, moves);
 	strcpy(list, ",");
 	for (int round = 0; round < 2; round++)
 		for (int k = p->n - 1; k >= 0; k--) {
@@ -248,13 +249,13 @@ static void launch_ir(struct suite *s, const struct program *p, const char *text
 	free(command);
 }
 
-static void random_case(struct suite *s, int64_t seed, const char *left_out)
+static void random_case(struct suite *s, int64_t seed, const char *left_out, bool moves)
 {
 	if (!case_begin(s, NULL, "%lld.", (long long)seed))
 		return;
 	struct program *p = calloc(1, sizeof *p);
 	random_seed((uint64_t)seed);
-	make_program(p);
+	make_program(p, moves);
 	if (left_out)
 		leave_out(p, left_out);
 	for (int k = 0; k < p->nmemories; k++)
@@ -356,14 +357,23 @@ static void theme_random(struct suite *s)
 	int64_t first = setting("RANDOM_SEED", 1),
 		n = setting("RANDOM_COUNT", on_device(s, "cuda") ? COUNT_CUDA : COUNT_CPU);
 	for (int64_t seed = first; seed < first + n && only("random"); seed++)
-		random_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+		random_case(s, seed, getenv("RANDOM_LEAVE_OUT"), false);
+}
+
+static void theme_moves(struct suite *s)
+{
+	enum { USUAL = 300 };
+	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
+	for (int64_t seed = first; seed < first + n && only("moves"); seed++)
+		random_case(s, seed, getenv("RANDOM_LEAVE_OUT"), true);
 }
 
 /* The harness's options stay; ours are passed on in the environment, which a restart after a crash keeps. */
 int main(int argc, char **argv)
 {
 	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}, {"dots", theme_dots},
-					{"loops", theme_loops},	 {"blocks", theme_random_blocks}};
+					{"loops", theme_loops},	 {"blocks", theme_random_blocks},
+					{"products", theme_products}, {"moves", theme_moves}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

@@ -63,6 +63,17 @@ enum op {
 	REDUCE,
 	SCAN,
 	DOT,
+	/* of the kind "moves" (random_moves.c) */
+	GATHER,
+	HISTOGRAM,
+	SORT,
+	TOPK,
+	FLIP,
+	CAT,
+	INTERLEAVE,
+	PAIR_REDUCE,
+	PAIR_SCAN,
+	MAP,
 	/* statements */
 	VAR,
 	ASSIGN,
@@ -142,6 +153,7 @@ struct program {
 	struct memory memory[MEMORIES];
 	int n, nparams, nmemories;
 	int grid[2], warps, stages, group;
+	bool moves; /* of the kind "moves" */
 };
 
 static inline int programs(const struct program *p)
@@ -163,7 +175,7 @@ static inline double exact_limit(tl_dtype t)
 	return 1 / unit_roundoff(t);
 }
 
-void make_program(struct program *p); /* random_flow.c */
+void make_program(struct program *p, bool moves); /* random_flow.c */
 
 /* random_make.c */
 struct maker {
@@ -177,6 +189,7 @@ int add_node(struct maker *m, enum op op, tl_dtype t, int rank, const int *shape
 int reveal(struct maker *m, int node);
 enum class { INTS = 1, BOOLS = 2, EXACTS = 4, INEXACTS = 8, FLOATS = 12, NUMBERS = 13, ANYTHING = 15 };
 int pick(struct maker *m, int classes, int least_rank, int most_rank);
+bool class_is(const struct node *v, int classes);
 int pick_beside(struct maker *m, const struct node *a, int classes); /* one that broadcasts with it */
 int convert(struct maker *m, int node, tl_dtype t);                  /* -1: it cannot be */
 bool broadcasts(const struct node *a, int rank, const int *shape);
@@ -191,6 +204,9 @@ bool make_shape(struct maker *m);
 bool make_reduce(struct maker *m);
 bool make_scan(struct maker *m);
 bool make_dot(struct maker *m);
+
+/* random_moves.c */
+bool make_move(struct maker *m);
 
 /* random_flow.c */
 bool make_output(struct maker *m);
@@ -225,6 +241,7 @@ int shrink_list(const char *command, int n);
 
 /* random_dots.c */
 void theme_dots(struct suite *s);
+void theme_products(struct suite *s);
 int shrink_dots(const char *command);
 
 /* random_loops.c */

@@ -1,4 +1,6 @@
 /* test-random --kind dots: random loops of one to four dots, whose copies and products a compiler lets run ahead.
+ * --kind products: the same, with operands through block pointers and tensor descriptors, which may end inside a tile,
+ * with batches, and with fp64.
  *
  * A loop is a list of steps over tiles of P × Q, Q × P, P × P and Q × Q elements: loads, products, sums that are
  * carried, and what is made of one result for another product. All numbers are small integers, so that every order of
@@ -25,6 +27,10 @@ struct dot_step {
 	enum step_kind kind;
 	int to, a, b, form, bound; /* bound: rows below it are loaded, or 0 */
 	int way;                   /* of products: 0, or an input_precision of fp32, or 1: dot_scaled */
+	/* of loads: how; of what memory holds: columns of each tile, rows of the last one, or of each of a batch */
+	enum { BY_POINTERS, BY_BLOCKS, BY_WALK, BY_MADE, BY_GIVEN, LOADS } through;
+	int inner, last;
+	tl_descriptor given;
 	int parity;                /* only in iterations that are even or odd; or -1 */
 	bool early, turned;        /* turned: memory holds the tile's columns one after another */
 	struct array *array;
@@ -44,6 +50,8 @@ struct dots {
 	int n, nvalues, dims[2], trips, rounds, warps, stages; /* rounds: of the loop around, or 0 */
 	/* sums begin anew in each round; num_stages stands in the loop */
 	bool fresh, asked;
+	bool more; /* of the kind products */
+	int batch;
 	tl_dtype type, sum;
 };
 
@@ -93,6 +101,14 @@ static int make_operand(struct dots *d, int rows, int columns)
 	s->early = chance(15);
 	s->turned = chance(25);
 	s->bound = chance(20) ? (int)random_int(1, rows) : 0;
+	s->inner = s->turned ? rows : columns;
+	s->last = s->turned ? columns : rows;
+	if (d->more && chance(85)) {
+		s->through = (int)random_int(BY_BLOCKS, LOADS - 1);
+		s->bound = 0;
+		s->inner = chance(70) ? s->inner : (int)random_int(1, s->inner);
+		s->last = chance(60) ? s->last : (int)random_int(1, s->last);
+	}
 	return s->to;
 }
 
@@ -130,9 +146,11 @@ static void make_product(struct dots *d)
 	int a = make_operand(d, rows, inner), b = a < 0 ? -1 : make_operand(d, inner, columns);
 	if (b < 0 || !has_room(d))
 		return;
-	if (d->type == TL_F32 && chance(50))
+	if (d->type == TL_F64)
+		way = 0;
+	else if (d->type == TL_F32 && chance(50))
 		way = random_below(COUNT(precisions));
-	else if (d->type != TL_F32 && d->type != TL_I8 && inner >= 32)
+	else if (d->type != TL_F32 && d->type != TL_I8 && inner >= 32 && d->batch == 1)
 		way = chance(20);
 	if (chance(60)) {
 		int sum = -1;
@@ -151,21 +169,36 @@ static void make_product(struct dots *d)
 	}
 }
 
-static void make_dots(struct dots *d)
+static void make_dots(struct dots *d, bool more)
 {
 	static const tl_dtype types[] = {TL_F16, TL_F16, TL_F16, TL_BF16, TL_F8E4M3, TL_F8E5M2, TL_I8, TL_F32};
 	d->type = types[random_below(COUNT(types))];
-	d->sum = d->type == TL_I8 ? TL_I32 : TL_F32;
+	d->more = more;
+	if (more && chance(6))
+		d->type = TL_F64;
+	d->batch = more && chance(15) ? 2 << random_below(2) : 1;
+	d->sum = d->type == TL_I8 ? TL_I32 : d->type == TL_F64 ? TL_F64 : TL_F32;
 	int least = bits_of(d->type) == 8 ? 5 : d->type == TL_F32 ? 3 : 4;
-	int most = chance(3) ? 8 : d->type == TL_F32 ? 6 : 7;
+	if (d->type == TL_F64)
+		least = 2;
+	int most = d->batch > 1 || d->type == TL_F64 ? 5 : chance(3) ? 8 : d->type == TL_F32 ? 6 : 7;
 	d->dims[0] = 1 << random_int(least, most);
-	d->dims[1] = chance(50) ? 64 : 1 << random_int(least, 7);
+	d->dims[1] = d->batch > 1 || d->type == TL_F64 ? 1 << random_int(least, 5) : chance(50) ? 64 : 1 << random_int(least, 7);
 	d->trips = (int)random_int(chance(90), d->dims[0] * d->dims[1] > 8192 ? 3 : TRIPS);
 	d->rounds = chance(20) ? (int)random_int(1, 2) : 0;
 	d->fresh = chance(50);
 	d->warps = chance(60) ? 4 : 8;
 	d->stages = (int)random_int(1, 5);
 	d->asked = chance(30);
+	if (more && d->batch == 1 && chance(60)) { /* as matrices are multiplied, by boxes where there are any */
+		static const tl_dtype usual[] = {TL_F16, TL_BF16, TL_F16, TL_F8E5M2};
+		d->type = usual[random_below(COUNT(usual))];
+		d->sum = TL_F32;
+		d->dims[0] = 64 << random_below(2);
+		d->dims[1] = 64;
+		d->trips = (int)random_int(1, TRIPS);
+		d->stages = (int)random_int(2, 4);
+	}
 	for (int i = (int)random_int(1, 4); i > 0; i--)
 		make_product(d);
 	if (chance(15) && has_room(d)) /* one that no dot takes */
@@ -193,9 +226,115 @@ static void drop(struct dots *d, const char *list)
 static void print_place(FILE *f, const struct dots *d, const struct dot_step *s, const struct dot_value *x, bool moves)
 {
 	int down = s->turned ? 1 : x->columns, right = s->turned ? x->rows : 1;
-	fprintf(f, "tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :] * %d", x->rows, down, x->columns, right);
+	if (d->batch > 1) {
+		fprintf(f, "tl.arange(0, %d)[:, None, None] * %d + tl.arange(0, %d)[None, :, None] * %d + ", d->batch,
+			x->rows * x->columns, x->rows, down);
+		fprintf(f, "tl.arange(0, %d)[None, None, :] * %d", x->columns, right);
+	} else {
+		fprintf(f, "tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :] * %d", x->rows, down, x->columns, right);
+	}
 	if (moves)
-		fprintf(f, " + (%sit) * %d", d->rounds ? "round * n + " : "", x->rows * x->columns);
+		fprintf(f, " + (%sit) * %d", d->rounds ? "round * n + " : "", d->batch * x->rows * x->columns);
+}
+
+/* The tensor that load k goes through, and its blocks: what memory holds, tile under tile. */
+static int describe(const struct dots *d, const struct dot_step *s, int64_t *shape, int64_t *stride, int32_t *block)
+{
+	const struct dot_value *x = &d->value[s->to];
+	int rows = s->turned ? x->columns : x->rows, columns = s->turned ? x->rows : x->columns, n = 0;
+	int tiles = s->early ? 1 : (d->rounds ? d->rounds : 1) * d->trips;
+	if (d->batch > 1) {
+		shape[n] = (int64_t)(tiles ? tiles : 1) * d->batch;
+		stride[n] = rows * columns;
+		block[n++] = d->batch;
+	}
+	shape[n] = d->batch > 1 || !tiles ? s->last : (int64_t)(tiles - 1) * rows + s->last;
+	stride[n] = columns;
+	block[n++] = rows;
+	shape[n] = s->inner;
+	stride[n] = 1;
+	block[n++] = columns;
+	return n;
+}
+
+static void print_offsets(FILE *f, const struct dots *d, const struct dot_step *s, const char *tile)
+{
+	const struct dot_value *x = &d->value[s->to];
+	if (d->batch > 1)
+		fprintf(f, "(%s * %d, 0, 0)", tile, d->batch);
+	else
+		fprintf(f, "(%s * %d, 0)", tile, s->turned ? x->columns : x->rows);
+}
+
+/* Sizes and strides are arguments where k is even. */
+static void print_size(FILE *f, int k, const char *name, int i, int64_t size)
+{
+	if (k % 2)
+		fprintf(f, "%.*s%lld", (int)strlen(name) - 1, name, (long long)size);
+	else
+		fprintf(f, "%s%d_%d", name, k, i);
+}
+
+static void print_tensor(FILE *f, const struct dots *d, int k)
+{
+	const struct dot_step *s = &d->step[k];
+	const char *tile = s->early || s->through == BY_WALK ? "0" : d->rounds ? "(round * n + it)" : "it";
+	int64_t shape[3], stride[3];
+	int32_t block[3];
+	int n = describe(d, s, shape, stride, block);
+	bool blocks = s->through != BY_MADE;
+	fprintf(f, "tl.make_%s(p%d, (", blocks ? "block_ptr" : "tensor_descriptor", k);
+	for (int i = 0; i < n; i++)
+		print_size(f, k, i ? ", n" : "n", i, shape[i]);
+	fprintf(f, "), (");
+	for (int i = 0; i < n - 1; i++)
+		print_size(f, k, i ? ", s" : "s", i, stride[i]);
+	fprintf(f, ", 1), ");
+	if (blocks)
+		print_offsets(f, d, s, tile);
+	fprintf(f, blocks ? ", (" : "(");
+	for (int i = 0; i < n; i++)
+		fprintf(f, "%s%d", i ? ", " : "", block[i]);
+	fprintf(f, blocks ? n == 2 ? "), (1, 0))" : "), (2, 1, 0))" : "))");
+}
+
+static void print_block(FILE *f, const struct dots *d, int k, const char *indent)
+{
+	const struct dot_step *s = &d->step[k];
+	const char *tile = s->early ? "0" : d->rounds ? "(round * n + it)" : "it";
+	bool made = s->early || s->through == BY_BLOCKS;
+	if (s->through == BY_BLOCKS || (s->early && s->through != BY_GIVEN)) {
+		fprintf(f, "h%d = ", k);
+		print_tensor(f, d, k);
+		fprintf(f, "\n%s", indent);
+	}
+	if (s->through <= BY_WALK) {
+		fprintf(f, "v%d = tl.load(h%d, boundary_check=(0, 1%s), padding_option=\"zero\")", s->to, k,
+			d->batch > 1 ? ", 2" : "");
+	} else {
+		fprintf(f, "v%d = h%d.load(", s->to, k);
+		print_offsets(f, d, s, tile);
+		fprintf(f, ")");
+	}
+	if (s->turned)
+		fprintf(f, d->batch > 1 ? ".trans(0, 2, 1)" : ".T");
+	if (s->through == BY_WALK && !made) {
+		fprintf(f, "\n%sh%d = tl.advance(h%d, ", indent, k, k);
+		print_offsets(f, d, s, "1");
+		fprintf(f, ")");
+	}
+	fprintf(f, "\n");
+}
+
+/* Handles that are made before the loops. */
+static void print_handles(FILE *f, const struct dots *d)
+{
+	for (int k = 0; k < d->n; k++)
+		if (!d->step[k].dead && !d->step[k].early && (d->step[k].through == BY_WALK || d->step[k].through == BY_MADE)) {
+			fprintf(f, "    h%d = ", k);
+			print_tensor(f, d, k);
+			fprintf(f, "\n");
+		}
 }
 
 /* The scales of both operands of dot_scaled differ from group to group and are 1 together. */
@@ -239,13 +378,18 @@ static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 		fprintf(f, "if it %% 2 == %d:\n%s    ", s->parity, indent);
 	switch (s->kind) {
 	case S_LOAD:
+		if (s->through) {
+			print_block(f, d, k, indent);
+			break;
+		}
 		fprintf(f, "v%d = tl.load(p%d + ", s->to, k);
 		print_place(f, d, s, &d->value[s->to], !s->early);
 		if (s->bound)
-			fprintf(f, ", mask=tl.arange(0, %d)[:, None] < %d, other=0", d->value[s->to].rows, s->bound);
+			fprintf(f, ", mask=tl.arange(0, %d)[%s:, None] < %d, other=0", d->value[s->to].rows,
+				d->batch > 1 ? "None, " : "", s->bound);
 		fprintf(f, ")\n");
 		break;
-	case S_TURN: fprintf(f, "v%d = tl.trans(v%d)\n", s->to, s->a); break;
+	case S_TURN: fprintf(f, d->batch > 1 ? "v%d = tl.trans(v%d, 0, 2, 1)\n" : "v%d = tl.trans(v%d)\n", s->to, s->a); break;
 	case S_NEGATE: fprintf(f, "v%d = (-v%d.to(%s)).to(%s)\n", s->to, s->a, type_names[d->sum], type); break;
 	case S_OPERAND: fprintf(f, "v%d = tl.minimum(tl.maximum(v%d, -2), 2).to(%s)\n", s->to, s->a, type); break;
 	case S_DOT:
@@ -266,8 +410,8 @@ static void print_zeros(FILE *f, const struct dots *d, const char *indent)
 {
 	for (int v = 0; v < d->nvalues; v++)
 		if (d->value[v].kind == CARRIED)
-			fprintf(f, "%sv%d = tl.zeros((%d, %d), %s)\n", indent, v, d->value[v].rows, d->value[v].columns,
-				type_names[d->sum]);
+			fprintf(f, d->batch > 1 ? "%sv%d = tl.zeros((%d, %d, %d), %s)\n" : "%sv%d = tl.zeros((%.0d%d, %d), %s)\n",
+				indent, v, d->batch > 1 ? d->batch : 0, d->value[v].rows, d->value[v].columns, type_names[d->sum]);
 }
 
 static char *dots_text(const struct dots *d)
@@ -276,13 +420,20 @@ static char *dots_text(const struct dots *d)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(");
-	for (int k = 0; k < d->n; k++)
-		if (d->step[k].array)
+	for (int k = 0; k < d->n; k++) {
+		const struct dot_step *s = &d->step[k];
+		if (s->array)
 			fprintf(f, "p%d, ", k);
+		if (s->array && s->through == BY_GIVEN)
+			fprintf(f, "h%d, ", k);
+		for (int i = 0; s->array && s->through && i < 2 + (d->batch > 1); i++)
+			fprintf(f, "n%d_%d, s%d_%d, ", k, i, k, i);
+	}
 	for (int v = 0; v < d->nvalues; v++)
 		if (d->value[v].out)
 			fprintf(f, "o%d, ", v);
 	fprintf(f, "n, rounds):\n");
+	print_handles(f, d);
 	for (int k = 0; k < d->n; k++)
 		if (d->step[k].early)
 			print_step(f, d, k, "    ");
@@ -313,13 +464,25 @@ static char *dots_text(const struct dots *d)
 static void product(const struct dots *d, const struct dot_step *s, double factor)
 {
 	const struct dot_value *a = &d->value[s->a], *b = &d->value[s->b], *to = &d->value[s->to];
-	for (int i = 0; i < to->rows; i++)
+	for (int i = 0; i < d->batch * to->rows; i++)
 		for (int j = 0; j < to->columns; j++)
 			to->at[i * to->columns + j] *= factor;
-	for (int i = 0; i < to->rows; i++)
+	for (int i = 0; i < d->batch * to->rows; i++)
 		for (int k = 0; k < a->columns; k++)
 			for (int j = 0; j < to->columns; j++)
-				to->at[i * to->columns + j] += a->at[i * a->columns + k] * b->at[k * to->columns + j];
+				to->at[i * to->columns + j] +=
+					a->at[i * a->columns + k] *
+					b->at[(i / to->rows * a->columns + k) * to->columns + j];
+}
+
+/* Element (i, j) of what is loaded. */
+static bool exists(const struct dots *d, const struct dot_step *s, int i, int j, size_t tile)
+{
+	size_t tiles = s->early ? 1 : (size_t)((d->rounds ? d->rounds : 1) * d->trips);
+	int row = s->turned ? j : i, column = s->turned ? i : j;
+	if (s->bound && i >= s->bound)
+		return false;
+	return !s->through || (column < s->inner && ((d->batch == 1 && tile + 1 < tiles) || row < s->last));
 }
 
 static void evaluate_step(const struct dots *d, const struct dot_step *s, int it, size_t tile)
@@ -332,14 +495,15 @@ static void evaluate_step(const struct dots *d, const struct dot_step *s, int it
 		product(d, s, s->kind == S_DOT ? 0 : s->form == NEGATED ? -1 : 1);
 		return;
 	}
-	for (int i = 0; i < to->rows; i++)
-		for (int j = 0; j < to->columns; j++) {
-			int k = i * to->columns + j;
-			size_t at =
-				tile * (size_t)(to->rows * to->columns) + (size_t)(s->turned ? j * to->rows + i : k);
+	int size = to->rows * to->columns;
+	for (int batch = 0; batch < d->batch; batch++)
+		for (int e = 0; e < size; e++) {
+			int i = e / to->columns, j = e % to->columns, k = batch * size + e;
+			int turned = batch * size + j * to->rows + i;
+			size_t at = tile * (size_t)(d->batch * size) + (size_t)(s->turned ? turned : k);
 			switch (s->kind) {
-			case S_LOAD: to->at[k] = s->bound && i >= s->bound ? 0 : value(s->array, at); break;
-			case S_TURN: to->at[k] = a->at[j * to->rows + i]; break;
+			case S_LOAD: to->at[k] = exists(d, s, i, j, tile) ? value(s->array, at) : 0; break;
+			case S_TURN: to->at[k] = a->at[turned]; break;
 			case S_NEGATE: to->at[k] = -a->at[k]; break;
 			case S_OPERAND: to->at[k] = fmin(fmax(a->at[k], -2), 2); break;
 			case S_ADD: to->at[k] += a->at[k]; break;
@@ -362,14 +526,14 @@ static void evaluate_dots(const struct dots *d)
 		for (int v = 0; v < d->nvalues && d->fresh; v++)
 			if (d->value[v].kind == CARRIED)
 				memset(d->value[v].at, 0,
-				       (size_t)(d->value[v].rows * d->value[v].columns) * sizeof(double));
+				       (size_t)(d->batch * d->value[v].rows * d->value[v].columns) * sizeof(double));
 		for (int it = 0; it < d->trips; it++)
 			for (int k = 0; k < d->n; k++)
 				if (!d->step[k].early)
 					evaluate_step(d, &d->step[k], it, (size_t)(round * d->trips + it));
 	}
 	for (int v = 0; v < d->nvalues; v++)
-		for (int k = 0; d->value[v].out && k < d->value[v].rows * d->value[v].columns; k++) {
+		for (int k = 0; d->value[v].out && k < d->batch * d->value[v].rows * d->value[v].columns; k++) {
 			if (is_float(d->sum))
 				want(d->value[v].out, (size_t)k, d->value[v].at[k]);
 			else
@@ -386,7 +550,7 @@ static void create_arrays(struct suite *s, struct dots *d)
 	for (int k = 0; k < d->n; k++) {
 		struct dot_step *x = &d->step[k];
 		const struct dot_value *v = &d->value[x->kind == S_STORE ? x->a : x->to];
-		size_t len = (size_t)(v->rows * v->columns) * (tiles && !x->early ? tiles : 1);
+		size_t len = (size_t)(d->batch * v->rows * v->columns) * (tiles && !x->early ? tiles : 1);
 		snprintf(names[k], sizeof names[k], "p%d", k);
 		if (x->dead || (x->kind != S_LOAD && x->kind != S_STORE))
 			continue;
@@ -397,9 +561,9 @@ static void create_arrays(struct suite *s, struct dots *d)
 	for (int v = 0; v < d->nvalues; v++) {
 		struct dot_value *x = &d->value[v];
 		snprintf(names[STEPS + v], sizeof *names, "o%d", v);
-		x->at = calloc((size_t)(x->rows * x->columns), sizeof *x->at);
+		x->at = calloc((size_t)(d->batch * x->rows * x->columns), sizeof *x->at);
 		if (x->kind == CARRIED)
-			x->out = out(s, names[STEPS + v], d->sum, (size_t)(x->rows * x->columns));
+			x->out = out(s, names[STEPS + v], d->sum, (size_t)(d->batch * x->rows * x->columns));
 	}
 }
 
@@ -408,41 +572,64 @@ static bool too_much(const struct dots *d)
 {
 	int bytes = 0;
 	for (int v = 0; v < d->nvalues; v++)
-		bytes += d->value[v].rows * d->value[v].columns *
-			 (d->value[v].kind == OPERAND ? bits_of(d->type) / 8 : 4);
+		bytes += d->batch * d->value[v].rows * d->value[v].columns *
+			 bits_of(d->value[v].kind == OPERAND ? d->type : d->sum) / 8;
 	return bytes > 112 * 1024;
 }
 
-static void dots_case(struct suite *s, int64_t seed, const char *left_out)
+/* In the order of the text. */
+static size_t arguments(struct dots *d, tl_arg *args)
 {
-	if (!case_begin(s, NULL, "%lld.", (long long)seed))
-		return;
-	struct dots *d = calloc(1, sizeof *d);
-	tl_arg args[STEPS + VALUES + 2];
 	size_t n = 0;
-	random_seed((uint64_t)seed);
-	do {
-		memset(d, 0, sizeof *d);
-		make_dots(d);
-	} while (!d->n || too_much(d));
-	if (left_out)
-		drop(d, left_out);
-	create_arrays(s, d);
-	evaluate_dots(d);
-	for (int k = 0; k < d->n; k++)
-		if (d->step[k].array)
-			args[n++] = ptr(d->step[k].array);
+	for (int k = 0; k < d->n; k++) {
+		struct dot_step *s = &d->step[k];
+		int64_t shape[3], stride[3];
+		int32_t block[3];
+		if (!s->array)
+			continue;
+		args[n++] = ptr(s->array);
+		if (!s->through)
+			continue;
+		int rank = describe(d, s, shape, stride, block);
+		if (s->through == BY_GIVEN) {
+			s->given = tl_describe(d->type, address(s->array), rank, shape, block);
+			memcpy(s->given.strides, stride, sizeof stride);
+			args[n++] = tl_desc(&s->given);
+		}
+		for (int i = 0; i < rank; i++) {
+			args[n++] = tl_int(shape[i]);
+			args[n++] = tl_int(stride[i]);
+		}
+	}
 	for (int v = 0; v < d->nvalues; v++)
 		if (d->value[v].out)
 			args[n++] = ptr(d->value[v].out);
 	args[n++] = tl_int(d->trips);
 	args[n++] = tl_int(d->rounds);
+	return n;
+}
+
+static void dots_case(struct suite *s, int64_t seed, const char *left_out, bool more)
+{
+	if (!case_begin(s, NULL, "%lld.", (long long)seed))
+		return;
+	struct dots *d = calloc(1, sizeof *d);
+	tl_arg args[STEPS * 8 + VALUES + 2];
+	random_seed((uint64_t)seed);
+	do {
+		memset(d, 0, sizeof *d);
+		make_dots(d, more);
+	} while (!d->n || too_much(d));
+	if (left_out)
+		drop(d, left_out);
+	create_arrays(s, d);
+	evaluate_dots(d);
 	char *text = dots_text(d);
 	tl_config config = {.grid = {1}, .num_warps = d->warps, .num_stages = d->stages};
 	if (getenv("RANDOM_TEXT"))
 		printf("# num_warps %d, num_stages %d, n = %d, rounds = %d\n%s", d->warps, d->stages, d->trips,
 		       d->rounds, text);
-	launch_text(s, text, "kernel", &config, args, n);
+	launch_text(s, text, "kernel", &config, args, arguments(d, args));
 	int failed = s->nfailed;
 	case_end(s);
 	if (s->nfailed > failed && !getenv("RANDOM_TEXT"))
@@ -459,7 +646,15 @@ void theme_dots(struct suite *s)
 	enum { USUAL = 300 };
 	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
 	for (int64_t seed = first; seed < first + n && only("dots"); seed++)
-		dots_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+		dots_case(s, seed, getenv("RANDOM_LEAVE_OUT"), false);
+}
+
+void theme_products(struct suite *s)
+{
+	enum { USUAL = 100 };
+	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
+	for (int64_t seed = first; seed < first + n && only("products"); seed++)
+		dots_case(s, seed, getenv("RANDOM_LEAVE_OUT"), true);
 }
 
 int shrink_dots(const char *command)

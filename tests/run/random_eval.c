@@ -1,14 +1,9 @@
 /* What a random kernel computes: each statement over whole tiles, one element at a time. */
-#include "random.h"
-
-struct tile {
-	int64_t *i;
-	double *f, *error;
-};
+#include "random_moves.h"
 
 struct machine {
 	struct program *p;
-	struct tile tile[NODES];
+	struct elements tile[NODES];
 	int64_t iteration[NODES]; /* of loops */
 	int pid;
 };
@@ -37,14 +32,14 @@ static int element(const struct node *a, int rank, const int *c)
 	return k;
 }
 
-static void copy(struct tile *to, int k, const struct tile *from, int j)
+static void copy(struct elements *to, int k, const struct elements *from, int j)
 {
 	to->i[k] = from->i[j];
 	to->f[k] = from->f[j];
 	to->error[k] = from->error[j];
 }
 
-static void convert_element(const struct node *v, struct tile *r, const struct node *a, const struct tile *x, int k)
+static void convert_element(const struct node *v, struct elements *r, const struct node *a, const struct elements *x, int k)
 {
 	bool from = is_float(a->dtype), to = is_float(v->dtype);
 	if (from && to) {
@@ -63,7 +58,7 @@ static void convert_element(const struct node *v, struct tile *r, const struct n
 static void elementwise(struct machine *m, int at)
 {
 	const struct node *v = &m->p->node[at], *in[3];
-	struct tile *r = &m->tile[at], *x[3];
+	struct elements *r = &m->tile[at], *x[3];
 	for (int i = 0; i < 3; i++) {
 		in[i] = v->in[i] < 0 ? NULL : &m->p->node[v->in[i]];
 		x[i] = v->in[i] < 0 ? NULL : &m->tile[v->in[i]];
@@ -103,7 +98,7 @@ static void elementwise(struct machine *m, int at)
 static void shape_op(struct machine *m, int at)
 {
 	const struct node *v = &m->p->node[at], *a = &m->p->node[v->in[0]];
-	const struct tile *x = &m->tile[v->in[0]], *y = v->op == JOIN ? &m->tile[v->in[1]] : NULL;
+	const struct elements *x = &m->tile[v->in[0]], *y = v->op == JOIN ? &m->tile[v->in[1]] : NULL;
 	for (int k = 0; k < v->size; k++) {
 		int c[RANK], old[RANK];
 		coordinates(v, k, c);
@@ -122,7 +117,7 @@ static void shape_op(struct machine *m, int at)
 }
 
 /* Puts element j after what r holds at k, for reductions and scans. */
-static void combine(const struct node *v, struct tile *r, int k, const struct node *a, const struct tile *x, int j,
+static void combine(const struct node *v, struct elements *r, int k, const struct node *a, const struct elements *x, int j,
 		    bool first)
 {
 	bool floats = is_float(a->dtype);
@@ -149,7 +144,7 @@ static void combine(const struct node *v, struct tile *r, int k, const struct no
 static void reduce(struct machine *m, int at)
 {
 	const struct node *v = &m->p->node[at], *a = &m->p->node[v->in[0]];
-	struct tile *r = &m->tile[at], *x = &m->tile[v->in[0]];
+	struct elements *r = &m->tile[at], *x = &m->tile[v->in[0]];
 	int axis = v->attr[1], length = axis < 0 ? a->size : a->shape[axis], inner = 1;
 	for (int d = axis + 1; axis >= 0 && d < a->rank; d++)
 		inner *= a->shape[d];
@@ -176,7 +171,7 @@ static void reduce(struct machine *m, int at)
 static void scan(struct machine *m, int at)
 {
 	const struct node *v = &m->p->node[at], *a = &m->p->node[v->in[0]];
-	struct tile *r = &m->tile[at], *x = &m->tile[v->in[0]];
+	struct elements *r = &m->tile[at], *x = &m->tile[v->in[0]];
 	int length = a->shape[v->attr[1]], inner = 1;
 	for (int d = v->attr[1] + 1; d < a->rank; d++)
 		inner *= a->shape[d];
@@ -196,7 +191,7 @@ static void scan(struct machine *m, int at)
 static void multiply(struct machine *m, int to, int left, int right, bool zero)
 {
 	const struct node *v = &m->p->node[to], *a = &m->p->node[left], *b = &m->p->node[right];
-	struct tile *r = &m->tile[to], *x = &m->tile[left], *y = &m->tile[right];
+	struct elements *r = &m->tile[to], *x = &m->tile[left], *y = &m->tile[right];
 	int K = a->shape[a->rank - 1], M = a->shape[a->rank - 2], N = b->shape[b->rank - 1];
 	for (int k = 0; k < v->size; k++) {
 		int batch = k / (M * N), row = k / N % M, column = k % N;
@@ -246,7 +241,7 @@ static void access(struct machine *m, int at)
 {
 	const struct node *v = &m->p->node[at];
 	struct memory *a = &m->p->memory[v->place.memory];
-	struct tile *r = v->op == LOAD ? &m->tile[at] : &m->tile[v->in[0]];
+	struct elements *r = v->op == LOAD ? &m->tile[at] : &m->tile[v->in[0]];
 	for (int k = 0; k < v->size; k++) {
 		int c[RANK];
 		coordinates(v, k, c);
@@ -263,7 +258,10 @@ static void access(struct machine *m, int at)
 		} else if (on) {
 			a->touched[i] = 1;
 			a->error[i] = r->error[k];
-			a->f[i] = v->op == STORE ? r->f[k] : a->f[i] + r->f[k];
+			a->f[i] = v->op == STORE     ? r->f[k]
+				  : v->attr[0] == 0 ? a->f[i] + r->f[k]
+				  : v->attr[0] == 1 ? fmax(a->f[i], r->f[k])
+						    : fmin(a->f[i], r->f[k]);
 			a->i[i] = v->op == STORE       ? wrap(a->dtype, r->i[k])
 				  : is_float(a->dtype) ? 0
 						       : update(v->attr[0], a->dtype, a->i[i], r->i[k]);
@@ -284,7 +282,7 @@ static int closing(const struct program *p, int block, enum op op)
 static void assign(struct machine *m, const struct node *v)
 {
 	const struct node *var = &m->p->node[v->in[0]];
-	struct tile *r = &m->tile[v->in[0]], *x = &m->tile[v->in[1]];
+	struct elements *r = &m->tile[v->in[0]], *x = &m->tile[v->in[1]];
 	if (v->op == ACCUMULATE && v->flag) {
 		multiply(m, v->in[0], v->in[1], v->in[2], false);
 		return;
@@ -320,7 +318,7 @@ static void run(struct machine *m, int from, int to);
 static void leaf(struct machine *m, int at)
 {
 	const struct node *v = &m->p->node[at];
-	struct tile *r = &m->tile[at];
+	struct elements *r = &m->tile[at];
 	for (int k = 0; k < v->size; k++) {
 		r->i[k] = v->op == RANGE    ? v->attr[1] + k
 			  : v->op == PID    ? m->pid
@@ -368,6 +366,16 @@ static int step(struct machine *m, int k)
 	case VAR: shape_op(m, k); break;
 	case REDUCE: reduce(m, k); break;
 	case SCAN: scan(m, k); break;
+	case GATHER:
+	case HISTOGRAM:
+	case SORT:
+	case TOPK:
+	case FLIP:
+	case CAT:
+	case INTERLEAVE:
+	case PAIR_REDUCE:
+	case PAIR_SCAN:
+	case MAP: move_evaluate(m->p, k, m->tile); break;
 	case ASSIGN:
 	case ACCUMULATE: assign(m, v); break;
 	case DOT:
@@ -394,7 +402,7 @@ void evaluate(struct program *p)
 	for (int k = 0; k < p->n; k++) {
 		size_t n = (size_t)p->node[k].size;
 		m->tile[k] =
-			(struct tile){calloc(n, sizeof(int64_t)), calloc(n, sizeof(double)), calloc(n, sizeof(double))};
+			(struct elements){calloc(n, sizeof(int64_t)), calloc(n, sizeof(double)), calloc(n, sizeof(double))};
 	}
 	for (m->pid = 0; m->pid < programs(p); m->pid++)
 		run(m, 0, p->n);

@@ -192,9 +192,10 @@ bool make_output(struct maker *m)
 
 /* --- the program --------------------------------------------------------------------------------------------- */
 
-void make_program(struct program *p)
+void make_program(struct program *p, bool moves)
 {
 	memset(p, 0, sizeof *p);
+	p->moves = moves;
 	struct maker m = {.p = p, .loop = -1, .runs = 1};
 	bool dots = chance(35);
 	for (int d = 0, left = 12; d < RANK; d++) {

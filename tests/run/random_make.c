@@ -40,6 +40,11 @@ static int class_of(const struct node *v)
 				     : EXACTS;
 }
 
+bool class_is(const struct node *v, int classes)
+{
+	return class_of(v) & classes;
+}
+
 /* Recent ones rather than old ones. */
 int pick(struct maker *m, int classes, int least_rank, int most_rank)
 {
@@ -333,7 +338,8 @@ static bool make_cast(struct maker *m)
 	bool fp8 = chance(15);
 	int in = pick(m, fp8 ? EXACTS : ANYTHING, 0, RANK);
 	if (in >= 0 && fp8) {
-		in = convert(m, in, chance(50) ? TL_F8E4M3 : TL_F8E5M2);
+		bool small = m->p->moves && in >= 0 && m->p->node[in].bound <= 1 && chance(60);
+		in = convert(m, in, small ? TL_F8E4B15 : chance(50) ? TL_F8E4M3 : TL_F8E5M2);
 		return in >= 0 && convert(m, in, float_types[random_below(FLOAT_TYPES - 1)]) >= 0;
 	}
 	return in >= 0 && convert(m, in, chance(10) ? TL_I1 : random_type()) >= 0;
@@ -348,12 +354,13 @@ static const struct recipe {
 	{make_range, 3},   {make_full, 2},    {make_scalar, 2}, {make_input, 5},  {make_unary, 5},  {make_binary, 12},
 	{make_compare, 4}, {make_ternary, 4}, {make_cast, 4},   {make_shape, 9},  {make_reduce, 5}, {make_scan, 2},
 	{make_dot, 6},     {make_output, 2},  {make_atomic, 1}, {make_assign, 4}, {make_block, 3},
+	{make_move, 16}, /* the last one: of the kind "moves" only */
 };
 
 void make_statement(struct maker *m)
 {
 	int total = 0;
-	for (int i = 0; i < COUNT(recipes); i++)
+	for (int i = 0; i < COUNT(recipes) - !m->p->moves; i++)
 		total += recipes[i].weight;
 	for (int tries = 0; tries < 20; tries++) {
 		int at = random_below(total), i = 0;

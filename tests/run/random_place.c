@@ -156,10 +156,13 @@ bool make_atomic(struct maker *m)
 	static const tl_dtype types[] = {TL_I32, TL_I64, TL_U32, TL_U64, TL_F32, TL_F64, TL_F16};
 	int in = pick(m, INTS | EXACTS, 0, RANK);
 	tl_dtype t = types[random_below(COUNT(types))];
+	if (m->p->moves && chance(20))
+		t = TL_BF16;
 	if (in < 0 || (in = convert(m, in, t)) < 0)
 		return false;
 	const struct node *a = &m->p->node[in];
-	double bound = 3 + a->bound * a->size * programs(m->p) * m->runs;
+	int kind = m->p->moves && is_float(t) ? random_below(3) : 0; /* of floats: a sum, a maximum, a minimum */
+	double bound = 3 + a->bound * (kind ? 1 : a->size * programs(m->p) * m->runs);
 	if (is_float(t) && bound > exact_limit(t))
 		return false;
 	struct place at;
@@ -179,7 +182,7 @@ bool make_atomic(struct maker *m)
 					       .bound = 3};
 	struct node *v = &m->p->node[k];
 	v->in[0] = in;
-	v->attr[0] = is_float(t) ? 0 : random_below(6);
+	v->attr[0] = is_float(t) ? kind : random_below(6);
 	v->place = at;
 	v->place.memory = memory;
 	v->flag = masked(&at);
