@@ -100,6 +100,9 @@ suite "run every pass" halves "$build/test-run" 8
 suite "random every pass" "$build/test-random" --kind random --count 500
 suite "tree every pass" "$build/test-random" --kind tree
 suite "loops every pass" "$build/test-random" --kind loops
+for kind in blocks products moves values; do
+	suite "$kind every pass" "$build/test-random" --kind $kind --count 100
+done
 unset TL_INTERP_CHECK
 for device in sim sim:80; do
 	for seed in 0 1 2; do

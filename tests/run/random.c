@@ -1,6 +1,9 @@
-/* test-random: random kernels of four kinds on every device, against an evaluation of their own: "random" (random.h)
+/* test-random: random kernels of eight kinds on every device, against an evaluation of their own: "random" (random.h)
  * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types, "dots" (random_dots.c)
- * with loops of dots, "loops" (loops.h) with loops whose bounds lie at the ends of their types.
+ * with loops of dots, "loops" (loops.h) with loops whose bounds lie at the ends of their types, "blocks"
+ * (random_blocks.c) with block pointers and tensor descriptors, "products" (random_dots.c) with dots of blocks, "moves"
+ * (random_moves.c), which are "random" with gathers, sorts, reductions of pairs and mapped functions, "values"
+ * (random_values.c) with tuples, objects and lists.
  *
  *   test-random                          the usual number of them
  *   test-random --kind tree              of one kind only
@@ -144,7 +147,7 @@ static int shrink(char **options, const char *command)
 	static const struct {
 		const char *kind;
 		int (*shrink)(const char *command);
-	} lists[] = {{"dots", shrink_dots}, {"loops", shrink_loops}, {"blocks", shrink_blocks}, {"products", shrink_dots}};
+	} lists[] = {{"dots", shrink_dots}, {"loops", shrink_loops}, {"blocks", shrink_blocks}, {"products", shrink_dots}, {"values", shrink_values}};
 	for (int i = 0; getenv("RANDOM_KIND") && i < COUNT(lists); i++)
 		if (only(lists[i].kind))
 			return lists[i].shrink(command);
@@ -362,7 +365,7 @@ static void theme_random(struct suite *s)
 
 static void theme_moves(struct suite *s)
 {
-	enum { USUAL = 300 };
+	enum { USUAL = 100 };
 	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
 	for (int64_t seed = first; seed < first + n && only("moves"); seed++)
 		random_case(s, seed, getenv("RANDOM_LEAVE_OUT"), true);
@@ -373,7 +376,8 @@ int main(int argc, char **argv)
 {
 	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}, {"dots", theme_dots},
 					{"loops", theme_loops},	 {"blocks", theme_random_blocks},
-					{"products", theme_products}, {"moves", theme_moves}};
+					{"products", theme_products}, {"moves", theme_moves},
+					{"values", theme_random_values}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

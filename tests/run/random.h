@@ -252,6 +252,10 @@ int shrink_loops(const char *command);
 void theme_random_blocks(struct suite *s);
 int shrink_blocks(const char *command);
 
+/* random_values.c */
+void theme_random_values(struct suite *s);
+int shrink_values(const char *command);
+
 /* random_eval.c: into memory[].i or f, error and touched */
 void evaluate(struct program *p);
 bool is_statement(enum op op);

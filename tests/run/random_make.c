@@ -354,13 +354,13 @@ static const struct recipe {
 	{make_range, 3},   {make_full, 2},    {make_scalar, 2}, {make_input, 5},  {make_unary, 5},  {make_binary, 12},
 	{make_compare, 4}, {make_ternary, 4}, {make_cast, 4},   {make_shape, 9},  {make_reduce, 5}, {make_scan, 2},
 	{make_dot, 6},     {make_output, 2},  {make_atomic, 1}, {make_assign, 4}, {make_block, 3},
-	{make_move, 16}, /* the last one: of the kind "moves" only */
+	{make_move, 16}, {make_atomic, 4}, /* of the kind "moves" only */
 };
 
 void make_statement(struct maker *m)
 {
 	int total = 0;
-	for (int i = 0; i < COUNT(recipes) - !m->p->moves; i++)
+	for (int i = 0; i < COUNT(recipes) - (m->p->moves ? 0 : 2); i++)
 		total += recipes[i].weight;
 	for (int tries = 0; tries < 20; tries++) {
 		int at = random_below(total), i = 0;

@@ -354,6 +354,7 @@ static void assign(struct printer *o, const struct node *v)
 
 static void statement(struct printer *o, int k)
 {
+	static const char *const orders[] = {"relaxed", "acquire", "release", "acq_rel"};
 	static const char *const atomics[] = {"add", "max", "min", "and", "or", "xor"};
 	const struct node *v = &o->p->node[k];
 	if (v->op == FOR)
@@ -379,6 +380,8 @@ static void statement(struct printer *o, int k)
 		pointer(o, k);
 		fprintf(o->f, ", v%d", v->in[0]);
 		mask(o, v);
+		if (v->op == ATOMIC && o->p->moves && k % 2)
+			fprintf(o->f, ", sem=\"%s\", scope=\"%s\"", orders[k / 2 % 4], k % 3 ? "gpu" : "sys");
 		fprintf(o->f, ")");
 		break;
 	default: fprintf(o->f, "v%d = ", k); expression(o, k);
