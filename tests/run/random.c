@@ -377,7 +377,8 @@ int main(int argc, char **argv)
 	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}, {"dots", theme_dots},
 					{"loops", theme_loops},	 {"blocks", theme_random_blocks},
 					{"products", theme_products}, {"moves", theme_moves},
-					{"values", theme_random_values}};
+					{"values", theme_random_values},
+					{"scaled", theme_random_scaled}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

@@ -252,6 +252,9 @@ int shrink_loops(const char *command);
 void theme_random_blocks(struct suite *s);
 int shrink_blocks(const char *command);
 
+/* random_scaled.c */
+void theme_random_scaled(struct suite *s);
+
 /* random_values.c */
 void theme_random_values(struct suite *s);
 int shrink_values(const char *command);

@@ -19,6 +19,7 @@ enum step_kind {
 	S_SUM,     /* sum `to` += a·b, as `form` says */
 	S_ADD,     /* sum `to` += result a */
 	S_KEEP,    /* sum `to` = result a */
+	S_PAST,    /* result `to` = 2 · sum a, as it is before later steps */
 	S_STORE,   /* result a of this iteration, to memory */
 };
 enum { PLUS, THIRD, NEGATED, FORMS }; /* of a sum: s += dot(a, b); s = dot(a, b, s); s = dot(a, b, -s) */
@@ -169,6 +170,23 @@ static void make_product(struct dots *d)
 	}
 }
 
+/* Stores a sum in the loop, or, behind another product, what was made of it before. */
+static void make_past(struct dots *d)
+{
+	int sum = -1;
+	for (int i = 0; i < d->nvalues; i++)
+		if (d->value[i].kind == CARRIED && chance(50))
+			sum = i;
+	if (sum < 0 || !has_room(d))
+		return;
+	const struct dot_value x = d->value[sum];
+	if (chance(60))
+		sum = new_step(d, S_PAST, new_value(d, RESULT, x.rows, x.columns), sum, -1)->to;
+	make_product(d);
+	if (has_room(d))
+		new_step(d, S_STORE, -1, sum, -1)->parity = chance(50) ? random_below(2) : -1;
+}
+
 static void make_dots(struct dots *d, bool more)
 {
 	static const tl_dtype types[] = {TL_F16, TL_F16, TL_F16, TL_BF16, TL_F8E4M3, TL_F8E5M2, TL_I8, TL_F32};
@@ -201,6 +219,8 @@ static void make_dots(struct dots *d, bool more)
 	}
 	for (int i = (int)random_int(1, 4); i > 0; i--)
 		make_product(d);
+	if (more && chance(40))
+		make_past(d);
 	if (chance(15) && has_room(d)) /* one that no dot takes */
 		make_operand(d, d->dims[0], d->dims[1]);
 }
@@ -398,6 +418,7 @@ static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 		print_product(f, d, s, s->kind == S_DOT || s->form == PLUS ? NULL : s->form == NEGATED ? "-" : "");
 		break;
 	case S_ADD: fprintf(f, "v%d += v%d\n", s->to, s->a); break;
+	case S_PAST: fprintf(f, "v%d = v%d * 2\n", s->to, s->a); break;
 	case S_KEEP: fprintf(f, "v%d = v%d\n", s->to, s->a); break;
 	case S_STORE:
 		fprintf(f, "tl.store(p%d + ", k);
@@ -507,6 +528,7 @@ static void evaluate_step(const struct dots *d, const struct dot_step *s, int it
 			case S_NEGATE: to->at[k] = -a->at[k]; break;
 			case S_OPERAND: to->at[k] = fmin(fmax(a->at[k], -2), 2); break;
 			case S_ADD: to->at[k] += a->at[k]; break;
+			case S_PAST: to->at[k] = 2 * a->at[k]; break;
 			case S_KEEP: to->at[k] = a->at[k]; break;
 			default:
 				if (is_float(d->sum))
