@@ -21,6 +21,7 @@ enum step_kind {
 	S_KEEP,    /* sum `to` = result a */
 	S_PAST,    /* result `to` = 2 · sum a, as it is before later steps */
 	S_STORE,   /* result a of this iteration, to memory */
+	S_ROWS,    /* the sums of the rows of a, to memory */
 };
 enum { PLUS, THIRD, NEGATED, FORMS }; /* of a sum: s += dot(a, b); s = dot(a, b, s); s = dot(a, b, -s) */
 
@@ -170,21 +171,18 @@ static void make_product(struct dots *d)
 	}
 }
 
-/* Stores a sum in the loop, or, behind another product, what was made of it before. */
+/* A sum that is stored in the loop, or, behind its product, what was made of it before. */
 static void make_past(struct dots *d)
 {
-	int sum = -1;
-	for (int i = 0; i < d->nvalues; i++)
-		if (d->value[i].kind == CARRIED && chance(50))
-			sum = i;
-	if (sum < 0 || !has_room(d))
+	int rows = d->dims[random_below(2)], columns = d->dims[random_below(2)], inner = d->dims[random_below(2)];
+	int a = make_operand(d, rows, inner), b = a < 0 ? -1 : make_operand(d, inner, columns);
+	if (b < 0 || !has_room(d))
 		return;
-	const struct dot_value x = d->value[sum];
-	if (chance(60))
-		sum = new_step(d, S_PAST, new_value(d, RESULT, x.rows, x.columns), sum, -1)->to;
-	make_product(d);
-	if (has_room(d))
-		new_step(d, S_STORE, -1, sum, -1)->parity = chance(50) ? random_below(2) : -1;
+	int sum = new_value(d, CARRIED, rows, columns), kept = sum;
+	if (chance(75))
+		kept = new_step(d, S_PAST, new_value(d, RESULT, rows, columns), sum, -1)->to;
+	new_step(d, S_SUM, sum, a, b)->form = random_below(FORMS);
+	new_step(d, d->batch == 1 && chance(70) ? S_ROWS : S_STORE, -1, kept, -1)->parity = chance(50) ? random_below(2) : -1;
 }
 
 static void make_dots(struct dots *d, bool more)
@@ -217,9 +215,10 @@ static void make_dots(struct dots *d, bool more)
 		d->trips = (int)random_int(1, TRIPS);
 		d->stages = (int)random_int(2, 4);
 	}
-	for (int i = (int)random_int(1, 4); i > 0; i--)
+	bool past = more && chance(40); /* behind one product: then both may run ahead */
+	for (int i = past ? 1 : (int)random_int(1, 4); i > 0; i--)
 		make_product(d);
-	if (more && chance(40))
+	if (past)
 		make_past(d);
 	if (chance(15) && has_room(d)) /* one that no dot takes */
 		make_operand(d, d->dims[0], d->dims[1]);
@@ -420,6 +419,10 @@ static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 	case S_ADD: fprintf(f, "v%d += v%d\n", s->to, s->a); break;
 	case S_PAST: fprintf(f, "v%d = v%d * 2\n", s->to, s->a); break;
 	case S_KEEP: fprintf(f, "v%d = v%d\n", s->to, s->a); break;
+	case S_ROWS:
+		fprintf(f, "tl.store(p%d + (%sit) * %d + tl.arange(0, %d), tl.sum(v%d, 1))\n", k, d->rounds ? "round * n + " : "",
+			d->value[s->a].rows, d->value[s->a].rows, s->a);
+		break;
 	case S_STORE:
 		fprintf(f, "tl.store(p%d + ", k);
 		print_place(f, d, s, &d->value[s->a], true);
@@ -517,6 +520,17 @@ static void evaluate_step(const struct dots *d, const struct dot_step *s, int it
 		return;
 	}
 	int size = to->rows * to->columns;
+	for (int i = 0; s->kind == S_ROWS && i < to->rows; i++) {
+		double sum = 0;
+		for (int j = 0; j < to->columns; j++)
+			sum += a->at[i * to->columns + j];
+		if (is_float(d->sum))
+			want(s->array, tile * (size_t)to->rows + (size_t)i, sum);
+		else
+			want_int(s->array, tile * (size_t)to->rows + (size_t)i, (int64_t)sum);
+	}
+	if (s->kind == S_ROWS)
+		return;
 	for (int batch = 0; batch < d->batch; batch++)
 		for (int e = 0; e < size; e++) {
 			int i = e / to->columns, j = e % to->columns, k = batch * size + e;
@@ -571,10 +585,11 @@ static void create_arrays(struct suite *s, struct dots *d)
 	size_t tiles = (size_t)(d->rounds ? d->rounds : 1) * (size_t)d->trips;
 	for (int k = 0; k < d->n; k++) {
 		struct dot_step *x = &d->step[k];
-		const struct dot_value *v = &d->value[x->kind == S_STORE ? x->a : x->to];
-		size_t len = (size_t)(d->batch * v->rows * v->columns) * (tiles && !x->early ? tiles : 1);
+		bool stores = x->kind == S_STORE || x->kind == S_ROWS;
+		const struct dot_value *v = &d->value[stores ? x->a : x->to];
+		size_t len = (size_t)(d->batch * v->rows * (x->kind == S_ROWS ? 1 : v->columns)) * (tiles && !x->early ? tiles : 1);
 		snprintf(names[k], sizeof names[k], "p%d", k);
-		if (x->dead || (x->kind != S_LOAD && x->kind != S_STORE))
+		if (x->dead || (x->kind != S_LOAD && !stores))
 			continue;
 		x->array = x->kind == S_LOAD ? in(s, names[k], d->type, len) : out(s, names[k], d->sum, len);
 		for (size_t i = 0; i < len && x->kind == S_LOAD; i++)
