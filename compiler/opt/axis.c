@@ -248,7 +248,8 @@ static struct axis_info shift_info(const struct op *o, const struct axis_info *x
 static bool is_not_negative(const struct axis_analysis *a, const struct op *o, u32 i)
 {
 	bool has_note = o->code == IR_DIVSI || o->code == IR_REMSI || o->code == IR_EXTSI || o->code == IR_ADDPTR;
-	if (!a->believes || (has_note && o->attr[ATTR_NNEG])) /* the limits of launches are those of the other analysis */
+	/* The limits of launches are those of the analysis that believes. */
+	if (!a->believes || (has_note && o->attr[ATTR_NNEG]))
 		return has_note && o->attr[ATTR_NNEG];
 	bool yes = sizes_keep_within(a->kernel, a->ranges, operand(o, i), INT64_MAX);
 	if (yes && has_note)

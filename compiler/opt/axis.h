@@ -31,8 +31,8 @@ struct axis_analysis *axis_analyze(struct kernel *k, const struct ranges *ranges
 /* For a value made after the analysis: 1 everywhere, no facts. */
 __attribute__((returns_nonnull)) const struct axis_info *axis_of(const struct axis_analysis *a, const struct value *v);
 /* The same without what the kernel promises (tl.max_contiguous …). Kernels promise runs that do not hold where a tile
- * hangs over an edge, and where vectors are not possible either: there each element's own address counts. Promises decide
- * how wide vectors are, and nothing else. */
+ * hangs over an edge, and where vectors are not possible either: there each element's own address counts. Promises of
+ * contiguity decide how wide vectors are, and nothing else. */
 __attribute__((returns_nonnull)) const struct axis_info *axis_proved(const struct axis_analysis *a,
 								      const struct value *v);
 

@@ -49,7 +49,8 @@ static bool part_of_stride(const struct strides *s, struct demand at, u32 i, str
 	int d = (int)at.aspect;
 	struct stride unused;
 	if (!o || i >= o->noperands || !type_is_tensor(t) || t->shape[d] == 1 ||
-	    axis_of(s->axis, at.v)->constancy[d] >= t->shape[d] || axis_proved(s->axis, at.v)->contiguity[d] >= t->shape[d])
+	    axis_of(s->axis, at.v)->constancy[d] >= t->shape[d] ||
+	    axis_proved(s->axis, at.v)->contiguity[d] >= t->shape[d])
 		return false;
 	*part = (struct demand){operand(o, i), d};
 	switch (o->code) {

@@ -250,8 +250,9 @@ static bool is_gone(struct pipe *p, const struct value *v, const struct op *last
 }
 
 /* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both
- * without a pause between them. Not if what both hold in registers meanwhile is too much, nor if the sum of the iteration
- * before may be needed behind the last dot, too: it would be in other registers, to which a sum in flight cannot be copied. */
+ * without a pause between them. Not if what both hold in registers meanwhile is too much, nor if the sum of the
+ * iteration before may be needed behind the last dot, too: it would be in other registers, to which a sum in flight
+ * cannot be copied. */
 static void find_late(struct pipe *p)
 {
 	enum { MAX_REGISTERS = 176 };
@@ -271,7 +272,8 @@ static void find_late(struct pipe *p)
 	stays &= arg && !value_unused(arg); /* else nothing keeps its registers in place until the wait */
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
-	if (stays && is_gone(p, arg, last) && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_REGISTERS)
+	stays = stays && is_gone(p, arg, last);
+	if (stays && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_REGISTERS)
 		p->late = last;
 }
 

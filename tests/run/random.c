@@ -147,7 +147,11 @@ static int shrink(char **options, const char *command)
 	static const struct {
 		const char *kind;
 		int (*shrink)(const char *command);
-	} lists[] = {{"dots", shrink_dots}, {"loops", shrink_loops}, {"blocks", shrink_blocks}, {"products", shrink_dots}, {"values", shrink_values}};
+	} lists[] = {{"dots", shrink_dots},
+		     {"loops", shrink_loops},
+		     {"blocks", shrink_blocks},
+		     {"products", shrink_dots},
+		     {"values", shrink_values}};
 	for (int i = 0; getenv("RANDOM_KIND") && i < COUNT(lists); i++)
 		if (only(lists[i].kind))
 			return lists[i].shrink(command);
@@ -374,11 +378,15 @@ static void theme_moves(struct suite *s)
 /* The harness's options stay; ours are passed on in the environment, which a restart after a crash keeps. */
 int main(int argc, char **argv)
 {
-	static const struct theme themes[] = {{"random", theme_random}, {"tree", theme_tree}, {"dots", theme_dots},
-					{"loops", theme_loops},	 {"blocks", theme_random_blocks},
-					{"products", theme_products}, {"moves", theme_moves},
-					{"values", theme_random_values},
-					{"scaled", theme_random_scaled}};
+	static const struct theme themes[] = {{"random", theme_random},
+					      {"tree", theme_tree},
+					      {"dots", theme_dots},
+					      {"loops", theme_loops},
+					      {"blocks", theme_random_blocks},
+					      {"products", theme_products},
+					      {"moves", theme_moves},
+					      {"values", theme_random_values},
+					      {"scaled", theme_random_scaled}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

@@ -33,8 +33,8 @@ struct dot_step {
 	enum { BY_POINTERS, BY_BLOCKS, BY_WALK, BY_MADE, BY_GIVEN, LOADS } through;
 	int inner, last;
 	tl_descriptor given;
-	int parity;                /* only in iterations that are even or odd; or -1 */
-	bool early, turned;        /* turned: memory holds the tile's columns one after another */
+	int parity;         /* only in iterations that are even or odd; or -1 */
+	bool early, turned; /* turned: memory holds the tile's columns one after another */
 	struct array *array;
 	bool dead;
 };
@@ -182,7 +182,8 @@ static void make_past(struct dots *d)
 	if (chance(75))
 		kept = new_step(d, S_PAST, new_value(d, RESULT, rows, columns), sum, -1)->to;
 	new_step(d, S_SUM, sum, a, b)->form = random_below(FORMS);
-	new_step(d, d->batch == 1 && chance(70) ? S_ROWS : S_STORE, -1, kept, -1)->parity = chance(50) ? random_below(2) : -1;
+	new_step(d, d->batch == 1 && chance(70) ? S_ROWS : S_STORE, -1, kept, -1)->parity =
+		chance(50) ? random_below(2) : -1;
 }
 
 static void make_dots(struct dots *d, bool more)
@@ -199,7 +200,9 @@ static void make_dots(struct dots *d, bool more)
 		least = 2;
 	int most = d->batch > 1 || d->type == TL_F64 ? 5 : chance(3) ? 8 : d->type == TL_F32 ? 6 : 7;
 	d->dims[0] = 1 << random_int(least, most);
-	d->dims[1] = d->batch > 1 || d->type == TL_F64 ? 1 << random_int(least, 5) : chance(50) ? 64 : 1 << random_int(least, 7);
+	d->dims[1] = d->batch > 1 || d->type == TL_F64 ? 1 << random_int(least, 5)
+		     : chance(50)                      ? 64
+						       : 1 << random_int(least, 7);
 	d->trips = (int)random_int(chance(90), d->dims[0] * d->dims[1] > 8192 ? 3 : TRIPS);
 	d->rounds = chance(20) ? (int)random_int(1, 2) : 0;
 	d->fresh = chance(50);
@@ -250,7 +253,8 @@ static void print_place(FILE *f, const struct dots *d, const struct dot_step *s,
 			x->rows * x->columns, x->rows, down);
 		fprintf(f, "tl.arange(0, %d)[None, None, :] * %d", x->columns, right);
 	} else {
-		fprintf(f, "tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :] * %d", x->rows, down, x->columns, right);
+		fprintf(f, "tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :] * %d", x->rows, down, x->columns,
+			right);
 	}
 	if (moves)
 		fprintf(f, " + (%sit) * %d", d->rounds ? "round * n + " : "", d->batch * x->rows * x->columns);
@@ -349,7 +353,8 @@ static void print_block(FILE *f, const struct dots *d, int k, const char *indent
 static void print_handles(FILE *f, const struct dots *d)
 {
 	for (int k = 0; k < d->n; k++)
-		if (!d->step[k].dead && !d->step[k].early && (d->step[k].through == BY_WALK || d->step[k].through == BY_MADE)) {
+		if (!d->step[k].dead && !d->step[k].early &&
+		    (d->step[k].through == BY_WALK || d->step[k].through == BY_MADE)) {
 			fprintf(f, "    h%d = ", k);
 			print_tensor(f, d, k);
 			fprintf(f, "\n");
@@ -359,10 +364,10 @@ static void print_handles(FILE *f, const struct dots *d)
 /* The scales of both operands of dot_scaled differ from group to group and are 1 together. */
 static void print_scaled(FILE *f, const struct dots *d, int v, int rows, int k, char sign)
 {
-	const char *format = d->type == TL_F8E4M3	? "e4m3"
+	const char *format = d->type == TL_F8E4M3   ? "e4m3"
 			     : d->type == TL_F8E5M2 ? "e5m2"
-			     : d->type == TL_F16	? "fp16"
-						: "bf16";
+			     : d->type == TL_F16    ? "fp16"
+						    : "bf16";
 	fprintf(f, "v%d, (127 %c tl.arange(0, %d)[None, :] %% 3 + tl.zeros((%d, 1), tl.int32)).to(tl.uint8), \"%s\"", v,
 		sign, k / 32, rows, format);
 }
@@ -408,7 +413,9 @@ static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 				d->batch > 1 ? "None, " : "", s->bound);
 		fprintf(f, ")\n");
 		break;
-	case S_TURN: fprintf(f, d->batch > 1 ? "v%d = tl.trans(v%d, 0, 2, 1)\n" : "v%d = tl.trans(v%d)\n", s->to, s->a); break;
+	case S_TURN:
+		fprintf(f, d->batch > 1 ? "v%d = tl.trans(v%d, 0, 2, 1)\n" : "v%d = tl.trans(v%d)\n", s->to, s->a);
+		break;
 	case S_NEGATE: fprintf(f, "v%d = (-v%d.to(%s)).to(%s)\n", s->to, s->a, type_names[d->sum], type); break;
 	case S_OPERAND: fprintf(f, "v%d = tl.minimum(tl.maximum(v%d, -2), 2).to(%s)\n", s->to, s->a, type); break;
 	case S_DOT:
@@ -420,8 +427,8 @@ static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 	case S_PAST: fprintf(f, "v%d = v%d * 2\n", s->to, s->a); break;
 	case S_KEEP: fprintf(f, "v%d = v%d\n", s->to, s->a); break;
 	case S_ROWS:
-		fprintf(f, "tl.store(p%d + (%sit) * %d + tl.arange(0, %d), tl.sum(v%d, 1))\n", k, d->rounds ? "round * n + " : "",
-			d->value[s->a].rows, d->value[s->a].rows, s->a);
+		fprintf(f, "tl.store(p%d + (%sit) * %d + tl.arange(0, %d), tl.sum(v%d, 1))\n", k,
+			d->rounds ? "round * n + " : "", d->value[s->a].rows, d->value[s->a].rows, s->a);
 		break;
 	case S_STORE:
 		fprintf(f, "tl.store(p%d + ", k);
@@ -434,8 +441,11 @@ static void print_zeros(FILE *f, const struct dots *d, const char *indent)
 {
 	for (int v = 0; v < d->nvalues; v++)
 		if (d->value[v].kind == CARRIED)
-			fprintf(f, d->batch > 1 ? "%sv%d = tl.zeros((%d, %d, %d), %s)\n" : "%sv%d = tl.zeros((%.0d%d, %d), %s)\n",
-				indent, v, d->batch > 1 ? d->batch : 0, d->value[v].rows, d->value[v].columns, type_names[d->sum]);
+			fprintf(f,
+				d->batch > 1 ? "%sv%d = tl.zeros((%d, %d, %d), %s)\n"
+					     : "%sv%d = tl.zeros((%.0d%d, %d), %s)\n",
+				indent, v, d->batch > 1 ? d->batch : 0, d->value[v].rows, d->value[v].columns,
+				type_names[d->sum]);
 }
 
 static char *dots_text(const struct dots *d)
@@ -494,9 +504,8 @@ static void product(const struct dots *d, const struct dot_step *s, double facto
 	for (int i = 0; i < d->batch * to->rows; i++)
 		for (int k = 0; k < a->columns; k++)
 			for (int j = 0; j < to->columns; j++)
-				to->at[i * to->columns + j] +=
-					a->at[i * a->columns + k] *
-					b->at[(i / to->rows * a->columns + k) * to->columns + j];
+				to->at[i * to->columns + j] += a->at[i * a->columns + k] *
+							       b->at[(i / to->rows * a->columns + k) * to->columns + j];
 }
 
 /* Element (i, j) of what is loaded. */
@@ -587,7 +596,8 @@ static void create_arrays(struct suite *s, struct dots *d)
 		struct dot_step *x = &d->step[k];
 		bool stores = x->kind == S_STORE || x->kind == S_ROWS;
 		const struct dot_value *v = &d->value[stores ? x->a : x->to];
-		size_t len = (size_t)(d->batch * v->rows * (x->kind == S_ROWS ? 1 : v->columns)) * (tiles && !x->early ? tiles : 1);
+		size_t len = (size_t)(d->batch * v->rows * (x->kind == S_ROWS ? 1 : v->columns)) *
+			     (tiles && !x->early ? tiles : 1);
 		snprintf(names[k], sizeof names[k], "p%d", k);
 		if (x->dead || (x->kind != S_LOAD && !stores))
 			continue;

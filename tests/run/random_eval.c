@@ -39,7 +39,8 @@ static void copy(struct elements *to, int k, const struct elements *from, int j)
 	to->error[k] = from->error[j];
 }
 
-static void convert_element(const struct node *v, struct elements *r, const struct node *a, const struct elements *x, int k)
+static void convert_element(const struct node *v, struct elements *r, const struct node *a, const struct elements *x,
+			    int k)
 {
 	bool from = is_float(a->dtype), to = is_float(v->dtype);
 	if (from && to) {
@@ -117,8 +118,8 @@ static void shape_op(struct machine *m, int at)
 }
 
 /* Puts element j after what r holds at k, for reductions and scans. */
-static void combine(const struct node *v, struct elements *r, int k, const struct node *a, const struct elements *x, int j,
-		    bool first)
+static void combine(const struct node *v, struct elements *r, int k, const struct node *a, const struct elements *x,
+		    int j, bool first)
 {
 	bool floats = is_float(a->dtype);
 	enum reduction kind = v->attr[0];
@@ -258,7 +259,7 @@ static void access(struct machine *m, int at)
 		} else if (on) {
 			a->touched[i] = 1;
 			a->error[i] = r->error[k];
-			a->f[i] = v->op == STORE     ? r->f[k]
+			a->f[i] = v->op == STORE    ? r->f[k]
 				  : v->attr[0] == 0 ? a->f[i] + r->f[k]
 				  : v->attr[0] == 1 ? fmax(a->f[i], r->f[k])
 						    : fmin(a->f[i], r->f[k]);
@@ -401,8 +402,8 @@ void evaluate(struct program *p)
 	m->p = p;
 	for (int k = 0; k < p->n; k++) {
 		size_t n = (size_t)p->node[k].size;
-		m->tile[k] =
-			(struct elements){calloc(n, sizeof(int64_t)), calloc(n, sizeof(double)), calloc(n, sizeof(double))};
+		m->tile[k] = (struct elements){calloc(n, sizeof(int64_t)), calloc(n, sizeof(double)),
+					       calloc(n, sizeof(double))};
 	}
 	for (m->pid = 0; m->pid < programs(p); m->pid++)
 		run(m, 0, p->n);

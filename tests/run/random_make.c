@@ -351,10 +351,10 @@ static const struct recipe {
 	bool (*make)(struct maker *);
 	int weight;
 } recipes[] = {
-	{make_range, 3},   {make_full, 2},    {make_scalar, 2}, {make_input, 5},  {make_unary, 5},  {make_binary, 12},
-	{make_compare, 4}, {make_ternary, 4}, {make_cast, 4},   {make_shape, 9},  {make_reduce, 5}, {make_scan, 2},
-	{make_dot, 6},     {make_output, 2},  {make_atomic, 1}, {make_assign, 4}, {make_block, 3},
-	{make_move, 16}, {make_atomic, 4}, /* of the kind "moves" only */
+	{make_range, 3},   {make_full, 2},    {make_scalar, 2},  {make_input, 5},  {make_unary, 5},
+	{make_binary, 12}, {make_compare, 4}, {make_ternary, 4}, {make_cast, 4},   {make_shape, 9},
+	{make_reduce, 5},  {make_scan, 2},    {make_dot, 6},     {make_output, 2}, {make_atomic, 1},
+	{make_assign, 4},  {make_block, 3},   {make_move, 16},   {make_atomic, 4}, /* of the kind "moves" only */
 };
 
 void make_statement(struct maker *m)

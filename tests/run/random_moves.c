@@ -11,7 +11,8 @@ const char move_functions[] =
 	"@triton.jit\ndef ends(a, b, c, d):\n    return tl.where(a < c, a, c), tl.where(b < d, d, b)\n\n\n"
 	"@triton.jit\ndef totals(a, b, c, d):\n    return a + c, b ^ d\n\n\n"
 	"@triton.jit\ndef linear(a, b, c, d):\n    return a * c, b * c + d\n\n\n"
-	"@triton.jit\ndef steps(a, b):\n    r = b\n    if a > b:\n        for i in range(3):\n            r = r * 3 + (a >> i)\n"
+	"@triton.jit\ndef steps(a, b):\n    r = b\n    if a > b:\n        for i in range(3):\n            r = r * 3 + "
+	"(a >> i)\n"
 	"    else:\n        while (r & 3) != 0:\n            r = r + 1\n        r = r - a\n    return r\n\n\n"
 	"@triton.jit\ndef both(a, b, c, d):\n    return steps(a, c), steps(b, d)\n\n\n";
 
@@ -98,7 +99,8 @@ static bool make_histogram(struct maker *m)
 
 static bool make_pair(struct maker *m, bool scans)
 {
-	int a = pick(m, INTS | EXACTS, 1, RANK), b = a < 0 ? -1 : companion(m, a, INTS | EXACTS, -1), shape[RANK], rank = 0;
+	int a = pick(m, INTS | EXACTS, 1, RANK), b = a < 0 ? -1 : companion(m, a, INTS | EXACTS, -1), shape[RANK],
+	    rank = 0;
 	if (b < 0)
 		return false;
 	enum pairing how = random_below(scans ? 4 : 3);
@@ -137,7 +139,7 @@ static bool make_map(struct maker *m)
 bool make_move(struct maker *m)
 {
 	enum op op = GATHER + random_below(MAP - GATHER + 1);
-	return op == HISTOGRAM    ? make_histogram(m)
+	return op == HISTOGRAM     ? make_histogram(m)
 	       : op == PAIR_REDUCE ? make_pair(m, false)
 	       : op == PAIR_SCAN   ? make_pair(m, true)
 	       : op == MAP         ? make_map(m)
@@ -153,8 +155,10 @@ void move_print(FILE *f, const struct program *p, int k)
 	int a = v->in[0], b = v->in[1];
 	switch (v->op) {
 	case GATHER:
-		fprintf(f, k % 2 ? "tl.gather(v%d, v%d.to(tl.int32) & %d, %d)" : "v%d.gather(v%d.to(tl.int32) & %d, axis=%d)", a, b,
-			x->shape[v->attr[0]] - 1, v->attr[0]);
+		fprintf(f,
+			k % 2 ? "tl.gather(v%d, v%d.to(tl.int32) & %d, %d)"
+			      : "v%d.gather(v%d.to(tl.int32) & %d, axis=%d)",
+			a, b, x->shape[v->attr[0]] - 1, v->attr[0]);
 		break;
 	case HISTOGRAM:
 		fprintf(f, "tl.histogram(v%d.to(tl.int32) & %d, %d", a, BITS, v->shape[0]);
@@ -164,7 +168,8 @@ void move_print(FILE *f, const struct program *p, int k)
 		break;
 	case SORT: fprintf(f, v->attr[0] ? "tl.sort(v%d, descending=True)" : "tl.sort(v%d)", a); break;
 	case TOPK:
-		fprintf(f, v->attr[0] ? "tl.topk(v%d, %d)" : "tl.topk(v%d, %d, descending=False)", a, v->shape[v->rank - 1]);
+		fprintf(f, v->attr[0] ? "tl.topk(v%d, %d)" : "tl.topk(v%d, %d, descending=False)", a,
+			v->shape[v->rank - 1]);
 		break;
 	case FLIP: fprintf(f, "tl.flip(v%d, %d)", a, v->attr[0]); break;
 	case CAT: fprintf(f, "tl.cat(v%d, v%d, can_reorder=False)", a, b); break;
@@ -176,8 +181,8 @@ void move_print(FILE *f, const struct program *p, int k)
 			fprintf(f, "tl.map_elementwise(steps, v%d, v%d)", a, b);
 		break;
 	default:
-		fprintf(f, "tl.%s((v%d, v%d), %d, %s", v->op == PAIR_SCAN ? "associative_scan" : "reduce", a, b, v->attr[0],
-			how[v->attr[1]]);
+		fprintf(f, "tl.%s((v%d, v%d), %d, %s", v->op == PAIR_SCAN ? "associative_scan" : "reduce", a, b,
+			v->attr[0], how[v->attr[1]]);
 		fprintf(f, v->flag ? ", reverse=True)[%d]" : ")[%d]", v->attr[2]);
 	}
 }

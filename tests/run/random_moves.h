@@ -1,4 +1,5 @@
-/* Random kernels of the kind "moves": those of random.h with operations that move elements, or combine several tiles. */
+/* Random kernels of the kind "moves": those of random.h with operations that move elements, or combine several tiles.
+ */
 #ifndef TESTS_RUN_RANDOM_MOVES_H
 #define TESTS_RUN_RANDOM_MOVES_H
 

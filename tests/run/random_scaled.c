@@ -1,5 +1,5 @@
-/* test-random --kind scaled: loops that sum dots of numbers in microscaling formats, of all pairs of formats, packed along
- * either dimension, in either order in memory, with rows and numbers along k masked off.
+/* test-random --kind scaled: loops that sum dots of numbers in microscaling formats, of all pairs of formats, packed
+ * along either dimension, in either order in memory, with rows and numbers along k masked off.
  *
  * Numbers and scales are such that all sums are exact. */
 #include "random.h"
@@ -13,17 +13,19 @@ static const tl_dtype format_types[] = {TL_U8, TL_F8E4M3, TL_F8E5M2, TL_BF16, TL
 
 struct factor {
 	enum format format;
-	int side;             /* M or N */
-	int rows, columns;    /* of the tile as it is loaded: those of the matrix, or half of one of them */
-	int kept;             /* of `side` that are loaded; 0: all, without a mask */
-	bool turned, bits, scaled, along_k, scale_turned; /* bits: given as unsigned integers; along_k: e2m1 is packed so */
+	int side;          /* M or N */
+	int rows, columns; /* of the tile as it is loaded: those of the matrix, or half of one of them */
+	int kept;          /* of `side` that are loaded; 0: all, without a mask */
+	bool turned, bits, scaled, along_k,
+		scale_turned; /* bits: given as unsigned integers; along_k: e2m1 is packed so */
 	struct array *array, *scales;
 	double *number, *scale; /* step, side, k; step, side, group */
 };
 
 struct scaled {
 	struct factor f[2];
-	int k, group, steps, length, warps, stages, form, batch; /* length: of all k together, which may end in a tile */
+	int k, group, steps, length, warps, stages, form,
+		batch; /* length: of all k together, which may end in a tile */
 	bool fast, asked;
 	struct array *out;
 };
@@ -40,7 +42,8 @@ static void make_factor(struct scaled *d, struct factor *f, bool right)
 	f->scale_turned = chance(20);
 	f->along_k = f->format != E2M1 || chance(50);
 	f->kept = chance(25) ? (int)random_int(1, f->side / 2) * 2 : 0;
-	int side = f->side / (f->format == E2M1 && !f->along_k ? 2 : 1), k = d->k / (f->format == E2M1 && f->along_k ? 2 : 1);
+	int side = f->side / (f->format == E2M1 && !f->along_k ? 2 : 1),
+	    k = d->k / (f->format == E2M1 && f->along_k ? 2 : 1);
 	f->rows = right ? k : side;
 	f->columns = right ? side : k;
 }
@@ -75,19 +78,23 @@ static void print_loads(FILE *f, const struct scaled *d, int i)
 	char c = i == LEFT ? 'a' : 'b';
 	int along = x->format == E2M1 && x->along_k ? 2 : 1, across = x->format == E2M1 && !x->along_k ? 2 : 1;
 	int down = x->turned ? 1 : x->columns, right = x->turned ? x->rows : 1;
-	fprintf(f, "        %c = tl.load(%c_ptr + s * %d + tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :] * %d", c, c,
-		x->rows * x->columns, x->rows, down, x->columns, right);
+	fprintf(f,
+		"        %c = tl.load(%c_ptr + s * %d + tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :] * "
+		"%d",
+		c, c, x->rows * x->columns, x->rows, down, x->columns, right);
 	bool masked = x->kept || d->length < d->steps * d->k;
 	if (masked)
 		fprintf(f, ", mask=(tl.arange(0, %d)[%s] < %d) & (s * %d + tl.arange(0, %d)[%s] < %d), other=0",
-			x->side / across, i == LEFT ? ":, None" : "None, :", (x->kept ? x->kept : x->side) / across, d->k / along,
-			d->k / along, i == LEFT ? "None, :" : ":, None", d->length / along);
+			x->side / across, i == LEFT ? ":, None" : "None, :", (x->kept ? x->kept : x->side) / across,
+			d->k / along, d->k / along, i == LEFT ? "None, :" : ":, None", d->length / along);
 	fprintf(f, ")\n");
 	int groups = d->k / d->group;
 	if (x->scaled)
 		fprintf(f,
-			"        %c_scale = tl.load(%cs_ptr + s * %d + tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :] * %d)\n", c,
-			c, x->side * groups, x->side, x->scale_turned ? 1 : groups, groups, x->scale_turned ? x->side : 1);
+			"        %c_scale = tl.load(%cs_ptr + s * %d + tl.arange(0, %d)[:, None] * %d + tl.arange(0, "
+			"%d)[None, :] * %d)\n",
+			c, c, x->side * groups, x->side, x->scale_turned ? 1 : groups, groups,
+			x->scale_turned ? x->side : 1);
 	else
 		fprintf(f, "        %c_scale = None\n", c);
 }
@@ -98,16 +105,21 @@ static char *scaled_text(const struct scaled *d)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 	int m = d->f[LEFT].side, n = d->f[RIGHT].side;
-	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(a_ptr, as_ptr, b_ptr, bs_ptr, o_ptr, n):\n"
-		   "    acc = tl.zeros((%d, %d), tl.float32)\n    for s in tl.range(0, n", m, n);
+	fprintf(f,
+		"import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(a_ptr, as_ptr, b_ptr, bs_ptr, "
+		"o_ptr, n):\n"
+		"    acc = tl.zeros((%d, %d), tl.float32)\n    for s in tl.range(0, n",
+		m, n);
 	fprintf(f, d->asked ? ", num_stages=%d):\n" : "):\n", d->stages);
 	print_loads(f, d, LEFT);
 	print_loads(f, d, RIGHT);
-	fprintf(f, d->form == 0 ? "        acc = tl.dot_scaled(" : d->form == 1 ? "        acc += tl.dot_scaled("
-								 : "        acc = acc + tl.dot_scaled(");
+	fprintf(f, d->form == 0   ? "        acc = tl.dot_scaled("
+		   : d->form == 1 ? "        acc += tl.dot_scaled("
+				  : "        acc = acc + tl.dot_scaled(");
 	fprintf(f, "a, a_scale, \"%s\", b, b_scale, \"%s\"%s, fast_math=%s, lhs_k_pack=%s, rhs_k_pack=%s)\n",
 		format_names[d->f[LEFT].format], format_names[d->f[RIGHT].format], d->form == 0 ? ", acc" : "",
-		d->fast ? "True" : "False", d->f[LEFT].along_k ? "True" : "False", d->f[RIGHT].along_k ? "True" : "False");
+		d->fast ? "True" : "False", d->f[LEFT].along_k ? "True" : "False",
+		d->f[RIGHT].along_k ? "True" : "False");
 	fprintf(f, "    tl.store(o_ptr + tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :], acc)\n", m, n, n);
 	fclose(f);
 	return text;
@@ -124,7 +136,8 @@ static void put(const struct scaled *d, struct factor *f, int which, int s, int 
 	double v = packed ? (code & 8 ? -1 : 1) * e2m1[code & 7] : (double)random_int(-4, 4);
 	int x = packed && !f->along_k ? i / 2 : i, y = packed && f->along_k ? k / 2 : k;
 	int row = which == LEFT ? x : y, column = which == LEFT ? y : x;
-	size_t to = (size_t)(s * f->rows * f->columns + (f->turned ? column * f->rows + row : row * f->columns + column));
+	size_t to =
+		(size_t)(s * f->rows * f->columns + (f->turned ? column * f->rows + row : row * f->columns + column));
 	bool there = (!f->kept || i < f->kept) && s * d->k + k < d->length;
 	f->number[at] = there ? v : 0;
 	if (packed) {
@@ -142,7 +155,8 @@ static void create_factor(struct suite *s, struct scaled *d, int which)
 	struct factor *f = &d->f[which];
 	int groups = d->k / d->group, steps = d->steps ? d->steps : 1;
 	tl_dtype bits = f->format >= BF16 ? TL_U16 : TL_U8;
-	f->array = inout(s, which ? "b" : "a", f->bits ? bits : format_types[f->format], (size_t)(steps * f->rows * f->columns));
+	f->array = inout(s, which ? "b" : "a", f->bits ? bits : format_types[f->format],
+			 (size_t)(steps * f->rows * f->columns));
 	f->scales = inout(s, which ? "bs" : "as", TL_U8, (size_t)(steps * f->side * groups));
 	f->number = calloc((size_t)(steps * f->side * d->k), sizeof *f->number);
 	f->scale = calloc((size_t)(steps * f->side * groups), sizeof *f->scale);
@@ -177,15 +191,17 @@ static void scaled_case(struct suite *s, int64_t seed)
 		for (int j = 0; j < b->side; j++) {
 			double sum = 0;
 			for (int e = 0; e < d->steps * d->k; e++) {
-				int x = e / d->k * a->side + i, y = e / d->k * b->side + j, k = e % d->k, g = k / d->group;
+				int x = e / d->k * a->side + i, y = e / d->k * b->side + j, k = e % d->k,
+				    g = k / d->group;
 				sum += a->number[x * d->k + k] * a->scale[x * groups + g] * b->number[y * d->k + k] *
 				       b->scale[y * groups + g];
 			}
 			want(d->out, (size_t)(i * b->side + j), sum);
 		}
 	char *text = scaled_text(d);
-	tl_arg args[] = {ptr(a->array), a->scaled ? ptr(a->scales) : tl_none(), ptr(b->array),
-			 b->scaled ? ptr(b->scales) : tl_none(), ptr(d->out), tl_int(d->steps)};
+	tl_arg args[] = {ptr(a->array), a->scaled ? ptr(a->scales) : tl_none(),
+			 ptr(b->array), b->scaled ? ptr(b->scales) : tl_none(),
+			 ptr(d->out),   tl_int(d->steps)};
 	tl_config config = {.grid = {1}, .num_warps = d->warps, .num_stages = d->stages};
 	launch_text(s, text, "kernel", &config, args, COUNT(args));
 	int failed = s->nfailed;

@@ -1,9 +1,10 @@
 /* Random kernels as text. */
 #include "random_moves.h"
 
-const char *const type_names[] = {"tl.int1",     "tl.int8",    "tl.int16",    "tl.int32",   "tl.int64",
-				  "tl.uint8",    "tl.uint16",  "tl.uint32",   "tl.uint64",  "tl.float8e4nv",
-				  "tl.float8e5", "tl.float16", "tl.bfloat16", "tl.float32", "tl.float64", "tl.float8e4b15"};
+const char *const type_names[] = {"tl.int1",     "tl.int8",       "tl.int16",    "tl.int32",
+				  "tl.int64",    "tl.uint8",      "tl.uint16",   "tl.uint32",
+				  "tl.uint64",   "tl.float8e4nv", "tl.float8e5", "tl.float16",
+				  "tl.bfloat16", "tl.float32",    "tl.float64",  "tl.float8e4b15"};
 
 struct printer {
 	FILE *f;
@@ -394,10 +395,12 @@ char *program_text(const struct program *p)
 	char *text = NULL;
 	size_t len;
 	struct printer o = {.f = open_memstream(&text, &len), .p = p};
-	fprintf(o.f, "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
+	fprintf(o.f,
+		"import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
 		"def larger(a, b):\n    return tl.where(a > "
-		     "b, a, b)\n\n\n"
-		     "@triton.jit\ndef product(a, b):\n    return a * b\n\n\n%s@triton.jit\ndef kernel(", p->moves ? move_functions : "");
+		"b, a, b)\n\n\n"
+		"@triton.jit\ndef product(a, b):\n    return a * b\n\n\n%s@triton.jit\ndef kernel(",
+		p->moves ? move_functions : "");
 	for (int i = 0; i < p->nparams; i++)
 		fprintf(o.f, "%sp%d%s", i ? ", " : "", i, p->param[i].kind == CONSTANT ? ": tl.constexpr" : "");
 	fprintf(o.f, "):\n    pid = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)\n"

@@ -1,53 +1,5 @@
-/* test-random --kind values: tuples, named tuples and objects, nested, which helpers take and return, loops carry, methods and
- * comprehensions make; break, continue, return and else in and behind loops over numbers and over tuples.
- *
- * A value is evaluated as its leaves, one after the other: i32 numbers, and tiles of LANES. */
-#include "random.h"
+#include "random_values.h"
 #include "suite.h"
-
-enum { LANES = 16, TYPES = 9, FIELDS = 3, LEAVES = 10, EXPRESSIONS = 900, STATEMENTS = 150, VARIABLES = 150, FUNCTIONS = 4,
-       PARAMETERS = 3, GIVEN = 3, CALLS = 14, SEVEN = 7 };
-
-struct value_type {
-	enum { NUMBER, TILE, TUPLE, NAMED, OBJECT } kind; /* types 0 and 1 are the first two */
-	int n, field[FIELDS], leaves, at[FIELDS];         /* at: the first leaf of each field */
-};
-
-enum expression_kind {
-	X_ZERO, X_LITERAL, X_VARIABLE, X_FIELD, X_BINARY, X_CHOOSE, X_MAKE, X_CALL, X_PLUS, X_CAPPED, X_ADD, X_REPLACE, X_EACH,
-	X_TOTAL, X_SUM, X_COMPARE, X_BOTH, X_NOT,
-};
-
-struct expression {
-	enum expression_kind kind;
-	int type, n, in[FIELDS], value; /* value: the literal, variable, field, operation or function */
-	bool flag;                      /* another way to write it */
-};
-
-enum statement_kind { V_NEW, V_SET, V_UNPACK, V_FOR, V_WHILE, V_UNROLLED, V_EACH, V_IF, V_ELSE, V_END, V_BREAK, V_CONTINUE,
-	V_RETURN };
-
-struct statement {
-	enum statement_kind kind;
-	int var[FIELDS], n, e, trips, opens;
-	bool dead;
-};
-
-struct function {
-	int nparams, param[PARAMETERS], result, from, to, calls; /* variables; type; statements */
-	bool variadic;                                            /* the last parameter takes the arguments that are left */
-};
-
-struct values {
-	struct value_type type[TYPES];
-	struct expression x[EXPRESSIONS];
-	struct statement s[STATEMENTS];
-	struct function f[FUNCTIONS]; /* the last one is the kernel */
-	int var[VARIABLES];           /* types */
-	int ntypes, nx, n, nvars, nfunctions, current, visible[VARIABLES], nvisible, loops, breaks, depth, given[GIVEN], ngiven;
-	int warps;
-	int64_t cell[VARIABLES][LEAVES * LANES], argument[GIVEN][LEAVES], result[LEAVES * LANES];
-};
 
 /* --- making -------------------------------------------------------------------------------------------------- */
 
@@ -168,8 +120,8 @@ static int make_leaf(struct values *d, int type, int depth)
 	static const enum op ops[] = {ADD, SUB, MUL, AND, OR, XOR, MIN, MAX};
 	int what = random_below(100), t = 2 + random_below(d->ntypes - 2);
 	if (what < 45)
-		return with(d, X_BINARY, type, 2, (int[]){type, type && chance(60) ? 1 : 0}, ops[random_below(COUNT(ops))],
-			    depth);
+		return with(d, X_BINARY, type, 2, (int[]){type, type && chance(60) ? 1 : 0},
+			    ops[random_below(COUNT(ops))], depth);
 	if (what < 60 && !type) {
 		int c = make_condition(d, 1);
 		return with(d, X_CHOOSE, 0, 3, (int[]){-1 - c, 0, 0}, 0, depth);
@@ -251,7 +203,10 @@ static void add_block(struct values *d)
 		return;
 	if (kind == V_EACH && (!is_flat(d, t, true) || d->loops > 1))
 		kind = V_IF;
-	int e = kind == V_EACH ? make_x(d, t, 2) : kind == V_IF ? make_condition(d, 2) : kind == V_FOR ? make_x(d, 0, 1) : 0;
+	int e = kind == V_EACH  ? make_x(d, t, 2)
+		: kind == V_IF  ? make_condition(d, 2)
+		: kind == V_FOR ? make_x(d, 0, 1)
+				: 0;
 	struct statement *s = new_s(d, kind, e);
 	s->trips = random_below(4);
 	if (kind != V_IF)
@@ -319,7 +274,8 @@ static void make_function(struct values *d, int k)
 {
 	struct function *f = &d->f[d->current = k];
 	bool kernel = k == FUNCTIONS - 1;
-	*f = (struct function){.result = random_below(d->ntypes), .nparams = kernel ? 0 : (int)random_int(1, PARAMETERS)};
+	*f = (struct function){.result = random_below(d->ntypes),
+			       .nparams = kernel ? 0 : (int)random_int(1, PARAMETERS)};
 	d->nvisible = d->loops = d->depth = 0;
 	for (int i = 0; i < f->nparams; i++)
 		f->param[i] = new_var(d, random_below(d->ntypes), true);
@@ -362,7 +318,7 @@ static int end_of(const struct values *d, int k, enum statement_kind kind)
 	return -1;
 }
 
-static bool opens_block(enum statement_kind kind)
+bool opens_block(enum statement_kind kind)
 {
 	return kind >= V_FOR && kind <= V_IF;
 }
@@ -386,274 +342,6 @@ static void drop(struct values *d, const char *list)
 			d->s[k].dead = true;
 		}
 	}
-}
-
-/* --- text ---------------------------------------------------------------------------------------------------- */
-
-static void print_zero(FILE *f, const struct values *d, int type)
-{
-	const struct value_type *t = &d->type[type];
-	if (type < 2) {
-		fprintf(f, type ? "none" : "zero");
-		return;
-	}
-	fprintf(f, t->kind == TUPLE ? "(" : "C%d(", type);
-	for (int i = 0; i < t->n; i++) {
-		print_zero(f, d, t->field[i]);
-		fprintf(f, ", ");
-	}
-	fprintf(f, ")");
-}
-
-static void print_x(FILE *f, const struct values *d, int k);
-
-static void print_all(FILE *f, const struct values *d, const struct expression *x, int from, const char *keyword)
-{
-	for (int i = from; i < x->n; i++) {
-		if (keyword && i)
-			fprintf(f, "%s%d=", keyword, i);
-		print_x(f, d, x->in[i]);
-		fprintf(f, ", ");
-	}
-}
-
-static void print_call(FILE *f, const struct values *d, const struct expression *x)
-{
-	const struct function *to = &d->f[x->value];
-	fprintf(f, "f%d(", x->value);
-	for (int i = 0; i < x->n; i++) {
-		const struct expression *y = &d->x[x->in[i]];
-		bool rest = to->variadic && i == x->n - 1;
-		if (rest && y->kind == X_MAKE) {
-			print_all(f, d, y, 0, NULL);
-			continue;
-		}
-		fprintf(f, rest ? "*" : "");
-		print_x(f, d, x->in[i]);
-		fprintf(f, ", ");
-	}
-	fprintf(f, ")");
-}
-
-static void print_operation(FILE *f, const struct values *d, const struct expression *x)
-{
-	static const char *const names[] = {[ADD] = "+", [SUB] = "-", [MUL] = "*", [AND] = "&", [OR] = "|", [XOR] = "^",
-					    [MIN] = ", ", [MAX] = ", ", [LT] = "<", [LE] = "<=", [GT] = ">", [GE] = ">=",
-					    [EQ] = "==", [NE] = "!="};
-	bool function = x->value == MIN || x->value == MAX;
-	fprintf(f, function ? "tl.%s(" : "(", x->value == MIN ? "minimum" : "maximum");
-	print_x(f, d, x->in[0]);
-	fprintf(f, function ? "%s" : " %s ", names[x->value]);
-	print_x(f, d, x->in[1]);
-	fprintf(f, ")");
-}
-
-/* The number in one of the ways in which it can be computed at compile time. */
-static void print_constant(FILE *f, int v, int way)
-{
-	int q = v / SEVEN - (v % SEVEN < 0);
-	switch (way) {
-	case 1: fprintf(f, "(SEVEN * %d + %d)", q, v - SEVEN * q); break;
-	case 2: fprintf(f, "(%d // SEVEN)", v * SEVEN + 3); break;
-	case 3: fprintf(f, "(%d if SEVEN > 3 and not None else \"other\")", v); break;
-	case 4: fprintf(f, "numbers(%d)[%d]", v, v < 0 ? 0 : v); break;
-	case 5: fprintf(f, "[j - 20 for j in range(41) if j >= %d][0]", v + 20); break;
-	default: fprintf(f, "%d", v);
-	}
-}
-
-/* Parts of an expression between texts. */
-static void print_parts(FILE *f, const struct values *d, const struct expression *x, const char *const *texts,
-			const int *order)
-{
-	for (int i = 0; i < x->n; i++) {
-		fprintf(f, "%s", texts[i]);
-		print_x(f, d, x->in[order[i]]);
-	}
-	fprintf(f, "%s", texts[x->n]);
-}
-
-static void print_x(FILE *f, const struct values *d, int k)
-{
-	const struct expression *x = &d->x[k];
-	const struct value_type *t = &d->type[x->type];
-	static const int straight[] = {0, 1, 2}, chosen[] = {1, 0, 2};
-#define PARTS(order, ...) print_parts(f, d, x, (const char *const[]){__VA_ARGS__}, order)
-	switch (x->kind) {
-	case X_ZERO: print_zero(f, d, x->type); break;
-	case X_LITERAL:
-		fprintf(f, x->type ? "(none + " : "(zero + ");
-		print_constant(f, x->value, k % 6);
-		fprintf(f, ")");
-		break;
-	case X_VARIABLE: fprintf(f, "v%d", x->value); break;
-	case X_FIELD:
-		print_x(f, d, x->in[0]);
-		fprintf(f, d->type[d->x[x->in[0]].type].kind == TUPLE ? "[%d]" : ".m%d", x->value);
-		break;
-	case X_BINARY:
-	case X_COMPARE: print_operation(f, d, x); break;
-	case X_CHOOSE: PARTS(chosen, "(", " if ", " else ", ")"); break;
-	case X_MAKE:
-		if (t->kind == TUPLE)
-			fprintf(f, "(");
-		else
-			fprintf(f, "C%d(", x->type);
-		print_all(f, d, x, 0, t->kind != TUPLE && x->flag ? "m" : NULL);
-		fprintf(f, ")");
-		break;
-	case X_CALL: print_call(f, d, x); break;
-	case X_PLUS: PARTS(straight, "", ".plus(", ")"); break;
-	case X_CAPPED: PARTS(straight, "", ".capped(", ")"); break;
-	case X_ADD: PARTS(straight, "(", " + ", ")"); break;
-	case X_REPLACE:
-		fprintf(f, "tl.aggregate_replace(");
-		print_x(f, d, x->in[0]);
-		fprintf(f, ", m%d=", x->value);
-		print_x(f, d, x->in[1]);
-		fprintf(f, ")");
-		break;
-	case X_EACH:
-		if (k % 3 == 0) {
-			fprintf(f, "listed(%d, *", x->value);
-			print_x(f, d, x->in[0]);
-			fprintf(f, ")");
-			break;
-		}
-		fprintf(f, "tl.tuple([e%d * %d + 1 for e%d in ", k, x->value, k);
-		print_x(f, d, x->in[0]);
-		fprintf(f, x->flag ? "])" : " if True])");
-		break;
-	case X_TOTAL: PARTS(straight, "total(*", ")"); break;
-	case X_SUM: PARTS(straight, "tl.sum(", ", 0)"); break;
-	case X_BOTH: PARTS(straight, "(", x->value ? " and " : " or ", ")"); break;
-	case X_NOT: PARTS(straight, "(not ", ")"); break;
-	}
-#undef PARTS
-}
-
-static void print_class(FILE *f, const struct values *d, int k)
-{
-	const struct value_type *t = &d->type[k];
-	bool object = t->kind == OBJECT;
-	if (t->kind < NAMED)
-		return;
-	fprintf(f, object ? "@triton.language.core._aggregate\nclass C%d:\n" : "class C%d(NamedTuple):\n", k);
-	for (int i = 0; i < t->n; i++) {
-		const struct value_type *u = &d->type[t->field[i]];
-		fprintf(f, u->kind == OBJECT ? "    m%d: C%d\n" : u->kind < TUPLE ? "    m%d: tl.tensor\n" : "    m%d: tl.tuple\n", i,
-			t->field[i]);
-	}
-	for (int way = 0; way < 2 && object; way++) {
-		fprintf(f, way ? "\n    @triton.jit\n    def __add__(self, other):\n        return C%d(self.m0 - other.m0, "
-			       : "\n    @triton.jit\n    def plus(self, by):\n        return C%d(self.m0 + by, ", k);
-		for (int i = 1; i < t->n; i++)
-			fprintf(f, way ? "other.m%d, " : "self.m%d, ", i);
-		fprintf(f, ")\n");
-	}
-	if (object)
-		fprintf(f, "\n    @triton.jit\n    def capped(self, most):\n        if self.m0 > most:\n            return most\n"
-			   "        return self.m0\n");
-	fprintf(f, "\n\n");
-}
-
-static void print_s(FILE *f, const struct values *d, int k, int *depth)
-{
-	const struct statement *s = &d->s[k];
-	if (s->kind == V_END || s->kind == V_ELSE) {
-		fprintf(f, "%*spass\n", 4 * *depth, "");
-		--*depth;
-		if (s->kind == V_END)
-			return;
-	}
-	int indent = 4 * *depth;
-	fprintf(f, "%*s", indent, "");
-	switch (s->kind) {
-	case V_FOR: fprintf(f, "for v%d in range(", s->var[0]); break;
-	case V_WHILE: fprintf(f, "v%d = zero\n%*swhile v%d < %d:\n%*sv%d += 1\n", s->var[0], indent, "", s->var[0], s->trips,
-			      indent + 4, "", s->var[0]);
-		break;
-	case V_UNROLLED: fprintf(f, "for w%d in tl.static_range(%d):\n%*sv%d = zero + w%d\n", s->var[0], s->trips, indent + 4, "",
-				 s->var[0], s->var[0]);
-		break;
-	case V_EACH: fprintf(f, "for v%d in ", s->var[0]); break;
-	case V_IF: fprintf(f, "if "); break;
-	case V_ELSE: fprintf(f, "else:\n"); break;
-	case V_BREAK: fprintf(f, "break\n"); break;
-	case V_CONTINUE: fprintf(f, "continue\n"); break;
-	case V_RETURN: fprintf(f, "return "); break;
-	case V_UNPACK:
-		for (int i = 0; i < s->n; i++)
-			fprintf(f, "v%d, ", s->var[i]);
-		fprintf(f, "= ");
-		break;
-	default: fprintf(f, "v%d = ", s->var[0]);
-	}
-	bool has_x = s->kind <= V_FOR || s->kind == V_EACH || s->kind == V_IF || s->kind == V_RETURN;
-	if (has_x)
-		print_x(f, d, s->e);
-	if (has_x)
-		fprintf(f, s->kind == V_FOR ? " & %d):\n" : s->kind == V_EACH || s->kind == V_IF ? ":\n" : "\n", s->trips);
-	*depth += opens_block(s->kind) || s->kind == V_ELSE;
-}
-
-static void print_function(FILE *f, const struct values *d, int k)
-{
-	const struct function *to = &d->f[k];
-	int depth = 1;
-	bool kernel = k == FUNCTIONS - 1;
-	fprintf(f, "@triton.jit\ndef ");
-	fprintf(f, kernel ? "kernel(out, " : "f%d(", k);
-	for (int i = 0; i < to->nparams; i++)
-		fprintf(f, to->variadic && i == to->nparams - 1 ? "*v%d" : "v%d, ", to->param[i]);
-	for (int i = 0; kernel && i < d->ngiven; i++)
-		fprintf(f, "v%d, ", d->given[i]);
-	fprintf(f, "):\n    zero = tl.program_id(1)\n    none = tl.arange(0, %d) * 0\n", LANES);
-	for (int i = to->from; i < to->to; i++)
-		if (!d->s[i].dead)
-			print_s(f, d, i, &depth);
-}
-
-static void print_stores(FILE *f, const struct values *d, int type, char *path, int *leaf)
-{
-	const struct value_type *t = &d->type[type];
-	size_t len = strlen(path);
-	if (type < 2) {
-		fprintf(f, type ? "    tl.store(out + %d + tl.arange(0, 16), %s)\n" : "    tl.store(out + %d, %s)\n", *leaf * LANES,
-			path);
-		++*leaf;
-	}
-	for (int i = 0; i < t->n; i++) {
-		sprintf(path + len, t->kind == TUPLE ? "[%d]" : ".m%d", i);
-		print_stores(f, d, t->field[i], path, leaf);
-	}
-	path[len] = 0;
-}
-
-static char *values_text(const struct values *d)
-{
-	char *text = NULL, path[200];
-	size_t len;
-	int leaf = 0;
-	FILE *f = open_memstream(&text, &len);
-	fprintf(f, "from typing import NamedTuple\n\nimport triton\nimport triton.language as tl\n\n\n");
-	for (int k = 0; k < d->ntypes; k++)
-		print_class(f, d, k);
-	fprintf(f, "SEVEN = tl.constexpr(%d)\n\n\n@triton.constexpr_function\ndef numbers(n):\n    xs = [min(n, 0)]\n"
-		   "    while xs[-1] < n:\n        xs.append(xs[-1] + 1)\n    return xs\n\n\n", SEVEN);
-	fprintf(f, "@triton.jit\ndef listed(by: tl.constexpr, *xs):\n    ys = [xs[0] * by + 1]\n    for x in xs[1:]:\n"
-		   "        ys.append(x * by + 1)\n    return tl.tuple(ys)\n\n\n");
-	fprintf(f, "@triton.jit\ndef total(*xs):\n    s = xs[0]\n    for x in xs[1:]:\n        s += x\n    return s\n\n\n");
-	for (int k = 0; k < FUNCTIONS; k++) {
-		print_function(f, d, k);
-		fprintf(f, k < FUNCTIONS - 1 ? "\n\n" : "");
-	}
-	for (int i = 0; i < d->nvisible; i++) {
-		sprintf(path, "v%d", d->visible[i]);
-		print_stores(f, d, d->var[d->visible[i]], path, &leaf);
-	}
-	fclose(f);
-	return text;
 }
 
 /* --- evaluation ---------------------------------------------------------------------------------------------- */
@@ -694,7 +382,8 @@ static void evaluate_x(struct values *d, int k, int64_t *to)
 		break;
 	case X_MAKE:
 		for (int i = 0; i < x->n; i++)
-			memcpy(to + t->at[i] * LANES, in[i], (size_t)(d->type[t->field[i]].leaves * LANES) * sizeof *to);
+			memcpy(to + t->at[i] * LANES, in[i],
+			       (size_t)(d->type[t->field[i]].leaves * LANES) * sizeof *to);
 		break;
 	case X_CALL: {
 		const struct function *f = &d->f[x->value];
@@ -713,7 +402,8 @@ static void evaluate_x(struct values *d, int k, int64_t *to)
 	case X_CAPPED: each_lane(to, in[0][0] > in[1][0] ? in[1][0] : in[0][0]); break;
 	case X_REPLACE:
 		memcpy(to, in[0], (size_t)size * sizeof *to);
-		memcpy(to + t->at[x->value] * LANES, in[1], (size_t)(d->type[t->field[x->value]].leaves * LANES) * sizeof *to);
+		memcpy(to + t->at[x->value] * LANES, in[1],
+		       (size_t)(d->type[t->field[x->value]].leaves * LANES) * sizeof *to);
 		break;
 	case X_EACH:
 		for (int i = 0; i < size; i++)

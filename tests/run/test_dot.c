@@ -589,7 +589,8 @@ static void sums_behind(struct suite *s, tl_dtype t, const char *form, int rows,
 				total += v[c];
 				v[c] *= negated ? -1 : -2;
 				for (int i = 0; i < K; i++)
-					v[c] += value(x, (size_t)((k * rows + r) * K + i)) * value(y, (size_t)(i * K + c));
+					v[c] += value(x, (size_t)((k * rows + r) * K + i)) *
+						value(y, (size_t)(i * K + c));
 			}
 			if (!negated && k < n - 1)
 				want(last, (size_t)(k * rows + r), scaled ? total * (k - 1) : total);

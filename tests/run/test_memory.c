@@ -476,6 +476,7 @@ void theme_memory(struct suite *s)
 	hinted(s, TL_F32), hinted(s, TL_F16), hinted(s, TL_I64), hinted(s, TL_I16);
 	repeated_both_ways(s, TL_F32, 32, 4), repeated_both_ways(s, TL_F16, 64, 2);
 	promised(s, TL_F32, 64, 3, 1024, 1), promised(s, TL_F16, 16, 4, 512, 1), promised(s, TL_I8, 48, 5, 2048, 2);
-	clamped(s, TL_F16, 90, 3, 64, 256, 8), clamped(s, TL_F16, 91, 2, 64, 128, 4), clamped(s, TL_F8E5M2, 91, 2, 64, 256, 4),
+	clamped(s, TL_F16, 90, 3, 64, 256, 8), clamped(s, TL_F16, 91, 2, 64, 128, 4),
+		clamped(s, TL_F8E5M2, 91, 2, 64, 256, 4),
 		clamped(s, TL_BF16, 96, 3, 64, 128, 8), clamped(s, TL_F32, 33, 3, 32, 64, 4);
 }
