@@ -8,7 +8,7 @@ static void read_block(struct reader *r, struct block *b);
 
 struct parsed {
 	value_vec operands;
-	VEC(const struct type *) results;
+	struct type_vec results;
 	struct attrs attrs;
 };
 
@@ -24,22 +24,8 @@ static const struct type *infer_type(struct reader *r, enum opcode code, const v
 	}
 }
 
-static void read_types(struct reader *r, bool parens)
+static void read_format(struct reader *r, enum opcode code, const char *at, struct parsed *out)
 {
-	if (parens)
-		rd_expect(r, "(");
-	if (!(parens && rd_accept(r, ")"))) {
-		do
-			read_type(r);
-		while (!r->failed && rd_accept(r, ","));
-		if (parens)
-			rd_expect(r, ")");
-	}
-}
-
-static void read_format(struct reader *r, enum opcode code, struct parsed *out)
-{
-	const char *at = op_info[code].format;
 	struct attr_spec spec;
 	while (!r->failed) {
 		struct format_token t = format_next(code, &at);
@@ -84,8 +70,8 @@ static void read_format(struct reader *r, enum opcode code, struct parsed *out)
 		case FMT_DICT: read_dict(r, code, &out->attrs); break;
 		case FMT_TYPE: read_type(r); break;
 		case FMT_RESULT: vec_push(r->ctx->arena, &out->results, read_type(r)); break;
-		case FMT_TYPES: read_types(r, true); break;
-		case FMT_BARE_TYPES: read_types(r, false); break;
+		case FMT_TYPES: rd_skip_types(r); break;
+		case FMT_BARE_TYPES: rd_skip_types(r); break;
 		case FMT_LITERAL: rd_expect(r, arena_printf(r->ctx->arena, "%.*s", (int)t.len, t.text)); break;
 		}
 	}
@@ -105,18 +91,6 @@ static struct op *make(struct reader *r, struct builder *b, enum opcode code, st
 	set_attrs(o, &p->attrs);
 	(void)r;
 	return o;
-}
-
-static void read_result_list(struct reader *r, struct parsed *p)
-{
-	bool parens = rd_accept(r, "(");
-	if (parens && rd_accept(r, ")"))
-		return;
-	do
-		vec_push(r->ctx->arena, &p->results, read_type(r));
-	while (!r->failed && rd_accept(r, ","));
-	if (parens)
-		rd_expect(r, ")");
 }
 
 /* A region's operations up to its '}'; a missing scf.yield is added. */
@@ -167,7 +141,7 @@ static struct op *read_for(struct reader *r, struct builder *b)
 		rd_expect(r, "(");
 		read_bindings(r, &args, &p);
 		rd_expect(r, "->");
-		read_result_list(r, &p);
+		read_result_types(r, &p.results);
 	}
 	const struct type *iv_type = rd_accept(r, ":") ? read_type(r) : type_scalar(r->ctx, DT_I32);
 	if (!r->failed && (p.operands.len != FOR_INITS + args.len || p.results.len != args.len))
@@ -197,7 +171,7 @@ static struct op *read_if(struct reader *r, struct builder *b)
 	if (cond)
 		vec_push(r->ctx->arena, &p.operands, cond);
 	if (rd_accept(r, "->"))
-		read_result_list(r, &p);
+		read_result_types(r, &p.results);
 	if (r->failed)
 		return NULL;
 	struct op *o = make(r, b, IR_IF, &p, 2);
@@ -237,9 +211,9 @@ static struct op *read_while(struct reader *r, struct builder *b)
 	if (rd_accept(r, "(") && !rd_accept(r, ")"))
 		read_bindings(r, &args, &p);
 	rd_expect(r, ":");
-	read_types(r, true);
+	rd_skip_types(r);
 	rd_expect(r, "->");
-	read_result_list(r, &p);
+	read_result_types(r, &p.results);
 	if (r->failed)
 		return NULL;
 	struct op *o = make(r, b, IR_WHILE, &p, 2);
@@ -270,13 +244,19 @@ static struct op *read_generic(struct reader *r, struct builder *b, enum opcode 
 		return NULL;
 	struct op *o = make(r, b, code, &p, 1);
 	read_block_args(r, o->blocks[0]);
-	read_block(r, o->blocks[0]);
+	enum opcode end = code == IR_REDUCE ? IR_REDUCE_RETURN : code == IR_SCAN ? IR_SCAN_RETURN : IR_MAP_RETURN;
+	struct builder in = builder_at_end(r->ctx, o->blocks[0]);
+	value_vec returned = {0};
+	if (!read_region_blocks(r, op_info[end].name, &in, &returned))
+		read_block(r, o->blocks[0]);
+	else if (!r->failed)
+		build(&in, end, returned.at, returned.len, NULL, 0, 0);
 	rd_expect(r, ")");
 	read_dict(r, code, &p.attrs);
 	rd_expect(r, ":");
-	read_types(r, true);
+	rd_skip_types(r);
 	rd_expect(r, "->");
-	read_result_list(r, &p);
+	read_result_types(r, &p.results);
 	set_attrs(o, &p.attrs);
 	op_set_results(r->ctx, o, p.results.at, p.results.len);
 	return o;
@@ -381,10 +361,10 @@ static struct op *read_inline_asm(struct reader *r, struct builder *b)
 	if (*rd_cur(r) == '%') {
 		read_values(r, &p.operands);
 		rd_expect(r, ":");
-		read_types(r, false);
+		rd_skip_types(r);
 	}
 	rd_expect(r, "->");
-	read_result_list(r, &p);
+	read_result_types(r, &p.results);
 	return r->failed ? NULL : make(r, b, p.attrs.slot[ATTR_PURE] ? IR_PURE_ASM : IR_INLINE_ASM, &p, 0);
 }
 
@@ -423,7 +403,7 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 		if (rd_accept(r, ":")) {
 			read_values(r, &p.operands);
 			rd_expect(r, ":");
-			read_types(r, false);
+			rd_skip_types(r);
 		}
 		break;
 	case IR_SELECT:
@@ -460,7 +440,7 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 		if (*rd_cur(r) == '%') {
 			read_values(r, &p.operands);
 			rd_expect(r, ":");
-			read_types(r, false);
+			rd_skip_types(r);
 		}
 		break;
 	}
@@ -469,62 +449,174 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 	return r->failed ? NULL : make(r, b, code, &p, 0);
 }
 
-static void read_op(struct reader *r, struct builder *b)
+/* Operations that are other ones here. */
+static const struct {
+	const char *name;
+	enum opcode code;
+	const char *format;
+} spellings[] = {
+	{"arith.bitcast", IR_BITCAST, "$0 {} : t0 to r"},
+};
+
+/* ttg.barrier all, or of some memory: local|global_read|global_write */
+static struct op *read_barrier(struct reader *r, struct builder *b)
 {
-	const char *names[8] = {0}; /* %a, %b = …; or %a:2 = …, where one name stands for all */
-	i64 nnames = 0, nresults = 0;
-	rd_skip_space(r);
-	if (*rd_cur(r) == '%') {
-		do
-			names[nnames++] = read_name(r);
-		while (nnames < (i64)ARRAY_LEN(names) && rd_accept(r, ","));
-		nresults = nnames;
-		if (*rd_cur(r) == ':') {
-			rd_bump(r, 1);
-			nresults = read_int(r);
-		}
-		rd_expect(r, "=");
+	struct parsed p = {0};
+	do
+		read_word(r, false);
+	while (!r->failed && rd_accept(r, "|"));
+	read_dict(r, IR_BARRIER, &p.attrs);
+	return make(r, b, IR_BARRIER, &p, 0);
+}
+
+/* ub.poison : type, any value at all: zero. */
+static struct op *read_poison(struct reader *r, struct builder *b)
+{
+	rd_expect(r, ":");
+	const struct type *t = read_type(r);
+	if (r->failed)
+		return NULL;
+	if (!type_is_ptr(t))
+		return build_constant(b, t, 0)->def;
+	struct value *zero = build_constant(b, type_with_dtype(r->ctx, t, DT_I64), 0);
+	return build1(b, IR_INT_TO_PTR, t, zero)->def;
+}
+
+/* tt.cat: the elements of both tiles, of one dimension, in any order; here in that of the operands. */
+static struct op *read_cat(struct reader *r, struct builder *b)
+{
+	struct parsed p = {0};
+	read_format(r, IR_JOIN, "$0, $1 {} : t0 -> r", &p);
+	if (r->failed)
+		return NULL;
+	const struct type *t = p.operands.at[0]->type, *u = p.results.at[0];
+	if (!type_is_tensor(t) || t->rank != 1 || p.operands.at[1]->type != t || !type_is_tensor(u) ||
+	    u->rank != 1 || u->elem != t->elem || u->shape[0] != 2 * t->shape[0]) {
+		rd_fail_at(r, b->loc, "tt.cat: joins two tiles of one dimension and type");
+		return NULL;
 	}
+	struct value *pairs = build2(b, IR_JOIN, type_tensor(r->ctx, t->elem, 2, (i32[]){t->shape[0], 2}),
+				     p.operands.at[0], p.operands.at[1]);
+	struct value *rows = build1(b, IR_TRANS, type_tensor(r->ctx, t->elem, 2, (i32[]){2, t->shape[0]}), pairs);
+	rows->def->attr[ATTR_ORDER] = perm_pack((int[]){1, 0}, 2);
+	return build1(b, IR_RESHAPE, u, rows)->def;
+}
+
+/* An operation of Triton's that is none here but made of others; false if `name` is none of them. */
+static bool read_composed(struct reader *r, struct builder *b, const char *name, struct op **out)
+{
+	static const struct {
+		const char *name;
+		struct op *(*read)(struct reader *, struct builder *);
+	} composed[] = {{"ttg.barrier", read_barrier}, {"ub.poison", read_poison}, {"tt.cat", read_cat}};
+	for (u32 i = 0; i < ARRAY_LEN(composed); i++)
+		if (!strcmp(composed[i].name, name)) {
+			*out = composed[i].read(r, b);
+			return true;
+		}
+	return false;
+}
+
+static struct op *read_formatted(struct reader *r, struct builder *b, enum opcode code, const char *format)
+{
+	struct parsed p = {0};
+	read_format(r, code, format, &p);
+	if (r->failed)
+		return NULL;
+	if (op_info[code].results == 2 && p.results.len == 1)
+		vec_push(r->ctx->arena, &p.results, p.results.at[0]);
+	if (op_info[code].results == 1 && !p.results.len && p.operands.len)
+		vec_push(r->ctx->arena, &p.results, infer_type(r, code, &p.operands));
+	for (u32 i = 0; op_info[code].rule == R_WARP_GROUP_WAIT && i < p.operands.len; i++)
+		vec_push(r->ctx->arena, &p.results, p.operands.at[i]->type);
+	return make(r, b, code, &p, 0);
+}
+
+/* The operation called `name`, whose other parts come next. NULL after an error. */
+static struct op *read_named(struct reader *r, struct builder *b, const char *name, u32 start)
+{
+	struct op *o;
+	if (read_composed(r, b, name, &o))
+		return o;
+	int code = -1;
+	const char *format = NULL;
+	for (u32 i = 0; i < ARRAY_LEN(spellings) && code < 0; i++)
+		if (!strcmp(spellings[i].name, name))
+			code = (int)spellings[i].code, format = spellings[i].format;
+	for (int i = 0; i < IR_OPCODES && code < 0; i++)
+		if (!strcmp(op_info[i].name, name))
+			code = i, format = op_info[i].format;
+	if (code < 0) {
+		r->at = start;
+		rd_fail_at(r, b->loc, arena_printf(r->ctx->arena, "unknown operation '%s'", name));
+		return NULL;
+	}
+	return format[0] == '!' ? read_special(r, b, (enum opcode)code)
+				: read_formatted(r, b, (enum opcode)code, format);
+}
+
+struct op_names { /* %a, %b = …; or %a:2 = …, where one name stands for all */
+	const char *at[8];
+	i64 n, nresults;
+};
+
+static void read_op_names(struct reader *r, struct op_names *out)
+{
+	rd_skip_space(r);
+	if (*rd_cur(r) != '%')
+		return;
+	do
+		out->at[out->n++] = read_name(r);
+	while (out->n < (i64)ARRAY_LEN(out->at) && rd_accept(r, ","));
+	out->nresults = out->n;
+	if (*rd_cur(r) == ':') {
+		rd_bump(r, 1);
+		out->nresults = read_int(r);
+	}
+	rd_expect(r, "=");
+}
+
+/* The results of a function that is inlined. */
+static void name_call_results(struct reader *r, const struct op_names *names, const value_vec *v)
+{
+	if (r->failed || !names->n)
+		return;
+	if (names->n == 1)
+		rd_define_all(r, names->at[0], v);
+	for (u32 i = 0; names->n > 1 && i < v->len && i < names->n; i++)
+		rd_define_all(r, names->at[i], &(value_vec){.at = &v->at[i], .len = 1});
+}
+
+void read_op(struct reader *r, struct builder *b)
+{
+	struct op_names names = {0};
+	rd_count(r);
+	read_op_names(r, &names);
 	rd_skip_space(r);
 	b->loc = rd_here(r, 1);
 	u32 start = r->at;
 	const char *word = *rd_cur(r) == '"' ? read_string(r) : read_word(r, false);
-	int code = -1;
-	for (int i = 0; i < IR_OPCODES && code < 0; i++)
-		if (!strcmp(op_info[i].name, word))
-			code = i;
-	if (code < 0) {
-		r->at = start;
-		b->loc.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
-		rd_fail_at(r, b->loc, arena_printf(r->ctx->arena, "unknown operation '%s'", word));
-		return;
-	}
-	b->loc.len = (u16)MIN(strlen(word), 1000u);
-	struct op *o;
-	if (op_info[code].format[0] == '!') {
-		o = read_special(r, b, (enum opcode)code);
-	} else {
-		struct parsed p = {0};
-		read_format(r, (enum opcode)code, &p);
-		if (r->failed)
-			return;
-		if (op_info[code].results == 2 && p.results.len == 1)
-			vec_push(r->ctx->arena, &p.results, p.results.at[0]);
-		if (op_info[code].results == 1 && !p.results.len && p.operands.len)
-			vec_push(r->ctx->arena, &p.results, infer_type(r, (enum opcode)code, &p.operands));
-		for (u32 i = 0; op_info[code].rule == R_WARP_GROUP_WAIT && i < p.operands.len; i++)
-			vec_push(r->ctx->arena, &p.results, p.operands.at[i]->type);
-		o = make(r, b, (enum opcode)code, &p, 0);
-	}
-	if (!o)
+	b->loc.len = (u16)MIN(MAX(strlen(word), 1u), 1000u);
+	struct loc loc = b->loc;
+	value_vec returned = {0};
+	bool call = !strcmp(word, "tt.call");
+	struct op *o = NULL;
+	if (call)
+		read_call(r, b, &returned);
+	else
+		o = read_named(r, b, word, start);
+	if (!o && !call)
 		return;
 	rd_skip_loc(r);
-	if (o->nresults != nresults && !r->failed && (nresults || op_info[code].results >= 0))
-		rd_fail_at(r, b->loc,
-			   arena_printf(r->ctx->arena, "'%s' has %d result%s, and this names %lld", word, o->nresults,
-					o->nresults == 1 ? "" : "s", (long long)nresults));
-	for (i64 i = 0; i < nnames && !r->failed; i++)
-		rd_define(r, names[i], &o->results[i]);
+	i64 n = call ? returned.len : o->nresults;
+	if (n != names.nresults && !r->failed && (names.nresults || (o && op_info[o->code].results >= 0)))
+		rd_fail_at(r, loc,
+			   arena_printf(r->ctx->arena, "'%s' has %lld result%s, and this names %lld", word, (long long)n,
+					n == 1 ? "" : "s", (long long)names.nresults));
+	if (call)
+		name_call_results(r, &names, &returned);
+	for (i64 i = 0; o && i < names.n && !r->failed; i++)
+		rd_define(r, names.at[i], &o->results[i]);
 }
 
 /* Operations up to the closing '}', which is consumed. */
@@ -544,15 +636,10 @@ static void read_block(struct reader *r, struct block *b)
 	r->depth--;
 }
 
-static struct kernel *read_kernel(struct reader *r)
+/* The parameters, which begin here. */
+static void read_params(struct reader *r, struct kernel *k)
 {
-	rd_accept(r, "public");
-	rd_expect(r, "@");
-	struct loc loc = rd_here(r, 1);
-	struct kernel *k = kernel_new(r->ctx, read_word(r, false));
 	VEC(struct kernel_param) params = {0};
-	k->loc = loc;
-	k->loc.len = (u16)MIN(strlen(k->name), 1000u);
 	rd_expect(r, "(");
 	if (!rd_accept(r, ")")) {
 		do {
@@ -565,7 +652,7 @@ static struct kernel *read_kernel(struct reader *r)
 			read_dict(r, IR_ADDI, &attrs);
 			rd_skip_loc(r);
 			if (r->failed)
-				return NULL;
+				return;
 			q.value = block_add_arg(r->ctx, k->body, t);
 			q.divisibility = attrs.hints ? attrs.hints->divisibility[0] : 0;
 			rd_define(r, q.name, q.value);
@@ -577,14 +664,25 @@ static struct kernel *read_kernel(struct reader *r)
 	}
 	k->params = params.at;
 	k->nparams = params.len;
-	struct attrs ignored = {0};
-	if (rd_accept(r, "attributes"))
-		read_dict(r, IR_ADDI, &ignored);
-	rd_expect(r, "{");
-	read_block(r, k->body);
-	rd_skip_loc(r);
-	if (!r->failed && (!k->body->last || k->body->last->code != IR_RETURN))
-		rd_fail(r, "a kernel ends with tt.return");
+}
+
+static struct kernel *read_kernel(struct reader *r, struct text_function *f)
+{
+	struct kernel *k = kernel_new(r->ctx, f->name);
+	struct place end = {r->at, r->line, r->line_at};
+	value_vec returned = {0};
+	k->loc = f->loc;
+	k->loc.len = (u16)MIN(strlen(k->name), 1000u);
+	r->at = f->at.at, r->line = f->at.line, r->line_at = f->at.line_at;
+	read_params(r, k);
+	struct builder b = builder_at_end(r->ctx, k->body);
+	read_body(r, f, &b, &returned);
+	if (!r->failed && returned.len)
+		rd_fail_at(r, k->loc, "a kernel returns nothing");
+	b.loc = k->loc;
+	if (!r->failed)
+		build(&b, IR_RETURN, NULL, 0, NULL, 0, 0);
+	r->at = end.at, r->line = end.line, r->line_at = end.line_at;
 	return r->failed ? NULL : k;
 }
 
@@ -592,7 +690,6 @@ struct kernel *kernel_parse(struct ir_context *c, u16 file)
 {
 	struct reader r = {.ctx = c, .diags = c->diags, .src = c->diags->sources.at[file], .file = file, .line = 1};
 	r.values.arena = c->arena;
-	struct kernel *k = NULL;
 	read_aliases(&r);
 	bool module = rd_accept(&r, "module");
 	if (module) {
@@ -600,12 +697,8 @@ struct kernel *kernel_parse(struct ir_context *c, u16 file)
 			read_module_attributes(&r);
 		rd_expect(&r, "{");
 	}
-	if (rd_accept(&r, "tt.func"))
-		k = read_kernel(&r);
-	else
-		rd_fail(&r, "expected 'tt.func'");
-	if (module && !r.failed && rd_accept(&r, "tt.func"))
-		rd_fail(&r, "only one function is read: inline the others first");
+	struct text_function *f = read_functions(&r);
+	struct kernel *k = f ? read_kernel(&r, f) : NULL;
 	if (module)
 		rd_expect(&r, "}");
 	if (r.failed)

@@ -264,6 +264,16 @@ static void print_hint(struct printer *p, const char *name, const i32 *v, const 
 	sb_printf(p->out, "%s> : tensor<%dxi32>", same ? "" : "]", n);
 }
 
+/* cachePolicy = #tt.cache_policy<…>: both attributes in one. */
+static void print_cache_policy(struct printer *p, const struct op *o, const struct attr_spec *cache,
+			       const struct attr_spec *evict)
+{
+	i64 c = o->attr[ATTR_CACHE], e = o->attr[ATTR_EVICT];
+	sb_printf(p->out, "cachePolicy = #tt.cache_policy<cache_modifier = %s, eviction_policy = %s>",
+		  c ? attr_enum(cache->kind, cache->kind_len)[c] : "none",
+		  e ? attr_enum(evict->kind, evict->kind_len)[e] : "evict_normal");
+}
+
 /* {name = value : type, …} of the attributes not in `shown`; nothing when none is left. */
 static void print_dict(struct printer *p, const struct op *o, u32 shown)
 {
@@ -275,7 +285,14 @@ static void print_dict(struct printer *p, const struct op *o, u32 shown)
 	for (u32 i = 0; attr_spec_at(o->code, i, &spec); i++) {
 		/* left out of TTIR, which is Triton's: analyses note them again */
 		bool hidden = !p->placed && spec.name_len > 4 && !memcmp(spec.name, "tlc.", 4);
-		if (shown >> i & 1 || hidden || attr_is_default(o, i, &spec))
+		struct attr_spec evict;
+		bool cached = attr_kind_is(&spec, "cache") && attr_spec_at(o->code, i + 1, &evict);
+		if (cached && (o->attr[i] || o->attr[i + 1])) {
+			print_cache_policy(p, o, &spec, &evict);
+			first = false;
+		}
+		i += cached;
+		if (cached || shown >> i & 1 || hidden || attr_is_default(o, i, &spec))
 			continue;
 		sb_puts(&inner, first ? "" : ", ");
 		first = false;
@@ -317,7 +334,7 @@ static void print_format(struct printer *p, const struct op *o)
 		struct format_token t = format_next(o->code, &s);
 		if (t.kind == FMT_END)
 			break;
-		if (t.kind == FMT_ATTR || t.kind == FMT_KEYED_ATTR)
+		if (t.kind == FMT_ATTR)
 			shown |= 1u << t.index;
 	}
 	if (*at)
@@ -347,13 +364,7 @@ static void print_format(struct printer *p, const struct op *o)
 			if (!attr_kind_is(&spec, "unit") || o->attr[t.index])
 				print_attr_value(p, o, (u32)t.index, &spec, false);
 			break;
-		case FMT_KEYED_ATTR:
-			attr_spec_at(o->code, (u32)t.index, &spec);
-			if (!attr_is_default(o, (u32)t.index, &spec)) {
-				sb_printf(p->out, "%.*s = ", (int)spec.name_len, spec.name);
-				print_attr_value(p, o, (u32)t.index, &spec, false);
-			}
-			break;
+		case FMT_KEYED_ATTR: break; /* printed with the others */
 		case FMT_DICT: print_dict(p, o, shown); break;
 		case FMT_TYPE: print_type(p, operand(o, (u32)t.index)->type); break;
 		case FMT_RESULT: print_type(p, o->results[0].type); break;

@@ -115,8 +115,7 @@ i64 read_int(struct reader *r)
 	return v;
 }
 
-/* Skips over balanced brackets that start here. */
-static void skip_brackets(struct reader *r)
+void rd_skip_brackets(struct reader *r)
 {
 	int depth = 0;
 	do {
@@ -136,7 +135,7 @@ void rd_skip_loc(struct reader *r)
 {
 	while (rd_accept(r, "loc")) {
 		rd_skip_space(r);
-		skip_brackets(r);
+		rd_skip_brackets(r);
 	}
 }
 
@@ -166,8 +165,8 @@ static const struct type *read_tile(struct reader *r, bool memory)
 	}
 	if (!rank)
 		rd_fail(r, "a tensor needs at least one dimension");
-	const struct type *elem = ++r->depth < 8 ? read_type(r) : (rd_fail(r, "nested too deeply"), none);
-	r->depth--;
+	const struct type *elem = ++r->type_depth < 8 ? read_type(r) : (rd_fail(r, "nested too deeply"), none);
+	r->type_depth--;
 	if (elem->kind != TY_SCALAR && elem->kind != TY_PTR)
 		rd_fail(r, "expected an element type");
 	rd_skip_space(r);
@@ -186,8 +185,8 @@ const struct type *read_type(struct reader *r)
 		return i32_type;
 	if (rd_accept(r, "!tt.ptr")) {
 		rd_expect(r, "<");
-		const struct type *elem = ++r->depth < 8 ? read_type(r) : (rd_fail(r, "nested too deeply"), i32_type);
-		r->depth--;
+		const struct type *elem = ++r->type_depth < 8 ? read_type(r) : (rd_fail(r, "nested too deeply"), i32_type);
+		r->type_depth--;
 		rd_expect(r, ">");
 		return type_ptr(r->ctx, elem);
 	}
@@ -206,12 +205,42 @@ const struct type *read_type(struct reader *r)
 	return i32_type;
 }
 
+void read_result_types(struct reader *r, struct type_vec *out)
+{
+	bool parens = rd_accept(r, "(");
+	if (parens && rd_accept(r, ")"))
+		return;
+	do
+		vec_push(r->ctx->arena, out, read_type(r));
+	while (!r->failed && rd_accept(r, ","));
+	if (parens)
+		rd_expect(r, ")");
+}
+
+void rd_skip_types(struct reader *r)
+{
+	struct type_vec ignored = {0};
+	read_result_types(r, &ignored);
+}
+
 /* --- values -------------------------------------------------------------------------------------------------- */
 
 const char *read_name(struct reader *r)
 {
 	rd_expect(r, "%");
 	return read_word(r, true);
+}
+
+/* The name of a result of a call with several, but the first. */
+static const char *result_name(struct reader *r, const char *name, i64 i)
+{
+	return intern_str(r->ctx->names, arena_printf(r->ctx->arena, "%s#%lld", name, (long long)i));
+}
+
+void rd_define_all(struct reader *r, const char *name, const value_vec *v)
+{
+	for (u32 i = 0; i < v->len; i++)
+		map_put(&r->values, i ? result_name(r, name, i) : name, v->at[i]);
 }
 
 struct value *read_value(struct reader *r)
@@ -225,6 +254,9 @@ struct value *read_value(struct reader *r)
 	if (*rd_cur(r) == '#') {
 		rd_bump(r, 1);
 		index = read_int(r);
+		struct value *of_call = v ? map_get(&r->values, result_name(r, name, index)) : NULL;
+		if (of_call)
+			return of_call;
 	}
 	if (!r->failed && (!v || index < 0 || (index && (!v->def || index >= v->def->nresults)))) {
 		rd_fail_at(r, at, arena_printf(r->ctx->arena, "'%%%s' is not defined here", name));
@@ -357,6 +389,27 @@ static void read_hint(struct reader *r, const char *name, struct attrs *out)
 		rd_expect(r, ">");
 }
 
+/* #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_last>, of a load or store */
+static void read_cache_policy(struct reader *r, enum opcode code, struct attrs *out)
+{
+	int cache = attr_slot(code, "cacheModifier", 13), evict = attr_slot(code, "evictionPolicy", 14);
+	bool known = cache >= 0 && evict >= 0;
+	rd_expect(r, "#tt.cache_policy<cache_modifier");
+	rd_expect(r, "=");
+	if (!rd_accept(r, "none") && known)
+		read_attr_value(r, code, cache, out);
+	else if (!known)
+		read_word(r, false);
+	rd_expect(r, ",");
+	rd_expect(r, "eviction_policy");
+	rd_expect(r, "=");
+	if (!rd_accept(r, "evict_normal") && known)
+		read_attr_value(r, code, evict, out);
+	else if (!known)
+		read_word(r, false);
+	rd_expect(r, ">");
+}
+
 void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 {
 	if (!rd_accept(r, "{"))
@@ -372,6 +425,8 @@ void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 				out->slot[slot] = 1;
 		} else if (slot >= 0) {
 			read_attr_value(r, code, slot, out);
+		} else if (!strcmp(name, "cachePolicy")) {
+			read_cache_policy(r, code, out);
 		} else if (!strcmp(name, "allocation.offset")) {
 			out->allocated = true;
 			i64 x = read_int(r);
@@ -388,7 +443,7 @@ void read_dict(struct reader *r, enum opcode code, struct attrs *out)
 			else if (isalnum((unsigned char)*rd_cur(r)) || *rd_cur(r) == '-' || *rd_cur(r) == '#')
 				rd_bump(r, 1), read_word(r, false);
 			if (*rd_cur(r) && strchr("<[{(", *rd_cur(r)))
-				skip_brackets(r);
+				rd_skip_brackets(r);
 		}
 		if (rd_accept(r, ":"))
 			read_type(r);

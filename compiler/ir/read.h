@@ -14,6 +14,33 @@ struct alias {
 	i32 at[LL_DIMS][LAYOUT_MAX_BITS][MAX_RANK];
 };
 
+/* A place in the text. */
+struct place {
+	u32 at, line, line_at;
+};
+
+typedef VEC(struct value *) value_vec;
+struct type_vec {
+	const struct type **at;
+	u32 len, cap;
+};
+
+struct text_label {
+	const char *name;
+	struct place at;
+	bool open; /* its block is being read */
+};
+
+struct text_function {
+	const char *name;
+	struct loc loc;
+	struct place at; /* of the '(' in front of its parameters */
+	bool is_private, open;
+	VEC(struct text_label) labels;
+	const char *end; /* the operation that ends it: tt.return, or of a region */
+	struct type_vec results;
+};
+
 struct reader {
 	struct ir_context *ctx;
 	struct diags *diags;
@@ -22,7 +49,10 @@ struct reader {
 	u32 at, line, line_at;
 	bool failed;
 	struct map values; /* interned name → value, or the first of several results */
-	int depth;
+	int depth, type_depth;
+	VEC(struct text_function *) functions;
+	struct text_function *function; /* whose body is being read */
+	u32 count; /* operations, calls and jumps read */
 	VEC(struct alias) aliases;
 	struct kernel module; /* the module's attributes about its kernel */
 };
@@ -34,8 +64,6 @@ struct attrs {
 	bool allocated; /* the operation has shared memory of its own, from here on: */
 	i32 scratch_offset;
 };
-
-typedef VEC(struct value *) value_vec;
 
 struct loc rd_here(const struct reader *r, u32 len);
 void rd_fail_at(struct reader *r, struct loc at, const char *what);
@@ -51,9 +79,14 @@ bool rd_accept(struct reader *r, const char *word);
 void rd_expect(struct reader *r, const char *word);
 const char *read_word(struct reader *r, bool dash);
 const char *read_string(struct reader *r);
+/* Skips over balanced brackets that start here. */
+void rd_skip_brackets(struct reader *r);
 i64 read_int(struct reader *r);
 
 const struct type *read_type(struct reader *r);
+/* One type, or several in parentheses or without. */
+void read_result_types(struct reader *r, struct type_vec *out);
+void rd_skip_types(struct reader *r);
 /* #name = …, before the module: layouts, and locations, which are skipped. */
 void read_aliases(struct reader *r);
 /* The rest of a placed tile's or buffer's type behind shape and element: ", #name" and, of a buffer, ", #smem,
@@ -67,6 +100,23 @@ const char *read_name(struct reader *r);
 struct value *read_value(struct reader *r);
 void read_values(struct reader *r, value_vec *out);
 void rd_define(struct reader *r, const char *name, struct value *v);
+/* The results of a call, one name for all of them. */
+void rd_define_all(struct reader *r, const char *name, const value_vec *v);
+
+/* An operation with its regions, at the end of b's block. */
+void read_op(struct reader *r, struct builder *b);
+
+/* Finds the functions of the text, the next of which begins here; the one that is the kernel. */
+struct text_function *read_functions(struct reader *r);
+/* What follows a function's parameters; `out`: the values that it returns. */
+void read_body(struct reader *r, struct text_function *f, struct builder *b, value_vec *out);
+/* The blocks of a region, behind the arguments of the first, and the values that `end` returns; the '}' is consumed.
+ * False, and nothing is read, if there is only one. */
+bool read_region_blocks(struct reader *r, const char *end, struct builder *b, value_vec *out);
+/* @name(values) : (types) -> types, with the function's body in its place. */
+void read_call(struct reader *r, struct builder *b, value_vec *out);
+/* Fails when a text has become too long by calls and jumps. */
+void rd_count(struct reader *r);
 
 u64 read_scalar_bits(struct reader *r, enum dtype d);
 i64 read_enum(struct reader *r, const char *const *values);
