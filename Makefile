@@ -187,4 +187,4 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps tidy fuzz install clean demo test test-gpu test-articles gpu-kit
+.PHONY: all deps tidy fuzz install clean demo test test-gpu test-articles test-triton gpu-kit

@@ -117,7 +117,8 @@ bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 	u16 file = diags_add_source(&u->diags, name, text, len);
 	size_t n = strlen(name);
 	if ((n > 5 && !strcmp(name + n - 5, ".ttir")) || (n > 6 && !strcmp(name + n - 6, ".ttgir"))) {
-		u->parsed = kernel_parse(&u->ir, file);
+		u->std = standard.std;
+		u->parsed = kernel_parse(&u->ir, file, text_library_new(&u->ir, u->std));
 		return !u->diags.nerrors;
 	}
 	u->std = standard.std;

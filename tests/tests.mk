@@ -44,6 +44,12 @@ $(BUILD)/articles-test: tests/articles/articles.c runtime/tl.h $(BUILD)/libtl.so
 test-articles: $(BUILD)/tlc $(BUILD)/articles-test
 	$(Q)sh tests/articles/run.sh $(ARTICLES) $(BUILD)
 
+# PY is a Python with the package triton, of which N variants of each kernel are exchanged
+N = 2
+PY = python3
+test-triton: $(BUILD)/tlc $(BUILD)/test-run
+	$(Q)sh tests/triton/run.sh $(BUILD) $(PY) $(N)
+
 GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
 test-gpu: all $(GPU_PROGRAMS)
 	$(Q)sh tests/gpu.sh $(BUILD)

@@ -360,6 +360,8 @@ struct val call_std(struct eval *e, const char *name, const struct val *args, u3
 	name = intern_str(e->ctx->names, name);
 	const struct func *own = library_function(e, name);
 	struct val f = own ? (struct val){.kind = V_FUNC, .func = own} : namespace_lookup(e, NS_TL, name);
+	if (f.kind == V_ERROR)
+		f = namespace_lookup(e, NS_LIBDEVICE, name);
 	tl_assert(f.kind != V_ERROR);
 	return call_val(e, f, args, locs, nargs, NULL, 0, e->b.loc);
 }

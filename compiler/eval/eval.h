@@ -53,6 +53,10 @@ struct eval_request {
 /* NULL after an error, which is in ctx->diags. */
 struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *req);
 
+/* For the reader of IR text: see ir/library.h. */
+struct text_library;
+const struct text_library *text_library_new(struct ir_context *ctx, const struct module *std);
+
 /* What the decorators of a kernel say, triton.autotune and triton.heuristics and those like them, as far as host code
  * is evaluated. */
 struct tuned_value {

@@ -476,8 +476,10 @@ void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg);
 
 void kernel_print(const struct kernel *k, struct strbuf *out);
 void kernel_dump(const void *kernel, FILE *out); /* for crash_scope */
-/* Reads the text of one kernel (TTIR, without layouts); NULL after an error. */
-struct kernel *kernel_parse(struct ir_context *c, u16 file);
+/* Reads the text of one kernel (TTIR, or placed as tlc prints it); NULL after an error. library: see ir/library.h; it
+ * may be NULL. */
+struct text_library;
+struct kernel *kernel_parse(struct ir_context *c, u16 file, const struct text_library *library);
 
 /* Checks every operation against the table. The first violation is a bug in tlc: `what` names the culprit pass. For
  * text from a user (`report` set) violations are diagnosed instead, and false is returned. */

@@ -240,6 +240,9 @@ static struct op *read_generic(struct reader *r, struct builder *b, enum opcode 
 		read_dict(r, code, &p.attrs), rd_expect(r, ">");
 	rd_expect(r, "(");
 	rd_expect(r, "{");
+	i64 pack = code == IR_MAP ? p.attrs.slot[ATTR_MAP_PACK] : 1;
+	if (pack > 1)
+		unpack_map(r, b, pack, &p.operands), p.attrs.slot[ATTR_MAP_PACK] = 1;
 	if (r->failed)
 		return NULL;
 	struct op *o = make(r, b, code, &p, 1);
@@ -258,7 +261,10 @@ static struct op *read_generic(struct reader *r, struct builder *b, enum opcode 
 	rd_expect(r, "->");
 	read_result_types(r, &p.results);
 	set_attrs(o, &p.attrs);
-	op_set_results(r->ctx, o, p.results.at, p.results.len);
+	if (pack > 1)
+		pack_map(r, b, pack, o, &p.results);
+	else
+		op_set_results(r->ctx, o, p.results.at, p.results.len);
 	return o;
 }
 
@@ -458,71 +464,20 @@ static const struct {
 	{"arith.bitcast", IR_BITCAST, "$0 {} : t0 to r"},
 };
 
-/* ttg.barrier all, or of some memory: local|global_read|global_write */
-static struct op *read_barrier(struct reader *r, struct builder *b)
-{
-	struct parsed p = {0};
-	do
-		read_word(r, false);
-	while (!r->failed && rd_accept(r, "|"));
-	read_dict(r, IR_BARRIER, &p.attrs);
-	return make(r, b, IR_BARRIER, &p, 0);
-}
-
-/* ub.poison : type, any value at all: zero. */
-static struct op *read_poison(struct reader *r, struct builder *b)
-{
-	rd_expect(r, ":");
-	const struct type *t = read_type(r);
-	if (r->failed)
-		return NULL;
-	if (!type_is_ptr(t))
-		return build_constant(b, t, 0)->def;
-	struct value *zero = build_constant(b, type_with_dtype(r->ctx, t, DT_I64), 0);
-	return build1(b, IR_INT_TO_PTR, t, zero)->def;
-}
-
-/* tt.cat: the elements of both tiles, of one dimension, in any order; here in that of the operands. */
-static struct op *read_cat(struct reader *r, struct builder *b)
-{
-	struct parsed p = {0};
-	read_format(r, IR_JOIN, "$0, $1 {} : t0 -> r", &p);
-	if (r->failed)
-		return NULL;
-	const struct type *t = p.operands.at[0]->type, *u = p.results.at[0];
-	if (!type_is_tensor(t) || t->rank != 1 || p.operands.at[1]->type != t || !type_is_tensor(u) ||
-	    u->rank != 1 || u->elem != t->elem || u->shape[0] != 2 * t->shape[0]) {
-		rd_fail_at(r, b->loc, "tt.cat: joins two tiles of one dimension and type");
-		return NULL;
-	}
-	struct value *pairs = build2(b, IR_JOIN, type_tensor(r->ctx, t->elem, 2, (i32[]){t->shape[0], 2}),
-				     p.operands.at[0], p.operands.at[1]);
-	struct value *rows = build1(b, IR_TRANS, type_tensor(r->ctx, t->elem, 2, (i32[]){2, t->shape[0]}), pairs);
-	rows->def->attr[ATTR_ORDER] = perm_pack((int[]){1, 0}, 2);
-	return build1(b, IR_RESHAPE, u, rows)->def;
-}
-
-/* An operation of Triton's that is none here but made of others; false if `name` is none of them. */
-static bool read_composed(struct reader *r, struct builder *b, const char *name, struct op **out)
-{
-	static const struct {
-		const char *name;
-		struct op *(*read)(struct reader *, struct builder *);
-	} composed[] = {{"ttg.barrier", read_barrier}, {"ub.poison", read_poison}, {"tt.cat", read_cat}};
-	for (u32 i = 0; i < ARRAY_LEN(composed); i++)
-		if (!strcmp(composed[i].name, name)) {
-			*out = composed[i].read(r, b);
-			return true;
-		}
-	return false;
-}
-
 static struct op *read_formatted(struct reader *r, struct builder *b, enum opcode code, const char *format)
 {
 	struct parsed p = {0};
 	read_format(r, code, format, &p);
 	if (r->failed)
 		return NULL;
+	const struct type *first = p.operands.len ? p.operands.at[0]->type : NULL;
+	if ((code == IR_ABSF || code == IR_NEGF) && dtype_is_fp8(type_dtype(first)) && !type_is_ptr(first))
+		return build_sign_change(b, code, p.operands.at[0]);
+	/* indices have no sign, which those of 32 bits would not need */
+	if (code == IR_GATHER && p.operands.len == 2 && type_elem_bits(p.operands.at[1]->type) < 32) {
+		const struct type *wide = type_with_dtype(r->ctx, p.operands.at[1]->type, DT_I32);
+		p.operands.at[1] = build1(b, IR_EXTUI, wide, p.operands.at[1]);
+	}
 	if (op_info[code].results == 2 && p.results.len == 1)
 		vec_push(r->ctx->arena, &p.results, p.results.at[0]);
 	if (op_info[code].results == 1 && !p.results.len && p.operands.len)
@@ -536,7 +491,7 @@ static struct op *read_formatted(struct reader *r, struct builder *b, enum opcod
 static struct op *read_named(struct reader *r, struct builder *b, const char *name, u32 start)
 {
 	struct op *o;
-	if (read_composed(r, b, name, &o))
+	if (read_composed_op(r, b, name, &o) || read_library_op(r, b, name, &o))
 		return o;
 	int code = -1;
 	const char *format = NULL;
@@ -576,8 +531,8 @@ static void read_op_names(struct reader *r, struct op_names *out)
 	rd_expect(r, "=");
 }
 
-/* The results of a function that is inlined. */
-static void name_call_results(struct reader *r, const struct op_names *names, const value_vec *v)
+/* Results that are not those of one operation. */
+static void name_results(struct reader *r, const struct op_names *names, const value_vec *v)
 {
 	if (r->failed || !names->n)
 		return;
@@ -601,20 +556,30 @@ void read_op(struct reader *r, struct builder *b)
 	value_vec returned = {0};
 	bool call = !strcmp(word, "tt.call");
 	struct op *o = NULL;
+	if (!strcmp(word, "tt.make_tensor_descriptor")) {
+		read_make_descriptor(r, names.n ? names.at[0] : "", loc);
+		return;
+	}
 	if (call)
 		read_call(r, b, &returned);
 	else
 		o = read_named(r, b, word, start);
-	if (!o && !call)
+	if (r->failed)
 		return;
+	if (r->made.len) {
+		o = NULL;
+		returned = r->made;
+		r->made = (value_vec){0};
+	}
 	rd_skip_loc(r);
-	i64 n = call ? returned.len : o->nresults;
+	i64 n = o ? o->nresults : returned.len; /* an operation that is made of others may leave no one that counts */
 	if (n != names.nresults && !r->failed && (names.nresults || (o && op_info[o->code].results >= 0)))
 		rd_fail_at(r, loc,
-			   arena_printf(r->ctx->arena, "'%s' has %lld result%s, and this names %lld", word, (long long)n,
+			   arena_printf(r->ctx->arena, "'%s' has %lld result%s, and this names %lld", word,
+					(long long)n,
 					n == 1 ? "" : "s", (long long)names.nresults));
-	if (call)
-		name_call_results(r, &names, &returned);
+	if (!o)
+		name_results(r, &names, &returned);
 	for (i64 i = 0; o && i < names.n && !r->failed; i++)
 		rd_define(r, names.at[i], &o->results[i]);
 }
@@ -640,28 +605,43 @@ static void read_block(struct reader *r, struct block *b)
 static void read_params(struct reader *r, struct kernel *k)
 {
 	VEC(struct kernel_param) params = {0};
+	struct noted {
+		struct descriptor *d;
+		struct loc loc;
+	};
+	VEC(struct noted) descriptors = {0};
 	rd_expect(r, "(");
 	if (!rd_accept(r, ")")) {
 		do {
 			struct kernel_param q = {.name = read_name(r)};
 			struct attrs attrs = {0};
 			rd_expect(r, ":");
-			const struct type *t = read_type(r);
+			struct noted d;
+			rd_skip_space(r);
+			d.loc = rd_here(r, 1);
+			const struct type *t = read_descriptor_param(r, &d.d);
+			t = t ? t : read_type(r);
 			if (!r->failed && t->kind != TY_SCALAR && t->kind != TY_PTR)
-				rd_fail(r, "a kernel takes scalars and pointers");
+				rd_fail(r, "a kernel takes scalars, pointers and descriptors");
 			read_dict(r, IR_ADDI, &attrs);
 			rd_skip_loc(r);
 			if (r->failed)
 				return;
 			q.value = block_add_arg(r->ctx, k->body, t);
-			q.divisibility = attrs.hints ? attrs.hints->divisibility[0] : 0;
-			rd_define(r, q.name, q.value);
+			q.divisibility = attrs.hints ? attrs.hints->divisibility[0] : d.d ? 16 : 0;
+			if (!d.d)
+				rd_define(r, q.name, q.value);
+			vec_push(r->ctx->arena, &descriptors, d);
 			q.value->name = q.name;
 			q.leaf = params.len;
 			vec_push(r->ctx->arena, &params, q);
 		} while (rd_accept(r, ","));
 		rd_expect(r, ")");
 	}
+	for (u32 i = 0; i < params.len && !r->failed; i++)
+		if (descriptors.at[i].d)
+			descriptor_of_params(r, descriptors.at[i].d, params.at[i].name, &params.at[i], params.len - i,
+					     descriptors.at[i].loc);
 	k->params = params.at;
 	k->nparams = params.len;
 }
@@ -686,10 +666,11 @@ static struct kernel *read_kernel(struct reader *r, struct text_function *f)
 	return r->failed ? NULL : k;
 }
 
-struct kernel *kernel_parse(struct ir_context *c, u16 file)
+struct kernel *kernel_parse(struct ir_context *c, u16 file, const struct text_library *library)
 {
 	struct reader r = {.ctx = c, .diags = c->diags, .src = c->diags->sources.at[file], .file = file, .line = 1};
-	r.values.arena = c->arena;
+	r.library = library;
+	r.values.arena = r.descriptors.arena = c->arena;
 	read_aliases(&r);
 	bool module = rd_accept(&r, "module");
 	if (module) {

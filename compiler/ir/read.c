@@ -185,7 +185,11 @@ const struct type *read_type(struct reader *r)
 		return i32_type;
 	if (rd_accept(r, "!tt.ptr")) {
 		rd_expect(r, "<");
-		const struct type *elem = ++r->type_depth < 8 ? read_type(r) : (rd_fail(r, "nested too deeply"), i32_type);
+		const struct type *elem = i32_type;
+		if (++r->type_depth < 8)
+			elem = read_type(r);
+		else
+			rd_fail(r, "nested too deeply");
 		r->type_depth--;
 		rd_expect(r, ">");
 		return type_ptr(r->ctx, elem);
@@ -194,6 +198,11 @@ const struct type *read_type(struct reader *r)
 		return read_tile(r, false);
 	if (rd_accept(r, "!ttg.memdesc"))
 		return read_tile(r, true);
+	if (rd_accept(r, "!tt.tensordesc")) { /* where a type is only skipped */
+		rd_skip_space(r);
+		rd_skip_brackets(r);
+		return i32_type;
+	}
 	rd_skip_space(r);
 	struct loc at = rd_here(r, 1);
 	const char *word = read_word(r, false);
@@ -259,7 +268,9 @@ struct value *read_value(struct reader *r)
 			return of_call;
 	}
 	if (!r->failed && (!v || index < 0 || (index && (!v->def || index >= v->def->nresults)))) {
-		rd_fail_at(r, at, arena_printf(r->ctx->arena, "'%%%s' is not defined here", name));
+		const char *what = map_get(&r->descriptors, name) ? "is a descriptor, which is not passed on"
+								  : "is not defined here";
+		rd_fail_at(r, at, arena_printf(r->ctx->arena, "'%%%s' %s", name, what));
 		v = NULL;
 	}
 	return v && index ? &v->def->results[index] : v;

@@ -3,6 +3,7 @@
 #ifndef TLC_IR_READ_H
 #define TLC_IR_READ_H
 
+#include "ir/library.h"
 #include "ir/text.h"
 
 /* A layout as in the text: the coordinates of each bit. The tile's shape is that of the type that names the layout. */
@@ -48,10 +49,13 @@ struct reader {
 	u16 file;
 	u32 at, line, line_at;
 	bool failed;
+	const struct text_library *library; /* NULL: none */
+	struct map descriptors; /* interned name → struct descriptor */
 	struct map values; /* interned name → value, or the first of several results */
 	int depth, type_depth;
 	VEC(struct text_function *) functions;
 	struct text_function *function; /* whose body is being read */
+	value_vec made; /* the results of what was read last, where they are not those of one operation */
 	u32 count; /* operations, calls and jumps read */
 	VEC(struct alias) aliases;
 	struct kernel module; /* the module's attributes about its kernel */
@@ -117,6 +121,26 @@ bool read_region_blocks(struct reader *r, const char *end, struct builder *b, va
 void read_call(struct reader *r, struct builder *b, value_vec *out);
 /* Fails when a text has become too long by calls and jumps. */
 void rd_count(struct reader *r);
+
+/* read_library.c: operations that are calls of the library; false if `name` is none of them. *out: the operation with
+ * the result, or NULL. */
+bool read_library_op(struct reader *r, struct builder *b, const char *name, struct op **out);
+/* tt.make_tensor_descriptor, the result of which is called `name`. */
+void read_make_descriptor(struct reader *r, const char *name, struct loc loc);
+/* !tt.tensordesc<…> of a parameter, which is a pointer here, and the descriptor; NULL if it does not come next. */
+struct descriptor;
+const struct type *read_descriptor_param(struct reader *r, struct descriptor **out);
+/* The descriptor's parts are the parameters from its own, p[0], on. */
+void descriptor_of_params(struct reader *r, struct descriptor *d, const char *name, const struct kernel_param *p, u32 n,
+			  struct loc loc);
+
+/* read_compose.c: operations that are made of others; false if `name` is none of them. */
+bool read_composed_op(struct reader *r, struct builder *b, const char *name, struct op **out);
+/* arith.negf or math.absf of numbers of 8 bits. */
+struct op *build_sign_change(struct builder *b, enum opcode code, struct value *v);
+/* A map of `pack` elements of each operand at a time becomes one of as many tiles; its results go to r->made. */
+void unpack_map(struct reader *r, struct builder *b, i64 pack, value_vec *operands);
+void pack_map(struct reader *r, struct builder *b, i64 pack, struct op *o, const struct type_vec *types);
 
 u64 read_scalar_bits(struct reader *r, enum dtype d);
 i64 read_enum(struct reader *r, const char *const *values);

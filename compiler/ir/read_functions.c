@@ -255,7 +255,8 @@ static void read_path(struct reader *r, struct builder *b, value_vec *out)
 		if (!*rd_cur(r))
 			rd_fail(r, "the file ends inside a block");
 		else if (*rd_cur(r) == '}' || *rd_cur(r) == '^')
-			rd_fail(r, arena_printf(r->ctx->arena, "expected %s or a jump, which end a block", r->function->end));
+			rd_fail(r, arena_printf(r->ctx->arena, "expected %s or a jump, which end a block",
+						r->function->end));
 		else if (rd_accept(r, r->function->end))
 			return read_return(r, out);
 		else if (rd_accept(r, "cf.cond_br"))

@@ -177,15 +177,23 @@ static struct module *find_module(struct suite *s, const char *path)
 	return s->modules = m;
 }
 
-/* One line of the file `commands` for each different variant. */
-static void note_command(struct suite *s, const char *path, const char *text, const char *kernel, const tl_config *cfg,
-			 const tl_arg *args, size_t nargs)
+/* The command line for a launch, to be freed. */
+static char *command_of(const char *path, const char *text, const char *kernel, const tl_config *cfg,
+			const tl_arg *args, size_t nargs)
 {
 	char *line = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&line, &len);
 	write_command(f, path, text, kernel, cfg, args, nargs);
 	fclose(f);
+	return line;
+}
+
+/* One line of the file `commands` for each different variant. */
+static void note_command(struct suite *s, const char *path, const char *text, const char *kernel, const tl_config *cfg,
+			 const tl_arg *args, size_t nargs)
+{
+	char *line = command_of(path, text, kernel, cfg, args, nargs);
 	uint64_t h = hash(line);
 	for (int i = 0; i < s->nseen; i++)
 		if (s->seen[i] == h) {
@@ -197,6 +205,16 @@ static void note_command(struct suite *s, const char *path, const char *text, co
 		exit(2);
 	s->seen[s->nseen++] = h;
 	fputs(line, s->commands);
+	free(line);
+}
+
+static void launch_from_text(struct suite *s, const char *path, const char *text, const char *kernel,
+			     const tl_config *cfg, const tl_arg *args, size_t nargs)
+{
+	bool constant[64];
+	char *line = command_of(path, text, kernel, cfg, args, nargs);
+	constant_parameters(text, kernel, args, constant, nargs);
+	text_after(s, hash(line), kernel, cfg, args, constant, nargs);
 	free(line);
 }
 
@@ -238,7 +256,11 @@ tl_status launch(struct suite *s, const char *kernel, const tl_config *cfg, cons
 		return TL_ERR_FILE;
 	if (s->commands)
 		note_command(s, path, m->text, kernel, cfg, args, nargs);
+	if (s->texts)
+		text_before(s);
 	tl_status status = try_launch(s, m->module, kernel, cfg, args, nargs);
+	if (s->texts && !status)
+		launch_from_text(s, path, m->text, kernel, cfg, args, nargs);
 	char *text = strdup(tl_error(s->ctx));
 	if (too_large(s, status) && small_gpu(s))
 		case_skip(s, "it needs more shared memory than this GPU has");
@@ -321,13 +343,14 @@ static bool read_resume(struct suite *s, const char *text, char *device)
 
 static void usage(void)
 {
-	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--sources DIR] [FILTER]\n"
+	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--sources DIR] [--texts DIR] [FILTER]\n"
 	       "  FILTER         only cases whose name contains it\n"
 	       "  -v             every case, with its time\n"
 	       "  --every-pass   on the interpreter: the IR after each pass against the one before "
 	       "it, and facts against values\n"
 	       "  --shard I/N    of the cases, the I-th of N shares (I from 0)\n"
 	       "  --sources DIR  writes DIR/commands: for each variant launched, the tlc command that compiles it\n"
+	       "  --texts DIR    every launch a second time, from DIR/HASH.ttir, where there is one: see texts.c\n"
 	       "Environment: TL_DEVICE, one device instead of all; TL_TESTS, the folder of the kernels.\n");
 }
 
@@ -340,6 +363,8 @@ static bool read_options(struct suite *s, int argc, char **argv, char *resumed)
 			setenv("TL_DEVICE", "interp", 1), setenv("TL_INTERP_CHECK", "passes,facts", 0);
 		else if (!strcmp(argv[i], "--sources") && i + 1 < argc)
 			s->sources = argv[++i];
+		else if (!strcmp(argv[i], "--texts") && i + 1 < argc)
+			s->texts = argv[++i];
 		else if (!strcmp(argv[i], "--shard") && i + 1 < argc) {
 			if (sscanf(argv[++i], "%d/%d", &s->shard, &s->shards) != 2 || s->shards < 1)
 				return false;
@@ -410,6 +435,9 @@ int run_themes(int argc, char **argv, const struct theme *themes, int n)
 	if (s.commands)
 		fclose(s.commands);
 	free(self.argv);
+	if (s.texts)
+		printf("%d launches from texts with the same bits, %d with others, %d without a text\n", s.same,
+		       s.differ, s.notext);
 	if (s.nskipped)
 		printf("%d skipped\n", s.nskipped);
 	printf("%d passed, %d failed\n", s.passed, s.nfailed);

@@ -141,5 +141,7 @@ int run_themes(int argc, char **argv, const struct theme *themes, int n);
 /* sources.c: the command line of tlc that compiles the same variant. */
 void write_command(FILE *out, const char *path, const char *text, const char *kernel, const tl_config *cfg,
 		   const tl_arg *args, size_t nargs);
+/* Which of the kernel's parameters are compile-time values. */
+void constant_parameters(const char *text, const char *kernel, const tl_arg *args, bool *constant, size_t nargs);
 
 #endif

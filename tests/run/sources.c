@@ -124,3 +124,11 @@ void write_command(FILE *f, const char *path, const char *text, const char *kern
 		fprintf(f, " --debug");
 	fprintf(f, "\n");
 }
+
+void constant_parameters(const char *text, const char *kernel, const tl_arg *args, bool *constant, size_t nargs)
+{
+	struct parameter p[64];
+	int n = parameters(text, kernel, p, COUNT(p));
+	for (int i = 0; i < (int)nargs; i++)
+		constant[i] = i >= n || p[i].constant || args[i].kind == TL_ARG_NONE;
+}

@@ -28,6 +28,9 @@ struct suite {
 	int passed, nfailed, nskipped;
 	const char *sources; /* folder for command lines, or NULL */
 	FILE *commands;
+	const char *texts; /* folder of texts to launch as well, or NULL: see texts.c */
+	unsigned char **before; /* the arrays in front of a launch */
+	int same, differ, notext; /* launches from texts: with the same bits; without a text */
 	uint64_t *seen; /* hashes of the command lines written */
 	int nseen;
 };
@@ -37,5 +40,10 @@ bool arrays_upload(struct suite *s);
 /* Reads back and compares; fails the case at the first array that differs. */
 void arrays_check(struct suite *s);
 void arrays_free(struct suite *s);
+
+/* texts.c: around a launch, which is done again from the text `hash`. constant: the parameters that the text lacks. */
+void text_before(struct suite *s);
+void text_after(struct suite *s, unsigned long long hash, const char *kernel, const tl_config *cfg,
+		const tl_arg *args, const bool *constant, size_t nargs);
 
 #endif

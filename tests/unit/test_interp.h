@@ -36,7 +36,7 @@ static inline struct test *test_open(const char *params, const char *body)
 	diags_init(&t->diags, &t->arena);
 	ir_context_init(&t->ir, &t->arena, &t->names, &t->diags);
 	const char *text = arena_printf(&t->arena, "tt.func public @k(%s) {\n%s\ntt.return\n}\n", params, body);
-	t->kernel = kernel_parse(&t->ir, diags_add_source(&t->diags, "k.ttir", text, strlen(text)));
+	t->kernel = kernel_parse(&t->ir, diags_add_source(&t->diags, "k.ttir", text, strlen(text)), NULL);
 	if (!t->kernel)
 		fail_msg("%s\n%s", t->diags.text.at, text);
 	t->program = interp_prepare(&t->arena, t->kernel);
