@@ -9,6 +9,7 @@
 #include "opt/axis.h"
 #include "opt/pass.h"
 #include "opt/ranges.h"
+#include "opt/undefined.h"
 #include "place/place.h"
 #include "target/target.h"
 
@@ -463,6 +464,8 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	struct kernel *k = compile_ir(u, func, args, o);
 	if (!k || !begin(&r, k, out))
 		return false;
+	if (!u->parsed)
+		warn_of_undefined(k, &u->diags);
 	const struct pass_list *list = &pass_lists[o->target.kind];
 	after_step(&r, "eval", start);
 	tell(&r, "eval");

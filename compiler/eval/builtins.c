@@ -501,7 +501,7 @@ struct val bi_assume(struct eval *e, const struct args *a)
 	if (known == -1)
 		build(&e->b, IR_ASSUME, &cond, 1, NULL, 0, 0);
 	if (known == 0)
-		return eval_error(e, E_ASSUME_FALSE, a->loc[0]);
+		diag(e->diags, W_ASSUME_FALSE, user_loc(e, a->loc[0]));
 	return val_none();
 }
 

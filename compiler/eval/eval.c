@@ -261,19 +261,25 @@ static struct outcome exec_with(struct eval *e, const struct stmt *s, const stru
 	return exec_body(e, &s->body, 0, rest);
 }
 
+/* An expression as a statement. */
+static void exec_expr(struct eval *e, const struct expr *x)
+{
+	const struct op *before = e->b.block->last;
+	if (is_host_call(e, x)) {
+		if (!e->frame->func->host)
+			diag(e->diags, W_HOST_CALL, user_loc(e, x->loc), x->a->name);
+	} else if (x->kind == EX_IFEXP) {
+		eval_ternary(e, x, false);
+	} else {
+		struct val v = eval_expr(e, x);
+		warn_of_unused(e, x, &v, before);
+	}
+}
+
 static struct outcome exec_stmt(struct eval *e, const struct stmt *s, const struct cont *rest)
 {
 	switch (s->kind) {
-	case ST_EXPR:
-		if (is_host_call(e, s->value) && e->frame->func->host)
-			break;
-		if (is_host_call(e, s->value))
-			diag(e->diags, W_HOST_CALL, user_loc(e, s->value->loc), s->value->a->name);
-		else if (s->value->kind == EX_IFEXP)
-			eval_ternary(e, s->value, false);
-		else
-			eval_expr(e, s->value);
-		break;
+	case ST_EXPR: exec_expr(e, s->value); break;
 	case ST_ASSIGN: assign_all(e, s, eval_expr(e, s->value)); break;
 	case ST_AUG: {
 		struct expr sum = {.kind = EX_BINARY, .op = s->op, .loc = s->loc, .a = s->target, .b = s->value};

@@ -238,6 +238,10 @@ struct val eval_ternary(struct eval *e, const struct expr *x, bool used);
 struct outcome exec_for(struct eval *e, const struct stmt *s, const struct cont *rest);
 struct outcome exec_while(struct eval *e, const struct stmt *s);
 
+/* unused.c */
+/* v is what the statement x has given, for which the operations behind `before` (NULL: of the block) were made. */
+void warn_of_unused(struct eval *e, const struct expr *x, const struct val *v, const struct op *before);
+
 /* names.c */
 struct val eval_name(struct eval *e, const char *name, struct loc at);
 /* What host code of m gives the name; an error's value, if it is not known. False: nothing does. */
