@@ -176,33 +176,48 @@ static void leave_out(struct elements *e, const struct elements *by, u32 along)
 			e->gaps[e->ngaps++] = e->gaps[i];
 }
 
-/* Adds the gaps of a load for each condition of the mask v. `path` leads from v to the mask's shape, innermost last. */
+/* A part of a mask, and the shape operations that make the mask's shape of it, innermost first. */
 struct path {
 	const struct op *o;
 	const struct path *outer;
 };
-static void add_conditions(const struct walker *w, struct elements *e, const struct op *load, const struct value *v,
-			   const struct path *outer)
+struct part {
+	const struct value *v;
+	const struct path *path;
+};
+
+static void add_condition(const struct walker *w, struct elements *e, const struct op *load, struct part part)
 {
-	const struct op *o = v->def;
-	struct path path = {o, outer};
-	u64 bits;
-	if (value_const_bits(v, &bits))
-		return;
-	if (o && (op_is_shape(o) || o->code == IR_SPLAT)) {
-		add_conditions(w, e, load, operand(o, 0), &path);
-		return;
-	}
-	if (o && o->code == IR_ANDI) {
-		add_conditions(w, e, load, operand(o, 0), outer);
-		add_conditions(w, e, load, operand(o, 1), outer);
-		return;
-	}
-	u32 along = elements_of(w, v)->changes;
-	for (; outer && along != UNKNOWN; outer = outer->outer)
-		along = outer->o->code == IR_SPLAT ? 0 : moved(outer->o, along);
+	u32 along = elements_of(w, part.v)->changes;
+	for (const struct path *p = part.path; p && along != UNKNOWN; p = p->outer)
+		along = moved(p->o, along);
 	if (along != UNKNOWN)
-		add_gap(e, (struct gap){load, v, along});
+		add_gap(e, (struct gap){load, part.v, along});
+}
+
+/* Adds the gaps of a load for each condition of its mask. */
+static void add_conditions(struct walker *w, struct elements *e, const struct op *load)
+{
+	VEC(struct part) work = {0};
+	u32 walk = begin_walk(w->k->ctx);
+	vec_push(&w->scratch, &work, ((struct part){operand(load, 1), NULL}));
+	while (work.len) {
+		struct part part = work.at[--work.len];
+		const struct op *o = part.v->def;
+		u64 bits;
+		if (!first_visit(part.v, walk) || value_const_bits(part.v, &bits))
+			continue;
+		if (o && (op_is_shape(o) || o->code == IR_SPLAT)) {
+			struct path path = {o, part.path};
+			part = (struct part){operand(o, 0), arena_dup(&w->scratch, &path, sizeof path)};
+			vec_push(&w->scratch, &work, part);
+		} else if (o && o->code == IR_ANDI) {
+			for (u32 i = 0; i < 2; i++)
+				vec_push(&w->scratch, &work, ((struct part){operand(o, i), part.path}));
+		} else {
+			add_condition(w, e, load, part);
+		}
+	}
 }
 
 /* --- uses ------------------------------------------------------------------------------------------------------ */
@@ -314,7 +329,7 @@ static struct elements visit_load(struct walker *w, const struct op *o)
 		e.changes |= elements_of(w, operand(o, 2))->changes;
 		fill(&e, operand(o, 2), mask->changes);
 	} else if (mask && w->follows) {
-		add_conditions(w, &e, o, operand(o, 1), NULL);
+		add_conditions(w, &e, o);
 	}
 	return e;
 }
