@@ -234,12 +234,21 @@ static bool read_signature(struct command *c, const struct func *f, struct arg_s
 	return true;
 }
 
+/* What Triton's launches take among the arguments. */
+static const char *option_of(const char *name)
+{
+	if (!strcmp(name, "num_warps"))
+		return "; the number of warps is --num-warps N";
+	return strcmp(name, "num_stages") ? "" : "; the number of stages is --num-stages N";
+}
+
 static bool read_arguments(struct command *c, const struct func *f, struct arg_spec *args)
 {
 	for (u32 i = 0; i < c->defines.len; i++) {
 		int k = find_param(f, c->defines.at[i].name, strlen(c->defines.at[i].name));
 		if (k < 0) {
-			complain(0, "-D: '%s' has no parameter '%s'", f->name, c->defines.at[i].name);
+			complain(0, "-D: '%s' has no parameter '%s'%s", f->name, c->defines.at[i].name,
+				 option_of(c->defines.at[i].name));
 			return false;
 		}
 		if (args[k].constant) {

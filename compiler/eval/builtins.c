@@ -67,6 +67,23 @@ static const char *callee(const struct eval *e, const struct args *a)
 	return name;
 }
 
+/* The error of a run-time value v where one of compile time is needed. */
+static void not_constexpr(struct eval *e, const struct args *a, u32 i, const struct val *v)
+{
+	eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, v));
+	const struct frame *f = e->frame;
+	while (f->func->module->is_library && f->caller)
+		f = f->caller;
+	for (u32 k = 0; k < f->func->nparams; k++)
+		if (v->kind == V_TENSOR && !v->ssa->def && v->ssa->name == f->func->params[k].name) {
+			diag_hint(e->diags, "make the parameter a constexpr: `%s: tl.constexpr`%s", v->ssa->name,
+				  f->caller ? "" : ", and pass its value with -D");
+			return;
+		}
+	diag_hint(e->diags, "make it a parameter `x: tl.constexpr` or a variable `x: tl.constexpr = …`; what a loop or a "
+			    "run-time `if` assigns is a run-time value");
+}
+
 bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
 {
 	const struct val *v = &a->at[i], n = known_number(*v);
@@ -75,7 +92,7 @@ bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
 		return true;
 	}
 	if (v->kind == V_TENSOR) {
-		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, v));
+		not_constexpr(e, a, i, v);
 		return false;
 	}
 	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "an integer", describe(e, v));
@@ -87,7 +104,7 @@ bool arg_bool(struct eval *e, const struct args *a, u32 i, bool *out)
 	struct value *cond;
 	struct val v = known_number(a->at[i]);
 	if (v.kind == V_TENSOR) {
-		eval_error(e, E_ARG_NOT_CONSTEXPR, a->loc[i], arg_name(e, a, i), callee(e, a), describe(e, &v));
+		not_constexpr(e, a, i, &v);
 		return false;
 	}
 	*out = truth(e, v, a->loc[i], &cond) == 1;
@@ -509,9 +526,10 @@ struct val bi_static_assert(struct eval *e, const struct args *a)
 {
 	struct value *cond;
 	int known = truth(e, known_number(a->at[0]), a->loc[0], &cond);
-	if (known == -1)
+	bool in_library = e->frame->func->module->is_library; /* its text says what has to be known */
+	if (known == -1 && !in_library)
 		return eval_error(e, E_STATIC_ASSERT_RUNTIME, a->loc[0]);
-	if (known == 0)
+	if (known == 0 || known == -1)
 		return eval_error(e, E_STATIC_ASSERT, a->loc[0],
 				  a->at[1].kind == V_STR && a->at[1].len ? a->at[1].text : source_text(e, a->loc[0]));
 	return val_none();

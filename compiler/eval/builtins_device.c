@@ -45,8 +45,11 @@ struct val bi_device_print(struct eval *e, const struct args *a)
 	struct val v, list = a->at[1];
 	i64 is_signed = 0;
 	bool hex;
-	if (a->at[0].kind != V_STR)
-		return eval_error(e, E_ARG_KIND, a->loc[0], "prefix", a->b->name, "a string", describe(e, &a->at[0]));
+	if (a->at[0].kind != V_STR) {
+		eval_error(e, E_ARG_KIND, a->loc[0], "prefix", a->b->name, "a string", describe(e, &a->at[0]));
+		diag_hint(e->diags, "a text comes first: %s(\"x:\", x)", a->b->name);
+		return val_error();
+	}
 	if (!arg_bool(e, a, 2, &hex))
 		return val_error();
 	if (list.nitems > ARRAY_LEN(ops))

@@ -104,6 +104,18 @@ static bool arg_target(struct eval *e, const struct args *a, struct val *p)
 	return !p->is_const;
 }
 
+/* A store, or an atomic, never widens its pointer. */
+static bool fits_pointer(struct eval *e, const struct args *a, const struct val *p, const struct val *v,
+			 const struct val *mask)
+{
+	if (is_tile(p) || !(is_tile(v) || is_tile(mask)))
+		return true;
+	eval_error(e, E_STORE_SCALAR_POINTER, is_tile(v) ? a->loc[1] : a->loc[2],
+		   describe_type(e, is_tile(v) ? v : mask));
+	diag_hint(e->diags, "a store never widens its pointer: add offsets to it, as in ptr + tl.arange(0, N)");
+	return false;
+}
+
 struct val bi_store(struct eval *e, const struct args *a)
 {
 	static const char *const caches[] = {"", "", ".cg", ".wb", ".cs", ".wt", "", NULL};
@@ -117,12 +129,8 @@ struct val bi_store(struct eval *e, const struct args *a)
 	    !no_block_pointer_options(e, a, 3, 0))
 		return val_error();
 
-	if (!is_tile(&p) && (is_tile(&v) || is_tile(&mask))) {
-		struct val r = eval_error(e, E_STORE_SCALAR_POINTER, is_tile(&v) ? a->loc[1] : a->loc[2],
-					  describe_type(e, is_tile(&v) ? &v : &mask));
-		diag_hint(e->diags, "a store never widens its pointer: add offsets to it, as in ptr + tl.arange(0, N)");
-		return r;
-	}
+	if (!fits_pointer(e, a, &p, &v, &mask))
+		return val_error();
 	const struct type *t = p.ssa->type;
 	v = broadcast_to(e, v, t->rank, t->shape, a->loc[1]);
 	if (mask.kind != V_NONE)
@@ -135,6 +143,8 @@ struct val bi_store(struct eval *e, const struct args *a)
 			       a->loc[1]);
 	else
 		v = cast_to(e, v, p.dtype, ROUND_DEFAULT, a->loc[1]);
+	if (v.kind == V_ERROR && a->at[1].kind == V_TENSOR && a->at[1].pointers)
+		diag_hint(e->diags, "to store what a pointer points to, load it first: tl.store(q, tl.load(p))");
 	if (v.kind == V_ERROR)
 		return v;
 	struct value *ops[] = {p.ssa, v.ssa, mask.kind == V_NONE ? NULL : mask.ssa};
@@ -186,7 +196,7 @@ struct val bi_atomic(struct eval *e, const struct args *a)
 	struct val p, v, mask;
 	i64 sem, scope;
 	if (!arg_target(e, a, &p) || !arg_tensor(e, a, 1, &v) || !arg_mask(e, a, 2, &mask) ||
-	    !arg_ordering(e, a, 3, &sem, &scope) || !atomic_type(e, a, &p))
+	    !arg_ordering(e, a, 3, &sem, &scope) || !atomic_type(e, a, &p) || !fits_pointer(e, a, &p, &v, &mask))
 		return val_error();
 	bool f = dtype_is_float(p.dtype), u = dtype_is_unsigned(p.dtype);
 	const struct type *t = p.ssa->type;

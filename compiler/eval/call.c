@@ -173,6 +173,13 @@ static struct val unknown_keyword(struct eval *e, const char *callee, const stru
 	return v;
 }
 
+static struct val missing_argument(struct eval *e, const char *callee, const char *name, struct loc at)
+{
+	struct val v = eval_error(e, E_MISSING_ARG, at, callee, name);
+	advise_call(e, callee);
+	return v;
+}
+
 static struct val call_builtin(struct eval *e, const struct builtin *b, const struct val *pos,
 			       const struct loc *pos_loc, u32 npos, const struct named_val *named, u32 nnamed,
 			       struct loc at)
@@ -234,7 +241,7 @@ static struct val call_builtin(struct eval *e, const struct builtin *b, const st
 		if (!given[i] && f[i].star)
 			bound[i] = val_tuple(NULL, 0);
 		else if (!given[i] && !f[i].optional)
-			return eval_error(e, E_MISSING_ARG, at, b->name, formal_name(e, &f[i]));
+			return missing_argument(e, b->name, formal_name(e, &f[i]), at);
 		if (bound[i].kind == V_ERROR)
 			return val_error();
 	}
@@ -292,7 +299,7 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 			bound[i] = eval_in_module(e, f, p->value);
 		e->frame = caller;
 		if (!given[i] && !p->value)
-			bound[i] = eval_error(e, E_MISSING_ARG, at, f->name, p->name);
+			bound[i] = missing_argument(e, f->name, p->name, at);
 		e->frame = &frame;
 		vec_push(e->arena, &frame.vars, ((struct binding){.name = p->name, .val = bound[i]}));
 	}
@@ -412,5 +419,13 @@ struct val eval_call(struct eval *e, const struct expr *x)
 	}
 	if (failed)
 		return val_error();
+	if (x->a->kind == EX_ATTR && (callee.kind == V_TENSOR || callee.kind == V_TYPE || callee.kind == V_TUPLE)) {
+		eval_error(e, E_NOT_CALLABLE, x->loc, describe(e, &callee));
+		if (callee.kind == V_TYPE && pos.len == 1)
+			diag_hint(e->diags, "x.to(%s) converts", source_text(e, x->a->loc));
+		else
+			diag_hint(e->diags, "'%s' is an attribute: leave out the parentheses", x->a->name);
+		return val_error();
+	}
 	return call_val(e, callee, pos.at, locs.at, pos.len, named.at, named.len, x->loc);
 }

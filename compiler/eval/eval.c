@@ -92,6 +92,13 @@ static void assign_name(struct eval *e, const char *name, struct val v, struct l
 	set_var(e, name, keep ? v : numbers_to_tensors(e, v, at));
 }
 
+static void unpack_error(struct eval *e, const struct expr *target, u32 nvalues)
+{
+	eval_error(e, E_UNPACK_COUNT, target->loc, target->nitems, PLURAL(target->nitems), nvalues, PLURAL(nvalues));
+	if (!nvalues)
+		diag_hint(e->diags, "a pointer has no shape: pass the sizes of its tensor as parameters of their own");
+}
+
 void assign(struct eval *e, const struct expr *target, struct val v, struct loc at)
 {
 	if (target->kind == EX_NAME) {
@@ -111,8 +118,7 @@ void assign(struct eval *e, const struct expr *target, struct val v, struct loc 
 	bool fits = v.kind == V_TUPLE && v.nitems == target->nitems;
 	if (!fits && v.kind != V_ERROR) {
 		if (v.kind == V_TUPLE)
-			eval_error(e, E_UNPACK_COUNT, target->loc, target->nitems, PLURAL(target->nitems), v.nitems,
-				   PLURAL(v.nitems));
+			unpack_error(e, target, v.nitems);
 		else
 			eval_error(e, E_UNPACK, target->loc, target->nitems, PLURAL(target->nitems), describe(e, &v));
 	}
@@ -265,6 +271,7 @@ static struct outcome exec_with(struct eval *e, const struct stmt *s, const stru
 static void exec_expr(struct eval *e, const struct expr *x)
 {
 	const struct op *before = e->b.block->last;
+	u32 errors = e->diags->nerrors;
 	if (is_host_call(e, x)) {
 		if (!e->frame->func->host)
 			diag(e->diags, W_HOST_CALL, user_loc(e, x->loc), x->a->name);
@@ -272,7 +279,8 @@ static void exec_expr(struct eval *e, const struct expr *x)
 		eval_ternary(e, x, false);
 	} else {
 		struct val v = eval_expr(e, x);
-		warn_of_unused(e, x, &v, before);
+		if (e->diags->nerrors == errors)
+			warn_of_unused(e, x, &v, before);
 	}
 }
 

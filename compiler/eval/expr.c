@@ -55,9 +55,14 @@ struct val unknown_attribute(struct eval *e, const struct val *v, const char *na
 		[NS_PROPAGATE_NAN] = "tl.PropagateNan",
 		[NS_PROFILER] = "triton.profiler.language",
 	};
+	bool of_triton = v->kind == V_NAMESPACE && v->namespace_ != NS_PYMATH && v->namespace_ != NS_PYTHON;
+	if (of_triton && triton_has(name))
+		return eval_error(e, E_NOT_YET, at, namespace_names[v->namespace_], name);
 	struct val r = v->kind == V_NAMESPACE
 			       ? eval_error(e, E_UNKNOWN_BUILTIN, at, namespace_names[v->namespace_], name)
 			       : eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, v), name);
+	if ((of_triton || v->kind == V_TENSOR) && advise_member(e, name))
+		return r;
 	const char *like = did_you_mean(name, near, n);
 	if (like)
 		diag_hint(e->diags, "did you mean '%s'?", like);
@@ -209,9 +214,35 @@ struct val get_item(struct eval *e, struct val v, struct val index, struct loc a
 	return v.items[i];
 }
 
+static struct val eval_attribute(struct eval *e, const struct expr *x)
+{
+	if (x->a->kind == EX_NAME)
+		e->attribute = x->name;
+	struct val v = eval_expr(e, x->a);
+	e->attribute = NULL;
+	return get_attribute(e, v, x->name, x->loc);
+}
+
+/* x.shape[i], where x has no dimensions. */
+static bool is_shape_of_scalar(struct eval *e, const struct expr *x, const struct val *shape)
+{
+	if (x->a->kind != EX_ATTR || strcmp(x->a->name, "shape") || shape->kind != V_TUPLE || shape->nitems ||
+	    x->a->a->kind != EX_NAME)
+		return false;
+	struct val v = eval_expr(e, x->a->a);
+	if (v.kind != V_TENSOR)
+		return false;
+	eval_error(e, E_SCALAR_SHAPE, x->loc, describe(e, &v));
+	if (v.pointers)
+		diag_hint(e->diags, "a kernel gets the address of a tensor only: pass its sizes as parameters of their own");
+	return true;
+}
+
 static struct val eval_subscript(struct eval *e, const struct expr *x)
 {
 	struct val v = eval_expr(e, x->a);
+	if (is_shape_of_scalar(e, x, &v))
+		return val_error();
 	if (v.kind == V_TUPLE && x->b->kind == EX_SLICE)
 		return slice_tuple(e, v, x->b);
 	return get_item(e, v, eval_expr(e, x->b), x->loc);
@@ -642,7 +673,7 @@ static struct val eval_node(struct eval *e, const struct expr *x)
 	case EX_TUPLE:
 	case EX_LIST:
 	case EX_DICT: return eval_tuple(e, x);
-	case EX_ATTR: return get_attribute(e, eval_expr(e, x->a), x->name, x->loc);
+	case EX_ATTR: return eval_attribute(e, x);
 	case EX_SUBSCRIPT: return eval_subscript(e, x);
 	case EX_SLICE: return eval_slice(e, x);
 	case EX_CALL: return eval_call(e, x);

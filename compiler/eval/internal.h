@@ -181,6 +181,7 @@ struct eval {
 	u32 raised; /* errors so far that are exceptions of the host code itself, which its `try` catches */
 	int capability; /* compute capability of the target, 90 of sm_90a; 0: not known */
 	struct map host_functions; /* struct definition → its struct func */
+	const char *attribute; /* the attribute of the name that is being evaluated, or NULL */
 	u32 branches; /* run-time branches and loops around the current statement, over all calls */
 };
 
@@ -237,6 +238,16 @@ struct val eval_ternary(struct eval *e, const struct expr *x, bool used);
 /* loops.c */
 struct outcome exec_for(struct eval *e, const struct stmt *s, const struct cont *rest);
 struct outcome exec_while(struct eval *e, const struct stmt *s);
+
+/* advice.c: each adds a hint to the last message, if it has one */
+bool advise_name(struct eval *e, const char *name);   /* that is not defined */
+bool advise_member(struct eval *e, const char *name); /* of a tile, or of triton.language, which has none */
+bool advise_host(struct eval *e, const char *module, const char *name);
+bool advise_call(struct eval *e, const char *function); /* for which an argument is missing */
+/* Has Triton a function of that name that is missing here? */
+bool triton_has(const char *name);
+/* A note to the last message: where the tile v was computed, if that is on another line. */
+void note_origin(struct eval *e, const struct val *v);
 
 /* unused.c */
 /* v is what the statement x has given, for which the operations behind `before` (NULL: of the block) were made. */

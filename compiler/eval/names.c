@@ -266,7 +266,14 @@ static struct val definition_value(struct eval *e, const struct module *m, const
 		import_value(e, m, d->target, d->kind == DEF_IMPORT, at, &v);
 		e->resolving.len--;
 	}
-	return v.kind == V_HOST && !e->host ? eval_error(e, E_HOST_IMPORT, at, d->name, v.text) : v;
+	if (v.kind != V_HOST || e->host)
+		return v;
+	const char *attribute = e->attribute;
+	v = eval_error(e, E_HOST_IMPORT, at, d->name, v.text);
+	if (!advise_host(e, d->name, attribute))
+		diag_hint(e->diags, "kernels can use triton, triton.language, libdevice, math and jit functions of files "
+				    "that are found");
+	return v;
 }
 
 bool module_name(struct eval *e, const struct module *m, const char *name, struct loc at, struct val *out)
@@ -320,11 +327,12 @@ static struct val unknown_name(struct eval *e, const char *name, struct loc at)
 	for (u32 i = 0; i < e->module->funcs.len && n < 256; i++)
 		near[n++] = e->module->funcs.at[i]->name;
 	const char *like = did_you_mean(name, near, n);
+	const char *attribute = e->attribute;
 	struct val v = eval_error(e, E_UNKNOWN_NAME, at, name);
+	if (advise_name(e, name) || advise_host(e, name, attribute))
+		return v;
 	if (like)
 		diag_hint(e->diags, "did you mean '%s'?", like);
-	else if (builtin_find(NS_TL, name, strlen(name)))
-		diag_hint(e->diags, "did you mean 'tl.%s'?", name);
 	else
 		diag_hint(
 			e->diags,

@@ -146,6 +146,18 @@ struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape
 	return v;
 }
 
+/* Behind the message that the shapes of a and b do not match. */
+static void advise_shapes(struct eval *e, const struct val *a, const struct val *b)
+{
+	const struct type *s = a->ssa->type, *t = b->ssa->type;
+	const struct type *row = s->rank < t->rank ? s : t, *tile = s->rank < t->rank ? t : s;
+	if (row->rank == 1 && tile->rank == 2 && row->shape[0] == tile->shape[0])
+		diag_hint(e->diags, "a tile of one dimension goes along the last of two; with [:, None] it goes along the "
+				    "first");
+	note_origin(e, a);
+	note_origin(e, b);
+}
+
 bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at)
 {
 	if (!is_tile(a) && !is_tile(b))
@@ -163,6 +175,7 @@ bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at)
 		i32 m = type_is_tensor(s) ? s->shape[i] : 1, n = type_is_tensor(t) ? t->shape[i] : 1;
 		if (m != n && m != 1 && n != 1) {
 			eval_error(e, E_SHAPE_MISMATCH, at, describe_type(e, a), describe_type(e, b), i, m, n);
+			advise_shapes(e, a, b);
 			return false;
 		}
 		shape[i] = MAX(m, n);
@@ -388,6 +401,16 @@ static bool resolve_weak_type(struct eval *e, struct val *v, enum dtype d, struc
 	return true;
 }
 
+/* What to write where `other` cannot be an offset of a pointer. */
+static void advise_offset(struct eval *e, bool takes_offset, const struct val *other)
+{
+	diag_hint(e->diags, "a pointer only takes integer offsets, as in ptr + i");
+	if (!takes_offset)
+		diag_hint(e->diags, "tl.load(ptr) is the value that it points to");
+	else if (other->kind == V_TENSOR && !other->pointers)
+		diag_hint(e->diags, "a // b divides integers, and x.to(tl.int32) converts");
+}
+
 bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc at, const char *what)
 {
 	if (a->kind == V_ERROR || b->kind == V_ERROR)
@@ -411,7 +434,7 @@ bool promote(struct eval *e, struct val *a, struct val *b, int flags, struct loc
 		bool same = a->pointers == b->pointers && a->dtype == b->dtype;
 		if (!(flags & PROMOTE_PTR) || (other->pointers ? !same : !dtype_is_int(od))) {
 			eval_error(e, E_OPERAND_TYPES, at, what, describe_type(e, a), describe_type(e, b));
-			diag_hint(e->diags, "a pointer only takes integer offsets, as in ptr + i");
+			advise_offset(e, flags & PROMOTE_PTR, other);
 			return false;
 		}
 		*a = to_tensor(e, *a, at);

@@ -217,6 +217,12 @@ bool change_list(struct eval *e, const struct expr *x, struct val *out)
 void assign_item(struct eval *e, const struct expr *target, struct val v)
 {
 	struct binding *b = sequence_variable(e, target->a);
+	const struct binding *any = target->a->kind == EX_NAME ? find_var(e->frame, target->a->name) : NULL;
+	if (any && any->val.kind == V_TENSOR && any->val.pointers) {
+		eval_error(e, E_ASSIGN_POINTER, target->loc);
+		diag_hint(e->diags, "write tl.store(%s + %s, value)", any->name, source_text(e, target->b->loc));
+		return;
+	}
 	if (!b) {
 		eval_error(e, E_ASSIGN_SUBSCRIPT, target->loc);
 		return;
