@@ -63,6 +63,8 @@ struct val unknown_attribute(struct eval *e, const struct val *v, const char *na
 			       : eval_error(e, E_UNKNOWN_ATTRIBUTE, at, describe(e, v), name);
 	if ((of_triton || v->kind == V_TENSOR) && advise_member(e, name))
 		return r;
+	if (v->kind == V_NAMESPACE && v->namespace_ == NS_PYMATH && advise_host(e, "math", name))
+		return r;
 	const char *like = did_you_mean(name, near, n);
 	if (like)
 		diag_hint(e->diags, "did you mean '%s'?", like);
