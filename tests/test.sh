@@ -89,6 +89,7 @@ suite unit unit "$@"
 for folder in tests/lang tests/eval tests/ir tests/opt tests/place tests/lower tests/cli tests/bad; do
 	suite "${folder#tests/}" lit "$folder"
 done
+suite diagnostics python3 tests/diagnostics.py
 suite round-trip sh tests/round-trip.sh "$build"
 suite mutations python3 tests/mutate.py "$build" --placed --count 200 --seconds 20
 export TL_DEVICE=interp
