@@ -24,6 +24,8 @@ static const struct advice names[] = {
 	{"atomicAdd", "write tl.atomic_add(pointer, value)"},
 	{"atomicCAS", "write tl.atomic_cas(pointer, compare, value)"},
 	{"printf", "write tl.device_print(\"text\", x)"},
+	{"inf", "write float(\"inf\")"},
+	{"nan", "write float(\"nan\")"},
 	{"enumerate", "loop over numbers: for i in tl.static_range(len(t))"},
 	{"zip", "loop over numbers: for i in tl.static_range(len(t))"},
 	{"map", "operators and functions work on whole tiles: y = f(x)"},
@@ -86,7 +88,8 @@ static const struct advice members[] = {
 static const char *const only_triton[] = {
 	"TRITON_MAX_TENSOR_NUMEL", "atomic_load", "atomic_poll", "atomic_store", "expect_zero", "slice", "str_to_ty",
 	"target_info", "tensor_descriptor_type", "to_tensor", "void", "fast_tanhf", "convert_custom_float8_sm70",
-	"convert_custom_float8_sm80", "experimental_device_tensormap_create1d", "experimental_device_tensormap_create2d",
+	"convert_custom_float8_sm80", "experimental_device_tensormap_create1d",
+	"experimental_device_tensormap_create2d",
 	"experimental_tensormap_fenceproxy_acquire", "_experimental_reinterpret_tensor_descriptor",
 };
 
@@ -118,6 +121,9 @@ static bool in_tl(struct eval *e, const char *name)
 bool advise_member(struct eval *e, const char *name)
 {
 	const char *instead = find_advice(members, ARRAY_LEN(members), name);
+	enum dtype d = dtype_parse(name, strlen(name));
+	if (!instead && d != DT_COUNT)
+		instead = arena_printf(e->arena, "write tl.%s", dtype_tl_name(d));
 	if (instead)
 		diag_hint(e->diags, "%s", instead);
 	return instead != NULL;
@@ -171,6 +177,21 @@ bool advise_call(struct eval *e, const char *function)
 	if (how)
 		diag_hint(e->diags, "%s", how);
 	return how != NULL;
+}
+
+void advise_value(struct eval *e, const struct val *v)
+{
+	static const struct advice types[] = {{"float", "tl.float32"}, {"int", "tl.int32"}, {"bool", "tl.int1"}};
+	const char *type = v->kind == V_BUILTIN ? find_advice(types, ARRAY_LEN(types), v->builtin->name) : NULL;
+	if (type)
+		diag_hint(e->diags, "the type of numbers is %s", type);
+	else if (v->kind == V_FUNC || v->kind == V_BUILTIN || v->kind == V_METHOD)
+		diag_hint(e->diags, "parentheses with its arguments call a function");
+	else if (v->kind == V_FLOAT)
+		diag_hint(e->diags, "// divides integers, as in BLOCK // 2");
+	else if (v->kind == V_INT && v->integer == -1)
+		diag_hint(e->diags, "write the length out: it is the number of elements over the product of the "
+				    "others");
 }
 
 void note_origin(struct eval *e, const struct val *v)

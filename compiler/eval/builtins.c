@@ -74,6 +74,9 @@ static void not_constexpr(struct eval *e, const struct args *a, u32 i, const str
 	const struct frame *f = e->frame;
 	while (f->func->module->is_library && f->caller)
 		f = f->caller;
+	bool extremum = !strcmp(callee(e, a), "max") || !strcmp(callee(e, a), "min");
+	if (extremum && !strcmp(arg_name(e, a, i), "axis"))
+		diag_hint(e->diags, "tl.maximum(x, y) and tl.minimum(x, y) compare two values");
 	for (u32 k = 0; k < f->func->nparams; k++)
 		if (v->kind == V_TENSOR && !v->ssa->def && v->ssa->name == f->func->params[k].name) {
 			diag_hint(e->diags, "make the parameter a constexpr: `%s: tl.constexpr`%s", v->ssa->name,
@@ -96,6 +99,7 @@ bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out)
 		return false;
 	}
 	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "an integer", describe(e, v));
+	advise_value(e, v);
 	return false;
 }
 
@@ -130,6 +134,7 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 	}
 	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a dtype such as tl.float16",
 		   describe(e, &a->at[i]));
+	advise_value(e, &a->at[i]);
 	return false;
 }
 
@@ -138,6 +143,7 @@ bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out)
 	if (a->at[i].kind != V_TENSOR && !val_is_number(&a->at[i])) {
 		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile or a number",
 			   describe(e, &a->at[i]));
+		advise_value(e, &a->at[i]);
 		return false;
 	}
 	*out = to_tensor(e, a->at[i], a->loc[i]);
@@ -174,6 +180,7 @@ bool arg_shape(struct eval *e, const struct args *a, u32 i, int *rank, i32 *shap
 		if (size.kind != V_INT || size.integer < 1 || size.integer > IR_MAX_NUMEL ||
 		    !is_pow2((i64)size.integer)) {
 			eval_error(e, E_SHAPE_POW2, a->loc[i], describe(e, &size));
+			advise_value(e, &size);
 			return false;
 		}
 		shape[k] = (i32)size.integer;
@@ -711,7 +718,10 @@ struct val bi_python_len(struct eval *e, const struct args *a)
 		return val_int(v->len);
 	if (is_tile(v))
 		return val_int(v->ssa->type->shape[0]);
-	return eval_error(e, E_ARG_KIND, a->loc[0], "x", "len", "a tuple", describe(e, v));
+	eval_error(e, E_ARG_KIND, a->loc[0], "x", "len", "a tuple or a tile", describe(e, v));
+	if (v->kind == V_TENSOR && v->pointers)
+		diag_hint(e->diags, "a kernel gets the address of a tensor only: pass its sizes as parameters");
+	return val_error();
 }
 
 struct val bi_next_power_of_2(struct eval *e, const struct args *a)

@@ -205,8 +205,13 @@ struct val get_item(struct eval *e, struct val v, struct val index, struct loc a
 		const struct val *found = dict_find(&v, &index);
 		return found ? *found : eval_error(e, E_DICT_KEY, at, describe(e, &index), describe(e, &v));
 	}
-	if (v.kind != V_TUPLE)
-		return eval_error(e, E_NOT_SUBSCRIPTABLE, at, describe(e, &v));
+	if (v.kind != V_TUPLE) {
+		eval_error(e, E_NOT_SUBSCRIPTABLE, at, describe(e, &v));
+		if (v.kind == V_FUNC)
+			diag_hint(e->diags, "only the host launches kernels: one calls another as a function, without "
+					    "a grid");
+		return val_error();
+	}
 	index = known_number(index);
 	if (index.kind != V_INT)
 		return eval_error(e, E_TUPLE_INDEX, at, describe(e, &index));
@@ -429,7 +434,9 @@ static struct val eval_binary(struct eval *e, enum operator op, struct val a, st
 		return repeat(e, &a, known_number(b).integer, at);
 	if (!val_is_number(&a) || !val_is_number(&b)) {
 		const struct val *bad = val_is_number(&a) || a.kind == V_TENSOR ? &b : &a;
-		return eval_error(e, E_OPERAND, at, operator_text(op), describe(e, bad));
+		eval_error(e, E_OPERAND, at, operator_text(op), describe(e, bad));
+		advise_value(e, bad);
+		return val_error();
 	}
 	if (a.kind == V_FLOAT || b.kind == V_FLOAT || op == OP_DIV)
 		return float_binary(e, op, as_double(&a), as_double(&b), at);

@@ -466,7 +466,8 @@ static void join_returned(struct join *j)
 	if (one[0] || one[1]) {
 		u32 k = one[0] && !(one[1] && j->side[0]->ret.kind == V_UNSET) ? 0 : 1;
 		out->ret = j->side[k]->ret;
-		if (one[0] != one[1] && may(j->side[1 - k], FLOW_RETURN) && out->ret.kind != V_NONE &&
+		bool in_kernel = !e->frame->caller; /* which returns nothing: that is an error */
+		if (!in_kernel && one[0] != one[1] && may(j->side[1 - k], FLOW_RETURN) && out->ret.kind != V_NONE &&
 		    out->ret.kind != V_ERROR)
 			diag(e->diags, W_RETURN_MISSING, j->at, e->frame->func->name, describe(e, &out->ret));
 		yield_one(j, k, &out->ret, NULL);

@@ -243,6 +243,8 @@ struct outcome exec_while(struct eval *e, const struct stmt *s);
 bool advise_name(struct eval *e, const char *name);   /* that is not defined */
 bool advise_member(struct eval *e, const char *name); /* of a tile, or of triton.language, which has none */
 bool advise_host(struct eval *e, const char *module, const char *name);
+/* Of a value that cannot be used as it is: a function that is not called, a Python type, a fraction as a length. */
+void advise_value(struct eval *e, const struct val *v);
 bool advise_call(struct eval *e, const char *function); /* for which an argument is missing */
 /* Has Triton a function of that name that is missing here? */
 bool triton_has(const char *name);

@@ -271,8 +271,8 @@ static struct val definition_value(struct eval *e, const struct module *m, const
 	const char *attribute = e->attribute;
 	v = eval_error(e, E_HOST_IMPORT, at, d->name, v.text);
 	if (!advise_host(e, d->name, attribute))
-		diag_hint(e->diags, "kernels can use triton, triton.language, libdevice, math and jit functions of files "
-				    "that are found");
+		diag_hint(e->diags, "kernels can use triton, triton.language, libdevice, math and jit functions of "
+				    "files that are found");
 	return v;
 }
 

@@ -85,5 +85,6 @@ void warn_of_unused(struct eval *e, const struct expr *x, const struct val *v, c
 	if (x->kind == EX_COMPARE && x->nitems == 2 && x->ops[0] == OP_EQ)
 		diag_hint(e->diags, "to give a variable this value write '='; '==' compares");
 	else
-		diag_hint(e->diags, "operators and functions change none of their operands: write y = …, or leave it out");
+		diag_hint(e->diags, "operators and functions change none of their operands: write y = …, or leave it "
+				    "out");
 }
