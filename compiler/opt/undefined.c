@@ -1,5 +1,6 @@
 #include "opt/undefined.h"
 
+#include "opt/axis.h"
 #include "opt/excess.h"
 
 /* The elements of a load that are undefined because one condition of its mask is false. */
@@ -29,6 +30,7 @@ struct walker {
 	bool follows;  /* gaps; else only what changes and fills */
 	bool tells;    /* of uses */
 	struct ranges *ranges;
+	const struct axis_analysis *axis;
 };
 
 /* Walks over the kernel for what changes, and for gaps: what loops carry comes round once in each. */
@@ -189,6 +191,10 @@ struct part {
 static void add_condition(const struct walker *w, struct elements *e, const struct op *load, struct part part)
 {
 	u32 along = elements_of(w, part.v)->changes;
+	const struct axis_info *axis = axis_of(w->axis, part.v);
+	for (int d = 0; type_is_tensor(part.v->type) && d < part.v->type->rank; d++)
+		if (axis->constancy[d] >= part.v->type->shape[d]) /* rows are masked as a whole */
+			along &= ~(1u << d);
 	for (const struct path *p = part.path; p && along != UNKNOWN; p = p->outer)
 		along = moved(p->o, along);
 	if (along != UNKNOWN)
@@ -248,8 +254,6 @@ static bool always_holds(struct walker *w, const struct value *v)
 	i64 lo, hi;
 	if (!v->def || v->def->code != IR_CMPI || !as_less(v->def, &l))
 		return false;
-	if (!w->ranges)
-		w->ranges = ranges_analyze(w->k);
 	struct affine f = excess(w->ranges, v->def, &l), most = affine_without_indices(w->ranges, &f, NULL, true);
 	return f.known && ((affine_interval(w->ranges, &f, v->def, &lo, &hi) && hi <= 0) ||
 			   (affine_interval(w->ranges, &most, v->def, &lo, &hi) && hi <= 0));
@@ -552,7 +556,9 @@ void warn_of_undefined(const struct kernel *k, struct diags *d)
 {
 	if (!block_has(k->body, leaves_gaps))
 		return;
-	struct walker w = {.k = k, .diags = d};
+	struct kernel copy = *k; /* the analysis adds the limits that it relies on, which are the passes' to decide */
+	struct walker w = {.k = k, .diags = d, .ranges = ranges_analyze(k)};
+	w.axis = axis_analyze(&copy, w.ranges);
 	w.of.arena = &w.scratch;
 	for (int round = 0; round < 2 * ROUNDS; round++) {
 		w.follows = round >= ROUNDS;

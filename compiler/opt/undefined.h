@@ -5,7 +5,8 @@
  * changes. A reduction or dot along one of these dimensions takes undefined elements in; a reduction along another one
  * keeps them apart, and the condition goes on to its result. What chooses, or a mask further on, is taken to leave the
  * undefined elements out where it changes along one of these dimensions: whether it does so exactly is not decided, so
- * that a program that is right gets no warning. */
+ * that a program that is right gets no warning. Conditions that always hold are none, and one that holds for whole rows
+ * (opt/axis.h) does not change along them. */
 #ifndef TLC_OPT_UNDEFINED_H
 #define TLC_OPT_UNDEFINED_H
 
