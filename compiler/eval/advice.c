@@ -194,10 +194,10 @@ void advise_value(struct eval *e, const struct val *v)
 				    "others");
 }
 
-void note_origin(struct eval *e, const struct val *v)
+void note_origin(struct eval *e, const struct val *v, struct loc at)
 {
 	const struct op *o = v->kind == V_TENSOR ? v->ssa->def : NULL;
-	struct loc here = e->b.loc;
+	struct loc here = user_loc(e, at);
 	while (o && o->noperands == 1 && !o->nblocks && o->loc.line == here.line && o->loc.file == here.file)
 		o = operand(o, 0)->def;
 	if (!o || !o->loc.file || (o->loc.line == here.line && o->loc.file == here.file))

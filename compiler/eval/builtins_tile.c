@@ -222,8 +222,8 @@ static bool check_dot_shapes(struct eval *e, const struct args *a, const struct 
 		}
 	if (s->shape[r - 1] != t->shape[r - 2]) {
 		eval_error(e, E_DOT_SHAPE, a->loc[0], left, right, s->shape[r - 1], t->shape[r - 2]);
-		note_origin(e, x);
-		note_origin(e, y);
+		note_origin(e, x, a->loc[0]);
+		note_origin(e, y, a->loc[0]);
 		return false;
 	}
 	if (s->shape[r - 1] < min_k) {

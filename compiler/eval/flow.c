@@ -362,6 +362,8 @@ static void join_variable(struct join *j, enum flow w, struct binding *to, const
 				       .reason = "the branches of a run-time 'if' give it different types"};
 	} else if (w == FLOW_NEXT) {
 		to->val = eval_error(e, E_BRANCH_TYPES, j->at, to->name, describe(e, &x), describe(e, y));
+		note_origin(e, &x, j->at);
+		note_origin(e, y, j->at);
 	} else {
 		to->val = eval_error(e, E_JUMP_TYPES, j->at, to->name, describe(e, &x), describe(e, y));
 	}

@@ -248,8 +248,8 @@ void advise_value(struct eval *e, const struct val *v);
 bool advise_call(struct eval *e, const char *function); /* for which an argument is missing */
 /* Has Triton a function of that name that is missing here? */
 bool triton_has(const char *name);
-/* A note to the last message: where the tile v was computed, if that is on another line. */
-void note_origin(struct eval *e, const struct val *v);
+/* A note to the last message, which is about `at`: where the tile or number v was computed, if on another line. */
+void note_origin(struct eval *e, const struct val *v, struct loc at);
 
 /* unused.c */
 /* v is what the statement x has given, for which the operations behind `before` (NULL: of the block) were made. */

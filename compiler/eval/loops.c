@@ -137,6 +137,8 @@ static bool check_kept(struct eval *e, const struct run_time_loop *l, const scop
 			eval_error(e, E_LOOP_TYPE, l->s->loc, was->name, describe(e, &was->val),
 				   describe(e, &now->val));
 			hint_loop_type(e, was->name, &was->val, &now->val);
+			note_origin(e, &was->val, l->s->loc);
+			note_origin(e, &now->val, l->s->loc);
 			ok = false;
 		}
 	}

@@ -147,15 +147,15 @@ struct val broadcast_to(struct eval *e, struct val v, int rank, const i32 *shape
 }
 
 /* Behind the message that the shapes of a and b do not match. */
-static void advise_shapes(struct eval *e, const struct val *a, const struct val *b)
+static void advise_shapes(struct eval *e, const struct val *a, const struct val *b, struct loc at)
 {
 	const struct type *s = a->ssa->type, *t = b->ssa->type;
 	const struct type *row = s->rank < t->rank ? s : t, *tile = s->rank < t->rank ? t : s;
 	if (row->rank == 1 && tile->rank == 2 && row->shape[0] == tile->shape[0])
 		diag_hint(e->diags, "a tile of one dimension goes along the last of two; with [:, None] it goes along "
 				    "the first");
-	note_origin(e, a);
-	note_origin(e, b);
+	note_origin(e, a, at);
+	note_origin(e, b, at);
 }
 
 bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at)
@@ -175,7 +175,7 @@ bool broadcast_pair(struct eval *e, struct val *a, struct val *b, struct loc at)
 		i32 m = type_is_tensor(s) ? s->shape[i] : 1, n = type_is_tensor(t) ? t->shape[i] : 1;
 		if (m != n && m != 1 && n != 1) {
 			eval_error(e, E_SHAPE_MISMATCH, at, describe_type(e, a), describe_type(e, b), i, m, n);
-			advise_shapes(e, a, b);
+			advise_shapes(e, a, b, at);
 			return false;
 		}
 		shape[i] = MAX(m, n);
