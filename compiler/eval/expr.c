@@ -241,7 +241,8 @@ static bool is_shape_of_scalar(struct eval *e, const struct expr *x, const struc
 		return false;
 	eval_error(e, E_SCALAR_SHAPE, x->loc, describe(e, &v));
 	if (v.pointers)
-		diag_hint(e->diags, "a kernel gets the address of a tensor only: pass its sizes as parameters of their own");
+		diag_hint(e->diags,
+			  "a kernel gets the address of a tensor only: pass its sizes as parameters of their own");
 	return true;
 }
 

@@ -497,8 +497,8 @@ struct outcome exec_for(struct eval *e, const struct stmt *s, const struct cont 
 		if (over.kind != V_ERROR)
 			eval_error(e, E_LOOP_OVER, s->value->loc, describe(e, &over));
 		if (is_tile(&over))
-			diag_hint(e->diags, "operators and functions work on all elements of a tile at once, as in x * 2 "
-					    "or tl.sum(x)");
+			diag_hint(e->diags, "operators and functions work on all elements of a tile at once, as in "
+					    "x * 2 or tl.sum(x)");
 		else if (over.kind == V_TENSOR && over.pointers)
 			diag_hint(e->diags, "loop over numbers: for i in range(n), with tl.load(ptr + i)");
 		mark_unknown(e, &s->body);

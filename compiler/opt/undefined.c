@@ -338,8 +338,8 @@ static struct elements visit_load(struct walker *w, const struct op *o)
 	return e;
 }
 
-/* The dimensions along which y may say which elements of x * y, x & y or x + y are not to count: by a zero in a product,
- * or a summand of -inf. */
+/* The dimensions along which y may say which elements of x * y, x & y or x + y are not to count: by a zero in a
+ * product, or a summand of -inf. */
 static u32 decides(const struct op *o, const struct elements *y)
 {
 	switch (o->code) {
