@@ -4,6 +4,7 @@
 # make demo       every example on the best device here, checked against references
 # make test       the tests; ends in "N passed, N failed"
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
+# make docs       the parameters in docs/builtins.md
 # make install    into $(DESTDIR)$(PREFIX), with a pkg-config file
 # V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers; BUILD=dir builds elsewhere.
 
@@ -144,6 +145,10 @@ deps:
 	$(Q)sh .ci/check-includes.sh
 	$(Q)sh .ci/check-lines.sh
 
+# the parameters in the reference of built-in functions
+docs: $(BUILD)/tlc
+	$(Q)sh docs/builtins.sh $(BUILD) --write
+
 # clang-tidy-19, with .clang-tidy. It brings no omp.h: GCC's, without the argument of an attribute that clang does not know.
 tidy: $(BUILD)/gen/parser.h
 	@mkdir -p $(BUILD)/tidy
@@ -187,4 +192,4 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps tidy fuzz install clean demo test test-gpu test-articles test-triton gpu-kit
+.PHONY: all deps docs tidy fuzz install clean demo test test-gpu test-articles test-triton gpu-kit

@@ -153,11 +153,14 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 		u->parsed->num_warps = num_warps;
 	if (u->parsed)
 		return u->parsed;
+	u->calls = (struct strbuf){.arena = &u->arena};
+	sb_puts(&u->calls, "");
 	struct eval_request req = {.module = u->module,
 				   .std = u->std,
 				   .func = func,
 				   .args = args,
 				   .imports = {import_module, u},
+				   .calls = o->want_calls ? &u->calls : NULL,
 				   .remarks = o->remarks,
 				   .debug = o->debug,
 				   .num_warps = num_warps,

@@ -29,6 +29,7 @@ struct compile_options {
 	void *after_pass_arg;
 	/* which texts to keep */
 	bool want_ttir, want_ttgir, want_llir, want_ptx;
+	bool want_calls; /* the unit's `calls` */
 };
 
 /* One source file, and the memory and results of its compilation. */
@@ -39,6 +40,7 @@ struct unit {
 	struct ir_context ir;
 	const struct module *module, *std;
 	struct map imported;   /* path → struct module of another file */
+	struct strbuf calls;   /* if wanted: a line for each call of a built-in function, with the arguments given */
 	struct kernel *parsed; /* when the file was IR text, placed (parsed->target) or not */
 };
 /* For struct import_files: a module beside `from`, in the packages around it, or beside the unit's own file. */

@@ -21,6 +21,7 @@ static const char usage[] =
 	"  tlc run FILE -k KERNEL -g X[,Y[,Z]] [--device D] [-D NAME=VALUE]... ARG=VALUE...\n"
 	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR]\n"
 	"  tlc list FILE [--json]\n"
+	"  tlc list --builtins\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "
@@ -438,7 +439,7 @@ struct kinds {
 
 static int read_kinds(struct command *c, struct kinds *k)
 {
-	static const char *const known[] = {"ast", "ttir", "ttgir", "llir", "ptx", "cubin"};
+	static const char *const known[] = {"ast", "ttir", "ttgir", "llir", "ptx", "cubin", "calls"};
 	const char *stop = c->options.stop_after;
 	if (!c->emit && stop && strcmp(stop, "lower") != 0 && strcmp(stop, "llvm") != 0) { /* the IR as it is then */
 		c->options.want_ttir = c->options.want_ttgir = true;
@@ -452,14 +453,15 @@ static int read_kinds(struct command *c, struct kinds *k)
 		while (i < ARRAY_LEN(known) && (strlen(known[i]) != len || memcmp(known[i], s, len)))
 			i++;
 		if (i == ARRAY_LEN(known))
-			return complain(EXIT_USER, "--emit: '%.*s' is none of ast ttir ttgir llir ptx cubin", (int)len,
-					s);
+			return complain(EXIT_USER, "--emit: '%.*s' is none of ast ttir ttgir llir ptx cubin calls",
+					(int)len, s);
 		if (k->n < ARRAY_LEN(k->at))
 			k->at[k->n++] = known[i];
 		c->options.want_ttir |= i == 1;
 		c->options.want_ttgir |= i == 2;
 		c->options.want_llir |= i == 3;
-		c->options.want_ptx |= i >= 4;
+		c->options.want_ptx |= i == 4 || i == 5;
+		c->options.want_calls |= i == 6;
 		s += len + (s[len] == ',');
 	}
 	return k->n ? EXIT_DONE : complain(EXIT_USER, "--emit needs a KIND");
@@ -502,6 +504,7 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 		data = !strcmp(kind, "ttir")    ? out->ttir
 		       : !strcmp(kind, "ttgir") ? out->ttgir
 		       : !strcmp(kind, "llir")  ? out->llir
+		       : !strcmp(kind, "calls") ? u->calls.at
 						: out->ptx;
 		if (!data)
 			return complain(EXIT_USER,
@@ -575,8 +578,8 @@ static int command_compile(struct command *c)
 	}
 	const struct func *f = NULL;
 	struct arg_spec *args = NULL;
-	bool only_ast =
-		!c->options.want_ttir && !c->options.want_ttgir && !c->options.want_llir && !c->options.want_ptx;
+	bool only_ast = !c->options.want_ttir && !c->options.want_ttgir && !c->options.want_llir &&
+			!c->options.want_ptx && !c->options.want_calls;
 	r = EXIT_USER;
 	ok = ok && check_request(c, u);
 	if (ok && u->module && !only_ast) {

@@ -23,7 +23,7 @@ struct command {
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
 	VEC(struct define) defines;
 	VEC(const char *) folders; /* -I */
-	bool json;
+	bool json, builtins;
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
 	struct compile_options options;
 };

@@ -131,9 +131,21 @@ static void json_function(struct arena *a, const struct func *f, bool helper, co
 
 /* --- the command --------------------------------------------------------------------------------------------- */
 
+static int show_builtins(struct command *c, struct unit *u)
+{
+	struct strbuf out = {.arena = &c->arena};
+	unit_open(u, "<none>", "", 0);
+	list_builtins(&u->ir, &out);
+	fputs(out.at, stdout);
+	unit_free(u);
+	return EXIT_DONE;
+}
+
 int command_list(struct command *c)
 {
 	struct unit *u = arena_new(&c->arena, struct unit);
+	if (c->builtins)
+		return show_builtins(c, u);
 	size_t len;
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)

@@ -32,12 +32,16 @@ static const struct option {
 	 "-I FOLDER", "where to look for modules that the file imports, besides around it and on PYTHONPATH", NULL},
 	{"--json", FLAG, VERB_LIST, AT(json), 0, 0,
 	 "--json", "of tlc list: one JSON object", "tlc list has it"},
+	{"--builtins", FLAG, VERB_LIST, AT(builtins), 0, 0,
+	 "--builtins", "of tlc list, without FILE: the built-in functions, with parameters and defaults",
+	 "tlc list has it"},
 	{"--target", TEXT, VERB_COMPILE, AT(target), 0, 0,
 	 "--target T", "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu (tile IR only); default:\n"
 			   "the GPU here, else sm_90a",
 	 "the device is what is compiled for: --device D"},
 	{"--emit", TEXT, VERB_COMPILE, AT(emit), 0, 0,
-	 "--emit KIND,...", "ast ttir ttgir llir ptx cubin; default ptx", "tlc FILE --emit … shows what is compiled"},
+	 "--emit KIND,...", "ast ttir ttgir llir ptx cubin, and calls: of built-in functions; default ptx",
+	 "tlc FILE --emit … shows what is compiled"},
 	{"-o", TEXT, VERB_COMPILE, AT(output), 0, 0,
 	 "-o PATH", "where to; - is standard output, the default for one text KIND; with several KINDs,\n"
 		    "PATH.KIND each, by default KERNEL.KIND",
@@ -252,7 +256,7 @@ bool read_options(struct command *c, int argc, char **argv)
 		if (!set_option(c, o, value))
 			return false;
 	}
-	if (!c->file)
+	if (!c->file && !c->builtins)
 		complain(0, "no input file; see tlc --help");
-	return c->file != NULL;
+	return c->file || c->builtins;
 }

@@ -1,16 +1,17 @@
 #!/bin/sh
-# check.sh BUILD: the fenced blocks of docs/*.md and README.md, tried with the tlc and the libtl of BUILD.
+# check.sh BUILD [FILE…]: the fenced blocks of README.md and docs/*.md, or of the files, tried with the tlc and the libtl of BUILD.
 #
 # The blocks of one document are tried in order, in one folder that begins as a copy of examples/. By language:
 #
 #   sh            run by sh -e with BUILD first in PATH
+#   python values lines of a kernel that are run on the interpreter, or on each of $DEVICES: see values below
 #   python, tl    compiled where it holds a jit function; the words behind the language are options of tlc: -s '*fp32,i32'
 #   c             compiled where it holds main(), linked with libtl, and run
 #   text, mlir    straight below a block that was tried: its output must hold these lines, one after the other.
 #                 A line … skips any lines, a … within a line any text; white space at both ends of a line does not count.
 #
 # Words behind the language that change this: `no-run` leaves the block alone, `fails` wants an exit status other
-# than 0, `file=NAME` saves the block under that name for those that follow, `of=NAME` compares with that file
+# than 0, `device=D` runs values there, `file=NAME` saves the block under that name for those that follow, `of=NAME` compares with that file
 # instead of the output. Prints FILE:LINE of each failure; the last line is "N passed, N failed".
 cd "$(dirname "$0")/.." || exit 2
 root=$PWD
@@ -84,10 +85,102 @@ holds() {
 		}' "$1" "$2"
 }
 
+# values FILE: the kernel of a block of lines such as
+#
+#   x = tl.arange(0, 4) * 2      # 0 2 4 6
+#   a, b = tl.split(y)           # 0 1; 2 3
+#   tl.sum(x)                    # 12
+#
+# where each value behind a '#' is printed: elements in row-major order, several values separated by ';'. In front stand
+# functions and classes. `p` points to 64 numbers of fp32, 0 to 63, `q` to 16 of i32, all 0.
+values() {
+	awk '
+		function expect(code, want,    names, n, i) {
+			gsub(/[][,]/, " ", want)
+			n = 1
+			if (match(code, /^[A-Za-z_][A-Za-z_0-9, ]* = /)) {
+				n = split(substr(code, 1, RLENGTH - 3), names, /, */)
+			} else {
+				code = "v_ = " code
+				names[1] = "v_"
+			}
+			body = body "    " code "\n"
+			for (i = 1; i <= n; i++)
+				body = body "    tl.device_print(\"@" NR "." i "\", " names[i] ")\n"
+			print NR, want > "wanted"
+		}
+		BEGIN { printf "" > "wanted" }
+		!inside && /^(@|def |class |import |from |$)/ { top = top $0 "\n"; next }
+		!inside && /^[ \t]/ && top != "" { top = top $0 "\n"; next }
+		{ inside = 1 }
+		match($0, /  +# *[-\[0-9in]/) && substr($0, RSTART) ~ /# *(-?[0-9]|\[|-?inf|nan)/ {
+			want = substr($0, RSTART); sub(/^ *# */, "", want)
+			expect(substr($0, 1, RSTART - 1), want)
+			next
+		}
+		{ body = body "    " $0 "\n" }
+		END { printf "%s\n@triton.jit\ndef example(p, q):\n%s", top, body }' "$1" > values.tl &&
+	for device in ${device:-${DEVICES:-interp}}; do
+		tlc run values.tl -k example -g 1 --device "$device" --num-warps 1 'p=fp32[64]:arange' 'q=i32[16]:zeros' > printed 2> said &&
+			compare wanted printed || { cat said; echo "on $device"; return 1; }
+	done
+}
+
+# compare WANTED PRINTED: lines "LINE VALUES" against what device_print wrote. Threads that print the same count once.
+compare() {
+	LC_ALL=C awk '
+		function same(want, got,    digits) {
+			if (want !~ /^-?[0-9.]+$/ || got !~ /^-?[0-9.]+$/)
+				return want == got
+			digits = index(want, ".") ? length(want) - index(want, ".") : 6
+			return (want - got) ^ 2 <= (0.51 * 10 ^ -digits) ^ 2
+		}
+		FILENAME == ARGV[1] { line = $1; $1 = ""; want[line] = $0; next }
+		match($0, /idx \([0-9, ]*\) @[0-9.]+: /) {
+			idx = substr($0, RSTART + 5, RLENGTH); sub(/\).*/, "", idx)
+			at = substr($0, RSTART, RLENGTH); sub(/.*@/, "", at); sub(/: $/, "", at)
+			n = split(idx, index_, /, */); key = 0
+			for (i = 1; i <= n; i++)
+				key = key * 4096 + index_[i]
+			if (!((at, key) in got))
+				keys[at] = keys[at] " " key
+			got[at, key] = substr($0, RSTART + RLENGTH)
+		}
+		END {
+			for (line in want) {
+				parts = split(want[line], part, ";")
+				for (k = 1; k <= parts; k++) {
+					at = line "." k
+					n = split(part[k], w, " "); m = split(keys[at], key_, " "); text = ""
+					for (i = 2; i <= m; i++) { # by their place
+						x = key_[i] + 0
+						for (j = i - 1; j && key_[j] + 0 > x; j--)
+							key_[j + 1] = key_[j]
+						key_[j + 1] = x
+					}
+					open = w[n] == "…"
+					bad = open ? m < n - 1 : m != n
+					for (i = 1; i <= m; i++) {
+						g = got[at, key_[i] + 0]
+						text = text " " g
+						if (i <= n - open && !same(w[i], g))
+							bad = 1
+					}
+					if (bad) {
+						print "  line " line " of the example: want" part[k] ", got" text
+						failed = 1
+					}
+				}
+			}
+			exit failed
+		}' "$1" "$2"
+}
+
 # try LANGUAGE BLOCK OPTIONS: in the document's folder. Status 99: there was nothing to try.
 try() {
 	case $1 in
 	sh) sh -e "$2" ;;
+	values) values "$2" ;;
 	python | tl)
 		grep -q '^ *@triton\.jit' "$2" || return 99
 		cp "$2" "${name:-kernel.tl}" && eval "tlc '${name:-kernel.tl}' $3 -o /dev/null" ;;
@@ -100,17 +193,18 @@ try() {
 	esac
 }
 
-set -- docs/*.md
-[ ! -f README.md ] || set -- README.md "$@"
+[ $# -gt 1 ] && shift || set -- README.md docs/*.md
 list_blocks "$@" > "$tmp/list"
 n=0 tried=0
 while read -r doc line next_to lang options; do
-	n=$((n + 1)) here="$tmp/$(basename "$doc").d" name='' of='' fails='' rest=''
+	n=$((n + 1)) here="$tmp/$(basename "$doc").d" name='' of='' fails='' device='' rest=''
 	[ -d "$here" ] || { mkdir "$here" && cp -R examples "$here"; }
 	set -f
 	for word in $options; do
 		case $word in
 		no-run) lang=none ;;
+		values) lang=values ;;
+		device=*) device=${word#device=} ;;
 		fails) fails=1 ;;
 		file=*) name=${word#file=} ;;
 		of=*) of=${word#of=} ;;

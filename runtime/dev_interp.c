@@ -30,7 +30,7 @@ static bool interp_compile(struct device *device, const struct build *b, struct 
 	(void)device;
 	if (every_pass_wanted() && !b->stage)
 		return every_pass_compile(b, out);
-	const struct compile_options o = {.num_warps = b->num_warps, .debug = b->debug};
+	const struct compile_options o = {.num_warps = b->num_warps, .debug = b->debug, .want_calls = b->stage != NULL};
 	out->kernel = compile_ir(b->unit, b->func, b->args, &o);
 	if (out->kernel && b->stage) {
 		struct strbuf sb = {.arena = &b->unit->arena};
@@ -82,7 +82,7 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 
 const struct device_ops interp_ops = {
 	.name = "interp",
-	.stages = " ttir ",
+	.stages = " ttir calls ",
 	.keeps_unit = true,
 	.open = interp_open,
 	.close = host_close,

@@ -63,6 +63,7 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.want_ttgir = !strcmp(stage, "ttgir") || !strcmp(stage, "remarks"),
 		.want_llir = !strcmp(stage, "llir"),
 		.want_ptx = !strcmp(stage, "ptx"),
+		.want_calls = !strcmp(stage, "calls"),
 	};
 	return compile(b->unit, b->func, b->args, &o, out);
 }

@@ -214,6 +214,7 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 				 : !strcmp(stage, "ttgir") ? out.ttgir
 				 : !strcmp(stage, "llir")  ? out.llir
 				 : !strcmp(stage, "ptx")   ? out.ptx
+				 : !strcmp(stage, "calls") ? u->calls.at
 				 : u->diags.text.at	   ? u->diags.text.at
 							   : "";
 		*text = of ? strdup(of) : NULL;

@@ -121,6 +121,10 @@ suite install sh tests/install.sh "$build"
 suite limits python3 tests/limits.py "$build/tlc"
 suite "deep kernels" python3 tests/deep.py "$build/tlc"
 suite docs sh docs/check.sh "$build"
+suite reference sh docs/builtins.sh "$build"
+export DEVICES="sim sim:80"
+suite "reference sim" sh docs/check.sh "$build" docs/builtins.md
+unset DEVICES
 command -v ptxas > /dev/null || echo "without ptxas: that the PTX assembles was not checked"
 echo "$npass passed, $nfail failed"
 [ "$nfail" = 0 ]

@@ -12,11 +12,8 @@ typedef struct val handler(struct eval *e, const struct args *a);
 #include "eval/builtins.def"
 #undef B
 
-static const struct {
-	enum namespace_ namespace_;
-	struct builtin b;
-} table[] = {
-#define B(ns, name, method, run, code, signature) {NS_##ns, {name, signature, run, code, method}},
+static const struct builtin table[] = {
+#define B(ns, name, method, run, code, signature) {name, signature, run, code, method, NS_##ns},
 #include "eval/builtins.def"
 #undef B
 };
@@ -30,9 +27,9 @@ static enum namespace_ defining_namespace(enum namespace_ s)
 const struct builtin *builtin_find(enum namespace_ s, const char *name, size_t len)
 {
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)
-		if (table[i].namespace_ == defining_namespace(s) && strlen(table[i].b.name) == len &&
-		    !memcmp(table[i].b.name, name, len))
-			return &table[i].b;
+		if (table[i].namespace_ == defining_namespace(s) && strlen(table[i].name) == len &&
+		    !memcmp(table[i].name, name, len))
+			return &table[i];
 	return NULL;
 }
 
@@ -40,11 +37,17 @@ u32 builtin_names(enum namespace_ s, const char **out, u32 max)
 {
 	u32 n = 0;
 	for (u32 i = 0; i < ARRAY_LEN(table) && n < max; i++)
-		if (table[i].namespace_ == defining_namespace(s) && table[i].b.name[0] != '_')
-			out[n++] = table[i].b.name;
+		if (table[i].namespace_ == defining_namespace(s) && table[i].name[0] != '_')
+			out[n++] = table[i].name;
 	for (int d = 0; d < DT_COUNT && s == NS_TL && n < max; d++)
 		out[n++] = dtype_tl_name((enum dtype)d);
 	return n;
+}
+
+void builtin_each(void (*each)(void *arg, const struct builtin *b), void *arg)
+{
+	for (u32 i = 0; i < ARRAY_LEN(table); i++)
+		each(arg, &table[i]);
 }
 
 /* --- reading arguments --------------------------------------------------------------------------------------- */

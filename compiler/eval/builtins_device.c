@@ -215,3 +215,19 @@ struct val bi_grid_dependency(struct eval *e, const struct args *a)
 	build(&e->b, (enum opcode)a->b->code, NULL, 0, NULL, 0, 0);
 	return val_none();
 }
+
+/* --- the target ---------------------------------------------------------------------------------------------- */
+
+struct val bi_target(struct eval *e, const struct args *a)
+{
+	(void)e;
+	return val_bool(a->b->code);
+}
+
+struct val bi_capability(struct eval *e, const struct args *a)
+{
+	i64 major, minor;
+	if (!arg_int(e, a, 0, &major) || !arg_int(e, a, 1, &minor))
+		return val_error();
+	return val_bool((i64)e->capability >= major * 10 + minor);
+}

@@ -101,13 +101,18 @@ struct val bi_fma(struct eval *e, const struct args *a)
 struct val bi_fdiv(struct eval *e, const struct args *a)
 {
 	struct val x, y;
-	bool ieee = a->b->code == IR_PRECISE_DIVF;
+	bool ieee = a->b->code == IR_PRECISE_DIVF, approx = false;
 	if (!arg_tensor(e, a, 0, &x) || !arg_tensor(e, a, 1, &y) || (a->n > 2 && !arg_bool(e, a, 2, &ieee)) ||
 	    !promote(e, &x, &y, PROMOTE_DIV, a->loc[0], a->b->name))
 		return val_error();
+	if (a->n > 3 && !arg_bool(e, a, 3, &approx))
+		return val_error();
+	if (ieee && approx)
+		return eval_error(e, E_FDIV_OPTIONS, a->loc[3]);
 	if (dtype_is_fp8(x.dtype))
 		return eval_error(e, E_FP8_ARITHMETIC, a->loc[0], a->b->name, dtype_name(x.dtype));
-	if (!dtype_is_float(x.dtype) || (ieee && x.dtype != DT_F32 && x.dtype != DT_F64))
+	bool exact = x.dtype == DT_F32 || x.dtype == DT_F64;
+	if (!dtype_is_float(x.dtype) || (approx && x.dtype != DT_F32) || (ieee && !exact))
 		return eval_error(e, E_MATH_TYPE, a->loc[0], a->b->name, describe(e, &x));
 	x.ssa = build2(&e->b, ieee ? IR_PRECISE_DIVF : IR_DIVF, x.ssa->type, x.ssa, y.ssa);
 	return x;

@@ -27,6 +27,7 @@ static struct val nested_namespace(enum namespace_ s, const char *name)
 			{NS_TL, "standard", NS_TL},
 			{NS_TL, "random", NS_TL},
 		{NS_TL, "PropagateNan", NS_PROPAGATE_NAN}, {NS_PROFILER, "language", NS_PROFILER},
+		{NS_TL, "target_info", NS_TARGET},
 	};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++)
 		if (table[i].in == s && !strcmp(table[i].name, name))
@@ -245,6 +246,7 @@ static struct val call_builtin(struct eval *e, const struct builtin *b, const st
 		if (bound[i].kind == V_ERROR)
 			return val_error();
 	}
+	tell_builtin_call(e, b, bound, given);
 	e->b.loc = user_loc(e, at);
 	struct args a = {.b = b, .at = bound, .loc = locs, .n = n};
 	return b->run(e, &a);
@@ -292,6 +294,7 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 		bound[i] = named[k].val;
 		given[i] = true;
 	}
+	tell_library_call(e, f, bound, given);
 	e->frame = &frame;
 	for (u32 i = 0; i < f->nparams; i++) {
 		const struct param *p = &f->params[i];

@@ -354,7 +354,7 @@ struct eval eval_new(struct ir_context *ctx, const struct eval_request *req)
 	struct map empty = {.arena = ctx->arena};
 	return (struct eval){.ctx = ctx, .arena = ctx->arena, .diags = ctx->diags, .module = req->module,
 			     .std = req->std, .remarks = req->remarks, .debug = req->debug,
-			     .num_warps = req->num_warps, .globals = empty, .branches_run = empty,
+			     .num_warps = req->num_warps, .calls = req->calls, .globals = empty, .branches_run = empty,
 			     .imports = req->imports, .library = empty, .host_functions = empty,
 			     .capability = req->capability};
 }

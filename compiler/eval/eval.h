@@ -48,6 +48,7 @@ struct eval_request {
 	bool debug;                   /* check integers for overflow */
 	int num_warps;                /* of a program */
 	int capability;               /* of the target, 90 of sm_90a; 0: not known */
+	struct strbuf *calls;         /* gets a line for each call of a built-in function; or NULL */
 };
 
 /* NULL after an error, which is in ctx->diags. */
@@ -56,6 +57,10 @@ struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *re
 /* For the reader of IR text: see ir/library.h. */
 struct text_library;
 const struct text_library *text_library_new(struct ir_context *ctx, const struct module *std);
+
+/* Every built-in function with its parameters and defaults, a line each; those that are methods of tiles too end in
+ * "\tmethod". */
+void list_builtins(struct ir_context *ctx, struct strbuf *out);
 
 /* What the decorators of a kernel say, triton.autotune and triton.heuristics and those like them, as far as host code
  * is evaluated. */

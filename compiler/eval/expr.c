@@ -54,6 +54,7 @@ struct val unknown_attribute(struct eval *e, const struct val *v, const char *na
 		[NS_TYPE] = "dtype",
 		[NS_PROPAGATE_NAN] = "tl.PropagateNan",
 		[NS_PROFILER] = "triton.profiler.language",
+		[NS_TARGET] = "tl.target_info",
 	};
 	bool of_triton = v->kind == V_NAMESPACE && v->namespace_ != NS_PYMATH && v->namespace_ != NS_PYTHON;
 	if (of_triton && triton_has(name))
@@ -635,6 +636,11 @@ static struct val eval_unary(struct eval *e, const struct expr *x)
 struct val bi_operator(struct eval *e, const struct args *a)
 {
 	return eval_binary(e, (enum operator)a->b->code, a->at[0], a->at[1], a->loc[0]);
+}
+
+struct val bi_logical(struct eval *e, const struct args *a)
+{
+	return logical_op(e, a->b->code, a->at[0], a->at[1], a->loc[0]);
 }
 
 /* --- by kind of expression

@@ -55,6 +55,7 @@ enum namespace_ {
 	NS_TYPE,      /* methods of dtypes */
 	NS_PROPAGATE_NAN, /* tl.PropagateNan: ALL, NONE */
 	NS_PROFILER,  /* triton.profiler.language.* */
+	NS_TARGET,    /* tl.target_info.* */
 };
 
 /* Of objects and of named tuples. */
@@ -182,6 +183,7 @@ struct eval {
 	int capability; /* compute capability of the target, 90 of sm_90a; 0: not known */
 	struct map host_functions; /* struct definition → its struct func */
 	const char *attribute; /* the attribute of the name that is being evaluated, or NULL */
+	struct strbuf *calls; /* where calls of built-in functions are told; NULL: they are not */
 	u32 branches; /* run-time branches and loops around the current statement, over all calls */
 };
 
@@ -311,6 +313,9 @@ void assign_item(struct eval *e, const struct expr *target, struct val v);
 const struct func *library_function(struct eval *e, const char *name);
 /* The names of its functions behind that prefix, at most max; without those that begin with '_', which are its own. */
 u32 library_names(struct eval *e, const char *prefix, const char **names, u32 max);
+/* All its functions, in order, those of its own too. */
+void library_each(struct arena *a, struct interner *names, struct diags *d,
+		  void (*each)(void *arg, const struct func *f), void *arg);
 
 /* objects.c */
 /* The field of that name; -1: there is none. */
@@ -384,9 +389,16 @@ struct builtin {
 	struct val (*run)(struct eval *e, const struct args *a);
 	int code;              /* for handlers that serve several builtins */
 	bool method;           /* also x.name(…) on tiles */
+	enum namespace_ namespace_;
 };
 const struct builtin *builtin_find(enum namespace_ s, const char *name, size_t len);
 u32 builtin_names(enum namespace_ s, const char **out, u32 max);
+void builtin_each(void (*each)(void *arg, const struct builtin *b), void *arg);
+
+/* listing.c: a line of e->calls, if they are wanted, for a call that is not the library's own */
+bool builtin_named(const char *name); /* as kernels write it: "tl.load" */
+void tell_builtin_call(struct eval *e, const struct builtin *b, const struct val *bound, const bool *given);
+void tell_library_call(struct eval *e, const struct func *f, const struct val *bound, const bool *given);
 
 /* ops.c: what operators mean on run-time values */
 struct val to_tensor(struct eval *e, struct val v, struct loc at);

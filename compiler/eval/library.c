@@ -68,3 +68,13 @@ u32 library_names(struct eval *e, const char *prefix, const char **names, u32 ma
 				names[n++] = arena_str(e->arena, s + len, strcspn(s + len, "("));
 	return n;
 }
+
+void library_each(struct arena *a, struct interner *names, struct diags *d,
+		  void (*each)(void *arg, const struct func *f), void *arg)
+{
+	for (const char *part = embed_std; part < embed_std_end; part = next_part(part)) {
+		const struct module *m = parse_part(a, names, d, part);
+		for (u32 i = 0; i < m->funcs.len; i++)
+			each(arg, m->funcs.at[i]);
+	}
+}

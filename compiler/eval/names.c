@@ -31,7 +31,7 @@ static bool known_namespace(const char *target, struct val *out)
 		     {"triton.language.extra", NS_EXTRA}, {"triton.language.extra.cuda", NS_EXTRA},
 		     {"triton.language.extra.cuda.utils", NS_EXTRA}, {"triton.language.extra.cuda.gdc", NS_EXTRA},
 		     {"triton.language.core", NS_TL}, {"triton.language.standard", NS_TL},
-		     {"triton.language.random", NS_TL}, {"math", NS_PYMATH},
+		     {"triton.language.random", NS_TL}, {"triton.language.target_info", NS_TARGET}, {"math", NS_PYMATH},
 		     {"triton.profiler", NS_PROFILER}, {"triton.profiler.language", NS_PROFILER},
 		     {"torch._inductor.runtime.triton_helpers.math", NS_MATH}},
 	  last[] = {{"triton", NS_TRITON}, {"tl", NS_TL}, {"libdevice", NS_LIBDEVICE}, {"tldevice", NS_LIBDEVICE},

@@ -121,7 +121,7 @@ bool make_scan(struct maker *m)
 	const struct node *a = &m->p->node[in];
 	bool floats = is_float(a->dtype);
 	enum reduction kind = chance(60) ? SUM : floats || chance(50) ? LARGE : PRODUCT;
-	int k = like(m, SCAN, kind == SUM ? (a->dtype == TL_BF16 ? TL_F32 : sum_type(a->dtype)) : a->dtype, in);
+	int k = like(m, SCAN, kind == LARGE ? a->dtype : a->dtype == TL_BF16 ? TL_F32 : sum_type(a->dtype), in);
 	if (k < 0)
 		return false;
 	struct node *v = &m->p->node[k];

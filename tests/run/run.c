@@ -177,6 +177,19 @@ static struct module *find_module(struct suite *s, const char *path)
 	return s->modules = m;
 }
 
+static bool seen_before(struct suite *s, const char *line)
+{
+	uint64_t h = hash(line);
+	for (int i = 0; i < s->nseen; i++)
+		if (s->seen[i] == h)
+			return true;
+	s->seen = realloc(s->seen, (size_t)(s->nseen + 1) * sizeof *s->seen);
+	if (!s->seen)
+		exit(2);
+	s->seen[s->nseen++] = h;
+	return false;
+}
+
 /* The command line for a launch, to be freed. */
 static char *command_of(const char *path, const char *text, const char *kernel, const tl_config *cfg,
 			const tl_arg *args, size_t nargs)
@@ -194,17 +207,8 @@ static void note_command(struct suite *s, const char *path, const char *text, co
 			 const tl_arg *args, size_t nargs)
 {
 	char *line = command_of(path, text, kernel, cfg, args, nargs);
-	uint64_t h = hash(line);
-	for (int i = 0; i < s->nseen; i++)
-		if (s->seen[i] == h) {
-			free(line);
-			return;
-		}
-	s->seen = realloc(s->seen, (size_t)(s->nseen + 1) * sizeof *s->seen);
-	if (!s->seen)
-		exit(2);
-	s->seen[s->nseen++] = h;
-	fputs(line, s->commands);
+	if (!seen_before(s, line))
+		fputs(line, s->commands);
 	free(line);
 }
 
@@ -216,6 +220,18 @@ static void launch_from_text(struct suite *s, const char *path, const char *text
 	constant_parameters(text, kernel, args, constant, nargs);
 	text_after(s, hash(line), kernel, cfg, args, constant, nargs);
 	free(line);
+}
+
+/* Each different call of a built-in function that the kernel has, a line. */
+static void note_calls(struct suite *s, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+{
+	char *text, *line;
+	if (tl_kernel_dump(k, cfg, args, nargs, "calls", &text))
+		return;
+	for (char *rest = text; (line = strsep(&rest, "\n"));)
+		if (*line && !seen_before(s, line))
+			fprintf(s->calls, "%s\n", line);
+	tl_free(text);
 }
 
 /* The launch and what it gave; TL_OK also means that it has finished. */
@@ -230,6 +246,8 @@ static tl_status try_launch(struct suite *s, tl_module *m, const char *kernel, c
 		status = tl_launch(k, cfg, args, nargs);
 	if (!status)
 		status = tl_synchronize(s->ctx);
+	if (!status && s->calls)
+		note_calls(s, k, cfg, args, nargs);
 	s->launched = true;
 	s->lost = on_device(s, "cuda") && (status == TL_ERR_DRIVER || status == TL_ERR_KERNEL);
 	return status;
@@ -343,7 +361,7 @@ static bool read_resume(struct suite *s, const char *text, char *device)
 
 static void usage(void)
 {
-	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--sources DIR] [--texts DIR] [FILTER]\n"
+	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--sources DIR] [--texts DIR] [--calls FILE] [FILTER]\n"
 	       "  FILTER         only cases whose name contains it\n"
 	       "  -v             every case, with its time\n"
 	       "  --every-pass   on the interpreter: the IR after each pass against the one before "
@@ -351,11 +369,23 @@ static void usage(void)
 	       "  --shard I/N    of the cases, the I-th of N shares (I from 0)\n"
 	       "  --sources DIR  writes DIR/commands: for each variant launched, the tlc command that compiles it\n"
 	       "  --texts DIR    every launch a second time, from DIR/HASH.ttir, where there is one: see texts.c\n"
+	       "  --calls FILE   writes FILE.I, of share I: each different call of a built-in function\n"
 	       "Environment: TL_DEVICE, one device instead of all; TL_TESTS, the folder of the kernels.\n");
+}
+
+static bool open_calls(struct suite *s, const char *file, bool again)
+{
+	char path[1024];
+	snprintf(path, sizeof path, "%s.%d", file, s->shard);
+	s->calls = fopen(path, again ? "a" : "w");
+	if (!s->calls)
+		fprintf(stderr, "test-run: cannot write %s\n", path);
+	return s->calls;
 }
 
 static bool read_options(struct suite *s, int argc, char **argv, char *resumed)
 {
+	const char *calls = NULL;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-v"))
 			s->verbose = true;
@@ -365,6 +395,8 @@ static bool read_options(struct suite *s, int argc, char **argv, char *resumed)
 			s->sources = argv[++i];
 		else if (!strcmp(argv[i], "--texts") && i + 1 < argc)
 			s->texts = argv[++i];
+		else if (!strcmp(argv[i], "--calls") && i + 1 < argc)
+			calls = argv[++i];
 		else if (!strcmp(argv[i], "--shard") && i + 1 < argc) {
 			if (sscanf(argv[++i], "%d/%d", &s->shard, &s->shards) != 2 || s->shards < 1)
 				return false;
@@ -376,7 +408,7 @@ static bool read_options(struct suite *s, int argc, char **argv, char *resumed)
 		else
 			s->filter = argv[i];
 	}
-	return true;
+	return !calls || open_calls(s, calls, *resumed);
 }
 
 static bool open_sources(struct suite *s, bool again)
@@ -434,6 +466,8 @@ int run_themes(int argc, char **argv, const struct theme *themes, int n)
 	}
 	if (s.commands)
 		fclose(s.commands);
+	if (s.calls)
+		fclose(s.calls);
 	free(self.argv);
 	if (s.texts)
 		printf("%d launches from texts with the same bits, %d with others, %d without a text\n", s.same,

@@ -31,6 +31,7 @@ struct suite {
 	const char *texts; /* folder of texts to launch as well, or NULL: see texts.c */
 	unsigned char **before; /* the arrays in front of a launch */
 	int same, differ, notext; /* launches from texts: with the same bits; without a text */
+	FILE *calls; /* of built-in functions, if they are wanted */
 	uint64_t *seen; /* hashes of the command lines written */
 	int nseen;
 };

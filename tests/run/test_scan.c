@@ -7,8 +7,8 @@ static const tl_dtype types[] = {TL_I32, TL_F32, TL_F16, TL_I64, TL_BF16, TL_I8,
 
 static tl_dtype result_type(const char *op, tl_dtype t)
 {
-	bool sum = !strcmp(op, "cumsum");
-	if (t == TL_BF16 && (sum || !strcmp(op, "cumprod")))
+	bool sum = !strcmp(op, "cumsum") || !strcmp(op, "cumprod");
+	if (t == TL_BF16 && sum)
 		return TL_F32;
 	return sum && !is_float(t) && bits_of(t) < 32 ? (is_signed(t) ? TL_I32 : TL_U32) : t;
 }
