@@ -46,10 +46,12 @@ lit() {
 		END { printf "%d passed, %d failed\n", passed, failed; exit failed != 0 || !passed }' "$work/lit.raw"
 }
 
-# halves PROGRAM [N]: both halves of its cases at once; with N, two shares of N
+# halves PROGRAM [N [ARGUMENT…]]: both halves of its cases at once; with N, two shares of N
 halves() {
-	"$1" --shard "0/${2:-2}" > "$work/half.0" 2>&1 &
-	"$1" --shard "1/${2:-2}" > "$work/half.1" 2>&1
+	program=$1 shares=${2:-2}
+	shift $(($# < 2 ? $# : 2))
+	"$program" --shard "0/$shares" "$@" > "$work/half.0" 2>&1 &
+	"$program" --shard "1/$shares" "$@" > "$work/half.1" 2>&1
 	status=$?
 	wait $! || status=1
 	cat "$work/half.0" "$work/half.1"
@@ -93,7 +95,8 @@ suite diagnostics python3 tests/diagnostics.py
 suite round-trip sh tests/round-trip.sh "$build"
 suite mutations python3 tests/mutate.py "$build" --placed --count 200 --seconds 20
 export TL_DEVICE=interp
-suite run halves "$build/test-run"
+suite run halves "$build/test-run" 2 --calls "$work/calls"
+suite matrix sh tests/run/matrix.sh "$build" "$work/calls.0" "$work/calls.1"
 suite random halves "$build/test-random"
 # the IR after each pass against the one before it, and facts against values
 export TL_INTERP_CHECK=passes,facts
@@ -108,7 +111,8 @@ unset TL_INTERP_CHECK
 for device in sim sim:80; do
 	for seed in 0 1 2; do
 		export TL_DEVICE=$device TL_SIM_SEED=$seed
-		suite "run $device $seed" halves "$build/test-run"
+		suite "run $device $seed" halves "$build/test-run" 2 --calls "$work/calls"
+		[ $seed != 0 ] || suite "matrix $device" sh tests/run/matrix.sh "$build" "$work/calls.0" "$work/calls.1"
 	done
 	suite "random $device" halves "$build/test-random"
 done

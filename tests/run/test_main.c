@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 		{"library", theme_library},
 		{"device", theme_device},
 		{"libdevice", theme_libdevice},
+		{"reference", theme_reference},
 	};
 	return run_themes(argc, argv, themes, COUNT(themes));
 }
