@@ -85,6 +85,13 @@ static const struct pass_list {
 /* The part of the standard library that every module has, parsed once for the process. */
 static struct unit standard;
 
+static double milliseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
 static void unit_init(struct unit *u, const struct interner *names)
 {
 	*u = (struct unit){.names = {.arena = &u->arena, .parent = names}, .imported = {.arena = &u->arena}};
@@ -110,6 +117,7 @@ static void share_sources(struct unit *u, const struct unit *from)
 bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 {
 	static struct once parsed = ONCE_INIT;
+	double start = milliseconds();
 	once(&parsed, parse_standard);
 	unit_init(u, &standard.names);
 	share_sources(u, &standard);
@@ -124,6 +132,7 @@ bool unit_open(struct unit *u, const char *name, const char *text, size_t len)
 	}
 	u->std = standard.std;
 	u->module = parse_module(&u->arena, &u->names, &u->diags, file);
+	u->parse_ms = milliseconds() - start;
 	return !u->diags.nerrors;
 }
 
@@ -196,13 +205,6 @@ struct run {
 	bool stopped; /* by --stop-after */
 	const char *start_after; /* passes up to this one ran before the IR was read; NULL: none, or no longer */
 };
-
-static double milliseconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 static void after_step(struct run *r, const char *name, double start)
 {
@@ -470,6 +472,8 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 	if (!u->parsed)
 		warn_of_undefined(k, &u->diags);
 	const struct pass_list *list = &pass_lists[o->target.kind];
+	if (o->time)
+		fprintf(o->print_to, "%-20s %8.3f ms\n", "parse", u->parse_ms);
 	after_step(&r, "eval", start);
 	tell(&r, "eval");
 	if (!k->target && !run_passes(&r, list->tile, list->ntile))

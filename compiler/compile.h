@@ -41,6 +41,7 @@ struct unit {
 	const struct module *module, *std;
 	struct map imported;   /* path → struct module of another file */
 	struct strbuf calls;   /* if wanted: a line for each call of a built-in function, with the arguments given */
+	double parse_ms;       /* of the source, and of the library if it was the process's first */
 	struct kernel *parsed; /* when the file was IR text, placed (parsed->target) or not */
 };
 /* For struct import_files: a module beside `from`, in the packages around it, or beside the unit's own file. */

@@ -1,8 +1,13 @@
 """limits.py TLC: what a user waits for and pays. Compiles every example with all dumps, several times, and fails when
 softmax takes more than 15 ms beyond what a process takes that only starts (CPU time of the fastest run: other work on the
-machine is no fault of tlc, which has one thread, nor is the loading of a shared LLVM), when any takes more than 150 MB at its peak, or when the binary, if linked statically, is over 60 MB."""
+machine is no fault of tlc, which has one thread, nor is the loading of a shared LLVM), when any takes more than 150 MB at its peak, when the binary, if linked statically, is over 60 MB,
+when the tile IR of the kernels of tests/eval takes more than 2 ms in the median, or that of 32 rounds of Philox more than 10 ms."""
 import glob
 import os
+import re
+import shlex
+import statistics
+import subprocess
 import sys
 
 tlc = sys.argv[1]
@@ -27,6 +32,27 @@ def run(arguments):
     return (used.ru_utime + used.ru_stime) * 1e3, used.ru_maxrss / 1024
 
 
+def to_tile_ir(arguments, text=None):
+    """Milliseconds from source to the tile IR after all passes before placement, parsing and the library included; None if it does not compile."""
+    best = None
+    for _ in range(3):
+        done = subprocess.run([tlc] + arguments + ["--emit", "ttir", "--time", "-o", os.devnull], input=text, capture_output=True, text=True)
+        if done.returncode:
+            return None
+        took = sum(float(ms) for ms in re.findall(r"^\S+ +([\d.]+) ms$", done.stderr, re.M))
+        best = min(took, best or took)
+    return best
+
+
+PHILOX = """import triton
+import triton.language as tl
+
+@triton.jit
+def k(o, seed):
+    i = tl.arange(0, 1024)
+    tl.store(o + i, tl.randint(seed, i, 32))
+"""
+
 start = min(run(["--version"])[0] for _ in range(40))
 print(f"{'process start':40} {start:8.1f} ms")
 for path in sorted(glob.glob(os.path.join(top, "examples", "*.tl"))):
@@ -35,6 +61,14 @@ for path in sorted(glob.glob(os.path.join(top, "examples", "*.tl"))):
     runs = [run(arguments) for _ in range(40 if name == "softmax.tl" else 3)]
     limit(f"{name} to PTX with all dumps", min(r[0] for r in runs), start + 15 if name == "softmax.tl" else 1000, "ms")
     limit(f"{name} peak memory", max(r[1] for r in runs), 150, "MB")
+times = []
+for path in sorted(glob.glob(os.path.join(top, "tests", "eval", "*.tl"))):
+    with open(path) as f:
+        command = re.search(r"^# RUN: %eval %s(.*?)(2>&1)? *\|", f.read(), re.M)
+    took = to_tile_ir([path] + shlex.split(command[1])) if command else None
+    times += [took] if took else []
+limit(f"tile IR of {len(times)} kernels, median", statistics.median(times), 2, "ms")
+limit("tile IR of 32 rounds of Philox", to_tile_ir(["-", "-s", "*i32,i32"], PHILOX), 10, "ms")
 if os.path.getsize(tlc) > 20e6:
     limit("statically linked tlc", os.path.getsize(tlc) / 1e6, 60, "MB")
 print(f"{passed} passed, {failed} failed")
