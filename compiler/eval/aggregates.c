@@ -178,6 +178,37 @@ struct val find_special(struct eval *e, struct val v, const char *name, struct l
 	return m ? bound(e, m, v, at) : val_error();
 }
 
+bool class_has(const struct class *c, const char *name)
+{
+	return class_field(c, name) >= 0 || find_method(c, name);
+}
+
+/* super().name in a method: the base's, of the method's object. */
+static const struct expr *super_of(const struct eval *e, const struct expr *x)
+{
+	const struct expr *of = x->kind == EX_ATTR ? x->a : NULL;
+	bool is_super = of && of->kind == EX_CALL && !of->nitems && !of->nkeywords && of->a->kind == EX_NAME &&
+			!strcmp(of->a->name, "super");
+	return is_super && e->frame->func->nparams ? x : NULL;
+}
+
+bool super_method(struct eval *e, const struct expr *x, struct val *out, const char **object)
+{
+	const struct func *f = e->frame->func;
+	const struct binding *self = super_of(e, x) ? find_var(e->frame, f->params[0].name) : NULL;
+	const struct class *c = self && self->val.kind == V_OBJECT ? self->val.class : NULL;
+	for (; c && c->def; c = c->base)
+		for (u32 i = 0; i < c->def->methods.len; i++) {
+			const struct method *m = c->def->methods.at[i].func == f ? find_method(c->base, x->name) : NULL;
+			if (!m)
+				continue;
+			*object = m->func->is_init && f->is_init ? f->params[0].name : NULL;
+			*out = bound(e, m, self->val, x->loc);
+			return true;
+		}
+	return false;
+}
+
 /* --- fields -------------------------------------------------------------------------------------------------- */
 
 bool is_object_of(const struct val *v, const struct class *c)

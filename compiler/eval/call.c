@@ -381,7 +381,10 @@ struct val eval_call(struct eval *e, const struct expr *x)
 	struct val changed;
 	if (change_list(e, x, &changed))
 		return changed;
-	struct val callee = eval_expr(e, x->a);
+	const char *object = NULL;
+	struct val callee;
+	if (!super_method(e, x->a, &callee, &object))
+		callee = eval_expr(e, x->a);
 	VEC(struct val) pos = {0};
 	VEC(struct loc) locs = {0};
 	bool failed = callee.kind == V_ERROR;
@@ -430,5 +433,9 @@ struct val eval_call(struct eval *e, const struct expr *x)
 			diag_hint(e->diags, "'%s' is an attribute: leave out the parentheses", x->a->name);
 		return val_error();
 	}
-	return call_val(e, callee, pos.at, locs.at, pos.len, named.at, named.len, x->loc);
+	struct val r = call_val(e, callee, pos.at, locs.at, pos.len, named.at, named.len, x->loc);
+	if (!object || r.kind != V_OBJECT)
+		return r;
+	find_var(e->frame, object)->val = r;
+	return val_none();
 }

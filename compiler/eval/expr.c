@@ -103,6 +103,8 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 {
 	struct val r;
 	bool constant = v.kind != V_TENSOR && v.kind != V_NAMESPACE && v.kind != V_HOST && v.kind != V_MODULE;
+	bool composite = v.kind == V_OBJECT || v.kind == V_CLASS || v.kind == V_TUPLE;
+	constant &= !composite || !v.class || !class_has(v.class, name);
 	if (constant && !strcmp(name, "value"))
 		return v;
 	if ((constant || v.kind == V_TENSOR) && v.kind != V_ERROR && v.kind != V_OBJECT && !strcmp(name, "type"))

@@ -338,10 +338,15 @@ struct val named_tuple_class(struct eval *e, const struct val *name, const struc
 struct val class_attribute(struct eval *e, struct val v, const char *name, struct loc at);
 /* The method of that name, for the object v; V_ERROR without a message: there is none. */
 struct val find_special(struct eval *e, struct val v, const char *name, struct loc at);
+/* Has it a field or method of that name? */
+bool class_has(const struct class *c, const char *name);
 /* Is v an object of the class, or of one that inherits from it? */
 bool is_object_of(const struct val *v, const struct class *c);
 /* The names of its fields and methods, at most max. */
 u32 class_names(const struct class *c, const char **names, u32 max);
+/* What super().name in a method of a class means; false: x is none. *object is NULL, or the variable that holds the
+ * object which the call sets the fields of. */
+bool super_method(struct eval *e, const struct expr *x, struct val *out, const char **object);
 /* The object or tuple that a call of the class makes. */
 struct val make_object(struct eval *e, const struct class *c, const struct call *call);
 /* object.name = v in the object's __init__. */

@@ -207,6 +207,24 @@ static void classes(struct suite *s)
 	case_end(s);
 }
 
+static void inherited(struct suite *s, int n)
+{
+	if (!case_begin(s, file, "inherited n=%d", n))
+		return;
+	struct array *x = in(s, "x", TL_I32, N), *o = out(s, "o", TL_I32, N);
+	fill(x, -1000, 1000);
+	for (size_t i = 0; i < N; i++) {
+		int64_t low = value_int(x, i), width = (int64_t)i, by = 1;
+		for (int k = 0; k < n; k++) {
+			low -= k;
+			width *= by++;
+		}
+		want_int(o, i, low + width);
+	}
+	LAUNCH(s, "inherited", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(n));
+	case_end(s);
+}
+
 static void loops(struct suite *s, int n)
 {
 	if (!case_begin(s, file, "loops n=%d", n))
@@ -480,7 +498,7 @@ void theme_reference(struct suite *s)
 		types(s, (tl_dtype)t);
 	classes(s);
 	for (int n = 0; n < 12; n += 5)
-		loops(s, n);
+		loops(s, n), inherited(s, n / 2);
 	for (int kind = 0; kind < 5; kind++)
 		for (int b = 4; b <= 64; b *= 4)
 			rows(s, kind, 4, b);
