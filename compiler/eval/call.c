@@ -62,6 +62,8 @@ struct val namespace_lookup(struct eval *e, enum namespace_ s, const char *name)
 				return val_dtype((enum dtype)d);
 		if (!strcmp(name, "CONSTEXPR_0"))
 			return val_int(0);
+		if (!strcmp(name, "TRITON_MAX_TENSOR_NUMEL"))
+			return val_int(IR_MAX_NUMEL);
 		if (!strcmp(name, "pi32_t"))
 			return (struct val){.kind = V_TYPE, .dtype = DT_I32, .pointers = 1};
 	}
