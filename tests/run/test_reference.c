@@ -253,7 +253,7 @@ static void rows(struct suite *s, int kind, int a, int b)
 		return;
 	int kept = kind == 2 ? b / 2 : kind == 4 ? 1 : b;
 	struct array *x = in(s, "x", TL_I32, (size_t)(a * b)),
-		     *o = out(s, "o", TL_I32, (size_t)(a * kept * (kind == 3 ? 2 : 1)));
+		     *o = out(s, "o", TL_I32, (size_t)(a * kept * (kind == 3 || kind == 5 ? 2 : 1)));
 	for (int r = 0; r < a; r++) {
 		int64_t sum = 0;
 		for (int c = 0; c < b; c++) { /* rises up to the middle, then falls between those values */
@@ -264,6 +264,10 @@ static void rows(struct suite *s, int kind, int a, int b)
 			if (kind == 3) {
 				want_int(o, at, v);
 				want_int(o, (size_t)((a + r) * b + c), v + 1);
+			}
+			if (kind == 5) {
+				want_int(o, (size_t)(r * 2 * b + c), v);
+				want_int(o, (size_t)(r * 2 * b + b + c), v + 1);
 			}
 		}
 		for (int c = 0; c < kept && kind < 3; c++)
@@ -499,7 +503,7 @@ void theme_reference(struct suite *s)
 	classes(s);
 	for (int n = 0; n < 12; n += 5)
 		loops(s, n), inherited(s, n / 2);
-	for (int kind = 0; kind < 5; kind++)
+	for (int kind = 0; kind < 6; kind++)
 		for (int b = 4; b <= 64; b *= 4)
 			rows(s, kind, 4, b);
 	random_words(s, 10);
