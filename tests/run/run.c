@@ -361,7 +361,8 @@ static bool read_resume(struct suite *s, const char *text, char *device)
 
 static void usage(void)
 {
-	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--sources DIR] [--texts DIR] [--calls FILE] [FILTER]\n"
+	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--sources DIR] [--texts DIR] [--calls FILE] "
+	       "[FILTER]\n"
 	       "  FILTER         only cases whose name contains it\n"
 	       "  -v             every case, with its time\n"
 	       "  --every-pass   on the interpreter: the IR after each pass against the one before "
