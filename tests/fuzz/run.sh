@@ -49,7 +49,7 @@ one() { # one KIND
 	[ "$kind" != ptx ] || program=fuzz-ptx dict=ptx
 	mkdir -p "$work/new-$kind"
 	"$fuzz/$program" -fork="${FORK:-1}" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -dict="$top/tests/fuzz/$dict.dict" \
-		-max_total_time="$seconds" -timeout=20 -report_slow_units=20 -rss_limit_mb=3000 -max_len=20000 -artifact_prefix="$found/$kind-" \
+		-max_total_time="$seconds" -timeout=60 -report_slow_units=60 -rss_limit_mb=3000 -max_len=20000 -artifact_prefix="$found/$kind-" \
 		"$work/new-$kind" "$work/$kind" > "$fuzz/$kind.log" 2>&1
 }
 
