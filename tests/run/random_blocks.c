@@ -527,7 +527,7 @@ static void evaluate_blocks(struct blocks *d, struct array *const *products)
 
 static void create_tensor(struct suite *s, struct blocks *d, int k)
 {
-	static char names[TENSORS][8];
+	static char names[TENSORS][16];
 	struct tensor *x = &d->tensor[k];
 	tl_dtype t = d->class[x->class].t;
 	size_t len = (size_t)(x->len * (x->role == KEPT ? d->programs : 1));

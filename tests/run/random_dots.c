@@ -590,7 +590,7 @@ static void evaluate_dots(const struct dots *d)
 
 static void create_arrays(struct suite *s, struct dots *d)
 {
-	static char names[STEPS + VALUES][8];
+	static char names[STEPS + VALUES][16];
 	size_t tiles = (size_t)(d->rounds ? d->rounds : 1) * (size_t)d->trips;
 	for (int k = 0; k < d->n; k++) {
 		struct dot_step *x = &d->step[k];

@@ -240,7 +240,7 @@ static void drop(struct loops *l, const char *list)
 
 static void create_arrays(struct suite *s, struct loops *l)
 {
-	static char names[LOOP_NUMBERS + LOOP_STATEMENTS][8];
+	static char names[LOOP_NUMBERS + LOOP_STATEMENTS][16];
 	const size_t far = 3 * (FARTHEST + 1);
 	for (int k = 0; k < l->nnumbers; k++) {
 		struct loop_number *x = &l->number[k];
