@@ -74,7 +74,7 @@ static void add_elements(struct elements *to, const struct elements *e)
 static u32 all_dimensions(const struct type *t)
 {
 	u32 all = 0;
-	for (int d = 0; type_is_tensor(t) && d < t->rank; d++)
+	for (int d = 0; type_is_tensor(t) && d < MIN(t->rank, MAX_RANK); d++)
 		all |= (u32)(t->shape[d] > 1) << d;
 	return all;
 }
@@ -115,7 +115,7 @@ static u32 reshape_dimensions(const struct type *from, const struct type *to, u3
 			continue;
 		if (wide > 1)
 			return UNKNOWN;
-		for (int d = first_j; d < MIN(j, to->rank); d++)
+		for (int d = first_j; d < MIN(MIN(j, to->rank), MAX_RANK); d++)
 			out |= (u32)(to->shape[d] > 1) << d;
 	}
 	return out;
