@@ -71,12 +71,19 @@ static void add_elements(struct elements *to, const struct elements *e)
 		add_gap(to, e->gaps[i]);
 }
 
+/* Those of dimensions first to end - 1 that have more than one element. */
+static u32 wide_dimensions(const struct type *t, int first, int end)
+{
+	u32 wide = 0;
+	for (int d = 0; d < MAX_RANK; d++)
+		if (d >= first && d < end && t->shape[d] > 1)
+			wide |= 1u << d;
+	return wide;
+}
+
 static u32 all_dimensions(const struct type *t)
 {
-	u32 all = 0;
-	for (int d = 0; type_is_tensor(t) && d < MIN(t->rank, MAX_RANK); d++)
-		all |= (u32)(t->shape[d] > 1) << d;
-	return all;
+	return type_is_tensor(t) ? wide_dimensions(t, 0, t->rank) : 0;
 }
 
 /* --- dimensions of results ------------------------------------------------------------------------------------- */
@@ -115,8 +122,7 @@ static u32 reshape_dimensions(const struct type *from, const struct type *to, u3
 			continue;
 		if (wide > 1)
 			return UNKNOWN;
-		for (int d = first_j; d < MIN(MIN(j, to->rank), MAX_RANK); d++)
-			out |= (u32)(to->shape[d] > 1) << d;
+		out |= wide_dimensions(to, first_j, MIN(j, to->rank));
 	}
 	return out;
 }
