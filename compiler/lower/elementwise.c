@@ -484,27 +484,24 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 	return true;
 }
 
+/* ptxas 13.0 takes 8 or 16 for the upper half of a word that it finds to be zero, where a move splits the word; the
+ * pair is the lower half of a register here, where a shift has brought it. */
 LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
 {
-	const char *format = type_dtype(v->type) == DT_E4M3 ? "e4m3x2" : "e5m2x2", *text;
+	const char *text = arena_printf(&l->scratch,
+					"{\n\t.reg .b16 pair;\n\tcvt.u16.u32 pair, $1;\n\tcvt.rn.f16x2.%s $0, pair;\n\t}",
+					type_dtype(v->type) == DT_E4M3 ? "e4m3x2" : "e5m2x2");
 	LLVMValueRef *words = words_of_tile(l, v), elems[2], pair;
-	/* ptxas 13.0 takes 8 or 16 for the upper half of a word that it finds to be zero, unless a shift gives it */
-	if (words && i % 2) {
-		text = arena_printf(&l->scratch,
-				    "{\n\t.reg .b32 upper;\n\t.reg .b16 half;\n\tshr.u32 upper, $1, 16;\n"
-				    "\tcvt.u16.u32 half, upper;\n\tcvt.rn.f16x2.%s $0, half;\n\t}",
-				    format);
-		return inline_asm(l, text, "=r,r", ASM_PURE, l->i32, &words[i / 2], 1);
-	}
 	if (words) {
-		pair = LLVMBuildTrunc(l->b, words[i / 2], l->i16, "");
+		pair = i % 2 ? lshr(l, words[i / 2], 16) : words[i / 2];
 	} else {
 		for (u32 k = 0; k < 2; k++)
 			elems[k] = elem(l, v, 2 * i + k);
 		pack(l, elems, 2, 16, &pair);
+		bool of_word = LLVMIsATruncInst(pair) && LLVMTypeOf(LLVMGetOperand(pair, 0)) == l->i32;
+		pair = of_word ? LLVMGetOperand(pair, 0) : LLVMBuildZExt(l->b, pair, l->i32, "");
 	}
-	text = arena_printf(&l->scratch, "cvt.rn.f16x2.%s $0, $1;", format);
-	return inline_asm(l, text, "=r,h", ASM_PURE, l->i32, &pair, 1);
+	return inline_asm(l, text, "=r,r", ASM_PURE, l->i32, &pair, 1);
 }
 
 /* fp8 to any other in pairs, as there is an instruction for (sm_89 on). */

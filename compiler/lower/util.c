@@ -92,16 +92,22 @@ LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t)
 }
 
 /* The word whose elements, in order, the values at `in` are; or NULL. */
-static LLVMValueRef packed_before(LLVMValueRef *in, u32 per, LLVMTypeRef word)
+static LLVMValueRef packed_before(struct lower *l, LLVMValueRef *in, u32 per, int bits)
 {
-	LLVMValueRef v = LLVMIsAExtractElementInst(in[0]) ? LLVMGetOperand(in[0], 0) : NULL;
-	if (!v || !LLVMIsABitCastInst(v) || LLVMTypeOf(LLVMGetOperand(v, 0)) != word)
+	LLVMValueRef v = LLVMIsAExtractElementInst(in[0]) ? LLVMGetOperand(in[0], 0) : NULL, word;
+	if (!v || !LLVMIsABitCastInst(v))
+		return NULL;
+	word = LLVMGetOperand(v, 0);
+	u64 first = LLVMConstIntGetZExtValue(LLVMGetOperand(in[0], 1));
+	if (LLVMGetTypeKind(LLVMTypeOf(word)) != LLVMIntegerTypeKind || type_bits(LLVMTypeOf(word)) < bits || first % per)
 		return NULL;
 	for (u32 i = 0; i < per; i++)
 		if (!LLVMIsAExtractElementInst(in[i]) || LLVMGetOperand(in[i], 0) != v ||
-		    LLVMConstIntGetZExtValue(LLVMGetOperand(in[i], 1)) != i)
+		    LLVMConstIntGetZExtValue(LLVMGetOperand(in[i], 1)) != first + i)
 			return NULL;
-	return LLVMGetOperand(v, 0);
+	if (first)
+		word = LLVMBuildLShr(l->b, word, LLVMConstInt(LLVMTypeOf(word), first * (u64)bits / per, 0), "");
+	return type_bits(LLVMTypeOf(word)) == bits ? word : LLVMBuildTrunc(l->b, word, int_type(l, bits), "");
 }
 
 void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
@@ -117,7 +123,7 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 	u32 per = (u32)(bits / eb);
 	LLVMTypeRef vec = LLVMVectorType(t, per);
 	for (u32 w = 0; w < n / per; w++) {
-		if ((out[w] = packed_before(in + w * per, per, int_type(l, bits))))
+		if ((out[w] = packed_before(l, in + w * per, per, bits)))
 			continue;
 		/* LLVM has no bit cast of two bytes but by way of local memory, where they are no part of a word */
 		if (bits == 16 && !LLVMIsAExtractElementInst(in[2 * w])) {
