@@ -488,9 +488,9 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
  * pair is the lower half of a register here, where a shift has brought it. */
 LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i)
 {
-	const char *text = arena_printf(&l->scratch,
-					"{\n\t.reg .b16 pair;\n\tcvt.u16.u32 pair, $1;\n\tcvt.rn.f16x2.%s $0, pair;\n\t}",
-					type_dtype(v->type) == DT_E4M3 ? "e4m3x2" : "e5m2x2");
+	const char *text = arena_printf(
+		&l->scratch, "{\n\t.reg .b16 pair;\n\tcvt.u16.u32 pair, $1;\n\tcvt.rn.f16x2.%s $0, pair;\n\t}",
+		type_dtype(v->type) == DT_E4M3 ? "e4m3x2" : "e5m2x2");
 	LLVMValueRef *words = words_of_tile(l, v), elems[2], pair;
 	if (words) {
 		pair = i % 2 ? lshr(l, words[i / 2], 16) : words[i / 2];

@@ -99,7 +99,8 @@ static LLVMValueRef packed_before(struct lower *l, LLVMValueRef *in, u32 per, in
 		return NULL;
 	word = LLVMGetOperand(v, 0);
 	u64 first = LLVMConstIntGetZExtValue(LLVMGetOperand(in[0], 1));
-	if (LLVMGetTypeKind(LLVMTypeOf(word)) != LLVMIntegerTypeKind || type_bits(LLVMTypeOf(word)) < bits || first % per)
+	if (LLVMGetTypeKind(LLVMTypeOf(word)) != LLVMIntegerTypeKind || type_bits(LLVMTypeOf(word)) < bits ||
+	    first % per)
 		return NULL;
 	for (u32 i = 0; i < per; i++)
 		if (!LLVMIsAExtractElementInst(in[i]) || LLVMGetOperand(in[i], 0) != v ||
