@@ -285,7 +285,10 @@ struct val host_call(struct eval *e, struct val callee, const struct val *args, 
 				 *const version[] = {"packaging.version.parse", "packaging.version.Version"},
 				 *const find[] = {"importlib.util.find_spec", "importlib.import_module"},
 				 *const named_tuples[] = {"collections.namedtuple", "typing.NamedTuple"},
-				 *const made[] = {"importlib.util.module_from_spec"};
+				 *const made[] = {"importlib.util.module_from_spec"},
+				 *const decorators[] = {"triton.jit", "triton.constexpr_function",
+							"triton.runtime.jit.jit",
+							"triton.runtime.jit.constexpr_function"};
 	struct val result;
 	const struct fact *f = find_fact(arena_printf(e->arena, "%s()", callee.text));
 	if (f)
@@ -302,6 +305,9 @@ struct val host_call(struct eval *e, struct val callee, const struct val *args, 
 		import_value(e, e->frame->func->module, arena_str(e->arena, args[0].text, len), true, at, &result);
 		return result;
 	}
+	if (n == 1 && (args[0].kind == V_FUNC || args[0].kind == V_BUILTIN) &&
+	    is_path(&callee, decorators, ARRAY_LEN(decorators)))
+		return args[0];
 	if (is_path(&callee, named_tuples, ARRAY_LEN(named_tuples)) && n == 2) {
 		struct val c = named_tuple_class(e, &args[0], &args[1]);
 		if (c.kind == V_CLASS)
