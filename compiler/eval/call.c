@@ -278,7 +278,7 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	}
 	if (star < f->nparams) {
 		u32 n = npos > star ? npos - star : 0;
-		bound[star] = val_tuple(arena_dup(e->arena, pos + MIN(npos, star), n * sizeof *pos), n);
+		bound[star] = val_tuple(n ? arena_dup(e->arena, pos + star, n * sizeof *pos) : NULL, n);
 		given[star] = true;
 	}
 	for (u32 k = 0; k < nnamed; k++) {
