@@ -54,8 +54,8 @@ static const struct advice members[] = {
 	{"bmm", "write tl.dot(a, b)"},
 	{"transpose", "write tl.trans(x), or x.T"},
 	{"t", "write x.T"},
-	{"concat", "write tl.cat(x, y, can_reorder=True), or tl.join(x, y)"},
-	{"concatenate", "write tl.cat(x, y, can_reorder=True), or tl.join(x, y)"},
+	{"concat", "write tl.cat(x, y), or tl.join(x, y) for a new dimension"},
+	{"concatenate", "write tl.cat(x, y), or tl.join(x, y) for a new dimension"},
 	{"stack", "write tl.join(x, y)"},
 	{"empty", "write tl.zeros(shape, dtype)"},
 	{"ones", "write tl.full(shape, 1, dtype)"},
@@ -84,12 +84,10 @@ static const struct advice members[] = {
 	{"print", "write tl.device_print(\"text\", x)"},
 };
 
-/* Of triton.language and its modules: what Triton has, in one of its versions. */
+/* Of triton.language and its modules: what Triton has, in one of its versions, and tlc lacks. */
 static const char *const only_triton[] = {
-	"TRITON_MAX_TENSOR_NUMEL", "atomic_load", "atomic_poll", "atomic_store", "expect_zero", "slice", "str_to_ty",
-	"target_info", "tensor_descriptor_type", "to_tensor", "void", "fast_tanhf", "convert_custom_float8_sm70",
-	"convert_custom_float8_sm80", "experimental_device_tensormap_create1d",
-	"experimental_device_tensormap_create2d",
+	"slice", "str_to_ty", "tensor_descriptor_type", "void", "convert_custom_float8_sm70", "convert_custom_float8_sm80",
+	"experimental_device_tensormap_create1d", "experimental_device_tensormap_create2d",
 	"experimental_tensormap_fenceproxy_acquire", "_experimental_reinterpret_tensor_descriptor",
 };
 

@@ -4,7 +4,6 @@
 
 #include "eval/internal.h"
 
-typedef VEC(struct value *) value_vec;
 typedef VEC(const char *) name_vec;
 
 /* The loop around a statement, in its function. */

@@ -26,8 +26,29 @@ static struct val val_of(struct eval *e, const struct text_arg *a)
 	return val_tensor(a->value, a->is_unsigned && d != DT_I1 ? dtype_unsigned(d) : d, pointers);
 }
 
+static void add_values(struct eval *e, const struct val *v, value_vec *out)
+{
+	for (u32 i = 0; v->kind == V_TUPLE && i < v->nitems; i++)
+		add_values(e, &v->items[i], out);
+	if (v->kind == V_TENSOR)
+		vec_push(e->arena, out, v->ssa);
+}
+
+/* Of type t, if a conversion or another shape makes it so: loads of a descriptor leave out dimensions of 1. */
+static struct val of_type(struct eval *e, struct val v, const struct type *t)
+{
+	if (v.kind == V_TENSOR && type_elem(v.ssa->type) != type_elem(t)) {
+		struct val cast[] = {v, val_dtype(type_dtype(t))};
+		v = call_std(e, "cast", cast, 2);
+	}
+	if (is_tile(&v) && type_is_tensor(t) && v.ssa->type != t && type_elem(v.ssa->type) == type_elem(t) &&
+	    type_numel(v.ssa->type) == type_numel(t))
+		v.ssa = build1(&e->b, IR_RESHAPE, t, v.ssa);
+	return v;
+}
+
 static bool call_function(void *arg, struct builder *b, const char *function, const struct text_arg *args, u32 n,
-			  const struct type *t, struct value **out)
+			  const struct type *t, value_vec *out)
 {
 	enum { MOST = 16 };
 	struct eval *e = arg;
@@ -41,19 +62,11 @@ static bool call_function(void *arg, struct builder *b, const char *function, co
 	for (u32 i = 0; i < n; i++)
 		v[i] = val_of(e, &args[i]);
 	struct val given = call_std(e, function, v, n);
-	if (t && given.kind == V_TENSOR && type_elem(given.ssa->type) != type_elem(t)) {
-		struct val cast[] = {given, val_dtype(type_dtype(t))};
-		given = call_std(e, "cast", cast, 2);
-	}
-	/* loads of a descriptor leave out dimensions of 1 */
-	if (t && given.kind == V_TENSOR && is_tile(&given) && type_is_tensor(t) && given.ssa->type != t &&
-	    type_numel(given.ssa->type) == type_numel(t))
-		given.ssa = build1(&e->b, IR_RESHAPE, t, given.ssa);
+	if (t)
+		given = of_type(e, given, t);
 	*b = e->b;
 	e->frame = NULL;
-	if (e->diags->nerrors == errors && t && (given.kind != V_TENSOR || given.ssa->type != t))
-		diag(e->diags, E_IR_INVALID, b->loc, function, "gives another type than the text says");
-	*out = given.kind == V_TENSOR ? given.ssa : NULL;
+	add_values(e, &given, out);
 	return e->diags->nerrors == errors;
 }
 

@@ -222,6 +222,7 @@ struct value {
 	u32 mark;             /* scratch of the current walk */
 	u32 walk;             /* the last walk that came here: first_visit */
 };
+typedef VEC(struct value *) value_vec;
 
 struct op {
 	enum opcode code;

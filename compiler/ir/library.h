@@ -16,10 +16,10 @@ struct text_arg {
 };
 
 struct text_library {
-	/* Builds at b what the function does, and gives its result, as of type `t` if that is not NULL. False after an
-	 * error, which has been reported. */
+	/* Builds at b what the function does, and adds its results to *out; a single one as of type `t`, if that is not
+	 * NULL and a conversion or another shape makes it so. False after an error, which has been reported. */
 	bool (*call)(void *arg, struct builder *b, const char *function, const struct text_arg *args, u32 n,
-		     const struct type *t, struct value **out);
+		     const struct type *t, value_vec *out);
 	/* The function that a symbol of NVIDIA's libdevice, such as __nv_erff, is; NULL: none. */
 	const char *(*extern_function)(void *arg, const char *symbol);
 	void *arg;

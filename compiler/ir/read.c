@@ -400,24 +400,25 @@ static void read_hint(struct reader *r, const char *name, struct attrs *out)
 		rd_expect(r, ">");
 }
 
+/* name = value, where the value `none` says nothing */
+static void read_policy(struct reader *r, enum opcode code, const char *name, const char *none, int slot,
+			struct attrs *out)
+{
+	rd_expect(r, name);
+	rd_expect(r, "=");
+	if (slot < 0)
+		read_word(r, false);
+	else if (!rd_accept(r, none))
+		read_attr_value(r, code, slot, out);
+}
+
 /* #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_last>, of a load or store */
 static void read_cache_policy(struct reader *r, enum opcode code, struct attrs *out)
 {
-	int cache = attr_slot(code, "cacheModifier", 13), evict = attr_slot(code, "evictionPolicy", 14);
-	bool known = cache >= 0 && evict >= 0;
-	rd_expect(r, "#tt.cache_policy<cache_modifier");
-	rd_expect(r, "=");
-	if (!rd_accept(r, "none") && known)
-		read_attr_value(r, code, cache, out);
-	else if (!known)
-		read_word(r, false);
+	rd_expect(r, "#tt.cache_policy<");
+	read_policy(r, code, "cache_modifier", "none", attr_slot(code, "cacheModifier", 13), out);
 	rd_expect(r, ",");
-	rd_expect(r, "eviction_policy");
-	rd_expect(r, "=");
-	if (!rd_accept(r, "evict_normal") && known)
-		read_attr_value(r, code, evict, out);
-	else if (!known)
-		read_word(r, false);
+	read_policy(r, code, "eviction_policy", "evict_normal", attr_slot(code, "evictionPolicy", 14), out);
 	rd_expect(r, ">");
 }
 

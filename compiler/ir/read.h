@@ -20,7 +20,6 @@ struct place {
 	u32 at, line, line_at;
 };
 
-typedef VEC(struct value *) value_vec;
 struct type_vec {
 	const struct type **at;
 	u32 len, cap;
@@ -125,6 +124,11 @@ void rd_count(struct reader *r);
 /* read_library.c: operations that are calls of the library; false if `name` is none of them. *out: the operation with
  * the result, or NULL. */
 bool read_library_op(struct reader *r, struct builder *b, const char *name, struct op **out);
+struct text_arg text_of_value(struct value *v, bool is_unsigned);
+struct text_arg text_of_list(const struct text_arg *items, u32 n);
+/* Builds what a function of the library does and adds its results to *out; fails where there is no library. */
+void call_library(struct reader *r, struct builder *b, const char *function, const struct text_arg *args, u32 n,
+		  const struct type *t, value_vec *out);
 /* tt.make_tensor_descriptor, the result of which is called `name`. */
 void read_make_descriptor(struct reader *r, const char *name, struct loc loc);
 /* !tt.tensordesc<…> of a parameter, which is a pointer here, and the descriptor; NULL if it does not come next. */

@@ -60,37 +60,43 @@ static struct descriptor *new_descriptor(struct reader *r, const struct descript
 	return d;
 }
 
-static struct text_arg of_value(struct value *v, bool is_unsigned)
+struct text_arg text_of_value(struct value *v, bool is_unsigned)
 {
 	return (struct text_arg){.kind = TEXT_VALUE, .value = v, .is_unsigned = is_unsigned};
 }
 
-static struct text_arg of_list(const struct text_arg *items, u32 n)
+struct text_arg text_of_list(const struct text_arg *items, u32 n)
 {
 	return (struct text_arg){.kind = TEXT_TUPLE, .items = items, .nitems = n};
+}
+
+void call_library(struct reader *r, struct builder *b, const char *function, const struct text_arg *args, u32 n,
+		  const struct type *t, value_vec *out)
+{
+	struct loc loc = b->loc;
+	if (r->failed)
+		return;
+	if (!r->library)
+		rd_fail_at(r, loc, "this operation needs the language's library, which is not there");
+	else if (!r->library->call(r->library->arg, b, function, args, n, t, out))
+		r->failed = true;
+	b->loc = loc;
 }
 
 /* The operation that the call made last, or stands for, so that its result can be named. */
 static struct op *call(struct reader *r, struct builder *b, const char *function, const struct text_arg *args, u32 n,
 		       const struct type *t)
 {
-	struct value *v = NULL;
-	if (r->failed)
+	value_vec v = {0};
+	call_library(r, b, function, args, n, t, &v);
+	if (r->failed || !t)
 		return NULL;
-	if (!r->library) {
-		rd_fail_at(r, b->loc, "this operation needs the language's library, which is not there");
-		return NULL;
-	}
-	struct loc loc = b->loc;
-	if (!r->library->call(r->library->arg, b, function, args, n, t, &v)) {
-		r->failed = true;
+	if (v.len != 1 || v.at[0]->type != t) {
+		rd_fail_at(r, b->loc, arena_printf(r->ctx->arena, "%s gives another type than the text says", function));
 		return NULL;
 	}
-	b->loc = loc;
-	if (!t)
-		return NULL;
 	/* a result of its own, also where the function gives one of several or an argument */
-	return build1(b, IR_BITCAST, t, v)->def;
+	return build1(b, IR_BITCAST, t, v.at[0])->def;
 }
 
 /* {…}, of which `says` finds out what is in it; where it begins. */
@@ -137,9 +143,9 @@ void descriptor_of_params(struct reader *r, struct descriptor *d, const char *na
 	for (int i = 0; fits && i < d->rank; i++) {
 		const struct type *size = p[1 + i].value->type, *stride = p[1 + d->rank + i].value->type;
 		fits = size == type_scalar(r->ctx, DT_I32) && stride == type_scalar(r->ctx, DT_I64);
-		d->shape[i] = of_value(p[1 + i].value, false);
+		d->shape[i] = text_of_value(p[1 + i].value, false);
 		if (i + 1 < d->rank)
-			d->strides[i] = of_value(p[1 + d->rank + i].value, false);
+			d->strides[i] = text_of_value(p[1 + d->rank + i].value, false);
 	}
 	if (!fits)
 		rd_fail_at(r, loc, "behind a descriptor come its sizes, of i32, and its strides, of i64");
@@ -186,9 +192,9 @@ void read_make_descriptor(struct reader *r, const char *name, struct loc loc)
 	d->base = base;
 	d->pads_with_nan = nan;
 	for (int i = 0; i < t.rank; i++) {
-		d->shape[i] = of_value(sizes.at[i], false);
+		d->shape[i] = text_of_value(sizes.at[i], false);
 		if (i + 1 < t.rank)
-			d->strides[i] = of_value(strides.at[i], false);
+			d->strides[i] = text_of_value(strides.at[i], false);
 	}
 	map_put(&r->descriptors, name, d);
 }
@@ -239,14 +245,14 @@ static struct op *read_access(struct reader *r, struct builder *b, const char *w
 	if (r->failed)
 		return NULL;
 	for (u32 i = 0; i < at.len; i++)
-		offsets[i] = of_value(at.at[i], false);
-	args[0] = of_value(d->base, d->is_unsigned);
-	args[1] = of_list(d->shape, (u32)d->rank);
-	args[2] = of_list(d->strides, (u32)d->rank);
-	args[3] = of_list(d->block, (u32)d->rank);
+		offsets[i] = text_of_value(at.at[i], false);
+	args[0] = text_of_value(d->base, d->is_unsigned);
+	args[1] = text_of_list(d->shape, (u32)d->rank);
+	args[2] = text_of_list(d->strides, (u32)d->rank);
+	args[3] = text_of_list(d->block, (u32)d->rank);
 	args[4] = (struct text_arg){.kind = TEXT_STR, .text = d->pads_with_nan ? "nan" : "zero"};
-	args[5] = of_list(offsets, at.len);
-	args[6] = of_value(v, d->is_unsigned);
+	args[5] = text_of_list(offsets, at.len);
+	args[6] = text_of_value(v, d->is_unsigned);
 	return call(r, b, arena_printf(r->ctx->arena, "_text_descriptor_%s%s", what, kind), args, reads ? 6 : 7, t);
 }
 
@@ -258,12 +264,12 @@ static struct op *read_dot_scaled(struct reader *r, struct builder *b)
 	struct text_arg a[10] = {{0}};
 	static const char *const sides[] = {"lhs", "rhs"};
 	for (int i = 0; i < 2; i++) {
-		a[3 * i] = of_value(read_value(r), true);
+		a[3 * i] = text_of_value(read_value(r), true);
 		if (rd_accept(r, "scale"))
-			a[3 * i + 1] = of_value(read_value(r), true);
+			a[3 * i + 1] = text_of_value(read_value(r), true);
 		rd_expect(r, ",");
 	}
-	a[6] = of_value(read_value(r), false);
+	a[6] = text_of_value(read_value(r), false);
 	for (int i = 0; i < 2; i++) {
 		rd_expect(r, sides[i]);
 		rd_expect(r, "=");
@@ -315,8 +321,26 @@ static struct op *read_extern(struct reader *r, struct builder *b)
 	if (!r->failed && (!function || v.len > ARRAY_LEN(args)))
 		rd_fail_at(r, loc, arena_printf(r->ctx->arena, "there is no function '%s' of libdevice here", symbol));
 	for (u32 i = 0; !r->failed && i < v.len; i++)
-		args[i] = of_value(v.at[i], !strncmp(symbol, "__nv_u", 6));
+		args[i] = text_of_value(v.at[i], !strncmp(symbol, "__nv_u", 6));
 	return call(r, b, function, args, v.len, t);
+}
+
+/* %a, %b : tile -> tile: the elements of both in any order; here in that of the operands. */
+static struct op *read_cat(struct reader *r, struct builder *b)
+{
+	value_vec v = {0};
+	read_values(r, &v);
+	read_ignored_dict(r);
+	rd_expect(r, ":");
+	rd_skip_types(r);
+	rd_expect(r, "->");
+	const struct type *t = read_type(r);
+	if (!r->failed && v.len != 2)
+		rd_fail_at(r, b->loc, "tt.cat: joins two tiles");
+	if (r->failed)
+		return NULL;
+	const struct text_arg args[] = {text_of_value(v.at[0], false), text_of_value(v.at[1], false)};
+	return call(r, b, "cat", args, 2, t);
 }
 
 bool read_library_op(struct reader *r, struct builder *b, const char *name, struct op **out)
@@ -325,6 +349,8 @@ bool read_library_op(struct reader *r, struct builder *b, const char *name, stru
 	static const char *const accesses[] = {"load", "store", "reduce", "gather", "scatter"};
 	if (!strcmp(name, "tt.dot_scaled"))
 		*out = read_dot_scaled(r, b);
+	else if (!strcmp(name, "tt.cat"))
+		*out = read_cat(r, b);
 	else if (!strcmp(name, "tt.extern_elementwise"))
 		*out = read_extern(r, b);
 	else {

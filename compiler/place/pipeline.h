@@ -7,8 +7,6 @@
 
 #include "place/boxes.h"
 
-typedef VEC(struct value *) value_vec;
-
 /* A loop over tiles around a pipelined loop whose copies go on from tile to tile. */
 struct flat {
 	struct op *outer;
