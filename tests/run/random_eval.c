@@ -367,16 +367,6 @@ static int step(struct machine *m, int k)
 	case VAR: shape_op(m, k); break;
 	case REDUCE: reduce(m, k); break;
 	case SCAN: scan(m, k); break;
-	case GATHER:
-	case HISTOGRAM:
-	case SORT:
-	case TOPK:
-	case FLIP:
-	case CAT:
-	case INTERLEAVE:
-	case PAIR_REDUCE:
-	case PAIR_SCAN:
-	case MAP: move_evaluate(m->p, k, m->tile); break;
 	case ASSIGN:
 	case ACCUMULATE: assign(m, v); break;
 	case DOT:
@@ -384,7 +374,11 @@ static int step(struct machine *m, int k)
 			copy(&m->tile[k], i, &m->tile[v->in[2]], i);
 		multiply(m, k, v->in[0], v->in[1], v->in[2] < 0);
 		break;
-	default: elementwise(m, k);
+	default:
+		if (is_move(v->op))
+			move_evaluate(m->p, k, m->tile);
+		else
+			elementwise(m, k);
 	}
 	return k;
 }

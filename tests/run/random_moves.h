@@ -11,6 +11,11 @@ struct elements {
 	double *f, *error;
 };
 
+static inline bool is_move(enum op op)
+{
+	return op >= GATHER && op <= MAP;
+}
+
 /* The functions that are mapped, and that reductions and scans combine by. */
 extern const char move_functions[];
 void move_print(FILE *f, const struct program *p, int node);

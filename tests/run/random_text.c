@@ -273,17 +273,11 @@ static void expression(struct printer *o, int k)
 	case REDUCE:
 	case SCAN: whole(o, v); break;
 	case DOT: dot(o, v, v->in[0], v->in[1], v->in[2]); break;
-	case GATHER:
-	case HISTOGRAM:
-	case SORT:
-	case TOPK:
-	case FLIP:
-	case CAT:
-	case INTERLEAVE:
-	case PAIR_REDUCE:
-	case PAIR_SCAN:
-	case MAP: move_print(o->f, o->p, k); break;
-	default: form(o, v);
+	default:
+		if (is_move(v->op))
+			move_print(o->f, o->p, k);
+		else
+			form(o, v);
 	}
 }
 
