@@ -86,7 +86,8 @@ static const struct advice members[] = {
 
 /* Of triton.language and its modules: what Triton has, in one of its versions, and tlc lacks. */
 static const char *const only_triton[] = {
-	"slice", "str_to_ty", "tensor_descriptor_type", "void", "convert_custom_float8_sm70", "convert_custom_float8_sm80",
+	"slice", "str_to_ty", "tensor_descriptor_type", "void", "convert_custom_float8_sm70",
+	"convert_custom_float8_sm80",
 	"experimental_device_tensormap_create1d", "experimental_device_tensormap_create2d",
 	"experimental_tensormap_fenceproxy_acquire", "_experimental_reinterpret_tensor_descriptor",
 };

@@ -326,24 +326,12 @@ static void note_tile(struct op *o, void *arg)
 		*found |= type_is_tensor(o->results[i].type);
 }
 
-static void erase_unused(struct block *b)
-{
-	for (struct op *o = b->last, *before; o; o = before) {
-		bool used = !op_has(o, PURE) || !o->nresults;
-		before = o->prev;
-		for (u32 i = 0; i < o->nresults; i++)
-			used |= !value_unused(&o->results[i]);
-		if (!used)
-			op_erase(o);
-	}
-}
-
 /* Has the region neither tiles nor effects? Reports if not; argument i is its function. */
 static bool region_is_scalar(struct eval *e, struct block *b, const struct args *a, u32 i)
 {
 	bool makes_tile = false;
 	const struct op *effect = NULL;
-	erase_unused(b);
+	block_erase_unused(b);
 	walk(b, note_tile, &makes_tile);
 	walk(b, note_effect, &effect);
 	if (makes_tile) {

@@ -411,6 +411,18 @@ void op_erase(struct op *o)
 	op_unlink(o);
 }
 
+void block_erase_unused(struct block *b)
+{
+	for (struct op *o = b->last, *before; o; o = before) {
+		bool used = !op_has(o, PURE) || !o->nresults;
+		before = o->prev;
+		for (u32 i = 0; i < o->nresults; i++)
+			used |= !value_unused(&o->results[i]);
+		if (!used)
+			op_erase(o);
+	}
+}
+
 void replace_uses(struct value *from, struct value *to)
 {
 	tl_assert(from != to);

@@ -424,6 +424,8 @@ void op_unlink(struct op *o);
 void op_insert_before(struct op *o, struct op *at);
 /* Unlinks the operation and drops its uses, those of its regions included. Its results must be unused. */
 void op_erase(struct op *o);
+/* Erases the operations of the block itself that have no effects and no used results. */
+void block_erase_unused(struct block *b);
 void replace_uses(struct value *from, struct value *to);
 static inline bool value_unused(const struct value *v) { return !v->uses; }
 bool value_has_one_use(const struct value *v);

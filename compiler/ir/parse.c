@@ -254,6 +254,7 @@ static struct op *read_generic(struct reader *r, struct builder *b, enum opcode 
 		read_block(r, o->blocks[0]);
 	else if (!r->failed)
 		build(&in, end, returned.at, returned.len, NULL, 0, 0);
+	block_erase_unused(o->blocks[0]); /* Triton's calls leave tiles behind that are no operands of anything */
 	rd_expect(r, ")");
 	read_dict(r, code, &p.attrs);
 	rd_expect(r, ":");

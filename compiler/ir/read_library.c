@@ -343,23 +343,76 @@ static struct op *read_cat(struct reader *r, struct builder *b)
 	return call(r, b, "cat", args, 2, t);
 }
 
+/* %a, %b : type */
+static struct op *read_approximate_division(struct reader *r, struct builder *b)
+{
+	value_vec v = {0};
+	read_values(r, &v);
+	read_ignored_dict(r);
+	rd_expect(r, ":");
+	const struct type *t = read_type(r);
+	if (!r->failed && v.len != 2)
+		rd_fail_at(r, b->loc, "wrong number of operands");
+	if (r->failed)
+		return NULL;
+	const struct text_arg args[] = {text_of_value(v.at[0], false), text_of_value(v.at[1], false),
+					{.kind = TEXT_BOOL}, {.kind = TEXT_BOOL, .integer = true}};
+	return call(r, b, "fdiv", args, 4, t);
+}
+
+/* acquire, gpu, %pointer, … : types -> type, of atomic_load and atomic_store, where a mask may come last, and
+ * atomic_poll. `what` is the function. */
+static struct op *read_atomic(struct reader *r, struct builder *b, const char *what)
+{
+	bool stores = !strcmp(what, "atomic_store"), masked = strcmp(what, "atomic_poll") != 0;
+	u32 operands = strcmp(what, "atomic_load") ? 2 : 1, n = 0;
+	struct text_arg args[5] = {{0}};
+	const char *words[2];
+	value_vec v = {0};
+	for (int i = 0; i < 2; i++) {
+		words[i] = read_word(r, false);
+		rd_expect(r, ",");
+	}
+	read_values(r, &v);
+	read_ignored_dict(r);
+	rd_expect(r, ":");
+	rd_skip_types(r);
+	if (!stores)
+		rd_expect(r, "->");
+	const struct type *t = stores ? NULL : read_type(r);
+	if (!r->failed && (v.len < operands || v.len > operands + masked))
+		rd_fail_at(r, b->loc, "wrong number of operands");
+	if (r->failed)
+		return NULL;
+	for (; n < v.len; n++)
+		args[n] = text_of_value(v.at[n], false);
+	n = operands + masked;
+	for (int i = 0; i < 2; i++)
+		args[n++] = (struct text_arg){.kind = TEXT_STR, .text = words[i]};
+	return call(r, b, what, args, n, t);
+}
+
 bool read_library_op(struct reader *r, struct builder *b, const char *name, struct op **out)
 {
-	static const char descriptor[] = "tt.descriptor_";
-	static const char *const accesses[] = {"load", "store", "reduce", "gather", "scatter"};
-	if (!strcmp(name, "tt.dot_scaled"))
-		*out = read_dot_scaled(r, b);
-	else if (!strcmp(name, "tt.cat"))
-		*out = read_cat(r, b);
-	else if (!strcmp(name, "tt.extern_elementwise"))
-		*out = read_extern(r, b);
-	else {
-		for (u32 i = 0; !strncmp(name, descriptor, sizeof descriptor - 1) && i < ARRAY_LEN(accesses); i++)
-			if (!strcmp(name + sizeof descriptor - 1, accesses[i])) {
-				*out = read_access(r, b, accesses[i]);
-				return true;
-			}
-		return false;
+	static const struct {
+		const char *name;
+		struct op *(*read)(struct reader *, struct builder *);
+	} others[] = {{"tt.dot_scaled", read_dot_scaled}, {"tt.cat", read_cat}, {"tt.extern_elementwise", read_extern},
+		      {"tt.approx_divf", read_approximate_division}};
+	static const struct {
+		const char *prefix;
+		const char *const names[5];
+		struct op *(*read)(struct reader *, struct builder *, const char *what);
+	} kinds[] = {{"tt.descriptor_", {"load", "store", "reduce", "gather", "scatter"}, read_access},
+		     {"tt.", {"atomic_load", "atomic_store", "atomic_poll"}, read_atomic}};
+	for (u32 i = 0; i < ARRAY_LEN(others); i++)
+		if (!strcmp(name, others[i].name))
+			return *out = others[i].read(r, b), true;
+	for (u32 i = 0; i < ARRAY_LEN(kinds); i++) {
+		size_t n = strlen(kinds[i].prefix);
+		for (u32 k = 0; !strncmp(name, kinds[i].prefix, n) && k < ARRAY_LEN(kinds[i].names); k++)
+			if (kinds[i].names[k] && !strcmp(name + n, kinds[i].names[k]))
+				return *out = kinds[i].read(r, b, kinds[i].names[k]), true;
 	}
-	return true;
+	return false;
 }
