@@ -92,7 +92,8 @@ static struct op *call(struct reader *r, struct builder *b, const char *function
 	if (r->failed || !t)
 		return NULL;
 	if (v.len != 1 || v.at[0]->type != t) {
-		rd_fail_at(r, b->loc, arena_printf(r->ctx->arena, "%s gives another type than the text says", function));
+		rd_fail_at(r, b->loc,
+			   arena_printf(r->ctx->arena, "%s gives another type than the text says", function));
 		return NULL;
 	}
 	/* a result of its own, also where the function gives one of several or an argument */
