@@ -3,7 +3,7 @@
 
 /* --- maps of several elements at a time --------------------------------------------------------------------------- */
 
-/* A map that takes `pack` elements of each operand at a time takes one of as many tiles here, as the language has it. */
+/* A map that takes `pack` elements of each operand at a time takes one of as many tiles here, as in the language. */
 void unpack_map(struct reader *r, struct builder *b, i64 pack, value_vec *operands)
 {
 	value_vec tiles = {0};
