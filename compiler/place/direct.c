@@ -6,7 +6,7 @@
  * That wait is for all copies there are, so where others are on their way to later iterations, these loads keep to
  * registers. */
 #include "place/access.h"
-#include "place/pipeline.h"
+#include "place/schedule.h"
 
 /* Is o a load that is stored in a dot's buffer right away? */
 static bool is_stored(const struct op *o)
@@ -20,7 +20,7 @@ static bool is_stored(const struct op *o)
 }
 
 /* Can all be copied, so that none waits for one that takes registers, and are they alone? */
-static bool all_can_be_copied(const struct pipe *p, const struct block *b)
+static bool all_can_be_copied(const struct schedule *p, const struct block *b)
 {
 	bool yes = true;
 	for (const struct op *o = b->first; o && yes; o = o->next)
@@ -29,7 +29,7 @@ static bool all_can_be_copied(const struct pipe *p, const struct block *b)
 }
 
 /* Puts a copy in place of the load and its store. */
-static void copy(struct pipe *p, struct op *load)
+static void copy(struct schedule *p, struct op *load)
 {
 	struct op *store = load_consumer(load), *alloc = operand(store, 1)->def;
 	struct builder b = builder_before(p->ctx, store);
@@ -59,7 +59,7 @@ static bool goes_beside(const struct op *o)
 	}
 }
 
-static void visit(struct pipe *p, struct block *b)
+static void visit(struct schedule *p, struct block *b)
 {
 	bool pending = false, direct = all_can_be_copied(p, b);
 	for (struct op *o = b->first, *next; o; o = next) {
@@ -83,6 +83,6 @@ static void visit(struct pipe *p, struct block *b)
 
 void copy_directly(struct pass_state *s)
 {
-	struct pipe p = {.s = s, .ctx = s->ctx};
+	struct schedule p = {.s = s, .ctx = s->ctx};
 	visit(&p, s->k->body);
 }

@@ -24,7 +24,7 @@
 #include "ir/inline_asm.h"
 #include "layout/convert.h"
 #include "place/access.h"
-#include "place/pipeline.h"
+#include "place/schedule.h"
 #include "place/programs.h"
 
 static bool is_flat(const struct op *o)
@@ -34,13 +34,13 @@ static bool is_flat(const struct op *o)
 
 /* --- what can be pipelined ----------------------------------------------------------------------------------- */
 
-static bool in_body(const struct pipe *p, const struct value *v)
+static bool in_body(const struct schedule *p, const struct value *v)
 {
 	return !value_defined_outside(v, p->loop->blocks[0]);
 }
 
 /* Adds what v depends on to the slice; false when that is more than index arithmetic. */
-static bool add_slice(struct pipe *p, struct value *v)
+static bool add_slice(struct schedule *p, struct value *v)
 {
 	struct block *body = p->loop->blocks[0];
 	value_vec work = {0};
@@ -64,7 +64,7 @@ static bool add_slice(struct pipe *p, struct value *v)
 	return true;
 }
 
-static bool add_load(struct pipe *p, struct op *load)
+static bool add_load(struct schedule *p, struct op *load)
 {
 	struct map saved = p->in_slice, copy = {.arena = &p->scratch};
 	u32 nargs = p->args.len;
@@ -118,13 +118,13 @@ static void note_operands(struct op *o, void *arg)
 	}
 }
 
-static struct access_vector accessed(const struct pipe *p, const struct op *load)
+static struct access_vector accessed(const struct schedule *p, const struct op *load)
 {
 	return access_vector(p->s->axis, operand(load, 0), mask_of(load));
 }
 
 /* Is what is contiguous in global memory so in this layout of shared memory? */
-static bool runs_in(const struct pipe *p, const struct op *load, const struct layout *mem)
+static bool runs_in(const struct schedule *p, const struct op *load, const struct layout *mem)
 {
 	return copied_together(p->s->axis, operand(load, 0), mask_of(load), mem).bits == accessed(p, load).bits;
 }
@@ -136,7 +136,7 @@ bool is_read_again(const struct use *u)
 	       plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERT_SHARED;
 }
 
-const struct layout *ring_layout(const struct pipe *p, const struct op *load)
+const struct layout *ring_layout(const struct schedule *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
 	const struct op *to = load_consumer(load);
@@ -155,12 +155,12 @@ const struct layout *ring_layout(const struct pipe *p, const struct op *load)
 		       : plan.mem;
 }
 
-static bool runs_alike(const struct pipe *p, const struct op *load)
+static bool runs_alike(const struct schedule *p, const struct op *load)
 {
 	return runs_in(p, load, ring_layout(p, load));
 }
 
-bool can_copy_async(const struct pipe *p, const struct op *load)
+bool can_copy_async(const struct schedule *p, const struct op *load)
 {
 	if (!p->s->target->has_async_copy || !load_fills_zero(load) || !load_consumer(load))
 		return false;
@@ -187,7 +187,7 @@ bool has_dot(const struct op *o)
  * work than dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more.
  * Where dots stay in flight, the thread that asks for boxes would hold up its warpgroup: cp.async is faster by 2 to 10
  * %, unless a warp of its own asks. */
-static void find_boxes(struct pipe *p)
+static void find_boxes(struct schedule *p)
 {
 	struct pass_state *s = p->s;
 	p->tma = s->target->has_tensor_copy && !s->cuda.no_boxes && s->num_warps >= 4 &&
@@ -206,7 +206,7 @@ static void find_boxes(struct pipe *p)
 	p->tma &= !p->dots.len || p->producer;
 }
 
-static bool is_buffer(const struct pipe *p, const struct value *v)
+static bool is_buffer(const struct schedule *p, const struct value *v)
 {
 	const struct block *body = p->loop->blocks[0];
 	while (v->def && v->def->code == IR_MEMDESC_TRANS)
@@ -229,7 +229,7 @@ bool comes_behind(const struct op *o, const struct op *first)
 }
 
 /* Is v in no register behind `last`? LLVM computes what has no effects as late as it likes. */
-static bool is_gone(struct pipe *p, const struct value *v, const struct op *last)
+static bool is_gone(struct schedule *p, const struct value *v, const struct op *last)
 {
 	VEC(const struct value *) work = {0};
 	struct map seen = {.arena = &p->scratch};
@@ -253,7 +253,7 @@ static bool is_gone(struct pipe *p, const struct value *v, const struct op *last
  * without a pause between them. Not if what both hold in registers meanwhile is too much, nor if the sum of the
  * iteration before may be needed behind the last dot, too: it would be in other registers, to which a sum in flight
  * cannot be copied. */
-static void find_late(struct pipe *p)
+static void find_late(struct schedule *p)
 {
 	enum { MAX_REGISTERS = 176 };
 	struct block *body = p->loop->blocks[0];
@@ -278,7 +278,7 @@ static void find_late(struct pipe *p)
 }
 
 /* Does a copy take the place of this store? */
-static bool is_copied(const struct pipe *p, const struct op *store)
+static bool is_copied(const struct schedule *p, const struct op *store)
 {
 	for (u32 i = 0; i < p->loads.len; i++)
 		if (load_consumer(p->loads.at[i]) == store)
@@ -287,7 +287,7 @@ static bool is_copied(const struct pipe *p, const struct op *store)
 }
 
 /* No thread may wait for all others while its warpgroup has the turn. With two buffers the next one would come late. */
-static void find_turns(struct pipe *p)
+static void find_turns(struct schedule *p)
 {
 	u32 dots = 0;
 	p->turns = p->tma && p->s->num_warps == 8 && p->stages > 2;
@@ -315,7 +315,7 @@ enum { FEW = 8 /* elements of a load in each thread, for which there are registe
 
 /* A dot's operand that cp.async cannot bring, since its rows begin at any element or are turned, is not left behind:
  * then all go through registers. A few numbers that work on one are. */
-static bool needs_registers(const struct pipe *p, const struct op *load)
+static bool needs_registers(const struct schedule *p, const struct op *load)
 {
 	int unit;
 	const struct op *to = load_consumer(load);
@@ -343,7 +343,7 @@ static void mark_users(struct map *found, const struct value *v)
 /* Loads that become a dot's operand by some work, and all of a loop that asks, can come by cp.async too, if their
  * elements stay distributed as they are on the way through the buffer. A change of layout that changes nothing says so,
  * and is dropped later if the load is not chosen. */
-static void keep_distributed(struct pipe *p, bool all)
+static void keep_distributed(struct schedule *p, bool all)
 {
 	struct block *b = p->loop->blocks[0];
 	struct map behind = {.arena = &p->scratch};
@@ -365,7 +365,7 @@ static void keep_distributed(struct pipe *p, bool all)
 	arena_free(&worked.values.scratch);
 }
 
-static void collect_slice(struct pipe *p)
+static void collect_slice(struct schedule *p)
 {
 	for (struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		if (map_get(&p->in_slice, o))
@@ -390,7 +390,7 @@ static bool is_recurrence(struct ir_context *ctx, const struct block *body)
 }
 
 /* plain: a loop that nobody asked to pipeline, without dots; asked: one that did; far: by more than one iteration. */
-static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
+static void find_loads(struct schedule *p, bool asked, bool plain, bool far)
 {
 	struct block *b = p->loop->blocks[0];
 	bool numbers = plain && is_recurrence(p->ctx, b); /* too */
@@ -420,7 +420,7 @@ static void find_loads(struct pipe *p, bool asked, bool plain, bool far)
 }
 
 /* Dots that nothing needs before the next iteration's, reading what stays until then. */
-static void find_dots(struct pipe *p)
+static void find_dots(struct schedule *p)
 {
 	struct block *body = p->loop->blocks[0];
 	for (struct op *o = body->first; o; o = o->next) {
@@ -438,7 +438,7 @@ static void find_dots(struct pipe *p)
 
 /* --- choosing ------------------------------------------------------------------------------------------------ */
 
-static i64 ring_bytes(const struct pipe *p, int stages)
+static i64 ring_bytes(const struct schedule *p, int stages)
 {
 	i64 total = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
@@ -447,7 +447,7 @@ static i64 ring_bytes(const struct pipe *p, int stages)
 }
 
 struct needs {
-	const struct pipe *p;
+	const struct schedule *p;
 	i64 buffers, scratch;
 };
 
@@ -467,7 +467,7 @@ static void add_needs(struct op *o, void *arg)
 		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
 }
 
-bool pipeline_fits(const struct pipe *p, const struct op *around)
+bool pipeline_fits(const struct schedule *p, const struct op *around)
 {
 	struct needs n = {p, ring_bytes(p, p->stages), 0};
 	p->s->k->cuda.most_scratch = LEAST_PIECE; /* until allocate chooses */
@@ -475,7 +475,7 @@ bool pipeline_fits(const struct pipe *p, const struct op *around)
 	return n.buffers + n.scratch <= p->s->target->shared_bytes;
 }
 
-bool pipeline_is_alone(const struct pipe *p)
+bool pipeline_is_alone(const struct schedule *p)
 {
 	i64 sums = 0;
 	for (u32 i = 0; i < p->dots.len; i++)
@@ -495,7 +495,7 @@ static bool is_used_in(const struct value *v, const struct block *b)
 
 /* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of
  * layout. */
-static int stages_that_fit(struct pipe *p, int stages)
+static int stages_that_fit(struct schedule *p, int stages)
 {
 	enum { OTHERS = 1024 };
 	struct needs n = {p, 0, 0};
@@ -510,7 +510,7 @@ static int stages_that_fit(struct pipe *p, int stages)
 }
 
 /* Do all loads go to shared memory before the first dot, so that one barrier between is enough? */
-static bool stores_come_first(const struct pipe *p)
+static bool stores_come_first(const struct schedule *p)
 {
 	bool seen = false, ok = true;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
@@ -524,7 +524,7 @@ static bool stores_come_first(const struct pipe *p)
 	return ok;
 }
 
-static i64 loaded_registers(const struct pipe *p)
+static i64 loaded_registers(const struct schedule *p)
 {
 	i64 n = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
@@ -533,7 +533,7 @@ static i64 loaded_registers(const struct pipe *p)
 }
 
 /* How the loop will be pipelined; false if it will not. */
-static bool plan(struct pipe *p)
+static bool plan(struct schedule *p)
 {
 	struct pass_state *s = p->s;
 	struct op *loop = p->loop;
@@ -582,12 +582,12 @@ static bool plan(struct pipe *p)
  * once: a scale, the number of the page that the copies come from. Those are loaded one iteration ahead, into
  * registers; since their masks end with the loop, they can then run further ahead, with the addresses that hang on
  * them. */
-static void carry_few(struct pipe *p)
+static void carry_few(struct schedule *p)
 {
 	struct pass_state *s = p->s;
 	struct op *loop = p->loop;
 	const struct op *around = loop->block->parent;
-	struct pipe q = {
+	struct schedule q = {
 		.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = for_upper(loop)};
 	struct block *b = loop->blocks[0];
 	bool copies = false, turned = false;
@@ -624,7 +624,7 @@ static void carry_few(struct pipe *p)
 	arena_free(&q.scratch);
 }
 
-static void rewrite(struct pipe *p)
+static void rewrite(struct schedule *p)
 {
 	struct pass_state *s = p->s;
 	struct loc loc = p->loop->loc;
@@ -668,9 +668,9 @@ static struct op *next_loop(const struct op *loop)
 }
 
 /* The loop, and those behind it that might go on with its buffers. Returns the last of these. */
-static struct op *pipeline_loop(struct pipe *p, bool planned)
+static struct op *pipeline_loop(struct schedule *p, bool planned)
 {
-	struct pipe q = {
+	struct schedule q = {
 		.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
 	bool more = q.loop && plan(&q);
 	if (more)
@@ -691,7 +691,7 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 		next = o->next; /* o itself may be built anew */
 		for (u32 i = 0; i < o->nblocks; i++)
 			pipeline_block(s, o->blocks[i]);
-		struct pipe p = {.s = s, .ctx = s->ctx, .loop = o};
+		struct schedule p = {.s = s, .ctx = s->ctx, .loop = o};
 		p.carried.arena = &p.scratch;
 		if (inner) {
 			carry_few(&p);

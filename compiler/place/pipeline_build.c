@@ -1,7 +1,7 @@
 /* The pipelined loop: what is issued before it, in it, and what waits for that. */
 #include "opt/interval.h"
 #include "place/mma.h"
-#include "place/pipeline.h"
+#include "place/schedule.h"
 
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *old, const value_vec *inits)
 {
@@ -106,18 +106,18 @@ static struct value *guard(struct builder *b, const struct value *ptr, struct va
 	return mask ? build2(b, IR_ANDI, t, mask, all) : all;
 }
 
-static struct value *index_ring(struct pipe *p, struct builder *b, struct value *ring, struct value *slot)
+static struct value *index_ring(struct schedule *p, struct builder *b, struct value *ring, struct value *slot)
 {
 	const struct type *t = ring->type, *one = type_memdesc(p->ctx, t->elem, t->rank, t->shape, t->layout, 0);
 	return build2(b, IR_MEMDESC_INDEX, one, ring, slot);
 }
 
-static struct value *buffer_at(struct pipe *p, struct builder *b, u32 i, struct value *slot)
+static struct value *buffer_at(struct schedule *p, struct builder *b, u32 i, struct value *slot)
 {
 	return index_ring(p, b, p->buffers.at[i], slot);
 }
 
-static struct value *barrier_at(struct pipe *p, struct builder *b, struct value *slot, bool empty)
+static struct value *barrier_at(struct schedule *p, struct builder *b, struct value *slot, bool empty)
 {
 	tl_assert(slot);
 	if (empty)
@@ -132,7 +132,7 @@ i64 load_bytes(const struct op *load)
 }
 
 /* Tells the buffer's barrier how many bytes will come. */
-static void expect(struct pipe *p, struct builder *b, struct value *slot)
+static void expect(struct schedule *p, struct builder *b, struct value *slot)
 {
 	struct value *full = barrier_at(p, b, slot, false);
 	struct op *o = build(b, IR_BARRIER_EXPECT, &full, 1, NULL, 0, 0);
@@ -146,7 +146,7 @@ static struct value *or_int(struct builder *b, struct value *v, const struct typ
 }
 
 /* Asks for box number i, which respects the bounds of its tensor, for the iteration whose values `map` holds. */
-static void issue_tensor_box(struct pipe *p, struct builder *b, u32 i, const struct map *map, struct value *slot)
+static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot)
 {
 	const struct box *box = &p->boxes.at[i];
 	const struct type *i32_ = type_scalar(p->ctx, DT_I32), *i64_ = type_scalar(p->ctx, DT_I64);
@@ -163,7 +163,7 @@ static void issue_tensor_box(struct pipe *p, struct builder *b, u32 i, const str
 }
 
 /* Asks for box number i, from the address of its first element. */
-static void issue_box(struct pipe *p, struct builder *b, u32 i, struct value *first, struct value *slot)
+static void issue_box(struct schedule *p, struct builder *b, u32 i, struct value *first, struct value *slot)
 {
 	const struct box *box = &p->boxes.at[i];
 	struct value *ops[] = {first, buffer_at(p, b, i, slot), barrier_at(p, b, slot, false), box->stride};
@@ -174,7 +174,7 @@ static void issue_box(struct pipe *p, struct builder *b, u32 i, struct value *fi
 }
 
 /* Issues load number i for the iteration whose values `map` holds; into `slot` of its ring, or into registers. */
-static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
+static struct value *issue(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
 			   struct value *inside)
 {
 	struct op *load = p->loads.at[i];
@@ -195,14 +195,14 @@ static struct value *issue(struct pipe *p, struct builder *b, u32 i, const struc
 }
 
 /* All warps have read what the next boxes overwrite. */
-static void await_readers(struct pipe *p, struct builder *b, struct turn next)
+static void await_readers(struct schedule *p, struct builder *b, struct turn next)
 {
 	struct value *one = build_int(b, next.phase->type, 1);
 	struct value *ops[] = {barrier_at(p, b, next.slot, true), build2(b, IR_XORI, one->type, next.phase, one)};
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
+void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
 		  struct value *inside)
 {
 	struct value **firsts = arena_array(&p->scratch, struct value *, p->loads.len);
@@ -221,14 +221,14 @@ void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const stru
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
 
-static void clone_slice(struct pipe *p, struct builder *b, struct map *map)
+static void clone_slice(struct schedule *p, struct builder *b, struct map *map)
 {
 	for (u32 i = 0; i < p->slice.len; i++)
 		op_clone(b, p->slice.at[i], map);
 }
 
 /* All loads for one iteration. Those into registers are added to *loaded. */
-static void issue_all(struct pipe *p, struct builder *b, const struct map *map, struct turn to, struct value *inside,
+static void issue_all(struct schedule *p, struct builder *b, const struct map *map, struct turn to, struct value *inside,
 		      value_vec *loaded)
 {
 	if (p->tma) {
@@ -244,7 +244,7 @@ static void issue_all(struct pipe *p, struct builder *b, const struct map *map, 
 		build(b, IR_ASYNC_COMMIT, NULL, 0, NULL, 0, 0);
 }
 
-void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct value *slot, struct value *inside)
+void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside)
 {
 	clone_slice(p, b, map);
 	issue_all(p, b, map, (struct turn){slot, NULL}, inside, NULL);
@@ -252,13 +252,13 @@ void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct va
 
 /* For each buffer one that tells that it is full and one that it is empty; where there is a producer the latter also
  * for a buffer that is none, for those to release who have read none yet. */
-static int num_barriers(const struct pipe *p)
+static int num_barriers(const struct schedule *p)
 {
 	return 2 * p->stages + !!p->producer;
 }
 
 /* Makes the mbarriers, or ends them. */
-static void each_barrier(struct pipe *p, struct builder *b, enum opcode code)
+static void each_barrier(struct schedule *p, struct builder *b, enum opcode code)
 {
 	struct value *always = build_int(b, type_scalar(p->ctx, DT_I1), 1);
 	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &always, 1, NULL, 0, 1)->blocks[0]);
@@ -295,7 +295,7 @@ static bool written_before(const struct op *o)
 }
 
 /* The ring of buffers for each load, in front of `at`. */
-static void make_buffers(struct pipe *p, struct op *at)
+static void make_buffers(struct schedule *p, struct op *at)
 {
 	struct builder b = builder_before(p->ctx, at);
 	for (u32 i = 0; i < p->loads.len; i++) {
@@ -323,7 +323,7 @@ static void make_buffers(struct pipe *p, struct op *at)
 
 /* The first iterations' loads, in front of the loop. Leaves the slice's carried values for iteration `ahead` in
  * *inits. */
-static void build_prologue(struct pipe *p, value_vec *inits, value_vec *loaded)
+static void build_prologue(struct schedule *p, value_vec *inits, value_vec *loaded)
 {
 	struct builder b = builder_before(p->ctx, p->loop);
 	struct map map = {.arena = &p->scratch};
@@ -364,7 +364,7 @@ void wait_copies(struct builder *b, int pending)
 }
 
 /* Load i of this iteration is in its buffer, or is stored there, in place of what followed it. */
-static void use_buffer(struct pipe *p, u32 i, struct value *slot)
+static void use_buffer(struct schedule *p, u32 i, struct value *slot)
 {
 	struct op *load = p->loads.at[i], *to = load_consumer(load);
 	struct op *alloc = to->code == IR_LOCAL_STORE ? operand(to, 1)->def : NULL;
@@ -395,7 +395,7 @@ static void use_buffer(struct pipe *p, u32 i, struct value *slot)
 	op_erase(load);
 }
 
-struct turn pipeline_turn(struct pipe *p, struct builder *b, struct turn at, int by)
+struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at, int by)
 {
 	tl_assert(at.slot);
 	const struct type *t = at.slot->type;
@@ -407,11 +407,11 @@ struct turn pipeline_turn(struct pipe *p, struct builder *b, struct turn at, int
 	return at;
 }
 
-/* Until the buffer of this iteration is filled. */
-static void await_buffer(struct pipe *p, struct builder *b, struct turn now)
+/* Until this iteration's buffers are filled. */
+static void await_buffers(struct schedule *p, struct builder *b, struct turn now, i64 pending)
 {
 	if (!p->tma) {
-		wait_copies(b, p->ahead - 1);
+		await_own_copies(b, (int)pending);
 		return;
 	}
 	struct value *ops[] = {barrier_at(p, b, now.slot, false), now.phase};
@@ -421,7 +421,7 @@ static void await_buffer(struct pipe *p, struct builder *b, struct turn now)
 /* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first
  * one of them a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as
  * there have been fills. */
-static void release_buffer(struct pipe *p, struct builder *b, struct value *slot)
+static void release_buffer(struct schedule *p, struct builder *b, struct value *slot)
 {
 	struct value *empty = barrier_at(p, b, slot, true);
 	build(b, IR_ARRIVE_BARRIER, &empty, 1, NULL, 0, 0);
@@ -432,75 +432,35 @@ static void wait_dots(struct builder *b, i64 pending)
 	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
 }
 
-enum { MAX_PENDING = 7 /* groups that a wait for dots leaves running */ };
-
-/* The dots that stay in flight, and where those of the iteration before, which read `before`, are done. */
-static void delay_dots(struct pipe *p, struct builder *b, struct value *before)
-{
-	i64 groups = 0;
-	for (u32 i = 0; i < p->dots.len; i++) {
-		p->dots.at[i]->attr[ATTR_ASYNC] = true;
-		groups += wgmma_groups(p->s, p->dots.at[i]);
-	}
-	*b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
-	if (!wgmma_is_fetched(p->s, p->dots.at[p->dots.len - 1])) /* that one has waited for them itself */
-		wait_dots(b, MIN(groups, MAX_PENDING));
-	if (p->producer)
-		release_buffer(p, b, before);
-	else
-		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-}
-
-static bool stays_in_flight(const struct pipe *p, const struct op *dot)
-{
-	bool yes = dot == p->late;
-	for (u32 i = 0; i < p->dots.len; i++)
-		yes |= p->dots.at[i] == dot;
-	return yes;
-}
-
-/* Lets the late dot run on, and the others that nothing needs before; those of the iteration before are waited for
- * behind the first dot, together with it unless it stays in flight too. b is then behind that. An accumulator of
+/* The sum of a late dot is there, and that of the first one with it unless it stays in flight too. An accumulator of
  * p->dots needs not pass through the wait: only dots touch it. */
-static void delay_last(struct pipe *p, struct builder *b)
+static void finish_late(struct schedule *p, struct builder *b, i64 pending)
 {
 	struct block *body = p->loop->blocks[0];
 	struct op *first = first_dot(body);
 	bool stays = stays_in_flight(p, first);
 	struct value *values[] = {result(first), for_arg(p->loop, (u32)(result(p->late)->uses - body->last->operands))};
 	const struct type *types[] = {values[0]->type, values[1]->type};
-	*b = builder_after(p->ctx, first);
 	struct op *wait = build(b, IR_WARP_GROUP_WAIT, values + stays, 2 - stays, types + stays, 2 - stays, 0);
-	wait->attr[ATTR_PENDING] = stays ? MIN(wgmma_groups(p->s, first), MAX_PENDING) : 0;
+	wait->attr[ATTR_PENDING] = pending;
 	for (u32 i = 0; i < wait->nresults; i++) {
 		replace_uses(values[stays + i], &wait->results[i]);
 		op_set_operand(wait, i, values[stays + i]);
 	}
-	first->attr[ATTR_ASYNC] = p->late->attr[ATTR_ASYNC] = true;
-	for (u32 i = 0; i < p->dots.len; i++)
-		p->dots.at[i]->attr[ATTR_ASYNC] = true;
 }
 
-/* From the last dot to the first one of the next iteration. Both warpgroups wait and arrive equally often:
- * compute-sanitizer's racecheck loses count otherwise. */
-static void take_turns(struct pipe *p)
+static void finish_earlier_dots(struct schedule *p, struct builder *b, i64 pending)
 {
-	struct block *body = p->loop->blocks[0];
-	struct op *last = body->last;
-	while (!op_is_dot(last))
-		last = last->prev;
-	struct builder before = builder_before(p->ctx, p->loop), at = builder_before(p->ctx, last),
-		       behind = builder_after(p->ctx, first_dot(body));
-	build(&before, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
-	build(&before, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
-	build(&behind, IR_PASS_TURN, NULL, 0, NULL, 0, 0);
-	build(&at, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
+	if (p->late)
+		finish_late(p, b, pending);
+	else if (!p->async || !wgmma_is_fetched(p->s, p->dots.at[p->dots.len - 1])) /* that one waits for them itself */
+		wait_dots(b, pending);
 }
 
 /* Loads into registers whose addresses hang on numbers alone: in the last iteration they load again what that one uses,
  * which is cheaper than predicates and zeros for every register in all the others. Not a few, which may become part of
  * what runs further ahead. */
-static bool may_repeat(const struct pipe *p)
+static bool may_repeat(const struct schedule *p)
 {
 	bool unmasked = !p->async && !p->few;
 	for (u32 i = 0; i < p->loads.len; i++)
@@ -510,42 +470,8 @@ static bool may_repeat(const struct pipe *p)
 	return unmasked;
 }
 
-/* The operation that the loop's first dot is, or is part of. */
-static struct op *first_with_dot(const struct block *body)
-{
-	struct op *o = body->first;
-	while (!has_dot(o))
-		o = o->next;
-	return o;
-}
-
-/* Where loads into registers go, behind the stores of what they overwrite and, with a ring, the dots that run
- * meanwhile. */
-static struct builder place_register_loads(struct pipe *p)
-{
-	struct block *body = p->loop->blocks[0];
-	struct builder b = builder_before(p->ctx, body->first);
-	/* behind this barrier all dots of the iteration before have read their buffer, which the next one writes */
-	if (p->ring) {
-		b = builder_before(p->ctx, first_with_dot(body));
-		wait_dots(&b, 0);
-		build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0);
-		build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-		for (u32 i = 0; i < p->dots.len; i++)
-			p->dots.at[i]->attr[ATTR_ASYNC] = true;
-		/* ptxas would start loading first, and would let the dots wait for it */
-		b = builder_after(p->ctx, p->dots.at[p->dots.len - 1]);
-		build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_WARP] = true;
-		return b;
-	}
-	for (struct op *o = body->first; o; o = o->next) /* into registers that these stores have freed */
-		if (o->code == IR_LOCAL_STORE && !p->few)
-			b = builder_after(p->ctx, o->next && o->next->code == IR_FENCE_ASYNC ? o->next : o);
-	return b;
-}
-
 /* The loads for the iteration `ahead` of this one; extra: the slice's carried values for that. */
-static void fill_ahead(struct pipe *p, struct builder *b, struct value **extra, struct turn to, value_vec *loaded)
+static void fill_ahead(struct schedule *p, struct builder *b, struct value **extra, struct turn to, value_vec *loaded)
 {
 	struct block *body = p->loop->blocks[0];
 	struct map map = {.arena = &p->scratch};
@@ -563,73 +489,104 @@ static void fill_ahead(struct pipe *p, struct builder *b, struct value **extra, 
 		op_add_operand(p->ctx, body->last, mapped(&map, for_yielded(p->loop, p->args.at[k])));
 }
 
-static void build_body(struct pipe *p, u32 nargs_before)
+/* What the steps of a body work on: carried values behind those of the loop, and the buffers that come. */
+struct body {
+	struct value **extra; /* the slice's, or the fill */
+	struct value *before; /* the buffer that the producer's readers have read last */
+	struct turn now, next, fill;
+	value_vec loaded;
+};
+
+static void build_step(struct schedule *p, struct builder *b, const struct step *s, struct body *y)
+{
+	switch (s->kind) {
+	case STEP_OP:
+		if (stays_in_flight(p, s->op))
+			s->op->attr[ATTR_ASYNC] = true;
+		else if (p->late && s->op == first_dot(p->loop->blocks[0]))
+			s->op->attr[ATTR_ASYNC] = true; /* until the late one is finished */
+		return;
+	case STEP_AWAIT: await_buffers(p, b, y->now, s->pending); return;
+	case STEP_TURN:
+		if (p->async && !p->producer)
+			y->fill = pipeline_turn(p, b, y->now, p->ahead);
+		y->next = pipeline_turn(p, b, y->now, 1);
+		return;
+	case STEP_COPY:
+		if (p->flat)
+			flat_fill(p, b, y->extra, y->fill.slot);
+		else
+			fill_ahead(p, b, y->extra, y->fill, &y->loaded);
+		return;
+	case STEP_FINISH: finish_earlier_dots(p, b, s->pending); return;
+	case STEP_RELEASE:
+		if (p->late) { /* the buffer that is filled next */
+			struct value *phase = y->now.phase;
+			release_buffer(p, b, y->fill.slot);
+			y->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
+		} else {
+			release_buffer(p, b, p->producer ? y->before : y->now.slot);
+		}
+		return;
+	case STEP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0); return;
+	case STEP_FENCE: build(b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0); return;
+	case STEP_HOLD: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_WARP] = true; return;
+	case STEP_AWAIT_TURN: build(b, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0); return;
+	case STEP_PASS_TURN: build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0); return;
+	}
+}
+
+/* Both warpgroups wait and arrive equally often: compute-sanitizer's racecheck loses count otherwise. */
+static void begin_turns(struct schedule *p)
+{
+	struct builder b = builder_before(p->ctx, p->loop);
+	build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
+	build(&b, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
+}
+
+static void build_body(struct schedule *p, u32 nargs_before)
 {
 	struct block *body = p->loop->blocks[0];
-	struct builder b = p->async ? builder_before(p->ctx, body->first) : place_register_loads(p);
-	/* slice's carried values or the fill, then the turn, then loaded values or the buffer read before */
-	struct value **extra = body->args + 1 + nargs_before;
-	struct value **turns = extra + (p->flat ? flat_size(p) : p->producer ? 0 : p->args.len);
-	struct turn now = {0}, next = {0}, fill = {0};
+	/* behind the loop's own the slice's carried values or the fill, then the turn, then loaded values or the buffer
+	 * read before */
+	struct body y = {.extra = body->args + 1 + nargs_before};
+	struct value **turns = y.extra + (p->flat ? flat_size(p) : p->producer ? 0 : p->args.len);
 	if (p->ring)
-		now = (struct turn){turns[0], p->tma ? turns[1] : NULL};
-	if (p->async) {
-		await_buffer(p, &b, now);
-		if (!p->producer)
-			fill = pipeline_turn(p, &b, now, p->ahead);
-	}
-	if (p->ring)
-		next = pipeline_turn(p, &b, now, 1);
-	if (p->async) {
-		if (p->dots.len && !p->late)
-			delay_dots(p, &b, p->producer ? turns[2] : NULL);
-		/* the others may still be reading what it overwrites: there is work to do meanwhile */
-		else if (p->tma && !p->late)
-			b = builder_after(p->ctx, first_dot(body));
-		if (p->late) {
-			delay_last(p, &b);
-			if (now.phase) {
-				release_buffer(p, &b, fill.slot);
-				fill.phase = build2(&b, IR_XORI, now.phase->type, now.phase,
-						    build_int(&b, now.phase->type, 1));
-			} else {
-				build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-			}
-			if (p->ahead > 1) /* there is time, and nothing else to do there */
-				b = builder_after(p->ctx, p->late);
-		}
-		if (p->turns)
-			take_turns(p);
-	}
-	value_vec loaded = {0};
-	if (p->flat)
-		flat_fill(p, &b, extra, fill.slot);
-	else if (!p->producer)
-		fill_ahead(p, &b, extra, fill, &loaded);
-	if (p->ring)
-		op_add_operand(p->ctx, body->last, next.slot);
-	if (p->tma)
-		op_add_operand(p->ctx, body->last, next.phase);
+		y.now = (struct turn){turns[0], p->tma ? turns[1] : NULL};
 	if (p->producer)
-		op_add_operand(p->ctx, body->last, now.slot);
+		y.before = turns[2];
+	if (p->turns)
+		begin_turns(p);
+	struct op *next = body->last;
+	for (u32 i = p->steps.len; i--;) { /* the operation that each step stands in front of */
+		struct step *s = &p->steps.at[i];
+		if (s->kind == STEP_OP)
+			next = s->op;
+		s->before = next;
+	}
+	for (u32 i = 0; i < p->steps.len; i++) {
+		struct builder b = builder_before(p->ctx, p->steps.at[i].before);
+		build_step(p, &b, &p->steps.at[i], &y);
+	}
+	if (p->ring)
+		op_add_operand(p->ctx, body->last, y.next.slot);
+	if (p->tma)
+		op_add_operand(p->ctx, body->last, y.next.phase);
+	if (p->producer)
+		op_add_operand(p->ctx, body->last, y.now.slot);
 	for (u32 i = 0; i < p->loads.len; i++) {
 		if (p->ring)
-			use_buffer(p, i, now.slot);
+			use_buffer(p, i, y.now.slot);
 		if (p->async)
 			continue;
-		tl_assert(loaded.at);
-		op_add_operand(p->ctx, body->last, loaded.at[i]);
+		op_add_operand(p->ctx, body->last, y.loaded.at[i]);
 		replace_uses(result(p->loads.at[i]), turns[p->ring + i]);
 		op_erase(p->loads.at[i]);
-	}
-	if (p->tma && !p->late && !p->producer) {
-		struct builder end = builder_before(p->ctx, body->last);
-		release_buffer(p, &end, now.slot);
 	}
 }
 
 /* After the loop: their results are there. */
-static void finish_dots(struct pipe *p, struct builder *b)
+static void finish_dots(struct schedule *p, struct builder *b)
 {
 	const struct block *body = p->loop->blocks[0];
 	value_vec sums = {0};
@@ -649,7 +606,7 @@ static void finish_dots(struct pipe *p, struct builder *b)
 }
 
 /* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */
-static bool needs_memory_behind(const struct pipe *p, const struct op *o)
+static bool needs_memory_behind(const struct schedule *p, const struct op *o)
 {
 	bool yes = o->block->parent;
 	while ((o = o->next) && !yes)
@@ -657,7 +614,7 @@ static bool needs_memory_behind(const struct pipe *p, const struct op *o)
 	return yes;
 }
 
-static void end_barriers(struct pipe *p, struct builder *b)
+static void end_barriers(struct schedule *p, struct builder *b)
 {
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 	each_barrier(p, b, IR_INVAL_BARRIER);
@@ -665,7 +622,7 @@ static void end_barriers(struct pipe *p, struct builder *b)
 
 /* Behind the loop. The mbarriers end before the sums are taken out of their registers, where that is in one block of
  * code: LLVM takes a quarter longer for so many values that pass between blocks. */
-static void end_with_producer(struct pipe *p, struct builder *b)
+static void end_with_producer(struct schedule *p, struct builder *b)
 {
 	struct op *outermost = producer_end(p, p->turn);
 	struct value *last = &p->loop->results[p->turn + 2];
@@ -684,7 +641,7 @@ static void end_with_producer(struct pipe *p, struct builder *b)
 		end_barriers(p, &end);
 }
 
-void pipeline_rewrite(struct pipe *p)
+void pipeline_rewrite(struct schedule *p)
 {
 	u32 carried = p->loop->nresults;
 	value_vec inits = {0}, loaded = {0};
@@ -716,6 +673,7 @@ void pipeline_rewrite(struct pipe *p)
 	}
 	for (u32 i = 0; i < loaded.len; i++)
 		vec_push(&p->scratch, &inits, loaded.at[i]);
+	schedule_steps(p);
 	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, &inits);
 	build_body(p, carried);
 	if (p->flat)

@@ -15,13 +15,13 @@
  * Ring and fill stay in use all the time, also by the side of what the results need. Where the inner loop's bounds
  * depend on the tile, the fill passes over tiles without iterations. */
 #include "place/access.h"
-#include "place/pipeline.h"
+#include "place/schedule.h"
 #include "place/place.h"
 #include "place/programs.h"
 
 enum { TILE, MORE, INDEX, ARGS }; /* of the fill; then the tile's values */
 
-u32 flat_size(const struct pipe *p)
+u32 flat_size(const struct schedule *p)
 {
 	return ARGS + p->args.len + p->flat->tile.len;
 }
@@ -29,7 +29,7 @@ u32 flat_size(const struct pipe *p)
 /* --- what can be flattened ----------------------------------------------------------------------------------- */
 
 /* May v, and what it is computed from, be computed for another tile? */
-static bool slice_up(struct pipe *p, struct value *v)
+static bool slice_up(struct schedule *p, struct value *v)
 {
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];
@@ -50,7 +50,7 @@ static bool slice_up(struct pipe *p, struct value *v)
 }
 
 /* What the inner loop takes from the outer one, such as v. */
-static bool add_tile_value(struct pipe *p, struct value *v)
+static bool add_tile_value(struct schedule *p, struct value *v)
 {
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];
@@ -63,7 +63,7 @@ static bool add_tile_value(struct pipe *p, struct value *v)
 	return known || (f->tile.len && f->tile.at[f->tile.len - 1] == v);
 }
 
-static bool add_tile_values(struct pipe *p, const struct op *o)
+static bool add_tile_values(struct schedule *p, const struct op *o)
 {
 	bool ok = true;
 	for (u32 i = 0; i < o->noperands; i++)
@@ -71,7 +71,7 @@ static bool add_tile_values(struct pipe *p, const struct op *o)
 	return ok;
 }
 
-static bool find_slice(struct pipe *p)
+static bool find_slice(struct schedule *p)
 {
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];
@@ -90,7 +90,7 @@ static bool find_slice(struct pipe *p)
 	return ok;
 }
 
-bool programs_take_as_long(const struct pipe *p, const struct op *around)
+bool programs_take_as_long(const struct schedule *p, const struct op *around)
 {
 	bool yes = true;
 	for (u32 i = 0; i < 3; i++)
@@ -98,7 +98,7 @@ bool programs_take_as_long(const struct pipe *p, const struct op *around)
 	return yes || !is_loop_of_programs(p->s, around);
 }
 
-static const char *why_not(struct pipe *p)
+static const char *why_not(struct schedule *p)
 {
 	bool programs = is_loop_of_programs(p->s, p->flat->outer);
 	if (programs && !pipeline_is_alone(p))
@@ -128,7 +128,7 @@ static void tell(struct pass_state *s, bool programs, struct loc loc, const char
 		diag(s->diags, R_FLATTENED, loc);
 }
 
-void pipeline_flatten(struct pipe *p)
+void pipeline_flatten(struct schedule *p)
 {
 	struct op *outer = p->loop->block->parent;
 	if (!outer || outer->code != IR_FOR || !outer->attr[ATTR_FLATTEN])
@@ -155,7 +155,7 @@ void pipeline_flatten(struct pipe *p)
 /* --- the fill ------------------------------------------------------------------------------------------------ */
 
 /* What the copies of a tile depend on, given its index of the outer loop. */
-static struct map compute_tile(struct pipe *p, struct builder *b, struct value *tile)
+static struct map compute_tile(struct schedule *p, struct builder *b, struct value *tile)
 {
 	struct flat *f = p->flat;
 	struct map map = {.arena = &p->scratch};
@@ -165,13 +165,13 @@ static struct map compute_tile(struct pipe *p, struct builder *b, struct value *
 	return map;
 }
 
-static struct value *any_iteration(struct pipe *p, struct builder *b, const struct map *map)
+static struct value *any_iteration(struct schedule *p, struct builder *b, const struct map *map)
 {
 	return build_cmpi(b, CMPI_SLT, mapped(map, for_lower(p->loop)), mapped(map, for_upper(p->loop)));
 }
 
 /* The tile behind *tile, or the last one again, whose addresses can be computed. */
-static void step_tile(struct pipe *p, struct builder *b, struct value **tile, struct value **more)
+static void step_tile(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
 {
 	struct op *outer = p->flat->outer;
 	struct value *another = is_below(b, outer, for_upper(outer), *tile, 1);
@@ -180,7 +180,7 @@ static void step_tile(struct pipe *p, struct builder *b, struct value **tile, st
 }
 
 /* From *tile on, the first one in which the inner loop has iterations. */
-static void skip_empty(struct pipe *p, struct builder *b, struct value **tile, struct value **more)
+static void skip_empty(struct schedule *p, struct builder *b, struct value **tile, struct value **more)
 {
 	struct value *inits[] = {*tile, *more}, *next[2];
 	const struct type *types[] = {(*tile)->type, (*more)->type};
@@ -201,7 +201,7 @@ static void skip_empty(struct pipe *p, struct builder *b, struct value **tile, s
 }
 
 /* The first copies of `tile`, or, if it has none, of one behind it. */
-static void begin_tile(struct pipe *p, struct builder *b, struct value *tile, struct value *more, struct value **fill)
+static void begin_tile(struct schedule *p, struct builder *b, struct value *tile, struct value *more, struct value **fill)
 {
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];
@@ -223,7 +223,7 @@ static void begin_tile(struct pipe *p, struct builder *b, struct value *tile, st
 }
 
 /* Issues the copies of `fill`, which becomes the next one. */
-static void copy_and_step(struct pipe *p, struct builder *b, struct value **fill, struct value *slot)
+static void copy_and_step(struct schedule *p, struct builder *b, struct value **fill, struct value *slot)
 {
 	struct flat *f = p->flat;
 	struct op *outer = f->outer;
@@ -258,7 +258,7 @@ static void copy_and_step(struct pipe *p, struct builder *b, struct value **fill
 }
 
 /* Around the outer loop: if it runs at all. There, a first tile exists. */
-static void only_if_any(struct pipe *p)
+static void only_if_any(struct schedule *p)
 {
 	struct op *outer = p->flat->outer;
 	VEC(const struct type *) types = {0};
@@ -278,7 +278,7 @@ static void only_if_any(struct pipe *p)
 	build(&no, IR_YIELD, inits.at, inits.len, NULL, 0, 0);
 }
 
-void flat_begin(struct pipe *p, value_vec *inits)
+void flat_begin(struct schedule *p, value_vec *inits)
 {
 	struct flat *f = p->flat;
 	u32 n = flat_size(p);
@@ -320,7 +320,7 @@ void flat_begin(struct pipe *p, value_vec *inits)
 	wait_copies(&behind, 0); /* those that nobody takes write zeros */
 }
 
-void flat_fill(struct pipe *p, struct builder *b, struct value **arguments, struct value *slot)
+void flat_fill(struct schedule *p, struct builder *b, struct value **arguments, struct value *slot)
 {
 	u32 n = flat_size(p);
 	struct value **fill = arena_dup(&p->scratch, arguments, n * sizeof *fill);
@@ -329,7 +329,7 @@ void flat_fill(struct pipe *p, struct builder *b, struct value **arguments, stru
 		op_add_operand(p->ctx, p->loop->blocks[0]->last, fill[i]);
 }
 
-void flat_end(struct pipe *p)
+void flat_end(struct schedule *p)
 {
 	u32 n = flat_size(p) + 1;
 	for (u32 i = 0; i < n; i++)

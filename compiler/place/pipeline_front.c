@@ -8,10 +8,10 @@
  *
  * What is only needed behind a loop with dots, such as the pointers of its rest, would hold registers all the while: it
  * moves there. */
-#include "place/pipeline.h"
+#include "place/schedule.h"
 
 struct front {
-	struct pipe *p;
+	struct schedule *p;
 	struct map waits;       /* op → itself */
 	VEC(struct op *) moves; /* these, in program order */
 };
@@ -71,7 +71,7 @@ static bool find_waiting(struct front *f, struct op *last)
 }
 
 /* The operations behind `last`, up to the loop, are those that issue the first copies. */
-void pipeline_issue_first(struct pipe *p, struct op *last)
+void pipeline_issue_first(struct schedule *p, struct op *last)
 {
 	struct front f = {.p = p, .waits = {.arena = &p->scratch}};
 	if (!p->async || !last || !find_waiting(&f, last))

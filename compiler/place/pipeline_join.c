@@ -3,10 +3,10 @@
  * Attention walks over the keys in two loops, since only the last ones need masks. The second goes on with the buffers
  * of the first, which has its first boxes issued too: else it would begin by waiting for memory. */
 #include "ir/graph.h"
-#include "place/pipeline.h"
+#include "place/schedule.h"
 
 /* Are x and y computed alike from the indices of their loops? */
-static bool same_function(const struct value *x, const struct value *y, const struct pipe *p, const struct pipe *q)
+static bool same_function(const struct value *x, const struct value *y, const struct schedule *p, const struct schedule *q)
 {
 	const struct block *in = p->loop->blocks[0];
 	struct pair_walk w = {0};
@@ -29,7 +29,7 @@ static bool same_function(const struct value *x, const struct value *y, const st
 	return end_pair_walk(&w, same);
 }
 
-static bool same_loads(const struct pipe *p, const struct pipe *q)
+static bool same_loads(const struct schedule *p, const struct schedule *q)
 {
 	bool same = p->loads.len == q->loads.len && !p->args.len && !q->args.len;
 	for (u32 i = 0; same && i < p->loads.len; i++) {
@@ -44,7 +44,7 @@ static bool same_loads(const struct pipe *p, const struct pipe *q)
 }
 
 /* Can the end of q's copies be computed before p's loop? `needed`: empty, then the values on the way. */
-static bool can_come_before(const struct pipe *p, const struct pipe *q, struct value_set *needed)
+static bool can_come_before(const struct schedule *p, const struct schedule *q, struct value_set *needed)
 {
 	set_add(needed, q->end);
 	for (const struct op *o = q->loop->prev; o != p->loop->prev; o = o->prev)
@@ -53,7 +53,7 @@ static bool can_come_before(const struct pipe *p, const struct pipe *q, struct v
 	return true;
 }
 
-static void bring_before(const struct pipe *p, const struct pipe *q, const struct value_set *needed)
+static void bring_before(const struct schedule *p, const struct schedule *q, const struct value_set *needed)
 {
 	for (struct op *o = p->loop->next, *next; o != q->loop; o = next) {
 		next = o->next;
@@ -64,7 +64,7 @@ static void bring_before(const struct pipe *p, const struct pipe *q, const struc
 
 /* Does the second loop take the very next steps? A third one may not: the first would have to issue boxes for it
  * too. */
-static bool takes_next_steps(const struct pipe *p, const struct pipe *q, struct value_set *needed)
+static bool takes_next_steps(const struct schedule *p, const struct schedule *q, struct value_set *needed)
 {
 	i64 first, step;
 	struct value *end = for_upper(p->loop);
@@ -76,7 +76,7 @@ static bool takes_next_steps(const struct pipe *p, const struct pipe *q, struct 
 	       same_loads(p, q) && can_come_before(p, q, needed);
 }
 
-void pipeline_join(struct pipe *p, struct pipe *q)
+void pipeline_join(struct schedule *p, struct schedule *q)
 {
 	struct value_set needed = {0};
 	bool joined = takes_next_steps(p, q, &needed);

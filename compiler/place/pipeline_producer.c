@@ -16,7 +16,7 @@
  * On an H100 products gain 1 to 5 % over cp.async by all threads where a block has a multiprocessor for itself.
  * Clusters of two blocks that share boxes gain nothing more. */
 #include "place/access.h"
-#include "place/pipeline.h"
+#include "place/schedule.h"
 #include "place/programs.h"
 
 /* --- what a producer must compute ---------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static bool is_on_path(const struct producer *q, const struct block *b)
 }
 
 /* Can another warp compute v, at any time? */
-static bool need(struct pipe *p, struct value *v)
+static bool need(struct schedule *p, struct value *v)
 {
 	struct producer *q = p->producer;
 	const struct block *body = p->s->k->body;
@@ -53,7 +53,7 @@ static bool need(struct pipe *p, struct value *v)
 	return true;
 }
 
-static bool need_operands(struct pipe *p, const struct op *o, u32 n)
+static bool need_operands(struct schedule *p, const struct op *o, u32 n)
 {
 	const struct block *body = p->loop->blocks[0];
 	bool ok = true;
@@ -62,7 +62,7 @@ static bool need_operands(struct pipe *p, const struct op *o, u32 n)
 	return ok;
 }
 
-static bool find_path(struct pipe *p, struct op *loop)
+static bool find_path(struct schedule *p, struct op *loop)
 {
 	struct op *around = loop->block->parent;
 	bool ok = !around || (around->code == IR_FOR && find_path(p, around));
@@ -70,7 +70,7 @@ static bool find_path(struct pipe *p, struct op *loop)
 	return ok;
 }
 
-static bool can_run_apart(struct pipe *p)
+static bool can_run_apart(struct schedule *p)
 {
 	const struct producer *q = p->producer;
 	bool ok = true;
@@ -90,7 +90,7 @@ static bool can_run_apart(struct pipe *p)
 }
 
 /* NULL: a producer can ask for the boxes. */
-static const char *why_not(struct pipe *p)
+static const char *why_not(struct schedule *p)
 {
 	enum { MOST_WARPS = 8 }; /* a warpgroup more leaves the others of more than that too few registers */
 	const struct op *around;
@@ -112,7 +112,7 @@ static const char *why_not(struct pipe *p)
 }
 
 /* Only where the loop does nothing but products, and the block has a multiprocessor for itself. */
-void pipeline_find_producer(struct pipe *p)
+void pipeline_find_producer(struct schedule *p)
 {
 	u32 dots = 0;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
@@ -130,7 +130,7 @@ void pipeline_find_producer(struct pipe *p)
 /* --- the producer -------------------------------------------------------------------------------------------- */
 
 /* The loop path.at[level], and what comes before it in its block, as far as it is needed. */
-static void build_loop(struct pipe *p, u32 level, struct builder *b, struct map *map, struct turn *turn)
+static void build_loop(struct schedule *p, u32 level, struct builder *b, struct map *map, struct turn *turn)
 {
 	struct producer *q = p->producer;
 	struct op *loop = q->path.at[level], *end = loop->blocks[0]->last;
@@ -175,7 +175,7 @@ static void build_loop(struct pipe *p, u32 level, struct builder *b, struct map 
 	*turn = (struct turn){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
-void producer_begin(struct pipe *p, struct op *first, value_vec *inits)
+void producer_begin(struct schedule *p, struct op *first, value_vec *inits)
 {
 	struct producer *q = p->producer;
 	struct builder b = builder_before(p->ctx, first);
@@ -201,7 +201,7 @@ void producer_begin(struct pipe *p, struct op *first, value_vec *inits)
 	p->s->k->cuda.has_producer = true;
 }
 
-struct op *producer_end(struct pipe *p, u32 turn)
+struct op *producer_end(struct schedule *p, u32 turn)
 {
 	struct producer *q = p->producer;
 	struct op *loop = p->loop;

@@ -2,8 +2,8 @@
  * buffers, pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_producer.c
  * has a warp of its own ask for them, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front
  * of it, direct.c sees to what is not loaded ahead. */
-#ifndef TLC_PLACE_PIPELINE_H
-#define TLC_PLACE_PIPELINE_H
+#ifndef TLC_PLACE_SCHEDULE_H
+#define TLC_PLACE_SCHEDULE_H
 
 #include "place/boxes.h"
 
@@ -26,7 +26,30 @@ struct turn {
 	struct value *slot, *phase;
 };
 
-struct pipe {
+/* Of a loop's body: see schedule.c. */
+enum step_kind {
+	STEP_OP,         /* an operation of the body */
+	STEP_COPY,       /* issues the copies of an iteration */
+	STEP_AWAIT,      /* the iteration's copies are there: for this thread, all but the last `pending` groups; or for all */
+	STEP_TURN,       /* computes which buffers come next */
+	STEP_FINISH,     /* the dots of the iteration before are done, all but the last `pending` groups */
+	STEP_RELEASE,    /* this warp has read the iteration's buffers */
+	STEP_BARRIER,    /* all threads meet */
+	STEP_FENCE,      /* orders stores before reads by the tensor cores */
+	STEP_HOLD,       /* ptxas moves no load in front of it */
+	STEP_AWAIT_TURN, /* the other warpgroup has left the tensor cores */
+	STEP_PASS_TURN,  /* it may have them */
+};
+
+struct step {
+	enum step_kind kind;
+	int stage;
+	struct op *op;     /* STEP_OP */
+	struct op *before; /* the next operation of the body */
+	i64 pending;
+};
+
+struct schedule {
 	struct pass_state *s;
 	struct ir_context *ctx;
 	struct arena scratch;
@@ -47,7 +70,7 @@ struct pipe {
 	/* of the index up to which loads are issued: the loop's, or that of the loop that goes on */
 	struct value *end;
 	bool goes_on;           /* the next loop goes on with the buffers, and has its first loads issued here */
-	const struct pipe *before; /* the loop that did so for this one, or NULL */
+	const struct schedule *before; /* the loop that did so for this one, or NULL */
 	/* the loop around it if the copies go on from one of its iterations to the next, else NULL */
 	struct flat *flat;
 	/* number of the loop's result that is the next buffer; the one behind it is the phase */
@@ -57,6 +80,7 @@ struct pipe {
 	VEC(struct op *) slice; /* in program order */
 	VEC(u32) args;          /* carried values in the slice: their index among the iter args */
 	value_vec buffers;      /* of each load */
+	VEC(struct step) steps;
 };
 
 /* What takes the load to a dot, if nothing else uses it: a conversion or a store into an operand's buffer. */
@@ -64,9 +88,9 @@ struct op *load_consumer(const struct op *load);
 /* Does a change of layout use what load_consumer gives, through shared memory? It reads the load's buffer instead. */
 bool is_read_again(const struct use *u);
 /* A layout of the buffer that both the copy and the dot can use without conflicts. */
-const struct layout *ring_layout(const struct pipe *p, const struct op *load);
+const struct layout *ring_layout(const struct schedule *p, const struct op *load);
 /* Can cp.async bring what is loaded to where load_consumer takes it? */
-bool can_copy_async(const struct pipe *p, const struct op *load);
+bool can_copy_async(const struct schedule *p, const struct op *load);
 /* Copies loads that are left without passing through registers, if only a dot reads them. */
 void copy_directly(struct pass_state *s);
 struct op *first_dot(const struct block *body);
@@ -75,6 +99,11 @@ bool has_dot(const struct op *o);
 /* Of the tile that a load fills. */
 i64 load_bytes(const struct op *load);
 
+/* Does the dot run on into the next iteration? */
+bool stays_in_flight(const struct schedule *p, const struct op *dot);
+/* Orders the steps of the loop's body, as *p says. */
+void schedule_steps(struct schedule *p);
+
 /* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
@@ -82,53 +111,53 @@ struct value *step_index(struct builder *b, const struct op *loop, struct value 
 bool comes_behind(const struct op *o, const struct op *first);
 /* Lets q's loop, the next one behind p's and nothing done between them, go on with p's buffers, if it takes the next
  * steps with the same loads. Before either is rewritten. */
-void pipeline_join(struct pipe *p, struct pipe *q);
+void pipeline_join(struct schedule *p, struct schedule *q);
 /* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
-void pipeline_issue_first(struct pipe *p, struct op *last);
+void pipeline_issue_first(struct schedule *p, struct op *last);
 /* Moves what is only needed behind the loop there: it takes no registers meanwhile, and is computed while the last dots
  * run. */
 void pipeline_defer(struct op *loop);
 /* Issues the loads ahead, as *p says. */
-void pipeline_rewrite(struct pipe *p);
+void pipeline_rewrite(struct schedule *p);
 
 /* Is index + n·step below `end`? Computed where b is. */
 struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
 /* Issues the copies for the iteration whose values `map` holds, which gets the rest of the slice. */
-void pipeline_copy(struct pipe *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
+void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
 /* So many iterations later. */
-struct turn pipeline_turn(struct pipe *p, struct builder *b, struct turn at, int by);
+struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at, int by);
 /* Asks for all boxes for the iteration of `loop`, p's or a copy of it, whose values `map` holds. `to.phase` NULL:
  * nobody has read that buffer yet. */
-void pipeline_ask(struct pipe *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
+void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
 		  struct value *inside);
 /* All but the last `pending` groups of copies are there for everybody. */
 void wait_copies(struct builder *b, int pending);
 
 /* Does the ring fit beside what else a loop around p's needs? */
-bool pipeline_fits(const struct pipe *p, const struct op *around);
+bool pipeline_fits(const struct schedule *p, const struct op *around);
 /* Is there no room for another block on the multiprocessor? */
-bool pipeline_is_alone(const struct pipe *p);
+bool pipeline_is_alone(const struct schedule *p);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the
  * next. */
-void pipeline_flatten(struct pipe *p);
+void pipeline_flatten(struct schedule *p);
 /* If the loop around p's is one over programs, do these take equally long? Others are better shared out by the
  * hardware. */
-bool programs_take_as_long(const struct pipe *p, const struct op *around);
+bool programs_take_as_long(const struct schedule *p, const struct op *around);
 /* Lets a warp of its own ask for the boxes, if that is possible and faster. */
-void pipeline_find_producer(struct pipe *p);
+void pipeline_find_producer(struct schedule *p);
 /* The producer, in front of `first`, and what the loop then begins with: the turn, and the buffer to be released, which
  * is none. */
-void producer_begin(struct pipe *p, struct op *first, value_vec *inits);
+void producer_begin(struct schedule *p, struct op *first, value_vec *inits);
 /* Lets the loops around the pipelined one go on with its turn, from its result number `turn` on. Returns the outermost
  * one. */
-struct op *producer_end(struct pipe *p, u32 turn);
+struct op *producer_end(struct schedule *p, u32 turn);
 /* How many values tell what is copied next. */
-u32 flat_size(const struct pipe *p);
+u32 flat_size(const struct schedule *p);
 /* The first copies, in front of the outer loop, and what the inner one then begins with. */
-void flat_begin(struct pipe *p, value_vec *inits);
+void flat_begin(struct schedule *p, value_vec *inits);
 /* Behind the inner loop: what the next tile goes on with. */
-void flat_end(struct pipe *p);
+void flat_end(struct schedule *p);
 /* The next copies, in the inner loop; fill: its arguments that tell which. */
-void flat_fill(struct pipe *p, struct builder *b, struct value **fill, struct value *slot);
+void flat_fill(struct schedule *p, struct builder *b, struct value **fill, struct value *slot);
 
 #endif
