@@ -480,10 +480,13 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 		return false;
 	if (o->want_ttir)
 		out->ttir = print_kernel(u, k);
-	if (r.stopped || !list->nplace || !(o->want_ttgir || o->want_llir || o->want_ptx))
+	if (r.stopped || !list->nplace || !(o->want_ttgir || o->want_schedules || o->want_llir || o->want_ptx))
 		return true;
 	if (!k->target)
 		k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
+	u->schedules = (struct strbuf){.arena = &u->arena};
+	sb_puts(&u->schedules, "");
+	r.s.cuda.schedules = o->want_schedules ? &u->schedules : NULL;
 	bool placed = run_passes(&r, list->place, list->nplace);
 	out->shared_bytes = k->shared_bytes;
 	if (!placed && !o->no_advice)

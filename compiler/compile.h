@@ -29,7 +29,8 @@ struct compile_options {
 	void *after_pass_arg;
 	/* which texts to keep */
 	bool want_ttir, want_ttgir, want_llir, want_ptx;
-	bool want_calls; /* the unit's `calls` */
+	bool want_calls;     /* the unit's `calls` */
+	bool want_schedules; /* the unit's `schedules` */
 };
 
 /* One source file, and the memory and results of its compilation. */
@@ -40,6 +41,7 @@ struct unit {
 	struct ir_context ir;
 	const struct module *module, *std;
 	struct map imported;   /* path → struct module of another file */
+	struct strbuf schedules; /* if wanted: of the loops that were pipelined, a table each */
 	struct strbuf calls;   /* if wanted: a line for each call of a built-in function, with the arguments given */
 	double parse_ms;       /* of the source, and of the library if it was the process's first */
 	struct kernel *parsed; /* when the file was IR text, placed (parsed->target) or not */

@@ -439,7 +439,7 @@ struct kinds {
 
 static int read_kinds(struct command *c, struct kinds *k)
 {
-	static const char *const known[] = {"ast", "ttir", "ttgir", "llir", "ptx", "cubin", "calls"};
+	static const char *const known[] = {"ast", "ttir", "ttgir", "llir", "ptx", "cubin", "calls", "schedule"};
 	const char *stop = c->options.stop_after;
 	if (!c->emit && stop && strcmp(stop, "lower") != 0 && strcmp(stop, "llvm") != 0) { /* the IR as it is then */
 		c->options.want_ttir = c->options.want_ttgir = true;
@@ -453,7 +453,8 @@ static int read_kinds(struct command *c, struct kinds *k)
 		while (i < ARRAY_LEN(known) && (strlen(known[i]) != len || memcmp(known[i], s, len)))
 			i++;
 		if (i == ARRAY_LEN(known))
-			return complain(EXIT_USER, "--emit: '%.*s' is none of ast ttir ttgir llir ptx cubin calls",
+			return complain(EXIT_USER,
+					"--emit: '%.*s' is none of ast ttir ttgir llir ptx cubin calls schedule",
 					(int)len, s);
 		if (k->n < ARRAY_LEN(k->at))
 			k->at[k->n++] = known[i];
@@ -462,6 +463,7 @@ static int read_kinds(struct command *c, struct kinds *k)
 		c->options.want_llir |= i == 3;
 		c->options.want_ptx |= i == 4 || i == 5;
 		c->options.want_calls |= i == 6;
+		c->options.want_schedules |= i == 7;
 		s += len + (s[len] == ',');
 	}
 	return k->n ? EXIT_DONE : complain(EXIT_USER, "--emit needs a KIND");
@@ -505,6 +507,7 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 		       : !strcmp(kind, "ttgir") ? out->ttgir
 		       : !strcmp(kind, "llir")  ? out->llir
 		       : !strcmp(kind, "calls") ? u->calls.at
+		       : !strcmp(kind, "schedule") ? u->schedules.at
 						: out->ptx;
 		if (!data)
 			return complain(EXIT_USER,
@@ -571,15 +574,15 @@ static int command_compile(struct command *c)
 		return EXIT_USER;
 	}
 	if (c->options.target.kind == TARGET_CPU &&
-	    (c->options.want_ttgir || c->options.want_llir || c->options.want_ptx)) {
+	    (c->options.want_ttgir || c->options.want_schedules || c->options.want_llir || c->options.want_ptx)) {
 		complain(0, "--target cpu: only --emit ast and ttir can be had of it");
 		unit_free(u);
 		return EXIT_USER;
 	}
 	const struct func *f = NULL;
 	struct arg_spec *args = NULL;
-	bool only_ast = !c->options.want_ttir && !c->options.want_ttgir && !c->options.want_llir &&
-			!c->options.want_ptx && !c->options.want_calls;
+	bool only_ast = !c->options.want_ttir && !c->options.want_ttgir && !c->options.want_schedules &&
+			!c->options.want_llir && !c->options.want_ptx && !c->options.want_calls;
 	r = EXIT_USER;
 	ok = ok && check_request(c, u);
 	if (ok && u->module && !only_ast) {

@@ -620,7 +620,7 @@ static tl_status cuda_tensor_map(struct device *device, const struct tensor_box 
 
 const struct device_ops cuda_ops = {
 	.name = "cuda",
-	.stages = " ttir ttgir llir ptx remarks calls ",
+	.stages = " ttir ttgir llir ptx remarks calls schedule ",
 	.has_streams = true,
 	.numbered = true,
 	.open = cuda_open,

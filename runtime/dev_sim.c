@@ -251,7 +251,7 @@ static tl_status sim_tensor_map(struct device *device, const struct tensor_box *
 
 const struct device_ops sim_ops = {
 	.name = "sim",
-	.stages = " ttir ttgir llir ptx remarks calls ",
+	.stages = " ttir ttgir llir ptx remarks calls schedule ",
 	.keeps_unit = true,
 	.numbered = true,
 	.open = sim_open,

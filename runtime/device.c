@@ -64,6 +64,7 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.want_llir = !strcmp(stage, "llir"),
 		.want_ptx = !strcmp(stage, "ptx"),
 		.want_calls = !strcmp(stage, "calls"),
+		.want_schedules = !strcmp(stage, "schedule"),
 	};
 	return compile(b->unit, b->func, b->args, &o, out);
 }

@@ -346,8 +346,9 @@ TL_API tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 			 double *median_ms);
 /* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx"; or "remarks": what was chosen for each load,
  * store, dot, reduction and loop, with source lines, and where it is not the best, why; on CUDA it ends in what
- * tl_kernel_resources tells; or "calls": the calls of built-in functions, with the names of the arguments given, a line
- * each. Only "ttir" and "calls" on interp. cfg may be NULL. Free the text with tl_free. */
+ * tl_kernel_resources tells; or "schedule": the steps of each pipelined loop, a table each; or "calls": the calls of
+ * built-in functions, with the names of the arguments given, a line each. Only "ttir" and "calls" on interp. cfg may be
+ * NULL. Free the text with tl_free. */
 TL_API tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 				char **text);
 TL_API void tl_free(void *p);

@@ -215,6 +215,7 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 				 : !strcmp(stage, "llir")  ? out.llir
 				 : !strcmp(stage, "ptx")   ? out.ptx
 				 : !strcmp(stage, "calls") ? u->calls.at
+				 : !strcmp(stage, "schedule") ? u->schedules.at
 				 : u->diags.text.at	   ? u->diags.text.at
 							   : "";
 		*text = of ? strdup(of) : NULL;

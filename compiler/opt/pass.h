@@ -16,6 +16,7 @@ struct cuda_state {
 	bool no_boxes;    /* no copies by TMA */
 	bool persistent;  /* the launch will have more programs than multiprocessors: see place/programs.c */
 	struct programs *programs; /* the loop over them while it is tried, or NULL */
+	struct strbuf *schedules;  /* the text of pipelined loops' schedules, if it is wanted, or NULL */
 };
 
 /* The state of a compilation's passes beside the kernel. */

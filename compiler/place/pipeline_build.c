@@ -228,8 +228,8 @@ static void clone_slice(struct schedule *p, struct builder *b, struct map *map)
 }
 
 /* All loads for one iteration. Those into registers are added to *loaded. */
-static void issue_all(struct schedule *p, struct builder *b, const struct map *map, struct turn to, struct value *inside,
-		      value_vec *loaded)
+static void issue_all(struct schedule *p, struct builder *b, const struct map *map, struct turn to,
+		      struct value *inside, value_vec *loaded)
 {
 	if (p->tma) {
 		pipeline_ask(p, b, p->loop, map, to, inside);
@@ -674,6 +674,8 @@ void pipeline_rewrite(struct schedule *p)
 	for (u32 i = 0; i < loaded.len; i++)
 		vec_push(&p->scratch, &inits, loaded.at[i]);
 	schedule_steps(p);
+	if (p->s->cuda.schedules)
+		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
 	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, &inits);
 	build_body(p, carried);
 	if (p->flat)
@@ -699,4 +701,3 @@ void pipeline_rewrite(struct schedule *p)
 		}
 	}
 }
-

@@ -1,15 +1,15 @@
 /* The schedule of a pipelined loop: the operations of its body in order, and between them the steps that the pipeliner
- * adds. A step's stage tells the iteration that it belongs to: at stage 0 the copies of an iteration are issued, at stage
- * `ahead` the body of the same iteration runs, one stage later the dots that it left in flight are finished.
+ * adds. A step's stage tells the iteration that it belongs to: at stage 0 the copies of an iteration are issued, at
+ * stage `ahead` the body of the same iteration runs, one stage later the dots that it left in flight are finished.
  *
- * choose_steps places the steps that the plan asks for: copies, the wait for them, the finish of dots in flight, turns.
- * synchronise derives the others from who writes and reads the ring of buffers, where, and at which stage:
+ * choose_steps places the steps that the plan asks for: copies, the wait for them, the finish of dots in flight,
+ * turns. synchronise derives the others from who writes and reads the ring of buffers, where, and at which stage:
  *
  *   copies, then reads      a wait leaves the groups of copies running that were issued later; then all threads meet.
  *                           With an mbarrier the wait is that for "full"
  *   stores, then dots       a fence between the proxies, and all threads meet
- *   reads, then writes      of the same buffer, an iteration later: all threads meet in between, unless a barrier stands
- *                           there anyway. With an mbarrier each warp releases the buffer behind its last read */
+ *   reads, then writes      of the same buffer, an iteration later: all threads meet in between, unless a barrier
+ * stands there anyway. With an mbarrier each warp releases the buffer behind its last read */
 #include "place/mma.h"
 #include "place/schedule.h"
 
@@ -57,8 +57,8 @@ static struct op *last_dot(const struct block *body)
 	return o;
 }
 
-/* Behind which operation the dots of the iteration before are finished; NULL if none is left in flight. With two buffers
- * through registers it is in front of the first dot. */
+/* Behind which operation the dots of the iteration before are finished; NULL if none is left in flight. With two
+ * buffers through registers it is in front of the first dot. */
 static const struct op *finish_behind(const struct schedule *p, const struct block *body)
 {
 	if (p->late)
@@ -66,9 +66,9 @@ static const struct op *finish_behind(const struct schedule *p, const struct blo
 	return p->async && p->dots.len ? p->dots.at[p->dots.len - 1] : NULL;
 }
 
-/* Behind which operation the next copies are issued; NULL: where the body begins. They follow the last read of what they
- * overwrite. Where others may still be reading it, there is work to do meanwhile. Loads go behind the stores that free
- * their registers or, with a ring, the dots that run meanwhile. */
+/* Behind which operation the next copies are issued; NULL: where the body begins. They follow the last read of what
+ * they overwrite. Where others may still be reading it, there is work to do meanwhile. Loads go behind the stores that
+ * free their registers or, with a ring, the dots that run meanwhile. */
 static const struct op *copy_behind(const struct schedule *p, const struct block *body)
 {
 	const struct op *behind = NULL;

@@ -30,7 +30,8 @@ struct turn {
 enum step_kind {
 	STEP_OP,         /* an operation of the body */
 	STEP_COPY,       /* issues the copies of an iteration */
-	STEP_AWAIT,      /* the iteration's copies are there: for this thread, all but the last `pending` groups; or for all */
+	STEP_AWAIT,      /* the iteration's copies are there; without mbarriers each thread's own, all but the last
+			  * `pending` groups */
 	STEP_TURN,       /* computes which buffers come next */
 	STEP_FINISH,     /* the dots of the iteration before are done, all but the last `pending` groups */
 	STEP_RELEASE,    /* this warp has read the iteration's buffers */
@@ -103,6 +104,8 @@ i64 load_bytes(const struct op *load);
 bool stays_in_flight(const struct schedule *p, const struct op *dot);
 /* Orders the steps of the loop's body, as *p says. */
 void schedule_steps(struct schedule *p);
+/* The schedule of a loop in a file of this name, as a table. */
+void print_schedule(struct schedule *p, const char *file, struct strbuf *out);
 
 /* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);

@@ -1,0 +1,122 @@
+/* The schedule of a pipelined loop as text, for --emit schedule: a line a step, with the iteration that it belongs to
+ * while the body runs for iteration i. Operations in a row between two steps that are neither loads, dots, reductions
+ * nor accesses to memory are counted. */
+#include "place/schedule.h"
+
+static const char *iteration(struct schedule *p, int stage)
+{
+	int ahead = p->ahead - stage;
+	return ahead ? arena_printf(&p->scratch, "i %c %d", ahead > 0 ? '+' : '-', ahead > 0 ? ahead : -ahead) : "i";
+}
+
+static void print_line(struct schedule *p, struct strbuf *out, int stage, bool one_warp, const char *text)
+{
+	sb_printf(out, "  %5d  %-8s  %-6s  %s\n", stage, one_warp ? "producer" : "all", iteration(p, stage), text);
+}
+
+/* Does a line of its own tell of o? */
+static bool is_shown(const struct op *o)
+{
+	return o->nblocks || op_is_dot(o) || op_has(o, WRITE) || o->code == IR_LOAD || o->code == IR_REDUCE ||
+	       o->code == IR_SCAN || o->code == IR_CONVERT_LAYOUT;
+}
+
+static const char *name_of(const struct op *o)
+{
+	return o->nresults && o->results[0].name ? o->results[0].name : NULL;
+}
+
+/* Names of what is loaded, or how many loads. */
+static const char *copies(struct schedule *p)
+{
+	struct strbuf text = {.arena = &p->scratch};
+	sb_puts(&text, p->tma ? "copy boxes of" : p->async ? "copy" : "load");
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const char *name = name_of(p->loads.at[i]);
+		sb_printf(&text, "%s %s", i ? "," : "", name ? name : "a tile");
+	}
+	sb_puts(&text, p->async ? " to their buffers" : " into registers");
+	return text.at;
+}
+
+static const char *operation(struct schedule *p, const struct op *o)
+{
+	const char *name = name_of(o), *where = "";
+	if (op_is_dot(o))
+		where = stays_in_flight(p, o) ? ", in flight" : "";
+	return arena_printf(&p->scratch, "%s%s%s%s", op_info[o->code].name, name ? " " : "", name ? name : "", where);
+}
+
+static const char *groups(struct schedule *p, const char *text, i64 pending)
+{
+	if (!pending)
+		return text;
+	return arena_printf(&p->scratch, "%s, but for %lld group%s", text, (long long)pending, PLURAL(pending));
+}
+
+static const char *step_text(struct schedule *p, const struct step *s)
+{
+	switch (s->kind) {
+	case STEP_OP: return operation(p, s->op);
+	case STEP_COPY: return copies(p);
+	case STEP_AWAIT: return p->tma ? "await full buffers" : groups(p, "await copies", s->pending);
+	case STEP_FINISH: return groups(p, "finish dots", s->pending);
+	case STEP_RELEASE: return "release buffers";
+	case STEP_BARRIER: return "barrier";
+	case STEP_FENCE: return "fence of stores before dots";
+	case STEP_HOLD: return "hold loads back";
+	case STEP_AWAIT_TURN: return "await the turn";
+	case STEP_PASS_TURN: return "pass the turn";
+	case STEP_TURN: break;
+	}
+	return NULL;
+}
+
+/* Is it part of the copies, which are a step of their own? */
+static bool is_copied(const struct schedule *p, const struct op *o)
+{
+	bool yes = map_get(&p->in_slice, o);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct op *load = p->loads.at[i], *to = p->ring ? load_consumer(load) : NULL;
+		bool store = to && to->code == IR_LOCAL_STORE;
+		yes |= o == load || (store && (o == to->next || o == operand(to, 1)->def)) || (p->async && o == to);
+	}
+	return yes;
+}
+
+static void print_counted(struct schedule *p, struct strbuf *out, u32 *counted)
+{
+	if (*counted)
+		print_line(p, out, p->ahead, false,
+			   arena_printf(&p->scratch, "%u operation%s", *counted, PLURAL(*counted)));
+	*counted = 0;
+}
+
+void print_schedule(struct schedule *p, const char *file, struct strbuf *out)
+{
+	u32 counted = 0;
+	sb_printf(out, "%s:%u: loop, ", file, p->loop->loc.line);
+	if (p->ring)
+		sb_printf(out, "%d buffers, ", p->stages);
+	sb_printf(out, "%s %d iteration%s ahead%s%s%s\n", p->async ? "copies" : "loads", p->ahead, PLURAL(p->ahead),
+		  p->before ? ", goes on with the buffers of the loop before" : "",
+		  p->flat ? ", copies go on from tile to tile" : "", p->turns ? ", two warpgroups in turns" : "");
+	sb_puts(out, "  stage  warps     iter.   step\n");
+	if (p->producer)
+		print_line(p, out, 0, true, copies(p));
+	for (u32 i = 0; i < p->steps.len; i++) {
+		const struct step *s = &p->steps.at[i];
+		const char *text = step_text(p, s);
+		if (s->kind == STEP_OP && is_copied(p, s->op))
+			continue;
+		if (s->kind == STEP_OP && !is_shown(s->op)) {
+			counted++;
+			continue;
+		}
+		if (!text)
+			continue;
+		print_counted(p, out, &counted);
+		print_line(p, out, s->stage, false, text);
+	}
+	print_counted(p, out, &counted);
+}
