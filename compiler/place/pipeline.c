@@ -409,8 +409,8 @@ static void find_loads(struct schedule *p, bool asked, bool plain, bool far)
 			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) ||
 			    o->attr[ATTR_VOLATILE] || may_conflict(p->s, b, pointer_base(operand(o, 0))))
 				continue;
-			bool fits = want_async ? can_copy_async(p, o)
-					       : asked || plain || set_has(&fed.values, result(o));
+			bool fits =
+				want_async ? can_copy_async(p, o) : asked || plain || set_has(&fed.values, result(o));
 			if (fits)
 				add_load(p, o);
 		}

@@ -201,7 +201,8 @@ static void skip_empty(struct schedule *p, struct builder *b, struct value **til
 }
 
 /* The first copies of `tile`, or, if it has none, of one behind it. */
-static void begin_tile(struct schedule *p, struct builder *b, struct value *tile, struct value *more, struct value **fill)
+static void begin_tile(struct schedule *p, struct builder *b, struct value *tile, struct value *more,
+		       struct value **fill)
 {
 	struct flat *f = p->flat;
 	struct block *body = f->outer->blocks[0];

@@ -6,7 +6,8 @@
 #include "place/schedule.h"
 
 /* Are x and y computed alike from the indices of their loops? */
-static bool same_function(const struct value *x, const struct value *y, const struct schedule *p, const struct schedule *q)
+static bool same_function(const struct value *x, const struct value *y, const struct schedule *p,
+			  const struct schedule *q)
 {
 	const struct block *in = p->loop->blocks[0];
 	struct pair_walk w = {0};
