@@ -40,7 +40,7 @@ static const struct option {
 			   "the GPU here, else sm_90a",
 	 "the device is what is compiled for: --device D"},
 	{"--emit", TEXT, VERB_COMPILE, AT(emit), 0, 0,
-	 "--emit KIND,...", "ast ttir ttgir llir ptx cubin; calls: of built-in functions; schedule: of pipelined loops; default ptx",
+	 "--emit KIND,...", "ast ttir ttgir llir ptx cubin, calls of built-ins, schedule of loops; default ptx",
 	 "tlc FILE --emit … shows what is compiled"},
 	{"-o", TEXT, VERB_COMPILE, AT(output), 0, 0,
 	 "-o PATH", "where to; - is standard output, the default for one text KIND; with several KINDs,\n"
