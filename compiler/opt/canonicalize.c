@@ -7,6 +7,7 @@
 #include "opt/pass.h"
 
 struct canon {
+	const struct kernel *k;
 	struct ir_context *ctx;
 	bool changed;
 };
@@ -336,7 +337,8 @@ static bool simplify_if(struct canon *c, struct op *o)
 static bool simplify_for(struct canon *c, struct op *o)
 {
 	i64 lb, ub;
-	if (value_const_int(for_lower(o), &lb) && value_const_int(for_upper(o), &ub) && lb >= ub) {
+	bool known = value_const_int(for_lower(o), &lb) && value_const_int(for_upper(o), &ub);
+	if (for_lower(o) == for_upper(o) || (known && lb >= ub)) {
 		for (u32 i = 0; i < o->nresults; i++)
 			replace_uses(&o->results[i], for_init(o, i));
 		op_erase(o);
@@ -381,6 +383,26 @@ static bool simplify_while(struct canon *c, struct op *o)
 	return false;
 }
 
+/* Is x a parameter that is a multiple of n? */
+static bool is_multiple(const struct kernel *k, const struct value *x, i64 n)
+{
+	for (u32 i = 0; i < k->nparams; i++)
+		if (k->params[i].value == x)
+			return k->params[i].divisibility && k->params[i].divisibility % n == 0;
+	return false;
+}
+
+/* x / n * n is x, and x % n zero, of a multiple of n. */
+static struct value *fold_multiple(struct canon *c, struct builder *b, const struct op *o)
+{
+	const struct op *div = o->code == IR_MULI ? def_if(operand(o, 0), IR_DIVSI) : o->code == IR_REMSI ? o : NULL;
+	i64 n, m;
+	if (!div || !value_const_int(operand(div, 1), &n) || !value_const_int(operand(o, 1), &m) || n != m || n <= 0 ||
+	    !is_multiple(c->k, operand(div, 0), n))
+		return NULL;
+	return o == div ? build_int(b, o->results[0].type, 0) : operand(div, 0);
+}
+
 /* Constants move to the start of the kernel, so that cse merges equal ones and no loop holds any. */
 static void hoist_constant(struct op *o)
 {
@@ -412,6 +434,8 @@ static bool simplify_op(struct canon *c, struct op *o)
 	for (u32 i = 0; i < ARRAY_LEN(rules) && !v && op_has(o, PURE); i++)
 		v = rules[i](&b, o);
 	if (!v)
+		v = fold_multiple(c, &b, o);
+	if (!v)
 		return false;
 	if (!v->name && v->def && v->def->code != IR_CONSTANT)
 		v->name = o->results[0].name;
@@ -437,7 +461,7 @@ static void simplify_block(struct canon *c, struct block *b)
 
 void pass_canonicalize(struct pass_state *s)
 {
-	struct canon c = {.ctx = s->ctx};
+	struct canon c = {.ctx = s->ctx, .k = s->k};
 	int rounds = 0;
 	do {
 		c.changed = false;
