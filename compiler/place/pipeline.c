@@ -32,6 +32,19 @@ static bool is_flat(const struct op *o)
 	return o->code == IR_FOR && o->attr[ATTR_FLATTEN];
 }
 
+static bool is_inner_loop(const struct op *o)
+{
+	return o->code == IR_FOR && !block_has(o->blocks[0], op_is_loop);
+}
+
+struct op *next_loop(const struct op *loop)
+{
+	struct op *o = loop->next;
+	while (o && op_has(o, PURE) && !op_has(o, SYNC))
+		o = o->next;
+	return o && is_inner_loop(o) ? o : NULL;
+}
+
 /* --- what can be pipelined ----------------------------------------------------------------------------------- */
 
 static bool in_body(const struct schedule *p, const struct value *v)
@@ -467,12 +480,37 @@ static void add_needs(struct op *o, void *arg)
 		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
 }
 
+/* Is what an operation of the block makes used in o or behind it, or in what o contains? */
+static bool is_alive_at(const struct value *v, const struct op *o)
+{
+	bool yes = false;
+	for (const struct use *u = v->uses; u && !yes; u = u->next)
+		yes = u->user == o || comes_behind(u->user, o) ||
+		      (u->user->code == IR_MEMDESC_TRANS && is_alive_at(result(u->user), o));
+	return yes;
+}
+
+/* The most that is needed at once, ring and all, while the block runs. */
+static i64 most_needed(const struct schedule *p, struct block *b)
+{
+	i64 most = 0;
+	for (struct op *o = b->first; o; o = o->next) {
+		struct needs n = {p, ring_bytes(p, p->stages), 0};
+		for (struct op *before = b->first; before != o; before = before->next)
+			if (before->code == IR_LOCAL_ALLOC && is_alive_at(result(before), o))
+				add_needs(before, &n);
+		add_needs(o, &n);
+		for (u32 i = 0; i < o->nblocks; i++)
+			walk(o->blocks[i], add_needs, &n);
+		most = MAX(most, n.buffers + n.scratch);
+	}
+	return most;
+}
+
 bool pipeline_fits(const struct schedule *p, const struct op *around)
 {
-	struct needs n = {p, ring_bytes(p, p->stages), 0};
 	p->s->k->cuda.most_scratch = LEAST_PIECE; /* until allocate chooses */
-	walk(around->blocks[0], add_needs, &n);
-	return n.buffers + n.scratch <= p->s->target->shared_bytes;
+	return most_needed(p, around->blocks[0]) <= p->s->target->shared_bytes;
 }
 
 bool pipeline_is_alone(const struct schedule *p)
@@ -556,11 +594,10 @@ static bool plan(struct schedule *p)
 	if (p->async || stores_come_first(p))
 		find_dots(p);
 	if (p->async) {
+		find_late(p);
 		find_boxes(p);
-		if (!p->producer) {
-			find_late(p);
+		if (!p->producer || p->late)
 			find_turns(p);
-		}
 	}
 	p->ahead = p->async ? stages - 1 : 1;
 	p->end = for_upper(loop);
@@ -652,20 +689,6 @@ static void rewrite(struct schedule *p)
 }
 
 /* --- loops of a block ------------------------------------------------------------------------------------------ */
-
-static bool is_inner_loop(const struct op *o)
-{
-	return o->code == IR_FOR && !block_has(o->blocks[0], op_is_loop);
-}
-
-/* Behind this one, if nothing is done between them. */
-static struct op *next_loop(const struct op *loop)
-{
-	struct op *o = loop->next;
-	while (o && op_has(o, PURE) && !op_has(o, SYNC))
-		o = o->next;
-	return o && is_inner_loop(o) ? o : NULL;
-}
 
 /* The loop, and those behind it that might go on with its buffers. Returns the last of these. */
 static struct op *pipeline_loop(struct schedule *p, bool planned)

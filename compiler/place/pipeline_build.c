@@ -520,7 +520,7 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 		return;
 	case STEP_FINISH: finish_earlier_dots(p, b, s->pending); return;
 	case STEP_RELEASE:
-		if (p->late) { /* the buffer that is filled next */
+		if (p->late && !p->producer) { /* the buffer that is filled next */
 			struct value *phase = y->now.phase;
 			release_buffer(p, b, y->fill.slot);
 			y->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
@@ -540,6 +540,8 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 static void begin_turns(struct schedule *p)
 {
 	struct builder b = builder_before(p->ctx, p->loop);
+	if (p->producer) /* what the loop reads has been stored; no barrier may stand in it */
+		build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 	build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
 	build(&b, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
 }
@@ -620,6 +622,12 @@ static void end_barriers(struct schedule *p, struct builder *b)
 	each_barrier(p, b, IR_INVAL_BARRIER);
 }
 
+static void end_turns(struct schedule *p, struct builder *b)
+{
+	if (p->turns)
+		build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
+}
+
 /* Behind the loop. The mbarriers end before the sums are taken out of their registers, where that is in one block of
  * code: LLVM takes a quarter longer for so many values that pass between blocks. */
 static void end_with_producer(struct schedule *p, struct builder *b)
@@ -627,6 +635,7 @@ static void end_with_producer(struct schedule *p, struct builder *b)
 	struct op *outermost = producer_end(p, p->turn);
 	struct value *last = &p->loop->results[p->turn + 2];
 	bool again = needs_memory_behind(p, outermost);
+	end_turns(p, b); /* before any barrier */
 	if (again && outermost == p->loop) {
 		wait_dots(b, 0);
 		release_buffer(p, b, last);
@@ -688,8 +697,7 @@ void pipeline_rewrite(struct schedule *p)
 		}
 		if (p->dots.len || p->late)
 			finish_dots(p, &b);
-		if (p->turns)
-			build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
+		end_turns(p, &b);
 		if (p->goes_on || p->flat) {
 			return;
 		} else if (p->tma) {

@@ -111,14 +111,15 @@ static const char *why_not(struct schedule *p)
 	return NULL;
 }
 
-/* Only where the loop does nothing but products, and the block has a multiprocessor for itself. */
+/* Where the block has a multiprocessor for itself, and the loop does nothing but products, or is one of two warpgroups
+ * whose last dot is late. Not where a loop behind it goes on with its buffers. */
 void pipeline_find_producer(struct schedule *p)
 {
 	u32 dots = 0;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		dots += op_is_dot(o);
-	if (!dots || dots != p->dots.len || !p->s->target->has_tensor_copy || p->s->cuda.no_boxes ||
-	    !pipeline_is_alone(p))
+	bool products = dots && dots == p->dots.len, late = p->late && p->s->num_warps == 8 && !next_loop(p->loop);
+	if ((!products && !late) || !p->s->target->has_tensor_copy || p->s->cuda.no_boxes || !pipeline_is_alone(p))
 		return;
 	p->producer = arena_new(&p->scratch, struct producer);
 	p->producer->needed.arena = &p->scratch;

@@ -110,6 +110,8 @@ void print_schedule(struct schedule *p, const char *file, struct strbuf *out);
 /* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
+/* The loop behind this one, if nothing is done between them. */
+struct op *next_loop(const struct op *loop);
 /* Does o, or what it contains, come behind `first` in the block of that? */
 bool comes_behind(const struct op *o, const struct op *first);
 /* Lets q's loop, the next one behind p's and nothing done between them, go on with p's buffers, if it takes the next
