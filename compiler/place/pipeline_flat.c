@@ -28,66 +28,35 @@ u32 flat_size(const struct schedule *p)
 
 /* --- what can be flattened ----------------------------------------------------------------------------------- */
 
-/* May v, and what it is computed from, be computed for another tile? */
-static bool slice_up(struct schedule *p, struct value *v)
+/* What the pipelined loop takes from the outer one, such as v. */
+static void add_tile_value(struct schedule *p, struct value *v)
 {
-	struct flat *f = p->flat;
-	struct block *body = f->outer->blocks[0];
-	value_vec work = {0};
-	vec_push(&p->scratch, &work, v);
-	while (work.len) {
-		v = work.at[--work.len];
-		struct op *o = v->def;
-		if (value_defined_outside(v, body) || v == for_index(f->outer) || (o && map_get(&f->in_slice, o)))
-			continue;
-		if (!o || o->block != body || !can_be_repeated(p->s, o, body))
-			return false;
-		map_put(&f->in_slice, o, o);
-		for (u32 i = 0; i < o->noperands; i++)
-			vec_push(&p->scratch, &work, operand(o, i));
-	}
-	return true;
-}
-
-/* What the inner loop takes from the outer one, such as v. */
-static bool add_tile_value(struct schedule *p, struct value *v)
-{
-	struct flat *f = p->flat;
-	struct block *body = f->outer->blocks[0];
-	bool known = v == for_index(f->outer) || value_defined_outside(v, body) ||
+	struct nest *f = p->flat;
+	bool known = v == for_index(f->outer) || value_defined_outside(v, f->top) ||
 		     !value_defined_outside(v, p->loop->blocks[0]);
 	for (u32 i = 0; i < f->tile.len; i++)
 		known |= f->tile.at[i] == v;
-	if (!known && slice_up(p, v))
+	if (!known)
 		vec_push(&p->scratch, &f->tile, v);
-	return known || (f->tile.len && f->tile.at[f->tile.len - 1] == v);
 }
 
-static bool add_tile_values(struct schedule *p, const struct op *o)
+static void add_tile_values(struct schedule *p, const struct op *o)
 {
-	bool ok = true;
 	for (u32 i = 0; i < o->noperands; i++)
-		ok = ok && add_tile_value(p, operand(o, i));
-	return ok;
+		add_tile_value(p, operand(o, i));
 }
 
 static bool find_slice(struct schedule *p)
 {
-	struct flat *f = p->flat;
-	struct block *body = f->outer->blocks[0];
-	bool ok = true;
+	if (!nest_find(p, p->flat, p->loop->block, UINT32_MAX))
+		return false;
+	p->flat->outer = p->loop->block->parent;
 	for (u32 i = 0; i < p->loads.len; i++)
-		ok = ok && !may_be_written(p->s, body, pointer_base(operand(p->loads.at[i], 0))) &&
-		     add_tile_values(p, p->loads.at[i]);
+		add_tile_values(p, p->loads.at[i]);
 	for (u32 i = 0; i < p->slice.len; i++)
-		ok = ok && add_tile_values(p, p->slice.at[i]);
-	ok = ok && slice_up(p, for_lower(p->loop)) && add_tile_value(p, for_upper(p->loop));
-	for (u32 i = 0; i < p->args.len; i++)
-		ok = ok && slice_up(p, for_init(p->loop, p->args.at[i]));
-	for (struct op *o = body->first; o; o = o->next)
-		if (map_get(&f->in_slice, o))
-			vec_push(&p->scratch, &f->slice, o);
-	return ok;
+		add_tile_values(p, p->slice.at[i]);
+	add_tile_value(p, for_upper(p->loop));
+	return true;
 }
 
 bool programs_take_as_long(const struct schedule *p, const struct op *around)
@@ -100,18 +69,19 @@ bool programs_take_as_long(const struct schedule *p, const struct op *around)
 
 static const char *why_not(struct schedule *p)
 {
-	bool programs = is_loop_of_programs(p->s, p->flat->outer);
+	const struct op *outer = p->loop->block->parent;
+	bool programs = is_loop_of_programs(p->s, outer);
 	if (programs && !pipeline_is_alone(p))
 		return "a multiprocessor holds several of these, and others compute while one ends";
-	if (!programs_take_as_long(p, p->flat->outer))
+	if (!programs_take_as_long(p, outer))
 		return "they may take different time";
 	if (programs && !p->dots.len)
 		return "no dot stays in flight";
 	if (!p->async || p->tma || !p->ring)
 		return "no loop in it has copies issued ahead by cp.async";
-	if (!value_defined_outside(for_step(p->loop), p->flat->outer->blocks[0]) || !find_slice(p))
+	if (!value_defined_outside(for_step(p->loop), outer->blocks[0]) || !find_slice(p))
 		return "the next iteration's copies depend on what this one does";
-	if (!pipeline_fits(p, p->flat->outer))
+	if (!pipeline_fits(p, outer))
 		return "the buffers do not fit in shared memory beside what else the loop needs";
 	return NULL;
 }
@@ -137,9 +107,7 @@ void pipeline_flatten(struct schedule *p)
 	outer->attr[ATTR_FLATTEN] = false; /* seen to */
 	const char *not = NULL;
 	if (!p->producer) {
-		p->flat = arena_new(&p->scratch, struct flat);
-		p->flat->outer = outer;
-		p->flat->in_slice.arena = &p->scratch;
+		p->flat = arena_new(&p->scratch, struct nest);
 		not = why_not(p);
 	}
 	if (not)
@@ -157,11 +125,12 @@ void pipeline_flatten(struct schedule *p)
 /* What the copies of a tile depend on, given its index of the outer loop. */
 static struct map compute_tile(struct schedule *p, struct builder *b, struct value *tile)
 {
-	struct flat *f = p->flat;
+	struct nest *f = p->flat;
 	struct map map = {.arena = &p->scratch};
 	map_put(&map, for_index(f->outer), tile);
-	for (u32 i = 0; i < f->slice.len; i++)
-		op_clone(b, f->slice.at[i], &map);
+	for (struct op *o = f->outer->blocks[0]->first; o; o = o->next)
+		if (map_get(&f->needed, o))
+			op_clone(b, o, &map);
 	return map;
 }
 
@@ -204,7 +173,7 @@ static void skip_empty(struct schedule *p, struct builder *b, struct value **til
 static void begin_tile(struct schedule *p, struct builder *b, struct value *tile, struct value *more,
 		       struct value **fill)
 {
-	struct flat *f = p->flat;
+	struct nest *f = p->flat;
 	struct block *body = f->outer->blocks[0];
 	if (value_defined_outside(for_lower(p->loop), body) && value_defined_outside(for_upper(p->loop), body)) {
 		struct map none = {.arena = &p->scratch};
@@ -226,7 +195,7 @@ static void begin_tile(struct schedule *p, struct builder *b, struct value *tile
 /* Issues the copies of `fill`, which becomes the next one. */
 static void copy_and_step(struct schedule *p, struct builder *b, struct value **fill, struct value *slot)
 {
-	struct flat *f = p->flat;
+	struct nest *f = p->flat;
 	struct op *outer = f->outer;
 	struct map map = {.arena = &p->scratch};
 	map_put(&map, for_index(outer), fill[TILE]);
@@ -281,7 +250,7 @@ static void only_if_any(struct schedule *p)
 
 void flat_begin(struct schedule *p, value_vec *inits)
 {
-	struct flat *f = p->flat;
+	struct nest *f = p->flat;
 	u32 n = flat_size(p);
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	value_vec first = {0};

@@ -19,76 +19,6 @@
 #include "place/schedule.h"
 #include "place/programs.h"
 
-/* --- what a producer must compute ---------------------------------------------------------------------------- */
-
-static bool is_on_path(const struct producer *q, const struct block *b)
-{
-	bool yes = false;
-	for (u32 i = 0; i < q->path.len; i++)
-		yes |= q->path.at[i]->block == b;
-	return yes;
-}
-
-/* Can another warp compute v, at any time? */
-static bool need(struct schedule *p, struct value *v)
-{
-	struct producer *q = p->producer;
-	const struct block *body = p->s->k->body;
-	value_vec work = {0};
-	vec_push(&p->scratch, &work, v);
-	while (work.len) {
-		v = work.at[--work.len];
-		struct op *o = v->def;
-		if (o && map_get(&q->needed, o))
-			continue;
-		/* a parameter or an index, or an operation */
-		if (o ? !is_on_path(q, o->block) || !can_be_repeated(p->s, o, body)
-		      : !is_on_path(q, v->block) || (v->block != body && v->index))
-			return false;
-		if (o)
-			map_put(&q->needed, o, o);
-		for (u32 i = 0; o && i < o->noperands; i++)
-			vec_push(&p->scratch, &work, operand(o, i));
-	}
-	return true;
-}
-
-static bool need_operands(struct schedule *p, const struct op *o, u32 n)
-{
-	const struct block *body = p->loop->blocks[0];
-	bool ok = true;
-	for (u32 i = 0; i < n; i++)
-		ok = ok && (!value_defined_outside(operand(o, i), body) || need(p, operand(o, i)));
-	return ok;
-}
-
-static bool find_path(struct schedule *p, struct op *loop)
-{
-	struct op *around = loop->block->parent;
-	bool ok = !around || (around->code == IR_FOR && find_path(p, around));
-	vec_push(&p->scratch, &p->producer->path, loop);
-	return ok;
-}
-
-static bool can_run_apart(struct schedule *p)
-{
-	const struct producer *q = p->producer;
-	bool ok = true;
-	for (u32 i = 0; i < q->path.len; i++)
-		ok = ok && need_operands(p, q->path.at[i], 3);
-	for (u32 i = 0; i < p->args.len; i++)
-		ok = ok && need(p, for_init(p->loop, p->args.at[i]));
-	for (u32 i = 0; i < p->slice.len; i++) {
-		const struct op *o = p->slice.at[i];
-		ok = ok && op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks && need_operands(p, o, o->noperands);
-	}
-	for (u32 i = 0; i < p->loads.len; i++) {
-		const struct op *o = p->loads.at[i];
-		ok = ok && !may_be_written(p->s, p->s->k->body, pointer_base(operand(o, 0))) && need_operands(p, o, 1);
-	}
-	return ok;
-}
-
 /* NULL: a producer can ask for the boxes. */
 static const char *why_not(struct schedule *p)
 {
@@ -99,10 +29,11 @@ static const char *why_not(struct schedule *p)
 	if (!p->tma)
 		return "a load is masked, or no box of rows: sizes that are multiples of 256 need neither mask nor "
 		       "remainder";
-	if (p->s->k->cuda.has_producer || !find_path(p, p->loop))
-		return "it is not the kernel's only product, or stands under a condition";
+	bool apart = nest_find(p, p->producer, p->s->k->body, 1);
 	around = p->producer->path.at[0];
-	if (kernel_talks(p->s->k) || !can_run_apart(p))
+	if (p->s->k->cuda.has_producer || around->block != p->s->k->body)
+		return "it is not the kernel's only product, or stands under a condition";
+	if (kernel_talks(p->s->k) || !apart)
 		return "the copies depend on what the program or others do";
 	if (around != p->loop && !programs_take_as_long(p, around))
 		return "programs may take different time";
@@ -121,8 +52,7 @@ void pipeline_find_producer(struct schedule *p)
 	bool products = dots && dots == p->dots.len, late = p->late && p->s->num_warps == 8 && !next_loop(p->loop);
 	if ((!products && !late) || !p->s->target->has_tensor_copy || p->s->cuda.no_boxes || !pipeline_is_alone(p))
 		return;
-	p->producer = arena_new(&p->scratch, struct producer);
-	p->producer->needed.arena = &p->scratch;
+	p->producer = arena_new(&p->scratch, struct nest);
 	p->no_producer = why_not(p);
 	if (p->no_producer)
 		p->producer = NULL;
@@ -133,7 +63,7 @@ void pipeline_find_producer(struct schedule *p)
 /* The loop path.at[level], and what comes before it in its block, as far as it is needed. */
 static void build_loop(struct schedule *p, u32 level, struct builder *b, struct map *map, struct turn *turn)
 {
-	struct producer *q = p->producer;
+	struct nest *q = p->producer;
 	struct op *loop = q->path.at[level], *end = loop->blocks[0]->last;
 	u32 nargs = loop == p->loop ? p->args.len : 0;
 	value_vec ops = {0};
@@ -178,7 +108,7 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 
 void producer_begin(struct schedule *p, struct op *first, value_vec *inits)
 {
-	struct producer *q = p->producer;
+	struct nest *q = p->producer;
 	struct builder b = builder_before(p->ctx, first);
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	b.loc = p->loop->loc;
@@ -204,7 +134,7 @@ void producer_begin(struct schedule *p, struct op *first, value_vec *inits)
 
 struct op *producer_end(struct schedule *p, u32 turn)
 {
-	struct producer *q = p->producer;
+	struct nest *q = p->producer;
 	struct op *loop = p->loop;
 	for (u32 i = q->path.len - 1; i--;) {
 		struct op *around = q->path.at[i];

@@ -7,18 +7,15 @@
 
 #include "place/boxes.h"
 
-/* A loop over tiles around a pipelined loop whose copies go on from tile to tile. */
-struct flat {
+/* The loops through which the copies of a pipelined one go on by themselves: from tile to tile, or in a warp of their
+ * own. */
+struct nest {
+	VEC(struct op *) path;   /* outermost first, the pipelined one last */
+	const struct block *top; /* what is defined outside of it is there */
+	struct map needed;       /* operations in it, and in the loops, that bounds and addresses are computed by */
+	/* from tile to tile: the loop over these, and values computed in it that the pipelined loop uses */
 	struct op *outer;
-	struct map in_slice;
-	VEC(struct op *) slice; /* what copies depend on in the outer loop's body, in program order */
-	value_vec tile;         /* values of these that the inner loop uses */
-};
-
-/* A warp that runs through the loops around a pipelined one, and that itself, and only asks for boxes. */
-struct producer {
-	VEC(struct op *) path; /* these loops, outermost first */
-	struct map needed;     /* operations in front of them that bounds and addresses are computed by */
+	value_vec tile;
 };
 
 /* A buffer, and how often the ring has been gone through before, modulo 2. */
@@ -61,7 +58,7 @@ struct schedule {
 	struct map carried;     /* loads of those, which may be in the slice → the yield */
 	bool tma;               /* async by boxes */
 	VEC(struct box) boxes;  /* of each load then */
-	struct producer *producer; /* that asks for them, or NULL */
+	struct nest *producer;     /* that of a warp that asks for them, or NULL */
 	const char *no_producer;   /* why not, if it would be faster */
 	struct op *late;        /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;             /* the warpgroups take turns with the tensor cores then */
@@ -72,8 +69,7 @@ struct schedule {
 	struct value *end;
 	bool goes_on;           /* the next loop goes on with the buffers, and has its first loads issued here */
 	const struct schedule *before; /* the loop that did so for this one, or NULL */
-	/* the loop around it if the copies go on from one of its iterations to the next, else NULL */
-	struct flat *flat;
+	struct nest *flat; /* it and the loop around it, if the copies go on from one of its iterations to the next */
 	/* number of the loop's result that is the next buffer; the one behind it is the phase */
 	u32 turn;
 	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
@@ -142,6 +138,9 @@ void wait_copies(struct builder *b, int pending);
 bool pipeline_fits(const struct schedule *p, const struct op *around);
 /* Is there no room for another block on the multiprocessor? */
 bool pipeline_is_alone(const struct schedule *p);
+/* The nest from the block `top` down to p's loop: can bounds and addresses be computed apart from the rest? Those of a
+ * load are its first so many operands. */
+bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 load_operands);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the
  * next. */
 void pipeline_flatten(struct schedule *p);
