@@ -566,7 +566,8 @@ static bool range_option(struct eval *e, const struct args *a, u32 i, i64 *out)
 	return a->at[i].kind == V_NONE || arg_int(e, a, i, out);
 }
 
-/* Only num_stages and loop_unroll_factor have an effect; the others that the IR has a name for are kept in it. */
+/* The last one, and that which forbids several buffers for a sum, have no effect; those that the IR has a name for are
+ * kept in it. */
 static bool range_options(struct eval *e, const struct args *a, struct loop_range *r)
 {
 	bool single_buffer, stay;
@@ -574,11 +575,10 @@ static bool range_options(struct eval *e, const struct args *a, struct loop_rang
 	    !arg_bool(e, a, 5, &single_buffer) || !arg_bool(e, a, 6, &r->flatten) ||
 	    !arg_bool(e, a, 7, &r->warp_specialize) || !arg_bool(e, a, 8, &stay))
 		return false;
-	/* not flatten: see place/pipeline_flat.c */
-	const bool idle[] = {[0] = single_buffer, [2] = r->warp_specialize, [3] = stay};
-	for (u32 i = 0; i < ARRAY_LEN(idle); i++)
-		if (idle[i])
-			remark_no_effect(e, a, 5 + i);
+	if (single_buffer)
+		remark_no_effect(e, a, 5);
+	if (stay)
+		remark_no_effect(e, a, 8);
 	return true;
 }
 

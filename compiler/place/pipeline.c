@@ -596,7 +596,7 @@ static bool plan(struct schedule *p)
 	if (p->async) {
 		find_late(p);
 		find_boxes(p);
-		if (!p->producer || p->late)
+		if (!p->producer || !p->dots.len)
 			find_turns(p);
 	}
 	p->ahead = p->async ? stages - 1 : 1;
@@ -725,9 +725,11 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 }
 
 /* Those that no inner loop has seen to. */
-static void not_flattened(struct op *o, void *arg)
+static void not_seen_to(struct op *o, void *arg)
 {
 	const struct pass_state *s = arg;
+	if (o->code == IR_FOR && o->attr[ATTR_WARP_SPECIALIZE] && s->remarks)
+		diag(s->diags, R_NOT_SPECIALIZED, o->loc, "no loads of a loop with dots in it can go by TMA");
 	if (is_flat(o) && s->remarks)
 		diag(s->diags, R_NOT_FLATTENED, o->loc, "no loop in it has copies issued ahead by cp.async");
 }
@@ -750,7 +752,7 @@ void pass_pipeline(struct pass_state *s)
 	if (s->cuda.programs)
 		part_programs(s);
 	copy_directly(s);
-	walk(s->k->body, not_flattened, s);
+	walk(s->k->body, not_seen_to, s);
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);

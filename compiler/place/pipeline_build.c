@@ -254,7 +254,7 @@ void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struc
  * for a buffer that is none, for those to release who have read none yet. */
 static int num_barriers(const struct schedule *p)
 {
-	return 2 * p->stages + !!p->producer;
+	return 2 * p->stages + (p->producer && p->lags);
 }
 
 /* Makes the mbarriers, or ends them. */
@@ -525,7 +525,7 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 			release_buffer(p, b, y->fill.slot);
 			y->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
 		} else {
-			release_buffer(p, b, p->producer ? y->before : y->now.slot);
+			release_buffer(p, b, p->producer && p->lags ? y->before : y->now.slot);
 		}
 		return;
 	case STEP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0); return;
@@ -555,7 +555,7 @@ static void build_body(struct schedule *p, u32 nargs_before)
 	struct value **turns = y.extra + (p->flat ? flat_size(p) : p->producer ? 0 : p->args.len);
 	if (p->ring)
 		y.now = (struct turn){turns[0], p->tma ? turns[1] : NULL};
-	if (p->producer)
+	if (p->producer && p->lags)
 		y.before = turns[2];
 	if (p->turns)
 		begin_turns(p);
@@ -574,7 +574,7 @@ static void build_body(struct schedule *p, u32 nargs_before)
 		op_add_operand(p->ctx, body->last, y.next.slot);
 	if (p->tma)
 		op_add_operand(p->ctx, body->last, y.next.phase);
-	if (p->producer)
+	if (p->producer && p->lags)
 		op_add_operand(p->ctx, body->last, y.now.slot);
 	for (u32 i = 0; i < p->loads.len; i++) {
 		if (p->ring)
@@ -633,9 +633,16 @@ static void end_turns(struct schedule *p, struct builder *b)
 static void end_with_producer(struct schedule *p, struct builder *b)
 {
 	struct op *outermost = producer_end(p, p->turn);
-	struct value *last = &p->loop->results[p->turn + 2];
+	struct value *last = p->lags ? &p->loop->results[p->turn + 2] : NULL;
 	bool again = needs_memory_behind(p, outermost);
 	end_turns(p, b); /* before any barrier */
+	if (!p->lags) {
+		if (again) {
+			struct builder end = builder_after(p->ctx, outermost);
+			end_barriers(p, &end);
+		}
+		return;
+	}
 	if (again && outermost == p->loop) {
 		wait_dots(b, 0);
 		release_buffer(p, b, last);
@@ -655,6 +662,9 @@ void pipeline_rewrite(struct schedule *p)
 	u32 carried = p->loop->nresults;
 	value_vec inits = {0}, loaded = {0};
 	struct op *last = p->loop->prev;
+	schedule_steps(p);
+	if (p->s->cuda.schedules)
+		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
 	if (p->before) {
 		p->buffers = p->before->buffers;
 		p->barriers = p->before->barriers;
@@ -682,9 +692,6 @@ void pipeline_rewrite(struct schedule *p)
 	}
 	for (u32 i = 0; i < loaded.len; i++)
 		vec_push(&p->scratch, &inits, loaded.at[i]);
-	schedule_steps(p);
-	if (p->s->cuda.schedules)
-		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
 	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, &inits);
 	build_body(p, carried);
 	if (p->flat)

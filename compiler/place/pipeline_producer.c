@@ -42,20 +42,38 @@ static const char *why_not(struct schedule *p)
 	return NULL;
 }
 
-/* Where the block has a multiprocessor for itself, and the loop does nothing but products, or is one of two warpgroups
- * whose last dot is late. Not where a loop behind it goes on with its buffers. */
+/* Does the loop, or one around it, ask for a producer? These are seen to then. */
+static bool is_asked(struct op *loop)
+{
+	bool yes = false;
+	for (; loop; loop = loop->block->parent)
+		if (loop->code == IR_FOR && loop->attr[ATTR_WARP_SPECIALIZE]) {
+			yes = true;
+			loop->attr[ATTR_WARP_SPECIALIZE] = false;
+		}
+	return yes;
+}
+
+/* Where it is asked for; or else where the block has a multiprocessor for itself, and the loop does nothing but
+ * products, or is one of two warpgroups whose last dot is late, and no loop behind it goes on with its buffers. */
 void pipeline_find_producer(struct schedule *p)
 {
 	u32 dots = 0;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		dots += op_is_dot(o);
 	bool products = dots && dots == p->dots.len, late = p->late && p->s->num_warps == 8 && !next_loop(p->loop);
-	if ((!products && !late) || !p->s->target->has_tensor_copy || p->s->cuda.no_boxes || !pipeline_is_alone(p))
+	bool possible = p->s->target->has_tensor_copy && !p->s->cuda.no_boxes && dots;
+	bool asked = possible && is_asked(p->loop);
+	if (!asked && (!possible || (!products && !late) || !pipeline_is_alone(p)))
 		return;
 	p->producer = arena_new(&p->scratch, struct nest);
-	p->no_producer = why_not(p);
-	if (p->no_producer)
+	const char *not = why_not(p);
+	if (not)
 		p->producer = NULL;
+	if (not && asked && p->s->remarks)
+		diag(p->s->diags, R_NOT_SPECIALIZED, p->loop->loc, not);
+	else
+		p->no_producer = not;
 }
 
 /* --- the producer -------------------------------------------------------------------------------------------- */
@@ -128,7 +146,8 @@ void producer_begin(struct schedule *p, struct op *first, value_vec *inits)
 		for (u32 k = 0; k < 2; k++)
 			inits->at[k] = for_arg(loop, loop->nresults - 2 + k);
 	}
-	vec_push(&p->scratch, inits, none);
+	if (p->lags)
+		vec_push(&p->scratch, inits, none);
 	p->s->k->cuda.has_producer = true;
 }
 

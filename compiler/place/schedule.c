@@ -135,12 +135,40 @@ static i64 groups_before(const struct schedule *p, u32 at)
 	return MIN(groups, MAX_PENDING);
 }
 
+/* Notes the operations of the body that read a buffer, or contain others that do. */
+static void note_readers(const struct schedule *p, const struct value *buffer)
+{
+	for (const struct use *u = buffer->uses; u; u = u->next) {
+		struct op *o = u->user;
+		while (o->block != p->loop->blocks[0])
+			o = o->block->parent;
+		o->mark = 1;
+		if (o->code == IR_MEMDESC_TRANS)
+			note_readers(p, result(o));
+	}
+}
+
 /* Where the last read of an iteration's buffers has ended: behind the finish of its dots, if these stay in flight, else
- * where the body ends. */
+ * behind the last operation that reads one. */
 static u32 end_of_reads(const struct schedule *p)
 {
 	const struct step *finish = find_step(p, STEP_FINISH);
-	return finish ? (u32)(finish - p->steps.at) + 1 : p->steps.len;
+	u32 end = 0;
+	if (finish)
+		return (u32)(finish - p->steps.at) + 1;
+	for (u32 i = 0; i < p->steps.len; i++)
+		if (p->steps.at[i].op)
+			p->steps.at[i].op->mark = 0;
+	for (u32 i = 0; i < p->loads.len; i++) {
+		struct op *to = load_consumer(p->loads.at[i]);
+		to->mark = 1; /* reads it, or is replaced by the copy */
+		if (to->code == IR_LOCAL_STORE)
+			note_readers(p, operand(to, 1));
+	}
+	for (u32 i = 0; i < p->steps.len; i++)
+		if (p->steps.at[i].op && p->steps.at[i].op->mark)
+			end = i + 1;
+	return end;
 }
 
 /* The first step that overwrites the ring, and the iteration before whose buffer it overwrites. */
@@ -158,7 +186,7 @@ static u32 first_write(const struct schedule *p, int *earlier)
 /* Do all threads meet between the end of an iteration's reads and the write that overwrites its buffer? */
 static bool meet_before_write(const struct schedule *p)
 {
-	int earlier, read = find_step(p, STEP_FINISH) ? 1 : 0;
+	int earlier, read = p->lags;
 	u32 from = end_of_reads(p), to = first_write(p, &earlier);
 	bool met = false;
 	for (u32 i = 0; i < p->steps.len; i++)
@@ -169,7 +197,7 @@ static bool meet_before_write(const struct schedule *p)
 
 static void synchronise(struct schedule *p)
 {
-	int work = p->ahead, reads = work + !!find_step(p, STEP_FINISH);
+	int work = p->ahead, reads = work + p->lags;
 	for (u32 i = 0; i < p->steps.len; i++) {
 		struct step *s = &p->steps.at[i];
 		if (s->kind == STEP_FINISH)
@@ -193,5 +221,6 @@ static void synchronise(struct schedule *p)
 void schedule_steps(struct schedule *p)
 {
 	choose_steps(p);
+	p->lags = find_step(p, STEP_FINISH);
 	synchronise(p);
 }

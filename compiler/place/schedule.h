@@ -78,6 +78,7 @@ struct schedule {
 	VEC(u32) args;          /* carried values in the slice: their index among the iter args */
 	value_vec buffers;      /* of each load */
 	VEC(struct step) steps;
+	bool lags;              /* an iteration's buffers are read until the next one has begun */
 };
 
 /* What takes the load to a dot, if nothing else uses it: a conversion or a store into an operand's buffer. */
