@@ -70,7 +70,7 @@ void pipeline_find_producer(struct schedule *p)
 	const char *not = why_not(p);
 	if (not)
 		p->producer = NULL;
-	if (not && asked && p->s->remarks)
+	if (not&&asked && p->s->remarks)
 		diag(p->s->diags, R_NOT_SPECIALIZED, p->loop->loc, not);
 	else
 		p->no_producer = not;
