@@ -1,5 +1,5 @@
-/* Thresholds of the passes on tile IR and of the code generator, each with the reason for its value. Limits of a device
- * are in base/description.h, thresholds of placement in place/. */
+/* Thresholds of the passes and of the code generator, each with the reason for its value. Limits of a device are in
+ * base/description.h. */
 #ifndef TLC_BASE_TUNING_H
 #define TLC_BASE_TUNING_H
 
@@ -43,6 +43,44 @@ enum tuning {
 	 * 50,257 floats takes 282.7 in place of 297.7 µs; tiles of short rows, as products have, would lose 2 to 7
 	 * %. */
 	MIN_LONG_ROW_BYTES = 1024,
+
+	/* Placement. Registers are 32 bits of a thread. */
+
+	/* Beside a tile that a block of a cluster holds: addresses, predicates, intermediate results. */
+	REGISTERS_BESIDE_ROW = 24,
+	/* Beside a loop's operands and carried values: addresses, what is loaded, results of dots. Operands that do not
+	 * fit stay in shared memory. */
+	REGISTERS_BESIDE_OPERANDS = 96,
+	/* A late dot's sum and operand, and the result of the next iteration's first dot, are held at once: of a
+	 * thread's 255 registers, 79 remain for the rest of the loop. Not measured more closely. */
+	MAX_LATE_REGISTERS = 176,
+	/* Elements of a load in each thread, such as scales or numbers of pages, for which there are registers beside
+	 * what is copied to shared memory. */
+	MAX_FEW_ELEMENTS = 8,
+	/* Loads of a loop without dots are issued an iteration ahead if they take so many registers. On an H100 sums
+	 * over rows gain 2 to 10 % (a few configurations a factor of two); with less they lose up to 5 %, and loops
+	 * with exponentials up to 8 %. A recurrence would wait for memory in each iteration: by its loads ahead the
+	 * delta rule went from 0.94 to 1.57 of Triton's speed. */
+	MIN_SUM_REGISTERS = 8,
+	MAX_SUM_REGISTERS = 64,
+	MAX_RECURRENCE_REGISTERS = 32,
+	/* Elements of a thread that are loaded again in another layout rather than passed on through shared memory, if
+	 * so many threads hold each: what is in the cache comes sooner than a barrier. */
+	MAX_LOADED_AGAIN = 4,
+	MIN_COPIES_LOADED_AGAIN = 4,
+	/* Warps that work beside a producer, whose warpgroup would leave more of them too few registers: of 65,536 for
+	 * 8 warps and it, each thread of theirs gets 232 and of its 40, by steps of 8. */
+	MAX_WARPS_BESIDE_PRODUCER = 8,
+	PRODUCER_REGISTERS = 40,
+	CONSUMER_REGISTERS = 232,
+	/* Bytes of shared memory that a pipelined loop leaves for mbarriers and small scratch. */
+	SHARED_BESIDE_RING = 1024,
+	/* Sums of one dot in a thread that are compiled at all: of more, which spill anyway, LLVM takes minutes. */
+	MAX_SUMS = 512,
+	/* An operand of wgmma that is fetched into registers: steps of k on their way at once, if they take no more
+	 * registers. */
+	FETCHED_STEPS = 4,
+	FETCHED_REGISTERS = 32,
 };
 
 #endif

@@ -5,6 +5,7 @@
  * swizzle, and PAGEs. An address is then four coordinates, (element in its page, 0, 0, page), whatever the pointer was
  * computed from, and nothing is ever outside: only the distance of rows is the host's to fill in. PTX ISA, "Tensors";
  * CUDA driver API, cuTensorMapEncodeTiled. */
+#include "base/tuning.h"
 #include "lower/internal.h"
 
 enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE };
@@ -125,8 +126,6 @@ static void share_registers(struct lower *l, const char *change, int registers)
 
 void lower_producer(struct lower *l, const struct op *o)
 {
-	/* 4 warps · 40 + 8 warps · 232 of the 2048 for each lane number; steps of 8 */
-	enum { PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232 };
 	struct guarded apart = begin_if(l, LLVMBuildICmp(l->b, LLVMIntUGE, l->warp, c_i32(l, l->k->num_warps), ""));
 	share_registers(l, "dec", PRODUCER_REGISTERS);
 	struct guarded one = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, c_i32(l, l->k->num_warps), ""));

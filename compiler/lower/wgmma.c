@@ -4,6 +4,7 @@
  * buffer's layout (layout_swizzled). PTX ISA, "Matrix Descriptor Format".
  *
  * Also the turns that two warpgroups take with the tensor cores. */
+#include "base/tuning.h"
 #include "lower/internal.h"
 
 /* An operand in shared memory. */
@@ -68,7 +69,7 @@ struct fetched {
 	/* addresses: operand numbers in the text, and the bits of the offset by which they differ */
 	u32 args[16], clash[16], nargs;
 };
-enum { RING = 4 /* steps */, RING_REGISTERS = 32, FRAGMENT = 4 /* registers of an instruction */ };
+enum { FRAGMENT = 4 /* registers of an instruction */ };
 
 static u32 coordinate_of(const struct layout *lay, int d, u32 pos)
 {
@@ -156,7 +157,7 @@ static struct fetched *fetch(struct gemm *g, const struct value *v, u32 steps)
 	struct layout lay = fragment_layout(g, v->type, g->split.row_dim);
 	f->at = map_layout(g->l, &lay, v->type->layout, elem(g->l, v, 0), (u32)dtype_bytes(type_dtype(v->type)));
 	f->regs = (1u << lay.bits[LL_REG]) / steps;
-	f->ring = MIN(MIN(RING, MAX(RING_REGISTERS / f->regs, 2)), steps);
+	f->ring = MIN(MIN(FETCHED_STEPS, MAX(FETCHED_REGISTERS / f->regs, 2)), steps);
 	tl_assert(1u << f->at.m.vec_bits <= f->regs);
 	return f;
 }

@@ -5,13 +5,13 @@
  * warps of all of them, and reductions exchange their partial results through all blocks' shared memory. It is done for
  * kernels of which only reductions move data between threads: one-dimensional tiles of one size, accessed contiguously,
  * so that all have one layout. */
+#include "base/tuning.h"
 #include "opt/axis.h"
 #include "place/layouts.h"
 
 enum {
 	MAX_BLOCKS = 8,          /* what every device grants without being asked */
 	MAX_CLUSTER_WARPS = 64,
-	OTHER_REGISTERS = 24,    /* addresses, predicates, intermediate results */
 };
 
 struct survey {
@@ -182,7 +182,7 @@ int most_registers(const struct pass_state *s, int num_warps)
 /* `together`: that many blocks are to fit a multiprocessor at once. */
 static bool fits(const struct pass_state *s, i64 bytes, int num_warps, int blocks, int together)
 {
-	i64 most = most_registers(s, num_warps * together) - OTHER_REGISTERS;
+	i64 most = most_registers(s, num_warps * together) - REGISTERS_BESIDE_ROW;
 	return bytes <= 32 * num_warps * blocks * most * 4;
 }
 

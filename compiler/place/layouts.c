@@ -6,6 +6,7 @@
  * the strongest; a reduction's result lives in a slice; a loop-carried value where its initial or its next value lives.
  * Shape operations have no home: they follow whoever asks. Index arithmetic is free: it is recomputed wherever it is
  * wanted (materialize.c), so that conversions remain only where data really moves. */
+#include "base/tuning.h"
 #include "place/layouts.h"
 
 #include "opt/axis.h"
@@ -420,12 +421,12 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
  * are refused; products of batches take less. */
 static void check_accumulator(struct placer *p, const struct op *dot, const struct layout *acc)
 {
-	enum { MAX_WARPS = 32, MOST_SUMS = 512 };
+	enum { MAX_WARPS = 32 };
 	int warps = p->s->num_warps, more = 2 * warps,
 	    regs = layout_num_regs(acc) * MAX(type_elem_bits(result(dot)->type) / 32, 1);
 	if (regs < most_registers(p->s, warps))
 		return;
-	bool refused = regs > MOST_SUMS && result(dot)->type->rank == 2;
+	bool refused = regs > MAX_SUMS && result(dot)->type->rank == 2;
 	p->s->failed |= refused;
 	if (refused)
 		diag(p->s->diags, E_ACCUMULATOR, dot->loc, regs, most_registers(p->s, warps), warps);

@@ -3,6 +3,7 @@
  * Walks in program order. An operation with a home asks for its operands in the layouts it needs; asking for a value
  * in another layout than its home makes a conversion right after its definition, while free values and shape
  * operations are simply made again in the layout asked for. What was only there to be made again dies. */
+#include "base/tuning.h"
 #include "place/access.h"
 #include "place/layouts.h"
 
@@ -41,10 +42,9 @@ static struct builder after_definition(struct placer *p, struct value *v)
  * threads: those would be waited for. Nobody may have written there meanwhile. */
 static bool loads_again(struct placer *p, const struct value *v, const struct layout *l)
 {
-	enum { MOST = 4, LEAST_COPIES = 4 };
 	const struct op *o = def_if(v, IR_LOAD);
-	bool yes = o && !o->attr[ATTR_VOLATILE] && layout_num_regs(l) <= MOST &&
-		   type_numel(v->type) * LEAST_COPIES <= (i64)32 * p->s->num_warps * layout_num_regs(l) &&
+	bool yes = o && !o->attr[ATTR_VOLATILE] && layout_num_regs(l) <= MAX_LOADED_AGAIN &&
+		   type_numel(v->type) * MIN_COPIES_LOADED_AGAIN <= (i64)32 * p->s->num_warps * layout_num_regs(l) &&
 		   !may_be_written(p->s, p->s->k->body, pointer_base(operand(o, 0))) && !map_get(&p->copied, o);
 	for (u32 i = 0; yes && i < o->noperands; i++)
 		yes = is_free(p, operand(o, i));

@@ -20,6 +20,7 @@
  * an iteration that makes two, if nothing needs it before the first one of the next. If a dot's operands come through
  * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
  * are loaded when it has been issued. */
+#include "base/tuning.h"
 #include "ir/graph.h"
 #include "ir/inline_asm.h"
 #include "layout/convert.h"
@@ -268,7 +269,6 @@ static bool is_gone(struct schedule *p, const struct value *v, const struct op *
  * cannot be copied. */
 static void find_late(struct schedule *p)
 {
-	enum { MAX_REGISTERS = 176 };
 	struct block *body = p->loop->blocks[0];
 	struct op *first = first_dot(body), *last = body->last;
 	while (last && !op_is_dot(last))
@@ -286,7 +286,7 @@ static void find_late(struct schedule *p)
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
 	stays = stays && is_gone(p, arg, last);
-	if (stays && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_REGISTERS)
+	if (stays && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_LATE_REGISTERS)
 		p->late = last;
 }
 
@@ -324,8 +324,6 @@ static bool may_conflict(struct pass_state *s, const struct block *b, const stru
 	return block_has(b, is_barrier) || may_be_written(s, b, base);
 }
 
-enum { FEW = 8 /* elements of a load in each thread, for which there are registers beside copies */ };
-
 /* A dot's operand that cp.async cannot bring, since its rows begin at any element or are turned, is not left behind:
  * then all go through registers. A few numbers that work on one are. */
 static bool needs_registers(const struct schedule *p, const struct op *load)
@@ -334,7 +332,7 @@ static bool needs_registers(const struct schedule *p, const struct op *load)
 	const struct op *to = load_consumer(load);
 	const struct value *ptr = operand(load, 0), *mask = mask_of(load);
 	if (!to || (to->nresults && result(to)->type == result(load)->type &&
-		    layout_num_regs(result(load)->type->layout) <= FEW))
+		    layout_num_regs(result(load)->type->layout) <= MAX_FEW_ELEMENTS))
 		return false;
 	return access_run(p->s->axis, ptr, mask, &unit).bits || (to->code == IR_LOCAL_STORE && !runs_alike(p, load));
 }
@@ -535,14 +533,14 @@ static bool is_used_in(const struct value *v, const struct block *b)
  * layout. */
 static int stages_that_fit(struct schedule *p, int stages)
 {
-	enum { OTHERS = 1024 };
 	struct needs n = {p, 0, 0};
 	p->s->k->cuda.most_scratch = LEAST_PIECE;
 	walk(p->loop->blocks[0], add_needs, &n);
 	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
 		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
 			add_needs(o, &n);
-	while (stages > 2 && ring_bytes(p, stages) + n.buffers + MAX(n.scratch, OTHERS) > p->s->target->shared_bytes)
+	while (stages > 2 &&
+	       ring_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_RING) > p->s->target->shared_bytes)
 		stages--;
 	return stages;
 }
@@ -577,11 +575,9 @@ static bool plan(struct schedule *p)
 	struct op *loop = p->loop;
 	bool asked = loop->attr[ATTR_STAGES] > 0;
 	int stages = stages_of(s, loop);
-	/* On an H100 sums over rows gain 2 to 10 % (a few configurations a factor of two) where a thread loads that
-	 * much; with less they lose up to 5 %, and loops with exponentials up to 8 %. */
 	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot);
 	bool recurs = plain && is_recurrence(s->ctx, loop->blocks[0]);
-	i64 least = recurs ? 1 : 8, most = recurs ? 32 : 64; /* registers */
+	i64 least = recurs ? 1 : MIN_SUM_REGISTERS, most = recurs ? MAX_RECURRENCE_REGISTERS : MAX_SUM_REGISTERS;
 	if (plain ? !only_sums(loop) && !recurs : stages < 2)
 		return false;
 	p->in_slice.arena = p->firsts.arena = &p->scratch;
@@ -601,8 +597,8 @@ static bool plan(struct schedule *p)
 	}
 	p->ahead = p->async ? stages - 1 : 1;
 	p->end = for_upper(loop);
-	bool fits = !p->async || ring_bytes(p, stages) <= s->target->shared_bytes - 1024;
-	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->target->shared_bytes - 1024);
+	bool fits = !p->async || ring_bytes(p, stages) <= s->target->shared_bytes - SHARED_BESIDE_RING;
+	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_RING);
 	if (!p->ring)
 		p->dots.len = 0;
 	if (p->loads.len && fits)
@@ -643,7 +639,7 @@ static void carry_few(struct schedule *p)
 		if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || may_conflict(s, b, pointer_base(operand(o, 0))))
 			continue;
 		const struct type *t = result(o)->type;
-		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= FEW && !can_copy_async(&q, o)))
+		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= MAX_FEW_ELEMENTS && !can_copy_async(&q, o)))
 			add_load(&q, o);
 	}
 	collect_slice(&q);

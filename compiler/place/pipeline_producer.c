@@ -15,6 +15,7 @@
  *
  * On an H100 products gain 1 to 5 % over cp.async by all threads where a block has a multiprocessor for itself.
  * Clusters of two blocks that share boxes gain nothing more. */
+#include "base/tuning.h"
 #include "place/access.h"
 #include "place/schedule.h"
 #include "place/programs.h"
@@ -22,9 +23,8 @@
 /* NULL: a producer can ask for the boxes. */
 static const char *why_not(struct schedule *p)
 {
-	enum { MOST_WARPS = 8 }; /* a warpgroup more leaves the others of more than that too few registers */
 	const struct op *around;
-	if (p->s->num_warps > MOST_WARPS)
+	if (p->s->num_warps > MAX_WARPS_BESIDE_PRODUCER)
 		return "more than 8 warps leave it too few registers";
 	if (!p->tma)
 		return "a load is masked, or no box of rows: sizes that are multiples of 256 need neither mask nor "

@@ -4,6 +4,7 @@
  * mma.sync takes operands from registers, and a change of layout in front of the loop would fill them for all of it:
  * the queries of a decoding step, 16 × 512, take 128 in each thread. Instead they are stored once, and loaded where the
  * dot takes them, a few at a time. */
+#include "base/tuning.h"
 #include "layout/convert.h"
 #include "place/mma.h"
 #include "place/place.h"
@@ -43,11 +44,10 @@ static void keep_in_memory(struct pass_state *s, struct op *convert)
 
 static void visit(struct op *loop, void *arg)
 {
-	enum { OTHERS = 96 }; /* registers for addresses, what is loaded, results of dots */
 	struct pass_state *s = arg;
 	if (loop->code != IR_FOR || block_has(loop->blocks[0], op_is_loop))
 		return;
-	i64 held = OTHERS;
+	i64 held = REGISTERS_BESIDE_OPERANDS;
 	for (u32 i = 0; i < loop->nresults; i++)
 		held += registers_of(&loop->results[i]);
 	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
