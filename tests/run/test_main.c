@@ -19,6 +19,7 @@ int main(int argc, char **argv)
 		{"program", theme_program},
 		{"gather", theme_gather},
 		{"table", theme_table},
+		{"attention", theme_attention},
 		{"alias", theme_alias},
 		{"blocks", theme_blocks},
 		{"values", theme_values},

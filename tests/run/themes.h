@@ -19,6 +19,7 @@ void theme_control(struct suite *s);
 void theme_program(struct suite *s);
 void theme_gather(struct suite *s);
 void theme_table(struct suite *s);
+void theme_attention(struct suite *s);
 void theme_alias(struct suite *s);
 void theme_blocks(struct suite *s);
 void theme_values(struct suite *s);
