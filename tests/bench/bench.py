@@ -1,6 +1,6 @@
 """Our kernels beside Triton's and PyTorch's: the same kernel text, the same tensors, the same stream, one process.
 
-    python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] [--group bandwidth|dots|workloads] [--json PATH] [--all]
+    python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] [--group bandwidth|dots|attention|workloads] [--json PATH] [--all]
 
 Prints a Markdown table of times with a cold L2 cache; see harness.py. A row runs if its name contains one of the filters. Needs a GPU,
 torch and triton; BUILD holds libtl.so. The columns "best" name the fastest of the configurations listed with each kernel;
@@ -16,6 +16,7 @@ import argparse
 
 import torch
 
+import attention
 import bandwidth
 import dots
 import workloads
@@ -30,7 +31,7 @@ parser.add_argument("--all", action="store_true")
 given = parser.parse_args()
 bench = Bench(given.build, given.filter, given.all)
 with torch.cuda.stream(torch.cuda.Stream()):  # libtl, given no stream, would take one of its own and wait for torch's
-    for group in (bandwidth, dots, workloads):
+    for group in (bandwidth, dots, attention, workloads):
         if given.group in (None, group.__name__):
             group.rows(bench)
 if given.json:

@@ -1,9 +1,6 @@
 """Rows whose time is that of matrix products."""
 import torch
-import torch.nn.functional as F
 import triton
-
-import fused_attention
 
 # BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, then warps and stages: those of Triton's tutorial and those that suit wgmma
 TILES = [((128, 256, 64, 8), 8, 3), ((128, 256, 64, 8), 8, 4), ((256, 128, 64, 8), 8, 4), ((128, 128, 64, 8), 4, 3),
@@ -87,28 +84,7 @@ def narrow(b):
             product(b, what, x, y, torch.empty(n, n, device="cuda"), lambda: x @ y, WORDS, n**0.5 / 50, persistent)
 
 
-def attention(b):
-    kernel = b.example("attention", "attention_kernel")
-    for d in 64, 128:
-        for z, h, n in (4, 32, 1024), (4, 32, 4096), (1, 16, 16384):
-            for causal in False, True:
-                what = f"attention {z}x{h}x{n}x{d} {'causal' if causal else 'full'}"
-                if not b.wants(what):
-                    continue
-                q, k, v = (torch.randn(z, h, n, d, device="cuda", dtype=torch.float16) for _ in range(3))
-                out = torch.empty_like(q)
-                strides = [h * n * d, n * d, d]
-                b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
-                      lambda bm, bn: [q, k, v, out, 1 / d**0.5] + strides * 4 + [h, n, d, bm, bn, causal], out,
-                      lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
-                      ([] if causal else [((64, 128), 4, 2), ((64, 128), 4, 3)]) +
-                      [((128, 64), 4, 2), ((128, 64), 4, 3), ((128, 64), 8, 3), ((64, 64), 4, 2), ((64, 64), 4, 3), ((128, 128), 8, 2), ((128, 128), 8, 3)],
-                      flops=4 * z * h * n * n * d * (0.5 if causal else 1),
-                      tutorial=(fused_attention.launcher(q, k, v, out, 1 / d**0.5, causal), fused_attention.configs(d, causal)))
-
-
 def rows(b):
     matmul(b)
     blocks(b)
     narrow(b)
-    attention(b)

@@ -3,6 +3,7 @@
 A row runs the same kernel text on the same tensors and stream with each compiler, over the same configurations, compares
 each result with PyTorch's, and keeps the fastest configuration of each. Those and the libraries are then timed in turns.
 """
+import fnmatch
 import json
 import os
 import statistics
@@ -61,6 +62,13 @@ def first(f):
     return (time.perf_counter() - begin) * 1e3
 
 
+def differs(result, expected, tolerance):
+    """How much, or None where that is little enough."""
+    difference = result.float() - expected
+    error, share = difference.abs().max().item(), (difference.norm() / expected.norm()).item()
+    return None if error <= tolerance and share <= RELATIVE else f"{error:.3g}, {share:.3g} of the whole"
+
+
 class Kernel:
     """One kernel of a .tl file, compiled by both."""
 
@@ -77,13 +85,31 @@ class Kernel:
         return prepare
 
 
+class Steps:
+    """Kernels that run one after the other, timed as one. launches: from the constexprs to a list of (kernel, grid, args)."""
+
+    def __init__(self, launches):
+        self.launches = launches
+
+    def launcher(self, who, *_):
+        def prepare(constexprs, warps, stages):
+            runs = [kernel.launcher(who, lambda: grid, lambda: args)((), warps, stages)
+                    for kernel, grid, args in self.launches(*constexprs)]
+
+            def all_of_them():
+                for run in runs:
+                    run()
+            return all_of_them
+        return prepare
+
+
 COLUMNS = ("kernel", "tlc µs", "Triton µs", "tutorial µs", "torch µs", "copy µs", "tlc", "best/tlc", "Triton/tlc", "tutorial/tlc",
-           "torch/tlc", "copy/tlc", "tlc compile ms", "Triton compile ms", "tlc's best", "Triton's best", "tutorial's best", "")
+           "torch/tlc", "copy/tlc", "roof/tlc", "anchors", "tlc compile ms", "Triton compile ms", "tlc's best", "Triton's best", "tutorial's best", "")
 
 
 class Bench:
     def __init__(self, build, wanted, all=False):
-        self.all, self.wanted, self.saved = all, [w for w in wanted.split(",") if w], []
+        self.all, self.wanted, self.saved, self.peaks = all, [f"*{w}*" for w in wanted.split(",") if w], [], {}
         torch.manual_seed(0)
         torch.zeros(1, device="cuda")
         self.tl = libtl.Context(libtl.load(build))
@@ -91,13 +117,13 @@ class Bench:
         print(f"{self.device}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
 
     def wants(self, what):
-        return not self.wanted or any(w in what for w in self.wanted)
+        return not self.wanted or any(fnmatch.fnmatchcase(what, w) for w in self.wanted)
 
     def example(self, name, function):
         return Kernel(self, os.path.join(EXAMPLES, name + ".tl"), function)
 
-    def kernel(self, function):
-        return Kernel(self, os.path.join(HERE, "kernels.tl"), function)
+    def kernel(self, function, file="kernels.tl"):
+        return Kernel(self, os.path.join(HERE, file), function)
 
     def best(self, what, who, prepare, configs, out, expected, tolerance, adds, notes):
         """(ms, configuration, ms of its first launch, what launches it), or None where no configuration works."""
@@ -108,11 +134,9 @@ class Bench:
             try:
                 run = prepare(constexprs, warps, stages)
                 compile_ms = first(run)
-                difference = out.float() - expected
-                error, share = difference.abs().max().item(), (difference.norm() / expected.norm()).item()
-                del difference
-                if not (error <= tolerance and share <= RELATIVE):
-                    notes.append(f"{who} {name} WRONG: {error:.3g}, {share:.3g} of the whole")
+                wrong = differs(out, expected, tolerance)
+                if wrong:
+                    notes.append(f"{who} {name} WRONG: {wrong}")
                     continue
                 ms = measure(run)
                 if self.all:
@@ -130,27 +154,67 @@ class Bench:
             return close[min(ms, key=ms.get)]
         return close[0] if close else None
 
-    def row(self, what, kernel, grid, args, out, reference, configs, bytes=0, flops=0, tolerance=1e-2, tutorial=None, adds=False):
+    def row(self, what, kernel, grid, args, out, reference, configs, bytes=0, flops=0, tolerance=1e-2, tutorial=None, adds=False,
+            anchors={}, peak=None):
         """grid and args are functions of the constexprs; configs: (constexprs, warps, stages). `bytes` must be moved.
-        adds: to what is in `out`, which is 0 then. tutorial: another kernel in Triton for the same task, as a launcher, and its own configurations."""
+        reference: what computes the result by PyTorch, and is timed, or the result itself.
+        adds: to what is in `out`, which is 0 then. tutorial: another kernel in Triton for the same task, as a launcher, and its own configurations.
+        anchors: others that do the same task, by name; one that returns None does a task like it, and is not among the best.
+        peak: the type of the products, for the roof: the time of the copy, or of the flops as cuBLAS does 8192³, if that is longer."""
         notes, begin = [], time.perf_counter()
-        expected = reference().float()
+        timed = {"torch": reference} if callable(reference) else {}
+        expected = (reference() if timed else reference).float()
         find = lambda who, prepare, configs: self.best(what, who, prepare, configs, out, expected, tolerance, adds, notes)
         ours, theirs = (find(who, kernel.launcher(who, grid, args), configs) for who in ("tlc", "triton"))
         other = find("tutorial", *tutorial) if tutorial else None
+        beside, peers = self.usable(anchors, expected, tolerance, notes)
         del expected
         found = {"tlc": ours, "Triton": theirs, "tutorial": other}
-        runs = {who: best[3] for who, best in found.items() if best} | {"torch": reference} | ({"copy": self.copy(bytes)} if bytes else {})
-        ms = in_turns(runs)
+        runs = {who: best[3] for who, best in found.items() if best} | timed | beside | ({"copy": self.copy(bytes)} if bytes else {})
+        ms = in_turns(runs) if runs else {}
+        if peak:
+            ms["roof"] = max(ms.get("copy", 0), flops / self.peak(peak))
         rate = lambda ms: f"{flops / ms / 1e9:.0f} TFLOPS" if flops else f"{bytes / ms / 1e6:.0f} GB/s"
         us = lambda who: f"{ms[who] * 1e3:.1f}" if who in ms else "–"
         ratio = lambda *whose: f"{min(ms[w] for w in whose if w in ms) / ms['tlc']:.2f}" if ours and ms.keys() & set(whose) else "–"
         name = lambda found: found[1] if found else "–"
         cells = [what, us("tlc"), us("Triton"), us("tutorial"), us("torch"), us("copy"), rate(ms["tlc"]) if ours else "fails",
-                 ratio("torch", "Triton", "tutorial"), ratio("Triton"), ratio("tutorial"), ratio("torch"), ratio("copy"),
+                 ratio("torch", "Triton", "tutorial", *peers), ratio("Triton"), ratio("tutorial"), ratio("torch"), ratio("copy"), ratio("roof"),
+                 "; ".join(f"{who} {us(who)} µs, {ratio(who)}" for who in beside) or "–",
                  f"{ours[2]:.0f}" if ours else "–", f"{theirs[2]:.0f}" if theirs else "–", name(ours), name(theirs), name(other), "; ".join(notes)]
         print(f"| {' | '.join(cells)} |", flush=True)
         self.saved.append({**dict(zip(COLUMNS, cells)), "seconds": round(time.perf_counter() - begin, 1)})
+
+    def usable(self, anchors, expected, tolerance, notes):
+        """The anchors that run here with the expected result, or none, and the names of the former."""
+        usable, peers = {}, []
+        for who, f in anchors.items():
+            try:
+                result = f()
+                torch.cuda.synchronize()
+                wrong = result is not None and differs(result, expected, tolerance)
+            except (RuntimeError, TypeError, AttributeError) as e:  # a backend refuses, or PyTorch is too old
+                notes.append(f"{who}: {type(e).__name__}")
+                print(f"{who}: {str(e).splitlines()[0]}", file=sys.stderr)
+                continue
+            if wrong:
+                notes.append(f"{who} WRONG: {wrong}")
+                continue
+            usable[who] = f
+            if result is not None:
+                peers.append(who)
+        return usable, peers
+
+    def peak(self, dtype):
+        """Operations a millisecond that cuBLAS does of a product of 8192³."""
+        if dtype not in self.peaks:
+            x, y = (torch.randn(8192, 8192, device="cuda").to(dtype) for _ in range(2))
+            one = torch.tensor(1.0, device="cuda")
+            f = lambda: x @ y
+            if x.element_size() == 1:
+                f = lambda: torch._scaled_mm(x, y.T, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
+            self.peaks[dtype] = 2 * 8192**3 / measure(f)
+        return self.peaks[dtype]
 
     def copy(self, bytes):
         """A copy that moves as many bytes, half of them read and half written."""

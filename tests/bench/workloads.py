@@ -52,7 +52,7 @@ def elementwise(b):
         p, g, m, v = randn(n, dtype=F32), randn(n, dtype=BF16), torch.zeros(n, device="cuda"), torch.zeros(n, device="cuda")
         out = torch.empty_like(p)
         b.row("adam f32 bf16", kernel(b, "adam"), args=lambda k: [p, g, m, v, out, n, 0.0, 0.9, 0.99, 1e-8, 0.0, k], out=out,
-              reference=lambda: p + 0,
+              reference=p,
               bytes=26 * n, tolerance=1e-6, **blocks(n))
 
 
@@ -86,7 +86,7 @@ def movement(b):
         expected = sums.index_add(0, index, x)
         b.row("scatter_add f32", kernel(b, "scatter_add"), lambda k: (rows, triton.cdiv(width, k), 1),
               lambda k: [x, index, out, width, k], out,
-              lambda: expected + 0, [((k,), w, 1) for k in (512, 1024) for w in (1, 2,
+              expected, [((k,), w, 1) for k in (512, 1024) for w in (1, 2,
                   4)], bytes=12 * rows * width, tolerance=1e-4, adds=True)
 
 
@@ -144,7 +144,7 @@ def along_rows(b):
             return y
         expected = recurrence()
         b.row("recurrence f32", kernel(b, "recurrence"), lambda t, w: (width // w, 1, 1),
-              lambda t, w: [a, x, out, n, width, t, w], out, lambda: expected + 0,
+              lambda t, w: [a, x, out, n, width, t, w], out, expected,
               [(s, w, 1) for s in ((64, 32), (32, 64), (64, 64), (128, 32))
                for w in (4, 8)], bytes=12 * x.numel(), tolerance=1e-3)
     m, n = 16384, 4096
@@ -159,7 +159,7 @@ def along_rows(b):
         var, mean = torch.var_mean(x.float(), 1, correction=0)
         expected = torch.stack((mean, var))
         b.row("welford f16", kernel(b, "welford"), args=lambda k: [x, out[0], out[1], cols, k], out=out,
-              reference=lambda: expected + 0, bytes=2 * x.numel(),
+              reference=expected, bytes=2 * x.numel(),
               tolerance=1e-3, **one_row(rows, cols))
 
 
@@ -216,7 +216,7 @@ def products(b):
             1)).T
         b.row("block_scaled fp8", kernel(b, "block_scaled"), lambda bm, bn, *_: (n // bm * n // bn, 1, 1),
               lambda *c: [x, w, xs, ws, out, n, n, n, *c], out,
-              lambda: reference + 0, [((128, 128, 128, 8), 4, 3), ((128, 128, 128, 8), 8, 3), ((128, 128, 128, 8), 8, 4),
+              reference, [((128, 128, 128, 8), 4, 3), ((128, 128, 128, 8), 8, 3), ((128, 128, 128, 8), 8, 4),
                                       ((64, 128, 128, 8), 4, 3)], flops=2 * n**3, tolerance=2)
     if b.wants("experts bf16"):
         tokens, experts, n, k, top = 4096, 8, 4096, 2048, 1
@@ -236,7 +236,7 @@ def products(b):
         for e in range(experts):
             expected[chosen == e] = x[chosen == e] @ w[e].T
         b.row("experts bf16", kernel(b, "experts"), lambda bm, bn, bk: (len(prepared[bm][1]), n // bn, 1),
-              lambda bm, *c: [x, w, out, *prepared[bm], tokens, n, k, bm, *c], out, lambda: expected + 0,
+              lambda bm, *c: [x, w, out, *prepared[bm], tokens, n, k, bm, *c], out, expected,
               [((64, 128, 64), 4, 4), ((64, 256, 64), 4, 3), ((128, 128, 64), 4, 3), ((128, 128, 64), 8, 4),
                ((128, 256, 64), 8, 3)], flops=2 * tokens * n * k, tolerance=0.1)
     if b.wants("convolution f16"):
@@ -254,7 +254,7 @@ def products(b):
             expected = ((x.float() @ w.float().T) * scale).to(BF16)
             b.row(f"fp8_weights {m}", kernel(b, "fp8_weights"), lambda bm, bn, bk: (triton.cdiv(m, bm), wide // bn, 1),
                   lambda *c: [x, w, scale, out, m, wide, k, *c], out,
-                  lambda: expected + 0, [((bm, bn, 128), 4, st) for bm in ((16,) if m == 16 else (64, 128)) for bn in (64,
+                  expected, [((bm, bn, 128), 4, st) for bm in ((16,) if m == 16 else (64, 128)) for bn in (64,
                       128) for st in (3, 4)], flops=2 * m * wide * k, tolerance=0.1)
         if b.wants(f"int2 {m}"):
             wide = k = 16384
@@ -301,7 +301,7 @@ def sequences(b):
         expected = F.scaled_dot_product_attention(q[:, :, None], flat(k), flat(v))[:, :, 0]
         b.row(what, kernel(b, "decode"), lambda *_: (sequences, heads, 1), lambda *c: [q, k, v, table, lengths, out, head**-0.5,
             heads, length // page, *c], out,
-              lambda: expected + 0, [((head, group, page), w, st) for w in (2, 4, 8) for st in (2, 3,
+              expected, [((head, group, page), w, st) for w in (2, 4, 8) for st in (2, 3,
                   4)], bytes=4 * k.numel(), tolerance=1e-2)
     if b.wants("attention_backward f16"):
         heads, n, head = 64, 4096, 64
@@ -313,7 +313,7 @@ def sequences(b):
         q, k, v, lse, delta = q.detach(), k.detach(), v.detach(), lse[0].contiguous(), (o[0] * do).sum(-1, dtype=F32).detach()
         out, dvs = torch.empty_like(k), torch.empty_like(k)
         b.row("attention_backward f16", kernel(b, "attention_backward"), lambda hd, bm, bn: (n // bn, heads, 1),
-              lambda *c: [q, k, v, do, lse, delta, out, dvs, n, head**-0.5, *c], out, lambda: dk + 0,
+              lambda *c: [q, k, v, do, lse, delta, out, dvs, n, head**-0.5, *c], out, dk,
               [((head, bm, bn), w, st) for bm, bn in ((32, 128), (64, 64), (64, 128), (128, 128)) for w in (4, 8) for st in (2,
                   3)], flops=4 * heads * n * n * head, tolerance=2e-2)
     if b.wants("linear_attention bf16"):
@@ -322,7 +322,7 @@ def sequences(b):
         out = torch.empty_like(q)
         expected = (q.float() @ k.float().transpose(1, 2)).tril() @ v.float()
         b.row("linear_attention bf16", kernel(b, "linear_attention"), lambda *_: (heads, 1, 1), lambda *c: [q, k, v, out, n, *c],
-              out, lambda: expected + 0,
+              out, expected,
               [((head, 64), w, st) for w in (4, 8) for st in (1, 2, 3)], bytes=8 * q.numel(), tolerance=0.5)
     if b.wants("latent_decode bf16"):
         sequences, heads, latent, rope, page, length = 64, 128, 512, 64, 64, 2048
@@ -338,7 +338,7 @@ def sequences(b):
         expected = torch.stack([sequence(i).to(BF16) for i in range(sequences)])
         b.row("latent_decode bf16", kernel(b, "latent_decode"), lambda *_: (sequences, heads // 16, 1),
               lambda *c: [q, kv, table, lengths, out, scale, length // page, *c], out,
-              lambda: expected + 0, [((latent, rope, page, heads), w, st) for w in (4, 8) for st in (1,
+              expected, [((latent, rope, page, heads), w, st) for w in (4, 8) for st in (1,
                   2)], flops=2 * sequences * heads * length * (2 * latent + rope), tolerance=3e-2)
     if b.wants("window bf16"):
         batch, length, heads, share, window, head = 2, 4096, 32, 4, 1024, 128
@@ -351,7 +351,7 @@ def sequences(b):
         expected = torch.cat([F.scaled_dot_product_attention(q[i : i + 1].transpose(1, 2), wide(k[i : i + 1]), wide(v[i : i + 1]),
                                                              attn_mask=mask) for i in range(batch)]).transpose(1, 2)
         b.row("window bf16", kernel(b, "window"), lambda h, bm, bn: (triton.cdiv(length, bm), batch * heads, 1),
-              lambda *c: [q, k, v, out, length, heads, share, window, head**-0.5, *c], out, lambda: expected + 0,
+              lambda *c: [q, k, v, out, length, heads, share, window, head**-0.5, *c], out, expected,
               [((head, bm, bn), w, st) for bm, bn, w in ((128, 64, 8), (128, 128, 8), (64, 64, 4)) for st in (2,
                   3)], flops=4 * batch * heads * length * window * head, tolerance=5e-2)
     if b.wants("gated_linear bf16"):
@@ -362,7 +362,7 @@ def sequences(b):
         decays = lambda h: (sums[h, :, None] - sums[h]).clamp(max=0).exp().tril()
         expected = torch.stack([((q[h].float() @ k[h].float().T) * decays(h) @ v[h].float()).to(BF16) for h in range(heads)])
         b.row("gated_linear bf16", kernel(b, "gated_linear"), lambda *_: (heads, 1, 1), lambda *c: [q, k, v, g, out, n, *c], out,
-              lambda: expected + 0,
+              expected,
               [((head, 64), w, st) for w in (4, 8) for st in (1, 2, 3)], bytes=8 * q.numel(), tolerance=0.3)
     if b.wants("delta_rule bf16"):
         heads, length, d = 128, 512, 128
@@ -375,7 +375,7 @@ def sequences(b):
             state = state + key * ((v[:, t].float() - (state * key).sum(1)) * beta[:, t, None])[:, None]
             expected[:, t] = (state * q[:, t, :, None].float()).sum(1)
         b.row("delta_rule bf16", kernel(b, "delta_rule"), lambda _, k: (d // k, heads, 1),
-              lambda *c: [q, k, v, beta, out, length, *c], out, lambda: expected + 0,
+              lambda *c: [q, k, v, beta, out, length, *c], out, expected,
               [((d, k), w, 1) for k, w in ((8, 1), (16, 1), (16, 2), (32, 2), (32, 4))], bytes=8 * q.numel(), tolerance=5e-2)
 
 

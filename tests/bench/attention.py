@@ -1,0 +1,300 @@
+"""Rows of attention and its gradients, beside cuDNN and FlashAttention through PyTorch.
+
+Names: KIND BATCHxHEADSxLENGTHxDIMENSIONS full|causal TYPE. `shared` has 4 heads of queries for one of keys, `packed` has
+sequences of several lengths in one tensor, `gradients` are dq, dk and dv together. A configuration of gradients is the tile
+of the kernel for dk and dv, queries by keys, then that of the kernel for dq, or `sums`, where the former adds dq up by
+atomics.
+"""
+import torch
+import torch.nn.functional as F
+import triton
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import fused_attention
+from harness import Steps
+
+TYPES = torch.float16, torch.bfloat16
+BACKENDS = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "Flash": SDPBackend.FLASH_ATTENTION}
+SHAPES = (4, 32, 1024), (4, 32, 4096), (1, 16, 16384)  # batch, heads, length
+LENGTHS = [256 * (1 + i * 7 % 16) - 5 * i for i in range(16)]  # of packed sequences
+SEQUENCES = (1, 4096), (1, 65536), (4, 4096), (16, 4096), (32, 4096), (64, 4096), (128, 4096)  # to decode, and their length
+SHARE = 4
+TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 4e-2}  # of results; ten times that of gradients, which are larger
+
+# tiles (queries, keys), warps and stages, by the number of dimensions: those that need no more registers than there are
+FORWARD = {64: [((64, 128), 4, 2), ((64, 64), 4, 2), ((64, 64), 4, 3), ((128, 64), 4, 2), ((128, 64), 8, 3), ((128, 128), 8, 2),
+                ((128, 128), 8, 3)],
+           128: [((64, 64), 4, 2), ((64, 64), 4, 3), ((64, 128), 4, 2), ((128, 64), 8, 2), ((128, 64), 8, 3), ((128, 128), 8, 2),
+                 ((128, 128), 8, 3)],
+           256: [((64, 32), 4, 2), ((64, 32), 4, 3), ((64, 64), 4, 2), ((128, 32), 8, 2), ((128, 32), 8, 3), ((128, 64), 8, 2)]}
+FP8 = {64: [((64, 64), 4, 3), ((64, 128), 4, 2), ((128, 64), 8, 3), ((128, 128), 8, 2), ((128, 128), 8, 3)],
+       128: [((64, 64), 4, 3), ((64, 128), 4, 2), ((128, 64), 8, 3), ((128, 128), 8, 2), ((128, 128), 8, 3)],
+       256: [((64, 64), 4, 2), ((128, 64), 8, 2), ((128, 64), 8, 3), ((128, 128), 8, 2)]}
+GRADIENTS = {64: [((64, 64, 64, 64), 4, 2), ((64, 128, 128, 64), 8, 2), ((32, 128, 128, 128), 8, 2), ((64, 64, "sums"), 4, 2),
+                  ((64, 128, "sums"), 8, 2), ((128, 128, "sums"), 8, 2)],
+             128: [((64, 64, 64, 64), 4, 2), ((64, 128, 128, 64), 8, 2), ((128, 64, 128, 64), 8, 2), ((64, 64, "sums"), 8, 2),
+                   ((64, 128, "sums"), 8, 2), ((128, 64, "sums"), 8, 2)],
+             256: [((32, 64, 128, 32), 8, 2), ((64, 64, 128, 32), 8, 2), ((64, 64, 128, 64), 8, 1), ((32, 64, "sums"), 8, 2),
+                   ((64, 64, "sums"), 8, 1)]}
+
+
+def name_of(kind, z, h, n, d, causal, dtype):
+    return f"{kind}attention {z}x{h}x{n}x{d} {'causal' if causal else 'full'} {str(dtype)[6:]}"
+
+
+def flops_of(z, h, n, d, causal):
+    return 4 * z * h * n * n * d * (0.5 if causal else 1)
+
+
+def tiles(found, causal):
+    """A tile on the diagonal is not wider than high."""
+    return [c for c in found if not causal or c[0][0] >= c[0][1]]
+
+
+def randn(*shape, dtype):
+    return torch.randn(*shape, device="cuda").to(dtype)
+
+
+def forced(backend, f):
+    """What runs f by one of PyTorch's backends."""
+    def run():
+        with sdpa_kernel([BACKENDS[backend]]):
+            return f()
+    return run
+
+
+def forward(b):
+    kernel = b.example("attention", "attention_kernel")
+    for dtype in TYPES:
+        for d in FORWARD:
+            for z, h, n in SHAPES:
+                for causal in False, True:
+                    what = name_of("", z, h, n, d, causal, dtype)
+                    if not b.wants(what):
+                        continue
+                    q, k, v = (randn(z, h, n, d, dtype=dtype) for _ in range(3))
+                    out, strides = torch.empty_like(q), [h * n * d, n * d, d]
+                    by_torch = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+                    tutorial = None
+                    if dtype == torch.float16 and d <= 128:
+                        tutorial = fused_attention.launcher(q, k, v, out, d**-0.5, causal), fused_attention.configs(d, causal)
+                    b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
+                          lambda bm, bn: [q, k, v, out, d**-0.5] + strides * 4 + [h, n, d, bm, bn, causal], out, by_torch,
+                          tiles(FORWARD[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype], tutorial=tutorial,
+                          anchors={name: forced(name, by_torch) for name in BACKENDS})
+
+
+def shared(b):
+    kernel = b.kernel("shared_attention_kernel", "attention.tl")
+    for dtype in TYPES:
+        for d in 64, 128:
+            for z, h, n in SHAPES:
+                for causal in False, True:
+                    what = name_of("shared ", z, h, n, d, causal, dtype)
+                    if not b.wants(what):
+                        continue
+                    q, k, v = (randn(z, heads, n, d, dtype=dtype) for heads in (h, h // SHARE, h // SHARE))
+                    out = torch.empty_like(q)
+                    by_torch = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+                    b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), h, z),
+                          lambda bm, bn: [q, k, v, out, None, d**-0.5, n, h, SHARE, d, bm, bn, causal], out, by_torch,
+                          tiles(FORWARD[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype],
+                          anchors={name: forced(name, by_torch) for name in BACKENDS})
+
+
+def starts_of(lengths):
+    """The first row of each sequence, and the end of the last."""
+    starts = [0]
+    for n in lengths:
+        starts.append(starts[-1] + n)
+    return starts, torch.tensor(starts, device="cuda", dtype=torch.int32)
+
+
+def packed_anchors(q, k, v, start, longest, causal, scale):
+    """PyTorch's operators behind its functions for packed sequences, which have other names and arguments in each version."""
+    sizes, ops = (start, start, longest, longest), torch.ops.aten
+    return {"cuDNN": lambda: ops._cudnn_attention_forward(q, k, v, None, *sizes, True, 0.0, causal, False, scale=scale)[0],
+            "Flash": lambda: ops._flash_attention_forward(q, k, v, *sizes, 0.0, causal, False, scale=scale)[0]}
+
+
+def packed(b):
+    kernel, heads = b.kernel("shared_attention_kernel", "attention.tl"), 16
+    for dtype in TYPES:
+        for d in 64, 128:
+            for causal in False, True:
+                what = name_of("packed ", len(LENGTHS), heads, f"{min(LENGTHS)}-{max(LENGTHS)}", d, causal, dtype)
+                if not b.wants(what):
+                    continue
+                starts, start = starts_of(LENGTHS)
+                q, k, v = (randn(starts[-1], heads, d, dtype=dtype) for _ in range(3))
+                out, longest = torch.empty_like(q), max(LENGTHS)
+                expected = torch.empty_like(q)
+                for i, j in zip(starts, starts[1:]):
+                    one = [t[i:j].transpose(0, 1)[None] for t in (q, k, v)]
+                    expected[i:j] = F.scaled_dot_product_attention(*one, is_causal=causal)[0].transpose(0, 1)
+                b.row(what, kernel, lambda bm, bn: (triton.cdiv(longest, bm), heads, len(LENGTHS)),
+                      lambda bm, bn: [q, k, v, out, start, d**-0.5, longest, heads, 1, d, bm, bn, causal], out, expected,
+                      tiles(FORWARD[d], causal), flops=sum(flops_of(1, heads, n, d, causal) for n in LENGTHS),
+                      tolerance=TOLERANCE[dtype], anchors=packed_anchors(q, k, v, start, longest, causal, d**-0.5))
+
+
+def fp8(b):
+    """Beside cuDNN with fp16, since PyTorch has no attention for fp8."""
+    kernel, dtype = b.kernel("fp8_attention_kernel", "attention.tl"), torch.float8_e4m3fn
+    for d in FP8:
+        for z, h, n in SHAPES:
+            for causal in False, True:
+                what = name_of("fp8 ", z, h, n, d, causal, dtype)
+                if not b.wants(what):
+                    continue
+                q, k, v = (randn(z, h, n, d, dtype=dtype) for _ in range(3))
+                turned, out = v.transpose(2, 3).contiguous(), torch.empty(z, h, n, d, device="cuda", dtype=torch.float16)
+                wide = [t.half() for t in (q, k, v)]
+                by_torch = lambda: F.scaled_dot_product_attention(*wide, is_causal=causal)
+
+                def like():
+                    forced("cuDNN", by_torch)()
+                b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
+                      lambda bm, bn: [q, k, turned, out, d**-0.5, 1.0, n, d, bm, bn, causal], out, by_torch(),
+                      tiles(FP8[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=0.2, anchors={"cuDNN fp16": like})
+
+
+def sums_of_exponentials(q, k, causal, scale):
+    """The log of the sum of each row, a head at a time; one head of k serves some of q."""
+    n, share = q.shape[2], q.shape[1] // k.shape[1]
+    unseen = torch.ones(n, n, device="cuda", dtype=torch.bool).triu(1) if causal else None
+    lse = torch.empty(q.shape[:3], device="cuda")
+    for i in range(q.shape[0]):
+        for j in range(q.shape[1]):
+            s = q[i, j].float() @ k[i, j // share].float().T * scale
+            lse[i, j] = (s.masked_fill_(unseen, -float("inf")) if causal else s).logsumexp(1)
+    return lse
+
+
+def gradients_row(b, what, q, k, v, o, do, lse, start, longest, batch, causal, gradients, flops, anchors):
+    """The row of all three gradients: q (…, heads, n, d) or, with the start of each sequence, (total, heads, d)."""
+    d, heads = q.shape[-1], q.shape[1]
+    share = heads // k.shape[1]
+    kernels = {name: b.kernel(name + "_kernel", "attention.tl")
+               for name in ("delta", "gradient_of_keys", "gradient_of_queries", "scaled")}
+    out, delta = torch.empty(q.numel() + 2 * k.numel(), device="cuda", dtype=q.dtype), torch.empty_like(lse)
+    dq, dk, dv = (x.view(like.shape) for x, like in zip(out.split([q.numel(), k.numel(), k.numel()]), (q, k, v)))
+    sums = torch.empty(q.shape, device="cuda", dtype=torch.float32)
+    rows, scale = q.numel() // d, d**-0.5
+    block = 4096 // d
+
+    def launches(bm, bn, *queries):
+        added = queries == ("sums",)
+        shape = [start, scale, longest, heads, share, d]
+        steps = [(kernels["delta"], (triton.cdiv(rows, block), 1, 1), [o, do, delta, sums if added else None, rows, d, block]),
+                 (kernels["gradient_of_keys"], (triton.cdiv(longest, bn), heads // share, batch),
+                  [q, k, v, do, lse, delta, dk, dv, sums if added else None, *shape, bm, bn, causal])]
+        if added:
+            return steps + [(kernels["scaled"], (triton.cdiv(q.numel(), 2048), 1, 1), [sums, dq, scale, q.numel(), 2048])]
+        return steps + [(kernels["gradient_of_queries"], (triton.cdiv(longest, queries[0]), heads, batch),
+                         [q, k, v, do, lse, delta, dq, *shape, *queries, causal])]
+    expected = gradients()
+    configs = [c for c in GRADIENTS[d] if not causal or c[0][2] == "sums" or c[0][2] >= c[0][3]]
+    b.row(what, Steps(launches), None, None, out, expected, configs, flops=2.5 * flops, tolerance=10 * TOLERANCE[q.dtype],
+          anchors=anchors)
+
+
+def flat(tensors):
+    return torch.cat([t.flatten() for t in tensors])
+
+
+def ready(do, q, k, v, run):
+    """What computes the gradients of run(q, k, v), which has been done."""
+    inputs = [t.detach().requires_grad_() for t in (q, k, v)]
+    o = run(*inputs)
+    return lambda: torch.autograd.grad(o, inputs, do, retain_graph=True)
+
+
+def backward_anchors(do, q, k, v, runs):
+    """What computes the gradients by each of the functions in `runs`, each of which does its forward pass at the first call."""
+    def later(run):
+        prepared = []
+
+        def gradients():
+            if not prepared:
+                prepared.append(ready(do, q, k, v, run))
+                return flat(prepared[0]())  # to be compared
+            return prepared[0]()
+        return gradients
+    return {name: later(run) for name, run in runs.items()}
+
+
+def gradients(b):
+    for kind, share in ("gradients ", 1), ("shared gradients ", SHARE):
+        for dtype in TYPES:
+            for d in GRADIENTS:
+                for z, h, n in SHAPES:
+                    for causal in False, True:
+                        what = name_of(kind, z, h, n, d, causal, dtype).replace("attention ", "")
+                        if not b.wants(what) or share > 1 and d > 128:
+                            continue
+                        q, do = (randn(z, h, n, d, dtype=dtype) for _ in range(2))
+                        k, v = (randn(z, h // share, n, d, dtype=dtype) for _ in range(2))
+                        run = lambda *x: F.scaled_dot_product_attention(*x, is_causal=causal, enable_gqa=share > 1)
+                        by = lambda name: lambda *x: forced(name, lambda: run(*x))()
+                        gradients_row(b, what, q, k, v, run(q, k, v), do, sums_of_exponentials(q, k, causal, d**-0.5), None, n, z,
+                                      causal, lambda: flat(ready(do, q, k, v, run)()), flops_of(z, h, n, d, causal),
+                                      backward_anchors(do, q, k, v, {name: by(name) for name in BACKENDS}))
+
+
+def packed_gradients(b):
+    heads = 16
+    for dtype in TYPES:
+        for d in 64, 128:
+            for causal in False, True:
+                what = name_of("packed gradients ", len(LENGTHS), heads, f"{min(LENGTHS)}-{max(LENGTHS)}", d, causal, dtype)
+                what = what.replace("attention ", "")
+                if not b.wants(what):
+                    continue
+                starts, start = starts_of(LENGTHS)
+                q, k, v, do = (randn(starts[-1], heads, d, dtype=dtype) for _ in range(4))
+                o, lse = torch.empty_like(q), torch.empty(starts[-1], heads, device="cuda")
+                found = [torch.empty_like(q) for _ in range(3)]
+                for i, j in zip(starts, starts[1:]):
+                    one = [t[i:j].transpose(0, 1)[None].contiguous() for t in (q, k, v)]
+                    run = lambda *x: F.scaled_dot_product_attention(*x, is_causal=causal)
+                    o[i:j] = run(*one)[0].transpose(0, 1)
+                    lse[i:j] = sums_of_exponentials(*one[:2], causal, d**-0.5)[0].T
+                    for whole, part in zip(found, ready(do[i:j].transpose(0, 1)[None].contiguous(), *one, run)()):
+                        whole[i:j] = part[0].transpose(0, 1)
+                runs = {name: lambda *x, name=name: packed_anchors(*x, start, max(LENGTHS), causal, d**-0.5)[name]()
+                        for name in BACKENDS}
+                gradients_row(b, what, q, k, v, o, do, lse, start, max(LENGTHS), len(LENGTHS), causal, lambda: flat(found),
+                              sum(flops_of(1, heads, n, d, causal) for n in LENGTHS), backward_anchors(do, q, k, v, runs))
+
+
+def decode(b):
+    kernel, heads, group, d, page = b.kernel("split_decode_kernel", "attention.tl"), 8, 8, 128, 64
+    for sequences, length in SEQUENCES:
+        what = f"split decode {sequences}x{heads * group}x{length}x{d} float16"
+        if not b.wants(what):
+            continue
+        pages, left = sequences * length // page, length - 17
+        q = randn(sequences, heads * group, d, dtype=torch.float16)
+        k, v = (randn(pages, page, heads, d, dtype=torch.float16) for _ in range(2))
+        table = torch.randperm(pages, device="cuda").int().view(sequences, -1)
+        lengths, out = torch.full((sequences,), left, device="cuda", dtype=torch.int32), torch.empty_like(q)
+        expected = torch.empty_like(q)
+        for i in range(sequences):
+            keys, values = (t[table[i].long()].view(length, heads, d)[:left].transpose(0, 1)[None] for t in (k, v))
+            expected[i] = F.scaled_dot_product_attention(q[i][None, :, None], keys, values, enable_gqa=True)[0, :, 0]
+        most = 64
+        part = torch.empty(sequences * heads * most * 16 * d, device="cuda")
+        state = torch.empty(sequences * heads * most * 32, device="cuda")
+        count = torch.zeros(sequences * heads, device="cuda", dtype=torch.int32)
+        whole = max(1, 132 // (sequences * heads))  # programs for each head, to fill the multiprocessors once
+        splits = {1 << max(0, whole.bit_length() - 1 + i) for i in (0, 1, 2)}
+        b.row(what, kernel, lambda *c: (sequences, heads, c[3]),
+              lambda *c: [q, k, v, table, lengths, out, part, state, count, d**-0.5, heads, length // page, *c], out, expected,
+              [((d, group, page, s), w, st) for s in sorted(splits) if s <= most for w, st in ((4, 3), (4, 4), (8, 2))],
+              bytes=4 * sequences * left * heads * d, tolerance=1e-2)
+
+
+def rows(b):
+    for group in (forward, shared, packed, fp8, gradients, packed_gradients, decode):
+        group(b)
