@@ -15,14 +15,14 @@ SHAPES = [(512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 
 PERSISTENT = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 512), (4096, 11008, 4096)]
 
 
-def product(b, what, x, y, out, reference, tiles, tolerance, persistent=False):
-    """out = x y; y may be the transpose of a row-major matrix. `persistent`: at most one program a multiprocessor."""
+def product(b, what, x, y, out, reference, tiles, tolerance, persistent=False, anchors={}):
+    """out = x y; both may be transposes of row-major matrices. `persistent`: at most one program a multiprocessor."""
     (m, k), n = x.shape, y.shape[1]
     kernel = b.example("matmul_persistent", "matmul_persistent_kernel") if persistent else b.example("matmul", "matmul_kernel")
     limit = torch.cuda.get_device_properties(0).multi_processor_count if persistent else m * n
     b.row(what, kernel, lambda bm, bn, bk, g: (min(triton.cdiv(m, bm) * triton.cdiv(n, bn), limit), 1, 1),
           lambda *tile: [x, y, out, m, n, k, *x.stride(), *y.stride(), n, 1, *tile] + [None] * (not persistent), out, reference, tiles,
-          flops=2 * m * n * k, tolerance=tolerance)
+          flops=2 * m * n * k, tolerance=tolerance, anchors=anchors)
 
 
 def matmul(b):
@@ -63,25 +63,29 @@ def narrow(b):
             product(b, what, x, y.T, torch.empty(n, n, device="cuda", dtype=torch.float16),
                     lambda: torch._scaled_mm(x, y.T, scale_a=one, scale_b=one, out_dtype=torch.float16, use_fast_accum=True), BYTES, n**0.5 / 8, persistent)
     n = 4096
-    what = f"matmul {n}x{n}x{n} float8_e4m3 row-major"
-    if b.wants(what):
-        x, y = (torch.randn(n, n, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
-        turned = y.T.contiguous()  # cuBLAS takes no other
-        product(b, what, x, y, torch.empty(n, n, device="cuda", dtype=torch.float16),
-                lambda: torch._scaled_mm(x, turned.T, scale_a=one, scale_b=one, out_dtype=torch.float16, use_fast_accum=True), BYTES, n**0.5 / 8)
+    for lie in " row-major", " A transposed", " A transposed row-major":
+        what = f"matmul {n}x{n}x{n} float8_e4m3{lie}"
+        if b.wants(what):
+            x, y = (torch.randn(n, n, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+            along, turned = x.contiguous(), y.T.contiguous()  # cuBLAS takes no other
+            x, y = x.T.contiguous().T if "A" in lie else x, y if "row-major" in lie else turned.T
+            product(b, what, x, y, torch.empty(n, n, device="cuda", dtype=torch.float16),
+                    lambda: torch._scaled_mm(along, turned.T, scale_a=one, scale_b=one, out_dtype=torch.float16, use_fast_accum=True), BYTES, n**0.5 / 8)
     for row_major in False, True:
         what = f"matmul {n}x{n}x{n} int8{' row-major' * row_major}"
         if b.wants(what):
             x, y = (torch.randint(-128, 128, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
             y = y if row_major else y.T
             product(b, what, x, y, torch.empty(n, n, device="cuda", dtype=torch.int32), lambda: torch._int_mm(x, y), BYTES, 0)
-    for lie, persistent in ("", False), (" B transposed", False), (" A transposed", False), ("", True):
+    for lie, persistent in ("", False), (" B transposed", False), (" A transposed", False), (" A, B transposed", False), ("", True):
         what = f"{'persistent ' * persistent}matmul {n}x{n}x{n} tf32{lie}"
         if b.wants(what):
             torch.backends.cuda.matmul.allow_tf32 = True
             x, y = (torch.randn(n, n, device="cuda") for _ in range(2))
             x, y = x.T if "A" in lie else x, y.T if "B" in lie else y
-            product(b, what, x, y, torch.empty(n, n, device="cuda"), lambda: x @ y, WORDS, n**0.5 / 50, persistent)
+            plain, turned = (x.contiguous(), y.contiguous()), y.T.contiguous().T
+            anchors = {"cuBLAS row-major": lambda: plain[0] @ plain[1], "cuBLAS B transposed": lambda: plain[0] @ turned} if lie else {}
+            product(b, what, x, y, torch.empty(n, n, device="cuda"), lambda: x @ y, WORDS, n**0.5 / 50, persistent, anchors)
 
 
 def rows(b):

@@ -159,7 +159,8 @@ class Bench:
         """grid and args are functions of the constexprs; configs: (constexprs, warps, stages). `bytes` must be moved.
         reference: what computes the result by PyTorch, and is timed, or the result itself.
         adds: to what is in `out`, which is 0 then. tutorial: another kernel in Triton for the same task, as a launcher, and its own configurations.
-        anchors: others that do the same task, by name; one that returns None does a task like it, and is not among the best.
+        anchors: others that do the same task, by name: functions, or pairs of one and of what makes its result comparable, which
+        is not timed; one that returns None does a task like it, and is not among the best.
         peak: the type of the products, for the roof: the time of the copy, or of the flops as cuBLAS does 8192³, if that is longer."""
         notes, begin = [], time.perf_counter()
         timed = {"torch": reference} if callable(reference) else {}
@@ -189,11 +190,12 @@ class Bench:
         """The anchors that run here with the expected result, or none, and the names of the former."""
         usable, peers = {}, []
         for who, f in anchors.items():
+            f, comparable = f if isinstance(f, tuple) else (f, lambda result: result)
             try:
-                result = f()
+                result = comparable(f())
                 torch.cuda.synchronize()
                 wrong = result is not None and differs(result, expected, tolerance)
-            except (RuntimeError, TypeError, AttributeError) as e:  # a backend refuses, or PyTorch is too old
+            except (RuntimeError, TypeError, ValueError, AttributeError) as e:  # a backend refuses, or PyTorch is too old
                 notes.append(f"{who}: {type(e).__name__}")
                 print(f"{who}: {str(e).splitlines()[0]}", file=sys.stderr)
                 continue

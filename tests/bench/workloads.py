@@ -9,6 +9,9 @@ from harness import HERE, Kernel
 
 
 BF16, F32, FP8 = torch.bfloat16, torch.float32, torch.float8_e4m3fn
+WEIGHTS = (4096, 4096), (8192, 28672)  # k, n of narrow ones
+BLOCKS = 4096, (16, 128, 4096)  # k = n, and m, of scaled blocks
+EXPERTS = 8, 4096, 2048, (128, 1024, 4096, 16384)  # how many, n, k, tokens
 
 
 def kernel(b, name):
@@ -163,6 +166,82 @@ def along_rows(b):
               tolerance=1e-3, **one_row(rows, cols))
 
 
+def narrow_weights(b):
+    """x w with w in 8 and 4 bits; torch has the same weights in fp16."""
+    for k, n in WEIGHTS:
+        for m in 1, 16, 128:
+            blocks = ((16,) if m <= 16 else (64, 128)), (32, 64, 128), (3, 5)
+            given = dict(flops=2 * m * n * k, tolerance=0.5, peak=torch.float16)
+            wide = f" {k}x{n}" * (n > 4096)
+            if b.wants(f"dequant int8 {m}{wide}"):
+                x, w, scale = randn(m, k), torch.randint(-128, 128, (k, n), device="cuda", dtype=torch.int8), rand(n) / k
+                full, out = w.half() * scale.half(), empty(m, n)
+                b.row(f"dequant int8 {m}{wide}", kernel(b, "dequant"), lambda bm, bn, bk: (triton.cdiv(m, bm), n // bn, 1),
+                      lambda *c: [x, w, scale, out, m, n, k, *c], out, lambda: x @ full,
+                      [((bm, bn, 128), 4, st) for bm in blocks[0] for bn in blocks[1] for st in blocks[2]],
+                      bytes=k * n + 2 * m * (k + n), **given)
+            if b.wants(f"dequant int4 {m}{wide}"):
+                x, w = randn(m, k), torch.randint(-2**31, 2**31 - 1, (k // 8, n), device="cuda", dtype=torch.int32)
+                scale, out = rand(k // 128, n).half() / 64, empty(m, n)
+                shifts = torch.arange(8, device="cuda", dtype=torch.int32)[None, :, None] * 4
+                full = (((w[:, None, :] >> shifts) & 15) - 8).reshape(k, n).half() * scale.repeat_interleave(128, 0)
+                b.row(f"dequant int4 {m}{wide}", kernel(b, "int4"), lambda bm, bn, *_: (triton.cdiv(m, bm), n // bn, 1),
+                      lambda *c: [x, w, scale, out, m, n, k, *c], out, lambda: x @ full,
+                      [((bm, bn, 128, 128), 4, st) for bm in blocks[0] for bn in blocks[1] for st in blocks[2]],
+                      bytes=k * n // 2 + k * n // 64 + 2 * m * (k + n), **given)
+
+
+def scaled_blocks(b):
+    n = k = BLOCKS[0]
+    for m in BLOCKS[1]:
+        what = f"block_scaled fp8{f' {m}' * (m < 4096)}"
+        if not b.wants(what):
+            continue
+        x, w = randn(m, k).to(FP8), randn(n, k).to(FP8)
+        xs, ws, out = rand(m, k // 128), rand(n // 128, k // 128), empty(m, n, dtype=BF16)
+        wide = lambda t: t.repeat_interleave(128, 1)
+        expected = (x.float() * wide(xs)) @ (w.float() * wide(ws.repeat_interleave(128, 0))).T
+        columns = xs.T.contiguous().T  # as cuBLAS takes them
+        b.row(what, kernel(b, "block_scaled"), lambda bm, bn, *_: (triton.cdiv(m, bm) * (n // bn), 1, 1),
+              lambda *c: [x, w, xs, ws, out, m, n, k, *c], out, expected,
+              [((128, 128, 128, 8), 4, 3), ((128, 128, 128, 8), 8, 3), ((128, 128, 128, 8), 8, 4), ((64, 128, 128, 8), 4, 3)]
+              if m > 128 else [((min(m, 64), bn, 128, 8), 4, st) for bn in (32, 64, 128) for st in (3, 4)],
+              bytes=k * n + m * (k + 2 * n), flops=2 * m * n * k, tolerance=2, peak=FP8,
+              anchors={"cuBLAS": lambda: torch._scaled_mm(x, w.T, scale_a=columns, scale_b=ws.T, out_dtype=BF16)})
+
+
+def experts(b):
+    """A layer of experts, one for each token, beside PyTorch's product of groups, whose tokens are in the experts' order."""
+    count, n, k, several = EXPERTS
+    for tokens in several:
+        what = f"experts bf16{f' {tokens}' * (tokens != 4096)}"
+        if not b.wants(what):
+            continue
+        x, w, out = randn(tokens, k, dtype=BF16), randn(count, n, k, dtype=BF16) / 45, empty(tokens, n, dtype=BF16)
+        chosen = torch.randint(0, count, (tokens,), device="cuda")
+
+        def sorted_tokens(bm):
+            lists, owners = [], []
+            for e in range(count):
+                t = (chosen == e).nonzero().flatten().int()
+                t = F.pad(t, (0, -len(t) % bm), value=tokens)
+                lists.append(t)
+                owners += [e] * (len(t) // bm)
+            return torch.cat(lists), torch.tensor(owners, device="cuda", dtype=torch.int32)
+        prepared = {bm: sorted_tokens(bm) for bm in (16, 64, 128)}
+        expected = torch.empty_like(out)
+        for e in range(count):
+            expected[chosen == e] = x[chosen == e] @ w[e].T
+        order = chosen.argsort(stable=True)
+        ends, in_order, back = chosen.bincount(minlength=count).cumsum(0).int(), x[order], order.argsort()
+        b.row(what, kernel(b, "experts"), lambda bm, bn, bk: (len(prepared[bm][1]), n // bn, 1),
+              lambda bm, *c: [x, w, out, *prepared[bm], tokens, n, k, bm, *c], out, expected,
+              [((16, bn, 128), 4, st) for bn in (32, 64, 128) for st in (3, 4)] if tokens <= 128 else
+              [((64, 128, 64), 4, 4), ((64, 256, 64), 4, 3), ((128, 128, 64), 4, 3), ((128, 128, 64), 8, 4), ((128, 256, 64), 8, 3)],
+              bytes=2 * (count * n * k + tokens * (n + k)), flops=2 * tokens * n * k, tolerance=0.1, peak=BF16,
+              anchors={"grouped_mm": (lambda: torch._grouped_mm(in_order, w.transpose(1, 2), offs=ends), lambda y: y[back])})
+
+
 def products(b):
     if b.wants("linear gelu f16"):
         m, n, k = 4096, 11008, 4096
@@ -185,60 +264,9 @@ def products(b):
               lambda *c: [x, w, out, m, n, k, *c], out,
               lambda: x @ w, [((128, 128, 64), 4, 3), ((128, 128, 64), 8, 3), ((128, 64, 64), 4, 3),
                               ((128, 256, 64), 8, 3)], flops=2 * batch * m * n * k, tolerance=0.1)
-    for m in 16, 128:
-        n, k = 4096, 4096
-        if b.wants(f"dequant int8 {m}"):
-            x, w, scale, out = randn(m, k), torch.randint(-128, 128, (k, n), device="cuda", dtype=torch.int8), torch.rand(n,
-                device="cuda") / 4096, randn(m, n)
-            b.row(f"dequant int8 {m}", kernel(b, "dequant"), lambda bm, bn, bk: (triton.cdiv(m, bm), n // bn, 1),
-                  lambda *c: [x, w, scale, out, m, n, k, *c], out,
-                  lambda: x @ (w.half() * scale.half()), [((bm, bn, 128), 4,
-                                                           st) for bm in ((16,) if m == 16 else (64, 128)) for bn in (32, 64,
-                                                               128) for st in (3, 5)],
-                  flops=2 * m * n * k, tolerance=0.5)
-        if b.wants(f"dequant int4 {m}"):
-            x, w, scale, out = randn(m, k), torch.randint(-2**31, 2**31 - 1, (k // 8, n), device="cuda",
-                                                          dtype=torch.int32), torch.rand(k // 128, n,
-                                                              device="cuda").half() / 64, randn(m, n)
-            shifts = torch.arange(8, device="cuda", dtype=torch.int32)[None, :, None] * 4
-            full = (((w[:, None, :] >> shifts) & 15) - 8).reshape(k, n).half() * scale.repeat_interleave(128, 0)
-            b.row(f"dequant int4 {m}", kernel(b, "int4"), lambda bm, bn, *_: (triton.cdiv(m, bm), n // bn, 1),
-                  lambda *c: [x, w, scale, out, m, n, k, *c], out,
-                  lambda: x @ full, [((bm, bn, 128, 128), 4, st) for bm in ((16,) if m == 16 else (64, 128)) for bn in (32, 64,
-                      128) for st in (3, 5)],
-                  flops=2 * m * n * k, tolerance=0.5)
-    if b.wants("block_scaled fp8"):
-        n = 4096
-        x, w = randn(n, n).to(FP8), randn(n, n).to(FP8)
-        xs, ws, out = torch.rand(n, n // 128, device="cuda"), torch.rand(n // 128, n // 128, device="cuda"), randn(n, n,
-            dtype=BF16)
-        reference = (x.float() * xs.repeat_interleave(128, 1)) @ (w.float() * ws.repeat_interleave(128, 0).repeat_interleave(128,
-            1)).T
-        b.row("block_scaled fp8", kernel(b, "block_scaled"), lambda bm, bn, *_: (n // bm * n // bn, 1, 1),
-              lambda *c: [x, w, xs, ws, out, n, n, n, *c], out,
-              reference, [((128, 128, 128, 8), 4, 3), ((128, 128, 128, 8), 8, 3), ((128, 128, 128, 8), 8, 4),
-                                      ((64, 128, 128, 8), 4, 3)], flops=2 * n**3, tolerance=2)
-    if b.wants("experts bf16"):
-        tokens, experts, n, k, top = 4096, 8, 4096, 2048, 1
-        x, w, out = randn(tokens, k, dtype=BF16), randn(experts, n, k, dtype=BF16) / 45, randn(tokens, n, dtype=BF16)
-        chosen = torch.randint(0, experts, (tokens,), device="cuda")
-
-        def sorted_tokens(bm):
-            lists, owners = [], []
-            for e in range(experts):
-                t = (chosen == e).nonzero().flatten().int()
-                t = F.pad(t, (0, -len(t) % bm), value=tokens)
-                lists.append(t)
-                owners += [e] * (len(t) // bm)
-            return torch.cat(lists), torch.tensor(owners, device="cuda", dtype=torch.int32)
-        prepared = {bm: sorted_tokens(bm) for bm in (64, 128)}
-        expected = torch.empty_like(out)
-        for e in range(experts):
-            expected[chosen == e] = x[chosen == e] @ w[e].T
-        b.row("experts bf16", kernel(b, "experts"), lambda bm, bn, bk: (len(prepared[bm][1]), n // bn, 1),
-              lambda bm, *c: [x, w, out, *prepared[bm], tokens, n, k, bm, *c], out, expected,
-              [((64, 128, 64), 4, 4), ((64, 256, 64), 4, 3), ((128, 128, 64), 4, 3), ((128, 128, 64), 8, 4),
-               ((128, 256, 64), 8, 3)], flops=2 * tokens * n * k, tolerance=0.1)
+    narrow_weights(b)
+    scaled_blocks(b)
+    experts(b)
     if b.wants("convolution f16"):
         images, side, channels, n = 32, 56, 128, 128
         x, w, out = randn(images, side, side, channels), randn(3, 3, channels, n) / 34, randn(images, side, side, n)
