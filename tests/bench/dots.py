@@ -77,7 +77,7 @@ def narrow(b):
             x, y = (torch.randint(-128, 128, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
             y = y if row_major else y.T
             product(b, what, x, y, torch.empty(n, n, device="cuda", dtype=torch.int32), lambda: torch._int_mm(x, y), BYTES, 0)
-    for lie, persistent in ("", False), (" B transposed", False), (" A transposed", False), (" A, B transposed", False), ("", True):
+    for lie, persistent in ("", False), (" B transposed", False), (" A transposed", False), (" A and B transposed", False), ("", True):
         what = f"{'persistent ' * persistent}matmul {n}x{n}x{n} tf32{lie}"
         if b.wants(what):
             torch.backends.cuda.matmul.allow_tf32 = True

@@ -109,7 +109,8 @@ COLUMNS = ("kernel", "tlc µs", "Triton µs", "tutorial µs", "torch µs", "copy
 
 class Bench:
     def __init__(self, build, wanted, all=False):
-        self.all, self.wanted, self.saved, self.peaks = all, [f"*{w}*" for w in wanted.split(",") if w], [], {}
+        self.all, self.saved, self.peaks = all, [], {}
+        self.wanted = [w[1:] + "*" if w[0] == "^" else f"*{w}*" for w in wanted.split(",") if w]
         torch.manual_seed(0)
         torch.zeros(1, device="cuda")
         self.tl = libtl.Context(libtl.load(build))
