@@ -191,6 +191,31 @@ def narrow_weights(b):
                       bytes=k * n // 2 + k * n // 64 + 2 * m * (k + n), **given)
 
 
+def few_rows(b):
+    """The same with several programs for each tile, which share k."""
+    for k, n in WEIGHTS:
+        for bits in 8, 4:
+            for m in 1, 16:
+                what = f"few rows int{bits} {m}{f' {k}x{n}' * (n > 4096)}"
+                if not b.wants(what):
+                    continue
+                x, out = randn(m, k), empty(m, n)
+                if bits == 8:
+                    w, scale = torch.randint(-128, 128, (k, n), device="cuda", dtype=torch.int8), rand(n) / k
+                    full = w.half() * scale.half()
+                else:
+                    w, scale = torch.randint(-2**31, 2**31 - 1, (k // 8, n), device="cuda", dtype=torch.int32), rand(k // 128, n).half() / 64
+                    shifts = torch.arange(8, device="cuda", dtype=torch.int32)[None, :, None] * 4
+                    full = (((w[:, None, :] >> shifts) & 15) - 8).reshape(k, n).half() * scale.repeat_interleave(128, 0)
+                part, count = empty(8 * 16 * n, dtype=F32), torch.zeros(n, device="cuda", dtype=torch.int32)
+                b.row(what, kernel(b, "few_rows"), lambda bm, bn, bk, bits, splits: (n // bn, splits, 1),
+                      lambda *c: [x, w, scale, out, part, count, m, n, k, *c], out, lambda: x @ full,
+                      [((16, bn, 128, bits, splits), 4, st) for bn, splits in ((32, 2), (32, 4), (64, 2), (64, 4), (64, 8), (128, 4),
+                                                                               (128, 8)) for st in (4, 6)],
+                      bytes=k * n * bits // 8 + (k * n // 64 if bits == 4 else 4 * n) + 2 * m * (k + n), flops=2 * m * n * k,
+                      tolerance=0.5, peak=torch.float16)
+
+
 def scaled_blocks(b):
     n = k = BLOCKS[0]
     for m in BLOCKS[1]:
@@ -265,6 +290,7 @@ def products(b):
               lambda: x @ w, [((128, 128, 64), 4, 3), ((128, 128, 64), 8, 3), ((128, 64, 64), 4, 3),
                               ((128, 256, 64), 8, 3)], flops=2 * batch * m * n * k, tolerance=0.1)
     narrow_weights(b)
+    few_rows(b)
     scaled_blocks(b)
     experts(b)
     if b.wants("convolution f16"):

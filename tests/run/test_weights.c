@@ -70,6 +70,51 @@ static void bytes(struct suite *s, tl_dtype t, tl_dtype byte, const struct shape
 	case_end(s);
 }
 
+/* The benchmark's product of few rows (tests/bench/workloads.tl), by several programs for each tile, the last of which
+ * adds up. */
+static void few_rows(struct suite *s, int bits, int m, int bn, int splits, int stages, int warps)
+{
+	enum { N = 256, K = 1024, BM = 16, BK = 128 };
+	if (!case_begin(s, "../bench/workloads.tl", "few rows %d bits m=%d bn=%d splits=%d stages=%d warps=%d", bits, m,
+			bn, splits, stages, warps))
+		return;
+	int per = bits == 8 ? 1 : 8;
+	struct array *x = in(s, "x", TL_F16, (size_t)(m * K)),
+		     *w = in(s, "w", bits == 8 ? TL_I8 : TL_I32, (size_t)(K / per * N)),
+		     *scale = in(s, "scale", bits == 8 ? TL_F32 : TL_F16, (size_t)(bits == 8 ? N : K / BK * N)),
+		     *o = out(s, "out", TL_F16, (size_t)(m * N)),
+		     *part = out(s, "part", TL_F32, (size_t)(splits * BM * N)),
+		     *count = inout(s, "count", TL_I32, (size_t)(N / bn));
+	fill_few(x, 2), fill_few(scale, 3), fill(count, 0, 0);
+	if (bits == 8)
+		fill(w, -8, 7);
+	for (int i = 0; i < N / bn; i++)
+		want(count, (size_t)i, 0);
+	for (int i = 0; i < m; i++)
+		for (int j = 0; j < N; j++) {
+			double sum = 0, share = 0;
+			for (int k = 0; k < K; k++) {
+				int64_t v = value_int(w, (size_t)(k / per * N + j));
+				double f = bits == 8 ? (double)v
+						     : (double)((v >> (k % 8 * 4) & 15) - 8) *
+							       value(scale, (size_t)(k / BK * N + j));
+				share += value(x, (size_t)(i * K + k)) * f;
+				if ((k + 1) % (K / splits))
+					continue;
+				int at = ((j / bn * splits + k / (K / splits)) * BM + i) * bn + j % bn;
+				if (splits > 1)
+					want(part, (size_t)at, share);
+				sum += share, share = 0;
+			}
+			want(o, (size_t)(i * N + j), bits == 8 ? sum * value(scale, (size_t)j) : sum);
+		}
+	LAUNCH(s, "few_rows_kernel",
+	       CONFIG(.grid = {(uint32_t)(N / bn), (uint32_t)splits}, .num_warps = warps, .num_stages = stages), ptr(x),
+	       ptr(w), ptr(scale), ptr(o), ptr(part), ptr(count), tl_int(m), tl_int(N), tl_int(K), tl_int(BM),
+	       tl_int(bn), tl_int(BK), tl_int(bits), tl_int(splits));
+	case_end(s);
+}
+
 /* The table ends where the loop does: what is loaded ahead of it must not go further. */
 static void paged(struct suite *s, tl_dtype t, int length, int d, int page, int stages, int warps)
 {
@@ -208,6 +253,8 @@ void theme_weights(struct suite *s)
 			both_ways(s, types[c % 2], rows[(i + stages) % 4], i % 4 * 2, 64 << c / 2 % 2, 32 << i / 3 % 2,
 				  i < 6, stages, 4 << i / 2 % 2);
 		}
+	for (int i = 0; i < 8; i++)
+		few_rows(s, i % 2 ? 4 : 8, i % 3 ? 16 : 1, 32 << i % 3, 1 << i / 2, 2 + i % 3, 4);
 	for (int i = 0; i < 8; i++)
 		recurrence(s, i * 3, 32 << i % 3, 8 << i / 3, 1 << i / 2);
 }
