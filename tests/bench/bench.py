@@ -1,11 +1,12 @@
 """Our kernels beside Triton's and PyTorch's: the same kernel text, the same tensors, the same stream, one process.
 
-    python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] [--group bandwidth|dots|attention|workloads] [--json PATH] [--all]
+    python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] [--group bandwidth|dots|attention|workloads] [--json PATH] [--all] [--jobs N]
 
 Prints a Markdown table of times with a cold L2 cache; see harness.py. A row runs if its name contains one of the filters,
 in which * and ? stand for any text and any character, or begins with what follows ^. Needs a GPU, torch and triton; BUILD
 holds libtl.so. The columns "best" name the fastest of the configurations listed with each kernel; --all prints the others
-too. `copy` is a copy by PyTorch of as many bytes as the kernel must move; `tutorial` is another kernel in Triton for the
+too; --jobs compiles for Triton by N processes before, so that its column "compile ms" is the time of finding that.
+`copy` is a copy by PyTorch of as many bytes as the kernel must move; `tutorial` is another kernel in Triton for the
 same task, written as its tutorials do (fused_attention.py); `anchors` are others for the same task, each with its time and
 that divided by ours; `roof` is the copy, or the operations at cuBLAS's rate for 8192³ where that takes longer.
 
@@ -18,23 +19,33 @@ import argparse
 
 import torch
 
+import ahead
 import attention
 import bandwidth
 import dots
 import workloads
 from harness import Bench
 
-parser = argparse.ArgumentParser()
-parser.add_argument("build")
-parser.add_argument("filter", nargs="?", default="")
-parser.add_argument("--group")
-parser.add_argument("--json")
-parser.add_argument("--all", action="store_true")
-given = parser.parse_args()
-bench = Bench(given.build, given.filter, given.all)
-with torch.cuda.stream(torch.cuda.Stream()):  # libtl, given no stream, would take one of its own and wait for torch's
-    for group in (bandwidth, dots, attention, workloads):
-        if given.group in (None, group.__name__):
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("filter", nargs="?", default="")
+    parser.add_argument("--group")
+    parser.add_argument("--json")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--jobs", type=int)
+    given = parser.parse_args()
+    groups = [group for group in (bandwidth, dots, attention, workloads) if given.group in (None, group.__name__)]
+    if given.jobs:
+        ahead.compile_ahead(given.filter, groups, given.jobs)
+    bench = Bench(given.build, given.filter, given.all)
+    with torch.cuda.stream(torch.cuda.Stream()):  # libtl, given no stream, would take one of its own and wait for torch's
+        for group in groups:
             group.rows(bench)
-if given.json:
-    bench.save(given.json)
+    if given.json:
+        bench.save(given.json)
+
+
+if __name__ == "__main__":  # the processes that compile import this too
+    main()

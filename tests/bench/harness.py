@@ -73,7 +73,7 @@ class Kernel:
     """One kernel of a .tl file, compiled by both."""
 
     def __init__(self, bench, path, function):
-        self.tl, self.triton, self.ours = bench.tl, getattr(load_python(path), function), bench.tl.kernel(path, function)
+        self.tl, self.triton, self.ours = bench.tl, bench.triton(path, function), bench.tl.kernel(path, function)
 
     def launcher(self, who, grid, args):
         """What runs it with the constexprs, warps and stages of a configuration."""
@@ -110,12 +110,18 @@ COLUMNS = ("kernel", "tlc µs", "Triton µs", "tutorial µs", "torch µs", "copy
 class Bench:
     def __init__(self, build, wanted, all=False):
         self.all, self.saved, self.peaks = all, [], {}
-        self.wanted = [w[1:] + "*" if w[0] == "^" else f"*{w}*" for w in wanted.split(",") if w]
+        self.wanted = self.filters(wanted)
         torch.manual_seed(0)
         torch.zeros(1, device="cuda")
         self.tl = libtl.Context(libtl.load(build))
         self.device = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}"
         print(f"{self.device}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
+
+    def filters(self, wanted):
+        return [w[1:] + "*" if w[0] == "^" else f"*{w}*" for w in wanted.split(",") if w]
+
+    def triton(self, path, function):
+        return getattr(load_python(path), function)
 
     def wants(self, what):
         return not self.wanted or any(fnmatch.fnmatchcase(what, w) for w in self.wanted)

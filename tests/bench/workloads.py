@@ -243,22 +243,22 @@ def experts(b):
         if not b.wants(what):
             continue
         x, w, out = randn(tokens, k, dtype=BF16), randn(count, n, k, dtype=BF16) / 45, empty(tokens, n, dtype=BF16)
-        chosen = torch.randint(0, count, (tokens,), device="cuda")
+        chosen = torch.randint(0, count, (tokens,)).tolist()
+        theirs = [[t for t in range(tokens) if chosen[t] == e] for e in range(count)]
+        order = sum(theirs, [])
+        numbers = lambda found, dtype=torch.int32: torch.tensor(found, device="cuda", dtype=dtype)
 
         def sorted_tokens(bm):
-            lists, owners = [], []
-            for e in range(count):
-                t = (chosen == e).nonzero().flatten().int()
-                t = F.pad(t, (0, -len(t) % bm), value=tokens)
-                lists.append(t)
-                owners += [e] * (len(t) // bm)
-            return torch.cat(lists), torch.tensor(owners, device="cuda", dtype=torch.int32)
+            padded = [t + [tokens] * (-len(t) % bm) for t in theirs]
+            return numbers(sum(padded, [])), numbers([e for e, t in enumerate(padded) for _ in range(len(t) // bm)])
         prepared = {bm: sorted_tokens(bm) for bm in (16, 64, 128)}
         expected = torch.empty_like(out)
-        for e in range(count):
-            expected[chosen == e] = x[chosen == e] @ w[e].T
-        order = chosen.argsort(stable=True)
-        ends, in_order, back = chosen.bincount(minlength=count).cumsum(0).int(), x[order], order.argsort()
+        for e, t in enumerate(theirs):
+            t = numbers(t, torch.int64)
+            expected[t] = x[t] @ w[e].T
+        ends = numbers([len(sum(theirs[: e + 1], [])) for e in range(count)])
+        in_order = x[numbers(order, torch.int64)]
+        back = numbers(sorted(range(tokens), key=order.__getitem__), torch.int64)
         b.row(what, kernel(b, "experts"), lambda bm, bn, bk: (len(prepared[bm][1]), n // bn, 1),
               lambda bm, *c: [x, w, out, *prepared[bm], tokens, n, k, bm, *c], out, expected,
               [((16, bn, 128), 4, st) for bn in (32, 64, 128) for st in (3, 4)] if tokens <= 128 else
