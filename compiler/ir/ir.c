@@ -133,6 +133,14 @@ i64 perm_pack(const int *perm, int n)
 	return p;
 }
 
+i64 dims_pack(const int *dims, int n)
+{
+	i64 p = 0;
+	for (int i = 0; i < n; i++)
+		p |= (i64)dims[i] << (16 * i);
+	return p;
+}
+
 /* --- making -------------------------------------------------------------------------------------------------- */
 
 struct kernel *kernel_new(struct ir_context *c, const char *name)

@@ -181,7 +181,10 @@ enum {
 	ATTR_CACHE = 0, ATTR_EVICT = 1, ATTR_VOLATILE = 2, /* LOAD, STORE */
 	ATTR_RMW = 0, ATTR_RMW_SEM = 1, ATTR_RMW_SCOPE = 2, ATTR_CAS_SEM = 0, ATTR_CAS_SCOPE = 1,
 	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
-	ATTR_ASYNC = 2,                                    /* WARP_GROUP_DOT: a later wait completes it */
+	/* of placed ones: the instruction's m, n and k (0: multiply-adds), the warps along each dimension: place/mma.h */
+	ATTR_INSTR = 2, ATTR_WARPS = 3,
+	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers; a later wait completes it */
+	ATTR_EXCHANGED = 4, ATTR_FETCHED = 5, ATTR_ASYNC = 6,
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
 	ATTR_WARP = 0,                                     /* BARRIER: of the lanes of a warp only */
@@ -195,7 +198,7 @@ enum {
 	ATTR_ALONG = 0, ATTR_STRIDE = 1,
 	/* FOR: in launches within the kernel's limits the index behind the last one fits the type */
 	ATTR_NO_WRAP = 5,
-	IR_MAX_ATTRS = 6,
+	IR_MAX_ATTRS = 7,
 };
 
 /* The user's promises about a value (tl.multiple_of and the like), per dimension; 0 = none. Copies of an operation
@@ -371,6 +374,10 @@ static inline struct op *def_if(const struct value *v, enum opcode code)
 /* Permutations are packed 4 bits an entry. */
 static inline int perm_get(i64 perm, int i) { return (int)(perm >> (4 * i) & 15); }
 i64 perm_pack(const int *perm, int n);
+/* Lists of up to MAX_DIMS numbers below 2^15, packed 16 bits an entry; 0: none. */
+enum { MAX_DIMS = 4 };
+static inline int dims_get(i64 dims, int i) { return (int)(dims >> (16 * i) & 0xFFFF); }
+i64 dims_pack(const int *dims, int n);
 
 /* --- building ------------------------------------------------------------------------------------------------ */
 

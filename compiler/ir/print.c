@@ -216,7 +216,7 @@ static bool attr_is_default(const struct op *o, u32 slot, const struct attr_spec
 		return !o->attr[slot] && o->code != IR_SCAN && !op_is_asm(o);
 	if (attr_kind_is(spec, "str"))
 		return !o->text;
-	if (o->code == IR_FOR)
+	if (o->code == IR_FOR || !memcmp(spec->name, "tlc.", 4))
 		return !o->attr[slot];
 	return attr_kind_is(spec, "unit") && !o->attr[slot];
 }
@@ -239,6 +239,11 @@ static void print_attr_value(struct printer *p, const struct op *o, u32 slot, co
 		sb_puts(p->out, "array<i32: ");
 		for (int i = 0; i < o->results[0].type->rank; i++)
 			sb_printf(p->out, i ? ", %d" : "%d", perm_get(v, i));
+		sb_puts(p->out, ">");
+	} else if (attr_kind_is(spec, "dims")) {
+		sb_puts(p->out, "array<i32: ");
+		for (int i = 0; i < MAX_DIMS && dims_get(v, i); i++)
+			sb_printf(p->out, i ? ", %d" : "%d", dims_get(v, i));
 		sb_puts(p->out, ">");
 	} else {
 		sb_printf(p->out, "%lld", (long long)v);
@@ -518,7 +523,7 @@ static void print_dot(struct printer *p, const struct op *o)
 	print_values(p, o, 0);
 	sb_puts(p->out, precision[o->attr[ATTR_PRECISION]]);
 	sb_puts(p->out, " ");
-	print_dict(p, o, o->attr[ATTR_IMPRECISE] ? 1u << ATTR_PRECISION : ~0u);
+	print_dict(p, o, 1u << ATTR_PRECISION | (u32)!o->attr[ATTR_IMPRECISE] << ATTR_IMPRECISE);
 	space(p);
 	sb_puts(p->out, ": ");
 	print_type(p, operand(o, 0)->type);

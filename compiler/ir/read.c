@@ -341,19 +341,32 @@ i64 read_enum(struct reader *r, const char *const *values)
 	return 0;
 }
 
-static i64 read_perm(struct reader *r)
+/* array<i32: 1, 0> of up to `most` numbers of a range. */
+static int read_list(struct reader *r, int most, int low, int high, const char *what, int *out)
 {
-	int perm[MAX_RANK], n = 0;
+	int n = 0;
 	rd_expect(r, "array<i32:");
 	do {
 		i64 v = read_int(r);
-		if (n == MAX_RANK || v < 0 || v >= MAX_RANK)
-			rd_fail(r, "not a permutation");
+		if (n == most || v < low || v > high)
+			rd_fail(r, what);
 		else
-			perm[n++] = (int)v;
+			out[n++] = (int)v;
 	} while (!r->failed && rd_accept(r, ","));
 	rd_expect(r, ">");
+	return n;
+}
+
+static i64 read_perm(struct reader *r)
+{
+	int perm[MAX_RANK], n = read_list(r, MAX_RANK, 0, MAX_RANK - 1, "not a permutation", perm);
 	return perm_pack(perm, n);
+}
+
+static i64 read_dims(struct reader *r)
+{
+	int dims[MAX_DIMS], n = read_list(r, MAX_DIMS, 1, INT16_MAX, "these are up to four positive numbers", dims);
+	return dims_pack(dims, n);
 }
 
 void read_attr_value(struct reader *r, enum opcode code, int slot, struct attrs *out)
@@ -369,6 +382,8 @@ void read_attr_value(struct reader *r, enum opcode code, int slot, struct attrs 
 		out->slot[slot] = (i64)(uintptr_t)read_string(r);
 	else if (!strncmp(spec.kind, "perm", 4))
 		out->slot[slot] = read_perm(r);
+	else if (!strncmp(spec.kind, "dims", 4))
+		out->slot[slot] = read_dims(r);
 	else if (!strncmp(spec.kind, "bool", 4))
 		out->slot[slot] = (i64)read_scalar_bits(r, DT_I1);
 	else

@@ -56,8 +56,8 @@ struct fragments fragments_of(struct lower *l, const struct value *v, int operan
 	struct fragments f = {.l = l,
 			      .v = v,
 			      .lay = v->type->layout,
-			      .tf32 = m->tf32,
-			      .widened = mma_is_widened(l->s->target, m),
+			      .tf32 = m->operands == TO_TF32,
+			      .widened = m->operands == TO_F16,
 			      .k_half = -1};
 	int rank = v->type->rank, bits = type_bits(llvm_type(l, v->type));
 	f.k_dim = operand_index == 0 ? rank - 1 : rank - 2;
@@ -169,7 +169,7 @@ static void lower_mma(struct lower *l, const struct op *o, const struct mma *m)
 {
 	const struct value *v = result(o), *acc = operand(o, 2);
 	const struct layout *lay = v->type->layout;
-	const struct ptx_mma *p = ptx_mma(mma_is_widened(l->s->target, m) ? "mma_f16_f32" : m->name);
+	const struct ptx_mma *p = ptx_mma(m->name);
 	struct fragments fa = fragments_of(l, operand(o, 0), 0, m), fb = fragments_of(l, operand(o, 1), 1, m);
 	u32 nrows, ncols, nk, nbatch = 1, one = 0, n = num_elems(v);
 	const u32 *rows = offsets_along(l, lay, lay->rank - 2, m->m, &nrows);
@@ -334,7 +334,7 @@ static void lower_fma(struct lower *l, const struct op *o)
 
 void lower_dot(struct lower *l, const struct op *o)
 {
-	const struct mma *m = mma_of_dot(l->s->target, o);
+	const struct mma *m = mma_of_dot(o);
 	if (m)
 		lower_mma(l, o, m);
 	else

@@ -22,7 +22,7 @@ struct gemm {
 	struct lower *l;
 	const struct wgmma *w;
 	const struct layout *acc;
-	struct wgmma_split split;
+	int row_dim, n;         /* of the result, along which the instruction's rows run; columns of an instruction */
 	u32 words, count;       /* accumulator registers of an instruction; instructions for a step of k */
 	struct matrix a, b;     /* a.mem NULL: in registers */
 	struct fragments regs;  /* of A then */
@@ -133,7 +133,7 @@ static void print_descriptor(struct gemm *g, const struct matrix *m, const char 
 static struct layout fragment_layout(const struct gemm *g, const struct type *t, int mn_dim)
 {
 	struct layout f = layout_empty(2, t->shape);
-	int k = layout_dim_shift(&f, 1 - mn_dim), mn = layout_dim_shift(&f, mn_dim), row = g->split.row_dim;
+	int k = layout_dim_shift(&f, 1 - mn_dim), mn = layout_dim_shift(&f, mn_dim), row = g->row_dim;
 	for (int i = 0; i < LANE_BITS; i++)
 		f.basis[LL_LANE][f.bits[LL_LANE]++] =
 			i < 2 ? 1u << (k + i) : coordinate_of(g->acc, row, g->acc->basis[LL_LANE][i]) << mn;
@@ -154,7 +154,7 @@ static struct layout fragment_layout(const struct gemm *g, const struct type *t,
 static struct fetched *fetch(struct gemm *g, const struct value *v, u32 steps)
 {
 	struct fetched *f = arena_new(&g->l->scratch, struct fetched);
-	struct layout lay = fragment_layout(g, v->type, g->split.row_dim);
+	struct layout lay = fragment_layout(g, v->type, g->row_dim);
 	f->at = map_layout(g->l, &lay, v->type->layout, elem(g->l, v, 0), (u32)dtype_bytes(type_dtype(v->type)));
 	f->regs = (1u << lay.bits[LL_REG]) / steps;
 	f->ring = MIN(MIN(FETCHED_STEPS, MAX(FETCHED_REGISTERS / f->regs, 2)), steps);
@@ -210,9 +210,9 @@ static void print_fetch(struct gemm *g, u32 step)
 /* A of the instruction that computes row block i. */
 static void print_fetched(struct gemm *g, u32 i, u32 step)
 {
-	u32 names[FRAGMENT], block = 0, bit = 0, first = (u32)ilog2((u64)g->split.n / 2);
+	u32 names[FRAGMENT], block = 0, bit = 0, first = (u32)ilog2((u64)g->n / 2);
 	for (u32 k = 0; i >> k; k++) {
-		bool down = coordinate_of(g->acc, g->split.row_dim, g->acc->basis[LL_REG][first + k]);
+		bool down = coordinate_of(g->acc, g->row_dim, g->acc->basis[LL_REG][first + k]);
 		block |= (i >> k & down) << bit;
 		bit += down;
 	}
@@ -224,8 +224,8 @@ static void print_fetched(struct gemm *g, u32 i, u32 step)
 /* D += A·B of instruction i at step k; `add`: the predicate that is false where D is not read. */
 static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 {
-	u32 pos = layout_apply(g->acc, i * (u32)g->split.n / 2, 0, 0), a = 0;
-	u32 row = coordinate_of(g->acc, g->split.row_dim, pos), col = coordinate_of(g->acc, 1 - g->split.row_dim, pos);
+	u32 pos = layout_apply(g->acc, i * (u32)g->n / 2, 0, 0), a = 0;
+	u32 row = coordinate_of(g->acc, g->row_dim, pos), col = coordinate_of(g->acc, 1 - g->row_dim, pos);
 	print_descriptor(g, &g->b, "db", col, k);
 	if (g->a.mem) {
 		print_descriptor(g, &g->a, "da", row, k);
@@ -235,7 +235,7 @@ static void print_product(struct gemm *g, u32 i, u32 k, const char *add)
 		for (u32 w = 0; w < 4; w++)
 			a = add_input(g, "r", words[w]);
 	}
-	sb_printf(&g->text, "wgmma.mma_async.sync.aligned.m64n%dk%u.%s ", g->split.n, g->w->k, g->w->types);
+	sb_printf(&g->text, "wgmma.mma_async.sync.aligned.m64n%dk%u.%s ", g->n, g->w->k, g->w->types);
 	print_registers(g, g->pin ? g->pin->name : "$", i * g->words, g->words);
 	if (g->a.mem)
 		sb_puts(&g->text, "da, ");
@@ -373,30 +373,29 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	u64 bits;
 	bool zero = value_const_bits(acc, &bits) && !bits;
 	struct gemm g = {.l = l,
-			 .w = wgmma_of_dot(l->s, o),
+			 .w = wgmma_of_dot(o),
 			 .acc = v->type->layout,
+			 .row_dim = (int)o->attr[ATTR_EXCHANGED],
+			 .n = dims_get(o->attr[ATTR_INSTR], 1),
 			 .text.arena = &l->scratch,
 			 .constraints.arena = &l->scratch};
 	u32 nk = (u32)operand(o, 1)->type->shape[0] / g.w->k, total = num_accumulators(v);
-	g.split = wgmma_split_of(l->k->num_warps, v->type);
-	if (g.split.row_dim)
-		g.w = wgmma_exchanged(g.w);
-	const struct value *a = operand(o, (u32)g.split.row_dim), *b = operand(o, 1 - (u32)g.split.row_dim);
-	g.count = num_elems(v) / ((u32)g.split.n / 2);
+	const struct value *a = operand(o, (u32)g.row_dim), *b = operand(o, 1 - (u32)g.row_dim);
+	g.count = num_elems(v) / ((u32)g.n / 2);
 	g.words = total / g.count;
 	g.pin = pin_of(l, acc);
 	g.args = arena_array(&l->scratch, LLVMValueRef, 2 + (u32)4 * nk * g.count + total);
 	if (!g.pin)
 		name_results(&g, v);
-	if (wgmma_is_fetched(l->s, o)) {
+	if (o->attr[ATTR_FETCHED]) {
 		g.fetched = fetch(&g, a, nk);
 	} else if (a->type->kind == TY_MEMDESC) {
-		g.a = describe_operand(&g, a, g.split.row_dim);
+		g.a = describe_operand(&g, a, g.row_dim);
 	} else {
 		struct mma shape = {.m = 16, .k = g.w->k};
 		g.regs = fragments_of(l, a, 0, &shape);
 	}
-	g.b = describe_operand(&g, b, 1 - g.split.row_dim);
+	g.b = describe_operand(&g, b, 1 - g.row_dim);
 	sb_puts(&g.text,
 		"{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t");
 	if (g.fetched)

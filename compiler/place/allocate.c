@@ -79,7 +79,7 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 	case IR_ATOMIC_CAS: return shared_result_bytes(o);
 	case IR_LOAD: return o->attr[ATTR_VOLATILE] ? shared_result_bytes(o) : 0;
 	case IR_DOT:
-		if (mma_of_dot(s->target, o) || operand(o, 0)->type->kind == TY_MEMDESC)
+		if (o->attr[ATTR_INSTR] || operand(o, 0)->type->kind == TY_MEMDESC)
 			return 0;
 		/* multiply-adds.c will take so much */
 		return (i32)(type_numel(operand(o, 0)->type) * element_bytes(operand(o, 0)) +

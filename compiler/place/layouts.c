@@ -387,7 +387,7 @@ static bool few_rows(const struct op *dot)
  * are exchanged. What goes from dot to dot stays in rows of its own warps. */
 static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
-	const struct wgmma *w = wgmma_of_dot(p->s, dot);
+	const struct wgmma *w = wgmma_for_dot(p->s, dot);
 	const struct type *t = result(dot)->type;
 	struct wgmma_split other;
 	if (!w)
@@ -449,7 +449,7 @@ static void place_dots(struct placer *p)
 		const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 		struct dot_plan *plan = arena_new(&p->scratch, struct dot_plan);
 		bool chained = map_get(&all.chained, o->block), warpgroups = choose_wgmma(p, o, chained, plan);
-		plan->mma = warpgroups ? NULL : mma_of_dot(p->s->target, o);
+		plan->mma = warpgroups ? NULL : mma_for_dot(p->s->target, o);
 		if (warpgroups) {
 			plan->acc = wgmma_accumulator(p->pool, t, &plan->split, plan->fetched);
 		} else if (plan->mma) {

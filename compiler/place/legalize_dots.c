@@ -130,7 +130,7 @@ static void legalize(struct op *o, void *arg)
 		split_dot(s, &l->split, o, how);
 		return;
 	}
-	if (dtype_is_fp8(a) && !mma_of_dot(s->target, o)) {
+	if (dtype_is_fp8(a) && !mma_for_dot(s->target, o)) {
 		struct builder at = builder_before(s->ctx, o);
 		op_set_operand(o, 0, widen(&at, operand(o, 0)));
 		op_set_operand(o, 1, widen(&at, operand(o, 1)));
@@ -138,7 +138,7 @@ static void legalize(struct op *o, void *arg)
 			diag(s->diags, R_DOT_WIDENED, o->loc, dtype_name(a), dtype_name(b),
 			     dtype_name(type_dtype(result(o)->type)), s->target->sm);
 	}
-	if (s->remarks && !mma_of_dot(s->target, o)) {
+	if (s->remarks && !mma_for_dot(s->target, o)) {
 		diag(s->diags, R_DOT_FMA, o->loc, dtype_name(type_dtype(operand(o, 0)->type)),
 		     dtype_name(type_dtype(result(o)->type)), s->target->sm);
 		if (a == DT_F32)

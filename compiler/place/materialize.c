@@ -264,6 +264,7 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1, plan->fetched && row_dim == 0));
 	op_set_operand(o, 1, request_memory(p, b, plan->wgmma, 0, plan->fetched && row_dim == 1));
 	o->code = IR_WARP_GROUP_DOT;
+	wgmma_set(o, plan->wgmma, &plan->split, plan->fetched);
 }
 
 /* Multiply-adds read their operands from shared memory (multiply_adds.c). A load asks for the layout they do it in, as
@@ -285,6 +286,8 @@ static void place_dot(struct placer *p, struct op *o)
 	} else {
 		request_operand(p, o, 0, plan->mma ? plan->a : fma_operand(p, o, 0, plan));
 		request_operand(p, o, 1, plan->mma ? plan->b : fma_operand(p, o, 1, plan));
+		o->attr[ATTR_INSTR] = plan->mma ? mma_shape(plan->mma) : 0;
+		o->attr[ATTR_WARPS] = plan->mma ? dims_pack(plan->warps, result(o)->type->rank) : 0;
 	}
 	request_operand(p, o, 2, plan->acc);
 	set_layout(p, result(o), plan->acc);

@@ -2,42 +2,64 @@
 
 /* Best first: the first row that fits is taken. */
 static const struct mma table[] = {
-	{"mma_f16_f32", DT_F16, DT_F16, DT_F32, false, 16, 8, 16, MMA_AMPERE},
-	{"mma_f16_f16", DT_F16, DT_F16, DT_F16, false, 16, 8, 16, MMA_AMPERE},
-	{"mma_f16_f32_k8", DT_F16, DT_F16, DT_F32, false, 16, 8, 8, MMA_TURING},
-	{"mma_f16_f16_k8", DT_F16, DT_F16, DT_F16, false, 16, 8, 8, MMA_TURING},
-	{"mma_bf16_f32", DT_BF16, DT_BF16, DT_F32, false, 16, 8, 16, MMA_AMPERE},
-	{"mma_tf32_f32", DT_F32, DT_F32, DT_F32, true, 16, 8, 8, MMA_AMPERE},
-	{"mma_s8_s32", DT_I8, DT_I8, DT_I32, false, 16, 8, 32, MMA_AMPERE},
-	{"mma_s8_s32_m8", DT_I8, DT_I8, DT_I32, false, 8, 8, 16, MMA_TURING},
-	{"mma_e4m3_e4m3", DT_E4M3, DT_E4M3, DT_F32, false, 16, 8, 32, MMA_ADA},
-	{"mma_e4m3_e5m2", DT_E4M3, DT_E5M2, DT_F32, false, 16, 8, 32, MMA_ADA},
-	{"mma_e5m2_e4m3", DT_E5M2, DT_E4M3, DT_F32, false, 16, 8, 32, MMA_ADA},
-	{"mma_e5m2_e5m2", DT_E5M2, DT_E5M2, DT_F32, false, 16, 8, 32, MMA_ADA},
-	{"mma_f64_f64", DT_F64, DT_F64, DT_F64, false, 8, 8, 4, MMA_AMPERE},
+	{"mma_f16_f32", DT_F16, DT_F16, DT_F32, AS_IT_IS, 16, 8, 16, MMA_AMPERE},
+	{"mma_f16_f16", DT_F16, DT_F16, DT_F16, AS_IT_IS, 16, 8, 16, MMA_AMPERE},
+	{"mma_f16_f32_k8", DT_F16, DT_F16, DT_F32, AS_IT_IS, 16, 8, 8, MMA_TURING},
+	{"mma_f16_f16_k8", DT_F16, DT_F16, DT_F16, AS_IT_IS, 16, 8, 8, MMA_TURING},
+	{"mma_bf16_f32", DT_BF16, DT_BF16, DT_F32, AS_IT_IS, 16, 8, 16, MMA_AMPERE},
+	{"mma_tf32_f32", DT_F32, DT_F32, DT_F32, TO_TF32, 16, 8, 8, MMA_AMPERE},
+	{"mma_s8_s32", DT_I8, DT_I8, DT_I32, AS_IT_IS, 16, 8, 32, MMA_AMPERE},
+	{"mma_s8_s32_m8", DT_I8, DT_I8, DT_I32, AS_IT_IS, 8, 8, 16, MMA_TURING},
+	{"mma_e4m3_e4m3", DT_E4M3, DT_E4M3, DT_F32, AS_IT_IS, 16, 8, 32, MMA_ADA},
+	{"mma_e4m3_e5m2", DT_E4M3, DT_E5M2, DT_F32, AS_IT_IS, 16, 8, 32, MMA_ADA},
+	{"mma_e5m2_e4m3", DT_E5M2, DT_E4M3, DT_F32, AS_IT_IS, 16, 8, 32, MMA_ADA},
+	{"mma_e5m2_e5m2", DT_E5M2, DT_E5M2, DT_F32, AS_IT_IS, 16, 8, 32, MMA_ADA},
+	{"mma_f16_f32", DT_E4M3, DT_E4M3, DT_F32, TO_F16, 16, 8, 32, MMA_ADA},
+	{"mma_f16_f32", DT_E4M3, DT_E5M2, DT_F32, TO_F16, 16, 8, 32, MMA_ADA},
+	{"mma_f16_f32", DT_E5M2, DT_E4M3, DT_F32, TO_F16, 16, 8, 32, MMA_ADA},
+	{"mma_f16_f32", DT_E5M2, DT_E5M2, DT_F32, TO_F16, 16, 8, 32, MMA_ADA},
+	{"mma_f64_f64", DT_F64, DT_F64, DT_F64, AS_IT_IS, 8, 8, 4, MMA_AMPERE},
 };
+
+static bool has_types(const struct mma *m, enum dtype a, enum dtype b, enum dtype acc)
+{
+	return m->a == a && m->b == b && m->acc == acc;
+}
+
+bool mma_is_there(const struct description *d, const struct mma *m, enum dot_precision precision)
+{
+	return d->mma >= m->since && (m->operands != TO_TF32 || precision == PRECISION_TF32) &&
+	       (!dtype_is_fp8(m->a) || d->widens_fp8_mma == (m->operands == TO_F16));
+}
 
 const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc,
 			     enum dot_precision precision)
 {
-	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
-		const struct mma *m = &table[i];
-		if (m->a == a && m->b == b && m->acc == acc && d->mma >= m->since &&
-		    (!m->tf32 || precision == PRECISION_TF32))
-			return m;
-	}
+	for (u32 i = 0; i < ARRAY_LEN(table); i++)
+		if (has_types(&table[i], a, b, acc) && mma_is_there(d, &table[i], precision))
+			return &table[i];
 	return NULL;
 }
 
-bool mma_is_widened(const struct description *d, const struct mma *m)
-{
-	return d->widens_fp8_mma && dtype_is_fp8(m->a);
-}
-
-const struct mma *mma_of_dot(const struct description *d, const struct op *dot)
+const struct mma *mma_for_dot(const struct description *d, const struct op *dot)
 {
 	return mma_select(d, type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type),
 			  type_dtype(result(dot)->type), (enum dot_precision)dot->attr[ATTR_PRECISION]);
+}
+
+i64 mma_shape(const struct mma *m)
+{
+	return dims_pack((int[]){m->m, m->n, m->operands == TO_F16 ? m->k / 2 : m->k}, 3);
+}
+
+const struct mma *mma_of_dot(const struct op *dot)
+{
+	for (u32 i = 0; i < ARRAY_LEN(table) && dot->attr[ATTR_INSTR]; i++)
+		if (mma_shape(&table[i]) == dot->attr[ATTR_INSTR] &&
+		    has_types(&table[i], type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type),
+			      type_dtype(result(dot)->type)))
+			return &table[i];
+	return NULL;
 }
 
 /* --- wgmma --------------------------------------------------------------------------------------------------- */
@@ -54,27 +76,30 @@ static const struct wgmma wgmma_table[] = {
 	{DT_E5M2, DT_E5M2, DT_F32, "f32.e5m2.e5m2", 32, false},
 };
 
-const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *dot)
+static const struct wgmma *wgmma_of_types(enum dtype a, enum dtype b, enum dtype acc)
 {
-	const struct type *t = result(dot)->type, *a = operand(dot, 0)->type, *b = operand(dot, 1)->type;
-	/* rows of shared memory have at least 32 bytes */
-	if (!s->target->has_wgmma || s->num_warps % 4 || t->rank != 2 || a->shape[1] * dtype_bits(type_dtype(a)) < 256)
-		return NULL;
-	for (u32 i = 0; i < ARRAY_LEN(wgmma_table); i++) {
-		const struct wgmma *w = &wgmma_table[i];
-		bool tf32 = w->a != DT_F32 || dot->attr[ATTR_PRECISION] == PRECISION_TF32;
-		if (w->a == type_dtype(a) && w->b == type_dtype(b) && w->acc == type_dtype(t) && tf32)
-			return w;
-	}
+	for (u32 i = 0; i < ARRAY_LEN(wgmma_table); i++)
+		if (wgmma_table[i].a == a && wgmma_table[i].b == b && wgmma_table[i].acc == acc)
+			return &wgmma_table[i];
 	return NULL;
 }
 
-const struct wgmma *wgmma_exchanged(const struct wgmma *w)
+const struct wgmma *wgmma_for_dot(const struct pass_state *s, const struct op *dot)
 {
-	for (u32 i = 0; i < ARRAY_LEN(wgmma_table); i++)
-		if (wgmma_table[i].a == w->b && wgmma_table[i].b == w->a && wgmma_table[i].acc == w->acc)
-			return &wgmma_table[i];
-	tl_unreachable("a pair of types that wgmma takes in one order only");
+	const struct type *t = result(dot)->type, *a = operand(dot, 0)->type, *b = operand(dot, 1)->type;
+	const struct wgmma *w = wgmma_of_types(type_dtype(a), type_dtype(b), type_dtype(t));
+	/* rows of shared memory have at least 32 bytes */
+	bool yes = w && s->target->has_wgmma && s->num_warps % 4 == 0 && t->rank == 2 &&
+		   a->shape[1] * dtype_bits(w->a) >= 256 &&
+		   (w->a != DT_F32 || dot->attr[ATTR_PRECISION] == PRECISION_TF32);
+	return yes ? w : NULL;
+}
+
+const struct wgmma *wgmma_of_dot(const struct op *dot)
+{
+	u32 first = dot->attr[ATTR_EXCHANGED];
+	return wgmma_of_types(type_dtype(operand(dot, first)->type), type_dtype(operand(dot, 1 - first)->type),
+			      type_dtype(result(dot)->type));
 }
 
 bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_split *out)
@@ -117,23 +142,15 @@ const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type 
 	return s->row_dim ? layout_trans(p, l, (int[]){1, 0}) : l;
 }
 
-struct wgmma_split wgmma_split_of(int num_warps, const struct type *t)
+void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, bool fetched)
 {
-	struct wgmma_split s;
-	bool columns_first = t->layout->basis[LL_LANE][0] & layout_dim_mask(t->layout, 1);
-	tl_assert(wgmma_split(num_warps, t, columns_first ? 0 : 1, &s));
-	return s;
+	dot->attr[ATTR_INSTR] = dims_pack((int[]){64, s->n, w->k}, 3);
+	dot->attr[ATTR_WARPS] = dims_pack(s->warps, 2);
+	dot->attr[ATTR_EXCHANGED] = s->row_dim;
+	dot->attr[ATTR_FETCHED] = fetched;
 }
 
-bool wgmma_is_fetched(const struct pass_state *s, const struct op *dot)
+int wgmma_groups(const struct op *dot)
 {
-	int i = wgmma_split_of(s->num_warps, result(dot)->type).row_dim;
-	const struct type *a = operand(dot, (u32)i)->type;
-	return a->kind == TY_MEMDESC && !wgmma_of_dot(s, dot)->any_major &&
-	       a->layout->basis[LL_OFFSET][0] & layout_dim_mask(a->layout, i);
-}
-
-int wgmma_groups(const struct pass_state *s, const struct op *dot)
-{
-	return wgmma_is_fetched(s, dot) ? operand(dot, 1)->type->shape[0] / wgmma_of_dot(s, dot)->k : 1;
+	return dot->attr[ATTR_FETCHED] ? operand(dot, 1)->type->shape[0] / dims_get(dot->attr[ATTR_INSTR], 2) : 1;
 }

@@ -5,12 +5,18 @@
 #include "layout/layout.h"
 #include "opt/pass.h"
 
+/* What becomes of operands in the registers: fp32 is rounded to tf32; fp8 is widened. Hopper has no mma.sync of fp8.
+ * ptxas makes two of fp16 from it, and ptxas 13.0 takes the lower half of a register for both if that is the same in
+ * all lanes. So its fragments are widened, each half the fragments of an m16n8k16, the order of k being of no
+ * account. */
+enum mma_operands { AS_IT_IS, TO_TF32, TO_F16 };
+
 /* One form of mma.sync (PTX ISA, "mma"). Fragment layouts follow from m, the element width and k alone; see
  * layout.h. */
 struct mma {
 	const char *name;            /* of the entry in the table of inline PTX */
 	enum dtype a, b, acc;
-	bool tf32;                   /* fp32 operands rounded to tf32 */
+	enum mma_operands operands;
 	u8 m, n, k;
 	enum mma_generation since;
 };
@@ -18,11 +24,11 @@ struct mma {
 /* The instruction for a dot of these types on this target; NULL: it is done with fused multiply-adds. */
 const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc,
 			     enum dot_precision precision);
-const struct mma *mma_of_dot(const struct description *d, const struct op *dot);
-/* Hopper has no mma.sync of fp8. ptxas makes two of fp16 from it, and ptxas 13.0 takes the lower half of a register for
- * both if that is the same in all lanes. So its fragments are widened, each half the fragments of an m16n8k16, the
- * order of k being of no account. */
-bool mma_is_widened(const struct description *d, const struct mma *m);
+const struct mma *mma_for_dot(const struct description *d, const struct op *dot);
+bool mma_is_there(const struct description *d, const struct mma *m, enum dot_precision precision);
+/* The instruction that a placed dot has (ATTR_INSTR); NULL: multiply-adds, or none of such a shape takes the types. */
+const struct mma *mma_of_dot(const struct op *dot);
+i64 mma_shape(const struct mma *m);
 
 /* One type of wgmma.mma_async (PTX ISA, "Asynchronous Warpgroup Level Matrix"): m is 64, k covers 256 bits. */
 struct wgmma {
@@ -32,10 +38,9 @@ struct wgmma {
 	bool any_major;              /* operands may be contiguous along M and N; else along K alone */
 };
 /* The instruction for a dot of these types on this target; NULL: mma.sync or multiply-adds. */
-const struct wgmma *wgmma_of_dot(const struct pass_state *s, const struct op *dot);
-
-/* The one for its operands exchanged. */
-const struct wgmma *wgmma_exchanged(const struct wgmma *w);
+const struct wgmma *wgmma_for_dot(const struct pass_state *s, const struct op *dot);
+/* The one that a WARP_GROUP_DOT has, whose A is the dot's B if the operands are exchanged. */
+const struct wgmma *wgmma_of_dot(const struct op *dot);
 
 /* How the warpgroups of a block share a result. The rows of the instruction run along its rows or, the operands being
  * exchanged since (A·B)ᵀ = Bᵀ·Aᵀ, along its columns. */
@@ -52,12 +57,10 @@ bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_
  * vectors and without bank conflicts. */
 const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s,
 				       bool fetched);
-/* Which of the splits a result has, by its layout. */
-struct wgmma_split wgmma_split_of(int num_warps, const struct type *t);
-/* Is operand A of this dot fetched from shared memory? */
-bool wgmma_is_fetched(const struct pass_state *s, const struct op *dot);
+/* Writes it down in the attributes of the operation. `fetched` as above. */
+void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, bool fetched);
 /* How many groups (wgmma.commit_group) the dot's products are. A's registers are free again when a group of a later
  * step of k has been waited for, so each step is a group of its own if A is fetched. */
-int wgmma_groups(const struct pass_state *s, const struct op *dot);
+int wgmma_groups(const struct op *dot);
 
 #endif

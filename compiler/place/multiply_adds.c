@@ -85,7 +85,7 @@ static struct value *in_memory(struct stored *all, struct op *dot, u32 i)
 static void visit(struct op *o, void *arg)
 {
 	struct stored *all = arg;
-	if (o->code == IR_DOT && !mma_of_dot(all->s->target, o))
+	if (o->code == IR_DOT && !o->attr[ATTR_INSTR])
 		for (u32 i = 0; i < 2; i++)
 			op_set_operand(o, i, in_memory(all, o, i));
 }

@@ -453,7 +453,7 @@ static void finish_earlier_dots(struct schedule *p, struct builder *b, i64 pendi
 {
 	if (p->late)
 		finish_late(p, b, pending);
-	else if (!p->async || !wgmma_is_fetched(p->s, p->dots.at[p->dots.len - 1])) /* that one waits for them itself */
+	else if (!p->async || !p->dots.at[p->dots.len - 1]->attr[ATTR_FETCHED]) /* that one waits for them itself */
 		wait_dots(b, pending);
 }
 

@@ -11,13 +11,13 @@
 
 /* What brings an operand into its layout in front of the loop, through shared memory, for dots alone; or NULL. That of
  * multiply-adds goes there anyway. */
-static struct op *brought(const struct pass_state *s, const struct op *loop, const struct value *v)
+static struct op *brought(const struct op *loop, const struct value *v)
 {
 	struct op *o = def_if(v, IR_CONVERT_LAYOUT);
 	bool yes = o && value_defined_outside(v, loop->blocks[0]) &&
 		   plan_conversion(operand(o, 0)->type->layout, v->type->layout).kind == CONVERT_SHARED;
 	for (const struct use *u = v->uses; u && yes; u = u->next)
-		yes = u->user->code == IR_DOT && u - u->user->operands < 2 && mma_of_dot(s->target, u->user);
+		yes = u->user->code == IR_DOT && u - u->user->operands < 2 && u->user->attr[ATTR_INSTR];
 	return yes ? o : NULL;
 }
 
@@ -52,10 +52,10 @@ static void visit(struct op *loop, void *arg)
 		held += registers_of(&loop->results[i]);
 	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
 		for (u32 i = 0; o->code == IR_DOT && i < 2; i++)
-			held += brought(s, loop, operand(o, i)) ? registers_of(operand(o, i)) : 0;
+			held += brought(loop, operand(o, i)) ? registers_of(operand(o, i)) : 0;
 	for (struct op *o = loop->blocks[0]->first; o; o = o->next)
 		for (u32 i = 0; o->code == IR_DOT && i < 2 && held > most_registers(s, s->num_warps); i++) {
-			struct op *convert = brought(s, loop, operand(o, i));
+			struct op *convert = brought(loop, operand(o, i));
 			if (convert) {
 				held -= registers_of(operand(o, i));
 				keep_in_memory(s, convert);

@@ -464,22 +464,22 @@ static void tell_dot(struct teller *t, const struct op *o)
 	const char *from = dtype_name(type_dtype(operand(o, 0)->type)), *to = dtype_name(type_dtype(result(o)->type)),
 		   *how;
 	if (o->code == IR_WARP_GROUP_DOT) {
-		struct wgmma_split split = wgmma_split_of(s->num_warps, result(o)->type);
-		const char *a = operand(o, (u32)split.row_dim)->type->kind != TY_MEMDESC ? "registers"
-				: wgmma_is_fetched(s, o)
+		i64 first = o->attr[ATTR_EXCHANGED], instr = o->attr[ATTR_INSTR];
+		const char *a = operand(o, (u32)first)->type->kind != TY_MEMDESC ? "registers"
+				: o->attr[ATTR_FETCHED]
 					? "shared memory through registers, since it is not contiguous along k"
 					: "shared memory";
-		how = arena_printf(&t->scratch, "wgmma m64n%dk%d, %s from %s%s", split.n, wgmma_of_dot(s, o)->k,
-				   split.row_dim ? "operands exchanged: B" : "A", a,
+		how = arena_printf(&t->scratch, "wgmma m64n%dk%d, %s from %s%s", dims_get(instr, 1), dims_get(instr, 2),
+				   first ? "operands exchanged: B" : "A", a,
 				   o->attr[ATTR_ASYNC] && result(o)->uses->user->code != IR_WARP_GROUP_WAIT
 					   ? "; waited for in the next iteration"
 					   : "");
 	} else {
-		const struct mma *m = mma_of_dot(s->target, o);
+		const struct mma *m = mma_of_dot(o);
 		if (!m)
 			return;
-		how = mma_is_widened(s->target, m) ? "mma.sync m16n8k16 of fp16, to which its fragments are widened"
-					       : arena_printf(&t->scratch, "mma.sync m%dn%dk%d", m->m, m->n, m->k);
+		how = m->operands == TO_F16 ? "mma.sync m16n8k16 of fp16, to which its fragments are widened"
+				 : arena_printf(&t->scratch, "mma.sync m%dn%dk%d", m->m, m->n, m->k);
 	}
 	diag(s->diags, R_DOT_BY, o->loc, from, to, how);
 }

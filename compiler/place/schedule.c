@@ -130,7 +130,7 @@ static i64 groups_before(const struct schedule *p, u32 at)
 	for (u32 i = 0; i < at; i++) {
 		const struct op *o = p->steps.at[i].op;
 		if (o && op_is_dot(o))
-			groups = stays_in_flight(p, o) ? groups + wgmma_groups(p->s, o) : 0;
+			groups = stays_in_flight(p, o) ? groups + wgmma_groups(o) : 0;
 	}
 	return MIN(groups, MAX_PENDING);
 }

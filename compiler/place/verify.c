@@ -61,32 +61,37 @@ static const char *check_rename(const struct op *o)
 
 /* --- dots ------------------------------------------------------------------------------------------------------ */
 
-static bool is_mma_split(const struct verifier *v, const struct op *o, const struct mma *m, const int *warps)
+/* The warps along each dimension of a dot: false if these are not all of them. */
+static bool get_warps(const struct verifier *v, const struct op *o, int *warps)
 {
-	const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
-	struct layout_pool *p = &v->s->ctx->layouts;
-	return t->layout == layout_mma(p, t->rank, t->shape, warps, m->m, 8) &&
-	       a->layout == layout_dot_operand(p, a->rank, a->shape, 0, warps, m->m, type_elem_bits(a)) &&
-	       b->layout == layout_dot_operand(p, b->rank, b->shape, 1, warps, m->m, type_elem_bits(b));
+	i64 n = 1;
+	int rank = result(o)->type->rank;
+	for (int d = 0; d < rank; d++) {
+		warps[d] = dims_get(o->attr[ATTR_WARPS], d);
+		n *= is_pow2(warps[d]) ? warps[d] : 0;
+	}
+	return n == v->s->num_warps && o->attr[ATTR_WARPS] == dims_pack(warps, rank);
 }
 
 static const char *check_mma(const struct verifier *v, const struct op *o)
 {
-	const struct mma *m = mma_of_dot(v->s->target, o);
-	int n = v->s->num_warps, rank = result(o)->type->rank;
-	if (!m) {
-		bool tiles = type_is_tensor(operand(o, 0)->type);
-		NEED(!v->in_memory || !tiles, "operands of multiply-adds are in shared memory");
+	const struct mma *m = mma_of_dot(o);
+	const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
+	struct layout_pool *p = &v->s->ctx->layouts;
+	int warps[MAX_RANK];
+	if (!o->attr[ATTR_INSTR]) {
+		NEED(!v->in_memory || !type_is_tensor(a), "operands of multiply-adds are in shared memory");
 		return NULL;
 	}
-	NEED(type_is_tensor(operand(o, 0)->type), "operands of the tensor cores' mma.sync are in registers");
-	for (int batch = 1; batch <= (rank == 3 ? n : 1); batch *= 2)
-		for (int rows = 1; rows * batch <= n; rows *= 2) {
-			int warps[] = {batch, rows, n / rows / batch};
-			if (is_mma_split(v, o, m, warps + 3 - rank))
-				return NULL;
-		}
-	return "its tiles have not the layouts of mma.sync's fragments";
+	NEED(m && mma_is_there(v->s->target, m, (enum dot_precision)o->attr[ATTR_PRECISION]),
+	     "the target's mma.sync of this shape takes no operands of these types");
+	NEED(type_is_tensor(a) && type_is_tensor(b), "operands of the tensor cores' mma.sync are in registers");
+	NEED(get_warps(v, o, warps), "its share of the warps is not all of them");
+	NEED(t->layout == layout_mma(p, t->rank, t->shape, warps, m->m, 8) &&
+		     a->layout == layout_dot_operand(p, a->rank, a->shape, 0, warps, m->m, type_elem_bits(a)) &&
+		     b->layout == layout_dot_operand(p, b->rank, b->shape, 1, warps, m->m, type_elem_bits(b)),
+	     "its tiles have not the layouts of mma.sync's fragments");
+	return NULL;
 }
 
 /* Is the buffer one that wgmma can describe, with rows along dimension d? */
@@ -117,23 +122,20 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 
 static const char *check_wgmma(const struct verifier *v, const struct op *o)
 {
-	const struct wgmma *w = wgmma_of_dot(v->s, o);
+	const struct wgmma *w = wgmma_for_dot(v->s, o);
 	const struct type *t = result(o)->type;
-	NEED(w, "the target's wgmma takes no operands of these types and sizes");
-	for (int row_dim = 0; row_dim < 2; row_dim++) {
-		struct wgmma_split split;
-		if (!wgmma_split(v->s->num_warps, t, row_dim, &split))
-			continue;
-		bool plain = t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, false);
-		const struct type *a = operand(o, (u32)row_dim)->type;
-		bool fetched = a->kind == TY_MEMDESC && !w->any_major && dtype_bytes(w->a) == 4 &&
-			       a->layout->basis[LL_OFFSET][0] & layout_dim_mask(a->layout, row_dim);
-		if (!(fetched ? t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, true) : plain))
-			continue;
-		const char *what = check_wgmma_operand(v, o, w, &split, fetched, 0);
-		return what ? what : check_wgmma_operand(v, o, w, &split, fetched, 1);
-	}
-	return "its result has not the layout of wgmma's accumulators";
+	struct wgmma_split split;
+	bool fetched = o->attr[ATTR_FETCHED];
+	struct op expected = *o;
+	NEED(w && (!fetched || dtype_bytes(w->a) == 4),
+	     "the target's wgmma takes no operands of these types and sizes");
+	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
+	wgmma_set(&expected, w, &split, fetched);
+	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction or share of the warps is not wgmma's");
+	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, fetched),
+	     "its result has not the layout of wgmma's accumulators");
+	const char *what = check_wgmma_operand(v, o, w, &split, fetched, 0);
+	return what ? what : check_wgmma_operand(v, o, w, &split, fetched, 1);
 }
 
 /* --- operations ------------------------------------------------------------------------------------------------ */

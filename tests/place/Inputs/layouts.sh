@@ -6,7 +6,13 @@ try() { # try TARGET LINE
 	echo "$1 $n: ${said:-ok}"
 }
 tlc=$1 text=$2 tmp=$(mktemp -d)
-dot='inputPrecision = 0 : i32, maxNumImpreciseAcc = 0 : i32'
+wgmma() { # wgmma N WARPS, and more attributes
+	echo "inputPrecision = 0 : i32, maxNumImpreciseAcc = 0 : i32, tlc.instr_shape = array<i32: 64, $1, 16>, tlc.warps = array<i32: $2>$3"
+}
+mma() { # mma M N K WARPS
+	echo "{tlc.instr_shape = array<i32: $1, $2, $3>, tlc.warps = array<i32: $4>}"
+}
+dot=$(wgmma 64 '4, 1')
 good='!ttg.memdesc<64x64xf16, #good, #smem, mutable>' plain='!ttg.memdesc<64x64xf16, #plain, #smem, mutable>'
 bytes='!ttg.memdesc<64x64xi8, #good, #smem, mutable>'
 acc='tensor<64x64xf32, #acc>' t16='tensor<64x64xf16, #t>' t32='tensor<64x64xf32, #t>' t64='tensor<64x64xf64, #t>'
@@ -20,13 +26,22 @@ try 90 "%o = \"tt.reduce\"(%c) <{axis = 1 : i32}> $sum ($t32) -> tensor<64xf32, 
 try 90 "%o = ttg.memdesc_trans %g {order = array<i32: 1, 0>} : $good -> !ttg.memdesc<64x64xf16, #plain, #smem, mutable>"
 try 90 "%o = ttg.memdesc_trans %g {order = array<i32: 1, 0>} : $good -> !ttg.memdesc<64x64xf16, #turn, #smem, mutable>"
 try 90 '%o = tt.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #twice>'
-try 80 "%o = tt.dot %y, %y, %c : $t16 * $t16 -> $t32"
-try 80 "%o = tt.dot %g, %g, %c : $good * $good -> $t32"
+try 80 "%o = tt.dot %y, %y, %c $(mma 16 8 16 '4, 1') : $t16 * $t16 -> $t32"
+try 80 "%o = tt.dot %g, %g, %c $(mma 16 8 16 '4, 1') : $good * $good -> $t32"
 try 75 "%o = tt.dot %d, %d, %d : $t64 * $t64 -> $t64"
 try 90 "%o = ttng.warp_group_dot %g, %g, %w {$dot} : $good * $good -> $acc"
 try 90 "%o = ttng.warp_group_dot %g, %n, %w {$dot} : $good * $plain -> $acc"
 try 90 "%o = ttng.warp_group_dot %y, %g, %w {$dot} : $t16 * $good -> $acc"
 try 90 "%o = ttng.warp_group_dot %g, %g, %c {$dot} : $good * $good -> $t32"
 try 90 "%o = ttng.warp_group_dot %i, %i, %w {$dot} : $bytes * $bytes -> $acc"
+try 80 "%o = tt.dot %y, %y, %c $(mma 16 8 4 '4, 1') : $t16 * $t16 -> $t32"
+try 75 "%o = tt.dot %y, %y, %c $(mma 16 8 16 '4, 1') : $t16 * $t16 -> $t32"
+try 80 "%o = tt.dot %y, %y, %c $(mma 16 8 16 '3, 1') : $t16 * $t16 -> $t32"
+try 80 "%o = tt.dot %y, %y, %c $(mma 16 8 16 '2, 1') : $t16 * $t16 -> $t32"
+try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 32 '4, 1')} : $good * $good -> $acc"
+try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '2, 2')} : $good * $good -> $acc"
+try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.exchanged')} : $good * $good -> $acc"
+try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.fetched')} : $good * $good -> $acc"
+try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 0 '4, 1')} : $good * $good -> $acc"
 try 90 '%o = arith.addi %r, %s : tensor<128xi32, #a>'
 rm -r "$tmp"
