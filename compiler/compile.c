@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "fit.h"
-#include "layout/convert.h"
 #include "lower/lower.h"
 #include "opt/axis.h"
 #include "opt/pass.h"
@@ -54,7 +53,6 @@ static const struct pass cuda_place_passes[] = {
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
 	{"remarks", "report how memory is accessed (on request)", pass_remarks, ANALYSIS_AXIS, 0},
 };
-enum { LAYOUTS = 2, MULTIPLY_ADDS = 6 }; /* of cuda_place_passes */
 /* One thread runs a program: passes that serve wide accesses of many threads, or overlap loads with other work, gain
  * nothing. */
 static const struct pass cpu_tile_passes[] = {
@@ -244,8 +242,8 @@ static bool run_passes(struct run *r, const struct pass *list, u32 n)
 			r->s.ranges = NULL, r->s.axis = NULL;
 #ifndef NDEBUG
 		kernel_verify(r->s.k, list[i].name, NULL);
-		if (list == cuda_place_passes && i >= LAYOUTS)
-			layouts_verify(&r->s, i >= MULTIPLY_ADDS, list[i].name, NULL);
+		if (list == cuda_place_passes)
+			placed_verify(&r->s, (int)i, list[i].name, NULL);
 #endif
 		crash_leave(&scope);
 		after_step(r, list[i].name, start);
@@ -444,16 +442,15 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	if (!k->target) {
 		k->num_warps = out->num_warps;
 		k->cuda.cluster = 1;
-		k->cuda.most_scratch = MOST_SCRATCH;
 	}
 	r->s.num_warps = k->num_warps;
 	out->cluster = k->cuda.cluster;
 	if (k->target) {
 		const struct pass_list *list = &pass_lists[o->target.kind];
 		int from = index_of(list->place, list->nplace, r->start_after);
-		if (from >= LAYOUTS && !layouts_verify(&r->s, from >= MULTIPLY_ADDS, NULL, &r->u->diags))
+		if (!placed_verify(&r->s, from, NULL, &r->u->diags))
 			return false;
-		measure_shared(&r->s, from >= index_of(list->place, list->nplace, "allocate"));
+		measure_shared(&r->s, from >= PLACE_ALLOCATE);
 	}
 	return !r->s.failed;
 }

@@ -161,6 +161,8 @@ enum cache_modifier { CACHE_NONE, CACHE_CA, CACHE_CG, CACHE_WB, CACHE_CS, CACHE_
 enum evict_policy { EVICT_NORMAL, EVICT_FIRST, EVICT_LAST };
 enum rmw_kind { RMW_AND, RMW_OR, RMW_XOR, RMW_ADD, RMW_FADD, RMW_MAX, RMW_MIN, RMW_UMAX, RMW_UMIN, RMW_EXCH };
 enum mem_sem { SEM_RELAXED, SEM_ACQUIRE, SEM_RELEASE, SEM_ACQ_REL };
+/* How a layout is changed; WARP_MEMORY: each warp has the same elements before and behind it. */
+enum convert_way { WAY_UNKNOWN, WAY_REGISTERS, WAY_SHUFFLES, WAY_MEMORY, WAY_WARP_MEMORY };
 enum mem_scope { SCOPE_GPU, SCOPE_CTA, SCOPE_SYS };
 enum dot_precision { PRECISION_IEEE, PRECISION_TF32, PRECISION_TF32X3, PRECISION_BF16X3, PRECISION_BF16X6 };
 
@@ -181,10 +183,11 @@ enum {
 	ATTR_CACHE = 0, ATTR_EVICT = 1, ATTR_VOLATILE = 2, /* LOAD, STORE */
 	ATTR_RMW = 0, ATTR_RMW_SEM = 1, ATTR_RMW_SCOPE = 2, ATTR_CAS_SEM = 0, ATTR_CAS_SCOPE = 1,
 	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
-	/* of placed ones: the instruction's m, n and k (0: multiply-adds), the warps along each dimension: place/mma.h */
+	/* placed: the instruction's m, n and k (0: multiply-adds), the warps along each dimension: see place/mma.h */
 	ATTR_INSTR = 2, ATTR_WARPS = 3,
 	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers; a later wait completes it */
 	ATTR_EXCHANGED = 4, ATTR_FETCHED = 5, ATTR_ASYNC = 6,
+	ATTR_WAY = 0, ATTR_PIECES = 1,                     /* CONVERT_LAYOUT, set by `allocate`; through memory */
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
 	ATTR_WARP = 0,                                     /* BARRIER: of the lanes of a warp only */
@@ -297,7 +300,6 @@ enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 
 /* Placement's decisions about a kernel for CUDA, beside its layouts. */
 struct cuda_placement {
-	i32 most_scratch; /* shared memory that one change of layout takes at once, in bytes */
 	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
 	bool may_persist; /* it could gain if few blocks ran all programs */
 	bool persistent;  /* they do; the last parameters are the programs' grid */

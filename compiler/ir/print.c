@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "ir/text.h"
-#include "layout/convert.h"
 
 struct printer {
 	struct arena arena;
@@ -716,11 +715,8 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 		sb_printf(out,
 			  "module attributes {\"ttg.num-ctas\" = %d : i32, \"ttg.num-warps\" "
 			  "= %d : i32, ttg.shared = %d : "
-			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32%s%s%s} {\n",
+			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32%s%s} {\n",
 			  k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target,
-			  k->cuda.most_scratch == MOST_SCRATCH
-				  ? ""
-				  : arena_printf(&p.arena, ", tlc.scratch = %d : i32", k->cuda.most_scratch),
 			  k->cuda.may_persist ? ", tlc.may_persist" : "", k->cuda.persistent ? ", tlc.persistent" : "");
 	else
 		sb_puts(out, "module {\n");

@@ -1,6 +1,5 @@
 /* Reading what placement adds to the IR text: layouts, buffers, and the module's attributes. */
 #include "ir/read.h"
-#include "layout/convert.h"
 
 #include <ctype.h>
 
@@ -188,8 +187,6 @@ static void read_module_attribute(struct reader *r, const char *name)
 		k->num_warps = read_positive(r, 32);
 	else if (!strcmp(name, "ttg.shared"))
 		k->shared_bytes = read_positive(r, 1 << 24);
-	else if (!strcmp(name, "tlc.scratch"))
-		k->cuda.most_scratch = read_positive(r, 1 << 24);
 	else if (!strcmp(name, "ttg.target"))
 		k->target = read_string(r);
 	else if (*rd_cur(r) == '"' || (rd_skip_space(r), *rd_cur(r) == '"'))
@@ -201,7 +198,6 @@ static void read_module_attribute(struct reader *r, const char *name)
 void read_module_attributes(struct reader *r)
 {
 	struct kernel *k = &r->module;
-	k->cuda.most_scratch = MOST_SCRATCH;
 	rd_expect(r, "{");
 	while (!r->failed && !rd_accept(r, "}")) {
 		rd_skip_space(r);

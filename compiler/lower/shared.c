@@ -480,10 +480,9 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
 	int bits = MAX(type_bits(llvm_type(l, v->type)), 8);
-	struct pieces p =
-		plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, l->s->k->cuda.most_scratch);
+	struct pieces p = plan_pieces(&l->s->ctx->layouts, x->type->layout, v->type->layout, bits, o->scratch_size);
 	const struct layout *mem = plan_shared(&l->s->ctx->layouts, p.src, p.dst, bits, has_stmatrix(l)).mem;
-	bool apart = warps_apart(x->type->layout, v->type->layout); /* each warp has memory of its own */
+	bool apart = o->attr[ATTR_WAY] == WAY_WARP_MEMORY; /* each warp has memory of its own */
 	LLVMValueRef base = shared_base(l, o), *at = p.bits ? new_tile(l, v) : NULL;
 	for (u32 i = 0; i >> p.bits == 0; i++) {
 		const struct value *in = p.bits ? piece_like(l, x, p.src) : x,
@@ -504,14 +503,16 @@ static void convert_by_memory(struct lower *l, const struct op *o)
 void lower_convert(struct lower *l, const struct op *o)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
-	struct conversion c = plan_conversion(x->type->layout, v->type->layout);
-	if (c.kind == CONVERT_REGISTERS) {
-		LLVMValueRef *at = new_tile(l, v);
-		for (u32 r = 0; r < num_elems(v); r++)
-			at[r] = elem(l, x, linear(c.reg_of_reg, r));
-	} else if (c.kind == CONVERT_SHUFFLE) {
-		convert_by_shuffle(l, o, &c);
-	} else {
+	if (o->attr[ATTR_WAY] >= WAY_MEMORY) {
 		convert_by_memory(l, o);
+		return;
 	}
+	struct conversion c = plan_conversion(x->type->layout, v->type->layout);
+	if (o->attr[ATTR_WAY] == WAY_SHUFFLES) {
+		convert_by_shuffle(l, o, &c);
+		return;
+	}
+	LLVMValueRef *at = new_tile(l, v);
+	for (u32 r = 0; r < num_elems(v); r++)
+		at[r] = elem(l, x, linear(c.reg_of_reg, r));
 }

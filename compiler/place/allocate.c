@@ -9,6 +9,8 @@
 #include "place/mma.h"
 #include "place/place.h"
 
+enum { LEAST_PIECE = 8192 /* bytes */ };
+
 struct interval {
 	struct op *op;
 	u32 start, end;
@@ -20,6 +22,7 @@ struct allocator {
 	struct arena scratch;
 	VEC(struct interval) at;
 	u32 clock;
+	i32 most; /* bytes of scratch for a change of layout that can be done in pieces */
 };
 
 static i32 element_bytes(const struct value *v)
@@ -57,16 +60,25 @@ static i32 shared_result_bytes(const struct op *o)
 	return lanes || warps ? (i32)(type_numel(t) * element_bytes(&o->results[0])) : 0;
 }
 
+void choose_way(const struct pass_state *s, struct op *o, i32 most)
+{
+	const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
+	enum conversion_kind kind = plan_conversion(from, to).kind;
+	bool shared = kind == CONVERT_SHARED;
+	o->attr[ATTR_WAY] = shared && warps_apart(from, to) ? WAY_WARP_MEMORY : WAY_REGISTERS + (int)kind;
+	o->attr[ATTR_PIECES] =
+		shared ? 1 << plan_pieces(&s->ctx->layouts, from, to, 8 * element_bytes(result(o)), most).bits : 0;
+}
+
 i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 {
 	switch (o->code) {
 	case IR_CONVERT_LAYOUT: {
-		const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
-		if (plan_conversion(from, to).kind != CONVERT_SHARED)
-			return 0;
-		i32 bytes = element_bytes(result(o));
-		return (i32)(type_numel(result(o)->type) * bytes) >>
-		       plan_pieces(&s->ctx->layouts, from, to, 8 * bytes, s->k->cuda.most_scratch).bits;
+		struct op chosen = *o;
+		if (!chosen.attr[ATTR_WAY])
+			choose_way(s, &chosen, LEAST_PIECE);
+		i64 bytes = type_numel(result(o)->type) * element_bytes(result(o)), pieces = chosen.attr[ATTR_PIECES];
+		return pieces ? (i32)(bytes / pieces) : 0;
 	}
 	case IR_REDUCE:
 	case IR_SCAN: return reduce_bytes(o);
@@ -167,6 +179,8 @@ static void collect(struct allocator *a, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next) {
 		struct interval n = {.op = o, .start = o->mark, .end = o->mark};
+		if (o->code == IR_CONVERT_LAYOUT)
+			choose_way(a->s, o, a->most);
 		n.size = own_bytes(a->s, o);
 		if (o->code == IR_LOCAL_ALLOC)
 			n.end = last_use(result(o), b);
@@ -273,7 +287,7 @@ static i32 allocate(struct allocator *a)
 	struct pass_state *s = a->s;
 	i32 total;
 	number_ops(a, s->k->body);
-	for (s->k->cuda.most_scratch = MOST_SCRATCH;; s->k->cuda.most_scratch /= 2) {
+	for (a->most = MOST_SCRATCH;; a->most /= 2) {
 		a->at.len = 0;
 		collect(a, s->k->body);
 		extend_scratch(a, true);
@@ -282,7 +296,7 @@ static i32 allocate(struct allocator *a)
 			extend_scratch(a, false);
 			total = place_all(a);
 		}
-		if (total <= s->target->shared_bytes || s->k->cuda.most_scratch <= LEAST_PIECE)
+		if (total <= s->target->shared_bytes || a->most <= LEAST_PIECE)
 			return total;
 	}
 }

@@ -254,7 +254,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 	if (o->code == IR_LOCAL_ALLOC || !o->scratch_size)
 		return;
 	a = access_of(o, true);
-	if (o->code == IR_CONVERT_LAYOUT && warps_apart(operand(o, 0)->type->layout, result(o)->type->layout)) {
+	if (o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY) {
 		a.ring = o;
 		touch(w, p, o, &a, 1);
 		return;

@@ -507,7 +507,6 @@ static i64 most_needed(const struct schedule *p, struct block *b)
 
 bool pipeline_fits(const struct schedule *p, const struct op *around)
 {
-	p->s->k->cuda.most_scratch = LEAST_PIECE; /* until allocate chooses */
 	return most_needed(p, around->blocks[0]) <= p->s->target->shared_bytes;
 }
 
@@ -534,7 +533,6 @@ static bool is_used_in(const struct value *v, const struct block *b)
 static int stages_that_fit(struct schedule *p, int stages)
 {
 	struct needs n = {p, 0, 0};
-	p->s->k->cuda.most_scratch = LEAST_PIECE;
 	walk(p->loop->blocks[0], add_needs, &n);
 	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
 		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))

@@ -27,17 +27,20 @@ void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
 void pass_remarks(struct pass_state *s);
 
-/* Shared memory an operation needs for itself while it runs, in bytes; a change of layout in pieces of most_scratch. */
-enum { LEAST_PIECE = 8192 };
+/* Shared memory an operation needs for itself while it runs, in bytes. Before `allocate` has decided on it, a change of
+ * layout is one in the smallest pieces. */
 i32 scratch_bytes(const struct pass_state *s, const struct op *o);
+/* Decides how o changes a layout, with at most so many bytes of memory at once if it can be done in pieces. */
+void choose_way(const struct pass_state *s, struct op *o, i32 most);
 
 /* Sizes of what the text of a placed kernel gives offsets in shared memory. `allocated`: all that needs some must have
  * an offset, within the kernel's bytes; s->failed otherwise. */
 void measure_shared(struct pass_state *s, bool allocated);
 
-/* Do the layouts of placed IR fit its operations? In a `report`, or else as a broken invariant behind `pass`.
- * `multiply_adds_done`: that pass has run. */
-bool layouts_verify(const struct pass_state *s, bool multiply_adds_done, const char *pass, struct diags *report);
+/* Do the layouts of placed IR fit its operations, and what has been decided about these? In a `report`, or else as a
+ * broken invariant behind `pass`. `last`: the number of the last pass that has run, in the list of compile.c. */
+enum { PLACE_LAYOUTS = 2, PLACE_MULTIPLY_ADDS = 6, PLACE_ALLOCATE = 7 };
+bool placed_verify(const struct pass_state *s, int last, const char *pass, struct diags *report);
 
 /* A buffer in shared memory, laid out like mem, and v stored there. */
 struct value *store_shared(struct builder *b, struct value *v, const struct layout *mem);

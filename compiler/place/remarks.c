@@ -1,6 +1,5 @@
 /* Remarks about memory: what loads, stores, reductions and changes of layout became, and where that is not the best,
  * why and what the author of the kernel can do. Placement decides; this only looks. */
-#include "layout/convert.h"
 #include "place/access.h"
 #include "place/mma.h"
 #include "place/place.h"
@@ -443,12 +442,10 @@ static void tell_conversion(struct teller *t, const struct op *o)
 {
 	const struct value *v = result(o);
 	const struct layout *from = operand(o, 0)->type->layout, *to = v->type->layout;
-	enum conversion_kind kind = plan_conversion(from, to).kind;
-	if (kind == CONVERT_REGISTERS || !v->uses)
+	int pieces = (int)o->attr[ATTR_PIECES];
+	if (o->attr[ATTR_WAY] == WAY_REGISTERS || !v->uses)
 		return;
-	int bytes = MAX(type_elem_bits(v->type), 8) / 8,
-	    pieces = 1 << plan_pieces(&t->s->ctx->layouts, from, to, 8 * bytes, t->s->k->cuda.most_scratch).bits;
-	const char *way = kind == CONVERT_SHUFFLE
+	const char *way = o->attr[ATTR_WAY] == WAY_SHUFFLES
 				  ? "by shuffles"
 				  : arena_printf(&t->scratch, "through %d bytes of shared memory%s", o->scratch_size,
 						 pieces > 1 ? arena_printf(&t->scratch, " in %d pieces", pieces) : "");

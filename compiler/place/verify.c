@@ -15,6 +15,7 @@
 struct verifier {
 	const struct pass_state *s;
 	bool in_memory;     /* operands of dots by multiply-adds are in shared memory by now */
+	bool allocated;     /* it is known how layouts are changed */
 	struct diags *report;
 	const struct op *bad;
 	const char *what;
@@ -150,6 +151,17 @@ static const char *check_reduction(const struct verifier *v, const struct op *o)
 	return NULL;
 }
 
+static const char *check_conversion(const struct verifier *v, const struct op *o)
+{
+	struct op chosen = *o;
+	if (!o->attr[ATTR_WAY] && !v->allocated)
+		return NULL;
+	choose_way(v->s, &chosen, scratch_bytes(v->s, o));
+	NEED(chosen.attr[ATTR_WAY] == o->attr[ATTR_WAY] && chosen.attr[ATTR_PIECES] == o->attr[ATTR_PIECES],
+	     "its layout is not changed in this way, or not in so many pieces");
+	return NULL;
+}
+
 /* Beside the source of a gather and what a histogram makes of numbers, all has one layout. */
 static const char *check_one_layout(const struct op *o, const struct type *t, u32 first, u32 nresults)
 {
@@ -172,6 +184,7 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	case IR_JOIN:
 	case IR_SPLIT: return check_rename(o);
 	case IR_REDUCE: return check_reduction(v, o);
+	case IR_CONVERT_LAYOUT: return check_conversion(v, o);
 	case IR_MAP: return check_one_layout(o, operand(o, 0)->type, 0, o->nresults);
 	case IR_GATHER: return check_one_layout(o, operand(o, 1)->type, 1, 1);
 	case IR_HISTOGRAM: return check_one_layout(o, operand(o, 0)->type, 0, 0);
@@ -216,9 +229,12 @@ static void check(struct op *o, void *arg)
 		v->bad = o, v->what = what;
 }
 
-bool layouts_verify(const struct pass_state *s, bool multiply_adds_done, const char *pass, struct diags *report)
+bool placed_verify(const struct pass_state *s, int last, const char *pass, struct diags *report)
 {
-	struct verifier v = {.s = s, .in_memory = multiply_adds_done};
+	struct verifier v = {
+		.s = s, .in_memory = last >= PLACE_MULTIPLY_ADDS, .allocated = last >= PLACE_ALLOCATE};
+	if (last < PLACE_LAYOUTS)
+		return true;
 	walk(s->k->body, check, &v);
 	if (!v.bad)
 		return true;

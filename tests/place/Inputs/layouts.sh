@@ -1,8 +1,8 @@
 # layouts.sh TLC TEXT: compiles TEXT with each of these lines in it, and prints what tlc says
-n=0
+n=0 after=multiply-adds
 try() { # try TARGET LINE
 	n=$((n + 1))
-	said=$(sed "s/TARGET/$1/; s/LINE/$2/" "$text" > "$tmp/k.ttgir"; "$tlc" "$tmp/k.ttgir" --start-after=multiply-adds --emit ptx -o /dev/null 2>&1 | sed -n 's/.*\(error: .*\)/\1/p' | head -n 1)
+	said=$(sed "s/TARGET/$1/; s/LINE/$2/" "$text" > "$tmp/k.ttgir"; "$tlc" "$tmp/k.ttgir" --start-after=$after --emit ptx -o /dev/null 2>&1 | sed -n 's/.*\(error: .*\)/\1/p' | head -n 1)
 	echo "$1 $n: ${said:-ok}"
 }
 tlc=$1 text=$2 tmp=$(mktemp -d)
@@ -44,4 +44,9 @@ try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.exchanged'
 try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.fetched')} : $good * $good -> $acc"
 try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 0 '4, 1')} : $good * $good -> $acc"
 try 90 '%o = arith.addi %r, %s : tensor<128xi32, #a>'
+for way in registers shuffles 'memory, tlc.pieces = 1 : i32' 'memory, tlc.pieces = 3 : i32' 'warp_memory, tlc.pieces = 1 : i32'; do
+	try 90 "%o = ttg.convert_layout %r {tlc.way = $way} : tensor<128xi32, #a> -> tensor<128xi32, #b>"
+done
+after=allocate
+try 90 '%o = ttg.convert_layout %r : tensor<128xi32, #a> -> tensor<128xi32, #b>'
 rm -r "$tmp"
