@@ -634,6 +634,25 @@ const struct value *pointer_base(const struct value *v)
 	return !v->def && !v->block->parent ? v : only_base(v);
 }
 
+u32 number_ops(struct block *b, u32 first)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		o->mark = first++;
+		for (u32 i = 0; i < o->nblocks; i++)
+			first = number_ops(o->blocks[i], first);
+	}
+	return first;
+}
+
+u32 last_mark(const struct op *o)
+{
+	u32 last = o->mark;
+	for (u32 i = 0; i < o->nblocks; i++)
+		if (o->blocks[i]->last)
+			last = MAX(last, last_mark(o->blocks[i]->last));
+	return last;
+}
+
 void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg)
 {
 	for (struct op *o = b->first, *next; o; o = next) {

@@ -485,6 +485,10 @@ const struct value *pointer_base(const struct value *v);
 void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg);
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
+/* Numbers (op.mark) the operations of a block and of the regions inside, in order, from `first` on; the number behind
+ * the last one. And the last number in an operation. */
+u32 number_ops(struct block *b, u32 first);
+u32 last_mark(const struct op *o);
 
 void kernel_print(const struct kernel *k, struct strbuf *out);
 void kernel_dump(const void *kernel, FILE *out); /* for crash_scope */

@@ -605,16 +605,6 @@ static const char *check_types(const struct op *o)
 	}
 }
 
-/* Numbers the operations in program order, so that "defined before" is a comparison. */
-static void number_ops(const struct block *b, u32 *n)
-{
-	for (struct op *o = b->first; o; o = o->next) {
-		o->mark = ++*n;
-		for (u32 i = 0; i < o->nblocks; i++)
-			number_ops(o->blocks[i], n);
-	}
-}
-
 /* Is v's definition visible at o: earlier in its block, or in a block around it? */
 static bool visible(const struct value *v, const struct op *o)
 {
@@ -720,8 +710,7 @@ static void check_block(struct checker *c, const struct block *b)
 bool kernel_verify(const struct kernel *k, const char *what, struct diags *report)
 {
 	struct checker c = {.k = k, .report = report, .ok = true};
-	u32 n = 0;
-	number_ops(k->body, &n);
+	number_ops(k->body, 1); /* so that "defined before" is a comparison */
 	check_block(&c, k->body);
 	if (!c.ok && !report) {
 		struct crash_scope s = {.what = what, .dump = kernel_dump, .arg = k};

@@ -34,6 +34,16 @@ static inline u32 linear(const u32 *bases, u32 x)
 	return r;
 }
 
+/* The bits of i, spread over the bits that are set in mask. */
+static inline u32 spread(u32 i, u32 mask)
+{
+	u32 r = 0;
+	for (; mask && i; mask &= mask - 1, i >>= 1)
+		if (i & 1)
+			r |= mask & -mask;
+	return r;
+}
+
 /* ldmatrix and stmatrix move 8×8 matrices of 16-bit units between 16-byte rows in memory and 4 bytes of each thread
  * (PTX ISA, "ldmatrix", "stmatrix"). */
 enum matrix_kind { MATRIX_NONE, MATRIX_PLAIN, MATRIX_TRANS };

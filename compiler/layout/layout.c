@@ -270,6 +270,14 @@ const struct layout *layout_permute_bits(struct layout_pool *p, const struct lay
 	return remap(p, l, out, moved);
 }
 
+const struct layout *layout_row_major(struct layout_pool *p, int rank, const i32 *shape)
+{
+	struct layout l = layout_empty(rank, shape);
+	for (int i = 0; i < layout_tile_bits(&l); i++)
+		l.basis[LL_OFFSET][l.bits[LL_OFFSET]++] = 1u << i;
+	return layout_intern(p, &l);
+}
+
 const struct layout *layout_half(struct layout_pool *p, const struct layout *l, int bit)
 {
 	i32 shape[MAX_RANK] = {0};

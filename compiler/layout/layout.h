@@ -76,6 +76,8 @@ const struct layout *layout_trans(struct layout_pool *p, const struct layout *l,
 const struct layout *layout_permute_bits(struct layout_pool *p, const struct layout *l, int d, const int *to);
 const struct layout *layout_reshape(struct layout_pool *p, const struct layout *l, int rank, const i32 *shape);
 /* Of two halves, which position bit `bit` tells apart, one. */
+/* In memory, offset = position. */
+const struct layout *layout_row_major(struct layout_pool *p, int rank, const i32 *shape);
 const struct layout *layout_half(struct layout_pool *p, const struct layout *l, int bit);
 /* The layout of the result of a reduction over `axis`: without that dimension. */
 const struct layout *layout_slice(struct layout_pool *p, const struct layout *l, int axis);

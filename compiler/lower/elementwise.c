@@ -123,11 +123,6 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 
 /* --- one element --------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef call1(struct lower *l, const char *name, LLVMValueRef x)
-{
-	return intrinsic(l, name, LLVMTypeOf(x), &x, 1);
-}
-
 /* libclc's sin and cos for fp64 look up 2/π at the exponent, which for infinity and NaN is behind the table. */
 static LLVMValueRef call_finite(struct lower *l, const char *name, LLVMValueRef x)
 {

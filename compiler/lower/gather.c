@@ -1,15 +1,6 @@
 /* Elements taken, or counted, by the numbers in a tile; and maps, which take each as it is. */
 #include "lower/internal.h"
 
-/* Offset = position. */
-static const struct layout *row_major(struct lower *l, const struct type *t)
-{
-	struct layout mem = layout_empty(t->rank, t->shape);
-	for (int i = 0; i < layout_tile_bits(&mem); i++)
-		mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = 1u << i;
-	return layout_intern(&l->s->ctx->layouts, &mem);
-}
-
 /* Register r of a tile of integers as 32 bits; those above do not count. */
 static LLVMValueRef number(struct lower *l, const struct value *v, u32 r)
 {
@@ -109,7 +100,7 @@ void lower_gather(struct lower *l, const struct op *o)
 	g.thread = thread_beside_axis(l, &g);
 	if (!in_warp) {
 		base = shared_base(l, o);
-		write_shared(l, g.from, row_major(l, g.from->type), base);
+		write_shared(l, g.from, row_major_of(l, g.from->type), base);
 		barrier(l);
 	}
 	int bytes = MAX(type_elem_bits(g.from->type) / 8, 1);
@@ -154,7 +145,7 @@ void lower_histogram(struct lower *l, const struct op *o)
 		inline_asm(l, "@$1 red.shared.add.u32 [$0], 1;", "r,b,~{memory}", ASM_EFFECT, l->v, args, 2);
 	}
 	barrier(l);
-	read_shared(l, result(o), row_major(l, result(o)->type), base);
+	read_shared(l, result(o), row_major_of(l, result(o)->type), base);
 }
 
 /* --- maps ---------------------------------------------------------------------------------------------------- */

@@ -63,6 +63,10 @@ void lower_block(struct lower *l, const struct block *b);
 LLVMValueRef c_i32(struct lower *l, i64 x);
 LLVMValueRef c_i64(struct lower *l, i64 x);
 LLVMValueRef intrinsic(struct lower *l, const char *name, LLVMTypeRef ret, LLVMValueRef *args, u32 n);
+static inline LLVMValueRef call1(struct lower *l, const char *name, LLVMValueRef x)
+{
+	return intrinsic(l, name, LLVMTypeOf(x), &x, 1);
+}
 /* Inline PTX. Calls with effects or between threads are marked so; see ptx.c for the texts. */
 enum asm_kind { ASM_PURE, ASM_EFFECT, ASM_CONVERGENT };
 LLVMValueRef inline_asm(struct lower *l, const char *text, const char *constraints, enum asm_kind kind, LLVMTypeRef ret,
@@ -144,6 +148,10 @@ LLVMValueRef mapped_address(struct lower *l, const struct mapped *p, u32 at, u32
 u32 vector_base(const struct memory_map *m, u32 i);
 /* Element e of the vector that begins with register `base`. */
 u32 vector_elem(const struct memory_map *m, u32 base, u32 e);
+static inline const struct layout *row_major_of(struct lower *l, const struct type *t)
+{
+	return layout_row_major(&l->s->ctx->layouts, t->rank, t->shape);
+}
 void write_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
 /* The element of type t that write_shared has left at this address. */
 LLVMValueRef read_element(struct lower *l, LLVMValueRef at, LLVMTypeRef t);

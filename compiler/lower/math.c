@@ -15,11 +15,6 @@ static LLVMValueRef c_f32(struct lower *l, double x)
 	return LLVMConstReal(l->f32, x);
 }
 
-static LLVMValueRef call1(struct lower *l, const char *name, LLVMValueRef x)
-{
-	return intrinsic(l, name, LLVMTypeOf(x), &x, 1);
-}
-
 static LLVMValueRef fma32(struct lower *l, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z)
 {
 	LLVMValueRef args[] = {x, y, z};

@@ -37,13 +37,7 @@ static struct vectors vectors_of(struct lower *l, const struct value *ptr, const
 /* Register of element e of vector number i. */
 static u32 vector_reg(const struct vectors *s, u32 i, u32 e)
 {
-	u32 r = 0;
-	for (int bit = 0; bit < 20; bit++) { /* spread i over the bits that are not part of the vector */
-		if (s->vec_mask >> bit & 1)
-			continue;
-		r |= (i & 1) << bit;
-		i >>= 1;
-	}
+	u32 r = spread(i, ~s->vec_mask);
 	for (int k = 0; k < s->v.bits; k++)
 		if (e >> k & 1)
 			r |= 1u << s->v.reg[k];
@@ -222,10 +216,7 @@ static void share_results(struct lower *l, const struct op *o, LLVMValueRef mine
 	LLVMValueRef base = shared_base(l, o);
 	struct guarded g = begin_if(l, mine);
 	if (type_is_tensor(v->type)) {
-		struct layout mem = layout_empty(v->type->rank, v->type->shape);
-		for (int i = 0; i < layout_tile_bits(&mem); i++)
-			mem.basis[LL_OFFSET][mem.bits[LL_OFFSET]++] = 1u << i;
-		const struct layout *flat = layout_intern(&l->s->ctx->layouts, &mem);
+		const struct layout *flat = row_major_of(l, v->type);
 		write_shared(l, v, flat, base);
 		end_if(l, g);
 		barrier(l);

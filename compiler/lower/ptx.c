@@ -4,14 +4,17 @@
 
 #define D4 "{$0, $1, $2, $3}"
 #define D2 "{$0, $1}"
+/* one whose A is four registers and B two */
+#define WIDE(name, k, types, reg, acc) \
+	{name, \
+	 {"mma.sync.aligned.m16n8k" k ".row.col." types " " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";", \
+	  "=" reg ",=" reg ",=" reg ",=" reg ",r,r,r,r,r,r,0,1,2,3", 4, 2, 4, acc}},
 
 static const struct {
 	const char *name;
 	struct ptx_mma m;
 } table[] = {
-	{"mma_f16_f32",
-	 {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";",
-	  "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", 4, 2, 4, DT_F32}},
+	WIDE("mma_f16_f32", "16", "f32.f16.f16.f32", "f", DT_F32)
 	{"mma_f16_f16",
 	 {"mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 " D2 ", {$2, $3, $4, $5}, {$6, $7}, " D2 ";",
 	  "=r,=r,r,r,r,r,r,r,0,1", 4, 2, 2, DT_F16}},
@@ -21,30 +24,16 @@ static const struct {
 	{"mma_f16_f16_k8",
 	 {"mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 " D2 ", {$2, $3}, {$4}, " D2 ";", "=r,=r,r,r,r,0,1", 2, 1,
 	  2, DT_F16}},
-	{"mma_bf16_f32",
-	 {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";",
-	  "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", 4, 2, 4, DT_F32}},
-	{"mma_tf32_f32",
-	 {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";",
-	  "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", 4, 2, 4, DT_F32}},
-	{"mma_s8_s32",
-	 {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";",
-	  "=r,=r,=r,=r,r,r,r,r,r,r,0,1,2,3", 4, 2, 4, DT_I32}},
+	WIDE("mma_bf16_f32", "16", "f32.bf16.bf16.f32", "f", DT_F32)
+	WIDE("mma_tf32_f32", "8", "f32.tf32.tf32.f32", "f", DT_F32)
+	WIDE("mma_s8_s32", "32", "s32.s8.s8.s32", "r", DT_I32)
 	{"mma_s8_s32_m8",
 	 {"mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 " D2 ", {$2}, {$3}, " D2 ";", "=r,=r,r,r,0,1", 1, 1, 2,
 	  DT_I32}},
-	{"mma_e4m3_e4m3",
-	 {"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";",
-	  "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", 4, 2, 4, DT_F32}},
-	{"mma_e4m3_e5m2",
-	 {"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";",
-	  "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", 4, 2, 4, DT_F32}},
-	{"mma_e5m2_e4m3",
-	 {"mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32 " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";",
-	  "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", 4, 2, 4, DT_F32}},
-	{"mma_e5m2_e5m2",
-	 {"mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 " D4 ", {$4, $5, $6, $7}, {$8, $9}, " D4 ";",
-	  "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", 4, 2, 4, DT_F32}},
+	WIDE("mma_e4m3_e4m3", "32", "f32.e4m3.e4m3.f32", "f", DT_F32)
+	WIDE("mma_e4m3_e5m2", "32", "f32.e4m3.e5m2.f32", "f", DT_F32)
+	WIDE("mma_e5m2_e4m3", "32", "f32.e5m2.e4m3.f32", "f", DT_F32)
+	WIDE("mma_e5m2_e5m2", "32", "f32.e5m2.e5m2.f32", "f", DT_F32)
 	{"mma_f64_f64",
 	 {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 " D2 ", {$2}, {$3}, " D2 ";", "=d,=d,d,d,0,1", 1, 1, 2,
 	  DT_F64}},

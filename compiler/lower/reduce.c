@@ -86,16 +86,6 @@ static struct ladder ladder_of(const struct op *o)
 	return d;
 }
 
-/* Spreads the bits of i over the set (or clear) bits of mask. */
-static u32 spread(u32 i, u32 mask)
-{
-	u32 r = 0;
-	for (; mask && i; mask &= mask - 1, i >>= 1)
-		if (i & 1)
-			r |= mask & -mask;
-	return r;
-}
-
 static u32 other_bits(const struct ladder *d)
 {
 	return ~d->reg_axis & ((u32)layout_num_regs(d->in) - 1);

@@ -59,17 +59,7 @@ static struct mapped map_value(struct lower *l, const struct value *v, const str
 
 u32 vector_base(const struct memory_map *m, u32 i)
 {
-	u32 r = 0;
-	for (int bit = 0; bit < m->bits[LL_REG]; bit++) {
-		bool in_vector = false;
-		for (int k = 0; k < m->vec_bits; k++)
-			in_vector |= m->vec_reg[k] == bit;
-		if (in_vector)
-			continue;
-		r |= (i & 1) << bit;
-		i >>= 1;
-	}
-	return r;
+	return spread(i, ~vector_elem(m, 0, (1u << m->vec_bits) - 1));
 }
 
 u32 vector_elem(const struct memory_map *m, u32 base, u32 e)

@@ -21,7 +21,6 @@ struct allocator {
 	struct pass_state *s;
 	struct arena scratch;
 	VEC(struct interval) at;
-	u32 clock;
 	i32 most; /* bytes of scratch for a change of layout that can be done in pieces */
 };
 
@@ -108,24 +107,6 @@ struct value *store_shared(struct builder *b, struct value *v, const struct layo
 	return buffer;
 }
 
-static void number_ops(struct allocator *a, struct block *b)
-{
-	for (struct op *o = b->first; o; o = o->next) {
-		o->mark = ++a->clock;
-		for (u32 i = 0; i < o->nblocks; i++)
-			number_ops(a, o->blocks[i]);
-	}
-}
-
-static u32 last_op(const struct op *o)
-{
-	u32 last = o->mark;
-	for (u32 i = 0; i < o->nblocks; i++)
-		if (o->blocks[i]->last)
-			last = MAX(last, last_op(o->blocks[i]->last));
-	return last;
-}
-
 /* The end of v's last use, seen from the block that v lives in. */
 static u32 last_use(const struct value *v, const struct block *home)
 {
@@ -137,7 +118,7 @@ static u32 last_use(const struct value *v, const struct block *home)
 			end = MAX(end, last_use(result(o), home));
 		while (o->block != home) { /* used inside a loop: alive to its end */
 			o = o->block->parent;
-			end = MAX(end, last_op(o));
+			end = MAX(end, last_mark(o));
 		}
 	}
 	return end;
@@ -286,7 +267,7 @@ static i32 allocate(struct allocator *a)
 {
 	struct pass_state *s = a->s;
 	i32 total;
-	number_ops(a, s->k->body);
+	number_ops(s->k->body, 1);
 	for (a->most = MOST_SCRATCH;; a->most /= 2) {
 		a->at.len = 0;
 		collect(a, s->k->body);

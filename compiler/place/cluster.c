@@ -74,30 +74,9 @@ static void survey_op(struct op *o, void *arg)
 
 struct pressure {
 	struct placer p; /* for is_free */
-	VEC(i64) change; /* by operation, in order: bytes that begin to live minus those that end */
-	u32 clock;
+	i64 *change; /* by operation, in order: bytes that begin to live minus those that end */
 	bool streams; /* leave out tiles that are consumed() */
 };
-
-static void number_ops(struct pressure *q, struct block *b)
-{
-	for (struct op *o = b->first; o; o = o->next) {
-		o->mark = q->clock++;
-		vec_push(&q->p.scratch, &q->change, 0);
-		for (u32 i = 0; i < o->nblocks; i++)
-			if (o->code != IR_REDUCE)
-				number_ops(q, o->blocks[i]);
-	}
-}
-
-static u32 last_mark(const struct op *o)
-{
-	u32 last = o->mark;
-	for (u32 i = 0; i < o->nblocks; i++)
-		if (o->code != IR_REDUCE && o->blocks[i]->last)
-			last = MAX(last, last_mark(o->blocks[i]->last));
-	return last;
-}
 
 /* Does a reduction take the tile, perhaps through elementwise operations, and nobody else? Then its elements are added
  * up, or whatever, as they are loaded, and never all there. */
@@ -136,8 +115,8 @@ static void add_value(struct pressure *q, struct value *v, u32 begin, const stru
 		}
 	}
 	i64 bytes = type_numel(v->type) * MAX(type_elem_bits(v->type) / 8, 1);
-	q->change.at[begin] += bytes;
-	q->change.at[end] -= bytes; /* what takes its place may be made of it */
+	q->change[begin] += bytes;
+	q->change[end] -= bytes; /* what takes its place may be made of it */
 }
 
 static void add_block(struct pressure *q, struct block *b)
@@ -159,10 +138,11 @@ static i64 tile_bytes(struct pass_state *s, bool streams)
 	struct pressure q = {.p = {.s = s}, .streams = streams};
 	i64 now = 0, most = 0;
 	q.p.free.arena = &q.p.scratch;
-	number_ops(&q, s->k->body);
+	u32 n = number_ops(s->k->body, 0);
+	q.change = arena_array(&q.p.scratch, i64, n);
 	add_block(&q, s->k->body);
-	for (u32 i = 0; i < q.change.len; i++) {
-		now += q.change.at[i];
+	for (u32 i = 0; i < n; i++) {
+		now += q.change[i];
 		most = MAX(most, now);
 	}
 	arena_free(&q.p.scratch);
