@@ -49,6 +49,7 @@ static const struct pass cuda_place_passes[] = {
 	{"hoist-prologue-loads", "issue the first loads of loops before reductions", pass_hoist_prologue_loads, 0,
 	 ANALYSIS_AXIS},
 	{"multiply-adds", "operands of dots without tensor cores in shared memory", pass_multiply_adds, 0, 0},
+	{"vectorize", "how many elements a load, store or copy takes at once", pass_vectorize, ANALYSIS_AXIS, 0},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
 	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
 	{"remarks", "report how memory is accessed (on request)", pass_remarks, ANALYSIS_AXIS, 0},
@@ -448,6 +449,8 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	if (k->target) {
 		const struct pass_list *list = &pass_lists[o->target.kind];
 		int from = index_of(list->place, list->nplace, r->start_after);
+		r->s.ranges = ranges_analyze(k);
+		r->s.axis = axis_analyze(k, r->s.ranges);
 		if (!placed_verify(&r->s, from, NULL, &r->u->diags))
 			return false;
 		measure_shared(&r->s, from >= PLACE_ALLOCATE);

@@ -181,9 +181,13 @@ enum {
 	ATTR_ROUNDING = 0,                                 /* FP_TO_FP */
 	ATTR_NAN = 0,                                      /* CLAMPF: 1 = propagate */
 	ATTR_CACHE = 0, ATTR_EVICT = 1, ATTR_VOLATILE = 2, /* LOAD, STORE */
+	/* LOAD, placed: the elements of one vector along each dimension, or of a run whose pieces of so many bytes are
+	 * aligned; those for which one address is computed; L2 fetches lines in pairs. See place/access.h */
+	ATTR_VECTOR = 3, ATTR_UNIT = 4, ATTR_ADDRESS = 5, ATTR_PREFETCH = 6,
+	ATTR_STORE_VECTOR = 2, ATTR_COPY_VECTOR = 1,       /* STORE; ASYNC_COPY; ATOMIC_RMW has it where LOAD has */
 	ATTR_RMW = 0, ATTR_RMW_SEM = 1, ATTR_RMW_SCOPE = 2, ATTR_CAS_SEM = 0, ATTR_CAS_SCOPE = 1,
 	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
-	/* placed: the instruction's m, n and k (0: multiply-adds), the warps along each dimension: see place/mma.h */
+	/* placed: the instruction's m, n and k (0: multiply-adds) and the warps along each dimension; place/mma.h */
 	ATTR_INSTR = 2, ATTR_WARPS = 3,
 	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers; a later wait completes it */
 	ATTR_EXCHANGED = 4, ATTR_FETCHED = 5, ATTR_ASYNC = 6,
@@ -481,14 +485,14 @@ bool always_reaches(const struct block *b, const struct op *from, const struct o
 bool load_fills_zero(const struct op *load);
 /* The parameter that v's addresses are computed from, through offsets, tiles and loops; NULL when it may be several. */
 const struct value *pointer_base(const struct value *v);
-/* Calls f for each operation, regions after the operation that holds them. */
-void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg);
-
-/* --- text ---------------------------------------------------------------------------------------------------- */
 /* Numbers (op.mark) the operations of a block and of the regions inside, in order, from `first` on; the number behind
  * the last one. And the last number in an operation. */
 u32 number_ops(struct block *b, u32 first);
 u32 last_mark(const struct op *o);
+/* Calls f for each operation, regions after the operation that holds them. */
+void walk(struct block *b, void (*f)(struct op *o, void *arg), void *arg);
+
+/* --- text ---------------------------------------------------------------------------------------------------- */
 
 void kernel_print(const struct kernel *k, struct strbuf *out);
 void kernel_dump(const void *kernel, FILE *out); /* for crash_scope */

@@ -239,6 +239,11 @@ static void print_attr_value(struct printer *p, const struct op *o, u32 slot, co
 		for (int i = 0; i < o->results[0].type->rank; i++)
 			sb_printf(p->out, i ? ", %d" : "%d", perm_get(v, i));
 		sb_puts(p->out, ">");
+	} else if (attr_kind_is(spec, "sizes")) {
+		sb_puts(p->out, "array<i32: ");
+		for (int i = 0; i < operand(o, 0)->type->rank; i++)
+			sb_printf(p->out, i ? ", %d" : "%d", 1 << perm_get(v, i));
+		sb_puts(p->out, ">");
 	} else if (attr_kind_is(spec, "dims")) {
 		sb_puts(p->out, "array<i32: ");
 		for (int i = 0; i < MAX_DIMS && dims_get(v, i); i++)

@@ -363,6 +363,17 @@ static i64 read_perm(struct reader *r)
 	return perm_pack(perm, n);
 }
 
+static i64 read_sizes(struct reader *r)
+{
+	int sizes[MAX_RANK], n = read_list(r, MAX_RANK, 1, 1 << 15, "these are up to twelve powers of two", sizes);
+	for (int i = 0; i < n; i++) {
+		if (!is_pow2(sizes[i]))
+			rd_fail(r, "these are up to twelve powers of two");
+		sizes[i] = ilog2((u64)sizes[i]);
+	}
+	return perm_pack(sizes, n);
+}
+
 static i64 read_dims(struct reader *r)
 {
 	int dims[MAX_DIMS], n = read_list(r, MAX_DIMS, 1, INT16_MAX, "these are up to four positive numbers", dims);
@@ -382,6 +393,8 @@ void read_attr_value(struct reader *r, enum opcode code, int slot, struct attrs 
 		out->slot[slot] = (i64)(uintptr_t)read_string(r);
 	else if (!strncmp(spec.kind, "perm", 4))
 		out->slot[slot] = read_perm(r);
+	else if (!strncmp(spec.kind, "sizes", 5))
+		out->slot[slot] = read_sizes(r);
 	else if (!strncmp(spec.kind, "dims", 4))
 		out->slot[slot] = read_dims(r);
 	else if (!strncmp(spec.kind, "bool", 4))

@@ -94,7 +94,7 @@ void lower_gather(struct lower *l, const struct op *o)
 {
 	struct gather g = {.from = operand(o, 0), .index = operand(o, 1), .axis = (int)o->attr[ATTR_AXIS]};
 	LLVMValueRef *at = new_tile(l, result(o)), base = NULL;
-	bool in_warp = gathers_in_warp(o);
+	bool in_warp = !o->scratch_size;
 	g.in = g.from->type->layout;
 	g.out = result(o)->type->layout;
 	g.thread = thread_beside_axis(l, &g);

@@ -5,8 +5,6 @@
  * LLVM. Of threads that hold the same element only one writes. */
 #include <math.h>
 
-#include "base/tuning.h"
-#include "ir/scalar.h"
 #include "lower/internal.h"
 
 /* The registers of one vector, and a way to visit all vectors. */
@@ -18,20 +16,15 @@ struct vectors {
 	u32 nregs;
 };
 
-static struct vectors make_vectors(const struct value *ptr, struct access_vector v)
+/* `sizes`: of the operation's ATTR_VECTOR. */
+static struct vectors vectors_of(const struct op *o, i64 sizes)
 {
-	struct vectors s = {.v = v, .nregs = num_elems(ptr)};
+	struct vectors s = {.v = vector_of(o, sizes), .nregs = num_elems(operand(o, 0))};
 	s.width = 1u << s.v.bits;
 	s.n = s.nregs / s.width;
 	for (int i = 0; i < s.v.bits; i++)
 		s.vec_mask |= 1u << s.v.reg[i];
 	return s;
-}
-
-static struct vectors vectors_of(struct lower *l, const struct value *ptr, const struct value *mask)
-{
-	struct access_vector one = {0};
-	return make_vectors(ptr, type_is_tensor(ptr->type) ? access_vector(l->s->axis, ptr, mask) : one);
 }
 
 /* Register of element e of vector number i. */
@@ -67,21 +60,6 @@ static struct words words_of(struct lower *l, u32 bytes, LLVMTypeRef elem)
 	return w;
 }
 
-/* Does a warp read one line after another, but parts of two at a time, since rows may begin anywhere? If L2 fetches
- * more than it is asked for, which it can from sm_80 on, an H100 reads rows of 50,257 floats 5 % faster. Where rows are
- * aligned that changes nothing; of tiles with short rows, as products have, it fetches what is beside them (2–7 %
- * slower). */
-static bool straddles_lines(struct lower *l, const struct value *ptr)
-{
-	enum { ALIGNED = 16 /* bytes: more is not known of pointers */ };
-	const struct axis_info *a = axis_of(l->s->axis, ptr);
-	bool yes = false;
-	for (int d = 0; l->s->target->has_cache_policies && type_is_tensor(ptr->type) && d < ptr->type->rank; d++)
-		yes |= (u64)a->contiguity[d] * pointee_bytes(ptr->type) >= MIN_LONG_ROW_BYTES &&
-		       a->divisibility[d] < ALIGNED;
-	return yes;
-}
-
 static const char *load_policy(struct lower *l, const struct op *o)
 {
 	static const char *const cache[] = {"", ".ca", ".cg", "", ".cs", "", ".cv"};
@@ -90,7 +68,7 @@ static const char *load_policy(struct lower *l, const struct op *o)
 	const char *policy = cache[o->attr[ATTR_CACHE]];
 	if (o->attr[ATTR_EVICT])
 		policy = o->attr[ATTR_EVICT] == EVICT_FIRST ? ".L1::evict_first" : ".L1::evict_last";
-	return straddles_lines(l, operand(o, 0)) ? arena_printf(&l->scratch, "%s.L2::256B", policy) : policy;
+	return o->attr[ATTR_PREFETCH] ? arena_printf(&l->scratch, "%s.L2::256B", policy) : policy;
 }
 
 static const char *store_policy(const struct op *o)
@@ -364,13 +342,13 @@ static bool has_words(struct lower *l, const struct op *o, const struct vectors 
 	return in_order;
 }
 
-static void load_runs(struct lower *l, const struct op *o, struct access_vector run, int unit)
+static void load_runs(struct lower *l, const struct op *o)
 {
-	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL,
-			   *other = o->noperands > 2 ? operand(o, 2) : NULL;
-	struct vectors s = make_vectors(ptr, run);
+	const struct value *ptr = operand(o, 0), *mask = mask_of(o), *other = o->noperands > 2 ? operand(o, 2) : NULL;
+	struct vectors s = vectors_of(o, o->attr[ATTR_VECTOR]);
 	LLVMTypeRef t = memory_type(l, result(o)->type);
 	LLVMValueRef words[4], elems[16];
+	int unit = (int)o->attr[ATTR_UNIT];
 	u32 n = s.width * (u32)type_bits(t) / 32;
 	struct runs r = {.at = arena_array(&l->scratch, struct run, s.n),
 			 .n = s.n,
@@ -404,16 +382,13 @@ static void load_runs(struct lower *l, const struct op *o, struct access_vector 
 
 void lower_load(struct lower *l, const struct op *o)
 {
-	const struct value *ptr = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL,
-			   *other = o->noperands > 2 ? operand(o, 2) : NULL;
-	int unit;
-	struct access_vector unmasked = access_run(l->s->axis, ptr, NULL, &unit),
-			     run = access_run(l->s->axis, ptr, mask, &unit);
-	if (run.bits && !o->attr[ATTR_VOLATILE]) {
-		load_runs(l, o, run, unit);
+	const struct value *ptr = operand(o, 0), *mask = mask_of(o), *other = o->noperands > 2 ? operand(o, 2) : NULL;
+	if (o->attr[ATTR_UNIT]) {
+		load_runs(l, o);
 		return;
 	}
-	struct vectors s = vectors_of(l, ptr, mask);
+	struct access_vector near = vector_of(o, o->attr[ATTR_ADDRESS]);
+	struct vectors s = vectors_of(o, o->attr[ATTR_VECTOR]);
 	LLVMTypeRef t = memory_type(l, result(o)->type);
 	int eb = type_bits(t);
 	struct words w = words_of(l, s.width * (u32)eb / 8, t);
@@ -439,9 +414,9 @@ void lower_load(struct lower *l, const struct op *o)
 		if (by_hand) {
 			/* one address for all of a run, and distances that are constants */
 			u32 first = reg, behind = 0;
-			for (int k = 0; k < unmasked.bits; k++)
-				if (reg >> unmasked.reg[k] & 1) {
-					first ^= 1u << unmasked.reg[k];
+			for (int k = 0; k < near.bits; k++)
+				if (reg >> near.reg[k] & 1) {
+					first ^= 1u << near.reg[k];
 					behind |= 1u << k;
 				}
 			for (u32 e = 0; e < s.width; e++)
@@ -500,7 +475,7 @@ static void plain_store(struct lower *l, LLVMValueRef ptr, const struct words *w
 void lower_store(struct lower *l, const struct op *o)
 {
 	const struct value *ptr = operand(o, 0), *val = operand(o, 1), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
-	struct vectors s = vectors_of(l, ptr, mask);
+	struct vectors s = vectors_of(o, o->attr[ATTR_STORE_VECTOR]);
 	LLVMTypeRef t = memory_type(l, val->type);
 	struct words w = words_of(l, s.width * (u32)type_bits(t) / 8, t);
 	LLVMValueRef words[16] = {0}, elems[16] = {0},
@@ -527,7 +502,7 @@ void lower_async_copy(struct lower *l, const struct op *o)
 	const struct type *mem = operand(o, 1)->type;
 	const struct layout *lay = ptr->type->layout;
 	u32 bytes = (u32)dtype_bytes(type_dtype(mem));
-	struct vectors s = make_vectors(ptr, copied_together(l->s->axis, ptr, mask, mem->layout));
+	struct vectors s = vectors_of(o, o->attr[ATTR_COPY_VECTOR]);
 	if (s.width * bytes < 4) { /* in placed text only: the pipeliner asks before it makes a copy */
 		diag(l->s->diags, E_COPY_PIECES, o->loc, s.width * bytes, PLURAL(s.width * bytes));
 		return;
@@ -623,11 +598,11 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 }
 
 /* Adds floats that lie side by side, each atomically. */
-static void add_vectors(struct lower *l, const struct op *o, struct access_vector v, LLVMValueRef mine)
+static void add_vectors(struct lower *l, const struct op *o, LLVMValueRef mine)
 {
 	const struct value *ptr = operand(o, 0), *val = operand(o, 1), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
 	enum dtype d = type_dtype(val->type);
-	struct vectors s = make_vectors(ptr, v);
+	struct vectors s = vectors_of(o, o->attr[ATTR_VECTOR]);
 	LLVMTypeRef t = memory_type(l, val->type);
 	struct words w = words_of(l, s.width * (u32)type_bits(t) / 8, t);
 	const char *type = d == DT_F32 ? "f32" : d == DT_F16 ? "f16x2" : "bf16x2", *half = d == DT_F32 ? "" : ".noftz";
@@ -721,9 +696,8 @@ void lower_atomic(struct lower *l, const struct op *o)
 	const struct value *mask = !cas && o->noperands > 2 ? operand(o, 2) : NULL;
 	bool by_cas = is_by_cas(l, o);
 	LLVMValueRef mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
-	struct access_vector v = added_together(l->s, o);
-	if (v.bits) {
-		add_vectors(l, o, v, mine);
+	if (!cas && o->attr[ATTR_VECTOR]) {
+		add_vectors(l, o, mine);
 		return;
 	}
 	LLVMValueRef *at = new_tile(l, result(o));

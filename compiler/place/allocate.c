@@ -69,6 +69,28 @@ void choose_way(const struct pass_state *s, struct op *o, i32 most)
 		shared ? 1 << plan_pieces(&s->ctx->layouts, from, to, 8 * element_bytes(result(o)), most).bits : 0;
 }
 
+/* Has each warp all that the lanes of it take from the source of this tt.gather, so that shuffles bring it? And not in
+ * so many registers that shared memory is faster: each is shuffled, as the lane that has it does not know which is
+ * meant. */
+static bool gathers_in_warp(const struct op *o)
+{
+	enum { MOST_SHUFFLES = 4 /* an element; a way through shared memory is a store, a barrier and a load */ };
+	const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
+	int axis = (int)o->attr[ATTR_AXIS], shuffles = 1;
+	u32 along = layout_dim_mask(from, axis), fixed = 0;
+	for (int i = 0; i < to->bits[LL_WARP] || i < from->bits[LL_WARP]; i++) {
+		u32 a = i < from->bits[LL_WARP] ? from->basis[LL_WARP][i] : 0,
+		    b = i < to->bits[LL_WARP] ? beside_axis(to, from, axis, to->basis[LL_WARP][i]) : 0;
+		if (a != b || a & along)
+			return false;
+	}
+	for (int i = 0; i < to->bits[LL_REG]; i++)
+		fixed |= beside_axis(to, from, axis, to->basis[LL_REG][i]);
+	for (int i = 0; i < from->bits[LL_REG] && shuffles <= MOST_SHUFFLES; i++)
+		shuffles *= from->basis[LL_REG][i] & fixed ? 1 : 2;
+	return shuffles <= MOST_SHUFFLES;
+}
+
 i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 {
 	switch (o->code) {

@@ -21,12 +21,12 @@ static const struct mma table[] = {
 	{"mma_f64_f64", DT_F64, DT_F64, DT_F64, AS_IT_IS, 8, 8, 4, MMA_AMPERE},
 };
 
-static bool has_types(const struct mma *m, enum dtype a, enum dtype b, enum dtype acc)
+i64 mma_shape(const struct mma *m)
 {
-	return m->a == a && m->b == b && m->acc == acc;
+	return dims_pack((int[]){m->m, m->n, m->operands == TO_F16 ? m->k / 2 : m->k}, 3);
 }
 
-bool mma_is_there(const struct description *d, const struct mma *m, enum dot_precision precision)
+static bool is_there(const struct description *d, const struct mma *m, enum dot_precision precision)
 {
 	return d->mma >= m->since && (m->operands != TO_TF32 || precision == PRECISION_TF32) &&
 	       (!dtype_is_fp8(m->a) || d->widens_fp8_mma == (m->operands == TO_F16));
@@ -35,9 +35,11 @@ bool mma_is_there(const struct description *d, const struct mma *m, enum dot_pre
 const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc,
 			     enum dot_precision precision)
 {
-	for (u32 i = 0; i < ARRAY_LEN(table); i++)
-		if (has_types(&table[i], a, b, acc) && mma_is_there(d, &table[i], precision))
-			return &table[i];
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		const struct mma *m = &table[i];
+		if (m->a == a && m->b == b && m->acc == acc && is_there(d, m, precision))
+			return m;
+	}
 	return NULL;
 }
 
@@ -47,18 +49,15 @@ const struct mma *mma_for_dot(const struct description *d, const struct op *dot)
 			  type_dtype(result(dot)->type), (enum dot_precision)dot->attr[ATTR_PRECISION]);
 }
 
-i64 mma_shape(const struct mma *m)
-{
-	return dims_pack((int[]){m->m, m->n, m->operands == TO_F16 ? m->k / 2 : m->k}, 3);
-}
-
 const struct mma *mma_of_dot(const struct op *dot)
 {
-	for (u32 i = 0; i < ARRAY_LEN(table) && dot->attr[ATTR_INSTR]; i++)
-		if (mma_shape(&table[i]) == dot->attr[ATTR_INSTR] &&
-		    has_types(&table[i], type_dtype(operand(dot, 0)->type), type_dtype(operand(dot, 1)->type),
-			      type_dtype(result(dot)->type)))
-			return &table[i];
+	enum dtype a = type_dtype(operand(dot, 0)->type), b = type_dtype(operand(dot, 1)->type);
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		const struct mma *m = &table[i];
+		if (m->a == a && m->b == b && m->acc == type_dtype(result(dot)->type) &&
+		    mma_shape(m) == dot->attr[ATTR_INSTR])
+			return m;
+	}
 	return NULL;
 }
 

@@ -25,10 +25,10 @@ struct mma {
 const struct mma *mma_select(const struct description *d, enum dtype a, enum dtype b, enum dtype acc,
 			     enum dot_precision precision);
 const struct mma *mma_for_dot(const struct description *d, const struct op *dot);
-bool mma_is_there(const struct description *d, const struct mma *m, enum dot_precision precision);
-/* The instruction that a placed dot has (ATTR_INSTR); NULL: multiply-adds, or none of such a shape takes the types. */
-const struct mma *mma_of_dot(const struct op *dot);
+/* Its m, n and k, as ATTR_INSTR has them. */
 i64 mma_shape(const struct mma *m);
+/* The one that a placed dot has; NULL: multiply-adds. */
+const struct mma *mma_of_dot(const struct op *dot);
 
 /* One type of wgmma.mma_async (PTX ISA, "Asynchronous Warpgroup Level Matrix"): m is 64, k covers 256 bits. */
 struct wgmma {

@@ -134,13 +134,13 @@ static void note_operands(struct op *o, void *arg)
 
 static struct access_vector accessed(const struct schedule *p, const struct op *load)
 {
-	return access_vector(p->s->axis, operand(load, 0), mask_of(load));
+	return access_vector(p->s->axis, operand(load, 0), mask_of(load), NULL);
 }
 
 /* Is what is contiguous in global memory so in this layout of shared memory? */
 static bool runs_in(const struct schedule *p, const struct op *load, const struct layout *mem)
 {
-	return copied_together(p->s->axis, operand(load, 0), mask_of(load), mem).bits == accessed(p, load).bits;
+	return access_vector(p->s->axis, operand(load, 0), mask_of(load), mem).bits == accessed(p, load).bits;
 }
 
 bool is_read_again(const struct use *u)

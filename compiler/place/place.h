@@ -7,6 +7,7 @@
  *   pipeline  loads of loops issued ahead, into shared memory or registers; few blocks for many programs
  *   multiply-adds
  *             operands of dots that no tensor core does, in shared memory
+ *   vectorize how many elements a load, store or copy takes at once
  *   allocate  offsets in shared memory
  *   barriers  where threads must wait for each other's shared memory
  *   remarks   what became of memory accesses, for --remarks
@@ -23,6 +24,7 @@ void pass_layouts(struct pass_state *s);
 void pass_promote_operands(struct pass_state *s);
 void pass_pipeline(struct pass_state *s);
 void pass_multiply_adds(struct pass_state *s);
+void pass_vectorize(struct pass_state *s);
 void pass_allocate(struct pass_state *s);
 void pass_barriers(struct pass_state *s);
 void pass_remarks(struct pass_state *s);
@@ -39,8 +41,8 @@ void measure_shared(struct pass_state *s, bool allocated);
 
 /* Do the layouts of placed IR fit its operations, and what has been decided about these? In a `report`, or else as a
  * broken invariant behind `pass`. `last`: the number of the last pass that has run, in the list of compile.c. */
-enum { PLACE_LAYOUTS = 2, PLACE_MULTIPLY_ADDS = 6, PLACE_ALLOCATE = 7 };
-bool placed_verify(const struct pass_state *s, int last, const char *pass, struct diags *report);
+enum { PLACE_LAYOUTS = 2, PLACE_MULTIPLY_ADDS = 6, PLACE_VECTORIZE = 7, PLACE_ALLOCATE = 8 };
+bool placed_verify(struct pass_state *s, int last, const char *pass, struct diags *report);
 
 /* A buffer in shared memory, laid out like mem, and v stored there. */
 struct value *store_shared(struct builder *b, struct value *v, const struct layout *mem);

@@ -327,45 +327,39 @@ static void explain(struct teller *t, const struct op *o, const char *what, cons
 	     width < MIN(want, regs) ? ": that is how the tile is distributed for what comes after" : "");
 }
 
-static void tell_access(struct teller *t, const struct op *o, const char *name, const char *instruction,
-			const struct value *ptr, const struct value *mask)
+static void tell_access(struct teller *t, const struct op *o, const char *name, const char *instruction)
 {
 	struct pass_state *s = t->s;
+	const struct value *ptr = operand(o, 0);
 	if (!type_is_tensor(ptr->type))
 		return;
-	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1),
-	    width = 1u << access_vector(s->axis, ptr, mask).bits;
-	i64 row = ptr->type->shape[fastest(s, ptr)];
-	const char *what = arena_printf(&t->scratch, "%s: %u byte%s a thread at a time (%s%s)", name, width * elem,
-					width * elem > 1 ? "s" : "", instruction,
-					o->code == IR_ASYNC_COPY ? "" : words(t, width * elem, elem));
-	u32 want = MIN(WIDEST / elem, (u32)row);
-	int unit;
-	struct access_vector run = access_run(s->axis, ptr, mask, &unit);
-	if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE])
-		run.bits = 0;
-	if (run.bits) {
-		u32 bytes = elem << run.bits;
-		width = 1u << run.bits;
+	bool load = o->code == IR_LOAD, copy = o->code == IR_ASYNC_COPY;
+	i64 sizes = o->attr[load ? ATTR_VECTOR : copy ? ATTR_COPY_VECTOR : ATTR_STORE_VECTOR],
+	    unit = load ? o->attr[ATTR_UNIT] : 0;
+	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1), width = 1u << vector_of(o, sizes).bits,
+	    bytes = width * elem, want = MIN(WIDEST / elem, (u32)ptr->type->shape[fastest(s, ptr)]);
+	const char *what = arena_printf(&t->scratch, "%s: %u byte%s a thread at a time", name, bytes, PLURAL(bytes));
+	if (unit)
 		what = arena_printf(&t->scratch,
-				    "%s: %u bytes a thread at a time, put together from %u word%s (ld.global.b32) and "
-				    "%d pieces (ld.global.b%d)",
-				    name, bytes, bytes / 4 - 1, PLURAL(bytes / 4 - 1), 4 / unit, 8 * unit);
-	}
-	if (width >= want && !run.bits)
+				    "%s, put together from %u word%s (ld.global.b32) and %lld pieces (ld.global.b%lld)",
+				    what, bytes / 4 - 1, PLURAL(bytes / 4 - 1), (long long)(4 / unit),
+				    (long long)(8 * unit));
+	else
+		what = arena_printf(&t->scratch, "%s (%s%s)", what, instruction, copy ? "" : words(t, bytes, elem));
+	if (width >= want && !unit)
 		diag(s->diags, R_ACCESS, o->loc, what, "");
 	else
-		explain(t, o, what, ptr, mask, width, want, elem);
+		explain(t, o, what, ptr, mask_of(o), width, want, elem);
 }
 
 static void tell_atomic(struct teller *t, const struct op *o)
 {
 	const struct pass_state *s = t->s;
-	const struct value *ptr = operand(o, 0),
-			   *mask = o->code == IR_ATOMIC_RMW && o->noperands > 2 ? operand(o, 2) : NULL;
+	const struct value *ptr = operand(o, 0);
 	if (!type_is_tensor(ptr->type))
 		return;
-	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1), width = 1u << added_together(s, o).bits;
+	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1),
+	    width = o->code == IR_ATOMIC_RMW ? 1u << vector_of(o, o->attr[ATTR_VECTOR]).bits : 1;
 	u32 want = MIN(WIDEST / elem, (u32)ptr->type->shape[fastest(s, ptr)]);
 	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && elem < 8,
 	     used = !value_unused(result(o));
@@ -376,7 +370,7 @@ static void tell_atomic(struct teller *t, const struct op *o)
 		diag(s->diags, R_ACCESS, o->loc, what,
 		     used ? ": what was there before is asked for" : ": more are added together from sm_90 on");
 	else
-		explain(t, o, what, ptr, mask, width, want, elem);
+		explain(t, o, what, ptr, mask_of(o), width, want, elem);
 }
 
 static void tell_gather(struct teller *t, const struct op *o)
@@ -476,7 +470,7 @@ static void tell_dot(struct teller *t, const struct op *o)
 		if (!m)
 			return;
 		how = m->operands == TO_F16 ? "mma.sync m16n8k16 of fp16, to which its fragments are widened"
-				 : arena_printf(&t->scratch, "mma.sync m%dn%dk%d", m->m, m->n, m->k);
+					    : arena_printf(&t->scratch, "mma.sync m%dn%dk%d", m->m, m->n, m->k);
 	}
 	diag(s->diags, R_DOT_BY, o->loc, from, to, how);
 }
@@ -484,13 +478,12 @@ static void tell_dot(struct teller *t, const struct op *o)
 static void tell(struct op *o, void *arg)
 {
 	struct teller *t = arg;
-	u32 n = o->noperands;
 	switch (o->code) {
-	case IR_LOAD: tell_access(t, o, "load", "ld.global.", operand(o, 0), n > 1 ? operand(o, 1) : NULL); return;
-	case IR_STORE: tell_access(t, o, "store", "st.global.", operand(o, 0), n > 2 ? operand(o, 2) : NULL); return;
+	case IR_LOAD: tell_access(t, o, "load", "ld.global."); return;
+	case IR_STORE: tell_access(t, o, "store", "st.global."); return;
 	case IR_ATOMIC_RMW:
 	case IR_ATOMIC_CAS: tell_atomic(t, o); return;
-	case IR_ASYNC_COPY: tell_access(t, o, "load", "cp.async", operand(o, 0), n > 2 ? operand(o, 2) : NULL); return;
+	case IR_ASYNC_COPY: tell_access(t, o, "load", "cp.async"); return;
 	case IR_TMA_COPY:
 	case IR_TMA_TENSOR_COPY: tell_box(t, o); return;
 	case IR_REDUCE:

@@ -3,6 +3,7 @@
  * and dots have the layouts of their instructions. Conversions, and accesses of shared memory by tiles, join any two
  * layouts. */
 #include "base/recover.h"
+#include "place/access.h"
 #include "place/mma.h"
 #include "place/place.h"
 
@@ -13,9 +14,8 @@
 	} while (0)
 
 struct verifier {
-	const struct pass_state *s;
-	bool in_memory;     /* operands of dots by multiply-adds are in shared memory by now */
-	bool allocated;     /* it is known how layouts are changed */
+	struct pass_state *s;
+	int last;           /* number of the last pass that has run */
 	struct diags *report;
 	const struct op *bad;
 	const char *what;
@@ -76,16 +76,17 @@ static bool get_warps(const struct verifier *v, const struct op *o, int *warps)
 
 static const char *check_mma(const struct verifier *v, const struct op *o)
 {
-	const struct mma *m = mma_of_dot(o);
+	const struct mma *m = mma_for_dot(v->s->target, o);
 	const struct type *t = result(o)->type, *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 	struct layout_pool *p = &v->s->ctx->layouts;
 	int warps[MAX_RANK];
 	if (!o->attr[ATTR_INSTR]) {
-		NEED(!v->in_memory || !type_is_tensor(a), "operands of multiply-adds are in shared memory");
+		NEED(v->last < PLACE_MULTIPLY_ADDS || !type_is_tensor(a),
+		     "operands of multiply-adds are in shared memory");
 		return NULL;
 	}
-	NEED(m && mma_is_there(v->s->target, m, (enum dot_precision)o->attr[ATTR_PRECISION]),
-	     "the target's mma.sync of this shape takes no operands of these types");
+	NEED(m && o->attr[ATTR_INSTR] == mma_shape(m),
+	     "the target has no mma.sync of this shape for operands of these types, or a better one");
 	NEED(type_is_tensor(a) && type_is_tensor(b), "operands of the tensor cores' mma.sync are in registers");
 	NEED(get_warps(v, o, warps), "its share of the warps is not all of them");
 	NEED(t->layout == layout_mma(p, t->rank, t->shape, warps, m->m, 8) &&
@@ -154,11 +155,22 @@ static const char *check_reduction(const struct verifier *v, const struct op *o)
 static const char *check_conversion(const struct verifier *v, const struct op *o)
 {
 	struct op chosen = *o;
-	if (!o->attr[ATTR_WAY] && !v->allocated)
+	if (!o->attr[ATTR_WAY] && v->last < PLACE_ALLOCATE)
 		return NULL;
 	choose_way(v->s, &chosen, scratch_bytes(v->s, o));
 	NEED(chosen.attr[ATTR_WAY] == o->attr[ATTR_WAY] && chosen.attr[ATTR_PIECES] == o->attr[ATTR_PIECES],
 	     "its layout is not changed in this way, or not in so many pieces");
+	return NULL;
+}
+
+/* Of text: is an access what its addresses allow? */
+static const char *check_vectors(const struct verifier *v, const struct op *o)
+{
+	struct op chosen = *o;
+	if (!v->report || v->last < PLACE_VECTORIZE)
+		return NULL;
+	choose_vectors(&chosen, v->s);
+	NEED(!memcmp(chosen.attr, o->attr, sizeof o->attr), "its vectors are not those that its addresses allow");
 	return NULL;
 }
 
@@ -183,6 +195,10 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	case IR_TRANS:
 	case IR_JOIN:
 	case IR_SPLIT: return check_rename(o);
+	case IR_LOAD:
+	case IR_STORE:
+	case IR_ASYNC_COPY:
+	case IR_ATOMIC_RMW: return check_vectors(v, o);
 	case IR_REDUCE: return check_reduction(v, o);
 	case IR_CONVERT_LAYOUT: return check_conversion(v, o);
 	case IR_MAP: return check_one_layout(o, operand(o, 0)->type, 0, o->nresults);
@@ -229,10 +245,9 @@ static void check(struct op *o, void *arg)
 		v->bad = o, v->what = what;
 }
 
-bool placed_verify(const struct pass_state *s, int last, const char *pass, struct diags *report)
+bool placed_verify(struct pass_state *s, int last, const char *pass, struct diags *report)
 {
-	struct verifier v = {
-		.s = s, .in_memory = last >= PLACE_MULTIPLY_ADDS, .allocated = last >= PLACE_ALLOCATE};
+	struct verifier v = {.s = s, .last = last, .report = report};
 	if (last < PLACE_LAYOUTS)
 		return true;
 	walk(s->k->body, check, &v);

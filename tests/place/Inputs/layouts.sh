@@ -47,6 +47,12 @@ try 90 '%o = arith.addi %r, %s : tensor<128xi32, #a>'
 for way in registers shuffles 'memory, tlc.pieces = 1 : i32' 'memory, tlc.pieces = 3 : i32' 'warp_memory, tlc.pieces = 1 : i32'; do
 	try 90 "%o = ttg.convert_layout %r {tlc.way = $way} : tensor<128xi32, #a> -> tensor<128xi32, #b>"
 done
+after=vectorize loaded='tensor<128x!tt.ptr<f32>, #a>'
+try 90 "%o = tt.load %q : $loaded"
+try 90 "%o = tt.load %q {tlc.vector = array<i32: 4>} : $loaded"
+try 90 "%o = tt.load %q {tlc.vector = array<i32: 3>} : $loaded"
+try 90 "%o = tt.load %q {tlc.unit = 2 : i32} : $loaded"
+try 90 "tt.store %q, %f {tlc.vector = array<i32: 1, 4>} : $loaded"
 after=allocate
 try 90 '%o = ttg.convert_layout %r : tensor<128xi32, #a> -> tensor<128xi32, #b>'
 rm -r "$tmp"
