@@ -223,6 +223,14 @@ static void tell(const struct run *r, const char *name)
 		r->o->after_pass(r->o->after_pass_arg, name, r->s.k);
 }
 
+static void analyze(struct run *r, u32 needs)
+{
+	if (needs && !r->s.ranges)
+		r->s.ranges = ranges_analyze(r->s.k);
+	if (needs == ANALYSIS_AXIS && !r->s.axis)
+		r->s.axis = axis_analyze(r->s.k, r->s.ranges);
+}
+
 static bool run_passes(struct run *r, const struct pass *list, u32 n)
 {
 	for (u32 i = 0; i < n && !r->stopped; i++) {
@@ -234,10 +242,7 @@ static bool run_passes(struct run *r, const struct pass *list, u32 n)
 		double start = milliseconds();
 		struct crash_scope scope = {.what = list[i].name, .dump = kernel_dump, .arg = r->s.k};
 		crash_enter(&scope);
-		if (list[i].needs && !r->s.ranges)
-			r->s.ranges = ranges_analyze(r->s.k);
-		if (list[i].needs == ANALYSIS_AXIS && !r->s.axis)
-			r->s.axis = axis_analyze(r->s.k, r->s.ranges);
+		analyze(r, list[i].needs);
 		list[i].run(&r->s);
 		if (list[i].breaks)
 			r->s.ranges = NULL, r->s.axis = NULL;
@@ -334,8 +339,7 @@ static bool generate(struct run *r, struct compiled *out)
 	double start = milliseconds();
 	struct crash_scope scope = {.what = "lower", .dump = kernel_dump, .arg = r->s.k};
 	crash_enter(&scope);
-	r->s.ranges = ranges_analyze(r->s.k);
-	r->s.axis = axis_analyze(r->s.k, r->s.ranges);
+	analyze(r, ANALYSIS_AXIS);
 	struct session session;
 	session_open(&session, &r->u->arena, r->s.k->name);
 	lower_kernel(&r->s, session.mod);
@@ -449,8 +453,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	if (k->target) {
 		const struct pass_list *list = &pass_lists[o->target.kind];
 		int from = index_of(list->place, list->nplace, r->start_after);
-		r->s.ranges = ranges_analyze(k);
-		r->s.axis = axis_analyze(k, r->s.ranges);
+		analyze(r, ANALYSIS_AXIS);
 		if (!placed_verify(&r->s, from, NULL, &r->u->diags))
 			return false;
 		measure_shared(&r->s, from >= PLACE_ALLOCATE);
