@@ -21,6 +21,23 @@ static void print_type_words(struct strbuf *out, const struct type *t, const str
 	sb_puts(out, "]");
 }
 
+/* Of a block pointer or a descriptor also what its type says of the block. */
+static void print_object(struct strbuf *out, const struct val *v)
+{
+	int base = class_field(v->class, "base"), block = class_field(v->class, "block_shape"),
+	    padding = class_field(v->class, "padding_option");
+	sb_puts(out, v->class->name);
+	if (v->class->def || base < 0 || block < 0)
+		return;
+	const struct val *shape = &v->items[block], *pad = padding < 0 ? NULL : &v->items[padding];
+	sb_printf(out, " of %s[", dtype_name(v->items[base].dtype));
+	for (u32 i = 0; i < shape->nitems; i++) {
+		sb_puts(out, i ? ", " : "");
+		print_val(out, &shape->items[i]);
+	}
+	sb_puts(out, pad && pad->kind == V_STR && !strcmp(pad->text, "nan") ? "] padded with nan" : "]");
+}
+
 void print_val(struct strbuf *out, const struct val *v)
 {
 	switch (v->kind) {
@@ -59,7 +76,7 @@ void print_val(struct strbuf *out, const struct val *v)
 		}
 		sb_puts(out, v->nitems == 1 ? ",)" : ")");
 		break;
-	case V_OBJECT: sb_puts(out, v->class->name); break;
+	case V_OBJECT: print_object(out, v); break;
 	case V_DICT:
 		sb_puts(out, "{");
 		for (u32 i = 0; i < v->nitems; i++) {
