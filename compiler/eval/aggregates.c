@@ -226,7 +226,7 @@ static bool fits(struct eval *e, const struct class *c, const struct expr *type,
 	if (is_constexpr_annotation(type))
 		return v->kind != V_TENSOR;
 	if (!strcmp(name, "tensor"))
-		return v->kind == V_TENSOR;
+		return v->kind == V_TENSOR || is_block_pointer(v);
 	if (!strcmp(name, "tuple"))
 		return v->kind == V_TUPLE;
 	if (!strcmp(name, "tensor_descriptor"))

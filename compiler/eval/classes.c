@@ -293,7 +293,7 @@ static bool is_of(const struct val *v, enum builtin_class class)
 {
 	bool block = v->nitems && !v->to_block;
 	switch (class) {
-	case TENSOR: return v->kind == V_TENSOR;
+	case TENSOR: return v->kind == V_TENSOR || is_block_pointer(v);
 	case TUPLE: return v->kind == V_TUPLE;
 	case DTYPE: return v->kind == V_TYPE;
 	case POINTER_TYPE: return v->kind == V_TYPE && v->pointers && !block;

@@ -318,6 +318,7 @@ void library_each(struct arena *a, struct interner *names, struct diags *d,
 		  void (*each)(void *arg, const struct func *f), void *arg);
 
 /* objects.c */
+bool is_block_pointer(const struct val *v); /* to Triton that is a tl.tensor, as a pointer is */
 /* The field of that name; -1: there is none. */
 int class_field(const struct class *c, const char *name);
 /* The class of all named tuples with these fields. */

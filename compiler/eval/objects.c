@@ -22,6 +22,11 @@ struct val bi_object(struct eval *e, const struct args *a)
 	return (struct val){.kind = V_OBJECT, .class = c, .items = a->at[1].items, .nitems = a->at[1].nitems};
 }
 
+bool is_block_pointer(const struct val *v)
+{
+	return v->kind == V_OBJECT && v->class == &library_classes[0];
+}
+
 int class_field(const struct class *c, const char *name)
 {
 	for (u32 i = 0; c && i < c->nfields; i++)
@@ -48,18 +53,18 @@ const struct class *tuple_class(struct eval *e, const char *const *fields, u32 n
 
 struct val object_attribute(struct eval *e, struct val v, const char *name)
 {
-	bool is_block_pointer = v.class == &library_classes[0];
+	bool pointer = is_block_pointer(&v);
 	int field = class_field(v.class, name);
 	if (field >= 0)
 		return v.items[field];
-	if (!strcmp(name, "dtype") && !is_block_pointer)
+	if (!strcmp(name, "dtype") && !pointer)
 		return val_dtype(v.items[0].dtype);
 	if (!strcmp(name, "type") || !strcmp(name, "block_type") || !strcmp(name, "dtype")) {
 		struct val shape = object_attribute(e, v, "block_shape");
 		return (struct val){.kind = V_TYPE,
 				    .dtype = v.items[0].dtype,
-				    .pointers = is_block_pointer,
-				    .to_block = is_block_pointer,
+				    .pointers = pointer,
+				    .to_block = pointer,
 				    .items = shape.items,
 				    .nitems = shape.nitems};
 	}
@@ -119,7 +124,7 @@ static bool unwanted(struct eval *e, const struct args *a, u32 i)
 
 static bool check_block_pointer(struct eval *e, const struct args *a)
 {
-	if (a->at[0].class == &library_classes[0])
+	if (is_block_pointer(&a->at[0]))
 		return true;
 	eval_error(e, E_NOT_A_POINTER, a->loc[0], a->b->name, describe(e, &a->at[0]));
 	diag_hint(e->diags, "a descriptor has methods: x.load([…]), x.store([…], value)");
