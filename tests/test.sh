@@ -104,7 +104,7 @@ suite "run every pass" halves "$build/test-run" 8
 suite "random every pass" "$build/test-random" --kind random --count 500
 suite "tree every pass" "$build/test-random" --kind tree
 suite "loops every pass" "$build/test-random" --kind loops
-for kind in blocks products moves values scaled; do
+for kind in blocks products moves values scaled pipelines; do
 	suite "$kind every pass" "$build/test-random" --kind $kind --count 100
 done
 unset TL_INTERP_CHECK

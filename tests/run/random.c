@@ -1,9 +1,10 @@
-/* test-random: random kernels of nine kinds on every device, against an evaluation of their own: "random" (random.h)
+/* test-random: random kernels of ten kinds on every device, against an evaluation of their own: "random" (random.h)
  * over whole tiles, "tree" (tree.h) with control flow and integers at the ends of their types, "dots" (random_dots.c)
  * with loops of dots, "loops" (loops.h) with loops whose bounds lie at the ends of their types, "blocks"
  * (random_blocks.h) with block pointers and tensor descriptors, "products" (random_dots.c) with dots of blocks, "moves"
  * (random_moves.c), which are "random" with gathers, sorts, reductions of pairs and mapped functions, "values"
- * (random_values.h) with tuples, objects and lists, "scaled" (random_scaled.c) with dots in microscaling formats.
+ * (random_values.h) with tuples, objects and lists, "scaled" (random_scaled.c) with dots in microscaling formats,
+ * "pipelines" (pipelines.h) with loops of loads and dots in all the ways they are pipelined.
  *
  *   test-random                          the usual number of them
  *   test-random --kind tree              of one kind only
@@ -151,7 +152,8 @@ static int shrink(char **options, const char *command)
 		     {"loops", shrink_loops},
 		     {"blocks", shrink_blocks},
 		     {"products", shrink_dots},
-		     {"values", shrink_values}};
+		     {"values", shrink_values},
+		     {"pipelines", shrink_pipelines}};
 	if (getenv("RANDOM_KIND") && only("scaled")) {
 		printf("one loop of one dot: there is nothing to leave out\n");
 		return 1;
@@ -390,7 +392,8 @@ int main(int argc, char **argv)
 					      {"products", theme_products},
 					      {"moves", theme_moves},
 					      {"values", theme_random_values},
-					      {"scaled", theme_random_scaled}};
+					      {"scaled", theme_random_scaled},
+					      {"pipelines", theme_random_pipelines}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

@@ -255,6 +255,10 @@ int shrink_blocks(const char *command);
 /* random_scaled.c */
 void theme_random_scaled(struct suite *s);
 
+/* random_pipelines.c */
+void theme_random_pipelines(struct suite *s);
+int shrink_pipelines(const char *command);
+
 /* random_values.c */
 void theme_random_values(struct suite *s);
 int shrink_values(const char *command);

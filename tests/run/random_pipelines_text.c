@@ -1,0 +1,709 @@
+/* Random pipelined loops as text. */
+#include "pipelines.h"
+
+struct writer {
+	FILE *f, *head; /* the body; the parameters */
+	struct pipelines *d;
+	tl_arg *args;
+	size_t nargs;
+	const char *it;   /* the index of the loop at hand; NULL: there is none */
+	const char *tile; /* the tile at hand */
+};
+
+static const char *const precisions[] = {"tf32", "ieee", "tf32x3", "bf16x3"};
+
+static void parameter(struct writer *w, const char *name, int k, tl_arg a)
+{
+	if (k >= 0)
+		fprintf(w->head, "%s%s%d", w->nargs ? ", " : "", name, k);
+	else
+		fprintf(w->head, "%s%s", w->nargs ? ", " : "", name);
+	w->args[w->nargs++] = a;
+}
+
+/* --- places -------------------------------------------------------------------------------------------------- */
+
+static void print_iteration(const struct writer *w)
+{
+	const struct pipelines *d = w->d;
+	fprintf(w->f, "%s%s%s", d->offset ? "(" : "", d->unit > 1 ? "(" : "", w->it);
+	if (d->offset)
+		fprintf(w->f, " - %d)", d->offset);
+	if (d->unit > 1)
+		fprintf(w->f, " // %d)", d->unit);
+}
+
+/* What tells apart tiles for s. */
+static void print_which(const struct writer *w, const struct pipe_step *s)
+{
+	static const char *const rests[] = {"", "", " // 2", " % 2"};
+	fprintf(w->f, "%s%s", s->of ? w->tile : "0", rests[s->of]);
+}
+
+/* The number of the tile in what memory holds, times `by`. */
+static void print_tile(const struct writer *w, const struct pipe_step *s, int by)
+{
+	const struct pipelines *d = w->d;
+	bool elements = by > 1 && d->unit == by && !d->offset; /* the index counts those */
+	fprintf(w->f, "(");
+	if (!s->moves) {
+		print_which(w, s);
+	} else if (s->of) {
+		fprintf(w->f, "(");
+		print_which(w, s);
+		fprintf(w->f, elements ? ") * n * %d + " : ") * n + ", by);
+	}
+	if (s->moves && elements)
+		fprintf(w->f, "%s", w->it);
+	else if (s->moves)
+		print_iteration(w);
+	fprintf(w->f, ")");
+	if (by > 1 && !(s->moves && elements))
+		fprintf(w->f, " * %d", by);
+}
+
+static void print_row(const struct writer *w, const struct pipe_step *s)
+{
+	struct pipe_place p = pipe_place(w->d, s);
+	if (s->through == BY_PAGE) {
+		fprintf(w->f, "page%d * %d", (int)(s - w->d->step), p.rows);
+	} else if (s->wide) {
+		fprintf(w->f, "(");
+		print_which(w, s);
+		fprintf(w->f, ") * %d", p.rows);
+	} else {
+		print_tile(w, s, p.rows);
+	}
+}
+
+static void print_column(const struct writer *w, const struct pipe_step *s)
+{
+	struct pipe_place p = pipe_place(w->d, s);
+	if (!s->wide) {
+		fprintf(w->f, "0");
+	} else if (w->d->unit == p.columns && !w->d->offset) {
+		fprintf(w->f, "%s", w->it);
+	} else {
+		print_iteration(w);
+		fprintf(w->f, " * %d", p.columns);
+	}
+}
+
+static void print_distance(const struct writer *w, const struct pipe_step *s)
+{
+	int k = (int)(s - w->d->step);
+	if (s->stated)
+		fprintf(w->f, "%lld", (long long)pipe_place(w->d, s).distance);
+	else
+		fprintf(w->f, "ld%d", k);
+}
+
+/* tl.arange along the rows of memory, or its columns. */
+static void print_range(const struct writer *w, const struct pipe_step *s, bool down)
+{
+	struct pipe_place p = pipe_place(w->d, s);
+	fprintf(w->f, down != s->turned ? "tl.arange(0, %d)[:, None]" : "tl.arange(0, %d)[None, :]",
+		down ? p.rows : p.columns);
+}
+
+static void print_pointers(const struct writer *w, const struct pipe_step *s)
+{
+	FILE *f = w->f;
+	int k = (int)(s - w->d->step);
+	fprintf(f, "p%d + ", k);
+	if (s->through == BY_PAGES) {
+		fprintf(f, s->turned ? "rows%d[None, :] * " : "rows%d[:, None] * ", k);
+		print_distance(w, s);
+	} else if (s->apart) {
+		print_row(w, s);
+		fprintf(f, " * ");
+		print_distance(w, s);
+		fprintf(f, " + ");
+		print_range(w, s, true);
+		fprintf(f, " * ");
+		print_distance(w, s);
+	} else {
+		fprintf(f, "(");
+		print_row(w, s);
+		fprintf(f, " + ");
+		print_range(w, s, true);
+		fprintf(f, ") * ");
+		print_distance(w, s);
+	}
+	fprintf(f, s->apart ? " + " : " + (");
+	print_column(w, s);
+	fprintf(f, " + ");
+	print_range(w, s, false);
+	fprintf(f, s->apart ? "" : ")");
+}
+
+/* --- loads --------------------------------------------------------------------------------------------------- */
+
+static void print_mask(const struct writer *w, const struct pipe_step *s)
+{
+	FILE *f = w->f;
+	int k = (int)(s - w->d->step);
+	if (!s->mask)
+		return;
+	fprintf(f, ", mask=");
+	switch (s->mask) {
+	case SOME_ROWS: print_range(w, s, true); break;
+	case UP_TO_ROW:
+		if (s->through == BY_PAGES) {
+			fprintf(f, s->turned ? "rows%d[None, :]" : "rows%d[:, None]", k);
+			break;
+		}
+		print_row(w, s);
+		fprintf(f, " + ");
+		print_range(w, s, true);
+		break;
+	case UP_TO_COLUMN:
+		print_column(w, s);
+		fprintf(f, " + ");
+		print_range(w, s, false);
+		break;
+	default: print_iteration(w);
+	}
+	if (s->swapped)
+		fprintf(f, " < %d, other=%d", s->bound[s->mask == UP_TO_COLUMN], s->fill);
+	else
+		fprintf(f, " < limit%d, other=%d", k, s->fill);
+}
+
+static void print_hint(const struct writer *w, const struct pipe_step *s)
+{
+	static const char *const hints[] = {"", ", eviction_policy=\"evict_first\"", ", eviction_policy=\"evict_last\"",
+					    ", cache_modifier=\".cg\"", ", volatile=True"};
+	fprintf(w->f, "%s", hints[s->hint]);
+}
+
+/* A block pointer at the place of the index, or a descriptor. */
+static void print_tensor(const struct writer *w, const struct pipe_step *s)
+{
+	FILE *f = w->f;
+	int k = (int)(s - w->d->step), columns = s->bound[1];
+	char rows[24];
+	struct pipe_place p = pipe_place(w->d, s);
+	bool turned = s->turned && s->swapped;
+	snprintf(rows, sizeof rows, s->stated ? "%d" : "limit%d", s->stated ? s->bound[0] : k);
+	if (s->through == BY_MADE) {
+		fprintf(f, "tl.make_tensor_descriptor(p%d, (%s, %d), (", k, rows, columns);
+		print_distance(w, s);
+		fprintf(f, ", 1), (%d, %d))", p.rows, p.columns);
+		return;
+	}
+	if (turned)
+		fprintf(f, "tl.make_block_ptr(p%d, (%d, %s), (1, ", k, columns, rows);
+	else
+		fprintf(f, "tl.make_block_ptr(p%d, (%s, %d), (", k, rows, columns);
+	print_distance(w, s);
+	fprintf(f, turned ? "), " : ", 1), ");
+	fprintf(f, "(");
+	(turned ? print_column : print_row)(w, s);
+	fprintf(f, ", ");
+	(turned ? print_row : print_column)(w, s);
+	fprintf(f, turned ? "), (%d, %d), (0, 1))" : "), (%d, %d), (1, 0))", turned ? p.columns : p.rows,
+		turned ? p.rows : p.columns);
+}
+
+/* What holds a handle; what is loaded from: itself or a part of that. */
+static void print_holder(const struct writer *w, const struct pipe_step *s)
+{
+	static const char *const names[] = {"h", "pair", "object"};
+	bool carried = s->through < BY_MADE;
+	fprintf(w->f, "%s%d", carried && !s->held ? "q" : names[s->held], (int)(s - w->d->step));
+}
+
+static void print_handle(const struct writer *w, const struct pipe_step *s)
+{
+	print_holder(w, s);
+	fprintf(w->f, "%s", s->held == IN_TUPLE ? "[0]" : s->held ? ".handle" : "");
+}
+
+/* Around the handle that is held: what comes before and behind it. */
+static void print_opening(const struct writer *w, const struct pipe_step *s, const char *indent)
+{
+	fprintf(w->f, "%s", indent);
+	print_holder(w, s);
+	fprintf(w->f, " = %s", s->held == IN_TUPLE ? "(" : !s->held ? "" : s->through < BY_MADE ? "Walk(" : "Held(");
+}
+
+static void print_closing(const struct writer *w, const struct pipe_step *s, bool again)
+{
+	if (s->held && again) {
+		fprintf(w->f, ", ");
+		print_holder(w, s);
+		fprintf(w->f, s->held == IN_TUPLE ? "[1] + 1" : ".count + 1");
+	} else if (s->held) {
+		fprintf(w->f, ", pid");
+	}
+	fprintf(w->f, s->held ? ")\n" : "\n");
+}
+
+static void print_pages(const struct writer *w, const struct pipe_step *s, const char *indent)
+{
+	int k = (int)(s - w->d->step), rows = pipe_place(w->d, s).rows;
+	if (s->through == BY_PAGE) {
+		fprintf(w->f, "page%d = tl.load(t%d + ", k, k);
+		print_tile(w, s, 1);
+		fprintf(w->f, ")\n%s", indent);
+	} else if (s->through == BY_PAGES) {
+		fprintf(w->f, "rows%d = tl.load(t%d + ", k, k);
+		print_tile(w, s, rows);
+		fprintf(w->f, " + tl.arange(0, %d))\n%s", rows, indent);
+	}
+}
+
+static void print_load(const struct writer *w, const struct pipe_step *s, const char *indent)
+{
+	FILE *f = w->f;
+	int k = (int)(s - w->d->step);
+	bool carried = s->where && s->moves;
+	print_pages(w, s, indent);
+	if (s->through == BY_BLOCK || (s->through == BY_ADVANCE && !carried)) {
+		print_opening(w, s, "");
+		print_tensor(w, s);
+		print_closing(w, s, false);
+		fprintf(f, "%s", indent);
+	}
+	if (s->through >= BY_MADE) {
+		fprintf(f, "v%d = ", s->to);
+		print_handle(w, s);
+		fprintf(f, ".load([");
+		print_row(w, s);
+		fprintf(f, ", ");
+		print_column(w, s);
+		fprintf(f, "])%s", s->turned ? ".T" : "");
+	} else if (s->through >= BY_BLOCK) {
+		fprintf(f, "v%d = tl.load(", s->to);
+		print_handle(w, s);
+		fprintf(f, ", boundary_check=(0, 1), padding_option=\"zero\"");
+		print_hint(w, s);
+		fprintf(f, ")%s", s->turned && !s->swapped ? ".T" : "");
+	} else {
+		fprintf(f, "v%d = tl.load(", s->to);
+		if (s->through == BY_WALK && carried)
+			fprintf(f, "q%d", k);
+		else
+			print_pointers(w, s);
+		print_mask(w, s);
+		print_hint(w, s);
+		fprintf(f, ")");
+	}
+	if (s->type != w->d->type)
+		fprintf(f, ".to(%s)", type_names[w->d->type]);
+	fprintf(f, "\n");
+}
+
+/* In front of a loop, whose first index is w->it. */
+static void print_begin(const struct writer *w, const struct pipe_step *s, const char *indent)
+{
+	if (s->kind != P_LOAD || s->dead || !s->moves)
+		return;
+	if (s->through == BY_WALK) {
+		fprintf(w->f, "%sq%d = ", indent, (int)(s - w->d->step));
+		print_pointers(w, s);
+		fprintf(w->f, "\n");
+	} else if (s->through == BY_ADVANCE) {
+		print_opening(w, s, indent);
+		print_tensor(w, s);
+		print_closing(w, s, false);
+	}
+}
+
+static void print_advance(const struct writer *w, const struct pipe_step *s)
+{
+	struct pipe_place p = pipe_place(w->d, s);
+	bool first = s->wide == (s->turned && s->swapped);
+	fprintf(w->f, "tl.advance(");
+	print_handle(w, s);
+	fprintf(w->f, first ? ", (%d, 0))" : ", (0, %d))", w->d->step_by * (s->wide ? p.columns : p.rows));
+}
+
+/* At the end of an iteration. */
+static void print_next(const struct writer *w, const struct pipe_step *s, const char *indent)
+{
+	int k = (int)(s - w->d->step), by = w->d->step_by;
+	struct pipe_place p = pipe_place(w->d, s);
+	if (s->kind != P_LOAD || s->dead)
+		return;
+	if (s->through == BY_WALK && s->moves && s->wide) {
+		fprintf(w->f, "%sq%d += %d\n", indent, k, by * p.columns);
+	} else if (s->through == BY_WALK && s->moves) {
+		fprintf(w->f, "%sq%d += %d * ", indent, k, by * p.rows);
+		print_distance(w, s);
+		fprintf(w->f, "\n");
+	} else if (s->through == BY_ADVANCE && s->moves) {
+		print_opening(w, s, indent);
+		print_advance(w, s);
+		print_closing(w, s, true);
+	} else if (s->through >= BY_MADE && s->held && s->apart) { /* the same handle, in a new tuple or object */
+		print_opening(w, s, indent);
+		print_handle(w, s);
+		print_closing(w, s, true);
+	}
+}
+
+/* --- steps --------------------------------------------------------------------------------------------------- */
+
+static void print_stored(const struct writer *w, const struct pipe_step *s)
+{
+	const struct pipe_value *a = &w->d->value[s->a];
+	fprintf(w->f, "tl.store(p%d + ", (int)(s - w->d->step));
+	print_tile(w, s, a->rows * a->columns);
+	if (a->kind == ROW || a->kind == CARRIED_ROW)
+		fprintf(w->f, " + tl.arange(0, %d), v%d)\n", a->rows, s->a);
+	else
+		fprintf(w->f, " + tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :], v%d)\n", a->rows,
+			a->columns, a->columns, s->a);
+}
+
+static void print_write(const struct writer *w, const struct pipe_step *s)
+{
+	struct writer then = *w;
+	char it[32];
+	snprintf(it, sizeof it, s->form ? "(%s + %d)" : "%s", w->it, w->d->unit);
+	then.it = it;
+	fprintf(w->f, "tl.store(");
+	print_pointers(&then, &w->d->step[s->b]);
+	fprintf(w->f, ", v%d", s->a);
+	if (s->form) {
+		fprintf(w->f, ", mask=");
+		print_iteration(&then);
+		fprintf(w->f, " < n");
+	}
+	fprintf(w->f, ")\n");
+}
+
+static void print_after(const struct writer *w, const struct pipe_step *s, const char *indent)
+{
+	struct writer then = *w;
+	const struct pipe_step *to = &w->d->step[s->b];
+	const struct pipe_value *v = &w->d->value[to->to];
+	char it[24];
+	snprintf(it, sizeof it, "%d", w->d->offset + w->d->unit * s->form);
+	then.it = it;
+	then.tile = "(tile + 1)";
+	fprintf(w->f, "%stl.store(", indent);
+	print_pointers(&then, to);
+	fprintf(w->f, ", tl.full((%d, %d), 1, %s), mask=(tile + 1 < tiles) & (%d < n))\n", v->rows, v->columns,
+		type_names[to->type], s->form);
+}
+
+static void print_product(const struct writer *w, const struct pipe_step *s, const char *acc)
+{
+	fprintf(w->f, "tl.dot(v%d, v%d", s->a, s->b);
+	if (acc)
+		fprintf(w->f, ", %sv%d", acc, s->to);
+	if (w->d->type == TL_F32)
+		fprintf(w->f, ", input_precision=\"%s\"", precisions[w->d->precision]);
+	fprintf(w->f, ", out_dtype=%s)\n", type_names[w->d->sum]);
+}
+
+/* b of an operation, as a tile's shape needs it. */
+static const char *spread(const struct pipe_value *b)
+{
+	return b->kind != ROW ? "" : b->across ? "[None, :]" : "[:, None]";
+}
+
+static void print_reduce(const struct writer *w, const struct pipe_step *s)
+{
+	static const char *const names[] = {"max", "sum", "min"};
+	fprintf(w->f, "v%d = tl.%s(v%d, %d)\n", s->to, names[s->form], s->a, w->d->value[s->to].across ? 0 : 1);
+}
+
+static void print_where(const struct writer *w, const struct pipe_step *s)
+{
+	const struct pipe_value *a = &w->d->value[s->a];
+	fprintf(w->f, "v%d = tl.where(tl.arange(0, %d)[:, None] + 4 >= tl.arange(0, %d)[None, :] + ", s->a, a->rows,
+		a->columns);
+	print_iteration(w);
+	fprintf(w->f, " * %d, v%d, -1)\n", s->form + 1, s->a);
+}
+
+static void print_row_load(const struct writer *w, const struct pipe_step *s)
+{
+	fprintf(w->f, "v%d = tl.load(p%d + ", s->to, (int)(s - w->d->step));
+	print_tile(w, s, w->d->value[s->to].rows);
+	if (s->kind == P_LINE)
+		fprintf(w->f, " + tl.arange(0, %d)", w->d->value[s->to].rows);
+	fprintf(w->f, ")\n");
+}
+
+static void print_step(const struct writer *w, const struct pipe_step *s, const char *indent)
+{
+	const struct pipelines *d = w->d;
+	FILE *f = w->f;
+	char deeper[40];
+	if (s->dead || s->kind == P_AFTER)
+		return;
+	fprintf(f, "%s", indent);
+	snprintf(deeper, sizeof deeper, "%s%s", indent, s->parity < 0 ? "" : "    ");
+	if (s->parity >= 0) {
+		fprintf(f, "if ");
+		print_iteration(w);
+		fprintf(f, " %% 2 == %d:\n%s", s->parity, deeper);
+	}
+	switch (s->kind) {
+	case P_LOAD: print_load(w, s, deeper); break;
+	case P_NUMBER:
+	case P_LINE: print_row_load(w, s); break;
+	case P_TURN: fprintf(f, "v%d = tl.trans(v%d)\n", s->to, s->a); break;
+	case P_NEGATE:
+		fprintf(f, "v%d = (-v%d.to(%s)).to(%s)\n", s->to, s->a, type_names[d->sum], type_names[d->type]);
+		break;
+	case P_CLAMP:
+		fprintf(f, "v%d = tl.minimum(tl.maximum(v%d, -2), 2).to(%s)\n", s->to, s->a, type_names[d->type]);
+		break;
+	case P_LIFT: fprintf(f, "v%d = v%d.to(%s)\n", s->to, s->a, type_names[d->sum]); break;
+	case P_DOT:
+	case P_SUM:
+		fprintf(f, s->kind == P_SUM && s->form == PLUS ? "v%d += " : "v%d = ", s->to);
+		print_product(w, s, s->kind == P_DOT || s->form == PLUS ? NULL : s->form == NEGATED ? "-" : "");
+		break;
+	case P_PLUS:
+	case P_TIMES:
+		fprintf(f, "v%d = v%d %c v%d%s\n", s->to, s->a, s->kind == P_PLUS ? '+' : '*', s->b,
+			spread(&d->value[s->b]));
+		break;
+	case P_WHERE: print_where(w, s); break;
+	case P_REDUCE: print_reduce(w, s); break;
+	case P_ADD: fprintf(f, "v%d += v%d\n", s->to, s->a); break;
+	case P_MOST: fprintf(f, "v%d = tl.maximum(v%d, v%d)\n", s->to, s->to, s->a); break;
+	case P_RESCALE:
+		fprintf(f, "v%d = v%d * tl.where(v%d > %d, -1, 1)%s\n", s->to, s->to, s->a, s->form * 3,
+			spread(&d->value[s->a]));
+		break;
+	case P_KEEP: fprintf(f, "v%d = v%d\n", s->to, s->a); break;
+	case P_PAST: fprintf(f, "v%d = v%d * 2\n", s->to, s->a); break;
+	case P_STORE: print_stored(w, s); break;
+	case P_WRITE: print_write(w, s); break;
+	case P_AFTER: break;
+	}
+}
+
+/* --- the kernel ---------------------------------------------------------------------------------------------- */
+
+static void print_sums(const struct writer *w, const char *indent)
+{
+	const struct pipelines *d = w->d;
+	for (int v = 0; v < d->nvalues; v++) {
+		const struct pipe_value *x = &d->value[v];
+		if (x->kind == CARRIED)
+			fprintf(w->f, "%sv%d = tl.zeros((%d, %d), %s)\n", indent, v, x->rows, x->columns,
+				type_names[d->sum]);
+		else if (x->kind == CARRIED_ROW)
+			fprintf(w->f, "%sv%d = tl.zeros((%d,), %s)\n", indent, v, x->rows, type_names[d->sum]);
+	}
+}
+
+static void print_results(const struct writer *w, const char *indent)
+{
+	const struct pipelines *d = w->d;
+	for (int v = 0; v < d->nvalues; v++) {
+		const struct pipe_value *x = &d->value[v];
+		if (!x->out)
+			continue;
+		fprintf(w->f, "%stl.%s(o%d + %s * %d + ", indent, d->adds ? "atomic_add" : "store", v,
+			d->fresh ? "tile" : "pid", x->rows * x->columns);
+		if (x->kind == CARRIED_ROW)
+			fprintf(w->f, "tl.arange(0, %d), v%d)\n", x->rows, v);
+		else
+			fprintf(w->f, "tl.arange(0, %d)[:, None] * %d + tl.arange(0, %d)[None, :], v%d)\n", x->rows,
+				x->columns, x->columns, v);
+	}
+}
+
+/* e0, e1, …: between which indices the loops are. */
+static void print_bounds(struct writer *w, const char *indent)
+{
+	const struct pipelines *d = w->d;
+	FILE *f = w->f;
+	char unit[40] = "", end[24] = "";
+	if (d->multiplied)
+		snprintf(unit, sizeof unit, " * %d", d->unit);
+	if (d->multiplied && d->offset)
+		snprintf(unit + strlen(unit), sizeof unit - strlen(unit), " + %d", d->offset);
+	if (d->ends == ENDS_LOADED)
+		fprintf(f, "%send = tl.load(lengths + tile)\n", indent);
+	else if (d->ends == ENDS_COMPUTED)
+		fprintf(f, "%send = tile * %d + %d\n", indent, d->end[0], d->end[1]);
+	if (d->ends)
+		snprintf(end, sizeof end, "tl.minimum(end, ");
+	for (int i = 0; i <= d->nsegments; i++) {
+		fprintf(f, d->long_index ? "%se%d = tl.cast(" : "%se%d = ", indent, i);
+		if (!d->bound[i] && !i && !d->offset && !d->ends)
+			fprintf(f, "0");
+		else
+			fprintf(f, "%sb%d%s%s", end, i, *end ? ")" : "", unit);
+		fprintf(f, d->long_index ? ", tl.int64)\n" : "\n");
+	}
+}
+
+static void print_loop(struct writer *w, int loop, const char *indent)
+{
+	static const char *const options[] = {"", ", loop_unroll_factor=2", ", warp_specialize=True",
+					      ", disallow_acc_multi_buffer=True"};
+	const struct pipelines *d = w->d;
+	FILE *f = w->f;
+	char first[32], deeper[40];
+	int by = d->step_by * d->unit;
+	snprintf(deeper, sizeof deeper, "%s    ", indent);
+	snprintf(first, sizeof first, by < 0 ? "(e%d - %d)" : "e%d", by < 0 ? loop + 1 : loop, d->unit);
+	w->it = first;
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].where >> loop & 1)
+			print_begin(w, &d->step[k], indent);
+	w->it = "it";
+	if (by < 0)
+		fprintf(f, "%sfor it in tl.range(%s, e%d - %d, %d", indent, first, loop, d->unit, by);
+	else
+		fprintf(f, "%sfor it in tl.range(%s, e%d, %d", indent, first, loop + 1, by);
+	if (d->asked)
+		fprintf(f, ", num_stages=%d", d->stages);
+	fprintf(f, "%s):\n%spass\n", options[d->option], deeper);
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].where >> loop & 1)
+			print_step(w, &d->step[k], deeper);
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].where >> loop & 1)
+			print_next(w, &d->step[k], deeper);
+	w->it = NULL;
+}
+
+static void print_work(struct writer *w, const char *indent)
+{
+	const struct pipelines *d = w->d;
+	char deeper[32];
+	for (int k = 0; k < d->n; k++)
+		if (!d->step[k].where)
+			print_step(w, &d->step[k], indent);
+	print_bounds(w, indent);
+	snprintf(deeper, sizeof deeper, "%s%s", indent, d->under < 0 ? "" : "    ");
+	if (d->under >= 0)
+		fprintf(w->f, "%sif tile < under:\n", indent);
+	for (int i = 0; i < d->nsegments; i++)
+		print_loop(w, i, deeper);
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].kind == P_AFTER && !d->step[k].dead)
+			print_after(w, &d->step[k], indent);
+}
+
+static void add_array(struct writer *w, int k)
+{
+	const struct pipe_step *s = &w->d->step[k];
+	if (!s->array)
+		return;
+	parameter(w, "p", k, ptr(s->array));
+	if (s->table)
+		parameter(w, "t", k, ptr(s->table));
+	if (s->kind != P_LOAD)
+		return;
+	if (s->through == BY_GIVEN)
+		parameter(w, "h", k, tl_desc(&s->given));
+	if (!s->stated)
+		parameter(w, "ld", k, tl_int(pipe_place(w->d, s).distance));
+	if ((s->through >= BY_BLOCK && !s->stated) || (s->mask && !s->swapped))
+		parameter(w, "limit", k, tl_int(s->bound[s->mask == UP_TO_COLUMN]));
+}
+
+static void add_parameters(struct writer *w)
+{
+	struct pipelines *d = w->d;
+	for (int k = 0; k < d->n; k++)
+		add_array(w, k);
+	for (int v = 0; v < d->nvalues; v++)
+		if (d->value[v].out)
+			parameter(w, "o", v, ptr(d->value[v].out));
+	parameter(w, "n", -1, tl_int(pipe_iterations(d)));
+	parameter(w, "tiles", -1, tl_int(d->tiles));
+	parameter(w, "under", -1, tl_int(d->under));
+	if (d->lengths)
+		parameter(w, "lengths", -1, ptr(d->lengths));
+	for (int i = 0; i <= d->nsegments; i++)
+		parameter(w, "b", i, tl_int(d->multiplied ? d->bound[i] : d->offset + d->unit * d->bound[i]));
+}
+
+/* Those that are made, and what holds them. */
+static void print_descriptors(const struct writer *w)
+{
+	const struct pipelines *d = w->d;
+	for (int k = 0; k < d->n; k++) {
+		const struct pipe_step *s = &d->step[k];
+		if (s->kind != P_LOAD || s->dead || (s->through != BY_MADE && !(s->through == BY_GIVEN && s->held)))
+			continue;
+		print_opening(w, s, "    ");
+		if (s->through == BY_MADE)
+			print_tensor(w, s);
+		else
+			fprintf(w->f, "h%d", k);
+		print_closing(w, s, false);
+	}
+}
+
+/* The loops over tiles, or the program's tile. */
+static void print_outer(const struct writer *w)
+{
+	const struct pipelines *d = w->d;
+	const char *flat = d->flatten ? ", flatten=True" : "";
+	switch (d->outer) {
+	case GRID: fprintf(w->f, "    tile = pid\n"); break;
+	case PLANE: fprintf(w->f, "    tile = pid + tl.program_id(1) * tl.num_programs(0)\n"); break;
+	case PERSISTENT: fprintf(w->f, "    for tile in tl.range(pid, tiles, tl.num_programs(0)%s):\n", flat); break;
+	case IN_TURN:
+		if (!d->split) {
+			fprintf(w->f, "    for tile in tl.range(0, tiles%s):\n", flat);
+			break;
+		}
+		fprintf(w->f, "    for line in tl.range(0, tiles // %d):\n", d->split);
+		fprintf(w->f, "        for column in tl.range(0, %d%s):\n", d->split, flat);
+		fprintf(w->f, "            tile = line * %d + column\n", d->split);
+	}
+}
+
+/* The classes of objects that hold handles. */
+static void print_classes(FILE *f, const struct pipelines *d)
+{
+	static const char *const names[] = {"Walk", "Held"}, *const types[] = {"tensor", "tensor_descriptor"};
+	bool there[2] = {false};
+	for (int k = 0; k < d->n; k++)
+		if (d->step[k].kind == P_LOAD && !d->step[k].dead && d->step[k].held == IN_OBJECT)
+			there[d->step[k].through >= BY_MADE] = true;
+	for (int i = 0; i < 2; i++)
+		if (there[i])
+			fprintf(f,
+				"@triton.language.core._aggregate\nclass %s:\n    handle: tl.%s\n    count: "
+				"tl.tensor\n\n\n",
+				names[i], types[i]);
+}
+
+char *pipe_text(struct pipelines *d, tl_arg *args, size_t *nargs)
+{
+	char *head = NULL, *body = NULL, *text = NULL;
+	size_t len;
+	struct writer w = {.d = d, .args = args, .tile = "tile"};
+	w.head = open_memstream(&head, &len);
+	add_parameters(&w);
+	fclose(w.head);
+	w.f = open_memstream(&body, &len);
+	bool loop = d->outer == IN_TURN || d->outer == PERSISTENT;
+	fprintf(w.f, "    pid = tl.program_id(0)\n");
+	print_descriptors(&w);
+	if (!d->fresh)
+		print_sums(&w, "    ");
+	print_outer(&w);
+	const char *indent = d->split ? "            " : loop ? "        " : "    ";
+	if (d->fresh)
+		print_sums(&w, indent);
+	print_work(&w, indent);
+	print_results(&w, d->fresh ? indent : "    ");
+	fclose(w.f);
+	FILE *f = open_memstream(&text, &len);
+	fprintf(f, "import triton\nimport triton.language as tl\n\n\n");
+	print_classes(f, d);
+	fprintf(f, "@triton.jit\ndef kernel(%s):\n%s", head, body);
+	fclose(f);
+	free(head), free(body);
+	*nargs = w.nargs;
+	return text;
+}
