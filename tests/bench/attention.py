@@ -160,15 +160,15 @@ def fp8(b):
 
 
 def sums_of_exponentials(q, k, causal, scale):
-    """The log of the sum of each row, a head at a time; one head of k serves some of q."""
+    """The log of the sum of each row; one head of k serves some of q."""
     n, share = q.shape[2], q.shape[1] // k.shape[1]
+    rows, keys = q.flatten(0, 1), k.repeat_interleave(share, 1).flatten(0, 1)
     unseen = torch.ones(n, n, device="cuda", dtype=torch.bool).triu(1) if causal else None
-    lse = torch.empty(q.shape[:3], device="cuda")
-    for i in range(q.shape[0]):
-        for j in range(q.shape[1]):
-            s = q[i, j].float() @ k[i, j // share].float().T * scale
-            lse[i, j] = (s.masked_fill_(unseen, -float("inf")) if causal else s).logsumexp(1)
-    return lse
+    lse, several = torch.empty(rows.shape[:2], device="cuda"), max(1, 2**29 // n**2)  # heads at a time, of 2 GB
+    for i in range(0, len(rows), several):
+        s = rows[i : i + several].float() @ keys[i : i + several].float().transpose(1, 2) * scale
+        lse[i : i + several] = (s.masked_fill_(unseen, -float("inf")) if causal else s).logsumexp(2)
+    return lse.view(q.shape[:3])
 
 
 def gradients_row(b, what, q, k, v, o, do, lse, start, longest, batch, causal, gradients, flops, anchors):
