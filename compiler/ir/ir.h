@@ -187,7 +187,7 @@ enum {
 	ATTR_STORE_VECTOR = 2, ATTR_COPY_VECTOR = 1,       /* STORE; ASYNC_COPY; ATOMIC_RMW has it where LOAD has */
 	ATTR_RMW = 0, ATTR_RMW_SEM = 1, ATTR_RMW_SCOPE = 2, ATTR_CAS_SEM = 0, ATTR_CAS_SCOPE = 1,
 	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
-	/* placed: the instruction's m, n and k (0: multiply-adds) and the warps along each dimension; place/mma.h */
+	/* placed: the instruction's m, n, k (0: multiply-adds) and the warps along its rows, columns; place/mma.h */
 	ATTR_INSTR = 2, ATTR_WARPS = 3,
 	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers; a later wait completes it */
 	ATTR_EXCHANGED = 4, ATTR_FETCHED = 5, ATTR_ASYNC = 6,
