@@ -55,8 +55,8 @@ static bool is_asked(struct op *loop)
 }
 
 /* Where it is asked for; or else where the block has a multiprocessor for itself, and the loop does nothing but
- * products, or is one of two warpgroups whose last dot is late, and no loop behind it goes on with its buffers. With two
- * buffers attention gains nothing by it, and the gradients of keys of 128 dimensions spill. */
+ * products, or is one of two warpgroups whose last dot is late, and no loop behind it goes on with its buffers. With
+ * two buffers attention gains nothing by it, and the gradients of keys of 128 dimensions spill. */
 void pipeline_find_producer(struct schedule *p)
 {
 	u32 dots = 0;
