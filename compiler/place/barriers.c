@@ -272,6 +272,57 @@ static void visit_block(struct barriers *w, struct pending *p, struct block *b)
 		visit_op(w, p, o);
 }
 
+static bool is_for_all(const struct op *o)
+{
+	return o->code == IR_BARRIER && !o->attr[ATTR_WARP];
+}
+
+static bool is_turn(const struct op *o)
+{
+	return o->code == IR_AWAIT_TURN || o->code == IR_PASS_TURN;
+}
+
+/* The first of the operations from o on, or back from it, that passes a turn to `only`; NULL: there is none. */
+static struct op *find_pass(struct op *o, bool back, i64 only)
+{
+	while (o && (o->code != IR_PASS_TURN || o->attr[ATTR_ONLY] != only))
+		o = back ? o->prev : o->next;
+	return o;
+}
+
+/* Two warpgroups of which one waits for its turn, and the other for all threads, would wait for ever: a loop in which
+ * all threads meet has no turns. */
+static void part_turns(struct pass_state *s, struct op *loop)
+{
+	struct block *body = loop->code == IR_FOR ? loop->blocks[0] : NULL;
+	struct op *turn = body ? body->first : NULL, *next;
+	while (turn && !is_turn(turn))
+		turn = turn->next;
+	if (!turn || !block_has(body, is_for_all))
+		return;
+	struct op *begin = find_pass(loop, true, 2), *end = find_pass(loop, false, 1);
+	tl_assert(begin && end && begin->next->code == IR_AWAIT_TURN);
+	op_erase(begin->next);
+	op_erase(begin);
+	op_erase(end);
+	for (; turn; turn = next) {
+		next = turn->next;
+		if (is_turn(turn))
+			op_erase(turn);
+	}
+	if (s->remarks)
+		diag(s->diags, R_NO_TURNS, loop->loc);
+}
+
+static void part_turns_in(struct pass_state *s, struct block *b)
+{
+	for (struct op *o = b->first; o; o = o->next) {
+		for (u32 i = 0; i < o->nblocks; i++)
+			part_turns_in(s, o->blocks[i]);
+		part_turns(s, o);
+	}
+}
+
 static void visit_kernel(struct barriers *w)
 {
 	struct pending p = {0};
@@ -285,6 +336,7 @@ void pass_barriers(struct pass_state *s)
 {
 	struct barriers w = {.s = s};
 	visit_kernel(&w);
+	part_turns_in(s, s->k->body);
 #ifndef NDEBUG
 	w.placed = true;
 	visit_kernel(&w);
