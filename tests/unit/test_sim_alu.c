@@ -670,6 +670,21 @@ REF(ref_halves, (v[1] & 0xFFFF) << 16 | (v[2] & 0xFFFF))
 REF(ref_upper, v[1] >> 32)
 REF(ref_select, v[3] & 1 ? (u32)v[1] : (u32)v[2])
 
+REF(ref_masked, (u32)v[1] & 0x81C081C0)
+REF(ref_masked_wide, v[1] & 0x8000000000000003)
+
+/* A number in each base, as in PTX ISA 4.5.1. */
+static void test_constants(void **state)
+{
+	(void)state;
+	check("and.b32 $0, $1, 0x81C081C0", "rr", make_int, ref_masked);
+	check("and.b32 $0, $1, 2176876992U", "rr", make_int, ref_masked);
+	check("and.b32 $0, $1, 020160100700", "rr", make_int, ref_masked);
+	check("and.b32 $0, $1, 0b10000001110000001000000111000000", "rr", make_int, ref_masked);
+	check("and.b64 $0, $1, 0B1000000000000000000000000000000000000000000000000000000000000011U", "dd", make_int,
+	      ref_masked_wide);
+}
+
 static void test_lanes(void **state)
 {
 	(void)state;
@@ -721,7 +736,8 @@ int main(void)
 		cmocka_unit_test(test_integers),    cmocka_unit_test(test_bits),
 		cmocka_unit_test(test_floats),      cmocka_unit_test(test_approximations),
 		cmocka_unit_test(test_conversions), cmocka_unit_test(test_observed),
-		cmocka_unit_test(test_lanes),       cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_constants),   cmocka_unit_test(test_lanes),
+		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
