@@ -295,20 +295,17 @@ static struct op *find_pass(struct op *o, bool back, i64 only)
 static void part_turns(struct pass_state *s, struct op *loop)
 {
 	struct block *body = loop->code == IR_FOR ? loop->blocks[0] : NULL;
-	struct op *turn = body ? body->first : NULL, *next;
-	while (turn && !is_turn(turn))
-		turn = turn->next;
-	if (!turn || !block_has(body, is_for_all))
+	if (!body || !find_pass(body->first, false, 0) || !block_has(body, is_for_all))
 		return;
 	struct op *begin = find_pass(loop, true, 2), *end = find_pass(loop, false, 1);
 	tl_assert(begin && end && begin->next->code == IR_AWAIT_TURN);
 	op_erase(begin->next);
 	op_erase(begin);
 	op_erase(end);
-	for (; turn; turn = next) {
-		next = turn->next;
-		if (is_turn(turn))
-			op_erase(turn);
+	for (struct op *o = body->first, *next; o; o = next) {
+		next = o->next;
+		if (is_turn(o))
+			op_erase(o);
 	}
 	if (s->remarks)
 		diag(s->diags, R_NO_TURNS, loop->loc);
