@@ -1,4 +1,4 @@
-/* The pipelined loop: what is issued before it, in it, and what waits for that. */
+/* The code of a pipelined loop, from its schedule: what is issued before it, in it, and what waits for that. */
 #include "opt/interval.h"
 #include "place/mma.h"
 #include "place/schedule.h"
@@ -501,10 +501,9 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 {
 	switch (s->kind) {
 	case STEP_OP:
-		if (stays_in_flight(p, s->op))
+		/* the first dot until the late one is finished */
+		if (stays_in_flight(p, s->op) || (p->late && s->op == first_dot(p->loop->blocks[0])))
 			s->op->attr[ATTR_ASYNC] = true;
-		else if (p->late && s->op == first_dot(p->loop->blocks[0]))
-			s->op->attr[ATTR_ASYNC] = true; /* until the late one is finished */
 		return;
 	case STEP_AWAIT: await_buffers(p, b, y->now, s->pending); return;
 	case STEP_TURN:

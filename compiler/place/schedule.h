@@ -1,7 +1,16 @@
-/* Between the parts of the pipeliner: pipeline.c finds what can be issued ahead, pipeline_join.c which loops share
- * buffers, pipeline_flat.c lets copies go on from tile to tile, programs.c from program to program, pipeline_producer.c
- * has a warp of its own ask for them, pipeline_build.c rewrites the loop, pipeline_front.c orders what stands in front
- * of it, direct.c sees to what is not loaded ahead. */
+/* The schedule of a pipelined loop, and between the parts of the pipeliner that make it and make code of it:
+ *
+ *   pipeline.c          what can be issued ahead, and how
+ *   nest.c              whether the copies can go on by themselves through the loops around
+ *   pipeline_flat.c     they do, in the loop's own threads, from tile to tile
+ *   programs.c          or from program to program
+ *   pipeline_producer.c or in a warp of their own
+ *   pipeline_join.c     the next loop goes on with the buffers
+ *   schedule.c          the order of the body's steps, and the synchronisation that follows from it
+ *   print_schedule.c    the schedule as text
+ *   pipeline_build.c    code in front of the loop, in it, and behind it
+ *   pipeline_front.c    what stands in front of the loop and better stands elsewhere
+ *   direct.c            copies of what no loop loads ahead */
 #ifndef TLC_PLACE_SCHEDULE_H
 #define TLC_PLACE_SCHEDULE_H
 
@@ -52,33 +61,41 @@ struct schedule {
 	struct ir_context *ctx;
 	struct arena scratch;
 	struct op *loop;
+
+	/* what is issued ahead */
 	VEC(struct op *) loads;
-	bool async, ring;       /* by cp.async; into a ring of buffers, asynchronously or from registers */
-	bool few;               /* a few registers beside what is copied; neither async nor ring */
-	struct map carried;     /* loads of those, which may be in the slice → the yield */
-	bool tma;               /* async by boxes */
-	VEC(struct box) boxes;  /* of each load then */
-	struct nest *producer;     /* that of a warp that asks for them, or NULL */
-	const char *no_producer;   /* why not, if it would be faster */
-	struct op *late;        /* a dot waited for together with the first one of the next iteration, or NULL */
-	bool turns;             /* the warpgroups take turns with the tensor cores then */
-	struct map firsts;      /* tile → its first element */
-	struct value *barriers; /* of each buffer: full; empty */
-	int stages, ahead;      /* buffers of the ring; iterations between issue and use */
-	/* of the index up to which loads are issued: the loop's, or that of the loop that goes on */
-	struct value *end;
-	bool goes_on;           /* the next loop goes on with the buffers, and has its first loads issued here */
+	struct map in_slice;     /* op or argument that addresses and masks are computed by → itself */
+	VEC(struct op *) slice;  /* these in program order */
+	VEC(u32) args;           /* carried values among them: their index among the iter args */
+	struct map carried;      /* loads of `few` that may be in the slice → the yield */
+
+	/* how: */
+	int stages, ahead;       /* buffers of the ring; iterations between issue and use */
+	bool async, ring;        /* by cp.async; into a ring of buffers, asynchronously or from registers */
+	bool few;                /* a few registers beside what is copied; neither async nor ring */
+	bool tma;                /* async by boxes */
+	VEC(struct box) boxes;   /* of each load then */
+	VEC(struct op *) dots;   /* that stay in flight into the next iteration; in program order */
+	struct op *late;         /* a dot waited for together with the first one of the next iteration, or NULL */
+	bool turns;              /* the warpgroups take turns with the tensor cores then */
+
+	/* where the copies go on: */
+	struct value *end;       /* of the index up to which loads are issued: the loop's, or that of the next one */
+	bool goes_on;            /* the next loop goes on with the buffers, and has its first loads issued here */
 	const struct schedule *before; /* the loop that did so for this one, or NULL */
-	struct nest *flat; /* it and the loop around it, if the copies go on from one of its iterations to the next */
-	/* number of the loop's result that is the next buffer; the one behind it is the phase */
-	u32 turn;
-	VEC(struct op *) dots;  /* that stay in flight into the next iteration; in program order */
-	struct map in_slice;    /* op or argument → itself */
-	VEC(struct op *) slice; /* in program order */
-	VEC(u32) args;          /* carried values in the slice: their index among the iter args */
-	value_vec buffers;      /* of each load */
+	struct nest *flat;       /* from one iteration of the loop around it to the next; or NULL */
+	struct nest *producer;   /* in a warp that asks for the boxes; or NULL */
+	const char *no_producer; /* why not, if it would be faster */
+
+	/* the order: */
 	VEC(struct step) steps;
-	bool lags;              /* an iteration's buffers are read until the next one has begun */
+	bool lags;               /* an iteration's buffers are read until the next one has begun */
+
+	/* the code: */
+	value_vec buffers;       /* of each load */
+	struct value *barriers;  /* of each buffer: full; empty */
+	struct map firsts;       /* tile → its first element */
+	u32 turn;                /* number of the loop's result that is the next buffer; its phase is behind it */
 };
 
 /* What takes the load to a dot, if nothing else uses it: a conversion or a store into an operand's buffer. */
