@@ -62,6 +62,7 @@ struct pipe_step {
 	enum { ALWAYS_SAME, OF_TILE, OF_HALF, OF_REST, OFS } of; /* tile, tile // 2, tile % 2 */
 	enum { NO_MASK, SOME_ROWS, UP_TO_ROW, UP_TO_COLUMN, SOME_ITERATIONS, MASKS } mask;
 	tl_dtype type;               /* of memory */
+	bool shifts;                 /* loop i reads what iteration it + i + 1 would */
 	bool moves, turned, wide;    /* with the iteration; memory holds columns one after another; side by side */
 	bool stated, swapped, apart; /* the distance of rows is in the text; ways to write the same */
 	int pad, skew, bound[2], fill, hint;
@@ -95,6 +96,7 @@ struct pipelines {
 
 	enum { GRID, PLANE, IN_TURN, PERSISTENT } outer;
 	int tiles, programs, split; /* split: into rows of so many tiles, with a loop for each; or 0 */
+	bool counted;               /* the tile is a number that the loop carries, not its index */
 	bool fresh, flatten, adds;  /* sums begin anew for each tile; they are added to memory atomically */
 	int under;                  /* tiles below it have loops; or -1: all */
 	int max_ctas;
@@ -103,7 +105,9 @@ struct pipelines {
 	int unit, offset, step_by;          /* the index is offset + unit * iteration; 1, 2, or -1: backwards */
 	enum { NO_ENDS, ENDS_LOADED, ENDS_COMPUTED } ends; /* of each tile */
 	int end[2];                                        /* computed: min(n, end[0] * tile + end[1]) */
-	bool multiplied, long_index;                       /* bounds in the text; of 64 bits */
+	bool shortens;                                     /* each tile sets the end of the next one to 1 */
+	int gap;                                           /* iterations left out in front of the second loop */
+	bool multiplied, long_index, literal;              /* bounds in the text; of 64 bits; the first one a number */
 	bool asked;                                        /* num_stages stands in the loop */
 	int option;                                        /* another one; 0: none */
 	struct array *lengths;

@@ -14,7 +14,7 @@ struct pipe_place pipe_place(const struct pipelines *d, const struct pipe_step *
 	const struct pipe_value *v = &d->value[s->to];
 	struct pipe_place p = {.rows = s->turned ? v->columns : v->rows, .columns = s->turned ? v->rows : v->columns};
 	int tiles = pipe_tiles(d, s), n = s->moves && pipe_iterations(d) ? pipe_iterations(d) : 1;
-	p.all_rows = (int64_t)p.rows * tiles * (s->wide ? 1 : n);
+	p.all_rows = (int64_t)p.rows * (tiles * (s->wide ? 1 : n) + (s->shifts ? d->nsegments : 0));
 	p.all_columns = (int64_t)p.columns * (s->wide ? n : 1);
 	p.distance = p.all_columns + s->pad;
 	return p;
@@ -41,6 +41,7 @@ static void choose_grid(struct pipelines *d)
 	if (d->writes && d->outer == GRID)
 		d->tiles = 1;
 	d->programs = d->outer == IN_TURN ? 1 : d->outer == PERSISTENT ? (int)random_int(1, 3) : d->tiles;
+	d->counted = d->outer >= IN_TURN && !d->split && chance(12);
 	d->fresh = d->outer < IN_TURN || chance(75);
 	d->flatten = d->outer >= IN_TURN && chance(70);
 	d->adds = chance(6);
@@ -54,18 +55,21 @@ static void choose_loops(struct pipelines *d)
 	for (int i = 0; i < d->nsegments; i++) {
 		int least = !chance(15), most = d->nsegments > 1 ? 3 : chance(70) ? 5 : 10;
 		d->bound[i + 1] = d->bound[i] + (int)random_int(least, most);
-		if (i && chance(12)) /* none, and others have been done before */
+		if (i && chance(20)) /* none, and others have been done before */
 			d->bound[i + 1] = random_below(d->bound[i] + 1);
 	}
-	if (chance(4)) /* the first one begins further on */
-		d->bound[0] = random_below(d->bound[1] + 1);
+	if (chance(d->nsegments > 1 ? 12 : 4)) /* the first one begins further on, perhaps behind its end */
+		d->bound[0] = random_below(d->bound[1] + 1 + 2 * (d->nsegments > 1));
 	d->unit = chance(50) ? 1 : d->dims[random_below(3)];
 	d->offset = chance(8) ? (int)random_int(-3, 40) : 0;
 	d->step_by = chance(88) ? 1 : chance(50) ? 2 : -1;
-	d->ends = chance(75) ? NO_ENDS : chance(50) ? ENDS_LOADED : ENDS_COMPUTED;
+	d->ends = chance(d->flatten ? 60 : 75) ? NO_ENDS : chance(50) ? ENDS_LOADED : ENDS_COMPUTED;
 	d->end[0] = random_below(3), d->end[1] = random_below(4);
+	d->shortens = d->ends == ENDS_LOADED && d->outer == IN_TURN && !d->split && chance(80);
+	d->gap = d->nsegments > 1 && d->step_by > 0 && chance(12);
 	d->multiplied = d->ends || (d->unit > 1 && chance(75));
 	d->long_index = chance(6);
+	d->literal = chance(50);
 	d->asked = chance(25);
 	d->option = chance(85) ? 0 : random_below(4);
 }
@@ -82,6 +86,7 @@ static void choose_product(struct pipelines *d)
 	if (chance(65) && !d->writes) { /* more programs than blocks */
 		d->outer = chance(75) ? GRID : PLANE;
 		d->split = 0;
+		d->counted = false;
 		d->max_ctas = (int)random_int(1, 3);
 		d->tiles = d->programs = d->max_ctas + (int)random_int(1, 2);
 		if (d->outer == PLANE) {
@@ -90,13 +95,15 @@ static void choose_product(struct pipelines *d)
 		}
 		d->under = -1;
 	}
-	if (chance(70)) {
+	if (chance(d->flatten ? 50 : 70)) {
 		d->ends = NO_ENDS;
+		d->shortens = false;
 		d->multiplied = d->unit > 1;
 		d->adds = false;
 	}
 	d->unit = d->unit > 1 ? d->dims[random_below(3)] : 1;
 	d->fresh |= d->outer < IN_TURN;
+	d->shortens &= d->outer == IN_TURN;
 	d->flatten &= d->outer >= IN_TURN;
 }
 
@@ -108,8 +115,27 @@ static void choose_attention(struct pipelines *d)
 	if (chance(25))
 		d->dims[1 + random_below(2)] = 32;
 	d->stages = chance(20) ? 2 : (int)random_int(3, 4);
+	if (chance(25)) { /* buffers that leave no room for another block */
+		d->warps = 8;
+		d->dims[0] = d->dims[2] = 128;
+		d->dims[1] = chance(75) ? 64 : 128;
+		d->stages = d->dims[1] == 64 ? 4 : 3;
+		d->nsegments = chance(70) ? 1 : d->nsegments;
+	}
 	d->unit = d->unit > 1 ? d->dims[1] : 1;
 	d->step_by = chance(95) ? 1 : d->step_by;
+	if (d->nsegments > 1 && chance(60)) { /* one can go on with the buffers of the other */
+		d->offset = 0;
+		d->literal = true;
+		d->long_index = false;
+		d->multiplied |= d->unit > 1;
+		if (chance(20)) /* the first one has no iterations; or the second one */
+			d->bound[0] = d->bound[1] + 1;
+		else if (chance(20))
+			d->bound[2] = random_below(d->bound[1] + 1);
+	}
+	if (d->nsegments > 1 && chance(10)) /* the second loop may begin in the midst of a step */
+		d->step_by = 2, d->unit = 1;
 }
 
 static void make_pipelines(struct pipelines *d)
@@ -162,18 +188,31 @@ static bool too_much(const struct pipelines *d)
 /* --- leaving out --------------------------------------------------------------------------------------------- */
 
 /* Numbers from PIPE_STEPS on: properties of the whole. */
-enum { NOT_FLAT = PIPE_STEPS, NOT_UNDER, NOT_ENDED, NOT_ASKED, NO_OPTION, NOT_MULTIPLIED, PLAIN_SUMS, NO_MORE };
+enum {
+	NOT_FLAT = PIPE_STEPS,
+	NOT_UNDER,
+	NOT_ENDED,
+	NOT_ASKED,
+	NO_OPTION,
+	NOT_MULTIPLIED,
+	PLAIN_SUMS,
+	NOT_COUNTED,
+	NO_GAP,
+	NO_MORE
+};
 
 static void drop_property(struct pipelines *d, int which)
 {
 	switch (which) {
 	case NOT_FLAT: d->flatten = false; break;
 	case NOT_UNDER: d->under = -1; break;
-	case NOT_ENDED: d->ends = NO_ENDS; break;
+	case NOT_ENDED: d->ends = NO_ENDS, d->shortens = false; break;
 	case NOT_ASKED: d->asked = false; break;
 	case NO_OPTION: d->option = 0; break;
 	case NOT_MULTIPLIED: d->multiplied = d->ends; break;
-	case PLAIN_SUMS: d->adds = false;
+	case PLAIN_SUMS: d->adds = false; break;
+	case NOT_COUNTED: d->counted = false; break;
+	case NO_GAP: d->gap = 0;
 	}
 }
 

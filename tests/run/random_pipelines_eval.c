@@ -4,7 +4,7 @@
 struct run {
 	struct pipelines *d;
 	bool wants;
-	int program, tile, k; /* k: the iteration, from 0 */
+	int program, tile, loop, k; /* k: the iteration, from 0 */
 };
 
 static int which(const struct pipe_step *s, int tile)
@@ -21,7 +21,8 @@ static int which(const struct pipe_step *s, int tile)
 static int64_t tile_of(const struct run *r, const struct pipe_step *s)
 {
 	int n = pipe_iterations(r->d);
-	return s->moves ? (int64_t)which(s, r->tile) * n + r->k : which(s, r->tile);
+	int shift = s->shifts ? r->loop + 1 : 0;
+	return s->moves ? (int64_t)which(s, r->tile) * n + r->k + shift : which(s, r->tile);
 }
 
 static bool is_there(const struct run *r, const struct pipe_step *s, int i, int64_t row, int64_t column)
@@ -216,7 +217,9 @@ int pipe_iterations(const struct pipelines *d)
 static int end_of(const struct pipelines *d, int tile)
 {
 	int end = pipe_iterations(d);
-	if (d->ends == ENDS_LOADED)
+	if (d->shortens && tile > 0)
+		end = 1;
+	else if (d->ends == ENDS_LOADED)
 		end = (int)value_int(d->lengths, (size_t)tile);
 	else if (d->ends == ENDS_COMPUTED && d->end[0] * tile + d->end[1] < end)
 		end = d->end[0] * tile + d->end[1];
@@ -229,6 +232,8 @@ static void run_loop(struct run *r, int loop, int end)
 	int first = d->bound[loop] < end ? d->bound[loop] : end,
 	    last = d->bound[loop + 1] < end ? d->bound[loop + 1] : end;
 	int by = d->step_by;
+	r->loop = loop;
+	first += loop == 1 ? d->gap : 0;
 	for (r->k = by < 0 ? last - 1 : first; by < 0 ? r->k >= first : r->k < last; r->k += by)
 		for (int i = 0; i < d->n; i++)
 			if (d->step[i].where >> loop & 1)
@@ -250,6 +255,8 @@ static void run_tile(struct run *r)
 	for (int i = 0; i < d->n; i++)
 		if (d->step[i].kind == P_AFTER)
 			evaluate_step(r, &d->step[i]);
+	if (d->shortens && r->wants && r->tile > 0)
+		want_int(d->lengths, (size_t)r->tile, 1);
 	if (d->fresh)
 		store_sums(r);
 }

@@ -65,6 +65,7 @@ static void choose_bounds(const struct pipelines *d, struct pipe_step *s)
 		s->bound[0] -= random_below(p.rows + (s->bound[0] > p.rows));
 	if (blocks ? chance(20) : s->mask == UP_TO_COLUMN)
 		s->bound[1] -= random_below(p.columns);
+	s->shifts = s->through == BY_POINTERS && s->moves && !s->wide && !s->mask && chance(d->nsegments > 1 ? 25 : 5);
 	s->fill = s->mask && !blocks && d->style == RAGGED && chance(15);
 }
 
@@ -259,7 +260,7 @@ static void make_matmul(struct pipelines *d)
 	int a = make_side(d, LEFT, m, k);
 	for (int i = 0; i <= more; i++) {
 		int b = make_side(d, RIGHT, k, n);
-		if (chance(d->pattern == MATMUL ? 2 : 10) && has_room(d))
+		if (chance(d->pattern == MATMUL ? 5 : 10) && has_room(d))
 			use_result(d, make_work(d, dot(d, a, b)));
 		else
 			add_product(d, new_value(d, CARRIED, m, n), a, b);
@@ -384,6 +385,7 @@ static void make_writes(struct pipelines *d)
 		s->through = BY_POINTERS;
 		s->mask = NO_MASK;
 		s->held = BY_ITSELF;
+		s->shifts = false;
 		if (d->tiles > 1 || chance(30)) {
 			d->where = 0;
 			new_step(d, P_AFTER, -1, -1, k)->form = chance(60) ? 0 : random_below(pipe_iterations(d) + 1);

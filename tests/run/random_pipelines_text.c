@@ -6,6 +6,7 @@ struct writer {
 	struct pipelines *d;
 	tl_arg *args;
 	size_t nargs;
+	int loop;
 	const char *it;   /* the index of the loop at hand; NULL: there is none */
 	const char *tile; /* the tile at hand */
 };
@@ -57,6 +58,8 @@ static void print_tile(const struct writer *w, const struct pipe_step *s, int by
 		fprintf(w->f, "%s", w->it);
 	else if (s->moves)
 		print_iteration(w);
+	if (s->shifts)
+		fprintf(w->f, " + %d", (w->loop + 1) * (elements ? by : 1));
 	fprintf(w->f, ")");
 	if (by > 1 && !(s->moves && elements))
 		fprintf(w->f, " * %d", by);
@@ -532,8 +535,8 @@ static void print_bounds(struct writer *w, const char *indent)
 		snprintf(end, sizeof end, "tl.minimum(end, ");
 	for (int i = 0; i <= d->nsegments; i++) {
 		fprintf(f, d->long_index ? "%se%d = tl.cast(" : "%se%d = ", indent, i);
-		if (!d->bound[i] && !i && !d->offset && !d->ends)
-			fprintf(f, "0");
+		if (!i && (d->literal || (!d->bound[i] && !d->offset && !d->ends)))
+			fprintf(f, "%d", d->offset + d->unit * d->bound[i]);
 		else
 			fprintf(f, "%sb%d%s%s", end, i, *end ? ")" : "", unit);
 		fprintf(f, d->long_index ? ", tl.int64)\n" : "\n");
@@ -547,9 +550,13 @@ static void print_loop(struct writer *w, int loop, const char *indent)
 	const struct pipelines *d = w->d;
 	FILE *f = w->f;
 	char first[32], deeper[40];
-	int by = d->step_by * d->unit;
+	int by = d->step_by * d->unit, gap = loop == 1 ? d->gap * d->unit : 0;
+	w->loop = loop;
 	snprintf(deeper, sizeof deeper, "%s    ", indent);
-	snprintf(first, sizeof first, by < 0 ? "(e%d - %d)" : "e%d", by < 0 ? loop + 1 : loop, d->unit);
+	if (by < 0)
+		snprintf(first, sizeof first, "(e%d - %d)", loop + 1, d->unit);
+	else
+		snprintf(first, sizeof first, gap ? "(e%d + %d)" : "e%d", loop, gap);
 	w->it = first;
 	for (int k = 0; k < d->n; k++)
 		if (d->step[k].where >> loop & 1)
@@ -584,6 +591,8 @@ static void print_work(struct writer *w, const char *indent)
 		fprintf(w->f, "%sif tile < under:\n", indent);
 	for (int i = 0; i < d->nsegments; i++)
 		print_loop(w, i, deeper);
+	if (d->shortens)
+		fprintf(w->f, "%stl.store(lengths + tile + 1, 1, mask=tile + 1 < tiles)\n", indent);
 	for (int k = 0; k < d->n; k++)
 		if (d->step[k].kind == P_AFTER && !d->step[k].dead)
 			print_after(w, &d->step[k], indent);
@@ -645,14 +654,18 @@ static void print_descriptors(const struct writer *w)
 static void print_outer(const struct writer *w)
 {
 	const struct pipelines *d = w->d;
-	const char *flat = d->flatten ? ", flatten=True" : "";
+	const char *flat = d->flatten ? ", flatten=True" : "", *tile = d->counted ? "number" : "tile";
+	if (d->counted)
+		fprintf(w->f, "    count = %s\n", d->outer == PERSISTENT ? "pid" : "0");
 	switch (d->outer) {
 	case GRID: fprintf(w->f, "    tile = pid\n"); break;
 	case PLANE: fprintf(w->f, "    tile = pid + tl.program_id(1) * tl.num_programs(0)\n"); break;
-	case PERSISTENT: fprintf(w->f, "    for tile in tl.range(pid, tiles, tl.num_programs(0)%s):\n", flat); break;
+	case PERSISTENT:
+		fprintf(w->f, "    for %s in tl.range(pid, tiles, tl.num_programs(0)%s):\n", tile, flat);
+		break;
 	case IN_TURN:
 		if (!d->split) {
-			fprintf(w->f, "    for tile in tl.range(0, tiles%s):\n", flat);
+			fprintf(w->f, "    for %s in tl.range(0, tiles%s):\n", tile, flat);
 			break;
 		}
 		fprintf(w->f, "    for line in tl.range(0, tiles // %d):\n", d->split);
@@ -692,11 +705,18 @@ char *pipe_text(struct pipelines *d, tl_arg *args, size_t *nargs)
 	if (!d->fresh)
 		print_sums(&w, "    ");
 	print_outer(&w);
+	if (d->counted)
+		fprintf(w.f, "        tile = count\n");
 	const char *indent = d->split ? "            " : loop ? "        " : "    ";
 	if (d->fresh)
 		print_sums(&w, indent);
 	print_work(&w, indent);
-	print_results(&w, d->fresh ? indent : "    ");
+	if (d->fresh)
+		print_results(&w, indent);
+	if (d->counted)
+		fprintf(w.f, "        count += %s\n", d->outer == PERSISTENT ? "tl.num_programs(0)" : "1");
+	if (!d->fresh)
+		print_results(&w, "    ");
 	fclose(w.f);
 	FILE *f = open_memstream(&text, &len);
 	fprintf(f, "import triton\nimport triton.language as tl\n\n\n");
