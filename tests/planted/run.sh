@@ -24,12 +24,20 @@ check() {
 	5) every_pass "$build/test-run" --shard 1/12 ;;
 	6) TL_DEVICE=sim timeout 120 "$build/test-random" --kind tree --seed 1000 --count 150 ;;
 	7) TL_DEVICE=sim timeout 300 "$build/test-run" --shard 1/40 ;;
+	8) TL_DEVICE=sim timeout 300 "$build/test-random" --kind pipelines --seed 1000 --count 60 ;;
+	9) TL_DEVICE=sim timeout 600 "$build/test-random" --kind pipelines --seed 2000 --count 400 ;;
 	esac 2>&1 | sed -n 's/^FAIL  \([^:]*\).*/\1/p' | sort > "$2"
 }
 every_pass() {
 	TL_DEVICE=interp TL_INTERP_CHECK=passes,facts$promises timeout 300 "$@"
 }
-checks=${CHECKS:-1 2 3 4 5 6 7}
+# checks FILE: those for faults in this file
+checks() {
+	case $1 in
+	*/place/pipeline* | */place/schedule.c | */place/nest.c) echo "${CHECKS:-8 9 7}" ;;
+	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
+	esac
+}
 say() {
 	case $1 in
 	1 | 3) echo "trees, every pass, facts" ;;
@@ -37,6 +45,7 @@ say() {
 	5) echo "test-run --every-pass" ;;
 	6) echo "trees on sim" ;;
 	7) echo "test-run on sim" ;;
+	8 | 9) echo "pipelines on sim" ;;
 	esac
 }
 
@@ -66,7 +75,7 @@ while IFS=$tab read -r name file commands what; do
 		echo "$name: does not compile"
 		cat make.log
 	else
-		for k in $checks; do
+		for k in $(checks "$file"); do
 			before "$k"
 			check "$k" now
 			n=$(comm -13 "base.$k" now | wc -l)
