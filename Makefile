@@ -6,7 +6,8 @@
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
 # make docs       the parameters in docs/builtins.md
 # make install    into $(DESTDIR)$(PREFIX), with a pkg-config file
-# V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers; BUILD=dir builds elsewhere.
+# V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers, and gives variables that nothing
+# initialises a value that these find; BUILD=dir builds elsewhere.
 
 BUILD ?= build
 Q = $(if $(V),,@)
@@ -17,7 +18,8 @@ LLVM_CONFIG ?= llvm-config-19
 CC = gcc
 OPT ?= -O2
 WARN = -Wall -Wextra -Werror -Wno-unknown-pragmas
-SAN_FLAGS = $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+PATTERN = -ftrivial-auto-var-init=pattern
+SAN_FLAGS = $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer $(PATTERN))
 , = ,
 CFLAGS = -std=c11 -D_GNU_SOURCE $(OPT) -g $(WARN) -fPIC -fvisibility=hidden -fopenmp -MMD -MP $(SAN_FLAGS) \
 	-Icompiler -I. -I$(BUILD)/gen -isystem $(LLVM_INCLUDE)
@@ -171,7 +173,7 @@ $(BUILD)/fuzz-ptx: $(FUZZ_PTX_OBJ)
 # needs clang-19 and libclang-rt-19-dev
 fuzz:
 	$(Q)$(MAKE) BUILD=$(BUILD)-fuzz CC=clang-19 OPT='-O1 -Wno-unused-command-line-argument' \
-		SAN_FLAGS='-fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=undefined -fno-openmp -Wno-unknown-pragmas' \
+		SAN_FLAGS='-fsanitize=fuzzer-no-link$(,)address$(,)undefined -fno-sanitize-recover=undefined -fno-openmp -Wno-unknown-pragmas $(PATTERN)' \
 		$(BUILD)-fuzz/fuzz $(BUILD)-fuzz/fuzz-ptx
 
 # --- installing ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 /* Name of the i-th parameter of a builtin, for messages. */
 const char *arg_name(struct eval *e, const struct args *a, u32 i);
 
-/* Each returns false after reporting. */
+/* Each returns false after reporting; a value *out is an error then. */
 bool arg_int(struct eval *e, const struct args *a, u32 i, i64 *out);           /* a compile-time integer */
 bool arg_bool(struct eval *e, const struct args *a, u32 i, bool *out);
 bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out);   /* a dtype or pointer type */

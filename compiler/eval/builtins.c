@@ -127,7 +127,7 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 			*out = val_dtype(d);
 	}
 	if (out->kind == V_TYPE && !dtype_has_values(out->dtype)) {
-		eval_error(e, E_FP8_FORMAT, a->loc[i], dtype_name(out->dtype));
+		*out = eval_error(e, E_FP8_FORMAT, a->loc[i], dtype_name(out->dtype));
 		return false;
 	}
 	if (out->kind == V_TYPE) {
@@ -135,8 +135,8 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 		out->to_block = false;
 		return true;
 	}
-	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a dtype such as tl.float16",
-		   describe(e, &a->at[i]));
+	*out = eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a dtype such as tl.float16",
+			  describe(e, &a->at[i]));
 	advise_value(e, &a->at[i]);
 	return false;
 }
@@ -144,8 +144,8 @@ bool arg_type(struct eval *e, const struct args *a, u32 i, struct val *out)
 bool arg_tensor(struct eval *e, const struct args *a, u32 i, struct val *out)
 {
 	if (a->at[i].kind != V_TENSOR && !val_is_number(&a->at[i])) {
-		eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile or a number",
-			   describe(e, &a->at[i]));
+		*out = eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile or a number",
+				  describe(e, &a->at[i]));
 		advise_value(e, &a->at[i]);
 		return false;
 	}
@@ -158,7 +158,7 @@ bool arg_tile(struct eval *e, const struct args *a, u32 i, struct val *out)
 	*out = a->at[i];
 	if (is_tile(out))
 		return true;
-	eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile", describe(e, out));
+	*out = eval_error(e, E_ARG_KIND, a->loc[i], arg_name(e, a, i), callee(e, a), "a tile", describe(e, out));
 	return false;
 }
 

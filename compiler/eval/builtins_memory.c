@@ -21,7 +21,7 @@ bool arg_mask(struct eval *e, const struct args *a, u32 i, struct val *out)
 	if (!arg_tensor(e, a, i, out))
 		return false;
 	if (out->dtype != DT_I1 || out->pointers) {
-		eval_error(e, E_MASK_TYPE, a->loc[i], describe(e, out));
+		*out = eval_error(e, E_MASK_TYPE, a->loc[i], describe(e, out));
 		return false;
 	}
 	return true;

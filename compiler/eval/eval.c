@@ -13,10 +13,14 @@ struct loc user_loc(const struct eval *e, struct loc at)
 
 bool step(struct eval *e, struct loc at)
 {
-	if (e->stopped || e->diags->full)
+	if (e->stopped || e->diags->full || e->diags->nerrors > MAX_REPEATED_ERRORS)
 		return false;
 	if (++e->steps > MAX_STEPS || e->b.count > MAX_OPS) {
-		eval_error(e, E_TOO_LARGE, at);
+		bool endless = e->b.count <= MAX_OPS && e->frame->func->kind == FUNC_CONSTEXPR;
+		if (endless)
+			eval_error(e, E_ENDLESS, at, e->frame->func->name, MAX_STEPS / 1000000);
+		else
+			eval_error(e, E_TOO_LARGE, at);
 		e->stopped = true;
 		return false;
 	}

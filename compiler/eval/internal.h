@@ -10,6 +10,7 @@ enum {
 	MAX_BRANCHES = 200,       /* of run-time branches and loops inside each other, likewise */
 	MAX_OPS = 1 << 20,        /* operations in one kernel: stops runaway unrolling */
 	MAX_STEPS = 20 * 1000000, /* statements and expressions evaluated */
+	MAX_REPEATED_ERRORS = 1000, /* shown or not: a loop that repeats one may not end */
 };
 
 /* --- values -------------------------------------------------------------------------------------------------- */
