@@ -566,8 +566,7 @@ static bool range_option(struct eval *e, const struct args *a, u32 i, i64 *out)
 	return a->at[i].kind == V_NONE || arg_int(e, a, i, out);
 }
 
-/* The last one, and that which forbids several buffers for a sum, have no effect; those that the IR has a name for are
- * kept in it. */
+/* disallow_acc_multi_buffer and disable_licm have no effect. */
 static bool range_options(struct eval *e, const struct args *a, struct loop_range *r)
 {
 	bool single_buffer, stay;

@@ -383,22 +383,13 @@ static bool simplify_while(struct canon *c, struct op *o)
 	return false;
 }
 
-/* Is x a parameter that is a multiple of n? */
-static bool is_multiple(const struct kernel *k, const struct value *x, i64 n)
-{
-	for (u32 i = 0; i < k->nparams; i++)
-		if (k->params[i].value == x)
-			return k->params[i].divisibility && k->params[i].divisibility % n == 0;
-	return false;
-}
-
 /* x / n * n is x, and x % n zero, of a multiple of n. */
 static struct value *fold_multiple(struct canon *c, struct builder *b, const struct op *o)
 {
 	const struct op *div = o->code == IR_MULI ? def_if(operand(o, 0), IR_DIVSI) : o->code == IR_REMSI ? o : NULL;
 	i64 n, m;
 	if (!div || !value_const_int(operand(div, 1), &n) || !value_const_int(operand(o, 1), &m) || n != m || n <= 0 ||
-	    !is_multiple(c->k, operand(div, 0), n))
+	    !is_known_multiple(c->k, operand(div, 0), n))
 		return NULL;
 	return o == div ? build_int(b, o->results[0].type, 0) : operand(div, 0);
 }

@@ -40,7 +40,7 @@ struct affine excess(const struct ranges *r, const struct op *cmp, const struct 
 	return cannot_wrap(r, cmp, left, right) ? affine_sum(&f, &margin) : (struct affine){0};
 }
 
-static bool is_multiple(const struct kernel *k, const struct value *v, i64 n)
+bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n)
 {
 	i64 c;
 	if (value_const_int(v, &c))
@@ -61,13 +61,13 @@ static struct affine most_of_index(struct pass_state *s, const struct op *loop, 
 	struct affine unknown = {0}, by = affine_constant(0);
 	if (!value_const_int(for_step(loop), &step) || step <= 0)
 		return unknown;
-	if (is_multiple(s->k, first, step) && is_multiple(s->k, end, step)) {
+	if (is_known_multiple(s->k, first, step) && is_known_multiple(s->k, end, step)) {
 		by.constant = step;
 	} else {
 		bool rounds = sum && value_const_int(operand(div, 1), &m) && m > 0 &&
 			      value_const_int(operand(sum, 1), &round) && round == m - 1;
 		if (!rounds || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m ||
-		    !is_multiple(s->k, operand(sum, 0), m))
+		    !is_known_multiple(s->k, operand(sum, 0), m))
 			return unknown;
 		end = operand(sum, 0);
 		by.constant = m;

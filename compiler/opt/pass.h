@@ -66,6 +66,8 @@ void pass_hoist_loads(struct pass_state *s);
 void pass_hoist_prologue_loads(struct pass_state *s);
 void pass_contract_fma(struct pass_state *s);
 
+/* Is v a constant, or a parameter that the launch promises to be so, that n divides? */
+bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n);
 /* Removes induction variables that grow by the same step as another one of the loop and are read behind the loop only:
  * they are computed from the other one there. */
 void merge_induction_variables(struct kernel *k, struct ir_context *ctx);

@@ -189,6 +189,14 @@ struct op *first_dot(const struct block *body)
 	return o;
 }
 
+struct op *last_dot(const struct block *body)
+{
+	struct op *o = body->last;
+	while (o && !op_is_dot(o))
+		o = o->prev;
+	return o;
+}
+
 bool has_dot(const struct op *o)
 {
 	bool yes = op_is_dot(o);
@@ -270,9 +278,7 @@ static bool is_gone(struct schedule *p, const struct value *v, const struct op *
 static void find_late(struct schedule *p)
 {
 	struct block *body = p->loop->blocks[0];
-	struct op *first = first_dot(body), *last = body->last;
-	while (last && !op_is_dot(last))
-		last = last->prev;
+	struct op *first = first_dot(body), *last = last_dot(body);
 	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
 		return;
 	for (u32 i = 0; i < p->dots.len; i++)

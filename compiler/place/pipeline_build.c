@@ -558,16 +558,12 @@ static void build_body(struct schedule *p, u32 nargs_before)
 		y.before = turns[2];
 	if (p->turns)
 		begin_turns(p);
-	struct op *next = body->last;
-	for (u32 i = p->steps.len; i--;) { /* the operation that each step stands in front of */
-		struct step *s = &p->steps.at[i];
-		if (s->kind == STEP_OP)
-			next = s->op;
-		s->before = next;
-	}
+	struct op *next = body->first; /* of the body's own operations: each step stands in front of it */
 	for (u32 i = 0; i < p->steps.len; i++) {
-		struct builder b = builder_before(p->ctx, p->steps.at[i].before);
-		build_step(p, &b, &p->steps.at[i], &y);
+		const struct step *s = &p->steps.at[i];
+		struct builder b = builder_before(p->ctx, next);
+		build_step(p, &b, s, &y);
+		next = s->op ? s->op->next : next;
 	}
 	if (p->ring)
 		op_add_operand(p->ctx, body->last, y.next.slot);

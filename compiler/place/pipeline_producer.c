@@ -42,8 +42,8 @@ static const char *why_not(struct schedule *p)
 	return NULL;
 }
 
-/* Does the loop, or one around it, ask for a producer? These are seen to then. */
-static bool is_asked(struct op *loop)
+/* Does the loop, or one around it, ask for a producer? The requests are taken back: they are seen to. */
+static bool take_request(struct op *loop)
 {
 	bool yes = false;
 	for (; loop; loop = loop->block->parent)
@@ -66,7 +66,7 @@ void pipeline_find_producer(struct schedule *p)
 	bool products = dots && dots == p->dots.len,
 	     late = p->late && dots == 2 && p->s->num_warps == 8 && !next_loop(p->loop);
 	bool possible = p->s->target->has_tensor_copy && !p->s->cuda.no_boxes && dots;
-	bool asked = possible && is_asked(p->loop);
+	bool asked = possible && take_request(p->loop);
 	if (!asked && (!possible || (!products && !late) || !pipeline_is_alone(p)))
 		return;
 	p->producer = arena_new(&p->scratch, struct nest);

@@ -73,7 +73,7 @@ static const char *step_text(struct schedule *p, const struct step *s)
 }
 
 /* Is it part of the copies, which are a step of their own? */
-static bool is_copied(const struct schedule *p, const struct op *o)
+static bool is_part_of_copies(const struct schedule *p, const struct op *o)
 {
 	bool yes = map_get(&p->in_slice, o);
 	for (u32 i = 0; i < p->loads.len; i++) {
@@ -107,7 +107,7 @@ void print_schedule(struct schedule *p, const char *file, struct strbuf *out)
 	for (u32 i = 0; i < p->steps.len; i++) {
 		const struct step *s = &p->steps.at[i];
 		const char *text = step_text(p, s);
-		if (s->kind == STEP_OP && is_copied(p, s->op))
+		if (s->kind == STEP_OP && is_part_of_copies(p, s->op))
 			continue;
 		if (s->kind == STEP_OP && !is_shown(s->op)) {
 			counted++;

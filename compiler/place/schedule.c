@@ -49,14 +49,6 @@ bool stays_in_flight(const struct schedule *p, const struct op *dot)
 	return yes;
 }
 
-static struct op *last_dot(const struct block *body)
-{
-	struct op *o = body->last;
-	while (o && !op_is_dot(o))
-		o = o->prev;
-	return o;
-}
-
 /* Behind which operation the dots of the iteration before are finished; NULL if none is left in flight. With two
  * buffers through registers it is in front of the first dot. */
 static const struct op *finish_behind(const struct schedule *p, const struct block *body)

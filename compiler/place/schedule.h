@@ -51,8 +51,7 @@ enum step_kind {
 struct step {
 	enum step_kind kind;
 	int stage;
-	struct op *op;     /* STEP_OP */
-	struct op *before; /* the next operation of the body */
+	struct op *op; /* STEP_OP */
 	i64 pending;
 };
 
@@ -109,6 +108,7 @@ bool can_copy_async(const struct schedule *p, const struct op *load);
 /* Copies loads that are left without passing through registers, if only a dot reads them. */
 void copy_directly(struct pass_state *s);
 struct op *first_dot(const struct block *body);
+struct op *last_dot(const struct block *body);
 /* Is it a dot, or one in a branch? */
 bool has_dot(const struct op *o);
 /* Of the tile that a load fills. */
