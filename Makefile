@@ -146,6 +146,7 @@ include tests/tests.mk
 deps:
 	$(Q)sh .ci/check-includes.sh
 	$(Q)sh .ci/check-lines.sh
+	$(Q)sh .ci/check-tree.sh
 
 # the parameters in the reference of built-in functions
 docs: $(BUILD)/tlc
