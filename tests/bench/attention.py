@@ -17,6 +17,7 @@ TYPES = torch.float16, torch.bfloat16
 BACKENDS = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "Flash": SDPBackend.FLASH_ATTENTION}
 SHAPES = (4, 32, 1024), (4, 32, 4096), (1, 16, 16384)  # batch, heads, length
 LENGTHS = [256 * (1 + i * 7 % 16) - 5 * i for i in range(16)]  # of packed sequences
+PACKED = len(LENGTHS), 16, f"{min(LENGTHS)}-{max(LENGTHS)}"  # their number, heads, lengths
 SEQUENCES = (1, 4096), (1, 65536), (4, 4096), (16, 4096), (32, 4096), (64, 4096), (128, 4096)  # to decode, and their length
 SHARE = 4
 TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 4e-2}  # of results; ten times that of gradients, which are larger
@@ -39,7 +40,18 @@ GRADIENTS = {64: [((64, 64, 64, 64), 4, 2), ((64, 128, 128, 64), 8, 2), ((32, 12
 
 
 def name_of(kind, z, h, n, d, causal, dtype):
-    return f"{kind}attention {z}x{h}x{n}x{d} {'causal' if causal else 'full'} {str(dtype)[6:]}"
+    return f"{kind} {z}x{h}x{n}x{d} {'causal' if causal else 'full'} {str(dtype)[6:]}"
+
+
+def wanted(b, kind, types, dimensions, shapes):
+    """The name and the parameters of each row that is asked for."""
+    for dtype in types:
+        for d in dimensions:
+            for z, h, n in shapes:
+                for causal in False, True:
+                    what = name_of(kind, z, h, n, d, causal, dtype)
+                    if b.wants(what):
+                        yield what, z, h, n, d, causal, dtype
 
 
 def flops_of(z, h, n, d, causal):
@@ -65,41 +77,29 @@ def forced(backend, f):
 
 def forward(b):
     kernel = b.example("attention", "attention_kernel")
-    for dtype in TYPES:
-        for d in FORWARD:
-            for z, h, n in SHAPES:
-                for causal in False, True:
-                    what = name_of("", z, h, n, d, causal, dtype)
-                    if not b.wants(what):
-                        continue
-                    q, k, v = (randn(z, h, n, d, dtype=dtype) for _ in range(3))
-                    out, strides = torch.empty_like(q), [h * n * d, n * d, d]
-                    by_torch = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-                    tutorial = None
-                    if dtype == torch.float16 and d <= 128:
-                        tutorial = fused_attention.launcher(q, k, v, out, d**-0.5, causal), fused_attention.configs(d, causal)
-                    b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
-                          lambda bm, bn: [q, k, v, out, d**-0.5] + strides * 4 + [h, n, d, bm, bn, causal], out, by_torch,
-                          tiles(FORWARD[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype], tutorial=tutorial,
-                          anchors={name: forced(name, by_torch) for name in BACKENDS})
+    for what, z, h, n, d, causal, dtype in wanted(b, "attention", TYPES, FORWARD, SHAPES):
+        q, k, v = (randn(z, h, n, d, dtype=dtype) for _ in range(3))
+        out, strides = torch.empty_like(q), [h * n * d, n * d, d]
+        by_torch = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        tutorial = None
+        if dtype == torch.float16 and d <= 128:
+            tutorial = fused_attention.launcher(q, k, v, out, d**-0.5, causal), fused_attention.configs(d, causal)
+        b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
+              lambda bm, bn: [q, k, v, out, d**-0.5] + strides * 4 + [h, n, d, bm, bn, causal], out, by_torch,
+              tiles(FORWARD[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype], tutorial=tutorial,
+              anchors={name: forced(name, by_torch) for name in BACKENDS})
 
 
 def shared(b):
     kernel = b.kernel("shared_attention_kernel", "attention.tl")
-    for dtype in TYPES:
-        for d in 64, 128:
-            for z, h, n in SHAPES:
-                for causal in False, True:
-                    what = name_of("shared ", z, h, n, d, causal, dtype)
-                    if not b.wants(what):
-                        continue
-                    q, k, v = (randn(z, heads, n, d, dtype=dtype) for heads in (h, h // SHARE, h // SHARE))
-                    out = torch.empty_like(q)
-                    by_torch = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
-                    b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), h, z),
-                          lambda bm, bn: [q, k, v, out, None, d**-0.5, n, h, SHARE, d, bm, bn, causal], out, by_torch,
-                          tiles(FORWARD[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype],
-                          anchors={name: forced(name, by_torch) for name in BACKENDS})
+    for what, z, h, n, d, causal, dtype in wanted(b, "shared attention", TYPES, (64, 128), SHAPES):
+        q, k, v = (randn(z, heads, n, d, dtype=dtype) for heads in (h, h // SHARE, h // SHARE))
+        out = torch.empty_like(q)
+        by_torch = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+        b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), h, z),
+              lambda bm, bn: [q, k, v, out, None, d**-0.5, n, h, SHARE, d, bm, bn, causal], out, by_torch,
+              tiles(FORWARD[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=TOLERANCE[dtype],
+              anchors={name: forced(name, by_torch) for name in BACKENDS})
 
 
 def starts_of(lengths):
@@ -118,45 +118,35 @@ def packed_anchors(q, k, v, start, longest, causal, scale):
 
 
 def packed(b):
-    kernel, heads = b.kernel("shared_attention_kernel", "attention.tl"), 16
-    for dtype in TYPES:
-        for d in 64, 128:
-            for causal in False, True:
-                what = name_of("packed ", len(LENGTHS), heads, f"{min(LENGTHS)}-{max(LENGTHS)}", d, causal, dtype)
-                if not b.wants(what):
-                    continue
-                starts, start = starts_of(LENGTHS)
-                q, k, v = (randn(starts[-1], heads, d, dtype=dtype) for _ in range(3))
-                out, longest = torch.empty_like(q), max(LENGTHS)
-                expected = torch.empty_like(q)
-                for i, j in zip(starts, starts[1:]):
-                    one = [t[i:j].transpose(0, 1)[None] for t in (q, k, v)]
-                    expected[i:j] = F.scaled_dot_product_attention(*one, is_causal=causal)[0].transpose(0, 1)
-                b.row(what, kernel, lambda bm, bn: (triton.cdiv(longest, bm), heads, len(LENGTHS)),
-                      lambda bm, bn: [q, k, v, out, start, d**-0.5, longest, heads, 1, d, bm, bn, causal], out, expected,
-                      tiles(FORWARD[d], causal), flops=sum(flops_of(1, heads, n, d, causal) for n in LENGTHS),
-                      tolerance=TOLERANCE[dtype], anchors=packed_anchors(q, k, v, start, longest, causal, d**-0.5))
+    kernel, heads = b.kernel("shared_attention_kernel", "attention.tl"), PACKED[1]
+    for what, _, _, _, d, causal, dtype in wanted(b, "packed attention", TYPES, (64, 128), [PACKED]):
+        starts, start = starts_of(LENGTHS)
+        q, k, v = (randn(starts[-1], heads, d, dtype=dtype) for _ in range(3))
+        out, longest = torch.empty_like(q), max(LENGTHS)
+        expected = torch.empty_like(q)
+        for i, j in zip(starts, starts[1:]):
+            one = [t[i:j].transpose(0, 1)[None] for t in (q, k, v)]
+            expected[i:j] = F.scaled_dot_product_attention(*one, is_causal=causal)[0].transpose(0, 1)
+        b.row(what, kernel, lambda bm, bn: (triton.cdiv(longest, bm), heads, len(LENGTHS)),
+              lambda bm, bn: [q, k, v, out, start, d**-0.5, longest, heads, 1, d, bm, bn, causal], out, expected,
+              tiles(FORWARD[d], causal), flops=sum(flops_of(1, heads, n, d, causal) for n in LENGTHS),
+              tolerance=TOLERANCE[dtype], anchors=packed_anchors(q, k, v, start, longest, causal, d**-0.5))
 
 
 def fp8(b):
     """Beside cuDNN with fp16, since PyTorch has no attention for fp8."""
     kernel, dtype = b.kernel("fp8_attention_kernel", "attention.tl"), torch.float8_e4m3fn
-    for d in FP8:
-        for z, h, n in SHAPES:
-            for causal in False, True:
-                what = name_of("fp8 ", z, h, n, d, causal, dtype)
-                if not b.wants(what):
-                    continue
-                q, k, v = (randn(z, h, n, d, dtype=dtype) for _ in range(3))
-                turned, out = v.transpose(2, 3).contiguous(), torch.empty(z, h, n, d, device="cuda", dtype=torch.float16)
-                wide = [t.half() for t in (q, k, v)]
-                by_torch = lambda: F.scaled_dot_product_attention(*wide, is_causal=causal)
+    for what, z, h, n, d, causal, dtype in wanted(b, "fp8 attention", (dtype, ), FP8, SHAPES):
+        q, k, v = (randn(z, h, n, d, dtype=dtype) for _ in range(3))
+        turned, out = v.transpose(2, 3).contiguous(), torch.empty(z, h, n, d, device="cuda", dtype=torch.float16)
+        wide = [t.half() for t in (q, k, v)]
+        by_torch = lambda: F.scaled_dot_product_attention(*wide, is_causal=causal)
 
-                def like():
-                    forced("cuDNN", by_torch)()
-                b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
-                      lambda bm, bn: [q, k, turned, out, d**-0.5, 1.0, n, d, bm, bn, causal], out, by_torch(),
-                      tiles(FP8[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=0.2, anchors={"cuDNN fp16": like})
+        def like():
+            forced("cuDNN", by_torch)()
+        b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), z * h, 1),
+              lambda bm, bn: [q, k, turned, out, d**-0.5, 1.0, n, d, bm, bn, causal], out, by_torch(),
+              tiles(FP8[d], causal), flops=flops_of(z, h, n, d, causal), tolerance=0.2, anchors={"cuDNN fp16": like})
 
 
 def sums_of_exponentials(q, k, causal, scale):
@@ -224,47 +214,35 @@ def backward_anchors(do, q, k, v, runs):
 
 
 def gradients(b):
-    for kind, share in ("gradients ", 1), ("shared gradients ", SHARE):
-        for dtype in TYPES:
-            for d in GRADIENTS:
-                for z, h, n in SHAPES:
-                    for causal in False, True:
-                        what = name_of(kind, z, h, n, d, causal, dtype).replace("attention ", "")
-                        if not b.wants(what) or share > 1 and d > 128:
-                            continue
-                        q, do = (randn(z, h, n, d, dtype=dtype) for _ in range(2))
-                        k, v = (randn(z, h // share, n, d, dtype=dtype) for _ in range(2))
-                        run = lambda *x: F.scaled_dot_product_attention(*x, is_causal=causal, enable_gqa=share > 1)
-                        by = lambda name: lambda *x: forced(name, lambda: run(*x))()
-                        gradients_row(b, what, q, k, v, run(q, k, v), do, sums_of_exponentials(q, k, causal, d**-0.5), None, n, z,
-                                      causal, lambda: flat(ready(do, q, k, v, run)()), flops_of(z, h, n, d, causal),
-                                      backward_anchors(do, q, k, v, {name: by(name) for name in BACKENDS}))
+    for kind, share in ("gradients", 1), ("shared gradients", SHARE):
+        for what, z, h, n, d, causal, dtype in wanted(b, kind, TYPES, [d for d in GRADIENTS if share == 1 or d <= 128], SHAPES):
+            q, do = (randn(z, h, n, d, dtype=dtype) for _ in range(2))
+            k, v = (randn(z, h // share, n, d, dtype=dtype) for _ in range(2))
+            run = lambda *x: F.scaled_dot_product_attention(*x, is_causal=causal, enable_gqa=share > 1)
+            by = lambda name: lambda *x: forced(name, lambda: run(*x))()
+            gradients_row(b, what, q, k, v, run(q, k, v), do, sums_of_exponentials(q, k, causal, d**-0.5), None, n, z,
+                          causal, lambda: flat(ready(do, q, k, v, run)()), flops_of(z, h, n, d, causal),
+                          backward_anchors(do, q, k, v, {name: by(name) for name in BACKENDS}))
 
 
 def packed_gradients(b):
-    heads = 16
-    for dtype in TYPES:
-        for d in 64, 128:
-            for causal in False, True:
-                what = name_of("packed gradients ", len(LENGTHS), heads, f"{min(LENGTHS)}-{max(LENGTHS)}", d, causal, dtype)
-                what = what.replace("attention ", "")
-                if not b.wants(what):
-                    continue
-                starts, start = starts_of(LENGTHS)
-                q, k, v, do = (randn(starts[-1], heads, d, dtype=dtype) for _ in range(4))
-                o, lse = torch.empty_like(q), torch.empty(starts[-1], heads, device="cuda")
-                found = [torch.empty_like(q) for _ in range(3)]
-                for i, j in zip(starts, starts[1:]):
-                    one = [t[i:j].transpose(0, 1)[None].contiguous() for t in (q, k, v)]
-                    run = lambda *x: F.scaled_dot_product_attention(*x, is_causal=causal)
-                    o[i:j] = run(*one)[0].transpose(0, 1)
-                    lse[i:j] = sums_of_exponentials(*one[:2], causal, d**-0.5)[0].T
-                    for whole, part in zip(found, ready(do[i:j].transpose(0, 1)[None].contiguous(), *one, run)()):
-                        whole[i:j] = part[0].transpose(0, 1)
-                runs = {name: lambda *x, name=name: packed_anchors(*x, start, max(LENGTHS), causal, d**-0.5)[name]()
-                        for name in BACKENDS}
-                gradients_row(b, what, q, k, v, o, do, lse, start, max(LENGTHS), len(LENGTHS), causal, lambda: flat(found),
-                              sum(flops_of(1, heads, n, d, causal) for n in LENGTHS), backward_anchors(do, q, k, v, runs))
+    heads = PACKED[1]
+    for what, _, _, _, d, causal, dtype in wanted(b, "packed gradients", TYPES, (64, 128), [PACKED]):
+        starts, start = starts_of(LENGTHS)
+        q, k, v, do = (randn(starts[-1], heads, d, dtype=dtype) for _ in range(4))
+        o, lse = torch.empty_like(q), torch.empty(starts[-1], heads, device="cuda")
+        found = [torch.empty_like(q) for _ in range(3)]
+        for i, j in zip(starts, starts[1:]):
+            one = [t[i:j].transpose(0, 1)[None].contiguous() for t in (q, k, v)]
+            run = lambda *x: F.scaled_dot_product_attention(*x, is_causal=causal)
+            o[i:j] = run(*one)[0].transpose(0, 1)
+            lse[i:j] = sums_of_exponentials(*one[:2], causal, d**-0.5)[0].T
+            for whole, part in zip(found, ready(do[i:j].transpose(0, 1)[None].contiguous(), *one, run)()):
+                whole[i:j] = part[0].transpose(0, 1)
+        runs = {name: lambda *x, name=name: packed_anchors(*x, start, max(LENGTHS), causal, d**-0.5)[name]()
+                for name in BACKENDS}
+        gradients_row(b, what, q, k, v, o, do, lse, start, max(LENGTHS), len(LENGTHS), causal, lambda: flat(found),
+                      sum(flops_of(1, heads, n, d, causal) for n in LENGTHS), backward_anchors(do, q, k, v, runs))
 
 
 def decode(b):
