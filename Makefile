@@ -147,6 +147,7 @@ deps:
 	$(Q)sh .ci/check-includes.sh
 	$(Q)sh .ci/check-lines.sh
 	$(Q)sh .ci/check-tree.sh
+	$(Q)sh .ci/check-planted.sh
 
 # the parameters in the reference of built-in functions
 docs: $(BUILD)/tlc

@@ -105,6 +105,14 @@ bool only(const char *kind)
 	return !name || !strcmp(name, kind);
 }
 
+void each_seed(struct suite *s, const char *kind, int64_t usual,
+	       void (*make)(struct suite *s, int64_t seed, const char *left_out))
+{
+	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", usual);
+	for (int64_t seed = first; seed < first + n && only(kind); seed++)
+		make(s, seed, getenv("RANDOM_LEAVE_OUT"));
+}
+
 /* Statements first, outer ones before inner ones, then expressions. */
 static int shrink_tree(const char *command)
 {
@@ -359,26 +367,27 @@ static void tree_case(struct suite *s, int64_t seed, const char *left_out)
 
 static void theme_tree(struct suite *s)
 {
-	int64_t first = setting("RANDOM_SEED", 1),
-		n = setting("RANDOM_COUNT", on_device(s, "interp") ? COUNT_CPU : COUNT_CUDA);
-	for (int64_t seed = first; seed < first + n && only("tree"); seed++)
-		tree_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+	each_seed(s, "tree", on_device(s, "interp") ? COUNT_CPU : COUNT_CUDA, tree_case);
+}
+
+static void tile_case(struct suite *s, int64_t seed, const char *left_out)
+{
+	random_case(s, seed, left_out, false);
+}
+
+static void moves_case(struct suite *s, int64_t seed, const char *left_out)
+{
+	random_case(s, seed, left_out, true);
 }
 
 static void theme_random(struct suite *s)
 {
-	int64_t first = setting("RANDOM_SEED", 1),
-		n = setting("RANDOM_COUNT", on_device(s, "cuda") ? COUNT_CUDA : COUNT_CPU);
-	for (int64_t seed = first; seed < first + n && only("random"); seed++)
-		random_case(s, seed, getenv("RANDOM_LEAVE_OUT"), false);
+	each_seed(s, "random", on_device(s, "cuda") ? COUNT_CUDA : COUNT_CPU, tile_case);
 }
 
 static void theme_moves(struct suite *s)
 {
-	enum { USUAL = 100 };
-	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
-	for (int64_t seed = first; seed < first + n && only("moves"); seed++)
-		random_case(s, seed, getenv("RANDOM_LEAVE_OUT"), true);
+	each_seed(s, "moves", 100, moves_case);
 }
 
 /* The harness's options stay; ours are passed on in the environment, which a restart after a crash keeps. */

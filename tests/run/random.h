@@ -235,6 +235,9 @@ double float_error(enum op op, tl_dtype t, double x, double y, double r, double 
 int64_t setting(const char *name, int64_t otherwise); /* from the environment */
 bool fails(const char *command, const char *list);    /* with this left out */
 bool only(const char *kind);                          /* is it one of the kinds asked for? */
+/* A case for each seed that the environment asks for, or else `usual` ones, if it asks for this kind. */
+void each_seed(struct suite *s, const char *kind, int64_t usual,
+	       void (*make)(struct suite *s, int64_t seed, const char *left_out));
 
 /* Leaves out as many of n numbered things as it can, in two rounds, the last ones first; prints which. Returns 1. */
 int shrink_list(const char *command, int n);

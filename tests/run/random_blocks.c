@@ -630,10 +630,7 @@ static void blocks_case(struct suite *s, int64_t seed, const char *left_out)
 
 void theme_random_blocks(struct suite *s)
 {
-	enum { USUAL = 100 };
-	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
-	for (int64_t seed = first; seed < first + n && only("blocks"); seed++)
-		blocks_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+	each_seed(s, "blocks", 100, blocks_case);
 }
 
 int shrink_blocks(const char *command)

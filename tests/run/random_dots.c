@@ -688,20 +688,24 @@ static void dots_case(struct suite *s, int64_t seed, const char *left_out, bool 
 	free(d);
 }
 
+static void loop_of_dots(struct suite *s, int64_t seed, const char *left_out)
+{
+	dots_case(s, seed, left_out, false);
+}
+
+static void product_case(struct suite *s, int64_t seed, const char *left_out)
+{
+	dots_case(s, seed, left_out, true);
+}
+
 void theme_dots(struct suite *s)
 {
-	enum { USUAL = 300 };
-	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
-	for (int64_t seed = first; seed < first + n && only("dots"); seed++)
-		dots_case(s, seed, getenv("RANDOM_LEAVE_OUT"), false);
+	each_seed(s, "dots", 300, loop_of_dots);
 }
 
 void theme_products(struct suite *s)
 {
-	enum { USUAL = 100 };
-	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
-	for (int64_t seed = first; seed < first + n && only("products"); seed++)
-		dots_case(s, seed, getenv("RANDOM_LEAVE_OUT"), true);
+	each_seed(s, "products", 100, product_case);
 }
 
 int shrink_dots(const char *command)

@@ -321,10 +321,7 @@ static void loops_case(struct suite *s, int64_t seed, const char *left_out)
 
 void theme_loops(struct suite *s)
 {
-	enum { USUAL = 300 };
-	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
-	for (int64_t seed = first; seed < first + n && only("loops"); seed++)
-		loops_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+	each_seed(s, "loops", 300, loops_case);
 }
 
 int shrink_loops(const char *command)

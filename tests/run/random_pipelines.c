@@ -383,8 +383,5 @@ static void pipelines_case(struct suite *s, int64_t seed, const char *left_out)
 
 void theme_random_pipelines(struct suite *s)
 {
-	enum { USUAL = 100 };
-	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
-	for (int64_t seed = first; seed < first + n && only("pipelines"); seed++)
-		pipelines_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+	each_seed(s, "pipelines", 100, pipelines_case);
 }

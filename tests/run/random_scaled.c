@@ -173,8 +173,9 @@ static void create_factor(struct suite *s, struct scaled *d, int which)
 		}
 }
 
-static void scaled_case(struct suite *s, int64_t seed)
+static void scaled_case(struct suite *s, int64_t seed, const char *left_out)
 {
+	(void)left_out; /* nothing is left out of these */
 	if (!case_begin(s, NULL, "%lld.", (long long)seed))
 		return;
 	struct scaled *d = calloc(1, sizeof *d);
@@ -216,8 +217,5 @@ static void scaled_case(struct suite *s, int64_t seed)
 
 void theme_random_scaled(struct suite *s)
 {
-	enum { USUAL = 60 };
-	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
-	for (int64_t seed = first; seed < first + n && only("scaled"); seed++)
-		scaled_case(s, seed);
+	each_seed(s, "scaled", 60, scaled_case);
 }

@@ -547,10 +547,7 @@ static void values_case(struct suite *s, int64_t seed, const char *left_out)
 
 void theme_random_values(struct suite *s)
 {
-	enum { USUAL = 100 };
-	int64_t first = setting("RANDOM_SEED", 1), n = setting("RANDOM_COUNT", USUAL);
-	for (int64_t seed = first; seed < first + n && only("values"); seed++)
-		values_case(s, seed, getenv("RANDOM_LEAVE_OUT"));
+	each_seed(s, "values", 100, values_case);
 }
 
 int shrink_values(const char *command)
