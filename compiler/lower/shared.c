@@ -428,42 +428,76 @@ void lower_local_store(struct lower *l, const struct op *o)
 
 /* --- conversions --------------------------------------------------------------------------------------------- */
 
-/* Renames registers in each lane on its own: register r becomes r ^ of_lane(this lane). */
-static void rename_by_lane(struct lower *l, LLVMValueRef *at, u32 n, const u32 *of_lane)
+/* Renames registers in each lane on its own: register r becomes r ^ of_lane(this lane), of those that differ in the bits
+ * of `mask`. */
+static void rename_by_lane(struct lower *l, LLVMValueRef *at, u32 mask, const u32 *of_lane)
 {
-	LLVMValueRef *was = arena_array(&l->scratch, LLVMValueRef, n);
+	LLVMValueRef *was = arena_array(&l->scratch, LLVMValueRef, mask + 1);
 	for (int i = 0; i < LANE_BITS; i++) {
 		if (!of_lane[i])
 			continue;
 		LLVMValueRef bit = lane_bit(l, i);
-		memcpy(was, at, n * sizeof *was);
-		for (u32 r = 0; r < n; r++)
+		memcpy(was, at, (mask + 1) * sizeof *was);
+		for (u32 k = 0, r; (r = spread(k, mask)), k >> __builtin_popcount(mask) == 0; k++)
 			at[r] = LLVMBuildSelect(l->b, bit, was[r ^ of_lane[i]], was[r], "");
 	}
+}
+
+/* Register bits of the result by which elements differ that go one way, from lane to lane, and fit in 32 bits together:
+ * they are packed before lanes exchange and rename registers, which saves as many shuffles and selects. renamed: what
+ * the sender renames by, in terms of the result's registers. */
+static u32 packed_bits(const struct conversion *c, int regs, int elem_bits, u32 *renamed)
+{
+	struct gf2 sources = {0};
+	u32 busy = 0, packed = 0;
+	for (int i = 0; i < regs; i++)
+		gf2_add(&sources, c->reg_of_reg[i]);
+	for (int i = 0; i < LANE_BITS; i++) {
+		if (!gf2_solve(&sources, c->sent[i], &renamed[i]))
+			return 0;
+		busy |= renamed[i] | c->moved[i];
+	}
+	for (int i = 0; i < regs && elem_bits >= 8 && elem_bits << __builtin_popcount(packed) < 32; i++)
+		if (!(busy >> i & 1) && !c->lane_of_reg[i])
+			packed |= 1u << i;
+	return packed;
 }
 
 static void convert_by_shuffle(struct lower *l, const struct op *o, const struct conversion *c)
 {
 	const struct value *x = operand(o, 0), *v = result(o);
-	LLVMValueRef source = linear_map(l, l->b, l->lane, c->lane_of_lane, LANE_BITS), *at = new_tile(l, v);
+	LLVMValueRef source = linear_map(l, l->b, l->lane, c->lane_of_lane, LANE_BITS), *at = new_tile(l, v), parts[4];
 	LLVMValueRef *from = arena_array(&l->scratch, LLVMValueRef, num_elems(x));
+	LLVMTypeRef t = LLVMTypeOf(elem(l, x, 0));
 	bool stays = true;
+	u32 renamed[LANE_BITS], packed = packed_bits(c, v->type->layout->bits[LL_REG], type_bits(t), renamed),
+				per = 1u << __builtin_popcount(packed), words = (num_elems(v) - 1) & ~packed;
 	for (int i = 0; i < LANE_BITS; i++)
 		stays &= c->lane_of_lane[i] == 1u << i;
 	for (u32 r = 0; r < num_elems(x); r++)
 		from[r] = elem(l, x, r);
-	rename_by_lane(l, from, num_elems(x), c->sent);
-	for (u32 q = 0; q < num_elems(v); q++) {
-		LLVMValueRef y = from[linear(c->reg_of_reg, q)];
-		u32 turn = linear(c->lane_of_reg, q);
-		if (stays && !turn)
-			at[q] = y;
-		else if (stays)
-			at[q] = shuffle_xor(l, y, turn);
-		else
-			at[q] = shuffle(l, y, turn ? LLVMBuildXor(l->b, source, c_i32(l, turn), "") : source);
+	if (!packed)
+		rename_by_lane(l, from, num_elems(x) - 1, c->sent);
+	for (u32 w = 0, q; (q = spread(w, words)), w < num_elems(v) / per; w++) {
+		for (u32 i = 0; i < per; i++)
+			parts[i] = from[linear(c->reg_of_reg, q | spread(i, packed))];
+		pack(l, parts, per, type_bits(t) * (int)per, &at[q]);
 	}
-	rename_by_lane(l, at, num_elems(v), c->moved);
+	if (packed)
+		rename_by_lane(l, at, words, renamed);
+	for (u32 w = 0, q; (q = spread(w, words)), w < num_elems(v) / per; w++) {
+		u32 turn = linear(c->lane_of_reg, q);
+		if (stays && turn)
+			at[q] = shuffle_xor(l, at[q], turn);
+		else if (!stays)
+			at[q] = shuffle(l, at[q], turn ? LLVMBuildXor(l->b, source, c_i32(l, turn), "") : source);
+	}
+	rename_by_lane(l, at, words, c->moved);
+	for (u32 w = 0, q; (q = spread(w, words)), w < num_elems(v) / per; w++) {
+		unpack(l, &at[q], 1, t, per, parts);
+		for (u32 i = 0; i < per; i++)
+			at[q | spread(i, packed)] = parts[i];
+	}
 }
 
 static void convert_by_memory(struct lower *l, const struct op *o)

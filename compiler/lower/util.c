@@ -126,6 +126,12 @@ void pack(struct lower *l, LLVMValueRef *in, u32 n, int bits, LLVMValueRef *out)
 	for (u32 w = 0; w < n / per; w++) {
 		if ((out[w] = packed_before(l, in + w * per, per, bits)))
 			continue;
+		LLVMValueRef halves[2] = {NULL, NULL};
+		if (eb == 8 && bits == 32 && (halves[0] = packed_before(l, in + 4 * w, 2, 16)) &&
+		    (halves[1] = packed_before(l, in + 4 * w + 2, 2, 16))) {
+			pack(l, halves, 2, 32, &out[w]);
+			continue;
+		}
 		/* LLVM has no bit cast of two bytes but by way of local memory, where they are no part of a word */
 		if (bits == 16 && !LLVMIsAExtractElementInst(in[2 * w])) {
 			LLVMValueRef low = LLVMBuildZExt(l->b, to_bits(l, in[2 * w]), l->i16, ""),
