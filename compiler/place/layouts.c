@@ -130,7 +130,7 @@ bool feeds_dot(const struct placer *p, const struct op *load, bool shapes)
 /* Is o a load of a few numbers that work on a dot's operand in a loop, and that cp.async can bring as far ahead as what
  * they work on? Registers hold them one iteration ahead only, which is shorter than the way to memory. So many elements
  * at a time, or 0. */
-static int copied_ahead(struct placer *p, const struct op *o)
+static int copied_ahead(struct placer *p, const struct op *o, const int *order)
 {
 	enum { LEAST = 4, MOST = 16 }; /* bytes of a copy */
 	const struct pass_state *s = p->s;
@@ -138,7 +138,7 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	if (o->code != IR_LOAD)
 		return 0;
 	const struct type *t = result(o)->type;
-	if (t->rank != 1 || type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy ||
+	if (type_numel(t) > 32 * s->num_warps || o->attr[ATTR_VOLATILE] || !s->target->has_async_copy ||
 	    s->k->cuda.cluster > 1)
 		return 0;
 	if (!loop || loop->code != IR_FOR || stages_of(s, loop) < 3 ||
@@ -148,7 +148,7 @@ static int copied_ahead(struct placer *p, const struct op *o)
 	for (u32 i = 0; i < o->noperands; i++)
 		if (!is_free(p, operand(o, i)))
 			return 0;
-	int bytes = dtype_bytes(type_dtype(t)), width = axis_vector_width(s->axis, operand(o, 0), mask_of(o), 0);
+	int bytes = dtype_bytes(type_dtype(t)), width = axis_vector_width(s->axis, operand(o, 0), mask_of(o), order[0]);
 	return width * bytes < LEAST ? 0 : MIN(width, MOST / bytes);
 }
 
@@ -163,7 +163,7 @@ static void note_access(struct op *o, void *arg)
 	bool feeds = feeds_dot(all->p, o, false);
 	if (!memory_order(all->p, o, a.order) && o->code == IR_LOAD && !feeds)
 		return; /* scattered: any layout will do */
-	int most = elements_per_thread(all->p, operand(o, 0)->type), copied = copied_ahead(all->p, o), unit;
+	int most = elements_per_thread(all->p, operand(o, 0)->type), copied = copied_ahead(all->p, o, a.order), unit;
 	bool few = type_numel(operand(o, 0)->type) < 32 * all->p->s->num_warps && all->p->s->k->cuda.cluster == 1 &&
 		   !copied;
 	if (few && (o->code == IR_STORE || (o->code == IR_LOAD && !feeds)))
