@@ -65,7 +65,7 @@ static bool add_slice(struct schedule *p, struct value *v)
 		if (!in_body(p, v) || (!o && v == for_index(p->loop)) || map_get(&p->in_slice, o ? (void *)o : v))
 			continue;
 		bool index = o && op_has(o, PURE) && !op_has(o, SYNC) && !o->nblocks;
-		if ((o ? o->block : v->block) != body || (o && !index && !map_get(&p->carried, o)))
+		if ((o ? o->block : v->block) != body || (o && !index && !map_get(&p->few_loads, o)))
 			return false;
 		map_put(&p->in_slice, o ? (void *)o : v, o ? (void *)o : v);
 		if (!o) {
@@ -652,9 +652,8 @@ static void carry_few(struct schedule *p)
 			part_programs(s);
 		pipeline_rewrite(&q);
 		p->loop = q.loop;
-		struct op *yield = q.loop->blocks[0]->last;
-		for (u32 i = 1; i <= q.loads.len; i++)
-			map_put(&p->carried, operand(yield, yield->noperands - i)->def, yield);
+		for (u32 i = 0; i < q.loaded.len; i++)
+			map_put(&p->few_loads, q.loaded.at[i]->def, q.loop);
 		if (s->remarks)
 			diag(s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
 	}
@@ -715,7 +714,7 @@ static void pipeline_block(struct pass_state *s, struct block *b)
 		for (u32 i = 0; i < o->nblocks; i++)
 			pipeline_block(s, o->blocks[i]);
 		struct schedule p = {.s = s, .ctx = s->ctx, .loop = o};
-		p.carried.arena = &p.scratch;
+		p.few_loads.arena = &p.scratch;
 		if (inner) {
 			carry_few(&p);
 			next = pipeline_loop(&p, plan(&p))->next;

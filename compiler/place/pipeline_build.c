@@ -43,6 +43,29 @@ struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op 
 	return loop;
 }
 
+u32 carry(struct schedule *p, struct value *init)
+{
+	vec_push(&p->scratch, &p->carried, ((struct carried){init, NULL}));
+	return p->carried.len - 1;
+}
+
+void carry_turn(struct schedule *p, struct turn init)
+{
+	p->turn = carry(p, init.slot);
+	if (init.phase)
+		carry(p, init.phase);
+}
+
+struct value *carried_now(const struct schedule *p, u32 i)
+{
+	return for_arg(p->loop, p->first + i);
+}
+
+struct value *carried_last(const struct schedule *p, u32 i)
+{
+	return &p->loop->results[p->first + i];
+}
+
 /* Is index + n·step below the end, for indices of 64 bits? The sum may wrap; the distance to the end does not, as an
  * unsigned number. */
 static struct value *is_far_from(struct builder *b, const struct op *loop, struct value *end, struct value *index,
@@ -295,7 +318,7 @@ static bool written_before(const struct op *o)
 }
 
 /* The ring of buffers for each load, in front of `at`. */
-static void make_buffers(struct schedule *p, struct op *at)
+void make_buffers(struct schedule *p, struct op *at)
 {
 	struct builder b = builder_before(p->ctx, at);
 	for (u32 i = 0; i < p->loads.len; i++) {
@@ -321,9 +344,8 @@ static void make_buffers(struct schedule *p, struct op *at)
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 }
 
-/* The first iterations' loads, in front of the loop. Leaves the slice's carried values for iteration `ahead` in
- * *inits. */
-static void build_prologue(struct schedule *p, value_vec *inits, value_vec *loaded)
+/* The first iterations' loads, in front of the loop, which carries what the next ones depend on. */
+static void build_prologue(struct schedule *p, value_vec *loaded)
 {
 	struct builder b = builder_before(p->ctx, p->loop);
 	struct map map = {.arena = &p->scratch};
@@ -347,7 +369,7 @@ static void build_prologue(struct schedule *p, value_vec *inits, value_vec *load
 			map_put(&map, for_arg(p->loop, p->args.at[k]), next.at[k]);
 	}
 	for (u32 k = 0; k < p->args.len; k++)
-		vec_push(&p->scratch, inits, mapped(&map, for_arg(p->loop, p->args.at[k])));
+		carry(p, mapped(&map, for_arg(p->loop, p->args.at[k])));
 }
 
 static void await_own_copies(struct builder *b, int pending)
@@ -418,16 +440,13 @@ static void await_buffers(struct schedule *p, struct builder *b, struct turn now
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-/* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first
- * one of them a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as
- * there have been fills. */
-static void release_buffer(struct schedule *p, struct builder *b, struct value *slot)
+void release_buffer(struct schedule *p, struct builder *b, struct value *slot)
 {
 	struct value *empty = barrier_at(p, b, slot, true);
 	build(b, IR_ARRIVE_BARRIER, &empty, 1, NULL, 0, 0);
 }
 
-static void wait_dots(struct builder *b, i64 pending)
+void wait_dots(struct builder *b, i64 pending)
 {
 	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
 }
@@ -470,34 +489,25 @@ static bool may_repeat(const struct schedule *p)
 	return unmasked;
 }
 
-/* The loads for the iteration `ahead` of this one; extra: the slice's carried values for that. */
-static void fill_ahead(struct schedule *p, struct builder *b, struct value **extra, struct turn to, value_vec *loaded)
+/* The loads for the iteration `ahead` of this one. */
+static void fill_ahead(struct schedule *p, struct builder *b)
 {
-	struct block *body = p->loop->blocks[0];
 	struct map map = {.arena = &p->scratch};
 	struct value *now = for_index(p->loop), *inside = still_inside(b, p->loop, p->end, now, p->ahead),
 		     *index = step_index(b, p->loop, now, p->ahead);
 	bool repeat = may_repeat(p);
 	map_put(&map, now, repeat ? build3(b, IR_SELECT, index->type, inside, index, now) : index);
 	for (u32 k = 0; k < p->args.len; k++) {
-		struct value *old = for_arg(p->loop, p->args.at[k]);
-		map_put(&map, old, repeat ? build3(b, IR_SELECT, old->type, inside, extra[k], old) : extra[k]);
+		struct value *old = for_arg(p->loop, p->args.at[k]), *to = carried_now(p, k);
+		map_put(&map, old, repeat ? build3(b, IR_SELECT, old->type, inside, to, old) : to);
 	}
 	clone_slice(p, b, &map);
-	issue_all(p, b, &map, to, repeat ? NULL : inside, loaded);
+	issue_all(p, b, &map, p->fill, repeat ? NULL : inside, &p->loaded);
 	for (u32 k = 0; k < p->args.len; k++)
-		op_add_operand(p->ctx, body->last, mapped(&map, for_yielded(p->loop, p->args.at[k])));
+		p->carried.at[k].next = mapped(&map, for_yielded(p->loop, p->args.at[k]));
 }
 
-/* What the steps of a body work on: carried values behind those of the loop, and the buffers that come. */
-struct body {
-	struct value **extra; /* the slice's, or the fill */
-	struct value *before; /* the buffer that the producer's readers have read last */
-	struct turn now, next, fill;
-	value_vec loaded;
-};
-
-static void build_step(struct schedule *p, struct builder *b, const struct step *s, struct body *y)
+static void build_step(struct schedule *p, struct builder *b, const struct step *s)
 {
 	switch (s->kind) {
 	case STEP_OP:
@@ -505,26 +515,21 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 		if (stays_in_flight(p, s->op) || (p->late && s->op == first_dot(p->loop->blocks[0])))
 			s->op->attr[ATTR_ASYNC] = true;
 		return;
-	case STEP_AWAIT: await_buffers(p, b, y->now, s->pending); return;
+	case STEP_AWAIT: await_buffers(p, b, p->now, s->pending); return;
 	case STEP_TURN:
-		if (p->async && !p->producer)
-			y->fill = pipeline_turn(p, b, y->now, p->ahead);
-		y->next = pipeline_turn(p, b, y->now, 1);
+		if (p->async && p->stream->copy)
+			p->fill = pipeline_turn(p, b, p->now, p->ahead);
+		p->next = pipeline_turn(p, b, p->now, 1);
 		return;
-	case STEP_COPY:
-		if (p->flat)
-			flat_fill(p, b, y->extra, y->fill.slot);
-		else
-			fill_ahead(p, b, y->extra, y->fill, &y->loaded);
-		return;
+	case STEP_COPY: p->stream->copy(p, b); return;
 	case STEP_FINISH: finish_earlier_dots(p, b, s->pending); return;
 	case STEP_RELEASE:
 		if (p->late && !p->producer) { /* the buffer that is filled next */
-			struct value *phase = y->now.phase;
-			release_buffer(p, b, y->fill.slot);
-			y->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
+			struct value *phase = p->now.phase;
+			release_buffer(p, b, p->fill.slot);
+			p->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
 		} else {
-			release_buffer(p, b, p->producer && p->lags ? y->before : y->now.slot);
+			release_buffer(p, b, p->producer && p->lags ? carried_now(p, p->turn + 2) : p->now.slot);
 		}
 		return;
 	case STEP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0); return;
@@ -545,51 +550,57 @@ static void begin_turns(struct schedule *p)
 	build(&b, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
 }
 
-static void build_body(struct schedule *p, u32 nargs_before)
+/* Each load of the iteration is what its buffer holds, or the registers that were loaded before. */
+static void replace_loads(struct schedule *p)
+{
+	for (u32 i = 0; i < p->loads.len; i++) {
+		if (p->ring)
+			use_buffer(p, i, p->now.slot);
+		if (p->async)
+			continue;
+		u32 registers = p->carried.len - p->loads.len + i;
+		p->carried.at[registers].next = p->loaded.at[i];
+		replace_uses(result(p->loads.at[i]), carried_now(p, registers));
+		op_erase(p->loads.at[i]);
+	}
+}
+
+static void build_body(struct schedule *p)
 {
 	struct block *body = p->loop->blocks[0];
-	/* behind the loop's own the slice's carried values or the fill, then the turn, then loaded values or the buffer
-	 * read before */
-	struct body y = {.extra = body->args + 1 + nargs_before};
-	struct value **turns = y.extra + (p->flat ? flat_size(p) : p->producer ? 0 : p->args.len);
 	if (p->ring)
-		y.now = (struct turn){turns[0], p->tma ? turns[1] : NULL};
-	if (p->producer && p->lags)
-		y.before = turns[2];
+		p->now = (struct turn){carried_now(p, p->turn), p->tma ? carried_now(p, p->turn + 1) : NULL};
 	if (p->turns)
 		begin_turns(p);
 	struct op *next = body->first; /* of the body's own operations: each step stands in front of it */
 	for (u32 i = 0; i < p->steps.len; i++) {
 		const struct step *s = &p->steps.at[i];
 		struct builder b = builder_before(p->ctx, next);
-		build_step(p, &b, s, &y);
+		if (s->partition == ALL_WARPS)
+			build_step(p, &b, s);
 		next = s->op ? s->op->next : next;
 	}
 	if (p->ring)
-		op_add_operand(p->ctx, body->last, y.next.slot);
+		p->carried.at[p->turn].next = p->next.slot;
 	if (p->tma)
-		op_add_operand(p->ctx, body->last, y.next.phase);
+		p->carried.at[p->turn + 1].next = p->next.phase;
 	if (p->producer && p->lags)
-		op_add_operand(p->ctx, body->last, y.now.slot);
-	for (u32 i = 0; i < p->loads.len; i++) {
-		if (p->ring)
-			use_buffer(p, i, y.now.slot);
-		if (p->async)
-			continue;
-		op_add_operand(p->ctx, body->last, y.loaded.at[i]);
-		replace_uses(result(p->loads.at[i]), turns[p->ring + i]);
-		op_erase(p->loads.at[i]);
-	}
+		p->carried.at[p->turn + 2].next = p->now.slot;
+	replace_loads(p);
+	for (u32 i = 0; i < p->carried.len; i++)
+		op_add_operand(p->ctx, body->last, p->carried.at[i].next);
 }
 
 /* After the loop: their results are there. */
-static void finish_dots(struct schedule *p, struct builder *b)
+void finish_dots(struct schedule *p, struct builder *b)
 {
 	const struct block *body = p->loop->blocks[0];
 	value_vec sums = {0};
 	VEC(const struct type *) types = {0};
 	if (p->late)
 		vec_push(&p->scratch, &p->dots, p->late);
+	if (!p->dots.len)
+		return;
 	for (u32 i = 0; i < p->dots.len; i++) {
 		u32 n = (u32)(result(p->dots.at[i])->uses - body->last->operands);
 		vec_push(&p->scratch, &sums, &p->loop->results[n]);
@@ -603,7 +614,7 @@ static void finish_dots(struct schedule *p, struct builder *b)
 }
 
 /* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */
-static bool needs_memory_behind(const struct schedule *p, const struct op *o)
+bool needs_memory_behind(const struct schedule *p, const struct op *o)
 {
 	bool yes = o->block->parent;
 	while ((o = o->next) && !yes)
@@ -611,103 +622,74 @@ static bool needs_memory_behind(const struct schedule *p, const struct op *o)
 	return yes;
 }
 
-static void end_barriers(struct schedule *p, struct builder *b)
+void end_barriers(struct schedule *p, struct builder *b)
 {
 	build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
 	each_barrier(p, b, IR_INVAL_BARRIER);
 }
 
-static void end_turns(struct schedule *p, struct builder *b)
+void end_turns(struct schedule *p, struct builder *b)
 {
 	if (p->turns)
 		build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
 }
 
-/* Behind the loop. The mbarriers end before the sums are taken out of their registers, where that is in one block of
- * code: LLVM takes a quarter longer for so many values that pass between blocks. */
-static void end_with_producer(struct schedule *p, struct builder *b)
-{
-	struct op *outermost = producer_end(p, p->turn);
-	struct value *last = p->lags ? &p->loop->results[p->turn + 2] : NULL;
-	bool again = needs_memory_behind(p, outermost);
-	end_turns(p, b); /* before any barrier */
-	if (!p->lags) {
-		if (again) {
-			struct builder end = builder_after(p->ctx, outermost);
-			end_barriers(p, &end);
-		}
-		return;
-	}
-	if (again && outermost == p->loop) {
-		wait_dots(b, 0);
-		release_buffer(p, b, last);
-		end_barriers(p, b);
-		finish_dots(p, b);
-		return;
-	}
-	finish_dots(p, b);
-	release_buffer(p, b, last);
-	struct builder end = builder_after(p->ctx, outermost);
-	if (again)
-		end_barriers(p, &end);
-}
+/* --- copies that the loop's own threads issue for later iterations of it, or of the loop behind it ------------- */
 
-void pipeline_rewrite(struct schedule *p)
+static void begin_ahead(struct schedule *p)
 {
-	u32 carried = p->loop->nresults;
-	value_vec inits = {0}, loaded = {0};
 	struct op *last = p->loop->prev;
-	schedule_steps(p);
-	if (p->s->cuda.schedules)
-		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
+	value_vec loaded = {0};
 	if (p->before) {
 		p->buffers = p->before->buffers;
 		p->barriers = p->before->barriers;
-		for (u32 i = 0; i < 2; i++)
-			vec_push(&p->scratch, &inits, &p->before->loop->results[p->before->turn + i]);
-	} else if (p->producer) {
-		struct op *first = p->s->k->body->first;
-		make_buffers(p, first);
-		producer_begin(p, first, &inits);
-	} else if (p->flat) {
-		make_buffers(p, p->flat->outer);
-		flat_begin(p, &inits);
-	} else {
-		if (p->ring)
-			make_buffers(p, p->loop);
-		build_prologue(p, &inits, &loaded);
-		if (!p->few)
-			pipeline_issue_first(p, last);
+		carry_turn(p, (struct turn){carried_last(p->before, p->before->turn),
+					    carried_last(p->before, p->before->turn + 1)});
+		return;
 	}
-	p->turn = carried + (p->producer ? 0 : p->args.len);
-	if (p->ring && !p->before && !p->flat && !p->producer) {
+	if (p->ring)
+		make_buffers(p, p->loop);
+	build_prologue(p, &loaded);
+	if (!p->few)
+		pipeline_issue_first(p, last);
+	if (p->ring) {
 		struct builder b = builder_before(p->ctx, p->loop);
-		for (int i = 0; i < 1 + p->tma; i++) /* the turn */
-			vec_push(&p->scratch, &inits, build_int(&b, type_scalar(p->ctx, DT_I32), 0));
+		const struct type *t = type_scalar(p->ctx, DT_I32);
+		carry_turn(p, (struct turn){build_int(&b, t, 0), p->tma ? build_int(&b, t, 0) : NULL});
 	}
 	for (u32 i = 0; i < loaded.len; i++)
-		vec_push(&p->scratch, &inits, loaded.at[i]);
+		carry(p, loaded.at[i]);
+}
+
+static void end_ahead(struct schedule *p, struct builder *b)
+{
+	finish_dots(p, b);
+	end_turns(p, b);
+	if (p->goes_on || !p->ring)
+		return;
+	if (p->tma)
+		end_barriers(p, b);
+	else if (p->async)
+		(needs_memory_behind(p, p->loop) ? wait_copies : await_own_copies)(b, 0);
+	else
+		build(b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+}
+
+const struct stream stream_ahead = {begin_ahead, fill_ahead, end_ahead};
+
+void pipeline_rewrite(struct schedule *p)
+{
+	value_vec inits = {0};
+	p->first = p->loop->nresults;
+	p->stream = p->producer ? &stream_producer : p->flat ? &stream_flat : &stream_ahead;
+	schedule_steps(p);
+	if (p->s->cuda.schedules)
+		print_schedule(p, p->s->diags->sources.at[p->loop->loc.file]->name, p->s->cuda.schedules);
+	p->stream->begin(p);
+	for (u32 i = 0; i < p->carried.len; i++)
+		vec_push(&p->scratch, &inits, p->carried.at[i].init);
 	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, &inits);
-	build_body(p, carried);
-	if (p->flat)
-		flat_end(p);
-	if (p->ring) {
-		struct builder b = builder_after(p->ctx, p->loop);
-		if (p->producer) {
-			end_with_producer(p, &b);
-			return;
-		}
-		if (p->dots.len || p->late)
-			finish_dots(p, &b);
-		end_turns(p, &b);
-		if (p->goes_on || p->flat) {
-			return;
-		} else if (p->tma) {
-			end_barriers(p, &b);
-		} else if (p->async) {
-			(needs_memory_behind(p, p->loop) ? wait_copies : await_own_copies)(&b, 0);
-		} else {
-			build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-		}
-	}
+	build_body(p);
+	struct builder b = builder_after(p->ctx, p->loop);
+	p->stream->end(p, &b);
 }

@@ -21,7 +21,7 @@
 
 enum { TILE, MORE, INDEX, ARGS }; /* of the fill; then the tile's values */
 
-u32 flat_size(const struct schedule *p)
+static u32 flat_size(const struct schedule *p)
 {
 	return ARGS + p->args.len + p->flat->tile.len;
 }
@@ -248,12 +248,13 @@ static void only_if_any(struct schedule *p)
 	build(&no, IR_YIELD, inits.at, inits.len, NULL, 0, 0);
 }
 
-void flat_begin(struct schedule *p, value_vec *inits)
+static void begin_flat(struct schedule *p)
 {
 	struct nest *f = p->flat;
 	u32 n = flat_size(p);
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	value_vec first = {0};
+	make_buffers(p, f->outer);
 	only_if_any(p);
 	struct builder b = builder_before(p->ctx, f->outer);
 	struct value **fill = arena_array(&p->scratch, struct value *, n);
@@ -278,30 +279,35 @@ void flat_begin(struct schedule *p, value_vec *inits)
 	for (u32 i = 0; i < n; i++)
 		op_add_operand(p->ctx, body->last, fill[i]);
 
-	value_vec carried = {0};
+	value_vec inits = {0};
 	for (u32 i = 0; i < n; i++)
-		vec_push(&p->scratch, &carried, &loop->results[i]);
-	vec_push(&p->scratch, &carried, bounds[0]); /* the turn */
+		vec_push(&p->scratch, &inits, &loop->results[i]);
+	vec_push(&p->scratch, &inits, bounds[0]); /* the turn */
 	u32 nargs = f->outer->nresults;
-	f->outer = extend_loop(p->ctx, &p->scratch, f->outer, &carried);
-	for (u32 i = 0; i < carried.len; i++)
-		vec_push(&p->scratch, inits, for_arg(f->outer, nargs + i));
+	f->outer = extend_loop(p->ctx, &p->scratch, f->outer, &inits);
+	for (u32 i = 0; i < n; i++)
+		carry(p, for_arg(f->outer, nargs + i));
+	carry_turn(p, (struct turn){for_arg(f->outer, nargs + n), NULL});
 	struct builder behind = builder_after(p->ctx, f->outer);
 	wait_copies(&behind, 0); /* those that nobody takes write zeros */
 }
 
-void flat_fill(struct schedule *p, struct builder *b, struct value **arguments, struct value *slot)
+static void fill_flat(struct schedule *p, struct builder *b)
 {
 	u32 n = flat_size(p);
-	struct value **fill = arena_dup(&p->scratch, arguments, n * sizeof *fill);
-	copy_and_step(p, b, fill, slot);
+	struct value **fill = arena_array(&p->scratch, struct value *, n);
 	for (u32 i = 0; i < n; i++)
-		op_add_operand(p->ctx, p->loop->blocks[0]->last, fill[i]);
+		fill[i] = carried_now(p, i);
+	copy_and_step(p, b, fill, p->fill.slot);
+	for (u32 i = 0; i < n; i++)
+		p->carried.at[i].next = fill[i];
 }
 
-void flat_end(struct schedule *p)
+static void end_flat(struct schedule *p, struct builder *b)
 {
-	u32 n = flat_size(p) + 1;
-	for (u32 i = 0; i < n; i++)
-		op_add_operand(p->ctx, p->flat->outer->blocks[0]->last, &p->loop->results[p->loop->nresults - n + i]);
+	for (u32 i = 0; i < p->carried.len; i++)
+		op_add_operand(p->ctx, p->flat->outer->blocks[0]->last, carried_last(p, i));
+	finish_dots(p, b);
 }
+
+const struct stream stream_flat = {begin_flat, fill_flat, end_flat};

@@ -127,16 +127,20 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 	*turn = (struct turn){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
-void producer_begin(struct schedule *p, struct op *first, value_vec *inits)
+/* The producer stands in front of all else. */
+static void begin_producer(struct schedule *p)
 {
 	struct nest *q = p->producer;
+	struct op *first = p->s->k->body->first;
+	value_vec inits = {0};
+	make_buffers(p, first);
 	struct builder b = builder_before(p->ctx, first);
 	const struct type *t = type_scalar(p->ctx, DT_I32);
 	b.loc = p->loop->loc;
 	struct turn turn = {build_int(&b, t, 0), build_int(&b, t, 0)};
 	struct value *none = build_int(&b, t, p->stages);
-	vec_push(&p->scratch, inits, turn.slot);
-	vec_push(&p->scratch, inits, turn.phase);
+	vec_push(&p->scratch, &inits, turn.slot);
+	vec_push(&p->scratch, &inits, turn.phase);
 	struct builder in = builder_at_end(p->ctx, build(&b, IR_PRODUCER, NULL, 0, NULL, 0, 1)->blocks[0]);
 	struct op *end = build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 	struct map map = {.arena = &p->scratch};
@@ -144,20 +148,23 @@ void producer_begin(struct schedule *p, struct op *first, value_vec *inits)
 	in.loc = b.loc;
 	build_loop(p, 0, &in, &map, &turn);
 	for (u32 i = 0; i + 1 < q->path.len; i++) {
-		struct op *loop = extend_loop(p->ctx, &p->scratch, q->path.at[i], inits);
+		struct op *loop = extend_loop(p->ctx, &p->scratch, q->path.at[i], &inits);
 		q->path.at[i] = loop;
 		for (u32 k = 0; k < 2; k++)
-			inits->at[k] = for_arg(loop, loop->nresults - 2 + k);
+			inits.at[k] = for_arg(loop, loop->nresults - 2 + k);
 	}
+	carry_turn(p, (struct turn){inits.at[0], inits.at[1]});
 	if (p->lags)
-		vec_push(&p->scratch, inits, none);
+		carry(p, none);
 	p->s->k->cuda.has_producer = true;
 }
 
-struct op *producer_end(struct schedule *p, u32 turn)
+/* Lets the loops around the pipelined one go on with its turn. Returns the outermost one. */
+static struct op *carry_outwards(struct schedule *p)
 {
 	struct nest *q = p->producer;
 	struct op *loop = p->loop;
+	u32 turn = p->first + p->turn;
 	for (u32 i = q->path.len - 1; i--;) {
 		struct op *around = q->path.at[i];
 		for (u32 k = 0; k < 2; k++)
@@ -167,3 +174,25 @@ struct op *producer_end(struct schedule *p, u32 turn)
 	}
 	return loop;
 }
+
+/* The mbarriers end before the sums are taken out of their registers, where that is in one block of code: LLVM takes a
+ * quarter longer for so many values that pass between blocks. */
+static void end_producer(struct schedule *p, struct builder *b)
+{
+	struct op *outermost = carry_outwards(p);
+	struct builder behind = builder_after(p->ctx, outermost);
+	bool again = needs_memory_behind(p, outermost), here = again && p->lags && outermost == p->loop;
+	end_turns(p, b); /* before any barrier */
+	if (here)
+		wait_dots(b, 0);
+	else
+		finish_dots(p, b);
+	if (p->lags)
+		release_buffer(p, b, carried_last(p, p->turn + 2));
+	if (again)
+		end_barriers(p, outermost == p->loop ? b : &behind);
+	if (here)
+		finish_dots(p, b);
+}
+
+const struct stream stream_producer = {begin_producer, NULL, end_producer};

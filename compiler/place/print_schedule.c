@@ -9,9 +9,10 @@ static const char *iteration(struct schedule *p, int stage)
 	return ahead ? arena_printf(&p->scratch, "i %c %d", ahead > 0 ? '+' : '-', ahead > 0 ? ahead : -ahead) : "i";
 }
 
-static void print_line(struct schedule *p, struct strbuf *out, int stage, bool one_warp, const char *text)
+static void print_line(struct schedule *p, struct strbuf *out, int stage, enum partition warps, const char *text)
 {
-	sb_printf(out, "  %5d  %-8s  %-6s  %s\n", stage, one_warp ? "producer" : "all", iteration(p, stage), text);
+	static const char *const names[] = {[ALL_WARPS] = "all", [PRODUCER] = "producer"};
+	sb_printf(out, "  %5d  %-8s  %-6s  %s\n", stage, names[warps], iteration(p, stage), text);
 }
 
 /* Does a line of its own tell of o? */
@@ -87,7 +88,7 @@ static bool is_part_of_copies(const struct schedule *p, const struct op *o)
 static void print_counted(struct schedule *p, struct strbuf *out, u32 *counted)
 {
 	if (*counted)
-		print_line(p, out, p->ahead, false,
+		print_line(p, out, p->ahead, ALL_WARPS,
 			   arena_printf(&p->scratch, "%u operation%s", *counted, PLURAL(*counted)));
 	*counted = 0;
 }
@@ -102,8 +103,6 @@ void print_schedule(struct schedule *p, const char *file, struct strbuf *out)
 		  p->before ? ", goes on with the buffers of the loop before" : "",
 		  p->flat ? ", copies go on from tile to tile" : "", p->turns ? ", two warpgroups in turns" : "");
 	sb_puts(out, "  stage  warps     iter.   step\n");
-	if (p->producer)
-		print_line(p, out, 0, true, copies(p));
 	for (u32 i = 0; i < p->steps.len; i++) {
 		const struct step *s = &p->steps.at[i];
 		const char *text = step_text(p, s);
@@ -116,7 +115,7 @@ void print_schedule(struct schedule *p, const char *file, struct strbuf *out)
 		if (!text)
 			continue;
 		print_counted(p, out, &counted);
-		print_line(p, out, s->stage, false, text);
+		print_line(p, out, s->stage, s->partition, text);
 	}
 	print_counted(p, out, &counted);
 }

@@ -87,7 +87,9 @@ static void choose_steps(struct schedule *p)
 		add_step(p, STEP_AWAIT, work);
 		add_step(p, STEP_TURN, work);
 	}
-	if (!copy && !p->producer)
+	if (p->producer)
+		vec_push(&p->scratch, &p->steps, ((struct step){.kind = STEP_COPY, .partition = PRODUCER}));
+	else if (!copy)
 		add_step(p, STEP_COPY, 0);
 	for (struct op *o = body->first; o != body->last; o = o->next) {
 		if (!finished && has_dot(o)) {

@@ -27,6 +27,11 @@ struct nest {
 	value_vec tile;
 };
 
+/* A value that the loop carries for the pipeliner: before the first iteration, and after each. */
+struct carried {
+	struct value *init, *next;
+};
+
 /* A buffer, and how often the ring has been gone through before, modulo 2. */
 struct turn {
 	struct value *slot, *phase;
@@ -48,11 +53,31 @@ enum step_kind {
 	STEP_PASS_TURN,  /* it may have them */
 };
 
+/* Which warps run a step. */
+enum partition {
+	ALL_WARPS,
+	PRODUCER, /* the warp beside them that asks for boxes */
+};
+
 struct step {
 	enum step_kind kind;
+	enum partition partition;
 	int stage;
 	struct op *op; /* STEP_OP */
 	i64 pending;
+};
+
+struct schedule;
+
+/* The stream of copies of a pipelined loop: who issues them, and where they go on. */
+struct stream {
+	/* In front of the loop: makes the ring, issues what comes first, and lets the loop carry what tells which copies
+	 * and buffers come next. */
+	void (*begin)(struct schedule *p);
+	/* The next copies, in the loop; NULL: none are issued there. */
+	void (*copy)(struct schedule *p, struct builder *b);
+	/* Behind the loop. */
+	void (*end)(struct schedule *p, struct builder *b);
 };
 
 struct schedule {
@@ -66,7 +91,7 @@ struct schedule {
 	struct map in_slice;     /* op or argument that addresses and masks are computed by → itself */
 	VEC(struct op *) slice;  /* these in program order */
 	VEC(u32) args;           /* carried values among them: their index among the iter args */
-	struct map carried;      /* loads of `few` that may be in the slice → the yield */
+	struct map few_loads;    /* of a loop before: they may be in the slice → the yield */
 
 	/* how: */
 	int stages, ahead;       /* buffers of the ring; iterations between issue and use */
@@ -84,6 +109,7 @@ struct schedule {
 	const struct schedule *before; /* the loop that did so for this one, or NULL */
 	struct nest *flat;       /* from one iteration of the loop around it to the next; or NULL */
 	struct nest *producer;   /* in a warp that asks for the boxes; or NULL */
+	const struct stream *stream;
 	const char *no_producer; /* why not, if it would be faster */
 
 	/* the order: */
@@ -94,7 +120,12 @@ struct schedule {
 	value_vec buffers;       /* of each load */
 	struct value *barriers;  /* of each buffer: full; empty */
 	struct map firsts;       /* tile → its first element */
-	u32 turn;                /* number of the loop's result that is the next buffer; its phase is behind it */
+	/* what the loop carries behind its own values, `first` of them: first which copies come next, then the turn, then
+	 * what has been loaded into registers, or the buffer that was read before */
+	VEC(struct carried) carried;
+	u32 first, turn;
+	struct turn now, next, fill; /* of the step being built */
+	value_vec loaded;            /* by registers */
 };
 
 /* What takes the load to a dot, if nothing else uses it: a conversion or a store into an operand's buffer. */
@@ -167,19 +198,33 @@ void pipeline_flatten(struct schedule *p);
 bool programs_take_as_long(const struct schedule *p, const struct op *around);
 /* Lets a warp of its own ask for the boxes, if that is possible and faster. */
 void pipeline_find_producer(struct schedule *p);
-/* The producer, in front of `first`, and what the loop then begins with: the turn, and the buffer to be released, which
- * is none. */
-void producer_begin(struct schedule *p, struct op *first, value_vec *inits);
-/* Lets the loops around the pipelined one go on with its turn, from its result number `turn` on. Returns the outermost
- * one. */
-struct op *producer_end(struct schedule *p, u32 turn);
-/* How many values tell what is copied next. */
-u32 flat_size(const struct schedule *p);
-/* The first copies, in front of the outer loop, and what the inner one then begins with. */
-void flat_begin(struct schedule *p, value_vec *inits);
-/* Behind the inner loop: what the next tile goes on with. */
-void flat_end(struct schedule *p);
-/* The next copies, in the inner loop; fill: its arguments that tell which. */
-void flat_fill(struct schedule *p, struct builder *b, struct value **fill, struct value *slot);
+
+/* --- the code ------------------------------------------------------------------------------------------------ */
+
+extern const struct stream stream_ahead, stream_flat, stream_producer;
+
+/* Lets the loop carry one more value; its number among those of the pipeliner. */
+u32 carry(struct schedule *p, struct value *init);
+/* The next buffer; without a phase if that is NULL. */
+void carry_turn(struct schedule *p, struct turn init);
+/* Carried value i in the loop, and behind it. */
+struct value *carried_now(const struct schedule *p, u32 i);
+struct value *carried_last(const struct schedule *p, u32 i);
+/* The ring of buffers for each load, and their mbarriers, in front of `at`. */
+void make_buffers(struct schedule *p, struct op *at);
+/* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first
+ * one of them a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as
+ * there have been fills. */
+void release_buffer(struct schedule *p, struct builder *b, struct value *slot);
+/* All but the last `pending` groups of dots are done. */
+void wait_dots(struct builder *b, i64 pending);
+/* Behind the loop: the results of dots in flight are there. */
+void finish_dots(struct schedule *p, struct builder *b);
+/* No thread needs the mbarriers any more. */
+void end_barriers(struct schedule *p, struct builder *b);
+/* Nobody waits for a turn any more. */
+void end_turns(struct schedule *p, struct builder *b);
+/* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */
+bool needs_memory_behind(const struct schedule *p, const struct op *o);
 
 #endif
