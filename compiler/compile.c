@@ -10,6 +10,7 @@
 #include "opt/ranges.h"
 #include "opt/undefined.h"
 #include "place/place.h"
+#include "pipeline/pipeline.h"
 #include "target/target.h"
 
 /* --- the pipeline ------------------------------------------------------------------------------------------------ */

@@ -428,8 +428,8 @@ void lower_local_store(struct lower *l, const struct op *o)
 
 /* --- conversions --------------------------------------------------------------------------------------------- */
 
-/* Renames registers in each lane on its own: register r becomes r ^ of_lane(this lane), of those that differ in the bits
- * of `mask`. */
+/* Renames registers in each lane on its own: register r becomes r ^ of_lane(this lane), of those that differ in the
+ * bits of `mask`. */
 static void rename_by_lane(struct lower *l, LLVMValueRef *at, u32 mask, const u32 *of_lane)
 {
 	LLVMValueRef *was = arena_array(&l->scratch, LLVMValueRef, mask + 1);

@@ -22,7 +22,6 @@ void pass_legalize_dots(struct pass_state *s);
 void pass_cluster(struct pass_state *s);
 void pass_layouts(struct pass_state *s);
 void pass_promote_operands(struct pass_state *s);
-void pass_pipeline(struct pass_state *s);
 void pass_multiply_adds(struct pass_state *s);
 void pass_vectorize(struct pass_state *s);
 void pass_allocate(struct pass_state *s);

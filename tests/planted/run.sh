@@ -34,7 +34,7 @@ every_pass() {
 # checks FILE: those for faults in this file
 checks() {
 	case $1 in
-	*/place/pipeline* | */place/schedule.c | */place/nest.c) echo "${CHECKS:-8 9 7}" ;;
+	*/pipeline/*) echo "${CHECKS:-8 9 7}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
 	esac
 }

@@ -6,7 +6,7 @@
  * That wait is for all copies there are, so where others are on their way to later iterations, these loads keep to
  * registers. */
 #include "place/access.h"
-#include "place/schedule.h"
+#include "pipeline/schedule.h"
 
 /* Is o a load that is stored in a dot's buffer right away? */
 static bool is_stored(const struct op *o)

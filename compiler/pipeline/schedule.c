@@ -11,7 +11,7 @@
  *   reads, then writes      of the same buffer, an iteration later: all threads meet in between, unless a barrier
  * stands there anyway. With an mbarrier each warp releases the buffer behind its last read */
 #include "place/mma.h"
-#include "place/schedule.h"
+#include "pipeline/schedule.h"
 
 static void add_step(struct schedule *p, enum step_kind kind, int stage)
 {
@@ -40,14 +40,6 @@ static struct step *find_step(const struct schedule *p, enum step_kind kind)
 }
 
 /* --- the order of the steps ---------------------------------------------------------------------------------- */
-
-bool stays_in_flight(const struct schedule *p, const struct op *dot)
-{
-	bool yes = dot == p->late;
-	for (u32 i = 0; i < p->dots.len; i++)
-		yes |= p->dots.at[i] == dot;
-	return yes;
-}
 
 /* Behind which operation the dots of the iteration before are finished; NULL if none is left in flight. With two
  * buffers through registers it is in front of the first dot. */
@@ -83,13 +75,13 @@ static void choose_steps(struct schedule *p)
 			*last = last_dot(body);
 	int work = p->ahead;
 	bool through_registers = p->ring && !p->async, finished = !through_registers;
+	if (p->producer)
+		vec_push(&p->scratch, &p->steps, ((struct step){.kind = STEP_COPY, .partition = PRODUCER}));
 	if (p->async) {
 		add_step(p, STEP_AWAIT, work);
 		add_step(p, STEP_TURN, work);
 	}
-	if (p->producer)
-		vec_push(&p->scratch, &p->steps, ((struct step){.kind = STEP_COPY, .partition = PRODUCER}));
-	else if (!copy)
+	if (!copy && !p->producer)
 		add_step(p, STEP_COPY, 0);
 	for (struct op *o = body->first; o != body->last; o = o->next) {
 		if (!finished && has_dot(o)) {

@@ -8,7 +8,7 @@
  *
  * What is only needed behind a loop with dots, such as the pointers of its rest, would hold registers all the while: it
  * moves there. */
-#include "place/schedule.h"
+#include "pipeline/schedule.h"
 
 struct front {
 	struct schedule *p;

@@ -15,9 +15,9 @@
  * Ring and fill stay in use all the time, also by the side of what the results need. Where the inner loop's bounds
  * depend on the tile, the fill passes over tiles without iterations. */
 #include "place/access.h"
-#include "place/schedule.h"
+#include "pipeline/schedule.h"
 #include "place/place.h"
-#include "place/programs.h"
+#include "pipeline/persist.h"
 
 enum { TILE, MORE, INDEX, ARGS }; /* of the fill; then the tile's values */
 

@@ -1,7 +1,7 @@
 /* The schedule of a pipelined loop as text, for --emit schedule: a line a step, with the iteration that it belongs to
  * while the body runs for iteration i. Operations in a row between two steps that are neither loads, dots, reductions
  * nor accesses to memory are counted. */
-#include "place/schedule.h"
+#include "pipeline/schedule.h"
 
 static const char *iteration(struct schedule *p, int stage)
 {

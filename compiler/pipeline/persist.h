@@ -1,6 +1,6 @@
-/* One block for many programs: see programs.c. */
-#ifndef TLC_PLACE_PROGRAMS_H
-#define TLC_PLACE_PROGRAMS_H
+/* One block for many programs: see persist.c. */
+#ifndef TLC_PIPELINE_PERSIST_H
+#define TLC_PIPELINE_PERSIST_H
 
 #include "opt/pass.h"
 

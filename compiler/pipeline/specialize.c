@@ -17,8 +17,8 @@
  * Clusters of two blocks that share boxes gain nothing more. */
 #include "base/tuning.h"
 #include "place/access.h"
-#include "place/schedule.h"
-#include "place/programs.h"
+#include "pipeline/schedule.h"
+#include "pipeline/persist.h"
 
 /* NULL: a producer can ask for the boxes. */
 static const char *why_not(struct schedule *p)

@@ -1,18 +1,22 @@
 /* The schedule of a pipelined loop, and between the parts of the pipeliner that make it and make code of it:
  *
- *   pipeline.c          what can be issued ahead, and how
- *   nest.c              whether the copies can go on by themselves through the loops around
- *   pipeline_flat.c     they do, in the loop's own threads, from tile to tile
- *   programs.c          or from program to program
- *   pipeline_producer.c or in a warp of their own
- *   pipeline_join.c     the next loop goes on with the buffers
- *   schedule.c          the order of the body's steps, and the synchronisation that follows from it
- *   print_schedule.c    the schedule as text
- *   pipeline_build.c    code in front of the loop, in it, and behind it
- *   pipeline_front.c    what stands in front of the loop and better stands elsewhere
- *   direct.c            copies of what no loop loads ahead */
-#ifndef TLC_PLACE_SCHEDULE_H
-#define TLC_PLACE_SCHEDULE_H
+ *   plan.c        how each loop is pipelined, by these:
+ *   loads.c       what can be issued ahead
+ *   dots.c        what stays in flight, and turns with the tensor cores
+ *   room.c        shared memory for the ring
+ *   nest.c        whether the copies can go on by themselves through the loops around:
+ *   specialize.c  in a warp of their own
+ *   flatten.c     in the loop's own threads, from tile to tile
+ *   persist.c     or from program to program
+ *   join.c        the next loop goes on with the buffers
+ *
+ *   schedule.c    the order of the body's steps, and the synchronisation that follows from it
+ *   print.c       the schedule as text
+ *   expand.c      code in front of the loop, in it, and behind it
+ *   motion.c      what stands in front of the loop and better stands elsewhere
+ *   direct.c      copies of what no loop loads ahead */
+#ifndef TLC_PIPELINE_SCHEDULE_H
+#define TLC_PIPELINE_SCHEDULE_H
 
 #include "place/boxes.h"
 
@@ -71,8 +75,8 @@ struct schedule;
 
 /* The stream of copies of a pipelined loop: who issues them, and where they go on. */
 struct stream {
-	/* In front of the loop: makes the ring, issues what comes first, and lets the loop carry what tells which copies
-	 * and buffers come next. */
+	/* In front of the loop: makes the ring, issues what comes first, and lets the loop carry what tells which
+	 * copies and buffers come next. */
 	void (*begin)(struct schedule *p);
 	/* The next copies, in the loop; NULL: none are issued there. */
 	void (*copy)(struct schedule *p, struct builder *b);
@@ -120,14 +124,31 @@ struct schedule {
 	value_vec buffers;       /* of each load */
 	struct value *barriers;  /* of each buffer: full; empty */
 	struct map firsts;       /* tile → its first element */
-	/* what the loop carries behind its own values, `first` of them: first which copies come next, then the turn, then
-	 * what has been loaded into registers, or the buffer that was read before */
+	/* what the loop carries behind its own values, which are `first` in number: which copies come next, the turn,
+	 * then what has been loaded into registers, or the buffer that was read before */
 	VEC(struct carried) carried;
 	u32 first, turn;
 	struct turn now, next, fill; /* of the step being built */
 	value_vec loaded;            /* by registers */
 };
 
+/* --- loads.c ------------------------------------------------------------------------------------------------- */
+
+/* Finds p->loads and their slice. plain: of a loop that nobody asked to pipeline, without dots; asked: of one that
+ * somebody did; far: by more than one iteration. */
+void find_loads(struct schedule *p, bool asked, bool plain, bool far);
+/* Adds a load and what its address and mask depend on; false when that is more than index arithmetic. */
+bool add_load(struct schedule *p, struct op *load);
+/* The slice of the loads that have been added, in program order. */
+void collect_slice(struct schedule *p);
+/* Lets loads that become a dot's operand by some work, and all if `all`, come by cp.async too. */
+void keep_distributed(struct schedule *p, bool all);
+/* Is it a dot's operand that cp.async cannot bring? */
+bool needs_registers(const struct schedule *p, const struct op *load);
+/* May something in the block write what is loaded from addresses of this base, or tell that somebody else has? */
+bool may_conflict(struct pass_state *s, const struct block *b, const struct value *base);
+/* Does an iteration reduce a tile that the loop carries, worked on element by element? */
+bool is_recurrence(struct ir_context *ctx, const struct block *body);
 /* What takes the load to a dot, if nothing else uses it: a conversion or a store into an operand's buffer. */
 struct op *load_consumer(const struct op *load);
 /* Does a change of layout use what load_consumer gives, through shared memory? It reads the load's buffer instead. */
@@ -136,73 +157,85 @@ bool is_read_again(const struct use *u);
 const struct layout *ring_layout(const struct schedule *p, const struct op *load);
 /* Can cp.async bring what is loaded to where load_consumer takes it? */
 bool can_copy_async(const struct schedule *p, const struct op *load);
-/* Copies loads that are left without passing through registers, if only a dot reads them. */
-void copy_directly(struct pass_state *s);
+/* Of the tile that a load fills. */
+i64 load_bytes(const struct op *load);
+
+/* --- dots.c -------------------------------------------------------------------------------------------------- */
+
 struct op *first_dot(const struct block *body);
 struct op *last_dot(const struct block *body);
 /* Is it a dot, or one in a branch? */
 bool has_dot(const struct op *o);
-/* Of the tile that a load fills. */
-i64 load_bytes(const struct op *load);
-
-/* Does the dot run on into the next iteration? */
-bool stays_in_flight(const struct schedule *p, const struct op *dot);
-/* Orders the steps of the loop's body, as *p says. */
-void schedule_steps(struct schedule *p);
-/* The schedule of a loop in a file of this name, as a table. */
-void print_schedule(struct schedule *p, const char *file, struct strbuf *out);
-
-/* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
-struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
-struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
-/* The loop behind this one, if nothing is done between them. */
-struct op *next_loop(const struct op *loop);
 /* Does o, or what it contains, come behind `first` in the block of that? */
 bool comes_behind(const struct op *o, const struct op *first);
-/* Lets q's loop, the next one behind p's and nothing done between them, go on with p's buffers, if it takes the next
- * steps with the same loads. Before either is rewritten. */
-void pipeline_join(struct schedule *p, struct schedule *q);
-/* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
-void pipeline_issue_first(struct schedule *p, struct op *last);
-/* Moves what is only needed behind the loop there: it takes no registers meanwhile, and is computed while the last dots
- * run. */
-void pipeline_defer(struct op *loop);
-/* Issues the loads ahead, as *p says. */
-void pipeline_rewrite(struct schedule *p);
+/* p->dots, p->late, p->turns. */
+void find_dots(struct schedule *p);
+void find_late(struct schedule *p);
+void find_turns(struct schedule *p);
+/* Does the dot run on into the next iteration? */
+bool stays_in_flight(const struct schedule *p, const struct op *dot);
 
-/* Is index + n·step below `end`? Computed where b is. */
-struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
-/* Issues the copies for the iteration whose values `map` holds, which gets the rest of the slice. */
-void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
-/* So many iterations later. */
-struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at, int by);
-/* Asks for all boxes for the iteration of `loop`, p's or a copy of it, whose values `map` holds. `to.phase` NULL:
- * nobody has read that buffer yet. */
-void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
-		  struct value *inside);
-/* All but the last `pending` groups of copies are there for everybody. */
-void wait_copies(struct builder *b, int pending);
+/* --- room.c -------------------------------------------------------------------------------------------------- */
 
+/* Of so many buffers for each load. */
+i64 ring_bytes(const struct schedule *p, int stages);
+/* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of
+ * layout. */
+int stages_that_fit(struct schedule *p, int stages);
 /* Does the ring fit beside what else a loop around p's needs? */
 bool pipeline_fits(const struct schedule *p, const struct op *around);
 /* Is there no room for another block on the multiprocessor? */
 bool pipeline_is_alone(const struct schedule *p);
+
+/* --- where the copies go on ---------------------------------------------------------------------------------- */
+
 /* The nest from the block `top` down to p's loop: can bounds and addresses be computed apart from the rest? Those of a
  * load are its first so many operands. */
 bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 load_operands);
+/* Lets a warp of its own ask for the boxes, if that is possible and faster. */
+void pipeline_find_producer(struct schedule *p);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the
  * next. */
 void pipeline_flatten(struct schedule *p);
 /* If the loop around p's is one over programs, do these take equally long? Others are better shared out by the
  * hardware. */
 bool programs_take_as_long(const struct schedule *p, const struct op *around);
-/* Lets a warp of its own ask for the boxes, if that is possible and faster. */
-void pipeline_find_producer(struct schedule *p);
+/* The loop behind this one, if nothing is done between them. */
+struct op *next_loop(const struct op *loop);
+/* Lets q's loop, the next one behind p's, go on with p's buffers, if it takes the next steps with the same loads.
+ * Before either is rewritten. */
+void pipeline_join(struct schedule *p, struct schedule *q);
 
-/* --- the code ------------------------------------------------------------------------------------------------ */
+/* --- schedule.c, print.c ------------------------------------------------------------------------------------- */
+
+/* Orders the steps of the loop's body, as *p says. */
+void schedule_steps(struct schedule *p);
+/* The schedule of a loop in a file of this name, as a table. */
+void print_schedule(struct schedule *p, const char *file, struct strbuf *out);
+
+/* --- motion.c, direct.c -------------------------------------------------------------------------------------- */
+
+/* Moves what waits for loads behind the first copies, which stand between `last` and the loop. */
+void pipeline_issue_first(struct schedule *p, struct op *last);
+/* Moves what is only needed behind the loop there: it takes no registers meanwhile, and is computed while the last dots
+ * run. */
+void pipeline_defer(struct op *loop);
+/* Copies loads that are left without passing through registers, if only a dot reads them. */
+void copy_directly(struct pass_state *s);
+
+/* --- expand.c ------------------------------------------------------------------------------------------------ */
+
+/* Makes code of the schedule. */
+void pipeline_rewrite(struct schedule *p);
 
 extern const struct stream stream_ahead, stream_flat, stream_producer;
 
+/* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
+struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
+/* index + n·step. */
+struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
+/* Is that below `end`? Computed where b is. */
+struct value *is_below(struct builder *b, const struct op *loop, struct value *end, struct value *index, int n);
 /* Lets the loop carry one more value; its number among those of the pipeliner. */
 u32 carry(struct schedule *p, struct value *init);
 /* The next buffer; without a phase if that is NULL. */
@@ -210,8 +243,18 @@ void carry_turn(struct schedule *p, struct turn init);
 /* Carried value i in the loop, and behind it. */
 struct value *carried_now(const struct schedule *p, u32 i);
 struct value *carried_last(const struct schedule *p, u32 i);
+/* So many iterations later. */
+struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at, int by);
 /* The ring of buffers for each load, and their mbarriers, in front of `at`. */
 void make_buffers(struct schedule *p, struct op *at);
+/* Issues the copies for the iteration whose values `map` holds, which gets the rest of the slice. */
+void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
+/* Asks for all boxes for the iteration of `loop`, p's or a copy of it, whose values `map` holds. `to.phase` NULL:
+ * nobody has read that buffer yet. */
+void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const struct map *map, struct turn to,
+		  struct value *inside);
+/* All but the last `pending` groups of copies are there for everybody. */
+void wait_copies(struct builder *b, int pending);
 /* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first
  * one of them a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as
  * there have been fills. */

@@ -1,7 +1,7 @@
 /* The code of a pipelined loop, from its schedule: what is issued before it, in it, and what waits for that. */
 #include "opt/interval.h"
 #include "place/mma.h"
-#include "place/schedule.h"
+#include "pipeline/schedule.h"
 
 struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *old, const value_vec *inits)
 {

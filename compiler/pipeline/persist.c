@@ -12,8 +12,8 @@
  *
  * The grid that the launch asked for is passed in three parameters behind the kernel's own. Programs are started in the
  * same order as without. Kernels whose programs may talk to each other (atomics, volatile loads) are left alone. */
-#include "place/schedule.h"
-#include "place/programs.h"
+#include "pipeline/schedule.h"
+#include "pipeline/persist.h"
 
 struct programs {
 	struct op *loop;

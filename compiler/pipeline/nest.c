@@ -2,7 +2,7 @@
  * the addresses of the copies, are computed there: in the same threads at another time (pipeline_flat.c), or by a warp
  * of its own (pipeline_producer.c). */
 #include "place/access.h"
-#include "place/schedule.h"
+#include "pipeline/schedule.h"
 
 static bool is_on_path(const struct nest *n, const struct block *b)
 {

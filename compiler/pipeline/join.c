@@ -3,7 +3,7 @@
  * Attention walks over the keys in two loops, since only the last ones need masks. The second goes on with the buffers
  * of the first, which has its first boxes issued too: else it would begin by waiting for memory. */
 #include "ir/graph.h"
-#include "place/schedule.h"
+#include "pipeline/schedule.h"
 
 /* Are x and y computed alike from the indices of their loops? */
 static bool same_function(const struct value *x, const struct value *y, const struct schedule *p,

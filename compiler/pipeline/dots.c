@@ -1,0 +1,143 @@
+/* Which dots of a pipelined loop may run on into its next iteration, and whether two warpgroups take turns with the
+ * tensor cores. */
+#include "base/tuning.h"
+#include "pipeline/schedule.h"
+
+struct op *first_dot(const struct block *body)
+{
+	struct op *o = body->first;
+	while (o && !op_is_dot(o))
+		o = o->next;
+	return o;
+}
+
+struct op *last_dot(const struct block *body)
+{
+	struct op *o = body->last;
+	while (o && !op_is_dot(o))
+		o = o->prev;
+	return o;
+}
+
+bool has_dot(const struct op *o)
+{
+	bool yes = op_is_dot(o);
+	for (u32 i = 0; i < o->nblocks; i++)
+		yes |= block_has(o->blocks[i], op_is_dot);
+	return yes;
+}
+
+static bool is_buffer(const struct schedule *p, const struct value *v)
+{
+	const struct block *body = p->loop->blocks[0];
+	while (v->def && v->def->code == IR_MEMDESC_TRANS)
+		v = operand(v->def, 0);
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct op *to = load_consumer(p->loads.at[i]);
+		if (to->code == IR_LOCAL_STORE && operand(to, 1) == v)
+			return true;
+	}
+	return value_defined_outside(v, body);
+}
+
+bool comes_behind(const struct op *o, const struct op *first)
+{
+	while (o->block != first->block)
+		o = o->block->parent;
+	while (o && o != first)
+		o = o->prev;
+	return o;
+}
+
+/* Is v in no register behind `last`? LLVM computes what has no effects as late as it likes. */
+static bool is_gone(struct schedule *p, const struct value *v, const struct op *last)
+{
+	VEC(const struct value *) work = {0};
+	struct map seen = {.arena = &p->scratch};
+	bool yes = true;
+	vec_push(&p->scratch, &work, v);
+	while (yes && work.len) {
+		const struct value *x = work.at[--work.len];
+		for (const struct use *u = x->uses; u && yes; u = u->next) {
+			const struct op *o = u->user;
+			yes = o == last || (o->block == last->block && !comes_behind(o, last));
+			bool follows = o != last && op_has(o, PURE) && !map_get(&seen, o);
+			map_put(&seen, o, (void *)o);
+			for (u32 i = 0; follows && i < o->nresults; i++)
+				vec_push(&p->scratch, &work, &o->results[i]);
+		}
+	}
+	return yes;
+}
+
+/* Dots that nothing needs before the next iteration's, reading what stays until then. */
+void find_dots(struct schedule *p)
+{
+	struct block *body = p->loop->blocks[0];
+	for (struct op *o = body->first; o; o = o->next) {
+		if (o->code != IR_WARP_GROUP_DOT || !value_has_one_use(result(o)) ||
+		    result(o)->uses->user != body->last)
+			continue;
+		const struct value *acc = operand(o, 2);
+		u32 i = (u32)(result(o)->uses - body->last->operands);
+		bool memory = operand(o, 0)->type->kind == TY_MEMDESC && is_buffer(p, operand(o, 0)) &&
+			      is_buffer(p, operand(o, 1));
+		if (memory && acc == for_arg(p->loop, i) && value_has_one_use(acc))
+			vec_push(&p->scratch, &p->dots, o);
+	}
+}
+
+/* The last dot of an iteration, if its sum is needed behind the first one of the next: the tensor cores then do both
+ * without a pause between them. Not if what both hold in registers meanwhile is too much, nor if the sum of the
+ * iteration before may be needed behind the last dot, too: it would be in other registers, to which a sum in flight
+ * cannot be copied. */
+void find_late(struct schedule *p)
+{
+	struct block *body = p->loop->blocks[0];
+	struct op *first = first_dot(body), *last = last_dot(body);
+	if (!last || last == first || first->code != IR_WARP_GROUP_DOT || last->code != IR_WARP_GROUP_DOT)
+		return;
+	for (u32 i = 0; i < p->dots.len; i++)
+		if (p->dots.at[i] == last) /* it stays in flight as it is */
+			return;
+	const struct value *sum = result(last), *a = operand(last, 0);
+	bool stays = is_buffer(p, operand(last, 1)) && (type_is_tensor(a->type) || is_buffer(p, a)) &&
+		     value_has_one_use(sum) && sum->uses->user == body->last;
+	const struct value *arg = stays ? for_arg(p->loop, (u32)(sum->uses - body->last->operands)) : NULL;
+	stays &= arg && !value_unused(arg); /* else nothing keeps its registers in place until the wait */
+	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
+		stays &= u->user != first && comes_behind(u->user, first);
+	stays = stays && is_gone(p, arg, last);
+	if (stays && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_LATE_REGISTERS)
+		p->late = last;
+}
+
+/* Does a copy take the place of this store? */
+static bool is_copied(const struct schedule *p, const struct op *store)
+{
+	for (u32 i = 0; i < p->loads.len; i++)
+		if (load_consumer(p->loads.at[i]) == store)
+			return true;
+	return false;
+}
+
+/* No thread may wait for all others while its warpgroup has the turn. With two buffers the next one would come late. */
+void find_turns(struct schedule *p)
+{
+	u32 dots = 0;
+	p->turns = p->tma && p->s->num_warps == 8 && p->stages > 2;
+	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
+		dots += op_is_dot(o);
+		p->turns = (!op_is_dot(o) || o->code == IR_WARP_GROUP_DOT) && !scratch_bytes(p->s, o) &&
+			   (o->code != IR_LOCAL_STORE || is_copied(p, o)) && (!o->nblocks || o->code == IR_REDUCE);
+	}
+	p->turns &= dots == 2;
+}
+
+bool stays_in_flight(const struct schedule *p, const struct op *dot)
+{
+	bool yes = dot == p->late;
+	for (u32 i = 0; i < p->dots.len; i++)
+		yes |= p->dots.at[i] == dot;
+	return yes;
+}

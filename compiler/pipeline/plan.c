@@ -1,0 +1,279 @@
+/* Software pipelining: loads of a loop are issued iterations ahead of their use.
+ *
+ * What a load's address and mask depend on (the slice: index arithmetic on the loop's index and on carried values that
+ * are themselves such arithmetic) is run ahead of the rest of the body, in carried copies of its own. Loads that feed a
+ * dot go through a ring of S buffers in shared memory by cp.async, S - 1 iterations ahead; one barrier an iteration is
+ * enough, since the buffer being filled was last read before the barrier. Other loads, and every load before sm_80,
+ * are kept in registers one iteration ahead. Loads past the last iteration are predicated off, so there is no epilogue.
+ * A few numbers beside what is copied are too, such as the numbers of pages that the copies come from.
+ * So are, unasked, those of a loop that only sums what it loads: each register asks for the next element as soon as its
+ * own has been added. And those of a recurrence, whose iterations cannot overlap.
+ *
+ * Where all of these loads are boxes, sm_90's copy engine (TMA) moves them: one thread asks for them, and no thread
+ * computes addresses. Each buffer then has two mbarriers: "full" completes when its boxes have come, "empty" when all
+ * warps have read them. No barrier holds all threads, so warps may be an iteration apart. Where two warpgroups make two
+ * dots each with other work between them, they take turns: while one does the last dot of an iteration and the first of
+ * the next, the other does the work (FlashAttention-3, Shah et al., 2024, "pingpong scheduling").
+ *
+ * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
+ * that the tensor cores always have work; its buffer is filled after that, and a second barrier. So is the last dot of
+ * an iteration that makes two, if nothing needs it before the first one of the next. If a dot's operands come through
+ * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
+ * are loaded when it has been issued. */
+#include "base/tuning.h"
+#include "pipeline/persist.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/schedule.h"
+
+static bool is_flat(const struct op *o)
+{
+	return o->code == IR_FOR && o->attr[ATTR_FLATTEN];
+}
+
+static bool is_inner_loop(const struct op *o)
+{
+	return o->code == IR_FOR && !block_has(o->blocks[0], op_is_loop);
+}
+
+struct op *next_loop(const struct op *loop)
+{
+	struct op *o = loop->next;
+	while (o && op_has(o, PURE) && !op_has(o, SYNC))
+		o = o->next;
+	return o && is_inner_loop(o) ? o : NULL;
+}
+
+/* --- choosing ------------------------------------------------------------------------------------------------ */
+
+/* Can boxes be copied instead, and is it worth while? On an H100 attention gains up to 20 % where warpgroups have other
+ * work than dots, since none waits for the others; where one is alone, it gains with two buffers, and loses with more.
+ * Where dots stay in flight, the thread that asks for boxes would hold up its warpgroup: cp.async is faster by 2 to 10
+ * %, unless a warp of its own asks. */
+static void find_boxes(struct schedule *p)
+{
+	struct pass_state *s = p->s;
+	p->tma = s->target->has_tensor_copy && !s->cuda.no_boxes && s->num_warps >= 4 &&
+		 first_dot(p->loop->blocks[0]) && s->k->cuda.cluster == 1 &&
+		 p->loads.len + s->k->cuda.nmaps <= MAX_TENSOR_MAPS;
+	for (u32 i = 0; p->tma && i < p->loads.len; i++) {
+		struct op *load = p->loads.at[i];
+		struct box box = {0};
+		const struct layout *ring = ring_layout(p, load);
+		p->tma = !load->attr[ATTR_EVICT] &&
+			 ((load->noperands == 1 && find_box(s, operand(load, 0), ring, &box)) ||
+			  find_tensor_box(s, load, ring, &box));
+		vec_push(&p->scratch, &p->boxes, box);
+	}
+	pipeline_find_producer(p);
+	p->tma &= !p->dots.len || p->producer;
+}
+
+/* Do all loads go to shared memory before the first dot, so that one barrier between is enough? */
+static bool stores_come_first(const struct schedule *p)
+{
+	bool seen = false, ok = true;
+	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next) {
+		seen |= has_dot(o);
+		ok &= o->code != IR_LOCAL_STORE || !seen;
+	}
+	for (u32 i = 0; i < p->loads.len; i++) {
+		const struct op *to = load_consumer(p->loads.at[i]);
+		ok &= to && to->code == IR_LOCAL_STORE;
+	}
+	return ok;
+}
+
+static i64 loaded_registers(const struct schedule *p)
+{
+	i64 n = 0;
+	for (u32 i = 0; i < p->loads.len; i++)
+		n += registers_of(result(p->loads.at[i]));
+	return n;
+}
+
+/* How the loop will be pipelined; false if it will not. */
+static bool plan(struct schedule *p)
+{
+	struct pass_state *s = p->s;
+	struct op *loop = p->loop;
+	bool asked = loop->attr[ATTR_STAGES] > 0;
+	int stages = stages_of(s, loop);
+	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot);
+	bool recurs = plain && is_recurrence(s->ctx, loop->blocks[0]);
+	i64 least = recurs ? 1 : MIN_SUM_REGISTERS, most = recurs ? MAX_RECURRENCE_REGISTERS : MAX_SUM_REGISTERS;
+	if (plain ? !only_sums(loop) && !recurs : stages < 2)
+		return false;
+	p->in_slice.arena = p->firsts.arena = &p->scratch;
+	find_loads(p, asked, plain, stages > 2);
+	if (plain && (loaded_registers(p) < least || loaded_registers(p) > most))
+		return false;
+	if (p->async)
+		stages = stages_that_fit(p, stages);
+	p->stages = p->async ? stages : 2;
+	if (p->async || stores_come_first(p))
+		find_dots(p);
+	if (p->async) {
+		find_late(p);
+		find_boxes(p);
+		if (!p->producer || !p->dots.len)
+			find_turns(p);
+	}
+	p->ahead = p->async ? stages - 1 : 1;
+	p->end = for_upper(loop);
+	bool fits = !p->async || ring_bytes(p, stages) <= s->target->shared_bytes - SHARED_BESIDE_RING;
+	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_RING);
+	if (!p->ring)
+		p->dots.len = 0;
+	if (p->loads.len && fits)
+		pipeline_flatten(p);
+	else if (s->remarks)
+		diag(s->diags, R_NOT_PIPELINED, loop->loc,
+		     !p->loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may "
+				     "overwrite"
+				   : "its buffers do not fit in shared memory");
+	return p->loads.len && fits;
+}
+
+/* Beside what is copied to shared memory, loops load a few numbers that cp.async cannot bring, or that are needed at
+ * once: a scale, the number of the page that the copies come from. Those are loaded one iteration ahead, into
+ * registers; since their masks end with the loop, they can then run further ahead, with the addresses that hang on
+ * them. */
+static void carry_few(struct schedule *p)
+{
+	struct pass_state *s = p->s;
+	struct op *loop = p->loop;
+	const struct op *around = loop->block->parent;
+	struct schedule q = {
+		.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = for_upper(loop)};
+	struct block *b = loop->blocks[0];
+	bool copies = false, turned = false;
+	bool programs = around && is_loop_of_programs(s, around);
+	if (!s->target->has_async_copy || stages_of(s, loop) < 2 || !block_has(b, op_is_dot) ||
+	    (around && is_flat(around) && !programs))
+		return;
+	q.in_slice.arena = &q.scratch;
+	keep_distributed(&q, false);
+	for (struct op *o = b->first; o; o = o->next)
+		if (o->code == IR_LOAD && type_is_tensor(result(o)->type)) {
+			copies |= can_copy_async(&q, o);
+			turned |= needs_registers(&q, o);
+		}
+	for (struct op *o = b->first; o && copies && !turned; o = o->next) {
+		if (o->code != IR_LOAD || o->attr[ATTR_VOLATILE] || may_conflict(s, b, pointer_base(operand(o, 0))))
+			continue;
+		const struct type *t = result(o)->type;
+		if (!type_is_tensor(t) || (layout_num_regs(t->layout) <= MAX_FEW_ELEMENTS && !can_copy_async(&q, o)))
+			add_load(&q, o);
+	}
+	collect_slice(&q);
+	if (q.loads.len) {
+		if (programs)
+			part_programs(s);
+		pipeline_rewrite(&q);
+		p->loop = q.loop;
+		for (u32 i = 0; i < q.loaded.len; i++)
+			map_put(&p->few_loads, q.loaded.at[i]->def, q.loop);
+		if (s->remarks)
+			diag(s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
+	}
+	arena_free(&q.scratch);
+}
+
+static void rewrite(struct schedule *p)
+{
+	struct pass_state *s = p->s;
+	struct loc loc = p->loop->loc;
+	if (p->tma)
+		s->k->cuda.nmaps += p->loads.len; /* at most; how many differ is seen when they are collected */
+	pipeline_rewrite(p);
+	if (!s->remarks)
+		return;
+	if (p->before)
+		diag(s->diags, R_GOES_ON, loc);
+	else if (p->async)
+		diag(s->diags, R_PIPELINED_ASYNC, loc, p->loads.len, PLURAL(p->loads.len), p->ahead, PLURAL(p->ahead),
+		     p->tma ? "TMA" : "cp.async", p->stages, PLURAL(p->stages), (long long)ring_bytes(p, p->stages));
+	else
+		diag(s->diags, R_PIPELINED_REGISTERS, loc, p->loads.len, PLURAL(p->loads.len),
+		     p->ring ? arena_printf(&p->scratch, ", then through 2 buffers (%lld bytes of shared memory)",
+					    (long long)ring_bytes(p, p->stages))
+			     : "");
+	if (p->producer)
+		diag(s->diags, R_PRODUCER, loc);
+	else if (p->no_producer)
+		diag(s->diags, R_NO_PRODUCER, loc, p->no_producer);
+	if (p->turns)
+		diag(s->diags, R_TURNS, loc);
+}
+
+/* --- loops of a block ------------------------------------------------------------------------------------------ */
+
+/* The loop, and those behind it that might go on with its buffers. Returns the last of these. */
+static struct op *pipeline_loop(struct schedule *p, bool planned)
+{
+	struct schedule q = {
+		.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
+	bool more = q.loop && plan(&q);
+	if (more)
+		pipeline_join(p, &q);
+	if (planned)
+		rewrite(p);
+	else if (is_loop_of_programs(p->s, p->loop->block->parent))
+		part_programs(p->s);
+	struct op *last = q.loop ? pipeline_loop(&q, more) : p->loop;
+	arena_free(&q.scratch);
+	return last;
+}
+
+static void pipeline_block(struct pass_state *s, struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
+		bool inner = is_inner_loop(o);
+		next = o->next; /* o itself may be built anew */
+		for (u32 i = 0; i < o->nblocks; i++)
+			pipeline_block(s, o->blocks[i]);
+		struct schedule p = {.s = s, .ctx = s->ctx, .loop = o};
+		p.few_loads.arena = &p.scratch;
+		if (inner) {
+			carry_few(&p);
+			next = pipeline_loop(&p, plan(&p))->next;
+		}
+		arena_free(&p.scratch);
+	}
+}
+
+/* Those that no inner loop has seen to. */
+static void not_seen_to(struct op *o, void *arg)
+{
+	const struct pass_state *s = arg;
+	if (o->code == IR_FOR && o->attr[ATTR_WARP_SPECIALIZE] && s->remarks)
+		diag(s->diags, R_NOT_SPECIALIZED, o->loc, "no loads of a loop with dots in it can go by TMA");
+	if (is_flat(o) && s->remarks)
+		diag(s->diags, R_NOT_FLATTENED, o->loc, "no loop in it has copies issued ahead by cp.async");
+}
+
+static void defer(struct op *o, void *arg)
+{
+	(void)arg;
+	if (o->code == IR_FOR && block_has(o->blocks[0], op_is_dot))
+		pipeline_defer(o);
+}
+
+void pass_pipeline(struct pass_state *s)
+{
+	s->k->cuda.may_persist = may_persist(s);
+	if (s->cuda.persistent && s->k->cuda.may_persist)
+		join_programs(s);
+	if (block_has(s->k->body, is_flat))
+		pass_licm(s); /* what is the same for all tiles is not carried */
+	pipeline_block(s, s->k->body);
+	if (s->cuda.programs)
+		part_programs(s);
+	copy_directly(s);
+	walk(s->k->body, not_seen_to, s);
+	pass_canonicalize(s);
+	pass_cse(s);
+	remove_dead_code(s->k);
+	merge_induction_variables(s->k, s->ctx);
+	walk(s->k->body, defer, NULL);
+}

@@ -1,0 +1,97 @@
+/* The shared memory that a ring of buffers takes, beside what else the loop and its surroundings need. */
+#include "base/tuning.h"
+#include "pipeline/schedule.h"
+
+i64 ring_bytes(const struct schedule *p, int stages)
+{
+	i64 total = 0;
+	for (u32 i = 0; i < p->loads.len; i++)
+		total += load_bytes(p->loads.at[i]) * stages;
+	return total;
+}
+
+struct needs {
+	const struct schedule *p;
+	i64 buffers, scratch;
+};
+
+static void add_needs(struct op *o, void *arg)
+{
+	struct needs *n = arg;
+	bool ours = false;
+	for (u32 i = 0; i < n->p->loads.len; i++) {
+		const struct op *to = load_consumer(n->p->loads.at[i]);
+		ours |= to && (to == o || (to->code == IR_LOCAL_STORE && operand(to, 1)->def == o));
+	}
+	if (o->code == IR_LOCAL_ALLOC)
+		n->buffers += ours ? 0
+				   : type_numel(result(o)->type) * dtype_bytes(type_dtype(result(o)->type)) *
+					      MAX(result(o)->type->nbuf, 1);
+	else if (!ours)
+		n->scratch = MAX(n->scratch, scratch_bytes(n->p->s, o));
+}
+
+/* Is what an operation of the block makes used in o or behind it, or in what o contains? */
+static bool is_alive_at(const struct value *v, const struct op *o)
+{
+	bool yes = false;
+	for (const struct use *u = v->uses; u && !yes; u = u->next)
+		yes = u->user == o || comes_behind(u->user, o) ||
+		      (u->user->code == IR_MEMDESC_TRANS && is_alive_at(result(u->user), o));
+	return yes;
+}
+
+/* The most that is needed at once, ring and all, while the block runs. */
+static i64 most_needed(const struct schedule *p, struct block *b)
+{
+	i64 most = 0;
+	for (struct op *o = b->first; o; o = o->next) {
+		struct needs n = {p, ring_bytes(p, p->stages), 0};
+		for (struct op *before = b->first; before != o; before = before->next)
+			if (before->code == IR_LOCAL_ALLOC && is_alive_at(result(before), o))
+				add_needs(before, &n);
+		add_needs(o, &n);
+		for (u32 i = 0; i < o->nblocks; i++)
+			walk(o->blocks[i], add_needs, &n);
+		most = MAX(most, n.buffers + n.scratch);
+	}
+	return most;
+}
+
+bool pipeline_fits(const struct schedule *p, const struct op *around)
+{
+	return most_needed(p, around->blocks[0]) <= p->s->target->shared_bytes;
+}
+
+bool pipeline_is_alone(const struct schedule *p)
+{
+	i64 sums = 0;
+	for (u32 i = 0; i < p->dots.len; i++)
+		sums += registers_of(result(p->dots.at[i]));
+	return 2 * ring_bytes(p, p->stages) > p->s->target->shared_bytes ||
+	       2 * 32 * p->s->num_warps * sums >= p->s->target->registers;
+}
+
+static bool is_used_in(const struct value *v, const struct block *b)
+{
+	bool yes = false;
+	for (const struct use *u = v->uses; u && !yes; u = u->next)
+		yes = block_contains(b, u->user->block) ||
+		      (u->user->code == IR_MEMDESC_TRANS && is_used_in(result(u->user), b));
+	return yes;
+}
+
+/* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of
+ * layout. */
+int stages_that_fit(struct schedule *p, int stages)
+{
+	struct needs n = {p, 0, 0};
+	walk(p->loop->blocks[0], add_needs, &n);
+	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
+		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
+			add_needs(o, &n);
+	while (stages > 2 &&
+	       ring_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_RING) > p->s->target->shared_bytes)
+		stages--;
+	return stages;
+}
