@@ -68,8 +68,10 @@ enum tuning {
 	 * so many threads hold each: what is in the cache comes sooner than a barrier. */
 	MAX_LOADED_AGAIN = 4,
 	MIN_COPIES_LOADED_AGAIN = 4,
-	/* Warps that work beside a producer, whose warpgroup would leave more of them too few registers: of 65,536 for
-	 * 8 warps and it, each thread of theirs gets 232 and of its 40, by steps of 8. */
+	/* A producer's warpgroup, since registers are handed on by whole ones, and the warps that work beside it: more
+	 * of them would get too few registers. Of 65,536 for 8 warps and it, each thread of theirs gets 232 and of its
+	 * 40, by steps of 8; beside two warpgroups it would have a third of all otherwise. */
+	PRODUCER_WARPS = 4,
 	MAX_WARPS_BESIDE_PRODUCER = 8,
 	PRODUCER_REGISTERS = 40,
 	CONSUMER_REGISTERS = 232,

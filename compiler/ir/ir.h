@@ -201,6 +201,7 @@ enum {
 	ATTR_COUNT = 0, ATTR_SIZE = 0,
 	ATTR_GLOBAL = 1,                                   /* FENCE_ASYNC: of global memory too */
 	ATTR_ONLY = 0,                                     /* PASS_TURN */
+	ATTR_MORE_WARPS = 0, ATTR_REGISTERS = 1, ATTR_OTHER_REGISTERS = 2, /* PARTITION */
 	/* TMA_COPY, TMA_TENSOR_COPY: dimension of rows; bytes between them, or times the last operand */
 	ATTR_ALONG = 0, ATTR_STRIDE = 1,
 	/* FOR: in launches within the kernel's limits the index behind the last one fits the type */
@@ -277,7 +278,7 @@ struct tensor_map_param {
 	i32 unused;
 };
 _Static_assert(sizeof(struct tensor_map_param) == 24 + 10 * sizeof(i32), "no padding: they compare as bytes");
-enum { MAX_TENSOR_MAPS = 8, TENSOR_MAP_LOG2_PAGE = 24, GRID_PARAMS = 3, PRODUCER_WARPS = 4 };
+enum { MAX_TENSOR_MAPS = 8, TENSOR_MAP_LOG2_PAGE = 24, GRID_PARAMS = 3, MAX_PARTITION_WARPS = 4 };
 
 /* A launch's promise about the memory of pointer parameters. */
 enum aliasing {
@@ -307,7 +308,7 @@ struct cuda_placement {
 	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
 	bool may_persist; /* it could gain if few blocks ran all programs */
 	bool persistent;  /* they do; the last parameters are the programs' grid */
-	bool has_producer; /* a block has PRODUCER_WARPS more, the first of which asks for boxes */
+	i32 more_warps;   /* of a block beside num_warps: its partition's */
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];
 	u32 nmaps;
 };
@@ -333,7 +334,7 @@ struct kernel {
 /* Warps that a block is launched with. */
 static inline int warps_of_block(const struct kernel *k)
 {
-	return k->num_warps / k->cuda.cluster + (k->cuda.has_producer ? PRODUCER_WARPS : 0);
+	return k->num_warps / k->cuda.cluster + k->cuda.more_warps;
 }
 __attribute__((returns_nonnull)) static inline struct value *operand(const struct op *o, u32 i)
 {

@@ -352,8 +352,10 @@ static struct op *read_partition(struct reader *r, struct builder *b, enum opcod
 		vec_push(r->ctx->arena, &p.operands, v);
 	if (r->failed)
 		return NULL;
+	if (code == IR_PARTITION)
+		read_dict(r, code, &p.attrs);
 	struct op *o = make(r, b, code, &p, 1);
-	r->module.cuda.has_producer |= code == IR_PRODUCER;
+	r->module.cuda.more_warps += code == IR_PARTITION ? (i32)o->attr[ATTR_MORE_WARPS] : 0;
 	read_region(r, o->blocks[0], true);
 	return o;
 }
@@ -390,7 +392,7 @@ static struct op *read_special(struct reader *r, struct builder *b, enum opcode 
 	case IR_ASYNC_COPY: return read_async_copy(r, b);
 	case IR_INLINE_ASM: return read_inline_asm(r, b);
 	case IR_ONE_THREAD:
-	case IR_PRODUCER: return read_partition(r, b, code);
+	case IR_PARTITION: return read_partition(r, b, code);
 	case IR_PRINT:
 		p.attrs.text = read_string(r);
 		rd_expect(r, "{");

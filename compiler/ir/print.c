@@ -608,7 +608,9 @@ static void print_special(struct printer *p, const struct op *o)
 		sb_puts(p->out, " ");
 		print_region(p, o->blocks[0]);
 		break;
-	case IR_PRODUCER:
+	case IR_PARTITION:
+		sb_puts(p->out, " ");
+		print_dict(p, o, 0);
 		sb_puts(p->out, " ");
 		print_region(p, o->blocks[0]);
 		break;

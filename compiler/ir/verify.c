@@ -429,7 +429,14 @@ static const char *check_region(const struct op *o)
 {
 	const struct block *b = o->blocks[0];
 	NEED(!b->nargs && b->last->code == IR_YIELD && !b->last->noperands, "the region takes and yields nothing");
-	NEED(o->code != IR_PRODUCER || !o->block->parent, "stands in the kernel's body");
+	if (o->code != IR_PARTITION)
+		return NULL;
+	const i64 *a = o->attr;
+	NEED(!o->block->parent, "stands in the kernel's body");
+	NEED(a[ATTR_MORE_WARPS] >= 1 && a[ATTR_MORE_WARPS] <= MAX_PARTITION_WARPS, "has 1 to 4 warps");
+	NEED(!a[ATTR_REGISTERS] == !a[ATTR_OTHER_REGISTERS], "needs the registers of all threads, or of none");
+	for (int i = ATTR_REGISTERS; i <= ATTR_OTHER_REGISTERS; i++)
+		NEED(!a[i] || (a[i] >= 24 && a[i] <= 256 && a[i] % 8 == 0), "registers are 24 to 256, by steps of 8");
 	return NULL;
 }
 

@@ -30,7 +30,7 @@ struct lower {
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, gptr, sptr;
 	struct map tiles;     /* value → struct tile */
 	struct map positions; /* layout → the thread's part of a position (i32) */
-	bool in_producer;
+	bool in_partition;
 	int meet;             /* so many threads meet at a barrier; 0: all of the block */
 	struct map pins;      /* accumulator → struct pin; see pin.c */
 	struct map pinned;    /* argument of a loop → stays_pinned's answer */
@@ -194,7 +194,7 @@ const struct pin *pin_down(struct lower *l, const struct value *v); /* v's own, 
 void pass_pin(struct lower *l, const struct pin *h, const struct value *v); /* v, just made, is what is in h */
 void collect_tensor_maps(struct kernel *k);              /* tma.c */
 void prefetch_tensor_maps(struct lower *l); /* by the producer, before it has to wait for anything */
-void lower_producer(struct lower *l, const struct op *o);
+void lower_partition(struct lower *l, const struct op *o);
 void lower_one_thread(struct lower *l, const struct op *o);
 void lower_init_barrier(struct lower *l, const struct op *o);
 void lower_inval_barrier(struct lower *l, const struct op *o);

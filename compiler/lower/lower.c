@@ -594,7 +594,7 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_AWAIT_TURN:
 	case IR_PASS_TURN: lower_turn(l, o); return;
 	case IR_ONE_THREAD: lower_one_thread(l, o); return;
-	case IR_PRODUCER: lower_producer(l, o); return;
+	case IR_PARTITION: lower_partition(l, o); return;
 	case IR_INIT_BARRIER: lower_init_barrier(l, o); return;
 	case IR_INVAL_BARRIER: lower_inval_barrier(l, o); return;
 	case IR_WAIT_BARRIER: lower_wait_barrier(l, o); return;

@@ -90,7 +90,7 @@ static LLVMValueRef is_first_thread(struct lower *l)
 {
 	static const char text[] = "{\n\t.reg .pred one;\n\telect.sync _|one, -1;\n\tselp.b32 $0, 1, 0, one;\n\t}";
 	LLVMValueRef one = inline_asm(l, text, "=r", ASM_CONVERGENT, l->i32, NULL, 0);
-	return and_i1(l, l->in_producer ? NULL : is_first_warp(l),
+	return and_i1(l, l->in_partition ? NULL : is_first_warp(l),
 		      LLVMBuildICmp(l->b, LLVMIntNE, one, c_i32(l, 0), ""));
 }
 
@@ -105,7 +105,7 @@ void lower_one_thread(struct lower *l, const struct op *o)
 
 void prefetch_tensor_maps(struct lower *l)
 {
-	if (!l->k->cuda.has_producer)
+	if (!l->k->cuda.more_warps)
 		return;
 	struct guarded g = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->thread, c_i32(l, 32 * l->k->num_warps), ""));
 	for (u32 i = 0; i < l->k->cuda.nmaps; i++) {
@@ -115,27 +115,27 @@ void prefetch_tensor_maps(struct lower *l)
 	end_if(l, g);
 }
 
-/* Beside two warpgroups the producer's would have a third of the registers: it hands on what it does not need. All
- * warps of a warpgroup must do so. */
-static void share_registers(struct lower *l, const char *change, int registers)
+/* All warps of a warpgroup must do so. */
+static void set_registers(struct lower *l, const char *change, i64 registers)
 {
-	if (l->k->num_warps == 8)
-		inline_asm(l, arena_printf(&l->scratch, "setmaxnreg.%s.sync.aligned.u32 %d;", change, registers),
+	if (registers)
+		inline_asm(l, arena_printf(&l->scratch, "setmaxnreg.%s.sync.aligned.u32 %lld;", change,
+					   (long long)registers),
 			   "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);
 }
 
-void lower_producer(struct lower *l, const struct op *o)
+void lower_partition(struct lower *l, const struct op *o)
 {
 	struct guarded apart = begin_if(l, LLVMBuildICmp(l->b, LLVMIntUGE, l->warp, c_i32(l, l->k->num_warps), ""));
-	share_registers(l, "dec", PRODUCER_REGISTERS);
+	set_registers(l, "dec", o->attr[ATTR_REGISTERS]);
 	struct guarded one = begin_if(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, c_i32(l, l->k->num_warps), ""));
-	l->in_producer = true;
+	l->in_partition = true;
 	lower_block(l, o->blocks[0]);
-	l->in_producer = false;
+	l->in_partition = false;
 	end_if(l, one);
 	LLVMBuildRetVoid(l->b);
 	LLVMPositionBuilderAtEnd(l->b, apart.end);
-	share_registers(l, "inc", CONSUMER_REGISTERS);
+	set_registers(l, "inc", o->attr[ATTR_OTHER_REGISTERS]);
 	l->meet = 32 * l->k->num_warps;
 }
 

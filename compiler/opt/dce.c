@@ -27,7 +27,7 @@ static void need_operands(struct marker *m, const struct op *o)
 static bool is_control(const struct op *o)
 {
 	return o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE || o->code == IR_ONE_THREAD ||
-	       o->code == IR_PRODUCER;
+	       o->code == IR_PARTITION;
 }
 
 /* An operation that must stay even if its results are unused. */

@@ -31,7 +31,7 @@ static const char *why_not(struct schedule *p)
 		       "remainder";
 	bool apart = nest_find(p, p->producer, p->s->k->body, 1);
 	around = p->producer->path.at[0];
-	if (p->s->k->cuda.has_producer || around->block != p->s->k->body)
+	if (p->s->k->cuda.more_warps || around->block != p->s->k->body)
 		return "it is not the kernel's only product, or stands under a condition";
 	if (kernel_talks(p->s->k) || !apart)
 		return "the copies depend on what the program or others do";
@@ -141,7 +141,13 @@ static void begin_producer(struct schedule *p)
 	struct value *none = build_int(&b, t, p->stages);
 	vec_push(&p->scratch, &inits, turn.slot);
 	vec_push(&p->scratch, &inits, turn.phase);
-	struct builder in = builder_at_end(p->ctx, build(&b, IR_PRODUCER, NULL, 0, NULL, 0, 1)->blocks[0]);
+	struct op *partition = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
+	partition->attr[ATTR_MORE_WARPS] = p->s->k->cuda.more_warps = PRODUCER_WARPS;
+	if (p->s->num_warps == 8) { /* else there are enough for all */
+		partition->attr[ATTR_REGISTERS] = PRODUCER_REGISTERS;
+		partition->attr[ATTR_OTHER_REGISTERS] = CONSUMER_REGISTERS;
+	}
+	struct builder in = builder_at_end(p->ctx, partition->blocks[0]);
 	struct op *end = build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 	struct map map = {.arena = &p->scratch};
 	in = builder_before(p->ctx, end);
@@ -156,7 +162,6 @@ static void begin_producer(struct schedule *p)
 	carry_turn(p, (struct turn){inits.at[0], inits.at[1]});
 	if (p->lags)
 		carry(p, none);
-	p->s->k->cuda.has_producer = true;
 }
 
 /* Lets the loops around the pipelined one go on with its turn. Returns the outermost one. */
