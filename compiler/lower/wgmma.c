@@ -65,6 +65,8 @@ static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
  * that read them `ring` steps before are done, while later ones go on. */
 struct fetched {
 	struct mapped at;
+	bool bytes;             /* whole fragments are loaded, as matrices */
+	u32 even, odd;          /* then: operand numbers of how bytes of two matrices become words along k */
 	u32 regs, ring;         /* of a step; steps that have registers of their own */
 	/* addresses: operand numbers in the text, and the bits of the offset by which they differ */
 	u32 args[16], clash[16], nargs;
@@ -128,37 +130,63 @@ static void print_descriptor(struct gemm *g, const struct matrix *m, const char 
 	sb_printf(&g->text, "add.s64 %s, $%u, %u;\n\t", reg, m->arg, at >> 4);
 }
 
-/* The registers that a thread holds of an operand whose rows are those of the accumulator: of a step of k first. PTX
- * ISA, "Register Fragments for wgmma.mma_async.m64nNk8". */
-static struct layout fragment_layout(const struct gemm *g, const struct type *t, int mn_dim)
+/* The registers that a thread holds of an operand of words whose rows are those of the accumulator: of a step of k
+ * first. PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk8". */
+static void hold_words(const struct gemm *g, struct layout *f, int k, int mn)
 {
-	struct layout f = layout_empty(2, t->shape);
-	int k = layout_dim_shift(&f, 1 - mn_dim), mn = layout_dim_shift(&f, mn_dim), row = g->row_dim;
 	for (int i = 0; i < LANE_BITS; i++)
-		f.basis[LL_LANE][f.bits[LL_LANE]++] =
-			i < 2 ? 1u << (k + i) : coordinate_of(g->acc, row, g->acc->basis[LL_LANE][i]) << mn;
-	for (int i = 0; i < g->acc->bits[LL_WARP]; i++)
-		f.basis[LL_WARP][f.bits[LL_WARP]++] = coordinate_of(g->acc, row, g->acc->basis[LL_WARP][i]) << mn;
+		f->basis[LL_LANE][f->bits[LL_LANE]++] =
+			i < 2 ? 1u << (k + i) : coordinate_of(g->acc, g->row_dim, g->acc->basis[LL_LANE][i]) << mn;
 	for (int i = 0; i < g->acc->bits[LL_REG]; i++) {
-		u32 at = coordinate_of(g->acc, row, g->acc->basis[LL_REG][i]);
+		u32 at = coordinate_of(g->acc, g->row_dim, g->acc->basis[LL_REG][i]);
 		if (at)
-			f.basis[LL_REG][f.bits[LL_REG]++] = at << mn;
-		if (f.bits[LL_REG] == 1 && at) /* 8 rows on; then 4 of k */
-			f.basis[LL_REG][f.bits[LL_REG]++] = 4u << k;
+			f->basis[LL_REG][f->bits[LL_REG]++] = at << mn;
+		if (f->bits[LL_REG] == 1 && at) /* 8 rows on; then 4 of k */
+			f->basis[LL_REG][f->bits[LL_REG]++] = 4u << k;
 	}
-	for (int i = 3; i < f.log2_size[1 - mn_dim]; i++)
-		f.basis[LL_REG][f.bits[LL_REG]++] = 1u << (k + i);
-	return f;
+}
+
+/* Bytes come by ldmatrix: lane i gives the address of row i % 8 of matrix i / 8, which is 16 of the accumulator's rows
+ * at one k. Transposed, two neighbouring rows of two matrices each come to a thread: lane t of four needs k from 4t to
+ * 4t + 3. The first matrix of a pair has the former two, and for t = 2 and 3 the latter: so its rows differ modulo 8,
+ * and lie in different banks. PTX ISA, "ldmatrix", and "Register Fragments for wgmma.mma_async.m64nNk32". */
+static void hold_matrices(const struct gemm *g, struct layout *f, int k, int mn)
+{
+	static const u8 rows[LANE_BITS] = {1, 4, 8 | 2, 2, 16};
+	enum { ROW_BITS = 4 };
+	for (int i = 0; i < LANE_BITS; i++)
+		f->basis[LL_LANE][f->bits[LL_LANE]++] = (u32)rows[i] << k;
+	for (int i = 0; i < ROW_BITS; i++)
+		f->basis[LL_REG][f->bits[LL_REG]++] = 1u << (mn + i);
+	for (int i = 0; i < g->acc->bits[LL_REG]; i++) {
+		u32 at = coordinate_of(g->acc, g->row_dim, g->acc->basis[LL_REG][i]);
+		if (at >> ROW_BITS)
+			f->basis[LL_REG][f->bits[LL_REG]++] = at << mn;
+	}
 }
 
 static struct fetched *fetch(struct gemm *g, const struct value *v, u32 steps)
 {
-	struct fetched *f = arena_new(&g->l->scratch, struct fetched);
-	struct layout lay = fragment_layout(g, v->type, g->row_dim);
-	f->at = map_layout(g->l, &lay, v->type->layout, elem(g->l, v, 0), (u32)dtype_bytes(type_dtype(v->type)));
-	f->regs = (1u << lay.bits[LL_REG]) / steps;
+	struct lower *l = g->l;
+	struct fetched *f = arena_new(&l->scratch, struct fetched);
+	struct layout lay = layout_empty(2, v->type->shape);
+	int row = g->row_dim, k = layout_dim_shift(&lay, 1 - row), mn = layout_dim_shift(&lay, row);
+	u32 bytes = (u32)dtype_bytes(type_dtype(v->type));
+	f->bytes = bytes == 1;
+	(f->bytes ? hold_matrices : hold_words)(g, &lay, k, mn);
+	for (int i = 0; i < g->acc->bits[LL_WARP]; i++)
+		lay.basis[LL_WARP][lay.bits[LL_WARP]++] = coordinate_of(g->acc, row, g->acc->basis[LL_WARP][i]) << mn;
+	for (int i = ilog2((u64)g->w->k); i < lay.log2_size[1 - row]; i++)
+		lay.basis[LL_REG][lay.bits[LL_REG]++] = 1u << (k + i);
+	f->at = map_layout(l, &lay, v->type->layout, elem(l, v, 0), bytes);
+	f->regs = (1u << lay.bits[LL_REG]) / steps / (f->bytes ? FRAGMENT : 1);
 	f->ring = MIN(MIN(FETCHED_STEPS, MAX(FETCHED_REGISTERS / f->regs, 2)), steps);
-	tl_assert(1u << f->at.m.vec_bits <= f->regs);
+	tl_assert(f->bytes ? f->at.m.vec_bits == 4 : 1u << f->at.m.vec_bits <= f->regs);
+	if (f->bytes) {
+		LLVMValueRef latter = lane_bit(l, 1);
+		f->even = add_input(g, "r", LLVMBuildSelect(l->b, latter, c_i32(l, 0x2064), c_i32(l, 0x6420), ""));
+		f->odd = add_input(g, "r", LLVMBuildSelect(l->b, latter, c_i32(l, 0x3175), c_i32(l, 0x7531), ""));
+	}
 	return f;
 }
 
@@ -192,18 +220,38 @@ static u32 fetched_register(const struct gemm *g, u32 step, u32 r)
 	return step % g->fetched->ring * g->fetched->regs + r % g->fetched->regs;
 }
 
+static void print_words(struct gemm *g, u32 step, u32 r, u32 arg, u32 rest)
+{
+	u32 width = 1u << g->fetched->at.m.vec_bits, names[4];
+	for (u32 e = 0; e < width; e++)
+		names[e] = fetched_register(g, step, vector_elem(&g->fetched->at.m, r, e));
+	sb_printf(&g->text, "ld.shared%s.b32 ", width == 4 ? ".v4" : width == 2 ? ".v2" : "");
+	print_names(g, names, width);
+	sb_printf(&g->text, "[$%u + %u];\n\t", arg, rest);
+}
+
+/* A fragment, whose first register is r. */
+static void print_matrices(struct gemm *g, u32 r, u32 arg, u32 rest)
+{
+	sb_printf(&g->text, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {m0, m1, m2, m3}, [$%u + %u];\n\t", arg,
+		  rest);
+	for (u32 i = 0; i < FRAGMENT; i++)
+		sb_printf(&g->text, "prmt.b32 a%u, m%u, m%u, $%u;\n\t", r + i, i & ~1u, i | 1,
+			  i % 2 ? g->fetched->odd : g->fetched->even);
+}
+
 /* Loads A's registers of a step of k. */
 static void print_fetch(struct gemm *g, u32 step)
 {
-	const struct memory_map *m = &g->fetched->at.m;
-	u32 width = 1u << m->vec_bits, n = g->fetched->regs / width, names[4], rest;
-	for (u32 i = step * n; i < (step + 1) * n; i++) {
-		u32 r = vector_base(m, i), arg = fetched_address(g, linear(m->basis[LL_REG], r), &rest);
-		for (u32 e = 0; e < width; e++)
-			names[e] = fetched_register(g, step, vector_elem(m, r, e));
-		sb_printf(&g->text, "ld.shared%s.b32 ", width == 4 ? ".v4" : width == 2 ? ".v2" : "");
-		print_names(g, names, width);
-		sb_printf(&g->text, "[$%u + %u];\n\t", arg, rest);
+	const struct fetched *f = g->fetched;
+	u32 n = f->bytes ? f->regs / FRAGMENT : f->regs >> f->at.m.vec_bits, rest;
+	for (u32 i = 0; i < n; i++) {
+		u32 r = vector_base(&f->at.m, step * n + i),
+		    arg = fetched_address(g, linear(f->at.m.basis[LL_REG], r), &rest);
+		if (f->bytes)
+			print_matrices(g, fetched_register(g, step, i * FRAGMENT), arg, rest);
+		else
+			print_words(g, step, r, arg, rest);
 	}
 }
 
@@ -283,7 +331,7 @@ static void print_fetched_products(struct gemm *g, u32 steps, bool zero, bool as
 {
 	const struct fetched *f = g->fetched;
 	bool waits = async || steps > f->ring;
-	sb_printf(&g->text, ".reg .b32 a<%u>;\n\t", f->ring * f->regs);
+	sb_printf(&g->text, ".reg .b32 a<%u>%s;\n\t", f->ring * f->regs, f->bytes ? ", m<4>" : "");
 	for (u32 k = 0; k < steps; k++) {
 		if (async || k >= f->ring)
 			sb_printf(&g->text, "wgmma.wait_group.sync.aligned %u;\n\t", f->ring - 1);

@@ -362,19 +362,6 @@ static const struct layout *turned_load(struct placer *p, const struct op *load)
 	return layout_blocked(p->pool, 2, t->shape, spt, lanes, warps, size == 4 ? (int[]){k, d} : order);
 }
 
-/* Which operands lie along k, and layouts for the loads of those that do not and can be turned: of four-byte elements
- * A, if B is fetched. */
-static void find_turned(struct placer *p, const struct op *dot, const struct wgmma *w, bool *along,
-			const struct layout **turned)
-{
-	for (u32 i = 2; i--;) {
-		const struct op *load = load_of(operand(dot, i));
-		along[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i);
-		bool turn = !along[i] && load && (dtype_bytes(w->a) == 1 || (i == 0 && !along[1]));
-		turned[i] = turn ? turned_load(p, load) : NULL;
-	}
-}
-
 /* Has the result fewer rows than the instruction? Its columns can take their place, if B is loaded as it is: from
  * registers it would not come so. */
 static bool few_rows(const struct op *dot)
@@ -382,9 +369,9 @@ static bool few_rows(const struct op *dot)
 	return result(dot)->type->shape[0] < 64 && load_of(operand(dot, 1));
 }
 
-/* Where wgmma wants its operands along k, loads can be turned on their way to shared memory. But one operand of
- * four-byte elements may lie otherwise, since registers can be its way to the tensor cores: B does so if the operands
- * are exchanged. What goes from dot to dot stays in rows of its own warps. */
+/* Where wgmma wants its operands along k, one of them may lie otherwise, since registers can be its way to the tensor
+ * cores: B too, if the operands are exchanged. But what goes from dot to dot stays in rows of its own warps. Loads of
+ * other operands can be turned on their way to shared memory, those of four-byte elements if they are A. */
 static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_for_dot(p->s, dot);
@@ -393,17 +380,22 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	if (!w)
 		return false;
 	const struct layout *turned[2];
-	bool along[2];
-	find_turned(p, dot, w, along, turned);
-	bool a = along[0] || turned[0], b = along[1] || turned[1];
+	bool along[2], exchanged = few_rows(dot), can_exchange = !chained && wgmma_split(p->s->num_warps, t, 1, &other);
+	for (u32 i = 0; i < 2; i++) {
+		const struct op *load = load_of(operand(dot, i));
+		along[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i);
+		turned[i] = !along[i] && load && (dtype_bytes(w->a) == 1 || i == 0) ? turned_load(p, load) : NULL;
+	}
+	int fetched = !along[1] && can_exchange ? 1 : !along[0] && !exchanged && !(chained && turned[0]) ? 0 : -1;
+	if (fetched >= 0)
+		turned[fetched] = NULL;
+	exchanged |= fetched == 1;
 	const char *why = NULL;
-	if ((!a || !b) && dtype_bytes(w->a) != 4)
-		why = "both operands contiguous along k";
-	else if (!a && !b)
+	if (!along[0] && fetched != 0 && !turned[0])
 		why = "one of the operands contiguous along k";
-	else if (!b && chained)
+	else if (!along[1] && fetched != 1 && !turned[1] && chained)
 		why = "both operands contiguous along k where another dot takes part";
-	else if (!wgmma_split(p->s->num_warps, t, b && !few_rows(dot) ? 0 : 1, &plan->split))
+	else if ((!along[1] && fetched != 1 && !turned[1]) || !wgmma_split(p->s->num_warps, t, exchanged, &plan->split))
 		why = "both operands contiguous along k where the result has fewer than 64 columns";
 	for (u32 i = 0; i < 2 && !why; i++)
 		if (turned[i])
@@ -413,7 +405,7 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	if (why && p->s->remarks && wgmma_split(p->s->num_warps, t, 0, &other))
 		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a), why);
 	plan->wgmma = why ? NULL : w;
-	plan->fetched = !a || !b;
+	plan->fetched = fetched >= 0;
 	return !why;
 }
 
@@ -451,7 +443,7 @@ static void place_dots(struct placer *p)
 		bool chained = map_get(&all.chained, o->block), warpgroups = choose_wgmma(p, o, chained, plan);
 		plan->mma = warpgroups ? NULL : mma_for_dot(p->s->target, o);
 		if (warpgroups) {
-			plan->acc = wgmma_accumulator(p->pool, t, &plan->split, plan->fetched);
+			plan->acc = wgmma_accumulator(p->pool, t, plan->wgmma, &plan->split, plan->fetched);
 		} else if (plan->mma) {
 			split_warps(p, t, plan->mma, chained, plan->warps);
 			plan->acc = layout_mma(p->pool, t->rank, t->shape, plan->warps, plan->mma->m, 8);

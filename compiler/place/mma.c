@@ -112,32 +112,33 @@ bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_
 }
 
 /* Bits of a row's number, first those that a thread holds, then those that the lanes of one wavefront differ by. They
- * get the bits of the element's place along the rows in this order: two for a vector, then those that neither k's two
- * lane bits (exchanged with bits 2 and 3 by layout_swizzled) nor each other put into the same bank. */
-static const struct layout *number_rows(struct layout_pool *p, const struct layout *l, int row_warps)
+ * get the bits of the element's place along the rows in this order: of words two for a vector, then those that neither
+ * k's two lane bits (exchanged with bits 2 and 3 by layout_swizzled) nor each other put into the same bank. Of bytes
+ * 16 neighbours are a row of a matrix, which comes to 8 lanes (ldmatrix). */
+static const struct layout *number_rows(struct layout_pool *p, const struct layout *l, int row_warps, int bytes)
 {
 	static const u8 places[] = {0, 1, 4, 2, 3};
-	enum { HALF = 3 /* registers 8 rows apart */ };
-	int side = l->log2_size[0], block = 4 + ilog2((u64)row_warps), n = 0, to[LAYOUT_MAX_BITS];
-	u8 order[LAYOUT_MAX_BITS];
-	order[n++] = HALF;
+	enum { HALF = 3 /* registers 8 rows apart, behind three bits of lanes */ };
+	int side = l->log2_size[0], block = 4 + ilog2((u64)row_warps), n = bytes == 1 ? HALF + 1 : 1,
+	    to[LAYOUT_MAX_BITS];
+	u8 order[LAYOUT_MAX_BITS] = {HALF, 0, 1, 2};
 	if (block < side)
 		order[n++] = (u8)block; /* registers of the next instruction */
-	for (int i = 0; i < side; i++)
+	for (int i = bytes == 1 ? HALF : 0; i < side; i++)
 		if (i != HALF && i != block)
 			order[n++] = (u8)i;
 	for (int i = 0; i < side; i++)
-		to[order[i]] = i < (int)ARRAY_LEN(places) ? places[i] : i;
+		to[order[i]] = bytes > 1 && i < (int)ARRAY_LEN(places) ? places[i] : i;
 	return layout_permute_bits(p, l, 0, to);
 }
 
-const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s,
-				       bool fetched)
+const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma *w,
+				       const struct wgmma_split *s, bool fetched)
 {
 	const i32 shape[] = {t->shape[s->row_dim], t->shape[1 - s->row_dim]};
 	const struct layout *l = layout_mma(p, 2, shape, s->warps, 16, s->n);
 	if (fetched)
-		l = number_rows(p, l, s->warps[0]);
+		l = number_rows(p, l, s->warps[0], dtype_bytes(w->a));
 	return s->row_dim ? layout_trans(p, l, (int[]){1, 0}) : l;
 }
 

@@ -55,8 +55,8 @@ bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_
 /* The layout of a result. `fetched`: A is fetched from shared memory into registers, where the instruction cannot read
  * it as it lies there. Then any of its elements may be any row, and the rows are numbered so that this is done by
  * vectors and without bank conflicts. */
-const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma_split *s,
-				       bool fetched);
+const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma *w,
+				       const struct wgmma_split *s, bool fetched);
 /* Writes it down in the attributes of the operation. `fetched` as above. */
 void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, bool fetched);
 /* How many groups (wgmma.commit_group) the dot's products are. A's registers are free again when a group of a later

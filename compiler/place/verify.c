@@ -129,12 +129,11 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	struct wgmma_split split;
 	bool fetched = o->attr[ATTR_FETCHED];
 	struct op expected = *o;
-	NEED(w && (!fetched || dtype_bytes(w->a) == 4),
-	     "the target's wgmma takes no operands of these types and sizes");
+	NEED(w && !(fetched && w->any_major), "the target's wgmma takes no operands of these types and sizes");
 	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
 	wgmma_set(&expected, w, &split, fetched);
 	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction or share of the warps is not wgmma's");
-	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, &split, fetched),
+	NEED(t->layout == wgmma_accumulator(&v->s->ctx->layouts, t, w, &split, fetched),
 	     "its result has not the layout of wgmma's accumulators");
 	const char *what = check_wgmma_operand(v, o, w, &split, fetched, 0);
 	return what ? what : check_wgmma_operand(v, o, w, &split, fetched, 1);

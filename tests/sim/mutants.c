@@ -40,7 +40,7 @@ static const struct {
 	{"matmul Bt 90a", WAIT, 2, 3, LAST},
 	{"matmul tf32 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul tf32 90a", WAIT, 2, 3, LAST},
-	{"matmul turned 90a", GUARD, 0, 0, DIVIDED},
+	{"matmul bytes 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul tail 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul tail 90a", SHUFFLE, 0, 1, UNIFORM},
 	{"matmul tail 90a", BARRIER, 4, 4, "the loop over what is left runs once, and nothing is stored behind it"},
@@ -89,7 +89,6 @@ static const struct {
 	{"attention boxes", INITIAL, 15, 20, ENDED},
 #define DISJOINT "no bit is in both"
 #define ABOVE "a thread's number has no such bit"
-	{"matmul turned 90a", SWIZZLE, 19, 19, DISJOINT},
 	{"softmax", GUARD, 4, 5, ALIKE},
 	{"softmax cluster", SWIZZLE, 3, 3, ABOVE},
 	{"layer_norm", GUARD, 4, 4, ALIKE},

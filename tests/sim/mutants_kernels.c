@@ -115,8 +115,8 @@ static void make_matmul_produced(struct arena *a, struct problem *p, u32 n)
 	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
 }
 
-/* B's bytes are turned in registers on their way to shared memory. */
-static void make_matmul_turned(struct arena *a, struct problem *p, u32 n)
+/* B's bytes are fetched into registers as matrices that are transposed. */
+static void make_matmul_bytes(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[][3] = {{48, 64, 208}, {64, 80, 128}, {64, 48, 48}, {16, 16, 16}};
 	p->grid[0] = (sizes[n][1] + 63) / 64;
@@ -358,9 +358,9 @@ const struct workload workloads[] = {
 	 {{.type = "*fp32:16"}, {.type = "*fp32:16"}, {.type = "*fp32:16"}, [5] = {.type = "i32:4"}, {.type = "i32:4"},
 	  [12] = {.constant = "16"}, {.constant = "64"}, {.constant = "32"}},
 	 5, make_matmul_fetched, ALL_KINDS},
-	{"matmul turned 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 4,
+	{"matmul bytes 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 4,
 	 {{.type = "*fp8e4nv:16"}, {.type = "*fp8e4nv:16"}, [12] = {.constant = "64"}, {.constant = "64"},
-	  {.constant = "64"}}, 4, make_matmul_turned,
+	  {.constant = "64"}}, 4, make_matmul_bytes,
 	 FLOW_KINDS | 1 << SHARED | 1 << SWIZZLE},
 	{"matmul tail 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 8,
 	 {[5] = {.type = "i32:4"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"},
