@@ -37,7 +37,7 @@ struct sync {
 	struct arena arena;
 	u32 nagents;          /* of a block */
 	struct map histories; /* block index + 1 → struct history */
-	struct map records;   /* address → version_vec: the last release there of each block */
+	struct map records;   /* address → version_vec, sorted: the last release there of each block */
 };
 
 struct strong_read {
@@ -231,6 +231,10 @@ static void know(struct warp *w, const version_vec *given, bool narrow)
 		bool heard = v.block != b->index && is_news(v, known_version(w->clock.known, v.block));
 		if (heard && ((!v.narrow && !narrow) || same_cluster(b, v.block)))
 			vec_push(&b->arena, &work, v);
+		if (work.len > 2 * MOST_KNOWN) { /* at most two of each block */
+			w->clock.known = &knows_all;
+			return;
+		}
 	}
 	if (!work.len)
 		return;
@@ -368,12 +372,14 @@ static void leave(struct cta *b, const char *host, bool in_shared, const struct 
 		map_put(records, host, v);
 	}
 	struct version one = {.block = (u32)b->index, .number = version, .narrow = narrow};
-	for (u32 n = 0; n < v->len; n++)
-		if (v->at[n].block == one.block && v->at[n].narrow == narrow) {
-			v->at[n] = one;
-			return;
-		}
-	vec_push(records->arena, v, one);
+	u32 p = position(v->at, v->len, one.block);
+	while (p < v->len && v->at[p].block == one.block && v->at[p].narrow != narrow)
+		p++;
+	if (p == v->len || v->at[p].block != one.block) {
+		vec_push(records->arena, v, one);
+		memmove(v->at + p + 1, v->at + p, (v->len - 1 - p) * sizeof one);
+	}
+	v->at[p] = one;
 }
 
 static void find(struct warp *w, const char *host, bool in_shared, enum scope scope)
