@@ -44,6 +44,7 @@ static struct array *make(struct suite *s, const char *name, tl_dtype t, size_t 
 		a->want_i = zeroed(len, sizeof *a->want_i);
 	if (tl_buffer_create(s->ctx, a->bytes, &a->buffer))
 		case_fail(s, "%s: no buffer: %s", name, tl_error(s->ctx));
+	a->holds = -1;
 	a->next = s->arrays;
 	s->arrays = a;
 	return a;
@@ -282,19 +283,30 @@ static void check_array(struct suite *s, const struct array *a, const unsigned c
 	check_rest(s, a, raw);
 }
 
+static bool switch_schedule(struct suite *s, struct array *a)
+{
+	int to = s->schedule;
+	if (a->holds == to)
+		return true;
+	if (a->holds >= 0 && !a->left[a->holds])
+		a->left[a->holds] = zeroed(a->bytes, 1);
+	if (a->holds >= 0 && tl_buffer_read(a->buffer, 0, a->left[a->holds], a->bytes))
+		return false;
+	a->holds = to;
+	return !tl_buffer_write(a->buffer, 0, a->left[to] ? a->left[to] : a->raw, a->bytes);
+}
+
 bool arrays_upload(struct suite *s)
 {
-	for (struct array *a = s->arrays; a; a = a->next) {
-		if (!a->uploaded && tl_buffer_write(a->buffer, 0, a->raw, a->bytes)) {
+	for (struct array *a = s->arrays; a; a = a->next)
+		if (!switch_schedule(s, a)) {
 			case_fail(s, "%s: upload: %s", a->name, tl_error(s->ctx));
 			return false;
 		}
-		a->uploaded = true;
-	}
 	return true;
 }
 
-void arrays_check(struct suite *s)
+static void check_arrays(struct suite *s)
 {
 	for (struct array *a = s->arrays; a && !s->failed; a = a->next) {
 		unsigned char *raw = zeroed(a->bytes, 1);
@@ -306,6 +318,12 @@ void arrays_check(struct suite *s)
 	}
 }
 
+void arrays_check(struct suite *s)
+{
+	for (int n = 0; enter_schedule(s, n); n++)
+		check_arrays(s);
+}
+
 void arrays_free(struct suite *s)
 {
 	while (s->arrays) {
@@ -313,6 +331,8 @@ void arrays_free(struct suite *s)
 		s->arrays = a->next;
 		if (!s->lost)
 			tl_buffer_destroy(a->buffer);
+		for (int k = 0; k < SCHEDULES; k++)
+			free(a->left[k]);
 		free(a->raw), free(a->f), free(a->i), free(a->want_f), free(a->want_i), free(a->wanted), free(a);
 	}
 }

@@ -62,12 +62,25 @@ static void catch_signals(void)
 	}
 }
 
+static int seed_of(const struct suite *s)
+{
+	return s->seed + s->variation * s->schedules + s->schedule;
+}
+
+/* ": seed 2", if a case has several schedules. */
+static const char *seed_name(const struct suite *s, char text[32])
+{
+	snprintf(text, 32, s->schedules > 1 ? ": seed %d" : "", seed_of(s));
+	return text;
+}
+
 static void arm(struct suite *s)
 {
-	snprintf(self.message, sizeof self.message, "FAIL  %s %s%s%s", s->device, s->name,
+	char seed[32];
+	snprintf(self.message, sizeof self.message, "FAIL  %s %s%s%s%s", s->device, s->name, seed_name(s, seed),
 		 *s->kernel ? ": kernel " : "", s->kernel);
-	snprintf(self.resume, sizeof self.resume, "--resume=%s,%d,%d,%d,%d", s->device, s->index, s->passed,
-		 s->nfailed + 1, s->nskipped);
+	snprintf(self.resume, sizeof self.resume, "--resume=%s,%d,%d,%d,%d,%d", s->device, s->index, s->passed,
+		 s->nfailed + 1, s->nskipped, s->seed);
 	self.armed = true;
 }
 
@@ -84,6 +97,22 @@ static uint64_t hash(const char *text)
 	return h;
 }
 
+void vary_schedules(struct suite *s, int variation)
+{
+	s->variation = variation;
+}
+
+bool enter_schedule(struct suite *s, int n)
+{
+	char text[16];
+	if (n == s->schedules || s->failed || s->skipped)
+		return false;
+	s->schedule = n;
+	snprintf(text, sizeof text, "%d", seed_of(s));
+	setenv("TL_SIM_SEED", text, 1);
+	return arrays_upload(s);
+}
+
 bool case_begin(struct suite *s, const char *file, const char *format, ...)
 {
 	int n = snprintf(s->name, sizeof s->name, "%s/", s->theme);
@@ -97,6 +126,7 @@ bool case_begin(struct suite *s, const char *file, const char *format, ...)
 	snprintf(s->file, sizeof s->file, "%s", file ? file : "");
 	s->kernel[0] = 0;
 	s->failed = s->skipped = s->launched = false;
+	s->schedule = 0;
 	s->start = now();
 	random_seed(hash(s->name));
 	arm(s);
@@ -109,7 +139,8 @@ void case_fail(struct suite *s, const char *format, ...)
 	if (s->failed)
 		return;
 	s->failed = true;
-	printf("FAIL  %s %s: ", s->device, s->name);
+	char seed[32];
+	printf("FAIL  %s %s%s: ", s->device, s->name, seed_name(s, seed));
 	if (*s->kernel)
 		printf("kernel %s: ", s->kernel);
 	va_list ap;
@@ -136,7 +167,7 @@ void case_end(struct suite *s)
 	self.armed = false;
 	s->nskipped += s->skipped && !s->failed;
 	s->nfailed += s->failed;
-	s->passed += !s->skipped && !s->failed;
+	s->passed += s->skipped || s->failed ? 0 : s->schedules;
 	if (s->verbose && !s->skipped)
 		printf("%s  %s %s (%.0f ms)\n", s->failed ? "fail" : "ok  ", s->device, s->name,
 		       (now() - s->start) * 1e3);
@@ -246,7 +277,7 @@ static tl_status try_launch(struct suite *s, tl_module *m, const char *kernel, c
 		status = tl_launch(k, cfg, args, nargs);
 	if (!status)
 		status = tl_synchronize(s->ctx);
-	if (!status && s->calls)
+	if (!status && s->calls && !s->schedule)
 		note_calls(s, k, cfg, args, nargs);
 	s->launched = true;
 	s->lost = on_device(s, "cuda") && (status == TL_ERR_DRIVER || status == TL_ERR_KERNEL);
@@ -270,21 +301,22 @@ tl_status launch(struct suite *s, const char *kernel, const tl_config *cfg, cons
 	char path[1024];
 	snprintf(path, sizeof path, "%s/%s", s->root, s->file);
 	struct module *m = find_module(s, path);
-	if (!m || s->failed || !arrays_upload(s))
-		return TL_ERR_FILE;
-	if (s->commands)
+	tl_status status = TL_ERR_FILE;
+	if (m && s->commands && !s->failed)
 		note_command(s, path, m->text, kernel, cfg, args, nargs);
-	if (s->texts)
-		text_before(s);
-	tl_status status = try_launch(s, m->module, kernel, cfg, args, nargs);
-	if (s->texts && !status)
-		launch_from_text(s, path, m->text, kernel, cfg, args, nargs);
-	char *text = strdup(tl_error(s->ctx));
-	if (too_large(s, status) && small_gpu(s))
-		case_skip(s, "it needs more shared memory than this GPU has");
-	else if (status)
-		case_fail(s, "%s: %s", tl_status_name(status), text);
-	free(text);
+	for (int n = 0; m && enter_schedule(s, n); n++) {
+		if (s->texts)
+			text_before(s);
+		status = try_launch(s, m->module, kernel, cfg, args, nargs);
+		if (s->texts && !status)
+			launch_from_text(s, path, m->text, kernel, cfg, args, nargs);
+		char *text = strdup(tl_error(s->ctx));
+		if (too_large(s, status) && small_gpu(s))
+			case_skip(s, "it needs more shared memory than this GPU has");
+		else if (status)
+			case_fail(s, "%s: %s", tl_status_name(status), text);
+		free(text);
+	}
 	return status;
 }
 
@@ -294,20 +326,19 @@ void launch_fails(struct suite *s, tl_status wanted, const char *part, const cha
 	char path[1024];
 	snprintf(path, sizeof path, "%s/%s", s->root, s->file);
 	struct module *m = find_module(s, path);
-	if (!m || s->failed || !arrays_upload(s))
-		return;
-	tl_status status = try_launch(s, m->module, kernel, cfg, args, nargs);
-	if (status != wanted || !strstr(tl_error(s->ctx), part))
-		case_fail(s, "status '%s' (%s); want '%s' with '%s'", tl_status_name(status),
-			  status ? tl_error(s->ctx) : "",
-			  tl_status_name(wanted), part);
+	for (int n = 0; m && enter_schedule(s, n); n++) {
+		tl_status status = try_launch(s, m->module, kernel, cfg, args, nargs);
+		if (status != wanted || !strstr(tl_error(s->ctx), part))
+			case_fail(s, "status '%s' (%s); want '%s' with '%s'", tl_status_name(status),
+				  status ? tl_error(s->ctx) : "", tl_status_name(wanted), part);
+	}
 }
 
 tl_status launch_text(struct suite *s, const char *text, const char *kernel, const tl_config *cfg, const tl_arg *args,
 		      size_t nargs)
 {
 	tl_module *m;
-	if (s->failed || !arrays_upload(s))
+	if (s->failed)
 		return TL_ERR_FILE;
 	if (s->commands) {
 		char path[1024];
@@ -321,11 +352,13 @@ tl_status launch_text(struct suite *s, const char *text, const char *kernel, con
 	}
 	tl_status status = tl_module_load_source(s->ctx, "random.tl", text, strlen(text), &m);
 	if (!status) {
-		status = try_launch(s, m, kernel, cfg, args, nargs);
-		if (too_large(s, status))
-			case_skip(s, "it needs more shared memory than this GPU has");
-		else if (status)
-			case_fail(s, "%s: %s", tl_status_name(status), tl_error(s->ctx));
+		for (int n = 0; enter_schedule(s, n); n++) {
+			status = try_launch(s, m, kernel, cfg, args, nargs);
+			if (too_large(s, status))
+				case_skip(s, "it needs more shared memory than this GPU has");
+			else if (status)
+				case_fail(s, "%s: %s", tl_status_name(status), tl_error(s->ctx));
+		}
 		if (!s->lost)
 			tl_module_destroy(m);
 	} else {
@@ -336,13 +369,8 @@ tl_status launch_text(struct suite *s, const char *text, const char *kernel, con
 
 /* --- the program --------------------------------------------------------------------------------------------- */
 
-static void run_device(struct suite *s, const struct theme *themes, int n)
+static void unload_modules(struct suite *s)
 {
-	s->index = 0;
-	for (int i = 0; i < n; i++) {
-		s->theme = themes[i].name;
-		themes[i].run(s);
-	}
 	while (s->modules) {
 		struct module *m = s->modules;
 		s->modules = m->next;
@@ -350,24 +378,39 @@ static void run_device(struct suite *s, const struct theme *themes, int n)
 		free(m->text);
 		free(m);
 	}
+}
+
+static void run_device(struct suite *s, const struct theme *themes, int n)
+{
+	s->index = 0;
+	s->schedules = strncmp(s->device, "sim", 3) ? 1 : s->simulated;
+	for (int i = 0; i < n; i++) {
+		s->theme = themes[i].name;
+		s->variation = 0;
+		themes[i].run(s);
+		unload_modules(s); /* what was compiled would fill gigabytes */
+	}
 	tl_context_destroy(s->ctx);
 }
 
-/* --resume=DEVICE,INDEX,PASSED,FAILED,SKIPPED */
+/* --resume=DEVICE,INDEX,PASSED,FAILED,SKIPPED,SEED */
 static bool read_resume(struct suite *s, const char *text, char *device)
 {
-	return sscanf(text, "%15[^,],%d,%d,%d,%d", device, &s->resume, &s->passed, &s->nfailed, &s->nskipped) == 5;
+	return sscanf(text, "%15[^,],%d,%d,%d,%d,%d", device, &s->resume, &s->passed, &s->nfailed, &s->nskipped,
+		      &s->seed) == 6;
 }
 
 static void usage(void)
 {
-	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--sources DIR] [--texts DIR] [--calls FILE] "
-	       "[FILTER]\n"
+	printf("usage: test-run [-v] [--every-pass] [--shard I/N] [--schedules N] [--sources DIR] [--texts DIR] "
+	       "[--calls FILE] [FILTER]\n"
 	       "  FILTER         only cases whose name contains it\n"
 	       "  -v             every case, with its time\n"
 	       "  --every-pass   on the interpreter: the IR after each pass against the one before "
 	       "it, and facts against values\n"
 	       "  --shard I/N    of the cases, the I-th of N shares (I from 0)\n"
+	       "  --schedules N  on the simulator: each case under N seeds, from $TL_SIM_SEED on (0 if not set), "
+	       "compiled once\n"
 	       "  --sources DIR  writes DIR/commands: for each variant launched, the tlc command that compiles it\n"
 	       "  --texts DIR    every launch a second time, from DIR/HASH.ttir, where there is one: see texts.c\n"
 	       "  --calls FILE   writes FILE.I, of share I: each different call of a built-in function\n"
@@ -392,7 +435,11 @@ static bool read_options(struct suite *s, int argc, char **argv, char *resumed)
 			s->verbose = true;
 		else if (!strcmp(argv[i], "--every-pass"))
 			setenv("TL_DEVICE", "interp", 1), setenv("TL_INTERP_CHECK", "passes,facts", 0);
-		else if (!strcmp(argv[i], "--sources") && i + 1 < argc)
+		else if (!strcmp(argv[i], "--schedules") && i + 1 < argc) {
+			s->simulated = atoi(argv[++i]);
+			if (s->simulated < 1 || s->simulated > SCHEDULES)
+				return false;
+		} else if (!strcmp(argv[i], "--sources") && i + 1 < argc)
 			s->sources = argv[++i];
 		else if (!strcmp(argv[i], "--texts") && i + 1 < argc)
 			s->texts = argv[++i];
@@ -430,7 +477,8 @@ int run_themes(int argc, char **argv, const struct theme *themes, int n)
 {
 	static const char *const known[] = {"interp", "sim", "cuda"};
 	const char *root = getenv("TL_TESTS");
-	struct suite s = {.shards = 1, .root = root ? root : TESTS_ROOT};
+	const char *seed = getenv("TL_SIM_SEED");
+	struct suite s = {.shards = 1, .simulated = 1, .seed = seed ? atoi(seed) : 0, .root = root ? root : TESTS_ROOT};
 	char resumed[16] = "";
 	if (!read_options(&s, argc, argv, resumed)) {
 		usage();

@@ -65,6 +65,7 @@ int64_t random_int(int64_t lo, int64_t hi); /* both ends included */
 /* --- arrays -------------------------------------------------------------------------------------------------- */
 
 struct suite;
+enum { SCHEDULES = 8 }; /* at most */
 
 struct array {
 	struct array *next;
@@ -76,12 +77,13 @@ struct array {
 	double ulps;               /* instead, rounding included */
 	tl_buffer *buffer;
 	unsigned char *raw; /* the buffer as uploaded */
+	unsigned char *left[SCHEDULES]; /* its contents under the other schedules; NULL: as uploaded */
 	double *f;          /* the numbers uploaded: one of f and i */
 	int64_t *i;
 	double *want_f;
 	int64_t *want_i;
 	unsigned char *wanted;
-	bool uploaded;
+	int holds; /* the schedule under which the buffer's contents came about; -1: not uploaded yet */
 };
 
 /* They live until case_end. in: random numbers, floats in [-1, 1), integers over the type's whole range. */
@@ -117,6 +119,8 @@ void case_fail(struct suite *s, const char *format, ...) __attribute__((format(p
 /* Instead of the rest of the case; case_end still follows. */
 void case_skip(struct suite *s, const char *why);
 bool on_device(const struct suite *s, const char *kind);
+/* The cases that follow get other schedules of the simulator than those with another variation. */
+void vary_schedules(struct suite *s, int variation);
 tl_context *context(const struct suite *s);
 
 tl_status launch(struct suite *s, const char *kernel, const tl_config *cfg, const tl_arg *args, size_t nargs);

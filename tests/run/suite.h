@@ -8,6 +8,9 @@ struct suite {
 	/* what is run */
 	const char *device, *theme, *filter, *root;
 	int shard, shards, resume;
+	int schedules, schedule; /* of the simulator: under each a case is launched; the one at hand */
+	int simulated;           /* how many there are on the simulator; 1 elsewhere */
+	int seed, variation;     /* the environment's; the case's own: see seed_of() */
 	bool verbose;
 	tl_context *ctx;
 	struct module {
@@ -36,7 +39,10 @@ struct suite {
 	int nseen;
 };
 
-/* Writes what has not been yet. */
+/* `for (int n = 0; enter_schedule(s, n); n++)`: each schedule, with the arrays as launches under it left them, unless
+ * the case has failed. */
+bool enter_schedule(struct suite *s, int n);
+/* Gives the arrays' buffers what they held under the schedule at hand, at first what is uploaded. */
 bool arrays_upload(struct suite *s);
 /* Reads back and compares; fails the case at the first array that differs. */
 void arrays_check(struct suite *s);

@@ -40,13 +40,6 @@ static void store(struct memory *m, int to, int n, const int64_t *v)
 	memcpy(m->at + to, v, (size_t)n * sizeof *v);
 }
 
-static void seed(int k)
-{
-	char text[8];
-	snprintf(text, sizeof text, "%d", k);
-	setenv("TL_SIM_SEED", text, 1);
-}
-
 static void add(struct suite *s, int x, int y, int n, int warps, int k)
 {
 	struct memory m;
@@ -319,11 +312,11 @@ static void random_program(struct suite *s, int number, int k)
 void theme_alias(struct suite *s)
 {
 	for (int n = 0; n < 150; n++) {
-		seed(n % SEEDS);
+		vary_schedules(s, n % SEEDS);
 		random_program(s, n, n % SEEDS);
 	}
 	for (int k = 0; k < SEEDS; k++) {
-		seed(k);
+		vary_schedules(s, k);
 		add(s, 0, 0, 1024, 4, k), add(s, 0, 4, 1024, 4, k), add(s, 3, 0, 512, 8, k),
 			add(s, 0, 1024, 1024, 4, k), add(s, 1, 0, 64, 1, k);
 		shift(s, 0, 256, 6, 256, 256, 3, k), shift(s, 0, 0, 6, 256, 256, 3, k),
@@ -339,5 +332,4 @@ void theme_alias(struct suite *s)
 			early(s, 0, 512, 256, 256, k);
 		counted(s, 0, 0, 256, k), counted(s, 0, 4, 256, k), counted(s, 0, 512, 256, k);
 	}
-	unsetenv("TL_SIM_SEED");
 }
