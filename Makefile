@@ -9,6 +9,10 @@
 # V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers, and gives variables that nothing
 # initialises a value that these find; BUILD=dir builds elsewhere.
 
+# as many jobs as processors, unless -j says how many
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
 BUILD ?= build
 Q = $(if $(V),,@)
 say = $(if $(V),@:,@echo '  $(1)	$(2)')
