@@ -1,28 +1,51 @@
 #!/bin/sh
-# test.sh BUILD UNIT…: every test that needs no GPU. Ends in "N passed, N failed"; what failed is shown before.
+# test.sh BUILD UNIT…: every test that needs no GPU, as many jobs at once as there are processors, or $JOBS. Ends in
+# "N passed, N failed"; what failed is shown before.
 build=$1
 shift
 work=$build/test-logs
-npass=0 nfail=0
 PATH=$PATH:/usr/local/cuda/bin # ptxas may be there
-mkdir -p "$work"
+export OMP_WAIT_POLICY=passive # a thread without work leaves its processor to other jobs
+rm -rf "$work"
+mkdir -p "$work/counts"
 
-# count NAME PASSED FAILED SECONDS
-count() {
-	printf '%-24s %6d passed %4d failed %5d s\n' "$@"
-	npass=$((npass + $2)) nfail=$((nfail + $3))
+# A job holds a token from here while it runs.
+mkfifo "$work/tokens"
+exec 9<> "$work/tokens"
+for token in $(seq "${JOBS:-$(nproc)}"); do
+	echo "$token" >&9
+done
+
+# job NAME COMMAND…: it ends in "N passed, N failed", or all of it counts as one failure.
+job() {
+	name=$1 log="$work/$1" begin=$(date +%s)
+	shift
+	"$@" > "$log" 2>&1 9>&-
+	status=$?
+	set -- $(tail -n 1 "$log" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p')
+	{ [ $# = 2 ] && { [ $status = 0 ] || [ "$2" != 0 ]; }; } || set -- "${1:-0}" 1
+	echo "$@" > "$work/counts/$name"
+	{
+		[ $status = 0 ] || cat "$log"
+		printf '%-26s %6d passed %4d failed %5d s\n' "$name" "$1" "$2" $(($(date +%s) - begin))
+	} > "$log.told"
+	cat "$log.told"
+	echo >&9
 }
 
-# suite NAME COMMAND…: it ends in "N passed, N failed", or all of it counts as one failure.
+# suite NAME COMMAND…: starts it as soon as a processor is free.
 suite() {
-	name=$1 begin=$(date +%s)
-	shift
-	"$@" > "$work/$name" 2>&1
-	status=$?
-	set -- $(tail -n 1 "$work/$name" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p')
-	[ "$status" = 0 ] || cat "$work/$name"
-	{ [ $# = 2 ] && { [ $status = 0 ] || [ "$2" != 0 ]; }; } || set -- "${1:-0}" 1
-	count "$name" "$1" "$2" $(($(date +%s) - begin))
+	read -r token <&9
+	job "$@" &
+}
+
+# shares NAME N PROGRAM ARGUMENT…: the program's cases in N jobs
+shares() {
+	name=$1 n=$2
+	shift 2
+	for i in $(seq "$n"); do
+		suite "$name, $i of $n" "$@" --shard $((i - 1))/$n
+	done
 }
 
 unit() { # cmocka: the exit status is the number of failures
@@ -39,38 +62,22 @@ unit() { # cmocka: the exit status is the number of failures
 }
 
 lit() {
-	$LIT -sv --param "build=$build" "$@" > "$work/lit.raw" 2>&1
+	$LIT -sv -j1 --param "build=$build" "$@" > "$work/lit.raw" 2>&1
 	cat "$work/lit.raw"
 	awk '/^ *Passed/ { split($0, a, /[:(]/); passed = a[2] + 0 } /^ *(Failed|Unresolved|Timed Out) *:/ { split($0, a, /[:(]/); failed += a[2] }
 		/^ *(Unsupported|Skipped) *:/ { print "not run here:" $0 }
 		END { printf "%d passed, %d failed\n", passed, failed; exit failed != 0 || !passed }' "$work/lit.raw"
 }
 
-# halves PROGRAM [N [ARGUMENT…]]: both halves of its cases at once; with N, two shares of N
-halves() {
-	program=$1 shares=${2:-2}
-	shift $(($# < 2 ? $# : 2))
-	"$program" --shard "0/$shares" "$@" > "$work/half.0" 2>&1 &
-	"$program" --shard "1/$shares" "$@" > "$work/half.1" 2>&1
-	status=$?
-	wait $! || status=1
-	cat "$work/half.0" "$work/half.1"
-	awk '/^[0-9]+ passed, [0-9]+ failed$/ { p += $1; f += $3 } END { printf "%d passed, %d failed\n", p, f }' "$work/half.0" "$work/half.1"
-	return $status
-}
-
-# every example under three schedules of the simulator, for two targets
+# sim_examples DEVICE SEED: every example under a schedule of the simulator
 sim_examples() {
 	passed=0 failed=0
-	for run in sim/0 sim:80/1 sim/2; do
-		for program in "$build"/examples/*; do
-			if TL_SIM_SEED=${run#*/} "$program" --kernels examples --small --device "${run%/*}" > "$work/example" 2>&1; then
-				passed=$((passed + 1))
-			else
-				failed=$((failed + 1))
-				cat "$work/example"
-			fi
-		done
+	for program in "$build"/examples/*; do
+		if TL_SIM_SEED=$2 "$program" --kernels examples --small --device "$1"; then
+			passed=$((passed + 1))
+		else
+			failed=$((failed + 1))
+		fi
 	done
 	echo "$passed passed, $failed failed"
 	[ $failed = 0 ]
@@ -86,49 +93,44 @@ sources() {
 	[ $failed = 0 ]
 }
 
-suite sources sources
+# the long ones first
+suite lit lit tests/lang tests/eval tests/ir tests/opt tests/place tests/lower tests/cli tests/bad
 suite unit unit "$@"
-for folder in tests/lang tests/eval tests/ir tests/opt tests/place tests/lower tests/cli tests/bad; do
-	suite "${folder#tests/}" lit "$folder"
-done
-suite diagnostics python3 tests/diagnostics.py
-suite round-trip sh tests/round-trip.sh "$build"
-suite mutations python3 tests/mutate.py "$build" --placed --count 200 --seconds 20
-export TL_DEVICE=interp
-suite run halves "$build/test-run" 2 --calls "$work/calls"
-suite matrix sh tests/run/matrix.sh "$build" "$work/calls.0" "$work/calls.1"
-suite random halves "$build/test-random"
-# the IR after each pass against the one before it, and facts against values
-export TL_INTERP_CHECK=passes,facts
-suite "run every pass" halves "$build/test-run" 8
-suite "random every pass" "$build/test-random" --kind random --count 500
-suite "tree every pass" "$build/test-random" --kind tree
-suite "loops every pass" "$build/test-random" --kind loops
-for kind in blocks products moves values scaled pipelines; do
-	suite "$kind every pass" "$build/test-random" --kind $kind --count 100
-done
-unset TL_INTERP_CHECK
 for device in sim sim:80; do
-	for seed in 0 1 2; do
-		export TL_DEVICE=$device TL_SIM_SEED=$seed
-		suite "run $device $seed" halves "$build/test-run" 2 --calls "$work/calls"
-		[ $seed != 0 ] || suite "matrix $device" sh tests/run/matrix.sh "$build" "$work/calls.0" "$work/calls.1"
-	done
-	suite "random $device" halves "$build/test-random"
+	shares "random $device" 4 env TL_DEVICE=$device TL_SIM_SEED=2 "$build/test-random"
+	shares "run $device" 4 env TL_DEVICE=$device "$build/test-run" --schedules 3 --calls "$work/calls.$device"
 done
-unset TL_DEVICE TL_SIM_SEED
-suite "examples sim" sim_examples
-suite mutants "$build/tests/mutants"
-suite isa "$build/tests/isa" check tests/sim/h100.isa
+suite "examples sim 0" sim_examples sim 0
+suite "examples sim:80 1" sim_examples sim:80 1
+suite "examples sim 2" sim_examples sim 2
+shares run 2 env TL_DEVICE=interp "$build/test-run" --calls "$work/calls.interp"
+shares random 2 env TL_DEVICE=interp "$build/test-random"
+# the IR after each pass against the one before it, and facts against values
+suite "run every pass, 1 of 8" "$build/test-run" --every-pass --shard 0/8
+suite "run every pass, 2 of 8" "$build/test-run" --every-pass --shard 1/8
+suite "random every pass" "$build/test-random" --every-pass --kind random --count 500
+suite "tree every pass" "$build/test-random" --every-pass --kind tree
+suite "loops every pass" "$build/test-random" --every-pass --kind loops
+for kind in blocks products moves values scaled pipelines; do
+	suite "$kind every pass" "$build/test-random" --every-pass --kind $kind --count 100
+done
 suite examples sh tests/examples.sh "$build"
-suite install sh tests/install.sh "$build"
-suite limits python3 tests/limits.py "$build/tlc"
 suite "deep kernels" python3 tests/deep.py "$build/tlc"
+suite mutants "$build/tests/mutants"
+suite limits python3 tests/limits.py "$build/tlc"
+suite round-trip sh tests/round-trip.sh "$build"
 suite docs sh docs/check.sh "$build"
+suite mutations python3 tests/mutate.py "$build" --placed --count 200 --seconds 20
+suite "reference sim" env DEVICES="sim sim:80" sh docs/check.sh "$build" docs/builtins.md
+suite diagnostics python3 tests/diagnostics.py
+suite install sh tests/install.sh "$build"
+suite isa "$build/tests/isa" check tests/sim/h100.isa
 suite reference sh docs/builtins.sh "$build"
-export DEVICES="sim sim:80"
-suite "reference sim" sh docs/check.sh "$build" docs/builtins.md
-unset DEVICES
+suite sources sources
+wait
+for device in interp sim sim:80; do
+	suite "matrix $device" env TL_DEVICE=$device sh tests/run/matrix.sh "$build" "$work/calls.$device".*
+done
+wait
 command -v ptxas > /dev/null || echo "without ptxas: that the PTX assembles was not checked"
-echo "$npass passed, $nfail failed"
-[ "$nfail" = 0 ]
+cat "$work/counts"/* | awk '{ p += $1; f += $2 } END { printf "%d passed, %d failed\n", p, f; exit f != 0 }'
