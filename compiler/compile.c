@@ -157,7 +157,7 @@ void unit_free(struct unit *u)
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o)
 {
-	int num_warps = o->num_warps ? o->num_warps : 4;
+	int num_warps = o->num_warps ? o->num_warps : DEFAULT_WARPS;
 	if (u->parsed && !u->parsed->target)
 		u->parsed->num_warps = num_warps;
 	if (u->parsed)
@@ -366,6 +366,7 @@ static bool generate(struct run *r, struct compiled *out)
 		return false;
 	}
 	out->ptx = o->want_ptx ? ptx : NULL;
+	out->target = o->target;
 	return true;
 }
 
@@ -434,7 +435,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .diags = &r->u->diags,
 				   .remarks = o->remarks,
 				   .target = &o->target,
-				   .num_stages = o->num_stages ? o->num_stages : 3,
+				   .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
 				   .group_pids = o->group_pids,
 				   .alias = o->alias,
 				   .debug = o->debug,
@@ -469,7 +470,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 {
 	struct run r = {.u = u, .o = o};
 	double start = milliseconds();
-	*out = (struct compiled){.num_warps = o->num_warps ? o->num_warps : 4};
+	*out = (struct compiled){.num_warps = o->num_warps ? o->num_warps : DEFAULT_WARPS};
 	struct kernel *k = compile_ir(u, func, args, o);
 	if (!k || !begin(&r, k, out))
 		return false;

@@ -5,9 +5,11 @@
 #include "base/description.h"
 #include "eval/eval.h"
 
+enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3 };
+
 struct compile_options {
 	struct description target;
-	int num_warps, num_stages; /* 0: 4 and 3 */
+	int num_warps, num_stages; /* 0: the default */
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
 	/* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
 	bool no_boxes;
@@ -60,6 +62,7 @@ struct compiled {
 	struct kernel *kernel;   /* the IR after the last pass that ran */
 	const char *ttir, *ttgir, *llir, *ptx;
 	size_t ptx_len;
+	struct description target; /* of the PTX */
 	i32 shared_bytes;
 	int num_warps; /* of a block */
 	int cluster;   /* blocks a program runs on: the grid's first dimension is to be multiplied by it */

@@ -12,6 +12,7 @@
 
 #include "base/suggest.h"
 #include "runtime/device.h"
+#include "runtime/image.h"
 #include "runtime/tl.h"
 
 static const char usage[] =
@@ -22,6 +23,7 @@ static const char usage[] =
 	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR]\n"
 	"  tlc list FILE [--json]\n"
 	"  tlc list --builtins\n"
+	"  tlc show IMAGE\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "
@@ -335,7 +337,8 @@ static int write_output(struct command *c, const char *kernel, const char *kind,
 {
 	const char *path = c->output;
 	bool to_stdout = path && !strcmp(path, "-");
-	if (!to_stdout && (several || (!path && !strcmp(kind, "cubin")))) /* no binary on a terminal */
+	bool binary = !strcmp(kind, "cubin") || !strcmp(kind, "image");
+	if (!to_stdout && (several || (!path && binary))) /* not on a terminal */
 		path = arena_printf(&c->arena, "%s.%s", path ? path : kernel, kind);
 	else if (!path)
 		path = "-";
@@ -439,7 +442,8 @@ struct kinds {
 
 static int read_kinds(struct command *c, struct kinds *k)
 {
-	static const char *const known[] = {"ast", "ttir", "ttgir", "llir", "ptx", "cubin", "calls", "schedule"};
+	static const char *const known[] = {"ast",   "ttir",  "ttgir",	  "llir", "ptx",
+					    "cubin", "calls", "schedule", "image"};
 	const char *stop = c->options.stop_after;
 	if (!c->emit && stop && strcmp(stop, "lower") != 0 && strcmp(stop, "llvm") != 0) { /* the IR as it is then */
 		c->options.want_ttir = c->options.want_ttgir = true;
@@ -454,14 +458,15 @@ static int read_kinds(struct command *c, struct kinds *k)
 			i++;
 		if (i == ARRAY_LEN(known))
 			return complain(EXIT_USER,
-					"--emit: '%.*s' is none of ast ttir ttgir llir ptx cubin calls schedule",
+					"--emit: '%.*s' is none of ast ttir ttgir llir ptx cubin calls schedule "
+					"image",
 					(int)len, s);
 		if (k->n < ARRAY_LEN(k->at))
 			k->at[k->n++] = known[i];
 		c->options.want_ttir |= i == 1;
 		c->options.want_ttgir |= i == 2;
 		c->options.want_llir |= i == 3;
-		c->options.want_ptx |= i == 4 || i == 5;
+		c->options.want_ptx |= i == 4 || i == 5 || i == 8;
 		c->options.want_calls |= i == 6;
 		c->options.want_schedules |= i == 7;
 		s += len + (s[len] == ',');
@@ -489,7 +494,24 @@ static int emit_ast(struct command *c, const struct unit *u, const char *name, b
 	return r;
 }
 
-static int emit(struct command *c, struct unit *u, const struct compiled *out, const struct kinds *k)
+/* What is compiled: its source, and the arguments that it is compiled for. */
+struct origin {
+	const struct func *func;
+	const struct arg_spec *args;
+};
+
+static const char *image_bytes(struct command *c, const struct unit *u, const struct origin *from,
+			       const struct compiled *out, size_t *len)
+{
+	struct image im;
+	image_make(&im, u, from->func, from->args, &c->options, out);
+	const char *bytes = image_write(&im, &c->arena, len);
+	image_free(&im);
+	return bytes;
+}
+
+static int emit(struct command *c, struct unit *u, const struct origin *from, const struct compiled *out,
+		const struct kinds *k)
 {
 	bool several = k->n > 1;
 	for (u32 i = 0; i < k->n; i++) {
@@ -515,6 +537,8 @@ static int emit(struct command *c, struct unit *u, const struct compiled *out, c
 					"then is shown",
 					kind, c->options.stop_after);
 		len = strlen(data);
+		if (!strcmp(kind, "image"))
+			data = image_bytes(c, u, from, out, &len);
 		if (!strcmp(kind, "cubin"))
 			r = assemble(c, u, out, &data, &len);
 		if (!r)
@@ -600,11 +624,28 @@ static int command_compile(struct command *c)
 	show_diagnostics(u);
 	u32 shown = u->diags.text.len;
 	if (ok)
-		r = emit(c, u, &out, &kinds);
+		r = emit(c, u, &(struct origin){f, args}, &out, &kinds);
 	if (u->diags.text.len > shown)
 		fputs(u->diags.text.at + shown, stderr);
 	unit_free(u);
 	return r;
+}
+
+static int command_show(struct command *c)
+{
+	size_t len;
+	const char *bytes = read_file(&c->arena, c->file, &len);
+	if (!bytes)
+		return EXIT_ENVIRONMENT;
+	struct image im;
+	const char *why = image_read(&im, bytes, len);
+	if (why)
+		return complain(EXIT_USER, "'%s' cannot be shown: %s", c->file, why);
+	struct strbuf text = {.arena = &c->arena};
+	image_show(&im, &text);
+	fputs(text.at, stdout);
+	image_free(&im);
+	return EXIT_DONE;
 }
 
 /* The folders of -I come before those of PYTHONPATH, where the library looks for modules. */
@@ -663,6 +704,7 @@ int main(int argc, char **argv)
 	prepend_folders(&c);
 	if (ok)
 		r = c.verb == VERB_LIST      ? command_list(&c)
+		    : c.verb == VERB_SHOW    ? command_show(&c)
 		    : c.verb == VERB_COMPILE ? command_compile(&c)
 					     : command_run(&c);
 	arena_free(&c.arena);

@@ -8,7 +8,7 @@
 enum { EXIT_DONE = 0, EXIT_USER = 1, EXIT_ENVIRONMENT = 2, EXIT_BUG = 3 };
 
 /* What tlc is asked to do: `tlc FILE`, or the first word. */
-enum verb { VERB_COMPILE = 1, VERB_RUN = 2, VERB_BENCH = 4, VERB_LIST = 8 };
+enum verb { VERB_COMPILE = 1, VERB_RUN = 2, VERB_BENCH = 4, VERB_LIST = 8, VERB_SHOW = 16 };
 
 struct define {
 	const char *name, *value;

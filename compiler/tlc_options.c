@@ -40,7 +40,8 @@ static const struct option {
 			   "the GPU here, else sm_90a",
 	 "the device is what is compiled for: --device D"},
 	{"--emit", TEXT, VERB_COMPILE, AT(emit), 0, 0,
-	 "--emit KIND,...", "ast ttir ttgir llir ptx cubin, calls of built-ins, schedule of loops; default ptx",
+	 "--emit KIND,...", "ast ttir ttgir llir ptx cubin, image (as tlc show reads it), calls of built-ins,\n"
+			    "schedule of loops; default ptx",
 	 "tlc FILE --emit … shows what is compiled"},
 	{"-o", TEXT, VERB_COMPILE, AT(output), 0, 0,
 	 "-o PATH", "where to; - is standard output, the default for one text KIND; with several KINDs,\n"
@@ -99,7 +100,7 @@ static const struct {
 	enum verb verb;
 } verbs[] = {
 	{NULL, "compiling", VERB_COMPILE}, {"run", "tlc run", VERB_RUN}, {"bench", "tlc bench", VERB_BENCH},
-		{"list", "tlc list", VERB_LIST},
+		{"list", "tlc list", VERB_LIST}, {"show", "tlc show", VERB_SHOW},
 };
 
 enum verb read_verb(const char *word)

@@ -369,12 +369,12 @@ static bool cuda_compile(struct device *device, const struct build *b, struct co
 	return device_compile(&d->target, b, out);
 }
 
-static tl_status load_module(struct cuda *d, const struct compiled *c, struct cuda_kernel *k)
+static tl_status load_module(struct cuda *d, const struct image *im, struct cuda_kernel *k)
 {
 	char log[JIT_LOG] = "";
 	const int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)(uintptr_t)sizeof log};
-	CUresult r = d->api.module_load(&k->module, c->ptx, ARRAY_LEN(options), options, values);
+	CUresult r = d->api.module_load(&k->module, im->code, ARRAY_LEN(options), options, values);
 	if (!r)
 		return TL_OK;
 	tl_status s = driver_error(&d->api, "cuModuleLoadDataEx", r);
@@ -392,18 +392,18 @@ static tl_status load_module(struct cuda *d, const struct compiled *c, struct cu
 }
 
 /* Makes room for the kernel's shared memory, and checks that a block of it fits the GPU. */
-static tl_status configure(struct cuda *d, const struct compiled *c, struct cuda_kernel *k)
+static tl_status configure(struct cuda *d, const struct image *im, struct cuda_kernel *k)
 {
 	tl_status s = TL_OK;
 	int most = 0, regs = 0;
-	if (c->shared_bytes > d->target.shared_bytes)
+	if (im->shared_bytes > d->target.shared_bytes)
 		return failed(TL_ERR_COMPILE,
 			      "%s needs %d bytes of shared memory a block, and this GPU has %d\n      = hint: use "
 			      "smaller tiles or a smaller num_stages",
-			      c->kernel->name, c->shared_bytes, d->target.shared_bytes);
-	if (c->shared_bytes > STATIC_SHARED_LIMIT) {
+			      im->name, im->shared_bytes, d->target.shared_bytes);
+	if (im->shared_bytes > STATIC_SHARED_LIMIT) {
 		TRY("cuFuncSetAttribute",
-		    d->api.func_set_attribute(k->function, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, c->shared_bytes));
+		    d->api.func_set_attribute(k->function, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, im->shared_bytes));
 		TRY("cuFuncSetAttribute",
 		    d->api.func_set_attribute(k->function, CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
 	}
@@ -414,30 +414,32 @@ static tl_status configure(struct cuda *d, const struct compiled *c, struct cuda
 		return failed(TL_ERR_COMPILE,
 			      "%s uses %d registers a thread, so that a block has at most %d threads; num_warps=%d "
 			      "makes %u\n      = hint: use fewer warps or smaller tiles",
-			      c->kernel->name, regs, most, c->num_warps, k->threads);
+			      im->name, regs, most, im->num_warps, k->threads);
 	return s;
 }
 
-static tl_status cuda_load(struct device *device, struct unit *u, const struct compiled *c, void **out)
+static tl_status cuda_load(struct device *device, struct unit *u, const struct compiled *c, const struct image *im,
+			   void **out)
 {
 	(void)u;
+	(void)c;
 	struct cuda *d = (struct cuda *)device;
 	struct cuda_kernel *k = calloc(1, sizeof *k);
 	if (!k)
 		return failed(TL_ERR_MEMORY, "out of host memory");
-	k->threads = 32 * (unsigned)c->num_warps;
-	k->shared = (unsigned)c->shared_bytes;
-	k->cluster = (unsigned)c->cluster;
+	k->threads = 32 * (unsigned)im->num_warps;
+	k->shared = (unsigned)im->shared_bytes;
+	k->cluster = (unsigned)im->cluster;
 	bool pushed;
 	tl_status s = enter(d, &pushed);
 	if (s) {
 		free(k);
 		return s;
 	}
-	s = load_module(d, c, k);
-	TRY("cuModuleGetFunction", d->api.module_function(&k->function, k->module, c->kernel->name));
+	s = load_module(d, im, k);
+	TRY("cuModuleGetFunction", d->api.module_function(&k->function, k->module, im->name));
 	if (!s)
-		s = configure(d, c, k);
+		s = configure(d, im, k);
 	if (s && k->module)
 		d->api.module_unload(k->module);
 	leave(d, pushed);

@@ -40,9 +40,11 @@ static bool interp_compile(struct device *device, const struct build *b, struct 
 	return out->kernel;
 }
 
-static tl_status interp_load(struct device *device, struct unit *u, const struct compiled *c, void **out)
+static tl_status interp_load(struct device *device, struct unit *u, const struct compiled *c, const struct image *im,
+			     void **out)
 {
 	(void)device;
+	(void)im;
 	struct interp_kernel *k = arena_new(&u->arena, struct interp_kernel);
 	k->kernel = c->kernel;
 	k->passes = c->for_load;

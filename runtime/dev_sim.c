@@ -67,32 +67,33 @@ static bool sim_compile(struct device *device, const struct build *b, struct com
 	return device_compile(&t, b, out);
 }
 
-static tl_status sim_load(struct device *device, struct unit *u, const struct compiled *c, void **out)
+static tl_status sim_load(struct device *device, struct unit *u, const struct compiled *c, const struct image *im,
+			  void **out)
 {
 	struct description t = target_of(device);
 	const char *error = NULL;
-	struct ptx_module *m = ptx_read(&u->arena, c->ptx, c->ptx_len, &error);
+	struct ptx_module *m = ptx_read(&u->arena, im->code, im->code_bytes, &error);
 	if (!m || !sim_decode(&u->arena, m, &error))
-		return failed(TL_ERR_COMPILE, "%s: the simulator cannot run this PTX: %s", c->kernel->name, error);
-	if ((u64)c->shared_bytes > (u64)t.shared_bytes)
+		return failed(TL_ERR_COMPILE, "%s: the simulator cannot run this PTX: %s", im->name, error);
+	if ((u64)im->shared_bytes > (u64)t.shared_bytes)
 		return failed(TL_ERR_COMPILE,
 			      "%s needs %d bytes of shared memory a block, and sm_%d has %llu\n      = hint: use "
 			      "smaller tiles or a "
 			      "smaller num_stages",
-			      c->kernel->name, c->shared_bytes, t.sm, (unsigned long long)(u64)t.shared_bytes);
+			      im->name, im->shared_bytes, t.sm, (unsigned long long)(u64)t.shared_bytes);
 	struct sim_kernel *k = arena_new(&u->arena, struct sim_kernel);
 	*k = (struct sim_kernel){c->kernel,
 				 u->diags.sources.at[c->kernel->loc.file],
 				 m,
 				 NULL,
-				 (u32)c->num_warps,
-				 (u32)c->cluster,
-				 (u64)c->shared_bytes};
+				 (u32)im->num_warps,
+				 (u32)im->cluster,
+				 (u64)im->shared_bytes};
 	for (u32 i = 0; i < m->nkernels; i++)
-		if (!strcmp(m->kernels[i].name, c->kernel->name))
+		if (!strcmp(m->kernels[i].name, im->name))
 			k->ptx = &m->kernels[i];
 	if (!k->ptx)
-		return failed(TL_ERR_COMPILE, "%s: not in its own PTX", c->kernel->name);
+		return failed(TL_ERR_COMPILE, "%s: not in its own PTX", im->name);
 	*out = k;
 	return TL_OK;
 }

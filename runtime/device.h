@@ -5,6 +5,7 @@
 #define TL_DEVICE_H
 
 #include "compile.h"
+#include "runtime/image.h"
 #include "runtime/tensor_box.h"
 #include "runtime/tl.h"
 
@@ -58,7 +59,9 @@ struct device_ops {
 
 	/* As much of the pipeline as this device needs. False after an error, which is in b->unit->diags. */
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
-	tl_status (*load)(struct device *d, struct unit *u, const struct compiled *c, void **out);
+	/* `u` and `c`: for devices that keep the unit only, else unused. */
+	tl_status (*load)(struct device *d, struct unit *u, const struct compiled *c, const struct image *im,
+			  void **out);
 	void (*unload)(struct device *d, void *kernel);
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: there are none */
 	tl_status (*launch)(struct device *d, const struct device_launch *l);

@@ -8,6 +8,7 @@
 
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/image.h"
 #include "runtime/specialize.h"
 
 /* A doubly linked list, so that anything can leave it in one step. */
@@ -61,30 +62,15 @@ struct tl_module {
 
 enum variant_state { VARIANT_COMPILING, VARIANT_READY, VARIANT_FAILED };
 
-/* A run-time parameter of a compiled variant: which argument it takes, counted in leaves where there are tuples and
- * descriptors among them, and how. */
-struct slot {
-	u32 leaf;
-	bool pointer;
-	enum dtype dtype; /* of a number */
-};
-
 /* A kernel compiled for one key. Immutable once it is ready. */
 struct variant {
 	enum variant_state state; /* under the kernel's lock */
 	u64 hash;
 	u64 *key;
-	u32 key_len, nslots;
-	struct slot *slots;
-	struct tensor_map_param maps[MAX_TENSOR_MAPS];
-	u32 nmaps, nlimits;
-	struct param_pair *apart; /* slots that the code counts on to be apart */
-	u32 napart;
-	struct size_limit limits[MAX_SIZE_LIMITS]; /* of parameters by slot */
+	u32 key_len;
 	bool has_composites; /* among its arguments */
-	bool persistent;   /* takes the grid as parameters, behind those of the slots */
-	bool for_any_grid; /* it would be the same with the other value of options.persistent */
-	struct variant *same; /* the one with that value, if it is for any grid: all else is there; or NULL */
+	struct image image;
+	struct variant *same; /* the one with that value, if the image is for any grid: all else is there; or NULL */
 	void *code;        /* the device's */
 	struct unit *unit; /* of devices that keep it, else NULL */
 	tl_status status;  /* of VARIANT_FAILED */

@@ -7,8 +7,7 @@
 #include "runtime/composite.h"
 #include "runtime/internal.h"
 
-enum { DEFAULT_WARPS = 4, DEFAULT_STAGES = 3, MAX_STAGES = 64,
-      MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
+enum { MAX_STAGES = 64, MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
@@ -111,7 +110,7 @@ struct launch {
 
 static i64 integer_of(const struct variant *v, u32 slot, const u64 *bits)
 {
-	int unused = 64 - dtype_bits(v->slots[slot].dtype);
+	int unused = 64 - dtype_bits(v->image.slots[slot].dtype);
 	return (i64)(bits[slot] << unused) >> unused;
 }
 
@@ -138,15 +137,15 @@ static bool tensor_sizes(const struct variant *v, const struct tensor_map_param 
 static const tl_arg *slot_argument(const tl_kernel *k, const struct variant *v, u32 slot, const tl_arg *args,
 				   size_t nargs)
 {
-	u32 p = v->slots[slot].leaf;
+	u32 p = v->image.slots[slot].leaf;
 	return p < nargs ? &args[p] : &k->params.at[p].value;
 }
 
 /* The bits of the arguments as the variant takes them. */
 static void fill_bits(const tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs, u64 *bits)
 {
-	for (u32 i = 0; i < v->nslots; i++) {
-		const struct slot *slot = &v->slots[i];
+	for (u32 i = 0; i < v->image.nslots; i++) {
+		const struct slot *slot = &v->image.slots[i];
 		bits[i] = arg_bits(slot_argument(k, v, i, args, nargs), slot->pointer, slot->dtype);
 	}
 }
@@ -155,8 +154,8 @@ static void fill_bits(const tl_kernel *k, const struct variant *v, const tl_arg 
 static bool maps_fit(const struct variant *v, const u64 *bits)
 {
 	i64 distance, sizes[2];
-	for (u32 i = 0; i < v->nmaps; i++) {
-		const struct tensor_map_param *m = &v->maps[i];
+	for (u32 i = 0; i < v->image.nmaps; i++) {
+		const struct tensor_map_param *m = &v->image.maps[i];
 		if (!row_distance(v, m, bits, &distance))
 			return false;
 		if (m->tensor >= 0 && (bits[m->tensor] % 16 || !tensor_sizes(v, m, bits, sizes)))
@@ -204,11 +203,11 @@ static enum aliasing compare_memory(struct device *dev, const tl_arg *a, const t
 static enum aliasing broken_promise(const tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs)
 {
 	enum aliasing worst = ALIAS_NONE;
-	for (u32 i = 0; i < v->napart; i++) {
-		const tl_arg *a = slot_argument(k, v, v->apart[i].a, args, nargs),
-			     *b = slot_argument(k, v, v->apart[i].b, args, nargs);
+	for (u32 i = 0; i < v->image.napart; i++) {
+		const tl_arg *a = slot_argument(k, v, v->image.apart[i].a, args, nargs),
+			     *b = slot_argument(k, v, v->image.apart[i].b, args, nargs);
 		enum aliasing is = a->ptr && b->ptr ? compare_memory(k->module->ctx->dev, a, b) : ALIAS_NONE;
-		if (is == ALIAS_EQUAL && v->apart[i].equal_is_fine)
+		if (is == ALIAS_EQUAL && v->image.apart[i].equal_is_fine)
 			is = ALIAS_NONE;
 		worst = MAX(worst, is);
 	}
@@ -239,16 +238,16 @@ static i64 size_of(const struct variant *v, i16 size, const u64 *bits, const u32
 {
 	if (size <= SIZE_PROGRAMS)
 		return grid[SIZE_PROGRAMS - size];
-	if ((u32)size >= v->nslots) /* few blocks take the grid as parameters */
-		return grid[(u32)size - v->nslots];
+	if ((u32)size >= v->image.nslots) /* few blocks take the grid as parameters */
+		return grid[(u32)size - v->image.nslots];
 	return integer_of(v, (u32)size, bits);
 }
 
 /* Are this launch's sizes those that the variant takes for granted? */
 static bool sizes_fit(const struct variant *v, const u64 *bits, const u32 *grid)
 {
-	for (u32 i = 0; i < v->nlimits; i++) {
-		const struct size_limit *l = &v->limits[i];
+	for (u32 i = 0; i < v->image.nlimits; i++) {
+		const struct size_limit *l = &v->image.limits[i];
 		i64 a = size_of(v, l->a, bits, grid), b = l->b == SIZE_NONE ? 0 : size_of(v, l->b, bits, grid);
 		i128 product = l->b == SIZE_NONE ? a : (i128)MAX(a, l->least) * MAX(b, l->least);
 		if (a < 0 || b < 0 || product > l->most)
@@ -285,8 +284,8 @@ static void pass_grid(const tl_kernel *k, const tl_config *cfg, const struct var
 		      struct launch *l)
 {
 	memcpy(l->device.grid, grid, sizeof l->device.grid);
-	l->device.nargs = v->nslots;
-	if (!v->persistent)
+	l->device.nargs = v->image.nslots;
+	if (!v->image.persistent)
 		return;
 	for (u32 i = 0; i < GRID_PARAMS; i++)
 		l->bits[l->device.nargs++] = grid[i];
@@ -298,9 +297,9 @@ static void pass_grid(const tl_kernel *k, const tl_config *cfg, const struct var
 static tl_status pass_maps(struct device *dev, const struct variant *v, struct launch *l)
 {
 	tl_status s = TL_OK;
-	l->device.nmaps = v->nmaps;
-	for (u32 i = 0; i < v->nmaps && !s; i++) {
-		const struct tensor_map_param *m = &v->maps[i];
+	l->device.nmaps = v->image.nmaps;
+	for (u32 i = 0; i < v->image.nmaps && !s; i++) {
+		const struct tensor_map_param *m = &v->image.maps[i];
 		i64 distance = 0, sizes[2];
 		row_distance(v, m, l->bits, &distance);
 		struct tensor_box box = memory_box(m, (u64)distance);

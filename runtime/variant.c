@@ -107,38 +107,24 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	return dev->ops->compile(dev, &b, out) ? TL_OK : compile_failed(u);
 }
 
-/* What a launch must know of the compiled kernel. */
-static void make_slots(const struct kernel *compiled, struct variant *v)
-{
-	v->nslots = compiled->nparams - (compiled->cuda.persistent ? GRID_PARAMS : 0);
-	free(v->slots); /* of an earlier try */
-	v->slots = calloc(v->nslots ? v->nslots : 1, sizeof *v->slots);
-	if (!v->slots)
-		tl_out_of_memory(v->nslots * sizeof *v->slots);
-	for (u32 i = 0; i < v->nslots; i++) {
-		const struct type *t = compiled->params[i].value->type;
-		v->slots[i] = (struct slot){
-			.leaf = compiled->params[i].leaf, .pointer = t->kind == TY_PTR, .dtype = t->dtype};
-	}
-}
-
-static tl_status keep_promises(const struct kernel *k, struct variant *v)
-{
-	size_t bytes = k->apart.len * sizeof *v->apart;
-	free(v->apart); /* of an earlier try */
-	v->apart = bytes ? malloc(bytes) : NULL;
-	if (bytes && !v->apart)
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	if (bytes)
-		memcpy(v->apart, k->apart.at, bytes);
-	v->napart = k->apart.len;
-	return TL_OK;
-}
-
 static void free_unit(void *unit)
 {
 	unit_free(unit);
 	free(unit);
+}
+
+static void take_image(const tl_kernel *k, const struct options *o, struct unit *u, const tl_arg *args, size_t nargs,
+		       const struct compiled *c, struct image *out)
+{
+	const struct func *f = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
+	const struct compile_options made = {.num_stages = o->num_stages,
+					     .group_pids = o->group_pids,
+					     .debug = o->debug,
+					     .no_boxes = o->no_boxes,
+					     .any_size = o->any_size,
+					     .persistent = o->persistent,
+					     .alias = o->alias};
+	image_make(out, u, f, f ? specialize_text(&u->arena, &k->params, args, nargs) : NULL, &made, c);
 }
 
 static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
@@ -158,21 +144,12 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	report(k->module, u);
 	if (s == TL_ERR_COMPILE) /* the callback may have called the library */
 		s = compile_failed(u);
-	if (!s)
-		make_slots(out.kernel, v);
-	if (!s)
-		s = keep_promises(out.kernel, v);
-	if (!s)
-		s = ops->load(k->module->ctx->dev, u, &out, &v->code); /* last: nothing fails behind it */
-	cleanup_drop(&unit);
 	if (!s) {
-		v->persistent = out.kernel->cuda.persistent;
-		v->for_any_grid = o->persistent ? !out.kernel->cuda.persistent : !out.kernel->cuda.may_persist;
-		v->nmaps = out.kernel->cuda.nmaps;
-		memcpy(v->maps, out.kernel->cuda.maps, sizeof v->maps);
-		v->nlimits = out.kernel->nlimits;
-		memcpy(v->limits, out.kernel->limits, sizeof v->limits);
+		image_free(&v->image); /* of an earlier try */
+		take_image(k, o, u, args, nargs, &out, &v->image);
+		s = ops->load(k->module->ctx->dev, u, &out, &v->image, &v->code); /* last: nothing fails behind it */
 	}
+	cleanup_drop(&unit);
 	if (!s && ops->keeps_unit)
 		v->unit = u;
 	else
@@ -282,7 +259,7 @@ static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 	key->at[0] ^= FOR_MANY;
 	struct variant *v = *table_slot(k, key->at, key->len, hash_bytes(key->at, key->len * sizeof *key->at, 0));
 	key->at[0] ^= FOR_MANY;
-	return v && v->state == VARIANT_READY && v->for_any_grid ? v : NULL;
+	return v && v->state == VARIANT_READY && v->image.for_any_grid ? v : NULL;
 }
 
 /* The variant of `key`, with the lock held; *mine when the caller must compile it. An error when it is known that it
@@ -392,8 +369,7 @@ static void variant_free(struct device *dev, struct variant *v)
 		dev->ops->unload(dev, v->code);
 	if (v->unit)
 		free_unit(v->unit);
-	free(v->slots);
-	free(v->apart);
+	image_free(&v->image);
 	free(v->error);
 	free(v->key);
 	free(v);

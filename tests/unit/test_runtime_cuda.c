@@ -320,18 +320,22 @@ static void assert_error(tl_status is, tl_status expected, const char *part)
 			 tl_status_name(expected), part);
 }
 
-static struct kernel kernel = {.name = "k"};
+static tl_status load_clusters(struct device *d, int num_warps, i32 shared, i32 cluster, void **out)
+{
+	static const char ptx[] = ".version 8.0";
+	const struct image im = {.name = "k",
+				 .kind = IMAGE_PTX,
+				 .code = ptx,
+				 .code_bytes = sizeof ptx - 1,
+				 .shared_bytes = shared,
+				 .num_warps = num_warps,
+				 .cluster = cluster};
+	return d->ops->load(d, NULL, NULL, &im, out);
+}
 
 static tl_status load(struct device *d, int num_warps, i32 shared, void **out)
 {
-	static const char ptx[] = ".version 8.0";
-	struct compiled c = {.kernel = &kernel,
-			     .ptx = ptx,
-			     .ptx_len = sizeof ptx - 1,
-			     .shared_bytes = shared,
-			     .num_warps = num_warps,
-			     .cluster = 1};
-	return d->ops->load(d, NULL, &c, out);
+	return load_clusters(d, num_warps, shared, 1, out);
 }
 
 /* Everything was given back, and the thread's context is as it was. */
@@ -537,9 +541,7 @@ static void loading(void **state)
 	assert_error(d->ops->resources(d, k, &r), TL_ERR_DRIVER, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
 	driver.fail = NULL;
 	d->ops->unload(d, k);
-	struct compiled pair = {
-		.kernel = &kernel, .ptx = ".version 8.0", .num_warps = 8, .shared_bytes = 2048, .cluster = 2};
-	assert_int_equal(d->ops->load(d, NULL, &pair, &k), TL_OK);
+	assert_int_equal(load_clusters(d, 8, 2048, 2, &k), TL_OK);
 	assert_int_equal(d->ops->resources(d, k, &r), TL_OK);
 	assert_int_equal(r.blocks, 2);
 	assert_int_equal(r.resident, 0);

@@ -34,9 +34,11 @@ static bool counter_compile(struct device *d, const struct build *b, struct comp
 	return out->kernel;
 }
 
-static tl_status counter_load(struct device *d, struct unit *u, const struct compiled *c, void **out)
+static tl_status counter_load(struct device *d, struct unit *u, const struct compiled *c, const struct image *im,
+			      void **out)
 {
 	(void)u;
+	(void)im;
 	struct counter *k = (struct counter *)d;
 	if (k->refuse > 0) {
 		k->refuse--;

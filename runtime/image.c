@@ -1,0 +1,349 @@
+#include "runtime/image.h"
+
+#include "runtime/specialize.h"
+#include "runtime/tensor_box.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "images are little-endian, and written as they lie in memory");
+
+enum { IMAGE_VERSION = 1 };
+static const char magic[8] = "tlimage";
+
+struct header {
+	char magic[8];
+	u32 version, reserved;
+	u64 bytes, hash; /* of what follows */
+};
+
+/* --- bytes ----------------------------------------------------------------------------------------------------- */
+
+/* Writes fields, or reads them: the same functions describe both. */
+struct coder {
+	struct strbuf *out;   /* writing */
+	const char *at, *end; /* reading */
+	struct arena *arena;  /* of what is read */
+	bool bad;
+};
+
+static void code_bytes(struct coder *c, void *p, size_t n)
+{
+	if (c->out) {
+		sb_add(c->out, p, n);
+	} else if (c->bad || (size_t)(c->end - c->at) < n) {
+		c->bad = true;
+		memset(p, 0, n);
+	} else {
+		memcpy(p, c->at, n);
+		c->at += n;
+	}
+}
+
+#define CODE(c, field) code_bytes(c, &(field), sizeof(field))
+
+/* A number from `least` to `most`, of a field of any type. */
+#define CODE_RANGE(c, field, least, most)                                                                              \
+	do {                                                                                                           \
+		i64 v_ = (c)->out ? (i64)(field) : 0;                                                                  \
+		CODE(c, v_);                                                                                           \
+		(c)->bad |= v_ < (i64)(least) || v_ > (i64)(most);                                                     \
+		(field) = (c)->bad ? 0 : (__typeof__(field))v_;                                                        \
+	} while (0)
+
+/* Text of so many bytes, with a NUL behind it. */
+static void code_block(struct coder *c, const char **s, u32 *len)
+{
+	CODE(c, *len);
+	size_t n = (size_t)*len + 1;
+	if (c->out) {
+		sb_add(c->out, *s, n);
+		return;
+	}
+	c->bad |= (size_t)(c->end - c->at) < n || c->at[n - 1];
+	*s = c->bad ? "" : arena_dup(c->arena, c->at, n);
+	*len = c->bad ? 0 : *len;
+	c->at += c->bad ? 0 : n;
+}
+
+static void code_text(struct coder *c, const char **s)
+{
+	u32 len = c->out ? (u32)strlen(*s) : 0;
+	code_block(c, s, &len);
+}
+
+/* The number of elements of an array, which is made when reading. */
+#define CODE_ARRAY(c, array, n, most)                                                                                  \
+	do {                                                                                                           \
+		CODE_RANGE(c, n, 0, most);                                                                             \
+		if (!(c)->out)                                                                                         \
+			(array) = arena_alloc((c)->arena, ((size_t)(n) + 1) * sizeof *(array));                        \
+	} while (0)
+
+static void code_slot(struct coder *c, struct slot *s)
+{
+	code_text(c, &s->name);
+	CODE_RANGE(c, s->leaf, 0, MAX_KERNEL_PARAMS - 1);
+	CODE_RANGE(c, s->pointer, 0, 1);
+	CODE_RANGE(c, s->dtype, 0, DT_COUNT - 1);
+	CODE_RANGE(c, s->divisibility, 0, INT32_MAX);
+}
+
+static void code_map(struct coder *c, struct tensor_map_param *m, i32 nslots)
+{
+	CODE(c, m->factor);
+	for (int i = 0; i < 2; i++) {
+		CODE(c, m->sizes[i]);
+		CODE_RANGE(c, m->size_params[i], -1, nslots - 1);
+	}
+	CODE_RANGE(c, m->tensor, -1, nslots - 1);
+	CODE_RANGE(c, m->param, -1, nslots - 1);
+	for (int i = 0; i < 3; i++)
+		CODE_RANGE(c, m->box[i], 0, 256);
+	CODE_RANGE(c, m->elem_bytes, 1, 8);
+	CODE_RANGE(c, m->swizzle, 0, 128);
+}
+
+static void code_limit(struct coder *c, struct size_limit *l, i32 sizes)
+{
+	CODE(c, l->most);
+	CODE_RANGE(c, l->a, SIZE_PROGRAMS - 2, sizes - 1);
+	CODE_RANGE(c, l->b, SIZE_PROGRAMS - 2, sizes - 1);
+	c->bad |= l->a == SIZE_NONE;
+	CODE(c, l->least);
+}
+
+static void code_fields(struct coder *c, struct image *im)
+{
+	code_text(c, &im->source);
+	CODE(c, im->source_hash);
+	code_text(c, &im->signature);
+	code_text(c, &im->target);
+	CODE_RANGE(c, im->num_stages, 0, 64);
+	CODE_RANGE(c, im->group_pids, 0, INT32_MAX);
+	CODE_RANGE(c, im->debug, 0, 1);
+	CODE_RANGE(c, im->no_boxes, 0, 1);
+	CODE_RANGE(c, im->any_size, 0, 1);
+	CODE_RANGE(c, im->alias, ALIAS_NONE, ALIAS_ANY);
+	code_text(c, &im->name);
+	CODE_RANGE(c, im->kind, IMAGE_TTIR, IMAGE_CUBIN);
+	code_block(c, &im->code, &im->code_bytes);
+	CODE_RANGE(c, im->num_warps, 1, 32 + MAX_PARTITION_WARPS);
+	CODE_RANGE(c, im->shared_bytes, 0, 1 << 20);
+	CODE_RANGE(c, im->cluster, 1, 16);
+	CODE_RANGE(c, im->persistent, 0, 1);
+	CODE_RANGE(c, im->for_any_grid, 0, 1);
+	CODE_ARRAY(c, im->slots, im->nslots, MAX_KERNEL_PARAMS);
+	for (u32 i = 0; i < im->nslots; i++)
+		code_slot(c, &im->slots[i]);
+	CODE_ARRAY(c, im->maps, im->nmaps, MAX_TENSOR_MAPS);
+	for (u32 i = 0; i < im->nmaps; i++)
+		code_map(c, &im->maps[i], (i32)im->nslots);
+	CODE_ARRAY(c, im->apart, im->napart, MAX_KERNEL_PARAMS * MAX_KERNEL_PARAMS);
+	for (u32 i = 0; i < im->napart; i++) {
+		CODE_RANGE(c, im->apart[i].a, 0, (i64)im->nslots - 1);
+		CODE_RANGE(c, im->apart[i].b, 0, (i64)im->nslots - 1);
+		CODE_RANGE(c, im->apart[i].equal_is_fine, 0, 1);
+	}
+	CODE_ARRAY(c, im->limits, im->nlimits, MAX_SIZE_LIMITS);
+	for (u32 i = 0; i < im->nlimits; i++)
+		code_limit(c, &im->limits[i], (i32)im->nslots + (im->persistent ? GRID_PARAMS : 0));
+}
+
+char *image_write(struct image *im, struct arena *a, size_t *len)
+{
+	struct strbuf out = {.arena = a};
+	struct header h = {.version = IMAGE_VERSION};
+	sb_add(&out, (const char *)&h, sizeof h);
+	struct coder c = {.out = &out};
+	code_fields(&c, im);
+	tl_assert(!c.bad);
+	memcpy(h.magic, magic, sizeof h.magic);
+	h.bytes = out.len - sizeof h;
+	h.hash = hash_bytes(out.at + sizeof h, (size_t)h.bytes, 0);
+	memcpy(out.at, &h, sizeof h);
+	*len = out.len;
+	return out.at;
+}
+
+const char *image_read(struct image *im, const void *bytes, size_t len)
+{
+	struct header h;
+	*im = (struct image){0};
+	if (len < sizeof h || memcmp(bytes, magic, sizeof magic) != 0)
+		return "it is not a kernel image";
+	memcpy(&h, bytes, sizeof h);
+	const char *rest = (const char *)bytes + sizeof h;
+	if (h.version != IMAGE_VERSION)
+		return "it was written by another version of tlc";
+	if (h.reserved || h.bytes != len - sizeof h || h.hash != hash_bytes(rest, (size_t)h.bytes, 0))
+		return "it is damaged";
+	struct coder c = {.at = rest, .end = rest + h.bytes, .arena = &im->arena};
+	code_fields(&c, im);
+	if (!c.bad && c.at == c.end)
+		return NULL;
+	image_free(im);
+	return "it is damaged";
+}
+
+void image_free(struct image *im)
+{
+	arena_free(&im->arena);
+	*im = (struct image){0};
+}
+
+/* --- from a compilation ---------------------------------------------------------------------------------------- */
+
+static void describe_argument(struct strbuf *out, const struct arg_spec *a)
+{
+	if (a->shape == ARG_LEAF) {
+		sb_puts(out, a->type ? a->type : a->constant);
+		return;
+	}
+	sb_puts(out, a->shape == ARG_DESCRIPTOR ? "tensordesc(" : "(");
+	for (u32 i = 0; i < a->nitems; i++) {
+		sb_puts(out, i ? ", " : "");
+		describe_argument(out, &a->items[i]);
+	}
+	sb_puts(out, ")");
+}
+
+/* "x=*fp32:16, n=i32, BLOCK=1024". */
+static const char *signature_of(struct arena *a, const struct func *f, const struct arg_spec *args)
+{
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	for (u32 i = 0; args && i < f->nparams; i++) {
+		if (args[i].shape == ARG_LEAF && !args[i].type && !args[i].constant)
+			continue; /* as the source says */
+		sb_printf(&out, "%s%s=", out.len ? ", " : "", f->params[i].name);
+		describe_argument(&out, &args[i]);
+	}
+	return out.at;
+}
+
+static void make_slots(struct image *im, const struct kernel *k)
+{
+	im->nslots = k->nparams - (k->cuda.persistent ? GRID_PARAMS : 0);
+	im->slots = arena_array(&im->arena, struct slot, im->nslots + 1);
+	for (u32 i = 0; i < im->nslots; i++) {
+		const struct kernel_param *p = &k->params[i];
+		const struct type *t = p->value->type;
+		bool pointer = t->kind == TY_PTR;
+		im->slots[i] = (struct slot){.name = arena_str(&im->arena, p->name, strlen(p->name)),
+					     .leaf = p->leaf,
+					     .pointer = pointer,
+					     .dtype = pointer ? t->elem->dtype : t->dtype,
+					     .divisibility = p->divisibility};
+	}
+}
+
+/* PTX; or the tile IR, if its text was asked for. */
+static void take_code(struct image *im, const struct compiled *c)
+{
+	const char *code = c->ptx ? c->ptx : c->ttir ? c->ttir : "";
+	im->kind = c->ptx ? IMAGE_PTX : IMAGE_TTIR;
+	im->code_bytes = (u32)(c->ptx ? c->ptx_len : strlen(code));
+	im->code = arena_str(&im->arena, code, im->code_bytes);
+}
+
+void image_make(struct image *im, const struct unit *u, const struct func *f, const struct arg_spec *args,
+		const struct compile_options *o, const struct compiled *c)
+{
+	const struct kernel *k = c->kernel;
+	const struct source *source = u->diags.sources.at[u->module ? u->module->file : k->loc.file];
+	*im = (struct image){.source_hash = hash_bytes(source->text, source->len, 0),
+			     .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
+			     .group_pids = o->group_pids,
+			     .debug = o->debug,
+			     .no_boxes = o->no_boxes,
+			     .any_size = o->any_size,
+			     .alias = o->alias,
+			     .num_warps = c->num_warps,
+			     .shared_bytes = c->shared_bytes,
+			     .cluster = MAX(c->cluster, 1),
+			     .persistent = k->cuda.persistent,
+			     .for_any_grid = o->persistent ? !k->cuda.persistent : !k->cuda.may_persist,
+			     .nmaps = k->cuda.nmaps,
+			     .napart = k->apart.len,
+			     .nlimits = k->nlimits};
+	im->source = arena_str(&im->arena, source->name, strlen(source->name));
+	im->name = arena_str(&im->arena, k->name, strlen(k->name));
+	im->signature = signature_of(&im->arena, f, args);
+	im->target = c->ptx ? arena_printf(&im->arena, "cuda:%s", description_name(&im->arena, &c->target)) : "";
+	take_code(im, c);
+	make_slots(im, k);
+	im->maps = arena_dup(&im->arena, k->cuda.maps, sizeof k->cuda.maps);
+	im->apart = arena_dup(&im->arena, k->apart.at, im->napart * sizeof *im->apart);
+	im->limits = arena_dup(&im->arena, k->limits, sizeof k->limits);
+}
+
+/* --- for people ------------------------------------------------------------------------------------------------- */
+
+static void show_size(const struct image *im, struct strbuf *out, i16 size)
+{
+	static const char *const programs[] = {"programs along x", "programs along y", "programs along z"};
+	if (size <= SIZE_PROGRAMS)
+		sb_puts(out, programs[SIZE_PROGRAMS - size]);
+	else if ((u32)size >= im->nslots)
+		sb_puts(out, programs[(u32)size - im->nslots]);
+	else
+		sb_puts(out, im->slots[size].name);
+}
+
+static void show_limits(const struct image *im, struct strbuf *out)
+{
+	for (u32 i = 0; i < im->napart; i++)
+		sb_printf(out, "assumes      %s and %s do not overlap%s\n", im->slots[im->apart[i].a].name,
+			  im->slots[im->apart[i].b].name, im->apart[i].equal_is_fine ? ", unless they are equal" : "");
+	for (u32 i = 0; i < im->nlimits; i++) {
+		const struct size_limit *l = &im->limits[i];
+		sb_puts(out, "assumes      0 <= ");
+		show_size(im, out, l->a);
+		if (l->b != SIZE_NONE) {
+			sb_puts(out, " * ");
+			show_size(im, out, l->b);
+		}
+		sb_printf(out, " <= %lld\n", (long long)l->most);
+	}
+}
+
+static void show_map(const struct image *im, struct strbuf *out, const struct tensor_map_param *m)
+{
+	sb_printf(out, "tensor map   of %s: boxes of %d x %d x %d elements of %d bytes, swizzled by %d, rows ",
+		  m->tensor < 0 ? "all memory" : im->slots[m->tensor].name, m->box[0], m->box[1], m->box[2],
+		  m->elem_bytes, m->swizzle);
+	if (m->param < 0)
+		sb_printf(out, "%lld bytes apart\n", (long long)m->factor);
+	else
+		sb_printf(out, "%lld * %s bytes apart\n", (long long)m->factor, im->slots[m->param].name);
+}
+
+void image_show(const struct image *im, struct strbuf *out)
+{
+	static const char *const kinds[] = {"ttir", "ptx", "cubin"}, *const overlaps[] = {"", ", equal pointers",
+											  ", overlapping pointers"};
+	sb_printf(out, "kernel       %s\nsource       %s, xxHash %016llx\n", im->name, im->source,
+		  (unsigned long long)im->source_hash);
+	sb_printf(out, "arguments    %s\n", *im->signature ? im->signature : "-");
+	sb_printf(out, "options      num_stages %d%s%s%s%s", im->num_stages, im->debug ? ", debug" : "",
+		  im->no_boxes ? ", no TMA" : "", im->any_size ? ", any size" : "", overlaps[im->alias]);
+	if (im->group_pids)
+		sb_printf(out, ", group_pids %d", im->group_pids);
+	sb_printf(out, "\ncode         %s of %u bytes%s%s\n", kinds[im->kind], im->code_bytes,
+		  *im->target ? " for " : "", im->target);
+	sb_printf(out, "block        %d threads, %d bytes of shared memory\n", 32 * im->num_warps, im->shared_bytes);
+	if (im->persistent)
+		sb_puts(out,
+			"grid         as many blocks as multiprocessors, each runs programs one after the other\n");
+	else
+		sb_printf(out, "grid         %d block%s a program\n", im->cluster, PLURAL(im->cluster));
+	for (u32 i = 0; i < im->nslots; i++) {
+		const struct slot *s = &im->slots[i];
+		sb_printf(out, "parameter    %s: %s%s", s->name, s->pointer ? "*" : "", dtype_name(s->dtype));
+		if (s->divisibility > 1)
+			sb_printf(out, ", a multiple of %d", s->divisibility);
+		sb_puts(out, "\n");
+	}
+	for (u32 i = 0; i < im->nmaps; i++)
+		show_map(im, out, &im->maps[i]);
+	show_limits(im, out);
+}

@@ -1,0 +1,64 @@
+/* The kernel image: what a launch must know of a compiled kernel, and its code, without anything of the process that
+ * compiled it. Devices load it, launches read it, and its text form is what `tlc show` prints.
+ *
+ * As bytes it is a header (magic, version, length, xxHash of the rest) and fields in the order of code_fields in
+ * image.c, little-endian. An image of another version, or damaged, is refused. */
+#ifndef TL_IMAGE_H
+#define TL_IMAGE_H
+
+#include "compile.h"
+#include "runtime/tl.h"
+
+enum image_kind { IMAGE_TTIR, IMAGE_PTX, IMAGE_CUBIN };
+
+/* A run-time parameter: which argument it takes, counted in leaves where there are tuples and descriptors among them,
+ * and how. */
+struct slot {
+	const char *name;
+	u32 leaf;
+	bool pointer;
+	enum dtype dtype; /* of a number, or pointed to */
+	i32 divisibility; /* that the code counts on, of a number or an address in bytes; 0: none */
+};
+
+struct image {
+	/* made from */
+	const char *source;    /* a file's name */
+	u64 source_hash;       /* of its text */
+	const char *signature; /* types and constants of the parameters, as -s and -D take them */
+	const char *target;    /* "cuda:sm_90a", or "" of IR */
+	i32 num_stages, group_pids;
+	bool debug, no_boxes, any_size;
+	enum aliasing alias;
+	/* code */
+	const char *name; /* of the kernel, and of its symbol */
+	enum image_kind kind;
+	const char *code; /* text has a NUL behind its end */
+	u32 code_bytes;
+	/* a block, and how programs become blocks */
+	i32 num_warps, shared_bytes, cluster;
+	bool persistent;   /* takes the grid as parameters, behind those of the slots */
+	bool for_any_grid; /* the code would be the same with the other value of options.persistent */
+	/* parameters: the slots, the grid if it is persistent, the addresses of tensor maps */
+	struct slot *slots;
+	struct tensor_map_param *maps;
+	struct param_pair *apart;  /* slots that the code counts on to be apart */
+	struct size_limit *limits; /* of parameters by slot */
+	u32 nslots, nmaps, napart, nlimits;
+
+	struct arena arena; /* that all of this lies in */
+};
+
+/* From the result of a compilation: copies what it needs. `args`: as they were given to compile; NULL: of IR text. */
+void image_make(struct image *im, const struct unit *u, const struct func *f, const struct arg_spec *args,
+		const struct compile_options *o, const struct compiled *c);
+void image_free(struct image *im);
+
+/* The image as bytes, in `a`. */
+char *image_write(struct image *im, struct arena *a, size_t *len);
+/* The same back. NULL, or why these are no image that can be used. */
+const char *image_read(struct image *im, const void *bytes, size_t len);
+/* What an image says, for people. */
+void image_show(const struct image *im, struct strbuf *out);
+
+#endif
