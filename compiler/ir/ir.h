@@ -189,8 +189,9 @@ enum {
 	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
 	/* placed: the instruction's m, n, k (0: multiply-adds) and the warps along its rows, columns; place/mma.h */
 	ATTR_INSTR = 2, ATTR_WARPS = 3,
-	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers; a later wait completes it */
-	ATTR_EXCHANGED = 4, ATTR_FETCHED = 5, ATTR_ASYNC = 6,
+	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers; a later wait completes it; the
+	 * instruction's B is turned where it lies */
+	ATTR_EXCHANGED = 4, ATTR_FETCHED = 5, ATTR_ASYNC = 6, ATTR_TURNED = 7,
 	ATTR_WAY = 0, ATTR_PIECES = 1,                     /* CONVERT_LAYOUT, set by `allocate`; through memory */
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
@@ -206,7 +207,7 @@ enum {
 	ATTR_ALONG = 0, ATTR_STRIDE = 1,
 	/* FOR: in launches within the kernel's limits the index behind the last one fits the type */
 	ATTR_NO_WRAP = 5,
-	IR_MAX_ATTRS = 7,
+	IR_MAX_ATTRS = 8,
 };
 
 /* The user's promises about a value (tl.multiple_of and the like), per dimension; 0 = none. Copies of an operation

@@ -92,6 +92,7 @@ LLVMValueRef pointer_plus(struct lower *l, const struct type *pointer, LLVMValue
 /* True in exactly one thread for each element: the one that writes. NULL when every thread is. */
 LLVMValueRef owner(struct lower *l, const struct layout *lay);
 void barrier(struct lower *l);
+void fence_async(struct lower *l, bool global); /* what is stored is there for the copy engine and wgmma too */
 void warp_barrier(struct lower *l); /* of the warp's threads */
 LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either may be NULL: true */
 /* Address in shared memory: base + offset (i32 bytes) + constant. */
@@ -156,6 +157,14 @@ void write_shared(struct lower *l, const struct value *v, const struct layout *m
 /* The element of type t that write_shared has left at this address. */
 LLVMValueRef read_element(struct lower *l, LLVMValueRef at, LLVMTypeRef t);
 void read_shared(struct lower *l, const struct value *v, const struct layout *mem, LLVMValueRef base);
+/* Writes the buffer v, whose rows run across dimension k, in layout `to`, where they run along it; for wgmma and all
+ * threads. */
+void turn_in_place(struct lower *l, const struct value *v, int k, const struct layout *to); /* turn.c */
+/* Bytes that ldmatrix brings transposed, as pairs of two neighbours across k: lane t of four gets two registers, which
+ * are two of k each, from 4t to 4t + 3. The first register has the former two, but in lanes t = 2 and 3 the latter: so
+ * the rows of a matrix differ modulo 8, and lie in different banks. These permutations of bytes make words along k of
+ * the first neighbour, and of the second. */
+void byte_selectors(struct lower *l, LLVMValueRef *which);
 void lower_reduce(struct lower *l, const struct op *o);  /* reduce.c */
 void lower_scan(struct lower *l, const struct op *o);
 void lower_map(struct lower *l, const struct op *o);

@@ -587,10 +587,7 @@ static void lower_op(struct lower *l, const struct op *o)
 	case IR_MEMDESC_TRANS: fill(l, result(o), elem(l, operand(o, 0), 0)); return;
 	case IR_WARP_GROUP_DOT: lower_wgmma(l, o); return;
 	case IR_WARP_GROUP_WAIT: lower_wgmma_wait(l, o); return;
-	case IR_FENCE_ASYNC:
-		inline_asm(l, o->attr[ATTR_GLOBAL] ? "fence.proxy.async;" : "fence.proxy.async.shared::cta;",
-			   "~{memory}", ASM_EFFECT, l->v, NULL, 0);
-		return;
+	case IR_FENCE_ASYNC: fence_async(l, o->attr[ATTR_GLOBAL]); return;
 	case IR_AWAIT_TURN:
 	case IR_PASS_TURN: lower_turn(l, o); return;
 	case IR_ONE_THREAD: lower_one_thread(l, o); return;

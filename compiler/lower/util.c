@@ -229,6 +229,12 @@ void barrier(struct lower *l)
 		intrinsic(l, "llvm.nvvm.barrier0", l->v, NULL, 0);
 }
 
+void fence_async(struct lower *l, bool global)
+{
+	inline_asm(l, global ? "fence.proxy.async;" : "fence.proxy.async.shared::cta;", "~{memory}", ASM_EFFECT, l->v,
+		   NULL, 0);
+}
+
 void warp_barrier(struct lower *l)
 {
 	inline_asm(l, "bar.warp.sync 0xffffffff;", "~{memory}", ASM_CONVERGENT, l->v, NULL, 0);

@@ -66,7 +66,7 @@ static struct matrix describe(struct lower *l, const struct type *t, int mn_dim)
 struct fetched {
 	struct mapped at;
 	bool bytes;             /* whole fragments are loaded, as matrices */
-	u32 even, odd;          /* then: operand numbers of how bytes of two matrices become words along k */
+	u32 which[2];           /* then: operand numbers of byte_selectors */
 	u32 regs, ring;         /* of a step; steps that have registers of their own */
 	/* addresses: operand numbers in the text, and the bits of the offset by which they differ */
 	u32 args[16], clash[16], nargs;
@@ -107,10 +107,18 @@ static u32 add_input(struct gemm *g, const char *constraint, LLVMValueRef v)
 	return g->noutputs + g->nargs - 1;
 }
 
-/* Operand v in shared memory, the warpgroup's own part of it, as an input of the text. */
-static struct matrix describe_operand(struct gemm *g, const struct value *v, int mn_dim)
+/* Operand v in shared memory, the warpgroup's own part of it, as an input of the text; `turned`: there it lies across k
+ * yet. */
+static struct matrix describe_operand(struct gemm *g, const struct value *v, int mn_dim, bool turned)
 {
-	struct matrix m = describe(g->l, v->type, mn_dim);
+	const struct type *t = v->type;
+	struct ir_context *ctx = g->l->s->ctx;
+	if (turned) {
+		const struct layout *to = layout_swizzled(&ctx->layouts, 2, t->shape, 1 - mn_dim, type_elem_bits(t));
+		turn_in_place(g->l, v, 1 - mn_dim, to);
+		t = type_memdesc(ctx, t->elem, 2, t->shape, to, 0);
+	}
+	struct matrix m = describe(g->l, t, mn_dim);
 	locate(g, &m, v);
 	m.arg = add_input(g, "l", m.start);
 	return m;
@@ -146,10 +154,9 @@ static void hold_words(const struct gemm *g, struct layout *f, int k, int mn)
 	}
 }
 
-/* Bytes come by ldmatrix: lane i gives the address of row i % 8 of matrix i / 8, which is 16 of the accumulator's rows
- * at one k. Transposed, two neighbouring rows of two matrices each come to a thread: lane t of four needs k from 4t to
- * 4t + 3. The first matrix of a pair has the former two, and for t = 2 and 3 the latter: so its rows differ modulo 8,
- * and lie in different banks. PTX ISA, "ldmatrix", and "Register Fragments for wgmma.mma_async.m64nNk32". */
+/* Of bytes whole fragments come by ldmatrix (see byte_selectors): lane i gives the address of row i % 8 of matrix i /
+ * 8, which is 16 of the accumulator's rows at one k. PTX ISA, "ldmatrix", and "Register Fragments for
+ * wgmma.mma_async.m64nNk32". */
 static void hold_matrices(const struct gemm *g, struct layout *f, int k, int mn)
 {
 	static const u8 rows[LANE_BITS] = {1, 4, 8 | 2, 2, 16};
@@ -183,9 +190,10 @@ static struct fetched *fetch(struct gemm *g, const struct value *v, u32 steps)
 	f->ring = MIN(MIN(FETCHED_STEPS, MAX(FETCHED_REGISTERS / f->regs, 2)), steps);
 	tl_assert(f->bytes ? f->at.m.vec_bits == 4 : 1u << f->at.m.vec_bits <= f->regs);
 	if (f->bytes) {
-		LLVMValueRef latter = lane_bit(l, 1);
-		f->even = add_input(g, "r", LLVMBuildSelect(l->b, latter, c_i32(l, 0x2064), c_i32(l, 0x6420), ""));
-		f->odd = add_input(g, "r", LLVMBuildSelect(l->b, latter, c_i32(l, 0x3175), c_i32(l, 0x7531), ""));
+		LLVMValueRef which[2];
+		byte_selectors(l, which);
+		for (u32 i = 0; i < 2; i++)
+			f->which[i] = add_input(g, "r", which[i]);
 	}
 	return f;
 }
@@ -237,7 +245,7 @@ static void print_matrices(struct gemm *g, u32 r, u32 arg, u32 rest)
 		  rest);
 	for (u32 i = 0; i < FRAGMENT; i++)
 		sb_printf(&g->text, "prmt.b32 a%u, m%u, m%u, $%u;\n\t", r + i, i & ~1u, i | 1,
-			  i % 2 ? g->fetched->odd : g->fetched->even);
+			  g->fetched->which[i % 2]);
 }
 
 /* Loads A's registers of a step of k. */
@@ -438,12 +446,12 @@ void lower_wgmma(struct lower *l, const struct op *o)
 	if (o->attr[ATTR_FETCHED]) {
 		g.fetched = fetch(&g, a, nk);
 	} else if (a->type->kind == TY_MEMDESC) {
-		g.a = describe_operand(&g, a, g.row_dim);
+		g.a = describe_operand(&g, a, g.row_dim, false);
 	} else {
 		struct mma shape = {.m = 16, .k = g.w->k};
 		g.regs = fragments_of(l, a, 0, &shape);
 	}
-	g.b = describe_operand(&g, b, 1 - g.row_dim);
+	g.b = describe_operand(&g, b, 1 - g.row_dim, o->attr[ATTR_TURNED]);
 	sb_puts(&g.text,
 		"{\n\t.reg .b64 da, db;\n\t.reg .pred yes, no;\n\tsetp.ne.b32 yes, 1, 0;\n\tsetp.ne.b32 no, 0, 0;\n\t");
 	if (g.fetched)

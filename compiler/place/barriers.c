@@ -188,6 +188,12 @@ static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 	*p = in;
 }
 
+/* Is a dot's operand turned where it lies? */
+static bool is_turned(const struct op *o, u32 i)
+{
+	return o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_TURNED] && i != o->attr[ATTR_EXCHANGED];
+}
+
 /* What one thread does to mbarriers and buffers: all threads meet in front of it. */
 static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 {
@@ -246,8 +252,15 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 	case IR_WARP_GROUP_DOT:
 		for (u32 i = 0; i < 2; i++)
 			if (operand(o, i)->type->kind == TY_MEMDESC)
-				both[n++] = access_of(allocation(operand(o, i)), false);
+				both[n++] = access_of(allocation(operand(o, i)), is_turned(o, i));
 		touch(w, p, o, both, n);
+		if (is_turned(o, 0) || is_turned(o, 1)) {
+			met(p); /* between its writes and what it reads then */
+			for (u32 i = 0; i < n; i++) {
+				both[i].write = false;
+				add(w, p, &both[i]);
+			}
+		}
 		return;
 	default: break;
 	}
@@ -274,7 +287,7 @@ static void visit_block(struct barriers *w, struct pending *p, struct block *b)
 
 static bool is_for_all(const struct op *o)
 {
-	return o->code == IR_BARRIER && !o->attr[ATTR_WARP];
+	return (o->code == IR_BARRIER && !o->attr[ATTR_WARP]) || is_turned(o, 0) || is_turned(o, 1);
 }
 
 static bool is_turn(const struct op *o)

@@ -369,9 +369,21 @@ static bool few_rows(const struct op *dot)
 	return result(dot)->type->shape[0] < 64 && load_of(operand(dot, 1));
 }
 
+/* Is the operand made for this dot alone, and each time anew? Then it may be turned where it lies in shared memory. */
+static bool is_made_for(const struct placer *p, const struct op *dot, u32 i)
+{
+	const struct value *v = operand(dot, i);
+	bool alone = value_has_one_use(v);
+	while (def_if(v, IR_TRANS)) {
+		v = operand(v->def, 0);
+		alone &= value_has_one_use(v);
+	}
+	return alone && v->def && v->def->block == dot->block && wgmma_turns(operand(dot, i)->type, i, p->s->num_warps);
+}
+
 /* Where wgmma wants its operands along k, one of them may lie otherwise, since registers can be its way to the tensor
- * cores: B too, if the operands are exchanged. But what goes from dot to dot stays in rows of its own warps. Loads of
- * other operands can be turned on their way to shared memory, those of four-byte elements if they are A. */
+ * cores: B too, if the operands are exchanged. But what goes from dot to dot stays in rows of its own warps. Another
+ * operand is turned in shared memory, or, if it is loaded, on its way there, of four-byte elements A alone. */
 static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, struct dot_plan *plan)
 {
 	const struct wgmma *w = wgmma_for_dot(p->s, dot);
@@ -380,32 +392,42 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	if (!w)
 		return false;
 	const struct layout *turned[2];
-	bool along[2], exchanged = few_rows(dot), can_exchange = !chained && wgmma_split(p->s->num_warps, t, 1, &other);
+	bool good[2], in_place[2], exchanged = few_rows(dot);
 	for (u32 i = 0; i < 2; i++) {
 		const struct op *load = load_of(operand(dot, i));
-		along[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i);
-		turned[i] = !along[i] && load && (dtype_bytes(w->a) == 1 || i == 0) ? turned_load(p, load) : NULL;
+		good[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i);
+		in_place[i] = !good[i] && !chained && is_made_for(p, dot, i);
+		bool may_turn = !good[i] && !in_place[i] && load && (dtype_bytes(w->a) == 1 || i == 0);
+		turned[i] = may_turn ? turned_load(p, load) : NULL;
 	}
-	int fetched = !along[1] && can_exchange ? 1 : !along[0] && !exchanged && !(chained && turned[0]) ? 0 : -1;
-	if (fetched >= 0)
-		turned[fetched] = NULL;
-	exchanged |= fetched == 1;
+	bool fetched_b = !good[1] && !chained && wgmma_split(p->s->num_warps, t, 1, &other),
+	     fetched_a = !fetched_b && !good[0] && !exchanged && !(chained && turned[0]);
+	exchanged |= fetched_b;
+	plan->fetched = fetched_a || fetched_b;
+	if (plan->fetched) {
+		in_place[fetched_b] = false;
+		turned[fetched_b] = NULL;
+		good[fetched_b] = true;
+	}
+	for (u32 i = 0; i < 2; i++)
+		good[i] |= in_place[i] || turned[i];
+	plan->turned = in_place[0] || in_place[1];
 	const char *why = NULL;
-	if (!along[0] && fetched != 0 && !turned[0])
+	if (!good[0])
 		why = "one of the operands contiguous along k";
-	else if (!along[1] && fetched != 1 && !turned[1] && chained)
+	else if (!good[1] && chained)
 		why = "both operands contiguous along k where another dot takes part";
-	else if ((!along[1] && fetched != 1 && !turned[1]) || !wgmma_split(p->s->num_warps, t, exchanged, &plan->split))
+	else if (!good[1] || !wgmma_split(p->s->num_warps, t, exchanged, &plan->split))
 		why = "both operands contiguous along k where the result has fewer than 64 columns";
 	for (u32 i = 0; i < 2 && !why; i++)
 		if (turned[i])
 			map_put(&p->memory, load_of(operand(dot, i)), (void *)turned[i]);
-	if (!why && (turned[0] || turned[1]) && p->s->remarks)
-		diag(p->s->diags, R_DOT_TURNED, dot->loc, dtype_name(w->a));
+	if (!why && (turned[0] || turned[1] || plan->turned) && p->s->remarks)
+		diag(p->s->diags, R_DOT_TURNED, dot->loc, dtype_name(w->a),
+		     plan->turned ? "" : "registers on its way to ");
 	if (why && p->s->remarks && wgmma_split(p->s->num_warps, t, 0, &other))
 		diag(p->s->diags, R_DOT_NOT_ALONG_K, dot->loc, dtype_name(w->a), why);
 	plan->wgmma = why ? NULL : w;
-	plan->fetched = fetched >= 0;
 	return !why;
 }
 

@@ -13,6 +13,7 @@ struct dot_plan {
 	const struct wgmma *wgmma;     /* its operands lie in shared memory, A perhaps in registers */
 	struct wgmma_split split;      /* of wgmma */
 	bool fetched;                  /* wgmma's A does not lie along k in memory */
+	bool turned;                   /* nor does its B, which is turned there */
 	int warps[MAX_RANK];           /* of mma.sync */
 	const struct layout *acc, *a, *b; /* a and b: of mma.sync */
 };

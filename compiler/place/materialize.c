@@ -219,13 +219,13 @@ static int contiguous_dim(const struct layout *l, const struct wgmma *w, int k_d
 	return w->any_major && first & layout_dim_mask(l, 1 - k_dim) ? 1 - k_dim : k_dim;
 }
 
-/* v in shared memory, as operands of wgmma lie there; across k if it is fetched. Transposition is only another view of
- * it. */
-static struct value *request_memory(struct placer *p, struct value *v, const struct wgmma *w, int k_dim, bool fetched)
+/* v in shared memory, as operands of wgmma lie there; or `across` k, if it is fetched or turned. Transposition is only
+ * another view of it. */
+static struct value *request_memory(struct placer *p, struct value *v, const struct wgmma *w, int k_dim, bool across)
 {
 	const struct type *t = v->type;
 	if (def_if(v, IR_TRANS)) {
-		struct value *base = request_memory(p, operand(v->def, 0), w, 1 - k_dim, fetched);
+		struct value *base = request_memory(p, operand(v->def, 0), w, 1 - k_dim, across);
 		const struct layout *turned = layout_trans(p->pool, base->type->layout, (int[]){1, 0});
 		struct value *known = find_version(p, v, turned);
 		struct builder b = builder_after(p->ctx, base->def);
@@ -239,7 +239,7 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 	}
 	const struct layout *from = home_of(p, v) ? home_of(p, v) : default_layout(p, t);
 	const struct layout *mem = layout_swizzled(
-		p->pool, 2, t->shape, fetched ? 1 - k_dim : contiguous_dim(from, w, k_dim), type_elem_bits(t));
+		p->pool, 2, t->shape, across ? 1 - k_dim : contiguous_dim(from, w, k_dim), type_elem_bits(t));
 	struct value *known = find_version(p, v, mem), *src = request(p, v, from);
 	if (known)
 		return known;
@@ -261,10 +261,11 @@ static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *p
 				layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->split.warps, 16,
 						   type_elem_bits(a->type)));
 	else
-		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1, plan->fetched && row_dim == 0));
-	op_set_operand(o, 1, request_memory(p, b, plan->wgmma, 0, plan->fetched && row_dim == 1));
+		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1, row_dim == 0 ? plan->fetched : plan->turned));
+	op_set_operand(o, 1, request_memory(p, b, plan->wgmma, 0, row_dim == 1 ? plan->fetched : plan->turned));
 	o->code = IR_WARP_GROUP_DOT;
 	wgmma_set(o, plan->wgmma, &plan->split, plan->fetched);
+	o->attr[ATTR_TURNED] = plan->turned;
 }
 
 /* Multiply-adds read their operands from shared memory (multiply_adds.c). A load asks for the layout they do it in, as

@@ -142,6 +142,13 @@ const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type 
 	return s->row_dim ? layout_trans(p, l, (int[]){1, 0}) : l;
 }
 
+bool wgmma_turns(const struct type *t, u32 i, int num_warps)
+{
+	enum { PIECE = 512 /* bytes that a warp turns at once */, ROW = 32 /* the shortest in shared memory */ };
+	int bytes = type_elem_bits(t) / 8;
+	return type_numel(t) * bytes >= (i64)PIECE * num_warps && t->shape[i] * bytes >= ROW;
+}
+
 void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, bool fetched)
 {
 	dot->attr[ATTR_INSTR] = dims_pack((int[]){64, s->n, w->k}, 3);

@@ -57,6 +57,8 @@ bool wgmma_split(int num_warps, const struct type *t, int row_dim, struct wgmma_
  * vectors and without bank conflicts. */
 const struct layout *wgmma_accumulator(struct layout_pool *p, const struct type *t, const struct wgmma *w,
 				       const struct wgmma_split *s, bool fetched);
+/* Can all threads turn operand i of this type where it lies across k in shared memory? */
+bool wgmma_turns(const struct type *t, u32 i, int num_warps);
 /* Writes it down in the attributes of the operation. `fetched` as above. */
 void wgmma_set(struct op *dot, const struct wgmma *w, const struct wgmma_split *s, bool fetched);
 /* How many groups (wgmma.commit_group) the dot's products are. A's registers are free again when a group of a later

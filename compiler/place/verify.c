@@ -117,7 +117,7 @@ static const char *check_wgmma_operand(const struct verifier *v, const struct op
 		return NULL;
 	}
 	bool along_k = is_swizzled(v, t, k), across = is_swizzled(v, t, 1 - k);
-	NEED(first && fetched ? across && !along_k : along_k || (w->any_major && across),
+	NEED((first ? fetched : o->attr[ATTR_TURNED]) ? across && !along_k : along_k || (w->any_major && across),
 	     "a buffer has not a layout that wgmma's descriptors have");
 	return NULL;
 }
@@ -129,7 +129,12 @@ static const char *check_wgmma(const struct verifier *v, const struct op *o)
 	struct wgmma_split split;
 	bool fetched = o->attr[ATTR_FETCHED];
 	struct op expected = *o;
-	NEED(w && !(fetched && w->any_major), "the target's wgmma takes no operands of these types and sizes");
+	bool turned = o->attr[ATTR_TURNED];
+	NEED(w && !((fetched || turned) && w->any_major),
+	     "the target's wgmma takes no operands of these types and sizes");
+	u32 second = !o->attr[ATTR_EXCHANGED];
+	NEED(!turned || wgmma_turns(operand(o, second)->type, second, v->s->num_warps),
+	     "an operand is too small to be turned");
 	NEED(wgmma_split(v->s->num_warps, t, (int)o->attr[ATTR_EXCHANGED], &split), "its result is too small");
 	wgmma_set(&expected, w, &split, fetched);
 	NEED(!memcmp(expected.attr, o->attr, sizeof o->attr), "its instruction or share of the warps is not wgmma's");

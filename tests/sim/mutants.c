@@ -41,6 +41,8 @@ static const struct {
 	{"matmul tf32 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul tf32 90a", WAIT, 2, 3, LAST},
 	{"matmul bytes 90a", GUARD, 0, 0, DIVIDED},
+	{"matmul turned 90a", GUARD, 0, 0, DIVIDED},
+	{"matmul turned 90a", SWIZZLE, 5, 5, "of both operands the same neighbours along k are exchanged"},
 	{"matmul tail 90a", GUARD, 0, 0, DIVIDED},
 	{"matmul tail 90a", SHUFFLE, 0, 1, UNIFORM},
 	{"matmul tail 90a", BARRIER, 4, 4, "the loop over what is left runs once, and nothing is stored behind it"},

@@ -63,7 +63,8 @@ static void set_params(struct problem *p, const u32 *values, u32 n)
 /* --- matmul ------------------------------------------------------------------------------------------------------ */
 
 /* Of fp8 (with results in fp16), fp16 or, where an element has 4 bytes, numbers that tf32 has too. */
-static void matmul_problem(struct arena *a, struct problem *p, u32 elem, u32 m, u32 n, u32 k, bool b_transposed)
+static void matmul_problem(struct arena *a, struct problem *p, u32 elem, u32 m, u32 n, u32 k, bool a_transposed,
+			   bool b_transposed)
 {
 	u32 x = add_input(a, p, "a", elem, m * k), y = add_input(a, p, "b", elem, k * n);
 	for (u32 b = 0; b < 2 && elem == 4; b++)
@@ -74,8 +75,9 @@ static void matmul_problem(struct arena *a, struct problem *p, u32 elem, u32 m, 
 		for (u32 j = 0; j < n; j++)
 			for (u32 l = 0; l < k; l++)
 				want[i * n + j] +=
-					input(p, x, i * k + l) * input(p, y, b_transposed ? j * k + l : l * n + j);
-	SET_PARAMS(p, m, n, k, k, b_transposed ? k : n, n);
+					input(p, x, a_transposed ? l * m + i : i * k + l) *
+					input(p, y, b_transposed ? j * k + l : l * n + j);
+	SET_PARAMS(p, m, n, k, a_transposed ? m : k, b_transposed ? k : n, n);
 }
 
 /* With a last part of k that is masked, and without; too short for the pipeline; short of a tile, whole, and two of
@@ -85,7 +87,7 @@ static void make_matmul(struct arena *a, struct problem *p, u32 n)
 	static const u32 sizes[][3] = {{48, 48, 184}, {64, 80, 160}, {64, 64, 56},
 				       {64, 48, 24},  {16, 16, 8},   {16, 16, 72}};
 	p->grid[0] = (sizes[n][1] + 63) / 64;
-	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
+	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false, false);
 }
 
 static void make_matmul_transposed(struct arena *a, struct problem *p, u32 n)
@@ -93,7 +95,7 @@ static void make_matmul_transposed(struct arena *a, struct problem *p, u32 n)
 	static const u32 sizes[][3] = {{48, 32, 248}, {64, 48, 192}, {64, 32, 120},
 				       {64, 32, 320}, {16, 16, 8},   {16, 16, 136}};
 	p->grid[0] = (sizes[n][1] + 31) / 32;
-	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], true);
+	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false, true);
 }
 
 /* Three programs, whose copies go on from tile to tile: one or two tiles each, three each, one and none, ragged
@@ -103,7 +105,7 @@ static void make_matmul_persistent(struct arena *a, struct problem *p, u32 n)
 	static const u32 sizes[][3] = {{128, 64, 96}, {192, 96, 64}, {64, 32, 160},
 				       {80, 80, 72},  {80, 80, 40},  {112, 48, 40}};
 	p->grid[0] = 3;
-	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
+	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false, false);
 }
 
 /* The same, where a warp of its own asks for boxes: two tiles or one each; three of one iteration each; one and none;
@@ -112,7 +114,7 @@ static void make_matmul_produced(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[][3] = {{128, 128, 768}, {576, 64, 256}, {64, 64, 1792}, {64, 64, 0}};
 	p->grid[0] = 3;
-	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false);
+	matmul_problem(a, p, 2, sizes[n][0], sizes[n][1], sizes[n][2], false, false);
 }
 
 /* B's bytes are fetched into registers as matrices that are transposed. */
@@ -120,7 +122,15 @@ static void make_matmul_bytes(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[][3] = {{48, 64, 208}, {64, 80, 128}, {64, 48, 48}, {16, 16, 16}};
 	p->grid[0] = (sizes[n][1] + 63) / 64;
-	matmul_problem(a, p, 1, sizes[n][0], sizes[n][1], sizes[n][2], false);
+	matmul_problem(a, p, 1, sizes[n][0], sizes[n][1], sizes[n][2], false, false);
+}
+
+/* The same, and A's bytes are turned in shared memory. */
+static void make_matmul_turned(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 sizes[][3] = {{48, 64, 208}, {64, 80, 128}, {64, 48, 48}, {16, 16, 16}};
+	p->grid[0] = (sizes[n][1] + 63) / 64;
+	matmul_problem(a, p, 1, sizes[n][0], sizes[n][1], sizes[n][2], true, false);
 }
 
 /* B's fragments are fetched into registers, while products of the iteration before run. */
@@ -128,7 +138,7 @@ static void make_matmul_fetched(struct arena *a, struct problem *p, u32 n)
 {
 	static const u32 sizes[][3] = {{16, 64, 188}, {16, 80, 160}, {16, 48, 56}, {16, 16, 24}, {16, 16, 4}};
 	p->grid[0] = (sizes[n][1] + 63) / 64;
-	matmul_problem(a, p, 4, sizes[n][0], sizes[n][1], sizes[n][2], false);
+	matmul_problem(a, p, 4, sizes[n][0], sizes[n][1], sizes[n][2], false, false);
 }
 
 /* --- attention --------------------------------------------------------------------------------------------------- */
@@ -361,6 +371,10 @@ const struct workload workloads[] = {
 	{"matmul bytes 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 4,
 	 {{.type = "*fp8e4nv:16"}, {.type = "*fp8e4nv:16"}, [12] = {.constant = "64"}, {.constant = "64"},
 	  {.constant = "64"}}, 4, make_matmul_bytes,
+	 FLOW_KINDS | 1 << SHARED | 1 << SWIZZLE},
+	{"matmul turned 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 4,
+	 {{.type = "*fp8e4nv:16"}, {.type = "*fp8e4nv:16"}, [6] = {.type = "i32:1"}, {.type = "i32:16"},
+	  [12] = {.constant = "64"}, {.constant = "64"}, {.constant = "64"}}, 4, make_matmul_turned,
 	 FLOW_KINDS | 1 << SHARED | 1 << SWIZZLE},
 	{"matmul tail 90a", "examples/matmul.tl", NULL, "matmul_kernel", {90, true}, 8,
 	 {[5] = {.type = "i32:4"}, [6] = {.type = "i32:8"}, [8] = {.type = "i32:1"}, {.type = "i32:8"},

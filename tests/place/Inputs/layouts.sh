@@ -55,4 +55,6 @@ try 90 "%o = tt.load %q {tlc.unit = 2 : i32} : $loaded"
 try 90 "tt.store %q, %f {tlc.vector = array<i32: 1, 4>} : $loaded"
 after=allocate
 try 90 '%o = ttg.convert_layout %r : tensor<128xi32, #a> -> tensor<128xi32, #b>'
+after=multiply-adds
+try 90 "%o = ttng.warp_group_dot %g, %g, %w {$(wgmma 64 '4, 1' ', tlc.turned')} : $good * $good -> $acc"
 rm -r "$tmp"
