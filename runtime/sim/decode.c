@@ -1,5 +1,5 @@
 /* From opcode text to functions. */
-#include "runtime/sim/sim.h"
+#include "runtime/sim/fragment.h"
 
 #include <string.h>
 
@@ -167,6 +167,7 @@ bool sim_decode(struct arena *a, struct ptx_module *m, const char **error)
 				*error = arena_printf(a, "line %u: %s", d.i->line, d.error);
 				return false;
 			}
+			wgmma_registers(a, kernel, d.i);
 			kernel->has_fences |= !strncmp(d.i->opcode, "fence", 5) || !strncmp(d.i->opcode, "membar", 6);
 		}
 	}

@@ -75,5 +75,7 @@ static inline const struct operand *fragment_regs(const struct operand *o)
 
 bool decode_mma(struct decoder *d);
 bool decode_wgmma(struct decoder *d);
+/* Notes in k->in_products what a decoded instruction names, if it is a product. */
+void wgmma_registers(struct arena *a, struct ptx_kernel *k, const struct instr *i);
 
 #endif

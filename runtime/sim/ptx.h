@@ -103,6 +103,7 @@ struct ptx_kernel {
 	u32 max_cluster;         /* .maxclusterrank; 0: none */
 	bool explicit_cluster;   /* .explicitcluster: the launch must say how many blocks */
 	bool has_fences;         /* of memory */
+	bool *in_products;       /* per register: does a wgmma add to it or read it? NULL: there is none */
 };
 
 struct ptx_module {

@@ -296,7 +296,7 @@ static void start_blocks(struct workspace *s, u64 index)
 		b->failed = b->met = false;
 		b->error = b->race = (struct strbuf){.arena = &b->arena};
 		memset(b->shared, 0xA5, b->shared_bytes);
-		b->shadow = shadow_new(&b->arena, b->shared_bytes);
+		b->shadow = shadow_new(&b->arena, b->shared_bytes, b->nwarps);
 		memset(b->barriers, 0, sizeof b->barriers);
 		b->releases = (struct map){.arena = &b->arena};
 		b->came = b->passed = (struct clock){.known = NULL};

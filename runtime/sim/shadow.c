@@ -39,14 +39,15 @@ struct page {
 struct shadow {
 	struct arena *arena;
 	struct page **pages;
-	VEC(u32 *) vectors;  /* MAX_WARPS each */
+	u32 nwarps;
+	VEC(u32 *) vectors;  /* nwarps each */
 	VEC(u32) unused;     /* of these */
 };
 
-struct shadow *shadow_new(struct arena *a, u64 bytes)
+struct shadow *shadow_new(struct arena *a, u64 bytes, u32 nwarps)
 {
 	struct shadow *s = arena_new(a, struct shadow);
-	*s = (struct shadow){.arena = a, .pages = arena_array(a, struct page *, bytes / PAGE + 1)};
+	*s = (struct shadow){.arena = a, .nwarps = nwarps, .pages = arena_array(a, struct page *, bytes / PAGE + 1)};
 	return s;
 }
 
@@ -122,7 +123,7 @@ static u32 new_vector(struct shadow *s)
 {
 	if (s->unused.len)
 		return s->unused.at[--s->unused.len];
-	u32 *v = arena_array(s->arena, u32, MAX_WARPS);
+	u32 *v = arena_array(s->arena, u32, s->nwarps);
 	vec_push(s->arena, &s->vectors, v);
 	return s->vectors.len - 1;
 }
@@ -247,12 +248,15 @@ static void touch_cell(struct shadow *s, struct cell *c, const struct who *me, b
 }
 
 /* The same for most cells, without calls. */
-static inline bool read_quickly(struct cell *c, const struct who *me)
+static inline bool read_quickly(struct shadow *s, struct cell *c, const struct who *me)
 {
 	bool ordered = c->wtime <= (c->flags & C_COPIED ? me->seen_copied : me->seen)[c->writer];
-	if (c->flags & ~C_COPIED || !c->wtime || !ordered)
+	if (c->flags & ~(C_COPIED | C_VECTOR) || !c->wtime || !ordered)
 		return false;
-	if (c->rtime != me->now) {
+	if (c->flags & C_VECTOR) {
+		s->vectors.at[c->rtime][me->w->id] = me->now;
+		c->rinstr = me->index;
+	} else if (c->rtime != me->now) {
 		if (c->rtime > me->lowest && c->readers & ~me->bit)
 			return false;
 		c->rtime = me->now;
@@ -263,8 +267,9 @@ static inline bool read_quickly(struct cell *c, const struct who *me)
 	return true;
 }
 
-static inline bool write_quickly(struct cell *c, const struct who *me)
+static inline bool write_quickly(struct shadow *s, struct cell *c, const struct who *me)
 {
+	(void)s;
 	bool after_write = c->wtime <= me->seen[c->writer];
 	bool after_reads = c->rtime <= me->lowest || !(c->readers & ~me->bit);
 	if (c->flags & ~C_COPIED || !after_write || !after_reads)
@@ -286,7 +291,7 @@ static void split(struct shadow *s, struct page *p, u32 word)
 		*to = *c;
 		if (c->flags & C_VECTOR && k) {
 			to->rtime = new_vector(s);
-			memcpy(s->vectors.at[to->rtime], s->vectors.at[c->rtime], MAX_WARPS * sizeof(u32));
+			memcpy(s->vectors.at[to->rtime], s->vectors.at[c->rtime], s->nwarps * sizeof(u32));
 		}
 	}
 	c->flags = C_SPLIT;
@@ -371,13 +376,12 @@ static struct who make_who(struct warp *w, const struct instr *i, u32 bytes, u32
 
 /* Whole words of each lane, none across pages. */
 #define EACH_WORD(quickly)                                                                                             \
-	EACH_LANE(l, mask)                                                                                             \
-	{                                                                                                              \
+	EACH_LANE (l, mask) {                                                                                          \
 		struct page *p = page_at(s, at[l]);                                                                    \
 		struct cell *c = &p->words[at[l] % PAGE / 4];                                                          \
 		me->lane = l;                                                                                          \
 		for (u32 k = 0; k < bytes / 4; k++)                                                                    \
-			if (!quickly(&c[k], me)) {                                                                     \
+			if (!quickly(s, &c[k], me)) {                                                                  \
 				me->at = at[l] + k * 4;                                                                \
 				me->bytes = 4;                                                                         \
 				touch(s, me);                                                                          \
@@ -391,8 +395,8 @@ static void touch_run(struct shadow *s, struct who *me, u32 first, u64 from, u64
 		stop = MIN(end, (at | 3) + 1);
 		struct cell *c = &page_at(s, at)->words[at % PAGE / 4];
 		me->lane = first + (u32)((at - from) / me->size);
-		bool done = stop - at == 4 &&
-			    (me->flags == A_READ ? read_quickly(c, me) : !(me->flags & A_READ) && write_quickly(c, me));
+		bool done = stop - at == 4 && (me->flags == A_READ ? read_quickly(s, c, me)
+								   : !(me->flags & A_READ) && write_quickly(s, c, me));
 		if (done)
 			continue;
 		me->at = at;
@@ -530,16 +534,17 @@ void shadow_range(struct warp *w, const struct instr *i, u32 lane, struct cta *o
 {
 	struct clock space;
 	struct who me = who_in(w, i, owner, sync_clock(w, owner, &space), bytes, flags);
+	struct shadow *s = owner->shadow;
 	u64 first = at;
 	me.lane = lane;
 	for (u64 end = at + bytes, stop; at < end && !w->block->failed; at = stop) {
 		stop = MIN(end, (at | 3) + 1);
-		struct cell *c = &page_at(owner->shadow, at)->words[at % PAGE / 4];
-		if (stop - at == 4 && (flags & A_READ ? read_quickly(c, &me) : write_quickly(c, &me)))
+		struct cell *c = &page_at(s, at)->words[at % PAGE / 4];
+		if (stop - at == 4 && (flags & A_READ ? read_quickly(s, c, &me) : write_quickly(s, c, &me)))
 			continue;
 		me.at = at;
 		me.bytes = (u32)(stop - at);
-		touch(owner->shadow, &me);
+		touch(s, &me);
 	}
 	share_one(&me, first, bytes);
 }

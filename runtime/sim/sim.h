@@ -239,7 +239,7 @@ static inline void set_reg(struct warp *w, const struct operand *o, u32 lane, u6
 #define SHARED_WINDOW 0x7F0000000000000ull
 #define LOCAL_WINDOW 0x7E0000000000000ull
 
-struct shadow *shadow_new(struct arena *a, u64 bytes);
+struct shadow *shadow_new(struct arena *a, u64 bytes, u32 nwarps);
 /* An access of one lane to shared memory, in order and out of bounds checked already. Faults on a race, on bytes that
  * an asynchronous copy has not delivered yet, and on reads of what nobody wrote. */
 void shadow_read(struct warp *w, const struct instr *i, u32 lane, u64 at, u32 bytes);

@@ -53,7 +53,7 @@ struct wgmma {
 	VEC(struct job) jobs;
 	VEC(struct accumulator *) accumulators;
 	u8 *in_flight; /* per register: a pending accumulator? */
-	u64 *at_fence; /* all registers at the last fence */
+	u64 *at_fence; /* registers of products at the last fence */
 };
 
 static const struct plan *plan_of(const struct instr *i)
@@ -348,10 +348,13 @@ static void run_fence(struct warp *w, const struct instr *i, u32 mask)
 	if (!all_here(w, i, mask))
 		return;
 	s->fenced = true;
-	memcpy(s->at_fence, w->regs, (size_t)w->block->launch->kernel->nregs * LANES * sizeof *w->regs);
-	for (u32 k = 0; k < s->accumulators.len; k++)
-		if (s->accumulators.at[k]->state == ACC_DELIVERED)
-			s->accumulators.at[k]->state = ACC_FREE;
+	const struct ptx_kernel *k = w->block->launch->kernel;
+	for (size_t r = 0; r < k->nregs && k->in_products; r++)
+		if (k->in_products[r])
+			memcpy(&s->at_fence[r * LANES], &w->regs[r * LANES], LANES * sizeof *w->regs);
+	for (u32 n = 0; n < s->accumulators.len; n++)
+		if (s->accumulators.at[n]->state == ACC_DELIVERED)
+			s->accumulators.at[n]->state = ACC_FREE;
 }
 
 static void run_commit(struct warp *w, const struct instr *i, u32 mask)
@@ -577,4 +580,15 @@ bool decode_wgmma(struct decoder *d)
 	case 2: i->run = run_wait; return want_operands(d, 1, 1) && i->ops[0].kind == O_INT;
 	default: return decode_product(d);
 	}
+}
+
+void wgmma_registers(struct arena *a, struct ptx_kernel *k, const struct instr *i)
+{
+	if (i->run != run_product)
+		return;
+	if (!k->in_products)
+		k->in_products = arena_array(a, bool, k->nregs);
+	for (u32 o = 0; o < 2; o++)
+		for (u32 r = 0; r < i->ops[o].nitems; r++)
+			k->in_products[i->ops[o].items[r].reg] = true;
 }

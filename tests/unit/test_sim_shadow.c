@@ -59,7 +59,7 @@ static struct world *world_new(void)
 				.shared_bytes = BYTES};
 	x->cluster = (struct cluster){.blocks = &x->block, .nblocks = 1};
 	x->block.error.arena = &x->block.arena;
-	x->block.shadow = shadow_new(&x->block.arena, BYTES);
+	x->block.shadow = shadow_new(&x->block.arena, BYTES, NWARPS);
 	for (u32 k = 0; k < NWARPS; k++) {
 		x->warps[k] = (struct warp){.block = &x->block, .id = k};
 		x->warps[k].clock.at[k] = 1;
