@@ -1,6 +1,7 @@
 #include "runtime/sim/fragment.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "ir/scalar_math.h"
 
@@ -172,8 +173,10 @@ const struct element *element_of(enum ptx_type t)
 enum { STRIP = 8, ROWS = 4, MAX_CELLS = 32 * 256 };
 typedef float f32_strip __attribute__((vector_size(STRIP * 4), aligned(4), may_alias));
 typedef i32 i32_strip __attribute__((vector_size(STRIP * 4), aligned(4), may_alias));
-typedef double f64_strip __attribute__((vector_size(STRIP * 8), aligned(8), may_alias));
-typedef i64 i64_strip __attribute__((vector_size(STRIP * 8), aligned(8), may_alias));
+typedef float f32_half __attribute__((vector_size(STRIP * 2), aligned(4), may_alias));
+typedef i32 i32_half __attribute__((vector_size(STRIP * 2), aligned(4), may_alias));
+typedef double f64_half __attribute__((vector_size(STRIP * 4), aligned(8), may_alias));
+typedef i64 i64_half __attribute__((vector_size(STRIP * 4), aligned(8), may_alias));
 
 static inline i32 wrapping_add(i32 x, i32 y)
 {
@@ -256,32 +259,59 @@ static float sum_cell(const struct multiplier *p, const float *x, const float *y
 	return (float)(fabs(sum) < 0x1p-126 ? trunc(sum * 0x1p149) * 0x1p-149 : sum);
 }
 
-/* A strip of a row, if it holds only magnitudes between 2^LEAST_FAST and 2^MOST_FAST, and zeros. */
-static inline __attribute__((always_inline)) bool sum_strip(const struct multiplier *p, const float *x, const i32 *ex,
-							    const float *y, const i32 *ey, float *d, u32 n, u32 k)
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+#define SELECT(which, yes, no) (((yes) & (which)) | ((no) & ~(which)))
+
+ALWAYS_INLINE void exponents_of(const float *x, i32 least, i32 *to)
 {
-	i32_strip most;
-	for (u32 c = 0; c < STRIP; c++)
-		most[c] = exponent_of(d[c], p->c->least);
-	for (u32 j = 0; j < k; j++) {
-		i32_strip e = ex[j] + *(const i32_strip *)(ey + j * n), less = most < e;
-		most = (e & less) | (most & ~less);
-	}
-	i32_strip none = most < NO_EXPONENT / 2, slow = ((most < LEAST_FAST) & ~none) | (most > MOST_FAST);
-	for (u32 c = 0; c < STRIP; c++)
-		if (slow[c])
-			return false;
-	most &= ~none;
-	f32_strip scale = (f32_strip)((127 + p->fraction - most) << 23),
-		  back = (f32_strip)((127 - p->fraction + most) << 23);
-	i32_strip sum = {0}, addend = __builtin_convertvector(*(const f32_strip *)d * scale, i32_strip);
+	i32_strip bits = *(const i32_strip *)x & INT32_MAX, exponent = (bits >> 23) - 127;
+	exponent = SELECT(exponent == 128, NOT_FINITE, SELECT(exponent < least, least, exponent));
+	*(i32_strip *)to = SELECT(bits == 0, NO_EXPONENT, exponent);
+}
+
+/* Strips of ROWS rows, if they hold only magnitudes between 2^LEAST_FAST and 2^MOST_FAST, and zeros. */
+ALWAYS_INLINE bool sum_strips(const struct multiplier *p, const float *x, const i32 *ex, const float *y, const i32 *ey,
+			      float *d, u32 n, u32 k)
+{
+	i32_strip most[ROWS], sum[ROWS], addend[ROWS];
+	f32_strip scale[ROWS], back[ROWS];
+	for (u32 r = 0; r < ROWS; r++)
+		exponents_of(d + r * n, p->c->least, (i32 *)&most[r]);
 	for (u32 j = 0; j < k; j++)
-		sum += __builtin_convertvector(x[j] * *(const f32_strip *)(y + j * n) * scale, i32_strip);
-	i64_strip bits =
-		(i64_strip)(__builtin_convertvector(sum, f64_strip) + __builtin_convertvector(addend, f64_strip));
+		for (u32 r = 0; r < ROWS; r++) {
+			i32_strip e = ex[r * k + j] + *(const i32_strip *)(ey + j * n);
+			most[r] = SELECT(most[r] < e, e, most[r]);
+		}
+	i32_strip slow = {0};
+	for (u32 r = 0; r < ROWS; r++) {
+		i32_strip none = most[r] < NO_EXPONENT / 2;
+		slow |= ((most[r] < LEAST_FAST) & ~none) | (most[r] > MOST_FAST);
+		most[r] &= ~none;
+		scale[r] = (f32_strip)((127 + p->fraction - most[r]) << 23);
+		back[r] = (f32_strip)((127 - p->fraction + most[r]) << 23);
+		addend[r] = __builtin_convertvector(*(const f32_strip *)(d + r * n) * scale[r], i32_strip);
+		sum[r] = (i32_strip){0};
+	}
+	u64 any[STRIP / 2];
+	memcpy(any, &slow, sizeof any);
+	if (any[0] | any[1] | any[2] | any[3])
+		return false;
+	for (u32 j = 0; j < k; j++)
+		for (u32 r = 0; r < ROWS; r++) {
+			f32_strip product = x[r * k + j] * *(const f32_strip *)(y + j * n);
+			sum[r] += __builtin_convertvector(product * scale[r], i32_strip);
+		}
 	i64 all = ((i64)1 << p->dropped) - 1;
-	bits = (bits & ~all) | (((bits & all) != 0) & (p->odd ? all + 1 : 0));
-	*(f32_strip *)d = __builtin_convertvector((f64_strip)bits, f32_strip) * back;
+	for (u32 r = 0; r < ROWS; r++)
+		for (u32 half = 0; half < 2; half++) { /* f64 fill a vector then */
+			i32_half some = ((const i32_half *)&sum[r])[half], one = ((const i32_half *)&addend[r])[half];
+			i64_half bits = (i64_half)(__builtin_convertvector(some, f64_half) +
+						   __builtin_convertvector(one, f64_half));
+			bits = (bits & ~all) | (((bits & all) != 0) & (p->odd ? all + 1 : 0));
+			((f32_half *)(d + r * n))[half] =
+				__builtin_convertvector((f64_half)bits, f32_half) * ((const f32_half *)&back[r])[half];
+		}
 	return true;
 }
 
@@ -289,19 +319,22 @@ static inline __attribute__((always_inline)) bool sum_strip(const struct multipl
 	attributes static void name(const struct multiplier *p, const void *a, const void *b, void *d, u32 m, u32 n,   \
 				    u32 k)                                                                             \
 	{                                                                                                              \
-		i32 ex[32], ey[MAX_CELLS];                                                                             \
+		i32 ex[ROWS * 32], ey[MAX_CELLS];                                                                      \
 		const float *y = b;                                                                                    \
-		for (u32 j = 0; j < k * n; j++)                                                                        \
-			ey[j] = exponent_of(y[j], p->b->least);                                                        \
-		for (u32 row = 0; row < m; row++) {                                                                    \
+		for (u32 j = 0; j < k * n; j += STRIP)                                                                 \
+			exponents_of(y + j, p->b->least, ey + j);                                                      \
+		for (u32 row = 0; row < m; row += ROWS) {                                                              \
 			const float *x = (const float *)a + row * k;                                                   \
 			float *to = (float *)d + row * n;                                                              \
-			for (u32 j = 0; j < k; j++)                                                                    \
-				ex[j] = exponent_of(x[j], p->a->least);                                                \
-			for (u32 col = 0; col < n; col += STRIP)                                                       \
-				if (!sum_strip(p, x, ex, y + col, ey + col, to + col, n, k))                           \
-					for (u32 c = col; c < col + STRIP; c++)                                        \
-						to[c] = sum_cell(p, x, y + c, to[c], n, k);                            \
+			for (u32 j = 0; j < ROWS * k; j += STRIP)                                                      \
+				exponents_of(x + j, p->a->least, ex + j);                                              \
+			for (u32 col = 0; col < n; col += STRIP) {                                                     \
+				bool done = sum_strips(p, x, ex, y + col, ey + col, to + col, n, k);                   \
+				for (u32 cell = 0; cell < ROWS * STRIP && !done; cell++) {                             \
+					u32 r = cell / STRIP, c = col + cell % STRIP;                                  \
+					to[r * n + c] = sum_cell(p, x + r * k, y + c, to[r * n + c], n, k);            \
+				}                                                                                      \
+			}                                                                                              \
 		}                                                                                                      \
 	}
 
