@@ -36,6 +36,7 @@ job() {
 # suite NAME COMMAND…: starts it as soon as a processor is free.
 suite() {
 	read -r token <&9
+	echo 0 1 > "$work/counts/$1" # until it has ended
 	job "$@" &
 }
 
