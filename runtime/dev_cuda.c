@@ -418,11 +418,9 @@ static tl_status configure(struct cuda *d, const struct image *im, struct cuda_k
 	return s;
 }
 
-static tl_status cuda_load(struct device *device, struct unit *u, const struct compiled *c, const struct image *im,
-			   void **out)
+static tl_status cuda_load(struct device *device, const struct device_load *l, void **out)
 {
-	(void)u;
-	(void)c;
+	const struct image *im = l->image;
 	struct cuda *d = (struct cuda *)device;
 	struct cuda_kernel *k = calloc(1, sizeof *k);
 	if (!k)

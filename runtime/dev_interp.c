@@ -12,7 +12,7 @@
 #include "runtime/host.h"
 
 struct interp_kernel {
-	const struct kernel *kernel;
+	const struct image *image;
 	const struct interp_program *program;
 	const struct every_pass *passes; /* instead, when it is to be checked */
 };
@@ -40,16 +40,15 @@ static bool interp_compile(struct device *device, const struct build *b, struct 
 	return out->kernel;
 }
 
-static tl_status interp_load(struct device *device, struct unit *u, const struct compiled *c, const struct image *im,
-			     void **out)
+static tl_status interp_load(struct device *device, const struct device_load *l, void **out)
 {
 	(void)device;
-	(void)im;
-	struct interp_kernel *k = arena_new(&u->arena, struct interp_kernel);
-	k->kernel = c->kernel;
-	k->passes = c->for_load;
+	struct arena *a = &l->unit->arena;
+	struct interp_kernel *k = arena_new(a, struct interp_kernel);
+	k->image = l->image;
+	k->passes = l->compiled->for_load;
 	if (!k->passes)
-		k->program = interp_prepare(&u->arena, c->kernel);
+		k->program = interp_prepare(a, l->compiled->kernel);
 	*out = k;
 	return TL_OK;
 }
@@ -70,8 +69,8 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 	struct mem_range *ranges = host_ranges((struct host_device *)device, &a, &n, NULL);
 	struct interp_launch launch = {.args = l->args, .ranges = ranges, .nranges = n};
 	memcpy(launch.grid, l->grid, sizeof launch.grid);
-	const struct mem_range **homes = arena_array(&a, const struct mem_range *, k->kernel->nparams);
-	launch.open = host_name_ranges(k->kernel, l->args, ranges, n, homes);
+	const struct mem_range **homes = arena_array(&a, const struct mem_range *, k->image->nslots + 1);
+	launch.open = host_name_ranges(k->image, l->args, ranges, n, homes);
 	launch.guard = HOST_GUARD;
 	launch.homes = homes;
 	struct strbuf error = {.arena = &a};

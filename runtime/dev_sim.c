@@ -18,12 +18,11 @@ enum {
 };
 
 struct sim_kernel {
-	const struct kernel *kernel;
+	struct arena arena;
+	const struct image *image;
 	const struct source *source;
-	const struct ptx_module *module;
+	struct ptx_module *module;
 	const struct ptx_kernel *ptx;
-	u32 num_warps, cluster;
-	u64 shared_bytes;
 };
 
 static struct description target_of(const struct device *device)
@@ -67,49 +66,64 @@ static bool sim_compile(struct device *device, const struct build *b, struct com
 	return device_compile(&t, b, out);
 }
 
-static tl_status sim_load(struct device *device, struct unit *u, const struct compiled *c, const struct image *im,
-			  void **out)
+static tl_status read_code(struct device *device, const struct device_load *l, struct sim_kernel *k)
 {
+	const struct image *im = l->image;
 	struct description t = target_of(device);
 	const char *error = NULL;
-	struct ptx_module *m = ptx_read(&u->arena, im->code, im->code_bytes, &error);
-	if (!m || !sim_decode(&u->arena, m, &error))
+	k->image = im;
+	k->source = l->source;
+	k->module = ptx_read(&k->arena, im->code, im->code_bytes, &error);
+	if (!k->module || !sim_decode(&k->arena, k->module, &error))
 		return failed(TL_ERR_COMPILE, "%s: the simulator cannot run this PTX: %s", im->name, error);
-	if ((u64)im->shared_bytes > (u64)t.shared_bytes)
+	if (im->shared_bytes > t.shared_bytes)
 		return failed(TL_ERR_COMPILE,
 			      "%s needs %d bytes of shared memory a block, and sm_%d has %llu\n      = hint: use "
 			      "smaller tiles or a "
 			      "smaller num_stages",
 			      im->name, im->shared_bytes, t.sm, (unsigned long long)(u64)t.shared_bytes);
-	struct sim_kernel *k = arena_new(&u->arena, struct sim_kernel);
-	*k = (struct sim_kernel){c->kernel,
-				 u->diags.sources.at[c->kernel->loc.file],
-				 m,
-				 NULL,
-				 (u32)im->num_warps,
-				 (u32)im->cluster,
-				 (u64)im->shared_bytes};
-	for (u32 i = 0; i < m->nkernels; i++)
-		if (!strcmp(m->kernels[i].name, im->name))
-			k->ptx = &m->kernels[i];
-	if (!k->ptx)
-		return failed(TL_ERR_COMPILE, "%s: not in its own PTX", im->name);
-	*out = k;
-	return TL_OK;
+	for (u32 i = 0; i < k->module->nkernels; i++)
+		if (!strcmp(k->module->kernels[i].name, im->name))
+			k->ptx = &k->module->kernels[i];
+	return k->ptx ? TL_OK : failed(TL_ERR_COMPILE, "%s: not in its own PTX", im->name);
 }
 
 static void sim_unload(struct device *device, void *kernel)
 {
-	(void)device; /* it lives in the unit */
-	(void)kernel;
+	(void)device;
+	struct sim_kernel *k = kernel;
+	arena_free(&k->arena);
+	free(k);
+}
+
+static void unload(void *kernel)
+{
+	sim_unload(NULL, kernel);
+}
+
+static tl_status sim_load(struct device *device, const struct device_load *l, void **out)
+{
+	struct sim_kernel *k = calloc(1, sizeof *k);
+	if (!k)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct cleanup c;
+	cleanup_push(&c, unload, k);
+	tl_status s = read_code(device, l, k);
+	cleanup_drop(&c);
+	if (s)
+		unload(k);
+	else
+		*out = k;
+	return s;
 }
 
 static tl_status sim_resources(struct device *device, void *kernel, tl_resources *out)
 {
 	(void)device;
 	const struct sim_kernel *k = kernel;
-	*out = (tl_resources){
-		.threads = 32 * (int)k->num_warps, .shared_bytes = k->shared_bytes, .blocks = (int)k->cluster};
+	*out = (tl_resources){.threads = 32 * k->image->num_warps,
+			      .shared_bytes = (size_t)k->image->shared_bytes,
+			      .blocks = k->image->cluster};
 	return TL_OK;
 }
 
@@ -163,7 +177,7 @@ static void report(const struct sim_kernel *k, const struct launch *l)
 	struct counters total = {0};
 	const char *at = k->source->text;
 	fprintf(stderr, "line %12s %14s %12s %10s  %s, grid (%u, %u, %u), %u warps\n", "instructions", "global bytes",
-		"transactions", "conflicts", k->kernel->name, l->grid[0], l->grid[1], l->grid[2], l->num_warps);
+		"transactions", "conflicts", k->image->name, l->grid[0], l->grid[1], l->grid[2], l->num_warps);
 	for (u32 line = 1; *at; line++) {
 		size_t len = strcspn(at, "\n");
 		struct counters sum = {0};
@@ -188,19 +202,20 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	struct arena a = {0};
 	struct launch l = {.module = k->module,
 			   .kernel = k->ptx,
-			   .num_warps = k->num_warps,
-			   .dynamic_shared = k->shared_bytes,
+			   .num_warps = (u32)k->image->num_warps,
+			   .dynamic_shared = (u64)k->image->shared_bytes,
 			   .source = k->source};
 	l.seed = seed ? strtoull(seed, NULL, 0) : 0;
 	l.timing = (enum async_timing)(l.seed % 3);
 	l.strict_proxies = getenv("TL_SIM_STRICT");
-	l.max_steps = k->num_warps * (max_steps ? strtoull(max_steps, NULL, 0) : MOST_STEPS);
+	l.max_steps = l.num_warps * (max_steps ? strtoull(max_steps, NULL, 0) : MOST_STEPS);
 	memcpy(l.grid, d->grid, sizeof l.grid);
 	struct cleanup c;
-	if (l.grid[0] > INT32_MAX / k->cluster)
+	u32 cluster = (u32)k->image->cluster;
+	if (l.grid[0] > INT32_MAX / cluster)
 		return failed(TL_ERR_ARGUMENT, "%s: a grid of %u programs along x, each on %u blocks, is too large",
-			      k->kernel->name, l.grid[0], k->cluster);
-	l.grid[0] *= k->cluster;
+			      k->image->name, l.grid[0], cluster);
+	l.grid[0] *= cluster;
 	cleanup_arena(&c, &a);
 	char *params = arena_alloc(&a, k->ptx->param_bytes + 8);
 	for (u32 i = 0; i < k->ptx->nparams && i < d->nargs; i++) {
@@ -210,17 +225,16 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	l.params = params;
 	u8 *const *written;
 	struct mem_range *ranges = host_ranges((struct host_device *)device, &a, &l.nranges, &written);
-	l.open = host_name_ranges(k->kernel, d->args, ranges, l.nranges, NULL);
+	l.open = host_name_ranges(k->image, d->args, ranges, l.nranges, NULL);
 	l.guard = HOST_GUARD;
 	add_variables(&a, k->module, &l, ranges, written);
 	bool counts = getenv("TL_SIM_REPORT");
 	if (counts)
 		l.counters = arena_array(&a, struct counters, k->ptx->ncode + 1);
 	struct strbuf error = {.arena = &a};
-	sb_printf(&error, "%s: ", k->kernel->name);
+	sb_printf(&error, "%s: ", k->image->name);
 	u32 shape[3];
-	static const tl_status statuses[] = {
-		[SIM_OK] = TL_OK, [SIM_RACED] = TL_ERR_RACE, [SIM_FAULT] = TL_ERR_KERNEL};
+	static const tl_status statuses[] = {[SIM_OK] = TL_OK, [SIM_RACED] = TL_ERR_RACE, [SIM_FAULT] = TL_ERR_KERNEL};
 	tl_status s = cluster_shape(&l, shape, &error) ? statuses[sim_run(&l, &error)] : TL_ERR_ARGUMENT;
 	if (s)
 		failed_text(s, error.at);
@@ -253,7 +267,6 @@ static tl_status sim_tensor_map(struct device *device, const struct tensor_box *
 const struct device_ops sim_ops = {
 	.name = "sim",
 	.stages = " ttir ttgir llir ptx remarks calls schedule ",
-	.keeps_unit = true,
 	.numbered = true,
 	.open = sim_open,
 	.close = host_close,

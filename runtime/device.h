@@ -27,6 +27,14 @@ struct build {
 	const char *stage; /* the text wanted instead of code to run, or "remarks"; NULL: code */
 };
 
+struct device_load {
+	const struct image *image;
+	const struct source *source; /* of the kernel's module, which outlives what is loaded; or NULL */
+	/* the compilation, for devices that keep it; else NULL */
+	struct unit *unit;
+	const struct compiled *compiled;
+};
+
 struct device_launch {
 	void *kernel; /* from load */
 	u32 grid[3];
@@ -59,9 +67,7 @@ struct device_ops {
 
 	/* As much of the pipeline as this device needs. False after an error, which is in b->unit->diags. */
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
-	/* `u` and `c`: for devices that keep the unit only, else unused. */
-	tl_status (*load)(struct device *d, struct unit *u, const struct compiled *c, const struct image *im,
-			  void **out);
+	tl_status (*load)(struct device *d, const struct device_load *l, void **out);
 	void (*unload)(struct device *d, void *kernel);
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: there are none */
 	tl_status (*launch)(struct device *d, const struct device_launch *l);

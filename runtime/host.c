@@ -98,21 +98,21 @@ struct mem_range *host_ranges(struct host_device *d, struct arena *a, u32 *n, u8
 	return ranges;
 }
 
-bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n,
+bool host_name_ranges(const struct image *im, const u64 *args, struct mem_range *r, u32 n,
 		      const struct mem_range **homes)
 {
 	bool open = false;
-	for (u32 i = 0; i < k->nparams; i++) {
+	for (u32 i = 0; i < im->nslots; i++) {
 		char *p = (char *)(uintptr_t)args[i];
 		if (homes)
 			homes[i] = NULL;
-		if (k->params[i].value->type->kind != TY_PTR || !p)
+		if (!im->slots[i].pointer || !p)
 			continue;
 		struct mem_range *in = range_of(r, n, p);
 		if (!in)
 			open = true;
 		else if (!in->name)
-			in->name = k->params[i].name;
+			in->name = im->slots[i].name;
 		if (homes)
 			homes[i] = in ? in : &any_memory;
 	}

@@ -43,7 +43,7 @@ enum { HOST_GUARD = 64 * 1024 };
 /* Names the ranges of pointer arguments. True when one points to memory of the caller's own, whose range is not known.
  * Using NULL is an error. homes: NULL, or for each parameter what an access through it may touch, see struct
  * interp_launch. */
-bool host_name_ranges(const struct kernel *k, const u64 *args, struct mem_range *r, u32 n,
+bool host_name_ranges(const struct image *im, const u64 *args, struct mem_range *r, u32 n,
 		      const struct mem_range **homes);
 
 #endif

@@ -127,6 +127,12 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 	image_make(out, u, f, f ? specialize_text(&u->arena, &k->params, args, nargs) : NULL, &made, c);
 }
 
+static const struct source *source_of(const tl_module *m)
+{
+	const struct unit *u = &m->unit;
+	return u->diags.sources.at[u->module ? u->module->file : 1];
+}
+
 static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 			       struct variant *v)
 {
@@ -147,7 +153,8 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	if (!s) {
 		image_free(&v->image); /* of an earlier try */
 		take_image(k, o, u, args, nargs, &out, &v->image);
-		s = ops->load(k->module->ctx->dev, u, &out, &v->image, &v->code); /* last: nothing fails behind it */
+		const struct device_load l = {&v->image, source_of(k->module), u, &out};
+		s = ops->load(k->module->ctx->dev, &l, &v->code); /* last: nothing fails behind it */
 	}
 	cleanup_drop(&unit);
 	if (!s && ops->keeps_unit)

@@ -330,7 +330,7 @@ static tl_status load_clusters(struct device *d, int num_warps, i32 shared, i32 
 				 .shared_bytes = shared,
 				 .num_warps = num_warps,
 				 .cluster = cluster};
-	return d->ops->load(d, NULL, NULL, &im, out);
+	return d->ops->load(d, &(struct device_load){.image = &im}, out);
 }
 
 static tl_status load(struct device *d, int num_warps, i32 shared, void **out)

@@ -34,11 +34,8 @@ static bool counter_compile(struct device *d, const struct build *b, struct comp
 	return out->kernel;
 }
 
-static tl_status counter_load(struct device *d, struct unit *u, const struct compiled *c, const struct image *im,
-			      void **out)
+static tl_status counter_load(struct device *d, const struct device_load *l, void **out)
 {
-	(void)u;
-	(void)im;
 	struct counter *k = (struct counter *)d;
 	if (k->refuse > 0) {
 		k->refuse--;
@@ -46,7 +43,7 @@ static tl_status counter_load(struct device *d, struct unit *u, const struct com
 	}
 	k->loaded++;
 	k->live++;
-	*out = (void *)(uintptr_t)c->num_warps;
+	*out = (void *)(uintptr_t)l->image->num_warps;
 	return TL_OK;
 }
 
