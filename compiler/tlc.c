@@ -1,5 +1,5 @@
 /* The command line: compiling, with dumps of every stage. tlc_run.c has `run` and `bench`, tlc_list.c `list`,
- * tlc_options.c the options. */
+ * tlc_cache.c `show` and `cache`, tlc_options.c the options. */
 #include "tlc.h"
 
 #include <errno.h>
@@ -24,6 +24,7 @@ static const char usage[] =
 	"  tlc list FILE [--json]\n"
 	"  tlc list --builtins\n"
 	"  tlc show IMAGE\n"
+	"  tlc cache list|verify|clear|path\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "
@@ -631,23 +632,6 @@ static int command_compile(struct command *c)
 	return r;
 }
 
-static int command_show(struct command *c)
-{
-	size_t len;
-	const char *bytes = read_file(&c->arena, c->file, &len);
-	if (!bytes)
-		return EXIT_ENVIRONMENT;
-	struct image im;
-	const char *why = image_read(&im, bytes, len);
-	if (why)
-		return complain(EXIT_USER, "'%s' cannot be shown: %s", c->file, why);
-	struct strbuf text = {.arena = &c->arena};
-	image_show(&im, &text);
-	fputs(text.at, stdout);
-	image_free(&im);
-	return EXIT_DONE;
-}
-
 /* The folders of -I come before those of PYTHONPATH, where the library looks for modules. */
 static void prepend_folders(struct command *c)
 {
@@ -705,6 +689,7 @@ int main(int argc, char **argv)
 	if (ok)
 		r = c.verb == VERB_LIST      ? command_list(&c)
 		    : c.verb == VERB_SHOW    ? command_show(&c)
+		    : c.verb == VERB_CACHE   ? command_cache(&c)
 		    : c.verb == VERB_COMPILE ? command_compile(&c)
 					     : command_run(&c);
 	arena_free(&c.arena);

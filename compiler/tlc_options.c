@@ -100,7 +100,7 @@ static const struct {
 	enum verb verb;
 } verbs[] = {
 	{NULL, "compiling", VERB_COMPILE}, {"run", "tlc run", VERB_RUN}, {"bench", "tlc bench", VERB_BENCH},
-		{"list", "tlc list", VERB_LIST}, {"show", "tlc show", VERB_SHOW},
+		{"list", "tlc list", VERB_LIST}, {"show", "tlc show", VERB_SHOW}, {"cache", "tlc cache", VERB_CACHE},
 };
 
 enum verb read_verb(const char *word)
@@ -258,6 +258,7 @@ bool read_options(struct command *c, int argc, char **argv)
 			return false;
 	}
 	if (!c->file && !c->builtins)
-		complain(0, "no input file; see tlc --help");
+		complain(0, c->verb == VERB_CACHE ? "tlc cache: list, verify, clear or path?"
+						  : "no input file; see tlc --help");
 	return c->file || c->builtins;
 }

@@ -363,6 +363,11 @@ static bool cuda_allocation(struct device *device, const void *p, void **base, s
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
+static struct description cuda_target(const struct device *device)
+{
+	return ((const struct cuda *)device)->target;
+}
+
 static bool cuda_compile(struct device *device, const struct build *b, struct compiled *out)
 {
 	const struct cuda *d = (const struct cuda *)device;
@@ -622,6 +627,8 @@ const struct device_ops cuda_ops = {
 	.name = "cuda",
 	.stages = " ttir ttgir llir ptx remarks calls schedule ",
 	.has_streams = true,
+	.caches = true,
+	.target = cuda_target,
 	.numbered = true,
 	.open = cuda_open,
 	.close = cuda_close,

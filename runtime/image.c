@@ -1,12 +1,14 @@
 #include "runtime/image.h"
 
+#include <stdlib.h>
+
 #include "runtime/specialize.h"
 #include "runtime/tensor_box.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 1 };
+enum { IMAGE_VERSION = 1, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -115,6 +117,11 @@ static void code_fields(struct coder *c, struct image *im)
 {
 	code_text(c, &im->source);
 	CODE(c, im->source_hash);
+	CODE_ARRAY(c, im->imports, im->nimports, MAX_IMPORTS);
+	for (u32 i = 0; i < im->nimports; i++) {
+		code_text(c, &im->imports[i].path);
+		CODE(c, im->imports[i].hash);
+	}
 	code_text(c, &im->signature);
 	code_text(c, &im->target);
 	CODE_RANGE(c, im->num_stages, 0, 64);
@@ -245,6 +252,25 @@ static void take_code(struct image *im, const struct compiled *c)
 	im->code = arena_str(&im->arena, code, im->code_bytes);
 }
 
+static int by_path(const void *x, const void *y)
+{
+	return strcmp(((const struct image_import *)x)->path, ((const struct image_import *)y)->path);
+}
+
+static void take_imports(struct image *im, const struct unit *u)
+{
+	im->imports = arena_array(&im->arena, struct image_import, u->imported.len + 1);
+	for (u32 i = 0; i < u->imported.cap; i++) {
+		const char *path = u->imported.keys[i];
+		if (!path)
+			continue;
+		const struct source *s = u->diags.sources.at[((const struct module *)u->imported.vals[i])->file];
+		im->imports[im->nimports++] = (struct image_import){arena_str(&im->arena, path, strlen(path)),
+								    hash_bytes(s->text, s->len, 0)};
+	}
+	qsort(im->imports, im->nimports, sizeof *im->imports, by_path);
+}
+
 void image_make(struct image *im, const struct unit *u, const struct func *f, const struct arg_spec *args,
 		const struct compile_options *o, const struct compiled *c)
 {
@@ -270,6 +296,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	im->signature = signature_of(&im->arena, f, args);
 	im->target = c->ptx ? arena_printf(&im->arena, "cuda:%s", description_name(&im->arena, &c->target)) : "";
 	take_code(im, c);
+	take_imports(im, u);
 	make_slots(im, k);
 	im->maps = arena_dup(&im->arena, k->cuda.maps, sizeof k->cuda.maps);
 	im->apart = arena_dup(&im->arena, k->apart.at, im->napart * sizeof *im->apart);
@@ -323,6 +350,9 @@ void image_show(const struct image *im, struct strbuf *out)
 											  ", overlapping pointers"};
 	sb_printf(out, "kernel       %s\nsource       %s, xxHash %016llx\n", im->name, im->source,
 		  (unsigned long long)im->source_hash);
+	for (u32 i = 0; i < im->nimports; i++)
+		sb_printf(out, "imports      %s, xxHash %016llx\n", im->imports[i].path,
+			  (unsigned long long)im->imports[i].hash);
 	sb_printf(out, "arguments    %s\n", *im->signature ? im->signature : "-");
 	sb_printf(out, "options      num_stages %d%s%s%s%s", im->num_stages, im->debug ? ", debug" : "",
 		  im->no_boxes ? ", no TMA" : "", im->any_size ? ", any size" : "", overlaps[im->alias]);

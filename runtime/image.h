@@ -21,10 +21,16 @@ struct slot {
 	i32 divisibility; /* that the code counts on, of a number or an address in bytes; 0: none */
 };
 
+struct image_import {
+	const char *path;
+	u64 hash; /* of its text */
+};
+
 struct image {
 	/* made from */
 	const char *source;    /* a file's name */
 	u64 source_hash;       /* of its text */
+	struct image_import *imports; /* other files, as they were found */
 	const char *signature; /* types and constants of the parameters, as -s and -D take them */
 	const char *target;    /* "cuda:sm_90a", or "" of IR */
 	i32 num_stages, group_pids;
@@ -44,7 +50,7 @@ struct image {
 	struct tensor_map_param *maps;
 	struct param_pair *apart;  /* slots that the code counts on to be apart */
 	struct size_limit *limits; /* of parameters by slot */
-	u32 nslots, nmaps, napart, nlimits;
+	u32 nslots, nmaps, napart, nlimits, nimports;
 
 	struct arena arena; /* that all of this lies in */
 };

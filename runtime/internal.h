@@ -70,6 +70,7 @@ struct variant {
 	u32 key_len;
 	bool has_composites; /* among its arguments */
 	struct image image;
+	bool keeps; /* it would be the same in each process: the disk cache may keep it */
 	struct variant *same; /* the one with that value, if the image is for any grid: all else is there; or NULL */
 	void *code;        /* the device's */
 	struct unit *unit; /* of devices that keep it, else NULL */

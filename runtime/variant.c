@@ -9,6 +9,7 @@
 #include <locale.h>
 #include <stdlib.h>
 
+#include "runtime/cache.h"
 #include "runtime/composite.h"
 #include "runtime/internal.h"
 
@@ -133,10 +134,39 @@ static const struct source *source_of(const tl_module *m)
 	return u->diags.sources.at[u->module ? u->module->file : 1];
 }
 
-static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
-			       struct variant *v)
+/* The key of the variant on disk: all that it is made from, but imported files. *there: it has one. */
+static struct cache_key disk_key(const tl_kernel *k, const struct variant *v, bool *there)
 {
-	const struct device_ops *ops = k->module->ctx->dev->ops;
+	struct device *dev = k->module->ctx->dev;
+	struct cache_hash *h = dev->ops->caches && !wants_remarks(k->module->ctx) ? cache_hash_new() : NULL;
+	*there = h;
+	if (!h)
+		return (struct cache_key){{0, 0}};
+	const struct source *source = source_of(k->module);
+	const struct description t = dev->ops->target(dev);
+	const int limits[] = {t.sm,	   t.arch_specific,    t.shared_bytes,
+			      t.registers, t.thread_registers, t.multiprocessors};
+	const char *path = getenv("PYTHONPATH");
+	cache_hash_add(h, limits, sizeof limits);
+	cache_hash_add(h, source->name, strlen(source->name));
+	cache_hash_add(h, source->text, source->len);
+	cache_hash_add(h, k->name, strlen(k->name));
+	cache_hash_add(h, path, path ? strlen(path) : 0);
+	cache_hash_add(h, v->key, v->key_len * sizeof *v->key);
+	return cache_hash_end(h);
+}
+
+static tl_status load_image(const tl_kernel *k, struct unit *u, const struct compiled *c, struct variant *v)
+{
+	struct device *dev = k->module->ctx->dev;
+	const struct device_load l = {&v->image, source_of(k->module), u, c};
+	return dev->ops->load(dev, &l, &v->code);
+}
+
+/* Compiles, and loads what came of it. */
+static tl_status compile_variant(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
+				 struct variant *v)
+{
 	struct unit *u = calloc(1, sizeof *u);
 	if (!u)
 		return failed(TL_ERR_MEMORY, "out of host memory");
@@ -151,16 +181,34 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	if (s == TL_ERR_COMPILE) /* the callback may have called the library */
 		s = compile_failed(u);
 	if (!s) {
-		image_free(&v->image); /* of an earlier try */
 		take_image(k, o, u, args, nargs, &out, &v->image);
-		const struct device_load l = {&v->image, source_of(k->module), u, &out};
-		s = ops->load(k->module->ctx->dev, &l, &v->code); /* last: nothing fails behind it */
+		s = load_image(k, u, &out, v); /* last: nothing fails behind it */
 	}
+	v->keeps = !u->diags.messages.len && !u->ir.reads_environment;
 	cleanup_drop(&unit);
-	if (!s && ops->keeps_unit)
+	if (!s && k->module->ctx->dev->ops->keeps_unit)
 		v->unit = u;
 	else
 		free_unit(u);
+	return s;
+}
+
+/* From disk, or by compiling. What gave warnings is compiled by each process, so that each gives them, and what asked
+ * for the environment too. */
+static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
+			       struct variant *v)
+{
+	bool cached;
+	struct cache_key key = disk_key(k, v, &cached);
+	image_free(&v->image); /* of an earlier try */
+	if (cached && cache_read(key, &v->image)) {
+		if (!load_image(k, NULL, NULL, v))
+			return TL_OK;
+		image_free(&v->image);
+	}
+	tl_status s = compile_variant(k, o, args, nargs, v);
+	if (!s && cached && v->keeps)
+		cache_write(key, &v->image);
 	return s;
 }
 

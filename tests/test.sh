@@ -6,6 +6,7 @@ shift
 work=$build/test-logs
 PATH=$PATH:/usr/local/cuda/bin # ptxas may be there
 export OMP_WAIT_POLICY=passive # a thread without work leaves its processor to other jobs
+export TL_CACHE=0 # each kernel is compiled
 rm -rf "$work"
 mkdir -p "$work/counts"
 

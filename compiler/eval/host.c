@@ -148,6 +148,7 @@ static bool is_path(const struct val *v, const char *const *paths, u32 n)
 static struct val environment(struct eval *e, const struct val *args, u32 n)
 {
 	const char *text = getenv(args[0].text);
+	e->ctx->reads_environment = true;
 	return text    ? val_str(arena_str(e->arena, text, strlen(text)), (u32)strlen(text))
 	       : n > 1 ? args[1]
 		       : val_none();

@@ -37,6 +37,7 @@ struct ir_context {
 	const struct type **types;
 	u32 ntypes, cap_types;
 	u32 walks; /* begun so far */
+	bool reads_environment; /* evaluating has asked for a variable of the process's */
 };
 void ir_context_init(struct ir_context *c, struct arena *arena, struct interner *names, struct diags *diags);
 

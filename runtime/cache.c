@@ -1,0 +1,332 @@
+#include "runtime/cache.h"
+
+#define XXH_INLINE_ALL /* its functions become part of this file */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/recover.h"
+
+enum {
+	DEFAULT_MB = 512,
+	MAX_ENTRY_BYTES = 1 << 28,
+	WRITES_A_SWEEP =
+		64, /* how often a process looks at the folder's size: at the first write, then each of so many */
+	TOUCH_SECONDS = 3600,   /* an entry's time of use is as exact as this */
+	LEFTOVER_SECONDS = 600, /* a file that nobody renames after so long was left by a process that died */
+};
+static const char suffix[] = ".image";
+
+/* --- the folder ------------------------------------------------------------------------------------------------ */
+
+const char *cache_folder(struct arena *a)
+{
+	const char *on = getenv("TL_CACHE"), *own = getenv("TL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"),
+		   *home = getenv("HOME");
+	if (on && !strcmp(on, "0"))
+		return NULL;
+	if (own && *own)
+		return arena_str(a, own, strlen(own));
+	if (xdg && *xdg == '/') /* others are to be ignored: XDG Base Directory Specification */
+		return arena_printf(a, "%s/tlc", xdg);
+	return home && *home ? arena_printf(a, "%s/.cache/tlc", home) : NULL;
+}
+
+static const char *entry_path(struct arena *a, const char *folder, struct cache_key key)
+{
+	return arena_printf(a, "%s/%016llx%016llx%s", folder, (unsigned long long)key.at[0],
+			    (unsigned long long)key.at[1], suffix);
+}
+
+/* With the folders above it. */
+static bool make_folder(struct arena *a, const char *path)
+{
+	char *copy = arena_str(a, path, strlen(path));
+	for (char *at = copy + 1; *at; at++)
+		if (*at == '/') {
+			*at = 0;
+			mkdir(copy, 0700);
+			*at = '/';
+		}
+	return !mkdir(copy, 0700) || errno == EEXIST;
+}
+
+/* The whole file, of at most `most` bytes; NULL if it cannot be read. */
+static char *read_whole(struct arena *a, const char *path, size_t most, size_t *len)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	char *text = NULL;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (u64)st.st_size <= most) {
+		size_t size = (size_t)st.st_size;
+		text = arena_alloc(a, size + 1);
+		*len = 0;
+		for (ssize_t n; *len < size && (n = read(fd, text + *len, size - *len)) > 0;)
+			*len += (size_t)n;
+	}
+	close(fd);
+	return text;
+}
+
+/* --- keys ------------------------------------------------------------------------------------------------------ */
+
+struct cache_hash {
+	XXH3_state_t *state;
+};
+
+/* The linker's hash of this library or program (ELF note NT_GNU_BUILD_ID): another one may compile otherwise. */
+struct build_id {
+	const u8 *at;
+	size_t len;
+};
+
+static int find_build_id(struct dl_phdr_info *info, size_t size, void *out)
+{
+	(void)size;
+	struct build_id *id = out;
+	const char *here = (const char *)(uintptr_t)&cache_folder;
+	bool mine = false;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const char *from = (const char *)(uintptr_t)(info->dlpi_addr + p->p_vaddr);
+		mine |= p->p_type == PT_LOAD && here >= from && here < from + p->p_memsz;
+	}
+	for (int i = 0; mine && i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const u8 *at = (const u8 *)(uintptr_t)(info->dlpi_addr + p->p_vaddr), *end = at + p->p_memsz;
+		while (p->p_type == PT_NOTE && (size_t)(end - at) >= sizeof(ElfW(Nhdr))) {
+			ElfW(Nhdr) note;
+			memcpy(&note, at, sizeof note);
+			const u8 *name = at + sizeof note, *desc = name + ((note.n_namesz + 3u) & ~3u);
+			if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(name, "GNU", 4))
+				*id = (struct build_id){desc, note.n_descsz};
+			at = desc + ((note.n_descsz + 3u) & ~3u);
+		}
+	}
+	return mine;
+}
+
+struct cache_hash *cache_hash_new(void)
+{
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	bool there = cache_folder(&a);
+	struct build_id id = {NULL, 0};
+	cleanup_run(&c);
+	if (!there)
+		return NULL;
+	dl_iterate_phdr(find_build_id, &id);
+	struct cache_hash *h = id.at ? malloc(sizeof *h) : NULL;
+	if (!h)
+		return NULL;
+	h->state = XXH3_createState();
+	if (!h->state) {
+		free(h);
+		return NULL;
+	}
+	XXH3_128bits_reset(h->state);
+	cache_hash_add(h, id.at, id.len);
+	return h;
+}
+
+void cache_hash_add(struct cache_hash *h, const void *data, size_t len)
+{
+	u64 size = len; /* pieces do not run into one another */
+	XXH3_128bits_update(h->state, &size, sizeof size);
+	XXH3_128bits_update(h->state, data, len);
+}
+
+struct cache_key cache_hash_end(struct cache_hash *h)
+{
+	XXH128_hash_t x = XXH3_128bits_digest(h->state);
+	XXH3_freeState(h->state);
+	free(h);
+	return (struct cache_key){{x.high64, x.low64}};
+}
+
+/* --- entries --------------------------------------------------------------------------------------------------- */
+
+/* Are the files that the kernel imports as they were? */
+static bool imports_same(struct arena *a, const struct image *im)
+{
+	bool same = true;
+	for (u32 i = 0; i < im->nimports && same; i++) {
+		size_t len = 0;
+		const char *text = read_whole(a, im->imports[i].path, MAX_ENTRY_BYTES, &len);
+		same = text && hash_bytes(text, len, 0) == im->imports[i].hash;
+	}
+	return same;
+}
+
+/* So that it is not taken for one that nobody uses. */
+static void touch(const char *path)
+{
+	struct stat st;
+	if (!stat(path, &st) && time(NULL) - st.st_mtime > TOUCH_SECONDS)
+		utimensat(AT_FDCWD, path, NULL, 0);
+}
+
+bool cache_read(struct cache_key key, struct image *out)
+{
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	size_t len = 0;
+	const char *folder = cache_folder(&a), *path = folder ? entry_path(&a, folder, key) : NULL;
+	const char *bytes = path ? read_whole(&a, path, MAX_ENTRY_BYTES, &len) : NULL;
+	bool found = bytes && !image_read(out, bytes, len);
+	if (found && !imports_same(&a, out)) {
+		image_free(out);
+		found = false;
+	}
+	if (found)
+		touch(path);
+	cleanup_run(&c);
+	return found;
+}
+
+static bool is_entry(const char *name)
+{
+	size_t len = strlen(name), end = sizeof suffix - 1;
+	return len == 32 + end && !strcmp(name + 32, suffix) && strspn(name, "0123456789abcdef") == 32;
+}
+
+static bool is_leftover(const char *name, const struct stat *st)
+{
+	return !strncmp(name, "new-", 4) && time(NULL) - st->st_mtime > LEFTOVER_SECONDS;
+}
+
+struct entry {
+	const char *path;
+	i64 bytes;
+	struct timespec used;
+};
+struct entries {
+	VEC(struct entry) at;
+	i64 bytes;
+};
+
+/* The entries of the folder. Removes what processes that died have left. */
+static void list_entries(struct arena *a, const char *folder, struct entries *out)
+{
+	DIR *d = opendir(folder);
+	if (!d)
+		return;
+	for (const struct dirent *e; (e = readdir(d));) {
+		const char *path = arena_printf(a, "%s/%s", folder, e->d_name);
+		struct stat st;
+		if (lstat(path, &st) || !S_ISREG(st.st_mode))
+			continue;
+		if (is_leftover(e->d_name, &st))
+			unlink(path);
+		if (!is_entry(e->d_name))
+			continue;
+		vec_push(a, &out->at, ((struct entry){path, (i64)st.st_size, st.st_mtim}));
+		out->bytes += (i64)st.st_size;
+	}
+	closedir(d);
+}
+
+static int by_use(const void *x, const void *y)
+{
+	const struct timespec *a = &((const struct entry *)x)->used, *b = &((const struct entry *)y)->used;
+	if (a->tv_sec != b->tv_sec)
+		return a->tv_sec < b->tv_sec ? -1 : 1;
+	return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
+}
+
+/* Removes the entries used longest ago, if all together are too large, until there is some room. */
+static void sweep(struct arena *a, const char *folder)
+{
+	const char *mb = getenv("TL_CACHE_MB");
+	i64 most = (mb && *mb ? strtoll(mb, NULL, 10) : DEFAULT_MB) * (1 << 20);
+	struct entries all = {0};
+	list_entries(a, folder, &all);
+	if (all.bytes <= most || !all.at.len)
+		return;
+	qsort(all.at.at, all.at.len, sizeof *all.at.at, by_use);
+	for (u32 i = 0; i < all.at.len && all.bytes > most / 5 * 4; i++)
+		if (!unlink(all.at.at[i].path))
+			all.bytes -= all.at.at[i].bytes;
+}
+
+static bool write_whole(int fd, const char *bytes, size_t len)
+{
+	for (ssize_t n; len; bytes += n, len -= (size_t)n)
+		if ((n = write(fd, bytes, len)) <= 0)
+			return false;
+	return true;
+}
+
+void cache_write(struct cache_key key, struct image *im)
+{
+	static atomic_uint writes;
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	size_t len;
+	const char *folder = cache_folder(&a);
+	if (folder && make_folder(&a, folder)) {
+		const char *bytes = image_write(im, &a, &len);
+		char *name = arena_printf(&a, "%s/new-XXXXXX", folder);
+		int fd = mkstemp(name);
+		if (fd >= 0) {
+			bool whole = write_whole(fd, bytes, len);
+			whole &= !close(fd);
+			if (!whole || rename(name, entry_path(&a, folder, key)))
+				unlink(name);
+		}
+		if (atomic_fetch_add(&writes, 1) % WRITES_A_SWEEP == 0)
+			sweep(&a, folder);
+	}
+	cleanup_run(&c);
+}
+
+void cache_each(void (*fn)(void *arg, const char *path, i64 bytes, const struct image *im, const char *why), void *arg)
+{
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	const char *folder = cache_folder(&a);
+	struct entries all = {0};
+	if (folder)
+		list_entries(&a, folder, &all);
+	for (u32 i = 0; i < all.at.len; i++) {
+		struct arena one = {0};
+		struct image im;
+		size_t len = 0;
+		const char *bytes = read_whole(&one, all.at.at[i].path, MAX_ENTRY_BYTES, &len),
+			   *why = bytes ? image_read(&im, bytes, len) : "it cannot be read";
+		fn(arg, all.at.at[i].path, all.at.at[i].bytes, why ? NULL : &im, why);
+		if (!why)
+			image_free(&im);
+		arena_free(&one);
+	}
+	cleanup_run(&c);
+}
+
+u32 cache_clear(void)
+{
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	const char *folder = cache_folder(&a);
+	struct entries all = {0};
+	u32 n = 0;
+	if (folder)
+		list_entries(&a, folder, &all);
+	for (u32 i = 0; i < all.at.len; i++)
+		n += !unlink(all.at.at[i].path);
+	cleanup_run(&c);
+	return n;
+}

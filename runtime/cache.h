@@ -1,0 +1,38 @@
+/* The disk cache: compiled kernels, so that another process need not compile them again.
+ *
+ * A folder of kernel images, each in a file of its own that is named by a hash of all that it was made from but
+ * imported files, whose hashes stand in the image. Files come by rename, so that processes that share the folder see
+ * whole ones; what is damaged, foreign or made from files that have changed since is ignored, and replaced. Where the
+ * folder cannot be written, nothing is kept.
+ *
+ * $TL_CACHE=0: none. $TL_CACHE_DIR: the folder; else tlc in $XDG_CACHE_HOME or in ~/.cache. $TL_CACHE_MB: the size
+ * above which those that have not been used for the longest time are removed; default 512. */
+#ifndef TL_CACHE_H
+#define TL_CACHE_H
+
+#include "runtime/image.h"
+
+struct cache_key {
+	u64 at[2];
+};
+
+/* What is hashed, piece by piece. */
+struct cache_hash;
+/* NULL: there is no cache, or no memory for this. Begins with what identifies this compiler. */
+struct cache_hash *cache_hash_new(void);
+void cache_hash_add(struct cache_hash *h, const void *data, size_t len);
+/* Ends it. */
+struct cache_key cache_hash_end(struct cache_hash *h);
+
+/* False: not there. */
+bool cache_read(struct cache_key key, struct image *out);
+void cache_write(struct cache_key key, struct image *im);
+
+/* For tlc cache. The folder, or NULL without one; in `a`. */
+const char *cache_folder(struct arena *a);
+/* Calls fn for each entry, with NULL and why where it cannot be used. */
+void cache_each(void (*fn)(void *arg, const char *path, i64 bytes, const struct image *im, const char *why), void *arg);
+/* Removes all entries; how many. */
+u32 cache_clear(void);
+
+#endif
