@@ -40,7 +40,7 @@ struct shadow {
 	struct arena *arena;
 	struct page **pages;
 	u32 nwarps;
-	VEC(u32 *) vectors;  /* nwarps each */
+	VEC(u32) vectors;    /* one behind the other, nwarps each */
 	VEC(u32) unused;     /* of these */
 };
 
@@ -123,14 +123,19 @@ static u32 new_vector(struct shadow *s)
 {
 	if (s->unused.len)
 		return s->unused.at[--s->unused.len];
-	u32 *v = arena_array(s->arena, u32, s->nwarps);
-	vec_push(s->arena, &s->vectors, v);
-	return s->vectors.len - 1;
+	for (u32 w = 0; w < s->nwarps; w++)
+		vec_push(s->arena, &s->vectors, 0);
+	return s->vectors.len / s->nwarps - 1;
+}
+
+static inline u32 *vector_at(const struct shadow *s, u32 n)
+{
+	return &s->vectors.at[(size_t)n * s->nwarps];
 }
 
 static u32 read_time(const struct shadow *s, const struct cell *c, u32 warp)
 {
-	return c->flags & C_VECTOR ? s->vectors.at[c->rtime][warp] : c->rtime;
+	return c->flags & C_VECTOR ? vector_at(s, c->rtime)[warp] : c->rtime;
 }
 
 /* The readers that did not happen before now. */
@@ -147,9 +152,9 @@ static void add_reader(struct shadow *s, struct cell *c, const struct who *me)
 {
 	c->rinstr = c->flags & C_SOURCE ? c->rinstr : me->index;
 	if (c->flags & C_VECTOR) {
-		s->vectors.at[c->rtime][me->w->id] = me->now;
+		vector_at(s, c->rtime)[me->w->id] = me->now;
 	} else if (c->readers && c->rtime != me->now && (c->readers & ~me->bit) && unordered_readers(s, c, me)) {
-		u32 n = new_vector(s), *v = s->vectors.at[n];
+		u32 n = new_vector(s), *v = vector_at(s, n);
 		EACH_LANE(k, c->readers)
 		v[k] = c->rtime;
 		v[me->w->id] = me->now;
@@ -207,16 +212,20 @@ static bool changes_nothing(const struct who *me, u32 n)
 	return true;
 }
 
+/* Does the write deliver what this warp's copy began to write here? */
+static inline bool completes(const struct cell *c, const struct who *me)
+{
+	return c->flags & C_FLIGHT && c->winstr == me->index && c->writer == me->w->id && !(me->flags & A_FLIGHT);
+}
+
 /* False after a fault, or when the write is out of order but changes nothing: then it counts like a read. */
 static bool check_write(struct shadow *s, struct cell *c, const struct who *me, bool is_byte)
 {
-	bool completes =
-		c->flags & C_FLIGHT && c->winstr == me->index && c->writer == me->w->id && !(me->flags & A_FLIGHT);
 	if (c->flags & (C_SOURCE | C_MBARRIER)) {
 		report_mark(me, c);
 		return false;
 	}
-	if (c->flags & C_FLIGHT && !completes) {
+	if (c->flags & C_FLIGHT && !completes(c, me)) {
 		report_write(me, c);
 		return false;
 	}
@@ -254,7 +263,7 @@ static inline bool read_quickly(struct shadow *s, struct cell *c, const struct w
 	if (c->flags & ~(C_COPIED | C_VECTOR) || !c->wtime || !ordered)
 		return false;
 	if (c->flags & C_VECTOR) {
-		s->vectors.at[c->rtime][me->w->id] = me->now;
+		vector_at(s, c->rtime)[me->w->id] = me->now;
 		c->rinstr = me->index;
 	} else if (c->rtime != me->now) {
 		if (c->rtime > me->lowest && c->readers & ~me->bit)
@@ -272,7 +281,8 @@ static inline bool write_quickly(struct shadow *s, struct cell *c, const struct 
 	(void)s;
 	bool after_write = c->wtime <= me->seen[c->writer];
 	bool after_reads = c->rtime <= me->lowest || !(c->readers & ~me->bit);
-	if (c->flags & ~C_COPIED || !after_write || !after_reads)
+	u8 other = c->flags & ~(C_COPIED | (completes(c, me) ? C_FLIGHT : 0));
+	if (other || !after_write || !after_reads)
 		return false;
 	*c = me->written;
 	c->wlane = (u8)me->lane;
@@ -291,7 +301,7 @@ static void split(struct shadow *s, struct page *p, u32 word)
 		*to = *c;
 		if (c->flags & C_VECTOR && k) {
 			to->rtime = new_vector(s);
-			memcpy(s->vectors.at[to->rtime], s->vectors.at[c->rtime], s->nwarps * sizeof(u32));
+			memcpy(vector_at(s, to->rtime), vector_at(s, c->rtime), s->nwarps * sizeof(u32));
 		}
 	}
 	c->flags = C_SPLIT;
