@@ -251,6 +251,8 @@ static bool run_passes(struct run *r, const struct pass *list, u32 n)
 		kernel_verify(r->s.k, list[i].name, NULL);
 		if (list == cuda_place_passes)
 			placed_verify(&r->s, (int)i, list[i].name, NULL);
+		if (list == cuda_place_passes && i == PLACE_BARRIERS)
+			rings_verify(&r->s, list[i].name, NULL);
 #endif
 		crash_leave(&scope);
 		after_step(r, list[i].name, start);
@@ -459,6 +461,8 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 		if (!placed_verify(&r->s, from, NULL, &r->u->diags))
 			return false;
 		measure_shared(&r->s, from >= PLACE_ALLOCATE);
+		if (!r->s.failed && from >= PLACE_BARRIERS && !rings_verify(&r->s, NULL, &r->u->diags))
+			return false;
 	}
 	return !r->s.failed;
 }

@@ -249,19 +249,28 @@ static void check(struct op *o, void *arg)
 		v->bad = o, v->what = what;
 }
 
+bool placed_answer(struct pass_state *s, const char *pass, struct diags *report, const struct op *bad, const char *what)
+{
+	if (!bad)
+		return true;
+	struct loc at = bad->loc;
+	for (const struct op *o = bad; o && !at.line; o = o->block->parent)
+		at = o->loc;
+	if (report) {
+		diag(report, E_IR_INVALID, at, op_info[bad->code].name, what);
+		return false;
+	}
+	struct crash_scope scope = {.what = pass, .dump = kernel_dump, .arg = s->k};
+	crash_enter(&scope);
+	fault_raise(FAULT_BUG, "internal error: invalid placed IR: %s:%u: %s: %s", s->diags->sources.at[at.file]->name,
+		    at.line, op_info[bad->code].name, what);
+}
+
 bool placed_verify(struct pass_state *s, int last, const char *pass, struct diags *report)
 {
 	struct verifier v = {.s = s, .last = last, .report = report};
 	if (last < PLACE_LAYOUTS)
 		return true;
 	walk(s->k->body, check, &v);
-	if (!v.bad)
-		return true;
-	if (report) {
-		diag(report, E_IR_INVALID, v.bad->loc, op_info[v.bad->code].name, v.what);
-		return false;
-	}
-	struct crash_scope scope = {.what = pass, .dump = kernel_dump, .arg = s->k};
-	crash_enter(&scope);
-	fault_raise(FAULT_BUG, "internal error: invalid layouts: %s: %s", op_info[v.bad->code].name, v.what);
+	return placed_answer(s, pass, report, v.bad, v.what);
 }

@@ -1,0 +1,202 @@
+/* Copies that threads ask for ahead are those of iterations that there will be: the condition of an ask says that more
+ * than n iterations are left, of the loop around it or of the next one. And a producer's loops are those of who reads
+ * what it fills. */
+#include "ir/graph.h"
+#include "place/rings.h"
+
+/* A sum of values with factors. */
+struct sum {
+	i128 constant;
+	u32 n;
+	struct {
+		const struct value *v;
+		i128 factor;
+	} at[8];
+	bool full;
+};
+
+static void add_value(struct sum *s, const struct value *v, i128 factor)
+{
+	u32 i = 0;
+	while (i < s->n && s->at[i].v != v)
+		i++;
+	if (i == ARRAY_LEN(s->at)) {
+		s->full = true;
+		return;
+	}
+	if (i == s->n) {
+		s->at[s->n].v = v;
+		s->at[s->n++].factor = 0;
+	}
+	s->at[i].factor += factor;
+}
+
+/* Adds factor · v. Of the larger one of v and 0, v: it is compared with what is not negative. */
+static void add_terms(struct sum *s, const struct value *v, i128 factor, int depth)
+{
+	const struct op *o = v->def;
+	i64 x, y;
+	if (value_const_int(v, &x)) {
+		s->constant += factor * x;
+	} else if (!o || !depth) {
+		add_value(s, v, factor);
+	} else if (o->code == IR_EXTSI || (o->code == IR_MAXSI && value_const_int(operand(o, 1), &y) && !y)) {
+		add_terms(s, operand(o, 0), factor, depth - 1);
+	} else if (o->code == IR_ADDI || o->code == IR_SUBI) {
+		add_terms(s, operand(o, 0), factor, depth - 1);
+		add_terms(s, operand(o, 1), o->code == IR_ADDI ? factor : -factor, depth - 1);
+	} else if (o->code == IR_MULI && value_const_int(operand(o, 1), &y) && y > -(1 << 20) && y < 1 << 20) {
+		add_terms(s, operand(o, 0), factor * y, depth - 1);
+	} else {
+		add_value(s, v, factor);
+	}
+}
+
+enum { DEPTH = 8, MOST_AHEAD = 100 /* iterations */ };
+
+/* Is the sum -n steps of the loop? */
+static bool get_steps(const struct sum *s, const struct op *loop, i64 *n)
+{
+	i64 step = 1;
+	bool known = value_const_int(for_step(loop), &step);
+	i128 steps = -s->constant / MAX(step, 1);
+	bool ok = !s->full && (known ? step > 0 && steps * step == -s->constant : !s->constant);
+	for (u32 i = 0; i < s->n; i++) {
+		bool is_step = !known && s->at[i].v == for_step(loop);
+		ok &= is_step || !s->at[i].factor;
+		steps = is_step ? -s->at[i].factor : steps;
+	}
+	*n = (i64)steps;
+	return ok && steps > -MOST_AHEAD && steps < MOST_AHEAD;
+}
+
+static const struct op *find_next_loop(const struct op *o)
+{
+	for (o = o->next; o && o->code != IR_FOR;)
+		o = o->next;
+	return o;
+}
+
+static bool is_either(const struct op *o, const struct value *a, const struct value *b)
+{
+	return (operand(o, 0) == a && operand(o, 1) == b) || (operand(o, 0) == b && operand(o, 1) == a);
+}
+
+/* Does `left` > 0, the distance to an end, say that more than n iterations are left when the loop's index is `now`? */
+static bool match(const struct sum *left, const struct op *loop, const struct value *now, struct ahead *a)
+{
+	const struct op *next = find_next_loop(loop);
+	struct sum s = *left;
+	add_terms(&s, now, 1, DEPTH);
+	*a = (struct ahead){.loop = loop, .known = true};
+	/* up to where the next one ends, which begins where this one does */
+	for (u32 i = 0; i < s.n && next && for_lower(next) == for_upper(loop); i++) {
+		const struct op *both = s.at[i].v->def;
+		if (both && both->code == IR_MAXSI && is_either(both, for_upper(loop), for_upper(next))) {
+			a->next = next;
+			add_value(&s, s.at[i].v, -1);
+			return get_steps(&s, loop, &a->n);
+		}
+	}
+	add_terms(&s, for_upper(loop), -1, DEPTH);
+	return get_steps(&s, loop, &a->n);
+}
+
+/* In front of a loop: from its lower bound on, or, if it has no iterations, from its upper one. */
+static bool match_before(const struct sum *left, const struct op *loop, struct ahead *a)
+{
+	bool ok = match(left, loop, for_lower(loop), a);
+	for (u32 i = 0; i < left->n && !ok; i++) {
+		const struct op *first = left->at[i].v->def;
+		if (first && first->code == IR_MINSI && is_either(first, for_lower(loop), for_upper(loop)))
+			ok = match(left, loop, left->at[i].v, a);
+	}
+	return ok;
+}
+
+static struct ahead ahead_of(const struct op *o, const struct value *condition, int depth)
+{
+	const struct op *c = condition->def;
+	struct ahead none = {0}, a = none, b;
+	if (!c || !depth)
+		return none;
+	if (c->code == IR_ANDI) { /* the rest is about sums that wrap */
+		a = ahead_of(o, operand(c, 0), depth - 1);
+		b = ahead_of(o, operand(c, 1), depth - 1);
+		return !a.known || (b.known && b.n > a.n) ? b : a;
+	}
+	if (c->code != IR_CMPI || (c->attr[ATTR_PREDICATE] != CMPI_SLT && c->attr[ATTR_PREDICATE] != CMPI_ULT))
+		return none;
+	struct sum left = {0};
+	add_terms(&left, operand(c, 1), 1, DEPTH);
+	add_terms(&left, operand(c, 0), -1, DEPTH);
+	for (const struct op *loop = o->block->parent; loop; loop = loop->block->parent)
+		if (loop->code == IR_FOR && match(&left, loop, for_index(loop), &a))
+			return a;
+	for (const struct op *loop = o; (loop = find_next_loop(loop));)
+		if (match_before(&left, loop, &a))
+			return a;
+	return none;
+}
+
+struct ahead rings_ahead(const struct op *o)
+{
+	return ahead_of(o, operand(o, 0), DEPTH);
+}
+
+/* --- a producer's loops ------------------------------------------------------------------------------------------ */
+
+static const struct op *find_op(const struct block *b, enum opcode code, const struct op *behind)
+{
+	const struct op *found = NULL;
+	for (const struct op *o = behind ? behind->next : b->first; o && !found; o = o->next) {
+		found = o->code == code ? o : NULL;
+		for (u32 i = 0; i < o->nblocks && !found && (o->code != IR_ONE_THREAD || code != IR_WAIT_BARRIER); i++)
+			found = find_op(o->blocks[i], code, NULL);
+	}
+	return found;
+}
+
+static const struct op *loop_around(const struct op *o)
+{
+	while (o && (o = o->block->parent) && o->code != IR_FOR)
+		if (o->code == IR_PARTITION)
+			return NULL;
+	return o;
+}
+
+/* Are x and y computed alike, from indices of loops that run alike? */
+static bool same_value(const struct value *x, const struct value *y)
+{
+	struct pair_walk w = {0};
+	struct value_pair at;
+	bool same = true;
+	visit_pair(&w, x, y);
+	while (same && next_pair(&w, &at)) {
+		const struct op *a = at.x->def, *b = at.y->def;
+		if (at.x == at.y)
+			continue;
+		if (!a && !b) { /* indices: their loops are compared, too */
+			same = !at.x->index && !at.y->index && at.x->block->parent && at.y->block->parent;
+			continue;
+		}
+		same = a && b && a->code == b->code && a->noperands == b->noperands && !a->nblocks &&
+		       at.x->index == at.y->index && (op_has(a, PURE) || a->code == IR_LOAD) &&
+		       !memcmp(a->attr, b->attr, sizeof a->attr);
+		for (u32 i = 0; same && i < a->noperands; i++)
+			visit_pair(&w, operand(a, i), operand(b, i));
+	}
+	return end_pair_walk(&w, same);
+}
+
+bool rings_same_loops(const struct op *producer)
+{
+	const struct op *ask = find_op(producer->blocks[0], IR_BARRIER_EXPECT, NULL),
+			*wait = find_op(producer->block, IR_WAIT_BARRIER, producer);
+	const struct op *a = loop_around(ask), *b = loop_around(wait);
+	for (; a && b; a = loop_around(a), b = loop_around(b))
+		for (u32 i = 0; i < FOR_INITS; i++)
+			if (!same_value(operand(a, i), operand(b, i)))
+				return false;
+	return !a && !b && ask && wait;
+}
