@@ -396,7 +396,7 @@ static bool choose_wgmma(struct placer *p, const struct op *dot, bool chained, s
 	for (u32 i = 0; i < 2; i++) {
 		const struct op *load = load_of(operand(dot, i));
 		good[i] = w->any_major || loaded_along(p, operand(dot, i), 1 - (int)i);
-		in_place[i] = !good[i] && !chained && is_made_for(p, dot, i);
+		in_place[i] = !good[i] && !(i == 0 ? chained : exchanged) && is_made_for(p, dot, i);
 		bool may_turn = !good[i] && !in_place[i] && load && (dtype_bytes(w->a) == 1 || i == 0);
 		turned[i] = may_turn ? turned_load(p, load) : NULL;
 	}
