@@ -85,6 +85,14 @@ u32 layout_apply(const struct layout *l, u32 reg, u32 lane, u32 warp)
 	return apply_dim(l, LL_REG, reg) ^ apply_dim(l, LL_LANE, lane) ^ apply_dim(l, LL_WARP, warp);
 }
 
+u32 layout_bits_in(const struct layout *l, enum layout_dim dim, u32 mask)
+{
+	u32 bits = 0;
+	for (int i = 0; i < l->bits[dim]; i++)
+		bits |= l->basis[dim][i] & mask ? 1u << i : 0;
+	return bits;
+}
+
 /* --- constructors -------------------------------------------------------------------------------------------- */
 
 static void push(struct layout *l, enum layout_dim dim, u32 basis)

@@ -44,6 +44,9 @@ int layout_dim_shift(const struct layout *l, int d);
 u32 layout_dim_mask(const struct layout *l, int d);
 int layout_num_regs(const struct layout *l);
 u32 layout_apply(const struct layout *l, u32 reg, u32 lane, u32 warp);
+/* The bits of this input dimension that move an element within `mask` of a position. Of registers, where each moves
+ * one bit and `mask` is a position: the register that the element there is in. */
+u32 layout_bits_in(const struct layout *l, enum layout_dim dim, u32 mask);
 
 /* Constructors. */
 

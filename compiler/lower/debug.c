@@ -22,7 +22,7 @@ static LLVMValueRef global_string(struct lower *l, const char *s)
  * output"). */
 static void emit_printf(struct lower *l, const char *format, LLVMValueRef *args, u32 n)
 {
-	LLVMTypeRef types[MOST_PRINTED], ptr = LLVMPointerTypeInContext(l->ctx, 0);
+	LLVMTypeRef types[MOST_PRINTED];
 	for (u32 i = 0; i < n; i++)
 		types[i] = LLVMTypeOf(args[i]);
 	LLVMTypeRef pack_type = LLVMStructTypeInContext(l->ctx, types, n, false);
@@ -30,7 +30,6 @@ static void emit_printf(struct lower *l, const char *format, LLVMValueRef *args,
 	for (u32 i = 0; i < n; i++)
 		LLVMBuildStore(l->b, args[i], LLVMBuildStructGEP2(l->b, pack_type, buffer, i, ""));
 	LLVMValueRef call[] = {global_string(l, format), buffer};
-	(void)ptr;
 	intrinsic(l, "vprintf", l->i32, call, 2);
 }
 
@@ -57,66 +56,55 @@ static LLVMValueRef promoted(struct lower *l, LLVMValueRef v, enum dtype d, bool
 	return is_signed ? LLVMBuildSExt(l->b, v, l->i32, "") : LLVMBuildZExt(l->b, v, l->i32, "");
 }
 
-static LLVMValueRef program_id(struct lower *l, int axis)
-{
-	static const char *const names[] = {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y",
-					    "llvm.nvvm.read.ptx.sreg.ctaid.z"};
-	return intrinsic(l, names[axis], l->i32, NULL, 0);
-}
-
 /* Digits of the largest index. */
 static int index_digits(const struct layout *lay, int d)
 {
 	return snprintf(NULL, 0, "%d", (1 << lay->log2_size[d]) - 1);
 }
 
-/* "pid (0, 0, 0) idx (3, 4) x: 1.500000", one line an element, from the thread that owns it; scalars from each. */
-static void print_value(struct lower *l, const struct op *o, const struct value *v, u32 index)
+/* One line: "pid (0, 0, 0) idx (3, 4) x: 1.500000" for element r of v, which is operand `index`; without v the text
+ * alone. */
+static void print_line(struct lower *l, const struct op *o, const struct value *v, u32 index, u32 r)
 {
-	const struct layout *lay = type_is_tensor(v->type) ? v->type->layout : NULL;
-	struct guarded g = begin_if(l, lay ? owner(l, lay) : NULL);
-	LLVMValueRef pos = lay ? thread_position(l, lay) : NULL;
-	for (u32 r = 0; r < num_elems(v); r++) {
-		struct strbuf f = {.arena = &l->scratch};
-		LLVMValueRef args[MOST_PRINTED];
-		const char *spec;
-		u32 n = 0;
-		sb_puts(&f, "pid (%u, %u, %u) idx (");
-		for (int axis = 0; axis < 3; axis++)
-			args[n++] = program_id(l, axis);
-		for (int d = 0; lay && d < lay->rank; d++) {
-			LLVMValueRef c = LLVMBuildOr(l->b, pos, c_i32(l, layout_apply(lay, r, 0, 0)), "");
-			c = LLVMBuildLShr(l->b, c, c_i32(l, layout_dim_shift(lay, d)), "");
-			args[n++] = LLVMBuildAnd(l->b, c, c_i32(l, (1 << lay->log2_size[d]) - 1), "");
-			sb_printf(&f, d ? ", %%%du" : "%%%du", index_digits(lay, d));
-		}
-		LLVMValueRef x = promoted(l, elem(l, v, r), type_dtype(v->type), o->attr[ATTR_SIGNED] >> index & 1,
-					  o->attr[ATTR_HEX], &spec);
-		args[n++] = x;
-		sb_puts(&f, ")");
-		for (const char *s = o->text; *s; s++)
-			sb_puts(&f, *s == '%' ? "%%" : (char[]){*s, 0});
-		if (o->noperands > 1)
-			sb_printf(&f, "(operand %u) ", index);
-		sb_printf(&f, "%s\n", spec);
-		emit_printf(l, f.at, args, n);
-	}
-	end_if(l, g);
-}
-
-void lower_print(struct lower *l, const struct op *o)
-{
-	for (u32 i = 0; i < o->noperands; i++)
-		print_value(l, o, operand(o, i), i);
-	if (o->noperands)
-		return;
-	LLVMValueRef args[] = {program_id(l, 0), program_id(l, 1), program_id(l, 2)};
+	const struct layout *lay = v && type_is_tensor(v->type) ? v->type->layout : NULL;
 	struct strbuf f = {.arena = &l->scratch};
-	sb_puts(&f, "pid (%u, %u, %u)");
+	LLVMValueRef args[MOST_PRINTED];
+	const char *spec = "";
+	u32 n = 0;
+	sb_puts(&f, v ? "pid (%u, %u, %u) idx (" : "pid (%u, %u, %u)");
+	for (int axis = 0; axis < 3; axis++)
+		args[n++] = program_number(l, axis, false);
+	for (int d = 0; lay && d < lay->rank; d++) {
+		LLVMValueRef c = LLVMBuildOr(l->b, thread_position(l, lay), c_i32(l, layout_apply(lay, r, 0, 0)), "");
+		c = LLVMBuildLShr(l->b, c, c_i32(l, layout_dim_shift(lay, d)), "");
+		args[n++] = LLVMBuildAnd(l->b, c, c_i32(l, (1 << lay->log2_size[d]) - 1), "");
+		sb_printf(&f, d ? ", %%%du" : "%%%du", index_digits(lay, d));
+	}
+	if (v) {
+		sb_puts(&f, ")");
+		args[n++] = promoted(l, elem(l, v, r), type_dtype(v->type), o->attr[ATTR_SIGNED] >> index & 1,
+				     o->attr[ATTR_HEX], &spec);
+	}
 	for (const char *s = o->text; *s; s++)
 		sb_puts(&f, *s == '%' ? "%%" : (char[]){*s, 0});
-	sb_puts(&f, "\n");
-	emit_printf(l, f.at, args, 3);
+	if (o->noperands > 1)
+		sb_printf(&f, "(operand %u) ", index);
+	sb_printf(&f, "%s\n", spec);
+	emit_printf(l, f.at, args, n);
+}
+
+/* Elements are printed by the thread that owns them, scalars by each. */
+void lower_print(struct lower *l, const struct op *o)
+{
+	for (u32 i = 0; i < o->noperands; i++) {
+		const struct value *v = operand(o, i);
+		struct guarded g = begin_if(l, type_is_tensor(v->type) ? owner(l, v->type->layout) : NULL);
+		for (u32 r = 0; r < num_elems(v); r++)
+			print_line(l, o, v, i, r);
+		end_if(l, g);
+	}
+	if (!o->noperands)
+		print_line(l, o, NULL, 0, 0);
 }
 
 /* With debug on, a false condition stops the kernel with the message, file and line. */
@@ -137,11 +125,6 @@ void lower_assert(struct lower *l, const struct op *o)
 }
 
 /* --- source lines -------------------------------------------------------------------------------------------- */
-
-static LLVMDIBuilderRef debug_builder(struct lower *l)
-{
-	return (LLVMDIBuilderRef)l->debug_builder;
-}
 
 /* Lines (.loc) are all we want. PTX with DWARF sections would count as debug code, which ptxas does not optimise. */
 void debug_begin(struct lower *l)
@@ -180,6 +163,6 @@ void debug_end(struct lower *l)
 {
 	if (!l->debug_builder)
 		return;
-	LLVMDIBuilderFinalize(debug_builder(l));
-	LLVMDisposeDIBuilder(debug_builder(l));
+	LLVMDIBuilderFinalize(l->debug_builder);
+	LLVMDisposeDIBuilder(l->debug_builder);
 }

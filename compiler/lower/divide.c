@@ -110,15 +110,17 @@ static void divide(struct lower *l, struct division *d, u32 n, LLVMValueRef is_u
 	LLVMPositionBuilderAtEnd(l->b, end);
 }
 
-bool lower_division(struct lower *l, const struct op *o)
+void lower_division(struct lower *l, const struct op *o)
 {
 	if (is_lowered(l, result(o)))
-		return true; /* together with another */
+		return; /* together with another */
 	struct division d[MAX_TOGETHER];
 	LLVMValueRef usual = runs_seldom(o) ? as_division(l, o, &d[0]) : NULL;
 	u32 n = 1;
-	if (!usual)
-		return false;
+	if (!usual) {
+		lower_elementwise(l, o);
+		return;
+	}
 	/* the rows whose operands are known too */
 	for (const struct op *other = o->next; type_is_tensor(result(o)->type) && other && n < MAX_TOGETHER;
 	     other = other->next) {
@@ -134,5 +136,4 @@ bool lower_division(struct lower *l, const struct op *o)
 		}
 	}
 	divide(l, d, n, usual);
-	return true;
 }

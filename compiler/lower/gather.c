@@ -18,23 +18,18 @@ struct gather {
 	LLVMValueRef thread; /* the thread's part of a position in the source, beside the axis */
 };
 
-/* beside_axis of a position that only the thread knows. */
+/* The part of it that the thread tells. */
 static LLVMValueRef thread_beside_axis(struct lower *l, const struct gather *g)
 {
-	LLVMValueRef position = thread_position(l, g->out), moved = c_i32(l, 0);
-	for (int d = 0; d < g->out->rank; d++) {
-		if (d == g->axis)
-			continue;
-		LLVMValueRef x = LLVMBuildAnd(l->b, position, c_i32(l, layout_dim_mask(g->out, d)), "");
-		x = LLVMBuildLShr(l->b, x, c_i32(l, layout_dim_shift(g->out, d)), "");
-		x = LLVMBuildShl(l->b, x, c_i32(l, layout_dim_shift(g->in, d)), "");
-		moved = LLVMBuildOr(l->b, moved, x, "");
-	}
-	return moved;
+	u32 bases[LL_DIMS][LAYOUT_MAX_BITS];
+	for (int dim = LL_LANE; dim <= LL_WARP; dim++)
+		for (int i = 0; i < g->out->bits[dim]; i++)
+			bases[dim][i] = beside_axis(g->out, g->in, g->axis, g->out->basis[dim][i]);
+	return thread_map(l, l->b, bases[LL_LANE], bases[LL_WARP], g->out->bits[LL_WARP]);
 }
 
 /* The position in the source of what register r of the result takes. */
-static LLVMValueRef source_position(struct lower *l, const struct gather *g, u32 r)
+static LLVMValueRef taken_position(struct lower *l, const struct gather *g, u32 r)
 {
 	u32 here = beside_axis(g->out, g->in, g->axis, layout_apply(g->out, r, 0, 0));
 	LLVMValueRef at = LLVMBuildShl(l->b, number(l, g->index, r), c_i32(l, layout_dim_shift(g->in, g->axis)), "");
@@ -52,14 +47,12 @@ static LLVMValueRef position_bit(struct lower *l, LLVMValueRef position, u32 bas
 
 static LLVMValueRef source_lane(struct lower *l, const struct gather *g, LLVMValueRef position)
 {
-	LLVMValueRef lane = c_i32(l, 0);
-	for (int i = 0; i < g->in->bits[LL_LANE]; i++) {
-		u32 basis = g->in->basis[LL_LANE][i];
-		LLVMValueRef bit = basis ? LLVMBuildShl(l->b, position_bit(l, position, basis), c_i32(l, i), "")
-					 : LLVMBuildAnd(l->b, l->lane, c_i32(l, 1u << i), "");
-		lane = LLVMBuildOr(l->b, lane, bit, "");
-	}
-	return lane;
+	u32 bases[LAYOUT_MAX_BITS] = {0}, copies = 31 & ~layout_bits_in(g->in, LL_LANE, ~0u);
+	for (int i = 0; i < g->in->bits[LL_LANE]; i++)
+		if (!(copies >> i & 1))
+			bases[ilog2(g->in->basis[LL_LANE][i])] = 1u << i;
+	LLVMValueRef own = LLVMBuildAnd(l->b, l->lane, c_i32(l, copies), "");
+	return LLVMBuildOr(l->b, linear_map(l, l->b, position, bases, layout_tile_bits(g->in)), own, "");
 }
 
 /* Of the source's registers from `first` on that differ in the bits of `open`, the one that the position tells, in the
@@ -78,15 +71,12 @@ static LLVMValueRef shuffle_registers(struct lower *l, const struct gather *g, L
 
 static LLVMValueRef gather_in_warp(struct lower *l, const struct gather *g, u32 r)
 {
-	LLVMValueRef position = source_position(l, g, r);
-	u32 here = beside_axis(g->out, g->in, g->axis, layout_apply(g->out, r, 0, 0)), fixed = 0, first = 0, open = 0;
+	LLVMValueRef position = taken_position(l, g, r);
+	u32 here = beside_axis(g->out, g->in, g->axis, layout_apply(g->out, r, 0, 0)), fixed = 0;
 	for (int i = 0; i < g->out->bits[LL_REG]; i++)
 		fixed |= beside_axis(g->out, g->in, g->axis, g->out->basis[LL_REG][i]);
-	for (int i = 0; i < g->in->bits[LL_REG]; i++) {
-		u32 basis = g->in->basis[LL_REG][i];
-		first |= basis & fixed & here ? 1u << i : 0;
-		open |= basis & fixed ? 0 : 1u << i;
-	}
+	u32 first = layout_bits_in(g->in, LL_REG, fixed & here),
+	    open = ((u32)layout_num_regs(g->in) - 1) & ~layout_bits_in(g->in, LL_REG, fixed);
 	return shuffle_registers(l, g, position, source_lane(l, g, position), first, open);
 }
 
@@ -109,7 +99,7 @@ void lower_gather(struct lower *l, const struct op *o)
 			at[r] = gather_in_warp(l, &g, r);
 			continue;
 		}
-		LLVMValueRef offset = LLVMBuildMul(l->b, source_position(l, &g, r), c_i32(l, bytes), "");
+		LLVMValueRef offset = LLVMBuildMul(l->b, taken_position(l, &g, r), c_i32(l, bytes), "");
 		at[r] = read_element(l, shared_at(l, base, offset, 0), llvm_type(l, g.from->type));
 	}
 }
@@ -119,14 +109,12 @@ void lower_gather(struct lower *l, const struct op *o)
 static void clear_bins(struct lower *l, LLVMValueRef base, u32 bins)
 {
 	u32 threads = 32 * (u32)l->k->num_warps, width = MIN(MAX(bins / threads, 1), 4);
-	LLVMTypeRef t = width > 1 ? LLVMVectorType(l->i32, width) : l->i32;
+	LLVMValueRef zero = c_i32(l, 0), zeros[] = {zero, zero, zero, zero};
 	LLVMValueRef offset = LLVMBuildMul(l->b, l->thread, c_i32(l, 4 * width), "");
 	LLVMValueRef mine = bins < threads ? LLVMBuildICmp(l->b, LLVMIntULT, l->thread, c_i32(l, bins), "") : NULL;
 	struct guarded g = begin_if(l, mine);
-	for (u32 at = 0; at < bins; at += threads * width) {
-		LLVMValueRef to = shared_at(l, base, offset, 4 * at);
-		LLVMSetAlignment(LLVMBuildStore(l->b, LLVMConstNull(t), to), 4 * width);
-	}
+	for (u32 at = 0; at < bins; at += threads * width)
+		store_vector(l, zeros, width, shared_at(l, base, offset, 4 * at));
 	end_if(l, g);
 }
 

@@ -94,11 +94,3 @@ void lower_inline_asm(struct lower *l, const struct op *o)
 	for (u32 i = 0; i < o->nresults; i++)
 		set_tile(l, &o->results[i], results[i], n);
 }
-
-/* Without the instructions a grid begins behind those before it, and nothing is to be done. */
-void lower_grid_dependency(struct lower *l, const struct op *o)
-{
-	if (l->s->target->has_grid_dependencies)
-		inline_asm(l, o->code == IR_GRID_WAIT ? "griddepcontrol.wait;" : "griddepcontrol.launch_dependents;",
-			   "~{memory}", ASM_EFFECT, l->v, NULL, 0);
-}

@@ -58,6 +58,8 @@ void set_words(struct lower *l, const struct value *v, LLVMValueRef *words, u32 
 LLVMValueRef *new_tile(struct lower *l, const struct value *v);
 u32 num_elems(const struct value *v);
 void lower_block(struct lower *l, const struct block *b);
+/* Of the program, or how many there are, along an axis. */
+LLVMValueRef program_number(struct lower *l, i64 axis, bool how_many);
 
 /* util.c */
 LLVMValueRef c_i32(struct lower *l, i64 x);
@@ -91,6 +93,8 @@ void tell_others(struct lower *l, const struct value *v, LLVMValueRef *at);
 LLVMValueRef pointer_plus(struct lower *l, const struct type *pointer, LLVMValueRef p, LLVMValueRef by);
 /* True in exactly one thread for each element: the one that writes. NULL when every thread is. */
 LLVMValueRef owner(struct lower *l, const struct layout *lay);
+/* True in threads of which these bits of the lane are `which`, and these of the warp 0; NULL when that is all. */
+LLVMValueRef is_thread(struct lower *l, u32 lanes, u32 which, u32 warps);
 void barrier(struct lower *l);
 void fence_async(struct lower *l, bool global); /* what is stored is there for the copy engine and wgmma too */
 void warp_barrier(struct lower *l); /* of the warp's threads */
@@ -102,6 +106,11 @@ LLVMValueRef shared_base(struct lower *l, const struct op *o);
 struct guarded { LLVMBasicBlockRef end; };
 struct guarded begin_if(struct lower *l, LLVMValueRef cond);
 void end_if(struct lower *l, struct guarded g);
+/* A phi, where the control flow of two blocks meets. */
+LLVMValueRef either(struct lower *l, const LLVMBasicBlockRef *from, LLVMValueRef a, LLVMValueRef b);
+/* n elements side by side, aligned to all of them. */
+void load_vector(struct lower *l, LLVMTypeRef t, u32 n, LLVMValueRef at, LLVMValueRef *out);
+void store_vector(struct lower *l, const LLVMValueRef *in, u32 n, LLVMValueRef at);
 LLVMValueRef shuffle(struct lower *l, LLVMValueRef v, LLVMValueRef lane); /* from lane, any type up to 64 bits */
 LLVMValueRef shuffle_xor(struct lower *l, LLVMValueRef v, u32 mask);
 LLVMTypeRef int_type(struct lower *l, int bits);
@@ -111,7 +120,7 @@ LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t);
 
 /* One function per family of operations. */
 void lower_elementwise(struct lower *l, const struct op *o); /* elementwise.c */
-bool lower_division(struct lower *l, const struct op *o);     /* divide.c; false: as any other */
+void lower_division(struct lower *l, const struct op *o);     /* divide.c */
 LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *in);
 LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d);
 LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r);
@@ -205,22 +214,18 @@ void collect_tensor_maps(struct kernel *k);              /* tma.c */
 void prefetch_tensor_maps(struct lower *l); /* by the producer, before it has to wait for anything */
 void lower_partition(struct lower *l, const struct op *o);
 void lower_one_thread(struct lower *l, const struct op *o);
-void lower_init_barrier(struct lower *l, const struct op *o);
-void lower_inval_barrier(struct lower *l, const struct op *o);
-void lower_wait_barrier(struct lower *l, const struct op *o);
 void lower_arrive_barrier(struct lower *l, const struct op *o);
-void lower_barrier_expect(struct lower *l, const struct op *o);
 void lower_tma_copy(struct lower *l, const struct op *o);
 void lower_tma_tensor_copy(struct lower *l, const struct op *o);
 void lower_inline_asm(struct lower *l, const struct op *o); /* inline_asm.c */
-void lower_grid_dependency(struct lower *l, const struct op *o);
 void lower_print(struct lower *l, const struct op *o);   /* debug.c */
 void lower_assert(struct lower *l, const struct op *o);
 void debug_begin(struct lower *l);
 void debug_location(struct lower *l, struct loc at);
 void debug_end(struct lower *l);
 
-/* ptx.c: the texts of inline PTX */
+/* ptx.c: the texts of inline PTX; operations that are nothing but one */
+void lower_ptx(struct lower *l, const struct op *o);
 struct ptx_mma {
 	const char *text, *constraints;
 	u8 na, nb, nc;        /* 32-bit (or 64-bit) registers of each fragment */

@@ -97,14 +97,6 @@ LLVMValueRef *new_tile(struct lower *l, const struct value *v)
 
 /* --- making tiles -------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef constant_of(struct lower *l, const struct op *o)
-{
-	LLVMTypeRef t = llvm_type(l, o->results[0].type);
-	u64 bits = (u64)o->attr[ATTR_VALUE];
-	LLVMValueRef c = LLVMConstInt(int_type(l, type_bits(t)), bits, false);
-	return LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? c : LLVMConstBitCast(c, t);
-}
-
 static void fill(struct lower *l, const struct value *v, LLVMValueRef x)
 {
 	LLVMValueRef *at = new_tile(l, v);
@@ -122,41 +114,17 @@ static void lower_range(struct lower *l, const struct op *o)
 	}
 }
 
-/* The register of `lay` that holds the same element as a thread's register at position `pos` (thread bits aside). */
-static u32 register_at(const struct layout *lay, u32 pos)
-{
-	u32 r = 0;
-	for (int i = 0; i < lay->bits[LL_REG]; i++)
-		if (pos & lay->basis[LL_REG][i])
-			r |= 1u << i;
-	return r;
-}
-
-/* Shape operations only rename registers: an element is where its position in the operand was. */
+/* Operations on shapes only rename registers: an element is where its position in the operand was. The results of
+ * tt.split are the elements at even and at odd positions. */
 static void lower_rename(struct lower *l, const struct op *o)
 {
-	const struct value *x = operand(o, 0), *v = result(o);
-	const struct layout *from = x->type->layout, *to = v->type->layout;
-	LLVMValueRef *at = new_tile(l, v);
-	for (u32 r = 0; r < num_elems(v); r++) {
-		u32 pos = layout_apply(to, r, 0, 0), p = 0;
-		switch (o->code) {
-		case IR_BROADCAST:
-			for (int d = 0; d < from->rank; d++)
-				if (from->log2_size[d])
-					p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d)
-										       << layout_dim_shift(from, d);
-			break;
-		case IR_TRANS:
-			for (int d = 0; d < to->rank; d++) {
-				int k = perm_get(o->attr[ATTR_ORDER], d);
-				p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d)
-									       << layout_dim_shift(from, k);
-			}
-			break;
-		default: p = pos; break;
+	const struct layout *from = operand(o, 0)->type->layout, *to = o->results[0].type->layout;
+	for (u32 k = 0; k < o->nresults; k++) {
+		LLVMValueRef *at = new_tile(l, &o->results[k]);
+		for (u32 r = 0; r < num_elems(&o->results[k]); r++) {
+			u32 pos = source_position(o, layout_apply(to, r, 0, 0)) | k;
+			at[r] = elem(l, operand(o, 0), layout_bits_in(from, LL_REG, pos));
 		}
-		at[r] = elem(l, x, register_at(from, p));
 	}
 }
 
@@ -165,29 +133,17 @@ static void lower_join(struct lower *l, const struct op *o)
 	const struct layout *to = result(o)->type->layout, *from = operand(o, 0)->type->layout;
 	/* of which half the thread is, if registers alone do not tell */
 	LLVMValueRef *at = new_tile(l, result(o)), odd = NULL;
-	for (int dim = LL_LANE; dim <= LL_WARP; dim++)
-		for (int i = 0; i < to->bits[dim] && !odd; i++)
-			if (to->basis[dim][i] & 1)
-				odd = LLVMBuildTrunc(l->b, thread_position(l, to), l->i1, "");
+	if (layout_bits_in(to, LL_LANE, 1) || layout_bits_in(to, LL_WARP, 1))
+		odd = LLVMBuildTrunc(l->b, thread_position(l, to), l->i1, "");
 	for (u32 r = 0; r < num_elems(result(o)); r++) {
-		u32 pos = layout_apply(to, r, 0, 0), reg = register_at(from, pos >> 1);
+		u32 pos = layout_apply(to, r, 0, 0), reg = layout_bits_in(from, LL_REG, source_position(o, pos));
 		at[r] = elem(l, operand(o, pos & 1), reg);
 		if (odd)
 			at[r] = LLVMBuildSelect(l->b, odd, elem(l, operand(o, ~pos & 1), reg), at[r], "");
 	}
 }
 
-static void lower_split(struct lower *l, const struct op *o)
-{
-	const struct layout *from = operand(o, 0)->type->layout, *to = o->results[0].type->layout;
-	for (u32 k = 0; k < 2; k++) {
-		LLVMValueRef *at = new_tile(l, &o->results[k]);
-		for (u32 r = 0; r < num_elems(&o->results[k]); r++)
-			at[r] = elem(l, operand(o, 0), register_at(from, layout_apply(to, r, 0, 0) << 1 | k));
-	}
-}
-
-static void lower_program(struct lower *l, const struct op *o)
+LLVMValueRef program_number(struct lower *l, i64 axis, bool how_many)
 {
 	static const char *const cluster[] = {"llvm.nvvm.read.ptx.sreg.clusterid.x",
 					      "llvm.nvvm.read.ptx.sreg.nclusterid.x"};
@@ -197,8 +153,13 @@ static void lower_program(struct lower *l, const struct op *o)
 		{"llvm.nvvm.read.ptx.sreg.nctaid.x", "llvm.nvvm.read.ptx.sreg.nctaid.y",
 		 "llvm.nvvm.read.ptx.sreg.nctaid.z"},
 	};
-	bool number = o->code == IR_NUM_PROGRAMS, spread = l->k->cuda.cluster > 1 && o->attr[ATTR_AXIS] == 0;
-	fill(l, result(o), intrinsic(l, spread ? cluster[number] : names[number][o->attr[ATTR_AXIS]], l->i32, NULL, 0));
+	bool spread = l->k->cuda.cluster > 1 && axis == 0;
+	return intrinsic(l, spread ? cluster[how_many] : names[how_many][axis], l->i32, NULL, 0);
+}
+
+static void lower_program(struct lower *l, const struct op *o)
+{
+	fill(l, result(o), program_number(l, o->attr[ATTR_AXIS], o->code == IR_NUM_PROGRAMS));
 }
 
 /* --- control flow -------------------------------------------------------------------------------------------- */
@@ -535,88 +496,111 @@ static void lower_memdesc_index(struct lower *l, const struct op *o)
 	fill(l, result(o), shared_at(l, elem(l, operand(o, 0), 0), off, 0));
 }
 
+static void lower_constant(struct lower *l, const struct op *o)
+{
+	LLVMTypeRef t = llvm_type(l, result(o)->type);
+	LLVMValueRef c = LLVMConstInt(int_type(l, type_bits(t)), (u64)o->attr[ATTR_VALUE], false);
+	fill(l, result(o), LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? c : LLVMConstBitCast(c, t));
+}
+
+/* Everywhere the scalar, or address, that the operand is. */
+static void lower_same(struct lower *l, const struct op *o)
+{
+	fill(l, result(o), elem(l, operand(o, 0), 0));
+}
+
+static void lower_barrier(struct lower *l, const struct op *o)
+{
+	(o->attr[ATTR_WARP] ? warp_barrier : barrier)(l);
+}
+
+static void lower_fence(struct lower *l, const struct op *o)
+{
+	fence_async(l, o->attr[ATTR_GLOBAL]);
+}
+
+/* Without the instructions a grid begins behind those before it, and nothing is to be done. */
+static void lower_grid_dependency(struct lower *l, const struct op *o)
+{
+	if (l->s->target->has_grid_dependencies)
+		lower_ptx(l, o);
+}
+
+static void lower_local_alloc(struct lower *l, const struct op *o)
+{
+	fill(l, result(o), shared_base(l, o));
+}
+
+static void lower_return(struct lower *l, const struct op *o)
+{
+	(void)o;
+	LLVMBuildRetVoid(l->b);
+}
+
 static void lower_op(struct lower *l, const struct op *o)
 {
+	static void (*const lowerings[IR_OPCODES])(struct lower *, const struct op *) = {
+		[IR_CONSTANT] = lower_constant,
+		[IR_MAKE_RANGE] = lower_range,
+		[IR_SPLAT] = lower_same,
+		[IR_UNSPLAT] = lower_same,
+		[IR_EXPAND_DIMS] = lower_rename,
+		[IR_BROADCAST] = lower_rename,
+		[IR_RESHAPE] = lower_rename,
+		[IR_TRANS] = lower_rename,
+		[IR_SPLIT] = lower_rename,
+		[IR_JOIN] = lower_join,
+		[IR_DIVSI] = lower_division,
+		[IR_REMSI] = lower_division,
+		[IR_LOAD] = lower_load,
+		[IR_STORE] = lower_store,
+		[IR_ATOMIC_RMW] = lower_atomic,
+		[IR_ATOMIC_CAS] = lower_atomic,
+		[IR_DOT] = lower_dot,
+		[IR_REDUCE] = lower_reduce,
+		[IR_SCAN] = lower_scan,
+		[IR_MAP] = lower_map,
+		[IR_GATHER] = lower_gather,
+		[IR_HISTOGRAM] = lower_histogram,
+		[IR_PROGRAM_ID] = lower_program,
+		[IR_NUM_PROGRAMS] = lower_program,
+		[IR_ASSERT] = lower_assert,
+		[IR_PRINT] = lower_print,
+		[IR_ASSUME] = lower_assume,
+		[IR_BARRIER] = lower_barrier,
+		[IR_INLINE_ASM] = lower_inline_asm,
+		[IR_PURE_ASM] = lower_inline_asm,
+		[IR_FOR] = lower_for,
+		[IR_IF] = lower_if,
+		[IR_WHILE] = lower_while,
+		[IR_RETURN] = lower_return,
+		[IR_CONVERT_LAYOUT] = lower_convert,
+		[IR_LOCAL_ALLOC] = lower_local_alloc,
+		[IR_LOCAL_LOAD] = lower_local_load,
+		[IR_LOCAL_STORE] = lower_local_store,
+		[IR_MEMDESC_INDEX] = lower_memdesc_index,
+		[IR_MEMDESC_TRANS] = lower_same,
+		[IR_WARP_GROUP_DOT] = lower_wgmma,
+		[IR_WARP_GROUP_WAIT] = lower_wgmma_wait,
+		[IR_AWAIT_TURN] = lower_turn,
+		[IR_PASS_TURN] = lower_turn,
+		[IR_ONE_THREAD] = lower_one_thread,
+		[IR_PARTITION] = lower_partition,
+		[IR_TMA_COPY] = lower_tma_copy,
+		[IR_TMA_TENSOR_COPY] = lower_tma_tensor_copy,
+		[IR_ARRIVE_BARRIER] = lower_arrive_barrier,
+		[IR_FENCE_ASYNC] = lower_fence,
+		[IR_ASYNC_COPY] = lower_async_copy,
+		[IR_GRID_WAIT] = lower_grid_dependency,
+		[IR_GRID_LAUNCH] = lower_grid_dependency,
+	};
 	debug_location(l, o->loc);
-	switch (o->code) {
-	case IR_CONSTANT: fill(l, result(o), constant_of(l, o)); return;
-	case IR_MAKE_RANGE: lower_range(l, o); return;
-	case IR_SPLAT:
-	case IR_UNSPLAT: fill(l, result(o), elem(l, operand(o, 0), 0)); return;
-	case IR_EXPAND_DIMS:
-	case IR_BROADCAST:
-	case IR_RESHAPE:
-	case IR_TRANS: lower_rename(l, o); return;
-	case IR_JOIN: lower_join(l, o); return;
-	case IR_SPLIT: lower_split(l, o); return;
-	case IR_PROGRAM_ID:
-	case IR_NUM_PROGRAMS: lower_program(l, o); return;
-	case IR_LOAD: lower_load(l, o); return;
-	case IR_STORE: lower_store(l, o); return;
-	case IR_ATOMIC_RMW:
-	case IR_ATOMIC_CAS: lower_atomic(l, o); return;
-	case IR_DOT: lower_dot(l, o); return;
-	case IR_REDUCE: lower_reduce(l, o); return;
-	case IR_SCAN: lower_scan(l, o); return;
-	case IR_MAP: lower_map(l, o); return;
-	case IR_GATHER: lower_gather(l, o); return;
-	case IR_HISTOGRAM: lower_histogram(l, o); return;
-	case IR_FOR: lower_for(l, o); return;
-	case IR_IF: lower_if(l, o); return;
-	case IR_WHILE: lower_while(l, o); return;
-	case IR_ASSERT: lower_assert(l, o); return;
-	case IR_PRINT: lower_print(l, o); return;
-	case IR_ASSUME: lower_assume(l, o); return;
-	case IR_INLINE_ASM:
-	case IR_PURE_ASM: lower_inline_asm(l, o); return;
-	case IR_GRID_WAIT:
-	case IR_GRID_LAUNCH: lower_grid_dependency(l, o); return;
-	case IR_BARRIER:
-		(o->attr[ATTR_WARP] ? warp_barrier : barrier)(l);
-		return;
-	case IR_DIVSI:
-	case IR_REMSI:
-		if (!lower_division(l, o))
-			lower_elementwise(l, o);
-		return;
-	case IR_CONVERT_LAYOUT: lower_convert(l, o); return;
-	case IR_LOCAL_ALLOC: fill(l, result(o), shared_base(l, o)); return;
-	case IR_LOCAL_LOAD: lower_local_load(l, o); return;
-	case IR_LOCAL_STORE: lower_local_store(l, o); return;
-	case IR_MEMDESC_INDEX: lower_memdesc_index(l, o); return;
-	case IR_MEMDESC_TRANS: fill(l, result(o), elem(l, operand(o, 0), 0)); return;
-	case IR_WARP_GROUP_DOT: lower_wgmma(l, o); return;
-	case IR_WARP_GROUP_WAIT: lower_wgmma_wait(l, o); return;
-	case IR_FENCE_ASYNC: fence_async(l, o->attr[ATTR_GLOBAL]); return;
-	case IR_AWAIT_TURN:
-	case IR_PASS_TURN: lower_turn(l, o); return;
-	case IR_ONE_THREAD: lower_one_thread(l, o); return;
-	case IR_PARTITION: lower_partition(l, o); return;
-	case IR_INIT_BARRIER: lower_init_barrier(l, o); return;
-	case IR_INVAL_BARRIER: lower_inval_barrier(l, o); return;
-	case IR_WAIT_BARRIER: lower_wait_barrier(l, o); return;
-	case IR_ARRIVE_BARRIER: lower_arrive_barrier(l, o); return;
-	case IR_BARRIER_EXPECT: lower_barrier_expect(l, o); return;
-	case IR_TMA_COPY: lower_tma_copy(l, o); return;
-	case IR_TMA_TENSOR_COPY: lower_tma_tensor_copy(l, o); return;
-	case IR_ASYNC_COPY: lower_async_copy(l, o); return;
-	case IR_ASYNC_COMMIT:
-		inline_asm(l, "cp.async.commit_group;", "~{memory}", ASM_EFFECT, l->v, NULL, 0);
-		return;
-	case IR_ASYNC_WAIT:
-		inline_asm(l, arena_printf(&l->scratch, "cp.async.wait_group %d;", (int)o->attr[ATTR_PENDING]),
-			   "~{memory}", ASM_EFFECT, l->v, NULL, 0);
-		return;
-	case IR_YIELD:
-	case IR_CONDITION:
-	case IR_REDUCE_RETURN:
-	case IR_SCAN_RETURN:
-	case IR_MAP_RETURN: return;
-	case IR_RETURN: LLVMBuildRetVoid(l->b); return;
-	default: break;
-	}
-	tl_assert(op_has(o, ELEM));
-	lower_elementwise(l, o);
+	if (lowerings[o->code])
+		lowerings[o->code](l, o);
+	else if (op_has(o, ELEM))
+		lower_elementwise(l, o);
+	else if (!op_has(o, END)) /* what ends a region is read by the operation that has it */
+		lower_ptx(l, o);
 }
 
 void lower_block(struct lower *l, const struct block *b)

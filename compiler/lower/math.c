@@ -38,21 +38,11 @@ static LLVMValueRef square(struct lower *l, LLVMValueRef x)
 	return LLVMBuildFMul(l->b, x, x, "");
 }
 
-static LLVMValueRef bits_of(struct lower *l, LLVMValueRef x)
-{
-	return LLVMBuildBitCast(l->b, x, l->i32, "");
-}
-
-static LLVMValueRef float_of(struct lower *l, LLVMValueRef bits)
-{
-	return LLVMBuildBitCast(l->b, bits, l->f32, "");
-}
-
 /* r, which is not negative, with the sign of x. */
 static LLVMValueRef with_sign_of(struct lower *l, LLVMValueRef x, LLVMValueRef r)
 {
-	LLVMValueRef sign = LLVMBuildAnd(l->b, bits_of(l, x), c_i32(l, 0x80000000), "");
-	return float_of(l, LLVMBuildOr(l->b, bits_of(l, r), sign, ""));
+	LLVMValueRef sign = LLVMBuildAnd(l->b, to_bits(l, x), c_i32(l, 0x80000000), "");
+	return from_bits(l, LLVMBuildOr(l->b, to_bits(l, r), sign, ""), l->f32);
 }
 
 /* --- log, log2 ----------------------------------------------------------------------------------------------- */
@@ -63,9 +53,9 @@ static LLVMValueRef logarithm(struct lower *l, LLVMValueRef x, bool base2)
 	LLVMBuilderRef b = l->b;
 	LLVMValueRef tiny = LLVMBuildFCmp(b, LLVMRealOLT, x, c_f32(l, 0x1p-126), "");
 	x = LLVMBuildSelect(b, tiny, LLVMBuildFMul(b, x, c_f32(l, 0x1p23), ""), x, "");
-	LLVMValueRef bits = bits_of(l, x), less = LLVMBuildSub(b, bits, c_i32(l, 0x3F3504F3), "");
+	LLVMValueRef bits = to_bits(l, x), less = LLVMBuildSub(b, bits, c_i32(l, 0x3F3504F3), "");
 	LLVMValueRef power = LLVMBuildAnd(b, less, c_i32(l, 0xFF800000), "");
-	LLVMValueRef f = LLVMBuildFAdd(b, float_of(l, LLVMBuildSub(b, bits, power, "")), c_f32(l, -1), "");
+	LLVMValueRef f = LLVMBuildFAdd(b, from_bits(l, LLVMBuildSub(b, bits, power, ""), l->f32), c_f32(l, -1), "");
 	LLVMValueRef scaled = LLVMBuildSelect(b, tiny, c_f32(l, -23), c_f32(l, 0), ""), r;
 	LLVMValueRef e = fma32(l, LLVMBuildSIToFP(b, power, l->f32, ""), c_f32(l, 0x1p-23), scaled);
 	if (base2) {
@@ -147,7 +137,7 @@ static struct reduced reduce_usual(struct lower *l, LLVMValueRef x)
 	/* all of one sign, so that -0 stays */
 	LLVMValueRef r = fma32(l, k, c_f32(l, -0x1.921fb4p0), x);
 	r = fma32(l, k, c_f32(l, -0x1.4442dp-24), r);
-	return (struct reduced){fma32(l, k, c_f32(l, -0x1.84698ap-48), r), bits_of(l, sum)};
+	return (struct reduced){fma32(l, k, c_f32(l, -0x1.84698ap-48), r), to_bits(l, sum)};
 }
 
 enum { WORDS = 24 };
@@ -207,7 +197,7 @@ static struct reduced reduce_large(struct lower *l, LLVMValueRef x)
 				   "mul.rn.f64 f, f, 0d3BF921FB54442D18;\n\t" /* π/2 · 2^-64 */
 				   "cvt.rn.f32.f64 $0, f;\n\t}";
 	LLVMTypeRef parts[] = {l->f32, l->i32}, both = LLVMStructTypeInContext(l->ctx, parts, 2, false);
-	LLVMValueRef args[] = {bits_of(l, x), two_over_pi(l)};
+	LLVMValueRef args[] = {to_bits(l, x), two_over_pi(l)};
 	LLVMValueRef v = inline_asm(l, text, "=&f,=&r,r,l", ASM_PURE, both, args, 2);
 	return (struct reduced){LLVMBuildExtractValue(l->b, v, 0, ""), LLVMBuildExtractValue(l->b, v, 1, "")};
 }
@@ -247,9 +237,8 @@ static void reduce_all(struct lower *l, const LLVMValueRef *x, u32 n, struct red
 	}
 	end_if(l, g);
 	for (u32 i = 0; i < n; i++) {
-		LLVMValueRef r[] = {out[i].r, large[i].r}, quadrant[] = {out[i].quadrant, large[i].quadrant};
-		LLVMAddIncoming(out[i].r = LLVMBuildPhi(b, l->f32, ""), r, from, 2);
-		LLVMAddIncoming(out[i].quadrant = LLVMBuildPhi(b, l->i32, ""), quadrant, from, 2);
+		out[i].r = either(l, from, out[i].r, large[i].r);
+		out[i].quadrant = either(l, from, out[i].quadrant, large[i].quadrant);
 	}
 }
 
@@ -272,6 +261,7 @@ void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLV
 		LLVMValueRef turned = LLVMBuildICmp(b, LLVMIntNE, LLVMBuildAnd(b, quadrant, one, ""), c_i32(l, 0), "");
 		LLVMValueRef sign =
 			LLVMBuildAnd(b, LLVMBuildShl(b, quadrant, c_i32(l, 30), ""), c_i32(l, 0x80000000), "");
-		out[i] = float_of(l, LLVMBuildXor(b, bits_of(l, LLVMBuildSelect(b, turned, even, odd, "")), sign, ""));
+		out[i] = from_bits(l, LLVMBuildXor(b, to_bits(l, LLVMBuildSelect(b, turned, even, odd, "")), sign, ""),
+				   l->f32);
 	}
 }

@@ -1,7 +1,39 @@
-/* The texts of mma, one row per instruction of place/mma.c. Registers: results, then A, B, and the accumulator tied to
- * the results (PTX ISA, "Warp-level matrix instructions: mma"). */
+/* Texts of inline PTX. */
 #include "lower/internal.h"
 
+/* --- operations ---------------------------------------------------------------------------------------------- */
+
+void lower_ptx(struct lower *l, const struct op *o)
+{
+	/* The operands are registers of 32 bits; %d is the operation's first attribute. */
+	static const struct {
+		const char *text;
+		enum asm_kind kind;
+	} texts[IR_OPCODES] = {
+		[IR_ASYNC_COMMIT] = {"cp.async.commit_group;", ASM_EFFECT},
+		[IR_ASYNC_WAIT] = {"cp.async.wait_group %d;", ASM_EFFECT},
+		[IR_INIT_BARRIER] = {"mbarrier.init.shared.b64 [$0], %d;", ASM_EFFECT},
+		[IR_INVAL_BARRIER] = {"mbarrier.inval.shared.b64 [$0];", ASM_EFFECT},
+		[IR_BARRIER_EXPECT] = {"mbarrier.arrive.expect_tx.shared.b64 _, [$0], %d;", ASM_EFFECT},
+		[IR_WAIT_BARRIER] = {"{\n\t.reg .pred p;\n\tAGAIN:\n\t"
+				     "mbarrier.try_wait.parity.shared.b64 p, [$0], $1;\n\t@!p bra AGAIN;\n\t}",
+				     ASM_CONVERGENT},
+		[IR_GRID_WAIT] = {"griddepcontrol.wait;", ASM_EFFECT},
+		[IR_GRID_LAUNCH] = {"griddepcontrol.launch_dependents;", ASM_EFFECT},
+	};
+	static const char *const constraints[] = {"~{memory}", "r,~{memory}", "r,r,~{memory}"};
+	LLVMValueRef args[ARRAY_LEN(constraints) - 1];
+	tl_assert(texts[o->code].text);
+	for (u32 i = 0; i < o->noperands; i++)
+		args[i] = elem(l, operand(o, i), 0);
+	inline_asm(l, arena_printf(&l->scratch, texts[o->code].text, (int)o->attr[0]), constraints[o->noperands],
+		   texts[o->code].kind, l->v, args, o->noperands);
+}
+
+/* --- mma ----------------------------------------------------------------------------------------------------- */
+
+/* One row per instruction of place/mma.c. Registers: results, then A, B, and the accumulator tied to the results (PTX
+ * ISA, "Warp-level matrix instructions: mma"). */
 #define D4 "{$0, $1, $2, $3}"
 #define D2 "{$0, $1}"
 /* one whose A is four registers and B two */

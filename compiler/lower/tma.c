@@ -139,38 +139,6 @@ void lower_partition(struct lower *l, const struct op *o)
 	l->meet = 32 * l->k->num_warps;
 }
 
-static void on_barrier(struct lower *l, const struct op *o, const char *text)
-{
-	LLVMValueRef at = elem(l, operand(o, 0), 0);
-	inline_asm(l, text, "r,~{memory}", ASM_EFFECT, l->v, &at, 1);
-}
-
-void lower_init_barrier(struct lower *l, const struct op *o)
-{
-	on_barrier(l, o, arena_printf(&l->scratch, "mbarrier.init.shared.b64 [$0], %d;", (int)o->attr[ATTR_COUNT]));
-}
-
-void lower_inval_barrier(struct lower *l, const struct op *o)
-{
-	on_barrier(l, o, "mbarrier.inval.shared.b64 [$0];");
-}
-
-void lower_barrier_expect(struct lower *l, const struct op *o)
-{
-	on_barrier(l, o,
-		   arena_printf(&l->scratch, "mbarrier.arrive.expect_tx.shared.b64 _, [$0], %d;",
-				(int)o->attr[ATTR_SIZE]));
-}
-
-void lower_wait_barrier(struct lower *l, const struct op *o)
-{
-	LLVMValueRef args[] = {elem(l, operand(o, 0), 0), elem(l, operand(o, 1), 0)};
-	inline_asm(l,
-		   "{\n\t.reg .pred p;\n\tAGAIN:\n\tmbarrier.try_wait.parity.shared.b64 p, [$0], $1;\n\t@!p bra "
-		   "AGAIN;\n\t}",
-		   "r,r,~{memory}", ASM_CONVERGENT, l->v, args, 2);
-}
-
 /* One arrival a warp, when all its threads have come. */
 void lower_arrive_barrier(struct lower *l, const struct op *o)
 {

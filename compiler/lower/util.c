@@ -202,18 +202,25 @@ LLVMValueRef thread_position(struct lower *l, const struct layout *lay)
 	return v;
 }
 
+LLVMValueRef is_thread(struct lower *l, u32 lanes, u32 which, u32 warps)
+{
+	LLVMValueRef ok = NULL;
+	if (lanes)
+		ok = LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->lane, c_i32(l, lanes), ""), c_i32(l, which),
+				   "");
+	if (warps)
+		ok = and_i1(l, ok,
+			    LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->warp, c_i32(l, warps), ""),
+					  c_i32(l, 0), ""));
+	return ok;
+}
+
 LLVMValueRef owner(struct lower *l, const struct layout *lay)
 {
 	u32 lanes = 31, warps = (u32)l->k->num_warps - 1;
-	LLVMValueRef zero = c_i32(l, 0), ok = NULL;
 	if (lay)
 		layout_redundant(lay, &lanes, &warps);
-	if (lanes)
-		ok = LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->lane, c_i32(l, lanes), ""), zero, "");
-	if (warps)
-		ok = and_i1(l, ok,
-			    LLVMBuildICmp(l->b, LLVMIntEQ, LLVMBuildAnd(l->b, l->warp, c_i32(l, warps), ""), zero, ""));
-	return ok;
+	return is_thread(l, lanes, 0, warps);
 }
 
 /* All threads of the program have come here, and see what the others wrote to shared memory before. */
@@ -281,6 +288,30 @@ void end_if(struct lower *l, struct guarded g)
 		return;
 	LLVMBuildBr(l->b, g.end);
 	LLVMPositionBuilderAtEnd(l->b, g.end);
+}
+
+LLVMValueRef either(struct lower *l, const LLVMBasicBlockRef *from, LLVMValueRef a, LLVMValueRef b)
+{
+	LLVMValueRef values[] = {a, b}, phi = LLVMBuildPhi(l->b, LLVMTypeOf(a), "");
+	LLVMAddIncoming(phi, values, (LLVMBasicBlockRef *)from, 2);
+	return phi;
+}
+
+void load_vector(struct lower *l, LLVMTypeRef t, u32 n, LLVMValueRef at, LLVMValueRef *out)
+{
+	LLVMValueRef v = LLVMBuildLoad2(l->b, n > 1 ? LLVMVectorType(t, n) : t, at, "");
+	LLVMSetAlignment(v, (unsigned)type_bits(t) / 8 * n);
+	for (u32 i = 0; i < n; i++)
+		out[i] = n > 1 ? LLVMBuildExtractElement(l->b, v, c_i32(l, i), "") : v;
+}
+
+void store_vector(struct lower *l, const LLVMValueRef *in, u32 n, LLVMValueRef at)
+{
+	LLVMTypeRef t = LLVMTypeOf(in[0]);
+	LLVMValueRef v = n > 1 ? LLVMGetPoison(LLVMVectorType(t, n)) : in[0];
+	for (u32 i = 0; i < n && n > 1; i++)
+		v = LLVMBuildInsertElement(l->b, v, in[i], c_i32(l, i), "");
+	LLVMSetAlignment(LLVMBuildStore(l->b, v, at), (unsigned)type_bits(t) / 8 * n);
 }
 
 LLVMValueRef lane_bit(struct lower *l, int bit)

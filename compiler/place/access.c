@@ -160,6 +160,42 @@ void pass_vectorize(struct pass_state *s)
 	walk(s->k->body, choose_vectors, s);
 }
 
+u32 warps_along_axis(const struct op *o)
+{
+	const struct layout *l = operand(o, 0)->type->layout;
+	u32 axis = layout_dim_mask(l, (int)o->attr[ATTR_AXIS]);
+	return 1u << __builtin_popcount(layout_bits_in(l, LL_WARP, axis));
+}
+
+i32 partial_bytes(const struct op *o, u32 operands)
+{
+	const struct type *t = operand(o, 0)->type;
+	i64 results = type_numel(t) >> t->layout->log2_size[o->attr[ATTR_AXIS]] << ilog2(warps_along_axis(o));
+	i32 bytes = 0;
+	for (u32 i = 0; i < operands; i++)
+		bytes += (i32)((results * dtype_bytes(type_dtype(operand(o, i)->type)) + 15) & ~15);
+	return bytes;
+}
+
+u32 source_position(const struct op *o, u32 position)
+{
+	const struct layout *from = operand(o, 0)->type->layout, *to = o->results[0].type->layout;
+	u32 p = 0;
+	if (o->code == IR_JOIN)
+		return position >> 1;
+	if (o->code == IR_SPLIT)
+		return position << 1;
+	if (o->code != IR_BROADCAST && o->code != IR_TRANS)
+		return position;
+	for (int d = 0; d < to->rank; d++) {
+		int k = o->code == IR_TRANS ? perm_get(o->attr[ATTR_ORDER], d) : d;
+		if (from->log2_size[k])
+			p |= (position & layout_dim_mask(to, d)) >> layout_dim_shift(to, d)
+									    << layout_dim_shift(from, k);
+	}
+	return p;
+}
+
 u32 beside_axis(const struct layout *from, const struct layout *to, int axis, u32 position)
 {
 	u32 moved = 0;

@@ -31,6 +31,14 @@ void choose_vectors(struct op *o, void *state);
 /* The vector that one of these attributes of o says, with so many elements along each dimension. */
 struct access_vector vector_of(const struct op *o, i64 sizes);
 
+/* Warps that share one element along the axis of a reduction or scan. Each leaves a partial result in shared memory: so
+ * many bytes of those of the first operands. */
+u32 warps_along_axis(const struct op *o);
+i32 partial_bytes(const struct op *o, u32 operands);
+
+/* Of an operation that only moves elements: the position in its operand (tt.join: in one of them) of what is at this
+ * position of its result (tt.split: the first one). */
+u32 source_position(const struct op *o, u32 position);
 /* The coordinates beside `axis` of a position in layout `from`, as a position in `to`, whose other dimensions are as
  * long. */
 u32 beside_axis(const struct layout *from, const struct layout *to, int axis, u32 position);

@@ -28,25 +28,6 @@ static const struct layout *layout_of_value(const struct value *v)
 
 /* --- renaming registers ---------------------------------------------------------------------------------------- */
 
-/* The position in the operand of what is at `pos` of the result. */
-static u32 source_position(const struct op *o, u32 pos)
-{
-	const struct layout *from = operand(o, 0)->type->layout, *to = o->results[0].type->layout;
-	u32 p = 0;
-	if (o->code == IR_JOIN)
-		return pos >> 1;
-	if (o->code == IR_SPLIT)
-		return pos << 1;
-	if (o->code != IR_BROADCAST && o->code != IR_TRANS)
-		return pos;
-	for (int d = 0; d < to->rank; d++) {
-		int k = o->code == IR_TRANS ? perm_get(o->attr[ATTR_ORDER], d) : d;
-		if (from->log2_size[k])
-			p |= (pos & layout_dim_mask(to, d)) >> layout_dim_shift(to, d) << layout_dim_shift(from, k);
-	}
-	return p;
-}
-
 /* Has each thread the elements of the result among those of the operand? Then the registers have the rest in both. */
 static const char *check_rename(const struct op *o)
 {
