@@ -29,23 +29,6 @@ static i32 element_bytes(const struct value *v)
 	return dtype_bytes(type_dtype(v->type));
 }
 
-/* Warps that share one element along the axis each leave a partial result. */
-static i32 reduce_bytes(const struct op *o)
-{
-	const struct layout *l = operand(o, 0)->type->layout;
-	u32 axis = layout_dim_mask(l, (int)o->attr[ATTR_AXIS]);
-	int warps = 1;
-	i32 bytes = 0;
-	for (int i = 0; i < l->bits[LL_WARP]; i++)
-		warps *= l->basis[LL_WARP][i] & axis ? 2 : 1;
-	if (warps == 1)
-		return 0;
-	i64 results = type_numel(operand(o, 0)->type) >> l->log2_size[o->attr[ATTR_AXIS]];
-	for (u32 i = 0; i < o->noperands; i++)
-		bytes += (i32)(((results * warps * element_bytes(operand(o, i))) + 15) & ~15);
-	return bytes;
-}
-
 /* One thread or lane does the atomic, or the volatile load; the others that hold a copy of the element get the result
  * through memory, for another access might find something else. */
 static i32 shared_result_bytes(const struct op *o)
@@ -76,7 +59,7 @@ static bool gathers_in_warp(const struct op *o)
 {
 	enum { MOST_SHUFFLES = 4 /* an element; a way through shared memory is a store, a barrier and a load */ };
 	const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
-	int axis = (int)o->attr[ATTR_AXIS], shuffles = 1;
+	int axis = (int)o->attr[ATTR_AXIS];
 	u32 along = layout_dim_mask(from, axis), fixed = 0;
 	for (int i = 0; i < to->bits[LL_WARP] || i < from->bits[LL_WARP]; i++) {
 		u32 a = i < from->bits[LL_WARP] ? from->basis[LL_WARP][i] : 0,
@@ -86,9 +69,8 @@ static bool gathers_in_warp(const struct op *o)
 	}
 	for (int i = 0; i < to->bits[LL_REG]; i++)
 		fixed |= beside_axis(to, from, axis, to->basis[LL_REG][i]);
-	for (int i = 0; i < from->bits[LL_REG] && shuffles <= MOST_SHUFFLES; i++)
-		shuffles *= from->basis[LL_REG][i] & fixed ? 1 : 2;
-	return shuffles <= MOST_SHUFFLES;
+	int open = from->bits[LL_REG] - __builtin_popcount(layout_bits_in(from, LL_REG, fixed));
+	return 1 << open <= MOST_SHUFFLES;
 }
 
 i32 scratch_bytes(const struct pass_state *s, const struct op *o)
@@ -102,7 +84,7 @@ i32 scratch_bytes(const struct pass_state *s, const struct op *o)
 		return pieces ? (i32)(bytes / pieces) : 0;
 	}
 	case IR_REDUCE:
-	case IR_SCAN: return reduce_bytes(o);
+	case IR_SCAN: return warps_along_axis(o) > 1 ? partial_bytes(o, o->noperands) : 0;
 	case IR_HISTOGRAM: return (i32)type_numel(result(o)->type) * element_bytes(result(o));
 	case IR_GATHER:
 		if (gathers_in_warp(o))
