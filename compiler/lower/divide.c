@@ -79,7 +79,7 @@ static LLVMValueRef divided(struct lower *l, bool remainder, LLVMValueRef x, LLV
 /* In a block of its own: the usual results, or what they are in general. */
 static LLVMBasicBlockRef results(struct lower *l, const struct division *d, u32 n, LLVMBasicBlockRef end, bool usual)
 {
-	LLVMBasicBlockRef block = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+	LLVMBasicBlockRef block = new_block(l);
 	LLVMPositionBuilderAtEnd(l->b, block);
 	for (u32 k = 0; k < 2 * n; k++) {
 		const struct division *of = &d[k / 2];
@@ -94,7 +94,7 @@ static LLVMBasicBlockRef results(struct lower *l, const struct division *d, u32 
 
 static void divide(struct lower *l, struct division *d, u32 n, LLVMValueRef is_usual)
 {
-	LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b), end = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b), end = new_block(l);
 	LLVMPositionBuilderAtEnd(l->b, end);
 	for (u32 k = 0; k < 2 * n; k++) {
 		const struct op *o = d[k / 2].ops[k % 2];

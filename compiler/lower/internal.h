@@ -102,6 +102,7 @@ LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either 
 /* Address in shared memory: base + offset (i32 bytes) + constant. */
 LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant);
 LLVMValueRef shared_base(struct lower *l, const struct op *o);
+LLVMBasicBlockRef new_block(struct lower *l);
 /* Code inside `if (cond)`; NULL cond: always. */
 struct guarded { LLVMBasicBlockRef end; };
 struct guarded begin_if(struct lower *l, LLVMValueRef cond);

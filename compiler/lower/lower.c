@@ -164,11 +164,6 @@ static void lower_program(struct lower *l, const struct op *o)
 
 /* --- control flow -------------------------------------------------------------------------------------------- */
 
-static LLVMBasicBlockRef new_block(struct lower *l)
-{
-	return LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
-}
-
 /* Phis for the elements of v that tell the others, to be completed with add_incoming. When all phis of the block are
  * there, tell_others. */
 static void make_phis(struct lower *l, const struct value *v)

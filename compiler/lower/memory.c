@@ -7,43 +7,13 @@
 
 #include "lower/internal.h"
 
-/* The registers of one vector, and a way to visit all vectors. */
-struct vectors {
-	struct access_vector v;
-	u32 n;          /* vectors per thread */
-	u32 width;      /* elements of each */
-	u32 vec_mask;   /* register bits that walk through a vector */
-	u32 nregs;
-};
-
-/* `sizes`: of the operation's ATTR_VECTOR. */
-static struct vectors vectors_of(const struct op *o, i64 sizes)
-{
-	struct vectors s = {.v = vector_of(o, sizes), .nregs = num_elems(operand(o, 0))};
-	s.width = 1u << s.v.bits;
-	s.n = s.nregs / s.width;
-	for (int i = 0; i < s.v.bits; i++)
-		s.vec_mask |= 1u << s.v.reg[i];
-	return s;
-}
-
-/* Register of element e of vector number i. */
-static u32 vector_reg(const struct vectors *s, u32 i, u32 e)
-{
-	u32 r = spread(i, ~s->vec_mask);
-	for (int k = 0; k < s->v.bits; k++)
-		if (e >> k & 1)
-			r |= 1u << s->v.reg[k];
-	return r;
-}
-
-/* How a vector travels: n words of so many bits, integers unless the elements are floats as long, and the PTX names of
- * that. */
+/* How a vector travels: n words of so many bits, integers unless the elements are floats as long, and what inline PTX
+ * calls them. */
 struct words {
 	LLVMTypeRef as;
 	int bits;
 	u32 n;
-	const char *type, *vec;
+	const char *vec;
 	char constraint;
 };
 
@@ -53,12 +23,143 @@ static struct words words_of(struct lower *l, u32 bytes, LLVMTypeRef elem)
 	int elem_bits = type_bits(elem);
 	w.bits = bytes >= 8 && elem_bits == 64 ? 64 : bytes >= 4 ? 32 : (int)bytes * 8;
 	w.n = bytes * 8 / (u32)w.bits;
-	w.type = w.bits == 64 ? "b64" : w.bits == 32 ? "b32" : w.bits == 16 ? "b16" : "b8";
 	w.as = elem == l->f32 ? elem : int_type(l, w.bits);
 	w.constraint = w.bits == 64 ? 'l' : w.bits == 32 ? (elem == l->f32 ? 'f' : 'r') : 'h';
 	w.vec = w.n == 4 ? ".v4" : w.n == 2 ? ".v2" : "";
 	return w;
 }
+
+/* An int1 is a byte in memory: 0 or 1 when written, anything but 0 is true when read. */
+static LLVMTypeRef memory_type(struct lower *l, const struct type *t)
+{
+	LLVMTypeRef e = llvm_type(l, t);
+	return e == l->i1 ? l->i8 : e;
+}
+
+static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
+{
+	return LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : v;
+}
+
+static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, const struct type *t)
+{
+	return type_dtype(t) == DT_I1 ? LLVMBuildICmp(l->b, LLVMIntNE, v, LLVMConstNull(l->i8), "") : v;
+}
+
+/* What an operation's accesses have in common, one by each thread to each of its vectors. */
+struct access {
+	const struct value *ptr, *mask;
+	const struct type *type; /* of the tile that is loaded or stored */
+	LLVMTypeRef elem;        /* in memory */
+	LLVMValueRef mine;       /* the threads that do it; NULL: all */
+	struct access_vector v;
+	u32 n, width, vec_mask; /* vectors, elements of each, register bits that walk through one */
+	struct words w;         /* of each */
+};
+
+/* `sizes`: of the operation's vectors. */
+static struct access access_of(struct lower *l, const struct op *o, const struct type *type, i64 sizes)
+{
+	struct access a = {.ptr = operand(o, 0),
+			   .mask = mask_of(o),
+			   .type = type,
+			   .elem = memory_type(l, type),
+			   .v = vector_of(o, sizes)};
+	a.width = 1u << a.v.bits;
+	a.n = num_elems(a.ptr) / a.width;
+	for (int i = 0; i < a.v.bits; i++)
+		a.vec_mask |= 1u << a.v.reg[i];
+	a.w = words_of(l, a.width * (u32)type_bits(a.elem) / 8, a.elem);
+	return a;
+}
+
+/* Register of element e of vector number i. */
+static u32 vector_reg(const struct access *a, u32 i, u32 e)
+{
+	u32 r = spread(i, ~a->vec_mask);
+	for (int k = 0; k < a->v.bits; k++)
+		if (e >> k & 1)
+			r |= 1u << a->v.reg[k];
+	return r;
+}
+
+static LLVMValueRef owner_of(struct lower *l, const struct value *v)
+{
+	return owner(l, type_is_tensor(v->type) ? v->type->layout : NULL);
+}
+
+/* Where vector number i is accessed; NULL: everywhere. */
+static LLVMValueRef predicate(struct lower *l, const struct access *a, u32 i)
+{
+	return and_i1(l, a->mine, a->mask ? elem(l, a->mask, vector_reg(a, i, 0)) : NULL);
+}
+
+/* The words of v's vector number i; zeros without a v. */
+static void words_of_vector(struct lower *l, const struct access *a, const struct value *v, u32 i, LLVMValueRef *words)
+{
+	LLVMValueRef elems[16] = {0};
+	for (u32 e = 0; e < a->width; e++)
+		elems[e] = v ? to_memory(l, elem(l, v, vector_reg(a, i, e))) : LLVMConstNull(a->elem);
+	if (a->w.as == l->f32)
+		memcpy(words, elems, a->width * sizeof *words);
+	else
+		pack(l, elems, a->width, a->w.bits, words);
+}
+
+/* Its elements from words, or from `other` where the mask is false, if there is one. */
+static void elements_of_vector(struct lower *l, const struct access *a, LLVMValueRef *words, const struct value *other,
+			       u32 i, LLVMValueRef *at)
+{
+	LLVMValueRef elems[16] = {0};
+	unpack(l, words, a->w.n, a->elem, a->width, elems);
+	for (u32 e = 0; e < a->width; e++) {
+		u32 reg = vector_reg(a, i, e);
+		if (other && a->mask)
+			elems[e] = LLVMBuildSelect(l->b, elem(l, a->mask, reg), elems[e],
+						   to_memory(l, elem(l, other, reg)), "");
+		at[reg] = from_memory(l, elems[e], a->type);
+	}
+}
+
+/* --- inline PTX ---------------------------------------------------------------------------------------------- */
+
+/* A call in the making. */
+struct ptx {
+	struct strbuf constraints;
+	LLVMValueRef args[8];
+	u32 nargs, n; /* operands, the results among them */
+};
+
+/* Adds operand number p->n, by its value, or a result. The number. */
+static u32 add_operand(struct lower *l, struct ptx *p, const char *kind, char constraint, LLVMValueRef v)
+{
+	p->constraints.arena = &l->scratch;
+	sb_printf(&p->constraints, "%s%s%c", p->n ? "," : "", kind, constraint);
+	if (v)
+		p->args[p->nargs++] = LLVMTypeOf(v) == l->i8 ? LLVMBuildZExt(l->b, v, l->i16, "") : v;
+	return p->n++;
+}
+
+static void add_words(struct lower *l, struct ptx *p, const struct words *w, LLVMValueRef *words)
+{
+	for (u32 i = 0; i < w->n; i++)
+		add_operand(l, p, "", w->constraint, words[i]);
+}
+
+/* What stands before an instruction that is done where pred (NULL: everywhere). */
+static const char *guard(struct lower *l, struct ptx *p, LLVMValueRef pred)
+{
+	return pred ? arena_printf(&l->scratch, "@$%u ", add_operand(l, p, "", 'b', pred)) : "";
+}
+
+/* Of an instruction with effects. */
+static LLVMValueRef finish(struct lower *l, struct ptx *p, const char *text, LLVMTypeRef ret)
+{
+	sb_puts(&p->constraints, ",~{memory}");
+	return inline_asm(l, text, p->constraints.at, ASM_EFFECT, ret, p->args, p->nargs);
+}
+
+/* --- loads and stores ---------------------------------------------------------------------------------------- */
 
 static const char *load_policy(struct lower *l, const struct op *o)
 {
@@ -79,29 +180,14 @@ static const char *store_policy(const struct op *o)
 	return cache[o->attr[ATTR_CACHE]];
 }
 
-/* "{$0, $1, …}" of n operands from `first`, or "$0". */
-static const char *operand_list(struct lower *l, u32 first, u32 n)
+/* "{$0, $1, …}" of n operands, or other names, from `first`, or "$0". */
+static const char *list(struct lower *l, char name, u32 first, u32 n)
 {
 	struct strbuf sb = {.arena = &l->scratch};
-	if (n == 1)
-		return arena_printf(&l->scratch, "$%u", first);
 	for (u32 i = 0; i < n; i++)
-		sb_printf(&sb, "%s$%u", i ? ", " : "{", first + i);
-	sb_puts(&sb, "}");
+		sb_printf(&sb, "%s%c%u", n == 1 ? "" : i ? ", " : "{", name, first + i);
+	sb_puts(&sb, n == 1 ? "" : "}");
 	return sb.at;
-}
-
-static LLVMTypeRef asm_word(struct lower *l, const struct words *w)
-{
-	return w->bits == 8 ? l->i16 : w->as;
-}
-
-static void pack_words(struct lower *l, LLVMValueRef *elems, u32 n, const struct words *w, LLVMValueRef *words)
-{
-	if (w->as == l->f32)
-		memcpy(words, elems, n * sizeof *words);
-	else
-		pack(l, elems, n, w->bits, words);
 }
 
 /* The bits of a constant word. */
@@ -124,67 +210,32 @@ static bool is_known(LLVMValueRef v, u64 *bits)
 static void masked_load(struct lower *l, LLVMValueRef ptr, u32 constant, LLVMValueRef pred, const struct words *w,
 			const char *policy, LLVMValueRef *words)
 {
-	struct strbuf cons = {.arena = &l->scratch}, text = {.arena = &l->scratch};
-	LLVMValueRef args[8];
-	LLVMTypeRef t = asm_word(l, w), types[4];
-	u32 n = 0;
+	struct ptx p = {0};
+	struct strbuf text = {.arena = &l->scratch};
+	LLVMTypeRef t = w->bits == 8 ? l->i16 : w->as, types[4];
 	u64 bits;
 	bool known = true;
 	for (u32 i = 0; i < w->n && pred; i++)
 		known &= is_known(words[i], &bits);
 	for (u32 i = 0; i < w->n; i++) {
-		sb_printf(&cons, "%s=%s%c", i ? "," : "", known ? "&" : "", w->constraint);
+		add_operand(l, &p, known ? "=&" : "=", w->constraint, NULL);
 		types[i] = t;
 		if (known && pred && is_known(words[i], &bits))
 			sb_printf(&text, "mov.b%d $%u, 0x%llX;\n\t", MAX(w->bits, 16), i, (unsigned long long)bits);
 	}
-	for (u32 i = 0; i < w->n && !known; i++) {
-		sb_printf(&cons, ",%u", i);
-		args[n++] = w->bits == 8 ? LLVMBuildZExt(l->b, words[i], l->i16, "") : words[i];
-	}
-	u32 at = w->n + n; /* the address */
-	sb_puts(&cons, pred ? ",l,b" : ",l");
-	args[n++] = ptr;
-	if (pred) {
-		args[n++] = pred;
-		sb_printf(&text, "@$%u ", at + 1);
-	}
-	sb_printf(&text, "ld.%s%s%s.%s %s, [$%u", policy ? "global" : "volatile.global", policy ? policy : "", w->vec,
-		  w->type, operand_list(l, 0, w->n), at);
+	for (u32 i = 0; i < w->n && !known; i++)
+		add_operand(l, &p, "", (char)('0' + i), words[i]);
+	u32 at = add_operand(l, &p, "", 'l', ptr);
+	sb_printf(&text, "%sld.%s%s%s.b%d %s, [$%u", guard(l, &p, pred), policy ? "global" : "volatile.global",
+		  policy ? policy : "", w->vec, w->bits, list(l, '$', 0, w->n), at);
 	sb_puts(&text, constant ? arena_printf(&l->scratch, "+%u];", constant) : "];");
 	LLVMTypeRef ret = w->n == 1 ? t : LLVMStructTypeInContext(l->ctx, types, w->n, false);
-	LLVMValueRef v = inline_asm(l, text.at, cons.at, ASM_EFFECT, ret, args, n);
+	LLVMValueRef v = inline_asm(l, text.at, p.constraints.at, ASM_EFFECT, ret, p.args, p.nargs);
 	for (u32 i = 0; i < w->n; i++) {
 		words[i] = w->n == 1 ? v : LLVMBuildExtractValue(l->b, v, i, "");
 		if (w->bits == 8)
 			words[i] = LLVMBuildTrunc(l->b, words[i], l->i8, "");
 	}
-}
-
-static void plain_load(struct lower *l, LLVMValueRef ptr, const struct words *w, LLVMValueRef *words)
-{
-	LLVMTypeRef vt = w->n == 1 ? w->as : LLVMVectorType(w->as, w->n);
-	LLVMValueRef v = LLVMBuildLoad2(l->b, vt, ptr, "");
-	LLVMSetAlignment(v, (unsigned)(w->bits / 8) * w->n);
-	for (u32 i = 0; i < w->n; i++)
-		words[i] = w->n == 1 ? v : LLVMBuildExtractElement(l->b, v, c_i32(l, i), "");
-}
-
-/* An int1 is a byte in memory: 0 or 1 when written, anything but 0 is true when read. */
-static LLVMTypeRef memory_type(struct lower *l, const struct type *t)
-{
-	LLVMTypeRef e = llvm_type(l, t);
-	return e == l->i1 ? l->i8 : e;
-}
-
-static LLVMValueRef to_memory(struct lower *l, LLVMValueRef v)
-{
-	return LLVMTypeOf(v) == l->i1 ? LLVMBuildZExt(l->b, v, l->i8, "") : v;
-}
-
-static LLVMValueRef from_memory(struct lower *l, LLVMValueRef v, const struct type *t)
-{
-	return type_dtype(t) == DT_I1 ? LLVMBuildICmp(l->b, LLVMIntNE, v, LLVMConstNull(l->i8), "") : v;
 }
 
 /* Threads that hold a copy of an element get it from the one that did the atomic or the load, through memory. */
@@ -220,7 +271,7 @@ static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef 
 	if (pred || *policy)
 		masked_load(l, p, constant, pred, &w, policy, &word);
 	else
-		plain_load(l, LLVMBuildGEP2(l->b, l->i8, p, &at, 1, ""), &w, &word);
+		load_vector(l, w.as, 1, LLVMBuildGEP2(l->b, l->i8, p, &at, 1, ""), &word);
 	return word;
 }
 
@@ -333,82 +384,71 @@ struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct ru
 }
 
 /* Are the words of a load words of its result too: of small elements, in the order of its registers? */
-static bool has_words(struct lower *l, const struct op *o, const struct vectors *s, int word_bits)
+static bool has_words(struct lower *l, const struct access *a, int word_bits)
 {
-	int bits = type_bits(llvm_type(l, result(o)->type));
+	int bits = type_bits(llvm_type(l, a->type));
 	bool in_order = word_bits == 32 && bits >= 8 && bits < 32;
-	for (int i = 0; i < s->v.bits; i++)
-		in_order &= s->v.reg[i] == i;
+	for (int i = 0; i < a->v.bits; i++)
+		in_order &= a->v.reg[i] == i;
 	return in_order;
 }
 
 static void load_runs(struct lower *l, const struct op *o)
 {
-	const struct value *ptr = operand(o, 0), *mask = mask_of(o), *other = o->noperands > 2 ? operand(o, 2) : NULL;
-	struct vectors s = vectors_of(o, o->attr[ATTR_VECTOR]);
-	LLVMTypeRef t = memory_type(l, result(o)->type);
-	LLVMValueRef words[4], elems[16];
+	const struct value *other = o->noperands > 2 ? operand(o, 2) : NULL;
+	struct access a = access_of(l, o, result(o)->type, o->attr[ATTR_VECTOR]);
+	LLVMValueRef words[4];
 	int unit = (int)o->attr[ATTR_UNIT];
-	u32 n = s.width * (u32)type_bits(t) / 32;
-	struct runs r = {.at = arena_array(&l->scratch, struct run, s.n),
-			 .n = s.n,
+	u32 n = a.width * (u32)type_bits(a.elem) / 32;
+	struct runs r = {.at = arena_array(&l->scratch, struct run, a.n),
+			 .n = a.n,
 			 .words = n,
 			 .unit = unit,
 			 .block = LLVMGetInsertBlock(l->b)};
-	for (u32 i = 0; i < s.n; i++)
-		r.at[i] = load_run(l, elem(l, ptr, vector_reg(&s, i, 0)), n, unit,
-				   mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL, load_policy(l, o));
-	if (!other && has_words(l, o, &s, 32)) {
+	for (u32 i = 0; i < a.n; i++)
+		r.at[i] = load_run(l, elem(l, a.ptr, vector_reg(&a, i, 0)), n, unit, predicate(l, &a, i),
+				   load_policy(l, o));
+	if (!other && has_words(l, &a, 32)) {
 		struct tile *tile = arena_new(&l->scratch, struct tile);
-		*tile = (struct tile){.n = s.nregs,
+		*tile = (struct tile){.n = num_elems(result(o)),
 				      .runs = arena_dup(&l->scratch, &r, sizeof r),
-				      .last = n > 1 ? r.at[s.n - 1].words[n - 1] : NULL};
+				      .last = n > 1 ? r.at[a.n - 1].words[n - 1] : NULL};
 		map_put(&l->tiles, result(o), tile);
 		return;
 	}
 	LLVMValueRef *at = new_tile(l, result(o));
-	for (u32 i = 0; i < s.n; i++) {
+	for (u32 i = 0; i < a.n; i++) {
 		finish_run(l, &r.at[i], n, unit, words);
-		unpack(l, words, n, t, s.width, elems);
-		for (u32 e = 0; e < s.width; e++) {
-			u32 reg = vector_reg(&s, i, e);
-			if (other && mask)
-				elems[e] = LLVMBuildSelect(l->b, elem(l, mask, reg), elems[e],
-							   to_memory(l, elem(l, other, reg)), "");
-			at[reg] = from_memory(l, elems[e], result(o)->type);
-		}
+		elements_of_vector(l, &a, words, other, i, at);
 	}
 }
 
 void lower_load(struct lower *l, const struct op *o)
 {
-	const struct value *ptr = operand(o, 0), *mask = mask_of(o), *other = o->noperands > 2 ? operand(o, 2) : NULL;
 	if (o->attr[ATTR_UNIT]) {
 		load_runs(l, o);
 		return;
 	}
+	const struct value *other = o->noperands > 2 ? operand(o, 2) : NULL;
 	struct access_vector near = vector_of(o, o->attr[ATTR_ADDRESS]);
-	struct vectors s = vectors_of(o, o->attr[ATTR_VECTOR]);
-	LLVMTypeRef t = memory_type(l, result(o)->type);
-	int eb = type_bits(t);
-	struct words w = words_of(l, s.width * (u32)eb / 8, t);
-	LLVMValueRef *at = new_tile(l, result(o)), words[16] = {0}, elems[16] = {0};
+	struct access a = access_of(l, o, result(o)->type, o->attr[ATTR_VECTOR]);
+	LLVMValueRef *at = new_tile(l, result(o)), words[16] = {0};
 	const char *policy = load_policy(l, o);
-	LLVMValueRef mine = o->scratch_size ? owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL) : NULL;
-	bool by_hand = mask || mine || !policy || *policy;
+	a.mine = o->scratch_size ? owner_of(l, a.ptr) : NULL;
+	bool by_hand = a.mask || a.mine || !policy || *policy;
 	struct tile *tile = map_get(&l->tiles, result(o));
-	if (!mine && has_words(l, o, &s, w.bits))
-		tile->words = arena_array(&l->scratch, LLVMValueRef, s.n * w.n);
-	u32 again = o->attr[ATTR_VOLATILE] ? 0 : constant_bits(l, result(o)) & ~vector_reg(&s, 0, s.width - 1);
-	for (u32 i = 0; i < s.n; i++) {
-		u32 reg = vector_reg(&s, i, 0), same = i;
+	if (!a.mine && has_words(l, &a, a.w.bits))
+		tile->words = arena_array(&l->scratch, LLVMValueRef, a.n * a.w.n);
+	u32 again = o->attr[ATTR_VOLATILE] ? 0 : constant_bits(l, result(o)) & ~a.vec_mask;
+	for (u32 i = 0; i < a.n; i++) {
+		u32 reg = vector_reg(&a, i, 0), same = i;
 		if (reg & again) { /* has been loaded */
-			while (vector_reg(&s, same, 0) != (reg & ~again))
+			while (vector_reg(&a, same, 0) != (reg & ~again))
 				same--;
 			if (tile->words)
-				memcpy(tile->words + i * w.n, tile->words + same * w.n, w.n * sizeof *words);
-			for (u32 e = 0; e < s.width; e++)
-				at[vector_reg(&s, i, e)] = at[vector_reg(&s, same, e)];
+				memcpy(tile->words + i * a.w.n, tile->words + same * a.w.n, a.w.n * sizeof *words);
+			for (u32 e = 0; e < a.width; e++)
+				at[vector_reg(&a, i, e)] = at[vector_reg(&a, same, e)];
 			continue;
 		}
 		if (by_hand) {
@@ -419,78 +459,39 @@ void lower_load(struct lower *l, const struct op *o)
 					first ^= 1u << near.reg[k];
 					behind |= 1u << k;
 				}
-			for (u32 e = 0; e < s.width; e++)
-				elems[e] =
-					other ? to_memory(l, elem(l, other, vector_reg(&s, i, e))) : LLVMConstNull(t);
-			pack_words(l, elems, s.width, &w, words);
-			masked_load(l, elem(l, ptr, first), behind * (u32)eb / 8,
-				    and_i1(l, mine, mask ? elem(l, mask, reg) : NULL), &w, policy, words);
+			words_of_vector(l, &a, other, i, words);
+			masked_load(l, elem(l, a.ptr, first), behind * (u32)type_bits(a.elem) / 8, predicate(l, &a, i),
+				    &a.w, policy, words);
 		} else {
-			plain_load(l, elem(l, ptr, reg), &w, words);
+			load_vector(l, a.w.as, a.w.n, elem(l, a.ptr, reg), words);
 		}
 		if (tile->words)
-			memcpy(tile->words + i * w.n, words, w.n * sizeof *words);
-		unpack(l, words, w.n, t, s.width, elems);
-		for (u32 e = 0; e < s.width; e++)
-			at[vector_reg(&s, i, e)] = from_memory(l, elems[e], result(o)->type);
+			memcpy(tile->words + i * a.w.n, words, a.w.n * sizeof *words);
+		elements_of_vector(l, &a, words, NULL, i, at);
 	}
-	if (mine)
-		share_results(l, o, mine);
-}
-
-static void masked_store(struct lower *l, LLVMValueRef ptr, LLVMValueRef pred, const struct words *w,
-			 const char *policy, LLVMValueRef *words)
-{
-	struct strbuf cons = {.arena = &l->scratch};
-	LLVMValueRef args[8];
-	u32 n = 0;
-	args[n++] = ptr;
-	sb_puts(&cons, "l");
-	for (u32 i = 0; i < w->n; i++) {
-		sb_printf(&cons, ",%c", w->constraint);
-		args[n++] = w->bits == 8 ? LLVMBuildZExt(l->b, words[i], l->i16, "") : words[i];
-	}
-	if (pred) {
-		sb_puts(&cons, ",b");
-		args[n++] = pred;
-	}
-	sb_puts(&cons, ",~{memory}");
-	const char *text = arena_printf(&l->scratch, "%sst.global%s%s.%s [$0], %s;",
-					pred ? arena_printf(&l->scratch, "@$%u ", w->n + 1) : "", policy, w->vec,
-					w->type, operand_list(l, 1, w->n));
-	inline_asm(l, text, cons.at, ASM_EFFECT, l->v, args, n);
-}
-
-static void plain_store(struct lower *l, LLVMValueRef ptr, const struct words *w, LLVMValueRef *words)
-{
-	LLVMValueRef v = words[0];
-	if (w->n > 1) {
-		v = LLVMGetPoison(LLVMVectorType(w->as, w->n));
-		for (u32 i = 0; i < w->n; i++)
-			v = LLVMBuildInsertElement(l->b, v, words[i], c_i32(l, i), "");
-	}
-	LLVMSetAlignment(LLVMBuildStore(l->b, v, ptr), (unsigned)(w->bits / 8) * w->n);
+	if (a.mine)
+		share_results(l, o, a.mine);
 }
 
 void lower_store(struct lower *l, const struct op *o)
 {
-	const struct value *ptr = operand(o, 0), *val = operand(o, 1), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
-	struct vectors s = vectors_of(o, o->attr[ATTR_STORE_VECTOR]);
-	LLVMTypeRef t = memory_type(l, val->type);
-	struct words w = words_of(l, s.width * (u32)type_bits(t) / 8, t);
-	LLVMValueRef words[16] = {0}, elems[16] = {0},
-		     mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
+	struct access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_STORE_VECTOR]);
 	const char *policy = store_policy(o);
-	for (u32 i = 0; i < s.n; i++) {
-		LLVMValueRef p = elem(l, ptr, vector_reg(&s, i, 0));
-		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, vector_reg(&s, i, 0)) : NULL);
-		for (u32 e = 0; e < s.width; e++)
-			elems[e] = to_memory(l, elem(l, val, vector_reg(&s, i, e)));
-		pack_words(l, elems, s.width, &w, words);
-		if (pred || *policy)
-			masked_store(l, p, pred, &w, policy, words);
-		else
-			plain_store(l, p, &w, words);
+	a.mine = owner_of(l, a.ptr);
+	for (u32 i = 0; i < a.n; i++) {
+		LLVMValueRef at = elem(l, a.ptr, vector_reg(&a, i, 0)), pred = predicate(l, &a, i), words[16] = {0};
+		words_of_vector(l, &a, operand(o, 1), i, words);
+		if (!pred && !*policy) {
+			store_vector(l, words, a.w.n, at);
+			continue;
+		}
+		struct ptx p = {0};
+		add_operand(l, &p, "", 'l', at);
+		add_words(l, &p, &a.w, words);
+		finish(l, &p,
+		       arena_printf(&l->scratch, "%sst.global%s%s.b%d [$0], %s;", guard(l, &p, pred), policy, a.w.vec,
+				    a.w.bits, list(l, '$', 1, a.w.n)),
+		       l->v);
 	}
 }
 
@@ -498,39 +499,36 @@ void lower_store(struct lower *l, const struct op *o)
 
 void lower_async_copy(struct lower *l, const struct op *o)
 {
-	const struct value *ptr = operand(o, 0), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
 	const struct type *mem = operand(o, 1)->type;
-	const struct layout *lay = ptr->type->layout;
-	u32 bytes = (u32)dtype_bytes(type_dtype(mem));
-	struct vectors s = vectors_of(o, o->attr[ATTR_COPY_VECTOR]);
-	if (s.width * bytes < 4) { /* in placed text only: the pipeliner asks before it makes a copy */
-		diag(l->s->diags, E_COPY_PIECES, o->loc, s.width * bytes, PLURAL(s.width * bytes));
+	struct access a = access_of(l, o, mem, o->attr[ATTR_COPY_VECTOR]);
+	const struct layout *lay = a.ptr->type->layout;
+	u32 bytes = (u32)dtype_bytes(type_dtype(mem)), thread_bits = 0, size = a.width * bytes;
+	if (size < 4) { /* in placed text only: the pipeliner asks before it makes a copy */
+		diag(l->s->diags, E_COPY_PIECES, o->loc, size, PLURAL(size));
 		return;
 	}
-	struct memory_map m = map_to_memory(lay, mem->layout, s.v.bits);
+	struct memory_map m = map_to_memory(lay, mem->layout, a.v.bits);
 	LLVMValueRef base = elem(l, operand(o, 1), 0), mine = owner(l, lay);
 	LLVMValueRef thread = thread_map(l, l->entry, m.basis[LL_LANE], m.basis[LL_WARP], m.bits[LL_WARP]);
-	u32 thread_bits = 0, size = s.width * bytes;
 	for (int dim = LL_LANE; dim < LL_DIMS; dim++)
 		for (int i = 0; i < m.bits[dim]; i++)
 			thread_bits |= m.basis[dim][i];
-	tl_assert(m.vec_bits == s.v.bits);
+	tl_assert(m.vec_bits == a.v.bits);
 	/* the last operand is true where zeros are to be written */
 	const char *text = arena_printf(&l->scratch, "cp.async.%s.shared.global [$0], [$1], %u%s;",
-					size == 16 ? "cg" : "ca", size, mask ? ", $2" : "");
+					size == 16 ? "cg" : "ca", size, a.mask ? ", $2" : "");
 	struct guarded g = begin_if(l, mine);
-	for (u32 i = 0; i < s.n; i++) {
-		u32 reg = vector_reg(&s, i, 0), at = linear(m.basis[LL_REG], reg);
-		LLVMValueRef off = thread, p = elem(l, ptr, reg), args[3];
+	for (u32 i = 0; i < a.n; i++) {
+		u32 reg = vector_reg(&a, i, 0), at = linear(m.basis[LL_REG], reg);
 		bool clash = at & thread_bits;
-		if (clash)
-			off = LLVMBuildXor(l->b, off, c_i32(l, at), "");
+		LLVMValueRef off = clash ? LLVMBuildXor(l->b, thread, c_i32(l, at), "") : thread;
+		struct ptx p = {0};
 		off = LLVMBuildMul(l->b, off, c_i32(l, bytes), "");
-		args[0] = shared_at(l, base, off, clash ? 0 : at * bytes);
-		args[1] = p;
-		if (mask)
-			args[2] = LLVMBuildNot(l->b, elem(l, mask, reg), "");
-		inline_asm(l, text, mask ? "r,l,b,~{memory}" : "r,l,~{memory}", ASM_EFFECT, l->v, args, mask ? 3 : 2);
+		add_operand(l, &p, "", 'r', shared_at(l, base, off, clash ? 0 : at * bytes));
+		add_operand(l, &p, "", 'l', elem(l, a.ptr, reg));
+		if (a.mask)
+			add_operand(l, &p, "", 'b', LLVMBuildNot(l->b, elem(l, a.mask, reg), ""));
+		finish(l, &p, text, l->v);
 	}
 	end_if(l, g);
 }
@@ -552,8 +550,15 @@ static const char *atomic_type(enum dtype d, enum rmw_kind k)
 }
 
 static const char *const rmw_names[] = {"and", "or", "xor", "add", "add", "max", "min", "max", "min", "exch"};
-static const char *const sem_names[] = {"relaxed", "acquire", "release", "acq_rel"};
-static const char *const scope_names[] = {"gpu", "cta", "sys"};
+
+static const char *order_of(struct lower *l, const struct op *o)
+{
+	static const char *const sems[] = {"relaxed", "acquire", "release", "acq_rel"}, *const scopes[] = {"gpu", "cta",
+													   "sys"};
+	bool cas = o->code == IR_ATOMIC_CAS;
+	return arena_printf(&l->scratch, "%s.%s", sems[o->attr[cas ? ATTR_CAS_SEM : ATTR_RMW_SEM]],
+			    scopes[o->attr[cas ? ATTR_CAS_SCOPE : ATTR_RMW_SCOPE]]);
+}
 
 /* One atomic on one element, by the threads for which pred holds; the old value, or 0 elsewhere. */
 static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef cmp,
@@ -563,74 +568,39 @@ static LLVMValueRef emit_atomic(struct lower *l, const struct op *o, LLVMValueRe
 	LLVMTypeRef t = LLVMTypeOf(val);
 	int bits = type_bits(t);
 	char c = bits == 64 ? 'l' : bits == 32 ? 'r' : 'h';
-	const char *name, *type, *sem, *scope;
-	if (cmp) {
-		name = "cas";
-		type = bits == 64 ? "b64" : bits == 16 ? "b16" : "b32";
-		sem = sem_names[o->attr[ATTR_CAS_SEM]];
-		scope = scope_names[o->attr[ATTR_CAS_SCOPE]];
-	} else {
-		name = rmw_names[o->attr[ATTR_RMW]];
-		type = atomic_type(d, (enum rmw_kind)o->attr[ATTR_RMW]);
-		sem = sem_names[o->attr[ATTR_RMW_SEM]];
-		scope = scope_names[o->attr[ATTR_RMW_SCOPE]];
-	}
-	LLVMValueRef args[5];
-	u32 n = 0;
-	args[n++] = LLVMConstNull(int_type(l, bits)); /* the result where pred is false */
-	args[n++] = ptr;
+	enum rmw_kind kind = cmp ? RMW_EXCH : (enum rmw_kind)o->attr[ATTR_RMW];
+	struct ptx p = {0};
+	add_operand(l, &p, "=", c, NULL);
+	add_operand(l, &p, "", '0', LLVMConstNull(int_type(l, bits))); /* the result where pred is false */
+	add_operand(l, &p, "", 'l', ptr);
 	if (cmp)
-		args[n++] = to_bits(l, cmp);
-	args[n++] = to_bits(l, val);
-	const char *cons = cmp ? arena_printf(&l->scratch, "=%c,0,l,%c,%c", c, c, c)
-			       : arena_printf(&l->scratch, "=%c,0,l,%c", c, c);
-	const char *guard = "";
-	if (pred) {
-		guard = arena_printf(&l->scratch, "@$%u ", n + 1);
-		cons = arena_printf(&l->scratch, "%s,b", cons);
-		args[n++] = pred;
-	}
-	const char *text = arena_printf(&l->scratch, "%satom.global.%s.%s.%s.%s $0, [$2], $3%s;", guard, sem, scope,
-					name, type, cmp ? ", $4" : "");
-	LLVMValueRef r = inline_asm(l, text, arena_printf(&l->scratch, "%s,~{memory}", cons), ASM_EFFECT,
-				    int_type(l, bits), args, n);
-	return from_bits(l, r, t);
+		add_operand(l, &p, "", c, to_bits(l, cmp));
+	add_operand(l, &p, "", c, to_bits(l, val));
+	const char *text =
+		arena_printf(&l->scratch, "%satom.global.%s.%s.%s $0, [$2], $3%s;", guard(l, &p, pred), order_of(l, o),
+			     cmp ? "cas" : rmw_names[kind], atomic_type(d, kind), cmp ? ", $4" : "");
+	return from_bits(l, finish(l, &p, text, int_type(l, bits)), t);
 }
 
 /* Adds floats that lie side by side, each atomically. */
 static void add_vectors(struct lower *l, const struct op *o, LLVMValueRef mine)
 {
-	const struct value *ptr = operand(o, 0), *val = operand(o, 1), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
-	enum dtype d = type_dtype(val->type);
-	struct vectors s = vectors_of(o, o->attr[ATTR_VECTOR]);
-	LLVMTypeRef t = memory_type(l, val->type);
-	struct words w = words_of(l, s.width * (u32)type_bits(t) / 8, t);
+	struct access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_VECTOR]);
+	enum dtype d = type_dtype(a.type);
 	const char *type = d == DT_F32 ? "f32" : d == DT_F16 ? "f16x2" : "bf16x2", *half = d == DT_F32 ? "" : ".noftz";
-	for (u32 i = 0; i < s.n; i++) {
-		LLVMValueRef elems[8], args[6];
-		u32 n = 0, reg = vector_reg(&s, i, 0);
-		for (u32 e = 0; e < s.width; e++)
-			elems[e] = to_memory(l, elem(l, val, vector_reg(&s, i, e)));
-		LLVMValueRef pred = and_i1(l, mine, mask ? elem(l, mask, reg) : NULL);
-		args[n++] = elem(l, ptr, reg);
-		pack_words(l, elems, s.width, &w, args + n);
-		n += w.n;
-		if (pred)
-			args[n++] = pred;
-		struct strbuf text = {.arena = &l->scratch}, cons = {.arena = &l->scratch};
-		sb_printf(&text, "{ .reg .b32 t<%u>; ", w.n);
-		if (pred)
-			sb_printf(&text, "@$%u ", n - 1);
-		sb_printf(&text, "atom.global.%s.%s.add%s%s.%s ", sem_names[o->attr[ATTR_RMW_SEM]],
-			  scope_names[o->attr[ATTR_RMW_SCOPE]], half, w.vec, type);
-		for (u32 k = 0; k < w.n; k++)
-			sb_printf(&text, "%st%u", w.n == 1 ? "" : k ? ", " : "{", k);
-		sb_printf(&text, "%s, [$0], %s; }", w.n == 1 ? "" : "}", operand_list(l, 1, w.n));
-		sb_puts(&cons, "l");
-		for (u32 k = 0; k < w.n; k++)
-			sb_printf(&cons, ",%c", w.constraint);
-		sb_printf(&cons, "%s,~{memory}", pred ? ",b" : "");
-		inline_asm(l, text.at, cons.at, ASM_EFFECT, l->v, args, n);
+	a.mine = mine;
+	for (u32 i = 0; i < a.n; i++) {
+		LLVMValueRef words[8];
+		struct ptx p = {0};
+		words_of_vector(l, &a, operand(o, 1), i, words);
+		LLVMValueRef pred = predicate(l, &a, i);
+		add_operand(l, &p, "", 'l', elem(l, a.ptr, vector_reg(&a, i, 0)));
+		add_words(l, &p, &a.w, words);
+		finish(l, &p,
+		       arena_printf(&l->scratch, "{ .reg .b32 t<%u>; %satom.global.%s.add%s%s.%s %s, [$0], %s; }",
+				    a.w.n, guard(l, &p, pred), order_of(l, o), half, a.w.vec, type,
+				    list(l, 't', 0, a.w.n), list(l, '$', 1, a.w.n)),
+		       l->v);
 	}
 }
 
@@ -659,43 +629,33 @@ static LLVMValueRef updated(struct lower *l, const struct op *o, LLVMValueRef ol
 static LLVMValueRef update_by_cas(struct lower *l, const struct op *o, LLVMValueRef ptr, LLVMValueRef val,
 				  LLVMValueRef pred)
 {
-	LLVMBasicBlockRef from, loop, done;
-	LLVMValueRef zero = LLVMConstNull(l->i16);
-	from = LLVMGetInsertBlock(l->b);
-	LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
-	loop = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
-	done = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
-	if (pred)
-		LLVMBuildCondBr(l->b, pred, start, done);
-	else
-		LLVMBuildBr(l->b, start);
-	LLVMPositionBuilderAtEnd(l->b, start);
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(l->b);
+	struct guarded g = begin_if(l, pred);
+	LLVMBasicBlockRef start = LLVMGetInsertBlock(l->b), loop = new_block(l), done = pred ? g.end : new_block(l),
+			  from[] = {before, loop};
+	LLVMMoveBasicBlockAfter(done, loop); /* so that it needs no jump */
 	LLVMValueRef first = inline_asm(l, "ld.relaxed.gpu.global.b16 $0, [$1];", "=h,l", ASM_EFFECT, l->i16, &ptr, 1);
 	LLVMBuildBr(l->b, loop);
 	LLVMPositionBuilderAtEnd(l->b, loop);
 	LLVMValueRef old = LLVMBuildPhi(l->b, l->i16, "");
 	LLVMValueRef args[] = {ptr, old, updated(l, o, old, val)};
-	const char *text = arena_printf(&l->scratch, "atom.global.%s.%s.cas.b16 $0, [$1], $2, $3;",
-					sem_names[o->attr[ATTR_RMW_SEM]], scope_names[o->attr[ATTR_RMW_SCOPE]]);
-	LLVMValueRef seen = inline_asm(l, text, "=h,l,h,h,~{memory}", ASM_EFFECT, l->i16, args, 3);
+	LLVMValueRef seen =
+		inline_asm(l, arena_printf(&l->scratch, "atom.global.%s.cas.b16 $0, [$1], $2, $3;", order_of(l, o)),
+			   "=h,l,h,h,~{memory}", ASM_EFFECT, l->i16, args, 3);
 	LLVMAddIncoming(old, &first, &start, 1);
 	LLVMAddIncoming(old, &seen, &loop, 1);
 	LLVMBuildCondBr(l->b, LLVMBuildICmp(l->b, LLVMIntEQ, seen, old, ""), done, loop);
 	LLVMPositionBuilderAtEnd(l->b, done);
-	LLVMValueRef r = LLVMBuildPhi(l->b, l->i16, "");
-	LLVMAddIncoming(r, &old, &loop, 1);
-	if (pred)
-		LLVMAddIncoming(r, &zero, &from, 1);
-	return from_bits(l, r, LLVMTypeOf(val));
+	return from_bits(l, pred ? either(l, from, LLVMConstNull(l->i16), old) : old, LLVMTypeOf(val));
 }
 
 void lower_atomic(struct lower *l, const struct op *o)
 {
 	bool cas = o->code == IR_ATOMIC_CAS;
 	const struct value *ptr = operand(o, 0), *cmp = cas ? operand(o, 1) : NULL, *val = operand(o, cas ? 2 : 1);
-	const struct value *mask = !cas && o->noperands > 2 ? operand(o, 2) : NULL;
+	const struct value *mask = mask_of(o);
 	bool by_cas = is_by_cas(l, o);
-	LLVMValueRef mine = owner(l, type_is_tensor(ptr->type) ? ptr->type->layout : NULL);
+	LLVMValueRef mine = owner_of(l, ptr);
 	if (!cas && o->attr[ATTR_VECTOR]) {
 		add_vectors(l, o, mine);
 		return;

@@ -270,13 +270,18 @@ LLVMValueRef shared_base(struct lower *l, const struct op *o)
 	return shared_at(l, l->shared, NULL, (u32)o->scratch_offset);
 }
 
+LLVMBasicBlockRef new_block(struct lower *l)
+{
+	return LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+}
+
 struct guarded begin_if(struct lower *l, LLVMValueRef cond)
 {
 	struct guarded g = {NULL};
 	if (!cond)
 		return g;
-	LLVMBasicBlockRef yes = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
-	g.end = LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
+	LLVMBasicBlockRef yes = new_block(l);
+	g.end = new_block(l);
 	LLVMBuildCondBr(l->b, cond, yes, g.end);
 	LLVMPositionBuilderAtEnd(l->b, yes);
 	return g;
