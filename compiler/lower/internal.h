@@ -102,6 +102,13 @@ LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either 
 /* Address in shared memory: base + offset (i32 bytes) + constant. */
 LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant);
 LLVMValueRef shared_base(struct lower *l, const struct op *o);
+/* Code behind the instruction `last` (NULL: here), until come_back: other paths may want what it makes, too. */
+struct place {
+	LLVMBasicBlockRef block;
+	LLVMMetadataRef line;
+};
+struct place go_behind(struct lower *l, LLVMValueRef last);
+void come_back(struct lower *l, struct place here);
 LLVMBasicBlockRef new_block(struct lower *l);
 /* Code inside `if (cond)`; NULL cond: always. */
 struct guarded { LLVMBasicBlockRef end; };

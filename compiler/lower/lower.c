@@ -53,17 +53,10 @@ struct tile *tile_of(struct lower *l, const struct value *v)
 	/* known as packed words only: unpacked behind them, since other paths may want the elements too */
 	if (!t->at) {
 		LLVMTypeRef e = llvm_type(l, v->type);
-		LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b);
-		LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(l->b);
-		LLVMValueRef next = LLVMGetNextInstruction(t->last);
-		while (next && LLVMIsAPHINode(next))
-			next = LLVMGetNextInstruction(next);
-		if (next)
-			LLVMPositionBuilderBefore(l->b, next);
+		struct place here = go_behind(l, t->last);
 		t->at = arena_array(&l->scratch, LLVMValueRef, t->n);
 		unpack(l, t->words, t->n * (u32)type_bits(e) / 32, e, t->n, t->at);
-		LLVMPositionBuilderAtEnd(l->b, here);
-		LLVMSetCurrentDebugLocation2(l->b, line);
+		come_back(l, here);
 	}
 	return t;
 }
@@ -163,29 +156,6 @@ static void lower_program(struct lower *l, const struct op *o)
 }
 
 /* --- control flow -------------------------------------------------------------------------------------------- */
-
-/* Phis for the elements of v that tell the others, to be completed with add_incoming. When all phis of the block are
- * there, tell_others. */
-static void make_phis(struct lower *l, const struct value *v)
-{
-	LLVMValueRef *at = new_tile(l, v);
-	u32 told = told_bits(l, v);
-	for (u32 r = 0; r < num_elems(v); r++)
-		if (!(r & told))
-			at[r] = LLVMBuildPhi(l->b, llvm_type(l, v->type), "");
-}
-
-/* Elements of `v` as they arrive from block `from`; its words, if any, are unpacked there. */
-static void add_incoming(struct lower *l, const struct value *phis, const struct value *v, LLVMBasicBlockRef from)
-{
-	u32 told = told_bits(l, phis);
-	for (u32 r = 0; r < num_elems(phis); r++) {
-		if (r & told)
-			continue;
-		LLVMValueRef x = elem(l, v, r);
-		LLVMAddIncoming(tile_of(l, phis)->at[r], &x, &from, 1);
-	}
-}
 
 /* What a loop carries of a tile: the elements that tell the others; its packed words, in half the registers or less;
  * what a load that nobody has waited for yet has brought; or nothing, as it stays in registers that LLVM does not
@@ -301,6 +271,23 @@ static void carry_on(LLVMValueRef *phis, const struct carried *next, LLVMBasicBl
 		LLVMAddIncoming(phis[i], &next->at[i], &from, 1);
 }
 
+/* The operands of o as elements, for n values that they become. */
+static struct carried *carried_operands(struct lower *l, const struct op *o, struct value **to, u32 n)
+{
+	struct carried *all = arena_array(&l->scratch, struct carried, n + 1u);
+	for (u32 i = 0; i < n; i++)
+		all[i] = carried(l, operand(o, i), to[i], AS_ELEMENTS, NULL);
+	return all;
+}
+
+static struct value **results_of(struct lower *l, const struct op *o)
+{
+	struct value **results = arena_array(&l->scratch, struct value *, o->nresults + 1u);
+	for (u32 i = 0; i < o->nresults; i++)
+		results[i] = &o->results[i];
+	return results;
+}
+
 /* A loop without stages is the tail of another, or one whose user wants it so: unrolling it would only make the kernel
  * longer to load. */
 static void forbid_unrolling(struct lower *l, LLVMValueRef branch)
@@ -362,10 +349,9 @@ static void lower_for(struct lower *l, const struct op *o)
 	struct carried *first = arena_array(&l->scratch, struct carried, n + 1u),
 		       *next = arena_array(&l->scratch, struct carried, n + 1u);
 	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, n + 1u);
-	struct value **results = arena_array(&l->scratch, struct value *, n + 1u);
+	struct value **results = results_of(l, o);
 	choose_carried(l, o);
 	for (u32 i = 0; i < n; i++) {
-		results[i] = &o->results[i];
 		first[i] = first_carried(l, o, i); /* unpacked before the branch */
 		if (first[i].as == AS_PINNED)
 			pass_pin(l, pin_down(l, for_init(o, i)), for_arg(o, i));
@@ -422,40 +408,33 @@ static void lower_for(struct lower *l, const struct op *o)
 static void lower_if(struct lower *l, const struct op *o)
 {
 	LLVMBasicBlockRef arm[2] = {new_block(l), new_block(l)}, end[2], exit = new_block(l);
+	struct value **results = results_of(l, o);
+	struct carried *given[2];
+	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, o->nresults + 1u);
 	LLVMBuildCondBr(l->b, elem(l, operand(o, 0), 0), arm[0], arm[1]);
 	for (u32 k = 0; k < 2; k++) {
 		LLVMPositionBuilderAtEnd(l->b, arm[k]);
 		lower_block(l, o->blocks[k]);
-		for (u32 i = 0; i < o->nresults; i++)
-			elem(l, operand(o->blocks[k]->last, i), 0);
+		given[k] = carried_operands(l, o->blocks[k]->last, results, o->nresults);
 		end[k] = LLVMGetInsertBlock(l->b);
 		LLVMBuildBr(l->b, exit);
 	}
 	LLVMPositionBuilderAtEnd(l->b, exit);
-	for (u32 i = 0; i < o->nresults; i++) {
-		make_phis(l, &o->results[i]);
-		for (u32 k = 0; k < 2; k++)
-			add_incoming(l, &o->results[i], operand(o->blocks[k]->last, i), end[k]);
-	}
+	carry_all(l, results, o->nresults, given[0], end[0], phis);
 	for (u32 i = 0; i < o->nresults; i++)
-		tell_others(l, &o->results[i], tile_of(l, &o->results[i])->at);
+		carry_on(phis[i], &given[1][i], end[1]);
 }
 
 static void lower_while(struct lower *l, const struct op *o)
 {
 	const struct block *before = o->blocks[0], *after = o->blocks[1];
-	LLVMBasicBlockRef head = new_block(l), body = new_block(l), exit = new_block(l), from, latch;
-	for (u32 i = 0; i < o->noperands; i++)
-		elem(l, operand(o, i), 0);
-	from = LLVMGetInsertBlock(l->b);
+	LLVMBasicBlockRef head = new_block(l), body = new_block(l), exit = new_block(l);
+	LLVMValueRef **phis = arena_array(&l->scratch, LLVMValueRef *, o->noperands + 1u);
+	const struct carried *first = carried_operands(l, o, before->args, o->noperands);
+	LLVMBasicBlockRef from = LLVMGetInsertBlock(l->b);
 	LLVMBuildBr(l->b, head);
 	LLVMPositionBuilderAtEnd(l->b, head);
-	for (u32 i = 0; i < o->noperands; i++) {
-		make_phis(l, before->args[i]);
-		add_incoming(l, before->args[i], operand(o, i), from);
-	}
-	for (u32 i = 0; i < o->noperands; i++)
-		tell_others(l, before->args[i], tile_of(l, before->args[i])->at);
+	carry_all(l, before->args, o->noperands, first, from, phis);
 	lower_block(l, before);
 	for (u32 i = 0; i < o->nresults; i++) {
 		const struct tile *t = tile_of(l, operand(before->last, i + 1));
@@ -465,12 +444,11 @@ static void lower_while(struct lower *l, const struct op *o)
 	LLVMBuildCondBr(l->b, elem(l, operand(before->last, 0), 0), body, exit);
 	LLVMPositionBuilderAtEnd(l->b, body);
 	lower_block(l, after);
-	for (u32 i = 0; i < o->noperands; i++)
-		elem(l, operand(after->last, i), 0);
-	latch = LLVMGetInsertBlock(l->b);
+	const struct carried *next = carried_operands(l, after->last, before->args, o->noperands);
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->b);
 	LLVMBuildBr(l->b, head);
 	for (u32 i = 0; i < o->noperands; i++)
-		add_incoming(l, before->args[i], operand(after->last, i), latch);
+		carry_on(phis[i], &next[i], latch);
 	LLVMPositionBuilderAtEnd(l->b, exit);
 }
 

@@ -325,18 +325,13 @@ static void finish_run(struct lower *l, struct run *r, u32 n, int unit, LLVMValu
 void finish_runs(struct lower *l, struct tile *t)
 {
 	const struct runs *r = t->runs;
-	LLVMBasicBlockRef here = LLVMGetInsertBlock(l->b);
-	LLVMValueRef next = here == r->block ? NULL : LLVMGetNextInstruction(t->last);
-	while (next && LLVMIsAPHINode(next))
-		next = LLVMGetNextInstruction(next);
-	if (next)
-		LLVMPositionBuilderBefore(l->b, next);
+	struct place here = go_behind(l, LLVMGetInsertBlock(l->b) == r->block ? NULL : t->last);
 	t->words = arena_array(&l->scratch, LLVMValueRef, r->n * r->words);
 	for (u32 i = 0; i < r->n; i++)
 		finish_run(l, &r->at[i], r->words, r->unit, t->words + i * r->words);
 	t->last = t->words[r->n * r->words - 1];
 	t->runs = NULL;
-	LLVMPositionBuilderAtEnd(l->b, here);
+	come_back(l, here);
 }
 
 LLVMValueRef *parts_of_runs(struct lower *l, const struct runs *r, u32 *n)

@@ -270,6 +270,23 @@ LLVMValueRef shared_base(struct lower *l, const struct op *o)
 	return shared_at(l, l->shared, NULL, (u32)o->scratch_offset);
 }
 
+struct place go_behind(struct lower *l, LLVMValueRef last)
+{
+	struct place here = {LLVMGetInsertBlock(l->b), LLVMGetCurrentDebugLocation2(l->b)};
+	LLVMValueRef next = last ? LLVMGetNextInstruction(last) : NULL;
+	while (next && LLVMIsAPHINode(next))
+		next = LLVMGetNextInstruction(next);
+	if (next)
+		LLVMPositionBuilderBefore(l->b, next);
+	return here;
+}
+
+void come_back(struct lower *l, struct place here)
+{
+	LLVMPositionBuilderAtEnd(l->b, here.block);
+	LLVMSetCurrentDebugLocation2(l->b, here.line);
+}
+
 LLVMBasicBlockRef new_block(struct lower *l)
 {
 	return LLVMAppendBasicBlockInContext(l->ctx, l->fn, "");
