@@ -151,80 +151,80 @@ static LLVMValueRef min_max(struct lower *l, enum opcode code, LLVMValueRef x, L
 	return LLVMBuildSelect(l->b, nan, LLVMConstReal(LLVMTypeOf(x), NAN), r, "");
 }
 
-/* Math functions: for fp32 approximations of the hardware where Triton uses them, otherwise our own; libclc for
+/* Math functions: for fp32 approximations of the hardware where Triton uses them, otherwise (NULL) our own; libclc for
  * fp64. */
+static const struct {
+	const char *f32, *f64;
+} math[IR_OPCODES] = {
+	[IR_EXP] = {NULL, "_Z3expd"},
+	[IR_EXP2] = {"llvm.nvvm.ex2.approx.ftz.f", "_Z4exp2d"},
+	[IR_LOG] = {NULL, "_Z3logd"},
+	[IR_LOG2] = {NULL, "_Z4log2d"},
+	[IR_SQRT] = {"llvm.nvvm.sqrt.approx.ftz.f", "llvm.sqrt.f64"},
+	[IR_PRECISE_SQRT] = {"llvm.nvvm.sqrt.rn.f", "llvm.sqrt.f64"},
+	[IR_RSQRT] = {"llvm.nvvm.rsqrt.approx.ftz.f", "llvm.sqrt.f64"},
+	[IR_ERF] = {NULL, "_Z3erfd"},
+	[IR_TANH] = {NULL, "_Z4tanhd"},
+	[IR_FLOOR] = {"llvm.floor.f32", "llvm.floor.f64"},
+	[IR_CEIL] = {"llvm.ceil.f32", "llvm.ceil.f64"},
+};
+
 static LLVMValueRef math_function(struct lower *l, enum opcode code, LLVMValueRef x)
 {
 	bool f = LLVMTypeOf(x) == l->f32;
-	switch (code) {
-	case IR_EXP:
-		if (!f)
-			return call1(l, "_Z3expd", x);
-		x = LLVMBuildFMul(l->b, x, LLVMConstReal(l->f32, 1.4426950408889634), "");
-		return call1(l, "llvm.nvvm.ex2.approx.ftz.f", x);
-	case IR_EXP2: return call1(l, f ? "llvm.nvvm.ex2.approx.ftz.f" : "_Z4exp2d", x);
-	case IR_LOG: return f ? math_f32(l, code, x) : call1(l, "_Z3logd", x);
-	case IR_LOG2: return f ? math_f32(l, code, x) : call1(l, "_Z4log2d", x);
-	case IR_SQRT: return call1(l, f ? "llvm.nvvm.sqrt.approx.ftz.f" : "llvm.sqrt.f64", x);
-	case IR_PRECISE_SQRT: return call1(l, f ? "llvm.nvvm.sqrt.rn.f" : "llvm.sqrt.f64", x);
-	case IR_RSQRT:
-		if (f)
-			return call1(l, "llvm.nvvm.rsqrt.approx.ftz.f", x);
-		return LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), call1(l, "llvm.sqrt.f64", x), "");
-	case IR_SIN:
-	case IR_COS:
+	const char *name = f ? math[code].f32 : math[code].f64;
+	if (code == IR_SIN || code == IR_COS) {
 		if (!f)
 			return call_finite(l, code == IR_COS ? "_Z3cosd" : "_Z3sind", x);
 		sin_cos_f32(l, code == IR_COS, &x, 1, &x);
 		return x;
-	case IR_ERF: return f ? math_f32(l, code, x) : call1(l, "_Z3erfd", x);
-	case IR_TANH: return f ? math_f32(l, code, x) : call1(l, "_Z4tanhd", x);
-	case IR_FLOOR: return call1(l, f ? "llvm.floor.f32" : "llvm.floor.f64", x);
-	case IR_CEIL: return call1(l, f ? "llvm.ceil.f32" : "llvm.ceil.f64", x);
-	default: tl_unreachable("math function");
 	}
+	if (code == IR_EXP && f) {
+		x = LLVMBuildFMul(l->b, x, LLVMConstReal(l->f32, 1.4426950408889634), "");
+		return call1(l, math[IR_EXP2].f32, x);
+	}
+	if (!name)
+		return math_f32(l, code, x);
+	x = call1(l, name, x);
+	return code == IR_RSQRT && !f ? LLVMBuildFDiv(l->b, LLVMConstReal(l->f64, 1), x, "") : x;
 }
 
-static LLVMValueRef divide(struct lower *l, enum opcode code, LLVMValueRef x, LLVMValueRef y)
-{
-	if (LLVMTypeOf(x) != l->f32 || code == IR_PRECISE_DIVF)
-		return LLVMBuildFDiv(l->b, x, y, "");
-	LLVMValueRef args[] = {x, y};
-	return intrinsic(l, APPROXIMATE_DIVISION, l->f32, args, 2);
-}
+/* Operations that LLVM has an instruction for. */
+static const LLVMOpcode binary[IR_OPCODES] = {
+	[IR_SUBI] = LLVMSub,   [IR_MULI] = LLVMMul,   [IR_DIVSI] = LLVMSDiv, [IR_DIVUI] = LLVMUDiv,
+	[IR_REMSI] = LLVMSRem, [IR_REMUI] = LLVMURem, [IR_ANDI] = LLVMAnd,   [IR_ORI] = LLVMOr,
+	[IR_XORI] = LLVMXor,   [IR_SHLI] = LLVMShl,   [IR_SHRSI] = LLVMAShr, [IR_SHRUI] = LLVMLShr,
+	[IR_ADDF] = LLVMFAdd,  [IR_SUBF] = LLVMFSub,  [IR_MULF] = LLVMFMul,  [IR_PRECISE_DIVF] = LLVMFDiv,
+};
 
 static LLVMValueRef float_op(struct lower *l, const struct op *o, LLVMValueRef *in)
 {
-	LLVMBuilderRef b = l->b;
+	static const char *const fabs[] = {"llvm.fabs.f16", "llvm.fabs.f32", "llvm.fabs.f64"}, *const fma[] = {
+												       "llvm.fma.f16",
+												       "llvm.fma.f32",
+												       "llvm.fma.f64"};
 	LLVMTypeRef t = LLVMTypeOf(in[0]);
-	int bits = type_bits(t);
+	int width = type_bits(t) / 32;
 	switch (o->code) {
-	case IR_ADDF: return LLVMBuildFAdd(b, in[0], in[1], "");
-	case IR_SUBF: return LLVMBuildFSub(b, in[0], in[1], "");
-	case IR_MULF: return LLVMBuildFMul(b, in[0], in[1], "");
 	case IR_DIVF:
-	case IR_PRECISE_DIVF: return divide(l, o->code, in[0], in[1]);
-	case IR_REMF: return call2(l, bits == 32 ? "_Z4fmodff" : "_Z4fmoddd", in[0], in[1]);
-	case IR_NEGF: return LLVMBuildFNeg(b, in[0], "");
+		return t == l->f32 ? call2(l, APPROXIMATE_DIVISION, in[0], in[1])
+				   : LLVMBuildFDiv(l->b, in[0], in[1], "");
+	case IR_REMF: return call2(l, t == l->f32 ? "_Z4fmodff" : "_Z4fmoddd", in[0], in[1]);
+	case IR_NEGF: return LLVMBuildFNeg(l->b, in[0], "");
 	case IR_MAXNUMF:
 	case IR_MINNUMF:
 	case IR_MAXIMUMF:
 	case IR_MINIMUMF: return min_max(l, o->code, in[0], in[1]);
-	case IR_ABSF:
-		return call1(l, bits == 16 ? "llvm.fabs.f16" : bits == 32 ? "llvm.fabs.f32" : "llvm.fabs.f64", in[0]);
-	case IR_FMA: {
-		return intrinsic(l,
-				 bits == 16   ? "llvm.fma.f16"
-				 : bits == 32 ? "llvm.fma.f32"
-					      : "llvm.fma.f64",
-				 t, in, 3);
-	}
+	case IR_ABSF: return call1(l, fabs[width], in[0]);
+	case IR_FMA: return intrinsic(l, fma[width], t, in, 3);
 	case IR_CLAMPF: {
 		bool nan = o->attr[ATTR_NAN];
 		LLVMValueRef r = min_max(l, nan ? IR_MAXIMUMF : IR_MAXNUMF, in[0], in[1]);
 		return min_max(l, nan ? IR_MINIMUMF : IR_MINNUMF, r, in[2]);
 	}
-	default: return math_function(l, o->code, in[0]);
+	default:
+		return binary[o->code] ? LLVMBuildBinOp(l->b, binary[o->code], in[0], in[1], "")
+				       : math_function(l, o->code, in[0]);
 	}
 }
 
@@ -274,10 +274,8 @@ static LLVMValueRef compare_int(struct lower *l, const struct op *o, LLVMValueRe
 static LLVMValueRef mulhi(struct lower *l, LLVMValueRef x, LLVMValueRef y)
 {
 	int bits = type_bits(LLVMTypeOf(x));
-	if (bits == 64) { /* LLVM would join it with what else is done, in 128 bits */
-		LLVMValueRef args[] = {x, y};
-		return intrinsic(l, "llvm.nvvm.mulhi.ull", l->i64, args, 2);
-	}
+	if (bits == 64) /* LLVM would join it with what else is done, in 128 bits */
+		return call2(l, "llvm.nvvm.mulhi.ull", x, y);
 	LLVMTypeRef wide = int_type(l, 2 * bits);
 	LLVMValueRef p = LLVMBuildMul(l->b, LLVMBuildZExt(l->b, x, wide, ""), LLVMBuildZExt(l->b, y, wide, ""), "");
 	return LLVMBuildTrunc(l->b, lshr(l, p, bits), int_type(l, bits), "");
@@ -302,18 +300,6 @@ static LLVMValueRef int_op(struct lower *l, const struct op *o, LLVMValueRef *in
 	LLVMIntPredicate less = o->code == IR_MAXSI || o->code == IR_MINSI ? LLVMIntSLT : LLVMIntULT;
 	switch (o->code) {
 	case IR_ADDI: return add(l, in[0], in[1]);
-	case IR_SUBI: return LLVMBuildSub(b, in[0], in[1], "");
-	case IR_MULI: return LLVMBuildMul(b, in[0], in[1], "");
-	case IR_DIVSI: return LLVMBuildSDiv(b, in[0], in[1], "");
-	case IR_DIVUI: return LLVMBuildUDiv(b, in[0], in[1], "");
-	case IR_REMSI: return LLVMBuildSRem(b, in[0], in[1], "");
-	case IR_REMUI: return LLVMBuildURem(b, in[0], in[1], "");
-	case IR_ANDI: return LLVMBuildAnd(b, in[0], in[1], "");
-	case IR_ORI: return LLVMBuildOr(b, in[0], in[1], "");
-	case IR_XORI: return LLVMBuildXor(b, in[0], in[1], "");
-	case IR_SHLI: return LLVMBuildShl(b, in[0], in[1], "");
-	case IR_SHRSI: return LLVMBuildAShr(b, in[0], in[1], "");
-	case IR_SHRUI: return LLVMBuildLShr(b, in[0], in[1], "");
 	case IR_MULHIUI: return mulhi(l, in[0], in[1]);
 	case IR_MAXSI:
 	case IR_MAXUI: return LLVMBuildSelect(b, LLVMBuildICmp(b, less, in[0], in[1], ""), in[1], in[0], "");
@@ -324,7 +310,7 @@ static LLVMValueRef int_op(struct lower *l, const struct op *o, LLVMValueRef *in
 		LLVMValueRef is = LLVMBuildICmp(b, LLVMIntSLT, in[0], LLVMConstNull(LLVMTypeOf(in[0])), "");
 		return LLVMBuildSelect(b, is, neg, in[0], "");
 	}
-	default: tl_unreachable("integer operation");
+	default: tl_assert(binary[o->code]); return LLVMBuildBinOp(b, binary[o->code], in[0], in[1], "");
 	}
 }
 
@@ -404,13 +390,14 @@ static LLVMValueRef float_to_float(struct lower *l, LLVMValueRef x, enum dtype f
 
 static LLVMValueRef convert(struct lower *l, const struct op *o, LLVMValueRef x)
 {
+	static const LLVMOpcode casts[IR_OPCODES] = {
+		[IR_EXTSI] = LLVMSExt,          [IR_EXTUI] = LLVMZExt,          [IR_TRUNCI] = LLVMTrunc,
+		[IR_PTR_TO_INT] = LLVMPtrToInt, [IR_INT_TO_PTR] = LLVMIntToPtr,
+	};
 	const struct type *rt = o->results[0].type, *xt = operand(o, 0)->type;
 	enum dtype from = type_dtype(xt), to = type_dtype(rt);
 	LLVMTypeRef t = llvm_type(l, rt);
 	switch (o->code) {
-	case IR_EXTSI: return LLVMBuildSExt(l->b, x, t, "");
-	case IR_EXTUI: return LLVMBuildZExt(l->b, x, t, "");
-	case IR_TRUNCI: return LLVMBuildTrunc(l->b, x, t, "");
 	case IR_SITOFP: return int_to_float(l, x, to, true);
 	case IR_UITOFP: return int_to_float(l, x, to, false);
 	case IR_FPTOSI: return float_to_int(l, x, from, dtype_bits(to), true);
@@ -422,9 +409,7 @@ static LLVMValueRef convert(struct lower *l, const struct op *o, LLVMValueRef x)
 	case IR_TRUNCF: return float_to_float(l, x, from, to, ROUND_DEFAULT);
 	case IR_FP_TO_FP: return float_to_float(l, x, from, to, (enum rounding)o->attr[ATTR_ROUNDING]);
 	case IR_BITCAST: return xt == rt ? x : from_bits(l, to_bits(l, x), t);
-	case IR_PTR_TO_INT: return LLVMBuildPtrToInt(l->b, x, t, "");
-	case IR_INT_TO_PTR: return LLVMBuildIntToPtr(l->b, x, t, "");
-	default: return NULL;
+	default: return casts[o->code] ? LLVMBuildCast(l->b, casts[o->code], x, t, "") : NULL;
 	}
 }
 
