@@ -1,5 +1,6 @@
 /* Remarks about memory: what loads, stores, reductions and changes of layout became, and where that is not the best,
  * why and what the author of the kernel can do. Placement decides; this only looks. */
+#include "ir/scalar.h"
 #include "place/access.h"
 #include "place/mma.h"
 #include "place/place.h"
@@ -139,31 +140,39 @@ static bool suspect_operands(struct search *q, const struct suspect *at)
 	}
 }
 
-/* What keeps the start of each run of v along d from being known as a multiple of `need` (bytes of pointers)? */
-static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need)
+/* Looks for the culprit from v on. `look` says of a suspect that it is it, or nothing, and adds those that it comes
+ * from. */
+static struct culprit find_culprit(const struct pass_state *s, const struct value *v, int d, i64 need,
+				   struct culprit (*look)(struct search *q, const struct suspect *at))
 {
 	struct search q = {.s = s};
 	struct culprit found = {0};
 	suspect(&q, v, d, need, false);
 	while (q.at.len && !found.value) {
 		struct suspect at = q.at.at[--q.at.len];
-		struct culprit here = {at.value, at.need};
-		if (at.last)
-			found = here;
-		if (at.last || at.need <= 1 || axis_of(s->axis, at.value)->divisibility[at.d] >= at.need ||
-		    was_seen(&q, &at))
-			continue;
-		const struct op *o = at.value->def;
-		bool goes_on = !is_param(s, at.value);
-		if (goes_on && o && o->code == IR_MULI)
-			found = blame_factor(s, o, at.need);
-		else if (goes_on)
-			goes_on = !o || o->code == IR_FOR ? suspect_carried(&q, &at) : suspect_operands(&q, &at);
-		if (!goes_on)
-			found = here;
+		found = at.last ? (struct culprit){at.value, at.need} : look(&q, &at);
 	}
 	arena_free(&q.scratch);
 	return found;
+}
+
+static struct culprit look_for_multiple(struct search *q, const struct suspect *at)
+{
+	const struct op *o = at->value->def;
+	if (at->need <= 1 || axis_of(q->s->axis, at->value)->divisibility[at->d] >= at->need || was_seen(q, at))
+		return (struct culprit){0};
+	bool param = is_param(q->s, at->value);
+	if (!param && o && o->code == IR_MULI)
+		return blame_factor(q->s, o, at->need);
+	if (!param && (!o || o->code == IR_FOR ? suspect_carried(q, at) : suspect_operands(q, at)))
+		return (struct culprit){0};
+	return (struct culprit){at->value, at->need};
+}
+
+/* What keeps the start of each run of v along d from being known as a multiple of `need` (bytes of pointers)? */
+static struct culprit blame_multiple(const struct pass_state *s, const struct value *v, int d, i64 need)
+{
+	return find_culprit(s, v, d, need, look_for_multiple);
 }
 
 /* What keeps v from counting up along d? */
@@ -201,34 +210,23 @@ static struct culprit blame_stride(const struct pass_state *s, const struct valu
 }
 
 /* The comparison of a mask that changes within a vector: what its edge is not a multiple of. */
-static struct culprit blame_mask(const struct pass_state *s, const struct value *v, int d, i64 need)
+static struct culprit look_for_edge(struct search *q, const struct suspect *at)
 {
-	struct search q = {.s = s};
+	const struct op *o = at->value->def;
 	struct culprit found = {0};
-	suspect(&q, v, d, need, false);
-	while (q.at.len && !found.value) {
-		struct suspect at = q.at.at[--q.at.len];
-		const struct op *o = at.value->def;
-		if (!o || axis_of(s->axis, at.value)->constancy[at.d] >= need || was_seen(&q, &at))
-			continue;
-		switch (o->code) {
-		case IR_CMPI:
-			found = blame_multiple(s, operand(o, 1), at.d, need);
-			if (!found.value)
-				found = blame_multiple(s, operand(o, 0), at.d, need);
-			break;
-		case IR_ANDI:
-		case IR_ORI: suspect(&q, operand(o, 1), at.d, need, false); /* fallthrough */
-		case IR_BROADCAST:
-		case IR_CONVERT_LAYOUT: suspect(&q, operand(o, 0), at.d, need, false); break;
-		case IR_EXPAND_DIMS:
-			suspect(&q, operand(o, 0), at.d > (int)o->attr[ATTR_AXIS] ? at.d - 1 : at.d, need, false);
-			break;
-		default: found = (struct culprit){at.value, need};
-		}
+	if (!o || axis_of(q->s->axis, at->value)->constancy[at->d] >= at->need || was_seen(q, at))
+		return found;
+	switch (o->code) {
+	case IR_CMPI:
+		found = blame_multiple(q->s, operand(o, 1), at->d, at->need);
+		return found.value ? found : blame_multiple(q->s, operand(o, 0), at->d, at->need);
+	case IR_ANDI:
+	case IR_ORI: suspect(q, operand(o, 1), at->d, at->need, false); /* fallthrough */
+	case IR_BROADCAST:
+	case IR_CONVERT_LAYOUT:
+	case IR_EXPAND_DIMS: suspect(q, operand(o, 0), dim_of_operand(o, at->d), at->need, false); return found;
+	default: return (struct culprit){at->value, at->need};
 	}
-	arena_free(&q.scratch);
-	return found;
 }
 
 /* --- loads and stores ---------------------------------------------------------------------------------------- */
@@ -263,68 +261,62 @@ static int fastest(const struct pass_state *s, const struct value *ptr)
 	return best;
 }
 
-static void hint_multiple(struct teller *t, const struct culprit *c)
+static const char *hint_multiple(struct teller *t, const struct culprit *c)
 {
 	if (!is_param(t->s, c->value))
-		return;
-	if (type_is_ptr(c->value->type))
-		diag_hint(t->s->diags, "pass an address that is a multiple of %lld; in a signature that is *type:%lld",
-			  (long long)c->multiple, (long long)c->multiple);
-	else
-		diag_hint(t->s->diags,
-			  "pass a multiple of %lld, padding rows if need be; in a signature that is i32:%lld, in the "
-			  "kernel tl.multiple_of",
-			  (long long)c->multiple, (long long)c->multiple);
+		return NULL;
+	const char *hint =
+		type_is_ptr(c->value->type)
+			? "pass an address that is a multiple of %lld; in a signature that is *type:%lld"
+			: "pass a multiple of %lld, padding rows if need be; in a signature that is i32:%lld, "
+			  "in the kernel tl.multiple_of";
+	return arena_printf(&t->scratch, hint, (long long)c->multiple, (long long)c->multiple);
 }
 
 /* Why `width` elements at a time, and not `want`? */
-static void explain(struct teller *t, const struct op *o, const char *what, const struct value *ptr,
-		    const struct value *mask, u32 width, u32 want, u32 elem)
+static void explain(struct teller *t, const struct op *o, const char *what, u32 width, u32 want, u32 elem)
 {
-	struct pass_state *s = t->s;
+	const struct pass_state *s = t->s;
+	const struct value *ptr = operand(o, 0), *mask = mask_of(o);
 	int d = fastest(s, ptr);
 	u32 regs = (u32)layout_num_regs(ptr->type->layout);
 	const struct axis_info *a = axis_of(s->axis, ptr);
 	struct culprit c = {0};
+	const char *why = "", *hint = NULL;
 	if ((u32)a->contiguity[d] < want) {
 		c = blame_stride(s, ptr, d);
-		diag(s->diags, R_ACCESS, o->loc, what,
-		     arena_printf(&t->scratch, ": %s is not known to be %s", name_of(t, c.value),
-				  c.value->def && c.value->def->code == IR_LOAD ? "one of neighbours" : "1"));
+		why = arena_printf(&t->scratch, ": %s is not known to be %s", name_of(t, c.value),
+				   c.value->def && c.value->def->code == IR_LOAD ? "one of neighbours" : "1");
 		if (is_param(s, c.value))
-			diag_hint(s->diags, "elements along the last dimension should be neighbours in memory; a "
-					    "stride that is always 1 is i32:1 in a signature, or not multiplied");
-		return;
+			hint = "elements along the last dimension should be neighbours in memory; a stride that is "
+			       "always 1 is i32:1 in a signature, or not multiplied";
+	} else if ((u32)a->divisibility[d] / elem < want && (c = blame_multiple(s, ptr, d, (i64)want * elem)).value) {
+		why = arena_printf(&t->scratch, ": %s is not known to be a multiple of %lld%s", name_of(t, c.value),
+				   (long long)c.multiple, type_elem(c.value->type)->kind == TY_PTR ? " bytes" : "");
+		hint = hint_multiple(t, &c);
+	} else if (mask && (u32)axis_of(s->axis, mask)->constancy[d] < want) {
+		c = find_culprit(s, mask, d, want, look_for_edge);
+		why = ": the mask may change inside a vector";
+		if (c.value) {
+			why = arena_printf(&t->scratch, "%s, since %s is not known to be a multiple of %u", why,
+					   name_of(t, c.value), want);
+			hint = hint_multiple(t, &c);
+		}
+	} else if (regs < want && type_numel(ptr->type) >= 32 * want) {
+		why = arena_printf(&t->scratch, ": the tile has only %u element%s a thread", regs, PLURAL(regs));
+		hint = "use fewer num_warps, or a larger tile";
+	} else if (width < MIN(want, regs)) {
+		why = ": that is how the tile is distributed for what comes after";
 	}
-	c = blame_multiple(s, ptr, d, (i64)want * elem);
-	if ((u32)a->divisibility[d] / elem < want && c.value) {
-		const char *unit = type_elem(c.value->type)->kind == TY_PTR ? " bytes" : "";
-		diag(s->diags, R_ACCESS, o->loc, what,
-		     arena_printf(&t->scratch, ": %s is not known to be a multiple of %lld%s", name_of(t, c.value),
-				  (long long)c.multiple, unit));
-		hint_multiple(t, &c);
-		return;
-	}
-	if (mask && (u32)axis_of(s->axis, mask)->constancy[d] < want) {
-		c = blame_mask(s, mask, d, want);
-		diag(s->diags, R_ACCESS, o->loc, what,
-		     c.value ? arena_printf(&t->scratch,
-					    ": the mask may change inside a vector, since %s is not known to be a "
-					    "multiple of %u",
-					    name_of(t, c.value), want)
-			     : ": the mask may change inside a vector");
-		if (c.value)
-			hint_multiple(t, &c);
-		return;
-	}
-	if (regs < want && type_numel(ptr->type) >= 32 * want) {
-		diag(s->diags, R_ACCESS, o->loc, what,
-		     arena_printf(&t->scratch, ": the tile has only %u element%s a thread", regs, regs > 1 ? "s" : ""));
-		diag_hint(s->diags, "use fewer num_warps, or a larger tile");
-		return;
-	}
-	diag(s->diags, R_ACCESS, o->loc, what,
-	     width < MIN(want, regs) ? ": that is how the tile is distributed for what comes after" : "");
+	diag(s->diags, R_ACCESS, o->loc, what, why);
+	if (hint)
+		diag_hint(s->diags, "%s", hint);
+}
+
+/* Elements that could be accessed at a time. */
+static u32 wanted(const struct teller *t, const struct value *ptr, u32 elem)
+{
+	return MIN(WIDEST / elem, (u32)ptr->type->shape[fastest(t->s, ptr)]);
 }
 
 static void tell_access(struct teller *t, const struct op *o, const char *name, const char *instruction)
@@ -336,8 +328,8 @@ static void tell_access(struct teller *t, const struct op *o, const char *name, 
 	bool load = o->code == IR_LOAD, copy = o->code == IR_ASYNC_COPY;
 	i64 sizes = o->attr[load ? ATTR_VECTOR : copy ? ATTR_COPY_VECTOR : ATTR_STORE_VECTOR],
 	    unit = load ? o->attr[ATTR_UNIT] : 0;
-	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1), width = 1u << vector_of(o, sizes).bits,
-	    bytes = width * elem, want = MIN(WIDEST / elem, (u32)ptr->type->shape[fastest(s, ptr)]);
+	u32 elem = (u32)pointee_bytes(ptr->type), width = 1u << vector_of(o, sizes).bits, bytes = width * elem,
+	    want = wanted(t, ptr, elem);
 	const char *what = arena_printf(&t->scratch, "%s: %u byte%s a thread at a time", name, bytes, PLURAL(bytes));
 	if (unit)
 		what = arena_printf(&t->scratch,
@@ -349,7 +341,7 @@ static void tell_access(struct teller *t, const struct op *o, const char *name, 
 	if (width >= want && !unit)
 		diag(s->diags, R_ACCESS, o->loc, what, "");
 	else
-		explain(t, o, what, ptr, mask_of(o), width, want, elem);
+		explain(t, o, what, width, want, elem);
 }
 
 static void tell_atomic(struct teller *t, const struct op *o)
@@ -358,9 +350,8 @@ static void tell_atomic(struct teller *t, const struct op *o)
 	const struct value *ptr = operand(o, 0);
 	if (!type_is_tensor(ptr->type))
 		return;
-	u32 elem = (u32)MAX(type_elem_bits(type_elem(ptr->type)->elem) / 8, 1),
+	u32 elem = (u32)pointee_bytes(ptr->type), want = wanted(t, ptr, elem),
 	    width = o->code == IR_ATOMIC_RMW ? 1u << vector_of(o, o->attr[ATTR_VECTOR]).bits : 1;
-	u32 want = MIN(WIDEST / elem, (u32)ptr->type->shape[fastest(s, ptr)]);
 	bool adds = o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW] == RMW_FADD && elem < 8,
 	     used = !value_unused(result(o));
 	const char *what = arena_printf(&t->scratch, "atomic: %u bytes a thread at a time", width * elem);
@@ -370,7 +361,7 @@ static void tell_atomic(struct teller *t, const struct op *o)
 		diag(s->diags, R_ACCESS, o->loc, what,
 		     used ? ": what was there before is asked for" : ": more are added together from sm_90 on");
 	else
-		explain(t, o, what, ptr, mask_of(o), width, want, elem);
+		explain(t, o, what, width, want, elem);
 }
 
 static void tell_gather(struct teller *t, const struct op *o)
@@ -394,20 +385,14 @@ static void tell_box(struct teller *t, const struct op *o)
 
 /* --- between threads ----------------------------------------------------------------------------------------- */
 
-static u32 along(const struct layout *l, enum layout_dim dim, u32 mask)
-{
-	u32 n = 1;
-	for (int i = 0; i < l->bits[dim]; i++)
-		n *= l->basis[dim][i] & mask ? 2 : 1;
-	return n;
-}
-
 static void tell_reduction(struct teller *t, const struct op *o)
 {
 	const struct type *in = operand(o, 0)->type;
 	int axis = (int)o->attr[ATTR_AXIS];
-	u32 mask = layout_dim_mask(in->layout, axis), regs = along(in->layout, LL_REG, mask),
-	    lanes = along(in->layout, LL_LANE, mask), warps = along(in->layout, LL_WARP, mask);
+	u32 mask = layout_dim_mask(in->layout, axis), n[LL_DIMS];
+	for (int dim = 0; dim < LL_DIMS; dim++)
+		n[dim] = 1u << __builtin_popcount(layout_bits_in(in->layout, (enum layout_dim)dim, mask));
+	u32 regs = n[LL_REG], lanes = n[LL_LANE], warps = n[LL_WARP];
 	struct strbuf text = {.arena = &t->scratch};
 	sb_printf(&text, "%u in each thread", regs);
 	if (lanes > 1)
