@@ -534,6 +534,28 @@ bool block_has(const struct block *b, bool (*test)(const struct op *))
 	return false;
 }
 
+struct value *value_passed_to(const struct op *o, u32 i)
+{
+	const struct op *in = op_has(o, END) ? o->block->parent : o;
+	bool enters = in == o;
+	switch (in ? in->code : IR_OPCODES) {
+	case IR_FOR: return !enters ? for_arg(in, i) : i >= FOR_INITS ? for_arg(in, i - FOR_INITS) : NULL;
+	case IR_IF: return enters ? NULL : (struct value *)&in->results[i];
+	case IR_WHILE:
+		if (o->code == IR_CONDITION)
+			return i ? in->blocks[1]->args[i - 1] : NULL;
+		return in->blocks[0]->args[i];
+	default: return NULL;
+	}
+}
+
+struct value *result_passed_by(const struct op *o, u32 i)
+{
+	return o->code == IR_FOR     ? for_arg(o, i)
+	       : o->code == IR_WHILE ? o->blocks[1]->args[i]
+				     : (struct value *)&o->results[i];
+}
+
 bool load_fills_zero(const struct op *load)
 {
 	u64 bits;

@@ -461,9 +461,13 @@ bool value_defined_outside(const struct value *v, const struct block *b);
 bool block_contains(const struct block *outer, const struct block *inner);
 /* Does an operation of the block, or one nested inside, pass the test? */
 bool block_has(const struct block *b, bool (*test)(const struct op *));
-/* Kinds of operations: loops; dots; shape operations, which only move elements. op_may_trap: may end the program for
- * some operands (a division). */
+/* Kinds of operations: loops; with branches; dots; shape operations, which only move elements. op_may_trap: may end the
+ * program for some operands (a division). */
 static inline bool op_is_loop(const struct op *o) { return o->code == IR_FOR || o->code == IR_WHILE; }
+static inline bool op_is_control(const struct op *o)
+{
+	return op_is_loop(o) || o->code == IR_IF;
+}
 static inline bool op_is_dot(const struct op *o) { return o->code == IR_DOT || o->code == IR_WARP_GROUP_DOT; }
 /* By the copy engine, into the buffer that is operand 1. */
 static inline bool op_is_tensor_copy(const struct op *o)
@@ -484,6 +488,10 @@ static inline bool op_is_asm(const struct op *o) { return o->code == IR_INLINE_A
 bool op_may_not_return(const struct op *o);
 /* Does every execution of `from` (NULL: of the block) reach `to`, a later operation of the block (NULL: its end)? */
 bool always_reaches(const struct block *b, const struct op *from, const struct op *to);
+/* The value that operand i of o, a control operation or the end of one of its regions, becomes: an argument of a
+ * region, or a result. NULL: none (bounds, conditions). Results of loops are what such an argument is at the end. */
+struct value *value_passed_to(const struct op *o, u32 i);
+struct value *result_passed_by(const struct op *o, u32 i);
 /* Are the load's masked-off elements zero or undefined? */
 bool load_fills_zero(const struct op *load);
 /* The parameter that v's addresses are computed from, through offsets, tiles and loops; NULL when it may be several. */

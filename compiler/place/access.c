@@ -160,6 +160,14 @@ void pass_vectorize(struct pass_state *s)
 	walk(s->k->body, choose_vectors, s);
 }
 
+const struct layout *transposed(struct layout_pool *pool, const struct op *o, const struct layout *l)
+{
+	int perm[MAX_RANK];
+	for (int d = 0; d < l->rank; d++)
+		perm[d] = perm_get(o->attr[ATTR_ORDER], d);
+	return layout_trans(pool, l, perm);
+}
+
 u32 warps_along_axis(const struct op *o)
 {
 	const struct layout *l = operand(o, 0)->type->layout;

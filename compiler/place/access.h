@@ -36,6 +36,8 @@ struct access_vector vector_of(const struct op *o, i64 sizes);
 u32 warps_along_axis(const struct op *o);
 i32 partial_bytes(const struct op *o, u32 operands);
 
+/* The layout of what o, a transposition, makes of a tile or buffer of layout l. */
+const struct layout *transposed(struct layout_pool *pool, const struct op *o, const struct layout *l);
 /* Of an operation that only moves elements: the position in its operand (tt.join: in one of them) of what is at this
  * position of its result (tt.split: the first one). */
 u32 source_position(const struct op *o, u32 position);

@@ -21,11 +21,6 @@ struct survey {
 	bool fits_pattern, has_dots; /* dots: layouts.c checks whether their results fit */
 };
 
-static bool is_control(const struct op *o)
-{
-	return op_has(o, END) || o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE;
-}
-
 static bool moves_nothing(const struct op *o)
 {
 	switch (o->code) {
@@ -41,7 +36,7 @@ static bool moves_nothing(const struct op *o)
 	case IR_LOAD: return !o->attr[ATTR_VOLATILE];
 	case IR_ATOMIC_RMW:
 	case IR_ATOMIC_CAS: return value_unused(&o->results[0]);
-	default: return op_has(o, ELEM) || is_control(o);
+	default: return op_has(o, ELEM) || op_has(o, END) || op_is_control(o);
 	}
 }
 

@@ -32,6 +32,13 @@ static const struct layout *blocked(struct placer *p, const struct type *t, cons
 	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
 }
 
+/* The last dimension first. */
+static void order_rows(const struct type *t, int *order)
+{
+	for (int i = 0; i < t->rank; i++)
+		order[i] = t->rank - 1 - i;
+}
+
 static int elements_per_thread(const struct placer *p, const struct type *t)
 {
 	return (int)MAX(type_numel(t) / (32 * p->s->num_warps), 1);
@@ -42,8 +49,7 @@ const struct layout *default_layout(struct placer *p, const struct type *t)
 	int order[MAX_RANK];
 	if (p->common)
 		return p->common;
-	for (int i = 0; i < t->rank; i++)
-		order[i] = t->rank - 1 - i;
+	order_rows(t, order);
 	return blocked(p, t, order, MIN(elements_per_thread(p, t), 4));
 }
 
@@ -76,8 +82,7 @@ bool memory_order(const struct placer *p, const struct op *o, int *order)
 	const struct value *ptr = operand(o, 0);
 	const struct axis_info *a = axis_of(p->s->axis, ptr);
 	int n = ptr->type->rank;
-	for (int i = 0; i < n; i++)
-		order[i] = n - 1 - i;
+	order_rows(ptr->type, order);
 	for (int i = 1; i < n; i++)
 		for (int k = i; k > 0 && a->contiguity[order[k]] > a->contiguity[order[k - 1]]; k--) {
 			int t = order[k];
@@ -298,10 +303,9 @@ static const struct layout *fma_layout(struct placer *p, const struct type *t)
 	int n = elements_per_thread(p, t), order[MAX_RANK], spt[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], l = 32,
 	    w = p->s->num_warps;
 	int cols = t->rank - 1, rows = t->rank - 2;
-	for (int i = 0; i < t->rank; i++) {
-		order[i] = t->rank - 1 - i;
+	order_rows(t, order);
+	for (int i = 0; i < t->rank; i++)
 		spt[i] = 1;
-	}
 	spt[cols] = MIN(n >= 4 ? 4 : n, t->shape[cols]);
 	spt[rows] = MIN(MAX(n / 4, 1) >= 4 ? 4 : MAX(n / 4, 1), t->shape[rows]);
 	for (int i = 0; i < t->rank; i++) {
@@ -506,10 +510,16 @@ static const struct layout *derived(struct placer *p, const struct layout *from,
 void set_home(struct placer *p, const struct value *v, const struct layout *l)
 {
 	const struct layout *old = home_of(p, v);
-	if (!l || old == l || (old && (is_strong(p, old) || !is_strong(p, l))))
+	if (!l || !type_is_tensor(v->type) || old == l || (old && (is_strong(p, old) || !is_strong(p, l))))
 		return;
 	map_put(&p->home, v, (void *)l);
 	p->changed = true;
+}
+
+static void set_homes(struct placer *p, const struct op *o, const struct layout *l)
+{
+	for (u32 i = 0; i < o->nresults; i++)
+		set_home(p, &o->results[i], l);
 }
 
 enum { FREE = 1, NOT_FREE = 2 };
@@ -570,14 +580,10 @@ const struct layout *operand_layout(struct placer *p, const struct op *o, const 
 static const struct layout *forward_layout(struct placer *p, const struct op *o, const struct layout *l)
 {
 	const struct type *t = result(o)->type;
-	int perm[MAX_RANK];
 	switch (o->code) {
 	case IR_EXPAND_DIMS: return derived(p, l, layout_add_dim(p->pool, l, (int)o->attr[ATTR_AXIS]));
 	case IR_RESHAPE: return derived(p, l, layout_reshape(p->pool, l, t->rank, t->shape));
-	case IR_TRANS:
-		for (int i = 0; i < t->rank; i++)
-			perm[i] = perm_get(o->attr[ATTR_ORDER], i);
-		return derived(p, l, layout_trans(p->pool, l, perm));
+	case IR_TRANS: return derived(p, l, transposed(p->pool, o, l));
 	default: return NULL; /* a broadcast says nothing of the new elements */
 	}
 }
@@ -595,12 +601,10 @@ const struct layout *split_layout(struct placer *p, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
 	const struct layout *l = home_of(p, operand(o, 0));
-	for (int i = 0; l && i < l->bits[LL_REG]; i++)
-		if (l->basis[LL_REG][i] == 1)
-			return l;
+	if (l && layout_bits_in(l, LL_REG, 1))
+		return l;
 	int order[MAX_RANK];
-	for (int i = 0; i < t->rank; i++)
-		order[i] = t->rank - 1 - i;
+	order_rows(t, order);
 	return blocked(p, t, order, MAX(2, MIN(elements_per_thread(p, t), 4)));
 }
 
@@ -640,58 +644,39 @@ static void infer_elementwise(struct placer *p, struct op *o)
 	const struct layout *best = strongest(p, o);
 	if (!best && op_is_asm(o))
 		best = home_of(p, &o->results[0]);
-	if (!best)
-		return;
-	for (u32 i = 0; i < o->nresults; i++)
-		set_home(p, &o->results[i], best);
+	set_homes(p, o, best);
 	for (u32 i = 0; i < o->noperands; i++)
-		if (def_if(operand(o, i), IR_LOAD) && type_is_tensor(operand(o, i)->type))
-			set_home(p, operand(o, i), map_get(&p->memory, operand(o, i)->def) ? NULL : best);
+		if (def_if(operand(o, i), IR_LOAD) && !map_get(&p->memory, operand(o, i)->def))
+			set_home(p, operand(o, i), best);
 }
 
-static void infer_for(struct placer *p, struct op *o)
+/* What the operands of o pass on gets their homes. */
+static void infer_passed(struct placer *p, const struct op *o)
 {
-	struct block *b = o->blocks[0];
-	for (u32 i = 0; i < o->nresults; i++)
-		if (!is_free(p, for_init(o, i)))
-			set_home(p, for_arg(o, i), home_of(p, for_init(o, i)));
-	infer_block(p, b);
-	for (u32 i = 0; i < o->nresults; i++) {
-		set_home(p, for_arg(o, i), home_of(p, for_yielded(o, i)));
-		set_home(p, &o->results[i], home_of(p, for_arg(o, i)));
+	for (u32 i = 0; i < o->noperands; i++) {
+		struct value *to = value_passed_to(o, i);
+		if (to && (op_has(o, END) || !is_free(p, operand(o, i))))
+			set_home(p, to, home_of(p, operand(o, i)));
 	}
 }
 
-static void infer_while(struct placer *p, struct op *o)
+static void infer_control(struct placer *p, struct op *o)
 {
-	struct block *before = o->blocks[0], *after = o->blocks[1];
-	for (u32 i = 0; i < o->noperands; i++)
-		set_home(p, before->args[i], home_of(p, operand(o, i)));
-	infer_block(p, before);
-	for (u32 i = 0; i < o->nresults; i++) {
-		set_home(p, after->args[i], home_of(p, operand(before->last, i + 1)));
-		set_home(p, &o->results[i], home_of(p, after->args[i]));
+	infer_passed(p, o);
+	for (u32 k = 0; k < o->nblocks; k++) {
+		infer_block(p, o->blocks[k]);
+		infer_passed(p, o->blocks[k]->last);
 	}
-	infer_block(p, after);
-	for (u32 i = 0; i < o->noperands; i++)
-		set_home(p, before->args[i], home_of(p, operand(after->last, i)));
+	for (u32 i = 0; i < o->nresults; i++)
+		set_home(p, &o->results[i], home_of(p, result_passed_by(o, i)));
 }
 
 static void infer_op(struct placer *p, struct op *o)
 {
 	const struct layout *l;
-	switch (o->code) {
-	case IR_FOR: infer_for(p, o); return;
-	case IR_WHILE: infer_while(p, o); return;
-	case IR_IF:
-		infer_block(p, o->blocks[0]);
-		infer_block(p, o->blocks[1]);
-		for (u32 i = 0; i < o->nresults; i++) {
-			set_home(p, &o->results[i], home_of(p, operand(o->blocks[0]->last, i)));
-			set_home(p, &o->results[i], home_of(p, operand(o->blocks[1]->last, i)));
-		}
+	if (op_is_control(o)) {
+		infer_control(p, o);
 		return;
-	default: break;
 	}
 	if (!o->nresults || !o->noperands || !type_is_tensor(operand(o, 0)->type))
 		if (!(o->nresults && type_is_tensor(o->results[0].type) && (op_has(o, ELEM) || op_is_asm(o))))
@@ -703,26 +688,14 @@ static void infer_op(struct placer *p, struct op *o)
 	case IR_DOT: set_home(p, result(o), ((struct dot_plan *)map_get(&p->dots, o))->acc); return;
 	case IR_REDUCE:
 		l = reduce_layout(p, o);
-		for (u32 i = 0; l && i < o->nresults; i++)
-			if (type_is_tensor(o->results[i].type))
-				set_home(p, &o->results[i],
-					 derived(p, l, layout_slice(p->pool, l, (int)o->attr[ATTR_AXIS])));
+		set_homes(p, o, l ? derived(p, l, layout_slice(p->pool, l, (int)o->attr[ATTR_AXIS])) : NULL);
 		return;
-	case IR_SCAN:
-		for (u32 i = 0; i < o->nresults; i++)
-			set_home(p, &o->results[i], scan_layout(p, o));
-		return;
-	case IR_MAP:
-		l = strongest(p, o);
-		for (u32 i = 0; i < o->nresults; i++)
-			set_home(p, &o->results[i], l);
-		return;
+	case IR_SCAN: set_homes(p, o, scan_layout(p, o)); return;
+	case IR_MAP: set_homes(p, o, strongest(p, o)); return;
 	case IR_GATHER: set_home(p, result(o), home_of(p, operand(o, 1))); return;
 	case IR_SPLIT:
 		l = split_layout(p, o);
-		for (u32 i = 0; i < 2; i++)
-			set_home(p, &o->results[i],
-				 derived(p, l, layout_slice(p->pool, l, operand(o, 0)->type->rank - 1)));
+		set_homes(p, o, derived(p, l, layout_slice(p->pool, l, operand(o, 0)->type->rank - 1)));
 		return;
 	case IR_JOIN:
 		l = home_of(p, operand(o, 0)) ? home_of(p, operand(o, 0)) : home_of(p, operand(o, 1));

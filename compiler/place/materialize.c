@@ -146,13 +146,18 @@ static void set_layout(struct placer *p, struct value *v, const struct layout *l
 		v->type = type_with_layout(p->ctx, v->type, l);
 }
 
-/* Results whose layout follows from the operands': these may have got another home since the results got theirs. */
+/* A result whose layout follows from the operands': these may have got another home since it got its. */
+static void set_result(struct placer *p, struct value *v, const struct layout *l)
+{
+	set_layout(p, v, l);
+	if (type_is_tensor(v->type))
+		map_put(&p->home, v, (void *)l);
+}
+
 static void set_results(struct placer *p, struct op *o, const struct layout *l)
 {
-	for (u32 i = 0; i < o->nresults; i++) {
-		set_layout(p, &o->results[i], l);
-		map_put(&p->home, &o->results[i], (void *)l);
-	}
+	for (u32 i = 0; i < o->nresults; i++)
+		set_result(p, &o->results[i], l);
 }
 
 /* What a store, print or assert takes its operands in when it has no wish of its own. */
@@ -164,52 +169,27 @@ static const struct layout *home_or_default(struct placer *p, const struct value
 
 static void materialize_block(struct placer *p, struct block *b);
 
-static void place_for(struct placer *p, struct op *o)
+static void request_passed(struct placer *p, struct op *o)
 {
-	struct block *b = o->blocks[0];
-	for (u32 i = 0; i < o->nresults; i++) {
-		const struct layout *l = home_of(p, for_arg(o, i));
-		request_operand(p, o, FOR_INITS + i, l);
-		set_layout(p, for_arg(o, i), l);
-		set_layout(p, &o->results[i], l);
-		if (type_is_tensor(o->results[i].type))
-			map_put(&p->home, &o->results[i], (void *)l);
-	}
-	materialize_block(p, b);
-	for (u32 i = 0; i < o->nresults; i++)
-		request_operand(p, b->last, i, home_of(p, for_arg(o, i)));
-}
-
-static void place_while(struct placer *p, struct op *o)
-{
-	struct block *before = o->blocks[0], *after = o->blocks[1];
 	for (u32 i = 0; i < o->noperands; i++) {
-		request_operand(p, o, i, home_of(p, before->args[i]));
-		set_layout(p, before->args[i], home_of(p, before->args[i]));
+		const struct value *to = value_passed_to(o, i);
+		if (to)
+			request_operand(p, o, i, home_of(p, to));
 	}
-	for (u32 i = 0; i < o->nresults; i++) {
-		set_layout(p, after->args[i], home_of(p, after->args[i]));
-		set_layout(p, &o->results[i], home_of(p, after->args[i]));
-		if (type_is_tensor(o->results[i].type))
-			map_put(&p->home, &o->results[i], (void *)home_of(p, after->args[i]));
-	}
-	materialize_block(p, before);
-	for (u32 i = 0; i < o->nresults; i++)
-		request_operand(p, before->last, i + 1, home_of(p, after->args[i]));
-	materialize_block(p, after);
-	for (u32 i = 0; i < o->noperands; i++)
-		request_operand(p, after->last, i, home_of(p, before->args[i]));
 }
 
-static void place_if(struct placer *p, struct op *o)
+static void place_control(struct placer *p, struct op *o)
 {
-	for (u32 k = 0; k < 2; k++) {
-		materialize_block(p, o->blocks[k]);
-		for (u32 i = 0; i < o->nresults; i++)
-			request_operand(p, o->blocks[k]->last, i, home_of(p, &o->results[i]));
-	}
+	request_passed(p, o);
 	for (u32 i = 0; i < o->nresults; i++)
-		set_layout(p, &o->results[i], home_of(p, &o->results[i]));
+		set_result(p, &o->results[i], home_of(p, result_passed_by(o, i)));
+	for (u32 k = 0; k < o->nblocks; k++)
+		for (u32 i = 0; i < o->blocks[k]->nargs; i++)
+			set_layout(p, o->blocks[k]->args[i], home_of(p, o->blocks[k]->args[i]));
+	for (u32 k = 0; k < o->nblocks; k++) {
+		materialize_block(p, o->blocks[k]);
+		request_passed(p, o->blocks[k]->last);
+	}
 }
 
 /* The dimension along which a thread's elements of layout l run, and 16-bit data may stay; otherwise k. */
@@ -306,24 +286,18 @@ static void place_op(struct placer *p, struct op *o)
 	const struct layout *l = o->nresults && type_is_tensor(o->results[0].type) ? home_of(p, &o->results[0]) : NULL;
 	bool tensor_operand = o->noperands && type_is_tensor(operand(o, 0)->type);
 	switch (o->code) {
-	case IR_FOR: place_for(p, o); return;
-	case IR_WHILE: place_while(p, o); return;
-	case IR_IF: place_if(p, o); return;
+	case IR_FOR:
+	case IR_WHILE:
+	case IR_IF: place_control(p, o); return;
 	case IR_DOT: place_dot(p, o); return;
 	case IR_REDUCE: {
 		const struct layout *in = reduce_layout(p, o);
 		request_all(p, o, in);
-		if (type_is_tensor(o->results[0].type))
-			set_results(p, o, layout_slice(p->pool, in, (int)o->attr[ATTR_AXIS]));
+		set_results(p, o, layout_slice(p->pool, in, (int)o->attr[ATTR_AXIS]));
 		return;
 	}
 	case IR_SCAN:
 		request_all(p, o, scan_layout(p, o));
-		for (u32 i = 0; i < o->nresults; i++)
-			set_layout(p, &o->results[i], l);
-		return;
-	case IR_MAP:
-		request_all(p, o, l);
 		set_results(p, o, l);
 		return;
 	case IR_GATHER:
@@ -345,12 +319,13 @@ static void place_op(struct placer *p, struct op *o)
 		request_all(p, o, layout_slice(p->pool, l, result(o)->type->rank - 1));
 		set_layout(p, result(o), l);
 		return;
+	case IR_MAP:
 	case IR_INLINE_ASM:
 	case IR_PURE_ASM:
-		if (l)
+		if (l) {
 			request_all(p, o, l);
-		if (l)
 			set_results(p, o, l);
+		}
 		return;
 	case IR_STORE:
 		if (tensor_operand)

@@ -3,6 +3,7 @@
  *
  * What a pipelined loop has copied is read from its buffer; the rest is stored for the dot. */
 #include "layout/convert.h"
+#include "place/access.h"
 #include "place/mma.h"
 #include "place/place.h"
 
@@ -44,10 +45,7 @@ static struct value *turned(struct pass_state *s, struct builder *b, const struc
 	if (!def_if(v, IR_TRANS))
 		return base;
 	struct value *in = turned(s, b, operand(v->def, 0), base);
-	int order[MAX_RANK];
-	for (int i = 0; i < v->type->rank; i++)
-		order[i] = perm_get(v->def->attr[ATTR_ORDER], i);
-	const struct layout *l = layout_trans(&s->ctx->layouts, in->type->layout, order);
+	const struct layout *l = transposed(&s->ctx->layouts, v->def, in->type->layout);
 	bool memory = in->type->kind == TY_MEMDESC;
 	const struct type *t = memory ? type_memdesc(s->ctx, v->type->elem, v->type->rank, v->type->shape, l, 0)
 				      : type_with_layout(s->ctx, v->type, l);

@@ -61,7 +61,7 @@ static bool settle(struct placer *p, struct value *v)
 bool settle_block(struct placer *p, struct block *b)
 {
 	for (struct op *o = b->first; o; o = o->next) {
-		bool control = o->code == IR_FOR || o->code == IR_IF || o->code == IR_WHILE;
+		bool control = op_is_control(o);
 		for (u32 k = 0; control && k < o->nblocks; k++) {
 			for (u32 i = 0; i < o->blocks[k]->nargs; i++)
 				if (settle(p, o->blocks[k]->args[i]))

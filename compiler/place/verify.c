@@ -192,11 +192,8 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	case IR_DOT: return check_mma(v, o);
 	case IR_WARP_GROUP_DOT: return check_wgmma(v, o);
 	case IR_MEMDESC_TRANS: {
-		const struct type *from = operand(o, 0)->type, *to = result(o)->type;
-		int perm[MAX_RANK];
-		for (int d = 0; d < from->rank; d++)
-			perm[d] = perm_get(o->attr[ATTR_ORDER], d);
-		NEED(to->layout == layout_trans(&v->s->ctx->layouts, from->layout, perm),
+		const struct layout *from = operand(o, 0)->type->layout, *to = result(o)->type->layout;
+		NEED(to == transposed(&v->s->ctx->layouts, o, from),
 		     "its result has not its operand's layout with the dimensions exchanged");
 		return NULL;
 	}
