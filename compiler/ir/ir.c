@@ -534,6 +534,14 @@ bool block_has(const struct block *b, bool (*test)(const struct op *))
 	return false;
 }
 
+i32 param_number(const struct kernel *k, const struct value *v)
+{
+	for (u32 i = 0; i < k->nparams; i++)
+		if (k->params[i].value == v)
+			return (i32)i;
+	return -1;
+}
+
 struct value *value_passed_to(const struct op *o, u32 i)
 {
 	const struct op *in = op_has(o, END) ? o->block->parent : o;

@@ -388,6 +388,9 @@ enum { MAX_DIMS = 4 };
 static inline int dims_get(i64 dims, int i) { return (int)(dims >> (16 * i) & 0xFFFF); }
 i64 dims_pack(const int *dims, int n);
 
+/* The number of the parameter that v is; -1: it is none. */
+i32 param_number(const struct kernel *k, const struct value *v);
+
 /* --- building ------------------------------------------------------------------------------------------------ */
 
 struct kernel *kernel_new(struct ir_context *c, const char *name);

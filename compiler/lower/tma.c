@@ -12,15 +12,6 @@ enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE };
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
-/* -1: it is no parameter. */
-static i32 param_number(const struct kernel *k, const struct value *v)
-{
-	for (u32 i = 0; i < k->nparams; i++)
-		if (k->params[i].value == v)
-			return (i32)i;
-	return -1;
-}
-
 static i32 number_or_constant(const struct kernel *k, const struct value *v, i64 *c)
 {
 	i32 n = param_number(k, v);

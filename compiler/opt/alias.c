@@ -1,16 +1,8 @@
 #include "opt/alias.h"
 
-static u32 param_index(const struct kernel *k, const struct value *param)
-{
-	for (u32 i = 0; i < k->nparams; i++)
-		if (k->params[i].value == param)
-			return i;
-	tl_unreachable("a base that is no parameter");
-}
-
 static void rely_on_no_overlap(struct kernel *k, const struct value *x, const struct value *y, bool equal_is_fine)
 {
-	struct param_pair p = {param_index(k, x), param_index(k, y), equal_is_fine};
+	struct param_pair p = {(u32)param_number(k, x), (u32)param_number(k, y), equal_is_fine};
 	if (p.a > p.b)
 		p = (struct param_pair){p.b, p.a, equal_is_fine};
 	for (u32 i = 0; i < k->apart.len; i++)

@@ -45,10 +45,8 @@ bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n)
 	i64 c;
 	if (value_const_int(v, &c))
 		return c % n == 0;
-	for (u32 i = 0; i < k->nparams; i++)
-		if (k->params[i].value == v)
-			return k->params[i].divisibility && k->params[i].divisibility % n == 0;
-	return false;
+	i32 param = param_number(k, v), divisor = param < 0 ? 0 : k->params[param].divisibility;
+	return divisor && divisor % n == 0;
 }
 
 /* An upper bound of a · index over all iterations of a loop whose steps reach its end exactly: from one multiple of

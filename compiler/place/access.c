@@ -63,14 +63,18 @@ struct access_vector access_run(const struct axis_analysis *a, const struct valu
 	return (struct access_vector){0};
 }
 
+enum mem_sem memory_order_of(const struct op *o)
+{
+	return o->code == IR_ATOMIC_RMW   ? (enum mem_sem)o->attr[ATTR_RMW_SEM]
+	       : o->code == IR_ATOMIC_CAS ? (enum mem_sem)o->attr[ATTR_CAS_SEM]
+					  : SEM_RELAXED;
+}
+
 /* Does o tell the program what another one has done, so that what comes behind it must not be loaded before? */
 static bool acquires(const struct op *o)
 {
-	bool rmw = o->code == IR_ATOMIC_RMW;
-	if ((!rmw && o->code != IR_ATOMIC_CAS) || value_unused(result(o)))
-		return false;
-	i64 sem = o->attr[rmw ? ATTR_RMW_SEM : ATTR_CAS_SEM];
-	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL;
+	enum mem_sem sem = memory_order_of(o);
+	return (sem == SEM_ACQUIRE || sem == SEM_ACQ_REL) && !value_unused(result(o));
 }
 
 bool may_be_written(struct pass_state *s, const struct block *b, const struct value *base)

@@ -9,6 +9,9 @@
 /* The mask of a load, store or atomic operation, or NULL. */
 struct value *mask_of(const struct op *o);
 
+/* What an atomic operation orders; of others SEM_RELAXED. */
+enum mem_sem memory_order_of(const struct op *o);
+
 /* The register bits that walk through one vector: bit i of the element's index in it is register bit reg[i]. */
 struct access_vector {
 	int bits;   /* log2 of the elements, neighbours along dim */

@@ -111,15 +111,14 @@ struct value *store_shared(struct builder *b, struct value *v, const struct layo
 	return buffer;
 }
 
-/* The end of v's last use, seen from the block that v lives in. */
-static u32 last_use(const struct value *v, const struct block *home)
+u32 last_use(const struct value *v, const struct block *home, u32 begin)
 {
-	u32 end = v->def->mark;
+	u32 end = begin;
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
 		end = MAX(end, o->mark);
 		if (o->code == IR_MEMDESC_INDEX || o->code == IR_MEMDESC_TRANS)
-			end = MAX(end, last_use(result(o), home));
+			end = last_use(result(o), home, end);
 		while (o->block != home) { /* used inside a loop: alive to its end */
 			o = o->block->parent;
 			end = MAX(end, last_mark(o));
@@ -168,7 +167,7 @@ static void collect(struct allocator *a, struct block *b)
 			choose_way(a->s, o, a->most);
 		n.size = own_bytes(a->s, o);
 		if (o->code == IR_LOCAL_ALLOC)
-			n.end = last_use(result(o), b);
+			n.end = last_use(result(o), b, o->mark);
 		else
 			tl_assert(!n.size || a->s->k->cuda.cluster == 1 || o->code == IR_REDUCE);
 		if (n.size)

@@ -54,14 +54,13 @@ static void survey_type(struct survey *v, const struct type *t, const struct op 
 static void survey_op(struct op *o, void *arg)
 {
 	struct survey *v = arg;
-	bool memory = o->code == IR_LOAD || o->code == IR_STORE || o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
 	v->fits_pattern &= moves_nothing(o);
 	v->has_dots |= o->code == IR_DOT;
 	for (u32 i = 0; i < o->noperands; i++)
 		survey_type(v, operand(o, i)->type, o);
 	for (u32 i = 0; i < o->nresults; i++)
 		survey_type(v, o->results[i].type, o);
-	if (memory && type_is_tensor(operand(o, 0)->type))
+	if (is_memory_op(o) && type_is_tensor(operand(o, 0)->type))
 		v->fits_pattern &= axis_of(v->s->axis, operand(o, 0))->contiguity[0] > 1;
 }
 
@@ -98,20 +97,11 @@ static bool consumed(const struct value *v)
 /* A tile is held from its definition until its last use, through the whole of a loop that it enters. */
 static void add_value(struct pressure *q, struct value *v, u32 begin, const struct block *home)
 {
-	u32 end = begin;
 	if (!type_is_tensor(v->type) || is_free(&q->p, v) || (q->streams && consumed(v)))
 		return;
-	for (const struct use *u = v->uses; u; u = u->next) {
-		const struct op *o = u->user;
-		end = MAX(end, o->mark);
-		while (o->block != home) {
-			o = o->block->parent;
-			end = MAX(end, last_mark(o));
-		}
-	}
 	i64 bytes = type_numel(v->type) * MAX(type_elem_bits(v->type) / 8, 1);
 	q->change[begin] += bytes;
-	q->change[end] -= bytes; /* what takes its place may be made of it */
+	q->change[last_use(v, home, begin)] -= bytes; /* what takes its place may be made of it */
 }
 
 static void add_block(struct pressure *q, struct block *b)

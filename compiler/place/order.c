@@ -6,10 +6,27 @@
 #include "opt/alias.h"
 #include "opt/axis.h"
 #include "opt/ranges.h"
+#include "ir/scalar.h"
+#include "place/access.h"
 
 bool touches_memory(const struct op *o)
 {
 	return o->code == IR_LOAD || o->code == IR_ASYNC_COPY || op_is_tensor_copy(o) || writes_memory(o);
+}
+
+/* Does o give its operand's elements as they are? */
+static bool renames(const struct op *o)
+{
+	return op_is_shape(o) || o->code == IR_SPLAT || o->code == IR_CONVERT_LAYOUT;
+}
+
+/* Is v the same in all iterations of the loop (NULL: there is none)? */
+static bool is_outside(const struct value *v, const struct op *loop)
+{
+	bool yes = true;
+	for (u32 k = 0; loop && k < loop->nblocks; k++)
+		yes &= value_defined_outside(v, loop->blocks[k]);
+	return yes;
 }
 
 /* --- the same address ---------------------------------------------------------------------------------------- */
@@ -28,9 +45,8 @@ static bool same_step(const struct value *x, const struct value *y)
 
 static bool adds_the_same(const struct op *a, const struct op *b)
 {
-	bool shape = op_is_shape(a) || a->code == IR_SPLAT || a->code == IR_CONVERT_LAYOUT;
 	return a->code == b->code && !memcmp(a->attr, b->attr, sizeof a->attr) &&
-	       (shape || (a->code == IR_ADDPTR && operand(a, 1) == operand(b, 1)));
+	       (renames(a) || (a->code == IR_ADDPTR && operand(a, 1) == operand(b, 1)));
 }
 
 /* Are x and y the same addresses, if their bases are? */
@@ -97,15 +113,13 @@ static bool keeps_apart(const struct op *o)
 	switch (o->code) {
 	case IR_CONSTANT:
 	case IR_MAKE_RANGE:
-	case IR_SPLAT:
 	case IR_ADDPTR:
 	case IR_ADDI:
 	case IR_SUBI:
 	case IR_MULI:
 	case IR_EXTSI:
-	case IR_EXTUI:
-	case IR_CONVERT_LAYOUT: return true;
-	default: return op_is_shape(o);
+	case IR_EXTUI: return true;
+	default: return renames(o);
 	}
 }
 
@@ -138,9 +152,7 @@ static bool same_threads(struct pass_state *s, const struct op *a, const struct 
 		return true;
 	if (is_scalar(a) != is_scalar(b) || !same_addresses(x, y))
 		return false;
-	bool same_size =
-		dtype_bytes(type_dtype(type_elem(x->type)->elem)) == dtype_bytes(type_dtype(type_elem(y->type)->elem));
-	if (!same_size ||
+	if (pointee_bytes(x->type) != pointee_bytes(y->type) ||
 	    (!is_scalar(a) && (x->type->layout != y->type->layout || !is_each_once(s->ctx, x))))
 		return false;
 	for (i32 d = 0; !is_scalar(a) && d < x->type->rank; d++)
@@ -180,23 +192,19 @@ static bool add_offset(const struct pass_state *s, const struct value *offset, i
 static bool find_extent(const struct pass_state *s, const struct op *o, struct extent *e)
 {
 	const struct value *v = operand(o, 0);
-	*e = (struct extent){affine_constant(0), affine_constant(0), dtype_bytes(type_dtype(type_elem(v->type)->elem))};
-	for (; v->def; v = operand(v->def, 0)) {
-		bool known = v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def) ||
-			     (v->def->code == IR_ADDPTR && add_offset(s, operand(v->def, 1), e->bytes, e));
-		if (!known)
+	*e = (struct extent){affine_constant(0), affine_constant(0), (i64)pointee_bytes(v->type)};
+	for (; v->def; v = operand(v->def, 0))
+		if (!renames(v->def) && (v->def->code != IR_ADDPTR || !add_offset(s, operand(v->def, 1), e->bytes, e)))
 			return false;
-	}
 	return !v->block->parent; /* a parameter: pointers that a loop carries are anywhere */
 }
 
 /* Is every term a value that does not change while the loop runs, but for its index? */
 static bool is_fixed(const struct affine *a, const struct op *loop)
 {
-	for (i32 i = 0; loop && i < a->n; i++)
-		for (u32 k = 0; k < loop->nblocks; k++)
-			if (!value_defined_outside(a->term[i].scalar, loop->blocks[k]))
-				return false;
+	for (i32 i = 0; i < a->n; i++)
+		if (!is_outside(a->term[i].scalar, loop))
+			return false;
 	return true;
 }
 
@@ -252,14 +260,12 @@ static bool find_sum(const struct op *o, const struct op *loop, const struct val
 {
 	*out = (struct sum){0};
 	for (const struct value *v = operand(o, 0); v->def; v = operand(v->def, 0)) {
-		if (v->def->code == IR_SPLAT || v->def->code == IR_CONVERT_LAYOUT || op_is_shape(v->def))
+		if (renames(v->def))
 			continue;
 		if (v->def->code != IR_ADDPTR)
 			return false;
 		const struct value *offset = operand(v->def, 1), **part = &out->changes;
-		bool same = set_has(known, offset);
-		for (u32 k = 0; loop && k < loop->nblocks; k++)
-			same &= value_defined_outside(offset, loop->blocks[k]);
+		bool same = set_has(known, offset) && is_outside(offset, loop);
 		if (same && !type_is_tensor(offset->type))
 			continue; /* moves both alike */
 		if (same)
@@ -290,17 +296,14 @@ static bool same_pattern(const struct value *x, const struct value *y, const str
 	visit_pair(&w, x, y);
 	while (next_pair(&w, &at)) {
 		const struct op *a = at.x->def, *b = at.y->def;
-		bool fixed = at.x == at.y;
-		for (u32 k = 0; loop && k < loop->nblocks; k++)
-			fixed &= value_defined_outside(at.x, loop->blocks[k]);
-		if (fixed)
+		if (at.x == at.y && is_outside(at.x, loop))
 			continue;
 		if (!a || !b || a->code != b->code || at.x->type != at.y->type ||
 		    memcmp(a->attr, b->attr, sizeof a->attr))
 			return end_pair_walk(&w, false);
 		if (a->code == IR_SPLAT || a->code == IR_CONSTANT || a->code == IR_MAKE_RANGE)
 			continue;
-		if (a->code != IR_ADDI && a->code != IR_CONVERT_LAYOUT && !op_is_shape(a))
+		if (a->code != IR_ADDI && !renames(a))
 			return end_pair_walk(&w, false);
 		for (u32 i = 0; i < a->noperands; i++)
 			visit_pair(&w, operand(a, i), operand(b, i));
@@ -337,8 +340,7 @@ static bool are_aligned(struct pass_state *s, const struct touched *t, const str
 {
 	const struct value *p = operand(t->op, 0), *q = operand(o, 0);
 	if (!type_is_tensor(p->type) || !type_is_tensor(q->type) || p->type->layout != q->type->layout ||
-	    type_numel(p->type) != type_numel(q->type) ||
-	    dtype_bytes(type_dtype(type_elem(p->type)->elem)) != dtype_bytes(type_dtype(type_elem(q->type)->elem)))
+	    type_numel(p->type) != type_numel(q->type) || pointee_bytes(p->type) != pointee_bytes(q->type))
 		return false;
 	struct sum x, y;
 	if (!find_sum_beside(t->op, o, t->loop, &x) || !find_sum_beside(o, t->op, t->loop, &y) ||
@@ -361,11 +363,7 @@ static bool are_aligned(struct pass_state *s, const struct touched *t, const str
 /* The address is another one in each iteration: what the same operation says of it does not hold of an earlier one. */
 static bool moves(const struct touched *t, const struct op *o)
 {
-	bool yes = false;
-	for (u32 i = 0; t->loop && i < t->loop->nblocks; i++)
-		yes |= !value_defined_outside(operand(t->op, 0), t->loop->blocks[i]) ||
-		       !value_defined_outside(operand(o, 0), t->loop->blocks[i]);
-	return yes;
+	return !is_outside(operand(t->op, 0), t->loop) || !is_outside(operand(o, 0), t->loop);
 }
 
 /* --- meeting ----------------------------------------------------------------------------------------------------- */
@@ -373,10 +371,8 @@ static bool moves(const struct touched *t, const struct op *o)
 /* Does o tell other programs that what this one did before is done? */
 static bool releases(const struct op *o)
 {
-	if (!is_scalar(o) || (o->code != IR_ATOMIC_RMW && o->code != IR_ATOMIC_CAS))
-		return false;
-	i64 sem = o->attr[o->code == IR_ATOMIC_RMW ? ATTR_RMW_SEM : ATTR_CAS_SEM];
-	return sem == SEM_RELEASE || sem == SEM_ACQ_REL;
+	enum mem_sem sem = memory_order_of(o);
+	return (sem == SEM_RELEASE || sem == SEM_ACQ_REL) && is_scalar(o);
 }
 
 /* Updates that nobody reads the results of give the same in any order. */

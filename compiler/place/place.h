@@ -52,6 +52,10 @@ bool placed_answer(struct pass_state *s, const char *pass, struct diags *report,
 /* A buffer in shared memory, laid out like mem, and v stored there. */
 struct value *store_shared(struct builder *b, struct value *v, const struct layout *mem);
 
+/* The end of v's last use, seen from the block `home` that v lives in: a number of an operation (number_ops), at least
+ * `begin`. Views of a buffer use it. */
+u32 last_use(const struct value *v, const struct block *home, u32 begin);
+
 /* Registers that a placed tile takes of each thread; 0 for a scalar. */
 i64 registers_of(const struct value *v);
 /* Registers that a thread can have where a block has so many warps. */

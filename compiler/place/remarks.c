@@ -17,10 +17,7 @@ struct culprit {
 
 static bool is_param(const struct pass_state *s, const struct value *v)
 {
-	for (u32 i = 0; i < s->k->nparams; i++)
-		if (s->k->params[i].value == v)
-			return true;
-	return false;
+	return param_number(s->k, v) >= 0;
 }
 
 /* What a loop's argument, or result, starts as, and what it becomes (the index: grows by). False when v is neither. */
