@@ -140,21 +140,17 @@ void lower_histogram(struct lower *l, const struct op *o)
 
 void lower_map(struct lower *l, const struct op *o)
 {
-	const struct block *b = o->blocks[0];
-	LLVMValueRef **at = arena_array(&l->scratch, LLVMValueRef *, o->nresults);
 	u32 n = num_elems(operand(o, 0));
+	LLVMValueRef **at = arena_array(&l->scratch, LLVMValueRef *, o->nresults),
+		     *args = arena_array(&l->scratch, LLVMValueRef, o->noperands),
+		     *given = arena_array(&l->scratch, LLVMValueRef, o->nresults);
 	for (u32 i = 0; i < o->nresults; i++)
-		at[i] = arena_array(&l->scratch, LLVMValueRef, n);
+		at[i] = new_tile(l, &o->results[i]);
 	for (u32 r = 0; r < n; r++) {
-		LLVMValueRef *args = arena_array(&l->scratch, LLVMValueRef, o->noperands);
-		for (u32 i = 0; i < o->noperands; i++) {
+		for (u32 i = 0; i < o->noperands; i++)
 			args[i] = elem(l, operand(o, i), r);
-			set_tile(l, b->args[i], &args[i], 1);
-		}
-		lower_block(l, b);
+		run_region(l, o->blocks[0], args, given);
 		for (u32 i = 0; i < o->nresults; i++)
-			at[i][r] = elem(l, operand(b->last, i), 0);
+			at[i][r] = given[i];
 	}
-	for (u32 i = 0; i < o->nresults; i++)
-		set_tile(l, &o->results[i], at[i], n);
 }

@@ -103,10 +103,7 @@ LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either 
 LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant);
 LLVMValueRef shared_base(struct lower *l, const struct op *o);
 /* Code behind the instruction `last` (NULL: here), until come_back: other paths may want what it makes, too. */
-struct place {
-	LLVMBasicBlockRef block;
-	LLVMMetadataRef line;
-};
+struct place { LLVMBasicBlockRef block; LLVMMetadataRef line; };
 struct place go_behind(struct lower *l, LLVMValueRef last);
 void come_back(struct lower *l, struct place here);
 LLVMBasicBlockRef new_block(struct lower *l);
@@ -126,9 +123,21 @@ int type_bits(LLVMTypeRef t);
 LLVMValueRef to_bits(struct lower *l, LLVMValueRef v);                     /* to an integer of its width */
 LLVMValueRef from_bits(struct lower *l, LLVMValueRef v, LLVMTypeRef t);
 
-/* One function per family of operations. */
-void lower_elementwise(struct lower *l, const struct op *o); /* elementwise.c */
-void lower_division(struct lower *l, const struct op *o);     /* divide.c */
+/* What lowers operations of a kind: lower.c has the table. */
+typedef void lowering(struct lower *l, const struct op *o);
+lowering lower_elementwise, lower_division;                       /* elementwise.c, divide.c */
+lowering lower_load, lower_store, lower_atomic, lower_async_copy; /* memory.c */
+lowering lower_convert, lower_local_load, lower_local_store;      /* shared.c */
+lowering lower_reduce, lower_scan;                                /* reduce.c */
+lowering lower_gather, lower_histogram, lower_map;                /* gather.c */
+lowering lower_dot, lower_wgmma, lower_wgmma_wait, lower_turn;    /* dot.c, wgmma.c */
+lowering lower_one_thread, lower_partition;                       /* tma.c */
+lowering lower_arrive_barrier, lower_tma_copy, lower_tma_tensor_copy;
+lowering lower_inline_asm, lower_print, lower_assert;             /* inline_asm.c, debug.c */
+lowering lower_ptx;                                               /* ptx.c: what is nothing but a text */
+/* Runs a region for one element of each argument: the elements that it gives. reduce.c */
+void run_region(struct lower *l, const struct block *b, const LLVMValueRef *args, LLVMValueRef *out);
+
 LLVMValueRef lower_scalar_op(struct lower *l, const struct op *o, LLVMValueRef *in);
 LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d);
 LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r);
@@ -139,18 +148,11 @@ LLVMValueRef fp8_pair_to_f16(struct lower *l, const struct value *v, u32 i);
 bool lower_small_integers(struct lower *l, const struct op *o); /* small_ints.c; false: as any other conversion */
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x); /* math.c: log, log2, erf, tanh */
 void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out); /* of n elements */
-void lower_load(struct lower *l, const struct op *o);   /* memory.c */
 void finish_runs(struct lower *l, struct tile *t);
 /* What loops carry of runs, *n values, and back; words as runs of the same shape. */
-LLVMValueRef *parts_of_runs(struct lower *l, const struct runs *r, u32 *n);
+LLVMValueRef *parts_of_runs(const struct runs *r, u32 *n);
 struct runs *runs_of_parts(struct lower *l, LLVMValueRef *parts, const struct runs *shape);
 struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct runs *shape);
-void lower_store(struct lower *l, const struct op *o);
-void lower_atomic(struct lower *l, const struct op *o);
-void lower_async_copy(struct lower *l, const struct op *o);
-void lower_convert(struct lower *l, const struct op *o); /* shared.c */
-void lower_local_load(struct lower *l, const struct op *o);
-void lower_local_store(struct lower *l, const struct op *o);
 /* Where a thread's registers are in a buffer: offsets of lane and warp computed once, registers as constants. */
 struct mapped {
 	struct memory_map m;
@@ -182,12 +184,6 @@ void turn_in_place(struct lower *l, const struct value *v, int k, const struct l
  * the rows of a matrix differ modulo 8, and lie in different banks. These permutations of bytes make words along k of
  * the first neighbour, and of the second. */
 void byte_selectors(struct lower *l, LLVMValueRef *which);
-void lower_reduce(struct lower *l, const struct op *o);  /* reduce.c */
-void lower_scan(struct lower *l, const struct op *o);
-void lower_map(struct lower *l, const struct op *o);
-void lower_gather(struct lower *l, const struct op *o);  /* gather.c */
-void lower_histogram(struct lower *l, const struct op *o);
-void lower_dot(struct lower *l, const struct op *o);     /* dot.c */
 /* Registers of an mma operand. */
 struct fragments {
 	struct lower *l;
@@ -203,9 +199,6 @@ struct fragments {
 struct fragments fragments_of(struct lower *l, const struct value *v, int operand_index, const struct mma *m);
 /* The registers of one fragment, at offsets (other, k) from the thread's own place: rows first, then halves of k. */
 u32 load_fragment(struct fragments *f, u32 batch, u32 other, u32 k, LLVMValueRef *out);
-void lower_wgmma(struct lower *l, const struct op *o);   /* wgmma.c */
-void lower_wgmma_wait(struct lower *l, const struct op *o);
-void lower_turn(struct lower *l, const struct op *o);
 /* Accumulators as 32-bit registers: how many, what PTX and inline PTX call their type, and packing and unpacking. */
 u32 num_accumulators(const struct value *v);
 const char *accumulator_letter(const struct value *v);
@@ -220,20 +213,11 @@ const struct pin *pin_down(struct lower *l, const struct value *v); /* v's own, 
 void pass_pin(struct lower *l, const struct pin *h, const struct value *v); /* v, just made, is what is in h */
 void collect_tensor_maps(struct kernel *k);              /* tma.c */
 void prefetch_tensor_maps(struct lower *l); /* by the producer, before it has to wait for anything */
-void lower_partition(struct lower *l, const struct op *o);
-void lower_one_thread(struct lower *l, const struct op *o);
-void lower_arrive_barrier(struct lower *l, const struct op *o);
-void lower_tma_copy(struct lower *l, const struct op *o);
-void lower_tma_tensor_copy(struct lower *l, const struct op *o);
-void lower_inline_asm(struct lower *l, const struct op *o); /* inline_asm.c */
-void lower_print(struct lower *l, const struct op *o);   /* debug.c */
-void lower_assert(struct lower *l, const struct op *o);
 void debug_begin(struct lower *l);
 void debug_location(struct lower *l, struct loc at);
 void debug_end(struct lower *l);
 
-/* ptx.c: the texts of inline PTX; operations that are nothing but one */
-void lower_ptx(struct lower *l, const struct op *o);
+/* ptx.c: the texts of mma */
 struct ptx_mma {
 	const char *text, *constraints;
 	u8 na, nb, nc;        /* 32-bit (or 64-bit) registers of each fragment */

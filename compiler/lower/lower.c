@@ -194,7 +194,7 @@ static struct carried carried(struct lower *l, const struct value *v, const stru
 		c.n = num_words(l, v);
 	} else if (as == AS_RUNS) {
 		const struct tile *t = map_get(&l->tiles, v);
-		c.at = parts_of_runs(l, t->runs ? t->runs : runs_of_words(l, packed_words(l, v), shape), &c.n);
+		c.at = parts_of_runs(t->runs ? t->runs : runs_of_words(l, packed_words(l, v), shape), &c.n);
 	} else {
 		u32 told = told_bits(l, arg);
 		c.at = arena_array(&l->scratch, LLVMValueRef, num_elems(v));
@@ -512,7 +512,7 @@ static void lower_return(struct lower *l, const struct op *o)
 
 static void lower_op(struct lower *l, const struct op *o)
 {
-	static void (*const lowerings[IR_OPCODES])(struct lower *, const struct op *) = {
+	static lowering *const lowerings[IR_OPCODES] = {
 		[IR_CONSTANT] = lower_constant,
 		[IR_MAKE_RANGE] = lower_range,
 		[IR_SPLAT] = lower_same,

@@ -279,45 +279,51 @@ static LLVMValueRef load_piece(struct lower *l, LLVMValueRef base, LLVMValueRef 
  * aligned word. The n - 1 words behind that one are loaded whole. Of the first, the bytes before p are not ours, but as
  * many of the word behind the last are, at the same places: so one word is put together of pieces from both ends.
  * Shifting each word and the one after it, around in a ring, by s gives the result. */
-struct run {
-	LLVMValueRef words[4], pieces[4], bytes; /* pieces become words[0]; bytes: which of two words make one */
-};
-
 struct runs {
-	struct run *at;
-	u32 n, words; /* runs; words of each */
-	int unit;
+	/* of each run one after another: pieces, which become the first word; the other words; and which bytes of two
+	 * words make one */
+	LLVMValueRef *parts;
+	u32 n, words, pieces; /* runs; words and pieces of each */
+	int unit;             /* bytes of a piece */
 	LLVMBasicBlockRef block;
 };
 
-static struct run load_run(struct lower *l, LLVMValueRef p, u32 n, int unit, LLVMValueRef pred, const char *policy)
+static u32 parts_of_each(const struct runs *r)
 {
-	struct run r;
+	return r->pieces + r->words;
+}
+
+static void load_run(struct lower *l, const struct runs *r, LLVMValueRef p, LLVMValueRef pred, const char *policy,
+		     LLVMValueRef *parts)
+{
 	/* opaque to LLVM, which would make induction variables of all that follows from p, more than there are
 	 * registers */
 	LLVMValueRef w = inline_asm(l, "and.b64 $0, $1, -4;", "=l,l", ASM_PURE, l->gptr, &p, 1);
 	LLVMValueRef s = inline_asm(l, "cvt.u32.u64 $0, $1;", "=r,l", ASM_PURE, l->i32, &p, 1);
-	s = LLVMBuildAnd(l->b, s, c_i32(l, 4 - unit), "");
-	r.bytes = LLVMBuildAdd(l->b, LLVMBuildMul(l->b, s, c_i32(l, 0x1111), ""), c_i32(l, 0x3210), "");
-	for (int at = 0; at < 4; at += unit) {
+	s = LLVMBuildAnd(l->b, s, c_i32(l, 4 - r->unit), "");
+	parts[parts_of_each(r) - 1] =
+		LLVMBuildAdd(l->b, LLVMBuildMul(l->b, s, c_i32(l, 0x1111), ""), c_i32(l, 0x3210), "");
+	for (u32 i = 0; i < r->pieces; i++) {
+		u32 at = i * (u32)r->unit;
 		LLVMValueRef end = NULL; /* the last of the first word is always ours */
-		if (at < 4 - unit) {
+		if (i < r->pieces - 1) {
 			LLVMValueRef before = LLVMBuildICmp(l->b, LLVMIntULT, c_i32(l, at), s, "");
-			end = LLVMBuildSelect(l->b, before, c_i64(l, 4 * n), c_i64(l, 0), "");
+			end = LLVMBuildSelect(l->b, before, c_i64(l, 4 * r->words), c_i64(l, 0), "");
 		}
-		r.pieces[at / unit] = load_piece(l, w, end, (u32)at, unit, pred, policy);
+		parts[i] = load_piece(l, w, end, at, r->unit, pred, policy);
 	}
-	for (u32 i = 1; i < n; i++)
-		r.words[i] = load_piece(l, w, NULL, 4 * i, 4, pred, policy);
-	return r;
+	for (u32 i = 1; i < r->words; i++)
+		parts[r->pieces + i - 1] = load_piece(l, w, NULL, 4 * i, 4, pred, policy);
 }
 
-static void finish_run(struct lower *l, struct run *r, u32 n, int unit, LLVMValueRef *out)
+static void finish_run(struct lower *l, const struct runs *r, u32 i, LLVMValueRef *out)
 {
-	pack(l, r->pieces, 4 / (u32)unit, 32, r->words);
-	for (u32 i = 0; i < n; i++) {
-		LLVMValueRef args[] = {r->words[i], r->words[(i + 1) % n], r->bytes};
-		out[i] = intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
+	LLVMValueRef *parts = r->parts + i * parts_of_each(r), words[4];
+	pack(l, parts, r->pieces, 32, words);
+	memcpy(words + 1, parts + r->pieces, (r->words - 1) * sizeof *words);
+	for (u32 k = 0; k < r->words; k++) {
+		LLVMValueRef args[] = {words[k], words[(k + 1) % r->words], parts[parts_of_each(r) - 1]};
+		out[k] = intrinsic(l, "llvm.nvvm.prmt", l->i32, args, 3);
 	}
 }
 
@@ -328,54 +334,37 @@ void finish_runs(struct lower *l, struct tile *t)
 	struct place here = go_behind(l, LLVMGetInsertBlock(l->b) == r->block ? NULL : t->last);
 	t->words = arena_array(&l->scratch, LLVMValueRef, r->n * r->words);
 	for (u32 i = 0; i < r->n; i++)
-		finish_run(l, &r->at[i], r->words, r->unit, t->words + i * r->words);
+		finish_run(l, r, i, t->words + i * r->words);
 	t->last = t->words[r->n * r->words - 1];
 	t->runs = NULL;
 	come_back(l, here);
 }
 
-LLVMValueRef *parts_of_runs(struct lower *l, const struct runs *r, u32 *n)
+LLVMValueRef *parts_of_runs(const struct runs *r, u32 *n)
 {
-	u32 pieces = 4 / (u32)r->unit, each = pieces + r->words;
-	LLVMValueRef *parts = arena_array(&l->scratch, LLVMValueRef, r->n * each);
-	for (u32 i = 0; i < r->n; i++) {
-		const struct run *from = &r->at[i];
-		LLVMValueRef *to = parts + i * each;
-		memcpy(to, from->pieces, pieces * sizeof *to);
-		memcpy(to + pieces, from->words + 1, (r->words - 1) * sizeof *to);
-		to[each - 1] = from->bytes;
-	}
-	*n = r->n * each;
-	return parts;
+	*n = r->n * parts_of_each(r);
+	return r->parts;
 }
 
 struct runs *runs_of_parts(struct lower *l, LLVMValueRef *parts, const struct runs *shape)
 {
 	struct runs *r = arena_dup(&l->scratch, shape, sizeof *shape);
-	u32 pieces = 4 / (u32)r->unit, each = pieces + r->words;
-	r->at = arena_array(&l->scratch, struct run, r->n);
+	r->parts = parts;
 	r->block = LLVMGetInsertBlock(l->b);
-	for (u32 i = 0; i < r->n; i++) {
-		struct run *to = &r->at[i];
-		LLVMValueRef *from = parts + i * each;
-		memcpy(to->pieces, from, pieces * sizeof *from);
-		memcpy(to->words + 1, from + pieces, (r->words - 1) * sizeof *from);
-		to->bytes = from[each - 1];
-	}
 	return r;
 }
 
 struct runs *runs_of_words(struct lower *l, LLVMValueRef *words, const struct runs *shape)
 {
-	struct runs *r = arena_dup(&l->scratch, shape, sizeof *shape);
-	r->at = arena_array(&l->scratch, struct run, r->n);
-	for (u32 i = 0; i < r->n; i++) {
-		struct run *to = &r->at[i];
-		memcpy(to->words, words + i * r->words, r->words * sizeof *words);
-		unpack(l, to->words, 1, int_type(l, 8 * r->unit), 4 / (u32)r->unit, to->pieces);
-		to->bytes = c_i32(l, 0x3210);
+	u32 each = parts_of_each(shape);
+	LLVMValueRef *parts = arena_array(&l->scratch, LLVMValueRef, shape->n * each);
+	for (u32 i = 0; i < shape->n; i++, words += shape->words) {
+		LLVMValueRef *to = parts + i * each;
+		unpack(l, words, 1, int_type(l, 8 * shape->unit), shape->pieces, to);
+		memcpy(to + shape->pieces, words + 1, (shape->words - 1) * sizeof *words);
+		to[each - 1] = c_i32(l, 0x3210);
 	}
-	return r;
+	return runs_of_parts(l, parts, shape);
 }
 
 /* Are the words of a load words of its result too: of small elements, in the order of its registers? */
@@ -394,26 +383,27 @@ static void load_runs(struct lower *l, const struct op *o)
 	struct access a = access_of(l, o, result(o)->type, o->attr[ATTR_VECTOR]);
 	LLVMValueRef words[4];
 	int unit = (int)o->attr[ATTR_UNIT];
-	u32 n = a.width * (u32)type_bits(a.elem) / 32;
-	struct runs r = {.at = arena_array(&l->scratch, struct run, a.n),
-			 .n = a.n,
-			 .words = n,
+	struct runs r = {.n = a.n,
+			 .words = a.width * (u32)type_bits(a.elem) / 32,
+			 .pieces = 4 / (u32)unit,
 			 .unit = unit,
 			 .block = LLVMGetInsertBlock(l->b)};
+	u32 each = parts_of_each(&r);
+	r.parts = arena_array(&l->scratch, LLVMValueRef, r.n * each);
 	for (u32 i = 0; i < a.n; i++)
-		r.at[i] = load_run(l, elem(l, a.ptr, vector_reg(&a, i, 0)), n, unit, predicate(l, &a, i),
-				   load_policy(l, o));
+		load_run(l, &r, elem(l, a.ptr, vector_reg(&a, i, 0)), predicate(l, &a, i), load_policy(l, o),
+			 r.parts + i * each);
 	if (!other && has_words(l, &a, 32)) {
 		struct tile *tile = arena_new(&l->scratch, struct tile);
 		*tile = (struct tile){.n = num_elems(result(o)),
 				      .runs = arena_dup(&l->scratch, &r, sizeof r),
-				      .last = n > 1 ? r.at[a.n - 1].words[n - 1] : NULL};
+				      .last = r.words > 1 ? r.parts[r.n * each - 2] : NULL};
 		map_put(&l->tiles, result(o), tile);
 		return;
 	}
 	LLVMValueRef *at = new_tile(l, result(o));
 	for (u32 i = 0; i < a.n; i++) {
-		finish_run(l, &r.at[i], n, unit, words);
+		finish_run(l, &r, i, words);
 		elements_of_vector(l, &a, words, other, i, at);
 	}
 }

@@ -8,21 +8,22 @@
 
 enum { MAX_VALUES = 8 };
 
-/* combine(a, b) → out: the region with its arguments bound to one element each. */
+void run_region(struct lower *l, const struct block *b, const LLVMValueRef *args, LLVMValueRef *out)
+{
+	for (u32 i = 0; i < b->nargs; i++)
+		new_tile(l, b->args[i])[0] = args[i];
+	lower_block(l, b);
+	for (u32 i = 0; i < b->last->noperands; i++)
+		out[i] = elem(l, operand(b->last, i), 0);
+}
+
+/* combine(a, b) → out */
 static void combine(struct lower *l, const struct op *o, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out)
 {
-	const struct block *r = o->blocks[0];
-	u32 n = o->noperands;
-	for (u32 i = 0; i < n; i++) {
-		LLVMValueRef *x = arena_array(&l->scratch, LLVMValueRef, 2);
-		x[0] = a[i];
-		x[1] = b[i];
-		set_tile(l, r->args[i], &x[0], 1);
-		set_tile(l, r->args[i + n], &x[1], 1);
-	}
-	lower_block(l, r);
-	for (u32 i = 0; i < n; i++)
-		out[i] = elem(l, operand(r->last, i), 0);
+	LLVMValueRef args[2 * MAX_VALUES];
+	memcpy(args, a, o->noperands * sizeof *args);
+	memcpy(args + o->noperands, b, o->noperands * sizeof *args);
+	run_region(l, o->blocks[0], args, out);
 }
 
 static bool has_effects(const struct lower *l, const struct op *o)
