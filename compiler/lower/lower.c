@@ -584,10 +584,9 @@ void lower_block(struct lower *l, const struct block *b)
 
 /* --- the kernel ---------------------------------------------------------------------------------------------- */
 
-static void add_annotation(struct lower *l, const char *name, i64 value)
+static void add_annotation(struct lower *l, const char *name, LLVMValueRef value)
 {
-	LLVMValueRef vals[] = {NULL, LLVMMDStringInContext(l->ctx, name, (unsigned)strlen(name)), c_i32(l, value)};
-	vals[0] = l->fn;
+	LLVMValueRef vals[] = {l->fn, LLVMMDStringInContext(l->ctx, name, (unsigned)strlen(name)), value};
 	LLVMAddNamedMetadataOperand(l->mod, "nvvm.annotations", LLVMMDNodeInContext(l->ctx, vals, 3));
 }
 
@@ -599,9 +598,8 @@ static void pass_by_value(struct lower *l, u32 i)
 				LLVMCreateTypeAttribute(l->ctx, LLVMGetEnumAttributeKindForName("byval", 5), t));
 	LLVMAddAttributeAtIndex(l->fn, i + 1,
 				LLVMCreateEnumAttribute(l->ctx, LLVMGetEnumAttributeKindForName("align", 5), 64));
-	LLVMValueRef number = c_i32(l, i + 1), list = LLVMMDNodeInContext(l->ctx, &number, 1);
-	LLVMValueRef vals[] = {l->fn, LLVMMDStringInContext(l->ctx, "grid_constant", 13), list};
-	LLVMAddNamedMetadataOperand(l->mod, "nvvm.annotations", LLVMMDNodeInContext(l->ctx, vals, 3));
+	LLVMValueRef number = c_i32(l, i + 1);
+	add_annotation(l, "grid_constant", LLVMMDNodeInContext(l->ctx, &number, 1));
 }
 
 /* A special register of which LLVM learns the range. */
@@ -625,9 +623,9 @@ static void begin_function(struct lower *l)
 	}
 	l->fn = LLVMAddFunction(l->mod, k->name, LLVMFunctionType(l->v, params, n, false));
 	LLVMSetFunctionCallConv(l->fn, 71); /* ptx_kernel */
-	add_annotation(l, "kernel", 1);
+	add_annotation(l, "kernel", c_i32(l, 1));
 	int threads = 32 * warps_of_block(k);
-	add_annotation(l, "reqntidx", threads);
+	add_annotation(l, "reqntidx", c_i32(l, threads));
 	for (u32 i = k->nparams; i < n; i++)
 		pass_by_value(l, i);
 	debug_begin(l);

@@ -161,23 +161,19 @@ static LLVMValueRef finish(struct lower *l, struct ptx *p, const char *text, LLV
 
 /* --- loads and stores ---------------------------------------------------------------------------------------- */
 
-static const char *load_policy(struct lower *l, const struct op *o)
+/* How caches treat an access; NULL: it is volatile. */
+static const char *policy_of(struct lower *l, const struct op *o)
 {
-	static const char *const cache[] = {"", ".ca", ".cg", "", ".cs", "", ".cv"};
-	if (o->attr[ATTR_VOLATILE])
+	static const char *const loads[] = {"", ".ca", ".cg", "", ".cs", "", ".cv"}, *const stores[] = {
+											     "",    "",    ".cg", ".wb",
+											     ".cs", ".wt", ""};
+	bool load = o->code == IR_LOAD;
+	if (load && o->attr[ATTR_VOLATILE])
 		return NULL;
-	const char *policy = cache[o->attr[ATTR_CACHE]];
+	const char *policy = (load ? loads : stores)[o->attr[ATTR_CACHE]];
 	if (o->attr[ATTR_EVICT])
 		policy = o->attr[ATTR_EVICT] == EVICT_FIRST ? ".L1::evict_first" : ".L1::evict_last";
-	return o->attr[ATTR_PREFETCH] ? arena_printf(&l->scratch, "%s.L2::256B", policy) : policy;
-}
-
-static const char *store_policy(const struct op *o)
-{
-	static const char *const cache[] = {"", "", ".cg", ".wb", ".cs", ".wt", ""};
-	if (o->attr[ATTR_EVICT])
-		return o->attr[ATTR_EVICT] == EVICT_FIRST ? ".L1::evict_first" : ".L1::evict_last";
-	return cache[o->attr[ATTR_CACHE]];
+	return load && o->attr[ATTR_PREFETCH] ? arena_printf(&l->scratch, "%s.L2::256B", policy) : policy;
 }
 
 /* "{$0, $1, …}" of n operands, or other names, from `first`, or "$0". */
@@ -391,7 +387,7 @@ static void load_runs(struct lower *l, const struct op *o)
 	u32 each = parts_of_each(&r);
 	r.parts = arena_array(&l->scratch, LLVMValueRef, r.n * each);
 	for (u32 i = 0; i < a.n; i++)
-		load_run(l, &r, elem(l, a.ptr, vector_reg(&a, i, 0)), predicate(l, &a, i), load_policy(l, o),
+		load_run(l, &r, elem(l, a.ptr, vector_reg(&a, i, 0)), predicate(l, &a, i), policy_of(l, o),
 			 r.parts + i * each);
 	if (!other && has_words(l, &a, 32)) {
 		struct tile *tile = arena_new(&l->scratch, struct tile);
@@ -418,7 +414,7 @@ void lower_load(struct lower *l, const struct op *o)
 	struct access_vector near = vector_of(o, o->attr[ATTR_ADDRESS]);
 	struct access a = access_of(l, o, result(o)->type, o->attr[ATTR_VECTOR]);
 	LLVMValueRef *at = new_tile(l, result(o)), words[16] = {0};
-	const char *policy = load_policy(l, o);
+	const char *policy = policy_of(l, o);
 	a.mine = o->scratch_size ? owner_of(l, a.ptr) : NULL;
 	bool by_hand = a.mask || a.mine || !policy || *policy;
 	struct tile *tile = map_get(&l->tiles, result(o));
@@ -461,7 +457,7 @@ void lower_load(struct lower *l, const struct op *o)
 void lower_store(struct lower *l, const struct op *o)
 {
 	struct access a = access_of(l, o, operand(o, 1)->type, o->attr[ATTR_STORE_VECTOR]);
-	const char *policy = store_policy(o);
+	const char *policy = policy_of(l, o);
 	a.mine = owner_of(l, a.ptr);
 	for (u32 i = 0; i < a.n; i++) {
 		LLVMValueRef at = elem(l, a.ptr, vector_reg(&a, i, 0)), pred = predicate(l, &a, i), words[16] = {0};

@@ -226,18 +226,17 @@ static i32 place_all(struct allocator *a)
 
 static const char *what_for(struct allocator *a, const struct op *o)
 {
-	switch (o->code) {
-	case IR_LOCAL_ALLOC:
-		return result(o)->type->nbuf
-			       ? arena_printf(&a->scratch, "a pipelined loop's %d buffers", result(o)->type->nbuf)
-			       : "a tile in shared memory";
-	case IR_CONVERT_LAYOUT: return "a change of layout";
-	case IR_REDUCE: return "a reduction";
-	case IR_SCAN: return "a scan";
-	case IR_HISTOGRAM: return "a histogram";
-	case IR_GATHER: return "a gather";
-	default: return "an operation's result";
-	}
+	static const char *const names[IR_OPCODES] = {
+		[IR_LOCAL_ALLOC] = "a tile in shared memory",
+		[IR_CONVERT_LAYOUT] = "a change of layout",
+		[IR_REDUCE] = "a reduction",
+		[IR_SCAN] = "a scan",
+		[IR_HISTOGRAM] = "a histogram",
+		[IR_GATHER] = "a gather",
+	};
+	if (o->code == IR_LOCAL_ALLOC && result(o)->type->nbuf)
+		return arena_printf(&a->scratch, "a pipelined loop's %d buffers", result(o)->type->nbuf);
+	return names[o->code] ? names[o->code] : "an operation's result";
 }
 
 /* The bill: what is alive where most is. */

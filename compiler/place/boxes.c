@@ -184,10 +184,7 @@ static bool find_missing_element(void *arg, struct demand at, struct demand *fir
 {
 	const struct first_elements *f = arg;
 	const struct op *o = at.v->def;
-	i64 c;
-	bool is_source = (type_elem(at.v->type)->kind == TY_SCALAR && value_const_int(at.v, &c)) ||
-			 o->code == IR_MAKE_RANGE || o->code == IR_SPLAT;
-	for (u32 i = 0; !is_source && i < o->noperands; i++)
+	for (u32 i = 0; i < o->noperands; i++)
 		if (!known_element(f, operand(o, i))) {
 			*first = (struct demand){operand(o, i), 0};
 			return true;

@@ -16,19 +16,26 @@
 
 /* --- making layouts ------------------------------------------------------------------------------------------ */
 
+/* Divides n lanes or warps among dimensions, in this order, as far as each has elements that are not `covered`; the
+ * last one takes the rest. */
+static void divide_among(const struct type *t, const int *order, int ndims, int n, int *covered, int *out)
+{
+	for (int i = 0; i < ndims; i++) {
+		int d = order[i];
+		out[d] = i == ndims - 1 ? n : MIN(MAX(t->shape[d] / covered[d], 1), n);
+		covered[d] *= out[d];
+		n /= out[d];
+	}
+}
+
 /* The usual distribution: `vec` elements a thread along order[0], then lanes, then warps, in order. */
 static const struct layout *blocked(struct placer *p, const struct type *t, const int *order, int vec)
 {
-	int spt[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], l = 32, w = p->s->num_warps;
-	for (int i = 0; i < t->rank; i++) {
-		int d = order[i];
-		bool last = i == t->rank - 1;
-		spt[d] = i == 0 ? MIN(vec, t->shape[d]) : 1;
-		lanes[d] = last ? l : MIN(MAX(t->shape[d] / spt[d], 1), l);
-		l /= lanes[d];
-		warps[d] = last ? w : MIN(MAX(t->shape[d] / (spt[d] * lanes[d]), 1), w);
-		w /= warps[d];
-	}
+	int spt[MAX_RANK], covered[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK];
+	for (int d = 0; d < t->rank; d++)
+		covered[d] = spt[d] = d == order[0] ? MIN(vec, t->shape[d]) : 1;
+	divide_among(t, order, t->rank, 32, covered, lanes);
+	divide_among(t, order, t->rank, p->s->num_warps, covered, warps);
 	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
 }
 
@@ -300,26 +307,18 @@ static int warps_across(const struct type *t, int warps, const int *lanes, int l
 /* Multiply-adds: a square of results a thread, so that each operand element is used several times. */
 static const struct layout *fma_layout(struct placer *p, const struct type *t)
 {
-	int n = elements_per_thread(p, t), order[MAX_RANK], spt[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], l = 32,
-	    w = p->s->num_warps;
-	int cols = t->rank - 1, rows = t->rank - 2;
+	int n = elements_per_thread(p, t), order[MAX_RANK], spt[MAX_RANK], covered[MAX_RANK], lanes[MAX_RANK],
+	    warps[MAX_RANK], cols = t->rank - 1, rows = t->rank - 2;
 	order_rows(t, order);
-	for (int i = 0; i < t->rank; i++)
-		spt[i] = 1;
-	spt[cols] = MIN(n >= 4 ? 4 : n, t->shape[cols]);
-	spt[rows] = MIN(MAX(n / 4, 1) >= 4 ? 4 : MAX(n / 4, 1), t->shape[rows]);
-	for (int i = 0; i < t->rank; i++) {
-		int d = order[i];
-		lanes[d] = i == t->rank - 1 ? l : MIN(MAX(t->shape[d] / spt[d], 1), i == 0 ? MIN(l, 8) : l);
-		l /= lanes[d];
-	}
-	for (int i = 0; i < t->rank; i++) {
-		int d = order[i], most = MAX(t->shape[d] / (spt[d] * lanes[d]), 1);
-		warps[d] = i == t->rank - 1 ? w
-			   : d == cols      ? warps_across(t, w, lanes, spt[d] * lanes[d])
-					    : MIN(most, w);
-		w /= warps[d];
-	}
+	for (int d = 0; d < t->rank; d++)
+		spt[d] = d == cols   ? MIN(MIN(n, 4), t->shape[d])
+			 : d == rows ? MIN(MIN(MAX(n / 4, 1), 4), t->shape[d])
+				     : 1;
+	memcpy(covered, spt, sizeof covered);
+	lanes[cols] = MIN(MAX(t->shape[cols] / spt[cols], 1), 8);
+	divide_among(t, order + 1, t->rank - 1, 32 / lanes[cols], covered, lanes);
+	warps[cols] = warps_across(t, p->s->num_warps, lanes, spt[cols] * lanes[cols]);
+	divide_among(t, order + 1, t->rank - 1, p->s->num_warps / warps[cols], covered, warps);
 	return layout_blocked(p->pool, t->rank, t->shape, spt, lanes, warps, order);
 }
 
