@@ -27,7 +27,7 @@ struct lower {
 	LLVMModuleRef mod;
 	LLVMBuilderRef b, entry; /* `entry` adds to the entry block, for what is the same everywhere */
 	LLVMValueRef fn;
-	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, gptr, sptr;
+	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, gptr;
 	struct map tiles;     /* value → struct tile */
 	struct map positions; /* layout → the thread's part of a position (i32) */
 	bool in_partition;
@@ -44,7 +44,6 @@ struct lower {
 
 /* lower.c */
 LLVMTypeRef llvm_type(struct lower *l, const struct type *elem);
-struct tile *tile_of(struct lower *l, const struct value *v);
 /* The words of v, or NULL. */
 LLVMValueRef *words_of_tile(struct lower *l, const struct value *v);
 /* Element r of v. */

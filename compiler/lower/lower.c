@@ -22,16 +22,6 @@ LLVMTypeRef llvm_type(struct lower *l, const struct type *t)
 	}
 }
 
-LLVMValueRef word_of(struct lower *l, const struct value *v, u32 w)
-{
-	u32 per_word = 32 / (u32)type_bits(llvm_type(l, v->type));
-	LLVMValueRef *words = words_of_tile(l, v), word;
-	if (words)
-		return words[w];
-	pack(l, &tile_of(l, v)->at[w * per_word], per_word, 32, &word);
-	return word;
-}
-
 u32 num_elems(const struct value *v)
 {
 	return type_is_tensor(v->type) ? (u32)layout_num_regs(v->type->layout) : 1;
@@ -45,7 +35,7 @@ LLVMValueRef *words_of_tile(struct lower *l, const struct value *v)
 	return t->words;
 }
 
-struct tile *tile_of(struct lower *l, const struct value *v)
+static struct tile *tile_of(struct lower *l, const struct value *v)
 {
 	struct tile *t = map_get(&l->tiles, v);
 	tl_assert(t);
@@ -65,6 +55,16 @@ LLVMValueRef elem(struct lower *l, const struct value *v, u32 r)
 {
 	struct tile *t = tile_of(l, v);
 	return t->at[t->n == 1 ? 0 : r];
+}
+
+LLVMValueRef word_of(struct lower *l, const struct value *v, u32 w)
+{
+	u32 per_word = 32 / (u32)type_bits(llvm_type(l, v->type));
+	LLVMValueRef *words = words_of_tile(l, v), word;
+	if (words)
+		return words[w];
+	pack(l, &tile_of(l, v)->at[w * per_word], per_word, 32, &word);
+	return word;
 }
 
 void set_tile(struct lower *l, const struct value *v, LLVMValueRef *at, u32 n)
@@ -680,7 +680,6 @@ void lower_kernel(struct pass_state *s, LLVMModuleRef mod)
 	l.f64 = LLVMDoubleTypeInContext(ctx);
 	l.v = LLVMVoidTypeInContext(ctx);
 	l.gptr = LLVMPointerTypeInContext(ctx, 1);
-	l.sptr = LLVMPointerTypeInContext(ctx, 3);
 	if (s->k->shared_bytes) {
 		LLVMValueRef g = LLVMAddGlobalInAddressSpace(l.mod, LLVMArrayType2(l.i8, 0), "shared", 3);
 		LLVMSetLinkage(g, LLVMExternalLinkage);

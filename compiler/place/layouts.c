@@ -62,7 +62,7 @@ const struct layout *default_layout(struct placer *p, const struct type *t)
 
 /* The axis runs through registers, then lanes, then warps, in order, so that a scan can go up the same ladder. Rows are
  * held as memory accesses hold them, whole vectors at a time, and columns by as few threads as there can be. */
-const struct layout *scan_layout(struct placer *p, const struct op *o)
+static const struct layout *scan_layout(struct placer *p, const struct op *o)
 {
 	enum { WIDEST = 16 }; /* bytes */
 	const struct type *t = operand(o, 0)->type;
@@ -587,24 +587,32 @@ static const struct layout *forward_layout(struct placer *p, const struct op *o,
 	}
 }
 
-const struct layout *reduce_layout(struct placer *p, const struct op *o)
-{
-	for (u32 i = 0; i < o->noperands; i++)
-		if (home_of(p, operand(o, i)))
-			return home_of(p, operand(o, i));
-	return NULL;
-}
-
 /* Both halves of a pair in one thread: the last dimension is a register bit. */
-const struct layout *split_layout(struct placer *p, const struct op *o)
+static const struct layout *split_layout(struct placer *p, const struct op *o)
 {
 	const struct type *t = operand(o, 0)->type;
 	const struct layout *l = home_of(p, operand(o, 0));
+	int order[MAX_RANK];
 	if (l && layout_bits_in(l, LL_REG, 1))
 		return l;
-	int order[MAX_RANK];
 	order_rows(t, order);
 	return blocked(p, t, order, MAX(2, MIN(elements_per_thread(p, t), 4)));
+}
+
+const struct layout *input_layout(struct placer *p, const struct op *o)
+{
+	const struct layout *l = NULL;
+	if (o->code != IR_REDUCE)
+		return o->code == IR_SCAN ? scan_layout(p, o) : split_layout(p, o);
+	for (u32 i = 0; i < o->noperands && !l; i++)
+		l = home_of(p, operand(o, i));
+	return l;
+}
+
+const struct layout *output_layout(struct placer *p, const struct op *o, const struct layout *in)
+{
+	int axis = o->code == IR_REDUCE ? (int)o->attr[ATTR_AXIS] : operand(o, 0)->type->rank - 1;
+	return o->code == IR_SCAN ? in : derived(p, in, layout_slice(p->pool, in, axis));
 }
 
 static const struct layout *join_layout(struct placer *p, const struct op *o, const struct layout *l)
@@ -686,16 +694,13 @@ static void infer_op(struct placer *p, struct op *o)
 	case IR_ATOMIC_CAS: set_home(p, result(o), map_get(&p->memory, o)); return;
 	case IR_DOT: set_home(p, result(o), ((struct dot_plan *)map_get(&p->dots, o))->acc); return;
 	case IR_REDUCE:
-		l = reduce_layout(p, o);
-		set_homes(p, o, l ? derived(p, l, layout_slice(p->pool, l, (int)o->attr[ATTR_AXIS])) : NULL);
+	case IR_SCAN:
+	case IR_SPLIT:
+		l = input_layout(p, o);
+		set_homes(p, o, l ? output_layout(p, o, l) : NULL);
 		return;
-	case IR_SCAN: set_homes(p, o, scan_layout(p, o)); return;
 	case IR_MAP: set_homes(p, o, strongest(p, o)); return;
 	case IR_GATHER: set_home(p, result(o), home_of(p, operand(o, 1))); return;
-	case IR_SPLIT:
-		l = split_layout(p, o);
-		set_homes(p, o, derived(p, l, layout_slice(p->pool, l, operand(o, 0)->type->rank - 1)));
-		return;
 	case IR_JOIN:
 		l = home_of(p, operand(o, 0)) ? home_of(p, operand(o, 0)) : home_of(p, operand(o, 1));
 		if (l)

@@ -51,10 +51,10 @@ bool memory_order(const struct placer *p, const struct op *o, int *order);
 bool feeds_dot(const struct placer *p, const struct op *load, bool shapes);
 /* Between places of accesses and of dots, and homes. */
 void place_results(struct placer *p);
-/* The layout in which a reduction takes its operands. */
-const struct layout *reduce_layout(struct placer *p, const struct op *o);
-const struct layout *scan_layout(struct placer *p, const struct op *o);
-const struct layout *split_layout(struct placer *p, const struct op *o);
+/* The layout in which a reduction (NULL: its operands have none yet), a scan, or tt.split takes its operands; and that
+ * of its results then. */
+const struct layout *input_layout(struct placer *p, const struct op *o);
+const struct layout *output_layout(struct placer *p, const struct op *o, const struct layout *in);
 
 /* Is this a layout of tensor cores, or made from one? */
 bool is_strong(const struct placer *p, const struct layout *l);

@@ -290,16 +290,14 @@ static void place_op(struct placer *p, struct op *o)
 	case IR_WHILE:
 	case IR_IF: place_control(p, o); return;
 	case IR_DOT: place_dot(p, o); return;
-	case IR_REDUCE: {
-		const struct layout *in = reduce_layout(p, o);
+	case IR_REDUCE:
+	case IR_SCAN:
+	case IR_SPLIT: {
+		const struct layout *in = input_layout(p, o);
 		request_all(p, o, in);
-		set_results(p, o, layout_slice(p->pool, in, (int)o->attr[ATTR_AXIS]));
+		set_results(p, o, output_layout(p, o, in));
 		return;
 	}
-	case IR_SCAN:
-		request_all(p, o, scan_layout(p, o));
-		set_results(p, o, l);
-		return;
 	case IR_GATHER:
 		request_operand(p, o, 0, home_or_default(p, operand(o, 0)));
 		request_operand(p, o, 1, l);
@@ -309,12 +307,6 @@ static void place_op(struct placer *p, struct op *o)
 		request_all(p, o, home_or_default(p, operand(o, 0)));
 		set_layout(p, result(o), l);
 		return;
-	case IR_SPLIT: {
-		const struct layout *in = split_layout(p, o);
-		request_operand(p, o, 0, in);
-		set_results(p, o, layout_slice(p->pool, in, operand(o, 0)->type->rank - 1));
-		return;
-	}
 	case IR_JOIN:
 		request_all(p, o, layout_slice(p->pool, l, result(o)->type->rank - 1));
 		set_layout(p, result(o), l);

@@ -80,7 +80,7 @@ bool settle_block(struct placer *p, struct block *b)
 			     op_is_asm(o)) &&
 			    settle(p, &o->results[i]))
 				return true;
-		if (o->code == IR_REDUCE && !reduce_layout(p, o)) {
+		if (o->code == IR_REDUCE && !input_layout(p, o)) {
 			map_put(&p->home, operand(o, 0), (void *)default_layout(p, operand(o, 0)->type));
 			return true;
 		}
