@@ -257,14 +257,6 @@ static LLVMValueRef *carry(struct lower *l, const struct value *v, const struct 
 	return phis;
 }
 
-/* A loop's result is what its argument was at the last test; what the body makes of that is not there behind the
- * loop. */
-static void result_tile(struct lower *l, const struct value *result, const struct value *arg)
-{
-	struct tile *copy = arena_dup(&l->scratch, map_get(&l->tiles, arg), sizeof *copy);
-	map_put(&l->tiles, result, copy);
-}
-
 static void carry_on(LLVMValueRef *phis, const struct carried *next, LLVMBasicBlockRef from)
 {
 	for (u32 i = 0; i < next->n; i++)
@@ -368,9 +360,12 @@ static void lower_for(struct lower *l, const struct op *o)
 		iv = LLVMBuildPhi(l->b, LLVMTypeOf(lb), "");
 		more = wraps ? LLVMBuildPhi(l->b, LLVMTypeOf(any), "") : NULL;
 		carry_all(l, b->args + 1, n, first, before, phis);
+		/* a result is what the argument was at the last test; what the body makes of that is not there behind
+		 * the loop */
 		for (u32 i = 0; i < n; i++)
 			if (first[i].as != AS_PINNED)
-				result_tile(l, results[i], for_arg(o, i));
+				map_put(&l->tiles, results[i],
+					arena_dup(&l->scratch, map_get(&l->tiles, for_arg(o, i)), sizeof(struct tile)));
 	}
 	fill(l, for_index(o), iv);
 	LLVMBuildCondBr(l->b, more ? more : LLVMBuildICmp(l->b, LLVMIntSLT, iv, ub, ""), body, exit);

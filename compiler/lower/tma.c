@@ -69,20 +69,16 @@ void collect_tensor_maps(struct kernel *k)
 
 /* --- mbarriers ----------------------------------------------------------------------------------------------- */
 
-/* Of the last warpgroup: where they take turns, it knows first that the others have read a buffer. */
-static LLVMValueRef is_first_warp(struct lower *l)
-{
-	return LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, c_i32(l, MAX(l->k->num_warps - 4, 0)), "");
-}
-
 /* One thread, and ptxas knows that it is one: for a choice by number it may put a loop over all lanes around each
  * copy. */
 static LLVMValueRef is_first_thread(struct lower *l)
 {
 	static const char text[] = "{\n\t.reg .pred one;\n\telect.sync _|one, -1;\n\tselp.b32 $0, 1, 0, one;\n\t}";
 	LLVMValueRef one = inline_asm(l, text, "=r", ASM_CONVERGENT, l->i32, NULL, 0);
-	return and_i1(l, l->in_partition ? NULL : is_first_warp(l),
-		      LLVMBuildICmp(l->b, LLVMIntNE, one, c_i32(l, 0), ""));
+	/* of the last warpgroup: where they take turns, it knows first that the others have read a buffer */
+	LLVMValueRef warp = c_i32(l, MAX(l->k->num_warps - 4, 0)),
+		     elected = LLVMBuildICmp(l->b, LLVMIntNE, one, c_i32(l, 0), "");
+	return l->in_partition ? elected : and_i1(l, LLVMBuildICmp(l->b, LLVMIntEQ, l->warp, warp, ""), elected);
 }
 
 void lower_one_thread(struct lower *l, const struct op *o)

@@ -12,23 +12,16 @@ struct value *mask_of(const struct op *o)
 	return o->code != IR_ATOMIC_CAS && o->noperands > i ? operand(o, i) : NULL;
 }
 
-static int reg_bit(const struct layout *l, u32 basis)
-{
-	for (int i = 0; i < l->bits[LL_REG]; i++)
-		if (l->basis[LL_REG][i] == basis)
-			return i;
-	return -1;
-}
-
 /* The register bits of up to `width` neighbours along d. */
 static struct access_vector neighbours(const struct layout *l, int d, int width)
 {
 	struct access_vector v = {.dim = d};
 	while (1 << v.bits < width && v.bits < (int)sizeof v.reg) {
-		int r = v.bits < l->log2_size[d] ? reg_bit(l, 1u << (layout_dim_shift(l, d) + v.bits)) : -1;
-		if (r < 0)
+		u32 next = layout_dim_mask(l, d) & 1u << (layout_dim_shift(l, d) + v.bits),
+		    bit = layout_bits_in(l, LL_REG, next);
+		if (!bit)
 			break;
-		v.reg[v.bits++] = (u8)r;
+		v.reg[v.bits++] = (u8)ilog2(bit);
 	}
 	return v;
 }

@@ -24,19 +24,13 @@ static bool is_param(const struct pass_state *s, const struct value *v)
 static bool carried(const struct value *v, const struct value **start, const struct value **next)
 {
 	const struct op *loop = v->def ? v->def : v->block->parent;
-	for (u32 i = 0; v->def && loop->code == IR_FOR && i < loop->nresults; i++)
-		if (&loop->results[i] == v) {
-			*start = for_init(loop, i);
-			*next = for_yielded(loop, i);
-			return true;
-		}
-	for (u32 i = 0; !v->def && loop && loop->code == IR_FOR && i < v->block->nargs; i++)
-		if (v->block->args[i] == v) {
-			*start = i ? for_init(loop, i - 1) : for_lower(loop);
-			*next = i ? for_yielded(loop, i - 1) : for_step(loop);
-			return true;
-		}
-	return false;
+	if (!loop || loop->code != IR_FOR)
+		return false;
+	bool index = !v->def && !v->index;
+	u32 i = v->def ? v->index : for_arg_number(v);
+	*start = index ? for_lower(loop) : for_init(loop, i);
+	*next = index ? for_step(loop) : for_yielded(loop, i);
+	return true;
 }
 
 /* What an offset must be a multiple of, for a sum to be one of `need`. */
