@@ -52,7 +52,7 @@ static const struct pass cuda_place_passes[] = {
 	{"multiply-adds", "operands of dots without tensor cores in shared memory", pass_multiply_adds, 0, 0},
 	{"vectorize", "how many elements a load, store or copy takes at once", pass_vectorize, ANALYSIS_AXIS, 0},
 	{"allocate", "offsets in shared memory", pass_allocate, 0, 0},
-	{"barriers", "synchronise shared memory", pass_barriers, 0, 0},
+	{"barriers", "synchronise shared memory", pass_barriers, ANALYSIS_AXIS, 0},
 	{"remarks", "report how memory is accessed (on request)", pass_remarks, ANALYSIS_AXIS, 0},
 };
 /* One thread runs a program: passes that serve wide accesses of many threads, or overlap loads with other work, gain

@@ -169,15 +169,6 @@ struct extent {
 	i64 bytes; /* of an element */
 };
 
-/* The analyses are made when they are first asked for: most kernels have no accesses that need them. */
-static void analyze(struct pass_state *s)
-{
-	if (!s->ranges)
-		s->ranges = ranges_analyze(s->k);
-	if (!s->axis)
-		s->axis = axis_analyze(s->k, s->ranges);
-}
-
 static bool add_offset(const struct pass_state *s, const struct value *offset, i64 bytes, struct extent *e)
 {
 	const struct range *r = value_range(s->ranges, offset);
@@ -417,7 +408,6 @@ bool must_meet(struct pass_state *s, const struct touched *before, const struct 
 	if ((!writes_memory(a) && !writes_memory(o)) || commute(a, o) || are_tiles_of_products(before, o))
 		return false;
 	const struct value *p = operand(a, 0), *q = operand(o, 0), *x = pointer_base(p), *y = pointer_base(q);
-	analyze(s);
 	bool by_hardware = op_is_tensor_copy(a) || op_is_tensor_copy(o);
 	bool fine = !by_hardware && is_fine_if_equal(s, before, o);
 	if ((p == q && !by_hardware) || (x && x == y))
