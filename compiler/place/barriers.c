@@ -19,6 +19,7 @@
 struct access {
 	i32 start, end;
 	bool write;
+	bool in_flight; /* by a dot that no wait has finished: it may go on behind a barrier */
 	/* the allocation, when it is a ring of buffers; or the conversion, when each warp has a part of its own */
 	const struct op *ring;
 };
@@ -37,7 +38,19 @@ struct barriers {
 
 static void met(struct pending *p)
 {
-	p->shared.len = p->global.len = 0;
+	u32 left = 0;
+	for (u32 i = 0; i < p->shared.len; i++)
+		if (p->shared.at[i].in_flight)
+			p->shared.at[left++] = p->shared.at[i];
+	p->shared.len = left;
+	p->global.len = 0;
+}
+
+/* No dot is in flight any more. */
+static void finish_dots(struct pending *p)
+{
+	for (u32 i = 0; i < p->shared.len; i++)
+		p->shared.at[i].in_flight = false;
 }
 
 static bool conflicts(const struct pending *p, const struct access *a)
@@ -55,7 +68,8 @@ static void add(struct barriers *w, struct pending *p, const struct access *a)
 {
 	for (u32 i = 0; i < p->shared.len; i++) {
 		const struct access *b = &p->shared.at[i];
-		if (b->start == a->start && b->end == a->end && b->write == a->write && b->ring == a->ring)
+		if (b->start == a->start && b->end == a->end && b->write == a->write && b->ring == a->ring &&
+		    b->in_flight == a->in_flight)
 			return;
 	}
 	vec_push(&w->scratch, &p->shared, *a);
@@ -254,6 +268,8 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		for (u32 i = 0; i < 2; i++)
 			if (operand(o, i)->type->kind == TY_MEMDESC)
 				both[n++] = access_of(allocation(operand(o, i)), is_turned(o, i));
+		for (u32 i = 0; i < n; i++)
+			both[i].in_flight = o->code == IR_WARP_GROUP_DOT;
 		touch(w, p, o, both, n);
 		if (is_turned(o, 0) || is_turned(o, 1)) {
 			met(p); /* between its writes and what it reads then */
@@ -262,6 +278,12 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 				add(w, p, &both[i]);
 			}
 		}
+		if (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_ASYNC])
+			finish_dots(p);
+		return;
+	case IR_WARP_GROUP_WAIT:
+		if (!o->attr[ATTR_PENDING])
+			finish_dots(p);
 		return;
 	default: break;
 	}

@@ -252,6 +252,12 @@ static const char *check_sums(const struct rings *w, struct slot *at, const stru
 static const char *run_dot(const struct rings *w, struct slot *at, const struct op *o)
 {
 	bool async = o->attr[ATTR_ASYNC];
+	if (o->attr[ATTR_TURNED]) { /* threads read the operand, meet, write it, and meet again (lower/turn.c) */
+		const struct value *turned = operand(o, !o->attr[ATTR_EXCHANGED]);
+		if (is_followed(turned))
+			PASS_ON(read_slot(w, at, turned, false));
+		meet(w, at);
+	}
 	if (o->attr[ATTR_FETCHED] && async) /* as it goes, it waits for all before it (lower/wgmma.c) */
 		wait_dots(w, at, 0);
 	begin_dots(w, at, wgmma_groups(o));
@@ -595,7 +601,10 @@ const char *rings_step(struct rings *w, struct slot *at, const struct op *o)
 			if (is_followed(operand(o, i)))
 				PASS_ON(read_slot(w, at, operand(o, i), false));
 		return NULL;
-	case IR_WARP_GROUP_DOT: return run_dot(w, at, o);
+	case IR_WARP_GROUP_DOT:
+		if (o->attr[ATTR_TURNED])
+			PASS_ON(check_turns(w, at));
+		return run_dot(w, at, o);
 	case IR_WARP_GROUP_WAIT: wait_dots(w, at, pending); return NULL;
 	case IR_AWAIT_TURN:
 	case IR_PASS_TURN: return take_turns(w, at, o);
