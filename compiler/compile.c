@@ -11,6 +11,7 @@
 #include "opt/undefined.h"
 #include "place/place.h"
 #include "pipeline/pipeline.h"
+#include "check/rings.h"
 #include "target/target.h"
 
 /* --- the pipeline ------------------------------------------------------------------------------------------------ */

@@ -4,8 +4,8 @@
  * threads meet. An operation with scratch writes it, synchronises inside, and reads it; so before it only earlier
  * accesses matter, and after it only its reads are pending. Where each warp has a part of that memory it synchronises
  * warps only, and what was pending still is. Rings of buffers filled by asynchronous copies bring their own waits and
- * barriers (pipeline/schedule.c), so within one ring accesses do not count against each other; rings.c asks whether
- * they need to.
+ * barriers (pipeline/schedule.c), so within one ring accesses do not count against each other; check/rings.c asks
+ * whether they need to.
  *
  * Global memory is the same: order.h says which accesses have an order that threads do not keep by themselves.
  *

@@ -42,9 +42,6 @@ void measure_shared(struct pass_state *s, bool allocated);
  * broken invariant behind `pass`. `last`: the number of the last pass that has run, in the list of compile.c. */
 enum { PLACE_LAYOUTS = 2, PLACE_MULTIPLY_ADDS = 6, PLACE_VECTORIZE = 7, PLACE_ALLOCATE = 8, PLACE_BARRIERS = 9 };
 bool placed_verify(struct pass_state *s, int last, const char *pass, struct diags *report);
-/* Behind pass_barriers, where buffers are filled asynchronously or in turn: is each read behind its copies, and filled
- * behind its reads? See rings.c. */
-bool rings_verify(struct pass_state *s, const char *pass, struct diags *report);
 /* The answer of a verifier that has found `bad` to be wrong, as `what` says, or has found nothing (NULL). */
 bool placed_answer(struct pass_state *s, const char *pass, struct diags *report, const struct op *bad,
 		   const char *what);

@@ -2,7 +2,7 @@
  * than n iterations are left, of the loop around it or of the next one. And a producer's loops are those of who reads
  * what it fills. */
 #include "ir/graph.h"
-#include "place/rings.h"
+#include "check/rings.h"
 
 /* A sum of values with factors. */
 struct sum {

@@ -6,7 +6,7 @@
  */
 #include "ir/scalar.h"
 #include "place/mma.h"
-#include "place/rings.h"
+#include "check/rings.h"
 
 #define NEED(condition, what)                                                                                          \
 	do {                                                                                                           \

@@ -14,7 +14,7 @@
  * What each access of a buffer that is no ring's must wait for, pass_barriers knows by itself; they are here for what
  * is asynchronous, and share bytes with rings. */
 #include "base/recover.h"
-#include "place/rings.h"
+#include "check/rings.h"
 
 enum { MAX_WORK = 1 << 24 /* slots of all states that are run through all operations */, MAX_COUNTED = 64 };
 

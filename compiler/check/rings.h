@@ -5,8 +5,8 @@
  *   rings_ahead.c  how many iterations are left where copies are issued ahead
  *
  * A state holds what is known of each buffer, and the numbers of the buffers that come next. */
-#ifndef TLC_PLACE_RINGS_H
-#define TLC_PLACE_RINGS_H
+#ifndef TLC_CHECK_RINGS_H
+#define TLC_CHECK_RINGS_H
 
 #include "place/place.h"
 
@@ -149,5 +149,9 @@ const char *rings_fill_first(const struct rings *w, struct slot *at);
 struct ahead rings_ahead(const struct op *o);
 /* Do the loops around the first ask of a producer, and around the first wait behind it, run equally often? */
 bool rings_same_loops(const struct op *producer);
+
+/* Behind pass_barriers, where buffers are filled asynchronously or in turn: is each read behind its copies, and each
+ * fill behind the reads? In a `report`, or else as a broken invariant behind `pass`. */
+bool rings_verify(struct pass_state *s, const char *pass, struct diags *report);
 
 #endif
