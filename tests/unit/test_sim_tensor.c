@@ -524,7 +524,7 @@ static void test_encoding(void **state)
 /* --- the device -------------------------------------------------------------------------------------------------- */
 
 /* A map as the device makes it, and a kernel that takes it as a parameter. */
-static void run_on_device(struct device *d, struct unit *u, struct trial *t)
+static void run_on_device(struct device *d, struct trial *t)
 {
 	void *kernel, *tensor, *image;
 	struct tensor_box b = {
@@ -541,15 +541,15 @@ static void run_on_device(struct device *d, struct unit *u, struct trial *t)
 	write_load(t, box_bytes(t), "");
 	copy_image(t, true);
 	sb_puts(&t->text, "ret;\n}\n");
-	struct kernel ir = {.name = "k"};
-	struct compiled c = {.kernel = &ir,
-			     .ptx = t->text.at,
-			     .ptx_len = t->text.len,
-			     .shared_bytes = MAX_BYTES,
-			     .num_warps = 1,
-			     .cluster = 1};
+	const struct image im = {.name = "k",
+				 .kind = IMAGE_PTX,
+				 .code = t->text.at,
+				 .code_bytes = (u32)t->text.len,
+				 .shared_bytes = MAX_BYTES,
+				 .num_warps = 1,
+				 .cluster = 1};
 	u64 args[] = {(u64)(uintptr_t)t->params.map, (u64)(uintptr_t)image, 0, (u64)(uintptr_t)t->params.at};
-	tl_status s = d->ops->load(d, u, &c, &kernel);
+	tl_status s = d->ops->load(d, &(struct device_load){.image = &im}, &kernel);
 	struct device_launch l = {.kernel = kernel, .grid = {1, 1, 1}, .args = args, .nargs = 4};
 	if (s || d->ops->launch(d, &l))
 		fail_msg("%s", tl_error(NULL));
@@ -564,10 +564,7 @@ static void run_on_device(struct device *d, struct unit *u, struct trial *t)
 static void test_device(void **state)
 {
 	(void)state;
-	static const char text[] = "@triton.jit\ndef k():\n    pass\n";
 	struct device *d;
-	struct unit u;
-	assert_true(unit_open(&u, "k.tl", text, sizeof text - 1));
 	assert_int_equal(device_open("sim", &d), TL_OK);
 	for (u32 n = 0; n < 50; n++) {
 		struct trial *t = trial_new(TENSOR_FLOAT16);
@@ -576,11 +573,10 @@ static void test_device(void **state)
 		while (t->rank > 1 && box_bytes(t) > 32768)
 			t->rank--;
 		t->shared = 1024;
-		run_on_device(d, &u, t);
+		run_on_device(d, t);
 		trial_free(t);
 	}
 	d->ops->close(d);
-	unit_free(&u);
 	assert_int_equal(device_open("sim:80", &d), TL_OK);
 	assert_int_equal(d->ops->tensor_map(d, &(struct tensor_box){0}, NULL), TL_ERR_DEVICE);
 	d->ops->close(d);
