@@ -88,13 +88,16 @@ static LLVMValueRef encode_bf16(struct lower *l, LLVMValueRef v, bool toward_zer
 	return LLVMBuildTrunc(b, LLVMBuildSelect(b, nan, c_i32(l, 0x7FFF), lshr(l, r, 16), ""), l->i16, "");
 }
 
-/* Two fp32 → two fp8 in one i16 (sm_89 on). */
-static LLVMValueRef cvt_fp8x2(struct lower *l, LLVMValueRef lo, LLVMValueRef hi, enum dtype d)
+/* Two or four fp32 → as many fp8 in one i32 (sm_89 on). ptxas 13.0 ends in a segmentation fault where it finds the
+ * result of a conversion moved to two different words: each is moved to one here, from which all else takes it. */
+static LLVMValueRef cvt_fp8(struct lower *l, LLVMValueRef *v, u32 n, enum dtype d)
 {
-	LLVMValueRef args[] = {hi, lo};
-	const char *text =
-		d == DT_E4M3 ? "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;" : "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;";
-	return inline_asm(l, text, "=h,f,f", ASM_PURE, l->i16, args, 2);
+	static const char two[] = "{ .reg .b16 lo; cvt.rn.satfinite.%s.f32 lo, $2, $1; cvt.u32.u16 $0, lo; }",
+			  four[] = "{ .reg .b16 lo, hi; cvt.rn.satfinite.%s.f32 lo, $2, $1; "
+				   "cvt.rn.satfinite.%s.f32 hi, $4, $3; mov.b32 $0, {lo, hi}; }";
+	const char *pair = d == DT_E4M3 ? "e4m3x2" : "e5m2x2";
+	return n == 4 ? inline_asm(l, arena_printf(&l->scratch, four, pair, pair), "=r,f,f,f,f", ASM_PURE, l->i32, v, 4)
+		      : inline_asm(l, arena_printf(&l->scratch, two, pair), "=r,f,f", ASM_PURE, l->i32, v, 2);
 }
 
 LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum rounding r)
@@ -115,7 +118,8 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 	case DT_E4M3:
 	case DT_E5M2:
 		if (l->s->target->has_fp8_conversions && !rtz)
-			return LLVMBuildTrunc(l->b, cvt_fp8x2(l, v, LLVMConstReal(l->f32, 0), d), l->i8, "");
+			return LLVMBuildTrunc(
+				l->b, cvt_fp8(l, (LLVMValueRef[]){v, LLVMConstReal(l->f32, 0)}, 2, d), l->i8, "");
 		return d == DT_E4M3 ? encode_fp8(l, v, 3, 7, 0x7E, rtz) : encode_fp8(l, v, 2, 15, 0x7B, rtz);
 	default: tl_unreachable("not a small float");
 	}
@@ -447,11 +451,13 @@ static bool lower_float_pairs(struct lower *l, const struct op *o)
 		return false;
 	enum dtype from = type_dtype(x->type), to = type_dtype(v->type);
 	if (dtype_is_fp8(to) && l->s->target->has_fp8_conversions && from != DT_F64) {
-		LLVMValueRef *at = new_tile(l, v);
-		for (u32 i = 0; i < n; i += 2) {
-			LLVMValueRef two = cvt_fp8x2(l, small_to_f32(l, elem(l, x, i), from),
-						     small_to_f32(l, elem(l, x, i + 1), from), to);
-			unpack(l, &two, 1, l->i8, 2, at + i);
+		LLVMValueRef *at = new_tile(l, v), f32[4];
+		u32 step = MIN(n, 4);
+		for (u32 i = 0; i < n; i += step) {
+			for (u32 k = 0; k < step; k++)
+				f32[k] = small_to_f32(l, elem(l, x, i + k), from);
+			LLVMValueRef word = cvt_fp8(l, f32, step, to);
+			unpack(l, &word, 1, l->i8, step, at + i);
 		}
 		return true;
 	}
