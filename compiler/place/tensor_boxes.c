@@ -228,6 +228,13 @@ static bool settle_bounds(struct finder *f)
 	return true;
 }
 
+/* Does the box begin at a multiple of 16 bytes of its row? An H100 calls others illegal instructions. */
+static bool begins_aligned(const struct finder *f, int d, i64 bytes)
+{
+	const struct value *start = f->out->start[d];
+	return !start || axis_of(f->s->axis, start)->divisibility[0] * bytes % 16 == 0;
+}
+
 static bool find(struct finder *f, const struct op *load, const struct layout *mem)
 {
 	const struct type *t = f->tile;
@@ -239,7 +246,8 @@ static bool find(struct finder *f, const struct op *load, const struct layout *m
 		struct value *by = f->stride_by[1 - d];
 		i64 rows = f->stride[1 - d];
 		if (f->stride_by[d] || f->stride[d] != 1 || rows <= 0 || rows > INT32_MAX ||
-		    (!by && rows * bytes % 16) || !box_fits(&f->s->ctx->layouts, t, d, mem))
+		    (!by && rows * bytes % 16) || !begins_aligned(f, d, bytes) ||
+		    !box_fits(&f->s->ctx->layouts, t, d, mem))
 			continue;
 		f->out->along = d;
 		f->out->stride = by;
