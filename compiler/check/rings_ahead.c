@@ -31,6 +31,8 @@ static void add_value(struct sum *s, const struct value *v, i128 factor)
 	s->at[i].factor += factor;
 }
 
+enum { LARGE = 1 << 30 /* products of more are not looked into: no sum here passes 128 bits */ };
+
 /* Adds factor · v. Of the larger one of v and 0, v: it is compared with what is not negative. */
 static void add_terms(struct sum *s, const struct value *v, i128 factor, int depth)
 {
@@ -45,7 +47,8 @@ static void add_terms(struct sum *s, const struct value *v, i128 factor, int dep
 	} else if (o->code == IR_ADDI || o->code == IR_SUBI) {
 		add_terms(s, operand(o, 0), factor, depth - 1);
 		add_terms(s, operand(o, 1), o->code == IR_ADDI ? factor : -factor, depth - 1);
-	} else if (o->code == IR_MULI && value_const_int(operand(o, 1), &y) && y > -(1 << 20) && y < 1 << 20) {
+	} else if (o->code == IR_MULI && value_const_int(operand(o, 1), &y) && y > -LARGE && y < LARGE &&
+		   factor > -LARGE && factor < LARGE) {
 		add_terms(s, operand(o, 0), factor * y, depth - 1);
 	} else {
 		add_value(s, v, factor);
@@ -180,9 +183,8 @@ static bool same_value(const struct value *x, const struct value *y)
 			same = !at.x->index && !at.y->index && at.x->block->parent && at.y->block->parent;
 			continue;
 		}
-		same = a && b && a->code == b->code && a->noperands == b->noperands && !a->nblocks &&
-		       at.x->index == at.y->index && (op_has(a, PURE) || a->code == IR_LOAD) &&
-		       !memcmp(a->attr, b->attr, sizeof a->attr);
+		same = a && b && (op_has(a, PURE) || a->code == IR_LOAD) && same_operation(a, b) &&
+		       at.x->index == at.y->index;
 		for (u32 i = 0; same && i < a->noperands; i++)
 			visit_pair(&w, operand(a, i), operand(b, i));
 	}

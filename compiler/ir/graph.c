@@ -54,6 +54,15 @@ bool end_pair_walk(struct pair_walk *w, bool answer)
 	return answer;
 }
 
+bool same_operation(const struct op *a, const struct op *b)
+{
+	bool same = a->code == b->code && a->noperands == b->noperands && a->nresults == b->nresults && !a->nblocks &&
+		    !b->nblocks && !memcmp(a->attr, b->attr, sizeof a->attr) && a->text == b->text;
+	for (u32 i = 0; same && i < a->nresults; i++)
+		same = a->results[i].type == b->results[i].type;
+	return same;
+}
+
 bool next_pair(struct pair_walk *w, struct value_pair *next)
 {
 	if (!w->work.len)

@@ -1,6 +1,7 @@
 /* Common subexpressions: one operation for equal ones, where the first dominates the second.
  *
  * Blocks nest, so dominance is scope: an operation is visible in the rest of its block and in the blocks inside. */
+#include "ir/graph.h"
 #include "opt/pass.h"
 
 struct cse {
@@ -28,13 +29,8 @@ static bool same_hints(const struct hints *a, const struct hints *b)
 /* Can a, which dominates b, replace b? Only with all of b's hints: a promise made at b need not hold at a. */
 static bool same_op(const struct op *a, const struct op *b)
 {
-	if ((b->hints && !same_hints(a->hints, b->hints)) || a->code != b->code || a->noperands != b->noperands ||
-	    a->nresults != b->nresults || a->results[0].type != b->results[0].type ||
-	    memcmp(a->attr, b->attr, sizeof a->attr) || a->text != b->text)
+	if ((b->hints && !same_hints(a->hints, b->hints)) || !same_operation(a, b))
 		return false;
-	for (u32 i = 1; i < a->nresults; i++)
-		if (a->results[i].type != b->results[i].type)
-			return false;
 	for (u32 i = 0; i < a->noperands; i++)
 		if (operand(a, i) != operand(b, i))
 			return false;

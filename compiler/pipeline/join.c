@@ -21,8 +21,7 @@ static bool same_function(const struct value *x, const struct value *y, const st
 		} else if (at.x == for_index(p->loop)) {
 			same = at.y == for_index(q->loop);
 		} else {
-			same = a && b && a->code == b->code && a->noperands == b->noperands && op_has(a, PURE) &&
-			       !a->nblocks && at.x->type == at.y->type && !memcmp(a->attr, b->attr, sizeof a->attr);
+			same = a && b && op_has(a, PURE) && same_operation(a, b) && at.x->index == at.y->index;
 			for (u32 i = 0; same && i < a->noperands; i++)
 				visit_pair(&w, operand(a, i), operand(b, i));
 		}
