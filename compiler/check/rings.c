@@ -133,8 +133,10 @@ static void choose_left(struct rings *w, const struct op *loop, states *at)
 /* The index of a loop between constants, if it is asked for. */
 static bool counts(const struct op *o, i64 *lower, i64 *upper, i64 *step)
 {
+	const i64 most = INT32_MAX / 2;
 	return for_index(o)->mark && value_const_int(for_lower(o), lower) && value_const_int(for_upper(o), upper) &&
-	       value_const_int(for_step(o), step) && *step > 0 && *upper - *lower <= MAX_COUNTED * *step;
+	       value_const_int(for_step(o), step) && *lower >= -most && *lower <= most && *upper >= -most &&
+	       *upper <= most && *step > 0 && *step <= most && *upper - *lower <= MAX_COUNTED * *step;
 }
 
 static void next_iteration(struct rings *w, const struct op *o, struct slot *at, struct state_set *heads)
@@ -578,8 +580,7 @@ static bool number_values(struct rings *w, struct block *b)
 	return any;
 }
 
-/* --- groups ----------------------------------------------------------------------------------------------------------
- */
+/* --- groups ------------------------------------------------------------------------------------------------------ */
 
 /* What has memory: allocations, and operations with scratch memory over them. What shares bytes or mbarriers is looked
  * at together, and all else apart, as the states of each would go with all those of the others. */

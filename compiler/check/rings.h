@@ -72,7 +72,6 @@ struct ahead {
 struct loop_note {
 	u32 first, end, args; /* `args` of the first are the block's arguments */
 	u32 left;             /* number among the loops whose iterations are counted, + 1; 0: it may end any time */
-	bool counted;         /* its index is known */
 };
 
 /* What a producer fills a slot with: the mbarrier that says so, the one that it waits for before, and when it does so

@@ -257,6 +257,11 @@ static const char *run_dot(const struct rings *w, struct slot *at, const struct 
 		if (is_followed(turned))
 			PASS_ON(read_slot(w, at, turned, false));
 		meet(w, at);
+		if (is_followed(turned)) {
+			PASS_ON(write_buffer(w, at, turned, STORED));
+			at[slot_of(w, at, turned)].unfenced = false;
+		}
+		meet(w, at);
 	}
 	if (o->attr[ATTR_FETCHED] && async) /* as it goes, it waits for all before it (lower/wgmma.c) */
 		wait_dots(w, at, 0);
