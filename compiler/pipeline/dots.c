@@ -128,8 +128,9 @@ void find_turns(struct schedule *p)
 	p->turns = p->tma && p->s->num_warps == 8 && p->stages > 2;
 	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
 		dots += op_is_dot(o);
-		p->turns = (!op_is_dot(o) || o->code == IR_WARP_GROUP_DOT) && !scratch_bytes(p->s, o) &&
-			   (o->code != IR_LOCAL_STORE || is_copied(p, o)) && (!o->nblocks || o->code == IR_REDUCE);
+		p->turns = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TURNED])) &&
+			   !scratch_bytes(p->s, o) && (o->code != IR_LOCAL_STORE || is_copied(p, o)) &&
+			   (!o->nblocks || o->code == IR_REDUCE);
 	}
 	p->turns &= dots == 2;
 }
