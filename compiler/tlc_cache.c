@@ -13,7 +13,7 @@ int command_show(struct command *c)
 	struct image im;
 	const char *why = image_read(&im, bytes, len);
 	if (why)
-		return complain(EXIT_USER, "'%s' cannot be shown: %s", c->file, why);
+		return complain(EXIT_USER, "'%s' cannot be shown: %s; tlc FILE --emit image writes one", c->file, why);
 	struct strbuf text = {.arena = &c->arena};
 	image_show(&im, &text);
 	fputs(text.at, stdout);

@@ -131,7 +131,6 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->any_size, 0, 1);
 	CODE_RANGE(c, im->alias, ALIAS_NONE, ALIAS_ANY);
 	code_text(c, &im->name);
-	CODE_RANGE(c, im->kind, IMAGE_TTIR, IMAGE_CUBIN);
 	code_block(c, &im->code, &im->code_bytes);
 	CODE_RANGE(c, im->num_warps, 1, 32 + MAX_PARTITION_WARPS);
 	CODE_RANGE(c, im->shared_bytes, 0, 1 << 20);
@@ -243,15 +242,6 @@ static void make_slots(struct image *im, const struct kernel *k)
 	}
 }
 
-/* PTX; or the tile IR, if its text was asked for. */
-static void take_code(struct image *im, const struct compiled *c)
-{
-	const char *code = c->ptx ? c->ptx : c->ttir ? c->ttir : "";
-	im->kind = c->ptx ? IMAGE_PTX : IMAGE_TTIR;
-	im->code_bytes = (u32)(c->ptx ? c->ptx_len : strlen(code));
-	im->code = arena_str(&im->arena, code, im->code_bytes);
-}
-
 static int by_path(const void *x, const void *y)
 {
 	return strcmp(((const struct image_import *)x)->path, ((const struct image_import *)y)->path);
@@ -295,7 +285,8 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	im->name = arena_str(&im->arena, k->name, strlen(k->name));
 	im->signature = signature_of(&im->arena, f, args);
 	im->target = c->ptx ? arena_printf(&im->arena, "cuda:%s", description_name(&im->arena, &c->target)) : "";
-	take_code(im, c);
+	im->code_bytes = c->ptx ? (u32)c->ptx_len : 0;
+	im->code = arena_str(&im->arena, c->ptx ? c->ptx : "", im->code_bytes);
 	take_imports(im, u);
 	make_slots(im, k);
 	im->maps = arena_dup(&im->arena, k->cuda.maps, sizeof k->cuda.maps);
@@ -346,8 +337,7 @@ static void show_map(const struct image *im, struct strbuf *out, const struct te
 
 void image_show(const struct image *im, struct strbuf *out)
 {
-	static const char *const kinds[] = {"ttir", "ptx", "cubin"}, *const overlaps[] = {"", ", equal pointers",
-											  ", overlapping pointers"};
+	static const char *const overlaps[] = {"", ", equal pointers", ", overlapping pointers"};
 	sb_printf(out, "kernel       %s\nsource       %s, xxHash %016llx\n", im->name, im->source,
 		  (unsigned long long)im->source_hash);
 	for (u32 i = 0; i < im->nimports; i++)
@@ -358,8 +348,7 @@ void image_show(const struct image *im, struct strbuf *out)
 		  im->no_boxes ? ", no TMA" : "", im->any_size ? ", any size" : "", overlaps[im->alias]);
 	if (im->group_pids)
 		sb_printf(out, ", group_pids %d", im->group_pids);
-	sb_printf(out, "\ncode         %s of %u bytes%s%s\n", kinds[im->kind], im->code_bytes,
-		  *im->target ? " for " : "", im->target);
+	sb_printf(out, "\ncode         %u bytes of PTX for %s\n", im->code_bytes, im->target);
 	sb_printf(out, "block        %d threads, %d bytes of shared memory\n", 32 * im->num_warps, im->shared_bytes);
 	if (im->persistent)
 		sb_puts(out,

@@ -9,8 +9,6 @@
 #include "compile.h"
 #include "runtime/tl.h"
 
-enum image_kind { IMAGE_TTIR, IMAGE_PTX, IMAGE_CUBIN };
-
 /* A run-time parameter: which argument it takes, counted in leaves where there are tuples and descriptors among them,
  * and how. */
 struct slot {
@@ -32,14 +30,13 @@ struct image {
 	u64 source_hash;       /* of its text */
 	struct image_import *imports; /* other files, as they were found */
 	const char *signature; /* types and constants of the parameters, as -s and -D take them */
-	const char *target;    /* "cuda:sm_90a", or "" of IR */
+	const char *target;    /* "cuda:sm_90a"; "" without code */
 	i32 num_stages, group_pids;
 	bool debug, no_boxes, any_size;
 	enum aliasing alias;
 	/* code */
 	const char *name; /* of the kernel, and of its symbol */
-	enum image_kind kind;
-	const char *code; /* text has a NUL behind its end */
+	const char *code; /* PTX, with a NUL behind its end; "" for devices that keep the compilation */
 	u32 code_bytes;
 	/* a block, and how programs become blocks */
 	i32 num_warps, shared_bytes, cluster;

@@ -27,7 +27,6 @@ static struct image random_image(void)
 			   .any_size = random_bits() & 1,
 			   .alias = (enum aliasing)(random_bits() % 3),
 			   .name = "kernel",
-			   .kind = IMAGE_CUBIN,
 			   .code_bytes = (u32)(random_bits() % 300),
 			   .num_warps = 1 + (i32)(random_bits() % 36),
 			   .shared_bytes = (i32)(random_bits() % 200000),
@@ -81,9 +80,9 @@ static void assert_same(const struct image *x, const struct image *y)
 	assert_string_equal(x->name, y->name);
 	assert_true(x->source_hash == y->source_hash && x->num_stages == y->num_stages &&
 		    x->group_pids == y->group_pids && x->debug == y->debug && x->no_boxes == y->no_boxes &&
-		    x->any_size == y->any_size && x->alias == y->alias && x->kind == y->kind &&
-		    x->num_warps == y->num_warps && x->shared_bytes == y->shared_bytes && x->cluster == y->cluster &&
-		    x->persistent == y->persistent && x->for_any_grid == y->for_any_grid);
+		    x->any_size == y->any_size && x->alias == y->alias && x->num_warps == y->num_warps &&
+		    x->shared_bytes == y->shared_bytes && x->cluster == y->cluster && x->persistent == y->persistent &&
+		    x->for_any_grid == y->for_any_grid);
 	assert_int_equal(x->code_bytes, y->code_bytes);
 	assert_memory_equal(x->code, y->code, x->code_bytes + 1);
 	assert_true(x->nslots == y->nslots && x->nmaps == y->nmaps && x->napart == y->napart &&

@@ -324,7 +324,6 @@ static tl_status load_clusters(struct device *d, int num_warps, i32 shared, i32 
 {
 	static const char ptx[] = ".version 8.0";
 	const struct image im = {.name = "k",
-				 .kind = IMAGE_PTX,
 				 .code = ptx,
 				 .code_bytes = sizeof ptx - 1,
 				 .shared_bytes = shared,

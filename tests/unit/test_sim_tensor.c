@@ -542,7 +542,6 @@ static void run_on_device(struct device *d, struct trial *t)
 	copy_image(t, true);
 	sb_puts(&t->text, "ret;\n}\n");
 	const struct image im = {.name = "k",
-				 .kind = IMAGE_PTX,
 				 .code = t->text.at,
 				 .code_bytes = (u32)t->text.len,
 				 .shared_bytes = MAX_BYTES,
