@@ -4,23 +4,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "compile.h"
 
-/* The text of a file, or NULL. */
-static char *read_text(struct arena *a, const char *path, size_t *len)
-{
-	struct stat st;
-	if (stat(path, &st) || !S_ISREG(st.st_mode))
-		return NULL;
-	FILE *f = fopen(path, "rb");
-	if (!f)
-		return NULL;
-	char *text = arena_alloc(a, (size_t)st.st_size + 1);
-	*len = fread(text, 1, (size_t)st.st_size, f);
-	text[*len] = 0;
-	fclose(f);
-	return text;
-}
+static const size_t most_bytes = (size_t)1 << 28;
 
 static const struct module *module_at(struct unit *u, const char *path)
 {
@@ -29,7 +16,7 @@ static const struct module *module_at(struct unit *u, const char *path)
 	size_t len;
 	if (m)
 		return m;
-	char *text = read_text(&u->arena, path, &len);
+	char *text = file_read(&u->arena, path, most_bytes, &len);
 	if (!text || u->diags.sources.len >= UINT16_MAX - 1000)
 		return NULL;
 	m = parse_module(&u->arena, &u->names, &u->diags, diags_add_source(&u->diags, key, text, len));

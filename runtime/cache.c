@@ -1,6 +1,5 @@
 #include "runtime/cache.h"
 
-#define XXH_INLINE_ALL /* its functions become part of this file */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,15 +9,19 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
+#include "base/file.h"
 #include "base/recover.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 enum {
 	DEFAULT_MB = 512,
+	MOST_MB = 1 << 30,
 	MAX_ENTRY_BYTES = 1 << 28,
-	WRITES_A_SWEEP =
-		64, /* how often a process looks at the folder's size: at the first write, then each of so many */
+	/* A process looks at the folder's size at its first write, then at each of so many. */
+	WRITES_A_SWEEP = 64,
 	TOUCH_SECONDS = 3600,   /* an entry's time of use is as exact as this */
 	LEFTOVER_SECONDS = 600, /* a file that nobody renames after so long was left by a process that died */
 };
@@ -58,30 +61,7 @@ static bool make_folder(struct arena *a, const char *path)
 	return !mkdir(copy, 0700) || errno == EEXIST;
 }
 
-/* The whole file, of at most `most` bytes; NULL if it cannot be read. */
-static char *read_whole(struct arena *a, const char *path, size_t most, size_t *len)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	char *text = NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (u64)st.st_size <= most) {
-		size_t size = (size_t)st.st_size;
-		text = arena_alloc(a, size + 1);
-		*len = 0;
-		for (ssize_t n; *len < size && (n = read(fd, text + *len, size - *len)) > 0;)
-			*len += (size_t)n;
-	}
-	close(fd);
-	return text;
-}
-
 /* --- keys ------------------------------------------------------------------------------------------------------ */
-
-struct cache_hash {
-	XXH3_state_t *state;
-};
 
 /* The linker's hash of this library or program (ELF note NT_GNU_BUILD_ID): another one may compile otherwise. */
 struct build_id {
@@ -115,43 +95,20 @@ static int find_build_id(struct dl_phdr_info *info, size_t size, void *out)
 	return mine;
 }
 
-struct cache_hash *cache_hash_new(void)
+bool cache_make_key(const struct strbuf *made_from, struct cache_key *out)
 {
 	struct arena a = {0};
 	struct cleanup c;
 	cleanup_arena(&c, &a);
-	bool there = cache_folder(&a);
 	struct build_id id = {NULL, 0};
+	dl_iterate_phdr(find_build_id, &id);
+	bool there = id.at && cache_folder(&a);
 	cleanup_run(&c);
 	if (!there)
-		return NULL;
-	dl_iterate_phdr(find_build_id, &id);
-	struct cache_hash *h = id.at ? malloc(sizeof *h) : NULL;
-	if (!h)
-		return NULL;
-	h->state = XXH3_createState();
-	if (!h->state) {
-		free(h);
-		return NULL;
-	}
-	XXH3_128bits_reset(h->state);
-	cache_hash_add(h, id.at, id.len);
-	return h;
-}
-
-void cache_hash_add(struct cache_hash *h, const void *data, size_t len)
-{
-	u64 size = len; /* pieces do not run into one another */
-	XXH3_128bits_update(h->state, &size, sizeof size);
-	XXH3_128bits_update(h->state, data, len);
-}
-
-struct cache_key cache_hash_end(struct cache_hash *h)
-{
-	XXH128_hash_t x = XXH3_128bits_digest(h->state);
-	XXH3_freeState(h->state);
-	free(h);
-	return (struct cache_key){{x.high64, x.low64}};
+		return false;
+	XXH128_hash_t x = XXH3_128bits_withSeed(made_from->at, made_from->len, XXH3_64bits(id.at, id.len));
+	*out = (struct cache_key){{x.high64, x.low64}};
+	return true;
 }
 
 /* --- entries --------------------------------------------------------------------------------------------------- */
@@ -162,7 +119,7 @@ static bool imports_same(struct arena *a, const struct image *im)
 	bool same = true;
 	for (u32 i = 0; i < im->nimports && same; i++) {
 		size_t len = 0;
-		const char *text = read_whole(a, im->imports[i].path, MAX_ENTRY_BYTES, &len);
+		const char *text = file_read(a, im->imports[i].path, MAX_ENTRY_BYTES, &len);
 		same = text && hash_bytes(text, len, 0) == im->imports[i].hash;
 	}
 	return same;
@@ -183,7 +140,7 @@ bool cache_read(struct cache_key key, struct image *out)
 	cleanup_arena(&c, &a);
 	size_t len = 0;
 	const char *folder = cache_folder(&a), *path = folder ? entry_path(&a, folder, key) : NULL;
-	const char *bytes = path ? read_whole(&a, path, MAX_ENTRY_BYTES, &len) : NULL;
+	const char *bytes = path ? file_read(&a, path, MAX_ENTRY_BYTES, &len) : NULL;
 	bool found = bytes && !image_read(out, bytes, len);
 	if (found && !imports_same(&a, out)) {
 		image_free(out);
@@ -216,12 +173,19 @@ struct entries {
 	i64 bytes;
 };
 
+static void close_folder(void *d)
+{
+	closedir(d);
+}
+
 /* The entries of the folder. Removes what processes that died have left. */
 static void list_entries(struct arena *a, const char *folder, struct entries *out)
 {
 	DIR *d = opendir(folder);
 	if (!d)
 		return;
+	struct cleanup c;
+	cleanup_push(&c, close_folder, d);
 	for (const struct dirent *e; (e = readdir(d));) {
 		const char *path = arena_printf(a, "%s/%s", folder, e->d_name);
 		struct stat st;
@@ -234,7 +198,7 @@ static void list_entries(struct arena *a, const char *folder, struct entries *ou
 		vec_push(a, &out->at, ((struct entry){path, (i64)st.st_size, st.st_mtim}));
 		out->bytes += (i64)st.st_size;
 	}
-	closedir(d);
+	cleanup_run(&c);
 }
 
 static int by_use(const void *x, const void *y)
@@ -245,11 +209,21 @@ static int by_use(const void *x, const void *y)
 	return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
 }
 
+/* From $TL_CACHE_MB, or what is usual where that is no number of megabytes. */
+static i64 most_bytes(void)
+{
+	const char *text = getenv("TL_CACHE_MB");
+	char *end = NULL;
+	errno = 0;
+	i64 mb = text && *text ? strtoll(text, &end, 10) : DEFAULT_MB;
+	bool good = !end || (!*end && !errno && mb >= 0 && mb <= MOST_MB);
+	return (good ? mb : DEFAULT_MB) << 20;
+}
+
 /* Removes the entries used longest ago, if all together are too large, until there is some room. */
 static void sweep(struct arena *a, const char *folder)
 {
-	const char *mb = getenv("TL_CACHE_MB");
-	i64 most = (mb && *mb ? strtoll(mb, NULL, 10) : DEFAULT_MB) * (1 << 20);
+	const i64 most = most_bytes();
 	struct entries all = {0};
 	list_entries(a, folder, &all);
 	if (all.bytes <= most || !all.at.len)
@@ -278,12 +252,13 @@ void cache_write(struct cache_key key, struct image *im)
 	const char *folder = cache_folder(&a);
 	if (folder && make_folder(&a, folder)) {
 		const char *bytes = image_write(im, &a, &len);
+		const char *path = entry_path(&a, folder, key);
 		char *name = arena_printf(&a, "%s/new-XXXXXX", folder);
 		int fd = mkstemp(name);
 		if (fd >= 0) {
 			bool whole = write_whole(fd, bytes, len);
 			whole &= !close(fd);
-			if (!whole || rename(name, entry_path(&a, folder, key)))
+			if (!whole || rename(name, path))
 				unlink(name);
 		}
 		if (atomic_fetch_add(&writes, 1) % WRITES_A_SWEEP == 0)
@@ -305,7 +280,7 @@ void cache_each(void (*fn)(void *arg, const char *path, i64 bytes, const struct 
 		struct arena one = {0};
 		struct image im;
 		size_t len = 0;
-		const char *bytes = read_whole(&one, all.at.at[i].path, MAX_ENTRY_BYTES, &len),
+		const char *bytes = file_read(&one, all.at.at[i].path, MAX_ENTRY_BYTES, &len),
 			   *why = bytes ? image_read(&im, bytes, len) : "it cannot be read";
 		fn(arg, all.at.at[i].path, all.at.at[i].bytes, why ? NULL : &im, why);
 		if (!why)

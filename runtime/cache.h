@@ -6,7 +6,7 @@
  * folder cannot be written, nothing is kept.
  *
  * $TL_CACHE=0: none. $TL_CACHE_DIR: the folder; else tlc in $XDG_CACHE_HOME or in ~/.cache. $TL_CACHE_MB: the size
- * above which those that have not been used for the longest time are removed; default 512. */
+ * above which those that have not been used for the longest time are removed; 512 if it is no number. */
 #ifndef TL_CACHE_H
 #define TL_CACHE_H
 
@@ -16,13 +16,9 @@ struct cache_key {
 	u64 at[2];
 };
 
-/* What is hashed, piece by piece. */
-struct cache_hash;
-/* NULL: there is no cache, or no memory for this. Begins with what identifies this compiler. */
-struct cache_hash *cache_hash_new(void);
-void cache_hash_add(struct cache_hash *h, const void *data, size_t len);
-/* Ends it. */
-struct cache_key cache_hash_end(struct cache_hash *h);
+/* Of these bytes, which are all that a kernel is made from, and of this build of the compiler. False: there is no
+ * cache. */
+bool cache_make_key(const struct strbuf *made_from, struct cache_key *out);
 
 /* False: not there. */
 bool cache_read(struct cache_key key, struct image *out);

@@ -627,7 +627,6 @@ const struct device_ops cuda_ops = {
 	.name = "cuda",
 	.stages = " ttir ttgir llir ptx remarks calls schedule ",
 	.has_streams = true,
-	.caches = true,
 	.target = cuda_target,
 	.numbered = true,
 	.open = cuda_open,

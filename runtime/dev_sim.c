@@ -268,7 +268,6 @@ const struct device_ops sim_ops = {
 	.name = "sim",
 	.stages = " ttir ttgir llir ptx remarks calls schedule ",
 	.numbered = true,
-	.caches = true,
 	.target = target_of,
 	.open = sim_open,
 	.close = host_close,

@@ -50,8 +50,6 @@ struct device_ops {
 	const char *stages; /* the stages that kernel dumps may name, between spaces: " ttir ptx " */
 	bool keeps_unit;    /* loaded kernels refer to the unit they were compiled in */
 	bool has_streams;
-	/* its images may be kept on disk: they run on every device of the same target */
-	bool caches;
 	bool numbered; /* "name:1" is meaningful */
 
 	tl_status (*open)(int ordinal, struct device **out);
@@ -67,7 +65,8 @@ struct device_ops {
 	tl_status (*read)(struct device *d, void *dst, const void *src, size_t size);
 	tl_status (*fill)(struct device *d, void *dst, uint8_t byte, size_t size);
 
-	/* What it compiles for; only of devices whose images are kept. */
+	/* What it compiles for. Images may be kept on disk: they run on every device of the same target. NULL: there
+	 * are none. */
 	struct description (*target)(const struct device *d);
 	/* As much of the pipeline as this device needs. False after an error, which is in b->unit->diags. */
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);

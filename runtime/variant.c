@@ -134,26 +134,41 @@ static const struct source *source_of(const tl_module *m)
 	return u->diags.sources.at[u->module ? u->module->file : 1];
 }
 
-/* The key of the variant on disk: all that it is made from, but imported files. *there: it has one. */
-static struct cache_key disk_key(const tl_kernel *k, const struct variant *v, bool *there)
+static void add_piece(struct strbuf *to, const void *data, size_t len)
+{
+	u64 size = len; /* pieces do not run into one another */
+	sb_add(to, (const char *)&size, sizeof size);
+	sb_add(to, data, len);
+}
+
+static void add_text(struct strbuf *to, const char *text)
+{
+	add_piece(to, text ? text : "", text ? strlen(text) : 0);
+}
+
+/* The key of the variant on disk: all that it is made from, but imported files. False: it is not kept there. */
+static bool disk_key(const tl_kernel *k, const struct variant *v, struct cache_key *out)
 {
 	struct device *dev = k->module->ctx->dev;
-	struct cache_hash *h = dev->ops->caches && !wants_remarks(k->module->ctx) ? cache_hash_new() : NULL;
-	*there = h;
-	if (!h)
-		return (struct cache_key){{0, 0}};
+	if (!dev->ops->target || wants_remarks(k->module->ctx))
+		return false;
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	struct strbuf from = {.arena = &a};
 	const struct source *source = source_of(k->module);
 	const struct description t = dev->ops->target(dev);
-	const int limits[] = {t.sm,	   t.arch_specific,    t.shared_bytes,
+	const int limits[] = {t.sm,        t.arch_specific,    t.shared_bytes,
 			      t.registers, t.thread_registers, t.multiprocessors};
-	const char *path = getenv("PYTHONPATH");
-	cache_hash_add(h, limits, sizeof limits);
-	cache_hash_add(h, source->name, strlen(source->name));
-	cache_hash_add(h, source->text, source->len);
-	cache_hash_add(h, k->name, strlen(k->name));
-	cache_hash_add(h, path, path ? strlen(path) : 0);
-	cache_hash_add(h, v->key, v->key_len * sizeof *v->key);
-	return cache_hash_end(h);
+	add_piece(&from, limits, sizeof limits);
+	add_text(&from, source->name);
+	add_piece(&from, source->text, source->len);
+	add_text(&from, k->name);
+	add_text(&from, getenv("PYTHONPATH"));
+	add_piece(&from, v->key, v->key_len * sizeof *v->key);
+	bool there = cache_make_key(&from, out);
+	cleanup_run(&c);
+	return there;
 }
 
 static tl_status load_image(const tl_kernel *k, struct unit *u, const struct compiled *c, struct variant *v)
@@ -193,22 +208,38 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 	return s;
 }
 
+struct entry {
+	struct cache_key key;
+	struct image *image;
+};
+
+static void write_entry(void *entry)
+{
+	struct entry *e = entry;
+	cache_write(e->key, e->image);
+}
+
+/* The kernel is loaded: where it cannot be kept, nothing is wrong. */
+static void keep_on_disk(struct cache_key key, struct image *im)
+{
+	char why[100];
+	struct recovery r = {.text = why, .size = sizeof why};
+	protect(&r, write_entry, &(struct entry){key, im});
+}
+
 /* From disk, or by compiling. What gave warnings is compiled by each process, so that each gives them, and what asked
  * for the environment too. */
 static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 			       struct variant *v)
 {
-	bool cached;
-	struct cache_key key = disk_key(k, v, &cached);
+	struct cache_key key;
+	bool cached = disk_key(k, v, &key);
 	image_free(&v->image); /* of an earlier try */
-	if (cached && cache_read(key, &v->image)) {
-		if (!load_image(k, NULL, NULL, v))
-			return TL_OK;
-		image_free(&v->image);
-	}
+	if (cached && cache_read(key, &v->image))
+		return load_image(k, NULL, NULL, v);
 	tl_status s = compile_variant(k, o, args, nargs, v);
 	if (!s && cached && v->keeps)
-		cache_write(key, &v->image);
+		keep_on_disk(key, &v->image);
 	return s;
 }
 
@@ -242,14 +273,14 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 	if (!s && v && !strcmp(stage, "remarks"))
 		s = add_resources(k, v, u, &out);
 	if (!s) {
-		const char *of = !strcmp(stage, "ttir")    ? out.ttir
-				 : !strcmp(stage, "ttgir") ? out.ttgir
-				 : !strcmp(stage, "llir")  ? out.llir
-				 : !strcmp(stage, "ptx")   ? out.ptx
-				 : !strcmp(stage, "calls") ? u->calls.at
+		const char *of = !strcmp(stage, "ttir")       ? out.ttir
+				 : !strcmp(stage, "ttgir")    ? out.ttgir
+				 : !strcmp(stage, "llir")     ? out.llir
+				 : !strcmp(stage, "ptx")      ? out.ptx
+				 : !strcmp(stage, "calls")    ? u->calls.at
 				 : !strcmp(stage, "schedule") ? u->schedules.at
-				 : u->diags.text.at	   ? u->diags.text.at
-							   : "";
+				 : u->diags.text.at           ? u->diags.text.at
+							      : "";
 		*text = of ? strdup(of) : NULL;
 		if (!*text)
 			s = of ? failed(TL_ERR_MEMORY, "out of host memory")
@@ -301,7 +332,10 @@ static struct variant *table_add(tl_kernel *k, const struct key *key, u64 hash)
 		return NULL;
 	}
 	memcpy(words, key->at, key->len * sizeof *words);
-	*v = (struct variant){.state = VARIANT_COMPILING, .hash = hash, .key = words, .key_len = key->len,
+	*v = (struct variant){.state = VARIANT_COMPILING,
+			      .hash = hash,
+			      .key = words,
+			      .key_len = key->len,
 			      .has_composites = key->has_composites};
 	*table_slot(k, v->key, v->key_len, hash) = v;
 	k->nvariants++;

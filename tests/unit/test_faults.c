@@ -339,6 +339,7 @@ static void llvm_memory(void **state)
 
 int main(void)
 {
+	setenv("TL_CACHE", "0", 1);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(points),       cmocka_unit_test(nested),   cmocka_unit_test(once_again),
 		cmocka_unit_test(descriptions), cmocka_unit_test(contexts), cmocka_unit_test(llvm_errors),

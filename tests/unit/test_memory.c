@@ -4,6 +4,8 @@
  * The linker gives this program's functions the calls of malloc and its like that libtl makes (--wrap, tests.mk); those
  * inside LLVM and the C library are not touched. operator new is LLVM's: the program's definition takes the place of
  * the C++ library's. */
+#include <dirent.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <omp.h>
@@ -208,6 +211,45 @@ static void test_sim(void **state)
 	fail_each("sim:80", small, 1);
 }
 
+static void remove_entries(void)
+{
+	char command[100];
+	snprintf(command, sizeof command, "rm -f %s/*", getenv("TL_CACHE_DIR"));
+	assert_int_equal(system(command), 0);
+}
+
+static int open_files(void)
+{
+	int n = 0;
+	DIR *d = opendir("/proc/self/fd");
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* With a cache on disk: where the kernel is found, and, once a run, where it is not. */
+static void test_cached(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/tlc-memory-XXXXXX";
+	assert_non_null(mkdtemp(folder));
+	setenv("TL_CACHE_DIR", folder, 1);
+	setenv("TL_CACHE", "1", 1);
+	assert_true(run("sim", small, LONG_MAX, false));
+	int files = open_files();
+	fail_each("sim", small, 1);
+	long n = 1, live = atomic_load(&heap.live);
+	for (; remove_entries(), !run("sim", small, n, false); n++)
+		if (atomic_load(&heap.live) != live)
+			fail_msg("allocation %ld failed: %ld blocks are lost", n, atomic_load(&heap.live) - live);
+	print_message("sim, not cached: %ld allocations\n", n);
+	assert_int_equal(open_files(), files);
+	remove_entries();
+	assert_int_equal(rmdir(folder), 0);
+	setenv("TL_CACHE", "0", 1);
+}
+
 static void test_large(void **state)
 {
 	(void)state;
@@ -218,9 +260,11 @@ static void test_large(void **state)
 int main(void)
 {
 	omp_set_num_threads(2);
+	setenv("TL_CACHE", "0", 1);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_interp),
 		cmocka_unit_test(test_sim),
+		cmocka_unit_test(test_cached),
 		cmocka_unit_test(test_large),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

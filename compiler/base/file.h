@@ -1,0 +1,11 @@
+/* Files as a whole. */
+#ifndef TLC_BASE_FILE_H
+#define TLC_BASE_FILE_H
+
+#include "base/arena.h"
+
+/* The bytes of a file, and a NUL behind them; NULL if it cannot be read, is no regular file, or has more than `most`
+ * bytes. */
+char *file_read(struct arena *a, const char *path, size_t most, size_t *len);
+
+#endif
