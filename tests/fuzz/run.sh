@@ -16,7 +16,7 @@ options_of() {
 placed() { # placed NAME FILE OPTION…
 	name=$1
 	shift
-	for pass in legalize-dots layouts pipeline allocate; do
+	for pass in legalize-dots layouts pipeline allocate barriers; do
 		{
 			echo "// after $pass"
 			"$tlc" "$@" "--print-after=$pass" "--stop-after=$pass" --emit ttgir -o "$work/end" 2>&1

@@ -268,8 +268,12 @@ static void old_entries_go(void **state)
 	assert_true(use_all(1)); /* found: it is in use again */
 	assert_true(stat_of(first.path).st_mtime > 2000);
 	assert_int_equal(utimensat(0, first.path, old, 0), 0);
-	setenv("TL_CACHE_MB", "0", 1);
+	setenv("TL_CACHE_MB", "0 MB", 1); /* no number: the usual size */
 	assert_true(use_all(WRITES_A_SWEEP + 1));
+	assert_int_equal(entries().usable, WRITES_A_SWEEP + 1);
+	setenv("TL_CACHE_MB", "0", 1);
+	assert_true(use_all(2 * WRITES_A_SWEEP + 1));
+	assert_true(entries().usable < WRITES_A_SWEEP);
 	assert_int_not_equal(access(first.path, F_OK), 0);
 	unsetenv("TL_CACHE_MB");
 }
