@@ -7,6 +7,7 @@ top=$(dirname "$0")/..
 log=$build/test-logs
 mkdir -p "$log"
 npass=0 nfail=0
+export TL_CACHE=0 # each kernel is compiled
 export LD_LIBRARY_PATH="$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" TL_DEVICE=cuda TL_TESTS="$top/tests/run"
 
 # done_with NAME STATUS PASSED FAILED
