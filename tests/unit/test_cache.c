@@ -104,7 +104,7 @@ static bool use_all(int factors)
 
 struct found {
 	int usable, damaged;
-	const char *path; /* of one */
+	char path[200]; /* of one */
 };
 
 static void note(void *arg, const char *path, i64 bytes, const struct image *im, const char *why)
@@ -113,7 +113,7 @@ static void note(void *arg, const char *path, i64 bytes, const struct image *im,
 	(void)bytes;
 	(void)why;
 	*(im ? &f->usable : &f->damaged) += 1;
-	f->path = strdup(path);
+	assert_in_range(snprintf(f->path, sizeof f->path, "%s", path), 1, sizeof f->path - 1);
 }
 
 static struct found entries(void)

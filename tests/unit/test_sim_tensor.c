@@ -554,6 +554,7 @@ static void run_on_device(struct device *d, struct trial *t)
 		fail_msg("%s", tl_error(NULL));
 	assert_int_equal(d->ops->read(d, t->image, image, MAX_BYTES), TL_OK);
 	check_image(t);
+	d->ops->unload(d, kernel);
 	b.swizzle = 48;
 	assert_int_equal(d->ops->tensor_map(d, &b, t->params.map), TL_ERR_ARGUMENT);
 	d->ops->free(d, tensor);
