@@ -25,10 +25,10 @@ enum tuning {
 	MAX_PROLOGUE_REGISTERS_IN_ALL = 32,
 	/* Registers of a load that moves above a whole loop, and holds them while the loop runs. */
 	MAX_REGISTERS_OVER_LOOP = 2,
-	/* Registers of a thread that a loop may carry while tiles loaded in unaligned runs keep the form of the loads,
-	 * which takes more registers than words; beyond, the loads' results become words in the same iteration. Of a
-	 * thread's 255 registers, 51 remain for addresses and the iteration's own values. Not measured more closely. */
-	MAX_CARRIED_REGISTERS = 204,
+	/* Beside what a loop carries while tiles loaded in unaligned runs keep the form of the loads, which takes more
+	 * registers than words: addresses and the iteration's own values. If they do not fit, the loads' results become
+	 * words in the same iteration. Not measured more closely. */
+	REGISTERS_BESIDE_CARRIED = 51,
 	/* Partial results of a reduction, in words, that a part of the threads stores by predicated instructions. More
 	 * are stored in a branch, whose basic blocks cost LLVM much more time. */
 	MAX_PREDICATED_STORES = 4,
@@ -51,9 +51,9 @@ enum tuning {
 	/* Beside a loop's operands and carried values: addresses, what is loaded, results of dots. Operands that do not
 	 * fit stay in shared memory. */
 	REGISTERS_BESIDE_OPERANDS = 96,
-	/* A late dot's sum and operand, and the result of the next iteration's first dot, are held at once: of a
-	 * thread's 255 registers, 79 remain for the rest of the loop. Not measured more closely. */
-	MAX_LATE_REGISTERS = 176,
+	/* Beside a late dot's sum and operand and the result of the next iteration's first dot, which are held at once:
+	 * the rest of the loop. Not measured more closely. */
+	REGISTERS_BESIDE_LATE = 79,
 	/* Elements of a load in each thread, such as scales or numbers of pages, for which there are registers beside
 	 * what is copied to shared memory. */
 	MAX_FEW_ELEMENTS = 8,

@@ -2,6 +2,7 @@
 #include "base/tuning.h"
 #include "base/recover.h"
 #include "lower/internal.h"
+#include "opt/pressure.h"
 #include "opt/ranges.h"
 #include "place/place.h"
 
@@ -222,13 +223,13 @@ static struct carried first_carried(struct lower *l, const struct op *loop, u32 
  * more of them. */
 static void choose_carried(struct lower *l, const struct op *loop)
 {
-	u32 total = 0;
+	i64 most = most_registers(l->s, l->s->num_warps, 1) - REGISTERS_BESIDE_CARRIED, total = 0;
 	for (u32 i = 0; i < loop->nresults; i++) {
 		const struct value *v = for_init(loop, i);
 		u32 bits = (u32)type_bits(llvm_type(l, v->type));
 		total += first_carried(l, loop, i).n * (bits == 64 ? 2 : 1);
 	}
-	for (u32 i = 0; total > MAX_CARRIED_REGISTERS && i < loop->nresults; i++)
+	for (u32 i = 0; total > most && i < loop->nresults; i++)
 		if (!stays_pinned(l, loop, i))
 			words_of_tile(l, for_init(loop, i));
 }

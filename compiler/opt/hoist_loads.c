@@ -9,12 +9,13 @@
 #include "base/tuning.h"
 #include "ir/graph.h"
 #include "opt/alias.h"
+#include "opt/pressure.h"
 
 struct hoisting {
 	struct pass_state *s;
 	bool first;            /* only loops' first loads */
-	u32 most, most_in_all; /* registers of a thread that a load may hold, and all of them */
-	u32 registers;  /* registers: held by loads that have moved */
+	i64 most, most_in_all; /* registers of a thread that a load may hold, and all of them */
+	i64 registers;  /* registers: held by loads that have moved */
 };
 
 /* Does o, or an operation inside it, forbid the load to move over it? */
@@ -52,13 +53,6 @@ static bool has_dot(const struct op *o)
 	return yes;
 }
 
-static u32 registers_of(const struct hoisting *e, const struct value *v)
-{
-	i64 bits = type_is_tensor(v->type) ? type_numel(v->type) / (32 * e->s->num_warps) * type_elem_bits(v->type)
-					   : type_elem_bits(v->type);
-	return (u32)MIN(MAX((bits + 31) / 32, 1), 1 << 20);
-}
-
 /* Is a loop the only user of the load? */
 static bool is_first_load(const struct op *load)
 {
@@ -76,7 +70,7 @@ static bool is_worth_passing(const struct op *o)
 static struct op *highest_place(const struct hoisting *e, const struct op *load, struct value_set *needed)
 {
 	struct op *best = NULL;
-	u32 registers = registers_of(e, result(load));
+	i64 registers = registers_of(e->s, result(load));
 	if ((e->first && !is_first_load(load)) || registers > e->most || e->registers + registers > e->most_in_all)
 		return NULL;
 	add_operands(needed, load);
@@ -120,7 +114,7 @@ static void visit(struct hoisting *e, struct block *b)
 		struct op *at = highest_place(e, o, &needed);
 		if (at) {
 			move_before(o, at, &needed);
-			e->registers += registers_of(e, result(o));
+			e->registers += registers_of(e->s, result(o));
 		}
 		arena_free(&needed.scratch);
 	}

@@ -2,6 +2,7 @@
  * iterations. Loops that sum columns get a factor without an attribute. */
 #include "base/tuning.h"
 #include "opt/loop_split.h"
+#include "opt/pressure.h"
 
 /* The largest step of which `factor` fit the index's type. */
 static i64 most_step(const struct op *loop, i64 factor)
@@ -94,9 +95,10 @@ bool only_sums(const struct op *loop)
 }
 
 struct loads {
+	const struct pass_state *s;
 	const struct block *body;
-	int threads, rank; /* rank: the smallest of the loaded tiles */
-	i64 registers;     /* registers of a thread that one iteration loads */
+	int rank;      /* the smallest of the loaded tiles */
+	i64 registers; /* registers of a thread that one iteration loads */
 };
 
 static void add_load(struct op *o, void *arg)
@@ -104,9 +106,8 @@ static void add_load(struct op *o, void *arg)
 	struct loads *l = arg;
 	if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || value_defined_outside(operand(o, 0), l->body))
 		return;
-	const struct type *t = result(o)->type;
-	l->registers += MAX(type_numel(t) * dtype_bytes(type_dtype(t)) / 4 / l->threads, 1);
-	l->rank = MIN(l->rank, t->rank);
+	l->registers += registers_of(l->s, result(o));
+	l->rank = MIN(l->rank, result(o)->type->rank);
 }
 
 /* The number of iterations, at most `most`; `most` if it is not known. */
@@ -125,7 +126,7 @@ static i64 iterations(const struct op *loop, i64 most)
  * loops lose up to a tenth. */
 static i64 factor_of_sum(const struct pass_state *s, const struct op *loop)
 {
-	struct loads l = {loop->blocks[0], 32 * s->num_warps, MAX_RANK, 0};
+	struct loads l = {s, loop->blocks[0], MAX_RANK, 0};
 	if (loop->attr[ATTR_STAGES] || loop->attr[ATTR_FLATTEN] || !only_sums(loop))
 		return 1;
 	walk(loop->blocks[0], add_load, &l);

@@ -1,6 +1,7 @@
 /* Which dots of a pipelined loop may run on into its next iteration, and whether two warpgroups take turns with the
  * tensor cores. */
 #include "base/tuning.h"
+#include "opt/pressure.h"
 #include "pipeline/schedule.h"
 
 struct op *first_dot(const struct block *body)
@@ -108,7 +109,8 @@ void find_late(struct schedule *p)
 	for (const struct use *u = arg ? arg->uses : NULL; u; u = u->next)
 		stays &= u->user != first && comes_behind(u->user, first);
 	stays = stays && is_gone(p, arg, last);
-	if (stays && registers_of(sum) + registers_of(a) + registers_of(result(first)) <= MAX_LATE_REGISTERS)
+	i64 held = registers_of(p->s, sum) + registers_of(p->s, a) + registers_of(p->s, result(first));
+	if (stays && held + REGISTERS_BESIDE_LATE <= most_registers(p->s, p->s->num_warps, 1))
 		p->late = last;
 }
 

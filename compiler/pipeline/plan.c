@@ -21,6 +21,7 @@
  * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
  * are loaded when it has been issued. */
 #include "base/tuning.h"
+#include "opt/pressure.h"
 #include "pipeline/persist.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/schedule.h"
@@ -87,7 +88,7 @@ static i64 loaded_registers(const struct schedule *p)
 {
 	i64 n = 0;
 	for (u32 i = 0; i < p->loads.len; i++)
-		n += registers_of(result(p->loads.at[i]));
+		n += registers_of(p->s, result(p->loads.at[i]));
 	return n;
 }
 

@@ -1,5 +1,6 @@
 /* The shared memory that a ring of buffers takes, beside what else the loop and its surroundings need. */
 #include "base/tuning.h"
+#include "opt/pressure.h"
 #include "pipeline/schedule.h"
 
 i64 ring_bytes(const struct schedule *p, int stages)
@@ -67,9 +68,9 @@ bool pipeline_is_alone(const struct schedule *p)
 {
 	i64 sums = 0;
 	for (u32 i = 0; i < p->dots.len; i++)
-		sums += registers_of(result(p->dots.at[i]));
+		sums += registers_of(p->s, result(p->dots.at[i]));
 	return 2 * ring_bytes(p, p->stages) > p->s->target->shared_bytes ||
-	       2 * 32 * p->s->num_warps * sums >= p->s->target->registers;
+	       sums >= most_registers(p->s, p->s->num_warps, 2);
 }
 
 static bool is_used_in(const struct value *v, const struct block *b)

@@ -7,6 +7,7 @@
  * so that all have one layout. */
 #include "base/tuning.h"
 #include "opt/axis.h"
+#include "opt/pressure.h"
 #include "place/layouts.h"
 
 enum {
@@ -134,20 +135,10 @@ static i64 tile_bytes(struct pass_state *s, bool streams)
 	return most;
 }
 
-i64 registers_of(const struct value *v)
-{
-	return type_is_tensor(v->type) ? (i64)layout_num_regs(v->type->layout) * type_elem_bits(v->type) / 32 : 0;
-}
-
-int most_registers(const struct pass_state *s, int num_warps)
-{
-	return MIN(s->target->registers / (32 * num_warps), s->target->thread_registers);
-}
-
 /* `together`: that many blocks are to fit a multiprocessor at once. */
 static bool fits(const struct pass_state *s, i64 bytes, int num_warps, int blocks, int together)
 {
-	i64 most = most_registers(s, num_warps * together) - REGISTERS_BESIDE_ROW;
+	i64 most = most_registers(s, num_warps, together) - REGISTERS_BESIDE_ROW;
 	return bytes <= 32 * num_warps * blocks * most * 4;
 }
 

@@ -53,11 +53,6 @@ struct value *store_shared(struct builder *b, struct value *v, const struct layo
  * `begin`. Views of a buffer use it. */
 u32 last_use(const struct value *v, const struct block *home, u32 begin);
 
-/* Registers that a placed tile takes of each thread; 0 for a scalar. */
-i64 registers_of(const struct value *v);
-/* Registers that a thread can have where a block has so many warps. */
-int most_registers(const struct pass_state *s, int num_warps);
-
 /* What buffers in shared memory are aligned to, in bytes: a period of the widest swizzle (layout_swizzled) where
  * instructions count on it. */
 i32 shared_align(const struct pass_state *s);

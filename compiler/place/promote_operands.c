@@ -6,6 +6,7 @@
  * dot takes them, a few at a time. */
 #include "base/tuning.h"
 #include "layout/convert.h"
+#include "opt/pressure.h"
 #include "place/mma.h"
 #include "place/place.h"
 
@@ -38,7 +39,7 @@ static void keep_in_memory(struct pass_state *s, struct op *convert)
 	}
 	if (s->remarks)
 		diag(s->diags, R_OPERAND_STAYS, convert->loc, (long long)type_numel(t) * dtype_bytes(type_dtype(t)),
-		     (long long)registers_of(result(convert)));
+		     (long long)registers_of(s, result(convert)));
 	op_erase(convert);
 }
 
@@ -47,17 +48,15 @@ static void visit(struct op *loop, void *arg)
 	struct pass_state *s = arg;
 	if (loop->code != IR_FOR || block_has(loop->blocks[0], op_is_loop))
 		return;
-	i64 held = REGISTERS_BESIDE_OPERANDS;
-	for (u32 i = 0; i < loop->nresults; i++)
-		held += registers_of(&loop->results[i]);
+	i64 held = carried_registers(s, loop) + REGISTERS_BESIDE_OPERANDS;
 	for (const struct op *o = loop->blocks[0]->first; o; o = o->next)
 		for (u32 i = 0; o->code == IR_DOT && i < 2; i++)
-			held += brought(loop, operand(o, i)) ? registers_of(operand(o, i)) : 0;
+			held += brought(loop, operand(o, i)) ? registers_of(s, operand(o, i)) : 0;
 	for (struct op *o = loop->blocks[0]->first; o; o = o->next)
-		for (u32 i = 0; o->code == IR_DOT && i < 2 && held > most_registers(s, s->num_warps); i++) {
+		for (u32 i = 0; o->code == IR_DOT && i < 2 && held > most_registers(s, s->num_warps, 1); i++) {
 			struct op *convert = brought(loop, operand(o, i));
 			if (convert) {
-				held -= registers_of(operand(o, i));
+				held -= registers_of(s, operand(o, i));
 				keep_in_memory(s, convert);
 			}
 		}
