@@ -123,11 +123,12 @@ static bool is_copied(const struct schedule *p, const struct op *store)
 	return false;
 }
 
-/* No thread may wait for all others while its warpgroup has the turn. With two buffers the next one would come late. */
+/* No thread may wait for all others while its warpgroup has the turn. With two buffers the next one would come late,
+ * unless a producer asks for it. */
 void find_turns(struct schedule *p)
 {
 	u32 dots = 0;
-	p->turns = p->tma && p->s->num_warps == 8 && p->stages > 2;
+	p->turns = p->tma && p->s->num_warps == 8 && (p->stages > 2 || p->producer);
 	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
 		dots += op_is_dot(o);
 		p->turns = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TURNED])) &&

@@ -140,11 +140,12 @@ static struct value *buffer_at(struct schedule *p, struct builder *b, u32 i, str
 	return index_ring(p, b, p->buffers.at[i], slot);
 }
 
-static struct value *barrier_at(struct schedule *p, struct builder *b, struct value *slot, bool empty)
+static struct value *barrier_at(struct schedule *p, struct builder *b, u32 part, struct value *slot, bool empty)
 {
 	tl_assert(slot);
-	if (empty)
-		slot = build2(b, IR_ADDI, slot->type, slot, build_int(b, slot->type, p->stages));
+	int first = p->parts.at[part].barriers + empty * p->stages;
+	if (first)
+		slot = build2(b, IR_ADDI, slot->type, slot, build_int(b, slot->type, first));
 	return index_ring(p, b, p->barriers, slot);
 }
 
@@ -154,13 +155,12 @@ i64 load_bytes(const struct op *load)
 	return type_numel(t) * dtype_bytes(type_dtype(t));
 }
 
-/* Tells the buffer's barrier how many bytes will come. */
-static void expect(struct schedule *p, struct builder *b, struct value *slot)
+/* Tells the buffers' barrier how many bytes will come. */
+static void expect(struct schedule *p, struct builder *b, const struct part *part, struct value *full)
 {
-	struct value *full = barrier_at(p, b, slot, false);
 	struct op *o = build(b, IR_BARRIER_EXPECT, &full, 1, NULL, 0, 0);
-	for (u32 i = 0; i < p->loads.len; i++)
-		o->attr[ATTR_SIZE] += load_bytes(p->loads.at[i]);
+	for (u32 i = 0; i < part->loads.len; i++)
+		o->attr[ATTR_SIZE] += load_bytes(p->loads.at[part->loads.at[i]]);
 }
 
 static struct value *or_int(struct builder *b, struct value *v, const struct type *t, i64 otherwise)
@@ -169,11 +169,12 @@ static struct value *or_int(struct builder *b, struct value *v, const struct typ
 }
 
 /* Asks for box number i, which respects the bounds of its tensor, for the iteration whose values `map` holds. */
-static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot)
+static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const struct map *map, struct value *slot,
+			     struct value *full)
 {
 	const struct box *box = &p->boxes.at[i];
 	const struct type *i32_ = type_scalar(p->ctx, DT_I32), *i64_ = type_scalar(p->ctx, DT_I64);
-	struct value *ops[8] = {box->tensor, buffer_at(p, b, i, slot), barrier_at(p, b, slot, false)};
+	struct value *ops[8] = {box->tensor, buffer_at(p, b, i, slot), full};
 	for (int d = 0; d < 2; d++) {
 		ops[3 + d] = box->start[d] ? mapped(map, box_start(box->start[d])) : build_int(b, i32_, 0);
 		ops[5 + d] = or_int(b, box->size[d], i64_, box->most[d]);
@@ -186,10 +187,11 @@ static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const
 }
 
 /* Asks for box number i, from the address of its first element. */
-static void issue_box(struct schedule *p, struct builder *b, u32 i, struct value *first, struct value *slot)
+static void issue_box(struct schedule *p, struct builder *b, u32 i, struct value *first, struct value *slot,
+		      struct value *full)
 {
 	const struct box *box = &p->boxes.at[i];
-	struct value *ops[] = {first, buffer_at(p, b, i, slot), barrier_at(p, b, slot, false), box->stride};
+	struct value *ops[] = {first, buffer_at(p, b, i, slot), full, box->stride};
 	struct op *copy = build(b, IR_TMA_COPY, ops, box->stride ? 4 : 3, NULL, 0, 0);
 	copy->attr[ATTR_ALONG] = box->along;
 	copy->attr[ATTR_STRIDE] = box->factor;
@@ -218,10 +220,11 @@ static struct value *issue(struct schedule *p, struct builder *b, u32 i, const s
 }
 
 /* All warps have read what the next boxes overwrite. */
-static void await_readers(struct schedule *p, struct builder *b, struct turn next)
+static void await_readers(struct schedule *p, struct builder *b, u32 part, struct turn next)
 {
 	struct value *one = build_int(b, next.phase->type, 1);
-	struct value *ops[] = {barrier_at(p, b, next.slot, true), build2(b, IR_XORI, one->type, next.phase, one)};
+	struct value *ops[] = {barrier_at(p, b, part, next.slot, true),
+			       build2(b, IR_XORI, one->type, next.phase, one)};
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
@@ -233,14 +236,20 @@ void pipeline_ask(struct schedule *p, struct builder *b, struct op *loop, const 
 		if (!p->boxes.at[i].tensor)
 			firsts[i] = first_element(b, loop, &p->firsts, mapped(map, operand(p->loads.at[i], 0)));
 	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &inside, 1, NULL, 0, 1)->blocks[0]);
-	if (to.phase)
-		await_readers(p, &in, to);
-	expect(p, &in, to.slot);
-	for (u32 i = 0; i < p->loads.len; i++)
-		if (p->boxes.at[i].tensor)
-			issue_tensor_box(p, &in, i, map, to.slot);
-		else
-			issue_box(p, &in, i, firsts[i], to.slot);
+	for (u32 k = 0; k < p->parts.len; k++) {
+		const struct part *part = &p->parts.at[k];
+		if (to.phase)
+			await_readers(p, &in, k, to);
+		struct value *full = barrier_at(p, &in, k, to.slot, false);
+		expect(p, &in, part, full);
+		for (u32 n = 0; n < part->loads.len; n++) {
+			u32 i = part->loads.at[n];
+			if (p->boxes.at[i].tensor)
+				issue_tensor_box(p, &in, i, map, to.slot, full);
+			else
+				issue_box(p, &in, i, firsts[i], to.slot, full);
+		}
+	}
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
 
@@ -275,9 +284,19 @@ void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struc
 
 /* For each buffer one that tells that it is full and one that it is empty; where there is a producer the latter also
  * for a buffer that is none, for those to release who have read none yet. */
-static int num_barriers(const struct schedule *p)
+static int num_barriers(const struct schedule *p, const struct part *part)
 {
-	return 2 * p->stages + (p->producer && p->lags);
+	return 2 * p->stages + (p->producer && part->lags);
+}
+
+static int number_barriers(struct schedule *p)
+{
+	int n = 0;
+	for (u32 k = 0; k < p->parts.len; k++) {
+		p->parts.at[k].barriers = n;
+		n += num_barriers(p, &p->parts.at[k]);
+	}
+	return n;
 }
 
 /* Makes the mbarriers, or ends them. */
@@ -286,12 +305,14 @@ static void each_barrier(struct schedule *p, struct builder *b, enum opcode code
 	struct value *always = build_int(b, type_scalar(p->ctx, DT_I1), 1);
 	struct builder in = builder_at_end(p->ctx, build(b, IR_ONE_THREAD, &always, 1, NULL, 0, 1)->blocks[0]);
 	in.loc = b->loc;
-	for (int i = 0; i < num_barriers(p); i++) {
-		struct value *at = index_ring(p, &in, p->barriers, build_int(&in, type_scalar(p->ctx, DT_I32), i));
-		struct op *o = build(&in, code, &at, 1, NULL, 0, 0);
-		if (code == IR_INIT_BARRIER)
-			o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps;
-	}
+	for (u32 k = 0; k < p->parts.len; k++)
+		for (int i = 0; i < num_barriers(p, &p->parts.at[k]); i++) {
+			struct value *n = build_int(&in, type_scalar(p->ctx, DT_I32), p->parts.at[k].barriers + i),
+				     *at = index_ring(p, &in, p->barriers, n);
+			struct op *o = build(&in, code, &at, 1, NULL, 0, 0);
+			if (code == IR_INIT_BARRIER)
+				o->attr[ATTR_COUNT] = i < p->stages ? 1 : p->s->num_warps;
+		}
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
 }
 
@@ -336,12 +357,19 @@ void make_buffers(struct schedule *p, struct op *at)
 	static const i32 one[] = {1};
 	struct layout l = layout_empty(1, one);
 	const struct type *t = type_memdesc(p->ctx, type_scalar(p->ctx, DT_I64), 1, one,
-					    layout_intern(&p->ctx->layouts, &l), num_barriers(p));
+					    layout_intern(&p->ctx->layouts, &l), number_barriers(p));
 	p->barriers = result(build(&b, IR_LOCAL_ALLOC, NULL, 0, &t, 1, 0));
 	each_barrier(p, &b, IR_INIT_BARRIER);
 	/* what was here before has been read and written, and the barriers are ready, also for the copy engine */
 	build(&b, IR_FENCE_ASYNC, NULL, 0, NULL, 0, 0)->attr[ATTR_GLOBAL] = !p->producer && written_before(p->loop);
 	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
+}
+
+void take_buffers(struct schedule *p)
+{
+	p->buffers = p->before->buffers;
+	p->barriers = p->before->barriers;
+	number_barriers(p);
 }
 
 /* The first iterations' loads, in front of the loop, which carries what the next ones depend on. */
@@ -430,19 +458,19 @@ struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at,
 }
 
 /* Until this iteration's buffers are filled. */
-static void await_buffers(struct schedule *p, struct builder *b, struct turn now, i64 pending)
+static void await_buffers(struct schedule *p, struct builder *b, const struct step *s)
 {
 	if (!p->tma) {
-		await_own_copies(b, (int)pending);
+		await_own_copies(b, (int)s->pending);
 		return;
 	}
-	struct value *ops[] = {barrier_at(p, b, now.slot, false), now.phase};
+	struct value *ops[] = {barrier_at(p, b, s->part, p->now.slot, false), p->now.phase};
 	build(b, IR_WAIT_BARRIER, ops, 2, NULL, 0, 0);
 }
 
-void release_buffer(struct schedule *p, struct builder *b, struct value *slot)
+void release_buffer(struct schedule *p, struct builder *b, u32 part, struct value *slot)
 {
-	struct value *empty = barrier_at(p, b, slot, true);
+	struct value *empty = barrier_at(p, b, part, slot, true);
 	build(b, IR_ARRIVE_BARRIER, &empty, 1, NULL, 0, 0);
 }
 
@@ -515,7 +543,7 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 		if (stays_in_flight(p, s->op) || (p->late && s->op == first_dot(p->loop->blocks[0])))
 			s->op->attr[ATTR_ASYNC] = true;
 		return;
-	case STEP_AWAIT: await_buffers(p, b, p->now, s->pending); return;
+	case STEP_AWAIT: await_buffers(p, b, s); return;
 	case STEP_TURN:
 		if (p->async && p->stream->copy)
 			p->fill = pipeline_turn(p, b, p->now, p->ahead);
@@ -526,10 +554,11 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 	case STEP_RELEASE:
 		if (p->late && !p->producer) { /* the buffer that is filled next */
 			struct value *phase = p->now.phase;
-			release_buffer(p, b, p->fill.slot);
+			release_buffer(p, b, s->part, p->fill.slot);
 			p->fill.phase = build2(b, IR_XORI, phase->type, phase, build_int(b, phase->type, 1));
 		} else {
-			release_buffer(p, b, p->producer && p->lags ? carried_now(p, p->turn + 2) : p->now.slot);
+			bool before = p->producer && p->parts.at[s->part].lags;
+			release_buffer(p, b, s->part, before ? carried_now(p, p->turn + 2) : p->now.slot);
 		}
 		return;
 	case STEP_BARRIER: build(b, IR_BARRIER, NULL, 0, NULL, 0, 0); return;
@@ -641,8 +670,7 @@ static void begin_ahead(struct schedule *p)
 	struct op *last = p->loop->prev;
 	value_vec loaded = {0};
 	if (p->before) {
-		p->buffers = p->before->buffers;
-		p->barriers = p->before->barriers;
+		take_buffers(p);
 		carry_turn(p, (struct turn){carried_last(p->before, p->before->turn),
 					    carried_last(p->before, p->before->turn + 1)});
 		return;

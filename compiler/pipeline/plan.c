@@ -217,6 +217,8 @@ static struct op *pipeline_loop(struct schedule *p, bool planned)
 	bool more = q.loop && plan(&q);
 	if (more)
 		pipeline_join(p, &q);
+	if (q.before)
+		pipeline_share_producer(p, &q);
 	if (planned)
 		rewrite(p);
 	else if (is_loop_of_programs(p->s, p->loop->block->parent))

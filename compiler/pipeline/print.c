@@ -27,16 +27,31 @@ static const char *name_of(const struct op *o)
 	return o->nresults && o->results[0].name ? o->results[0].name : NULL;
 }
 
-/* Names of what is loaded, or how many loads. */
+static void print_name(const struct schedule *p, struct strbuf *text, u32 load, bool first)
+{
+	const char *name = name_of(p->loads.at[load]);
+	sb_printf(text, "%s %s", first ? "" : ",", name ? name : "a tile");
+}
+
 static const char *copies(struct schedule *p)
 {
 	struct strbuf text = {.arena = &p->scratch};
 	sb_puts(&text, p->tma ? "copy boxes of" : p->async ? "copy" : "load");
-	for (u32 i = 0; i < p->loads.len; i++) {
-		const char *name = name_of(p->loads.at[i]);
-		sb_printf(&text, "%s %s", i ? "," : "", name ? name : "a tile");
-	}
+	for (u32 i = 0; i < p->loads.len; i++)
+		print_name(p, &text, i, !i);
 	sb_puts(&text, p->async ? " to their buffers" : " into registers");
+	return text.at;
+}
+
+/* With the names of the part's loads, if there is more than one part. */
+static const char *buffers(struct schedule *p, const char *what, const struct part *part)
+{
+	struct strbuf text = {.arena = &p->scratch};
+	sb_puts(&text, what);
+	for (u32 i = 0; p->parts.len > 1 && i < part->loads.len; i++) {
+		sb_puts(&text, i ? "" : " of");
+		print_name(p, &text, part->loads.at[i], !i);
+	}
 	return text.at;
 }
 
@@ -60,9 +75,11 @@ static const char *step_text(struct schedule *p, const struct step *s)
 	switch (s->kind) {
 	case STEP_OP: return operation(p, s->op);
 	case STEP_COPY: return copies(p);
-	case STEP_AWAIT: return p->tma ? "await full buffers" : groups(p, "await copies", s->pending);
+	case STEP_AWAIT:
+		return p->tma ? buffers(p, "await full buffers", &p->parts.at[s->part])
+			      : groups(p, "await copies", s->pending);
 	case STEP_FINISH: return groups(p, "finish dots", s->pending);
-	case STEP_RELEASE: return "release buffers";
+	case STEP_RELEASE: return buffers(p, "release buffers", &p->parts.at[s->part]);
 	case STEP_BARRIER: return "barrier";
 	case STEP_FENCE: return "fence of stores before dots";
 	case STEP_HOLD: return "hold loads back";

@@ -23,12 +23,16 @@ static void add_op(struct schedule *p, struct op *o)
 	vec_push(&p->scratch, &p->steps, ((struct step){.kind = STEP_OP, .stage = p->ahead, .op = o}));
 }
 
-static void insert_step(struct schedule *p, u32 at, enum step_kind kind, int stage)
+static void insert_step(struct schedule *p, u32 at, struct step step)
 {
-	add_step(p, kind, stage);
+	vec_push(&p->scratch, &p->steps, step);
 	for (u32 i = p->steps.len - 1; i > at; i--)
 		p->steps.at[i] = p->steps.at[i - 1];
-	p->steps.at[at] = (struct step){.kind = kind, .stage = stage};
+	p->steps.at[at] = step;
+	for (u32 k = 0; k < p->parts.len; k++) {
+		p->parts.at[k].begin += p->parts.at[k].begin >= at;
+		p->parts.at[k].end += p->parts.at[k].end > at;
+	}
 }
 
 static struct step *find_step(const struct schedule *p, enum step_kind kind)
@@ -134,27 +138,57 @@ static void note_readers(const struct schedule *p, const struct value *buffer)
 	}
 }
 
-/* Where the last read of an iteration's buffers has ended: behind the finish of its dots, if these stay in flight, else
- * behind the last operation that reads one. */
-static u32 end_of_reads(const struct schedule *p)
+/* Where load i's buffer is read: until the finish of the dots, if one that stays in flight reads it. */
+static struct part reads_of(const struct schedule *p, u32 i)
 {
 	const struct step *finish = find_step(p, STEP_FINISH);
-	u32 end = 0;
-	if (finish)
-		return (u32)(finish - p->steps.at) + 1;
-	for (u32 i = 0; i < p->steps.len; i++)
-		if (p->steps.at[i].op)
-			p->steps.at[i].op->mark = 0;
-	for (u32 i = 0; i < p->loads.len; i++) {
-		struct op *to = load_consumer(p->loads.at[i]);
-		to->mark = 1; /* reads it, or is replaced by the copy */
-		if (to->code == IR_LOCAL_STORE)
-			note_readers(p, operand(to, 1));
+	u32 finished = finish ? (u32)(finish - p->steps.at) + 1 : 0;
+	struct part reads = {.begin = p->steps.len};
+	for (u32 k = 0; k < p->steps.len; k++)
+		if (p->steps.at[k].op)
+			p->steps.at[k].op->mark = 0;
+	struct op *to = load_consumer(p->loads.at[i]);
+	if (to->code == IR_LOCAL_STORE)
+		note_readers(p, operand(to, 1));
+	to->mark = !p->async || to->code != IR_LOCAL_STORE; /* else the copy takes its place */
+	for (u32 k = 0; k < p->steps.len; k++) {
+		const struct op *o = p->steps.at[k].op;
+		if (!o || !o->mark)
+			continue;
+		bool late = p->late && o == first_dot(p->loop->blocks[0]);
+		reads.begin = MIN(reads.begin, k);
+		reads.end = MAX(reads.end, late ? finished : k + 1);
+		reads.lags |= stays_in_flight(p, o);
 	}
-	for (u32 i = 0; i < p->steps.len; i++)
-		if (p->steps.at[i].op && p->steps.at[i].op->mark)
-			end = i + 1;
-	return end;
+	if (reads.lags)
+		reads.end = finished;
+	return reads;
+}
+
+/* The parts in the order in which they are read. With more than two buffers none comes late, and what waits for one
+ * part alone is faster: on an H100 by 1 to 3 % where attention has three. */
+static void find_parts(struct schedule *p)
+{
+	bool apart = p->producer && p->stages == 2;
+	for (u32 i = 0; i < p->loads.len; i++) {
+		struct part reads = reads_of(p, i);
+		u32 k = 0;
+		while (k < p->parts.len && apart && p->parts.at[k].lags != reads.lags)
+			k++;
+		if (k == p->parts.len)
+			vec_push(&p->scratch, &p->parts, reads);
+		struct part *part = &p->parts.at[k];
+		part->begin = MIN(part->begin, reads.begin);
+		part->end = part->lags == reads.lags ? MAX(part->end, reads.end) : part->lags ? part->end : reads.end;
+		part->lags |= reads.lags;
+		vec_push(&p->scratch, &part->loads, i);
+		p->lags |= part->lags;
+	}
+	if (p->parts.len > 1 && p->parts.at[0].begin > p->parts.at[1].begin) {
+		struct part first = p->parts.at[1];
+		p->parts.at[1] = p->parts.at[0];
+		p->parts.at[0] = first;
+	}
 }
 
 /* The first step that overwrites the ring, and the iteration before whose buffer it overwrites. */
@@ -173,7 +207,7 @@ static u32 first_write(const struct schedule *p, int *earlier)
 static bool meet_before_write(const struct schedule *p)
 {
 	int earlier, read = p->lags;
-	u32 from = end_of_reads(p), to = first_write(p, &earlier);
+	u32 from = p->parts.at[0].end, to = first_write(p, &earlier);
 	bool met = false;
 	for (u32 i = 0; i < p->steps.len; i++)
 		if (p->steps.at[i].kind == STEP_BARRIER)
@@ -183,30 +217,45 @@ static bool meet_before_write(const struct schedule *p)
 
 static void synchronise(struct schedule *p)
 {
-	int work = p->ahead, reads = work + p->lags;
+	int work = p->ahead;
 	for (u32 i = 0; i < p->steps.len; i++) {
 		struct step *s = &p->steps.at[i];
 		if (s->kind == STEP_FINISH)
 			s->pending = groups_before(p, i);
 	}
+	if (!p->ring)
+		return;
 	struct step *await = find_step(p, STEP_AWAIT);
-	if (p->tma) {
-		insert_step(p, end_of_reads(p), STEP_RELEASE, reads);
-	} else if (await) {
-		await->pending = p->ahead - (find_step(p, STEP_COPY) > await);
-		insert_step(p, (u32)(await - p->steps.at) + 1, STEP_BARRIER, work);
-	} else if (p->ring) {
-		insert_step(p, end_of_reads(p), STEP_FENCE, work);
-		insert_step(p, end_of_reads(p) + 1, STEP_BARRIER, work);
+	struct part *all = &p->parts.at[0];
+	struct step barrier = {STEP_BARRIER, .stage = work};
+	for (u32 k = 0; p->tma && k < p->parts.len; k++) {
+		struct part *part = &p->parts.at[k];
+		insert_step(p, part->end, (struct step){STEP_RELEASE, .stage = work + part->lags, .part = k});
+		u32 at = part->begin;
+		if (at && p->steps.at[at - 1].kind == STEP_AWAIT_TURN) /* not while the others wait for it */
+			at--;
+		if (k)
+			insert_step(p, at, (struct step){STEP_AWAIT, .stage = work, .part = k});
 	}
-	if (p->ring && !p->tma && !meet_before_write(p))
-		insert_step(p, end_of_reads(p), STEP_BARRIER, reads);
-	tl_assert(!p->ring || p->tma || meet_before_write(p));
+	if (p->tma)
+		return;
+	if (await) {
+		await->pending = p->ahead - (find_step(p, STEP_COPY) > await);
+		insert_step(p, (u32)(await - p->steps.at) + 1, barrier);
+	} else {
+		insert_step(p, all->end, (struct step){STEP_FENCE, .stage = work});
+		insert_step(p, all->end + 1, barrier);
+	}
+	barrier.stage += all->lags;
+	if (!meet_before_write(p))
+		insert_step(p, all->end, barrier);
+	tl_assert(meet_before_write(p));
 }
 
 void schedule_steps(struct schedule *p)
 {
 	choose_steps(p);
-	p->lags = find_step(p, STEP_FINISH);
+	if (p->ring)
+		find_parts(p);
 	synchronise(p);
 }

@@ -69,6 +69,16 @@ struct step {
 	int stage;
 	struct op *op; /* STEP_OP */
 	i64 pending;
+	u32 part;      /* STEP_AWAIT, STEP_RELEASE */
+};
+
+/* Loads whose buffers are filled and released together. Where a producer asks for boxes, loads that are read until the
+ * next iteration has begun are a part of their own, and the buffers of the others come back sooner. */
+struct part {
+	VEC(u32) loads;
+	bool lags;       /* an iteration's buffers are read until the next one has begun */
+	u32 begin, end;  /* where in the steps they are read */
+	int barriers;    /* the number of their first mbarrier */
 };
 
 struct schedule;
@@ -113,16 +123,19 @@ struct schedule {
 	const struct schedule *before; /* the loop that did so for this one, or NULL */
 	struct nest *flat;       /* from one iteration of the loop around it to the next; or NULL */
 	struct nest *producer;   /* in a warp that asks for the boxes; or NULL */
+	struct op *asks;         /* that warp's code */
+	struct turn asked;       /* the next buffer there */
 	const struct stream *stream;
 	const char *no_producer; /* why not, if it would be faster */
 
 	/* the order: */
 	VEC(struct step) steps;
-	bool lags;               /* an iteration's buffers are read until the next one has begun */
+	VEC(struct part) parts;
+	bool lags;               /* does one of them? */
 
 	/* the code: */
 	value_vec buffers;       /* of each load */
-	struct value *barriers;  /* of each buffer: full; empty */
+	struct value *barriers;  /* of each part's buffers: full; empty */
 	struct map firsts;       /* tile → its first element */
 	/* what the loop carries behind its own values, which are `first` in number: which copies come next, the turn,
 	 * then what has been loaded into registers, or the buffer that was read before */
@@ -194,6 +207,8 @@ bool pipeline_is_alone(const struct schedule *p);
 bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 load_operands);
 /* Lets a warp of its own ask for the boxes, if that is possible and faster. */
 void pipeline_find_producer(struct schedule *p);
+/* The same for p's loop, and q's that goes on with its buffers. */
+void pipeline_share_producer(struct schedule *p, struct schedule *q);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the
  * next. */
 void pipeline_flatten(struct schedule *p);
@@ -245,8 +260,9 @@ struct value *carried_now(const struct schedule *p, u32 i);
 struct value *carried_last(const struct schedule *p, u32 i);
 /* So many iterations later. */
 struct turn pipeline_turn(struct schedule *p, struct builder *b, struct turn at, int by);
-/* The ring of buffers for each load, and their mbarriers, in front of `at`. */
+/* The ring of buffers for each load, and their mbarriers, in front of `at`; or those of the loop before. */
 void make_buffers(struct schedule *p, struct op *at);
+void take_buffers(struct schedule *p);
 /* Issues the copies for the iteration whose values `map` holds, which gets the rest of the slice. */
 void pipeline_copy(struct schedule *p, struct builder *b, struct map *map, struct value *slot, struct value *inside);
 /* Asks for all boxes for the iteration of `loop`, p's or a copy of it, whose values `map` holds. `to.phase` NULL:
@@ -258,7 +274,7 @@ void wait_copies(struct builder *b, int pending);
 /* This warp has read the buffer. If the last dot is late, every iteration releases that of the one before, the first
  * one of them a buffer that nobody has used yet: so each fill in the loop waits for as many releases of its buffer as
  * there have been fills. */
-void release_buffer(struct schedule *p, struct builder *b, struct value *slot);
+void release_buffer(struct schedule *p, struct builder *b, u32 part, struct value *slot);
 /* All but the last `pending` groups of dots are done. */
 void wait_dots(struct builder *b, i64 pending);
 /* Behind the loop: the results of dots in flight are there. */

@@ -54,17 +54,27 @@ static bool take_request(struct op *loop)
 	return yes;
 }
 
-/* Where it is asked for; or else where the block has a multiprocessor for itself, and the loop does nothing but
- * products, or is an attention of two warpgroups whose last dot is late, and no loop behind it goes on with its
- * buffers. On an H100 attention gains up to 2 % by it, of 256 dimensions 4 %; the gradients of keys, which have four
- * dots, spill. */
-void pipeline_find_producer(struct schedule *p)
+static u32 count_dots(const struct schedule *p)
 {
 	u32 dots = 0;
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		dots += op_is_dot(o);
-	bool products = dots && dots == p->dots.len,
-	     late = p->late && dots == 2 && p->s->num_warps == 8 && !next_loop(p->loop);
+	return dots;
+}
+
+/* An attention of two warpgroups whose last dot is late? On an H100 it gains up to 2 % by a producer, with two buffers
+ * 8 to 16 %; the gradients of keys, which have four dots, spill. */
+static bool is_attention(const struct schedule *p)
+{
+	return p->late && count_dots(p) == 2 && p->s->num_warps == 8;
+}
+
+/* Where it is asked for; or else where the block has a multiprocessor for itself, and the loop does nothing but
+ * products, or is an attention, of one loop so far. */
+void pipeline_find_producer(struct schedule *p)
+{
+	u32 dots = count_dots(p);
+	bool products = dots && dots == p->dots.len, late = is_attention(p) && !next_loop(p->loop);
 	bool possible = p->s->target->has_tensor_copy && !p->s->cuda.no_boxes && dots;
 	bool asked = possible && take_request(p->loop);
 	if (!asked && (!possible || (!products && !late) || !pipeline_is_alone(p)))
@@ -77,6 +87,21 @@ void pipeline_find_producer(struct schedule *p)
 		diag(p->s->diags, R_NOT_SPECIALIZED, p->loop->loc, not);
 	else
 		p->no_producer = not;
+}
+
+void pipeline_share_producer(struct schedule *p, struct schedule *q)
+{
+	if (!is_attention(p) || !is_attention(q) || !pipeline_is_alone(p) ||
+	    p->loop->block != p->s->k->body)
+		return;
+	p->producer = arena_new(&p->scratch, struct nest);
+	q->producer = arena_new(&q->scratch, struct nest);
+	if (why_not(p) || why_not(q)) {
+		p->producer = q->producer = NULL;
+		return;
+	}
+	find_turns(p);
+	find_turns(q);
 }
 
 /* --- the producer -------------------------------------------------------------------------------------------- */
@@ -127,9 +152,36 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 	*turn = (struct turn){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
+/* Adds the copies of p's loop to the producer. */
+static void ask(struct schedule *p)
+{
+	struct map map = {.arena = &p->scratch};
+	struct builder in = builder_before(p->ctx, p->asks->blocks[0]->last);
+	in.loc = p->loop->loc;
+	build_loop(p, 0, &in, &map, &p->asked);
+}
+
+/* It goes on where the loop before ended, whose last buffer is back already. */
+static void go_on(struct schedule *p)
+{
+	const struct schedule *before = p->before;
+	struct builder b = builder_before(p->ctx, p->loop);
+	take_buffers(p);
+	p->asks = before->asks;
+	p->asked = before->asked;
+	ask(p);
+	carry_turn(p, (struct turn){carried_last(before, before->turn), carried_last(before, before->turn + 1)});
+	if (p->lags)
+		carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), p->stages));
+}
+
 /* The producer stands in front of all else. */
 static void begin_producer(struct schedule *p)
 {
+	if (p->before) {
+		go_on(p);
+		return;
+	}
 	struct nest *q = p->producer;
 	struct op *first = p->s->k->body->first;
 	value_vec inits = {0};
@@ -141,18 +193,16 @@ static void begin_producer(struct schedule *p)
 	struct value *none = build_int(&b, t, p->stages);
 	vec_push(&p->scratch, &inits, turn.slot);
 	vec_push(&p->scratch, &inits, turn.phase);
-	struct op *partition = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
-	partition->attr[ATTR_MORE_WARPS] = p->s->k->cuda.more_warps = PRODUCER_WARPS;
+	p->asks = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
+	p->asks->attr[ATTR_MORE_WARPS] = p->s->k->cuda.more_warps = PRODUCER_WARPS;
 	if (p->s->num_warps == 8) { /* else there are enough for all */
-		partition->attr[ATTR_REGISTERS] = PRODUCER_REGISTERS;
-		partition->attr[ATTR_OTHER_REGISTERS] = CONSUMER_REGISTERS;
+		p->asks->attr[ATTR_REGISTERS] = PRODUCER_REGISTERS;
+		p->asks->attr[ATTR_OTHER_REGISTERS] = CONSUMER_REGISTERS;
 	}
-	struct builder in = builder_at_end(p->ctx, partition->blocks[0]);
-	struct op *end = build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
-	struct map map = {.arena = &p->scratch};
-	in = builder_before(p->ctx, end);
-	in.loc = b.loc;
-	build_loop(p, 0, &in, &map, &turn);
+	struct builder in = builder_at_end(p->ctx, p->asks->blocks[0]);
+	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
+	p->asked = turn;
+	ask(p);
 	for (u32 i = 0; i + 1 < q->path.len; i++) {
 		struct op *loop = extend_loop(p->ctx, &p->scratch, q->path.at[i], &inits);
 		q->path.at[i] = loop;
@@ -186,14 +236,16 @@ static void end_producer(struct schedule *p, struct builder *b)
 {
 	struct op *outermost = carry_outwards(p);
 	struct builder behind = builder_after(p->ctx, outermost);
-	bool again = needs_memory_behind(p, outermost), here = again && p->lags && outermost == p->loop;
+	bool again = !p->goes_on && needs_memory_behind(p, outermost),
+	     here = again && p->lags && outermost == p->loop;
 	end_turns(p, b); /* before any barrier */
 	if (here)
 		wait_dots(b, 0);
 	else
 		finish_dots(p, b);
-	if (p->lags)
-		release_buffer(p, b, carried_last(p, p->turn + 2));
+	for (u32 k = 0; k < p->parts.len; k++)
+		if (p->parts.at[k].lags)
+			release_buffer(p, b, k, carried_last(p, p->turn + 2));
 	if (again)
 		end_barriers(p, outermost == p->loop ? b : &behind);
 	if (here)

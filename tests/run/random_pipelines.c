@@ -119,8 +119,8 @@ static void choose_attention(struct pipelines *d)
 		d->warps = 8;
 		d->dims[0] = d->dims[2] = 128;
 		d->dims[1] = chance(75) ? 64 : 128;
-		d->stages = d->dims[1] == 64 ? 4 : 3;
-		d->nsegments = chance(70) ? 1 : d->nsegments;
+		d->stages = d->dims[1] == 64 ? 4 : (int)random_int(2, 3);
+		d->nsegments = chance(50) ? 1 : d->nsegments;
 	}
 	d->unit = d->unit > 1 ? d->dims[1] : 1;
 	d->step_by = chance(95) ? 1 : d->step_by;

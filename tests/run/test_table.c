@@ -218,19 +218,18 @@ static void matmul(struct suite *s, tl_dtype t, tl_dtype to, int most, const str
 	case_end(s);
 }
 
-static void attention(struct suite *s, int d, bool causal, int block_m, int block_n, int warps, int stages)
+static void attention(struct suite *s, int context, int d, bool causal, int block_m, int block_n, int warps, int stages)
 {
-	enum { CONTEXT = 192, HEADS = 2 };
-	if (!case_begin(s, "../../examples/attention.tl", "attention d=%d %s by %dx%d warps=%d stages=%d", d,
-			causal ? "causal" : "full", block_m, block_n, warps,
-			stages))
+	enum { MOST = 256, HEADS = 2 };
+	if (!case_begin(s, "../../examples/attention.tl", "attention n=%d d=%d %s by %dx%d warps=%d stages=%d", context,
+			d, causal ? "causal" : "full", block_m, block_n, warps, stages))
 		return;
-	size_t len = (size_t)(HEADS * CONTEXT * d);
+	size_t len = (size_t)(HEADS * context * d);
 	struct array *q = in(s, "q", TL_F16, len), *k = in(s, "k", TL_F16, len), *v = in(s, "v", TL_F16, len),
-		*o = out(s, "o", TL_F16, len);
-	double scale = 1 / sqrt(d), p[CONTEXT];
-	for (int i = 0; i < HEADS * CONTEXT; i++) {
-		int first = i / CONTEXT * CONTEXT, seen = causal ? i - first + 1 : CONTEXT;
+		     *o = out(s, "o", TL_F16, len);
+	double scale = 1 / sqrt(d), p[MOST];
+	for (int i = 0; i < HEADS * context; i++) {
+		int first = i / context * context, seen = causal ? i - first + 1 : context;
 		double total = 0;
 		for (int j = 0; j < seen; j++) {
 			double score = 0;
@@ -246,12 +245,12 @@ static void attention(struct suite *s, int d, bool causal, int block_m, int bloc
 		}
 	}
 	tolerance(o, 4 * unit_roundoff(TL_F16), 0); /* scaled queries and probabilities are rounded to fp16 */
-	tl_arg strides[] = {tl_int(HEADS * CONTEXT * d), tl_int(CONTEXT * d), tl_int(d)};
+	tl_arg strides[] = {tl_int(HEADS * context * d), tl_int(context * d), tl_int(d)};
 #define STRIDES strides[0], strides[1], strides[2]
 	LAUNCH(s, "attention_kernel",
-	       CONFIG(.grid = {(uint32_t)cdiv(CONTEXT, block_m), HEADS}, .num_warps = warps, .num_stages = stages),
+	       CONFIG(.grid = {(uint32_t)cdiv(context, block_m), HEADS}, .num_warps = warps, .num_stages = stages),
 	       ptr(q), ptr(k), ptr(v), ptr(o), tl_float(scale), STRIDES, STRIDES, STRIDES, STRIDES, tl_int(HEADS),
-	       tl_int(CONTEXT), tl_int(d), tl_int(block_m), tl_int(block_n), tl_bool(causal));
+	       tl_int(context), tl_int(d), tl_int(block_m), tl_int(block_n), tl_bool(causal));
 	case_end(s);
 }
 
@@ -337,8 +336,12 @@ static void products(struct suite *s)
 	for (int i = 0; i < COUNT(attentions); i++)
 		for (int k = 0; k < 2; k++) {
 			const int *a = attentions[i];
-			attention(s, 64 << (i + k) % 2, k && a[0] >= a[1], a[0], a[1], a[2], a[3]);
+			attention(s, 192, 64 << (i + k) % 2, k && a[0] >= a[1], a[0], a[1], a[2], a[3]);
 		}
+	for (int i = 0; i < 2; i++) { /* a producer with two buffers, or three, asks for the boxes of one loop or two */
+		attention(s, 256, 256, i, 128, 64, 8, 2);
+		attention(s, 256, 128, i, 128, 128, 8, 3);
+	}
 }
 
 void theme_table(struct suite *s)
