@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/image.h"
 #include "tlc_value.h"
 
 struct session {
@@ -279,6 +280,25 @@ static void close_session(struct session *s)
 	unit_free(s->unit);
 }
 
+/* The kernel of an image and its parameters: those that are left at run time. */
+static int open_image(struct session *s, const char *text, size_t len)
+{
+	struct command *c = s->c;
+	struct image im;
+	const char *why = image_read(&im, text, len);
+	if (why)
+		return complain(EXIT_USER, "'%s' cannot be run: %s", c->file, why);
+	s->kernel_name = arena_str(&c->arena, im.name, strlen(im.name));
+	s->nargs = im.nslots;
+	s->args = arena_array(&c->arena, struct argument, s->nargs);
+	for (u32 i = 0; i < s->nargs; i++)
+		s->args[i].name = arena_str(&c->arena, im.slots[i].name, strlen(im.slots[i].name));
+	image_free(&im);
+	if (c->kernel && strcmp(c->kernel, s->kernel_name) != 0)
+		return complain(EXIT_USER, "'%s' has no kernel '%s'; it has %s", c->file, c->kernel, s->kernel_name);
+	return EXIT_DONE;
+}
+
 /* The kernel of the file and its parameters. */
 static bool find_kernel(struct session *s)
 {
@@ -301,9 +321,10 @@ int command_run(struct command *c)
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;
-	if (!unit_open(s.unit, c->file, text, len))
+	bool image = image_is(text, len); /* without a source: the unit stays empty */
+	if (!unit_open(s.unit, c->file, image ? "" : text, image ? 0 : len))
 		show_diagnostics(s.unit);
-	else if (find_kernel(&s) && read_grid(&s) && read_arguments(&s))
+	else if ((image ? !open_image(&s, text, len) : find_kernel(&s)) && read_grid(&s) && read_arguments(&s))
 		s.code = execute(&s, text, len);
 	close_session(&s);
 	return s.code;

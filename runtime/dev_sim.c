@@ -175,7 +175,7 @@ static void report_row(const struct counters *c, const char *line, size_t len)
 static void report(const struct sim_kernel *k, const struct launch *l)
 {
 	struct counters total = {0};
-	const char *at = k->source->text;
+	const char *at = k->source ? k->source->text : ""; /* that of an image is elsewhere */
 	fprintf(stderr, "line %12s %14s %12s %10s  %s, grid (%u, %u, %u), %u warps\n", "instructions", "global bytes",
 		"transactions", "conflicts", k->image->name, l->grid[0], l->grid[1], l->grid[2], l->num_warps);
 	for (u32 line = 1; *at; line++) {

@@ -106,7 +106,7 @@ bool host_name_ranges(const struct image *im, const u64 *args, struct mem_range 
 		char *p = (char *)(uintptr_t)args[i];
 		if (homes)
 			homes[i] = NULL;
-		if (!im->slots[i].pointer || !p)
+		if (!im->slots[i].pointers || !p)
 			continue;
 		struct mem_range *in = range_of(r, n, p);
 		if (!in)

@@ -8,7 +8,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 1, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 2, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -84,7 +84,7 @@ static void code_slot(struct coder *c, struct slot *s)
 {
 	code_text(c, &s->name);
 	CODE_RANGE(c, s->leaf, 0, MAX_KERNEL_PARAMS - 1);
-	CODE_RANGE(c, s->pointer, 0, 1);
+	CODE_RANGE(c, s->pointers, 0, 2);
 	CODE_RANGE(c, s->dtype, 0, DT_COUNT - 1);
 	CODE_RANGE(c, s->divisibility, 0, INT32_MAX);
 }
@@ -170,11 +170,16 @@ char *image_write(struct image *im, struct arena *a, size_t *len)
 	return out.at;
 }
 
+bool image_is(const void *bytes, size_t len)
+{
+	return len >= sizeof magic && !memcmp(bytes, magic, sizeof magic);
+}
+
 const char *image_read(struct image *im, const void *bytes, size_t len)
 {
 	struct header h;
 	*im = (struct image){0};
-	if (len < sizeof h || memcmp(bytes, magic, sizeof magic) != 0)
+	if (!image_is(bytes, len) || len < sizeof h)
 		return "it is not a kernel image";
 	memcpy(&h, bytes, sizeof h);
 	const char *rest = (const char *)bytes + sizeof h;
@@ -233,11 +238,13 @@ static void make_slots(struct image *im, const struct kernel *k)
 	for (u32 i = 0; i < im->nslots; i++) {
 		const struct kernel_param *p = &k->params[i];
 		const struct type *t = p->value->type;
-		bool pointer = t->kind == TY_PTR;
+		i32 pointers = 0;
+		for (; t->kind == TY_PTR; t = t->elem)
+			pointers++;
 		im->slots[i] = (struct slot){.name = arena_str(&im->arena, p->name, strlen(p->name)),
 					     .leaf = p->leaf,
-					     .pointer = pointer,
-					     .dtype = pointer ? t->elem->dtype : t->dtype,
+					     .pointers = pointers,
+					     .dtype = t->dtype,
 					     .divisibility = p->divisibility};
 	}
 }
@@ -296,15 +303,12 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 
 /* --- for people ------------------------------------------------------------------------------------------------- */
 
-static void show_size(const struct image *im, struct strbuf *out, i16 size)
+const char *image_size_name(const struct image *im, i16 size)
 {
 	static const char *const programs[] = {"programs along x", "programs along y", "programs along z"};
-	if (size <= SIZE_PROGRAMS)
-		sb_puts(out, programs[SIZE_PROGRAMS - size]);
-	else if ((u32)size >= im->nslots)
-		sb_puts(out, programs[(u32)size - im->nslots]);
-	else
-		sb_puts(out, im->slots[size].name);
+	return size <= SIZE_PROGRAMS     ? programs[SIZE_PROGRAMS - size]
+	       : (u32)size >= im->nslots ? programs[(u32)size - im->nslots]
+					 : im->slots[size].name;
 }
 
 static void show_limits(const struct image *im, struct strbuf *out)
@@ -314,12 +318,9 @@ static void show_limits(const struct image *im, struct strbuf *out)
 			  im->slots[im->apart[i].b].name, im->apart[i].equal_is_fine ? ", unless they are equal" : "");
 	for (u32 i = 0; i < im->nlimits; i++) {
 		const struct size_limit *l = &im->limits[i];
-		sb_puts(out, "assumes      0 <= ");
-		show_size(im, out, l->a);
-		if (l->b != SIZE_NONE) {
-			sb_puts(out, " * ");
-			show_size(im, out, l->b);
-		}
+		sb_printf(out, "assumes      0 <= %s", image_size_name(im, l->a));
+		if (l->b != SIZE_NONE)
+			sb_printf(out, " * %s", image_size_name(im, l->b));
 		sb_printf(out, " <= %lld\n", (long long)l->most);
 	}
 }
@@ -357,7 +358,7 @@ void image_show(const struct image *im, struct strbuf *out)
 		sb_printf(out, "grid         %d block%s a program\n", im->cluster, PLURAL(im->cluster));
 	for (u32 i = 0; i < im->nslots; i++) {
 		const struct slot *s = &im->slots[i];
-		sb_printf(out, "parameter    %s: %s%s", s->name, s->pointer ? "*" : "", dtype_name(s->dtype));
+		sb_printf(out, "parameter    %s: %.*s%s", s->name, s->pointers, "**", dtype_name(s->dtype));
 		if (s->divisibility > 1)
 			sb_printf(out, ", a multiple of %d", s->divisibility);
 		sb_puts(out, "\n");

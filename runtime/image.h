@@ -14,8 +14,8 @@
 struct slot {
 	const char *name;
 	u32 leaf;
-	bool pointer;
-	enum dtype dtype; /* of a number, or pointed to */
+	i32 pointers;     /* 0: a number; 2: a pointer to pointers */
+	enum dtype dtype; /* of a number, or of what is pointed to in the end */
 	i32 divisibility; /* that the code counts on, of a number or an address in bytes; 0: none */
 };
 
@@ -59,8 +59,12 @@ void image_free(struct image *im);
 
 /* The image as bytes, in `a`. */
 char *image_write(struct image *im, struct arena *a, size_t *len);
+/* Do these bytes begin as those of an image? */
+bool image_is(const void *bytes, size_t len);
 /* The same back. NULL, or why these are no image that can be used. */
 const char *image_read(struct image *im, const void *bytes, size_t len);
+/* What a size of its limits is called. */
+const char *image_size_name(const struct image *im, i16 size);
 /* What an image says, for people. */
 void image_show(const struct image *im, struct strbuf *out);
 

@@ -52,6 +52,8 @@ struct tl_module {
 	tl_context *ctx;
 	char *name, *text;
 	size_t len;
+	bool compiled; /* the text is the bytes of this kernel image, and the unit is empty */
+	struct image image;
 	struct unit unit; /* parsed once, to know the kernels and their parameters */
 	pthread_mutex_t lock; /* of the kernels */
 	tl_kernel *kernels;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/composite.h"
+#include "runtime/conditions.h"
 #include "runtime/internal.h"
 
 enum { MAX_STAGES = 64, MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
@@ -34,18 +35,24 @@ static inline void grid_of(const tl_config *cfg, u32 *grid)
 		grid[i] = i < set ? cfg->grid[i] : 1;
 }
 
+/* How many programs; 0: more than a block counts. */
+static u32 count_programs(const u32 *grid)
+{
+	u64 programs = 1;
+	for (int i = 0; i < 3; i++) {
+		programs *= grid[i];
+		if (programs > MOST_PROGRAMS)
+			return 0;
+	}
+	return (u32)programs;
+}
+
 /* Are there more programs than blocks that run at the same time? */
 static bool has_many_programs(const tl_kernel *k, const tl_config *cfg)
 {
 	u32 blocks = most_blocks(k, cfg), grid[3];
-	u64 programs = 1;
 	grid_of(cfg, grid);
-	for (int i = 0; i < 3; i++) {
-		programs *= grid[i];
-		if (programs > MOST_PROGRAMS)
-			return false;
-	}
-	return k->has_dots && blocks && programs > blocks;
+	return k->has_dots && blocks && count_programs(grid) > blocks;
 }
 
 static tl_status check_grid(const tl_kernel *k, const tl_config *cfg)
@@ -65,12 +72,28 @@ static tl_status check_grid(const tl_kernel *k, const tl_config *cfg)
 	return TL_OK;
 }
 
+/* The options with which the kernel of an image was compiled are its own. */
+static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
+{
+	const char *given = cfg->num_warps    ? "num_warps"
+			    : cfg->num_stages ? "num_stages"
+			    : cfg->group_pids ? "group_pids"
+			    : cfg->debug      ? "debug"
+					      : NULL;
+	if (!given)
+		return TL_OK;
+	return failed(TL_ERR_ARGUMENT, "%s is compiled already, in %s: leave tl_config.%s 0", k->name, k->module->name,
+		      given);
+}
+
 static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
 {
 	*out = (struct options){.num_warps = cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
 				.num_stages = cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES};
 	if (cfg) {
 		tl_status s = check_grid(k, cfg);
+		if (!s && k->module->compiled)
+			s = check_compiled(k, cfg);
 		if (s)
 			return s;
 		out->group_pids = cfg->group_pids;
@@ -108,152 +131,35 @@ struct launch {
 	_Alignas(TENSOR_MAP_ALIGN) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
 };
 
-static i64 integer_of(const struct variant *v, u32 slot, const u64 *bits)
+/* --- the variant --------------------------------------------------------------------------------------------- */
+
+/* The bits of the arguments as the image takes them, and what they break. */
+static struct broken take_arguments(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs,
+				    const u32 *grid, u64 *bits)
 {
-	int unused = 64 - dtype_bits(v->image.slots[slot].dtype);
-	return (i64)(bits[slot] << unused) >> unused;
+	const struct arguments a = {&k->params, args, nargs, bits, grid};
+	for (u32 i = 0; i < im->nslots; i++)
+		bits[i] = arg_bits(slot_argument(im, i, &a), im->slots[i].pointers, im->slots[i].dtype);
+	return conditions_broken(k->module->ctx->dev, im, &a);
 }
 
-/* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */
-static bool row_distance(const struct variant *v, const struct tensor_map_param *m, const u64 *bits, i64 *out)
-{
-	*out = m->factor;
-	if (m->param >= 0 && __builtin_mul_overflow(m->factor, integer_of(v, (u32)m->param, bits), out))
-		return false;
-	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
-}
-
-/* Sizes of a tensor: elements of a row, and rows. */
-static bool tensor_sizes(const struct variant *v, const struct tensor_map_param *m, const u64 *bits, i64 *out)
-{
-	bool fit = true;
-	for (int i = 0; i < 2; i++) {
-		out[i] = m->size_params[i] < 0 ? m->sizes[i] : integer_of(v, (u32)m->size_params[i], bits);
-		fit &= out[i] > 0 && out[i] <= (i64)1 << 31;
-	}
-	return fit;
-}
-
-static const tl_arg *slot_argument(const tl_kernel *k, const struct variant *v, u32 slot, const tl_arg *args,
-				   size_t nargs)
-{
-	u32 p = v->image.slots[slot].leaf;
-	return p < nargs ? &args[p] : &k->params.at[p].value;
-}
-
-/* The bits of the arguments as the variant takes them. */
-static void fill_bits(const tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs, u64 *bits)
-{
-	for (u32 i = 0; i < v->image.nslots; i++) {
-		const struct slot *slot = &v->image.slots[i];
-		bits[i] = arg_bits(slot_argument(k, v, i, args, nargs), slot->pointer, slot->dtype);
-	}
-}
-
-/* Can tensor maps describe the rows and tensors that these arguments say? */
-static bool maps_fit(const struct variant *v, const u64 *bits)
-{
-	i64 distance, sizes[2];
-	for (u32 i = 0; i < v->image.nmaps; i++) {
-		const struct tensor_map_param *m = &v->image.maps[i];
-		if (!row_distance(v, m, bits, &distance))
-			return false;
-		if (m->tensor >= 0 && (bits[m->tensor] % 16 || !tensor_sizes(v, m, bits, sizes)))
-			return false;
-	}
-	return true;
-}
-
-/* --- arguments that overlap ---------------------------------------------------------------------------------- */
-
-struct extent {
-	u64 start, size;
-};
-
-/* The memory that an argument may mean: what it says itself, or the allocation around it. */
-static bool extent_of(struct device *dev, const tl_arg *a, struct extent *out)
-{
-	void *base;
-	size_t size;
-	if (a->bytes) {
-		*out = (struct extent){(u64)(uintptr_t)a->ptr, a->bytes};
-		return true;
-	}
-	if (!dev->ops->allocation || !dev->ops->allocation(dev, a->ptr, &base, &size))
-		return false;
-	*out = (struct extent){(u64)(uintptr_t)base, size};
-	return true;
-}
-
-/* How the memory of two pointers, neither of them NULL, overlaps. Memory of unknown size counts as one byte. */
-static enum aliasing compare_memory(struct device *dev, const tl_arg *a, const tl_arg *b)
-{
-	struct extent x, y;
-	if (a->ptr == b->ptr)
-		return ALIAS_EQUAL;
-	bool known_x = extent_of(dev, a, &x), known_y = extent_of(dev, b, &y);
-	if (!known_x)
-		x = (struct extent){(u64)(uintptr_t)a->ptr, 1};
-	if (!known_y)
-		y = (struct extent){(u64)(uintptr_t)b->ptr, 1};
-	return x.start < y.start + y.size && y.start < x.start + x.size ? ALIAS_ANY : ALIAS_NONE;
-}
-
-/* How the arguments overlap where the variant counts on that they do not. */
-static enum aliasing broken_promise(const tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs)
-{
-	enum aliasing worst = ALIAS_NONE;
-	for (u32 i = 0; i < v->image.napart; i++) {
-		const tl_arg *a = slot_argument(k, v, v->image.apart[i].a, args, nargs),
-			     *b = slot_argument(k, v, v->image.apart[i].b, args, nargs);
-		enum aliasing is = a->ptr && b->ptr ? compare_memory(k->module->ctx->dev, a, b) : ALIAS_NONE;
-		if (is == ALIAS_EQUAL && v->image.apart[i].equal_is_fine)
-			is = ALIAS_NONE;
-		worst = MAX(worst, is);
-	}
-	return worst;
-}
-
-/* The bits of the arguments, and how these overlap. */
-static enum aliasing take_arguments(const tl_kernel *k, const struct variant *v, const tl_arg *args, size_t nargs,
-				    u64 *bits)
-{
-	fill_bits(k, v, args, nargs, bits);
-	return broken_promise(k, v, args, nargs);
-}
-
-static __attribute__((noinline)) enum aliasing take_leaves(const tl_kernel *k, const struct variant *v,
-							   const tl_arg *args, size_t nargs, u64 *bits)
+static __attribute__((noinline)) struct broken take_leaves(const tl_kernel *k, const struct image *im,
+							   const tl_arg *args, size_t nargs, const u32 *grid, u64 *bits)
 {
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	u32 n;
 	bool fit = flatten_arguments(&k->params, args, nargs, leaves, NULL, &n);
 	tl_assert(fit); /* or the variant would not have been compiled */
-	return take_arguments(k, v, leaves, n, bits);
+	return take_arguments(k, im, leaves, n, grid, bits);
 }
 
-/* --- the variant --------------------------------------------------------------------------------------------- */
-
-static i64 size_of(const struct variant *v, i16 size, const u64 *bits, const u32 *grid)
+/* A launch of an image that has been loaded, which no other variant can serve. */
+static tl_status missed(const tl_kernel *k, const struct image *im, const tl_arg *args, size_t nargs, const u32 *grid,
+			const u64 *bits)
 {
-	if (size <= SIZE_PROGRAMS)
-		return grid[SIZE_PROGRAMS - size];
-	if ((u32)size >= v->image.nslots) /* few blocks take the grid as parameters */
-		return grid[(u32)size - v->image.nslots];
-	return integer_of(v, (u32)size, bits);
-}
-
-/* Are this launch's sizes those that the variant takes for granted? */
-static bool sizes_fit(const struct variant *v, const u64 *bits, const u32 *grid)
-{
-	for (u32 i = 0; i < v->image.nlimits; i++) {
-		const struct size_limit *l = &v->image.limits[i];
-		i64 a = size_of(v, l->a, bits, grid), b = l->b == SIZE_NONE ? 0 : size_of(v, l->b, bits, grid);
-		i128 product = l->b == SIZE_NONE ? a : (i128)MAX(a, l->least) * MAX(b, l->least);
-		if (a < 0 || b < 0 || product > l->most)
-			return false;
-	}
-	return true;
+	failed(TL_ERR_ARGUMENT, "%s, which is compiled already, ", k->name);
+	conditions_explain(k->module->ctx->dev, im, &(struct arguments){&k->params, args, nargs, bits, grid});
+	return TL_ERR_ARGUMENT;
 }
 
 /* The variant that a launch with these arguments runs, and their bits. A variant is compiled on conditions that the key
@@ -268,30 +174,38 @@ static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_config
 		tl_status s = variant_get(k, o, args, nargs, out);
 		if (s)
 			return s;
-		enum aliasing alias = (*out)->has_composites ? take_leaves(k, *out, args, nargs, bits)
-							     : take_arguments(k, *out, args, nargs, bits);
-		bool maps = maps_fit(*out, bits), sizes = sizes_fit(*out, bits, grid);
-		if (maps && sizes && alias == ALIAS_NONE)
+		const struct image *im = &(*out)->image;
+		struct broken b = (*out)->has_composites ? take_leaves(k, im, args, nargs, grid, bits)
+							 : take_arguments(k, im, args, nargs, grid, bits);
+		if (!b.maps && !b.sizes && !b.alias)
 			return TL_OK;
-		o->no_boxes |= !maps;
-		o->any_size |= !sizes;
-		o->alias = MAX(o->alias, alias);
+		if (k->module->compiled)
+			return missed(k, im, args, nargs, grid, bits);
+		o->no_boxes |= b.maps;
+		o->any_size |= b.sizes;
+		o->alias = MAX(o->alias, b.alias);
 	}
 }
 
 /* The grid as the variant takes it: programs, or few blocks and how many programs these run. */
-static void pass_grid(const tl_kernel *k, const tl_config *cfg, const struct variant *v, const u32 *grid,
-		      struct launch *l)
+static tl_status pass_grid(const tl_kernel *k, const tl_config *cfg, const struct variant *v, const u32 *grid,
+			   struct launch *l)
 {
 	memcpy(l->device.grid, grid, sizeof l->device.grid);
 	l->device.nargs = v->image.nslots;
 	if (!v->image.persistent)
-		return;
+		return TL_OK;
+	u32 programs = count_programs(grid), most = most_blocks(k, cfg);
+	if (!programs && grid[0] && grid[1] && grid[2]) /* of an image */
+		return failed(TL_ERR_ARGUMENT,
+			      "%s: the grid has more than %d programs, which blocks of its kernel "
+			      "cannot count",
+			      k->name, MOST_PROGRAMS);
 	for (u32 i = 0; i < GRID_PARAMS; i++)
 		l->bits[l->device.nargs++] = grid[i];
-	u32 programs = grid[0] * grid[1] * grid[2]; /* fits: see has_many_programs */
-	l->device.grid[0] = MIN(programs, most_blocks(k, cfg));
+	l->device.grid[0] = most ? MIN(programs, most) : programs;
 	l->device.grid[1] = l->device.grid[2] = 1;
+	return TL_OK;
 }
 
 static tl_status pass_maps(struct device *dev, const struct variant *v, struct launch *l)
@@ -299,12 +213,7 @@ static tl_status pass_maps(struct device *dev, const struct variant *v, struct l
 	tl_status s = TL_OK;
 	l->device.nmaps = v->image.nmaps;
 	for (u32 i = 0; i < v->image.nmaps && !s; i++) {
-		const struct tensor_map_param *m = &v->image.maps[i];
-		i64 distance = 0, sizes[2];
-		row_distance(v, m, l->bits, &distance);
-		struct tensor_box box = memory_box(m, (u64)distance);
-		if (m->tensor >= 0 && tensor_sizes(v, m, l->bits, sizes))
-			box = bounded_box(m, (void *)(uintptr_t)l->bits[m->tensor], (u64)distance, sizes);
+		struct tensor_box box = conditions_box(&v->image, i, l->bits);
 		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
 		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 	}
@@ -329,7 +238,8 @@ static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_con
 		return s;
 	grid_of(cfg, grid);
 	*empty = !grid[0] || !grid[1] || !grid[2];
-	pass_grid(k, cfg, v, grid, l);
+	if ((s = pass_grid(k, cfg, v, grid, l)))
+		return s;
 	l->device.kernel = v->code;
 	l->device.args = l->bits;
 	l->device.stream = cfg->stream;

@@ -14,6 +14,36 @@ static void free_new(void *m)
 	module_free(m);
 }
 
+/* Can the device run the image's code? Code for sm_80 runs on later GPUs, code for sm_90a on those of 9.0 only. */
+static tl_status check_target(const tl_module *m, const struct image *im)
+{
+	const struct device *dev = m->ctx->dev;
+	struct description of;
+	if (!dev->ops->target)
+		return failed(TL_ERR_ARGUMENT, "%s: the %s device runs no kernel images; cuda and sim do", m->name,
+			      dev->ops->name);
+	if (!description_parse(im->target, &of))
+		return failed(TL_ERR_ARGUMENT, "%s: the image has no code for a GPU", m->name);
+	const struct description here = dev->ops->target(dev);
+	if (of.arch_specific ? of.sm == here.sm && here.arch_specific : of.sm <= here.sm)
+		return TL_OK;
+	return failed(TL_ERR_ARGUMENT, "%s: the image is for %s, and the device is a GPU of sm_%d%s", m->name,
+		      im->target, here.sm, here.arch_specific ? "a" : "");
+}
+
+static tl_status open_image(tl_module *m)
+{
+	const char *why = image_read(&m->image, m->text, m->len);
+	return why ? failed(TL_ERR_FILE, "cannot load '%s': %s", m->name, why) : check_target(m, &m->image);
+}
+
+static tl_status open_source(tl_module *m)
+{
+	bool good = open_unit(&m->unit, m->name, m->text, m->len);
+	report(m, &m->unit);
+	return good ? TL_OK : failed_text(TL_ERR_COMPILE, m->unit.diags.text.at);
+}
+
 /* Takes over `text`, which has a NUL behind its end. */
 static tl_status module_new(tl_context *ctx, const char *name, char *text, size_t len, tl_module **out)
 {
@@ -32,13 +62,12 @@ static tl_status module_new(tl_context *ctx, const char *name, char *text, size_
 	pthread_mutex_init(&m->said_lock, NULL);
 	struct cleanup c;
 	cleanup_push(&c, free_new, m);
-	bool good = open_unit(&m->unit, m->name, text, len);
-	report(m, &m->unit);
+	m->compiled = image_is(text, len);
+	tl_status s = m->compiled ? open_image(m) : open_source(m);
 	cleanup_drop(&c);
-	if (!good) {
-		failed_text(TL_ERR_COMPILE, m->unit.diags.text.at);
+	if (s) {
 		module_free(m);
-		return TL_ERR_COMPILE;
+		return s;
 	}
 	pthread_mutex_lock(&ctx->lock);
 	link_add(&ctx->modules, &m->link);
@@ -55,6 +84,7 @@ void module_free(tl_module *m)
 		kernel_free(k);
 	}
 	unit_free(&m->unit);
+	image_free(&m->image);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->said_lock);
 	free(m->said);
@@ -159,12 +189,18 @@ tl_status module_load_source(tl_context *ctx, const char *name, const char *text
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
+/* The name of the only kernel of an image or IR text; NULL: it is a source. */
+static const char *single_kernel(const tl_module *m)
+{
+	return m->compiled ? m->image.name : m->unit.parsed ? m->unit.parsed->name : NULL;
+}
+
 static tl_status no_kernel(const tl_module *m, const char *name)
 {
 	const char *names[256];
 	u32 n = 0;
-	if (m->unit.parsed)
-		names[n++] = m->unit.parsed->name;
+	if (single_kernel(m))
+		names[n++] = single_kernel(m);
 	for (u32 i = 0; m->unit.module && i < m->unit.module->funcs.len && n < ARRAY_LEN(names); i++)
 		if (m->unit.module->funcs.at[i]->kind == FUNC_JIT)
 			names[n++] = m->unit.module->funcs.at[i]->name;
@@ -191,7 +227,9 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	struct cleanup c;
 	cleanup_push(&c, free, k);
-	if (u->parsed) {
+	if (m->compiled) {
+		params_of_image(&u->arena, &m->image, &k->params);
+	} else if (u->parsed) {
 		params_of_ir(&u->arena, u->parsed, &k->params);
 		k->has_dots = block_has(u->parsed->body, op_is_dot);
 	} else {
@@ -221,8 +259,8 @@ static tl_status find_kernel(tl_module *m, const char *name, tl_kernel **out)
 			*out = k;
 			return TL_OK;
 		}
-	if (m->unit.parsed)
-		return strcmp(m->unit.parsed->name, name) ? no_kernel(m, name) : kernel_new_in(m, name, out);
+	if (single_kernel(m))
+		return strcmp(single_kernel(m), name) ? no_kernel(m, name) : kernel_new_in(m, name, out);
 	const struct func *f = map_get(&m->unit.module->by_name, intern_find(&m->unit.names, name));
 	if (!f)
 		return no_kernel(m, name);

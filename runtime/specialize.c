@@ -142,6 +142,20 @@ void params_of_ir(struct arena *a, const struct kernel *k, struct params *out)
 	}
 }
 
+void params_of_image(struct arena *a, const struct image *im, struct params *out)
+{
+	*out = (struct params){arena_str(a, im->name, strlen(im->name)), arena_array(a, struct tl_param, im->nslots),
+			       im->nslots, 16};
+	for (u32 i = 0; i < im->nslots; i++) {
+		const struct slot *s = &im->slots[i];
+		out->at[i] = (struct tl_param){
+			.name = arena_str(a, s->name, strlen(s->name)),
+			.annotated = true,
+			.exact = true,
+			.type = {.dtype = s->dtype, .pointers = s->pointers, .divisibility = s->divisibility}};
+	}
+}
+
 /* --- keys ---------------------------------------------------------------------------------------------------- */
 
 void key_init(struct key *k, u64 first)

@@ -9,6 +9,7 @@
 #define TL_SPECIALIZE_H
 
 #include "compile.h"
+#include "runtime/image.h"
 #include "runtime/tl.h"
 
 enum { MAX_KERNEL_PARAMS = 512 };
@@ -23,7 +24,7 @@ struct tl_param {
 	const char *name;
 	bool constant;  /* tl.constexpr */
 	bool annotated; /* `type` is given by the source */
-	bool exact;     /* of IR text, which is compiled already: no specialisation; its divisibility must hold */
+	bool exact;     /* of IR text or an image: no specialisation; its divisibility must hold */
 	struct sig_type type;
 	enum param_default has_default;
 	tl_arg value;
@@ -39,6 +40,8 @@ struct params {
 
 void params_of_func(struct arena *a, const struct func *f, struct params *out);
 void params_of_ir(struct arena *a, const struct kernel *k, struct params *out);
+/* The run-time parameters. */
+void params_of_image(struct arena *a, const struct image *im, struct params *out);
 
 /* The key of a variant, in words. The first word is the caller's. */
 struct key {

@@ -115,7 +115,10 @@ TL_API tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte);
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
-/* Kernels in Triton's language; a name that ends in ".ttir" means the text of one kernel's tile IR. */
+/* Kernels in Triton's language; a name that ends in ".ttir" means the text of one kernel's tile IR. Or a kernel image,
+ * as `tlc FILE --emit image` writes it, whatever its name: its kernel takes the parameters that are left at run time,
+ * constexprs and integers equal to 1 not among them, and a launch whose arguments are not what it was compiled for is
+ * refused, with the parameter's name. TL_ERR_FILE: the image is damaged, or of another version. */
 TL_API tl_status tl_module_load(tl_context *ctx, const char *path, tl_module **out);
 /* From memory; `name` is for messages. The text is copied. */
 TL_API tl_status tl_module_load_source(tl_context *ctx, const char *name, const char *text, size_t len,

@@ -128,10 +128,11 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 	image_make(out, u, f, f ? specialize_text(&u->arena, &k->params, args, nargs) : NULL, &made, c);
 }
 
+/* NULL: of an image. */
 static const struct source *source_of(const tl_module *m)
 {
 	const struct unit *u = &m->unit;
-	return u->diags.sources.at[u->module ? u->module->file : 1];
+	return m->compiled ? NULL : u->diags.sources.at[u->module ? u->module->file : 1];
 }
 
 static void add_piece(struct strbuf *to, const void *data, size_t len)
@@ -227,14 +228,26 @@ static void keep_on_disk(struct cache_key key, struct image *im)
 	protect(&r, write_entry, &(struct entry){key, im});
 }
 
+/* The module's image is the one variant that there is; its leaves are its parameters. */
+static tl_status variant_of_image(const tl_kernel *k, struct variant *v)
+{
+	const char *why = image_read(&v->image, k->module->text, k->module->len);
+	tl_assert(!why); /* it has been read before */
+	for (u32 i = 0; i < v->image.nslots; i++)
+		v->image.slots[i].leaf = i;
+	return load_image(k, NULL, NULL, v);
+}
+
 /* From disk, or by compiling. What gave warnings is compiled by each process, so that each gives them, and what asked
  * for the environment too. */
 static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 			       struct variant *v)
 {
 	struct cache_key key;
-	bool cached = disk_key(k, v, &key);
 	image_free(&v->image); /* of an earlier try */
+	if (k->module->compiled)
+		return variant_of_image(k, v);
+	bool cached = disk_key(k, v, &key);
 	if (cached && cache_read(key, &v->image))
 		return load_image(k, NULL, NULL, v);
 	tl_status s = compile_variant(k, o, args, nargs, v);
@@ -253,9 +266,19 @@ static tl_status add_resources(const tl_kernel *k, const struct variant *v, stru
 	return s;
 }
 
+static tl_status dump_image(const struct image *im, const char *stage, char **text)
+{
+	if (strcmp(stage, "ptx") != 0)
+		return failed(TL_ERR_ARGUMENT, "%s is compiled already: of its stages there is \"ptx\" only", im->name);
+	*text = strdup(im->code);
+	return *text ? TL_OK : failed(TL_ERR_MEMORY, "out of host memory");
+}
+
 tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args,
 		       size_t nargs, const char *stage, char **text)
 {
+	if (k->module->compiled)
+		return dump_image(&k->module->image, stage, text);
 	struct key key; /* only to check the arguments */
 	key_init(&key, 0);
 	tl_status s = specialize(&k->params, args, nargs, &key);

@@ -45,7 +45,7 @@ static struct image random_image(void)
 	for (u32 i = 0; i < im.nslots; i++)
 		im.slots[i] = (struct slot){.name = arena_printf(&im.arena, "p%u", i),
 					    .leaf = (u32)(random_bits() % MAX_KERNEL_PARAMS),
-					    .pointer = random_bits() & 1,
+					    .pointers = (i32)(random_bits() % 3),
 					    .dtype = (enum dtype)(random_bits() % DT_COUNT),
 					    .divisibility = (i32)(random_bits() % 257)};
 	im.maps = arena_array(&im.arena, struct tensor_map_param, im.nmaps + 1);
@@ -90,7 +90,7 @@ static void assert_same(const struct image *x, const struct image *y)
 	for (u32 i = 0; i < x->nslots; i++) {
 		const struct slot *a = &x->slots[i], *b = &y->slots[i];
 		assert_string_equal(a->name, b->name);
-		assert_true(a->leaf == b->leaf && a->pointer == b->pointer && a->dtype == b->dtype &&
+		assert_true(a->leaf == b->leaf && a->pointers == b->pointers && a->dtype == b->dtype &&
 			    a->divisibility == b->divisibility);
 	}
 	assert_memory_equal(x->maps, y->maps, x->nmaps * sizeof *x->maps + 1);

@@ -1,0 +1,162 @@
+#include "runtime/conditions.h"
+
+#include "runtime/error.h"
+
+static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
+{
+	int unused = 64 - dtype_bits(im->slots[slot].dtype);
+	return (i64)(bits[slot] << unused) >> unused;
+}
+
+/* --- tensor maps --------------------------------------------------------------------------------------------- */
+
+/* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */
+static bool row_distance(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
+{
+	*out = m->factor;
+	if (m->param >= 0 && __builtin_mul_overflow(m->factor, integer_of(im, (u32)m->param, bits), out))
+		return false;
+	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
+}
+
+/* Sizes of a tensor: elements of a row, and rows. */
+static bool tensor_sizes(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
+{
+	bool fit = true;
+	for (int i = 0; i < 2; i++) {
+		out[i] = m->size_params[i] < 0 ? m->sizes[i] : integer_of(im, (u32)m->size_params[i], bits);
+		fit &= out[i] > 0 && out[i] <= (i64)1 << 31;
+	}
+	return fit;
+}
+
+static bool map_fits(const struct image *im, const struct tensor_map_param *m, const u64 *bits)
+{
+	i64 distance, sizes[2];
+	return row_distance(im, m, bits, &distance) &&
+	       (m->tensor < 0 || (bits[m->tensor] % 16 == 0 && tensor_sizes(im, m, bits, sizes)));
+}
+
+struct tensor_box conditions_box(const struct image *im, u32 i, const u64 *bits)
+{
+	const struct tensor_map_param *m = &im->maps[i];
+	i64 distance = 0, sizes[2];
+	row_distance(im, m, bits, &distance);
+	if (m->tensor < 0)
+		return memory_box(m, (u64)distance);
+	tensor_sizes(im, m, bits, sizes);
+	return bounded_box(m, (void *)(uintptr_t)bits[m->tensor], (u64)distance, sizes);
+}
+
+/* --- memory that overlaps ------------------------------------------------------------------------------------ */
+
+struct extent {
+	u64 start, size;
+};
+
+/* The memory that an argument may mean: what it says itself, or the allocation around it; of unknown size, one byte. */
+static struct extent extent_of(struct device *dev, const tl_arg *a)
+{
+	void *base;
+	size_t size;
+	if (a->bytes)
+		return (struct extent){(u64)(uintptr_t)a->ptr, a->bytes};
+	if (dev->ops->allocation && dev->ops->allocation(dev, a->ptr, &base, &size))
+		return (struct extent){(u64)(uintptr_t)base, size};
+	return (struct extent){(u64)(uintptr_t)a->ptr, 1};
+}
+
+/* How the memory of two pointers, neither of them NULL, overlaps. */
+static enum aliasing compare_memory(struct device *dev, const tl_arg *a, const tl_arg *b)
+{
+	if (a->ptr == b->ptr)
+		return ALIAS_EQUAL;
+	struct extent x = extent_of(dev, a), y = extent_of(dev, b);
+	return x.start < y.start + y.size && y.start < x.start + x.size ? ALIAS_ANY : ALIAS_NONE;
+}
+
+static enum aliasing pair_overlaps(struct device *dev, const struct image *im, const struct param_pair *p,
+				   const struct arguments *args)
+{
+	const tl_arg *a = slot_argument(im, p->a, args), *b = slot_argument(im, p->b, args);
+	enum aliasing is = a->ptr && b->ptr ? compare_memory(dev, a, b) : ALIAS_NONE;
+	return is == ALIAS_EQUAL && p->equal_is_fine ? ALIAS_NONE : is;
+}
+
+/* --- sizes --------------------------------------------------------------------------------------------------- */
+
+static i64 size_of(const struct image *im, i16 size, const struct arguments *a)
+{
+	if (size <= SIZE_PROGRAMS)
+		return a->grid[SIZE_PROGRAMS - size];
+	if ((u32)size >= im->nslots) /* few blocks take the grid as parameters */
+		return a->grid[(u32)size - im->nslots];
+	return integer_of(im, (u32)size, a->bits);
+}
+
+static bool size_fits(const struct image *im, const struct size_limit *l, const struct arguments *args)
+{
+	i64 a = size_of(im, l->a, args), b = l->b == SIZE_NONE ? 0 : size_of(im, l->b, args);
+	i128 product = l->b == SIZE_NONE ? a : (i128)MAX(a, l->least) * MAX(b, l->least);
+	return a >= 0 && b >= 0 && product <= l->most;
+}
+
+/* --- all of them --------------------------------------------------------------------------------------------- */
+
+struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a)
+{
+	struct broken b = {0};
+	for (u32 i = 0; i < im->nmaps; i++)
+		b.maps |= !map_fits(im, &im->maps[i], a->bits);
+	for (u32 i = 0; i < im->nlimits; i++)
+		b.sizes |= !size_fits(im, &im->limits[i], a);
+	for (u32 i = 0; i < im->napart; i++)
+		b.alias = MAX(b.alias, pair_overlaps(dev, im, &im->apart[i], a));
+	return b;
+}
+
+static void explain_map(const struct image *im, const struct tensor_map_param *m, const u64 *bits)
+{
+	i64 distance, sizes[2];
+	if (!row_distance(im, m, bits, &distance)) {
+		failed_more("counts on rows that a tensor map can describe: ");
+		if (m->param >= 0)
+			failed_more("'%s' is %lld, and %lld times that", im->slots[m->param].name,
+				    (long long)integer_of(im, (u32)m->param, bits), (long long)m->factor);
+		failed_more(" bytes from one to the next must be from 0 to 2^40 and a multiple of 16");
+	} else if (bits[m->tensor] % 16) {
+		failed_more("counts on a tensor that begins at a multiple of 16 bytes: '%s' is 0x%llx",
+			    im->slots[m->tensor].name, (unsigned long long)bits[m->tensor]);
+	} else {
+		tensor_sizes(im, m, bits, sizes);
+		failed_more("counts on sizes of '%s' from 1 to 2^31, and they are %lld and %lld",
+			    im->slots[m->tensor].name, (long long)sizes[0], (long long)sizes[1]);
+	}
+}
+
+void conditions_explain(struct device *dev, const struct image *im, const struct arguments *a)
+{
+	for (u32 i = 0; i < im->nmaps; i++)
+		if (!map_fits(im, &im->maps[i], a->bits)) {
+			explain_map(im, &im->maps[i], a->bits);
+			return;
+		}
+	for (u32 i = 0; i < im->nlimits; i++) {
+		const struct size_limit *l = &im->limits[i];
+		if (size_fits(im, l, a))
+			continue;
+		failed_more("counts on 0 <= %s", image_size_name(im, l->a));
+		if (l->b != SIZE_NONE)
+			failed_more(" * %s", image_size_name(im, l->b));
+		failed_more(" <= %lld, and here is %lld", (long long)l->most, (long long)size_of(im, l->a, a));
+		if (l->b != SIZE_NONE)
+			failed_more(" * %lld", (long long)size_of(im, l->b, a));
+		return;
+	}
+	for (u32 i = 0; i < im->napart; i++)
+		if (pair_overlaps(dev, im, &im->apart[i], a)) {
+			failed_more("counts on memory of '%s' and '%s' that does not overlap, and it does",
+				    im->slots[im->apart[i].a].name, im->slots[im->apart[i].b].name);
+			return;
+		}
+}

@@ -1,0 +1,36 @@
+/* What compiled code counts on beside the types, constants and divisors of its arguments: rows and tensors that tensor
+ * maps can describe, sizes up to bounds, memory that does not overlap. Each launch is compared. */
+#ifndef TL_CONDITIONS_H
+#define TL_CONDITIONS_H
+
+#include "runtime/device.h"
+#include "runtime/specialize.h"
+
+/* The conditions that a launch breaks; all 0: none. */
+struct broken {
+	bool maps, sizes;
+	enum aliasing alias;
+};
+
+/* The arguments of a launch, where tuples and descriptors have been replaced by their leaves. */
+struct arguments {
+	const struct params *params; /* with defaults */
+	const tl_arg *at;
+	size_t n;
+	const u64 *bits; /* by slot */
+	const u32 *grid; /* of programs */
+};
+
+static inline const tl_arg *slot_argument(const struct image *im, u32 slot, const struct arguments *a)
+{
+	u32 leaf = im->slots[slot].leaf;
+	return leaf < a->n ? &a->at[leaf] : &a->params->at[leaf].value;
+}
+
+struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a);
+/* Says which one of them is, with its parameters, behind the message that has been begun. */
+void conditions_explain(struct device *dev, const struct image *im, const struct arguments *a);
+/* The box of map i, which the arguments can have. */
+struct tensor_box conditions_box(const struct image *im, u32 i, const u64 *bits);
+
+#endif

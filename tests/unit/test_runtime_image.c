@@ -1,0 +1,218 @@
+/* Modules that are kernel images: what they launch, and what they refuse. */
+#include "test_runtime.h"
+
+static const char text[] =
+	"import triton\nimport triton.language as tl\n\n"
+	"@triton.jit\ndef scale(x, y, n, s, K: tl.constexpr):\n"
+	"    i = tl.program_id(0) * 128 + tl.arange(0, 128)\n"
+	"    tl.store(y + i, tl.load(x + i, mask=i < n) * s + K, mask=i < n)\n\n"
+	"@triton.jit\ndef product(a, b, c, K, sa, sb):\n"
+	"    i, j = tl.arange(0, 128)[:, None], tl.arange(0, 256)[None, :]\n"
+	"    acc = tl.zeros((128, 256), tl.float32)\n"
+	"    for k in range(0, K, 64):\n"
+	"        r = k + tl.arange(0, 64)\n"
+	"        acc = tl.dot(tl.load(a + i * sa + r[None, :]), tl.load(b + r[:, None] * sb + j), acc)\n"
+	"    tl.store(c + i * 256 + j, acc)\n\n"
+	"@triton.jit\ndef steps(x, y):\n    i = tl.arange(0, 1024)\n"
+	"    for k in tl.range(0, 8, num_stages=3):\n"
+	"        tl.store(y + k * 1024 + i, tl.load(x + k * 1024 + i) + 1)\n\n"
+	"@triton.jit\ndef indirect(pp, y):\n"
+	"    x = tl.load(pp)\n    tl.store(y, tl.load(x) + 1.0)\n";
+
+/* The bytes of an image; *len of them, to be freed. */
+static char *image_of(const char *kernel, const struct arg_spec *args, const char *target, int num_warps, size_t *len)
+{
+	struct unit u;
+	struct compiled c = {0};
+	struct arena a = {0};
+	struct image im;
+	struct compile_options o = {.num_warps = num_warps, .want_ptx = true};
+	assert_true(description_parse(target, &o.target));
+	assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
+	const struct func *f = map_get(&u.module->by_name, intern_str(&u.names, kernel));
+	if (!compile(&u, f, args, &o, &c))
+		fail_msg("%s", u.diags.text.at);
+	image_make(&im, &u, f, args, &o, &c);
+	char *bytes = image_write(&im, &a, len), *copy = malloc(*len);
+	memcpy(copy, bytes, *len);
+	image_free(&im);
+	arena_free(&a);
+	unit_free(&u);
+	return copy;
+}
+
+static tl_kernel *load_kernel(tl_context *ctx, const char *kernel, const struct arg_spec *args, int num_warps)
+{
+	size_t len;
+	tl_module *m;
+	tl_kernel *k;
+	char *bytes = image_of(kernel, args, "sm_90a", num_warps, &len);
+	if (tl_module_load_source(ctx, "k.tli", bytes, len, &m) || tl_module_kernel(m, kernel, &k))
+		fail_msg("%s", tl_error(ctx));
+	free(bytes);
+	return k;
+}
+
+static tl_context *simulator(void)
+{
+	tl_context *ctx;
+	assert_int_equal(tl_context_create("sim", &ctx), TL_OK);
+	return ctx;
+}
+
+static const struct arg_spec scale_args[] = {
+	{.type = "*fp32:16"}, {.type = "*fp32:16"}, {.type = "i32:16"}, {.type = "fp32"}, {.constant = "3"}};
+static const struct arg_spec product_args[] = {{.type = "*fp16:16"}, {.type = "*fp16:16"}, {.type = "*fp32:16"},
+					       {.type = "i32:256"},  {.type = "i32:16"},   {.type = "i32:16"}};
+
+/* Constants are in the code: what is left is launched, and what the code counts on is asked for. */
+static void launches(void **state)
+{
+	(void)state;
+	tl_context *ctx = simulator();
+	tl_kernel *k = load_kernel(ctx, "scale", scale_args, 4);
+	float x[256], y[256];
+	tl_buffer *bx, *by;
+	tl_resources r;
+	char *ptx;
+	for (int i = 0; i < 256; i++)
+		x[i] = (float)i;
+	tl_buffer_create(ctx, sizeof x, &bx);
+	tl_buffer_create(ctx, sizeof y, &by);
+	tl_buffer_write(bx, 0, x, sizeof x);
+	tl_buffer_fill(by, 0xFF);
+	const tl_config two = {.grid = {2}};
+	const tl_arg ax = tl_buf(TL_F32, bx), ay = tl_buf(TL_F32, by);
+	for (int round = 0; round < 2; round++)
+		assert_int_equal(tl_launch(k, &two, ARGS(ax, ay, tl_int(240), tl_float(2))), TL_OK);
+	assert_int_equal(tl_buffer_read(by, 0, y, sizeof y), TL_OK);
+	for (int i = 0; i < 240; i++)
+		assert_true(y[i] == 2 * x[i] + 3);
+	assert_error(tl_launch(k, &two, ARGS(ax, ay, tl_int(241), tl_float(2))), TL_ERR_ARGUMENT,
+		     "scale: argument 3, 'n', must be a number of type i32:16; it is the integer 241");
+	assert_error(tl_launch(k, &two, ARGS(tl_ptr(TL_F32, (char *)ax.ptr + 4), ay, tl_int(16), tl_float(2))),
+		     TL_ERR_ARGUMENT, "argument 1, 'x', must be a pointer of type *fp32:16; it is the pointer");
+	assert_error(tl_launch(k, &two, ARGS(tl_buf(TL_F16, bx), ay, tl_int(16), tl_float(2))), TL_ERR_ARGUMENT,
+		     "argument 1, 'x', must be a pointer of type *fp32:16");
+	assert_error(tl_launch(k, &two, ARGS(ax, ay, tl_int(16))), TL_ERR_ARGUMENT, "argument 4, 's', is missing");
+	assert_error(tl_launch(k, &two, ARGS(ax, ay, tl_int(16), tl_float(1), tl_int(3))), TL_ERR_ARGUMENT,
+		     "scale takes 4 arguments, and here are 5");
+	assert_error(tl_launch(k, &(tl_config){.grid = {2}, .num_stages = 2}, ARGS(ax, ay, tl_int(16), tl_float(1))),
+		     TL_ERR_ARGUMENT, "scale is compiled already, in k.tli: leave tl_config.num_stages 0");
+	assert_int_equal(tl_kernel_resources(k, NULL, ARGS(ax, ay, tl_int(16), tl_float(1)), &r), TL_OK);
+	assert_int_equal(r.threads, 128);
+	assert_error(tl_kernel_dump(k, NULL, ARGS(ax, ay, tl_int(16), tl_float(1)), "ttir", &ptx), TL_ERR_ARGUMENT,
+		     "scale is compiled already: of its stages there is \"ptx\" only");
+	assert_int_equal(tl_kernel_dump(k, NULL, ARGS(ax, ay, tl_int(16), tl_float(1)), "ptx", &ptx), TL_OK);
+	assert_non_null(strstr(ptx, ".entry scale"));
+	tl_free(ptx);
+	tl_context_destroy(ctx);
+}
+
+/* What is known at a launch only: the distance of rows, sizes, overlaps. */
+static void conditions(void **state)
+{
+	(void)state;
+	tl_context *ctx = simulator();
+	tl_kernel *k = load_kernel(ctx, "product", product_args, 8);
+	const tl_config one = {.grid = {1}};
+	tl_buffer *a, *c;
+	tl_buffer_create(ctx, 256 * 256 * 2, &a);
+	tl_buffer_create(ctx, 128 * 256 * 4, &c);
+	const tl_arg x = tl_buf(TL_F16, a), z = tl_buf(TL_F32, c);
+	tl_buffer_fill(a, 0);
+	assert_int_equal(tl_launch(k, &one, ARGS(x, x, z, tl_int(256), tl_int(256), tl_int(256))), TL_OK);
+	assert_error(tl_launch(k, &one, ARGS(x, x, z, tl_int(256), tl_int(-256), tl_int(256))), TL_ERR_ARGUMENT,
+		     "product, which is compiled already, counts on rows that a tensor map can describe: 'sa' is -256, "
+		     "and 2 times that bytes from one to the next must be from 0 to 2^40");
+	assert_error(tl_launch(k, &one, ARGS(x, x, z, tl_int(-256), tl_int(256), tl_int(256))), TL_ERR_ARGUMENT,
+		     "product, which is compiled already, counts on 0 <= K <= ");
+	assert_non_null(strstr(tl_error(NULL), "and here is -256"));
+	static const struct arg_spec steps[] = {{.type = "*fp32:16"}, {.type = "*fp32:16"}};
+	k = load_kernel(ctx, "steps", steps, 4);
+	assert_error(tl_launch(k, &one, ARGS(z, z)), TL_ERR_ARGUMENT,
+		     "steps, which is compiled already, counts on memory of 'x' and 'y' that does not overlap");
+	tl_context_destroy(ctx);
+}
+
+static void pointers_to_pointers(void **state)
+{
+	(void)state;
+	tl_context *ctx = simulator();
+	static const struct arg_spec args[] = {{.type = "**fp32:16"}, {.type = "*fp32:16"}};
+	tl_kernel *k = load_kernel(ctx, "indirect", args, 1);
+	tl_buffer *x, *list, *y;
+	float value = 41, out = 0;
+	tl_buffer_create(ctx, 4, &x);
+	tl_buffer_create(ctx, 8, &list);
+	tl_buffer_create(ctx, 4, &y);
+	void *p = tl_buffer_ptr(x);
+	tl_buffer_write(x, 0, &value, 4);
+	tl_buffer_write(list, 0, &p, 8);
+	assert_error(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_F32, list), tl_buf(TL_F32, y))),
+		     TL_ERR_ARGUMENT, "'pp', must be a pointer of type **fp32");
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_buf(TL_I64, list), tl_buf(TL_F32, y))), TL_OK);
+	tl_buffer_read(y, 0, &out, 4);
+	assert_true(out == 42);
+	tl_context_destroy(ctx);
+}
+
+/* The image must be whole, of this version, and for this device. */
+static void refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *target, *device, *says; /* NULL: it runs */
+	} table[] = {
+		{"sm_80", "sim:80", NULL},
+		{"sm_80", "sim:86", NULL},
+		{"sm_80", "sim", NULL},
+		{"sm_86", "sim:80", "k.tli: the image is for cuda:sm_86, and the device is a GPU of sm_80"},
+		{"sm_90a", "sim:80", "k.tli: the image is for cuda:sm_90a, and the device is a GPU of sm_80"},
+		{"sm_90a", "interp", "k.tli: the interp device runs no kernel images; cuda and sim do"},
+	};
+	tl_module *m;
+	tl_kernel *k;
+	size_t len;
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		tl_context *ctx;
+		char *bytes = image_of("scale", scale_args, table[i].target, 4, &len);
+		assert_int_equal(tl_context_create(table[i].device, &ctx), TL_OK);
+		tl_status s = tl_module_load_source(ctx, "k.tli", bytes, len, &m);
+		if (table[i].says) {
+			assert_error(s, TL_ERR_ARGUMENT, table[i].says);
+		} else {
+			assert_int_equal(s, TL_OK);
+			float x[16] = {1};
+			assert_int_equal(tl_module_kernel(m, "scale", &k), TL_OK);
+			tl_buffer *b;
+			tl_buffer_create(ctx, sizeof x, &b);
+			tl_buffer_write(b, 0, x, sizeof x);
+			assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}},
+						   ARGS(tl_buf(TL_F32, b), tl_buf(TL_F32, b), tl_int(16), tl_float(5))),
+					 TL_OK);
+			tl_buffer_read(b, 0, x, sizeof x);
+			assert_true(x[0] == 8 && x[1] == 3);
+			assert_error(tl_module_kernel(m, "scael", &k), TL_ERR_ARGUMENT, "did you mean 'scale'?");
+		}
+		tl_context_destroy(ctx);
+		free(bytes);
+	}
+	tl_context *ctx = simulator();
+	char *bytes = image_of("scale", scale_args, "sm_90a", 4, &len);
+	assert_error(tl_module_load_source(ctx, "k.tli", bytes, len - 1, &m), TL_ERR_FILE,
+		     "cannot load 'k.tli': it is damaged");
+	assert_error(tl_module_load_source(ctx, "k.tli", bytes, 12, &m), TL_ERR_FILE, "it is");
+	bytes[8]++;
+	assert_error(tl_module_load_source(ctx, "k.tli", bytes, len, &m), TL_ERR_FILE,
+		     "it was written by another version of tlc");
+	free(bytes);
+	tl_context_destroy(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(launches), cmocka_unit_test(conditions),
+					   cmocka_unit_test(pointers_to_pointers), cmocka_unit_test(refused)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
