@@ -40,6 +40,11 @@ static tl_context *of_kernel(const tl_kernel *k)
 	return k ? k->module->ctx : NULL;
 }
 
+static tl_context *of_prepared(const tl_prepared *p)
+{
+	return p ? of_kernel(p->kernel) : NULL;
+}
+
 /* --- contexts and buffers ------------------------------------------------------------------------------------ */
 
 tl_status tl_context_create(const char *device, tl_context **out)
@@ -126,12 +131,34 @@ tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out)
 
 tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
 {
+	tl_status known;
+	if (launch_known(k, cfg, args, nargs, false, &known))
+		return known;
 	GUARDED(of_kernel(k), kernel_launch(k, cfg, args, nargs));
 }
 
-tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
+tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out)
 {
-	GUARDED(of_kernel(k), kernel_prepare(k, cfg, args, nargs));
+	GUARDED(of_kernel(k), kernel_prepare(k, cfg, args, nargs, out));
+}
+
+tl_status tl_prepared_add(tl_prepared *p, const uint32_t grid[3], const tl_arg *args, size_t nargs)
+{
+	GUARDED(of_prepared(p), prepared_add(p, grid, args, nargs));
+}
+
+tl_status tl_prepared_launch(const tl_prepared *p, const uint32_t grid[3], void *stream, const tl_arg *args,
+			     size_t nargs)
+{
+	tl_status known;
+	if (prepared_known(p, grid, stream, args, nargs, false, &known))
+		return known;
+	GUARDED(of_prepared(p), prepared_launch(p, grid, stream, args, nargs));
+}
+
+void tl_prepared_destroy(tl_prepared *p)
+{
+	DESTROYED(prepared_destroy(p));
 }
 
 tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,

@@ -37,15 +37,31 @@ static bool map_fits(const struct image *im, const struct tensor_map_param *m, c
 	       (m->tensor < 0 || (bits[m->tensor] % 16 == 0 && tensor_sizes(im, m, bits, sizes)));
 }
 
-struct tensor_box conditions_box(const struct image *im, u32 i, const u64 *bits)
+struct map_values map_values(const struct image *im, u32 i, const u64 *bits)
 {
 	const struct tensor_map_param *m = &im->maps[i];
-	i64 distance = 0, sizes[2];
+	i64 distance = 0, sizes[2] = {0};
 	row_distance(im, m, bits, &distance);
 	if (m->tensor < 0)
-		return memory_box(m, (u64)distance);
+		return (struct map_values){.distance = (u64)distance};
 	tensor_sizes(im, m, bits, sizes);
-	return bounded_box(m, (void *)(uintptr_t)bits[m->tensor], (u64)distance, sizes);
+	return (struct map_values){bits[m->tensor], (u64)distance, {(u64)sizes[0], (u64)sizes[1]}};
+}
+
+struct tensor_box map_box(const struct image *im, u32 i, const struct map_values *of)
+{
+	const struct tensor_map_param *m = &im->maps[i];
+	return m->tensor < 0 ? memory_box(m, of->distance)
+			     : bounded_box(m, (void *)(uintptr_t)of->base, of->distance,
+					   (const i64[]){(i64)of->sizes[0], (i64)of->sizes[1]});
+}
+
+bool maps_can_miss(const struct image *im)
+{
+	bool can = false;
+	for (u32 i = 0; i < im->nmaps; i++)
+		can |= im->maps[i].param >= 0 || im->maps[i].tensor >= 0;
+	return can;
 }
 
 /* --- memory that overlaps ------------------------------------------------------------------------------------ */
@@ -54,8 +70,14 @@ struct extent {
 	u64 start, size;
 };
 
-/* The memory that an argument may mean: what it says itself, or the allocation around it; of unknown size, one byte. */
-static struct extent extent_of(struct device *dev, const tl_arg *a)
+/* The memory that each argument may mean, by slot, once it has been asked for. */
+struct memory {
+	u64 known[MAX_KERNEL_PARAMS / 64];
+	struct extent at[MAX_KERNEL_PARAMS];
+};
+
+/* What the argument says itself, or the allocation around it; of unknown size, one byte. */
+static struct extent find_extent(struct device *dev, const tl_arg *a)
 {
 	void *base;
 	size_t size;
@@ -66,21 +88,54 @@ static struct extent extent_of(struct device *dev, const tl_arg *a)
 	return (struct extent){(u64)(uintptr_t)a->ptr, 1};
 }
 
-/* How the memory of two pointers, neither of them NULL, overlaps. */
-static enum aliasing compare_memory(struct device *dev, const tl_arg *a, const tl_arg *b)
+static struct extent extent_of(struct device *dev, struct memory *m, u32 slot, const tl_arg *a)
 {
-	if (a->ptr == b->ptr)
-		return ALIAS_EQUAL;
-	struct extent x = extent_of(dev, a), y = extent_of(dev, b);
-	return x.start < y.start + y.size && y.start < x.start + x.size ? ALIAS_ANY : ALIAS_NONE;
+	u64 *known = &m->known[slot / 64], bit = (u64)1 << slot % 64;
+	if (!(*known & bit))
+		m->at[slot] = find_extent(dev, a);
+	*known |= bit;
+	return m->at[slot];
+}
+
+static inline bool extents_overlap(struct extent x, struct extent y)
+{
+	return x.start < y.start + y.size && y.start < x.start + x.size;
 }
 
 static enum aliasing pair_overlaps(struct device *dev, const struct image *im, const struct param_pair *p,
-				   const struct arguments *args)
+				   const struct arguments *args, struct memory *m)
 {
 	const tl_arg *a = slot_argument(im, p->a, args), *b = slot_argument(im, p->b, args);
-	enum aliasing is = a->ptr && b->ptr ? compare_memory(dev, a, b) : ALIAS_NONE;
-	return is == ALIAS_EQUAL && p->equal_is_fine ? ALIAS_NONE : is;
+	if (!a->ptr || !b->ptr)
+		return ALIAS_NONE;
+	if (a->ptr == b->ptr)
+		return p->equal_is_fine ? ALIAS_NONE : ALIAS_EQUAL;
+	bool overlap = extents_overlap(extent_of(dev, m, p->a, a), extent_of(dev, m, p->b, b));
+	return overlap ? ALIAS_ANY : ALIAS_NONE;
+}
+
+static __attribute__((noinline)) enum aliasing memory_overlaps(struct device *dev, const struct image *im,
+							       const struct arguments *a)
+{
+	enum aliasing worst = ALIAS_NONE;
+	struct memory m;
+	memset(m.known, 0, sizeof m.known);
+	for (u32 i = 0; i < im->napart; i++)
+		worst = MAX(worst, pair_overlaps(dev, im, &im->apart[i], a, &m));
+	return worst;
+}
+
+/* Do all pairs say how much memory they mean, and does none overlap that may not? */
+static inline bool plainly_apart(const struct image *im, const struct arguments *args)
+{
+	for (const struct param_pair *p = im->apart, *end = p + im->napart; p < end; p++) {
+		const tl_arg *a = slot_argument(im, p->a, args), *b = slot_argument(im, p->b, args);
+		const struct extent x = {(u64)(uintptr_t)a->ptr, a->bytes}, y = {(u64)(uintptr_t)b->ptr, b->bytes};
+		bool fine = x.start == y.start ? p->equal_is_fine : x.size && y.size && !extents_overlap(x, y);
+		if (!fine)
+			return false;
+	}
+	return true;
 }
 
 /* --- sizes --------------------------------------------------------------------------------------------------- */
@@ -101,6 +156,12 @@ static bool size_fits(const struct image *im, const struct size_limit *l, const 
 	return a >= 0 && b >= 0 && product <= l->most;
 }
 
+void arguments_bits(const struct image *im, const struct arguments *a, u64 *bits)
+{
+	for (u32 i = 0; i < im->nslots; i++)
+		bits[i] = arg_bits(slot_argument(im, i, a), im->slots[i].pointers, im->slots[i].dtype);
+}
+
 /* --- all of them --------------------------------------------------------------------------------------------- */
 
 struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a)
@@ -110,8 +171,8 @@ struct broken conditions_broken(struct device *dev, const struct image *im, cons
 		b.maps |= !map_fits(im, &im->maps[i], a->bits);
 	for (u32 i = 0; i < im->nlimits; i++)
 		b.sizes |= !size_fits(im, &im->limits[i], a);
-	for (u32 i = 0; i < im->napart; i++)
-		b.alias = MAX(b.alias, pair_overlaps(dev, im, &im->apart[i], a));
+	if (!plainly_apart(im, a))
+		b.alias = memory_overlaps(dev, im, a);
 	return b;
 }
 
@@ -153,8 +214,9 @@ void conditions_explain(struct device *dev, const struct image *im, const struct
 			failed_more(" * %lld", (long long)size_of(im, l->b, a));
 		return;
 	}
+	struct memory m = {0};
 	for (u32 i = 0; i < im->napart; i++)
-		if (pair_overlaps(dev, im, &im->apart[i], a)) {
+		if (pair_overlaps(dev, im, &im->apart[i], a, &m)) {
 			failed_more("counts on memory of '%s' and '%s' that does not overlap, and it does",
 				    im->slots[im->apart[i].a].name, im->slots[im->apart[i].b].name);
 			return;

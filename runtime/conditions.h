@@ -27,10 +27,18 @@ static inline const tl_arg *slot_argument(const struct image *im, u32 slot, cons
 	return leaf < a->n ? &a->at[leaf] : &a->params->at[leaf].value;
 }
 
+/* The bits of the arguments, by slot. */
+void arguments_bits(const struct image *im, const struct arguments *a, u64 *bits);
 struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a);
 /* Says which one of them is, with its parameters, behind the message that has been begun. */
 void conditions_explain(struct device *dev, const struct image *im, const struct arguments *a);
-/* The box of map i, which the arguments can have. */
-struct tensor_box conditions_box(const struct image *im, u32 i, const u64 *bits);
+/* What of tensor map i depends on the arguments: where the tensor begins, how far its rows are apart, its sizes. */
+struct map_values {
+	u64 base, distance, sizes[2];
+};
+struct map_values map_values(const struct image *im, u32 i, const u64 *bits);
+struct tensor_box map_box(const struct image *im, u32 i, const struct map_values *of);
+/* Are there arguments that its tensor maps cannot describe? */
+bool maps_can_miss(const struct image *im);
 
 #endif

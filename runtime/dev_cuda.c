@@ -34,7 +34,7 @@ struct cuda {
 struct cuda_kernel {
 	CUmodule module;
 	CUfunction function;
-	unsigned threads, shared, cluster; /* cluster: blocks a program */
+	unsigned threads, shared, cluster, most; /* cluster: blocks a program; most: programs along x */
 };
 
 /* --- errors and contexts ------------------------------------------------------------------------------------- */
@@ -433,6 +433,7 @@ static tl_status cuda_load(struct device *device, const struct device_load *l, v
 	k->threads = 32 * (unsigned)im->num_warps;
 	k->shared = (unsigned)im->shared_bytes;
 	k->cluster = (unsigned)im->cluster;
+	k->most = INT32_MAX / k->cluster;
 	bool pushed;
 	tl_status s = enter(d, &pushed);
 	if (s) {
@@ -492,8 +493,12 @@ static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUs
 {
 	const struct cuda_kernel *k = l->kernel;
 	void *params[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS];
-	for (u32 i = 0; i < l->nargs; i++)
-		params[i] = i < l->nargs - l->nmaps ? (void *)&l->args[i] : (void *)(uintptr_t)l->args[i];
+	const u64 *args = l->args;
+	u32 i = 0;
+	for (u32 n = l->nargs - l->nmaps; i < n; i++)
+		params[i] = (void *)&args[i];
+	for (; i < l->nargs; i++)
+		params[i] = (void *)(uintptr_t)args[i];
 	return d->api.launch(k->function, l->grid[0] * k->cluster, l->grid[1], l->grid[2], k->threads, 1, 1, k->shared,
 			     stream, params, NULL);
 }
@@ -501,7 +506,7 @@ static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUs
 static tl_status check_grid(const struct device_launch *l)
 {
 	const struct cuda_kernel *k = l->kernel;
-	if (l->grid[0] <= INT32_MAX / k->cluster)
+	if (l->grid[0] <= k->most)
 		return TL_OK;
 	return failed(TL_ERR_ARGUMENT, "a grid of %u programs along x, each on %u blocks, is too large", l->grid[0],
 		      k->cluster);
@@ -629,6 +634,7 @@ const struct device_ops cuda_ops = {
 	.has_streams = true,
 	.target = cuda_target,
 	.numbered = true,
+	.faultless = true,
 	.open = cuda_open,
 	.close = cuda_close,
 	.info = cuda_info,

@@ -51,6 +51,7 @@ struct device_ops {
 	bool keeps_unit;    /* loaded kernels refer to the unit they were compiled in */
 	bool has_streams;
 	bool numbered; /* "name:1" is meaningful */
+	bool faultless; /* launch and tensor_map need no recovery point: they allocate nothing that could run out */
 
 	tl_status (*open)(int ordinal, struct device **out);
 	/* Waits for what is running. Everything loaded and allocated has been given back. */

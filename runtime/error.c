@@ -60,10 +60,15 @@ tl_status caught(void (*body)(void *arg), void *arg)
 	return status_of(protect(&r, body, arg));
 }
 
-bool guard_begin(struct guard *g, tl_context *ctx)
+bool begin_call(const tl_context *ctx)
 {
 	error_text[0] = 0;
-	if (ctx && atomic_load_explicit(&ctx->broken, memory_order_acquire)) {
+	return !ctx || !atomic_load_explicit(&ctx->broken, memory_order_acquire);
+}
+
+bool guard_begin(struct guard *g, tl_context *ctx)
+{
+	if (!begin_call(ctx)) {
 		failed(TL_ERR_INTERNAL,
 		       "this context cannot be used any more, only destroyed, since an earlier call met an %s",
 		       ctx->why);

@@ -8,6 +8,9 @@
 /* Runs the body; a fault in it becomes a status with its text. */
 tl_status caught(void (*body)(void *arg), void *arg);
 
+/* The text is empty from now on, as at the beginning of each call. False: the context is not usable any more. */
+bool begin_call(const tl_context *ctx);
+
 /* A call of the API: what guard_begin and guard_caught need. See runtime/api.c. */
 struct guard {
 	struct recovery recovery;

@@ -64,7 +64,13 @@ struct tl_module {
 
 enum variant_state { VARIANT_COMPILING, VARIANT_READY, VARIANT_FAILED };
 
-/* A kernel compiled for one key. Immutable once it is ready. */
+/* The last tensor map of a variant, for launches that need the same again. Read and written without a lock: the version
+ * is odd while the words change. */
+struct map_memo {
+	_Atomic(u64) version, of[4], map[16];
+};
+
+/* A kernel compiled for one key. Immutable once it is ready, but for what is atomic. */
 struct variant {
 	enum variant_state state; /* under the kernel's lock */
 	u64 hash;
@@ -72,6 +78,9 @@ struct variant {
 	u32 key_len;
 	bool has_composites; /* among its arguments */
 	struct image image;
+	bool conditions;                   /* its image has some: see conditions.h */
+	struct map_memo *memos;            /* for each of its tensor maps */
+	_Atomic(struct binding *) binding; /* exact; NULL: none was needed yet, or there can be none */
 	bool keeps; /* it would be the same in each process: the disk cache may keep it */
 	struct variant *same; /* the one with that value, if the image is for any grid: all else is there; or NULL */
 	void *code;        /* the device's */
@@ -80,17 +89,34 @@ struct variant {
 	char *error;
 };
 
+enum { RECENT = 4 };
+struct binding;
+
 struct tl_kernel {
 	tl_module *module;
 	tl_kernel *next;
 	const char *name;
 	struct params params;
 	bool has_dots; /* itself or in what it calls: only products gain by few blocks */
-	_Atomic(struct variant *) last; /* the variant launched last: found without the lock */
+	/* what is found without the lock: bindings of variants launched lately, and the variant launched last */
+	_Atomic(struct binding *) recent[RECENT];
+	atomic_uint turn; /* of those that leave */
+	_Atomic(struct variant *) last;
+	struct link prepared; /* handles */
 	pthread_mutex_t lock;
 	pthread_cond_t ready; /* a variant is compiled */
 	struct variant **table; /* open addressing by hash */
 	u32 nvariants, cap;
+};
+
+/* A handle: a kernel's bindings for some arguments, those that count on more first. They are added under the kernel's
+ * lock, and read without it. */
+struct tl_prepared {
+	struct link link; /* first */
+	tl_kernel *kernel;
+	tl_config config;
+	u32 grid[3]; /* of the config, all axes */
+	_Atomic(struct binding *) bindings;
 };
 
 /* unit_open, whatever the host program's locale. */
@@ -127,7 +153,16 @@ tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out);
 tl_status context_diagnostics(tl_context *ctx, tl_diagnostic_fn *fn, void *user, bool remarks);
 tl_status module_diagnostics(tl_module *m, char **text);
 tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
+/* False: a launch like this has not been seen, or the device needs a guard and there is none. Faults never. */
+bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s);
+tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out);
+tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args, size_t nargs);
+bool prepared_known(const tl_prepared *p, const uint32_t *grid, void *stream, const tl_arg *args, size_t nargs,
+		    bool guarded, tl_status *s);
+tl_status prepared_launch(const tl_prepared *p, const uint32_t *grid, void *stream, const tl_arg *args, size_t nargs);
+void prepared_destroy(tl_prepared *p);
+/* Gives back what kernel_prepare made; the kernel's lock is held, or nobody uses it any more. */
+void prepared_free(tl_prepared *p);
 tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
 		      double *median_ms);
 tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,

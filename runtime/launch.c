@@ -1,18 +1,19 @@
 /* Launching: what a host program calls in its inner loop.
  *
- * On the path of a known variant: a pass over the arguments for their key, a comparison with the variant launched
- * last, a pass over the slots for their bits, the driver. No memory, no text, no lock. */
+ * A launch like one of the last few takes a binding (binding.h): a pass over the arguments compares them and makes
+ * their bits, then comes the driver. Others make the arguments' key and look for the variant, or compile it. Neither
+ * way allocates or writes text where the variant is there; the first takes no lock either. */
+#include "runtime/launch.h"
+
 #include <stdlib.h>
 
 #include "runtime/composite.h"
-#include "runtime/conditions.h"
-#include "runtime/internal.h"
 
 enum { MAX_STAGES = 64, MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
-static tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs)
+tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs)
 {
 	if (!k || (!args && nargs))
 		return failed(TL_ERR_ARGUMENT, "%s: %s NULL", call, k ? "the arguments are" : "the kernel is");
@@ -25,14 +26,14 @@ static u32 most_blocks(const tl_kernel *k, const tl_config *cfg)
 	return cfg->max_ctas ? (u32)MAX(cfg->max_ctas, 0) : k->module->ctx->dev->num_sms;
 }
 
-/* The programs along each axis. */
-static inline void grid_of(const tl_config *cfg, u32 *grid)
+void grid_of(const tl_config *cfg, u32 *grid)
 {
 	int set = cfg->grid_dims;
 	if (!set) /* x, and what stands in front of the last axis that is not 0 */
 		set = cfg->grid[2] ? 3 : cfg->grid[1] ? 2 : 1;
-	for (int i = 0; i < 3; i++)
-		grid[i] = i < set ? cfg->grid[i] : 1;
+	grid[0] = cfg->grid[0];
+	grid[1] = set > 1 ? cfg->grid[1] : 1;
+	grid[2] = set > 2 ? cfg->grid[2] : 1;
 }
 
 /* How many programs; 0: more than a block counts. */
@@ -47,17 +48,15 @@ static u32 count_programs(const u32 *grid)
 	return (u32)programs;
 }
 
-/* Are there more programs than blocks that run at the same time? */
-static bool has_many_programs(const tl_kernel *k, const tl_config *cfg)
+bool has_many_programs(const tl_kernel *k, const tl_config *cfg, const u32 *grid)
 {
-	u32 blocks = most_blocks(k, cfg), grid[3];
-	grid_of(cfg, grid);
-	return k->has_dots && blocks && count_programs(grid) > blocks;
+	u32 most = most_blocks(k, cfg);
+	return k->has_dots && most && count_programs(grid) > most;
 }
 
-static tl_status check_grid(const tl_kernel *k, const tl_config *cfg)
+tl_status check_grid(const tl_kernel *k, const tl_config *cfg)
 {
-	static const u32 limit[] = {0x7FFFFFFF, 65535, 65535};
+	static const u32 limit[] = {MOST_X, MOST_YZ, MOST_YZ};
 	if (cfg->grid_dims < 0 || cfg->grid_dims > 3)
 		return failed(TL_ERR_ARGUMENT, "%s: grid_dims is %d; it must be from 0 to 3", k->name, cfg->grid_dims);
 	for (int i = 0; i < 3; i++) {
@@ -86,7 +85,7 @@ static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 		      given);
 }
 
-static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
+tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
 {
 	*out = (struct options){.num_warps = cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
 				.num_stages = cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES};
@@ -98,7 +97,9 @@ static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct 
 			return s;
 		out->group_pids = cfg->group_pids;
 		out->debug = cfg->debug;
-		out->persistent = has_many_programs(k, cfg);
+		u32 grid[3];
+		grid_of(cfg, grid);
+		out->persistent = has_many_programs(k, cfg, grid);
 	}
 	if (!is_pow2(out->num_warps) || out->num_warps > 32)
 		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name,
@@ -115,21 +116,13 @@ static tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct 
 	return TL_OK;
 }
 
-static tl_status check_stream(const tl_kernel *k, const tl_config *cfg)
+tl_status check_stream(const tl_kernel *k, const void *stream)
 {
-	if (cfg->stream && !k->module->ctx->dev->ops->has_streams)
+	if (stream && !k->module->ctx->dev->ops->has_streams)
 		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", k->name,
 			    k->module->ctx->dev->ops->name);
 	return TL_OK;
 }
-
-/* --- launching ----------------------------------------------------------------------------------------------- */
-
-struct launch {
-	struct device_launch device;
-	u64 bits[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS];
-	_Alignas(TENSOR_MAP_ALIGN) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
-};
 
 /* --- the variant --------------------------------------------------------------------------------------------- */
 
@@ -138,8 +131,7 @@ static struct broken take_arguments(const tl_kernel *k, const struct image *im, 
 				    const u32 *grid, u64 *bits)
 {
 	const struct arguments a = {&k->params, args, nargs, bits, grid};
-	for (u32 i = 0; i < im->nslots; i++)
-		bits[i] = arg_bits(slot_argument(im, i, &a), im->slots[i].pointers, im->slots[i].dtype);
+	arguments_bits(im, &a, bits);
 	return conditions_broken(k->module->ctx->dev, im, &a);
 }
 
@@ -162,44 +154,47 @@ static tl_status missed(const tl_kernel *k, const struct image *im, const tl_arg
 	return TL_ERR_ARGUMENT;
 }
 
-/* The variant that a launch with these arguments runs, and their bits. A variant is compiled on conditions that the key
- * does not hold; where the arguments break one, *o is changed to what is compiled without it. */
-static tl_status choose_variant(tl_kernel *k, struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
-				u64 *bits, struct variant **out)
+tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			 u64 *bits, struct choice *out)
 {
 	u32 grid[3] = {1, 1, 1};
+	struct broken all = {0};
+	*out = (struct choice){.options = *o};
 	if (cfg)
 		grid_of(cfg, grid);
 	for (;;) {
-		tl_status s = variant_get(k, o, args, nargs, out);
+		tl_status s = variant_get(k, &out->options, args, nargs, &out->variant);
 		if (s)
 			return s;
-		const struct image *im = &(*out)->image;
-		struct broken b = (*out)->has_composites ? take_leaves(k, im, args, nargs, grid, bits)
-							 : take_arguments(k, im, args, nargs, grid, bits);
+		out->first = out->first ? out->first : out->variant;
+		const struct image *im = &out->variant->image;
+		struct broken b = out->variant->has_composites ? take_leaves(k, im, args, nargs, grid, bits)
+							       : take_arguments(k, im, args, nargs, grid, bits);
 		if (!b.maps && !b.sizes && !b.alias)
 			return TL_OK;
 		if (k->module->compiled)
 			return missed(k, im, args, nargs, grid, bits);
-		o->no_boxes |= b.maps;
-		o->any_size |= b.sizes;
-		o->alias = MAX(o->alias, b.alias);
+		out->options.no_boxes = all.maps |= b.maps;
+		out->options.any_size = all.sizes |= b.sizes;
+		out->options.alias = all.alias = MAX(all.alias, b.alias);
+		out->way = way_of(&all);
 	}
 }
 
+/* --- launching ----------------------------------------------------------------------------------------------- */
+
 /* The grid as the variant takes it: programs, or few blocks and how many programs these run. */
-static tl_status pass_grid(const tl_kernel *k, const tl_config *cfg, const struct variant *v, const u32 *grid,
-			   struct launch *l)
+static inline tl_status pass_grid(const tl_kernel *k, const tl_config *cfg, const struct variant *v, const u32 *grid,
+				  struct launch *l)
 {
 	memcpy(l->device.grid, grid, sizeof l->device.grid);
 	l->device.nargs = v->image.nslots;
 	if (!v->image.persistent)
 		return TL_OK;
 	u32 programs = count_programs(grid), most = most_blocks(k, cfg);
-	if (!programs && grid[0] && grid[1] && grid[2]) /* of an image */
+	if (!programs && grid[0] && grid[1] && grid[2])
 		return failed(TL_ERR_ARGUMENT,
-			      "%s: the grid has more than %d programs, which blocks of its kernel "
-			      "cannot count",
+			      "%s: the grid has more than %d programs, which blocks of its kernel cannot count",
 			      k->name, MOST_PROGRAMS);
 	for (u32 i = 0; i < GRID_PARAMS; i++)
 		l->bits[l->device.nargs++] = grid[i];
@@ -208,53 +203,187 @@ static tl_status pass_grid(const tl_kernel *k, const tl_config *cfg, const struc
 	return TL_OK;
 }
 
+/* --- tensor maps --------------------------------------------------------------------------------------------- */
+
+_Static_assert(sizeof((struct map_memo *)0)->map == TENSOR_MAP_BYTES &&
+		       sizeof((struct map_memo *)0)->of == sizeof(struct map_values),
+	       "words of a memo");
+
+/* False: it has another map, or is being written. Acquiring loads keep the second look at the version the last one. */
+static bool recall_map(struct map_memo *memo, const struct map_values *of, u8 *out)
+{
+	u64 words[ARRAY_LEN(memo->map)], values[ARRAY_LEN(memo->of)], differ = 0;
+	u64 version = atomic_load_explicit(&memo->version, memory_order_acquire);
+	memcpy(values, of, sizeof values);
+	for (u32 i = 0; i < ARRAY_LEN(values); i++)
+		differ |= atomic_load_explicit(&memo->of[i], memory_order_acquire) ^ values[i];
+	if (differ || version % 2 || !version)
+		return false;
+#pragma GCC unroll 16
+	for (u32 i = 0; i < ARRAY_LEN(words); i++)
+		words[i] = atomic_load_explicit(&memo->map[i], memory_order_acquire);
+	memcpy(out, words, sizeof words);
+	return atomic_load_explicit(&memo->version, memory_order_relaxed) == version;
+}
+
+/* Unless another thread does so just now. */
+static void remember_map(struct map_memo *memo, const struct map_values *of, const u8 *map)
+{
+	u64 words[ARRAY_LEN(memo->map)], values[ARRAY_LEN(memo->of)];
+	u64 version = atomic_load_explicit(&memo->version, memory_order_relaxed);
+	if (version % 2 || !atomic_compare_exchange_strong_explicit(&memo->version, &version, version + 1,
+								    memory_order_acq_rel, memory_order_relaxed))
+		return;
+	memcpy(words, map, sizeof words);
+	memcpy(values, of, sizeof values);
+	for (u32 i = 0; i < ARRAY_LEN(values); i++)
+		atomic_store_explicit(&memo->of[i], values[i], memory_order_release);
+	for (u32 i = 0; i < ARRAY_LEN(words); i++)
+		atomic_store_explicit(&memo->map[i], words[i], memory_order_release);
+	atomic_store_explicit(&memo->version, version + 2, memory_order_release);
+}
+
 static tl_status pass_maps(struct device *dev, const struct variant *v, struct launch *l)
 {
 	tl_status s = TL_OK;
-	l->device.nmaps = v->image.nmaps;
-	for (u32 i = 0; i < v->image.nmaps && !s; i++) {
-		struct tensor_box box = conditions_box(&v->image, i, l->bits);
-		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
+	const u32 nmaps = v->image.nmaps;
+	for (u32 i = 0; i < nmaps && !s; i++) {
+		const struct map_values of = map_values(&v->image, i, l->bits);
+		if (!recall_map(&v->memos[i], &of, l->maps[i])) {
+			struct tensor_box box = map_box(&v->image, i, &of);
+			s = dev->ops->tensor_map(dev, &box, l->maps[i]);
+			if (!s)
+				remember_map(&v->memos[i], &of, l->maps[i]);
+		}
 		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
 	}
 	return s;
 }
 
-/* *empty: the grid has no programs, so that nothing is to be launched; all else has been checked. */
-static inline tl_status make_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args,
-				    size_t nargs, struct launch *l, bool *empty)
+/* --- a launch ------------------------------------------------------------------------------------------------ */
+
+static inline tl_status fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid,
+			     void *stream, struct launch *l)
+{
+	tl_status s = pass_grid(k, cfg, v, grid, l);
+	l->device.kernel = v->code;
+	l->device.args = l->bits;
+	l->device.nmaps = v->image.nmaps;
+	l->device.stream = stream;
+	return s || !v->image.nmaps ? s : pass_maps(k->module->ctx->dev, v, l);
+}
+
+tl_status launch_fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
+		      struct launch *l)
+{
+	return fill(k, v, cfg, grid, stream, l);
+}
+
+tl_status launch_start(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
+		       struct launch *l)
+{
+	struct device *dev = k->module->ctx->dev;
+	if (!grid[0] || !grid[1] || !grid[2])
+		return TL_OK;
+	tl_status s = fill(k, v, cfg, grid, stream, l);
+	return s ? s : dev->ops->launch(dev, &l->device);
+}
+
+/* The variant, compiled if needed, and the bits of its slots. */
+static tl_status take_launch(const char *call, tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			     struct launch *l, struct options *o, struct choice *c)
 {
 	tl_status s = check_call(call, k, args, nargs);
 	if (s)
 		return s;
 	if (!cfg)
 		return failed(TL_ERR_ARGUMENT, "%s: the config is NULL; its grid is needed", call);
-	struct options o;
-	struct variant *v = NULL;
+	if ((s = check_options(k, cfg, o)) || (s = check_stream(k, cfg->stream)))
+		return s;
+	return choose_variant(k, o, cfg, args, nargs, l->bits, c);
+}
+
+/* Would check_options find nothing wrong, and these options? */
+static inline bool same_options(const tl_kernel *k, const struct binding *b, const tl_config *cfg, const u32 *grid)
+{
+	const struct options *x = &b->options;
+	if (k->module->compiled)
+		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->debug);
+	return x->num_warps == (cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS) &&
+	       x->num_stages == (cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES) &&
+	       x->group_pids == cfg->group_pids && x->debug == cfg->debug &&
+	       (!k->has_dots || b->variant->image.for_any_grid || x->persistent == has_many_programs(k, cfg, grid));
+}
+
+/* Would check_grid find nothing wrong? */
+static inline bool good_grid(const tl_config *cfg, const u32 *grid)
+{
+	bool dims = (unsigned)cfg->grid_dims <= 3 && grid[0] == cfg->grid[0] &&
+		    (grid[1] == cfg->grid[1] || cfg->grid[1] <= 1) && (grid[2] == cfg->grid[2] || cfg->grid[2] <= 1);
+	return dims && grid_fits(grid) && cfg->max_ctas >= -1;
+}
+
+bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s)
+{
+	if (!k || !cfg || (!args && nargs))
+		return false;
+	struct device *dev = k->module->ctx->dev;
+	struct launch l;
 	u32 grid[3];
-	if ((s = check_options(k, cfg, &o)) || (s = check_stream(k, cfg)))
-		return s;
-	if ((s = choose_variant(k, &o, cfg, args, nargs, l->bits, &v)))
-		return s;
+	if (!guarded && (!dev->ops->faultless || !begin_call(k->module->ctx)))
+		return false;
 	grid_of(cfg, grid);
-	*empty = !grid[0] || !grid[1] || !grid[2];
-	if ((s = pass_grid(k, cfg, v, grid, l)))
-		return s;
-	l->device.kernel = v->code;
-	l->device.args = l->bits;
-	l->device.stream = cfg->stream;
-	return pass_maps(k->module->ctx->dev, v, l);
+	if (!good_grid(cfg, grid) || (cfg->stream && !dev->ops->has_streams))
+		return false;
+	for (u32 i = 0; i < RECENT; i++) {
+		const struct binding *b = atomic_load_explicit(&k->recent[i], memory_order_acquire);
+		if (!b || !same_options(k, b, cfg, grid))
+			continue;
+		const struct variant *v = binding_find(b, dev, args, nargs, grid, false, l.bits);
+		if (!v)
+			continue;
+		*s = launch_start(k, v, cfg, grid, cfg->stream, &l);
+		return true;
+	}
+	return false;
+}
+
+/* Binds the choice, so that launch_known finds it. Without memory for that, it does not. */
+static void remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs)
+{
+	struct binding *b = atomic_load_explicit(&c->first->binding, memory_order_acquire), *none = NULL;
+	if (!b) {
+		b = binding_new(k, c->first, o, args, nargs, true);
+		if (!b || b->by_key) {
+			binding_free(b);
+			return;
+		}
+		if (!atomic_compare_exchange_strong(&c->first->binding, &none, b)) {
+			binding_free(b);
+			b = none;
+		}
+	}
+	binding_add(b, c->way, c->variant);
+	for (u32 i = 0; i < RECENT; i++)
+		if (atomic_load_explicit(&k->recent[i], memory_order_relaxed) == b)
+			return;
+	atomic_store_explicit(&k->recent[atomic_fetch_add(&k->turn, 1) % RECENT], b, memory_order_release);
 }
 
 tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
 {
 	struct launch l;
-	bool empty;
-	tl_status s = make_launch("tl_launch", k, cfg, args, nargs, &l, &empty);
-	if (s || empty)
+	struct options o;
+	struct choice c;
+	u32 grid[3];
+	tl_status s;
+	if (launch_known(k, cfg, args, nargs, true, &s))
 		return s;
-	struct device *dev = k->module->ctx->dev;
-	return dev->ops->launch(dev, &l.device);
+	if ((s = take_launch("tl_launch", k, cfg, args, nargs, &l, &o, &c)))
+		return s;
+	remember(k, &o, &c, args, nargs);
+	grid_of(cfg, grid);
+	return launch_start(k, c.variant, cfg, grid, cfg->stream, &l);
 }
 
 tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
@@ -267,33 +396,28 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 			      "tl_time: %d warm-up launches and %d repeats; at least 0 and 1 to 1000000 are possible",
 			      warmup, repeats);
 	struct launch l;
-	bool empty;
+	struct options o;
+	struct choice c;
+	u32 grid[3];
 	*median_ms = 0;
-	tl_status s = make_launch("tl_time", k, cfg, args, nargs, &l, &empty);
-	if (s || empty)
+	tl_status s = take_launch("tl_time", k, cfg, args, nargs, &l, &o, &c);
+	if (s)
 		return s;
+	grid_of(cfg, grid);
+	if (!grid[0] || !grid[1] || !grid[2])
+		return TL_OK;
+	s = launch_fill(k, c.variant, cfg, grid, cfg->stream, &l);
 	struct device *dev = k->module->ctx->dev;
-	return dev->ops->time(dev, &l.device, warmup, repeats, median_ms);
+	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, median_ms);
 }
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
-
-tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
-{
-	tl_status s = check_call("tl_prepare", k, args, nargs);
-	struct options o;
-	struct variant *v;
-	u64 bits[MAX_KERNEL_PARAMS];
-	if (!s)
-		s = check_options(k, cfg, &o);
-	return s ? s : choose_variant(k, &o, cfg, args, nargs, bits, &v);
-}
 
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
 {
 	tl_status s = check_call("tl_kernel_resources", k, args, nargs);
 	struct options o;
-	struct variant *v;
+	struct choice c;
 	u64 bits[MAX_KERNEL_PARAMS];
 	if (!s && !out)
 		return failed(TL_ERR_ARGUMENT, "tl_kernel_resources: out is NULL");
@@ -302,8 +426,8 @@ tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 	if (s)
 		return s;
 	*out = (tl_resources){0};
-	s = choose_variant(k, &o, cfg, args, nargs, bits, &v);
-	return s ? s : variant_resources(k, v, out);
+	s = choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	return s ? s : variant_resources(k, c.variant, out);
 }
 
 tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
@@ -322,14 +446,13 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 		return failed(TL_ERR_ARGUMENT, "tl_kernel_dump: the %s device has no stage '%.40s'; it has%.*s",
 			      ops->name, stage, (int)strlen(ops->stages) - 1, ops->stages);
 	struct options o;
-	struct variant *v = NULL;
+	struct choice c;
 	u64 bits[MAX_KERNEL_PARAMS];
 	s = check_options(k, cfg, &o);
 	if (s)
 		return s;
 	/* a kernel that the device cannot take, or that fails to compile, has the stages in front of the failure all
 	 * the same */
-	if (choose_variant(k, &o, cfg, args, nargs, bits, &v))
-		v = NULL;
-	return variant_dump(k, &o, v, args, nargs, stage, text);
+	bool there = !choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	return variant_dump(k, &c.options, there ? c.variant : NULL, args, nargs, stage, text);
 }

@@ -247,6 +247,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 	k->params.most_divisibility = k->has_dots ? 256 : 16;
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->ready, NULL);
+	link_init(&k->prepared);
 	k->next = m->kernels;
 	*out = m->kernels = k;
 	return TL_OK;

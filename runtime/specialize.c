@@ -194,24 +194,17 @@ u64 *key_extend(struct key *k, u32 n)
 
 /* --- arguments ----------------------------------------------------------------------------------------------- */
 
-struct spec {
-	enum spec_class class;
-	enum dtype dtype;
-	i32 divisibility;
-};
-
 static bool valid_dtype(tl_dtype t)
 {
 	return (unsigned)t < DT_COUNT;
 }
 
-/* What an integer argument is, of either kind. */
-static i128 int_value(const tl_arg *a)
+i128 int_value(const tl_arg *a)
 {
 	return a->kind == TL_ARG_UINT ? (i128)a->u : a->kind == TL_ARG_BOOL ? a->i != 0 : (i128)a->i;
 }
 
-static bool int_fits(enum dtype d, i128 v)
+bool int_fits(enum dtype d, i128 v)
 {
 	int bits = dtype_bits(d);
 	if (d == DT_I1)
@@ -248,8 +241,8 @@ static bool resolve_pointer(const struct tl_param *p, const tl_arg *a, struct sp
 	return true;
 }
 
-/* The divisor by which an integer is specialised; 0: none. 8 makes a row of halves a row of 16-byte vectors. */
-static i32 divisibility_of(i128 v, i32 most)
+/* 8 makes a row of halves a row of 16-byte vectors. */
+i32 integer_divisor(i128 v, i32 most)
 {
 	/* of both signs; `most` is a power of two, and a division of 128 bits in each launch would be dear */
 	u32 low = (u32)v | (u32)most;
@@ -280,7 +273,7 @@ static bool resolve_int(const struct params *ps, const struct tl_param *p, i128 
 	if (v == 1 && !p->annotated)
 		out->class = SPEC_ONE;
 	else
-		out->divisibility = MAX(out->divisibility, divisibility_of(v, ps->most_divisibility));
+		out->divisibility = MAX(out->divisibility, integer_divisor(v, ps->most_divisibility));
 	return true;
 }
 
@@ -323,9 +316,14 @@ static inline __attribute__((always_inline)) bool resolve(const struct params *p
 	}
 }
 
+bool argument_spec(const struct params *ps, const struct tl_param *p, const tl_arg *a, struct spec *out)
+{
+	return resolve(ps, p, a, out);
+}
+
 /* --- messages ------------------------------------------------------------------------------------------------ */
 
-enum { WORDS = 200, TYPE_WORDS = 40 };
+enum { WORDS = ARGUMENT_WORDS, TYPE_WORDS = 40 };
 
 static void describe_type(const struct sig_type *t, char *out)
 {
@@ -348,7 +346,7 @@ static void expected(const struct tl_param *p, char *out)
 	}
 }
 
-static void given(const tl_arg *a, char *out)
+void argument_text(const tl_arg *a, char *out)
 {
 	const char *type = valid_dtype(a->dtype) ? dtype_name((enum dtype)a->dtype) : "an unknown type";
 	switch (a->kind) {
@@ -377,7 +375,7 @@ tl_status refuse_more(const struct tl_param *p, const tl_arg *a)
 {
 	char want[WORDS], have[WORDS];
 	expected(p, want);
-	given(a, have);
+	argument_text(a, have);
 	failed_more(", must be %s; it is %s", want, have);
 	if (a->kind == TL_ARG_PTR && valid_dtype(a->dtype) && ((uintptr_t)a->ptr & (tl_dtype_size(a->dtype) - 1)))
 		failed_more(", which is not aligned to its elements of %zu bytes", tl_dtype_size(a->dtype));

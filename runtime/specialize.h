@@ -67,6 +67,23 @@ bool key_add_leaf(struct key *key, const struct params *ps, const struct tl_para
 /* Goes on with a message that names the argument: what it must be and what it is. */
 tl_status refuse_more(const struct tl_param *p, const tl_arg *a);
 
+/* What an argument that is no composite is compiled as. */
+struct spec {
+	enum spec_class class;
+	enum dtype dtype;
+	i32 divisibility;
+};
+/* False when the parameter cannot take it. */
+bool argument_spec(const struct params *ps, const struct tl_param *p, const tl_arg *a, struct spec *out);
+/* The divisor by which an integer is specialised, of 8, 16 and `most`; 0: none. */
+i32 integer_divisor(i128 v, i32 most);
+/* What an integer argument is, of any kind. */
+i128 int_value(const tl_arg *a);
+bool int_fits(enum dtype d, i128 v);
+/* "the integer 5 as i64" */
+enum { ARGUMENT_WORDS = 200 };
+void argument_text(const tl_arg *a, char *out);
+
 /* Checks the arguments and appends their key. */
 tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key);
 /* The same as text for the evaluator, p->len specs. Only for arguments that specialize() accepted. */

@@ -48,6 +48,7 @@ typedef struct tl_context tl_context; /* a device, its memory and the kernels co
 typedef struct tl_module tl_module;   /* a source file */
 typedef struct tl_kernel tl_kernel;   /* a jit function of a module */
 typedef struct tl_buffer tl_buffer;   /* device memory */
+typedef struct tl_prepared tl_prepared; /* variants of a kernel, bound for launches of least cost */
 
 /* The message of this thread's last call that returns a tl_status, with caret and hint where a source is at fault;
  * empty if it succeeded. `ctx` may be NULL. Valid until the thread's next such call. */
@@ -339,9 +340,24 @@ typedef struct tl_config {
 /* Compiles if needed and launches, nothing if the grid has no programs; returns before the kernel has finished on CUDA.
  * The caller's device pointers and buffers must stay valid until then. */
 TL_API tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
-/* Compiles without launching, so that the first launch is fast: for cfg's grid, since products are compiled apart for
- * grids of more programs than multiprocessors. cfg may be NULL, for the defaults. */
-TL_API tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
+/* Compiles without launching, so that launches like this one compile nothing: for cfg's grid, since products are
+ * compiled apart for grids of more programs than multiprocessors. cfg may be NULL, for the defaults.
+ *
+ * With `out` (else NULL) it makes a handle, whose launches cost least and never compile. A handle is bound to the
+ * variant for these arguments, and where that takes tensor maps to one that does without, for rows that a tensor map
+ * cannot describe. It belongs to the kernel, and ends with its module at the latest. */
+TL_API tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out);
+/* Binds the variants for these arguments to the handle, too. `grid`: as many programs along each axis; NULL: as in
+ * tl_prepare's config. Launches may go on meanwhile. */
+TL_API tl_status tl_prepared_add(tl_prepared *p, const uint32_t grid[3], const tl_arg *args, size_t nargs);
+/* Launches the variant that counts on most of what these arguments are, constexprs among them as in tl_launch: where 16
+ * divided an argument of tl_prepare it must divide this one, constants, None and integers equal to 1 must be the same,
+ * other numbers may be any that their parameter takes. Where none fits, TL_ERR_ARGUMENT names the argument, or the
+ * condition, that is missed. `grid` as above; with a 0 in it nothing runs. `stream`: as in tl_config. */
+TL_API tl_status tl_prepared_launch(const tl_prepared *p, const uint32_t grid[3], void *stream, const tl_arg *args,
+				    size_t nargs);
+/* No launch may be under way in another thread; what has been launched runs on. NULL is allowed. */
+TL_API void tl_prepared_destroy(tl_prepared *p);
 /* Median time of one launch in milliseconds over `repeats` timed launches after `warmup` untimed ones. On CUDA the L2
  * cache is emptied before each; where there is no memory left to do that, tl_error() has a note although TL_OK is
  * returned. */

@@ -9,6 +9,7 @@
 #include <locale.h>
 #include <stdlib.h>
 
+#include "runtime/binding.h"
 #include "runtime/cache.h"
 #include "runtime/composite.h"
 #include "runtime/internal.h"
@@ -176,7 +177,11 @@ static tl_status load_image(const tl_kernel *k, struct unit *u, const struct com
 {
 	struct device *dev = k->module->ctx->dev;
 	const struct device_load l = {&v->image, source_of(k->module), u, c};
-	return dev->ops->load(dev, &l, &v->code);
+	const struct image *im = &v->image;
+	v->conditions = im->nmaps || im->nlimits || im->napart;
+	free(v->memos);
+	v->memos = calloc(im->nmaps + 1, sizeof *v->memos);
+	return v->memos ? dev->ops->load(dev, &l, &v->code) : failed(TL_ERR_MEMORY, "out of host memory");
 }
 
 /* Compiles, and loads what came of it. */
@@ -482,6 +487,8 @@ static void variant_free(struct device *dev, struct variant *v)
 	if (v->unit)
 		free_unit(v->unit);
 	image_free(&v->image);
+	binding_free(v->binding);
+	free(v->memos);
 	free(v->error);
 	free(v->key);
 	free(v);
@@ -489,6 +496,8 @@ static void variant_free(struct device *dev, struct variant *v)
 
 void kernel_free(tl_kernel *k)
 {
+	while (k->prepared.next != &k->prepared)
+		prepared_free((tl_prepared *)k->prepared.next);
 	for (u32 i = 0; i < k->cap; i++)
 		if (k->table[i])
 			variant_free(k->module->ctx->dev, k->table[i]);

@@ -50,7 +50,14 @@ PY = python3
 test-triton: $(BUILD)/tlc $(BUILD)/test-run
 	$(Q)sh tests/triton/run.sh $(BUILD) $(PY) $(N)
 
-GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+# What a launch costs: tests/bench/launch.c says how it is called.
+$(BUILD)/tests/launch: $(BUILD)/obj/tests/bench/launch.o $(BUILD)/obj/inside.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
+-include $(BUILD)/obj/tests/bench/launch.d
+
+GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/tests/launch $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
 test-gpu: all $(GPU_PROGRAMS)
 	$(Q)sh tests/gpu.sh $(BUILD)
 

@@ -238,7 +238,7 @@ static tl_status prepare(tl_context *ctx, int block)
 	assert_int_equal(tl_module_load_source(ctx, "k.tl", source, sizeof source - 1, &m), TL_OK);
 	assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
 	tl_arg args[] = {tl_ptr(TL_F32, x), tl_int(4000), tl_int(block)};
-	tl_status s = tl_prepare(k, NULL, args, 3);
+	tl_status s = tl_prepare(k, NULL, args, 3, NULL);
 	char text[200];
 	snprintf(text, sizeof text, "%s", tl_error(ctx));
 	tl_module_destroy(m);

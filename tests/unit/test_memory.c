@@ -19,7 +19,7 @@
 #include <cmocka.h>
 #include <omp.h>
 
-#include "runtime/tl.h"
+#include "runtime/internal.h"
 
 /* --- allocators that fail ------------------------------------------------------------------------------------ */
 
@@ -163,6 +163,10 @@ static bool run(const char *device, const char *source, long n, bool on)
 	tl_arg args[] = {tl_buf(TL_F32, dx), tl_buf(TL_F32, dout), tl_int(N), tl_float(2), tl_int(BLOCK)};
 	STEP(tl_launch(k, &config, args, 5));
 	STEP(tl_launch(k, &config, args, 5));
+	tl_prepared *p;
+	STEP(tl_prepare(k, &config, args, 5, &p));
+	STEP(tl_prepared_add(p, NULL, args, 5));
+	STEP(tl_prepared_launch(p, NULL, NULL, args, 5));
 	STEP(tl_synchronize(ctx));
 	STEP(tl_buffer_read(dout, 0, out, sizeof out));
 	for (int i = 0; i < N; i++)
@@ -257,6 +261,49 @@ static void test_large(void **state)
 	fail_each("sim", large, 17);
 }
 
+static int launched;
+
+static tl_status only_count(struct device *d, const struct device_launch *l)
+{
+	(void)d, (void)l;
+	launched++;
+	return TL_OK;
+}
+
+/* A launch like the one before it: of the runtime, without what a device does. */
+static void test_launches_take_none(void **state)
+{
+	(void)state;
+	static struct device_ops ops;
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	tl_prepared *p;
+	float x[N];
+	tl_arg args[] = {tl_range(TL_F32, x, 4), tl_range(TL_F32, x + 16, 4), tl_int(N), tl_float(2), tl_int(BLOCK)};
+	const tl_config config = {.grid = {4}};
+	ops = sim_ops;
+	ops.launch = only_count;
+	ops.faultless = true;
+	assert_int_equal(tl_context_create("sim", &ctx), TL_OK);
+	ctx->dev->ops = &ops;
+	assert_int_equal(tl_module_load_source(ctx, "small.tl", small, sizeof small - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "scale", &k), TL_OK);
+	assert_int_equal(tl_prepare(k, &config, args, 5, &p), TL_OK);
+	assert_int_equal(tl_launch(k, &config, args, 5), TL_OK);
+	atomic_store(&heap.calls, 0);
+	for (int i = 0; i < 4; i++) {
+		args[2] = tl_int(N + 8 * i); /* 8 divides it, and 16 every other one */
+		assert_int_equal(tl_launch(k, &config, args, 5), TL_OK);
+		if (i == 1) /* both have been seen */
+			atomic_store(&heap.calls, 0);
+		assert_int_equal(tl_prepared_launch(p, NULL, NULL, args, 5), TL_OK);
+	}
+	assert_int_equal(atomic_load(&heap.calls), 0);
+	assert_int_equal(launched, 9);
+	tl_context_destroy(ctx);
+}
+
 int main(void)
 {
 	omp_set_num_threads(2);
@@ -266,6 +313,7 @@ int main(void)
 		cmocka_unit_test(test_sim),
 		cmocka_unit_test(test_cached),
 		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_launches_take_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,11 +114,12 @@ static void calls(void **state)
 	assert_error(tl_launch(k, NULL, a, 5), TL_ERR_ARGUMENT, "the config is NULL");
 	assert_error(tl_launch(k, &one, NULL, 5), TL_ERR_ARGUMENT, "the arguments are NULL");
 	assert_error(tl_launch(k, &one, a, 3), TL_ERR_ARGUMENT, "argument 4, 'BLOCK', is missing");
-	assert_error(tl_prepare(k, &bad[0].cfg, a, 5), TL_ERR_ARGUMENT, "num_warps");
+	assert_error(tl_prepare(k, &bad[0].cfg, a, 5, NULL), TL_ERR_ARGUMENT, "num_warps");
 	assert_error(tl_time(k, &one, a, 5, 0, 0, &ms), TL_ERR_ARGUMENT, "repeats");
 	assert_error(tl_time(k, &one, a, 5, 0, 1, NULL), TL_ERR_ARGUMENT, "NULL");
 	a[4] = tl_func("rleu");
-	assert_error(tl_prepare(k, &one, a, 5), TL_ERR_ARGUMENT, "argument 5, 'ACT': t.tl has no function 'rleu'");
+	assert_error(tl_prepare(k, &one, a, 5, NULL), TL_ERR_ARGUMENT,
+		     "argument 5, 'ACT': t.tl has no function 'rleu'");
 	a[4] = tl_func("relu");
 	assert_error(tl_kernel_dump(k, &one, a, 5, "ptx", &text), TL_ERR_ARGUMENT,
 		     "the interp device has no stage 'ptx'; it has ttir");
@@ -126,7 +127,7 @@ static void calls(void **state)
 	assert_error(tl_kernel_dump(k, &one, a, 5, "ttir ", &text), TL_ERR_ARGUMENT, "no stage 'ttir '");
 	assert_error(tl_kernel_dump(k, &one, a, 3, "ttir", &text), TL_ERR_ARGUMENT, "missing");
 	a[4] = tl_func("s");
-	assert_error(tl_prepare(k, &one, a, 5), TL_ERR_ARGUMENT, "t.tl has no function 's'");
+	assert_error(tl_prepare(k, &one, a, 5, NULL), TL_ERR_ARGUMENT, "t.tl has no function 's'");
 	a[4] = tl_func("relu");
 	assert_int_equal(tl_kernel_dump(k, NULL, a, 5, "ttir", &text), TL_OK);
 	assert_non_null(strstr(text, "tt.func public @scale_kernel(%x: !tt.ptr<f32> {tt.divisibility = 16"));
@@ -180,7 +181,7 @@ static void hidden_function(void **state)
 	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
 	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
 	assert_int_equal(tl_module_kernel(m, "f", &k), TL_OK);
-	assert_error(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x16), tl_int(3), tl_func("act"))), TL_ERR_ARGUMENT,
+	assert_error(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x16), tl_int(3), tl_func("act")), NULL), TL_ERR_ARGUMENT,
 		     "argument 3, 'g': the function 'act' has the name of a parameter");
 	tl_context_destroy(ctx);
 }
@@ -333,9 +334,9 @@ static void diagnostics(void **state)
 	assert_string_equal(text, "");
 	tl_free(text);
 	/* without a callback they are kept, once */
-	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(64))), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(64)), NULL), TL_OK);
 	assert_string_equal(tl_error(ctx), "");
-	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(128))), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(128)), NULL), TL_OK);
 	assert_int_equal(tl_module_diagnostics(m, &text), TL_OK);
 	char *at = strstr(text, "w.tl:8:");
 	assert_non_null(at);
@@ -343,7 +344,7 @@ static void diagnostics(void **state)
 	assert_null(strstr(at + 1, "w.tl:8:"));
 	/* with one they are heard */
 	assert_int_equal(tl_context_diagnostics(ctx, hear, &h, false), TL_OK);
-	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(256))), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(256)), NULL), TL_OK);
 	assert_int_equal(h.n[TL_SEVERITY_WARNING], 1);
 	assert_int_equal(h.n[TL_SEVERITY_REMARK], 0);
 	assert_int_equal(h.line, 8);
@@ -351,10 +352,10 @@ static void diagnostics(void **state)
 	assert_memory_equal(h.first, "w.tl|", 5);
 	assert_string_equal(h.shown, text);
 	tl_free(text);
-	assert_error(tl_prepare(wrong, NULL, ARGS(tl_ptr(TL_F32, x))), TL_ERR_COMPILE, "undefined_name");
+	assert_error(tl_prepare(wrong, NULL, ARGS(tl_ptr(TL_F32, x)), NULL), TL_ERR_COMPILE, "undefined_name");
 	assert_int_equal(h.n[TL_SEVERITY_ERROR], 1);
 	assert_int_equal(tl_context_diagnostics(ctx, hear, &h, true), TL_OK);
-	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(32))), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(32)), NULL), TL_OK);
 	assert_true(h.n[TL_SEVERITY_REMARK] > 0);
 	assert_int_equal(tl_module_diagnostics(m, &text), TL_OK);
 	assert_null(strstr(text, "remark: "));
@@ -362,7 +363,7 @@ static void diagnostics(void **state)
 	tl_free(text);
 	/* and with none no more */
 	assert_int_equal(tl_context_diagnostics(ctx, NULL, NULL, false), TL_OK);
-	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(16))), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, ARGS(tl_ptr(TL_F32, x), tl_int(16)), NULL), TL_OK);
 	assert_int_equal(h.n[TL_SEVERITY_WARNING], 2);
 	tl_context_destroy(ctx);
 }

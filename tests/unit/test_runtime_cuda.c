@@ -695,6 +695,9 @@ static void each_call_fails(void **state)
 		tl_arg arg = tl_buf(TL_F32, b);
 		STEP(tl_launch(k, &config, &arg, 1));
 		STEP(tl_launch(k, &config, &arg, 1));
+		tl_prepared *p;
+		STEP(tl_prepare(k, &config, &arg, 1, &p));
+		STEP(tl_prepared_launch(p, NULL, NULL, &arg, 1));
 		STEP(tl_time(k, &config, &arg, 1, 1, 3, &ms));
 		STEP(tl_kernel_resources(k, &config, &arg, 1, &resources));
 		STEP(tl_buffer_read(b, 0, bytes, sizeof bytes));

@@ -105,7 +105,7 @@ static void variants(void **state)
 	assert_int_equal(c.compiled, 9);
 	/* the defaults, spelled out */
 	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}, .num_warps = 4, .num_stages = 3}, args, 5), TL_OK);
-	assert_int_equal(tl_prepare(k, NULL, args, 5), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, args, 5, NULL), TL_OK);
 	assert_int_equal(c.compiled, 9);
 	assert_int_equal(c.loaded, 9);
 	/* enough of them for the table to grow */
@@ -276,7 +276,7 @@ static void few_blocks(void **state)
 		assert_int_equal(c.last.nargs, launches[i].few ? 7 : 4);
 		for (u32 d = 0; d < 3 && launches[i].few; d++)
 			assert_int_equal(c.args[4 + d], MAX(config.grid[d], 1));
-		assert_int_equal(tl_prepare(product, &config, args, 5), TL_OK);
+		assert_int_equal(tl_prepare(product, &config, args, 5, NULL), TL_OK);
 	}
 	args[4] = tl_int(64); /* two blocks fit a multiprocessor */
 	for (uint32_t i = 0; i < 4; i++) {
@@ -355,7 +355,7 @@ static void described(void **state)
 				       tl_int(64),
 				       tl_bool(false)};
 		char *ptx;
-		assert_int_equal(tl_prepare(k, &config, args, ARRAY_LEN(args)), TL_OK);
+		assert_int_equal(tl_prepare(k, &config, args, ARRAY_LEN(args), NULL), TL_OK);
 		int prepared = c.compiled;
 		assert_int_equal(tl_launch(k, &config, args, ARRAY_LEN(args)), TL_OK);
 		assert_int_equal(c.compiled, prepared);

@@ -1,0 +1,389 @@
+#include "runtime/binding.h"
+
+#include <stdlib.h>
+
+#include "runtime/composite.h"
+
+_Static_assert(sizeof(tl_arg) == 3 * sizeof(u64), "steps compare the words of an argument");
+
+struct words {
+	u64 head, flags, value;
+};
+
+static inline struct words words_of(const tl_arg *a)
+{
+	struct words w;
+	memcpy(&w, a, sizeof w);
+	return w;
+}
+
+/* --- making one ---------------------------------------------------------------------------------------------- */
+
+static void range(struct step *s, i128 least, i128 most)
+{
+	s->least = (u64)least;
+	s->span = (u64)(most - least);
+}
+
+static void but_not(struct step *s, i128 least, i128 most)
+{
+	s->not_least = (u64)least;
+	s->not_count = (u64)(most - least) + 1;
+}
+
+/* The least and the most number of a type of integers. */
+static void limits_of(enum dtype d, i128 *least, i128 *most)
+{
+	int bits = dtype_bits(d);
+	bool is_signed = d != DT_I1 && !dtype_is_unsigned(d);
+	*least = is_signed ? -((i128)1 << (bits - 1)) : 0;
+	*most = ((i128)1 << (bits - is_signed)) - 1;
+}
+
+static void narrow(i128 *least, i128 *most, enum dtype d, bool any_sign)
+{
+	i128 l, m, unused;
+	limits_of(d, &l, &m);
+	if (any_sign)
+		limits_of(dtype_unsigned(d), &unused, &m);
+	*least = MAX(*least, l);
+	*most = MIN(*most, m);
+}
+
+static void needs(struct step *s, i32 divisor)
+{
+	if (divisor > 1)
+		s->mask |= (u64)divisor - 1;
+}
+
+static void one_of(struct step *s, u64 bits)
+{
+	s->some = bits;
+	s->always = 0;
+}
+
+static void step_of_pointer(struct step *s, const struct tl_param *p, const tl_arg *a, const struct spec *spec,
+			    bool exact)
+{
+	s->kind = STEP_POINTER;
+	needs(s, (i32)tl_dtype_size(a->dtype));
+	needs(s, spec->divisibility);
+	if (exact && !p->exact && (uintptr_t)a->ptr % 16)
+		one_of(s, 15);
+}
+
+static void step_of_integer(struct step *s, const struct params *ps, const struct tl_param *p, const tl_arg *a,
+			    const struct spec *spec, bool exact)
+{
+	i128 v = int_value(a), least = a->kind == TL_ARG_INT ? INT64_MIN : 0,
+	     most = a->kind == TL_ARG_INT    ? INT64_MAX
+		    : a->kind == TL_ARG_BOOL ? 1
+					     : (i128)UINT64_MAX;
+	bool converted = dtype_is_float(spec->dtype);
+	s->kind = converted ? STEP_OTHER : STEP_INT;
+	s->keep = converted ? 0 : dtype_encode_int(spec->dtype, -1);
+	if (a->typed && a->kind != TL_ARG_BOOL)
+		narrow(&least, &most, (enum dtype)a->dtype, false);
+	if (!converted)
+		narrow(&least, &most, spec->dtype, p->exact);
+	if (spec->dtype == DT_I32 && a->dtype == TL_I32 && a->kind != TL_ARG_BOOL)
+		s->flags_mask &= ~(u64)15; /* typed or not: the same */
+	if (!a->typed && !p->annotated && exact && !int_fits(DT_I32, v)) {
+		i128 low = INT32_MIN, high = INT32_MAX;
+		if (spec->dtype == DT_U64)
+			least = (i128)INT64_MAX + 1;
+		else
+			but_not(s, low, high);
+	}
+	range(s, least, most);
+	needs(s, spec->divisibility);
+	if (converted || !exact || spec->dtype == DT_I1 || p->exact)
+		return;
+	i32 by = integer_divisor(v, ps->most_divisibility);
+	if (by == 16 && ps->most_divisibility > 16) {
+		one_of(s, (u64)ps->most_divisibility - 16);
+	} else if (by == 8) {
+		needs(s, 16);
+		s->equal = 8;
+	} else if (!by) {
+		one_of(s, 7);
+		if (!p->annotated && spec->dtype != DT_I64 && spec->dtype != DT_U64)
+			but_not(s, 1, 1);
+	}
+}
+
+/* False: the argument needs its key. */
+static bool make_step(struct step *s, const struct params *ps, const struct tl_param *p, const tl_arg *a, bool exact)
+{
+	struct spec spec;
+	if (is_composite(a) || !argument_spec(ps, p, a, &spec) || (spec.divisibility & (spec.divisibility - 1)))
+		return false;
+	struct words w = words_of(a);
+	*s = (struct step){.head = w.head, .flags_mask = 0xFF, .span = -1, .always = 1, .slot = MAX_KERNEL_PARAMS};
+	s->flags = w.flags & 0xFF;
+	s->dtype = spec.dtype;
+	if (spec.class == SPEC_ONE || spec.class == SPEC_NONE || spec.class == SPEC_CONSTANT) {
+		bool text = a->kind == TL_ARG_STR || a->kind == TL_ARG_FUNC,
+		     value = a->kind != TL_ARG_NONE && a->kind != TL_ARG_TYPE && !text;
+		s->kind = text ? STEP_TEXT : STEP_CONSTANT;
+		s->mask = value ? ~(u64)0 : 0;
+		s->equal = value ? w.value : 0;
+		s->text = text ? strdup(a->s) : NULL;
+		return !text || s->text;
+	}
+	switch (a->kind) {
+	case TL_ARG_PTR: step_of_pointer(s, p, a, &spec, exact); return true;
+	case TL_ARG_INT:
+	case TL_ARG_UINT:
+	case TL_ARG_BOOL: step_of_integer(s, ps, p, a, &spec, exact); return true;
+	case TL_ARG_FLOAT: s->kind = spec.dtype == DT_F32 ? STEP_F32 : STEP_OTHER; return true;
+	default: return false;
+	}
+}
+
+static bool make_steps(struct binding *b, const struct params *ps, const tl_arg *args, size_t nargs, bool exact)
+{
+	const struct image *im = &b->variant->image;
+	for (u32 i = 0; i < nargs; i++)
+		if (!make_step(&b->steps[i], ps, &ps->at[i], &args[i], exact))
+			return false;
+	for (u32 i = 0; i < im->nslots; i++) {
+		if (im->slots[i].leaf >= nargs) /* a default */
+			return false;
+		b->steps[im->slots[i].leaf].slot = i;
+	}
+	return true;
+}
+
+static void free_texts(struct binding *b, size_t nargs)
+{
+	for (size_t i = 0; i < nargs; i++) {
+		free((char *)b->steps[i].text);
+		b->steps[i].text = NULL;
+	}
+}
+
+struct binding *binding_new(const tl_kernel *k, const struct variant *v, const struct options *o, const tl_arg *args,
+			    size_t nargs, bool exact)
+{
+	struct binding *b = calloc(1, sizeof *b + (nargs + 1) * sizeof *b->steps);
+	if (!b)
+		return NULL;
+	b->options = *o;
+	b->nargs = (u32)nargs;
+	b->params = &k->params;
+	b->variant = v;
+	b->by_key = !make_steps(b, &k->params, args, nargs, exact);
+	if (b->by_key)
+		free_texts(b, nargs);
+	for (u32 i = 0; i < v->image.nslots; i++)
+		b->divisors += (u32)ilog2((u64)MAX(v->image.slots[i].divisibility, 1));
+	binding_add(b, 0, v);
+	return b;
+}
+
+void binding_free(struct binding *b)
+{
+	if (b)
+		free_texts(b, b->nargs);
+	free(b);
+}
+
+/* The bits of arguments are the same for both. */
+static bool same_slots(const struct image *x, const struct image *y)
+{
+	bool same = x->nslots == y->nslots;
+	for (u32 i = 0; i < x->nslots && same; i++)
+		same = x->slots[i].leaf == y->slots[i].leaf && x->slots[i].dtype == y->slots[i].dtype;
+	return same;
+}
+
+void binding_add(struct binding *b, u32 way, const struct variant *v)
+{
+	if (same_slots(&v->image, &b->variant->image))
+		atomic_store_explicit(&b->ways[way], v, memory_order_release);
+}
+
+/* --- taking arguments ---------------------------------------------------------------------------------------- */
+
+static inline u64 word(const tl_arg *a, size_t i)
+{
+	u64 w;
+	memcpy(&w, (const char *)a + i * sizeof w, sizeof w);
+	return w;
+}
+
+/* Part of every launch. */
+static inline __attribute__((always_inline)) bool step_takes(const struct step *s, const tl_arg *a, u64 *bits)
+{
+	u64 value = word(a, 2);
+	if ((word(a, 0) ^ s->head) | ((word(a, 1) ^ s->flags) & s->flags_mask) | ((value & s->mask) ^ s->equal))
+		return false;
+	if (!((value & s->some) | s->always))
+		return false;
+	if (s->kind == STEP_POINTER) {
+		bits[s->slot] = value;
+		return true;
+	}
+	if (s->kind == STEP_INT) {
+		if (value - s->least > s->span || value - s->not_least < s->not_count)
+			return false;
+		bits[s->slot] = value & s->keep;
+		return true;
+	}
+	switch (s->kind) {
+	case STEP_F32: bits[s->slot] = fp_bits_f32((float)a->f); return true;
+	case STEP_TEXT: return a->s && !strcmp(a->s, s->text);
+	case STEP_OTHER:
+		if (value - s->least > s->span || value - s->not_least < s->not_count)
+			return false;
+		bits[s->slot] = arg_bits(a, false, s->dtype);
+		return true;
+	default: return true;
+	}
+}
+
+/* The first argument that does not fit; b->nargs: all do. */
+static inline u32 take(const struct binding *b, const tl_arg *args, u64 *bits)
+{
+	u32 i = 0;
+	while (i < b->nargs && step_takes(&b->steps[i], &args[i], bits))
+		i++;
+	return i;
+}
+
+/* Another variant that is right for these arguments: one that counts on less. */
+static const struct variant *serving(const struct binding *b, const struct broken *broken)
+{
+	for (u32 way = 0; way < BINDING_WAYS; way++) {
+		bool boxes = way & 1, sizes = way >> 1 & 1;
+		if (boxes < broken->maps || sizes < broken->sizes || way >> 2 < broken->alias)
+			continue;
+		const struct variant *v = atomic_load_explicit(&b->ways[way], memory_order_acquire);
+		if (v)
+			return v;
+	}
+	return NULL;
+}
+
+static const struct variant *choose(const struct binding *b, struct device *dev, const struct arguments *a, bool serves,
+				    struct broken *broken)
+{
+	for (;;) {
+		const struct variant *v = atomic_load_explicit(&b->ways[way_of(broken)], memory_order_acquire);
+		if (!v && serves)
+			v = serving(b, broken);
+		if (!v || !v->conditions)
+			return v;
+		struct broken more = conditions_broken(dev, &v->image, a);
+		if (!more.maps && !more.sizes && !more.alias)
+			return v;
+		broken->maps |= more.maps;
+		broken->sizes |= more.sizes;
+		broken->alias = MAX(broken->alias, more.alias);
+	}
+}
+
+static bool key_fits(const struct binding *b, const tl_arg *args, size_t nargs)
+{
+	struct key key;
+	const struct variant *v = b->variant;
+	key_init(&key, v->key[0]);
+	bool fits = !specialize(b->params, args, nargs, &key) && key_equals(&key, v->key, v->key_len);
+	key_free(&key);
+	return fits;
+}
+
+static __attribute__((noinline)) const struct variant *find_by_key(const struct binding *b, struct device *dev,
+								   const tl_arg *args, size_t nargs, const u32 *grid,
+								   bool serves, u64 *bits)
+{
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	u32 n;
+	struct broken broken = {0};
+	if (!key_fits(b, args, nargs) || !flatten_arguments(b->params, args, nargs, leaves, NULL, &n))
+		return NULL;
+	const struct arguments a = {b->params, leaves, n, bits, grid};
+	arguments_bits(&b->variant->image, &a, bits);
+	return choose(b, dev, &a, serves, &broken);
+}
+
+bool binding_takes(const struct binding *b, const tl_arg *args, size_t nargs, u64 *bits)
+{
+	return b->by_key ? key_fits(b, args, nargs) : nargs == b->nargs && take(b, args, bits) == b->nargs;
+}
+
+const struct variant *binding_find(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs,
+				   const u32 *grid, bool serves, u64 *bits)
+{
+	if (b->by_key)
+		return find_by_key(b, dev, args, nargs, grid, serves, bits);
+	if (nargs != b->nargs || take(b, args, bits) < b->nargs)
+		return NULL;
+	struct broken broken = {0};
+	return choose(b, dev, &(struct arguments){b->params, args, nargs, bits, grid}, serves, &broken);
+}
+
+/* --- what is wrong ------------------------------------------------------------------------------------------- */
+
+static void explain_step(const struct step *s, const tl_arg *a)
+{
+	static const tl_arg none = {.kind = TL_ARG_NONE};
+	char have[ARGUMENT_WORDS], want[ARGUMENT_WORDS];
+	tl_arg constant = none;
+	argument_text(a, have);
+	memcpy(&constant, &s->head, sizeof s->head);
+	switch (s->kind) {
+	case STEP_CONSTANT:
+	case STEP_TEXT:
+		constant.u = s->equal;
+		if (s->kind == STEP_TEXT)
+			constant.s = s->text;
+		constant.typed = s->flags & 15;
+		argument_text(&constant, want);
+		failed_more("it must be %s", want);
+		break;
+	default:
+		failed_more("it must be %s%s of type %s", constant.kind == TL_ARG_PTR ? "a pointer" : "a number",
+			    constant.kind == TL_ARG_PTR ? " to elements" : "", dtype_name(s->dtype));
+		if (s->mask)
+			failed_more(" and a multiple of %llu", (unsigned long long)s->mask + 1);
+	}
+	failed_more("; it is %s", have);
+}
+
+tl_status binding_missed(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs, const u32 *grid)
+{
+	u64 bits[BOUND_BITS];
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	const struct params *ps = b->params;
+	struct key key;
+	u32 n;
+	key_init(&key, 0);
+	tl_status s = specialize(ps, args, nargs, &key);
+	key_free(&key);
+	if (s)
+		return s;
+	failed(TL_ERR_ARGUMENT, "%s was prepared for other arguments: ", ps->kernel);
+	if (!b->by_key && nargs != b->nargs) {
+		failed_more("for %u, and here are %zu", b->nargs, nargs);
+	} else if (!b->by_key && (n = take(b, args, bits)) < b->nargs) {
+		failed_more("of argument %u, '%s', ", n + 1, ps->at[n].name);
+		explain_step(&b->steps[n], &args[n]);
+	} else if (b->by_key && !key_fits(b, args, nargs)) {
+		failed_more("for others in their types, constants, block shapes or divisors");
+	} else if (flatten_arguments(ps, args, nargs, leaves, NULL, &n)) {
+		const struct arguments a = {ps, leaves, n, bits, grid};
+		arguments_bits(&b->variant->image, &a, bits);
+		const struct variant *v = b->variant;
+		for (u32 way = 0; way < BINDING_WAYS; way++) { /* the one that counts on least */
+			const struct variant *w = atomic_load_explicit(&b->ways[way], memory_order_acquire);
+			const struct broken breaks = w ? conditions_broken(dev, &w->image, &a) : (struct broken){0};
+			v = way_of(&breaks) ? w : v;
+		}
+		failed_more("its code ");
+		conditions_explain(dev, &v->image, &a);
+	}
+	failed_more("\n      = hint: tl_prepared_add binds what these arguments need");
+	return TL_ERR_ARGUMENT;
+}

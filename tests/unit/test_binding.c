@@ -1,0 +1,204 @@
+/* Bindings against the keys that they stand for: on random arguments, what an exact binding takes has the variant's
+ * key, and what a handle's binding takes is what the variant's code is right for; their bits are those of a launch
+ * without bindings. */
+#include "test_runtime.h"
+
+#include "random_bits.h"
+#include "runtime/binding.h"
+
+static const char text[] =
+	"import triton\nimport triton.language as tl\n\n"
+	"@triton.jit\ndef k(a, b: tl.int64, c: tl.uint8, d: \"*fp16\", e: tl.float32, f: tl.constexpr, "
+	"g: tl.int1, h: tl.float16):\n    pass\n";
+enum { NPARAMS = 8 };
+
+static tl_arg random_integer(void)
+{
+	static const int64_t near[] = {0,   1,         2,         8,         16,        24, 255,
+				       256, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 48, 4096};
+	int64_t v = near[random_bits() % ARRAY_LEN(near)] + (random_bits() % 4 ? 0 : (int64_t)(random_bits() % 5) - 2);
+	if (random_bits() % 8 == 0)
+		v = (int64_t)((u64)v << random_bits() % 60);
+	switch (random_bits() % 5) {
+	case 0: return tl_int_typed((tl_dtype)(random_bits() % (TL_U64 + 1)), v);
+	case 1: return tl_uint((u64)v);
+	case 2: return tl_uint_typed((tl_dtype)(random_bits() % (TL_U64 + 1)), (u64)v);
+	default: return tl_int(v);
+	}
+}
+
+static tl_arg random_pointer(void)
+{
+	static const tl_dtype types[] = {TL_F32, TL_F16, TL_I8, TL_I64};
+	u64 address = 0x1000 + (random_bits() % 3 ? 16 * (random_bits() % 4) : random_bits() % 64);
+	return tl_range(types[random_bits() % ARRAY_LEN(types)], (void *)(uintptr_t)address, random_bits() % 2 * 64);
+}
+
+static tl_arg random_argument(void)
+{
+	static const char *const words[] = {"relu", "relu2", ""};
+	switch (random_bits() % 10) {
+	case 0: return tl_none();
+	case 1: return tl_bool(random_bits() & 1);
+	case 2: return tl_float(random_bits() % 2 ? 0.1 : -0.0);
+	case 3: return tl_float_typed(random_bits() % 2 ? TL_F16 : TL_F64, 1.5);
+	case 4: return tl_str(words[random_bits() % ARRAY_LEN(words)]);
+	case 5: return tl_constexpr(random_integer());
+	case 6: return random_pointer();
+	case 7: return tl_type((tl_dtype)(random_bits() % 3));
+	default: return random_integer();
+	}
+}
+
+/* Mostly what the parameters can take. */
+static void random_arguments(tl_arg *args)
+{
+	args[0] = random_bits() % 2 ? random_integer() : random_argument();
+	args[1] = random_integer();
+	args[2] = tl_int((i64)(random_bits() % 256));
+	args[3] = random_pointer();
+	args[3].dtype = TL_F16;
+	args[3].ptr = (void *)((uintptr_t)args[3].ptr & ~(uintptr_t)1);
+	args[4] = random_bits() % 2 ? random_integer() : tl_float(3.25);
+	args[5] = random_argument();
+	args[6] = random_bits() % 2 ? tl_bool(random_bits() & 1) : tl_int((i64)(random_bits() % 2));
+	args[7] = tl_float(0.3);
+}
+
+static struct params params;
+static struct slot slots[NPARAMS];
+
+/* A variant for the arguments with a slot for each that is left at run time. False: the parameters cannot take them. */
+static bool make_variant(struct variant *v, const tl_arg *args, struct key *key)
+{
+	key_init(key, 0);
+	if (specialize(&params, args, NPARAMS, key))
+		return false;
+	*v = (struct variant){.key = key->at, .key_len = key->len, .image = {.slots = slots}};
+	for (u32 i = 0; i < NPARAMS; i++) {
+		struct spec s;
+		assert_true(argument_spec(&params, &params.at[i], &args[i], &s));
+		if (s.class == SPEC_TYPED)
+			slots[v->image.nslots++] = (struct slot){.name = params.at[i].name,
+								 .leaf = i,
+								 .pointers = args[i].kind == TL_ARG_PTR,
+								 .dtype = s.dtype,
+								 .divisibility = s.divisibility};
+	}
+	return true;
+}
+
+/* Is code for `of` right for `is`? */
+static bool right_for(const tl_arg *of, const tl_arg *is, u32 i)
+{
+	struct spec x, y;
+	if (!argument_spec(&params, &params.at[i], is, &y))
+		return false;
+	argument_spec(&params, &params.at[i], of, &x);
+	struct key a, b;
+	key_init(&a, 0);
+	key_init(&b, 0);
+	key_add_leaf(&a, &params, &params.at[i], of);
+	key_add_leaf(&b, &params, &params.at[i], is);
+	if (x.class != SPEC_TYPED)
+		return key_equals(&a, b.at, b.len);
+	i32 by = MAX(x.divisibility, 1);
+	if (is->kind == TL_ARG_PTR)
+		return of->kind == TL_ARG_PTR && x.dtype == y.dtype && (uintptr_t)is->ptr % (u32)by == 0;
+	if (is->kind == TL_ARG_FLOAT)
+		return of->kind == TL_ARG_FLOAT && x.dtype == y.dtype;
+	bool numbers = is->kind == TL_ARG_INT || is->kind == TL_ARG_UINT || is->kind == TL_ARG_BOOL;
+	return numbers && (dtype_is_float(x.dtype) ? params.at[i].annotated
+						   : int_fits(x.dtype, int_value(is)) && int_value(is) % by == 0);
+}
+
+/* The arguments, of which some are others. */
+static void vary(tl_arg *to, const tl_arg *from)
+{
+	tl_arg others[NPARAMS];
+	random_arguments(others);
+	u64 which = random_bits();
+	for (u32 i = 0; i < NPARAMS; i++)
+		to[i] = which >> 2 * i & 3 ? from[i] : others[i];
+}
+
+static void check_bits(const struct variant *v, const tl_arg *args, const u64 *bits)
+{
+	u64 expected[MAX_KERNEL_PARAMS];
+	const u32 grid[3] = {1, 1, 1};
+	arguments_bits(&v->image, &(struct arguments){&params, args, NPARAMS, NULL, grid}, expected);
+	for (u32 i = 0; i < v->image.nslots; i++)
+		if (bits[i] != expected[i])
+			fail_msg("slot %u: %llx, not %llx", i, (unsigned long long)bits[i],
+				 (unsigned long long)expected[i]);
+}
+
+static void as_the_key_says(void **state)
+{
+	(void)state;
+	struct unit u;
+	assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
+	params_of_func(&u.arena, u.module->funcs.at[0], &params);
+	tl_kernel k = {.params = params};
+	u32 made = 0, same = 0, taken = 0, loose = 0, right = 0;
+	for (int n = 0; n < 20000; n++) {
+		tl_arg args[NPARAMS], others[NPARAMS];
+		struct variant v;
+		struct key key;
+		params.most_divisibility = k.params.most_divisibility = n % 2 ? 256 : 16;
+		random_arguments(args);
+		if (!make_variant(&v, args, &key)) {
+			key_free(&key);
+			continue;
+		}
+		made++;
+		struct options o = {.num_warps = 4};
+		struct binding *exact = binding_new(&k, &v, &o, args, NPARAMS, true),
+			       *handle = binding_new(&k, &v, &o, args, NPARAMS, false);
+		assert_false(exact->by_key || handle->by_key);
+		u64 bits[BOUND_BITS];
+		assert_true(binding_takes(exact, args, NPARAMS, bits));
+		check_bits(&v, args, bits);
+		assert_true(binding_takes(handle, args, NPARAMS, bits));
+		check_bits(&v, args, bits);
+		for (int m = 0; m < 20; m++) {
+			struct key other;
+			vary(others, args);
+			key_init(&other, 0);
+			bool fits =
+				!specialize(&params, others, NPARAMS, &other) && key_equals(&other, key.at, key.len);
+			key_free(&other);
+			same += fits;
+			if (binding_takes(exact, others, NPARAMS, bits)) {
+				taken++;
+				assert_true(fits);
+				check_bits(&v, others, bits);
+			}
+			bool all = true;
+			for (u32 i = 0; i < NPARAMS; i++)
+				all &= right_for(&args[i], &others[i], i);
+			right += all;
+			if (binding_takes(handle, others, NPARAMS, bits)) {
+				loose++;
+				assert_true(all);
+				check_bits(&v, others, bits);
+			} else {
+				assert_false(fits && binding_takes(exact, others, NPARAMS, bits));
+			}
+		}
+		binding_free(exact);
+		binding_free(handle);
+		key_free(&key);
+	}
+	/* they miss only numbers of the same type that are given in another way */
+	print_message("%u variants; of %u arguments of their keys %u taken, of %u that are right %u\n", made, same,
+		      taken, right, loose);
+	assert_true(made > 3000 && taken > 10000 && taken > same * 6 / 10 && loose > taken && loose > right * 6 / 10);
+	unit_free(&u);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_key_says)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
