@@ -33,7 +33,10 @@ enum {
 	CUDA_ERROR_INVALID_ADDRESS_SPACE = 717,
 	CUDA_ERROR_INVALID_PC = 718,
 	CUDA_ERROR_LAUNCH_FAILED = 719,
+	CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 };
+
+enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 
 enum { /* CUdevice_attribute */
 	CU_DEVICE_MULTIPROCESSOR_COUNT = 16,
@@ -100,11 +103,13 @@ enum { /* CUjit_option */
 	X(event_elapsed, "cuEventElapsedTime", (float *ms, CUevent from, CUevent to))
 
 /* NULL in drivers that lack them: the last one is of CUDA 12. */
-#define CUDA_API_NEW(X)                                                                                          \
-	X(address_range, "cuMemGetAddressRange_v2", (CUdeviceptr * base, size_t *size, CUdeviceptr p))           \
-	X(tensor_map, "cuTensorMapEncodeTiled",                                                                  \
-	  (void *map, int type, unsigned rank, void *base, const u64 *sizes, const u64 *strides,                 \
-	   const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill))
+#define CUDA_API_NEW(X)                                                                                                \
+	X(stream_capturing, "cuStreamIsCapturing", (CUstream s, int *status))                                          \
+	X(capture_mode, "cuThreadExchangeStreamCaptureMode", (int *mode))                                              \
+	X(address_range, "cuMemGetAddressRange_v2", (CUdeviceptr * base, size_t *size, CUdeviceptr p))                 \
+	X(tensor_map, "cuTensorMapEncodeTiled",                                                                        \
+	  (void *map, int type, unsigned rank, void *base, const u64 *sizes, const u64 *strides, const unsigned *box,  \
+	   const unsigned *steps, int interleave, int swizzle, int promotion, int fill))
 
 struct cuda_api {
 #define X(name, symbol, params) CUresult(*name) params;

@@ -361,6 +361,20 @@ static bool cuda_allocation(struct device *device, const void *p, void **base, s
 	return known;
 }
 
+/* While CU_STREAM_LEGACY would be captured, because a stream that keeps step with it is, the driver says so by an
+ * error. */
+static bool cuda_capturing(struct device *device, void *stream)
+{
+	struct cuda *d = (struct cuda *)device;
+	int status = CU_STREAM_CAPTURE_STATUS_NONE;
+	bool pushed;
+	if (!d->api.stream_capturing || enter(d, &pushed))
+		return false;
+	CUresult r = d->api.stream_capturing(stream, &status);
+	leave(d, pushed);
+	return r ? r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
 static struct description cuda_target(const struct device *device)
@@ -440,12 +454,19 @@ static tl_status cuda_load(struct device *device, const struct device_load *l, v
 		free(k);
 		return s;
 	}
-	s = load_module(d, im, k);
+	/* other threads may be capturing their streams, of which a load is no part */
+	int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	if (d->api.capture_mode)
+		TRY("cuThreadExchangeStreamCaptureMode", d->api.capture_mode(&mode));
+	if (!s)
+		s = load_module(d, im, k);
 	TRY("cuModuleGetFunction", d->api.module_function(&k->function, k->module, im->name));
 	if (!s)
 		s = configure(d, im, k);
 	if (s && k->module)
 		d->api.module_unload(k->module);
+	if (d->api.capture_mode)
+		d->api.capture_mode(&mode);
 	leave(d, pushed);
 	if (s)
 		free(k);
@@ -650,6 +671,7 @@ const struct device_ops cuda_ops = {
 	.launch = cuda_launch,
 	.time = cuda_time,
 	.synchronize = cuda_synchronize,
+	.capturing = cuda_capturing,
 	.allocation = cuda_allocation,
 	.tensor_map = cuda_tensor_map,
 };

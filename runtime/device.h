@@ -78,6 +78,9 @@ struct device_ops {
 	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *median_ms);
 	tl_status (*synchronize)(struct device *d);
 
+	/* Is the caller's stream being captured into a graph, so that nothing may be loaded? NULL: it never is. */
+	bool (*capturing)(struct device *d, void *stream);
+
 	/* The allocation that p lies in. False where that is not known; NULL: it never is. */
 	bool (*allocation)(struct device *d, const void *p, void **base, size_t *size);
 

@@ -126,9 +126,14 @@ struct options {
 	int num_warps, num_stages, group_pids;
 	bool debug, no_boxes, any_size, persistent; /* see struct compile_options */
 	enum aliasing alias;
+	void *stream; /* of the launch, which no variant is compiled for */
 };
 /* The variant for these arguments, compiled if it is new. */
 tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs, struct variant **out);
+static inline bool is_captured(struct device *dev, void *stream)
+{
+	return stream && dev->ops->capturing && dev->ops->capturing(dev, stream);
+}
 /* The resources of a block of the variant; all 0 where they are not known. */
 tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_resources *out);
 /* Compiles once more, for a text only. `v`: the variant that was compiled so, or NULL where that failed. */

@@ -97,6 +97,7 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 			return s;
 		out->group_pids = cfg->group_pids;
 		out->debug = cfg->debug;
+		out->stream = cfg->stream;
 		u32 grid[3];
 		grid_of(cfg, grid);
 		out->persistent = has_many_programs(k, cfg, grid);
@@ -406,8 +407,11 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	grid_of(cfg, grid);
 	if (!grid[0] || !grid[1] || !grid[2])
 		return TL_OK;
-	s = launch_fill(k, c.variant, cfg, grid, cfg->stream, &l);
 	struct device *dev = k->module->ctx->dev;
+	if (is_captured(dev, cfg->stream))
+		return failed(TL_ERR_ARGUMENT, "tl_time: the stream is being captured into a CUDA graph, in which "
+					       "nothing can be timed");
+	s = launch_fill(k, c.variant, cfg, grid, cfg->stream, &l);
 	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, median_ms);
 }
 

@@ -338,7 +338,8 @@ typedef struct tl_config {
 } tl_config;
 
 /* Compiles if needed and launches, nothing if the grid has no programs; returns before the kernel has finished on CUDA.
- * The caller's device pointers and buffers must stay valid until then. */
+ * The caller's device pointers and buffers must stay valid until then. While cfg->stream is captured into a CUDA graph
+ * nothing is compiled or loaded: TL_ERR_ARGUMENT where that would be needed, so call tl_prepare before. */
 TL_API tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs);
 /* Compiles without launching, so that launches like this one compile nothing: for cfg's grid, since products are
  * compiled apart for grids of more programs than multiprocessors. cfg may be NULL, for the defaults.

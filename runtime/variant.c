@@ -249,6 +249,12 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 			       struct variant *v)
 {
 	struct cache_key key;
+	if (is_captured(k->module->ctx->dev, o->stream))
+		return failed(TL_ERR_ARGUMENT,
+			      "%s: the stream is being captured into a CUDA graph, and the variant for these arguments "
+			      "is not there: nothing is compiled or loaded meanwhile\n"
+			      "      = hint: call tl_prepare with these arguments before the capture begins",
+			      k->name);
 	image_free(&v->image); /* of an earlier try */
 	if (k->module->compiled)
 		return variant_of_image(k, v);

@@ -34,6 +34,8 @@ static struct driver {
 		u32 nparams;
 	} launch;
 	int max_dynamic_shared;
+	CUstream captured; /* into a graph */
+	int capture_mode;
 } driver;
 
 static CUcontext const primary = (CUcontext)&driver, other_context = (CUcontext)&driver.capability;
@@ -181,6 +183,7 @@ static CUresult f_mem_set(CUdeviceptr p, unsigned char byte, size_t bytes, CUstr
 static CUresult f_module_load(CUmodule *m, const void *image, unsigned n, const int *options, void **values)
 {
 	CUresult r = called("load", true);
+	assert_true(!driver.captured || driver.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
 	assert_non_null(strstr(image, ".version"));
 	for (unsigned i = 0; i < n && r; i++)
 		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
@@ -285,10 +288,27 @@ static CUresult f_event_elapsed(float *ms, CUevent from, CUevent to)
 	return 0;
 }
 
+static CUresult f_stream_capturing(CUstream s, int *status)
+{
+	if (s == (CUstream)1 && driver.captured)
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	*status = s == driver.captured;
+	return called("capturing", true);
+}
+static CUresult f_capture_mode(int *mode)
+{
+	int before = driver.capture_mode;
+	driver.capture_mode = *mode;
+	*mode = before;
+	return 0;
+}
+
 static const struct cuda_api api = {
 #define X(name, symbol, params) .name = f_##name,
 	CUDA_API(X)
 #undef X
+		.stream_capturing = f_stream_capturing,
+	.capture_mode = f_capture_mode,
 };
 
 /* --- helpers ------------------------------------------------------------------------------------------------- */
@@ -655,6 +675,58 @@ static void public_calls(void **state)
 	assert_clean(0);
 }
 
+/* A kernel of the public calls, its buffer and a launch of it. */
+static const char add_one[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+			      "def k(x, n):\n    i = tl.arange(0, 256)\n"
+			      "    tl.store(x + i, tl.load(x + i, i < n) + 1, i < n)\n";
+
+/* While a stream is captured into a graph its launches are no more than launches: what is not there is refused. */
+static void capturing(void **state)
+{
+	(void)state;
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	tl_buffer *b;
+	double ms;
+	setenv("TL_CACHE", "0", true);
+	assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "k.tl", add_one, sizeof add_one - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+	assert_int_equal(tl_buffer_create(ctx, 1024, &b), TL_OK);
+	void *const stream = (void *)(uintptr_t)77, *const other = (void *)(uintptr_t)78;
+	tl_config config = {.grid = {1}, .stream = stream};
+	tl_arg args[] = {tl_buf(TL_F32, b), tl_int(16)}, odd[] = {args[0], tl_int(5)};
+	driver.captured = stream;
+	for (int i = 0; i < 2; i++) {
+		driver.log[0] = 0;
+		assert_error(
+			tl_launch(k, &config, args, 2), TL_ERR_ARGUMENT,
+			"k: the stream is being captured into a CUDA graph, and the variant for these arguments is "
+			"not there: nothing is compiled or loaded meanwhile\n"
+			"      = hint: call tl_prepare with these arguments before the capture begins");
+		assert_string_equal(driver.log, " push capturing pop");
+	}
+	config.stream = (void *)1; /* the legacy stream: the driver's word for it is an error */
+	assert_error(tl_launch(k, &config, args, 2), TL_ERR_ARGUMENT, "is being captured");
+	/* in another stream all is as ever */
+	config.stream = other;
+	assert_int_equal(tl_prepare(k, &config, args, 2, NULL), TL_OK);
+	config.stream = stream;
+	driver.log[0] = 0;
+	assert_int_equal(tl_launch(k, &config, args, 2), TL_OK);
+	assert_int_equal(tl_launch(k, &config, args, 2), TL_OK);
+	assert_string_equal(driver.log, " push launch pop push launch pop");
+	assert_ptr_equal(driver.launch.stream, stream);
+	assert_error(tl_launch(k, &config, odd, 2), TL_ERR_ARGUMENT, "is being captured");
+	assert_error(tl_time(k, &config, args, 2, 0, 1, &ms), TL_ERR_ARGUMENT, "nothing can be timed");
+	driver.captured = NULL;
+	assert_int_equal(tl_launch(k, &config, odd, 2), TL_OK);
+	assert_int_equal(driver.capture_mode, 0);
+	tl_context_destroy(ctx);
+	assert_clean(0);
+}
+
 /* --- each driver call fails in turn -------------------------------------------------------------------------- */
 
 /* The same call succeeds afterwards. */
@@ -715,12 +787,12 @@ static void each_call_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(opening, reset),         cmocka_unit_test_setup(starting, reset),
-		cmocka_unit_test_setup(targets, reset),         cmocka_unit_test_setup(limits, reset),
-		cmocka_unit_test_setup(contexts, reset),        cmocka_unit_test_setup(copies, reset),
-		cmocka_unit_test_setup(loading, reset),         cmocka_unit_test_setup(launching, reset),
-		cmocka_unit_test_setup(timing, reset),          cmocka_unit_test_setup(public_calls, reset),
-		cmocka_unit_test_setup(each_call_fails, reset),
+		cmocka_unit_test_setup(opening, reset),   cmocka_unit_test_setup(starting, reset),
+		cmocka_unit_test_setup(targets, reset),   cmocka_unit_test_setup(limits, reset),
+		cmocka_unit_test_setup(contexts, reset),  cmocka_unit_test_setup(copies, reset),
+		cmocka_unit_test_setup(loading, reset),   cmocka_unit_test_setup(launching, reset),
+		cmocka_unit_test_setup(timing, reset),    cmocka_unit_test_setup(public_calls, reset),
+		cmocka_unit_test_setup(capturing, reset), cmocka_unit_test_setup(each_call_fails, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

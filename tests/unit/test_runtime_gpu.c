@@ -1,5 +1,6 @@
 /* The CUDA device on a GPU, with PTX written by hand in place of the code generator: what the driver really does with
  * our calls, and what a launch costs beside a bare cuLaunchKernel. Skipped where no GPU answers. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -231,6 +232,74 @@ static void threads(void **state)
 		pthread_join(t[i], NULL);
 }
 
+/* --- graphs -------------------------------------------------------------------------------------------------- */
+
+static void *symbol(const char *name)
+{
+	void *f = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), name);
+	if (!f)
+		fail_msg("no %s", name);
+	return f;
+}
+
+/* Three launches, by tl_launch and a handle, become a graph; what was not prepared is refused, and the capture goes on.
+ */
+static void graph(void **state)
+{
+	(void)state;
+	enum { N = 4096, ROUNDS_OF_IT = 3 };
+	CUresult (*begin)(CUstream, int) = symbol("cuStreamBeginCapture_v2");
+	CUresult (*end)(CUstream, void **) = symbol("cuStreamEndCapture");
+	CUresult (*instantiate)(void **, void *, unsigned long long) = symbol("cuGraphInstantiateWithFlags");
+	CUresult (*launch_graph)(void *, CUstream) = symbol("cuGraphLaunch");
+	CUresult (*destroy_exec)(void *) = symbol("cuGraphExecDestroy"), (*destroy)(void *) = symbol("cuGraphDestroy");
+	CUcontext c, popped;
+	CUstream stream;
+	void *made = NULL, *exec = NULL;
+	tl_buffer *b[4];
+	tl_arg a[4];
+	tl_prepared *p;
+	static float x[N], y[N];
+	tl_kernel *k = get(module, "add");
+	assert_int_equal(api.primary_retain(&c, 0), 0);
+	assert_int_equal(api.ctx_push(c), 0);
+	assert_int_equal(api.stream_create(&stream, 1), 0);
+	for (int i = 0; i < 4; i++) {
+		b[i] = buffer(sizeof x);
+		a[i] = tl_buf(TL_F32, b[i]);
+	}
+	const tl_config config = {.grid = {N / 128}, .stream = stream};
+	ok(tl_prepare(k, &config, ARGS(a[0], a[0], a[1], tl_int(N)), &p));
+	/* as strict as it can be: no thread of the process may do what is unsafe */
+	assert_int_equal(begin(stream, 0), 0);
+	ok(tl_launch(k, &config, ARGS(a[0], a[0], a[1], tl_int(N))));
+	ok(tl_prepared_launch(p, NULL, stream, ARGS(a[1], a[1], a[2], tl_int(N))));
+	assert_int_equal(tl_launch(k, &config, ARGS(a[1], a[1], a[2], tl_int(12345677))), TL_ERR_ARGUMENT);
+	print_message("%s\n", tl_error(ctx));
+	ok(tl_launch(k, &config, ARGS(a[2], a[2], a[3], tl_int(N))));
+	assert_int_equal(end(stream, &made), 0);
+	assert_int_equal(instantiate(&exec, made, 0), 0);
+	for (int r = 0; r < ROUNDS_OF_IT; r++) {
+		for (int i = 0; i < N; i++)
+			x[i] = (float)(i + r);
+		ok(tl_buffer_write(b[0], 0, x, sizeof x));
+		ok(tl_buffer_fill(b[3], 0xFF));
+		assert_int_equal(launch_graph(exec, stream), 0);
+		ok(tl_synchronize(ctx));
+		ok(tl_buffer_read(b[3], 0, y, sizeof y));
+		for (int i = 0; i < N; i++)
+			assert_true(y[i] == 8 * x[i]);
+	}
+	destroy_exec(exec);
+	destroy(made);
+	tl_prepared_destroy(p);
+	for (int i = 0; i < 4; i++)
+		tl_buffer_destroy(b[i]);
+	api.stream_destroy(stream);
+	api.ctx_pop(&popped);
+	api.primary_release(0);
+}
+
 static void timing(void **state)
 {
 	(void)state;
@@ -338,9 +407,16 @@ int main(void)
 	ok(cuda_api_open(&api, &absent));
 	ready(ctx, &module);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(add),      cmocka_unit_test(widths),      cmocka_unit_test(big_shared_memory),
-		cmocka_unit_test(refusals), cmocka_unit_test(adopted),     cmocka_unit_test(threads),
-		cmocka_unit_test(timing),   cmocka_unit_test(launch_cost), cmocka_unit_test(illegal_address),
+		cmocka_unit_test(add),
+		cmocka_unit_test(widths),
+		cmocka_unit_test(big_shared_memory),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(adopted),
+		cmocka_unit_test(threads),
+		cmocka_unit_test(graph),
+		cmocka_unit_test(timing),
+		cmocka_unit_test(launch_cost),
+		cmocka_unit_test(illegal_address),
 	};
 	int failures = cmocka_run_group_tests(tests, NULL, NULL);
 	tl_context_destroy(ctx);
