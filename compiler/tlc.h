@@ -20,6 +20,7 @@ struct command {
 	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops;
 	bool sim_report;
 	int max_ctas;
+	bool cooperative, pdl; /* launches */
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
 	VEC(struct define) defines;
 	VEC(const char *) folders; /* -I */

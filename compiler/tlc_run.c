@@ -255,6 +255,8 @@ static int execute(struct session *s, const char *text, size_t len)
 	s->config.num_stages = s->c->options.num_stages;
 	s->config.group_pids = s->c->options.group_pids;
 	s->config.max_ctas = s->c->max_ctas;
+	s->config.launch_cooperative_grid = s->c->cooperative;
+	s->config.launch_pdl = s->c->pdl;
 	s->config.debug = s->c->options.debug;
 	int code = upload(s, list, &n);
 	if (!code && s->c->options.remarks)

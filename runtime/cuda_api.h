@@ -55,6 +55,28 @@ enum { /* CUfunction_attribute */
 	CU_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
 };
 
+enum { /* CUlaunchAttributeID */
+       CU_LAUNCH_COOPERATIVE = 2,
+       CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+};
+
+struct cu_launch_attribute {
+	int id;
+	union {
+		int value;
+		_Alignas(8) char bytes[64];
+	};
+};
+
+struct cu_launch_config {
+	unsigned grid[3], block[3], shared;
+	CUstream stream;
+	struct cu_launch_attribute *attributes;
+	unsigned nattributes;
+};
+_Static_assert(sizeof(struct cu_launch_attribute) == 72 && sizeof(struct cu_launch_config) == 56,
+	       "as CUlaunchAttribute and CUlaunchConfig are");
+
 enum { /* CUjit_option */
 	CU_JIT_ERROR_LOG_BUFFER = 5,
 	CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
@@ -104,6 +126,8 @@ enum { /* CUjit_option */
 
 /* NULL in drivers that lack them: the last one is of CUDA 12. */
 #define CUDA_API_NEW(X)                                                                                                \
+	X(launch_ex, "cuLaunchKernelEx",                                                                               \
+	  (const struct cu_launch_config *config, CUfunction f, void **params, void **extra))                          \
 	X(stream_capturing, "cuStreamIsCapturing", (CUstream s, int *status))                                          \
 	X(capture_mode, "cuThreadExchangeStreamCaptureMode", (int *mode))                                              \
 	X(address_range, "cuMemGetAddressRange_v2", (CUdeviceptr * base, size_t *size, CUdeviceptr p))                 \

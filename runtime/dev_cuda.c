@@ -509,6 +509,24 @@ static tl_status cuda_resources(struct device *device, void *kernel, tl_resource
 
 /* --- launching ----------------------------------------------------------------------------------------------- */
 
+static __attribute__((noinline)) CUresult launch_with_attributes(struct cuda *d, const struct device_launch *l,
+								 CUstream stream, void **params)
+{
+	const struct cuda_kernel *k = l->kernel;
+	struct cu_launch_attribute attributes[2];
+	struct cu_launch_config config = {.grid = {l->grid[0] * k->cluster, l->grid[1], l->grid[2]},
+					  .block = {k->threads, 1, 1},
+					  .shared = k->shared,
+					  .stream = stream,
+					  .attributes = attributes};
+	if (l->cooperative)
+		attributes[config.nattributes++] = (struct cu_launch_attribute){CU_LAUNCH_COOPERATIVE, {1}};
+	if (l->pdl && d->target.sm >= 90)
+		attributes[config.nattributes++] =
+			(struct cu_launch_attribute){CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, {1}};
+	return d->api.launch_ex(&config, k->function, params, NULL);
+}
+
 /* In the right context already. */
 static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUstream stream)
 {
@@ -520,13 +538,17 @@ static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUs
 		params[i] = (void *)&args[i];
 	for (; i < l->nargs; i++)
 		params[i] = (void *)(uintptr_t)args[i];
+	if (l->cooperative || l->pdl)
+		return launch_with_attributes(d, l, stream, params);
 	return d->api.launch(k->function, l->grid[0] * k->cluster, l->grid[1], l->grid[2], k->threads, 1, 1, k->shared,
 			     stream, params, NULL);
 }
 
-static tl_status check_grid(const struct device_launch *l)
+static inline tl_status check_launch(const struct cuda *d, const struct device_launch *l)
 {
 	const struct cuda_kernel *k = l->kernel;
+	if ((l->cooperative || l->pdl) && !d->api.launch_ex)
+		return failed(TL_ERR_DRIVER, "this CUDA driver has no cuLaunchKernelEx: it is too old");
 	if (l->grid[0] <= k->most)
 		return TL_OK;
 	return failed(TL_ERR_ARGUMENT, "a grid of %u programs along x, each on %u blocks, is too large", l->grid[0],
@@ -537,7 +559,7 @@ static tl_status cuda_launch(struct device *device, const struct device_launch *
 {
 	struct cuda *d = (struct cuda *)device;
 	bool pushed;
-	tl_status s = check_grid(l);
+	tl_status s = check_launch(d, l);
 	if (s)
 		return s;
 	s = enter(d, &pushed);
@@ -608,7 +630,7 @@ static tl_status cuda_time(struct device *device, const struct device_launch *l,
 			   double *median_ms)
 {
 	struct cuda *d = (struct cuda *)device;
-	tl_status s = check_grid(l);
+	tl_status s = check_launch(d, l);
 	if (s)
 		return s;
 	struct span *spans = calloc((size_t)repeats, sizeof *spans);

@@ -62,6 +62,9 @@ static void interp_unload(struct device *device, void *kernel)
 static tl_status interp_launch(struct device *device, const struct device_launch *l)
 {
 	const struct interp_kernel *k = l->kernel;
+	tl_status refused = host_check(l);
+	if (refused)
+		return refused;
 	struct arena a = {0};
 	struct cleanup c;
 	cleanup_arena(&c, &a);

@@ -199,6 +199,9 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 {
 	const struct sim_kernel *k = d->kernel;
 	const char *seed = getenv("TL_SIM_SEED"), *max_steps = getenv("TL_SIM_MAX_STEPS");
+	tl_status refused = host_check(d);
+	if (refused)
+		return refused;
 	struct arena a = {0};
 	struct launch l = {.module = k->module,
 			   .kernel = k->ptx,

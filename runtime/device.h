@@ -43,6 +43,7 @@ struct device_launch {
 	u32 nargs;
 	u32 nmaps; /* the last of them, which are addresses of tensor maps */
 	void *stream; /* the caller's, or NULL */
+	bool cooperative, pdl; /* see tl_config */
 };
 
 struct device_ops {

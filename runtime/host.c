@@ -249,6 +249,15 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+tl_status host_check(const struct device_launch *l)
+{
+	if (!l->cooperative || (u64)l->grid[0] * l->grid[1] * l->grid[2] == 1)
+		return TL_OK;
+	return failed(TL_ERR_ARGUMENT,
+		      "a cooperative grid of more than one program, all of them at the same time, needs "
+		      "a GPU");
+}
+
 tl_status host_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *median_ms)
 {
 	double *ms = calloc((size_t)repeats, sizeof *ms);

@@ -30,6 +30,8 @@ tl_status host_read(struct device *device, void *dst, const void *src, size_t si
 tl_status host_fill(struct device *device, void *dst, uint8_t byte, size_t size);
 tl_status host_synchronize(struct device *device);
 bool host_allocation(struct device *device, const void *p, void **base, size_t *size);
+/* Refuses a launch that this computer cannot do. */
+tl_status host_check(const struct device_launch *l);
 tl_status host_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *median_ms);
 
 /* The buffers as they are now, in `a`; names are the launch's to set. */

@@ -271,6 +271,8 @@ static inline tl_status fill(const tl_kernel *k, const struct variant *v, const 
 	l->device.args = l->bits;
 	l->device.nmaps = v->image.nmaps;
 	l->device.stream = stream;
+	l->device.cooperative = cfg->launch_cooperative_grid;
+	l->device.pdl = cfg->launch_pdl;
 	return s || !v->image.nmaps ? s : pass_maps(k->module->ctx->dev, v, l);
 }
 

@@ -335,6 +335,13 @@ typedef struct tl_config {
 	/* how many axes of `grid` are set, 1 to 3: the others count as 1, and a 0 along one that is set means that
 	 * nothing runs. 0: x is set, and axes in front of one that is not 0; so {3} is 3 programs and {0} none */
 	int grid_dims;
+	/* all blocks of the grid are on the GPU at the same time, so that they may wait for one another; a grid for
+	 * which there is no room is refused. Not on interp and sim, which run one program after the other */
+	bool launch_cooperative_grid;
+	/* programmatic dependent launch: the kernel may begin when those before it on the stream have called
+	 * tl.extra.cuda.gdc_launch_dependents() or ended, and must call gdc_wait() before it reads what they write
+	 * (sm_90; on others, interp and sim it begins when they are over) */
+	bool launch_pdl;
 } tl_config;
 
 /* Compiles if needed and launches, nothing if the grid has no programs; returns before the kernel has finished on CUDA.

@@ -19,7 +19,8 @@ class Arg(ctypes.Structure):
 class Config(ctypes.Structure):
     _fields_ = [("grid", ctypes.c_uint32 * 3), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
                 ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p),
-                ("max_ctas", ctypes.c_int), ("grid_dims", ctypes.c_int)]
+                ("max_ctas", ctypes.c_int), ("grid_dims", ctypes.c_int), ("launch_cooperative_grid", ctypes.c_bool),
+                ("launch_pdl", ctypes.c_bool)]
 
 
 class TlError(Exception):

@@ -165,6 +165,11 @@ static void arguments(void **state)
 	assert_error(tl_prepared_launch(p, NULL, NULL, NULL, 1), TL_ERR_ARGUMENT, "the arguments are NULL");
 	tl_prepared_destroy(p);
 	tl_prepared_destroy(NULL);
+	tl_config all = {.grid = {2}, .launch_cooperative_grid = true};
+	assert_error(tl_launch(k, &all, ARGS(ax, ay, tl_int(16), tl_float(2), block)), TL_ERR_ARGUMENT,
+		     "a cooperative grid of more than one program, all of them at the same time, needs a GPU");
+	all = (tl_config){.grid = {1}, .launch_cooperative_grid = true, .launch_pdl = true};
+	ok(tl_launch(k, &all, ARGS(ax, ay, tl_int(16), tl_float(2), block)));
 	assert_error(tl_prepare(k, NULL, ARGS(ax), &p), TL_ERR_ARGUMENT, "argument 2, 'y', is missing");
 	assert_null(p);
 }

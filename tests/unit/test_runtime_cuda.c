@@ -34,6 +34,7 @@ static struct driver {
 		u32 nparams;
 	} launch;
 	int max_dynamic_shared;
+	int cooperative, pdl; /* attributes of the launch */
 	CUstream captured; /* into a graph */
 	int capture_mode;
 } driver;
@@ -288,6 +289,18 @@ static CUresult f_event_elapsed(float *ms, CUevent from, CUevent to)
 	return 0;
 }
 
+static CUresult f_launch_ex(const struct cu_launch_config *c, CUfunction f, void **params, void **extra)
+{
+	driver.cooperative = driver.pdl = 0;
+	for (unsigned i = 0; i < c->nattributes; i++) {
+		int id = c->attributes[i].id;
+		assert_true(id == 2 || id == 6);
+		*(id == 2 ? &driver.cooperative : &driver.pdl) = c->attributes[i].value;
+	}
+	CUresult r = f_launch(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared,
+			      c->stream, params, extra);
+	return r ? r : called("ex", true);
+}
 static CUresult f_stream_capturing(CUstream s, int *status)
 {
 	if (s == (CUstream)1 && driver.captured)
@@ -307,7 +320,8 @@ static const struct cuda_api api = {
 #define X(name, symbol, params) .name = f_##name,
 	CUDA_API(X)
 #undef X
-		.stream_capturing = f_stream_capturing,
+		.launch_ex = f_launch_ex,
+	.stream_capturing = f_stream_capturing,
 	.capture_mode = f_capture_mode,
 };
 
@@ -614,6 +628,52 @@ static void launching(void **state)
 	assert_clean(0);
 }
 
+/* A kernel of the public calls. */
+static const char add_one[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+			      "def k(x, n):\n    i = tl.arange(0, 256)\n"
+			      "    tl.store(x + i, tl.load(x + i, i < n) + 1, i < n)\n";
+
+/* Attributes, alone and together, of tl_launch and of handles. */
+static void attributes(void **state)
+{
+	(void)state;
+	setenv("TL_CACHE", "0", true);
+	for (int i = 0; i < 8; i++) {
+		tl_context *ctx;
+		tl_module *m;
+		tl_kernel *k;
+		tl_buffer *b;
+		tl_prepared *p;
+		bool cooperative = i & 1, pdl = i & 2, old = i & 4;
+		driver.capability = old ? 80 : 90;
+		assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+		assert_int_equal(tl_module_load_source(ctx, "k.tl", add_one, sizeof add_one - 1, &m), TL_OK);
+		assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+		assert_int_equal(tl_buffer_create(ctx, 1024, &b), TL_OK);
+		const tl_config config = {
+			.grid = {7}, .launch_cooperative_grid = cooperative, .launch_pdl = pdl, .num_warps = 2};
+		tl_arg args[] = {tl_buf(TL_F32, b), tl_int(16)};
+		assert_int_equal(tl_prepare(k, &config, args, 2, &p), TL_OK);
+		driver.launch.nparams = 2;
+		for (int way = 0; way < 2; way++) {
+			driver.log[0] = 0;
+			driver.cooperative = driver.pdl = 0;
+			assert_int_equal(way ? tl_launch(k, &config, args, 2)
+					     : tl_prepared_launch(p, NULL, NULL, args, 2),
+					 TL_OK);
+			assert_string_equal(driver.log, i & 3 ? " push launch ex pop" : " push launch pop");
+			assert_int_equal(driver.cooperative, cooperative);
+			assert_int_equal(driver.pdl, pdl && !old);
+			assert_int_equal(driver.launch.grid[0], 7);
+			assert_int_equal(driver.launch.threads, 64);
+			assert_int_equal(driver.launch.bits[0], (uintptr_t)tl_buffer_ptr(b));
+			assert_int_equal(driver.launch.bits[1] & 0xFFFFFFFF, 16);
+		}
+		tl_context_destroy(ctx);
+		assert_clean(0);
+	}
+}
+
 static void timing(void **state)
 {
 	(void)state;
@@ -674,11 +734,6 @@ static void public_calls(void **state)
 	tl_context_destroy(ctx);
 	assert_clean(0);
 }
-
-/* A kernel of the public calls, its buffer and a launch of it. */
-static const char add_one[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
-			      "def k(x, n):\n    i = tl.arange(0, 256)\n"
-			      "    tl.store(x + i, tl.load(x + i, i < n) + 1, i < n)\n";
 
 /* While a stream is captured into a graph its launches are no more than launches: what is not there is refused. */
 static void capturing(void **state)
@@ -787,12 +842,13 @@ static void each_call_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(opening, reset),   cmocka_unit_test_setup(starting, reset),
-		cmocka_unit_test_setup(targets, reset),   cmocka_unit_test_setup(limits, reset),
-		cmocka_unit_test_setup(contexts, reset),  cmocka_unit_test_setup(copies, reset),
-		cmocka_unit_test_setup(loading, reset),   cmocka_unit_test_setup(launching, reset),
-		cmocka_unit_test_setup(timing, reset),    cmocka_unit_test_setup(public_calls, reset),
-		cmocka_unit_test_setup(capturing, reset), cmocka_unit_test_setup(each_call_fails, reset),
+		cmocka_unit_test_setup(opening, reset),         cmocka_unit_test_setup(starting, reset),
+		cmocka_unit_test_setup(targets, reset),         cmocka_unit_test_setup(limits, reset),
+		cmocka_unit_test_setup(contexts, reset),        cmocka_unit_test_setup(copies, reset),
+		cmocka_unit_test_setup(loading, reset),         cmocka_unit_test_setup(launching, reset),
+		cmocka_unit_test_setup(attributes, reset),      cmocka_unit_test_setup(timing, reset),
+		cmocka_unit_test_setup(public_calls, reset),    cmocka_unit_test_setup(capturing, reset),
+		cmocka_unit_test_setup(each_call_fails, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
