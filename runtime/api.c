@@ -57,6 +57,11 @@ tl_status tl_context_from_cuda(void *cu_context, tl_context **out)
 	GUARDED(NULL, context_from_cuda(cu_context, out));
 }
 
+tl_status tl_context_share(tl_context *ctx, tl_context *with)
+{
+	GUARDED(ctx, context_share(ctx, with));
+}
+
 void tl_context_destroy(tl_context *ctx)
 {
 	DESTROYED(context_destroy(ctx));

@@ -104,24 +104,25 @@ bool cache_make_key(const struct strbuf *made_from, struct cache_key *out)
 	dl_iterate_phdr(find_build_id, &id);
 	bool there = id.at && cache_folder(&a);
 	cleanup_run(&c);
-	if (!there)
-		return false;
 	XXH128_hash_t x = XXH3_128bits_withSeed(made_from->at, made_from->len, XXH3_64bits(id.at, id.len));
 	*out = (struct cache_key){{x.high64, x.low64}};
-	return true;
+	return there;
 }
 
 /* --- entries --------------------------------------------------------------------------------------------------- */
 
-/* Are the files that the kernel imports as they were? */
-static bool imports_same(struct arena *a, const struct image *im)
+bool cache_imports_same(const struct image *im)
 {
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
 	bool same = true;
 	for (u32 i = 0; i < im->nimports && same; i++) {
 		size_t len = 0;
-		const char *text = file_read(a, im->imports[i].path, MAX_ENTRY_BYTES, &len);
+		const char *text = file_read(&a, im->imports[i].path, MAX_ENTRY_BYTES, &len);
 		same = text && hash_bytes(text, len, 0) == im->imports[i].hash;
 	}
+	cleanup_run(&c);
 	return same;
 }
 
@@ -142,7 +143,7 @@ bool cache_read(struct cache_key key, struct image *out)
 	const char *folder = cache_folder(&a), *path = folder ? entry_path(&a, folder, key) : NULL;
 	const char *bytes = path ? file_read(&a, path, MAX_ENTRY_BYTES, &len) : NULL;
 	bool found = bytes && !image_read(out, bytes, len);
-	if (found && !imports_same(&a, out)) {
+	if (found && !cache_imports_same(out)) {
 		image_free(out);
 		found = false;
 	}

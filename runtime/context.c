@@ -8,7 +8,8 @@
 tl_status context_new(struct device *dev, tl_context **out)
 {
 	tl_context *ctx = calloc(1, sizeof *ctx);
-	if (!ctx) {
+	if (!ctx || !(ctx->store = store_new())) {
+		free(ctx);
 		dev->ops->close(dev);
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	}
@@ -28,6 +29,21 @@ tl_status context_create(const char *device, tl_context **out)
 	struct device *dev;
 	tl_status s = device_open(device, &dev);
 	return s ? s : context_new(dev, out);
+}
+
+tl_status context_share(tl_context *ctx, tl_context *with)
+{
+	if (!ctx || !with)
+		return failed(TL_ERR_ARGUMENT, "tl_context_share: %s is NULL",
+			      ctx ? "the other context" : "the context");
+	if (ctx->store == with->store)
+		return TL_OK;
+	if (!store_empty(ctx->store))
+		return failed(TL_ERR_ARGUMENT, "tl_context_share: the context has compiled kernels already");
+	struct store *own = ctx->store;
+	ctx->store = store_keep(with->store);
+	store_drop(own);
+	return TL_OK;
 }
 
 tl_status context_from_cuda(void *cu_context, tl_context **out)
@@ -60,6 +76,7 @@ void context_destroy(tl_context *ctx)
 		buffer_free((tl_buffer *)l);
 	}
 	ctx->dev->ops->close(ctx->dev);
+	store_drop(ctx->store);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 }

@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/image.h"
 #include "runtime/specialize.h"
+#include "runtime/store.h"
 
 /* A doubly linked list, so that anything can leave it in one step. */
 struct link {
@@ -33,6 +34,7 @@ struct tl_context {
 	struct device *dev;
 	pthread_mutex_t lock; /* of the lists */
 	struct link modules, buffers;
+	struct store *store;        /* its own, or one with other contexts */
 	atomic_bool marked, broken; /* by an internal error that leaves this context in doubt; broken: why is written */
 	char why[200];
 	tl_diagnostic_fn *tell; /* these three under the lock */
@@ -142,6 +144,7 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 
 /* The bodies of tl.h's calls, run under a guard: see runtime/api.c. */
 tl_status context_create(const char *device, tl_context **out);
+tl_status context_share(tl_context *ctx, tl_context *with);
 tl_status context_from_cuda(void *cu_context, tl_context **out);
 void context_destroy(tl_context *ctx);
 tl_status context_synchronize(tl_context *ctx);

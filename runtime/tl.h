@@ -63,6 +63,10 @@ TL_API const char *tl_status_name(tl_status s);
 TL_API tl_status tl_context_create(const char *device, tl_context **out);
 /* A context on the caller's CUcontext; NULL means the one current on this thread. It is not destroyed with ctx. */
 TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
+/* For several GPUs: from now on `ctx` takes from `with`, and the other way round, what they compile, where their
+ * devices have the same target and limits; each loads it for itself. Any number of contexts may share so, and be
+ * destroyed in any order. Before the first launch in ctx, and while nothing else is done with it. */
+TL_API tl_status tl_context_share(tl_context *ctx, tl_context *with);
 /* Waits for the device, then frees the context, its modules and buffers, whose handles end with it: they must not be
  * used or destroyed any more. NULL is allowed. */
 TL_API void tl_context_destroy(tl_context *ctx);

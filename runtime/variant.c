@@ -148,8 +148,9 @@ static void add_text(struct strbuf *to, const char *text)
 	add_piece(to, text ? text : "", text ? strlen(text) : 0);
 }
 
-/* The key of the variant on disk: all that it is made from, but imported files. False: it is not kept there. */
-static bool disk_key(const tl_kernel *k, const struct variant *v, struct cache_key *out)
+/* The key of the variant for others, in this process and on disk: all that it is made from, but imported files. False:
+ * it is for this context alone. */
+static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_key *out, bool *on_disk)
 {
 	struct device *dev = k->module->ctx->dev;
 	if (!dev->ops->target || wants_remarks(k->module->ctx))
@@ -168,9 +169,9 @@ static bool disk_key(const tl_kernel *k, const struct variant *v, struct cache_k
 	add_text(&from, k->name);
 	add_text(&from, getenv("PYTHONPATH"));
 	add_piece(&from, v->key, v->key_len * sizeof *v->key);
-	bool there = cache_make_key(&from, out);
+	*on_disk = cache_make_key(&from, out);
 	cleanup_run(&c);
-	return there;
+	return true;
 }
 
 static tl_status load_image(const tl_kernel *k, struct unit *u, const struct compiled *c, struct variant *v)
@@ -243,12 +244,53 @@ static tl_status variant_of_image(const tl_kernel *k, struct variant *v)
 	return load_image(k, NULL, NULL, v);
 }
 
-/* From disk, or by compiling. What gave warnings is compiled by each process, so that each gives them, and what asked
+/* From disk, or by compiling. What gave warnings is compiled by each context, so that each gives them, and what asked
  * for the environment too. */
+static tl_status build_image(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
+			     struct cache_key key, bool on_disk, struct variant *v)
+{
+	v->keeps = true;
+	if (on_disk && cache_read(key, &v->image))
+		return load_image(k, NULL, NULL, v);
+	tl_status s = compile_variant(k, o, args, nargs, v);
+	if (!s && on_disk && v->keeps)
+		keep_on_disk(key, &v->image);
+	return s;
+}
+
+struct claimed {
+	struct store *store;
+	struct cache_key key;
+};
+
+static void give_up(void *arg)
+{
+	const struct claimed *c = arg;
+	store_settle(c->store, c->key, NULL);
+}
+
+/* From another context that shares its images, or made for all of them. */
+static tl_status build_shared(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
+			      struct cache_key key, bool on_disk, struct variant *v)
+{
+	struct claimed claimed = {k->module->ctx->store, key};
+	struct cleanup c;
+	if (store_take(claimed.store, key, &v->image)) {
+		v->keeps = true;
+		return load_image(k, NULL, NULL, v);
+	}
+	cleanup_push(&c, give_up, &claimed);
+	tl_status s = build_image(k, o, args, nargs, key, on_disk, v);
+	cleanup_drop(&c);
+	store_settle(claimed.store, key, !s && v->keeps ? &v->image : NULL);
+	return s;
+}
+
 static tl_status variant_build(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 			       struct variant *v)
 {
 	struct cache_key key;
+	bool on_disk;
 	if (is_captured(k->module->ctx->dev, o->stream))
 		return failed(TL_ERR_ARGUMENT,
 			      "%s: the stream is being captured into a CUDA graph, and the variant for these arguments "
@@ -258,13 +300,8 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	image_free(&v->image); /* of an earlier try */
 	if (k->module->compiled)
 		return variant_of_image(k, v);
-	bool cached = disk_key(k, v, &key);
-	if (cached && cache_read(key, &v->image))
-		return load_image(k, NULL, NULL, v);
-	tl_status s = compile_variant(k, o, args, nargs, v);
-	if (!s && cached && v->keeps)
-		keep_on_disk(key, &v->image);
-	return s;
+	return image_key(k, v, &key, &on_disk) ? build_shared(k, o, args, nargs, key, on_disk, v)
+					       : compile_variant(k, o, args, nargs, v);
 }
 
 /* What the driver made of the kernel, for those whose remarks it ends. */
@@ -486,12 +523,13 @@ tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_reso
 	return dev->ops->resources ? dev->ops->resources(dev, v->code, out) : TL_OK;
 }
 
-static void variant_free(struct device *dev, struct variant *v)
+static void variant_free(struct device *dev, struct store *store, struct variant *v)
 {
 	if (v->state == VARIANT_READY && !v->same)
 		dev->ops->unload(dev, v->code);
 	if (v->unit)
 		free_unit(v->unit);
+	store_forget(store, &v->image);
 	image_free(&v->image);
 	binding_free(v->binding);
 	free(v->memos);
@@ -506,7 +544,7 @@ void kernel_free(tl_kernel *k)
 		prepared_free((tl_prepared *)k->prepared.next);
 	for (u32 i = 0; i < k->cap; i++)
 		if (k->table[i])
-			variant_free(k->module->ctx->dev, k->table[i]);
+			variant_free(k->module->ctx->dev, k->module->ctx->store, k->table[i]);
 	free(k->table);
 	pthread_cond_destroy(&k->ready);
 	pthread_mutex_destroy(&k->lock);

@@ -674,6 +674,47 @@ static void attributes(void **state)
 	}
 }
 
+static int compilations;
+
+static bool counting_compile(struct device *d, const struct build *b, struct compiled *out)
+{
+	compilations++;
+	return cuda_ops.compile(d, b, out);
+}
+
+/* Two GPUs: one compilation, and a module in each. */
+static void several_gpus(void **state)
+{
+	(void)state;
+	struct device_ops ops = cuda_ops;
+	tl_context *ctx[2];
+	ops.compile = counting_compile;
+	compilations = 0;
+	setenv("TL_CACHE", "0", true);
+	for (int i = 0; i < 2; i++) {
+		struct device *d;
+		tl_module *m;
+		tl_kernel *k;
+		tl_device_info info;
+		assert_int_equal(cuda_device_new(&api, i, NULL, &d), TL_OK);
+		d->ops = &ops;
+		assert_int_equal(context_new(d, &ctx[i]), TL_OK);
+		assert_int_equal(tl_device(ctx[i], &info), TL_OK);
+		assert_string_equal(info.name, i ? "Fake GPU 41" : "Fake GPU 40");
+		if (i)
+			assert_int_equal(tl_context_share(ctx[1], ctx[0]), TL_OK);
+		assert_int_equal(tl_module_load_source(ctx[i], "k.tl", add_one, sizeof add_one - 1, &m), TL_OK);
+		assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+		const tl_arg args[] = {tl_range(TL_F32, (void *)(uintptr_t)0x7000000, 64), tl_int(16)};
+		assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, args, 2), TL_OK);
+		assert_int_equal(driver.modules, i + 1);
+	}
+	assert_int_equal(compilations, 1);
+	tl_context_destroy(ctx[0]);
+	tl_context_destroy(ctx[1]);
+	assert_clean(0);
+}
+
 static void timing(void **state)
 {
 	(void)state;
@@ -842,13 +883,13 @@ static void each_call_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(opening, reset),         cmocka_unit_test_setup(starting, reset),
-		cmocka_unit_test_setup(targets, reset),         cmocka_unit_test_setup(limits, reset),
-		cmocka_unit_test_setup(contexts, reset),        cmocka_unit_test_setup(copies, reset),
-		cmocka_unit_test_setup(loading, reset),         cmocka_unit_test_setup(launching, reset),
-		cmocka_unit_test_setup(attributes, reset),      cmocka_unit_test_setup(timing, reset),
-		cmocka_unit_test_setup(public_calls, reset),    cmocka_unit_test_setup(capturing, reset),
-		cmocka_unit_test_setup(each_call_fails, reset),
+		cmocka_unit_test_setup(opening, reset),      cmocka_unit_test_setup(starting, reset),
+		cmocka_unit_test_setup(targets, reset),      cmocka_unit_test_setup(limits, reset),
+		cmocka_unit_test_setup(contexts, reset),     cmocka_unit_test_setup(copies, reset),
+		cmocka_unit_test_setup(loading, reset),      cmocka_unit_test_setup(launching, reset),
+		cmocka_unit_test_setup(several_gpus, reset), cmocka_unit_test_setup(attributes, reset),
+		cmocka_unit_test_setup(timing, reset),       cmocka_unit_test_setup(public_calls, reset),
+		cmocka_unit_test_setup(capturing, reset),    cmocka_unit_test_setup(each_call_fails, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
