@@ -25,7 +25,7 @@ struct cuda {
 	CUstream stream;
 	bool own_context;
 	struct description target; /* with this GPU's own limits */
-	int l2_bytes;
+	int l2_bytes, driver;      /* driver: the version of CUDA that it serves */
 	pthread_mutex_t lock; /* of the scratch memory, while something is timed */
 	CUdeviceptr scratch;
 	size_t scratch_bytes;
@@ -197,6 +197,7 @@ tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext ado
 	}
 	d->device.num_sms = (u32)d->target.multiprocessors;
 	d->l2_bytes = attribute(d, CU_DEVICE_L2_CACHE_SIZE);
+	d->api.driver_version(&d->driver);
 	*out = &d->device;
 	return TL_OK;
 }
@@ -388,8 +389,45 @@ static bool cuda_compile(struct device *device, const struct build *b, struct co
 	return device_compile(&d->target, b, out);
 }
 
+static bool has_binary(const struct cuda *d, const struct image *im)
+{
+	return im->binary_bytes && im->driver == d->driver;
+}
+
+/* The context is current. */
+static bool link_code(struct cuda *d, struct image *im)
+{
+	CUlinkState state;
+	void *binary; /* the linker's */
+	size_t bytes;
+	if (d->api.link_create(0, NULL, NULL, &state))
+		return false;
+	bool good = !d->api.link_add(state, CU_JIT_INPUT_PTX, im->code, im->code_bytes + 1, im->name, 0, NULL, NULL) &&
+		    !d->api.link_complete(state, &binary, &bytes) && bytes <= INT32_MAX;
+	if (good) {
+		im->binary = arena_str(&im->arena, binary, bytes);
+		im->binary_bytes = (u32)bytes;
+		im->driver = d->driver;
+	}
+	d->api.link_destroy(state);
+	return good;
+}
+
+static bool cuda_link(struct device *device, struct image *im)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed, able = d->api.link_create && d->api.link_add && d->api.link_complete && d->api.link_destroy;
+	if (!able || has_binary(d, im) || enter(d, &pushed))
+		return false;
+	bool linked = link_code(d, im);
+	leave(d, pushed);
+	return linked;
+}
+
 static tl_status load_module(struct cuda *d, const struct image *im, struct cuda_kernel *k)
 {
+	if (has_binary(d, im) && !d->api.module_load(&k->module, im->binary, 0, NULL, NULL))
+		return TL_OK;
 	char log[JIT_LOG] = "";
 	const int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)(uintptr_t)sizeof log};
@@ -687,6 +725,7 @@ const struct device_ops cuda_ops = {
 	.read = cuda_read,
 	.fill = cuda_fill,
 	.compile = cuda_compile,
+	.link = cuda_link,
 	.load = cuda_load,
 	.unload = cuda_unload,
 	.resources = cuda_resources,

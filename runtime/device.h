@@ -72,6 +72,9 @@ struct device_ops {
 	struct description (*target)(const struct device *d);
 	/* As much of the pipeline as this device needs. False after an error, which is in b->unit->diags. */
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
+	/* Adds to the image the binary of this device's driver, for it to be kept on disk; false where it has that, or
+	 * there can be none. NULL: devices without one. */
+	bool (*link)(struct device *d, struct image *im);
 	tl_status (*load)(struct device *d, const struct device_load *l, void **out);
 	void (*unload)(struct device *d, void *kernel);
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: there are none */

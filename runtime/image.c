@@ -8,7 +8,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 2, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 3, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -132,6 +132,8 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->alias, ALIAS_NONE, ALIAS_ANY);
 	code_text(c, &im->name);
 	code_block(c, &im->code, &im->code_bytes);
+	code_block(c, &im->binary, &im->binary_bytes);
+	CODE_RANGE(c, im->driver, 0, INT32_MAX);
 	CODE_RANGE(c, im->num_warps, 1, 32 + MAX_PARTITION_WARPS);
 	CODE_RANGE(c, im->shared_bytes, 0, 1 << 20);
 	CODE_RANGE(c, im->cluster, 1, 16);
@@ -294,6 +296,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	im->target = c->ptx ? arena_printf(&im->arena, "cuda:%s", description_name(&im->arena, &c->target)) : "";
 	im->code_bytes = c->ptx ? (u32)c->ptx_len : 0;
 	im->code = arena_str(&im->arena, c->ptx ? c->ptx : "", im->code_bytes);
+	im->binary = "";
 	take_imports(im, u);
 	make_slots(im, k);
 	im->maps = arena_dup(&im->arena, k->cuda.maps, sizeof k->cuda.maps);
@@ -350,6 +353,9 @@ void image_show(const struct image *im, struct strbuf *out)
 	if (im->group_pids)
 		sb_printf(out, ", group_pids %d", im->group_pids);
 	sb_printf(out, "\ncode         %u bytes of PTX for %s\n", im->code_bytes, im->target);
+	if (im->binary_bytes)
+		sb_printf(out, "binary       %u bytes by a driver of CUDA %d.%d\n", im->binary_bytes, im->driver / 1000,
+			  im->driver % 1000 / 10);
 	sb_printf(out, "block        %d threads, %d bytes of shared memory\n", 32 * im->num_warps, im->shared_bytes);
 	if (im->persistent)
 		sb_puts(out,

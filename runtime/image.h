@@ -38,6 +38,11 @@ struct image {
 	const char *name; /* of the kernel, and of its symbol */
 	const char *code; /* PTX, with a NUL behind its end; "" for devices that keep the compilation */
 	u32 code_bytes;
+	/* what the driver of a GPU made of the code, so that other processes with this driver need not wait for it;
+	 * 0 bytes: nothing yet */
+	const char *binary;
+	u32 binary_bytes;
+	i32 driver; /* the CUDA version that it serves, as cuDriverGetVersion tells it */
 	/* a block, and how programs become blocks */
 	i32 num_warps, shared_bytes, cluster;
 	bool persistent;   /* takes the grid as parameters, behind those of the slots */

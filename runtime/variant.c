@@ -185,9 +185,15 @@ static tl_status load_image(const tl_kernel *k, struct unit *u, const struct com
 	return v->memos ? dev->ops->load(dev, &l, &v->code) : failed(TL_ERR_MEMORY, "out of host memory");
 }
 
+static bool link_image(const tl_kernel *k, struct variant *v)
+{
+	struct device *dev = k->module->ctx->dev;
+	return dev->ops->link && dev->ops->link(dev, &v->image);
+}
+
 /* Compiles, and loads what came of it. */
 static tl_status compile_variant(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
-				 struct variant *v)
+				 bool on_disk, struct variant *v)
 {
 	struct unit *u = calloc(1, sizeof *u);
 	if (!u)
@@ -202,11 +208,13 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 	report(k->module, u);
 	if (s == TL_ERR_COMPILE) /* the callback may have called the library */
 		s = compile_failed(u);
+	v->keeps = !u->diags.messages.len && !u->ir.reads_environment;
 	if (!s) {
 		take_image(k, o, u, args, nargs, &out, &v->image);
+		if (on_disk && v->keeps)
+			link_image(k, v);
 		s = load_image(k, u, &out, v); /* last: nothing fails behind it */
 	}
-	v->keeps = !u->diags.messages.len && !u->ir.reads_environment;
 	cleanup_drop(&unit);
 	if (!s && k->module->ctx->dev->ops->keeps_unit)
 		v->unit = u;
@@ -250,10 +258,11 @@ static tl_status build_image(const tl_kernel *k, const struct options *o, const 
 			     struct cache_key key, bool on_disk, struct variant *v)
 {
 	v->keeps = true;
-	if (on_disk && cache_read(key, &v->image))
-		return load_image(k, NULL, NULL, v);
-	tl_status s = compile_variant(k, o, args, nargs, v);
-	if (!s && on_disk && v->keeps)
+	bool found = on_disk && cache_read(key, &v->image), linked = false;
+	if (found)
+		linked = link_image(k, v);
+	tl_status s = found ? load_image(k, NULL, NULL, v) : compile_variant(k, o, args, nargs, on_disk, v);
+	if (!s && on_disk && v->keeps && (!found || linked))
 		keep_on_disk(key, &v->image);
 	return s;
 }
@@ -301,7 +310,7 @@ static tl_status variant_build(const tl_kernel *k, const struct options *o, cons
 	if (k->module->compiled)
 		return variant_of_image(k, v);
 	return image_key(k, v, &key, &on_disk) ? build_shared(k, o, args, nargs, key, on_disk, v)
-					       : compile_variant(k, o, args, nargs, v);
+					       : compile_variant(k, o, args, nargs, false, v);
 }
 
 /* What the driver made of the kernel, for those whose remarks it ends. */

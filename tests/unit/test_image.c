@@ -41,6 +41,7 @@ static struct image random_image(void)
 	for (u32 i = 0; i < im.code_bytes; i++) /* NULs too: it is binary */
 		code[i] = (char)random_bits();
 	im.code = code;
+	im.binary = "";
 	im.slots = arena_array(&im.arena, struct slot, im.nslots);
 	for (u32 i = 0; i < im.nslots; i++)
 		im.slots[i] = (struct slot){.name = arena_printf(&im.arena, "p%u", i),

@@ -37,6 +37,7 @@ static struct driver {
 	int cooperative, pdl; /* attributes of the launch */
 	CUstream captured; /* into a graph */
 	int capture_mode;
+	int version, links, binaries; /* binaries: loaded from what has been linked */
 } driver;
 
 static CUcontext const primary = (CUcontext)&driver, other_context = (CUcontext)&driver.capability;
@@ -59,7 +60,7 @@ static CUresult f_init(unsigned flags)
 }
 static CUresult f_driver_version(int *v)
 {
-	*v = 12040;
+	*v = driver.version;
 	return 0;
 }
 static CUresult f_error_string(CUresult r, const char **text)
@@ -183,9 +184,14 @@ static CUresult f_mem_set(CUdeviceptr p, unsigned char byte, size_t bytes, CUstr
 }
 static CUresult f_module_load(CUmodule *m, const void *image, unsigned n, const int *options, void **values)
 {
-	CUresult r = called("load", true);
+	bool binary = !strncmp(image, "binary", 6);
+	CUresult r = called(binary ? "load binary" : "load", true);
 	assert_true(!driver.captured || driver.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
-	assert_non_null(strstr(image, ".version"));
+	assert_true(binary || strstr(image, ".version"));
+	if (binary && !r) {
+		assert_int_equal(((const char *)image)[6], driver.version % 100);
+		driver.binaries++;
+	}
 	for (unsigned i = 0; i < n && r; i++)
 		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
 			strcpy(values[i], "ptxas application ptx input, line 7; fatal: nonsense");
@@ -316,6 +322,40 @@ static CUresult f_capture_mode(int *mode)
 	return 0;
 }
 
+static CUresult f_link_create(unsigned n, const int *options, void **values, CUlinkState *state)
+{
+	(void)n, (void)options, (void)values;
+	*state = (CUlinkState)&driver.links;
+	return called("link", true);
+}
+static CUresult f_link_add(CUlinkState state, int type, const void *data, size_t bytes, const char *name, unsigned n,
+			   const int *options, void **values)
+{
+	(void)n, (void)options, (void)values;
+	assert_ptr_equal(state, &driver.links);
+	assert_int_equal(type, CU_JIT_INPUT_PTX);
+	assert_int_equal(bytes, strlen(data) + 1);
+	assert_string_equal(name, "k");
+	return called("link add", true);
+}
+/* It holds zeros, as machine code does. */
+static CUresult f_link_complete(CUlinkState state, void **binary, size_t *bytes)
+{
+	static char code[64] = "binary";
+	(void)state;
+	code[6] = (char)(driver.version % 100);
+	code[60] = 1;
+	*binary = code;
+	*bytes = sizeof code;
+	driver.links++;
+	return called("link complete", true);
+}
+static CUresult f_link_destroy(CUlinkState state)
+{
+	(void)state;
+	return called("link destroy", true);
+}
+
 static const struct cuda_api api = {
 #define X(name, symbol, params) .name = f_##name,
 	CUDA_API(X)
@@ -334,7 +374,8 @@ static int reset(void **state)
 				 .devices = 2,
 				 .most_threads = 1024,
 				 .shared_bytes = 232448,
-				 .free_bytes = (size_t)1 << 32};
+				 .free_bytes = (size_t)1 << 32,
+				 .version = 12040};
 	return 0;
 }
 
@@ -715,6 +756,69 @@ static void several_gpus(void **state)
 	assert_clean(0);
 }
 
+/* Another process launches with a driver: one binary is loaded, so many have been linked, from PTX so many modules. */
+static void launch_cached(const struct cuda_api *with, int compiles, int links, int binaries)
+{
+	struct device_ops ops = cuda_ops;
+	struct device *d;
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	ops.compile = counting_compile;
+	compilations = driver.links = driver.binaries = 0;
+	assert_int_equal(cuda_device_new(with, 0, NULL, &d), TL_OK);
+	d->ops = &ops;
+	assert_int_equal(context_new(d, &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "k.tl", add_one, sizeof add_one - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+	const tl_arg args[] = {tl_range(TL_F32, (void *)(uintptr_t)0x7000000, 64), tl_int(16)};
+	driver.launch.nparams = 2;
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, args, 2), TL_OK);
+	assert_int_equal(driver.modules, 1);
+	assert_int_equal(compilations, compiles);
+	assert_int_equal(driver.links, links);
+	assert_int_equal(driver.binaries, binaries);
+	tl_context_destroy(ctx);
+	assert_clean(0);
+}
+
+/* What the driver makes of a kernel is kept with it, for processes with the same driver. */
+static void binaries(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/tlc-cuda-XXXXXX", command[64];
+	struct cuda_api linking = api;
+	linking.link_create = f_link_create;
+	linking.link_add = f_link_add;
+	linking.link_complete = f_link_complete;
+	linking.link_destroy = f_link_destroy;
+	assert_non_null(mkdtemp(folder));
+	setenv("TL_CACHE_DIR", folder, true);
+	unsetenv("TL_CACHE");
+	launch_cached(&api, 1, 0, 0); /* a driver without a linker */
+	launch_cached(&api, 0, 0, 0);
+	launch_cached(&linking, 0, 1, 1);
+	launch_cached(&linking, 0, 0, 1);
+	driver.version++; /* another driver */
+	launch_cached(&linking, 0, 1, 1);
+	launch_cached(&linking, 0, 0, 1);
+	driver.fail = "load binary"; /* it cannot be used after all */
+	driver.error = 200;
+	launch_cached(&linking, 0, 0, 0);
+	driver.version++;
+	for (const char *const *call = (const char *const[]){"link", "link add", "link complete", NULL}; *call;
+	     call++) {
+		driver.fail = *call;
+		launch_cached(&linking, 0, !strcmp(*call, "link complete"), 0);
+	}
+	driver.fail = NULL;
+	launch_cached(&linking, 0, 1, 1);
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+	setenv("TL_CACHE", "0", true);
+	launch_cached(&linking, 1, 0, 0); /* nothing is kept */
+}
+
 static void timing(void **state)
 {
 	(void)state;
@@ -883,13 +987,14 @@ static void each_call_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(opening, reset),      cmocka_unit_test_setup(starting, reset),
-		cmocka_unit_test_setup(targets, reset),      cmocka_unit_test_setup(limits, reset),
-		cmocka_unit_test_setup(contexts, reset),     cmocka_unit_test_setup(copies, reset),
-		cmocka_unit_test_setup(loading, reset),      cmocka_unit_test_setup(launching, reset),
-		cmocka_unit_test_setup(several_gpus, reset), cmocka_unit_test_setup(attributes, reset),
-		cmocka_unit_test_setup(timing, reset),       cmocka_unit_test_setup(public_calls, reset),
-		cmocka_unit_test_setup(capturing, reset),    cmocka_unit_test_setup(each_call_fails, reset),
+		cmocka_unit_test_setup(opening, reset),         cmocka_unit_test_setup(starting, reset),
+		cmocka_unit_test_setup(targets, reset),         cmocka_unit_test_setup(limits, reset),
+		cmocka_unit_test_setup(contexts, reset),        cmocka_unit_test_setup(copies, reset),
+		cmocka_unit_test_setup(loading, reset),         cmocka_unit_test_setup(launching, reset),
+		cmocka_unit_test_setup(several_gpus, reset),    cmocka_unit_test_setup(binaries, reset),
+		cmocka_unit_test_setup(attributes, reset),      cmocka_unit_test_setup(timing, reset),
+		cmocka_unit_test_setup(public_calls, reset),    cmocka_unit_test_setup(capturing, reset),
+		cmocka_unit_test_setup(each_call_fails, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
