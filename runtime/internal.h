@@ -91,7 +91,7 @@ struct variant {
 	char *error;
 };
 
-enum { RECENT = 4 };
+enum { RECENT = 8 };
 struct binding;
 
 struct tl_kernel {

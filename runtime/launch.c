@@ -351,8 +351,7 @@ bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t
 	return false;
 }
 
-/* Binds the choice, so that launch_known finds it. Without memory for that, it does not. */
-static void remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs)
+void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs)
 {
 	struct binding *b = atomic_load_explicit(&c->first->binding, memory_order_acquire), *none = NULL;
 	if (!b) {
@@ -384,7 +383,7 @@ tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, 
 		return s;
 	if ((s = take_launch("tl_launch", k, cfg, args, nargs, &l, &o, &c)))
 		return s;
-	remember(k, &o, &c, args, nargs);
+	launch_remember(k, &o, &c, args, nargs);
 	grid_of(cfg, grid);
 	return launch_start(k, c.variant, cfg, grid, cfg->stream, &l);
 }

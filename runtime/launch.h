@@ -34,6 +34,9 @@ struct choice {
 tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config *cfg, const tl_arg *args, size_t nargs,
 			 u64 *bits, struct choice *out);
 
+/* Binds the choice, so that launch_known finds it. Without memory for that, it does not. */
+void launch_remember(tl_kernel *k, const struct options *o, const struct choice *c, const tl_arg *args, size_t nargs);
+
 /* --- the launch ------------------------------------------------------------------------------------------------ */
 
 struct launch {

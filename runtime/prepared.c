@@ -120,7 +120,11 @@ tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 		return prepared_new(k, cfg, args, nargs, out);
 	if (!s)
 		s = check_options(k, cfg, &o);
-	return s ? s : choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	if (!s)
+		s = choose_variant(k, &o, cfg, args, nargs, bits, &c);
+	if (!s)
+		launch_remember(k, &o, &c, args, nargs);
+	return s;
 }
 
 static tl_status check_handle(const char *call, const tl_prepared *p, const tl_arg *args, size_t nargs)

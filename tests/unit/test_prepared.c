@@ -319,10 +319,78 @@ static void threads(void **state)
 		pthread_join(jobs[i].thread, NULL);
 }
 
+/* A map says in each of its words how far rows are apart, and a launch looks whether it got its own. */
+static tl_status write_map(struct device *d, const struct tensor_box *box, void *out)
+{
+	u64 words[TENSOR_MAP_BYTES / 8];
+	(void)d;
+	for (u32 i = 0; i < ARRAY_LEN(words); i++)
+		words[i] = box->strides[0];
+	memcpy(out, words, sizeof words);
+	encoded++;
+	return TL_OK;
+}
+
+enum { LAUNCHES = 60000 };
+static _Atomic int wrong_maps, checked;
+
+static tl_status check_maps(struct device *d, const struct device_launch *l)
+{
+	(void)d;
+	for (u32 m = 0; m < l->nmaps; m++) {
+		u64 words[TENSOR_MAP_BYTES / 8], distance = 2 * l->args[4 + m]; /* sa and sb */
+		memcpy(words, (const void *)(uintptr_t)l->args[l->nargs - l->nmaps + m], sizeof words);
+		for (u32 i = 0; i < ARRAY_LEN(words); i++)
+			wrong_maps += words[i] != distance;
+		checked++;
+	}
+	return TL_OK;
+}
+
+static void *launch_rows(void *arg)
+{
+	const struct job *j = arg;
+	tl_kernel *k = get(j->f, "product");
+	char *const at = (char *)(uintptr_t)0x10000;
+	const tl_arg a = tl_range(TL_F16, at, 16), b = tl_range(TL_F16, at + 0x1000, 16),
+		     c = tl_range(TL_F32, at + 0x2000, 16);
+	for (int i = 0; i < LAUNCHES; i++) {
+		const tl_arg sa = tl_int(256 * (1 + j->id % 2)), sb = tl_int(256 * (1 + i / 16 % 2));
+		const tl_config one = {.grid = {1}, .num_warps = 8};
+		if (i % 2)
+			ok(tl_prepared_launch(j->p, NULL, NULL, ARGS(a, b, c, tl_int(256), sa, sb)));
+		else
+			ok(tl_launch(k, &one, ARGS(a, b, c, tl_int(256), sa, sb)));
+	}
+	return NULL;
+}
+
+/* Threads that change the map that a variant remembers get whole ones. */
+static void maps_of_threads(void **state)
+{
+	struct fixture *f = *state;
+	struct job jobs[4];
+	tl_prepared *p;
+	ops.tensor_map = write_map;
+	ops.launch = check_maps;
+	ops.faultless = true;
+	const tl_arg x = tl_ptr(TL_F16, x16), y = tl_ptr(TL_F32, x16), n = tl_int(256);
+	ok(tl_prepare(get(f, "product"), &(tl_config){.grid = {1}, .num_warps = 8}, ARGS(x, x, y, n, n, n), &p));
+	for (int i = 0; i < 4; i++) {
+		jobs[i] = (struct job){.p = p, .f = f, .id = i};
+		assert_int_equal(pthread_create(&jobs[i].thread, NULL, launch_rows, &jobs[i]), 0);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(jobs[i].thread, NULL);
+	assert_int_equal(wrong_maps, 0);
+	assert_int_equal(checked, 2 * 4 * LAUNCHES);
+	assert_in_range(encoded, 4, checked - 1); /* not for each launch */
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open, shut)
-	const struct CMUnitTest tests[] = {TEST(arguments), TEST(rows), TEST(overlaps), TEST(composites),
-					   TEST(threads)};
+	const struct CMUnitTest tests[] = {TEST(arguments),  TEST(rows),    TEST(overlaps),
+					   TEST(composites), TEST(threads), TEST(maps_of_threads)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
