@@ -27,6 +27,7 @@ static void range(struct step *s, i128 least, i128 most)
 
 static void but_not(struct step *s, i128 least, i128 most)
 {
+	s->plain = false;
 	s->not_least = (u64)least;
 	s->not_count = (u64)(most - least) + 1;
 }
@@ -58,6 +59,7 @@ static void needs(struct step *s, i32 divisor)
 
 static void one_of(struct step *s, u64 bits)
 {
+	s->plain = false;
 	s->some = bits;
 	s->always = 0;
 }
@@ -65,7 +67,8 @@ static void one_of(struct step *s, u64 bits)
 static void step_of_pointer(struct step *s, const struct tl_param *p, const tl_arg *a, const struct spec *spec,
 			    bool exact)
 {
-	s->kind = STEP_POINTER;
+	s->kind = STEP_WORD;
+	s->keep = ~(u64)0;
 	needs(s, (i32)tl_dtype_size(a->dtype));
 	needs(s, spec->divisibility);
 	if (exact && !p->exact && (uintptr_t)a->ptr % 16)
@@ -80,7 +83,7 @@ static void step_of_integer(struct step *s, const struct params *ps, const struc
 		    : a->kind == TL_ARG_BOOL ? 1
 					     : (i128)UINT64_MAX;
 	bool converted = dtype_is_float(spec->dtype);
-	s->kind = converted ? STEP_OTHER : STEP_INT;
+	s->kind = converted ? STEP_OTHER : STEP_WORD;
 	s->keep = converted ? 0 : dtype_encode_int(spec->dtype, -1);
 	if (a->typed && a->kind != TL_ARG_BOOL)
 		narrow(&least, &most, (enum dtype)a->dtype, false);
@@ -119,7 +122,8 @@ static bool make_step(struct step *s, const struct params *ps, const struct tl_p
 	if (is_composite(a) || !argument_spec(ps, p, a, &spec) || (spec.divisibility & (spec.divisibility - 1)))
 		return false;
 	struct words w = words_of(a);
-	*s = (struct step){.head = w.head, .flags_mask = 0xFF, .span = -1, .always = 1, .slot = MAX_KERNEL_PARAMS};
+	*s = (struct step){
+		.head = w.head, .flags_mask = 0xFF, .span = -1, .plain = true, .always = 1, .slot = MAX_KERNEL_PARAMS};
 	s->flags = w.flags & 0xFF;
 	s->dtype = spec.dtype;
 	if (spec.class == SPEC_ONE || spec.class == SPEC_NONE || spec.class == SPEC_CONSTANT) {
@@ -219,26 +223,18 @@ static inline __attribute__((always_inline)) bool step_takes(const struct step *
 	u64 value = word(a, 2);
 	if ((word(a, 0) ^ s->head) | ((word(a, 1) ^ s->flags) & s->flags_mask) | ((value & s->mask) ^ s->equal))
 		return false;
-	if (!((value & s->some) | s->always))
+	if (!s->plain && (!((value & s->some) | s->always) || value - s->not_least < s->not_count))
 		return false;
-	if (s->kind == STEP_POINTER) {
-		bits[s->slot] = value;
-		return true;
-	}
-	if (s->kind == STEP_INT) {
-		if (value - s->least > s->span || value - s->not_least < s->not_count)
-			return false;
+	if (value - s->least > s->span)
+		return false;
+	if (s->kind == STEP_WORD) {
 		bits[s->slot] = value & s->keep;
 		return true;
 	}
 	switch (s->kind) {
 	case STEP_F32: bits[s->slot] = fp_bits_f32((float)a->f); return true;
 	case STEP_TEXT: return a->s && !strcmp(a->s, s->text);
-	case STEP_OTHER:
-		if (value - s->least > s->span || value - s->not_least < s->not_count)
-			return false;
-		bits[s->slot] = arg_bits(a, false, s->dtype);
-		return true;
+	case STEP_OTHER: bits[s->slot] = arg_bits(a, false, s->dtype); return true;
 	default: return true;
 	}
 }
@@ -246,10 +242,10 @@ static inline __attribute__((always_inline)) bool step_takes(const struct step *
 /* The first argument that does not fit; b->nargs: all do. */
 static inline u32 take(const struct binding *b, const tl_arg *args, u64 *bits)
 {
-	u32 i = 0;
-	while (i < b->nargs && step_takes(&b->steps[i], &args[i], bits))
-		i++;
-	return i;
+	const struct step *s = b->steps, *end = s + b->nargs;
+	for (; s < end && step_takes(s, args, bits); s++)
+		args++;
+	return (u32)(s - b->steps);
 }
 
 /* Another variant that is right for these arguments: one that counts on less. */

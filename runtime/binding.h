@@ -10,8 +10,7 @@
 #include "runtime/internal.h"
 
 enum step_kind {
-	STEP_POINTER,
-	STEP_INT,
+	STEP_WORD, /* a pointer or an integer */
 	STEP_F32,
 	STEP_OTHER,    /* a number that is converted */
 	STEP_CONSTANT, /* no parameter */
@@ -23,10 +22,11 @@ enum { BOUND_BITS = MAX_KERNEL_PARAMS + 1 };
 struct step {
 	u64 head, flags, flags_mask; /* the first word of a tl_arg, and bits of the second */
 	u64 mask, equal;             /* bits of its value, which must be so */
+	bool plain;                  /* the next four say nothing */
 	u64 some;                    /* one of these must be set, or `always` is */
 	u64 always;
+	u64 not_least, not_count; /* the value is none of so many */
 	u64 least, span;          /* the value lies from `least` to `least + span` */
-	u64 not_least, not_count; /* and is none of so many */
 	u64 keep;                 /* bits of an integer that its parameter has */
 	const char *text;
 	u32 slot; /* MAX_KERNEL_PARAMS, a spare one, for an argument that the code does not take */

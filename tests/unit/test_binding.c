@@ -16,7 +16,8 @@ static tl_arg random_integer(void)
 {
 	static const int64_t near[] = {0,   1,         2,         8,         16,        24, 255,
 				       256, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 48, 4096};
-	int64_t v = near[random_bits() % ARRAY_LEN(near)] + (random_bits() % 4 ? 0 : (int64_t)(random_bits() % 5) - 2);
+	u64 around = random_bits() % 4 ? 0 : random_bits() % 5 - 2;
+	int64_t v = (int64_t)((u64)near[random_bits() % ARRAY_LEN(near)] + around);
 	if (random_bits() % 8 == 0)
 		v = (int64_t)((u64)v << random_bits() % 60);
 	switch (random_bits() % 5) {

@@ -715,6 +715,73 @@ static void attributes(void **state)
 	}
 }
 
+/* Kernel images go to the driver as they are, on the GPUs that can run them. */
+static void images(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *target;
+		int capability;
+		const char *says; /* NULL: it runs */
+	} table[] = {{"cuda:sm_90a", 90, NULL},
+		     {"cuda:sm_80", 90, NULL},
+		     {"cuda:sm_80", 80, NULL},
+		     {"cuda:sm_90", 120, NULL},
+		     {"cuda:sm_90a", 100, "k.tli: the image is for cuda:sm_90a, and the device is a GPU of sm_90"},
+		     {"cuda:sm_86", 80, "k.tli: the image is for cuda:sm_86, and the device is a GPU of sm_80"},
+		     {"cuda:sm_80", 75, "k.tli: the image is for cuda:sm_80, and the device is a GPU of sm_75"}};
+	static struct slot slots[] = {{.name = "x", .leaf = 0, .pointers = 1, .dtype = DT_F32, .divisibility = 16},
+				      {.name = "n", .leaf = 2, .dtype = DT_I32, .divisibility = 16}};
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		struct arena a = {0};
+		struct image im = {.source = "k.tl",
+				   .signature = "",
+				   .target = table[i].target,
+				   .name = "k",
+				   .code = ".version 8.0",
+				   .code_bytes = 12,
+				   .num_warps = 8,
+				   .shared_bytes = 1024,
+				   .cluster = 1,
+				   .slots = slots,
+				   .nslots = 2};
+		tl_context *ctx;
+		tl_module *m;
+		tl_kernel *k;
+		tl_buffer *b;
+		size_t len;
+		const char *bytes = image_write(&im, &a, &len);
+		driver.capability = table[i].capability;
+		assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+		tl_status s = tl_module_load_source(ctx, "k.tli", bytes, len, &m);
+		arena_free(&a);
+		if (table[i].says) {
+			assert_error(s, TL_ERR_ARGUMENT, table[i].says);
+			tl_context_destroy(ctx);
+			continue;
+		}
+		assert_int_equal(s, TL_OK);
+		assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+		assert_int_equal(tl_buffer_create(ctx, 64, &b), TL_OK);
+		const tl_config config = {.grid = {3, 2}};
+		const tl_arg args[] = {tl_buf(TL_F32, b), tl_int(32)}, odd[] = {args[0], tl_int(33)};
+		driver.launch.nparams = 2;
+		for (int round = 0; round < 2; round++) {
+			driver.log[0] = 0;
+			assert_int_equal(tl_launch(k, &config, args, 2), TL_OK);
+			assert_int_equal(strstr(driver.log, "load") != NULL, !round);
+			assert_int_equal(driver.launch.threads, 256);
+			assert_int_equal(driver.launch.shared, 1024);
+			assert_int_equal(driver.launch.grid[1], 2);
+			assert_int_equal(driver.launch.bits[1] & 0xFFFFFFFF, 32);
+			assert_error(tl_launch(k, &config, odd, 2), TL_ERR_ARGUMENT,
+				     "k: argument 2, 'n', must be a number of type i32:16; it is the integer 33");
+		}
+		tl_context_destroy(ctx);
+		assert_clean(0);
+	}
+}
+
 static int compilations;
 
 static bool counting_compile(struct device *d, const struct build *b, struct compiled *out)
@@ -992,6 +1059,7 @@ int main(void)
 		cmocka_unit_test_setup(contexts, reset),        cmocka_unit_test_setup(copies, reset),
 		cmocka_unit_test_setup(loading, reset),         cmocka_unit_test_setup(launching, reset),
 		cmocka_unit_test_setup(several_gpus, reset),    cmocka_unit_test_setup(binaries, reset),
+		cmocka_unit_test_setup(images, reset),
 		cmocka_unit_test_setup(attributes, reset),      cmocka_unit_test_setup(timing, reset),
 		cmocka_unit_test_setup(public_calls, reset),    cmocka_unit_test_setup(capturing, reset),
 		cmocka_unit_test_setup(each_call_fails, reset),

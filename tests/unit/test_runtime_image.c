@@ -99,6 +99,13 @@ static void launches(void **state)
 		     "scale takes 4 arguments, and here are 5");
 	assert_error(tl_launch(k, &(tl_config){.grid = {2}, .num_stages = 2}, ARGS(ax, ay, tl_int(16), tl_float(1))),
 		     TL_ERR_ARGUMENT, "scale is compiled already, in k.tli: leave tl_config.num_stages 0");
+	tl_prepared *p;
+	assert_int_equal(tl_prepare(k, &two, ARGS(ax, ay, tl_int(240), tl_float(2)), &p), TL_OK);
+	assert_int_equal(tl_prepared_launch(p, NULL, NULL, ARGS(ax, ay, tl_int(16), tl_float(3))), TL_OK);
+	assert_int_equal(tl_buffer_read(by, 0, y, sizeof y), TL_OK);
+	assert_true(y[15] == 3 * x[15] + 3 && y[16] == 2 * x[16] + 3);
+	assert_error(tl_prepared_launch(p, NULL, NULL, ARGS(ax, ay, tl_int(17), tl_float(3))), TL_ERR_ARGUMENT,
+		     "argument 3, 'n', must be a number of type i32:16; it is the integer 17");
 	assert_int_equal(tl_kernel_resources(k, NULL, ARGS(ax, ay, tl_int(16), tl_float(1)), &r), TL_OK);
 	assert_int_equal(r.threads, 128);
 	assert_error(tl_kernel_dump(k, NULL, ARGS(ax, ay, tl_int(16), tl_float(1)), "ttir", &ptx), TL_ERR_ARGUMENT,
