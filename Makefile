@@ -18,6 +18,8 @@ Q = $(if $(V),,@)
 say = $(if $(V),@:,@echo '  $(1)	$(2)')
 PREFIX ?= /usr/local
 VERSION = $(shell sed -n 's/^.define TL_VERSION "\(.*\)"/\1/p' runtime/tl.h)
+# the name that programs look for: another number where what they rely on has changed
+SONAME = libtl.so.0
 LLVM_CONFIG ?= llvm-config-19
 CC = gcc
 OPT ?= -O2
@@ -117,7 +119,8 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps
 
 $(BUILD)/libtl.so: $(LIB_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -shared -Wl,-soname,libtl.so -Wl,--version-script=runtime/libtl.map -o $@ $^ $(LINK_LLVM) $(LIBS)
+	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=runtime/libtl.map -o $@ $^ $(LINK_LLVM) $(LIBS)
+	@ln -sf libtl.so $(BUILD)/$(SONAME)
 $(BUILD)/tlc: $(TLC_OBJ) $(LIB_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(LINK_PROGRAM) -o $@ $^ $(LINK_LLVM) $(LIBS)
@@ -187,7 +190,10 @@ fuzz:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install $(BUILD)/tlc $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(BUILD)/libtl.a $(BUILD)/libtl.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(BUILD)/libtl.a $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(BUILD)/libtl.so $(DESTDIR)$(PREFIX)/lib/libtl.so.$(VERSION)
+	ln -sf libtl.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtl.so
 	install -m 644 runtime/tl.h $(DESTDIR)$(PREFIX)/include
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: $(VERSION)' \
 		'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltl' \

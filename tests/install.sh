@@ -52,6 +52,7 @@ check "tl.h in C11, pedantically" "${CC:-cc}" -std=c11 -Wall -Wextra -pedantic -
 command -v pkg-config > "$work/log" && check "pkg-config" same_flags
 check "names in libtl.so" only_tl nm -D --defined-only "$work/usr/lib/libtl.so"
 check "names in libtl.a" only_tl nm -g --defined-only "$work/usr/lib/libtl.a"
+check "the library's number" test -e "$work/usr/lib/$(readelf -d "$work/usr/lib/libtl.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')"
 check "the installed tlc" "$work/usr/bin/tlc" "$top/examples/softmax.tl" -o /dev/null
 echo "$npass passed, $nfail failed"
 [ $nfail = 0 ]

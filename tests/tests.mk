@@ -70,5 +70,5 @@ $(BUILD)/gpu-kit.tar.xz: $(BUILD)/tlc $(BUILD)/libtl.so $(BUILD)/articles-test $
 	$(call say,PACK,$@)
 	$(Q)mkdir -p $(BUILD)/lib
 	$(Q)for f in $(KIT_LIBS); do cp -L `$(CC) -print-file-name=$$f` $(BUILD)/lib; done
-	$(Q)tar -C $(BUILD) -c $(^:$(BUILD)/%=%) lib | xz -T0 --lzma2=preset=3,dict=128MiB > $@
+	$(Q)tar -C $(BUILD) -c $(^:$(BUILD)/%=%) $(SONAME) lib | xz -T0 --lzma2=preset=3,dict=128MiB > $@
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard tests/sim/*.c))
