@@ -26,6 +26,7 @@ check() {
 	7) TL_DEVICE=sim timeout 300 "$build/test-run" --shard 1/40 ;;
 	8) TL_DEVICE=sim timeout 300 "$build/test-random" --kind pipelines --seed 1000 --count 60 ;;
 	9) TL_DEVICE=sim timeout 600 "$build/test-random" --kind pipelines --seed 2000 --count 400 ;;
+	10) TL_DEVICE=sim timeout 300 "$build/test-run" "attention n=" ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -35,7 +36,7 @@ every_pass() {
 # checks FILE: those for faults in this file
 checks() {
 	case $1 in
-	*/pipeline/*) echo "${CHECKS:-8 9 7}" ;;
+	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
 	esac
 }
@@ -47,6 +48,7 @@ say() {
 	6) echo "trees on sim" ;;
 	7) echo "test-run on sim" ;;
 	8 | 9) echo "pipelines on sim" ;;
+	10) echo "attention on sim" ;;
 	esac
 }
 
