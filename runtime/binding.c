@@ -110,7 +110,7 @@ static void step_of_integer(struct step *s, const struct params *ps, const struc
 		s->equal = 8;
 	} else if (!by) {
 		one_of(s, 7);
-		if (!p->annotated && spec->dtype != DT_I64 && spec->dtype != DT_U64)
+		if (!p->annotated && !s->not_count)
 			but_not(s, 1, 1);
 	}
 }
