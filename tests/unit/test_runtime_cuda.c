@@ -740,6 +740,7 @@ static void images(void **state)
 				   .name = "k",
 				   .code = ".version 8.0",
 				   .code_bytes = 12,
+				   .binary = "",
 				   .num_warps = 8,
 				   .shared_bytes = 1024,
 				   .cluster = 1,
