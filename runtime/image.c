@@ -48,7 +48,8 @@ static void code_bytes(struct coder *c, void *p, size_t n)
 		i64 v_ = (c)->out ? (i64)(field) : 0;                                                                  \
 		CODE(c, v_);                                                                                           \
 		(c)->bad |= v_ < (i64)(least) || v_ > (i64)(most);                                                     \
-		(field) = (c)->bad ? 0 : (__typeof__(field))v_;                                                        \
+		if (!(c)->out) /* other threads may read what is written */                                            \
+			(field) = (c)->bad ? 0 : (__typeof__(field))v_;                                                \
 	} while (0)
 
 /* Text of so many bytes, with a NUL behind it. */
@@ -156,13 +157,13 @@ static void code_fields(struct coder *c, struct image *im)
 		code_limit(c, &im->limits[i], (i32)im->nslots + (im->persistent ? GRID_PARAMS : 0));
 }
 
-char *image_write(struct image *im, struct arena *a, size_t *len)
+char *image_write(const struct image *im, struct arena *a, size_t *len)
 {
 	struct strbuf out = {.arena = a};
 	struct header h = {.version = IMAGE_VERSION};
 	sb_add(&out, (const char *)&h, sizeof h);
 	struct coder c = {.out = &out};
-	code_fields(&c, im);
+	code_fields(&c, (struct image *)im); /* which changes nothing */
 	tl_assert(!c.bad);
 	memcpy(h.magic, magic, sizeof h.magic);
 	h.bytes = out.len - sizeof h;

@@ -63,7 +63,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 void image_free(struct image *im);
 
 /* The image as bytes, in `a`. */
-char *image_write(struct image *im, struct arena *a, size_t *len);
+char *image_write(const struct image *im, struct arena *a, size_t *len);
 /* Do these bytes begin as those of an image? */
 bool image_is(const void *bytes, size_t len);
 /* The same back. NULL, or why these are no image that can be used. */

@@ -71,7 +71,7 @@ static void copy_image(const struct image *im, struct image *out)
 	struct cleanup c;
 	size_t len;
 	cleanup_arena(&c, &a);
-	const char *bytes = image_write((struct image *)im, &a, &len), *why = image_read(out, bytes, len);
+	const char *bytes = image_write(im, &a, &len), *why = image_read(out, bytes, len);
 	tl_assert(!why);
 	cleanup_run(&c);
 }
