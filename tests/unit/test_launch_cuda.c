@@ -1,0 +1,278 @@
+/* Launches through the public calls on a CUDA driver that is not there: attributes, images, graphs, several GPUs, and what
+ * the driver is asked for by the disk cache. */
+#include "fake_cuda.h"
+
+/* A kernel of the public calls. */
+static const char add_one[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+			      "def k(x, n):\n    i = tl.arange(0, 256)\n"
+			      "    tl.store(x + i, tl.load(x + i, i < n) + 1, i < n)\n";
+
+/* Attributes, alone and together, of tl_launch and of handles. */
+static void attributes(void **state)
+{
+	(void)state;
+	setenv("TL_CACHE", "0", true);
+	for (int i = 0; i < 8; i++) {
+		tl_context *ctx;
+		tl_module *m;
+		tl_kernel *k;
+		tl_buffer *b;
+		tl_prepared *p;
+		bool cooperative = i & 1, pdl = i & 2, old = i & 4;
+		driver.capability = old ? 80 : 90;
+		assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+		assert_int_equal(tl_module_load_source(ctx, "k.tl", add_one, sizeof add_one - 1, &m), TL_OK);
+		assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+		assert_int_equal(tl_buffer_create(ctx, 1024, &b), TL_OK);
+		const tl_config config = {
+			.grid = {7}, .launch_cooperative_grid = cooperative, .launch_pdl = pdl, .num_warps = 2};
+		tl_arg args[] = {tl_buf(TL_F32, b), tl_int(16)};
+		assert_int_equal(tl_prepare(k, &config, args, 2, &p), TL_OK);
+		driver.launch.nparams = 2;
+		for (int way = 0; way < 2; way++) {
+			driver.log[0] = 0;
+			driver.cooperative = driver.pdl = 0;
+			assert_int_equal(way ? tl_launch(k, &config, args, 2)
+					     : tl_prepared_launch(p, NULL, NULL, args, 2),
+					 TL_OK);
+			assert_string_equal(driver.log, i & 3 ? " push launch ex pop" : " push launch pop");
+			assert_int_equal(driver.cooperative, cooperative);
+			assert_int_equal(driver.pdl, pdl && !old);
+			assert_int_equal(driver.launch.grid[0], 7);
+			assert_int_equal(driver.launch.threads, 64);
+			assert_int_equal(driver.launch.bits[0], (uintptr_t)tl_buffer_ptr(b));
+			assert_int_equal(driver.launch.bits[1] & 0xFFFFFFFF, 16);
+		}
+		tl_context_destroy(ctx);
+		assert_clean(0);
+	}
+}
+
+/* Kernel images go to the driver as they are, on the GPUs that can run them. */
+static void images(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *target;
+		int capability;
+		const char *says; /* NULL: it runs */
+	} table[] = {{"cuda:sm_90a", 90, NULL},
+		     {"cuda:sm_80", 90, NULL},
+		     {"cuda:sm_80", 80, NULL},
+		     {"cuda:sm_90", 120, NULL},
+		     {"cuda:sm_90a", 100, "k.tli: the image is for cuda:sm_90a, and the device is a GPU of sm_90"},
+		     {"cuda:sm_86", 80, "k.tli: the image is for cuda:sm_86, and the device is a GPU of sm_80"},
+		     {"cuda:sm_80", 75, "k.tli: the image is for cuda:sm_80, and the device is a GPU of sm_75"}};
+	static struct slot slots[] = {{.name = "x", .leaf = 0, .pointers = 1, .dtype = DT_F32, .divisibility = 16},
+				      {.name = "n", .leaf = 2, .dtype = DT_I32, .divisibility = 16}};
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		struct arena a = {0};
+		struct image im = {.source = "k.tl",
+				   .signature = "",
+				   .target = table[i].target,
+				   .name = "k",
+				   .code = ".version 8.0",
+				   .code_bytes = 12,
+				   .binary = "",
+				   .num_warps = 8,
+				   .shared_bytes = 1024,
+				   .cluster = 1,
+				   .slots = slots,
+				   .nslots = 2};
+		tl_context *ctx;
+		tl_module *m;
+		tl_kernel *k;
+		tl_buffer *b;
+		size_t len;
+		const char *bytes = image_write(&im, &a, &len);
+		driver.capability = table[i].capability;
+		assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+		tl_status s = tl_module_load_source(ctx, "k.tli", bytes, len, &m);
+		arena_free(&a);
+		if (table[i].says) {
+			assert_error(s, TL_ERR_ARGUMENT, table[i].says);
+			tl_context_destroy(ctx);
+			continue;
+		}
+		assert_int_equal(s, TL_OK);
+		assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+		assert_int_equal(tl_buffer_create(ctx, 64, &b), TL_OK);
+		const tl_config config = {.grid = {3, 2}};
+		const tl_arg args[] = {tl_buf(TL_F32, b), tl_int(32)}, odd[] = {args[0], tl_int(33)};
+		driver.launch.nparams = 2;
+		for (int round = 0; round < 2; round++) {
+			driver.log[0] = 0;
+			assert_int_equal(tl_launch(k, &config, args, 2), TL_OK);
+			assert_int_equal(strstr(driver.log, "load") != NULL, !round);
+			assert_int_equal(driver.launch.threads, 256);
+			assert_int_equal(driver.launch.shared, 1024);
+			assert_int_equal(driver.launch.grid[1], 2);
+			assert_int_equal(driver.launch.bits[1] & 0xFFFFFFFF, 32);
+			assert_error(tl_launch(k, &config, odd, 2), TL_ERR_ARGUMENT,
+				     "k: argument 2, 'n', must be a number of type i32:16; it is the integer 33");
+		}
+		tl_context_destroy(ctx);
+		assert_clean(0);
+	}
+}
+
+static int compilations;
+
+static bool counting_compile(struct device *d, const struct build *b, struct compiled *out)
+{
+	compilations++;
+	return cuda_ops.compile(d, b, out);
+}
+
+/* Two GPUs: one compilation, and a module in each. */
+static void several_gpus(void **state)
+{
+	(void)state;
+	struct device_ops ops = cuda_ops;
+	tl_context *ctx[2];
+	ops.compile = counting_compile;
+	compilations = 0;
+	setenv("TL_CACHE", "0", true);
+	for (int i = 0; i < 2; i++) {
+		struct device *d;
+		tl_module *m;
+		tl_kernel *k;
+		tl_device_info info;
+		assert_int_equal(cuda_device_new(&api, i, NULL, &d), TL_OK);
+		d->ops = &ops;
+		assert_int_equal(context_new(d, &ctx[i]), TL_OK);
+		assert_int_equal(tl_device(ctx[i], &info), TL_OK);
+		assert_string_equal(info.name, i ? "Fake GPU 41" : "Fake GPU 40");
+		if (i)
+			assert_int_equal(tl_context_share(ctx[1], ctx[0]), TL_OK);
+		assert_int_equal(tl_module_load_source(ctx[i], "k.tl", add_one, sizeof add_one - 1, &m), TL_OK);
+		assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+		const tl_arg args[] = {tl_range(TL_F32, (void *)(uintptr_t)0x7000000, 64), tl_int(16)};
+		assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, args, 2), TL_OK);
+		assert_int_equal(driver.modules, i + 1);
+	}
+	assert_int_equal(compilations, 1);
+	tl_context_destroy(ctx[0]);
+	tl_context_destroy(ctx[1]);
+	assert_clean(0);
+}
+
+/* Another process launches with a driver: one binary is loaded, so many have been linked, from PTX so many modules. */
+static void launch_cached(const struct cuda_api *with, int compiles, int links, int binaries)
+{
+	struct device_ops ops = cuda_ops;
+	struct device *d;
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	ops.compile = counting_compile;
+	compilations = driver.links = driver.binaries = 0;
+	assert_int_equal(cuda_device_new(with, 0, NULL, &d), TL_OK);
+	d->ops = &ops;
+	assert_int_equal(context_new(d, &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "k.tl", add_one, sizeof add_one - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+	const tl_arg args[] = {tl_range(TL_F32, (void *)(uintptr_t)0x7000000, 64), tl_int(16)};
+	driver.launch.nparams = 2;
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}}, args, 2), TL_OK);
+	assert_int_equal(driver.modules, 1);
+	assert_int_equal(compilations, compiles);
+	assert_int_equal(driver.links, links);
+	assert_int_equal(driver.binaries, binaries);
+	tl_context_destroy(ctx);
+	assert_clean(0);
+}
+
+/* What the driver makes of a kernel is kept with it, for processes with the same driver. */
+static void binaries(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/tlc-cuda-XXXXXX", command[64];
+	struct cuda_api linking = api;
+	linking.link_create = f_link_create;
+	linking.link_add = f_link_add;
+	linking.link_complete = f_link_complete;
+	linking.link_destroy = f_link_destroy;
+	assert_non_null(mkdtemp(folder));
+	setenv("TL_CACHE_DIR", folder, true);
+	unsetenv("TL_CACHE");
+	launch_cached(&api, 1, 0, 0); /* a driver without a linker */
+	launch_cached(&api, 0, 0, 0);
+	launch_cached(&linking, 0, 1, 1);
+	launch_cached(&linking, 0, 0, 1);
+	driver.version++; /* another driver */
+	launch_cached(&linking, 0, 1, 1);
+	launch_cached(&linking, 0, 0, 1);
+	driver.fail = "load binary"; /* it cannot be used after all */
+	driver.error = 200;
+	launch_cached(&linking, 0, 0, 0);
+	driver.version++;
+	for (const char *const *call = (const char *const[]){"link", "link add", "link complete", NULL}; *call;
+	     call++) {
+		driver.fail = *call;
+		launch_cached(&linking, 0, !strcmp(*call, "link complete"), 0);
+	}
+	driver.fail = NULL;
+	launch_cached(&linking, 0, 1, 1);
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+	setenv("TL_CACHE", "0", true);
+	launch_cached(&linking, 1, 0, 0); /* nothing is kept */
+}
+
+/* While a stream is captured into a graph its launches are no more than launches: what is not there is refused. */
+static void capturing(void **state)
+{
+	(void)state;
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	tl_buffer *b;
+	double ms;
+	setenv("TL_CACHE", "0", true);
+	assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "k.tl", add_one, sizeof add_one - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+	assert_int_equal(tl_buffer_create(ctx, 1024, &b), TL_OK);
+	void *const stream = (void *)(uintptr_t)77, *const other = (void *)(uintptr_t)78;
+	tl_config config = {.grid = {1}, .stream = stream};
+	tl_arg args[] = {tl_buf(TL_F32, b), tl_int(16)}, odd[] = {args[0], tl_int(5)};
+	driver.captured = stream;
+	for (int i = 0; i < 2; i++) {
+		driver.log[0] = 0;
+		assert_error(
+			tl_launch(k, &config, args, 2), TL_ERR_ARGUMENT,
+			"k: the stream is being captured into a CUDA graph, and the variant for these arguments is "
+			"not there: nothing is compiled or loaded meanwhile\n"
+			"      = hint: call tl_prepare with these arguments before the capture begins");
+		assert_string_equal(driver.log, " push capturing pop");
+	}
+	config.stream = (void *)1; /* the legacy stream: the driver's word for it is an error */
+	assert_error(tl_launch(k, &config, args, 2), TL_ERR_ARGUMENT, "is being captured");
+	/* in another stream all is as ever */
+	config.stream = other;
+	assert_int_equal(tl_prepare(k, &config, args, 2, NULL), TL_OK);
+	config.stream = stream;
+	driver.log[0] = 0;
+	assert_int_equal(tl_launch(k, &config, args, 2), TL_OK);
+	assert_int_equal(tl_launch(k, &config, args, 2), TL_OK);
+	assert_string_equal(driver.log, " push launch pop push launch pop");
+	assert_ptr_equal(driver.launch.stream, stream);
+	assert_error(tl_launch(k, &config, odd, 2), TL_ERR_ARGUMENT, "is being captured");
+	assert_error(tl_time(k, &config, args, 2, 0, 1, &ms), TL_ERR_ARGUMENT, "nothing can be timed");
+	driver.captured = NULL;
+	assert_int_equal(tl_launch(k, &config, odd, 2), TL_OK);
+	assert_int_equal(driver.capture_mode, 0);
+	tl_context_destroy(ctx);
+	assert_clean(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(attributes, reset), cmocka_unit_test_setup(images, reset),
+		cmocka_unit_test_setup(several_gpus, reset), cmocka_unit_test_setup(binaries, reset),
+		cmocka_unit_test_setup(capturing, reset),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
