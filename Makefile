@@ -48,7 +48,8 @@ LIBS = -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
 
 LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c compiler/imports.c compiler/fit.c lang/*.c runtime/*.c runtime/sim/*.c)
 GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c $(BUILD)/gen/ptx_parser.c $(BUILD)/gen/ptx_lex.c
-LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(GEN_SRC:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o) $(BUILD)/obj/gen/embed.o
+COMPILER_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(GEN_SRC:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o) $(BUILD)/obj/gen/embed.o
+LIB_OBJ = $(COMPILER_OBJ) $(BUILD)/obj/gen/identity.o
 TLC_SRC = $(wildcard compiler/tlc*.c)
 TLC_OBJ = $(TLC_SRC:%.c=$(BUILD)/obj/%.o)
 
@@ -99,9 +100,15 @@ $(BUILD)/gen/embed.S: $(STD) $(BUILD)/gen/math.bc
 		'embed_math: .incbin "$(BUILD)/gen/math.bc"' 'embed_math_end: .byte 0' \
 		'.section .note.GNU-stack,"",@progbits' > $@
 
+# A hash of all that compiles: the same in tlc, in libtl and in programs that it is part of.
+$(BUILD)/gen/identity.S: $(COMPILER_OBJ)
+	$(Q)printf '%s\n' '.section .rodata' '.globl compiler_identity' '.hidden compiler_identity' \
+		"compiler_identity: .asciz \"`{ cat $^; $(LLVM_CONFIG) --version; } | sha256sum | cut -c 1-64`\"" \
+		'.section .note.GNU-stack,"",@progbits' > $@
+
 # --- objects ---------------------------------------------------------------------------------------------------
 
-$(BUILD)/obj/gen/embed.o: $(BUILD)/gen/embed.S
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.S
 	@mkdir -p $(@D)
 	$(Q)$(CC) -c $< -o $@
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/parser.h $(BUILD)/gen/ptx_parser.h
@@ -170,12 +177,12 @@ tidy: $(BUILD)/gen/parser.h
 
 # --- fuzzing ---------------------------------------------------------------------------------------------------
 
-FUZZ_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/% $(BUILD)/obj/runtime/% $(BUILD)/obj/gen/ptx_%,$(LIB_OBJ)) $(BUILD)/obj/tests/fuzz/fuzz.o
+FUZZ_OBJ = $(filter-out $(BUILD)/obj/compiler/interp/% $(BUILD)/obj/runtime/% $(BUILD)/obj/gen/ptx_%,$(COMPILER_OBJ)) $(BUILD)/obj/tests/fuzz/fuzz.o
 $(BUILD)/fuzz: $(FUZZ_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LLVM_SHARED) -ldl -lm -lpthread
 # the simulator's reader of PTX, which needs no LLVM
-FUZZ_PTX_OBJ = $(filter $(BUILD)/obj/runtime/sim/% $(BUILD)/obj/compiler/base/% $(BUILD)/obj/gen/ptx_%,$(LIB_OBJ)) $(BUILD)/obj/tests/fuzz/ptx.o
+FUZZ_PTX_OBJ = $(filter $(BUILD)/obj/runtime/sim/% $(BUILD)/obj/compiler/base/% $(BUILD)/obj/gen/ptx_%,$(COMPILER_OBJ)) $(BUILD)/obj/tests/fuzz/ptx.o
 $(BUILD)/fuzz-ptx: $(FUZZ_PTX_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ -lm -lpthread

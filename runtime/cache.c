@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -63,48 +62,18 @@ static bool make_folder(struct arena *a, const char *path)
 
 /* --- keys ------------------------------------------------------------------------------------------------------ */
 
-/* The linker's hash of this library or program (ELF note NT_GNU_BUILD_ID): another one may compile otherwise. */
-struct build_id {
-	const u8 *at;
-	size_t len;
-};
-
-static int find_build_id(struct dl_phdr_info *info, size_t size, void *out)
-{
-	(void)size;
-	struct build_id *id = out;
-	const char *here = (const char *)(uintptr_t)&cache_folder;
-	bool mine = false;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		const char *from = (const char *)(uintptr_t)(info->dlpi_addr + p->p_vaddr);
-		mine |= p->p_type == PT_LOAD && here >= from && here < from + p->p_memsz;
-	}
-	for (int i = 0; mine && i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		const u8 *at = (const u8 *)(uintptr_t)(info->dlpi_addr + p->p_vaddr), *end = at + p->p_memsz;
-		while (p->p_type == PT_NOTE && (size_t)(end - at) >= sizeof(ElfW(Nhdr))) {
-			ElfW(Nhdr) note;
-			memcpy(&note, at, sizeof note);
-			const u8 *name = at + sizeof note, *desc = name + ((note.n_namesz + 3u) & ~3u);
-			if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(name, "GNU", 4))
-				*id = (struct build_id){desc, note.n_descsz};
-			at = desc + ((note.n_descsz + 3u) & ~3u);
-		}
-	}
-	return mine;
-}
+/* A hash of the compiler's objects (Makefile): another one may compile otherwise. */
+extern const char compiler_identity[];
 
 bool cache_make_key(const struct strbuf *made_from, struct cache_key *out)
 {
 	struct arena a = {0};
 	struct cleanup c;
 	cleanup_arena(&c, &a);
-	struct build_id id = {NULL, 0};
-	dl_iterate_phdr(find_build_id, &id);
-	bool there = id.at && cache_folder(&a);
+	bool there = cache_folder(&a);
 	cleanup_run(&c);
-	XXH128_hash_t x = XXH3_128bits_withSeed(made_from->at, made_from->len, XXH3_64bits(id.at, id.len));
+	u64 compiler = XXH3_64bits(compiler_identity, strlen(compiler_identity));
+	XXH128_hash_t x = XXH3_128bits_withSeed(made_from->at, made_from->len, compiler);
 	*out = (struct cache_key){{x.high64, x.low64}};
 	return there;
 }

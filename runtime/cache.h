@@ -16,8 +16,8 @@ struct cache_key {
 	u64 at[2];
 };
 
-/* Of these bytes, which are all that a kernel is made from, and of this build of the compiler. False: there is no
- * cache; the key is made all the same. */
+/* Of these bytes, which are all that a kernel is made from, and of this compiler, the same in tlc and in libtl. False:
+ * there is no cache; the key is made all the same. */
 bool cache_make_key(const struct strbuf *made_from, struct cache_key *out);
 
 /* Are the files that the kernel imports as they were? */
