@@ -1,5 +1,5 @@
 /* The command line: compiling, with dumps of every stage. tlc_run.c has `run` and `bench`, tlc_list.c `list`,
- * tlc_cache.c `show` and `cache`, tlc_options.c the options. */
+ * tlc_cache.c `show` and `cache`, tlc_build.c `build`, tlc_options.c the options. */
 #include "tlc.h"
 
 #include <errno.h>
@@ -25,6 +25,7 @@ static const char usage[] =
 	"  tlc list --builtins\n"
 	"  tlc show IMAGE\n"
 	"  tlc cache list|verify|clear|path\n"
+	"  tlc build MANIFEST\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "
@@ -690,6 +691,7 @@ int main(int argc, char **argv)
 		r = c.verb == VERB_LIST      ? command_list(&c)
 		    : c.verb == VERB_SHOW    ? command_show(&c)
 		    : c.verb == VERB_CACHE   ? command_cache(&c)
+		    : c.verb == VERB_BUILD   ? command_build(&c)
 		    : c.verb == VERB_COMPILE ? command_compile(&c)
 					     : command_run(&c);
 	arena_free(&c.arena);

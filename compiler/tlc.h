@@ -8,7 +8,15 @@
 enum { EXIT_DONE = 0, EXIT_USER = 1, EXIT_ENVIRONMENT = 2, EXIT_BUG = 3 };
 
 /* What tlc is asked to do: `tlc FILE`, or the first word. */
-enum verb { VERB_COMPILE = 1, VERB_RUN = 2, VERB_BENCH = 4, VERB_LIST = 8, VERB_SHOW = 16, VERB_CACHE = 32 };
+enum verb {
+	VERB_COMPILE = 1,
+	VERB_RUN = 2,
+	VERB_BENCH = 4,
+	VERB_LIST = 8,
+	VERB_SHOW = 16,
+	VERB_CACHE = 32,
+	VERB_BUILD = 64,
+};
 
 struct define {
 	const char *name, *value;
@@ -48,6 +56,7 @@ int command_run(struct command *c);
 int command_list(struct command *c);
 int command_show(struct command *c);
 int command_cache(struct command *c);
+int command_build(struct command *c);
 /* A function that returns something or that others call is a helper, not a kernel. */
 bool is_helper(const struct module *m, const struct func *f);
 

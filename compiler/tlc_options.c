@@ -28,7 +28,7 @@ static const struct option {
 	 "the types are those of the arguments, as in i64:42"},
 	{"-D", DEFINE, VERB_COMPILE | LAUNCH, AT(defines), 0, 0, "-D NAME=VALUE",
 	 "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
-	{"-I", FOLDER, VERB_COMPILE | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
+	{"-I", FOLDER, VERB_COMPILE | VERB_BUILD | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
 	 "where to look for modules that the file imports, besides around it and on PYTHONPATH", NULL},
 	{"--json", FLAG, VERB_LIST, AT(json), 0, 0, "--json", "of tlc list: one JSON object", "tlc list has it"},
 	{"--builtins", FLAG, VERB_LIST, AT(builtins), 0, 0, "--builtins",
@@ -102,6 +102,7 @@ static const struct {
 } verbs[] = {
 	{NULL, "compiling", VERB_COMPILE}, {"run", "tlc run", VERB_RUN}, {"bench", "tlc bench", VERB_BENCH},
 		{"list", "tlc list", VERB_LIST}, {"show", "tlc show", VERB_SHOW}, {"cache", "tlc cache", VERB_CACHE},
+		{"build", "tlc build", VERB_BUILD},
 };
 
 enum verb read_verb(const char *word)

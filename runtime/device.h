@@ -53,6 +53,7 @@ struct device_ops {
 	bool has_streams;
 	bool numbered; /* "name:1" is meaningful */
 	bool faultless; /* launch and tensor_map need no recovery point: they allocate nothing that could run out */
+	bool offline;  /* it runs nothing: what it compiles is for the disk cache */
 
 	tl_status (*open)(int ordinal, struct device **out);
 	/* Waits for what is running. Everything loaded and allocated has been given back. */
@@ -97,6 +98,8 @@ extern const struct device_ops cuda_ops, interp_ops, sim_ops;
 
 /* "cuda", "cuda:1", "interp"; NULL: the best one here. */
 tl_status device_open(const char *spec, struct device **out);
+/* A device that compiles for this target, and runs nothing. */
+tl_status offline_open(const struct description *target, struct device **out);
 /* Compiles to PTX for the target, or to the stage that b asks for. */
 bool device_compile(const struct description *target, const struct build *b, struct compiled *out);
 /* The default target: the GPU present, else "cuda:sm_90a". */

@@ -113,6 +113,7 @@ const char *tl_status_name(tl_status s)
 	case TL_ERR_KERNEL: return "kernel failed";
 	case TL_ERR_INTERNAL: return "internal error";
 	case TL_ERR_RACE: return "race";
+	case TL_ERR_NOT_BUILT: return "not built";
 	}
 	return "unknown status";
 }

@@ -206,20 +206,6 @@ void image_free(struct image *im)
 
 /* --- from a compilation ---------------------------------------------------------------------------------------- */
 
-static void describe_argument(struct strbuf *out, const struct arg_spec *a)
-{
-	if (a->shape == ARG_LEAF) {
-		sb_puts(out, a->type ? a->type : a->constant);
-		return;
-	}
-	sb_puts(out, a->shape == ARG_DESCRIPTOR ? "tensordesc(" : "(");
-	for (u32 i = 0; i < a->nitems; i++) {
-		sb_puts(out, i ? ", " : "");
-		describe_argument(out, &a->items[i]);
-	}
-	sb_puts(out, ")");
-}
-
 /* "x=*fp32:16, n=i32, BLOCK=1024". */
 static const char *signature_of(struct arena *a, const struct func *f, const struct arg_spec *args)
 {
@@ -229,7 +215,7 @@ static const char *signature_of(struct arena *a, const struct func *f, const str
 		if (args[i].shape == ARG_LEAF && !args[i].type && !args[i].constant)
 			continue; /* as the source says */
 		sb_printf(&out, "%s%s=", out.len ? ", " : "", f->params[i].name);
-		describe_argument(&out, &args[i]);
+		print_arg_spec(&out, &args[i]);
 	}
 	return out.at;
 }

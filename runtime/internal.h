@@ -136,6 +136,8 @@ static inline bool is_captured(struct device *dev, void *stream)
 {
 	return stream && dev->ops->capturing && dev->ops->capturing(dev, stream);
 }
+/* Does the disk cache have it? */
+bool variant_on_disk(const tl_kernel *k, const struct variant *v);
 /* The resources of a block of the variant; all 0 where they are not known. */
 tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_resources *out);
 /* Compiles once more, for a text only. `v`: the variant that was compiled so, or NULL where that failed. */

@@ -42,6 +42,7 @@ typedef enum tl_status {
 	/* two programs access the same memory, one writes, and nothing orders them (simulator). The launch has ended
 	 * and its buffers can be read: which of the programs came last is chance */
 	TL_ERR_RACE,
+	TL_ERR_NOT_BUILT, /* the kernel would have to be compiled, and TL_NO_JIT=1 forbids it; the text names what */
 } tl_status;
 
 typedef struct tl_context tl_context; /* a device, its memory and the kernels compiled for it */

@@ -13,6 +13,7 @@
 #include "runtime/cache.h"
 #include "runtime/composite.h"
 #include "runtime/internal.h"
+#include "runtime/manifest.h"
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
@@ -191,10 +192,71 @@ static bool link_image(const tl_kernel *k, struct variant *v)
 	return dev->ops->link && dev->ops->link(dev, &v->image);
 }
 
+/* --- manifests --------------------------------------------------------------------------------------------------- */
+
+static const char *set_variable(const char *name)
+{
+	const char *value = getenv(name);
+	return value && *value && strcmp(value, "0") != 0 ? value : NULL;
+}
+
+struct used {
+	const tl_kernel *k;
+	const struct options *o;
+	const tl_arg *args;
+	size_t nargs;
+	const char *manifest; /* to add it to; NULL: it becomes an error */
+};
+
+static void describe_use(void *use)
+{
+	const struct used *n = use;
+	struct arena a = {0};
+	struct strbuf line = {.arena = &a};
+	struct manifest_entry e;
+	struct c_locale c;
+	enter_c_locale(&c);
+	manifest_describe(&a, n->k, n->o, n->args, n->nargs, &e);
+	if (!n->manifest)
+		e.text = NULL; /* too long to read */
+	manifest_print(&line, &e);
+	leave_c_locale(&c);
+	if (n->manifest)
+		manifest_add(n->manifest, line.at, line.len);
+	else
+		failed(TL_ERR_NOT_BUILT,
+		       "%s would have to be compiled, which TL_NO_JIT forbids; missing is\n%.*s\n      = hint: a run "
+		       "with TL_MANIFEST=file and without TL_NO_JIT writes the file from which `tlc build file` "
+		       "compiles it into the disk cache",
+		       n->k->name, (int)line.len - 1, line.at);
+	arena_free(&a);
+}
+
+/* The program goes on where this cannot be written. */
+static void note_use(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs)
+{
+	const char *manifest = set_variable("TL_MANIFEST");
+	const struct device_ops *ops = k->module->ctx->dev->ops;
+	char why[100];
+	struct recovery r = {.text = why, .size = sizeof why};
+	if (manifest && ops->target && !ops->offline)
+		protect(&r, describe_use, &(struct used){k, o, args, nargs, manifest});
+}
+
+static bool may_compile(const tl_kernel *k)
+{
+	const struct device_ops *ops = k->module->ctx->dev->ops;
+	return !ops->target || ops->offline || !set_variable("TL_NO_JIT");
+}
+
 /* Compiles, and loads what came of it. */
 static tl_status compile_variant(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 				 bool on_disk, struct variant *v)
 {
+	if (!may_compile(k)) {
+		describe_use(&(struct used){k, o, args, nargs, NULL});
+		return TL_ERR_NOT_BUILT;
+	}
 	struct unit *u = calloc(1, sizeof *u);
 	if (!u)
 		return failed(TL_ERR_MEMORY, "out of host memory");
@@ -208,7 +270,7 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 	report(k->module, u);
 	if (s == TL_ERR_COMPILE) /* the callback may have called the library */
 		s = compile_failed(u);
-	v->keeps = !u->diags.messages.len && !u->ir.reads_environment;
+	v->keeps = (!u->diags.messages.len || k->module->ctx->dev->ops->offline) && !u->ir.reads_environment;
 	if (!s) {
 		take_image(k, o, u, args, nargs, &out, &v->image);
 		if (on_disk && v->keeps)
@@ -372,6 +434,16 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 
 static const u64 FOR_MANY = 1 << 18; /* in a key's first word: options.persistent */
 
+bool variant_on_disk(const tl_kernel *k, const struct variant *v)
+{
+	struct cache_key key;
+	struct image im;
+	bool on_disk, there = image_key(k, v, &key, &on_disk) && on_disk && cache_read(key, &im);
+	if (there)
+		image_free(&im);
+	return there;
+}
+
 /* --- the table ----------------------------------------------------------------------------------------------- */
 
 /* The slot of the variant in the table, used or free. */
@@ -431,9 +503,9 @@ static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 	return v && v->state == VARIANT_READY && v->image.for_any_grid ? v : NULL;
 }
 
-/* The variant of `key`, with the lock held; *mine when the caller must compile it. An error when it is known that it
- * does not compile. */
-static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out, bool *mine)
+/* The variant of `key`, with the lock held; *mine when the caller must compile it, *is_new when it was not there. An
+ * error when it is known that it does not compile. */
+static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out, bool *mine, bool *is_new)
 {
 	u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
 	if ((k->nvariants + 1) * 4 > k->cap * 3 && !table_grow(k))
@@ -447,6 +519,7 @@ static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out
 			return failed(TL_ERR_MEMORY, "out of host memory");
 		v->same = serves_too(k, key);
 		*mine = !v->same;
+		*is_new = true;
 		if (v->same)
 			v->state = VARIANT_READY;
 	} else if (v->state == VARIANT_FAILED && v->status == TL_ERR_COMPILE) {
@@ -459,13 +532,13 @@ static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out
 	return TL_OK;
 }
 
-static tl_status table_claim(tl_kernel *k, const struct key *key, struct variant **out, bool *mine)
+static tl_status table_claim(tl_kernel *k, const struct key *key, struct variant **out, bool *mine, bool *is_new)
 {
 	struct held h;
 	*out = NULL;
-	*mine = false;
+	*mine = *is_new = false;
 	lock_hold(&h, &k->lock);
-	tl_status s = claim(k, key, out, mine);
+	tl_status s = claim(k, key, out, mine, is_new);
 	lock_release(&h);
 	return s;
 }
@@ -509,14 +582,16 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 	if (v && !key_equals(&key, v->key, v->key_len))
 		v = NULL;
 	if (!s && !v) {
-		bool mine;
-		s = table_claim(k, &key, &v, &mine);
+		bool mine, is_new;
+		s = table_claim(k, &key, &v, &mine, &is_new);
 		if (mine) { /* whatever happens, others wait for it */
 			struct build_call c = {k, o, args, nargs, v, TL_OK};
 			s = caught(run_build, &c);
 			s = s ? s : c.status;
 			table_settle(k, v, s);
 		}
+		if (!s && is_new && !k->module->compiled)
+			note_use(k, o, args, nargs);
 		if (!s && !o->no_boxes && !o->alias) /* the first one that a launch asks for */
 			atomic_store_explicit(&k->last, v, memory_order_release);
 	}

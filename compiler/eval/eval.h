@@ -97,5 +97,7 @@ bool parse_sig_type(const char *text, struct sig_type *out);
 /* Types of composite arguments: "(*fp32, i32:16, None)", "(ptr=*fp32, shape=(i32, i32))", "tensordesc<fp16[64, 64]>",
  * "tensordesc<fp16[64, 64]:16, nan>"; what is no type in a tuple is a value. Others are a leaf. False: it is none. */
 bool parse_arg_spec(struct arena *a, const char *text, struct arg_spec *out);
+/* The same as text. */
+void print_arg_spec(struct strbuf *out, const struct arg_spec *a);
 
 #endif

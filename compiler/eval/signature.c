@@ -85,8 +85,10 @@ static const char *leaf_text(struct reader *r)
 	return arena_str(r->arena, start, (size_t)(end - start));
 }
 
-/* Behind "tensordesc": <fp16[64, 64]>, <fp16[64, 64]:16>, of which all sizes are divisible by 16, <fp16[64, 64], nan>.
- */
+static bool read_tuple(struct reader *r, struct arg_spec *out);
+
+/* Behind "tensordesc": <fp16[64, 64]>, <fp16[64, 64]:16>, of which all sizes are divisible by 16, <fp16[64, 64], nan>;
+ * (*fp16:16, i32:16, i32, i64:8) behind it are the types of the base, the sizes and the strides one by one. */
 static bool read_descriptor(struct reader *r, struct arg_spec *out)
 {
 	if (!accept(r, "<"))
@@ -124,9 +126,12 @@ static bool read_descriptor(struct reader *r, struct arg_spec *out)
 				: i <= rank ? (divisor > 1 ? arena_printf(r->arena, "i32:%ld", divisor) : "i32")
 				: by > 1    ? arena_printf(r->arena, "i64:%d", by)
 					    : "i64";
+	struct arg_spec given = {.items = items, .nitems = 2 * rank};
+	if (accept(r, "(") && (!read_tuple(r, &given) || given.nitems != 2 * rank || given.fields))
+		return false;
 	out->shape = ARG_DESCRIPTOR;
-	out->items = items;
-	out->nitems = 2 * rank;
+	out->items = given.items;
+	out->nitems = given.nitems;
 	return true;
 }
 
@@ -201,4 +206,30 @@ bool parse_arg_spec(struct arena *a, const char *text, struct arg_spec *out)
 		return true;
 	}
 	return read_spec(&r, false, out) && !*r.at;
+}
+
+static void print_items(struct strbuf *out, const struct arg_spec *a)
+{
+	sb_puts(out, "(");
+	for (u32 i = 0; i < a->nitems; i++) {
+		sb_printf(out, "%s%s%s", i ? ", " : "", a->fields ? a->fields[i] : "", a->fields ? "=" : "");
+		print_arg_spec(out, &a->items[i]);
+	}
+	sb_puts(out, ")");
+}
+
+void print_arg_spec(struct strbuf *out, const struct arg_spec *a)
+{
+	if (a->shape == ARG_LEAF) {
+		sb_puts(out, a->type ? a->type : a->constant);
+		return;
+	}
+	if (a->shape == ARG_DESCRIPTOR) {
+		const char *of = a->items[0].type + 1; /* a pointer */
+		sb_printf(out, "tensordesc<%.*s[", (int)strcspn(of, ":"), of);
+		for (u32 i = 0; i < descriptor_rank(a); i++)
+			sb_printf(out, "%s%d", i ? ", " : "", a->block_shape[i]);
+		sb_puts(out, a->pads_with_nan ? "], nan>" : "]>");
+	}
+	print_items(out, a);
 }
