@@ -1,5 +1,4 @@
-/* A CUDA driver that is not there: a table of functions that keep a record, for the tests of what is asked of the driver.
- */
+/* A CUDA driver that is not there: a table of functions that keep a record of what is asked of it. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -330,8 +329,8 @@ static inline CUresult f_link_create(unsigned n, const int *options, void **valu
 	*state = (CUlinkState)&driver.links;
 	return called("link", true);
 }
-static inline CUresult f_link_add(CUlinkState state, int type, const void *data, size_t bytes, const char *name, unsigned n,
-			   const int *options, void **values)
+static inline CUresult f_link_add(CUlinkState state, int type, const void *data, size_t bytes, const char *name,
+				  unsigned n, const int *options, void **values)
 {
 	(void)n, (void)options, (void)values;
 	assert_ptr_equal(state, &driver.links);
