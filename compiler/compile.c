@@ -161,8 +161,10 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 	int num_warps = o->num_warps ? o->num_warps : DEFAULT_WARPS;
 	if (u->parsed && !u->parsed->target)
 		u->parsed->num_warps = num_warps;
-	if (u->parsed)
+	if (u->parsed) {
+		kernel_note_uses(u->parsed);
 		return u->parsed;
+	}
 	u->calls = (struct strbuf){.arena = &u->arena};
 	sb_puts(&u->calls, "");
 	struct eval_request req = {.module = u->module,
@@ -176,8 +178,10 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 				   .num_warps = num_warps,
 				   .capability = o->target.kind == TARGET_CUDA ? o->target.sm : 90};
 	struct kernel *k = eval_kernel(&u->ir, &req);
-	if (k)
+	if (k) {
 		k->num_warps = num_warps;
+		kernel_note_uses(k);
+	}
 #ifndef NDEBUG
 	if (k)
 		kernel_verify(k, "eval", NULL);
@@ -186,14 +190,15 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 }
 
 void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec *args, int capability,
-		 struct tuning *out)
+		 enum decorators_of of, struct tuning *out)
 {
 	struct eval_request req = {.module = u->module,
 				   .std = u->std,
 				   .func = func,
 				   .args = args,
 				   .imports = {import_module, u},
-				   .capability = capability};
+				   .capability = capability,
+				   .of = of};
 	eval_decorators(&u->ir, &req, out);
 }
 

@@ -82,9 +82,9 @@ void compile_list_passes(FILE *out);
 int target_of_text(const struct kernel *k);
 /* Is `name` a pass, or one of the steps eval, lower and llvm? */
 bool compile_has_step(const char *name);
-/* What the decorators of `func` say; args may be NULL. */
+/* What the decorators of `func` say; args may be NULL, if no launch is meant. */
 void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec *args, int capability,
-		 struct tuning *out);
+		 enum decorators_of of, struct tuning *out);
 /* Only the first step: the tile IR as it is before any pass, for the interpreter. */
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o);

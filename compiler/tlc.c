@@ -275,7 +275,7 @@ static void fill_from_decorators(struct command *c, struct unit *u, const struct
 		open |= args[i].shape == ARG_LEAF && !args[i].constant && !args[i].type && !f->params[i].value;
 	if (!open || !f->ndecorators)
 		return;
-	unit_tuning(u, f, args, c->options.target.kind == TARGET_CUDA ? c->options.target.sm : 0, &t);
+	unit_tuning(u, f, args, c->options.target.kind == TARGET_CUDA ? c->options.target.sm : 0, DECORATORS_KNOWN, &t);
 	const struct configuration *first = t.configurations.len ? &t.configurations.at[0] : NULL;
 	struct strbuf said = {.arena = &c->arena};
 	sb_puts(&said, "");

@@ -49,22 +49,11 @@ static void list_tuning(const struct tuning *t, struct strbuf *out)
 
 /* --- JSON ---------------------------------------------------------------------------------------------------- */
 
-static void json_string(const char *s, struct strbuf *out)
-{
-	sb_puts(out, "\"");
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ')
-			sb_printf(out, "\\u%04x", *s);
-		else
-			sb_printf(out, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
-	sb_puts(out, "\"");
-}
-
 static void json_text(struct arena *a, const char *key, const struct expr *x, struct strbuf *out)
 {
 	sb_printf(out, ", \"%s\": ", key);
 	if (x)
-		json_string(text_of(a, x), out);
+		sb_json(out, text_of(a, x));
 	else
 		sb_puts(out, "null");
 }
@@ -75,7 +64,7 @@ static void json_strings(const char *key, const char *const *at, u32 n, struct s
 	sb_printf(out, ",\n   \"%s\": [", key);
 	for (u32 i = 0; i < n; i++) {
 		sb_puts(out, i ? ", " : "");
-		json_string(at[i], out);
+		sb_json(out, at[i]);
 	}
 	sb_puts(out, "]");
 }
@@ -85,7 +74,7 @@ static void json_configuration(const struct configuration *c, struct strbuf *out
 	sb_puts(out, "{\"constants\": {");
 	for (u32 i = 0; i < c->nvalues; i++) {
 		sb_puts(out, i ? ", " : "");
-		json_string(c->values[i].name, out);
+		sb_json(out, c->values[i].name);
 		sb_printf(out, ": %s", c->values[i].json);
 	}
 	sb_puts(out, "}, \"num_warps\": ");
@@ -100,12 +89,12 @@ static void json_function(struct arena *a, const struct func *f, bool helper, co
 {
 	const char **names = arena_array(a, const char *, t->heuristics.len + f->ndecorators);
 	sb_puts(out, "  {\"name\": ");
-	json_string(f->name, out);
+	sb_json(out, f->name);
 	sb_printf(out, ", \"line\": %u, \"kind\": \"%s\",\n   \"parameters\": [", f->loc.line,
 		  helper ? "helper" : "kernel");
 	for (u32 i = 0; i < f->nparams; i++) {
 		sb_puts(out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
-		json_string(f->params[i].name, out);
+		sb_json(out, f->params[i].name);
 		sb_printf(out, ", \"constexpr\": %s", is_constexpr(&f->params[i]) ? "true" : "false");
 		json_text(a, "annotation", f->params[i].annotation, out);
 		json_text(a, "default", f->params[i].value, out);
@@ -159,7 +148,7 @@ int command_list(struct command *c)
 	sb_puts(&out, "");
 	if (c->json) {
 		sb_puts(&out, "{\"file\": ");
-		json_string(c->file, &out);
+		sb_json(&out, c->file);
 		sb_puts(&out, ", \"functions\": [");
 	}
 	for (u32 i = 0; u->module && i < u->module->funcs.len; i++) {
@@ -167,7 +156,7 @@ int command_list(struct command *c)
 		bool helper = is_helper(u->module, f);
 		struct tuning t = {0};
 		if (f->ndecorators)
-			unit_tuning(u, f, NULL, 90, &t);
+			unit_tuning(u, f, NULL, 90, DECORATORS_KNOWN, &t);
 		if (c->json) {
 			sb_puts(&out, i ? ",\n" : "\n");
 			json_function(&c->arena, f, helper, &t, &out);

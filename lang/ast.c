@@ -276,7 +276,7 @@ void ast_print(const struct module *m, FILE *file)
 			  f->name);
 		for (u32 j = 0; j < f->nparams; j++) {
 			const struct param *q = &f->params[j];
-			sb_printf(&out, "%s%s%s", j ? ", " : "", q->star ? "*" : "", q->name);
+			sb_printf(&out, "%s%s%s", j ? ", " : "", q->rest ? "**" : q->star ? "*" : "", q->name);
 			if (q->annotation)
 				print_line(&out, ": ", q->annotation, "");
 			if (q->value)

@@ -140,6 +140,7 @@ struct stmt {
 struct param {
 	const char *name;
 	bool star; /* *name: the arguments left over */
+	bool rest; /* **name: those given by names that no other parameter has; of functions at compile time */
 	struct expr *annotation, *value; /* either may be NULL; `value` is the default */
 	struct loc loc;
 };

@@ -384,6 +384,9 @@ void add_function(struct parser *p, enum func_kind kind, const struct branch *br
 {
 	struct func *f = new_function(p, name, loc, params, body);
 	f->kind = kind;
+	for (u32 i = 0; i < f->nparams && !p->function_only; i++)
+		if (f->params[i].rest)
+			diag(p->diags, E_STAR_PARAM, f->params[i].loc, "**", f->params[i].name);
 	if (p->function_only) {
 		p->function = f;
 		return;

@@ -149,7 +149,7 @@ parameter: NAME { $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 	 | '*' { $$ = (struct param){0}; /* what follows is given by name, as it may be anyway */ }
 	 | '/' { $$ = (struct param){0}; }
 	 | '*' NAME { $$ = (struct param){.name = $NAME, .star = true, .loc = @NAME}; }
-	 | POW NAME { diag(p->diags, E_STAR_PARAM, @$, "**", $NAME); $$ = (struct param){.name = $NAME, .loc = @NAME}; }
+	 | POW NAME { $$ = (struct param){.name = $NAME, .rest = true, .loc = @$}; }
 	 | ELLIPSIS { diag(p->diags, E_ELIDED_PARAM, @$); $$ = (struct param){.name = "...", .loc = @$}; }
 	 ;
 
@@ -319,7 +319,7 @@ lambda_parameters: %empty { $$ = arena_new(p->arena, param_vec); }
 lambda_parameter: NAME { $$ = (struct param){.name = $NAME, .loc = @NAME}; }
 		| NAME '=' test { $$ = (struct param){.name = $NAME, .value = $test, .loc = @NAME}; }
 		| '*' NAME { $$ = (struct param){.name = $NAME, .star = true, .loc = @NAME}; }
-		| POW NAME { $$ = (struct param){.name = $NAME, .star = true, .loc = @NAME}; }
+		| POW NAME { $$ = (struct param){.name = $NAME, .rest = true, .loc = @NAME}; }
 		| '*' { $$ = (struct param){0}; }
 		| '/' { $$ = (struct param){0}; }
 		;

@@ -164,3 +164,14 @@ const char *arena_ascii(struct arena *a, const char *name)
 		sb_printf(&sb, *s > 0 ? "%c" : "$%02x", (unsigned char)*s);
 	return sb.at;
 }
+
+void sb_json(struct strbuf *sb, const char *s)
+{
+	sb_puts(sb, "\"");
+	for (; *s; s++)
+		if ((unsigned char)*s < ' ')
+			sb_printf(sb, "\\u%04x", *s);
+		else
+			sb_printf(sb, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+	sb_puts(sb, "\"");
+}

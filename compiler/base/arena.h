@@ -55,6 +55,8 @@ struct strbuf {
 void sb_add(struct strbuf *sb, const char *s, size_t len);
 void sb_puts(struct strbuf *sb, const char *s);
 void sb_printf(struct strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A string as JSON has it, in quotes. */
+void sb_json(struct strbuf *sb, const char *s);
 void sb_vprintf(struct strbuf *sb, const char *fmt, va_list ap);
 
 #endif

@@ -267,11 +267,18 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	}
 	struct val *bound = arena_array(e->arena, struct val, f->nparams);
 	bool *given = arena_array(e->arena, bool, f->nparams);
-	u32 star = 0; /* its *name, or nparams */
+	u32 star = 0, rest = 0; /* its *name and its **name, or nparams */
 	while (star < f->nparams && !f->params[star].star)
 		star++;
-	if (npos > star && star == f->nparams)
-		return eval_error(e, E_TOO_MANY_ARGS, pos_loc ? pos_loc[f->nparams] : at, f->name, f->nparams, npos);
+	while (rest < f->nparams && !f->params[rest].rest)
+		rest++;
+	if (npos > MIN(star, rest) && star == f->nparams)
+		return eval_error(e, E_TOO_MANY_ARGS, pos_loc ? pos_loc[rest] : at, f->name, rest, npos);
+	struct val *others = rest < f->nparams ? arena_array(e->arena, struct val, 2 * nnamed) : NULL;
+	if (others) {
+		bound[rest] = (struct val){.kind = V_DICT, .items = others};
+		given[rest] = true;
+	}
 	for (u32 i = 0; i < MIN(npos, star); i++) {
 		bound[i] = pos[i];
 		given[i] = true;
@@ -283,8 +290,13 @@ static struct val call_func_at(struct eval *e, const struct func *f, const struc
 	}
 	for (u32 k = 0; k < nnamed; k++) {
 		u32 i = 0;
-		while (i < f->nparams && (f->params[i].name != named[k].name || f->params[i].star))
+		while (i < f->nparams && (f->params[i].name != named[k].name || f->params[i].star || f->params[i].rest))
 			i++;
+		if (i == f->nparams && others) {
+			others[bound[rest].nitems++] = val_str(named[k].name, (u32)strlen(named[k].name));
+			others[bound[rest].nitems++] = named[k].val;
+			continue;
+		}
 		if (i == f->nparams) {
 			const char **names = arena_array(e->arena, const char *, f->nparams);
 			for (u32 j = 0; j < f->nparams; j++)

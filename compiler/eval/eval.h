@@ -38,6 +38,10 @@ struct import_files {
 	void *arg;
 };
 
+/* What is asked of decorators: all that is known without a launch; or the one or the other for the arguments of a
+ * launch, where what is not known is an error. */
+enum decorators_of { DECORATORS_KNOWN, LAUNCH_CONFIGURATIONS, LAUNCH_HEURISTICS };
+
 struct eval_request {
 	const struct module *module;
 	const struct module *std;     /* library_core() */
@@ -49,6 +53,7 @@ struct eval_request {
 	int num_warps;                /* of a program */
 	int capability;               /* of the target, 90 of sm_90a; 0: not known */
 	struct strbuf *calls;         /* gets a line for each call of a built-in function; or NULL */
+	enum decorators_of of;        /* of eval_decorators */
 };
 
 /* NULL after an error, which is in ctx->diags. */
@@ -73,14 +78,20 @@ struct configuration {
 	struct tuned_value *values;
 	u32 nvalues;
 	int num_warps, num_stages; /* 0: not given */
+	int num_ctas, maxnreg;     /* likewise */
+	bool has_hook;             /* pre_hook, which is the host's */
+	const char *pruned;        /* why it need not be tried; NULL: it is to be */
 };
+typedef VEC(const char *) name_list;
 struct tuning {
 	VEC(struct configuration) configurations;
-	VEC(const char *) keys;
+	name_list keys, reset, restore;     /* of parameters */
+	int warmup_ms, rep_ms;              /* 0: not given */
 	VEC(struct tuned_value) heuristics; /* literal and json are NULL where the value is not known */
 	VEC(const char *) unknown;          /* why something is not */
 };
-/* Where req->args is not NULL, heuristics are evaluated with them and the first configuration. */
+/* Of DECORATORS_KNOWN, where req->args is not NULL, heuristics are evaluated with them and the first configuration.
+ * Those of a launch are pruned by prune_configs_by, and errors are in ctx->diags. */
 void eval_decorators(struct ir_context *ctx, const struct eval_request *req, struct tuning *out);
 
 /* A parsed type of the signature notation. */

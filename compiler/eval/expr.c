@@ -133,8 +133,10 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 	case V_CLASS: return class_attribute(e, v, name, at);
 	case V_HOST: return host_attribute(e, v, name);
 	case V_STR:
+	case V_DICT:
 		if (e->host)
-			return bind_method(e, v, host_val(arena_printf(e->arena, "str.%s", name)));
+			return bind_method(
+				e, v, host_val(arena_printf(e->arena, v.kind == V_STR ? "str.%s" : "dict.%s", name)));
 		return unknown_attribute(e, &v, name, at);
 	case V_MODULE: return module_attribute(e, v, name, at);
 	case V_BOOL:
@@ -184,7 +186,7 @@ static struct val index_tile(struct eval *e, struct val v, struct val index, str
 }
 
 /* The value of the last of the equal keys, or NULL. */
-static const struct val *dict_find(const struct val *dict, const struct val *key)
+const struct val *dict_find(const struct val *dict, const struct val *key)
 {
 	for (u32 i = dict->nitems; i > 0; i -= 2)
 		if (val_equal(&dict->items[i - 2], key))

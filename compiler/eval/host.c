@@ -198,14 +198,53 @@ static bool call_operator(struct eval *e, const char *path, const struct val *ar
 	return false;
 }
 
-/* triton.Config({…}, num_warps=4): a tuple of this, the dict, and the dict of the rest; see decorators.c. */
-static struct val call_config(struct eval *e, const struct val *args, u32 n, struct val named)
+static const char *const config_fields[] = {"kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg", "pre_hook"};
+const struct class config_class = {
+	.name = "triton.Config", .fields = config_fields, .nfields = CONFIG_FIELDS, .makes_tuples = true};
+
+/* triton.Config({…}, num_warps=4): a named tuple, with one more item than it has fields. */
+static struct val call_config(struct eval *e, const struct val *args, u32 n, const struct named_val *named, u32 nnamed)
 {
-	struct val *parts = arena_array(e->arena, struct val, 3);
-	parts[0] = host_val("triton.Config");
-	parts[1] = n ? args[0] : (struct val){.kind = V_DICT};
-	parts[2] = named;
-	return val_tuple(parts, 3);
+	const struct val initial[] = {{.kind = V_DICT}, val_int(4), val_int(3), val_int(1), val_none(), val_none()};
+	struct val *parts = arena_array(e->arena, struct val, CONFIG_FIELDS + 1);
+	i128 given = 0;
+	for (u32 i = 0; i < CONFIG_FIELDS; i++) {
+		parts[i] = i < n ? args[i] : initial[i];
+		given |= i < n ? (i128)1 << i : 0;
+	}
+	for (u32 k = 0; k < nnamed; k++) {
+		int at = class_field(&config_class, named[k].name);
+		if (at < 0)
+			continue; /* those of other versions, such as ir_override */
+		parts[at] = named[k].val;
+		given |= (i128)1 << at;
+	}
+	parts[CONFIG_GIVEN] = val_int(given);
+	struct val v = val_tuple(parts, CONFIG_FIELDS + 1);
+	v.class = &config_class;
+	return v;
+}
+
+/* d.get(key), d.keys(), d.values(), d.items() */
+static bool call_of_dict(struct eval *e, const char *path, const struct val *args, u32 n, struct val *out)
+{
+	if (strncmp(path, "dict.", 5) != 0 || !n || args[0].kind != V_DICT)
+		return false;
+	const struct val *d = &args[0];
+	const char *name = path + 5;
+	if (!strcmp(name, "get") && (n == 2 || n == 3)) {
+		const struct val *found = dict_find(d, &args[1]);
+		*out = found ? *found : n == 3 ? args[2] : val_none();
+		return true;
+	}
+	bool keys = !strcmp(name, "keys"), values = !strcmp(name, "values");
+	if (n != 1 || (!keys && !values && strcmp(name, "items") != 0))
+		return false;
+	struct val *items = arena_array(e->arena, struct val, d->nitems / 2);
+	for (u32 i = 0; i < d->nitems; i += 2)
+		items[i / 2] = keys ? d->items[i] : values ? d->items[i + 1] : val_tuple(d->items + i, 2);
+	*out = val_tuple(items, d->nitems / 2);
+	return true;
 }
 
 /* Every choice of one item of each tuple, the last one's fastest. */
@@ -238,7 +277,7 @@ static bool call_python(struct eval *e, const char *path, const struct val *args
 	dict = val_tuple(items, 2 * nnamed);
 	dict.kind = V_DICT;
 	if (!strcmp(dot ? dot + 1 : path, "Config"))
-		*out = call_config(e, args, n, dict);
+		*out = call_config(e, args, n, named, nnamed);
 	else if (!strcmp(path, "dict") && !n)
 		*out = dict;
 	else if ((!strcmp(path, "list") || !strcmp(path, "tuple")) && n == 1 && args[0].kind == V_TUPLE)
@@ -314,8 +353,8 @@ struct val host_call(struct eval *e, struct val callee, const struct val *args, 
 		if (c.kind == V_CLASS)
 			return c;
 	}
-	if (call_operator(e, callee.text, args, n, at, &result) ||
-	    call_of_string(e, callee.text, args, n, &result) ||
+	if (call_operator(e, callee.text, args, n, at, &result) || call_of_string(e, callee.text, args, n, &result) ||
+	    call_of_dict(e, callee.text, args, n, &result) ||
 	    call_python(e, callee.text, args, n, named, nnamed, &result))
 		return result;
 	int platform = asks_for_platform(callee.text);

@@ -275,6 +275,18 @@ struct val host_attribute(struct eval *e, struct val v, const char *name);
 struct named_val;
 struct val host_call(struct eval *e, struct val callee, const struct val *args, u32 n, const struct named_val *named,
 		     u32 nnamed, struct loc at);
+/* The class of triton.Config(…). Behind the fields stands an integer with a bit for each one that was given. */
+enum {
+	CONFIG_KWARGS,
+	CONFIG_WARPS,
+	CONFIG_STAGES,
+	CONFIG_CTAS,
+	CONFIG_MAXNREG,
+	CONFIG_HOOK,
+	CONFIG_FIELDS,
+	CONFIG_GIVEN = CONFIG_FIELDS,
+};
+extern const struct class config_class;
 #define ARGUMENT "argument " /* of a kernel: a host value's path */
 /* Is it known that the value is neither None nor false? */
 bool host_is_something(const struct val *v);
@@ -293,6 +305,8 @@ struct val get_attribute(struct eval *e, struct val v, const char *name, struct 
 /* The error for an attribute that v does not have. */
 struct val unknown_attribute(struct eval *e, const struct val *v, const char *name, struct loc at);
 struct val get_item(struct eval *e, struct val v, struct val index, struct loc at);
+/* The value of a dict's key, or NULL. */
+const struct val *dict_find(const struct val *dict, const struct val *key);
 struct val bind_method(struct eval *e, struct val self, struct val callee);
 
 /* sequence.c: tuples and lists at compile time */

@@ -49,7 +49,7 @@ static void parameters(const struct func *f, struct strbuf *out)
 		const struct param *p = &f->params[i];
 		if (!i && !strcmp(p->name, "self"))
 			continue;
-		sb_printf(out, "%s%s%s", before, p->star ? "*" : "", p->name);
+		sb_printf(out, "%s%s%s", before, p->rest ? "**" : p->star ? "*" : "", p->name);
 		before = ", ";
 		if (p->value) {
 			u32 at = out->len + 1;

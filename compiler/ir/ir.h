@@ -265,6 +265,7 @@ struct kernel_param {
 	i32 divisibility; /* 0 unknown; of the address in bytes for pointers, of the value for integers */
 	bool is_unsigned; /* of an integer, for the host */
 	u32 leaf;         /* which leaf of the kernel's arguments it is, counted over all of them */
+	bool reads, writes; /* the kernel may read, or write, memory through this pointer; see kernel_note_uses */
 };
 
 /* A tensor map that the host makes at each launch and passes after the parameters: see lower/tma.c. Parameters are
@@ -499,6 +500,9 @@ struct value *result_passed_by(const struct op *o, u32 i);
 bool load_fills_zero(const struct op *load);
 /* The parameter that v's addresses are computed from, through offsets, tiles and loops; NULL when it may be several. */
 const struct value *pointer_base(const struct value *v);
+/* Notes which parameters the evaluated kernel reads and writes memory through; of memory that pointers in memory lead
+ * to nothing is known. */
+void kernel_note_uses(struct kernel *k);
 /* Numbers (op.mark) the operations of a block and of the regions inside, in order, from `first` on; the number behind
  * the last one. And the last number in an operation. */
 u32 number_ops(struct block *b, u32 first);
