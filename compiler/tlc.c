@@ -21,6 +21,7 @@ static const char usage[] =
 	"  tlc FILE [-k KERNEL] [-s SIGNATURE] [-D NAME=VALUE]... [--target T] [--emit KIND,...] [-o PATH]\n"
 	"  tlc run FILE -k KERNEL -g X[,Y[,Z]] [--device D] [-D NAME=VALUE]... ARG=VALUE...\n"
 	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR]\n"
+	"  tlc tune FILE ...as run... [--check TOLERANCE] [--rep MS] [--json]\n"
 	"  tlc list FILE [--json]\n"
 	"  tlc list --builtins\n"
 	"  tlc show IMAGE\n"

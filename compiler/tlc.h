@@ -16,6 +16,7 @@ enum verb {
 	VERB_SHOW = 16,
 	VERB_CACHE = 32,
 	VERB_BUILD = 64,
+	VERB_TUNE = 128,
 };
 
 struct define {
@@ -33,6 +34,8 @@ struct command {
 	VEC(struct define) defines;
 	VEC(const char *) folders; /* -I */
 	bool json, builtins;
+	const char *check; /* the tolerance, as text */
+	int rep_ms;
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
 	struct compile_options options;
 };
@@ -53,6 +56,9 @@ size_t span_outside(const char *s, const char *ends);
 /* Errors, warnings and remarks of the unit, to standard error. */
 void show_diagnostics(const struct unit *u);
 int command_run(struct command *c);
+/* The table of configurations. */
+struct tuned_choice;
+void show_tuning(struct arena *a, const char *kernel, const char *device, const struct tuned_choice *ch);
 int command_list(struct command *c);
 int command_show(struct command *c);
 int command_cache(struct command *c);

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "runtime/cache.h"
+#include "runtime/tunings.h"
 #include "tlc.h"
 
 int command_show(struct command *c)
@@ -39,6 +40,16 @@ static void count(void *arg, const char *path, i64 bytes, const struct image *im
 		printf("%s: %s of %s for %s, %lld bytes\n", path, im->name, im->source, im->target, (long long)bytes);
 }
 
+static void show_tuned(void *arg, const char *path, const struct tuning_key *key, const struct tuned *t)
+{
+	(void)arg;
+	printf("%s: %s on %s, %s: %s, ", path, key->kernel, key->device, key->key, t->values);
+	if (t->failed)
+		printf("failed: %s\n", t->failed);
+	else
+		printf("%.4g %s, the best of %u\n", t->cost, t->unit, t->tried);
+}
+
 int command_cache(struct command *c)
 {
 	const char *folder = cache_folder(&c->arena), *what = c->file;
@@ -50,13 +61,15 @@ int command_cache(struct command *c)
 		return EXIT_DONE;
 	}
 	if (!strcmp(what, "clear")) {
-		u32 n = cache_clear();
+		u32 n = cache_clear() + tunings_clear();
 		printf("%u %s removed\n", n, n == 1 ? "entry" : "entries");
 		return EXIT_DONE;
 	}
 	if (!t.list && strcmp(what, "verify") != 0)
 		return complain(EXIT_USER, "tlc cache: '%s' is none of list verify clear path", what);
 	cache_each(count, &t);
+	if (t.list)
+		tunings_each(show_tuned, NULL);
 	printf("%u %s, %lld bytes", t.entries, t.entries == 1 ? "entry" : "entries", (long long)t.bytes);
 	printf(t.unusable ? ", %u of them unusable\n" : "\n", t.unusable);
 	return t.unusable ? EXIT_USER : EXIT_DONE;

@@ -6,7 +6,7 @@
 #include "base/suggest.h"
 #include "tlc.h"
 
-enum { LAUNCH = VERB_RUN | VERB_BENCH };
+enum { LAUNCH = VERB_RUN | VERB_BENCH | VERB_TUNE };
 
 enum value_kind { TEXT, FLAG, NUMBER, WARPS, DEFINE, FOLDER };
 
@@ -30,7 +30,8 @@ static const struct option {
 	 "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
 	{"-I", FOLDER, VERB_COMPILE | VERB_BUILD | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
 	 "where to look for modules that the file imports, besides around it and on PYTHONPATH", NULL},
-	{"--json", FLAG, VERB_LIST, AT(json), 0, 0, "--json", "of tlc list: one JSON object", "tlc list has it"},
+	{"--json", FLAG, VERB_LIST | VERB_TUNE, AT(json), 0, 0, "--json",
+	 "of tlc list: one JSON object; of tlc tune: an array", "tlc list and tlc tune have it"},
 	{"--builtins", FLAG, VERB_LIST, AT(builtins), 0, 0, "--builtins",
 	 "of tlc list, without FILE: the built-in functions, with parameters and defaults", "tlc list has it"},
 	{"--target", TEXT, VERB_COMPILE, AT(target), 0, 0, "--target T",
@@ -87,8 +88,14 @@ static const struct option {
 	 "--target T says what to compile for"},
 	{"--sim-report", FLAG, VERB_RUN, AT(sim_report), 0, 0, "--sim-report",
 	 "with --device sim: instructions, memory traffic and bank conflicts, by source line", "tlc run has it"},
-	{"-g", TEXT, LAUNCH, AT(grid), 0, 0, "-g X[,Y[,Z]]", "the grid: how many programs along each axis",
+	{"-g", TEXT, LAUNCH, AT(grid), 0, 0, "-g X[,Y[,Z]]",
+	 "the grid: how many programs along each axis; numbers, or arithmetic on number arguments and\n"
+	 "constexprs, as in 'cdiv(n, BLOCK)'",
 	 "a compiled kernel runs on any grid"},
+	{"--rep", NUMBER, LAUNCH, AT(rep_ms), 1, 1 << 20, "--rep MS",
+	 "how long each configuration is timed; default 30", "tlc tune has it"},
+	{"--check", TEXT, LAUNCH, AT(check), 0, 0, "--check TOLERANCE",
+	 "configurations are to write what the first one does, within that part of 1 + |x|", "tlc tune has it"},
 	{"--bytes", TEXT, VERB_BENCH, AT(bytes), 0, 0, "--bytes EXPR",
 	 "what one launch moves, for GB/s: an expression of the arguments, as in --bytes '8*n'", "tlc bench has it"},
 	{"--flops", TEXT, VERB_BENCH, AT(flops), 0, 0, "--flops EXPR", "what one launch computes, for TFLOPS",
@@ -101,6 +108,7 @@ static const struct {
 	enum verb verb;
 } verbs[] = {
 	{NULL, "compiling", VERB_COMPILE}, {"run", "tlc run", VERB_RUN}, {"bench", "tlc bench", VERB_BENCH},
+		{"tune", "tlc tune", VERB_TUNE},
 		{"list", "tlc list", VERB_LIST}, {"show", "tlc show", VERB_SHOW}, {"cache", "tlc cache", VERB_CACHE},
 		{"build", "tlc build", VERB_BUILD},
 };

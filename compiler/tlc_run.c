@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/image.h"
+#include "runtime/tune.h"
 #include "tlc_value.h"
 
 struct session {
@@ -15,42 +16,31 @@ struct session {
 	tl_context *ctx;
 	tl_module *module;
 	tl_kernel *kernel;
+	tl_tuner *tuner; /* or NULL */
 	tl_config config;
+	const struct expr *grid[3];
+	bool grid_is_wrong; /* and that has been said */
 	bool shows_notes; /* of the last diagnostic */
 	int code;         /* to end with, when the arguments cannot be read */
 };
 
 /* --- arguments ----------------------------------------------------------------------------------------------- */
 
-static struct argument *find_argument(struct session *s, const char *name, size_t len)
+static struct argument *find_argument(struct session *s, const char *name)
 {
 	for (u32 i = 0; i < s->nargs; i++)
-		if (strlen(s->args[i].name) == len && !memcmp(s->args[i].name, name, len))
+		if (!strcmp(s->args[i].name, name))
 			return &s->args[i];
-	complain(0, "'%s' has no parameter '%.*s'", s->kernel_name, (int)len, name);
 	return NULL;
 }
 
-/* The library takes arguments in order: constexprs in front of the last one given get their defaults here. */
-static bool read_defaults(struct session *s)
+/* NULL after a message. */
+static struct argument *argument_named(struct session *s, const char *name, size_t len)
 {
-	struct value_reader r = {&s->c->arena, s->unit, EXIT_USER};
-	u32 n = s->nargs;
-	while (n && !s->args[n - 1].given)
-		n--;
-	for (u32 i = 0; s->func && i < n; i++) {
-		const struct param *p = &s->func->params[i];
-		struct strbuf text = {.arena = &s->c->arena};
-		if (s->args[i].given || !p->value || !is_constexpr(p))
-			continue;
-		/* as -D has it, without parentheses */
-		bool negative = p->value->kind == EX_UNARY && p->value->op == OP_NEG;
-		sb_puts(&text, negative ? "-" : "");
-		ast_print_expr(negative ? p->value->a : p->value, &text);
-		if (!read_constant(&r, &s->args[i], text.at))
-			return false;
-	}
-	return true;
+	struct argument *a = find_argument(s, arena_str(&s->c->arena, name, len));
+	if (!a)
+		complain(0, "'%s' has no parameter '%.*s'", s->kernel_name, (int)len, name);
+	return a;
 }
 
 static bool read_arguments(struct session *s)
@@ -59,7 +49,7 @@ static bool read_arguments(struct session *s)
 	struct value_reader r = {&c->arena, s->unit, EXIT_USER};
 	for (u32 i = 0; i < c->args.len; i++) {
 		const char *text = c->args.at[i], *eq = strchr(text, '=');
-		struct argument *a = find_argument(s, text, (size_t)(eq - text));
+		struct argument *a = argument_named(s, text, (size_t)(eq - text));
 		if (a && a->given) {
 			complain(0, "'%s' is given twice", a->name);
 			return false;
@@ -70,7 +60,7 @@ static bool read_arguments(struct session *s)
 		}
 	}
 	for (u32 i = 0; i < c->defines.len; i++) {
-		struct argument *a = find_argument(s, c->defines.at[i].name, strlen(c->defines.at[i].name));
+		struct argument *a = argument_named(s, c->defines.at[i].name, strlen(c->defines.at[i].name));
 		if (a && a->given) {
 			complain(0, "'%s' is given twice", a->name);
 			return false;
@@ -78,9 +68,93 @@ static bool read_arguments(struct session *s)
 		if (!a || !read_constant(&r, a, c->defines.at[i].value))
 			return false;
 	}
-	return read_defaults(s);
+	return true;
 }
 
+/* --- expressions over the arguments ---------------------------------------------------------------------------- */
+
+/* The arguments of a launch, in the order of the parameters. */
+struct scope {
+	const struct session *session;
+	const tl_arg *args;
+	size_t nargs;
+};
+
+static bool number_of(const tl_arg *a, double *out)
+{
+	switch (a->kind) {
+	case TL_ARG_INT: *out = (double)a->i; return true;
+	case TL_ARG_UINT: *out = (double)a->u; return true;
+	case TL_ARG_FLOAT: *out = a->f; return true;
+	case TL_ARG_BOOL: *out = a->i != 0; return true;
+	default: return false;
+	}
+}
+
+static bool evaluate(const struct scope *s, const struct expr *e, double *out);
+
+/* cdiv(n, BLOCK), min(…), max(…), with the names that Triton has for them. */
+static bool evaluate_call(const struct scope *s, const struct expr *e, double *out)
+{
+	const char *name = e->a->kind == EX_NAME || e->a->kind == EX_ATTR ? e->a->name : "";
+	double x, y;
+	if (e->nitems != 2 || e->nkeywords || !evaluate(s, e->items[0], &x) || !evaluate(s, e->items[1], &y))
+		return false;
+	if (!strcmp(name, "cdiv") && y)
+		*out = ceil(x / y);
+	else if (!strcmp(name, "min"))
+		*out = fmin(x, y);
+	else if (!strcmp(name, "max"))
+		*out = fmax(x, y);
+	else
+		return false;
+	return true;
+}
+
+static bool evaluate(const struct scope *s, const struct expr *e, double *out)
+{
+	double x, y;
+	switch (e->kind) {
+	case EX_INT: *out = (double)e->integer; return true;
+	case EX_FLOAT: *out = e->real; return true;
+	case EX_UNARY: return e->op == OP_NEG && evaluate(s, e->a, &x) && (*out = -x, true);
+	case EX_CALL: return evaluate_call(s, e, out);
+	case EX_NAME:
+		for (u32 i = 0; i < s->session->nargs; i++)
+			if (!strcmp(s->session->args[i].name, e->name)) {
+				const tl_arg *a = argument(&s->session->kernel->params, s->args, s->nargs, i);
+				return a && number_of(a, out);
+			}
+		return false;
+	case EX_BINARY:
+		if (!evaluate(s, e->a, &x) || !evaluate(s, e->b, &y))
+			return false;
+		switch (e->op) {
+		case OP_ADD: *out = x + y; return true;
+		case OP_SUB: *out = x - y; return true;
+		case OP_MUL: *out = x * y; return true;
+		case OP_DIV: *out = x / y; return true;
+		case OP_FLOORDIV: *out = floor(x / y); return true;
+		case OP_MOD: *out = x - y * floor(x / y); return true;
+		case OP_POW: *out = pow(x, y); return true;
+		default: return false;
+		}
+	default: return false;
+	}
+}
+
+/* NULL after a message. */
+static const struct expr *parse_option(const struct session *s, const char *option, const char *text, size_t len)
+{
+	const char *copy = arena_str(&s->c->arena, text, len);
+	u16 file = diags_add_source(&s->unit->diags, option, copy, len);
+	const struct expr *e = parse_expression(&s->unit->arena, &s->unit->names, &s->unit->diags, file, 0, (u32)len);
+	if (!e)
+		complain(0, "%s: '%s' is no expression", option, copy);
+	return e;
+}
+
+/* Reads -g, whose expressions each launch evaluates with its arguments. */
 static bool read_grid(struct session *s)
 {
 	const char *g = s->c->grid;
@@ -89,18 +163,40 @@ static bool read_grid(struct session *s)
 		return false;
 	}
 	for (int i = 0;; i++) {
-		char *end;
-		unsigned long n = strtoul(g, &end, 10);
-		if (i == 3 || end == g || (*end && *end != ',') || n > 0x7FFFFFFF) {
+		size_t len = span_outside(g, ",");
+		if (i == 3 || !len) {
 			complain(0, "-g: '%s' is no grid; it is X, X,Y or X,Y,Z", s->c->grid);
 			return false;
 		}
-		s->config.grid[i] = (uint32_t)n;
+		s->grid[i] = parse_option(s, "-g", g, len);
+		if (!s->grid[i])
+			return false;
 		s->config.grid_dims = i + 1;
-		if (!*end)
+		if (!g[len])
 			return true;
-		g = end + 1;
+		g += len + 1;
 	}
+}
+
+/* The grid of a launch with these arguments: a tl_plan_fn. */
+static tl_status plan_grid(void *session, tl_config *cfg, tl_arg *args, size_t nargs)
+{
+	struct session *s = session;
+	const struct scope scope = {s, args, nargs};
+	for (int i = 0; i < s->config.grid_dims; i++) {
+		double n;
+		if (!evaluate(&scope, s->grid[i], &n) || !(n >= 0) || n > 0x7FFFFFFF || n != floor(n)) {
+			if (!s->grid_is_wrong)
+				complain(0,
+					 "-g: '%s' is no grid; it is X, X,Y or X,Y,Z, each a whole number, or "
+					 "arithmetic on the kernel's number arguments, as in 'cdiv(n, BLOCK)'",
+					 s->c->grid);
+			s->grid_is_wrong = true;
+			return TL_ERR_ARGUMENT;
+		}
+		cfg->grid[i] = (uint32_t)n;
+	}
+	return TL_OK;
 }
 
 /* --- running ------------------------------------------------------------------------------------------------- */
@@ -109,17 +205,12 @@ static int upload(struct session *s, tl_arg *list, size_t *n)
 {
 	for (u32 i = 0; i < s->nargs; i++) {
 		struct argument *a = &s->args[i];
-		if (!a->given)
-			break; /* defaults, or an error from the library, which names the parameter */
-		tl_status r = value_upload(s->ctx, a);
+		tl_status r = a->given ? value_upload(s->ctx, a) : TL_OK;
 		if (r)
 			return api_failed(s->ctx, r);
-		list[(*n)++] = a->arg;
+		list[i] = a->given ? a->arg : tl_open();
+		*n = a->given ? i + 1 : *n;
 	}
-	for (u32 i = (u32)*n; i < s->nargs; i++)
-		if (s->args[i].given)
-			return complain(EXIT_USER, "'%s': parameter '%s' needs a value, since '%s' has one",
-					s->kernel_name, s->args[*n].name, s->args[i].name);
 	return EXIT_DONE;
 }
 
@@ -133,52 +224,12 @@ static int download(struct session *s)
 	return EXIT_DONE;
 }
 
-static bool number_of(const tl_arg *a, double *out)
-{
-	switch (a->kind) {
-	case TL_ARG_INT: *out = (double)a->i; return true;
-	case TL_ARG_UINT: *out = (double)a->u; return true;
-	case TL_ARG_FLOAT: *out = a->f; return true;
-	default: return false;
-	}
-}
-
-/* The value of an expression over the arguments, for --bytes and --flops. */
-static bool evaluate(const struct session *s, const struct expr *e, double *out)
-{
-	double x, y;
-	switch (e->kind) {
-	case EX_INT: *out = (double)e->integer; return true;
-	case EX_FLOAT: *out = e->real; return true;
-	case EX_UNARY: return e->op == OP_NEG && evaluate(s, e->a, &x) && (*out = -x, true);
-	case EX_NAME:
-		for (u32 i = 0; i < s->nargs; i++)
-			if (!strcmp(s->args[i].name, e->name))
-				return number_of(&s->args[i].arg, out);
-		return false;
-	case EX_BINARY:
-		if (!evaluate(s, e->a, &x) || !evaluate(s, e->b, &y))
-			return false;
-		switch (e->op) {
-		case OP_ADD: *out = x + y; return true;
-		case OP_SUB: *out = x - y; return true;
-		case OP_MUL: *out = x * y; return true;
-		case OP_DIV: *out = x / y; return true;
-		case OP_FLOORDIV: *out = floor(x / y); return true;
-		case OP_POW: *out = pow(x, y); return true;
-		default: return false;
-		}
-	default: return false;
-	}
-}
-
-static bool rate(struct session *s, const char *option, const char *text, double ms, const char *unit, double scale)
+static bool rate(const struct scope *args, const char *option, const char *text, double ms, const char *unit,
+		 double scale)
 {
 	double amount;
-	u16 file = diags_add_source(&s->unit->diags, option, text, strlen(text));
-	struct expr *e =
-		parse_expression(&s->unit->arena, &s->unit->names, &s->unit->diags, file, 0, (u32)strlen(text));
-	if (!e || !evaluate(s, e, &amount)) {
+	const struct expr *e = parse_option(args->session, option, text, strlen(text));
+	if (!e || !evaluate(args, e, &amount)) {
 		complain(0, "%s: '%s' must be arithmetic on numbers and on the kernel's number arguments", option,
 			 text);
 		return false;
@@ -193,6 +244,7 @@ static int bench(struct session *s, const tl_arg *args, size_t n)
 	tl_status r = tl_time(s->kernel, &s->config, args, n, 5, 50, &ms);
 	if (r)
 		return api_failed(s->ctx, r);
+	const struct scope scope = {s, args, n};
 	tl_device_info info;
 	tl_device(s->ctx, &info);
 	printf("%s on %s: %.4g ms", s->kernel_name, info.name, ms);
@@ -201,11 +253,70 @@ static int bench(struct session *s, const tl_arg *args, size_t n)
 		       s->c->bytes || s->c->flops ? ": rates are left out" : "");
 		return EXIT_DONE;
 	}
-	if ((s->c->bytes && !rate(s, "--bytes", s->c->bytes, ms, "GB/s", 1e-6)) ||
-	    (s->c->flops && !rate(s, "--flops", s->c->flops, ms, "TFLOPS", 1e-9)))
+	if ((s->c->bytes && !rate(&scope, "--bytes", s->c->bytes, ms, "GB/s", 1e-6)) ||
+	    (s->c->flops && !rate(&scope, "--flops", s->c->flops, ms, "TFLOPS", 1e-9)))
 		return EXIT_USER;
 	printf("\n");
 	return EXIT_DONE;
+}
+
+/* --- tuning ---------------------------------------------------------------------------------------------------- */
+
+/* Is it asked for, or do the kernel's configurations give parameters that are open, as far as they are known? */
+static bool wants_tuning(struct session *s, const tl_arg *args, size_t n)
+{
+	struct tuning t;
+	if (s->c->verb == VERB_TUNE || !s->func || !s->func->ndecorators)
+		return s->c->verb == VERB_TUNE;
+	unit_tuning(s->unit, s->func, NULL, 90, DECORATORS_KNOWN, &t);
+	for (u32 i = 0; t.unknown.len && i < s->nargs; i++)
+		if (!s->func->params[i].value && !is_given(args, n, i))
+			return true; /* the tuner says what is wrong */
+	for (u32 i = 0; i < t.configurations.len; i++)
+		for (u32 k = 0; k < t.configurations.at[i].nvalues; k++) {
+			const struct argument *a = find_argument(s, t.configurations.at[i].values[k].name);
+			if (a && !is_given(args, n, (u32)(a - s->args)))
+				return true;
+		}
+	return false;
+}
+
+/* Chooses a configuration, whose launch s->config and `args`, with room for all of them, become. */
+static int tune(struct session *s, tl_arg *args, size_t *n)
+{
+	const struct command *c = s->c;
+	const tl_tuning options = {.size = sizeof options,
+				   .again = c->verb == VERB_TUNE,
+				   .rep_ms = c->rep_ms,
+				   .check = c->check,
+				   .tolerance = c->check ? strtod(c->check, NULL) : 0};
+	tl_arg *given = arena_dup(&s->c->arena, args, *n * sizeof *args);
+	const struct request r = {&s->config, plan_grid, s, given, *n};
+	struct tuned_choice *ch;
+	tl_tuner *t = NULL;
+	tl_status st = tl_tuner_create(s->kernel, &options, &t);
+	if (!st && !(st = tl_tuner_choose(t, r.cfg, r.plan, r.user, r.args, r.nargs, NULL)))
+		st = tuner_find(t, &r, &ch);
+	s->tuner = t;
+	if (st)
+		return s->grid_is_wrong ? EXIT_USER : api_failed(s->ctx, st);
+	tl_device_info info;
+	tl_device(s->ctx, &info);
+	if (c->json) {
+		char *json;
+		st = tl_tuner_report(t, &json);
+		fputs(st ? "" : json, stdout);
+		tl_free(json);
+	} else if (c->verb == VERB_TUNE) {
+		show_tuning(&s->c->arena, s->kernel_name, info.name, ch);
+	} else {
+		fprintf(stderr, "tlc: note: %s, %s\n", ch->best->text,
+			ch->stored ? "as it was tuned before"
+				   : arena_printf(&s->c->arena, "the best of %u that ran of %u configurations",
+						  ch->tried, ch->n));
+	}
+	*n = s->nargs;
+	return candidate_plan(t, &r, ch->best, &s->config, args) ? EXIT_USER : EXIT_DONE;
 }
 
 static int show_remarks(struct session *s, const tl_arg *args, size_t n)
@@ -227,6 +338,19 @@ static void show_warning(void *session, const tl_diagnostic *d)
 		s->shows_notes = d->severity == TL_SEVERITY_WARNING;
 	if (s->shows_notes)
 		fputs(d->shown, stderr);
+}
+
+/* The launch without a choice of configurations. */
+static int plan(struct session *s, tl_arg **args, size_t *n)
+{
+	const tl_arg *all = *args;
+	tl_arg *room = arena_array(&s->c->arena, tl_arg, MAX_KERNEL_PARAMS);
+	tl_status r = s->kernel->decorated ? complete_arguments(s->kernel, &all, n, room) : TL_OK;
+	if (r)
+		return api_failed(s->ctx, r);
+	if (all == room)
+		*args = room;
+	return plan_grid(s, &s->config, *args, *n) ? EXIT_USER : EXIT_DONE;
 }
 
 static int execute(struct session *s, const char *text, size_t len)
@@ -259,7 +383,13 @@ static int execute(struct session *s, const char *text, size_t len)
 	s->config.launch_pdl = s->c->pdl;
 	s->config.debug = s->c->options.debug;
 	int code = upload(s, list, &n);
-	if (!code && s->c->options.remarks)
+	if (!code && wants_tuning(s, list, n))
+		code = tune(s, list, &n);
+	else if (!code)
+		code = plan(s, &list, &n);
+	if (code || s->c->verb == VERB_TUNE)
+		return code;
+	if (s->c->options.remarks)
 		code = show_remarks(s, list, n);
 	if (code)
 		return code;
@@ -278,6 +408,7 @@ static void close_session(struct session *s)
 {
 	for (u32 i = 0; i < s->nargs; i++)
 		value_free(&s->args[i]);
+	tl_tuner_destroy(s->tuner);
 	tl_context_destroy(s->ctx);
 	unit_free(s->unit);
 }

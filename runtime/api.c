@@ -182,3 +182,37 @@ tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *
 {
 	GUARDED(of_kernel(k), kernel_resources(k, cfg, args, nargs, out));
 }
+
+/* --- tuning -------------------------------------------------------------------------------------------------- */
+
+tl_status tl_tuner_create(tl_kernel *k, const tl_tuning *t, tl_tuner **out)
+{
+	GUARDED(of_kernel(k), tuner_create(k, t, out));
+}
+
+void tl_tuner_destroy(tl_tuner *t)
+{
+	DESTROYED(tuner_destroy(t));
+}
+
+tl_status tl_tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n)
+{
+	GUARDED(tuner_context(t), tuner_add(t, options, values, n));
+}
+
+tl_status tl_tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
+			  size_t nargs)
+{
+	GUARDED(tuner_context(t), tuner_launch(t, cfg, plan, user, args, nargs));
+}
+
+tl_status tl_tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
+			  size_t nargs, tl_choice *out)
+{
+	GUARDED(tuner_context(t), tuner_choose(t, cfg, plan, user, args, nargs, out));
+}
+
+tl_status tl_tuner_report(tl_tuner *t, char **json)
+{
+	GUARDED(tuner_context(t), tuner_report(t, json));
+}

@@ -47,8 +47,7 @@ static const char *entry_path(struct arena *a, const char *folder, struct cache_
 			    (unsigned long long)key.at[1], suffix);
 }
 
-/* With the folders above it. */
-static bool make_folder(struct arena *a, const char *path)
+bool cache_make_folder(struct arena *a, const char *path)
 {
 	char *copy = arena_str(a, path, strlen(path));
 	for (char *at = copy + 1; *at; at++)
@@ -65,6 +64,11 @@ static bool make_folder(struct arena *a, const char *path)
 /* A hash of the compiler's objects (Makefile): another one may compile otherwise. */
 extern const char compiler_identity[];
 
+u64 cache_build(void)
+{
+	return XXH3_64bits(compiler_identity, strlen(compiler_identity));
+}
+
 bool cache_make_key(const struct strbuf *made_from, struct cache_key *out)
 {
 	struct arena a = {0};
@@ -72,8 +76,7 @@ bool cache_make_key(const struct strbuf *made_from, struct cache_key *out)
 	cleanup_arena(&c, &a);
 	bool there = cache_folder(&a);
 	cleanup_run(&c);
-	u64 compiler = XXH3_64bits(compiler_identity, strlen(compiler_identity));
-	XXH128_hash_t x = XXH3_128bits_withSeed(made_from->at, made_from->len, compiler);
+	XXH128_hash_t x = XXH3_128bits_withSeed(made_from->at, made_from->len, cache_build());
 	*out = (struct cache_key){{x.high64, x.low64}};
 	return there;
 }
@@ -220,7 +223,7 @@ void cache_write(struct cache_key key, struct image *im)
 	cleanup_arena(&c, &a);
 	size_t len;
 	const char *folder = cache_folder(&a);
-	if (folder && make_folder(&a, folder)) {
+	if (folder && cache_make_folder(&a, folder)) {
 		const char *bytes = image_write(im, &a, &len);
 		const char *path = entry_path(&a, folder, key);
 		char *name = arena_printf(&a, "%s/new-XXXXXX", folder);

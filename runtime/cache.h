@@ -26,8 +26,13 @@ bool cache_imports_same(const struct image *im);
 bool cache_read(struct cache_key key, struct image *out);
 void cache_write(struct cache_key key, struct image *im);
 
-/* For tlc cache. The folder, or NULL without one; in `a`. */
+/* The folder, or NULL without one; in `a`. */
 const char *cache_folder(struct arena *a);
+/* Makes a folder, with those above it; false if that cannot be. */
+bool cache_make_folder(struct arena *a, const char *path);
+/* A hash that tells this build of the compiler from others; 0: not known. */
+u64 cache_build(void);
+/* For tlc cache. */
 /* Calls fn for each entry, with NULL and why where it cannot be used. */
 void cache_each(void (*fn)(void *arg, const char *path, i64 bytes, const struct image *im, const char *why), void *arg);
 /* Removes all entries; how many. */

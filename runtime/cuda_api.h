@@ -25,6 +25,7 @@ enum {
 	CUDA_ERROR_NO_DEVICE = 100,
 	CUDA_ERROR_INVALID_DEVICE = 101,
 	CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+	CUDA_ERROR_NOT_READY = 600,
 	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
 	CUDA_ERROR_LAUNCH_TIMEOUT = 702,
 	CUDA_ERROR_ASSERT = 710,
@@ -107,6 +108,7 @@ enum { /* CUjit_option */
 	X(mem_free, "cuMemFree_v2", (CUdeviceptr p))                                                             \
 	X(copy_to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr dst, const void *src, size_t bytes, CUstream s))  \
 	X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *dst, CUdeviceptr src, size_t bytes, CUstream s))          \
+	X(copy_on_device, "cuMemcpyDtoDAsync_v2", (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s))  \
 	X(mem_set, "cuMemsetD8Async", (CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s))             \
 	X(module_load, "cuModuleLoadDataEx",                                                                     \
 	  (CUmodule * m, const void *image, unsigned n, const int *options, void **values))                      \
@@ -125,6 +127,7 @@ enum { /* CUjit_option */
 	X(event_create, "cuEventCreate", (CUevent * e, unsigned flags))                                          \
 	X(event_destroy, "cuEventDestroy_v2", (CUevent e))                                                       \
 	X(event_record, "cuEventRecord", (CUevent e, CUstream s))                                                \
+	X(event_query, "cuEventQuery", (CUevent e))                                                              \
 	X(event_elapsed, "cuEventElapsedTime", (float *ms, CUevent from, CUevent to))
 
 /* NULL in drivers that lack them: the last one is of CUDA 12. */

@@ -9,6 +9,7 @@
  * has. All shared memory is dynamic, so that one attribute lifts the limit of 48 KB. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "runtime/cuda_api.h"
 #include "runtime/device.h"
@@ -337,6 +338,20 @@ static tl_status cuda_fill(struct device *device, void *dst, uint8_t byte, size_
 	return s;
 }
 
+static tl_status cuda_copy(struct device *device, void *dst, const void *src, size_t size)
+{
+	struct cuda *d = (struct cuda *)device;
+	bool pushed;
+	tl_status s = enter(d, &pushed);
+	if (s)
+		return s;
+	TRY("cuMemcpyDtoDAsync",
+	    d->api.copy_on_device((CUdeviceptr)(uintptr_t)dst, (CUdeviceptr)(uintptr_t)src, size, d->stream));
+	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
+	leave(d, pushed);
+	return s;
+}
+
 static tl_status cuda_synchronize(struct device *device)
 {
 	struct cuda *d = (struct cuda *)device;
@@ -608,6 +623,46 @@ static tl_status cuda_launch(struct device *device, const struct device_launch *
 	return s;
 }
 
+/* Looks for the end again and again, seldom when it is long in coming. */
+static tl_status wait_for(struct cuda *d, CUevent event, int limit_ms, bool *ended)
+{
+	CUresult r;
+	i64 waited = 0, pause = 10 * 1000; /* nanoseconds */
+	while ((r = d->api.event_query(event)) == CUDA_ERROR_NOT_READY) {
+		*ended = waited <= (i64)limit_ms * 1000 * 1000;
+		if (!*ended)
+			return failed(TL_ERR_KERNEL, "it has not ended after %d ms", limit_ms);
+		nanosleep(&(struct timespec){0, pause}, NULL);
+		waited += pause;
+		pause = MIN(pause * 2, 10 * 1000 * 1000);
+	}
+	return r ? driver_error(&d->api, "cuEventQuery", r) : TL_OK;
+}
+
+static tl_status cuda_try(struct device *device, const struct device_launch *l, int limit_ms, bool *ended)
+{
+	struct cuda *d = (struct cuda *)device;
+	CUstream stream = l->stream ? l->stream : d->stream;
+	CUevent end = NULL;
+	bool pushed;
+	tl_status s = check_launch(d, l);
+	*ended = true;
+	if (s)
+		return s;
+	s = enter(d, &pushed);
+	if (s)
+		return s;
+	TRY("cuEventCreate", d->api.event_create(&end, 0));
+	TRY("cuLaunchKernel", launch(d, l, stream));
+	TRY("cuEventRecord", d->api.event_record(end, stream));
+	if (!s)
+		s = wait_for(d, end, limit_ms, ended);
+	if (end)
+		d->api.event_destroy(end);
+	leave(d, pushed);
+	return s;
+}
+
 /* Memory to write between timed launches, so that each finds a cold L2: 256 MB, or as much as there is room for, but
  * not less than twice the cache. */
 static bool get_scratch(struct cuda *d)
@@ -724,6 +779,7 @@ const struct device_ops cuda_ops = {
 	.write = cuda_write,
 	.read = cuda_read,
 	.fill = cuda_fill,
+	.copy = cuda_copy,
 	.compile = cuda_compile,
 	.link = cuda_link,
 	.load = cuda_load,
@@ -731,6 +787,7 @@ const struct device_ops cuda_ops = {
 	.resources = cuda_resources,
 	.launch = cuda_launch,
 	.time = cuda_time,
+	.try = cuda_try,
 	.synchronize = cuda_synchronize,
 	.capturing = cuda_capturing,
 	.allocation = cuda_allocation,

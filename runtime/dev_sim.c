@@ -4,6 +4,7 @@
  * whether asynchronous copies arrive as late as they may (0, 3, 6 …), at once (1, 4 …), or now so, now so (2, 5 …).
  * $TL_SIM_MAX_STEPS is how many instructions a warp may run. With $TL_SIM_REPORT set, each launch writes what it did,
  * by line of the source, to standard error. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,7 +196,21 @@ static void report(const struct sim_kernel *k, const struct launch *l)
 	report_row(&total, "", 0);
 }
 
-static tl_status sim_launch(struct device *device, const struct device_launch *d)
+/* The cycles that the launch would take by the counters, as if nothing waited: those of the busiest multiprocessor,
+ * where each instruction takes a quarter of one, as four warps are served at once, a wavefront of shared memory one,
+ * and a sector of global memory two, which is the share of a multiprocessor in what memory delivers. */
+static double cycles_of(const struct sim_kernel *k, const struct launch *l)
+{
+	double cycles = 0, blocks = (double)l->grid[0] * l->grid[1] * l->grid[2];
+	for (u32 i = 0; i < k->ptx->ncode; i++) {
+		const struct counters *c = &l->counters[i];
+		cycles += (double)c->executed / 4 + (double)c->transactions * (c->bytes ? 2 : 1);
+	}
+	return cycles / blocks * ceil(blocks / NUM_SMS);
+}
+
+/* cycles: what it took; or NULL. */
+static tl_status run(struct device *device, const struct device_launch *d, double *cycles)
 {
 	const struct sim_kernel *k = d->kernel;
 	const char *seed = getenv("TL_SIM_SEED"), *max_steps = getenv("TL_SIM_MAX_STEPS");
@@ -232,7 +247,7 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	l.guard = HOST_GUARD;
 	add_variables(&a, k->module, &l, ranges, written);
 	bool counts = getenv("TL_SIM_REPORT");
-	if (counts)
+	if (counts || cycles)
 		l.counters = arena_array(&a, struct counters, k->ptx->ncode + 1);
 	struct strbuf error = {.arena = &a};
 	sb_printf(&error, "%s: ", k->image->name);
@@ -243,8 +258,20 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 		failed_text(s, error.at);
 	if (counts)
 		report(k, &l);
+	if (cycles)
+		*cycles = cycles_of(k, &l);
 	cleanup_run(&c);
 	return s;
+}
+
+static tl_status sim_launch(struct device *device, const struct device_launch *d)
+{
+	return run(device, d, NULL);
+}
+
+static tl_status sim_count(struct device *device, const struct device_launch *d, double *cost)
+{
+	return run(device, d, cost);
 }
 
 static tl_status sim_tensor_map(struct device *device, const struct tensor_box *b, void *out)
@@ -286,6 +313,7 @@ const struct device_ops sim_ops = {
 	.resources = sim_resources,
 	.launch = sim_launch,
 	.time = host_time,
+	.count = sim_count,
 	.synchronize = host_synchronize,
 	.allocation = host_allocation,
 	.tensor_map = sim_tensor_map,

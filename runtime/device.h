@@ -67,6 +67,8 @@ struct device_ops {
 	tl_status (*write)(struct device *d, void *dst, const void *src, size_t size);
 	tl_status (*read)(struct device *d, void *dst, const void *src, size_t size);
 	tl_status (*fill)(struct device *d, void *dst, uint8_t byte, size_t size);
+	/* Between allocations of the device. NULL: its memory is the host's, and so are copies. */
+	tl_status (*copy)(struct device *d, void *dst, const void *src, size_t size);
 
 	/* What it compiles for. Images may be kept on disk: they run on every device of the same target. NULL: there
 	 * are none. */
@@ -81,6 +83,10 @@ struct device_ops {
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: there are none */
 	tl_status (*launch)(struct device *d, const struct device_launch *l);
 	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *median_ms);
+	/* What a launch costs by what it does, where time says nothing; NULL: time says it. It runs once. */
+	tl_status (*count)(struct device *d, const struct device_launch *l, double *cost);
+	/* Launches and waits for the end, at most so long; an error if it has not ended then. NULL: launches end. */
+	tl_status (*try)(struct device *d, const struct device_launch *l, int limit_ms, bool *ended);
 	tl_status (*synchronize)(struct device *d);
 
 	/* Is the caller's stream being captured into a graph, so that nothing may be loaded? NULL: it never is. */

@@ -8,7 +8,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 3, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 4, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -88,6 +88,8 @@ static void code_slot(struct coder *c, struct slot *s)
 	CODE_RANGE(c, s->pointers, 0, 2);
 	CODE_RANGE(c, s->dtype, 0, DT_COUNT - 1);
 	CODE_RANGE(c, s->divisibility, 0, INT32_MAX);
+	CODE_RANGE(c, s->reads, 0, 1);
+	CODE_RANGE(c, s->writes, 0, 1);
 }
 
 static void code_map(struct coder *c, struct tensor_map_param *m, i32 nslots)
@@ -234,7 +236,9 @@ static void make_slots(struct image *im, const struct kernel *k)
 					     .leaf = p->leaf,
 					     .pointers = pointers,
 					     .dtype = t->dtype,
-					     .divisibility = p->divisibility};
+					     .divisibility = p->divisibility,
+					     .reads = p->reads,
+					     .writes = p->writes};
 	}
 }
 
@@ -354,6 +358,12 @@ void image_show(const struct image *im, struct strbuf *out)
 		sb_printf(out, "parameter    %s: %.*s%s", s->name, s->pointers, "**", dtype_name(s->dtype));
 		if (s->divisibility > 1)
 			sb_printf(out, ", a multiple of %d", s->divisibility);
+		if (s->pointers)
+			sb_printf(out, ", %s",
+				  s->reads && s->writes ? "read and written"
+				  : s->reads            ? "read"
+				  : s->writes           ? "written"
+							: "not used");
 		sb_puts(out, "\n");
 	}
 	for (u32 i = 0; i < im->nmaps; i++)

@@ -17,6 +17,7 @@ struct slot {
 	i32 pointers;     /* 0: a number; 2: a pointer to pointers */
 	enum dtype dtype; /* of a number, or of what is pointed to in the end */
 	i32 divisibility; /* that the code counts on, of a number or an address in bytes; 0: none */
+	bool reads, writes; /* memory, through the pointer */
 };
 
 struct image_import {

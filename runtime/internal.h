@@ -3,6 +3,7 @@
 #ifndef TL_INTERNAL_H
 #define TL_INTERNAL_H
 
+#include <locale.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -109,6 +110,8 @@ struct tl_kernel {
 	pthread_cond_t ready; /* a variant is compiled */
 	struct variant **table; /* open addressing by hash */
 	u32 nvariants, cap;
+	bool decorated;
+	_Atomic(struct computed *) computed; /* see decorated.c; NULL: not yet */
 };
 
 /* A handle: a kernel's bindings for some arguments, those that count on more first. They are added under the kernel's
@@ -121,6 +124,13 @@ struct tl_prepared {
 	_Atomic(struct binding *) bindings;
 };
 
+/* Numbers are read and written with strtod and printf, which in the host program's locale may want a comma. */
+struct c_locale {
+	locale_t c, before;
+	struct cleanup cleanup;
+};
+void enter_c_locale(struct c_locale *l);
+void leave_c_locale(struct c_locale *l);
 /* unit_open, whatever the host program's locale. */
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
@@ -178,6 +188,24 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 		       char **text);
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
+
+/* For the tuner. As tl_launch, and waits for the end; at most so long, where the device can tell. *ended: it has come,
+ * or there was an error before. */
+tl_status kernel_try(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int limit_ms, bool *ended);
+/* What a launch costs by what it does; *cost is 0 on devices where time says it. */
+tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost);
+/* Calls fn for each pointer that the kernel gets, leaves of tuples and descriptors among them. */
+tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg);
+tl_status tuner_create(tl_kernel *k, const tl_tuning *t, tl_tuner **out);
+void tuner_destroy(tl_tuner *t);
+tl_status tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n);
+tl_status tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
+		       size_t nargs);
+tl_status tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
+		       size_t nargs, tl_choice *out);
+tl_status tuner_report(tl_tuner *t, char **json);
+tl_context *tuner_context(const tl_tuner *t);
 
 /* Passes a unit's diagnostics to the callback, and its errors and warnings to the module's text. */
 void report(tl_module *m, const struct unit *u);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "runtime/composite.h"
+#include "runtime/decorated.h"
 
 enum { MAX_STAGES = 64, MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
 
@@ -123,6 +124,12 @@ tl_status check_stream(const tl_kernel *k, const void *stream)
 		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", k->name,
 			    k->module->ctx->dev->ops->name);
 	return TL_OK;
+}
+
+tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room)
+{
+	tl_status s = check_call(call, k, *args, *nargs);
+	return s || !k->decorated ? s : complete_arguments(k, args, nargs, room);
 }
 
 /* --- the variant --------------------------------------------------------------------------------------------- */
@@ -328,7 +335,7 @@ static inline bool good_grid(const tl_config *cfg, const u32 *grid)
 
 bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s)
 {
-	if (!k || !cfg || (!args && nargs))
+	if (!k || !cfg || (!args && nargs) || (k->decorated && !all_given(&k->params, args, nargs)))
 		return false;
 	struct device *dev = k->module->ctx->dev;
 	struct launch l;
@@ -378,7 +385,10 @@ tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, 
 	struct options o;
 	struct choice c;
 	u32 grid[3];
+	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s;
+	if ((s = complete_call("tl_launch", k, &args, &nargs, room)))
+		return s;
 	if (launch_known(k, cfg, args, nargs, true, &s))
 		return s;
 	if ((s = take_launch("tl_launch", k, cfg, args, nargs, &l, &o, &c)))
@@ -401,9 +411,10 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	struct options o;
 	struct choice c;
 	u32 grid[3];
+	tl_arg room[MAX_KERNEL_PARAMS];
 	*median_ms = 0;
-	tl_status s = take_launch("tl_time", k, cfg, args, nargs, &l, &o, &c);
-	if (s)
+	tl_status s = complete_call("tl_time", k, &args, &nargs, room);
+	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, &l, &o, &c)))
 		return s;
 	grid_of(cfg, grid);
 	if (!grid[0] || !grid[1] || !grid[2])
@@ -416,11 +427,70 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, median_ms);
 }
 
+/* A launch that the tuner tries; *empty: its grid has no programs. */
+static tl_status take_trial(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, struct launch *l,
+			    bool *empty)
+{
+	struct options o;
+	struct choice c;
+	u32 grid[3];
+	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, l, &o, &c);
+	if (s)
+		return s;
+	grid_of(cfg, grid);
+	*empty = !grid[0] || !grid[1] || !grid[2];
+	return launch_fill(k, c.variant, cfg, grid, cfg->stream, l);
+}
+
+tl_status kernel_try(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int limit_ms, bool *ended)
+{
+	struct launch l;
+	bool empty;
+	*ended = true;
+	tl_status s = take_trial(k, cfg, args, nargs, &l, &empty);
+	if (s || empty)
+		return s;
+	struct device *dev = k->module->ctx->dev;
+	if (dev->ops->try)
+		return dev->ops->try(dev, &l.device, limit_ms, ended);
+	s = dev->ops->launch(dev, &l.device);
+	return s ? s : dev->ops->synchronize(dev);
+}
+
+tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost)
+{
+	struct launch l;
+	bool empty;
+	*cost = 0;
+	tl_status s = take_trial(k, cfg, args, nargs, &l, &empty);
+	struct device *dev = k->module->ctx->dev;
+	return s || empty || !dev->ops->count ? s : dev->ops->count(dev, &l.device, cost);
+}
+
+tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			  void (*fn)(void *arg, const struct slot *s, const tl_arg *a), void *arg)
+{
+	struct options o;
+	struct choice c;
+	struct launch l;
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	u32 n;
+	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, &l, &o, &c);
+	if (s || !flatten_arguments(&k->params, args, nargs, leaves, NULL, &n))
+		return s;
+	const struct image *im = &c.variant->image;
+	for (u32 i = 0; i < im->nslots; i++)
+		if (im->slots[i].pointers && im->slots[i].leaf < n)
+			fn(arg, &im->slots[i], &leaves[im->slots[i].leaf]);
+	return TL_OK;
+}
+
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out)
 {
-	tl_status s = check_call("tl_kernel_resources", k, args, nargs);
+	tl_arg room[MAX_KERNEL_PARAMS];
+	tl_status s = complete_call("tl_kernel_resources", k, &args, &nargs, room);
 	struct options o;
 	struct choice c;
 	u64 bits[MAX_KERNEL_PARAMS];
@@ -438,6 +508,7 @@ tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *arg
 tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 			 char **text)
 {
+	tl_arg room[MAX_KERNEL_PARAMS];
 	tl_status s = check_call("tl_kernel_dump", k, args, nargs);
 	if (s)
 		return s;
@@ -453,8 +524,8 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 	struct options o;
 	struct choice c;
 	u64 bits[MAX_KERNEL_PARAMS];
-	s = check_options(k, cfg, &o);
-	if (s)
+	s = complete_call("tl_kernel_dump", k, &args, &nargs, room);
+	if (s || (s = check_options(k, cfg, &o)))
 		return s;
 	/* a kernel that the device cannot take, or that fails to compile, has the stages in front of the failure all
 	 * the same */

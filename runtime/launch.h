@@ -19,6 +19,8 @@ static inline bool grid_fits(const u32 *grid)
 /* Are there more programs than blocks that run at the same time? Only if the kernel has dots. */
 bool has_many_programs(const tl_kernel *k, const tl_config *cfg, const u32 *grid);
 tl_status check_stream(const tl_kernel *k, const void *stream);
+/* check_call, and what the decorators of the kernel give the arguments: see complete_arguments. */
+tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room);
 /* The programs along each axis. */
 void grid_of(const tl_config *cfg, u32 *grid);
 

@@ -236,6 +236,7 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 		const struct func *f = map_get(&u->module->by_name, intern_find(&u->names, name));
 		params_of_func(&u->arena, f, &k->params);
 		k->has_dots = func_calls(&u->arena, f, "dot");
+		k->decorated = f->ndecorators;
 	}
 	cleanup_drop(&c);
 	if (k->params.len > MAX_KERNEL_PARAMS) {

@@ -2,6 +2,7 @@
  * variants count on, and calls the driver. */
 #include <stdlib.h>
 
+#include "runtime/decorated.h"
 #include "runtime/launch.h"
 
 /* --- binding ------------------------------------------------------------------------------------------------- */
@@ -49,8 +50,9 @@ static tl_status bind(tl_prepared *p, const tl_config *cfg, const tl_arg *args, 
 	struct choice c;
 	struct held h;
 	u64 bits[BOUND_BITS];
-	tl_status s = check_options(k, cfg, &o);
-	if (s || (s = choose_variant(k, &o, cfg, args, nargs, bits, &c)))
+	tl_arg room[MAX_KERNEL_PARAMS];
+	tl_status s = complete_call("tl_prepare", k, &args, &nargs, room);
+	if (s || (s = check_options(k, cfg, &o)) || (s = choose_variant(k, &o, cfg, args, nargs, bits, &c)))
 		return s;
 	lock_hold(&h, &k->lock);
 	struct binding *b = bind_variant(p, &o, c.first, args, nargs);
@@ -118,6 +120,9 @@ tl_status kernel_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
 	tl_status s = check_call("tl_prepare", k, args, nargs);
 	if (!s && out)
 		return prepared_new(k, cfg, args, nargs, out);
+	tl_arg room[MAX_KERNEL_PARAMS];
+	if (!s)
+		s = complete_call("tl_prepare", k, &args, &nargs, room);
 	if (!s)
 		s = check_options(k, cfg, &o);
 	if (!s)
@@ -185,6 +190,8 @@ bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, cons
 	if (!p || (!args && nargs))
 		return false;
 	const tl_kernel *k = p->kernel;
+	if (k->decorated && !all_given(&k->params, args, nargs))
+		return false;
 	const struct device_ops *ops = k->module->ctx->dev->ops;
 	const u32 *grid = to ? to : p->grid;
 	if (!guarded && (!ops->faultless || !begin_call(k->module->ctx)))
@@ -207,10 +214,11 @@ bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, cons
 /* With the words for what is wrong. */
 tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream, const tl_arg *args, size_t nargs)
 {
-	tl_status s;
-	if (prepared_known(p, to, stream, args, nargs, true, &s))
+	tl_arg room[MAX_KERNEL_PARAMS];
+	tl_status s = check_handle("tl_prepared_launch", p, args, nargs);
+	if (s || (s = complete_call("tl_prepared_launch", p->kernel, &args, &nargs, room)))
 		return s;
-	if ((s = check_handle("tl_prepared_launch", p, args, nargs)))
+	if (prepared_known(p, to, stream, args, nargs, true, &s))
 		return s;
 	const tl_config cfg = with_grid(p, to);
 	if ((s = check_grid(p->kernel, &cfg)) || (s = check_stream(p->kernel, stream)))

@@ -77,8 +77,7 @@ static bool annotated_type(const struct module *m, const struct expr *x, struct 
 	}
 }
 
-/* A default that is a literal becomes an argument. */
-static bool literal(struct arena *a, const struct expr *x, tl_arg *out)
+bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out)
 {
 	bool negative = x->kind == EX_UNARY && x->op == OP_NEG;
 	if (negative)
@@ -119,7 +118,7 @@ void params_of_func(struct arena *a, const struct func *f, struct params *out)
 			       annotated_type(f->module, src->annotation, &p->type);
 		if (!src->value)
 			continue;
-		p->has_default = literal(a, src->value, &p->value) ? DEFAULT_VALUE : DEFAULT_TEXT;
+		p->has_default = literal_argument(a, src->value, &p->value) ? DEFAULT_VALUE : DEFAULT_TEXT;
 		struct strbuf sb = {.arena = a};
 		ast_print_expr(src->value, &sb);
 		p->text = sb.at;
@@ -367,6 +366,7 @@ void argument_text(const tl_arg *a, char *out)
 	case TL_ARG_FUNC: snprintf(out, WORDS, "the function '%.100s'", a->s ? a->s : "(NULL)"); return;
 	case TL_ARG_TUPLE: snprintf(out, WORDS, "a tuple"); return;
 	case TL_ARG_DESCRIPTOR: snprintf(out, WORDS, "a descriptor"); return;
+	case TL_ARG_OPEN: snprintf(out, WORDS, "left open"); return;
 	}
 	snprintf(out, WORDS, "an argument of unknown kind %d", (int)a->kind);
 }
@@ -395,11 +395,14 @@ static tl_status refuse(const struct params *ps, u32 i, const tl_arg *a)
 
 static tl_status wrong_count(const struct params *ps, size_t nargs)
 {
-	if (nargs > ps->len)
-		return failed(TL_ERR_ARGUMENT, "%s takes %u arguments, and here are %zu", ps->kernel, ps->len, nargs);
-	u32 i = (u32)nargs;
-	while (ps->at[i].has_default)
-		i++;
+	return failed(TL_ERR_ARGUMENT, "%s takes %u arguments, and here are %zu", ps->kernel, ps->len, nargs);
+}
+
+static tl_status missing(const struct params *ps, u32 i, size_t nargs)
+{
+	if (i < nargs)
+		return failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s', is left open: it has no default", ps->kernel,
+			      i + 1, ps->at[i].name);
 	return failed(TL_ERR_ARGUMENT, "%s: argument %u, '%s', is missing: it has no default; %zu of %u were given",
 		      ps->kernel, i + 1, ps->at[i].name, nargs, ps->len);
 }
@@ -450,15 +453,16 @@ bool key_add_leaf(struct key *key, const struct params *ps, const struct tl_para
 	return true;
 }
 
-tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key)
+static inline tl_status add_arguments(const struct params *p, const tl_arg *args, size_t nargs, bool some,
+				      struct key *key)
 {
 	if (nargs > p->len)
 		return wrong_count(p, nargs);
 	for (u32 i = 0; i < p->len; i++) {
 		const tl_arg *a = argument(p, args, nargs, i);
 		struct spec s = {.class = SPEC_DEFAULT};
-		if (!a && !p->at[i].has_default)
-			return wrong_count(p, nargs);
+		if (!a && !p->at[i].has_default && !some)
+			return missing(p, i, nargs);
 		if (!a || resolve(p, &p->at[i], a, &s)) {
 			add_spec(key, &s, a);
 			continue;
@@ -468,6 +472,16 @@ tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, s
 			return status;
 	}
 	return TL_OK;
+}
+
+tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key)
+{
+	return add_arguments(p, args, nargs, false, key);
+}
+
+tl_status specialize_some(const struct params *p, const tl_arg *args, size_t nargs, struct key *key)
+{
+	return add_arguments(p, args, nargs, true, key);
 }
 
 /* --- texts --------------------------------------------------------------------------------------------------- */
@@ -500,7 +514,7 @@ static const char *string_text(struct arena *a, const char *s)
 	return sb.at;
 }
 
-static const char *constant_text(struct arena *a, const tl_arg *x)
+const char *literal_text(struct arena *a, const tl_arg *x)
 {
 	switch (x->kind) {
 	case TL_ARG_NONE: return "None";
@@ -529,7 +543,7 @@ struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct
 	struct spec s;
 	bool fits = resolve(ps, p, x, &s), constant = s.class == SPEC_CONSTANT || s.class == SPEC_NONE;
 	tl_assert(fits);
-	return constant ? (struct arg_spec){.constant = constant_text(a, x)}
+	return constant ? (struct arg_spec){.constant = literal_text(a, x)}
 			: (struct arg_spec){.type = type_text(a, p, x, &s)};
 }
 

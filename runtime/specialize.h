@@ -86,15 +86,28 @@ void argument_text(const tl_arg *a, char *out);
 
 /* Checks the arguments and appends their key. */
 tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key);
+/* The same where parameters may be open that have no default. */
+tl_status specialize_some(const struct params *p, const tl_arg *args, size_t nargs, struct key *key);
+/* A literal as an argument, whose text lies in `a`; false: it is none. */
+bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out);
+/* The other way round, of an argument that is no pointer, tuple or descriptor. */
+const char *literal_text(struct arena *a, const tl_arg *x);
 /* The same as text for the evaluator, p->len specs. Only for arguments that specialize() accepted. */
 struct arg_spec *specialize_text(struct arena *a, const struct params *p, const tl_arg *args, size_t nargs);
 
 /* Of an argument that is no composite. */
 struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x);
+/* Has the call an argument for parameter i? */
+static inline bool is_given(const tl_arg *args, size_t nargs, u32 i)
+{
+	return i < nargs && args[i].kind != TL_ARG_OPEN;
+}
 /* The argument of parameter i: given, or a default that is a literal; else NULL. */
 static inline const tl_arg *argument(const struct params *p, const tl_arg *args, size_t nargs, u32 i)
 {
-	return i < nargs ? &args[i] : p->at[i].has_default == DEFAULT_VALUE ? &p->at[i].value : NULL;
+	if (is_given(args, nargs, i))
+		return &args[i];
+	return p->at[i].has_default == DEFAULT_VALUE ? &p->at[i].value : NULL;
 }
 
 /* The bits of a run-time argument as a pointer, or as a number of type `d`, in the low bytes. */

@@ -154,7 +154,8 @@ typedef enum tl_arg_kind {
 	TL_ARG_FUNC,
 	TL_ARG_UINT,
 	TL_ARG_TUPLE,
-	TL_ARG_DESCRIPTOR
+	TL_ARG_DESCRIPTOR,
+	TL_ARG_OPEN
 } tl_arg_kind;
 
 typedef struct tl_tuple tl_tuple;
@@ -242,6 +243,13 @@ static inline tl_arg tl_bool(bool b)
 static inline tl_arg tl_none(void)
 {
 	tl_arg a = {TL_ARG_NONE, TL_I32, 0, 0, 0, {0}};
+	return a;
+}
+/* In the place of a parameter that this call leaves open: it gets what it would get behind the last argument, its
+ * default, or what the kernel's decorators or a tuner give it. */
+static inline tl_arg tl_open(void)
+{
+	tl_arg a = {TL_ARG_OPEN, TL_I32, 0, 0, 0, {0}};
 	return a;
 }
 /* For constexpr parameters: a string, a dtype, a jit function of the same module. */
@@ -397,6 +405,70 @@ typedef struct tl_resources {
 /* Compiles if needed; all 0 on interp. cfg may be NULL. */
 TL_API tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,
 				     tl_resources *out);
+
+/* --- tuning -------------------------------------------------------------------------------------------------- */
+
+/* Launches a kernel with the best of its configurations, which it finds by trying them on the arguments of the first
+ * launch for each key: those of the kernel's decorators (triton.autotune), and those added here. Memory that the kernel
+ * writes is as it was before when they have been tried. What was found is kept on disk beside the compiled kernels, for
+ * other processes. */
+typedef struct tl_tuner tl_tuner;
+
+/* Zero is what is usual. Where the kernel has a decorator, what is not set here is the decorator's. */
+typedef struct tl_tuning {
+	size_t size; /* sizeof(tl_tuning): later versions have more members */
+	/* Names of parameters. A choice holds for launches where their values are the same, and the types of all
+	 * pointers and all compile-time values; nothing else. */
+	const char *const *keys;
+	size_t nkeys;
+	const char *const *reset; /* pointers whose memory is to be 0 in front of each run */
+	size_t nreset;
+	const char *const *restore; /* … is to be as it was, even if the kernel seems not to read it */
+	size_t nrestore;
+	int warmup_ms, rep_ms; /* how long a configuration runs before it is timed, and while it is; 5 and 30 */
+	int limit_ms;          /* a configuration that runs longer has failed, on devices that can tell; 10000 */
+	int threads;           /* that compile; 0: as many as there are processors */
+	bool again;            /* try them although a choice is on disk */
+	bool check;            /* compare what each writes with what the first one wrote */
+	double tolerance;      /* |x - first| may be that part of 1 + |first|; 0: equal */
+} tl_tuning;
+
+/* `t` may be NULL. The tuner belongs to the caller, and must be destroyed before the kernel's module is. */
+TL_API tl_status tl_tuner_create(tl_kernel *k, const tl_tuning *t, tl_tuner **out);
+TL_API void tl_tuner_destroy(tl_tuner *t);
+
+typedef struct tl_named_arg {
+	const char *name; /* of a parameter */
+	tl_arg value;     /* a compile-time value */
+} tl_named_arg;
+/* One more configuration: values for parameters that launches leave open, and of `options` num_warps, num_stages,
+ * group_pids and max_ctas, where they are not 0. `options` may be NULL. Before the first launch. */
+TL_API tl_status tl_tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n);
+
+/* Makes a configuration a launch: *cfg has its options and args, nargs of them, a value for each parameter of the
+ * kernel, those of the configuration and of heuristics too. Sets cfg->grid, and what else depends on the configuration,
+ * such as the block shape of descriptors. Called for each configuration and at each launch. The configuration is not
+ * tried where it returns anything but TL_OK. */
+typedef tl_status tl_plan_fn(void *user, tl_config *cfg, tl_arg *args, size_t nargs);
+
+/* As tl_launch, with the best configuration, whose options go before those of cfg. Parameters that configurations give
+ * are left open: tl_open(). With `plan` NULL the grid is that of cfg. */
+TL_API tl_status tl_tuner_launch(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
+				 size_t nargs);
+
+typedef struct tl_choice {
+	const char *text;  /* "BLOCK=128 num_warps=8", until the tuner is destroyed */
+	tl_config config;  /* that is launched */
+	double cost;       /* milliseconds of a launch, or on sim estimated cycles; 0: there was nothing to try */
+	int tried, failed; /* configurations that have run, or could not; 0 if the choice was on disk */
+	bool stored;       /* it was */
+} tl_choice;
+/* The same without the launch: what it would run. `out` may be NULL. */
+TL_API tl_status tl_tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
+				 size_t nargs, tl_choice *out);
+/* What became of each configuration, as JSON: an array of an object for each key that was tuned, in the order in which
+ * that happened. Free the text with tl_free. */
+TL_API tl_status tl_tuner_report(tl_tuner *t, char **json);
 
 #ifdef __cplusplus
 }

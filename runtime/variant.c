@@ -6,22 +6,16 @@
  *
  * They share what was parsed, and have memory of their own for all else: so they compile at the same time, and can be
  * freed one by one. */
-#include <locale.h>
 #include <stdlib.h>
 
 #include "runtime/binding.h"
 #include "runtime/cache.h"
 #include "runtime/composite.h"
+#include "runtime/decorated.h"
 #include "runtime/internal.h"
 #include "runtime/manifest.h"
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
-
-/* Numbers are read and written with strtod and printf, which in the host program's locale may want a comma. */
-struct c_locale {
-	locale_t c, before;
-	struct cleanup cleanup;
-};
 
 static void restore_locale(void *locale)
 {
@@ -32,14 +26,14 @@ static void restore_locale(void *locale)
 	freelocale(l->c);
 }
 
-static void enter_c_locale(struct c_locale *l)
+void enter_c_locale(struct c_locale *l)
 {
 	l->c = newlocale(LC_ALL_MASK, "C", NULL);
 	l->before = l->c ? uselocale(l->c) : NULL;
 	cleanup_push(&l->cleanup, restore_locale, l);
 }
 
-static void leave_c_locale(struct c_locale *l)
+void leave_c_locale(struct c_locale *l)
 {
 	cleanup_run(&l->cleanup);
 }
@@ -630,6 +624,7 @@ void kernel_free(tl_kernel *k)
 		if (k->table[i])
 			variant_free(k->module->ctx->dev, k->module->ctx->store, k->table[i]);
 	free(k->table);
+	computed_free(k->computed);
 	pthread_cond_destroy(&k->ready);
 	pthread_mutex_destroy(&k->lock);
 	free(k);

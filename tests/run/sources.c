@@ -50,7 +50,8 @@ static void constant(FILE *f, const tl_arg *a)
 	case TL_ARG_FUNC: fprintf(f, "%s", a->s); break;
 	case TL_ARG_PTR:
 	case TL_ARG_TUPLE:
-	case TL_ARG_DESCRIPTOR: break;
+	case TL_ARG_DESCRIPTOR:
+	case TL_ARG_OPEN: break;
 	}
 }
 

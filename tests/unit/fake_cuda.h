@@ -39,6 +39,7 @@ static struct driver {
 	CUstream captured; /* into a graph */
 	int capture_mode;
 	int version, links, binaries; /* binaries: loaded from what has been linked */
+	bool never_ends; /* what is launched */
 } driver;
 
 static CUcontext const primary = (CUcontext)&driver, other_context = (CUcontext)&driver.capability;
@@ -178,6 +179,12 @@ static CUresult f_copy_to_host(void *dst, CUdeviceptr src, size_t bytes, CUstrea
 	assert_ptr_equal(s, first_stream);
 	return called("read", true);
 }
+static CUresult f_copy_on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
+{
+	(void)dst, (void)src, (void)bytes;
+	assert_ptr_equal(s, first_stream);
+	return called("copy", true);
+}
 static CUresult f_mem_set(CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s)
 {
 	(void)p, (void)byte, (void)bytes, (void)s;
@@ -288,6 +295,12 @@ static CUresult f_event_record(CUevent e, CUstream s)
 {
 	(void)e, (void)s;
 	return called("record", true);
+}
+static CUresult f_event_query(CUevent e)
+{
+	(void)e;
+	CUresult r = called("query", true);
+	return r ? r : driver.never_ends ? CUDA_ERROR_NOT_READY : 0;
 }
 static CUresult f_event_elapsed(float *ms, CUevent from, CUevent to)
 {

@@ -1,0 +1,364 @@
+/* Trying configurations: compiled at the same time, run one after the other.
+ *
+ * What a configuration runs into ends it alone, and is its reason. Only where the device cannot go on, since the driver
+ * has given up its context or the kernel does not end, the tuning ends, with an error that names the configuration. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/tune.h"
+#include "runtime/tune_memory.h"
+
+enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, ROUNDS = 3, MOST_THREADS = 64 };
+/* A configuration that takes so many times the best one's time at first is not timed further; those within a part of
+ * the best are timed once more, in turns, so that a clock that changes meets them all. */
+static const double hopeless = 2, close_by = 1.05;
+
+static bool is_open(const struct candidate *c)
+{
+	return c->outcome == OUTCOME_OPEN;
+}
+
+/* The first line of a message. */
+static const char *short_text(struct arena *a, const char *text)
+{
+	return arena_str(a, text, strcspn(text, "\n"));
+}
+
+static void fail(struct candidate *c, struct arena *a, const char *text)
+{
+	c->outcome = OUTCOME_FAILED;
+	c->why = short_text(a, text);
+}
+
+/* --- compiling ------------------------------------------------------------------------------------------------- */
+
+struct compiling {
+	tl_tuner *tuner;
+	struct tuned_choice *choice;
+	atomic_uint next;
+};
+
+struct one {
+	tl_tuner *tuner;
+	struct candidate *candidate;
+	tl_status status;
+};
+
+static void compile_one(void *arg)
+{
+	struct one *o = arg;
+	tl_kernel *k = o->tuner->kernel;
+	struct candidate *c = o->candidate;
+	o->status = kernel_prepare(k, &c->config, c->args, k->params.len, NULL);
+	if (!o->status)
+		o->status = kernel_resources(k, &c->config, c->args, k->params.len, &c->resources);
+}
+
+static void *compile_some(void *arg)
+{
+	struct compiling *all = arg;
+	for (u32 i; (i = atomic_fetch_add(&all->next, 1)) < all->choice->n;) {
+		struct candidate *c = &all->choice->at[i];
+		struct one o = {all->tuner, c, TL_OK};
+		if (!is_open(c))
+			continue;
+		tl_status s = caught(compile_one, &o);
+		c->status = s ? s : o.status;
+		if (c->status)
+			c->error = strdup(tl_error(NULL));
+	}
+	return NULL;
+}
+
+static void compile_all(tl_tuner *t, struct tuned_choice *ch)
+{
+	struct compiling all = {.tuner = t, .choice = ch};
+	pthread_t threads[MOST_THREADS];
+	long processors = t->options.threads > 0 ? t->options.threads : sysconf(_SC_NPROCESSORS_ONLN);
+	u32 n = 0, most = (u32)MIN(MAX(processors, 1), MOST_THREADS), open = 0;
+	for (u32 i = 0; i < ch->n; i++)
+		open += is_open(&ch->at[i]);
+	while (n + 1 < MIN(most, open) && !pthread_create(&threads[n], NULL, compile_some, &all))
+		n++;
+	compile_some(&all);
+	while (n)
+		pthread_join(threads[--n], NULL);
+	for (u32 i = 0; i < ch->n; i++) {
+		struct candidate *c = &ch->at[i];
+		if (is_open(c) && c->status)
+			fail(c, &ch->arena, c->error ? c->error : "out of host memory");
+	}
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------------- */
+
+struct adding {
+	const tl_tuner *tuner;
+	struct memory *memory;
+	tl_status status;
+};
+
+/* Is the leaf that the slot is called by one of the parameter of that name? */
+static bool named(const tl_kernel *k, const bool *of, const char *slot)
+{
+	for (u32 i = 0; i < k->params.len; i++)
+		if (of[i] && !strcmp(k->params.at[i].name, slot))
+			return true;
+	return false;
+}
+
+static void add_pointer(void *arg, const struct slot *s, const tl_arg *a)
+{
+	struct adding *add = arg;
+	const tl_tuner *t = add->tuner;
+	struct touched touched = {.name = s->name,
+				  .arg = a,
+				  .reads = s->reads,
+				  .writes = s->writes,
+				  .reset = named(t->kernel, t->resets, s->name),
+				  .restore = named(t->kernel, t->restores, s->name)};
+	if (!add->status)
+		add->status = memory_add(add->memory, &touched);
+}
+
+static tl_status save_memory(tl_tuner *t, const struct tuned_choice *ch, struct memory *m)
+{
+	struct adding add = {t, m, TL_OK};
+	for (u32 i = 0; i < ch->n && !add.status; i++) {
+		const struct candidate *c = &ch->at[i];
+		tl_status s = is_open(c) ? kernel_pointers(t->kernel, &c->config, c->args, t->kernel->params.len,
+							   add_pointer, &add)
+					 : TL_OK;
+		add.status = add.status ? add.status : s;
+	}
+	return add.status ? add.status : memory_save(m);
+}
+
+static void free_memory(void *m)
+{
+	memory_free(m);
+}
+
+/* --- running --------------------------------------------------------------------------------------------------- */
+
+struct trial {
+	tl_tuner *tuner;
+	struct tuned_choice *choice;
+	struct candidate *candidate;
+	struct memory *memory;
+	double best; /* so far; 0: none */
+	bool has_result, ended;
+	tl_status status;
+};
+
+static tl_status time_it(const tl_tuner *t, struct candidate *c, int warmup, int repeats, double *ms)
+{
+	return kernel_time(t->kernel, &c->config, c->args, t->kernel->params.len, warmup, repeats, ms);
+}
+
+static int times(double ms, double one, int least, int most)
+{
+	double n = one > 0 ? ms / one : most;
+	return n < least ? least : n > most ? most : (int)n;
+}
+
+static int repeats_of(const tl_tuner *t, double ms)
+{
+	return times(t->options.rep_ms, ms, FIRST_REPEATS, MOST_REPEATS);
+}
+
+static tl_status measure(struct trial *r)
+{
+	const tl_tuner *t = r->tuner;
+	struct candidate *c = r->candidate;
+	tl_status s = time_it(t, c, 0, FIRST_REPEATS, &c->cost);
+	if (s)
+		return s;
+	if (r->best && c->cost > hopeless * r->best) {
+		c->outcome = OUTCOME_STOPPED;
+		return TL_OK;
+	}
+	int warmup = times(t->options.warmup_ms, c->cost, 0, MOST_WARMUPS);
+	c->outcome = OUTCOME_TIMED;
+	return time_it(t, c, warmup, repeats_of(t, c->cost), &c->cost);
+}
+
+static tl_status check_result(struct trial *r)
+{
+	const char *difference = NULL;
+	if (!r->has_result) {
+		r->has_result = true;
+		return memory_keep_result(r->memory);
+	}
+	tl_status s = memory_compare(r->memory, r->tuner->options.tolerance, &difference);
+	return difference ? failed(TL_ERR_KERNEL, "it computes something else: %s", difference) : s;
+}
+
+static void run_one(void *arg)
+{
+	struct trial *r = arg;
+	tl_tuner *t = r->tuner;
+	struct candidate *c = r->candidate;
+	u32 n = t->kernel->params.len;
+	bool counts = t->kernel->module->ctx->dev->ops->count;
+	tl_status s = memory_renew(r->memory);
+	if (!s && counts)
+		s = kernel_count(t->kernel, &c->config, c->args, n, &c->cost);
+	else if (!s)
+		s = kernel_try(t->kernel, &c->config, c->args, n, t->options.limit_ms, &r->ended);
+	if (!s && t->options.check)
+		s = check_result(r);
+	if (!s && counts)
+		c->outcome = OUTCOME_TIMED;
+	else if (!s)
+		s = measure(r);
+	r->status = s;
+}
+
+/* Does the device still work? */
+static bool device_works(const tl_tuner *t)
+{
+	char text[300];
+	struct device *dev = t->kernel->module->ctx->dev;
+	snprintf(text, sizeof text, "%s", tl_error(NULL));
+	tl_status s = dev->ops->synchronize(dev);
+	failed_text(TL_OK, text);
+	return !s;
+}
+
+static tl_status run_all(struct trial *r)
+{
+	struct tuned_choice *ch = r->choice;
+	for (u32 i = 0; i < ch->n; i++) {
+		struct candidate *c = r->candidate = &ch->at[i];
+		if (!is_open(c))
+			continue;
+		r->ended = true;
+		tl_status s = caught(run_one, r);
+		s = s ? s : r->status;
+		if (s) {
+			fail(c, &ch->arena, tl_error(NULL));
+			c->status = s;
+			if (!r->ended || !device_works(r->tuner)) {
+				ch->best = c; /* for its caller to note */
+				return failed(s, "%s: the configuration %s has left the device unusable: %s",
+					      r->tuner->kernel->name, c->text, c->why);
+			}
+		} else if (!r->best || c->cost < r->best) {
+			r->best = c->cost;
+			ch->best = c;
+		}
+		ch->failed += c->outcome == OUTCOME_FAILED;
+		ch->tried += c->outcome != OUTCOME_FAILED;
+	}
+	return TL_OK;
+}
+
+static bool contends(const struct candidate *c, double best)
+{
+	return c->outcome == OUTCOME_TIMED && c->cost <= best * close_by;
+}
+
+static void time_again(void *arg)
+{
+	struct trial *r = arg;
+	struct candidate *c = r->candidate;
+	r->status = memory_renew(r->memory);
+	if (!r->status)
+		r->status = time_it(r->tuner, c, 1, MAX(repeats_of(r->tuner, c->cost) / ROUNDS, 1), &c->cost);
+}
+
+/* Those about as good as the best, in turns. */
+static void decide(struct trial *r)
+{
+	struct tuned_choice *ch = r->choice;
+	u32 *who = arena_array(&ch->arena, u32, ch->n), n = 0;
+	const double best = r->best;
+	for (u32 i = 0; i < ch->n; i++)
+		if (contends(&ch->at[i], best))
+			who[n++] = i;
+	if (n < 2)
+		return;
+	double(*times)[ROUNDS] = (double(*)[ROUNDS])arena_array(&ch->arena, double, n *ROUNDS);
+	for (u32 round = 0; round < ROUNDS; round++)
+		for (u32 i = 0; i < n; i++) {
+			r->candidate = &ch->at[who[i]];
+			if (caught(time_again, r) || r->status)
+				return;
+			times[i][round] = r->candidate->cost;
+		}
+	for (u32 i = 0; i < n; i++) {
+		struct candidate *c = &ch->at[who[i]];
+		c->cost = median(times[i], ROUNDS);
+		ch->best = !i || c->cost < ch->best->cost ? c : ch->best;
+	}
+}
+
+/* Why none of them can run. */
+static tl_status none_left(const tl_tuner *t, const struct tuned_choice *ch)
+{
+	for (u32 i = 0; i < ch->n; i++)
+		if (ch->at[i].outcome == OUTCOME_FAILED)
+			return failed(ch->at[i].status ? ch->at[i].status : TL_ERR_COMPILE,
+				      "%s: none of its %u configurations can run; the first one that fails, %s: %s",
+				      t->kernel->name, ch->n, ch->at[i].text,
+				      ch->at[i].error ? ch->at[i].error : ch->at[i].why);
+	return failed(TL_ERR_ARGUMENT, "%s: none of its %u configurations is to be tried%s%s", t->kernel->name, ch->n,
+		      ch->n ? ": " : "", ch->n && ch->at[0].why ? ch->at[0].why : "");
+}
+
+static struct candidate *only_one(const struct tuned_choice *ch)
+{
+	struct candidate *only = NULL;
+	u32 n = 0;
+	for (u32 i = 0; i < ch->n; i++)
+		if (is_open(&ch->at[i])) {
+			only = &ch->at[i];
+			n++;
+		}
+	return n == 1 ? only : NULL;
+}
+
+static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch)
+{
+	struct memory m = {.dev = t->kernel->module->ctx->dev, .arena = &ch->arena};
+	struct cleanup c;
+	cleanup_push(&c, free_memory, &m);
+	struct trial r = {.tuner = t, .choice = ch, .memory = &m};
+	tl_status s = save_memory(t, ch, &m);
+	if (!s)
+		s = run_all(&r);
+	if (!s && r.best && !m.dev->ops->count)
+		decide(&r);
+	if (!s) /* else the device does not work */
+		s = memory_restore(&m);
+	cleanup_run(&c);
+	return s;
+}
+
+static void free_errors(void *choice)
+{
+	struct tuned_choice *ch = choice;
+	for (u32 i = 0; i < ch->n; i++) {
+		free(ch->at[i].error);
+		ch->at[i].error = NULL;
+	}
+}
+
+tl_status choice_try(tl_tuner *t, struct tuned_choice *ch)
+{
+	struct cleanup c;
+	cleanup_push(&c, free_errors, ch);
+	tl_status s = TL_OK;
+	ch->unit = t->kernel->module->ctx->dev->ops->count ? "cycles" : "ms";
+	compile_all(t, ch);
+	for (u32 i = 0; i < ch->n; i++)
+		ch->failed += ch->at[i].outcome == OUTCOME_FAILED;
+	ch->best = only_one(ch); /* nothing to compare it with */
+	if (!ch->best)
+		s = try_compiled(t, ch);
+	if (!s && !ch->best)
+		s = none_left(t, ch);
+	cleanup_run(&c);
+	return s;
+}
