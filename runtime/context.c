@@ -17,6 +17,8 @@ tl_status context_new(struct device *dev, tl_context **out)
 	pthread_mutex_init(&ctx->lock, NULL);
 	link_init(&ctx->modules);
 	link_init(&ctx->buffers);
+	link_init(&ctx->events);
+	atomic_init(&ctx->refs, 1);
 	*out = ctx;
 	return TL_OK;
 }
@@ -58,8 +60,44 @@ tl_status context_from_cuda(void *cu_context, tl_context **out)
 
 static void buffer_free(tl_buffer *b)
 {
-	b->ctx->dev->ops->free(b->ctx->dev, b->ptr);
+	struct device *d = b->ctx->dev;
+	const struct queue_ops *q = d->ops->queue;
+	if (b->kind == BUFFER_OWN)
+		d->ops->free(d, b->ptr);
+	else if (b->kind == BUFFER_HOST)
+		q->free_host(d, b->ptr);
+	else if (q->unwrap)
+		q->unwrap(d, b->ptr);
+	if (b->kind == BUFFER_LENT)
+		b->allocator.free(b->allocator.user, (char *)b->ptr - q->guard, b->size + 2 * q->guard);
 	free(b);
+}
+
+void context_enter(tl_context *ctx, struct link *list, struct link *object)
+{
+	atomic_fetch_add(&ctx->refs, 1);
+	pthread_mutex_lock(&ctx->lock);
+	link_add(list, object);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+void context_remove(tl_context *ctx, struct link *object)
+{
+	pthread_mutex_lock(&ctx->lock);
+	link_remove(object);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+void context_leave(tl_context *ctx)
+{
+	if (atomic_fetch_sub(&ctx->refs, 1) == 1)
+		context_destroy(ctx);
+}
+
+void context_release(tl_context *ctx)
+{
+	if (ctx)
+		context_leave(ctx);
 }
 
 void context_destroy(tl_context *ctx)
@@ -74,6 +112,10 @@ void context_destroy(tl_context *ctx)
 	for (struct link *l = ctx->buffers.next, *next; l != &ctx->buffers; l = next) {
 		next = l->next;
 		buffer_free((tl_buffer *)l);
+	}
+	for (struct link *l = ctx->events.next, *next; l != &ctx->events; l = next) {
+		next = l->next;
+		event_free((tl_event *)l);
 	}
 	ctx->dev->ops->close(ctx->dev);
 	store_drop(ctx->store);
@@ -100,36 +142,121 @@ tl_status context_device(tl_context *ctx, tl_device_info *out)
 
 /* --- buffers ------------------------------------------------------------------------------------------------- */
 
+/* Memory of the allocator's, which the device then knows. */
+static tl_status borrow(tl_buffer *b)
+{
+	enum { ALIGN = 256 };
+	struct device *d = b->ctx->dev;
+	const struct queue_ops *q = d->ops->queue;
+	char *p = NULL;
+	size_t bytes = b->size + 2 * q->guard;
+	b->allocator = b->ctx->allocator;
+	if (bytes >= b->size)
+		p = b->allocator.alloc(b->allocator.user, bytes, ALIGN);
+	if (!p || (uintptr_t)p % ALIGN) {
+		if (p)
+			b->allocator.free(b->allocator.user, p, bytes);
+		return failed(p ? TL_ERR_ARGUMENT : TL_ERR_MEMORY, "the program's allocator has no %zu bytes%s", bytes,
+			      p ? " at a multiple of 256" : "");
+	}
+	b->ptr = p + q->guard;
+	tl_status s = q->wrap ? q->wrap(d, b->ptr, b->size, true) : TL_OK;
+	if (s)
+		b->allocator.free(b->allocator.user, p, bytes);
+	return s;
+}
+
+/* `b`: a buffer's kind and size, and its address if it is wrapped. */
+static tl_status buffer_new(tl_context *ctx, const tl_buffer *like, tl_buffer **out)
+{
+	struct device *d = ctx->dev;
+	const struct queue_ops *q = d->ops->queue;
+	tl_buffer *b = calloc(1, sizeof *b);
+	if (!b)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	*b = *like;
+	b->ctx = ctx;
+	tl_status s = b->kind == BUFFER_OWN    ? d->ops->alloc(d, b->size, &b->ptr)
+		      : b->kind == BUFFER_HOST ? q->alloc_host(d, b->size, &b->ptr)
+		      : b->kind == BUFFER_LENT ? borrow(b)
+		      : q->wrap                ? q->wrap(d, b->ptr, b->size, false)
+					       : TL_OK;
+	if (s) {
+		free(b);
+		return s;
+	}
+	context_enter(ctx, &ctx->buffers, &b->link);
+	*out = b;
+	return TL_OK;
+}
+
 tl_status buffer_create(tl_context *ctx, size_t bytes, tl_buffer **out)
 {
 	if (!ctx || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_buffer_create: %s is NULL", ctx ? "out" : "the context");
 	*out = NULL;
-	tl_buffer *b = calloc(1, sizeof *b);
-	if (!b)
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	tl_status s = ctx->dev->ops->alloc(ctx->dev, bytes, &b->ptr);
-	if (s) {
-		free(b);
-		return s;
-	}
-	b->ctx = ctx;
-	b->size = bytes;
-	pthread_mutex_lock(&ctx->lock);
-	link_add(&ctx->buffers, &b->link);
-	pthread_mutex_unlock(&ctx->lock);
-	*out = b;
-	return TL_OK;
+	return buffer_new(ctx, &(tl_buffer){.size = bytes, .kind = ctx->allocator.alloc ? BUFFER_LENT : BUFFER_OWN},
+			  out);
+}
+
+tl_status buffer_create_host(tl_context *ctx, size_t bytes, tl_buffer **out)
+{
+	if (!ctx || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_buffer_create_host: %s is NULL", ctx ? "out" : "the context");
+	*out = NULL;
+	return buffer_new(ctx, &(tl_buffer){.size = bytes, .kind = BUFFER_HOST}, out);
+}
+
+tl_status buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out)
+{
+	if (!ctx || !p || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_buffer_wrap: %s is NULL",
+			      !ctx ? "the context"
+			      : p  ? "out"
+				   : "the address");
+	*out = NULL;
+	if (bytes > UINTPTR_MAX - (uintptr_t)p)
+		return failed(TL_ERR_ARGUMENT, "tl_buffer_wrap: %zu bytes from %p on are more than there can be", bytes,
+			      p);
+	return buffer_new(ctx, &(tl_buffer){.ptr = p, .size = bytes, .kind = BUFFER_WRAPPED}, out);
 }
 
 void buffer_destroy(tl_buffer *b)
 {
 	if (!b)
 		return;
-	pthread_mutex_lock(&b->ctx->lock);
-	link_remove(&b->link);
-	pthread_mutex_unlock(&b->ctx->lock);
+	tl_context *ctx = b->ctx;
+	context_remove(ctx, &b->link);
 	buffer_free(b);
+	context_leave(ctx);
+}
+
+tl_status context_allocator(tl_context *ctx, const tl_allocator *a)
+{
+	if (!ctx || (a && (!a->alloc || !a->free)))
+		return failed(TL_ERR_ARGUMENT, "tl_context_allocator: %s NULL",
+			      ctx ? "a function of the allocator is" : "the context is");
+	ctx->allocator = a ? *a : (tl_allocator){0};
+	return TL_OK;
+}
+
+tl_status context_threads(tl_context *ctx, int threads)
+{
+	if (!ctx)
+		return failed(TL_ERR_ARGUMENT, "tl_context_threads: the context is NULL");
+	if (threads < 0)
+		return failed(TL_ERR_ARGUMENT, "tl_context_threads: %d threads", threads);
+	ctx->dev->threads = threads;
+	return TL_OK;
+}
+
+tl_status context_log(tl_context *ctx, tl_log_fn *fn, void *user)
+{
+	if (!ctx)
+		return failed(TL_ERR_ARGUMENT, "tl_context_log: the context is NULL");
+	ctx->dev->log = fn;
+	ctx->dev->log_user = user;
+	return TL_OK;
 }
 
 void *tl_buffer_ptr(const tl_buffer *b)
@@ -142,7 +269,7 @@ size_t tl_buffer_size(const tl_buffer *b)
 	return b ? b->size : 0;
 }
 
-static tl_status check_range(const char *call, const tl_buffer *b, size_t offset, const void *host, size_t bytes)
+tl_status check_range(const char *call, const tl_buffer *b, size_t offset, const void *host, size_t bytes)
 {
 	if (!b || (!host && bytes))
 		return failed(TL_ERR_ARGUMENT, "%s: %s is NULL", call, b ? "the host address" : "the buffer");
@@ -169,6 +296,18 @@ tl_status buffer_fill(tl_buffer *b, uint8_t byte)
 	if (!b)
 		return failed(TL_ERR_ARGUMENT, "tl_buffer_fill: the buffer is NULL");
 	return b->size ? b->ctx->dev->ops->fill(b->ctx->dev, b->ptr, byte, b->size) : TL_OK;
+}
+
+/* --- versions ---------------------------------------------------------------------------------------------- */
+
+int tl_version(void)
+{
+	return TL_VERSION_NUMBER;
+}
+
+const char *tl_version_text(void)
+{
+	return TL_VERSION;
 }
 
 /* --- types --------------------------------------------------------------------------------------------------- */

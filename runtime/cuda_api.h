@@ -24,10 +24,12 @@ enum {
 	CUDA_ERROR_OUT_OF_MEMORY = 2,
 	CUDA_ERROR_NO_DEVICE = 100,
 	CUDA_ERROR_INVALID_DEVICE = 101,
+	CUDA_ERROR_ECC_UNCORRECTABLE = 214,
 	CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
 	CUDA_ERROR_NOT_READY = 600,
 	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
 	CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+	CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
 	CUDA_ERROR_ASSERT = 710,
 	CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
 	CUDA_ERROR_ILLEGAL_INSTRUCTION = 715,
@@ -87,47 +89,57 @@ enum { /* CUjit_option */
 };
 
 /* X(name in the table, symbol, parameters) */
-#define CUDA_API(X)                                                                                              \
-	X(init, "cuInit", (unsigned flags))                                                                      \
-	X(driver_version, "cuDriverGetVersion", (int *version))                                                  \
-	X(error_string, "cuGetErrorString", (CUresult error, const char **text))                                 \
-	X(error_name, "cuGetErrorName", (CUresult error, const char **text))                                     \
-	X(device_count, "cuDeviceGetCount", (int *count))                                                        \
-	X(device_get, "cuDeviceGet", (CUdevice * device, int ordinal))                                           \
-	X(device_name, "cuDeviceGetName", (char *name, int len, CUdevice device))                                \
-	X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, CUdevice device))                \
-	X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, CUdevice device))                                \
-	X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext * ctx, CUdevice device))                        \
-	X(primary_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice device))                                    \
-	X(ctx_current, "cuCtxGetCurrent", (CUcontext * ctx))                                                     \
-	X(ctx_device, "cuCtxGetDevice", (CUdevice * device))                                                     \
-	X(ctx_push, "cuCtxPushCurrent_v2", (CUcontext ctx))                                                      \
-	X(ctx_pop, "cuCtxPopCurrent_v2", (CUcontext * ctx))                                                      \
-	X(ctx_synchronize, "cuCtxSynchronize", (void))                                                           \
-	X(mem_alloc, "cuMemAlloc_v2", (CUdeviceptr * p, size_t bytes))                                           \
-	X(mem_free, "cuMemFree_v2", (CUdeviceptr p))                                                             \
-	X(copy_to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr dst, const void *src, size_t bytes, CUstream s))  \
-	X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *dst, CUdeviceptr src, size_t bytes, CUstream s))          \
-	X(copy_on_device, "cuMemcpyDtoDAsync_v2", (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s))  \
-	X(mem_set, "cuMemsetD8Async", (CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s))             \
-	X(module_load, "cuModuleLoadDataEx",                                                                     \
-	  (CUmodule * m, const void *image, unsigned n, const int *options, void **values))                      \
-	X(module_unload, "cuModuleUnload", (CUmodule m))                                                         \
-	X(module_function, "cuModuleGetFunction", (CUfunction * f, CUmodule m, const char *name))                \
-	X(func_set_attribute, "cuFuncSetAttribute", (CUfunction f, int attribute, int value))                    \
-	X(func_get_attribute, "cuFuncGetAttribute", (int *value, int attribute, CUfunction f))                   \
-	X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                              \
-	  (int *blocks, CUfunction f, int threads, size_t shared))                                               \
-	X(launch, "cuLaunchKernel",                                                                              \
-	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,           \
-	   unsigned shared, CUstream s, void **params, void **extra))                                            \
-	X(stream_create, "cuStreamCreate", (CUstream * s, unsigned flags))                                       \
-	X(stream_destroy, "cuStreamDestroy_v2", (CUstream s))                                                    \
-	X(stream_synchronize, "cuStreamSynchronize", (CUstream s))                                               \
-	X(event_create, "cuEventCreate", (CUevent * e, unsigned flags))                                          \
-	X(event_destroy, "cuEventDestroy_v2", (CUevent e))                                                       \
-	X(event_record, "cuEventRecord", (CUevent e, CUstream s))                                                \
-	X(event_query, "cuEventQuery", (CUevent e))                                                              \
+#define CUDA_API(X)                                                                                                    \
+	X(init, "cuInit", (unsigned flags))                                                                            \
+	X(driver_version, "cuDriverGetVersion", (int *version))                                                        \
+	X(error_string, "cuGetErrorString", (CUresult error, const char **text))                                       \
+	X(error_name, "cuGetErrorName", (CUresult error, const char **text))                                           \
+	X(device_count, "cuDeviceGetCount", (int *count))                                                              \
+	X(device_get, "cuDeviceGet", (CUdevice * device, int ordinal))                                                 \
+	X(device_name, "cuDeviceGetName", (char *name, int len, CUdevice device))                                      \
+	X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, CUdevice device))                      \
+	X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, CUdevice device))                                      \
+	X(primary_retain, "cuDevicePrimaryCtxRetain", (CUcontext * ctx, CUdevice device))                              \
+	X(primary_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice device))                                          \
+	X(ctx_current, "cuCtxGetCurrent", (CUcontext * ctx))                                                           \
+	X(ctx_device, "cuCtxGetDevice", (CUdevice * device))                                                           \
+	X(ctx_push, "cuCtxPushCurrent_v2", (CUcontext ctx))                                                            \
+	X(ctx_pop, "cuCtxPopCurrent_v2", (CUcontext * ctx))                                                            \
+	X(ctx_synchronize, "cuCtxSynchronize", (void))                                                                 \
+	X(mem_alloc, "cuMemAlloc_v2", (CUdeviceptr * p, size_t bytes))                                                 \
+	X(mem_free, "cuMemFree_v2", (CUdeviceptr p))                                                                   \
+	X(copy_to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr dst, const void *src, size_t bytes, CUstream s))        \
+	X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *dst, CUdeviceptr src, size_t bytes, CUstream s))                \
+	X(copy_on_device, "cuMemcpyDtoDAsync_v2", (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s))        \
+	X(copy_peer, "cuMemcpyPeerAsync",                                                                              \
+	  (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t bytes, CUstream s))                  \
+	X(host_alloc, "cuMemHostAlloc", (void **p, size_t bytes, unsigned flags))                                      \
+	X(host_free, "cuMemFreeHost", (void *p))                                                                       \
+	X(mem_set_16, "cuMemsetD16Async", (CUdeviceptr p, unsigned short value, size_t count, CUstream s))             \
+	X(mem_set_32, "cuMemsetD32Async", (CUdeviceptr p, unsigned value, size_t count, CUstream s))                   \
+	X(mem_set_rows, "cuMemsetD2D32Async",                                                                          \
+	  (CUdeviceptr p, size_t pitch, unsigned value, size_t width, size_t height, CUstream s))                      \
+	X(mem_set, "cuMemsetD8Async", (CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s))                   \
+	X(module_load, "cuModuleLoadDataEx",                                                                           \
+	  (CUmodule * m, const void *image, unsigned n, const int *options, void **values))                            \
+	X(module_unload, "cuModuleUnload", (CUmodule m))                                                               \
+	X(module_function, "cuModuleGetFunction", (CUfunction * f, CUmodule m, const char *name))                      \
+	X(func_set_attribute, "cuFuncSetAttribute", (CUfunction f, int attribute, int value))                          \
+	X(func_get_attribute, "cuFuncGetAttribute", (int *value, int attribute, CUfunction f))                         \
+	X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                                    \
+	  (int *blocks, CUfunction f, int threads, size_t shared))                                                     \
+	X(launch, "cuLaunchKernel",                                                                                    \
+	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,                 \
+	   unsigned shared, CUstream s, void **params, void **extra))                                                  \
+	X(stream_create, "cuStreamCreate", (CUstream * s, unsigned flags))                                             \
+	X(stream_destroy, "cuStreamDestroy_v2", (CUstream s))                                                          \
+	X(stream_synchronize, "cuStreamSynchronize", (CUstream s))                                                     \
+	X(event_create, "cuEventCreate", (CUevent * e, unsigned flags))                                                \
+	X(event_destroy, "cuEventDestroy_v2", (CUevent e))                                                             \
+	X(event_record, "cuEventRecord", (CUevent e, CUstream s))                                                      \
+	X(event_query, "cuEventQuery", (CUevent e))                                                                    \
+	X(event_synchronize, "cuEventSynchronize", (CUevent e))                                                        \
+	X(stream_wait, "cuStreamWaitEvent", (CUstream s, CUevent e, unsigned flags))                                   \
 	X(event_elapsed, "cuEventElapsedTime", (float *ms, CUevent from, CUevent to))
 
 /* NULL in drivers that lack them: the last one is of CUDA 12. */
@@ -159,6 +171,9 @@ struct cuda_api {
 tl_status cuda_api_open(struct cuda_api *out, bool *absent);
 /* Initialises the driver. */
 tl_status cuda_start(const struct cuda_api *api);
+/* The GPUs, none where there is none; and one of them, whose target is "" if it is too old for kernels. */
+tl_status cuda_count(const struct cuda_api *api, int *out);
+tl_status cuda_describe(const struct cuda_api *api, int index, tl_device_info *out);
 /* Does the driver work, and say that there is no GPU? */
 bool cuda_no_device(const struct cuda_api *api);
 

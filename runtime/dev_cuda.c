@@ -7,36 +7,14 @@
  *
  * A kernel's parameters are 8-byte slots with the value in the low bytes; the driver reads as many as the parameter
  * has. All shared memory is dynamic, so that one attribute lifts the limit of 48 KB. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/cuda_api.h"
-#include "runtime/device.h"
+#include "runtime/dev_cuda.h"
 #include "runtime/error.h"
 #include "runtime/internal.h"
 
 enum { JIT_LOG = 8192, STATIC_SHARED_LIMIT = 48 * 1024 };
-
-struct cuda {
-	struct device device; /* first */
-	struct cuda_api api;
-	CUdevice id;
-	CUcontext ctx;
-	CUstream stream;
-	bool own_context;
-	struct description target; /* with this GPU's own limits */
-	int l2_bytes, driver;      /* driver: the version of CUDA that it serves */
-	pthread_mutex_t lock; /* of the scratch memory, while something is timed */
-	CUdeviceptr scratch;
-	size_t scratch_bytes;
-};
-
-struct cuda_kernel {
-	CUmodule module;
-	CUfunction function;
-	unsigned threads, shared, cluster, most; /* cluster: blocks a program; most: programs along x */
-};
 
 /* --- errors and contexts ------------------------------------------------------------------------------------- */
 
@@ -67,24 +45,30 @@ static tl_status driver_error(const struct cuda_api *api, const char *call, CUre
 	if (api->error_name(r, &name) || !name)
 		name = "error";
 	tl_status s = failed(status_of(r), "%s: %s (%s, %d)", call, text, name, r);
+	failed_driver(call, r);
 	if (s == TL_ERR_KERNEL)
 		failed_more("\n      = hint: a kernel launched before failed; CUDA allows nothing more in this "
 			    "process's context. Run "
 			    "the kernel on the \"interp\" device, which says where it fails");
+	else if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED || r == CUDA_ERROR_ECC_UNCORRECTABLE)
+		failed_more("\n      = hint: this context is lost: destroy it, and create another one");
 	return s;
 }
 
-/* Runs a driver call inside a function with `d` and `s`: the first failure stays in s. */
-#define TRY(call, ...)                                                              \
-	do {                                                                        \
-		if (!s) {                                                           \
-			CUresult r_ = __VA_ARGS__;                                  \
-			if (r_)                                                     \
-				s = driver_error(&d->api, call, r_);                \
-		}                                                                   \
-	} while (0)
+tl_status cuda_error(struct cuda *d, const char *call, CUresult r)
+{
+	tl_status s = driver_error(&d->api, call, r);
+	const struct cuda_kernel *k = s == TL_ERR_KERNEL ? atomic_load(&d->last) : NULL;
+	if (k) {
+		failed_more("\n      = note: %s'%s'",
+			    atomic_load(&d->several) ? "of the kernels launched, the last is " : "the kernel is ",
+			    k->name);
+		failed_in(k->name);
+	}
+	return s;
+}
 
-static tl_status enter(struct cuda *d, bool *pushed)
+tl_status cuda_enter(struct cuda *d, bool *pushed)
 {
 	tl_status s = TL_OK;
 	CUcontext now = NULL;
@@ -96,7 +80,7 @@ static tl_status enter(struct cuda *d, bool *pushed)
 	return s;
 }
 
-static void leave(struct cuda *d, bool pushed)
+void cuda_leave(struct cuda *d, bool pushed)
 {
 	CUcontext ctx;
 	if (pushed)
@@ -154,10 +138,10 @@ static tl_status use_context(struct cuda *d, CUcontext adopted)
 	tl_status s = TL_OK;
 	bool pushed;
 	d->ctx = adopted;
-	if ((s = enter(d, &pushed)))
+	if ((s = cuda_enter(d, &pushed)))
 		return s;
 	TRY("cuCtxGetDevice", d->api.ctx_device(&d->id));
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	return s ? s : choose_target(d);
 }
 
@@ -165,12 +149,12 @@ static void cuda_close(struct device *device)
 {
 	struct cuda *d = (struct cuda *)device;
 	bool pushed;
-	if (d->ctx && !enter(d, &pushed)) {
+	if (d->ctx && !cuda_enter(d, &pushed)) {
 		if (d->stream)
 			d->api.stream_destroy(d->stream);
 		if (d->scratch)
 			d->api.mem_free(d->scratch);
-		leave(d, pushed);
+		cuda_leave(d, pushed);
 	}
 	if (d->own_context)
 		d->api.primary_release(d->id);
@@ -185,13 +169,14 @@ tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext ado
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	d->device.ops = &cuda_ops;
 	d->api = *api;
+	d->ordinal = adopted ? -1 : ordinal;
 	pthread_mutex_init(&d->lock, NULL);
 	tl_status s = adopted ? use_context(d, adopted) : find_device(d, ordinal);
 	bool pushed = false;
 	if (!s)
-		s = enter(d, &pushed);
+		s = cuda_enter(d, &pushed);
 	TRY("cuStreamCreate", d->api.stream_create(&d->stream, 0));
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	if (s) {
 		cuda_close(&d->device);
 		return s;
@@ -261,14 +246,74 @@ tl_status cuda_adopt(void *cu_context, struct device **out)
 	return cuda_device_new(&api, 0, ctx, out);
 }
 
+static int ordinal_of(const struct cuda *d)
+{
+	CUdevice id;
+	int n = 0;
+	for (int i = 0; d->ordinal < 0 && !d->api.device_count(&n) && i < n; i++)
+		if (!d->api.device_get(&id, i) && id == d->id)
+			return i;
+	return d->ordinal;
+}
+
 static void cuda_info(struct device *device, tl_device_info *out)
 {
 	struct cuda *d = (struct cuda *)device;
+	int ordinal = ordinal_of(d);
 	d->api.device_name(out->name, sizeof out->name, d->id);
+	if (ordinal >= 0)
+		snprintf(out->spec, sizeof out->spec, "cuda:%d", ordinal);
+	out->capability = attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+			  attribute(d, CU_DEVICE_COMPUTE_CAPABILITY_MINOR);
 	snprintf(out->target, sizeof out->target, "cuda:sm_%d%s", d->target.sm, d->target.arch_specific ? "a" : "");
 	out->num_sms = (int)device->num_sms;
 	out->shared_bytes = (size_t)d->target.shared_bytes;
 	d->api.device_memory(&out->memory_bytes, d->id);
+}
+
+tl_status cuda_count(const struct cuda_api *api, int *out)
+{
+	struct cuda d = {.api = *api};
+	*out = 0;
+	CUresult r = api->init(0);
+	const char *call = "cuInit";
+	if (!r) {
+		call = "cuDeviceGetCount";
+		r = api->device_count(out);
+	}
+	return r && r != CUDA_ERROR_NO_DEVICE ? cuda_error(&d, call, r) : TL_OK;
+}
+
+tl_status cuda_describe(const struct cuda_api *api, int index, tl_device_info *out)
+{
+	struct cuda c = {.api = *api, .ordinal = index}, *d = &c;
+	tl_status s = cuda_start(api);
+	TRY("cuDeviceGet", d->api.device_get(&d->id, index));
+	if (s)
+		return s;
+	bool serves = !choose_target(d);
+	d->device.num_sms = (u32)attribute(d, CU_DEVICE_MULTIPROCESSOR_COUNT);
+	cuda_info(&d->device, out);
+	if (!serves)
+		out->target[0] = 0;
+	return TL_OK;
+}
+
+static tl_status count(int *out)
+{
+	struct cuda_api api;
+	bool absent;
+	*out = 0;
+	tl_status s = cuda_api_open(&api, &absent);
+	return s ? absent ? TL_OK : s : cuda_count(&api, out);
+}
+
+static tl_status at(int index, tl_device_info *out)
+{
+	struct cuda_api api;
+	bool absent;
+	tl_status s = cuda_api_open(&api, &absent);
+	return s ? s : cuda_describe(&api, index, out);
 }
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
@@ -278,13 +323,13 @@ static tl_status cuda_alloc(struct device *device, size_t size, void **out)
 	struct cuda *d = (struct cuda *)device;
 	bool pushed;
 	CUdeviceptr p = 0;
-	tl_status s = enter(d, &pushed);
+	tl_status s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
 	TRY("cuMemAlloc", d->api.mem_alloc(&p, MAX(size, 1)));
 	if (s == TL_ERR_MEMORY)
 		failed_more(" allocating %zu bytes", size);
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	*out = (void *)(uintptr_t)p;
 	return s;
 }
@@ -293,22 +338,22 @@ static void cuda_free(struct device *device, void *p)
 {
 	struct cuda *d = (struct cuda *)device;
 	bool pushed;
-	if (enter(d, &pushed))
+	if (cuda_enter(d, &pushed))
 		return;
 	d->api.mem_free((CUdeviceptr)(uintptr_t)p);
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 }
 
 static tl_status cuda_write(struct device *device, void *dst, const void *src, size_t size)
 {
 	struct cuda *d = (struct cuda *)device;
 	bool pushed;
-	tl_status s = enter(d, &pushed);
+	tl_status s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
 	TRY("cuMemcpyHtoDAsync", d->api.copy_to_device((CUdeviceptr)(uintptr_t)dst, src, size, d->stream));
 	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	return s;
 }
 
@@ -316,12 +361,12 @@ static tl_status cuda_read(struct device *device, void *dst, const void *src, si
 {
 	struct cuda *d = (struct cuda *)device;
 	bool pushed;
-	tl_status s = enter(d, &pushed);
+	tl_status s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
 	TRY("cuMemcpyDtoHAsync", d->api.copy_to_host(dst, (CUdeviceptr)(uintptr_t)src, size, d->stream));
 	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	return s;
 }
 
@@ -329,26 +374,12 @@ static tl_status cuda_fill(struct device *device, void *dst, uint8_t byte, size_
 {
 	struct cuda *d = (struct cuda *)device;
 	bool pushed;
-	tl_status s = enter(d, &pushed);
+	tl_status s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
 	TRY("cuMemsetD8Async", d->api.mem_set((CUdeviceptr)(uintptr_t)dst, byte, size, d->stream));
 	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
-	leave(d, pushed);
-	return s;
-}
-
-static tl_status cuda_copy(struct device *device, void *dst, const void *src, size_t size)
-{
-	struct cuda *d = (struct cuda *)device;
-	bool pushed;
-	tl_status s = enter(d, &pushed);
-	if (s)
-		return s;
-	TRY("cuMemcpyDtoDAsync",
-	    d->api.copy_on_device((CUdeviceptr)(uintptr_t)dst, (CUdeviceptr)(uintptr_t)src, size, d->stream));
-	TRY("cuStreamSynchronize", d->api.stream_synchronize(d->stream));
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	return s;
 }
 
@@ -356,11 +387,15 @@ static tl_status cuda_synchronize(struct device *device)
 {
 	struct cuda *d = (struct cuda *)device;
 	bool pushed;
-	tl_status s = enter(d, &pushed);
+	tl_status s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
 	TRY("cuCtxSynchronize", d->api.ctx_synchronize()); /* the callers' streams too */
-	leave(d, pushed);
+	if (!s) {
+		atomic_store(&d->last, NULL);
+		atomic_store(&d->several, false);
+	}
+	cuda_leave(d, pushed);
 	return s;
 }
 
@@ -369,10 +404,10 @@ static bool cuda_allocation(struct device *device, const void *p, void **base, s
 	struct cuda *d = (struct cuda *)device;
 	CUdeviceptr from = 0;
 	bool pushed;
-	if (!d->api.address_range || enter(d, &pushed))
+	if (!d->api.address_range || cuda_enter(d, &pushed))
 		return false;
 	bool known = !d->api.address_range(&from, size, (CUdeviceptr)(uintptr_t)p);
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	*base = (void *)(uintptr_t)from;
 	return known;
 }
@@ -384,10 +419,10 @@ static bool cuda_capturing(struct device *device, void *stream)
 	struct cuda *d = (struct cuda *)device;
 	int status = CU_STREAM_CAPTURE_STATUS_NONE;
 	bool pushed;
-	if (!d->api.stream_capturing || enter(d, &pushed))
+	if (!d->api.stream_capturing || cuda_enter(d, &pushed))
 		return false;
 	CUresult r = d->api.stream_capturing(stream, &status);
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	return r ? r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
@@ -432,10 +467,10 @@ static bool cuda_link(struct device *device, struct image *im)
 {
 	struct cuda *d = (struct cuda *)device;
 	bool pushed, able = d->api.link_create && d->api.link_add && d->api.link_complete && d->api.link_destroy;
-	if (!able || has_binary(d, im) || enter(d, &pushed))
+	if (!able || has_binary(d, im) || cuda_enter(d, &pushed))
 		return false;
 	bool linked = link_code(d, im);
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	return linked;
 }
 
@@ -494,15 +529,17 @@ static tl_status cuda_load(struct device *device, const struct device_load *l, v
 {
 	const struct image *im = l->image;
 	struct cuda *d = (struct cuda *)device;
-	struct cuda_kernel *k = calloc(1, sizeof *k);
+	size_t name = strlen(im->name) + 1;
+	struct cuda_kernel *k = calloc(1, sizeof *k + name);
 	if (!k)
 		return failed(TL_ERR_MEMORY, "out of host memory");
+	k->name = memcpy(k + 1, im->name, name);
 	k->threads = 32 * (unsigned)im->num_warps;
 	k->shared = (unsigned)im->shared_bytes;
 	k->cluster = (unsigned)im->cluster;
 	k->most = INT32_MAX / k->cluster;
 	bool pushed;
-	tl_status s = enter(d, &pushed);
+	tl_status s = cuda_enter(d, &pushed);
 	if (s) {
 		free(k);
 		return s;
@@ -520,7 +557,7 @@ static tl_status cuda_load(struct device *device, const struct device_load *l, v
 		d->api.module_unload(k->module);
 	if (d->api.capture_mode)
 		d->api.capture_mode(&mode);
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	if (s)
 		free(k);
 	else
@@ -532,10 +569,12 @@ static void cuda_unload(struct device *device, void *kernel)
 {
 	struct cuda *d = (struct cuda *)device;
 	struct cuda_kernel *k = kernel;
+	const struct cuda_kernel *last = k;
 	bool pushed;
-	if (!enter(d, &pushed)) {
+	atomic_compare_exchange_strong(&d->last, &last, NULL);
+	if (!cuda_enter(d, &pushed)) {
 		d->api.module_unload(k->module);
-		leave(d, pushed);
+		cuda_leave(d, pushed);
 	}
 	free(k);
 }
@@ -547,7 +586,7 @@ static tl_status cuda_resources(struct device *device, void *kernel, tl_resource
 	int local = 0;
 	*out = (tl_resources){.threads = (int)k->threads, .shared_bytes = k->shared, .blocks = (int)k->cluster};
 	bool pushed;
-	tl_status s = enter(d, &pushed);
+	tl_status s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
 	TRY("cuFuncGetAttribute", d->api.func_get_attribute(&out->registers, CU_FUNC_NUM_REGS, k->function));
@@ -556,7 +595,7 @@ static tl_status cuda_resources(struct device *device, void *kernel, tl_resource
 		TRY("cuOccupancyMaxActiveBlocksPerMultiprocessor",
 		    d->api.occupancy(&out->resident, k->function, out->threads, out->shared_bytes));
 	out->local_bytes = (size_t)local;
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	return s;
 }
 
@@ -578,6 +617,17 @@ static __attribute__((noinline)) CUresult launch_with_attributes(struct cuda *d,
 		attributes[config.nattributes++] =
 			(struct cu_launch_attribute){CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, {1}};
 	return d->api.launch_ex(&config, k->function, params, NULL);
+}
+
+/* For cuda_error. */
+static inline void note_launched(struct cuda *d, const struct cuda_kernel *k)
+{
+	const struct cuda_kernel *before = atomic_load_explicit(&d->last, memory_order_relaxed);
+	if (before == k)
+		return;
+	if (before)
+		atomic_store_explicit(&d->several, true, memory_order_relaxed);
+	atomic_store_explicit(&d->last, k, memory_order_relaxed);
 }
 
 /* In the right context already. */
@@ -615,11 +665,13 @@ static tl_status cuda_launch(struct device *device, const struct device_launch *
 	tl_status s = check_launch(d, l);
 	if (s)
 		return s;
-	s = enter(d, &pushed);
+	s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
 	TRY("cuLaunchKernel", launch(d, l, l->stream ? l->stream : d->stream));
-	leave(d, pushed);
+	if (!s)
+		note_launched(d, l->kernel);
+	cuda_leave(d, pushed);
 	return s;
 }
 
@@ -649,7 +701,7 @@ static tl_status cuda_try(struct device *device, const struct device_launch *l, 
 	*ended = true;
 	if (s)
 		return s;
-	s = enter(d, &pushed);
+	s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
 	TRY("cuEventCreate", d->api.event_create(&end, 0));
@@ -659,7 +711,7 @@ static tl_status cuda_try(struct device *device, const struct device_launch *l, 
 		s = wait_for(d, end, limit_ms, ended);
 	if (end)
 		d->api.event_destroy(end);
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	return s;
 }
 
@@ -684,6 +736,7 @@ static tl_status timed_launches(struct cuda *d, const struct device_launch *l, s
 	tl_status s = TL_OK;
 	CUstream stream = l->stream ? l->stream : d->stream;
 	bool flush = get_scratch(d);
+	note_launched(d, l->kernel);
 	for (int i = 0; i < repeats && !s; i++) {
 		TRY("cuEventCreate", d->api.event_create(&spans[i].from, 0));
 		TRY("cuEventCreate", d->api.event_create(&spans[i].to, 0));
@@ -729,7 +782,7 @@ static tl_status cuda_time(struct device *device, const struct device_launch *l,
 	struct span *spans = calloc((size_t)repeats, sizeof *spans);
 	double *ms = calloc((size_t)repeats, sizeof *ms);
 	bool pushed;
-	s = enter(d, &pushed);
+	s = cuda_enter(d, &pushed);
 	if (!s && spans && ms) {
 		pthread_mutex_lock(&d->lock);
 		s = timed_launches(d, l, spans, warmup, repeats, ms);
@@ -740,7 +793,7 @@ static tl_status cuda_time(struct device *device, const struct device_launch *l,
 	} else if (!s) {
 		s = failed(TL_ERR_MEMORY, "out of host memory");
 	}
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	free(spans);
 	free(ms);
 	return s;
@@ -753,14 +806,14 @@ static tl_status cuda_tensor_map(struct device *device, const struct tensor_box 
 	if (!d->api.tensor_map)
 		return failed(TL_ERR_DEVICE, "this CUDA driver has no cuTensorMapEncodeTiled: it is too old");
 	bool pushed;
-	tl_status s = enter(d, &pushed); /* it only encodes, but wants a context */
+	tl_status s = cuda_enter(d, &pushed); /* it only encodes, but wants a context */
 	if (s)
 		return s;
 	TRY("cuTensorMapEncodeTiled",
 	    d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
 			      TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle), TENSOR_PROMOTION_256B,
 			      b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO));
-	leave(d, pushed);
+	cuda_leave(d, pushed);
 	return s;
 }
 
@@ -771,6 +824,9 @@ const struct device_ops cuda_ops = {
 	.target = cuda_target,
 	.numbered = true,
 	.faultless = true,
+	.queue = &cuda_queue,
+	.count = count,
+	.at = at,
 	.open = cuda_open,
 	.close = cuda_close,
 	.info = cuda_info,
@@ -779,7 +835,6 @@ const struct device_ops cuda_ops = {
 	.write = cuda_write,
 	.read = cuda_read,
 	.fill = cuda_fill,
-	.copy = cuda_copy,
 	.compile = cuda_compile,
 	.link = cuda_link,
 	.load = cuda_load,

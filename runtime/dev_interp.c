@@ -23,6 +23,19 @@ static tl_status interp_open(int ordinal, struct device **out)
 	return host_open(&interp_ops, false, out);
 }
 
+static tl_status count(int *out)
+{
+	*out = 1;
+	return TL_OK;
+}
+
+static tl_status at(int index, tl_device_info *out)
+{
+	(void)index;
+	host_info(&(struct device){.ops = &interp_ops}, out);
+	return TL_OK;
+}
+
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
 static bool interp_compile(struct device *device, const struct build *b, struct compiled *out)
@@ -75,11 +88,18 @@ static tl_status interp_launch(struct device *device, const struct device_launch
 	const struct mem_range **homes = arena_array(&a, const struct mem_range *, k->image->nslots + 1);
 	launch.open = host_name_ranges(k->image, l->args, ranges, n, homes);
 	launch.guard = HOST_GUARD;
+	launch.threads = device->threads;
+	launch.print = host_print;
+	launch.print_arg = device;
+	struct source_place place = {0};
+	launch.place = &place;
 	launch.homes = homes;
 	struct strbuf error = {.arena = &a};
 	tl_status s = TL_OK;
 	if (!(k->passes ? every_pass_run(k->passes, &launch, &error) : interp_run(k->program, &launch, &error)))
 		s = failed_text(TL_ERR_KERNEL, error.at ? error.at : "the kernel failed");
+	if (s)
+		failed_at(&place);
 	cleanup_run(&c);
 	return s;
 }
@@ -88,6 +108,9 @@ const struct device_ops interp_ops = {
 	.name = "interp",
 	.stages = " ttir calls ",
 	.keeps_unit = true,
+	.queue = &host_queue,
+	.count = count,
+	.at = at,
 	.open = interp_open,
 	.close = host_close,
 	.info = host_info,

@@ -16,7 +16,7 @@ tl_status offline_open(const struct description *target, struct device **out)
 	struct offline *d = calloc(1, sizeof *d);
 	if (!d)
 		return failed(TL_ERR_MEMORY, "out of host memory");
-	*d = (struct offline){{&offline_ops, (u32)target->multiprocessors}, *target};
+	*d = (struct offline){{.ops = &offline_ops, .num_sms = (u32)target->multiprocessors}, *target};
 	*out = &d->device;
 	return TL_OK;
 }

@@ -34,10 +34,11 @@ static struct description target_of(const struct device *device)
 	return d;
 }
 
+static const int known[] = {90, 89, 87, 86, 80, 75};
+
 static tl_status sim_open(int ordinal, struct device **out)
 {
-	static const int known[] = {0, 75, 80, 86, 87, 89, 90};
-	bool found = false;
+	bool found = ordinal == 0;
 	for (u32 i = 0; i < ARRAY_LEN(known); i++)
 		found |= known[i] == ordinal;
 	if (!found)
@@ -58,7 +59,21 @@ static void sim_info(struct device *device, tl_device_info *out)
 	host_info(device, out);
 	snprintf(out->name, sizeof out->name, "simulated sm_%d%s", t.sm, t.arch_specific ? "a" : "");
 	snprintf(out->target, sizeof out->target, "cuda:sm_%d%s", t.sm, t.arch_specific ? "a" : "");
+	snprintf(out->spec, sizeof out->spec, "sim:%d", t.sm);
 	out->shared_bytes = (u64)t.shared_bytes;
+	out->capability = t.sm;
+}
+
+static tl_status count(int *out)
+{
+	*out = ARRAY_LEN(known);
+	return TL_OK;
+}
+
+static tl_status at(int index, tl_device_info *out)
+{
+	sim_info(&(struct host_device){.device.ops = &sim_ops, .ordinal = known[index]}.device, out);
+	return TL_OK;
 }
 
 static bool sim_compile(struct device *device, const struct build *b, struct compiled *out)
@@ -165,20 +180,22 @@ static void add_counters(struct counters *to, const struct counters *from)
 	to->conflicts += from->conflicts;
 }
 
-static void report_row(const struct counters *c, const char *line, size_t len)
+static void report_row(struct strbuf *out, const struct counters *c, const char *line, size_t len)
 {
 	typedef unsigned long long ull;
-	fprintf(stderr, "%12llu %14llu %12llu %10llu  %.*s\n", (ull)c->executed, (ull)c->bytes, (ull)c->transactions,
-		(ull)c->conflicts, (int)len, line);
+	sb_printf(out, "%12llu %14llu %12llu %10llu  %.*s\n", (ull)c->executed, (ull)c->bytes, (ull)c->transactions,
+		  (ull)c->conflicts, (int)len, line);
 }
 
 /* The counters of a launch, by source line. */
-static void report(const struct sim_kernel *k, const struct launch *l)
+static void report(const struct device *device, const struct sim_kernel *k, const struct launch *l)
 {
 	struct counters total = {0};
+	struct arena a = {0};
+	struct strbuf out = {.arena = &a};
 	const char *at = k->source ? k->source->text : ""; /* that of an image is elsewhere */
-	fprintf(stderr, "line %12s %14s %12s %10s  %s, grid (%u, %u, %u), %u warps\n", "instructions", "global bytes",
-		"transactions", "conflicts", k->image->name, l->grid[0], l->grid[1], l->grid[2], l->num_warps);
+	sb_printf(&out, "line %12s %14s %12s %10s  %s, grid (%u, %u, %u), %u warps\n", "instructions", "global bytes",
+		  "transactions", "conflicts", k->image->name, l->grid[0], l->grid[1], l->grid[2], l->num_warps);
 	for (u32 line = 1; *at; line++) {
 		size_t len = strcspn(at, "\n");
 		struct counters sum = {0};
@@ -186,14 +203,16 @@ static void report(const struct sim_kernel *k, const struct launch *l)
 			if (k->ptx->code[i].src_line == line)
 				add_counters(&sum, &l->counters[i]);
 		if (sum.executed) {
-			fprintf(stderr, "%4u ", line);
-			report_row(&sum, at, len);
+			sb_printf(&out, "%4u ", line);
+			report_row(&out, &sum, at, len);
 		}
 		add_counters(&total, &sum);
 		at += len + (at[len] != 0);
 	}
-	fprintf(stderr, " all ");
-	report_row(&total, "", 0);
+	sb_printf(&out, " all ");
+	report_row(&out, &total, "", 0);
+	host_log(device, TL_LOG_REPORT, out.at, out.len);
+	arena_free(&a);
 }
 
 /* The cycles that the launch would take by the counters, as if nothing waited: those of the busiest multiprocessor,
@@ -245,6 +264,11 @@ static tl_status run(struct device *device, const struct device_launch *d, doubl
 	struct mem_range *ranges = host_ranges((struct host_device *)device, &a, &l.nranges, &written);
 	l.open = host_name_ranges(k->image, d->args, ranges, l.nranges, NULL);
 	l.guard = HOST_GUARD;
+	l.threads = (u32)device->threads;
+	l.print = host_print;
+	l.print_arg = device;
+	struct source_place place = {0};
+	l.place = &place;
 	add_variables(&a, k->module, &l, ranges, written);
 	bool counts = getenv("TL_SIM_REPORT");
 	if (counts || cycles)
@@ -254,10 +278,12 @@ static tl_status run(struct device *device, const struct device_launch *d, doubl
 	u32 shape[3];
 	static const tl_status statuses[] = {[SIM_OK] = TL_OK, [SIM_RACED] = TL_ERR_RACE, [SIM_FAULT] = TL_ERR_KERNEL};
 	tl_status s = cluster_shape(&l, shape, &error) ? statuses[sim_run(&l, &error)] : TL_ERR_ARGUMENT;
-	if (s)
+	if (s) {
 		failed_text(s, error.at);
+		failed_at(&place);
+	}
 	if (counts)
-		report(k, &l);
+		report(device, k, &l);
 	if (cycles)
 		*cycles = cycles_of(k, &l);
 	cleanup_run(&c);
@@ -269,7 +295,7 @@ static tl_status sim_launch(struct device *device, const struct device_launch *d
 	return run(device, d, NULL);
 }
 
-static tl_status sim_count(struct device *device, const struct device_launch *d, double *cost)
+static tl_status sim_cost(struct device *device, const struct device_launch *d, double *cost)
 {
 	return run(device, d, cost);
 }
@@ -299,6 +325,9 @@ const struct device_ops sim_ops = {
 	.stages = " ttir ttgir llir ptx remarks calls schedule ",
 	.numbered = true,
 	.target = target_of,
+	.queue = &host_queue,
+	.count = count,
+	.at = at,
 	.open = sim_open,
 	.close = host_close,
 	.info = sim_info,
@@ -313,7 +342,7 @@ const struct device_ops sim_ops = {
 	.resources = sim_resources,
 	.launch = sim_launch,
 	.time = host_time,
-	.count = sim_count,
+	.cost = sim_cost,
 	.synchronize = host_synchronize,
 	.allocation = host_allocation,
 	.tensor_map = sim_tensor_map,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/error.h"
+#include "runtime/internal.h"
 
 static const struct device_ops *const devices[] = {&cuda_ops, &interp_ops, &sim_ops};
 
@@ -43,6 +44,41 @@ tl_status device_open(const char *spec, struct device **out)
 		return ops->open((int)ordinal, out);
 	}
 	return unknown(spec);
+}
+
+tl_status device_count(int *out)
+{
+	if (!out)
+		return failed(TL_ERR_ARGUMENT, "tl_device_count: out is NULL");
+	*out = 0;
+	for (u32 i = 0; i < ARRAY_LEN(devices); i++) {
+		int n;
+		tl_status s = devices[i]->count(&n);
+		if (s)
+			return s;
+		*out += n;
+	}
+	return TL_OK;
+}
+
+tl_status device_at(int index, tl_device_info *out)
+{
+	int before = 0;
+	if (!out)
+		return failed(TL_ERR_ARGUMENT, "tl_device_at: out is NULL");
+	for (u32 i = 0; i < ARRAY_LEN(devices); i++) {
+		int n;
+		tl_status s = devices[i]->count(&n);
+		if (s)
+			return s;
+		if (index >= before && index - before < n) {
+			*out = (tl_device_info){0};
+			snprintf(out->kind, sizeof out->kind, "%s", devices[i]->name);
+			return devices[i]->at(index - before, out);
+		}
+		before += n;
+	}
+	return failed(TL_ERR_ARGUMENT, "tl_device_at: there is no device %d: there are %d", index, before);
 }
 
 bool device_compile(const struct description *target, const struct build *b, struct compiled *out)

@@ -12,6 +12,9 @@
 struct device {
 	const struct device_ops *ops; /* the device's own data follows */
 	u32 num_sms; /* multiprocessors, which one block each may fill; 0: programs need no blocks */
+	int threads; /* of the host, in a launch; 0: any number */
+	tl_log_fn *log;
+	void *log_user;
 };
 
 /* One variant of a kernel to compile. */
@@ -46,6 +49,34 @@ struct device_launch {
 	bool cooperative, pdl; /* see tl_config */
 };
 
+/* Work that is queued on a stream (NULL: the device's own), and memory that is not the device's own. */
+struct queue_ops {
+	size_t guard;                      /* bytes that the memory of a buffer needs on both sides */
+	void *(*stream)(struct device *d); /* its own; NULL: there are no streams */
+	/* `src` and `dst`: one is the host's. Without a wait. */
+	tl_status (*write)(struct device *d, void *dst, const void *src, size_t size, void *stream);
+	tl_status (*read)(struct device *d, void *dst, const void *src, size_t size, void *stream);
+	/* `from`: the device of `src`, which has the same table */
+	tl_status (*copy)(struct device *d, void *dst, struct device *from, const void *src, size_t size, void *stream);
+	/* `width` is 1, 2, 4 or 8 */
+	tl_status (*fill)(struct device *d, void *dst, u64 element, u32 width, size_t count, void *stream);
+
+	tl_status (*alloc_host)(struct device *d, size_t size, void **out);
+	void (*free_host)(struct device *d, void *p);
+	/* Memory that somebody else allocated becomes a buffer, `fresh`: without contents; and is none any more. NULL:
+	 * the device need not know. */
+	tl_status (*wrap)(struct device *d, void *p, size_t size, bool fresh);
+	void (*unwrap)(struct device *d, void *p);
+
+	tl_status (*event_create)(struct device *d, void **out);
+	void (*event_destroy)(struct device *d, void *event);
+	tl_status (*event_record)(struct device *d, void *event, void *stream);
+	tl_status (*event_wait)(struct device *d, void *event, void *stream);
+	tl_status (*event_synchronize)(struct device *d, void *event);
+	tl_status (*event_elapsed)(struct device *d, void *from, void *to, double *ms);
+};
+extern const struct queue_ops cuda_queue, host_queue;
+
 struct device_ops {
 	const char *name;
 	const char *stages; /* the stages that kernel dumps may name, between spaces: " ttir ptx " */
@@ -55,6 +86,11 @@ struct device_ops {
 	bool faultless; /* launch and tensor_map need no recovery point: they allocate nothing that could run out */
 	bool offline;  /* it runs nothing: what it compiles is for the disk cache */
 
+	const struct queue_ops *queue;
+
+	/* The devices there are, and each of them, without opening it. */
+	tl_status (*count)(int *out);
+	tl_status (*at)(int index, tl_device_info *out);
 	tl_status (*open)(int ordinal, struct device **out);
 	/* Waits for what is running. Everything loaded and allocated has been given back. */
 	void (*close)(struct device *d);
@@ -67,8 +103,6 @@ struct device_ops {
 	tl_status (*write)(struct device *d, void *dst, const void *src, size_t size);
 	tl_status (*read)(struct device *d, void *dst, const void *src, size_t size);
 	tl_status (*fill)(struct device *d, void *dst, uint8_t byte, size_t size);
-	/* Between allocations of the device. NULL: its memory is the host's, and so are copies. */
-	tl_status (*copy)(struct device *d, void *dst, const void *src, size_t size);
 
 	/* What it compiles for. Images may be kept on disk: they run on every device of the same target. NULL: there
 	 * are none. */
@@ -84,7 +118,7 @@ struct device_ops {
 	tl_status (*launch)(struct device *d, const struct device_launch *l);
 	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *median_ms);
 	/* What a launch costs by what it does, where time says nothing; NULL: time says it. It runs once. */
-	tl_status (*count)(struct device *d, const struct device_launch *l, double *cost);
+	tl_status (*cost)(struct device *d, const struct device_launch *l, double *cost);
 	/* Launches and waits for the end, at most so long; an error if it has not ended then. NULL: launches end. */
 	tl_status (*try)(struct device *d, const struct device_launch *l, int limit_ms, bool *ended);
 	tl_status (*synchronize)(struct device *d);

@@ -2,6 +2,7 @@
 #ifndef TL_ERROR_H
 #define TL_ERROR_H
 
+#include "base/diag.h"
 #include "base/recover.h"
 #include "runtime/tl.h"
 
@@ -25,6 +26,15 @@ tl_status guard_caught(struct guard *g);
 tl_status failed(tl_status s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for a text that is not a format; a final newline is dropped. */
 tl_status failed_text(tl_status s, const char *text);
+/* The compiler's errors, and the place of the first of them. */
+tl_status failed_compile(const struct diags *d);
+/* Adds to the error just set, for tl_error_details: where; whose call of the driver; which kernel, if none is named. */
+void failed_at(const struct source_place *place);
+void failed_driver(const char *call, int result);
+void failed_in(const char *kernel);
+/* The error just set, to be kept; free it with free(). NULL: out of memory. And the same error again. */
+struct kept_error *error_keep(void);
+tl_status error_again(const struct kept_error *e);
 /* Adds to the text just set. */
 void failed_more(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -56,9 +56,9 @@ static size_t memory_size(void)
 
 void host_info(struct device *device, tl_device_info *out)
 {
-	(void)device;
 	cpu_name(out->name, sizeof out->name);
 	snprintf(out->target, sizeof out->target, "cpu");
+	snprintf(out->spec, sizeof out->spec, "%s", device->ops->name);
 	cpu_set_t cpus;
 	out->num_sms = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
 	out->memory_bytes = memory_size();
@@ -150,9 +150,9 @@ static bool add_range(struct host_device *d, char *base, size_t size)
 	return true;
 }
 
-/* The host has written these bytes. */
-static void mark_written(struct host_device *d, const char *p, size_t size)
+void host_mark_written(struct device *device, const char *p, size_t size)
 {
+	struct host_device *d = (struct host_device *)device;
 	if (!d->tracks_writes)
 		return;
 	pthread_mutex_lock(&d->lock);
@@ -169,27 +169,46 @@ static void mark_written(struct host_device *d, const char *p, size_t size)
 	pthread_mutex_unlock(&d->lock);
 }
 
-tl_status host_alloc(struct device *device, size_t size, void **out)
+/* An empty range is one byte here, as its address is looked up. */
+static bool overlaps(const struct host_device *d, const char *p, size_t size)
+{
+	u32 above = range_above(d->ranges, d->nranges, p);
+	return (above < d->nranges && (size_t)(d->ranges[above].base - p) < size) ||
+	       (above && (size_t)(p - d->ranges[above - 1].base) < MAX(d->ranges[above - 1].size, 1));
+}
+
+tl_status host_wrap(struct device *device, void *p, size_t size, bool fresh)
 {
 	struct host_device *d = (struct host_device *)device;
+	pthread_mutex_lock(&d->lock);
+	bool taken = overlaps(d, p, size), added = !taken && add_range(d, p, size);
+	pthread_mutex_unlock(&d->lock);
+	if (!added)
+		return taken ? failed(TL_ERR_ARGUMENT, "this memory overlaps a buffer of the context")
+			     : failed(TL_ERR_MEMORY, "out of host memory");
+	if (fresh)
+		memset(p, POISON, size);
+	else
+		host_mark_written(device, p, size);
+	return TL_OK;
+}
+
+tl_status host_alloc(struct device *device, size_t size, void **out)
+{
 	char *p = NULL;
 	if (size <= memory_size()) /* the system might promise more, and kill us when it is filled */
 		p = aligned_alloc(ALIGN, (size + 2 * GAP + ALIGN) / ALIGN * ALIGN);
 	if (!p)
 		return failed(TL_ERR_MEMORY, "out of memory allocating %zu bytes", size);
-	memset(p + GAP, POISON, size);
-	pthread_mutex_lock(&d->lock);
-	bool added = add_range(d, p + GAP, size);
-	pthread_mutex_unlock(&d->lock);
-	if (!added) {
+	tl_status s = host_wrap(device, p + GAP, size, true);
+	if (s)
 		free(p);
-		return failed(TL_ERR_MEMORY, "out of host memory");
-	}
-	*out = p + GAP;
-	return TL_OK;
+	else
+		*out = p + GAP;
+	return s;
 }
 
-void host_free(struct device *device, void *p)
+void host_unwrap(struct device *device, void *p)
 {
 	struct host_device *d = (struct host_device *)device;
 	pthread_mutex_lock(&d->lock);
@@ -199,13 +218,18 @@ void host_free(struct device *device, void *p)
 	memmove(d->ranges + at, d->ranges + at + 1, (d->nranges - at) * sizeof *d->ranges);
 	memmove(d->written + at, d->written + at + 1, (d->nranges - at) * sizeof *d->written);
 	pthread_mutex_unlock(&d->lock);
+}
+
+void host_free(struct device *device, void *p)
+{
+	host_unwrap(device, p);
 	free((char *)p - GAP);
 }
 
 tl_status host_write(struct device *device, void *dst, const void *src, size_t size)
 {
 	memcpy(dst, src, size);
-	mark_written((struct host_device *)device, dst, size);
+	host_mark_written(device, dst, size);
 	return TL_OK;
 }
 
@@ -219,7 +243,7 @@ tl_status host_read(struct device *device, void *dst, const void *src, size_t si
 tl_status host_fill(struct device *device, void *dst, uint8_t byte, size_t size)
 {
 	memset(dst, byte, size);
-	mark_written((struct host_device *)device, dst, size);
+	host_mark_written(device, dst, size);
 	return TL_OK;
 }
 
@@ -242,7 +266,20 @@ bool host_allocation(struct device *device, const void *p, void **base, size_t *
 	return r;
 }
 
-static double now_ms(void)
+void host_log(const struct device *d, tl_log_kind kind, const char *text, size_t len)
+{
+	if (d->log)
+		d->log(d->log_user, kind, text, len);
+	else
+		fwrite(text, 1, len, kind == TL_LOG_PRINT ? stdout : stderr);
+}
+
+void host_print(void *device, const char *text, size_t len)
+{
+	host_log(device, TL_LOG_PRINT, text, len);
+}
+
+double host_now_ms(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -267,10 +304,10 @@ tl_status host_time(struct device *device, const struct device_launch *l, int wa
 	struct cleanup c;
 	cleanup_push(&c, free, ms);
 	for (int i = -warmup; i < repeats && !s; i++) {
-		double start = now_ms();
+		double start = host_now_ms();
 		s = device->ops->launch(device, l);
 		if (i >= 0)
-			ms[i] = now_ms() - start;
+			ms[i] = host_now_ms() - start;
 	}
 	if (!s)
 		*median_ms = median(ms, repeats);

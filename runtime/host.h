@@ -22,6 +22,19 @@ tl_status host_open(const struct device_ops *ops, bool tracks_writes, struct dev
 void host_close(struct device *device);
 void host_info(struct device *device, tl_device_info *out);
 
+/* Memory of somebody else's becomes a buffer, and is none any more: see queue_ops. */
+tl_status host_wrap(struct device *device, void *p, size_t size, bool fresh);
+void host_unwrap(struct device *device, void *p);
+
+/* Passes a text to the log, or to the stream. */
+void host_log(const struct device *d, tl_log_kind kind, const char *text, size_t len);
+/* For what device_print prints; arg: the device. */
+void host_print(void *device, const char *text, size_t len);
+
+/* The host has written these bytes, of one buffer. */
+void host_mark_written(struct device *device, const char *p, size_t size);
+double host_now_ms(void);
+
 /* Rows of device_ops. */
 tl_status host_alloc(struct device *device, size_t size, void **out);
 void host_free(struct device *device, void *p);

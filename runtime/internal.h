@@ -33,9 +33,11 @@ static inline void link_remove(struct link *l)
 
 struct tl_context {
 	struct device *dev;
+	atomic_uint refs;     /* the caller's handle, and what is in the lists */
 	pthread_mutex_t lock; /* of the lists */
-	struct link modules, buffers;
+	struct link modules, buffers, events;
 	struct store *store;        /* its own, or one with other contexts */
+	tl_allocator allocator;     /* for buffers; alloc is NULL: the device's own */
 	atomic_bool marked, broken; /* by an internal error that leaves this context in doubt; broken: why is written */
 	char why[200];
 	tl_diagnostic_fn *tell; /* these three under the lock */
@@ -48,6 +50,14 @@ struct tl_buffer {
 	tl_context *ctx;
 	void *ptr;
 	size_t size;
+	enum { BUFFER_OWN, BUFFER_HOST, BUFFER_LENT, BUFFER_WRAPPED } kind; /* LENT: by the allocator */
+	tl_allocator allocator;                                             /* of BUFFER_LENT */
+};
+
+struct tl_event {
+	struct link link; /* first */
+	tl_context *ctx;
+	void *event; /* the device's */
 };
 
 struct tl_module {
@@ -89,7 +99,7 @@ struct variant {
 	void *code;        /* the device's */
 	struct unit *unit; /* of devices that keep it, else NULL */
 	tl_status status;  /* of VARIANT_FAILED */
-	char *error;
+	struct kept_error *error;
 };
 
 enum { RECENT = 8 };
@@ -166,6 +176,29 @@ void buffer_destroy(tl_buffer *b);
 tl_status buffer_write(tl_buffer *b, size_t offset, const void *src, size_t bytes);
 tl_status buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes);
 tl_status buffer_fill(tl_buffer *b, uint8_t byte);
+/* Of a call's buffer and address of the host: neither is NULL, and the bytes lie in the buffer. */
+tl_status check_range(const char *call, const tl_buffer *b, size_t offset, const void *host, size_t bytes);
+tl_status buffer_create_host(tl_context *ctx, size_t bytes, tl_buffer **out);
+tl_status buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out);
+tl_status buffer_write_async(tl_buffer *b, size_t offset, const void *src, size_t bytes, void *stream);
+tl_status buffer_read_async(tl_buffer *b, size_t offset, void *dst, size_t bytes, void *stream);
+tl_status buffer_copy_async(tl_buffer *dst, size_t dst_offset, const tl_buffer *src, size_t src_offset, size_t bytes,
+			    void *stream);
+tl_status buffer_fill_async(tl_buffer *b, size_t offset, const void *element, size_t size, size_t count, void *stream);
+tl_status event_create(tl_context *ctx, tl_event **out);
+void event_destroy(tl_event *e);
+/* With its device, while the context is being freed. */
+void event_free(tl_event *e);
+tl_status event_record(tl_event *e, void *stream);
+tl_status event_wait(tl_event *e, void *stream);
+tl_status event_synchronize(tl_event *e);
+tl_status event_elapsed(const tl_event *from, const tl_event *to, double *ms);
+void context_release(tl_context *ctx);
+tl_status context_allocator(tl_context *ctx, const tl_allocator *a);
+tl_status context_threads(tl_context *ctx, int threads);
+tl_status context_log(tl_context *ctx, tl_log_fn *fn, void *user);
+tl_status device_count(int *out);
+tl_status device_at(int index, tl_device_info *out);
 tl_status module_load(tl_context *ctx, const char *path, tl_module **out);
 tl_status module_load_source(tl_context *ctx, const char *name, const char *text, size_t len, tl_module **out);
 void module_destroy(tl_module *m);
@@ -212,6 +245,11 @@ void report(tl_module *m, const struct unit *u);
 /* Does the callback want remarks? */
 bool wants_remarks(tl_context *ctx);
 
+/* An object in one of the context's lists keeps the context alive. It is taken out, given back, and then the context
+ * ends if it was the last one. */
+void context_enter(tl_context *ctx, struct link *list, struct link *object);
+void context_remove(tl_context *ctx, struct link *object);
+void context_leave(tl_context *ctx);
 /* Takes over `dev`. */
 tl_status context_new(struct device *dev, tl_context **out);
 void module_free(tl_module *m);

@@ -86,6 +86,11 @@ static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 		      given);
 }
 
+static inline bool is_reserved_used(const tl_config *cfg)
+{
+	return cfg->reserved[0] | cfg->reserved[1] | cfg->reserved[2] | cfg->reserved[3];
+}
+
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
 {
 	*out = (struct options){.num_warps = cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
@@ -103,6 +108,11 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 		grid_of(cfg, grid);
 		out->persistent = has_many_programs(k, cfg, grid);
 	}
+	if (cfg && is_reserved_used(cfg))
+		return failed(TL_ERR_ARGUMENT,
+			      "%s: what is reserved in tl_config is not 0: this is libtl %s, and the program "
+			      "is made for a later one, or has not set the config to 0",
+			      k->name, TL_VERSION);
 	if (!is_pow2(out->num_warps) || out->num_warps > 32)
 		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name,
 			      out->num_warps);
@@ -330,7 +340,7 @@ static inline bool good_grid(const tl_config *cfg, const u32 *grid)
 {
 	bool dims = (unsigned)cfg->grid_dims <= 3 && grid[0] == cfg->grid[0] &&
 		    (grid[1] == cfg->grid[1] || cfg->grid[1] <= 1) && (grid[2] == cfg->grid[2] || cfg->grid[2] <= 1);
-	return dims && grid_fits(grid) && cfg->max_ctas >= -1;
+	return dims && grid_fits(grid) && cfg->max_ctas >= -1 && !is_reserved_used(cfg);
 }
 
 bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s)
@@ -464,7 +474,7 @@ tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 	*cost = 0;
 	tl_status s = take_trial(k, cfg, args, nargs, &l, &empty);
 	struct device *dev = k->module->ctx->dev;
-	return s || empty || !dev->ops->count ? s : dev->ops->count(dev, &l.device, cost);
+	return s || empty || !dev->ops->cost ? s : dev->ops->cost(dev, &l.device, cost);
 }
 
 tl_status kernel_pointers(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,

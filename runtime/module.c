@@ -41,7 +41,7 @@ static tl_status open_source(tl_module *m)
 {
 	bool good = open_unit(&m->unit, m->name, m->text, m->len);
 	report(m, &m->unit);
-	return good ? TL_OK : failed_text(TL_ERR_COMPILE, m->unit.diags.text.at);
+	return good ? TL_OK : failed_compile(&m->unit.diags);
 }
 
 /* Takes over `text`, which has a NUL behind its end. */
@@ -69,9 +69,7 @@ static tl_status module_new(tl_context *ctx, const char *name, char *text, size_
 		module_free(m);
 		return s;
 	}
-	pthread_mutex_lock(&ctx->lock);
-	link_add(&ctx->modules, &m->link);
-	pthread_mutex_unlock(&ctx->lock);
+	context_enter(ctx, &ctx->modules, &m->link);
 	*out = m;
 	return TL_OK;
 }
@@ -107,10 +105,10 @@ void module_destroy(tl_module *m)
 		return;
 	if (has_code(m))
 		m->ctx->dev->ops->synchronize(m->ctx->dev); /* its kernels may be running, on any stream */
-	pthread_mutex_lock(&m->ctx->lock);
-	link_remove(&m->link);
-	pthread_mutex_unlock(&m->ctx->lock);
+	tl_context *ctx = m->ctx;
+	context_remove(ctx, &m->link);
 	module_free(m);
+	context_leave(ctx);
 }
 
 static tl_status cannot_read(const char *path, int error)
@@ -286,4 +284,19 @@ tl_status module_kernel(tl_module *m, const char *name, tl_kernel **out)
 	tl_status s = find_kernel(m, name, out);
 	lock_release(&h);
 	return s;
+}
+
+size_t tl_kernel_parameters(const tl_kernel *k)
+{
+	return k ? k->params.len : 0;
+}
+
+const tl_parameter *tl_kernel_parameter(const tl_kernel *k, size_t index)
+{
+	return index < tl_kernel_parameters(k) ? &k->params.at[index].shown : NULL;
+}
+
+const char *tl_kernel_name(const tl_kernel *k)
+{
+	return k ? k->name : NULL;
 }

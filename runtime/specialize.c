@@ -116,12 +116,18 @@ void params_of_func(struct arena *a, const struct func *f, struct params *out)
 		p->constant = src->annotation && is_constexpr(src->annotation);
 		p->annotated = src->annotation && !p->constant && !is_signature(src->annotation) &&
 			       annotated_type(f->module, src->annotation, &p->type);
+		p->shown = (tl_parameter){.name = p->name, .is_constexpr = p->constant};
+		if (src->annotation) {
+			struct strbuf text = {.arena = a};
+			ast_print_expr(src->annotation, &text);
+			p->shown.annotation = text.at;
+		}
 		if (!src->value)
 			continue;
 		p->has_default = literal_argument(a, src->value, &p->value) ? DEFAULT_VALUE : DEFAULT_TEXT;
 		struct strbuf sb = {.arena = a};
 		ast_print_expr(src->value, &sb);
-		p->text = sb.at;
+		p->text = p->shown.default_value = sb.at;
 	}
 }
 
@@ -138,6 +144,7 @@ void params_of_ir(struct arena *a, const struct kernel *k, struct params *out)
 			p->type.pointers++;
 		p->type.dtype = t->dtype;
 		p->type.divisibility = k->params[i].divisibility;
+		p->shown.name = p->name;
 	}
 }
 

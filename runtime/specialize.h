@@ -29,6 +29,7 @@ struct tl_param {
 	enum param_default has_default;
 	tl_arg value;
 	const char *text;
+	tl_parameter shown;
 };
 
 struct params {

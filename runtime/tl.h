@@ -23,9 +23,15 @@
 extern "C" {
 #endif
 
-#define TL_VERSION "0.1"
-
 #define TL_API __attribute__((visibility("default")))
+
+#define TL_VERSION "0.1"
+#define TL_VERSION_NUMBER 100 /* 100 for each minor version, 10000 for a major one */
+/* Those of the library that the program runs with. A program runs with every later library whose file has the same
+ * number, libtl.so.N: functions stay, enumerations grow at their ends only, and structures into what is `reserved` in
+ * them. What a program does not use in a structure must be 0; a library refuses a member that it does not know. */
+TL_API int tl_version(void);
+TL_API const char *tl_version_text(void);
 
 typedef enum tl_status {
 	TL_OK = 0,
@@ -50,11 +56,27 @@ typedef struct tl_module tl_module;   /* a source file */
 typedef struct tl_kernel tl_kernel;   /* a jit function of a module */
 typedef struct tl_buffer tl_buffer;   /* device memory */
 typedef struct tl_prepared tl_prepared; /* variants of a kernel, bound for launches of least cost */
+typedef struct tl_event tl_event;     /* a point in the work of a stream */
 
 /* The message of this thread's last call that returns a tl_status, with caret and hint where a source is at fault;
  * empty if it succeeded. `ctx` may be NULL. Valid until the thread's next such call. */
 TL_API const char *tl_error(const tl_context *ctx);
 TL_API const char *tl_status_name(tl_status s);
+
+/* The same for programs. What is not known is 0 or NULL. */
+typedef struct tl_error_info {
+	tl_status status;
+	int driver_result;       /* CUDA's CUresult */
+	const char *driver_call; /* "cuLaunchKernel" */
+	/* A kernel on a GPU runs, and fails, behind the call that launched it: then it is the one launched last that
+	 * had not been waited for; the text says where others could have failed, too. */
+	const char *kernel;
+	const char *file; /* where a source is at fault: the first error of it, or the place where the kernel failed */
+	uint32_t line, column; /* from 1; column in bytes */
+	const char *text;      /* as tl_error */
+} tl_error_info;
+/* Valid until the thread's next call that returns a tl_status. */
+TL_API const tl_error_info *tl_error_details(void);
 
 /* --- devices ------------------------------------------------------------------------------------------------- */
 
@@ -68,9 +90,12 @@ TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
  * devices have the same target and limits; each loads it for itself. Any number of contexts may share so, and be
  * destroyed in any order. Before the first launch in ctx, and while nothing else is done with it. */
 TL_API tl_status tl_context_share(tl_context *ctx, tl_context *with);
-/* Waits for the device, then frees the context, its modules and buffers, whose handles end with it: they must not be
- * used or destroyed any more. NULL is allowed. */
+/* Waits for the device, then frees the context, its modules, buffers and events, whose handles end with it: they must
+ * not be used or destroyed any more. NULL is allowed. */
 TL_API void tl_context_destroy(tl_context *ctx);
+/* Instead, where objects are destroyed in any order, as garbage collectors do: the context's handle ends, and its
+ * modules, buffers and events can be used until they are destroyed; with the last of these, the context ends. */
+TL_API void tl_context_release(tl_context *ctx);
 /* Waits for everything launched in the context, on callers' streams too. */
 TL_API tl_status tl_synchronize(tl_context *ctx);
 
@@ -81,8 +106,41 @@ typedef struct tl_device_info {
 	int num_sms;         /* multiprocessors; CPU threads for interp and sim */
 	size_t shared_bytes; /* shared memory a block may use; 0 for interp, which has none */
 	size_t memory_bytes;
+	int capability; /* CUDA's compute capability, 10 times the major number and the minor: 90; 0 for interp */
+	char spec[32];  /* what tl_context_create takes: "cuda:0" */
+	uint64_t reserved[8];
 } tl_device_info;
 TL_API tl_status tl_device(tl_context *ctx, tl_device_info *out);
+/* The devices that a context can be created on, GPUs first; no context is created. A driver that is there and fails is
+ * an error. */
+TL_API tl_status tl_device_count(int *out);
+TL_API tl_status tl_device_at(int index, tl_device_info *out);
+
+/* --- what a program lends to a context ----------------------------------------------------------------------- */
+
+/* These hold for what comes later; call them before other threads use the context. */
+
+/* Memory for the buffers that the context creates: device addresses for cuda; else the host's, of more bytes than the
+ * buffer has, since guards surround it. `alloc` returns NULL where there is none, and else an address that the
+ * alignment divides; `free` gets back what alloc returned, and the bytes it was asked for. NULL: the context's own
+ * again. */
+typedef struct tl_allocator {
+	void *(*alloc)(void *user, size_t bytes, size_t alignment);
+	void (*free)(void *user, void *p, size_t bytes);
+	void *user;
+} tl_allocator;
+TL_API tl_status tl_context_allocator(tl_context *ctx, const tl_allocator *a);
+/* How many threads a launch uses on interp and sim; 0: as OpenMP says. On cuda it changes nothing. */
+TL_API tl_status tl_context_threads(tl_context *ctx, int threads);
+
+typedef enum tl_log_kind {
+	TL_LOG_PRINT,  /* of device_print, whole lines; without a callback it goes to standard output */
+	TL_LOG_REPORT, /* what $TL_SIM_REPORT asked for; to standard error */
+} tl_log_kind;
+/* `text` ends in 0 too, and is valid during the callback, which may come from several threads at once, must return, and
+ * must not call the library. CUDA's driver writes device_print to standard output itself. */
+typedef void tl_log_fn(void *user, tl_log_kind kind, const char *text, size_t len);
+TL_API tl_status tl_context_log(tl_context *ctx, tl_log_fn *fn, void *user);
 
 /* --- diagnostics --------------------------------------------------------------------------------------------- */
 
@@ -119,6 +177,42 @@ TL_API tl_status tl_buffer_write(tl_buffer *b, size_t offset, const void *src, s
 TL_API tl_status tl_buffer_read(tl_buffer *b, size_t offset, void *dst, size_t bytes);
 TL_API tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte);
 
+/* Memory of the host that the device reaches too, page-locked for cuda: copies to and from it need no waiting. Its
+ * address, tl_buffer_ptr, is good on both sides. */
+TL_API tl_status tl_buffer_create_host(tl_context *ctx, size_t bytes, tl_buffer **out);
+/* A buffer of memory that is there already, the caller's, and stays the caller's: a device address for cuda, else the
+ * host's. It must stay valid until the buffer is destroyed. On interp and sim it must not overlap other buffers, and an
+ * access less than 64 KB outside of it is an error. */
+TL_API tl_status tl_buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out);
+
+/* The same as above, queued: what the host gives must stay as it is, and what it gets is there, when the stream has
+ * come to it. Only host memory of tl_buffer_create_host, or page-locked otherwise, lets the call return before that.
+ * `stream`: a CUstream; NULL: the context's own. On interp and sim there are none, and all is done on return. */
+TL_API tl_status tl_buffer_write_async(tl_buffer *b, size_t offset, const void *src, size_t bytes, void *stream);
+TL_API tl_status tl_buffer_read_async(tl_buffer *b, size_t offset, void *dst, size_t bytes, void *stream);
+/* Within a device, or between two of one kind; in the same buffer the two parts must not overlap. The stream is of the
+ * context of `dst`; launches of another context on `src` must have been waited for. */
+TL_API tl_status tl_buffer_copy_async(tl_buffer *dst, size_t dst_offset, const tl_buffer *src, size_t src_offset,
+				      size_t bytes, void *stream);
+/* `count` elements of 1, 2, 4 or 8 bytes, each as *element, from a multiple of their size on. */
+TL_API tl_status tl_buffer_fill_async(tl_buffer *b, size_t offset, const void *element, size_t size, size_t count,
+				      void *stream);
+
+/* --- streams and events -------------------------------------------------------------------------------------- */
+
+/* The context's own stream, a CUstream; NULL on interp and sim, which have none. It ends with the context. */
+TL_API void *tl_context_stream(tl_context *ctx);
+/* An event belongs to its context; streams as above. */
+TL_API tl_status tl_event_create(tl_context *ctx, tl_event **out);
+TL_API void tl_event_destroy(tl_event *e);
+TL_API tl_status tl_event_record(tl_event *e, void *stream);
+/* What is queued on the stream later waits for the event, as it was recorded last. */
+TL_API tl_status tl_event_wait(tl_event *e, void *stream);
+/* The host waits for it. */
+TL_API tl_status tl_event_synchronize(tl_event *e);
+/* Milliseconds from one event to the other, both of which must have been recorded and waited for. */
+TL_API tl_status tl_event_elapsed(const tl_event *from, const tl_event *to, double *ms);
+
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
 /* Kernels in Triton's language; a name that ends in ".ttir" means the text of one kernel's tile IR. Or a kernel image,
@@ -133,6 +227,18 @@ TL_API tl_status tl_module_load_source(tl_context *ctx, const char *name, const 
 TL_API void tl_module_destroy(tl_module *m);
 /* The kernel belongs to its module. */
 TL_API tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out);
+
+/* A parameter. The texts are expressions of the language, and valid as long as the kernel is. */
+typedef struct tl_parameter {
+	const char *name;
+	bool is_constexpr;
+	const char *annotation;    /* NULL: none */
+	const char *default_value; /* NULL: none, an argument is needed */
+} tl_parameter;
+TL_API size_t tl_kernel_parameters(const tl_kernel *k);
+/* NULL: there is none */
+TL_API const tl_parameter *tl_kernel_parameter(const tl_kernel *k, size_t index);
+TL_API const char *tl_kernel_name(const tl_kernel *k);
 
 typedef enum tl_dtype {
 	TL_I1, TL_I8, TL_I16, TL_I32, TL_I64, TL_U8, TL_U16, TL_U32, TL_U64,
@@ -355,6 +461,7 @@ typedef struct tl_config {
 	 * tl.extra.cuda.gdc_launch_dependents() or ended, and must call gdc_wait() before it reads what they write
 	 * (sm_90; on others, interp and sim it begins when they are over) */
 	bool launch_pdl;
+	uint64_t reserved[4];
 } tl_config;
 
 /* Compiles if needed and launches, nothing if the grid has no programs; returns before the kernel has finished on CUDA.
@@ -401,6 +508,7 @@ typedef struct tl_resources {
 	size_t shared_bytes; /* of a block */
 	int blocks;          /* of a program: more than 1 where it runs on a cluster */
 	int resident;        /* blocks that a multiprocessor holds at once; 0: not known (sim, clusters) */
+	uint64_t reserved[4];
 } tl_resources;
 /* Compiles if needed; all 0 on interp. cfg may be NULL. */
 TL_API tl_status tl_kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs,

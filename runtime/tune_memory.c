@@ -59,12 +59,19 @@ tl_status memory_add(struct memory *m, const struct touched *t)
 	return TL_OK;
 }
 
+/* On the device, where its memory is not the host's. */
+static tl_status copy(struct memory *m, void *dst, const void *src, size_t size)
+{
+	tl_status s = m->dev->ops->queue->copy(m->dev, dst, m->dev, src, size, NULL);
+	return s ? s : m->dev->ops->synchronize(m->dev);
+}
+
 static tl_status save(struct memory *m, struct kept *k)
 {
 	const struct device_ops *ops = m->dev->ops;
-	if (ops->copy && !ops->alloc(m->dev, k->size, &k->saved)) {
+	if (ops->has_streams && !ops->alloc(m->dev, k->size, &k->saved)) {
 		k->on_device = true;
-		return ops->copy(m->dev, k->saved, k->at, k->size);
+		return copy(m, k->saved, k->at, k->size);
 	}
 	k->saved = malloc(k->size + 1);
 	if (!k->saved)
@@ -87,7 +94,7 @@ static tl_status restore(struct memory *m, const struct kept *k)
 {
 	if (!k->saved || !k->size)
 		return TL_OK;
-	return k->on_device ? m->dev->ops->copy(m->dev, k->at, k->saved, k->size)
+	return k->on_device ? copy(m, k->at, k->saved, k->size)
 			    : m->dev->ops->write(m->dev, k->at, k->saved, k->size);
 }
 

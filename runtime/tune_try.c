@@ -200,7 +200,7 @@ static void run_one(void *arg)
 	tl_tuner *t = r->tuner;
 	struct candidate *c = r->candidate;
 	u32 n = t->kernel->params.len;
-	bool counts = t->kernel->module->ctx->dev->ops->count;
+	bool counts = t->kernel->module->ctx->dev->ops->cost;
 	tl_status s = memory_renew(r->memory);
 	if (!s && counts)
 		s = kernel_count(t->kernel, &c->config, c->args, n, &c->cost);
@@ -328,7 +328,7 @@ static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch)
 	tl_status s = save_memory(t, ch, &m);
 	if (!s)
 		s = run_all(&r);
-	if (!s && r.best && !m.dev->ops->count)
+	if (!s && r.best && !m.dev->ops->cost)
 		decide(&r);
 	if (!s) /* else the device does not work */
 		s = memory_restore(&m);
@@ -350,7 +350,7 @@ tl_status choice_try(tl_tuner *t, struct tuned_choice *ch)
 	struct cleanup c;
 	cleanup_push(&c, free_errors, ch);
 	tl_status s = TL_OK;
-	ch->unit = t->kernel->module->ctx->dev->ops->count ? "cycles" : "ms";
+	ch->unit = t->kernel->module->ctx->dev->ops->cost ? "cycles" : "ms";
 	compile_all(t, ch);
 	for (u32 i = 0; i < ch->n; i++)
 		ch->failed += ch->at[i].outcome == OUTCOME_FAILED;

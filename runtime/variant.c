@@ -47,12 +47,6 @@ bool open_unit(struct unit *u, const char *name, const char *text, size_t len)
 	return good;
 }
 
-static tl_status compile_failed(struct unit *u)
-{
-	const char *text = u->diags.text.at;
-	return failed_text(TL_ERR_COMPILE, text && *text ? text : "the kernel cannot be compiled");
-}
-
 /* Functions are passed by name: they must be in the file, and no parameter may hide them. */
 static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_arg *args, size_t nargs)
 {
@@ -83,7 +77,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	const tl_module *m = k->module;
 	struct device *dev = m->ctx->dev;
 	if (!unit_again(u, &m->unit))
-		return compile_failed(u);
+		return failed_compile(&u->diags);
 	tl_status s = check_functions(k, u, args, nargs);
 	if (s)
 		return s;
@@ -101,7 +95,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	b.args = specialize_text(&u->arena, &k->params, args, nargs);
 	*out = (struct compiled){.num_warps = o->num_warps};
-	return dev->ops->compile(dev, &b, out) ? TL_OK : compile_failed(u);
+	return dev->ops->compile(dev, &b, out) ? TL_OK : failed_compile(&u->diags);
 }
 
 static void free_unit(void *unit)
@@ -263,7 +257,7 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 	leave_c_locale(&c);
 	report(k->module, u);
 	if (s == TL_ERR_COMPILE) /* the callback may have called the library */
-		s = compile_failed(u);
+		s = failed_compile(&u->diags);
 	v->keeps = (!u->diags.messages.len || k->module->ctx->dev->ops->offline) && !u->ir.reads_environment;
 	if (!s) {
 		take_image(k, o, u, args, nargs, &out, &v->image);
@@ -517,7 +511,7 @@ static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out
 		if (v->same)
 			v->state = VARIANT_READY;
 	} else if (v->state == VARIANT_FAILED && v->status == TL_ERR_COMPILE) {
-		return failed_text(v->status, v->error);
+		return error_again(v->error);
 	} else if (v->state == VARIANT_FAILED) { /* the device may be willing now */
 		v->state = VARIANT_COMPILING;
 		*mine = true;
@@ -543,7 +537,7 @@ static void table_settle(tl_kernel *k, struct variant *v, tl_status s)
 	v->state = s ? VARIANT_FAILED : VARIANT_READY;
 	v->status = s;
 	free(v->error);
-	v->error = s ? strdup(tl_error(NULL)) : NULL;
+	v->error = s ? error_keep() : NULL;
 	if (s && !v->error)
 		v->status = TL_ERR_MEMORY; /* not final */
 	pthread_cond_broadcast(&k->ready);

@@ -25,6 +25,11 @@ struct source {
 	u32 *line_start; /* offset of each line; line_start[nlines] == len */
 	u32 nlines;
 };
+/* A place for programs to read. */
+struct source_place {
+	const char *file; /* NULL: none */
+	u32 line, col;
+};
 /* The source line with carets under the span; tabs are kept so that the caret lines up. */
 void source_show(const struct source *s, struct loc at, struct strbuf *out);
 

@@ -25,6 +25,8 @@ static void describe_failure(const struct env *e, const struct inst *i, i64 elem
 	out->len = e->run->error_start;
 	if (s)
 		sb_printf(out, "%s:%u:%u: ", s->name, i->loc.line, i->loc.col);
+	if (s && e->run->launch->place)
+		*e->run->launch->place = (struct source_place){s->name, i->loc.line, i->loc.col};
 	sb_puts(out, "error: ");
 	sb_vprintf(out, format, ap);
 	sb_puts(out, " (");
@@ -128,7 +130,11 @@ static bool run_print(struct env *e, const struct inst *i)
 		if (!i->nin)
 			sb_printf(&out, "pid (%u, %u, %u)%s\n", e->pid[0], e->pid[1], e->pid[2], i->text);
 	}
-	fwrite(out.at, 1, out.len, stdout); /* under the stream's lock, so that a tile's lines stay together */
+	const struct interp_launch *l = e->run->launch;
+	if (l->print)
+		l->print(l->print_arg, out.at, out.len);
+	else
+		fwrite(out.at, 1, out.len, stdout); /* under its lock, so that a tile's lines stay together */
 	arena_free(&a);
 	return true;
 }

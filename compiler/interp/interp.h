@@ -21,6 +21,7 @@
 #include "ir/ir.h"
 
 struct axis_analysis;
+struct source_place;
 struct ranges;
 
 struct interp_launch {
@@ -38,6 +39,10 @@ struct interp_launch {
 	const struct mem_range *const *homes;
 	int threads;                    /* 0: as many as the machine has */
 	bool quiet;                     /* device_print prints nothing */
+	/* takes what device_print prints; NULL: standard output does */
+	void (*print)(void *arg, const char *text, size_t len);
+	void *print_arg;
+	struct source_place *place; /* of the failure; or NULL */
 };
 
 struct interp_program;

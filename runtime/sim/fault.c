@@ -55,6 +55,7 @@ void fault(struct warp *w, const struct instr *i, u32 lanes, const char *format,
 	va_start(ap, format);
 	sb_vprintf(&b->error, format, ap);
 	va_end(ap);
+	b->error_line = i->src_line;
 	print_instruction(&b->error, w, i, lanes);
 }
 
@@ -64,6 +65,7 @@ void blocks_race(struct warp *w, const struct instr *i, u32 lanes, const char *t
 	if (out->len)
 		return;
 	sb_puts(out, text);
+	w->block->race_line = i->src_line;
 	print_instruction(out, w, i, lanes);
 }
 

@@ -24,6 +24,7 @@ struct grid {
 	struct sync *sync;
 	struct races *races;
 	u64 failed, raced;  /* the first cluster that did; UINT64_MAX: none */
+	u32 failed_line, raced_line; /* of the source */
 	pthread_mutex_t lock; /* of the reports and the launch's counters */
 	struct strbuf report, race;
 	struct first_fault first_fault; /* out of memory, or a bug, in one of the threads */
@@ -349,12 +350,14 @@ static void run_index(void *worker)
 	if (b && w->index < g->failed) {
 		g->report.len = 0;
 		sb_add(&g->report, b->error.at, b->error.len);
+		g->failed_line = b->error_line;
 #pragma omp atomic write
 		g->failed = w->index;
 	}
 	if (racer && w->index < g->raced) {
 		g->race.len = 0;
 		sb_add(&g->race, racer->race.at, racer->race.len);
+		g->raced_line = racer->race_line;
 		g->raced = w->index;
 	}
 	lock_release(&h);
@@ -416,7 +419,8 @@ static u32 most_alive(const struct launch *l, u32 nblocks)
 static void run_clusters(struct grid *g)
 {
 	g->most_alive = most_alive(g->launch, g->shape[0] * g->shape[1] * g->shape[2]);
-#pragma omp parallel num_threads(MIN(g->clusters, (u64)omp_get_max_threads()))
+	u64 threads = g->launch->threads ? g->launch->threads : (u64)omp_get_max_threads();
+#pragma omp parallel num_threads(MIN(g->clusters, threads))
 	{
 #pragma omp single
 		g->nthreads = g->alive = (u32)omp_get_num_threads();
@@ -430,6 +434,12 @@ static void free_tables(void *grid)
 	struct grid *g = grid;
 	sync_free(g->sync);
 	races_free(g->races);
+}
+
+static void tell_place(const struct launch *l, u32 line)
+{
+	if (l->place && l->source && line && line <= l->source->nlines)
+		*l->place = (struct source_place){l->source->name, line, 0};
 }
 
 enum sim_result sim_run(const struct launch *l, struct strbuf *error)
@@ -466,10 +476,12 @@ enum sim_result sim_run(const struct launch *l, struct strbuf *error)
 	cleanup_run(&c);
 	if (g.failed != UINT64_MAX) {
 		sb_add(error, g.report.at, g.report.len);
+		tell_place(l, g.failed_line);
 		return SIM_FAULT;
 	}
 	if (g.raced != UINT64_MAX) {
 		sb_add(error, g.race.at, g.race.len);
+		tell_place(l, g.raced_line);
 		return SIM_RACED;
 	}
 	return SIM_OK;

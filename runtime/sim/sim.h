@@ -100,6 +100,7 @@ struct cta {
 	u64 polls;              /* of these, looks at what other blocks may have written */
 	struct arena arena;     /* what lives as long as the block */
 	bool failed;
+	u32 error_line, race_line; /* of the source; 0: unknown */
 	struct strbuf error, race; /* race: the first one with another block in global memory, after which it goes on */
 	struct counters *counters; /* per instruction of the kernel; NULL: not wanted */
 	u32 last_range;         /* of launch->ranges: where global memory was accessed last */
@@ -132,6 +133,11 @@ struct launch {
 	u64 max_steps;          /* the launch does not end when every block that runs has had more; 0: any number */
 	struct counters *counters;
 	const struct source *source; /* the kernel's file, for messages; or NULL */
+	struct source_place *place;  /* of the fault or race; or NULL */
+	u32 threads;                 /* 0: as many as the machine has */
+	/* takes what device_print prints; NULL: standard output does */
+	void (*print)(void *arg, const char *text, size_t len);
+	void *print_arg;
 };
 
 /* --- decoding -------------------------------------------------------------------------------------------------- */

@@ -347,7 +347,10 @@ static void print_text(struct warp *w, u32 lane, const char *format, const char 
 			print_one(w, lane, at, len + 1, &args, &out);
 		at += len + 1;
 	}
-	if (out.len)
+	const struct launch *l = w->block->launch;
+	if (out.len && l->print)
+		l->print(l->print_arg, out.at, out.len);
+	else if (out.len)
 		fwrite(out.at, 1, out.len, stdout);
 }
 

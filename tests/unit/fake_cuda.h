@@ -25,8 +25,12 @@ static struct driver {
 	const char *fail; /* the call that fails */
 	int calls, fail_at; /* or the one of this number */
 	CUresult error;
+	CUresult lost; /* what every call in the context answers, until nobody has it any more */
 	size_t free_bytes;
-	int streams, modules, allocations, events, retained;
+	int streams, modules, allocations, events, retained, pinned;
+	CUstream copied_on;
+	unsigned set_values[4]; /* of fills, one after the other */
+	int sets;
 	struct {
 		unsigned grid[3], threads, shared;
 		CUstream stream;
@@ -52,7 +56,7 @@ static CUresult called(const char *name, bool needs_context)
 	snprintf(driver.log + len, LOG - len, " %s", name);
 	if (++driver.calls == driver.fail_at || (driver.fail && !strcmp(driver.fail, name)))
 		return driver.error;
-	return needs_context && !driver.depth ? 201 : 0;
+	return !needs_context ? 0 : !driver.depth ? 201 : driver.lost;
 }
 
 static CUresult f_init(unsigned flags)
@@ -119,7 +123,8 @@ static CUresult f_primary_retain(CUcontext *ctx, CUdevice d)
 static CUresult f_primary_release(CUdevice d)
 {
 	(void)d;
-	driver.retained--;
+	if (!--driver.retained)
+		driver.lost = 0;
 	return called("release", false);
 }
 static CUresult f_ctx_current(CUcontext *ctx)
@@ -155,7 +160,7 @@ static CUresult f_mem_alloc(CUdeviceptr *p, size_t bytes)
 	if (!r && bytes > driver.free_bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
-		*p = 0x7000000 + (CUdeviceptr)driver.allocations++ * 256;
+		*p = 0x7000000 + (CUdeviceptr)driver.allocations++ * 4096;
 		driver.free_bytes -= bytes;
 	}
 	return r;
@@ -169,26 +174,79 @@ static CUresult f_mem_free(CUdeviceptr p)
 static CUresult f_copy_to_device(CUdeviceptr dst, const void *src, size_t bytes, CUstream s)
 {
 	(void)dst, (void)src, (void)bytes;
-	assert_ptr_equal(s, first_stream);
+	driver.copied_on = s;
 	return called("write", true);
 }
 static CUresult f_copy_to_host(void *dst, CUdeviceptr src, size_t bytes, CUstream s)
 {
 	(void)src;
 	memset(dst, 7, bytes);
-	assert_ptr_equal(s, first_stream);
+	driver.copied_on = s;
 	return called("read", true);
+}
+static CUresult f_mem_set(CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s)
+{
+	(void)p, (void)bytes, (void)s;
+	driver.set_values[driver.sets++ % 4] = byte;
+	return called("set", true);
+}
+static CUresult f_mem_set_16(CUdeviceptr p, unsigned short value, size_t count, CUstream s)
+{
+	(void)p, (void)count, (void)s;
+	driver.set_values[driver.sets++ % 4] = value;
+	return called("set16", true);
+}
+static CUresult f_mem_set_32(CUdeviceptr p, unsigned value, size_t count, CUstream s)
+{
+	(void)p, (void)s;
+	driver.set_values[driver.sets++ % 4] = value;
+	driver.set_values[driver.sets++ % 4] = (unsigned)count;
+	return called("set32", true);
+}
+static CUresult f_mem_set_rows(CUdeviceptr p, size_t pitch, unsigned value, size_t width, size_t height, CUstream s)
+{
+	(void)s;
+	assert_true(pitch == 8 && width == 1 && height == 3 && p % 4 == 0);
+	driver.set_values[driver.sets++ % 4] = value;
+	return called("set_rows", true);
 }
 static CUresult f_copy_on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
 {
 	(void)dst, (void)src, (void)bytes;
-	assert_ptr_equal(s, first_stream);
+	driver.copied_on = s;
 	return called("copy", true);
 }
-static CUresult f_mem_set(CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s)
+static CUresult f_copy_peer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t bytes, CUstream s)
 {
-	(void)p, (void)byte, (void)bytes, (void)s;
-	return called("set", true);
+	(void)dst, (void)src, (void)bytes, (void)s;
+	assert_ptr_equal(to, driver.stack[driver.depth - 1]);
+	assert_ptr_not_equal(to, from);
+	return called("peer", true);
+}
+static CUresult f_host_alloc(void **p, size_t bytes, unsigned flags)
+{
+	assert_int_equal(flags, 1);
+	CUresult r = called("host_alloc", true);
+	*p = r ? NULL : malloc(bytes);
+	driver.pinned += !r;
+	return r;
+}
+static CUresult f_host_free(void *p)
+{
+	free(p);
+	driver.pinned--;
+	return called("host_free", true);
+}
+static CUresult f_event_synchronize(CUevent e)
+{
+	(void)e;
+	return called("event_sync", true);
+}
+static CUresult f_stream_wait(CUstream s, CUevent e, unsigned flags)
+{
+	(void)s, (void)e;
+	assert_int_equal(flags, 0);
+	return called("stream_wait", true);
 }
 static CUresult f_module_load(CUmodule *m, const void *image, unsigned n, const int *options, void **values)
 {
@@ -415,6 +473,7 @@ static inline void assert_clean(int depth)
 	assert_int_equal(driver.streams, 0);
 	assert_int_equal(driver.modules, 0);
 	assert_int_equal(driver.allocations, 0);
+	assert_int_equal(driver.pinned, 0);
 	assert_int_equal(driver.events, 0);
 	assert_int_equal(driver.retained, 0);
 	assert_int_equal(driver.depth, depth);

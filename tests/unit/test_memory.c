@@ -177,6 +177,12 @@ static bool run(const char *device, const char *source, long n, bool on)
 	tl_free(text);
 	tl_resources resources;
 	STEP(tl_kernel_resources(k, &config, args, 5, &resources));
+	tl_event *event;
+	tl_buffer *wrapped, *host;
+	STEP(tl_event_create(ctx, &event));
+	STEP(tl_buffer_wrap(ctx, x, sizeof x, &wrapped));
+	STEP(tl_buffer_create_host(ctx, sizeof x, &host));
+	tl_event_destroy(event);
 	double ms;
 	STEP(tl_time(k, &config, args, 5, 0, 1, &ms));
 	bool none = atomic_load(&heap.calls) < n;

@@ -327,6 +327,194 @@ static void public_calls(void **state)
 	assert_clean(0);
 }
 
+static void queue(void **state)
+{
+	(void)state;
+	tl_context *ctx, *other;
+	tl_buffer *a, *b, *host, *wrapped;
+	tl_event *from, *to;
+	double ms = 0;
+	float x = 1.5f;
+	u16 half = 0x3C00;
+	u8 byte = 9;
+	u64 wide = 0x1122334455667788, same = 0x0000000500000005;
+	CUstream const mine = (CUstream)(uintptr_t)77;
+	assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+	assert_ptr_equal(tl_context_stream(ctx), first_stream);
+	assert_int_equal(tl_buffer_create(ctx, 64, &a), TL_OK);
+	assert_int_equal(tl_buffer_create(ctx, 64, &b), TL_OK);
+	assert_int_equal(tl_buffer_create_host(ctx, 64, &host), TL_OK);
+	assert_int_equal(tl_buffer_wrap(ctx, (void *)(uintptr_t)0x9000000, 64, &wrapped), TL_OK);
+	memset(tl_buffer_ptr(host), 1, 64);
+	driver.log[0] = 0;
+	assert_int_equal(tl_buffer_write_async(a, 0, tl_buffer_ptr(host), 64, NULL), TL_OK);
+	assert_ptr_equal(driver.copied_on, first_stream);
+	assert_int_equal(tl_buffer_read_async(a, 0, tl_buffer_ptr(host), 64, mine), TL_OK);
+	assert_ptr_equal(driver.copied_on, mine);
+	assert_int_equal(tl_buffer_copy_async(b, 0, a, 32, 32, mine), TL_OK);
+	assert_string_equal(driver.log, " push write pop push read pop push copy pop"); /* nothing waits */
+	assert_error(tl_buffer_copy_async(a, 0, a, 8, 16, NULL), TL_ERR_ARGUMENT, "the two parts overlap");
+	driver.log[0] = 0;
+	assert_int_equal(tl_buffer_fill_async(a, 0, &byte, 1, 3, NULL), TL_OK);
+	assert_int_equal(tl_buffer_fill_async(a, 0, &half, 2, 3, NULL), TL_OK);
+	assert_int_equal(driver.set_values[0], 9);
+	assert_int_equal(driver.set_values[1], 0x3C00);
+	assert_int_equal(tl_buffer_fill_async(a, 0, &x, 4, 3, NULL), TL_OK);
+	assert_int_equal(driver.set_values[2], 0x3FC00000);
+	assert_int_equal(tl_buffer_fill_async(a, 0, &wide, 8, 3, NULL), TL_OK);
+	assert_int_equal(driver.set_values[0], 0x55667788);
+	assert_int_equal(driver.set_values[1], 0x11223344);
+	assert_int_equal(tl_buffer_fill_async(a, 0, &same, 8, 3, NULL), TL_OK);
+	assert_int_equal(driver.set_values[2], 5);
+	assert_int_equal(driver.set_values[3], 6); /* words */
+	assert_string_equal(driver.log, " push set pop push set16 pop push set32 pop push set_rows set_rows pop"
+					" push set32 pop");
+	assert_int_equal(tl_event_create(ctx, &from), TL_OK);
+	assert_int_equal(tl_event_create(ctx, &to), TL_OK);
+	driver.log[0] = 0;
+	assert_int_equal(tl_event_record(from, NULL), TL_OK);
+	assert_int_equal(tl_event_record(to, mine), TL_OK);
+	assert_int_equal(tl_event_wait(to, NULL), TL_OK);
+	assert_int_equal(tl_event_synchronize(to), TL_OK);
+	assert_int_equal(tl_event_elapsed(from, to, &ms), TL_OK);
+	assert_true(ms == 3);
+	assert_string_equal(driver.log,
+			    " push record pop push record pop push stream_wait pop push event_sync pop push pop");
+	/* another context: another GPU */
+	assert_int_equal(context_new(open_device(other_context), &other), TL_OK);
+	tl_buffer *c;
+	assert_int_equal(tl_buffer_create(other, 64, &c), TL_OK);
+	driver.log[0] = 0;
+	assert_int_equal(tl_buffer_copy_async(c, 0, a, 0, 64, NULL), TL_OK);
+	assert_string_equal(driver.log, " push peer pop");
+	tl_context_destroy(other);
+	tl_buffer_destroy(wrapped); /* not freed: it is the caller's */
+	tl_buffer_destroy(host);
+	tl_event_destroy(from);
+	tl_context_destroy(ctx);
+	assert_clean(0);
+}
+
+static void enumeration(void **state)
+{
+	(void)state;
+	int n;
+	tl_device_info info = {0};
+	assert_int_equal(cuda_count(&api, &n), TL_OK);
+	assert_int_equal(n, 2);
+	assert_int_equal(cuda_describe(&api, 1, &info), TL_OK);
+	assert_string_equal(info.spec, "cuda:1");
+	assert_string_equal(info.name, "Fake GPU 41");
+	assert_string_equal(info.target, "cuda:sm_90a");
+	assert_int_equal(info.capability, 90);
+	assert_int_equal(info.num_sms, 132);
+	driver.capability = 120;
+	assert_int_equal(cuda_describe(&api, 0, &info), TL_OK);
+	assert_int_equal(info.capability, 120);
+	driver.capability = 70; /* it is there, and no kernel runs on it */
+	assert_int_equal(cuda_describe(&api, 0, &info), TL_OK);
+	assert_int_equal(info.capability, 70);
+	assert_string_equal(info.target, "");
+	assert_null(strstr(driver.log, "retain"));
+	driver.fail = "init";
+	driver.error = 803;
+	assert_error(cuda_count(&api, &n), TL_ERR_DRIVER, "cuInit: some failure");
+	assert_int_equal(tl_error_details()->driver_result, 803);
+	driver.error = 100;
+	assert_int_equal(cuda_count(&api, &n), TL_OK);
+	assert_int_equal(n, 0);
+}
+
+static const char one_kernel[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+				 "def k(x):\n    tl.store(x, 1)\n";
+
+static tl_context *open_context(void)
+{
+	tl_context *ctx;
+	assert_int_equal(context_new(open_device(NULL), &ctx), TL_OK);
+	return ctx;
+}
+
+/* The status of a failure, its text and details; and the next context is as good as new. */
+static void faults(void **state)
+{
+	static const struct {
+		const char *call;
+		CUresult error;
+		bool stays; /* the context is lost */
+		tl_status status;
+		const char *text;
+	} table[] = {{"sync", 700, true, TL_ERR_KERNEL, "the kernel is 'k'"},
+		     {"sync", 719, true, TL_ERR_KERNEL, "the kernel is 'k'"},
+		     {"sync", 710, true, TL_ERR_KERNEL, "the kernel is 'k'"},
+		     {"sync", 709, true, TL_ERR_DRIVER, "this context is lost"},
+		     {"sync", 214, true, TL_ERR_DRIVER, "this context is lost"},
+		     {"launch", 2, false, TL_ERR_MEMORY, "the kernel is 'k'"},
+		     {"launch", 701, false, TL_ERR_DRIVER, "the kernel is 'k'"},
+		     {"load", 2, false, TL_ERR_MEMORY, "the kernel is 'k'"}};
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		reset(state);
+		tl_context *ctx = open_context();
+		tl_module *m;
+		tl_kernel *k;
+		tl_buffer *b;
+		char bytes[16];
+		bool behind = !strcmp(table[i].call, "sync");
+		assert_int_equal(tl_buffer_create(ctx, 16, &b), TL_OK);
+		tl_arg arg = tl_buf(TL_I32, b);
+		assert_int_equal(tl_module_load_source(ctx, "k.tl", one_kernel, sizeof one_kernel - 1, &m), TL_OK);
+		assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+		driver.fail = behind ? NULL : table[i].call;
+		driver.error = table[i].error;
+		tl_status s = tl_launch(k, &(tl_config){.grid = {1}}, &arg, 1);
+		assert_int_equal(s, behind ? TL_OK : table[i].status);
+		if (behind) {
+			driver.fail = table[i].call;
+			driver.lost = table[i].error;
+			s = tl_buffer_read(b, 0, bytes, sizeof bytes);
+		}
+		assert_error(s, table[i].status, table[i].text);
+		const tl_error_info *e = tl_error_details();
+		assert_int_equal(e->status, table[i].status);
+		assert_int_equal(e->driver_result, table[i].error);
+		assert_non_null(e->driver_call);
+		if (table[i].status != TL_ERR_DRIVER || !behind)
+			assert_string_equal(e->kernel, "k");
+		driver.fail = NULL;
+		s = tl_launch(k, &(tl_config){.grid = {1}}, &arg, 1);
+		assert_int_equal(s, table[i].stays ? table[i].status : TL_OK);
+		tl_context_destroy(ctx);
+		assert_clean(0);
+		ctx = open_context(); /* the next one works */
+		assert_int_equal(tl_buffer_create(ctx, 16, &b), TL_OK);
+		assert_int_equal(tl_buffer_read(b, 0, bytes, sizeof bytes), TL_OK);
+		assert_string_equal(tl_error_details()->text, "");
+		tl_context_destroy(ctx);
+		assert_clean(0);
+	}
+}
+
+/* A context that was lost before any kernel of ours ran names none. */
+static void foreign_fault(void **state)
+{
+	(void)state;
+	tl_context *ctx = open_context();
+	tl_module *m;
+	tl_kernel *k;
+	tl_buffer *b;
+	assert_int_equal(tl_buffer_create(ctx, 16, &b), TL_OK);
+	tl_arg arg = tl_buf(TL_I32, b);
+	assert_int_equal(tl_module_load_source(ctx, "k.tl", one_kernel, sizeof one_kernel - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "k", &k), TL_OK);
+	assert_int_equal(tl_prepare(k, NULL, &arg, 1, NULL), TL_OK);
+	driver.lost = 700;
+	assert_error(tl_launch(k, &(tl_config){.grid = {1}}, &arg, 1), TL_ERR_KERNEL,
+		     "a kernel launched before failed");
+	assert_null(tl_error_details()->kernel);
+	tl_context_destroy(ctx);
+	assert_clean(0);
+}
+
 /* --- each driver call fails in turn -------------------------------------------------------------------------- */
 
 /* The same call succeeds afterwards. */
@@ -352,10 +540,16 @@ static void each_call_fails(void **state)
 		tl_context *ctx;
 		tl_module *m;
 		tl_kernel *k;
-		tl_buffer *b;
+		tl_buffer *b, *to, *host, *wrapped;
+		tl_event *from, *end;
 		tl_resources resources;
+		tl_device_info info;
+		int devices;
+		u64 wide = 0x100000002;
 		double ms;
 		char bytes[1024] = {0};
+		STEP(cuda_count(&api, &devices));
+		STEP(cuda_describe(&api, 0, &info));
 		STEP(cuda_device_new(&api, 0, NULL, &d));
 		STEP(context_new(d, &ctx));
 		STEP(tl_buffer_create(ctx, sizeof bytes, &b));
@@ -373,15 +567,34 @@ static void each_call_fails(void **state)
 		STEP(tl_time(k, &config, &arg, 1, 1, 3, &ms));
 		STEP(tl_kernel_resources(k, &config, &arg, 1, &resources));
 		STEP(tl_buffer_read(b, 0, bytes, sizeof bytes));
+		STEP(tl_buffer_create(ctx, sizeof bytes, &to));
+		STEP(tl_buffer_create_host(ctx, sizeof bytes, &host));
+		STEP(tl_buffer_wrap(ctx, (void *)(uintptr_t)0x9000000, 64, &wrapped));
+		STEP(tl_buffer_write_async(b, 0, tl_buffer_ptr(host), sizeof bytes, NULL));
+		STEP(tl_buffer_copy_async(to, 0, b, 0, sizeof bytes, NULL));
+		STEP(tl_buffer_read_async(to, 0, tl_buffer_ptr(host), sizeof bytes, NULL));
+		STEP(tl_buffer_fill_async(b, 0, &wide, 1, 3, NULL));
+		STEP(tl_buffer_fill_async(b, 0, &wide, 2, 3, NULL));
+		STEP(tl_buffer_fill_async(b, 0, &wide, 4, 3, NULL));
+		STEP(tl_buffer_fill_async(b, 0, &wide, 8, 3, NULL));
+		STEP(tl_event_create(ctx, &from));
+		STEP(tl_event_create(ctx, &end));
+		STEP(tl_event_record(from, NULL));
+		STEP(tl_event_record(end, NULL));
+		STEP(tl_event_wait(end, NULL));
+		STEP(tl_event_synchronize(end));
+		STEP(tl_event_elapsed(from, end, &ms));
 		STEP(tl_synchronize(ctx));
 		made = driver.calls;
+		tl_event_destroy(from);
+		tl_buffer_destroy(host);
 		tl_buffer_destroy(b);
 		tl_module_destroy(m);
 		tl_context_destroy(ctx);
 		if (n <= made || n > driver.calls) /* what the driver does not take back is lost */
 			assert_clean(0);
 	} while (n <= driver.calls);
-	assert_true(n > 60);
+	assert_true(n > 120);
 }
 
 /* --- tuning -------------------------------------------------------------------------------------------------- */
@@ -522,6 +735,8 @@ int main(void)
 		cmocka_unit_test_setup(contexts, reset),        cmocka_unit_test_setup(copies, reset),
 		cmocka_unit_test_setup(loading, reset),         cmocka_unit_test_setup(launching, reset),
 		cmocka_unit_test_setup(timing, reset),          cmocka_unit_test_setup(public_calls, reset),
+		cmocka_unit_test_setup(queue, reset),           cmocka_unit_test_setup(enumeration, reset),
+		cmocka_unit_test_setup(faults, reset),          cmocka_unit_test_setup(foreign_fault, reset),
 		cmocka_unit_test_setup(each_call_fails, reset),
 		cmocka_unit_test_setup_teardown(tuning, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(endless_configuration, new_folder, remove_folder),
