@@ -325,7 +325,9 @@ static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch)
 	struct cleanup c;
 	cleanup_push(&c, free_memory, &m);
 	struct trial r = {.tuner = t, .choice = ch, .memory = &m};
-	tl_status s = save_memory(t, ch, &m);
+	tl_status s = m.dev->ops->synchronize(m.dev); /* what was launched before may be writing, on any stream */
+	if (!s)
+		s = save_memory(t, ch, &m);
 	if (!s)
 		s = run_all(&r);
 	if (!s && r.best && !m.dev->ops->cost)

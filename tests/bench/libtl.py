@@ -23,6 +23,26 @@ class Config(ctypes.Structure):
                 ("launch_pdl", ctypes.c_bool)]
 
 
+class Tuning(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("keys", ctypes.POINTER(ctypes.c_char_p)), ("nkeys", ctypes.c_size_t),
+                ("reset", ctypes.POINTER(ctypes.c_char_p)), ("nreset", ctypes.c_size_t),
+                ("restore", ctypes.POINTER(ctypes.c_char_p)), ("nrestore", ctypes.c_size_t), ("warmup_ms", ctypes.c_int),
+                ("rep_ms", ctypes.c_int), ("limit_ms", ctypes.c_int), ("threads", ctypes.c_int), ("again", ctypes.c_bool),
+                ("check", ctypes.c_bool), ("tolerance", ctypes.c_double)]
+
+
+class NamedArg(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("value", Arg)]
+
+
+class Choice(ctypes.Structure):
+    _fields_ = [("text", ctypes.c_char_p), ("config", Config), ("cost", ctypes.c_double), ("tried", ctypes.c_int),
+                ("failed", ctypes.c_int), ("stored", ctypes.c_bool)]
+
+
+PLAN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Config), ctypes.POINTER(Arg), ctypes.c_size_t)
+
+
 class TlError(Exception):
     pass
 
