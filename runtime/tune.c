@@ -357,6 +357,11 @@ static bool counts(const tl_tuner *t, u32 i, const tl_arg *a)
 	return t->is_key[i] || t->kernel->params.at[i].constant || a->constant;
 }
 
+static tl_dtype type_of_key(const tl_arg *a)
+{
+	return a->kind == TL_ARG_DESCRIPTOR && a->descriptor ? a->descriptor->dtype : a->dtype;
+}
+
 static void make_key(const tl_tuner *t, const struct request *r, struct key *key)
 {
 	for (u32 i = 0; i < r->nargs; i++) {
@@ -364,7 +369,7 @@ static void make_key(const tl_tuner *t, const struct request *r, struct key *key
 		if (counts(t, i, a) && a->kind != TL_ARG_PTR)
 			key_add_value(key, a);
 		else
-			*key_extend(key, 1) = (u64)a->kind | (u64)a->dtype << 8;
+			*key_extend(key, 1) = (u64)a->kind | (u64)type_of_key(a) << 8;
 	}
 }
 
@@ -472,6 +477,21 @@ static void store(const struct tuned_choice *ch, const struct tuning_key *key, c
 
 /* --- choosing -------------------------------------------------------------------------------------------------- */
 
+/* Copies what the argument points to: a plan may use the same descriptor for each configuration. */
+static void keep_argument(struct arena *a, tl_arg *x)
+{
+	if (x->kind == TL_ARG_DESCRIPTOR && x->descriptor)
+		x->descriptor = arena_dup(a, x->descriptor, sizeof *x->descriptor);
+	if (x->kind != TL_ARG_TUPLE || !x->tuple || (x->tuple->len && !x->tuple->items))
+		return;
+	tl_tuple *t = arena_dup(a, x->tuple, sizeof *t);
+	tl_arg *items = arena_dup(a, t->items, t->len * sizeof *items);
+	for (size_t i = 0; i < t->len; i++)
+		keep_argument(a, &items[i]);
+	t->items = items;
+	x->tuple = t;
+}
+
 /* Each candidate as a launch. Those that cannot be planned are left out. */
 static tl_status plan_all(const tl_tuner *t, const struct request *r, struct tuned_choice *ch)
 {
@@ -483,6 +503,8 @@ static tl_status plan_all(const tl_tuner *t, const struct request *r, struct tun
 		tl_status s = candidate_plan(t, r, c, &c->config, c->args);
 		if (s && !r->plan)
 			return s; /* the arguments are at fault */
+		for (u32 k = 0; k < t->kernel->params.len && !s; k++)
+			keep_argument(&ch->arena, &c->args[k]);
 		if (s) {
 			c->outcome = OUTCOME_PRUNED;
 			c->why = arena_str(&ch->arena, tl_error(NULL), strlen(tl_error(NULL)));

@@ -39,6 +39,10 @@ static const char source[] =
 	"    tl.store(y + i, tl.load(x + i, mask=i < n) + tl.atomic_add(calls, 0), mask=i < n)\n"
 	"    tl.atomic_add(calls, 1)\n\n"
 	"@triton.jit\n"
+	"def boxes(d, y, BLOCK: tl.constexpr):\n"
+	"    i = tl.program_id(0) * BLOCK\n"
+	"    tl.store(y + i + tl.arange(0, BLOCK), d.load([i]) + BLOCK * 0)\n\n"
+	"@triton.jit\n"
 	"def plain(x, n, BLOCK: tl.constexpr = 16):\n"
 	"    tl.store(x + tl.arange(0, BLOCK), n, mask=tl.arange(0, BLOCK) < n)\n";
 
@@ -310,6 +314,67 @@ static void of_a_decorator(void **state)
 	}
 }
 
+/* One descriptor for all configurations. */
+static tl_status plan_boxes(void *user, tl_config *cfg, tl_arg *args, size_t nargs)
+{
+	tl_descriptor *d = user;
+	assert_int_equal(nargs, 3);
+	*d = *args[0].descriptor;
+	d->block_shape[0] = (int32_t)args[2].i;
+	args[0] = tl_desc(d);
+	cfg->grid[0] = (uint32_t)(N / args[2].i);
+	return TL_OK;
+}
+
+static void descriptors(void **state)
+{
+	(void)state;
+	for (size_t d = 0; d < COUNT(devices); d++) {
+		struct rig r;
+		tl_tuner *t;
+		tl_descriptor room;
+		tl_choice c;
+		int32_t y[N];
+		open_rig(&r, devices[d], "boxes");
+		check(tl_tuner_create(r.kernel, NULL, &t));
+		for (int block = 16; block <= 128; block *= 2)
+			add_block(t, block, 1);
+		const tl_descriptor x = tl_describe(TL_I32, tl_buffer_ptr(r.x), 1, (int64_t[]){N}, (int32_t[]){4});
+		const tl_arg args[] = {tl_desc(&x), tl_buf(TL_I32, r.y)};
+		check(tl_tuner_choose(t, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2, &c));
+		assert_int_equal(c.tried, 4);
+		check(tl_tuner_launch(t, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2));
+		check(tl_buffer_read(r.y, 0, y, sizeof y));
+		assert_memory_equal(y, r.was, sizeof y);
+		tl_tuner_destroy(t);
+		close_rig(&r);
+	}
+}
+
+/* Handles are for what heuristics give: other values were not prepared. */
+static void prepared_heuristics(void **state)
+{
+	(void)state;
+	for (size_t d = 0; d < COUNT(devices); d++) {
+		struct rig r;
+		tl_prepared *p;
+		open_rig(&r, devices[d], "update");
+		tl_arg args[] = {tl_buf(TL_I32, r.x), tl_buf(TL_I32, r.y), tl_buf(TL_I32, r.calls),
+				 tl_int(48),          tl_int(3),           tl_int(16)};
+		check(tl_prepare(r.kernel, &(tl_config){.grid = {3}}, args, COUNT(args), &p));
+		check(tl_prepared_launch(p, NULL, NULL, args, COUNT(args)));
+		assert_updated(&r, 48, 3, 1);
+		args[3] = tl_int(48 + 7 * 16); /* n % 7 as before, and 16 divides it */
+		fill(&r);
+		check(tl_prepared_launch(p, (uint32_t[]){10, 1, 1}, NULL, args, COUNT(args)));
+		assert_updated(&r, 160, 3, 1);
+		args[3] = tl_int(32);
+		assert_error(tl_prepared_launch(p, NULL, NULL, args, COUNT(args)), TL_ERR_ARGUMENT, "KIND");
+		tl_prepared_destroy(p);
+		close_rig(&r);
+	}
+}
+
 static void wrong_calls(void **state)
 {
 	(void)state;
@@ -521,6 +586,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(memory_is_restored, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(choices, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(of_a_decorator, new_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(descriptors, new_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(prepared_heuristics, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(wrong_calls, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(threads_share_choices, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(files_are_joined_and_damaged, new_folder, remove_folder),
