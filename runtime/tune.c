@@ -45,9 +45,8 @@ static void json_argument(struct strbuf *out, const tl_arg *a)
 	}
 }
 
-static void add_option(struct candidate *c, struct strbuf *text, struct strbuf *json, const char *name, int value)
+static void add_option(struct strbuf *text, struct strbuf *json, const char *name, int value)
 {
-	(void)c;
 	if (!value)
 		return;
 	sb_printf(text, "%s%s=%d", text->len ? " " : "", name, value);
@@ -68,10 +67,10 @@ static void describe_candidate(const tl_kernel *k, struct arena *a, struct candi
 		sb_puts(&json, ":");
 		json_argument(&json, &c->values[i]);
 	}
-	add_option(c, &text, &json, "num_warps", c->options.num_warps);
-	add_option(c, &text, &json, "num_stages", c->options.num_stages);
-	add_option(c, &text, &json, "group_pids", c->options.group_pids);
-	add_option(c, &text, &json, "max_ctas", c->options.max_ctas);
+	add_option(&text, &json, "num_warps", c->options.num_warps);
+	add_option(&text, &json, "num_stages", c->options.num_stages);
+	add_option(&text, &json, "group_pids", c->options.group_pids);
+	add_option(&text, &json, "max_ctas", c->options.max_ctas);
 	sb_puts(&json, "}");
 	c->text = text.len ? text.at : "the kernel as it is";
 	c->json = json.at;
