@@ -86,8 +86,10 @@ void manifest_describe(struct arena *a, const tl_kernel *k, const struct options
 	struct strbuf text = {.arena = a};
 	const struct arg_spec *specs = specialize_text(a, &k->params, args, nargs);
 	sb_puts(&text, "");
-	for (u32 i = 0; i < k->params.len && argument(&k->params, args, nargs, i); i++) {
-		sb_printf(&text, "%s%s=", i ? ", " : "", k->params.at[i].name);
+	for (u32 i = 0; i < k->params.len; i++) {
+		if (!argument(&k->params, args, nargs, i)) /* the evaluator computes its default */
+			continue;
+		sb_printf(&text, "%s%s=", text.len ? ", " : "", k->params.at[i].name);
 		print_arg_spec(&text, &specs[i]);
 	}
 	*out = (struct manifest_entry){.source = m->name,
@@ -390,8 +392,12 @@ bool manifest_arguments(struct arena *a, const struct params *ps, const char *te
 		const char *one = arena_str(a, text, len), *eq = strchr(one, '=');
 		const struct tl_param *p = &ps->at[*n];
 		struct arg_spec s;
-		if (*n == ps->len || !eq || strncmp(one, p->name, (size_t)(eq - one)) || p->name[eq - one])
+		if (*n == ps->len || !eq)
 			return false;
+		if (strncmp(one, p->name, (size_t)(eq - one)) || p->name[eq - one]) { /* of another parameter */
+			out[*n] = tl_open();
+			continue;
+		}
 		if (!parse_arg_spec(a, eq + 1, &s))
 			s = (struct arg_spec){.constant = eq + 1};
 		if (!make_argument(a, &s, p->constant, &out[*n]))
