@@ -285,8 +285,7 @@ static bool wants_tuning(struct session *s, const tl_arg *args, size_t n)
 static int tune(struct session *s, tl_arg *args, size_t *n)
 {
 	const struct command *c = s->c;
-	const tl_tuning options = {.size = sizeof options,
-				   .again = c->verb == VERB_TUNE,
+	const tl_tuning options = {.again = c->verb == VERB_TUNE,
 				   .rep_ms = c->rep_ms,
 				   .check = c->check,
 				   .tolerance = c->check ? strtod(c->check, NULL) : 0};

@@ -524,7 +524,6 @@ typedef struct tl_tuner tl_tuner;
 
 /* Zero is what is usual. Where the kernel has a decorator, what is not set here is the decorator's. */
 typedef struct tl_tuning {
-	size_t size; /* sizeof(tl_tuning): later versions have more members */
 	/* Names of parameters. A choice holds for launches where their values are the same, and the types of all
 	 * pointers and all compile-time values; nothing else. */
 	const char *const *keys;
@@ -539,6 +538,7 @@ typedef struct tl_tuning {
 	bool again;            /* try them although a choice is on disk */
 	bool check;            /* compare what each writes with what the first one wrote */
 	double tolerance;      /* |x - first| may be that part of 1 + |first|; 0: equal */
+	uint64_t reserved[8];
 } tl_tuning;
 
 /* `t` may be NULL. The tuner belongs to the caller, and must be destroyed before the kernel's module is. */
@@ -570,6 +570,7 @@ typedef struct tl_choice {
 	double cost;       /* milliseconds of a launch, or on sim estimated cycles; 0: there was nothing to try */
 	int tried, failed; /* configurations that have run, or could not; 0 if the choice was on disk */
 	bool stored;       /* it was */
+	uint64_t reserved[4];
 } tl_choice;
 /* The same without the launch: what it would run. `out` may be NULL. */
 TL_API tl_status tl_tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,

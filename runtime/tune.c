@@ -178,14 +178,17 @@ tl_status tuner_create(tl_kernel *k, const tl_tuning *options, tl_tuner **out)
 	if (!k || !out)
 		return failed(TL_ERR_ARGUMENT, "tl_tuner_create: %s is NULL", k ? "out" : "the kernel");
 	*out = NULL;
-	if (options && !options->size)
-		return failed(TL_ERR_ARGUMENT, "tl_tuner_create: tl_tuning.size is 0; it is to be sizeof(tl_tuning)");
+	for (u32 i = 0; options && i < ARRAY_LEN(options->reserved); i++)
+		if (options->reserved[i])
+			return failed(TL_ERR_ARGUMENT,
+				      "tl_tuner_create: what is reserved in tl_tuning is not 0: this is libtl %s",
+				      TL_VERSION);
 	tl_tuner *t = calloc(1, sizeof *t);
 	if (!t)
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	t->kernel = k;
-	if (options) /* of a program that knows fewer members or more */
-		memcpy(&t->options, options, MIN(options->size, sizeof t->options));
+	if (options)
+		t->options = *options;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_mutex_init(&t->tuning, NULL);
 	struct cleanup c;

@@ -44,7 +44,7 @@ assert "tt.store" in tl.dump(kernel, args, 4, 3, "ttir")
 # a tuner: the configuration that is right, of two, with the grid that the plan gives
 tuner, config, out = ctypes.c_void_p(), libtl.Config(grid_dims=2), libtl.Choice()
 keys = (ctypes.c_char_p * 1)(b"n")
-options = libtl.Tuning(ctypes.sizeof(libtl.Tuning), keys, 1, rep_ms=1, limit_ms=500, threads=1, check=True, tolerance=1e-6)
+options = libtl.Tuning(keys, 1, rep_ms=1, limit_ms=500, threads=1, check=True, tolerance=1e-6)
 tl.must(tl.lib.tl_tuner_create(kernel, ctypes.byref(options), ctypes.byref(tuner)))
 for warps in 3, 2:
     named = (libtl.NamedArg * 1)(libtl.NamedArg(b"B", libtl.scalar(BLOCK)))

@@ -20,15 +20,15 @@ class Config(ctypes.Structure):
     _fields_ = [("grid", ctypes.c_uint32 * 3), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
                 ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p),
                 ("max_ctas", ctypes.c_int), ("grid_dims", ctypes.c_int), ("launch_cooperative_grid", ctypes.c_bool),
-                ("launch_pdl", ctypes.c_bool)]
+                ("launch_pdl", ctypes.c_bool), ("reserved", ctypes.c_uint64 * 4)]
 
 
 class Tuning(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("keys", ctypes.POINTER(ctypes.c_char_p)), ("nkeys", ctypes.c_size_t),
+    _fields_ = [("keys", ctypes.POINTER(ctypes.c_char_p)), ("nkeys", ctypes.c_size_t),
                 ("reset", ctypes.POINTER(ctypes.c_char_p)), ("nreset", ctypes.c_size_t),
                 ("restore", ctypes.POINTER(ctypes.c_char_p)), ("nrestore", ctypes.c_size_t), ("warmup_ms", ctypes.c_int),
                 ("rep_ms", ctypes.c_int), ("limit_ms", ctypes.c_int), ("threads", ctypes.c_int), ("again", ctypes.c_bool),
-                ("check", ctypes.c_bool), ("tolerance", ctypes.c_double)]
+                ("check", ctypes.c_bool), ("tolerance", ctypes.c_double), ("reserved", ctypes.c_uint64 * 8)]
 
 
 class NamedArg(ctypes.Structure):
@@ -37,7 +37,7 @@ class NamedArg(ctypes.Structure):
 
 class Choice(ctypes.Structure):
     _fields_ = [("text", ctypes.c_char_p), ("config", Config), ("cost", ctypes.c_double), ("tried", ctypes.c_int),
-                ("failed", ctypes.c_int), ("stored", ctypes.c_bool)]
+                ("failed", ctypes.c_int), ("stored", ctypes.c_bool), ("reserved", ctypes.c_uint64 * 4)]
 
 
 PLAN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Config), ctypes.POINTER(Arg), ctypes.c_size_t)

@@ -40,7 +40,7 @@ class Tuner:
     def __init__(self, tl, kernel):
         self.tl, self.kernel, self.tuner = tl, kernel, ctypes.c_void_p()
         keys = (ctypes.c_char_p * 3)(b"M", b"N", b"K")
-        options = libtl.Tuning(ctypes.sizeof(libtl.Tuning), keys, 3)
+        options = libtl.Tuning(keys, 3)
         tl.must(tl.lib.tl_tuner_create(kernel, ctypes.byref(options), ctypes.byref(self.tuner)))
         for values, warps, stages in CONFIGS:
             named = (libtl.NamedArg * len(NAMES))(*[libtl.NamedArg(n.encode(), libtl.scalar(v)) for n, v in zip(NAMES, values)])

@@ -630,7 +630,7 @@ static tl_status open_tuned(struct tuned *t)
 		"import triton\nimport triton.language as tl\n\n"
 		"@triton.autotune(configs=[triton.Config({'B': b}) for b in (128, 256, 512)], key=[])\n@triton.jit\n"
 		"def k(x, B: tl.constexpr):\n    i = tl.arange(0, B)\n    tl.store(x + i, tl.load(x + i) + 1)\n";
-	static const tl_tuning options = {.size = sizeof options, .threads = 1, .limit_ms = 5, .rep_ms = 1};
+	static const tl_tuning options = {.threads = 1, .limit_ms = 5, .rep_ms = 1};
 	struct device *d;
 	tl_kernel *k;
 	*t = (struct tuned){.ctx = NULL};

@@ -207,8 +207,7 @@ static void memory_is_restored(void **state)
 		struct rig r;
 		tl_tuner *t;
 		open_rig(&r, devices[i % 2], "update");
-		const tl_tuning options = {
-			.size = sizeof options, .keys = by_n, .nkeys = 1, .rep_ms = 1, .check = i % 3 == 0};
+		const tl_tuning options = {.keys = by_n, .nkeys = 1, .rep_ms = 1, .check = i % 3 == 0};
 		check(tl_tuner_create(r.kernel, &options, &t));
 		add_block(t, 8 << random_bits() % 5, 1 << random_bits() % 3);
 		for (int k = (int)(random_bits() % 5); k; k--)
@@ -245,7 +244,7 @@ static void choices(void **state)
 			struct rig r;
 			tl_tuner *t;
 			open_rig(&r, devices[d], "update");
-			const tl_tuning options = {.size = sizeof options, .keys = by_n, .nkeys = 1, .rep_ms = 1};
+			const tl_tuning options = {.keys = by_n, .nkeys = 1, .rep_ms = 1};
 			check(tl_tuner_create(r.kernel, &options, &t));
 			add_block(t, 16, 1);
 			add_block(t, 128, 3);
@@ -385,9 +384,10 @@ static void wrong_calls(void **state)
 	const tl_config one = {.grid = {1}};
 	assert_error(tl_tuner_create(NULL, NULL, &t), TL_ERR_ARGUMENT, "the kernel is NULL");
 	assert_error(tl_tuner_create(r.kernel, NULL, NULL), TL_ERR_ARGUMENT, "out is NULL");
-	assert_error(tl_tuner_create(r.kernel, &(tl_tuning){.size = 0}, &t), TL_ERR_ARGUMENT, "tl_tuning.size is 0");
+	assert_error(tl_tuner_create(r.kernel, &(tl_tuning){.reserved = {1}}, &t), TL_ERR_ARGUMENT,
+		     "what is reserved in tl_tuning is not 0");
 	const char *m = "m";
-	const tl_tuning of_m = {.size = sizeof of_m, .restore = &m, .nrestore = 1};
+	const tl_tuning of_m = {.restore = &m, .nrestore = 1};
 	assert_error(tl_tuner_create(r.kernel, &of_m, &t), TL_ERR_ARGUMENT,
 		     "restore names 'm', which is no parameter of plain");
 	assert_null(t);
@@ -448,7 +448,7 @@ static void threads_share_choices(void **state)
 	tl_tuner *t;
 	char *report;
 	open_rig(&r, "sim", "update");
-	const tl_tuning options = {.size = sizeof options, .keys = by_n, .nkeys = 1};
+	const tl_tuning options = {.keys = by_n, .nkeys = 1};
 	check(tl_tuner_create(r.kernel, &options, &t));
 	add_block(t, 16, 1);
 	add_block(t, 32, 1);
@@ -481,7 +481,7 @@ static bool choice_is_stored(int n)
 	struct rig r;
 	tl_tuner *t;
 	open_rig(&r, "sim", "update");
-	const tl_tuning options = {.size = sizeof options, .keys = by_n, .nkeys = 1};
+	const tl_tuning options = {.keys = by_n, .nkeys = 1};
 	check(tl_tuner_create(r.kernel, &options, &t));
 	add_block(t, 16, 1);
 	add_block(t, 32, 1);
