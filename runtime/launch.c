@@ -227,37 +227,41 @@ _Static_assert(sizeof((struct map_memo *)0)->map == TENSOR_MAP_BYTES &&
 		       sizeof((struct map_memo *)0)->of == sizeof(struct map_values),
 	       "words of a memo");
 
-/* False: it has another map, or is being written. Acquiring loads keep the second look at the version the last one. */
+static inline u64 word_of(const void *p, u32 i)
+{
+	u64 w;
+	memcpy(&w, (const char *)p + i * sizeof w, sizeof w);
+	return w;
+}
+
+/* False: it has another map, or is being written. Acquiring loads keep the second look at the version the last one.
+ * Word by word to where it goes: wide reads of what narrow writes have just left are slow. */
 static bool recall_map(struct map_memo *memo, const struct map_values *of, u8 *out)
 {
-	u64 words[ARRAY_LEN(memo->map)], values[ARRAY_LEN(memo->of)], differ = 0;
-	u64 version = atomic_load_explicit(&memo->version, memory_order_acquire);
-	memcpy(values, of, sizeof values);
-	for (u32 i = 0; i < ARRAY_LEN(values); i++)
-		differ |= atomic_load_explicit(&memo->of[i], memory_order_acquire) ^ values[i];
+	u64 differ = 0, version = atomic_load_explicit(&memo->version, memory_order_acquire);
+	for (u32 i = 0; i < ARRAY_LEN(memo->of); i++)
+		differ |= atomic_load_explicit(&memo->of[i], memory_order_acquire) ^ word_of(of, i);
 	if (differ || version % 2 || !version)
 		return false;
 #pragma GCC unroll 16
-	for (u32 i = 0; i < ARRAY_LEN(words); i++)
-		words[i] = atomic_load_explicit(&memo->map[i], memory_order_acquire);
-	memcpy(out, words, sizeof words);
+	for (u32 i = 0; i < ARRAY_LEN(memo->map); i++) {
+		u64 w = atomic_load_explicit(&memo->map[i], memory_order_acquire);
+		memcpy(out + i * sizeof w, &w, sizeof w);
+	}
 	return atomic_load_explicit(&memo->version, memory_order_relaxed) == version;
 }
 
 /* Unless another thread does so just now. */
 static void remember_map(struct map_memo *memo, const struct map_values *of, const u8 *map)
 {
-	u64 words[ARRAY_LEN(memo->map)], values[ARRAY_LEN(memo->of)];
 	u64 version = atomic_load_explicit(&memo->version, memory_order_relaxed);
 	if (version % 2 || !atomic_compare_exchange_strong_explicit(&memo->version, &version, version + 1,
 								    memory_order_acq_rel, memory_order_relaxed))
 		return;
-	memcpy(words, map, sizeof words);
-	memcpy(values, of, sizeof values);
-	for (u32 i = 0; i < ARRAY_LEN(values); i++)
-		atomic_store_explicit(&memo->of[i], values[i], memory_order_release);
-	for (u32 i = 0; i < ARRAY_LEN(words); i++)
-		atomic_store_explicit(&memo->map[i], words[i], memory_order_release);
+	for (u32 i = 0; i < ARRAY_LEN(memo->of); i++)
+		atomic_store_explicit(&memo->of[i], word_of(of, i), memory_order_release);
+	for (u32 i = 0; i < ARRAY_LEN(memo->map); i++)
+		atomic_store_explicit(&memo->map[i], word_of(map, i), memory_order_release);
 	atomic_store_explicit(&memo->version, version + 2, memory_order_release);
 }
 
