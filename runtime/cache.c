@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/recover.h"
+#include "runtime/store.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -83,21 +84,6 @@ bool cache_make_key(const struct strbuf *made_from, struct cache_key *out)
 
 /* --- entries --------------------------------------------------------------------------------------------------- */
 
-bool cache_imports_same(const struct image *im)
-{
-	struct arena a = {0};
-	struct cleanup c;
-	cleanup_arena(&c, &a);
-	bool same = true;
-	for (u32 i = 0; i < im->nimports && same; i++) {
-		size_t len = 0;
-		const char *text = file_read(&a, im->imports[i].path, MAX_ENTRY_BYTES, &len);
-		same = text && hash_bytes(text, len, 0) == im->imports[i].hash;
-	}
-	cleanup_run(&c);
-	return same;
-}
-
 /* So that it is not taken for one that nobody uses. */
 static void touch(const char *path)
 {
@@ -115,7 +101,7 @@ bool cache_read(struct cache_key key, struct image *out)
 	const char *folder = cache_folder(&a), *path = folder ? entry_path(&a, folder, key) : NULL;
 	const char *bytes = path ? file_read(&a, path, MAX_ENTRY_BYTES, &len) : NULL;
 	bool found = bytes && !image_read(out, bytes, len);
-	if (found && !cache_imports_same(out)) {
+	if (found && !store_imports_same(out)) {
 		image_free(out);
 		found = false;
 	}

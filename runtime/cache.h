@@ -20,8 +20,6 @@ struct cache_key {
  * there is no cache; the key is made all the same. */
 bool cache_make_key(const struct strbuf *made_from, struct cache_key *out);
 
-/* Are the files that the kernel imports as they were? */
-bool cache_imports_same(const struct image *im);
 /* False: not there. */
 bool cache_read(struct cache_key key, struct image *out);
 void cache_write(struct cache_key key, struct image *im);

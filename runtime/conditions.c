@@ -156,12 +156,6 @@ static bool size_fits(const struct image *im, const struct size_limit *l, const 
 	return a >= 0 && b >= 0 && product <= l->most;
 }
 
-void arguments_bits(const struct image *im, const struct arguments *a, u64 *bits)
-{
-	for (u32 i = 0; i < im->nslots; i++)
-		bits[i] = arg_bits(slot_argument(im, i, a), im->slots[i].pointers, im->slots[i].dtype);
-}
-
 /* --- all of them --------------------------------------------------------------------------------------------- */
 
 struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a)

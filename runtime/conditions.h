@@ -28,7 +28,11 @@ static inline const tl_arg *slot_argument(const struct image *im, u32 slot, cons
 }
 
 /* The bits of the arguments, by slot. */
-void arguments_bits(const struct image *im, const struct arguments *a, u64 *bits);
+static inline void arguments_bits(const struct image *im, const struct arguments *a, u64 *bits)
+{
+	for (u32 i = 0; i < im->nslots; i++)
+		bits[i] = arg_bits(slot_argument(im, i, a), im->slots[i].pointers, im->slots[i].dtype);
+}
 struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a);
 /* Says which one of them is, with its parameters, behind the message that has been begun. */
 void conditions_explain(struct device *dev, const struct image *im, const struct arguments *a);

@@ -15,7 +15,7 @@ tl_status context_new(struct device *dev, tl_context **out)
 	}
 	ctx->dev = dev;
 	pthread_mutex_init(&ctx->lock, NULL);
-	link_init(&ctx->modules);
+	link_init(&ctx->owned);
 	link_init(&ctx->buffers);
 	link_init(&ctx->events);
 	atomic_init(&ctx->refs, 1);
@@ -105,9 +105,9 @@ void context_destroy(tl_context *ctx)
 	if (!ctx)
 		return;
 	ctx->dev->ops->synchronize(ctx->dev);
-	for (struct link *l = ctx->modules.next, *next; l != &ctx->modules; l = next) {
+	for (struct link *l = ctx->owned.next, *next; l != &ctx->owned; l = next) {
 		next = l->next;
-		module_free((tl_module *)l);
+		l->free(l);
 	}
 	for (struct link *l = ctx->buffers.next, *next; l != &ctx->buffers; l = next) {
 		next = l->next;

@@ -433,12 +433,6 @@ static struct description cuda_target(const struct device *device)
 	return ((const struct cuda *)device)->target;
 }
 
-static bool cuda_compile(struct device *device, const struct build *b, struct compiled *out)
-{
-	const struct cuda *d = (const struct cuda *)device;
-	return device_compile(&d->target, b, out);
-}
-
 static bool has_binary(const struct cuda *d, const struct image *im)
 {
 	return im->binary_bytes && im->driver == d->driver;
@@ -835,7 +829,6 @@ const struct device_ops cuda_ops = {
 	.write = cuda_write,
 	.read = cuda_read,
 	.fill = cuda_fill,
-	.compile = cuda_compile,
 	.link = cuda_link,
 	.load = cuda_load,
 	.unload = cuda_unload,

@@ -37,11 +37,6 @@ static struct description offline_target(const struct device *device)
 	return ((const struct offline *)device)->target;
 }
 
-static bool offline_compile(struct device *device, const struct build *b, struct compiled *out)
-{
-	return device_compile(&((const struct offline *)device)->target, b, out);
-}
-
 static tl_status offline_load(struct device *device, const struct device_load *l, void **out)
 {
 	(void)device;
@@ -63,7 +58,6 @@ static const struct device_ops offline_ops = {
 	.target = offline_target,
 	.close = offline_close,
 	.synchronize = offline_synchronize,
-	.compile = offline_compile,
 	.load = offline_load,
 	.unload = offline_unload,
 };

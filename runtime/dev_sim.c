@@ -76,12 +76,6 @@ static tl_status at(int index, tl_device_info *out)
 	return TL_OK;
 }
 
-static bool sim_compile(struct device *device, const struct build *b, struct compiled *out)
-{
-	struct description t = target_of(device);
-	return device_compile(&t, b, out);
-}
-
 static tl_status read_code(struct device *device, const struct device_load *l, struct sim_kernel *k)
 {
 	const struct image *im = l->image;
@@ -336,7 +330,6 @@ const struct device_ops sim_ops = {
 	.write = host_write,
 	.read = host_read,
 	.fill = host_fill,
-	.compile = sim_compile,
 	.load = sim_load,
 	.unload = sim_unload,
 	.resources = sim_resources,

@@ -9,18 +9,16 @@
 #include "runtime/error.h"
 #include "runtime/internal.h"
 
-static const struct device_ops *const devices[] = {&cuda_ops, &interp_ops, &sim_ops};
-
-/* The interpreter serves where there is no driver or no GPU; a driver or GPU that is there and fails is an error. */
+/* A driver or GPU that is there and fails is an error. */
 static tl_status open_best(struct device **out)
 {
-	return cuda_absent() ? interp_ops.open(0, out) : cuda_ops.open(0, out);
+	return devices[ndevices > 1 && cuda_absent()]->open(0, out);
 }
 
 static tl_status unknown(const char *spec)
 {
 	failed(TL_ERR_DEVICE, "unknown device '%s'; there are", spec);
-	for (u32 i = 0; i < ARRAY_LEN(devices); i++)
+	for (u32 i = 0; i < ndevices; i++)
 		failed_more("%s %s%s", i ? "," : "", devices[i]->name, devices[i]->numbered ? "[:N]" : "");
 	return TL_ERR_DEVICE;
 }
@@ -30,7 +28,7 @@ tl_status device_open(const char *spec, struct device **out)
 	if (!spec)
 		return open_best(out);
 	size_t len = strcspn(spec, ":");
-	for (u32 i = 0; i < ARRAY_LEN(devices); i++) {
+	for (u32 i = 0; i < ndevices; i++) {
 		const struct device_ops *ops = devices[i];
 		if (strlen(ops->name) != len || memcmp(ops->name, spec, len))
 			continue;
@@ -51,7 +49,7 @@ tl_status device_count(int *out)
 	if (!out)
 		return failed(TL_ERR_ARGUMENT, "tl_device_count: out is NULL");
 	*out = 0;
-	for (u32 i = 0; i < ARRAY_LEN(devices); i++) {
+	for (u32 i = 0; i < ndevices; i++) {
 		int n;
 		tl_status s = devices[i]->count(&n);
 		if (s)
@@ -66,7 +64,7 @@ tl_status device_at(int index, tl_device_info *out)
 	int before = 0;
 	if (!out)
 		return failed(TL_ERR_ARGUMENT, "tl_device_at: out is NULL");
-	for (u32 i = 0; i < ARRAY_LEN(devices); i++) {
+	for (u32 i = 0; i < ndevices; i++) {
 		int n;
 		tl_status s = devices[i]->count(&n);
 		if (s)
@@ -79,48 +77,4 @@ tl_status device_at(int index, tl_device_info *out)
 		before += n;
 	}
 	return failed(TL_ERR_ARGUMENT, "tl_device_at: there is no device %d: there are %d", index, before);
-}
-
-bool device_compile(const struct description *target, const struct build *b, struct compiled *out)
-{
-	const char *stage = b->stage ? b->stage : "ptx";
-	struct compile_options o = {
-		.target = *target,
-		.num_warps = b->num_warps,
-		.num_stages = b->num_stages,
-		.group_pids = b->group_pids,
-		.no_boxes = b->no_boxes,
-		.any_size = b->any_size,
-		.persistent = b->persistent,
-		.alias = b->alias,
-		.debug = b->debug,
-		.want_ttir = !strcmp(stage, "ttir"),
-		.remarks = b->remarks || !strcmp(stage, "remarks"),
-		.want_ttgir = !strcmp(stage, "ttgir") || !strcmp(stage, "remarks"),
-		.want_llir = !strcmp(stage, "llir"),
-		.want_ptx = !strcmp(stage, "ptx"),
-		.want_calls = !strcmp(stage, "calls"),
-		.want_schedules = !strcmp(stage, "schedule"),
-	};
-	return compile(b->unit, b->func, b->args, &o, out);
-}
-
-const char *device_default_target(struct arena *a)
-{
-	struct description t;
-	if (!cuda_probe(&t))
-		return "cuda:sm_90a";
-	return arena_printf(a, "cuda:%s", description_name(a, &t));
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-double median(double *x, int n)
-{
-	qsort(x, (size_t)n, sizeof *x, compare);
-	return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }

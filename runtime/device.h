@@ -107,7 +107,8 @@ struct device_ops {
 	/* What it compiles for. Images may be kept on disk: they run on every device of the same target. NULL: there
 	 * are none. */
 	struct description (*target)(const struct device *d);
-	/* As much of the pipeline as this device needs. False after an error, which is in b->unit->diags. */
+	/* As much of the pipeline as this device needs. False after an error, which is in b->unit->diags. NULL:
+	 * device_compile for the target. */
 	bool (*compile)(struct device *d, const struct build *b, struct compiled *out);
 	/* Adds to the image the binary of this device's driver, for it to be kept on disk; false where it has that, or
 	 * there can be none. NULL: devices without one. */
@@ -135,11 +136,16 @@ struct device_ops {
 };
 
 extern const struct device_ops cuda_ops, interp_ops, sim_ops;
+/* Those of this library, cuda first; the second one serves where there is no GPU. */
+extern const struct device_ops *const devices[];
+extern const u32 ndevices;
 
 /* "cuda", "cuda:1", "interp"; NULL: the best one here. */
 tl_status device_open(const char *spec, struct device **out);
 /* A device that compiles for this target, and runs nothing. */
 tl_status offline_open(const struct description *target, struct device **out);
+/* Compiles for the device. */
+bool device_build(struct device *d, const struct build *b, struct compiled *out);
 /* Compiles to PTX for the target, or to the stage that b asks for. */
 bool device_compile(const struct description *target, const struct build *b, struct compiled *out);
 /* The default target: the GPU present, else "cuda:sm_90a". */

@@ -1,14 +1,12 @@
 #include "runtime/image.h"
 
-#include <stdlib.h>
-
 #include "runtime/specialize.h"
 #include "runtime/tensor_box.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 4, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 5, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -157,6 +155,9 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_ARRAY(c, im->limits, im->nlimits, MAX_SIZE_LIMITS);
 	for (u32 i = 0; i < im->nlimits; i++)
 		code_limit(c, &im->limits[i], (i32)im->nslots + (im->persistent ? GRID_PARAMS : 0));
+	CODE_ARRAY(c, im->ones, im->nones, MAX_KERNEL_PARAMS);
+	for (u32 i = 0; i < im->nones; i++)
+		CODE_RANGE(c, im->ones[i], 0, MAX_KERNEL_PARAMS - 1);
 }
 
 char *image_write(const struct image *im, struct arena *a, size_t *len)
@@ -204,95 +205,6 @@ void image_free(struct image *im)
 {
 	arena_free(&im->arena);
 	*im = (struct image){0};
-}
-
-/* --- from a compilation ---------------------------------------------------------------------------------------- */
-
-/* "x=*fp32:16, n=i32, BLOCK=1024". */
-static const char *signature_of(struct arena *a, const struct func *f, const struct arg_spec *args)
-{
-	struct strbuf out = {.arena = a};
-	sb_puts(&out, "");
-	for (u32 i = 0; args && i < f->nparams; i++) {
-		if (args[i].shape == ARG_LEAF && !args[i].type && !args[i].constant)
-			continue; /* as the source says */
-		sb_printf(&out, "%s%s=", out.len ? ", " : "", f->params[i].name);
-		print_arg_spec(&out, &args[i]);
-	}
-	return out.at;
-}
-
-static void make_slots(struct image *im, const struct kernel *k)
-{
-	im->nslots = k->nparams - (k->cuda.persistent ? GRID_PARAMS : 0);
-	im->slots = arena_array(&im->arena, struct slot, im->nslots + 1);
-	for (u32 i = 0; i < im->nslots; i++) {
-		const struct kernel_param *p = &k->params[i];
-		const struct type *t = p->value->type;
-		i32 pointers = 0;
-		for (; t->kind == TY_PTR; t = t->elem)
-			pointers++;
-		im->slots[i] = (struct slot){.name = arena_str(&im->arena, p->name, strlen(p->name)),
-					     .leaf = p->leaf,
-					     .pointers = pointers,
-					     .dtype = t->dtype,
-					     .divisibility = p->divisibility,
-					     .reads = p->reads,
-					     .writes = p->writes};
-	}
-}
-
-static int by_path(const void *x, const void *y)
-{
-	return strcmp(((const struct image_import *)x)->path, ((const struct image_import *)y)->path);
-}
-
-static void take_imports(struct image *im, const struct unit *u)
-{
-	im->imports = arena_array(&im->arena, struct image_import, u->imported.len + 1);
-	for (u32 i = 0; i < u->imported.cap; i++) {
-		const char *path = u->imported.keys[i];
-		if (!path)
-			continue;
-		const struct source *s = u->diags.sources.at[((const struct module *)u->imported.vals[i])->file];
-		im->imports[im->nimports++] = (struct image_import){arena_str(&im->arena, path, strlen(path)),
-								    hash_bytes(s->text, s->len, 0)};
-	}
-	qsort(im->imports, im->nimports, sizeof *im->imports, by_path);
-}
-
-void image_make(struct image *im, const struct unit *u, const struct func *f, const struct arg_spec *args,
-		const struct compile_options *o, const struct compiled *c)
-{
-	const struct kernel *k = c->kernel;
-	const struct source *source = u->diags.sources.at[u->module ? u->module->file : k->loc.file];
-	*im = (struct image){.source_hash = hash_bytes(source->text, source->len, 0),
-			     .num_stages = o->num_stages ? o->num_stages : DEFAULT_STAGES,
-			     .group_pids = o->group_pids,
-			     .debug = o->debug,
-			     .no_boxes = o->no_boxes,
-			     .any_size = o->any_size,
-			     .alias = o->alias,
-			     .num_warps = c->num_warps,
-			     .shared_bytes = c->shared_bytes,
-			     .cluster = MAX(c->cluster, 1),
-			     .persistent = k->cuda.persistent,
-			     .for_any_grid = o->persistent ? !k->cuda.persistent : !k->cuda.may_persist,
-			     .nmaps = k->cuda.nmaps,
-			     .napart = k->apart.len,
-			     .nlimits = k->nlimits};
-	im->source = arena_str(&im->arena, source->name, strlen(source->name));
-	im->name = arena_str(&im->arena, k->name, strlen(k->name));
-	im->signature = signature_of(&im->arena, f, args);
-	im->target = c->ptx ? arena_printf(&im->arena, "cuda:%s", description_name(&im->arena, &c->target)) : "";
-	im->code_bytes = c->ptx ? (u32)c->ptx_len : 0;
-	im->code = arena_str(&im->arena, c->ptx ? c->ptx : "", im->code_bytes);
-	im->binary = "";
-	take_imports(im, u);
-	make_slots(im, k);
-	im->maps = arena_dup(&im->arena, k->cuda.maps, sizeof k->cuda.maps);
-	im->apart = arena_dup(&im->arena, k->apart.at, im->napart * sizeof *im->apart);
-	im->limits = arena_dup(&im->arena, k->limits, sizeof k->limits);
 }
 
 /* --- for people ------------------------------------------------------------------------------------------------- */

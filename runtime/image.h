@@ -53,7 +53,8 @@ struct image {
 	struct tensor_map_param *maps;
 	struct param_pair *apart;  /* slots that the code counts on to be apart */
 	struct size_limit *limits; /* of parameters by slot */
-	u32 nslots, nmaps, napart, nlimits, nimports;
+	u32 *ones;                 /* the arguments, counted as those of slots, that must be 1 and are no slots */
+	u32 nslots, nmaps, napart, nlimits, nimports, nones;
 
 	struct arena arena; /* that all of this lies in */
 };

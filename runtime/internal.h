@@ -16,6 +16,7 @@
 /* A doubly linked list, so that anything can leave it in one step. */
 struct link {
 	struct link *prev, *next;
+	void (*free)(struct link *l); /* of what the list's owner frees */
 };
 static inline void link_init(struct link *head) { head->prev = head->next = head; }
 static inline void link_add(struct link *head, struct link *l)
@@ -35,7 +36,7 @@ struct tl_context {
 	struct device *dev;
 	atomic_uint refs;     /* the caller's handle, and what is in the lists */
 	pthread_mutex_t lock; /* of the lists */
-	struct link modules, buffers, events;
+	struct link owned, buffers, events; /* owned: modules and compiled kernels */
 	struct store *store;        /* its own, or one with other contexts */
 	tl_allocator allocator;     /* for buffers; alloc is NULL: the device's own */
 	atomic_bool marked, broken; /* by an internal error that leaves this context in doubt; broken: why is written */

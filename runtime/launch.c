@@ -10,7 +10,7 @@
 #include "runtime/composite.h"
 #include "runtime/decorated.h"
 
-enum { MAX_STAGES = 64, MOST_PROGRAMS = 1 << 30 /* that a block counts, in 32 bits */ };
+enum { MAX_STAGES = 64 };
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
@@ -21,55 +21,10 @@ tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, s
 	return TL_OK;
 }
 
-/* For a launch with few blocks. */
-static u32 most_blocks(const tl_kernel *k, const tl_config *cfg)
-{
-	return cfg->max_ctas ? (u32)MAX(cfg->max_ctas, 0) : k->module->ctx->dev->num_sms;
-}
-
-void grid_of(const tl_config *cfg, u32 *grid)
-{
-	int set = cfg->grid_dims;
-	if (!set) /* x, and what stands in front of the last axis that is not 0 */
-		set = cfg->grid[2] ? 3 : cfg->grid[1] ? 2 : 1;
-	grid[0] = cfg->grid[0];
-	grid[1] = set > 1 ? cfg->grid[1] : 1;
-	grid[2] = set > 2 ? cfg->grid[2] : 1;
-}
-
-/* How many programs; 0: more than a block counts. */
-static u32 count_programs(const u32 *grid)
-{
-	u64 programs = 1;
-	for (int i = 0; i < 3; i++) {
-		programs *= grid[i];
-		if (programs > MOST_PROGRAMS)
-			return 0;
-	}
-	return (u32)programs;
-}
-
 bool has_many_programs(const tl_kernel *k, const tl_config *cfg, const u32 *grid)
 {
-	u32 most = most_blocks(k, cfg);
+	u32 most = most_blocks(k->module->ctx->dev, cfg);
 	return k->has_dots && most && count_programs(grid) > most;
-}
-
-tl_status check_grid(const tl_kernel *k, const tl_config *cfg)
-{
-	static const u32 limit[] = {MOST_X, MOST_YZ, MOST_YZ};
-	if (cfg->grid_dims < 0 || cfg->grid_dims > 3)
-		return failed(TL_ERR_ARGUMENT, "%s: grid_dims is %d; it must be from 0 to 3", k->name, cfg->grid_dims);
-	for (int i = 0; i < 3; i++) {
-		if (cfg->grid[i] > limit[i])
-			return failed(TL_ERR_ARGUMENT, "%s: the grid has %u programs along axis %d; the limit is %u",
-				      k->name, cfg->grid[i], i, limit[i]);
-		if (cfg->grid_dims && i >= cfg->grid_dims && cfg->grid[i] > 1)
-			return failed(TL_ERR_ARGUMENT,
-				      "%s: the grid has %u programs along axis %d, but grid_dims is %d", k->name,
-				      cfg->grid[i], i, cfg->grid_dims);
-	}
-	return TL_OK;
 }
 
 /* The options with which the kernel of an image was compiled are its own. */
@@ -96,7 +51,7 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 	*out = (struct options){.num_warps = cfg && cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS,
 				.num_stages = cfg && cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES};
 	if (cfg) {
-		tl_status s = check_grid(k, cfg);
+		tl_status s = check_grid(k->name, cfg);
 		if (!s && k->module->compiled)
 			s = check_compiled(k, cfg);
 		if (s)
@@ -201,26 +156,6 @@ tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config 
 
 /* --- launching ----------------------------------------------------------------------------------------------- */
 
-/* The grid as the variant takes it: programs, or few blocks and how many programs these run. */
-static inline tl_status pass_grid(const tl_kernel *k, const tl_config *cfg, const struct variant *v, const u32 *grid,
-				  struct launch *l)
-{
-	memcpy(l->device.grid, grid, sizeof l->device.grid);
-	l->device.nargs = v->image.nslots;
-	if (!v->image.persistent)
-		return TL_OK;
-	u32 programs = count_programs(grid), most = most_blocks(k, cfg);
-	if (!programs && grid[0] && grid[1] && grid[2])
-		return failed(TL_ERR_ARGUMENT,
-			      "%s: the grid has more than %d programs, which blocks of its kernel cannot count",
-			      k->name, MOST_PROGRAMS);
-	for (u32 i = 0; i < GRID_PARAMS; i++)
-		l->bits[l->device.nargs++] = grid[i];
-	l->device.grid[0] = most ? MIN(programs, most) : programs;
-	l->device.grid[1] = l->device.grid[2] = 1;
-	return TL_OK;
-}
-
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
 _Static_assert(sizeof((struct map_memo *)0)->map == TENSOR_MAP_BYTES &&
@@ -287,7 +222,7 @@ static tl_status pass_maps(struct device *dev, const struct variant *v, struct l
 static inline tl_status fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid,
 			     void *stream, struct launch *l)
 {
-	tl_status s = pass_grid(k, cfg, v, grid, l);
+	tl_status s = pass_grid(k->name, &v->image, grid, most_blocks(k->module->ctx->dev, cfg), l);
 	l->device.kernel = v->code;
 	l->device.args = l->bits;
 	l->device.nmaps = v->image.nmaps;

@@ -3,26 +3,18 @@
 #define TL_LAUNCH_H
 
 #include "runtime/binding.h"
+#include "runtime/grid.h"
 
 /* --- checks: of a call; their text is set ---------------------------------------------------------------------- */
 
 tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs);
 /* cfg may be NULL, for the defaults. */
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out);
-tl_status check_grid(const tl_kernel *k, const tl_config *cfg);
-/* Would check_grid find nothing wrong with a grid of three axes? */
-enum { MOST_X = 0x7FFFFFFF, MOST_YZ = 0xFFFF };
-static inline bool grid_fits(const u32 *grid)
-{
-	return grid[0] <= MOST_X && (grid[1] | grid[2]) <= MOST_YZ; /* one less than a power of two */
-}
 /* Are there more programs than blocks that run at the same time? Only if the kernel has dots. */
 bool has_many_programs(const tl_kernel *k, const tl_config *cfg, const u32 *grid);
 tl_status check_stream(const tl_kernel *k, const void *stream);
 /* check_call, and what the decorators of the kernel give the arguments: see complete_arguments. */
 tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room);
-/* The programs along each axis. */
-void grid_of(const tl_config *cfg, u32 *grid);
 
 /* --- the variant ----------------------------------------------------------------------------------------------- */
 
@@ -41,11 +33,6 @@ void launch_remember(tl_kernel *k, const struct options *o, const struct choice 
 
 /* --- the launch ------------------------------------------------------------------------------------------------ */
 
-struct launch {
-	struct device_launch device;
-	u64 bits[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS]; /* of the slots, then of hidden parameters */
-	_Alignas(TENSOR_MAP_ALIGN) u8 maps[MAX_TENSOR_MAPS][TENSOR_MAP_BYTES];
-};
 /* Completes the bits of the slots to a launch of the variant. The config's grid and stream do not count here. */
 tl_status launch_fill(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
 		      struct launch *l);

@@ -14,6 +14,11 @@ static void free_new(void *m)
 	module_free(m);
 }
 
+static void free_owned(struct link *m)
+{
+	module_free((tl_module *)m);
+}
+
 /* Can the device run the image's code? Code for sm_80 runs on later GPUs, code for sm_90a on those of 9.0 only. */
 static tl_status check_target(const tl_module *m, const struct image *im)
 {
@@ -69,7 +74,8 @@ static tl_status module_new(tl_context *ctx, const char *name, char *text, size_
 		module_free(m);
 		return s;
 	}
-	context_enter(ctx, &ctx->modules, &m->link);
+	m->link.free = free_owned;
+	context_enter(ctx, &ctx->owned, &m->link);
 	*out = m;
 	return TL_OK;
 }

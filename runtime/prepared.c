@@ -221,7 +221,7 @@ tl_status prepared_launch(const tl_prepared *p, const uint32_t *to, void *stream
 	if (prepared_known(p, to, stream, args, nargs, true, &s))
 		return s;
 	const tl_config cfg = with_grid(p, to);
-	if ((s = check_grid(p->kernel, &cfg)) || (s = check_stream(p->kernel, stream)))
+	if ((s = check_grid(p->kernel->name, &cfg)) || (s = check_stream(p->kernel, stream)))
 		return s;
 	return explain(p, args, nargs, cfg.grid);
 }

@@ -4,7 +4,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/recover.h"
+
+enum { MAX_IMPORT_BYTES = 1 << 28 };
 
 struct entry {
 	struct entry *next;
@@ -86,6 +89,21 @@ static void claim(struct store *s, struct cache_key key)
 	s->entries = e;
 }
 
+bool store_imports_same(const struct image *im)
+{
+	struct arena a = {0};
+	struct cleanup c;
+	cleanup_arena(&c, &a);
+	bool same = true;
+	for (u32 i = 0; i < im->nimports && same; i++) {
+		size_t len = 0;
+		const char *text = file_read(&a, im->imports[i].path, MAX_IMPORT_BYTES, &len);
+		same = text && hash_bytes(text, len, 0) == im->imports[i].hash;
+	}
+	cleanup_run(&c);
+	return same;
+}
+
 bool store_take(struct store *s, struct cache_key key, struct image *out)
 {
 	struct held h;
@@ -98,7 +116,7 @@ bool store_take(struct store *s, struct cache_key key, struct image *out)
 	else
 		claim(s, key);
 	lock_release(&h);
-	if (e && !cache_imports_same(out)) {
+	if (e && !store_imports_same(out)) {
 		image_free(out);
 		return false;
 	}

@@ -21,4 +21,7 @@ bool store_take(struct store *s, struct cache_key key, struct image *out);
 void store_settle(struct store *s, struct cache_key key, const struct image *im);
 void store_forget(struct store *s, const struct image *im);
 
+/* Are the files that the kernel imports as they were? */
+bool store_imports_same(const struct image *im);
+
 #endif

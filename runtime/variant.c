@@ -95,7 +95,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	b.args = specialize_text(&u->arena, &k->params, args, nargs);
 	*out = (struct compiled){.num_warps = o->num_warps};
-	return dev->ops->compile(dev, &b, out) ? TL_OK : failed_compile(&u->diags);
+	return device_build(dev, &b, out) ? TL_OK : failed_compile(&u->diags);
 }
 
 static void free_unit(void *unit)
