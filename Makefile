@@ -1,11 +1,11 @@
-# make            build/tlc, build/libtl.a, build/libtl.so
+# make            build/tlc, build/libtl.a, build/libtl.so, build/libtlrt.a
 # make STATIC=1   the same, with LLVM linked statically into tlc and libtl.so (what to carry elsewhere), stripped, and without
 #                 the verifiers of the tile IR and of LLVM's
 # make demo       every example on the best device here, checked against references
 # make test       the tests; ends in "N passed, N failed"
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
 # make docs       the parameters in docs/builtins.md
-# make install    into $(DESTDIR)$(PREFIX), with a pkg-config file
+# make install    into $(DESTDIR)$(PREFIX), with a pkg-config file and one for CMake
 # V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers, and gives variables that nothing
 # initialises a value that these find; BUILD=dir builds elsewhere.
 
@@ -53,7 +53,7 @@ LIB_OBJ = $(COMPILER_OBJ) $(BUILD)/obj/gen/identity.o
 TLC_SRC = $(wildcard compiler/tlc*.c)
 TLC_OBJ = $(TLC_SRC:%.c=$(BUILD)/obj/%.o)
 
-all: $(BUILD)/tlc $(BUILD)/libtl.a $(BUILD)/libtl.so
+all: $(BUILD)/tlc $(BUILD)/libtl.a $(BUILD)/libtl.so $(BUILD)/libtlrt.a
 
 # --- what the build needs --------------------------------------------------------------------------------------
 
@@ -139,6 +139,18 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $(BUILD)/obj/libtl.o
 
+# What kernels compiled ahead of time need: no compiler, no LLVM.
+RT_SRC = compiler/base/arena.c compiler/base/description.c compiler/base/file.c compiler/base/fp.c compiler/base/map.c compiler/base/recover.c \
+	compiler/ir/dtype.c runtime/aot/devices.c \
+	$(addprefix runtime/,api_context.c compiled.c conditions.c context.c cuda_api.c dev_cuda.c device.c error.c grid.c image.c \
+	median.c queue.c store.c tensor_box.c)
+$(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
+	$(call say,AR,$@)
+	$(Q)ld -r -o $(BUILD)/obj/libtlrt.o $^
+	$(Q)objcopy --strip-debug --localize-hidden $(BUILD)/obj/libtlrt.o
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $(BUILD)/obj/libtlrt.o
+
 # --- examples --------------------------------------------------------------------------------------------------
 
 EXAMPLES = vector_add softmax matmul mean layer_norm attention attention_bias
@@ -197,10 +209,12 @@ fuzz:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install $(BUILD)/tlc $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(BUILD)/libtl.a $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(BUILD)/libtl.a $(BUILD)/libtlrt.a $(DESTDIR)$(PREFIX)/lib
 	install -m 644 $(BUILD)/libtl.so $(DESTDIR)$(PREFIX)/lib/libtl.so.$(VERSION)
 	ln -sf libtl.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtl.so
+	install -d $(DESTDIR)$(PREFIX)/lib/cmake/libtl
+	install -m 644 runtime/aot/libtl-config.cmake $(DESTDIR)$(PREFIX)/lib/cmake/libtl
 	install -m 644 runtime/tl.h $(DESTDIR)$(PREFIX)/include
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: $(VERSION)' \
 		'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltl' \
@@ -211,6 +225,6 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
--include $(LIB_OBJ:.o=.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
+-include $(LIB_OBJ:.o=.d) $(RT_SRC:%.c=$(BUILD)/obj/%.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
 .PHONY: all deps docs tidy fuzz install clean demo test test-gpu test-articles test-triton gpu-kit

@@ -1,5 +1,6 @@
 /* The command line: compiling, with dumps of every stage. tlc_run.c has `run` and `bench`, tlc_list.c `list`,
- * tlc_cache.c `show` and `cache`, tlc_build.c `build`, tlc_options.c the options. */
+ * tlc_cache.c `show` and `cache`, tlc_build.c and tlc_aot.c
+ * `build`, tlc_options.c the options. */
 #include "tlc.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ static const char usage[] =
 	"  tlc list --builtins\n"
 	"  tlc show IMAGE\n"
 	"  tlc cache list|verify|clear|path\n"
+	"  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
 	"  tlc build MANIFEST\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
@@ -301,6 +303,14 @@ static void fill_from_decorators(struct command *c, struct unit *u, const struct
 	diag(&u->diags, N_CONFIGURATION, f->loc, said.at, t.configurations.len);
 }
 
+bool read_kernel_arguments(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args)
+{
+	if (!read_arguments(c, f, args))
+		return false;
+	fill_from_decorators(c, u, f, args);
+	return true;
+}
+
 /* --- output -------------------------------------------------------------------------------------------------- */
 
 static bool write_stream(FILE *f, const char *data, size_t len)
@@ -311,8 +321,7 @@ static bool write_stream(FILE *f, const char *data, size_t len)
 	return !fclose(f) && ok;
 }
 
-/* All of it or nothing: what is under `path` is replaced when the new file is complete. */
-static bool write_file(struct arena *a, const char *path, const char *data, size_t len)
+bool write_file(struct arena *a, const char *path, const char *data, size_t len)
 {
 	struct stat st;
 	bool exists = !stat(path, &st);
@@ -617,9 +626,7 @@ static int command_compile(struct command *c)
 		ok = f != NULL;
 		if (ok) {
 			args = arena_array(&c->arena, struct arg_spec, f->nparams);
-			ok = read_arguments(c, f, args);
-			if (ok)
-				fill_from_decorators(c, u, f, args);
+			ok = read_kernel_arguments(c, u, f, args);
 		}
 	}
 	if (ok && !only_ast)

@@ -33,6 +33,7 @@ struct command {
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
 	VEC(struct define) defines;
 	VEC(const char *) folders; /* -I */
+	VEC(const char *) signatures, targets; /* each -s and --target */
 	bool json, builtins;
 	const char *check; /* the tolerance, as text */
 	int rep_ms;
@@ -44,6 +45,10 @@ struct command {
 char *read_file(struct arena *a, const char *path, size_t *len);
 /* Prints "tlc: error: …" and returns `code`. */
 int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* All of it or nothing: what is under `path` is replaced when the new file is complete. False: see errno. */
+bool write_file(struct arena *a, const char *path, const char *data, size_t len);
+/* -s, -D and what the kernel's decorators say, one for each parameter; false after a message. */
+bool read_kernel_arguments(struct command *c, struct unit *u, const struct func *f, struct arg_spec *args);
 /* The kernel called `name`, or the only one of the file; NULL after a message. */
 const struct func *pick_kernel(struct unit *u, const char *name);
 
@@ -63,6 +68,8 @@ int command_list(struct command *c);
 int command_show(struct command *c);
 int command_cache(struct command *c);
 int command_build(struct command *c);
+/* Compiles FILE ahead of time: a header and a C source. */
+int build_sources(struct command *c, const char *text, size_t len);
 /* A function that returns something or that others call is a helper, not a kernel. */
 bool is_helper(const struct module *m, const struct func *f);
 

@@ -145,5 +145,7 @@ int command_build(struct command *c)
 {
 	size_t len;
 	const char *text = read_file(&c->arena, c->file, &len);
-	return text ? build_manifest(c, text) : EXIT_ENVIRONMENT;
+	if (!text)
+		return EXIT_ENVIRONMENT;
+	return *text == '{' ? build_manifest(c, text) : build_sources(c, text, len);
 }

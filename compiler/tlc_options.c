@@ -20,13 +20,13 @@ static const struct option {
 	const char *instead;      /* for who gives it to another verb */
 } options[] = {
 #define AT(field) offsetof(struct command, field)
-	{"-k", TEXT, VERB_COMPILE | LAUNCH, AT(kernel), 0, 0, "-k KERNEL",
+	{"-k", TEXT, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(kernel), 0, 0, "-k KERNEL",
 	 "the jit function to compile; may be left out when the file has one kernel", NULL},
-	{"-s", TEXT, VERB_COMPILE, AT(signature), 0, 0, "-s SIGNATURE",
+	{"-s", TEXT, VERB_COMPILE | VERB_BUILD, AT(signature), 0, 0, "-s SIGNATURE",
 	 "types of the parameters that are not constexpr: '*fp16:16,*fp16:16,i32,i32:16,fp32',\n"
 	 "or name=type pairs; :16 means divisible by 16, i32:1 an integer that is 1",
 	 "the types are those of the arguments, as in i64:42"},
-	{"-D", DEFINE, VERB_COMPILE | LAUNCH, AT(defines), 0, 0, "-D NAME=VALUE",
+	{"-D", DEFINE, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(defines), 0, 0, "-D NAME=VALUE",
 	 "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
 	{"-I", FOLDER, VERB_COMPILE | VERB_BUILD | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
 	 "where to look for modules that the file imports, besides around it and on PYTHONPATH", NULL},
@@ -34,7 +34,7 @@ static const struct option {
 	 "of tlc list: one JSON object; of tlc tune: an array", "tlc list and tlc tune have it"},
 	{"--builtins", FLAG, VERB_LIST, AT(builtins), 0, 0, "--builtins",
 	 "of tlc list, without FILE: the built-in functions, with parameters and defaults", "tlc list has it"},
-	{"--target", TEXT, VERB_COMPILE, AT(target), 0, 0, "--target T",
+	{"--target", TEXT, VERB_COMPILE | VERB_BUILD, AT(target), 0, 0, "--target T",
 	 "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu (tile IR only); default:\n"
 	 "the GPU here, else sm_90a",
 	 "the device is what is compiled for: --device D"},
@@ -42,15 +42,15 @@ static const struct option {
 	 "ast ttir ttgir llir ptx cubin, image (as tlc show reads it), calls of built-ins,\n"
 	 "schedule of loops; default ptx",
 	 "tlc FILE --emit … shows what is compiled"},
-	{"-o", TEXT, VERB_COMPILE, AT(output), 0, 0, "-o PATH",
+	{"-o", TEXT, VERB_COMPILE | VERB_BUILD, AT(output), 0, 0, "-o PATH",
 	 "where to; - is standard output, the default for one text KIND; with several KINDs,\n"
 	 "PATH.KIND each, by default KERNEL.KIND",
 	 "a tensor is saved with ARG=VALUE:>out.npy"},
-	{"--num-warps", WARPS, VERB_COMPILE | LAUNCH, AT(options.num_warps), 1, 32, "--num-warps N",
+	{"--num-warps", WARPS, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.num_warps), 1, 32, "--num-warps N",
 	 "warps of a program: a power of two up to 32; default 4", NULL},
-	{"--num-stages", NUMBER, VERB_COMPILE | LAUNCH, AT(options.num_stages), 1, 64, "--num-stages N",
+	{"--num-stages", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.num_stages), 1, 64, "--num-stages N",
 	 "stages of software pipelining; default 3", NULL},
-	{"--group-pids", NUMBER, VERB_COMPILE | LAUNCH, AT(options.group_pids), 0, 1 << 20, "--group-pids N",
+	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.group_pids), 0, 1 << 20, "--group-pids N",
 	 "remap a two-dimensional grid in groups of N rows", NULL},
 	{"--persistent", FLAG, VERB_COMPILE, AT(options.persistent), 0, 0, "--persistent",
 	 "for launches of more programs than the GPU has multiprocessors, which as many blocks then\n"
@@ -67,7 +67,7 @@ static const struct option {
 	 "all blocks at the same time, so that they may wait for one another (GPU)", "it is of a launch"},
 	{"--launch-pdl", FLAG, LAUNCH, AT(pdl), 0, 0, "--launch-pdl",
 	 "programmatic dependent launch: the kernel calls gdc_wait()", "it is of a launch"},
-	{"--debug", FLAG, VERB_COMPILE | LAUNCH, AT(options.debug), 0, 0, "--debug",
+	{"--debug", FLAG, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.debug), 0, 0, "--debug",
 	 "device_assert stops the kernel on the GPU too, and so does an overflow", NULL},
 	{"--remarks", FLAG, VERB_COMPILE | LAUNCH, AT(options.remarks), 0, 0, "--remarks",
 	 "what was chosen for loads, stores, dots and loops, and why not better; of a cubin, and on a\n"
@@ -212,7 +212,13 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 	void *to = (char *)c + o->to;
 	switch (o->value) {
 	case FLAG: *(bool *)to = true; return true;
-	case TEXT: *(const char **)to = value; return true;
+	case TEXT:
+		*(const char **)to = value;
+		if (to == &c->signature)
+			vec_push(&c->arena, &c->signatures, value);
+		if (to == &c->target)
+			vec_push(&c->arena, &c->targets, value);
+		return true;
 	case DEFINE: return add_define(c, value);
 	case FOLDER: vec_push(&c->arena, &c->folders, value); return true;
 	default: return read_number(o, value, to);

@@ -579,6 +579,27 @@ TL_API tl_status tl_tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *
  * that happened. Free the text with tl_free. */
 TL_API tl_status tl_tuner_report(tl_tuner *t, char **json);
 
+/* --- kernels compiled ahead of time -------------------------------------------------------------------------- */
+
+/* What `tlc build FILE -o NAME` writes: NAME.h declares a function to load each kernel and one to launch it, with
+ * parameters of its own types; NAME.c has its images. They call what follows, and link with libtl or with the small
+ * libtlrt, which has this, contexts and buffers. */
+
+/* A kernel's images, of one architecture, on a device. Immutable: launched from several threads at once. */
+typedef struct tl_compiled tl_compiled;
+typedef struct tl_blob {
+	const void *bytes;
+	size_t size;
+} tl_blob;
+/* Loads those of a kernel's images that suit the device best: all variants for its architecture, or for an earlier one.
+ * Where images are of several variants, the first one that an argument allows is launched. */
+TL_API tl_status tl_compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out);
+/* Waits for everything launched in the context. NULL is allowed; else the context frees it. */
+TL_API void tl_compiled_destroy(tl_compiled *c);
+/* Of cfg the grid, the stream, max_ctas and launch_… count. args: the value of each parameter in its low bytes, and 0 for
+ * compile-time values. */
+TL_API tl_status tl_compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs);
+
 #ifdef __cplusplus
 }
 #endif

@@ -39,6 +39,12 @@ same_flags() { # the real pkg-config reads the file as we do
 	[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --cflags --libs libtl | xargs)" = "$(flags Cflags) $(flags Libs)" ] &&
 		[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --modversion libtl)" = "$(flags Version)" ]
 }
+with_cmake() { # the programs of examples/aot, on the simulator's driver
+	cmake -S "$top/examples/aot" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/usr" && cmake --build "$work/cmake" &&
+		for program in add_c add_cpp; do
+			LD_LIBRARY_PATH=$work/../simcuda "$work/cmake/$program" || return 1
+		done
+}
 only_tl() { ! "$@" | grep ' [A-Z] ' | grep -v ' tl_\| \.gomp_'; }
 
 check "make install" "${MAKE:-make}" -s -C "$top" install BUILD="$build" PREFIX="$work/usr"
@@ -54,5 +60,6 @@ check "names in libtl.so" only_tl nm -D --defined-only "$work/usr/lib/libtl.so"
 check "names in libtl.a" only_tl nm -g --defined-only "$work/usr/lib/libtl.a"
 check "the library's number" test -e "$work/usr/lib/$(readelf -d "$work/usr/lib/libtl.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')"
 check "the installed tlc" "$work/usr/bin/tlc" "$top/examples/softmax.tl" -o /dev/null
+command -v cmake > "$work/log" && check "CMake" with_cmake
 echo "$npass passed, $nfail failed"
 [ $nfail = 0 ]

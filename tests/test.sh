@@ -126,6 +126,7 @@ suite mutations python3 tests/mutate.py "$build" --placed --count 200 --seconds 
 suite "reference sim" env DEVICES="sim sim:80" sh docs/check.sh "$build" docs/builtins.md
 suite diagnostics python3 tests/diagnostics.py
 suite install sh tests/install.sh "$build"
+suite aot sh tests/aot.sh "$build"
 suite isa "$build/tests/isa" check tests/sim/h100.isa
 suite reference sh docs/builtins.sh "$build"
 suite sources sources

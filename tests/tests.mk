@@ -25,8 +25,18 @@ $(SIM_TESTS):
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
 
+# A CUDA driver made of the simulator: LD_LIBRARY_PATH=build/simcuda
+SIMCUDA_SRC = tests/simcuda/simcuda.c $(wildcard runtime/sim/*.c) runtime/dev_sim.c runtime/host.c compiler/base/crew.c \
+	compiler/base/range.c $(filter-out runtime/dev_cuda.c runtime/cuda_api.c runtime/context.c runtime/compiled.c runtime/conditions.c runtime/grid.c runtime/store.c \
+	runtime/aot/devices.c runtime/device.c runtime/api_context.c,$(RT_SRC))
+$(BUILD)/simcuda/libcuda.so.1: $(SIMCUDA_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/ptx_parser.o $(BUILD)/obj/gen/ptx_lex.o
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)echo '{ global: cu*; local: *; };' > $(BUILD)/obj/simcuda.map
+	$(Q)$(CC) -shared -Wl,--no-undefined -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(BUILD)/obj/simcuda.map -o $@ $^ $(LIBS)
+
 EXAMPLE_PROGRAMS = $(EXAMPLES:%=$(BUILD)/examples/%)
-TEST_PROGRAMS = $(UNIT) $(SIM_TESTS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS
@@ -71,4 +81,4 @@ $(BUILD)/gpu-kit.tar.xz: $(BUILD)/tlc $(BUILD)/libtl.so $(BUILD)/articles-test $
 	$(Q)mkdir -p $(BUILD)/lib
 	$(Q)for f in $(KIT_LIBS); do cp -L `$(CC) -print-file-name=$$f` $(BUILD)/lib; done
 	$(Q)tar -C $(BUILD) -c $(^:$(BUILD)/%=%) $(SONAME) lib | xz -T0 --lzma2=preset=3,dict=128MiB > $@
--include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard tests/sim/*.c))
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard tests/sim/*.c tests/simcuda/*.c))

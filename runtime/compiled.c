@@ -1,0 +1,251 @@
+/* Kernels compiled ahead of time: images, of which those for this device are loaded at once; a launch finds the first
+ * one that its arguments allow. Nothing here needs the compiler, nothing changes after loading. */
+#include <stdlib.h>
+
+#include "runtime/conditions.h"
+#include "runtime/grid.h"
+#include "runtime/guard.h"
+
+enum { MAX_IMAGES = 4096 };
+
+struct loaded {
+	struct image image;
+	void *code; /* the device's */
+};
+
+struct tl_compiled {
+	struct link link; /* first */
+	tl_context *ctx;
+	struct loaded *at;
+	u32 len, nargs;
+};
+
+/* --- loading ---------------------------------------------------------------------------------------------------- */
+
+/* How well code for `target` suits the device; 0: not. */
+static int suits(const char *target, const struct description *device)
+{
+	struct description t;
+	if (!description_parse(target, &t) || t.kind != device->kind || t.sm > device->sm)
+		return 0;
+	if (t.arch_specific && (t.sm != device->sm || !device->arch_specific))
+		return 0;
+	return 2 * t.sm + t.arch_specific;
+}
+
+static tl_status read_images(struct tl_compiled *c, const tl_blob *images)
+{
+	for (u32 i = 0; i < c->len; i++) {
+		const char *why = image_read(&c->at[i].image, images[i].bytes, images[i].size);
+		if (why)
+			return failed(TL_ERR_ARGUMENT, "tl_compiled_load: image %u: %s", i, why);
+	}
+	return TL_OK;
+}
+
+/* Drops the images that are not the device's, and counts the arguments. */
+static tl_status choose(struct tl_compiled *c)
+{
+	struct device *dev = c->ctx->dev;
+	if (!dev->ops->target)
+		return failed(TL_ERR_DEVICE, "%s was compiled for GPUs: %s runs no images", c->at[0].image.name,
+			      dev->ops->name);
+	const struct description t = dev->ops->target(dev);
+	int best = 0;
+	u32 n = 0;
+	for (u32 i = 0; i < c->len; i++)
+		best = MAX(best, suits(c->at[i].image.target, &t));
+	if (!best) {
+		failed(TL_ERR_DEVICE, "%s was not compiled for this GPU, sm_%d%s, but for", c->at[0].image.name, t.sm,
+		       t.arch_specific ? "a" : "");
+		for (u32 i = 0; i < c->len; i++)
+			if (!i || strcmp(c->at[i].image.target, c->at[i - 1].image.target) != 0)
+				failed_more("%s %s", i ? "," : "", c->at[i].image.target);
+		return TL_ERR_DEVICE;
+	}
+	for (u32 i = 0; i < c->len; i++) {
+		if (suits(c->at[i].image.target, &t) == best)
+			c->at[n++] = c->at[i];
+		else
+			image_free(&c->at[i].image);
+	}
+	c->len = n;
+	for (u32 i = 0; i < c->len; i++) {
+		const struct image *im = &c->at[i].image;
+		for (u32 k = 0; k < im->nslots; k++)
+			c->nargs = MAX(c->nargs, im->slots[k].leaf + 1);
+		for (u32 k = 0; k < im->nones; k++)
+			c->nargs = MAX(c->nargs, im->ones[k] + 1);
+	}
+	return TL_OK;
+}
+
+static void compiled_free(void *compiled)
+{
+	struct tl_compiled *c = compiled;
+	struct device *dev = c->ctx->dev;
+	for (u32 i = 0; i < c->len; i++) {
+		if (c->at[i].code)
+			dev->ops->unload(dev, c->at[i].code);
+		image_free(&c->at[i].image);
+	}
+	free(c->at);
+	free(c);
+}
+
+static void free_owned(struct link *l)
+{
+	compiled_free(l);
+}
+
+static tl_status load_all(struct tl_compiled *c, const tl_blob *images)
+{
+	struct device *dev = c->ctx->dev;
+	tl_status s = read_images(c, images);
+	if (!s)
+		s = choose(c);
+	for (u32 i = 0; i < c->len && !s; i++)
+		s = dev->ops->load(dev, &(struct device_load){.image = &c->at[i].image}, &c->at[i].code);
+	return s;
+}
+
+static tl_status compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out)
+{
+	if (out)
+		*out = NULL;
+	if (!ctx || !images || !out)
+		return failed(TL_ERR_ARGUMENT, "tl_compiled_load: %s NULL",
+			      !ctx     ? "the context is"
+			      : images ? "out is"
+				       : "the images are");
+	if (!n || n > MAX_IMAGES)
+		return failed(TL_ERR_ARGUMENT, "tl_compiled_load: %zu images; 1 to %d are possible", n, MAX_IMAGES);
+	struct tl_compiled *c = calloc(1, sizeof *c);
+	struct loaded *at = calloc(n, sizeof *at);
+	if (!c || !at) {
+		free(c);
+		free(at);
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	}
+	*c = (struct tl_compiled){.link.free = free_owned, .ctx = ctx, .at = at, .len = (u32)n};
+	struct cleanup cleanup;
+	cleanup_push(&cleanup, compiled_free, c);
+	tl_status s = load_all(c, images);
+	cleanup_drop(&cleanup);
+	if (s) {
+		compiled_free(c);
+		return s;
+	}
+	context_enter(ctx, &ctx->owned, &c->link);
+	*out = c;
+	return TL_OK;
+}
+
+static void compiled_destroy(tl_compiled *c)
+{
+	if (!c)
+		return;
+	tl_context *ctx = c->ctx;
+	ctx->dev->ops->synchronize(ctx->dev); /* it may be running, on any stream */
+	context_remove(ctx, &c->link);
+	compiled_free(c);
+	context_leave(ctx);
+}
+
+/* --- launching -------------------------------------------------------------------------------------------------- */
+
+/* May the image run with these arguments? Its slots' bits go to l. */
+static bool allows(struct device *dev, const struct image *im, const uint64_t *args, const u32 *grid, bool many,
+		   struct launch *l)
+{
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	if (im->persistent && !many)
+		return false;
+	for (u32 i = 0; i < im->nones; i++)
+		if (args[im->ones[i]] != 1)
+			return false;
+	for (u32 i = 0; i < im->nslots; i++) {
+		const struct slot *s = &im->slots[i];
+		l->bits[i] = args[s->leaf];
+		if (s->divisibility > 1 && l->bits[i] & ((u64)s->divisibility - 1))
+			return false;
+		if (s->pointers) /* conditions look at pointers only */
+			leaves[s->leaf] = tl_ptr((tl_dtype)s->dtype, (const void *)(uintptr_t)l->bits[i]);
+	}
+	const struct arguments a = {.at = leaves, .n = MAX_KERNEL_PARAMS, .bits = l->bits, .grid = grid};
+	struct broken b = conditions_broken(dev, im, &a);
+	return !b.maps && !b.sizes && !b.alias;
+}
+
+static tl_status pass_maps(struct device *dev, const struct image *im, struct launch *l)
+{
+	tl_status s = TL_OK;
+	l->device.nmaps = im->nmaps;
+	for (u32 i = 0; i < im->nmaps && !s; i++) {
+		const struct map_values of = map_values(im, i, l->bits);
+		const struct tensor_box box = map_box(im, i, &of);
+		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
+		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
+	}
+	return s;
+}
+
+static tl_status start(struct device *dev, const struct loaded *v, const tl_config *cfg, const u32 *grid,
+		       struct launch *l)
+{
+	tl_status s = pass_grid(v->image.name, &v->image, grid, most_blocks(dev, cfg), l);
+	l->device.kernel = v->code;
+	l->device.args = l->bits;
+	l->device.stream = cfg->stream;
+	l->device.cooperative = cfg->launch_cooperative_grid;
+	l->device.pdl = cfg->launch_pdl;
+	if (!s)
+		s = pass_maps(dev, &v->image, l);
+	return s ? s : dev->ops->launch(dev, &l->device);
+}
+
+static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs)
+{
+	struct launch l;
+	u32 grid[3];
+	if (!c || !cfg || (!args && nargs))
+		return failed(TL_ERR_ARGUMENT, "tl_compiled_launch: %s NULL",
+			      !c    ? "the kernel is"
+			      : cfg ? "the arguments are"
+				    : "the config is");
+	struct device *dev = c->ctx->dev;
+	const char *name = c->at[0].image.name;
+	if (nargs < c->nargs)
+		return failed(TL_ERR_ARGUMENT, "%s: %zu arguments were given, and it has %u", name, nargs, c->nargs);
+	if (cfg->stream && !dev->ops->has_streams)
+		return failed(TL_ERR_ARGUMENT, "%s: the %s device has no streams; leave tl_config.stream NULL", name,
+			      dev->ops->name);
+	tl_status s = check_grid(name, cfg);
+	if (s)
+		return s;
+	grid_of(cfg, grid);
+	u32 most = most_blocks(dev, cfg), i = 0;
+	bool many = most && count_programs(grid) > most;
+	while (i < c->len && !allows(dev, &c->at[i].image, args, grid, many, &l))
+		i++;
+	if (i == c->len)
+		return failed(TL_ERR_ARGUMENT, "%s: none of its %u variants allows these arguments", name, c->len);
+	return grid[0] && grid[1] && grid[2] ? start(dev, &c->at[i], cfg, grid, &l) : TL_OK;
+}
+
+/* --- under a guard ---------------------------------------------------------------------------------------------- */
+
+tl_status tl_compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out)
+{
+	GUARDED(ctx, compiled_load(ctx, images, n, out));
+}
+
+void tl_compiled_destroy(tl_compiled *c)
+{
+	DESTROYED(compiled_destroy(c));
+}
+
+tl_status tl_compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs)
+{
+	GUARDED(c ? c->ctx : NULL, compiled_launch(c, cfg, args, nargs));
+}

@@ -1,0 +1,77 @@
+#!/bin/sh
+# aot.sh BUILD: kernels compiled ahead of time, in programs that link with libtlrt alone, on the driver that the simulator
+# makes: what they compute, what they say where a kernel or a driver is missing, and what they are made of.
+build=$(cd "$1" && pwd)
+top=$(cd "$(dirname "$0")/.." && pwd)
+work=$build/aot-test
+rm -rf "$work"
+mkdir -p "$work"
+npass=0 nfail=0
+
+check() { # check WHAT COMMAND…
+	what=$1
+	shift
+	if "$@" > "$work/log" 2>&1; then
+		npass=$((npass + 1))
+	else
+		nfail=$((nfail + 1))
+		echo "$what:"
+		cat "$work/log"
+	fi
+}
+
+on() { # on ARCHITECTURE COMMAND…: 0 is a driver without a GPU
+	sm=$1
+	shift
+	SIMCUDA=$sm LD_LIBRARY_PATH=$build/simcuda "$@"
+}
+says() { # says WORDS COMMAND…: it fails, and says that
+	words=$1
+	shift
+	! "$@" > "$work/said" 2>&1 && cat "$work/said" && grep -qF -e "$words" "$work/said"
+}
+rt() { "${CC:-cc}" -std=c11 -O2 -Wall -Wextra -Werror -I"$work" -I"$top/runtime" "$@" "$build/libtlrt.a" -lpthread -ldl; }
+same() { # the same input gives the same files
+	mkdir -p "$work/again" && "$build/tlc" build "$top/examples/vector_add.tl" $adds -o "$work/again/vector_add" &&
+		cmp "$work/vector_add.c" "$work/again/vector_add.c"
+}
+is_small() { strip -o "$work/small" "$build/libtlrt.a" && [ "$(wc -c < "$work/small")" -lt 200000 ]; }
+only_tl() { ! nm -g --defined-only "$build/libtlrt.a" | grep ' [A-Z] ' | grep -v ' tl_'; }
+lone() { # in a folder with nothing but the program, what ldd says of it, and the driver
+	root=$work/root chroot=$(command -v chroot || echo /usr/sbin/chroot)
+	mkdir -p "$root/bin" "$root/driver" && cp "$work/add" "$root/bin" && cp "$build/simcuda/libcuda.so.1" "$root/driver" &&
+		for f in $(ldd "$work/add" "$build/simcuda/libcuda.so.1" | grep -o '/[^ ):]*\.so[^ ):]*' | sort -u); do
+			mkdir -p "$root$(dirname "$f")" && cp "$f" "$root$f" || return 1
+		done
+	env -i LD_LIBRARY_PATH=/driver SIMCUDA=90 "$chroot" "$root" /bin/add && says 'no CUDA driver' env -i "$chroot" "$root" /bin/add
+}
+
+adds='--target sm_80 --target sm_90a'
+s16='*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,i32:16,i32:1,i32:16,i32:1,i32:16,i32:1'
+check "vector_add" "$build/tlc" build "$top/examples/vector_add.tl" $adds -o "$work/vector_add"
+check "the same files again" same
+check "matmul" "$build/tlc" build "$top/examples/matmul.tl" -k matmul_kernel -s "$(echo $s16 | sed 's/i32:16/i32:256/g')" -s "$s16" \
+	-D BLOCK_M=64 -D BLOCK_N=64 -D BLOCK_K=32 $adds -o "$work/matmul"
+check "types that differ" says 'the types of' "$build/tlc" build "$top/examples/vector_add.tl" -s '*fp32,*fp32,*fp32,i32' \
+	-s '*fp16,*fp32,*fp32,i32' -o "$work/none"
+check "no name" says '-o NAME is missing' "$build/tlc" build "$top/examples/vector_add.tl"
+check "the program in C" rt "$top/examples/aot/add.c" "$work/vector_add.c" -o "$work/add"
+check "the products" rt "$top/tests/aot/matmul.c" "$work/matmul.c" -o "$work/products"
+for sm in 80 86 90; do
+	check "the program in C on sm_$sm" on $sm "$work/add"
+	check "the products on sm_$sm" on $sm "$work/products"
+done
+check "a GPU that is too old" says 'was not compiled for this GPU, sm_75, but for cuda:sm_80, cuda:sm_90a' on 75 "$work/add"
+check "no GPU" says 'no device' on 0 "$work/add"
+check "no driver" says 'no device' env LD_LIBRARY_PATH= "$work/add"
+check "libtlrt.a has less than 200 KB" is_small
+check "names in libtlrt.a" only_tl
+[ "$(id -u)" = 0 ] && check "the program alone" lone
+if command -v rustc > /dev/null; then
+	check "its kernels" "${CC:-cc}" -O2 -c -I"$work" -I"$top/runtime" "$work/vector_add.c" -o "$work/vector_add.o"
+	check "the program in Rust" rustc -O "$top/examples/aot/add.rs" -o "$work/add-rust" -C link-arg="$work/vector_add.o" \
+		-C link-arg="$build/libtlrt.a"
+	check "the program in Rust on sm_90" on 90 "$work/add-rust"
+fi
+echo "$npass passed, $nfail failed"
+[ $nfail = 0 ]

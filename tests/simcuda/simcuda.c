@@ -1,0 +1,380 @@
+/* A libcuda.so.1 without a GPU, for tests: the driver's calls that libtl makes, on the simulator.
+ *
+ * There is one device, an sm_90a, or what $SIMCUDA names: 75, 80 …; 0: there is none. Device memory is checked, and
+ * launches are over when they return. A kernel that fails says why on standard error, and the calls behind it fail as
+ * on a GPU, with CUDA_ERROR_LAUNCH_FAILED. The library's users are those of runtime/cuda_api.h. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/cuda_api.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+#include "runtime/sim/ptx.h"
+#include "runtime/sim/tensormap.h"
+
+#define CALL __attribute__((visibility("default"))) CUresult
+
+enum { CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_NOT_FOUND = 500, CUDA_ERROR_INVALID_IMAGE = 200, MAX_PARAMS = 1024 };
+
+struct CUmod_st {
+	char *text;
+	struct CUfunc_st *functions;
+};
+
+struct CUfunc_st {
+	struct CUfunc_st *next;
+	struct arena arena; /* of its parameters' sizes */
+	const struct ptx_kernel *ptx;
+	struct image image;
+	void *kernel; /* the simulator's */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct device *sim;
+static bool lost; /* a kernel has failed */
+
+static CUcontext the_context(void)
+{
+	return (CUcontext)&sim;
+}
+
+static CUresult result_of(tl_status s)
+{
+	return !s                   ? lost ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS
+	       : s == TL_ERR_MEMORY ? CUDA_ERROR_OUT_OF_MEMORY
+				    : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* --- the device -------------------------------------------------------------------------------------------------- */
+
+static int architecture(void)
+{
+	const char *sm = getenv("SIMCUDA");
+	return sm && *sm ? atoi(sm) : 90;
+}
+
+CALL cuInit(unsigned flags)
+{
+	(void)flags;
+	if (!architecture())
+		return CUDA_ERROR_NO_DEVICE;
+	pthread_mutex_lock(&lock);
+	tl_status s = sim ? TL_OK : sim_ops.open(architecture(), &sim);
+	pthread_mutex_unlock(&lock);
+	return result_of(s);
+}
+
+CALL cuDriverGetVersion(int *version)
+{
+	*version = 12080;
+	return CUDA_SUCCESS;
+}
+
+CALL cuGetErrorString(CUresult error, const char **text)
+{
+	*text = error == CUDA_ERROR_LAUNCH_FAILED ? "a kernel failed on the simulator" : "the simulator refused";
+	return CUDA_SUCCESS;
+}
+
+CALL cuGetErrorName(CUresult error, const char **text)
+{
+	*text = error == CUDA_ERROR_LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR";
+	return CUDA_SUCCESS;
+}
+
+CALL cuDeviceGetCount(int *count)
+{
+	*count = 1;
+	return CUDA_SUCCESS;
+}
+
+CALL cuDeviceGet(CUdevice *device, int ordinal)
+{
+	*device = ordinal;
+	return ordinal ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+CALL cuDeviceGetName(char *name, int len, CUdevice device)
+{
+	snprintf(name, (size_t)len, "simulated sm_%d on device %d", architecture(), device);
+	return CUDA_SUCCESS;
+}
+
+CALL cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+	const struct description t = sim_ops.target(sim);
+	*value = attribute == CU_DEVICE_MULTIPROCESSOR_COUNT                ? t.multiprocessors
+		 : attribute == CU_DEVICE_COMPUTE_CAPABILITY_MAJOR          ? t.sm / 10
+		 : attribute == CU_DEVICE_COMPUTE_CAPABILITY_MINOR          ? t.sm % 10
+		 : attribute == CU_DEVICE_MAX_REGISTERS_PER_MULTIPROCESSOR  ? t.registers
+		 : attribute == CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? t.shared_bytes
+									    : 0;
+	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+CALL cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+	*bytes = (size_t)1 << 30;
+	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+/* --- contexts, streams and events, of which there is one each ---------------------------------------------------- */
+
+CALL cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device)
+{
+	*ctx = the_context();
+	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+CALL cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+static _Thread_local int depth;
+
+CALL cuCtxGetCurrent(CUcontext *ctx)
+{
+	*ctx = depth ? the_context() : NULL;
+	return CUDA_SUCCESS;
+}
+
+CALL cuCtxGetDevice(CUdevice *device)
+{
+	*device = 0;
+	return depth ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CALL cuCtxPushCurrent_v2(CUcontext ctx)
+{
+	depth++;
+	return ctx == the_context() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CALL cuCtxPopCurrent_v2(CUcontext *ctx)
+{
+	*ctx = the_context();
+	depth--;
+	return CUDA_SUCCESS;
+}
+
+CALL cuCtxSynchronize(void)
+{
+	return result_of(TL_OK);
+}
+
+CALL cuStreamCreate(CUstream *s, unsigned flags)
+{
+	(void)flags;
+	*s = (CUstream)&depth;
+	return CUDA_SUCCESS;
+}
+
+CALL cuStreamDestroy_v2(CUstream s)
+{
+	(void)s;
+	return CUDA_SUCCESS;
+}
+
+CALL cuStreamSynchronize(CUstream s)
+{
+	(void)s;
+	return result_of(TL_OK);
+}
+
+CALL cuEventCreate(CUevent *e, unsigned flags)
+{
+	(void)flags;
+	*e = (CUevent)&depth;
+	return CUDA_SUCCESS;
+}
+
+CALL cuEventDestroy_v2(CUevent e)
+{
+	(void)e;
+	return CUDA_SUCCESS;
+}
+
+CALL cuEventRecord(CUevent e, CUstream s)
+{
+	(void)e;
+	(void)s;
+	return CUDA_SUCCESS;
+}
+
+CALL cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+	(void)from;
+	(void)to;
+	*ms = 1;
+	return CUDA_SUCCESS;
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------------ */
+
+static void *address(CUdeviceptr p)
+{
+	return (void *)(uintptr_t)p;
+}
+
+CALL cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
+{
+	void *at;
+	CUresult r = result_of(sim_ops.alloc(sim, bytes, &at));
+	*p = r ? 0 : (CUdeviceptr)(uintptr_t)at;
+	return r;
+}
+
+CALL cuMemFree_v2(CUdeviceptr p)
+{
+	sim_ops.free(sim, address(p));
+	return CUDA_SUCCESS;
+}
+
+CALL cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream s)
+{
+	(void)s;
+	return result_of(sim_ops.write(sim, address(dst), src, bytes));
+}
+
+CALL cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream s)
+{
+	(void)s;
+	return result_of(sim_ops.read(sim, dst, address(src), bytes));
+}
+
+CALL cuMemsetD8Async(CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s)
+{
+	(void)s;
+	return result_of(sim_ops.fill(sim, address(p), byte, bytes));
+}
+
+CALL cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
+{
+	void *from;
+	if (!sim_ops.allocation(sim, address(p), &from, size))
+		return CUDA_ERROR_INVALID_VALUE;
+	*base = (CUdeviceptr)(uintptr_t)from;
+	return CUDA_SUCCESS;
+}
+
+/* --- kernels ----------------------------------------------------------------------------------------------------- */
+
+CALL cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, const int *options, void **values)
+{
+	(void)n;
+	(void)options;
+	(void)values;
+	*m = calloc(1, sizeof **m);
+	char *text = strdup(image);
+	if (!*m || !text)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*m)->text = text;
+	return CUDA_SUCCESS;
+}
+
+CALL cuModuleUnload(CUmodule m)
+{
+	for (CUfunction f = m->functions, next; f; f = next) {
+		next = f->next;
+		sim_ops.unload(sim, f->kernel);
+		arena_free(&f->arena);
+		free(f);
+	}
+	free(m->text);
+	free(m);
+	return CUDA_SUCCESS;
+}
+
+CALL cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name)
+{
+	const char *error;
+	CUfunction f = calloc(1, sizeof *f);
+	if (!f)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	f->image = (struct image){.code = m->text, .code_bytes = (u32)strlen(m->text), .cluster = 1, .num_warps = 1};
+	f->image.name = arena_str(&f->arena, name, strlen(name));
+	const struct ptx_module *ptx = ptx_read(&f->arena, m->text, strlen(m->text), &error);
+	for (u32 i = 0; ptx && i < ptx->nkernels; i++)
+		if (!strcmp(ptx->kernels[i].name, name))
+			f->ptx = &ptx->kernels[i];
+	if (!f->ptx || sim_ops.load(sim, &(struct device_load){.image = &f->image}, &f->kernel)) {
+		fprintf(stderr, "simcuda: %s\n", f->ptx ? tl_error(NULL) : ptx ? "no such kernel" : error);
+		arena_free(&f->arena);
+		free(f);
+		return ptx ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_IMAGE;
+	}
+	f->next = m->functions;
+	*out = m->functions = f;
+	return CUDA_SUCCESS;
+}
+
+CALL cuFuncSetAttribute(CUfunction f, int attribute, int value)
+{
+	(void)f;
+	(void)attribute;
+	(void)value;
+	return CUDA_SUCCESS;
+}
+
+CALL cuFuncGetAttribute(int *value, int attribute, CUfunction f)
+{
+	(void)f;
+	*value = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 1024 : attribute == CU_FUNC_NUM_REGS ? 32 : 0;
+	return CUDA_SUCCESS;
+}
+
+CALL cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction f, int threads, size_t shared)
+{
+	(void)f;
+	(void)shared;
+	*blocks = 2048 / threads;
+	return CUDA_SUCCESS;
+}
+
+CALL cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+		    unsigned shared, CUstream s, void **params, void **extra)
+{
+	(void)s;
+	u64 args[MAX_PARAMS] = {0};
+	if (lost)
+		return CUDA_ERROR_LAUNCH_FAILED;
+	if (by * bz != 1 || bx % 32 || !bx || !gx || !gy || !gz || extra || f->ptx->nparams > MAX_PARAMS)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (u32 i = 0; i < f->ptx->nparams; i++) {
+		u64 size = f->ptx->params[i].size;
+		if (size > sizeof *args)
+			args[i] = (u64)(uintptr_t)params[i];
+		else
+			memcpy(&args[i], params[i], size);
+	}
+	const struct device_launch l = {
+		.kernel = f->kernel, .grid = {gx, gy, gz}, .args = args, .nargs = f->ptx->nparams};
+	pthread_mutex_lock(&lock);
+	f->image.num_warps = (i32)(bx / 32);
+	f->image.shared_bytes = (i32)shared;
+	tl_status status = sim_ops.launch(sim, &l);
+	pthread_mutex_unlock(&lock);
+	if (!status)
+		return CUDA_SUCCESS;
+	fprintf(stderr, "simcuda: %s\n", tl_error(NULL));
+	lost = status == TL_ERR_KERNEL;
+	return lost ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; /* a GPU tells later */
+}
+
+CALL cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *base, const u64 *sizes, const u64 *strides,
+			    const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion,
+			    int fill)
+{
+	struct arena a = {0};
+	struct strbuf error = {.arena = &a};
+	sb_puts(&error, "");
+	bool good = tensor_map_encode(map, type, rank, base, sizes, strides, box, steps, interleave, swizzle, promotion,
+				      fill, &error);
+	if (!good)
+		fprintf(stderr, "simcuda: %s\n", error.at);
+	arena_free(&a);
+	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
