@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ enum {
 	/* A process looks at the folder's size at its first write, then at each of so many. */
 	WRITES_A_SWEEP = 64,
 	TOUCH_SECONDS = 3600,   /* an entry's time of use is as exact as this */
+	WAIT_SECONDS = 30,      /* for another process's compilation */
 	LEFTOVER_SECONDS = 600, /* a file that nobody renames after so long was left by a process that died */
 };
 static const char suffix[] = ".image";
@@ -224,6 +226,47 @@ void cache_write(struct cache_key key, struct image *im)
 			sweep(&a, folder);
 	}
 	cleanup_run(&c);
+}
+
+/* --- claims ---------------------------------------------------------------------------------------------------- */
+
+/* Gone with the process, and with the file: one that finds no file makes another, and then finds the entry. */
+static bool lock_file(int fd)
+{
+	i64 waited = 0, pause = 1000 * 1000; /* nanoseconds */
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if ((errno != EWOULDBLOCK && errno != EINTR) || waited > WAIT_SECONDS * (i64)1000000000)
+			return false;
+		nanosleep(&(struct timespec){0, pause}, NULL);
+		waited += pause;
+		pause = MIN(pause * 2, 16 * 1000 * 1000);
+	}
+	return !waited;
+}
+
+bool cache_take(struct cache_key key, struct cache_claim *c)
+{
+	struct arena a = {0};
+	struct cleanup release;
+	cleanup_arena(&release, &a);
+	const char *folder = cache_folder(&a);
+	c->fd = -1;
+	bool there = folder && cache_make_folder(&a, folder) &&
+		     snprintf(c->path, sizeof c->path, "%s/new-%016llx%016llx", folder, (unsigned long long)key.at[0],
+			      (unsigned long long)key.at[1]) < (int)sizeof c->path;
+	cleanup_run(&release);
+	if (there)
+		c->fd = open(c->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	return c->fd >= 0 && lock_file(c->fd);
+}
+
+void cache_give(struct cache_claim *c)
+{
+	if (c->fd < 0)
+		return;
+	unlink(c->path);
+	close(c->fd);
+	c->fd = -1;
 }
 
 void cache_each(void (*fn)(void *arg, const char *path, i64 bytes, const struct image *im, const char *why), void *arg)

@@ -2,8 +2,8 @@
  *
  * A folder of kernel images, each in a file of its own that is named by a hash of all that it was made from but
  * imported files, whose hashes stand in the image. Files come by rename, so that processes that share the folder see
- * whole ones; what is damaged, foreign or made from files that have changed since is ignored, and replaced. Where the
- * folder cannot be written, nothing is kept.
+ * whole ones; what is damaged, foreign or made from files that have changed since is ignored, and replaced. A lock file
+ * lets one process compile what others wait for. Where the folder cannot be written, nothing is kept.
  *
  * $TL_CACHE=0: none. $TL_CACHE_DIR: the folder; else tlc in $XDG_CACHE_HOME or in ~/.cache. $TL_CACHE_MB: the size
  * above which those that have not been used for the longest time are removed; 512 if it is no number. */
@@ -23,6 +23,16 @@ bool cache_make_key(const struct strbuf *made_from, struct cache_key *out);
 /* False: not there. */
 bool cache_read(struct cache_key key, struct image *out);
 void cache_write(struct cache_key key, struct image *im);
+
+/* A compilation that other processes and threads wait for: one of them compiles, the others read what it wrote. */
+struct cache_claim {
+	int fd; /* -1: nothing is held */
+	char path[4096];
+};
+/* Waits while another one has claimed the key, but not for ever: it may hang. True: the caller has it. */
+bool cache_take(struct cache_key key, struct cache_claim *c);
+/* In any case. */
+void cache_give(struct cache_claim *c);
 
 /* The folder, or NULL without one; in `a`. */
 const char *cache_folder(struct arena *a);

@@ -302,18 +302,39 @@ static tl_status variant_of_image(const tl_kernel *k, struct variant *v)
 	return load_image(k, NULL, NULL, v);
 }
 
+static void give_claim(void *claim)
+{
+	cache_give(claim);
+}
+
+/* What another process has compiled, or compiles just now. What it does not keep, all that waited for it compile at the
+ * same time. */
+static bool find_entry(struct cache_key key, struct image *im, struct cache_claim *claim)
+{
+	if (cache_read(key, im))
+		return true;
+	bool mine = cache_take(key, claim), found = cache_read(key, im);
+	if (!mine || found)
+		cache_give(claim);
+	return found;
+}
+
 /* From disk, or by compiling. What gave warnings is compiled by each context, so that each gives them, and what asked
  * for the environment too. */
 static tl_status build_image(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
 			     struct cache_key key, bool on_disk, struct variant *v)
 {
+	struct cache_claim claim = {.fd = -1};
+	struct cleanup c;
 	v->keeps = true;
-	bool found = on_disk && cache_read(key, &v->image), linked = false;
+	cleanup_push(&c, give_claim, &claim);
+	bool found = on_disk && find_entry(key, &v->image, &claim), linked = false;
 	if (found)
 		linked = link_image(k, v);
 	tl_status s = found ? load_image(k, NULL, NULL, v) : compile_variant(k, o, args, nargs, on_disk, v);
 	if (!s && on_disk && v->keeps && (!found || linked))
 		keep_on_disk(key, &v->image);
+	cleanup_run(&c);
 	return s;
 }
 

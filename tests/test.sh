@@ -118,6 +118,7 @@ for kind in blocks products moves values scaled pipelines; do
 done
 suite examples sh tests/examples.sh "$build"
 suite "deep kernels" python3 tests/deep.py "$build/tlc"
+suite "cache stress" "$build/tests/cache-stress"
 suite mutants "$build/tests/mutants"
 suite limits python3 tests/limits.py "$build/tlc"
 suite round-trip sh tests/round-trip.sh "$build"

@@ -35,8 +35,15 @@ $(BUILD)/simcuda/libcuda.so.1: $(SIMCUDA_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/
 	$(Q)echo '{ global: cu*; local: *; };' > $(BUILD)/obj/simcuda.map
 	$(Q)$(CC) -shared -Wl,--no-undefined -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(BUILD)/obj/simcuda.map -o $@ $^ $(LIBS)
 
+# The disk cache under stress; cache-stress --full is what it must stand, and takes minutes.
+STRESS_WRAP = compile write time
+$(BUILD)/tests/cache-stress: $(BUILD)/obj/tests/stress/cache.o $(BUILD)/obj/inside.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(STRESS_WRAP:%=-Wl,--wrap=%) $(LINK_LLVM) $(LIBS)
+
 EXAMPLE_PROGRAMS = $(EXAMPLES:%=$(BUILD)/examples/%)
-TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS
@@ -81,4 +88,4 @@ $(BUILD)/gpu-kit.tar.xz: $(BUILD)/tlc $(BUILD)/libtl.so $(BUILD)/articles-test $
 	$(Q)mkdir -p $(BUILD)/lib
 	$(Q)for f in $(KIT_LIBS); do cp -L `$(CC) -print-file-name=$$f` $(BUILD)/lib; done
 	$(Q)tar -C $(BUILD) -c $(^:$(BUILD)/%=%) $(SONAME) lib | xz -T0 --lzma2=preset=3,dict=128MiB > $@
--include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard tests/sim/*.c tests/simcuda/*.c))
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(wildcard tests/sim/*.c tests/simcuda/*.c tests/stress/*.c))

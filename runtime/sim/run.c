@@ -13,6 +13,7 @@
 #include <omp.h>
 #else
 #define omp_get_num_threads() 1
+#define omp_get_max_threads() 1
 #endif
 
 /* --- a block --------------------------------------------------------------------------------------------------- */
