@@ -3,11 +3,12 @@
 #                 the verifiers of the tile IR and of LLVM's
 # make demo       every example on the best device here, checked against references
 # make test       the tests; ends in "N passed, N failed"
+# make test-threads  the tests in which threads share things, under the thread sanitizer
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
 # make docs       the parameters in docs/builtins.md
 # make install    into $(DESTDIR)$(PREFIX), with a pkg-config file and one for CMake
 # V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers, and gives variables that nothing
-# initialises a value that these find; BUILD=dir builds elsewhere.
+# initialises a value that these find; SAN=thread adds the thread sanitizer; BUILD=dir builds elsewhere.
 
 # as many jobs as processors, unless -j says how many
 ifeq ($(filter -j%,$(MAKEFLAGS)),)
@@ -25,7 +26,11 @@ CC = gcc
 OPT ?= -O2
 WARN = -Wall -Wextra -Werror -Wno-unknown-pragmas
 PATTERN = -ftrivial-auto-var-init=pattern
+ifeq ($(SAN),thread)
+SAN_FLAGS = -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
+else
 SAN_FLAGS = $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer $(PATTERN))
+endif
 , = ,
 CFLAGS = -std=c11 -D_GNU_SOURCE $(OPT) -g $(WARN) -fPIC -fvisibility=hidden -fopenmp -MMD -MP $(SAN_FLAGS) \
 	-Icompiler -I. -I$(BUILD)/gen -isystem $(LLVM_INCLUDE)
@@ -227,4 +232,4 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(RT_SRC:%.c=$(BUILD)/obj/%.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps docs tidy fuzz install clean demo test test-gpu test-articles test-triton gpu-kit
+.PHONY: all deps docs tidy fuzz install clean demo test test-threads test-gpu test-articles test-triton gpu-kit

@@ -42,6 +42,17 @@ $(BUILD)/tests/cache-stress: $(BUILD)/obj/tests/stress/cache.o $(BUILD)/obj/insi
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(STRESS_WRAP:%=-Wl,--wrap=%) $(LINK_LLVM) $(LIBS)
 
+# LLVM is not made with the sanitizer: tests/tsan.supp is what that makes of it.
+THREAD_TESTS = test_cache test_interp test_runtime test_runtime_cuda test_runtime_embed test_runtime_launch test_runtime_variants \
+	test_threads
+ifeq ($(SAN),thread)
+test-threads: $(THREAD_TESTS:%=$(BUILD)/tests/%) $(BUILD)/tests/cache-stress
+	$(Q)sh tests/threads.sh $(BUILD)/tests/cache-stress $(THREAD_TESTS:%=$(BUILD)/tests/%)
+else
+test-threads:
+	$(Q)$(MAKE) SAN=thread BUILD=$(BUILD)-threads test-threads
+endif
+
 EXAMPLE_PROGRAMS = $(EXAMPLES:%=$(BUILD)/examples/%)
 TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py

@@ -1,6 +1,9 @@
 #include "base/crew.h"
 
 #include <stdlib.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 struct member {
 	struct member *next;
@@ -9,7 +12,7 @@ struct member {
 	void *arg;
 };
 
-static void *begin(void *member)
+static void *run_member(void *member)
 {
 	struct member *m = member;
 	m->run(m->arg);
@@ -23,7 +26,7 @@ bool crew_start(struct crew *c, void (*run)(void *), void *arg)
 		return false;
 	*m = (struct member){.run = run, .arg = arg};
 	pthread_mutex_lock(&c->lock); /* whoever joins it sees the thread */
-	bool ok = !pthread_create(&m->thread, NULL, begin, m);
+	bool ok = !pthread_create(&m->thread, NULL, run_member, m);
 	if (ok) {
 		m->next = c->members;
 		c->members = m;
@@ -46,3 +49,37 @@ void crew_join(struct crew *c)
 		pthread_join(m->thread, NULL);
 	}
 }
+
+u32 crew_most(void)
+{
+#ifdef _OPENMP
+	return (u32)omp_get_max_threads();
+#else
+	return 1;
+#endif
+}
+
+#if defined(_OPENMP) && !defined(__SANITIZE_THREAD__)
+/* OpenMP keeps its threads from one region to the next. */
+void crew_run(u32 threads, void (*begin)(void *arg, u32 threads), void (*work)(void *arg), void *arg)
+{
+#pragma omp parallel num_threads(threads)
+	{
+#pragma omp single
+		begin(arg, (u32)omp_get_num_threads());
+		work(arg);
+	}
+}
+#else
+/* The thread sanitizer does not see how OpenMP's threads wait for each other. */
+void crew_run(u32 threads, void (*begin)(void *arg, u32 threads), void (*work)(void *arg), void *arg)
+{
+	struct crew c = CREW_INIT;
+	begin(arg, threads);
+	for (u32 i = 1; i < threads; i++)
+		if (!crew_start(&c, work, arg))
+			abort();
+	work(arg);
+	crew_join(&c);
+}
+#endif

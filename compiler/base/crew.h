@@ -17,4 +17,10 @@ bool crew_start(struct crew *c, void (*run)(void *), void *arg);
 /* Waits for all threads of the crew, including those started meanwhile. */
 void crew_join(struct crew *c);
 
+/* The threads that OpenMP has for a launch. */
+u32 crew_most(void);
+/* Runs `work` in so many threads, or fewer, this one among them, and waits for all. `begin` comes first, in one of
+ * them, and learns how many there are. */
+void crew_run(u32 threads, void (*begin)(void *arg, u32 threads), void (*work)(void *arg), void *arg);
+
 #endif

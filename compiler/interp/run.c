@@ -1,5 +1,4 @@
 /* Running a program: the grid in parallel, and control flow. */
-#include <omp.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -198,19 +197,19 @@ static bool let_others_run(struct env *e, const struct inst *i, u64 *ended, u32 
 
 /* --- all of them ------------------------------------------------------------------------------------------------- */
 
+static void begin_all(void *run, u32 threads)
+{
+	struct run *r = run;
+	atomic_fetch_add(&r->alive, threads);
+}
+
 bool interp_run(const struct interp_program *p, const struct interp_launch *l, struct strbuf *error)
 {
 	struct run r = {.program = p, .launch = l, .failed = NOT_FAILED, .error = error, .error_start = error->len,
 			.lock = PTHREAD_MUTEX_INITIALIZER, .first_fault = FIRST_FAULT_NONE, .crew = CREW_INIT};
 	r.total = (u64)l->grid[0] * l->grid[1] * l->grid[2];
-	int threads = l->threads > 0 ? l->threads : omp_get_max_threads();
-	if (r.total < (u64)threads)
-		threads = MAX((int)r.total, 1); /* NOLINT(clang-analyzer-deadcode.DeadStores): the pragma reads it */
-#pragma omp parallel num_threads(threads)
-	{
-		atomic_fetch_add(&r.alive, 1);
-		work(&r);
-	}
+	u64 threads = l->threads > 0 ? (u64)l->threads : crew_most();
+	crew_run((u32)MAX(MIN(r.total, threads), 1), begin_all, work, &r);
 	crew_join(&r.crew);
 	fault_pass_on(&r.first_fault);
 	return atomic_load(&r.failed) == NOT_FAILED;

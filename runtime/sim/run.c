@@ -9,12 +9,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#else
-#define omp_get_num_threads() 1
-#define omp_get_max_threads() 1
-#endif
 
 /* --- a block --------------------------------------------------------------------------------------------------- */
 
@@ -417,16 +411,17 @@ static u32 most_alive(const struct launch *l, u32 nblocks)
 	return (u32)MAX(MULTIPROCESSORS * each / nblocks, 1u);
 }
 
+static void begin_all(void *grid, u32 threads)
+{
+	struct grid *g = grid;
+	g->nthreads = g->alive = threads;
+}
+
 static void run_clusters(struct grid *g)
 {
 	g->most_alive = most_alive(g->launch, g->shape[0] * g->shape[1] * g->shape[2]);
-	u64 threads = g->launch->threads ? g->launch->threads : (u64)omp_get_max_threads();
-#pragma omp parallel num_threads(MIN(g->clusters, threads))
-	{
-#pragma omp single
-		g->nthreads = g->alive = (u32)omp_get_num_threads();
-		work(g);
-	}
+	u64 threads = g->launch->threads ? g->launch->threads : crew_most();
+	crew_run((u32)MIN(g->clusters, threads), begin_all, work, g);
 	crew_join(&g->crew);
 }
 

@@ -1,5 +1,5 @@
-/* Random bits for tests, the same in each run: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
- * generators, scrambled", 2016). */
+/* Random bits for tests, the same in each run and thread: xorshift64* (Vigna, "An experimental exploration of
+ * Marsaglia's xorshift generators, scrambled", 2016). */
 #ifndef TL_TEST_RANDOM_BITS_H
 #define TL_TEST_RANDOM_BITS_H
 
@@ -7,7 +7,7 @@
 
 static inline u64 random_bits(void)
 {
-	static u64 state = 0x9E3779B97F4A7C15;
+	static _Thread_local u64 state = 0x9E3779B97F4A7C15;
 	state ^= state << 13;
 	state ^= state >> 7;
 	state ^= state << 17;
