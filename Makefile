@@ -6,6 +6,7 @@
 # make test-threads  the tests in which threads share things, under the thread sanitizer
 # make test-gpu   what can only be tested on a GPU, under compute-sanitizer too where it is installed
 # make docs       the parameters in docs/builtins.md
+# make deb        Debian packages: tlc, libtl0, libtl-dev
 # make install    into $(DESTDIR)$(PREFIX), with a pkg-config file and one for CMake
 # V=1 shows the commands. SAN=1 adds the address and undefined-behaviour sanitizers, and gives variables that nothing
 # initialises a value that these find; SAN=thread adds the thread sanitizer; BUILD=dir builds elsewhere.
@@ -18,6 +19,7 @@ BUILD ?= build
 Q = $(if $(V),,@)
 say = $(if $(V),@:,@echo '  $(1)	$(2)')
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 VERSION = $(shell sed -n 's/^.define TL_VERSION "\(.*\)"/\1/p' runtime/tl.h)
 # the name that programs look for: another number where what they rely on has changed
 SONAME = libtl.so.0
@@ -211,25 +213,46 @@ fuzz:
 
 # --- installing ------------------------------------------------------------------------------------------------
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+# Manual pages and completions are made from `tlc --help` and tl.h.
+SHARE = man/man1/tlc.1 man/man3/tl.3 bash-completion/completions/tlc zsh/$(ZSH)/_tlc fish/vendor_completions.d/tlc.fish
+ZSH ?= site-functions
+$(BUILD)/share/man/man1/tlc.1: docs/install/tlc.1.sh $(BUILD)/tlc
+	@mkdir -p $(@D)
+	$(Q)sh $< $(BUILD)/tlc $(VERSION) > $@
+$(BUILD)/share/man/man3/tl.3: docs/install/tl.3.sh runtime/tl.h
+	@mkdir -p $(@D)
+	$(Q)sh $^ > $@
+$(BUILD)/share/bash-completion/completions/tlc: COMPLETES = bash
+$(BUILD)/share/zsh/$(ZSH)/_tlc: COMPLETES = zsh
+$(BUILD)/share/fish/vendor_completions.d/tlc.fish: COMPLETES = fish
+$(filter-out %.1 %.3,$(SHARE:%=$(BUILD)/share/%)): docs/install/completion.sh $(BUILD)/tlc
+	@mkdir -p $(@D)
+	$(Q)sh $< $(BUILD)/tlc $(COMPLETES) > $@
+
+install: all $(SHARE:%=$(BUILD)/share/%)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install $(BUILD)/tlc $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(BUILD)/libtl.a $(BUILD)/libtlrt.a $(DESTDIR)$(PREFIX)/lib
-	install -m 644 $(BUILD)/libtl.so $(DESTDIR)$(PREFIX)/lib/libtl.so.$(VERSION)
-	ln -sf libtl.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtl.so
-	install -d $(DESTDIR)$(PREFIX)/lib/cmake/libtl
-	install -m 644 runtime/aot/libtl-config.cmake $(DESTDIR)$(PREFIX)/lib/cmake/libtl
+	install -m 644 $(BUILD)/libtl.a $(BUILD)/libtlrt.a $(DESTDIR)$(LIBDIR)
+	install -m 644 $(BUILD)/libtl.so $(DESTDIR)$(LIBDIR)/libtl.so.$(VERSION)
+	ln -sf libtl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libtl.so
+	install -d $(DESTDIR)$(LIBDIR)/cmake/libtl
+	install -m 644 runtime/aot/libtl-config.cmake $(DESTDIR)$(LIBDIR)/cmake/libtl
+	$(foreach f,$(SHARE),install -D -m 644 $(BUILD)/share/$(f) $(DESTDIR)$(PREFIX)/share/$(f) &&) true
 	install -m 644 runtime/tl.h $(DESTDIR)$(PREFIX)/include
-	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: $(VERSION)' \
+	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR:$(PREFIX)/%=$${prefix}/%)' 'includedir=$${prefix}/include' '' 'Name: libtl' 'Description: Triton kernels for C programs' 'Version: $(VERSION)' \
 		'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltl' \
-		'Libs.private: $(LLVM_SHARED) $(LIBS)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libtl.pc
+		'Libs.private: $(LLVM_SHARED) $(LIBS)' > $(DESTDIR)$(LIBDIR)/pkgconfig/libtl.pc
 # the loader finds libraries under /usr/local by its cache
 	$(if $(DESTDIR),,$(if $(filter /usr /usr/local,$(PREFIX)),-ldconfig))
+
+# Debian packages of what is here: tlc, libtl0 and libtl-dev, in $(BUILD)/deb
+deb: all
+	+$(Q)sh docs/install/deb.sh $(BUILD) $(VERSION)
 
 clean:
 	rm -rf $(BUILD)
 
 -include $(LIB_OBJ:.o=.d) $(RT_SRC:%.c=$(BUILD)/obj/%.d) $(TLC_OBJ:.o=.d) $(wildcard $(BUILD)/obj/tests/fuzz/*.d)
 # make fuzz: see tests/fuzz/fuzz.c
-.PHONY: all deps docs tidy fuzz install clean demo test test-threads test-gpu test-articles test-triton gpu-kit
+.PHONY: all deps docs tidy fuzz install deb clean demo test test-threads test-gpu test-articles test-triton gpu-kit

@@ -45,6 +45,56 @@ with_cmake() { # the programs of examples/aot, on the simulator's driver
 			LD_LIBRARY_PATH=$work/../simcuda "$work/cmake/$program" || return 1
 		done
 }
+share=$work/usr/share
+manuals() { # each option, each function
+	"$work/usr/bin/tlc" --help | grep -o '^  -[^ ,]*' | tr -d ' ' | sed 's/-/\\\\-/g' | while read -r option; do
+		grep -q "^\.B $option" "$share/man/man1/tlc.1" || { echo "tlc.1 has no $option"; exit 1; }
+	done || return 1
+	nm -D --defined-only "$work/usr/lib/libtl.so" | sed -n 's/.* T \(tl_\)/\1/p' | while read -r call; do
+		grep -q "[ *]$call(" "$share/man/man3/tl.3" || { echo "tl.3 has no $call"; exit 1; }
+	done || return 1
+	command -v groff > /dev/null || return 0
+	for page in man1/tlc.1 man3/tl.3; do
+		[ -z "$(groff -man -k -Tutf8 -ww -z "$share/man/$page" 2>&1 | tee /dev/stderr)" ] || return 1
+	done
+}
+options() { "$work/usr/bin/tlc" --help | sed -n 's/^  \(-[^ ,]*\),\{0,1\} \(--[a-z-]*\)\{0,1\}.*/\1 \2/p'; }
+completions() {
+	[ "$(options | wc -w)" -gt 25 ] || return 1
+	for option in $(options); do
+		grep -q -e "[ \"]$option[ \"]" "$share/bash-completion/completions/tlc" || { echo "bash: $option"; return 1; }
+		grep -q -e "'$option\[" "$share/zsh/site-functions/_tlc" || { echo "zsh: $option"; return 1; }
+		case $option in --*) flag="-l ${option#--}" ;; *) flag="-s ${option#-}" ;; esac
+		grep -q -e " $flag " "$share/fish/vendor_completions.d/tlc.fish" || { echo "fish: $option"; return 1; }
+	done
+}
+completes_bash() {
+	bash -c '. "$1"
+		try() { # try WANT WORD…: the last word is being typed
+			want=$1
+			shift
+			COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+			_tlc
+			[ "${COMPREPLY[*]}" = "$want" ] || { echo "$*: ${COMPREPLY[*]}, not $want"; exit 1; }
+		}
+		try "--print-after" tlc x.tl --print-a
+		try "interp" tlc run --device in
+		try "90" tlc run --device sim : 9
+		try "verify" tlc cache v
+		try "bench" tlc benc' bash "$share/bash-completion/completions/tlc"
+}
+parses() { case $1 in zsh) zsh -n "$share/zsh/site-functions/_tlc" ;; fish) fish -n "$share/fish/vendor_completions.d/tlc.fish" ;; esac; }
+debian() { # the packages together are what is installed, and what lintian knows of is right
+	"${MAKE:-make}" -s -C "$top" deb BUILD="$build" && rm -rf "$work/deb" || return 1
+	for package in "$build"/deb/*.deb; do
+		dpkg-deb -x "$package" "$work/deb" || return 1
+	done
+	lib=$(echo "$work"/deb/usr/lib/*/libtl.so.[0-9]) && readelf -n "$lib" | grep -q 'Build ID' || return 1
+	(cd "$work" && "${CC:-cc}" scale.c -Ideb/usr/include -L"${lib%/*}" -ltl && LD_LIBRARY_PATH=${lib%/*} ./a.out) |
+		grep -qx 'y\[2999\] = 7497.5' || return 1
+	"$work/deb/usr/bin/tlc" "$top/examples/softmax.tl" -o /dev/null || return 1
+	! command -v lintian > /dev/null || lintian --fail-on error,warning "$build"/deb/*.deb
+}
 only_tl() { ! "$@" | grep ' [A-Z] ' | grep -v ' tl_\| \.gomp_'; }
 
 check "make install" "${MAKE:-make}" -s -C "$top" install BUILD="$build" PREFIX="$work/usr"
@@ -59,6 +109,13 @@ command -v pkg-config > "$work/log" && check "pkg-config" same_flags
 check "names in libtl.so" only_tl nm -D --defined-only "$work/usr/lib/libtl.so"
 check "names in libtl.a" only_tl nm -g --defined-only "$work/usr/lib/libtl.a"
 check "the library's number" test -e "$work/usr/lib/$(readelf -d "$work/usr/lib/libtl.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')"
+check "the manual pages" manuals
+check "each option is completed, in each shell" completions
+check "the completions of bash" completes_bash
+for shell in zsh fish; do
+	command -v $shell > "$work/log" && check "the completions' syntax in $shell" parses $shell
+done
+command -v dpkg-shlibdeps > "$work/log" && check "Debian packages" debian
 check "the installed tlc" "$work/usr/bin/tlc" "$top/examples/softmax.tl" -o /dev/null
 command -v cmake > "$work/log" && check "CMake" with_cmake
 echo "$npass passed, $nfail failed"

@@ -1,13 +1,17 @@
 # find_package(libtl): tl::tl, the library with the compiler; tl::tlrt, the launcher of kernels compiled ahead of time;
 # tl_add_kernels(TARGET NAME FILE OPTION…): a library of what `tlc build FILE OPTION… -o NAME` makes.
-get_filename_component(_tl_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+get_filename_component(_tl_lib "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+get_filename_component(_tl_prefix "${_tl_lib}/.." ABSOLUTE)
+if(NOT EXISTS "${_tl_prefix}/include/tl.h") # lib/x86_64-linux-gnu, as Debian has it
+	get_filename_component(_tl_prefix "${_tl_prefix}/.." ABSOLUTE)
+endif()
 find_package(Threads REQUIRED)
 if(NOT TARGET tl::tl)
 	add_library(tl::tl SHARED IMPORTED)
-	set_target_properties(tl::tl PROPERTIES IMPORTED_LOCATION "${_tl_prefix}/lib/libtl.so"
+	set_target_properties(tl::tl PROPERTIES IMPORTED_LOCATION "${_tl_lib}/libtl.so"
 		INTERFACE_INCLUDE_DIRECTORIES "${_tl_prefix}/include")
 	add_library(tl::tlrt STATIC IMPORTED)
-	set_target_properties(tl::tlrt PROPERTIES IMPORTED_LOCATION "${_tl_prefix}/lib/libtlrt.a"
+	set_target_properties(tl::tlrt PROPERTIES IMPORTED_LOCATION "${_tl_lib}/libtlrt.a"
 		INTERFACE_INCLUDE_DIRECTORIES "${_tl_prefix}/include"
 		INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}")
 endif()

@@ -455,7 +455,7 @@ static bool write_file(const char *path, const char *bytes, size_t len)
 	return f && !fclose(f) && ok;
 }
 
-/* Each byte of an entry with a bit flipped, each length it may be cut to: it is never taken for an entry. Launches of
+/* An entry with each of its bits flipped, each length it may be cut to: it is never taken for an entry. Launches of
  * some of them compile the kernel again, are right and leave a whole entry. */
 static void flips(void)
 {
@@ -469,17 +469,17 @@ static void flips(void)
 	FILE *in = fopen(f.paths[0], "rb");
 	size_t len = fread(bytes, 1, sizeof bytes, in);
 	fclose(in);
-	for (size_t i = 0; i < 2 * len; i++) {
+	for (size_t i = 0; i < 9 * len; i++) { /* each bit of each byte, then each length */
 		size_t at = i % len;
-		bool cut = i >= len;
-		char flipped = (char)(1 << next(&random) % 8);
+		bool cut = i >= 8 * len;
+		char flipped = (char)(1 << i / len % 8);
 		bytes[at] ^= cut ? 0 : flipped;
 		struct image im;
 		if (!image_read(&im, bytes, cut ? at : len)) {
 			taken++;
 			image_free(&im);
 		}
-		if (i % (2 * len / (unsigned)MAX(kills / 4, 4)) == 0) {
+		if (next(&random) % (9 * len) < (unsigned)MAX(kills / 4, 4)) {
 			write_file(f.paths[0], bytes, cut ? at : len);
 			wrong += !all_right() || compilations(&most) != 1;
 			launches++;
@@ -487,8 +487,8 @@ static void flips(void)
 		bytes[at] ^= cut ? 0 : flipped;
 	}
 	struct found after = entries();
-	printf("flips: %zu bytes flipped, and %zu lengths: %d taken for an entry; %d starts, %d wrong\n", len, len,
-	       taken, launches, wrong);
+	printf("flips: %zu bits, and %zu lengths: %d taken for an entry; %d starts, %d wrong\n", 8 * len, len, taken,
+	       launches, wrong);
 	check("no damaged entry is taken for one", !taken);
 	check("right results, and a compilation each, from damaged entries", !wrong);
 	check("whole entries afterwards", after.usable == kernels && !after.damaged);
