@@ -564,6 +564,8 @@ static void each_call_fails(void **state)
 		tl_prepared *p;
 		STEP(tl_prepare(k, &config, &arg, 1, &p));
 		STEP(tl_prepared_launch(p, NULL, NULL, &arg, 1));
+		tl_config together = {.grid = {1}, .launch_cooperative_grid = true};
+		STEP(tl_launch(k, &together, &arg, 1));
 		STEP(tl_time(k, &config, &arg, 1, 1, 3, &ms));
 		STEP(tl_kernel_resources(k, &config, &arg, 1, &resources));
 		STEP(tl_buffer_read(b, 0, bytes, sizeof bytes));
