@@ -24,7 +24,8 @@ static const struct option {
 	 "the jit function to compile; may be left out when the file has one kernel", NULL},
 	{"-s", TEXT, VERB_COMPILE | VERB_BUILD, AT(signature), 0, 0, "-s SIGNATURE",
 	 "types of the parameters that are not constexpr: '*fp16:16,*fp16:16,i32,i32:16,fp32',\n"
-	 "or name=type pairs; :16 means divisible by 16, i32:1 an integer that is 1",
+	 "or name=type pairs; :16 means divisible by 16, i32:1 an integer that is 1; for tlc build one\n"
+	 "for each variant",
 	 "the types are those of the arguments, as in i64:42"},
 	{"-D", DEFINE, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(defines), 0, 0, "-D NAME=VALUE",
 	 "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
@@ -36,7 +37,7 @@ static const struct option {
 	 "of tlc list, without FILE: the built-in functions, with parameters and defaults", "tlc list has it"},
 	{"--target", TEXT, VERB_COMPILE | VERB_BUILD, AT(target), 0, 0, "--target T",
 	 "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu (tile IR only); default:\n"
-	 "the GPU here, else sm_90a",
+	 "the GPU here, else sm_90a; for tlc build one or several",
 	 "the device is what is compiled for: --device D"},
 	{"--emit", TEXT, VERB_COMPILE, AT(emit), 0, 0, "--emit KIND,...",
 	 "ast ttir ttgir llir ptx cubin, image (as tlc show reads it), calls of built-ins,\n"
@@ -44,14 +45,14 @@ static const struct option {
 	 "tlc FILE --emit … shows what is compiled"},
 	{"-o", TEXT, VERB_COMPILE | VERB_BUILD, AT(output), 0, 0, "-o PATH",
 	 "where to; - is standard output, the default for one text KIND; with several KINDs,\n"
-	 "PATH.KIND each, by default KERNEL.KIND",
+	 "PATH.KIND each, by default KERNEL.KIND; for tlc build PATH.h and PATH.c",
 	 "a tensor is saved with ARG=VALUE:>out.npy"},
 	{"--num-warps", WARPS, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.num_warps), 1, 32, "--num-warps N",
 	 "warps of a program: a power of two up to 32; default 4", NULL},
 	{"--num-stages", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.num_stages), 1, 64, "--num-stages N",
 	 "stages of software pipelining; default 3", NULL},
-	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.group_pids), 0, 1 << 20, "--group-pids N",
-	 "remap a two-dimensional grid in groups of N rows", NULL},
+	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.group_pids), 0, 1 << 20,
+	 "--group-pids N", "remap a two-dimensional grid in groups of N rows", NULL},
 	{"--persistent", FLAG, VERB_COMPILE, AT(options.persistent), 0, 0, "--persistent",
 	 "for launches of more programs than the GPU has multiprocessors, which as many blocks then\n"
 	 "run one after the other, if that is faster (products); tlc run and libtl decide themselves",

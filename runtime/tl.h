@@ -596,8 +596,8 @@ typedef struct tl_blob {
 TL_API tl_status tl_compiled_load(tl_context *ctx, const tl_blob *images, size_t n, tl_compiled **out);
 /* Waits for everything launched in the context. NULL is allowed; else the context frees it. */
 TL_API void tl_compiled_destroy(tl_compiled *c);
-/* Of cfg the grid, the stream, max_ctas and launch_… count. args: the value of each parameter in its low bytes, and 0 for
- * compile-time values. */
+/* Of cfg the grid, the stream, max_ctas and launch_… count. args: the value of each parameter in its low bytes, and 0
+ * for compile-time values. */
 TL_API tl_status tl_compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs);
 
 #ifdef __cplusplus

@@ -121,7 +121,8 @@ static int compilations;
 static bool counting_compile(struct device *d, const struct build *b, struct compiled *out)
 {
 	compilations++;
-	return cuda_ops.compile(d, b, out);
+	const struct description target = cuda_ops.target(d);
+	return device_compile(&target, b, out);
 }
 
 /* Two GPUs: one compilation, and a module in each. */

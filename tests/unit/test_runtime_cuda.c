@@ -122,7 +122,7 @@ static void limits(void **state)
 		assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
 		struct build b = {
 			.unit = &u, .func = u.module->funcs.at[0], .args = args, .num_warps = 8, .num_stages = 3};
-		if (!device_compile(d, &b, &c))
+		if (!device_build(d, &b, &c))
 			fail_msg("%s", u.diags.text.at);
 		assert_true(c.shared_bytes <= table[i].shared_bytes);
 		assert_true(c.shared_bytes > table[i].shared_bytes / 2);

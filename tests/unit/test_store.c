@@ -19,7 +19,8 @@ static bool counting_compile(struct device *d, const struct build *b, struct com
 	usleep(1000);
 	if (refuse && refuse--)
 		tl_out_of_memory(1);
-	return sim_ops.compile(d, b, out);
+	const struct description target = sim_ops.target(d);
+	return device_compile(&target, b, out);
 }
 
 static tl_context *open_context(const char *device)
