@@ -28,7 +28,7 @@ static const char usage[] =
 	"  tlc show IMAGE\n"
 	"  tlc cache list|verify|clear|path\n"
 	"  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
-	"  tlc build MANIFEST\n"
+	"  tlc build MANIFEST [-o NAME]\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "

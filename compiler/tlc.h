@@ -68,8 +68,6 @@ int command_list(struct command *c);
 int command_show(struct command *c);
 int command_cache(struct command *c);
 int command_build(struct command *c);
-/* Compiles FILE ahead of time: a header and a C source. */
-int build_sources(struct command *c, const char *text, size_t len);
 /* A function that returns something or that others call is a helper, not a kernel. */
 bool is_helper(const struct module *m, const struct func *f);
 

@@ -1,4 +1,4 @@
-/* `tlc build FILE -o NAME`: a kernel ahead of time, as a C header and a C source that need no compiler.
+/* `tlc build FILE -o NAME`: kernels ahead of time, as a C header and a C source that need no compiler.
  *
  * For each target there are the variants that were asked for, in their order, and behind them a generic one, which
  * takes nothing for granted: the launch runs the first one that its arguments allow. */
@@ -8,16 +8,18 @@
 
 #include "runtime/device.h"
 #include "runtime/image.h"
-#include "runtime/tl.h"
-#include "tlc.h"
+#include "runtime/manifest.h"
+#include "tlc_build.h"
 
 struct build_state {
 	struct command *c;
-	struct unit unit;     /* parsed once */
-	struct strbuf source; /* NAME.c: the images so far */
-	struct strbuf list;   /* the images in it */
-	struct strbuf said;   /* the variants, for people */
+	struct strbuf header, source; /* what NAME.h and NAME.c hold so far */
+	VEC(const char *) symbols;    /* the kernels in them */
 	u32 nimages;
+	/* the kernel at hand */
+	struct unit unit;     /* parsed once */
+	struct strbuf list;   /* its images */
+	struct strbuf said;   /* its variants, for people */
 	struct image generic; /* the last one: its slots are the launcher's parameters */
 	const char *types;    /* of the arguments, without what variants are specialised for */
 };
@@ -192,33 +194,28 @@ static void print_parameters(struct build_state *b, struct strbuf *out)
 	}
 }
 
-static void print_header(struct build_state *b, const char *name, struct strbuf *out)
+static void print_declarations(struct build_state *b, const char *symbol)
 {
-	const char *kernel = b->generic.name;
-	sb_printf(out,
-		  "/* Made by tlc %s from %s. Variants:\n%s */\n#ifndef TL_%s_H\n#define TL_%s_H\n\n"
-		  "#include <tl.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
-		  TL_VERSION, b->generic.source, b->said.at, name, name);
-	sb_printf(out,
-		  "/* The kernel on ctx, which frees it; before that tl_compiled_destroy may. */\n"
+	sb_printf(&b->header,
+		  "/* %s of %s, in variants:\n%s * On ctx, which frees it; before that tl_compiled_destroy may. */\n"
 		  "tl_status %s_load(tl_context *ctx, tl_compiled **out);\n"
-		  "/* Of cfg the grid, the stream and max_ctas count. Pointers are device addresses. */\n"
+		  "/* Of cfg the grid, the stream, max_ctas and launch_... count. Pointers are device addresses. */\n"
 		  "tl_status %s(tl_compiled *kernel, const tl_config *cfg",
-		  kernel, kernel);
-	print_parameters(b, out);
-	sb_puts(out, ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+		  b->generic.name, b->generic.source, b->said.at, symbol, symbol);
+	print_parameters(b, &b->header);
+	sb_puts(&b->header, ");\n\n");
 }
 
-static void print_launcher(struct build_state *b, struct strbuf *out)
+static void print_launcher(struct build_state *b, const char *symbol)
 {
-	const char *kernel = b->generic.name;
+	struct strbuf *out = &b->source;
 	u32 n = 0;
 	sb_printf(out,
-		  "\nstatic const tl_blob images[] = {\n%s};\n\n"
+		  "\nstatic const tl_blob %s_images[] = {\n%s};\n\n"
 		  "tl_status %s_load(tl_context *ctx, tl_compiled **out)\n{\n"
-		  "\treturn tl_compiled_load(ctx, images, sizeof images / sizeof *images, out);\n}\n\n"
+		  "\treturn tl_compiled_load(ctx, %s_images, sizeof %s_images / sizeof *%s_images, out);\n}\n\n"
 		  "tl_status %s(tl_compiled *kernel, const tl_config *cfg",
-		  b->list.at, kernel, kernel);
+		  symbol, b->list.at, symbol, symbol, symbol, symbol, symbol);
 	print_parameters(b, out);
 	for (u32 i = 0; i < b->generic.nslots; i++)
 		n = MAX(n, b->generic.slots[i].leaf + 1);
@@ -236,6 +233,20 @@ static void print_launcher(struct build_state *b, struct strbuf *out)
 	sb_printf(out, "\treturn tl_compiled_launch(kernel, cfg, args, %u);\n}\n", n);
 }
 
+/* The kernel's name, with a number where it is there already. */
+static const char *new_symbol(struct build_state *b)
+{
+	struct arena *a = &b->c->arena;
+	const char *name = arena_ascii(a, b->generic.name), *symbol = arena_str(a, name, strlen(name));
+	for (u32 i = 0, n = 1; i < b->symbols.len; i++)
+		if (!strcmp(b->symbols.at[i], symbol)) {
+			symbol = arena_printf(a, "%s_%u", name, ++n);
+			i = UINT32_MAX; /* from the first one again */
+		}
+	vec_push(a, &b->symbols, symbol);
+	return symbol;
+}
+
 static int write_sources(struct build_state *b)
 {
 	struct command *c = b->c;
@@ -244,41 +255,189 @@ static int write_sources(struct build_state *b)
 	for (char *s = name; *s; s++)
 		if (!isalnum((u8)*s))
 			*s = '_';
-	struct strbuf header = {.arena = &c->arena}, source = {.arena = &c->arena};
-	print_header(b, name, &header);
-	sb_printf(&source, "/* Made by tlc %s. */\n#include \"%s.h\"\n\n#include <string.h>\n%s", TL_VERSION, base,
-		  b->source.at);
-	print_launcher(b, &source);
-	const struct strbuf *texts[] = {&header, &source};
+	const char *header =
+			   arena_printf(&c->arena,
+					"/* Made by tlc %s. */\n#ifndef TL_%s_H\n#define TL_%s_H\n\n#include <tl.h>\n\n"
+					"#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n%s"
+					"#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
+					TL_VERSION, name, name, b->header.at),
+		   *source = arena_printf(&c->arena,
+					  "/* Made by tlc %s. */\n#include \"%s.h\"\n\n#include <string.h>\n%s",
+					  TL_VERSION, base, b->source.at);
+	const char *texts[] = {header, source};
 	for (u32 i = 0; i < 2; i++) {
 		const char *path = arena_printf(&c->arena, "%s.%c", c->output, "hc"[i]);
-		if (!write_file(&c->arena, path, texts[i]->at, texts[i]->len))
+		if (!write_file(&c->arena, path, texts[i], strlen(texts[i])))
 			return complain(EXIT_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
 	}
 	return EXIT_DONE;
 }
 
-int build_sources(struct command *c, const char *text, size_t len)
+/* --- kernels ----------------------------------------------------------------------------------------------------- */
+
+/* What the command says of a kernel, of the source `name`. */
+static int build_kernel(struct build_state *b, const char *name, const char *text, size_t len)
 {
-	struct build_state *b = arena_new(&c->arena, struct build_state);
-	b->c = c;
-	b->source.arena = b->list.arena = b->said.arena = &c->arena;
-	if (!c->output)
-		return complain(EXIT_USER, "-o NAME is missing: what to call the header and the source");
+	struct command *c = b->c;
 	int r = EXIT_USER;
-	bool good = unit_open(&b->unit, c->file, text, len);
+	b->list = b->said = (struct strbuf){.arena = &c->arena};
+	b->types = NULL;
+	bool good = unit_open(&b->unit, name, text, len);
 	show_diagnostics(&b->unit);
 	if (good && !b->unit.module)
-		r = complain(EXIT_USER, "'%s' is IR text; tlc build takes kernels in their source", c->file);
+		complain(0, "'%s' is IR text; tlc build takes kernels in their source", name);
 	const struct func *f = good && b->unit.module ? pick_kernel(&b->unit, c->kernel) : NULL;
-	if (!c->targets.len)
-		vec_push(&c->arena, &c->targets, device_default_target(&c->arena));
 	good = f;
 	for (u32 i = 0; i < c->targets.len && good; i++)
 		good = build_target(b, f, c->targets.at[i]);
-	if (good)
-		r = write_sources(b);
+	if (good) {
+		const char *symbol = new_symbol(b);
+		print_declarations(b, symbol);
+		print_launcher(b, symbol);
+		r = EXIT_DONE;
+	}
 	image_free(&b->generic);
 	unit_free(&b->unit);
 	return r;
+}
+
+static struct build_state *begin_sources(struct command *c)
+{
+	struct build_state *b = arena_new(&c->arena, struct build_state);
+	b->c = c;
+	b->header.arena = b->source.arena = &c->arena;
+	sb_puts(&b->header, "");
+	return b;
+}
+
+int build_sources(struct command *c, const char *text, size_t len)
+{
+	struct build_state *b = begin_sources(c);
+	if (!c->output)
+		return complain(EXIT_USER, "-o NAME is missing: what to call the header and the source");
+	if (!c->targets.len)
+		vec_push(&c->arena, &c->targets, device_default_target(&c->arena));
+	int r = build_kernel(b, c->file, text, len);
+	return r ? r : write_sources(b);
+}
+
+/* --- the kernels of a manifest ----------------------------------------------------------------------------------- */
+
+/* Entries that one launcher serves. */
+struct group {
+	const struct manifest_entry *first;
+	const char *types; /* of the arguments, without what they are specialised for */
+	VEC(const struct manifest_entry *) entries;
+};
+
+/* "x=*fp32:16, n=i32:16" → "x=*fp32, n=i32" */
+static const char *unspecialised(struct arena *a, const char *text)
+{
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	while (*text) {
+		size_t len = span_outside(text, ",");
+		const char *one = arena_str(a, text, len), *eq = strchr(one, '=');
+		struct sig_type t;
+		bool typed = eq && parse_sig_type(eq + 1, &t);
+		sb_printf(&out, "%.*s, ", (int)(typed ? strcspn(one, ":") : len), one);
+		text += len + (text[len] == ',');
+		text += strspn(text, " ");
+	}
+	return out.at;
+}
+
+static bool belongs(const struct group *g, const struct manifest_entry *e, const char *types)
+{
+	const struct options *x = &g->first->options, *y = &e->options;
+	return !strcmp(g->first->source, e->source) && !strcmp(g->first->hash, e->hash) &&
+	       !strcmp(g->first->kernel, e->kernel) && !strcmp(g->types, types) && x->num_warps == y->num_warps &&
+	       x->num_stages == y->num_stages && x->group_pids == y->group_pids && x->debug == y->debug;
+}
+
+static void add_once(struct arena *a, const char ***at, u32 *len, u32 *cap, const char *text)
+{
+	for (u32 i = 0; i < *len; i++)
+		if (!strcmp((*at)[i], text))
+			return;
+	if (*len == *cap)
+		*at = vec_grow(a, *at, *len, cap, sizeof **at);
+	(*at)[(*len)++] = text;
+}
+
+/* The entry's arguments as -s and -D would give them. */
+static void take_entry(struct command *c, const struct manifest_entry *e, bool first)
+{
+	struct strbuf types = {.arena = &c->arena};
+	sb_puts(&types, "");
+	for (const char *text = e->arguments; *text;) {
+		size_t len = span_outside(text, ",");
+		const char *one = arena_str(&c->arena, text, len), *eq = strchr(one, '=');
+		struct arg_spec s;
+		if (eq && parse_arg_spec(&c->arena, eq + 1, &s))
+			sb_printf(&types, "%s%s", types.len ? "," : "", one);
+		else if (eq && first)
+			vec_push(&c->arena, &c->defines,
+				 ((struct define){arena_str(&c->arena, one, (size_t)(eq - one)), eq + 1}));
+		text += len + (text[len] == ',');
+		text += strspn(text, " ");
+	}
+	add_once(&c->arena, &c->signatures.at, &c->signatures.len, &c->signatures.cap, types.at);
+	add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap, description_name(&c->arena, &e->target));
+}
+
+/* How much a variant counts on: what counts on more is to be tried first. */
+static int weight(const char *signature)
+{
+	int sum = 0;
+	for (const char *at = signature; (at = strchr(at, ':')); at++) {
+		int divisor = atoi(at + 1);
+		sum += divisor == 1 ? 16 : ilog2((u64)MAX(divisor, 1));
+	}
+	return sum;
+}
+
+static int by_weight(const void *x, const void *y)
+{
+	const char *a = *(const char *const *)x, *b = *(const char *const *)y;
+	int more = weight(b) - weight(a);
+	return more ? more : strcmp(a, b);
+}
+
+static int build_group(struct build_state *b, const struct group *g)
+{
+	struct command *c = b->c;
+	size_t len;
+	const char *text = manifest_source(&c->arena, g->first, &len);
+	if (!text)
+		return EXIT_USER;
+	c->kernel = g->first->kernel;
+	c->options.num_warps = g->first->options.num_warps;
+	c->options.num_stages = g->first->options.num_stages;
+	c->options.group_pids = g->first->options.group_pids;
+	c->options.debug = g->first->options.debug;
+	c->defines.len = c->signatures.len = c->targets.len = 0;
+	for (u32 i = 0; i < g->entries.len; i++)
+		take_entry(c, g->entries.at[i], !i);
+	qsort(c->signatures.at, c->signatures.len, sizeof *c->signatures.at, by_weight);
+	return build_kernel(b, g->first->source, text, len);
+}
+
+int build_manifest_sources(struct command *c, const struct manifest_entry *entries, u32 n)
+{
+	struct build_state *b = begin_sources(c);
+	VEC(struct group) groups = {0};
+	int r = EXIT_DONE;
+	for (u32 i = 0; i < n; i++) {
+		const char *types = unspecialised(&c->arena, entries[i].arguments);
+		u32 g = 0;
+		while (g < groups.len && !belongs(&groups.at[g], &entries[i], types))
+			g++;
+		if (g == groups.len)
+			vec_push(&c->arena, &groups, ((struct group){.first = &entries[i], .types = types}));
+		vec_push(&c->arena, &groups.at[g].entries, &entries[i]);
+	}
+	for (u32 g = 0; g < groups.len && !r; g++)
+		r = build_group(b, &groups.at[g]);
+	return r ? r : write_sources(b);
 }

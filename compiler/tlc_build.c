@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/cache.h"
-#include "runtime/manifest.h"
-#include "tlc.h"
+#include "tlc_build.h"
 
 /* --- a manifest, into the disk cache --------------------------------------------------------------------------- */
 
@@ -28,8 +27,7 @@ static void show(void *arg, const tl_diagnostic *d)
 		fputs(d->shown, stderr);
 }
 
-/* The text that the entry was recorded for. NULL after a message. */
-static const char *source_text(struct arena *a, const struct manifest_entry *e, size_t *len)
+const char *manifest_source(struct arena *a, const struct manifest_entry *e, size_t *len)
 {
 	const char *text = e->text;
 	*len = text ? strlen(text) : 0;
@@ -61,7 +59,7 @@ static tl_status build_variant(struct arena *a, tl_kernel *k, const struct manif
 static bool build_entry(struct arena *a, const struct manifest_entry *e)
 {
 	size_t len;
-	const char *text = source_text(a, e, &len);
+	const char *text = manifest_source(a, e, &len);
 	struct device *dev;
 	tl_context *ctx = NULL;
 	tl_module *m;
@@ -104,6 +102,17 @@ static void build_lines(const struct command *c, const struct lines *lines, stru
 	}
 }
 
+static int build_ahead(struct command *c, const struct lines *lines)
+{
+	struct manifest_entry *entries = arena_array(&c->arena, struct manifest_entry, lines->at.len + 1);
+	for (u32 i = 0; i < lines->at.len; i++) {
+		const char *why = manifest_read(&c->arena, lines->at.at[i], lines->len.at[i], &entries[i]);
+		if (why)
+			return complain(EXIT_USER, "'%s', line %u: %s", c->file, i + 1, why);
+	}
+	return build_manifest_sources(c, entries, lines->at.len);
+}
+
 static int build_manifest(struct command *c, const char *text)
 {
 	struct lines lines = {0};
@@ -113,6 +122,8 @@ static int build_manifest(struct command *c, const char *text)
 		vec_push(&c->arena, &lines.len, len);
 		at += len + (at[len] != 0);
 	}
+	if (c->output)
+		return build_ahead(c, &lines);
 	if (!cache_folder(&c->arena))
 		return complain(EXIT_ENVIRONMENT, "there is no cache to build into: TL_CACHE is 0, or HOME is not set");
 	struct progress *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

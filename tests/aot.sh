@@ -30,7 +30,7 @@ says() { # says WORDS COMMAND…: it fails, and says that
 	shift
 	! "$@" > "$work/said" 2>&1 && cat "$work/said" && grep -qF -e "$words" "$work/said"
 }
-rt() { "${CC:-cc}" -std=c11 -O2 -Wall -Wextra -Werror -I"$work" -I"$top/runtime" "$@" "$build/libtlrt.a" -lpthread -ldl; }
+rt() { "${CC:-cc}" -std=c11 -O2 -Wall -Wextra -Werror -I"$top/runtime" "$@" "$build/libtlrt.a" -lpthread -ldl; }
 same() { # the same input gives the same files
 	mkdir -p "$work/again" && "$build/tlc" build "$top/examples/vector_add.tl" $adds -o "$work/again/vector_add" &&
 		cmp "$work/vector_add.c" "$work/again/vector_add.c"
@@ -46,17 +46,34 @@ lone() { # in a folder with nothing but the program, what ldd says of it, and th
 	env -i LD_LIBRARY_PATH=/driver SIMCUDA=90 "$chroot" "$root" /bin/add && says 'no CUDA driver' env -i "$chroot" "$root" /bin/add
 }
 
+recorded() { # from a manifest: two kernels, one of them in two variants, on two targets
+	for device in sim sim:80; do
+		for n in 3001 3000; do
+			TL_MANIFEST=$work/used "$build/tlc" run "$top/examples/vector_add.tl" -g 3 --device $device x_ptr="fp32[$n]:ones" \
+				y_ptr="fp32[$n]:ones" out_ptr="fp32[$n]" n=$n || return 1
+		done
+		TL_MANIFEST=$work/used "$build/tlc" run "$top/examples/vector_add.tl" -g 6 --device $device x_ptr="fp16[3000]:ones" \
+			y_ptr="fp16[3000]:ones" out_ptr="fp16[3000]" n=3000 -D BLOCK=512 || return 1
+	done
+	mkdir -p "$work/used.d" && "$build/tlc" build "$work/used" -o "$work/used.d/vector_add" &&
+		grep -q '^tl_status add_kernel_2(.*void \*x_ptr_' "$work/used.d/vector_add.h" &&
+		grep -m 1 'n=' "$work/used.d/vector_add.h" | grep -q 'n=i32:8' &&
+		[ "$(grep -c '^static const unsigned char' "$work/used.d/vector_add.c")" = 10 ] &&
+		rt -I"$work/used.d" "$top/examples/aot/add.c" "$work/used.d/vector_add.c" -o "$work/add-used" && on 80 "$work/add-used"
+}
+
 adds='--target sm_80 --target sm_90a'
 s16='*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,i32:16,i32:1,i32:16,i32:1,i32:16,i32:1'
 check "vector_add" "$build/tlc" build "$top/examples/vector_add.tl" $adds -o "$work/vector_add"
 check "the same files again" same
 check "matmul" "$build/tlc" build "$top/examples/matmul.tl" -k matmul_kernel -s "$(echo $s16 | sed 's/i32:16/i32:256/g')" -s "$s16" \
 	-D BLOCK_M=64 -D BLOCK_N=64 -D BLOCK_K=32 $adds -o "$work/matmul"
+check "a manifest" recorded
 check "types that differ" says 'the types of' "$build/tlc" build "$top/examples/vector_add.tl" -s '*fp32,*fp32,*fp32,i32' \
 	-s '*fp16,*fp32,*fp32,i32' -o "$work/none"
 check "no name" says '-o NAME is missing' "$build/tlc" build "$top/examples/vector_add.tl"
-check "the program in C" rt "$top/examples/aot/add.c" "$work/vector_add.c" -o "$work/add"
-check "the products" rt "$top/tests/aot/matmul.c" "$work/matmul.c" -o "$work/products"
+check "the program in C" rt -I"$work" "$top/examples/aot/add.c" "$work/vector_add.c" -o "$work/add"
+check "the products" rt -I"$work" "$top/tests/aot/matmul.c" "$work/matmul.c" -o "$work/products"
 for sm in 80 86 90; do
 	check "the program in C on sm_$sm" on $sm "$work/add"
 	check "the products on sm_$sm" on $sm "$work/products"
