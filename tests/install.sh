@@ -40,7 +40,8 @@ same_flags() { # the real pkg-config reads the file as we do
 		[ "$(PKG_CONFIG_PATH=$work/usr/lib/pkgconfig pkg-config --modversion libtl)" = "$(flags Version)" ]
 }
 with_cmake() { # the programs of examples/aot, on the simulator's driver
-	cmake -S "$top/examples/aot" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/usr" && cmake --build "$work/cmake" &&
+	nm "$build/libtlrt.a" | grep -q __asan_ && san='-fsanitize=address,undefined' || san= # as it was built
+	CFLAGS=$san CXXFLAGS=$san LDFLAGS=$san cmake -S "$top/examples/aot" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/usr" && cmake --build "$work/cmake" &&
 		for program in add_c add_cpp; do
 			LD_LIBRARY_PATH=$work/../simcuda "$work/cmake/$program" || return 1
 		done
