@@ -26,9 +26,9 @@ $(SIM_TESTS):
 	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
 
 # A CUDA driver made of the simulator: LD_LIBRARY_PATH=build/simcuda
-SIMCUDA_SRC = tests/simcuda/simcuda.c $(wildcard runtime/sim/*.c) runtime/dev_sim.c runtime/host.c compiler/base/crew.c \
-	compiler/base/range.c $(filter-out runtime/dev_cuda.c runtime/cuda_api.c runtime/context.c runtime/compiled.c runtime/conditions.c runtime/grid.c runtime/store.c \
-	runtime/aot/devices.c runtime/device.c runtime/api_context.c,$(RT_SRC))
+SIMCUDA_SRC = tests/simcuda/simcuda.c $(wildcard runtime/sim/*.c) \
+	$(addprefix compiler/,base/arena.c base/crew.c base/description.c base/file.c base/fp.c base/map.c base/range.c base/recover.c ir/dtype.c) \
+	$(addprefix runtime/,dev_sim.c error.c host.c host_queue.c image.c median.c tensor_box.c)
 $(BUILD)/simcuda/libcuda.so.1: $(SIMCUDA_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/ptx_parser.o $(BUILD)/obj/gen/ptx_lex.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

@@ -204,6 +204,26 @@ CALL cuEventRecord(CUevent e, CUstream s)
 	return CUDA_SUCCESS;
 }
 
+CALL cuEventQuery(CUevent e)
+{
+	(void)e;
+	return result_of(TL_OK);
+}
+
+CALL cuEventSynchronize(CUevent e)
+{
+	(void)e;
+	return result_of(TL_OK);
+}
+
+CALL cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
+{
+	(void)s;
+	(void)e;
+	(void)flags;
+	return CUDA_SUCCESS;
+}
+
 CALL cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 {
 	(void)from;
@@ -249,6 +269,57 @@ CALL cuMemsetD8Async(CUdeviceptr p, unsigned char byte, size_t bytes, CUstream s
 {
 	(void)s;
 	return result_of(sim_ops.fill(sim, address(p), byte, bytes));
+}
+
+CALL cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
+{
+	return cuMemcpyHtoDAsync_v2(dst, address(src), bytes, s);
+}
+
+CALL cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t bytes, CUstream s)
+{
+	return to != from ? CUDA_ERROR_INVALID_VALUE : cuMemcpyHtoDAsync_v2(dst, address(src), bytes, s);
+}
+
+/* `height` rows of elements, `pitch` bytes apart. */
+static CUresult fill_rows(CUdeviceptr p, size_t pitch, const void *value, size_t size, size_t width, size_t height)
+{
+	CUresult r = CUDA_SUCCESS;
+	for (size_t y = 0; y < height && !r; y++)
+		for (size_t x = 0; x < width && !r; x++)
+			r = cuMemcpyHtoDAsync_v2(p + y * pitch + x * size, value, size, NULL);
+	return r;
+}
+
+CALL cuMemsetD16Async(CUdeviceptr p, unsigned short value, size_t count, CUstream s)
+{
+	(void)s;
+	return fill_rows(p, 0, &value, sizeof value, count, 1);
+}
+
+CALL cuMemsetD32Async(CUdeviceptr p, unsigned value, size_t count, CUstream s)
+{
+	(void)s;
+	return fill_rows(p, 0, &value, sizeof value, count, 1);
+}
+
+CALL cuMemsetD2D32Async(CUdeviceptr p, size_t pitch, unsigned value, size_t width, size_t height, CUstream s)
+{
+	(void)s;
+	return fill_rows(p, pitch, &value, sizeof value, width, height);
+}
+
+CALL cuMemHostAlloc(void **p, size_t bytes, unsigned flags)
+{
+	(void)flags;
+	*p = malloc(bytes ? bytes : 1);
+	return *p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CALL cuMemFreeHost(void *p)
+{
+	free(p);
+	return CUDA_SUCCESS;
 }
 
 CALL cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
