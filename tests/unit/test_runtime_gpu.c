@@ -268,13 +268,14 @@ static void graph(void **state)
 		b[i] = buffer(sizeof x);
 		a[i] = tl_buf(TL_F32, b[i]);
 	}
-	const tl_config config = {.grid = {N / 128}, .stream = stream};
+	tl_config config = {.grid = {N / 128}, .stream = stream}, other = config;
+	other.num_warps = 16; /* there is no such variant */
 	ok(tl_prepare(k, &config, ARGS(a[0], a[0], a[1], tl_int(N)), &p));
 	/* as strict as it can be: no thread of the process may do what is unsafe */
 	assert_int_equal(begin(stream, 0), 0);
 	ok(tl_launch(k, &config, ARGS(a[0], a[0], a[1], tl_int(N))));
 	ok(tl_prepared_launch(p, NULL, stream, ARGS(a[1], a[1], a[2], tl_int(N))));
-	assert_int_equal(tl_launch(k, &config, ARGS(a[1], a[1], a[2], tl_int(12345677))), TL_ERR_ARGUMENT);
+	assert_int_equal(tl_launch(k, &other, ARGS(a[1], a[1], a[2], tl_int(N))), TL_ERR_ARGUMENT);
 	print_message("%s\n", tl_error(ctx));
 	ok(tl_launch(k, &config, ARGS(a[2], a[2], a[3], tl_int(N))));
 	assert_int_equal(end(stream, &made), 0);
