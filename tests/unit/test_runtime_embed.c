@@ -5,7 +5,7 @@
 
 #include "test_runtime.h"
 
-static const char *const devices[] = {"interp", "sim"};
+static const char *const both[] = {"interp", "sim"};
 
 static tl_context *open_context(const char *device)
 {
@@ -41,8 +41,8 @@ static void versions(void **state)
 static void copies(void **state)
 {
 	(void)state;
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]), *other = open_context("interp");
+	for (u32 d = 0; d < ARRAY_LEN(both); d++) {
+		tl_context *ctx = open_context(both[d]), *other = open_context("interp");
 		tl_buffer *x, *y, *host, *far;
 		float in[16], out[16] = {0};
 		assert_null(tl_context_stream(ctx));
@@ -76,8 +76,8 @@ static void fills(void **state)
 {
 	(void)state;
 	static const u64 element = 0x8877665544332211;
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]);
+	for (u32 d = 0; d < ARRAY_LEN(both); d++) {
+		tl_context *ctx = open_context(both[d]);
 		tl_buffer *x, *y;
 		u8 out[64];
 		assert_int_equal(tl_buffer_create(ctx, 64, &x), TL_OK);
@@ -109,8 +109,8 @@ static void fills(void **state)
 static void wrapping(void **state)
 {
 	(void)state;
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]);
+	for (u32 d = 0; d < ARRAY_LEN(both); d++) {
+		tl_context *ctx = open_context(both[d]);
 		tl_buffer *x, *y, *z;
 		static _Alignas(16) float memory[20], out[17];
 		float *in = memory + 4;
@@ -140,8 +140,8 @@ static void wrapping(void **state)
 static void events(void **state)
 {
 	(void)state;
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]), *other = open_context(devices[d]);
+	for (u32 d = 0; d < ARRAY_LEN(both); d++) {
+		tl_context *ctx = open_context(both[d]), *other = open_context(both[d]);
 		tl_event *from, *to, *far;
 		double ms = -1;
 		assert_int_equal(tl_event_create(ctx, &from), TL_OK);
@@ -246,8 +246,8 @@ static void pool_free(void *user, void *at, size_t bytes)
 static void allocator(void **state)
 {
 	(void)state;
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]);
+	for (u32 d = 0; d < ARRAY_LEN(both); d++) {
+		tl_context *ctx = open_context(both[d]);
 		struct pool pool = {0};
 		tl_allocator a = {pool_alloc, pool_free, &pool};
 		tl_buffer *x, *y, *z, *own;
@@ -276,7 +276,7 @@ static void allocator(void **state)
 		tl_context_destroy(ctx);
 		assert_int_equal(pool.given, 3);
 		assert_int_equal(pool.bytes, 0);
-		ctx = open_context(devices[d]);
+		ctx = open_context(both[d]);
 		pool.crooked = true;
 		assert_int_equal(tl_context_allocator(ctx, &a), TL_OK);
 		assert_error(tl_buffer_create(ctx, 64, &x), TL_ERR_ARGUMENT, "at a multiple of 256");
@@ -317,9 +317,9 @@ static void logs(void **state)
 {
 	(void)state;
 	static const char text[] = HEAD "def k(x):\n    tl.device_print(\"pid\", tl.program_id(0))\n";
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++)
+	for (u32 d = 0; d < ARRAY_LEN(both); d++)
 		for (int threads = 1; threads <= 2; threads++) {
-			tl_context *ctx = open_context(devices[d]);
+			tl_context *ctx = open_context(both[d]);
 			struct seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 			tl_buffer *x;
 			assert_int_equal(tl_context_log(ctx, log_it, &seen), TL_OK);
@@ -361,8 +361,8 @@ static void details(void **state)
 	(void)state;
 	static const char bad[] = HEAD "def k(x):\n    y = 1\n    tl.store(x, undefined_name)\n";
 	static const char fails[] = HEAD "def k(x):\n    i = tl.arange(0, 16)\n    tl.store(x + i * 100, 1.0)\n";
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++) {
-		tl_context *ctx = open_context(devices[d]);
+	for (u32 d = 0; d < ARRAY_LEN(both); d++) {
+		tl_context *ctx = open_context(both[d]);
 		tl_module *m;
 		tl_buffer *x;
 		assert_string_equal(tl_error_details()->text, "");
@@ -407,11 +407,11 @@ static void details(void **state)
 static void released(void **state)
 {
 	(void)state;
-	for (u32 d = 0; d < ARRAY_LEN(devices); d++)
+	for (u32 d = 0; d < ARRAY_LEN(both); d++)
 		for (int order = 0; order < 6; order++) {
 			static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
 							{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-			tl_context *ctx = open_context(devices[d]);
+			tl_context *ctx = open_context(both[d]);
 			tl_buffer *x;
 			tl_event *e;
 			float one = 1, out[16];
