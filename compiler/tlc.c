@@ -21,7 +21,7 @@ static const char usage[] =
 	"\n"
 	"  tlc FILE [-k KERNEL] [-s SIGNATURE] [-D NAME=VALUE]... [--target T] [--emit KIND,...] [-o PATH]\n"
 	"  tlc run FILE -k KERNEL -g X[,Y[,Z]] [--device D] [-D NAME=VALUE]... ARG=VALUE...\n"
-	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR]\n"
+	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR] [--rep MS] [--json]\n"
 	"  tlc tune FILE ...as run... [--check TOLERANCE] [--rep MS] [--json]\n"
 	"  tlc list FILE [--json]\n"
 	"  tlc list --builtins\n"
@@ -700,6 +700,7 @@ int main(int argc, char **argv)
 		    : c.verb == VERB_SHOW    ? command_show(&c)
 		    : c.verb == VERB_CACHE   ? command_cache(&c)
 		    : c.verb == VERB_BUILD   ? command_build(&c)
+		    : c.verb == VERB_BENCH   ? command_bench(&c)
 		    : c.verb == VERB_COMPILE ? command_compile(&c)
 					     : command_run(&c);
 	arena_free(&c.arena);

@@ -23,10 +23,19 @@ struct define {
 	const char *name, *value;
 };
 
+/* What `tlc bench` has measured. */
+struct measurement {
+	const char *kernel, *device;
+	bool simulated, wants_rates;
+	int launches;
+	double ms, low, high;  /* the median, and the quantiles of 20 and 80 % */
+	double bytes, flops;   /* GB/s and TFLOPS; 0: not asked for */
+};
+
 struct command {
 	struct arena arena;
 	enum verb verb;
-	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops;
+	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops, *plot;
 	bool sim_report;
 	int max_ctas;
 	bool cooperative, pdl; /* launches */
@@ -39,6 +48,7 @@ struct command {
 	int rep_ms;
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
 	struct compile_options options;
+	struct measurement measured; /* its texts are in the arena */
 };
 
 /* The file's text, NUL-terminated; NULL after a message. */
@@ -61,6 +71,7 @@ size_t span_outside(const char *s, const char *ends);
 /* Errors, warnings and remarks of the unit, to standard error. */
 void show_diagnostics(const struct unit *u);
 int command_run(struct command *c);
+int command_bench(struct command *c);
 /* The table of configurations. */
 struct tuned_choice;
 void show_tuning(struct arena *a, const char *kernel, const char *device, const struct tuned_choice *ch);

@@ -224,40 +224,57 @@ static int download(struct session *s)
 	return EXIT_DONE;
 }
 
-static bool rate(const struct scope *args, const char *option, const char *text, double ms, const char *unit,
-		 double scale)
+/* What the expression of an option is, a second. */
+static bool rate(const struct scope *args, const char *option, const char *text, double ms, double scale, double *out)
 {
 	double amount;
-	const struct expr *e = parse_option(args->session, option, text, strlen(text));
+	const struct expr *e = text ? parse_option(args->session, option, text, strlen(text)) : NULL;
+	*out = 0;
+	if (!text)
+		return true;
 	if (!e || !evaluate(args, e, &amount)) {
 		complain(0, "%s: '%s' must be arithmetic on numbers and on the kernel's number arguments", option,
 			 text);
 		return false;
 	}
-	printf("  %.4g %s", amount / ms * scale, unit);
+	*out = amount / ms * scale;
 	return true;
+}
+
+/* Launches for --rep milliseconds, or 50. */
+static tl_status repeats_of(struct session *s, const tl_arg *args, size_t n, int *out)
+{
+	double ms;
+	*out = 50;
+	if (!s->c->rep_ms)
+		return TL_OK;
+	tl_status r = tl_time(s->kernel, &s->config, args, n, 1, 5, &ms);
+	*out = (int)MIN(MAX(s->c->rep_ms / MAX(ms, 1e-4), 5), 10000);
+	return r;
 }
 
 static int bench(struct session *s, const tl_arg *args, size_t n)
 {
-	double ms;
-	tl_status r = tl_time(s->kernel, &s->config, args, n, 5, 50, &ms);
-	if (r)
-		return api_failed(s->ctx, r);
+	struct measurement *m = &s->c->measured;
 	const struct scope scope = {s, args, n};
 	tl_device_info info;
-	tl_device(s->ctx, &info);
-	printf("%s on %s: %.4g ms", s->kernel_name, info.name, ms);
-	if (!strcmp(info.kind, "sim")) {
-		printf(" of this computer's time, which say nothing about a GPU%s\n",
-		       s->c->bytes || s->c->flops ? ": rates are left out" : "");
-		return EXIT_DONE;
-	}
-	if ((s->c->bytes && !rate(&scope, "--bytes", s->c->bytes, ms, "GB/s", 1e-6)) ||
-	    (s->c->flops && !rate(&scope, "--flops", s->c->flops, ms, "TFLOPS", 1e-9)))
-		return EXIT_USER;
-	printf("\n");
-	return EXIT_DONE;
+	int repeats;
+	tl_status r = repeats_of(s, args, n, &repeats);
+	double *each = arena_array(&s->c->arena, double, (size_t)repeats);
+	if (r || (r = tl_time_each(s->kernel, &s->config, args, n, 5, repeats, each)) || (r = tl_device(s->ctx, &info)))
+		return api_failed(s->ctx, r);
+	*m = (struct measurement){.kernel = arena_str(&s->c->arena, s->kernel_name, strlen(s->kernel_name)),
+				  .device = arena_str(&s->c->arena, info.name, strlen(info.name)),
+				  .simulated = !strcmp(info.kind, "sim"),
+				  .wants_rates = s->c->bytes || s->c->flops,
+				  .launches = repeats,
+				  .ms = median(each, repeats)}; /* which sorts them */
+	m->low = each[repeats / 5];
+	m->high = each[repeats - 1 - repeats / 5];
+	return m->simulated || (rate(&scope, "--bytes", s->c->bytes, m->ms, 1e-6, &m->bytes) &&
+				rate(&scope, "--flops", s->c->flops, m->ms, 1e-9, &m->flops))
+		       ? EXIT_DONE
+		       : EXIT_USER;
 }
 
 /* --- tuning ---------------------------------------------------------------------------------------------------- */

@@ -99,6 +99,12 @@ tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t
 	GUARDED_KERNEL(k, kernel_time(k, cfg, args, nargs, warmup, repeats, median_ms));
 }
 
+tl_status tl_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+		       double *ms)
+{
+	GUARDED_KERNEL(k, kernel_time_each(k, cfg, args, nargs, warmup, repeats, ms));
+}
+
 tl_status tl_kernel_dump(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,
 			 char **text)
 {

@@ -766,30 +766,25 @@ static void destroy_events(struct cuda *d, const struct span *spans, int n)
 	}
 }
 
-static tl_status cuda_time(struct device *device, const struct device_launch *l, int warmup, int repeats,
-			   double *median_ms)
+static tl_status cuda_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *ms)
 {
 	struct cuda *d = (struct cuda *)device;
 	tl_status s = check_launch(d, l);
 	if (s)
 		return s;
 	struct span *spans = calloc((size_t)repeats, sizeof *spans);
-	double *ms = calloc((size_t)repeats, sizeof *ms);
 	bool pushed;
 	s = cuda_enter(d, &pushed);
-	if (!s && spans && ms) {
+	if (!s && spans) {
 		pthread_mutex_lock(&d->lock);
 		s = timed_launches(d, l, spans, warmup, repeats, ms);
 		pthread_mutex_unlock(&d->lock);
 		destroy_events(d, spans, repeats);
-		if (!s)
-			*median_ms = median(ms, repeats);
 	} else if (!s) {
 		s = failed(TL_ERR_MEMORY, "out of host memory");
 	}
 	cuda_leave(d, pushed);
 	free(spans);
-	free(ms);
 	return s;
 }
 

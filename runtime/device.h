@@ -117,7 +117,8 @@ struct device_ops {
 	void (*unload)(struct device *d, void *kernel);
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: there are none */
 	tl_status (*launch)(struct device *d, const struct device_launch *l);
-	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *median_ms);
+	/* Milliseconds of each of the repeats. */
+	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *ms);
 	/* What a launch costs by what it does, where time says nothing; NULL: time says it. It runs once. */
 	tl_status (*cost)(struct device *d, const struct device_launch *l, double *cost);
 	/* Launches and waits for the end, at most so long; an error if it has not ended then. NULL: launches end. */

@@ -295,23 +295,15 @@ tl_status host_check(const struct device_launch *l)
 		      "a GPU");
 }
 
-tl_status host_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *median_ms)
+tl_status host_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *ms)
 {
-	double *ms = calloc((size_t)repeats, sizeof *ms);
-	if (!ms)
-		return failed(TL_ERR_MEMORY, "out of host memory");
 	tl_status s = TL_OK;
-	struct cleanup c;
-	cleanup_push(&c, free, ms);
 	for (int i = -warmup; i < repeats && !s; i++) {
 		double start = host_now_ms();
 		s = device->ops->launch(device, l);
 		if (i >= 0)
 			ms[i] = host_now_ms() - start;
 	}
-	if (!s)
-		*median_ms = median(ms, repeats);
-	cleanup_run(&c);
 	return s;
 }
 

@@ -45,7 +45,7 @@ tl_status host_synchronize(struct device *device);
 bool host_allocation(struct device *device, const void *p, void **base, size_t *size);
 /* Refuses a launch that this computer cannot do. */
 tl_status host_check(const struct device_launch *l);
-tl_status host_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *median_ms);
+tl_status host_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *ms);
 
 /* The buffers as they are now, in `a`; names are the launch's to set. */
 struct mem_range *host_ranges(struct host_device *d, struct arena *a, u32 *n, u8 *const **written);

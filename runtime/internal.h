@@ -217,6 +217,9 @@ tl_status prepared_launch(const tl_prepared *p, const uint32_t *grid, void *stre
 void prepared_destroy(tl_prepared *p);
 /* Gives back what kernel_prepare made; the kernel's lock is held, or nobody uses it any more. */
 void prepared_free(tl_prepared *p);
+enum { MAX_REPEATS = 1000000 };
+tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup,
+			   int repeats, double *ms);
 tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
 		      double *median_ms);
 tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, const char *stage,

@@ -347,12 +347,12 @@ tl_status kernel_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, 
 	return launch_start(k, c.variant, cfg, grid, cfg->stream, &l);
 }
 
-tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
-		  double *median_ms)
+tl_status kernel_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup,
+			   int repeats, double *ms)
 {
-	if (!median_ms)
-		return failed(TL_ERR_ARGUMENT, "tl_time: median_ms is NULL");
-	if (warmup < 0 || repeats < 1 || repeats > 1000000)
+	if (!ms)
+		return failed(TL_ERR_ARGUMENT, "tl_time: there is nowhere to put the time, which is NULL");
+	if (warmup < 0 || repeats < 1 || repeats > MAX_REPEATS)
 		return failed(TL_ERR_ARGUMENT,
 			      "tl_time: %d warm-up launches and %d repeats; at least 0 and 1 to 1000000 are possible",
 			      warmup, repeats);
@@ -361,7 +361,7 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	struct choice c;
 	u32 grid[3];
 	tl_arg room[MAX_KERNEL_PARAMS];
-	*median_ms = 0;
+	memset(ms, 0, (size_t)repeats * sizeof *ms);
 	tl_status s = complete_call("tl_time", k, &args, &nargs, room);
 	if (s || (s = take_launch("tl_time", k, cfg, args, nargs, &l, &o, &c)))
 		return s;
@@ -373,7 +373,24 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 		return failed(TL_ERR_ARGUMENT, "tl_time: the stream is being captured into a CUDA graph, in which "
 					       "nothing can be timed");
 	s = launch_fill(k, c.variant, cfg, grid, cfg->stream, &l);
-	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, median_ms);
+	return s ? s : dev->ops->time(dev, &l.device, warmup, repeats, ms);
+}
+
+tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+		      double *median_ms)
+{
+	bool possible = median_ms && repeats > 0 && repeats <= MAX_REPEATS;
+	double *ms = possible ? calloc((size_t)repeats, sizeof *ms) : NULL;
+	if (possible && !ms)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct cleanup c;
+	cleanup_push(&c, free, ms);
+	double nowhere;
+	tl_status s = kernel_time_each(k, cfg, args, nargs, warmup, repeats, !median_ms ? NULL : ms ? ms : &nowhere);
+	if (median_ms)
+		*median_ms = s ? 0 : median(ms, repeats);
+	cleanup_run(&c);
+	return s;
 }
 
 /* A launch that the tuner tries; *empty: its grid has no programs. */

@@ -491,6 +491,9 @@ TL_API void tl_prepared_destroy(tl_prepared *p);
  * returned. */
 TL_API tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
 			 double *median_ms);
+/* The time of each of the `repeats` launches, in their order. */
+TL_API tl_status tl_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
+			      double *ms);
 /* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx"; or "remarks": what was chosen for each load,
  * store, dot, reduction and loop, with source lines, and where it is not the best, why; on CUDA it ends in what
  * tl_kernel_resources tells; or "schedule": the steps of each pipelined loop, a table each; or "calls": the calls of
