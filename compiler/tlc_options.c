@@ -95,7 +95,7 @@ static const struct option {
 	 "constexprs, as in 'cdiv(n, BLOCK)'",
 	 "a compiled kernel runs on any grid"},
 	{"--rep", NUMBER, LAUNCH, AT(rep_ms), 1, 1 << 20, "--rep MS",
-	 "how long each configuration is timed, default 30; of tlc bench: how long the kernel is, in\n"
+	 "how long each configuration is timed, default 10; of tlc bench: how long the kernel is, in\n"
 	 "place of 50 launches",
 	 "tlc tune and tlc bench have it"},
 	{"--check", TEXT, LAUNCH, AT(check), 0, 0, "--check TOLERANCE",

@@ -492,8 +492,8 @@ TL_API void tl_prepared_destroy(tl_prepared *p);
 TL_API tl_status tl_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
 			 double *median_ms);
 /* The time of each of the `repeats` launches, in their order. */
-TL_API tl_status tl_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup, int repeats,
-			      double *ms);
+TL_API tl_status tl_time_each(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int warmup,
+			      int repeats, double *ms);
 /* A stage of the compilation as text: "ttir", "ttgir", "llir" or "ptx"; or "remarks": what was chosen for each load,
  * store, dot, reduction and loop, with source lines, and where it is not the best, why; on CUDA it ends in what
  * tl_kernel_resources tells; or "schedule": the steps of each pipelined loop, a table each; or "calls": the calls of
@@ -535,7 +535,7 @@ typedef struct tl_tuning {
 	size_t nreset;
 	const char *const *restore; /* … is to be as it was, even if the kernel seems not to read it */
 	size_t nrestore;
-	int warmup_ms, rep_ms; /* how long a configuration runs before it is timed, and while it is; 5 and 30 */
+	int warmup_ms, rep_ms; /* how long a configuration runs before it is timed, and while it is; 5 and 10 */
 	int limit_ms;          /* a configuration that runs longer has failed, on devices that can tell; 10000 */
 	int threads;           /* that compile; 0: as many as there are processors */
 	bool again;            /* try them although a choice is on disk */

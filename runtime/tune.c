@@ -10,7 +10,7 @@
 #include "runtime/composite.h"
 #include "runtime/tunings.h"
 
-enum { WARMUP_MS = 5, REP_MS = 30, LIMIT_MS = 10000 };
+enum { WARMUP_MS = 5, REP_MS = 10, LIMIT_MS = 10000 };
 
 /* --- texts ----------------------------------------------------------------------------------------------------- */
 
