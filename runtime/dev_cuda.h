@@ -50,4 +50,9 @@ tl_status cuda_error(struct cuda *d, const char *call, CUresult r);
 tl_status cuda_enter(struct cuda *d, bool *pushed);
 void cuda_leave(struct cuda *d, bool pushed);
 
+/* As in struct device_ops. */
+tl_status cuda_launch(struct device *device, const struct device_launch *l);
+tl_status cuda_try(struct device *device, const struct device_launch *l, int limit_ms, bool *ended);
+tl_status cuda_time(struct device *device, const struct device_launch *l, int warmup, int repeats, double *ms);
+
 #endif
