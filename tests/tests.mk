@@ -78,14 +78,15 @@ PY = python3
 test-triton: $(BUILD)/tlc $(BUILD)/test-run
 	$(Q)sh tests/triton/run.sh $(BUILD) $(PY) $(N)
 
-# What a launch costs: tests/bench/launch.c says how it is called.
-$(BUILD)/tests/launch: $(BUILD)/obj/tests/bench/launch.o $(BUILD)/obj/inside.a
+# What a launch costs, and a second process: tests/bench/launch.c and start.c say how they are called.
+BENCH_PROGRAMS = $(BUILD)/tests/launch $(BUILD)/tests/start
+$(BENCH_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/obj/inside.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
--include $(BUILD)/obj/tests/bench/launch.d
+-include $(BENCH_PROGRAMS:$(BUILD)/tests/%=$(BUILD)/obj/tests/bench/%.d)
 
-GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/tests/launch $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BENCH_PROGRAMS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
 test-gpu: all $(GPU_PROGRAMS)
 	$(Q)sh tests/gpu.sh $(BUILD)
 
