@@ -6,25 +6,17 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "runtime/composite.h"
 
-enum { MAX_FILE_BYTES = 1 << 28 };
+enum { MAX_FILE_BYTES = 1 << 28, MOST_MEMBERS = 32 };
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
 static void print_string(struct strbuf *out, const char *key, const char *s)
 {
-	sb_printf(out, "%s\"%s\": \"", out->at[out->len - 1] == '{' ? "" : ", ", key);
-	for (; *s; s++)
-		if (*s == '"' || *s == '\\')
-			sb_printf(out, "\\%c", *s);
-		else if (*s == '\n')
-			sb_puts(out, "\\n");
-		else if ((u8)*s < ' ')
-			sb_printf(out, "\\u%04x", (u8)*s);
-		else
-			sb_add(out, s, 1);
-	sb_puts(out, "\"");
+	sb_printf(out, "%s\"%s\": ", out->at[out->len - 1] == '{' ? "" : ", ", key);
+	sb_json(out, s);
 }
 
 /* The numbers of a line, and what they are where it has none. */
@@ -136,50 +128,6 @@ void manifest_add(const char *path, const char *line, size_t len)
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-struct text {
-	struct arena *arena;
-	const char *at, *end;
-};
-
-static bool accept(struct text *t, char c)
-{
-	while (t->at < t->end && (*t->at == ' ' || *t->at == '\t' || *t->at == '\r'))
-		t->at++;
-	bool is = t->at < t->end && *t->at == c;
-	t->at += is;
-	return is;
-}
-
-/* The character behind a backslash, none of them outside ASCII; 0: none that is written. */
-static char escaped(struct text *t)
-{
-	static const char from[] = "\"\\/nrtbf", to[] = "\"\\/\n\r\t\b\f";
-	char c = *t->at++;
-	if (c == 'u' && t->end - t->at >= 4) {
-		char *end;
-		const char *digits = arena_str(t->arena, t->at, 4);
-		unsigned long n = strtoul(digits, &end, 16);
-		t->at += 4;
-		return *end || n > 127 ? 0 : (char)n;
-	}
-	const char *is = c ? strchr(from, c) : NULL;
-	return is ? to[is - from] : 0;
-}
-
-/* Behind the quote. NULL: it is no string. */
-static const char *read_string(struct text *t)
-{
-	struct strbuf out = {.arena = t->arena};
-	sb_puts(&out, "");
-	while (t->at < t->end && *t->at != '"') {
-		char c = *t->at++;
-		if (c == '\\' && (t->at == t->end || !(c = escaped(t))))
-			return NULL;
-		sb_add(&out, &c, 1);
-	}
-	return accept(t, '"') ? out.at : NULL;
-}
-
 static bool take_number(struct manifest_entry *e, const char *key, long n)
 {
 	for (u32 i = 0; i < ARRAY_LEN(numbers); i++)
@@ -222,42 +170,29 @@ static bool take_string(struct manifest_entry *e, const char *key, const char *s
 	return true;
 }
 
-static const char *read_member(struct text *t, struct manifest_entry *e)
+static bool take_member(struct arena *a, struct manifest_entry *e, const struct json_member *m)
 {
-	const char *key = accept(t, '"') ? read_string(t) : NULL;
-	bool good;
-	if (!key || !accept(t, ':'))
-		return "it is no JSON object";
-	if (accept(t, '"')) {
-		const char *s = read_string(t);
-		good = s && take_string(e, key, s);
-	} else {
-		const char *number = arena_str(t->arena, t->at, (size_t)(t->end - t->at));
-		char *end;
-		long n = strtol(number, &end, 10);
-		t->at += end - number;
-		good = end != number && take_number(e, key, n);
-	}
-	return good ? NULL : arena_printf(t->arena, "what it says of \"%s\" is not understood", key);
+	const char *s = json_text(a, m->value);
+	char *end;
+	long n = s ? 0 : strtol(m->value, &end, 10);
+	return s ? take_string(e, m->name, s) : end != m->value && !*end && take_number(e, m->name, n);
 }
 
 const char *manifest_read(struct arena *a, const char *line, size_t len, struct manifest_entry *out)
 {
-	struct text t = {a, line, line + len};
-	const char *why = NULL;
+	struct json_member m[MOST_MEMBERS];
+	u32 n;
 	*out = (struct manifest_entry){0};
 	for (u32 i = 0; i < ARRAY_LEN(numbers); i++)
 		*(int *)((char *)out + numbers[i].at) = numbers[i].usual;
-	if (!accept(&t, '{'))
+	if (!json_read(a, line, len, m, MOST_MEMBERS, &n))
 		return "it is no JSON object";
-	do
-		why = read_member(&t, out);
-	while (!why && accept(&t, ','));
-	if (!why && (!accept(&t, '}') || accept(&t, '\n') || t.at != t.end))
-		why = "it is no JSON object";
-	if (!why && !(out->source && out->hash && out->kernel && out->arguments && out->target.sm))
-		why = "one of source, hash, kernel, arguments and target is missing";
-	return why;
+	for (u32 i = 0; i < n; i++)
+		if (!take_member(a, out, &m[i]))
+			return arena_printf(a, "what it says of \"%s\" is not understood", m[i].name);
+	if (!out->source || !out->hash || !out->kernel || !out->arguments || !out->target.sm)
+		return "one of source, hash, kernel, arguments and target is missing";
+	return NULL;
 }
 
 /* --- arguments -------------------------------------------------------------------------------------------------- */

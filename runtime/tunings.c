@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/recover.h"
 #include "runtime/cache.h"
 
@@ -26,125 +27,34 @@ static const char *file_path(struct arena *a, const struct tuning_key *key)
 
 /* --- lines ----------------------------------------------------------------------------------------------------- */
 
-/* Drops white space outside of strings, so that what other programs have laid out anew is the same again. */
-static void squeeze(char *line)
-{
-	char *to = line;
-	bool quoted = false;
-	for (const char *s = line; *s; s++) {
-		if (!quoted && strchr(" \t\r", *s))
-			continue;
-		*to++ = *s;
-		if (*s == '"')
-			quoted = !quoted;
-		else if (quoted && *s == '\\' && s[1])
-			*to++ = *++s;
-	}
-	*to = 0;
-}
-
-/* The end of the value that begins at s; NULL: there is none. */
-static const char *value_end(const char *s)
-{
-	int depth = 0;
-	bool quoted = false;
-	for (; *s; s++) {
-		if (quoted) {
-			quoted = *s != '"';
-			s += *s == '\\' && s[1];
-		} else if (*s == '"') {
-			quoted = true;
-		} else if (*s == '{' || *s == '[') {
-			depth++;
-		} else if (depth && (*s == '}' || *s == ']')) {
-			depth--;
-		} else if (!depth && (*s == ',' || *s == '}')) {
-			return s;
-		}
-	}
-	return NULL;
-}
-
-struct member {
-	const char *name, *value;
-};
-
-/* The members of an object, values as they are written. False: it is no object. */
-static bool read_members(struct arena *a, const char *s, struct member *out, u32 *n)
-{
-	*n = 0;
-	if (*s++ != '{')
-		return false;
-	while (*s == '"') {
-		const char *name = s + 1, *end = strchr(name, '"');
-		const char *value = end && end[1] == ':' ? end + 2 : NULL, *behind = value ? value_end(value) : NULL;
-		if (!behind || behind == value || *n == MEMBERS)
-			return false;
-		out[(*n)++] = (struct member){arena_str(a, name, (size_t)(end - name)),
-					      arena_str(a, value, (size_t)(behind - value))};
-		s = behind + (*behind == ',');
-	}
-	return *s == '}' && !s[1];
-}
-
-static const char *member(const struct member *m, u32 n, const char *name)
-{
-	for (u32 i = 0; i < n; i++)
-		if (!strcmp(m[i].name, name))
-			return m[i].value;
-	return NULL;
-}
-
-/* A string without its quotes; NULL: it is none. */
-static const char *text_of(struct arena *a, const char *value)
-{
-	size_t len = value ? strlen(value) : 0;
-	if (len < 2 || *value != '"' || value[len - 1] != '"')
-		return NULL;
-	char *out = arena_str(a, value + 1, len - 2), *to = out;
-	for (const char *s = out; *s; s++) {
-		unsigned code = 0;
-		if (*s == '\\' && s[1] == 'u' && sscanf(s + 2, "%4x", &code) == 1 && code && code < ' ') {
-			*to++ = (char)code;
-			s += MIN(strlen(s), 6) - 1;
-		} else {
-			s += *s == '\\' && s[1];
-			*to++ = *s;
-		}
-	}
-	*to = 0;
-	return out;
-}
-
 static bool hash_of(struct arena *a, const char *value, u64 *out)
 {
-	const char *text = text_of(a, value);
+	const char *text = json_text(a, value);
 	char *end = NULL;
 	*out = text ? strtoull(text, &end, 16) : 0;
 	return text && *text && !*end;
 }
 
-static bool read_line(struct arena *a, char *line, struct tuning_key *key, struct tuned *t)
+static bool read_line(struct arena *a, const char *line, struct tuning_key *key, struct tuned *t)
 {
-	struct member m[MEMBERS];
+	struct json_member m[MEMBERS];
 	u32 n;
-	squeeze(line);
-	if (!read_members(a, line, m, &n))
+	if (!json_read(a, line, strlen(line), m, MEMBERS, &n))
 		return false;
-	const char *cost = member(m, n, "cost"), *tried = member(m, n, "tried");
-	*key = (struct tuning_key){.kernel = text_of(a, member(m, n, "kernel")),
-				   .device = text_of(a, member(m, n, "device")),
-				   .version = text_of(a, member(m, n, "version")),
-				   .key = member(m, n, "key")};
-	*t = (struct tuned){.values = member(m, n, "values"),
-			    .failed = text_of(a, member(m, n, "failed")),
+	const char *cost = json_value(m, n, "cost"), *tried = json_value(m, n, "tried");
+	*key = (struct tuning_key){.kernel = json_text(a, json_value(m, n, "kernel")),
+				   .device = json_text(a, json_value(m, n, "device")),
+				   .version = json_text(a, json_value(m, n, "version")),
+				   .key = json_value(m, n, "key")};
+	*t = (struct tuned){.values = json_value(m, n, "values"),
+			    .failed = json_text(a, json_value(m, n, "failed")),
 			    .cost = cost ? strtod(cost, NULL) : 0,
-			    .unit = text_of(a, member(m, n, "unit")),
+			    .unit = json_text(a, json_value(m, n, "unit")),
 			    .tried = tried ? (u32)strtoul(tried, NULL, 10) : 0};
 	t->unit = t->unit ? t->unit : "";
 	return key->kernel && key->device && key->version && key->key && t->values && (cost || t->failed) &&
-	       hash_of(a, member(m, n, "source"), &key->source) &&
-	       hash_of(a, member(m, n, "configurations"), &key->configurations);
+	       hash_of(a, json_value(m, n, "source"), &key->source) &&
+	       hash_of(a, json_value(m, n, "configurations"), &key->configurations);
 }
 
 static bool same(const struct tuning_key *a, const struct tuning_key *b)
