@@ -5,7 +5,7 @@
 
 #include "tlc.h"
 
-/* "n=1024..32768:x2": the argument, from, to, and how to go on. */
+/* "n=1024..32768:x2", of an argument or of -D: the name, from, to, and how to go on. */
 struct sweep {
 	const char *name;
 	size_t len; /* of the name; 0: there is none */
@@ -72,25 +72,56 @@ static const char *with_value(struct arena *a, const struct sweep *s, const char
 	return out.at;
 }
 
-/* False after a message. */
-static bool find_sweep(const struct command *c, struct sweep *out)
+static bool goes_up(const struct sweep *s)
+{
+	return s->first <= s->last && s->step > s->multiplies && (s->first || !s->multiplies);
+}
+
+/* NAME=VALUE may be the command's range. False after a message. */
+static bool take_sweep(const char *text, struct sweep *out)
 {
 	struct sweep s;
-	*out = (struct sweep){.len = 0};
-	for (u32 i = 0; i < c->args.len; i++) {
-		if (!read_sweep(c->args.at[i], &s))
-			continue;
-		if (out->len)
-			complain(0, "'%.*s' and '%.*s' are both ranges; one argument can be", (int)out->len, out->name,
-				 (int)s.len, s.name);
-		else if (s.first > s.last || s.step < (s.multiplies ? 2 : 1) || (s.multiplies && !s.first))
-			complain(0, "'%s' is no range that goes up: A..B:xN multiplies by N, A..B:+N adds it",
-				 c->args.at[i]);
-		if (out->len || s.first > s.last || s.step < (s.multiplies ? 2 : 1) || (s.multiplies && !s.first))
-			return false;
-		*out = s;
-	}
+	if (!read_sweep(text, &s))
+		return true;
+	if (out->len)
+		complain(0, "'%.*s' and '%.*s' are both ranges; one can be", (int)out->len, out->name, (int)s.len,
+			 s.name);
+	else if (!goes_up(&s))
+		complain(0, "'%s' is no range that goes up: A..B:xN multiplies by N, A..B:+N adds it", text);
+	if (out->len || !goes_up(&s))
+		return false;
+	*out = s;
 	return true;
+}
+
+static bool find_sweep(struct command *c, struct sweep *out)
+{
+	bool good = true;
+	*out = (struct sweep){.len = 0};
+	for (u32 i = 0; i < c->args.len && good; i++)
+		good = take_sweep(c->args.at[i], out);
+	for (u32 i = 0; i < c->defines.len && good; i++)
+		good = take_sweep(arena_printf(&c->arena, "%s=%s", c->defines.at[i].name, c->defines.at[i].value), out);
+	return good;
+}
+
+/* The command for one value of the range, with memory of its own. */
+static struct command command_for(struct command *c, const struct sweep *s, i64 v)
+{
+	struct command one = *c;
+	struct sweep mine;
+	one.arena = (struct arena){0};
+	one.args.at = arena_array(&one.arena, const char *, c->args.len + 1);
+	one.defines.at = arena_array(&one.arena, struct define, c->defines.len + 1);
+	for (u32 i = 0; i < c->args.len; i++)
+		one.args.at[i] = s->len ? with_value(&one.arena, s, c->args.at[i], v) : c->args.at[i];
+	for (u32 i = 0; i < c->defines.len; i++) {
+		struct define d = c->defines.at[i];
+		if (read_sweep(arena_printf(&one.arena, "%s=%s", d.name, d.value), &mine))
+			d.value = arena_printf(&one.arena, "%lld", (long long)v);
+		one.defines.at[i] = d;
+	}
+	return one;
 }
 
 /* --- output -------------------------------------------------------------------------------------------------- */
@@ -118,9 +149,9 @@ static void print_row(const struct command *c, const struct measurement *m, i64 
 {
 	printf("| %lld | %.4g | %.4g | %.4g |", (long long)v, m->ms, m->low, m->high);
 	if (c->bytes)
-		printf(" %.4g |", m->bytes);
+		printf(m->simulated ? " – |" : " %.4g |", m->bytes);
 	if (c->flops)
-		printf(" %.4g |", m->flops);
+		printf(m->simulated ? " – |" : " %.4g |", m->flops);
 	printf("\n");
 	fflush(stdout);
 }
@@ -220,17 +251,15 @@ int command_bench(struct command *c)
 	i64 v = s.first;
 	int code = EXIT_DONE;
 	do {
-		struct command one = *c;
-		one.args.at = arena_array(&c->arena, const char *, c->args.len + 1);
-		one.args.cap = c->args.len + 1;
-		for (u32 i = 0; i < c->args.len; i++)
-			one.args.at[i] = s.len ? with_value(&c->arena, &s, c->args.at[i], v) : c->args.at[i];
-		one.arena = (struct arena){0};
+		struct command one = command_for(c, &s, v);
 		code = command_run(&one);
 		if (!code && c->json) {
 			printf("%s", v == s.first ? "" : ",\n ");
 			print_json(c, &one.measured, &s, v);
 		} else if (!code && s.len) {
+			if (v == s.first && one.measured.simulated)
+				fputs("tlc: note: these are this computer's times, which say nothing about a GPU\n",
+				      stderr);
 			if (v == s.first)
 				print_head(c, &s);
 			print_row(c, &one.measured, v);

@@ -8,7 +8,6 @@
  * A kernel's parameters are 8-byte slots with the value in the low bytes; the driver reads as many as the parameter
  * has. All shared memory is dynamic, so that one attribute lifts the limit of 48 KB. */
 #include <stdlib.h>
-#include <time.h>
 
 #include "runtime/dev_cuda.h"
 #include "runtime/error.h"

@@ -52,7 +52,7 @@ typedef enum tl_status {
 } tl_status;
 
 typedef struct tl_context tl_context; /* a device, its memory and the kernels compiled for it */
-typedef struct tl_module tl_module;   /* a source file */
+typedef struct tl_module tl_module;   /* a source file, or a kernel image */
 typedef struct tl_kernel tl_kernel;   /* a jit function of a module */
 typedef struct tl_buffer tl_buffer;   /* device memory */
 typedef struct tl_prepared tl_prepared; /* variants of a kernel, bound for launches of least cost */

@@ -1,7 +1,8 @@
 /* Two loops, one pipeline.
  *
  * Attention walks over the keys in two loops, since only the last ones need masks. The second goes on with the buffers
- * of the first, which has its first boxes issued too: else it would begin by waiting for memory. */
+ * of the first, which has its first boxes issued too: else it would begin by waiting for memory. Where a producer asks
+ * for the boxes, it goes through both loops. */
 #include "ir/graph.h"
 #include "pipeline/schedule.h"
 

@@ -1,6 +1,6 @@
 /* The nest of loops through which the copies of a pipelined loop go on by themselves. Of these loops only bounds, and
- * the addresses of the copies, are computed there: in the same threads at another time (pipeline_flat.c), or by a warp
- * of its own (pipeline_producer.c). */
+ * the addresses of the copies, are computed there: in the same threads at another time (flatten.c), or by a warp of its
+ * own (specialize.c). */
 #include "place/access.h"
 #include "pipeline/schedule.h"
 

@@ -190,7 +190,8 @@ static void rewrite(struct schedule *p)
 	if (!s->remarks)
 		return;
 	if (p->before)
-		diag(s->diags, R_GOES_ON, loc);
+		diag(s->diags, R_GOES_ON, loc,
+		     p->producer ? "and with its producer" : "where its first loads are issued");
 	else if (p->async)
 		diag(s->diags, R_PIPELINED_ASYNC, loc, p->loads.len, PLURAL(p->loads.len), p->ahead, PLURAL(p->ahead),
 		     p->tma ? "TMA" : "cp.async", p->stages, PLURAL(p->stages), (long long)ring_bytes(p, p->stages));
