@@ -6,20 +6,10 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 work=$build/aot-test
 rm -rf "$work"
 mkdir -p "$work"
-npass=0 nfail=0 san=
+san=
 nm "$build/libtlrt.a" | grep -q __asan_ && san='-fsanitize=address,undefined' # as it was built
 
-check() { # check WHAT COMMAND…
-	what=$1
-	shift
-	if "$@" > "$work/log" 2>&1; then
-		npass=$((npass + 1))
-	else
-		nfail=$((nfail + 1))
-		echo "$what:"
-		cat "$work/log"
-	fi
-}
+. "$top/tests/checks.sh"
 
 on() { # on ARCHITECTURE COMMAND…: 0 is a driver without a GPU
 	sm=$1

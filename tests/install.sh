@@ -7,19 +7,8 @@ work=$build/install-test
 rm -rf "$work"
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
-npass=0 nfail=0
 
-check() { # check WHAT COMMAND…
-	what=$1
-	shift
-	if "$@" > "$work/log" 2>&1; then
-		npass=$((npass + 1))
-	else
-		nfail=$((nfail + 1))
-		echo "$what:"
-		cat "$work/log"
-	fi
-}
+. "$top/tests/checks.sh"
 
 # read by hand, since pkg-config is not needed to build or test
 flags() {

@@ -1,6 +1,7 @@
 /* Prepared handles: what they launch, what they refuse, and that they never compile. */
 #include <pthread.h>
 
+#include "fixture.h"
 #include "test_runtime.h"
 
 static const char text[] =
@@ -41,17 +42,6 @@ static tl_status counting_map(struct device *d, const struct tensor_box *box, vo
 	return sim_ops.tensor_map(d, box, out);
 }
 
-static void ok(tl_status s)
-{
-	if (s)
-		fail_msg("%s: %s", tl_status_name(s), tl_error(NULL));
-}
-
-struct fixture {
-	tl_context *ctx;
-	tl_module *module;
-};
-
 static int open(void **state)
 {
 	struct fixture *f = calloc(1, sizeof *f);
@@ -65,21 +55,6 @@ static int open(void **state)
 	ok(tl_module_load_source(f->ctx, "t.tl", text, sizeof text - 1, &f->module));
 	*state = f;
 	return 0;
-}
-
-static int shut(void **state)
-{
-	struct fixture *f = *state;
-	tl_context_destroy(f->ctx);
-	free(f);
-	return 0;
-}
-
-static tl_kernel *get(const struct fixture *f, const char *name)
-{
-	tl_kernel *k;
-	ok(tl_module_kernel(f->module, name, &k));
-	return k;
 }
 
 static tl_buffer *buffer(const struct fixture *f, size_t bytes)

@@ -1,16 +1,9 @@
 /* Launching on the interpreter through the public API, against plain C in double precision. */
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "runtime/tl.h"
+#include "fixture.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ARGS(...) (tl_arg[]){__VA_ARGS__}, sizeof((tl_arg[]){__VA_ARGS__}) / sizeof(tl_arg)
@@ -49,17 +42,6 @@ static const char source[] =
 	"    if OP == \"relu\":\n        v = tl.maximum(v, 0)\n"
 	"    tl.store(y + i, v, mask=i < n)\n";
 
-struct fixture {
-	tl_context *ctx;
-	tl_module *module;
-};
-
-static void ok(tl_status s)
-{
-	if (s)
-		fail_msg("%s: %s", tl_status_name(s), tl_error(NULL));
-}
-
 static int open(void **state)
 {
 	struct fixture *f = malloc(sizeof *f);
@@ -67,21 +49,6 @@ static int open(void **state)
 	ok(tl_module_load_source(f->ctx, "t.tl", source, sizeof source - 1, &f->module));
 	*state = f;
 	return 0;
-}
-
-static int shut(void **state)
-{
-	struct fixture *f = *state;
-	tl_context_destroy(f->ctx);
-	free(f);
-	return 0;
-}
-
-static tl_kernel *get(const struct fixture *f, const char *name)
-{
-	tl_kernel *k;
-	ok(tl_module_kernel(f->module, name, &k));
-	return k;
 }
 
 static tl_buffer *filled(const struct fixture *f, const void *data, size_t bytes)
