@@ -1,0 +1,39 @@
+/* How a kernel compiled for the CPU is called. Shared by compiler/host, which emits the code, and the runtime, which
+ * calls it; there is no LLVM here. */
+#ifndef TLC_HOST_ABI_H
+#define TLC_HOST_ABI_H
+
+#include "base/base.h"
+
+/* What a tile of device_print holds. */
+struct host_print_operand {
+	u8 dtype; /* enum dtype; DT_I64 for pointers */
+	u8 is_signed, is_pointer, rank;
+	i32 shape[8];
+};
+struct host_print {
+	u64 loc;            /* as host_fail_fn's */
+	const char *prefix; /* NUL-terminated */
+	i32 hex, n;
+	struct host_print_operand at[8];
+};
+
+/* One launch, the same for all its programs and threads. The functions may be called from several threads at once. */
+struct host_call {
+	const u64 *args; /* the bits of each parameter of the kernel, in the low bytes */
+	u32 grid[3], unused;
+	/* Records that the program fails at `loc` (line << 32 | column << 16 | file, see struct loc); `element` of a
+	 * tile of this shape, or -1. `text` is NUL-terminated. */
+	void (*fail)(const struct host_call *c, const u32 *pid, u64 loc, i64 element, const i32 *shape, i32 rank,
+		     const char *text);
+	/* data: for each operand its elements, row-major, as memory holds them */
+	void (*print)(const struct host_call *c, const u32 *pid, const struct host_print *what,
+		      const void *const *data);
+	void *self;
+};
+
+/* Runs one program. `scratch` is memory of the calling thread's own, aligned to 64: as many bytes as the image says.
+ * Returns 0, or 1 after a failure. */
+typedef i32 host_program(const struct host_call *c, const u32 *pid, char *scratch);
+
+#endif

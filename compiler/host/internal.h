@@ -1,0 +1,187 @@
+/* Shared by the files of the CPU's code generator.
+ *
+ * A value at an index of its tile is a scalar of LLVM's, or a vector where the index is that of several neighbours:
+ * "lanes" is their number, 0 for a scalar. bf16 and fp8 travel as integers of their width, fp16 as half, i1 as i1. */
+#ifndef TLC_HOST_INTERNAL_H
+#define TLC_HOST_INTERNAL_H
+
+#include "base/map.h"
+#include "host/host.h"
+#include "opt/axis.h"
+
+/* Memory of a tile in the program's scratch memory. The elements of dimension d are stride[d] apart. */
+struct buffer {
+	LLVMValueRef at;
+	LLVMTypeRef elem; /* i8 for i1 */
+	enum dtype widened; /* small floats kept as f32: their format; else DT_COUNT */
+	i64 stride[MAX_RANK];
+	u64 bytes;
+};
+
+struct nest;
+
+/* What is known of a value beside its type. */
+struct info {
+	LLVMValueRef scalar;   /* of a scalar */
+	struct buffer *buffer; /* of a tile, or NULL */
+	bool free;             /* computed anew wherever it is needed: indices, masks, constants */
+	bool stored;           /* lies in memory from its definition on */
+	bool made;             /* its memory holds it by now */
+	u32 depth;             /* operations between it and values in memory */
+	u32 last_root;         /* the last operation of its block for which a nest computes it, by op.mark */
+	struct nest *nest;     /* of its block: the one that computes it, for later ones too; or NULL */
+};
+
+/* An index of a tile: for each dimension an i64, that of the first of the lanes, which are neighbours along `along`.
+ * along < 0: a single element. */
+struct at {
+	LLVMValueRef i[MAX_RANK];
+	i32 along;
+	u32 lanes;
+};
+
+/* Something for which a nest is made: the operation (store, reduction), or that the value lies in memory. */
+struct root {
+	const struct op *op;
+	const struct value *v;
+	LLVMValueRef part[8]; /* of a reduction along the lanes: the memory of its partial results */
+};
+
+struct nest {
+	i32 rank, lane_dim;
+	i32 shape[MAX_RANK];
+	u32 lanes;
+	VEC(struct root) roots;
+	VEC(const struct op *) loads; /* that it carries out */
+};
+
+struct memo {
+	struct at at;
+	LLVMValueRef x;
+	struct memo *next;
+};
+
+struct host {
+	struct pass_state *s;
+	struct kernel *k;
+	struct arena scratch;
+	LLVMContextRef ctx;
+	LLVMModuleRef mod;
+	LLVMBuilderRef b, entry; /* `entry` adds to the entry block */
+	LLVMValueRef fn, call, pid, memory; /* the function, and its parameters */
+	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, ptr;
+	LLVMMetadataRef debug_scope;
+	LLVMBasicBlockRef fail_block; /* returns 1 */
+	struct map info;     /* value → struct info */
+	struct map memo;     /* in the body of a nest: value → struct memo */
+	struct nest *nest;   /* whose body is being made, or NULL */
+	struct assumed *assumed; /* masks that hold in it */
+	u64 bytes;           /* of scratch memory */
+	u32 nstrings;
+};
+
+/* --- elementwise.c, math.c: operations on scalars and vectors ---------------------------------------------------- */
+
+/* The LLVM type of an element; of a vector of so many (0: the element itself). */
+LLVMTypeRef host_elem_type(struct host *h, const struct type *elem);
+LLVMTypeRef host_vector_type(LLVMTypeRef elem, u32 lanes);
+/* An elementwise operation (op_has(o, ELEM), MAP's and REDUCE's regions consist of them) on operands with so many lanes
+ * each. */
+LLVMValueRef host_elementwise(struct host *h, const struct op *o, const LLVMValueRef *in, u32 lanes);
+/* Any float format → f32 (f64 stays), and back, rounded to nearest even. */
+LLVMValueRef host_widen(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes);
+LLVMValueRef host_narrow(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes);
+
+/* --- util.c ------------------------------------------------------------------------------------------------------ */
+
+static inline LLVMValueRef host_i32(struct host *h, i64 x) { return LLVMConstInt(h->i32, (u64)x, true); }
+static inline LLVMValueRef host_i64(struct host *h, i64 x) { return LLVMConstInt(h->i64, (u64)x, true); }
+LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *overloads, u32 noverloads,
+			    LLVMValueRef *args, u32 n);
+u32 lanes_of(LLVMValueRef x);
+/* x, or a vector of so many copies of it. */
+LLVMValueRef host_spread(struct host *h, LLVMValueRef x, u32 lanes);
+/* Lanes first, first + 1, … of a vector. */
+LLVMValueRef host_lanes(struct host *h, LLVMValueRef x, u32 first, u32 n);
+LLVMValueRef host_lane(struct host *h, LLVMValueRef x, u32 lane);
+/* 0, 1, 2 … of integer type t */
+LLVMValueRef host_iota(LLVMTypeRef t, u32 lanes);
+LLVMValueRef host_gep(struct host *h, LLVMValueRef p, LLVMTypeRef elem, LLVMValueRef index);
+LLVMBasicBlockRef host_block(struct host *h);
+
+/* for (i = from; i < to; i += step), from < to for the first form: the body follows host_loop, and host_loop_end leaves
+ * it. */
+struct loop {
+	LLVMBasicBlockRef head, exit;
+	LLVMValueRef index, to, step;
+};
+struct loop host_loop(struct host *h, LLVMValueRef from, LLVMValueRef to, i64 step, bool may_be_empty);
+void host_loop_end(struct host *h, struct loop *l);
+/* if (cond) { … } */
+LLVMBasicBlockRef host_if(struct host *h, LLVMValueRef cond);
+void host_end_if(struct host *h, LLVMBasicBlockRef end);
+
+/* --- plan.c: which nests a block is carried out by ---------------------------------------------------------------- */
+
+/* A step: an operation of its own, or a nest. */
+struct step {
+	const struct op *op;
+	struct nest *nest;
+};
+struct steps {
+	struct step *at;
+	u32 len, cap;
+};
+struct info *info_of(struct host *h, const struct value *v);
+/* Decides for all values of the kernel which lie in memory. */
+void plan_kernel(struct host *h);
+void plan_block(struct host *h, const struct block *b, struct steps *out);
+/* Can the value that a loop yields for its carried one lie in the same memory? */
+bool plan_in_place(struct host *h, const struct value *arg, const struct value *yielded);
+bool is_whole_tile(const struct op *o);
+bool writes(const struct op *o);
+
+/* --- host.c: blocks, control flow, memory of tiles ----------------------------------------------------------------- */
+
+void host_emit_block(struct host *h, const struct block *b);
+LLVMValueRef host_scalar(struct host *h, const struct value *v);
+void host_set_scalar(struct host *h, const struct value *v, LLVMValueRef x);
+struct buffer *buffer_of(struct host *h, const struct value *v);
+struct buffer *buffer_new(struct host *h, const struct type *t);
+LLVMValueRef host_scratch(struct host *h, u64 bytes);
+/* v's elements, however it is there, into memory. */
+void host_store_tile(struct host *h, const struct value *v, struct buffer *to);
+/* v in memory. */
+struct buffer *host_in_memory(struct host *h, const struct value *v);
+/* The program fails if any lane of `bad` is true. */
+void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text);
+LLVMValueRef host_string(struct host *h, const char *text);
+
+/* --- nest.c: the loops of a nest, and values at an index ----------------------------------------------------------- */
+
+void host_emit_nest(struct host *h, struct nest *n);
+void nest_choose_lanes(struct host *h, struct nest *n);
+LLVMValueRef host_eval(struct host *h, const struct value *v, const struct at *at);
+LLVMValueRef buffer_load(struct host *h, const struct buffer *b, const struct type *t, const struct at *at);
+void buffer_store(struct host *h, const struct buffer *b, const struct type *t, const struct at *at, LLVMValueRef x);
+/* Runs a region of scalar operations on scalars or vectors. */
+void host_region(struct host *h, const struct block *b, const LLVMValueRef *args, LLVMValueRef *out, u32 lanes);
+bool region_is_wide(const struct block *b);
+
+/* --- memory.c -------------------------------------------------------------------------------------------------- */
+
+LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at *at);
+void host_eval_store(struct host *h, const struct op *o, const struct at *at);
+LLVMValueRef host_eval_atomic(struct host *h, const struct op *o, const struct at *at);
+
+/* --- reduce.c, dot.c, whole.c ------------------------------------------------------------------------------------ */
+
+/* Of a reduction in a nest: before the loop along the lanes, in its body, and behind it. `first`: the lanes are the
+ * first ones along the axis (i1). */
+void reduce_open(struct host *h, struct nest *n, struct root *r);
+void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at *at, LLVMValueRef first);
+void reduce_close(struct host *h, struct nest *n, struct root *r, const struct at *row);
+void host_dot(struct host *h, const struct op *o);
+void host_whole(struct host *h, const struct op *o); /* scans, gathers, histograms, joins, splits, maps, atomics … */
+
+#endif
