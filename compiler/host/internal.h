@@ -13,8 +13,11 @@
 struct buffer {
 	LLVMValueRef at;
 	LLVMTypeRef elem; /* i8 for i1 */
-	enum dtype widened; /* small floats kept as f32: their format; else DT_COUNT */
 	i64 stride[MAX_RANK];
+	/* of an operand of dots, kept in the type of their sum: the type of its elements; else DT_COUNT */
+	enum dtype widened;
+	/* Of one that lies in panels: columns of a panel, and elements between panels; else 0. */
+	i64 panel, panel_stride;
 	u64 bytes;
 };
 
@@ -154,6 +157,8 @@ void host_store_tile(struct host *h, const struct value *v, struct buffer *to);
 /* v in memory. */
 struct buffer *host_in_memory(struct host *h, const struct value *v);
 /* The program fails if any lane of `bad` is true. */
+void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const char *text, const struct type *t,
+		  const struct at *at); /* naming the element of a tile of type t */
 void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text);
 LLVMValueRef host_string(struct host *h, const char *text);
 
@@ -162,6 +167,18 @@ LLVMValueRef host_string(struct host *h, const char *text);
 void host_emit_nest(struct host *h, struct nest *n);
 void nest_choose_lanes(struct host *h, struct nest *n);
 LLVMValueRef host_eval(struct host *h, const struct value *v, const struct at *at);
+/* v into memory by a nest of its own; so many lanes at once, or 0: the usual number. */
+void host_fill(struct host *h, const struct value *v, struct buffer *to, u32 lanes);
+void host_forget(struct host *h); /* values at indices, which are valid in one basic block */
+/* In elements. */
+LLVMValueRef host_offset(struct host *h, const struct buffer *b, int rank, const struct at *at);
+/* Loops over a tile, the lanes along the last dimension. */
+struct loops {
+	struct loop at[MAX_RANK];
+	int rank;
+};
+struct at host_loops(struct host *h, const struct type *t, u32 lanes, struct loops *l);
+void host_loops_end(struct host *h, struct loops *l);
 LLVMValueRef buffer_load(struct host *h, const struct buffer *b, const struct type *t, const struct at *at);
 void buffer_store(struct host *h, const struct buffer *b, const struct type *t, const struct at *at, LLVMValueRef x);
 /* Runs a region of scalar operations on scalars or vectors. */
@@ -182,6 +199,11 @@ void reduce_open(struct host *h, struct nest *n, struct root *r);
 void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at *at, LLVMValueRef first);
 void reduce_close(struct host *h, struct nest *n, struct root *r, const struct at *row);
 void host_dot(struct host *h, const struct op *o);
+/* Memory for operand 0 or 1 of a dot; x in the type of its sum. */
+struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which);
+LLVMValueRef host_to_sum(struct host *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes);
+/* Do dots alone take v, all as the same operand? */
+bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot, u32 *which);
 void host_whole(struct host *h, const struct op *o); /* scans, gathers, histograms, joins, splits, maps, atomics … */
 
 #endif

@@ -1,0 +1,481 @@
+/* Kernels, blocks and control flow, and the memory of tiles. */
+#include "host/internal.h"
+
+/* --- scalars and memory ------------------------------------------------------------------------------------------ */
+
+LLVMValueRef host_scalar(struct host *h, const struct value *v)
+{
+	u64 bits;
+	const struct op *c = v->def;
+	if (c && c->code == IR_CONSTANT) {
+		const struct type *elem = type_elem(v->type);
+		LLVMTypeRef t = host_elem_type(h, elem);
+		bits = (u64)c->attr[ATTR_VALUE];
+		u32 width = (u32)type_elem_bits(elem);
+		LLVMValueRef x = LLVMConstInt(LLVMIntTypeInContext(h->ctx, width), bits, false);
+		if (type_is_ptr(elem))
+			return LLVMConstIntToPtr(x, t);
+		return LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? x : LLVMConstBitCast(x, t);
+	}
+	LLVMValueRef x = info_of(h, v)->scalar;
+	tl_assert(x);
+	return x;
+}
+
+void host_set_scalar(struct host *h, const struct value *v, LLVMValueRef x)
+{
+	info_of(h, v)->scalar = x;
+}
+
+LLVMValueRef host_scratch(struct host *h, u64 bytes)
+{
+	LLVMValueRef at = LLVMConstInt(h->i64, h->bytes, false);
+	h->bytes += (bytes + 63) & ~63ull;
+	return LLVMBuildGEP2(h->entry, h->i8, h->memory, &at, 1, "");
+}
+
+struct buffer *buffer_new(struct host *h, const struct type *t)
+{
+	struct buffer *b = arena_new(&h->scratch, struct buffer);
+	*b = (struct buffer){.elem = type_elem_bits(t) == 1 ? h->i8 : host_elem_type(h, type_elem(t)),
+			     .widened = DT_COUNT};
+	i64 n = 1;
+	for (int d = t->rank - 1; d >= 0; n *= t->shape[d--])
+		b->stride[d] = n;
+	b->bytes = (u64)n * (u64)((type_elem_bits(t) + 7) / 8);
+	b->at = host_scratch(h, b->bytes);
+	return b;
+}
+
+struct buffer *buffer_of(struct host *h, const struct value *v)
+{
+	struct info *i = info_of(h, v);
+	if (!i->buffer)
+		i->buffer = buffer_new(h, v->type);
+	return i->buffer;
+}
+
+static void copy_buffer(struct host *h, const struct buffer *to, const struct buffer *from)
+{
+	if (to != from)
+		LLVMBuildMemCpy(h->b, to->at, 64, from->at, 64, host_i64(h, (i64)from->bytes));
+}
+
+void host_store_tile(struct host *h, const struct value *v, struct buffer *to)
+{
+	const struct info *i = info_of(h, v);
+	if (i->made)
+		copy_buffer(h, to, i->buffer);
+	else
+		host_fill(h, v, to, 0);
+}
+
+struct buffer *host_in_memory(struct host *h, const struct value *v)
+{
+	struct info *i = info_of(h, v);
+	if (i->made)
+		return i->buffer;
+	struct buffer *b = buffer_new(h, v->type);
+	host_fill(h, v, b, 0);
+	return b;
+}
+
+/* --- failures ---------------------------------------------------------------------------------------------------- */
+
+LLVMValueRef host_string(struct host *h, const char *text)
+{
+	LLVMValueRef c = LLVMConstStringInContext2(h->ctx, text, strlen(text), false);
+	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".text_%u", h->nstrings++));
+	LLVMSetInitializer(g, c);
+	LLVMSetGlobalConstant(g, true);
+	LLVMSetLinkage(g, LLVMPrivateLinkage);
+	return g;
+}
+
+static u64 encode_loc(struct loc l)
+{
+	return (u64)l.line << 32 | (u64)l.col << 16 | l.file;
+}
+
+/* The number of an element in its tile. */
+static LLVMValueRef element_number(struct host *h, const struct type *t, const struct at *at)
+{
+	LLVMValueRef sum = host_i64(h, 0);
+	for (int d = 0; d < t->rank; d++)
+		sum = LLVMBuildAdd(h->b, LLVMBuildMul(h->b, sum, host_i64(h, t->shape[d]), ""), at->i[d], "");
+	return sum;
+}
+
+static LLVMValueRef shape_constant(struct host *h, const struct type *t)
+{
+	LLVMValueRef sizes[MAX_RANK];
+	for (int d = 0; d < t->rank; d++)
+		sizes[d] = host_i32(h, t->shape[d]);
+	LLVMValueRef c = LLVMConstArray2(h->i32, sizes, (u64)t->rank);
+	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".shape_%u", h->nstrings++));
+	LLVMSetInitializer(g, c);
+	LLVMSetGlobalConstant(g, true);
+	LLVMSetLinkage(g, LLVMPrivateLinkage);
+	return g;
+}
+
+void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const char *text, const struct type *t,
+		  const struct at *at)
+{
+	LLVMBasicBlockRef failed = host_block(h), on = host_block(h);
+	LLVMBuildCondBr(h->b, bad, failed, on);
+	LLVMPositionBuilderAtEnd(h->b, failed);
+	LLVMTypeRef params[] = {h->ptr, h->ptr, h->i64, h->i64, h->ptr, h->i32, h->ptr};
+	LLVMTypeRef type = LLVMFunctionType(h->v, params, ARRAY_LEN(params), false);
+	LLVMValueRef where = host_i64(h, offsetof(struct host_call, fail));
+	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, where), "");
+	LLVMValueRef args[] = {h->call,
+			       h->pid,
+			       LLVMConstInt(h->i64, encode_loc(o->loc), false),
+			       t ? element_number(h, t, at) : host_i64(h, -1),
+			       t ? shape_constant(h, t) : LLVMConstNull(h->ptr),
+			       host_i32(h, t ? t->rank : 0),
+			       host_string(h, text)};
+	LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
+	LLVMBuildRet(h->b, host_i32(h, 1));
+	LLVMPositionBuilderAtEnd(h->b, on);
+}
+
+void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text)
+{
+	host_fail_at(h, bad, o, text, NULL, NULL);
+}
+
+/* --- control flow ------------------------------------------------------------------------------------------------ */
+
+static bool is_tile(const struct value *v) { return type_is_tensor(v->type); }
+
+static void set_made(struct host *h, const struct value *v, struct buffer *b)
+{
+	struct info *i = info_of(h, v);
+	i->buffer = b;
+	i->made = true;
+}
+
+/* Tiles from n values into the memory of others, all at once: sources that are themselves destinations are put aside
+ * first. */
+static void move_tiles(struct host *h, struct value **from, struct buffer **to, u32 n)
+{
+	struct buffer **source = arena_array(&h->scratch, struct buffer *, n + 1u);
+	for (u32 i = 0; i < n; i++) {
+		source[i] = NULL;
+		if (!to[i] || !info_of(h, from[i])->made)
+			continue;
+		source[i] = info_of(h, from[i])->buffer;
+		for (u32 k = 0; k < n; k++)
+			if (k != i && to[k] == source[i]) {
+				source[i] = buffer_new(h, from[i]->type);
+				copy_buffer(h, source[i], to[k]);
+				break;
+			}
+	}
+	for (u32 i = 0; i < n; i++)
+		if (source[i])
+			copy_buffer(h, to[i], source[i]);
+		else if (to[i])
+			host_fill(h, from[i], to[i], 0);
+}
+
+static void share_memory(struct host *h, const struct value *arg, struct value *v, struct buffer *b)
+{
+	info_of(h, v)->buffer = b;
+	if (v->def->code == IR_DOT && operand(v->def, 2) != arg)
+		share_memory(h, arg, operand(v->def, 2), b);
+}
+
+static void emit_for(struct host *h, const struct op *o)
+{
+	u32 n = o->nresults;
+	struct block *body = o->blocks[0];
+	struct buffer **to = arena_array(&h->scratch, struct buffer *, n + 1u);
+	struct value **inits = arena_array(&h->scratch, struct value *, n + 1u),
+		     **yields = arena_array(&h->scratch, struct value *, n + 1u);
+	LLVMValueRef *phis = arena_array(&h->scratch, LLVMValueRef, n + 1u);
+	LLVMValueRef lower = host_scalar(h, for_lower(o)), upper = host_scalar(h, for_upper(o)),
+		     step = host_scalar(h, for_step(o));
+	i64 s;
+	if (!value_const_int(for_step(o), &s) || s <= 0)
+		host_fail_if(h, LLVMBuildICmp(h->b, LLVMIntSLE, step, LLVMConstNull(LLVMTypeOf(step)), ""), o,
+			     "loop step is not positive");
+	for (u32 i = 0; i < n; i++) {
+		inits[i] = for_init(o, i);
+		yields[i] = for_yielded(o, i);
+		to[i] = is_tile(inits[i]) ? buffer_new(h, inits[i]->type) : NULL;
+	}
+	move_tiles(h, inits, to, n);
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b), head = host_block(h), inside = host_block(h),
+			  exit = host_block(h);
+	LLVMBuildBr(h->b, head);
+	LLVMPositionBuilderAtEnd(h->b, head);
+	LLVMTypeRef t = LLVMTypeOf(lower);
+	LLVMValueRef index = LLVMBuildPhi(h->b, t, "");
+	LLVMAddIncoming(index, &lower, &before, 1);
+	host_set_scalar(h, for_index(o), index);
+	for (u32 i = 0; i < n; i++) {
+		if (to[i]) {
+			set_made(h, for_arg(o, i), to[i]);
+			continue;
+		}
+		LLVMValueRef first = host_scalar(h, inits[i]);
+		phis[i] = LLVMBuildPhi(h->b, LLVMTypeOf(first), "");
+		LLVMAddIncoming(phis[i], &first, &before, 1);
+		host_set_scalar(h, for_arg(o, i), phis[i]);
+	}
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, index, upper, ""), inside, exit);
+	LLVMPositionBuilderAtEnd(h->b, inside);
+	for (u32 i = 0; i < n; i++)
+		if (to[i] && plan_in_place(h, for_arg(o, i), yields[i]))
+			share_memory(h, for_arg(o, i), yields[i], to[i]);
+	host_emit_block(h, body);
+	move_tiles(h, yields, to, n);
+	/* the loop ends where the index would wrap */
+	LLVMTypeRef pair[] = {t};
+	LLVMValueRef args[] = {index, step};
+	LLVMValueRef sum = host_intrinsic(h, "llvm.sadd.with.overflow", pair, 1, args, 2);
+	LLVMValueRef next = LLVMBuildExtractValue(h->b, sum, 0, ""), over = LLVMBuildExtractValue(h->b, sum, 1, "");
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
+	LLVMBasicBlockRef out = host_block(h);
+	LLVMBuildCondBr(h->b, over, out, head);
+	LLVMAddIncoming(index, &next, &here, 1);
+	LLVMMoveBasicBlockAfter(out, here);
+	LLVMMoveBasicBlockAfter(exit, out);
+	LLVMPositionBuilderAtEnd(h->b, out);
+	LLVMBuildBr(h->b, exit);
+	LLVMPositionBuilderAtEnd(h->b, exit);
+	for (u32 i = 0; i < n; i++) {
+		if (to[i]) {
+			set_made(h, &o->results[i], to[i]);
+			continue;
+		}
+		LLVMValueRef last = host_scalar(h, yields[i]);
+		LLVMAddIncoming(phis[i], &last, &here, 1);
+		LLVMValueRef result = LLVMBuildPhi(h->b, LLVMTypeOf(last), "");
+		LLVMBasicBlockRef from[] = {head, out};
+		LLVMValueRef x[] = {phis[i], last};
+		LLVMAddIncoming(result, x, from, 2);
+		host_set_scalar(h, &o->results[i], result);
+	}
+}
+
+static void emit_if(struct host *h, const struct op *o)
+{
+	u32 n = o->nresults;
+	struct buffer **to = arena_array(&h->scratch, struct buffer *, n + 1u);
+	LLVMValueRef *x[2] = {arena_array(&h->scratch, LLVMValueRef, n + 1u), arena_array(&h->scratch, LLVMValueRef, n + 1u)};
+	LLVMBasicBlockRef at[2] = {host_block(h), host_block(h)}, from[2], end = host_block(h);
+	for (u32 i = 0; i < n; i++)
+		to[i] = is_tile(&o->results[i]) ? buffer_new(h, o->results[i].type) : NULL;
+	LLVMBuildCondBr(h->b, host_scalar(h, operand(o, 0)), at[0], at[1]);
+	for (u32 k = 0; k < 2; k++) {
+		LLVMPositionBuilderAtEnd(h->b, at[k]);
+		struct value **yields = arena_array(&h->scratch, struct value *, n + 1u);
+		if (k < o->nblocks && o->blocks[k]->first) {
+			host_emit_block(h, o->blocks[k]);
+			for (u32 i = 0; i < n; i++)
+				yields[i] = operand(o->blocks[k]->last, i);
+			move_tiles(h, yields, to, n);
+			for (u32 i = 0; i < n; i++)
+				x[k][i] = to[i] ? NULL : host_scalar(h, yields[i]);
+		}
+		from[k] = LLVMGetInsertBlock(h->b);
+		LLVMBuildBr(h->b, end);
+	}
+	LLVMMoveBasicBlockAfter(end, from[1]);
+	LLVMPositionBuilderAtEnd(h->b, end);
+	for (u32 i = 0; i < n; i++) {
+		if (to[i]) {
+			set_made(h, &o->results[i], to[i]);
+			continue;
+		}
+		LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0][i]), ""), both[] = {x[0][i], x[1][i]};
+		LLVMAddIncoming(phi, both, from, 2);
+		host_set_scalar(h, &o->results[i], phi);
+	}
+}
+
+static void emit_while(struct host *h, const struct op *o)
+{
+	struct block *before = o->blocks[0], *after = o->blocks[1];
+	u32 n = before->nargs, m = o->nresults;
+	struct buffer **to = arena_array(&h->scratch, struct buffer *, n + 1u),
+		      **passed = arena_array(&h->scratch, struct buffer *, m + 1u);
+	struct value **from = arena_array(&h->scratch, struct value *, n + m + 1u);
+	LLVMValueRef *phis = arena_array(&h->scratch, LLVMValueRef, n + 1u);
+	for (u32 i = 0; i < n; i++) {
+		from[i] = operand(o, i);
+		to[i] = is_tile(from[i]) ? buffer_new(h, from[i]->type) : NULL;
+	}
+	for (u32 i = 0; i < m; i++)
+		passed[i] = is_tile(&o->results[i]) ? buffer_new(h, o->results[i].type) : NULL;
+	move_tiles(h, from, to, n);
+	LLVMBasicBlockRef start = LLVMGetInsertBlock(h->b), head = host_block(h), inside = host_block(h),
+			  exit = host_block(h);
+	LLVMBuildBr(h->b, head);
+	LLVMPositionBuilderAtEnd(h->b, head);
+	for (u32 i = 0; i < n; i++) {
+		if (to[i]) {
+			set_made(h, before->args[i], to[i]);
+			continue;
+		}
+		LLVMValueRef first = host_scalar(h, from[i]);
+		phis[i] = LLVMBuildPhi(h->b, LLVMTypeOf(first), "");
+		LLVMAddIncoming(phis[i], &first, &start, 1);
+		host_set_scalar(h, before->args[i], phis[i]);
+	}
+	host_emit_block(h, before);
+	for (u32 i = 0; i < m; i++)
+		from[i] = operand(before->last, 1 + i);
+	move_tiles(h, from, passed, m);
+	LLVMBuildCondBr(h->b, host_scalar(h, operand(before->last, 0)), inside, exit);
+	for (u32 i = 0; i < m; i++) {
+		if (passed[i]) {
+			set_made(h, after->args[i], passed[i]);
+			set_made(h, &o->results[i], passed[i]);
+			continue;
+		}
+		host_set_scalar(h, after->args[i], host_scalar(h, from[i]));
+		host_set_scalar(h, &o->results[i], host_scalar(h, from[i]));
+	}
+	LLVMMoveBasicBlockAfter(inside, LLVMGetInsertBlock(h->b));
+	LLVMPositionBuilderAtEnd(h->b, inside);
+	host_emit_block(h, after);
+	for (u32 i = 0; i < n; i++)
+		from[i] = operand(after->last, i);
+	move_tiles(h, from, to, n);
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
+	LLVMBuildBr(h->b, head);
+	for (u32 i = 0; i < n; i++) {
+		LLVMValueRef x = to[i] ? NULL : host_scalar(h, from[i]);
+		if (x)
+			LLVMAddIncoming(phis[i], &x, &here, 1);
+	}
+	LLVMMoveBasicBlockAfter(exit, here);
+	LLVMPositionBuilderAtEnd(h->b, exit);
+}
+
+/* --- blocks ------------------------------------------------------------------------------------------------------ */
+
+static LLVMValueRef program_number(struct host *h, const struct op *o)
+{
+	bool id = o->code == IR_PROGRAM_ID;
+	LLVMValueRef base = id ? h->pid : h->call;
+	i64 at = (id ? 0 : (i64)offsetof(struct host_call, grid)) + 4 * o->attr[ATTR_AXIS];
+	LLVMValueRef where = host_i64(h, at);
+	return LLVMBuildLoad2(h->entry, h->i32, LLVMBuildGEP2(h->entry, h->i8, base, &where, 1, ""), "");
+}
+
+static void emit_scalar_op(struct host *h, const struct op *o)
+{
+	const struct at none = {.along = -1};
+	LLVMValueRef in[8];
+	switch (o->code) {
+	case IR_CONSTANT: return;
+	case IR_PROGRAM_ID:
+	case IR_NUM_PROGRAMS: host_set_scalar(h, result(o), program_number(h, o)); return;
+	case IR_LOAD: host_set_scalar(h, result(o), host_eval_load(h, o, &none)); return;
+	case IR_STORE: host_eval_store(h, o, &none); return;
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: host_set_scalar(h, result(o), host_eval_atomic(h, o, &none)); return;
+	case IR_ASSERT:
+		if (h->s->debug)
+			host_fail_if(h, LLVMBuildNot(h->b, host_scalar(h, operand(o, 0)), ""), o,
+				     o->text && *o->text ? arena_printf(&h->scratch, "device-side assertion failed: %s", o->text)
+							 : "device-side assertion failed");
+		return;
+	case IR_ASSUME:
+	case IR_BARRIER:
+	case IR_GRID_WAIT:
+	case IR_GRID_LAUNCH: return;
+	default: break;
+	}
+	if (!op_has(o, ELEM)) {
+		host_whole(h, o);
+		return;
+	}
+	for (u32 k = 0; k < o->noperands; k++)
+		in[k] = host_scalar(h, operand(o, k));
+	host_set_scalar(h, result(o), host_elementwise(h, o, in, 0));
+}
+
+static void emit_op(struct host *h, const struct op *o)
+{
+	switch (o->code) {
+	case IR_FOR: emit_for(h, o); return;
+	case IR_IF: emit_if(h, o); return;
+	case IR_WHILE: emit_while(h, o); return;
+	case IR_DOT: host_dot(h, o); return;
+	default: break;
+	}
+	if (op_has(o, END))
+		return;
+	if (is_whole_tile(o))
+		host_whole(h, o);
+	else
+		emit_scalar_op(h, o);
+}
+
+void host_emit_block(struct host *h, const struct block *b)
+{
+	struct steps steps = {0};
+	plan_block(h, b, &steps);
+	for (u32 i = 0; i < steps.len; i++)
+		if (steps.at[i].nest)
+			host_emit_nest(h, steps.at[i].nest);
+		else
+			emit_op(h, steps.at[i].op);
+}
+
+static void load_params(struct host *h)
+{
+	LLVMValueRef args = LLVMBuildLoad2(h->entry, h->ptr, h->call, "");
+	for (u32 i = 0; i < h->k->nparams; i++) {
+		const struct value *v = h->k->params[i].value;
+		LLVMValueRef where = host_i64(h, 8ll * i);
+		LLVMTypeRef t = host_elem_type(h, v->type);
+		bool truth = type_elem_bits(v->type) == 1;
+		LLVMValueRef x = LLVMBuildLoad2(h->entry, truth ? h->i8 : t,
+						LLVMBuildGEP2(h->entry, h->i8, args, &where, 1, ""), "");
+		host_set_scalar(h, v, truth ? LLVMBuildTrunc(h->entry, x, h->i1, "") : x);
+	}
+}
+
+static void set_attribute(struct host *h, unsigned index, const char *name)
+{
+	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+	LLVMAddAttributeAtIndex(h->fn, index, LLVMCreateEnumAttribute(h->ctx, kind, 0));
+}
+
+u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
+{
+	struct host h = {.s = s, .k = s->k, .mod = mod, .ctx = LLVMGetModuleContext(mod)};
+	h.info = h.memo = (struct map){.arena = &h.scratch};
+	h.i1 = LLVMInt1TypeInContext(h.ctx), h.i8 = LLVMInt8TypeInContext(h.ctx), h.i16 = LLVMInt16TypeInContext(h.ctx);
+	h.i32 = LLVMInt32TypeInContext(h.ctx), h.i64 = LLVMInt64TypeInContext(h.ctx);
+	h.f16 = LLVMHalfTypeInContext(h.ctx), h.f32 = LLVMFloatTypeInContext(h.ctx);
+	h.f64 = LLVMDoubleTypeInContext(h.ctx), h.v = LLVMVoidTypeInContext(h.ctx);
+	h.ptr = LLVMPointerTypeInContext(h.ctx, 0);
+	LLVMTypeRef params[] = {h.ptr, h.ptr, h.ptr};
+	h.fn = LLVMAddFunction(mod, s->k->name, LLVMFunctionType(h.i32, params, 3, false));
+	set_attribute(&h, LLVMAttributeFunctionIndex, "nounwind");
+	set_attribute(&h, 3, "noalias");
+	h.call = LLVMGetParam(h.fn, 0), h.pid = LLVMGetParam(h.fn, 1), h.memory = LLVMGetParam(h.fn, 2);
+	LLVMSetParamAlignment(h.memory, 64);
+	h.b = LLVMCreateBuilderInContext(h.ctx), h.entry = LLVMCreateBuilderInContext(h.ctx);
+	LLVMBasicBlockRef entry = host_block(&h), body = host_block(&h);
+	LLVMPositionBuilderAtEnd(h.entry, entry);
+	LLVMPositionBuilderAtEnd(h.b, body);
+	load_params(&h);
+	plan_kernel(&h);
+	host_emit_block(&h, s->k->body);
+	LLVMBuildRet(h.b, host_i32(&h, 0));
+	LLVMBuildBr(h.entry, body);
+	LLVMDisposeBuilder(h.b);
+	LLVMDisposeBuilder(h.entry);
+	arena_free(&h.scratch);
+	return h.bytes;
+}

@@ -1,0 +1,266 @@
+/* Loads, stores and atomics at an index.
+ *
+ * Neighbours in the tile that are neighbours in memory are one access from the first one's address; otherwise each lane
+ * has its own. A mask that is true for all lanes takes the plain access, others LLVM's masked ones. */
+#include "host/internal.h"
+
+/* The type of elements in memory. */
+static LLVMTypeRef memory_type(struct host *h, const struct type *elem)
+{
+	return type_elem_bits(elem) == 1 ? h->i8 : host_elem_type(h, elem);
+}
+
+static struct at first_lane(const struct at *at)
+{
+	struct at a = *at;
+	a.along = -1;
+	a.lanes = 0;
+	return a;
+}
+
+static bool is_true(LLVMValueRef mask)
+{
+	return !mask || (LLVMIsConstant(mask) && !lanes_of(mask) && !LLVMIsNull(mask));
+}
+
+struct access {
+	LLVMValueRef p;    /* of the first lane, or of each */
+	LLVMValueRef mask; /* or NULL: true */
+	LLVMTypeRef type;  /* of an element in memory */
+	u32 bytes, lanes;
+	bool each, uniform; /* uniform: all lanes at one address */
+};
+
+static u32 type_bytes(const struct type *elem)
+{
+	return (u32)(type_elem_bits(elem) + 7) / 8;
+}
+
+static struct access access_of(struct host *h, const struct value *p, const struct value *mask, const struct at *at)
+{
+	const struct type *elem = type_elem(p->type)->elem;
+	struct access a = {.type = memory_type(h, elem), .bytes = type_bytes(elem)};
+	a.mask = mask ? host_eval(h, mask, at) : NULL;
+	a.mask = is_true(a.mask) ? NULL : a.mask;
+	a.lanes = at->along < 0 ? 0 : at->lanes;
+	const struct at first = first_lane(at);
+	if (!a.lanes) {
+		a.p = host_eval(h, p, at);
+		return a;
+	}
+	/* promises hold for elements that are not masked off only, and the first lane may be */
+	const struct axis_info *i = a.mask ? axis_proved(h->s->axis, p) : axis_of(h->s->axis, p);
+	a.uniform = i->constancy[at->along] >= (i32)a.lanes;
+	a.each = !a.uniform && i->contiguity[at->along] < (i32)a.lanes;
+	a.p = a.each ? host_spread(h, host_eval(h, p, at), a.lanes) : host_eval(h, p, &first);
+	return a;
+}
+
+static LLVMValueRef to_value(struct host *h, LLVMValueRef x, const struct type *elem)
+{
+	return type_elem_bits(elem) == 1 ? LLVMBuildICmp(h->b, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)), "") : x;
+}
+
+static LLVMValueRef to_memory(struct host *h, LLVMValueRef x, const struct type *elem)
+{
+	return type_elem_bits(elem) == 1 ? LLVMBuildZExt(h->b, x, host_vector_type(h->i8, lanes_of(x)), "") : x;
+}
+
+static LLVMValueRef plain_load(struct host *h, const struct access *a, bool is_volatile)
+{
+	LLVMValueRef x = LLVMBuildLoad2(h->b, host_vector_type(a->type, a->uniform ? 0 : a->lanes), a->p, "");
+	LLVMSetAlignment(x, a->bytes);
+	LLVMSetVolatile(x, is_volatile);
+	return x;
+}
+
+static LLVMValueRef gather(struct host *h, const struct access *a, LLVMValueRef other)
+{
+	LLVMTypeRef types[] = {LLVMVectorType(a->type, a->lanes), LLVMVectorType(h->ptr, a->lanes)};
+	LLVMValueRef mask = host_spread(h, a->mask ? a->mask : LLVMConstInt(h->i1, 1, false), a->lanes);
+	LLVMValueRef args[] = {a->p, host_i32(h, a->bytes), mask, other};
+	return host_intrinsic(h, "llvm.masked.gather", types, 2, args, 4);
+}
+
+/* `then` where the mask is true, or all of it is; else `otherwise`. */
+static LLVMValueRef any_lane(struct host *h, LLVMValueRef mask, bool all)
+{
+	LLVMTypeRef t = LLVMTypeOf(mask);
+	return lanes_of(mask) ? host_intrinsic(h, all ? "llvm.vector.reduce.and" : "llvm.vector.reduce.or", &t, 1, &mask, 1)
+			      : mask;
+}
+
+static LLVMValueRef masked_load(struct host *h, const struct access *a, LLVMValueRef other)
+{
+	LLVMTypeRef types[] = {LLVMVectorType(a->type, a->lanes), h->ptr};
+	LLVMValueRef args[] = {a->p, host_i32(h, a->bytes), a->mask, other};
+	return host_intrinsic(h, "llvm.masked.load", types, 2, args, 4);
+}
+
+LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at *at)
+{
+	const struct value *p = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;
+	const struct type *elem = type_elem(result(o)->type);
+	struct access a = access_of(h, p, mask, at);
+	if (!a.mask && a.each) {
+		LLVMValueRef none = LLVMGetPoison(LLVMVectorType(a.type, a.lanes));
+		return to_value(h, gather(h, &a, none), elem);
+	}
+	if (!a.mask)
+		return to_value(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), elem);
+	u32 lanes = a.uniform && !lanes_of(a.mask) ? 0 : a.lanes;
+	LLVMValueRef other = o->noperands > 2 ? to_memory(h, host_spread(h, host_eval(h, operand(o, 2), at), lanes), elem)
+					      : LLVMConstNull(host_vector_type(a.type, lanes));
+	if (a.each)
+		return to_value(h, gather(h, &a, other), elem);
+	/* one branch: a mask of one truth value, or a load that no lane of a vector needs or all do */
+	bool vector = lanes_of(a.mask) > 0;
+	LLVMBasicBlockRef from[3], end = host_block(h), plain = host_block(h), part = vector && !a.uniform ? host_block(h) : NULL;
+	LLVMValueRef x[3] = {other};
+	from[0] = LLVMGetInsertBlock(h->b);
+	LLVMBuildCondBr(h->b, any_lane(h, a.mask, !a.uniform), plain, part ? part : end);
+	LLVMPositionBuilderAtEnd(h->b, plain);
+	x[1] = host_spread(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), lanes);
+	if (vector && a.uniform)
+		x[1] = LLVMBuildSelect(h->b, a.mask, x[1], other, "");
+	from[1] = LLVMGetInsertBlock(h->b);
+	LLVMBuildBr(h->b, end);
+	u32 n = 2;
+	if (part) {
+		LLVMPositionBuilderAtEnd(h->b, part);
+		x[0] = masked_load(h, &a, other);
+		from[0] = LLVMGetInsertBlock(h->b);
+		LLVMBuildBr(h->b, end);
+	}
+	LLVMPositionBuilderAtEnd(h->b, end);
+	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0]), "");
+	LLVMAddIncoming(phi, x, from, n);
+	return to_value(h, phi, elem);
+}
+
+void host_eval_store(struct host *h, const struct op *o, const struct at *at)
+{
+	const struct value *p = operand(o, 0), *mask = o->noperands > 2 ? operand(o, 2) : NULL;
+	struct access a = access_of(h, p, mask, at);
+	const struct type *elem = type_elem(operand(o, 1)->type);
+	LLVMValueRef x = host_spread(h, host_eval(h, operand(o, 1), at), a.lanes);
+	x = to_memory(h, x, elem);
+	LLVMBasicBlockRef end = NULL;
+	if (a.uniform) { /* the last lane's value stays */
+		a.p = host_spread(h, a.p, a.lanes);
+		a.each = true;
+	}
+	if (a.each) {
+		LLVMTypeRef types[] = {LLVMTypeOf(x), LLVMTypeOf(a.p)};
+		LLVMValueRef m = host_spread(h, a.mask ? a.mask : LLVMConstInt(h->i1, 1, false), a.lanes);
+		LLVMValueRef args[] = {x, a.p, host_i32(h, a.bytes), m};
+		host_intrinsic(h, "llvm.masked.scatter", types, 2, args, 4);
+		return;
+	}
+	if (a.mask && lanes_of(a.mask)) {
+		LLVMBasicBlockRef whole = host_block(h), part = host_block(h);
+		end = host_block(h);
+		LLVMBuildCondBr(h->b, any_lane(h, a.mask, true), whole, part);
+		LLVMPositionBuilderAtEnd(h->b, part);
+		LLVMTypeRef types[] = {LLVMTypeOf(x), h->ptr};
+		LLVMValueRef args[] = {x, a.p, host_i32(h, a.bytes), a.mask};
+		host_intrinsic(h, "llvm.masked.store", types, 2, args, 4);
+		LLVMBuildBr(h->b, end);
+		LLVMPositionBuilderAtEnd(h->b, whole);
+	} else if (a.mask) {
+		end = host_if(h, a.mask);
+	}
+	LLVMSetAlignment(LLVMBuildStore(h->b, x, a.p), a.bytes);
+	if (end)
+		host_end_if(h, end);
+}
+
+/* --- atomics ----------------------------------------------------------------------------------------------------- */
+
+static LLVMAtomicRMWBinOp rmw_op(enum rmw_kind k, bool is_float)
+{
+	static const LLVMAtomicRMWBinOp ints[] = {
+		[RMW_AND] = LLVMAtomicRMWBinOpAnd,   [RMW_OR] = LLVMAtomicRMWBinOpOr,
+		[RMW_XOR] = LLVMAtomicRMWBinOpXor,   [RMW_ADD] = LLVMAtomicRMWBinOpAdd,
+		[RMW_FADD] = LLVMAtomicRMWBinOpFAdd, [RMW_MAX] = LLVMAtomicRMWBinOpMax,
+		[RMW_MIN] = LLVMAtomicRMWBinOpMin,   [RMW_UMAX] = LLVMAtomicRMWBinOpUMax,
+		[RMW_UMIN] = LLVMAtomicRMWBinOpUMin, [RMW_EXCH] = LLVMAtomicRMWBinOpXchg,
+	};
+	if (is_float && k == RMW_MAX)
+		return LLVMAtomicRMWBinOpFMax;
+	if (is_float && k == RMW_MIN)
+		return LLVMAtomicRMWBinOpFMin;
+	return ints[k];
+}
+
+static LLVMTypeRef bits_type(struct host *h, const struct type *elem)
+{
+	return LLVMIntTypeInContext(h->ctx, 8 * type_bytes(elem));
+}
+
+/* Adds in f32 until nobody has come between. */
+static LLVMValueRef add_small(struct host *h, LLVMValueRef p, LLVMValueRef x, const struct type *elem)
+{
+	enum dtype d = type_dtype(elem);
+	LLVMTypeRef bits = bits_type(h, elem), t = host_elem_type(h, elem);
+	LLVMBasicBlockRef loop = host_block(h), end = host_block(h), before = LLVMGetInsertBlock(h->b);
+	LLVMValueRef first = LLVMBuildLoad2(h->b, bits, p, "");
+	LLVMSetAlignment(first, type_bytes(elem));
+	LLVMBuildBr(h->b, loop);
+	LLVMPositionBuilderAtEnd(h->b, loop);
+	LLVMValueRef old = LLVMBuildPhi(h->b, bits, "");
+	LLVMAddIncoming(old, &first, &before, 1);
+	LLVMValueRef sum = LLVMBuildFAdd(h->b, host_widen(h, LLVMBuildBitCast(h->b, old, t, ""), d, 0),
+					 host_widen(h, x, d, 0), "");
+	LLVMValueRef next = LLVMBuildBitCast(h->b, host_narrow(h, sum, d, 0), bits, "");
+	LLVMValueRef both = LLVMBuildAtomicCmpXchg(h->b, p, old, next, LLVMAtomicOrderingSequentiallyConsistent,
+						   LLVMAtomicOrderingSequentiallyConsistent, false);
+	LLVMValueRef seen = LLVMBuildExtractValue(h->b, both, 0, "");
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
+	LLVMBuildCondBr(h->b, LLVMBuildExtractValue(h->b, both, 1, ""), end, loop);
+	LLVMAddIncoming(old, &seen, &here, 1);
+	LLVMPositionBuilderAtEnd(h->b, end);
+	return LLVMBuildBitCast(h->b, seen, t, "");
+}
+
+static LLVMValueRef atomic(struct host *h, const struct op *o, LLVMValueRef p, const struct at *at)
+{
+	const struct type *elem = type_elem(result(o)->type);
+	LLVMValueRef x = host_eval(h, operand(o, 1), at);
+	LLVMTypeRef t = host_elem_type(h, elem), bits = bits_type(h, elem);
+	enum dtype d = type_dtype(elem);
+	bool is_float = dtype_is_float(d) && !type_is_ptr(elem);
+	if (o->code == IR_ATOMIC_CAS) {
+		LLVMValueRef y = host_eval(h, operand(o, 2), at);
+		LLVMValueRef both = LLVMBuildAtomicCmpXchg(
+			h->b, p, LLVMBuildBitCast(h->b, x, bits, ""), LLVMBuildBitCast(h->b, y, bits, ""),
+			LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, false);
+		return LLVMBuildBitCast(h->b, LLVMBuildExtractValue(h->b, both, 0, ""), t, "");
+	}
+	enum rmw_kind kind = (enum rmw_kind)o->attr[ATTR_RMW];
+	if (kind == RMW_FADD && d != DT_F32 && d != DT_F64)
+		return add_small(h, p, x, elem);
+	if (kind == RMW_EXCH)
+		x = LLVMBuildBitCast(h->b, x, bits, "");
+	LLVMValueRef old = LLVMBuildAtomicRMW(h->b, rmw_op(kind, is_float), p, x,
+					      LLVMAtomicOrderingSequentiallyConsistent, false);
+	return kind == RMW_EXCH ? LLVMBuildBitCast(h->b, old, t, "") : old;
+}
+
+/* The element before; masked off: zero. */
+LLVMValueRef host_eval_atomic(struct host *h, const struct op *o, const struct at *at)
+{
+	u32 mask_at = o->code == IR_ATOMIC_CAS ? 3 : 2;
+	LLVMValueRef p = host_eval(h, operand(o, 0), at);
+	LLVMValueRef mask = o->noperands > mask_at ? host_eval(h, operand(o, mask_at), at) : NULL;
+	if (is_true(mask))
+		return atomic(h, o, p, at);
+	LLVMValueRef x[2] = {LLVMConstNull(host_elem_type(h, type_elem(result(o)->type)))};
+	LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(h->b)}, end = host_if(h, mask);
+	x[1] = atomic(h, o, p, at);
+	from[1] = LLVMGetInsertBlock(h->b);
+	host_end_if(h, end);
+	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x[0]), "");
+	LLVMAddIncoming(phi, x, from, 2);
+	return phi;
+}

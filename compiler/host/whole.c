@@ -1,0 +1,274 @@
+/* Operations on whole tiles in memory: scans, gathers, histograms, joins, splits, maps, atomics, and reports. */
+#include "host/internal.h"
+#include "ir/inline_asm.h"
+
+enum { MOST = 8 };
+
+static u32 lanes_for(struct host *h, const struct type *t)
+{
+	u32 bytes = MAX((u32)type_elem_bits(t) / 8, 4);
+	return MIN((u32)t->shape[t->rank - 1], (u32)h->s->target->register_bytes / bytes);
+}
+
+static void made(struct host *h, const struct op *o)
+{
+	for (u32 i = 0; i < o->nresults; i++)
+		info_of(h, &o->results[i])->made = true;
+}
+
+/* --- scans ------------------------------------------------------------------------------------------------------- */
+
+/* Results in memory: each element is combined with the one before it along the axis. */
+static void emit_scan(struct host *h, const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type;
+	int axis = (int)o->attr[ATTR_AXIS];
+	i64 length = t->shape[axis];
+	struct type one = *t;
+	one.shape[axis] = 1;
+	struct loops l;
+	struct buffer *from[MOST];
+	for (u32 i = 0; i < o->noperands; i++)
+		from[i] = host_in_memory(h, operand(o, i));
+	u32 lanes = axis == t->rank - 1 || !region_is_wide(o->blocks[0]) ? 0 : lanes_for(h, t);
+	lanes = lanes > 1 ? lanes : 0;
+	struct at at = host_loops(h, &one, lanes, &l);
+	struct loop along = host_loop(h, host_i64(h, 0), host_i64(h, length), 1, false);
+	bool reverse = o->attr[ATTR_REVERSE];
+	LLVMValueRef here = reverse ? LLVMBuildSub(h->b, host_i64(h, length - 1), along.index, "") : along.index, x[MOST];
+	struct at before = at;
+	at.i[axis] = here;
+	before.i[axis] = LLVMBuildAdd(h->b, here, host_i64(h, reverse ? 1 : -1), "");
+	for (u32 i = 0; i < o->noperands; i++)
+		x[i] = buffer_load(h, from[i], operand(o, i)->type, &at);
+	LLVMBasicBlockRef start = host_block(h), more = host_block(h), end = host_block(h);
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntEQ, along.index, host_i64(h, 0), ""), start, more);
+	LLVMPositionBuilderAtEnd(h->b, start);
+	for (u32 i = 0; i < o->nresults; i++)
+		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, x[i]);
+	LLVMBuildBr(h->b, end);
+	LLVMPositionBuilderAtEnd(h->b, more);
+	LLVMValueRef args[2 * MOST], sum[MOST];
+	for (u32 i = 0; i < o->noperands; i++) {
+		args[i] = buffer_load(h, buffer_of(h, &o->results[i]), o->results[i].type, &before);
+		args[o->noperands + i] = x[i];
+	}
+	host_region(h, o->blocks[0], args, sum, lanes);
+	for (u32 i = 0; i < o->nresults; i++)
+		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, sum[i]);
+	LLVMBuildBr(h->b, end);
+	LLVMPositionBuilderAtEnd(h->b, end);
+	host_loop_end(h, &along);
+	host_loops_end(h, &l);
+}
+
+/* --- moving elements --------------------------------------------------------------------------------------------- */
+
+static void emit_gather(struct host *h, const struct op *o)
+{
+	const struct type *t = result(o)->type, *source = operand(o, 0)->type;
+	int axis = (int)o->attr[ATTR_AXIS];
+	struct buffer *from = host_in_memory(h, operand(o, 0)), *to = buffer_of(h, result(o));
+	struct loops l;
+	struct at at = host_loops(h, t, 0, &l), there = at;
+	LLVMValueRef index = LLVMBuildSExtOrBitCast(h->b, host_eval(h, operand(o, 1), &at), h->i64, "");
+	there.i[axis] = LLVMBuildAnd(h->b, index, host_i64(h, source->shape[axis] - 1), "");
+	buffer_store(h, to, t, &at, buffer_load(h, from, source, &there));
+	host_loops_end(h, &l);
+}
+
+static void emit_histogram(struct host *h, const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type, *bins = result(o)->type;
+	struct buffer *to = buffer_of(h, result(o));
+	LLVMBuildMemSet(h->b, to->at, LLVMConstInt(h->i8, 0, false), host_i64(h, (i64)to->bytes), 4);
+	struct loops l;
+	struct at at = host_loops(h, t, 0, &l);
+	LLVMValueRef bin = host_eval(h, operand(o, 0), &at);
+	LLVMValueRef ok = LLVMBuildICmp(h->b, LLVMIntULT, bin, host_i32(h, bins->shape[0]), "");
+	if (o->noperands > 1)
+		ok = LLVMBuildAnd(h->b, ok, host_eval(h, operand(o, 1), &at), "");
+	LLVMBasicBlockRef end = host_if(h, ok);
+	struct at there = {.i = {LLVMBuildZExt(h->b, bin, h->i64, "")}, .along = -1};
+	LLVMValueRef n = buffer_load(h, to, bins, &there);
+	buffer_store(h, to, bins, &there, LLVMBuildAdd(h->b, n, host_i32(h, 1), ""));
+	host_end_if(h, end);
+	host_loops_end(h, &l);
+}
+
+static void emit_join(struct host *h, const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type, *pair = result(o)->type;
+	struct loops l;
+	u32 lanes = lanes_for(h, t);
+	struct at at = host_loops(h, t, lanes, &l);
+	for (u32 k = 0; k < 2; k++) {
+		struct at there = at;
+		there.i[t->rank] = host_i64(h, k);
+		buffer_store(h, buffer_of(h, result(o)), pair, &there, host_eval(h, operand(o, k), &at));
+	}
+	host_loops_end(h, &l);
+}
+
+static void emit_split(struct host *h, const struct op *o)
+{
+	const struct type *t = o->results[0].type, *pair = operand(o, 0)->type;
+	struct loops l;
+	struct buffer *from = host_in_memory(h, operand(o, 0));
+	struct at at = host_loops(h, t, lanes_for(h, t), &l);
+	for (u32 k = 0; k < 2; k++) {
+		struct at there = at;
+		there.i[t->rank] = host_i64(h, k);
+		buffer_store(h, buffer_of(h, &o->results[k]), t, &at, buffer_load(h, from, pair, &there));
+	}
+	host_loops_end(h, &l);
+}
+
+static void emit_map(struct host *h, const struct op *o)
+{
+	const struct type *t = operand(o, 0)->type;
+	LLVMValueRef *args = arena_array(&h->scratch, LLVMValueRef, o->noperands),
+		     *out = arena_array(&h->scratch, LLVMValueRef, o->nresults);
+	struct loops l;
+	bool wide = region_is_wide(o->blocks[0]);
+	u32 lanes = wide ? lanes_for(h, t) : 0;
+	lanes = lanes > 1 ? lanes : 0;
+	struct at at = host_loops(h, t, lanes, &l);
+	for (u32 i = 0; i < o->noperands; i++)
+		args[i] = host_spread(h, host_eval(h, operand(o, i), &at), lanes);
+	host_region(h, o->blocks[0], args, out, lanes);
+	for (u32 i = 0; i < o->nresults; i++)
+		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at, out[i]);
+	host_loops_end(h, &l);
+}
+
+/* Atomics, and volatile loads, one element after the other. */
+static void emit_each(struct host *h, const struct op *o)
+{
+	const struct value *v = result(o);
+	struct loops l;
+	struct at at = host_loops(h, v->type, 0, &l);
+	LLVMValueRef x = o->code == IR_LOAD ? host_eval_load(h, o, &at) : host_eval_atomic(h, o, &at);
+	buffer_store(h, buffer_of(h, v), v->type, &at, x);
+	host_loops_end(h, &l);
+}
+
+static void emit_unsplat(struct host *h, const struct op *o)
+{
+	struct at at = {.along = -1};
+	for (int d = 0; d < MAX_RANK; d++)
+		at.i[d] = host_i64(h, 0);
+	host_forget(h);
+	host_set_scalar(h, result(o), host_eval(h, operand(o, 0), &at));
+	host_forget(h);
+}
+
+/* --- reports ----------------------------------------------------------------------------------------------------- */
+
+static void emit_assert(struct host *h, const struct op *o)
+{
+	if (!h->s->debug || o->code == IR_ASSUME)
+		return;
+	const struct type *t = operand(o, 0)->type;
+	struct loops l;
+	struct at at = host_loops(h, t, 0, &l);
+	bool silent = !o->text || !*o->text;
+	const char *text = arena_printf(&h->scratch, "device-side assertion failed%s%s", silent ? "" : ": ",
+					silent ? "" : o->text);
+	LLVMValueRef bad = LLVMBuildNot(h->b, host_eval(h, operand(o, 0), &at), "");
+	host_fail_at(h, bad, o, text, t, &at);
+	host_loops_end(h, &l);
+}
+
+static LLVMValueRef print_plan(struct host *h, const struct op *o)
+{
+	struct host_print p = {.loc = 0, .hex = (i32)o->attr[ATTR_HEX], .n = (i32)o->noperands};
+	for (u32 k = 0; k < o->noperands; k++) {
+		const struct type *t = operand(o, k)->type;
+		struct host_print_operand *q = &p.at[k];
+		q->dtype = (u8)type_dtype(t);
+		q->is_signed = o->attr[ATTR_SIGNED] >> k & 1;
+		q->is_pointer = type_is_ptr(t);
+		q->rank = (u8)t->rank;
+		for (int d = 0; d < t->rank; d++)
+			q->shape[d] = t->shape[d];
+	}
+	LLVMValueRef bytes = LLVMConstStringInContext2(h->ctx, (const char *)&p.hex, sizeof p - offsetof(struct host_print, hex), true);
+	LLVMValueRef fields[] = {LLVMConstInt(h->i64, p.loc, false), host_string(h, o->text ? o->text : ""), bytes};
+	LLVMValueRef c = LLVMConstStructInContext(h->ctx, fields, 3, false);
+	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".print_%u", h->nstrings++));
+	LLVMSetInitializer(g, c);
+	LLVMSetLinkage(g, LLVMInternalLinkage);
+	return g;
+}
+
+static void emit_print(struct host *h, const struct op *o)
+{
+	LLVMValueRef data = host_scratch(h, 8 * MOST), at = host_i64(h, offsetof(struct host_call, print));
+	for (u32 k = 0; k < o->noperands; k++) {
+		const struct value *v = operand(o, k);
+		LLVMValueRef p;
+		if (type_is_tensor(v->type)) {
+			p = host_in_memory(h, v)->at;
+		} else {
+			p = host_scratch(h, 8);
+			LLVMValueRef x = host_scalar(h, v);
+			if (type_elem_bits(v->type) == 1)
+				x = LLVMBuildZExt(h->b, x, h->i8, "");
+			LLVMBuildStore(h->b, x, p);
+		}
+		LLVMBuildStore(h->b, p, host_gep(h, data, h->ptr, host_i64(h, k)));
+	}
+	LLVMTypeRef params[] = {h->ptr, h->ptr, h->ptr, h->ptr};
+	LLVMTypeRef t = LLVMFunctionType(h->v, params, 4, false);
+	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, at), "");
+	LLVMValueRef args[] = {h->call, h->pid, print_plan(h, o), data};
+	LLVMBuildCall2(h->b, t, f, args, 4, "");
+}
+
+/* Clocks count in the processor's own cycles; there is one multiprocessor, number 0. */
+static void emit_asm(struct host *h, const struct op *o)
+{
+	enum asm_source source = inline_asm_source(o);
+	const char *text = o->text + strspn(o->text, " \t\n");
+	if (source == ASM_UNKNOWN || o->nresults != 1 || type_is_tensor(result(o)->type)) {
+		host_fail_if(h, LLVMConstInt(h->i1, 1, false), o,
+			     arena_printf(&h->scratch,
+					  "the CPU runs no inline assembly of GPUs (\"%.*s\"): launch on a GPU or on sim",
+					  (int)MIN(strcspn(text, "\n"), 40u), text));
+		for (u32 i = 0; i < o->nresults; i++)
+			if (type_is_tensor(o->results[i].type))
+				buffer_of(h, &o->results[i]);
+			else
+				host_set_scalar(h, &o->results[i], LLVMConstNull(host_elem_type(h, o->results[i].type)));
+		return;
+	}
+	LLVMValueRef x = source == ASM_SM ? host_i64(h, 0) : host_intrinsic(h, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+	host_set_scalar(h, result(o), LLVMBuildTruncOrBitCast(h->b, x, host_elem_type(h, result(o)->type), ""));
+}
+
+void host_whole(struct host *h, const struct op *o)
+{
+	switch (o->code) {
+	case IR_SCAN: emit_scan(h, o); break;
+	case IR_GATHER: emit_gather(h, o); break;
+	case IR_HISTOGRAM: emit_histogram(h, o); break;
+	case IR_JOIN: emit_join(h, o); break;
+	case IR_SPLIT: emit_split(h, o); break;
+	case IR_MAP: emit_map(h, o); break;
+	case IR_LOAD:
+	case IR_ATOMIC_RMW:
+	case IR_ATOMIC_CAS: emit_each(h, o); break;
+	case IR_UNSPLAT: emit_unsplat(h, o); return;
+	case IR_ASSERT:
+	case IR_ASSUME: emit_assert(h, o); return;
+	case IR_PRINT: emit_print(h, o); return;
+	case IR_INLINE_ASM:
+	case IR_PURE_ASM: emit_asm(h, o); break;
+	default: tl_unreachable("operation on whole tiles");
+	}
+	for (u32 i = 0; i < o->nresults; i++)
+		if (!type_is_tensor(o->results[i].type))
+			return;
+	made(h, o);
+}
