@@ -2,6 +2,7 @@
  *
  * fp16 uses the hardware's own arithmetic. bf16 and fp8 travel as integers; bf16 arithmetic is done in fp32 and rounded
  * once, which is what the interpreter does too. Where the target lacks a conversion it is done with integers. */
+#include "lower/formats.h"
 #include "lower/internal.h"
 
 #include <math.h>
@@ -46,48 +47,6 @@ LLVMValueRef small_to_f32(struct lower *l, LLVMValueRef v, enum dtype d)
 	}
 }
 
-/* fp32 → a saturating 8-bit float with `mant` mantissa bits, in integer arithmetic (compare base/fp.h). */
-static LLVMValueRef encode_fp8(struct lower *l, LLVMValueRef v, int mant, int bias, u32 max_finite, bool toward_zero)
-{
-	LLVMBuilderRef b = l->b;
-	int drop = 23 - mant, scale = bias - 1 + mant;
-	LLVMValueRef bits = LLVMBuildBitCast(b, v, l->i32, ""), mag = LLVMBuildAnd(b, bits, c_i32(l, 0x7FFFFFFF), "");
-	LLVMValueRef sign = LLVMBuildAnd(b, lshr(l, bits, 24), c_i32(l, 0x80), "");
-	LLVMValueRef normal = LLVMBuildSub(b, mag, c_i32(l, (127ll - bias) << 23), ""), sub,
-		     f = LLVMBuildBitCast(b, mag, l->f32, "");
-	if (toward_zero) {
-		sub = LLVMBuildFPToUI(b, LLVMBuildFMul(b, f, LLVMConstReal(l->f32, ldexp(1, scale)), ""), l->i32, "");
-	} else {
-		normal = LLVMBuildAdd(b, normal, c_i32(l, (1ll << (drop - 1)) - 1), "");
-		normal = LLVMBuildAdd(b, normal, LLVMBuildAnd(b, lshr(l, mag, drop), c_i32(l, 1), ""), "");
-		/* adding a large number rounds at its last place, which is the result's smallest step */
-		double magic = ldexp(1, 23 - scale);
-		f = LLVMBuildFAdd(b, f, LLVMConstReal(l->f32, magic), "");
-		sub = LLVMBuildSub(b, LLVMBuildBitCast(b, f, l->i32, ""), c_i32(l, fp_bits_f32((float)magic)), "");
-	}
-	normal = lshr(l, normal, drop);
-	LLVMValueRef tiny = LLVMBuildICmp(b, LLVMIntULT, mag, c_i32(l, (128ll - bias) << 23), "");
-	LLVMValueRef r = LLVMBuildSelect(b, tiny, sub, normal, "");
-	LLVMValueRef over = LLVMBuildICmp(b, LLVMIntUGT, r, c_i32(l, max_finite), "");
-	r = LLVMBuildOr(b, LLVMBuildSelect(b, over, c_i32(l, max_finite), r, ""), sign, "");
-	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntUGT, mag, c_i32(l, 0x7F800000), "");
-	return LLVMBuildTrunc(b, LLVMBuildSelect(b, nan, c_i32(l, 0x7F), r, ""), l->i8, "");
-}
-
-/* fp32 → bf16 where there is no instruction for it. */
-static LLVMValueRef encode_bf16(struct lower *l, LLVMValueRef v, bool toward_zero)
-{
-	LLVMBuilderRef b = l->b;
-	LLVMValueRef bits = LLVMBuildBitCast(b, v, l->i32, ""), r = bits;
-	if (!toward_zero) {
-		r = LLVMBuildAdd(b, r, c_i32(l, 0x7FFF), "");
-		r = LLVMBuildAdd(b, r, LLVMBuildAnd(b, lshr(l, bits, 16), c_i32(l, 1), ""), "");
-	}
-	LLVMValueRef mag = LLVMBuildAnd(b, bits, c_i32(l, 0x7FFFFFFF), "");
-	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntUGT, mag, c_i32(l, 0x7F800000), "");
-	return LLVMBuildTrunc(b, LLVMBuildSelect(b, nan, c_i32(l, 0x7FFF), lshr(l, r, 16), ""), l->i16, "");
-}
-
 /* Two or four fp32 → as many fp8 in one i32 (sm_89 on). ptxas 13.0 ends in a segmentation fault where it finds the
  * result of a conversion moved to two different words: each is moved to one here, from which all else takes it. */
 static LLVMValueRef cvt_fp8(struct lower *l, LLVMValueRef *v, u32 n, enum dtype d)
@@ -113,14 +72,14 @@ LLVMValueRef f32_to_small(struct lower *l, LLVMValueRef v, enum dtype d, enum ro
 		return LLVMBuildFPTrunc(l->b, v, l->f16, "");
 	case DT_BF16:
 		if (!l->s->target->has_pair_conversions || rtz)
-			return encode_bf16(l, v, rtz);
+			return encode_bf16(l->b, v, rtz);
 		return inline_asm(l, "cvt.rn.bf16.f32 $0, $1;", "=h,f", ASM_PURE, l->i16, &v, 1);
 	case DT_E4M3:
 	case DT_E5M2:
 		if (l->s->target->has_fp8_conversions && !rtz)
 			return LLVMBuildTrunc(
 				l->b, cvt_fp8(l, (LLVMValueRef[]){v, LLVMConstReal(l->f32, 0)}, 2, d), l->i8, "");
-		return d == DT_E4M3 ? encode_fp8(l, v, 3, 7, 0x7E, rtz) : encode_fp8(l, v, 2, 15, 0x7B, rtz);
+		return encode_fp8(l->b, v, d, rtz);
 	default: tl_unreachable("not a small float");
 	}
 }
