@@ -1,7 +1,7 @@
 #!/bin/sh
 # One direction: a folder includes only itself and the folders before it.
 set -eu
-order="base layout lang ir eval opt place pipeline check lower interp target compile.h runtime"
+order="base layout lang ir eval opt place pipeline check lower host interp target compile.h runtime"
 bad=0
 before=
 for step in $order; do

@@ -38,6 +38,11 @@ struct description {
 	bool has_pair_conversions; /* of two floats at once, and of bf16 */
 	bool has_fp8_conversions;
 	bool has_bf16_atomics, has_vector_atomics;
+
+	/* of TARGET_CPU */
+	int register_bytes;     /* of a vector register */
+	bool has_fma;
+	bool has_f16c;          /* conversions between fp16 and fp32 */
 };
 
 /* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 as NVIDIA's documents describe it; sm is ten times

@@ -1,0 +1,213 @@
+/* Conversions between numbers: between float formats, and between those and integers. */
+#include "host/vector.h"
+
+/* --- float formats ----------------------------------------------------------------------------------------------- */
+
+/* fp16 in integer arithmetic, where LLVM would call a library: as fp_from_f16 and fp_to_f16 in base/fp.h. */
+static LLVMValueRef f16_to_f32_by_bits(struct host *h, LLVMValueRef v)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef x = LLVMBuildZExt(b, bits_of(h, v), as_many(v, h->i32), "");
+	LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildAnd(b, x, int_as(x, 0x8000), ""), int_as(x, 16), "");
+	LLVMValueRef mag = LLVMBuildShl(b, LLVMBuildAnd(b, x, int_as(x, 0x7FFF), ""), int_as(x, 13), "");
+	LLVMValueRef scaled = of_bits(h, mag, h->f32);
+	scaled = bits_of(h, LLVMBuildFMul(b, scaled, real_as(scaled, 0x1p112), ""));
+	LLVMValueRef special = LLVMBuildICmp(b, LLVMIntUGE, mag, int_as(mag, 0x0F800000), "");
+	special = LLVMBuildAnd(b, LLVMBuildSExt(b, special, LLVMTypeOf(x), ""), int_as(x, 0x7F800000), "");
+	return of_bits(h, LLVMBuildOr(b, LLVMBuildOr(b, sign, scaled, ""), special, ""), h->f32);
+}
+
+static LLVMValueRef f32_to_f16_by_bits(struct host *h, LLVMValueRef v)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef x = bits_of(h, v), mag = LLVMBuildAnd(b, x, int_as(x, 0x7FFFFFFF), "");
+	LLVMValueRef sign = LLVMBuildAnd(b, LLVMBuildLShr(b, x, int_as(x, 16), ""), int_as(x, 0x8000), "");
+	LLVMValueRef odd = LLVMBuildAnd(b, LLVMBuildLShr(b, mag, int_as(x, 13), ""), int_as(x, 1), "");
+	LLVMValueRef normal = LLVMBuildAdd(b, LLVMBuildSub(b, mag, int_as(x, 0x38000000 - 0xFFF), ""), odd, "");
+	normal = LLVMBuildLShr(b, normal, int_as(x, 13), "");
+	/* adding 0.5 rounds at its last place, which is fp16's smallest step */
+	LLVMValueRef sub = LLVMBuildFAdd(b, of_bits(h, mag, h->f32), real_as(v, 0.5), "");
+	sub = LLVMBuildSub(b, bits_of(h, sub), int_as(x, 0x3F000000), "");
+	LLVMValueRef tiny = LLVMBuildICmp(b, LLVMIntULT, mag, int_as(x, 0x38800000), "");
+	LLVMValueRef r = LLVMBuildSelect(b, tiny, sub, normal, "");
+	LLVMValueRef over = LLVMBuildICmp(b, LLVMIntUGE, mag, int_as(x, 0x477FF000), "");
+	r = LLVMBuildSelect(b, over, int_as(x, 0x7C00), r, "");
+	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntUGT, mag, int_as(x, 0x7F800000), "");
+	r = LLVMBuildOr(b, sign, LLVMBuildSelect(b, nan, int_as(x, 0x7FFF), r, ""), "");
+	return of_bits(h, LLVMBuildTrunc(b, r, as_many(v, h->i16), ""), h->f16);
+}
+
+/* The fence hides from LLVM where the number comes from: it would compare the narrow ones, which for vectors of fp16
+ * means one after the other, and forgets the zeros' signs in minima. */
+static LLVMValueRef extend(struct host *h, LLVMValueRef v, LLVMTypeRef elem)
+{
+	v = LLVMBuildFPExt(h->b, v, as_many(v, elem), "");
+	return LLVMIsConstant(v) ? v : host_intrinsic1(h, "llvm.arithmetic.fence", v);
+}
+
+static LLVMValueRef f16_to_f32(struct host *h, LLVMValueRef v)
+{
+	return h->s->target->has_f16c ? extend(h, v, h->f32) : f16_to_f32_by_bits(h, v);
+}
+
+/* Scaling by 2^(127 - 7) is exact, and normalises subnormals; 0x7F is NaN. */
+static LLVMValueRef e4m3_to_f32(struct host *h, LLVMValueRef v)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef x = LLVMBuildZExt(b, v, as_many(v, h->i32), ""), mag = LLVMBuildAnd(b, x, int_as(x, 0x7F), "");
+	LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildXor(b, x, mag, ""), int_as(x, 24), "");
+	LLVMValueRef scaled = of_bits(h, LLVMBuildShl(b, mag, int_as(x, 20), ""), h->f32);
+	scaled = bits_of(h, LLVMBuildFMul(b, scaled, real_as(scaled, 0x1p120), ""));
+	LLVMValueRef nan = LLVMBuildICmp(b, LLVMIntEQ, mag, int_as(x, 0x7F), "");
+	scaled = LLVMBuildSelect(b, nan, int_as(x, 0x7FC00000), scaled, "");
+	return of_bits(h, LLVMBuildOr(b, sign, scaled, ""), h->f32);
+}
+
+LLVMValueRef host_widen(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes)
+{
+	(void)lanes;
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef x;
+	switch (d) {
+	case DT_F32:
+	case DT_F64: return v;
+	case DT_F16: return f16_to_f32(h, v);
+	case DT_BF16:
+		x = LLVMBuildZExt(b, v, as_many(v, h->i32), "");
+		return of_bits(h, LLVMBuildShl(b, x, int_as(x, 16), ""), h->f32);
+	case DT_E5M2: /* the upper half of fp16 */
+		x = LLVMBuildZExt(b, v, as_many(v, h->i16), "");
+		return f16_to_f32(h, of_bits(h, LLVMBuildShl(b, x, int_as(x, 8), ""), h->f16));
+	case DT_E4M3: return e4m3_to_f32(h, v);
+	default: tl_unreachable("not a float");
+	}
+}
+
+/* The neighbour of r, a rounded x, on the side of zero, where rounding has gone away from it; both sizes are numbers of
+ * the wider type. */
+static LLVMValueRef step_back(struct host *h, LLVMValueRef r, LLVMValueRef size_of_r, LLVMValueRef size_of_x)
+{
+	LLVMValueRef away = LLVMBuildFCmp(h->b, LLVMRealOGT, size_of_r, size_of_x, ""), bits = bits_of(h, r);
+	bits = LLVMBuildAdd(h->b, bits, LLVMBuildSExt(h->b, away, LLVMTypeOf(bits), ""), "");
+	return of_bits(h, bits, elem_of(LLVMTypeOf(r)));
+}
+
+static LLVMValueRef size(struct host *h, LLVMValueRef x)
+{
+	return host_intrinsic1(h, "llvm.fabs", x);
+}
+
+static LLVMValueRef narrow(struct host *h, LLVMValueRef v, enum dtype d, bool toward_zero)
+{
+	switch (d) {
+	case DT_F32:
+	case DT_F64: return v;
+	case DT_F16: {
+		LLVMValueRef r = h->s->target->has_f16c ? LLVMBuildFPTrunc(h->b, v, as_many(v, h->f16), "")
+							: f32_to_f16_by_bits(h, v);
+		return toward_zero ? step_back(h, r, size(h, f16_to_f32(h, r)), size(h, v)) : r;
+	}
+	case DT_BF16: return encode_bf16(h->b, v, toward_zero);
+	case DT_E4M3:
+	case DT_E5M2: return encode_fp8(h->b, v, d, toward_zero);
+	default: tl_unreachable("not a float");
+	}
+}
+
+LLVMValueRef host_narrow(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes)
+{
+	(void)lanes;
+	return narrow(h, v, d, false);
+}
+
+/* Toward zero, or to odd: then rounding again, to a format of at most 22 bits, is exact. */
+static LLVMValueRef f64_to_f32(struct host *h, LLVMValueRef x, bool to_odd)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef f = LLVMBuildFPTrunc(b, x, as_many(x, h->f32), "");
+	LLVMValueRef back = extend(h, f, h->f64);
+	f = step_back(h, f, size(h, back), size(h, x));
+	if (!to_odd)
+		return f;
+	LLVMValueRef inexact = LLVMBuildFCmp(b, LLVMRealONE, back, x, ""), bits = bits_of(h, f);
+	bits = LLVMBuildOr(b, bits, LLVMBuildZExt(b, inexact, LLVMTypeOf(bits), ""), "");
+	return of_bits(h, bits, h->f32);
+}
+
+static LLVMValueRef float_to_float(struct host *h, LLVMValueRef x, enum dtype from, enum dtype to, bool toward_zero)
+{
+	if (from == to && !dtype_is_fp8(to)) /* fp8 saturates */
+		return x;
+	if (from == DT_F64 && to == DT_F32)
+		return toward_zero ? f64_to_f32(h, x, false) : LLVMBuildFPTrunc(h->b, x, as_many(x, h->f32), "");
+	x = from == DT_F64 ? f64_to_f32(h, x, true) : host_widen(h, x, from, 0);
+	return to == DT_F64 ? extend(h, x, h->f64) : narrow(h, x, to, toward_zero);
+}
+
+/* --- integers ---------------------------------------------------------------------------------------------------- */
+
+/* Exact in fp64, but for integers of 64 bits: these keep 53 at least, the last of which stands for those cut off. */
+static LLVMValueRef int_to_f64_odd(struct host *h, LLVMValueRef x, bool is_signed)
+{
+	LLVMBuilderRef b = h->b;
+	if (bits_of_elem(LLVMTypeOf(x)) == 64) {
+		LLVMValueRef low = LLVMBuildAnd(b, x, int_as(x, 0x7FF), "");
+		LLVMValueRef some = LLVMBuildICmp(b, LLVMIntNE, low, int_as(x, 0), "");
+		LLVMValueRef last = LLVMBuildShl(b, LLVMBuildZExt(b, some, LLVMTypeOf(x), ""), int_as(x, 11), "");
+		LLVMValueRef cut = LLVMBuildOr(b, LLVMBuildXor(b, x, low, ""), last, "");
+		LLVMValueRef above = is_signed ? LLVMBuildAdd(b, x, int_as(x, 1ull << 53), "") : x;
+		LLVMValueRef is_long = LLVMBuildICmp(b, LLVMIntUGT, above, int_as(x, 1ull << (53 + is_signed)), "");
+		x = LLVMBuildSelect(b, is_long, cut, x, "");
+	}
+	LLVMTypeRef t = as_many(x, h->f64);
+	return is_signed ? LLVMBuildSIToFP(b, x, t, "") : LLVMBuildUIToFP(b, x, t, "");
+}
+
+static LLVMValueRef int_to_float(struct host *h, LLVMValueRef x, enum dtype to, bool is_signed)
+{
+	if (to < DT_F32 && bits_of_elem(LLVMTypeOf(x)) > 16)
+		return narrow(h, f64_to_f32(h, int_to_f64_odd(h, x, is_signed), true), to, false);
+	LLVMTypeRef t = as_many(x, to == DT_F64 ? h->f64 : h->f32);
+	x = is_signed ? LLVMBuildSIToFP(h->b, x, t, "") : LLVMBuildUIToFP(h->b, x, t, "");
+	return narrow(h, x, to, false);
+}
+
+/* Toward zero, saturating; NaN gives 0. */
+static LLVMValueRef float_to_int(struct host *h, LLVMValueRef x, LLVMTypeRef to, bool is_signed)
+{
+	LLVMTypeRef types[] = {to, LLVMTypeOf(x)};
+	return host_intrinsic(h, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &x, 1);
+}
+
+/* --- all conversions --------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef bitcast(struct host *h, LLVMValueRef x, LLVMTypeRef t)
+{
+	LLVMTypeKind from = LLVMGetTypeKind(elem_of(LLVMTypeOf(x))), to = LLVMGetTypeKind(elem_of(t));
+	if (from == LLVMPointerTypeKind && to != LLVMPointerTypeKind)
+		return LLVMBuildPtrToInt(h->b, x, t, "");
+	if (from != LLVMPointerTypeKind && to == LLVMPointerTypeKind)
+		return LLVMBuildIntToPtr(h->b, x, t, "");
+	return LLVMBuildBitCast(h->b, x, t, "");
+}
+
+LLVMValueRef host_convert(struct host *h, const struct op *o, LLVMValueRef x)
+{
+	static const LLVMOpcode casts[IR_OPCODES] = {
+		[IR_EXTSI] = LLVMSExt,          [IR_EXTUI] = LLVMZExt,          [IR_TRUNCI] = LLVMTrunc,
+		[IR_PTR_TO_INT] = LLVMPtrToInt, [IR_INT_TO_PTR] = LLVMIntToPtr,
+	};
+	enum dtype from = type_dtype(operand(o, 0)->type), to = type_dtype(result(o)->type);
+	LLVMTypeRef t = as_many(x, host_elem_type(h, type_elem(result(o)->type)));
+	switch (o->code) {
+	case IR_SITOFP:
+	case IR_UITOFP: return int_to_float(h, x, to, o->code == IR_SITOFP);
+	case IR_FPTOSI:
+	case IR_FPTOUI: return float_to_int(h, host_widen(h, x, from, 0), t, o->code == IR_FPTOSI);
+	case IR_EXTF:
+	case IR_TRUNCF: return float_to_float(h, x, from, to, false);
+	case IR_FP_TO_FP: return float_to_float(h, x, from, to, o->attr[ATTR_ROUNDING] == ROUND_RTZ);
+	case IR_BITCAST: return bitcast(h, x, t);
+	default: return casts[o->code] ? LLVMBuildCast(h->b, casts[o->code], x, t, "") : NULL;
+	}
+}

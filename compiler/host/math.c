@@ -1,0 +1,86 @@
+/* Functions of fp32 and fp64. */
+#include "host/vector.h"
+
+static const char *const names[IR_OPCODES] = {
+	[IR_EXP] = "exp", [IR_EXP2] = "exp2", [IR_LOG] = "log", [IR_LOG2] = "log2",
+	[IR_SIN] = "sin", [IR_COS] = "cos",   [IR_ERF] = "erf", [IR_TANH] = "tanh"};
+
+/* --- calls ------------------------------------------------------------------------------------------------------- */
+
+/* A function of the C library, or of its vector library: t → t, with no effects. */
+static LLVMValueRef call_library(struct host *h, const char *name, LLVMTypeRef t, LLVMValueRef x)
+{
+	static const char *const attributes[] = {"memory", "nounwind",   "willreturn",  "nosync",
+						 "nofree", "nocallback", "speculatable"};
+	LLVMTypeRef type = LLVMFunctionType(t, &t, 1, false);
+	LLVMValueRef f = LLVMGetNamedFunction(h->mod, name);
+	if (!f) {
+		f = LLVMAddFunction(h->mod, name, type);
+		for (u32 i = 0; i < ARRAY_LEN(attributes); i++) {
+			unsigned kind = LLVMGetEnumAttributeKindForName(attributes[i], strlen(attributes[i]));
+			LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+						LLVMCreateEnumAttribute(h->ctx, kind, 0));
+		}
+	}
+	return LLVMBuildCall2(h->b, type, f, &x, 1, "");
+}
+
+/* Elements from..from+n of x; behind its end its first ones again. */
+static LLVMValueRef part(struct host *h, LLVMValueRef x, u32 from, u32 n)
+{
+	enum { MOST = 16 };
+	LLVMValueRef which[MOST];
+	u32 all = LLVMGetVectorSize(LLVMTypeOf(x));
+	tl_assert(n <= MOST);
+	for (u32 i = 0; i < n; i++)
+		which[i] = LLVMConstInt(h->i32, (from + i) % all, false);
+	return LLVMBuildShuffleVector(h->b, x, LLVMGetUndef(LLVMTypeOf(x)), LLVMConstVector(which, n), "");
+}
+
+static LLVMValueRef joined(struct host *h, LLVMValueRef x, LLVMValueRef y)
+{
+	u32 n = 2 * LLVMGetVectorSize(LLVMTypeOf(x));
+	LLVMValueRef *which = arena_array(&h->scratch, LLVMValueRef, n);
+	for (u32 i = 0; i < n; i++)
+		which[i] = LLVMConstInt(h->i32, i, false);
+	return LLVMBuildShuffleVector(h->b, x, y, LLVMConstVector(which, n), "");
+}
+
+/* libmvec has functions of vectors of 16, 32 (AVX2) and 64 bytes (AVX-512): _ZGVbN4v_expf and so on. */
+static LLVMValueRef call_vectors(struct host *h, const char *name, LLVMValueRef x)
+{
+	u32 bytes = bits_of_elem(LLVMTypeOf(x)) / 8, lanes = LLVMGetVectorSize(LLVMTypeOf(x));
+	u32 width = MAX(16u, MIN(MIN((u32)h->s->target->register_bytes, 64u), lanes * bytes)) / bytes, n = 0;
+	char isa = width * bytes == 64 ? 'e' : width * bytes == 32 ? 'd' : 'b';
+	LLVMTypeRef t = LLVMVectorType(elem_of(LLVMTypeOf(x)), width);
+	LLVMValueRef *parts = arena_array(&h->scratch, LLVMValueRef, MAX(lanes / width, 1u));
+	name = arena_printf(&h->scratch, "_ZGV%cN%uv_%s%s", isa, width, name, bytes == 4 ? "f" : "");
+	for (u32 at = 0; at < lanes; at += width)
+		parts[n++] = call_library(h, name, t, width == lanes ? x : part(h, x, at, width));
+	if (width > lanes)
+		return part(h, parts[0], 0, lanes);
+	for (; n > 1; n /= 2)
+		for (u32 i = 0; i < n / 2; i++)
+			parts[i] = joined(h, parts[2 * i], parts[2 * i + 1]);
+	return parts[0];
+}
+
+static LLVMValueRef call(struct host *h, const char *name, LLVMValueRef x)
+{
+	if (LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind)
+		return call_vectors(h, name, x);
+	const char *scalar = LLVMTypeOf(x) == h->f32 ? arena_printf(&h->scratch, "%sf", name) : name;
+	return call_library(h, scalar, LLVMTypeOf(x), x);
+}
+
+LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x)
+{
+	switch (code) {
+	case IR_SQRT:
+	case IR_PRECISE_SQRT: return host_intrinsic1(h, "llvm.sqrt", x);
+	case IR_RSQRT: return LLVMBuildFDiv(h->b, real_as(x, 1), host_intrinsic1(h, "llvm.sqrt", x), "");
+	case IR_FLOOR: return host_intrinsic1(h, "llvm.floor", x);
+	case IR_CEIL: return host_intrinsic1(h, "llvm.ceil", x);
+	default: tl_assert(names[code]); return call(h, names[code], x);
+	}
+}
