@@ -3,7 +3,17 @@
 #ifndef TLC_HOST_ABI_H
 #define TLC_HOST_ABI_H
 
-#include "base/base.h"
+#include "base/diag.h"
+
+/* A place in the source, in one word: line, column, length and file from 24, 16, 12 and 12 bits. */
+static inline u64 host_place(struct loc l)
+{
+	return (u64)l.line << 40 | (u64)l.col << 24 | (u64)MIN(l.len, 0xFFFu) << 12 | MIN(l.file, 0xFFFu);
+}
+static inline struct loc host_place_loc(u64 place)
+{
+	return (struct loc){(u32)(place >> 40), (u16)(place >> 24), (u16)(place >> 12 & 0xFFF), (u16)(place & 0xFFF)};
+}
 
 /* What a tile of device_print holds. */
 struct host_print_operand {
@@ -12,7 +22,7 @@ struct host_print_operand {
 	i32 shape[8];
 };
 struct host_print {
-	u64 loc;            /* as host_fail_fn's */
+	u64 place;          /* host_place() of it */
 	const char *prefix; /* NUL-terminated */
 	i32 hex, n;
 	struct host_print_operand at[8];
@@ -22,9 +32,9 @@ struct host_print {
 struct host_call {
 	const u64 *args; /* the bits of each parameter of the kernel, in the low bytes */
 	u32 grid[3], unused;
-	/* Records that the program fails at `loc` (line << 32 | column << 16 | file, see struct loc); `element` of a
-	 * tile of this shape, or -1. `text` is NUL-terminated. */
-	void (*fail)(const struct host_call *c, const u32 *pid, u64 loc, i64 element, const i32 *shape, i32 rank,
+	/* Records that the program fails at this place (host_place()); `element` of a tile of this shape, or -1. `text`
+	 * is NUL-terminated. */
+	void (*fail)(const struct host_call *c, const u32 *pid, u64 place, i64 element, const i32 *shape, i32 rank,
 		     const char *text);
 	/* data: for each operand its elements, row-major, as memory holds them */
 	void (*print)(const struct host_call *c, const u32 *pid, const struct host_print *what,
