@@ -92,11 +92,6 @@ LLVMValueRef host_string(struct host *h, const char *text)
 	return g;
 }
 
-static u64 encode_loc(struct loc l)
-{
-	return (u64)l.line << 32 | (u64)l.col << 16 | l.file;
-}
-
 /* The number of an element in its tile. */
 static LLVMValueRef element_number(struct host *h, const struct type *t, const struct at *at)
 {
@@ -131,7 +126,7 @@ void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const ch
 	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, where), "");
 	LLVMValueRef args[] = {h->call,
 			       h->pid,
-			       LLVMConstInt(h->i64, encode_loc(o->loc), false),
+			       LLVMConstInt(h->i64, host_place(o->loc), false),
 			       t ? element_number(h, t, at) : host_i64(h, -1),
 			       t ? shape_constant(h, t) : LLVMConstNull(h->ptr),
 			       host_i32(h, t ? t->rank : 0),

@@ -99,7 +99,7 @@ LLVMValueRef host_narrow(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes
 
 static inline LLVMValueRef host_i32(struct host *h, i64 x) { return LLVMConstInt(h->i32, (u64)x, true); }
 static inline LLVMValueRef host_i64(struct host *h, i64 x) { return LLVMConstInt(h->i64, (u64)x, true); }
-LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *overloads, u32 noverloads,
+LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *types, u32 ntypes,
 			    LLVMValueRef *args, u32 n);
 u32 lanes_of(LLVMValueRef x);
 /* x, or a vector of so many copies of it. */

@@ -1,15 +1,6 @@
 /* Short cuts to LLVM's builder. */
 #include "host/internal.h"
 
-LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *overloads, u32 noverloads,
-			    LLVMValueRef *args, u32 n)
-{
-	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-	LLVMValueRef f = LLVMGetIntrinsicDeclaration(h->mod, id, overloads, noverloads);
-	LLVMTypeRef t = LLVMIntrinsicGetType(h->ctx, id, overloads, noverloads);
-	return LLVMBuildCall2(h->b, t, f, args, n, "");
-}
-
 u32 lanes_of(LLVMValueRef x)
 {
 	LLVMTypeRef t = LLVMTypeOf(x);

@@ -6,9 +6,6 @@
 #include "host/internal.h"
 #include "lower/formats.h"
 
-/* Of LLVM's, overloaded on the types. */
-LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *types, u32 ntypes, LLVMValueRef *args,
-			    u32 nargs);
 /* Overloaded on the type of x. */
 static inline LLVMValueRef host_intrinsic1(struct host *h, const char *name, LLVMValueRef x)
 {

@@ -182,7 +182,7 @@ static void emit_assert(struct host *h, const struct op *o)
 
 static LLVMValueRef print_plan(struct host *h, const struct op *o)
 {
-	struct host_print p = {.loc = 0, .hex = (i32)o->attr[ATTR_HEX], .n = (i32)o->noperands};
+	struct host_print p = {.place = host_place(o->loc), .hex = (i32)o->attr[ATTR_HEX], .n = (i32)o->noperands};
 	for (u32 k = 0; k < o->noperands; k++) {
 		const struct type *t = operand(o, k)->type;
 		struct host_print_operand *q = &p.at[k];
@@ -194,7 +194,7 @@ static LLVMValueRef print_plan(struct host *h, const struct op *o)
 			q->shape[d] = t->shape[d];
 	}
 	LLVMValueRef bytes = LLVMConstStringInContext2(h->ctx, (const char *)&p.hex, sizeof p - offsetof(struct host_print, hex), true);
-	LLVMValueRef fields[] = {LLVMConstInt(h->i64, p.loc, false), host_string(h, o->text ? o->text : ""), bytes};
+	LLVMValueRef fields[] = {LLVMConstInt(h->i64, p.place, false), host_string(h, o->text ? o->text : ""), bytes};
 	LLVMValueRef c = LLVMConstStructInContext(h->ctx, fields, 3, false);
 	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".print_%u", h->nstrings++));
 	LLVMSetInitializer(g, c);
