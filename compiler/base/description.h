@@ -40,7 +40,6 @@ struct description {
 	bool has_bf16_atomics, has_vector_atomics;
 
 	/* of TARGET_CPU */
-	int register_bytes;     /* of a vector register */
 	bool has_fma;
 	bool has_f16c;          /* conversions between fp16 and fp32 */
 };

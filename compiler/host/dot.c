@@ -55,7 +55,7 @@ struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which)
 		b->stride[d] = n;
 	if (which) {
 		i64 columns = t->shape[t->rank - 1];
-		b->panel = MIN(PANEL_REGISTERS * h->s->target->register_bytes / bytes, columns);
+		b->panel = MIN(PANEL_REGISTERS * h->s->target->vector_bytes / bytes, columns);
 		b->panel_stride = b->panel * t->shape[t->rank - 2];
 		b->stride[t->rank - 2] = b->panel;
 	}

@@ -50,7 +50,7 @@ static LLVMValueRef joined(struct host *h, LLVMValueRef x, LLVMValueRef y)
 static LLVMValueRef call_vectors(struct host *h, const char *name, LLVMValueRef x)
 {
 	u32 bytes = bits_of_elem(LLVMTypeOf(x)) / 8, lanes = LLVMGetVectorSize(LLVMTypeOf(x));
-	u32 width = MAX(16u, MIN(MIN((u32)h->s->target->register_bytes, 64u), lanes * bytes)) / bytes, n = 0;
+	u32 width = MAX(16u, MIN(MIN((u32)h->s->target->vector_bytes, 64u), lanes * bytes)) / bytes, n = 0;
 	char isa = width * bytes == 64 ? 'e' : width * bytes == 32 ? 'd' : 'b';
 	LLVMTypeRef t = LLVMVectorType(elem_of(LLVMTypeOf(x)), width);
 	LLVMValueRef *parts = arena_array(&h->scratch, LLVMValueRef, MAX(lanes / width, 1u));

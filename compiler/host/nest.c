@@ -35,7 +35,7 @@ void nest_choose_lanes(struct host *h, struct nest *n)
 		if (n->shape[best] == 1 || (votes[d] > votes[best] && n->shape[d] > 1))
 			best = d;
 	n->lane_dim = best;
-	u32 most = (u32)h->s->target->register_bytes * LANE_REGISTERS / bytes;
+	u32 most = (u32)h->s->target->vector_bytes * LANE_REGISTERS / bytes;
 	n->lanes = MIN(most, (u32)n->shape[best]);
 }
 
@@ -163,7 +163,7 @@ void host_fill(struct host *h, const struct value *v, struct buffer *to, u32 lan
 	const struct type *t = v->type;
 	u32 bytes = MAX((u32)type_elem_bits(t) / 8, 4), row = (u32)t->shape[t->rank - 1];
 	if (!lanes)
-		lanes = MIN(row, (u32)h->s->target->register_bytes * LANE_REGISTERS / bytes);
+		lanes = MIN(row, (u32)h->s->target->vector_bytes * LANE_REGISTERS / bytes);
 	struct at at = host_loops(h, t, lanes, &l);
 	buffer_store(h, to, t, &at, host_eval(h, v, &at));
 	host_loops_end(h, &l);

@@ -7,7 +7,7 @@ enum { MOST = 8 };
 static u32 lanes_for(struct host *h, const struct type *t)
 {
 	u32 bytes = MAX((u32)type_elem_bits(t) / 8, 4);
-	return MIN((u32)t->shape[t->rank - 1], (u32)h->s->target->register_bytes / bytes);
+	return MIN((u32)t->shape[t->rank - 1], (u32)h->s->target->vector_bytes / bytes);
 }
 
 static void made(struct host *h, const struct op *o)

@@ -62,7 +62,7 @@ static inline struct rig *rig_new(bool baseline)
 	ir_context_init(&r->ctx, &r->arena, &r->names, &r->diags);
 	r->kernel = kernel_new(&r->ctx, "k");
 	r->target = cpu_description();
-	r->target.register_bytes = baseline || !host_has("+avx2") ? 16 : host_has("+avx512f") ? 64 : 32;
+	r->target.vector_bytes = baseline || !host_has("+avx2") ? 16 : host_has("+avx512f") ? 64 : 32;
 	r->target.has_fma = !baseline && host_has("+fma");
 	r->target.has_f16c = !baseline && host_has("+f16c");
 	r->cpu = baseline ? "x86-64" : LLVMGetHostCPUName();
