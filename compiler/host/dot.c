@@ -77,7 +77,7 @@ static struct buffer *operand_memory(struct host *h, const struct op *o, u32 whi
 	if (i->made && is_operand(i->buffer, which))
 		return i->buffer;
 	struct buffer *b = host_dot_buffer(h, o, which);
-	host_fill(h, v, b, b->panel ? (u32)b->panel : 0);
+	host_compute(h, v, b, b->panel ? (u32)b->panel : 0);
 	return b;
 }
 

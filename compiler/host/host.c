@@ -67,7 +67,7 @@ void host_store_tile(struct host *h, const struct value *v, struct buffer *to)
 	if (i->made)
 		copy_buffer(h, to, i->buffer);
 	else
-		host_fill(h, v, to, 0);
+		host_compute(h, v, to, 0);
 }
 
 struct buffer *host_in_memory(struct host *h, const struct value *v)
@@ -76,7 +76,7 @@ struct buffer *host_in_memory(struct host *h, const struct value *v)
 	if (i->made)
 		return i->buffer;
 	struct buffer *b = buffer_new(h, v->type);
-	host_fill(h, v, b, 0);
+	host_compute(h, v, b, 0);
 	return b;
 }
 
@@ -173,7 +173,7 @@ static void move_tiles(struct host *h, struct value **from, struct buffer **to, 
 		if (source[i])
 			copy_buffer(h, to[i], source[i]);
 		else if (to[i])
-			host_fill(h, from[i], to[i], 0);
+			host_compute(h, from[i], to[i], 0);
 }
 
 static void share_memory(struct host *h, const struct value *arg, struct value *v, struct buffer *b)

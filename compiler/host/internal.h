@@ -168,7 +168,7 @@ void host_emit_nest(struct host *h, struct nest *n);
 void nest_choose_lanes(struct host *h, struct nest *n);
 LLVMValueRef host_eval(struct host *h, const struct value *v, const struct at *at);
 /* v into memory by a nest of its own; so many lanes at once, or 0: the usual number. */
-void host_fill(struct host *h, const struct value *v, struct buffer *to, u32 lanes);
+void host_compute(struct host *h, const struct value *v, struct buffer *to, u32 lanes);
 void host_forget(struct host *h); /* values at indices, which are valid in one basic block */
 /* In elements. */
 LLVMValueRef host_offset(struct host *h, const struct buffer *b, int rank, const struct at *at);

@@ -157,7 +157,7 @@ void host_loops_end(struct host *h, struct loops *l)
 		host_loop_end(h, &l->at[d]);
 }
 
-void host_fill(struct host *h, const struct value *v, struct buffer *to, u32 lanes)
+void host_compute(struct host *h, const struct value *v, struct buffer *to, u32 lanes)
 {
 	struct loops l;
 	const struct type *t = v->type;
