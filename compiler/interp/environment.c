@@ -3,42 +3,22 @@
 #include <time.h>
 
 #include "interp/internal.h"
+#include "ir/device_text.h"
 #include "ir/inline_asm.h"
 
 /* --- failures ------------------------------------------------------------------------------------------------ */
 
-/* The coordinates of a flat index, outermost first. */
-static void coordinates(const struct type *t, i64 element, i32 *out)
-{
-	for (int k = t->rank - 1; k >= 0; k--) {
-		out[k] = (i32)(element % t->shape[k]);
-		element /= t->shape[k];
-	}
-}
-
 static void describe_failure(const struct env *e, const struct inst *i, i64 element, const char *format, va_list ap)
 {
-	struct strbuf *out = e->run->error;
 	const struct diags *d = e->run->program->diags;
-	const struct source *s = i->loc.file < d->sources.len ? d->sources.at[i->loc.file] : NULL;
-	i32 at[MAX_RANK];
-	out->len = e->run->error_start;
-	if (s)
-		sb_printf(out, "%s:%u:%u: ", s->name, i->loc.line, i->loc.col);
-	if (s && e->run->launch->place)
-		*e->run->launch->place = (struct source_place){s->name, i->loc.line, i->loc.col};
-	sb_puts(out, "error: ");
-	sb_vprintf(out, format, ap);
-	sb_puts(out, " (");
-	if (element >= 0 && i->type && i->type->rank) {
-		coordinates(i->type, element, at);
-		for (int k = 0; k < i->type->rank; k++)
-			sb_printf(out, k ? ", %d" : "tile element [%d", at[k]);
-		sb_puts(out, "], ");
-	}
-	sb_printf(out, "program (%u, %u, %u))\n", e->pid[0], e->pid[1], e->pid[2]);
-	if (s)
-		source_show(s, i->loc, out);
+	const struct program_failure f = {.source = i->loc.file < d->sources.len ? d->sources.at[i->loc.file] : NULL,
+					  .loc = i->loc,
+					  .pid = e->pid,
+					  .shape = i->type ? i->type->shape : NULL,
+					  .rank = i->type ? (i32)i->type->rank : 0,
+					  .element = element};
+	e->run->error->len = e->run->error_start;
+	program_failure_text(e->run->error, &f, e->run->launch->place, format, ap);
 }
 
 bool fail(struct env *e, const struct inst *i, i64 element, const char *format, ...)
@@ -79,41 +59,17 @@ struct print_plan {
 	struct print_operand at[];
 };
 
-static void print_element(struct strbuf *out, const struct print_operand *p, const char *elem, bool hex)
-{
-	enum dtype d = type_dtype(p->type);
-	u64 bits = 0;
-	memcpy(&bits, elem, (size_t)dtype_bytes(d));
-	if (hex)
-		sb_printf(out, "0x%0*llx", dtype_bytes(d) * 2, (unsigned long long)bits);
-	else if (type_is_ptr(p->type))
-		sb_printf(out, "0x%llx", (unsigned long long)bits);
-	else if (dtype_is_float(d))
-		sb_printf(out, "%f", dtype_decode_float(d, bits));
-	else if (p->is_signed)
-		sb_printf(out, "%lld", (long long)dtype_decode_int(d, bits));
-	else
-		sb_printf(out, "%llu", (unsigned long long)bits);
-}
-
-/* One line an element, in Triton's format: "pid (0, 0, 0) idx ( 3) x: 1.500000". */
 static void print_tile(const struct env *e, const struct inst *i, u32 k, struct strbuf *out)
 {
 	const struct print_operand *p = &((const struct print_plan *)i->plan)->at[k];
-	const char *elem = e->at[i->in[k]];
-	i64 n = type_numel(p->type);
-	i32 at[MAX_RANK];
-	for (i64 x = 0; x < n; x++, elem += elem_bytes(p->type)) {
-		coordinates(p->type, x, at);
-		sb_printf(out, "pid (%u, %u, %u) idx (", e->pid[0], e->pid[1], e->pid[2]);
-		for (int j = 0; j < p->type->rank; j++)
-			sb_printf(out, j ? ", %*d" : "%*d", snprintf(NULL, 0, "%d", p->type->shape[j] - 1), at[j]);
-		sb_printf(out, ")%s", i->text ? i->text : "");
-		if (i->nin > 1)
-			sb_printf(out, "(operand %u) ", k);
-		print_element(out, p, elem, i->attr[ATTR_HEX]);
-		sb_puts(out, "\n");
-	}
+	const struct printed_tile t = {.dtype = type_dtype(p->type),
+				       .is_signed = p->is_signed,
+				       .is_pointer = type_is_ptr(p->type),
+				       .hex = i->attr[ATTR_HEX],
+				       .rank = (i32)p->type->rank,
+				       .shape = p->type->shape,
+				       .data = e->at[i->in[k]]};
+	printed_tile_text(out, &t, e->pid, i->text ? i->text : "", i->nin > 1 ? (i32)k : -1);
 }
 
 static bool run_print(struct env *e, const struct inst *i)
