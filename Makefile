@@ -37,7 +37,7 @@ endif
 CFLAGS = -std=c11 -D_GNU_SOURCE $(OPT) -g $(WARN) -fPIC -fvisibility=hidden -fopenmp -MMD -MP $(SAN_FLAGS) \
 	-Icompiler -I. -I$(BUILD)/gen -isystem $(LLVM_INCLUDE)
 LLVM_INCLUDE = $(shell $(LLVM_CONFIG) --includedir)
-LLVM_COMPONENTS = nvptx passes bitreader linker irreader
+LLVM_COMPONENTS = nvptx x86 aarch64 passes bitreader linker irreader orcjit
 LLVM_SHARED = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs)
 LLVM_STATIC = $(shell $(LLVM_CONFIG) --link-static --ldflags --libs $(LLVM_COMPONENTS) --system-libs)
 ifdef STATIC

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "fit.h"
+#include "host/host.h"
 #include "lower/lower.h"
 #include "opt/axis.h"
 #include "opt/pass.h"
@@ -12,6 +13,7 @@
 #include "place/place.h"
 #include "pipeline/pipeline.h"
 #include "check/rings.h"
+#include "target/cpu.h"
 #include "target/target.h"
 
 /* --- the pipeline ------------------------------------------------------------------------------------------------ */
@@ -64,6 +66,8 @@ static const struct pass cpu_tile_passes[] = {
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+	{"strength-reduction", "carry an offset instead of a tile of pointers", pass_strength_reduction, 0,
+	 ANALYSIS_AXIS},
 	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,
 	 ANALYSIS_AXIS},
 	{"index-set-splitting", "split a loop into a main loop without a mask and a tail", pass_index_set_splitting,
@@ -176,7 +180,7 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 				   .remarks = o->remarks,
 				   .debug = o->debug,
 				   .num_warps = num_warps,
-				   .capability = o->target.kind == TARGET_CUDA ? o->target.sm : 90};
+				   .capability = description_capability(&o->target)};
 	struct kernel *k = eval_kernel(&u->ir, &req);
 	if (k) {
 		k->num_warps = num_warps;
@@ -341,9 +345,37 @@ static const char *directives(struct arena *a, const struct kernel *k)
 	return sb.at;
 }
 
+/* The texts and the code that are wanted, from the session's module. */
+static bool emit_cuda(struct run *r, struct session *session, struct compiled *out, const char **error)
+{
+	const struct compile_options *o = r->o;
+	const struct kernel *k = r->s.k;
+	const char *ptx = emit_ptx(session, &o->target, block_has(k->body, op_is_loop),
+				   o->want_llir ? &out->llir : NULL, o->want_code ? &out->code_len : NULL, error);
+	if (ptx && o->want_code && (k->cuda.cluster > 1 || k->cuda.persistent || k->cuda.nmaps || k->nlimits))
+		ptx = ptx_with_directives(&r->u->arena, ptx, &out->code_len, directives(&r->u->arena, k));
+	out->code = o->want_code ? ptx : NULL;
+	return ptx;
+}
+
+static bool emit_cpu(struct run *r, struct session *session, struct compiled *out, const char **error)
+{
+	const struct compile_options *o = r->o;
+	if (!optimize_for_cpu(session, &o->target, error))
+		return false;
+	if (o->want_llir)
+		out->llir = session_text(session);
+	if (o->want_asm)
+		out->assembly = emit_for_cpu(session, LLVMAssemblyFile, NULL, error);
+	if (o->want_code)
+		out->code = emit_for_cpu(session, LLVMObjectFile, &out->code_len, error);
+	return !*error;
+}
+
 static bool generate(struct run *r, struct compiled *out)
 {
 	const struct compile_options *o = r->o;
+	bool cuda = o->target.kind == TARGET_CUDA;
 	const char *error = NULL;
 	double start = milliseconds();
 	struct crash_scope scope = {.what = "lower", .dump = kernel_dump, .arg = r->s.k};
@@ -351,7 +383,10 @@ static bool generate(struct run *r, struct compiled *out)
 	analyze(r, ANALYSIS_AXIS);
 	struct session session;
 	session_open(&session, &r->u->arena, r->s.k->name);
-	lower_kernel(&r->s, session.mod);
+	if (cuda)
+		lower_kernel(&r->s, session.mod);
+	else
+		out->scratch_bytes = host_lower(&r->s, session.mod);
 	after_step(r, "lower", start);
 	if (r->u->diags.nerrors) {
 		session_close(&session);
@@ -359,23 +394,16 @@ static bool generate(struct run *r, struct compiled *out)
 		return false;
 	}
 	start = milliseconds();
-	const char *ptx = emit_ptx(&session, o->target.sm, o->target.arch_specific, block_has(r->s.k->body, op_is_loop),
-				   o->want_llir ? &out->llir : NULL, o->want_ptx ? &out->ptx_len : NULL, &error);
-	if (ptx && o->want_ptx &&
-	    (r->s.k->cuda.cluster > 1 || r->s.k->cuda.persistent || r->s.k->cuda.nmaps || r->s.k->nlimits))
-		ptx = ptx_with_directives(&r->u->arena, ptx, &out->ptx_len, directives(&r->u->arena, r->s.k));
+	bool good = cuda ? emit_cuda(r, &session, out, &error) : emit_cpu(r, &session, out, &error);
 	after_step(r, "llvm", start);
 	session_close(&session);
 	crash_leave(&scope);
 	if (*session.warning)
 		diag(&r->u->diags, W_LLVM, r->s.k->loc, session.warning);
-	if (!ptx) {
+	if (!good)
 		diag(&r->u->diags, E_LLVM, r->s.k->loc, error);
-		return false;
-	}
-	out->ptx = o->want_ptx ? ptx : NULL;
 	out->target = o->target;
-	return true;
+	return good;
 }
 
 /* --- starting from text -------------------------------------------------------------------------------------- */
@@ -475,6 +503,30 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
+static bool place(struct run *r, const struct func *func, const struct arg_spec *args, struct compiled *out)
+{
+	struct unit *u = r->u;
+	struct kernel *k = r->s.k;
+	const struct compile_options *o = r->o;
+	const struct pass_list *list = &pass_lists[o->target.kind];
+	if (!k->target)
+		k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
+	u->schedules = (struct strbuf){.arena = &u->arena};
+	sb_puts(&u->schedules, "");
+	r->s.cuda.schedules = o->want_schedules ? &u->schedules : NULL;
+	bool placed = run_passes(r, list->place, list->nplace);
+	out->shared_bytes = k->shared_bytes;
+	if (!placed && !o->no_advice)
+		advise_fit(u, u->parsed ? NULL : func, args, o, out->num_warps, r->s.num_stages, k->shared_bytes);
+	if (!placed)
+		return false;
+	out->cluster = k->cuda.cluster;
+	out->num_warps = warps_of_block(k);
+	if (o->want_ttgir)
+		out->ttgir = print_kernel(u, k);
+	return true;
+}
+
 bool compile(struct unit *u, const struct func *func, const struct arg_spec *args, const struct compile_options *o,
 	     struct compiled *out)
 {
@@ -495,26 +547,12 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 		return false;
 	if (o->want_ttir)
 		out->ttir = print_kernel(u, k);
-	if (r.stopped || !list->nplace || !(o->want_ttgir || o->want_schedules || o->want_llir || o->want_ptx))
+	bool generates = o->want_llir || o->want_asm || o->want_code;
+	if (r.stopped || !(o->want_ttgir || o->want_schedules || generates))
 		return true;
-	if (!k->target)
-		k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
-	u->schedules = (struct strbuf){.arena = &u->arena};
-	sb_puts(&u->schedules, "");
-	r.s.cuda.schedules = o->want_schedules ? &u->schedules : NULL;
-	bool placed = run_passes(&r, list->place, list->nplace);
-	out->shared_bytes = k->shared_bytes;
-	if (!placed && !o->no_advice)
-		advise_fit(u, u->parsed ? NULL : func, args, o, out->num_warps, r.s.num_stages, k->shared_bytes);
-	if (!placed)
+	if (list->nplace && !place(&r, func, args, out))
 		return false;
-	out->cluster = k->cuda.cluster;
-	out->num_warps = warps_of_block(k);
-	if (o->want_ttgir)
-		out->ttgir = print_kernel(u, k);
-	if (r.stopped || !(o->want_llir || o->want_ptx))
-		return true;
-	return generate(&r, out);
+	return r.stopped || !generates || generate(&r, out);
 }
 
 void remark_resources(struct unit *u, const struct compiled *c, int registers, i64 local_bytes, int resident)

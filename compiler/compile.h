@@ -1,4 +1,5 @@
-/* The pipeline in one call: source → tile IR → placed IR → LLVM IR → PTX. Used by tlc and by libtl. */
+/* The pipeline in one call: source → tile IR → placed IR → LLVM IR → PTX, or → LLVM IR → an object of the CPU. Used by
+ * tlc and by libtl. */
 #ifndef TLC_COMPILE_H
 #define TLC_COMPILE_H
 
@@ -30,7 +31,7 @@ struct compile_options {
 	void (*after_pass)(void *arg, const char *pass, struct kernel *k);
 	void *after_pass_arg;
 	/* which texts to keep */
-	bool want_ttir, want_ttgir, want_llir, want_ptx;
+	bool want_ttir, want_ttgir, want_llir, want_code, want_asm;
 	bool want_calls;     /* the unit's `calls` */
 	bool want_schedules; /* the unit's `schedules` */
 };
@@ -60,10 +61,13 @@ void unit_free(struct unit *u);
 
 struct compiled {
 	struct kernel *kernel;   /* the IR after the last pass that ran */
-	const char *ttir, *ttgir, *llir, *ptx;
-	size_t ptx_len;
-	struct description target; /* of the PTX */
+	const char *ttir, *ttgir, *llir;
+	const char *code; /* PTX, or an object of a CPU */
+	size_t code_len;
+	const char *assembly;      /* of a CPU */
+	struct description target; /* of the code */
 	i32 shared_bytes;
+	u64 scratch_bytes; /* of a thread of a CPU */
 	int num_warps; /* of a block */
 	int cluster;   /* blocks a program runs on: the grid's first dimension is to be multiplied by it */
 	void *for_load; /* what a device's compile hands to its load */

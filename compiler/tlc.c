@@ -278,7 +278,7 @@ static void fill_from_decorators(struct command *c, struct unit *u, const struct
 		open |= args[i].shape == ARG_LEAF && !args[i].constant && !args[i].type && !f->params[i].value;
 	if (!open || !f->ndecorators)
 		return;
-	unit_tuning(u, f, args, c->options.target.kind == TARGET_CUDA ? c->options.target.sm : 0, DECORATORS_KNOWN, &t);
+	unit_tuning(u, f, args, description_capability(&c->options.target), DECORATORS_KNOWN, &t);
 	const struct configuration *first = t.configurations.len ? &t.configurations.at[0] : NULL;
 	struct strbuf said = {.arena = &c->arena};
 	sb_puts(&said, "");
@@ -344,12 +344,11 @@ bool write_file(struct arena *a, const char *path, const char *data, size_t len)
 	return ok;
 }
 
-static int write_output(struct command *c, const char *kernel, const char *kind, const char *data, size_t len,
-			bool several)
+static int write_output(struct command *c, const char *kernel, const char *kind, bool binary, const char *data,
+			size_t len, bool several)
 {
 	const char *path = c->output;
 	bool to_stdout = path && !strcmp(path, "-");
-	bool binary = !strcmp(kind, "cubin") || !strcmp(kind, "image");
 	if (!to_stdout && (several || (!path && binary))) /* not on a terminal */
 		path = arena_printf(&c->arena, "%s.%s", path ? path : kernel, kind);
 	else if (!path)
@@ -418,14 +417,15 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 	static const char *const places[] = {"ptxas", "/usr/local/cuda/bin/ptxas"};
 	char in[] = "/tmp/tlc-XXXXXX";
 	int fd = mkstemp(in);
-	if (fd < 0 || !write_stream(fdopen(fd, "wb"), k->ptx, k->ptx_len)) {
+	if (fd < 0 || !write_stream(fdopen(fd, "wb"), k->code, k->code_len)) {
 		complain(0, "cannot write '%s': %s", in, strerror(errno));
 		if (fd >= 0)
 			unlink(in);
 		return EXIT_ENVIRONMENT;
 	}
 	const char *out = arena_printf(&c->arena, "%s.cubin", in),
-		   *arch = arena_printf(&c->arena, "-arch=%s", description_name(&c->arena, &c->options.target));
+		   *arch = arena_printf(&c->arena, "-arch=sm_%d%s", c->options.target.sm,
+					c->options.target.arch_specific ? "a" : "");
 	const char *report = "";
 	int status = -1;
 	for (u32 i = 0; i < ARRAY_LEN(places) && status; i++) {
@@ -447,40 +447,76 @@ static int assemble(struct command *c, struct unit *u, const struct compiled *k,
 
 /* --- compile ------------------------------------------------------------------------------------------------- */
 
-struct kinds {
-	const char *at[8];
-	u32 n;
+/* What can be emitted, for which targets. */
+static const struct kind {
+	const char *name;
+	size_t wants; /* offset of what asks for it in struct compile_options, or 0 */
+	bool cuda, cpu, binary;
+} all_kinds[] = {
+#define WANTS(what) offsetof(struct compile_options, want_##what)
+	{"ast", 0, true, true, false},
+	{"ttir", WANTS(ttir), true, true, false},
+	{"ttgir", WANTS(ttgir), true, false, false},
+	{"llir", WANTS(llir), true, true, false},
+	{"ptx", WANTS(code), true, false, false},
+	{"cubin", WANTS(code), true, false, true},
+	{"asm", WANTS(asm), false, true, false},
+	{"obj", WANTS(code), false, true, true},
+	{"calls", WANTS(calls), true, true, false},
+	{"schedule", WANTS(schedules), true, false, false},
+	{"image", WANTS(code), true, true, true},
+#undef WANTS
 };
+
+struct kinds {
+	const struct kind *at[ARRAY_LEN(all_kinds)]; /* NULL: the IR as it is then */
+	u32 n;
+	bool only_ast;
+};
+
+static const struct kind *find_kind(const char *name, size_t len)
+{
+	for (u32 i = 0; i < ARRAY_LEN(all_kinds); i++)
+		if (strlen(all_kinds[i].name) == len && !memcmp(all_kinds[i].name, name, len))
+			return &all_kinds[i];
+	return NULL;
+}
+
+/* The kinds of the target, or all. */
+static const char *kind_names(struct arena *a, const struct description *target)
+{
+	struct strbuf out = {.arena = a};
+	for (u32 i = 0; i < ARRAY_LEN(all_kinds); i++)
+		if (!target || (target->kind == TARGET_CPU ? all_kinds[i].cpu : all_kinds[i].cuda))
+			sb_printf(&out, "%s%s", out.len ? " " : "", all_kinds[i].name);
+	return out.at;
+}
 
 static int read_kinds(struct command *c, struct kinds *k)
 {
-	static const char *const known[] = {"ast",   "ttir",  "ttgir",	  "llir", "ptx",
-					    "cubin", "calls", "schedule", "image"};
 	const char *stop = c->options.stop_after;
-	if (!c->emit && stop && strcmp(stop, "lower") != 0 && strcmp(stop, "llvm") != 0) { /* the IR as it is then */
+	const struct description *target = &c->options.target;
+	bool cpu = target->kind == TARGET_CPU;
+	if (!c->emit && stop && strcmp(stop, "lower") != 0 && strcmp(stop, "llvm") != 0) {
 		c->options.want_ttir = c->options.want_ttgir = true;
 		k->at[k->n++] = NULL;
 		return EXIT_DONE;
 	}
-	const char *s = c->emit ? c->emit : "ptx";
-	while (*s) {
+	k->only_ast = true;
+	for (const char *s = c->emit ? c->emit : cpu ? "asm" : "ptx"; *s;) {
 		size_t len = strcspn(s, ",");
-		u32 i = 0;
-		while (i < ARRAY_LEN(known) && (strlen(known[i]) != len || memcmp(known[i], s, len)))
-			i++;
-		if (i == ARRAY_LEN(known))
-			return complain(EXIT_USER,
-					"--emit: '%.*s' is none of ast ttir ttgir llir ptx cubin calls schedule "
-					"image",
-					(int)len, s);
+		const struct kind *kind = find_kind(s, len);
+		if (!kind)
+			return complain(EXIT_USER, "--emit: '%.*s' is none of %s", (int)len, s,
+					kind_names(&c->arena, NULL));
+		if (!(cpu ? kind->cpu : kind->cuda))
+			return complain(EXIT_USER, "--emit %s: of %s there are only %s", kind->name,
+					description_name(&c->arena, target), kind_names(&c->arena, target));
 		if (k->n < ARRAY_LEN(k->at))
-			k->at[k->n++] = known[i];
-		c->options.want_ttir |= i == 1;
-		c->options.want_ttgir |= i == 2;
-		c->options.want_llir |= i == 3;
-		c->options.want_ptx |= i == 4 || i == 5 || i == 8;
-		c->options.want_calls |= i == 6;
-		c->options.want_schedules |= i == 7;
+			k->at[k->n++] = kind;
+		if (kind->wants)
+			*(bool *)((char *)&c->options + kind->wants) = true;
+		k->only_ast &= !kind->wants;
 		s += len + (s[len] == ',');
 	}
 	return k->n ? EXIT_DONE : complain(EXIT_USER, "--emit needs a KIND");
@@ -501,7 +537,7 @@ static int emit_ast(struct command *c, const struct unit *u, const char *name, b
 	FILE *f = open_memstream(&text, &len);
 	ast_print(u->module, f);
 	fclose(f);
-	int r = write_output(c, name, "ast", text, len, several);
+	int r = write_output(c, name, "ast", false, text, len, several);
 	free(text);
 	return r;
 }
@@ -527,7 +563,7 @@ static int emit(struct command *c, struct unit *u, const struct origin *from, co
 {
 	bool several = k->n > 1;
 	for (u32 i = 0; i < k->n; i++) {
-		const char *reached = out->ttgir ? "ttgir" : "ttir", *kind = k->at[i] ? k->at[i] : reached,
+		const char *reached = out->ttgir ? "ttgir" : "ttir", *kind = k->at[i] ? k->at[i]->name : reached,
 			   *data = NULL;
 		size_t len = 0;
 		int r = EXIT_DONE;
@@ -537,24 +573,25 @@ static int emit(struct command *c, struct unit *u, const struct origin *from, co
 				return r;
 			continue;
 		}
-		data = !strcmp(kind, "ttir")    ? out->ttir
-		       : !strcmp(kind, "ttgir") ? out->ttgir
-		       : !strcmp(kind, "llir")  ? out->llir
-		       : !strcmp(kind, "calls") ? u->calls.at
+		data = !strcmp(kind, "ttir")       ? out->ttir
+		       : !strcmp(kind, "ttgir")    ? out->ttgir
+		       : !strcmp(kind, "llir")     ? out->llir
+		       : !strcmp(kind, "calls")    ? u->calls.at
 		       : !strcmp(kind, "schedule") ? u->schedules.at
-						: out->ptx;
+		       : !strcmp(kind, "asm")      ? out->assembly
+						   : out->code;
 		if (!data)
 			return complain(EXIT_USER,
 					"--emit %s: --stop-after=%s ends before it; without --emit the IR as it is "
 					"then is shown",
 					kind, c->options.stop_after);
-		len = strlen(data);
+		len = data == out->code ? out->code_len : strlen(data);
 		if (!strcmp(kind, "image"))
 			data = image_bytes(c, u, from, out, &len);
 		if (!strcmp(kind, "cubin"))
 			r = assemble(c, u, out, &data, &len);
 		if (!r)
-			r = write_output(c, out->kernel->name, kind, data, len, several);
+			r = write_output(c, out->kernel->name, kind, k->at[i] && k->at[i]->binary, data, len, several);
 		if (r)
 			return r;
 	}
@@ -591,9 +628,6 @@ static int command_compile(struct command *c)
 	struct unit *u = arena_new(&c->arena, struct unit);
 	struct compiled out = {0};
 	size_t len;
-	int r = read_kinds(c, &kinds);
-	if (r)
-		return r;
 	c->options.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
@@ -604,24 +638,20 @@ static int command_compile(struct command *c)
 		c->target = placed ? arena_printf(&c->arena, "sm_%d%s", placed, placed == 90 ? "a" : "")
 				   : device_default_target(&c->arena);
 	if (!description_parse(c->target, &c->options.target)) {
-		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a",
-			 c->target);
+		complain(0, "--target: '%s' is not one of %s", c->target, target_names);
 		unit_free(u);
 		return EXIT_USER;
 	}
-	if (c->options.target.kind == TARGET_CPU &&
-	    (c->options.want_ttgir || c->options.want_schedules || c->options.want_llir || c->options.want_ptx)) {
-		complain(0, "--target cpu: only --emit ast and ttir can be had of it");
+	int r = read_kinds(c, &kinds);
+	if (r) {
 		unit_free(u);
-		return EXIT_USER;
+		return r;
 	}
 	const struct func *f = NULL;
 	struct arg_spec *args = NULL;
-	bool only_ast = !c->options.want_ttir && !c->options.want_ttgir && !c->options.want_schedules &&
-			!c->options.want_llir && !c->options.want_ptx && !c->options.want_calls;
 	r = EXIT_USER;
 	ok = ok && check_request(c, u);
-	if (ok && u->module && !only_ast) {
+	if (ok && u->module && !kinds.only_ast) {
 		f = pick_kernel(u, c->kernel);
 		ok = f != NULL;
 		if (ok) {
@@ -629,7 +659,7 @@ static int command_compile(struct command *c)
 			ok = read_kernel_arguments(c, u, f, args);
 		}
 	}
-	if (ok && !only_ast)
+	if (ok && !kinds.only_ast)
 		ok = compile(u, f, args, &c->options, &out);
 	show_diagnostics(u);
 	u32 shown = u->diags.text.len;

@@ -124,7 +124,7 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 {
 	struct command *c = b->c;
 	struct compile_options o = c->options;
-	o.want_ptx = true;
+	o.want_code = true;
 	if (!description_parse(target, &o.target) || o.target.kind != TARGET_CUDA) {
 		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a",
 			 target);

@@ -37,12 +37,13 @@ static const struct option {
 	{"--builtins", FLAG, VERB_LIST, AT(builtins), 0, 0, "--builtins",
 	 "of tlc list, without FILE: the built-in functions, with parameters and defaults", "tlc list has it"},
 	{"--target", TEXT, VERB_COMPILE | VERB_BUILD, AT(target), 0, 0, "--target T",
-	 "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu (tile IR only); default:\n"
-	 "the GPU here, else sm_90a; for tlc build one or several",
+	 "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; cpu for the processor here, or\n"
+	 "cpu:baseline, avx2, avx512 or neon; default: the GPU here, else sm_90a; for tlc build one or\n"
+	 "several",
 	 "the device is what is compiled for: --device D"},
 	{"--emit", TEXT, VERB_COMPILE, AT(emit), 0, 0, "--emit KIND,...",
-	 "ast ttir ttgir llir ptx cubin, image (as tlc show reads it), calls of built-ins,\n"
-	 "schedule of loops; default ptx",
+	 "ast ttir ttgir llir ptx cubin; asm and obj of cpu; image (as tlc show reads it), calls of\n"
+	 "built-ins, schedule of loops; default ptx, of cpu asm",
 	 "tlc FILE --emit … shows what is compiled"},
 	{"-o", TEXT, VERB_COMPILE | VERB_BUILD, AT(output), 0, 0, "-o PATH",
 	 "where to; - is standard output, the default for one text KIND; with several KINDs,\n"
@@ -85,8 +86,8 @@ static const struct option {
 	{"--start-after", TEXT, VERB_COMPILE, AT(options.start_after), 0, 0, "--start-after P",
 	 "of IR text: goes on behind pass P, after which it was printed", "a kernel runs when all of it is compiled"},
 	{"--device", TEXT, LAUNCH, AT(device), 0, 0, "--device D",
-	 "cuda[:N], interp, or sim[:80] (the PTX on a checking simulator); default: cuda where a driver\n"
-	 "and a device answer, else interp",
+	 "cuda[:N], interp, cpu (compiled, not checked), or sim[:80] (the PTX on a checking simulator);\n"
+	 "default: cuda where a driver and a device answer, else interp",
 	 "--target T says what to compile for"},
 	{"--sim-report", FLAG, VERB_RUN, AT(sim_report), 0, 0, "--sim-report",
 	 "with --device sim: instructions, memory traffic and bank conflicts, by source line", "tlc run has it"},

@@ -26,11 +26,9 @@ struct tl_compiled {
 static int suits(const char *target, const struct description *device)
 {
 	struct description t;
-	if (!description_parse(target, &t) || t.kind != device->kind || t.sm > device->sm)
+	if (!description_parse(target, &t) || !description_runs(device, &t))
 		return 0;
-	if (t.arch_specific && (t.sm != device->sm || !device->arch_specific))
-		return 0;
-	return 2 * t.sm + t.arch_specific;
+	return t.kind == TARGET_CUDA ? 2 * t.sm + t.arch_specific : 1 + (int)t.level;
 }
 
 static tl_status read_images(struct tl_compiled *c, const tl_blob *images)

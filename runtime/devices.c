@@ -6,7 +6,7 @@ const u32 ndevices = ARRAY_LEN(devices);
 
 bool device_compile(const struct description *target, const struct build *b, struct compiled *out)
 {
-	const char *stage = b->stage ? b->stage : "ptx";
+	const char *stage = b->stage ? b->stage : "";
 	struct compile_options o = {
 		.target = *target,
 		.num_warps = b->num_warps,
@@ -21,7 +21,8 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.remarks = b->remarks || !strcmp(stage, "remarks"),
 		.want_ttgir = !strcmp(stage, "ttgir") || !strcmp(stage, "remarks"),
 		.want_llir = !strcmp(stage, "llir"),
-		.want_ptx = !strcmp(stage, "ptx"),
+		.want_asm = !strcmp(stage, "asm"),
+		.want_code = !b->stage || !strcmp(stage, "ptx"),
 		.want_calls = !strcmp(stage, "calls"),
 		.want_schedules = !strcmp(stage, "schedule"),
 	};
@@ -41,5 +42,5 @@ const char *device_default_target(struct arena *a)
 	struct description t;
 	if (!cuda_probe(&t))
 		return "cuda:sm_90a";
-	return arena_printf(a, "cuda:%s", description_name(a, &t));
+	return description_name(a, &t);
 }

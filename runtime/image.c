@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 5, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 6, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -137,6 +137,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->driver, 0, INT32_MAX);
 	CODE_RANGE(c, im->num_warps, 1, 32 + MAX_PARTITION_WARPS);
 	CODE_RANGE(c, im->shared_bytes, 0, 1 << 20);
+	CODE_RANGE(c, im->scratch_bytes, 0, (i64)1 << 40);
 	CODE_RANGE(c, im->cluster, 1, 16);
 	CODE_RANGE(c, im->persistent, 0, 1);
 	CODE_RANGE(c, im->for_any_grid, 0, 1);
@@ -242,6 +243,16 @@ static void show_map(const struct image *im, struct strbuf *out, const struct te
 		sb_printf(out, "%lld * %s bytes apart\n", (long long)m->factor, im->slots[m->param].name);
 }
 
+static void show_blocks(const struct image *im, struct strbuf *out)
+{
+	sb_printf(out, "block        %d threads, %d bytes of shared memory\n", 32 * im->num_warps, im->shared_bytes);
+	if (im->persistent)
+		sb_puts(out,
+			"grid         as many blocks as multiprocessors, each runs programs one after the other\n");
+	else
+		sb_printf(out, "grid         %d block%s a program\n", im->cluster, PLURAL(im->cluster));
+}
+
 void image_show(const struct image *im, struct strbuf *out)
 {
 	static const char *const overlaps[] = {"", ", equal pointers", ", overlapping pointers"};
@@ -255,16 +266,15 @@ void image_show(const struct image *im, struct strbuf *out)
 		  im->no_boxes ? ", no TMA" : "", im->any_size ? ", any size" : "", overlaps[im->alias]);
 	if (im->group_pids)
 		sb_printf(out, ", group_pids %d", im->group_pids);
-	sb_printf(out, "\ncode         %u bytes of PTX for %s\n", im->code_bytes, im->target);
+	bool cpu = !strncmp(im->target, "cpu", 3);
+	sb_printf(out, "\ncode         %u bytes of %s for %s\n", im->code_bytes, cpu ? "an object" : "PTX", im->target);
 	if (im->binary_bytes)
 		sb_printf(out, "binary       %u bytes by a driver of CUDA %d.%d\n", im->binary_bytes, im->driver / 1000,
 			  im->driver % 1000 / 10);
-	sb_printf(out, "block        %d threads, %d bytes of shared memory\n", 32 * im->num_warps, im->shared_bytes);
-	if (im->persistent)
-		sb_puts(out,
-			"grid         as many blocks as multiprocessors, each runs programs one after the other\n");
+	if (cpu)
+		sb_printf(out, "scratch      %llu bytes a thread\n", (unsigned long long)im->scratch_bytes);
 	else
-		sb_printf(out, "grid         %d block%s a program\n", im->cluster, PLURAL(im->cluster));
+		show_blocks(im, out);
 	for (u32 i = 0; i < im->nslots; i++) {
 		const struct slot *s = &im->slots[i];
 		sb_printf(out, "parameter    %s: %.*s%s", s->name, s->pointers, "**", dtype_name(s->dtype));

@@ -31,13 +31,14 @@ struct image {
 	u64 source_hash;       /* of its text */
 	struct image_import *imports; /* other files, as they were found */
 	const char *signature; /* types and constants of the parameters, as -s and -D take them */
-	const char *target;    /* "cuda:sm_90a"; "" without code */
+	const char *target;    /* "cuda:sm_90a", "cpu:avx2"; "" without code */
 	i32 num_stages, group_pids;
 	bool debug, no_boxes, any_size;
 	enum aliasing alias;
 	/* code */
 	const char *name; /* of the kernel, and of its symbol */
-	const char *code; /* PTX, with a NUL behind its end; "" for devices that keep the compilation */
+	/* PTX, or an object of a CPU, with a NUL behind its end; "" for devices that keep the compilation */
+	const char *code;
 	u32 code_bytes;
 	/* what the driver of a GPU made of the code, so that other processes with this driver need not wait for it;
 	 * 0 bytes: nothing yet */
@@ -46,6 +47,7 @@ struct image {
 	i32 driver; /* the CUDA version that it serves, as cuDriverGetVersion tells it */
 	/* a block, and how programs become blocks */
 	i32 num_warps, shared_bytes, cluster;
+	u64 scratch_bytes; /* of each thread of a CPU */
 	bool persistent;   /* takes the grid as parameters, behind those of the slots */
 	bool for_any_grid; /* the code would be the same with the other value of options.persistent */
 	/* parameters: the slots, the grid if it is persistent, the addresses of tensor maps */

@@ -84,6 +84,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .alias = o->alias,
 			     .num_warps = c->num_warps,
 			     .shared_bytes = c->shared_bytes,
+			     .scratch_bytes = c->scratch_bytes,
 			     .cluster = MAX(c->cluster, 1),
 			     .persistent = k->cuda.persistent,
 			     .for_any_grid = o->persistent ? !k->cuda.persistent : !k->cuda.may_persist,
@@ -93,9 +94,9 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	im->source = arena_str(&im->arena, source->name, strlen(source->name));
 	im->name = arena_str(&im->arena, k->name, strlen(k->name));
 	im->signature = signature_of(&im->arena, f, args);
-	im->target = c->ptx ? arena_printf(&im->arena, "cuda:%s", description_name(&im->arena, &c->target)) : "";
-	im->code_bytes = c->ptx ? (u32)c->ptx_len : 0;
-	im->code = arena_str(&im->arena, c->ptx ? c->ptx : "", im->code_bytes);
+	im->target = c->code ? description_name(&im->arena, &c->target) : "";
+	im->code_bytes = c->code ? (u32)c->code_len : 0;
+	im->code = arena_str(&im->arena, c->code ? c->code : "", im->code_bytes);
 	im->binary = "";
 	take_imports(im, u);
 	make_slots(im, k);

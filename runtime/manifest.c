@@ -50,7 +50,7 @@ void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 	print_string(out, "hash", e->hash);
 	print_string(out, "kernel", e->kernel);
 	print_string(out, "arguments", e->arguments);
-	print_string(out, "target", arena_printf(out->arena, "cuda:%s", description_name(out->arena, &e->target)));
+	print_string(out, "target", description_name(out->arena, &e->target));
 	for (u32 i = 0; i < ARRAY_LEN(numbers); i++) {
 		int n = *(const int *)((const char *)e + numbers[i].at);
 		if (n != numbers[i].usual)
@@ -160,7 +160,7 @@ static bool take_string(struct manifest_entry *e, const char *key, const char *s
 			return true;
 		}
 	struct description t;
-	if (strcmp(key, "target") != 0 || !description_parse(s, &t) || t.kind != TARGET_CUDA)
+	if (strcmp(key, "target") != 0 || !description_parse(s, &t))
 		return false;
 	/* the device's own limits may stand in front of it */
 	t.shared_bytes = e->target.shared_bytes >= 0 ? e->target.shared_bytes : t.shared_bytes;
@@ -190,7 +190,7 @@ const char *manifest_read(struct arena *a, const char *line, size_t len, struct 
 	for (u32 i = 0; i < n; i++)
 		if (!take_member(a, out, &m[i]))
 			return arena_printf(a, "what it says of \"%s\" is not understood", m[i].name);
-	if (!out->source || !out->hash || !out->kernel || !out->arguments || !out->target.sm)
+	if (!out->source || !out->hash || !out->kernel || !out->arguments || !out->target.vector_bytes)
 		return "one of source, hash, kernel, arguments and target is missing";
 	return NULL;
 }

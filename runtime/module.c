@@ -19,21 +19,24 @@ static void free_owned(struct link *m)
 	module_free((tl_module *)m);
 }
 
-/* Can the device run the image's code? Code for sm_80 runs on later GPUs, code for sm_90a on those of 9.0 only. */
+/* Can the device run the image's code? */
 static tl_status check_target(const tl_module *m, const struct image *im)
 {
 	const struct device *dev = m->ctx->dev;
 	struct description of;
 	if (!dev->ops->target)
-		return failed(TL_ERR_ARGUMENT, "%s: the %s device runs no kernel images; cuda and sim do", m->name,
+		return failed(TL_ERR_ARGUMENT, "%s: the %s device runs no kernel images; cuda, cpu and sim do", m->name,
 			      dev->ops->name);
 	if (!description_parse(im->target, &of))
-		return failed(TL_ERR_ARGUMENT, "%s: the image has no code for a GPU", m->name);
+		return failed(TL_ERR_ARGUMENT, "%s: the image has no code", m->name);
 	const struct description here = dev->ops->target(dev);
-	if (of.arch_specific ? of.sm == here.sm && here.arch_specific : of.sm <= here.sm)
+	if (description_runs(&here, &of))
 		return TL_OK;
-	return failed(TL_ERR_ARGUMENT, "%s: the image is for %s, and the device is a GPU of sm_%d%s", m->name,
-		      im->target, here.sm, here.arch_specific ? "a" : "");
+	struct arena a = {0};
+	tl_status s = failed(TL_ERR_ARGUMENT, "%s: the image is for %s, and the device is %s", m->name, im->target,
+			     description_name(&a, &here));
+	arena_free(&a);
+	return s;
 }
 
 static tl_status open_image(tl_module *m)

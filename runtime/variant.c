@@ -150,9 +150,9 @@ static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_
 	struct strbuf from = {.arena = &a};
 	const struct source *source = source_of(k->module);
 	const struct description t = dev->ops->target(dev);
-	const int limits[] = {t.sm,        t.arch_specific,    t.shared_bytes,
-			      t.registers, t.thread_registers, t.multiprocessors};
+	const int limits[] = {t.shared_bytes, t.registers, t.thread_registers, t.multiprocessors};
 	add_piece(&from, limits, sizeof limits);
+	add_text(&from, description_name(&a, &t));
 	add_text(&from, source->name);
 	add_piece(&from, source->text, source->len);
 	add_text(&from, k->name);
@@ -396,7 +396,7 @@ static tl_status add_resources(const tl_kernel *k, const struct variant *v, stru
 
 static tl_status dump_image(const struct image *im, const char *stage, char **text)
 {
-	if (strcmp(stage, "ptx") != 0)
+	if (strcmp(stage, "ptx") != 0 || strncmp(im->target, "cuda", 4))
 		return failed(TL_ERR_ARGUMENT, "%s is compiled already: of its stages there is \"ptx\" only", im->name);
 	*text = strdup(im->code);
 	return *text ? TL_OK : failed(TL_ERR_MEMORY, "out of host memory");
@@ -427,7 +427,8 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 		const char *of = !strcmp(stage, "ttir")       ? out.ttir
 				 : !strcmp(stage, "ttgir")    ? out.ttgir
 				 : !strcmp(stage, "llir")     ? out.llir
-				 : !strcmp(stage, "ptx")      ? out.ptx
+				 : !strcmp(stage, "ptx")      ? out.code
+				 : !strcmp(stage, "asm")      ? out.assembly
 				 : !strcmp(stage, "calls")    ? u->calls.at
 				 : !strcmp(stage, "schedule") ? u->schedules.at
 				 : u->diags.text.at           ? u->diags.text.at

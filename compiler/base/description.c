@@ -43,18 +43,152 @@ struct description cuda_description(int sm, bool arch_specific)
 	};
 }
 
-struct description cpu_description(void)
+/* --- processors ------------------------------------------------------------------------------------------------ */
+
+static const struct level {
+	const char *name, *llvm;
+	int vector_bytes, vector_registers;
+} levels[] = {
+	[CPU_BASELINE] = {"baseline", "x86-64-v2", 16, 16},
+	[CPU_AVX2] = {"avx2", "x86-64-v3", 32, 16},
+	[CPU_AVX512] = {"avx512", "x86-64-v4", 64, 32},
+	[CPU_NEON] = {"neon", "generic", 16, 32},
+};
+
+/* Of the level that they extend, and those above it. The names are LLVM's. */
+enum extension {
+	EXT_AVXVNNI,
+	EXT_AVX512VNNI,
+	EXT_AVX512BF16,
+	EXT_AVX512FP16,
+	EXT_AVX512VBMI,
+	EXT_DOTPROD,
+	EXT_FULLFP16,
+	EXT_BF16
+};
+static const struct {
+	const char *name;
+	enum cpu_level of;
+} extensions[] = {
+	[EXT_AVXVNNI] = {"avxvnni", CPU_AVX2},         [EXT_AVX512VNNI] = {"avx512vnni", CPU_AVX512},
+	[EXT_AVX512BF16] = {"avx512bf16", CPU_AVX512}, [EXT_AVX512FP16] = {"avx512fp16", CPU_AVX512},
+	[EXT_AVX512VBMI] = {"avx512vbmi", CPU_AVX512}, [EXT_DOTPROD] = {"dotprod", CPU_NEON},
+	[EXT_FULLFP16] = {"fullfp16", CPU_NEON},       [EXT_BF16] = {"bf16", CPU_NEON},
+};
+
+static struct description cpu_description(enum cpu_level level, u32 ext)
 {
-	return (struct description){.kind = TARGET_CPU, .vector_bytes = 16};
+	bool wide = level != CPU_BASELINE;
+	return (struct description){
+		.kind = TARGET_CPU,
+		.vector_bytes = levels[level].vector_bytes,
+		.level = level,
+		.extensions = ext,
+		.vector_registers = levels[level].vector_registers,
+		.has_fma = wide,
+		.has_f16c = wide,
+		.has_avx512 = level == CPU_AVX512,
+		.has_bf16 = ext & (1u << EXT_AVX512BF16 | 1u << EXT_BF16),
+		.has_fp16 = ext & (1u << EXT_AVX512FP16 | 1u << EXT_FULLFP16),
+		.has_int8_dot = ext & (1u << EXT_AVXVNNI | 1u << EXT_AVX512VNNI | 1u << EXT_DOTPROD),
+	};
 }
+
+#if defined(__x86_64__)
+bool cpu_here(struct description *out)
+{
+	u32 ext = 0;
+	__builtin_cpu_init();
+	bool avx2 = __builtin_cpu_supports("x86-64-v3"), avx512 = __builtin_cpu_supports("x86-64-v4");
+	if (avx512) {
+		ext |= __builtin_cpu_supports("avx512vnni") ? 1u << EXT_AVX512VNNI : 0;
+		ext |= __builtin_cpu_supports("avx512bf16") ? 1u << EXT_AVX512BF16 : 0;
+		ext |= __builtin_cpu_supports("avx512fp16") ? 1u << EXT_AVX512FP16 : 0;
+		ext |= __builtin_cpu_supports("avx512vbmi") ? 1u << EXT_AVX512VBMI : 0;
+	}
+	ext |= avx2 && __builtin_cpu_supports("avxvnni") ? 1u << EXT_AVXVNNI : 0;
+	*out = cpu_description(avx512 ? CPU_AVX512 : avx2 ? CPU_AVX2 : CPU_BASELINE, ext);
+	return __builtin_cpu_supports("x86-64-v2");
+}
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+bool cpu_here(struct description *out)
+{
+	enum { FPHP_ASIMDHP = 1 << 9 | 1 << 10, ASIMDDP = 1 << 20, BF16_2 = 1 << 14 }; /* HWCAP_*, HWCAP2_* */
+	unsigned long caps = getauxval(AT_HWCAP), caps2 = getauxval(AT_HWCAP2);
+	*out = cpu_description(CPU_NEON, (caps & ASIMDDP ? 1u << EXT_DOTPROD : 0) |
+						 ((caps & FPHP_ASIMDHP) == FPHP_ASIMDHP ? 1u << EXT_FULLFP16 : 0) |
+						 (caps2 & BF16_2 ? 1u << EXT_BF16 : 0));
+	return true;
+}
+#else
+bool cpu_here(struct description *out)
+{
+	*out = cpu_description(CPU_BASELINE, 0);
+	return false;
+}
+#endif
+
+const char *cpu_llvm_name(const struct description *d)
+{
+	return levels[d->level].llvm;
+}
+
+static void add_extensions(struct strbuf *out, const struct description *d, const char *between)
+{
+	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
+		if (d->extensions >> i & 1)
+			sb_printf(out, "%s+%s", out->len ? between : "", extensions[i].name);
+}
+
+const char *cpu_llvm_features(struct arena *a, const struct description *d)
+{
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	add_extensions(&out, d, ",");
+	return out.at;
+}
+
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	return strlen(word) == len && !memcmp(text, word, len);
+}
+
+/* "avx512+avx512bf16" */
+static bool parse_cpu(const char *text, struct description *out)
+{
+	size_t len = strcspn(text, "+");
+	u32 level = 0, ext = 0;
+	if (is_word(text, len, "native"))
+		return !text[len] && cpu_here(out);
+	while (level < ARRAY_LEN(levels) && !is_word(text, len, levels[level].name))
+		level++;
+	if (level == ARRAY_LEN(levels))
+		return false;
+	for (text += len; *text; text += len) {
+		u32 i = 0;
+		len = strcspn(++text, "+");
+		while (i < ARRAY_LEN(extensions) && !is_word(text, len, extensions[i].name))
+			i++;
+		if (i == ARRAY_LEN(extensions) || level < extensions[i].of ||
+		    (level == CPU_NEON) != (extensions[i].of == CPU_NEON))
+			return false;
+		ext |= 1u << i;
+	}
+	*out = cpu_description((enum cpu_level)level, ext);
+	return true;
+}
+
+/* --- text -------------------------------------------------------------------------------------------------------- */
+
+const char target_names[] = "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, cpu, cpu:baseline, cpu:avx2, "
+			    "cpu:avx512, cpu:neon";
 
 bool description_parse(const char *text, struct description *out)
 {
 	static const int known[] = {75, 80, 86, 87, 89, 90};
-	if (!strcmp(text, "cpu")) {
-		*out = cpu_description();
-		return true;
-	}
+	if (!strncmp(text, "cpu", 3) && (!text[3] || text[3] == ':'))
+		return text[3] ? parse_cpu(text + 4, out) : cpu_here(out);
 	if (!strncmp(text, "cuda:", 5))
 		text += 5;
 	if (!strncmp(text, "sm_", 3))
@@ -71,5 +205,25 @@ bool description_parse(const char *text, struct description *out)
 
 const char *description_name(struct arena *a, const struct description *d)
 {
-	return d->kind == TARGET_CPU ? "cpu" : arena_printf(a, "sm_%d%s", d->sm, d->arch_specific ? "a" : "");
+	if (d->kind == TARGET_CUDA)
+		return arena_printf(a, "cuda:sm_%d%s", d->sm, d->arch_specific ? "a" : "");
+	struct strbuf out = {.arena = a};
+	sb_printf(&out, "cpu:%s", levels[d->level].name);
+	add_extensions(&out, d, "");
+	return out.at;
+}
+
+bool description_runs(const struct description *here, const struct description *of)
+{
+	if (here->kind != of->kind)
+		return false;
+	if (here->kind == TARGET_CUDA)
+		return of->arch_specific ? of->sm == here->sm && here->arch_specific : of->sm <= here->sm;
+	bool level = here->level == CPU_NEON ? of->level == CPU_NEON : of->level <= here->level;
+	return level && !(of->extensions & ~here->extensions);
+}
+
+int description_capability(const struct description *d)
+{
+	return d->kind == TARGET_CUDA ? d->sm : 90;
 }

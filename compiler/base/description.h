@@ -10,6 +10,9 @@ enum target_kind {
 	TARGET_CUDA,
 };
 
+/* What all processors of a level have: x86-64-v2, -v3, -v4 of the System V ABI; ARMv8-A. */
+enum cpu_level { CPU_BASELINE, CPU_AVX2, CPU_AVX512, CPU_NEON };
+
 /* Tensor cores for mma.sync: each generation has the instructions of those before it. */
 enum mma_generation { MMA_NONE, MMA_TURING, MMA_AMPERE, MMA_ADA };
 
@@ -40,17 +43,36 @@ struct description {
 	bool has_bf16_atomics, has_vector_atomics;
 
 	/* of TARGET_CPU */
+	enum cpu_level level;
+	u32 extensions;       /* beyond the level: see description.c */
+	int vector_registers; /* of vector_bytes each */
 	bool has_fma;
-	bool has_f16c;          /* conversions between fp16 and fp32 */
+	bool has_f16c; /* conversions of vectors of fp16 */
+	bool has_avx512;
+	bool has_bf16;     /* conversions of vectors of bf16, and sums of products */
+	bool has_fp16;     /* arithmetic */
+	bool has_int8_dot; /* sums of four products of int8 */
 };
 
 /* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 as NVIDIA's documents describe it; sm is ten times
  * that. */
 struct description cuda_description(int sm, bool arch_specific);
-struct description cpu_description(void);
-/* "cuda:sm_90a", "cuda:90", "sm_80", "cpu" → a description. False for other text. */
+/* The processor that this runs on; false: it is none of ours. */
+bool cpu_here(struct description *out);
+/* What LLVM calls the level, and the extensions. */
+const char *cpu_llvm_name(const struct description *d);
+const char *cpu_llvm_features(struct arena *a, const struct description *d);
+
+/* "cuda:sm_90a", "cuda:90", "sm_80"; "cpu:avx2", "cpu:avx512+avx512bf16", "cpu" for the one here → a description. False
+ * for other text. */
 bool description_parse(const char *text, struct description *out);
-/* "sm_90a"; "cpu" */
+/* What description_parse takes, for messages. */
+extern const char target_names[];
+/* "cuda:sm_90a"; "cpu:avx2" */
 const char *description_name(struct arena *a, const struct description *d);
+/* Does code for `of` run on `here`? Code for sm_80 runs on later GPUs, code for sm_90a on those of 9.0 only. */
+bool description_runs(const struct description *here, const struct description *of);
+/* The compute capability that kernels see: of an H100 where there is none. */
+int description_capability(const struct description *d);
 
 #endif

@@ -1,7 +1,9 @@
 #include "target/session.h"
 
+#include <llvm-c/Analysis.h>
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
 #include <stdlib.h>
 
 /* Is this thread in a session? */
@@ -54,12 +56,19 @@ static void on_bad_alloc(void *arg, const char *reason, bool wants_report)
 	abort();
 }
 
+#define INITIALIZE(target)                                                                                             \
+	do {                                                                                                           \
+		LLVMInitialize##target##TargetInfo();                                                                  \
+		LLVMInitialize##target##Target();                                                                      \
+		LLVMInitialize##target##TargetMC();                                                                    \
+		LLVMInitialize##target##AsmPrinter();                                                                  \
+	} while (0)
+
 static void initialize(void)
 {
-	LLVMInitializeNVPTXTargetInfo();
-	LLVMInitializeNVPTXTarget();
-	LLVMInitializeNVPTXTargetMC();
-	LLVMInitializeNVPTXAsmPrinter();
+	INITIALIZE(NVPTX);
+	INITIALIZE(X86);
+	INITIALIZE(AArch64);
 }
 
 static void install_handlers(void)
@@ -99,36 +108,66 @@ static const char *ptx_version(int sm)
 	return sm >= 89 ? "+ptx84" : "+ptx75";
 }
 
-static bool make_machine(struct session *s, int sm, bool arch_specific, const char **error)
+static const char *triple_of(const struct description *d)
+{
+	return d->kind == TARGET_CUDA ? "nvptx64-nvidia-cuda"
+	       : d->level == CPU_NEON ? "aarch64-unknown-linux-gnu"
+				      : "x86_64-unknown-linux-gnu";
+}
+
+static bool make_machine(struct session *s, const struct description *d, const char **error)
 {
 	LLVMTargetRef target;
-	char cpu[16];
-	if (LLVMGetTargetFromTriple("nvptx64-nvidia-cuda", &target, &s->text)) {
+	const char *triple = triple_of(d), *cpu, *features;
+	if (LLVMGetTargetFromTriple(triple, &target, &s->text)) {
 		*error = arena_printf(s->arena, "%s", s->text);
 		return false;
 	}
-	snprintf(cpu, sizeof cpu, "sm_%d%s", sm, arch_specific ? "a" : "");
+	if (d->kind == TARGET_CUDA) {
+		cpu = arena_printf(s->arena, "sm_%d%s", d->sm, d->arch_specific ? "a" : "");
+		features = ptx_version(d->sm);
+	} else {
+		cpu = cpu_llvm_name(d);
+		features = cpu_llvm_features(s->arena, d);
+	}
 	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
-	LLVMTargetMachineRef tm =
-		LLVMCreateTargetMachine(target, "nvptx64-nvidia-cuda", cpu, ptx_version(sm), LLVMCodeGenLevelDefault,
-					LLVMRelocDefault, LLVMCodeModelDefault);
-	s->machine = (struct machine){tm, sm, arch_specific, 0};
+	s->machine = (struct machine){LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault,
+							      d->kind == TARGET_CUDA ? LLVMRelocDefault : LLVMRelocPIC,
+							      LLVMCodeModelDefault),
+				      *d, 0};
 	return true;
 }
 
-bool session_machine(struct session *s, int sm, bool arch_specific, const char **error)
+static bool same_machine(const struct description *x, const struct description *y)
+{
+	return x->kind == y->kind && x->sm == y->sm && x->arch_specific == y->arch_specific && x->level == y->level &&
+	       x->extensions == y->extensions;
+}
+
+static bool take_machine(struct session *s, const struct description *target)
 {
 	bool found = false;
 	pthread_mutex_lock(&machines.lock);
 	for (u32 i = machines.n; i-- && !found;) {
-		found = machines.idle[i].sm == sm && machines.idle[i].arch_specific == arch_specific;
+		found = same_machine(&machines.idle[i].target, target);
 		if (found) {
 			s->machine = machines.idle[i];
 			machines.idle[i] = machines.idle[--machines.n];
 		}
 	}
 	pthread_mutex_unlock(&machines.lock);
-	return found || make_machine(s, sm, arch_specific, error);
+	return found;
+}
+
+bool session_machine(struct session *s, const struct description *target, const char **error)
+{
+	if (!take_machine(s, target) && !make_machine(s, target, error))
+		return false;
+	s->data = LLVMCreateTargetDataLayout(s->machine.tm);
+	s->layout = LLVMCopyStringRepOfTargetData(s->data);
+	LLVMSetTarget(s->mod, triple_of(target));
+	LLVMSetDataLayout(s->mod, s->layout);
+	return true;
 }
 
 static void give_back(struct machine *m)
@@ -141,6 +180,28 @@ static void give_back(struct machine *m)
 	pthread_mutex_unlock(&machines.lock);
 	if (!keep)
 		LLVMDisposeTargetMachine(m->tm);
+}
+
+/* --- using LLVM ---------------------------------------------------------------------------------------------- */
+
+static void go_outside(void *unused)
+{
+	(void)unused;
+	inside = false;
+}
+
+void llvm_enter(struct llvm_use *u)
+{
+	static struct once installed = ONCE_INIT, started = ONCE_INIT;
+	cleanup_push(&u->inside, go_outside, NULL);
+	inside = true;
+	once(&installed, install_handlers);
+	once(&started, initialize);
+}
+
+void llvm_leave(struct llvm_use *u)
+{
+	cleanup_run(&u->inside);
 }
 
 /* --- sessions ------------------------------------------------------------------------------------------------ */
@@ -164,20 +225,10 @@ static void dispose(void *session)
 		give_back(&s->machine);
 }
 
-static void go_outside(void *unused)
-{
-	(void)unused;
-	inside = false;
-}
-
 void session_open(struct session *s, struct arena *arena, const char *name)
 {
-	static struct once installed = ONCE_INIT, started = ONCE_INIT;
 	*s = (struct session){.arena = arena};
-	cleanup_push(&s->inside, go_outside, NULL);
-	inside = true;
-	once(&installed, install_handlers);
-	once(&started, initialize);
+	llvm_enter(&s->use);
 	cleanup_push(&s->objects, dispose, s);
 	s->objects.of_llvm = true;
 	s->ctx = LLVMContextCreate();
@@ -188,5 +239,41 @@ void session_open(struct session *s, struct arena *arena, const char *name)
 void session_close(struct session *s)
 {
 	cleanup_run(&s->objects);
-	cleanup_run(&s->inside);
+	llvm_leave(&s->use);
+}
+
+/* --- the module ---------------------------------------------------------------------------------------------- */
+
+void session_verify(const struct session *s)
+{
+#ifndef NDEBUG
+	char *invalid = NULL;
+	if (LLVMVerifyModule(s->mod, LLVMReturnStatusAction, &invalid))
+		fault_raise(FAULT_BUG, "internal error: invalid LLVM IR: %s", invalid);
+	LLVMDisposeMessage(invalid);
+#else
+	(void)s;
+#endif
+}
+
+bool session_passes(struct session *s, const char *passes, const char **error)
+{
+	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+	LLVMErrorRef e = LLVMRunPasses(s->mod, passes, s->machine.tm, o);
+	LLVMDisposePassBuilderOptions(o);
+	if (!e)
+		return true;
+	char *message = LLVMGetErrorMessage(e);
+	*error = arena_printf(s->arena, "%s", message);
+	LLVMDisposeErrorMessage(message);
+	return false;
+}
+
+const char *session_text(struct session *s)
+{
+	s->text = LLVMPrintModuleToString(s->mod);
+	const char *text = arena_printf(s->arena, "%s", s->text);
+	LLVMDisposeMessage(s->text);
+	s->text = NULL;
+	return text;
 }

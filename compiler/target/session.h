@@ -13,33 +13,48 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
 
+#include "base/description.h"
 #include "base/recover.h"
 
 /* Making a target machine takes a tenth of a short kernel's compilation, so a few are kept for the next ones. One
  * thread at a time uses each; LLVM lets it grow a little with each module, so not for ever. */
 struct machine {
 	LLVMTargetMachineRef tm;
-	int sm;
-	bool arch_specific;
+	struct description target;
 	u32 uses;
 };
+
+/* This thread's calls of LLVM, from llvm_enter to llvm_leave. */
+struct llvm_use {
+	struct cleanup inside;
+};
+void llvm_enter(struct llvm_use *u);
+void llvm_leave(struct llvm_use *u);
 
 struct session {
 	struct arena *arena;
 	LLVMContextRef ctx;
 	LLVMModuleRef mod;
-	struct machine machine;   /* tm is NULL before emit_ptx */
+	struct machine machine;   /* tm is NULL before session_machine */
 	LLVMTargetDataRef data;   /* these four are NULL, or to be disposed of */
 	char *layout, *text;
 	LLVMMemoryBufferRef out;
 	u32 nerrors;              /* that LLVM told; the first one's words follow, and then the first warning's */
 	char error[512], warning[512];
-	struct cleanup objects, inside;
+	struct cleanup objects;
+	struct llvm_use use;
 };
 void session_open(struct session *s, struct arena *arena, const char *name);
 void session_close(struct session *s);
-/* The machine for sm_<sm>[a]; false after an error, which is in *error. */
-bool session_machine(struct session *s, int sm, bool arch_specific, const char **error);
+/* The machine for the target, whose triple and layout of data the module gets; false after an error, which is in
+ * *error. */
+bool session_machine(struct session *s, const struct description *target, const char **error);
+/* Runs LLVM's passes over the module; false after an error. */
+bool session_passes(struct session *s, const char *passes, const char **error);
+/* Raises a fault where the module is no LLVM IR, unless NDEBUG is defined. */
+void session_verify(const struct session *s);
+/* The module's text, in the session's arena. */
+const char *session_text(struct session *s);
 
 /* Replaces negations and absolute values that ptxas would compile wrongly (ptxas.c). */
 void protect_negations(LLVMModuleRef mod);

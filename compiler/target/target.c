@@ -1,9 +1,7 @@
 #include "target/target.h"
 
-#include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/Linker.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 
 extern const char embed_math[], embed_math_end[];
 
@@ -61,7 +59,7 @@ static void align_tables(LLVMModuleRef math, struct arena *a)
 	}
 }
 
-static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout, struct arena *a, const char **error)
+static bool link_math(LLVMModuleRef mod, const char *layout, struct arena *a, const char **error)
 {
 	LLVMContextRef ctx = LLVMGetModuleContext(mod);
 	LLVMMemoryBufferRef buf =
@@ -73,7 +71,7 @@ static bool link_math(LLVMModuleRef mod, const char *triple, const char *layout,
 		*error = arena_printf(a, "the embedded math library cannot be read");
 		return false;
 	}
-	LLVMSetTarget(math, triple);
+	LLVMSetTarget(math, LLVMGetTarget(mod));
 	LLVMSetDataLayout(math, layout);
 	align_tables(math, a);
 	/* definitions without a declaration in `mod` are dropped before linking */
@@ -134,29 +132,12 @@ static void drop_unused(LLVMModuleRef mod)
 			}
 }
 
-static bool optimize(struct arena *a, LLVMModuleRef mod, LLVMTargetMachineRef tm, bool math, bool loops,
-		     const char **error)
+static bool optimize(struct session *s, bool math, bool loops, const char **error)
 {
-#ifndef NDEBUG
-	char *invalid = NULL;
-	if (LLVMVerifyModule(mod, LLVMReturnStatusAction, &invalid)) {
-		fault_raise(FAULT_BUG, "internal error: invalid LLVM IR: %s", invalid);
-	}
-	LLVMDisposeMessage(invalid);
-#endif
-	if (!math && !loops) {
-		drop_unused(mod);
-		return true;
-	}
-	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-	LLVMErrorRef e = LLVMRunPasses(mod, math ? "always-inline,globaldce," SIMPLIFY : SIMPLIFY, tm, o);
-	LLVMDisposePassBuilderOptions(o);
-	if (!e)
-		return true;
-	char *message = LLVMGetErrorMessage(e);
-	*error = arena_printf(a, "%s", message);
-	LLVMDisposeErrorMessage(message);
-	return false;
+	if (math || loops)
+		return session_passes(s, math ? "always-inline,globaldce," SIMPLIFY : SIMPLIFY, error);
+	drop_unused(s->mod);
+	return true;
 }
 
 /* The phi's sum with itself on the way round the loop, or NULL. */
@@ -242,31 +223,22 @@ static const char *emit(struct session *s, size_t *len, const char **error)
 	return text;
 }
 
-const char *emit_ptx(struct session *s, int sm, bool arch_specific, bool loops, const char **llir, size_t *len,
+const char *emit_ptx(struct session *s, const struct description *target, bool loops, const char **llir, size_t *len,
 		     const char **error)
 {
 	struct arena *a = s->arena;
-	if (!session_machine(s, sm, arch_specific, error))
+	if (!session_machine(s, target, error))
 		return NULL;
-	LLVMTargetMachineRef tm = s->machine.tm;
-	s->data = LLVMCreateTargetDataLayout(tm);
-	s->layout = LLVMCopyStringRepOfTargetData(s->data);
-	LLVMSetTarget(s->mod, "nvptx64-nvidia-cuda");
-	LLVMSetDataLayout(s->mod, s->layout);
+	session_verify(s);
 	separate_shared_operands(s->mod);
 	bool math = needs_math(s->mod);
-	if ((math && !link_math(s->mod, "nvptx64-nvidia-cuda", s->layout, a, error)) ||
-	    !optimize(a, s->mod, tm, math, loops, error))
+	if ((math && !link_math(s->mod, s->layout, a, error)) || !optimize(s, math, loops, error))
 		return NULL;
 	separate_shared_operands(s->mod);
 	keep_recurrences(s->mod);
 	protect_negations(s->mod);
-	if (llir) {
-		s->text = LLVMPrintModuleToString(s->mod);
-		*llir = arena_printf(a, "%s", s->text);
-		LLVMDisposeMessage(s->text);
-		s->text = NULL;
-	}
+	if (llir)
+		*llir = session_text(s);
 	const char *ptx = len ? emit(s, len, error) : "";
 	if (!ptx || !s->nerrors)
 		return ptx;

@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (ir)
 		read_start(&o, text, pass, sizeof pass);
 	o.stop_after = getenv("FUZZ_STOP");
-	o.want_ptx = true;
+	o.want_code = true;
 	if (unit_open(&u, ir ? "fuzz.ttir" : "fuzz.tl", text, size)) {
 		struct compiled out;
 		if (u.parsed)

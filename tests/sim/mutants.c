@@ -272,7 +272,7 @@ static bool compile_workload(struct arena *a, struct subject *s)
 	struct compile_options o = {.target = cuda_description(w->target.sm, w->target.arch_specific),
 				    .num_warps = w->num_warps,
 				    .num_stages = 3,
-				    .want_ptx = true};
+				    .want_code = true};
 	struct unit u;
 	struct compiled c;
 	const struct func *func = NULL;
@@ -287,7 +287,7 @@ static bool compile_workload(struct arena *a, struct subject *s)
 			func = u.module->funcs.at[n];
 	ok = func && compile(&u, func, w->args, &o, &c);
 	if (ok) {
-		s->text = arena_str(a, c.ptx, c.ptx_len);
+		s->text = arena_str(a, c.code, c.code_len);
 		s->shared_bytes = (u64)c.shared_bytes;
 		s->num_warps = (u32)c.num_warps;
 		s->nmaps = c.kernel->cuda.nmaps;

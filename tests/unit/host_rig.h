@@ -41,15 +41,7 @@ static inline void rig_error(LLVMErrorRef e)
 		fail_msg("%s", LLVMGetErrorMessage(e));
 }
 
-static inline bool host_has(const char *feature)
-{
-	char *all = LLVMGetHostCPUFeatures();
-	bool has = strstr(all, feature) != NULL;
-	LLVMDisposeMessage(all);
-	return has;
-}
-
-/* baseline: what every x86-64 has; else all that is here, but for AVX-512 unless the registers are that wide. */
+/* baseline: what every x86-64 has; else all that is here. */
 static inline struct rig *rig_new(bool baseline)
 {
 	struct rig *r = calloc(1, sizeof *r);
@@ -61,10 +53,7 @@ static inline struct rig *rig_new(bool baseline)
 	diags_init(&r->diags, &r->arena);
 	ir_context_init(&r->ctx, &r->arena, &r->names, &r->diags);
 	r->kernel = kernel_new(&r->ctx, "k");
-	r->target = cpu_description();
-	r->target.vector_bytes = baseline || !host_has("+avx2") ? 16 : host_has("+avx512f") ? 64 : 32;
-	r->target.has_fma = !baseline && host_has("+fma");
-	r->target.has_f16c = !baseline && host_has("+f16c");
+	assert_true(description_parse(baseline ? "cpu:baseline" : "cpu", &r->target));
 	r->cpu = baseline ? "x86-64" : LLVMGetHostCPUName();
 	r->features = baseline ? "" : LLVMGetHostCPUFeatures();
 	r->state = (struct pass_state){.k = r->kernel, .ctx = &r->ctx, .diags = &r->diags, .target = &r->target};

@@ -60,9 +60,9 @@ static void images(void **state)
 		     {"cuda:sm_80", 90, NULL},
 		     {"cuda:sm_80", 80, NULL},
 		     {"cuda:sm_90", 120, NULL},
-		     {"cuda:sm_90a", 100, "k.tli: the image is for cuda:sm_90a, and the device is a GPU of sm_90"},
-		     {"cuda:sm_86", 80, "k.tli: the image is for cuda:sm_86, and the device is a GPU of sm_80"},
-		     {"cuda:sm_80", 75, "k.tli: the image is for cuda:sm_80, and the device is a GPU of sm_75"}};
+		     {"cuda:sm_90a", 100, "k.tli: the image is for cuda:sm_90a, and the device is cuda:sm_90"},
+		     {"cuda:sm_86", 80, "k.tli: the image is for cuda:sm_86, and the device is cuda:sm_80"},
+		     {"cuda:sm_80", 75, "k.tli: the image is for cuda:sm_80, and the device is cuda:sm_75"}};
 	static struct slot slots[] = {{.name = "x", .leaf = 0, .pointers = 1, .dtype = DT_F32, .divisibility = 16},
 				      {.name = "n", .leaf = 2, .dtype = DT_I32, .divisibility = 16}};
 	for (u32 i = 0; i < ARRAY_LEN(table); i++) {

@@ -67,11 +67,11 @@ static bool by_hand(struct device *d, const struct build *b, struct compiled *ou
 	out->cluster = 1;
 	for (u32 i = 0; out->kernel && i < ARRAY_LEN(kernels); i++)
 		if (!strcmp(kernels[i].name, out->kernel->name)) {
-			out->ptx = kernels[i].ptx;
-			out->ptx_len = strlen(out->ptx);
+			out->code = kernels[i].ptx;
+			out->code_len = strlen(out->code);
 			out->shared_bytes = kernels[i].shared_bytes;
 		}
-	return out->ptx;
+	return out->code;
 }
 
 static struct device_ops ops;

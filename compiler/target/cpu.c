@@ -1,0 +1,32 @@
+#include "target/cpu.h"
+
+/* What the lowering leaves undone: slots of the stack, equal address arithmetic, values that a loop does not change.
+ * Loops are neither vectorised nor unrolled: they arrive as they are to run. */
+static const char passes[] = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+			     "loop-mssa(licm),early-cse,instcombine<no-verify-fixpoint>,simplifycfg)";
+
+bool optimize_for_cpu(struct session *s, const struct description *target, const char **error)
+{
+	session_verify(s);
+	return session_machine(s, target, error) && session_passes(s, passes, error);
+}
+
+const char *emit_for_cpu(struct session *s, LLVMCodeGenFileType type, size_t *len, const char **error)
+{
+	/* the back end changes the module, which is wanted once more behind its assembly */
+	LLVMModuleRef from = type == LLVMAssemblyFile ? LLVMCloneModule(s->mod) : s->mod;
+	bool bad = LLVMTargetMachineEmitToMemoryBuffer(s->machine.tm, from, type, &s->text, &s->out);
+	if (from != s->mod)
+		LLVMDisposeModule(from);
+	if (bad || s->nerrors) {
+		*error = arena_printf(s->arena, "%s", bad ? s->text : s->error);
+		return NULL;
+	}
+	size_t size = LLVMGetBufferSize(s->out);
+	const char *out = arena_str(s->arena, LLVMGetBufferStart(s->out), size);
+	LLVMDisposeMemoryBuffer(s->out);
+	s->out = NULL;
+	if (len)
+		*len = size;
+	return out;
+}

@@ -1,0 +1,13 @@
+/* LLVM IR → machine code of a CPU, for functions that are vectorised already. */
+#ifndef TLC_TARGET_CPU_H
+#define TLC_TARGET_CPU_H
+
+#include "target/session.h"
+
+/* Optimises the session's module in place; false after an error, whose text is in *error. */
+bool optimize_for_cpu(struct session *s, const struct description *target, const char **error);
+/* The optimised module as assembly, NUL-terminated, and after that as an object, in the session's arena. NULL after an
+ * error. */
+const char *emit_for_cpu(struct session *s, LLVMCodeGenFileType type, size_t *len, const char **error);
+
+#endif
