@@ -136,7 +136,7 @@ struct device_ops {
 	tl_status (*tensor_map)(struct device *d, const struct tensor_box *box, void *out);
 };
 
-extern const struct device_ops cuda_ops, interp_ops, sim_ops;
+extern const struct device_ops cuda_ops, interp_ops, cpu_ops, sim_ops;
 /* Those of this library, cuda first; the second one serves where there is no GPU. */
 extern const struct device_ops *const devices[];
 extern const u32 ndevices;
@@ -147,7 +147,7 @@ tl_status device_open(const char *spec, struct device **out);
 tl_status offline_open(const struct description *target, struct device **out);
 /* Compiles for the device. */
 bool device_build(struct device *d, const struct build *b, struct compiled *out);
-/* Compiles to PTX for the target, or to the stage that b asks for. */
+/* Compiles to code for the target, or to the stage that b asks for. */
 bool device_compile(const struct description *target, const struct build *b, struct compiled *out);
 /* The default target: the GPU present, else "cuda:sm_90a". */
 const char *device_default_target(struct arena *a);

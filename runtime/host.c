@@ -12,14 +12,18 @@
  * are used. Each buffer has it on both sides: a small overrun does not land in the next buffer and pass for correct. */
 enum { ALIGN = 256, GAP = HOST_GUARD, POISON = 0xA5 };
 
+void host_init(struct host_device *d, const struct device_ops *ops, bool tracks_writes)
+{
+	*d = (struct host_device){.device.ops = ops, .tracks_writes = tracks_writes};
+	pthread_mutex_init(&d->lock, NULL);
+}
+
 tl_status host_open(const struct device_ops *ops, bool tracks_writes, struct device **out)
 {
 	struct host_device *d = calloc(1, sizeof *d);
 	if (!d)
 		return failed(TL_ERR_MEMORY, "out of host memory");
-	d->device.ops = ops;
-	d->tracks_writes = tracks_writes;
-	pthread_mutex_init(&d->lock, NULL);
+	host_init(d, ops, tracks_writes);
 	*out = &d->device;
 	return TL_OK;
 }

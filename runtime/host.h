@@ -1,4 +1,5 @@
-/* Devices whose memory is the host's: the interpreter and the simulator. Every allocation is known to them. */
+/* Devices whose memory is the host's: the interpreter, the simulator and the processor itself. Every allocation is
+ * known to them. */
 #ifndef TL_HOST_H
 #define TL_HOST_H
 
@@ -18,6 +19,8 @@ struct host_device {
 	int ordinal;
 };
 
+/* `d` is zeroed, and the first member of what host_close frees. */
+void host_init(struct host_device *d, const struct device_ops *ops, bool tracks_writes);
 tl_status host_open(const struct device_ops *ops, bool tracks_writes, struct device **out);
 void host_close(struct device *device);
 void host_info(struct device *device, tl_device_info *out);

@@ -26,7 +26,7 @@ static char *image_of(const char *kernel, const struct arg_spec *args, const cha
 	struct compiled c = {0};
 	struct arena a = {0};
 	struct image im;
-	struct compile_options o = {.num_warps = num_warps, .want_ptx = true};
+	struct compile_options o = {.num_warps = num_warps, .want_code = true};
 	assert_true(description_parse(target, &o.target));
 	assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
 	const struct func *f = map_get(&u.module->by_name, intern_str(&u.names, kernel));
@@ -174,9 +174,9 @@ static void refused(void **state)
 		{"sm_80", "sim:80", NULL},
 		{"sm_80", "sim:86", NULL},
 		{"sm_80", "sim", NULL},
-		{"sm_86", "sim:80", "k.tli: the image is for cuda:sm_86, and the device is a GPU of sm_80"},
-		{"sm_90a", "sim:80", "k.tli: the image is for cuda:sm_90a, and the device is a GPU of sm_80"},
-		{"sm_90a", "interp", "k.tli: the interp device runs no kernel images; cuda and sim do"},
+		{"sm_86", "sim:80", "k.tli: the image is for cuda:sm_86, and the device is cuda:sm_80"},
+		{"sm_90a", "sim:80", "k.tli: the image is for cuda:sm_90a, and the device is cuda:sm_80"},
+		{"sm_90a", "interp", "k.tli: the interp device runs no kernel images; cuda, cpu and sim do"},
 	};
 	tl_module *m;
 	tl_kernel *k;

@@ -1,0 +1,324 @@
+/* The processor as a device: kernels compiled to its code, one thread a program.
+ *
+ * A launch has finished when it returns; grids of several programs are shared by the threads of cpu_pool.h. Memory is
+ * the host's, and accesses are not checked: the interpreter does that. */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/crew.h"
+#include "host/abi.h"
+#include "ir/device_text.h"
+#include "runtime/cpu_pool.h"
+#include "runtime/error.h"
+#include "runtime/host.h"
+#include "target/link.h"
+
+struct cpu_device {
+	struct host_device host; /* first */
+	struct description target;
+	pthread_mutex_t lock;  /* of the linker */
+	struct linker *linker; /* NULL before the first load */
+	struct pool *pool;
+};
+
+struct cpu_kernel {
+	const struct image *image;
+	const struct source *source;
+	struct linked *linked;
+	host_program *run;
+	_Atomic u32 cost; /* see pool_job */
+};
+
+static tl_status cpu_open(int ordinal, struct device **out)
+{
+	struct description target;
+	(void)ordinal;
+	if (!cpu_here(&target))
+		return failed(TL_ERR_DEVICE, "the cpu device needs a processor of x86-64-v2 or ARMv8");
+	struct cpu_device *d = calloc(1, sizeof *d);
+	if (d)
+		d->pool = pool_open();
+	if (!d || !d->pool) {
+		free(d);
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	}
+	host_init(&d->host, &cpu_ops, false);
+	d->target = target;
+	pthread_mutex_init(&d->lock, NULL);
+	*out = &d->host.device;
+	return TL_OK;
+}
+
+static void cpu_close(struct device *device)
+{
+	struct cpu_device *d = (struct cpu_device *)device;
+	pool_close(d->pool);
+	if (d->linker)
+		linker_close(d->linker);
+	pthread_mutex_destroy(&d->lock);
+	host_close(device);
+}
+
+static tl_status count(int *out)
+{
+	struct description target;
+	*out = cpu_here(&target);
+	return TL_OK;
+}
+
+static void cpu_info(struct device *device, tl_device_info *out)
+{
+	struct description target;
+	struct arena a = {0};
+	host_info(device, out);
+	cpu_here(&target);
+	snprintf(out->target, sizeof out->target, "%s", description_name(&a, &target));
+	arena_free(&a);
+}
+
+static tl_status at(int index, tl_device_info *out)
+{
+	(void)index;
+	cpu_info(&(struct device){.ops = &cpu_ops}, out);
+	return TL_OK;
+}
+
+static struct description cpu_target(const struct device *device)
+{
+	return ((const struct cpu_device *)device)->target;
+}
+
+/* --- kernels ------------------------------------------------------------------------------------------------- */
+
+static struct linker *linker_of(struct cpu_device *d, struct arena *a, const char **error)
+{
+	struct held h;
+	lock_hold(&h, &d->lock);
+	if (!d->linker)
+		d->linker = linker_open(a, error);
+	lock_release(&h);
+	return d->linker;
+}
+
+static tl_status cpu_load(struct device *device, const struct device_load *l, void **out)
+{
+	struct cpu_device *d = (struct cpu_device *)device;
+	const struct image *im = l->image;
+	struct arena a = {0};
+	const char *error = NULL;
+	void *address = NULL;
+	struct cpu_kernel *k = calloc(1, sizeof *k);
+	if (!k)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct cleanup c;
+	cleanup_push(&c, free, k);
+	struct linker *linker = linker_of(d, &a, &error);
+	if (linker)
+		k->linked = linker_add(linker, &a, im->code, im->code_bytes, im->name, &address, &error);
+	cleanup_drop(&c);
+	k->image = im;
+	k->source = l->source;
+	k->run = (host_program *)address;
+	tl_status s = k->linked ? TL_OK : failed(TL_ERR_COMPILE, "%s: %s", im->name, error);
+	arena_free(&a);
+	if (s)
+		free(k);
+	else
+		*out = k;
+	return s;
+}
+
+static void cpu_unload(struct device *device, void *kernel)
+{
+	struct cpu_kernel *k = kernel;
+	linker_remove(((struct cpu_device *)device)->linker, k->linked);
+	free(k);
+}
+
+/* --- launches ------------------------------------------------------------------------------------------------ */
+
+#define NOT_FAILED UINT64_MAX
+
+/* One launch, for all its threads. */
+struct run {
+	struct host_call call;
+	const struct cpu_kernel *kernel;
+	struct device *device;
+	_Atomic u64 failed;   /* the lowest program that failed */
+	pthread_mutex_t lock; /* of the error */
+	struct arena arena;
+	struct strbuf error;
+	struct source_place place;
+	struct first_fault fault; /* out of memory in a callback */
+};
+
+static u64 number_of(const struct host_call *c, const u32 *pid)
+{
+	return pid[0] + (u64)c->grid[0] * (pid[1] + (u64)c->grid[1] * pid[2]);
+}
+
+struct failure {
+	struct run *run;
+	struct program_failure at;
+	const char *text;
+};
+
+static void describe(struct strbuf *out, const struct program_failure *f, struct source_place *place,
+		     const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	program_failure_text(out, f, place, format, ap);
+	va_end(ap);
+}
+
+static void note_failure(void *failure)
+{
+	const struct failure *f = failure;
+	struct run *r = f->run;
+	struct held h;
+	u64 program = number_of(&r->call, f->at.pid);
+	lock_hold(&h, &r->lock);
+	if (program < atomic_load(&r->failed)) {
+		r->error.len = 0;
+		describe(&r->error, &f->at, &r->place, "%s", f->text);
+		atomic_store(&r->failed, program);
+	}
+	lock_release(&h);
+}
+
+/* Of the standard library and of imported files the text is not at hand. */
+enum { KERNEL_FILE = 2 };
+
+static void on_fail(const struct host_call *c, const u32 *pid, u64 place, i64 element, const i32 *shape, i32 rank,
+		    const char *text)
+{
+	struct run *r = c->self;
+	struct failure f = {r, {NULL, host_place_loc(place), pid, shape, rank, element}, text};
+	if (f.at.loc.file == KERNEL_FILE)
+		f.at.source = r->kernel->source;
+	if (!fault_catch(&r->fault, note_failure, &f))
+		atomic_store(&r->failed, 0);
+}
+
+struct print {
+	struct run *run;
+	const u32 *pid;
+	const struct host_print *what;
+	const void *const *data;
+};
+
+static void print_operand(struct strbuf *out, const struct print *p, i32 i)
+{
+	const struct host_print_operand *o = &p->what->at[i];
+	const struct printed_tile t = {.dtype = (enum dtype)o->dtype,
+				       .is_signed = o->is_signed,
+				       .is_pointer = o->is_pointer,
+				       .hex = p->what->hex,
+				       .rank = o->rank,
+				       .shape = o->shape,
+				       .data = p->data[i]};
+	printed_tile_text(out, &t, p->pid, p->what->prefix, p->what->n > 1 ? i : -1);
+}
+
+static void print_lines(void *print)
+{
+	const struct print *p = print;
+	struct arena a = {0};
+	struct strbuf out = {.arena = &a};
+	i32 threads = 32 * p->run->kernel->image->num_warps; /* of a GPU: each prints the scalars */
+	for (i32 t = 0; t < threads; t++) {
+		for (i32 i = 0; i < p->what->n; i++)
+			if (!t || !p->what->at[i].rank)
+				print_operand(&out, p, i);
+		if (!p->what->n)
+			sb_printf(&out, "pid (%u, %u, %u)%s\n", p->pid[0], p->pid[1], p->pid[2], p->what->prefix);
+	}
+	host_print(p->run->device, out.at, out.len);
+	arena_free(&a);
+}
+
+static void on_print(const struct host_call *c, const u32 *pid, const struct host_print *what, const void *const *data)
+{
+	struct run *r = c->self;
+	fault_catch(&r->fault, print_lines, &(struct print){r, pid, what, data});
+}
+
+static void run_programs(void *run, u64 from, u64 to, char *scratch)
+{
+	struct run *r = run;
+	const u32 *grid = r->call.grid;
+	host_program *f = r->kernel->run;
+	u32 pid[3] = {(u32)(from % grid[0]), (u32)(from / grid[0] % grid[1]), (u32)(from / grid[0] / grid[1])};
+	for (; from < to && from < atomic_load_explicit(&r->failed, memory_order_relaxed); from++) {
+		f(&r->call, pid, scratch);
+		if (++pid[0] < grid[0])
+			continue;
+		pid[0] = 0;
+		if (++pid[1] == grid[1])
+			pid[1] = 0, pid[2]++;
+	}
+}
+
+static tl_status finish(struct run *r)
+{
+	tl_status s = TL_OK;
+	if (atomic_load(&r->failed) != NOT_FAILED && r->error.at) {
+		s = failed_text(TL_ERR_KERNEL, r->error.at);
+		failed_at(&r->place);
+	}
+	arena_free(&r->arena);
+	pthread_mutex_destroy(&r->lock);
+	fault_pass_on(&r->fault);
+	return s;
+}
+
+static tl_status cpu_launch(struct device *device, const struct device_launch *l)
+{
+	struct cpu_device *d = (struct cpu_device *)device;
+	struct cpu_kernel *k = l->kernel;
+	tl_status refused = host_check(l);
+	if (refused)
+		return refused;
+	struct run r = {.call = {.args = l->args, .fail = on_fail, .print = on_print, .self = &r},
+			.kernel = k,
+			.device = device,
+			.failed = NOT_FAILED,
+			.lock = PTHREAD_MUTEX_INITIALIZER,
+			.fault = FIRST_FAULT_NONE};
+	memcpy(r.call.grid, l->grid, sizeof r.call.grid);
+	r.error.arena = &r.arena;
+	const struct pool_job job = {.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],
+				     .threads = device->threads > 0 ? (u32)device->threads : crew_most(),
+				     .scratch_bytes = (size_t)k->image->scratch_bytes,
+				     .cost = &k->cost,
+				     .run = run_programs,
+				     .arg = &r};
+	if (!pool_run(d->pool, &job))
+		return failed(TL_ERR_MEMORY, "%s: out of memory for the %llu bytes that a thread needs", k->image->name,
+			      (unsigned long long)k->image->scratch_bytes);
+	return finish(&r);
+}
+
+const struct device_ops cpu_ops = {
+	.name = "cpu",
+	.stages = " ttir llir asm calls ",
+	.queue = &host_queue,
+	.count = count,
+	.at = at,
+	.open = cpu_open,
+	.close = cpu_close,
+	.info = cpu_info,
+	.alloc = host_alloc,
+	.free = host_free,
+	.write = host_write,
+	.read = host_read,
+	.fill = host_fill,
+	.target = cpu_target,
+	.load = cpu_load,
+	.unload = cpu_unload,
+	.launch = cpu_launch,
+	.time = host_time,
+	.synchronize = host_synchronize,
+	.allocation = host_allocation,
+};
