@@ -7,6 +7,7 @@
 #include "host/host.h"
 #include "lower/lower.h"
 #include "opt/axis.h"
+#include "opt/divisors.h"
 #include "opt/pass.h"
 #include "opt/ranges.h"
 #include "opt/undefined.h"
@@ -204,6 +205,22 @@ void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec 
 				   .capability = capability,
 				   .of = of};
 	eval_decorators(&u->ir, &req, out);
+}
+
+bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spec *args,
+		   const struct compile_options *o, i16 *at, u32 n)
+{
+	struct kernel *k = compile_ir(u, func, args, o);
+	for (u32 i = 0; i < n; i++)
+		at[i] = DIVISOR_NONE;
+	if (!k)
+		return false;
+	i16 *most = arena_array(&u->arena, i16, k->nparams + 1);
+	useful_divisors(k, most);
+	for (u32 i = 0; i < k->nparams; i++)
+		if (k->params[i].leaf < n)
+			at[k->params[i].leaf] = most[i];
+	return true;
 }
 
 /* --- running passes ------------------------------------------------------------------------------------------ */

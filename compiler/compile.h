@@ -93,4 +93,9 @@ void unit_tuning(struct unit *u, const struct func *func, const struct arg_spec 
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o);
 
+/* Of the kernel's integer arguments, by leaf, the largest divisors that can change its code: see opt/divisors.h. 1: of
+ * others. `at` has room for n. False after an error. */
+bool unit_divisors(struct unit *u, const struct func *func, const struct arg_spec *args,
+		   const struct compile_options *o, i16 *at, u32 n);
+
 #endif

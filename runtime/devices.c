@@ -1,5 +1,6 @@
 /* The devices of libtl, and what kernels are compiled for on them. */
 #include "runtime/device.h"
+#include "runtime/divisor_check.h"
 
 const struct device_ops *const devices[] = {&cuda_ops, &interp_ops, &cpu_ops, &sim_ops};
 const u32 ndevices = ARRAY_LEN(devices);
@@ -34,6 +35,7 @@ bool device_build(struct device *d, const struct build *b, struct compiled *out)
 	if (d->ops->compile)
 		return d->ops->compile(d, b, out);
 	const struct description target = d->ops->target(d);
+	check_divisors(&target, b);
 	return device_compile(&target, b, out);
 }
 

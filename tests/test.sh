@@ -116,6 +116,12 @@ suite "loops every pass" "$build/test-random" --every-pass --kind loops
 for kind in blocks products moves values scaled pipelines; do
 	suite "$kind every pass" "$build/test-random" --every-pass --kind $kind --count 100
 done
+# divisors that are not useful change no instruction
+divisors="env TL_DEVICE=sim TL_COMPILE_CHECK=divisors"
+suite "divisors" $divisors "$build/test-run" table
+for kind in random tree loops blocks products moves values scaled pipelines; do
+	suite "$kind divisors" $divisors "$build/test-random" --kind $kind --count 40
+done
 suite examples sh tests/examples.sh "$build"
 suite "deep kernels" python3 tests/deep.py "$build/tlc"
 suite "cache stress" "$build/tests/cache-stress"
