@@ -155,7 +155,7 @@ int command_list(struct command *c)
 		const struct func *f = u->module->funcs.at[i];
 		bool helper = is_helper(u->module, f);
 		struct tuning t = {0};
-		if (f->ndecorators)
+		if (f->ndecorators || f->jit.name)
 			unit_tuning(u, f, NULL, 90, DECORATORS_KNOWN, &t);
 		if (c->json) {
 			sb_puts(&out, i ? ",\n" : "\n");

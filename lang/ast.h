@@ -167,6 +167,8 @@ struct func {
 	struct body body;
 	const struct decorator *decorators;
 	u32 ndecorators;
+	struct decorator
+		jit;     /* @triton.jit itself, with its arguments; 0 where it is not one of a module's functions */
 	const char *doc; /* docstring or NULL */
 	bool has_named_exprs; /* ':=' stands in it */
 	struct module *module;

@@ -393,6 +393,7 @@ void add_function(struct parser *p, enum func_kind kind, const struct branch *br
 	}
 	f->decorators = arena_dup(p->arena, p->decorators.at, p->decorators.len * sizeof *f->decorators);
 	f->ndecorators = p->decorators.len;
+	f->jit = p->jit;
 	p->decorators.len = 0;
 	const struct func *earlier = map_get(&p->module->by_name, name); /* of one name, the last counts */
 	u32 at = 0;

@@ -320,12 +320,13 @@ static void read_decorator(struct parser *p)
 	}
 	const char *dotted = dotted_name(p, name), *last = strrchr(resolved(p, dotted), '.');
 	p->pending_class |= last && (!strcmp(last, "._aggregate") || !strcmp(last, ".aggregate"));
-	struct decorator d = {.loc = name.loc, .start = name.start, .end = name.end};
+	struct decorator d = {.name = dotted, .loc = name.loc, .start = name.start, .end = name.end};
 	for (t = raw_token(p); t.kind && t.kind != NEWLINE; t = raw_token(p))
 		d.end = t.end;
 	if (decorator_kind(p, dotted, &kind)) {
 		p->pending_kind = true;
 		p->kind = kind;
+		p->jit = d;
 	} else {
 		d.name = resolved(p, dotted);
 		vec_push(p->arena, &p->decorators, d);

@@ -64,6 +64,7 @@ struct parser {
 	bool has_named_exprs; /* in the function being parsed */
 	bool pending_kind, pending_class;
 	VEC(struct decorator) decorators; /* in front of the next function */
+	struct decorator jit;             /* the one that makes it a kernel */
 	/* the class that the current line may be in: its indentation, or -1, and its definition */
 	int class_indent;
 	struct definition *class_line;

@@ -64,14 +64,14 @@ static void one_of(struct step *s, u64 bits)
 	s->always = 0;
 }
 
-static void step_of_pointer(struct step *s, const struct tl_param *p, const tl_arg *a, const struct spec *spec,
-			    bool exact)
+static void step_of_pointer(struct step *s, const struct params *ps, const struct tl_param *p, const tl_arg *a,
+			    const struct spec *spec, bool exact)
 {
 	s->kind = STEP_WORD;
 	s->keep = ~(u64)0;
 	needs(s, (i32)tl_dtype_size(a->dtype));
 	needs(s, spec->divisibility);
-	if (exact && !p->exact && (uintptr_t)a->ptr % 16)
+	if (exact && !takes_any_address(ps, p, a) && (uintptr_t)a->ptr % 16)
 		one_of(s, 15);
 }
 
@@ -102,24 +102,25 @@ static void step_of_integer(struct step *s, const struct params *ps, const struc
 	needs(s, spec->divisibility);
 	if (converted || !exact || spec->dtype == DT_I1 || p->exact)
 		return;
-	i32 by = integer_divisor(v, ps->most_divisibility);
-	if (by == 16 && ps->most_divisibility > 16) {
-		one_of(s, (u64)ps->most_divisibility - 16);
+	i32 limit = most_divisor(ps, p, (u32)(p - ps->at), a), by = integer_divisor(v, limit);
+	if (by == 16 && limit > 16) {
+		one_of(s, (u64)limit - 16);
 	} else if (by == 8) {
 		needs(s, 16);
 		s->equal = 8;
-	} else if (!by) {
+	} else if (!by && limit > 1) {
 		one_of(s, 7);
-		if (!p->annotated && !s->not_count)
-			but_not(s, 1, 1);
 	}
+	if (!by && !p->annotated && !takes_any_value(ps, p, a) && !s->not_count)
+		but_not(s, 1, 1);
 }
 
 /* False: the argument needs its key. */
 static bool make_step(struct step *s, const struct params *ps, const struct tl_param *p, const tl_arg *a, bool exact)
 {
 	struct spec spec;
-	if (is_composite(a) || !argument_spec(ps, p, a, &spec) || (spec.divisibility & (spec.divisibility - 1)))
+	if (is_composite(a) || !argument_spec(ps, p, (u32)(p - ps->at), a, &spec) ||
+	    (spec.divisibility & (spec.divisibility - 1)))
 		return false;
 	struct words w = words_of(a);
 	*s = (struct step){
@@ -136,7 +137,7 @@ static bool make_step(struct step *s, const struct params *ps, const struct tl_p
 		return !text || s->text;
 	}
 	switch (a->kind) {
-	case TL_ARG_PTR: step_of_pointer(s, p, a, &spec, exact); return true;
+	case TL_ARG_PTR: step_of_pointer(s, ps, p, a, &spec, exact); return true;
 	case TL_ARG_INT:
 	case TL_ARG_UINT:
 	case TL_ARG_BOOL: step_of_integer(s, ps, p, a, &spec, exact); return true;
@@ -167,17 +168,17 @@ static void free_texts(struct binding *b, size_t nargs)
 	}
 }
 
-struct binding *binding_new(const tl_kernel *k, const struct variant *v, const struct options *o, const tl_arg *args,
-			    size_t nargs, bool exact)
+struct binding *binding_new(const struct variant *v, const struct options *o, const tl_arg *args, size_t nargs,
+			    bool exact)
 {
 	struct binding *b = calloc(1, sizeof *b + (nargs + 1) * sizeof *b->steps);
 	if (!b)
 		return NULL;
 	b->options = *o;
 	b->nargs = (u32)nargs;
-	b->params = &k->params;
+	b->params = v->params;
 	b->variant = v;
-	b->by_key = !make_steps(b, &k->params, args, nargs, exact);
+	b->by_key = !make_steps(b, v->params, args, nargs, exact);
 	if (b->by_key)
 		free_texts(b, nargs);
 	for (u32 i = 0; i < v->image.nslots; i++)

@@ -54,8 +54,8 @@ struct binding {
 };
 
 /* For the arguments, which the variant was made for. NULL: out of memory. */
-struct binding *binding_new(const tl_kernel *k, const struct variant *v, const struct options *o, const tl_arg *args,
-			    size_t nargs, bool exact);
+struct binding *binding_new(const struct variant *v, const struct options *o, const tl_arg *args, size_t nargs,
+			    bool exact);
 void binding_free(struct binding *b);
 /* Binds a variant that the same arguments take when they break these conditions. */
 void binding_add(struct binding *b, u32 way, const struct variant *v);

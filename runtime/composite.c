@@ -34,23 +34,25 @@ static u64 descriptor_bytes(const tl_descriptor *d)
 	return ((u64)last + 1) * tl_dtype_size(d->dtype);
 }
 
-static struct leaf typed_leaf(const char *name, tl_arg arg, enum dtype type, int pointers, i32 divisibility)
+static struct leaf typed_leaf(const struct tl_param *p, tl_arg arg, enum dtype type, int pointers, i32 divisibility)
 {
 	return (struct leaf){arg,
-			     {.name = name,
+			     {.name = p->name,
 			      .annotated = true,
+			      .any_value = p->any_value,
+			      .any_alignment = p->any_alignment,
 			      .type = {.dtype = type, .pointers = pointers, .divisibility = divisibility}}};
 }
 
-static u32 descriptor_leaves(const char *name, const tl_descriptor *d, struct leaf *out)
+static u32 descriptor_leaves(const struct tl_param *p, const tl_descriptor *d, struct leaf *out)
 {
 	int by = (int)(16 / tl_dtype_size(d->dtype));
 	u32 n = 0;
-	out[n++] = typed_leaf(name, tl_range(d->dtype, d->base, descriptor_bytes(d)), (enum dtype)d->dtype, 1, 16);
+	out[n++] = typed_leaf(p, tl_range(d->dtype, d->base, descriptor_bytes(d)), (enum dtype)d->dtype, 1, 16);
 	for (int i = 0; i < d->rank; i++)
-		out[n++] = typed_leaf(name, tl_int_typed(TL_I64, d->shape[i]), DT_I32, 0, 0);
+		out[n++] = typed_leaf(p, tl_int_typed(TL_I64, d->shape[i]), DT_I32, 0, 0);
 	for (int i = 0; i + 1 < d->rank; i++)
-		out[n++] = typed_leaf(name, tl_int_typed(TL_I64, d->strides[i]), DT_I64, 0, by > 1 ? by : 0);
+		out[n++] = typed_leaf(p, tl_int_typed(TL_I64, d->strides[i]), DT_I64, 0, by > 1 ? by : 0);
 	return n;
 }
 
@@ -58,7 +60,8 @@ static u32 descriptor_leaves(const char *name, const tl_descriptor *d, struct le
 static struct tl_param element(const struct tl_param *p, const tl_arg *a)
 {
 	bool constant = p->constant || a->kind == TL_ARG_STR || a->kind == TL_ARG_TYPE;
-	return (struct tl_param){.name = p->name, .constant = constant};
+	return (struct tl_param){
+		.name = p->name, .constant = constant, .any_value = p->any_value, .any_alignment = p->any_alignment};
 }
 
 /* --- checks and the key -------------------------------------------------------------------------------------- */
@@ -141,7 +144,7 @@ static tl_status add_descriptor(struct walk *w, const struct place *at, const st
 		return TL_ERR_ARGUMENT;
 	}
 	struct leaf leaves[2 * TL_MAX_RANK];
-	u32 n = descriptor_leaves(p->name, d, leaves);
+	u32 n = descriptor_leaves(p, d, leaves);
 	u64 *words = key_extend(w->key, 1 + (u32)d->rank);
 	words[0] = SPEC_DESCRIPTOR | (u64)d->rank << 8 | (u64)d->pads_with_nan << 16;
 	for (int i = 0; i < d->rank; i++)
@@ -203,6 +206,7 @@ tl_status specialize_composite(const struct params *ps, u32 i, const tl_arg *a, 
 /* --- the leaves as a list ------------------------------------------------------------------------------------ */
 
 struct list {
+	const struct params *params;
 	tl_arg *at;
 	u32 *owner; /* the parameter of each; or NULL */
 	u32 n;
@@ -217,7 +221,7 @@ static bool append(struct list *l, u32 param, const tl_arg *a)
 		return good;
 	}
 	struct leaf leaves[2 * TL_MAX_RANK] = {{.arg = *a}};
-	u32 n = a->kind == TL_ARG_DESCRIPTOR ? descriptor_leaves(NULL, a->descriptor, leaves) : 1;
+	u32 n = a->kind == TL_ARG_DESCRIPTOR ? descriptor_leaves(&l->params->at[param], a->descriptor, leaves) : 1;
 	for (u32 i = 0; i < n; i++) {
 		if (l->n == MAX_KERNEL_PARAMS)
 			return false;
@@ -231,7 +235,7 @@ static bool append(struct list *l, u32 param, const tl_arg *a)
 bool flatten_arguments(const struct params *ps, const tl_arg *args, size_t nargs, tl_arg *out, u32 *owner, u32 *n)
 {
 	static const tl_arg none = {.kind = TL_ARG_NONE};
-	struct list l = {out, owner, 0};
+	struct list l = {ps, out, owner, 0};
 	bool good = true;
 	for (u32 i = 0; i < ps->len && good; i++) {
 		const tl_arg *a = argument(ps, args, nargs, i);
@@ -243,15 +247,16 @@ bool flatten_arguments(const struct params *ps, const tl_arg *args, size_t nargs
 
 /* --- for the evaluator --------------------------------------------------------------------------------------- */
 
-struct arg_spec composite_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x)
+struct arg_spec composite_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x,
+			       u32 *leaf)
 {
 	if (x->kind == TL_ARG_DESCRIPTOR) {
 		const tl_descriptor *d = x->descriptor;
 		struct leaf leaves[2 * TL_MAX_RANK];
-		u32 n = descriptor_leaves(p->name, d, leaves);
+		u32 n = descriptor_leaves(p, d, leaves);
 		struct arg_spec *items = arena_array(a, struct arg_spec, n);
 		for (u32 i = 0; i < n; i++)
-			items[i] = leaf_spec(a, ps, &leaves[i].param, &leaves[i].arg);
+			items[i] = leaf_spec(a, ps, &leaves[i].param, &leaves[i].arg, leaf);
 		struct arg_spec s = {
 			.shape = ARG_DESCRIPTOR, .items = items, .nitems = n, .pads_with_nan = d->pads_with_nan};
 		memcpy(s.block_shape, d->block_shape, (size_t)d->rank * sizeof *d->block_shape);
@@ -263,7 +268,8 @@ struct arg_spec composite_spec(struct arena *a, const struct params *ps, const s
 	for (size_t i = 0; i < t->len; i++) {
 		struct tl_param q = element(p, &t->items[i]);
 		bool composite = is_composite(&t->items[i]);
-		items[i] = composite ? composite_spec(a, ps, &q, &t->items[i]) : leaf_spec(a, ps, &q, &t->items[i]);
+		items[i] = composite ? composite_spec(a, ps, &q, &t->items[i], leaf)
+				     : leaf_spec(a, ps, &q, &t->items[i], leaf);
 		if (fields)
 			fields[i] = arena_str(a, t->names[i], strlen(t->names[i]));
 	}

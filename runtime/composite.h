@@ -12,6 +12,7 @@ tl_status specialize_composite(const struct params *ps, u32 i, const tl_arg *a, 
  * NULL); a parameter whose default the evaluator computes has None. False: they are more. */
 bool flatten_arguments(const struct params *ps, const tl_arg *args, size_t nargs, tl_arg *out, u32 *owner, u32 *n);
 /* For the evaluator. */
-struct arg_spec composite_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x);
+struct arg_spec composite_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x,
+			       u32 *leaf);
 
 #endif

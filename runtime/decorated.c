@@ -24,7 +24,7 @@ static struct arg_spec seen_by_host(struct arena *a, const struct params *ps, co
 	switch (x->kind) {
 	case TL_ARG_PTR: return (struct arg_spec){.type = arena_printf(a, "*%s", dtype_name((enum dtype)x->dtype))};
 	case TL_ARG_TUPLE:
-	case TL_ARG_DESCRIPTOR: return composite_spec(a, ps, &ps->at[i], x);
+	case TL_ARG_DESCRIPTOR: return composite_spec(a, ps, &ps->at[i], x, &(u32){0});
 	default: return (struct arg_spec){.constant = literal_text(a, x)};
 	}
 }
@@ -98,6 +98,28 @@ bool decorated_value(struct unit *u, const char *literal, tl_arg *out)
 	enum dtype d = dtype_parse(x->name, strlen(x->name));
 	*out = d == DT_COUNT ? tl_func(x->name) : tl_type((tl_dtype)d);
 	return true;
+}
+
+/* --- what is not to be specialised ------------------------------------------------------------------------------- */
+
+tl_status take_jit(tl_kernel *k)
+{
+	const struct func *f = function_of(k);
+	struct decorators d;
+	if (!f || !f->jit.name || f->jit.end - f->jit.start <= strlen(f->jit.name)) /* no call */
+		return TL_OK;
+	tl_status s = decorators_read(k, NULL, 0, DECORATORS_KNOWN, &d);
+	if (s)
+		return s;
+	for (u32 i = 0; i < k->params.len; i++) {
+		struct tl_param *p = &k->params.at[i];
+		for (u32 n = 0; n < d.tuning.any_value.len; n++)
+			p->any_value |= !strcmp(d.tuning.any_value.at[n], p->name);
+		for (u32 n = 0; n < d.tuning.any_alignment.len; n++)
+			p->any_alignment |= !strcmp(d.tuning.any_alignment.at[n], p->name);
+	}
+	decorators_free(&d);
+	return TL_OK;
 }
 
 /* --- values of heuristics -------------------------------------------------------------------------------------- */

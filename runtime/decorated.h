@@ -37,4 +37,7 @@ void key_add_value(struct key *key, const tl_arg *a);
 /* Of the kernel; NULL is allowed. */
 void computed_free(struct computed *c);
 
+/* Notes at the parameters what the kernel's triton.jit says of them. */
+tl_status take_jit(tl_kernel *k);
+
 #endif

@@ -90,6 +90,7 @@ struct variant {
 	u64 hash;
 	u64 *key;
 	u32 key_len;
+	const struct params *params; /* with what its arguments are specialised by */
 	bool has_composites; /* among its arguments */
 	struct image image;
 	bool conditions;                   /* its image has some: see conditions.h */
@@ -103,14 +104,16 @@ struct variant {
 	struct kept_error *error;
 };
 
-enum { RECENT = 8 };
+enum { RECENT = 8, SHAPE_LISTS = 16 };
 struct binding;
+struct shape;
 
 struct tl_kernel {
 	tl_module *module;
 	tl_kernel *next;
 	const char *name;
-	struct params params;
+	struct params params, general;     /* general: for launches without specialisation */
+	struct shape *shapes[SHAPE_LISTS]; /* see useful.c; under the lock */
 	bool has_dots; /* itself or in what it calls: only products gain by few blocks */
 	/* what is found without the lock: bindings of variants launched lately, and the variant launched last */
 	_Atomic(struct binding *) recent[RECENT];
@@ -149,6 +152,7 @@ struct options {
 	int num_warps, num_stages, group_pids;
 	bool debug, no_boxes, any_size, persistent; /* see struct compile_options */
 	enum aliasing alias;
+	bool general; /* without specialisation */
 	void *stream; /* of the launch, which no variant is compiled for */
 };
 /* The variant for these arguments, compiled if it is new. */
@@ -162,8 +166,8 @@ bool variant_on_disk(const tl_kernel *k, const struct variant *v);
 /* The resources of a block of the variant; all 0 where they are not known. */
 tl_status variant_resources(const tl_kernel *k, const struct variant *v, tl_resources *out);
 /* Compiles once more, for a text only. `v`: the variant that was compiled so, or NULL where that failed. */
-tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args,
-		       size_t nargs, const char *stage, char **text);
+tl_status variant_dump(tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
+		       const char *stage, char **text);
 
 /* The bodies of tl.h's calls, run under a guard: see runtime/api.c. */
 tl_status context_create(const char *device, tl_context **out);

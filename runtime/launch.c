@@ -43,7 +43,7 @@ static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 
 static inline bool is_reserved_used(const tl_config *cfg)
 {
-	return cfg->reserved[0] | cfg->reserved[1] | cfg->reserved[2] | cfg->reserved[3];
+	return cfg->reserved_word | cfg->reserved[0] | cfg->reserved[1] | cfg->reserved[2];
 }
 
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
@@ -58,6 +58,7 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 			return s;
 		out->group_pids = cfg->group_pids;
 		out->debug = cfg->debug;
+		out->general = cfg->specialization == TL_SPECIALIZE_NONE;
 		out->stream = cfg->stream;
 		u32 grid[3];
 		grid_of(cfg, grid);
@@ -68,6 +69,9 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 			      "%s: what is reserved in tl_config is not 0: this is libtl %s, and the program "
 			      "is made for a later one, or has not set the config to 0",
 			      k->name, TL_VERSION);
+	if (cfg && (unsigned)cfg->specialization > TL_SPECIALIZE_NONE)
+		return failed(TL_ERR_ARGUMENT, "%s: specialization is %d, which is none", k->name,
+			      (int)cfg->specialization);
 	if (!is_pow2(out->num_warps) || out->num_warps > 32)
 		return failed(TL_ERR_ARGUMENT, "%s: num_warps is %d; it must be a power of two from 1 to 32", k->name,
 			      out->num_warps);
@@ -271,6 +275,7 @@ static inline bool same_options(const tl_kernel *k, const struct binding *b, con
 	return x->num_warps == (cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS) &&
 	       x->num_stages == (cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES) &&
 	       x->group_pids == cfg->group_pids && x->debug == cfg->debug &&
+	       x->general == (cfg->specialization == TL_SPECIALIZE_NONE) &&
 	       (!k->has_dots || b->variant->image.for_any_grid || x->persistent == has_many_programs(k, cfg, grid));
 }
 
@@ -279,7 +284,8 @@ static inline bool good_grid(const tl_config *cfg, const u32 *grid)
 {
 	bool dims = (unsigned)cfg->grid_dims <= 3 && grid[0] == cfg->grid[0] &&
 		    (grid[1] == cfg->grid[1] || cfg->grid[1] <= 1) && (grid[2] == cfg->grid[2] || cfg->grid[2] <= 1);
-	return dims && grid_fits(grid) && cfg->max_ctas >= -1 && !is_reserved_used(cfg);
+	return dims && grid_fits(grid) && cfg->max_ctas >= -1 && !is_reserved_used(cfg) &&
+	       (unsigned)cfg->specialization <= TL_SPECIALIZE_NONE;
 }
 
 bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, bool guarded, tl_status *s)
@@ -311,7 +317,7 @@ void launch_remember(tl_kernel *k, const struct options *o, const struct choice 
 {
 	struct binding *b = atomic_load_explicit(&c->first->binding, memory_order_acquire), *none = NULL;
 	if (!b) {
-		b = binding_new(k, c->first, o, args, nargs, true);
+		b = binding_new(c->first, o, args, nargs, true);
 		if (!b || b->by_key) {
 			binding_free(b);
 			return;

@@ -68,15 +68,15 @@ void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 	sb_puts(out, "}\n");
 }
 
-void manifest_describe(struct arena *a, const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
-		       struct manifest_entry *out)
+void manifest_describe(struct arena *a, const tl_kernel *k, const struct params *ps, const struct options *o,
+		       const tl_arg *args, size_t nargs, struct manifest_entry *out)
 {
 	const tl_module *m = k->module;
 	struct device *dev = m->ctx->dev;
 	size_t len = 0;
 	const char *there = file_read(a, m->name, MAX_FILE_BYTES, &len);
 	struct strbuf text = {.arena = a};
-	const struct arg_spec *specs = specialize_text(a, &k->params, args, nargs);
+	const struct arg_spec *specs = specialize_text(a, ps, args, nargs);
 	sb_puts(&text, "");
 	for (u32 i = 0; i < k->params.len; i++) {
 		if (!argument(&k->params, args, nargs, i)) /* the evaluator computes its default */

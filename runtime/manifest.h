@@ -18,8 +18,8 @@ struct manifest_entry {
 };
 
 /* What a launch asks for. */
-void manifest_describe(struct arena *a, const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs,
-		       struct manifest_entry *out);
+void manifest_describe(struct arena *a, const tl_kernel *k, const struct params *ps, const struct options *o,
+		       const tl_arg *args, size_t nargs, struct manifest_entry *out);
 /* A line, with its end. */
 void manifest_print(struct strbuf *out, const struct manifest_entry *e);
 /* NULL, or why this line is none. */

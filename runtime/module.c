@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/suggest.h"
+#include "runtime/decorated.h"
 #include "runtime/internal.h"
 
 static const size_t max_source = (size_t)1 << 28;
@@ -252,7 +253,13 @@ static tl_status kernel_new_in(tl_module *m, const char *name, tl_kernel **out)
 	}
 	k->name = k->params.kernel;
 	k->module = m;
-	k->params.most_divisibility = k->has_dots ? 256 : 16;
+	tl_status s = take_jit(k);
+	if (s) {
+		free(k);
+		return s;
+	}
+	k->general = k->params;
+	k->general.any_value = true;
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->ready, NULL);
 	link_init(&k->prepared);

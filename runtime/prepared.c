@@ -27,7 +27,7 @@ static struct binding *bind_variant(tl_prepared *p, const struct options *o, con
 {
 	u64 bits[BOUND_BITS];
 	_Atomic(struct binding *) *at = &p->bindings;
-	struct binding *new = binding_new(p->kernel, v, o, args, nargs, false), *b;
+	struct binding *new = binding_new(v, o, args, nargs, false), *b;
 	for (; new && (b = atomic_load(at)); at = &b->next) {
 		if (b->variant == v && binding_takes(b, args, nargs, bits)) {
 			binding_free(new);

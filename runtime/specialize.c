@@ -108,7 +108,7 @@ static bool is_signature(const struct expr *x)
 
 void params_of_func(struct arena *a, const struct func *f, struct params *out)
 {
-	*out = (struct params){f->name, arena_array(a, struct tl_param, f->nparams), f->nparams, 16};
+	*out = (struct params){.kernel = f->name, .at = arena_array(a, struct tl_param, f->nparams), .len = f->nparams};
 	for (u32 i = 0; i < f->nparams; i++) {
 		const struct param *src = &f->params[i];
 		struct tl_param *p = &out->at[i];
@@ -133,7 +133,7 @@ void params_of_func(struct arena *a, const struct func *f, struct params *out)
 
 void params_of_ir(struct arena *a, const struct kernel *k, struct params *out)
 {
-	*out = (struct params){k->name, arena_array(a, struct tl_param, k->nparams), k->nparams, 16};
+	*out = (struct params){.kernel = k->name, .at = arena_array(a, struct tl_param, k->nparams), .len = k->nparams};
 	for (u32 i = 0; i < k->nparams; i++) {
 		struct tl_param *p = &out->at[i];
 		const struct type *t = k->params[i].value->type;
@@ -150,8 +150,9 @@ void params_of_ir(struct arena *a, const struct kernel *k, struct params *out)
 
 void params_of_image(struct arena *a, const struct image *im, struct params *out)
 {
-	*out = (struct params){arena_str(a, im->name, strlen(im->name)), arena_array(a, struct tl_param, im->nslots),
-			       im->nslots, 16};
+	*out = (struct params){.kernel = arena_str(a, im->name, strlen(im->name)),
+			       .at = arena_array(a, struct tl_param, im->nslots),
+			       .len = im->nslots};
 	for (u32 i = 0; i < im->nslots; i++) {
 		const struct slot *s = &im->slots[i];
 		out->at[i] = (struct tl_param){
@@ -167,6 +168,7 @@ void params_of_image(struct arena *a, const struct image *im, struct params *out
 void key_init(struct key *k, u64 first)
 {
 	k->has_composites = false;
+	k->leaves = 0;
 	k->at = k->small;
 	k->cap = ARRAY_LEN(k->small);
 	k->len = 1;
@@ -226,7 +228,7 @@ static bool bits_fit(enum dtype d, i128 v)
 	return int_fits(d, v) || int_fits(dtype_unsigned(d), v);
 }
 
-static bool resolve_pointer(const struct tl_param *p, const tl_arg *a, struct spec *out)
+static bool resolve_pointer(const struct params *ps, const struct tl_param *p, const tl_arg *a, struct spec *out)
 {
 	u64 address = (u64)(uintptr_t)a->ptr;
 	out->dtype = (enum dtype)a->dtype;
@@ -242,7 +244,7 @@ static bool resolve_pointer(const struct tl_param *p, const tl_arg *a, struct sp
 		if (out->divisibility > 1 && address & ((u64)out->divisibility - 1))
 			return false;
 	}
-	if (address % 16 == 0 && !p->exact)
+	if (address % 16 == 0 && !takes_any_address(ps, p, a))
 		out->divisibility = MAX(out->divisibility, 16);
 	return true;
 }
@@ -256,9 +258,10 @@ i32 integer_divisor(i128 v, i32 most)
 	return divisor >= 8 ? (divisor == most ? most : divisor >= 16 ? 16 : 8) : 0;
 }
 
-static bool resolve_int(const struct params *ps, const struct tl_param *p, i128 v, bool typed, enum dtype d,
-			struct spec *out)
+static bool resolve_int(const struct params *ps, const struct tl_param *p, u32 leaf, const tl_arg *a, bool typed,
+			enum dtype d, struct spec *out)
 {
+	i128 v = int_value(a);
 	out->dtype = typed ? d : int_fits(DT_I32, v) ? DT_I32 : int_fits(DT_I64, v) ? DT_I64 : DT_U64;
 	if (typed && (!dtype_is_int(d) || !int_fits(d, v)))
 		return false;
@@ -276,10 +279,10 @@ static bool resolve_int(const struct params *ps, const struct tl_param *p, i128 
 	}
 	if (out->dtype == DT_I1 || p->exact)
 		return true;
-	if (v == 1 && !p->annotated)
+	if (v == 1 && !p->annotated && !takes_any_value(ps, p, a))
 		out->class = SPEC_ONE;
 	else
-		out->divisibility = MAX(out->divisibility, integer_divisor(v, ps->most_divisibility));
+		out->divisibility = MAX(out->divisibility, integer_divisor(v, most_divisor(ps, p, leaf, a)));
 	return true;
 }
 
@@ -298,21 +301,21 @@ static bool resolve_constant(const tl_arg *a)
 }
 
 /* False when the parameter cannot take the argument. Inline: part of every launch. */
-static inline __attribute__((always_inline)) bool resolve(const struct params *ps, const struct tl_param *p,
+static inline __attribute__((always_inline)) bool resolve(const struct params *ps, const struct tl_param *p, u32 leaf,
 							  const tl_arg *a, struct spec *out)
 {
 	*out = (struct spec){.class = SPEC_TYPED};
 	if ((unsigned)a->kind > TL_ARG_UINT || !valid_dtype(a->dtype))
 		return false;
-	if (p->constant || a->constant) {
+	if (p->constant || a->constant == ARG_CONSTEXPR) {
 		out->class = SPEC_CONSTANT;
 		return resolve_constant(a);
 	}
 	switch (a->kind) {
-	case TL_ARG_PTR: return resolve_pointer(p, a, out);
+	case TL_ARG_PTR: return resolve_pointer(ps, p, a, out);
 	case TL_ARG_INT:
-	case TL_ARG_UINT: return resolve_int(ps, p, int_value(a), a->typed, (enum dtype)a->dtype, out);
-	case TL_ARG_BOOL: return resolve_int(ps, p, int_value(a), true, DT_I1, out) && !dtype_is_float(out->dtype);
+	case TL_ARG_UINT: return resolve_int(ps, p, leaf, a, a->typed, (enum dtype)a->dtype, out);
+	case TL_ARG_BOOL: return resolve_int(ps, p, leaf, a, true, DT_I1, out) && !dtype_is_float(out->dtype);
 	case TL_ARG_FLOAT:
 		out->dtype = p->annotated ? p->type.dtype : (enum dtype)a->dtype;
 		return !p->type.pointers && dtype_is_float(out->dtype) && dtype_is_float((enum dtype)a->dtype);
@@ -322,9 +325,9 @@ static inline __attribute__((always_inline)) bool resolve(const struct params *p
 	}
 }
 
-bool argument_spec(const struct params *ps, const struct tl_param *p, const tl_arg *a, struct spec *out)
+bool argument_spec(const struct params *ps, const struct tl_param *p, u32 leaf, const tl_arg *a, struct spec *out)
 {
-	return resolve(ps, p, a, out);
+	return resolve(ps, p, leaf, a, out);
 }
 
 /* --- messages ------------------------------------------------------------------------------------------------ */
@@ -454,7 +457,7 @@ static inline void add_spec(struct key *key, const struct spec *s, const tl_arg 
 bool key_add_leaf(struct key *key, const struct params *ps, const struct tl_param *p, const tl_arg *a)
 {
 	struct spec s;
-	if (!resolve(ps, p, a, &s))
+	if (!resolve(ps, p, key->leaves++, a, &s))
 		return false;
 	add_spec(key, &s, a);
 	return true;
@@ -470,8 +473,9 @@ static inline tl_status add_arguments(const struct params *p, const tl_arg *args
 		struct spec s = {.class = SPEC_DEFAULT};
 		if (!a && !p->at[i].has_default && !some)
 			return missing(p, i, nargs);
-		if (!a || resolve(p, &p->at[i], a, &s)) {
+		if (!a || resolve(p, &p->at[i], key->leaves, a, &s)) {
 			add_spec(key, &s, a);
+			key->leaves++;
 			continue;
 		}
 		tl_status status = is_composite(a) ? specialize_composite(p, i, a, key) : refuse(p, i, a);
@@ -545,10 +549,11 @@ static const char *type_text(struct arena *a, const struct tl_param *p, const tl
 	return s->divisibility > 1 ? arena_printf(a, "%s:%d", name, s->divisibility) : name;
 }
 
-struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x)
+struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x,
+			  u32 *leaf)
 {
 	struct spec s;
-	bool fits = resolve(ps, p, x, &s), constant = s.class == SPEC_CONSTANT || s.class == SPEC_NONE;
+	bool fits = resolve(ps, p, (*leaf)++, x, &s), constant = s.class == SPEC_CONSTANT || s.class == SPEC_NONE;
 	tl_assert(fits);
 	return constant ? (struct arg_spec){.constant = literal_text(a, x)}
 			: (struct arg_spec){.type = type_text(a, p, x, &s)};
@@ -557,13 +562,15 @@ struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct
 struct arg_spec *specialize_text(struct arena *a, const struct params *ps, const tl_arg *args, size_t nargs)
 {
 	struct arg_spec *out = arena_array(a, struct arg_spec, ps->len);
+	u32 leaf = 0;
 	for (u32 i = 0; i < ps->len; i++) {
 		const struct tl_param *p = &ps->at[i];
 		const tl_arg *x = argument(ps, args, nargs, i);
-		if (!x) /* the evaluator reads it itself, but would take an annotated parameter for a run-time one */
+		if (x)
+			out[i] = is_composite(x) ? composite_spec(a, ps, p, x, &leaf) : leaf_spec(a, ps, p, x, &leaf);
+		else /* the evaluator reads it itself, but would take an annotated parameter for a run-time one */
 			out[i].constant = p->annotated ? p->text : NULL;
-		else
-			out[i] = is_composite(x) ? composite_spec(a, ps, p, x) : leaf_spec(a, ps, p, x);
+		leaf += !x;
 	}
 	return out;
 }

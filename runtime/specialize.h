@@ -1,14 +1,16 @@
 /* From the arguments of a launch to the variant of the kernel that serves them: pure functions, no device.
  *
  * Triton's rules, and a little more. A pointer or integer divisible by 16 says so (0 counts), in kernels with dots an
- * integer divisible by 256, a multiple of their tiles' sides, does too; an integer equal to 1 becomes a compile-time
- * constant, None and jit functions too; floats and bools are never specialised. An annotation fixes the type, and then
- * an integer equal to 1 stays a run-time value; but one in the notation of signatures ("*fp32:16", "i32:1"), which
- * Triton does not read either, is only the type where no arguments give it: for `tlc FILE`. */
+ * integer divisible by 256, a multiple of their tiles' sides, does too, but only where that can change the code
+ * (opt/divisors.h); an integer equal to 1 becomes a compile-time constant, None and jit functions too; floats and bools
+ * are never specialised. An annotation fixes the type, and then an integer equal to 1 stays a run-time value; but one
+ * in the notation of signatures ("*fp32:16", "i32:1"), which Triton does not read either, is only the type where no
+ * arguments give it: for `tlc FILE`. */
 #ifndef TL_SPECIALIZE_H
 #define TL_SPECIALIZE_H
 
 #include "compile.h"
+#include "opt/divisors.h"
 #include "runtime/image.h"
 #include "runtime/tl.h"
 
@@ -25,6 +27,7 @@ struct tl_param {
 	bool constant;  /* tl.constexpr */
 	bool annotated; /* `type` is given by the source */
 	bool exact;     /* of IR text or an image: no specialisation; its divisibility must hold */
+	bool any_value, any_alignment; /* not to be specialised: by anything; by divisors */
 	struct sig_type type;
 	enum param_default has_default;
 	tl_arg value;
@@ -36,8 +39,10 @@ struct params {
 	const char *kernel; /* for messages */
 	struct tl_param *at;
 	u32 len;
-	i32 most_divisibility; /* that integers are specialised by */
+	bool any_value, any_alignment; /* of all, as of a parameter */
+	const i16 *most; /* by leaf of the arguments: what an integer is specialised by at most; NULL: MOST_DIVISOR */
 };
+enum { MOST_DIVISOR = DIVISOR_TILE };
 
 void params_of_func(struct arena *a, const struct func *f, struct params *out);
 void params_of_ir(struct arena *a, const struct kernel *k, struct params *out);
@@ -48,6 +53,7 @@ void params_of_image(struct arena *a, const struct image *im, struct params *out
 struct key {
 	u64 *at;
 	u32 len, cap;
+	u32 leaves;          /* of the arguments so far */
 	bool has_composites; /* among the arguments: slots count their leaves */
 	u64 small[128];
 };
@@ -74,9 +80,24 @@ struct spec {
 	enum dtype dtype;
 	i32 divisibility;
 };
-/* False when the parameter cannot take it. */
-bool argument_spec(const struct params *ps, const struct tl_param *p, const tl_arg *a, struct spec *out);
-/* The divisor by which an integer is specialised, of 8, 16 and `most`; 0: none. */
+/* False when the parameter, which is this leaf, cannot take it. */
+bool argument_spec(const struct params *ps, const struct tl_param *p, u32 leaf, const tl_arg *a, struct spec *out);
+enum arg_constant { ARG_CONSTEXPR = 1, ARG_UNSPECIALIZED = 2 }; /* tl_arg.constant */
+/* Is nothing of its value or address compiled in? */
+static inline bool takes_any_value(const struct params *ps, const struct tl_param *p, const tl_arg *a)
+{
+	return ps->any_value || p->any_value || p->exact || a->constant == ARG_UNSPECIALIZED;
+}
+static inline bool takes_any_address(const struct params *ps, const struct tl_param *p, const tl_arg *a)
+{
+	return takes_any_value(ps, p, a) || ps->any_alignment || p->any_alignment;
+}
+/* The most that this leaf, an integer, is specialised by; 1: it is not. */
+static inline i32 most_divisor(const struct params *ps, const struct tl_param *p, u32 leaf, const tl_arg *a)
+{
+	return takes_any_address(ps, p, a) ? 1 : ps->most ? ps->most[leaf] : MOST_DIVISOR;
+}
+/* The divisor by which an integer is specialised, of 8, 16 and `most`, which is 1, 16 or more; 0: none. */
 i32 integer_divisor(i128 v, i32 most);
 /* What an integer argument is, of any kind. */
 i128 int_value(const tl_arg *a);
@@ -96,8 +117,9 @@ const char *literal_text(struct arena *a, const tl_arg *x);
 /* The same as text for the evaluator, p->len specs. Only for arguments that specialize() accepted. */
 struct arg_spec *specialize_text(struct arena *a, const struct params *p, const tl_arg *args, size_t nargs);
 
-/* Of an argument that is no composite. */
-struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x);
+/* Of an argument that is no composite, and the next leaf. */
+struct arg_spec leaf_spec(struct arena *a, const struct params *ps, const struct tl_param *p, const tl_arg *x,
+			  u32 *leaf);
 /* Has the call an argument for parameter i? */
 static inline bool is_given(const tl_arg *args, size_t nargs, u32 i)
 {

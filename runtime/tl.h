@@ -8,10 +8,10 @@
  *             (tl_arg[]){tl_buf(TL_F32, x), tl_buf(TL_F32, y), tl_buf(TL_F32, out), tl_int(n), tl_int(1024)}, 5);
  *
  * A kernel is compiled on its first launch for each combination of argument types, constexpr values and
- * specialisation (pointers divisible by 16, integers divisible by 16 or 8, or by 256 where there are dots, integers
- * equal to 1), which is checked at every launch. Every call returns a tl_status; tl_error() has the text. Contexts may
- * be used from several threads at once. The CUDA driver is opened at run time; a program that uses libtl starts on
- * machines without one. */
+ * specialisation (pointers divisible by 16, integers divisible by 16 or 8, or by 256 where there are dots, where that
+ * can change the code, and integers equal to 1), which is checked at every launch. Every call returns a tl_status;
+ * tl_error() has the text. Contexts may be used from several threads at once. The CUDA driver is opened at run time; a
+ * program that uses libtl starts on machines without one. */
 #ifndef TL_H
 #define TL_H
 
@@ -272,7 +272,7 @@ typedef struct tl_arg {
 	tl_arg_kind kind;
 	tl_dtype dtype;  /* of the pointee, integer or float; of TL_ARG_TYPE itself */
 	uint64_t typed : 4;  /* 0 for tl_int() and tl_uint(): i32 where it fits, as in Triton; else 1 */
-	uint64_t constant : 4; /* 1: a compile-time value, whatever the parameter is */
+	uint64_t constant : 4; /* 1: a compile-time value, whatever the parameter is; 2: not specialised */
 	uint64_t bytes : 56; /* of a pointer: how much memory behind it is meant; 0: the allocation around it */
 	union {
 		void *ptr;
@@ -385,6 +385,14 @@ static inline tl_arg tl_constexpr(tl_arg a)
 	return a;
 }
 
+/* The argument without specialisation, as jit's do_not_specialize has it for a parameter: of its value or address
+ * nothing is compiled in but the type. Not for tuples and descriptors, but for elements of tuples. */
+static inline tl_arg tl_unspecialized(tl_arg a)
+{
+	a.constant = 2;
+	return a;
+}
+
 /* A tuple, of which elements may be tuples and descriptors too: in the kernel x[i], or x.name where it has names. Each
  * element counts as an argument of its own: its type, its specialisation, None, a function; strings and dtypes are
  * compile-time values. A tuple for a tl.constexpr parameter holds compile-time values only. */
@@ -438,6 +446,11 @@ static inline tl_arg tl_desc(const tl_descriptor *d)
 	return a;
 }
 
+typedef enum tl_specialization {
+	TL_SPECIALIZE_USEFUL, /* by what of the arguments can change the code */
+	TL_SPECIALIZE_NONE,   /* by types and compile-time values alone: one variant for all values and addresses */
+} tl_specialization;
+
 typedef struct tl_config {
 	uint32_t grid[3]; /* programs along each axis; see grid_dims */
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
@@ -461,7 +474,9 @@ typedef struct tl_config {
 	 * tl.extra.cuda.gdc_launch_dependents() or ended, and must call gdc_wait() before it reads what they write
 	 * (sm_90; on others, interp and sim it begins when they are over) */
 	bool launch_pdl;
-	uint64_t reserved[4];
+	tl_specialization specialization; /* which variants are compiled; arguments alone: tl_unspecialized */
+	uint32_t reserved_word;
+	uint64_t reserved[3];
 } tl_config;
 
 /* Compiles if needed and launches, nothing if the grid has no programs; returns before the kernel has finished on CUDA.

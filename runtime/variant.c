@@ -14,6 +14,10 @@
 #include "runtime/decorated.h"
 #include "runtime/internal.h"
 #include "runtime/manifest.h"
+#include "runtime/useful.h"
+
+/* In a key's first word: options.persistent, and options.general, which is for bindings: the code is the same. */
+static const u64 FOR_MANY = 1 << 18, GENERAL = 1 << 22;
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
@@ -71,8 +75,8 @@ static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_ar
 }
 
 /* Compiles into `u`, which the caller frees. */
-static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct options *o, const tl_arg *args,
-			    size_t nargs, const char *stage, struct compiled *out)
+static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct unit *u, const struct options *o,
+			    const tl_arg *args, size_t nargs, const char *stage, struct compiled *out)
 {
 	const tl_module *m = k->module;
 	struct device *dev = m->ctx->dev;
@@ -93,7 +97,7 @@ static tl_status compile_in(const tl_kernel *k, struct unit *u, const struct opt
 			  .stage = stage};
 	b.remarks = !stage && wants_remarks(m->ctx);
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
-	b.args = specialize_text(&u->arena, &k->params, args, nargs);
+	b.args = specialize_text(&u->arena, ps, args, nargs);
 	*out = (struct compiled){.num_warps = o->num_warps};
 	return device_build(dev, &b, out) ? TL_OK : failed_compile(&u->diags);
 }
@@ -105,7 +109,7 @@ static void free_unit(void *unit)
 }
 
 static void take_image(const tl_kernel *k, const struct options *o, struct unit *u, const tl_arg *args, size_t nargs,
-		       const struct compiled *c, struct image *out)
+		       const struct compiled *c, struct variant *v)
 {
 	const struct func *f = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	const struct compile_options made = {.num_stages = o->num_stages,
@@ -115,7 +119,7 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 					     .any_size = o->any_size,
 					     .persistent = o->persistent,
 					     .alias = o->alias};
-	image_make(out, u, f, f ? specialize_text(&u->arena, &k->params, args, nargs) : NULL, &made, c);
+	image_make(&v->image, u, f, f ? specialize_text(&u->arena, v->params, args, nargs) : NULL, &made, c);
 }
 
 /* NULL: of an image. */
@@ -157,7 +161,8 @@ static bool image_key(const tl_kernel *k, const struct variant *v, struct cache_
 	add_piece(&from, source->text, source->len);
 	add_text(&from, k->name);
 	add_text(&from, getenv("PYTHONPATH"));
-	add_piece(&from, v->key, v->key_len * sizeof *v->key);
+	add_piece(&from, &(u64){v->key[0] & ~GENERAL}, sizeof *v->key);
+	add_piece(&from, v->key + 1, (v->key_len - 1) * sizeof *v->key);
 	*on_disk = cache_make_key(&from, out);
 	cleanup_run(&c);
 	return true;
@@ -190,6 +195,7 @@ static const char *set_variable(const char *name)
 
 struct used {
 	const tl_kernel *k;
+	const struct params *params;
 	const struct options *o;
 	const tl_arg *args;
 	size_t nargs;
@@ -204,7 +210,7 @@ static void describe_use(void *use)
 	struct manifest_entry e;
 	struct c_locale c;
 	enter_c_locale(&c);
-	manifest_describe(&a, n->k, n->o, n->args, n->nargs, &e);
+	manifest_describe(&a, n->k, n->params, n->o, n->args, n->nargs, &e);
 	if (!n->manifest)
 		e.text = NULL; /* too long to read */
 	manifest_print(&line, &e);
@@ -221,14 +227,15 @@ static void describe_use(void *use)
 }
 
 /* The program goes on where this cannot be written. */
-static void note_use(const tl_kernel *k, const struct options *o, const tl_arg *args, size_t nargs)
+static void note_use(const tl_kernel *k, const struct params *ps, const struct options *o, const tl_arg *args,
+		     size_t nargs)
 {
 	const char *manifest = set_variable("TL_MANIFEST");
 	const struct device_ops *ops = k->module->ctx->dev->ops;
 	char why[100];
 	struct recovery r = {.text = why, .size = sizeof why};
 	if (manifest && ops->target && !ops->offline)
-		protect(&r, describe_use, &(struct used){k, o, args, nargs, manifest});
+		protect(&r, describe_use, &(struct used){k, ps, o, args, nargs, manifest});
 }
 
 static bool may_compile(const tl_kernel *k)
@@ -242,7 +249,7 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 				 bool on_disk, struct variant *v)
 {
 	if (!may_compile(k)) {
-		describe_use(&(struct used){k, o, args, nargs, NULL});
+		describe_use(&(struct used){k, v->params, o, args, nargs, NULL});
 		return TL_ERR_NOT_BUILT;
 	}
 	struct unit *u = calloc(1, sizeof *u);
@@ -253,14 +260,14 @@ static tl_status compile_variant(const tl_kernel *k, const struct options *o, co
 	cleanup_push(&unit, free_unit, u);
 	enter_c_locale(&c);
 	struct compiled out = {0};
-	tl_status s = compile_in(k, u, o, args, nargs, NULL, &out);
+	tl_status s = compile_in(k, v->params, u, o, args, nargs, NULL, &out);
 	leave_c_locale(&c);
 	report(k->module, u);
 	if (s == TL_ERR_COMPILE) /* the callback may have called the library */
 		s = failed_compile(&u->diags);
 	v->keeps = (!u->diags.messages.len || k->module->ctx->dev->ops->offline) && !u->ir.reads_environment;
 	if (!s) {
-		take_image(k, o, u, args, nargs, &out, &v->image);
+		take_image(k, o, u, args, nargs, &out, v);
 		if (on_disk && v->keeps)
 			link_image(k, v);
 		s = load_image(k, u, &out, v); /* last: nothing fails behind it */
@@ -402,14 +409,15 @@ static tl_status dump_image(const struct image *im, const char *stage, char **te
 	return *text ? TL_OK : failed(TL_ERR_MEMORY, "out of host memory");
 }
 
-tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args,
-		       size_t nargs, const char *stage, char **text)
+tl_status variant_dump(tl_kernel *k, const struct options *o, const struct variant *v, const tl_arg *args, size_t nargs,
+		       const char *stage, char **text)
 {
 	if (k->module->compiled)
 		return dump_image(&k->module->image, stage, text);
 	struct key key; /* only to check the arguments */
+	const struct params *ps = useful_params(k, o, args, nargs);
 	key_init(&key, 0);
-	tl_status s = specialize(&k->params, args, nargs, &key);
+	tl_status s = specialize(ps, args, nargs, &key);
 	key_free(&key);
 	struct unit *u = s ? NULL : calloc(1, sizeof *u);
 	if (s || !u)
@@ -419,7 +427,7 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 	cleanup_push(&unit, free_unit, u);
 	enter_c_locale(&c);
 	struct compiled out = {0};
-	s = compile_in(k, u, o, args, nargs, stage, &out);
+	s = compile_in(k, ps, u, o, args, nargs, stage, &out);
 	leave_c_locale(&c);
 	if (!s && v && !strcmp(stage, "remarks"))
 		s = add_resources(k, v, u, &out);
@@ -441,8 +449,6 @@ tl_status variant_dump(const tl_kernel *k, const struct options *o, const struct
 	cleanup_run(&unit);
 	return s;
 }
-
-static const u64 FOR_MANY = 1 << 18; /* in a key's first word: options.persistent */
 
 bool variant_on_disk(const tl_kernel *k, const struct variant *v)
 {
@@ -484,7 +490,7 @@ static bool table_grow(tl_kernel *k)
 }
 
 /* NULL: out of memory. */
-static struct variant *table_add(tl_kernel *k, const struct key *key, u64 hash)
+static struct variant *table_add(tl_kernel *k, const struct params *ps, const struct key *key, u64 hash)
 {
 	struct variant *v = calloc(1, sizeof *v);
 	u64 *words = calloc(key->len, sizeof *words);
@@ -498,6 +504,7 @@ static struct variant *table_add(tl_kernel *k, const struct key *key, u64 hash)
 			      .hash = hash,
 			      .key = words,
 			      .key_len = key->len,
+			      .params = ps,
 			      .has_composites = key->has_composites};
 	*table_slot(k, v->key, v->key_len, hash) = v;
 	k->nvariants++;
@@ -515,7 +522,8 @@ static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 
 /* The variant of `key`, with the lock held; *mine when the caller must compile it, *is_new when it was not there. An
  * error when it is known that it does not compile. */
-static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out, bool *mine, bool *is_new)
+static tl_status claim(tl_kernel *k, const struct params *ps, const struct key *key, struct variant **out, bool *mine,
+		       bool *is_new)
 {
 	u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
 	if ((k->nvariants + 1) * 4 > k->cap * 3 && !table_grow(k))
@@ -524,7 +532,7 @@ static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out
 	while (v && v->state == VARIANT_COMPILING)
 		pthread_cond_wait(&k->ready, &k->lock);
 	if (!v) {
-		v = table_add(k, key, hash);
+		v = table_add(k, ps, key, hash);
 		if (!v)
 			return failed(TL_ERR_MEMORY, "out of host memory");
 		v->same = serves_too(k, key);
@@ -542,13 +550,14 @@ static tl_status claim(tl_kernel *k, const struct key *key, struct variant **out
 	return TL_OK;
 }
 
-static tl_status table_claim(tl_kernel *k, const struct key *key, struct variant **out, bool *mine, bool *is_new)
+static tl_status table_claim(tl_kernel *k, const struct params *ps, const struct key *key, struct variant **out,
+			     bool *mine, bool *is_new)
 {
 	struct held h;
 	*out = NULL;
 	*mine = *is_new = false;
 	lock_hold(&h, &k->lock);
-	tl_status s = claim(k, key, out, mine, is_new);
+	tl_status s = claim(k, ps, key, out, mine, is_new);
 	lock_release(&h);
 	return s;
 }
@@ -586,14 +595,15 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 	struct key key;
 	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
 			       (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->any_size << 21 |
-			       (u64)o->group_pids << 32);
-	tl_status s = specialize(&k->params, args, nargs, &key);
+			       (o->general ? GENERAL : 0) | (u64)o->group_pids << 32);
+	const struct params *ps = useful_params(k, o, args, nargs);
+	tl_status s = specialize(ps, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);
 	if (v && !key_equals(&key, v->key, v->key_len))
 		v = NULL;
 	if (!s && !v) {
 		bool mine, is_new;
-		s = table_claim(k, &key, &v, &mine, &is_new);
+		s = table_claim(k, ps, &key, &v, &mine, &is_new);
 		if (mine) { /* whatever happens, others wait for it */
 			struct build_call c = {k, o, args, nargs, v, TL_OK};
 			s = caught(run_build, &c);
@@ -601,7 +611,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 			table_settle(k, v, s);
 		}
 		if (!s && is_new && !k->module->compiled)
-			note_use(k, o, args, nargs);
+			note_use(k, ps, o, args, nargs);
 		if (!s && !o->no_boxes && !o->alias) /* the first one that a launch asks for */
 			atomic_store_explicit(&k->last, v, memory_order_release);
 	}
@@ -640,6 +650,7 @@ void kernel_free(tl_kernel *k)
 		if (k->table[i])
 			variant_free(k->module->ctx->dev, k->module->ctx->store, k->table[i]);
 	free(k->table);
+	shapes_free(k);
 	computed_free(k->computed);
 	pthread_cond_destroy(&k->ready);
 	pthread_mutex_destroy(&k->lock);

@@ -421,6 +421,50 @@ static void read_heuristics(const struct reading *r, const struct expr *x)
 	}
 }
 
+/* --- not to be specialised ----------------------------------------------------------------------------------- */
+
+/* Parameters by name or number. */
+static void read_parameters(const struct reading *r, const char *what, name_list *to)
+{
+	const struct func *f = r->req->func;
+	struct val v = named_argument(r, what);
+	bool known = v.kind == V_TUPLE || v.kind == V_NONE || v.kind == V_ERROR;
+	for (u32 i = 0; v.kind == V_TUPLE && i < v.nitems; i++) {
+		const struct val *x = &v.items[i];
+		bool number = x->kind == V_INT && x->integer >= 0 && x->integer < f->nparams;
+		const char *name = number ? f->params[x->integer].name : x->kind == V_STR ? x->text : "";
+		known &= is_parameter(f, name);
+		if (is_parameter(f, name))
+			vec_push(r->e->arena, to, name);
+	}
+	if (!known)
+		complain(r, r->d->loc,
+			 arena_printf(r->e->arena, "%s is not a list of parameters of '%s'", what, f->name));
+}
+
+/* The expression behind the '@'; NULL: it is no call. */
+static const struct expr *call_of(struct eval *e, const struct decorator *d)
+{
+	struct ir_context *ctx = e->ctx;
+	u32 len = ctx->diags->text.len, errors = ctx->diags->nerrors;
+	const struct expr *x =
+		parse_expression(ctx->arena, ctx->names, ctx->diags, e->frame->func->module->file, d->start, d->end);
+	diags_cut(ctx->diags, len);
+	ctx->diags->nerrors = errors;
+	return x && x->kind == EX_CALL ? x : NULL;
+}
+
+static void read_jit(struct eval *e, const struct eval_request *req, struct tuning *out)
+{
+	const struct decorator *d = &req->func->jit;
+	const struct expr *call = d->name ? call_of(e, d) : NULL;
+	const struct reading r = {e, req, d, call, out};
+	if (!call)
+		return;
+	read_parameters(&r, "do_not_specialize", &out->any_value);
+	read_parameters(&r, "do_not_specialize_on_alignment", &out->any_alignment);
+}
+
 void eval_decorators(struct ir_context *ctx, const struct eval_request *req, struct tuning *out)
 {
 	struct eval e = eval_new(ctx, req);
@@ -431,17 +475,15 @@ void eval_decorators(struct ir_context *ctx, const struct eval_request *req, str
 	e.b = builder_at_end(ctx, e.kernel->body);
 	e.frame = &f;
 	e.host = 1;
+	if (req->of == DECORATORS_KNOWN)
+		read_jit(&e, req, out);
 	/* a configuration gives heuristics their arguments, and each heuristic those behind it */
 	for (u32 pass = 0; pass < 2; pass++)
 		for (u32 i = 0; i < req->func->ndecorators; i++) {
 			const struct decorator *d = &req->func->decorators[i];
 			const char *dot = strrchr(d->name, '.'), *last = dot ? dot + 1 : d->name;
-			u32 len = ctx->diags->text.len, errors = ctx->diags->nerrors;
-			const struct expr *x = parse_expression(ctx->arena, ctx->names, ctx->diags,
-								req->module->file, d->start, d->end);
-			diags_cut(ctx->diags, len);
-			ctx->diags->nerrors = errors;
-			if (!x || x->kind != EX_CALL)
+			const struct expr *x = call_of(&e, d);
+			if (!x)
 				continue;
 			bool autotune = !strcmp(last, "autotune"), heuristics = !strcmp(last, "heuristics");
 			const struct expr *configs = argument(x, "configs", autotune ? 0 : x->nitems),

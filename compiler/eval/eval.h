@@ -88,6 +88,7 @@ struct tuning {
 	name_list keys, reset, restore;     /* of parameters */
 	int warmup_ms, rep_ms;              /* 0: not given */
 	VEC(struct tuned_value) heuristics; /* literal and json are NULL where the value is not known */
+	name_list any_value, any_alignment; /* parameters that triton.jit is told not to specialise */
 	VEC(const char *) unknown;          /* why something is not */
 };
 /* Of DECORATORS_KNOWN, where req->args is not NULL, heuristics are evaluated with them and the first configuration.

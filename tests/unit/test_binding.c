@@ -75,10 +75,10 @@ static bool make_variant(struct variant *v, const tl_arg *args, struct key *key)
 	key_init(key, 0);
 	if (specialize(&params, args, NPARAMS, key))
 		return false;
-	*v = (struct variant){.key = key->at, .key_len = key->len, .image = {.slots = slots}};
+	*v = (struct variant){.params = &params, .key = key->at, .key_len = key->len, .image = {.slots = slots}};
 	for (u32 i = 0; i < NPARAMS; i++) {
 		struct spec s;
-		assert_true(argument_spec(&params, &params.at[i], &args[i], &s));
+		assert_true(argument_spec(&params, &params.at[i], i, &args[i], &s));
 		if (s.class == SPEC_TYPED)
 			slots[v->image.nslots++] = (struct slot){.name = params.at[i].name,
 								 .leaf = i,
@@ -93,12 +93,13 @@ static bool make_variant(struct variant *v, const tl_arg *args, struct key *key)
 static bool right_for(const tl_arg *of, const tl_arg *is, u32 i)
 {
 	struct spec x, y;
-	if (!argument_spec(&params, &params.at[i], is, &y))
+	if (!argument_spec(&params, &params.at[i], i, is, &y))
 		return false;
-	argument_spec(&params, &params.at[i], of, &x);
+	argument_spec(&params, &params.at[i], i, of, &x);
 	struct key a, b;
 	key_init(&a, 0);
 	key_init(&b, 0);
+	a.leaves = b.leaves = i;
 	key_add_leaf(&a, &params, &params.at[i], of);
 	key_add_leaf(&b, &params, &params.at[i], is);
 	if (x.class != SPEC_TYPED)
@@ -140,13 +141,21 @@ static void as_the_key_says(void **state)
 	struct unit u;
 	assert_true(unit_open(&u, "t.tl", text, sizeof text - 1));
 	params_of_func(&u.arena, u.module->funcs.at[0], &params);
-	tl_kernel k = {.params = params};
 	u32 made = 0, same = 0, taken = 0, loose = 0, right = 0;
 	for (int n = 0; n < 20000; n++) {
 		tl_arg args[NPARAMS], others[NPARAMS];
 		struct variant v;
 		struct key key;
-		params.most_divisibility = k.params.most_divisibility = n % 2 ? 256 : 16;
+		static const i16 limits[] = {1, 16, 256};
+		i16 most[NPARAMS];
+		for (u32 i = 0; i < NPARAMS; i++) {
+			most[i] = limits[random_bits() % ARRAY_LEN(limits)];
+			params.at[i].any_value = random_bits() % 8 == 0;
+			params.at[i].any_alignment = random_bits() % 8 == 0;
+		}
+		params.most = n % 4 ? most : NULL;
+		params.any_value = n % 16 == 1;
+		params.any_alignment = n % 16 == 2;
 		random_arguments(args);
 		if (!make_variant(&v, args, &key)) {
 			key_free(&key);
@@ -154,8 +163,8 @@ static void as_the_key_says(void **state)
 		}
 		made++;
 		struct options o = {.num_warps = 4};
-		struct binding *exact = binding_new(&k, &v, &o, args, NPARAMS, true),
-			       *handle = binding_new(&k, &v, &o, args, NPARAMS, false);
+		struct binding *exact = binding_new(&v, &o, args, NPARAMS, true),
+			       *handle = binding_new(&v, &o, args, NPARAMS, false);
 		assert_false(exact->by_key || handle->by_key);
 		u64 bits[BOUND_BITS];
 		assert_true(binding_takes(exact, args, NPARAMS, bits));

@@ -20,6 +20,7 @@ struct fixture {
 	struct unit unit;
 	char text[2000];
 	struct params params;
+	i16 most[64];
 };
 
 static void open(struct fixture *f, const char *params)
@@ -30,6 +31,9 @@ static void open(struct fixture *f, const char *params)
 			 "N: tl.constexpr = 7\n\n@triton.jit\ndef k(%s):\n    pass\n", params);
 	assert_true(unit_open(&f->unit, "t.tl", f->text, (size_t)n));
 	params_of_func(&f->unit.arena, f->unit.module->funcs.at[0], &f->params);
+	for (u32 i = 0; i < ARRAY_LEN(f->most); i++)
+		f->most[i] = 16;
+	f->params.most = f->most;
 }
 
 /* "type or =constant", or a tree of these. */

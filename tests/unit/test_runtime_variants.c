@@ -160,11 +160,11 @@ static void dots_of_calls(void **state)
 		"@triton.jit\ndef tile(p):\n"
 		"    return tl.load(p + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :])\n\n"
 		"@triton.jit\ndef outer(p, n):\n    x = square(tile(p))\n"
-		"    tl.store(p + n, tl.sum(tl.sum(x, 1), 0))\n\n"
+		"    tl.store(p + n + tl.arange(0, 16), tl.sum(x, 1))\n\n"
 		"@triton.jit\ndef given(p, n, F: tl.constexpr):\n"
-		"    tl.store(p + n, tl.sum(tl.sum(F(tile(p)), 1), 0))\n\n"
+		"    tl.store(p + n + tl.arange(0, 16), tl.sum(F(tile(p)), 1))\n\n"
 		"@triton.jit\ndef imported(p, n):\n    x = tile(p)\n"
-		"    tl.store(p + n, tl.sum(tl.sum(product(x, x), 1), 0).to(tl.float16))\n";
+		"    tl.store(p + n + tl.arange(0, 16), tl.sum(product(x, x), 1).to(tl.float16))\n";
 	static const struct { const char *name; int variants; } kernels[] = {{"mine", 1}, {"outer", 2}, {"given", 2},
 									     {"imported", 2}};
 	struct counter c = {.device.ops = &counter_ops, .keep = true};
@@ -182,6 +182,66 @@ static void dots_of_calls(void **state)
 				fail_msg("%s: %s", kernels[i].name, tl_error(NULL));
 		assert_int_equal(c.compiled - before, kernels[i].variants);
 	}
+	tl_context_destroy(ctx);
+}
+
+/* Divisors make variants only where they can change the code, and nowhere where they are not wanted. */
+static void useful(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"import triton\nimport triton.language as tl\n\n"
+		"@triton.jit\ndef noise(p, seed, n, step):\n"
+		"    i = tl.program_id(0) * 16 + tl.arange(0, 16)\n"
+		"    tl.store(p + i, tl.rand(seed, i) + step, mask=i < n)\n\n"
+		"NAMES = ['n']\n\n"
+		"@triton.jit(do_not_specialize=NAMES, do_not_specialize_on_alignment=[0])\ndef told(p, n):\n"
+		"    i = tl.arange(0, 16)\n    tl.store(p + i, 1.0, mask=i < n)\n";
+	static const struct {
+		int64_t seed, n, step;
+		int compiled;
+	} launches[] = {{5, 5, 5, 1}, {16, 5, 8, 1}, {0, 5, 256, 1}, {5, 16, 0, 2}, {8, 32, 5, 2}, {1, 32, 5, 3}};
+	struct counter c = {.device.ops = &counter_ops, .keep = true};
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	assert_int_equal(context_new(&c.device, &ctx), TL_OK);
+	assert_int_equal(tl_module_load_source(ctx, "t.tl", text, sizeof text - 1, &m), TL_OK);
+	assert_int_equal(tl_module_kernel(m, "noise", &k), TL_OK);
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < ARRAY_LEN(launches); i++) {
+			assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}},
+						   ARGS(tl_ptr(TL_F32, x16), tl_int(launches[i].seed),
+							tl_int(launches[i].n), tl_int(launches[i].step))),
+					 TL_OK);
+			assert_int_equal(c.compiled, pass ? 3 : launches[i].compiled);
+			assert_int_equal((int64_t)(int32_t)c.args[2 - (launches[i].seed == 1)], launches[i].n);
+		}
+	const tl_config plain = {.grid = {1}, .specialization = TL_SPECIALIZE_NONE};
+	for (int64_t n = 0; n < 20; n++) { /* in turn with others: each finds its own */
+		assert_int_equal(
+			tl_launch(k, &plain, ARGS(tl_ptr(TL_F32, n % 2 ? x4 : x16), tl_int(n), tl_int(n), tl_int(n))),
+			TL_OK);
+		assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}},
+					   ARGS(tl_ptr(TL_F32, x16), tl_int(5), tl_int(16), tl_int(n + 2))),
+				 TL_OK);
+		assert_int_equal(c.compiled, 4);
+	}
+	assert_int_equal(tl_launch(k, &(tl_config){.grid = {1}, .specialization = (tl_specialization)2},
+				   ARGS(tl_ptr(TL_F32, x16), tl_int(5), tl_int(16), tl_int(2))),
+			 TL_ERR_ARGUMENT);
+	for (int64_t n = 0; n < 20; n++)
+		assert_int_equal(
+			tl_launch(k, &(tl_config){.grid = {1}},
+				  ARGS(tl_ptr(TL_F32, x16), tl_int(5), tl_unspecialized(tl_int(n)), tl_int(2))),
+			TL_OK);
+	assert_int_equal(c.compiled, 4); /* n = 5 was there */
+	assert_int_equal(tl_module_kernel(m, "told", &k), TL_OK);
+	for (int64_t n = 0; n < 20; n++)
+		assert_int_equal(
+			tl_launch(k, &(tl_config){.grid = {1}}, ARGS(tl_ptr(TL_F32, n % 2 ? x4 : x16), tl_int(n))),
+			TL_OK);
+	assert_int_equal(c.compiled, 5);
 	tl_context_destroy(ctx);
 }
 
@@ -560,16 +620,10 @@ static void failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variants),
-		cmocka_unit_test(multiples),
-		cmocka_unit_test(dots_of_calls),
-		cmocka_unit_test(described),
-		cmocka_unit_test(grids),
-		cmocka_unit_test(overlapping),
-		cmocka_unit_test(slots),
-		cmocka_unit_test(few_blocks),
-		cmocka_unit_test(threads),
-		cmocka_unit_test(failures),
+		cmocka_unit_test(variants),      cmocka_unit_test(useful),    cmocka_unit_test(multiples),
+		cmocka_unit_test(dots_of_calls), cmocka_unit_test(described), cmocka_unit_test(grids),
+		cmocka_unit_test(overlapping),   cmocka_unit_test(slots),     cmocka_unit_test(few_blocks),
+		cmocka_unit_test(threads),       cmocka_unit_test(failures),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
