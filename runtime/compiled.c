@@ -175,30 +175,11 @@ static bool allows(struct device *dev, const struct image *im, const uint64_t *a
 	return !b.maps && !b.sizes && !b.alias;
 }
 
-static tl_status pass_maps(struct device *dev, const struct image *im, struct launch *l)
-{
-	tl_status s = TL_OK;
-	l->device.nmaps = im->nmaps;
-	for (u32 i = 0; i < im->nmaps && !s; i++) {
-		const struct map_values of = map_values(im, i, l->bits);
-		const struct tensor_box box = map_box(im, i, &of);
-		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
-		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
-	}
-	return s;
-}
-
 static tl_status start(struct device *dev, const struct loaded *v, const tl_config *cfg, const u32 *grid,
 		       struct launch *l)
 {
-	tl_status s = pass_grid(v->image.name, &v->image, grid, most_blocks(dev, cfg), l);
-	l->device.kernel = v->code;
-	l->device.args = l->bits;
+	tl_status s = image_launch(dev, &v->image, v->code, cfg, grid, l);
 	l->device.stream = cfg->stream;
-	l->device.cooperative = cfg->launch_cooperative_grid;
-	l->device.pdl = cfg->launch_pdl;
-	if (!s)
-		s = pass_maps(dev, &v->image, l);
 	return s ? s : dev->ops->launch(dev, &l->device);
 }
 

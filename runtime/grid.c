@@ -1,5 +1,7 @@
 #include "runtime/grid.h"
 
+#include "runtime/conditions.h"
+
 tl_status check_grid(const char *name, const tl_config *cfg)
 {
 	static const u32 limit[] = {MOST_X, MOST_YZ, MOST_YZ};
@@ -15,4 +17,29 @@ tl_status check_grid(const char *name, const tl_config *cfg)
 				      cfg->grid[i], i, cfg->grid_dims);
 	}
 	return TL_OK;
+}
+
+static tl_status pass_maps(struct device *dev, const struct image *im, struct launch *l)
+{
+	tl_status s = TL_OK;
+	l->device.nmaps = im->nmaps;
+	for (u32 i = 0; i < im->nmaps && !s; i++) {
+		const struct map_values of = map_values(im, i, l->bits);
+		const struct tensor_box box = map_box(im, i, &of);
+		s = dev->ops->tensor_map(dev, &box, l->maps[i]);
+		l->bits[l->device.nargs++] = (u64)(uintptr_t)l->maps[i];
+	}
+	return s;
+}
+
+tl_status image_launch(struct device *dev, const struct image *im, void *code, const tl_config *cfg, const u32 *grid,
+		       struct launch *l)
+{
+	tl_status s = pass_grid(im->name, im, grid, most_blocks(dev, cfg), l);
+	l->device.kernel = code;
+	l->device.args = l->bits;
+	l->device.stream = NULL;
+	l->device.cooperative = cfg->launch_cooperative_grid;
+	l->device.pdl = cfg->launch_pdl;
+	return s ? s : pass_maps(dev, im, l);
 }

@@ -71,4 +71,8 @@ static inline tl_status pass_grid(const char *name, const struct image *im, cons
 	return TL_OK;
 }
 
+/* Completes the bits of the slots to a launch of the image, with tensor maps that the device makes, on no stream. */
+tl_status image_launch(struct device *dev, const struct image *im, void *code, const tl_config *cfg, const u32 *grid,
+		       struct launch *l);
+
 #endif
