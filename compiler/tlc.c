@@ -29,6 +29,7 @@ static const char usage[] =
 	"  tlc cache list|verify|clear|path\n"
 	"  tlc build FILE [-k KERNEL] [-s SIGNATURE]... [-D NAME=VALUE]... [--target T]... -o NAME\n"
 	"  tlc build MANIFEST [-o NAME]\n"
+	"  tlc serve          (tries configurations for a tuner: tl_tuning.helper)\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
 	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "
@@ -720,6 +721,10 @@ int main(int argc, char **argv)
 		else
 			continue;
 		return EXIT_DONE;
+	}
+	if (argc == 2 && !strcmp(argv[1], "serve")) {
+		tl_tuner_serve(STDIN_FILENO);
+		_exit(EXIT_DONE);
 	}
 	struct command c = {.verb = read_verb(argv[1]), .options = {.print_to = stderr}};
 	int skip = c.verb == VERB_COMPILE ? 1 : 2, r = EXIT_USER;

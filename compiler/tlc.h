@@ -43,7 +43,7 @@ struct command {
 	VEC(struct define) defines;
 	VEC(const char *) folders; /* -I */
 	VEC(const char *) signatures, targets; /* each -s and --target */
-	bool json, builtins;
+	bool json, builtins, in_process;
 	const char *check; /* the tolerance, as text */
 	int rep_ms;
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */

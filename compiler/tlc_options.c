@@ -101,6 +101,8 @@ static const struct option {
 	 "tlc tune and tlc bench have it"},
 	{"--check", TEXT, LAUNCH, AT(check), 0, 0, "--check TOLERANCE",
 	 "configurations are to write what the first one does, within that part of 1 + |x|", "tlc tune has it"},
+	{"--in-process", FLAG, LAUNCH, AT(in_process), 0, 0, "--in-process",
+	 "configurations are tried in this process, which one that fails on a GPU ends", "tlc tune has it"},
 	{"--plot", TEXT, VERB_BENCH, AT(plot), 0, 0, "--plot PATH",
 	 "of a range: a curve, .svg or .png, drawn by gnuplot: GB/s with --bytes, else TFLOPS, else ms",
 	 "tlc bench has it"},

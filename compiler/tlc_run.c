@@ -301,8 +301,10 @@ static bool wants_tuning(struct session *s, const tl_arg *args, size_t n)
 /* Chooses a configuration, whose launch s->config and `args`, with room for all of them, become. */
 static int tune(struct session *s, tl_arg *args, size_t *n)
 {
+	static const char *const helper[] = {"/proc/self/exe", "serve", NULL};
 	const struct command *c = s->c;
-	const tl_tuning options = {.again = c->verb == VERB_TUNE,
+	const tl_tuning options = {.helper = c->in_process ? NULL : helper,
+				   .again = c->verb == VERB_TUNE,
 				   .rep_ms = c->rep_ms,
 				   .check = c->check,
 				   .tolerance = c->check ? strtod(c->check, NULL) : 0};

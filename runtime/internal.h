@@ -230,9 +230,13 @@ tl_status kernel_stage(tl_kernel *k, const tl_config *cfg, const tl_arg *args, s
 		       char **text);
 tl_status kernel_resources(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_resources *out);
 
-/* For the tuner. As tl_launch, and waits for the end; at most so long, where the device can tell. *ended: it has come,
- * or there was an error before. */
-tl_status kernel_try(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int limit_ms, bool *ended);
+/* For the tuner, on the kernel's device or on a mirror of it. As tl_launch, and waits for the end; at most so long,
+ * where the device can tell. *ended: it has come, or there was an error before. */
+tl_status kernel_try(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
+		     int limit_ms, bool *ended);
+/* As tl_time. */
+tl_status kernel_measure(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			 int warmup, int repeats, double *median_ms);
 /* What a launch costs by what it does; *cost is 0 on devices where time says it. */
 tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost);
 /* Calls fn for each pointer that the kernel gets, leaves of tuples and descriptors among them. */

@@ -9,6 +9,7 @@
 
 #include "runtime/composite.h"
 #include "runtime/decorated.h"
+#include "runtime/mirror.h"
 
 enum { MAX_STAGES = 64 };
 
@@ -399,43 +400,67 @@ tl_status kernel_time(tl_kernel *k, const tl_config *cfg, const tl_arg *args, si
 	return s;
 }
 
-/* A launch that the tuner tries; *empty: its grid has no programs. */
-static tl_status take_trial(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, struct launch *l,
-			    bool *empty)
+/* A launch that the tuner tries on the kernel's device or on its mirror; *empty: its grid has no programs. */
+static tl_status take_trial(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			    struct launch *l, bool *empty)
 {
 	struct options o;
 	struct choice c;
 	u32 grid[3];
+	void *code;
 	tl_status s = take_launch("tl_tuner_choose", k, cfg, args, nargs, l, &o, &c);
 	if (s)
 		return s;
 	grid_of(cfg, grid);
 	*empty = !grid[0] || !grid[1] || !grid[2];
-	return launch_fill(k, c.variant, cfg, grid, cfg->stream, l);
+	if (on == k->module->ctx->dev)
+		return launch_fill(k, c.variant, cfg, grid, cfg->stream, l);
+	s = mirror_load(on, &c.variant->image, &code);
+	return s ? s : image_launch(on, &c.variant->image, code, cfg, grid, l);
 }
 
-tl_status kernel_try(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, int limit_ms, bool *ended)
+tl_status kernel_try(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
+		     int limit_ms, bool *ended)
 {
 	struct launch l;
 	bool empty;
 	*ended = true;
-	tl_status s = take_trial(k, cfg, args, nargs, &l, &empty);
+	tl_status s = take_trial(k, on, cfg, args, nargs, &l, &empty);
 	if (s || empty)
 		return s;
-	struct device *dev = k->module->ctx->dev;
-	if (dev->ops->try)
-		return dev->ops->try(dev, &l.device, limit_ms, ended);
-	s = dev->ops->launch(dev, &l.device);
-	return s ? s : dev->ops->synchronize(dev);
+	if (on->ops->try)
+		return on->ops->try(on, &l.device, limit_ms, ended);
+	s = on->ops->launch(on, &l.device);
+	return s ? s : on->ops->synchronize(on);
+}
+
+tl_status kernel_measure(tl_kernel *k, struct device *on, const tl_config *cfg, const tl_arg *args, size_t nargs,
+			 int warmup, int repeats, double *median_ms)
+{
+	struct launch l;
+	bool empty;
+	*median_ms = 0;
+	tl_status s = take_trial(k, on, cfg, args, nargs, &l, &empty);
+	if (s || empty)
+		return s;
+	double *ms = calloc((size_t)repeats, sizeof *ms);
+	if (!ms)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	struct cleanup c;
+	cleanup_push(&c, free, ms);
+	s = on->ops->time(on, &l.device, warmup, repeats, ms);
+	*median_ms = s ? 0 : median(ms, repeats);
+	cleanup_run(&c);
+	return s;
 }
 
 tl_status kernel_count(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, double *cost)
 {
 	struct launch l;
 	bool empty;
-	*cost = 0;
-	tl_status s = take_trial(k, cfg, args, nargs, &l, &empty);
 	struct device *dev = k->module->ctx->dev;
+	*cost = 0;
+	tl_status s = take_trial(k, dev, cfg, args, nargs, &l, &empty);
 	return s || empty || !dev->ops->cost ? s : dev->ops->cost(dev, &l.device, cost);
 }
 

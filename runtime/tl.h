@@ -556,12 +556,21 @@ typedef struct tl_tuning {
 	bool again;            /* try them although a choice is on disk */
 	bool check;            /* compare what each writes with what the first one wrote */
 	double tolerance;      /* |x - first| may be that part of 1 + |first|; 0: equal */
-	uint64_t reserved[8];
+	/* On CUDA, a program and its arguments, the last one followed by NULL, in whose process configurations are
+	 * tried, with copies of the memory behind the arguments: it calls tl_tuner_serve(0), as `tlc serve` does. One
+	 * that fails or does not end ends this process, and the others are tried in a new one. NULL: they are tried in
+	 * the context, which is lost then. Pointers in memory lead nowhere there. */
+	const char *const *helper;
+	uint64_t reserved[7];
 } tl_tuning;
 
 /* `t` may be NULL. The tuner belongs to the caller, and must be destroyed before the kernel's module is. */
 TL_API tl_status tl_tuner_create(tl_kernel *k, const tl_tuning *t, tl_tuner **out);
 TL_API void tl_tuner_destroy(tl_tuner *t);
+
+/* Of the process of a helper: does what the tuner at the other end of the socket wants, until it has closed that. Call
+ * it before all other use of CUDA, and let the process end then, by _exit: a kernel may be running that has no end. */
+TL_API void tl_tuner_serve(int socket);
 
 typedef struct tl_named_arg {
 	const char *name; /* of a parameter */

@@ -153,6 +153,21 @@ static tl_status take_decorators(tl_tuner *t)
 	return TL_OK;
 }
 
+static tl_status keep_helper(tl_tuner *t)
+{
+	const char *const *words = t->options.helper;
+	u32 n = 0;
+	while (words && words[n])
+		n++;
+	if (words && !n)
+		return failed(TL_ERR_ARGUMENT, "tl_tuner_create: helper names no program");
+	const char **kept = arena_array(&t->arena, const char *, n + 1);
+	for (u32 i = 0; i < n; i++)
+		kept[i] = arena_str(&t->arena, words[i], strlen(words[i]));
+	t->options.helper = words ? kept : NULL;
+	return TL_OK;
+}
+
 static tl_status set_up(tl_tuner *t)
 {
 	u32 n = t->kernel->params.len;
@@ -165,6 +180,8 @@ static tl_status set_up(tl_tuner *t)
 		s = mark(t, "reset", o->reset, o->nreset, t->resets);
 	if (!s)
 		s = mark(t, "restore", o->restore, o->nrestore, t->restores);
+	if (!s)
+		s = keep_helper(t);
 	if (!s && t->kernel->decorated)
 		s = take_decorators(t);
 	o->warmup_ms = o->warmup_ms > 0 ? o->warmup_ms : WARMUP_MS;

@@ -69,10 +69,13 @@ static tl_status copy(struct memory *m, void *dst, const void *src, size_t size)
 static tl_status save(struct memory *m, struct kept *k)
 {
 	const struct device_ops *ops = m->dev->ops;
+	if (!k->on_device)
+		free(k->saved);
 	if (ops->has_streams && !ops->alloc(m->dev, k->size, &k->saved)) {
 		k->on_device = true;
 		return copy(m, k->saved, k->at, k->size);
 	}
+	k->on_device = false;
 	k->saved = malloc(k->size + 1);
 	if (!k->saved)
 		return failed(TL_ERR_MEMORY, "no room to save the %zu bytes of '%s' while it is tuned", k->size,
@@ -83,10 +86,8 @@ static tl_status save(struct memory *m, struct kept *k)
 tl_status memory_save(struct memory *m)
 {
 	tl_status s = TL_OK;
-	for (u32 i = 0; i < m->at.len && !s; i++) {
+	for (u32 i = 0; i < m->at.len && !s; i++)
 		s = save(m, &m->at.at[i]);
-		m->bytes += m->at.at[i].size;
-	}
 	return s;
 }
 
@@ -177,10 +178,10 @@ void memory_free(struct memory *m)
 {
 	for (u32 i = 0; i < m->at.len; i++) {
 		struct kept *k = &m->at.at[i];
-		if (k->on_device)
-			m->dev->ops->free(m->dev, k->saved);
-		else
+		if (!k->on_device)
 			free(k->saved);
+		else if (!m->lost)
+			m->dev->ops->free(m->dev, k->saved);
 		free(k->result);
 	}
 	m->at.len = 0;

@@ -9,7 +9,7 @@ struct memory {
 	struct device *dev;
 	struct arena *arena;
 	VEC(struct kept) at;
-	u64 bytes; /* of all of it */
+	bool lost; /* the device cannot be used any more, not even to free memory */
 };
 
 /* What one argument points to, which the kernel reads and writes as said. `name` is the parameter's. */
@@ -21,7 +21,7 @@ struct touched {
 };
 /* An error where that cannot be kept, since its size is not known. What is not written is not kept. */
 tl_status memory_add(struct memory *m, const struct touched *t);
-/* Copies all of it, once it is all added. */
+/* Copies all of it, once it is all added; again, where the copies have been lost. */
 tl_status memory_save(struct memory *m);
 /* In front of a run: what was read or is to be restored is as it was, what is to be reset is 0. */
 tl_status memory_renew(struct memory *m);

@@ -1,14 +1,17 @@
 /* Trying configurations: compiled at the same time, run one after the other.
  *
- * What a configuration runs into ends it alone, and is its reason. Only where the device cannot go on, since the driver
- * has given up its context or the kernel does not end, the tuning ends, with an error that names the configuration. */
+ * What a configuration runs into ends it alone, and is its reason. Where the device cannot go on, since the driver has
+ * given up its context or the kernel does not end, the others go on in a new process if they run in one of their own;
+ * else the tuning ends, with an error that names the configuration. */
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/mirror.h"
 #include "runtime/tune.h"
 #include "runtime/tune_memory.h"
 
 enum { MOST_REPEATS = 200, MOST_WARMUPS = 100, FIRST_REPEATS = 3, ROUNDS = 3, MOST_THREADS = 64 };
+enum { START_MS = 60000 }; /* for a process to start in and reach its device */
 /* A configuration that takes so many times the best one's time at first is not timed further; those within a part of
  * the best are timed once more, in turns, so that a clock that changes meets them all. */
 static const double hopeless = 2, close_by = 1.05;
@@ -94,6 +97,7 @@ static void compile_all(tl_tuner *t, struct tuned_choice *ch)
 
 struct adding {
 	const tl_tuner *tuner;
+	struct device *mirror; /* or NULL */
 	struct memory *memory;
 	tl_status status;
 };
@@ -117,13 +121,15 @@ static void add_pointer(void *arg, const struct slot *s, const tl_arg *a)
 				  .writes = s->writes,
 				  .reset = named(t->kernel, t->resets, s->name),
 				  .restore = named(t->kernel, t->restores, s->name)};
+	if (!add->status && add->mirror)
+		add->status = mirror_add(add->mirror, s->name, a);
 	if (!add->status)
 		add->status = memory_add(add->memory, &touched);
 }
 
-static tl_status save_memory(tl_tuner *t, const struct tuned_choice *ch, struct memory *m)
+static tl_status save_memory(tl_tuner *t, const struct tuned_choice *ch, struct device *mirror, struct memory *m)
 {
-	struct adding add = {t, m, TL_OK};
+	struct adding add = {t, mirror, m, TL_OK};
 	for (u32 i = 0; i < ch->n && !add.status; i++) {
 		const struct candidate *c = &ch->at[i];
 		tl_status s = is_open(c) ? kernel_pointers(t->kernel, &c->config, c->args, t->kernel->params.len,
@@ -131,6 +137,8 @@ static tl_status save_memory(tl_tuner *t, const struct tuned_choice *ch, struct 
 					 : TL_OK;
 		add.status = add.status ? add.status : s;
 	}
+	if (!add.status && mirror)
+		add.status = mirror_begin(mirror);
 	return add.status ? add.status : memory_save(m);
 }
 
@@ -145,15 +153,31 @@ struct trial {
 	tl_tuner *tuner;
 	struct tuned_choice *choice;
 	struct candidate *candidate;
+	struct device *mirror; /* that they run on, or NULL: here */
 	struct memory *memory;
 	double best; /* so far; 0: none */
 	bool has_result, ended;
 	tl_status status;
 };
 
-static tl_status time_it(const tl_tuner *t, struct candidate *c, int warmup, int repeats, double *ms)
+static tl_status time_it(const struct trial *r, int warmup, int repeats, double *ms)
 {
-	return kernel_time(t->kernel, &c->config, c->args, t->kernel->params.len, warmup, repeats, ms);
+	const struct candidate *c = r->candidate;
+	const tl_tuner *t = r->tuner;
+	return kernel_measure(t->kernel, r->memory->dev, &c->config, c->args, t->kernel->params.len, warmup, repeats,
+			      ms);
+}
+
+/* Where the last one has taken its process with it, there is another. */
+static tl_status revive(struct trial *r)
+{
+	if (!r->memory->lost)
+		return TL_OK;
+	tl_status s = mirror_begin(r->mirror);
+	if (!s)
+		s = memory_save(r->memory);
+	r->memory->lost = s;
+	return s;
 }
 
 static int times(double ms, double one, int least, int most)
@@ -171,7 +195,7 @@ static tl_status measure(struct trial *r)
 {
 	const tl_tuner *t = r->tuner;
 	struct candidate *c = r->candidate;
-	tl_status s = time_it(t, c, 0, FIRST_REPEATS, &c->cost);
+	tl_status s = time_it(r, 0, FIRST_REPEATS, &c->cost);
 	if (s)
 		return s;
 	if (r->best && c->cost > hopeless * r->best) {
@@ -180,7 +204,7 @@ static tl_status measure(struct trial *r)
 	}
 	int warmup = times(t->options.warmup_ms, c->cost, 0, MOST_WARMUPS);
 	c->outcome = OUTCOME_TIMED;
-	return time_it(t, c, warmup, repeats_of(t, c->cost), &c->cost);
+	return time_it(r, warmup, repeats_of(t, c->cost), &c->cost);
 }
 
 static tl_status check_result(struct trial *r)
@@ -205,7 +229,7 @@ static void run_one(void *arg)
 	if (!s && counts)
 		s = kernel_count(t->kernel, &c->config, c->args, n, &c->cost);
 	else if (!s)
-		s = kernel_try(t->kernel, &c->config, c->args, n, t->options.limit_ms, &r->ended);
+		s = kernel_try(t->kernel, r->memory->dev, &c->config, c->args, n, t->options.limit_ms, &r->ended);
 	if (!s && t->options.check)
 		s = check_result(r);
 	if (!s && counts)
@@ -216,34 +240,50 @@ static void run_one(void *arg)
 }
 
 /* Does the device still work? */
-static bool device_works(const tl_tuner *t)
+static bool device_works(struct device *dev)
 {
 	char text[300];
-	struct device *dev = t->kernel->module->ctx->dev;
 	snprintf(text, sizeof text, "%s", tl_error(NULL));
 	tl_status s = dev->ops->synchronize(dev);
 	failed_text(TL_OK, text);
 	return !s;
 }
 
+/* What the candidate has run into. An error: no other one can run. */
+static tl_status drop(struct trial *r, tl_status why)
+{
+	struct candidate *c = r->candidate;
+	fail(c, &r->choice->arena, tl_error(NULL));
+	c->status = why;
+	r->memory->lost = !r->ended || !device_works(r->memory->dev);
+	if (r->memory->lost && r->mirror) {
+		mirror_end(r->mirror);
+	} else if (r->memory->lost) {
+		r->choice->best = c; /* for its caller to note */
+		return failed(why,
+			      "%s: the configuration %s has left the device unusable: %s\n"
+			      "      = hint: tl_tuning.helper tries configurations in another process, which they "
+			      "cannot harm",
+			      r->tuner->kernel->name, c->text, c->why);
+	}
+	return TL_OK;
+}
+
 static tl_status run_all(struct trial *r)
 {
 	struct tuned_choice *ch = r->choice;
-	for (u32 i = 0; i < ch->n; i++) {
+	tl_status s = TL_OK;
+	for (u32 i = 0; i < ch->n && !s; i++) {
 		struct candidate *c = r->candidate = &ch->at[i];
 		if (!is_open(c))
 			continue;
+		if ((s = revive(r)))
+			break;
 		r->ended = true;
-		tl_status s = caught(run_one, r);
-		s = s ? s : r->status;
-		if (s) {
-			fail(c, &ch->arena, tl_error(NULL));
-			c->status = s;
-			if (!r->ended || !device_works(r->tuner)) {
-				ch->best = c; /* for its caller to note */
-				return failed(s, "%s: the configuration %s has left the device unusable: %s",
-					      r->tuner->kernel->name, c->text, c->why);
-			}
+		tl_status ran = caught(run_one, r);
+		ran = ran ? ran : r->status;
+		if (ran) {
+			s = drop(r, ran);
 		} else if (!r->best || c->cost < r->best) {
 			r->best = c->cost;
 			ch->best = c;
@@ -251,7 +291,7 @@ static tl_status run_all(struct trial *r)
 		ch->failed += c->outcome == OUTCOME_FAILED;
 		ch->tried += c->outcome != OUTCOME_FAILED;
 	}
-	return TL_OK;
+	return s;
 }
 
 static bool contends(const struct candidate *c, double best)
@@ -263,9 +303,11 @@ static void time_again(void *arg)
 {
 	struct trial *r = arg;
 	struct candidate *c = r->candidate;
-	r->status = memory_renew(r->memory);
+	r->status = revive(r);
 	if (!r->status)
-		r->status = time_it(r->tuner, c, 1, MAX(repeats_of(r->tuner, c->cost) / ROUNDS, 1), &c->cost);
+		r->status = memory_renew(r->memory);
+	if (!r->status)
+		r->status = time_it(r, 1, MAX(repeats_of(r->tuner, c->cost) / ROUNDS, 1), &c->cost);
 }
 
 /* Those about as good as the best, in turns. */
@@ -319,21 +361,23 @@ static struct candidate *only_one(const struct tuned_choice *ch)
 	return n == 1 ? only : NULL;
 }
 
-static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch)
+static tl_status try_compiled(tl_tuner *t, struct tuned_choice *ch, struct device *mirror)
 {
-	struct memory m = {.dev = t->kernel->module->ctx->dev, .arena = &ch->arena};
+	struct device *dev = t->kernel->module->ctx->dev;
+	struct memory m = {.dev = mirror ? mirror : dev, .arena = &ch->arena};
 	struct cleanup c;
 	cleanup_push(&c, free_memory, &m);
-	struct trial r = {.tuner = t, .choice = ch, .memory = &m};
-	tl_status s = m.dev->ops->synchronize(m.dev); /* what was launched before may be writing, on any stream */
+	struct trial r = {.tuner = t, .choice = ch, .mirror = mirror, .memory = &m};
+	tl_status s = dev->ops->synchronize(dev); /* what was launched before may be writing, on any stream */
 	if (!s)
-		s = save_memory(t, ch, &m);
+		s = save_memory(t, ch, mirror, &m);
 	if (!s)
 		s = run_all(&r);
-	if (!s && r.best && !m.dev->ops->cost)
+	if (!s && r.best && !dev->ops->cost)
 		decide(&r);
-	if (!s) /* else the device does not work */
+	if (!s && !mirror) /* of which nothing is needed any more */
 		s = memory_restore(&m);
+	m.lost |= mirror != NULL;
 	cleanup_run(&c);
 	return s;
 }
@@ -347,20 +391,47 @@ static void free_errors(void *choice)
 	}
 }
 
+static void close_mirror(void *mirror)
+{
+	if (mirror)
+		mirror_close(mirror);
+}
+
+/* The process in which configurations are tried starts while they are compiled. */
+static tl_status open_mirror(const tl_tuner *t, const struct tuned_choice *ch, struct device **out)
+{
+	const tl_tuning *o = &t->options;
+	struct device *dev = t->kernel->module->ctx->dev;
+	if (!o->helper || !dev->ops->try || only_one(ch))
+		return TL_OK;
+	return mirror_open(dev, o->helper, START_MS + 4 * o->limit_ms + 2 * (o->warmup_ms + o->rep_ms), out);
+}
+
+static tl_status try_all(tl_tuner *t, struct tuned_choice *ch)
+{
+	struct device *mirror = NULL;
+	struct cleanup c;
+	tl_status s = open_mirror(t, ch, &mirror);
+	cleanup_push(&c, close_mirror, mirror);
+	if (!s)
+		compile_all(t, ch);
+	for (u32 i = 0; i < ch->n; i++)
+		ch->failed += ch->at[i].outcome == OUTCOME_FAILED;
+	ch->best = s ? NULL : only_one(ch); /* nothing to compare it with */
+	if (!s && !ch->best)
+		s = try_compiled(t, ch, mirror);
+	if (!s && !ch->best)
+		s = none_left(t, ch);
+	cleanup_run(&c);
+	return s;
+}
+
 tl_status choice_try(tl_tuner *t, struct tuned_choice *ch)
 {
 	struct cleanup c;
 	cleanup_push(&c, free_errors, ch);
-	tl_status s = TL_OK;
 	ch->unit = t->kernel->module->ctx->dev->ops->cost ? "cycles" : "ms";
-	compile_all(t, ch);
-	for (u32 i = 0; i < ch->n; i++)
-		ch->failed += ch->at[i].outcome == OUTCOME_FAILED;
-	ch->best = only_one(ch); /* nothing to compare it with */
-	if (!ch->best)
-		s = try_compiled(t, ch);
-	if (!s && !ch->best)
-		s = none_left(t, ch);
+	tl_status s = try_all(t, ch);
 	cleanup_run(&c);
 	return s;
 }

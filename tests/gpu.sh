@@ -25,9 +25,15 @@ counted() {
 	done_with "$@"
 }
 
-"$build/tests/test_runtime_gpu" > "$log/runtime" 2>&1
-code=$?
-done_with runtime $code "$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log/runtime" | tail -n 1)" "$code"
+unit() { # unit NAME PROGRAM…
+	name=$1
+	shift
+	"$@" > "$log/$name" 2>&1
+	code=$?
+	done_with "$name" $code "$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log/$name" | tail -n 1)" "$code"
+}
+unit runtime "$build/tests/test_runtime_gpu"
+unit helper "$build/tests/test_tune_helper" gpu
 
 cat > "$log/assert.tl" << 'EOF'
 @triton.jit

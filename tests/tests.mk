@@ -86,7 +86,7 @@ $(BENCH_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/obj/i
 	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
 -include $(BENCH_PROGRAMS:$(BUILD)/tests/%=$(BUILD)/obj/tests/bench/%.d)
 
-GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BENCH_PROGRAMS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/tests/test_tune_helper $(BENCH_PROGRAMS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
 test-gpu: all $(GPU_PROGRAMS)
 	$(Q)sh tests/gpu.sh $(BUILD)
 

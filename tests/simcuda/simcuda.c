@@ -2,11 +2,13 @@
  *
  * There is one device, an sm_90a, or what $SIMCUDA names: 75, 80 …; 0: there is none. Device memory is checked, and
  * launches are over when they return. A kernel that fails says why on standard error, and the calls behind it fail as
- * on a GPU, with CUDA_ERROR_LAUNCH_FAILED. The library's users are those of runtime/cuda_api.h. */
+ * on a GPU, with CUDA_ERROR_LAUNCH_FAILED; one that does not end ($TL_SIM_MAX_STEPS) is waited for without end. The
+ * library's users are those of runtime/cuda_api.h. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/cuda_api.h"
 #include "runtime/device.h"
@@ -34,6 +36,7 @@ struct CUfunc_st {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *sim;
 static bool lost; /* a kernel has failed */
+static bool endless; /* a kernel does not end */
 
 static CUcontext the_context(void)
 {
@@ -45,6 +48,14 @@ static CUresult result_of(tl_status s)
 	return !s                   ? lost ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS
 	       : s == TL_ERR_MEMORY ? CUDA_ERROR_OUT_OF_MEMORY
 				    : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* What comes behind all kernels. */
+static CUresult wait_for_all(void)
+{
+	while (endless)
+		pause();
+	return result_of(TL_OK);
 }
 
 /* --- the device -------------------------------------------------------------------------------------------------- */
@@ -162,7 +173,7 @@ CALL cuCtxPopCurrent_v2(CUcontext *ctx)
 
 CALL cuCtxSynchronize(void)
 {
-	return result_of(TL_OK);
+	return wait_for_all();
 }
 
 CALL cuStreamCreate(CUstream *s, unsigned flags)
@@ -181,7 +192,7 @@ CALL cuStreamDestroy_v2(CUstream s)
 CALL cuStreamSynchronize(CUstream s)
 {
 	(void)s;
-	return result_of(TL_OK);
+	return wait_for_all();
 }
 
 CALL cuEventCreate(CUevent *e, unsigned flags)
@@ -207,13 +218,13 @@ CALL cuEventRecord(CUevent e, CUstream s)
 CALL cuEventQuery(CUevent e)
 {
 	(void)e;
-	return result_of(TL_OK);
+	return endless ? CUDA_ERROR_NOT_READY : result_of(TL_OK);
 }
 
 CALL cuEventSynchronize(CUevent e)
 {
 	(void)e;
-	return result_of(TL_OK);
+	return wait_for_all();
 }
 
 CALL cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
@@ -249,6 +260,7 @@ CALL cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
 
 CALL cuMemFree_v2(CUdeviceptr p)
 {
+	wait_for_all(); /* as a GPU's does */
 	sim_ops.free(sim, address(p));
 	return CUDA_SUCCESS;
 }
@@ -432,6 +444,7 @@ CALL cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigne
 		return CUDA_SUCCESS;
 	fprintf(stderr, "simcuda: %s\n", tl_error(NULL));
 	lost = status == TL_ERR_KERNEL;
+	endless = strstr(tl_error(NULL), "does not end");
 	return lost ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; /* a GPU tells later */
 }
 
