@@ -191,7 +191,8 @@ TL_API tl_status tl_buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffe
 TL_API tl_status tl_buffer_write_async(tl_buffer *b, size_t offset, const void *src, size_t bytes, void *stream);
 TL_API tl_status tl_buffer_read_async(tl_buffer *b, size_t offset, void *dst, size_t bytes, void *stream);
 /* Within a device, or between two of one kind; in the same buffer the two parts must not overlap. The stream is of the
- * context of `dst`; launches of another context on `src` must have been waited for. */
+ * context of `dst`; launches of another context on `src` must have been waited for, by the host or by the stream
+ * (tl_event_wait); those that overwrite `src` later, and its end, must wait for the copy. */
 TL_API tl_status tl_buffer_copy_async(tl_buffer *dst, size_t dst_offset, const tl_buffer *src, size_t src_offset,
 				      size_t bytes, void *stream);
 /* `count` elements of 1, 2, 4 or 8 bytes, each as *element, from a multiple of their size on. */

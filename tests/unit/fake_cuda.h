@@ -27,8 +27,13 @@ static struct driver {
 	CUresult error;
 	CUresult lost; /* what every call in the context answers, until nobody has it any more */
 	size_t free_bytes;
-	int streams, modules, allocations, events, retained, pinned;
-	CUstream copied_on;
+	int streams, modules, allocations, events, retained, pinned, linkers;
+	CUstream copied_on, waits; /* waits: for an event */
+	struct {
+		CUdeviceptr dst, src;
+		CUcontext to, from;
+		size_t bytes;
+	} peer;                 /* the last copy between contexts */
 	unsigned set_values[4]; /* of fills, one after the other */
 	int sets;
 	struct {
@@ -46,8 +51,9 @@ static struct driver {
 	bool never_ends; /* what is launched */
 } driver;
 
-static CUcontext const primary = (CUcontext)&driver, other_context = (CUcontext)&driver.capability;
-static CUstream const first_stream = (CUstream)&driver.streams;
+static CUcontext const primary = (CUcontext)&driver, other_context = (CUcontext)&driver.capability,
+		       second_primary = (CUcontext)&driver.devices; /* of device 1 */
+static CUstream const first_stream = (CUstream)&driver.streams, second_stream = (CUstream)&driver.modules;
 
 /* Records the call; without a current context, most of them fail as CUDA's do. */
 static CUresult called(const char *name, bool needs_context)
@@ -114,8 +120,7 @@ static CUresult f_device_memory(size_t *bytes, CUdevice d)
 }
 static CUresult f_primary_retain(CUcontext *ctx, CUdevice d)
 {
-	(void)d;
-	*ctx = primary;
+	*ctx = d == 41 ? second_primary : primary;
 	CUresult r = called("retain", false);
 	driver.retained += !r;
 	return r;
@@ -218,9 +223,14 @@ static CUresult f_copy_on_device(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
 }
 static CUresult f_copy_peer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t bytes, CUstream s)
 {
-	(void)dst, (void)src, (void)bytes, (void)s;
 	assert_ptr_equal(to, driver.stack[driver.depth - 1]);
 	assert_ptr_not_equal(to, from);
+	driver.peer.dst = dst;
+	driver.peer.src = src;
+	driver.peer.to = to;
+	driver.peer.from = from;
+	driver.peer.bytes = bytes;
+	driver.copied_on = s;
 	return called("peer", true);
 }
 static CUresult f_host_alloc(void **p, size_t bytes, unsigned flags)
@@ -244,8 +254,9 @@ static CUresult f_event_synchronize(CUevent e)
 }
 static CUresult f_stream_wait(CUstream s, CUevent e, unsigned flags)
 {
-	(void)s, (void)e;
+	(void)e;
 	assert_int_equal(flags, 0);
+	driver.waits = s;
 	return called("stream_wait", true);
 }
 static CUresult f_module_load(CUmodule *m, const void *image, unsigned n, const int *options, void **values)
@@ -321,7 +332,7 @@ static CUresult f_stream_create(CUstream *s, unsigned flags)
 	assert_int_equal(flags, 0); /* in step with the legacy default stream */
 	CUresult r = called("stream", true);
 	driver.streams += !r;
-	*s = r ? NULL : first_stream;
+	*s = r ? NULL : driver.stack[driver.depth - 1] == second_primary ? second_stream : first_stream;
 	return r;
 }
 static CUresult f_stream_destroy(CUstream s)
@@ -397,8 +408,10 @@ static CUresult f_capture_mode(int *mode)
 static inline CUresult f_link_create(unsigned n, const int *options, void **values, CUlinkState *state)
 {
 	(void)n, (void)options, (void)values;
-	*state = (CUlinkState)&driver.links;
-	return called("link", true);
+	CUresult r = called("link", true);
+	driver.linkers += !r;
+	*state = r ? NULL : (CUlinkState)&driver.links;
+	return r;
 }
 static inline CUresult f_link_add(CUlinkState state, int type, const void *data, size_t bytes, const char *name,
 				  unsigned n, const int *options, void **values)
@@ -424,8 +437,19 @@ static inline CUresult f_link_complete(CUlinkState state, void **binary, size_t 
 }
 static inline CUresult f_link_destroy(CUlinkState state)
 {
-	(void)state;
+	assert_ptr_equal(state, &driver.links);
+	driver.linkers--;
 	return called("link destroy", true);
+}
+static inline CUresult f_tensor_map(void *map, int type, unsigned rank, void *base, const u64 *sizes,
+				    const u64 *strides, const unsigned *box, const unsigned *steps, int interleave,
+				    int swizzle, int promotion, int fill)
+{
+	(void)type, (void)sizes, (void)strides, (void)box, (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+	assert_true(rank >= 1 && rank <= 5 && steps[rank - 1] == 1);
+	assert_true((uintptr_t)map % 64 == 0 && (uintptr_t)base % 16 == 0);
+	memset(map, 1, 128);
+	return called("tensor map", true);
 }
 
 static const struct cuda_api api = {
@@ -436,6 +460,17 @@ static const struct cuda_api api = {
 	.stream_capturing = f_stream_capturing,
 	.capture_mode = f_capture_mode,
 };
+
+/* The same with a linker. */
+static inline struct cuda_api linking_api(void)
+{
+	struct cuda_api linking = api;
+	linking.link_create = f_link_create;
+	linking.link_add = f_link_add;
+	linking.link_complete = f_link_complete;
+	linking.link_destroy = f_link_destroy;
+	return linking;
+}
 
 /* --- helpers ------------------------------------------------------------------------------------------------- */
 
@@ -474,6 +509,7 @@ static inline void assert_clean(int depth)
 	assert_int_equal(driver.modules, 0);
 	assert_int_equal(driver.allocations, 0);
 	assert_int_equal(driver.pinned, 0);
+	assert_int_equal(driver.linkers, 0);
 	assert_int_equal(driver.events, 0);
 	assert_int_equal(driver.retained, 0);
 	assert_int_equal(driver.depth, depth);

@@ -158,6 +158,63 @@ static void several_gpus(void **state)
 	assert_clean(0);
 }
 
+/* Copies between GPUs: in the context and on the stream of the one that gets the bytes. */
+static void copies_between(void **state)
+{
+	(void)state;
+	tl_context *ctx[3];
+	tl_buffer *b[3];
+	tl_event *done;
+	for (int i = 0; i < 3; i++) { /* the last one on the first GPU, too */
+		struct device *d;
+		assert_int_equal(cuda_device_new(&api, i % 2, NULL, &d), TL_OK);
+		assert_int_equal(context_new(d, &ctx[i]), TL_OK);
+		assert_int_equal(tl_buffer_create(ctx[i], 256, &b[i]), TL_OK);
+	}
+	assert_ptr_equal(tl_context_stream(ctx[1]), second_stream);
+	CUstream const mine = (CUstream)(uintptr_t)77;
+	for (int i = 0; i < 4; i++) {
+		int to = i % 2, from = 1 - to;
+		driver.log[0] = 0;
+		assert_int_equal(tl_buffer_copy_async(b[to], 16, b[from], 64, 100, i < 2 ? NULL : mine), TL_OK);
+		assert_string_equal(driver.log, " push peer pop");
+		assert_int_equal(driver.peer.dst, (uintptr_t)tl_buffer_ptr(b[to]) + 16);
+		assert_int_equal(driver.peer.src, (uintptr_t)tl_buffer_ptr(b[from]) + 64);
+		assert_int_equal(driver.peer.bytes, 100);
+		assert_ptr_equal(driver.peer.to, to ? second_primary : primary);
+		assert_ptr_equal(driver.peer.from, to ? primary : second_primary);
+		assert_ptr_equal(driver.copied_on, i >= 2 ? mine : to ? second_stream : first_stream);
+	}
+	driver.log[0] = 0;
+	assert_int_equal(tl_buffer_copy_async(b[2], 0, b[0], 0, 256, NULL), TL_OK);
+	assert_string_equal(driver.log, " push copy pop"); /* one GPU, one context of the driver's */
+	assert_int_equal(tl_buffer_copy_async(b[1], 0, b[0], 0, 0, NULL), TL_OK);
+	assert_error(tl_buffer_copy_async(b[1], 200, b[0], 0, 57, NULL), TL_ERR_ARGUMENT, "tl_buffer_copy_async: ");
+	assert_error(tl_buffer_copy_async(b[1], 0, b[0], 200, 57, NULL), TL_ERR_ARGUMENT, "tl_buffer_copy_async: ");
+	assert_string_equal(driver.log, " push copy pop");
+	/* the stream that copies waits for what the other context has launched */
+	assert_int_equal(tl_event_create(ctx[0], &done), TL_OK);
+	driver.log[0] = 0;
+	assert_int_equal(tl_event_record(done, NULL), TL_OK);
+	assert_int_equal(tl_event_wait(done, tl_context_stream(ctx[1])), TL_OK);
+	assert_string_equal(driver.log, " push record pop push stream_wait pop");
+	assert_ptr_equal(driver.waits, second_stream);
+	/* the caller's context is what it was, also when the copy fails */
+	driver.stack[driver.depth++] = primary;
+	driver.fail = "peer";
+	driver.error = 3;
+	assert_error(tl_buffer_copy_async(b[1], 0, b[0], 0, 8, NULL), TL_ERR_DRIVER, "cuMemcpyPeerAsync: some failure");
+	assert_ptr_equal(driver.stack[driver.depth - 1], primary);
+	driver.fail = NULL;
+	assert_int_equal(tl_buffer_copy_async(b[1], 0, b[0], 0, 8, NULL), TL_OK);
+	/* contexts end in any order, buffers with them */
+	tl_context_destroy(ctx[0]);
+	tl_context_release(ctx[1]);
+	tl_buffer_destroy(b[1]);
+	tl_context_destroy(ctx[2]);
+	assert_clean(1);
+}
+
 /* Another process launches with a driver: one binary is loaded, so many have been linked, from PTX so many modules. */
 static void launch_cached(const struct cuda_api *with, int compiles, int links, int binaries)
 {
@@ -189,11 +246,7 @@ static void binaries(void **state)
 {
 	(void)state;
 	char folder[] = "/tmp/tlc-cuda-XXXXXX", command[64];
-	struct cuda_api linking = api;
-	linking.link_create = f_link_create;
-	linking.link_add = f_link_add;
-	linking.link_complete = f_link_complete;
-	linking.link_destroy = f_link_destroy;
+	const struct cuda_api linking = linking_api();
 	assert_non_null(mkdtemp(folder));
 	setenv("TL_CACHE_DIR", folder, true);
 	unsetenv("TL_CACHE");
@@ -271,9 +324,9 @@ static void capturing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(attributes, reset), cmocka_unit_test_setup(images, reset),
-		cmocka_unit_test_setup(several_gpus, reset), cmocka_unit_test_setup(binaries, reset),
-		cmocka_unit_test_setup(capturing, reset),
+		cmocka_unit_test_setup(attributes, reset),   cmocka_unit_test_setup(images, reset),
+		cmocka_unit_test_setup(several_gpus, reset), cmocka_unit_test_setup(copies_between, reset),
+		cmocka_unit_test_setup(binaries, reset),     cmocka_unit_test_setup(capturing, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -515,6 +515,25 @@ static void foreign_fault(void **state)
 	assert_clean(0);
 }
 
+/* --- a folder for the disk cache ----------------------------------------------------------------------------- */
+
+static char folder[64];
+
+static int new_folder(void **state)
+{
+	reset(state);
+	strcpy(folder, "/tmp/tlc-tune-XXXXXX");
+	return !mkdtemp(folder) || setenv("TL_CACHE_DIR", folder, 1) || unsetenv("TL_CACHE");
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	char command[200];
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	return system(command) || unsetenv("TL_CACHE_DIR");
+}
+
 /* --- each driver call fails in turn -------------------------------------------------------------------------- */
 
 /* The same call succeeds afterwards. */
@@ -529,17 +548,29 @@ static void foreign_fault(void **state)
 
 static void each_call_fails(void **state)
 {
-	static const char source[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
-				     "def k(x):\n    i = tl.arange(0, 256)\n    tl.store(x + i, tl.load(x + i) + 1)\n";
+	static const char
+		source[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+			   "def k(x):\n    i = tl.arange(0, 256)\n    tl.store(x + i, tl.load(x + i) + 1)\n",
+		product[] =
+			"@triton.jit\ndef k(a, b, c, n, r):\n"
+			"    i, j = tl.arange(0, 128)[:, None], tl.arange(0, 256)[None, :]\n"
+			"    acc = tl.zeros((128, 256), tl.float32)\n"
+			"    for at in range(0, n, 64):\n"
+			"        l = at + tl.arange(0, 64)\n"
+			"        acc = tl.dot(tl.load(a + i * r + l[None, :]), tl.load(b + l[:, None] * r + j), acc)\n"
+			"    tl.store(c + i * 256 + j, acc)\n";
+	struct cuda_api whole = linking_api();
+	whole.tensor_map = f_tensor_map;
 	int n = 0, made = 0;
 	do {
-		reset(state);
+		remove_folder(state); /* each time the driver is asked to link */
+		new_folder(state);
 		driver.error = 3;
 		driver.fail_at = ++n;
 		struct device *d;
 		tl_context *ctx;
-		tl_module *m;
-		tl_kernel *k;
+		tl_module *m, *of_product;
+		tl_kernel *k, *multiply;
 		tl_buffer *b, *to, *host, *wrapped;
 		tl_event *from, *end;
 		tl_resources resources;
@@ -548,9 +579,9 @@ static void each_call_fails(void **state)
 		u64 wide = 0x100000002;
 		double ms;
 		char bytes[1024] = {0};
-		STEP(cuda_count(&api, &devices));
-		STEP(cuda_describe(&api, 0, &info));
-		STEP(cuda_device_new(&api, 0, NULL, &d));
+		STEP(cuda_count(&whole, &devices));
+		STEP(cuda_describe(&whole, 0, &info));
+		STEP(cuda_device_new(&whole, 0, NULL, &d));
 		STEP(context_new(d, &ctx));
 		STEP(tl_buffer_create(ctx, sizeof bytes, &b));
 		STEP(tl_buffer_write(b, 0, bytes, sizeof bytes));
@@ -566,6 +597,13 @@ static void each_call_fails(void **state)
 		STEP(tl_prepared_launch(p, NULL, NULL, &arg, 1));
 		tl_config together = {.grid = {1}, .launch_cooperative_grid = true};
 		STEP(tl_launch(k, &together, &arg, 1));
+		/* with tensor maps */
+		const tl_arg matrices[] = {tl_ptr(TL_F16, (void *)(uintptr_t)0x8000000),
+					   tl_ptr(TL_F16, (void *)(uintptr_t)0x8100000),
+					   tl_ptr(TL_F32, (void *)(uintptr_t)0x8200000), tl_int(256), tl_int(256)};
+		STEP(tl_module_load_source(ctx, "p.tl", product, sizeof product - 1, &of_product));
+		STEP(tl_module_kernel(of_product, "k", &multiply));
+		STEP(tl_launch(multiply, &(tl_config){.grid = {1}, .num_warps = 8}, matrices, ARRAY_LEN(matrices)));
 		STEP(tl_time(k, &config, &arg, 1, 1, 3, &ms));
 		STEP(tl_kernel_resources(k, &config, &arg, 1, &resources));
 		STEP(tl_buffer_read(b, 0, bytes, sizeof bytes));
@@ -596,27 +634,14 @@ static void each_call_fails(void **state)
 		if (n <= made || n > driver.calls) /* what the driver does not take back is lost */
 			assert_clean(0);
 	} while (n <= driver.calls);
-	assert_true(n > 120);
+	assert_true(n > 150);
+	static const char *const among[] = {" link ",         " link add ",    " link complete ",
+					    " link destroy ", " load binary ", " tensor map "};
+	for (u32 i = 0; i < ARRAY_LEN(among); i++)
+		assert_non_null(strstr(driver.log, among[i]));
 }
 
 /* --- tuning -------------------------------------------------------------------------------------------------- */
-
-static char folder[64];
-
-static int new_folder(void **state)
-{
-	reset(state);
-	strcpy(folder, "/tmp/tlc-tune-XXXXXX");
-	return !mkdtemp(folder) || setenv("TL_CACHE_DIR", folder, 1) || unsetenv("TL_CACHE");
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	char command[200];
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	return system(command) || unsetenv("TL_CACHE_DIR");
-}
 
 struct tuned {
 	tl_context *ctx;
@@ -732,14 +757,21 @@ static void failing_configurations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(opening, reset),         cmocka_unit_test_setup(starting, reset),
-		cmocka_unit_test_setup(targets, reset),         cmocka_unit_test_setup(limits, reset),
-		cmocka_unit_test_setup(contexts, reset),        cmocka_unit_test_setup(copies, reset),
-		cmocka_unit_test_setup(loading, reset),         cmocka_unit_test_setup(launching, reset),
-		cmocka_unit_test_setup(timing, reset),          cmocka_unit_test_setup(public_calls, reset),
-		cmocka_unit_test_setup(queue, reset),           cmocka_unit_test_setup(enumeration, reset),
-		cmocka_unit_test_setup(faults, reset),          cmocka_unit_test_setup(foreign_fault, reset),
-		cmocka_unit_test_setup(each_call_fails, reset),
+		cmocka_unit_test_setup(opening, reset),
+		cmocka_unit_test_setup(starting, reset),
+		cmocka_unit_test_setup(targets, reset),
+		cmocka_unit_test_setup(limits, reset),
+		cmocka_unit_test_setup(contexts, reset),
+		cmocka_unit_test_setup(copies, reset),
+		cmocka_unit_test_setup(loading, reset),
+		cmocka_unit_test_setup(launching, reset),
+		cmocka_unit_test_setup(timing, reset),
+		cmocka_unit_test_setup(public_calls, reset),
+		cmocka_unit_test_setup(queue, reset),
+		cmocka_unit_test_setup(enumeration, reset),
+		cmocka_unit_test_setup(faults, reset),
+		cmocka_unit_test_setup(foreign_fault, reset),
+		cmocka_unit_test_setup_teardown(each_call_fails, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(tuning, new_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(endless_configuration, new_folder, remove_folder),
 		cmocka_unit_test_setup(failing_configurations, reset),
