@@ -38,7 +38,7 @@ static const char *ptx_with(struct unit *u, const struct description *target, co
 		args[i] = with_divisors(&u->arena, b->args[i], useful, false, &leaf);
 	other.unit = u;
 	other.args = args;
-	return device_compile(target, &other, &out) ? out.ptx : "it does not compile";
+	return device_compile(target, &other, &out) ? out.code : "it does not compile";
 }
 
 static void free_units(void *units)

@@ -42,6 +42,20 @@ static LLVMValueRef from_sum(struct host *h, LLVMValueRef x, enum dtype to, enum
 	return host_narrow(h, x, to, lanes);
 }
 
+/* To 10 bits of mantissa, ties away from zero (base/fp.h). */
+LLVMValueRef host_round_tf32(struct host *h, LLVMValueRef x)
+{
+	LLVMTypeRef t = host_vector_type(h->i32, lanes_of(x));
+	LLVMValueRef exponent = host_spread(h, host_i32(h, 0x7F800000), lanes_of(x)),
+		     half = host_spread(h, host_i32(h, 0x1000), lanes_of(x)),
+		     kept = host_spread(h, host_i32(h, ~0x1FFF), lanes_of(x));
+	LLVMValueRef bits = LLVMBuildBitCast(h->b, x, t, "");
+	LLVMValueRef special =
+		LLVMBuildICmp(h->b, LLVMIntEQ, LLVMBuildAnd(h->b, bits, exponent, ""), exponent, "");
+	LLVMValueRef r = LLVMBuildAnd(h->b, LLVMBuildAdd(h->b, bits, half, ""), kept, "");
+	return LLVMBuildSelect(h->b, special, x, LLVMBuildBitCast(h->b, r, LLVMTypeOf(x), ""), "");
+}
+
 /* --- operands ---------------------------------------------------------------------------------------------------- */
 
 struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which)
@@ -50,6 +64,7 @@ struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which)
 	enum dtype sum = sum_dtype(o);
 	struct buffer *b = arena_new(&h->scratch, struct buffer);
 	*b = (struct buffer){.elem = llvm_dtype(h, sum), .widened = type_dtype(t)};
+	b->tf32 = o->attr[ATTR_PRECISION] == PRECISION_TF32 && b->widened == DT_F32;
 	i64 n = 1, bytes = dtype_bytes(sum);
 	for (int d = t->rank - 1; d >= 0; n *= t->shape[d--])
 		b->stride[d] = n;
@@ -87,7 +102,7 @@ bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
 		u32 k = (u32)(u - o->operands);
-		if (o->code != IR_DOT || k > 1 || (first && (k != *which || sum_dtype(o) != sum_dtype(first))))
+		if (o->code != IR_DOT || k > 1 || (first && (k != *which || sum_dtype(o) != sum_dtype(first) || o->attr[ATTR_PRECISION] != first->attr[ATTR_PRECISION])))
 			return false;
 		first = o;
 		*which = k;

@@ -16,6 +16,7 @@ struct buffer {
 	i64 stride[MAX_RANK];
 	/* of an operand of dots, kept in the type of their sum: the type of its elements; else DT_COUNT */
 	enum dtype widened;
+	bool tf32; /* and rounded to it */
 	/* Of one that lies in panels: columns of a panel, and elements between panels; else 0. */
 	i64 panel, panel_stride;
 	u64 bytes;
@@ -202,6 +203,7 @@ void host_dot(struct host *h, const struct op *o);
 /* Memory for operand 0 or 1 of a dot; x in the type of its sum. */
 struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which);
 LLVMValueRef host_to_sum(struct host *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes);
+LLVMValueRef host_round_tf32(struct host *h, LLVMValueRef x);
 /* Do dots alone take v, all as the same operand? */
 bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot, u32 *which);
 void host_whole(struct host *h, const struct op *o); /* scans, gathers, histograms, joins, splits, maps, atomics … */

@@ -198,8 +198,9 @@ static LLVMTypeRef bits_type(struct host *h, const struct type *elem)
 	return LLVMIntTypeInContext(h->ctx, 8 * type_bytes(elem));
 }
 
-/* Adds in f32 until nobody has come between. */
-static LLVMValueRef add_small(struct host *h, LLVMValueRef p, LLVMValueRef x, const struct type *elem)
+/* Adds in f32, or takes the greater or lesser, until nobody has come between. */
+static LLVMValueRef update_small(struct host *h, enum rmw_kind kind, LLVMValueRef p, LLVMValueRef x,
+				 const struct type *elem)
 {
 	enum dtype d = type_dtype(elem);
 	LLVMTypeRef bits = bits_type(h, elem), t = host_elem_type(h, elem);
@@ -210,14 +211,17 @@ static LLVMValueRef add_small(struct host *h, LLVMValueRef p, LLVMValueRef x, co
 	LLVMPositionBuilderAtEnd(h->b, loop);
 	LLVMValueRef old = LLVMBuildPhi(h->b, bits, "");
 	LLVMAddIncoming(old, &first, &before, 1);
-	LLVMValueRef sum = LLVMBuildFAdd(h->b, host_widen(h, LLVMBuildBitCast(h->b, old, t, ""), d, 0),
-					 host_widen(h, x, d, 0), "");
-	LLVMValueRef next = LLVMBuildBitCast(h->b, host_narrow(h, sum, d, 0), bits, "");
-	LLVMValueRef both = LLVMBuildAtomicCmpXchg(h->b, p, old, next, LLVMAtomicOrderingSequentiallyConsistent,
+	LLVMValueRef a = host_widen(h, LLVMBuildBitCast(h->b, old, t, ""), d, 0), b = host_widen(h, x, d, 0), c;
+	LLVMTypeRef wide = LLVMTypeOf(a);
+	LLVMValueRef both[] = {a, b};
+	c = kind == RMW_FADD ? LLVMBuildFAdd(h->b, a, b, "")
+			     : host_intrinsic(h, kind == RMW_MAX ? "llvm.maxnum" : "llvm.minnum", &wide, 1, both, 2);
+	LLVMValueRef next = LLVMBuildBitCast(h->b, host_narrow(h, c, d, 0), bits, "");
+	LLVMValueRef swap = LLVMBuildAtomicCmpXchg(h->b, p, old, next, LLVMAtomicOrderingSequentiallyConsistent,
 						   LLVMAtomicOrderingSequentiallyConsistent, false);
-	LLVMValueRef seen = LLVMBuildExtractValue(h->b, both, 0, "");
+	LLVMValueRef seen = LLVMBuildExtractValue(h->b, swap, 0, "");
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(h->b);
-	LLVMBuildCondBr(h->b, LLVMBuildExtractValue(h->b, both, 1, ""), end, loop);
+	LLVMBuildCondBr(h->b, LLVMBuildExtractValue(h->b, swap, 1, ""), end, loop);
 	LLVMAddIncoming(old, &seen, &here, 1);
 	LLVMPositionBuilderAtEnd(h->b, end);
 	return LLVMBuildBitCast(h->b, seen, t, "");
@@ -238,8 +242,8 @@ static LLVMValueRef atomic(struct host *h, const struct op *o, LLVMValueRef p, c
 		return LLVMBuildBitCast(h->b, LLVMBuildExtractValue(h->b, both, 0, ""), t, "");
 	}
 	enum rmw_kind kind = (enum rmw_kind)o->attr[ATTR_RMW];
-	if (kind == RMW_FADD && d != DT_F32 && d != DT_F64)
-		return add_small(h, p, x, elem);
+	if (is_float && kind != RMW_EXCH && d != DT_F32 && d != DT_F64)
+		return update_small(h, kind, p, x, elem);
 	if (kind == RMW_EXCH)
 		x = LLVMBuildBitCast(h->b, x, bits, "");
 	LLVMValueRef old = LLVMBuildAtomicRMW(h->b, rmw_op(kind, is_float), p, x,

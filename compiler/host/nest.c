@@ -119,6 +119,8 @@ void buffer_store(struct host *h, const struct buffer *b, const struct type *t, 
 		x = host_to_sum(h, x, b->widened, b->elem, lanes);
 	else if (type_elem_bits(t) == 1)
 		x = LLVMBuildZExt(h->b, x, host_vector_type(h->i8, lanes), "");
+	if (b->tf32)
+		x = host_round_tf32(h, x);
 	if (!b->panel || at->along != t->rank - 1 || lanes <= (u32)b->panel) {
 		store_lanes(h, b, t, at, x);
 		return;
