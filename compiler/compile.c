@@ -420,6 +420,7 @@ static bool generate(struct run *r, struct compiled *out)
 	if (!good)
 		diag(&r->u->diags, E_LLVM, r->s.k->loc, error);
 	out->target = o->target;
+	out->waits = block_has(r->s.k->body, op_may_wait);
 	return good;
 }
 

@@ -68,6 +68,7 @@ struct compiled {
 	struct description target; /* of the code */
 	i32 shared_bytes;
 	u64 scratch_bytes; /* of a thread of a CPU */
+	bool waits;        /* programs may wait for others: see op_may_wait */
 	int num_warps; /* of a block */
 	int cluster;   /* blocks a program runs on: the grid's first dimension is to be multiplied by it */
 	void *for_load; /* what a device's compile hands to its load */

@@ -1,5 +1,7 @@
 #include "runtime/cpu_pool.h"
 
+#include "base/crew.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -16,7 +18,7 @@ enum {
 	CHUNKS = 8,      /* that each thread takes at least, so that all end at about the same time */
 	WAKES = 2,       /* threads that each wakes, so that waking many takes few steps */
 	SPARES = 8,
-	MOST_THREADS = 1024,
+	MOST_THREADS = 1024, /* of the pool, and those that run programs of a job that waits */
 	ALIGN = 64,
 };
 
@@ -48,6 +50,8 @@ struct pool {
 	u64 chunk;
 	_Atomic u32 most; /* threads that may join */
 	_Alignas(ALIGN) _Atomic u64 next;
+	_Atomic u32 running; /* threads */
+	struct crew helpers;
 };
 
 static u64 now_ns(void)
@@ -106,12 +110,23 @@ static u64 work(struct pool *p, char *scratch)
 {
 	const struct pool_job *j = p->job;
 	u64 ran = 0, from, to;
+	atomic_fetch_add(&p->running, 1);
 	while ((from = atomic_fetch_add_explicit(&p->next, p->chunk, memory_order_relaxed)) < j->total) {
 		to = MIN(from + p->chunk, j->total);
 		j->run(j->arg, from, to, scratch);
 		ran += to - from;
 	}
+	atomic_fetch_sub(&p->running, 1);
 	return ran;
+}
+
+static void work_beside(void *pool)
+{
+	struct pool *p = pool;
+	struct scratch *s = scratch_take(p, p->job->scratch_bytes);
+	if (s) /* else the others do it */
+		work(p, (char *)(s + 1));
+	scratch_give(p, s);
 }
 
 /* False: it is over, or has threads enough. */
@@ -167,10 +182,7 @@ static void *run_worker(void *worker)
 			continue;
 		if (p->ends)
 			break;
-		struct scratch *s = scratch_take(p, p->job->scratch_bytes);
-		if (s) /* else the others do it */
-			work(p, (char *)(s + 1));
-		scratch_give(p, s);
+		work_beside(p);
 		leave(p);
 	}
 	leave(p);
@@ -226,7 +238,7 @@ static void run_shared(struct pool *p, const struct pool_job *j, u64 from, u32 c
 	u64 left = j->total - from, even = left / ((u64)j->threads * CHUNKS), enough = CHUNK_NS * 16 / MAX(cost, 1u);
 	pthread_mutex_lock(&p->lock);
 	p->job = j;
-	p->chunk = MAX(MIN(even, MAX(enough, 1u)), 1u);
+	p->chunk = j->waits ? 1 : MAX(MIN(even, MAX(enough, 1u)), 1u);
 	atomic_store(&p->next, from);
 	u64 chunks = (left + p->chunk - 1) / p->chunk;
 	u32 others = (u32)MIN(j->threads, chunks) - 1;
@@ -237,6 +249,7 @@ static void run_shared(struct pool *p, const struct pool_job *j, u64 from, u32 c
 		atomic_store_explicit(j->cost, (u32)MIN((now_ns() - start) * 16 / ran + 1, UINT32_MAX),
 				      memory_order_relaxed);
 	close_gate(p);
+	crew_join(&p->helpers);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -263,16 +276,22 @@ bool pool_run(struct pool *p, const struct pool_job *j)
 	char *scratch = (char *)(s + 1);
 	u32 cost = atomic_load_explicit(j->cost, memory_order_relaxed);
 	u64 done = 0;
-	if (j->total == 1 || j->threads == 1)
+	if (j->total == 1 || (j->threads == 1 && !j->waits))
 		j->run(j->arg, 0, done = j->total, scratch);
-	else if (cost && j->total < ALONE_NS && cost * j->total <= ALONE_NS * 16)
+	else if (!j->waits && cost && j->total < ALONE_NS && cost * j->total <= ALONE_NS * 16)
 		done = run_alone(j, scratch);
-	if (done + 1 == j->total)
-		j->run(j->arg, done++, j->total, scratch);
 	if (done < j->total)
 		run_shared(p, j, done, cost, scratch);
 	scratch_give(p, s);
 	return true;
+}
+
+bool pool_help(struct pool *p, u32 *running, u64 *left)
+{
+	u64 next = atomic_load(&p->next);
+	*running = atomic_load(&p->running);
+	*left = next < p->job->total ? p->job->total - next : 0;
+	return !*left || (*running < MOST_THREADS && crew_start(&p->helpers, work_beside, p));
 }
 
 struct pool *pool_open(void)
@@ -280,7 +299,7 @@ struct pool *pool_open(void)
 	struct pool *p = aligned_alloc(_Alignof(struct pool), sizeof *p);
 	if (!p)
 		return NULL;
-	*p = (struct pool){.lock = PTHREAD_MUTEX_INITIALIZER};
+	*p = (struct pool){.lock = PTHREAD_MUTEX_INITIALIZER, .helpers = CREW_INIT};
 	return p;
 }
 

@@ -138,6 +138,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->num_warps, 1, 32 + MAX_PARTITION_WARPS);
 	CODE_RANGE(c, im->shared_bytes, 0, 1 << 20);
 	CODE_RANGE(c, im->scratch_bytes, 0, (i64)1 << 40);
+	CODE_RANGE(c, im->waits, 0, 1);
 	CODE_RANGE(c, im->cluster, 1, 16);
 	CODE_RANGE(c, im->persistent, 0, 1);
 	CODE_RANGE(c, im->for_any_grid, 0, 1);

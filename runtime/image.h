@@ -48,6 +48,7 @@ struct image {
 	/* a block, and how programs become blocks */
 	i32 num_warps, shared_bytes, cluster;
 	u64 scratch_bytes; /* of each thread of a CPU */
+	bool waits;        /* programs may wait for others */
 	bool persistent;   /* takes the grid as parameters, behind those of the slots */
 	bool for_any_grid; /* the code would be the same with the other value of options.persistent */
 	/* parameters: the slots, the grid if it is persistent, the addresses of tensor maps */

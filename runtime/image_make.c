@@ -85,6 +85,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .num_warps = c->num_warps,
 			     .shared_bytes = c->shared_bytes,
 			     .scratch_bytes = c->scratch_bytes,
+			     .waits = c->waits,
 			     .cluster = MAX(c->cluster, 1),
 			     .persistent = k->cuda.persistent,
 			     .for_any_grid = o->persistent ? !k->cuda.persistent : !k->cuda.may_persist,

@@ -39,6 +39,9 @@ struct host_call {
 	/* data: for each operand its elements, row-major, as memory holds them */
 	void (*print)(const struct host_call *c, const u32 *pid, const struct host_print *what,
 		      const void *const *data);
+	/* Called every so often by a loop that may wait for another program: lets one begin that has not, where there
+	 * is no thread for it. Returns 0, or 1 when the wait is in vain. */
+	i32 (*wait)(const struct host_call *c, const u32 *pid, u64 place);
 	void *self;
 };
 

@@ -293,6 +293,28 @@ static void emit_if(struct host *h, const struct op *o)
 	}
 }
 
+/* In a loop that looks at memory again and again, and may wait for another program. */
+static void let_others_run(struct host *h, const struct op *o, LLVMValueRef rounds)
+{
+	enum { PATIENCE = 256 /* iterations */ };
+	LLVMBasicBlockRef ask = host_block(h), vain = host_block(h), on = host_block(h);
+	LLVMValueRef n = LLVMBuildAdd(h->b, LLVMBuildLoad2(h->b, h->i32, rounds, ""), host_i32(h, 1), "");
+	LLVMBuildStore(h->b, n, rounds);
+	n = LLVMBuildAnd(h->b, n, host_i32(h, PATIENCE - 1), "");
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, n, host_i32(h, 0), ""), on, ask);
+	LLVMPositionBuilderAtEnd(h->b, ask);
+	LLVMTypeRef params[] = {h->ptr, h->ptr, h->i64};
+	LLVMValueRef where = host_i64(h, offsetof(struct host_call, wait));
+	LLVMValueRef f = LLVMBuildLoad2(h->b, h->ptr, host_gep(h, h->call, h->i8, where), "");
+	LLVMValueRef args[] = {h->call, h->pid, LLVMConstInt(h->i64, host_place(o->loc), false)};
+	LLVMTypeRef type = LLVMFunctionType(h->i32, params, ARRAY_LEN(params), false);
+	LLVMValueRef stop = LLVMBuildCall2(h->b, type, f, args, ARRAY_LEN(args), "");
+	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntNE, stop, host_i32(h, 0), ""), vain, on);
+	LLVMPositionBuilderAtEnd(h->b, vain);
+	LLVMBuildRet(h->b, host_i32(h, 1));
+	LLVMPositionBuilderAtEnd(h->b, on);
+}
+
 static void emit_while(struct host *h, const struct op *o)
 {
 	struct block *before = o->blocks[0], *after = o->blocks[1];
@@ -338,6 +360,11 @@ static void emit_while(struct host *h, const struct op *o)
 	}
 	LLVMMoveBasicBlockAfter(inside, LLVMGetInsertBlock(h->b));
 	LLVMPositionBuilderAtEnd(h->b, inside);
+	if (op_may_wait(o)) {
+		LLVMValueRef rounds = LLVMBuildAlloca(h->entry, h->i32, "");
+		LLVMBuildStore(h->entry, host_i32(h, 0), rounds);
+		let_others_run(h, o, rounds);
+	}
 	host_emit_block(h, after);
 	for (u32 i = 0; i < n; i++)
 		from[i] = operand(after->last, i);

@@ -493,12 +493,6 @@ static void plan_if(struct planner *p, const struct op *o, struct inst *i)
 	i->run = run_if;
 }
 
-/* Does the operation read memory, which other programs may write meanwhile? */
-static bool looks_at_memory(const struct op *o)
-{
-	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_LOAD;
-}
-
 static void plan_while(struct planner *p, const struct op *o, struct inst *i)
 {
 	struct while_plan *w = plan_alloc(p, sizeof *w);
@@ -514,7 +508,7 @@ static void plan_while(struct planner *p, const struct op *o, struct inst *i)
 	w->after = emit_code(p, after);
 	p->op = span;
 	plan_moves(p, after->last, 0, before->args, before->nargs, &w->next);
-	w->waits = block_has(before, looks_at_memory) || block_has(after, looks_at_memory);
+	w->waits = op_may_wait(o);
 	i->plan = w;
 	i->run = run_while;
 }

@@ -465,6 +465,8 @@ bool value_defined_outside(const struct value *v, const struct block *b);
 bool block_contains(const struct block *outer, const struct block *inner);
 /* Does an operation of the block, or one nested inside, pass the test? */
 bool block_has(const struct block *b, bool (*test)(const struct op *));
+/* A loop without a known end that looks at memory, which another program may change. */
+bool op_may_wait(const struct op *o);
 /* Kinds of operations: loops; with branches; dots; shape operations, which only move elements. op_may_trap: may end the
  * program for some operands (a division). */
 static inline bool op_is_loop(const struct op *o) { return o->code == IR_FOR || o->code == IR_WHILE; }
