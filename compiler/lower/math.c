@@ -1,144 +1,47 @@
-/* fp32 functions that the hardware has no accurate instruction for, as straight-line code.
- *
- * The coefficients are minimax polynomials, by linear programming over Chebyshev nodes in the error of the result,
- * rounded to fp32 one after another from the lowest power up, each time with the others fitted anew. The errors named
- * here are the largest over all arguments, the operations rounded as on the GPU and ex2.approx and rcp.approx to
- * nearest. */
+/* fp32 functions, with the instructions that approximate: exp2, the inverse, the logarithm. */
+#include "lower/functions.h"
 #include "lower/internal.h"
 
 #include <math.h>
-
-/* --- pieces -------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef c_f32(struct lower *l, double x)
 {
 	return LLVMConstReal(l->f32, x);
 }
 
-static LLVMValueRef fma32(struct lower *l, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z)
+static LLVMValueRef exp2_approx(const struct functions *f, LLVMValueRef x)
 {
-	LLVMValueRef args[] = {x, y, z};
-	return intrinsic(l, "llvm.fma.f32", l->f32, args, 3);
+	return call1(f->target, "llvm.nvvm.ex2.approx.ftz.f", x);
 }
 
-static LLVMValueRef polynomial_n(struct lower *l, LLVMValueRef x, const float *c, u32 n)
+static LLVMValueRef rcp_approx(const struct functions *f, LLVMValueRef x)
 {
-	LLVMValueRef r = c_f32(l, (double)c[n - 1]);
-	for (u32 i = n - 1; i--;)
-		r = fma32(l, r, x, c_f32(l, (double)c[i]));
-	return r;
+	return call1(f->target, "llvm.nvvm.rcp.approx.ftz.f", x);
 }
 
-/* Of x; the coefficient of x^0 comes first. */
-#define polynomial(l, x, ...)                                                                                          \
-	polynomial_n(l, x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
-
-static LLVMValueRef square(struct lower *l, LLVMValueRef x)
+static LLVMValueRef lg2_approx(const struct functions *f, LLVMValueRef x)
 {
-	return LLVMBuildFMul(l->b, x, x, "");
+	return call1(f->target, "llvm.nvvm.lg2.approx.ftz.f", x);
 }
 
-/* r, which is not negative, with the sign of x. */
-static LLVMValueRef with_sign_of(struct lower *l, LLVMValueRef x, LLVMValueRef r)
+static struct functions functions_of(struct lower *l)
 {
-	LLVMValueRef sign = LLVMBuildAnd(l->b, to_bits(l, x), c_i32(l, 0x80000000), "");
-	return from_bits(l, LLVMBuildOr(l->b, to_bits(l, r), sign, ""), l->f32);
-}
-
-/* --- log, log2 ----------------------------------------------------------------------------------------------- */
-
-/* x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2), so that e = ±1 cancels least. log: 0.94 ulp, log2: 0.97 ulp. */
-static LLVMValueRef logarithm(struct lower *l, LLVMValueRef x, bool base2)
-{
-	LLVMBuilderRef b = l->b;
-	LLVMValueRef tiny = LLVMBuildFCmp(b, LLVMRealOLT, x, c_f32(l, 0x1p-126), "");
-	x = LLVMBuildSelect(b, tiny, LLVMBuildFMul(b, x, c_f32(l, 0x1p23), ""), x, "");
-	LLVMValueRef bits = to_bits(l, x), less = LLVMBuildSub(b, bits, c_i32(l, 0x3F3504F3), "");
-	LLVMValueRef power = LLVMBuildAnd(b, less, c_i32(l, 0xFF800000), "");
-	LLVMValueRef f = LLVMBuildFAdd(b, from_bits(l, LLVMBuildSub(b, bits, power, ""), l->f32), c_f32(l, -1), "");
-	LLVMValueRef scaled = LLVMBuildSelect(b, tiny, c_f32(l, -23), c_f32(l, 0), ""), r;
-	LLVMValueRef e = fma32(l, LLVMBuildSIToFP(b, power, l->f32, ""), c_f32(l, 0x1p-23), scaled);
-	if (base2) {
-		r = polynomial(l, f, 0x1.49e45ap-26f, -0x1.71547p-1f, 0x1.ec7096p-2f, -0x1.715bp-2f, 0x1.277ec8p-2f,
-			       -0x1.eaa0fep-3f, 0x1.a2dc74p-3f, -0x1.8816fap-3f, 0x1.7eb968p-3f, -0x1.c1e66ap-4f);
-		r = fma32(l, f, c_f32(l, 0x1.715476p0), LLVMBuildFMul(b, r, f, ""));
-		r = LLVMBuildFAdd(b, e, r, "");
-	} else {
-		r = polynomial(l, f, -0x1.fffff8p-2f, 0x1.55555p-2f, -0x1.000438p-2f, 0x1.99a41cp-3f, -0x1.5423e8p-3f,
-			       0x1.226c84p-3f, -0x1.0f5208p-3f, 0x1.0875p-3f, -0x1.38138ep-4f);
-		r = fma32(l, LLVMBuildFMul(b, r, f, ""), f, f);
-		r = fma32(l, e, c_f32(l, 0x1.62e43p-1), r);
-	}
-	/* of what is not positive and finite the instruction knows the result */
-	LLVMValueRef special =
-		LLVMBuildICmp(b, LLVMIntUGE, LLVMBuildSub(b, bits, c_i32(l, 1), ""), c_i32(l, 0x7F7FFFFF), "");
-	return LLVMBuildSelect(b, special, call1(l, "llvm.nvvm.lg2.approx.ftz.f", x), r, "");
-}
-
-/* --- erf, tanh ----------------------------------------------------------------------------------------------- */
-
-/* Both are odd: x + x p(x²) near 0. NaN goes that way too. */
-static LLVMValueRef near_or_far(struct lower *l, LLVMValueRef x, LLVMValueRef size, double limit, LLVMValueRef near,
-				LLVMValueRef far)
-{
-	LLVMValueRef is_far = LLVMBuildFCmp(l->b, LLVMRealOGE, size, c_f32(l, limit), "");
-	return with_sign_of(l, x, LLVMBuildSelect(l->b, is_far, far, near, ""));
-}
-
-/* Else 1 - erfc(|x|), whose logarithm is nearly a parabola; the polynomial goes to -inf. 1.22 ulp. */
-static LLVMValueRef error_function(struct lower *l, LLVMValueRef x)
-{
-	LLVMValueRef size = call1(l, "llvm.fabs.f32", x);
-	LLVMValueRef p = polynomial(l, square(l, x), 0x1.06eba8p-3f, -0x1.812734p-2f, 0x1.ce2aa6p-4f, -0x1.b7cdep-6f,
-				    0x1.52ac24p-8f, -0x1.9a3dep-11f, 0x1.2f80b4p-14f);
-	LLVMValueRef q = polynomial(l, size, -0x1.56fe76p-8f, -0x1.9b8e2p0f, -0x1.e660ap-1f, -0x1.fd12c6p-4f,
-				    0x1.4b494ap-6f, -0x1.906f78p-10f);
-	LLVMValueRef far = LLVMBuildFSub(l->b, c_f32(l, 1), call1(l, "llvm.nvvm.ex2.approx.ftz.f", q), "");
-	return near_or_far(l, x, size, (double)1.1f, fma32(l, p, size, size), far);
-}
-
-/* Else 1 - 2 / (exp(2|x|) + 1). 1.37 ulp. */
-static LLVMValueRef tangent(struct lower *l, LLVMValueRef x)
-{
-	LLVMValueRef size = call1(l, "llvm.fabs.f32", x), s = square(l, x);
-	LLVMValueRef p = polynomial(l, s, -0x1.555504p-2f, 0x1.11017ap-3f, -0x1.b81626p-5f, 0x1.567e7ep-6f,
-				    -0x1.c19618p-8f, 0x1.55d62ap-10f);
-	LLVMValueRef power =
-		call1(l, "llvm.nvvm.ex2.approx.ftz.f", LLVMBuildFMul(l->b, size, c_f32(l, 0x1.715476p1), ""));
-	LLVMValueRef inverse = call1(l, "llvm.nvvm.rcp.approx.ftz.f", LLVMBuildFAdd(l->b, power, c_f32(l, 1), ""));
-	LLVMValueRef near = fma32(l, p, LLVMBuildFMul(l->b, s, size, ""), size);
-	return near_or_far(l, x, size, (double)0.9f, near, fma32(l, inverse, c_f32(l, -2), c_f32(l, 1)));
+	return (struct functions){l->b, l->mod, true, l, exp2_approx, rcp_approx, lg2_approx};
 }
 
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x)
 {
+	struct functions f = functions_of(l);
 	switch (code) {
 	case IR_LOG:
-	case IR_LOG2: return logarithm(l, x, code == IR_LOG2);
-	case IR_ERF: return error_function(l, x);
-	case IR_TANH: return tangent(l, x);
+	case IR_LOG2: return log_f32(&f, x, code == IR_LOG2);
+	case IR_ERF: return erf_f32(&f, x);
+	case IR_TANH: return tanh_f32(&f, x);
 	default: tl_unreachable("math function");
 	}
 }
 
 /* --- sin, cos ------------------------------------------------------------------------------------------------ */
-
-/* x = k π/2 + r, |r| at most a little more than π/4; the two lowest bits of `quadrant` are those of k. */
-struct reduced { LLVMValueRef r, quadrant; };
-
-/* Up to here x - k π/2 is exact to fp32 with π/2 in three parts. */
-#define MOST 0x1p17
-
-static struct reduced reduce_usual(struct lower *l, LLVMValueRef x)
-{
-	/* a number so large that its last place is 1 */
-	LLVMValueRef rounder = c_f32(l, 0x1.8p23), sum = fma32(l, x, c_f32(l, 0x1.45f306p-1), rounder);
-	LLVMValueRef k = LLVMBuildFSub(l->b, sum, rounder, "");
-	/* all of one sign, so that -0 stays */
-	LLVMValueRef r = fma32(l, k, c_f32(l, -0x1.921fb4p0), x);
-	r = fma32(l, k, c_f32(l, -0x1.4442dp-24), r);
-	return (struct reduced){fma32(l, k, c_f32(l, -0x1.84698ap-48), r), to_bits(l, sum)};
-}
 
 enum { WORDS = 24 };
 
@@ -213,16 +116,16 @@ static LLVMValueRef any_large(struct lower *l, const LLVMValueRef *x, u32 n)
 			LLVMValueRef two[] = {most[i], most[n - 1 - i]};
 			most[i] = intrinsic(l, "llvm.maxnum.f32", l->f32, two, 2);
 		}
-	return LLVMBuildFCmp(l->b, LLVMRealOGT, most[0], c_f32(l, MOST), "");
+	return LLVMBuildFCmp(l->b, LLVMRealOGT, most[0], c_f32(l, MOST_REDUCED), "");
 }
 
 /* One branch for all elements: large ones are rare. */
-static void reduce_all(struct lower *l, const LLVMValueRef *x, u32 n, struct reduced *out)
+static void reduce_all(struct lower *l, const struct functions *f, const LLVMValueRef *x, u32 n, struct reduced *out)
 {
 	LLVMBuilderRef b = l->b;
 	struct reduced *large = arena_array(&l->scratch, struct reduced, n);
 	for (u32 i = 0; i < n; i++)
-		out[i] = reduce_usual(l, x[i]);
+		out[i] = reduce_f32(f, x[i]);
 	LLVMValueRef any = any_large(l, x, n);
 	LLVMBasicBlockRef from[] = {LLVMGetInsertBlock(b), NULL};
 	struct guarded g = begin_if(l, any);
@@ -231,7 +134,8 @@ static void reduce_all(struct lower *l, const LLVMValueRef *x, u32 n, struct red
 		struct reduced all = reduce_large(l, x[i]);
 		LLVMValueRef size = call1(l, "llvm.fabs.f32", x[i]);
 		LLVMValueRef finite = LLVMBuildFCmp(b, LLVMRealOLT, size, c_f32(l, (double)INFINITY), "");
-		LLVMValueRef is = LLVMBuildAnd(b, finite, LLVMBuildFCmp(b, LLVMRealOGT, size, c_f32(l, MOST), ""), "");
+		LLVMValueRef is =
+			LLVMBuildAnd(b, finite, LLVMBuildFCmp(b, LLVMRealOGT, size, c_f32(l, MOST_REDUCED), ""), "");
 		large[i].r = LLVMBuildSelect(b, is, all.r, out[i].r, ""); /* NaN of infinity */
 		large[i].quadrant = LLVMBuildSelect(b, is, all.quadrant, out[i].quadrant, "");
 	}
@@ -242,26 +146,11 @@ static void reduce_all(struct lower *l, const LLVMValueRef *x, u32 n, struct red
 	}
 }
 
-/* 1.55 ulp, near zeros too. */
 void sin_cos_f32(struct lower *l, bool cosine, const LLVMValueRef *x, u32 n, LLVMValueRef *out)
 {
-	LLVMBuilderRef b = l->b;
+	struct functions f = functions_of(l);
 	struct reduced *reduced = arena_array(&l->scratch, struct reduced, n);
-	reduce_all(l, x, n, reduced);
-	for (u32 i = 0; i < n; i++) {
-		LLVMValueRef r = reduced[i].r, quadrant = reduced[i].quadrant, s = square(l, r), one = c_i32(l, 1);
-		/* + 0: a product that is -0 would, times the negative polynomial, turn r = -0 into 0 */
-		LLVMValueRef cubed = fma32(l, s, r, c_f32(l, 0));
-		LLVMValueRef odd =
-			fma32(l, polynomial(l, s, -0x1.555544p-3f, 0x1.1106c2p-7f, -0x1.9919cep-13f), cubed, r);
-		LLVMValueRef even = fma32(l, polynomial(l, s, -0.5f, 0x1.55554ap-5f, -0x1.6c0c0ep-10f, 0x1.99db8ap-16f),
-					  s, c_f32(l, 1));
-		if (cosine)
-			quadrant = LLVMBuildAdd(b, quadrant, one, "");
-		LLVMValueRef turned = LLVMBuildICmp(b, LLVMIntNE, LLVMBuildAnd(b, quadrant, one, ""), c_i32(l, 0), "");
-		LLVMValueRef sign =
-			LLVMBuildAnd(b, LLVMBuildShl(b, quadrant, c_i32(l, 30), ""), c_i32(l, 0x80000000), "");
-		out[i] = from_bits(l, LLVMBuildXor(b, to_bits(l, LLVMBuildSelect(b, turned, even, odd, "")), sign, ""),
-				   l->f32);
-	}
+	reduce_all(l, &f, x, n, reduced);
+	for (u32 i = 0; i < n; i++)
+		out[i] = sin_cos_of_reduced(&f, cosine, reduced[i]);
 }
