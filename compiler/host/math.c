@@ -1,9 +1,8 @@
-/* Functions of fp32 and fp64. */
+/* Functions of fp32 and fp64.
+ *
+ * Those of fp32, and fp64's exponentials and logarithms, are straight-line code. The others are calls to the C
+ * library's vector functions (libmvec) or, on scalars, to its own. */
 #include "host/vector.h"
-
-static const char *const names[IR_OPCODES] = {
-	[IR_EXP] = "exp", [IR_EXP2] = "exp2", [IR_LOG] = "log", [IR_LOG2] = "log2",
-	[IR_SIN] = "sin", [IR_COS] = "cos",   [IR_ERF] = "erf", [IR_TANH] = "tanh"};
 
 /* --- calls ------------------------------------------------------------------------------------------------------- */
 
@@ -73,14 +72,82 @@ static LLVMValueRef call(struct host *h, const char *name, LLVMValueRef x)
 	return call_library(h, scalar, LLVMTypeOf(x), x);
 }
 
+/* --- fp32 -------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef exp2_for_functions(const struct functions *f, LLVMValueRef x)
+{
+	return host_normal_exp2(f->target, f, x);
+}
+
+static LLVMValueRef inverse(const struct functions *f, LLVMValueRef x)
+{
+	return LLVMBuildFDiv(f->b, real_as(x, 1), x, "");
+}
+
+static LLVMValueRef log_of_special(const struct functions *f, LLVMValueRef x)
+{
+	return host_log_of_special(f->target, x);
+}
+
+/* Arguments too large for the reduction are rare: if any of them is, all are the C library's. */
+static LLVMValueRef sin_cos(struct host *h, const struct functions *f, bool cosine, LLVMValueRef x)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMValueRef size = host_intrinsic1(h, "llvm.fabs", x);
+	LLVMValueRef large = LLVMBuildFCmp(b, LLVMRealOGT, size, real_as(x, MOST_REDUCED), "");
+	if (LLVMTypeOf(large) != h->i1)
+		large = host_intrinsic1(h, "llvm.vector.reduce.or", large);
+	LLVMBasicBlockRef blocks[2], from[2];
+	for (u32 i = 0; i < 2; i++)
+		blocks[i] = LLVMAppendBasicBlockInContext(h->ctx, h->fn, "");
+	LLVMBasicBlockRef end = LLVMAppendBasicBlockInContext(h->ctx, h->fn, "");
+	LLVMBuildCondBr(b, large, blocks[0], blocks[1]);
+	LLVMValueRef results[2];
+	for (u32 i = 0; i < 2; i++) {
+		LLVMPositionBuilderAtEnd(b, blocks[i]);
+		results[i] = i == 0 ? host_intrinsic1(h, cosine ? "llvm.cos" : "llvm.sin", x)
+				    : sin_cos_of_reduced(f, cosine, reduce_f32(f, x));
+		from[i] = LLVMGetInsertBlock(b);
+		LLVMBuildBr(b, end);
+	}
+	LLVMPositionBuilderAtEnd(b, end);
+	LLVMValueRef r = LLVMBuildPhi(b, LLVMTypeOf(x), "");
+	LLVMAddIncoming(r, results, from, 2);
+	return r;
+}
+
+/* NULL: there is none. */
+static LLVMValueRef inline_function(struct host *h, enum opcode code, LLVMValueRef x)
+{
+	bool has_fma = h->s->target->has_fma, f32 = elem_of(LLVMTypeOf(x)) == h->f32;
+	struct functions f = {h->b, h->mod, has_fma, h, exp2_for_functions, inverse, log_of_special};
+	switch (code) {
+	case IR_EXP:
+	case IR_EXP2: return host_exp(h, &f, x, code == IR_EXP2);
+	case IR_LOG:
+	case IR_LOG2: return f32 ? log_f32(&f, x, code == IR_LOG2) : host_log_f64(h, &f, x, code == IR_LOG2);
+	case IR_SIN:
+	case IR_COS: return f32 && has_fma ? sin_cos(h, &f, code == IR_COS, x) : NULL;
+	case IR_ERF: return f32 ? erf_f32(&f, x) : NULL;
+	case IR_TANH: return f32 ? tanh_f32(&f, x) : NULL;
+	default: tl_unreachable("math function");
+	}
+}
+
+/* --- all functions ----------------------------------------------------------------------------------------------- */
+
 LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x)
 {
+	static const char *const names[IR_OPCODES] = {
+		[IR_SIN] = "sin", [IR_COS] = "cos", [IR_ERF] = "erf", [IR_TANH] = "tanh"};
 	switch (code) {
 	case IR_SQRT:
 	case IR_PRECISE_SQRT: return host_intrinsic1(h, "llvm.sqrt", x);
 	case IR_RSQRT: return LLVMBuildFDiv(h->b, real_as(x, 1), host_intrinsic1(h, "llvm.sqrt", x), "");
 	case IR_FLOOR: return host_intrinsic1(h, "llvm.floor", x);
 	case IR_CEIL: return host_intrinsic1(h, "llvm.ceil", x);
-	default: tl_assert(names[code]); return call(h, names[code], x);
+	default: break;
 	}
+	LLVMValueRef r = inline_function(h, code, x);
+	return r ? r : call(h, names[code], x);
 }

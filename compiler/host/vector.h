@@ -4,7 +4,7 @@
 #define TLC_HOST_VECTOR_H
 
 #include "host/internal.h"
-#include "lower/formats.h"
+#include "lower/functions.h"
 
 /* Overloaded on the type of x. */
 static inline LLVMValueRef host_intrinsic1(struct host *h, const char *name, LLVMValueRef x)
@@ -57,11 +57,17 @@ static inline LLVMValueRef is_nan(struct host *h, LLVMValueRef x)
 	return LLVMBuildFCmp(h->b, LLVMRealUNO, x, x, "");
 }
 
-/* --- convert.c, math.c ------------------------------------------------------------------------------------------- */
+/* --- convert.c, math.c, exp_log.c --------------------------------------------------------------------------------- */
 
 /* NULL: the operation is none that converts. */
 LLVMValueRef host_convert(struct host *h, const struct op *o, LLVMValueRef x);
 /* A function of one f32 or f64. */
 LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x);
+LLVMValueRef host_exp(struct host *h, const struct functions *f, LLVMValueRef x, bool base2);
+/* Of fp32: what is not normal is the least or the largest normal power. */
+LLVMValueRef host_normal_exp2(struct host *h, const struct functions *f, LLVMValueRef x);
+LLVMValueRef host_log_f64(struct host *h, const struct functions *f, LLVMValueRef x, bool base2);
+/* Of what is not positive and finite. */
+LLVMValueRef host_log_of_special(struct host *h, LLVMValueRef x);
 
 #endif
