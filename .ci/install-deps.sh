@@ -15,6 +15,7 @@ need llvm-19 opt-19 --version
 need llvm-19-tools test -e /usr/lib/llvm-19/build/utils/lit/lit.py
 need libclc-19 test -e /usr/lib/clc/nvptx64--nvidiacl.bc
 need libcmocka-dev test -e /usr/include/cmocka.h
+need libmpfr-dev test -e /usr/include/mpfr.h
 need libxxhash-dev test -e /usr/include/xxhash.h
 need libzstd-dev test -e /usr/include/zstd.h
 need zlib1g-dev test -e /usr/include/zlib.h

@@ -11,6 +11,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/obj/inside.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -fPIE -c $< -o $(BUILD)/obj/$*.o
 	$(Q)$(LINK) -o $@ $(BUILD)/obj/$*.o $(BUILD)/obj/inside.a $(WRAP:%=-Wl,--wrap=%) -lcmocka $(LINK_LLVM) $(LIBS)
+$(BUILD)/tests/test_host_math: LIBS += -lmpfr
 $(BUILD)/tests/test_memory: WRAP = malloc calloc realloc aligned_alloc strdup free
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(filter-out %_gpu.c,$(wildcard tests/unit/test_*.c)))
 
