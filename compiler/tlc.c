@@ -1,4 +1,4 @@
-/* The command line: compiling, with dumps of every stage. tlc_run.c has `run` and `bench`, tlc_list.c `list`,
+/* The command line: compiling, with dumps of every stage. tlc_run.c has `run`, tlc_bench.c `bench`, tlc_list.c `list`,
  * tlc_cache.c `show` and `cache`, tlc_build.c and tlc_aot.c
  * `build`, tlc_options.c the options. */
 #include "tlc.h"
@@ -22,6 +22,7 @@ static const char usage[] =
 	"  tlc FILE [-k KERNEL] [-s SIGNATURE] [-D NAME=VALUE]... [--target T] [--emit KIND,...] [-o PATH]\n"
 	"  tlc run FILE -k KERNEL -g X[,Y[,Z]] [--device D] [-D NAME=VALUE]... ARG=VALUE...\n"
 	"  tlc bench FILE ...as run... [--bytes EXPR] [--flops EXPR] [--rep MS] [--json]\n"
+	"            [--against FILE2] [--check TOLERANCE] [--plot PATH]\n"
 	"  tlc tune FILE ...as run... [--check TOLERANCE] [--rep MS] [--json]\n"
 	"  tlc list FILE [--json]\n"
 	"  tlc list --builtins\n"

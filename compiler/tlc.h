@@ -23,19 +23,16 @@ struct define {
 	const char *name, *value;
 };
 
-/* What `tlc bench` has measured. */
-struct measurement {
-	const char *kernel, *device;
-	bool simulated, wants_rates;
-	int launches;
-	double ms, low, high;  /* the median, and the quantiles of 20 and 80 % */
-	double bytes, flops;   /* GB/s and TFLOPS; 0: not asked for */
+/* What `tlc bench` compares: the values that were given for one option, as in --num-warps 4,8; of -D with the name. */
+struct compared {
+	const char *option; /* NULL: FILE */
+	VEC(const char *) values;
 };
 
 struct command {
 	struct arena arena;
 	enum verb verb;
-	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops, *plot;
+	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops, *plot, *against;
 	bool sim_report;
 	int max_ctas;
 	bool cooperative, pdl; /* launches */
@@ -45,10 +42,12 @@ struct command {
 	VEC(const char *) signatures, targets; /* each -s and --target */
 	bool json, builtins, in_process;
 	const char *check; /* the tolerance, as text */
-	int rep_ms;
+	int rep_ms, warmup_ms;
+	VEC(struct compared) compared;
+	bool compares_kernels;      /* which may have other parameters: */
+	VEC(const char *) left_out; /* the names that this one lacks */
 	VEC(const char *) args; /* ARG=VALUE of `run` and `bench` */
 	struct compile_options options;
-	struct measurement measured; /* its texts are in the arena */
 };
 
 /* The file's text, NUL-terminated; NULL after a message. */
@@ -86,6 +85,8 @@ bool is_helper(const struct module *m, const struct func *f);
 enum verb read_verb(const char *word);
 /* Everything behind the verb; false after a message. */
 bool read_options(struct command *c, int argc, char **argv);
+/* Gives the command one of the compared values; false after a message. */
+bool choose_compared(struct command *c, const char *option, const char *value);
 /* For --help. */
 void list_options(FILE *out);
 

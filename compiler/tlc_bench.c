@@ -1,277 +1,257 @@
-/* `tlc bench`: the time of a kernel, for one value of an argument or a range of them, as a line, a table or JSON. */
-#include <errno.h>
-#include <limits.h>
+/* `tlc bench`: the time of a kernel, or of several in turns, for one value of an argument or a range of them. */
 #include <stdlib.h>
 
-#include "tlc.h"
+#include "runtime/device.h"
+#include "tlc_bench.h"
 
-/* "n=1024..32768:x2", of an argument or of -D: the name, from, to, and how to go on. */
-struct sweep {
-	const char *name;
-	size_t len; /* of the name; 0: there is none */
-	i64 first, last, step;
-	bool multiplies;
+enum { TURNS = 5, WARMUP = 5, LAUNCHES = 50, MOST_LAUNCHES = 10000 };
+
+struct bench {
+	struct command *c;
+	struct sweep sweep;
+	struct contender *at;
+	u32 n, done, total;        /* done: turns, of which there are `total` */
+	double tolerance;          /* of --check */
+	VEC(struct rates *) rates; /* of each device */
 };
 
-/* False: the text is no range. */
-static bool read_sweep(const char *text, struct sweep *s)
+/* --- what is compared ---------------------------------------------------------------------------------------- */
+
+/* "--num-warps" and "8": "num_warps=8"; of -k, -D, --device and FILE the value. */
+static void add_label(struct strbuf *label, const char *option, const char *value)
 {
-	const char *eq = strchr(text, '=');
-	char *end;
-	if (!eq || eq[1] < '0' || eq[1] > '9')
-		return false;
-	errno = 0;
-	*s = (struct sweep){text, (size_t)(eq - text), .step = 2, .multiplies = true};
-	s->first = strtoll(eq + 1, &end, 10);
-	if (end[0] != '.' || end[1] != '.' || end[2] < '0' || end[2] > '9')
-		return false;
-	s->last = strtoll(end + 2, &end, 10);
-	if (end[0] == ':' && (end[1] == 'x' || end[1] == '+') && end[2] >= '0' && end[2] <= '9') {
-		s->multiplies = end[1] == 'x';
-		s->step = strtoll(end + 2, &end, 10);
+	sb_printf(label, "%s", label->len ? " " : "");
+	if (option && !strncmp(option, "--", 2) && strcmp(option, "--device") != 0) {
+		for (const char *s = option + 2; *s; s++)
+			sb_printf(label, "%c", *s == '-' ? '_' : *s);
+		sb_puts(label, "=");
 	}
-	return !*end && !errno;
+	sb_puts(label, value);
 }
 
-static bool next_value(const struct sweep *s, i64 *v)
+/* The i-th combination of the values that are compared, of which those given last change first. */
+static bool make_contender(struct bench *b, u32 i, i64 v, struct contender *x)
 {
-	return !(s->multiplies ? __builtin_mul_overflow(*v, s->step, v) : __builtin_add_overflow(*v, s->step, v)) &&
-	       *v <= s->last;
-}
-
-static bool is_part_of_name(char c)
-{
-	return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-/* The argument for one value of the range: its own value, or shapes that name it. */
-static const char *with_value(struct arena *a, const struct sweep *s, const char *text, i64 v)
-{
-	struct strbuf out = {.arena = a};
-	struct sweep mine;
-	if (read_sweep(text, &mine))
-		return arena_printf(a, "%.*s=%lld", (int)s->len, s->name, (long long)v);
-	int depth = 0;
-	sb_puts(&out, "");
-	for (const char *at = text; *at;) {
-		size_t len = 0;
-		while (is_part_of_name(at[len]))
-			len++;
-		if (depth && len == s->len && !memcmp(at, s->name, len)) {
-			sb_printf(&out, "%lld", (long long)v);
-		} else {
-			depth += !len && *at == '[';
-			depth -= !len && *at == ']';
-			len = MAX(len, 1);
-			sb_add(&out, at, len);
-			at += len;
-			continue;
-		}
-		at += len;
+	struct command *c = b->c;
+	*x = (struct contender){.command = command_for(c, &b->sweep, v)};
+	struct strbuf label = {.arena = &c->arena};
+	u32 combinations = b->n;
+	sb_puts(&label, "");
+	for (u32 k = 0; k < c->compared.len; k++) {
+		const struct compared *by = &c->compared.at[k];
+		combinations /= by->values.len;
+		const char *value = by->values.at[i / combinations % by->values.len];
+		add_label(&label, by->option, value);
+		if (!choose_compared(&x->command, by->option, value))
+			return false;
 	}
-	return out.at;
-}
-
-static bool goes_up(const struct sweep *s)
-{
-	return s->first <= s->last && s->step > s->multiplies && (s->first || !s->multiplies);
-}
-
-/* NAME=VALUE may be the command's range. False after a message. */
-static bool take_sweep(const char *text, struct sweep *out)
-{
-	struct sweep s;
-	if (!read_sweep(text, &s))
-		return true;
-	if (out->len)
-		complain(0, "'%.*s' and '%.*s' are both ranges; one can be", (int)out->len, out->name, (int)s.len,
-			 s.name);
-	else if (!goes_up(&s))
-		complain(0, "'%s' is no range that goes up: A..B:xN multiplies by N, A..B:+N adds it", text);
-	if (out->len || !goes_up(&s))
-		return false;
-	*out = s;
+	x->label = label.at;
 	return true;
 }
 
-static bool find_sweep(struct command *c, struct sweep *out)
+static void count_contenders(struct bench *b)
 {
-	bool good = true;
-	*out = (struct sweep){.len = 0};
-	for (u32 i = 0; i < c->args.len && good; i++)
-		good = take_sweep(c->args.at[i], out);
-	for (u32 i = 0; i < c->defines.len && good; i++)
-		good = take_sweep(arena_printf(&c->arena, "%s=%s", c->defines.at[i].name, c->defines.at[i].value), out);
-	return good;
-}
-
-/* The command for one value of the range, with memory of its own. */
-static struct command command_for(struct command *c, const struct sweep *s, i64 v)
-{
-	struct command one = *c;
-	struct sweep mine;
-	one.arena = (struct arena){0};
-	one.args.at = arena_array(&one.arena, const char *, c->args.len + 1);
-	one.defines.at = arena_array(&one.arena, struct define, c->defines.len + 1);
-	for (u32 i = 0; i < c->args.len; i++)
-		one.args.at[i] = s->len ? with_value(&one.arena, s, c->args.at[i], v) : c->args.at[i];
-	for (u32 i = 0; i < c->defines.len; i++) {
-		struct define d = c->defines.at[i];
-		if (read_sweep(arena_printf(&one.arena, "%s=%s", d.name, d.value), &mine))
-			d.value = arena_printf(&one.arena, "%lld", (long long)v);
-		one.defines.at[i] = d;
+	struct command *c = b->c;
+	if (c->against) {
+		struct compared files = {.option = NULL};
+		vec_push(&c->arena, &files.values, c->file);
+		vec_push(&c->arena, &files.values, c->against);
+		vec_push(&c->arena, &c->compared, files);
 	}
-	return one;
-}
-
-/* --- output -------------------------------------------------------------------------------------------------- */
-
-static void print_rate(const char *before, double rate, const char *unit)
-{
-	if (rate)
-		printf("%s%.4g%s", before, rate, unit);
-}
-
-static void print_sentence(const struct measurement *m)
-{
-	printf("%s on %s: %.4g ms", m->kernel, m->device, m->ms);
-	if (m->simulated) {
-		printf(" of this computer's time, which say nothing about a GPU%s\n",
-		       m->wants_rates ? ": rates are left out" : "");
-		return;
+	b->n = 1;
+	for (u32 i = 0; i < c->compared.len; i++) {
+		const char *option = c->compared.at[i].option;
+		b->n *= c->compared.at[i].values.len;
+		c->compares_kernels |= !option || !strcmp(option, "-k");
 	}
-	print_rate("  ", m->bytes, " GB/s");
-	print_rate("  ", m->flops, " TFLOPS");
-	printf("; of %d launches 60 %% took %.4g to %.4g ms\n", m->launches, m->low, m->high);
+	b->at = arena_array(&c->arena, struct contender, b->n);
 }
 
-static void print_row(const struct command *c, const struct measurement *m, i64 v)
+/* A name that none of the kernels has is the user's mistake. */
+static int check_left_out(const struct bench *b)
 {
-	printf("| %lld | %.4g | %.4g | %.4g |", (long long)v, m->ms, m->low, m->high);
-	if (c->bytes)
-		printf(m->simulated ? " – |" : " %.4g |", m->bytes);
-	if (c->flops)
-		printf(m->simulated ? " – |" : " %.4g |", m->flops);
-	printf("\n");
-	fflush(stdout);
-}
-
-static void print_head(const struct command *c, const struct sweep *s)
-{
-	printf("| %.*s | ms | 20 %% | 80 %% |%s%s\n|---|---|---|---|%s%s\n", (int)s->len, s->name,
-	       c->bytes ? " GB/s |" : "", c->flops ? " TFLOPS |" : "", c->bytes ? "---|" : "", c->flops ? "---|" : "");
-}
-
-static void print_json(const struct command *c, const struct measurement *m, const struct sweep *s, i64 v)
-{
-	struct arena a = {0};
-	struct strbuf out = {.arena = &a};
-	sb_puts(&out, "{\"kernel\": ");
-	sb_json(&out, m->kernel);
-	sb_puts(&out, ", \"device\": ");
-	sb_json(&out, m->device);
-	if (s->len)
-		sb_printf(&out, ", \"%.*s\": %lld", (int)s->len, s->name, (long long)v);
-	sb_printf(&out, ", \"launches\": %d, \"ms\": %.9g, \"ms_20\": %.9g, \"ms_80\": %.9g", m->launches, m->ms,
-		  m->low, m->high);
-	if (c->bytes && !m->simulated)
-		sb_printf(&out, ", \"gbps\": %.9g", m->bytes);
-	if (c->flops && !m->simulated)
-		sb_printf(&out, ", \"tflops\": %.9g", m->flops);
-	sb_puts(&out, "}");
-	fputs(out.at, stdout);
-	arena_free(&a);
-}
-
-/* --- the curve ----------------------------------------------------------------------------------------------- */
-
-struct points {
-	VEC(double) x;
-	VEC(double) y;
-};
-
-static bool ends_in(const char *s, const char *end)
-{
-	size_t n = strlen(s), m = strlen(end);
-	return n > m && !strcmp(s + n - m, end);
-}
-
-/* False after a message. */
-static bool can_plot(const struct command *c, const struct sweep *s)
-{
-	if (!c->plot)
-		return true;
-	if (!s->len)
-		complain(0, "--plot: there is no range to draw, as in n=1024..32768:x2");
-	else if (!ends_in(c->plot, ".svg") && !ends_in(c->plot, ".png"))
-		complain(0, "--plot: '%s' ends neither in .svg nor in .png", c->plot);
-	return s->len && (ends_in(c->plot, ".svg") || ends_in(c->plot, ".png"));
-}
-
-/* Between quotes of gnuplot's, which are doubled inside. */
-static void put_quoted(FILE *f, const char *s, size_t len)
-{
-	fputc('\'', f);
-	for (size_t i = 0; i < len; i++) {
-		if (s[i] == '\'')
-			fputc('\'', f);
-		fputc(s[i], f);
+	const struct command *first = &b->at[0].command;
+	for (u32 i = 0; i < first->left_out.len; i++) {
+		u32 lack = 0;
+		for (u32 k = 0; k < b->n; k++)
+			for (u32 j = 0; j < b->at[k].command.left_out.len; j++)
+				lack += !strcmp(first->left_out.at[i], b->at[k].command.left_out.at[j]);
+		if (lack == b->n)
+			return complain(EXIT_USER, "none of the kernels has a parameter '%s'", first->left_out.at[i]);
 	}
-	fputc('\'', f);
+	return EXIT_DONE;
 }
 
-static int plot(const struct command *c, const struct sweep *s, const struct points *p)
+/* Reads back what both have written, and compares it. */
+static int compare_results(struct contender *first, struct contender *x, double tolerance)
 {
-	FILE *f = popen("gnuplot", "w");
-	if (!f)
-		return complain(EXIT_ENVIRONMENT, "--plot: gnuplot cannot be started");
-	fprintf(f, "set terminal %s size 800,500\nset output ", ends_in(c->plot, ".svg") ? "svg" : "png");
-	put_quoted(f, c->plot, strlen(c->plot));
-	fprintf(f, "\nset grid\nset yrange [0:*]\n%sset xlabel ", s->multiplies ? "set logscale x 2\n" : "");
-	put_quoted(f, s->name, s->len);
-	fprintf(f, "\nset ylabel '%s'\nplot '-' with linespoints notitle\n",
-		c->bytes   ? "GB/s"
-		: c->flops ? "TFLOPS"
-			   : "ms");
-	for (u32 i = 0; i < p->x.len; i++)
-		fprintf(f, "%.17g %.17g\n", p->x.at[i], p->y.at[i]);
-	fprintf(f, "e\n");
-	return pclose(f) ? complain(EXIT_ENVIRONMENT, "--plot: gnuplot has not drawn '%s': is it installed?", c->plot)
-			 : EXIT_DONE;
+	for (u32 i = 0; i < x->session.nargs; i++) {
+		struct argument *a = &x->session.args[i];
+		for (u32 k = 0; k < first->session.nargs; k++) {
+			struct argument *b = &first->session.args[k];
+			char *difference;
+			if (strcmp(a->name, b->name) != 0)
+				continue;
+			if ((difference = value_difference(&x->command.arena, a, b, tolerance)))
+				return complain(EXIT_USER, "%s: %s with %s", x->label, difference, first->label);
+		}
+	}
+	return EXIT_DONE;
+}
+
+/* Each launches once, and is to write what the first one does. */
+static int check_results(struct bench *b)
+{
+	int code = EXIT_DONE;
+	for (u32 i = 0; i < b->n && !code; i++) {
+		code = run_launch(&b->at[i].session);
+		if (!code)
+			code = run_read(&b->at[i].session);
+		if (!code && i)
+			code = compare_results(&b->at[0], &b->at[i], b->tolerance);
+	}
+	return code;
+}
+
+/* --- measuring ----------------------------------------------------------------------------------------------- */
+
+/* Launches for --warmup and --rep milliseconds, or 5 and 50. */
+static int count_launches(struct contender *x)
+{
+	const struct command *c = &x->command;
+	double ms[5];
+	x->warmup = WARMUP;
+	x->launches = LAUNCHES;
+	if (!c->rep_ms && !c->warmup_ms)
+		return EXIT_DONE;
+	int code = run_time(&x->session, 1, ARRAY_LEN(ms), ms);
+	double once = MAX(median(ms, ARRAY_LEN(ms)), 1e-4);
+	if (c->rep_ms)
+		x->launches = (int)MIN(MAX(c->rep_ms / once, 5), MOST_LAUNCHES);
+	if (c->warmup_ms)
+		x->warmup = (int)MIN(MAX(c->warmup_ms / once, 1), MOST_LAUNCHES);
+	return code;
+}
+
+/* The device of the contender, which is measured when it comes up first. */
+static void find_rates(struct bench *b, struct contender *x)
+{
+	struct rates *r = NULL;
+	for (u32 i = 0; i < b->rates.len; i++)
+		if (!strcmp(b->rates.at[i]->device, x->session.device.spec))
+			r = b->rates.at[i];
+	if (!r) {
+		r = arena_new(&b->c->arena, struct rates);
+		vec_push(&b->c->arena, &b->rates, r);
+		measure_rates(b->c, &x->session, r);
+	}
+	x->rates = r;
+}
+
+/* All contenders take turns, so that what changes in the meantime changes for all. */
+static int take_turns(struct bench *b)
+{
+	int turns = b->n > 1 ? TURNS : 1, code = EXIT_DONE;
+	for (u32 i = 0; i < b->n && !code; i++) {
+		struct contender *x = &b->at[i];
+		code = count_launches(x);
+		x->launches = (x->launches + turns - 1) / turns * turns;
+		x->each = arena_array(&x->command.arena, double, (size_t)x->launches);
+	}
+	for (int turn = 0; turn < turns; turn++)
+		for (u32 i = 0; i < b->n && !code; i++) {
+			struct contender *x = &b->at[i];
+			int n = x->launches / turns;
+			show_progress(b->done++, b->total);
+			code = run_time(&x->session, turn ? 1 : x->warmup, n, x->each + turn * n);
+		}
+	return code;
+}
+
+static int evaluate_times(struct contender *first, struct contender *x)
+{
+	const struct command *c = &x->command;
+	double amount;
+	x->ms = median(x->each, x->launches); /* which sorts them */
+	x->low = x->each[x->launches / 5];
+	x->high = x->each[x->launches - 1 - x->launches / 5];
+	if (is_simulated(x))
+		return EXIT_DONE;
+	if (!is_simulated(first) && x->ms)
+		x->speedup = first->ms / x->ms;
+	if (c->bytes && !run_evaluate(&x->session, "--bytes", c->bytes, &amount))
+		return EXIT_USER;
+	x->gbps = c->bytes ? amount / x->ms * 1e-6 : 0;
+	if (c->flops && !run_evaluate(&x->session, "--flops", c->flops, &amount))
+		return EXIT_USER;
+	x->tflops = c->flops ? amount / x->ms * 1e-9 : 0;
+	return EXIT_DONE;
+}
+
+static int measure(struct bench *b)
+{
+	int code = check_left_out(b);
+	for (u32 i = 0; i < b->n && !code; i++)
+		find_rates(b, &b->at[i]);
+	if (!code && b->c->check && b->n > 1)
+		code = check_results(b);
+	if (!code)
+		code = take_turns(b);
+	for (u32 i = 0; i < b->n && !code; i++)
+		code = evaluate_times(&b->at[0], &b->at[i]);
+	return code;
+}
+
+/* All contenders for one value of the range. */
+static int bench_value(struct bench *b, i64 v)
+{
+	u32 opened = 0;
+	int code = EXIT_DONE;
+	while (opened < b->n && !code) {
+		struct contender *x = &b->at[opened++];
+		code = make_contender(b, opened - 1, v, x) ? run_open(&x->session, &x->command) : EXIT_USER;
+	}
+	return code ? code : measure(b);
+}
+
+static void close_contenders(struct bench *b)
+{
+	for (u32 i = 0; i < b->n; i++) {
+		if (b->at[i].session.c)
+			run_close(&b->at[i].session);
+		arena_free(&b->at[i].command.arena);
+		b->at[i].session.c = NULL;
+	}
 }
 
 int command_bench(struct command *c)
 {
-	struct sweep s;
+	struct bench b = {.c = c};
 	struct points points = {{0}, {0}};
-	if (!find_sweep(c, &s) || !can_plot(c, &s))
+	if (!find_sweep(c, &b.sweep) || !can_plot(c, &b.sweep) || !read_tolerance(c, &b.tolerance))
 		return EXIT_USER;
+	count_contenders(&b);
+	const char **labels = arena_array(&c->arena, const char *, b.n);
+	i64 v = b.sweep.first;
+	do
+		b.total += b.n * (b.n > 1 ? TURNS : 1);
+	while (b.sweep.len && next_value(&b.sweep, &v));
+	int code;
 	if (c->json)
 		printf("[");
-	i64 v = s.first;
-	int code = EXIT_DONE;
+	v = b.sweep.first;
 	do {
-		struct command one = command_for(c, &s, v);
-		code = command_run(&one);
-		if (!code && c->json) {
-			printf("%s", v == s.first ? "" : ",\n ");
-			print_json(c, &one.measured, &s, v);
-		} else if (!code && s.len) {
-			if (v == s.first && one.measured.simulated)
-				fputs("tlc: note: these are this computer's times, which say nothing about a GPU\n",
-				      stderr);
-			if (v == s.first)
-				print_head(c, &s);
-			print_row(c, &one.measured, v);
-		} else if (!code) {
-			print_sentence(&one.measured);
+		code = bench_value(&b, v);
+		show_progress(0, 0);
+		if (!code) {
+			show_measured(c, &b.sweep, v, b.at, b.n, v == b.sweep.first);
+			add_points(c, &points, v, b.at, b.n);
 		}
-		const struct measurement *m = &one.measured;
-		vec_push(&c->arena, &points.x, (double)v);
-		vec_push(&c->arena, &points.y, c->bytes ? m->bytes : c->flops ? m->flops : m->ms);
-		arena_free(&one.arena);
-	} while (!code && s.len && next_value(&s, &v));
+		for (u32 i = 0; i < b.n; i++)
+			labels[i] = b.at[i].label;
+		close_contenders(&b);
+	} while (!code && b.sweep.len && next_value(&b.sweep, &v));
 	if (c->json)
 		printf("]\n");
-	return code || !c->plot ? code : plot(c, &s, &points);
+	return code || !c->plot ? code : plot(c, &b.sweep, &points, labels, b.n);
 }

@@ -6,7 +6,10 @@
 #include "base/suggest.h"
 #include "tlc.h"
 
-enum { LAUNCH = VERB_RUN | VERB_BENCH | VERB_TUNE };
+enum {
+	LAUNCH = VERB_RUN | VERB_BENCH | VERB_TUNE,
+	COMPARED = 1 << 16, /* tlc bench takes several values, between commas */
+};
 
 enum value_kind { TEXT, FLAG, NUMBER, WARPS, DEFINE, FOLDER };
 
@@ -20,14 +23,14 @@ static const struct option {
 	const char *instead;      /* for who gives it to another verb */
 } options[] = {
 #define AT(field) offsetof(struct command, field)
-	{"-k", TEXT, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(kernel), 0, 0, "-k KERNEL",
+	{"-k", TEXT, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(kernel), 0, 0, "-k KERNEL",
 	 "the jit function to compile; may be left out when the file has one kernel", NULL},
 	{"-s", TEXT, VERB_COMPILE | VERB_BUILD, AT(signature), 0, 0, "-s SIGNATURE",
 	 "types of the parameters that are not constexpr: '*fp16:16,*fp16:16,i32,i32:16,fp32',\n"
 	 "or name=type pairs; :16 means divisible by 16, i32:1 an integer that is 1; for tlc build one\n"
 	 "for each variant",
 	 "the types are those of the arguments, as in i64:42"},
-	{"-D", DEFINE, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(defines), 0, 0, "-D NAME=VALUE",
+	{"-D", DEFINE, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(defines), 0, 0, "-D NAME=VALUE",
 	 "value of a constexpr parameter: a Python literal, a dtype or a jit function", NULL},
 	{"-I", FOLDER, VERB_COMPILE | VERB_BUILD | VERB_LIST | LAUNCH, AT(folders), 0, 0, "-I FOLDER",
 	 "where to look for modules that the file imports, besides around it and on PYTHONPATH", NULL},
@@ -49,11 +52,11 @@ static const struct option {
 	 "where to; - is standard output, the default for one text KIND; with several KINDs,\n"
 	 "PATH.KIND each, by default KERNEL.KIND; for tlc build PATH.h and PATH.c",
 	 "a tensor is saved with ARG=VALUE:>out.npy"},
-	{"--num-warps", WARPS, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.num_warps), 1, 32, "--num-warps N",
-	 "warps of a program: a power of two up to 32; default 4", NULL},
-	{"--num-stages", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.num_stages), 1, 64, "--num-stages N",
-	 "stages of software pipelining; default 3", NULL},
-	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.group_pids), 0, 1 << 20,
+	{"--num-warps", WARPS, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_warps), 1, 32,
+	 "--num-warps N", "warps of a program: a power of two up to 32; default 4", NULL},
+	{"--num-stages", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.num_stages), 1, 64,
+	 "--num-stages N", "stages of software pipelining; default 3", NULL},
+	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.group_pids), 0, 1 << 20,
 	 "--group-pids N", "remap a two-dimensional grid in groups of N rows", NULL},
 	{"--persistent", FLAG, VERB_COMPILE, AT(options.persistent), 0, 0, "--persistent",
 	 "for launches of more programs than the GPU has multiprocessors, which as many blocks then\n"
@@ -62,7 +65,7 @@ static const struct option {
 	{"--may-overlap", FLAG, VERB_COMPILE, AT(may_overlap), 0, 0, "--may-overlap",
 	 "pointer parameters may point into the same memory: loads and stores keep their order",
 	 "a launch looks at its arguments"},
-	{"--max-ctas", NUMBER, LAUNCH, AT(max_ctas), -1, 1 << 20, "--max-ctas N",
+	{"--max-ctas", NUMBER, LAUNCH | COMPARED, AT(max_ctas), -1, 1 << 20, "--max-ctas N",
 	 "most blocks for a kernel whose blocks run several programs each; -1: a block for each\n"
 	 "program; default: the GPU's multiprocessors",
 	 "--persistent compiles for few blocks"},
@@ -85,7 +88,7 @@ static const struct option {
 	 "a kernel runs when all of it is compiled"},
 	{"--start-after", TEXT, VERB_COMPILE, AT(options.start_after), 0, 0, "--start-after P",
 	 "of IR text: goes on behind pass P, after which it was printed", "a kernel runs when all of it is compiled"},
-	{"--device", TEXT, LAUNCH, AT(device), 0, 0, "--device D",
+	{"--device", TEXT, LAUNCH | COMPARED, AT(device), 0, 0, "--device D",
 	 "cuda[:N], interp, cpu (compiled, not checked), or sim[:80] (the PTX on a checking simulator);\n"
 	 "default: cuda where a driver and a device answer, else interp",
 	 "--target T says what to compile for"},
@@ -99,12 +102,22 @@ static const struct option {
 	 "how long each configuration is timed, default 10; of tlc bench: how long the kernel is, in\n"
 	 "place of 50 launches",
 	 "tlc tune and tlc bench have it"},
+	{"--warmup", NUMBER, LAUNCH, AT(warmup_ms), 1, 1 << 20, "--warmup MS",
+	 "how long each configuration runs before, default 5; of tlc bench: the kernel, in place of 5\n"
+	 "launches",
+	 "tlc tune and tlc bench have it"},
 	{"--check", TEXT, LAUNCH, AT(check), 0, 0, "--check TOLERANCE",
-	 "configurations are to write what the first one does, within that part of 1 + |x|", "tlc tune has it"},
+	 "configurations, and what tlc bench compares, are to write what the first one does, within\n"
+	 "that part of 1 + |x|",
+	 "tlc tune has it"},
 	{"--in-process", FLAG, LAUNCH, AT(in_process), 0, 0, "--in-process",
 	 "configurations are tried in this process, which one that fails on a GPU ends", "tlc tune has it"},
+	{"--against", TEXT, VERB_BENCH, AT(against), 0, 0, "--against FILE2",
+	 "another version of FILE, to be timed in turns with it; -k, -D, --num-warps, --num-stages,\n"
+	 "--group-pids, --max-ctas and --device take several values to compare, between commas",
+	 "tlc bench has it"},
 	{"--plot", TEXT, VERB_BENCH, AT(plot), 0, 0, "--plot PATH",
-	 "of a range: a curve, .svg or .png, drawn by gnuplot: GB/s with --bytes, else TFLOPS, else ms",
+	 "of a range: curves, .svg or .png, drawn by gnuplot: GB/s with --bytes, else TFLOPS, else ms",
 	 "tlc bench has it"},
 	{"--bytes", TEXT, VERB_BENCH, AT(bytes), 0, 0, "--bytes EXPR",
 	 "what one launch moves, for GB/s: an expression of the arguments, as in --bytes '8*n'", "tlc bench has it"},
@@ -235,6 +248,34 @@ static bool set_option(struct command *c, const struct option *o, const char *va
 	}
 }
 
+/* Values between commas, of tlc bench: each is chosen later. False: it is one value. */
+static bool add_compared(struct command *c, const struct option *o, const char *text)
+{
+	const char *eq = o->value == DEFINE ? strchr(text, '=') : NULL, *at = eq ? eq + 1 : text;
+	if (!(o->verbs & COMPARED) || c->verb != VERB_BENCH || !at[span_outside(at, ",")])
+		return false;
+	struct compared x = {.option = o->name};
+	for (;; at++) {
+		size_t len = span_outside(at, ",");
+		vec_push(&c->arena, &x.values,
+			 arena_printf(&c->arena, "%.*s%.*s", (int)(eq ? eq + 1 - text : 0), text, (int)len, at));
+		at += len;
+		if (!*at)
+			break;
+	}
+	vec_push(&c->arena, &c->compared, x);
+	return true;
+}
+
+bool choose_compared(struct command *c, const char *option, const char *value)
+{
+	for (u32 i = 0; option && i < ARRAY_LEN(options); i++)
+		if (!strcmp(options[i].name, option))
+			return set_option(c, &options[i], value);
+	c->file = value;
+	return true;
+}
+
 /* The option that `text` is or begins with: "-k", "-kNAME", "--emit", "--emit=ptx". *value is what is joined to it, or
  * NULL. */
 static const struct option *find_option(const char *text, const char **value)
@@ -280,7 +321,7 @@ bool read_options(struct command *c, int argc, char **argv)
 		}
 		if (o->value != FLAG && !value)
 			value = argv[++i];
-		if (!set_option(c, o, value))
+		if (!(value && add_compared(c, o, value)) && !set_option(c, o, value))
 			return false;
 	}
 	if (!c->file && !c->builtins)

@@ -1,28 +1,11 @@
-/* `tlc run` and `tlc bench`: a kernel on a device, with arguments made up or read from .npy files. */
+/* `tlc run`: a kernel on a device, with arguments made up or read from .npy files. */
+#include "tlc_run.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 #include "runtime/image.h"
 #include "runtime/tune.h"
-#include "tlc_value.h"
-
-struct session {
-	struct command *c;
-	struct unit *unit; /* to know the kernel and its parameters */
-	const struct func *func; /* NULL: IR text */
-	const char *kernel_name;
-	struct argument *args; /* one for each parameter */
-	u32 nargs;
-	tl_context *ctx;
-	tl_module *module;
-	tl_kernel *kernel;
-	tl_tuner *tuner; /* or NULL */
-	tl_config config;
-	const struct expr *grid[3];
-	bool grid_is_wrong; /* and that has been said */
-	bool shows_notes; /* of the last diagnostic */
-	int code;         /* to end with, when the arguments cannot be read */
-};
 
 /* --- arguments ----------------------------------------------------------------------------------------------- */
 
@@ -34,41 +17,39 @@ static struct argument *find_argument(struct session *s, const char *name)
 	return NULL;
 }
 
-/* NULL after a message. */
-static struct argument *argument_named(struct session *s, const char *name, size_t len)
+/* The argument that is to be read, or NULL where only other kernels have it that this one is compared with. False after
+ * a message. */
+static bool find_named(struct session *s, const char *name, struct argument **out)
 {
-	struct argument *a = find_argument(s, arena_str(&s->c->arena, name, len));
-	if (!a)
-		complain(0, "'%s' has no parameter '%.*s'", s->kernel_name, (int)len, name);
-	return a;
+	struct command *c = s->c;
+	*out = find_argument(s, name);
+	if (!*out && c->compares_kernels)
+		vec_push(&c->arena, &c->left_out, name);
+	else if (!*out)
+		complain(0, "'%s' has no parameter '%s'", s->kernel_name, name);
+	else if ((*out)->given)
+		complain(0, "'%s' is given twice", name);
+	return *out ? !(*out)->given : c->compares_kernels;
 }
 
 static bool read_arguments(struct session *s)
 {
 	struct command *c = s->c;
 	struct value_reader r = {&c->arena, s->unit, EXIT_USER};
-	for (u32 i = 0; i < c->args.len; i++) {
+	bool good = true;
+	for (u32 i = 0; i < c->args.len && good; i++) {
 		const char *text = c->args.at[i], *eq = strchr(text, '=');
-		struct argument *a = argument_named(s, text, (size_t)(eq - text));
-		if (a && a->given) {
-			complain(0, "'%s' is given twice", a->name);
-			return false;
-		}
-		if (!a || !read_argument(&r, a, eq + 1)) {
-			s->code = r.code;
-			return false;
-		}
+		struct argument *a;
+		good = find_named(s, arena_str(&c->arena, text, (size_t)(eq - text)), &a) &&
+		       (!a || read_argument(&r, a, eq + 1));
 	}
-	for (u32 i = 0; i < c->defines.len; i++) {
-		struct argument *a = argument_named(s, c->defines.at[i].name, strlen(c->defines.at[i].name));
-		if (a && a->given) {
-			complain(0, "'%s' is given twice", a->name);
-			return false;
-		}
-		if (!a || !read_constant(&r, a, c->defines.at[i].value))
-			return false;
+	if (!good)
+		s->code = r.code;
+	for (u32 i = 0; i < c->defines.len && good; i++) {
+		struct argument *a;
+		good = find_named(s, c->defines.at[i].name, &a) && (!a || read_constant(&r, a, c->defines.at[i].value));
 	}
-	return true;
+	return good;
 }
 
 /* --- expressions over the arguments ---------------------------------------------------------------------------- */
@@ -201,15 +182,16 @@ static tl_status plan_grid(void *session, tl_config *cfg, tl_arg *args, size_t n
 
 /* --- running ------------------------------------------------------------------------------------------------- */
 
-static int upload(struct session *s, tl_arg *list, size_t *n)
+static int upload(struct session *s)
 {
+	s->launched = arena_array(&s->c->arena, tl_arg, s->nargs + 1);
 	for (u32 i = 0; i < s->nargs; i++) {
 		struct argument *a = &s->args[i];
 		tl_status r = a->given ? value_upload(s->ctx, a) : TL_OK;
 		if (r)
 			return api_failed(s->ctx, r);
-		list[i] = a->given ? a->arg : tl_open();
-		*n = a->given ? i + 1 : *n;
+		s->launched[i] = a->given ? a->arg : tl_open();
+		s->nlaunched = a->given ? i + 1 : s->nlaunched;
 	}
 	return EXIT_DONE;
 }
@@ -224,64 +206,45 @@ static int download(struct session *s)
 	return EXIT_DONE;
 }
 
-/* What the expression of an option is, a second. */
-static bool rate(const struct scope *args, const char *option, const char *text, double ms, double scale, double *out)
+bool run_evaluate(struct session *s, const char *option, const char *text, double *out)
 {
-	double amount;
-	const struct expr *e = text ? parse_option(args->session, option, text, strlen(text)) : NULL;
-	*out = 0;
-	if (!text)
+	const struct scope scope = {s, s->launched, s->nlaunched};
+	const struct expr *e = parse_option(s, option, text, strlen(text));
+	if (e && evaluate(&scope, e, out))
 		return true;
-	if (!e || !evaluate(args, e, &amount)) {
-		complain(0, "%s: '%s' must be arithmetic on numbers and on the kernel's number arguments", option,
-			 text);
-		return false;
-	}
-	*out = amount / ms * scale;
-	return true;
+	complain(0, "%s: '%s' must be arithmetic on numbers and on the kernel's number arguments", option, text);
+	return false;
 }
 
-/* Launches for --rep milliseconds, or 50. */
-static tl_status repeats_of(struct session *s, const tl_arg *args, size_t n, int *out)
+int run_launch(struct session *s)
 {
-	double ms;
-	*out = 50;
-	if (!s->c->rep_ms)
-		return TL_OK;
-	tl_status r = tl_time(s->kernel, &s->config, args, n, 1, 5, &ms);
-	*out = (int)MIN(MAX(s->c->rep_ms / MAX(ms, 1e-4), 5), 10000);
-	return r;
+	tl_status r = tl_launch(s->kernel, &s->config, s->launched, s->nlaunched);
+	if (!r)
+		r = tl_synchronize(s->ctx);
+	return r ? api_failed(s->ctx, r) : EXIT_DONE;
 }
 
-static int bench(struct session *s, const tl_arg *args, size_t n)
+int run_read(struct session *s)
 {
-	struct measurement *m = &s->c->measured;
-	const struct scope scope = {s, args, n};
-	tl_device_info info;
-	int repeats;
-	tl_status r = repeats_of(s, args, n, &repeats);
-	double *each = arena_array(&s->c->arena, double, (size_t)repeats);
-	if (r || (r = tl_time_each(s->kernel, &s->config, args, n, 5, repeats, each)) || (r = tl_device(s->ctx, &info)))
-		return api_failed(s->ctx, r);
-	*m = (struct measurement){.kernel = arena_str(&s->c->arena, s->kernel_name, strlen(s->kernel_name)),
-				  .device = arena_str(&s->c->arena, info.name, strlen(info.name)),
-				  .simulated = !strcmp(info.kind, "sim"),
-				  .wants_rates = s->c->bytes || s->c->flops,
-				  .launches = repeats,
-				  .ms = median(each, repeats)}; /* which sorts them */
-	m->low = each[repeats / 5];
-	m->high = each[repeats - 1 - repeats / 5];
-	return m->simulated || (rate(&scope, "--bytes", s->c->bytes, m->ms, 1e-6, &m->bytes) &&
-				rate(&scope, "--flops", s->c->flops, m->ms, 1e-9, &m->flops))
-		       ? EXIT_DONE
-		       : EXIT_USER;
+	tl_status r = TL_OK;
+	for (u32 i = 0; i < s->nargs && !r; i++)
+		r = value_read(&s->args[i]);
+	return r ? api_failed(s->ctx, r) : EXIT_DONE;
+}
+
+int run_time(struct session *s, int warmup, int n, double *ms)
+{
+	tl_status r = tl_time_each(s->kernel, &s->config, s->launched, s->nlaunched, warmup, n, ms);
+	return r ? api_failed(s->ctx, r) : EXIT_DONE;
 }
 
 /* --- tuning ---------------------------------------------------------------------------------------------------- */
 
 /* Is it asked for, or do the kernel's configurations give parameters that are open, as far as they are known? */
-static bool wants_tuning(struct session *s, const tl_arg *args, size_t n)
+static bool wants_tuning(struct session *s)
 {
+	const tl_arg *args = s->launched;
+	size_t n = s->nlaunched;
 	struct tuning t;
 	if (s->c->verb == VERB_TUNE || !s->func || !s->func->ndecorators)
 		return s->c->verb == VERB_TUNE;
@@ -298,18 +261,31 @@ static bool wants_tuning(struct session *s, const tl_arg *args, size_t n)
 	return false;
 }
 
-/* Chooses a configuration, whose launch s->config and `args`, with room for all of them, become. */
-static int tune(struct session *s, tl_arg *args, size_t *n)
+bool read_tolerance(const struct command *c, double *out)
+{
+	char *end = NULL;
+	*out = c->check ? strtod(c->check, &end) : 0;
+	if (c->check && (end == c->check || *end || !(*out >= 0) || isinf(*out))) {
+		complain(0, "--check: '%s' is no tolerance; 0 is equal, 0.01 one percent", c->check);
+		return false;
+	}
+	return true;
+}
+
+/* Chooses a configuration, whose launch s->config and s->launched become. */
+static int tune(struct session *s)
 {
 	static const char *const helper[] = {"/proc/self/exe", "serve", NULL};
 	const struct command *c = s->c;
-	const tl_tuning options = {.helper = c->in_process ? NULL : helper,
-				   .again = c->verb == VERB_TUNE,
-				   .rep_ms = c->rep_ms,
-				   .check = c->check,
-				   .tolerance = c->check ? strtod(c->check, NULL) : 0};
-	tl_arg *given = arena_dup(&s->c->arena, args, *n * sizeof *args);
-	const struct request r = {&s->config, plan_grid, s, given, *n};
+	tl_tuning options = {.helper = c->in_process ? NULL : helper,
+			     .again = c->verb == VERB_TUNE,
+			     .warmup_ms = c->warmup_ms,
+			     .rep_ms = c->rep_ms,
+			     .check = c->check};
+	if (!read_tolerance(c, &options.tolerance))
+		return EXIT_USER;
+	tl_arg *given = arena_dup(&s->c->arena, s->launched, s->nlaunched * sizeof *given);
+	const struct request r = {&s->config, plan_grid, s, given, s->nlaunched};
 	struct tuned_choice *ch;
 	tl_tuner *t = NULL;
 	tl_status st = tl_tuner_create(s->kernel, &options, &t);
@@ -318,29 +294,27 @@ static int tune(struct session *s, tl_arg *args, size_t *n)
 	s->tuner = t;
 	if (st)
 		return s->grid_is_wrong ? EXIT_USER : api_failed(s->ctx, st);
-	tl_device_info info;
-	tl_device(s->ctx, &info);
-	if (c->json) {
+	if (c->json && c->verb == VERB_TUNE) {
 		char *json;
 		st = tl_tuner_report(t, &json);
 		fputs(st ? "" : json, stdout);
 		tl_free(json);
 	} else if (c->verb == VERB_TUNE) {
-		show_tuning(&s->c->arena, s->kernel_name, info.name, ch);
+		show_tuning(&s->c->arena, s->kernel_name, s->device.name, ch);
 	} else {
 		fprintf(stderr, "tlc: note: %s, %s\n", ch->best->text,
 			ch->stored ? "as it was tuned before"
 				   : arena_printf(&s->c->arena, "the best of %u that ran of %u configurations",
 						  ch->tried, ch->n));
 	}
-	*n = s->nargs;
-	return candidate_plan(t, &r, ch->best, &s->config, args) ? EXIT_USER : EXIT_DONE;
+	s->nlaunched = s->nargs;
+	return candidate_plan(t, &r, ch->best, &s->config, s->launched) ? EXIT_USER : EXIT_DONE;
 }
 
-static int show_remarks(struct session *s, const tl_arg *args, size_t n)
+static int show_remarks(struct session *s)
 {
 	char *text;
-	tl_status r = tl_kernel_dump(s->kernel, &s->config, args, n, "remarks", &text);
+	tl_status r = tl_kernel_dump(s->kernel, &s->config, s->launched, s->nlaunched, "remarks", &text);
 	if (r)
 		return api_failed(s->ctx, r);
 	fputs(text, stderr);
@@ -359,70 +333,63 @@ static void show_warning(void *session, const tl_diagnostic *d)
 }
 
 /* The launch without a choice of configurations. */
-static int plan(struct session *s, tl_arg **args, size_t *n)
+static int plan(struct session *s)
 {
-	const tl_arg *all = *args;
+	const tl_arg *all = s->launched;
 	tl_arg *room = arena_array(&s->c->arena, tl_arg, MAX_KERNEL_PARAMS);
-	tl_status r = s->kernel->decorated ? complete_arguments(s->kernel, &all, n, room) : TL_OK;
+	tl_status r = s->kernel->decorated ? complete_arguments(s->kernel, &all, &s->nlaunched, room) : TL_OK;
 	if (r)
 		return api_failed(s->ctx, r);
 	if (all == room)
-		*args = room;
-	return plan_grid(s, &s->config, *args, *n) ? EXIT_USER : EXIT_DONE;
+		s->launched = room;
+	return plan_grid(s, &s->config, s->launched, s->nlaunched) ? EXIT_USER : EXIT_DONE;
 }
 
-static int execute(struct session *s, const char *text, size_t len)
+static int open_device(struct session *s)
 {
-	tl_arg *list = arena_array(&s->c->arena, tl_arg, s->nargs + 1);
-	size_t n = 0;
-	if (s->c->sim_report)
+	const struct command *c = s->c;
+	if (c->sim_report)
 		setenv("TL_SIM_REPORT", "1", true);
-	tl_device_info info;
-	tl_status r = tl_context_create(s->c->device, &s->ctx);
-	if (r || (r = tl_device(s->ctx, &info)))
+	tl_status r = tl_context_create(c->device, &s->ctx);
+	if (r || (r = tl_device(s->ctx, &s->device)))
 		return api_failed(s->ctx, r);
-	if (!s->c->device && !strcmp(info.kind, "interp"))
+	if (!c->device && !strcmp(s->device.kind, "interp"))
 		fputs("tlc: note: there is no GPU here, so this runs on the CPU, as with --device interp\n", stderr);
-	if (!s->c->options.remarks) /* which come with the warnings */
+	if (!c->options.remarks) /* which come with the warnings */
 		tl_context_diagnostics(s->ctx, show_warning, s, false);
-	if (s->c->sim_report && strcmp(info.kind, "sim"))
-		return complain(EXIT_USER, "--sim-report is for --device sim, and this is %s", info.kind);
-	if (s->c->options.remarks && !strcmp(info.kind, "interp"))
+	if (c->sim_report && strcmp(s->device.kind, "sim"))
+		return complain(EXIT_USER, "--sim-report is for --device sim, and this is %s", s->device.kind);
+	if (c->options.remarks && !strcmp(s->device.kind, "interp"))
 		return complain(EXIT_USER, "--remarks is about code for a GPU, and this is interp, which runs none; "
 					   "tlc FILE --remarks or --device sim tells it");
-	if ((r = tl_module_load_source(s->ctx, s->c->file, text, len, &s->module)) ||
-	    (r = tl_module_kernel(s->module, s->kernel_name, &s->kernel)))
-		return api_failed(s->ctx, r);
-	s->config.num_warps = s->c->options.num_warps;
-	s->config.num_stages = s->c->options.num_stages;
-	s->config.group_pids = s->c->options.group_pids;
-	s->config.max_ctas = s->c->max_ctas;
-	s->config.launch_cooperative_grid = s->c->cooperative;
-	s->config.launch_pdl = s->c->pdl;
-	s->config.debug = s->c->options.debug;
-	int code = upload(s, list, &n);
-	if (!code && wants_tuning(s, list, n))
-		code = tune(s, list, &n);
-	else if (!code)
-		code = plan(s, &list, &n);
-	if (code || s->c->verb == VERB_TUNE)
-		return code;
-	if (s->c->options.remarks)
-		code = show_remarks(s, list, n);
-	if (code)
-		return code;
-	if (s->c->verb == VERB_BENCH)
-		return bench(s, list, n);
-	if (!(r = tl_launch(s->kernel, &s->config, list, n)))
-		r = tl_synchronize(s->ctx);
-	if (r && r != TL_ERR_RACE)
-		return api_failed(s->ctx, r);
-	int raced = r ? api_failed(s->ctx, r) : 0;
-	code = download(s);
-	return code ? code : raced;
+	return EXIT_DONE;
 }
 
-static void close_session(struct session *s)
+/* Everything up to the launch. */
+static int prepare(struct session *s, const char *text, size_t len)
+{
+	const struct command *c = s->c;
+	tl_status r;
+	int code = open_device(s);
+	if (code)
+		return code;
+	if ((r = tl_module_load_source(s->ctx, c->file, text, len, &s->module)) ||
+	    (r = tl_module_kernel(s->module, s->kernel_name, &s->kernel)))
+		return api_failed(s->ctx, r);
+	s->config.num_warps = c->options.num_warps;
+	s->config.num_stages = c->options.num_stages;
+	s->config.group_pids = c->options.group_pids;
+	s->config.max_ctas = c->max_ctas;
+	s->config.launch_cooperative_grid = c->cooperative;
+	s->config.launch_pdl = c->pdl;
+	s->config.debug = c->options.debug;
+	code = upload(s);
+	if (!code)
+		code = wants_tuning(s) ? tune(s) : plan(s);
+	return code || c->verb == VERB_TUNE || !c->options.remarks ? code : show_remarks(s);
+}
+
+void run_close(struct session *s)
 {
 	for (u32 i = 0; i < s->nargs; i++)
 		value_free(&s->args[i]);
@@ -465,18 +432,34 @@ static bool find_kernel(struct session *s)
 	return true;
 }
 
-int command_run(struct command *c)
+int run_open(struct session *s, struct command *c)
 {
-	struct session s = {.c = c, .unit = arena_new(&c->arena, struct unit), .code = EXIT_USER};
+	*s = (struct session){.c = c, .unit = arena_new(&c->arena, struct unit), .code = EXIT_USER};
 	size_t len;
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;
 	bool image = image_is(text, len); /* without a source: the unit stays empty */
-	if (!unit_open(s.unit, c->file, image ? "" : text, image ? 0 : len))
-		show_diagnostics(s.unit);
-	else if ((image ? !open_image(&s, text, len) : find_kernel(&s)) && read_grid(&s) && read_arguments(&s))
-		s.code = execute(&s, text, len);
-	close_session(&s);
-	return s.code;
+	if (!unit_open(s->unit, c->file, image ? "" : text, image ? 0 : len))
+		show_diagnostics(s->unit);
+	else if ((image ? !open_image(s, text, len) : find_kernel(s)) && read_grid(s) && read_arguments(s))
+		s->code = prepare(s, text, len);
+	return s->code;
+}
+
+int command_run(struct command *c)
+{
+	struct session s;
+	int code = run_open(&s, c), raced = EXIT_DONE;
+	if (!code && c->verb == VERB_RUN) {
+		tl_status r = tl_launch(s.kernel, &s.config, s.launched, s.nlaunched);
+		if (!r)
+			r = tl_synchronize(s.ctx);
+		if (r) /* after a race the buffers can be read */
+			*(r == TL_ERR_RACE ? &raced : &code) = api_failed(s.ctx, r);
+		if (!code)
+			code = download(&s);
+	}
+	run_close(&s);
+	return code ? code : raced;
 }

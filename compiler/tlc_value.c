@@ -412,15 +412,38 @@ static void summarize(const struct argument *a)
 	printf(a->data.count > 8 ? " ...\n" : "\n");
 }
 
+tl_status value_read(struct argument *a)
+{
+	tl_status s = TL_OK;
+	for (u32 i = 0; i < a->nitems && !s; i++)
+		s = value_read(&a->items[i]);
+	return s || !a->buffer ? s
+			       : tl_buffer_read(a->buffer, 0, a->data.data, a->data.count * tl_dtype_size(a->dtype));
+}
+
+char *value_difference(struct arena *arena, const struct argument *a, const struct argument *b, double tolerance)
+{
+	for (u32 i = 0; i < MIN(a->nitems, b->nitems); i++) {
+		char *inside = value_difference(arena, &a->items[i], &b->items[i], tolerance);
+		if (inside)
+			return inside;
+	}
+	for (size_t i = 0; a->tensor && b->tensor && i < MIN(a->data.count, b->data.count); i++) {
+		double x = load_number(a->data.data, a->dtype, i), y = load_number(b->data.data, b->dtype, i);
+		if (x != y && !(isnan(x) && isnan(y)) && !(fabs(x - y) <= tolerance * (1 + fabs(y))))
+			return arena_printf(arena, "element %zu of '%s' is %g, and %g", i, a->name, x, y);
+	}
+	return NULL;
+}
+
 tl_status value_download(struct argument *a)
 {
 	tl_status s = TL_OK;
 	for (u32 i = 0; i < a->nitems && !s; i++)
 		s = value_download(&a->items[i]);
-	if (s || !a->buffer)
+	if (s || !a->buffer || (s = value_read(a)))
 		return s;
-	s = tl_buffer_read(a->buffer, 0, a->data.data, a->data.count * tl_dtype_size(a->dtype));
-	if (!s && a->save) {
+	if (a->save) {
 		struct npy out = a->data;
 		if (tl_dtype_size(a->dtype) != tl_dtype_size(out.dtype) || dtype_is_fp8((enum dtype)a->dtype) ||
 		    a->dtype == TL_BF16)

@@ -36,6 +36,10 @@ bool read_argument(struct value_reader *r, struct argument *a, const char *text)
 bool read_constant(struct value_reader *r, struct argument *a, const char *value);
 /* Makes buffers for the tensors, and the argument. */
 tl_status value_upload(tl_context *ctx, struct argument *a);
+/* Reads the tensors back. */
+tl_status value_read(struct argument *a);
+/* Where the tensors of the two differ by more than that part of 1 + |b|; NULL if they do not. */
+char *value_difference(struct arena *arena, const struct argument *a, const struct argument *b, double tolerance);
 /* Reads the tensors back, and saves or shows them. */
 tl_status value_download(struct argument *a);
 void value_free(struct argument *a);
