@@ -183,6 +183,7 @@ tl_status cuda_device_new(const struct cuda_api *api, int ordinal, CUcontext ado
 	d->device.num_sms = (u32)d->target.multiprocessors;
 	d->l2_bytes = attribute(d, CU_DEVICE_L2_CACHE_SIZE);
 	d->api.driver_version(&d->driver);
+	d->nvtx = nvtx_tool();
 	*out = &d->device;
 	return TL_OK;
 }

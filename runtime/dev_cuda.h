@@ -7,6 +7,7 @@
 
 #include "runtime/cuda_api.h"
 #include "runtime/device.h"
+#include "runtime/nvtx.h"
 
 struct cuda_kernel {
 	CUmodule module;
@@ -21,6 +22,7 @@ struct cuda {
 	CUdevice id;
 	CUcontext ctx;
 	CUstream stream;
+	const struct nvtx *nvtx; /* or NULL */
 	bool own_context;
 	int ordinal;               /* -1: not known */
 	struct description target; /* with this GPU's own limits */

@@ -6,8 +6,14 @@
 #include "runtime/error.h"
 #include "runtime/grid.h"
 
-static __attribute__((noinline)) CUresult launch_with_attributes(struct cuda *d, const struct device_launch *l,
-								 CUstream stream, void **params)
+static CUresult launch_plain(struct cuda *d, const struct device_launch *l, CUstream stream, void **params)
+{
+	const struct cuda_kernel *k = l->kernel;
+	return d->api.launch(k->function, l->grid[0] * k->cluster, l->grid[1], l->grid[2], k->threads, 1, 1, k->shared,
+			     stream, params, NULL);
+}
+
+static CUresult launch_with_attributes(struct cuda *d, const struct device_launch *l, CUstream stream, void **params)
 {
 	const struct cuda_kernel *k = l->kernel;
 	struct cu_launch_attribute attributes[2];
@@ -24,6 +30,19 @@ static __attribute__((noinline)) CUresult launch_with_attributes(struct cuda *d,
 	return d->api.launch_ex(&config, k->function, params, NULL);
 }
 
+/* With attributes, or in a range of the profiler's. */
+static __attribute__((noinline)) CUresult launch_otherwise(struct cuda *d, const struct device_launch *l,
+							   CUstream stream, void **params)
+{
+	if (d->nvtx)
+		d->nvtx->push(((const struct cuda_kernel *)l->kernel)->name);
+	CUresult r = l->cooperative || l->pdl ? launch_with_attributes(d, l, stream, params)
+					      : launch_plain(d, l, stream, params);
+	if (d->nvtx)
+		d->nvtx->pop();
+	return r;
+}
+
 /* For cuda_error. */
 static inline void note_launched(struct cuda *d, const struct cuda_kernel *k)
 {
@@ -38,7 +57,6 @@ static inline void note_launched(struct cuda *d, const struct cuda_kernel *k)
 /* In the right context already. */
 static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUstream stream)
 {
-	const struct cuda_kernel *k = l->kernel;
 	void *params[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS];
 	const u64 *args = l->args;
 	u32 i = 0;
@@ -46,10 +64,8 @@ static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUs
 		params[i] = (void *)&args[i];
 	for (; i < l->nargs; i++)
 		params[i] = (void *)(uintptr_t)args[i];
-	if (l->cooperative || l->pdl)
-		return launch_with_attributes(d, l, stream, params);
-	return d->api.launch(k->function, l->grid[0] * k->cluster, l->grid[1], l->grid[2], k->threads, 1, 1, k->shared,
-			     stream, params, NULL);
+	return l->cooperative || l->pdl || d->nvtx ? launch_otherwise(d, l, stream, params)
+						   : launch_plain(d, l, stream, params);
 }
 
 static inline tl_status check_launch(const struct cuda *d, const struct device_launch *l)

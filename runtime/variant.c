@@ -14,6 +14,7 @@
 #include "runtime/decorated.h"
 #include "runtime/internal.h"
 #include "runtime/manifest.h"
+#include "runtime/nvtx.h"
 #include "runtime/useful.h"
 
 /* In a key's first word: options.persistent, and options.general, which is for bindings: the code is the same. */
@@ -74,12 +75,31 @@ static tl_status check_functions(const tl_kernel *k, struct unit *u, const tl_ar
 	return TL_OK;
 }
 
+static void end_range(void *tool)
+{
+	((const struct nvtx *)tool)->pop();
+}
+
+/* In a range of the profiler's, if there is one. */
+static bool build_in_range(const tl_kernel *k, struct unit *u, const struct build *b, struct compiled *out)
+{
+	struct device *dev = k->module->ctx->dev;
+	const struct nvtx *tool = nvtx_tool();
+	if (!tool)
+		return device_build(dev, b, out);
+	struct cleanup c;
+	tool->push(arena_printf(&u->arena, "compile %s", k->name));
+	cleanup_push(&c, end_range, (void *)(uintptr_t)tool);
+	bool good = device_build(dev, b, out);
+	cleanup_run(&c);
+	return good;
+}
+
 /* Compiles into `u`, which the caller frees. */
 static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct unit *u, const struct options *o,
 			    const tl_arg *args, size_t nargs, const char *stage, struct compiled *out)
 {
 	const tl_module *m = k->module;
-	struct device *dev = m->ctx->dev;
 	if (!unit_again(u, &m->unit))
 		return failed_compile(&u->diags);
 	tl_status s = check_functions(k, u, args, nargs);
@@ -99,7 +119,7 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 	b.func = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	b.args = specialize_text(&u->arena, ps, args, nargs);
 	*out = (struct compiled){.num_warps = o->num_warps};
-	return device_build(dev, &b, out) ? TL_OK : failed_compile(&u->diags);
+	return build_in_range(k, u, &b, out) ? TL_OK : failed_compile(&u->diags);
 }
 
 static void free_unit(void *unit)

@@ -13,6 +13,11 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/obj/inside.a
 	$(Q)$(LINK) -o $@ $(BUILD)/obj/$*.o $(BUILD)/obj/inside.a $(WRAP:%=-Wl,--wrap=%) -lcmocka $(LINK_LLVM) $(LIBS)
 $(BUILD)/tests/test_host_math: LIBS += -lmpfr
 $(BUILD)/tests/test_memory: WRAP = malloc calloc realloc aligned_alloc strdup free
+# A profiler's library, for ranges.
+$(BUILD)/tests/nvtx-tool.so: tests/unit/nvtx_tool.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -O2 -g $(WARN) -shared -fPIC -o $@ $<
+$(BUILD)/tests/test_nvtx: $(BUILD)/tests/nvtx-tool.so
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(filter-out %_gpu.c,$(wildcard tests/unit/test_*.c)))
 
 # Planted faults: mutants of the PTX of real kernels, which the simulator must report.
