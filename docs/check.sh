@@ -6,7 +6,7 @@
 #   sh            run by sh -e with BUILD first in PATH
 #   python values lines of a kernel that are run on the interpreter, or on each of $DEVICES: see values below
 #   python, tl    compiled where it holds a jit function; the words behind the language are options of tlc: -s '*fp32,i32'
-#   c             compiled where it holds main(), linked with libtl, and run
+#   c             with main() compiled, linked with libtl, and run; else compiled as a part of a function: see part below
 #   text, mlir    straight below a block that was tried: its output must hold these lines, one after the other.
 #                 A line … skips any lines, a … within a line any text; white space at both ends of a line does not count.
 #
@@ -20,6 +20,8 @@ build=$(cd "${1:-build}" && pwd) || exit 2
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 export PATH="$build:$PATH" LD_LIBRARY_PATH="$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export C_INCLUDE_PATH="$root/runtime" LIBRARY_PATH="$build" # as if the library were installed
+export TL_CACHE_DIR="$tmp/cache" # not the one of who runs this
 npass=0 nfail=0
 
 # Every block into a file $tmp/N, and a line "FILE LINE NEXT INFO" for each, in order. NEXT is 1 where only blank lines
@@ -176,6 +178,30 @@ compare() {
 		}' "$1" "$2"
 }
 
+# part BLOCK: a program with the block's lines in a function, but for functions and directives, which begin with "static" or
+# "#". What the block does not declare itself is declared here.
+part() {
+	cat <<- 'EOF'
+		#include <stdio.h>
+		#include <tl.h>
+		tl_context *ctx;
+		tl_kernel *add;
+		tl_buffer *buffer;
+		tl_config config;
+		tl_arg args[5], odd_sizes[5], others[5];
+		uint32_t blocks_x, blocks_y, n_blocks;
+		int64_t rows, columns;
+		float *x, *y, *sum;
+		void *stream;
+		void check(tl_status status);
+	EOF
+	awk '
+		/^(static |#)/ { above = 1 }
+		above { print; if (/^(}|#)/) above = 0; next }
+		{ body = body $0 "\n" }
+		END { print "void part(void);\nvoid part(void)\n{\n" body "}" }' "$1"
+}
+
 # try LANGUAGE BLOCK OPTIONS: in the document's folder. Status 99: there was nothing to try.
 try() {
 	case $1 in
@@ -185,9 +211,12 @@ try() {
 		grep -q '^ *@triton\.jit' "$2" || return 99
 		cp "$2" "${name:-kernel.tl}" && eval "tlc '${name:-kernel.tl}' $3 -o /dev/null" ;;
 	c)
-		grep -q '[ *]main(' "$2" || return 99
-		cp "$2" "${name:-program.c}" && ${CC:-cc} -std=c11 -Wall -Wextra -Werror -I"$root/runtime" -o ./a.out "${name:-program.c}" \
-			-L"$build" -ltl && ./a.out ;;
+		warnings='-std=c11 -Wall -Wextra -Werror'
+		if grep -q '[ *]main(' "$2"; then
+			cp "$2" "${name:-program.c}" && ${CC:-cc} $warnings -o ./a.out "${name:-program.c}" -ltl && ./a.out
+		else
+			part "$2" > part.c && ${CC:-cc} $warnings -Wno-unused -Wno-unused-but-set-variable -c -o part.o part.c
+		fi ;;
 	unclosed) echo "this block is never closed"; return 1 ;;
 	*) return 99 ;;
 	esac

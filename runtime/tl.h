@@ -290,7 +290,7 @@ typedef struct tl_arg {
 static inline tl_arg tl_ptr(tl_dtype t, const void *p)
 {
 	tl_arg a = {TL_ARG_PTR, t, 1, 0, 0, {0}};
-	a.ptr = (void *)p;
+	a.ptr = (void *)(uintptr_t)p;
 	return a;
 }
 /* The same, where the kernel touches no more than these bytes from p on: a part of a buffer, beside others that have
@@ -299,7 +299,7 @@ static inline tl_arg tl_ptr(tl_dtype t, const void *p)
 static inline tl_arg tl_range(tl_dtype t, const void *p, size_t bytes)
 {
 	tl_arg a = tl_ptr(t, p);
-	a.bytes = bytes;
+	a.bytes = bytes & 0xFFFFFFFFFFFFFF;
 	return a;
 }
 static inline tl_arg tl_buf(tl_dtype t, const tl_buffer *b) { return tl_range(t, tl_buffer_ptr(b), tl_buffer_size(b)); }
