@@ -235,6 +235,9 @@ int run_read(struct session *s)
 int run_time(struct session *s, int warmup, int n, double *ms)
 {
 	tl_status r = tl_time_each(s->kernel, &s->config, s->launched, s->nlaunched, warmup, n, ms);
+	if (!r && *tl_error(s->ctx) && !s->noted) /* a note */
+		fprintf(stderr, "tlc: %s\n", tl_error(s->ctx));
+	s->noted |= !r && *tl_error(s->ctx);
 	return r ? api_failed(s->ctx, r) : EXIT_DONE;
 }
 

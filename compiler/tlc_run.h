@@ -22,6 +22,7 @@ struct session {
 	const struct expr *grid[3];
 	bool grid_is_wrong; /* and that has been said */
 	bool shows_notes;   /* of the last diagnostic */
+	bool noted;         /* how it was timed */
 	int code;           /* to end with, when the arguments cannot be read */
 };
 

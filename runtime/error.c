@@ -174,6 +174,14 @@ tl_status guard_caught(struct guard *g)
 	return s;
 }
 
+tl_status guard_end(struct guard *g, tl_status s)
+{
+	recovery_end(&g->recovery);
+	if (!s && details.info.status)
+		error_text[0] = 0;
+	return s;
+}
+
 /* --- what the caller reads ----------------------------------------------------------------------------------- */
 
 const char *tl_error(const tl_context *ctx)

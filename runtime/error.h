@@ -21,6 +21,8 @@ struct guard {
 bool guard_begin(struct guard *g, tl_context *ctx);
 /* The status of the fault that ended the call. */
 tl_status guard_caught(struct guard *g);
+/* The call's own; where it has succeeded in spite of an error inside, there is no text of that. */
+tl_status guard_end(struct guard *g, tl_status s);
 
 /* Sets the text and returns `s`, so that a failing function ends in `return failed(TL_ERR_…, "…", …);`. */
 tl_status failed(tl_status s, const char *format, ...) __attribute__((format(printf, 2, 3)));

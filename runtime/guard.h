@@ -4,15 +4,13 @@
 
 #include "runtime/internal.h"
 
-#define GUARDED(context, call)                        \
-	struct guard g;                               \
-	if (!guard_begin(&g, (context)))              \
-		return TL_ERR_INTERNAL;               \
-	if (setjmp(g.recovery.to))                    \
-		return guard_caught(&g);              \
-	tl_status s = (call);                         \
-	recovery_end(&g.recovery);                    \
-	return s
+#define GUARDED(context, call)                                                                                         \
+	struct guard g;                                                                                                \
+	if (!guard_begin(&g, (context)))                                                                               \
+		return TL_ERR_INTERNAL;                                                                                \
+	if (setjmp(g.recovery.to))                                                                                     \
+		return guard_caught(&g);                                                                               \
+	return guard_end(&g, (call))
 
 /* Of calls that cannot say that they failed: what is left of the object is left alone. */
 #define DESTROYED(call)                                                      \

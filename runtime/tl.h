@@ -600,7 +600,7 @@ typedef struct tl_choice {
 	bool stored;       /* it was */
 	uint64_t reserved[4];
 } tl_choice;
-/* The same without the launch: what it would run. `out` may be NULL. */
+/* The same without the launch: what it would run. `out` may be NULL; after an error it is 0. */
 TL_API tl_status tl_tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void *user, const tl_arg *args,
 				 size_t nargs, tl_choice *out);
 /* What became of each configuration, as JSON: an array of an object for each key that was tuned, in the order in which

@@ -653,6 +653,8 @@ tl_status tuner_choose(tl_tuner *t, const tl_config *cfg, tl_plan_fn *plan, void
 	struct tuned_choice *ch;
 	tl_arg all[MAX_KERNEL_PARAMS];
 	tl_status s = check_request("tl_tuner_choose", t, &r);
+	if (out)
+		*out = (tl_choice){.text = NULL};
 	if (!s)
 		s = tuner_find(t, &r, &ch);
 	if (s || !out)
