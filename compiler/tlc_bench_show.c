@@ -81,7 +81,7 @@ static void print_rates(const struct contender *at, u32 n)
 		const struct rates *r = at[i].rates;
 		if (before || (!r->copy && !r->dots))
 			continue;
-		printf("%s:", at[i].session.device.name);
+		printf("%s (%s):", r->device, at[i].session.device.name);
 		if (r->copy)
 			printf(" copy %.4g GB/s", r->copy);
 		if (r->dots)

@@ -4,15 +4,20 @@
 
 enum { ROWS = 128, COLUMNS = 256, WARPS = 8, RUNS = 10 };
 
-static const char dots[] = "@triton.jit\n"
-			   "def dots(out, n, T: tl.constexpr, K: tl.constexpr):\n"
-			   "    i, j, k = tl.arange(0, 128), tl.arange(0, 256), tl.arange(0, K)\n"
-			   "    a = ((i[:, None] * 5 + k[None, :] * 3) % 7 - 3).to(T)\n"
-			   "    b = ((k[:, None] * 3 + j[None, :] * 5) % 7 - 3).to(T)\n"
-			   "    acc = tl.zeros((128, 256), tl.int32 if T == tl.int8 else tl.float32)\n"
-			   "    for _ in range(n):\n"
-			   "        acc = tl.dot(a, b, acc)\n"
-			   "    tl.store(out + tl.program_id(0) * 128 + i, tl.sum(acc, 1).to(tl.float32))\n";
+static const char kernels[] = "@triton.jit\n"
+			      "def copy(y, x, B: tl.constexpr):\n"
+			      "    i = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)\n"
+			      "    tl.store(y + i, tl.load(x + i))\n"
+			      "\n"
+			      "@triton.jit\n"
+			      "def dots(out, n, T: tl.constexpr, K: tl.constexpr):\n"
+			      "    i, j, k = tl.arange(0, 128), tl.arange(0, 256), tl.arange(0, K)\n"
+			      "    a = ((i[:, None] * 5 + k[None, :] * 3) % 7 - 3).to(T)\n"
+			      "    b = ((k[:, None] * 3 + j[None, :] * 5) % 7 - 3).to(T)\n"
+			      "    acc = tl.zeros((128, 256), tl.int32 if T == tl.int8 else tl.float32)\n"
+			      "    for _ in range(n):\n"
+			      "        acc = tl.dot(a, b, acc)\n"
+			      "    tl.store(out + tl.program_id(0) * 128 + i, tl.sum(acc, 1).to(tl.float32))\n";
 
 /* The median of copies from one buffer to the other, GB/s. */
 static tl_status copies(tl_context *ctx, tl_buffer *to, tl_buffer *from, tl_event *begin, tl_event *end, double *out)
@@ -29,42 +34,55 @@ static tl_status copies(tl_context *ctx, tl_buffer *to, tl_buffer *from, tl_even
 	return s ? s : tl_synchronize(ctx);
 }
 
-/* Of buffers of 256 MB on a GPU, of 64 MB on others, or of less where there is no room. */
-static tl_status measure_copy(tl_context *ctx, bool gpu, double *out)
+static tl_status find_kernel(tl_context *ctx, const char *name, tl_kernel **out)
 {
+	tl_module *m;
+	tl_status s = tl_module_load_source(ctx, "rates.tl", kernels, sizeof kernels - 1, &m);
+	return s ? s : tl_module_kernel(m, name, out);
+}
+
+/* The faster of the driver's copy and a kernel's, of buffers of 256 MB on a GPU, of 64 MB on others, or of less where
+ * there is no room. */
+static tl_status measure_copy(tl_context *ctx, const tl_device_info *device, double *out)
+{
+	enum { BLOCK = 4096 };
 	tl_buffer *to = NULL, *from = NULL;
 	tl_event *begin = NULL, *end = NULL;
+	tl_kernel *kernel;
+	double ms;
+	size_t bytes = (size_t)(!strcmp(device->kind, "cuda") ? 512 : 128) << 20;
 	tl_status s = TL_ERR_MEMORY;
-	*out = 0;
-	for (size_t bytes = (size_t)(gpu ? 256 : 64) << 20; s == TL_ERR_MEMORY && bytes >> 20; bytes /= 2) {
+	while (s == TL_ERR_MEMORY && (bytes /= 2) >> 20)
 		if (!(s = tl_buffer_create(ctx, bytes, &to)) && (s = tl_buffer_create(ctx, bytes, &from)))
 			tl_buffer_destroy(to);
-	}
-	if (!s && !(s = tl_event_create(ctx, &begin)) && !(s = tl_event_create(ctx, &end)))
-		s = copies(ctx, to, from, begin, end, out);
+	if (s || (s = tl_event_create(ctx, &begin)) || (s = tl_event_create(ctx, &end)) ||
+	    (s = copies(ctx, to, from, begin, end, out)) || !strcmp(device->kind, "interp") ||
+	    (s = find_kernel(ctx, "copy", &kernel)))
+		return s;
+	const tl_arg args[] = {tl_buf(TL_I32, to), tl_buf(TL_I32, from), tl_int(BLOCK)};
+	const tl_config config = {.grid = {(u32)(bytes / 4 / BLOCK)}};
+	if (!(s = tl_time(kernel, &config, args, ARRAY_LEN(args), 2, RUNS, &ms)))
+		*out = MAX(*out, 2 * (double)bytes / ms * 1e-6);
 	return s;
 }
 
 /* TFLOPS of products of tiles that fit the shared memory. */
 static tl_status measure_dots(tl_context *ctx, const tl_device_info *device, tl_dtype t, double *out)
 {
-	bool gpu = !strcmp(device->kind, "cuda");
-	u32 programs = gpu ? (u32)device->num_sms : 1;
-	i64 k = 128, n = gpu ? 2048 : 1;
-	tl_module *m;
+	bool gpu = !strcmp(device->kind, "cuda"), interp = !strcmp(device->kind, "interp");
+	u32 programs = interp ? 1 : (u32)device->num_sms;
+	i64 k = 128, n = gpu ? 2048 : interp ? 1 : 16;
 	tl_kernel *kernel;
 	tl_buffer *sums;
 	double ms;
-	*out = 0;
 	while (gpu && k > 16 && (size_t)k * (ROWS + COLUMNS) * tl_dtype_size(t) > device->shared_bytes)
 		k /= 2;
-	tl_status s = tl_module_load_source(ctx, "dots.tl", dots, sizeof dots - 1, &m);
-	if (s || (s = tl_module_kernel(m, "dots", &kernel)) ||
-	    (s = tl_buffer_create(ctx, sizeof(float) * ROWS * programs, &sums)))
+	tl_status s = find_kernel(ctx, "dots", &kernel);
+	if (s || (s = tl_buffer_create(ctx, sizeof(float) * ROWS * programs, &sums)))
 		return s;
 	const tl_arg args[] = {tl_buf(TL_F32, sums), tl_int(n), tl_type(t), tl_int(k)};
-	s = tl_time(kernel, &(tl_config){.grid = {programs}, .num_warps = WARPS}, args, ARRAY_LEN(args), gpu ? 3 : 0,
-		    gpu ? RUNS : 1, &ms);
+	s = tl_time(kernel, &(tl_config){.grid = {programs}, .num_warps = WARPS}, args, ARRAY_LEN(args), interp ? 0 : 3,
+		    interp ? 1 : RUNS, &ms);
 	*out = s ? 0 : 2.0 * ROWS * COLUMNS * (double)k * (double)n * programs / ms * 1e-9;
 	return s;
 }
@@ -101,7 +119,7 @@ void measure_rates(struct command *c, const struct session *s, struct rates *out
 		not_measured(NULL, "is");
 		return;
 	}
-	if (c->bytes && measure_copy(ctx, !strcmp(s->device.kind, "cuda"), &out->copy))
+	if (c->bytes && measure_copy(ctx, &s->device, &out->copy))
 		not_measured(ctx, "copies");
 	if (c->flops && measure_dots(ctx, &s->device, out->dtype, &out->dots))
 		not_measured(ctx, "multiplies");

@@ -178,14 +178,15 @@ compare() {
 		}' "$1" "$2"
 }
 
-# part BLOCK: a program with the block's lines in a function, but for functions and directives, which begin with "static" or
-# "#". What the block does not declare itself is declared here.
+# part BLOCK: a program with the block's lines in a function, but for static functions and directives, which stand above.
+# What the block does not declare itself is declared here.
 part() {
 	cat <<- 'EOF'
 		#include <stdio.h>
 		#include <tl.h>
 		tl_context *ctx;
-		tl_kernel *add;
+		tl_kernel *add, *kernel;
+		tl_tuner *tuner;
 		tl_buffer *buffer;
 		tl_config config;
 		tl_arg args[5], odd_sizes[5], others[5];
@@ -196,7 +197,7 @@ part() {
 		void check(tl_status status);
 	EOF
 	awk '
-		/^(static |#)/ { above = 1 }
+		/^#|^static .*\)$/ { above = 1 }
 		above { print; if (/^(}|#)/) above = 0; next }
 		{ body = body $0 "\n" }
 		END { print "void part(void);\nvoid part(void)\n{\n" body "}" }' "$1"
