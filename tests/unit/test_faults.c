@@ -267,7 +267,8 @@ static void emit_call(void *name)
 	LLVMBuildStore(b, LLVMBuildCall2(b, type, callee, NULL, 0, ""), LLVMConstNull(p));
 	LLVMBuildRetVoid(b);
 	LLVMDisposeBuilder(b);
-	assert_null(emit_ptx(&s, 80, false, false, NULL, &len, &error));
+	const struct description sm_80 = cuda_description(80, false);
+	assert_null(emit_ptx(&s, &sm_80, false, NULL, &len, &error));
 	snprintf(trail, sizeof trail, "%s", error);
 	session_close(&s);
 	arena_free(&a);
