@@ -300,11 +300,27 @@ static tl_status finish(struct run *r)
 	return s;
 }
 
+/* Nothing catches an access through NULL. */
+static tl_status check_pointers(const struct image *im, const u64 *args)
+{
+	for (u32 i = 0; i < im->nslots; i++) {
+		const struct slot *s = &im->slots[i];
+		if (s->pointers && !args[i] && (s->reads || s->writes))
+			return failed(TL_ERR_ARGUMENT,
+				      "%s: '%s' is NULL, and the kernel %s memory through it\n"
+				      "      = hint: None, or a constexpr that is False, leaves an access out",
+				      im->name, s->name, s->reads ? "reads" : "writes");
+	}
+	return TL_OK;
+}
+
 static tl_status cpu_launch(struct device *device, const struct device_launch *l)
 {
 	struct cpu_device *d = (struct cpu_device *)device;
 	struct cpu_kernel *k = l->kernel;
 	tl_status refused = host_check(l);
+	if (!refused)
+		refused = check_pointers(k->image, l->args);
 	if (refused)
 		return refused;
 	struct run r = {.call = {.args = l->args, .fail = on_fail, .print = on_print, .wait = on_wait, .self = &r},
