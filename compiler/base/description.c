@@ -55,7 +55,7 @@ static const struct level {
 	[CPU_NEON] = {"neon", "generic", 16, 32},
 };
 
-/* Of the level that they extend, and those above it. The names are LLVM's. */
+/* Of one level each. */
 enum extension {
 	EXT_AVXVNNI,
 	EXT_AVX512VNNI,
@@ -64,16 +64,20 @@ enum extension {
 	EXT_AVX512VBMI,
 	EXT_DOTPROD,
 	EXT_FULLFP16,
-	EXT_BF16
+	EXT_BF16,
 };
 static const struct {
-	const char *name;
+	const char *name, *llvm;
 	enum cpu_level of;
 } extensions[] = {
-	[EXT_AVXVNNI] = {"avxvnni", CPU_AVX2},         [EXT_AVX512VNNI] = {"avx512vnni", CPU_AVX512},
-	[EXT_AVX512BF16] = {"avx512bf16", CPU_AVX512}, [EXT_AVX512FP16] = {"avx512fp16", CPU_AVX512},
-	[EXT_AVX512VBMI] = {"avx512vbmi", CPU_AVX512}, [EXT_DOTPROD] = {"dotprod", CPU_NEON},
-	[EXT_FULLFP16] = {"fullfp16", CPU_NEON},       [EXT_BF16] = {"bf16", CPU_NEON},
+	[EXT_AVXVNNI] = {"vnni", "avxvnni", CPU_AVX2},
+	[EXT_AVX512VNNI] = {"vnni", "avx512vnni", CPU_AVX512},
+	[EXT_AVX512BF16] = {"bf16", "avx512bf16", CPU_AVX512},
+	[EXT_AVX512FP16] = {"fp16", "avx512fp16", CPU_AVX512},
+	[EXT_AVX512VBMI] = {"vbmi", "avx512vbmi", CPU_AVX512},
+	[EXT_DOTPROD] = {"dot", "dotprod", CPU_NEON},
+	[EXT_FULLFP16] = {"fp16", "fullfp16", CPU_NEON},
+	[EXT_BF16] = {"bf16", "bf16", CPU_NEON},
 };
 
 static struct description cpu_description(enum cpu_level level, u32 ext)
@@ -105,8 +109,9 @@ bool cpu_here(struct description *out)
 		ext |= __builtin_cpu_supports("avx512bf16") ? 1u << EXT_AVX512BF16 : 0;
 		ext |= __builtin_cpu_supports("avx512fp16") ? 1u << EXT_AVX512FP16 : 0;
 		ext |= __builtin_cpu_supports("avx512vbmi") ? 1u << EXT_AVX512VBMI : 0;
+	} else if (avx2) {
+		ext |= __builtin_cpu_supports("avxvnni") ? 1u << EXT_AVXVNNI : 0;
 	}
-	ext |= avx2 && __builtin_cpu_supports("avxvnni") ? 1u << EXT_AVXVNNI : 0;
 	*out = cpu_description(avx512 ? CPU_AVX512 : avx2 ? CPU_AVX2 : CPU_BASELINE, ext);
 	return __builtin_cpu_supports("x86-64-v2");
 }
@@ -134,18 +139,13 @@ const char *cpu_llvm_name(const struct description *d)
 	return levels[d->level].llvm;
 }
 
-static void add_extensions(struct strbuf *out, const struct description *d, const char *between)
-{
-	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
-		if (d->extensions >> i & 1)
-			sb_printf(out, "%s+%s", out->len ? between : "", extensions[i].name);
-}
-
 const char *cpu_llvm_features(struct arena *a, const struct description *d)
 {
 	struct strbuf out = {.arena = a};
 	sb_puts(&out, "");
-	add_extensions(&out, d, ",");
+	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
+		if (d->extensions >> i & 1)
+			sb_printf(&out, "%s+%s", out.len ? "," : "", extensions[i].llvm);
 	return out.at;
 }
 
@@ -154,7 +154,7 @@ static bool is_word(const char *text, size_t len, const char *word)
 	return strlen(word) == len && !memcmp(text, word, len);
 }
 
-/* "avx512+avx512bf16" */
+/* "avx512+bf16" */
 static bool parse_cpu(const char *text, struct description *out)
 {
 	size_t len = strcspn(text, "+");
@@ -168,10 +168,10 @@ static bool parse_cpu(const char *text, struct description *out)
 	for (text += len; *text; text += len) {
 		u32 i = 0;
 		len = strcspn(++text, "+");
-		while (i < ARRAY_LEN(extensions) && !is_word(text, len, extensions[i].name))
+		while (i < ARRAY_LEN(extensions) &&
+		       (extensions[i].of != level || !is_word(text, len, extensions[i].name)))
 			i++;
-		if (i == ARRAY_LEN(extensions) || level < extensions[i].of ||
-		    (level == CPU_NEON) != (extensions[i].of == CPU_NEON))
+		if (i == ARRAY_LEN(extensions))
 			return false;
 		ext |= 1u << i;
 	}
@@ -209,7 +209,9 @@ const char *description_name(struct arena *a, const struct description *d)
 		return arena_printf(a, "cuda:sm_%d%s", d->sm, d->arch_specific ? "a" : "");
 	struct strbuf out = {.arena = a};
 	sb_printf(&out, "cpu:%s", levels[d->level].name);
-	add_extensions(&out, d, "");
+	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
+		if (d->extensions >> i & 1)
+			sb_printf(&out, "+%s", extensions[i].name);
 	return out.at;
 }
 
@@ -219,8 +221,9 @@ bool description_runs(const struct description *here, const struct description *
 		return false;
 	if (here->kind == TARGET_CUDA)
 		return of->arch_specific ? of->sm == here->sm && here->arch_specific : of->sm <= here->sm;
-	bool level = here->level == CPU_NEON ? of->level == CPU_NEON : of->level <= here->level;
-	return level && !(of->extensions & ~here->extensions);
+	if (here->level == of->level)
+		return !(of->extensions & ~here->extensions);
+	return here->level != CPU_NEON && of->level < here->level && !of->extensions;
 }
 
 int description_capability(const struct description *d)

@@ -63,7 +63,7 @@ bool cpu_here(struct description *out);
 const char *cpu_llvm_name(const struct description *d);
 const char *cpu_llvm_features(struct arena *a, const struct description *d);
 
-/* "cuda:sm_90a", "cuda:90", "sm_80"; "cpu:avx2", "cpu:avx512+avx512bf16", "cpu" for the one here → a description. False
+/* "cuda:sm_90a", "cuda:90", "sm_80"; "cpu:avx2", "cpu:avx512+bf16", "cpu" for the one here → a description. False
  * for other text. */
 bool description_parse(const char *text, struct description *out);
 /* What description_parse takes, for messages. */

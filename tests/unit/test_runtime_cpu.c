@@ -37,6 +37,44 @@ static int open_cpu(void **state)
 	return 0;
 }
 
+/* Names are read as they are printed; code for less runs on more. */
+static void test_targets(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *of, *on;
+		bool runs;
+	} pairs[] = {
+		{"cpu:baseline", "cpu:avx512+bf16", true},
+		{"cpu:avx2+vnni", "cpu:avx2+vnni", true},
+		{"cpu:avx2", "cpu:avx2+vnni", true},
+		{"cpu:avx2+vnni", "cpu:avx2", false},
+		{"cpu:avx512", "cpu:avx2", false},
+		{"cpu:avx2+vnni", "cpu:avx512+vnni", false},
+		{"cpu:neon", "cpu:avx512", false},
+		{"cpu:baseline", "cpu:neon", false},
+		{"cpu:neon+dot", "cpu:neon+dot+fp16+bf16", true},
+		{"cpu:avx2", "cuda:sm_90a", false},
+		{"cpu:avx512+vnni+bf16+fp16+vbmi", "cpu:avx512+vnni+bf16+fp16+vbmi", true},
+	};
+	static const char *const wrong[] = {"cpu:",          "cpu:avx3", "cpu:avx2+",      "cpu:avx2+fp16",
+					    "cpu:neon+vnni", "cpus",     "cpu:native+fp16"};
+	struct arena a = {0};
+	struct description of, on;
+	for (u32 i = 0; i < ARRAY_LEN(pairs); i++) {
+		assert_true(description_parse(pairs[i].of, &of) && description_parse(pairs[i].on, &on));
+		assert_string_equal(description_name(&a, &of), pairs[i].of);
+		assert_string_equal(description_name(&a, &on), pairs[i].on);
+		assert_true(strlen(pairs[i].of) < sizeof((tl_device_info *)0)->target);
+		assert_int_equal(description_runs(&on, &of), pairs[i].runs);
+	}
+	for (u32 i = 0; i < ARRAY_LEN(wrong); i++)
+		assert_false(description_parse(wrong[i], &of));
+	assert_true(description_parse("cpu", &of) && description_parse("cpu:native", &on));
+	assert_string_equal(description_name(&a, &of), description_name(&a, &on));
+	arena_free(&a);
+}
+
 /* --- launches ------------------------------------------------------------------------------------------------ */
 
 static void test_info(void **state)
@@ -264,6 +302,7 @@ static void test_linker(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_targets),
 		cmocka_unit_test_setup_teardown(test_info, open_cpu, shut),
 		cmocka_unit_test_setup_teardown(test_grids, open_cpu, shut),
 		cmocka_unit_test_setup_teardown(test_null, open_cpu, shut),
