@@ -80,9 +80,9 @@ TL_API const tl_error_info *tl_error_details(void);
 
 /* --- devices ------------------------------------------------------------------------------------------------- */
 
-/* "cuda", "cuda:1"; "interp", the reference interpreter; "sim", "sim:80" …, which runs the PTX for sm_90a, sm_80 … on
- * the CPU and checks it; NULL: interp where there is no CUDA driver or no GPU, else cuda; a driver or GPU that fails is
- * an error. */
+/* "cuda", "cuda:1"; "interp", the reference interpreter; "cpu", for whose instructions kernels are compiled; "sim",
+ * "sim:80" …, which runs the PTX for sm_90a, sm_80 … on the CPU and checks it; NULL: interp where there is no CUDA
+ * driver or no GPU, else cuda; a driver or GPU that fails is an error. */
 TL_API tl_status tl_context_create(const char *device, tl_context **out);
 /* A context on the caller's CUcontext; NULL means the one current on this thread. It is not destroyed with ctx. */
 TL_API tl_status tl_context_from_cuda(void *cu_context, tl_context **out);
@@ -100,13 +100,13 @@ TL_API void tl_context_release(tl_context *ctx);
 TL_API tl_status tl_synchronize(tl_context *ctx);
 
 typedef struct tl_device_info {
-	char kind[16];       /* "cuda", "interp", "sim" */
-	char name[128];      /* "NVIDIA H100 80GB HBM3"; the CPU's name for interp; "simulated sm_90a" */
-	char target[32];     /* "cuda:sm_90a", "cpu" */
-	int num_sms;         /* multiprocessors; CPU threads for interp and sim */
-	size_t shared_bytes; /* shared memory a block may use; 0 for interp, which has none */
+	char kind[16];       /* "cuda", "interp", "cpu", "sim" */
+	char name[128];      /* "NVIDIA H100 80GB HBM3"; the CPU's name for interp and cpu; "simulated sm_90a" */
+	char target[32];     /* "cuda:sm_90a"; "cpu:avx2"; "cpu" of interp */
+	int num_sms;         /* multiprocessors; CPU threads for interp, cpu and sim */
+	size_t shared_bytes; /* shared memory a block may use; 0 for interp and cpu, which have none */
 	size_t memory_bytes;
-	int capability; /* CUDA's compute capability, 10 times the major number and the minor: 90; 0 for interp */
+	int capability; /* CUDA's compute capability, 10 times the major number and the minor: 90; 0 for interp and cpu */
 	char spec[32];  /* what tl_context_create takes: "cuda:0" */
 	uint64_t reserved[8];
 } tl_device_info;
@@ -130,7 +130,7 @@ typedef struct tl_allocator {
 	void *user;
 } tl_allocator;
 TL_API tl_status tl_context_allocator(tl_context *ctx, const tl_allocator *a);
-/* How many threads a launch uses on interp and sim; 0: as OpenMP says. On cuda it changes nothing. */
+/* How many threads a launch uses on interp, cpu and sim; 0: as OpenMP says. On cuda it changes nothing. */
 TL_API tl_status tl_context_threads(tl_context *ctx, int threads);
 
 typedef enum tl_log_kind {
@@ -181,13 +181,13 @@ TL_API tl_status tl_buffer_fill(tl_buffer *b, uint8_t byte);
  * address, tl_buffer_ptr, is good on both sides. */
 TL_API tl_status tl_buffer_create_host(tl_context *ctx, size_t bytes, tl_buffer **out);
 /* A buffer of memory that is there already, the caller's, and stays the caller's: a device address for cuda, else the
- * host's. It must stay valid until the buffer is destroyed. On interp and sim it must not overlap other buffers, and an
- * access less than 64 KB outside of it is an error. */
+ * host's. It must stay valid until the buffer is destroyed. On the others it must not overlap other buffers, and
+ * on interp and sim an access less than 64 KB outside of it is an error. */
 TL_API tl_status tl_buffer_wrap(tl_context *ctx, void *p, size_t bytes, tl_buffer **out);
 
 /* The same as above, queued: what the host gives must stay as it is, and what it gets is there, when the stream has
  * come to it. Only host memory of tl_buffer_create_host, or page-locked otherwise, lets the call return before that.
- * `stream`: a CUstream; NULL: the context's own. On interp and sim there are none, and all is done on return. */
+ * `stream`: a CUstream; NULL: the context's own. On other devices there are none, and all is done on return. */
 TL_API tl_status tl_buffer_write_async(tl_buffer *b, size_t offset, const void *src, size_t bytes, void *stream);
 TL_API tl_status tl_buffer_read_async(tl_buffer *b, size_t offset, void *dst, size_t bytes, void *stream);
 /* Within a device, or between two of one kind; in the same buffer the two parts must not overlap. The stream is of the
@@ -201,7 +201,7 @@ TL_API tl_status tl_buffer_fill_async(tl_buffer *b, size_t offset, const void *e
 
 /* --- streams and events -------------------------------------------------------------------------------------- */
 
-/* The context's own stream, a CUstream; NULL on interp and sim, which have none. It ends with the context. */
+/* The context's own stream, a CUstream; NULL on other devices, which have none. It ends with the context. */
 TL_API void *tl_context_stream(tl_context *ctx);
 /* An event belongs to its context; streams as above. */
 TL_API tl_status tl_event_create(tl_context *ctx, tl_event **out);
@@ -469,11 +469,11 @@ typedef struct tl_config {
 	 * nothing runs. 0: x is set, and axes in front of one that is not 0; so {3} is 3 programs and {0} none */
 	int grid_dims;
 	/* all blocks of the grid are on the GPU at the same time, so that they may wait for one another; a grid for
-	 * which there is no room is refused. Not on interp and sim, which run one program after the other */
+	 * which there is no room is refused. Not on interp, cpu and sim, which run one program after the other */
 	bool launch_cooperative_grid;
 	/* programmatic dependent launch: the kernel may begin when those before it on the stream have called
 	 * tl.extra.cuda.gdc_launch_dependents() or ended, and must call gdc_wait() before it reads what they write
-	 * (sm_90; on others, interp and sim it begins when they are over) */
+	 * (sm_90; on others, interp, cpu and sim it begins when they are over) */
 	bool launch_pdl;
 	tl_specialization specialization; /* which variants are compiled; arguments alone: tl_unspecialized */
 	uint32_t reserved_word;
