@@ -106,7 +106,8 @@ typedef struct tl_device_info {
 	int num_sms;         /* multiprocessors; CPU threads for interp, cpu and sim */
 	size_t shared_bytes; /* shared memory a block may use; 0 for interp and cpu, which have none */
 	size_t memory_bytes;
-	int capability; /* CUDA's compute capability, 10 times the major number and the minor: 90; 0 for interp and cpu */
+	/* CUDA's compute capability, 10 times the major number and the minor: 90; 0 for interp and cpu */
+	int capability;
 	char spec[32];  /* what tl_context_create takes: "cuda:0" */
 	uint64_t reserved[8];
 } tl_device_info;
