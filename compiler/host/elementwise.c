@@ -228,7 +228,7 @@ static LLVMValueRef float_op(struct host *h, const struct op *o, LLVMValueRef *i
 	case IR_MULF: return LLVMBuildFMul(b, in[0], in[1], "");
 	case IR_PRECISE_DIVF:
 	case IR_DIVF: return LLVMBuildFDiv(b, in[0], in[1], "");
-	case IR_REMF: return LLVMBuildFRem(b, in[0], in[1], "");
+	case IR_REMF: return host_fmod(h, in[0], in[1]);
 	case IR_NEGF: return LLVMBuildFNeg(b, in[0], "");
 	case IR_ABSF: return host_intrinsic1(h, "llvm.fabs", in[0]);
 	case IR_MAXNUMF:

@@ -89,31 +89,62 @@ static LLVMValueRef log_of_special(const struct functions *f, LLVMValueRef x)
 	return host_log_of_special(f->target, x);
 }
 
-/* Arguments too large for the reduction are rare: if any of them is, all are the C library's. */
+/* What is rare is computed apart, if one element of `is_rare` is true: rare_end gives the results computed there, for
+ * all elements, or `usual`. */
+struct rare {
+	LLVMValueRef usual;
+	LLVMBasicBlockRef from, end;
+};
+
+static struct rare rare_begin(struct host *h, LLVMValueRef is_rare, LLVMValueRef usual)
+{
+	struct rare r = {.usual = usual};
+	if (LLVMTypeOf(is_rare) != h->i1)
+		is_rare = host_intrinsic1(h, "llvm.vector.reduce.or", is_rare);
+	r.from = LLVMGetInsertBlock(h->b);
+	r.end = host_if(h, is_rare);
+	return r;
+}
+
+static LLVMValueRef rare_end(struct host *h, const struct rare *r, LLVMValueRef x)
+{
+	LLVMValueRef results[] = {r->usual, x};
+	LLVMBasicBlockRef from[] = {r->from, LLVMGetInsertBlock(h->b)};
+	host_end_if(h, r->end);
+	LLVMValueRef phi = LLVMBuildPhi(h->b, LLVMTypeOf(x), "");
+	LLVMAddIncoming(phi, results, from, 2);
+	return phi;
+}
+
+/* Arguments too large for the reduction are the C library's. */
 static LLVMValueRef sin_cos(struct host *h, const struct functions *f, bool cosine, LLVMValueRef x)
 {
-	LLVMBuilderRef b = h->b;
 	LLVMValueRef size = host_intrinsic1(h, "llvm.fabs", x);
-	LLVMValueRef large = LLVMBuildFCmp(b, LLVMRealOGT, size, real_as(x, MOST_REDUCED), "");
-	if (LLVMTypeOf(large) != h->i1)
-		large = host_intrinsic1(h, "llvm.vector.reduce.or", large);
-	LLVMBasicBlockRef blocks[2], from[2];
-	for (u32 i = 0; i < 2; i++)
-		blocks[i] = LLVMAppendBasicBlockInContext(h->ctx, h->fn, "");
-	LLVMBasicBlockRef end = LLVMAppendBasicBlockInContext(h->ctx, h->fn, "");
-	LLVMBuildCondBr(b, large, blocks[0], blocks[1]);
-	LLVMValueRef results[2];
-	for (u32 i = 0; i < 2; i++) {
-		LLVMPositionBuilderAtEnd(b, blocks[i]);
-		results[i] = i == 0 ? host_intrinsic1(h, cosine ? "llvm.cos" : "llvm.sin", x)
-				    : sin_cos_of_reduced(f, cosine, reduce_f32(f, x));
-		from[i] = LLVMGetInsertBlock(b);
-		LLVMBuildBr(b, end);
-	}
-	LLVMPositionBuilderAtEnd(b, end);
-	LLVMValueRef r = LLVMBuildPhi(b, LLVMTypeOf(x), "");
-	LLVMAddIncoming(r, results, from, 2);
-	return r;
+	LLVMValueRef large = LLVMBuildFCmp(h->b, LLVMRealOGT, size, real_as(x, MOST_REDUCED), "");
+	struct rare r = rare_begin(h, large, sin_cos_of_reduced(f, cosine, reduce_f32(f, x)));
+	return rare_end(h, &r, host_intrinsic1(h, cosine ? "llvm.cos" : "llvm.sin", x));
+}
+
+/* In fp64 the quotient of fp32 numbers, if it is less than 2^28, is cut to the right integer, and what that leaves of x
+ * is exact: the quotient is an integer or at least 2^-52 of itself away from one. Else the C library's. */
+LLVMValueRef host_fmod(struct host *h, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMBuilderRef b = h->b;
+	if (elem_of(LLVMTypeOf(x)) == h->f64)
+		return LLVMBuildFRem(b, x, y, "");
+	LLVMTypeRef t = as_many(x, h->f64);
+	LLVMValueRef wide = LLVMBuildFPExt(b, x, t, ""), by = LLVMBuildFPExt(b, y, t, "");
+	LLVMValueRef q = LLVMBuildFDiv(b, wide, by, ""), size = host_intrinsic1(h, "llvm.fabs", q);
+	LLVMValueRef whole = host_intrinsic1(h, "llvm.trunc", q);
+	LLVMValueRef left = LLVMBuildFSub(b, wide, LLVMBuildFMul(b, whole, by, ""), "");
+	/* of an infinite y too */
+	LLVMValueRef none = LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 1), "");
+	left = LLVMBuildFPTrunc(b, LLVMBuildSelect(b, none, wide, left, ""), LLVMTypeOf(x), "");
+	LLVMTypeRef f32 = LLVMTypeOf(x);
+	left = host_intrinsic(h, "llvm.copysign", &f32, 1, (LLVMValueRef[]){left, x}, 2);
+	LLVMValueRef large = LLVMBuildNot(b, LLVMBuildFCmp(b, LLVMRealOLT, size, real_as(q, 0x1p28), ""), "");
+	struct rare r = rare_begin(h, large, left);
+	return rare_end(h, &r, LLVMBuildFRem(b, x, y, ""));
 }
 
 /* NULL: there is none. */

@@ -63,6 +63,7 @@ static inline LLVMValueRef is_nan(struct host *h, LLVMValueRef x)
 LLVMValueRef host_convert(struct host *h, const struct op *o, LLVMValueRef x);
 /* A function of one f32 or f64. */
 LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x);
+LLVMValueRef host_fmod(struct host *h, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef host_exp(struct host *h, const struct functions *f, LLVMValueRef x, bool base2);
 /* Of fp32: what is not normal is the least or the largest normal power. */
 LLVMValueRef host_normal_exp2(struct host *h, const struct functions *f, LLVMValueRef x);
