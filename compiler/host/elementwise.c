@@ -57,6 +57,27 @@ static LLVMValueRef quotient_by_floats(struct host *h, LLVMValueRef x, LLVMValue
 	return is_signed ? LLVMBuildFPToSI(b, q, t, "") : LLVMBuildFPToUI(b, q, t, "");
 }
 
+/* Of 64 bits: likewise, where no number needs more than 52 with its sign, which is usual; those are converted by adding
+ * 1.5 · 2^52, whose low bits they then are. */
+static LLVMValueRef quotient_of_longs(struct host *h, LLVMValueRef x, LLVMValueRef y, bool is_signed)
+{
+	LLVMBuilderRef b = h->b;
+	LLVMTypeRef t = LLVMTypeOf(x);
+	LLVMValueRef rounder = LLVMConstReal(as_many(x, h->f64), 0x1.8p52), bits = int_like(t, 0x4338000000000000);
+	LLVMValueRef in[] = {x, y}, wide[2], large[2];
+	for (u32 i = 0; i < 2; i++) {
+		wide[i] = of_bits(h, LLVMBuildAdd(b, in[i], bits, ""), h->f64);
+		wide[i] = LLVMBuildFSub(b, wide[i], rounder, "");
+		large[i] = is_signed ? LLVMBuildAdd(b, in[i], int_like(t, 1ull << 51), "") : in[i];
+		large[i] = LLVMBuildLShr(b, large[i], int_like(t, 51u + is_signed), "");
+	}
+	LLVMValueRef q = host_intrinsic1(h, "llvm.trunc", LLVMBuildFDiv(b, wide[0], wide[1], ""));
+	q = LLVMBuildSub(b, bits_of(h, LLVMBuildFAdd(b, q, rounder, "")), bits, "");
+	LLVMValueRef some = LLVMBuildOr(b, large[0], large[1], "");
+	struct rare r = rare_begin(h, LLVMBuildICmp(b, LLVMIntNE, some, int_like(t, 0), ""), q);
+	return rare_end(h, &r, LLVMBuildBinOp(b, is_signed ? LLVMSDiv : LLVMUDiv, x, y, ""));
+}
+
 /* The divisor is known, and neither 0 nor -1. */
 static bool divides_safely(LLVMValueRef y)
 {
@@ -89,9 +110,12 @@ static LLVMValueRef divide(struct host *h, enum opcode code, LLVMValueRef x, LLV
 		q = x;
 	} else {
 		LLVMValueRef by = LLVMBuildSelect(b, odd, int_as(y, 1), y, "");
-		bool floats = LLVMGetTypeKind(t) == LLVMVectorTypeKind && bits_of_elem(t) <= 32;
-		q = floats ? quotient_by_floats(h, x, by, is_signed)
-			   : LLVMBuildBinOp(b, is_signed ? LLVMSDiv : LLVMUDiv, x, by, "");
+		if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
+			q = LLVMBuildBinOp(b, is_signed ? LLVMSDiv : LLVMUDiv, x, by, "");
+		else if (bits_of_elem(t) == 64)
+			q = quotient_of_longs(h, x, by, is_signed);
+		else
+			q = quotient_by_floats(h, x, by, is_signed);
 	}
 	if (rest) /* of the quotient by 1 there is none */
 		return LLVMBuildSelect(b, odd, int_as(x, 0), LLVMBuildSub(b, x, LLVMBuildMul(b, q, y, ""), ""), "");

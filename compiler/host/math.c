@@ -89,14 +89,7 @@ static LLVMValueRef log_of_special(const struct functions *f, LLVMValueRef x)
 	return host_log_of_special(f->target, x);
 }
 
-/* What is rare is computed apart, if one element of `is_rare` is true: rare_end gives the results computed there, for
- * all elements, or `usual`. */
-struct rare {
-	LLVMValueRef usual;
-	LLVMBasicBlockRef from, end;
-};
-
-static struct rare rare_begin(struct host *h, LLVMValueRef is_rare, LLVMValueRef usual)
+struct rare rare_begin(struct host *h, LLVMValueRef is_rare, LLVMValueRef usual)
 {
 	struct rare r = {.usual = usual};
 	if (LLVMTypeOf(is_rare) != h->i1)
@@ -106,7 +99,7 @@ static struct rare rare_begin(struct host *h, LLVMValueRef is_rare, LLVMValueRef
 	return r;
 }
 
-static LLVMValueRef rare_end(struct host *h, const struct rare *r, LLVMValueRef x)
+LLVMValueRef rare_end(struct host *h, const struct rare *r, LLVMValueRef x)
 {
 	LLVMValueRef results[] = {r->usual, x};
 	LLVMBasicBlockRef from[] = {r->from, LLVMGetInsertBlock(h->b)};

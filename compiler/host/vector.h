@@ -61,6 +61,14 @@ static inline LLVMValueRef is_nan(struct host *h, LLVMValueRef x)
 
 /* NULL: the operation is none that converts. */
 LLVMValueRef host_convert(struct host *h, const struct op *o, LLVMValueRef x);
+/* What is rare is computed apart, if one element of `is_rare` is true: rare_end gives the results computed there, for
+ * all elements, or `usual`. */
+struct rare {
+	LLVMValueRef usual;
+	LLVMBasicBlockRef from, end;
+};
+struct rare rare_begin(struct host *h, LLVMValueRef is_rare, LLVMValueRef usual);
+LLVMValueRef rare_end(struct host *h, const struct rare *r, LLVMValueRef x);
 /* A function of one f32 or f64. */
 LLVMValueRef host_math(struct host *h, enum opcode code, LLVMValueRef x);
 LLVMValueRef host_fmod(struct host *h, LLVMValueRef x, LLVMValueRef y);

@@ -75,18 +75,20 @@ static u64 edge_float(enum dtype d, u32 k)
 	return dtype_encode_float(d, k % 2 ? -x : x);
 }
 
-static u64 random_value(enum dtype d)
+/* Blocks of 64 elements are alike, since code for what is usual and what is rare looks at whole vectors: integers have
+ * the same size in a block, and floats are moderate in every second one. */
+static u64 random_value(enum dtype d, u32 k, u32 i)
 {
-	u64 bits = random_bits(), how = random_bits() % 8;
-	if (!dtype_is_float(d)) /* of all sizes */
-		return dtype_bits(d) == 64
-			       ? bits >> (how ? 0 : random_bits() % 64)
-			       : bits >> (64 - dtype_bits(d) + (how ? 0 : random_bits() % (u64)dtype_bits(d)));
-	if (how == 0)
-		return edge_float(d, (u32)bits);
-	if (how < 6 && d >= DT_F32)
-		return dtype_encode_float(d, (double)(i64)bits * 0x1p-63 * ldexp(1, (int)(random_bits() % 80) - 40));
-	return d == DT_F64 ? bits : bits >> (64 - dtype_bits(d));
+	u32 bits = (u32)dtype_bits(d), block = i / 64;
+	u64 x = random_bits() >> (64 - bits), how = random_bits() % 8;
+	if (!dtype_is_float(d))
+		return (u64)((i64)(x << (64 - bits)) >> (64 - bits + block * (k ? 3 : 1) % bits)) &
+		       (~0ull >> (64 - bits));
+	if (d >= DT_F32 && (block % 2 || how > 1)) {
+		int exponent = (int)(random_bits() % (block % 2 ? 16 : 80));
+		return dtype_encode_float(d, (double)(i64)random_bits() * 0x1p-63 * ldexp(1, exponent - 8));
+	}
+	return how ? x : edge_float(d, (u32)x);
 }
 
 static bool is_exhaustive(enum dtype d, u32 noperands)
@@ -103,7 +105,7 @@ static u64 value_of(enum dtype d, u32 k, u32 noperands, u32 i)
 	if (is_exhaustive(d, noperands))
 		return i >> (k * bits) & ((1u << bits) - 1);
 	if (i >= EDGES * EDGES)
-		return random_value(d);
+		return random_value(d, k, i);
 	u32 edge = k == 0 ? i % EDGES : k == 1 ? i / EDGES : (u32)random_bits();
 	return dtype_is_float(d) ? edge_float(d, edge) : edge_int(bits, edge);
 }
@@ -199,6 +201,11 @@ static void run(struct rig *r, const struct check *c)
 			memcpy((char *)in[k] + (size_t)i * bytes[k], &x, bytes[k]);
 		}
 	}
+	if (op_info[o->code].rule == R_INT && n == 2 && !c->how.constant)
+		for (u32 i = 3; i < count; i += 4) { /* near multiples of the other operand */
+			u64 x = get(in[1], bytes[1], i) * (random_bits() >> (64 - i / 64 % 32)) + random_bits() % 3 - 1;
+			memcpy((char *)in[0] + (size_t)i * bytes[0], &x, bytes[0]);
+		}
 	rig_get(r, c->function)(out, arrays, count);
 	for (u32 i = 0; i < count; i++) {
 		u64 x[3] = {0}, want, got = get(out, out_bytes, i);
