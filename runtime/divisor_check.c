@@ -41,6 +41,17 @@ static const char *ptx_with(struct unit *u, const struct description *target, co
 	return device_compile(target, &other, &out) ? out.code : "it does not compile";
 }
 
+/* Comments apart, in which LLVM counts the calls of a process. */
+static bool same_code(const char *x, const char *y)
+{
+	for (; *x && *x == *y; x += *x != 0, y += *y != 0)
+		if (x[0] == '/' && x[1] == '/') {
+			x += strcspn(x, "\n");
+			y += strcspn(y, "\n");
+		}
+	return *x == *y;
+}
+
 static void free_units(void *units)
 {
 	for (int i = 0; i < 3; i++)
@@ -59,6 +70,6 @@ void check_divisors(const struct description *target, const struct build *b)
 	const struct compile_options o = {.target = *target, .debug = b->debug, .num_warps = b->num_warps};
 	unit_again(&u[0], b->unit);
 	if (unit_divisors(&u[0], b->func, b->args, &o, useful, MAX_KERNEL_PARAMS))
-		tl_assert(!strcmp(ptx_with(&u[1], target, b, NULL), ptx_with(&u[2], target, b, useful)));
+		tl_assert(same_code(ptx_with(&u[1], target, b, NULL), ptx_with(&u[2], target, b, useful)));
 	cleanup_run(&c);
 }

@@ -37,10 +37,10 @@ static void find_questions(struct op *o, void *arg)
 		visit_tile(s, o, 0);
 		visit_tile(s, o, 2);
 		break;
-	case IR_DIVSI:
+	case IR_DIVSI: /* of scalars, too: remainders are folded */
 	case IR_DIVUI:
 	case IR_REMSI:
-	case IR_REMUI:
+	case IR_REMUI: visit_operands(&s->walk, o); break;
 	case IR_SHRSI:
 	case IR_SHRUI:
 	case IR_CMPI:
