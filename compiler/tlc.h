@@ -43,6 +43,8 @@ struct command {
 	bool json, builtins, in_process;
 	const char *check; /* the tolerance, as text */
 	int rep_ms, warmup_ms;
+	char *input; /* what standard input held, when it has been read already */
+	size_t input_len;
 	VEC(struct compared) compared;
 	bool compares_kernels;      /* which may have other parameters: */
 	VEC(const char *) left_out; /* the names that this one lacks */

@@ -230,6 +230,8 @@ int command_bench(struct command *c)
 	struct points points = {{0}, {0}};
 	if (!find_sweep(c, &b.sweep) || !can_plot(c, &b.sweep) || !read_tolerance(c, &b.tolerance))
 		return EXIT_USER;
+	if (!strcmp(c->file, "-") && !(c->input = read_file(&c->arena, c->file, &c->input_len)))
+		return EXIT_ENVIRONMENT;
 	count_contenders(&b);
 	const char **labels = arena_array(&c->arena, const char *, b.n);
 	i64 v = b.sweep.first;

@@ -438,8 +438,9 @@ static bool find_kernel(struct session *s)
 int run_open(struct session *s, struct command *c)
 {
 	*s = (struct session){.c = c, .unit = arena_new(&c->arena, struct unit), .code = EXIT_USER};
-	size_t len;
-	char *text = read_file(&c->arena, c->file, &len);
+	bool known = c->input && !strcmp(c->file, "-");
+	size_t len = c->input_len;
+	char *text = known ? c->input : read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;
 	bool image = image_is(text, len); /* without a source: the unit stays empty */
