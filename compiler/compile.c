@@ -503,6 +503,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	if (!k->target) {
 		k->num_warps = out->num_warps;
 		k->cuda.cluster = 1;
+		k->cuda.maxnreg = o->maxnreg;
 	}
 	r->s.num_warps = k->num_warps;
 	out->cluster = k->cuda.cluster;

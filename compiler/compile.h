@@ -12,6 +12,7 @@ struct compile_options {
 	struct description target;
 	int num_warps, num_stages; /* 0: the default */
 	int group_pids;            /* remap a two-dimensional grid in groups of this many rows; 0: not */
+	int maxnreg;               /* the most registers of a thread; 0: ptxas decides */
 	/* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
 	bool no_boxes;
 	bool any_size;             /* compiles without limits on a launch's sizes: see opt/sizes.h */

@@ -40,6 +40,7 @@ static void try_candidate(struct search *s, struct candidate *c)
 				    .num_warps = c->num_warps,
 				    .num_stages = c->num_stages,
 				    .group_pids = s->o->group_pids,
+				    .maxnreg = s->o->maxnreg,
 				    .no_boxes = s->o->no_boxes,
 				    .any_size = s->o->any_size,
 				    .alias = s->o->alias,

@@ -352,7 +352,8 @@ static bool belongs(const struct group *g, const struct manifest_entry *e, const
 	const struct options *x = &g->first->options, *y = &e->options;
 	return !strcmp(g->first->source, e->source) && !strcmp(g->first->hash, e->hash) &&
 	       !strcmp(g->first->kernel, e->kernel) && !strcmp(g->types, types) && x->num_warps == y->num_warps &&
-	       x->num_stages == y->num_stages && x->group_pids == y->group_pids && x->debug == y->debug;
+	       x->num_stages == y->num_stages && x->group_pids == y->group_pids && x->maxnreg == y->maxnreg &&
+	       x->debug == y->debug;
 }
 
 static void add_once(struct arena *a, const char ***at, u32 *len, u32 *cap, const char *text)
@@ -415,6 +416,7 @@ static int build_group(struct build_state *b, const struct group *g)
 	c->options.num_warps = g->first->options.num_warps;
 	c->options.num_stages = g->first->options.num_stages;
 	c->options.group_pids = g->first->options.group_pids;
+	c->options.maxnreg = g->first->options.maxnreg;
 	c->options.debug = g->first->options.debug;
 	c->defines.len = c->signatures.len = c->targets.len = 0;
 	for (u32 i = 0; i < g->entries.len; i++)

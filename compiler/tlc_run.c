@@ -382,6 +382,7 @@ static int prepare(struct session *s, const char *text, size_t len)
 	s->config.num_warps = c->options.num_warps;
 	s->config.num_stages = c->options.num_stages;
 	s->config.group_pids = c->options.group_pids;
+	s->config.maxnreg = c->options.maxnreg;
 	s->config.max_ctas = c->max_ctas;
 	s->config.launch_cooperative_grid = c->cooperative;
 	s->config.launch_pdl = c->pdl;

@@ -22,7 +22,7 @@ struct build {
 	struct unit *unit;
 	const struct func *func; /* NULL when the unit is IR text */
 	const struct arg_spec *args;
-	int num_warps, num_stages, group_pids;
+	int num_warps, num_stages, group_pids, maxnreg;
 	bool no_boxes, any_size, persistent;
 	enum aliasing alias;
 	bool debug; /* device_assert stops the kernel */

@@ -13,6 +13,7 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.num_warps = b->num_warps,
 		.num_stages = b->num_stages,
 		.group_pids = b->group_pids,
+		.maxnreg = b->maxnreg,
 		.no_boxes = b->no_boxes,
 		.any_size = b->any_size,
 		.persistent = b->persistent,

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 6, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 7, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -127,6 +127,7 @@ static void code_fields(struct coder *c, struct image *im)
 	code_text(c, &im->target);
 	CODE_RANGE(c, im->num_stages, 0, 64);
 	CODE_RANGE(c, im->group_pids, 0, INT32_MAX);
+	CODE_RANGE(c, im->maxnreg, 0, 255);
 	CODE_RANGE(c, im->debug, 0, 1);
 	CODE_RANGE(c, im->no_boxes, 0, 1);
 	CODE_RANGE(c, im->any_size, 0, 1);
@@ -267,6 +268,8 @@ void image_show(const struct image *im, struct strbuf *out)
 		  im->no_boxes ? ", no TMA" : "", im->any_size ? ", any size" : "", overlaps[im->alias]);
 	if (im->group_pids)
 		sb_printf(out, ", group_pids %d", im->group_pids);
+	if (im->maxnreg)
+		sb_printf(out, ", maxnreg %d", im->maxnreg);
 	bool cpu = !strncmp(im->target, "cpu", 3);
 	sb_printf(out, "\ncode         %u bytes of %s for %s\n", im->code_bytes, cpu ? "an object" : "PTX", im->target);
 	if (im->binary_bytes)

@@ -32,7 +32,7 @@ struct image {
 	struct image_import *imports; /* other files, as they were found */
 	const char *signature; /* types and constants of the parameters, as -s and -D take them */
 	const char *target;    /* "cuda:sm_90a", "cpu:avx2"; "" without code */
-	i32 num_stages, group_pids;
+	i32 num_stages, group_pids, maxnreg;
 	bool debug, no_boxes, any_size;
 	enum aliasing alias;
 	/* code */

@@ -149,7 +149,7 @@ void leave_c_locale(struct c_locale *l);
 bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
-	int num_warps, num_stages, group_pids;
+	int num_warps, num_stages, group_pids, maxnreg;
 	bool debug, no_boxes, any_size, persistent; /* see struct compile_options */
 	enum aliasing alias;
 	bool general; /* without specialisation */

@@ -11,7 +11,7 @@
 #include "runtime/decorated.h"
 #include "runtime/mirror.h"
 
-enum { MAX_STAGES = 64 };
+enum { MAX_STAGES = 64, MAX_REGISTERS = 255 };
 
 /* --- checks -------------------------------------------------------------------------------------------------- */
 
@@ -34,6 +34,7 @@ static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 	const char *given = cfg->num_warps    ? "num_warps"
 			    : cfg->num_stages ? "num_stages"
 			    : cfg->group_pids ? "group_pids"
+			    : cfg->maxnreg    ? "maxnreg"
 			    : cfg->debug      ? "debug"
 					      : NULL;
 	if (!given)
@@ -44,7 +45,7 @@ static tl_status check_compiled(const tl_kernel *k, const tl_config *cfg)
 
 static inline bool is_reserved_used(const tl_config *cfg)
 {
-	return cfg->reserved_word | cfg->reserved[0] | cfg->reserved[1] | cfg->reserved[2];
+	return cfg->reserved[0] | cfg->reserved[1] | cfg->reserved[2];
 }
 
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out)
@@ -58,6 +59,7 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 		if (s)
 			return s;
 		out->group_pids = cfg->group_pids;
+		out->maxnreg = cfg->maxnreg;
 		out->debug = cfg->debug;
 		out->general = cfg->specialization == TL_SPECIALIZE_NONE;
 		out->stream = cfg->stream;
@@ -85,6 +87,9 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 	if (out->group_pids < 0)
 		return failed(TL_ERR_ARGUMENT, "%s: group_pids is %d; it must not be negative", k->name,
 			      out->group_pids);
+	if (out->maxnreg < 0 || out->maxnreg > MAX_REGISTERS)
+		return failed(TL_ERR_ARGUMENT, "%s: maxnreg is %d; it must be from 0 to %d", k->name, out->maxnreg,
+			      MAX_REGISTERS);
 	return TL_OK;
 }
 
@@ -272,10 +277,10 @@ static inline bool same_options(const tl_kernel *k, const struct binding *b, con
 {
 	const struct options *x = &b->options;
 	if (k->module->compiled)
-		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->debug);
+		return !(cfg->num_warps | cfg->num_stages | cfg->group_pids | cfg->maxnreg | cfg->debug);
 	return x->num_warps == (cfg->num_warps ? cfg->num_warps : DEFAULT_WARPS) &&
 	       x->num_stages == (cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES) &&
-	       x->group_pids == cfg->group_pids && x->debug == cfg->debug &&
+	       x->group_pids == cfg->group_pids && x->maxnreg == cfg->maxnreg && x->debug == cfg->debug &&
 	       x->general == (cfg->specialization == TL_SPECIALIZE_NONE) &&
 	       (!k->has_dots || b->variant->image.for_any_grid || x->persistent == has_many_programs(k, cfg, grid));
 }

@@ -30,6 +30,7 @@ static const struct number numbers[] = {
 	{"num_warps", NUMBER(options.num_warps), DEFAULT_WARPS},
 	{"num_stages", NUMBER(options.num_stages), DEFAULT_STAGES},
 	{"group_pids", NUMBER(options.group_pids), 0},
+	{"maxnreg", NUMBER(options.maxnreg), 0},
 	{"shared_bytes", NUMBER(target.shared_bytes), -1},
 	{"registers", NUMBER(target.registers), -1},
 	{"multiprocessors", NUMBER(target.multiprocessors), -1},

@@ -477,7 +477,9 @@ typedef struct tl_config {
 	 * (sm_90; on others, interp, cpu and sim it begins when they are over) */
 	bool launch_pdl;
 	tl_specialization specialization; /* which variants are compiled; arguments alone: tl_unspecialized */
-	uint32_t reserved_word;
+	/* the most registers of a thread, 1 to 255 (a GPU has 24 at least), what needs more is kept in memory, so that
+	 * more blocks fit a multiprocessor; 0: ptxas decides */
+	int maxnreg;
 	uint64_t reserved[3];
 } tl_config;
 
@@ -579,7 +581,7 @@ typedef struct tl_named_arg {
 	tl_arg value;     /* a compile-time value */
 } tl_named_arg;
 /* One more configuration: values for parameters that launches leave open, and of `options` num_warps, num_stages,
- * group_pids and max_ctas, where they are not 0. `options` may be NULL. Before the first launch. */
+ * group_pids, max_ctas and maxnreg, where they are not 0. `options` may be NULL. Before the first launch. */
 TL_API tl_status tl_tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *values, size_t n);
 
 /* Makes a configuration a launch: *cfg has its options and args, nargs of them, a value for each parameter of the

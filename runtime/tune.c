@@ -71,6 +71,7 @@ static void describe_candidate(const tl_kernel *k, struct arena *a, struct candi
 	add_option(&text, &json, "num_stages", c->options.num_stages);
 	add_option(&text, &json, "group_pids", c->options.group_pids);
 	add_option(&text, &json, "max_ctas", c->options.max_ctas);
+	add_option(&text, &json, "maxnreg", c->options.maxnreg);
 	sb_puts(&json, "}");
 	c->text = text.len ? text.at : "the kernel as it is";
 	c->json = json.at;
@@ -266,7 +267,8 @@ tl_status tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *v
 		c.options = (tl_config){.num_warps = options->num_warps,
 					.num_stages = options->num_stages,
 					.group_pids = options->group_pids,
-					.max_ctas = options->max_ctas};
+					.max_ctas = options->max_ctas,
+					.maxnreg = options->maxnreg};
 	describe_candidate(t->kernel, &t->arena, &c);
 	vec_push(&t->arena, &t->added, c);
 	return TL_OK;
@@ -276,7 +278,7 @@ tl_status tuner_add(tl_tuner *t, const tl_config *options, const tl_named_arg *v
 
 static const char *ignored(struct arena *a, const struct configuration *c)
 {
-	const char *what = c->has_hook ? "pre_hook" : c->num_ctas > 1 ? "num_ctas" : c->maxnreg ? "maxnreg" : NULL;
+	const char *what = c->has_hook ? "pre_hook" : c->num_ctas > 1 ? "num_ctas" : NULL;
 	return what ? arena_printf(a, "%s has no effect here", what) : NULL;
 }
 
@@ -285,9 +287,10 @@ static tl_status take_configuration(const tl_tuner *t, struct unit *u, const str
 {
 	struct arena *a = &ch->arena;
 	struct candidate *c = &ch->at[ch->n++];
-	*c = (struct candidate){.params = arena_array(a, u32, from->nvalues + 1),
-				.values = arena_array(a, tl_arg, from->nvalues + 1),
-				.options = {.num_warps = from->num_warps, .num_stages = from->num_stages}};
+	*c = (struct candidate){
+		.params = arena_array(a, u32, from->nvalues + 1),
+		.values = arena_array(a, tl_arg, from->nvalues + 1),
+		.options = {.num_warps = from->num_warps, .num_stages = from->num_stages, .maxnreg = from->maxnreg}};
 	for (u32 i = 0; i < from->nvalues; i++) {
 		const struct tuned_value *v = &from->values[i];
 		tl_arg value;
@@ -362,6 +365,7 @@ tl_status candidate_plan(const tl_tuner *t, const struct request *r, const struc
 	config->num_stages = c->options.num_stages ? c->options.num_stages : config->num_stages;
 	config->group_pids = c->options.group_pids ? c->options.group_pids : config->group_pids;
 	config->max_ctas = c->options.max_ctas ? c->options.max_ctas : config->max_ctas;
+	config->maxnreg = c->options.maxnreg ? c->options.maxnreg : config->maxnreg;
 	if (!r->plan)
 		return TL_OK;
 	s = r->plan(r->user, config, args, n);

@@ -109,6 +109,7 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 			  .num_warps = o->num_warps,
 			  .num_stages = o->num_stages,
 			  .group_pids = o->group_pids,
+			  .maxnreg = o->maxnreg,
 			  .no_boxes = o->no_boxes,
 			  .any_size = o->any_size,
 			  .persistent = o->persistent,
@@ -134,6 +135,7 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 	const struct func *f = u->module ? map_get(&u->module->by_name, intern_str(&u->names, k->name)) : NULL;
 	const struct compile_options made = {.num_stages = o->num_stages,
 					     .group_pids = o->group_pids,
+					     .maxnreg = o->maxnreg,
 					     .debug = o->debug,
 					     .no_boxes = o->no_boxes,
 					     .any_size = o->any_size,
@@ -615,7 +617,8 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 	struct key key;
 	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
 			       (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->any_size << 21 |
-			       (o->general ? GENERAL : 0) | (u64)o->group_pids << 32);
+			       (o->general ? GENERAL : 0) | (u64)o->maxnreg << 24 |
+			       (u64)o->group_pids << 32);
 	const struct params *ps = useful_params(k, o, args, nargs);
 	tl_status s = specialize(ps, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);

@@ -312,6 +312,7 @@ struct cuda_placement {
 	bool may_persist; /* it could gain if few blocks ran all programs */
 	bool persistent;  /* they do; the last parameters are the programs' grid */
 	i32 more_warps;   /* of a block beside num_warps: its partition's */
+	i32 maxnreg;      /* the most registers of a thread; 0: not set */
 	struct tensor_map_param maps[MAX_TENSOR_MAPS];
 	u32 nmaps;
 };

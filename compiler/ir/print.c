@@ -718,12 +718,15 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 	sb_puts(&body, "  }\n}\n");
 	p.out = out;
 	print_layouts(&p);
+	char maxnreg[40] = "";
+	if (k->cuda.maxnreg)
+		snprintf(maxnreg, sizeof maxnreg, "ttg.maxnreg = %d : i32, ", k->cuda.maxnreg);
 	if (k->target)
 		sb_printf(out,
-			  "module attributes {\"ttg.num-ctas\" = %d : i32, \"ttg.num-warps\" "
+			  "module attributes {%s\"ttg.num-ctas\" = %d : i32, \"ttg.num-warps\" "
 			  "= %d : i32, ttg.shared = %d : "
 			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32%s%s} {\n",
-			  k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target,
+			  maxnreg, k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target,
 			  k->cuda.may_persist ? ", tlc.may_persist" : "", k->cuda.persistent ? ", tlc.persistent" : "");
 	else
 		sb_puts(out, "module {\n");

@@ -185,6 +185,8 @@ static void read_module_attribute(struct reader *r, const char *name)
 		k->cuda.cluster = read_positive(r, 16);
 	else if (!strcmp(name, "ttg.num-warps"))
 		k->num_warps = read_positive(r, 32);
+	else if (!strcmp(name, "ttg.maxnreg"))
+		k->cuda.maxnreg = read_positive(r, 255);
 	else if (!strcmp(name, "ttg.shared"))
 		k->shared_bytes = read_positive(r, 1 << 24);
 	else if (!strcmp(name, "ttg.target"))

@@ -622,6 +622,8 @@ static void begin_function(struct lower *l)
 	add_annotation(l, "kernel", c_i32(l, 1));
 	int threads = 32 * warps_of_block(k);
 	add_annotation(l, "reqntidx", c_i32(l, threads));
+	if (k->cuda.maxnreg)
+		add_annotation(l, "maxnreg", c_i32(l, k->cuda.maxnreg));
 	for (u32 i = k->nparams; i < n; i++)
 		pass_by_value(l, i);
 	debug_begin(l);

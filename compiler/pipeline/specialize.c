@@ -195,9 +195,11 @@ static void begin_producer(struct schedule *p)
 	vec_push(&p->scratch, &inits, turn.phase);
 	p->asks = build(&b, IR_PARTITION, NULL, 0, NULL, 0, 1);
 	p->asks->attr[ATTR_MORE_WARPS] = p->s->k->cuda.more_warps = PRODUCER_WARPS;
-	if (p->s->num_warps == 8) { /* else there are enough for all */
+	i32 *most = &p->s->k->cuda.maxnreg;
+	if (p->s->num_warps == 8 && (!*most || *most >= CONSUMER_REGISTERS)) { /* else there are enough, or no more */
 		p->asks->attr[ATTR_REGISTERS] = PRODUCER_REGISTERS;
 		p->asks->attr[ATTR_OTHER_REGISTERS] = CONSUMER_REGISTERS;
+		*most = 0; /* no thread has more; .maxnreg would count for all when the block begins */
 	}
 	struct builder in = builder_at_end(p->ctx, p->asks->blocks[0]);
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);

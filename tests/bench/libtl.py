@@ -20,7 +20,8 @@ class Config(ctypes.Structure):
     _fields_ = [("grid", ctypes.c_uint32 * 3), ("num_warps", ctypes.c_int), ("num_stages", ctypes.c_int),
                 ("group_pids", ctypes.c_int), ("debug", ctypes.c_bool), ("stream", ctypes.c_void_p),
                 ("max_ctas", ctypes.c_int), ("grid_dims", ctypes.c_int), ("launch_cooperative_grid", ctypes.c_bool),
-                ("launch_pdl", ctypes.c_bool), ("reserved", ctypes.c_uint64 * 4)]
+                ("launch_pdl", ctypes.c_bool), ("specialization", ctypes.c_int), ("maxnreg", ctypes.c_int),
+                ("reserved", ctypes.c_uint64 * 3)]
 
 
 class Tuning(ctypes.Structure):
@@ -28,7 +29,8 @@ class Tuning(ctypes.Structure):
                 ("reset", ctypes.POINTER(ctypes.c_char_p)), ("nreset", ctypes.c_size_t),
                 ("restore", ctypes.POINTER(ctypes.c_char_p)), ("nrestore", ctypes.c_size_t), ("warmup_ms", ctypes.c_int),
                 ("rep_ms", ctypes.c_int), ("limit_ms", ctypes.c_int), ("threads", ctypes.c_int), ("again", ctypes.c_bool),
-                ("check", ctypes.c_bool), ("tolerance", ctypes.c_double), ("reserved", ctypes.c_uint64 * 8)]
+                ("check", ctypes.c_bool), ("tolerance", ctypes.c_double),
+                ("helper", ctypes.POINTER(ctypes.c_char_p)), ("reserved", ctypes.c_uint64 * 7)]
 
 
 class NamedArg(ctypes.Structure):

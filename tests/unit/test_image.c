@@ -22,6 +22,7 @@ static struct image random_image(void)
 			   .target = "cuda:sm_90a",
 			   .num_stages = 1 + (i32)(random_bits() % 7),
 			   .group_pids = (i32)(random_bits() % 9),
+			   .maxnreg = (i32)(random_bits() % 256),
 			   .debug = random_bits() & 1,
 			   .no_boxes = random_bits() & 1,
 			   .any_size = random_bits() & 1,
@@ -80,10 +81,10 @@ static void assert_same(const struct image *x, const struct image *y)
 	assert_string_equal(x->target, y->target);
 	assert_string_equal(x->name, y->name);
 	assert_true(x->source_hash == y->source_hash && x->num_stages == y->num_stages &&
-		    x->group_pids == y->group_pids && x->debug == y->debug && x->no_boxes == y->no_boxes &&
-		    x->any_size == y->any_size && x->alias == y->alias && x->num_warps == y->num_warps &&
-		    x->shared_bytes == y->shared_bytes && x->cluster == y->cluster && x->persistent == y->persistent &&
-		    x->for_any_grid == y->for_any_grid);
+		    x->group_pids == y->group_pids && x->maxnreg == y->maxnreg && x->debug == y->debug &&
+		    x->no_boxes == y->no_boxes && x->any_size == y->any_size && x->alias == y->alias &&
+		    x->num_warps == y->num_warps && x->shared_bytes == y->shared_bytes && x->cluster == y->cluster &&
+		    x->persistent == y->persistent && x->for_any_grid == y->for_any_grid);
 	assert_int_equal(x->code_bytes, y->code_bytes);
 	assert_memory_equal(x->code, y->code, x->code_bytes + 1);
 	assert_true(x->nslots == y->nslots && x->nmaps == y->nmaps && x->napart == y->napart &&

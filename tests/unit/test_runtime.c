@@ -98,6 +98,8 @@ static void calls(void **state)
 		{{.num_warps = -4}, "num_warps is -4"},
 		{{.num_stages = -1}, "num_stages is -1"},
 		{{.num_stages = 65}, "num_stages is 65"},
+		{{.maxnreg = -1}, "maxnreg is -1; it must be from 0 to 255"},
+		{{.maxnreg = 256}, "maxnreg is 256"},
 		{{.grid = {1u << 31}}, "2147483648 programs along axis 0; the limit is 2147483647"},
 		{{.grid = {1, 65536}}, "65536 programs along axis 1"},
 		{{.grid = {1, 1, 65536}}, "65536 programs along axis 2"},
@@ -156,6 +158,11 @@ static void machine_code(void **state)
 	assert_int_equal(tl_kernel_dump(k, NULL, a, 5, "remarks", &text), TL_OK);
 	assert_non_null(strstr(text, "t.tl:15:9: remark: load: "));
 	tl_free(text);
+	for (int maxnreg = 0; maxnreg <= 40; maxnreg += 40) { /* variants of their own */
+		assert_int_equal(tl_kernel_dump(k, &(tl_config){.maxnreg = maxnreg}, a, 5, "ptx", &text), TL_OK);
+		assert_true(!strstr(text, ".maxnreg 40\n") == !maxnreg);
+		tl_free(text);
+	}
 	tl_context_destroy(ctx);
 	assert_int_equal(tl_context_create("interp", &ctx), TL_OK);
 	assert_int_equal(tl_module_kernel(load(ctx), "scale_kernel", &k), TL_OK);
