@@ -79,21 +79,35 @@ static inline tl_status check_launch(const struct cuda *d, const struct device_l
 		      k->cluster);
 }
 
-tl_status cuda_launch(struct device *device, const struct device_launch *l)
+/* In the device's context. `refused`: what the driver has answered outside of it, perhaps; 0: it was not asked. */
+static __attribute__((noinline)) tl_status launch_in_context(struct cuda *d, const struct device_launch *l,
+							     CUstream stream, CUresult refused)
 {
-	struct cuda *d = (struct cuda *)device;
 	bool pushed;
-	tl_status s = check_launch(d, l);
+	tl_status s = cuda_enter(d, &pushed);
 	if (s)
 		return s;
-	s = cuda_enter(d, &pushed);
-	if (s)
-		return s;
-	TRY("cuLaunchKernel", launch(d, l, l->stream ? l->stream : d->stream));
+	TRY("cuLaunchKernel", pushed || !refused ? launch(d, l, stream) : refused);
 	if (!s)
 		note_launched(d, l->kernel);
 	cuda_leave(d, pushed);
 	return s;
+}
+
+/* The driver looks which context is current, and refuses the function of another one: so this does not look first, but
+ * for streams that are those of the current one. */
+tl_status cuda_launch(struct device *device, const struct device_launch *l)
+{
+	struct cuda *d = (struct cuda *)device;
+	CUstream stream = l->stream ? l->stream : d->stream;
+	CUresult r = CUDA_SUCCESS;
+	tl_status s = check_launch(d, l);
+	if (s)
+		return s;
+	if ((uintptr_t)stream <= CU_STREAM_PER_THREAD || (r = launch(d, l, stream)))
+		return launch_in_context(d, l, stream, r);
+	note_launched(d, l->kernel);
+	return TL_OK;
 }
 
 /* Looks for the end again and again, seldom when it is long in coming. */

@@ -18,7 +18,13 @@
 
 #define CALL __attribute__((visibility("default"))) CUresult
 
-enum { CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_NOT_FOUND = 500, CUDA_ERROR_INVALID_IMAGE = 200, MAX_PARAMS = 1024 };
+enum {
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_NOT_FOUND = 500,
+	CUDA_ERROR_INVALID_IMAGE = 200,
+	CUDA_ERROR_INVALID_CONTEXT = 201,
+	MAX_PARAMS = 1024
+};
 
 struct CUmod_st {
 	char *text;
@@ -422,6 +428,8 @@ CALL cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigne
 {
 	(void)s;
 	u64 args[MAX_PARAMS] = {0};
+	if (!depth)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (lost)
 		return CUDA_ERROR_LAUNCH_FAILED;
 	if (by * bz != 1 || bx % 32 || !bx || !gx || !gy || !gz || extra || f->ptx->nparams > MAX_PARAMS)

@@ -43,6 +43,7 @@ static struct driver {
 		u64 bits[8];
 		u32 nparams;
 	} launch;
+	CUcontext loaded_in; /* the function */
 	int max_dynamic_shared;
 	int cooperative, pdl; /* attributes of the launch */
 	CUstream captured; /* into a graph */
@@ -288,6 +289,7 @@ static CUresult f_module_function(CUfunction *f, CUmodule m, const char *name)
 {
 	(void)m;
 	*f = (CUfunction)&driver.launch;
+	driver.loaded_in = driver.depth ? driver.stack[driver.depth - 1] : NULL;
 	assert_string_equal(name, "k");
 	return called("function", true);
 }
@@ -316,6 +318,8 @@ static CUresult f_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, un
 			 unsigned shared, CUstream s, void **params, void **extra)
 {
 	assert_ptr_equal(f, &driver.launch);
+	if (driver.depth && driver.stack[driver.depth - 1] != driver.loaded_in)
+		return called("launch elsewhere", false) ? driver.error : CUDA_ERROR_INVALID_HANDLE;
 	assert_true(by == 1 && bz == 1 && !extra);
 	driver.launch.grid[0] = gx;
 	driver.launch.grid[1] = gy;

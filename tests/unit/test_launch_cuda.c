@@ -35,7 +35,8 @@ static void attributes(void **state)
 			assert_int_equal(way ? tl_launch(k, &config, args, 2)
 					     : tl_prepared_launch(p, NULL, NULL, args, 2),
 					 TL_OK);
-			assert_string_equal(driver.log, i & 3 ? " push launch ex pop" : " push launch pop");
+			assert_string_equal(driver.log,
+					    i & 3 ? " launch push launch ex pop" : " launch push launch pop");
 			assert_int_equal(driver.cooperative, cooperative);
 			assert_int_equal(driver.pdl, pdl && !old);
 			assert_int_equal(driver.launch.grid[0], 7);
@@ -310,7 +311,7 @@ static void capturing(void **state)
 	driver.log[0] = 0;
 	assert_int_equal(tl_launch(k, &config, args, 2), TL_OK);
 	assert_int_equal(tl_launch(k, &config, args, 2), TL_OK);
-	assert_string_equal(driver.log, " push launch pop push launch pop");
+	assert_string_equal(driver.log, " launch push launch pop launch push launch pop");
 	assert_ptr_equal(driver.launch.stream, stream);
 	assert_error(tl_launch(k, &config, odd, 2), TL_ERR_ARGUMENT, "is being captured");
 	assert_error(tl_time(k, &config, args, 2, 0, 1, &ms), TL_ERR_ARGUMENT, "nothing can be timed");

@@ -249,15 +249,36 @@ static void launching(void **state)
 	struct device_launch l = {.kernel = k, .grid = {10, 2, 3}, .args = args, .nargs = 3};
 	driver.launch.nparams = 3;
 	assert_int_equal(d->ops->launch(d, &l), TL_OK);
-	assert_string_equal(driver.log, " push launch pop");
+	assert_string_equal(driver.log, " launch push launch pop");
 	assert_memory_equal(driver.launch.grid, l.grid, sizeof l.grid);
 	assert_memory_equal(driver.launch.bits, args, sizeof args);
 	assert_int_equal(driver.launch.threads, 256);
 	assert_int_equal(driver.launch.shared, 2048);
 	assert_ptr_equal(driver.launch.stream, first_stream);
-	l.stream = (void *)(uintptr_t)77;
-	assert_int_equal(d->ops->launch(d, &l), TL_OK);
-	assert_int_equal((uintptr_t)driver.launch.stream, 77);
+	/* whatever context is current, and stays so; streams by name are the current one's */
+	static const struct {
+		bool current, other;
+		uintptr_t stream;
+		const char *calls;
+	} table[] = {
+		{true, false, 77, " launch"},
+		{true, true, 77, " launch elsewhere push launch pop"},
+		{false, false, 77, " launch push launch pop"},
+		{true, false, CU_STREAM_LEGACY, " launch"},
+		{true, true, CU_STREAM_LEGACY, " push launch pop"},
+		{false, false, CU_STREAM_PER_THREAD, " push launch pop"},
+	};
+	for (u32 i = 0; i < ARRAY_LEN(table); i++) {
+		driver.depth = table[i].current;
+		driver.stack[0] = table[i].other ? other_context : primary;
+		driver.log[0] = 0;
+		l.stream = (void *)table[i].stream;
+		assert_int_equal(d->ops->launch(d, &l), TL_OK);
+		assert_string_equal(driver.log, table[i].calls);
+		assert_int_equal((uintptr_t)driver.launch.stream, table[i].stream);
+		assert_int_equal(driver.depth, table[i].current);
+	}
+	driver.depth = 0;
 	driver.fail = "launch";
 	driver.error = 701;
 	assert_error(d->ops->launch(d, &l), TL_ERR_DRIVER, "cuLaunchKernel: some failure (CUDA_ERROR_SOME, 701)");

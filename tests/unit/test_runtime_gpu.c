@@ -212,6 +212,42 @@ static void adopted(void **state)
 	api.primary_release(0);
 }
 
+static void *symbol(const char *name)
+{
+	void *f = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), name);
+	if (!f)
+		fail_msg("no %s", name);
+	return f;
+}
+
+/* Launches find their context whatever is current: another one, which stays so, or none. */
+static void elsewhere(void **state)
+{
+	(void)state;
+	CUresult (*create)(CUcontext *, unsigned, CUdevice) = symbol("cuCtxCreate_v2");
+	CUresult (*destroy)(CUcontext) = symbol("cuCtxDestroy_v2");
+	CUcontext c, other, now = NULL;
+	CUstream stream;
+	assert_int_equal(api.primary_retain(&c, 0), 0);
+	assert_int_equal(api.ctx_push(c), 0);
+	assert_int_equal(api.stream_create(&stream, 1), 0);
+	assert_int_equal(api.ctx_pop(&now), 0);
+	assert_int_equal(create(&other, 0, 0), 0); /* current from now on */
+	void *const streams[] = {NULL, stream, (void *)CU_STREAM_LEGACY, (void *)CU_STREAM_PER_THREAD};
+	for (int none = 0; none < 2; none++) {
+		for (u32 i = 0; i < ARRAY_LEN(streams); i++) {
+			check_add(ctx, module, 10000, streams[i]);
+			assert_int_equal(api.ctx_current(&now), 0);
+			assert_ptr_equal(now, none ? NULL : other);
+		}
+		if (!none)
+			api.ctx_pop(&now);
+	}
+	assert_int_equal(destroy(other), 0);
+	assert_int_equal(api.stream_destroy(stream), 0);
+	api.primary_release(0);
+}
+
 static void *work(void *arg)
 {
 	for (int i = 0; i < 20; i++)
@@ -234,16 +270,8 @@ static void threads(void **state)
 
 /* --- graphs -------------------------------------------------------------------------------------------------- */
 
-static void *symbol(const char *name)
-{
-	void *f = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), name);
-	if (!f)
-		fail_msg("no %s", name);
-	return f;
-}
-
-/* Three launches, by tl_launch and a handle, become a graph; what was not prepared is refused, and the capture goes on.
- */
+/* Three launches, by tl_launch and a handle, one of them while no context is current, become a graph; what was not
+ * prepared is refused, and the capture goes on. */
 static void graph(void **state)
 {
 	(void)state;
@@ -274,7 +302,9 @@ static void graph(void **state)
 	/* as strict as it can be: no thread of the process may do what is unsafe */
 	assert_int_equal(begin(stream, 0), 0);
 	ok(tl_launch(k, &config, ARGS(a[0], a[0], a[1], tl_int(N))));
+	api.ctx_pop(&popped);
 	ok(tl_prepared_launch(p, NULL, stream, ARGS(a[1], a[1], a[2], tl_int(N))));
+	assert_int_equal(api.ctx_push(c), 0);
 	assert_int_equal(tl_launch(k, &other, ARGS(a[1], a[1], a[2], tl_int(N))), TL_ERR_ARGUMENT);
 	print_message("%s\n", tl_error(ctx));
 	ok(tl_launch(k, &config, ARGS(a[2], a[2], a[3], tl_int(N))));
@@ -408,16 +438,10 @@ int main(void)
 	ok(cuda_api_open(&api, &absent));
 	ready(ctx, &module);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(add),
-		cmocka_unit_test(widths),
-		cmocka_unit_test(big_shared_memory),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(adopted),
-		cmocka_unit_test(threads),
-		cmocka_unit_test(graph),
-		cmocka_unit_test(timing),
-		cmocka_unit_test(launch_cost),
-		cmocka_unit_test(illegal_address),
+		cmocka_unit_test(add),         cmocka_unit_test(widths),          cmocka_unit_test(big_shared_memory),
+		cmocka_unit_test(refusals),    cmocka_unit_test(adopted),         cmocka_unit_test(elsewhere),
+		cmocka_unit_test(threads),     cmocka_unit_test(graph),           cmocka_unit_test(timing),
+		cmocka_unit_test(launch_cost), cmocka_unit_test(illegal_address),
 	};
 	int failures = cmocka_run_group_tests(tests, NULL, NULL);
 	tl_context_destroy(ctx);
