@@ -61,12 +61,19 @@ tl_status tl_module_kernel(tl_module *m, const char *name, tl_kernel **out)
 	GUARDED(of_module(m), module_kernel(m, name, out));
 }
 
+/* Apart from the calls that most launches are, whose frames are small so. */
+static __attribute__((noinline)) tl_status launch_guarded(tl_kernel *k, const tl_config *cfg, const tl_arg *args,
+							  size_t nargs)
+{
+	GUARDED_KERNEL(k, kernel_launch(k, cfg, args, nargs));
+}
+
 tl_status tl_launch(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs)
 {
-	tl_status known;
-	if (launch_known(k, cfg, args, nargs, false, &known))
-		return named(k, known);
-	GUARDED_KERNEL(k, kernel_launch(k, cfg, args, nargs));
+	tl_status s;
+	if (!launch_known(k, cfg, args, nargs, false, &s))
+		return launch_guarded(k, cfg, args, nargs);
+	return s ? named(k, s) : TL_OK;
 }
 
 tl_status tl_prepare(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t nargs, tl_prepared **out)
@@ -79,13 +86,19 @@ tl_status tl_prepared_add(tl_prepared *p, const uint32_t grid[3], const tl_arg *
 	GUARDED_KERNEL(prepared_kernel(p), prepared_add(p, grid, args, nargs));
 }
 
+static __attribute__((noinline)) tl_status prepared_guarded(const tl_prepared *p, const uint32_t *grid, void *stream,
+							    const tl_arg *args, size_t nargs)
+{
+	GUARDED_KERNEL(prepared_kernel(p), prepared_launch(p, grid, stream, args, nargs));
+}
+
 tl_status tl_prepared_launch(const tl_prepared *p, const uint32_t grid[3], void *stream, const tl_arg *args,
 			     size_t nargs)
 {
-	tl_status known;
-	if (prepared_known(p, grid, stream, args, nargs, false, &known))
-		return named(prepared_kernel(p), known);
-	GUARDED_KERNEL(prepared_kernel(p), prepared_launch(p, grid, stream, args, nargs));
+	tl_status s;
+	if (!prepared_known(p, grid, stream, args, nargs, false, &s))
+		return prepared_guarded(p, grid, stream, args, nargs);
+	return s ? named(prepared_kernel(p), s) : TL_OK;
 }
 
 void tl_prepared_destroy(tl_prepared *p)

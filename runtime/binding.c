@@ -6,30 +6,12 @@
 
 _Static_assert(sizeof(tl_arg) == 3 * sizeof(u64), "steps compare the words of an argument");
 
-struct words {
-	u64 head, flags, value;
-};
-
-static inline struct words words_of(const tl_arg *a)
-{
-	struct words w;
-	memcpy(&w, a, sizeof w);
-	return w;
-}
-
 /* --- making one ---------------------------------------------------------------------------------------------- */
 
 static void range(struct step *s, i128 least, i128 most)
 {
 	s->least = (u64)least;
 	s->span = (u64)(most - least);
-}
-
-static void but_not(struct step *s, i128 least, i128 most)
-{
-	s->plain = false;
-	s->not_least = (u64)least;
-	s->not_count = (u64)(most - least) + 1;
 }
 
 /* The least and the most number of a type of integers. */
@@ -57,11 +39,16 @@ static void needs(struct step *s, i32 divisor)
 		s->mask |= (u64)divisor - 1;
 }
 
-static void one_of(struct step *s, u64 bits)
+static void one_of(struct step *s, u8 bits)
 {
-	s->plain = false;
+	s->kind = s->kind == STEP_WORD ? STEP_PART : s->kind;
 	s->some = bits;
-	s->always = 0;
+}
+
+static void but_one(struct step *s)
+{
+	s->kind = s->kind == STEP_WORD ? STEP_PART : s->kind;
+	s->but_one = true;
 }
 
 static void step_of_pointer(struct step *s, const struct params *ps, const struct tl_param *p, const tl_arg *a,
@@ -75,28 +62,30 @@ static void step_of_pointer(struct step *s, const struct params *ps, const struc
 		one_of(s, 15);
 }
 
-static void step_of_integer(struct step *s, const struct params *ps, const struct tl_param *p, const tl_arg *a,
-			    const struct spec *spec, bool exact)
+static void step_of_integer(struct step *s, struct step_more *more, const struct params *ps, const struct tl_param *p,
+			    const tl_arg *a, const struct spec *spec, bool exact)
 {
 	i128 v = int_value(a), least = a->kind == TL_ARG_INT ? INT64_MIN : 0,
 	     most = a->kind == TL_ARG_INT    ? INT64_MAX
 		    : a->kind == TL_ARG_BOOL ? 1
 					     : (i128)UINT64_MAX;
-	bool converted = dtype_is_float(spec->dtype);
-	s->kind = converted ? STEP_OTHER : STEP_WORD;
+	bool converted = more->converted = dtype_is_float(spec->dtype);
+	s->kind = converted ? STEP_RARE : STEP_WORD;
 	s->keep = converted ? 0 : dtype_encode_int(spec->dtype, -1);
 	if (a->typed && a->kind != TL_ARG_BOOL)
 		narrow(&least, &most, (enum dtype)a->dtype, false);
 	if (!converted)
 		narrow(&least, &most, spec->dtype, p->exact);
 	if (spec->dtype == DT_I32 && a->dtype == TL_I32 && a->kind != TL_ARG_BOOL)
-		s->flags_mask &= ~(u64)15; /* typed or not: the same */
+		s->flags_mask &= 0xF0; /* typed or not: the same */
 	if (!a->typed && !p->annotated && exact && !int_fits(DT_I32, v)) {
-		i128 low = INT32_MIN, high = INT32_MAX;
-		if (spec->dtype == DT_U64)
+		if (spec->dtype == DT_U64) {
 			least = (i128)INT64_MAX + 1;
-		else
-			but_not(s, low, high);
+		} else {
+			s->kind = STEP_RARE;
+			more->not_least = (u64)INT32_MIN;
+			more->not_count = (u64)1 << 32;
+		}
 	}
 	range(s, least, most);
 	needs(s, spec->divisibility);
@@ -104,44 +93,51 @@ static void step_of_integer(struct step *s, const struct params *ps, const struc
 		return;
 	i32 limit = most_divisor(ps, p, (u32)(p - ps->at), a), by = integer_divisor(v, limit);
 	if (by == 16 && limit > 16) {
-		one_of(s, (u64)limit - 16);
+		one_of(s, (u8)(limit - 16));
 	} else if (by == 8) {
 		needs(s, 16);
 		s->equal = 8;
 	} else if (!by && limit > 1) {
 		one_of(s, 7);
 	}
-	if (!by && !p->annotated && !takes_any_value(ps, p, a) && !s->not_count)
-		but_not(s, 1, 1);
+	if (!by && !p->annotated && !takes_any_value(ps, p, a) && !more->not_count)
+		but_one(s);
 }
 
 /* False: the argument needs its key. */
-static bool make_step(struct step *s, const struct params *ps, const struct tl_param *p, const tl_arg *a, bool exact)
+static bool make_step(struct step *s, struct step_more *more, const struct params *ps, const struct tl_param *p,
+		      const tl_arg *a, bool exact)
 {
 	struct spec spec;
 	if (is_composite(a) || !argument_spec(ps, p, (u32)(p - ps->at), a, &spec) ||
 	    (spec.divisibility & (spec.divisibility - 1)))
 		return false;
-	struct words w = words_of(a);
-	*s = (struct step){
-		.head = w.head, .flags_mask = 0xFF, .span = -1, .plain = true, .always = 1, .slot = MAX_KERNEL_PARAMS};
-	s->flags = w.flags & 0xFF;
-	s->dtype = spec.dtype;
+	*s = (struct step){.head = argument_word(a, 0),
+			   .flags = (u8)argument_word(a, 1),
+			   .flags_mask = 0xFF,
+			   .span = -1,
+			   .more = more,
+			   .slot = MAX_KERNEL_PARAMS,
+			   .dtype = (u8)spec.dtype};
 	if (spec.class == SPEC_ONE || spec.class == SPEC_NONE || spec.class == SPEC_CONSTANT) {
 		bool text = a->kind == TL_ARG_STR || a->kind == TL_ARG_FUNC,
 		     value = a->kind != TL_ARG_NONE && a->kind != TL_ARG_TYPE && !text;
-		s->kind = text ? STEP_TEXT : STEP_CONSTANT;
+		s->kind = text ? STEP_TEXT : STEP_WORD;
+		more->constant = true;
 		s->mask = value ? ~(u64)0 : 0;
-		s->equal = value ? w.value : 0;
-		s->text = text ? strdup(a->s) : NULL;
-		return !text || s->text;
+		s->equal = value ? argument_word(a, 2) : 0;
+		more->text = text ? strdup(a->s) : NULL;
+		return !text || more->text;
 	}
 	switch (a->kind) {
 	case TL_ARG_PTR: step_of_pointer(s, ps, p, a, &spec, exact); return true;
 	case TL_ARG_INT:
 	case TL_ARG_UINT:
-	case TL_ARG_BOOL: step_of_integer(s, ps, p, a, &spec, exact); return true;
-	case TL_ARG_FLOAT: s->kind = spec.dtype == DT_F32 ? STEP_F32 : STEP_OTHER; return true;
+	case TL_ARG_BOOL: step_of_integer(s, more, ps, p, a, &spec, exact); return true;
+	case TL_ARG_FLOAT:
+		more->converted = spec.dtype != DT_F32;
+		s->kind = more->converted ? STEP_RARE : STEP_F32;
+		return true;
 	default: return false;
 	}
 }
@@ -150,37 +146,49 @@ static bool make_steps(struct binding *b, const struct params *ps, const tl_arg 
 {
 	const struct image *im = &b->variant->image;
 	for (u32 i = 0; i < nargs; i++)
-		if (!make_step(&b->steps[i], ps, &ps->at[i], &args[i], exact))
+		if (!make_step(&b->steps[i], &b->more[i], ps, &ps->at[i], &args[i], exact))
 			return false;
 	for (u32 i = 0; i < im->nslots; i++) {
 		if (im->slots[i].leaf >= nargs) /* a default */
 			return false;
-		b->steps[im->slots[i].leaf].slot = i;
+		b->steps[im->slots[i].leaf].slot = (u16)i;
 	}
 	return true;
 }
 
-static void free_texts(struct binding *b, size_t nargs)
+/* Where each slot is an argument. */
+static void make_apart(struct binding *b)
 {
-	for (size_t i = 0; i < nargs; i++) {
-		free((char *)b->steps[i].text);
-		b->steps[i].text = NULL;
-	}
+	const struct image *im = &b->variant->image;
+	for (u32 i = 0; i < im->napart; i++)
+		b->apart[i] = (struct apart){.a = (u16)im->slots[im->apart[i].a].leaf,
+					     .b = (u16)im->slots[im->apart[i].b].leaf,
+					     .equal_is_fine = im->apart[i].equal_is_fine};
+	b->napart = (u16)im->napart;
+	b->plain = !im->nmaps && !im->nlimits && im->napart <= UINT16_MAX;
 }
 
 struct binding *binding_new(const struct variant *v, const struct options *o, const tl_arg *args, size_t nargs,
 			    bool exact)
 {
-	struct binding *b = calloc(1, sizeof *b + (nargs + 1) * sizeof *b->steps);
+	size_t size = sizeof(struct binding) + nargs * sizeof(struct step);
+	struct binding *b = aligned_alloc(_Alignof(struct binding), size);
 	if (!b)
 		return NULL;
+	memset(b, 0, size);
 	b->options = *o;
 	b->nargs = (u32)nargs;
 	b->params = v->params;
 	b->variant = v;
+	b->more = calloc(nargs + 1, sizeof *b->more);
+	b->apart = calloc(v->image.napart + 1, sizeof *b->apart);
+	if (!b->more || !b->apart) {
+		binding_free(b);
+		return NULL;
+	}
 	b->by_key = !make_steps(b, v->params, args, nargs, exact);
-	if (b->by_key)
-		free_texts(b, nargs);
+	if (!b->by_key)
+		make_apart(b);
 	for (u32 i = 0; i < v->image.nslots; i++)
 		b->divisors += (u32)ilog2((u64)MAX(v->image.slots[i].divisibility, 1));
 	binding_add(b, 0, v);
@@ -189,8 +197,12 @@ struct binding *binding_new(const struct variant *v, const struct options *o, co
 
 void binding_free(struct binding *b)
 {
-	if (b)
-		free_texts(b, b->nargs);
+	if (!b)
+		return;
+	for (u32 i = 0; b->more && i < b->nargs; i++)
+		free((char *)b->more[i].text);
+	free(b->more);
+	free(b->apart);
 	free(b);
 }
 
@@ -211,42 +223,18 @@ void binding_add(struct binding *b, u32 way, const struct variant *v)
 
 /* --- taking arguments ---------------------------------------------------------------------------------------- */
 
-static inline u64 word(const tl_arg *a, size_t i)
+bool binding_step_rare(const struct step *s, const tl_arg *a, u64 *bits)
 {
-	u64 w;
-	memcpy(&w, (const char *)a + i * sizeof w, sizeof w);
-	return w;
-}
-
-/* Part of every launch. */
-static inline __attribute__((always_inline)) bool step_takes(const struct step *s, const tl_arg *a, u64 *bits)
-{
-	u64 value = word(a, 2);
-	if ((word(a, 0) ^ s->head) | ((word(a, 1) ^ s->flags) & s->flags_mask) | ((value & s->mask) ^ s->equal))
-		return false;
-	if (!s->plain && (!((value & s->some) | s->always) || value - s->not_least < s->not_count))
-		return false;
-	if (value - s->least > s->span)
-		return false;
-	if (s->kind == STEP_WORD) {
-		bits[s->slot] = value & s->keep;
-		return true;
-	}
+	const struct step_more *m = s->more;
 	switch (s->kind) {
 	case STEP_F32: bits[s->slot] = fp_bits_f32((float)a->f); return true;
-	case STEP_TEXT: return a->s && !strcmp(a->s, s->text);
-	case STEP_OTHER: bits[s->slot] = arg_bits(a, false, s->dtype); return true;
-	default: return true;
+	case STEP_TEXT: return a->s && !strcmp(a->s, m->text);
+	default: break;
 	}
-}
-
-/* The first argument that does not fit; b->nargs: all do. */
-static inline u32 take(const struct binding *b, const tl_arg *args, u64 *bits)
-{
-	const struct step *s = b->steps, *end = s + b->nargs;
-	for (; s < end && step_takes(s, args, bits); s++)
-		args++;
-	return (u32)(s - b->steps);
+	if ((s->some && !(a->u & s->some)) || (s->but_one && a->u == 1) || a->u - m->not_least < m->not_count)
+		return false;
+	bits[s->slot] = m->converted ? arg_bits(a, false, (enum dtype)s->dtype) : a->u & s->keep;
+	return true;
 }
 
 /* Another variant that is right for these arguments: one that counts on less. */
@@ -291,9 +279,8 @@ static bool key_fits(const struct binding *b, const tl_arg *args, size_t nargs)
 	return fits;
 }
 
-static __attribute__((noinline)) const struct variant *find_by_key(const struct binding *b, struct device *dev,
-								   const tl_arg *args, size_t nargs, const u32 *grid,
-								   bool serves, u64 *bits)
+static const struct variant *find_by_key(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs,
+					 const u32 *grid, bool serves, u64 *bits)
 {
 	tl_arg leaves[MAX_KERNEL_PARAMS];
 	u32 n;
@@ -307,16 +294,14 @@ static __attribute__((noinline)) const struct variant *find_by_key(const struct 
 
 bool binding_takes(const struct binding *b, const tl_arg *args, size_t nargs, u64 *bits)
 {
-	return b->by_key ? key_fits(b, args, nargs) : nargs == b->nargs && take(b, args, bits) == b->nargs;
+	return b->by_key ? key_fits(b, args, nargs) : nargs == b->nargs && binding_take(b, args, bits) == b->nargs;
 }
 
-const struct variant *binding_find(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs,
-				   const u32 *grid, bool serves, u64 *bits)
+const struct variant *binding_choose(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs,
+				     const u32 *grid, bool serves, bool taken, u64 *bits)
 {
-	if (b->by_key)
+	if (!taken)
 		return find_by_key(b, dev, args, nargs, grid, serves, bits);
-	if (nargs != b->nargs || take(b, args, bits) < b->nargs)
-		return NULL;
 	struct broken broken = {0};
 	return choose(b, dev, &(struct arguments){b->params, args, nargs, bits, grid}, serves, &broken);
 }
@@ -330,19 +315,16 @@ static void explain_step(const struct step *s, const tl_arg *a)
 	tl_arg constant = none;
 	argument_text(a, have);
 	memcpy(&constant, &s->head, sizeof s->head);
-	switch (s->kind) {
-	case STEP_CONSTANT:
-	case STEP_TEXT:
+	if (s->more->constant) {
 		constant.u = s->equal;
 		if (s->kind == STEP_TEXT)
-			constant.s = s->text;
+			constant.s = s->more->text;
 		constant.typed = s->flags & 15;
 		argument_text(&constant, want);
 		failed_more("it must be %s", want);
-		break;
-	default:
+	} else {
 		failed_more("it must be %s%s of type %s", constant.kind == TL_ARG_PTR ? "a pointer" : "a number",
-			    constant.kind == TL_ARG_PTR ? " to elements" : "", dtype_name(s->dtype));
+			    constant.kind == TL_ARG_PTR ? " to elements" : "", dtype_name((enum dtype)s->dtype));
 		if (s->mask)
 			failed_more(" and a multiple of %llu", (unsigned long long)s->mask + 1);
 	}
@@ -364,7 +346,7 @@ tl_status binding_missed(const struct binding *b, struct device *dev, const tl_a
 	failed(TL_ERR_ARGUMENT, "%s was prepared for other arguments: ", ps->kernel);
 	if (!b->by_key && nargs != b->nargs) {
 		failed_more("for %u, and here are %zu", b->nargs, nargs);
-	} else if (!b->by_key && (n = take(b, args, bits)) < b->nargs) {
+	} else if (!b->by_key && (n = binding_take(b, args, bits)) < b->nargs) {
 		failed_more("of argument %u, '%s', ", n + 1, ps->at[n].name);
 		explain_step(&b->steps[n], &args[n]);
 	} else if (b->by_key && !key_fits(b, args, nargs)) {

@@ -10,28 +10,42 @@
 #include "runtime/internal.h"
 
 enum step_kind {
-	STEP_WORD, /* a pointer or an integer */
+	STEP_WORD, /* a pointer or an integer; or a constant, which has no parameter */
+	STEP_PART, /* an integer, not all of them: see `some` and `but_one` */
 	STEP_F32,
-	STEP_OTHER,    /* a number that is converted */
-	STEP_CONSTANT, /* no parameter */
-	STEP_TEXT,     /* a string or the name of a function, no parameter either */
+	STEP_RARE, /* a number that `more` says more of, or that is converted */
+	STEP_TEXT, /* a string or the name of a function, no parameter either */
 };
 
 enum { BOUND_BITS = MAX_KERNEL_PARAMS + 1 };
 
-struct step {
-	u64 head, flags, flags_mask; /* the first word of a tl_arg, and bits of the second */
-	u64 mask, equal;             /* bits of its value, which must be so */
-	bool plain;                  /* the next four say nothing */
-	u64 some;                    /* one of these must be set, or `always` is */
-	u64 always;
+/* What launches seldom look at. */
+struct step_more {
 	u64 not_least, not_count; /* the value is none of so many */
-	u64 least, span;          /* the value lies from `least` to `least + span` */
-	u64 keep;                 /* bits of an integer that its parameter has */
 	const char *text;
-	u32 slot; /* MAX_KERNEL_PARAMS, a spare one, for an argument that the code does not take */
-	enum step_kind kind;
-	enum dtype dtype; /* of the parameter */
+	bool converted, constant;
+};
+
+/* One cache line. */
+struct step {
+	_Alignas(64) u64 head; /* the first word of a tl_arg */
+	u64 mask, equal;       /* bits of its value, which must be so */
+	u64 least, span;       /* the value lies from `least` to `least + span` */
+	u64 keep;              /* bits of a word that its parameter has */
+	const struct step_more *more;
+	u16 slot;             /* MAX_KERNEL_PARAMS, a spare one, for an argument that the code does not take */
+	u8 flags, flags_mask; /* bits of the second word */
+	u8 some;              /* one of these bits of the value must be set; 0: none need be */
+	bool but_one;         /* the value is not 1 */
+	u8 kind;              /* enum step_kind */
+	u8 dtype;             /* enum dtype, of the parameter */
+};
+_Static_assert(sizeof(struct step) == 64, "a step is read at each launch, when other code has been in the caches");
+
+/* Two arguments, pointers that must not overlap. */
+struct apart {
+	u16 a, b;
+	bool equal_is_fine;
 };
 
 /* By what the arguments break: no tensor maps, any size, overlaps. */
@@ -43,12 +57,16 @@ static inline u32 way_of(const struct broken *b)
 
 struct binding {
 	_Atomic(struct binding *) next; /* of a handle */
-	struct options options;
+	const struct variant *variant;  /* way 0 */
 	u32 nargs;
+	bool by_key; /* there are no steps: the arguments' key is made and compared */
+	bool plain;  /* variant counts on pairs that do not overlap, and on nothing else */
+	u16 napart;  /* of a plain one */
+	struct apart *apart;
+	struct options options;
 	u32 divisors; /* how much it counts on */
-	bool by_key;  /* there are no steps: the arguments' key is made and compared */
 	const struct params *params;
-	const struct variant *variant;                      /* way 0 */
+	struct step_more *more;
 	_Atomic(const struct variant *) ways[BINDING_WAYS]; /* NULL: not known */
 	struct step steps[];
 };
@@ -61,10 +79,67 @@ void binding_free(struct binding *b);
 void binding_add(struct binding *b, u32 way, const struct variant *v);
 /* Do the arguments fit? Not of conditions. Then their bits are in `bits`. */
 bool binding_takes(const struct binding *b, const tl_arg *args, size_t nargs, u64 *bits);
+
+/* --- part of every launch ---------------------------------------------------------------------------------------- */
+
+static inline u64 argument_word(const tl_arg *a, size_t i)
+{
+	u64 w;
+	memcpy(&w, (const char *)a + i * sizeof w, sizeof w);
+	return w;
+}
+
+/* The rest of binding_step. */
+bool binding_step_rare(const struct step *s, const tl_arg *a, u64 *bits);
+
+static inline bool binding_step(const struct step *s, const tl_arg *a, u64 *bits)
+{
+	u64 value = argument_word(a, 2);
+	u8 flags = (u8)((u8)argument_word(a, 1) ^ s->flags) & s->flags_mask;
+	if ((argument_word(a, 0) ^ s->head) | ((value & s->mask) ^ s->equal) | flags || value - s->least > s->span)
+		return false;
+	if (s->kind > STEP_PART)
+		return binding_step_rare(s, a, bits);
+	bits[s->slot] = value & s->keep;
+	return s->kind == STEP_WORD || ((!s->some || value & s->some) && !(s->but_one & (value == 1)));
+}
+
+/* The first argument that does not fit; b->nargs: all do. */
+static inline u32 binding_take(const struct binding *b, const tl_arg *args, u64 *bits)
+{
+	const struct step *s = b->steps, *end = s + b->nargs;
+	for (; s < end && binding_step(s, args, bits); s++)
+		args++;
+	return (u32)(s - b->steps);
+}
+
+/* Do all pairs say how much memory they mean, and does none overlap? */
+static inline bool binding_apart(const struct binding *b, const tl_arg *args)
+{
+	for (const struct apart *p = b->apart, *end = p + b->napart; p < end; p++) {
+		const tl_arg *x = &args[p->a], *y = &args[p->b];
+		u64 from_x = (u64)y->u - x->u, from_y = x->u - y->u;
+		if ((from_x <= x->bytes - 1ULL || from_y <= y->bytes - 1ULL) && (from_x || !p->equal_is_fine))
+			return false;
+	}
+	return true;
+}
+
+/* The rest of binding_find; `taken`: the arguments fit. */
+const struct variant *binding_choose(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs,
+				     const u32 *grid, bool serves, bool taken, u64 *bits);
+
 /* The variant that the arguments take, and their bits; NULL: they do not fit, or it is not bound. `serves`: another
  * that is right for them will do. */
-const struct variant *binding_find(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs,
-				   const u32 *grid, bool serves, u64 *bits);
+static inline const struct variant *binding_find(const struct binding *b, struct device *dev, const tl_arg *args,
+						 size_t nargs, const u32 *grid, bool serves, u64 *bits)
+{
+	bool taken = !b->by_key && nargs == b->nargs && binding_take(b, args, bits) == b->nargs;
+	if (taken && b->plain && binding_apart(b, args))
+		return b->variant;
+	return taken || b->by_key ? binding_choose(b, dev, args, nargs, grid, serves, taken, bits) : NULL;
+}
+
 /* Why there was none: which argument does not fit, or which condition does not hold. */
 tl_status binding_missed(const struct binding *b, struct device *dev, const tl_arg *args, size_t nargs,
 			 const u32 *grid);

@@ -91,8 +91,11 @@ enum { /* CUjit_option */
 	CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
-/* X(name in the table, symbol, parameters) */
+/* X(name in the table, symbol, parameters); what is called most comes first */
 #define CUDA_API(X)                                                                                                    \
+	X(launch, "cuLaunchKernel",                                                                                    \
+	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,                 \
+	   unsigned shared, CUstream s, void **params, void **extra))                                                  \
 	X(init, "cuInit", (unsigned flags))                                                                            \
 	X(driver_version, "cuDriverGetVersion", (int *version))                                                        \
 	X(error_string, "cuGetErrorString", (CUresult error, const char **text))                                       \
@@ -131,9 +134,6 @@ enum { /* CUjit_option */
 	X(func_get_attribute, "cuFuncGetAttribute", (int *value, int attribute, CUfunction f))                         \
 	X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                                    \
 	  (int *blocks, CUfunction f, int threads, size_t shared))                                                     \
-	X(launch, "cuLaunchKernel",                                                                                    \
-	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,                 \
-	   unsigned shared, CUstream s, void **params, void **extra))                                                  \
 	X(stream_create, "cuStreamCreate", (CUstream * s, unsigned flags))                                             \
 	X(stream_destroy, "cuStreamDestroy_v2", (CUstream s))                                                          \
 	X(stream_synchronize, "cuStreamSynchronize", (CUstream s))                                                     \

@@ -16,20 +16,21 @@ struct cuda_kernel {
 	const char *name;
 };
 
+/* What launches need comes first. */
 struct cuda {
 	struct device device; /* first */
+	CUstream stream;
+	/* Launched last, and whether others were since the device was waited for: kernels fail behind their launch. */
+	_Atomic(const struct cuda_kernel *) last;
+	atomic_bool several;
 	struct cuda_api api;
 	CUdevice id;
 	CUcontext ctx;
-	CUstream stream;
 	const struct nvtx *nvtx; /* or NULL */
 	bool own_context;
 	int ordinal;               /* -1: not known */
 	struct description target; /* with this GPU's own limits */
 	int l2_bytes, driver;      /* driver: the version of CUDA that it serves */
-	/* Launched last, and whether others were since the device was waited for: kernels fail behind their launch. */
-	_Atomic(const struct cuda_kernel *) last;
-	atomic_bool several;
 	pthread_mutex_t lock; /* of the scratch memory, while something is timed */
 	CUdeviceptr scratch;
 	size_t scratch_bytes;

@@ -59,10 +59,9 @@ static inline CUresult launch(struct cuda *d, const struct device_launch *l, CUs
 {
 	void *params[MAX_KERNEL_PARAMS + GRID_PARAMS + MAX_TENSOR_MAPS];
 	const u64 *args = l->args;
-	u32 i = 0;
-	for (u32 n = l->nargs - l->nmaps; i < n; i++)
+	for (u32 i = 0; i < l->nargs; i++)
 		params[i] = (void *)&args[i];
-	for (; i < l->nargs; i++)
+	for (u32 i = l->nargs - l->nmaps; i < l->nargs; i++)
 		params[i] = (void *)(uintptr_t)args[i];
 	return l->cooperative || l->pdl || d->nvtx ? launch_otherwise(d, l, stream, params)
 						   : launch_plain(d, l, stream, params);

@@ -86,6 +86,8 @@ struct device_ops {
 	bool faultless; /* launch and tensor_map need no recovery point: they allocate nothing that could run out */
 	bool offline;  /* it runs nothing: what it compiles is for the disk cache */
 
+	tl_status (*launch)(struct device *d, const struct device_launch *l);
+
 	const struct queue_ops *queue;
 
 	/* The devices there are, and each of them, without opening it. */
@@ -116,7 +118,6 @@ struct device_ops {
 	tl_status (*load)(struct device *d, const struct device_load *l, void **out);
 	void (*unload)(struct device *d, void *kernel);
 	tl_status (*resources)(struct device *d, void *kernel, tl_resources *out); /* NULL: there are none */
-	tl_status (*launch)(struct device *d, const struct device_launch *l);
 	/* Milliseconds of each of the repeats. */
 	tl_status (*time)(struct device *d, const struct device_launch *l, int warmup, int repeats, double *ms);
 	/* What a launch costs by what it does, where time says nothing; NULL: time says it. It runs once. */

@@ -86,6 +86,10 @@ struct map_memo {
 
 /* A kernel compiled for one key. Immutable once it is ready, but for what is atomic. */
 struct variant {
+	void *code;               /* the device's */
+	u32 nslots;               /* the image's */
+	bool plain;               /* a launch passes them and nothing else */
+	bool conditions;          /* its image has some: see conditions.h */
 	enum variant_state state; /* under the kernel's lock */
 	u64 hash;
 	u64 *key;
@@ -93,12 +97,10 @@ struct variant {
 	const struct params *params; /* with what its arguments are specialised by */
 	bool has_composites; /* among its arguments */
 	struct image image;
-	bool conditions;                   /* its image has some: see conditions.h */
 	struct map_memo *memos;            /* for each of its tensor maps */
 	_Atomic(struct binding *) binding; /* exact; NULL: none was needed yet, or there can be none */
 	bool keeps; /* it would be the same in each process: the disk cache may keep it */
 	struct variant *same; /* the one with that value, if the image is for any grid: all else is there; or NULL */
-	void *code;        /* the device's */
 	struct unit *unit; /* of devices that keep it, else NULL */
 	tl_status status;  /* of VARIANT_FAILED */
 	struct kept_error *error;
@@ -115,6 +117,7 @@ struct tl_kernel {
 	struct params params, general;     /* general: for launches without specialisation */
 	struct shape *shapes[SHAPE_LISTS]; /* see useful.c; under the lock */
 	bool has_dots; /* itself or in what it calls: only products gain by few blocks */
+	bool decorated;
 	/* what is found without the lock: bindings of variants launched lately, and the variant launched last */
 	_Atomic(struct binding *) recent[RECENT];
 	atomic_uint turn; /* of those that leave */
@@ -124,7 +127,6 @@ struct tl_kernel {
 	pthread_cond_t ready; /* a variant is compiled */
 	struct variant **table; /* open addressing by hash */
 	u32 nvariants, cap;
-	bool decorated;
 	_Atomic(struct computed *) computed; /* see decorated.c; NULL: not yet */
 };
 
@@ -133,9 +135,9 @@ struct tl_kernel {
 struct tl_prepared {
 	struct link link; /* first */
 	tl_kernel *kernel;
-	tl_config config;
-	u32 grid[3]; /* of the config, all axes */
 	_Atomic(struct binding *) bindings;
+	u32 grid[3]; /* of the config, all axes */
+	tl_config config;
 };
 
 /* Numbers are read and written with strtod and printf, which in the host program's locale may want a comma. */

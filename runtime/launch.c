@@ -313,7 +313,7 @@ bool launch_known(tl_kernel *k, const tl_config *cfg, const tl_arg *args, size_t
 		const struct variant *v = binding_find(b, dev, args, nargs, grid, false, l.bits);
 		if (!v)
 			continue;
-		*s = launch_start(k, v, cfg, grid, cfg->stream, &l);
+		*s = launch_now(k, v, cfg, grid, cfg->stream, &l);
 		return true;
 	}
 	return false;

@@ -39,5 +39,21 @@ tl_status launch_fill(const tl_kernel *k, const struct variant *v, const tl_conf
 /* Launches it, unless the grid has no programs. */
 tl_status launch_start(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid, void *stream,
 		       struct launch *l);
+/* The same, in place for variants that take their slots alone. */
+static inline tl_status launch_now(const tl_kernel *k, const struct variant *v, const tl_config *cfg, const u32 *grid,
+				   void *stream, struct launch *l)
+{
+	struct device *dev = k->module->ctx->dev;
+	if (!v->plain || !grid[0] || !grid[1] || !grid[2])
+		return launch_start(k, v, cfg, grid, stream, l);
+	l->device = (struct device_launch){.kernel = v->code,
+					   .grid = {grid[0], grid[1], grid[2]},
+					   .args = l->bits,
+					   .nargs = v->nslots,
+					   .stream = stream,
+					   .cooperative = cfg->launch_cooperative_grid,
+					   .pdl = cfg->launch_pdl};
+	return dev->ops->launch(dev, &l->device);
+}
 
 #endif

@@ -207,7 +207,7 @@ bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, cons
 	if (!v)
 		v = find(p, args, nargs, grid, NULL, l.bits);
 	if (v)
-		*s = launch_start(k, v, &p->config, grid, stream, &l);
+		*s = launch_now(k, v, &p->config, grid, stream, &l);
 	return v;
 }
 

@@ -195,6 +195,8 @@ static tl_status load_image(const tl_kernel *k, struct unit *u, const struct com
 	struct device *dev = k->module->ctx->dev;
 	const struct device_load l = {&v->image, source_of(k->module), u, c};
 	const struct image *im = &v->image;
+	v->nslots = im->nslots;
+	v->plain = !im->nmaps && !im->persistent;
 	v->conditions = im->nmaps || im->nlimits || im->napart;
 	free(v->memos);
 	v->memos = calloc(im->nmaps + 1, sizeof *v->memos);
