@@ -156,16 +156,50 @@ static bool make_steps(struct binding *b, const struct params *ps, const tl_arg 
 	return true;
 }
 
-/* Where each slot is an argument. */
-static void make_apart(struct binding *b)
+/* The most that a slot of integers may be and still be positive; 0 for others, and for those that are not signed. */
+static u64 most_of(const struct slot *s)
+{
+	i128 least, most;
+	if (s->pointers || dtype_is_float(s->dtype))
+		return 0;
+	limits_of(s->dtype, &least, &most);
+	return least ? (u64)most : 0;
+}
+
+static bool add_bound(struct binding *b, i64 slot, u64 most, u64 mask)
+{
+	bool known = slot >= 0 && slot < b->variant->image.nslots && most < most_of(&b->variant->image.slots[slot]);
+	if (known)
+		b->bounds[b->nbounds++] = (struct bound){.most = most, .mask = mask, .slot = (u32)slot};
+	return known;
+}
+
+/* Rows of all memory, a number times a parameter apart. */
+static bool bound_map(struct binding *b, const struct tensor_map_param *m)
+{
+	enum { MOST_BITS = 40 };
+	if (m->tensor >= 0 || m->param < 0 || m->factor <= 0)
+		return false;
+	u64 factor = (u64)m->factor, lowest = factor & (~factor + 1); /* bit */
+	u64 most = (((u64)1 << MOST_BITS) - 1) / factor, fits = most_of(&b->variant->image.slots[m->param]);
+	return add_bound(b, m->param, MIN(most, fits - 1), lowest < 16 ? 16 / lowest - 1 : 0);
+}
+
+/* What conditions_broken looks at, for the usual cases of it. */
+static void make_plain(struct binding *b)
 {
 	const struct image *im = &b->variant->image;
+	b->plain = true;
+	for (u32 i = 0; i < im->nmaps; i++)
+		b->plain &= bound_map(b, &im->maps[i]);
+	for (u32 i = 0; i < im->nlimits; i++)
+		b->plain &= im->limits[i].b == SIZE_NONE && im->limits[i].most >= 0 &&
+			    add_bound(b, im->limits[i].a, (u64)im->limits[i].most, 0);
 	for (u32 i = 0; i < im->napart; i++)
 		b->apart[i] = (struct apart){.a = (u16)im->slots[im->apart[i].a].leaf,
 					     .b = (u16)im->slots[im->apart[i].b].leaf,
 					     .equal_is_fine = im->apart[i].equal_is_fine};
-	b->napart = (u16)im->napart;
-	b->plain = !im->nmaps && !im->nlimits && im->napart <= UINT16_MAX;
+	b->napart = im->napart;
 }
 
 struct binding *binding_new(const struct variant *v, const struct options *o, const tl_arg *args, size_t nargs,
@@ -182,13 +216,14 @@ struct binding *binding_new(const struct variant *v, const struct options *o, co
 	b->variant = v;
 	b->more = calloc(nargs + 1, sizeof *b->more);
 	b->apart = calloc(v->image.napart + 1, sizeof *b->apart);
-	if (!b->more || !b->apart) {
+	b->bounds = calloc(v->image.nmaps + v->image.nlimits + 1, sizeof *b->bounds);
+	if (!b->more || !b->apart || !b->bounds) {
 		binding_free(b);
 		return NULL;
 	}
 	b->by_key = !make_steps(b, v->params, args, nargs, exact);
 	if (!b->by_key)
-		make_apart(b);
+		make_plain(b);
 	for (u32 i = 0; i < v->image.nslots; i++)
 		b->divisors += (u32)ilog2((u64)MAX(v->image.slots[i].divisibility, 1));
 	binding_add(b, 0, v);
@@ -203,6 +238,7 @@ void binding_free(struct binding *b)
 		free((char *)b->more[i].text);
 	free(b->more);
 	free(b->apart);
+	free(b->bounds);
 	free(b);
 }
 

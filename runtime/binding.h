@@ -48,6 +48,12 @@ struct apart {
 	bool equal_is_fine;
 };
 
+/* Bits of a slot, which are at most so much, without these. */
+struct bound {
+	u64 most, mask;
+	u32 slot;
+};
+
 /* By what the arguments break: no tensor maps, any size, overlaps. */
 enum { BINDING_WAYS = 12 };
 static inline u32 way_of(const struct broken *b)
@@ -60,9 +66,10 @@ struct binding {
 	const struct variant *variant;  /* way 0 */
 	u32 nargs;
 	bool by_key; /* there are no steps: the arguments' key is made and compared */
-	bool plain;  /* variant counts on pairs that do not overlap, and on nothing else */
-	u16 napart;  /* of a plain one */
+	bool plain;  /* these are all that the variant counts on */
+	u32 napart, nbounds;
 	struct apart *apart;
+	struct bound *bounds;
 	struct options options;
 	u32 divisors; /* how much it counts on */
 	const struct params *params;
@@ -113,9 +120,12 @@ static inline u32 binding_take(const struct binding *b, const tl_arg *args, u64 
 	return (u32)(s - b->steps);
 }
 
-/* Do all pairs say how much memory they mean, and does none overlap? */
-static inline bool binding_apart(const struct binding *b, const tl_arg *args)
+/* Does all hold that a plain one counts on? Also false where a pair does not say how much memory it means. */
+static inline bool binding_holds(const struct binding *b, const tl_arg *args, const u64 *bits)
 {
+	for (const struct bound *x = b->bounds, *end = x + b->nbounds; x < end; x++)
+		if (bits[x->slot] > x->most || bits[x->slot] & x->mask)
+			return false;
 	for (const struct apart *p = b->apart, *end = p + b->napart; p < end; p++) {
 		const tl_arg *x = &args[p->a], *y = &args[p->b];
 		u64 from_x = (u64)y->u - x->u, from_y = x->u - y->u;
@@ -135,7 +145,7 @@ static inline const struct variant *binding_find(const struct binding *b, struct
 						 size_t nargs, const u32 *grid, bool serves, u64 *bits)
 {
 	bool taken = !b->by_key && nargs == b->nargs && binding_take(b, args, bits) == b->nargs;
-	if (taken && b->plain && binding_apart(b, args))
+	if (taken && b->plain && binding_holds(b, args, bits))
 		return b->variant;
 	return taken || b->by_key ? binding_choose(b, dev, args, nargs, grid, serves, taken, bits) : NULL;
 }

@@ -207,8 +207,109 @@ static void as_the_key_says(void **state)
 	unit_free(&u);
 }
 
+/* --- conditions -------------------------------------------------------------------------------------------------- */
+
+static const char conditions_text[] = "import triton\nimport triton.language as tl\n\n"
+				      "@triton.jit\ndef k(x, y, z, a, b: tl.int64, c: tl.uint32):\n    pass\n";
+enum { POINTERS = 3, ALL = 6 };
+
+static i64 random_number(u64 i)
+{
+	static const i64 near[] = {0, 8, 16, 4096, 65535, INT32_MAX, 1ll << 33, 1ll << 40, -1, -16};
+	i64 v = near[random_bits() % ARRAY_LEN(near)] + (i64)(random_bits() % 3) - 1;
+	return i == 3 ? (i32)v : i == 5 ? (i64)(u32)v : v;
+}
+
+static void random_launch(tl_arg *args)
+{
+	for (u32 i = 0; i < POINTERS; i++)
+		args[i] = tl_range(TL_F32, (void *)(uintptr_t)(4096 + 64 * (random_bits() % 8)),
+				   random_bits() % 8 ? 64 << random_bits() % 2 : 0);
+	args[3] = tl_int(random_number(3));
+	args[4] = tl_int_typed(TL_I64, random_number(4));
+	args[5] = tl_uint_typed(TL_U32, (u64)random_number(5));
+}
+
+static void random_conditions(struct image *im, struct tensor_map_param *maps, struct size_limit *limits,
+			      struct param_pair *pairs)
+{
+	static const i64 factors[] = {1, 2, 4, 6, 16, 48, 1 << 20, 0, -16};
+	im->nmaps = (u32)(random_bits() % 3);
+	for (u32 i = 0; i < im->nmaps; i++)
+		maps[i] = (struct tensor_map_param){.factor = factors[random_bits() % ARRAY_LEN(factors)],
+						    .tensor = random_bits() % 8 ? -1 : 0,
+						    .size_params = {-1, -1},
+						    .sizes = {8, 8},
+						    .param = random_bits() % 8 ? 3 + (i32)(random_bits() % 3) : -1};
+	im->nlimits = (u32)(random_bits() % 3);
+	for (u32 i = 0; i < im->nlimits; i++)
+		limits[i] = (struct size_limit){
+			.most = random_number(4),
+			.a = (i16)(random_bits() % 8 ? 3 + (int)(random_bits() % 3) : SIZE_PROGRAMS),
+			.b = (i16)(random_bits() % 8 ? SIZE_NONE : 3)};
+	im->napart = (u32)(random_bits() % 3);
+	for (u32 i = 0; i < im->napart; i++)
+		pairs[i] = (struct param_pair){i, i + 1, random_bits() & 1};
+}
+
+/* What a binding finds to hold, no condition is broken of, and nearly the other way round. */
+static void as_conditions_say(void **state)
+{
+	(void)state;
+	static struct slot all[ALL];
+	static struct tensor_map_param maps[2];
+	static struct size_limit limits[2];
+	static struct param_pair pairs[2];
+	static const struct device_ops ops;
+	struct device dev = {.ops = &ops};
+	const u32 grid[3] = {40000, 1, 1};
+	const struct options o = {.num_warps = 4};
+	struct unit u;
+	u32 plain = 0, fine = 0, held = 0;
+	assert_true(unit_open(&u, "t.tl", conditions_text, sizeof conditions_text - 1));
+	struct params ps = {.len = 0};
+	params_of_func(&u.arena, u.module->funcs.at[0], &ps);
+	for (u32 i = 0; i < ALL; i++)
+		all[i] = (struct slot){.name = ps.at[i].name,
+				       .leaf = i,
+				       .pointers = i < POINTERS,
+				       .dtype = i < POINTERS ? DT_F32
+						: i == 3     ? DT_I32
+						: i == 4     ? DT_I64
+							     : DT_U32};
+	for (int n = 0; n < 5000; n++) {
+		struct variant v = {
+			.params = &ps,
+			.image = {.slots = all, .nslots = ALL, .maps = maps, .limits = limits, .apart = pairs}};
+		tl_arg args[ALL];
+		u64 bits[BOUND_BITS];
+		random_conditions(&v.image, maps, limits, pairs);
+		random_launch(args);
+		args[3] = tl_int(7);
+		struct binding *b = binding_new(&v, &o, args, ALL, false);
+		assert_false(b->by_key);
+		plain += b->plain;
+		for (int m = 0; m < 20 && b->plain; m++) {
+			random_launch(args);
+			if (!binding_takes(b, args, ALL, bits))
+				continue;
+			const struct arguments a = {&ps, args, ALL, bits, grid};
+			struct broken broken = conditions_broken(&dev, &v.image, &a);
+			bool none = !broken.maps && !broken.sizes && !broken.alias,
+			     holds = binding_holds(b, args, bits);
+			assert_true(none || !holds);
+			fine += none;
+			held += holds;
+		}
+		binding_free(b);
+	}
+	print_message("%u of 5000 are plain; of %u launches that break nothing %u are found\n", plain, fine, held);
+	assert_true(plain > 1000 && fine > 5000 && held > fine * 8 / 10);
+	unit_free(&u);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_key_says)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_key_says), cmocka_unit_test(as_conditions_say)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
