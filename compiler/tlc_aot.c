@@ -95,13 +95,23 @@ static bool take_types(struct build_state *b, const struct func *f, const char *
 		const struct expr *note = f->params[i].annotation;
 		if (!args[i].type && !args[i].constant && note && note->kind == EX_STR && !is_constexpr(&f->params[i]))
 			args[i].type = arena_str(&b->c->arena, note->text, note->text_len);
-		struct arg_spec tree;
-		if (args[i].type && parse_arg_spec(&b->c->arena, args[i].type, &tree) && tree.shape != ARG_LEAF) {
-			complain(0, "'%s': tuples and descriptors are for launches by libtl", f->params[i].name);
-			return false;
-		}
 	}
 	return true;
+}
+
+/* A type without what it is specialised for: "(*fp32:16, i32)" → "(*fp32, i32)". */
+static const char *unspecialised(struct arena *a, const char *type)
+{
+	struct strbuf out = {.arena = a};
+	sb_puts(&out, "");
+	for (char quote = 0; *type; type++) {
+		quote = quote ? *type == quote ? 0 : quote : *type == '"' || *type == '\'' ? *type : 0;
+		if (!quote && *type == ':' && isdigit((u8)type[1]))
+			type += strspn(type + 1, "0123456789");
+		else
+			sb_add(&out, type, 1);
+	}
+	return out.at;
 }
 
 /* The same without what they are specialised for. *types: all as text. */
@@ -113,7 +123,7 @@ static struct arg_spec *generic_types(struct build_state *b, const struct func *
 	sb_puts(&text, "");
 	for (u32 i = 0; i < f->nparams; i++) {
 		if (out[i].type)
-			out[i].type = arena_str(&b->c->arena, out[i].type, strcspn(out[i].type, ":"));
+			out[i].type = unspecialised(&b->c->arena, out[i].type);
 		sb_printf(&text, "%s,", out[i].type ? out[i].type : out[i].constant ? out[i].constant : "");
 	}
 	*types = text.at;
@@ -180,17 +190,31 @@ static const char *c_type(const struct slot *s)
 	}
 }
 
-/* A parameter's name, which may be a word of C or C++. */
-static const char *c_name(struct arena *a, const char *name)
+static const char *plain_name(struct arena *a, const struct slot *s)
 {
-	return arena_printf(a, "%s_", arena_ascii(a, name));
+	char *name = arena_printf(a, "%s_", arena_ascii(a, s->name));
+	for (char *dot = name; (dot = strchr(dot, '.'));)
+		*dot = '_';
+	return name;
+}
+
+/* The name of slot i of the generic image as a parameter, which may be a word of C or C++, or an element of a tuple or
+ * a descriptor: "shape.0" → shape_0_. */
+static const char *c_name(struct build_state *b, u32 i)
+{
+	struct arena *a = &b->c->arena;
+	const char *name = plain_name(a, &b->generic.slots[i]);
+	for (u32 k = 0; k < i; k++)
+		if (!strcmp(plain_name(a, &b->generic.slots[k]), name))
+			return arena_printf(a, "%s%u", name, i);
+	return name;
 }
 
 static void print_parameters(struct build_state *b, struct strbuf *out)
 {
 	for (u32 i = 0; i < b->generic.nslots; i++) {
 		const struct slot *s = &b->generic.slots[i];
-		sb_printf(out, ", %s %s%s", c_type(s), s->pointers ? "*" : "", c_name(&b->c->arena, s->name));
+		sb_printf(out, ", %s %s%s", c_type(s), s->pointers ? "*" : "", c_name(b, i));
 	}
 }
 
@@ -222,7 +246,7 @@ static void print_launcher(struct build_state *b, const char *symbol)
 	sb_printf(out, ")\n{\n\tuint64_t args[%u] = {0};\n", MAX(n, 1));
 	for (u32 i = 0; i < b->generic.nslots; i++) {
 		const struct slot *s = &b->generic.slots[i];
-		const char *x = c_name(&b->c->arena, s->name);
+		const char *x = c_name(b, i);
 		if (s->pointers)
 			sb_printf(out, "\targs[%u] = (uint64_t)(uintptr_t)%s;\n", s->leaf, x);
 		else if (s->dtype == DT_F32 || s->dtype == DT_F64)
@@ -331,16 +355,16 @@ struct group {
 };
 
 /* "x=*fp32:16, n=i32:16" → "x=*fp32, n=i32" */
-static const char *unspecialised(struct arena *a, const char *text)
+static const char *types_of(struct arena *a, const char *arguments)
 {
 	struct strbuf out = {.arena = a};
 	sb_puts(&out, "");
-	while (*text) {
+	for (const char *text = arguments; *text;) {
 		size_t len = span_outside(text, ",");
 		const char *one = arena_str(a, text, len), *eq = strchr(one, '=');
-		struct sig_type t;
-		bool typed = eq && parse_sig_type(eq + 1, &t);
-		sb_printf(&out, "%.*s, ", (int)(typed ? strcspn(one, ":") : len), one);
+		struct arg_spec s;
+		bool typed = eq && parse_arg_spec(a, eq + 1, &s);
+		sb_printf(&out, "%s, ", typed ? unspecialised(a, one) : one);
 		text += len + (text[len] == ',');
 		text += strspn(text, " ");
 	}
@@ -431,7 +455,7 @@ int build_manifest_sources(struct command *c, const struct manifest_entry *entri
 	VEC(struct group) groups = {0};
 	int r = EXIT_DONE;
 	for (u32 i = 0; i < n; i++) {
-		const char *types = unspecialised(&c->arena, entries[i].arguments);
+		const char *types = types_of(&c->arena, entries[i].arguments);
 		u32 g = 0;
 		while (g < groups.len && !belongs(&groups.at[g], &entries[i], types))
 			g++;

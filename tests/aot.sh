@@ -52,6 +52,15 @@ recorded() { # from a manifest: two kernels, one of them in two variants, on two
 		[ "$(grep -c '^static const unsigned char' "$work/used.d/vector_add.c")" = 10 ] &&
 		rt -I"$work/used.d" "$top/examples/aot/add.c" "$work/used.d/vector_add.c" -o "$work/add-used" && on 80 "$work/add-used"
 }
+recorded_tuples() { # two launches of one launcher
+	for n in 32 30; do
+		TL_MANIFEST=$work/tuples "$build/tlc" run "$top/tests/aot/composites.tl" -g 1 --device sim d="desc[16,32]:fp32[16,32]:ones" \
+			out='(ptr=fp32[512],scale=0.5,step=1)' shape="(16,($n,3))" out_ptr='i32[1]' || return 1
+	done
+	"$build/tlc" build "$work/tuples" -o "$work/used.d/scaled" && ! grep -q scaled_2 "$work/used.d/scaled.h" &&
+		[ "$(grep -c '^static const unsigned char' "$work/used.d/scaled.c")" = 3 ] &&
+		grep -q 'float \*out_ptr_, float out_scale_, int32_t out_step_, int32_t shape_0_, int32_t shape_1_0_' "$work/used.d/scaled.h"
+}
 
 adds='--target sm_80 --target sm_90a'
 s16='*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,i32:16,i32:1,i32:16,i32:1,i32:16,i32:1'
@@ -59,15 +68,21 @@ check "vector_add" "$build/tlc" build "$top/examples/vector_add.tl" $adds -o "$w
 check "the same files again" same
 check "matmul" "$build/tlc" build "$top/examples/matmul.tl" -k matmul_kernel -s "$(echo $s16 | sed 's/i32:16/i32:256/g')" -s "$s16" \
 	-D BLOCK_M=64 -D BLOCK_N=64 -D BLOCK_K=32 $adds -o "$work/matmul"
+check "tuples and a descriptor" "$build/tlc" build "$top/tests/aot/composites.tl" $adds -o "$work/scaled" \
+	-s 'd=tensordesc<fp32[16,32]:16>,out=(ptr=*fp32:16,scale=fp32,step=i32:1),shape=(i32:16,(i32:16,3)),out_ptr=*i32' \
+	-s 'd=tensordesc<fp32[16,32]>,out=(ptr=*fp32:16,scale=fp32,step=i32:1),shape=(i32,(i32,3)),out_ptr=*i32'
 check "a manifest" recorded
+check "a manifest of tuples" recorded_tuples
 check "types that differ" says 'the types of' "$build/tlc" build "$top/examples/vector_add.tl" -s '*fp32,*fp32,*fp32,i32' \
 	-s '*fp16,*fp32,*fp32,i32' -o "$work/none"
 check "no name" says '-o NAME is missing' "$build/tlc" build "$top/examples/vector_add.tl"
 check "the program in C" rt -I"$work" "$top/examples/aot/add.c" "$work/vector_add.c" -o "$work/add"
+check "tuples" rt -I"$work" "$top/tests/aot/composites.c" "$work/scaled.c" -o "$work/composites"
 check "the products" rt -I"$work" "$top/tests/aot/matmul.c" "$work/matmul.c" -o "$work/products"
 for sm in 80 86 90; do
 	check "the program in C on sm_$sm" on $sm "$work/add"
 	check "the products on sm_$sm" on $sm "$work/products"
+	check "tuples on sm_$sm" on $sm "$work/composites"
 done
 check "a GPU that is too old" says 'was not compiled for this GPU, sm_75, but for cuda:sm_80, cuda:sm_90a' on 75 "$work/add"
 check "no GPU" says 'no device' on 0 "$work/add"
