@@ -105,8 +105,11 @@ done
 suite "examples sim 0" sim_examples sim 0
 suite "examples sim:80 1" sim_examples sim:80 1
 suite "examples sim 2" sim_examples sim 2
-shares run 2 env TL_DEVICE=interp "$build/test-run" --calls "$work/calls.interp"
-shares random 2 env TL_DEVICE=interp "$build/test-random"
+suite "examples cpu" sim_examples cpu 0
+for device in interp cpu; do
+	shares "run $device" 2 env TL_DEVICE=$device "$build/test-run" --calls "$work/calls.$device"
+	shares "random $device" 2 env TL_DEVICE=$device "$build/test-random"
+done
 # the IR after each pass against the one before it, and facts against values
 suite "run every pass, 1 of 8" "$build/test-run" --every-pass --shard 0/8
 suite "run every pass, 2 of 8" "$build/test-run" --every-pass --shard 1/8
@@ -138,7 +141,7 @@ suite isa "$build/tests/isa" check tests/sim/h100.isa
 suite reference sh docs/builtins.sh "$build"
 suite sources sources
 wait
-for device in interp sim sim:80; do
+for device in interp cpu sim sim:80; do
 	suite "matrix $device" env TL_DEVICE=$device sh tests/run/matrix.sh "$build" "$work/calls.$device".*
 done
 wait

@@ -1,18 +1,18 @@
-/* What reaches down to the device: inline assembly, which the interpreter refuses to run, tl.extra.cuda, and checks
- * while a kernel runs. */
+/* What reaches down to the device: inline assembly, which the interpreter and the cpu device refuse to run,
+ * tl.extra.cuda, and checks while a kernel runs. */
 #include "themes.h"
 
 static const char file[] = "device.tl";
 
 #define RUN(s, kernel, cfg, ...)                                                                                       \
-	(on_device(s, "interp")                                                                                        \
+	(is_refused(s)                                                                                                 \
 		 ? launch_fails(s, TL_ERR_KERNEL, "runs no inline assembly", kernel, cfg, ARGS(__VA_ARGS__))           \
 		 : (void)LAUNCH(s, kernel, cfg, __VA_ARGS__))
 
 /* The interpreter stops in front of it: what is behind keeps its values. */
 static bool is_refused(struct suite *s)
 {
-	return on_device(s, "interp");
+	return on_device(s, "interp") || on_device(s, "cpu");
 }
 
 static const struct {

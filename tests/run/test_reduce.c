@@ -236,6 +236,8 @@ static void sum_as(struct suite *s, tl_dtype t, tl_dtype as)
 	if (!case_begin(s, file, "sum of %s as %s", tl_dtype_name(t), tl_dtype_name(as)))
 		return;
 	struct array *x = in(s, "x", t, 1024), *o = out(s, "o", as, 1);
+	if (!is_float(t) && is_float(as))
+		fill(x, -1000, 1000);
 	reduce_data(x, "sum");
 	if (x->f)
 		want(o, 0, reduce_floats("sum", x, 0, 1024, 1));
