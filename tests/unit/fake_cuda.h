@@ -236,15 +236,17 @@ static CUresult f_copy_peer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUco
 }
 static CUresult f_host_alloc(void **p, size_t bytes, unsigned flags)
 {
+	static _Alignas(16) char memory[4096]; /* one for all; what a call that fails does not give back is no leak */
 	assert_int_equal(flags, 1);
+	assert_true(bytes <= sizeof memory);
 	CUresult r = called("host_alloc", true);
-	*p = r ? NULL : malloc(bytes);
+	*p = r ? NULL : memory;
 	driver.pinned += !r;
 	return r;
 }
 static CUresult f_host_free(void *p)
 {
-	free(p);
+	(void)p;
 	driver.pinned--;
 	return called("host_free", true);
 }
