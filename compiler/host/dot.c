@@ -24,10 +24,10 @@ LLVMValueRef host_to_sum(struct host *h, LLVMValueRef x, enum dtype from, LLVMTy
 	LLVMTypeRef t = host_vector_type(sum, lanes);
 	if (dtype_is_int(from)) {
 		u32 bits = (u32)dtype_bits(from), to = LLVMGetIntTypeWidth(sum);
-		return bits == to   ? x
-		       : bits > to  ? LLVMBuildTrunc(h->b, x, t, "")
-		       : bits == 1  ? LLVMBuildZExt(h->b, x, t, "")
-				    : LLVMBuildSExt(h->b, x, t, "");
+		return bits == to  ? x
+		       : bits > to ? LLVMBuildTrunc(h->b, x, t, "")
+		       : bits == 1 ? LLVMBuildZExt(h->b, x, t, "")
+				   : LLVMBuildSExt(h->b, x, t, "");
 	}
 	x = host_widen(h, x, from, lanes);
 	return sum == h->f64 && from != DT_F64 ? LLVMBuildFPExt(h->b, x, t, "") : x;
@@ -38,7 +38,8 @@ static LLVMValueRef from_sum(struct host *h, LLVMValueRef x, enum dtype to, enum
 	if (to == sum)
 		return x;
 	if (dtype_is_int(to))
-		return LLVMBuildTrunc(h->b, x, host_vector_type(LLVMIntTypeInContext(h->ctx, (u32)dtype_bits(to)), lanes), "");
+		return LLVMBuildTrunc(h->b, x,
+				      host_vector_type(LLVMIntTypeInContext(h->ctx, (u32)dtype_bits(to)), lanes), "");
 	return host_narrow(h, x, to, lanes);
 }
 
@@ -50,8 +51,7 @@ LLVMValueRef host_round_tf32(struct host *h, LLVMValueRef x)
 		     half = host_spread(h, host_i32(h, 0x1000), lanes_of(x)),
 		     kept = host_spread(h, host_i32(h, ~0x1FFF), lanes_of(x));
 	LLVMValueRef bits = LLVMBuildBitCast(h->b, x, t, "");
-	LLVMValueRef special =
-		LLVMBuildICmp(h->b, LLVMIntEQ, LLVMBuildAnd(h->b, bits, exponent, ""), exponent, "");
+	LLVMValueRef special = LLVMBuildICmp(h->b, LLVMIntEQ, LLVMBuildAnd(h->b, bits, exponent, ""), exponent, "");
 	LLVMValueRef r = LLVMBuildAnd(h->b, LLVMBuildAdd(h->b, bits, half, ""), kept, "");
 	return LLVMBuildSelect(h->b, special, x, LLVMBuildBitCast(h->b, r, LLVMTypeOf(x), ""), "");
 }
@@ -102,7 +102,9 @@ bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
 		u32 k = (u32)(u - o->operands);
-		if (o->code != IR_DOT || k > 1 || (first && (k != *which || sum_dtype(o) != sum_dtype(first) || o->attr[ATTR_PRECISION] != first->attr[ATTR_PRECISION])))
+		if (o->code != IR_DOT || k > 1 ||
+		    (first && (k != *which || sum_dtype(o) != sum_dtype(first) ||
+			       o->attr[ATTR_PRECISION] != first->attr[ATTR_PRECISION])))
 			return false;
 		first = o;
 		*which = k;
@@ -111,11 +113,12 @@ bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot
 	return first && info_of(h, v)->stored;
 }
 
-/* --- the product --------------------------------------------------------------------------------------------------- */
+/* --- the product ---------------------------------------------------------------------------------------------------
+ */
 
 struct product {
 	const struct op *o;
-	const struct type *type;  /* of C */
+	const struct type *type; /* of C */
 	struct buffer *a, *b, *c;
 	enum dtype sum, result;
 	i32 k;

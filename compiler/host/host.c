@@ -143,7 +143,10 @@ void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const ch
 
 /* --- control flow ------------------------------------------------------------------------------------------------ */
 
-static bool is_tile(const struct value *v) { return type_is_tensor(v->type); }
+static bool is_tile(const struct value *v)
+{
+	return type_is_tensor(v->type);
+}
 
 static void set_made(struct host *h, const struct value *v, struct buffer *b)
 {
@@ -261,7 +264,8 @@ static void emit_if(struct host *h, const struct op *o)
 {
 	u32 n = o->nresults;
 	struct buffer **to = arena_array(&h->scratch, struct buffer *, n + 1u);
-	LLVMValueRef *x[2] = {arena_array(&h->scratch, LLVMValueRef, n + 1u), arena_array(&h->scratch, LLVMValueRef, n + 1u)};
+	LLVMValueRef *x[2] = {arena_array(&h->scratch, LLVMValueRef, n + 1u),
+			      arena_array(&h->scratch, LLVMValueRef, n + 1u)};
 	LLVMBasicBlockRef at[2] = {host_block(h), host_block(h)}, from[2], end = host_block(h);
 	for (u32 i = 0; i < n; i++)
 		to[i] = is_tile(&o->results[i]) ? buffer_new(h, o->results[i].type) : NULL;
@@ -406,8 +410,9 @@ static void emit_scalar_op(struct host *h, const struct op *o)
 	case IR_ASSERT:
 		if (h->s->debug)
 			host_fail_if(h, LLVMBuildNot(h->b, host_scalar(h, operand(o, 0)), ""), o,
-				     o->text && *o->text ? arena_printf(&h->scratch, "device-side assertion failed: %s", o->text)
-							 : "device-side assertion failed");
+				     o->text && *o->text
+					     ? arena_printf(&h->scratch, "device-side assertion failed: %s", o->text)
+					     : "device-side assertion failed");
 		return;
 	case IR_ASSUME:
 	case IR_BARRIER:

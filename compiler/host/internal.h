@@ -71,16 +71,16 @@ struct host {
 	struct arena scratch;
 	LLVMContextRef ctx;
 	LLVMModuleRef mod;
-	LLVMBuilderRef b, entry; /* `entry` adds to the entry block */
+	LLVMBuilderRef b, entry;            /* `entry` adds to the entry block */
 	LLVMValueRef fn, call, pid, memory; /* the function, and its parameters */
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, ptr;
 	LLVMMetadataRef debug_scope;
 	LLVMBasicBlockRef fail_block; /* returns 1 */
-	struct map info;     /* value → struct info */
-	struct map memo;     /* in the body of a nest: value → struct memo */
-	struct nest *nest;   /* whose body is being made, or NULL */
-	struct assumed *assumed; /* masks that hold in it */
-	u64 bytes;           /* of scratch memory */
+	struct map info;              /* value → struct info */
+	struct map memo;              /* in the body of a nest: value → struct memo */
+	struct nest *nest;            /* whose body is being made, or NULL */
+	struct assumed *assumed;      /* masks that hold in it */
+	u64 bytes;                    /* of scratch memory */
 	u32 nstrings;
 };
 
@@ -98,10 +98,16 @@ LLVMValueRef host_narrow(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes
 
 /* --- util.c ------------------------------------------------------------------------------------------------------ */
 
-static inline LLVMValueRef host_i32(struct host *h, i64 x) { return LLVMConstInt(h->i32, (u64)x, true); }
-static inline LLVMValueRef host_i64(struct host *h, i64 x) { return LLVMConstInt(h->i64, (u64)x, true); }
-LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *types, u32 ntypes,
-			    LLVMValueRef *args, u32 n);
+static inline LLVMValueRef host_i32(struct host *h, i64 x)
+{
+	return LLVMConstInt(h->i32, (u64)x, true);
+}
+static inline LLVMValueRef host_i64(struct host *h, i64 x)
+{
+	return LLVMConstInt(h->i64, (u64)x, true);
+}
+LLVMValueRef host_intrinsic(struct host *h, const char *name, LLVMTypeRef *types, u32 ntypes, LLVMValueRef *args,
+			    u32 n);
 u32 lanes_of(LLVMValueRef x);
 /* x, or a vector of so many copies of it. */
 LLVMValueRef host_spread(struct host *h, LLVMValueRef x, u32 lanes);
@@ -145,7 +151,8 @@ bool plan_in_place(struct host *h, const struct value *arg, const struct value *
 bool is_whole_tile(const struct op *o);
 bool writes(const struct op *o);
 
-/* --- host.c: blocks, control flow, memory of tiles ----------------------------------------------------------------- */
+/* --- host.c: blocks, control flow, memory of tiles -----------------------------------------------------------------
+ */
 
 void host_emit_block(struct host *h, const struct block *b);
 LLVMValueRef host_scalar(struct host *h, const struct value *v);
@@ -163,7 +170,8 @@ void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const ch
 void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text);
 LLVMValueRef host_string(struct host *h, const char *text);
 
-/* --- nest.c: the loops of a nest, and values at an index ----------------------------------------------------------- */
+/* --- nest.c: the loops of a nest, and values at an index -----------------------------------------------------------
+ */
 
 void host_emit_nest(struct host *h, struct nest *n);
 void nest_choose_lanes(struct host *h, struct nest *n);

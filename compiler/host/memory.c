@@ -86,8 +86,9 @@ static LLVMValueRef gather(struct host *h, const struct access *a, LLVMValueRef 
 static LLVMValueRef any_lane(struct host *h, LLVMValueRef mask, bool all)
 {
 	LLVMTypeRef t = LLVMTypeOf(mask);
-	return lanes_of(mask) ? host_intrinsic(h, all ? "llvm.vector.reduce.and" : "llvm.vector.reduce.or", &t, 1, &mask, 1)
-			      : mask;
+	return lanes_of(mask)
+		       ? host_intrinsic(h, all ? "llvm.vector.reduce.and" : "llvm.vector.reduce.or", &t, 1, &mask, 1)
+		       : mask;
 }
 
 static LLVMValueRef masked_load(struct host *h, const struct access *a, LLVMValueRef other)
@@ -109,13 +110,15 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 	if (!a.mask)
 		return to_value(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), elem);
 	u32 lanes = a.uniform && !lanes_of(a.mask) ? 0 : a.lanes;
-	LLVMValueRef other = o->noperands > 2 ? to_memory(h, host_spread(h, host_eval(h, operand(o, 2), at), lanes), elem)
-					      : LLVMConstNull(host_vector_type(a.type, lanes));
+	LLVMValueRef other = o->noperands > 2
+				     ? to_memory(h, host_spread(h, host_eval(h, operand(o, 2), at), lanes), elem)
+				     : LLVMConstNull(host_vector_type(a.type, lanes));
 	if (a.each)
 		return to_value(h, gather(h, &a, other), elem);
 	/* one branch: a mask of one truth value, or a load that no lane of a vector needs or all do */
 	bool vector = lanes_of(a.mask) > 0;
-	LLVMBasicBlockRef from[3], end = host_block(h), plain = host_block(h), part = vector && !a.uniform ? host_block(h) : NULL;
+	LLVMBasicBlockRef from[3], end = host_block(h), plain = host_block(h),
+				   part = vector && !a.uniform ? host_block(h) : NULL;
 	LLVMValueRef x[3] = {other};
 	from[0] = LLVMGetInsertBlock(h->b);
 	LLVMBuildCondBr(h->b, any_lane(h, a.mask, !a.uniform), plain, part ? part : end);
@@ -246,8 +249,8 @@ static LLVMValueRef atomic(struct host *h, const struct op *o, LLVMValueRef p, c
 		return update_small(h, kind, p, x, elem);
 	if (kind == RMW_EXCH)
 		x = LLVMBuildBitCast(h->b, x, bits, "");
-	LLVMValueRef old = LLVMBuildAtomicRMW(h->b, rmw_op(kind, is_float), p, x,
-					      LLVMAtomicOrderingSequentiallyConsistent, false);
+	LLVMValueRef old =
+		LLVMBuildAtomicRMW(h->b, rmw_op(kind, is_float), p, x, LLVMAtomicOrderingSequentiallyConsistent, false);
 	return kind == RMW_EXCH ? LLVMBuildBitCast(h->b, old, t, "") : old;
 }
 

@@ -99,7 +99,8 @@ LLVMValueRef buffer_load(struct host *h, const struct buffer *b, const struct ty
 	return x;
 }
 
-static void store_lanes(struct host *h, const struct buffer *b, const struct type *t, const struct at *at, LLVMValueRef x)
+static void store_lanes(struct host *h, const struct buffer *b, const struct type *t, const struct at *at,
+			LLVMValueRef x)
 {
 	LLVMValueRef p = host_gep(h, b->at, b->elem, host_offset(h, b, t->rank, at));
 	u32 lanes = lanes_of(x);
@@ -108,7 +109,8 @@ static void store_lanes(struct host *h, const struct buffer *b, const struct typ
 		return;
 	}
 	for (u32 k = 0; k < lanes; k++)
-		LLVMBuildStore(h->b, host_lane(h, x, k), host_gep(h, p, b->elem, host_i64(h, k * b->stride[at->along])));
+		LLVMBuildStore(h->b, host_lane(h, x, k),
+			       host_gep(h, p, b->elem, host_i64(h, k * b->stride[at->along])));
 }
 
 void buffer_store(struct host *h, const struct buffer *b, const struct type *t, const struct at *at, LLVMValueRef x)

@@ -198,7 +198,8 @@ void plan_kernel(struct host *h)
 bool plan_in_place(struct host *h, const struct value *arg, const struct value *yielded)
 {
 	const struct op *o = yielded->def;
-	if (!o || o->block != arg->block || o->nresults != 1 || info_of(h, yielded)->buffer || !info_of(h, yielded)->stored)
+	if (!o || o->block != arg->block || o->nresults != 1 || info_of(h, yielded)->buffer ||
+	    !info_of(h, yielded)->stored)
 		return false;
 	if (o->code == IR_DOT) {
 		const struct value *acc = operand(o, 2);
@@ -236,7 +237,7 @@ struct search {
 	struct nest *nest;
 	const struct op *root;
 	u32 walk;
-	bool clashes;      /* the root needs what the nest completes later, or in another order */
+	bool clashes; /* the root needs what the nest completes later, or in another order */
 	VEC(const struct op *) loads;
 };
 

@@ -35,7 +35,8 @@ static void emit_scan(struct host *h, const struct op *o)
 	struct at at = host_loops(h, &one, lanes, &l);
 	struct loop along = host_loop(h, host_i64(h, 0), host_i64(h, length), 1, false);
 	bool reverse = o->attr[ATTR_REVERSE];
-	LLVMValueRef here = reverse ? LLVMBuildSub(h->b, host_i64(h, length - 1), along.index, "") : along.index, x[MOST];
+	LLVMValueRef here = reverse ? LLVMBuildSub(h->b, host_i64(h, length - 1), along.index, "") : along.index,
+		     x[MOST];
 	struct at before = at;
 	at.i[axis] = here;
 	before.i[axis] = LLVMBuildAdd(h->b, here, host_i64(h, reverse ? 1 : -1), "");
@@ -193,7 +194,8 @@ static LLVMValueRef print_plan(struct host *h, const struct op *o)
 		for (int d = 0; d < t->rank; d++)
 			q->shape[d] = t->shape[d];
 	}
-	LLVMValueRef bytes = LLVMConstStringInContext2(h->ctx, (const char *)&p.hex, sizeof p - offsetof(struct host_print, hex), true);
+	LLVMValueRef bytes = LLVMConstStringInContext2(h->ctx, (const char *)&p.hex,
+						       sizeof p - offsetof(struct host_print, hex), true);
 	LLVMValueRef fields[] = {LLVMConstInt(h->i64, p.place, false), host_string(h, o->text ? o->text : ""), bytes};
 	LLVMValueRef c = LLVMConstStructInContext(h->ctx, fields, 3, false);
 	LLVMValueRef g = LLVMAddGlobal(h->mod, LLVMTypeOf(c), arena_printf(&h->scratch, ".print_%u", h->nstrings++));
@@ -232,18 +234,21 @@ static void emit_asm(struct host *h, const struct op *o)
 	enum asm_source source = inline_asm_source(o);
 	const char *text = o->text + strspn(o->text, " \t\n");
 	if (source == ASM_UNKNOWN || o->nresults != 1 || type_is_tensor(result(o)->type)) {
-		host_fail_if(h, LLVMConstInt(h->i1, 1, false), o,
-			     arena_printf(&h->scratch,
-					  "the CPU runs no inline assembly of GPUs (\"%.*s\"): launch on a GPU or on sim",
-					  (int)MIN(strcspn(text, "\n"), 40u), text));
+		host_fail_if(
+			h, LLVMConstInt(h->i1, 1, false), o,
+			arena_printf(&h->scratch,
+				     "the CPU runs no inline assembly of GPUs (\"%.*s\"): launch on a GPU or on sim",
+				     (int)MIN(strcspn(text, "\n"), 40u), text));
 		for (u32 i = 0; i < o->nresults; i++)
 			if (type_is_tensor(o->results[i].type))
 				buffer_of(h, &o->results[i]);
 			else
-				host_set_scalar(h, &o->results[i], LLVMConstNull(host_elem_type(h, o->results[i].type)));
+				host_set_scalar(h, &o->results[i],
+						LLVMConstNull(host_elem_type(h, o->results[i].type)));
 		return;
 	}
-	LLVMValueRef x = source == ASM_SM ? host_i64(h, 0) : host_intrinsic(h, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+	LLVMValueRef x =
+		source == ASM_SM ? host_i64(h, 0) : host_intrinsic(h, "llvm.readcyclecounter", NULL, 0, NULL, 0);
 	host_set_scalar(h, result(o), LLVMBuildTruncOrBitCast(h->b, x, host_elem_type(h, result(o)->type), ""));
 }
 
