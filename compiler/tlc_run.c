@@ -356,15 +356,17 @@ static int open_device(struct session *s)
 	tl_status r = tl_context_create(c->device, &s->ctx);
 	if (r || (r = tl_device(s->ctx, &s->device)))
 		return api_failed(s->ctx, r);
-	if (!c->device && !strcmp(s->device.kind, "interp"))
-		fputs("tlc: note: there is no GPU here, so this runs on the CPU, as with --device interp\n", stderr);
+	if (!c->device && !strcmp(s->device.kind, "cpu"))
+		fputs("tlc: note: there is no GPU here, so this runs on the processor, as with --device cpu\n", stderr);
 	if (!c->options.remarks) /* which come with the warnings */
 		tl_context_diagnostics(s->ctx, show_warning, s, false);
 	if (c->sim_report && strcmp(s->device.kind, "sim"))
 		return complain(EXIT_USER, "--sim-report is for --device sim, and this is %s", s->device.kind);
-	if (c->options.remarks && !strcmp(s->device.kind, "interp"))
-		return complain(EXIT_USER, "--remarks is about code for a GPU, and this is interp, which runs none; "
-					   "tlc FILE --remarks or --device sim tells it");
+	if (c->options.remarks && (!strcmp(s->device.kind, "interp") || !strcmp(s->device.kind, "cpu")))
+		return complain(EXIT_USER,
+				"--remarks is about code for a GPU, and this is %s, which runs none; "
+				"tlc FILE --remarks or --device sim tells it",
+				s->device.kind);
 	return EXIT_DONE;
 }
 

@@ -2,7 +2,7 @@
 #include "runtime/device.h"
 #include "runtime/divisor_check.h"
 
-const struct device_ops *const devices[] = {&cuda_ops, &interp_ops, &cpu_ops, &sim_ops};
+const struct device_ops *const devices[] = {&cuda_ops, &cpu_ops, &interp_ops, &sim_ops};
 const u32 ndevices = ARRAY_LEN(devices);
 
 bool device_compile(const struct description *target, const struct build *b, struct compiled *out)

@@ -81,7 +81,7 @@ TL_API const tl_error_info *tl_error_details(void);
 /* --- devices ------------------------------------------------------------------------------------------------- */
 
 /* "cuda", "cuda:1"; "interp", the reference interpreter; "cpu", for whose instructions kernels are compiled; "sim",
- * "sim:80" …, which runs the PTX for sm_90a, sm_80 … on the CPU and checks it; NULL: interp where there is no CUDA
+ * "sim:80" …, which runs the PTX for sm_90a, sm_80 … on the CPU and checks it; NULL: cpu where there is no CUDA
  * driver or no GPU, else cuda; a driver or GPU that fails is an error. */
 TL_API tl_status tl_context_create(const char *device, tl_context **out);
 /* A context on the caller's CUcontext; NULL means the one current on this thread. It is not destroyed with ctx. */
