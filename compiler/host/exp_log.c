@@ -110,12 +110,14 @@ LLVMValueRef host_normal_exp2(struct host *h, const struct functions *f, LLVMVal
 	return LLVMBuildFMul(h->b, power_of_rest(f, &single, s.r, true), of_bits(h, scale, h->f32), "");
 }
 
-LLVMValueRef host_log_of_special(struct host *h, LLVMValueRef x)
+LLVMValueRef host_log_or_special(struct host *h, LLVMValueRef x, LLVMValueRef r)
 {
 	LLVMBuilderRef b = h->b;
-	LLVMValueRef zero = real_as(x, 0), less = LLVMBuildFCmp(b, LLVMRealOLT, x, zero, "");
-	LLVMValueRef r = LLVMBuildSelect(b, less, real_as(x, (double)NAN), x, "");
-	return LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, zero, ""), real_as(x, -(double)INFINITY), r, "");
+	LLVMValueRef zero = real_as(x, 0), infinite = real_as(x, (double)INFINITY);
+	LLVMValueRef is_zero = LLVMBuildFCmp(b, LLVMRealOEQ, x, zero, "");
+	LLVMValueRef other = LLVMBuildSelect(b, is_zero, real_as(x, -(double)INFINITY), real_as(x, (double)NAN), "");
+	r = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOGT, x, zero, ""), r, other, "");
+	return LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, infinite, ""), infinite, r, "");
 }
 
 /* x = 2^e (1 + y), 1 + y from sqrt(1/2) to sqrt(2). With s = y / (2 + y), log(1 + y) = 2 atanh(s) = 2s + s R(s²)
@@ -127,7 +129,7 @@ LLVMValueRef host_log_f64(struct host *h, const struct functions *f, LLVMValueRe
 					0x1.c71c51d7ccab4p-3, 0x1.746649b02f3fcp-3, 0x1.39a0957837f52p-3,
 					0x1.2f11804379677p-3};
 	LLVMBuilderRef b = h->b;
-	LLVMValueRef tiny = LLVMBuildFCmp(b, LLVMRealOLT, x, real_as(x, 0x1p-1022), ""), given = x;
+	LLVMValueRef tiny = LLVMBuildFCmp(b, LLVMRealOLT, x, real_as(x, 0x1p-1022), "");
 	x = LLVMBuildSelect(b, tiny, LLVMBuildFMul(b, x, real_as(x, 0x1p54), ""), x, "");
 	LLVMValueRef bits = bits_of(h, x), less = LLVMBuildSub(b, bits, int_as(bits, 0x3FE6A09E667F3BCD), "");
 	LLVMValueRef power = LLVMBuildAnd(b, less, int_as(bits, 0xFFF0000000000000), "");
@@ -152,7 +154,5 @@ LLVMValueRef host_log_f64(struct host *h, const struct functions *f, LLVMValueRe
 		r = LLVMBuildFSub(b, LLVMBuildFSub(b, half, r, ""), y, "");
 		r = multiply_add(f, e, real_as(x, wide.ln2[0]), LLVMBuildFNeg(b, r, ""));
 	}
-	LLVMValueRef from_one = LLVMBuildSub(b, bits, int_as(bits, 1), "");
-	LLVMValueRef special = LLVMBuildICmp(b, LLVMIntUGE, from_one, int_as(bits, 0x7FEFFFFFFFFFFFFF), "");
-	return LLVMBuildSelect(b, special, host_log_of_special(h, given), r, "");
+	return host_log_or_special(h, x, r);
 }

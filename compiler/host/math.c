@@ -84,9 +84,9 @@ static LLVMValueRef inverse(const struct functions *f, LLVMValueRef x)
 	return LLVMBuildFDiv(f->b, real_as(x, 1), x, "");
 }
 
-static LLVMValueRef log_of_special(const struct functions *f, LLVMValueRef x)
+static LLVMValueRef log_or_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
 {
-	return host_log_of_special(f->target, x);
+	return host_log_or_special(f->target, x, r);
 }
 
 struct rare rare_begin(struct host *h, LLVMValueRef is_rare, LLVMValueRef usual)
@@ -144,7 +144,7 @@ LLVMValueRef host_fmod(struct host *h, LLVMValueRef x, LLVMValueRef y)
 static LLVMValueRef inline_function(struct host *h, enum opcode code, LLVMValueRef x)
 {
 	bool has_fma = h->s->target->has_fma, f32 = elem_of(LLVMTypeOf(x)) == h->f32;
-	struct functions f = {h->b, h->mod, has_fma, h, exp2_for_functions, inverse, log_of_special};
+	struct functions f = {h->b, h->mod, has_fma, h, exp2_for_functions, inverse, log_or_special};
 	switch (code) {
 	case IR_EXP:
 	case IR_EXP2: return host_exp(h, &f, x, code == IR_EXP2);

@@ -76,7 +76,7 @@ LLVMValueRef host_exp(struct host *h, const struct functions *f, LLVMValueRef x,
 /* Of fp32: what is not normal is the least or the largest normal power. */
 LLVMValueRef host_normal_exp2(struct host *h, const struct functions *f, LLVMValueRef x);
 LLVMValueRef host_log_f64(struct host *h, const struct functions *f, LLVMValueRef x, bool base2);
-/* Of what is not positive and finite. */
-LLVMValueRef host_log_of_special(struct host *h, LLVMValueRef x);
+/* r, or where x is not positive and finite its logarithm. */
+LLVMValueRef host_log_or_special(struct host *h, LLVMValueRef x, LLVMValueRef r);
 
 #endif

@@ -95,9 +95,7 @@ LLVMValueRef log_f32(const struct functions *f, LLVMValueRef x, bool base2)
 		r = multiply_add(f, LLVMBuildFMul(b, r, y, ""), y, y);
 		r = multiply_add(f, e, real_as(x, 0x1.62e43p-1), r);
 	}
-	LLVMValueRef special =
-		LLVMBuildICmp(b, LLVMIntUGE, LLVMBuildSub(b, bits, c_i32(bits, 1), ""), c_i32(bits, 0x7F7FFFFF), "");
-	return LLVMBuildSelect(b, special, f->log_of_special(f, x), r, "");
+	return f->log_or_special(f, x, r);
 }
 
 /* --- erf, tanh ----------------------------------------------------------------------------------------------- */

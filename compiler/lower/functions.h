@@ -13,8 +13,8 @@ struct functions {
 	/* 2^x, which is not negative and may be 0 or infinite where it is not a normal number; 1/x */
 	LLVMValueRef (*exp2)(const struct functions *f, LLVMValueRef x);
 	LLVMValueRef (*inverse)(const struct functions *f, LLVMValueRef x);
-	/* the logarithm of x that is not positive and finite */
-	LLVMValueRef (*log_of_special)(const struct functions *f, LLVMValueRef x);
+	/* r, or where x is not positive and finite its logarithm */
+	LLVMValueRef (*log_or_special)(const struct functions *f, LLVMValueRef x, LLVMValueRef r);
 };
 
 LLVMValueRef multiply_add(const struct functions *f, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z);

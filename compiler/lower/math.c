@@ -19,14 +19,18 @@ static LLVMValueRef rcp_approx(const struct functions *f, LLVMValueRef x)
 	return call1(f->target, "llvm.nvvm.rcp.approx.ftz.f", x);
 }
 
-static LLVMValueRef lg2_approx(const struct functions *f, LLVMValueRef x)
+/* Of what is not positive and finite the instruction knows the result. */
+static LLVMValueRef lg2_of_special(const struct functions *f, LLVMValueRef x, LLVMValueRef r)
 {
-	return call1(f->target, "llvm.nvvm.lg2.approx.ftz.f", x);
+	struct lower *l = f->target;
+	LLVMValueRef from_one = LLVMBuildSub(f->b, to_bits(l, x), c_i32(l, 1), "");
+	LLVMValueRef special = LLVMBuildICmp(f->b, LLVMIntUGE, from_one, c_i32(l, 0x7F7FFFFF), "");
+	return LLVMBuildSelect(f->b, special, call1(l, "llvm.nvvm.lg2.approx.ftz.f", x), r, "");
 }
 
 static struct functions functions_of(struct lower *l)
 {
-	return (struct functions){l->b, l->mod, true, l, exp2_approx, rcp_approx, lg2_approx};
+	return (struct functions){l->b, l->mod, true, l, exp2_approx, rcp_approx, lg2_of_special};
 }
 
 LLVMValueRef math_f32(struct lower *l, enum opcode code, LLVMValueRef x)
