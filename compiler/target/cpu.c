@@ -8,7 +8,11 @@ static const char passes[] = "function(sroa,early-cse<memssa>,loop-mssa(licm),ea
 bool optimize_for_cpu(struct session *s, const struct description *target, const char **error)
 {
 	session_verify(s);
-	return session_machine(s, target, error) && session_passes(s, passes, error);
+	if (!session_machine(s, target, error) || !session_passes(s, passes, error))
+		return false;
+	expand_masked_accesses(s->mod, target);
+	session_verify(s);
+	return true;
 }
 
 const char *emit_for_cpu(struct session *s, LLVMCodeGenFileType type, size_t *len, const char **error)

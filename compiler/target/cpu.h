@@ -9,5 +9,7 @@ bool optimize_for_cpu(struct session *s, const struct description *target, const
 /* The optimised module as assembly, NUL-terminated, and after that as an object, in the session's arena. NULL after an
  * error. */
 const char *emit_for_cpu(struct session *s, LLVMCodeGenFileType type, size_t *len, const char **error);
+/* Masked loads and stores that the processor has no instruction for become calls of a loop (masked.c). */
+void expand_masked_accesses(LLVMModuleRef mod, const struct description *target);
 
 #endif
