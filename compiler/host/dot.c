@@ -4,7 +4,7 @@
  * rows one after the other. A block of ROWS rows of C by one panel stays in registers while k runs. */
 #include "host/internal.h"
 
-enum { PANEL_REGISTERS = 2, ROWS = 4, UNROLLED = 4 /* steps of k */ };
+enum { PANEL_REGISTERS = 2, ROWS = 6, UNROLLED = 4 /* steps of k */ };
 
 static enum dtype sum_dtype(const struct op *o)
 {
@@ -221,10 +221,16 @@ void host_dot(struct host *h, const struct op *o)
 	}
 	struct loop columns = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[r - 1]), p.panel, false);
 	p.at.i[r - 1] = columns.index;
-	struct loop rows = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[r - 2]), p.rows, false);
+	i64 all = t->shape[r - 2], rest = all % p.rows;
+	struct loop rows = host_loop(h, host_i64(h, 0), host_i64(h, all - rest), p.rows, false);
 	p.at.i[r - 2] = rows.index;
 	emit_block_of_c(h, &p);
 	host_loop_end(h, &rows);
+	if (rest) {
+		p.rows = (u32)rest;
+		p.at.i[r - 2] = host_i64(h, all - rest);
+		emit_block_of_c(h, &p);
+	}
 	host_loop_end(h, &columns);
 	if (r == 3)
 		host_loop_end(h, &batch);
