@@ -94,7 +94,7 @@ static __attribute__((noinline)) tl_status launch_in_context(struct cuda *d, con
 }
 
 /* The driver looks which context is current, and refuses the function of another one: so this does not look first, but
- * for streams that are those of the current one. */
+ * for streams that are those of the current one, and for a profiler, which would see two launches. */
 tl_status cuda_launch(struct device *device, const struct device_launch *l)
 {
 	struct cuda *d = (struct cuda *)device;
@@ -103,7 +103,7 @@ tl_status cuda_launch(struct device *device, const struct device_launch *l)
 	tl_status s = check_launch(d, l);
 	if (s)
 		return s;
-	if ((uintptr_t)stream <= CU_STREAM_PER_THREAD || (r = launch(d, l, stream)))
+	if ((uintptr_t)stream <= CU_STREAM_PER_THREAD || d->nvtx || (r = launch(d, l, stream)))
 		return launch_in_context(d, l, stream, r);
 	note_launched(d, l->kernel);
 	return TL_OK;

@@ -80,6 +80,7 @@ struct host {
 	struct map memo;              /* in the body of a nest: value → struct memo */
 	struct nest *nest;            /* whose body is being made, or NULL */
 	struct assumed *assumed;      /* masks that hold in it */
+	bool in_rest;                 /* it is the rest of a row, behind what they hold for */
 	u64 bytes;                    /* of scratch memory */
 	u32 nstrings;
 };

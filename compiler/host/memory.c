@@ -82,7 +82,7 @@ static LLVMValueRef gather(struct host *h, const struct access *a, LLVMValueRef 
 	return host_intrinsic(h, "llvm.masked.gather", types, 2, args, 4);
 }
 
-/* `then` where the mask is true, or all of it is; else `otherwise`. */
+/* Is any lane of the mask true, or is each? */
 static LLVMValueRef any_lane(struct host *h, LLVMValueRef mask, bool all)
 {
 	LLVMTypeRef t = LLVMTypeOf(mask);
@@ -117,6 +117,8 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 		return to_value(h, gather(h, &a, other), elem);
 	/* one branch: a mask of one truth value, or a load that no lane of a vector needs or all do */
 	bool vector = lanes_of(a.mask) > 0;
+	if (h->in_rest && vector && !a.uniform)
+		return to_value(h, masked_load(h, &a, other), elem);
 	LLVMBasicBlockRef from[3], end = host_block(h), plain = host_block(h),
 				   part = vector && !a.uniform ? host_block(h) : NULL;
 	LLVMValueRef x[3] = {other};
@@ -161,13 +163,19 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 		return;
 	}
 	if (a.mask && lanes_of(a.mask)) {
-		LLVMBasicBlockRef whole = host_block(h), part = host_block(h);
-		end = host_block(h);
-		LLVMBuildCondBr(h->b, any_lane(h, a.mask, true), whole, part);
-		LLVMPositionBuilderAtEnd(h->b, part);
+		LLVMBasicBlockRef whole = NULL;
+		if (!h->in_rest) {
+			LLVMBasicBlockRef part = host_block(h);
+			whole = host_block(h);
+			end = host_block(h);
+			LLVMBuildCondBr(h->b, any_lane(h, a.mask, true), whole, part);
+			LLVMPositionBuilderAtEnd(h->b, part);
+		}
 		LLVMTypeRef types[] = {LLVMTypeOf(x), h->ptr};
 		LLVMValueRef args[] = {x, a.p, host_i32(h, a.bytes), a.mask};
 		host_intrinsic(h, "llvm.masked.store", types, 2, args, 4);
+		if (h->in_rest)
+			return;
 		LLVMBuildBr(h->b, end);
 		LLVMPositionBuilderAtEnd(h->b, whole);
 	} else if (a.mask) {

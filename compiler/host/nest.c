@@ -502,7 +502,9 @@ static void emit_row(struct host *h, struct nest *n, struct at *at)
 		h->assumed = p.assumed;
 		emit_range(h, n, at, zero, whole, true);
 		h->assumed = NULL;
+		h->in_rest = true;
 		emit_range(h, n, at, whole, end, true);
+		h->in_rest = false;
 	} else {
 		emit_range(h, n, at, zero, end, false);
 	}

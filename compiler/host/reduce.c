@@ -108,23 +108,10 @@ static struct at result_index(const struct op *o, const struct at *at)
 	return out;
 }
 
-/* Where a result is collected: in its tile, or, of a scalar, in memory of its own. */
-static LLVMValueRef get(struct host *h, struct root *r, u32 i, const struct at *to)
+static void collect(struct host *h, const struct op *o, u32 i, const struct at *to, LLVMValueRef x)
 {
-	const struct value *v = &r->op->results[i];
-	if (type_is_tensor(v->type))
-		return buffer_load(h, buffer_of(h, v), v->type, to);
-	LLVMTypeRef t = host_elem_type(h, v->type);
-	return LLVMBuildLoad2(h->b, t, r->part[i], "");
-}
-
-static void put(struct host *h, struct root *r, u32 i, const struct at *to, LLVMValueRef x)
-{
-	const struct value *v = &r->op->results[i];
-	if (type_is_tensor(v->type))
-		buffer_store(h, buffer_of(h, v), v->type, to, x);
-	else
-		LLVMBuildStore(h->b, x, r->part[i]);
+	const struct value *v = &o->results[i];
+	buffer_store(h, buffer_of(h, v), v->type, to, x);
 }
 
 void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at *at, LLVMValueRef first)
@@ -147,19 +134,20 @@ void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at
 			if (wide)
 				LLVMBuildStore(h->b, x[i], r->part[i]);
 			else
-				put(h, r, i, &to, x[i]);
+				collect(h, o, i, &to, x[i]);
 		LLVMBuildBr(h->b, end);
 		LLVMPositionBuilderAtEnd(h->b, more);
 	}
 	LLVMValueRef before[MOST];
 	for (u32 i = 0; i < o->noperands; i++)
-		before[i] = wide ? LLVMBuildLoad2(h->b, LLVMTypeOf(x[i]), r->part[i], "") : get(h, r, i, &to);
+		before[i] = wide ? LLVMBuildLoad2(h->b, LLVMTypeOf(x[i]), r->part[i], "")
+				 : buffer_load(h, buffer_of(h, &o->results[i]), o->results[i].type, &to);
 	combine(h, o, before, x, sum, lanes);
 	for (u32 i = 0; i < o->noperands; i++)
 		if (wide)
 			LLVMBuildStore(h->b, sum[i], r->part[i]);
 		else
-			put(h, r, i, &to, sum[i]);
+			collect(h, o, i, &to, sum[i]);
 	if (!known) {
 		LLVMBuildBr(h->b, end);
 		LLVMPositionBuilderAtEnd(h->b, end);
