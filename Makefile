@@ -148,7 +148,7 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 
 # What kernels compiled ahead of time need: no compiler, no LLVM.
 RT_SRC = runtime/aot/devices.c compiler/ir/dtype.c \
-	$(addprefix compiler/base/,arena.c description.c file.c fp.c index_program.c map.c recover.c) \
+	$(addprefix compiler/base/,arena.c description.c file.c fp.c map.c recover.c) \
 	$(addprefix runtime/,api_context.c compiled.c conditions.c context.c cuda_api.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c device.c error.c \
 	grid.c image.c median.c nvtx.c queue.c store.c tensor_box.c)
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)

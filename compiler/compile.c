@@ -11,7 +11,6 @@
 #include "opt/pass.h"
 #include "opt/ranges.h"
 #include "opt/undefined.h"
-#include "opt/wide_indices.h"
 #include "place/place.h"
 #include "pipeline/pipeline.h"
 #include "check/rings.h"
@@ -161,14 +160,6 @@ void unit_free(struct unit *u)
 	arena_free(&a);
 }
 
-static void prepare_indices(struct kernel *k, const struct compile_options *o)
-{
-	if (o->wide_indices)
-		widen_indices(k);
-	else
-		find_indices(k);
-}
-
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o)
 {
@@ -177,8 +168,6 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 		u->parsed->num_warps = num_warps;
 	if (u->parsed) {
 		kernel_note_uses(u->parsed);
-		if (!u->parsed->target)
-			prepare_indices(u->parsed, o);
 		return u->parsed;
 	}
 	u->calls = (struct strbuf){.arena = &u->arena};
@@ -197,7 +186,6 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 	if (k) {
 		k->num_warps = num_warps;
 		kernel_note_uses(k);
-		prepare_indices(k, o);
 	}
 #ifndef NDEBUG
 	if (k)

@@ -16,7 +16,6 @@ struct compile_options {
 	/* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
 	bool no_boxes;
 	bool any_size;             /* compiles without limits on a launch's sizes: see opt/sizes.h */
-	bool wide_indices;         /* compiles for launches whose indices do not fit 32 bits: see opt/wide_indices.h */
 	/* for launches of more programs than multiprocessors: a persistent kernel if that is faster */
 	bool persistent;
 	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */

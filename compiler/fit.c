@@ -43,7 +43,6 @@ static void try_candidate(struct search *s, struct candidate *c)
 				    .maxnreg = s->o->maxnreg,
 				    .no_boxes = s->o->no_boxes,
 				    .any_size = s->o->any_size,
-				    .wide_indices = s->o->wide_indices,
 				    .alias = s->o->alias,
 				    .debug = s->o->debug,
 				    .want_ttgir = true,

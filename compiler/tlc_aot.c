@@ -162,7 +162,7 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 			return false;
 	}
 	o.alias = ALIAS_ANY;
-	o.no_boxes = o.any_size = o.wide_indices = true;
+	o.no_boxes = o.any_size = true;
 	return add_variant(b, generic, o, "any arguments");
 }
 

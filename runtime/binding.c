@@ -189,7 +189,7 @@ static bool bound_map(struct binding *b, const struct tensor_map_param *m)
 static void make_plain(struct binding *b)
 {
 	const struct image *im = &b->variant->image;
-	b->plain = !im->nindices; /* a grid is compared too */
+	b->plain = true;
 	for (u32 i = 0; i < im->nmaps; i++)
 		b->plain &= bound_map(b, &im->maps[i]);
 	for (u32 i = 0; i < im->nlimits; i++)
@@ -277,9 +277,8 @@ bool binding_step_rare(const struct step *s, const tl_arg *a, u64 *bits)
 static const struct variant *serving(const struct binding *b, const struct broken *broken)
 {
 	for (u32 way = 0; way < BINDING_WAYS; way++) {
-		bool boxes = way & 1, sizes = way >> 1 & 1, indices = way >> 2 & 1;
-		if (boxes < broken->maps || sizes < broken->sizes || indices < broken->indices ||
-		    way >> 3 < broken->alias)
+		bool boxes = way & 1, sizes = way >> 1 & 1;
+		if (boxes < broken->maps || sizes < broken->sizes || way >> 2 < broken->alias)
 			continue;
 		const struct variant *v = atomic_load_explicit(&b->ways[way], memory_order_acquire);
 		if (v)
@@ -298,9 +297,11 @@ static const struct variant *choose(const struct binding *b, struct device *dev,
 		if (!v || !v->conditions)
 			return v;
 		struct broken more = conditions_broken(dev, &v->image, a);
-		if (!is_broken(&more))
+		if (!more.maps && !more.sizes && !more.alias)
 			return v;
-		break_too(broken, &more);
+		broken->maps |= more.maps;
+		broken->sizes |= more.sizes;
+		broken->alias = MAX(broken->alias, more.alias);
 	}
 }
 

@@ -172,7 +172,7 @@ static bool allows(struct device *dev, const struct image *im, const uint64_t *a
 	}
 	const struct arguments a = {.at = leaves, .n = MAX_KERNEL_PARAMS, .bits = l->bits, .grid = grid};
 	struct broken b = conditions_broken(dev, im, &a);
-	return !is_broken(&b);
+	return !b.maps && !b.sizes && !b.alias;
 }
 
 static tl_status start(struct device *dev, const struct loaded *v, const tl_config *cfg, const u32 *grid,

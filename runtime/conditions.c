@@ -1,7 +1,5 @@
 #include "runtime/conditions.h"
 
-#include "base/index_program.h"
-
 #include "runtime/error.h"
 
 static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
@@ -158,39 +156,6 @@ static bool size_fits(const struct image *im, const struct size_limit *l, const 
 	return a >= 0 && b >= 0 && product <= l->most;
 }
 
-/* --- indices ------------------------------------------------------------------------------------------------- */
-
-static i64 leaf_of(const struct image *im, const struct index_node *n, const struct arguments *a)
-{
-	return n->op == INDEX_PARAM ? integer_of(im, (u32)n->a, a->bits) : a->grid[n->a];
-}
-
-/* The index that may not fit 32 bits, and its interval; NULL: there is none. */
-static __attribute__((noinline)) const struct index_node *large_index(const struct image *im, const struct arguments *a,
-								      struct index_interval *out)
-{
-	struct index_interval at[MAX_INDEX_NODES];
-	for (u32 i = 0; i < im->nindex_leaves; i++) {
-		i64 v = leaf_of(im, &im->indices[i], a);
-		at[i] = im->indices[i].op == INDEX_PROGRAM ? (struct index_interval){0, v - 1, true}
-							   : (struct index_interval){v, v, true};
-	}
-	i32 found = index_program_run(im->indices, im->nindex_leaves, im->nindices, at);
-	*out = at[MAX(found, 0)];
-	return found < 0 ? NULL : &im->indices[found];
-}
-
-static inline bool indices_fit(const struct image *im, const struct arguments *a)
-{
-	bool safe = true;
-	struct index_interval unused;
-	for (u32 i = 0; i < im->nindex_leaves; i++) {
-		i64 v = leaf_of(im, &im->indices[i], a);
-		safe &= v >= -im->safe_sizes && v <= im->safe_sizes;
-	}
-	return safe || !large_index(im, a, &unused);
-}
-
 /* --- all of them --------------------------------------------------------------------------------------------- */
 
 struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a)
@@ -200,7 +165,6 @@ struct broken conditions_broken(struct device *dev, const struct image *im, cons
 		b.maps |= !map_fits(im, &im->maps[i], a->bits);
 	for (u32 i = 0; i < im->nlimits; i++)
 		b.sizes |= !size_fits(im, &im->limits[i], a);
-	b.indices = !indices_fit(im, a);
 	if (!plainly_apart(im, a))
 		b.alias = memory_overlaps(dev, im, a);
 	return b;
@@ -242,14 +206,6 @@ void conditions_explain(struct device *dev, const struct image *im, const struct
 		failed_more(" <= %lld, and here is %lld", (long long)l->most, (long long)size_of(im, l->a, a));
 		if (l->b != SIZE_NONE)
 			failed_more(" * %lld", (long long)size_of(im, l->b, a));
-		return;
-	}
-	struct index_interval is;
-	const struct index_node *large = large_index(im, a, &is);
-	if (large) {
-		failed_more("counts on indices that fit 32 bits, and the one at line %u, column %u, may be from %lld "
-			    "to %lld",
-			    large->line, large->column, (long long)is.min, (long long)is.max);
 		return;
 	}
 	struct memory m = {0};

@@ -1,6 +1,5 @@
 /* What compiled code counts on beside the types, constants and divisors of its arguments: rows and tensors that tensor
- * maps can describe, sizes up to bounds, indices that fit 32 bits, memory that does not overlap. Each launch is
- * compared. */
+ * maps can describe, sizes up to bounds, memory that does not overlap. Each launch is compared. */
 #ifndef TL_CONDITIONS_H
 #define TL_CONDITIONS_H
 
@@ -9,21 +8,9 @@
 
 /* The conditions that a launch breaks; all 0: none. */
 struct broken {
-	bool maps, sizes, indices;
+	bool maps, sizes;
 	enum aliasing alias;
 };
-
-static inline bool is_broken(const struct broken *b)
-{
-	return b->maps || b->sizes || b->indices || b->alias;
-}
-static inline void break_too(struct broken *b, const struct broken *more)
-{
-	b->maps |= more->maps;
-	b->sizes |= more->sizes;
-	b->indices |= more->indices;
-	b->alias = MAX(b->alias, more->alias);
-}
 
 /* The arguments of a launch, where tuples and descriptors have been replaced by their leaves. */
 struct arguments {

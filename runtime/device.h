@@ -23,7 +23,7 @@ struct build {
 	const struct func *func; /* NULL when the unit is IR text */
 	const struct arg_spec *args;
 	int num_warps, num_stages, group_pids, maxnreg;
-	bool no_boxes, any_size, wide_indices, persistent;
+	bool no_boxes, any_size, persistent;
 	enum aliasing alias;
 	bool debug; /* device_assert stops the kernel */
 	bool remarks; /* are wanted, whatever the stage */

@@ -16,7 +16,6 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.maxnreg = b->maxnreg,
 		.no_boxes = b->no_boxes,
 		.any_size = b->any_size,
-		.wide_indices = b->wide_indices,
 		.persistent = b->persistent,
 		.alias = b->alias,
 		.debug = b->debug,

@@ -106,7 +106,6 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 				    .group_pids = b->group_pids,
 				    .no_boxes = b->no_boxes,
 				    .any_size = b->any_size,
-				    .wide_indices = b->wide_indices,
 				    .persistent = b->persistent,
 				    .debug = b->debug,
 				    .want_ttir = true,

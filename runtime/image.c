@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 8, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 7, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -114,20 +114,6 @@ static void code_limit(struct coder *c, struct size_limit *l, i32 sizes)
 	CODE(c, l->least);
 }
 
-static void code_index(struct coder *c, struct index_node *n, i32 i, i32 nleaves, i32 nslots)
-{
-	bool leaf = i < nleaves;
-	CODE_RANGE(c, n->op, leaf ? INDEX_PARAM : INDEX_CONSTANT, leaf ? INDEX_PROGRAMS : INDEX_OPS - 1);
-	i32 most = !leaf ? MAX(i - 1, 0) : n->op == INDEX_PARAM ? nslots - 1 : 2;
-	CODE(c, n->min);
-	CODE(c, n->max);
-	CODE_RANGE(c, n->a, 0, most);
-	CODE_RANGE(c, n->b, 0, most);
-	CODE_RANGE(c, n->is_32_bits, 0, 1);
-	CODE(c, n->line);
-	CODE(c, n->column);
-}
-
 static void code_fields(struct coder *c, struct image *im)
 {
 	code_text(c, &im->source);
@@ -145,7 +131,6 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->debug, 0, 1);
 	CODE_RANGE(c, im->no_boxes, 0, 1);
 	CODE_RANGE(c, im->any_size, 0, 1);
-	CODE_RANGE(c, im->wide_indices, 0, 1);
 	CODE_RANGE(c, im->alias, ALIAS_NONE, ALIAS_ANY);
 	code_text(c, &im->name);
 	code_block(c, &im->code, &im->code_bytes);
@@ -173,11 +158,6 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_ARRAY(c, im->limits, im->nlimits, MAX_SIZE_LIMITS);
 	for (u32 i = 0; i < im->nlimits; i++)
 		code_limit(c, &im->limits[i], (i32)im->nslots + (im->persistent ? GRID_PARAMS : 0));
-	CODE_ARRAY(c, im->indices, im->nindices, MAX_INDEX_NODES);
-	CODE_RANGE(c, im->nindex_leaves, 0, (i32)im->nindices);
-	CODE(c, im->safe_sizes);
-	for (u32 i = 0; i < im->nindices; i++)
-		code_index(c, &im->indices[i], (i32)i, (i32)im->nindex_leaves, (i32)im->nslots);
 	CODE_ARRAY(c, im->ones, im->nones, MAX_KERNEL_PARAMS);
 	for (u32 i = 0; i < im->nones; i++)
 		CODE_RANGE(c, im->ones[i], 0, MAX_KERNEL_PARAMS - 1);
@@ -254,13 +234,6 @@ static void show_limits(const struct image *im, struct strbuf *out)
 	}
 }
 
-static void show_indices(const struct image *im, struct strbuf *out)
-{
-	if (im->nindices)
-		sb_printf(out, "assumes      indices of 32 bits do not overflow, as with sizes up to %lld\n",
-			  (long long)im->safe_sizes);
-}
-
 static void show_map(const struct image *im, struct strbuf *out, const struct tensor_map_param *m)
 {
 	sb_printf(out, "tensor map   of %s: boxes of %d x %d x %d elements of %d bytes, swizzled by %d, rows ",
@@ -291,9 +264,8 @@ void image_show(const struct image *im, struct strbuf *out)
 		sb_printf(out, "imports      %s, xxHash %016llx\n", im->imports[i].path,
 			  (unsigned long long)im->imports[i].hash);
 	sb_printf(out, "arguments    %s\n", *im->signature ? im->signature : "-");
-	sb_printf(out, "options      num_stages %d%s%s%s%s%s", im->num_stages, im->debug ? ", debug" : "",
-		  im->no_boxes ? ", no TMA" : "", im->any_size ? ", any size" : "",
-		  im->wide_indices ? ", indices of 64 bits" : "", overlaps[im->alias]);
+	sb_printf(out, "options      num_stages %d%s%s%s%s", im->num_stages, im->debug ? ", debug" : "",
+		  im->no_boxes ? ", no TMA" : "", im->any_size ? ", any size" : "", overlaps[im->alias]);
 	if (im->group_pids)
 		sb_printf(out, ", group_pids %d", im->group_pids);
 	if (im->maxnreg)
@@ -323,5 +295,4 @@ void image_show(const struct image *im, struct strbuf *out)
 	for (u32 i = 0; i < im->nmaps; i++)
 		show_map(im, out, &im->maps[i]);
 	show_limits(im, out);
-	show_indices(im, out);
 }

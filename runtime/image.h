@@ -33,7 +33,7 @@ struct image {
 	const char *signature; /* types and constants of the parameters, as -s and -D take them */
 	const char *target;    /* "cuda:sm_90a", "cpu:avx2"; "" without code */
 	i32 num_stages, group_pids, maxnreg;
-	bool debug, no_boxes, any_size, wide_indices;
+	bool debug, no_boxes, any_size;
 	enum aliasing alias;
 	/* code */
 	const char *name; /* of the kernel, and of its symbol */
@@ -56,9 +56,6 @@ struct image {
 	struct tensor_map_param *maps;
 	struct param_pair *apart;  /* slots that the code counts on to be apart */
 	struct size_limit *limits; /* of parameters by slot */
-	struct index_node *indices; /* by slot: the code counts on those of 32 bits not to overflow */
-	u32 nindices, nindex_leaves;
-	i64 safe_sizes;            /* up to which they do not: see struct indices */
 	u32 *ones;                 /* the arguments, counted as those of slots, that must be 1 and are no slots */
 	u32 nslots, nmaps, napart, nlimits, nimports, nones;
 

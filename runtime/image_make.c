@@ -85,7 +85,6 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .debug = o->debug,
 			     .no_boxes = o->no_boxes,
 			     .any_size = o->any_size,
-			     .wide_indices = o->wide_indices,
 			     .alias = o->alias,
 			     .num_warps = c->num_warps,
 			     .shared_bytes = c->shared_bytes,
@@ -96,10 +95,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .for_any_grid = o->persistent ? !k->cuda.persistent : !k->cuda.may_persist,
 			     .nmaps = k->cuda.nmaps,
 			     .napart = k->apart.len,
-			     .nlimits = k->nlimits,
-			     .nindices = o->wide_indices ? 0 : k->indices.n,
-			     .nindex_leaves = o->wide_indices ? 0 : k->indices.nleaves,
-			     .safe_sizes = k->indices.safe};
+			     .nlimits = k->nlimits};
 	im->source = arena_str(&im->arena, source->name, strlen(source->name));
 	im->name = arena_str(&im->arena, k->name, strlen(k->name));
 	im->signature = signature_of(&im->arena, f, args);
@@ -120,6 +116,5 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 	}
 	im->maps = arena_dup(&im->arena, k->cuda.maps, sizeof k->cuda.maps);
 	im->apart = arena_dup(&im->arena, k->apart.at, im->napart * sizeof *im->apart);
-	im->indices = arena_dup(&im->arena, k->indices.at, im->nindices * sizeof *im->indices);
 	im->limits = arena_dup(&im->arena, k->limits, sizeof k->limits);
 }

@@ -153,15 +153,13 @@ tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config 
 		const struct image *im = &out->variant->image;
 		struct broken b = out->variant->has_composites ? take_leaves(k, im, args, nargs, grid, bits)
 							       : take_arguments(k, im, args, nargs, grid, bits);
-		if (!is_broken(&b))
+		if (!b.maps && !b.sizes && !b.alias)
 			return TL_OK;
 		if (k->module->compiled)
 			return missed(k, im, args, nargs, grid, bits);
-		break_too(&all, &b);
-		out->options.no_boxes = all.maps;
-		out->options.any_size = all.sizes;
-		out->options.wide_indices = all.indices;
-		out->options.alias = all.alias;
+		out->options.no_boxes = all.maps |= b.maps;
+		out->options.any_size = all.sizes |= b.sizes;
+		out->options.alias = all.alias = MAX(all.alias, b.alias);
 		out->way = way_of(&all);
 	}
 }

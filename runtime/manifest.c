@@ -36,9 +36,9 @@ static const struct number numbers[] = {
 	{"multiprocessors", NUMBER(target.multiprocessors), -1},
 };
 static const struct number flags[] = {
-	{"debug", NUMBER(options.debug), 0},           {"no_boxes", NUMBER(options.no_boxes), 0},
+	{"debug", NUMBER(options.debug), 0},
+	{"no_boxes", NUMBER(options.no_boxes), 0},
 	{"any_size", NUMBER(options.any_size), 0},
-	{"wide_indices", NUMBER(options.wide_indices), 0},
 	{"persistent", NUMBER(options.persistent), 0},
 };
 #undef NUMBER

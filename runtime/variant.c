@@ -112,7 +112,6 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 			  .maxnreg = o->maxnreg,
 			  .no_boxes = o->no_boxes,
 			  .any_size = o->any_size,
-			  .wide_indices = o->wide_indices,
 			  .persistent = o->persistent,
 			  .alias = o->alias,
 			  .debug = o->debug,
@@ -140,7 +139,6 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 					     .debug = o->debug,
 					     .no_boxes = o->no_boxes,
 					     .any_size = o->any_size,
-					     .wide_indices = o->wide_indices,
 					     .persistent = o->persistent,
 					     .alias = o->alias};
 	image_make(&v->image, u, f, f ? specialize_text(&u->arena, v->params, args, nargs) : NULL, &made, c);
@@ -199,7 +197,7 @@ static tl_status load_image(const tl_kernel *k, struct unit *u, const struct com
 	const struct image *im = &v->image;
 	v->nslots = im->nslots;
 	v->plain = !im->nmaps && !im->persistent;
-	v->conditions = im->nmaps || im->nlimits || im->napart || im->nindices;
+	v->conditions = im->nmaps || im->nlimits || im->napart;
 	free(v->memos);
 	v->memos = calloc(im->nmaps + 1, sizeof *v->memos);
 	return v->memos ? dev->ops->load(dev, &l, &v->code) : failed(TL_ERR_MEMORY, "out of host memory");
@@ -621,7 +619,7 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 	struct key key;
 	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
 			       (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->any_size << 21 |
-			       (o->general ? GENERAL : 0) | (u64)o->wide_indices << 23 | (u64)o->maxnreg << 24 |
+			       (o->general ? GENERAL : 0) | (u64)o->maxnreg << 24 |
 			       (u64)o->group_pids << 32);
 	const struct params *ps = useful_params(k, o, args, nargs);
 	tl_status s = specialize(ps, args, nargs, &key);

@@ -7,7 +7,6 @@
 #ifndef TLC_IR_IR_H
 #define TLC_IR_IR_H
 
-#include "base/index_program.h"
 #include "base/diag.h"
 #include "ir/dtype.h"
 #include "layout/layout.h"
@@ -307,13 +306,6 @@ struct size_limit {
 };
 enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 
-/* What a launch's sizes make of indices: nothing of 32 bits can overflow where no leaf is more than `safe`. */
-struct indices {
-	struct index_node *at;
-	u32 n, nleaves;
-	i64 safe;
-};
-
 /* Placement's decisions about a kernel for CUDA, beside its layouts. */
 struct cuda_placement {
 	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
@@ -336,7 +328,6 @@ struct kernel {
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
 	bool any_size; /* compiled without limits */
-	struct indices indices; /* see opt/wide_indices.h */
 	int num_warps; /* of all blocks that a program runs on */
 	/* set by placement */
 	i32 shared_bytes;

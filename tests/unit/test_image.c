@@ -26,7 +26,6 @@ static struct image random_image(void)
 			   .debug = random_bits() & 1,
 			   .no_boxes = random_bits() & 1,
 			   .any_size = random_bits() & 1,
-			   .wide_indices = random_bits() & 1,
 			   .alias = (enum aliasing)(random_bits() % 3),
 			   .name = "kernel",
 			   .code_bytes = (u32)(random_bits() % 300),
@@ -72,21 +71,6 @@ static struct image random_image(void)
 						   .a = (i16)(random_bits() % im.nslots),
 						   .b = i % 2 ? SIZE_NONE : SIZE_PROGRAMS - 2,
 						   .least = (i32)random_bits()};
-	im.nindices = (u32)(random_bits() % 8);
-	im.nindex_leaves = (im.nindices + 1) / 2;
-	im.safe_sizes = (i64)random_bits();
-	im.indices = arena_array(&im.arena, struct index_node, im.nindices + 1);
-	for (u32 i = 0; i < im.nindices; i++) {
-		bool leaf = i < im.nindex_leaves;
-		im.indices[i] = (struct index_node){.min = (i64)random_bits(),
-						    .max = (i64)random_bits(),
-						    .a = leaf ? 0 : (i32)(random_bits() % i),
-						    .b = leaf ? 0 : (i32)(random_bits() % i),
-						    .op = leaf ? i % 3 : INDEX_ADD,
-						    .is_32_bits = i % 2,
-						    .line = (u32)random_bits(),
-						    .column = 3};
-	}
 	return im;
 }
 
@@ -98,15 +82,13 @@ static void assert_same(const struct image *x, const struct image *y)
 	assert_string_equal(x->name, y->name);
 	assert_true(x->source_hash == y->source_hash && x->num_stages == y->num_stages &&
 		    x->group_pids == y->group_pids && x->maxnreg == y->maxnreg && x->debug == y->debug &&
-		    x->no_boxes == y->no_boxes && x->any_size == y->any_size && x->wide_indices == y->wide_indices &&
-		    x->alias == y->alias && x->num_warps == y->num_warps && x->shared_bytes == y->shared_bytes &&
-		    x->cluster == y->cluster && x->persistent == y->persistent && x->for_any_grid == y->for_any_grid);
+		    x->no_boxes == y->no_boxes && x->any_size == y->any_size && x->alias == y->alias &&
+		    x->num_warps == y->num_warps && x->shared_bytes == y->shared_bytes && x->cluster == y->cluster &&
+		    x->persistent == y->persistent && x->for_any_grid == y->for_any_grid);
 	assert_int_equal(x->code_bytes, y->code_bytes);
 	assert_memory_equal(x->code, y->code, x->code_bytes + 1);
 	assert_true(x->nslots == y->nslots && x->nmaps == y->nmaps && x->napart == y->napart &&
-		    x->nlimits == y->nlimits && x->nindices == y->nindices && x->nindex_leaves == y->nindex_leaves &&
-		    x->safe_sizes == y->safe_sizes);
-	assert_memory_equal(x->indices, y->indices, x->nindices * sizeof *x->indices);
+		    x->nlimits == y->nlimits);
 	for (u32 i = 0; i < x->nslots; i++) {
 		const struct slot *a = &x->slots[i], *b = &y->slots[i];
 		assert_string_equal(a->name, b->name);
