@@ -27,9 +27,10 @@ void nest_choose_lanes(struct host *h, struct nest *n)
 		const struct op *o = n->roots.at[i].op;
 		if (o->code == IR_STORE)
 			prefer(h, o, votes);
-		bytes = MAX(bytes, (u32)type_elem_bits(operand(o, o->code == IR_STORE && o->noperands > 1)->type) / 8);
-		if (o->code == IR_REDUCE)
-			continue;
+		const struct value *v = o->code == IR_STORE    ? operand(o, 1)
+					: o->code == IR_REDUCE ? operand(o, 0)
+							       : result(o);
+		bytes = MAX(bytes, (u32)type_elem_bits(v->type) / 8);
 	}
 	for (int d = n->rank - 1; d >= 0; d--)
 		if (n->shape[best] == 1 || (votes[d] > votes[best] && n->shape[d] > 1))
