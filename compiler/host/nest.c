@@ -287,6 +287,16 @@ static LLVMValueRef eval_range(struct host *h, const struct op *o, const struct 
 	return LLVMBuildAdd(h->b, host_spread(h, i, at->lanes), host_iota(h->i32, at->lanes), "");
 }
 
+/* all ? one & x : one | x, where `one` is the same for all lanes. It must not be spread: LLVM 19 takes lanes of such a
+ * conjunction that a constant makes false for undefined, and loads them (tests/lower/cpu-masks.tl). */
+static LLVMValueRef combine_truth(struct host *h, bool all, LLVMValueRef one, LLVMValueRef x)
+{
+	if (LLVMIsConstant(one) && LLVMIsNull(one) == !all)
+		return x;
+	LLVMValueRef other = all ? LLVMConstNull(LLVMTypeOf(x)) : LLVMConstAllOnes(LLVMTypeOf(x));
+	return all ? LLVMBuildSelect(h->b, one, x, other, "") : LLVMBuildSelect(h->b, one, other, x, "");
+}
+
 static LLVMValueRef eval_elementwise(struct host *h, const struct op *o, const struct at *at)
 {
 	LLVMValueRef in[8];
@@ -297,10 +307,10 @@ static LLVMValueRef eval_elementwise(struct host *h, const struct op *o, const s
 		in[k] = type_is_tensor(v->type) ? host_eval(h, v, at) : host_scalar(h, v);
 		lanes = MAX(lanes, lanes_of(in[k]));
 	}
-	if (o->code == IR_ANDI && type_elem_bits(result(o)->type) == 1)
+	if (o->noperands == 2 && type_elem_bits(result(o)->type) == 1)
 		for (u32 k = 0; k < 2; k++)
-			if (LLVMIsConstant(in[k]) && !lanes_of(in[k]) && !LLVMIsNull(in[k]))
-				return in[!k];
+			if (!lanes_of(in[k]) && (o->code == IR_ANDI || o->code == IR_ORI))
+				return combine_truth(h, o->code == IR_ANDI, in[k], in[!k]);
 	for (u32 k = 0; k < o->noperands; k++)
 		in[k] = host_spread(h, in[k], lanes);
 	return host_elementwise(h, o, in, lanes);

@@ -83,6 +83,15 @@ static bool may_clobber(struct host *h, const struct op *o, const struct op *loa
 	return op_writes(o);
 }
 
+/* Do both access the elements of one row, one after the other, so that element i of the one is at no other element's
+ * address? */
+static bool same_row(struct host *h, const struct op *o, const struct op *load)
+{
+	const struct value *p = operand(o, 0);
+	return o->code == IR_STORE && p == operand(load, 0) && p->type->rank == 1 &&
+	       axis_proved(h->s->axis, p)->contiguity[0] >= p->type->shape[0];
+}
+
 /* --- values in memory ---------------------------------------------------------------------------------------- */
 
 static void note_result(struct host *h, const struct op *o, const struct value *v)
@@ -170,7 +179,7 @@ static void last_roots(struct host *h, const struct block *b)
 		if (o->code != IR_LOAD || i->stored)
 			continue;
 		for (const struct op *p = o->next; p && p->mark <= last && !i->stored; p = p->next)
-			i->stored = may_clobber(h, p, o);
+			i->stored = may_clobber(h, p, o) && !(p->mark == last && same_row(h, p, o));
 	}
 }
 
@@ -267,7 +276,7 @@ static void search_value(struct search *s, const struct value *v, bool elsewhere
 
 static bool stores_clash(struct host *h, const struct op *store, const struct op *other)
 {
-	if (operand(store, 0) == operand(other, 0) && other->code == IR_STORE)
+	if (operand(store, 0) == operand(other, 0) && (other->code == IR_STORE || same_row(h, store, other)))
 		return false;
 	return may_overlap(h->s, pointer_base(operand(store, 0)), pointer_base(operand(other, 0)), false);
 }

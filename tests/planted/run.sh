@@ -27,6 +27,11 @@ check() {
 	8) TL_DEVICE=sim timeout 300 "$build/test-random" --kind pipelines --seed 1000 --count 60 ;;
 	9) TL_DEVICE=sim timeout 600 "$build/test-random" --kind pipelines --seed 2000 --count 400 ;;
 	10) TL_DEVICE=sim timeout 300 "$build/test-run" "attention n=" ;;
+	11) TL_DEVICE=cpu timeout 300 "$build/test-run" --shard 1/10 ;;
+	12) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind random --seed 1000 --count 60 ;;
+	13) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind tree --seed 1000 --count 100 ;;
+	14) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind pipelines --seed 1000 --count 60 ;;
+	15) TL_DEVICE=cpu timeout 300 "$build/test-run" alias ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -37,6 +42,7 @@ every_pass() {
 checks() {
 	case $1 in
 	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
+	*/host/*) echo "${CHECKS:-15 12 13 14 11}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
 	esac
 }
@@ -49,6 +55,11 @@ say() {
 	7) echo "test-run on sim" ;;
 	8 | 9) echo "pipelines on sim" ;;
 	10) echo "attention on sim" ;;
+	11) echo "test-run on cpu" ;;
+	12) echo "tiles on cpu" ;;
+	13) echo "trees on cpu" ;;
+	14) echo "pipelines on cpu" ;;
+	15) echo "aliases on cpu" ;;
 	esac
 }
 
