@@ -49,6 +49,7 @@ struct root {
 	const struct op *op;
 	const struct value *v;
 	LLVMValueRef part[8]; /* of a reduction along the lanes: the memory of its partial results */
+	LLVMValueRef total;   /* of a long sum: that of the parts before */
 };
 
 struct nest {
@@ -114,6 +115,8 @@ u32 lanes_of(LLVMValueRef x);
 LLVMValueRef host_spread(struct host *h, LLVMValueRef x, u32 lanes);
 /* Lanes first, first + 1, … of a vector. */
 LLVMValueRef host_lanes(struct host *h, LLVMValueRef x, u32 first, u32 n);
+/* n vectors, a power of two, as one; changes `parts`. */
+LLVMValueRef host_concat(struct host *h, LLVMValueRef *parts, u32 n);
 LLVMValueRef host_lane(struct host *h, LLVMValueRef x, u32 lane);
 /* 0, 1, 2 … of integer type t */
 LLVMValueRef host_iota(LLVMTypeRef t, u32 lanes);

@@ -287,8 +287,7 @@ static LLVMValueRef eval_range(struct host *h, const struct op *o, const struct 
 	return LLVMBuildAdd(h->b, host_spread(h, i, at->lanes), host_iota(h->i32, at->lanes), "");
 }
 
-/* all ? one & x : one | x, where `one` is the same for all lanes. It must not be spread: LLVM 19 takes lanes of such a
- * conjunction that a constant makes false for undefined, and loads them (tests/lower/cpu-masks.tl). */
+/* all ? one & x : one | x, where `one` is the same for all lanes: nothing is spread. */
 static LLVMValueRef combine_truth(struct host *h, bool all, LLVMValueRef one, LLVMValueRef x)
 {
 	if (LLVMIsConstant(one) && LLVMIsNull(one) == !all)

@@ -80,6 +80,25 @@ static u32 nest_lanes(const struct nest *n)
 	return n->lanes > 1 ? n->lanes : 0;
 }
 
+/* Sums of so many vectors one after the other are added up before the next begins: rounding errors grow with that. */
+enum { SUMMED = 64 };
+
+static bool in_segments(struct host *h, const struct nest *n, const struct root *r)
+{
+	return in_registers(n, r) && identity(h, r->op) && r->op->blocks[0]->first->code == IR_ADDF &&
+	       n->shape[n->lane_dim] / (i64)n->lanes > SUMMED;
+}
+
+/* The part is added to the total, and begins anew. */
+static void close_segment(struct host *h, struct nest *n, struct root *r)
+{
+	LLVMValueRef none = host_spread(h, identity(h, r->op), nest_lanes(n));
+	LLVMValueRef part = LLVMBuildLoad2(h->b, LLVMTypeOf(none), r->part[0], ""),
+		     total = LLVMBuildLoad2(h->b, LLVMTypeOf(none), r->total, "");
+	LLVMBuildStore(h->b, LLVMBuildFAdd(h->b, total, part, ""), r->total);
+	LLVMBuildStore(h->b, none, r->part[0]);
+}
+
 void reduce_open(struct host *h, struct nest *n, struct root *r)
 {
 	LLVMValueRef none = identity(h, r->op);
@@ -88,6 +107,10 @@ void reduce_open(struct host *h, struct nest *n, struct root *r)
 		r->part[i] = LLVMBuildAlloca(h->entry, t, "");
 		if (none)
 			LLVMBuildStore(h->b, host_spread(h, none, nest_lanes(n)), r->part[i]);
+		if (in_segments(h, n, r)) {
+			r->total = LLVMBuildAlloca(h->entry, t, "");
+			LLVMBuildStore(h->b, host_spread(h, none, nest_lanes(n)), r->total);
+		}
 	}
 }
 
@@ -152,6 +175,13 @@ void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at
 		LLVMBuildBr(h->b, end);
 		LLVMPositionBuilderAtEnd(h->b, end);
 	}
+	if (in_segments(h, n, r)) {
+		LLVMValueRef last = host_i64(h, (SUMMED - 1) * n->lanes);
+		LLVMValueRef here = LLVMBuildAnd(h->b, at->i[n->lane_dim], last, "");
+		end = host_if(h, LLVMBuildICmp(h->b, LLVMIntEQ, here, last, ""));
+		close_segment(h, n, r);
+		host_end_if(h, end);
+	}
 }
 
 void reduce_close(struct host *h, struct nest *n, struct root *r, const struct at *row)
@@ -162,9 +192,12 @@ void reduce_close(struct host *h, struct nest *n, struct root *r, const struct a
 	at.along = -1;
 	at.lanes = 0;
 	struct at to = result_index(o, &at);
+	bool segments = in_segments(h, n, r);
+	if (segments)
+		close_segment(h, n, r);
 	for (u32 i = 0; i < o->noperands; i++) {
 		LLVMTypeRef t = host_vector_type(host_elem_type(h, type_elem(operand(o, i)->type)), nest_lanes(n));
-		x[i] = LLVMBuildLoad2(h->b, t, r->part[i], "");
+		x[i] = LLVMBuildLoad2(h->b, t, segments ? r->total : r->part[i], "");
 	}
 	for (u32 half = nest_lanes(n) / 2; half; half /= 2) {
 		for (u32 i = 0; i < o->noperands; i++) {

@@ -1,6 +1,20 @@
 /* Short cuts to LLVM's builder. */
 #include "host/internal.h"
 
+LLVMValueRef host_concat(struct host *h, LLVMValueRef *parts, u32 n)
+{
+	LLVMValueRef at[256];
+	for (; n > 1; n /= 2) {
+		u32 lanes = 2 * lanes_of(parts[0]);
+		for (u32 i = 0; i < lanes; i++)
+			at[i] = host_i32(h, i);
+		for (u32 i = 0; i < n / 2; i++)
+			parts[i] = LLVMBuildShuffleVector(h->b, parts[2 * i], parts[2 * i + 1],
+							  LLVMConstVector(at, lanes), "");
+	}
+	return parts[0];
+}
+
 u32 lanes_of(LLVMValueRef x)
 {
 	LLVMTypeRef t = LLVMTypeOf(x);
