@@ -75,14 +75,11 @@ struct host {
 	LLVMBuilderRef b, entry;            /* `entry` adds to the entry block */
 	LLVMValueRef fn, call, pid, memory; /* the function, and its parameters */
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, ptr;
-	LLVMMetadataRef debug_scope;
-	LLVMBasicBlockRef fail_block; /* returns 1 */
-	struct map info;              /* value → struct info */
-	struct map memo;              /* in the body of a nest: value → struct memo */
-	struct nest *nest;            /* whose body is being made, or NULL */
-	struct assumed *assumed;      /* masks that hold in it */
-	bool in_rest;                 /* it is the rest of a row, behind what they hold for */
-	u64 bytes;                    /* of scratch memory */
+	struct map info;         /* value → struct info */
+	struct map memo;         /* in the body of a nest: value → struct memo */
+	struct assumed *assumed; /* masks that hold in it */
+	bool in_rest;            /* it is the rest of a row, behind what they hold for */
+	u64 bytes;               /* of scratch memory */
 	u32 nstrings;
 };
 
@@ -153,10 +150,8 @@ void plan_block(struct host *h, const struct block *b, struct steps *out);
 /* Can the value that a loop yields for its carried one lie in the same memory? */
 bool plan_in_place(struct host *h, const struct value *arg, const struct value *yielded);
 bool is_whole_tile(const struct op *o);
-bool writes(const struct op *o);
 
-/* --- host.c: blocks, control flow, memory of tiles -----------------------------------------------------------------
- */
+/* --- host.c: blocks, control flow, memory of tiles --------------------------------------------------------------- */
 
 void host_emit_block(struct host *h, const struct block *b);
 LLVMValueRef host_scalar(struct host *h, const struct value *v);
@@ -174,8 +169,7 @@ void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const ch
 void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text);
 LLVMValueRef host_string(struct host *h, const char *text);
 
-/* --- nest.c: the loops of a nest, and values at an index -----------------------------------------------------------
- */
+/* --- nest.c: the loops of a nest, and values at an index --------------------------------------------------------- */
 
 void host_emit_nest(struct host *h, struct nest *n);
 void nest_choose_lanes(struct host *h, struct nest *n);

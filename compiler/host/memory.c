@@ -74,14 +74,6 @@ static LLVMValueRef plain_load(struct host *h, const struct access *a, bool is_v
 	return x;
 }
 
-static LLVMValueRef gather(struct host *h, const struct access *a, LLVMValueRef other)
-{
-	LLVMTypeRef types[] = {LLVMVectorType(a->type, a->lanes), LLVMVectorType(h->ptr, a->lanes)};
-	LLVMValueRef mask = host_spread(h, a->mask ? a->mask : LLVMConstInt(h->i1, 1, false), a->lanes);
-	LLVMValueRef args[] = {a->p, host_i32(h, a->bytes), mask, other};
-	return host_intrinsic(h, "llvm.masked.gather", types, 2, args, 4);
-}
-
 /* Is any lane of the mask true, or is each? */
 static LLVMValueRef any_lane(struct host *h, LLVMValueRef mask, bool all)
 {
@@ -91,71 +83,96 @@ static LLVMValueRef any_lane(struct host *h, LLVMValueRef mask, bool all)
 		       : mask;
 }
 
-/* Masked accesses one register wide. Of wider ones LLVM 19 takes lanes that are known to be masked off for undefined
- * where it splits them, and loads them (tests/lower/cpu-masks.tl). */
+/* A part of an access, as wide as a register of elements or addresses. Of wider ones LLVM 19 takes lanes that are known
+ * to be masked off for undefined where it splits them, and loads them (tests/lower/cpu-masks.tl). */
 struct piece {
-	u32 first, lanes;
-	LLVMValueRef p, mask; /* mask: NULL: true; of one lane: scalar */
-	bool none;            /* it is false */
+	u32 lanes;
+	LLVMValueRef p;    /* the first address, or each */
+	LLVMValueRef mask; /* or NULL: true */
+	bool none;         /* it is false */
 };
 
 static u32 piece_lanes(const struct host *h, const struct access *a)
 {
-	return MIN(a->lanes, (u32)h->s->target->vector_bytes / a->bytes);
+	return MIN(a->lanes, (u32)h->s->target->vector_bytes / (a->each ? sizeof(u64) : a->bytes));
+}
+
+static LLVMValueRef piece_of_vector(struct host *h, LLVMValueRef x, u32 first, u32 lanes)
+{
+	return lanes == lanes_of(x) ? x : host_lanes(h, x, first, lanes);
 }
 
 static struct piece piece_of(struct host *h, const struct access *a, const struct value *mask, const struct at *at,
 			     u32 first)
 {
-	struct piece c = {.first = first, .lanes = piece_lanes(h, a)};
+	struct piece c = {.lanes = piece_lanes(h, a)};
+	c.p = a->each ? piece_of_vector(h, a->p, first, c.lanes) : host_gep(h, a->p, a->type, host_i64(h, first));
+	if (!a->mask)
+		return c;
 	struct at part = *at;
 	part.lanes = c.lanes;
 	part.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], host_i64(h, first), "");
-	c.p = host_gep(h, a->p, a->type, host_i64(h, first));
 	c.mask = host_eval(h, mask, &part);
 	c.none = LLVMIsConstant(c.mask) && LLVMIsNull(c.mask);
 	c.mask = is_true(c.mask) ? NULL : host_spread(h, c.mask, c.lanes);
 	return c;
 }
 
-static LLVMValueRef masked_load(struct host *h, const struct access *a, const struct value *mask, const struct at *at,
+static LLVMValueRef piece_mask(struct host *h, const struct piece *c)
+{
+	return c->mask ? c->mask : host_spread(h, LLVMConstInt(h->i1, 1, false), c->lanes);
+}
+
+static LLVMValueRef load_pieces(struct host *h, const struct access *a, const struct value *mask, const struct at *at,
 				LLVMValueRef other)
 {
 	LLVMValueRef parts[256];
 	u32 n = 0, w = piece_lanes(h, a);
-	LLVMTypeRef types[] = {LLVMVectorType(a->type, w), h->ptr};
-	for (u32 k = 0; k < a->lanes; k += w) {
+	for (u32 k = 0; k < a->lanes; k += w, n++) {
 		struct piece c = piece_of(h, a, mask, at, k);
-		LLVMValueRef rest = w == a->lanes ? other : host_lanes(h, other, k, w);
-		LLVMValueRef args[] = {c.p, host_i32(h, a->bytes), c.mask, rest};
+		LLVMValueRef rest = piece_of_vector(h, other, k, w);
+		LLVMTypeRef types[] = {LLVMTypeOf(rest), LLVMTypeOf(c.p)};
+		LLVMValueRef args[] = {c.p, host_i32(h, a->bytes), piece_mask(h, &c), rest};
 		if (c.none) {
-			parts[n++] = rest;
-		} else if (!c.mask) {
-			parts[n++] = LLVMBuildLoad2(h->b, types[0], c.p, "");
-			LLVMSetAlignment(parts[n - 1], a->bytes);
+			parts[n] = rest;
+		} else if (c.mask || a->each) {
+			parts[n] = host_intrinsic(h, a->each ? "llvm.masked.gather" : "llvm.masked.load", types, 2,
+						  args, 4);
 		} else {
-			parts[n++] = host_intrinsic(h, "llvm.masked.load", types, 2, args, 4);
+			parts[n] = LLVMBuildLoad2(h->b, types[0], c.p, "");
+			LLVMSetAlignment(parts[n], a->bytes);
 		}
 	}
 	return host_concat(h, parts, n);
 }
 
-static void masked_store(struct host *h, const struct access *a, const struct value *mask, const struct at *at,
+static void store_pieces(struct host *h, const struct access *a, const struct value *mask, const struct at *at,
 			 LLVMValueRef x)
 {
 	u32 w = piece_lanes(h, a);
-	LLVMTypeRef types[] = {LLVMVectorType(a->type, w), h->ptr};
 	for (u32 k = 0; k < a->lanes; k += w) {
 		struct piece c = piece_of(h, a, mask, at, k);
-		LLVMValueRef part = w == a->lanes ? x : host_lanes(h, x, k, w);
-		LLVMValueRef args[] = {part, c.p, host_i32(h, a->bytes), c.mask};
+		LLVMValueRef part = piece_of_vector(h, x, k, w);
+		LLVMTypeRef types[] = {LLVMTypeOf(part), LLVMTypeOf(c.p)};
+		LLVMValueRef args[] = {part, c.p, host_i32(h, a->bytes), piece_mask(h, &c)};
 		if (c.none)
 			continue;
-		if (c.mask)
-			host_intrinsic(h, "llvm.masked.store", types, 2, args, 4);
+		if (c.mask || a->each)
+			host_intrinsic(h, a->each ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args, 4);
 		else
 			LLVMSetAlignment(LLVMBuildStore(h->b, part, c.p), a->bytes);
 	}
+}
+
+/* The same on one of two paths, whose values are not known behind it. */
+static LLVMValueRef load_pieces_here(struct host *h, const struct access *a, const struct value *mask,
+				     const struct at *at, LLVMValueRef other)
+{
+	struct map outside = h->memo;
+	host_forget(h);
+	LLVMValueRef x = load_pieces(h, a, mask, at, other);
+	h->memo = outside;
+	return x;
 }
 
 LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at *at)
@@ -163,22 +180,16 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 	const struct value *p = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;
 	const struct type *elem = type_elem(result(o)->type);
 	struct access a = access_of(h, p, mask, at);
-	if (!a.mask && a.each) {
-		LLVMValueRef none = LLVMGetPoison(LLVMVectorType(a.type, a.lanes));
-		return to_value(h, gather(h, &a, none), elem);
-	}
-	if (!a.mask)
+	if (!a.mask && !a.each)
 		return to_value(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), elem);
-	u32 lanes = a.uniform && !lanes_of(a.mask) ? 0 : a.lanes;
+	bool vector = a.each || lanes_of(a.mask) > 0;
+	u32 lanes = a.uniform && !vector ? 0 : a.lanes;
 	LLVMValueRef other = o->noperands > 2
 				     ? to_memory(h, host_spread(h, host_eval(h, operand(o, 2), at), lanes), elem)
 				     : LLVMConstNull(host_vector_type(a.type, lanes));
-	if (a.each)
-		return to_value(h, gather(h, &a, other), elem);
+	if (a.each || (h->in_rest && vector && !a.uniform))
+		return to_value(h, load_pieces(h, &a, mask, at, other), elem);
 	/* one branch: a mask of one truth value, or a load that no lane of a vector needs or all do */
-	bool vector = lanes_of(a.mask) > 0;
-	if (h->in_rest && vector && !a.uniform)
-		return to_value(h, masked_load(h, &a, mask, at, other), elem);
 	LLVMBasicBlockRef from[3], end = host_block(h), plain = host_block(h),
 				   part = vector && !a.uniform ? host_block(h) : NULL;
 	LLVMValueRef x[3] = {other};
@@ -193,10 +204,7 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 	u32 n = 2;
 	if (part) {
 		LLVMPositionBuilderAtEnd(h->b, part);
-		struct map outside = h->memo; /* what is computed here is not known behind it */
-		host_forget(h);
-		x[0] = masked_load(h, &a, mask, at, other);
-		h->memo = outside;
+		x[0] = load_pieces_here(h, &a, mask, at, other);
 		from[0] = LLVMGetInsertBlock(h->b);
 		LLVMBuildBr(h->b, end);
 	}
@@ -219,10 +227,7 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 		a.each = true;
 	}
 	if (a.each) {
-		LLVMTypeRef types[] = {LLVMTypeOf(x), LLVMTypeOf(a.p)};
-		LLVMValueRef m = host_spread(h, a.mask ? a.mask : LLVMConstInt(h->i1, 1, false), a.lanes);
-		LLVMValueRef args[] = {x, a.p, host_i32(h, a.bytes), m};
-		host_intrinsic(h, "llvm.masked.scatter", types, 2, args, 4);
+		store_pieces(h, &a, mask, at, x);
 		return;
 	}
 	if (a.mask && lanes_of(a.mask)) {
@@ -236,7 +241,7 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 		}
 		struct map outside = h->memo;
 		host_forget(h);
-		masked_store(h, &a, mask, at, x);
+		store_pieces(h, &a, mask, at, x);
 		h->memo = outside;
 		if (h->in_rest)
 			return;

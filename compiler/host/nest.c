@@ -381,14 +381,13 @@ static void assume(struct prefix *p, const struct value *v, const struct at *at)
 	p->assumed = a;
 }
 
-/* index < bound, where the index counts up along the row. */
+/* index < bound, where the index counts up along the row. Of index <= bound the last one is left to the masks. */
 static void assume_compare(struct prefix *p, const struct value *v, const struct at *at)
 {
 	struct host *h = p->h;
 	const struct op *o = v->def;
 	i64 code = o->attr[ATTR_PREDICATE];
 	bool turned = code == CMPI_SGT || code == CMPI_SGE || code == CMPI_UGT || code == CMPI_UGE,
-	     equal = code == CMPI_SLE || code == CMPI_SGE || code == CMPI_ULE || code == CMPI_UGE,
 	     no_sign = code >= CMPI_ULT;
 	if (code == CMPI_EQ || code == CMPI_NE || type_is_ptr(operand(o, 0)->type))
 		return;
@@ -410,7 +409,6 @@ static void assume_compare(struct prefix *p, const struct value *v, const struct
 	/* in 64 bits the difference may overflow: then there are more than a row's */
 	LLVMValueRef far = LLVMBuildICmp(h->b, LLVMIntUGT, diff, host_i64(h, p->row), "");
 	LLVMValueRef n = LLVMBuildSelect(h->b, far, host_i64(h, p->row), diff, "");
-	(void)equal; /* one less: the last one is left to the masks */
 	shorten(p, LLVMBuildSelect(h->b, more, n, host_i64(h, 0), ""));
 	assume(p, v, at);
 }
@@ -534,7 +532,6 @@ void host_emit_nest(struct host *h, struct nest *n)
 			if (type_is_tensor(o->results[k].type))
 				buffer_of(h, &o->results[k]);
 	}
-	h->nest = n;
 	for (int d = 0; d < n->rank; d++) {
 		at.i[d] = host_i64(h, 0);
 		if (d == n->lane_dim || n->shape[d] == 1)
@@ -547,7 +544,6 @@ void host_emit_nest(struct host *h, struct nest *n)
 		if (d != n->lane_dim && n->shape[d] != 1)
 			host_loop_end(h, &loops[d]);
 	host_forget(h);
-	h->nest = NULL;
 	for (u32 i = 0; i < n->roots.len; i++) {
 		const struct op *o = n->roots.at[i].op;
 		for (u32 k = 0; k < o->nresults; k++)

@@ -23,11 +23,6 @@ struct info *info_of(struct host *h, const struct value *v)
 
 /* --- kinds of operations ------------------------------------------------------------------------------------- */
 
-static bool is_view(const struct op *o)
-{
-	return op_is_shape(o);
-}
-
 /* Computed at single indices, wherever they are needed. */
 static bool is_inline(const struct op *o)
 {
@@ -36,7 +31,7 @@ static bool is_inline(const struct op *o)
 	case IR_MAKE_RANGE:
 	case IR_SPLAT: return true;
 	case IR_LOAD: return !o->attr[ATTR_VOLATILE];
-	default: return op_has(o, ELEM) || is_view(o);
+	default: return op_has(o, ELEM) || op_is_shape(o);
 	}
 }
 
@@ -58,29 +53,23 @@ bool is_whole_tile(const struct op *o)
 	       !op_has(o, END);
 }
 
-static bool op_writes(const struct op *o)
+/* Does o keep its place among accesses to all memory, as an atomic operation that acquires or releases? */
+static bool op_orders(const struct op *o)
 {
-	return writes_memory(o) || o->code == IR_BARRIER || o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT;
+	return (o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW_SEM] != SEM_RELAXED) ||
+	       (o->code == IR_ATOMIC_CAS && o->attr[ATTR_CAS_SEM] != SEM_RELAXED) || o->code == IR_BARRIER ||
+	       o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT;
 }
 
-bool writes(const struct op *o)
-{
-	for (u32 i = 0; i < o->nblocks; i++)
-		if (block_has(o->blocks[i], op_writes))
-			return true;
-	return op_writes(o);
-}
-
-/* May o, or an operation inside, write what the load reads? */
+/* May o, or an operation inside, write what the load reads, or order it? */
 static bool may_clobber(struct host *h, const struct op *o, const struct op *load)
 {
 	for (u32 i = 0; i < o->nblocks; i++)
 		for (const struct op *p = o->blocks[i]->first; p; p = p->next)
 			if (may_clobber(h, p, load))
 				return true;
-	if (writes_memory(o))
-		return may_overlap(h->s, pointer_base(operand(o, 0)), pointer_base(operand(load, 0)), false);
-	return op_writes(o);
+	return op_orders(o) || (writes_memory(o) &&
+				may_overlap(h->s, pointer_base(operand(o, 0)), pointer_base(operand(load, 0)), false));
 }
 
 /* Do both access the elements of one row, one after the other, so that element i of the one is at no other element's
@@ -117,19 +106,19 @@ static void note_result(struct host *h, const struct op *o, const struct value *
 /* The operands of o that it takes from memory are stored. */
 static void note_uses(struct host *h, const struct op *o)
 {
-	bool whole = is_whole_tile(o) || op_is_control(o) || op_has(o, END) || is_view(o);
+	bool whole = is_whole_tile(o) || op_is_control(o) || op_has(o, END) || op_is_shape(o);
 	for (u32 k = 0; k < o->noperands; k++) {
 		const struct value *v = operand(o, k);
 		if (!type_is_tensor(v->type) || info_of(h, v)->free)
 			continue;
-		if (whole && !(is_view(o) && v->def && is_view(v->def)))
+		if (whole && !(op_is_shape(o) && v->def && op_is_shape(v->def)))
 			info_of(h, v)->stored = true;
 		if (!v->def || v->def->block != o->block)
 			info_of(h, v)->stored = true;
 	}
 }
 
-/* Free values whose operations all are: but free ones of a view of something in memory are not. */
+/* Operands come before what uses them. */
 static void walk_forward(struct host *h, const struct block *b)
 {
 	for (u32 i = 0; i < b->nargs; i++)
@@ -214,17 +203,13 @@ bool plan_in_place(struct host *h, const struct value *arg, const struct value *
 		const struct value *acc = operand(o, 2);
 		if (!value_has_one_use(acc))
 			return false;
-		if (acc == arg)
-			return true;
-		if (!plan_in_place(h, arg, acc))
-			return false;
-		return true;
+		return acc == arg || plan_in_place(h, arg, acc);
 	}
 	if (!op_has(o, ELEM))
 		return false;
 	for (const struct use *u = arg->uses; u; u = u->next) {
 		const struct op *user = u->user;
-		if (user->block != o->block || is_view(user))
+		if (user->block != o->block || op_is_shape(user))
 			return false;
 		u32 last = is_inline(user) && !info_of(h, result(user))->stored ? info_of(h, result(user))->last_root
 										: user->mark;
@@ -271,7 +256,7 @@ static void search_value(struct search *s, const struct value *v, bool elsewhere
 	if (o->code == IR_LOAD)
 		vec_push(&h->scratch, &s->loads, o);
 	for (u32 k = 0; k < o->noperands; k++)
-		search_value(s, operand(o, k), elsewhere || is_view(o));
+		search_value(s, operand(o, k), elsewhere || op_is_shape(o));
 }
 
 static bool stores_clash(struct host *h, const struct op *store, const struct op *other)
@@ -368,14 +353,14 @@ static bool cheap_again(struct host *h, const struct value *v)
 	case IR_EXTSI:
 	case IR_EXTUI:
 	case IR_SITOFP: return !info_of(h, operand(o, 0))->stored && cheap_again(h, operand(o, 0));
-	default: return is_view(o);
+	default: return op_is_shape(o);
 	}
 }
 
 static void claim_operands(struct host *h, struct nest *n, const struct op *o, bool elsewhere)
 {
 	for (u32 k = 0; k < o->noperands; k++)
-		claim(h, n, operand(o, k), elsewhere || is_view(o));
+		claim(h, n, operand(o, k), elsewhere || op_is_shape(o));
 }
 
 static void claim(struct host *h, struct nest *n, const struct value *v, bool elsewhere)
