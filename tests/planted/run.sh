@@ -32,6 +32,8 @@ check() {
 	13) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind tree --seed 1000 --count 100 ;;
 	14) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind pipelines --seed 1000 --count 60 ;;
 	15) TL_DEVICE=cpu timeout 300 "$build/test-run" alias ;;
+	16) TL_DEVICE=cpu timeout 300 "$build/test-run" memory/ ;;
+	17) TL_DEVICE=cpu timeout 300 "$build/test-run" control/ ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -42,7 +44,7 @@ every_pass() {
 checks() {
 	case $1 in
 	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
-	*/host/*) echo "${CHECKS:-15 12 13 14 11}" ;;
+	*/host/*) echo "${CHECKS:-15 12 13 14 16 17 11}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
 	esac
 }
@@ -60,6 +62,8 @@ say() {
 	13) echo "trees on cpu" ;;
 	14) echo "pipelines on cpu" ;;
 	15) echo "aliases on cpu" ;;
+	16) echo "memory on cpu" ;;
+	17) echo "control flow on cpu" ;;
 	esac
 }
 

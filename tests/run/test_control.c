@@ -183,6 +183,33 @@ static void fibonacci(struct suite *s, int n)
 	case_end(s);
 }
 
+static void exchange(int *x, int *y)
+{
+	int t = *x;
+	*x = *y, *y = t;
+}
+
+static void exchanged(struct suite *s, int n, int warps)
+{
+	if (!case_begin(s, file, "exchanged tiles n=%d warps=%d", n, warps))
+		return;
+	struct array *x = in(s, "x", TL_I32, 3 * BLOCK), *o = out(s, "o", TL_I32, 3 * BLOCK);
+	int at[3] = {0, 1, 2};
+	for (int k = 0; k < n; k++)
+		exchange(&at[1], &at[2]), exchange(&at[0], &at[1]);
+	for (int k = 0; k < n; k++) {
+		exchange(&at[0], &at[1]);
+		if (k % 3 == 1)
+			exchange(&at[1], &at[2]);
+	}
+	for (int k = n; k > 0; k -= 2)
+		exchange(&at[0], &at[1]), exchange(&at[1], &at[2]);
+	for (int i = 0; i < 3 * BLOCK; i++)
+		want_int(o, (size_t)i, value_int(x, (size_t)(at[i / BLOCK] * BLOCK + i % BLOCK)));
+	LAUNCH(s, "exchanged", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(n), tl_int(BLOCK));
+	case_end(s);
+}
+
 static void nested(struct suite *s, int n, int m, int warps)
 {
 	if (!case_begin(s, file, "nested loops %d by %d warps=%d", n, m, warps))
@@ -425,7 +452,7 @@ static void all_loops(struct suite *s)
 			ping_pong(s, n * 2 + stages % 2, stages, 1 << stages % 4);
 		}
 	for (int n = 0; n < 7; n++) {
-		fibonacci(s, n * 5), carried_types(s, n, 1 << n % 4);
+		fibonacci(s, n * 5), carried_types(s, n, 1 << n % 4), exchanged(s, n ? n + 1 : 0, 1 << n % 4);
 		nested(s, n, 5 - n / 2, 1 << n % 4), nested(s, 4, n, 4);
 	}
 	collatz(s, 1), collatz(s, 50);

@@ -406,6 +406,24 @@ static void hinted(struct suite *s, tl_dtype t)
 	case_end(s);
 }
 
+static void promised_behind(struct suite *s, tl_dtype t, int first, int block, int warps)
+{
+	if (!case_begin(s, file, "promised behind %d %s block=%d warps=%d", first, tl_dtype_name(t), block, warps))
+		return;
+	size_t n = (size_t)block;
+	struct array *x = in(s, "x", t, n), *o = out(s, "o", t, 2 * n);
+	fill(x, -100, 100);
+	for (size_t i = 0; i < n; i++) {
+		bool there = i >= (size_t)first;
+		if (there)
+			copy_number(o, i, x, i);
+		want(o, n + i, there ? value(x, i) : -1);
+	}
+	LAUNCH(s, "promised_behind", CONFIG(.grid = {1}, .num_warps = warps), ptr(x), ptr(o), tl_int(first),
+	       tl_int(block));
+	case_end(s);
+}
+
 static void promised(struct suite *s, tl_dtype t, int n, int steps, int block, int warps)
 {
 	if (!case_begin(s, file, "promised %s n=%d steps=%d block=%d warps=%d", tl_dtype_name(t), n, steps, block,
@@ -475,6 +493,8 @@ void theme_memory(struct suite *s)
 	optional(s, true), optional(s, false);
 	hinted(s, TL_F32), hinted(s, TL_F16), hinted(s, TL_I64), hinted(s, TL_I16);
 	repeated_both_ways(s, TL_F32, 32, 4), repeated_both_ways(s, TL_F16, 64, 2);
+	for (int first = 0; first < 40; first += 3)
+		promised_behind(s, first % 2 ? TL_F32 : TL_F16, first, 32 << first % 4, 1 << first % 4);
 	promised(s, TL_F32, 64, 3, 1024, 1), promised(s, TL_F16, 16, 4, 512, 1), promised(s, TL_I8, 48, 5, 2048, 2);
 	clamped(s, TL_F16, 90, 3, 64, 256, 8), clamped(s, TL_F16, 91, 2, 64, 128, 4),
 		clamped(s, TL_F8E5M2, 91, 2, 64, 256, 4),
