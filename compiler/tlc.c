@@ -727,7 +727,7 @@ int main(int argc, char **argv)
 		tl_tuner_serve(STDIN_FILENO);
 		_exit(EXIT_DONE);
 	}
-	struct command c = {.verb = read_verb(argv[1]), .options = {.print_to = stderr}};
+	struct command c = {.argc = argc, .argv = argv, .verb = read_verb(argv[1]), .options = {.print_to = stderr}};
 	int skip = c.verb == VERB_COMPILE ? 1 : 2, r = EXIT_USER;
 	bool ok = read_options(&c, argc - skip, argv + skip);
 	prepend_folders(&c);

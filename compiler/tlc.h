@@ -31,6 +31,8 @@ struct compared {
 
 struct command {
 	struct arena arena;
+	int argc; /* as main has them */
+	char **argv;
 	enum verb verb;
 	const char *file, *kernel, *signature, *target, *emit, *output, *device, *grid, *bytes, *flops, *plot, *against;
 	bool sim_report;

@@ -6,6 +6,7 @@
 
 #include "runtime/image.h"
 #include "runtime/tune.h"
+#include "tlc_crash.h"
 
 /* --- arguments ----------------------------------------------------------------------------------------------- */
 
@@ -459,9 +460,15 @@ int command_run(struct command *c)
 	struct session s;
 	int code = run_open(&s, c), raced = EXIT_DONE;
 	if (!code && c->verb == VERB_RUN) {
+		if (!strcmp(s.device.kind, "cpu"))
+			crash_watch(c);
 		tl_status r = tl_launch(s.kernel, &s.config, s.launched, s.nlaunched);
 		if (!r)
 			r = tl_synchronize(s.ctx);
+		crash_end_watch();
+		if (!r && crash_is_second())
+			code = complain(EXIT_BUG, "the interpreter finds nothing wrong: please report the kernel and its "
+						  "arguments");
 		if (r) /* after a race the buffers can be read */
 			*(r == TL_ERR_RACE ? &raced : &code) = api_failed(s.ctx, r);
 		if (!code)

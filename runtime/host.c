@@ -3,14 +3,17 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/error.h"
 
-/* The gap costs address space only: it is never touched. ALIGN is what cuMemAlloc gives, so that the same variants
- * are used. Each buffer has it on both sides: a small overrun does not land in the next buffer and pass for correct. */
-enum { ALIGN = 256, GAP = HOST_GUARD, POISON = 0xA5 };
+/* The gap costs address space only: it is never touched, and on the device cpu, which checks no access, touching it ends
+ * the process. ALIGN is what cuMemAlloc gives, so that the same variants are used. Each buffer has it on both sides: a
+ * small overrun does not land in the next buffer and pass for correct. */
+enum { ALIGN = 256, GAP = HOST_GUARD, PAGE = 4096, POISON = 0xA5 };
+_Static_assert(GAP % PAGE == 0, "a gap is whole pages");
 
 void host_init(struct host_device *d, const struct device_ops *ops, bool tracks_writes)
 {
@@ -197,37 +200,56 @@ tl_status host_wrap(struct device *device, void *p, size_t size, bool fresh)
 	return TL_OK;
 }
 
+static size_t round_up(size_t size, size_t to)
+{
+	return (size + to - 1) / to * to;
+}
+
+/* A buffer ends where its last page does, but for what aligns its begin. */
 tl_status host_alloc(struct device *device, size_t size, void **out)
 {
-	char *p = NULL;
+	size_t pages = round_up(size, PAGE);
+	char *map = MAP_FAILED;
 	if (size <= memory_size()) /* the system might promise more, and kill us when it is filled */
-		p = aligned_alloc(ALIGN, (size + 2 * GAP + ALIGN) / ALIGN * ALIGN);
-	if (!p)
+		map = mmap(NULL, pages + 2 * GAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
 		return failed(TL_ERR_MEMORY, "out of memory allocating %zu bytes", size);
-	tl_status s = host_wrap(device, p + GAP, size, true);
+	/* a process has so many areas of memory of its own kind; beyond them the gaps are like the buffers */
+	bool open = !mprotect(map + GAP, pages, PROT_READ | PROT_WRITE) ||
+		    !mprotect(map, pages + 2 * GAP, PROT_READ | PROT_WRITE);
+	char *p = map + GAP + pages - round_up(size, ALIGN);
+	tl_status s = open ? host_wrap(device, p, size, true)
+			   : failed(TL_ERR_MEMORY, "out of memory allocating %zu bytes", size);
 	if (s)
-		free(p);
+		munmap(map, pages + 2 * GAP);
 	else
-		*out = p + GAP;
+		*out = p;
 	return s;
 }
 
-void host_unwrap(struct device *device, void *p)
+/* The size that it had. */
+static size_t remove_range(struct host_device *d, const char *p)
 {
-	struct host_device *d = (struct host_device *)device;
 	pthread_mutex_lock(&d->lock);
 	u32 at = range_above(d->ranges, d->nranges, p) - 1;
+	size_t size = d->ranges[at].size;
 	free(d->written[at]);
 	d->nranges--;
 	memmove(d->ranges + at, d->ranges + at + 1, (d->nranges - at) * sizeof *d->ranges);
 	memmove(d->written + at, d->written + at + 1, (d->nranges - at) * sizeof *d->written);
 	pthread_mutex_unlock(&d->lock);
+	return size;
+}
+
+void host_unwrap(struct device *device, void *p)
+{
+	remove_range((struct host_device *)device, p);
 }
 
 void host_free(struct device *device, void *p)
 {
-	host_unwrap(device, p);
-	free((char *)p - GAP);
+	size_t size = remove_range((struct host_device *)device, p), pages = round_up(size, PAGE);
+	munmap((char *)p + round_up(size, ALIGN) - pages - GAP, pages + 2 * GAP);
 }
 
 tl_status host_write(struct device *device, void *dst, const void *src, size_t size)
