@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "fixture.h"
 #include "runtime/cuda_api.h"
 #include "runtime/internal.h"
 
@@ -499,13 +500,6 @@ static inline struct device *open_device(CUcontext adopted)
 		fail_msg("%s", tl_error(NULL));
 	driver.log[0] = 0;
 	return d;
-}
-
-static inline void assert_error(tl_status is, tl_status expected, const char *part)
-{
-	if (is != expected || !strstr(tl_error(NULL), part))
-		fail_msg("status '%s', text '%s'; expected '%s', '%s'", tl_status_name(is), tl_error(NULL),
-			 tl_status_name(expected), part);
 }
 
 /* Everything was given back, and the thread's context is as it was. */

@@ -1,4 +1,5 @@
-/* A context and a module of it, for tests that give each case its own. */
+/* What tests of the runtime share: a context and a module of it, for those that give each case its own, and checks of a
+ * status and its text. */
 #ifndef TEST_FIXTURE_H
 #define TEST_FIXTURE_H
 
@@ -7,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -21,6 +23,13 @@ static inline void ok(tl_status s)
 {
 	if (s)
 		fail_msg("%s: %s", tl_status_name(s), tl_error(NULL));
+}
+
+static inline void assert_error(tl_status is, tl_status expected, const char *part)
+{
+	if (is != expected || !strstr(tl_error(NULL), part))
+		fail_msg("status '%s', text '%s'; expected '%s', '%s'", tl_status_name(is), tl_error(NULL),
+			 tl_status_name(expected), part);
 }
 
 static inline int shut(void **state)

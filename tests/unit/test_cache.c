@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "cache_folder.h"
 #include "random_bits.h"
 #include "runtime/cache.h"
 #include "runtime/tl.h"
@@ -27,29 +28,12 @@ static const char source[] = "import triton\nimport triton.language as tl\n\n"
 			     "    i = tl.arange(0, 64)\n"
 			     "    tl.store(x + i, tl.load(x + i) * FACTOR + i)\n";
 
-static char folder[64];
-
 static char *in_folder(const char *name)
 {
 	static char path[200];
 	int n = snprintf(path, sizeof path, "%s/%s", folder, name);
 	assert_in_range(n, 1, sizeof path - 1);
 	return path;
-}
-
-static int new_folder(void **state)
-{
-	(void)state;
-	strcpy(folder, "/tmp/tlc-cache-XXXXXX");
-	return !mkdtemp(folder) || setenv("TL_CACHE_DIR", folder, 1) || unsetenv("TL_CACHE") || unsetenv("TL_CACHE_MB");
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	char command[300];
-	snprintf(command, sizeof command, "chmod -R u+w %s && rm -rf %s", folder, folder);
-	return system(command);
 }
 
 /* One launch, which compiles or finds what it needs. False unless what it leaves is right: each number times `factor`

@@ -3,6 +3,7 @@
 #include "tests/unit/host_rig.h"
 
 #include "ir/scalar.h"
+#include "tests/unit/numbers.h"
 #include "tests/unit/random_bits.h"
 
 static const enum dtype ints[] = {DT_I1, DT_I8, DT_I16, DT_I32, DT_I64};
@@ -22,57 +23,7 @@ static u64 edge_int(u32 bits, u32 k)
 
 static u64 edge_float(enum dtype d, u32 k)
 {
-	static const double edges[] = {
-		0.0,
-		1,
-		0.5,
-		1.5,
-		2.5,
-		3,
-		1e-3,
-		100,
-		448,
-		449,
-		464,
-		480,
-		57344,
-		61440,
-		65504,
-		65519,
-		65520,
-		1e9,
-		2147483647,
-		2147483648.0,
-		65535.5,
-		127.5,
-		32768,
-		4294967296.0,
-		9.3e18,
-		9223372036854775807.0,
-		18446744073709551615.0,
-		1e30,
-		3.5e38,
-		0x1p-6,
-		0x1p-9,
-		0x1p-10,
-		0x1.8p-10,
-		0x1p-14,
-		0x1p-16,
-		0x1p-24,
-		0x1p-25,
-		0x1.8p-25,
-		0x1p-126,
-		0x1p-149,
-		0x1p-150,
-		0x1.fffffep127,
-		1e300,
-		INFINITY,
-		NAN,
-		254.9,
-		255.1,
-	};
-	double x = edges[k / 2 % ARRAY_LEN(edges)];
-	return dtype_encode_float(d, k % 2 ? -x : x);
+	return dtype_encode_float(d, edge_number(k));
 }
 
 /* Blocks of 64 elements are alike, since code for what is usual and what is rare looks at whole vectors: integers have

@@ -1,4 +1,4 @@
-/* Shared by the tests of the runtime: a module of two kernels, and the check of a status and its text. */
+/* Shared by the tests of the runtime: a module of two kernels. */
 #ifndef TEST_RUNTIME_H
 #define TEST_RUNTIME_H
 
@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "fixture.h"
 #include "runtime/internal.h"
 
 #define ARGS(...) (tl_arg[]){__VA_ARGS__}, sizeof((tl_arg[]){__VA_ARGS__}) / sizeof(tl_arg)
@@ -34,13 +35,6 @@ static inline tl_module *load(tl_context *ctx)
 	if (tl_module_load_source(ctx, "t.tl", source, sizeof source - 1, &m))
 		fail_msg("%s", tl_error(ctx));
 	return m;
-}
-
-static inline void assert_error(tl_status is, tl_status expected, const char *part)
-{
-	if (is != expected || !strstr(tl_error(NULL), part))
-		fail_msg("status '%s', text '%s'; expected '%s', '%s'", tl_status_name(is), tl_error(NULL),
-			 tl_status_name(expected), part);
 }
 
 #endif

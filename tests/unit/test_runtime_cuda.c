@@ -1,6 +1,7 @@
 /* The CUDA device on a driver that is not there: a table of functions that keep a record. What is asked of the driver,
  * in which context and order, and what becomes of its errors. The same calls on a real GPU are what `make test-gpu`
  * makes. */
+#include "cache_folder.h"
 #include "fake_cuda.h"
 
 static tl_status load_clusters(struct device *d, int num_warps, i32 shared, i32 cluster, void **out)
@@ -538,21 +539,10 @@ static void foreign_fault(void **state)
 
 /* --- a folder for the disk cache ----------------------------------------------------------------------------- */
 
-static char folder[64];
-
-static int new_folder(void **state)
+static int new_driver_and_folder(void **state)
 {
 	reset(state);
-	strcpy(folder, "/tmp/tlc-tune-XXXXXX");
-	return !mkdtemp(folder) || setenv("TL_CACHE_DIR", folder, 1) || unsetenv("TL_CACHE");
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	char command[200];
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	return system(command) || unsetenv("TL_CACHE_DIR");
+	return new_folder(state);
 }
 
 /* --- each driver call fails in turn -------------------------------------------------------------------------- */
@@ -585,7 +575,7 @@ static void each_call_fails(void **state)
 	int n = 0, made = 0;
 	do {
 		remove_folder(state); /* each time the driver is asked to link */
-		new_folder(state);
+		new_driver_and_folder(state);
 		driver.error = 3;
 		driver.fail_at = ++n;
 		struct device *d;
@@ -792,9 +782,9 @@ int main(void)
 		cmocka_unit_test_setup(enumeration, reset),
 		cmocka_unit_test_setup(faults, reset),
 		cmocka_unit_test_setup(foreign_fault, reset),
-		cmocka_unit_test_setup_teardown(each_call_fails, new_folder, remove_folder),
-		cmocka_unit_test_setup_teardown(tuning, new_folder, remove_folder),
-		cmocka_unit_test_setup_teardown(endless_configuration, new_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(each_call_fails, new_driver_and_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(tuning, new_driver_and_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(endless_configuration, new_driver_and_folder, remove_folder),
 		cmocka_unit_test_setup(failing_configurations, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

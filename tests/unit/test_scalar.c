@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "ir/scalar.h"
+#include "tests/unit/numbers.h"
 #include "tests/unit/random_bits.h"
 
 typedef unsigned __int128 u128;
@@ -74,7 +75,10 @@ static const char *name_of(const struct op *o)
 
 /* --- values to try ------------------------------------------------------------------------------------------- */
 
-enum { TRIES = 4000 };
+enum {
+	FLOATS = 2 * EDGE_NUMBERS + 24, /* that pairs are made of: the last ones are random */
+	TRIES = FLOATS * FLOATS,
+};
 
 static u64 edge_int(int bits, u32 k)
 {
@@ -85,53 +89,8 @@ static u64 edge_int(int bits, u32 k)
 
 static u64 edge_float(enum dtype d, u32 k)
 {
-	static const double edges[] = {
-		0.0,
-		-0.0,
-		1,
-		-1,
-		0.5,
-		1.5,
-		2.5,
-		-2.5,
-		3,
-		1e-3,
-		100,
-		448,
-		449,
-		464,
-		480,
-		57344,
-		61440,
-		65504,
-		65519,
-		65520,
-		1e9,
-		2147483647,
-		2147483648.0,
-		-2147483649.0,
-		4294967296.0,
-		9.3e18,
-		1e30,
-		3.5e38,
-		0x1p-6,
-		0x1p-9,
-		0x1p-10,
-		0x1.8p-10,
-		0x1p-14,
-		0x1p-16,
-		0x1p-24,
-		0x1p-25,
-		0x1p-126,
-		0x1p-149,
-		0x1p-150,
-		0x1.fffffep127,
-		INFINITY,
-		-INFINITY,
-		NAN,
-	};
-	if (k < ARRAY_LEN(edges))
-		return dtype_encode_float(d, edges[k]);
+	if (k < 2 * EDGE_NUMBERS)
+		return dtype_encode_float(d, edge_number(k));
 	u64 bits = random_bits();
 	if (k % 3 && d >= DT_F32) /* mostly of moderate size */
 		return dtype_encode_float(d, (double)(i64)bits * 0x1p-63 * ldexp(1, (int)(k % 40) - 20));
@@ -404,7 +363,7 @@ static void check_float(const struct op *o, enum dtype d, const u64 *in)
 
 static void check_edges(const struct op *o, enum dtype d, u32 k)
 {
-	check_float(o, d, (u64[]){edge_float(d, k / 60), edge_float(d, k % 60), edge_float(d, k / 7 % 60)});
+	check_float(o, d, (u64[]){edge_float(d, k / FLOATS), edge_float(d, k % FLOATS), edge_float(d, k / 7 % FLOATS)});
 }
 
 static void test_float(void **state)
@@ -444,8 +403,8 @@ static void test_double(void **state)
 	for (u32 c = 0; c < ARRAY_LEN(codes); c++) {
 		struct op *o = make(m, codes[c], 0, DT_F64, DT_F64);
 		for (u32 k = 0; k < TRIES; k++) {
-			u64 in[3] = {edge_float(DT_F64, k / 60), edge_float(DT_F64, k % 60),
-				     edge_float(DT_F64, k % 97)},
+			u64 in[3] = {edge_float(DT_F64, k / FLOATS), edge_float(DT_F64, k % FLOATS),
+				     edge_float(DT_F64, k % (FLOATS - 7))},
 			    got;
 			volatile double x = fp_f64_bits(in[0]), y = fp_f64_bits(in[1]), z = fp_f64_bits(in[2]), r;
 			switch (codes[c]) {
@@ -515,7 +474,7 @@ static void test_cmpf(void **state)
 			enum dtype d = floats[t];
 			struct op *o = make(m, IR_CMPF, p, d, DT_I1);
 			for (u32 k = 0; k < (dtype_is_fp8(d) ? 65536u : TRIES); k++) {
-				u64 in[3] = {edge_float(d, k / 60), edge_float(d, k % 60), 0}, got = 0xDEAD;
+				u64 in[3] = {edge_float(d, k / FLOATS), edge_float(d, k % FLOATS), 0}, got = 0xDEAD;
 				if (dtype_is_fp8(d))
 					in[0] = k >> 8, in[1] = k & 255;
 				bool want = cmpf_reference(p, decode(d, in[0]), decode(d, in[1]));

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "cache_folder.h"
+#include "fixture.h"
 #include "random_bits.h"
 #include "runtime/tl.h"
 
@@ -48,23 +50,7 @@ static const char source[] =
 
 /* --- a folder and a device for each test ----------------------------------------------------------------------- */
 
-static char folder[64];
 static const char *const devices[] = {"interp", "sim"};
-
-static int new_folder(void **state)
-{
-	(void)state;
-	strcpy(folder, "/tmp/tlc-tune-XXXXXX");
-	return !mkdtemp(folder) || setenv("TL_CACHE_DIR", folder, 1) || unsetenv("TL_CACHE");
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	char command[200];
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	return system(command);
-}
 
 struct rig {
 	tl_context *ctx;
@@ -74,19 +60,6 @@ struct rig {
 	int32_t was[N];
 };
 
-static void check(tl_status s)
-{
-	if (s)
-		fail_msg("%s: %s", tl_status_name(s), tl_error(NULL));
-}
-
-static void assert_error(tl_status is, tl_status expected, const char *part)
-{
-	if (is != expected || !strstr(tl_error(NULL), part))
-		fail_msg("status '%s', text '%s'; expected '%s', '%s'", tl_status_name(is), tl_error(NULL),
-			 tl_status_name(expected), part);
-}
-
 /* x is random, y counts down, calls is 5. */
 static void fill(struct rig *r)
 {
@@ -95,20 +68,20 @@ static void fill(struct rig *r)
 		r->was[i] = (int32_t)(random_bits() % 1000);
 		down[i] = -i;
 	}
-	check(tl_buffer_write(r->x, 0, r->was, sizeof r->was));
-	check(tl_buffer_write(r->y, 0, down, sizeof down));
-	check(tl_buffer_write(r->calls, 0, &five, sizeof five));
+	ok(tl_buffer_write(r->x, 0, r->was, sizeof r->was));
+	ok(tl_buffer_write(r->y, 0, down, sizeof down));
+	ok(tl_buffer_write(r->calls, 0, &five, sizeof five));
 }
 
 static void open_rig(struct rig *r, const char *device, const char *kernel)
 {
 	*r = (struct rig){.ctx = NULL};
-	check(tl_context_create(device, &r->ctx));
-	check(tl_module_load_source(r->ctx, "tune.tl", source, sizeof source - 1, &r->module));
-	check(tl_module_kernel(r->module, kernel, &r->kernel));
-	check(tl_buffer_create(r->ctx, sizeof r->was, &r->x));
-	check(tl_buffer_create(r->ctx, sizeof r->was, &r->y));
-	check(tl_buffer_create(r->ctx, sizeof(int32_t), &r->calls));
+	ok(tl_context_create(device, &r->ctx));
+	ok(tl_module_load_source(r->ctx, "tune.tl", source, sizeof source - 1, &r->module));
+	ok(tl_module_kernel(r->module, kernel, &r->kernel));
+	ok(tl_buffer_create(r->ctx, sizeof r->was, &r->x));
+	ok(tl_buffer_create(r->ctx, sizeof r->was, &r->y));
+	ok(tl_buffer_create(r->ctx, sizeof(int32_t), &r->calls));
 	fill(r);
 }
 
@@ -120,7 +93,7 @@ static void close_rig(struct rig *r)
 static int32_t calls_of(const struct rig *r)
 {
 	int32_t n;
-	check(tl_buffer_read(r->calls, 0, &n, sizeof n));
+	ok(tl_buffer_read(r->calls, 0, &n, sizeof n));
 	return n;
 }
 
@@ -128,8 +101,8 @@ static int32_t calls_of(const struct rig *r)
 static void assert_updated(const struct rig *r, int n, int factor, int times)
 {
 	int32_t x[N], y[N];
-	check(tl_buffer_read(r->x, 0, x, sizeof x));
-	check(tl_buffer_read(r->y, 0, y, sizeof y));
+	ok(tl_buffer_read(r->x, 0, x, sizeof x));
+	ok(tl_buffer_read(r->y, 0, y, sizeof y));
 	for (int i = 0; i < N; i++) {
 		int32_t v = r->was[i];
 		for (int k = 0; k < times && i < n; k++)
@@ -154,7 +127,7 @@ static void heuristics_of_each_launch(void **state)
 			fill(&r);
 			const tl_arg args[] = {tl_buf(TL_I32, r.x), tl_buf(TL_I32, r.y), tl_buf(TL_I32, r.calls),
 					       tl_int(n),           tl_int(factor),      tl_int(16)};
-			check(tl_launch(r.kernel, &cfg, args, COUNT(args)));
+			ok(tl_launch(r.kernel, &cfg, args, COUNT(args)));
 			assert_updated(&r, n, factor, 1);
 		}
 		/* what is given goes before */
@@ -162,10 +135,10 @@ static void heuristics_of_each_launch(void **state)
 					tl_int(N),           tl_int(1),           tl_int(16),
 					tl_open(),           tl_str("four")};
 		fill(&r);
-		check(tl_launch(r.kernel, &(tl_config){.grid = {N / 16}}, given, COUNT(given)));
+		ok(tl_launch(r.kernel, &(tl_config){.grid = {N / 16}}, given, COUNT(given)));
 		int32_t x, y;
-		check(tl_buffer_read(r.x, 0, &x, sizeof x));
-		check(tl_buffer_read(r.y, 0, &y, sizeof y));
+		ok(tl_buffer_read(r.x, 0, &x, sizeof x));
+		ok(tl_buffer_read(r.y, 0, &y, sizeof y));
 		assert_int_equal(y, x + 4);
 		assert_error(tl_launch(r.kernel, &(tl_config){.grid = {1}}, given, 3), TL_ERR_COMPILE,
 			     "the value of 'argument n' is known to the running host program only");
@@ -186,7 +159,7 @@ static tl_status plan_blocks(void *user, tl_config *cfg, tl_arg *args, size_t na
 
 static void add_block(tl_tuner *t, int block, int warps)
 {
-	check(tl_tuner_add(t, &(tl_config){.num_warps = warps}, &(tl_named_arg){"BLOCK", tl_int(block)}, 1));
+	ok(tl_tuner_add(t, &(tl_config){.num_warps = warps}, &(tl_named_arg){"BLOCK", tl_int(block)}, 1));
 }
 
 static tl_status launch_update(const struct rig *r, tl_tuner *t, int n, int factor)
@@ -208,17 +181,17 @@ static void memory_is_restored(void **state)
 		tl_tuner *t;
 		open_rig(&r, devices[i % 2], "update");
 		const tl_tuning options = {.keys = by_n, .nkeys = 1, .rep_ms = 1, .check = i % 3 == 0};
-		check(tl_tuner_create(r.kernel, &options, &t));
+		ok(tl_tuner_create(r.kernel, &options, &t));
 		add_block(t, 8 << random_bits() % 5, 1 << random_bits() % 3);
 		for (int k = (int)(random_bits() % 5); k; k--)
 			add_block(t, 8 << random_bits() % 5, (int)(random_bits() % 6)); /* of which 3 and 5 are wrong */
 		for (int k = 0; k < 4; k++) {
 			int n = k == 3 ? N : 1 + (int)(random_bits() % N), factor = (int)(random_bits() % 3);
 			fill(&r);
-			check(launch_update(&r, t, n, factor));
+			ok(launch_update(&r, t, n, factor));
 			assert_updated(&r, n, factor, 1);
 			int first = calls_of(&r) - 5;
-			check(launch_update(&r, t, n, factor));
+			ok(launch_update(&r, t, n, factor));
 			assert_updated(&r, n, factor, 2);
 			assert_int_equal(calls_of(&r), 5 + 2 * first); /* the same configuration */
 		}
@@ -232,7 +205,7 @@ static tl_choice choose(const struct rig *r, tl_tuner *t, int n)
 	const tl_arg args[] = {tl_buf(TL_I32, r->x), tl_buf(TL_I32, r->y), tl_buf(TL_I32, r->calls), tl_int(n),
 			       tl_int(1)};
 	tl_choice c;
-	check(tl_tuner_choose(t, &(tl_config){.max_ctas = 7}, plan_blocks, NULL, args, COUNT(args), &c));
+	ok(tl_tuner_choose(t, &(tl_config){.max_ctas = 7}, plan_blocks, NULL, args, COUNT(args), &c));
 	return c;
 }
 
@@ -245,7 +218,7 @@ static void choices(void **state)
 			tl_tuner *t;
 			open_rig(&r, devices[d], "update");
 			const tl_tuning options = {.keys = by_n, .nkeys = 1, .rep_ms = 1};
-			check(tl_tuner_create(r.kernel, &options, &t));
+			ok(tl_tuner_create(r.kernel, &options, &t));
 			add_block(t, 16, 1);
 			add_block(t, 128, 3);
 			add_block(t, 64, 1);
@@ -263,7 +236,7 @@ static void choices(void **state)
 			assert_int_equal(calls_of(&r), 5);
 			char *report;
 			choose(&r, t, 99);
-			check(tl_tuner_report(t, &report));
+			ok(tl_tuner_report(t, &report));
 			assert_non_null(strstr(report, "{\"x\":\"*i32\",\"y\":\"*i32\",\"calls\":\"*i32\",\"n\":100}"));
 			assert_non_null(strstr(report, "\"n\":99}"));
 			assert_non_null(strstr(report, "\"best\": true"));
@@ -291,13 +264,13 @@ static void of_a_decorator(void **state)
 		struct rig r;
 		tl_tuner *t;
 		open_rig(&r, devices[d], "decorated");
-		check(tl_tuner_create(r.kernel, NULL, &t));
+		ok(tl_tuner_create(r.kernel, NULL, &t));
 		const tl_arg args[] = {tl_buf(TL_I32, r.x), tl_buf(TL_I32, r.y), tl_buf(TL_I32, r.calls), tl_int(64)};
 		tl_choice c;
-		check(tl_tuner_choose(t, &(tl_config){.grid = {0}}, plan_decorated, NULL, args, COUNT(args), &c));
+		ok(tl_tuner_choose(t, &(tl_config){.grid = {0}}, plan_decorated, NULL, args, COUNT(args), &c));
 		assert_int_equal(c.tried, 4);
 		assert_int_equal(calls_of(&r), 5);
-		check(tl_tuner_launch(t, &(tl_config){.grid = {0}}, plan_decorated, NULL, args, COUNT(args)));
+		ok(tl_tuner_launch(t, &(tl_config){.grid = {0}}, plan_decorated, NULL, args, COUNT(args)));
 		assert_int_equal(calls_of(&r), 5 + (int)c.config.grid[0]);
 		const tl_arg negative[] = {args[0], args[1], args[2], tl_int(-1)};
 		assert_error(tl_tuner_launch(t, &(tl_config){.grid = {0}}, plan_decorated, NULL, negative, 4),
@@ -305,7 +278,7 @@ static void of_a_decorator(void **state)
 		assert_error(tl_launch(r.kernel, &(tl_config){.grid = {1}}, args, COUNT(args)), TL_ERR_ARGUMENT,
 			     "argument 5, 'BLOCK', is one that the kernel's configurations give");
 		const tl_arg given[] = {args[0], args[1], args[2], args[3], tl_int(64)};
-		check(tl_launch(r.kernel, &(tl_config){.grid = {1}}, given, COUNT(given)));
+		ok(tl_launch(r.kernel, &(tl_config){.grid = {1}}, given, COUNT(given)));
 		assert_error(tl_tuner_launch(t, &(tl_config){.grid = {1}}, NULL, NULL, given, COUNT(given)),
 			     TL_ERR_ARGUMENT, "argument 5, 'BLOCK', is given, but the kernel's configurations give it");
 		tl_tuner_destroy(t);
@@ -335,15 +308,15 @@ static void descriptors(void **state)
 		tl_choice c;
 		int32_t y[N];
 		open_rig(&r, devices[d], "boxes");
-		check(tl_tuner_create(r.kernel, NULL, &t));
+		ok(tl_tuner_create(r.kernel, NULL, &t));
 		for (int block = 16; block <= 128; block *= 2)
 			add_block(t, block, 1);
 		const tl_descriptor x = tl_describe(TL_I32, tl_buffer_ptr(r.x), 1, (int64_t[]){N}, (int32_t[]){4});
 		const tl_arg args[] = {tl_desc(&x), tl_buf(TL_I32, r.y)};
-		check(tl_tuner_choose(t, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2, &c));
+		ok(tl_tuner_choose(t, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2, &c));
 		assert_int_equal(c.tried, 4);
-		check(tl_tuner_launch(t, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2));
-		check(tl_buffer_read(r.y, 0, y, sizeof y));
+		ok(tl_tuner_launch(t, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2));
+		ok(tl_buffer_read(r.y, 0, y, sizeof y));
 		assert_memory_equal(y, r.was, sizeof y);
 		tl_tuner_destroy(t);
 		close_rig(&r);
@@ -360,12 +333,12 @@ static void prepared_heuristics(void **state)
 		open_rig(&r, devices[d], "update");
 		tl_arg args[] = {tl_buf(TL_I32, r.x), tl_buf(TL_I32, r.y), tl_buf(TL_I32, r.calls),
 				 tl_int(48),          tl_int(3),           tl_int(16)};
-		check(tl_prepare(r.kernel, &(tl_config){.grid = {3}}, args, COUNT(args), &p));
-		check(tl_prepared_launch(p, NULL, NULL, args, COUNT(args)));
+		ok(tl_prepare(r.kernel, &(tl_config){.grid = {3}}, args, COUNT(args), &p));
+		ok(tl_prepared_launch(p, NULL, NULL, args, COUNT(args)));
 		assert_updated(&r, 48, 3, 1);
 		args[3] = tl_int(48 + 7 * 16); /* n % 7 as before, and 16 divides it */
 		fill(&r);
-		check(tl_prepared_launch(p, (uint32_t[]){10, 1, 1}, NULL, args, COUNT(args)));
+		ok(tl_prepared_launch(p, (uint32_t[]){10, 1, 1}, NULL, args, COUNT(args)));
 		assert_updated(&r, 160, 3, 1);
 		args[3] = tl_int(32);
 		assert_error(tl_prepared_launch(p, NULL, NULL, args, COUNT(args)), TL_ERR_ARGUMENT, "KIND");
@@ -391,7 +364,7 @@ static void wrong_calls(void **state)
 	assert_error(tl_tuner_create(r.kernel, &of_m, &t), TL_ERR_ARGUMENT,
 		     "restore names 'm', which is no parameter of plain");
 	assert_null(t);
-	check(tl_tuner_create(r.kernel, NULL, &t));
+	ok(tl_tuner_create(r.kernel, NULL, &t));
 	assert_error(tl_tuner_launch(t, &one, NULL, NULL, args, 2), TL_ERR_ARGUMENT, "plain has no configurations");
 	assert_error(tl_tuner_add(NULL, NULL, NULL, 0), TL_ERR_ARGUMENT, "the tuner is NULL");
 	assert_error(tl_tuner_add(t, NULL, NULL, 1), TL_ERR_ARGUMENT, "the values are NULL");
@@ -401,7 +374,7 @@ static void wrong_calls(void **state)
 		     "'BLOCK' cannot have this value");
 	assert_error(tl_tuner_add(t, NULL, &(tl_named_arg){"BLOCK", tl_str(NULL)}, 1), TL_ERR_ARGUMENT,
 		     "'BLOCK' cannot have this value");
-	check(tl_tuner_add(t, NULL, NULL, 0)); /* the kernel as it is */
+	ok(tl_tuner_add(t, NULL, NULL, 0)); /* the kernel as it is */
 	assert_error(tl_tuner_launch(t, NULL, NULL, NULL, args, 2), TL_ERR_ARGUMENT, "the config is NULL");
 	assert_error(tl_tuner_launch(t, &one, NULL, NULL, NULL, 2), TL_ERR_ARGUMENT, "the arguments are NULL");
 	assert_error(tl_tuner_launch(NULL, &one, NULL, NULL, args, 2), TL_ERR_ARGUMENT, "the tuner is NULL");
@@ -412,10 +385,10 @@ static void wrong_calls(void **state)
 	const tl_arg wrong[] = {args[0], tl_str("4")};
 	assert_error(tl_tuner_launch(t, &one, NULL, NULL, wrong, 2), TL_ERR_ARGUMENT, "argument 2, 'n', must be");
 	assert_error(tl_tuner_report(t, NULL), TL_ERR_ARGUMENT, "json is NULL");
-	check(tl_tuner_launch(t, &one, NULL, NULL, args, 2));
+	ok(tl_tuner_launch(t, &one, NULL, NULL, args, 2));
 	assert_error(tl_tuner_add(t, NULL, NULL, 0), TL_ERR_ARGUMENT, "plain has been tuned already");
 	int32_t x;
-	check(tl_buffer_read(r.x, 12, &x, sizeof x));
+	ok(tl_buffer_read(r.x, 12, &x, sizeof x));
 	assert_int_equal(x, 4);
 	tl_tuner_destroy(t);
 	tl_tuner_destroy(NULL);
@@ -449,7 +422,7 @@ static void threads_share_choices(void **state)
 	char *report;
 	open_rig(&r, "sim", "update");
 	const tl_tuning options = {.keys = by_n, .nkeys = 1};
-	check(tl_tuner_create(r.kernel, &options, &t));
+	ok(tl_tuner_create(r.kernel, &options, &t));
 	add_block(t, 16, 1);
 	add_block(t, 32, 1);
 	add_block(t, 64, 2);
@@ -463,7 +436,7 @@ static void threads_share_choices(void **state)
 		pthread_join(threads[i], NULL);
 	for (int i = 1; i < THREADS; i++)
 		assert_string_equal(users[i].text, users[0].text);
-	check(tl_tuner_report(t, &report));
+	ok(tl_tuner_report(t, &report));
 	int n = 0;
 	for (const char *s = report; (s = strstr(s, "\"key\"")); s++)
 		n++;
@@ -482,7 +455,7 @@ static bool choice_is_stored(int n)
 	tl_tuner *t;
 	open_rig(&r, "sim", "update");
 	const tl_tuning options = {.keys = by_n, .nkeys = 1};
-	check(tl_tuner_create(r.kernel, &options, &t));
+	ok(tl_tuner_create(r.kernel, &options, &t));
 	add_block(t, 16, 1);
 	add_block(t, 32, 1);
 	bool stored = choose(&r, t, n).stored;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "fixture.h"
 #include "random_bits.h"
 #include "runtime/tl.h"
 
@@ -50,31 +51,18 @@ struct rig {
 	tl_arg args[4];
 };
 
-static void check(tl_status s)
-{
-	if (s)
-		fail_msg("%s: %s", tl_status_name(s), tl_error(NULL));
-}
-
-static void assert_error(tl_status is, tl_status expected, const char *part)
-{
-	if (is != expected || !strstr(tl_error(NULL), part))
-		fail_msg("status '%s', text '%s'; expected '%s', '%s'", tl_status_name(is), tl_error(NULL),
-			 tl_status_name(expected), part);
-}
-
 static void open_rig(struct rig *r, const char *kernel, const tl_tuning *options)
 {
 	tl_module *m;
 	*r = (struct rig){.ctx = NULL};
-	check(tl_context_create("cuda", &r->ctx));
-	check(tl_module_load_source(r->ctx, "tune.tl", source, sizeof source - 1, &m));
-	check(tl_module_kernel(m, kernel, &r->kernel));
-	check(tl_tuner_create(r->kernel, options, &r->tuner));
-	check(tl_buffer_create(r->ctx, sizeof r->was, &r->all));
+	ok(tl_context_create("cuda", &r->ctx));
+	ok(tl_module_load_source(r->ctx, "tune.tl", source, sizeof source - 1, &m));
+	ok(tl_module_kernel(m, kernel, &r->kernel));
+	ok(tl_tuner_create(r->kernel, options, &r->tuner));
+	ok(tl_buffer_create(r->ctx, sizeof r->was, &r->all));
 	for (size_t i = 0; i < COUNT(r->was); i++)
 		r->was[i] = (int32_t)(random_bits() % 1000);
-	check(tl_buffer_write(r->all, 0, r->was, sizeof r->was));
+	ok(tl_buffer_write(r->all, 0, r->was, sizeof r->was));
 	int32_t *p = tl_buffer_ptr(r->all);
 	r->args[0] = tl_range(TL_I32, p + N + GAP, N * sizeof *p);
 	r->args[1] = tl_range(TL_I32, p, N * sizeof *p);
@@ -91,7 +79,7 @@ static void close_rig(struct rig *r)
 static void add(struct rig *r, int block, int kind)
 {
 	const tl_named_arg values[] = {{"BLOCK", tl_int(block)}, {"KIND", tl_int(kind)}};
-	check(tl_tuner_add(r->tuner, NULL, values, 2));
+	ok(tl_tuner_add(r->tuner, NULL, values, 2));
 }
 
 static tl_status plan_update(void *user, tl_config *cfg, tl_arg *args, size_t nargs)
@@ -111,7 +99,7 @@ static tl_status choose(const struct rig *r, tl_choice *c)
 static void assert_updated(struct rig *r, int times)
 {
 	int32_t is[3 * N];
-	check(tl_buffer_read(r->all, 0, is, sizeof is));
+	ok(tl_buffer_read(r->all, 0, is, sizeof is));
 	for (int k = 0; k < times; k++) {
 		for (int i = 0; i < N; i++)
 			r->was[N + GAP + i] = r->was[N + GAP + i] * 3 + r->was[i];
@@ -124,7 +112,7 @@ static void assert_updated(struct rig *r, int times)
 static void assert_reported(const struct rig *r, int block, int kind, const char *part)
 {
 	char *report, values[64];
-	check(tl_tuner_report(r->tuner, &report));
+	ok(tl_tuner_report(r->tuner, &report));
 	snprintf(values, sizeof values, "{\"BLOCK\":%d,\"KIND\":%d}", block, kind);
 	char *line = strstr(report, values);
 	assert_non_null(line);
@@ -147,7 +135,7 @@ static void others_go_on(void **state)
 		open_rig(&r, "update", &options);
 		for (int i = 0; i < 5; i++)
 			add(&r, 16 << i, kinds[k][i]);
-		check(choose(&r, &c));
+		ok(choose(&r, &c));
 		assert_updated(&r, 0);
 		int first = -1;
 		for (int i = 0; i < 5; i++) {
@@ -160,7 +148,7 @@ static void others_go_on(void **state)
 							: "it computes something else: element 0 of 'x' is");
 		}
 		if (!first) {
-			check(tl_tuner_launch(r.tuner, &(tl_config){.grid = {0}}, plan_update, NULL, r.args, 4));
+			ok(tl_tuner_launch(r.tuner, &(tl_config){.grid = {0}}, plan_update, NULL, r.args, 4));
 			assert_updated(&r, 1);
 		}
 		assert_int_equal(c.tried + c.failed, 5);
@@ -180,7 +168,7 @@ static void all_of_them_fail(void **state)
 		     "none of its 2 configurations can run; the first one that fails, BLOCK=32 KIND=1");
 	assert_updated(&r, 0);
 	const tl_arg args[] = {r.args[0], r.args[1], r.args[2], r.args[3], tl_int(16), tl_int(0)};
-	check(tl_launch(r.kernel, &(tl_config){.grid = {(N + 15) / 16}}, args, COUNT(args)));
+	ok(tl_launch(r.kernel, &(tl_config){.grid = {(N + 15) / 16}}, args, COUNT(args)));
 	assert_updated(&r, 1);
 	close_rig(&r);
 }
@@ -211,13 +199,13 @@ static void descriptors(void **state)
 	int32_t *p = tl_buffer_ptr(r.all);
 	const tl_descriptor x = tl_describe(TL_I32, p + N, 1, (int64_t[]){256}, (int32_t[]){4});
 	const tl_arg args[] = {tl_desc(&x), tl_range(TL_I32, p, 256 * sizeof *p)};
-	check(tl_tuner_choose(r.tuner, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2, &c));
+	ok(tl_tuner_choose(r.tuner, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2, &c));
 	assert_int_equal(c.tried, 3);
 	assert_reported(&r, 64, 1, "cuEventQuery: ");
 	assert_updated(&r, 0);
-	check(tl_tuner_launch(r.tuner, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2));
+	ok(tl_tuner_launch(r.tuner, &(tl_config){.grid = {0}}, plan_boxes, &room, args, 2));
 	memcpy(r.was, r.was + N, 256 * sizeof *r.was);
-	check(tl_buffer_read(r.all, 0, is, sizeof is));
+	ok(tl_buffer_read(r.all, 0, is, sizeof is));
 	assert_memory_equal(is, r.was, sizeof is);
 	close_rig(&r);
 }
