@@ -24,11 +24,13 @@ static bool is_true(LLVMValueRef mask)
 }
 
 struct access {
+	const struct value *pointer, *mask_value;
 	LLVMValueRef p;    /* of the first lane, or of each */
 	LLVMValueRef mask; /* or NULL: true */
 	LLVMTypeRef type;  /* of an element in memory */
 	u32 bytes, lanes;
-	bool each, uniform; /* uniform: all lanes at one address */
+	u32 run; /* so many lanes are neighbours in memory, then the next ones are elsewhere; 1: each has an address */
+	bool uniform; /* all lanes at one address */
 };
 
 static u32 type_bytes(const struct type *elem)
@@ -36,10 +38,18 @@ static u32 type_bytes(const struct type *elem)
 	return (u32)(type_elem_bits(elem) + 7) / 8;
 }
 
+/* Promises hold for elements that are not masked off, and where a tile hangs over an edge not even for those: they
+ * count for vectors that a GPU would take, too (axis.h). */
+static u32 run_along(struct host *h, const struct access *a, int d)
+{
+	u32 promised = (u32)axis_vector_width(h->s->axis, a->pointer, a->mask ? a->mask_value : NULL, d);
+	return MIN(MAX((u32)axis_proved(h->s->axis, a->pointer)->contiguity[d], promised), a->lanes);
+}
+
 static struct access access_of(struct host *h, const struct value *p, const struct value *mask, const struct at *at)
 {
 	const struct type *elem = type_elem(p->type)->elem;
-	struct access a = {.type = memory_type(h, elem), .bytes = type_bytes(elem)};
+	struct access a = {.pointer = p, .mask_value = mask, .type = memory_type(h, elem), .bytes = type_bytes(elem)};
 	a.mask = mask ? host_eval(h, mask, at) : NULL;
 	a.mask = is_true(a.mask) ? NULL : a.mask;
 	a.lanes = at->along < 0 ? 0 : at->lanes;
@@ -48,12 +58,16 @@ static struct access access_of(struct host *h, const struct value *p, const stru
 		a.p = host_eval(h, p, at);
 		return a;
 	}
-	/* promises hold for elements that are not masked off only, and the first lane may be */
-	const struct axis_info *i = a.mask ? axis_proved(h->s->axis, p) : axis_of(h->s->axis, p);
-	a.uniform = i->constancy[at->along] >= (i32)a.lanes;
-	a.each = !a.uniform && i->contiguity[at->along] < (i32)a.lanes;
-	a.p = a.each ? host_spread(h, host_eval(h, p, at), a.lanes) : host_eval(h, p, &first);
+	a.uniform = axis_proved(h->s->axis, p)->constancy[at->along] >= (i32)a.lanes;
+	a.run = run_along(h, &a, at->along);
+	bool each = !a.uniform && a.run == 1;
+	a.p = each ? host_spread(h, host_eval(h, p, at), a.lanes) : host_eval(h, p, &first);
 	return a;
+}
+
+static bool is_one_access(const struct access *a)
+{
+	return a->uniform || a->run == a->lanes;
 }
 
 static LLVMValueRef to_value(struct host *h, LLVMValueRef x, const struct type *elem)
@@ -94,7 +108,8 @@ struct piece {
 
 static u32 piece_lanes(const struct host *h, const struct access *a)
 {
-	return MIN(a->lanes, (u32)h->s->target->vector_bytes / (a->each ? sizeof(u64) : a->bytes));
+	u32 most = (u32)h->s->target->vector_bytes / (a->run == 1 ? (u32)sizeof(u64) : a->bytes);
+	return MIN(a->run == 1 ? a->lanes : a->run, most);
 }
 
 static LLVMValueRef piece_of_vector(struct host *h, LLVMValueRef x, u32 first, u32 lanes)
@@ -102,17 +117,19 @@ static LLVMValueRef piece_of_vector(struct host *h, LLVMValueRef x, u32 first, u
 	return lanes == lanes_of(x) ? x : host_lanes(h, x, first, lanes);
 }
 
-static struct piece piece_of(struct host *h, const struct access *a, const struct value *mask, const struct at *at,
-			     u32 first)
+static struct piece piece_of(struct host *h, const struct access *a, const struct at *at, u32 first)
 {
 	struct piece c = {.lanes = piece_lanes(h, a)};
-	c.p = a->each ? piece_of_vector(h, a->p, first, c.lanes) : host_gep(h, a->p, a->type, host_i64(h, first));
-	if (!a->mask)
-		return c;
 	struct at part = *at;
 	part.lanes = c.lanes;
 	part.i[at->along] = LLVMBuildAdd(h->b, at->i[at->along], host_i64(h, first), "");
-	c.mask = host_eval(h, mask, &part);
+	const struct at lane = first_lane(&part);
+	c.p = a->run == 1         ? piece_of_vector(h, a->p, first, c.lanes)
+	      : a->run < a->lanes ? host_eval(h, a->pointer, &lane)
+				  : host_gep(h, a->p, a->type, host_i64(h, first));
+	if (!a->mask)
+		return c;
+	c.mask = host_eval(h, a->mask_value, &part);
 	c.none = LLVMIsConstant(c.mask) && LLVMIsNull(c.mask);
 	c.mask = is_true(c.mask) ? NULL : host_spread(h, c.mask, c.lanes);
 	return c;
@@ -123,20 +140,19 @@ static LLVMValueRef piece_mask(struct host *h, const struct piece *c)
 	return c->mask ? c->mask : host_spread(h, LLVMConstInt(h->i1, 1, false), c->lanes);
 }
 
-static LLVMValueRef load_pieces(struct host *h, const struct access *a, const struct value *mask, const struct at *at,
-				LLVMValueRef other)
+static LLVMValueRef load_pieces(struct host *h, const struct access *a, const struct at *at, LLVMValueRef other)
 {
 	LLVMValueRef parts[256];
 	u32 n = 0, w = piece_lanes(h, a);
 	for (u32 k = 0; k < a->lanes; k += w, n++) {
-		struct piece c = piece_of(h, a, mask, at, k);
+		struct piece c = piece_of(h, a, at, k);
 		LLVMValueRef rest = piece_of_vector(h, other, k, w);
 		LLVMTypeRef types[] = {LLVMTypeOf(rest), LLVMTypeOf(c.p)};
 		LLVMValueRef args[] = {c.p, host_i32(h, a->bytes), piece_mask(h, &c), rest};
 		if (c.none) {
 			parts[n] = rest;
-		} else if (c.mask || a->each) {
-			parts[n] = host_intrinsic(h, a->each ? "llvm.masked.gather" : "llvm.masked.load", types, 2,
+		} else if (c.mask || a->run == 1) {
+			parts[n] = host_intrinsic(h, a->run == 1 ? "llvm.masked.gather" : "llvm.masked.load", types, 2,
 						  args, 4);
 		} else {
 			parts[n] = LLVMBuildLoad2(h->b, types[0], c.p, "");
@@ -146,31 +162,29 @@ static LLVMValueRef load_pieces(struct host *h, const struct access *a, const st
 	return host_concat(h, parts, n);
 }
 
-static void store_pieces(struct host *h, const struct access *a, const struct value *mask, const struct at *at,
-			 LLVMValueRef x)
+static void store_pieces(struct host *h, const struct access *a, const struct at *at, LLVMValueRef x)
 {
 	u32 w = piece_lanes(h, a);
 	for (u32 k = 0; k < a->lanes; k += w) {
-		struct piece c = piece_of(h, a, mask, at, k);
+		struct piece c = piece_of(h, a, at, k);
 		LLVMValueRef part = piece_of_vector(h, x, k, w);
 		LLVMTypeRef types[] = {LLVMTypeOf(part), LLVMTypeOf(c.p)};
 		LLVMValueRef args[] = {part, c.p, host_i32(h, a->bytes), piece_mask(h, &c)};
 		if (c.none)
 			continue;
-		if (c.mask || a->each)
-			host_intrinsic(h, a->each ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args, 4);
+		if (c.mask || a->run == 1)
+			host_intrinsic(h, a->run == 1 ? "llvm.masked.scatter" : "llvm.masked.store", types, 2, args, 4);
 		else
 			LLVMSetAlignment(LLVMBuildStore(h->b, part, c.p), a->bytes);
 	}
 }
 
 /* The same on one of two paths, whose values are not known behind it. */
-static LLVMValueRef load_pieces_here(struct host *h, const struct access *a, const struct value *mask,
-				     const struct at *at, LLVMValueRef other)
+static LLVMValueRef load_pieces_here(struct host *h, const struct access *a, const struct at *at, LLVMValueRef other)
 {
 	struct map outside = h->memo;
 	host_forget(h);
-	LLVMValueRef x = load_pieces(h, a, mask, at, other);
+	LLVMValueRef x = load_pieces(h, a, at, other);
 	h->memo = outside;
 	return x;
 }
@@ -180,15 +194,16 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 	const struct value *p = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;
 	const struct type *elem = type_elem(result(o)->type);
 	struct access a = access_of(h, p, mask, at);
-	if (!a.mask && !a.each)
+	bool one = is_one_access(&a);
+	if (!a.mask && one)
 		return to_value(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), elem);
-	bool vector = a.each || lanes_of(a.mask) > 0;
+	bool vector = !one || lanes_of(a.mask) > 0;
 	u32 lanes = a.uniform && !vector ? 0 : a.lanes;
 	LLVMValueRef other = o->noperands > 2
 				     ? to_memory(h, host_spread(h, host_eval(h, operand(o, 2), at), lanes), elem)
 				     : LLVMConstNull(host_vector_type(a.type, lanes));
-	if (a.each || (h->in_rest && vector && !a.uniform))
-		return to_value(h, load_pieces(h, &a, mask, at, other), elem);
+	if (!one || (h->in_rest && vector && !a.uniform))
+		return to_value(h, load_pieces(h, &a, at, other), elem);
 	/* one branch: a mask of one truth value, or a load that no lane of a vector needs or all do */
 	LLVMBasicBlockRef from[3], end = host_block(h), plain = host_block(h),
 				   part = vector && !a.uniform ? host_block(h) : NULL;
@@ -204,7 +219,7 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 	u32 n = 2;
 	if (part) {
 		LLVMPositionBuilderAtEnd(h->b, part);
-		x[0] = load_pieces_here(h, &a, mask, at, other);
+		x[0] = load_pieces_here(h, &a, at, other);
 		from[0] = LLVMGetInsertBlock(h->b);
 		LLVMBuildBr(h->b, end);
 	}
@@ -224,10 +239,11 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 	LLVMBasicBlockRef end = NULL;
 	if (a.uniform) { /* the last lane's value stays */
 		a.p = host_spread(h, a.p, a.lanes);
-		a.each = true;
+		a.uniform = false;
+		a.run = 1;
 	}
-	if (a.each) {
-		store_pieces(h, &a, mask, at, x);
+	if (!is_one_access(&a)) {
+		store_pieces(h, &a, at, x);
 		return;
 	}
 	if (a.mask && lanes_of(a.mask)) {
@@ -241,7 +257,7 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 		}
 		struct map outside = h->memo;
 		host_forget(h);
-		store_pieces(h, &a, mask, at, x);
+		store_pieces(h, &a, at, x);
 		h->memo = outside;
 		if (h->in_rest)
 			return;
