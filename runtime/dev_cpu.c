@@ -30,12 +30,36 @@ struct cpu_kernel {
 	_Atomic u32 cost; /* see pool_job */
 };
 
+/* What kernels are compiled for: all that this processor has, or the part of it that $TL_CPU names. */
+static tl_status processor(struct description *out)
+{
+	struct description part;
+	struct arena a = {0};
+	const char *level = getenv("TL_CPU");
+	if (!cpu_here(out))
+		return failed(TL_ERR_DEVICE, "the cpu device needs a processor of x86-64-v2 or ARMv8");
+	if (!level || !*level)
+		return TL_OK;
+	tl_status s = TL_OK;
+	if (!description_parse(arena_printf(&a, "cpu:%s", level), &part))
+		s = failed(TL_ERR_DEVICE, "TL_CPU=%s names no level: there are baseline, avx2, avx512, neon, native",
+			   level);
+	else if (!description_runs(out, &part))
+		s = failed(TL_ERR_DEVICE, "TL_CPU=%s is more than this processor has: it is %s", level,
+			   description_name(&a, out));
+	else
+		*out = part;
+	arena_free(&a);
+	return s;
+}
+
 static tl_status cpu_open(int ordinal, struct device **out)
 {
 	struct description target;
 	(void)ordinal;
-	if (!cpu_here(&target))
-		return failed(TL_ERR_DEVICE, "the cpu device needs a processor of x86-64-v2 or ARMv8");
+	tl_status s = processor(&target);
+	if (s)
+		return s;
 	struct cpu_device *d = calloc(1, sizeof *d);
 	if (d)
 		d->pool = pool_open();
@@ -72,7 +96,7 @@ static void cpu_info(struct device *device, tl_device_info *out)
 	struct description target;
 	struct arena a = {0};
 	host_info(device, out);
-	cpu_here(&target);
+	processor(&target);
 	snprintf(out->target, sizeof out->target, "%s", description_name(&a, &target));
 	arena_free(&a);
 }

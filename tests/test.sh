@@ -110,6 +110,9 @@ for device in interp cpu; do
 	shares "run $device" 2 env TL_DEVICE=$device "$build/test-run" --calls "$work/calls.$device"
 	shares "random $device" 2 env TL_DEVICE=$device "$build/test-random"
 done
+# what other processors run
+suite "run cpu:baseline" env TL_DEVICE=cpu TL_CPU=baseline "$build/test-run" --shard 0/8
+suite "random cpu:baseline" env TL_DEVICE=cpu TL_CPU=baseline "$build/test-random" --shard 0/8
 # the IR after each pass against the one before it, and facts against values
 suite "run every pass, 1 of 8" "$build/test-run" --every-pass --shard 0/8
 suite "run every pass, 2 of 8" "$build/test-run" --every-pass --shard 1/8
