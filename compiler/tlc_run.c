@@ -467,8 +467,7 @@ int command_run(struct command *c)
 			r = tl_synchronize(s.ctx);
 		crash_end_watch();
 		if (!r && crash_is_second())
-			code = complain(EXIT_BUG, "the interpreter finds nothing wrong: please report the kernel and its "
-						  "arguments");
+			code = complain(EXIT_BUG, "the interpreter finds nothing wrong: please report the kernel");
 		if (r) /* after a race the buffers can be read */
 			*(r == TL_ERR_RACE ? &raced : &code) = api_failed(s.ctx, r);
 		if (!code)

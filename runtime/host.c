@@ -9,7 +9,7 @@
 
 #include "runtime/error.h"
 
-/* The gap costs address space only: it is never touched, and on the device cpu, which checks no access, touching it ends
+/* The gap costs address space only: it is never touched; on the device cpu, which checks no access, touching it ends
  * the process. ALIGN is what cuMemAlloc gives, so that the same variants are used. Each buffer has it on both sides: a
  * small overrun does not land in the next buffer and pass for correct. */
 enum { ALIGN = 256, GAP = HOST_GUARD, PAGE = 4096, POISON = 0xA5 };
@@ -332,4 +332,3 @@ tl_status host_time(struct device *device, const struct device_launch *l, int wa
 	}
 	return s;
 }
-
