@@ -38,7 +38,7 @@ struct buffer *buffer_new(struct host *h, const struct type *t)
 {
 	struct buffer *b = arena_new(&h->scratch, struct buffer);
 	*b = (struct buffer){.elem = type_elem_bits(t) == 1 ? h->i8 : host_elem_type(h, type_elem(t)),
-			     .widened = DT_COUNT};
+			     .operand = DT_COUNT};
 	i64 n = 1;
 	for (int d = t->rank - 1; d >= 0; n *= t->shape[d--])
 		b->stride[d] = n;

@@ -9,14 +9,18 @@
 #include "host/host.h"
 #include "opt/axis.h"
 
+/* What multiplies in a dot (dot.c). */
+enum dot_unit_kind { DOT_MULTIPLY_ADD, DOT_BF16, DOT_INT16, DOT_INT8 };
+
 /* Memory of a tile in the program's scratch memory. The elements of dimension d are stride[d] apart. */
 struct buffer {
 	LLVMValueRef at;
 	LLVMTypeRef elem; /* i8 for i1 */
 	i64 stride[MAX_RANK];
-	/* of an operand of dots, kept in the type of their sum: the type of its elements; else DT_COUNT */
-	enum dtype widened;
-	bool tf32; /* and rounded to it */
+	/* of an operand of dots, kept in the form that their unit takes: the type of its elements; else DT_COUNT */
+	enum dtype operand;
+	enum dot_unit_kind unit;
+	bool tf32; /* rounded to it */
 	/* Of one that lies in panels: columns of a panel, and elements between panels; else 0. */
 	i64 panel, panel_stride;
 	u64 bytes;
@@ -206,10 +210,10 @@ void reduce_open(struct host *h, struct nest *n, struct root *r);
 void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at *at, LLVMValueRef first);
 void reduce_close(struct host *h, struct nest *n, struct root *r, const struct at *row);
 void host_dot(struct host *h, const struct op *o);
-/* Memory for operand 0 or 1 of a dot; x in the type of its sum. */
+/* Memory for operand 0 or 1 of a dot; x as it lies there; what is left to do when all of it does. */
 struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which);
-LLVMValueRef host_to_sum(struct host *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes);
-LLVMValueRef host_round_tf32(struct host *h, LLVMValueRef x);
+LLVMValueRef host_to_operand(struct host *h, LLVMValueRef x, const struct buffer *to, u32 lanes);
+void host_dot_interleave(struct host *h, const struct buffer *b);
 /* Do dots alone take v, all as the same operand? */
 bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot, u32 *which);
 void host_whole(struct host *h, const struct op *o); /* scans, gathers, histograms, joins, splits, maps, atomics … */

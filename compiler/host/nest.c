@@ -118,12 +118,10 @@ void buffer_store(struct host *h, const struct buffer *b, const struct type *t, 
 {
 	u32 lanes = at->along < 0 ? 0 : at->lanes;
 	x = host_spread(h, x, lanes);
-	if (b->widened != DT_COUNT)
-		x = host_to_sum(h, x, b->widened, b->elem, lanes);
+	if (b->operand != DT_COUNT)
+		x = host_to_operand(h, x, b, lanes);
 	else if (type_elem_bits(t) == 1)
 		x = LLVMBuildZExt(h->b, x, host_vector_type(h->i8, lanes), "");
-	if (b->tf32)
-		x = host_round_tf32(h, x);
 	if (!b->panel || at->along != t->rank - 1 || lanes <= (u32)b->panel) {
 		store_lanes(h, b, t, at, x);
 		return;
@@ -548,6 +546,8 @@ void host_emit_nest(struct host *h, struct nest *n)
 		const struct op *o = n->roots.at[i].op;
 		for (u32 k = 0; k < o->nresults; k++)
 			info_of(h, &o->results[k])->made = type_is_tensor(o->results[k].type);
+		if (o->nresults == 1 && info_of(h, result(o))->made)
+			host_dot_interleave(h, info_of(h, result(o))->buffer);
 	}
 }
 

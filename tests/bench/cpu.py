@@ -112,6 +112,11 @@ for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float
         grid = (-(-m // bm)) * (-(-n // bn))
         row(f"matmul {short} {m} x {n} x {k}", mine, "matmul_kernel", (grid,), [a, b, out, m, n, k, k, n, n, bm, bn, bk, group], out, lambda: a @ b,
             flops=2 * m * n * k)
+    if short == "bf16":
+        a, b = (torch.randint(-128, 128, (2048, 2048)).to(torch.int8) for _ in range(2))
+        out = torch.empty(2048, 2048, dtype=torch.int32)
+        row("matmul int8 2048 x 2048 x 2048", mine, "matmul_kernel", (64,), [a, b, out, 2048, 2048, 2048, 2048, 2048, 2048, 256, 256, 256, 4], out,
+            lambda: torch._int_mm(a, b), flops=2 * 2048**3)
     if t == torch.float16:
         continue
     for causal in (False, True):
