@@ -436,6 +436,7 @@ static void emit_op(struct host *h, const struct op *o)
 	case IR_IF: emit_if(h, o); return;
 	case IR_WHILE: emit_while(h, o); return;
 	case IR_DOT: host_dot(h, o); return;
+	case IR_TRANS: host_dot_turn(h, o); return;
 	default: break;
 	}
 	if (op_has(o, END))

@@ -52,8 +52,9 @@ struct at {
 struct root {
 	const struct op *op;
 	const struct value *v;
-	LLVMValueRef part[8]; /* of a reduction along the lanes: the memory of its partial results */
-	LLVMValueRef total;   /* of a long sum: that of the parts before */
+	LLVMValueRef part[8];  /* of a reduction along the lanes: the memory of its partial results */
+	LLVMValueRef total;    /* of a long sum: that of the parts before */
+	struct buffer *turned; /* of an operand of dots whose lanes are rows: its memory before it is transposed */
 };
 
 struct nest {
@@ -177,6 +178,8 @@ LLVMValueRef host_string(struct host *h, const char *text);
 
 void host_emit_nest(struct host *h, struct nest *n);
 void nest_choose_lanes(struct host *h, struct nest *n);
+/* Have these accesses neighbours in the same dimension as those of the nest? */
+bool nest_agrees(struct host *h, const struct nest *n, const struct op *const *accesses, u32 naccesses);
 LLVMValueRef host_eval(struct host *h, const struct value *v, const struct at *at);
 /* v into memory by a nest of its own; so many lanes at once, or 0: the usual number. */
 void host_compute(struct host *h, const struct value *v, struct buffer *to, u32 lanes);
@@ -202,6 +205,32 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 void host_eval_store(struct host *h, const struct op *o, const struct at *at);
 LLVMValueRef host_eval_atomic(struct host *h, const struct op *o, const struct at *at);
 
+/* --- pack.c ------------------------------------------------------------------------------------------------------ */
+
+enum { HOST_PANEL_REGISTERS = 2 };
+/* What multiplies: the elements of a row of A that one step takes, the bits that each lies in (0: the type of the sum),
+ * and the fewest columns. */
+struct dot_unit {
+	u32 group, bits, columns;
+};
+extern const struct dot_unit host_dot_units[];
+enum dtype host_sum_dtype(const struct op *o);
+LLVMTypeRef host_llvm_dtype(struct host *h, enum dtype d);
+LLVMValueRef host_to_sum(struct host *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes);
+/* Do dots alone take v, all as the same operand? */
+bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot, u32 *which);
+/* Memory for operand 0 or 1 of a dot; x as it lies there; what is left to do when all of it does. */
+struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which);
+LLVMValueRef host_to_operand(struct host *h, LLVMValueRef x, const struct buffer *to, u32 lanes);
+void host_dot_interleave(struct host *h, const struct buffer *b);
+/* A tile of type t, whose neighbours in memory are those along dimension rank - 2, to an operand. */
+void host_dot_transpose(struct host *h, const struct type *t, const struct buffer *from, const struct buffer *to);
+/* Is o a transposition of a tile in memory that dots alone take? Carries it out. */
+bool host_dot_turns(struct host *h, const struct op *o);
+void host_dot_turn(struct host *h, const struct op *o);
+/* The operand, complete. */
+struct buffer *host_dot_operand(struct host *h, const struct op *o, u32 which);
+
 /* --- reduce.c, dot.c, whole.c ------------------------------------------------------------------------------------ */
 
 /* Of a reduction in a nest: before the loop along the lanes, in its body, and behind it. `first`: the lanes are the
@@ -210,12 +239,6 @@ void reduce_open(struct host *h, struct nest *n, struct root *r);
 void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at *at, LLVMValueRef first);
 void reduce_close(struct host *h, struct nest *n, struct root *r, const struct at *row);
 void host_dot(struct host *h, const struct op *o);
-/* Memory for operand 0 or 1 of a dot; x as it lies there; what is left to do when all of it does. */
-struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which);
-LLVMValueRef host_to_operand(struct host *h, LLVMValueRef x, const struct buffer *to, u32 lanes);
-void host_dot_interleave(struct host *h, const struct buffer *b);
-/* Do dots alone take v, all as the same operand? */
-bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot, u32 *which);
 void host_whole(struct host *h, const struct op *o); /* scans, gathers, histograms, joins, splits, maps, atomics … */
 
 #endif

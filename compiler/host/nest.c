@@ -16,6 +16,25 @@ static void prefer(struct host *h, const struct op *o, int *votes)
 		votes[d] += a->contiguity[d] > 1 && p->type->shape[d] > 1;
 }
 
+/* The dimension in which most of the accesses have neighbours, or -1. */
+static int preferred(struct host *h, const struct op *const *accesses, u32 n, int rank)
+{
+	int votes[MAX_RANK] = {0}, best = -1;
+	for (u32 i = 0; i < n; i++)
+		if (operand(accesses[i], 0)->type->rank == rank)
+			prefer(h, accesses[i], votes);
+	for (int d = rank - 1; d >= 0; d--)
+		if (votes[d] > (best < 0 ? 0 : votes[best]))
+			best = d;
+	return best;
+}
+
+bool nest_agrees(struct host *h, const struct nest *n, const struct op *const *accesses, u32 naccesses)
+{
+	int mine = preferred(h, n->loads.at, n->loads.len, n->rank), other = preferred(h, accesses, naccesses, n->rank);
+	return mine < 0 || other < 0 || mine == other;
+}
+
 void nest_choose_lanes(struct host *h, struct nest *n)
 {
 	int votes[MAX_RANK] = {0}, best = n->rank - 1;
@@ -466,7 +485,8 @@ static void emit_body(struct host *h, struct nest *n, const struct at *at)
 		else if (r->op->code == IR_REDUCE)
 			reduce_body(h, n, r, at, first);
 		else
-			buffer_store(h, buffer_of(h, r->v), r->v->type, at, host_eval(h, r->v, at));
+			buffer_store(h, r->turned ? r->turned : buffer_of(h, r->v), r->v->type, at,
+				     host_eval(h, r->v, at));
 	}
 	host_forget(h);
 }
@@ -520,6 +540,16 @@ static void emit_row(struct host *h, struct nest *n, struct at *at)
 			reduce_close(h, n, &n->roots.at[i], at);
 }
 
+static void turn_operand(struct host *h, const struct nest *n, struct root *r)
+{
+	const struct buffer *to = info_of(h, r->v)->buffer;
+	if (!to || to->operand == DT_COUNT || n->lane_dim != n->rank - 2 || n->lanes == 1)
+		return;
+	r->turned = buffer_new(h, r->v->type);
+	r->turned->stride[n->rank - 2] = 1;
+	r->turned->stride[n->rank - 1] = n->shape[n->rank - 2];
+}
+
 void host_emit_nest(struct host *h, struct nest *n)
 {
 	struct loop loops[MAX_RANK];
@@ -529,6 +559,8 @@ void host_emit_nest(struct host *h, struct nest *n)
 		for (u32 k = 0; k < o->nresults; k++)
 			if (type_is_tensor(o->results[k].type))
 				buffer_of(h, &o->results[k]);
+		if (n->roots.at[i].v)
+			turn_operand(h, n, &n->roots.at[i]);
 	}
 	for (int d = 0; d < n->rank; d++) {
 		at.i[d] = host_i64(h, 0);
@@ -546,7 +578,9 @@ void host_emit_nest(struct host *h, struct nest *n)
 		const struct op *o = n->roots.at[i].op;
 		for (u32 k = 0; k < o->nresults; k++)
 			info_of(h, &o->results[k])->made = type_is_tensor(o->results[k].type);
-		if (o->nresults == 1 && info_of(h, result(o))->made)
+		if (n->roots.at[i].turned)
+			host_dot_transpose(h, result(o)->type, n->roots.at[i].turned, info_of(h, result(o))->buffer);
+		else if (o->nresults == 1 && info_of(h, result(o))->made)
 			host_dot_interleave(h, info_of(h, result(o))->buffer);
 	}
 }

@@ -271,6 +271,8 @@ static bool can_join(struct search *s, const struct type *t)
 	struct nest *n = s->nest;
 	if (!n || n->rank != t->rank || memcmp(n->shape, t->shape, (size_t)t->rank * sizeof *t->shape) || s->clashes)
 		return false;
+	if (!nest_agrees(s->h, n, s->loads.at, s->loads.len))
+		return false;
 	bool is_store = s->root->code == IR_STORE;
 	for (u32 i = 0; is_store && i < n->loads.len; i++)
 		if (stores_clash(s->h, s->root, n->loads.at[i]))
@@ -402,6 +404,11 @@ void plan_block(struct host *h, const struct block *b, struct steps *out)
 {
 	struct nest *open = NULL;
 	for (const struct op *o = b->first; o; o = o->next) {
+		if (host_dot_turns(h, o)) {
+			open = NULL;
+			push(h, out, (struct step){.op = o});
+			continue;
+		}
 		if (is_root(h, o)) {
 			struct search s = {.h = h, .nest = open, .root = o, .walk = begin_walk(h->k->ctx)};
 			for (u32 k = 0; k < o->noperands; k++)
