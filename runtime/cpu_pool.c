@@ -14,7 +14,7 @@
 enum {
 	SPIN_NS = 20000, /* that a thread looks for the next launch before it sleeps */
 	ALONE_NS = 8000, /* of work: less is done before another thread has begun */
-	CHUNK_NS = 4000, /* of work that a thread takes at once, where there is enough for all */
+	CHUNK_NS = 50000, /* of work that a thread takes at once, where there is enough for all: neighbours in memory */
 	CHUNKS = 8,      /* that each thread takes at least, so that all end at about the same time */
 	WAKES = 2,       /* threads that each wakes, so that waking many takes few steps */
 	SPARES = 8,

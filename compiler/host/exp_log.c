@@ -61,7 +61,7 @@ static LLVMValueRef clamp(struct host *h, LLVMValueRef x, double least, double m
 
 /* x = n log(2) + r, or for base 2 n + r; `sum` is n + t->rounder. */
 struct parts {
-	LLVMValueRef sum, r;
+	LLVMValueRef sum, n, r;
 };
 
 static struct parts split(const struct functions *f, const struct format *t, LLVMValueRef x, bool base2)
@@ -71,9 +71,29 @@ static struct parts split(const struct functions *f, const struct format *t, LLV
 				 : multiply_add(f, x, real_as(x, 0x1.71547652b82fep0), rounder);
 	LLVMValueRef n = LLVMBuildFSub(f->b, sum, rounder, "");
 	if (base2)
-		return (struct parts){sum, LLVMBuildFSub(f->b, x, n, "")};
+		return (struct parts){sum, n, LLVMBuildFSub(f->b, x, n, "")};
 	LLVMValueRef r = multiply_add(f, n, real_as(x, -t->ln2[0]), x);
-	return (struct parts){sum, multiply_add(f, n, real_as(x, -t->ln2[1]), r)};
+	return (struct parts){sum, n, multiply_add(f, n, real_as(x, -t->ln2[1]), r)};
+}
+
+static bool has_scalef(const struct host *h, LLVMValueRef x)
+{
+	return h->s->target->has_avx512 && elem_of(LLVMTypeOf(x)) == h->f32 && lanes_of(x) >= 4;
+}
+
+/* x · 2^n, rounded once, by vscalefps. */
+static LLVMValueRef scalef(struct host *h, LLVMValueRef x, LLVMValueRef n)
+{
+	u32 lanes = lanes_of(x), width = MIN(lanes, 16u);
+	LLVMValueRef parts[16], all = LLVMConstInt(LLVMIntTypeInContext(h->ctx, MAX(width, 8u)), ~0ull, false);
+	const char *name = arena_printf(&h->scratch, "llvm.x86.avx512.mask.scalef.ps.%u", width * 32);
+	tl_assert(lanes / width <= ARRAY_LEN(parts));
+	for (u32 i = 0; i < lanes / width; i++) {
+		LLVMValueRef y = host_lanes(h, x, i * width, width), by = host_lanes(h, n, i * width, width);
+		LLVMValueRef args[] = {y, by, y, all, host_i32(h, 4 /* rounds as the control register says */)};
+		parts[i] = host_intrinsic(h, name, NULL, 0, args, width == 16 ? 5 : 4);
+	}
+	return host_concat(h, parts, lanes / width);
 }
 
 static LLVMValueRef power_of_rest(const struct functions *f, const struct format *t, LLVMValueRef r, bool base2)
@@ -92,11 +112,13 @@ LLVMValueRef host_exp(struct host *h, const struct functions *f, LLVMValueRef x,
 	const struct format *t = elem == h->f32 ? &single : &wide;
 	x = clamp(h, x, t->least[base2], t->most[base2]);
 	struct parts s = split(f, t, x, base2);
+	LLVMValueRef r = power_of_rest(f, t, s.r, base2);
+	if (has_scalef(h, x))
+		return scalef(h, r, s.n);
 	/* by 2^n in two steps: only the second one may leave the normal numbers. Of n only the low bits are needed. */
 	LLVMValueRef n = bits_of(h, s.sum), one = int_as(n, t->one), up = int_as(n, t->mantissa);
 	LLVMValueRef first = LLVMBuildShl(b, LLVMBuildLShr(b, n, int_as(n, 1), ""), up, "");
 	LLVMValueRef second = LLVMBuildSub(b, LLVMBuildShl(b, n, up, ""), first, "");
-	LLVMValueRef r = power_of_rest(f, t, s.r, base2);
 	r = LLVMBuildFMul(b, r, of_bits(h, LLVMBuildAdd(b, first, one, ""), elem), "");
 	return LLVMBuildFMul(b, r, of_bits(h, LLVMBuildAdd(b, second, one, ""), elem), "");
 }
@@ -105,9 +127,11 @@ LLVMValueRef host_exp(struct host *h, const struct functions *f, LLVMValueRef x,
 LLVMValueRef host_normal_exp2(struct host *h, const struct functions *f, LLVMValueRef x)
 {
 	struct parts s = split(f, &single, clamp(h, x, -126, 127), true);
-	LLVMValueRef n = bits_of(h, s.sum);
+	LLVMValueRef n = bits_of(h, s.sum), r = power_of_rest(f, &single, s.r, true);
+	if (has_scalef(h, x))
+		return scalef(h, r, s.n);
 	LLVMValueRef scale = LLVMBuildAdd(h->b, LLVMBuildShl(h->b, n, int_as(n, 23), ""), int_as(n, single.one), "");
-	return LLVMBuildFMul(h->b, power_of_rest(f, &single, s.r, true), of_bits(h, scale, h->f32), "");
+	return LLVMBuildFMul(h->b, r, of_bits(h, scale, h->f32), "");
 }
 
 LLVMValueRef host_log_or_special(struct host *h, LLVMValueRef x, LLVMValueRef r)
