@@ -202,16 +202,20 @@ LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at 
 	LLVMValueRef other = o->noperands > 2
 				     ? to_memory(h, host_spread(h, host_eval(h, operand(o, 2), at), lanes), elem)
 				     : LLVMConstNull(host_vector_type(a.type, lanes));
-	if (!one || (h->in_rest && vector && !a.uniform))
+	if (!one)
 		return to_value(h, load_pieces(h, &a, at, other), elem);
-	/* one branch: a mask of one truth value, or a load that no lane of a vector needs or all do */
+	/* One branch: a mask of one truth value, or a load that no lane of a vector needs or all do. In the rest of a
+	 * row some lanes are masked off; if all are, the address may be where nothing is, and even masked loads take
+	 * long. */
+	bool rest = h->in_rest && vector && !a.uniform;
 	LLVMBasicBlockRef from[3], end = host_block(h), plain = host_block(h),
-				   part = vector && !a.uniform ? host_block(h) : NULL;
+				   part = vector && !a.uniform && !rest ? host_block(h) : NULL;
 	LLVMValueRef x[3] = {other};
 	from[0] = LLVMGetInsertBlock(h->b);
-	LLVMBuildCondBr(h->b, any_lane(h, a.mask, !a.uniform), plain, part ? part : end);
+	LLVMBuildCondBr(h->b, any_lane(h, a.mask, !a.uniform && !rest), plain, part ? part : end);
 	LLVMPositionBuilderAtEnd(h->b, plain);
-	x[1] = host_spread(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), lanes);
+	x[1] = rest ? load_pieces_here(h, &a, at, other)
+		    : host_spread(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), lanes);
 	if (vector && a.uniform)
 		x[1] = LLVMBuildSelect(h->b, a.mask, x[1], other, "");
 	from[1] = LLVMGetInsertBlock(h->b);
@@ -247,21 +251,22 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 		return;
 	}
 	if (a.mask && lanes_of(a.mask)) {
-		LLVMBasicBlockRef whole = NULL;
-		if (!h->in_rest) {
-			LLVMBasicBlockRef part = host_block(h);
-			whole = host_block(h);
-			end = host_block(h);
+		LLVMBasicBlockRef whole = h->in_rest ? NULL : host_block(h), part = host_block(h);
+		end = host_block(h);
+		if (whole)
 			LLVMBuildCondBr(h->b, any_lane(h, a.mask, true), whole, part);
-			LLVMPositionBuilderAtEnd(h->b, part);
-		}
+		else
+			LLVMBuildCondBr(h->b, any_lane(h, a.mask, false), part, end);
+		LLVMPositionBuilderAtEnd(h->b, part);
 		struct map outside = h->memo;
 		host_forget(h);
 		store_pieces(h, &a, at, x);
 		h->memo = outside;
-		if (h->in_rest)
-			return;
 		LLVMBuildBr(h->b, end);
+		if (!whole) {
+			LLVMPositionBuilderAtEnd(h->b, end);
+			return;
+		}
 		LLVMPositionBuilderAtEnd(h->b, whole);
 	} else if (a.mask) {
 		end = host_if(h, a.mask);

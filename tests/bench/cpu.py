@@ -98,7 +98,7 @@ for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float
         row(f"mean of rows {short} 4096 x {cols}", plain, "row_mean_kernel", (4096,), [x, sums, cols, cols, up(cols)], sums,
             lambda: torch.mean(x, 1, dtype=torch.float32), n * size)
         columns = torch.empty(cols)
-        row(f"mean of columns {short} 4096 x {cols}", mine, "column_mean_kernel", ((cols + 255) // 256,), [x, columns, cols, 4096, cols, 16, 256], columns,
+        row(f"mean of columns {short} 4096 x {cols}", mine, "column_mean_kernel", ((cols + 511) // 512,), [x, columns, cols, 4096, cols, 8, 512], columns,
             lambda: torch.mean(x, 0, dtype=torch.float32), n * size)
         labels = torch.randint(0, cols, (4096,))
         row(f"cross entropy {short} 4096 x {cols}", plain, "cross_entropy_kernel", (4096,), [x, labels, sums, cols, cols, 1024], sums,
