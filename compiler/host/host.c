@@ -34,14 +34,20 @@ LLVMValueRef host_scratch(struct host *h, u64 bytes)
 	return LLVMBuildGEP2(h->entry, h->i8, h->memory, &at, 1, "");
 }
 
-struct buffer *buffer_new(struct host *h, const struct type *t)
+struct buffer *buffer_new(struct host *h, const struct value *v)
 {
+	const struct type *t = v->type;
 	struct buffer *b = arena_new(&h->scratch, struct buffer);
 	*b = (struct buffer){.elem = type_elem_bits(t) == 1 ? h->i8 : host_elem_type(h, type_elem(t)),
 			     .operand = DT_COUNT};
-	i64 n = 1;
-	for (int d = t->rank - 1; d >= 0; n *= t->shape[d--])
-		b->stride[d] = n;
+	int inner = t->rank ? host_inner(h, v) : 0;
+	i64 n = t->rank ? t->shape[inner] : 1;
+	b->stride[inner] = 1;
+	for (int d = t->rank - 1; d >= 0; d--)
+		if (d != inner) {
+			b->stride[d] = n;
+			n *= t->shape[d];
+		}
 	b->bytes = (u64)n * (u64)((type_elem_bits(t) + 7) / 8);
 	b->at = host_scratch(h, b->bytes);
 	return b;
@@ -51,12 +57,13 @@ struct buffer *buffer_of(struct host *h, const struct value *v)
 {
 	struct info *i = info_of(h, v);
 	if (!i->buffer)
-		i->buffer = buffer_new(h, v->type);
+		i->buffer = buffer_new(h, v);
 	return i->buffer;
 }
 
 static void copy_buffer(struct host *h, const struct buffer *to, const struct buffer *from)
 {
+	tl_assert(!memcmp(from->stride, to->stride, sizeof to->stride));
 	if (to != from)
 		LLVMBuildMemCpy(h->b, to->at, 64, from->at, 64, host_i64(h, (i64)from->bytes));
 }
@@ -64,7 +71,7 @@ static void copy_buffer(struct host *h, const struct buffer *to, const struct bu
 void host_store_tile(struct host *h, const struct value *v, struct buffer *to)
 {
 	const struct info *i = info_of(h, v);
-	if (i->made)
+	if (i->made && !memcmp(i->buffer->stride, to->stride, sizeof to->stride))
 		copy_buffer(h, to, i->buffer);
 	else
 		host_compute(h, v, to, 0);
@@ -75,7 +82,7 @@ struct buffer *host_in_memory(struct host *h, const struct value *v)
 	struct info *i = info_of(h, v);
 	if (i->made)
 		return i->buffer;
-	struct buffer *b = buffer_new(h, v->type);
+	struct buffer *b = buffer_new(h, v);
 	host_compute(h, v, b, 0);
 	return b;
 }
@@ -167,7 +174,7 @@ static void move_tiles(struct host *h, struct value **from, struct buffer **to, 
 		source[i] = info_of(h, from[i])->buffer;
 		for (u32 k = 0; k < n; k++)
 			if (k != i && to[k] == source[i]) {
-				source[i] = buffer_new(h, from[i]->type);
+				source[i] = buffer_new(h, from[i]);
 				copy_buffer(h, source[i], to[k]);
 				break;
 			}
@@ -203,7 +210,7 @@ static void emit_for(struct host *h, const struct op *o)
 	for (u32 i = 0; i < n; i++) {
 		inits[i] = for_init(o, i);
 		yields[i] = for_yielded(o, i);
-		to[i] = is_tile(inits[i]) ? buffer_new(h, inits[i]->type) : NULL;
+		to[i] = is_tile(inits[i]) ? buffer_new(h, inits[i]) : NULL;
 	}
 	move_tiles(h, inits, to, n);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b), head = host_block(h), inside = host_block(h),
@@ -268,7 +275,7 @@ static void emit_if(struct host *h, const struct op *o)
 			      arena_array(&h->scratch, LLVMValueRef, n + 1u)};
 	LLVMBasicBlockRef at[2] = {host_block(h), host_block(h)}, from[2], end = host_block(h);
 	for (u32 i = 0; i < n; i++)
-		to[i] = is_tile(&o->results[i]) ? buffer_new(h, o->results[i].type) : NULL;
+		to[i] = is_tile(&o->results[i]) ? buffer_new(h, &o->results[i]) : NULL;
 	LLVMBuildCondBr(h->b, host_scalar(h, operand(o, 0)), at[0], at[1]);
 	for (u32 k = 0; k < 2; k++) {
 		LLVMPositionBuilderAtEnd(h->b, at[k]);
@@ -329,10 +336,10 @@ static void emit_while(struct host *h, const struct op *o)
 	LLVMValueRef *phis = arena_array(&h->scratch, LLVMValueRef, n + 1u);
 	for (u32 i = 0; i < n; i++) {
 		from[i] = operand(o, i);
-		to[i] = is_tile(from[i]) ? buffer_new(h, from[i]->type) : NULL;
+		to[i] = is_tile(from[i]) ? buffer_new(h, from[i]) : NULL;
 	}
 	for (u32 i = 0; i < m; i++)
-		passed[i] = is_tile(&o->results[i]) ? buffer_new(h, o->results[i].type) : NULL;
+		passed[i] = is_tile(&o->results[i]) ? buffer_new(h, &o->results[i]) : NULL;
 	move_tiles(h, from, to, n);
 	LLVMBasicBlockRef start = LLVMGetInsertBlock(h->b), head = host_block(h), inside = host_block(h),
 			  exit = host_block(h);

@@ -38,6 +38,8 @@ struct info {
 	u32 depth;             /* operations between it and values in memory */
 	u32 last_root;         /* the last operation of its block for which a nest computes it, by op.mark */
 	struct nest *nest;     /* of its block: the one that computes it, for later ones too; or NULL */
+	struct info *same;     /* inner.c: another value of its class; of the one without: */
+	i32 votes[MAX_RANK];   /* for each dimension, the loads and stores that have neighbours in it */
 };
 
 /* An index of a tile: for each dimension an i64, that of the first of the lanes, which are neighbours along `along`.
@@ -156,13 +158,20 @@ void plan_block(struct host *h, const struct block *b, struct steps *out);
 bool plan_in_place(struct host *h, const struct value *arg, const struct value *yielded);
 bool is_whole_tile(const struct op *o);
 
+/* --- inner.c ----------------------------------------------------------------------------------------------------- */
+
+void host_choose_inner(struct host *h);
+/* The dimension of a tile whose neighbours are next to each other in its memory. */
+int host_inner(struct host *h, const struct value *v);
+
 /* --- host.c: blocks, control flow, memory of tiles --------------------------------------------------------------- */
 
 void host_emit_block(struct host *h, const struct block *b);
 LLVMValueRef host_scalar(struct host *h, const struct value *v);
 void host_set_scalar(struct host *h, const struct value *v, LLVMValueRef x);
 struct buffer *buffer_of(struct host *h, const struct value *v);
-struct buffer *buffer_new(struct host *h, const struct type *t);
+/* For v, or another value of its class. */
+struct buffer *buffer_new(struct host *h, const struct value *v);
 LLVMValueRef host_scratch(struct host *h, u64 bytes);
 /* v's elements, however it is there, into memory. */
 void host_store_tile(struct host *h, const struct value *v, struct buffer *to);
@@ -178,6 +187,8 @@ LLVMValueRef host_string(struct host *h, const char *text);
 
 void host_emit_nest(struct host *h, struct nest *n);
 void nest_choose_lanes(struct host *h, struct nest *n);
+/* Counts the dimensions in which a load or store has neighbours. */
+void host_count_neighbours(struct host *h, const struct op *o, i32 *votes);
 /* Have these accesses neighbours in the same dimension as those of the nest? */
 bool nest_agrees(struct host *h, const struct nest *n, const struct op *const *accesses, u32 naccesses);
 LLVMValueRef host_eval(struct host *h, const struct value *v, const struct at *at);

@@ -8,7 +8,7 @@ enum { LANE_REGISTERS = 4 /* of a vector at an index: independent operations in 
 
 /* --- lanes ------------------------------------------------------------------------------------------------------ */
 
-static void prefer(struct host *h, const struct op *o, int *votes)
+void host_count_neighbours(struct host *h, const struct op *o, i32 *votes)
 {
 	const struct value *p = operand(o, 0);
 	const struct axis_info *a = axis_of(h->s->axis, p);
@@ -22,7 +22,7 @@ static int preferred(struct host *h, const struct op *const *accesses, u32 n, in
 	int votes[MAX_RANK] = {0}, best = -1;
 	for (u32 i = 0; i < n; i++)
 		if (operand(accesses[i], 0)->type->rank == rank)
-			prefer(h, accesses[i], votes);
+			host_count_neighbours(h, accesses[i], votes);
 	for (int d = rank - 1; d >= 0; d--)
 		if (votes[d] > (best < 0 ? 0 : votes[best]))
 			best = d;
@@ -41,15 +41,16 @@ void nest_choose_lanes(struct host *h, struct nest *n)
 	u32 bytes = 4;
 	for (u32 i = 0; i < n->loads.len; i++)
 		if (operand(n->loads.at[i], 0)->type->rank == n->rank)
-			prefer(h, n->loads.at[i], votes);
+			host_count_neighbours(h, n->loads.at[i], votes);
 	for (u32 i = 0; i < n->roots.len; i++) {
 		const struct op *o = n->roots.at[i].op;
 		if (o->code == IR_STORE)
-			prefer(h, o, votes);
+			host_count_neighbours(h, o, votes);
 		const struct value *v = o->code == IR_STORE    ? operand(o, 1)
 					: o->code == IR_REDUCE ? operand(o, 0)
 							       : result(o);
 		bytes = MAX(bytes, (u32)type_elem_bits(v->type) / 8);
+		votes[host_inner(h, v)]++;
 	}
 	for (int d = n->rank - 1; d >= 0; d--)
 		if (n->shape[best] == 1 || (votes[d] > votes[best] && n->shape[d] > 1))
@@ -155,21 +156,26 @@ void buffer_store(struct host *h, const struct buffer *b, const struct type *t, 
 
 /* --- loops over a tile ------------------------------------------------------------------------------------------- */
 
-struct at host_loops(struct host *h, const struct type *t, u32 lanes, struct loops *l)
+static struct at loops_along(struct host *h, const struct type *t, int along, u32 lanes, struct loops *l)
 {
 	struct at at = {.along = -1};
 	l->rank = t->rank;
 	for (int d = 0; d < t->rank; d++) {
-		bool last = d == t->rank - 1;
-		l->at[d] = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[d]), last && lanes ? lanes : 1, false);
+		bool vector = d == along && lanes > 1;
+		l->at[d] = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[d]), vector ? lanes : 1, false);
 		at.i[d] = l->at[d].index;
-		if (last && lanes > 1) {
+		if (vector) {
 			at.along = d;
 			at.lanes = lanes;
 		}
 	}
 	host_forget(h);
 	return at;
+}
+
+struct at host_loops(struct host *h, const struct type *t, u32 lanes, struct loops *l)
+{
+	return loops_along(h, t, t->rank - 1, lanes, l);
 }
 
 void host_loops_end(struct host *h, struct loops *l)
@@ -183,10 +189,14 @@ void host_compute(struct host *h, const struct value *v, struct buffer *to, u32 
 {
 	struct loops l;
 	const struct type *t = v->type;
-	u32 bytes = MAX((u32)type_elem_bits(t) / 8, 4), row = (u32)t->shape[t->rank - 1];
+	int along = t->rank - 1;
+	for (int d = 0; d < t->rank && !to->panel; d++)
+		if (to->stride[d] == 1 && t->shape[d] > 1)
+			along = d;
+	u32 bytes = MAX((u32)type_elem_bits(t) / 8, 4), row = (u32)t->shape[along];
 	if (!lanes)
 		lanes = MIN(row, (u32)h->s->target->vector_bytes * LANE_REGISTERS / bytes);
-	struct at at = host_loops(h, t, lanes, &l);
+	struct at at = loops_along(h, t, along, lanes, &l);
 	buffer_store(h, to, t, &at, host_eval(h, v, &at));
 	host_loops_end(h, &l);
 }
@@ -545,7 +555,7 @@ static void turn_operand(struct host *h, const struct nest *n, struct root *r)
 	const struct buffer *to = info_of(h, r->v)->buffer;
 	if (!to || to->operand == DT_COUNT || n->lane_dim != n->rank - 2 || n->lanes == 1)
 		return;
-	r->turned = buffer_new(h, r->v->type);
+	r->turned = buffer_new(h, r->v);
 	r->turned->stride[n->rank - 2] = 1;
 	r->turned->stride[n->rank - 1] = n->shape[n->rank - 2];
 }

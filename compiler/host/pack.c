@@ -309,7 +309,7 @@ bool host_dot_turns(struct host *h, const struct op *o)
 		return false;
 	int r = result(o)->type->rank;
 	const struct info *i = info_of(h, operand(o, 0));
-	return i->stored && !i->free && perm_get(o->attr[ATTR_ORDER], r - 2) == r - 1;
+	return i->stored && !i->free && perm_get(o->attr[ATTR_ORDER], r - 2) == host_inner(h, operand(o, 0));
 }
 
 void host_dot_turn(struct host *h, const struct op *o)

@@ -187,6 +187,7 @@ static void place_operands(struct host *h, const struct block *b)
 
 void plan_kernel(struct host *h)
 {
+	host_choose_inner(h);
 	number_ops(h->k->body, 1);
 	walk_forward(h, h->k->body);
 	last_roots(h, h->k->body);
