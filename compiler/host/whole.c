@@ -18,6 +18,93 @@ static void made(struct host *h, const struct op *o)
 
 /* --- scans ------------------------------------------------------------------------------------------------------- */
 
+/* Elements, in the order of the scan: lane i of x is that of lane i - by, and lanes before the first keep theirs. */
+static LLVMValueRef shifted(struct host *h, LLVMValueRef x, u32 by)
+{
+	LLVMValueRef mask[64];
+	u32 n = lanes_of(x);
+	for (u32 i = 0; i < n; i++)
+		mask[i] = host_i32(h, i < by ? i : i - by);
+	return LLVMBuildShuffleVector(h->b, x, x, LLVMConstVector(mask, n), "");
+}
+
+static LLVMValueRef reversed(struct host *h, LLVMValueRef x)
+{
+	LLVMValueRef mask[64];
+	u32 n = lanes_of(x);
+	for (u32 i = 0; i < n; i++)
+		mask[i] = host_i32(h, n - 1 - i);
+	return LLVMBuildShuffleVector(h->b, x, x, LLVMConstVector(mask, n), "");
+}
+
+static LLVMValueRef lanes_from(struct host *h, u32 first, u32 lanes)
+{
+	LLVMValueRef x[64];
+	for (u32 i = 0; i < lanes; i++)
+		x[i] = LLVMConstInt(h->i1, i >= first, false);
+	return LLVMConstVector(x, lanes);
+}
+
+/* x becomes what the region makes of `before` and x, in the lanes where it is to. */
+static void combine(struct host *h, const struct op *o, const LLVMValueRef *before, LLVMValueRef *x, LLVMValueRef where)
+{
+	LLVMValueRef args[2 * MOST], sum[MOST];
+	u32 n = o->noperands;
+	memcpy(args, before, n * sizeof *args);
+	memcpy(args + n, x, n * sizeof *args);
+	host_region(h, o->blocks[0], args, sum, lanes_of(x[0]));
+	for (u32 i = 0; i < n; i++)
+		x[i] = LLVMBuildSelect(h->b, where, sum[i], x[i], "");
+}
+
+/* Along the lanes: each vector is scanned in log2(lanes) steps, then the last element before it is combined with all.
+ */
+static void scan_vectors(struct host *h, const struct op *o, struct buffer *const *from, u32 lanes)
+{
+	const struct type *t = operand(o, 0)->type;
+	int axis = t->rank - 1;
+	u32 n = o->noperands;
+	struct type one = *t;
+	one.shape[axis] = 1;
+	struct loops l;
+	struct at at = host_loops(h, &one, 0, &l);
+	LLVMValueRef zero = host_i64(h, 0), carried[MOST], x[MOST], before[MOST];
+	LLVMBasicBlockRef start = LLVMGetInsertBlock(h->b);
+	struct loop along = host_loop(h, zero, host_i64(h, t->shape[axis]), lanes, false);
+	for (u32 i = 0; i < n; i++) {
+		LLVMTypeRef elem = host_elem_type(h, type_elem(operand(o, i)->type));
+		LLVMValueRef none = LLVMConstNull(elem);
+		carried[i] = LLVMBuildPhi(h->b, elem, "");
+		LLVMAddIncoming(carried[i], &none, &start, 1);
+	}
+	bool reverse = o->attr[ATTR_REVERSE];
+	at.i[axis] = reverse ? LLVMBuildSub(h->b, host_i64(h, t->shape[axis] - lanes), along.index, "") : along.index;
+	at.along = axis;
+	at.lanes = lanes;
+	for (u32 i = 0; i < n; i++) {
+		x[i] = buffer_load(h, from[i], operand(o, i)->type, &at);
+		x[i] = reverse ? reversed(h, x[i]) : x[i];
+	}
+	for (u32 by = 1; by < lanes; by *= 2) {
+		for (u32 i = 0; i < n; i++)
+			before[i] = shifted(h, x[i], by);
+		combine(h, o, before, x, lanes_from(h, by, lanes));
+	}
+	for (u32 i = 0; i < n; i++)
+		before[i] = host_spread(h, carried[i], lanes);
+	LLVMValueRef more = LLVMBuildICmp(h->b, LLVMIntNE, along.index, zero, "");
+	combine(h, o, before, x, host_spread(h, more, lanes));
+	LLVMBasicBlockRef end = LLVMGetInsertBlock(h->b);
+	for (u32 i = 0; i < n; i++) {
+		LLVMValueRef last = host_lane(h, x[i], lanes - 1);
+		LLVMAddIncoming(carried[i], &last, &end, 1);
+		buffer_store(h, buffer_of(h, &o->results[i]), o->results[i].type, &at,
+			     reverse ? reversed(h, x[i]) : x[i]);
+	}
+	host_loop_end(h, &along);
+	host_loops_end(h, &l);
+}
+
 /* Results in memory: each element is combined with the one before it along the axis. */
 static void emit_scan(struct host *h, const struct op *o)
 {
@@ -30,8 +117,12 @@ static void emit_scan(struct host *h, const struct op *o)
 	struct buffer *from[MOST];
 	for (u32 i = 0; i < o->noperands; i++)
 		from[i] = host_in_memory(h, operand(o, i));
-	u32 lanes = axis == t->rank - 1 || !region_is_wide(o->blocks[0]) ? 0 : lanes_for(h, t);
-	lanes = lanes > 1 ? lanes : 0;
+	u32 lanes = region_is_wide(o->blocks[0]) ? lanes_for(h, t) : 0;
+	if (axis == t->rank - 1 && lanes >= 4) {
+		scan_vectors(h, o, from, lanes);
+		return;
+	}
+	lanes = axis != t->rank - 1 && lanes > 1 ? lanes : 0;
 	struct at at = host_loops(h, &one, lanes, &l);
 	struct loop along = host_loop(h, host_i64(h, 0), host_i64(h, length), 1, false);
 	bool reverse = o->attr[ATTR_REVERSE];

@@ -1,6 +1,9 @@
 """Our kernels beside Triton's and PyTorch's: the same kernel text, the same tensors, the same stream, one process.
 
     python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] [--group bandwidth|dots|attention|workloads] [--json PATH] [--all] [--jobs N]
+    python3 tests/bench/bench.py BUILD [FILTER[,FILTER]...] --device cpu [--json PATH] [--all]
+
+The second form times the workloads, of smaller sizes, on the CPU beside PyTorch, without Triton.
 
 Prints a Markdown table of times with a cold L2 cache; see harness.py. A row runs if its name contains one of the filters,
 in which * and ? stand for any text and any character, or begins with what follows ^. Needs a GPU, torch and triton; BUILD
@@ -23,6 +26,7 @@ import ahead
 import attention
 import bandwidth
 import dots
+import harness
 import workloads
 from harness import Bench
 
@@ -35,7 +39,15 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--jobs", type=int)
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     given = parser.parse_args()
+    if given.device == "cpu":
+        harness.DEVICE = "cpu"
+        bench = harness.Host(given.build, given.filter, given.all)
+        workloads.rows(bench)
+        if given.json:
+            bench.save(given.json)
+        return
     groups = [group for group in (bandwidth, dots, attention, workloads) if given.group in (None, group.__name__)]
     if given.jobs:
         ahead.compile_ahead(given.filter, groups, given.jobs)

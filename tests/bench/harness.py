@@ -19,7 +19,18 @@ from load import load_python
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
+DEVICE = "cuda"  # or "cpu": see Host
 RELATIVE = 5e-2  # most that results may differ by, of their norm: an absolute tolerance says little where they are small
+
+
+def size(gpu, cpu):
+    """Of a row on the device."""
+    return gpu if DEVICE == "cuda" else cpu
+
+
+def untimed(f):
+    """The reference of a row: what f returns, or f itself on the CPU, where it is timed: there are no libraries beside it."""
+    return f() if DEVICE == "cuda" else f
 
 
 def to_arg(v):
@@ -74,13 +85,14 @@ class Kernel:
 
     def __init__(self, bench, path, function):
         self.tl, self.triton, self.ours = bench.tl, bench.triton(path, function), bench.tl.kernel(path, function)
+        self.stream = torch.cuda.current_stream().cuda_stream if DEVICE == "cuda" else None
 
     def launcher(self, who, grid, args):
         """What runs it with the constexprs, warps and stages of a configuration."""
         def prepare(constexprs, warps, stages):
             where, values = grid(*constexprs), args(*constexprs)
             if who == "tlc":
-                return self.tl.launcher(self.ours, where, list(map(to_arg, values)), warps, stages, torch.cuda.current_stream().cuda_stream)
+                return self.tl.launcher(self.ours, where, list(map(to_arg, values)), warps, stages, self.stream)
             return lambda: self.triton[where](*values, num_warps=warps, num_stages=stages)
         return prepare
 
@@ -234,3 +246,62 @@ class Bench:
     def save(self, path):
         with open(path, "w") as f:
             json.dump({"device": self.device, "rows": self.saved}, f, indent=1)
+
+
+class Host(Bench):
+    """On the CPU, as many threads: our kernels beside PyTorch's reference alone. One row of the table:"""
+
+    COLUMNS = ("kernel", "cpu ms", "PyTorch ms", "PyTorch/cpu", "speed", "first call ms", "best", "")
+
+    def __init__(self, build, wanted, all=False):
+        self.all, self.saved, self.wanted = all, [], self.filters(wanted)
+        torch.manual_seed(0)
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
+        self.tl = libtl.Context(libtl.load(build), "cpu")
+        self.device = f"CPU, {torch.get_num_threads()} threads, torch {torch.__version__}"
+        print(f"{self.device}\n\n| {' | '.join(self.COLUMNS)} |\n|{'---|' * len(self.COLUMNS)}", flush=True)
+
+    def triton(self, path, function):
+        return None
+
+    def seconds(self, f, limit):
+        """Of the fastest call."""
+        best, end = float("inf"), time.perf_counter() + limit
+        while True:
+            begin = time.perf_counter()
+            f()
+            now = time.perf_counter()
+            best = min(best, now - begin)
+            if now > end:
+                return best
+
+    def row(self, what, kernel, grid, args, out, reference, configs, bytes=0, flops=0, tolerance=1e-2, adds=False, **_):
+        notes, found, expected = [], [], reference().float()
+        for constexprs in dict.fromkeys(c for c, *_ in configs):
+            out.fill_(0 if adds else float("nan") if out.is_floating_point() else -7)
+            try:
+                begin = time.perf_counter()
+                run = kernel.launcher("tlc", grid, args)(constexprs, 4, 3)
+                run()
+                first = time.perf_counter() - begin
+                wrong = differs(out, expected, tolerance)
+            except libtl.TlError as e:
+                wrong = e
+            if wrong:
+                notes.append(f"{constexprs} WRONG: {wrong}")
+                continue
+            found.append((self.seconds(run, 0.1), constexprs, first, run))
+            if self.all:
+                print(f"{what} {constexprs}: {found[-1][0] * 1e3:.3f} ms", file=sys.stderr)
+        if found:
+            _, constexprs, first, run = min(found, key=lambda f: f[0])
+            times = [(self.seconds(run, 0.2), self.seconds(reference, 0.2)) for _ in range(4)]
+            ours, theirs = (min(t) for t in zip(*times))
+            speed = f"{flops / ours / 1e9:.0f} GFLOPS" if flops else f"{bytes / ours / 1e9:.1f} GB/s"
+            cells = [what, f"{ours * 1e3:.3f}", f"{theirs * 1e3:.3f}", f"{theirs / ours:.2f}", speed, f"{first * 1e3:.0f}",
+                     ",".join(map(str, constexprs))]
+        else:
+            cells = [what, "fails"] + ["–"] * 5
+        cells.append("; ".join(notes))
+        print(f"| {' | '.join(cells)} |", flush=True)
+        self.saved.append(dict(zip(self.COLUMNS, cells)))
