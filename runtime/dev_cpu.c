@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/crew.h"
 #include "host/abi.h"
@@ -12,13 +13,11 @@
 #include "runtime/cpu_pool.h"
 #include "runtime/error.h"
 #include "runtime/host.h"
-#include "target/link.h"
+#include "runtime/link.h"
 
 struct cpu_device {
 	struct host_device host; /* first */
 	struct description target;
-	pthread_mutex_t lock;  /* of the linker */
-	struct linker *linker; /* NULL before the first load */
 	struct pool *pool;
 };
 
@@ -69,7 +68,6 @@ static tl_status cpu_open(int ordinal, struct device **out)
 	}
 	host_init(&d->host, &cpu_ops, false);
 	d->target = target;
-	pthread_mutex_init(&d->lock, NULL);
 	*out = &d->host.device;
 	return TL_OK;
 }
@@ -78,9 +76,6 @@ static void cpu_close(struct device *device)
 {
 	struct cpu_device *d = (struct cpu_device *)device;
 	pool_close(d->pool);
-	if (d->linker)
-		linker_close(d->linker);
-	pthread_mutex_destroy(&d->lock);
 	host_close(device);
 }
 
@@ -115,21 +110,28 @@ static struct description cpu_target(const struct device *device)
 
 /* --- kernels ------------------------------------------------------------------------------------------------- */
 
-static struct linker *linker_of(struct cpu_device *d, struct arena *a, const char **error)
+/* With TL_PERF_MAP=1 `perf report` finds the kernel's name where perf looks for that of code made at run time. */
+static void tell_perf(const struct cpu_kernel *k)
 {
-	struct held h;
-	lock_hold(&h, &d->lock);
-	if (!d->linker)
-		d->linker = linker_open(a, error);
-	lock_release(&h);
-	return d->linker;
+	char path[40];
+	const char *wanted = getenv("TL_PERF_MAP");
+	if (!wanted || strcmp(wanted, "1") != 0)
+		return;
+	snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+	FILE *f = fopen(path, "a");
+	if (!f)
+		return;
+	const void *from;
+	size_t bytes = linked_code(k->linked, &from);
+	fprintf(f, "%llx %zx %s\n", (unsigned long long)(uintptr_t)from, bytes, k->image->name);
+	fclose(f);
 }
 
 static tl_status cpu_load(struct device *device, const struct device_load *l, void **out)
 {
-	struct cpu_device *d = (struct cpu_device *)device;
 	const struct image *im = l->image;
 	struct arena a = {0};
+	(void)device;
 	const char *error = NULL;
 	void *address = NULL;
 	struct cpu_kernel *k = calloc(1, sizeof *k);
@@ -137,26 +139,27 @@ static tl_status cpu_load(struct device *device, const struct device_load *l, vo
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	struct cleanup c;
 	cleanup_push(&c, free, k);
-	struct linker *linker = linker_of(d, &a, &error);
-	if (linker)
-		k->linked = linker_add(linker, &a, im->code, im->code_bytes, im->name, &address, &error);
+	k->linked = link_object(&a, im->code, im->code_bytes, im->name, &address, &error);
 	cleanup_drop(&c);
 	k->image = im;
 	k->source = l->source;
 	k->run = (host_program *)address;
 	tl_status s = k->linked ? TL_OK : failed(TL_ERR_COMPILE, "%s: %s", im->name, error);
 	arena_free(&a);
-	if (s)
+	if (s) {
 		free(k);
-	else
-		*out = k;
-	return s;
+		return s;
+	}
+	tell_perf(k);
+	*out = k;
+	return TL_OK;
 }
 
 static void cpu_unload(struct device *device, void *kernel)
 {
 	struct cpu_kernel *k = kernel;
-	linker_remove(((struct cpu_device *)device)->linker, k->linked);
+	(void)device;
+	unlink_object(k->linked);
 	free(k);
 }
 

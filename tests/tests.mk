@@ -33,7 +33,7 @@ $(SIM_TESTS):
 
 # A CUDA driver made of the simulator: LD_LIBRARY_PATH=build/simcuda
 SIMCUDA_SRC = tests/simcuda/simcuda.c $(wildcard runtime/sim/*.c) \
-	$(addprefix compiler/,base/arena.c base/crew.c base/description.c base/file.c base/fp.c base/map.c base/range.c base/recover.c ir/dtype.c) \
+	$(addprefix compiler/,base/arena.c base/crew.c base/crew_run.c base/description.c base/file.c base/fp.c base/map.c base/range.c base/recover.c ir/dtype.c) \
 	$(addprefix runtime/,dev_sim.c error.c host.c host_queue.c image.c median.c tensor_box.c)
 $(BUILD)/simcuda/libcuda.so.1: $(SIMCUDA_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/ptx_parser.o $(BUILD)/obj/gen/ptx_lex.o
 	@mkdir -p $(@D)

@@ -1,9 +1,7 @@
 #include "base/crew.h"
 
+#include <sched.h>
 #include <stdlib.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 struct member {
 	struct member *next;
@@ -50,36 +48,13 @@ void crew_join(struct crew *c)
 	}
 }
 
+/* OpenMP's rules, for programs without it. */
 u32 crew_most(void)
 {
-#ifdef _OPENMP
-	return (u32)omp_get_max_threads();
-#else
-	return 1;
-#endif
+	cpu_set_t set;
+	const char *text = getenv("OMP_NUM_THREADS");
+	int asked = text ? atoi(text) : 0;
+	if (asked > 0)
+		return (u32)asked;
+	return sched_getaffinity(0, sizeof set, &set) ? 1 : (u32)MAX(CPU_COUNT(&set), 1);
 }
-
-#if defined(_OPENMP) && !defined(__SANITIZE_THREAD__)
-/* OpenMP keeps its threads from one region to the next. */
-void crew_run(u32 threads, void (*begin)(void *arg, u32 threads), void (*work)(void *arg), void *arg)
-{
-#pragma omp parallel num_threads(threads)
-	{
-#pragma omp single
-		begin(arg, (u32)omp_get_num_threads());
-		work(arg);
-	}
-}
-#else
-/* The thread sanitizer does not see how OpenMP's threads wait for each other. */
-void crew_run(u32 threads, void (*begin)(void *arg, u32 threads), void (*work)(void *arg), void *arg)
-{
-	struct crew c = CREW_INIT;
-	begin(arg, threads);
-	for (u32 i = 1; i < threads; i++)
-		if (!crew_start(&c, work, arg))
-			abort();
-	work(arg);
-	crew_join(&c);
-}
-#endif

@@ -17,7 +17,7 @@ bool crew_start(struct crew *c, void (*run)(void *), void *arg);
 /* Waits for all threads of the crew, including those started meanwhile. */
 void crew_join(struct crew *c);
 
-/* The threads that OpenMP has for a launch. */
+/* The threads for a launch: $OMP_NUM_THREADS, or as many as there are processors that this thread may use. */
 u32 crew_most(void);
 /* Runs `work` in so many threads, or fewer, this one among them, and waits for all. `begin` comes first, in one of
  * them, and learns how many there are. */

@@ -10,7 +10,7 @@
 #include "fixture.h"
 #include "runtime/cpu_pool.h"
 #include "target/cpu.h"
-#include "target/link.h"
+#include "runtime/link.h"
 
 static const char kernels[] = "import triton\nimport triton.language as tl\n\n"
 			      "@triton.jit\ndef add(x, y, n, BLOCK: tl.constexpr):\n"
@@ -277,25 +277,64 @@ static void test_linker(void **state)
 			  "  %y = call double @nowhere(double %x)\n  ret double %y\n}\n",
 			  &len[2]),
 	};
-	struct linker *l = linker_open(&a, &error);
-	assert_non_null(l);
 	for (u32 round = 0; round < 20; round++) {
 		void *f[3];
-		struct linked *one = linker_add(l, &a, objects[0], len[0], "f", &f[0], &error);
-		struct linked *two = linker_add(l, &a, objects[1], len[1], "f", &f[1], &error);
+		struct linked *one = link_object(&a, objects[0], len[0], "f", &f[0], &error);
+		struct linked *two = link_object(&a, objects[1], len[1], "f", &f[1], &error);
 		assert_non_null(one);
 		assert_non_null(two);
 		assert_true(((double (*)(double))f[0])(27) == 27);
 		assert_true(fabs(((double (*)(double))f[1])(27) - 3) < 1e-12);
-		assert_null(linker_add(l, &a, objects[2], len[2], "f", &f[2], &error));
+		assert_null(link_object(&a, objects[2], len[2], "f", &f[2], &error));
 		assert_string_equal(error, "the code calls 'nowhere', which none of libm, libmvec, libc and libgcc_s "
 					   "has here");
-		linker_remove(l, one);
+		unlink_object(one);
 		assert_true(fabs(((double (*)(double))f[1])(8) - 2) < 1e-12);
-		linker_remove(l, two);
+		unlink_object(two);
 	}
-	assert_null(linker_add(l, &a, "no object", 9, "f", &(void *){0}, &error));
-	linker_close(l);
+	assert_null(link_object(&a, "no object", 9, "f", &(void *){0}, &error));
+	arena_free(&a);
+}
+
+/* An object of the cache may be damaged: it is linked or refused, and nothing else is touched. */
+static void test_damaged_objects(void **state)
+{
+	(void)state;
+	struct arena a = {0};
+	const char *error = NULL;
+	size_t len;
+	u64 random = 1;
+	u32 refused = 0;
+	void *f;
+	const char *object = object_of(&a,
+				       "@k = constant [4 x double] [double 1.0, double 2.0, double 3.0, double 4.0]\n"
+				       "declare double @cbrt(double)\ndefine double @f(i64 %i) {\n"
+				       "  %p = getelementptr [4 x double], ptr @k, i64 0, i64 %i\n"
+				       "  %x = load double, ptr %p\n  %y = call double @cbrt(double %x)\n"
+				       "  ret double %y\n}\n",
+				       &len);
+	for (u32 round = 0; round < 3000; round++) {
+		char *copy = arena_dup(&a, object, len);
+		size_t kept = len;
+		for (u32 i = 0; i < 1 + round % 4; i++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			copy[(random >> 20) % len] = (char)(random >> 56);
+		}
+		if (round % 8 == 0)
+			kept = (size_t)(random >> 33) % len;
+		struct linked *l = link_object(&a, copy, kept, "f", &f, &error);
+		refused += !l;
+		if (l)
+			unlink_object(l);
+		else
+			assert_non_null(error);
+	}
+	assert_true(refused > 300);
+	struct linked *l = link_object(&a, object, len, "f", &f, &error);
+	assert_non_null(l);
+	assert_true(((double (*)(i64))f)(0) == 1);
+	assert_true(fabs(((double (*)(i64))f)(2) - cbrt(3)) < 1e-12);
+	unlink_object(l);
 	arena_free(&a);
 }
 
@@ -310,6 +349,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_waiting, open_cpu, shut),
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_linker),
+		cmocka_unit_test(test_damaged_objects),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

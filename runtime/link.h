@@ -1,0 +1,19 @@
+/* Objects in memory → functions of this process, linked to the C library and its math functions. No LLVM. */
+#ifndef TL_LINK_H
+#define TL_LINK_H
+
+#include "base/arena.h"
+
+struct linked;
+
+/* Links a relocatable ELF object for this processor, as LLVM makes it: position-independent, without thread-local
+ * variables. *address: of its function `name`. From any thread. NULL after an error, whose text is in *error, in `a`.
+ */
+struct linked *link_object(struct arena *a, const void *object, size_t len, const char *name, void **address,
+			   const char **error);
+/* The bytes of its code, which begins where *address points, or before. */
+size_t linked_code(const struct linked *linked, const void **from);
+/* The function is not running, and not called any more. */
+void unlink_object(struct linked *linked);
+
+#endif
