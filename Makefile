@@ -37,7 +37,7 @@ endif
 CFLAGS = -std=c11 -D_GNU_SOURCE $(OPT) -g $(WARN) -fPIC -fvisibility=hidden -fopenmp -MMD -MP $(SAN_FLAGS) \
 	-Icompiler -I. -I$(BUILD)/gen -isystem $(LLVM_INCLUDE)
 LLVM_INCLUDE = $(shell $(LLVM_CONFIG) --includedir)
-LLVM_COMPONENTS = nvptx x86 aarch64 passes bitreader linker irreader orcjit
+LLVM_COMPONENTS = nvptx x86 aarch64 passes bitreader linker irreader
 LLVM_SHARED = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs)
 LLVM_STATIC = $(shell $(LLVM_CONFIG) --link-static --ldflags --libs $(LLVM_COMPONENTS) --system-libs)
 ifdef STATIC
@@ -147,10 +147,10 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 	$(Q)ar rcs $@ $(BUILD)/obj/libtl.o
 
 # What kernels compiled ahead of time need: no compiler, no LLVM.
-RT_SRC = runtime/aot/devices.c compiler/ir/dtype.c \
-	$(addprefix compiler/base/,arena.c description.c file.c fp.c map.c recover.c) \
-	$(addprefix runtime/,api_context.c compiled.c conditions.c context.c cuda_api.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c device.c error.c \
-	grid.c image.c median.c nvtx.c queue.c store.c tensor_box.c)
+RT_SRC = runtime/aot/devices.c $(addprefix compiler/ir/,dtype.c device_text.c) \
+	$(addprefix compiler/base/,arena.c crew.c description.c diag.c file.c fp.c map.c range.c recover.c) \
+	$(addprefix runtime/,api_context.c compiled.c conditions.c context.c cpu_pool.c cuda_api.c dev_cpu.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c \
+	device.c error.c grid.c host.c host_queue.c image.c link.c median.c nvtx.c queue.c store.c tensor_box.c)
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
 	$(call say,AR,$@)
 	$(Q)ld -r -o $(BUILD)/obj/libtlrt.o $^

@@ -135,9 +135,8 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 	struct command *c = b->c;
 	struct compile_options o = c->options;
 	o.want_code = true;
-	if (!description_parse(target, &o.target) || o.target.kind != TARGET_CUDA) {
-		complain(0, "--target: '%s' is not one of cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a",
-			 target);
+	if (!description_parse(target, &o.target)) {
+		complain(0, "--target: '%s' is not one of %s", target, target_names);
 		return false;
 	}
 	c->options.target = o.target;
@@ -299,6 +298,25 @@ static int write_sources(struct build_state *b)
 
 /* --- kernels ----------------------------------------------------------------------------------------------------- */
 
+/* "cpu" stands for all levels of this kind of processor: a program finds out which of them it has. */
+static void take_targets(struct command *c)
+{
+	static const char *const levels[] = {"cpu:baseline", "cpu:avx2", "cpu:avx512"};
+	struct description here;
+	bool neon = cpu_here(&here) && here.level == CPU_NEON;
+	u32 n = c->targets.len;
+	const char **given = arena_dup(&c->arena, c->targets.at, n * sizeof *given);
+	c->targets.len = 0;
+	for (u32 i = 0; i < n; i++) {
+		if (strcmp(given[i], "cpu") != 0)
+			vec_push(&c->arena, &c->targets, given[i]);
+		else if (neon)
+			vec_push(&c->arena, &c->targets, "cpu:neon");
+		for (u32 k = 0; !strcmp(given[i], "cpu") && !neon && k < ARRAY_LEN(levels); k++)
+			vec_push(&c->arena, &c->targets, levels[k]);
+	}
+}
+
 /* What the command says of a kernel, of the source `name`. */
 static int build_kernel(struct build_state *b, const char *name, const char *text, size_t len)
 {
@@ -341,6 +359,7 @@ int build_sources(struct command *c, const char *text, size_t len)
 		return complain(EXIT_USER, "-o NAME is missing: what to call the header and the source");
 	if (!c->targets.len)
 		vec_push(&c->arena, &c->targets, device_default_target(&c->arena));
+	take_targets(c);
 	int r = build_kernel(b, c->file, text, len);
 	return r ? r : write_sources(b);
 }

@@ -46,7 +46,7 @@ static tl_status choose(struct tl_compiled *c)
 {
 	struct device *dev = c->ctx->dev;
 	if (!dev->ops->target)
-		return failed(TL_ERR_DEVICE, "%s was compiled for GPUs: %s runs no images", c->at[0].image.name,
+		return failed(TL_ERR_DEVICE, "%s was compiled for others: %s runs no images", c->at[0].image.name,
 			      dev->ops->name);
 	const struct description t = dev->ops->target(dev);
 	int best = 0;
@@ -54,8 +54,12 @@ static tl_status choose(struct tl_compiled *c)
 	for (u32 i = 0; i < c->len; i++)
 		best = MAX(best, suits(c->at[i].image.target, &t));
 	if (!best) {
-		failed(TL_ERR_DEVICE, "%s was not compiled for this GPU, sm_%d%s, but for", c->at[0].image.name, t.sm,
-		       t.arch_specific ? "a" : "");
+		const char *kernel = c->at[0].image.name;
+		if (t.kind == TARGET_CUDA)
+			failed(TL_ERR_DEVICE, "%s was not compiled for this GPU, sm_%d%s, but for", kernel, t.sm,
+			       t.arch_specific ? "a" : "");
+		else
+			failed(TL_ERR_DEVICE, "%s was not compiled for this processor, but for", kernel);
 		for (u32 i = 0; i < c->len; i++)
 			if (!i || strcmp(c->at[i].image.target, c->at[i - 1].image.target) != 0)
 				failed_more("%s %s", i ? "," : "", c->at[i].image.target);

@@ -62,7 +62,7 @@ recorded_tuples() { # two launches of one launcher
 		grep -q 'float \*out_ptr_, float out_scale_, int32_t out_step_, int32_t shape_0_, int32_t shape_1_0_' "$work/used.d/scaled.h"
 }
 
-adds='--target sm_80 --target sm_90a'
+adds='--target sm_80 --target sm_90a --target cpu'
 s16='*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,i32:16,i32:1,i32:16,i32:1,i32:16,i32:1'
 check "vector_add" "$build/tlc" build "$top/examples/vector_add.tl" $adds -o "$work/vector_add"
 check "the same files again" same
@@ -84,6 +84,15 @@ for sm in 80 86 90; do
 	check "the products on sm_$sm" on $sm "$work/products"
 	check "tuples on sm_$sm" on $sm "$work/composites"
 done
+for level in baseline native; do
+	for program in add products composites; do
+		check "$program on the processor, $level" env TL_CPU=$level LD_LIBRARY_PATH= "$work/$program" cpu
+	done
+done
+mkdir -p "$work/gpu"
+check "kernels for a GPU alone" "$build/tlc" build "$top/examples/vector_add.tl" --target sm_80 -o "$work/gpu/vector_add"
+check "a program for a GPU alone" rt -I"$work/gpu" "$top/examples/aot/add.c" "$work/gpu/vector_add.c" -o "$work/gpu/add"
+check "on the processor" says 'was not compiled for this processor, but for cuda:sm_80' "$work/gpu/add" cpu
 check "a GPU that is too old" says 'was not compiled for this GPU, sm_75, but for cuda:sm_80, cuda:sm_90a' on 75 "$work/add"
 check "no GPU" says 'no device' on 0 "$work/add"
 check "no driver" says 'no device' env LD_LIBRARY_PATH= "$work/add"

@@ -1,8 +1,9 @@
 /* A kernel compiled ahead of time: vector_add.h and vector_add.c are made by
  *
- *   tlc build examples/vector_add.tl --target sm_80 --target sm_90a -o vector_add
+ *   tlc build examples/vector_add.tl --target sm_80 --target sm_90a --target cpu -o vector_add
  *
- * and this program links with them and libtlrt: neither compiler nor CUDA toolkit, the driver alone is needed. */
+ * and this program links with them and libtlrt: neither compiler nor CUDA toolkit, the driver alone is needed, and not
+ * even that for `add cpu`, which runs it on the processor. */
 #include "vector_add.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static void must(tl_status s)
 	exit(1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static float x[N], y[N], sum[N];
 	tl_buffer *bx, *by, *bsum;
@@ -30,7 +31,7 @@ int main(void)
 		x[i] = (float)i;
 		y[i] = 0.5f;
 	}
-	must(tl_context_create("cuda", &ctx));
+	must(tl_context_create(argc > 1 ? argv[1] : "cuda", &ctx));
 	must(add_kernel_load(ctx, &add));
 	must(tl_buffer_create(ctx, sizeof x, &bx));
 	must(tl_buffer_create(ctx, sizeof y, &by));

@@ -59,10 +59,10 @@ static int launch(tl_compiled *kernel, int rows, int columns, int step)
 	return wrong;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	tl_compiled *kernel;
-	must(tl_context_create("cuda", &ctx));
+	must(tl_context_create(argc > 1 ? argv[1] : "cuda", &ctx));
 	must(scaled_load(ctx, &kernel));
 	int wrong = launch(kernel, 32, 64, 1) + launch(kernel, 40, 48, 1) + launch(kernel, 33, 61, 1) +
 		    launch(kernel, 7, 5, 2);

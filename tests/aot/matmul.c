@@ -107,7 +107,7 @@ static void refuse(const char *what, tl_status s, const char *words)
 	failed += !good;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const struct product products[] = {
 		{"multiples of 256", 256, 256, 256, 0, 0, 0, 0},
@@ -120,7 +120,7 @@ int main(void)
 	};
 	static const tl_blob wrong = {"no image", 8};
 	tl_compiled *none;
-	if (tl_context_create("cuda", &ctx) || matmul_kernel_load(ctx, &matmul)) {
+	if (tl_context_create(argc > 1 ? argv[1] : "cuda", &ctx) || matmul_kernel_load(ctx, &matmul)) {
 		fprintf(stderr, "%s\n", tl_error(ctx));
 		return 1;
 	}
