@@ -123,7 +123,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/parser.h $(BUILD)/gen/ptx_
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -Wno-sign-compare -Wno-unused-but-set-variable -c $< -o $@
 # whole-tile loops: worth the vectoriser
-$(BUILD)/obj/compiler/interp/%.o $(BUILD)/obj/runtime/sim/%.o: OPT = -O3 -fno-math-errno -fno-trapping-math
+$(BUILD)/obj/compiler/interp/%.o $(BUILD)/obj/runtime/sim/%.o $(BUILD)/obj/runtime/cpu_check.o: OPT = -O3 -fno-math-errno -fno-trapping-math
 $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/parser.h $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -149,7 +149,7 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 # What kernels compiled ahead of time need: no compiler, no LLVM.
 RT_SRC = runtime/aot/devices.c $(addprefix compiler/ir/,dtype.c device_text.c) \
 	$(addprefix compiler/base/,arena.c crew.c description.c diag.c file.c fp.c map.c range.c recover.c) \
-	$(addprefix runtime/,api_context.c compiled.c conditions.c context.c cpu_pool.c cuda_api.c dev_cpu.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c \
+	$(addprefix runtime/,api_context.c compiled.c conditions.c context.c cpu_check.c cpu_pool.c cuda_api.c dev_cpu.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c \
 	device.c error.c grid.c host.c host_queue.c image.c link.c median.c nvtx.c queue.c store.c tensor_box.c)
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
 	$(call say,AR,$@)

@@ -1,7 +1,7 @@
 /* The processor as a device: kernels compiled to its code, one thread a program.
  *
  * A launch has finished when it returns; grids of several programs are shared by the threads of cpu_pool.h. Memory is
- * the host's, and accesses are not checked: the interpreter does that. */
+ * the host's, and accesses are not checked: the interpreter does that, and code for "cpu:check" (cpu_check.h). */
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "base/crew.h"
 #include "host/abi.h"
 #include "ir/device_text.h"
+#include "runtime/cpu_check.h"
 #include "runtime/cpu_pool.h"
 #include "runtime/error.h"
 #include "runtime/host.h"
@@ -55,10 +56,11 @@ static tl_status processor(struct description *out)
 static tl_status cpu_open(int ordinal, struct device **out)
 {
 	struct description target;
-	(void)ordinal;
+	bool checks = ordinal == OPTION;
 	tl_status s = processor(&target);
 	if (s)
 		return s;
+	target.checks = checks;
 	struct cpu_device *d = calloc(1, sizeof *d);
 	if (d)
 		d->pool = pool_open();
@@ -66,7 +68,7 @@ static tl_status cpu_open(int ordinal, struct device **out)
 		free(d);
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	}
-	host_init(&d->host, &cpu_ops, false);
+	host_init(&d->host, &cpu_ops, checks);
 	d->target = target;
 	*out = &d->host.device;
 	return TL_OK;
@@ -179,6 +181,7 @@ struct run {
 	struct strbuf error;
 	struct source_place place;
 	struct first_fault fault; /* out of memory in a callback */
+	struct checker *checker;  /* or NULL */
 };
 
 static u64 number_of(const struct host_call *c, const u32 *pid)
@@ -251,6 +254,42 @@ static i32 on_wait(const struct host_call *c, const u32 *pid, u64 place)
 	}
 	sched_yield();
 	return 0;
+}
+
+struct check {
+	struct run *run;
+	const u32 *pid;
+	const struct host_site *site;
+	i64 element;
+	const void *at;
+	const u8 *mask;
+	const void *data;
+	bool good;
+};
+
+static void check_access(void *check)
+{
+	struct check *k = check;
+	struct run *r = k->run;
+	struct arena a = {0};
+	struct strbuf text = {.arena = &a};
+	i64 element = k->element;
+	k->good = checker_access(r->checker, number_of(&r->call, k->pid), k->site, &element, k->at, k->mask, k->data,
+				 &text);
+	if (!k->good)
+		on_fail(&r->call, k->pid, k->site->place, element, k->site->shape, k->site->rank, text.at);
+	arena_free(&a);
+}
+
+static i32 on_check(const struct host_call *c, const u32 *pid, const struct host_site *site, i64 element,
+		    const void *at, const u8 *mask, const void *data)
+{
+	struct run *r = c->self;
+	if (!mask && !site->each && checker_quick(r->checker, number_of(c, pid), site, at, data))
+		return 0;
+	struct check k = {r, pid, site, element, at, mask, data, false};
+	fault_catch(&r->fault, check_access, &k);
+	return !k.good;
 }
 
 struct print {
@@ -356,6 +395,9 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 			.failed = NOT_FAILED,
 			.lock = PTHREAD_MUTEX_INITIALIZER,
 			.fault = FIRST_FAULT_NONE};
+	if (d->target.checks && !(r.checker = checker_open(&d->host, l, k->image)))
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	r.call.check = on_check;
 	memcpy(r.call.grid, l->grid, sizeof r.call.grid);
 	r.error.arena = &r.arena;
 	const struct pool_job job = {.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],
@@ -365,7 +407,10 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 				     .cost = &k->cost,
 				     .run = run_programs,
 				     .arg = &r};
-	if (!pool_run(d->pool, &job))
+	bool ran = pool_run(d->pool, &job);
+	if (r.checker)
+		checker_close(r.checker);
+	if (!ran)
 		return failed(TL_ERR_MEMORY, "%s: out of memory for the %llu bytes that a thread needs", k->image->name,
 			      (unsigned long long)k->image->scratch_bytes);
 	return finish(&r);
@@ -373,6 +418,7 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 
 const struct device_ops cpu_ops = {
 	.name = "cpu",
+	.option = "check",
 	.stages = " ttir llir asm calls ",
 	.queue = &host_queue,
 	.count = count,

@@ -19,7 +19,10 @@ static tl_status unknown(const char *spec)
 {
 	failed(TL_ERR_DEVICE, "unknown device '%s'; there are", spec);
 	for (u32 i = 0; i < ndevices; i++)
-		failed_more("%s %s%s", i ? "," : "", devices[i]->name, devices[i]->numbered ? "[:N]" : "");
+		failed_more("%s %s%s", i ? "," : "", devices[i]->name,
+			    devices[i]->numbered ? "[:N]"
+			    : devices[i]->option ? "[:check]"
+						 : "");
 	return TL_ERR_DEVICE;
 }
 
@@ -34,6 +37,8 @@ tl_status device_open(const char *spec, struct device **out)
 			continue;
 		if (!spec[len])
 			return ops->open(0, out);
+		if (ops->option && !strcmp(spec + len + 1, ops->option))
+			return ops->open(OPTION, out);
 		char *end;
 		errno = 0;
 		long ordinal = strtol(spec + len + 1, &end, 10);

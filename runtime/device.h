@@ -77,12 +77,15 @@ struct queue_ops {
 };
 extern const struct queue_ops cuda_queue, host_queue;
 
+enum { OPTION = -1 };
+
 struct device_ops {
 	const char *name;
 	const char *stages; /* the stages that kernel dumps may name, between spaces: " ttir ptx " */
 	bool keeps_unit;    /* loaded kernels refer to the unit they were compiled in */
 	bool has_streams;
 	bool numbered; /* "name:1" is meaningful */
+	const char *option; /* "name:option" opens it with OPTION for the ordinal; or NULL */
 	bool faultless; /* launch and tensor_map need no recovery point: they allocate nothing that could run out */
 	bool offline;  /* it runs nothing: what it compiles is for the disk cache */
 

@@ -159,6 +159,7 @@ static bool parse_cpu(const char *text, struct description *out)
 {
 	size_t len = strcspn(text, "+");
 	u32 level = 0, ext = 0;
+	bool checks = false;
 	if (is_word(text, len, "native"))
 		return !text[len] && cpu_here(out);
 	while (level < ARRAY_LEN(levels) && !is_word(text, len, levels[level].name))
@@ -171,11 +172,15 @@ static bool parse_cpu(const char *text, struct description *out)
 		while (i < ARRAY_LEN(extensions) &&
 		       (extensions[i].of != level || !is_word(text, len, extensions[i].name)))
 			i++;
-		if (i == ARRAY_LEN(extensions))
+		if (i < ARRAY_LEN(extensions))
+			ext |= 1u << i;
+		else if (is_word(text, len, "check"))
+			checks = true;
+		else
 			return false;
-		ext |= 1u << i;
 	}
 	*out = cpu_description((enum cpu_level)level, ext);
+	out->checks = checks;
 	return true;
 }
 
@@ -212,6 +217,8 @@ const char *description_name(struct arena *a, const struct description *d)
 	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
 		if (d->extensions >> i & 1)
 			sb_printf(&out, "+%s", extensions[i].name);
+	if (d->checks)
+		sb_puts(&out, "+check");
 	return out.at;
 }
 
@@ -221,6 +228,8 @@ bool description_runs(const struct description *here, const struct description *
 		return false;
 	if (here->kind == TARGET_CUDA)
 		return of->arch_specific ? of->sm == here->sm && here->arch_specific : of->sm <= here->sm;
+	if (here->checks != of->checks)
+		return false;
 	if (here->level == of->level)
 		return !(of->extensions & ~here->extensions);
 	return here->level != CPU_NEON && of->level < here->level && !of->extensions;

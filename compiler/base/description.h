@@ -52,6 +52,7 @@ struct description {
 	bool has_bf16;     /* conversions of vectors of bf16, and sums of products */
 	bool has_fp16;     /* arithmetic */
 	bool has_int8_dot; /* sums of four products of int8 */
+	bool checks;       /* the code tells the runtime of each access to memory (host/abi.h) */
 };
 
 /* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 as NVIDIA's documents describe it; sm is ten times

@@ -49,3 +49,29 @@ const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u
 		  where, quote, r->name ? r->name : "a buffer", quote);
 	return r;
 }
+
+void access_fault_text(struct strbuf *out, const char *what, u64 address, u32 bytes, const struct mem_range *ranges,
+		       u32 n, const struct mem_range *home)
+{
+	const char *plural = bytes == 1 ? "" : "s";
+	unsigned long long at = address;
+	if (address < NULL_PAGE) {
+		sb_printf(out, "%s of %u byte%s through a null pointer: address 0x%llx", what, bytes, plural, at);
+		return;
+	}
+	if (address & (bytes - 1)) {
+		sb_printf(out, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what, bytes, at,
+			  bytes);
+		return;
+	}
+	const struct mem_range *in = NULL;
+	u32 below = ranges_below(ranges, n, address);
+	if (home && home != &any_memory && below && range_has(&ranges[below - 1], address, bytes))
+		in = &ranges[below - 1]; /* another parameter's */
+	sb_printf(out, "%s of %u byte%s outside %s buffer: address 0x%llx", what, bytes, plural, in ? "its" : "every",
+		  at);
+	ranges_describe(in ? home : ranges, in ? 1 : n, address, " is ", out);
+	if (in)
+		sb_printf(out, ", in %s%s%s", in->name ? "'" : "", in->name ? in->name : "another buffer",
+			  in->name ? "'" : "");
+}

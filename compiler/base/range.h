@@ -35,4 +35,11 @@ u32 ranges_below(const struct mem_range *ranges, u32 n, u64 address);
 const struct mem_range *ranges_describe(const struct mem_range *ranges, u32 n, u64 address, const char *lead,
 					struct strbuf *out);
 
+/* Appends why an access (what: "load", "store", "atomic") is an error: a null pointer, alignment, or where the address
+ * lies. home: the range that the access must stay in; NULL: none; &any_memory: any of the n. */
+void access_fault_text(struct strbuf *out, const char *what, u64 address, u32 bytes, const struct mem_range *ranges,
+		       u32 n, const struct mem_range *home);
+/* Addresses below come from a null pointer. */
+enum { NULL_PAGE = 4096 };
+
 #endif

@@ -28,6 +28,19 @@ struct host_print {
 	struct host_print_operand at[8];
 };
 
+/* An access to memory in code that is checked: the same for all programs. */
+enum host_access { HOST_LOAD, HOST_STORE, HOST_ATOMIC };
+struct host_site {
+	u64 place; /* host_place() of it */
+	i32 kind;  /* enum host_access */
+	i32 bytes; /* of an element */
+	i32 param; /* of the kernel, from which addresses are computed; -1: not known */
+	i32 lanes; /* elements, of which `each` has its address, or the first alone, and the others follow */
+	i32 each;
+	i32 step; /* in the tile, between them */
+	i32 rank, shape[8];
+};
+
 /* One launch, the same for all its programs and threads. The functions may be called from several threads at once. */
 struct host_call {
 	const u64 *args; /* the bits of each parameter of the kernel, in the low bytes */
@@ -42,6 +55,12 @@ struct host_call {
 	/* Called every so often by a loop that may wait for another program: lets one begin that has not, where there
 	 * is no thread for it. Returns 0, or 1 when the wait is in vain. */
 	i32 (*wait)(const struct host_call *c, const u32 *pid, u64 place);
+	/* In code that is checked, before a load or an atomic operation, and in place of a store: `at` is the first
+	 * address, or points to all; mask: a byte for each element, 0 where it is left out, or NULL; data: of a store,
+	 * the elements. `element` is the first one's number in the tile, -1 of a scalar. Returns 0, or 1 when the
+	 * program has failed. */
+	i32 (*check)(const struct host_call *c, const u32 *pid, const struct host_site *site, i64 element,
+		     const void *at, const u8 *mask, const void *data);
 	void *self;
 };
 

@@ -99,8 +99,7 @@ LLVMValueRef host_string(struct host *h, const char *text)
 	return g;
 }
 
-/* The number of an element in its tile. */
-static LLVMValueRef element_number(struct host *h, const struct type *t, const struct at *at)
+LLVMValueRef host_element_number(struct host *h, const struct type *t, const struct at *at)
 {
 	LLVMValueRef sum = host_i64(h, 0);
 	for (int d = 0; d < t->rank; d++)
@@ -134,7 +133,7 @@ void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const ch
 	LLVMValueRef args[] = {h->call,
 			       h->pid,
 			       LLVMConstInt(h->i64, host_place(o->loc), false),
-			       t ? element_number(h, t, at) : host_i64(h, -1),
+			       t ? host_element_number(h, t, at) : host_i64(h, -1),
 			       t ? shape_constant(h, t) : LLVMConstNull(h->ptr),
 			       host_i32(h, t ? t->rank : 0),
 			       host_string(h, text)};

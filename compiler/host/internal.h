@@ -88,6 +88,7 @@ struct host {
 	bool in_rest;            /* it is the rest of a row, behind what they hold for */
 	u64 bytes;               /* of scratch memory */
 	u32 nstrings;
+	LLVMValueRef spilled[3]; /* check.c */
 };
 
 /* --- elementwise.c, math.c: operations on scalars and vectors ---------------------------------------------------- */
@@ -180,6 +181,8 @@ struct buffer *host_in_memory(struct host *h, const struct value *v);
 /* The program fails if any lane of `bad` is true. */
 void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const char *text, const struct type *t,
 		  const struct at *at); /* naming the element of a tile of type t */
+/* The number of an element in its tile. */
+LLVMValueRef host_element_number(struct host *h, const struct type *t, const struct at *at);
 void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text);
 LLVMValueRef host_string(struct host *h, const char *text);
 
@@ -241,6 +244,17 @@ bool host_dot_turns(struct host *h, const struct op *o);
 void host_dot_turn(struct host *h, const struct op *o);
 /* The operand, complete. */
 struct buffer *host_dot_operand(struct host *h, const struct op *o, u32 which);
+
+/* --- check.c ----------------------------------------------------------------------------------------------------- */
+
+struct checked {
+	LLVMValueRef p, mask,
+		data; /* an address or one for each lane; NULL: all lanes; of a store: as memory holds it */
+	u32 lanes;    /* 0: a single element */
+	const struct at *at;
+};
+/* Tells the runtime of an access, which makes it if it is a store; the program ends if it is an error. */
+void host_check_access(struct host *h, const struct op *o, const struct checked *c);
 
 /* --- reduce.c, dot.c, whole.c ------------------------------------------------------------------------------------ */
 

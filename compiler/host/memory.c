@@ -189,12 +189,31 @@ static LLVMValueRef load_pieces_here(struct host *h, const struct access *a, con
 	return x;
 }
 
+/* Of checked code: before it, or instead of a store of x. */
+static void check_access(struct host *h, const struct op *o, const struct access *a, const struct at *at,
+			 LLVMValueRef x)
+{
+	const struct at first = first_lane(at);
+	bool alone = (a->uniform && !x) || !a->lanes;
+	struct checked c = {
+		.p = a->p, .mask = a->mask, .data = x, .lanes = alone ? 0 : a->lanes, .at = alone ? &first : at};
+	if (alone && c.mask)
+		c.mask = any_lane(h, c.mask, false);
+	else if (a->uniform)
+		c.p = host_spread(h, c.p, a->lanes);
+	else if (a->run < a->lanes && a->run > 1)
+		c.p = host_spread(h, host_eval(h, a->pointer, at), a->lanes);
+	host_check_access(h, o, &c);
+}
+
 LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at *at)
 {
 	const struct value *p = operand(o, 0), *mask = o->noperands > 1 ? operand(o, 1) : NULL;
 	const struct type *elem = type_elem(result(o)->type);
 	struct access a = access_of(h, p, mask, at);
 	bool one = is_one_access(&a);
+	if (h->s->target->checks)
+		check_access(h, o, &a, at, NULL);
 	if (!a.mask && one)
 		return to_value(h, plain_load(h, &a, o->attr[ATTR_VOLATILE]), elem);
 	bool vector = !one || lanes_of(a.mask) > 0;
@@ -241,6 +260,10 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 	LLVMValueRef x = host_spread(h, host_eval(h, operand(o, 1), at), a.lanes);
 	x = to_memory(h, x, elem);
 	LLVMBasicBlockRef end = NULL;
+	if (h->s->target->checks) {
+		check_access(h, o, &a, at, x);
+		return;
+	}
 	if (a.uniform) { /* the last lane's value stays */
 		a.p = host_spread(h, a.p, a.lanes);
 		a.uniform = false;
@@ -341,6 +364,8 @@ static LLVMValueRef atomic(struct host *h, const struct op *o, LLVMValueRef p, c
 	LLVMTypeRef t = host_elem_type(h, elem), bits = bits_type(h, elem);
 	enum dtype d = type_dtype(elem);
 	bool is_float = dtype_is_float(d) && !type_is_ptr(elem);
+	if (h->s->target->checks)
+		host_check_access(h, o, &(struct checked){.p = p, .at = at});
 	if (o->code == IR_ATOMIC_CAS) {
 		LLVMValueRef y = host_eval(h, operand(o, 2), at);
 		LLVMValueRef both = LLVMBuildAtomicCmpXchg(

@@ -6,8 +6,6 @@
 #include "interp/internal.h"
 #include "ir/scalar_math.h"
 
-enum { NULL_PAGE = 4096 }; /* addresses below come from a null pointer */
-
 struct memory_plan {
 	u32 bytes;      /* of an element */
 	enum dtype dtype;
@@ -53,28 +51,11 @@ static bool reachable(struct env *e, const struct memory_plan *w, u64 address, u
 static bool fail_access(struct env *e, const struct inst *i, i64 element, u64 address, u32 bytes)
 {
 	const char *what = i->code == IR_LOAD ? "load" : i->code == IR_STORE ? "store" : "atomic";
-	const char *plural = bytes == 1 ? "" : "s";
-	unsigned long long at = address;
-	if (address < NULL_PAGE)
-		return fail(e, i, element, "%s of %u byte%s through a null pointer: address 0x%llx", what, bytes,
-			    plural, at);
-	if (address & (bytes - 1))
-		return fail(e, i, element, "misaligned %s of %u bytes: address 0x%llx is not a multiple of %u", what,
-			    bytes, at, bytes);
 	const struct interp_launch *l = e->run->launch;
-	const struct mem_range *home = home_of(e, i->plan), *in = NULL;
 	struct arena a = {0};
-	struct strbuf place = {.arena = &a};
-	sb_puts(&place, "");
-	u32 below = ranges_below(l->ranges, l->nranges, address);
-	if (home && home != &any_memory && below && range_has(&l->ranges[below - 1], address, bytes))
-		in = &l->ranges[below - 1]; /* another parameter's */
-	ranges_describe(in ? home : l->ranges, in ? 1 : l->nranges, address, " is ", &place);
-	if (in)
-		sb_printf(&place, ", in %s%s%s", in->name ? "'" : "", in->name ? in->name : "another buffer",
-			  in->name ? "'" : "");
-	fail(e, i, element, "%s of %u byte%s outside %s buffer: address 0x%llx%s", what, bytes, plural,
-	     in ? "its" : "every", at, place.at);
+	struct strbuf text = {.arena = &a};
+	access_fault_text(&text, what, address, bytes, l->ranges, l->nranges, home_of(e, i->plan));
+	fail(e, i, element, "%s", text.at);
 	arena_free(&a);
 	return false;
 }

@@ -3,9 +3,8 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "runtime/sim/cluster.h"
-
-enum { NULL_PAGE = 4096 }; /* addresses below come from a null pointer */
 
 typedef unsigned long long ull;
 
@@ -21,47 +20,6 @@ static const char *verb(const struct instr *i, bool is_write)
 	if (!strncmp(i->opcode, "cp.", 3))
 		return "copy";
 	return is_write ? "store" : "load";
-}
-
-/* --- which bytes were written ---------------------------------------------------------------------------------- */
-
-/* Bits [from, from + n) of a bitmap: are all set? */
-static bool bits_all(const u8 *bits, u64 from, u64 n)
-{
-	u64 end = from + n;
-	for (; from < end && from % 8; from++)
-		if (!(bits[from / 8] >> from % 8 & 1))
-			return false;
-	for (u64 eight; end - from >= 64; from += 64) {
-		memcpy(&eight, bits + from / 8, 8);
-		if (~eight)
-			return false;
-	}
-	for (; end - from >= 8; from += 8)
-		if (bits[from / 8] != 0xFF)
-			return false;
-	u8 tail = (u8)((1u << (end - from)) - 1);
-	return !tail || (bits[from / 8] & tail) == tail;
-}
-
-/* Sets them. Other threads may be setting neighbours. */
-static void bits_set(u8 *bits, u64 from, u64 n)
-{
-	if (bits_all(bits, from, n))
-		return;
-	for (u64 end = from + n; from < end;) {
-		u64 in_byte = MIN(end - from, 8 - from % 8);
-		u8 mask = (u8)(((1u << in_byte) - 1) << from % 8);
-		__atomic_fetch_or(&bits[from / 8], mask, __ATOMIC_RELAXED);
-		from += in_byte;
-	}
-}
-
-static u64 first_unwritten(const u8 *bits, u64 from)
-{
-	while (bits[from / 8] >> from % 8 & 1)
-		from++;
-	return from;
 }
 
 /* --- global memory --------------------------------------------------------------------------------------------- */
@@ -108,7 +66,7 @@ static void print_whereabouts(const struct launch *l, u64 address, struct strbuf
 static void fault_unwritten(struct warp *w, const struct instr *i, u32 lane, const struct mem_range *r, u64 address,
 			    u32 bytes)
 {
-	u64 from = first_unwritten(written_bits(w->block->launch, r), address - range_start(r));
+	u64 from = bits_first_clear(written_bits(w->block->launch, r), address - range_start(r));
 	const char *quote = r->name ? "'" : "";
 	fault(w, i, 1u << lane,
 	      "%s of %u byte%s of global memory that was never written: byte %llu of %s%s%s, address 0x%llx",

@@ -55,6 +55,8 @@ static void test_targets(void **state)
 		{"cpu:baseline", "cpu:neon", false},
 		{"cpu:neon+dot", "cpu:neon+dot+fp16+bf16", true},
 		{"cpu:avx2", "cuda:sm_90a", false},
+		{"cpu:avx2", "cpu:avx2+check", false},
+		{"cpu:avx2+vnni+check", "cpu:avx2+vnni+check", true},
 		{"cpu:avx512+vnni+bf16+fp16+vbmi", "cpu:avx512+vnni+bf16+fp16+vbmi", true},
 	};
 	static const char *const wrong[] = {"cpu:",          "cpu:avx3", "cpu:avx2+",      "cpu:avx2+fp16",
@@ -338,6 +340,40 @@ static void test_damaged_objects(void **state)
 	arena_free(&a);
 }
 
+/* Code that is checked: memory that nobody has written; then that which a kernel has. */
+static void test_unwritten(void **state)
+{
+	(void)state;
+	static const char text[] = "import triton\nimport triton.language as tl\n\n"
+				   "@triton.jit\ndef copy(x, o):\n    i = tl.arange(0, 64)\n"
+				   "    tl.store(o + i, tl.load(x + i))\n";
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *copy;
+	tl_buffer *b[3];
+	float x[64], y[64];
+	ok(tl_context_create("cpu:check", &ctx));
+	ok(tl_module_load_source(ctx, "u.tl", text, sizeof text - 1, &m));
+	ok(tl_module_kernel(m, "copy", &copy));
+	for (u32 i = 0; i < 3; i++)
+		ok(tl_buffer_create(ctx, sizeof x, &b[i]));
+	for (u32 i = 0; i < 64; i++)
+		x[i] = (float)i * 0.5f;
+	ok(tl_buffer_write(b[0], 0, x, 40 * sizeof *x));
+	const tl_config one = {.grid = {1}};
+	const tl_arg half[] = {tl_buf(TL_F32, b[0]), tl_buf(TL_F32, b[1])};
+	const tl_arg on[] = {tl_buf(TL_F32, b[1]), tl_buf(TL_F32, b[2])};
+	assert_int_equal(tl_launch(copy, &one, half, 2), TL_ERR_KERNEL);
+	assert_non_null(strstr(tl_error(ctx), "u.tl:7:21: error: load of 4 bytes that nobody has written: byte 160 of "
+					      "'x' (tile element [40], program (0, 0, 0))"));
+	ok(tl_buffer_write(b[0], 0, x, sizeof x));
+	ok(tl_launch(copy, &one, half, 2));
+	ok(tl_launch(copy, &one, on, 2));
+	ok(tl_buffer_read(b[2], 0, y, sizeof y));
+	assert_memory_equal(x, y, sizeof x);
+	tl_context_destroy(ctx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_linker),
 		cmocka_unit_test(test_damaged_objects),
+		cmocka_unit_test(test_unwritten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
