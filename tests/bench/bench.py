@@ -27,6 +27,7 @@ import attention
 import bandwidth
 import dots
 import harness
+import libtl
 import workloads
 from harness import Bench
 
@@ -42,6 +43,7 @@ def main():
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     given = parser.parse_args()
     if given.device == "cpu":
+        libtl.keep_blocks()
         harness.DEVICE = "cpu"
         bench = harness.Host(given.build, given.filter, given.all)
         workloads.rows(bench)

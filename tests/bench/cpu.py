@@ -9,15 +9,12 @@ import os
 import sys
 import time
 
-# glibc gives large blocks back to the system and faults them in again at each call: PyTorch's results keep theirs
-if os.environ.get("MALLOC_MMAP_THRESHOLD_") is None:
-    os.environ.update(MALLOC_MMAP_THRESHOLD_=str(1 << 33), MALLOC_TRIM_THRESHOLD_=str(1 << 34), MALLOC_TOP_PAD_=str(1 << 28))
-    os.execv(sys.executable, [sys.executable] + sys.argv)
+import libtl
+
+libtl.keep_blocks()
 
 import torch
 import torch.nn.functional as F
-
-import libtl
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")

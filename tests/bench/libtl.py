@@ -1,6 +1,7 @@
 """The part of libtl's C interface that the benchmarks call. Needs neither torch nor triton."""
 import ctypes
 import os
+import sys
 
 os.environ["TL_CACHE"] = "0"  # what is timed as compiling compiles
 
@@ -100,6 +101,14 @@ class Context:
 
     def synchronize(self):
         self.must(self.lib.tl_synchronize(self.context))
+
+
+def keep_blocks():
+    """Starts this program anew with a glibc that keeps large blocks, once. It gives them back to the system otherwise and faults
+    them in again at each call, for PyTorch's results, which PyTorch would be timed with."""
+    if os.environ.get("MALLOC_MMAP_THRESHOLD_") is None:
+        os.environ.update(MALLOC_MMAP_THRESHOLD_=str(1 << 33), MALLOC_TRIM_THRESHOLD_=str(1 << 34), MALLOC_TOP_PAD_=str(1 << 28))
+        os.execv(sys.executable, [sys.executable] + sys.argv)
 
 
 def load(build):
