@@ -3,9 +3,15 @@
     python3 tests/bench/cpu.py BUILD [FILTER[,FILTER]...]
 
 Prints a Markdown table of the fastest of several calls each, in milliseconds; results are compared first. `copy` is PyTorch's copy
-of as many bytes as the kernel must move. Needs torch; BUILD holds libtl.so. Rows whose names contain a filter.
+of as many bytes as the kernel must move. `OpenBLAS` is its cblas_sgemm, where libopenblas.so.0 is installed, on products of fp32.
+A second table has Triton's interpreter mode on the same kernels (interpreted.py), where triton is installed: rows "interpreted ...".
+Needs torch; BUILD holds libtl.so. Rows whose names contain a filter.
 """
+import ctypes
+import importlib.util
+import json
 import os
+import subprocess
 import sys
 import time
 
@@ -16,6 +22,8 @@ libtl.keep_blocks()
 import torch
 import torch.nn.functional as F
 
+import interpreted
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 THREADS = len(os.sched_getaffinity(0))
@@ -25,6 +33,35 @@ TOLERANCE = {torch.float32: 2e-4, torch.bfloat16: 3e-2, torch.float16: 5e-3, tor
 torch.set_num_threads(THREADS)
 torch.manual_seed(1)
 tl = libtl.Context(libtl.load(sys.argv[1]), "cpu")
+FILTERS = sys.argv[2].split(",") if len(sys.argv) > 2 else [""]
+
+
+def load_openblas():
+    """None where it is not installed."""
+    try:
+        blas = ctypes.CDLL("libopenblas.so.0")
+    except OSError:
+        return None
+    blas.openblas_set_num_threads(THREADS)
+    return blas
+
+
+BLAS = load_openblas()
+
+
+def sgemm(a, b):
+    """What computes a b by OpenBLAS into the second value, or None: a and b are matrices whose rows or columns are contiguous."""
+    if not BLAS or a.dtype != torch.float32:
+        return None
+    (m, k), n = a.shape, b.shape[1]
+    out = torch.full((m, n), float("nan"))
+    turned = [x.stride(1) != 1 for x in (a, b)]
+    order = [ctypes.c_int(112 if t else 111) for t in turned]
+    stride = [ctypes.c_int(x.stride(1 if t else 0)) for x, t in zip((a, b), turned)]
+    pointer = lambda x: ctypes.c_void_p(x.data_ptr())
+    given = (ctypes.c_int(101), *order, *map(ctypes.c_int, (m, n, k)), ctypes.c_float(1), pointer(a), stride[0], pointer(b), stride[1],
+             ctypes.c_float(0), pointer(out), ctypes.c_int(n))
+    return lambda: BLAS.cblas_sgemm(*given), out
 
 
 def arg(x):
@@ -42,9 +79,9 @@ def fastest(f, seconds=0.4):
             return best * 1e3
 
 
-def row(name, path, kernel, grid, args, out, reference, moved=None, flops=None, tolerance=None):
-    filters = sys.argv[2].split(",") if len(sys.argv) > 2 else [""]
-    if not any(f in name for f in filters):
+def row(name, path, kernel, grid, args, out, reference, moved=None, flops=None, tolerance=None, blas=None):
+    """blas: what computes the same by OpenBLAS, and its result."""
+    if not any(f in name for f in FILTERS):
         return
     begin = time.perf_counter()
     launch = tl.launcher(tl.kernel(path, kernel), grid, [arg(a) for a in args], 4, 3)
@@ -52,27 +89,35 @@ def row(name, path, kernel, grid, args, out, reference, moved=None, flops=None, 
     compiled = (time.perf_counter() - begin) * 1e3
     want = reference()
     error = (out.double() - want.double()).abs().max().item() / max(want.double().abs().max().item(), 1e-30)
-    ours, theirs, copy = [], [], []
+    ours, theirs, copy, anchor = [], [], [], []
+    if blas:
+        blas[0]()
+        off = (blas[1].double() - want.double()).abs().max().item() / want.double().abs().max().item()
+        assert off <= TOLERANCE[torch.float32], f"{name}: OpenBLAS is off by {off:.1e}"
     if moved:
         source = torch.empty(moved // 2, dtype=torch.uint8).fill_(1)
         target = torch.empty_like(source)
     for _ in range(5):
         ours.append(fastest(launch))
         theirs.append(fastest(reference))
+        if blas:
+            anchor.append(fastest(blas[0]))
         if moved:
             copy.append(fastest(lambda: target.copy_(source), 0.1))
     ours, theirs = min(ours), min(theirs)
     rate = f"{flops / ours / 1e6:.0f} GFLOPS" if flops else ""
     share = f"{min(copy) / ours:.2f}" if moved else ""
+    blas_cells = f"{min(anchor):.3f} | {min(anchor) / ours:.2f}" if blas else " | "
     wrong = "" if error <= (tolerance or TOLERANCE[out.dtype]) else f" WRONG {error:.1e}"
-    print(f"| {name} | {ours:.3f} | {theirs:.3f} | {theirs / ours:.2f} | {share} | {rate} | {compiled:.0f} |{wrong}", flush=True)
+    print(f"| {name} | {ours:.3f} | {theirs:.3f} | {theirs / ours:.2f} | {blas_cells} | {share} | {rate} | {compiled:.0f} |{wrong}", flush=True)
 
 
 def up(n):
     return 1 << (n - 1).bit_length()
 
 
-print("| row | cpu ms | PyTorch ms | PyTorch/cpu | copy/cpu | rate | first call ms |\n|---|---|---|---|---|---|---|")
+print("| row | cpu ms | PyTorch ms | PyTorch/cpu | OpenBLAS ms | OpenBLAS/cpu | copy/cpu | rate | first call ms |\n"
+      "|---|---|---|---|---|---|---|---|---|")
 mine, plain = os.path.join(HERE, "cpu.tl"), os.path.join(HERE, "kernels.tl")
 for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float16, "fp16")):
     size = 4 if t == torch.float32 else 2
@@ -108,7 +153,7 @@ for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float
         bm, bn, bk, group = (256, 256, 256, 4) if m > 1024 else (128, 128, 128, 8)
         grid = (-(-m // bm)) * (-(-n // bn))
         row(f"matmul {short} {m} x {n} x {k}", mine, "matmul_kernel", (grid,), [a, b, out, m, n, k, k, n, n, bm, bn, bk, group], out, lambda: a @ b,
-            flops=2 * m * n * k)
+            flops=2 * m * n * k, blas=sgemm(a, b))
     for turned in ("neither", "a", "b"):
         if t == torch.float16:
             continue
@@ -119,7 +164,7 @@ for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float
             b = b.T
         row(f"matmul {short} 1024 x 1024 x 1024, {turned} transposed", os.path.join(EXAMPLES, "matmul.tl"), "matmul_kernel", (64,),
             [a, b, out, 1024, 1024, 1024, *a.stride(), *b.stride(), 1024, 1, 128, 128, 128, 8], out, lambda: a @ b, flops=2 * 1024**3,
-            tolerance=2e-3 if t == torch.float32 else None)  # tf32
+            tolerance=2e-3 if t == torch.float32 else None, blas=sgemm(a, b))  # tf32
     if short == "bf16":
         a, b = (torch.randint(-128, 128, (2048, 2048)).to(torch.int8) for _ in range(2))
         out = torch.empty(2048, 2048, dtype=torch.int32)
@@ -132,3 +177,16 @@ for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float
         out = torch.empty_like(q)
         row(f"attention {short} 8 x 2048 x 64{' causal' * causal}", mine, "attention_kernel", (2048 // 128, 8), [q, k, v, out, 0.125, 2048, 64, 128, 128, causal], out,
             lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal), flops=4 * 8 * 2048 * 2048 * 64 // (1 + causal))
+
+chosen = [name for name in interpreted.ROWS if any(f in f"interpreted {name}" for f in FILTERS)]
+if chosen and importlib.util.find_spec("triton"):
+    print("\n| row | cpu ms | Triton's interpreter ms | interpreter/cpu |\n|---|---|---|---|")
+    theirs = json.loads(subprocess.run([sys.executable, os.path.join(HERE, "interpreted.py")], env={**os.environ, "TRITON_INTERPRET": "1"},
+                                       stdout=subprocess.PIPE, check=True).stdout)
+    for name in chosen:
+        path, kernel, grid, args, out, expected = interpreted.ROWS[name]()
+        launch = tl.launcher(tl.kernel(path, kernel), grid, [arg(a) for a in args], 4, 3)
+        launch()
+        bad, ours = interpreted.wrong(out, expected), fastest(launch)
+        times = f"{theirs[name]:.1f} | {theirs[name] / ours:.0f}" if theirs[name] else "WRONG | "
+        print(f"| interpreted {name} | {ours:.4f} | {times} |{' WRONG' * bad}", flush=True)
