@@ -14,7 +14,7 @@ static void contexts(void **state)
 	tl_device_info info;
 	assert_error(tl_context_create("interp", NULL), TL_ERR_ARGUMENT, "NULL");
 	assert_error(tl_context_create("tpu", &ctx), TL_ERR_DEVICE,
-		     "unknown device 'tpu'; there are cuda[:N], cpu, interp");
+		     "unknown device 'tpu'; there are cuda[:N], cpu[:check], interp");
 	assert_error(tl_context_create("", &ctx), TL_ERR_DEVICE, "unknown device ''");
 	assert_error(tl_context_create("interp:1", &ctx), TL_ERR_DEVICE, "unknown device");
 	assert_error(tl_context_create("cuda:x", &ctx), TL_ERR_DEVICE, "unknown device");
