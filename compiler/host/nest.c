@@ -50,7 +50,9 @@ void nest_choose_lanes(struct host *h, struct nest *n)
 					: o->code == IR_REDUCE ? operand(o, 0)
 							       : result(o);
 		bytes = MAX(bytes, (u32)type_elem_bits(v->type) / 8);
-		votes[host_inner(h, v)]++;
+		const struct buffer *b = info_of(h, v)->buffer;
+		votes[host_inner(h, v)] +=
+			!b || b->operand == DT_COUNT; /* operands of dots are transposed on their way */
 	}
 	for (int d = n->rank - 1; d >= 0; d--)
 		if (n->shape[best] == 1 || (votes[d] > votes[best] && n->shape[d] > 1))
