@@ -168,9 +168,16 @@ $(BUILD)/examples/%: examples/%.c examples/common.c examples/common.h runtime/tl
 	$(Q)$(CC) -std=c11 -O3 -g $(WARN) $(SAN_FLAGS) -Iruntime -o $@ $< examples/common.c -L$(BUILD) -ltl \
 		-Wl,-rpath,'$$ORIGIN/..' -lm
 
+# A transformer, trained and sampled.
+GPT_SRC = $(wildcard examples/gpt/*.c)
+GPT_FLAGS = -std=c11 -D_GNU_SOURCE -O3 -g $(WARN) $(SAN_FLAGS) -Iruntime
+$(BUILD)/gpt: $(GPT_SRC) $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
+	$(call say,CC,examples/gpt)
+	$(Q)$(CC) $(GPT_FLAGS) -o $@ $(GPT_SRC) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN' -lm
+
 # DEMO='--device interp' chooses another device
-demo: $(BUILD)/tlc $(EXAMPLES:%=$(BUILD)/examples/%)
-	$(Q)DEMO='$(DEMO)' sh examples/demo.sh $(EXAMPLES:%=$(BUILD)/examples/%)
+demo: $(BUILD)/tlc $(EXAMPLES:%=$(BUILD)/examples/%) $(BUILD)/gpt
+	$(Q)DEMO='$(DEMO)' GPT=$(BUILD)/gpt sh examples/demo.sh $(EXAMPLES:%=$(BUILD)/examples/%)
 
 include tests/tests.mk
 

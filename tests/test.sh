@@ -129,6 +129,10 @@ for kind in random tree loops blocks products moves values scaled pipelines; do
 	suite "$kind divisors" $divisors "$build/test-random" --kind $kind --count 40
 done
 suite examples sh tests/examples.sh "$build"
+for device in cpu interp sim sim:80 cpu:check; do
+	suite "gpt $device" "$build/tests/test_gpt" $device
+done
+suite gpt sh tests/gpt.sh "$build"
 suite "deep kernels" python3 tests/deep.py "$build/tlc"
 suite "cache stress" "$build/tests/cache-stress"
 suite mutants "$build/tests/mutants"

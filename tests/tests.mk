@@ -60,7 +60,16 @@ test-threads:
 endif
 
 EXAMPLE_PROGRAMS = $(EXAMPLES:%=$(BUILD)/examples/%)
-TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+# The model of examples/gpt against double precision, and its tokenizer.
+GPT_TESTS = $(BUILD)/tests/test_gpt $(BUILD)/tests/gpt_tokens
+$(BUILD)/tests/test_gpt: tests/gpt/test_gpt.c examples/gpt/model.c
+$(BUILD)/tests/gpt_tokens: tests/gpt/tokens.c examples/gpt/tokenizer.c examples/gpt/json.c examples/gpt/model.c
+$(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(GPT_FLAGS) -I. -o $@ $(filter %.c,$^) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..' -lm
+
+TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(GPT_TESTS) $(BUILD)/gpt
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS
@@ -92,7 +101,7 @@ $(BENCH_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/obj/i
 	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
 -include $(BENCH_PROGRAMS:$(BUILD)/tests/%=$(BUILD)/obj/tests/bench/%.d)
 
-GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/tests/test_tune_helper $(BENCH_PROGRAMS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS)
+GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/tests/test_tune_helper $(BENCH_PROGRAMS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_gpt $(BUILD)/gpt
 test-gpu: all $(GPU_PROGRAMS)
 	$(Q)sh tests/gpu.sh $(BUILD)
 

@@ -1,0 +1,27 @@
+/* What the program's commands share. */
+#ifndef PROGRAM_H
+#define PROGRAM_H
+
+#include "gpt.h"
+
+#include <stdbool.h>
+
+/* 0 or NULL: not given. */
+struct options {
+	const char *file, *device, *kernels, *out, *from, *tokenizer, *type, *prompt;
+	int layers, heads, channels, context, batch, accumulate, steps, warmup, save_every, log_every, seed;
+	int tokens, top_k, repeat;
+	double rate, decay, clip, temperature;
+};
+
+int train(const struct options *o);
+int sample(const struct options *o);
+int bench(const struct options *o);
+
+double seconds(void);
+/* TL_F32 or TL_BF16, by its name. */
+tl_dtype type_of(const struct options *o);
+/* The options' sizes where they are given, else `usual`. */
+struct config config_of(const struct options *o, const struct config *usual);
+
+#endif

@@ -1,0 +1,228 @@
+"""The model of examples/gpt in PyTorch: what the program is compared with.
+
+torch_gpt.py losses PROGRAM TEXT    losses of 200 steps, and gradients' norms, from the same weights and sequences
+torch_gpt.py bench PROGRAM [OPTION] tokens/s of training and generation: PyTorch eager, torch.compile, the program, in turns
+"""
+import json
+import math
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+import torch.nn.functional as F
+
+
+class Block(torch.nn.Module):
+    def __init__(self, channels, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = torch.nn.LayerNorm(channels), torch.nn.LayerNorm(channels)
+        self.qkv, self.out = torch.nn.Linear(channels, 3 * channels), torch.nn.Linear(channels, channels)
+        self.up, self.down = torch.nn.Linear(channels, 4 * channels), torch.nn.Linear(4 * channels, channels)
+
+    def forward(self, x, cache=None, position=None):
+        b, t, c = x.shape
+        q, k, v = (y.view(b, t, self.heads, -1).transpose(1, 2) for y in self.qkv(self.ln_1(x)).split(c, 2))
+        if cache is None:
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            cache[0][:, :, position:position + t], cache[1][:, :, position:position + t] = k, v
+            y = F.scaled_dot_product_attention(q, cache[0][:, :, :position + t], cache[1][:, :, :position + t], is_causal=t > 1)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
+        return x + self.down(F.gelu(self.up(self.ln_2(x)), approximate="tanh"))
+
+
+class GPT(torch.nn.Module):
+    def __init__(self, vocabulary, context, channels, heads, layers):
+        super().__init__()
+        self.heads, self.context = heads, context
+        self.wte, self.wpe = torch.nn.Embedding(vocabulary, channels), torch.nn.Embedding(context, channels)
+        self.h = torch.nn.ModuleList([Block(channels, heads) for _ in range(layers)])
+        self.ln_f = torch.nn.LayerNorm(channels)
+        for name, p in self.named_parameters():
+            torch.nn.init.normal_(p, std=0.02) if p.dim() == 2 else torch.nn.init.zeros_(p) if "bias" in name else None
+
+    def forward(self, tokens, caches=None, position=0):
+        x = self.wte(tokens) + self.wpe.weight[position:position + tokens.shape[1]]
+        for i, block in enumerate(self.h):
+            x = block(x, caches[i] if caches else None, position)
+        x = self.ln_f(x if caches is None else x[:, -1:])
+        return F.linear(x, self.wte.weight)
+
+    def loss(self, tokens, targets):
+        return F.cross_entropy(self(tokens).flatten(0, 1).float(), targets.flatten())
+
+    def optimizer(self, rate, fused):
+        matrices = [p for p in self.parameters() if p.dim() == 2]
+        vectors = [p for p in self.parameters() if p.dim() < 2]
+        return torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0}], lr=rate,
+                                 betas=(0.9, 0.95), eps=1e-8, fused=fused)
+
+
+NAMES = {"ln_1": "ln_1", "attn.c_attn": "qkv", "attn.c_proj": "out", "ln_2": "ln_2", "mlp.c_fc": "up", "mlp.c_proj": "down"}
+
+
+def load(path):
+    """A checkpoint of the program as a model, and its seed."""
+    with open(path, "rb") as f:
+        size, = struct.unpack("<Q", f.read(8))
+        header = json.loads(f.read(size))
+        data = f.read()
+    meta = header.pop("__metadata__")
+    state = {}
+    for name, entry in header.items():
+        if name.startswith("optimizer"):
+            continue
+        begin, end = entry["data_offsets"]
+        x = torch.frombuffer(bytearray(data[begin:end]), dtype=torch.float32).view(entry["shape"])
+        part = re.match(r"(h\.\d+\.)(.*)\.(weight|bias)", name)
+        if part:
+            own = NAMES[part[2]]
+            name = f"{part[1]}{own}.{part[3]}"
+            if own in ("qkv", "out", "up", "down") and part[3] == "weight":
+                x = x.T.contiguous()  # Linear keeps rows of outputs
+        state[name] = x
+    vocabulary, channels = state["wte.weight"].shape
+    layers = sum(name.endswith("ln_1.weight") for name in state)
+    model = GPT(vocabulary, state["wpe.weight"].shape[0], channels, int(meta["heads"]), layers)
+    model.load_state_dict(state)
+    return model, int(meta["seed"])
+
+
+def splitmix(state):
+    mask = (1 << 64) - 1
+    state = (state + 0x9E3779B97F4A7C15) & mask
+    z = state
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
+    return state, z ^ z >> 31
+
+
+def place(seed, step, i, places):
+    state = (seed * 0x9E3779B97F4A7C15 + (step << 32 | i)) & ((1 << 64) - 1)
+    state, _ = splitmix(state)
+    return splitmix(state)[1] % places
+
+
+def rate_of(step, steps, most):
+    warmup = steps // 20 + 1
+    if step <= warmup:
+        return most * step / warmup
+    return most * (0.1 + 0.45 * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))))
+
+
+def losses(program, text, options):
+    """The program trains from a checkpoint whose moments are 0; PyTorch trains from it too."""
+    steps, batch = 200, 8
+    shape = ["--layers", "3", "--channels", "96", "--heads", "3", "--context", "64", "--batch", str(batch)]
+    with tempfile.TemporaryDirectory() as folder:
+        start = f"{folder}/start.safetensors"
+        run = [program, "train", text, "--seed", "7", *options]
+        subprocess.run([*run, *shape, "--steps", "1", "--rate", "1e-9", "--out", start], check=True, stdout=subprocess.DEVNULL)
+        out = subprocess.run([*run, "--from", start, "--batch", str(batch), "--steps", str(steps), "--log-every", "1",
+                              "--out", f"{folder}/end.safetensors"], check=True, capture_output=True, text=True).stdout
+        ours = [(float(a), float(b)) for a, b in re.findall(r"loss (\S+)  norm (\S+)", out)]
+        model, seed = load(start)
+        ended, _ = load(f"{folder}/end.safetensors")
+    data = open(text, "rb").read()
+    tokens = torch.tensor(list(data))
+    places = len(data) - len(data) // 10 - model.context
+    optimizer = model.optimizer(1e-3, False)
+    worst = worst_norm = 0
+    for step in range(1, steps + 1):
+        at = [place(seed, step, i, places) for i in range(batch)]
+        loss = model.loss(torch.stack([tokens[a:a + model.context] for a in at]),
+                          torch.stack([tokens[a + 1:a + 1 + model.context] for a in at]))
+        optimizer.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for group in optimizer.param_groups:
+            group["lr"] = rate_of(step, steps, 1e-3)
+        optimizer.step()
+        worst = max(worst, abs(ours[step - 1][0] - loss.item()) / loss.item())
+        worst_norm = max(worst_norm, abs(ours[step - 1][1] - norm.item()) / norm.item())
+    apart = max(((a - b).norm() / b.norm()).item() for a, b in zip(ended.parameters(), model.parameters()))
+    print(f"{len(ours)} steps: the last loss {ours[-1][0]}, PyTorch's {loss.item():.4f}; relative errors of losses at most {worst:.2e}, "
+          f"of norms {worst_norm:.2e}; parameters at the end {apart:.2e}")
+    right = len(ours) == steps and worst < 1e-3
+    print(f"{int(right)} passed, {int(not right)} failed")
+    return not right
+
+
+# --- speed --------------------------------------------------------------------------------------------------------------
+
+
+def training(model, type, device, batch, repeat, compiled):
+    optimizer = model.optimizer(1e-4, True)
+    tokens = torch.randint(0, model.wte.weight.shape[0], (2, batch, model.context), device=device)
+    loss_of = torch.compile(model.loss) if compiled else model.loss
+
+    def step():
+        with torch.autocast(device, torch.bfloat16, enabled=type == "bf16"):
+            loss = loss_of(tokens[0], tokens[1])
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    for _ in range(3):
+        step().item()
+    begin = time.perf_counter()
+    for _ in range(repeat):
+        step().item()
+    return repeat * batch * model.context / (time.perf_counter() - begin)
+
+
+@torch.no_grad()
+def generation(model, type, device, n):
+    if type == "bf16":
+        model = model.to(torch.bfloat16)
+    weight = model.wte.weight
+    shape = (1, model.heads, model.context, weight.shape[1] // model.heads)
+    caches = [(torch.zeros(shape, device=device, dtype=weight.dtype), torch.zeros(shape, device=device, dtype=weight.dtype))
+              for _ in model.h]
+    token = torch.zeros((1, 1), dtype=torch.long, device=device)
+    for i in range(-8, n):
+        if i == 0:
+            begin = time.perf_counter()
+        logits = model(token, caches, (i + 8) % model.context)
+        token = torch.multinomial(F.softmax(logits[0].float(), -1), 1)
+        token.item()
+    return n / (time.perf_counter() - begin)
+
+
+def bench(program, options):
+    get = lambda name, usual: options[options.index(name) + 1] if name in options else usual
+    layers, channels, context = int(get("--layers", 6)), int(get("--channels", 384)), int(get("--context", 256))
+    batch, repeat, n = int(get("--batch", 8)), int(get("--repeat", 10)), int(get("--tokens", 200))
+    type = get("--dtype", "fp32")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    make = lambda: GPT(50257, context, channels, channels // 64, layers).to(device)
+    print(f"{sum(p.numel() for p in make().parameters()) / 1e6:.1f} M parameters, {type}, {device}, batches of {batch} x {context}")
+    print("| | training, tokens/s | generation, tokens/s | memory of training, MB |\n|---|---|---|---|")
+    for compiled in (False, True):
+        if device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        try:
+            speed = training(make(), type, device, batch, repeat, compiled)
+        except Exception as e:  # torch.compile needs a C++ compiler on a CPU
+            print(f"| torch.compile | {str(e).splitlines()[0][:60]} | | |")
+            continue
+        memory = f"{torch.cuda.max_memory_allocated() >> 20}" if device == "cuda" else ""
+        tokens = "" if compiled else f"{generation(make(), type, device, n):.1f}"
+        print(f"| PyTorch, {'compiled' if compiled else 'eager'} | {speed:.0f} | {tokens} | {memory} |", flush=True)
+    line = subprocess.run([program, "bench", *options], check=True, capture_output=True, text=True).stdout
+    speed, tokens, memory = re.search(r"training (\d+) .*generation ([\d.]+) .*; (\d+) MB for", line).groups()
+    print(f"| gpt | {speed} | {tokens} | {memory} |")
+
+
+if __name__ == "__main__":
+    command, program, *rest = sys.argv[1:]
+    if command == "losses":
+        sys.exit(losses(program, rest[0], rest[1:]))
+    bench(program, rest)
