@@ -81,6 +81,17 @@ struct layer {
 
 enum { MATRICES = 0, ALL = 1 };
 
+/* graph.c: launches as a CUDA graph. All 0: there is none. */
+struct graph {
+	void *executable;
+};
+
+/* How a token is drawn; see gpt_step. */
+struct drawing {
+	double temperature;
+	int top_k, seed;
+};
+
 struct gpt {
 	struct config config;
 	tl_context *ctx;
@@ -95,10 +106,14 @@ struct gpt {
 	int batch, length; /* rows that there is room for */
 	bool training;
 	struct layer *layers;
-	struct view embedded, norm, mean, rstd, logits, loss;                   /* forward */
-	struct view dx, dwide, dnorm, dattention, delta, parts, squares;        /* backward */
-	struct view tokens, targets, sorted_rows, sorted_starts, sorted_tokens; /* int32 */
-	struct view x, attended, up, state;                                     /* generation */
+	struct view embedded, norm, mean, rstd, logits, loss;                    /* forward */
+	struct view dx, dwide, dnorm, dattention, delta, parts, slices, squares; /* backward */
+	struct view tokens, targets, sorted_rows, sorted_starts, sorted_tokens;  /* int32 */
+	struct view x, attended, up, state;                                      /* generation */
+	tl_tuner *tuner; /* of products; NULL: their tiles are fixed */
+	struct drawing drawing;
+	struct graph graph; /* of the launches of gpt_step for this drawing */
+	bool stepped;
 	int32_t *host; /* what goes to tokens … sorted_tokens */
 	size_t bytes;  /* of device memory in all */
 };
@@ -137,6 +152,14 @@ void gpt_prefill(struct gpt *g, const uint32_t *tokens, int n);
 void gpt_put(struct gpt *g, uint32_t token, int position, int drawn);
 /* One more token, drawn at this temperature from the top_k likeliest (0: all). */
 uint32_t gpt_step(struct gpt *g, double temperature, int top_k, int seed);
+
+/* False where there are none: launches run, then, as always. */
+bool graph_begin(struct graph *g, void *stream);
+/* Of the launches since graph_begin, which have not run. */
+void graph_end(struct graph *g, void *stream);
+/* False if there is none. */
+bool graph_launch(const struct graph *g, void *stream);
+void graph_destroy(struct graph *g);
 
 /* --- files --------------------------------------------------------------------------------------------------- */
 

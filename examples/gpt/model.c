@@ -9,7 +9,8 @@
 
 enum {
 	ALIGNMENT = 64, /* elements between the beginnings of tensors divide by it */
-	PARTS = 256
+	PARTS = 256,    /* programs that sum squares */
+	SLICES = 32,    /* of rows, whose columns are summed at the same time */
 }; /* programs that sum squares */
 
 void die(const char *format, ...)
@@ -195,6 +196,7 @@ static size_t lay_out(struct gpt *g)
 		g->dwide = take(g, &used, g->type, rows * 4 * c);
 		g->delta = take(g, &used, TL_F32, rows * heads);
 		g->parts = take(g, &used, TL_F32, PARTS * 2 * c);
+		g->slices = take(g, &used, TL_F32, SLICES * 4 * c);
 		g->squares = take(g, &used, TL_F32, PARTS);
 	} else {
 		g->x = take(g, &used, g->type, c);
@@ -224,6 +226,8 @@ static const char *const kernel_names[KERNELS] = {
 	[VECTOR_ATTENTION] = "vector_attention_kernel",
 	[SAMPLE] = "sample_kernel",
 };
+
+static void create_tuner(struct gpt *g);
 
 void gpt_create(struct gpt *g, const char *device, const char *kernels, const struct config *c, tl_dtype type,
 		int batch, int length, bool training)
@@ -261,10 +265,14 @@ void gpt_create(struct gpt *g, const char *device, const char *kernels, const st
 	}
 	g->activations = allocate(g, lay_out(g));
 	lay_out(g);
+	if (!strcmp(g->device.kind, "cuda"))
+		create_tuner(g);
 }
 
 void gpt_destroy(struct gpt *g)
 {
+	tl_tuner_destroy(g->tuner);
+	graph_destroy(&g->graph);
 	tl_context_destroy(g->ctx);
 	free(g->places);
 	free(g->layers);
@@ -363,28 +371,83 @@ static tl_arg optional(struct view v)
 	return v.at ? arg(v) : tl_none();
 }
 
+/* Tiles of a product. On a GPU the tuner chooses among some, for each shape, and keeps its choice on disk. */
+struct blocks {
+	int m, n, k, warps, stages;
+};
+
+static const struct blocks gpu_blocks[] = {
+	{128, 256, 64, 8, 3}, {128, 128, 64, 8, 3}, {128, 128, 64, 4, 4}, {256, 128, 64, 8, 3},
+	{64, 128, 64, 4, 4},  {128, 64, 64, 4, 4},  {64, 64, 64, 4, 4},   {64, 64, 32, 4, 3},
+};
+
+/* Parameters of product_kernel by their places. */
+enum { PRODUCT_M = 7, PRODUCT_N, PRODUCT_K, PRODUCT_BLOCK_M = 15, PRODUCT_BLOCK_N, PRODUCT_PARAMETERS = 20 };
+
+static tl_status plan_product(void *user, tl_config *config, tl_arg *args, size_t n)
+{
+	(void)user, (void)n;
+	config->grid[0] = tiles((size_t)args[PRODUCT_M].i, (size_t)args[PRODUCT_BLOCK_M].i) *
+			  tiles((size_t)args[PRODUCT_N].i, (size_t)args[PRODUCT_BLOCK_N].i);
+	return TL_OK;
+}
+
+static void create_tuner(struct gpt *g)
+{
+	static const char *const keys[] = {"M", "N", "K", "stride_ak", "stride_bn"};
+	must(tl_tuner_create(g->kernels[PRODUCT], &(tl_tuning){.keys = keys, .nkeys = COUNT(keys)}, &g->tuner));
+	for (size_t i = 0; i < COUNT(gpu_blocks); i++) {
+		const struct blocks *b = &gpu_blocks[i];
+		tl_config config = {.num_warps = b->warps, .num_stages = b->stages};
+		tl_named_arg values[] = {
+			{"BLOCK_M", tl_int(b->m)}, {"BLOCK_N", tl_int(b->n)}, {"BLOCK_K", tl_int(b->k)}};
+		must(tl_tuner_add(g->tuner, &config, values, COUNT(values)));
+	}
+}
+
 static void product(struct gpt *g, struct matrix a, struct matrix b, struct view out, size_t stride, int m, int n,
 		    int k, struct epilogue e)
 {
-	int most = 128, deep = 128, warps = 4;
-	if (on_gpu(g)) {
-		most = g->type == TL_F32 ? 64 : 128;
-		deep = g->type == TL_F32 ? 32 : 64;
-		warps = g->type == TL_F32 ? 4 : 8;
-	}
-	int bm = block_of(m, 16, most), bn = block_of(n, 16, most), bk = block_of(k, 16, deep);
-	LAUNCH(g, PRODUCT, warps, tiles((size_t)m, (size_t)bm) * tiles((size_t)n, (size_t)bn), 1, arg(a.view),
-	       arg(b.view), arg(out), optional(e.bias), optional(e.add), optional(e.before), optional(e.gate),
-	       tl_int(m), tl_int(n), tl_int(k), tl_int((int64_t)a.row), tl_int((int64_t)a.column),
-	       tl_int((int64_t)b.row), tl_int((int64_t)b.column), tl_int((int64_t)stride), tl_int(bm), tl_int(bn),
-	       tl_int(bk), tl_int(8), tl_str(g->precision));
+	int bm = block_of(m, 16, 128), bn = block_of(n, 16, 128), bk = block_of(k, 16, 128);
+	bool open = g->tuner;
+	tl_arg args[PRODUCT_PARAMETERS] = {arg(a.view),
+					   arg(b.view),
+					   arg(out),
+					   optional(e.bias),
+					   optional(e.add),
+					   optional(e.before),
+					   optional(e.gate),
+					   tl_int(m),
+					   tl_int(n),
+					   tl_int(k),
+					   tl_int((int64_t)a.row),
+					   tl_int((int64_t)a.column),
+					   tl_int((int64_t)b.row),
+					   tl_int((int64_t)b.column),
+					   tl_int((int64_t)stride),
+					   open ? tl_open() : tl_int(bm),
+					   open ? tl_open() : tl_int(bn),
+					   open ? tl_open() : tl_int(bk),
+					   tl_int(8),
+					   tl_str(g->precision)};
+	if (open)
+		must(tl_tuner_launch(g->tuner, &(tl_config){.grid = {1}}, plan_product, NULL, args, COUNT(args)));
+	else
+		launch(g, PRODUCT, 4, tiles((size_t)m, (size_t)bm) * tiles((size_t)n, (size_t)bn), 1, args,
+		       COUNT(args));
 }
 
+/* out = the sums of x's columns; with many rows first those of SLICES parts of them. */
 static void column_sum(struct gpt *g, struct view x, int m, int n, int stride, struct view out, bool add)
 {
-	int bn = on_gpu(g) ? 64 : 256;
-	LAUNCH(g, COLUMN_SUM, 4, tiles((size_t)n, (size_t)bn), 1, arg(x), arg(out), tl_int(m), tl_int(n),
-	       tl_int(stride), tl_bool(add), tl_int(on_gpu(g) ? 64 : 8), tl_int(bn));
+	int bm = on_gpu(g) ? 32 : 8, bn = on_gpu(g) ? 64 : 256;
+	unsigned columns = tiles((size_t)n, (size_t)bn), slices = m > 2 * SLICES ? SLICES : 1;
+	struct view sums = slices > 1 ? g->slices : out;
+	LAUNCH(g, COLUMN_SUM, 4, columns, slices, arg(x), arg(sums), tl_int(m), tl_int(n), tl_int(stride),
+	       tl_bool(add && slices == 1), tl_int(bm), tl_int(bn));
+	if (slices > 1)
+		LAUNCH(g, COLUMN_SUM, 4, columns, 1, arg(sums), arg(out), tl_int(SLICES), tl_int(n), tl_int(n),
+		       tl_bool(add), tl_int(bm), tl_int(bn));
 }
 
 static int width(const struct gpt *g)
@@ -648,11 +711,12 @@ static void vector_product(struct gpt *g, struct view x, int layer, int ln, enum
 	       tl_int(bn), tl_int(bk), tl_int(width(g)));
 }
 
-static void queue_step(struct gpt *g, double temperature, int top_k, int seed)
+static void queue_step(struct gpt *g)
 {
 	int c = g->config.channels;
 	struct view none = {0};
 	struct attention_blocks b = attention_blocks(g, 64);
+	const struct drawing *d = &g->drawing;
 	LAUNCH(g, EMBED, 4, 1, 1, arg(g->tokens), arg(g->state), arg(weight(g, 0, TOKEN_WEIGHT)),
 	       arg(weight(g, 0, POSITION_WEIGHT)), arg(g->x), tl_int(1), tl_int(c), tl_int(width(g)));
 	for (int i = 0; i < g->config.layers; i++) {
@@ -666,13 +730,29 @@ static void queue_step(struct gpt *g, double temperature, int top_k, int seed)
 	}
 	vector_product(g, g->x, 0, LN_WEIGHT, TOKEN_WEIGHT, none, g->logits, false, c, g->config.vocabulary);
 	LAUNCH(g, SAMPLE, 4, 1, 1, arg(g->logits), arg(g->tokens), arg(g->state), tl_int(g->config.vocabulary),
-	       tl_float(temperature > 0 ? 1 / temperature : 0), tl_int(top_k), tl_int(seed), tl_int(1024));
+	       tl_float(d->temperature > 0 ? 1 / d->temperature : 0), tl_int(d->top_k), tl_int(d->seed), tl_int(1024));
 }
 
+/* On a GPU the launches of a token become a graph once they have run, and so are compiled. */
 uint32_t gpt_step(struct gpt *g, double temperature, int top_k, int seed)
 {
 	uint32_t token;
-	queue_step(g, temperature, top_k, seed);
+	void *stream = tl_context_stream(g->ctx);
+	struct drawing d = {temperature, top_k, seed};
+	if (temperature != g->drawing.temperature || top_k != g->drawing.top_k || seed != g->drawing.seed) {
+		graph_destroy(&g->graph); /* its launches have other arguments */
+		g->stepped = false;
+	}
+	g->drawing = d;
+	if (!graph_launch(&g->graph, stream)) {
+		bool capturing = g->stepped && graph_begin(&g->graph, stream);
+		queue_step(g);
+		if (capturing) {
+			graph_end(&g->graph, stream);
+			graph_launch(&g->graph, stream);
+		}
+		g->stepped = true;
+	}
 	must(tl_buffer_read(g->activations, 0, &token, sizeof token));
 	return token;
 }
