@@ -175,6 +175,11 @@ $(BUILD)/gpt: $(GPT_SRC) $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libt
 	$(call say,CC,examples/gpt)
 	$(Q)$(CC) $(GPT_FLAGS) -o $@ $(GPT_SRC) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN' -lm
 
+# For several processes: mpirun -n 4 build/gpt-mpi train TEXT
+$(BUILD)/gpt-mpi: $(GPT_SRC) $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
+	$(call say,MPICC,examples/gpt)
+	$(Q)mpicc $(GPT_FLAGS) -DWITH_MPI -o $@ $(GPT_SRC) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN' -lm
+
 # DEMO='--device interp' chooses another device
 demo: $(BUILD)/tlc $(EXAMPLES:%=$(BUILD)/examples/%) $(BUILD)/gpt
 	$(Q)DEMO='$(DEMO)' GPT=$(BUILD)/gpt sh examples/demo.sh $(EXAMPLES:%=$(BUILD)/examples/%)

@@ -20,6 +20,8 @@ need libxxhash-dev test -e /usr/include/xxhash.h
 need libzstd-dev test -e /usr/include/zstd.h
 need zlib1g-dev test -e /usr/include/zlib.h
 need libxml2-dev test -e /usr/include/libxml2/libxml/tree.h
+need openmpi-bin mpirun --version
+need libopenmpi-dev mpicc --version
 need python3 python3 --version
 [ -z "$missing" ] && exit 0
 echo "installing:$missing"

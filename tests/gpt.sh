@@ -99,6 +99,20 @@ train "$work/killed.safetensors" 1500 $long >> "$work/killed.log" 2>&1
 cmp "$work/whole.safetensors" "$work/killed.safetensors"
 verdict $? "killed $kills times and continued, it ends with other weights"
 
+# --- four processes with MPI compute what one does
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+for ranks in 1 4; do
+	# shellcheck disable=SC2086
+	OMP_NUM_THREADS=1 mpirun --oversubscribe -n $ranks "$gpt-mpi" train "$work/text" --out "$work/mpi$ranks.safetensors" --steps 20 \
+		--log-every 1 --device cpu $tiny --layers 2 --batch 8 --accumulate 2 < /dev/null > "$work/mpi$ranks.log" 2>&1
+	verdict $? "$ranks processes: see $work/mpi$ranks.log"
+	tr '\r' '\n' < "$work/mpi$ranks.log" | sed -n 's/.*step \([0-9]*\).*loss \([0-9.]*\).*norm \([0-9.]*\).*/\1 \2 \3/p' > "$work/mpi$ranks.losses"
+done
+paste -d ' ' "$work/mpi1.losses" "$work/mpi4.losses" | awk '
+	{ d = $2 - $5; e = $3 - $6; if ($1 != $4 || d < -0.0005 || d > 0.0005 || e < -0.02 || e > 0.02) { print; bad = 1 } }
+	END { exit bad || NR != 20 }'
+verdict $? "four processes compute other losses than one"
+
 # --- a disk without room keeps the last checkpoint
 cp "$work/cpu.safetensors" "$work/full.safetensors"
 # shellcheck disable=SC2086

@@ -69,7 +69,7 @@ $(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	$(call say,CC,$<)
 	$(Q)$(CC) $(GPT_FLAGS) -I. -o $@ $(filter %.c,$^) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..' -lm
 
-TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(GPT_TESTS) $(BUILD)/gpt
+TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS

@@ -18,6 +18,18 @@ int train(const struct options *o);
 int sample(const struct options *o);
 int bench(const struct options *o);
 
+/* The processes that train together. */
+struct team {
+	int rank, size;
+};
+
+void team_begin(struct team *t);
+void team_end(struct team *t);
+/* Replaces the values by their sums over all processes. */
+void team_add(const struct team *t, double *values, int n);
+/* For gpt_loss: sums gradients over all processes while others are computed. */
+void team_reduce(void *gpt, size_t first, size_t len);
+
 double seconds(void);
 /* TL_F32 or TL_BF16, by its name. */
 tl_dtype type_of(const struct options *o);

@@ -58,21 +58,25 @@ struct trainer {
 	struct text text;
 	struct checkpoint checkpoint; /* its memory serves all checkpoints */
 	const char *path;
-	int batch, parts, steps; /* sequences of a step, and the parts they are computed in */
+	struct team team;
+	int batch, parts, steps; /* sequences of a step, and the parts they are computed in by each process */
+	int part_size;           /* sequences of a part */
 	uint32_t *tokens;        /* a part's, and its targets */
 };
 
-/* Sequences first … first + n of a step: the loss, and gradients of their share. */
-static double part(struct trainer *t, int step, int first, int n, bool add)
+/* Part i of a step: the loss, and gradients of its share. */
+static double part(struct trainer *t, int step, int part)
 {
-	int length = t->gpt.config.context;
+	int length = t->gpt.config.context, n = t->part_size, first = (t->team.rank * t->parts + part) * n;
 	uint32_t *tokens = t->tokens, *targets = tokens + (size_t)(n * length);
 	for (int i = 0; i < n; i++) {
 		size_t at = place_in_text(t->checkpoint.seed, step, first + i, t->text.training - (size_t)length);
 		memcpy(tokens + i * length, t->text.tokens + at, (size_t)length * sizeof *tokens);
 		memcpy(targets + i * length, t->text.tokens + at + 1, (size_t)length * sizeof *tokens);
 	}
-	return gpt_loss(&t->gpt, tokens, targets, n, length, 1.0 / t->parts, add, NULL, NULL);
+	bool last = part == t->parts - 1 && t->team.size > 1;
+	return gpt_loss(&t->gpt, tokens, targets, n, length, 1.0 / (t->parts * t->team.size), part > 0,
+			last ? team_reduce : NULL, &t->gpt);
 }
 
 static double learning_rate(const struct trainer *t, int step)
@@ -89,28 +93,31 @@ static double learning_rate(const struct trainer *t, int step)
 /* The mean loss of sequences that lie at equal distances in the text for validation; NAN where there is too little. */
 static double validate(struct trainer *t)
 {
-	int length = t->gpt.config.context, n = t->batch / t->parts;
-	size_t rest = t->text.n - t->text.training, rounds = 4;
+	int length = t->gpt.config.context, n = t->part_size, rounds = 4;
+	size_t rest = t->text.n - t->text.training, all = (size_t)(rounds * n * t->team.size);
 	if (rest <= (size_t)length)
 		return NAN;
-	double sum = 0;
-	for (size_t r = 0; r < rounds; r++) {
+	double loss = 0;
+	for (int r = 0; r < rounds; r++) {
 		uint32_t *targets = t->tokens + n * length;
 		for (int i = 0; i < n; i++) {
-			size_t at = t->text.training +
-				    (rest - (size_t)length - 1) * (r * (size_t)n + (size_t)i) / (rounds * (size_t)n);
+			size_t index = (size_t)((r * t->team.size + t->team.rank) * n + i);
+			size_t at = t->text.training + (rest - (size_t)length - 1) * index / all;
 			memcpy(t->tokens + i * length, t->text.tokens + at, (size_t)length * sizeof *targets);
 			memcpy(targets + i * length, t->text.tokens + at + 1, (size_t)length * sizeof *targets);
 		}
-		sum += gpt_loss(&t->gpt, t->tokens, targets, n, length, 0, false, NULL, NULL);
+		loss += gpt_loss(&t->gpt, t->tokens, targets, n, length, 0, false, NULL, NULL);
 	}
-	return sum / (double)rounds;
+	team_add(&t->team, &loss, 1);
+	return loss / (rounds * t->team.size);
 }
 
 /* False, with a message, where it cannot be written: the last one is still there then. */
 static bool save(struct trainer *t, int step)
 {
 	struct checkpoint *c = &t->checkpoint;
+	if (t->team.rank)
+		return true; /* the first one has it */
 	c->step = step;
 	gpt_get(&t->gpt, t->gpt.weights, c->weights);
 	gpt_get(&t->gpt, t->gpt.moment1, c->moment1);
@@ -166,7 +173,7 @@ static void begin(struct trainer *t, const char *device)
 	t->text = read_text(o, tokenizer, c->config.context);
 	tokenizer_close(tokenizer);
 
-	gpt_create(&t->gpt, device, o->kernels, &c->config, type_of(o), t->batch / t->parts, c->config.context, true);
+	gpt_create(&t->gpt, device, o->kernels, &c->config, type_of(o), t->part_size, c->config.context, true);
 	float **const arenas[] = {&c->weights, &c->moment1, &c->moment2};
 	tl_buffer *const buffers[] = {t->gpt.weights, t->gpt.moment1, t->gpt.moment2};
 	if (c->weights)
@@ -185,6 +192,8 @@ static void begin(struct trainer *t, const char *device)
 
 static void progress(const struct trainer *t, int step, double loss, double rate, double began, int first)
 {
+	if (t->team.rank)
+		return;
 	double passed = seconds() - began, left = passed / (step - first) * (t->steps - step);
 	double speed = (double)(step - first) * t->batch * t->gpt.config.context / passed;
 	bool terminal = isatty(STDOUT_FILENO), line = step % (t->o->log_every ? t->o->log_every : 10) == 0;
@@ -203,28 +212,36 @@ int train(const struct options *o)
 			    .parts = o->accumulate ? o->accumulate : 1,
 			    .steps = o->steps ? o->steps : 1000};
 	bool saved = true;
-	if (t.batch % t.parts)
-		die("--accumulate %d does not divide --batch %d", t.parts, t.batch);
+	team_begin(&t.team);
+	if (t.batch % (t.parts * t.team.size))
+		die("%d parts of %d processes do not divide --batch %d", t.parts, t.team.size, t.batch);
+	t.part_size = t.batch / t.parts / t.team.size;
 	begin(&t, o->device);
 	struct gpt *g = &t.gpt;
-	int part_size = t.batch / t.parts, first = t.checkpoint.step, step = first;
-	t.tokens = calloc(2 * (size_t)part_size * (size_t)g->config.context, sizeof *t.tokens);
+	int first = t.checkpoint.step, step = first;
+	t.tokens = calloc(2 * (size_t)t.part_size * (size_t)g->config.context, sizeof *t.tokens);
 	if (!t.tokens)
 		die("out of memory");
-	printf("%.2f M parameters in %zu MB on %s; %zu tokens of text, %d a step; %s %s\n", (double)g->size / 1e6,
-	       g->bytes >> 20, g->device.name, t.text.training, t.batch * g->config.context,
-	       first ? "goes on from" : "writes", t.path);
+	if (!t.team.rank)
+		printf("%.2f M parameters in %zu MB on %s; %zu tokens of text, %d a step; %s %s\n",
+		       (double)g->size / 1e6, g->bytes >> 20, g->device.name, t.text.training,
+		       t.batch * g->config.context, first ? "goes on from" : "writes", t.path);
 	catch_signals();
 	double began = seconds();
-	while (step < t.steps && !stopped) {
+	bool stop = false;
+	while (step < t.steps && !stop) {
 		step++;
 		double loss = 0, rate = learning_rate(&t, step);
 		for (int i = 0; i < t.parts; i++)
-			loss += part(&t, step, i * part_size, part_size, i > 0) / t.parts;
+			loss += part(&t, step, i);
 		gpt_update(g,
 			   &(struct adamw){rate, 0.9, 0.95, 1e-8, o->decay >= 0 ? o->decay : 0.1,
 					   o->clip > 0 ? o->clip : 1},
 			   step);
+		double values[] = {loss, stopped}; /* that of one process stops all */
+		team_add(&t.team, values, COUNT(values));
+		loss = values[0] / (t.parts * t.team.size);
+		stop = values[1] > 0;
 		if (!isfinite(loss))
 			die("the loss of step %d is %g: %s is as it was\nhint: a smaller --rate", step, loss, t.path);
 		progress(&t, step, loss, rate, began, first);
@@ -234,12 +251,12 @@ int train(const struct options *o)
 	if (step > first)
 		saved = save(&t, step);
 	double loss = validate(&t);
-	if (isfinite(loss))
-		printf("%s after step %d; loss of text not trained on: %.4f\n", stopped ? "stopped" : "done", step,
-		       loss);
+	if (isfinite(loss) && !t.team.rank)
+		printf("%s after step %d; loss of text not trained on: %.4f\n", stop ? "stopped" : "done", step, loss);
 	gpt_destroy(g);
 	checkpoint_free(&t.checkpoint);
 	free(t.text.tokens);
 	free(t.tokens);
+	team_end(&t.team);
 	return saved ? 0 : 1;
 }
