@@ -142,7 +142,7 @@ refused 'has 3000 tokens.*a sequence takes 5001' train "$work/short" --out "$wor
 refused 'No such file' train "$work/none" --out "$work/new" --device cpu
 refused 'Is a directory' train "$work" --out "$work/new" --device cpu
 refused 'a head must have' train "$work/short" --out "$work/new" --device cpu --channels 40 --heads 1
-refused 'does not divide' train "$work/short" --out "$work/new" --device cpu --accumulate 3
+refused 'do not divide' train "$work/short" --out "$work/new" --device cpu --accumulate 3
 refused 'not a number' train "$work/short" --out "$work/new" --steps many
 refused 'not a number from' train "$work/short" --out "$work/new" --layers 0
 refused 'neither fp32 nor bf16' train "$work/short" --out "$work/new" --dtype fp8
