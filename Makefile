@@ -169,7 +169,7 @@ $(BUILD)/examples/%: examples/%.c examples/common.c examples/common.h runtime/tl
 		-Wl,-rpath,'$$ORIGIN/..' -lm
 
 # A transformer, trained and sampled.
-GPT_SRC = $(wildcard examples/gpt/*.c)
+GPT_SRC = $(filter-out %/compiled.c,$(wildcard examples/gpt/*.c))
 GPT_FLAGS = -std=c11 -D_GNU_SOURCE -O3 -g $(WARN) $(SAN_FLAGS) -Iruntime
 $(BUILD)/gpt: $(GPT_SRC) $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	$(call say,CC,examples/gpt)
@@ -179,6 +179,12 @@ $(BUILD)/gpt: $(GPT_SRC) $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libt
 $(BUILD)/gpt-mpi: $(GPT_SRC) $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	$(call say,MPICC,examples/gpt)
 	$(Q)mpicc $(GPT_FLAGS) -DWITH_MPI -o $@ $(GPT_SRC) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN' -lm
+
+# The same without compiler and LLVM, for models of these sizes: build/gpt-aot/gpt
+GPT_MODEL = --channels 128 --heads 4 --context 64
+$(BUILD)/gpt-aot/gpt: examples/gpt/ahead.sh $(wildcard examples/gpt/*) $(BUILD)/tlc $(BUILD)/gpt $(BUILD)/libtlrt.a
+	$(call say,AOT,examples/gpt)
+	$(Q)CC='$(CC) $(GPT_FLAGS)' sh examples/gpt/ahead.sh $(BUILD) $(GPT_MODEL)
 
 # DEMO='--device interp' chooses another device
 demo: $(BUILD)/tlc $(EXAMPLES:%=$(BUILD)/examples/%) $(BUILD)/gpt

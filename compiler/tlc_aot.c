@@ -14,6 +14,7 @@
 struct build_state {
 	struct command *c;
 	struct strbuf header, source; /* what NAME.h and NAME.c hold so far */
+	struct strbuf table;          /* of the launchers of a manifest */
 	VEC(const char *) symbols;    /* the kernels in them */
 	u32 nimages;
 	/* the kernel at hand */
@@ -278,6 +279,16 @@ static int write_sources(struct build_state *b)
 	for (char *s = name; *s; s++)
 		if (!isalnum((u8)*s))
 			*s = '_';
+	if (b->table.len) {
+		sb_printf(&b->header,
+			  "/* All launchers above. */\nextern const tl_built %s_table[];\n"
+			  "extern const size_t %s_table_len;\n\n",
+			  name, name);
+		sb_printf(&b->source,
+			  "\nconst tl_built %s_table[] = {\n%s};\n"
+			  "const size_t %s_table_len = sizeof %s_table / sizeof *%s_table;\n",
+			  name, b->table.at, name, name, name);
+	}
 	const char *header =
 			   arena_printf(&c->arena,
 					"/* Made by tlc %s. */\n#ifndef TL_%s_H\n#define TL_%s_H\n\n#include <tl.h>\n\n"
@@ -347,7 +358,7 @@ static struct build_state *begin_sources(struct command *c)
 {
 	struct build_state *b = arena_new(&c->arena, struct build_state);
 	b->c = c;
-	b->header.arena = b->source.arena = &c->arena;
+	b->header.arena = b->source.arena = b->table.arena = &c->arena;
 	sb_puts(&b->header, "");
 	return b;
 }
@@ -448,6 +459,15 @@ static int by_weight(const void *x, const void *y)
 	return more ? more : strcmp(a, b);
 }
 
+/* The launcher made last, in the table. */
+static void add_row(struct build_state *b, const struct group *g)
+{
+	sb_printf(&b->table, "\t{\"%s\", \"", g->first->kernel);
+	for (const char *s = g->types; *s && strcmp(s, ", ") != 0; s++)
+		sb_printf(&b->table, strchr("\"\\", *s) ? "\\%c" : "%c", *s);
+	sb_printf(&b->table, "\", %s_load},\n", b->symbols.at[b->symbols.len - 1]);
+}
+
 static int build_group(struct build_state *b, const struct group *g)
 {
 	struct command *c = b->c;
@@ -465,7 +485,10 @@ static int build_group(struct build_state *b, const struct group *g)
 	for (u32 i = 0; i < g->entries.len; i++)
 		take_entry(c, g->entries.at[i], !i);
 	qsort(c->signatures.at, c->signatures.len, sizeof *c->signatures.at, by_weight);
-	return build_kernel(b, g->first->source, text, len);
+	int r = build_kernel(b, g->first->source, text, len);
+	if (!r)
+		add_row(b, g);
+	return r;
 }
 
 int build_manifest_sources(struct command *c, const struct manifest_entry *entries, u32 n)

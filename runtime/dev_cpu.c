@@ -88,21 +88,29 @@ static tl_status count(int *out)
 	return TL_OK;
 }
 
-static void cpu_info(struct device *device, tl_device_info *out)
+static void tell(struct device *device, const struct description *target, tl_device_info *out)
 {
-	struct description target;
 	struct arena a = {0};
 	host_info(device, out);
-	processor(&target);
-	snprintf(out->target, sizeof out->target, "%s", description_name(&a, &target));
+	if (target->checks)
+		snprintf(out->spec, sizeof out->spec, "%s:%s", cpu_ops.name, cpu_ops.option);
+	snprintf(out->target, sizeof out->target, "%s", description_name(&a, target));
 	arena_free(&a);
+}
+
+static void cpu_info(struct device *device, tl_device_info *out)
+{
+	tell(device, &((struct cpu_device *)device)->target, out);
 }
 
 static tl_status at(int index, tl_device_info *out)
 {
+	struct description target;
+	tl_status s = processor(&target);
 	(void)index;
-	cpu_info(&(struct device){.ops = &cpu_ops}, out);
-	return TL_OK;
+	if (!s)
+		tell(&(struct device){.ops = &cpu_ops}, &target, out);
+	return s;
 }
 
 static struct description cpu_target(const struct device *device)

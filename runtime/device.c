@@ -18,11 +18,11 @@ static tl_status open_best(struct device **out)
 static tl_status unknown(const char *spec)
 {
 	failed(TL_ERR_DEVICE, "unknown device '%s'; there are", spec);
-	for (u32 i = 0; i < ndevices; i++)
-		failed_more("%s %s%s", i ? "," : "", devices[i]->name,
-			    devices[i]->numbered ? "[:N]"
-			    : devices[i]->option ? "[:check]"
-						 : "");
+	for (u32 i = 0; i < ndevices; i++) {
+		const char *option = devices[i]->numbered ? "N" : devices[i]->option;
+		failed_more("%s %s%s%s%s", i ? "," : "", devices[i]->name, option ? "[:" : "", option ? option : "",
+			    option ? "]" : "");
+	}
 	return TL_ERR_DEVICE;
 }
 

@@ -77,7 +77,7 @@ struct queue_ops {
 };
 extern const struct queue_ops cuda_queue, host_queue;
 
-enum { OPTION = -1 };
+enum { OPTION = -1 }; /* the ordinal of a device that is opened with its option */
 
 struct device_ops {
 	const char *name;

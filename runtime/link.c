@@ -1,8 +1,9 @@
 /* The linker of compiled code for the processor.
  *
  * Sections that occupy memory are copied into one mapping: code, constants, variables, on pages of their own. Behind
- * the code lies a stub for each symbol, a jump to an address and the address, since libraries may be further away than
- * a call reaches; where code wants the address from a table, it is that of the stub. */
+ * the code lies a procedure linkage table (PLT), an entry for each symbol: a jump, and the address it takes, since
+ * libraries may be further away than a call reaches. The address also serves as the symbol's slot of the global offset
+ * table (GOT). */
 #include "runtime/link.h"
 
 #include <dlfcn.h>
@@ -11,17 +12,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { STUB = 16 };
+enum { ENTRY_SIZE = 16 }; /* bytes of the PLT; ENTRY_ADDRESS: where in an entry the address is */
 
 #if defined(__x86_64__)
-enum { MACHINE = EM_X86_64, STUB_ADDRESS = 6 };
-static const u8 stub_code[STUB_ADDRESS] = {0xFF, 0x25, 0, 0, 0, 0}; /* jmp *(%rip) */
+enum { MACHINE = EM_X86_64, ENTRY_ADDRESS = 6 };
+static const u8 entry_code[ENTRY_ADDRESS] = {0xFF, 0x25, 0, 0, 0, 0}; /* jmp *(%rip) */
 #elif defined(__aarch64__)
-enum { MACHINE = EM_AARCH64, STUB_ADDRESS = 8 };
-static const u8 stub_code[STUB_ADDRESS] = {0x50, 0, 0, 0x58, 0, 0x02, 0x1F, 0xD6}; /* ldr x16, .+8; br x16 */
+enum { MACHINE = EM_AARCH64, ENTRY_ADDRESS = 8 };
+static const u8 entry_code[ENTRY_ADDRESS] = {0x50, 0, 0, 0x58, 0, 0x02, 0x1F, 0xD6}; /* ldr x16, .+8; br x16 */
 #else
-enum { MACHINE = EM_NONE, STUB_ADDRESS = 0 };
-static const u8 stub_code[1];
+enum { MACHINE = EM_NONE, ENTRY_ADDRESS = 0 };
+static const u8 entry_code[1];
 #endif
 
 struct linked {
@@ -40,7 +41,7 @@ struct linking {
 	const char *names; /* of symbols */
 	size_t names_len;
 	u8 **at; /* of each section in memory, or NULL */
-	u8 *stubs;
+	u8 *plt; /* an entry for each symbol */
 	const char *error;
 };
 
@@ -102,10 +103,10 @@ static int kind_of(const Elf64_Shdr *s)
 	return s->sh_flags & SHF_EXECINSTR ? 0 : s->sh_flags & SHF_WRITE ? 2 : 1;
 }
 
-/* Where kinds of sections begin, and the end: code and stubs, constants, variables. */
+/* Where kinds of sections begin, and the end: code and PLT, constants, variables. */
 static bool place_sections(struct linking *l, struct linked *out, size_t from[4])
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), end = 0, stubs = 0;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), end = 0, plt = 0;
 	size_t *offset = arena_array(l->arena, size_t, l->head->e_shnum + 1u);
 	for (int kind = 0; kind < 3; kind++) {
 		from[kind] = end;
@@ -118,8 +119,8 @@ static bool place_sections(struct linking *l, struct linked *out, size_t from[4]
 			end = offset[i] + s->sh_size;
 		}
 		if (!kind) {
-			stubs = (end + STUB - 1) / STUB * STUB;
-			end = stubs + (size_t)l->nsymbols * STUB;
+			plt = (end + ENTRY_SIZE - 1) / ENTRY_SIZE * ENTRY_SIZE;
+			end = plt + (size_t)l->nsymbols * ENTRY_SIZE;
 		}
 		end = (end + page - 1) / page * page;
 	}
@@ -132,7 +133,7 @@ static bool place_sections(struct linking *l, struct linked *out, size_t from[4]
 	}
 	out->memory = p;
 	out->bytes = MAX(end, page);
-	l->stubs = out->memory + stubs;
+	l->plt = out->memory + plt;
 	for (u32 i = 0; i < l->head->e_shnum; i++) {
 		const Elf64_Shdr *s = &l->sections[i];
 		l->at[i] = s->sh_flags & SHF_ALLOC ? out->memory + offset[i] : NULL;
@@ -172,13 +173,13 @@ static void *find_symbol(const char *name)
 	return found;
 }
 
-/* The symbol's stub holds its address, 0: not looked up yet. */
+/* The symbol's entry holds its address, 0: not looked up yet. */
 static u64 address_of(struct linking *l, u32 symbol)
 {
 	const Elf64_Sym *s = &l->symbols[symbol];
-	u8 *stub = l->stubs + (size_t)symbol * STUB;
+	u8 *entry = l->plt + (size_t)symbol * ENTRY_SIZE;
 	u64 address;
-	memcpy(&address, stub + STUB_ADDRESS, sizeof address);
+	memcpy(&address, entry + ENTRY_ADDRESS, sizeof address);
 	if (address)
 		return address;
 	if (s->st_shndx == SHN_UNDEF) {
@@ -196,8 +197,8 @@ static u64 address_of(struct linking *l, u32 symbol)
 	} else {
 		damaged(l);
 	}
-	memcpy(stub, stub_code, STUB_ADDRESS);
-	memcpy(stub + STUB_ADDRESS, &address, sizeof address);
+	memcpy(entry, entry_code, ENTRY_ADDRESS);
+	memcpy(entry + ENTRY_ADDRESS, &address, sizeof address);
 	return address;
 }
 
@@ -207,7 +208,7 @@ struct place {
 	u8 *at;
 	u64 room; /* bytes behind it */
 	u32 type;
-	u64 symbol, stub, slot; /* addresses */
+	u64 symbol, entry, slot; /* addresses */
 	bool outside;           /* of the object */
 	i64 addend;
 };
@@ -245,7 +246,7 @@ static bool relocate(struct linking *l, const struct place *p)
 	case R_X86_64_64: return put(l, p, p->symbol + (u64)p->addend, 8);
 	case R_X86_64_PC64: return put(l, p, p->symbol + (u64)p->addend - (u64)(uintptr_t)p->at, 8);
 	case R_X86_64_PC32:
-	case R_X86_64_PLT32: return put_near(l, p, p->outside ? p->stub : p->symbol);
+	case R_X86_64_PLT32: return put_near(l, p, p->outside ? p->entry : p->symbol);
 	case R_X86_64_GOTPCREL:
 	case R_X86_64_GOTPCRELX:
 	case R_X86_64_REX_GOTPCRELX: return put_near(l, p, p->slot);
@@ -290,7 +291,7 @@ static bool relocate(struct linking *l, const struct place *p)
 	case R_AARCH64_ADR_GOT_PAGE: return put_page(l, p, p->slot);
 	case R_AARCH64_LD64_GOT_LO12_NC: return put_bits(l, p, p->slot, 3, 9, 10);
 	case R_AARCH64_CALL26:
-	case R_AARCH64_JUMP26: return put_bits(l, p, (p->outside ? p->stub : x) - (u64)(uintptr_t)p->at, 2, 26, 0);
+	case R_AARCH64_JUMP26: return put_bits(l, p, (p->outside ? p->entry : x) - (u64)(uintptr_t)p->at, 2, 26, 0);
 	default: return unknown_type(l, p->type);
 	}
 }
@@ -312,13 +313,13 @@ static bool relocate_section(struct linking *l, const Elf64_Shdr *s)
 		u32 symbol = ELF64_R_SYM(r[i].r_info);
 		if (symbol >= l->nsymbols || r[i].r_offset > bytes)
 			return damaged(l);
-		u64 stub = (u64)(uintptr_t)(l->stubs + (size_t)symbol * STUB);
+		u64 entry = (u64)(uintptr_t)(l->plt + (size_t)symbol * ENTRY_SIZE);
 		struct place p = {.at = base + r[i].r_offset,
 				  .room = bytes - r[i].r_offset,
 				  .type = ELF64_R_TYPE(r[i].r_info),
 				  .symbol = symbol ? address_of(l, symbol) : 0,
-				  .stub = stub,
-				  .slot = stub + STUB_ADDRESS,
+				  .entry = entry,
+				  .slot = entry + ENTRY_ADDRESS,
 				  .outside = l->symbols[symbol].st_shndx == SHN_UNDEF,
 				  .addend = r[i].r_addend};
 		if (l->error || !relocate(l, &p))

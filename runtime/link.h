@@ -11,7 +11,7 @@ struct linked;
  */
 struct linked *link_object(struct arena *a, const void *object, size_t len, const char *name, void **address,
 			   const char **error);
-/* The bytes of its code, which begins where *address points, or before. */
+/* The bytes of its code, from *from on: all functions of the object. */
 size_t linked_code(const struct linked *linked, const void **from);
 /* The function is not running, and not called any more. */
 void unlink_object(struct linked *linked);

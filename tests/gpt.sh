@@ -113,6 +113,23 @@ paste -d ' ' "$work/mpi1.losses" "$work/mpi4.losses" | awk '
 	END { exit bad || NR != 20 }'
 verdict $? "four processes compute other losses than one"
 
+# --- the same program with kernels compiled ahead of time
+DEVICES=cpu CC="gcc -std=c11 -D_GNU_SOURCE -O1 -Iruntime" sh examples/gpt/ahead.sh "$build" --channels 32 --heads 2 --context 32 \
+	> "$work/ahead.log" 2>&1
+verdict $? "kernels ahead of time: see $work/ahead.log"
+# shellcheck disable=SC2086
+"$build/gpt-aot/gpt" train "$work/text" --out "$work/ahead.safetensors" --steps 12 --log-every 1 --device cpu $tiny --rate 1e-2 \
+	> "$work/ahead.log" 2>&1
+verdict $? "training ahead of time: see $work/ahead.log"
+sed -n 's/^step \([0-9]*\).*loss \([0-9.]*\).*/\1 \2/p' "$work/ahead.log" | paste -d ' ' "$work/cpu.losses" - |
+	awk '{ d = $2 - $4; if (d < -0.002 || d > 0.002) { print; bad = 1 } } END { exit bad || NR != 12 }'
+verdict $? "losses ahead of time are others"
+"$build/gpt-aot/gpt" train "$work/text" --out "$work/new" --steps 1 --device cpu --channels 64 --heads 2 > "$work/ahead.log" 2>&1
+[ $? = 2 ] && grep -q 'was not compiled for a model of these sizes' "$work/ahead.log"
+verdict $? "no message for a model that nothing was compiled for"
+! ldd "$build/gpt-aot/gpt" | grep -q 'LLVM\|libtl'
+verdict $? "the program ahead of time needs the compiler"
+
 # --- a disk without room keeps the last checkpoint
 cp "$work/cpu.safetensors" "$work/full.safetensors"
 # shellcheck disable=SC2086

@@ -62,8 +62,8 @@ endif
 EXAMPLE_PROGRAMS = $(EXAMPLES:%=$(BUILD)/examples/%)
 # The model of examples/gpt against double precision, and its tokenizer.
 GPT_TESTS = $(BUILD)/tests/test_gpt $(BUILD)/tests/gpt_tokens
-$(BUILD)/tests/test_gpt: tests/gpt/test_gpt.c examples/gpt/model.c examples/gpt/graph.c
-$(BUILD)/tests/gpt_tokens: tests/gpt/tokens.c examples/gpt/tokenizer.c examples/gpt/json.c examples/gpt/model.c examples/gpt/graph.c
+$(BUILD)/tests/test_gpt: tests/gpt/test_gpt.c examples/gpt/model.c examples/gpt/graph.c examples/gpt/kernels.c examples/gpt/jit.c
+$(BUILD)/tests/gpt_tokens: tests/gpt/tokens.c examples/gpt/tokenizer.c examples/gpt/json.c examples/gpt/model.c examples/gpt/graph.c examples/gpt/kernels.c examples/gpt/jit.c
 $(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

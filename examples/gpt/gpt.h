@@ -81,6 +81,16 @@ struct layer {
 
 enum { MATRICES = 0, ALL = 1 };
 
+extern const char *const kernel_names[KERNELS];
+/* Parameters of product_kernel by their places: M, N; the three sizes of a tile; and how many there are. */
+enum { PRODUCT_M = 7, PRODUCT_BLOCK_M = 15, PRODUCT_PARAMETERS = 20 };
+
+/* jit.c compiles the kernels of the file `path`; compiled.c has them already. */
+struct kernels;
+struct kernels *kernels_open(tl_context *ctx, const char *path);
+void kernels_close(struct kernels *k);
+void kernels_launch(struct kernels *k, enum kernel kernel, const tl_config *config, const tl_arg *args, size_t n);
+
 /* graph.c: launches as a CUDA graph. All 0: there is none. */
 struct graph {
 	void *executable;
@@ -98,7 +108,7 @@ struct gpt {
 	tl_device_info device;
 	tl_dtype type;         /* of activations, and of weights in products: TL_F32 or TL_BF16 */
 	const char *precision; /* of products of fp32: "ieee", or "tf32" */
-	tl_kernel *kernels[KERNELS];
+	struct kernels *kernels;
 	struct place *places; /* LAYER_PARAMETERS for each layer, then the others */
 	int nplaces;
 	size_t size, decayed; /* elements of an arena; the first of them, matrices, are subject to weight decay */
@@ -110,7 +120,6 @@ struct gpt {
 	struct view dx, dwide, dnorm, dattention, delta, parts, slices, squares; /* backward */
 	struct view tokens, targets, sorted_rows, sorted_starts, sorted_tokens;  /* int32 */
 	struct view x, attended, up, state;                                      /* generation */
-	tl_tuner *tuner; /* of products; NULL: their tiles are fixed */
 	struct drawing drawing;
 	struct graph graph; /* of the launches of gpt_step for this drawing */
 	bool stepped;

@@ -207,28 +207,6 @@ static size_t lay_out(struct gpt *g)
 	return used;
 }
 
-static const char *const kernel_names[KERNELS] = {
-	[PRODUCT] = "product_kernel",
-	[COLUMN_SUM] = "column_sum_kernel",
-	[EMBED] = "embed_kernel",
-	[POSITION_GRADIENT] = "position_gradient_kernel",
-	[TOKEN_GRADIENT] = "token_gradient_kernel",
-	[LAYER_NORM] = "layer_norm_kernel",
-	[LAYER_NORM_GRADIENT] = "layer_norm_gradient_kernel",
-	[ATTENTION] = "attention_kernel",
-	[ATTENTION_DELTA] = "attention_delta_kernel",
-	[KEY_GRADIENT] = "key_gradient_kernel",
-	[QUERY_GRADIENT] = "query_gradient_kernel",
-	[CROSS_ENTROPY] = "cross_entropy_kernel",
-	[SQUARE_SUM] = "square_sum_kernel",
-	[ADAMW] = "adamw_kernel",
-	[VECTOR_PRODUCT] = "vector_product_kernel",
-	[VECTOR_ATTENTION] = "vector_attention_kernel",
-	[SAMPLE] = "sample_kernel",
-};
-
-static void create_tuner(struct gpt *g);
-
 void gpt_create(struct gpt *g, const char *device, const char *kernels, const struct config *c, tl_dtype type,
 		int batch, int length, bool training)
 {
@@ -243,10 +221,7 @@ void gpt_create(struct gpt *g, const char *device, const char *kernels, const st
 		die("%d channels in %d heads: a head must have 16, 32, 64 or 128 channels", c->channels, c->heads);
 	must(tl_context_create(device, &g->ctx));
 	must(tl_device(g->ctx, &g->device));
-	tl_module *module;
-	must(tl_module_load(g->ctx, kernels, &module));
-	for (int i = 0; i < KERNELS; i++)
-		must(tl_module_kernel(module, kernel_names[i], &g->kernels[i]));
+	g->kernels = kernels_open(g->ctx, kernels);
 	g->places = gpt_places(c, &g->nplaces, &g->size, &g->decayed);
 	g->layers = calloc((size_t)c->layers, sizeof *g->layers);
 	g->host = calloc(round_up((size_t)batch * (size_t)length + 1, ALIGNMENT) * 5 + (size_t)c->vocabulary,
@@ -265,14 +240,12 @@ void gpt_create(struct gpt *g, const char *device, const char *kernels, const st
 	}
 	g->activations = allocate(g, lay_out(g));
 	lay_out(g);
-	if (!strcmp(g->device.kind, "cuda"))
-		create_tuner(g);
 }
 
 void gpt_destroy(struct gpt *g)
 {
-	tl_tuner_destroy(g->tuner);
 	graph_destroy(&g->graph);
+	kernels_close(g->kernels);
 	tl_context_destroy(g->ctx);
 	free(g->places);
 	free(g->layers);
@@ -340,7 +313,7 @@ static bool on_gpu(const struct gpt *g)
 static void launch(struct gpt *g, enum kernel k, int warps, unsigned x, unsigned y, const tl_arg *args, size_t n)
 {
 	tl_config config = {.grid = {x, y}, .grid_dims = 2, .num_warps = warps};
-	must(tl_launch(g->kernels[k], &config, args, n));
+	kernels_launch(g->kernels, k, &config, args, n);
 }
 #define LAUNCH(g, kernel, warps, x, y, ...)                                                                            \
 	launch(g, kernel, warps, x, y, (tl_arg[]){__VA_ARGS__}, COUNT(((tl_arg[]){__VA_ARGS__})))
@@ -371,70 +344,25 @@ static tl_arg optional(struct view v)
 	return v.at ? arg(v) : tl_none();
 }
 
-/* Tiles of a product. On a GPU the tuner chooses among some, for each shape, and keeps its choice on disk. */
-struct blocks {
-	int m, n, k, warps, stages;
-};
-
-static const struct blocks gpu_blocks[] = {
-	{128, 256, 64, 8, 3}, {128, 128, 64, 8, 3}, {128, 128, 64, 4, 4}, {256, 128, 64, 8, 3},
-	{64, 128, 64, 4, 4},  {128, 64, 64, 4, 4},  {64, 64, 64, 4, 4},   {64, 64, 32, 4, 3},
-};
-
-/* Parameters of product_kernel by their places. */
-enum { PRODUCT_M = 7, PRODUCT_N, PRODUCT_K, PRODUCT_BLOCK_M = 15, PRODUCT_BLOCK_N, PRODUCT_PARAMETERS = 20 };
-
-static tl_status plan_product(void *user, tl_config *config, tl_arg *args, size_t n)
+/* A tile along a dimension of n elements: `wide` where little of it is beyond the edge. */
+static int tile(int n, int usual, int wide)
 {
-	(void)user, (void)n;
-	config->grid[0] = tiles((size_t)args[PRODUCT_M].i, (size_t)args[PRODUCT_BLOCK_M].i) *
-			  tiles((size_t)args[PRODUCT_N].i, (size_t)args[PRODUCT_BLOCK_N].i);
-	return TL_OK;
+	return block_of(n, 16, n % wide == 0 || n > 8 * wide ? wide : usual);
 }
 
-static void create_tuner(struct gpt *g)
-{
-	static const char *const keys[] = {"M", "N", "K", "stride_ak", "stride_bn"};
-	must(tl_tuner_create(g->kernels[PRODUCT], &(tl_tuning){.keys = keys, .nkeys = COUNT(keys)}, &g->tuner));
-	for (size_t i = 0; i < COUNT(gpu_blocks); i++) {
-		const struct blocks *b = &gpu_blocks[i];
-		tl_config config = {.num_warps = b->warps, .num_stages = b->stages};
-		tl_named_arg values[] = {
-			{"BLOCK_M", tl_int(b->m)}, {"BLOCK_N", tl_int(b->n)}, {"BLOCK_K", tl_int(b->k)}};
-		must(tl_tuner_add(g->tuner, &config, values, COUNT(values)));
-	}
-}
-
+/* Prompts may be short, and are to need no variants of their own: their tiles have 32 rows. */
 static void product(struct gpt *g, struct matrix a, struct matrix b, struct view out, size_t stride, int m, int n,
 		    int k, struct epilogue e)
 {
-	int bm = block_of(m, 16, 128), bn = block_of(n, 16, 128), bk = block_of(k, 16, 128);
-	bool open = g->tuner;
-	tl_arg args[PRODUCT_PARAMETERS] = {arg(a.view),
-					   arg(b.view),
-					   arg(out),
-					   optional(e.bias),
-					   optional(e.add),
-					   optional(e.before),
-					   optional(e.gate),
-					   tl_int(m),
-					   tl_int(n),
-					   tl_int(k),
-					   tl_int((int64_t)a.row),
-					   tl_int((int64_t)a.column),
-					   tl_int((int64_t)b.row),
-					   tl_int((int64_t)b.column),
-					   tl_int((int64_t)stride),
-					   open ? tl_open() : tl_int(bm),
-					   open ? tl_open() : tl_int(bn),
-					   open ? tl_open() : tl_int(bk),
-					   tl_int(8),
-					   tl_str(g->precision)};
-	if (open)
-		must(tl_tuner_launch(g->tuner, &(tl_config){.grid = {1}}, plan_product, NULL, args, COUNT(args)));
-	else
-		launch(g, PRODUCT, 4, tiles((size_t)m, (size_t)bm) * tiles((size_t)n, (size_t)bn), 1, args,
-		       COUNT(args));
+	bool gpu = on_gpu(g), narrow = gpu && g->type == TL_F32; /* without tensor cores, loops are unrolled */
+	int most = narrow ? 64 : 128, wide = !gpu && g->type == TL_BF16 ? 256 : most;
+	int deep = narrow ? 16 : gpu ? 32 : 128, bm = g->training ? block_of(m, 16, most) : 32;
+	int bn = tile(n, most, wide), bk = tile(k, deep, gpu ? deep : wide);
+	LAUNCH(g, PRODUCT, gpu && !narrow ? 8 : 4, tiles((size_t)m, (size_t)bm) * tiles((size_t)n, (size_t)bn), 1,
+	       arg(a.view), arg(b.view), arg(out), optional(e.bias), optional(e.add), optional(e.before),
+	       optional(e.gate), tl_int(m), tl_int(n), tl_int(k), tl_int((int64_t)a.row), tl_int((int64_t)a.column),
+	       tl_int((int64_t)b.row), tl_int((int64_t)b.column), tl_int((int64_t)stride), tl_int(bm), tl_int(bn),
+	       tl_int(bk), tl_int(8), tl_str(g->precision));
 }
 
 /* out = the sums of x's columns; with many rows first those of SLICES parts of them. */
@@ -488,7 +416,8 @@ struct attention_blocks {
 static struct attention_blocks attention_blocks(const struct gpt *g, int length)
 {
 	int head = g->config.channels / g->config.heads;
-	return (struct attention_blocks){head, block_of(length, 16, on_gpu(g) ? 64 : 128), 1 / sqrt(head)};
+	int most = g->training ? block_of(length, 16, !on_gpu(g) ? 128 : g->type == TL_F32 ? 32 : 64) : 32;
+	return (struct attention_blocks){head, most, 1 / sqrt(head)};
 }
 
 /* Everything up to the last layer's output, of the tokens on the device. */

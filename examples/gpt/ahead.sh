@@ -1,0 +1,26 @@
+#!/bin/sh
+# ahead.sh BUILD SIZE…: BUILD/gpt-aot/gpt, the program with its kernels compiled ahead of time, for sm_80, sm_90a and the
+# processor ($DEVICES: cpu sim:80 sim). They are those that steps of training and a token launch on models of these sizes.
+set -e
+build=$1
+shift
+out=$build/gpt-aot top=$(dirname "$0")
+rm -rf "$out"
+mkdir -p "$out"
+export TL_MANIFEST="$out/used"
+for device in ${DEVICES:-cpu sim:80 sim}; do
+	"$build/gpt" train "$top/gpt.tl" --kernels "$top/gpt.tl" --out "$out/model" --device $device "$@" --layers 1 --batch 8 \
+		--accumulate 2 --steps 1
+	"$build/gpt" sample "$out/model" --kernels "$top/gpt.tl" --device $device --prompt 'ab' --tokens 1
+	rm "$out/model"
+done > "$out/log"
+unset TL_MANIFEST
+# for all levels of the processor, not just for the one here
+for level in baseline avx2 avx512; do
+	sed -n "s/\"target\": \"cpu:[^\"]*\"/\"target\": \"cpu:$level\"/p" "$out/used"
+done > "$out/manifest"
+sed -n '/"target": "cuda:/p' "$out/used" >> "$out/manifest"
+"$build/tlc" build "$out/manifest" -o "$out/gpt_kernels"
+sources=$(ls "$top"/*.c | grep -v '/jit\.c$')
+# shellcheck disable=SC2086
+${CC:-cc -O2} -Wl,--gc-sections -ffunction-sections -s -I"$out" -o "$out/gpt" $sources "$out/gpt_kernels.c" "$build/libtlrt.a" -lm -lpthread -ldl
