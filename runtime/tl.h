@@ -631,13 +631,14 @@ TL_API void tl_compiled_destroy(tl_compiled *c);
  * for compile-time values. */
 TL_API tl_status tl_compiled_launch(tl_compiled *c, const tl_config *cfg, const uint64_t *args, size_t nargs);
 
-/* A row of the table NAME_table[NAME_table_len] that `tlc build MANIFEST -o NAME` writes, for programs that look kernels up. */
+/* A row of the table NAME_table[NAME_table_len] that `tlc build MANIFEST -o NAME` writes, for programs that look up
+ * kernels. */
 typedef struct tl_built {
 	const char *kernel;
 	/* The types of the arguments, and compile-time values as the language writes them, by parameters:
-	 * "x_ptr=*fp32, y_ptr=None, n=i32, MODE=\"ieee\", BLOCK=1024". */
+	 * "x_ptr=*fp32, y_ptr=None, n=i32, BLOCK=1024". */
 	const char *arguments;
-	tl_status (*load)(tl_context *ctx, tl_compiled **out); /* NAME_load */
+	tl_status (*load)(tl_context *ctx, tl_compiled **out); /* as NAME.h declares it */
 } tl_built;
 
 #ifdef __cplusplus
