@@ -76,6 +76,8 @@ in_shares() {
 }
 in_shares run "$build/test-run"
 in_shares random "$build/test-random"
+"$build/tests/test_gpt" cuda > "$log/gpt" 2>&1
+counted gpt $?
 
 if [ -n "$articles" ]; then
 	"$build/articles-test" "$articles" > "$log/articles" 2>&1
