@@ -52,8 +52,8 @@ $(BUILD)/tests/cache-stress: $(BUILD)/obj/tests/stress/cache.o $(BUILD)/obj/insi
 THREAD_TESTS = test_cache test_interp test_runtime test_runtime_cuda test_runtime_embed test_runtime_launch test_runtime_variants \
 	test_threads
 ifeq ($(SAN),thread)
-test-threads: $(THREAD_TESTS:%=$(BUILD)/tests/%) $(BUILD)/tests/cache-stress
-	$(Q)sh tests/threads.sh $(BUILD)/tests/cache-stress $(THREAD_TESTS:%=$(BUILD)/tests/%)
+test-threads: $(THREAD_TESTS:%=$(BUILD)/tests/%) $(BUILD)/tests/cache-stress $(BUILD)/tests/test_gpt
+	$(Q)sh tests/threads.sh $(filter $(BUILD)/tests/%,$^)
 else
 test-threads:
 	$(Q)$(MAKE) SAN=thread BUILD=$(BUILD)-threads test-threads

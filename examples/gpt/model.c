@@ -219,6 +219,9 @@ void gpt_create(struct gpt *g, const char *device, const char *kernels, const st
 	int head = c->channels / c->heads;
 	if (c->channels % c->heads || (head != 16 && head != 32 && head != 64 && head != 128))
 		die("%d channels in %d heads: a head must have 16, 32, 64 or 128 channels", c->channels, c->heads);
+	if ((int64_t)batch * length > 1 << 26)
+		die("%d sequences of %d tokens at once are too many\nhint: --accumulate computes them in parts", batch,
+		    length);
 	must(tl_context_create(device, &g->ctx));
 	must(tl_device(g->ctx, &g->device));
 	g->kernels = kernels_open(g->ctx, kernels);

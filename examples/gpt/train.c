@@ -143,8 +143,7 @@ static void begin(struct trainer *t, const char *device)
 		checkpoint_read(c, from, o->heads);
 		struct config wanted = config_of(o, &c->config);
 		if (!same_config(&wanted, &c->config))
-			die("%s is a model of %d layers, %d heads, %d channels, %d tokens of context, and the options "
-			    "say other "
+			die("%s has %d layers, %d heads, %d channels, %d tokens of context, and the options say other "
 			    "numbers\nhint: leave them out, or name another file with --out",
 			    from, c->config.layers, c->config.heads, c->config.channels, c->config.context);
 		if (o->seed && from == t->path && c->seed != (uint64_t)o->seed)
