@@ -631,9 +631,7 @@ static void vector_product(struct gpt *g, struct view x, int layer, int ln, enum
 			   struct view out, bool at_position, int k, int n)
 {
 	bool tied = w == TOKEN_WEIGHT; /* a row for each output, and no bias */
-	int bn = on_gpu(g) ? 16 : 64, bk = on_gpu(g) ? 256 : 16;
-	if (tied)
-		bn = 16, bk = 256;
+	int bn = on_gpu(g) || tied ? 16 : 64, bk = on_gpu(g) ? 256 : tied ? block_of(k, 16, 1024) : 128;
 	struct view none = {0};
 	LAUNCH(g, VECTOR_PRODUCT, 4, tiles((size_t)n, (size_t)bn), 1, arg(x),
 	       optional(ln < 0 ? none : weight(g, layer, (enum parameter)ln)),
