@@ -133,6 +133,7 @@ for device in cpu interp sim sim:80 cpu:check; do
 	suite "gpt $device" "$build/tests/test_gpt" $device
 done
 suite gpt sh tests/gpt.sh "$build"
+suite "gpt tokens" python3 tests/gpt/tokens.py "$build/tests/gpt_tokens"
 suite "deep kernels" python3 tests/deep.py "$build/tlc"
 suite "cache stress" "$build/tests/cache-stress"
 suite mutants "$build/tests/mutants"
