@@ -7,7 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-static struct options options = {.kernels = "examples/gpt/gpt.tl", .type = "fp32", .temperature = -1, .decay = -1};
+static struct options options = {
+	.kernels = "examples/gpt/gpt.tl", .type = "fp32", .precision = "ieee", .temperature = -1, .decay = -1};
 
 enum { FOR_TRAIN = 1, FOR_SAMPLE = 2, FOR_BENCH = 4, FOR_ANY = 7 };
 
@@ -21,6 +22,8 @@ static const struct option {
 	{FOR_ANY, "device", "D", "cuda, cpu, interp, sim …; the best one here", .text = &options.device},
 	{FOR_ANY, "kernels", "FILE", "examples/gpt/gpt.tl", .text = &options.kernels},
 	{FOR_ANY, "dtype", "T", "of activations: fp32 (the default) or bf16", .text = &options.type},
+	{FOR_ANY, "precision", "P", "of products of fp32 on a GPU: ieee (the default) or tf32",
+	 .text = &options.precision},
 	{FOR_TRAIN, "out", "FILE", "the checkpoint: gpt.safetensors; where it exists, training goes on from it",
 	 .text = &options.out},
 	{FOR_TRAIN, "from", "FILE", "weights to begin with, as GPT-2's model.safetensors", .text = &options.from},
@@ -101,11 +104,15 @@ double seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-tl_dtype type_of(const struct options *o)
+void create(struct gpt *g, const struct options *o, const struct config *c, int batch, bool training)
 {
+	if (strcmp(o->precision, "ieee") && strcmp(o->precision, "tf32"))
+		die("--precision %s: neither ieee nor tf32", o->precision);
 	if (strcmp(o->type, "fp32") && strcmp(o->type, "bf16"))
 		die("--dtype %s: neither fp32 nor bf16", o->type);
-	return strcmp(o->type, "fp32") ? TL_BF16 : TL_F32;
+	gpt_create(g, o->device, o->kernels, c, strcmp(o->type, "fp32") ? TL_BF16 : TL_F32, batch, c->context,
+		   training);
+	g->precision = o->precision;
 }
 
 struct config config_of(const struct options *o, const struct config *usual)

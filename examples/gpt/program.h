@@ -8,7 +8,7 @@
 
 /* 0 or NULL: not given. */
 struct options {
-	const char *file, *device, *kernels, *out, *from, *tokenizer, *type, *prompt;
+	const char *file, *device, *kernels, *out, *from, *tokenizer, *type, *precision, *prompt;
 	int layers, heads, channels, context, batch, accumulate, steps, warmup, save_every, log_every, seed;
 	int tokens, top_k, repeat;
 	double rate, decay, clip, temperature;
@@ -31,8 +31,8 @@ void team_add(const struct team *t, double *values, int n);
 void team_reduce(void *gpt, size_t first, size_t len);
 
 double seconds(void);
-/* TL_F32 or TL_BF16, by its name. */
-tl_dtype type_of(const struct options *o);
+/* A model as the options say. */
+void create(struct gpt *g, const struct options *o, const struct config *c, int batch, bool training);
 /* The options' sizes where they are given, else `usual`. */
 struct config config_of(const struct options *o, const struct config *usual);
 

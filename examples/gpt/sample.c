@@ -53,7 +53,7 @@ int sample(const struct options *o)
 	if (!g.tokens)
 		die("out of memory");
 	g.n = (int)n;
-	gpt_create(&g.gpt, o->device, o->kernels, &c.config, type_of(o), 1, c.config.context, false);
+	create(&g.gpt, o, &c.config, 1, false);
 	gpt_set_weights(&g.gpt, c.weights);
 	fputs(prompt, stdout);
 	for (int i = 0; i < wanted; i++) {
@@ -84,7 +84,7 @@ int bench(const struct options *o)
 	struct gpt g;
 	if (batch % parts)
 		die("--accumulate %d does not divide --batch %d", parts, batch);
-	gpt_create(&g, o->device, o->kernels, &c, type_of(o), part, c.context, true);
+	create(&g, o, &c, part, true);
 	gpt_random_weights(&g, 1);
 	uint32_t *tokens = calloc(2 * rows, sizeof *tokens);
 	if (!tokens)
@@ -111,7 +111,7 @@ int bench(const struct options *o)
 	struct generator generator = {.n = 1, .tokens = calloc((size_t)wanted + 32, sizeof(uint32_t))};
 	if (!generator.tokens)
 		die("out of memory");
-	gpt_create(&generator.gpt, o->device, o->kernels, &c, type_of(o), 1, c.context, false);
+	create(&generator.gpt, o, &c, 1, false);
 	gpt_random_weights(&generator.gpt, 1);
 	for (int i = 0; i < wanted + 8; i++) {
 		if (i == 8)

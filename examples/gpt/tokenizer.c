@@ -392,7 +392,8 @@ static void read_merges(struct tokenizer *t, const char *path)
 			*m = (struct merge){ids[0], ids[1], ++rank, ids[2]};
 	}
 	if (t->n > 256 + (int)rank + 64) /* some have no merge, as <|endoftext|> */
-		die("%s has %u merges, vocab.json %d tokens: some are missing\nhint: the file is truncated", path, rank, t->n);
+		die("%s has %u merges, vocab.json %d tokens: some are missing\nhint: the file is truncated", path, rank,
+		    t->n);
 	free(sorted);
 	free(text);
 }

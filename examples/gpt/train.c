@@ -134,7 +134,7 @@ static bool same_config(const struct config *a, const struct config *b)
 }
 
 /* The weights to begin with, and what size the model has. */
-static void begin(struct trainer *t, const char *device)
+static void begin(struct trainer *t)
 {
 	const struct options *o = t->o;
 	struct checkpoint *c = &t->checkpoint;
@@ -172,7 +172,7 @@ static void begin(struct trainer *t, const char *device)
 	t->text = read_text(o, tokenizer, c->config.context);
 	tokenizer_close(tokenizer);
 
-	gpt_create(&t->gpt, device, o->kernels, &c->config, type_of(o), t->part_size, c->config.context, true);
+	create(&t->gpt, o, &c->config, t->part_size, true);
 	float **const arenas[] = {&c->weights, &c->moment1, &c->moment2};
 	tl_buffer *const buffers[] = {t->gpt.weights, t->gpt.moment1, t->gpt.moment2};
 	if (c->weights)
@@ -215,7 +215,7 @@ int train(const struct options *o)
 	if (t.batch % (t.parts * t.team.size))
 		die("%d parts of %d processes do not divide --batch %d", t.parts, t.team.size, t.batch);
 	t.part_size = t.batch / t.parts / t.team.size;
-	begin(&t, o->device);
+	begin(&t);
 	struct gpt *g = &t.gpt;
 	int first = t.checkpoint.step, step = first;
 	t.tokens = calloc(2 * (size_t)t.part_size * (size_t)g->config.context, sizeof *t.tokens);

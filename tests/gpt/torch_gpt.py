@@ -6,6 +6,7 @@ torch_gpt.py bench PROGRAM [OPTION] tokens/s of training and generation: PyTorch
 import json
 import math
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -203,6 +204,7 @@ def bench(program, options):
     layers, channels, context = int(get("--layers", 6)), int(get("--channels", 384)), int(get("--context", 256))
     batch, repeat, n = int(get("--batch", 8)), int(get("--repeat", 10)), int(get("--tokens", 200))
     type = get("--dtype", "fp32")
+    torch.set_float32_matmul_precision("high" if get("--precision", "ieee") == "tf32" else "highest")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     make = lambda: GPT(50257, context, channels, channels // 64, layers).to(device)
     print(f"{sum(p.numel() for p in make().parameters()) / 1e6:.1f} M parameters, {type}, {device}, batches of {batch} x {context}")
@@ -215,11 +217,13 @@ def bench(program, options):
         except Exception as e:  # torch.compile needs a C++ compiler on a CPU
             print(f"| torch.compile | {str(e).splitlines()[0][:60]} | | |")
             continue
-        memory = f"{torch.cuda.max_memory_allocated() >> 20}" if device == "cuda" else ""
+        memory = torch.cuda.max_memory_allocated() >> 20 if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        memory = "" if device == "cpu" and compiled else memory  # of the process, the most so far
         tokens = "" if compiled else f"{generation(make(), type, device, n):.1f}"
         print(f"| PyTorch, {'compiled' if compiled else 'eager'} | {speed:.0f} | {tokens} | {memory} |", flush=True)
     line = subprocess.run([program, "bench", *options], check=True, capture_output=True, text=True).stdout
-    speed, tokens, memory = re.search(r"training (\d+) .*generation ([\d.]+) .*; (\d+) MB for", line).groups()
+    speed, tokens, memory, resident = re.search(r"training (\d+) .*generation ([\d.]+) .*; (\d+) MB for training \((\d+)", line).groups()
+    memory = resident if device == "cpu" else memory
     print(f"| gpt | {speed} | {tokens} | {memory} |")
 
 
