@@ -134,7 +134,7 @@ char *read_file(const char *path, size_t *len);
 void gpt_create(struct gpt *g, const char *device, const char *kernels, const struct config *c, tl_dtype type,
 		int batch, int length, bool training);
 void gpt_destroy(struct gpt *g);
-/* Normal numbers, as GPT-2 begins. */
+/* Nearly normal numbers, as GPT-2 begins. */
 void gpt_random_weights(struct gpt *g, uint64_t seed);
 /* The arena's weights from and to the host: g->size numbers. */
 void gpt_set_weights(struct gpt *g, const float *w);

@@ -287,9 +287,9 @@ void gpt_random_weights(struct gpt *g, uint64_t seed)
 		bool residual = strstr(p->name, "c_proj"), gain = strstr(p->name, "ln_") && strstr(p->name, "weight");
 		double scale = p->rank == 1 ? 0 : residual ? 0.02 / sqrt(2.0 * g->config.layers) : 0.02;
 		for (size_t k = 0; k < p->len; k++) {
-			double u = (double)((next_random(&seed) >> 11) + 1) * 0x1p-53;
-			double angle = 6.283185307179586 * (double)(next_random(&seed) >> 11) * 0x1p-53;
-			w[p->first + k] = gain ? 1 : (float)(scale * sqrt(-2 * log(u)) * cos(angle));
+			uint64_t z = scale > 0 ? next_random(&seed) : 0; /* the sum of four: nearly normal */
+			double sum = (double)((z & 0xFFFF) + (z >> 16 & 0xFFFF) + (z >> 32 & 0xFFFF) + (z >> 48));
+			w[p->first + k] = gain ? 1 : (float)(scale * (sum * 0x1p-16 - 2) * sqrt(3));
 		}
 	}
 	gpt_set_weights(g, w);
