@@ -5,18 +5,9 @@ set -u
 build=$1
 top=$(dirname "$0")/..
 work=$build/examples-test
-npass=0 nfail=0
+. "$top/tests/verdict.sh"
 rm -rf "$work"
 mkdir -p "$work"
-
-verdict() { # verdict STATUS WHAT
-	if [ "$1" = 0 ]; then
-		npass=$((npass + 1))
-	else
-		nfail=$((nfail + 1))
-		echo "$2"
-	fi
-}
 
 for file in "$top"/examples/*.tl; do
 	for arch in sm_80 sm_90a; do

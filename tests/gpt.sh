@@ -5,20 +5,11 @@ set -u
 build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.." || exit 1
 work=$build/gpt-test
-npass=0 nfail=0
+. tests/verdict.sh
 rm -rf "$work"
 mkdir -p "$work"
 # kernels are compiled once for all these processes
 export TL_CACHE=1 TL_CACHE_DIR="$work/cache" OMP_NUM_THREADS=2
-
-verdict() { # verdict STATUS WHAT
-	if [ "$1" = 0 ]; then
-		npass=$((npass + 1))
-	else
-		nfail=$((nfail + 1))
-		echo "$2"
-	fi
-}
 
 gpt=$build/gpt
 cat docs/*.md > "$work/text"
