@@ -89,6 +89,15 @@ static void test_info(void **state)
 	assert_string_equal(info.spec, "cpu");
 	assert_true(description_parse(info.target, &target));
 	assert_int_equal(target.kind, TARGET_CPU);
+	assert_false(target.checks);
+
+	tl_context *checked; /* its spec opens a device that checks, too */
+	ok(tl_context_create("cpu:check", &checked));
+	ok(tl_device(checked, &info));
+	assert_string_equal(info.spec, "cpu:check");
+	assert_true(description_parse(info.target, &target));
+	assert_true(target.checks);
+	tl_context_destroy(checked);
 }
 
 static tl_status launch_add(const struct fixture *f, tl_buffer *x, tl_buffer *y, u32 grid)
