@@ -37,7 +37,8 @@ if [ "$status" = 0 ] && command -v "${PYTHON:=python3}" >/dev/null; then
 	"$PYTHON" "$folder/libraries.py" "$table"
 fi
 if [ -n "$GPT" ]; then # a transformer learns the project's documents
-	model=$(mktemp -u)
+	learned=$(mktemp -d) || exit 2
+	model=$learned/model
 	device='' size='--layers 2 --channels 128 --heads 4 --context 64 --steps 600 --rate 4e-3'
 	case " $DEMO " in *" --device "*) device="--device $(echo " $DEMO " | sed 's/.* --device *\([^ ]*\) .*/\1/')" ;; esac
 	case $device in *interp* | *sim*) size='--layers 1 --channels 32 --heads 2 --context 32 --batch 2 --steps 20 --rate 1e-2' ;; esac
@@ -47,7 +48,7 @@ if [ -n "$GPT" ]; then # a transformer learns the project's documents
 	"$GPT" train "$model.txt" --out "$model" --kernels "$folder/gpt/gpt.tl" $device $size --log-every 150 &&
 		"$GPT" sample "$model" --kernels "$folder/gpt/gpt.tl" $device --prompt 'The kernel' --tokens 250 --temperature 0.7 ||
 		status=2
-	rm -f "$model" "$model.txt"
+	rm -r "$learned"
 fi
 case $status in
 0) echo "All right, in $(($(date +%s) - begin)) seconds." ;;

@@ -79,8 +79,6 @@ struct layer {
 	struct view norm1, mean1, rstd1, qkv, lse, attention, middle, norm2, mean2, rstd2, before, up, out;
 };
 
-enum { MATRICES = 0, ALL = 1 };
-
 extern const char *const kernel_names[KERNELS];
 /* Parameters of product_kernel by their places: M, N; the three sizes of a tile; and how many there are. */
 enum { PRODUCT_M = 7, PRODUCT_BLOCK_M = 15, PRODUCT_PARAMETERS = 20 };

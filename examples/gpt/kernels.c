@@ -1,3 +1,4 @@
+/* The names of the kernels in gpt.tl. */
 #include "gpt.h"
 
 const char *const kernel_names[KERNELS] = {
