@@ -11,6 +11,7 @@
 #include "opt/pass.h"
 #include "opt/ranges.h"
 #include "opt/undefined.h"
+#include "opt/wide_offsets.h"
 #include "place/place.h"
 #include "pipeline/pipeline.h"
 #include "check/rings.h"
@@ -160,6 +161,14 @@ void unit_free(struct unit *u)
 	arena_free(&a);
 }
 
+static void set_offsets(struct kernel *k, const struct compile_options *o)
+{
+	if (o->any_size)
+		widen_offsets(k);
+	else
+		k->narrow_offsets = has_narrow_offsets(k);
+}
+
 struct kernel *compile_ir(struct unit *u, const struct func *func, const struct arg_spec *args,
 			  const struct compile_options *o)
 {
@@ -168,6 +177,8 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 		u->parsed->num_warps = num_warps;
 	if (u->parsed) {
 		kernel_note_uses(u->parsed);
+		if (!u->parsed->target)
+			set_offsets(u->parsed, o);
 		return u->parsed;
 	}
 	u->calls = (struct strbuf){.arena = &u->arena};
@@ -186,6 +197,7 @@ struct kernel *compile_ir(struct unit *u, const struct func *func, const struct 
 	if (k) {
 		k->num_warps = num_warps;
 		kernel_note_uses(k);
+		set_offsets(k, o);
 	}
 #ifndef NDEBUG
 	if (k)

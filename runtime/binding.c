@@ -200,6 +200,9 @@ static void make_plain(struct binding *b)
 					     .b = (u16)im->slots[im->apart[i].b].leaf,
 					     .equal_is_fine = im->apart[i].equal_is_fine};
 	b->napart = im->napart;
+	for (u32 i = 0; i < im->nslots && im->narrow_offsets; i++)
+		if (im->slots[i].pointers)
+			b->few[b->nfew++] = (struct few){most_narrow_bytes(&im->slots[i]), im->slots[i].leaf};
 }
 
 struct binding *binding_new(const struct variant *v, const struct options *o, const tl_arg *args, size_t nargs,
@@ -216,8 +219,9 @@ struct binding *binding_new(const struct variant *v, const struct options *o, co
 	b->variant = v;
 	b->more = calloc(nargs + 1, sizeof *b->more);
 	b->apart = calloc(v->image.napart + 1, sizeof *b->apart);
+	b->few = calloc(v->image.nslots + 1, sizeof *b->few);
 	b->bounds = calloc(v->image.nmaps + v->image.nlimits + 1, sizeof *b->bounds);
-	if (!b->more || !b->apart || !b->bounds) {
+	if (!b->more || !b->apart || !b->few || !b->bounds) {
 		binding_free(b);
 		return NULL;
 	}
@@ -238,6 +242,7 @@ void binding_free(struct binding *b)
 		free((char *)b->more[i].text);
 	free(b->more);
 	free(b->apart);
+	free(b->few);
 	free(b->bounds);
 	free(b);
 }

@@ -48,6 +48,12 @@ struct apart {
 	bool equal_is_fine;
 };
 
+/* An argument, a pointer with at most so many bytes behind it. */
+struct few {
+	u64 most;
+	u32 arg;
+};
+
 /* Bits of a slot, which are at most so much, without these. */
 struct bound {
 	u64 most, mask;
@@ -67,8 +73,9 @@ struct binding {
 	u32 nargs;
 	bool by_key; /* there are no steps: the arguments' key is made and compared */
 	bool plain;  /* these are all that the variant counts on */
-	u32 napart, nbounds;
+	u32 napart, nbounds, nfew;
 	struct apart *apart;
+	struct few *few;
 	struct bound *bounds;
 	struct options options;
 	u32 divisors; /* how much it counts on */
@@ -120,11 +127,14 @@ static inline u32 binding_take(const struct binding *b, const tl_arg *args, u64 
 	return (u32)(s - b->steps);
 }
 
-/* Does all hold that a plain one counts on? Also false where a pair does not say how much memory it means. */
+/* Does all hold that a plain one counts on? Also false where pointers do not say how much memory they mean. */
 static inline bool binding_holds(const struct binding *b, const tl_arg *args, const u64 *bits)
 {
 	for (const struct bound *x = b->bounds, *end = x + b->nbounds; x < end; x++)
 		if (bits[x->slot] > x->most || bits[x->slot] & x->mask)
+			return false;
+	for (const struct few *x = b->few, *end = x + b->nfew; x < end; x++)
+		if (args[x->arg].bytes - 1ULL >= x->most)
 			return false;
 	for (const struct apart *p = b->apart, *end = p + b->napart; p < end; p++) {
 		const tl_arg *x = &args[p->a], *y = &args[p->b];

@@ -138,6 +138,39 @@ static inline bool plainly_apart(const struct image *im, const struct arguments 
 	return true;
 }
 
+/* --- 32-bit offsets ------------------------------------------------------------------------------------------ */
+
+static bool few_elements(struct device *dev, const struct image *im, u32 slot, const struct arguments *args,
+			 struct memory *m)
+{
+	const tl_arg *a = slot_argument(im, slot, args);
+	if (!im->slots[slot].pointers || !a->ptr)
+		return true;
+	struct extent x = extent_of(dev, m, slot, a);
+	return x.start + x.size - (u64)(uintptr_t)a->ptr <= most_narrow_bytes(&im->slots[slot]);
+}
+
+static __attribute__((noinline)) bool all_few_elements(struct device *dev, const struct image *im,
+						       const struct arguments *a)
+{
+	bool few = true;
+	struct memory m;
+	memset(m.known, 0, sizeof m.known);
+	for (u32 i = 0; i < im->nslots; i++)
+		few &= few_elements(dev, im, i, a, &m);
+	return few;
+}
+
+/* Do all pointers say that there are few elements? */
+static inline bool plainly_few(const struct image *im, const struct arguments *args)
+{
+	for (u32 i = 0; i < im->nslots; i++)
+		if (im->slots[i].pointers &&
+		    slot_argument(im, i, args)->bytes - 1ULL >= most_narrow_bytes(&im->slots[i]))
+			return false;
+	return true;
+}
+
 /* --- sizes --------------------------------------------------------------------------------------------------- */
 
 static i64 size_of(const struct image *im, i16 size, const struct arguments *a)
@@ -165,6 +198,8 @@ struct broken conditions_broken(struct device *dev, const struct image *im, cons
 		b.maps |= !map_fits(im, &im->maps[i], a->bits);
 	for (u32 i = 0; i < im->nlimits; i++)
 		b.sizes |= !size_fits(im, &im->limits[i], a);
+	if (im->narrow_offsets && !plainly_few(im, a))
+		b.sizes |= !all_few_elements(dev, im, a);
 	if (!plainly_apart(im, a))
 		b.alias = memory_overlaps(dev, im, a);
 	return b;
@@ -209,6 +244,11 @@ void conditions_explain(struct device *dev, const struct image *im, const struct
 		return;
 	}
 	struct memory m = {0};
+	for (u32 i = 0; i < im->nslots && im->narrow_offsets; i++)
+		if (!few_elements(dev, im, i, a, &m)) {
+			failed_more("counts on fewer than 2^31 - 2^24 elements behind '%s'", im->slots[i].name);
+			return;
+		}
 	for (u32 i = 0; i < im->napart; i++)
 		if (pair_overlaps(dev, im, &im->apart[i], a, &m)) {
 			failed_more("counts on memory of '%s' and '%s' that does not overlap, and it does",

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 7, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 8, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -143,6 +143,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->cluster, 1, 16);
 	CODE_RANGE(c, im->persistent, 0, 1);
 	CODE_RANGE(c, im->for_any_grid, 0, 1);
+	CODE_RANGE(c, im->narrow_offsets, 0, 1);
 	CODE_ARRAY(c, im->slots, im->nslots, MAX_KERNEL_PARAMS);
 	for (u32 i = 0; i < im->nslots; i++)
 		code_slot(c, &im->slots[i]);
@@ -222,6 +223,8 @@ const char *image_size_name(const struct image *im, i16 size)
 
 static void show_limits(const struct image *im, struct strbuf *out)
 {
+	if (im->narrow_offsets)
+		sb_puts(out, "assumes      fewer than 2^31 - 2^24 elements behind each pointer\n");
 	for (u32 i = 0; i < im->napart; i++)
 		sb_printf(out, "assumes      %s and %s do not overlap%s\n", im->slots[im->apart[i].a].name,
 			  im->slots[im->apart[i].b].name, im->apart[i].equal_is_fine ? ", unless they are equal" : "");

@@ -50,6 +50,7 @@ struct image {
 	u64 scratch_bytes; /* of each thread of a CPU */
 	bool waits;        /* programs may wait for others */
 	bool persistent;   /* takes the grid as parameters, behind those of the slots */
+	bool narrow_offsets; /* counts on few elements behind each pointer: see MOST_NARROW_ELEMENTS */
 	bool for_any_grid; /* the code would be the same with the other value of options.persistent */
 	/* parameters: the slots, the grid if it is persistent, the addresses of tensor maps */
 	struct slot *slots;

@@ -287,7 +287,9 @@ typedef struct tl_arg {
 	};
 } tl_arg;
 
-/* A device pointer to elements of type t. */
+/* A device pointer to elements of type t. How much memory is behind it decides whether offsets need 64 bits, and is
+ * asked of the allocation around it; in memory that the context does not know (the host's, never wrapped) 32 bits must
+ * do, unless tl_range says more. */
 static inline tl_arg tl_ptr(tl_dtype t, const void *p)
 {
 	tl_arg a = {TL_ARG_PTR, t, 1, 0, 0, {0}};

@@ -197,7 +197,7 @@ static tl_status load_image(const tl_kernel *k, struct unit *u, const struct com
 	const struct image *im = &v->image;
 	v->nslots = im->nslots;
 	v->plain = !im->nmaps && !im->persistent;
-	v->conditions = im->nmaps || im->nlimits || im->napart;
+	v->conditions = im->nmaps || im->nlimits || im->napart || im->narrow_offsets;
 	free(v->memos);
 	v->memos = calloc(im->nmaps + 1, sizeof *v->memos);
 	return v->memos ? dev->ops->load(dev, &l, &v->code) : failed(TL_ERR_MEMORY, "out of host memory");

@@ -328,6 +328,9 @@ struct kernel {
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
 	bool any_size; /* compiled without limits */
+	/* computes offsets in 32 bits, for launches with fewer than 2^31 - 2^24 elements behind each pointer: see
+	 * opt/wide_offsets.h */
+	bool narrow_offsets;
 	int num_warps; /* of all blocks that a program runs on */
 	/* set by placement */
 	i32 shared_bytes;

@@ -61,6 +61,8 @@ static const struct value *without_shape(const struct value *v)
 
 static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 {
+	if (q->k->any_size) /* what every launch keeps: a grid has less than 2^31 programs along an axis */
+		return a <= SIZE_PROGRAMS && b == SIZE_NONE && most >= INT32_MAX;
 	if (most < (b == SIZE_NONE ? SIZES_LEAST : SIZES_LEAST_PRODUCT))
 		return false;
 	if (b != SIZE_NONE && b < a) {
@@ -323,8 +325,6 @@ static bool limits_make(struct kernel *k, const struct ranges *r, const struct v
 {
 	struct query q = {.k = k, .r = r, .nlimits = k->nlimits};
 	memcpy(q.limits, k->limits, sizeof q.limits);
-	if (k->any_size)
-		q.operations = MOST_OPERATIONS; /* what is known without limits only */
 	struct checkpoint before = checkpoint(&q);
 	bool yes = how(&q, v, most);
 	if (!yes)

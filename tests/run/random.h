@@ -258,6 +258,9 @@ int shrink_blocks(const char *command);
 /* random_scaled.c */
 void theme_random_scaled(struct suite *s);
 
+/* random_offsets.c */
+void theme_random_offsets(struct suite *s);
+
 /* random_pipelines.c */
 void theme_random_pipelines(struct suite *s);
 int shrink_pipelines(const char *command);

@@ -1,4 +1,6 @@
 /* Loads and stores: types, strides, masks, alignment, options. */
+#include <sys/mman.h>
+
 #include "themes.h"
 
 static const char file[] = "memory.tl";
@@ -470,8 +472,71 @@ static void clamped(struct suite *s, tl_dtype t, int n, int steps, int rows, int
 	case_end(s);
 }
 
+/* --- memory that 32-bit offsets do not reach --------------------------------------------------------------------- */
+
+enum { LAST = 1 << 14 }; /* bytes at the end, all that is touched */
+
+static void check_last(struct suite *s, tl_buffer *b, size_t from, const unsigned char *before, size_t added)
+{
+	static unsigned char after[LAST];
+	size_t size = tl_buffer_size(b);
+	if (tl_buffer_read(b, size - LAST, after, LAST))
+		case_fail(s, "the end cannot be read");
+	for (size_t i = 0; i < LAST; i++) {
+		bool added_to = size - LAST + i >= from && size - LAST + i < from + added;
+		if (after[i] != (unsigned char)(before[i] + added_to)) {
+			case_fail(s, "byte %zu from the end is %d and was %d", LAST - i, after[i], before[i]);
+			return;
+		}
+	}
+}
+
+/* Of a host only what is touched. */
+static tl_buffer *large_buffer(struct suite *s, size_t bytes, void **map)
+{
+	tl_buffer *b;
+	*map = MAP_FAILED;
+	if (on_device(s, "cuda"))
+		return tl_buffer_create(context(s), bytes, &b) ? NULL : b;
+	*map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return *map == MAP_FAILED || tl_buffer_wrap(context(s), *map, bytes, &b) ? NULL : b;
+}
+
+static void large(struct suite *s, size_t bytes, int columns)
+{
+	if (!case_begin(s, file, "large bytes=%zu columns=%d", bytes, columns))
+		return;
+	unsigned char before[LAST];
+	size_t rows = columns ? bytes / (size_t)columns : 0, first = columns ? rows - 24 : bytes / 1024 - 11,
+	       from = columns ? first * (size_t)columns : first * 1024;
+	void *map;
+	tl_buffer *b = large_buffer(s, bytes, &map);
+	for (int i = 0; i < LAST; i++)
+		before[i] = (unsigned char)random_bits();
+	if (!b) {
+		case_skip(s, "there is not so much memory");
+	} else {
+		if (tl_buffer_write(b, bytes - LAST, before, LAST))
+			case_fail(s, "the end cannot be written");
+		else if (columns)
+			LAUNCH(s, "large", CONFIG(.grid = {2}), tl_buf(TL_I8, b), tl_int((int64_t)rows),
+			       tl_int(columns), tl_int((int64_t)first), tl_int(16), tl_int(64));
+		else
+			LAUNCH(s, "large_flat", CONFIG(.grid = {12}), tl_buf(TL_I8, b), tl_int((int64_t)bytes),
+			       tl_int((int64_t)first), tl_int(1024));
+		check_last(s, b, from, before, columns ? 24 * (size_t)columns : bytes - from);
+		tl_buffer_destroy(b);
+	}
+	if (map != MAP_FAILED)
+		munmap(map, bytes);
+	case_end(s);
+}
+
 void theme_memory(struct suite *s)
 {
+	large(s, INT32_MAX - 100, 0), large(s, ((size_t)1 << 31) + 5000, 0), large(s, ((size_t)1 << 32) + 3000, 0);
+	large(s, ((size_t)1 << 31) + 9100, 300), large(s, ((size_t)1 << 31) - 7, 500);
+
 	static const int lengths[] = {2, 32, 64, 256, 1024, 4096};
 	one_axis(s);
 	two_axes(s);

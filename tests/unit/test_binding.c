@@ -224,7 +224,9 @@ static void random_launch(tl_arg *args)
 {
 	for (u32 i = 0; i < POINTERS; i++)
 		args[i] = tl_range(TL_F32, (void *)(uintptr_t)(4096 + 64 * (random_bits() % 8)),
-				   random_bits() % 8 ? 64 << random_bits() % 2 : 0);
+				   random_bits() % 8   ? (u64)64 << random_bits() % 2
+				   : random_bits() % 2 ? (u64)4 * (MOST_NARROW_ELEMENTS + random_bits() % 3 - 1)
+						       : 0);
 	args[3] = tl_int(random_number(3));
 	args[4] = tl_int_typed(TL_I64, random_number(4));
 	args[5] = tl_uint_typed(TL_U32, (u64)random_number(5));
@@ -247,6 +249,7 @@ static void random_conditions(struct image *im, struct tensor_map_param *maps, s
 			.most = random_number(4),
 			.a = (i16)(random_bits() % 8 ? 3 + (int)(random_bits() % 3) : SIZE_PROGRAMS),
 			.b = (i16)(random_bits() % 8 ? SIZE_NONE : 3)};
+	im->narrow_offsets = random_bits() & 1;
 	im->napart = (u32)(random_bits() % 3);
 	for (u32 i = 0; i < im->napart; i++)
 		pairs[i] = (struct param_pair){i, i + 1, random_bits() & 1};
