@@ -51,7 +51,7 @@ LINK_PROGRAM = $(LINK)
 LINK = $(CC)
 LINK_LLVM = $(LLVM_SHARED)
 endif
-LIBS = -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
+LIBS = -llzma -ldl -lm -lpthread -fopenmp $(SAN_FLAGS)
 
 LIB_SRC = $(wildcard compiler/*/*.c compiler/compile.c compiler/imports.c compiler/fit.c lang/*.c runtime/*.c runtime/sim/*.c)
 GEN_SRC = $(BUILD)/gen/parser.c $(BUILD)/gen/lex.yy.c $(BUILD)/gen/ptx_parser.c $(BUILD)/gen/ptx_lex.c
@@ -149,12 +149,12 @@ $(BUILD)/libtl.a: $(LIB_OBJ)
 # What kernels compiled ahead of time need: no compiler, no LLVM.
 RT_SRC = runtime/aot/devices.c $(addprefix compiler/ir/,dtype.c device_text.c) \
 	$(addprefix compiler/base/,arena.c crew.c description.c diag.c file.c fp.c map.c range.c recover.c) \
-	$(addprefix runtime/,api_context.c compiled.c conditions.c context.c cpu_check.c cpu_pool.c cuda_api.c dev_cpu.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c \
+	$(addprefix runtime/,api_context.c bundle.c compiled.c conditions.c context.c cpu_check.c cpu_pool.c cuda_api.c dev_cpu.c dev_cuda.c dev_cuda_launch.c dev_cuda_queue.c \
 	device.c error.c grid.c host.c host_queue.c image.c link.c median.c nvtx.c queue.c store.c tensor_box.c)
 $(BUILD)/libtlrt.a: $(RT_SRC:%.c=$(BUILD)/obj/%.o)
 	$(call say,AR,$@)
-	$(Q)ld -r -o $(BUILD)/obj/libtlrt.o $^
-	$(Q)objcopy --strip-debug --localize-hidden $(BUILD)/obj/libtlrt.o
+	$(Q)ld -r -o $(BUILD)/obj/libtlrt.o $^ `$(CC) -print-file-name=liblzma.a`
+	$(Q)objcopy --strip-debug --localize-hidden --wildcard -L 'lzma_*' $(BUILD)/obj/libtlrt.o
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $(BUILD)/obj/libtlrt.o
 

@@ -18,6 +18,7 @@ need libcmocka-dev test -e /usr/include/cmocka.h
 need libmpfr-dev test -e /usr/include/mpfr.h
 need libxxhash-dev test -e /usr/include/xxhash.h
 need libzstd-dev test -e /usr/include/zstd.h
+need liblzma-dev test -e /usr/include/lzma.h
 need zlib1g-dev test -e /usr/include/zlib.h
 need libxml2-dev test -e /usr/include/libxml2/libxml/tree.h
 need openmpi-bin mpirun --version

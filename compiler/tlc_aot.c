@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "runtime/bundle.h"
 #include "runtime/device.h"
 #include "runtime/image.h"
 #include "runtime/manifest.h"
@@ -16,10 +17,12 @@ struct build_state {
 	struct strbuf header, source; /* what NAME.h and NAME.c hold so far */
 	struct strbuf table;          /* of the launchers of a manifest */
 	VEC(const char *) symbols;    /* the kernels in them */
-	u32 nimages;
+	const char **given;           /* of a manifest: the targets that the command names */
+	u32 nbundles, ngiven;
 	/* the kernel at hand */
 	struct unit unit;     /* parsed once */
-	struct strbuf list;   /* its images */
+	VEC(tl_blob) images;  /* its images for the target at hand */
+	struct strbuf list;   /* its bundles */
 	struct strbuf said;   /* its variants, for people */
 	struct image generic; /* the last one: its slots are the launcher's parameters */
 	const char *types;    /* of the arguments, without what variants are specialised for */
@@ -27,20 +30,36 @@ struct build_state {
 
 /* --- images ------------------------------------------------------------------------------------------------------ */
 
-static void add_image(struct build_state *b, struct image *im, const char *what)
+static void add_image(struct build_state *b, struct image *im)
 {
-	struct arena *a = &b->c->arena;
+	tl_blob blob;
+	blob.bytes = image_write(im, &b->c->arena, &blob.size);
+	vec_push(&b->c->arena, &b->images, blob);
+	sb_printf(&b->said, " *   %s: %s%s\n", im->target, *im->signature ? im->signature : "-",
+		  im->persistent ? ", for many programs" : "");
+}
+
+/* The images for one target. */
+static bool add_bundle(struct build_state *b)
+{
 	size_t len;
-	const u8 *bytes = (const u8 *)image_write(im, a, &len);
-	sb_printf(&b->source, "\n/* %s, %s%s */\nstatic const unsigned char image_%u[] = {", im->target, what,
-		  im->persistent ? ", for many programs" : "", b->nimages);
+	const struct image *im = &b->generic;
+	const u8 *bytes =
+		(const u8 *)bundle_write(&b->c->arena, im->name, im->target, b->images.at, b->images.len, &len);
+	if (!bytes) {
+		complain(0, "%s has too much code for %s", im->name, im->target);
+		return false;
+	}
+	sb_printf(&b->source,
+		  "\n/* %u variants of %s for %s, compressed */\nstatic const unsigned char images_%u[] = {",
+		  b->images.len, im->name, im->target, b->nbundles);
 	for (size_t i = 0; i < len; i++)
 		sb_printf(&b->source, "%s%u,", i % 24 ? "" : "\n\t", bytes[i]);
 	sb_puts(&b->source, "\n};\n");
-	sb_printf(&b->list, "\t{image_%u, sizeof image_%u},\n", b->nimages, b->nimages);
-	sb_printf(&b->said, " *   %s: %s%s\n", im->target, *im->signature ? im->signature : "-",
-		  im->persistent ? ", for many programs" : "");
-	b->nimages++;
+	sb_printf(&b->list, "\t{images_%u, sizeof images_%u},\n", b->nbundles, b->nbundles);
+	b->nbundles++;
+	b->images.len = 0;
+	return true;
 }
 
 static bool compile_image(struct build_state *b, const struct arg_spec *args, const struct compile_options *o,
@@ -59,7 +78,7 @@ static bool compile_image(struct build_state *b, const struct arg_spec *args, co
 }
 
 /* With the kernel for many programs, if that is another one. */
-static bool add_variant(struct build_state *b, const struct arg_spec *args, struct compile_options o, const char *what)
+static bool add_variant(struct build_state *b, const struct arg_spec *args, struct compile_options o)
 {
 	struct image few, many;
 	if (!compile_image(b, args, &o, &few))
@@ -69,12 +88,12 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 	if (!few.for_any_grid && !few.any_size) {
 		good = compile_image(b, args, &o, &many);
 		if (good && many.persistent)
-			add_image(b, &many, what);
+			add_image(b, &many);
 		if (good)
 			image_free(&many);
 	}
 	if (good)
-		add_image(b, &few, what);
+		add_image(b, &few);
 	if (few.any_size) {
 		image_free(&b->generic);
 		b->generic = few;
@@ -158,12 +177,12 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 		}
 		o.num_warps = c->options.num_warps;
 		o.num_stages = c->options.num_stages;
-		if (!add_variant(b, args, o, "as given"))
+		if (!add_variant(b, args, o))
 			return false;
 	}
 	o.alias = ALIAS_ANY;
 	o.no_boxes = o.any_size = true;
-	return add_variant(b, generic, o, "any arguments");
+	return add_variant(b, generic, o) && add_bundle(b);
 }
 
 /* --- the files --------------------------------------------------------------------------------------------------- */
@@ -438,7 +457,23 @@ static void take_entry(struct command *c, const struct manifest_entry *e, bool f
 		text += strspn(text, " ");
 	}
 	add_once(&c->arena, &c->signatures.at, &c->signatures.len, &c->signatures.cap, types.at);
-	add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap, description_name(&c->arena, &e->target));
+}
+
+/* The targets that --target names, of the kind that the entry was recorded on; without any the entry's own. */
+static void take_entry_targets(struct build_state *b, const struct manifest_entry *e)
+{
+	struct command *c = b->c;
+	bool given = false;
+	for (u32 i = 0; i < b->ngiven; i++) {
+		struct description t;
+		if (!description_parse(b->given[i], &t) || t.kind != e->target.kind)
+			continue;
+		add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap, b->given[i]);
+		given = true;
+	}
+	if (!given)
+		add_once(&c->arena, &c->targets.at, &c->targets.len, &c->targets.cap,
+			 description_name(&c->arena, &e->target));
 }
 
 /* How much a variant counts on: what counts on more is to be tried first. */
@@ -482,8 +517,10 @@ static int build_group(struct build_state *b, const struct group *g)
 	c->options.maxnreg = g->first->options.maxnreg;
 	c->options.debug = g->first->options.debug;
 	c->defines.len = c->signatures.len = c->targets.len = 0;
-	for (u32 i = 0; i < g->entries.len; i++)
+	for (u32 i = 0; i < g->entries.len; i++) {
 		take_entry(c, g->entries.at[i], !i);
+		take_entry_targets(b, g->entries.at[i]);
+	}
 	qsort(c->signatures.at, c->signatures.len, sizeof *c->signatures.at, by_weight);
 	int r = build_kernel(b, g->first->source, text, len);
 	if (!r)
@@ -496,6 +533,12 @@ int build_manifest_sources(struct command *c, const struct manifest_entry *entri
 	struct build_state *b = begin_sources(c);
 	VEC(struct group) groups = {0};
 	int r = EXIT_DONE;
+	take_targets(c);
+	b->given = arena_dup(&c->arena, c->targets.at, c->targets.len * sizeof *b->given);
+	b->ngiven = c->targets.len;
+	for (u32 i = 0; i < b->ngiven; i++)
+		if (!description_parse(b->given[i], &(struct description){0}))
+			return complain(EXIT_USER, "--target: '%s' is not one of %s", b->given[i], target_names);
 	for (u32 i = 0; i < n; i++) {
 		const char *types = types_of(&c->arena, entries[i].arguments);
 		u32 g = 0;

@@ -1,16 +1,25 @@
-/* Kernels compiled ahead of time: images, of which those for this device are loaded at once; a launch finds the first
- * one that its arguments allow. Nothing here needs the compiler, nothing changes after loading. */
+/* Kernels compiled ahead of time: images, alone or in bundles, of which those for this device are loaded at once; a
+ * launch finds the first one that its arguments allow. Nothing here needs the compiler, nothing changes after loading.
+ */
 #include <stdlib.h>
 
+#include "runtime/bundle.h"
 #include "runtime/conditions.h"
 #include "runtime/grid.h"
 #include "runtime/guard.h"
 
-enum { MAX_IMAGES = 4096 };
+enum { MAX_BLOBS = 4096 };
 
 struct loaded {
 	struct image image;
 	void *code; /* the device's */
+};
+
+/* What a blob holds: a bundle of images for one target, or an image. */
+struct piece {
+	bool is_bundle;
+	struct bundle bundle;
+	struct image image;
 };
 
 struct tl_compiled {
@@ -18,6 +27,10 @@ struct tl_compiled {
 	tl_context *ctx;
 	struct loaded *at;
 	u32 len, nargs;
+	/* while it is loaded */
+	struct piece *pieces;
+	u32 npieces;
+	struct arena scratch;
 };
 
 /* --- loading ---------------------------------------------------------------------------------------------------- */
@@ -31,47 +44,84 @@ static int suits(const char *target, const struct description *device)
 	return t.kind == TARGET_CUDA ? 2 * t.sm + t.arch_specific : 1 + (int)t.level;
 }
 
-static tl_status read_images(struct tl_compiled *c, const tl_blob *images)
+static tl_status damaged(u32 blob, const char *why)
 {
-	for (u32 i = 0; i < c->len; i++) {
-		const char *why = image_read(&c->at[i].image, images[i].bytes, images[i].size);
+	return failed(TL_ERR_ARGUMENT, "tl_compiled_load: image %u: %s", blob, why);
+}
+
+/* Nothing is decompressed yet. */
+static tl_status open_pieces(struct tl_compiled *c, const tl_blob *blobs)
+{
+	for (u32 i = 0; i < c->npieces; i++) {
+		struct piece *p = &c->pieces[i];
+		p->is_bundle = bundle_is(blobs[i].bytes, blobs[i].size);
+		const char *why = p->is_bundle ? bundle_open(&p->bundle, blobs[i].bytes, blobs[i].size)
+					       : image_read(&p->image, blobs[i].bytes, blobs[i].size);
 		if (why)
-			return failed(TL_ERR_ARGUMENT, "tl_compiled_load: image %u: %s", i, why);
+			return damaged(i, why);
 	}
 	return TL_OK;
 }
 
-/* Drops the images that are not the device's, and counts the arguments. */
+static const char *kernel_of(const struct piece *p) { return p->is_bundle ? p->bundle.kernel : p->image.name; }
+static const char *target_of(const struct piece *p) { return p->is_bundle ? p->bundle.target : p->image.target; }
+
+static tl_status suits_none(const struct tl_compiled *c, const struct description *device)
+{
+	const struct piece *p = c->pieces;
+	if (device->kind == TARGET_CUDA)
+		failed(TL_ERR_DEVICE, "%s was not compiled for this GPU, sm_%d%s, but for", kernel_of(p), device->sm,
+		       device->arch_specific ? "a" : "");
+	else
+		failed(TL_ERR_DEVICE, "%s was not compiled for this processor, but for", kernel_of(p));
+	for (u32 i = 0; i < c->npieces; i++)
+		if (!i || strcmp(target_of(&p[i]), target_of(&p[i - 1])) != 0)
+			failed_more("%s %s", i ? "," : "", target_of(&p[i]));
+	return TL_ERR_DEVICE;
+}
+
+/* Takes the images of piece i. */
+static tl_status take(struct tl_compiled *c, u32 i)
+{
+	struct piece *p = &c->pieces[i];
+	if (!p->is_bundle) {
+		c->at[c->len++].image = p->image;
+		p->image = (struct image){0};
+		return TL_OK;
+	}
+	tl_blob *images = arena_array(&c->scratch, tl_blob, p->bundle.count);
+	const char *why = bundle_read(&p->bundle, &c->scratch, images);
+	for (u32 k = 0; k < p->bundle.count && !why; k++) {
+		why = image_read(&c->at[c->len].image, images[k].bytes, images[k].size);
+		c->len += !why;
+	}
+	return why ? damaged(i, why) : TL_OK;
+}
+
+/* Takes those that suit the device best, and counts the arguments. */
 static tl_status choose(struct tl_compiled *c)
 {
 	struct device *dev = c->ctx->dev;
 	if (!dev->ops->target)
-		return failed(TL_ERR_DEVICE, "%s was compiled for others: %s runs no images", c->at[0].image.name,
+		return failed(TL_ERR_DEVICE, "%s was compiled for others: %s runs no images", kernel_of(c->pieces),
 			      dev->ops->name);
 	const struct description t = dev->ops->target(dev);
 	int best = 0;
 	u32 n = 0;
-	for (u32 i = 0; i < c->len; i++)
-		best = MAX(best, suits(c->at[i].image.target, &t));
-	if (!best) {
-		const char *kernel = c->at[0].image.name;
-		if (t.kind == TARGET_CUDA)
-			failed(TL_ERR_DEVICE, "%s was not compiled for this GPU, sm_%d%s, but for", kernel, t.sm,
-			       t.arch_specific ? "a" : "");
-		else
-			failed(TL_ERR_DEVICE, "%s was not compiled for this processor, but for", kernel);
-		for (u32 i = 0; i < c->len; i++)
-			if (!i || strcmp(c->at[i].image.target, c->at[i - 1].image.target) != 0)
-				failed_more("%s %s", i ? "," : "", c->at[i].image.target);
-		return TL_ERR_DEVICE;
+	for (u32 i = 0; i < c->npieces; i++)
+		best = MAX(best, suits(target_of(&c->pieces[i]), &t));
+	if (!best)
+		return suits_none(c, &t);
+	for (u32 i = 0; i < c->npieces; i++)
+		n += c->pieces[i].is_bundle ? c->pieces[i].bundle.count : 1;
+	c->at = calloc(n, sizeof *c->at);
+	if (!c->at)
+		return failed(TL_ERR_MEMORY, "out of host memory");
+	for (u32 i = 0; i < c->npieces; i++) {
+		tl_status s = suits(target_of(&c->pieces[i]), &t) == best ? take(c, i) : TL_OK;
+		if (s)
+			return s;
 	}
-	for (u32 i = 0; i < c->len; i++) {
-		if (suits(c->at[i].image.target, &t) == best)
-			c->at[n++] = c->at[i];
-		else
-			image_free(&c->at[i].image);
-	}
-	c->len = n;
 	for (u32 i = 0; i < c->len; i++) {
 		const struct image *im = &c->at[i].image;
 		for (u32 k = 0; k < im->nslots; k++)
@@ -80,6 +130,16 @@ static tl_status choose(struct tl_compiled *c)
 			c->nargs = MAX(c->nargs, im->ones[k] + 1);
 	}
 	return TL_OK;
+}
+
+static void free_pieces(struct tl_compiled *c)
+{
+	for (u32 i = 0; i < c->npieces; i++)
+		image_free(&c->pieces[i].image);
+	free(c->pieces);
+	c->pieces = NULL;
+	c->npieces = 0;
+	arena_free(&c->scratch);
 }
 
 static void compiled_free(void *compiled)
@@ -91,6 +151,7 @@ static void compiled_free(void *compiled)
 			dev->ops->unload(dev, c->at[i].code);
 		image_free(&c->at[i].image);
 	}
+	free_pieces(c);
 	free(c->at);
 	free(c);
 }
@@ -103,9 +164,10 @@ static void free_owned(struct link *l)
 static tl_status load_all(struct tl_compiled *c, const tl_blob *images)
 {
 	struct device *dev = c->ctx->dev;
-	tl_status s = read_images(c, images);
+	tl_status s = open_pieces(c, images);
 	if (!s)
 		s = choose(c);
+	free_pieces(c);
 	for (u32 i = 0; i < c->len && !s; i++)
 		s = dev->ops->load(dev, &(struct device_load){.image = &c->at[i].image}, &c->at[i].code);
 	return s;
@@ -120,16 +182,16 @@ static tl_status compiled_load(tl_context *ctx, const tl_blob *images, size_t n,
 			      !ctx     ? "the context is"
 			      : images ? "out is"
 				       : "the images are");
-	if (!n || n > MAX_IMAGES)
-		return failed(TL_ERR_ARGUMENT, "tl_compiled_load: %zu images; 1 to %d are possible", n, MAX_IMAGES);
+	if (!n || n > MAX_BLOBS)
+		return failed(TL_ERR_ARGUMENT, "tl_compiled_load: %zu images; 1 to %d are possible", n, MAX_BLOBS);
 	struct tl_compiled *c = calloc(1, sizeof *c);
-	struct loaded *at = calloc(n, sizeof *at);
-	if (!c || !at) {
+	struct piece *pieces = calloc(n, sizeof *pieces);
+	if (!c || !pieces) {
 		free(c);
-		free(at);
+		free(pieces);
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	}
-	*c = (struct tl_compiled){.link.free = free_owned, .ctx = ctx, .at = at, .len = (u32)n};
+	*c = (struct tl_compiled){.link.free = free_owned, .ctx = ctx, .pieces = pieces, .npieces = (u32)n};
 	struct cleanup cleanup;
 	cleanup_push(&cleanup, compiled_free, c);
 	tl_status s = load_all(c, images);
@@ -156,11 +218,21 @@ static void compiled_destroy(tl_compiled *c)
 
 /* --- launching -------------------------------------------------------------------------------------------------- */
 
-/* May the image run with these arguments? Its slots' bits go to l. */
-static bool allows(struct device *dev, const struct image *im, const uint64_t *args, const u32 *grid, bool many,
-		   struct launch *l)
+/* The pointer with the memory from it to the end of its allocation. */
+static tl_arg pointer_to(struct device *dev, enum dtype d, u64 address)
 {
-	tl_arg leaves[MAX_KERNEL_PARAMS];
+	void *p = (void *)(uintptr_t)address, *base;
+	size_t size, known = 0;
+	if (p && dev->ops->allocation && dev->ops->allocation(dev, p, &base, &size))
+		known = (size_t)((uintptr_t)base + size - (uintptr_t)p);
+	return tl_range((tl_dtype)d, p, known);
+}
+
+/* May the image run with these arguments? Its slots' bits go to l. leaves: what pointers are known already; conditions
+ * look at no others. */
+static bool allows(struct device *dev, const struct image *im, const uint64_t *args, const u32 *grid, bool many,
+		   struct launch *l, tl_arg *leaves)
+{
 	if (im->persistent && !many)
 		return false;
 	for (u32 i = 0; i < im->nones; i++)
@@ -171,8 +243,8 @@ static bool allows(struct device *dev, const struct image *im, const uint64_t *a
 		l->bits[i] = args[s->leaf];
 		if (s->divisibility > 1 && l->bits[i] & ((u64)s->divisibility - 1))
 			return false;
-		if (s->pointers) /* conditions look at pointers only */
-			leaves[s->leaf] = tl_ptr((tl_dtype)s->dtype, (const void *)(uintptr_t)l->bits[i]);
+		if (s->pointers && !leaves[s->leaf].bytes)
+			leaves[s->leaf] = pointer_to(dev, s->dtype, l->bits[i]);
 	}
 	const struct arguments a = {.at = leaves, .n = MAX_KERNEL_PARAMS, .bits = l->bits, .grid = grid};
 	struct broken b = conditions_broken(dev, im, &a);
@@ -207,9 +279,11 @@ static tl_status compiled_launch(tl_compiled *c, const tl_config *cfg, const uin
 	if (s)
 		return s;
 	grid_of(cfg, grid);
+	tl_arg leaves[MAX_KERNEL_PARAMS];
+	memset(leaves, 0, c->nargs * sizeof *leaves);
 	u32 most = most_blocks(dev, cfg), i = 0;
 	bool many = most && count_programs(grid) > most;
-	while (i < c->len && !allows(dev, &c->at[i].image, args, grid, many, &l))
+	while (i < c->len && !allows(dev, &c->at[i].image, args, grid, many, &l, leaves))
 		i++;
 	if (i == c->len)
 		return failed(TL_ERR_ARGUMENT, "%s: none of its %u variants allows these arguments", name, c->len);

@@ -16,12 +16,7 @@ for device in ${DEVICES:-cpu sim:80 sim}; do
 	rm "$out/model"
 done > "$out/log"
 unset TL_MANIFEST
-# for all levels of the processor, not just for the one here
-for level in baseline avx2 avx512; do
-	sed -n "s/\"target\": \"cpu:[^\"]*\"/\"target\": \"cpu:$level\"/p" "$out/used"
-done > "$out/manifest"
-sed -n '/"target": "cuda:/p' "$out/used" >> "$out/manifest"
-"$build/tlc" build "$out/manifest" -o "$out/gpt_kernels"
+"$build/tlc" build "$out/used" --target sm_80 --target sm_90a --target cpu -o "$out/gpt_kernels"
 sources=$(ls "$top"/*.c | grep -v '/jit\.c$')
 # shellcheck disable=SC2086
 ${CC:-cc -O2} -Wl,--gc-sections -ffunction-sections -s -I"$out" -o "$out/gpt" $sources "$out/gpt_kernels.c" "$build/libtlrt.a" -lm -lpthread -ldl
