@@ -163,7 +163,7 @@ void unit_free(struct unit *u)
 
 static void set_offsets(struct kernel *k, const struct compile_options *o)
 {
-	if (o->any_size)
+	if (o->sizes == SIZES_WIDE)
 		widen_offsets(k);
 	else
 		k->narrow_offsets = has_narrow_offsets(k);
@@ -507,9 +507,11 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .debug = o->debug,
 				   .cuda = {.no_boxes = o->no_boxes, .persistent = o->persistent}};
 	out->kernel = k;
-	k->any_size = o->any_size;
-	if (o->any_size && o->remarks)
-		diag(&r->u->diags, R_ANY_SIZE, k->loc);
+	k->sizes = o->sizes;
+	if (o->sizes && o->remarks)
+		diag(&r->u->diags, R_ANY_SIZE, k->loc,
+		     o->sizes == SIZES_WIDE ? "offsets of addresses are computed in 64 bits"
+					    : "accesses rely on no index that is not proved not to");
 	if (!check_start(r, k))
 		return false;
 	if (!k->target) {

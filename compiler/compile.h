@@ -15,7 +15,7 @@ struct compile_options {
 	int maxnreg;               /* the most registers of a thread; 0: ptxas decides */
 	/* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
 	bool no_boxes;
-	bool any_size;             /* compiles without limits on a launch's sizes: see opt/sizes.h */
+	enum sizes sizes; /* of a launch, which it is for: see opt/sizes.h */
 	/* for launches of more programs than multiprocessors: a persistent kernel if that is faster */
 	bool persistent;
 	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */

@@ -42,7 +42,7 @@ static void try_candidate(struct search *s, struct candidate *c)
 				    .group_pids = s->o->group_pids,
 				    .maxnreg = s->o->maxnreg,
 				    .no_boxes = s->o->no_boxes,
-				    .any_size = s->o->any_size,
+				    .sizes = s->o->sizes,
 				    .alias = s->o->alias,
 				    .debug = s->o->debug,
 				    .want_ttgir = true,

@@ -39,6 +39,7 @@ struct command {
 	int max_ctas;
 	bool cooperative, pdl; /* launches */
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
+	bool any_size;    /* the options' sizes: SIZES_WIDE */
 	VEC(struct define) defines;
 	VEC(const char *) folders; /* -I */
 	VEC(const char *) signatures, targets; /* each -s and --target */

@@ -85,7 +85,7 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 		return false;
 	bool good = true;
 	o.persistent = true;
-	if (!few.for_any_grid && !few.any_size) {
+	if (!few.for_any_grid && few.sizes == SIZES_LIMITED) {
 		good = compile_image(b, args, &o, &many);
 		if (good && many.persistent)
 			add_image(b, &many);
@@ -94,7 +94,7 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 	}
 	if (good)
 		add_image(b, &few);
-	if (few.any_size) {
+	if (few.sizes == SIZES_WIDE) {
 		image_free(&b->generic);
 		b->generic = few;
 	} else {
@@ -181,7 +181,8 @@ static bool build_target(struct build_state *b, const struct func *f, const char
 			return false;
 	}
 	o.alias = ALIAS_ANY;
-	o.no_boxes = o.any_size = true;
+	o.no_boxes = true;
+	o.sizes = SIZES_WIDE;
 	return add_variant(b, generic, o) && add_bundle(b);
 }
 

@@ -67,7 +67,7 @@ static const struct option {
 	{"--may-overlap", FLAG, VERB_COMPILE, AT(may_overlap), 0, 0, "--may-overlap",
 	 "pointer parameters may point into the same memory: loads and stores keep their order",
 	 "a launch looks at its arguments"},
-	{"--any-size", FLAG, VERB_COMPILE, AT(options.any_size), 0, 0, "--any-size",
+	{"--any-size", FLAG, VERB_COMPILE, AT(any_size), 0, 0, "--any-size",
 	 "for launches of any size: offsets of addresses are computed in 64 bits", "a launch looks at its arguments"},
 	{"--max-ctas", NUMBER, LAUNCH | COMPARED, AT(max_ctas), -1, 1 << 20, "--max-ctas N",
 	 "most blocks for a kernel whose blocks run several programs each; -1: a block for each\n"

@@ -282,8 +282,7 @@ bool binding_step_rare(const struct step *s, const tl_arg *a, u64 *bits)
 static const struct variant *serving(const struct binding *b, const struct broken *broken)
 {
 	for (u32 way = 0; way < BINDING_WAYS; way++) {
-		bool boxes = way & 1, sizes = way >> 1 & 1;
-		if (boxes < broken->maps || sizes < broken->sizes || way >> 2 < broken->alias)
+		if ((way & 1) < broken->maps || (way >> 1 & 3) < broken->sizes || way >> 3 < broken->alias)
 			continue;
 		const struct variant *v = atomic_load_explicit(&b->ways[way], memory_order_acquire);
 		if (v)
@@ -305,7 +304,7 @@ static const struct variant *choose(const struct binding *b, struct device *dev,
 		if (!more.maps && !more.sizes && !more.alias)
 			return v;
 		broken->maps |= more.maps;
-		broken->sizes |= more.sizes;
+		broken->sizes = MAX(broken->sizes, more.sizes);
 		broken->alias = MAX(broken->alias, more.alias);
 	}
 }

@@ -61,10 +61,10 @@ struct bound {
 };
 
 /* By what the arguments break: no tensor maps, any size, overlaps. */
-enum { BINDING_WAYS = 12 };
+enum { BINDING_WAYS = 24 };
 static inline u32 way_of(const struct broken *b)
 {
-	return (u32)b->maps | (u32)b->sizes << 1 | (u32)b->alias << 2;
+	return (u32)b->maps | (u32)b->sizes << 1 | (u32)b->alias << 3;
 }
 
 struct binding {

@@ -197,9 +197,10 @@ struct broken conditions_broken(struct device *dev, const struct image *im, cons
 	for (u32 i = 0; i < im->nmaps; i++)
 		b.maps |= !map_fits(im, &im->maps[i], a->bits);
 	for (u32 i = 0; i < im->nlimits; i++)
-		b.sizes |= !size_fits(im, &im->limits[i], a);
-	if (im->narrow_offsets && !plainly_few(im, a))
-		b.sizes |= !all_few_elements(dev, im, a);
+		if (!size_fits(im, &im->limits[i], a))
+			b.sizes = SIZES_ANY;
+	if (im->narrow_offsets && !plainly_few(im, a) && !all_few_elements(dev, im, a))
+		b.sizes = SIZES_WIDE;
 	if (!plainly_apart(im, a))
 		b.alias = memory_overlaps(dev, im, a);
 	return b;

@@ -8,7 +8,8 @@
 
 /* The conditions that a launch breaks; all 0: none. */
 struct broken {
-	bool maps, sizes;
+	bool maps;
+	enum sizes sizes; /* that code must be for */
 	enum aliasing alias;
 };
 

@@ -23,7 +23,8 @@ struct build {
 	const struct func *func; /* NULL when the unit is IR text */
 	const struct arg_spec *args;
 	int num_warps, num_stages, group_pids, maxnreg;
-	bool no_boxes, any_size, persistent;
+	bool no_boxes, persistent;
+	enum sizes sizes;
 	enum aliasing alias;
 	bool debug; /* device_assert stops the kernel */
 	bool remarks; /* are wanted, whatever the stage */

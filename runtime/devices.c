@@ -15,7 +15,7 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.group_pids = b->group_pids,
 		.maxnreg = b->maxnreg,
 		.no_boxes = b->no_boxes,
-		.any_size = b->any_size,
+		.sizes = b->sizes,
 		.persistent = b->persistent,
 		.alias = b->alias,
 		.debug = b->debug,

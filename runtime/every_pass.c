@@ -105,7 +105,7 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 				    .num_stages = b->num_stages,
 				    .group_pids = b->group_pids,
 				    .no_boxes = b->no_boxes,
-				    .any_size = b->any_size,
+				    .sizes = b->sizes,
 				    .persistent = b->persistent,
 				    .debug = b->debug,
 				    .want_ttir = true,

@@ -130,7 +130,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->maxnreg, 0, 255);
 	CODE_RANGE(c, im->debug, 0, 1);
 	CODE_RANGE(c, im->no_boxes, 0, 1);
-	CODE_RANGE(c, im->any_size, 0, 1);
+	CODE_RANGE(c, im->sizes, SIZES_LIMITED, SIZES_WIDE);
 	CODE_RANGE(c, im->alias, ALIAS_NONE, ALIAS_ANY);
 	code_text(c, &im->name);
 	code_block(c, &im->code, &im->code_bytes);
@@ -260,6 +260,7 @@ static void show_blocks(const struct image *im, struct strbuf *out)
 
 void image_show(const struct image *im, struct strbuf *out)
 {
+	static const char *const sizes[] = {"", ", any grid and integers", ", any size"};
 	static const char *const overlaps[] = {"", ", equal pointers", ", overlapping pointers"};
 	sb_printf(out, "kernel       %s\nsource       %s, xxHash %016llx\n", im->name, im->source,
 		  (unsigned long long)im->source_hash);
@@ -268,7 +269,7 @@ void image_show(const struct image *im, struct strbuf *out)
 			  (unsigned long long)im->imports[i].hash);
 	sb_printf(out, "arguments    %s\n", *im->signature ? im->signature : "-");
 	sb_printf(out, "options      num_stages %d%s%s%s%s", im->num_stages, im->debug ? ", debug" : "",
-		  im->no_boxes ? ", no TMA" : "", im->any_size ? ", any size" : "", overlaps[im->alias]);
+		  im->no_boxes ? ", no TMA" : "", sizes[im->sizes], overlaps[im->alias]);
 	if (im->group_pids)
 		sb_printf(out, ", group_pids %d", im->group_pids);
 	if (im->maxnreg)

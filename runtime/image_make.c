@@ -84,7 +84,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .maxnreg = o->maxnreg,
 			     .debug = o->debug,
 			     .no_boxes = o->no_boxes,
-			     .any_size = o->any_size,
+			     .sizes = o->sizes,
 			     .alias = o->alias,
 			     .num_warps = c->num_warps,
 			     .shared_bytes = c->shared_bytes,

@@ -152,7 +152,8 @@ bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
 	int num_warps, num_stages, group_pids, maxnreg;
-	bool debug, no_boxes, any_size, persistent; /* see struct compile_options */
+	bool debug, no_boxes, persistent; /* see struct compile_options */
+	enum sizes sizes;
 	enum aliasing alias;
 	bool general; /* without specialisation */
 	void *stream; /* of the launch, which no variant is compiled for */

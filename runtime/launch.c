@@ -158,7 +158,7 @@ tl_status choose_variant(tl_kernel *k, const struct options *o, const tl_config 
 		if (k->module->compiled)
 			return missed(k, im, args, nargs, grid, bits);
 		out->options.no_boxes = all.maps |= b.maps;
-		out->options.any_size = all.sizes |= b.sizes;
+		out->options.sizes = all.sizes = MAX(all.sizes, b.sizes);
 		out->options.alias = all.alias = MAX(all.alias, b.alias);
 		out->way = way_of(&all);
 	}

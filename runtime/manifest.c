@@ -38,7 +38,7 @@ static const struct number numbers[] = {
 static const struct number flags[] = {
 	{"debug", NUMBER(options.debug), 0},
 	{"no_boxes", NUMBER(options.no_boxes), 0},
-	{"any_size", NUMBER(options.any_size), 0},
+	{"sizes", NUMBER(options.sizes), 0},
 	{"persistent", NUMBER(options.persistent), 0},
 };
 #undef NUMBER

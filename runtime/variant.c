@@ -18,7 +18,7 @@
 #include "runtime/useful.h"
 
 /* In a key's first word: options.persistent, and options.general, which is for bindings: the code is the same. */
-static const u64 FOR_MANY = 1 << 18, GENERAL = 1 << 22;
+static const u64 FOR_MANY = 1 << 18, GENERAL = 1 << 23;
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
@@ -111,7 +111,7 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 			  .group_pids = o->group_pids,
 			  .maxnreg = o->maxnreg,
 			  .no_boxes = o->no_boxes,
-			  .any_size = o->any_size,
+			  .sizes = o->sizes,
 			  .persistent = o->persistent,
 			  .alias = o->alias,
 			  .debug = o->debug,
@@ -138,7 +138,7 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 					     .maxnreg = o->maxnreg,
 					     .debug = o->debug,
 					     .no_boxes = o->no_boxes,
-					     .any_size = o->any_size,
+					     .sizes = o->sizes,
 					     .persistent = o->persistent,
 					     .alias = o->alias};
 	image_make(&v->image, u, f, f ? specialize_text(&u->arena, v->params, args, nargs) : NULL, &made, c);
@@ -618,9 +618,8 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 {
 	struct key key;
 	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
-			       (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->any_size << 21 |
-			       (o->general ? GENERAL : 0) | (u64)o->maxnreg << 24 |
-			       (u64)o->group_pids << 32);
+			       (o->persistent ? FOR_MANY : 0) | (u64)o->alias << 19 | (u64)o->sizes << 21 |
+			       (o->general ? GENERAL : 0) | (u64)o->maxnreg << 24 | (u64)o->group_pids << 32);
 	const struct params *ps = useful_params(k, o, args, nargs);
 	tl_status s = specialize(ps, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);

@@ -304,6 +304,12 @@ struct size_limit {
 	i16 a, b;
 	i32 least;
 };
+/* What compiled code counts on of sizes. */
+enum sizes {
+	SIZES_LIMITED, /* the limits, and few elements behind each pointer */
+	SIZES_ANY,     /* few elements behind each pointer: see opt/wide_offsets.h */
+	SIZES_WIDE,    /* nothing */
+};
 enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 
 /* Placement's decisions about a kernel for CUDA, beside its layouts. */
@@ -327,10 +333,8 @@ struct kernel {
 	VEC(struct param_pair) apart; /* see opt/alias.h */
 	struct size_limit limits[MAX_SIZE_LIMITS];
 	u32 nlimits;
-	bool any_size; /* compiled without limits */
-	/* computes offsets in 32 bits, for launches with fewer than 2^31 - 2^24 elements behind each pointer: see
-	 * opt/wide_offsets.h */
-	bool narrow_offsets;
+	enum sizes sizes;
+	bool narrow_offsets; /* counts on few elements behind each pointer: see opt/wide_offsets.h */
 	int num_warps; /* of all blocks that a program runs on */
 	/* set by placement */
 	i32 shared_bytes;

@@ -61,7 +61,7 @@ static const struct value *without_shape(const struct value *v)
 
 static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 {
-	if (q->k->any_size) /* what every launch keeps: a grid has less than 2^31 programs along an axis */
+	if (q->k->sizes) /* what every launch keeps: a grid has less than 2^31 programs along an axis */
 		return a <= SIZE_PROGRAMS && b == SIZE_NONE && most >= INT32_MAX;
 	if (most < (b == SIZE_NONE ? SIZES_LEAST : SIZES_LEAST_PRODUCT))
 		return false;

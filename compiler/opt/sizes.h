@@ -3,7 +3,7 @@
  * `(program_id * 128 + arange) % M` runs on from neighbour to neighbour only where the sum is not negative, and in 32
  * bits it may wrap. Nobody launches 2^24 such programs, but nothing forbids it. So the compiler states the sizes up to
  * which the index does not wrap (kernel.limits: here 2^24 - 1 programs) and uses that fact. The launch compares its
- * sizes with the limits; beyond them it runs a variant compiled without any (kernel.any_size).
+ * sizes with the limits; beyond them it runs a variant compiled without any (kernel.sizes).
  *
  * One rule of the language helps where no size does (docs/language.md, "Integers"): the divisor of an index is positive
  * unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first, GROUP), would

@@ -42,8 +42,8 @@ static bool is_remade(const struct op *o)
 	case IR_MAXSI:
 	case IR_SELECT:
 	case IR_SPLAT:
-	case IR_UNSPLAT:
-	case IR_EXTSI: return true;
+	case IR_UNSPLAT: return true;
+	case IR_EXTSI: return is_index(operand(o, 0));                  /* from 32 to 64 bits */
 	case IR_BITCAST: return operand(o, 0)->type == result(o)->type; /* with hints */
 	default: return op_grows(o) || op_is_shape(o);
 	}

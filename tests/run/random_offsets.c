@@ -19,6 +19,7 @@ enum operation {
 	O_MAX,
 	O_WHERE,
 	O_AND,
+	O_SHORT,
 	O_WIDE,
 	O_IF,
 	O_FOR,
@@ -77,6 +78,7 @@ static double bound_of_operation(enum operation op, double x, double y, int cons
 	case O_FOR:
 	case O_WHILE: return x + constant * y;
 	case O_AND: return 1 << 30;
+	case O_SHORT: return 1 << 15;
 	default: return fmax(x, y);
 	}
 }
@@ -105,7 +107,7 @@ static void add_operation(struct offsets *p)
 		     : v.op == O_AND                  ? (1 << random_int(3, 30)) - 1
 						      : (int)random_int(2, (int64_t)1 << random_int(2, 20));
 	v.tile = x->tile || y->tile || v.op == O_WHERE;
-	v.wide = x->wide || y->wide || v.op == O_WIDE;
+	v.wide = v.op != O_SHORT && (x->wide || y->wide || v.op == O_WIDE);
 	v.bound = bound_of_operation(v.op, x->bound, y->bound, v.constant);
 	if (fits(&v, x, y) && bound_of_operation(v.op, most_held(x), most_held(y), v.constant) < 0x1p61)
 		p->v[p->n++] = v;
@@ -117,7 +119,7 @@ static void find_joining(struct offsets *p)
 	p->v[p->n - 1].joins = true;
 	for (int i = p->n - 1; i >= 0; i--) {
 		const struct offset_value *v = &p->v[i];
-		if (!v->joins || v->op < O_ADD || v->op == O_AND)
+		if (!v->joins || v->op < O_ADD || v->op == O_AND || v->op == O_SHORT)
 			continue;
 		p->v[v->x].joins = true;
 		if (v->y >= 0)
@@ -185,6 +187,8 @@ static void evaluate_value(struct offsets *p, struct offset_value *v, int lane, 
 		int64_t a = x->at[lane], b = y->at[lane];
 		if (v->op == O_AND)
 			v->at[lane] = held(x, a) & v->constant;
+		else if (v->op == O_SHORT)
+			v->at[lane] = (int16_t)a;
 		else
 			v->at[lane] = exact ? apply(v, lane, a, b) : held(v, apply(v, lane, held(x, a), held(y, b)));
 	}
@@ -211,6 +215,7 @@ static void print_value(FILE *f, const struct offset_value *v, int i)
 	case O_MIN:
 	case O_MAX: fprintf(f, "v%d = tl.%simum(v%d, v%d)\n", i, v->op == O_MIN ? "min" : "max", v->x, v->y); break;
 	case O_WHERE: fprintf(f, "v%d = tl.where(v1 < %d, v%d, v%d)\n", i, v->constant % BLOCK, v->x, v->y); break;
+	case O_SHORT: fprintf(f, "v%d = v%d.to(tl.int16).to(tl.int32)\n", i, v->x); break;
 	case O_WIDE: fprintf(f, "v%d = v%d.to(tl.int64)\n", i, v->x); break;
 	case O_IF:
 		fprintf(f, "if v0 %% 2 == 0:\n        v%d = v%d\n    else:\n        v%d = v%d\n", i, v->x, i, v->y);
