@@ -78,6 +78,10 @@ in_shares run "$build/test-run"
 in_shares random "$build/test-random"
 "$build/tests/test_gpt" cuda > "$log/gpt" 2>&1
 counted gpt $?
+if [ "$(nvidia-smi -L 2> /dev/null | wc -l)" -gt 1 ]; then
+	"$build/tests/test_two_gpus" > "$log/gpus" 2>&1
+	counted gpus $?
+fi
 
 if [ -n "$articles" ]; then
 	"$build/articles-test" "$articles" > "$log/articles" 2>&1

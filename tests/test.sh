@@ -132,6 +132,9 @@ suite examples sh tests/examples.sh "$build"
 for device in cpu interp sim sim:80 cpu:check; do
 	suite "gpt $device" "$build/tests/test_gpt" $device
 done
+for device in cpu interp; do
+	suite "two devices $device" "$build/tests/test_two_gpus" $device $device
+done
 suite gpt sh tests/gpt.sh "$build"
 suite "gpt tokens" python3 tests/gpt/tokens.py "$build/tests/gpt_tokens"
 suite "deep kernels" python3 tests/deep.py "$build/tlc"

@@ -61,6 +61,12 @@ endif
 
 EXAMPLE_PROGRAMS = $(EXAMPLES:%=$(BUILD)/examples/%)
 # The model of examples/gpt against double precision, and its tokenizer.
+# Copies between two devices: of the GPUs, or of two contexts of another kind.
+$(BUILD)/tests/test_two_gpus: tests/gpus/test_two_gpus.c runtime/tl.h $(BUILD)/libtl.so
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -g $(WARN) $(SAN_FLAGS) -Iruntime -o $@ $< -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..'
+
 GPT_TESTS = $(BUILD)/tests/test_gpt $(BUILD)/tests/gpt_tokens
 $(BUILD)/tests/test_gpt: tests/gpt/test_gpt.c examples/gpt/model.c examples/gpt/graph.c examples/gpt/kernels.c examples/gpt/jit.c
 $(BUILD)/tests/gpt_tokens: tests/gpt/tokens.c examples/gpt/tokenizer.c examples/gpt/json.c examples/gpt/model.c examples/gpt/graph.c examples/gpt/kernels.c examples/gpt/jit.c
@@ -69,7 +75,7 @@ $(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	$(call say,CC,$<)
 	$(Q)$(CC) $(GPT_FLAGS) -I. -o $@ $(filter %.c,$^) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..' -lm
 
-TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
+TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus $(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS
@@ -101,7 +107,7 @@ $(BENCH_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/obj/i
 	$(Q)$(LINK) -o $@ $^ $(LINK_LLVM) $(LIBS)
 -include $(BENCH_PROGRAMS:$(BUILD)/tests/%=$(BUILD)/obj/tests/bench/%.d)
 
-GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/tests/test_tune_helper $(BENCH_PROGRAMS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_gpt $(BUILD)/gpt
+GPU_PROGRAMS = $(BUILD)/tests/test_runtime_gpu $(BUILD)/tests/test_tune_helper $(BENCH_PROGRAMS) $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_gpt $(BUILD)/gpt $(BUILD)/tests/test_two_gpus
 test-gpu: all $(GPU_PROGRAMS)
 	$(Q)sh tests/gpu.sh $(BUILD)
 

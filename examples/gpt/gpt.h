@@ -160,6 +160,12 @@ void gpt_put(struct gpt *g, uint32_t token, int position, int drawn);
 /* One more token, drawn at this temperature from the top_k likeliest (0: all). */
 uint32_t gpt_step(struct gpt *g, double temperature, int top_k, int seed);
 
+/* libtl leaves the thread's context as it was: the driver's functions and NCCL's need that of the stream. */
+void cuda_enter(void *stream);
+void cuda_leave(void);
+/* Another stream of the same context; it lasts as long as the process. NULL where there is no driver. */
+void *cuda_stream(void *beside);
+
 /* False where there are none: launches run, then, as always. */
 bool graph_begin(struct graph *g, void *stream);
 /* Of the launches since graph_begin, which have not run. */

@@ -1,4 +1,5 @@
-/* CUDA graphs, by the driver's own functions: libtl launches into the stream that is being captured. */
+/* CUDA graphs and a stream of one's own, by the driver's own functions: libtl launches into the stream that is being
+ * captured. */
 #include "gpt.h"
 
 #include <dlfcn.h>
@@ -14,6 +15,7 @@ static struct {
 	int (*destroy)(void *graph);
 	int (*launch)(void *executable, void *stream);
 	int (*destroy_executable)(void *executable);
+	int (*create_stream)(void **stream, unsigned flags);
 } cuda;
 
 static const struct {
@@ -29,7 +31,22 @@ static const struct {
 	{&cuda.destroy, "cuGraphDestroy"},
 	{&cuda.launch, "cuGraphLaunch"},
 	{&cuda.destroy_executable, "cuGraphExecDestroy"},
+	{&cuda.create_stream, "cuStreamCreate"},
 };
+
+/* False where there is no driver. */
+static bool load_driver(void)
+{
+	static bool loaded;
+	void *library = loaded ? NULL : dlopen("libcuda.so.1", RTLD_NOW);
+	for (size_t i = 0; i < COUNT(functions) && library; i++) {
+		*(void **)functions[i].function = dlsym(library, functions[i].name);
+		loaded = *(void **)functions[i].function != NULL;
+		if (!loaded)
+			break;
+	}
+	return loaded;
+}
 
 static void succeed(const char *call, int result)
 {
@@ -37,53 +54,59 @@ static void succeed(const char *call, int result)
 		die("%s: CUDA's error %d", call, result);
 }
 
-/* libtl leaves the thread's context as it was: the driver's functions need that of the stream. */
-static void enter(void *stream)
+void cuda_enter(void *stream)
 {
 	void *context;
 	succeed("cuStreamGetCtx", cuda.get_context(stream, &context));
 	succeed("cuCtxPushCurrent", cuda.push_context(context));
 }
 
-static void leave(void)
+void cuda_leave(void)
 {
 	void *context;
 	succeed("cuCtxPopCurrent", cuda.pop_context(&context));
+}
+
+void *cuda_stream(void *beside)
+{
+	void *stream;
+	if (!load_driver())
+		return NULL;
+	cuda_enter(beside);
+	succeed("cuStreamCreate", cuda.create_stream(&stream, 1)); /* CU_STREAM_NON_BLOCKING */
+	cuda_leave();
+	return stream;
 }
 
 bool graph_begin(struct graph *g, void *stream)
 {
 	if (!stream || g->executable)
 		return false;
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-	for (size_t i = 0; i < COUNT(functions); i++) {
-		*(void **)functions[i].function = library ? dlsym(library, functions[i].name) : NULL;
-		if (!*(void **)functions[i].function)
-			return false;
-	}
-	enter(stream);
+	if (!load_driver())
+		return false;
+	cuda_enter(stream);
 	succeed("cuStreamBeginCapture", cuda.begin(stream, 2)); /* CU_STREAM_CAPTURE_MODE_RELAXED */
-	leave();
+	cuda_leave();
 	return true;
 }
 
 void graph_end(struct graph *g, void *stream)
 {
 	void *graph;
-	enter(stream);
+	cuda_enter(stream);
 	succeed("cuStreamEndCapture", cuda.end(stream, &graph));
 	succeed("cuGraphInstantiateWithFlags", cuda.instantiate(&g->executable, graph, 0));
 	cuda.destroy(graph);
-	leave();
+	cuda_leave();
 }
 
 bool graph_launch(const struct graph *g, void *stream)
 {
 	if (!g->executable)
 		return false;
-	enter(stream);
+	cuda_enter(stream);
 	succeed("cuGraphLaunch", cuda.launch(g->executable, stream));
-	leave();
+	cuda_leave();
 	return true;
 }
 

@@ -172,7 +172,10 @@ static void begin(struct trainer *t)
 	t->text = read_text(o, tokenizer, c->config.context);
 	tokenizer_close(tokenizer);
 
-	create(&t->gpt, o, &c->config, t->part_size, true);
+	struct options own = *o;
+	own.device = team_device(&t->team, o->device);
+	create(&t->gpt, &own, &c->config, t->part_size, true);
+	team_join(&t->team, &t->gpt);
 	float **const arenas[] = {&c->weights, &c->moment1, &c->moment2};
 	tl_buffer *const buffers[] = {t->gpt.weights, t->gpt.moment1, t->gpt.moment2};
 	if (c->weights)
@@ -252,10 +255,10 @@ int train(const struct options *o)
 	double loss = validate(&t);
 	if (isfinite(loss) && !t.team.rank)
 		printf("%s after step %d; loss of text not trained on: %.4f\n", stop ? "stopped" : "done", step, loss);
+	team_end(&t.team);
 	gpt_destroy(g);
 	checkpoint_free(&t.checkpoint);
 	free(t.text.tokens);
 	free(t.tokens);
-	team_end(&t.team);
 	return saved ? 0 : 1;
 }
