@@ -33,7 +33,7 @@ static const char usage[] =
 	"  tlc serve          (tries configurations for a tuner: tl_tuning.helper)\n"
 	"\n"
 	"  FILE               a .tl or .py file, or IR text in a .ttir or .ttgir file; - is standard input\n"
-	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange "
+	"  ARG=VALUE          42, 0.5, i64:42, fp16[128,64]:randn:0 (zeros ones arange empty "
 	"rand:SEED randn:SEED), @in.npy,\n"
 	"                     bf16@in.npy, None; a tensor may end in :>out.npy to save it after the launch;\n"
 	"                     tuples (1, fp32[8]) and (x=1, y=2); descriptors desc[64,64]:fp16[128,256]:rand:1\n";

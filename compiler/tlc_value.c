@@ -43,10 +43,10 @@ static void store_number(void *data, tl_dtype t, size_t i, double x)
 	memcpy((char *)data + i * n, &bits, n);
 }
 
-/* Fills with "zeros", "ones", "arange", "rand:SEED" or "randn:SEED". Random integers are small. */
+/* Fills with "zeros", "ones", "arange", "rand:SEED" or "randn:SEED", or not: "empty". Random integers are small. */
 static bool fill(struct argument *a, const char *how, size_t len)
 {
-	static const char *const known[] = {"zeros", "ones", "arange", "rand", "randn"};
+	static const char *const known[] = {"zeros", "ones", "arange", "rand", "randn", "empty"};
 	const char *colon = memchr(how, ':', len);
 	size_t word = colon ? (size_t)(colon - how) : len;
 	u64 seed = colon ? strtoull(colon + 1, NULL, 10) * 0x2545F4914F6CDD1Du + 1 : 1;
@@ -54,11 +54,13 @@ static bool fill(struct argument *a, const char *how, size_t len)
 	while (k < ARRAY_LEN(known) && (strlen(known[k]) != word || memcmp(known[k], how, word)))
 		k++;
 	if (k == ARRAY_LEN(known)) {
-		complain(0, "%s: '%.*s' is none of zeros, ones, arange, rand:SEED, randn:SEED", a->name, (int)len, how);
+		complain(0, "%s: '%.*s' is none of zeros, ones, arange, rand:SEED, randn:SEED, empty", a->name,
+			 (int)len, how);
 		return false;
 	}
 	bool is_float = dtype_is_float((enum dtype)a->dtype);
-	for (size_t i = 0; i < a->data.count; i++) {
+	a->empty = k == 5;
+	for (size_t i = 0; i < a->data.count && !a->empty; i++) {
 		double x = k == 0 ? 0 : k == 1 ? 1 : k == 2 ? (double)i : k == 3 ? uniform(&seed) : normal(&seed);
 		if (!is_float && k == 3)
 			x = floor(x * 100);
@@ -367,7 +369,7 @@ tl_status value_upload(tl_context *ctx, struct argument *a)
 		return TL_OK;
 	size_t bytes = a->data.count * tl_dtype_size(a->dtype);
 	s = tl_buffer_create(ctx, bytes, &a->buffer);
-	if (!s)
+	if (!s && !a->empty)
 		s = tl_buffer_write(a->buffer, 0, a->data.data, bytes);
 	if (s)
 		return s;

@@ -10,7 +10,7 @@
 struct argument {
 	const char *name;
 	tl_arg arg;
-	bool given, tensor, is_descriptor, is_tuple;
+	bool given, tensor, empty, is_descriptor, is_tuple; /* empty: memory that nobody has written */
 	struct npy data; /* of a tensor: its host copy; the dtype is that of the kernel */
 	tl_dtype dtype;
 	tl_buffer *buffer;

@@ -6,6 +6,7 @@
 #include "runtime/cpu_check.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -283,4 +284,51 @@ bool checker_access(struct checker *c, u64 program, const struct host_site *site
 		return false;
 	}
 	return true;
+}
+
+/* --- what nobody writes ------------------------------------------------------------------------------------------ */
+
+void outputs_note(struct outputs *o, struct host_device *d, const struct device_launch *l, const struct image *im)
+{
+	pthread_mutex_lock(&d->lock);
+	for (u32 i = 0; i < im->nslots; i++) {
+		const struct slot *s = &im->slots[i];
+		if (!s->pointers || !s->writes)
+			continue;
+		struct output *out = &o->at[o->count++ % OUTPUTS];
+		*out = (struct output){.address = (const char *)(uintptr_t)l->args[i],
+				       .element = 1u << element_shift(s)};
+		snprintf(out->name, sizeof out->name, "'%s' (kernel %s)", s->name, im->name);
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* The output noted last that begins in these bytes. */
+static const struct output *output_in(const struct outputs *o, const char *p, size_t size)
+{
+	for (u32 i = 0; i < MIN(o->count, OUTPUTS); i++) {
+		const struct output *out = &o->at[(o->count - 1 - i) % OUTPUTS];
+		if (out->address >= p && out->address < p + size)
+			return out;
+	}
+	return NULL;
+}
+
+void outputs_read(const struct outputs *o, struct host_device *d, const char *p, size_t size)
+{
+	u64 first, n = host_unwritten(d, p, size, &first);
+	if (!n)
+		return;
+	char text[OUTPUT_NAME + 200];
+	pthread_mutex_lock(&d->lock);
+	const struct output *out = output_in(o, p, size);
+	u64 unit = out ? out->element : 1;
+	int len = snprintf(
+		text, sizeof text,
+		"cpu:check: nobody has written %llu of the %llu %ss that the host reads%s%s; the first is %s %llu\n",
+		(unsigned long long)((n + unit - 1) / unit), (unsigned long long)(size / unit),
+		out ? "element" : "byte", out ? " of " : "", out ? out->name : "", out ? "element" : "byte",
+		(unsigned long long)(first / unit));
+	pthread_mutex_unlock(&d->lock);
+	host_log(&d->device, TL_LOG_REPORT, text, (size_t)len);
 }

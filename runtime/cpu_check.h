@@ -8,6 +8,21 @@
 
 struct checker;
 
+/* Which kernel has stored last through a pointer, for the latest pointers. */
+enum { OUTPUTS = 64, OUTPUT_NAME = 128 };
+struct outputs {
+	u32 count; /* so far */
+	struct output {
+		const char *address;
+		u32 element; /* bytes */
+		char name[OUTPUT_NAME];
+	} at[OUTPUTS];
+};
+/* What the launch writes is an output now. */
+void outputs_note(struct outputs *o, struct host_device *d, const struct device_launch *l, const struct image *im);
+/* The host reads these bytes of a buffer: a report, if some have been written by nobody. */
+void outputs_read(const struct outputs *o, struct host_device *d, const char *p, size_t size);
+
 /* For one launch; NULL: out of memory. */
 struct checker *checker_open(struct host_device *d, const struct device_launch *l, const struct image *im);
 void checker_close(struct checker *c);

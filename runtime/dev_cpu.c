@@ -20,6 +20,7 @@ struct cpu_device {
 	struct host_device host; /* first */
 	struct description target;
 	struct pool *pool;
+	struct outputs outputs; /* of checked launches */
 };
 
 struct cpu_kernel {
@@ -416,12 +417,22 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 				     .run = run_programs,
 				     .arg = &r};
 	bool ran = pool_run(d->pool, &job);
-	if (r.checker)
+	if (r.checker) {
 		checker_close(r.checker);
+		outputs_note(&d->outputs, &d->host, l, k->image);
+	}
 	if (!ran)
 		return failed(TL_ERR_MEMORY, "%s: out of memory for the %llu bytes that a thread needs", k->image->name,
 			      (unsigned long long)k->image->scratch_bytes);
 	return finish(&r);
+}
+
+static tl_status cpu_read(struct device *device, void *dst, const void *src, size_t size)
+{
+	struct cpu_device *d = (struct cpu_device *)device;
+	if (d->target.checks)
+		outputs_read(&d->outputs, &d->host, src, size);
+	return host_read(device, dst, src, size);
 }
 
 const struct device_ops cpu_ops = {
@@ -437,7 +448,7 @@ const struct device_ops cpu_ops = {
 	.alloc = host_alloc,
 	.free = host_free,
 	.write = host_write,
-	.read = host_read,
+	.read = cpu_read,
 	.fill = host_fill,
 	.target = cpu_target,
 	.load = cpu_load,

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "runtime/error.h"
 
 /* The gap costs address space only: it is never touched; on the device cpu, which checks no access, touching it ends
@@ -174,6 +175,22 @@ void host_mark_written(struct device *device, const char *p, size_t size)
 			i++;
 		}
 	pthread_mutex_unlock(&d->lock);
+}
+
+u64 host_unwritten(struct host_device *d, const char *p, size_t size, u64 *first)
+{
+	u64 n = 0;
+	pthread_mutex_lock(&d->lock);
+	u32 above = range_above(d->ranges, d->nranges, p);
+	const u8 *bits = above ? d->written[above - 1] : NULL;
+	u64 from = bits ? (u64)(p - d->ranges[above - 1].base) : 0;
+	if (bits && !bits_all(bits, from, size)) {
+		*first = bits_first_clear(bits, from) - from;
+		for (u64 i = from + *first; i < from + size; i++)
+			n += !(bits[i / 8] >> i % 8 & 1);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return n;
 }
 
 /* An empty range is one byte here, as its address is looked up. */

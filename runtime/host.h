@@ -36,6 +36,9 @@ void host_print(void *device, const char *text, size_t len);
 
 /* The host has written these bytes, of one buffer. */
 void host_mark_written(struct device *device, const char *p, size_t size);
+/* Of `size` bytes of a buffer, how many has nobody written? *first: the first of them, counted from p. 0 without
+ * tracks_writes. */
+u64 host_unwritten(struct host_device *d, const char *p, size_t size, u64 *first);
 double host_now_ms(void);
 
 /* Rows of device_ops. */

@@ -15,7 +15,7 @@ static tl_status queue_write(struct device *device, void *dst, const void *src, 
 static tl_status queue_read(struct device *device, void *dst, const void *src, size_t size, void *stream)
 {
 	(void)stream;
-	return host_read(device, dst, src, size);
+	return device->ops->read(device, dst, src, size);
 }
 
 static tl_status queue_copy(struct device *device, void *dst, struct device *from, const void *src, size_t size,

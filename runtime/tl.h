@@ -136,7 +136,8 @@ TL_API tl_status tl_context_threads(tl_context *ctx, int threads);
 
 typedef enum tl_log_kind {
 	TL_LOG_PRINT,  /* of device_print, whole lines; without a callback it goes to standard output */
-	TL_LOG_REPORT, /* what $TL_SIM_REPORT asked for; to standard error */
+	/* what $TL_SIM_REPORT asked for, and what cpu:check finds that nobody has written; to standard error */
+	TL_LOG_REPORT,
 } tl_log_kind;
 /* `text` ends in 0 too, and is valid during the callback, which may come from several threads at once, must return, and
  * must not call the library. CUDA's driver writes device_print to standard output itself. */
