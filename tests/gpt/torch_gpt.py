@@ -1,6 +1,7 @@
 """The model of examples/gpt in PyTorch: what the program is compared with.
 
 torch_gpt.py losses PROGRAM TEXT    losses of 200 steps, and gradients' norms, from the same weights and sequences
+torch_gpt.py gradients PROGRAM TEXT gradients of each parameter against PyTorch's in double precision
 torch_gpt.py bench PROGRAM [OPTION] tokens/s of training and generation: PyTorch eager, torch.compile, the program, in turns
 """
 import json
@@ -65,22 +66,27 @@ class GPT(torch.nn.Module):
                                  betas=(0.9, 0.95), eps=1e-8, fused=fused)
 
 
+ALIGNMENT = 64  # of the program's arenas, in elements
 NAMES = {"ln_1": "ln_1", "attn.c_attn": "qkv", "attn.c_proj": "out", "ln_2": "ln_2", "mlp.c_fc": "up", "mlp.c_proj": "down"}
 
 
-def load(path):
-    """A checkpoint of the program as a model, and its seed."""
+def read(path):
+    """Of a checkpoint: tensors by PyTorch's names, in the program's order, and what else it says."""
     with open(path, "rb") as f:
         size, = struct.unpack("<Q", f.read(8))
         header = json.loads(f.read(size))
         data = f.read()
-    meta = header.pop("__metadata__")
-    state = {}
+    meta, tensors = header.pop("__metadata__"), {}
     for name, entry in header.items():
-        if name.startswith("optimizer"):
-            continue
         begin, end = entry["data_offsets"]
-        x = torch.frombuffer(bytearray(data[begin:end]), dtype=torch.float32).view(entry["shape"])
+        tensors[name] = torch.frombuffer(bytearray(data[begin:end]), dtype=torch.float32).view(entry["shape"])
+    return tensors, meta
+
+
+def renamed(tensors):
+    """By PyTorch's names and layouts."""
+    state = {}
+    for name, x in tensors.items():
         part = re.match(r"(h\.\d+\.)(.*)\.(weight|bias)", name)
         if part:
             own = NAMES[part[2]]
@@ -88,11 +94,34 @@ def load(path):
             if own in ("qkv", "out", "up", "down") and part[3] == "weight":
                 x = x.T.contiguous()  # Linear keeps rows of outputs
         state[name] = x
+    return state
+
+
+def weights(tensors):
+    return {name: x for name, x in tensors.items() if not name.startswith("optimizer")}
+
+
+def load(path):
+    """A checkpoint of the program as a model, and its seed."""
+    tensors, meta = read(path)
+    state = renamed(weights(tensors))
     vocabulary, channels = state["wte.weight"].shape
     layers = sum(name.endswith("ln_1.weight") for name in state)
     model = GPT(vocabulary, state["wpe.weight"].shape[0], channels, int(meta["heads"]), layers)
     model.load_state_dict(state)
     return model, int(meta["seed"])
+
+
+def first_moments(path):
+    """In the program's arena matrices come first, and each tensor begins at a multiple of 64 elements."""
+    tensors, _ = read(path)
+    at, out = 0, {}
+    for rank in (2, 1):
+        for name, x in weights(tensors).items():
+            if x.dim() == rank:
+                out[name] = tensors["optimizer.m"][at:at + x.numel()].view(x.shape)
+                at += (x.numel() + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    return renamed(out)
 
 
 def splitmix(state):
@@ -117,6 +146,39 @@ def rate_of(step, steps, most):
     return most * (0.1 + 0.45 * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))))
 
 
+def batch_of(text, seed, step, batch, context):
+    """The sequences of a step, and what follows each token."""
+    data = open(text, "rb").read()
+    tokens, places = torch.tensor(list(data)), len(data) - len(data) // 10 - context
+    at = [place(seed, step, i, places) for i in range(batch)]
+    return torch.stack([tokens[a:a + context] for a in at]), torch.stack([tokens[a + 1:a + 1 + context] for a in at])
+
+
+def gradients(program, text, options):
+    """The first moments after one step are a tenth of its gradients; with so small a rate the weights are still the same."""
+    type = options[options.index("--dtype") + 1] if "--dtype" in options else "fp32"
+    bound, batch, failed, passed = {"fp32": 1e-4, "bf16": 3e-2}[type], 8, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/start.safetensors"
+        subprocess.run([program, "train", text, "--seed", "7", *options, "--layers", "3", "--channels", "96", "--heads", "3", "--context", "64",
+                        "--batch", str(batch), "--steps", "1", "--rate", "1e-9", "--clip", "1e9", "--out", path], check=True, stdout=subprocess.DEVNULL)
+        model, seed = load(path)
+        ours = first_moments(path)
+    model = model.double()
+    model.loss(*batch_of(text, seed, 1, batch, model.context)).backward()
+    worst = (0, "")
+    for name, p in model.named_parameters():
+        error = ((ours[name].double() / 0.1 - p.grad).norm() / p.grad.norm()).item()
+        worst = max(worst, (error, name))
+        good = error < bound
+        passed, failed = passed + good, failed + (not good)
+        if not good:
+            print(f"FAIL {name}: the gradient is {error:.1e} of its norm away from PyTorch's")
+    print(f"{type}: the gradient that is the farthest from PyTorch's in double precision is that of {worst[1]}, by {worst[0]:.1e} of its norm")
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
 def losses(program, text, options):
     """The program trains from a checkpoint whose moments are 0; PyTorch trains from it too."""
     steps, batch = 200, 8
@@ -130,15 +192,10 @@ def losses(program, text, options):
         ours = [(float(a), float(b)) for a, b in re.findall(r"loss (\S+)  norm (\S+)", out)]
         model, seed = load(start)
         ended, _ = load(f"{folder}/end.safetensors")
-    data = open(text, "rb").read()
-    tokens = torch.tensor(list(data))
-    places = len(data) - len(data) // 10 - model.context
     optimizer = model.optimizer(1e-3, False)
     worst = worst_norm = 0
     for step in range(1, steps + 1):
-        at = [place(seed, step, i, places) for i in range(batch)]
-        loss = model.loss(torch.stack([tokens[a:a + model.context] for a in at]),
-                          torch.stack([tokens[a + 1:a + 1 + model.context] for a in at]))
+        loss = model.loss(*batch_of(text, seed, step, batch, model.context))
         optimizer.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -229,6 +286,6 @@ def bench(program, options):
 
 if __name__ == "__main__":
     command, program, *rest = sys.argv[1:]
-    if command == "losses":
-        sys.exit(losses(program, rest[0], rest[1:]))
+    if command in ("losses", "gradients"):
+        sys.exit({"losses": losses, "gradients": gradients}[command](program, rest[0], rest[1:]))
     bench(program, rest)
