@@ -23,6 +23,7 @@ need zlib1g-dev test -e /usr/include/zlib.h
 need libxml2-dev test -e /usr/include/libxml2/libxml/tree.h
 need openmpi-bin mpirun --version
 need libopenmpi-dev mpicc --version
+need gdb gdb --version
 need python3 python3 --version
 [ -z "$missing" ] && exit 0
 echo "installing:$missing"

@@ -78,6 +78,12 @@ static const struct pass cpu_tile_passes[] = {
 	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
 };
 
+/* For debuggers: what changes results or is asked for. Operations stay where they are. */
+static const struct pass debug_passes[] = {
+	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
+	{"contract-fma", "contract products and sums to multiply-adds", pass_contract_fma, 0, ANALYSIS_AXIS},
+};
+
 static const struct pass_list {
 	const struct pass *tile, *place;
 	u32 ntile, nplace;
@@ -86,6 +92,13 @@ static const struct pass_list {
 	[TARGET_CUDA] = {cuda_tile_passes, cuda_place_passes, ARRAY_LEN(cuda_tile_passes),
 			 ARRAY_LEN(cuda_place_passes)},
 };
+
+static const struct pass_list debug_list = {debug_passes, NULL, ARRAY_LEN(debug_passes), 0};
+
+static const struct pass_list *passes_for(const struct description *target)
+{
+	return target->lines ? &debug_list : &pass_lists[target->kind];
+}
 
 /* --- units --------------------------------------------------------------------------------------------------- */
 
@@ -462,7 +475,7 @@ static void find_tile(struct op *o, void *arg)
 /* For IR text: is it in the state (placed, with layouts, the target) of IR behind the pass that --start-after names? */
 static bool check_start(struct run *r, const struct kernel *k)
 {
-	const struct pass_list *list = &pass_lists[r->o->target.kind];
+	const struct pass_list *list = passes_for(&r->o->target);
 	const char *after = r->o->start_after;
 	int tile = index_of(list->tile, list->ntile, after ? after : "");
 	int place = index_of(list->place, list->nplace, after ? after : "barriers");
@@ -522,7 +535,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 	r->s.num_warps = k->num_warps;
 	out->cluster = k->cuda.cluster;
 	if (k->target) {
-		const struct pass_list *list = &pass_lists[o->target.kind];
+		const struct pass_list *list = passes_for(&o->target);
 		int from = index_of(list->place, list->nplace, r->start_after);
 		analyze(r, ANALYSIS_AXIS);
 		if (!placed_verify(&r->s, from, NULL, &r->u->diags))
@@ -541,7 +554,7 @@ static bool place(struct run *r, const struct func *func, const struct arg_spec 
 	struct unit *u = r->u;
 	struct kernel *k = r->s.k;
 	const struct compile_options *o = r->o;
-	const struct pass_list *list = &pass_lists[o->target.kind];
+	const struct pass_list *list = passes_for(&o->target);
 	if (!k->target)
 		k->target = arena_printf(&u->arena, "cuda:%d", o->target.sm);
 	u->schedules = (struct strbuf){.arena = &u->arena};
@@ -571,7 +584,7 @@ bool compile(struct unit *u, const struct func *func, const struct arg_spec *arg
 		return false;
 	if (!u->parsed)
 		warn_of_undefined(k, &u->diags);
-	const struct pass_list *list = &pass_lists[o->target.kind];
+	const struct pass_list *list = passes_for(&o->target);
 	if (o->time)
 		fprintf(o->print_to, "%-20s %8.3f ms\n", "parse", u->parse_ms);
 	after_step(&r, "eval", start);

@@ -739,6 +739,7 @@ int main(int argc, char **argv)
 		    : c.verb == VERB_BUILD   ? command_build(&c)
 		    : c.verb == VERB_BENCH   ? command_bench(&c)
 		    : c.verb == VERB_COMPILE ? command_compile(&c)
+		    : c.gdb                  ? run_in_gdb(&c)
 					     : command_run(&c);
 	arena_free(&c.arena);
 	return r;

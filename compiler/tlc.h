@@ -38,6 +38,7 @@ struct command {
 	bool sim_report;
 	int max_ctas;
 	bool cooperative, pdl; /* launches */
+	bool gdb;              /* tlc run: in a debugger */
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
 	bool any_size;    /* the options' sizes: SIZES_WIDE */
 	VEC(struct define) defines;
@@ -74,6 +75,8 @@ bool check_request(const struct command *c, const struct unit *u);
 size_t span_outside(const char *s, const char *ends);
 /* Errors, warnings and remarks of the unit, to standard error. */
 void show_diagnostics(const struct unit *u);
+/* tlc run in gdb, stopped in the kernel. Returns only after an error. */
+int run_in_gdb(const struct command *c);
 int command_run(struct command *c);
 int command_bench(struct command *c);
 /* The table of configurations. */

@@ -96,6 +96,9 @@ static const struct option {
 	 "cuda[:N], interp, cpu (compiled, not checked), or sim[:80] (the PTX on a checking simulator);\n"
 	 "default: cuda where a driver and a device answer, else interp",
 	 "--target T says what to compile for"},
+	{"--gdb", FLAG, VERB_RUN, AT(gdb), 0, 0, "--gdb",
+	 "runs in gdb on the device cpu, up to the kernel's first line, with its lines and variables",
+	 "it is for tlc run"},
 	{"--sim-report", FLAG, VERB_RUN, AT(sim_report), 0, 0, "--sim-report",
 	 "with --device sim: instructions, memory traffic and bank conflicts, by source line", "tlc run has it"},
 	{"-g", TEXT, LAUNCH, AT(grid), 0, 0, "-g X[,Y[,Z]]",

@@ -13,6 +13,7 @@
 #include "runtime/cpu_check.h"
 #include "runtime/cpu_pool.h"
 #include "runtime/error.h"
+#include "runtime/gdb.h"
 #include "runtime/host.h"
 #include "runtime/link.h"
 
@@ -27,9 +28,16 @@ struct cpu_kernel {
 	const struct image *image;
 	const struct source *source;
 	struct linked *linked;
+	struct gdb_entry *gdb; /* NULL: it was not told */
 	host_program *run;
 	_Atomic u32 cost; /* see pool_job */
 };
+
+static bool is_set(const char *name)
+{
+	const char *value = getenv(name);
+	return value && !strcmp(value, "1");
+}
 
 /* What kernels are compiled for: all that this processor has, or the part of it that $TL_CPU names. */
 static tl_status processor(struct description *out)
@@ -62,6 +70,7 @@ static tl_status cpu_open(int ordinal, struct device **out)
 	if (s)
 		return s;
 	target.checks = checks;
+	target.lines |= is_set("TL_GDB");
 	struct cpu_device *d = calloc(1, sizeof *d);
 	if (d)
 		d->pool = pool_open();
@@ -125,8 +134,7 @@ static struct description cpu_target(const struct device *device)
 static void tell_perf(const struct cpu_kernel *k)
 {
 	char path[40];
-	const char *wanted = getenv("TL_PERF_MAP");
-	if (!wanted || strcmp(wanted, "1") != 0)
+	if (!is_set("TL_PERF_MAP"))
 		return;
 	snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
 	FILE *f = fopen(path, "a");
@@ -142,7 +150,6 @@ static tl_status cpu_load(struct device *device, const struct device_load *l, vo
 {
 	const struct image *im = l->image;
 	struct arena a = {0};
-	(void)device;
 	const char *error = NULL;
 	void *address = NULL;
 	struct cpu_kernel *k = calloc(1, sizeof *k);
@@ -162,6 +169,10 @@ static tl_status cpu_load(struct device *device, const struct device_load *l, vo
 		return s;
 	}
 	tell_perf(k);
+	if (((struct cpu_device *)device)->target.lines) {
+		char *file = linked_file(k->linked, im->code, im->code_bytes);
+		k->gdb = file ? gdb_tell(file, im->code_bytes) : NULL;
+	}
 	*out = k;
 	return TL_OK;
 }
@@ -170,6 +181,7 @@ static void cpu_unload(struct device *device, void *kernel)
 {
 	struct cpu_kernel *k = kernel;
 	(void)device;
+	gdb_forget(k->gdb);
 	unlink_object(k->linked);
 	free(k);
 }

@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ static const u8 entry_code[1];
 struct linked {
 	u8 *memory;
 	size_t bytes, code;
+	u64 *sections; /* the address of each, or 0 */
 };
 
 struct linking {
@@ -209,7 +211,7 @@ struct place {
 	u64 room; /* bytes behind it */
 	u32 type;
 	u64 symbol, entry, slot; /* addresses */
-	bool outside;           /* of the object */
+	bool outside;            /* of the object */
 	i64 addend;
 };
 
@@ -364,11 +366,28 @@ struct linked *link_object(struct arena *a, const void *object, size_t len, cons
 	    (*address = find_function(&l, name)) && !protect(&l, out, from))
 		*address = NULL;
 	out->code = *address ? from[1] : 0;
+	out->sections = *address ? calloc(l.head->e_shnum, sizeof *out->sections) : NULL;
+	for (u32 i = 0; out->sections && i < l.head->e_shnum; i++)
+		out->sections[i] = (u64)(uintptr_t)l.at[i];
 	if (*address)
 		return out;
 	*error = l.error;
 	unlink_object(out);
 	return NULL;
+}
+
+char *linked_file(const struct linked *linked, const void *object, size_t len)
+{
+	char *file = linked->sections ? malloc(len) : NULL;
+	if (!file)
+		return NULL;
+	memcpy(file, object, len);
+	Elf64_Ehdr head;
+	memcpy(&head, file, sizeof head);
+	for (u32 i = 0; i < head.e_shnum; i++)
+		memcpy(file + head.e_shoff + i * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_addr),
+		       &linked->sections[i], sizeof *linked->sections);
+	return file;
 }
 
 size_t linked_code(const struct linked *linked, const void **from)
@@ -381,5 +400,6 @@ void unlink_object(struct linked *linked)
 {
 	if (linked->memory)
 		munmap(linked->memory, linked->bytes);
+	free(linked->sections);
 	free(linked);
 }

@@ -11,6 +11,9 @@ struct linked;
  */
 struct linked *link_object(struct arena *a, const void *object, size_t len, const char *name, void **address,
 			   const char **error);
+/* A copy of the object whose sections have their addresses in memory, for debuggers; the caller frees it. NULL: out of
+ * memory. */
+char *linked_file(const struct linked *linked, const void *object, size_t len);
 /* The bytes of its code, from *from on: all functions of the object. */
 size_t linked_code(const struct linked *linked, const void **from);
 /* The function is not running, and not called any more. */

@@ -113,6 +113,9 @@ done
 # what other processors run
 suite "run cpu:baseline" env TL_DEVICE=cpu TL_CPU=baseline "$build/test-run" --shard 0/8
 suite "random cpu:baseline" env TL_DEVICE=cpu TL_CPU=baseline "$build/test-random" --shard 0/8
+# what debuggers get
+suite "run cpu for gdb" env TL_DEVICE=cpu TL_GDB=1 "$build/test-run" --shard 1/8
+suite "random cpu for gdb" env TL_DEVICE=cpu TL_GDB=1 "$build/test-random" --shard 1/8
 # the IR after each pass against the one before it, and facts against values
 suite "run every pass, 1 of 8" "$build/test-run" --every-pass --shard 0/8
 suite "run every pass, 2 of 8" "$build/test-run" --every-pass --shard 1/8

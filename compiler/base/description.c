@@ -159,7 +159,7 @@ static bool parse_cpu(const char *text, struct description *out)
 {
 	size_t len = strcspn(text, "+");
 	u32 level = 0, ext = 0;
-	bool checks = false;
+	bool checks = false, lines = false;
 	if (is_word(text, len, "native"))
 		return !text[len] && cpu_here(out);
 	while (level < ARRAY_LEN(levels) && !is_word(text, len, levels[level].name))
@@ -176,11 +176,14 @@ static bool parse_cpu(const char *text, struct description *out)
 			ext |= 1u << i;
 		else if (is_word(text, len, "check"))
 			checks = true;
+		else if (is_word(text, len, "lines"))
+			lines = true;
 		else
 			return false;
 	}
 	*out = cpu_description((enum cpu_level)level, ext);
 	out->checks = checks;
+	out->lines = lines;
 	return true;
 }
 
@@ -219,6 +222,8 @@ const char *description_name(struct arena *a, const struct description *d)
 			sb_printf(&out, "+%s", extensions[i].name);
 	if (d->checks)
 		sb_puts(&out, "+check");
+	if (d->lines)
+		sb_puts(&out, "+lines");
 	return out.at;
 }
 

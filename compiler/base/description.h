@@ -52,6 +52,7 @@ struct description {
 	bool has_bf16;     /* conversions of vectors of bf16, and sums of products */
 	bool has_fp16;     /* arithmetic */
 	bool has_int8_dot; /* sums of four products of int8 */
+	bool lines;        /* the code is for debuggers (host/debug.c) */
 	bool checks;       /* the code tells the runtime of each access to memory (host/abi.h) */
 };
 

@@ -437,6 +437,7 @@ static void emit_scalar_op(struct host *h, const struct op *o)
 
 static void emit_op(struct host *h, const struct op *o)
 {
+	host_debug_location(h, o->loc);
 	switch (o->code) {
 	case IR_FOR: emit_for(h, o); return;
 	case IR_IF: emit_if(h, o); return;
@@ -453,15 +454,29 @@ static void emit_op(struct host *h, const struct op *o)
 		emit_scalar_op(h, o);
 }
 
+static void debug_results(struct host *h, const struct op *o)
+{
+	for (u32 i = 0; i < o->nresults; i++)
+		host_debug_value(h, &o->results[i], o->loc);
+}
+
 void host_emit_block(struct host *h, const struct block *b)
 {
 	struct steps steps = {0};
 	plan_block(h, b, &steps);
-	for (u32 i = 0; i < steps.len; i++)
-		if (steps.at[i].nest)
-			host_emit_nest(h, steps.at[i].nest);
+	for (u32 i = 0; i < b->nargs && b->parent; i++)
+		host_debug_value(h, b->args[i], b->parent->loc);
+	for (u32 i = 0; i < steps.len; i++) {
+		struct nest *n = steps.at[i].nest;
+		if (n)
+			host_emit_nest(h, n);
 		else
 			emit_op(h, steps.at[i].op);
+		for (u32 k = 0; n && k < n->roots.len; k++)
+			debug_results(h, n->roots.at[k].op);
+		if (!n)
+			debug_results(h, steps.at[i].op);
+	}
 }
 
 static void load_params(struct host *h)
@@ -503,11 +518,14 @@ u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
 	LLVMBasicBlockRef entry = host_block(&h), body = host_block(&h);
 	LLVMPositionBuilderAtEnd(h.entry, entry);
 	LLVMPositionBuilderAtEnd(h.b, body);
+	host_debug_begin(&h);
 	load_params(&h);
+	host_debug_parameters(&h);
 	plan_kernel(&h);
 	host_emit_block(&h, s->k->body);
 	LLVMBuildRet(h.b, host_i32(&h, 0));
 	LLVMBuildBr(h.entry, body);
+	host_debug_end(&h);
 	LLVMDisposeBuilder(h.b);
 	LLVMDisposeBuilder(h.entry);
 	arena_free(&h.scratch);

@@ -27,6 +27,7 @@ struct buffer {
 };
 
 struct nest;
+struct debug;
 
 /* What is known of a value beside its type. */
 struct info {
@@ -89,7 +90,18 @@ struct host {
 	u64 bytes;               /* of scratch memory */
 	u32 nstrings;
 	LLVMValueRef spilled[3]; /* check.c */
+	struct debug *debug;     /* debug.c; NULL: the code is not for debuggers */
 };
+
+/* --- debug.c: without effect where the target has no lines ------------------------------------------------------- */
+
+void host_debug_begin(struct host *h);
+/* What is built next is of this place. */
+void host_debug_location(struct host *h, struct loc at);
+void host_debug_parameters(struct host *h);
+/* A variable: a named value, a scalar that is computed by now or a tile that its memory holds. `at`: where. */
+void host_debug_value(struct host *h, const struct value *v, struct loc at);
+void host_debug_end(struct host *h);
 
 /* --- elementwise.c, math.c: operations on scalars and vectors ---------------------------------------------------- */
 

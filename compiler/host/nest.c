@@ -492,6 +492,7 @@ static void emit_body(struct host *h, struct nest *n, const struct at *at)
 	host_forget(h);
 	for (u32 i = 0; i < n->roots.len; i++) {
 		struct root *r = &n->roots.at[i];
+		host_debug_location(h, r->op->loc);
 		if (r->op->code == IR_STORE)
 			host_eval_store(h, r->op, at);
 		else if (r->op->code == IR_REDUCE)

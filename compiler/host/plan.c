@@ -101,6 +101,10 @@ static void note_result(struct host *h, const struct op *o, const struct value *
 	i->depth = depth + 1;
 	i->free = free && i->depth < MOST_DEPTH;
 	i->stored = i->depth >= MOST_DEPTH || !is_inline(o);
+	if (h->debug && v->name) {
+		i->free = false;
+		i->stored = true;
+	}
 }
 
 /* The operands of o that it takes from memory are stored. */
@@ -270,7 +274,8 @@ static bool stores_clash(struct host *h, const struct op *store, const struct op
 static bool can_join(struct search *s, const struct type *t)
 {
 	struct nest *n = s->nest;
-	if (!n || n->rank != t->rank || memcmp(n->shape, t->shape, (size_t)t->rank * sizeof *t->shape) || s->clashes)
+	if (!n || s->h->debug || n->rank != t->rank || memcmp(n->shape, t->shape, (size_t)t->rank * sizeof *t->shape) ||
+	    s->clashes)
 		return false;
 	if (!nest_agrees(s->h, n, s->loads.at, s->loads.len))
 		return false;

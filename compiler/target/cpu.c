@@ -8,7 +8,7 @@ static const char passes[] = "function(sroa,early-cse<memssa>,loop-mssa(licm),ea
 bool optimize_for_cpu(struct session *s, const struct description *target, const char **error)
 {
 	session_verify(s);
-	if (!session_machine(s, target, error) || !session_passes(s, passes, error))
+	if (!session_machine(s, target, error) || (!target->lines && !session_passes(s, passes, error)))
 		return false;
 	expand_masked_accesses(s->mod, target);
 	session_verify(s);

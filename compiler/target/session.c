@@ -130,8 +130,10 @@ static bool make_machine(struct session *s, const struct description *d, const c
 		cpu = cpu_llvm_name(d);
 		features = cpu_llvm_features(s->arena, d);
 	}
-	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. */
-	s->machine = (struct machine){LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault,
+	/* Aggressive would add two runs of GVN, which find nothing after EarlyCSE: the PTX is the same. For debuggers
+	 * nothing is moved. */
+	LLVMCodeGenOptLevel level = d->lines ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault;
+	s->machine = (struct machine){LLVMCreateTargetMachine(target, triple, cpu, features, level,
 							      d->kind == TARGET_CUDA ? LLVMRelocDefault : LLVMRelocPIC,
 							      LLVMCodeModelDefault),
 				      *d, 0};
