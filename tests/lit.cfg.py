@@ -11,6 +11,7 @@
 #   %ptxas         runs ptxas on PTX from standard input (feature `ptxas`)
 import os
 import shutil
+import subprocess
 
 import lit.formats
 
@@ -47,5 +48,8 @@ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
         config.environment[name] = os.environ[name]
 if shutil.which("ptxas") or os.path.exists("/usr/local/cuda/bin/ptxas"):
     config.available_features.add("ptxas")
+# where processes may be traced
+if shutil.which("gdb") and subprocess.run(["gdb", "-q", "-batch", "-ex", "run", "/bin/true"], capture_output=True, text=True).stdout.find("exited normally") >= 0:
+    config.available_features.add("gdb")
 if shutil.which("gnuplot"):
     config.available_features.add("gnuplot")

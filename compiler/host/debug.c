@@ -1,8 +1,8 @@
 /* What a debugger knows of a kernel: source lines, and variables.
  *
- * Only for targets with `lines`, whose code is made for it: each named tile lies in memory of its own from where it is
- * computed on, each operation has loops of its own (plan.c), and scalars are written to slots of the stack, which
- * optimisation leaves alone. */
+ * Only for targets with `lines`, whose code is made for it: nothing is moved (compile.c, target/cpu.c), each named tile
+ * lies in memory of its own from where it is computed on, and each operation has loops of its own (plan.c). A variable
+ * has a slot of the stack, which gets each value of that name in turn. */
 #include <llvm-c/DebugInfo.h>
 
 #include "host/internal.h"
@@ -95,7 +95,7 @@ static LLVMValueRef slot_for(struct host *h, const char *name, LLVMMetadataRef t
 		if (!strcmp(g->variables.at[i].name, name) && g->variables.at[i].type == type)
 			return g->variables.at[i].slot;
 	LLVMValueRef slot = LLVMBuildAlloca(h->entry, t, "");
-	LLVMSetVolatile(LLVMBuildStore(h->entry, LLVMConstNull(t), slot), true);
+	LLVMBuildStore(h->entry, LLVMConstNull(t), slot);
 	u64 op = 6; /* DW_OP_deref */
 	LLVMMetadataRef about =
 		parameter ? LLVMDIBuilderCreateParameterVariable(g->d, g->scope, name, strlen(name), ++g->count,
@@ -108,11 +108,6 @@ static LLVMValueRef slot_for(struct host *h, const char *name, LLVMMetadataRef t
 	return slot;
 }
 
-static void keep(LLVMBuilderRef at, LLVMValueRef x, LLVMValueRef slot)
-{
-	LLVMSetVolatile(LLVMBuildStore(at, x, slot), true);
-}
-
 void host_debug_parameters(struct host *h)
 {
 	struct debug *g = h->debug;
@@ -121,14 +116,14 @@ void host_debug_parameters(struct host *h)
 	u32 line = h->k->loc.line;
 	LLVMMetadataRef range = LLVMDIBuilderGetOrCreateSubrange(g->d, 0, 3);
 	LLVMMetadataRef three = LLVMDIBuilderCreateArrayType(g->d, 96, 32, basic(g, "uint32", 32, 7), &range, 1);
-	keep(h->entry, h->pid, slot_for(h, "program_id", three, h->ptr, true, line, true));
+	LLVMBuildStore(h->entry, h->pid, slot_for(h, "program_id", three, h->ptr, true, line, true));
 	for (u32 i = 0; i < h->k->nparams; i++) {
 		const struct kernel_param *p = &h->k->params[i];
 		LLVMValueRef x = host_scalar(h, p->value);
 		if (type_elem_bits(p->value->type) == 1)
 			x = LLVMBuildZExt(h->entry, x, h->i8, "");
-		keep(h->entry, x,
-		     slot_for(h, p->name, element_type(g, p->value->type), LLVMTypeOf(x), false, line, true));
+		LLVMBuildStore(h->entry, x,
+			       slot_for(h, p->name, element_type(g, p->value->type), LLVMTypeOf(x), false, line, true));
 	}
 }
 
@@ -152,7 +147,7 @@ void host_debug_value(struct host *h, const struct value *v, struct loc at)
 			x = LLVMBuildZExt(h->b, x, h->i8, "");
 		type = element_type(h->debug, v->type);
 	}
-	keep(h->b, x, slot_for(h, v->name, type, LLVMTypeOf(x), type_is_tensor(v->type), at.line, false));
+	LLVMBuildStore(h->b, x, slot_for(h, v->name, type, LLVMTypeOf(x), type_is_tensor(v->type), at.line, false));
 }
 
 void host_debug_end(struct host *h)
