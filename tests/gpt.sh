@@ -90,6 +90,30 @@ train "$work/killed.safetensors" 1500 $long >> "$work/killed.log" 2>&1
 cmp "$work/whole.safetensors" "$work/killed.safetensors"
 verdict $? "killed $kills times and continued, it ends with other weights"
 
+# --- weights as .npy files
+"$gpt" export "$work/cpu.safetensors" --out "$work/weights" > "$work/export.log" && grep -q '^16 tensors in .*, of 2 heads' "$work/export.log" &&
+	python3 tests/gpt/npy.py "$work/cpu.safetensors" "$work/weights"
+verdict $? "the exported weights are not those of the checkpoint"
+"$gpt" sample "$work/weights" --heads 2 --device cpu --prompt 'The ' --tokens 60 --temperature 0 > "$work/sample.npy" && cmp "$work/sample.cpu" "$work/sample.npy"
+verdict $? "exported weights continue a prompt otherwise"
+# shellcheck disable=SC2086
+train "$work/from.safetensors" 3 --device cpu $tiny --from "$work/weights" --heads 2 > "$work/from.log" 2>&1 && grep -q 'step 3/3' "$work/from.log"
+verdict $? "training does not begin with exported weights: see $work/from.log"
+refused() { # refused WORDS: the folder $work/bad
+	! "$gpt" sample "$work/bad" --heads 2 --device cpu --prompt x --tokens 1 > "$work/bad.log" 2>&1 && grep -q "$1" "$work/bad.log"
+	verdict $? "no message '$1': see $work/bad.log"
+	rm -rf "$work/bad" && cp -r "$work/weights" "$work/bad"
+}
+cp -r "$work/weights" "$work/bad"
+rm "$work/bad/wpe.weight.npy" && refused 'no matrices wte.weight and wpe.weight'
+rm "$work/bad/h.0.ln_1.bias.npy" && refused 'has no tensor h.0.ln_1.bias'
+truncate -s -4 "$work/bad/wte.weight.npy" && refused 'wte.weight.npy has .* bytes of numbers, and its shape says'
+truncate -s 20 "$work/bad/wte.weight.npy" && refused "wte.weight.npy is no file of NumPy's"
+sed -i 's/False/True /' "$work/bad/wte.weight.npy" && refused "in C's order can be read"
+sed -i 's/<f4/<f8/' "$work/bad/ln_f.bias.npy" && refused 'numbers of type <f4 or <f2'
+sed -i 's/(32,)/(16,)/' "$work/bad/ln_f.bias.npy" && refused 'ln_f.bias is not of shape 32'
+sed -i 's/(32,)/(3x,)/' "$work/bad/ln_f.bias.npy" && refused 'can be read, and this has'
+
 # --- four processes with MPI compute what one does
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 for ranks in 1 4; do

@@ -1,6 +1,6 @@
 /* Weights in safetensors' format: 8 bytes, the length of a header; the header, JSON, with type, shape and place of each
  * tensor; the tensors. https://huggingface.co/docs/safetensors */
-#include "json.h"
+#include "files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,19 +14,14 @@
 
 /* --- the header ---------------------------------------------------------------------------------------------- */
 
-/* A tensor as the header has it. */
-struct entry {
-	char name[64], type[8];
-	int rank;
-	int64_t shape[4], begin, end; /* bytes behind the header */
-};
-
-struct reader {
-	struct json json;
-	struct entry *entries;
-	size_t n;
-	struct checkpoint *out; /* for what __metadata__ says */
-};
+void reader_add(struct reader *r, const struct entry *e)
+{
+	struct entry *more = realloc(r->entries, (r->n + 1) * sizeof *e);
+	if (!more)
+		die("out of memory");
+	r->entries = more;
+	r->entries[r->n++] = *e;
+}
 
 static int integers(struct json *j, int64_t *out, int most)
 {
@@ -104,11 +99,7 @@ static void header(struct reader *r)
 		tensor(r, &e);
 		if (!strncmp(e.name, "transformer.", 12)) /* as files of whole language models have it */
 			memmove(e.name, e.name + 12, sizeof e.name - 12);
-		struct entry *more = realloc(r->entries, (r->n + 1) * sizeof e);
-		if (!more)
-			die("out of memory");
-		r->entries = more;
-		r->entries[r->n++] = e;
+		reader_add(r, &e);
 	} while (json_accept(&r->json, ','));
 	json_expect(&r->json, '}');
 	if (json_peek(&r->json))
@@ -145,9 +136,9 @@ static const struct entry *entry_of(const struct reader *r, const struct place *
 	return e;
 }
 
-static void numbers(const struct entry *e, const char *data, float *out, size_t len)
+static void numbers(const struct entry *e, float *out, size_t len)
 {
-	data += e->begin;
+	const char *data = e->data + e->begin;
 	if (!strcmp(e->type, "F32")) {
 		memcpy(out, data, len * sizeof *out);
 		return;
@@ -193,34 +184,50 @@ static void configure(const struct reader *r, struct config *c, int heads)
 		    r->json.path, c->channels, c->heads);
 }
 
-void checkpoint_read(struct checkpoint *c, const char *path, int heads)
+/* The file's header, and where the data is; the bytes behind the header. */
+static size_t open_file(struct reader *r, char **bytes, size_t *size)
 {
-	*c = (struct checkpoint){0};
-	struct reader r = {.out = c};
+	const char *path = r->json.path;
 	struct stat status;
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0 || fstat(file, &status))
 		die("%s: %s", path, strerror(errno));
-	size_t size = (size_t)status.st_size;
-	if (size < 16)
-		die("%s has %zu bytes: that is no file of weights", path, size);
-	char *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-	if (bytes == MAP_FAILED)
+	*size = (size_t)status.st_size;
+	if (*size < 16)
+		die("%s has %zu bytes: that is no file of weights", path, *size);
+	*bytes = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, file, 0);
+	if (*bytes == MAP_FAILED)
 		die("%s: %s", path, strerror(errno));
 	close(file);
 	uint64_t len;
-	memcpy(&len, bytes, sizeof len);
-	if (len > size - 8)
+	memcpy(&len, *bytes, sizeof len);
+	if (len > *size - 8)
 		die("%s: a header of %" PRIu64 " bytes in a file of %zu\n"
 		    "hint: the file is truncated, or not in the format safetensors",
-		    path, len, size);
-	r.json = (struct json){path, bytes, bytes + 8, bytes + 8 + len};
-	const char *data = r.json.end;
-	header(&r);
+		    path, len, *size);
+	r->json = (struct json){path, *bytes, *bytes + 8, *bytes + 8 + len};
+	const char *data = r->json.end;
+	header(r);
+	for (size_t i = 0; i < r->n; i++)
+		r->entries[i].data = data;
+	return *size - 8 - (size_t)len;
+}
+
+void checkpoint_read(struct checkpoint *c, const char *path, int heads)
+{
+	*c = (struct checkpoint){0};
+	struct reader r = {.json.path = path, .out = c};
+	struct stat status;
+	char *bytes = NULL;
+	size_t size = 0, rest = SIZE_MAX; /* files of a folder have been looked at */
+	if (!stat(path, &status) && S_ISDIR(status.st_mode))
+		npy_open(&r);
+	else
+		rest = open_file(&r, &bytes, &size);
 	configure(&r, &c->config, heads);
 
 	int n;
-	size_t total, decayed, rest = size - 8 - (size_t)len;
+	size_t total, decayed;
 	struct place *places = gpt_places(&c->config, &n, &total, &decayed);
 	for (int i = 0; i < n; i++) /* before memory for them is asked for */
 		entry_of(&r, &places[i], rest);
@@ -234,15 +241,16 @@ void checkpoint_read(struct checkpoint *c, const char *path, int heads)
 			continue;
 		struct place all = {.rank = 1, .shape = {(int)total, 1}, .len = total};
 		snprintf(all.name, sizeof all.name, "%s", moments[i]);
-		numbers(entry_of(&r, &all, rest), data, *arenas[i], total);
+		numbers(entry_of(&r, &all, rest), *arenas[i], total);
 	}
 	for (int i = 0; i < n; i++)
-		numbers(entry_of(&r, &places[i], rest), data, c->weights + places[i].first, places[i].len);
+		numbers(entry_of(&r, &places[i], rest), c->weights + places[i].first, places[i].len);
 	if (!c->moment1)
 		c->step = 0;
 	free(places);
 	free(r.entries);
-	munmap(bytes, size);
+	if (bytes)
+		munmap(bytes, size);
 }
 
 void checkpoint_free(struct checkpoint *c)

@@ -10,7 +10,7 @@
 static struct options options = {
 	.kernels = "examples/gpt/gpt.tl", .type = "fp32", .precision = "ieee", .temperature = -1, .decay = -1};
 
-enum { FOR_TRAIN = 1, FOR_SAMPLE = 2, FOR_BENCH = 4, FOR_ANY = 7 };
+enum { FOR_TRAIN = 1, FOR_SAMPLE = 2, FOR_BENCH = 4, FOR_ANY = 7, FOR_EXPORT = 8 };
 
 static const struct option {
 	int commands;
@@ -24,9 +24,11 @@ static const struct option {
 	{FOR_ANY, "dtype", "T", "of activations: fp32 (the default) or bf16", .text = &options.type},
 	{FOR_ANY, "precision", "P", "of products of fp32 on a GPU: ieee (the default) or tf32",
 	 .text = &options.precision},
-	{FOR_TRAIN, "out", "FILE", "the checkpoint: gpt.safetensors; where it exists, training goes on from it",
+	{FOR_TRAIN | FOR_EXPORT, "out", "FILE",
+	 "the checkpoint: gpt.safetensors; where it exists, training goes on from it; of export a folder: weights",
 	 .text = &options.out},
-	{FOR_TRAIN, "from", "FILE", "weights to begin with, as GPT-2's model.safetensors", .text = &options.from},
+	{FOR_TRAIN, "from", "FILE", "weights to begin with, as GPT-2's model.safetensors, or a folder of .npy files",
+	 .text = &options.from},
 	{FOR_TRAIN | FOR_SAMPLE, "tokenizer", "DIR", "a folder with GPT-2's vocab.json and merges.txt; without: bytes",
 	 .text = &options.tokenizer},
 	{FOR_TRAIN | FOR_BENCH, "layers", "N", "6", .number = &options.layers, .least = 1, .most = 1000},
@@ -64,6 +66,7 @@ static void usage(FILE *f)
 {
 	fputs("gpt train TEXT [OPTION]…    trains a model on a text file\n"
 	      "gpt sample FILE [OPTION]…   continues a prompt by the model in the file\n"
+	      "gpt export FILE [OPTION]…   writes the weights of a model as files .npy\n"
 	      "gpt bench [OPTION]…         times training and generation of an untrained model\n"
 	      "\noptions, and their defaults:\n",
 	      f);
@@ -140,6 +143,7 @@ int main(int argc, char **argv)
 		int (*run)(const struct options *);
 	} commands[] = {{"train", FOR_TRAIN, true, train},
 			{"sample", FOR_SAMPLE, true, sample},
+			{"export", FOR_EXPORT, true, export},
 			{"bench", FOR_BENCH, false, bench}};
 	if (argc < 2 || !strcmp(argv[1], "--help")) {
 		usage(argc < 2 ? stderr : stdout);

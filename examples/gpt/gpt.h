@@ -176,7 +176,8 @@ void graph_destroy(struct graph *g);
 
 /* --- files --------------------------------------------------------------------------------------------------- */
 
-/* A file of weights in safetensors' format: GPT-2's, or a checkpoint, which has the moments and what follows too. */
+/* A file of weights in safetensors' format: GPT-2's, or a checkpoint, which has the moments and what follows too; or a
+ * folder of .npy files, the weights alone. */
 struct checkpoint {
 	struct config config;
 	int step; /* steps done; 0 also where it has no moments */

@@ -17,6 +17,7 @@ struct options {
 int train(const struct options *o);
 int sample(const struct options *o);
 int bench(const struct options *o);
+int export(const struct options *o); /* npy.c */
 
 /* The processes that train together. */
 struct team {
