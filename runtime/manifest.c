@@ -38,11 +38,21 @@ static const struct number numbers[] = {
 static const struct number flags[] = {
 	{"debug", NUMBER(options.debug), 0},
 	{"no_boxes", NUMBER(options.no_boxes), 0},
-	{"sizes", NUMBER(options.sizes), 0},
 	{"persistent", NUMBER(options.persistent), 0},
 };
+/* Choices; what usually is chosen, the first one, is left out. */
+enum { MOST_CHOICES = 3 };
+static const struct choices {
+	const char *key;
+	size_t at; /* of an enum */
+	const char *names[MOST_CHOICES];
+} choices[] = {
+	{"overlap", NUMBER(options.alias), {[ALIAS_NONE] = "none", [ALIAS_EQUAL] = "equal", [ALIAS_ANY] = "any"}},
+	{"sizes", NUMBER(options.sizes), {[SIZES_LIMITED] = "limited", [SIZES_ANY] = "any", [SIZES_WIDE] = "wide"}},
+};
+_Static_assert(sizeof(enum aliasing) == sizeof(u32) && sizeof(enum sizes) == sizeof(u32),
+	       "choices are read as numbers");
 #undef NUMBER
-static const char *const overlaps[] = {[ALIAS_NONE] = "none", [ALIAS_EQUAL] = "equal", [ALIAS_ANY] = "any"};
 
 void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 {
@@ -60,8 +70,11 @@ void manifest_print(struct strbuf *out, const struct manifest_entry *e)
 	for (u32 i = 0; i < ARRAY_LEN(flags); i++)
 		if (*((const bool *)e + flags[i].at))
 			sb_printf(out, ", \"%s\": 1", flags[i].key);
-	if (e->options.alias)
-		print_string(out, "overlap", overlaps[e->options.alias]);
+	for (u32 i = 0; i < ARRAY_LEN(choices); i++) {
+		u32 chosen = *(const u32 *)((const char *)e + choices[i].at);
+		if (chosen)
+			print_string(out, choices[i].key, choices[i].names[chosen]);
+	}
 	if (e->path)
 		print_string(out, "PYTHONPATH", e->path);
 	if (e->text)
@@ -155,11 +168,12 @@ static bool take_string(struct manifest_entry *e, const char *key, const char *s
 			*strings[i].to = s;
 			return true;
 		}
-	for (u32 i = 0; i < ARRAY_LEN(overlaps); i++)
-		if (!strcmp(key, "overlap") && !strcmp(s, overlaps[i])) {
-			e->options.alias = (enum aliasing)i;
-			return true;
-		}
+	for (u32 i = 0; i < ARRAY_LEN(choices); i++)
+		for (u32 k = 0; !strcmp(key, choices[i].key) && k < MOST_CHOICES; k++)
+			if (!strcmp(s, choices[i].names[k])) {
+				*(u32 *)((char *)e + choices[i].at) = k;
+				return true;
+			}
 	struct description t;
 	if (strcmp(key, "target") != 0 || !description_parse(s, &t))
 		return false;

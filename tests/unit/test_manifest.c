@@ -1,0 +1,94 @@
+/* Lines of manifests: what is printed is read back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "random_bits.h"
+#include "runtime/manifest.h"
+
+static struct manifest_entry random_entry(void)
+{
+	static const char *const targets[] = {"cuda:sm_80", "cuda:sm_90a", "cpu:avx2", "cpu:avx512+bf16"};
+	struct manifest_entry e = {.source = "a \"b\".tl",
+				   .hash = "0123456789abcdef",
+				   .kernel = "kernel",
+				   .arguments = "x=*fp32:16, n=i32, KIND=\"relu\"",
+				   .path = random_bits() & 1 ? "/lib" : NULL,
+				   .text = random_bits() & 1 ? "def k():\n\tpass\n" : NULL,
+				   .options = {.num_warps = 1 << random_bits() % 6,
+					       .num_stages = 1 + (int)(random_bits() % 7),
+					       .group_pids = (int)(random_bits() % 9),
+					       .maxnreg = (int)(random_bits() % 256),
+					       .debug = random_bits() & 1,
+					       .no_boxes = random_bits() & 1,
+					       .persistent = random_bits() & 1,
+					       .sizes = (enum sizes)(random_bits() % (SIZES_WIDE + 1)),
+					       .alias = (enum aliasing)(random_bits() % (ALIAS_ANY + 1))}};
+	assert_true(description_parse(targets[random_bits() % ARRAY_LEN(targets)], &e.target));
+	return e;
+}
+
+static void same_text(const char *x, const char *y)
+{
+	assert_true(!x == !y);
+	if (x)
+		assert_string_equal(x, y);
+}
+
+static void what_is_printed_is_read(void **state)
+{
+	(void)state;
+	for (int n = 0; n < 2000; n++) {
+		struct arena a = {0};
+		struct strbuf line = {.arena = &a};
+		struct manifest_entry e = random_entry(), read;
+		manifest_print(&line, &e);
+		assert_null(manifest_read(&a, line.at, line.len, &read));
+		same_text(e.source, read.source);
+		same_text(e.hash, read.hash);
+		same_text(e.kernel, read.kernel);
+		same_text(e.arguments, read.arguments);
+		same_text(e.path, read.path);
+		same_text(e.text, read.text);
+		same_text(description_name(&a, &e.target), description_name(&a, &read.target));
+		const struct options *x = &e.options, *y = &read.options;
+		assert_true(x->num_warps == y->num_warps && x->num_stages == y->num_stages);
+		assert_true(x->group_pids == y->group_pids && x->maxnreg == y->maxnreg);
+		assert_true(x->debug == y->debug && x->no_boxes == y->no_boxes && x->persistent == y->persistent);
+		assert_true(x->sizes == y->sizes && x->alias == y->alias);
+		arena_free(&a);
+	}
+}
+
+static void others_are_refused(void **state)
+{
+	(void)state;
+	static const char *const lines[][2] = {
+		{"\"sizes\": \"huge\"", "what it says of \"sizes\" is not understood"},
+		{"\"sizes\": 1", "what it says of \"sizes\" is not understood"},
+		{"\"overlap\": \"some\"", "what it says of \"overlap\" is not understood"},
+		{"\"no_boxes\": 2", "what it says of \"no_boxes\" is not understood"},
+		{"\"any\": 0", "what it says of \"any\" is not understood"},
+	};
+	for (u32 i = 0; i < ARRAY_LEN(lines); i++) {
+		struct arena a = {0};
+		struct manifest_entry e;
+		const char *line = arena_printf(&a,
+						"{\"source\": \"a.tl\", \"hash\": \"0\", \"kernel\": \"k\", "
+						"\"arguments\": \"\", \"target\": \"sm_80\", %s}",
+						lines[i][0]);
+		assert_string_equal(manifest_read(&a, line, strlen(line), &e), lines[i][1]);
+		arena_free(&a);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_printed_is_read),
+					   cmocka_unit_test(others_are_refused)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
