@@ -621,6 +621,10 @@ bool check_request(const struct command *c, const struct unit *u)
 		complain(0, "%s: the kernel of IR text has its types and values already", c->signature ? "-s" : "-D");
 		return false;
 	}
+	if (c->any_size && u->parsed->target) {
+		complain(0, "--any-size: the offsets in '%s' are those that were placed", c->file);
+		return false;
+	}
 	return true;
 }
 

@@ -5,7 +5,7 @@
 #include "random.h"
 #include "suite.h"
 
-enum { BLOCK = 64, GRID = 3, VALUES = 24, ARGUMENTS = 4, LANES = GRID * BLOCK };
+enum { SIDE = 8, BLOCK = SIDE * SIDE, GRID = 3, VALUES = 24, ARGUMENTS = 4, LANES = GRID * BLOCK };
 enum operation {
 	O_PID,
 	O_RANGE,
@@ -21,6 +21,7 @@ enum operation {
 	O_AND,
 	O_SHORT,
 	O_WIDE,
+	O_TURN,
 	O_IF,
 	O_FOR,
 	O_WHILE,
@@ -91,6 +92,7 @@ static bool fits(const struct offset_value *v, const struct offset_value *x, con
 	case O_FOR:
 	case O_WHILE: return x->tile >= y->tile && x->wide >= y->wide;
 	case O_WIDE: return !x->wide;
+	case O_TURN: return x->tile;
 	default: return true;
 	}
 }
@@ -173,6 +175,13 @@ static int64_t held(const struct offset_value *v, int64_t x)
 	return v->wide ? x : (int32_t)x;
 }
 
+/* The lane of a program's tile, as a square of rows and columns, that a transposition puts here. */
+static int turned(int lane)
+{
+	int i = lane % BLOCK;
+	return lane - i + i % SIDE * SIDE + i / SIDE;
+}
+
 static void evaluate_value(struct offsets *p, struct offset_value *v, int lane, bool much)
 {
 	bool exact = much && v->joins;
@@ -184,7 +193,7 @@ static void evaluate_value(struct offsets *p, struct offset_value *v, int lane, 
 		v->at[lane] = p->argument[v->x];
 	} else {
 		const struct offset_value *x = &p->v[v->x], *y = v->y >= 0 ? &p->v[v->y] : x;
-		int64_t a = x->at[lane], b = y->at[lane];
+		int64_t a = x->at[v->op == O_TURN ? turned(lane) : lane], b = y->at[lane];
 		if (v->op == O_AND)
 			v->at[lane] = held(x, a) & v->constant;
 		else if (v->op == O_SHORT)
@@ -216,6 +225,10 @@ static void print_value(FILE *f, const struct offset_value *v, int i)
 	case O_MAX: fprintf(f, "v%d = tl.%simum(v%d, v%d)\n", i, v->op == O_MIN ? "min" : "max", v->x, v->y); break;
 	case O_WHERE: fprintf(f, "v%d = tl.where(v1 < %d, v%d, v%d)\n", i, v->constant % BLOCK, v->x, v->y); break;
 	case O_SHORT: fprintf(f, "v%d = v%d.to(tl.int16).to(tl.int32)\n", i, v->x); break;
+	case O_TURN:
+		fprintf(f, "v%d = tl.reshape(tl.trans(tl.reshape(v%d, (%d, %d))), (%d,))\n", i, v->x, SIDE, SIDE,
+			BLOCK);
+		break;
 	case O_WIDE: fprintf(f, "v%d = v%d.to(tl.int64)\n", i, v->x); break;
 	case O_IF:
 		fprintf(f, "if v0 %% 2 == 0:\n        v%d = v%d\n    else:\n        v%d = v%d\n", i, v->x, i, v->y);
