@@ -74,6 +74,12 @@ check "tuples and a descriptor" "$build/tlc" build "$top/tests/aot/composites.tl
 	-s 'd=tensordesc<fp32[16,32]>,out=(ptr=*fp32:16,scale=fp32,step=i32:1),shape=(i32,(i32,3)),out_ptr=*i32'
 check "a manifest" recorded
 check "a manifest of tuples" recorded_tuples
+one_target() { # in place of those that it was recorded on
+	"$build/tlc" build "$work/used" --target sm_90a -o "$work/used.d/one" && [ "$(variants "$work/used.d/one.c")" = 5 ] &&
+		! grep -q 'cuda:sm_80' "$work/used.d/one.c"
+}
+check "a manifest for one target" one_target
+check "a target that is none" says "--target: 'sm_12' is not one of" "$build/tlc" build "$work/used" --target sm_12 -o "$work/used.d/none"
 check "types that differ" says 'the types of' "$build/tlc" build "$top/examples/vector_add.tl" -s '*fp32,*fp32,*fp32,i32' \
 	-s '*fp16,*fp32,*fp32,i32' -o "$work/none"
 check "no name" says '-o NAME is missing' "$build/tlc" build "$top/examples/vector_add.tl"
