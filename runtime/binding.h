@@ -60,7 +60,7 @@ struct bound {
 	u32 slot;
 };
 
-/* By what the arguments break: no tensor maps, any size, overlaps. */
+/* By what the arguments break: tensor maps, sizes, overlaps. */
 enum { BINDING_WAYS = 24 };
 static inline u32 way_of(const struct broken *b)
 {

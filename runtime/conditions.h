@@ -34,12 +34,14 @@ static inline void arguments_bits(const struct image *im, const struct arguments
 	for (u32 i = 0; i < im->nslots; i++)
 		bits[i] = arg_bits(slot_argument(im, i, a), im->slots[i].pointers, im->slots[i].dtype);
 }
+
 /* The most elements behind a pointer that 32-bit offsets reach, and a last tile that is masked off in part. */
 enum { MOST_NARROW_ELEMENTS = INT32_MAX - (1 << 24) };
 static inline u64 most_narrow_bytes(const struct slot *s)
 {
 	return MOST_NARROW_ELEMENTS * (s->pointers > 1 ? sizeof(void *) : (u64)dtype_bytes(s->dtype));
 }
+
 struct broken conditions_broken(struct device *dev, const struct image *im, const struct arguments *a);
 /* Says which one of them is, with its parameters, behind the message that has been begun. */
 void conditions_explain(struct device *dev, const struct image *im, const struct arguments *a);

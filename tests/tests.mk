@@ -60,13 +60,13 @@ test-threads:
 endif
 
 EXAMPLE_PROGRAMS = $(EXAMPLES:%=$(BUILD)/examples/%)
-# The model of examples/gpt against double precision, and its tokenizer.
 # Copies between two devices: of the GPUs, or of two contexts of another kind.
 $(BUILD)/tests/test_two_gpus: tests/gpus/test_two_gpus.c runtime/tl.h $(BUILD)/libtl.so
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -g $(WARN) $(SAN_FLAGS) -Iruntime -o $@ $< -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..'
 
+# The model of examples/gpt against double precision, and its tokenizer.
 GPT_TESTS = $(BUILD)/tests/test_gpt $(BUILD)/tests/gpt_tokens
 $(BUILD)/tests/test_gpt: tests/gpt/test_gpt.c examples/gpt/model.c examples/gpt/graph.c examples/gpt/kernels.c examples/gpt/jit.c
 $(BUILD)/tests/gpt_tokens: tests/gpt/tokens.c examples/gpt/tokenizer.c examples/gpt/json.c examples/gpt/model.c examples/gpt/graph.c examples/gpt/kernels.c examples/gpt/jit.c
