@@ -8,6 +8,10 @@ enum {
 	ROWS16 = 6,
 	ROWS32 = 8,
 	UNROLLED = 4, /* steps of k */
+	/* Fewer rows than a block has, this many at most, are computed one by one, each with several panels. */
+	SINGLE_ROWS = 3,
+	SINGLE_PANELS = 4,
+	MOST_REGISTERS = SINGLE_PANELS * PANEL_REGISTERS,
 };
 
 static LLVMValueRef from_sum(struct host *h, LLVMValueRef x, enum dtype to, enum dtype sum, u32 lanes)
@@ -25,7 +29,7 @@ struct product {
 	struct buffer *a, *b, *c;
 	enum dtype sum, result;
 	i32 k;
-	u32 registers, lanes, rows; /* of the block: registers of `lanes` sums in a row */
+	u32 registers, lanes, rows; /* of the block: registers of `lanes` sums in a row, of one panel or of several */
 	struct at at;               /* of C: the block's first row and column */
 };
 
@@ -85,7 +89,7 @@ static void emit_block_of_c(struct host *h, const struct product *p)
 	enum dot_unit_kind unit = p->a->unit;
 	LLVMTypeRef elem = host_llvm_dtype(h, p->sum), step = host_dot_units[unit].bits ? h->i32 : elem;
 	LLVMTypeRef vt = LLVMVectorType(elem, p->lanes), bt = LLVMVectorType(step, p->lanes);
-	LLVMValueRef acc[ROWS32 + 1][PANEL_REGISTERS], rows[ROWS32 + 1], first[ROWS32 + 1][PANEL_REGISTERS];
+	LLVMValueRef acc[ROWS32 + 1][MOST_REGISTERS], rows[ROWS32 + 1], first[ROWS32 + 1][MOST_REGISTERS];
 	int r = p->type->rank;
 	/* of a + 128, the products of 128 are to be subtracted: one row more */
 	u32 all = p->rows + (unit == DOT_INT8);
@@ -103,7 +107,7 @@ static void emit_block_of_c(struct host *h, const struct product *p)
 	struct at of_b = p->at;
 	of_b.i[r - 2] = host_i64(h, 0);
 	LLVMValueRef panel = row_address(h, p->b, r, &of_b);
-	i64 steps = p->k / (i64)host_dot_units[unit].group, unrolled = MIN(UNROLLED, steps);
+	i64 group = host_dot_units[unit].group, steps = p->k / group, unrolled = MIN(UNROLLED, steps);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b);
 	struct loop l = host_loop(h, host_i64(h, 0), host_i64(h, steps), unrolled, false);
 	for (u32 i = 0; i < all; i++)
@@ -113,10 +117,11 @@ static void emit_block_of_c(struct host *h, const struct product *p)
 			first[i][g] = acc[i][g];
 		}
 	for (i64 s = 0; s < unrolled; s++) {
-		LLVMValueRef k = LLVMBuildNSWAdd(h->b, l.index, host_i64(h, s), ""), b[PANEL_REGISTERS];
+		LLVMValueRef k = LLVMBuildNSWAdd(h->b, l.index, host_i64(h, s), ""), b[MOST_REGISTERS];
 		for (u32 g = 0; g < p->registers; g++) {
+			i64 column = g * p->lanes, skipped = column / p->b->panel * p->b->panel_stride / group;
 			LLVMValueRef at = LLVMBuildNSWMul(h->b, k, host_i64(h, p->b->panel), "");
-			at = LLVMBuildNSWAdd(h->b, at, host_i64(h, g * p->lanes), "");
+			at = LLVMBuildNSWAdd(h->b, at, host_i64(h, skipped + column % p->b->panel), "");
 			b[g] = LLVMBuildLoad2(h->b, bt, host_gep(h, panel, step, at), "");
 			LLVMSetAlignment(b[g], (u32)dtype_bytes(p->sum) * MIN(p->lanes, 8));
 		}
@@ -155,6 +160,60 @@ static struct buffer *sum_memory(struct host *h, const struct op *o)
 	return c;
 }
 
+/* The blocks of rows from `from` to `to` and of all columns that anybody asks for. */
+static void emit_blocks(struct host *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows, u32 panels,
+			LLVMValueRef columns)
+{
+	int r = p->type->rank;
+	bool known = LLVMIsConstant(from) && LLVMIsConstant(to);
+	if (known && LLVMConstIntGetSExtValue(from) >= LLVMConstIntGetSExtValue(to))
+		return;
+	panels = (u32)MIN((i64)panels, p->type->shape[r - 1] / p->b->panel);
+	p->rows = rows;
+	p->registers = panels * (u32)p->b->panel / p->lanes;
+	struct loop j = host_loop(h, host_i64(h, 0), columns, panels * p->b->panel, !LLVMIsConstant(columns));
+	p->at.i[r - 1] = j.index;
+	struct loop i = host_loop(h, from, to, rows, !known);
+	p->at.i[r - 2] = i.index;
+	emit_block_of_c(h, p);
+	host_loop_end(h, &i);
+	host_loop_end(h, &j);
+}
+
+static LLVMValueRef least(struct host *h, LLVMValueRef a, LLVMValueRef b)
+{
+	return LLVMBuildSelect(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, a, b, ""), a, b, "");
+}
+
+/* C's first `asked` rows (NULL: all): blocks of the most rows, one of those that these leave, and single ones. */
+static void emit_rows(struct host *h, struct product *p, LLVMValueRef asked, LLVMValueRef columns)
+{
+	i64 all = p->type->shape[p->type->rank - 2], most = h->s->target->vector_registers == 32 ? ROWS32 : ROWS16;
+	most = MIN(most, all);
+	i64 rest = all % most, whole = all - rest;
+	LLVMValueRef zero = host_i64(h, 0), end = host_i64(h, whole), last = host_i64(h, all);
+	if (!asked || all <= SINGLE_ROWS) {
+		emit_blocks(h, p, zero, end, (u32)most, 1, columns);
+		if (rest)
+			emit_blocks(h, p, end, last, (u32)rest, 1, columns);
+		return;
+	}
+	LLVMValueRef by_blocks = LLVMBuildSub(h->b, asked, host_i64(h, SINGLE_ROWS), "");
+	LLVMValueRef n =
+		least(h, end,
+		      LLVMBuildSelect(h->b, LLVMBuildICmp(h->b, LLVMIntSGT, by_blocks, zero, ""), by_blocks, zero, ""));
+	emit_blocks(h, p, zero, n, (u32)most, 1, columns);
+	n = LLVMBuildUDiv(h->b, LLVMBuildAdd(h->b, n, host_i64(h, most - 1), ""), host_i64(h, most), "");
+	LLVMValueRef done = LLVMBuildMul(h->b, n, host_i64(h, most), "");
+	if (rest > SINGLE_ROWS) {
+		LLVMValueRef more = LLVMBuildICmp(h->b, LLVMIntSGT, by_blocks, end, "");
+		LLVMValueRef to = LLVMBuildSelect(h->b, more, last, end, "");
+		emit_blocks(h, p, end, to, (u32)rest, 1, columns);
+		done = LLVMBuildSelect(h->b, more, last, done, "");
+	}
+	emit_blocks(h, p, done, asked, 1, SINGLE_PANELS, columns);
+}
+
 void host_dot(struct host *h, const struct op *o)
 {
 	const struct type *t = result(o)->type;
@@ -165,28 +224,16 @@ void host_dot(struct host *h, const struct op *o)
 	p.c = sum_memory(h, o);
 	p.k = operand(o, 0)->type->shape[r - 1];
 	p.lanes = (u32)MIN(p.b->panel, h->s->target->vector_bytes / dtype_bytes(p.sum));
-	p.registers = (u32)p.b->panel / p.lanes;
-	u32 most = h->s->target->vector_registers == 32 ? ROWS32 : ROWS16;
-	p.rows = (u32)MIN(t->shape[r - 2], (i64)most);
 	p.at = (struct at){.along = r - 1, .lanes = p.lanes};
+	LLVMValueRef rows = host_demanded(h, result(o), r - 2, o->block),
+		     columns = host_demanded(h, result(o), r - 1, o->block);
+	columns = columns ? columns : host_i64(h, t->shape[r - 1]);
 	struct loop batch = {0};
 	if (r == 3) {
 		batch = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[0]), 1, false);
 		p.at.i[0] = batch.index;
 	}
-	struct loop columns = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[r - 1]), p.b->panel, false);
-	p.at.i[r - 1] = columns.index;
-	i64 all = t->shape[r - 2], rest = all % p.rows;
-	struct loop rows = host_loop(h, host_i64(h, 0), host_i64(h, all - rest), p.rows, false);
-	p.at.i[r - 2] = rows.index;
-	emit_block_of_c(h, &p);
-	host_loop_end(h, &rows);
-	if (rest) {
-		p.rows = (u32)rest;
-		p.at.i[r - 2] = host_i64(h, all - rest);
-		emit_block_of_c(h, &p);
-	}
-	host_loop_end(h, &columns);
+	emit_rows(h, &p, rows, columns);
 	if (r == 3)
 		host_loop_end(h, &batch);
 	info_of(h, result(o))->made = true;

@@ -209,6 +209,9 @@ bool nest_agrees(struct host *h, const struct nest *n, const struct op *const *a
 LLVMValueRef host_eval(struct host *h, const struct value *v, const struct at *at);
 /* v into memory by a nest of its own; so many lanes at once, or 0: the usual number. */
 void host_compute(struct host *h, const struct value *v, struct buffer *to, u32 lanes);
+/* Of a comparison index < bound or index <= bound, where the index counts up along at->along: for how many first
+ * elements of that row it is true, an i64; NULL: it is none, or costs more than indices do. */
+LLVMValueRef host_count_true(struct host *h, const struct value *v, const struct at *at);
 void host_forget(struct host *h); /* values at indices, which are valid in one basic block */
 /* In elements. */
 LLVMValueRef host_offset(struct host *h, const struct buffer *b, int rank, const struct at *at);
@@ -256,6 +259,11 @@ bool host_dot_turns(struct host *h, const struct op *o);
 void host_dot_turn(struct host *h, const struct op *o);
 /* The operand, complete. */
 struct buffer *host_dot_operand(struct host *h, const struct op *o, u32 which);
+
+/* --- demand.c ---------------------------------------------------------------------------------------------------- */
+
+/* How many first elements along the dimension are asked for of v, which block b computes here: an i64; NULL: all. */
+LLVMValueRef host_demanded(struct host *h, const struct value *v, int dim, const struct block *b);
 
 /* --- check.c ----------------------------------------------------------------------------------------------------- */
 

@@ -410,35 +410,43 @@ static void assume(struct prefix *p, const struct value *v, const struct at *at)
 	p->assumed = a;
 }
 
-/* index < bound, where the index counts up along the row. Of index <= bound the last one is left to the masks. */
-static void assume_compare(struct prefix *p, const struct value *v, const struct at *at)
+LLVMValueRef host_count_true(struct host *h, const struct value *v, const struct at *at)
 {
-	struct host *h = p->h;
 	const struct op *o = v->def;
-	i64 code = o->attr[ATTR_PREDICATE];
+	i64 code = o->attr[ATTR_PREDICATE], row = v->type->shape[at->along];
 	bool turned = code == CMPI_SGT || code == CMPI_SGE || code == CMPI_UGT || code == CMPI_UGE,
-	     no_sign = code >= CMPI_ULT;
+	     no_sign = code >= CMPI_ULT,
+	     or_equal = code == CMPI_SLE || code == CMPI_SGE || code == CMPI_ULE || code == CMPI_UGE;
 	if (code == CMPI_EQ || code == CMPI_NE || type_is_ptr(operand(o, 0)->type))
-		return;
+		return NULL;
 	const struct value *index = operand(o, turned), *bound = operand(o, !turned);
-	if (axis_proved(h->s->axis, index)->contiguity[at->along] < p->row ||
-	    axis_proved(h->s->axis, bound)->constancy[at->along] < p->row || !info_of(h, index)->free ||
+	if (axis_proved(h->s->axis, index)->contiguity[at->along] < row ||
+	    axis_proved(h->s->axis, bound)->constancy[at->along] < row || !info_of(h, index)->free ||
 	    !info_of(h, bound)->free)
-		return;
+		return NULL;
 	struct at first = *at;
 	set_along(&first, -1, 0);
 	LLVMValueRef x = host_eval(h, index, &first), y = host_eval(h, bound, &first);
-	LLVMTypeRef wide = LLVMIntTypeInContext(h->ctx, 64);
-	if (LLVMTypeOf(x) != wide) {
-		x = no_sign ? LLVMBuildZExt(h->b, x, wide, "") : LLVMBuildSExt(h->b, x, wide, "");
-		y = no_sign ? LLVMBuildZExt(h->b, y, wide, "") : LLVMBuildSExt(h->b, y, wide, "");
+	if (LLVMTypeOf(x) != h->i64) {
+		x = no_sign ? LLVMBuildZExt(h->b, x, h->i64, "") : LLVMBuildSExt(h->b, x, h->i64, "");
+		y = no_sign ? LLVMBuildZExt(h->b, y, h->i64, "") : LLVMBuildSExt(h->b, y, h->i64, "");
 	}
 	LLVMValueRef diff = LLVMBuildSub(h->b, y, x, "");
-	LLVMValueRef more = LLVMBuildICmp(h->b, no_sign ? LLVMIntULT : LLVMIntSLT, x, y, "");
+	LLVMIntPredicate less = no_sign ? LLVMIntULT : LLVMIntSLT, or_less = no_sign ? LLVMIntULE : LLVMIntSLE;
+	LLVMValueRef more = LLVMBuildICmp(h->b, or_equal ? or_less : less, x, y, "");
 	/* in 64 bits the difference may overflow: then there are more than a row's */
-	LLVMValueRef far = LLVMBuildICmp(h->b, LLVMIntUGT, diff, host_i64(h, p->row), "");
-	LLVMValueRef n = LLVMBuildSelect(h->b, far, host_i64(h, p->row), diff, "");
-	shorten(p, LLVMBuildSelect(h->b, more, n, host_i64(h, 0), ""));
+	LLVMValueRef far = LLVMBuildICmp(h->b, LLVMIntUGE, diff, host_i64(h, row), "");
+	LLVMValueRef n = or_equal ? LLVMBuildAdd(h->b, diff, host_i64(h, 1), "") : diff;
+	n = LLVMBuildSelect(h->b, far, host_i64(h, row), n, "");
+	return LLVMBuildSelect(h->b, more, n, host_i64(h, 0), "");
+}
+
+static void assume_compare(struct prefix *p, const struct value *v, const struct at *at)
+{
+	LLVMValueRef n = host_count_true(p->h, v, at);
+	if (!n)
+		return;
+	shorten(p, n);
 	assume(p, v, at);
 }
 

@@ -34,6 +34,7 @@ check() {
 	15) TL_DEVICE=cpu timeout 300 "$build/test-run" alias ;;
 	16) TL_DEVICE=cpu timeout 300 "$build/test-run" memory/ ;;
 	17) TL_DEVICE=cpu timeout 300 "$build/test-run" control/ ;;
+	18) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind edges --seed 1000 --count 150 ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -44,7 +45,7 @@ every_pass() {
 checks() {
 	case $1 in
 	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
-	*/host/*) echo "${CHECKS:-15 12 13 14 16 17 11}" ;;
+	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
 	esac
 }
@@ -64,6 +65,7 @@ say() {
 	15) echo "aliases on cpu" ;;
 	16) echo "memory on cpu" ;;
 	17) echo "control flow on cpu" ;;
+	18) echo "edges on cpu" ;;
 	esac
 }
 

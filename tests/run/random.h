@@ -258,8 +258,9 @@ int shrink_blocks(const char *command);
 /* random_scaled.c */
 void theme_random_scaled(struct suite *s);
 
-/* random_offsets.c */
+/* random_offsets.c, random_edges.c */
 void theme_random_offsets(struct suite *s);
+void theme_random_edges(struct suite *s);
 
 /* random_pipelines.c */
 void theme_random_pipelines(struct suite *s);

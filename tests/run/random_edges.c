@@ -1,0 +1,258 @@
+/* test-random --kind edges: products of which only the first rows or columns are stored, since the tile hangs over the
+ * edge of a matrix or has more rows than there are, and what else may need the others: sums over rows, second products,
+ * stores under other masks. Memory has all rows, so what is not stored differs from zero.
+ *
+ * All numbers are small integers; sums are exact in every order. */
+#include "random.h"
+#include "suite.h"
+
+enum { STEPS = 6, STORES = 2, GRID = 2 };
+enum step_kind {
+	E_SCALE,    /* v = v * 2 - 1 */
+	E_TURN,     /* v = (v.T + 1).T */
+	E_IF,       /* if m > 3: v += 1 */
+	E_LOOP,     /* for t in range(2): v += t */
+	E_WHERE,    /* v = where(i % 2 == 0, v, -v) */
+	E_GREATEST, /* v -= max(v, 1)[:, None] */
+	E_ROWS,     /* v += sum(v, 0)[None, :], of v between -2 and 2 */
+	E_LEFT,     /* v = v · c, of v between -2 and 2 */
+	E_RIGHT,    /* v += eᵀ · v, of v between -2 and 2 */
+	E_KINDS
+};
+enum { M_NONE, M_ROWS, M_COLUMNS, M_BOTH, M_MORE, MASKS }; /* M_MORE: and (i + j) % 3 != 0 */
+
+struct edges {
+	int rows, columns, inner, steps, most[2]; /* most: rows and columns that are stored, of all programs */
+	enum step_kind step[STEPS];
+	int nsteps, nstores, mask[STORES], form[STORES][2], warps, stages;
+	bool literal, before; /* before: v is stored in front of the steps, too */
+	tl_dtype type, sum;
+	struct array *a, *b, *c, *e, *o[STORES];
+};
+
+static void make_edges(struct edges *d)
+{
+	static const tl_dtype types[] = {TL_F16, TL_BF16, TL_F32, TL_I8};
+	memset(d, 0, sizeof *d);
+	d->type = types[random_below(COUNT(types))];
+	d->sum = d->type == TL_I8 ? TL_I32 : TL_F32;
+	int least = d->type == TL_I8 ? 5 : 4;
+	d->rows = 1 << random_int(least, 6);
+	d->columns = 1 << random_int(least, 7);
+	d->inner = 1 << random_int(least, 6);
+	d->steps = (int)random_int(chance(90), 3);
+	d->most[0] = chance(30) ? (int)random_int(0, 5) : (int)random_int(1, GRID * d->rows + 3);
+	d->most[1] = (int)random_int(0, d->columns + 3);
+	d->nsteps = random_below(STEPS);
+	bool dots = false;
+	for (int k = 0; k < d->nsteps; k++) {
+		d->step[k] = random_below(E_KINDS);
+		if (d->step[k] >= E_LEFT && dots) /* each takes memory of its own */
+			d->step[k] = E_SCALE;
+		dots |= d->step[k] >= E_LEFT;
+	}
+	d->nstores = 1 + chance(40);
+	for (int k = 0; k < d->nstores; k++) {
+		d->mask[k] = k && chance(50) ? d->mask[0] : chance(80) ? (int)random_int(M_ROWS, M_MORE) : M_NONE;
+		for (int i = 0; i < 2; i++)
+			d->form[k][i] = k && chance(50) ? d->form[0][i] : random_below(5);
+	}
+	d->literal = chance(30);
+	d->before = chance(30);
+	d->warps = 1 << random_int(1, 3);
+	d->stages = (int)random_int(1, 4);
+}
+
+/* --- text ---------------------------------------------------------------------------------------------------- */
+
+static void print_limit(FILE *f, const struct edges *d, int form, bool column)
+{
+	const char *index = column ? "j[None, :]" : "i[:, None]", *end = column ? "[None, :]" : "[:, None]";
+	char limit[16];
+	snprintf(limit, sizeof limit, d->literal ? "%d" : column ? "n" : "m", d->most[column]);
+	switch (form) {
+	case 0: fprintf(f, "(%s < %s)", index, limit); return;
+	case 1: fprintf(f, "(%s > %s)", limit, index); return;
+	case 2: fprintf(f, "(%s <= %s - 1)", index, limit); return;
+	case 3: fprintf(f, "(%c < %s)%s", column ? 'j' : 'i', limit, end); return;
+	default: fprintf(f, "(%s - 1 >= %c)%s", limit, column ? 'j' : 'i', end);
+	}
+}
+
+static void print_store(FILE *f, const struct edges *d, int k, const char *value)
+{
+	fprintf(f, "    tl.store(o%d_ptr + i[:, None] * %d + j[None, :], %s", k, d->columns, value);
+	if (d->mask[k] != M_NONE)
+		fprintf(f, ", mask=");
+	if (d->mask[k] != M_COLUMNS && d->mask[k] != M_NONE)
+		print_limit(f, d, d->form[k][0], false);
+	if (d->mask[k] >= M_BOTH)
+		fprintf(f, " & ");
+	if (d->mask[k] >= M_COLUMNS)
+		print_limit(f, d, d->form[k][1], true);
+	if (d->mask[k] == M_MORE)
+		fprintf(f, " & ((i[:, None] + j[None, :]) %% 3 != 0)");
+	fprintf(f, ")\n");
+}
+
+static char *edges_text(const struct edges *d)
+{
+	static const char *const steps[] = {[E_SCALE] = "v = v * 2 - 1",
+					    [E_TURN] = "v = tl.trans(tl.trans(v) + 1)",
+					    [E_IF] = "if m > 3:\n        v += 1",
+					    [E_LOOP] = "for t in range(2):\n        v += t",
+					    [E_WHERE] = "v = tl.where(i[:, None] % 2 == 0, v, -v)",
+					    [E_GREATEST] = "v -= tl.max(v, 1)[:, None]",
+					    [E_ROWS] = "v += tl.sum(tl.minimum(tl.maximum(v, -2), 2), 0)[None, :]",
+					    [E_LEFT] = "v = tl.dot(tl.minimum(tl.maximum(v, -2), 2).to(x_type), "
+						       "tl.load(c_ptr + j[:, None] * N + j[None, :]))",
+					    [E_RIGHT] =
+						    "r = tl.arange(0, M)\n    v += tl.dot(tl.load(e_ptr + r[:, None] * "
+						    "M + r[None, :]), tl.minimum(tl.maximum(v, -2), 2).to(x_type))"};
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	fprintf(f,
+		"import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(a_ptr, b_ptr, c_ptr, e_ptr, "
+		"o0_ptr, "
+		"o1_ptr, m, n, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):\n"
+		"    x_type: tl.constexpr = %s\n"
+		"    i = tl.program_id(0) * M + tl.arange(0, M)\n    j = tl.arange(0, N)\n    d = tl.arange(0, K)\n"
+		"    v = tl.zeros((M, N), %s)\n    for s in range(0, steps):\n"
+		"        x = tl.load(a_ptr + i[:, None] * (K * steps) + (s * K + d)[None, :])\n"
+		"        y = tl.load(b_ptr + (s * K + d)[:, None] * N + j[None, :])\n"
+		"        v = tl.dot(x, y, v)\n",
+		type_names[d->type], type_names[d->sum]);
+	if (d->before)
+		print_store(f, d, 0, "v");
+	for (int k = 0; k < d->nsteps; k++)
+		fprintf(f, "    %s\n", steps[d->step[k]]);
+	for (int k = 0; k < d->nstores; k++)
+		print_store(f, d, k, "v");
+	fclose(f);
+	return text;
+}
+
+/* --- numbers ------------------------------------------------------------------------------------------------- */
+
+static double clamped(double x)
+{
+	return fmin(fmax(x, -2), 2);
+}
+
+static void evaluate_step(const struct edges *d, enum step_kind kind, int first, double *v)
+{
+	int m = d->rows, n = d->columns;
+	double *old = malloc((size_t)(m * n) * sizeof *old);
+	memcpy(old, v, (size_t)(m * n) * sizeof *old);
+	for (int i = 0; i < m; i++)
+		for (int j = 0; j < n; j++) {
+			double *x = &v[i * n + j], sum = 0;
+			switch (kind) {
+			case E_SCALE: *x = 2 * *x - 1; break;
+			case E_TURN: *x += 1; break;
+			case E_IF: *x += d->most[0] > 3; break;
+			case E_LOOP: *x += 1; break;
+			case E_WHERE: *x *= (first + i) % 2 ? -1 : 1; break;
+			case E_GREATEST:
+				for (int k = 0; k < n; k++)
+					sum = k ? fmax(sum, old[i * n + k]) : old[i * n];
+				*x -= sum;
+				break;
+			case E_ROWS:
+				for (int k = 0; k < m; k++)
+					sum += clamped(old[k * n + j]);
+				*x += sum;
+				break;
+			case E_LEFT:
+				for (int k = 0; k < n; k++)
+					sum += clamped(old[i * n + k]) * value(d->c, (size_t)(k * n + j));
+				*x = sum;
+				break;
+			default:
+				for (int k = 0; k < m; k++)
+					sum += value(d->e, (size_t)(i * m + k)) * clamped(old[k * n + j]);
+				*x += sum;
+			}
+		}
+	free(old);
+}
+
+static void want_stored(const struct edges *d, int k, int first, const double *v)
+{
+	for (int i = 0; i < d->rows; i++)
+		for (int j = 0; j < d->columns; j++) {
+			int row = first + i, mask = d->mask[k];
+			if (((mask == M_ROWS || mask >= M_BOTH) && row >= d->most[0]) ||
+			    (mask >= M_COLUMNS && j >= d->most[1]) || (mask == M_MORE && (row + j) % 3 == 0))
+				continue;
+			size_t at = (size_t)(row * d->columns + j);
+			if (is_float(d->sum))
+				want(d->o[k], at, v[i * d->columns + j]);
+			else
+				want_int(d->o[k], at, (int64_t)v[i * d->columns + j]);
+		}
+}
+
+static void evaluate_edges(const struct edges *d)
+{
+	int all = d->inner * d->steps;
+	double *v = malloc((size_t)(d->rows * d->columns) * sizeof *v);
+	for (int first = 0; first < GRID * d->rows; first += d->rows) {
+		for (int i = 0; i < d->rows; i++)
+			for (int j = 0; j < d->columns; j++) {
+				double sum = 0;
+				for (int k = 0; k < all; k++)
+					sum += value(d->a, (size_t)((first + i) * all + k)) *
+					       value(d->b, (size_t)(k * d->columns + j));
+				v[i * d->columns + j] = sum;
+			}
+		for (int k = 0; k < d->nsteps; k++)
+			evaluate_step(d, d->step[k], first, v);
+		for (int k = 0; k < d->nstores; k++)
+			want_stored(d, k, first, v);
+	}
+	free(v);
+}
+
+static struct array *random_array(struct suite *s, const char *name, tl_dtype type, int len)
+{
+	struct array *a = in(s, name, type, (size_t)(len ? len : 1));
+	for (size_t i = 0; i < a->len; i++)
+		set(a, i, (double)random_int(-2, 2));
+	return a;
+}
+
+static void edges_case(struct suite *s, int64_t seed, const char *left_out)
+{
+	(void)left_out; /* nothing is left out of these */
+	if (!case_begin(s, NULL, "%lld.", (long long)seed))
+		return;
+	struct edges e, *d = &e;
+	random_seed((uint64_t)seed);
+	make_edges(d);
+	d->a = random_array(s, "a", d->type, GRID * d->rows * d->inner * d->steps);
+	d->b = random_array(s, "b", d->type, d->inner * d->steps * d->columns);
+	d->c = random_array(s, "c", d->type, d->columns * d->columns);
+	d->e = random_array(s, "e", d->type, d->rows * d->rows);
+	for (int k = 0; k < STORES; k++)
+		d->o[k] = out(s, k ? "o1" : "o0", d->sum, (size_t)(GRID * d->rows * d->columns));
+	evaluate_edges(d);
+	char *text = edges_text(d);
+	tl_arg args[] = {ptr(d->a),        ptr(d->b),       ptr(d->c),          ptr(d->e),
+			 ptr(d->o[0]),     ptr(d->o[1]),    tl_int(d->most[0]), tl_int(d->most[1]),
+			 tl_int(d->steps), tl_int(d->rows), tl_int(d->columns), tl_int(d->inner)};
+	tl_config config = {.grid = {GRID}, .num_warps = d->warps, .num_stages = d->stages};
+	launch_text(s, text, "kernel", &config, args, COUNT(args));
+	int failed = s->nfailed;
+	case_end(s);
+	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
+		printf("# num_warps %d, num_stages %d, m = %d, n = %d, steps = %d, M, N, K = %d, %d, %d\n%s", d->warps,
+		       d->stages, d->most[0], d->most[1], d->steps, d->rows, d->columns, d->inner, text);
+	free(text);
+}
+
+void theme_random_edges(struct suite *s)
+{
+	each_seed(s, "edges", 100, edges_case);
+}
