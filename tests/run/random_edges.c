@@ -6,12 +6,12 @@
 #include "random.h"
 #include "suite.h"
 
-enum { STEPS = 6, STORES = 2, GRID = 2 };
+enum { STEPS = 6, STORES = 3, IN_LOOP = 2, GRID = 2 };
 enum step_kind {
 	E_SCALE,    /* v = v * 2 - 1 */
 	E_TURN,     /* v = (v.T + 1).T */
 	E_IF,       /* if m > 3: v += 1 */
-	E_LOOP,     /* for t in range(2): v += t */
+	E_LOOP,     /* for t in range(2): store v; v += t */
 	E_WHERE,    /* v = where(i % 2 == 0, v, -v) */
 	E_GREATEST, /* v -= max(v, 1)[:, None] */
 	E_ROWS,     /* v += sum(v, 0)[None, :], of v between -2 and 2 */
@@ -19,12 +19,12 @@ enum step_kind {
 	E_RIGHT,    /* v += eᵀ · v, of v between -2 and 2 */
 	E_KINDS
 };
-enum { M_NONE, M_ROWS, M_COLUMNS, M_BOTH, M_MORE, MASKS }; /* M_MORE: and (i + j) % 3 != 0 */
+enum { M_NONE, M_ROWS, M_COLUMNS, M_BOTH, M_MORE }; /* M_MORE: and (i + j) % 3 != 0 */
 
 struct edges {
 	int rows, columns, inner, steps, most[2]; /* most: rows and columns that are stored, of all programs */
 	enum step_kind step[STEPS];
-	int nsteps, nstores, mask[STORES], form[STORES][2], warps, stages;
+	int nsteps, nstores, mask[STORES], form[STORES][2], less[STORES], warps, stages; /* less: rows than `most` */
 	bool literal, before; /* before: v is stored in front of the steps, too */
 	tl_dtype type, sum;
 	struct array *a, *b, *c, *e, *o[STORES];
@@ -52,10 +52,12 @@ static void make_edges(struct edges *d)
 		dots |= d->step[k] >= E_LEFT;
 	}
 	d->nstores = 1 + chance(40);
-	for (int k = 0; k < d->nstores; k++) {
-		d->mask[k] = k && chance(50) ? d->mask[0] : chance(80) ? (int)random_int(M_ROWS, M_MORE) : M_NONE;
-		for (int i = 0; i < 2; i++)
-			d->form[k][i] = k && chance(50) ? d->form[0][i] : random_below(5);
+	for (int k = 0; k < STORES; k++) {
+		bool same = k && chance(50);
+		d->mask[k] = same ? d->mask[0] : chance(80) ? (int)random_int(M_ROWS, M_MORE) : M_NONE;
+		d->less[k] = random_below(3);
+		d->form[k][0] = same ? d->form[0][0] : random_below(chance(25) ? 8 : 5);
+		d->form[k][1] = same ? d->form[0][1] : random_below(chance(25) ? 8 : 5);
 	}
 	d->literal = chance(30);
 	d->before = chance(30);
@@ -65,31 +67,43 @@ static void make_edges(struct edges *d)
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
 
-static void print_limit(FILE *f, const struct edges *d, int form, bool column)
+static void print_limit(FILE *f, const struct edges *d, int form, bool column, int less)
 {
 	const char *index = column ? "j[None, :]" : "i[:, None]", *end = column ? "[None, :]" : "[:, None]";
-	char limit[16];
-	snprintf(limit, sizeof limit, d->literal ? "%d" : column ? "n" : "m", d->most[column]);
+	char limit[24], c = column ? 'j' : 'i';
+	if (d->literal)
+		snprintf(limit, sizeof limit, "%d", d->most[column] - less);
+	else
+		snprintf(limit, sizeof limit, "%c%d", column ? 'n' : 'm', less);
 	switch (form) {
 	case 0: fprintf(f, "(%s < %s)", index, limit); return;
 	case 1: fprintf(f, "(%s > %s)", limit, index); return;
 	case 2: fprintf(f, "(%s <= %s - 1)", index, limit); return;
-	case 3: fprintf(f, "(%c < %s)%s", column ? 'j' : 'i', limit, end); return;
-	default: fprintf(f, "(%s - 1 >= %c)%s", limit, column ? 'j' : 'i', end);
+	case 3: fprintf(f, "(%c < %s)%s", c, limit, end); return;
+	case 4: fprintf(f, "(%s - 1 >= %c)%s", limit, c, end); return;
+	case 5: fprintf(f, "(2 * %c < %s)%s", c, limit, end); return;
+	case 6: fprintf(f, "(%c %% 16 < %s)%s", c, limit, end); return;
+	default: fprintf(f, column ? "(j[None, :] - i[:, None] < %s)" : "(i[:, None] - j[None, :] < %s)", limit);
 	}
 }
 
-static void print_store(FILE *f, const struct edges *d, int k, const char *value)
+/* Is index i, where the other one is j, below the limit that has this form? */
+static bool is_below(int form, int i, int j, int limit)
 {
-	fprintf(f, "    tl.store(o%d_ptr + i[:, None] * %d + j[None, :], %s", k, d->columns, value);
+	return (form == 5 ? 2 * i : form == 6 ? i % 16 : form == 7 ? i - j : i) < limit;
+}
+
+static void print_store(FILE *f, const struct edges *d, int k)
+{
+	fprintf(f, "    tl.store(o%d_ptr + i[:, None] * %d + j[None, :], v", k, d->columns);
 	if (d->mask[k] != M_NONE)
 		fprintf(f, ", mask=");
 	if (d->mask[k] != M_COLUMNS && d->mask[k] != M_NONE)
-		print_limit(f, d, d->form[k][0], false);
+		print_limit(f, d, d->form[k][0], false, d->less[k]);
 	if (d->mask[k] >= M_BOTH)
 		fprintf(f, " & ");
 	if (d->mask[k] >= M_COLUMNS)
-		print_limit(f, d, d->form[k][1], true);
+		print_limit(f, d, d->form[k][1], true, 0);
 	if (d->mask[k] == M_MORE)
 		fprintf(f, " & ((i[:, None] + j[None, :]) %% 3 != 0)");
 	fprintf(f, ")\n");
@@ -115,20 +129,26 @@ static char *edges_text(const struct edges *d)
 	fprintf(f,
 		"import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(a_ptr, b_ptr, c_ptr, e_ptr, "
 		"o0_ptr, "
-		"o1_ptr, m, n, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):\n"
+		"o1_ptr, o2_ptr, m, n, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):\n"
 		"    x_type: tl.constexpr = %s\n"
 		"    i = tl.program_id(0) * M + tl.arange(0, M)\n    j = tl.arange(0, N)\n    d = tl.arange(0, K)\n"
-		"    v = tl.zeros((M, N), %s)\n    for s in range(0, steps):\n"
+		"    v = tl.zeros((M, N), %s)\n    m0 = m\n    m1 = m - 1\n    m2 = m - 2\n    n0 = n\n    for s in "
+		"range(0, steps):\n"
 		"        x = tl.load(a_ptr + i[:, None] * (K * steps) + (s * K + d)[None, :])\n"
 		"        y = tl.load(b_ptr + (s * K + d)[:, None] * N + j[None, :])\n"
 		"        v = tl.dot(x, y, v)\n",
 		type_names[d->type], type_names[d->sum]);
 	if (d->before)
-		print_store(f, d, 0, "v");
-	for (int k = 0; k < d->nsteps; k++)
+		print_store(f, d, 0);
+	for (int k = 0; k < d->nsteps; k++) {
+		if (d->step[k] == E_LOOP) {
+			fprintf(f, "    for t in range(2):\n    ");
+			print_store(f, d, IN_LOOP);
+		}
 		fprintf(f, "    %s\n", steps[d->step[k]]);
+	}
 	for (int k = 0; k < d->nstores; k++)
-		print_store(f, d, k, "v");
+		print_store(f, d, k);
 	fclose(f);
 	return text;
 }
@@ -182,9 +202,10 @@ static void want_stored(const struct edges *d, int k, int first, const double *v
 {
 	for (int i = 0; i < d->rows; i++)
 		for (int j = 0; j < d->columns; j++) {
-			int row = first + i, mask = d->mask[k];
-			if (((mask == M_ROWS || mask >= M_BOTH) && row >= d->most[0]) ||
-			    (mask >= M_COLUMNS && j >= d->most[1]) || (mask == M_MORE && (row + j) % 3 == 0))
+			int row = first + i, mask = d->mask[k], most = d->most[0] - d->less[k];
+			if (((mask == M_ROWS || mask >= M_BOTH) && !is_below(d->form[k][0], row, j, most)) ||
+			    (mask >= M_COLUMNS && !is_below(d->form[k][1], j, row, d->most[1])) ||
+			    (mask == M_MORE && (row + j) % 3 == 0))
 				continue;
 			size_t at = (size_t)(row * d->columns + j);
 			if (is_float(d->sum))
@@ -207,8 +228,11 @@ static void evaluate_edges(const struct edges *d)
 					       value(d->b, (size_t)(k * d->columns + j));
 				v[i * d->columns + j] = sum;
 			}
-		for (int k = 0; k < d->nsteps; k++)
+		for (int k = 0; k < d->nsteps; k++) {
+			if (d->step[k] == E_LOOP)
+				want_stored(d, IN_LOOP, first, v);
 			evaluate_step(d, d->step[k], first, v);
+		}
 		for (int k = 0; k < d->nstores; k++)
 			want_stored(d, k, first, v);
 	}
@@ -228,6 +252,7 @@ static void edges_case(struct suite *s, int64_t seed, const char *left_out)
 	(void)left_out; /* nothing is left out of these */
 	if (!case_begin(s, NULL, "%lld.", (long long)seed))
 		return;
+	static const char *const names[STORES] = {"o0", "o1", "o2"};
 	struct edges e, *d = &e;
 	random_seed((uint64_t)seed);
 	make_edges(d);
@@ -236,12 +261,12 @@ static void edges_case(struct suite *s, int64_t seed, const char *left_out)
 	d->c = random_array(s, "c", d->type, d->columns * d->columns);
 	d->e = random_array(s, "e", d->type, d->rows * d->rows);
 	for (int k = 0; k < STORES; k++)
-		d->o[k] = out(s, k ? "o1" : "o0", d->sum, (size_t)(GRID * d->rows * d->columns));
+		d->o[k] = out(s, names[k], d->sum, (size_t)(GRID * d->rows * d->columns));
 	evaluate_edges(d);
 	char *text = edges_text(d);
-	tl_arg args[] = {ptr(d->a),        ptr(d->b),       ptr(d->c),          ptr(d->e),
-			 ptr(d->o[0]),     ptr(d->o[1]),    tl_int(d->most[0]), tl_int(d->most[1]),
-			 tl_int(d->steps), tl_int(d->rows), tl_int(d->columns), tl_int(d->inner)};
+	tl_arg args[] = {ptr(d->a),       ptr(d->b),          ptr(d->c),          ptr(d->e),          ptr(d->o[0]),
+			 ptr(d->o[1]),    ptr(d->o[2]),       tl_int(d->most[0]), tl_int(d->most[1]), tl_int(d->steps),
+			 tl_int(d->rows), tl_int(d->columns), tl_int(d->inner)};
 	tl_config config = {.grid = {GRID}, .num_warps = d->warps, .num_stages = d->stages};
 	launch_text(s, text, "kernel", &config, args, COUNT(args));
 	int failed = s->nfailed;
