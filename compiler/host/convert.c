@@ -148,30 +148,50 @@ static LLVMValueRef float_to_float(struct host *h, LLVMValueRef x, enum dtype fr
 
 /* --- integers ---------------------------------------------------------------------------------------------------- */
 
-/* Exact in fp64, but for integers of 64 bits: these keep 53 at least, the last of which stands for those cut off. */
-static LLVMValueRef int_to_f64_odd(struct host *h, LLVMValueRef x, bool is_signed)
+/* A longer integer than a format with so many bits of mantissa holds loses as many low bits as that has less than x:
+ * the last bit kept stands for them (odd), so that rounding once more is exact. */
+static LLVMValueRef cut_to_odd(struct host *h, LLVMValueRef x, u32 mantissa, bool is_signed)
 {
 	LLVMBuilderRef b = h->b;
-	if (bits_of_elem(LLVMTypeOf(x)) == 64) {
-		LLVMValueRef low = LLVMBuildAnd(b, x, int_as(x, 0x7FF), "");
-		LLVMValueRef some = LLVMBuildICmp(b, LLVMIntNE, low, int_as(x, 0), "");
-		LLVMValueRef last = LLVMBuildShl(b, LLVMBuildZExt(b, some, LLVMTypeOf(x), ""), int_as(x, 11), "");
-		LLVMValueRef cut = LLVMBuildOr(b, LLVMBuildXor(b, x, low, ""), last, "");
-		LLVMValueRef above = is_signed ? LLVMBuildAdd(b, x, int_as(x, 1ull << 53), "") : x;
-		LLVMValueRef is_long = LLVMBuildICmp(b, LLVMIntUGT, above, int_as(x, 1ull << (53 + is_signed)), "");
-		x = LLVMBuildSelect(b, is_long, cut, x, "");
-	}
-	LLVMTypeRef t = as_many(x, h->f64);
-	return is_signed ? LLVMBuildSIToFP(b, x, t, "") : LLVMBuildUIToFP(b, x, t, "");
+	u32 cut = bits_of_elem(LLVMTypeOf(x)) - mantissa;
+	LLVMValueRef low = LLVMBuildAnd(b, x, int_as(x, (1ull << cut) - 1), "");
+	LLVMValueRef some = LLVMBuildICmp(b, LLVMIntNE, low, int_as(x, 0), "");
+	LLVMValueRef last = LLVMBuildShl(b, LLVMBuildZExt(b, some, LLVMTypeOf(x), ""), int_as(x, cut), "");
+	LLVMValueRef odd = LLVMBuildOr(b, LLVMBuildXor(b, x, low, ""), last, "");
+	LLVMValueRef above = is_signed ? LLVMBuildAdd(b, x, int_as(x, 1ull << mantissa), "") : x;
+	LLVMValueRef is_long = LLVMBuildICmp(b, LLVMIntUGT, above, int_as(x, 1ull << (mantissa + is_signed)), "");
+	return LLVMBuildSelect(b, is_long, odd, x, "");
 }
 
+/* Formats whose greatest number is below 2^16: whatever is far beyond it becomes the same. */
+static LLVMValueRef clamp(struct host *h, LLVMValueRef x, bool is_signed)
+{
+	enum { FAR = 1 << 17 };
+	LLVMBuilderRef b = h->b;
+	LLVMIntPredicate less = is_signed ? LLVMIntSLT : LLVMIntULT;
+	LLVMValueRef most = int_as(x, FAR), least = int_as(x, (u64) - (i64)FAR);
+	x = LLVMBuildSelect(b, LLVMBuildICmp(b, less, x, most, ""), x, most, "");
+	if (is_signed)
+		x = LLVMBuildSelect(b, LLVMBuildICmp(b, less, x, least, ""), least, x, "");
+	return bits_of_elem(LLVMTypeOf(x)) > 32 ? LLVMBuildTrunc(b, x, as_many(x, h->i32), "") : x;
+}
+
+/* Rounded once: what comes between has all bits of the integer, or those that count. */
 static LLVMValueRef int_to_float(struct host *h, LLVMValueRef x, enum dtype to, bool is_signed)
 {
-	if (to < DT_F32 && bits_of_elem(LLVMTypeOf(x)) > 16)
-		return narrow(h, f64_to_f32(h, int_to_f64_odd(h, x, is_signed), true), to, false);
-	LLVMTypeRef t = as_many(x, to == DT_F64 ? h->f64 : h->f32);
+	u32 bits = bits_of_elem(LLVMTypeOf(x));
+	bool by_f64 = to == DT_F64 || (to == DT_BF16 && bits == 64);
+	if (to < DT_F32 && to != DT_BF16 && bits > 16) {
+		x = clamp(h, x, is_signed);
+		is_signed = true;
+	} else if (to == DT_BF16 && bits > 16) {
+		x = cut_to_odd(h, x, bits == 64 ? 53 : 24, is_signed);
+	}
+	LLVMTypeRef t = as_many(x, by_f64 ? h->f64 : h->f32);
 	x = is_signed ? LLVMBuildSIToFP(h->b, x, t, "") : LLVMBuildUIToFP(h->b, x, t, "");
-	return narrow(h, x, to, false);
+	if (to == DT_F64)
+		return x;
+	return narrow(h, by_f64 ? f64_to_f32(h, x, true) : x, to, false);
 }
 
 /* Toward zero, saturating; NaN gives 0. LLVM's own conversion that saturates takes twice as long on x86. */

@@ -26,15 +26,29 @@ static u64 edge_float(enum dtype d, u32 k)
 	return dtype_encode_float(d, edge_number(k));
 }
 
+/* One beside the middle between two numbers of a format with so many bits, or the middle itself. */
+static u64 beside_middle(u64 x)
+{
+	static const u32 digits[] = {3, 4, 8, 11, 24, 53};
+	u32 size = 64 - (u32)__builtin_clzll(x | 1), kept = digits[random_bits() % ARRAY_LEN(digits)];
+	if (size <= kept)
+		return x;
+	u64 middle = 1ull << (size - kept - 1);
+	return ((x & ~(2 * middle - 1)) | middle) + random_bits() % 3 - 1;
+}
+
 /* Blocks of 64 elements are alike, since code for what is usual and what is rare looks at whole vectors: integers have
  * the same size in a block, and floats are moderate in every second one. */
 static u64 random_value(enum dtype d, u32 k, u32 i)
 {
 	u32 bits = (u32)dtype_bits(d), block = i / 64;
 	u64 x = random_bits() >> (64 - bits), how = random_bits() % 8;
-	if (!dtype_is_float(d))
-		return (u64)((i64)(x << (64 - bits)) >> (64 - bits + block * (k ? 3 : 1) % bits)) &
-		       (~0ull >> (64 - bits));
+	if (!dtype_is_float(d)) {
+		i64 v = (i64)(x << (64 - bits)) >> (64 - bits + block * (k ? 3 : 1) % bits);
+		if (!how)
+			v = v < 0 ? -(i64)beside_middle(-(u64)v) : (i64)beside_middle((u64)v);
+		return (u64)v & (~0ull >> (64 - bits));
+	}
 	if (d >= DT_F32 && (block % 2 || how > 1)) {
 		int exponent = (int)(random_bits() % (block % 2 ? 16 : 80));
 		return dtype_encode_float(d, (double)(i64)random_bits() * 0x1p-63 * ldexp(1, exponent - 8));
