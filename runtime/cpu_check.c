@@ -2,21 +2,25 @@
  *
  * Elements with neighbouring addresses are checked as one run. For each buffer that the kernel writes there is a word
  * for each element, the program that stored there last in this launch; another one that finds something else there than
- * it stores is an error, unless the kernel has means to order the two. */
+ * it stores is an error, unless the kernel has means to order the two. Words are kept for the next launch, in which
+ * programs have other numbers: to get them from the system took most of the time. */
 #include "runtime/cpu_check.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <wchar.h>
 
 #include "base/bits.h"
 
-enum { LOCKS = 1021, PAGE = 4096 };
+enum { LOCKS = 1021, PAGE = 4096, MOST_KEPT = 1 << 28 /* bytes, of one buffer */ };
 
+/* The lock of its page holds for a word, too. */
 struct writers {
-	u32 *program; /* + 1; 0: none. NULL: not watched. The lock of its page holds for it too */
-	u32 shift;    /* of the bytes that a word stands for */
+	u32 *program; /* `first` + the program; less: none of this launch. NULL: not watched */
+	u32 first;
+	u32 shift; /* of the bytes that a word stands for */
 	size_t bytes;
 };
 
@@ -27,8 +31,9 @@ struct checker {
 	u8 *const *written;
 	struct writers *writers; /* of each range */
 	const struct mem_range **homes;
-	u32 nhomes;
+	u32 nhomes, nprograms;
 	bool open;
+	struct kept *kept;
 	pthread_mutex_t locks[LOCKS]; /* of stores, by page */
 };
 
@@ -38,6 +43,67 @@ static u32 element_shift(const struct slot *s)
 	while (s->pointers == 1 && (2 << shift) <= dtype_bytes(s->dtype))
 		shift++;
 	return s->pointers == 1 ? shift : 0;
+}
+
+/* Words that no running launch has, of which none counts for a program of this one. */
+static void take_words(struct checker *c, struct writers *w)
+{
+	struct kept *k = c->kept;
+	struct kept_words found = {0};
+	pthread_mutex_lock(&k->lock);
+	for (u32 i = 0; i < KEPT && !found.at; i++)
+		if (k->words[i].at && k->words[i].bytes == w->bytes) {
+			found = k->words[i];
+			k->words[i].at = NULL;
+		}
+	pthread_mutex_unlock(&k->lock);
+	if (found.at && found.next > ~c->nprograms) { /* numbers begin anew */
+		munmap(found.at, found.bytes);
+		found.at = NULL;
+	}
+	if (!found.at) {
+		found = (struct kept_words){.bytes = w->bytes, .next = 1};
+		void *p = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			       0);
+		found.at = p == MAP_FAILED ? NULL : p;
+		if (found.at)
+			madvise(p, w->bytes, MADV_HUGEPAGE);
+	}
+	w->program = found.at;
+	w->first = found.next;
+}
+
+/* In place of those that have not been used for longest, if there are many. */
+static void keep_words(struct checker *c, const struct writers *w)
+{
+	struct kept *k = c->kept;
+	u32 at = 0;
+	if (w->bytes > MOST_KEPT) {
+		munmap(w->program, w->bytes);
+		return;
+	}
+	pthread_mutex_lock(&k->lock);
+	for (u32 i = 0; i < KEPT; i++)
+		if (!k->words[i].at || (k->words[at].at && k->words[i].used < k->words[at].used))
+			at = i;
+	struct kept_words old = k->words[at];
+	k->words[at] = (struct kept_words){w->program, w->bytes, w->first + c->nprograms, ++k->used};
+	pthread_mutex_unlock(&k->lock);
+	if (old.at)
+		munmap(old.at, old.bytes);
+}
+
+void kept_init(struct kept *k)
+{
+	pthread_mutex_init(&k->lock, NULL);
+}
+
+void kept_free(struct kept *k)
+{
+	for (u32 i = 0; i < KEPT; i++)
+		if (k->words[i].at)
+			munmap(k->words[i].at, k->words[i].bytes);
+	pthread_mutex_destroy(&k->lock);
 }
 
 static void watch(struct checker *c, const struct image *im)
@@ -57,26 +123,26 @@ static void watch(struct checker *c, const struct image *im)
 		if (!w->bytes)
 			continue;
 		w->bytes = ((c->ranges[i].size >> w->shift) + 1) * sizeof *w->program;
-		void *p = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			       0);
-		w->program = p == MAP_FAILED ? NULL : p;
-		if (w->program)
-			madvise(p, w->bytes, MADV_HUGEPAGE); /* faults would take most of the time */
+		take_words(c, w);
 	}
 }
 
-struct checker *checker_open(struct host_device *d, const struct device_launch *l, const struct image *im)
+struct checker *checker_open(struct host_device *d, struct kept *kept, const struct device_launch *l,
+			     const struct image *im)
 {
 	struct checker *c = calloc(1, sizeof *c);
 	if (!c)
 		return NULL;
+	u64 programs = (u64)l->grid[0] * l->grid[1] * l->grid[2];
+	c->kept = kept;
+	c->nprograms = (u32)programs;
 	c->ranges = host_ranges(d, &c->arena, &c->nranges, &c->written);
 	c->nhomes = im->nslots;
 	c->homes = arena_array(&c->arena, const struct mem_range *, im->nslots + 1u);
 	c->open = host_name_ranges(im, l->args, c->ranges, c->nranges, c->homes);
 	c->writers = arena_array(&c->arena, struct writers, c->nranges + 1u);
 	memset(c->writers, 0, (c->nranges + 1u) * sizeof *c->writers);
-	if (!im->waits)
+	if (!im->waits && programs < 1ull << 31)
 		watch(c, im);
 	for (u32 i = 0; i < LOCKS; i++)
 		pthread_mutex_init(&c->locks[i], NULL);
@@ -87,7 +153,7 @@ void checker_close(struct checker *c)
 {
 	for (u32 i = 0; i < c->nranges; i++)
 		if (c->writers[i].program)
-			munmap((void *)c->writers[i].program, c->writers[i].bytes);
+			keep_words(c, &c->writers[i]);
 	for (u32 i = 0; i < LOCKS; i++)
 		pthread_mutex_destroy(&c->locks[i]);
 	arena_free(&c->arena);
@@ -138,14 +204,20 @@ static bool was_written(struct access *a, const struct mem_range *r, u64 address
 	return false;
 }
 
-/* Notes that the program stores n elements. False: other programs have stored to some of them. */
-static bool take(u32 *owner, u64 n, u32 me)
+static bool is_other(const struct checker *c, const struct writers *w, u32 word, u32 me)
 {
-	u32 others = 0;
+	return word - w->first < c->nprograms && word != me;
+}
+
+/* Notes that the program stores n elements. False: other programs have stored to some of them. */
+static bool take(const struct checker *c, const struct writers *w, u64 element, u64 n, u64 program)
+{
+	u32 others = 0, me = w->first + (u32)program, *word = w->program + element;
 	for (u64 i = 0; i < n; i++)
-		others |= owner[i] && owner[i] != me;
-	for (u64 i = 0; i < n && !others; i++)
-		owner[i] = me;
+		others |= is_other(c, w, word[i], me);
+	_Static_assert(sizeof(wchar_t) == sizeof(u32), "wmemset sets words");
+	if (!others)
+		wmemset((wchar_t *)word, (wchar_t)me, n);
 	return !others;
 }
 
@@ -153,18 +225,18 @@ static bool take(u32 *owner, u64 n, u32 me)
 static bool differs(struct access *a, const struct mem_range *r, u64 address, const char *x)
 {
 	struct writers *w = &a->checker->writers[r - a->checker->ranges];
-	u32 me = (u32)a->program + 1;
+	u32 me = w->first + (u32)a->program;
 	u64 offset = address - range_start(r), first = offset >> w->shift,
 	    last = (offset + (u64)a->site->bytes - 1) >> w->shift;
 	bool other = memcmp((char *)(uintptr_t)address, x, (size_t)a->site->bytes);
 	for (u64 i = first; i <= last; i++) {
 		u32 before = w->program[i];
 		w->program[i] = me;
-		if (before && before != me && other) {
+		if (other && is_other(a->checker, w, before, me)) {
 			sb_printf(a->out,
 				  "store to byte %llu of '%s', where program number %u has stored another value, and "
 				  "nothing orders the two",
-				  (unsigned long long)offset, name_of(r), before - 1);
+				  (unsigned long long)offset, name_of(r), before - w->first);
 			return true;
 		}
 	}
@@ -188,7 +260,7 @@ static bool store_some(struct access *a, const struct mem_range *r, u64 address,
 	}
 	u64 offset = address - range_start(r);
 	pthread_mutex_lock(lock_of(a->checker, address));
-	if (bytes != 1u << w->shift || !take(w->program + (offset >> w->shift), n, (u32)a->program + 1))
+	if (bytes != 1u << w->shift || !take(a->checker, w, offset >> w->shift, n, a->program))
 		for (u64 i = 0; good && i < n; i++)
 			if (differs(a, r, address + i * bytes, data + i * bytes)) {
 				a->fault = first + (u32)i;
@@ -236,21 +308,54 @@ static bool check_run(struct access *a, u64 address, u64 n, u32 first, const cha
 	return a->site->kind != HOST_STORE || store_run(a, r, address, n, first, data);
 }
 
-bool checker_quick(struct checker *c, u64 program, const struct host_site *site, const void *at, const void *data)
+/* Loads of single elements. */
+static bool each_is_good(const struct mem_range *r, const u8 *bits, const struct host_site *site, const u64 *address,
+			 u64 n)
 {
-	u64 bytes = (u64)site->bytes, address = (u64)(uintptr_t)at, all = bytes * (u64)site->lanes;
+	u64 bytes = (u64)site->bytes, start = range_start(r);
+	u32 bad = 0, all = (1u << bytes) - 1;
+	if (r->size < bytes)
+		return false;
+	for (u64 i = 0; i < n; i++)
+		bad |= address[i] - start > r->size - bytes || (address[i] | (address[i] - start)) % bytes;
+	for (u64 i = 0; bits && !bad && i < n; i++) {
+		u64 offset = address[i] - start;
+		bad |= ~(u32)bits[offset / 8] >> offset % 8 & all;
+	}
+	return !bad;
+}
+
+/* How many lanes are on, if these are the first ones; else -1. */
+static i64 first_lanes(const u8 *mask, i32 lanes)
+{
+	const u8 *off = mask ? memchr(mask, 0, (size_t)lanes) : NULL;
+	if (!off)
+		return lanes;
+	i64 n = off - mask;
+	return memchr(off, 1, (size_t)(lanes - n)) ? -1 : n;
+}
+
+bool checker_quick(struct checker *c, u64 program, const struct host_site *site, const void *at, const u8 *mask,
+		   const void *data)
+{
+	i64 lanes = first_lanes(mask, site->lanes);
 	const struct mem_range *r = site->param >= 0 && (u32)site->param < c->nhomes ? c->homes[site->param] : NULL;
-	if (!r || r == &any_memory || address % bytes || !range_has(r, address, all))
+	if (lanes <= 0 || !r || r == &any_memory)
+		return !lanes;
+	u8 *bits = c->written[r - c->ranges];
+	u64 n = (u64)lanes, bytes = (u64)site->bytes, address = (u64)(uintptr_t)at, all = bytes * n;
+	if (site->each)
+		return site->kind == HOST_LOAD && each_is_good(r, bits, site, at, n);
+	if (address % bytes || !range_has(r, address, all))
 		return false;
 	u64 offset = address - range_start(r);
-	u8 *bits = c->written[r - c->ranges];
 	if (site->kind != HOST_STORE)
 		return !bits || bits_all(bits, offset, all);
 	struct writers *w = &c->writers[r - c->ranges];
 	if (address / PAGE != (address + all - 1) / PAGE || bytes != 1u << w->shift)
 		return false;
 	pthread_mutex_lock(lock_of(c, address));
-	bool mine = !w->program || take(w->program + (offset >> w->shift), (u64)site->lanes, (u32)program + 1);
+	bool mine = !w->program || take(c, w, offset >> w->shift, n, program);
 	if (mine)
 		memcpy((char *)(uintptr_t)address, data, all);
 	pthread_mutex_unlock(lock_of(c, address));

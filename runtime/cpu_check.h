@@ -23,15 +23,32 @@ void outputs_note(struct outputs *o, struct host_device *d, const struct device_
 /* The host reads these bytes of a buffer: a report, if some have been written by nobody. */
 void outputs_read(const struct outputs *o, struct host_device *d, const char *p, size_t size);
 
+/* What launches leave to later ones: memory in which they note which programs store. */
+enum { KEPT = 16 };
+struct kept {
+	pthread_mutex_t lock;
+	u64 used;
+	struct kept_words {
+		u32 *at; /* NULL: none */
+		size_t bytes;
+		u32 next; /* words are below it */
+		u64 used;
+	} words[KEPT];
+};
+void kept_init(struct kept *k);
+void kept_free(struct kept *k);
+
 /* For one launch; NULL: out of memory. */
-struct checker *checker_open(struct host_device *d, const struct device_launch *l, const struct image *im);
+struct checker *checker_open(struct host_device *d, struct kept *kept, const struct device_launch *l,
+			     const struct image *im);
 void checker_close(struct checker *c);
 /* See host_call.check. Text of an error, in `out`; false: there is one. *element: the one at fault. `program` is the
  * number of the program. Makes the store. From any thread. */
 bool checker_access(struct checker *c, u64 program, const struct host_site *site, i64 *element, const void *at,
 		    const u8 *mask, const void *data, struct strbuf *out);
 
-/* The same for neighbours without a mask, as nearly all are: false where it takes a closer look. */
-bool checker_quick(struct checker *c, u64 program, const struct host_site *site, const void *at, const void *data);
+/* The same for neighbours, or loads, of the first lanes, as nearly all are: false where it takes a closer look. */
+bool checker_quick(struct checker *c, u64 program, const struct host_site *site, const void *at, const u8 *mask,
+		   const void *data);
 
 #endif

@@ -22,6 +22,7 @@ struct cpu_device {
 	struct description target;
 	struct pool *pool;
 	struct outputs outputs; /* of checked launches */
+	struct kept kept;
 };
 
 struct cpu_kernel {
@@ -79,6 +80,7 @@ static tl_status cpu_open(int ordinal, struct device **out)
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	}
 	host_init(&d->host, &cpu_ops, checks);
+	kept_init(&d->kept);
 	d->target = target;
 	*out = &d->host.device;
 	return TL_OK;
@@ -87,6 +89,7 @@ static tl_status cpu_open(int ordinal, struct device **out)
 static void cpu_close(struct device *device)
 {
 	struct cpu_device *d = (struct cpu_device *)device;
+	kept_free(&d->kept);
 	pool_close(d->pool);
 	host_close(device);
 }
@@ -306,7 +309,7 @@ static i32 on_check(const struct host_call *c, const u32 *pid, const struct host
 		    const void *at, const u8 *mask, const void *data)
 {
 	struct run *r = c->self;
-	if (!mask && !site->each && checker_quick(r->checker, number_of(c, pid), site, at, data))
+	if (checker_quick(r->checker, number_of(c, pid), site, at, mask, data))
 		return 0;
 	struct check k = {r, pid, site, element, at, mask, data, false};
 	fault_catch(&r->fault, check_access, &k);
@@ -416,7 +419,7 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 			.failed = NOT_FAILED,
 			.lock = PTHREAD_MUTEX_INITIALIZER,
 			.fault = FIRST_FAULT_NONE};
-	if (d->target.checks && !(r.checker = checker_open(&d->host, l, k->image)))
+	if (d->target.checks && !(r.checker = checker_open(&d->host, &d->kept, l, k->image)))
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	r.call.check = on_check;
 	memcpy(r.call.grid, l->grid, sizeof r.call.grid);
