@@ -11,6 +11,7 @@
 
 #include "compile.h"
 #include "opt/divisors.h"
+#include "runtime/argument.h"
 #include "runtime/image.h"
 #include "runtime/tl.h"
 
@@ -99,9 +100,6 @@ static inline i32 most_divisor(const struct params *ps, const struct tl_param *p
 }
 /* The divisor by which an integer is specialised, of 8, 16 and `most`, which is 1, 16 or more; 0: none. */
 i32 integer_divisor(i128 v, i32 most);
-/* What an integer argument is, of any kind. */
-i128 int_value(const tl_arg *a);
-bool int_fits(enum dtype d, i128 v);
 /* "the integer 5 as i64" */
 enum { ARGUMENT_WORDS = 200 };
 void argument_text(const tl_arg *a, char *out);
@@ -110,10 +108,8 @@ void argument_text(const tl_arg *a, char *out);
 tl_status specialize(const struct params *p, const tl_arg *args, size_t nargs, struct key *key);
 /* The same where parameters may be open that have no default. */
 tl_status specialize_some(const struct params *p, const tl_arg *args, size_t nargs, struct key *key);
-/* A literal as an argument, whose text lies in `a`; false: it is none. */
+/* A literal as an argument, whose text lies in `a`; false: it is none. The other way round: literal_text(). */
 bool literal_argument(struct arena *a, const struct expr *x, tl_arg *out);
-/* The other way round, of an argument that is no pointer, tuple or descriptor. */
-const char *literal_text(struct arena *a, const tl_arg *x);
 /* The same as text for the evaluator, p->len specs. Only for arguments that specialize() accepted. */
 struct arg_spec *specialize_text(struct arena *a, const struct params *p, const tl_arg *args, size_t nargs);
 
@@ -132,8 +128,5 @@ static inline const tl_arg *argument(const struct params *p, const tl_arg *args,
 		return &args[i];
 	return p->at[i].has_default == DEFAULT_VALUE ? &p->at[i].value : NULL;
 }
-
-/* The bits of a run-time argument as a pointer, or as a number of type `d`, in the low bytes. */
-u64 arg_bits(const tl_arg *a, bool pointer, enum dtype d);
 
 #endif

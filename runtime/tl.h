@@ -644,6 +644,19 @@ typedef struct tl_built {
 	tl_status (*load)(tl_context *ctx, tl_compiled **out); /* as NAME.h declares it */
 } tl_built;
 
+/* The kernels of such a table, launched by name as tl_launch would: each row is loaded when it is launched first. */
+typedef struct tl_library tl_library;
+/* n rows, which the library keeps using. */
+TL_API tl_status tl_library_create(tl_context *ctx, const tl_built *table, size_t n, tl_library **out);
+/* Waits for everything launched in the context. NULL is allowed; else the context frees it. */
+TL_API void tl_library_destroy(tl_library *l);
+/* Launches the row that was recorded with arguments of these types and these compile-time values; integers without a
+ * type also as another one that has room for them. Parameters with a compile-time value may be left open (tl_open), or
+ * out at the end: the first row that has the others. Of cfg what counts in tl_compiled_launch. No tuples and
+ * descriptors: kernels that take these have a function of their own in NAME.h. */
+TL_API tl_status tl_library_launch(tl_library *l, const char *kernel, const tl_config *cfg, const tl_arg *args,
+				   size_t nargs);
+
 #ifdef __cplusplus
 }
 #endif

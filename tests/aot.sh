@@ -73,12 +73,23 @@ check "tuples and a descriptor" "$build/tlc" build "$top/tests/aot/composites.tl
 	-s 'd=tensordesc<fp32[16,32]:16>,out=(ptr=*fp32:16,scale=fp32,step=i32:1),shape=(i32:16,(i32:16,3)),out_ptr=*i32' \
 	-s 'd=tensordesc<fp32[16,32]>,out=(ptr=*fp32:16,scale=fp32,step=i32:1),shape=(i32,(i32,3)),out_ptr=*i32'
 check "a manifest" recorded
-check "a manifest of tuples" recorded_tuples
+by_name() { # the same, recorded on the processor too
+	mkdir -p "$work/named" && cp "$work/used" "$work/named/used" && cd "$work/named" || return 1
+	TL_MANIFEST=used "$build/tlc" run "$top/examples/vector_add.tl" -g 3 --device cpu x_ptr='fp32[3001]:ones' y_ptr='fp32[3001]:ones' \
+		out_ptr='fp32[3001]' n=3001 &&
+		TL_MANIFEST=used "$build/tlc" run "$top/examples/vector_add.tl" -g 6 --device cpu x_ptr='fp16[3001]:ones' \
+			y_ptr='fp16[3001]:ones' out_ptr='fp16[3001]' n=3001 -D BLOCK=512 &&
+		"$build/tlc" build used -o vector_add && cd "$top" &&
+		rt -I"$work/named" "$top/tests/aot/library.c" "$work/named/vector_add.c" -o "$work/library" && on 80 "$work/library" &&
+		on 90 "$work/library" && "$work/library" cpu
+}
 one_target() { # in place of those that it was recorded on
 	"$build/tlc" build "$work/used" --target sm_90a -o "$work/used.d/one" && [ "$(variants "$work/used.d/one.c")" = 5 ] &&
 		! grep -q 'cuda:sm_80' "$work/used.d/one.c"
 }
+check "a manifest of tuples" recorded_tuples
 check "a manifest for one target" one_target
+check "kernels by name" by_name
 check "a target that is none" says "--target: 'sm_12' is not one of" "$build/tlc" build "$work/used" --target sm_12 -o "$work/used.d/none"
 check "types that differ" says 'the types of' "$build/tlc" build "$top/examples/vector_add.tl" -s '*fp32,*fp32,*fp32,i32' \
 	-s '*fp16,*fp32,*fp32,i32' -o "$work/none"

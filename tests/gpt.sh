@@ -140,7 +140,7 @@ sed -n 's/^step \([0-9]*\).*loss \([0-9.]*\).*/\1 \2/p' "$work/ahead.log" | past
 	awk '{ d = $2 - $4; if (d < -0.002 || d > 0.002) { print; bad = 1 } } END { exit bad || NR != 12 }'
 verdict $? "losses ahead of time are others"
 "$build/gpt-aot/gpt" train "$work/text" --out "$work/new" --steps 1 --device cpu --channels 64 --heads 2 > "$work/ahead.log" 2>&1
-[ $? = 2 ] && grep -q 'was not compiled for a model of these sizes' "$work/ahead.log"
+[ $? = 2 ] && grep -q 'was not compiled for the arguments' "$work/ahead.log"
 verdict $? "no message for a model that nothing was compiled for"
 ! ldd "$build/gpt-aot/gpt" | grep -q 'LLVM\|libtl'
 verdict $? "the program ahead of time needs the compiler"

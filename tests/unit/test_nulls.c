@@ -33,6 +33,7 @@ static void objects(void **state)
 	tl_tuner *t;
 	tl_choice choice;
 	tl_compiled *compiled;
+	tl_library *library;
 	tl_device_info info;
 	tl_resources resources;
 	double ms;
@@ -77,6 +78,8 @@ static void objects(void **state)
 	REFUSED(tl_tuner_report(NULL, &text));
 	REFUSED(tl_compiled_load(NULL, NULL, 0, &compiled));
 	REFUSED(tl_compiled_launch(NULL, NULL, NULL, 0));
+	REFUSED(tl_library_create(NULL, NULL, 0, &library));
+	REFUSED(tl_library_launch(NULL, NULL, NULL, NULL, 0));
 	assert_int_equal(tl_time_each(NULL, NULL, NULL, 0, 1, 1, &ms), TL_ERR_ARGUMENT); /* as tl_time */
 	tl_context_destroy(NULL);
 	tl_context_release(NULL);
@@ -86,6 +89,7 @@ static void objects(void **state)
 	tl_prepared_destroy(NULL);
 	tl_tuner_destroy(NULL);
 	tl_compiled_destroy(NULL);
+	tl_library_destroy(NULL);
 	tl_free(NULL);
 	assert_null(tl_buffer_ptr(NULL));
 	assert_int_equal(tl_buffer_size(NULL), 0);
