@@ -21,7 +21,7 @@
 #include "suite.h"
 #include "tree.h"
 
-enum { COUNT_CPU = 2000, COUNT_CUDA = 500 }; /* where each takes 0.01 to 0.03 s, and 0.1 s */
+enum { MANY = 2000, SOME = 1000, FEW = 500 }; /* where each takes 0.01 s, 0.03 s, and 0.1 s */
 
 int64_t setting(const char *name, int64_t otherwise)
 {
@@ -370,7 +370,7 @@ static void tree_case(struct suite *s, int64_t seed, const char *left_out)
 
 static void theme_tree(struct suite *s)
 {
-	each_seed(s, "tree", on_device(s, "interp") ? COUNT_CPU : COUNT_CUDA, tree_case);
+	each_seed(s, "tree", on_device(s, "interp") ? MANY : FEW, tree_case);
 }
 
 static void tile_case(struct suite *s, int64_t seed, const char *left_out)
@@ -385,7 +385,7 @@ static void moves_case(struct suite *s, int64_t seed, const char *left_out)
 
 static void theme_random(struct suite *s)
 {
-	each_seed(s, "random", on_device(s, "cuda") ? COUNT_CUDA : COUNT_CPU, tile_case);
+	each_seed(s, "random", on_device(s, "interp") ? MANY : on_device(s, "cuda") ? FEW : SOME, tile_case);
 }
 
 static void theme_moves(struct suite *s)
