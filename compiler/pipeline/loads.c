@@ -109,12 +109,83 @@ bool is_read_again(const struct use *u)
 	       plan_conversion(operand(o, 0)->type->layout, result(o)->type->layout).kind == CONVERT_SHARED;
 }
 
+/* How multiply-adds read v, also turned: as layouts of v; their number. */
+static u32 multiply_add_readers(struct layout_pool *pool, const struct value *v, const struct layout **out, u32 most)
+{
+	u32 n = 0;
+	for (const struct use *u = v->uses; u && n < most; u = u->next) {
+		const struct op *o = u->user;
+		u32 i = (u32)(u - o->operands);
+		if (o->code == IR_DOT && !o->attr[ATTR_INSTR] && i < 2)
+			out[n++] = layout_fma_operand(pool, result(o)->type->layout, v->type->shape, (int)i);
+		if (o->code == IR_CONVERT_LAYOUT)
+			n += multiply_add_readers(pool, result(o), out + n, most - n);
+		if (o->code != IR_TRANS)
+			continue;
+		int back[MAX_RANK];
+		for (int d = 0; d < v->type->rank; d++)
+			back[perm_get(o->attr[ATTR_ORDER], d)] = d;
+		for (u32 end = n + multiply_add_readers(pool, result(o), out + n, most - n); n < end; n++)
+			out[n] = layout_trans(pool, out[n], back);
+	}
+	return n;
+}
+
+/* The wavefronts that a warp takes to read a tile in layout l from a memory; what lanes have in common is read once. */
+static u32 wavefronts(const struct layout *l, const struct layout *mem, int bits)
+{
+	enum { LANES = 32, BANKS = 32, MOST_WORDS = 4 };
+	struct memory_map m = map_to_memory(l, mem, ilog2(128 / (u64)bits));
+	u32 words[LANES * MOST_WORDS], n = 0, load[BANKS] = {0}, most = 0,
+				       step = MAX((u32)bits << m.vec_bits, 32u) / 32;
+	for (u32 lane = 0; lane < LANES; lane++) {
+		u32 at = 0;
+		for (u32 i = 0; i < m.bits[LL_LANE]; i++)
+			at ^= lane >> i & 1 ? m.basis[LL_LANE][i] : 0;
+		for (u32 w = 0; w < step; w++) {
+			u32 word = at * (u32)bits / 32 + w, k = 0;
+			while (k < n && words[k] != word)
+				k++;
+			if (k < n)
+				continue;
+			words[n++] = word;
+			most = MAX(most, ++load[word % BANKS]);
+		}
+	}
+	return most * (layout_num_regs(l) >> m.vec_bits);
+}
+
+/* Where several multiply-adds read what is loaded: of the layouts that suit one of them, the one that all read in the
+ * fewest wavefronts, as far as the copy can write it. NULL: there are no two. */
+static const struct layout *layout_for_all(const struct schedule *p, const struct op *load)
+{
+	enum { MOST_READERS = 8 };
+	const struct layout *readers[MOST_READERS], *best = NULL;
+	const struct type *t = result(load)->type;
+	int bits = MAX(type_elem_bits(t), 8);
+	u32 n = multiply_add_readers(&p->ctx->layouts, result(load_consumer(load)), readers, MOST_READERS), least = 0;
+	for (u32 i = 0; i < n && n > 1; i++) {
+		const struct layout *mem = plan_shared(&p->ctx->layouts, t->layout, readers[i], bits, false).mem;
+		u32 all = 0;
+		for (u32 k = 0; k < n; k++)
+			all += wavefronts(readers[k], mem, bits);
+		if (runs_in(p, load, mem) && (!best || all < least)) {
+			best = mem;
+			least = all;
+		}
+	}
+	return best;
+}
+
 const struct layout *ring_layout(const struct schedule *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
 	const struct op *to = load_consumer(load);
 	if (to->code == IR_LOCAL_STORE)
 		return operand(to, 1)->type->layout;
+	const struct layout *all = layout_for_all(p, load);
+	if (all)
+		return all;
 	int bits = MAX(type_elem_bits(t), 8);
 	const struct use *reader = result(to)->uses;
 	while (reader && !is_read_again(reader))

@@ -6,16 +6,37 @@
 
 struct kernels {
 	tl_kernel *kernel[KERNELS];
-	tl_tuner *tuner; /* of products; NULL: their tiles are as launched */
+	tl_tuner *tuner[2]; /* of products, on tensor cores and by multiply-adds; NULL: their tiles are as launched */
 };
 
-/* Tiles of a product that the tuner chooses from, for each shape. */
-static const struct tiles {
+/* Tiles of a product that the tuners choose from, for each shape. */
+struct tiles {
 	int m, n, k, warps, stages;
-} choices[] = {
-	{128, 256, 64, 8, 3}, {128, 128, 64, 8, 3}, {128, 128, 64, 4, 4}, {256, 128, 64, 8, 3},
-	{64, 128, 64, 4, 4},  {128, 64, 64, 4, 4},  {64, 64, 64, 4, 4},   {64, 64, 32, 4, 3},
 };
+static const struct tiles choices[2][8] = {
+	{{128, 256, 64, 8, 3},
+	 {128, 128, 64, 8, 3},
+	 {128, 128, 64, 4, 4},
+	 {256, 128, 64, 8, 3},
+	 {64, 128, 64, 4, 4},
+	 {128, 64, 64, 4, 4},
+	 {64, 64, 64, 4, 4},
+	 {64, 64, 32, 4, 3}},
+	{{128, 128, 16, 8, 3},
+	 {128, 128, 8, 8, 4},
+	 {128, 128, 32, 8, 2},
+	 {128, 64, 16, 4, 3},
+	 {64, 128, 16, 4, 3},
+	 {64, 64, 16, 4, 3},
+	 {64, 64, 32, 4, 2},
+	 {128, 64, 32, 8, 3}},
+};
+
+/* fp32 in IEEE precision, which tensor cores do not have. */
+static bool by_multiply_adds(const tl_arg *args)
+{
+	return args[0].dtype == TL_F32 && !strcmp(args[PRODUCT_PARAMETERS - 1].s, "ieee");
+}
 
 static tl_status plan(void *user, tl_config *config, tl_arg *args, size_t n)
 {
@@ -25,12 +46,12 @@ static tl_status plan(void *user, tl_config *config, tl_arg *args, size_t n)
 	return TL_OK;
 }
 
-static tl_tuner *tuner_of(tl_kernel *product)
+static tl_tuner *tuner_of(tl_kernel *product, const struct tiles *choices, size_t n)
 {
 	static const char *const keys[] = {"M", "N", "K", "stride_ak", "stride_bn"};
 	tl_tuner *tuner;
 	must(tl_tuner_create(product, &(tl_tuning){.keys = keys, .nkeys = COUNT(keys)}, &tuner));
-	for (size_t i = 0; i < COUNT(choices); i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct tiles *t = &choices[i];
 		tl_config config = {.num_warps = t->warps, .num_stages = t->stages};
 		tl_named_arg values[] = {
@@ -51,20 +72,21 @@ struct kernels *kernels_open(tl_context *ctx, const char *path)
 	must(tl_module_load(ctx, path, &module));
 	for (int i = 0; i < KERNELS; i++)
 		must(tl_module_kernel(module, kernel_names[i], &k->kernel[i]));
-	if (!strcmp(device.kind, "cuda"))
-		k->tuner = tuner_of(k->kernel[PRODUCT]);
+	for (int i = 0; i < 2 && !strcmp(device.kind, "cuda"); i++)
+		k->tuner[i] = tuner_of(k->kernel[PRODUCT], choices[i], COUNT(choices[i]));
 	return k;
 }
 
 void kernels_close(struct kernels *k)
 {
-	tl_tuner_destroy(k->tuner);
+	tl_tuner_destroy(k->tuner[0]);
+	tl_tuner_destroy(k->tuner[1]);
 	free(k);
 }
 
 void kernels_launch(struct kernels *k, enum kernel kernel, const tl_config *config, const tl_arg *args, size_t n)
 {
-	if (kernel != PRODUCT || !k->tuner) {
+	if (kernel != PRODUCT || !k->tuner[0]) {
 		must(tl_launch(k->kernel[kernel], config, args, n));
 		return;
 	}
@@ -72,5 +94,5 @@ void kernels_launch(struct kernels *k, enum kernel kernel, const tl_config *conf
 	memcpy(open, args, sizeof open);
 	for (int i = 0; i < 3; i++)
 		open[PRODUCT_BLOCK_M + i] = tl_open();
-	must(tl_tuner_launch(k->tuner, config, plan, NULL, open, n));
+	must(tl_tuner_launch(k->tuner[by_multiply_adds(args)], config, plan, NULL, open, n));
 }

@@ -313,9 +313,17 @@ static bool on_gpu(const struct gpt *g)
 	return !strcmp(g->device.kind, "cuda") || !strcmp(g->device.kind, "sim");
 }
 
+/* Products of fp32 in IEEE precision, which tensor cores do not have: what they read takes most of shared memory. */
+static bool by_multiply_adds(const struct gpt *g)
+{
+	return on_gpu(g) && g->type == TL_F32 && !strcmp(g->precision, "ieee");
+}
+
 static void launch(struct gpt *g, enum kernel k, int warps, unsigned x, unsigned y, const tl_arg *args, size_t n)
 {
 	tl_config config = {.grid = {x, y}, .grid_dims = 2, .num_warps = warps};
+	if (by_multiply_adds(g))
+		config.num_stages = 2;
 	kernels_launch(g->kernels, k, &config, args, n);
 }
 #define LAUNCH(g, kernel, warps, x, y, ...)                                                                            \
@@ -419,7 +427,8 @@ struct attention_blocks {
 static struct attention_blocks attention_blocks(const struct gpt *g, int length)
 {
 	int head = g->config.channels / g->config.heads;
-	int most = g->training ? block_of(length, 16, !on_gpu(g) ? 128 : g->type == TL_F32 ? 32 : 64) : 32;
+	int most = !on_gpu(g) ? 128 : g->type == TL_F32 && (head > 64 || !by_multiply_adds(g)) ? 32 : 64;
+	most = g->training ? block_of(length, 16, most) : 32;
 	return (struct attention_blocks){head, most, 1 / sqrt(head)};
 }
 
