@@ -69,7 +69,9 @@ LLVMValueRef host_widen(struct host *h, LLVMValueRef v, enum dtype d, u32 lanes)
 {
 	(void)lanes;
 	LLVMBuilderRef b = h->b;
-	LLVMValueRef x;
+	LLVMValueRef x = map_get(&h->exact, v);
+	if (x)
+		return x;
 	switch (d) {
 	case DT_F32:
 	case DT_F64: return v;
@@ -176,10 +178,27 @@ static LLVMValueRef clamp(struct host *h, LLVMValueRef x, bool is_signed)
 	return bits_of_elem(LLVMTypeOf(x)) > 32 ? LLVMBuildTrunc(b, x, as_many(x, h->i32), "") : x;
 }
 
+/* Does the type have all integers that v may be? */
+static bool is_exact(struct host *h, const struct value *v, enum dtype to, bool is_signed)
+{
+	const struct range *r = value_range(h->s->ranges, v);
+	i64 most = to == DT_F16 ? 1 << 11 : to == DT_BF16 ? 1 << 8 : 0;
+	return r->min >= (is_signed ? -most : 0) && r->max <= most;
+}
+
 /* Rounded once: what comes between has all bits of the integer, or those that count. */
-static LLVMValueRef int_to_float(struct host *h, LLVMValueRef x, enum dtype to, bool is_signed)
+static LLVMValueRef int_to_float(struct host *h, const struct value *v, LLVMValueRef x, enum dtype to, bool is_signed)
 {
 	u32 bits = bits_of_elem(LLVMTypeOf(x));
+	if (to < DT_F32 && is_exact(h, v, to, is_signed)) {
+		if (bits > 32)
+			x = LLVMBuildTrunc(h->b, x, as_many(x, h->i32), "");
+		LLVMTypeRef t = as_many(x, h->f32);
+		LLVMValueRef f = is_signed ? LLVMBuildSIToFP(h->b, x, t, "") : LLVMBuildUIToFP(h->b, x, t, "");
+		LLVMValueRef r = narrow(h, f, to, false);
+		map_put(&h->exact, r, f);
+		return r;
+	}
 	bool by_f64 = to == DT_F64 || (to == DT_BF16 && bits == 64);
 	if (to < DT_F32 && to != DT_BF16 && bits > 16) {
 		x = clamp(h, x, is_signed);
@@ -233,7 +252,7 @@ LLVMValueRef host_convert(struct host *h, const struct op *o, LLVMValueRef x)
 	LLVMTypeRef t = as_many(x, host_elem_type(h, type_elem(result(o)->type)));
 	switch (o->code) {
 	case IR_SITOFP:
-	case IR_UITOFP: return int_to_float(h, x, to, o->code == IR_SITOFP);
+	case IR_UITOFP: return int_to_float(h, operand(o, 0), x, to, o->code == IR_SITOFP);
 	case IR_FPTOSI:
 	case IR_FPTOUI: return float_to_int(h, host_widen(h, x, from, 0), t, o->code == IR_FPTOSI);
 	case IR_EXTF:

@@ -502,7 +502,7 @@ static void set_attribute(struct host *h, unsigned index, const char *name)
 u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
 {
 	struct host h = {.s = s, .k = s->k, .mod = mod, .ctx = LLVMGetModuleContext(mod)};
-	h.info = h.memo = (struct map){.arena = &h.scratch};
+	h.info = h.memo = h.exact = (struct map){.arena = &h.scratch};
 	h.i1 = LLVMInt1TypeInContext(h.ctx), h.i8 = LLVMInt8TypeInContext(h.ctx), h.i16 = LLVMInt16TypeInContext(h.ctx);
 	h.i32 = LLVMInt32TypeInContext(h.ctx), h.i64 = LLVMInt64TypeInContext(h.ctx);
 	h.f16 = LLVMHalfTypeInContext(h.ctx), h.f32 = LLVMFloatTypeInContext(h.ctx);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "host/host.h"
 #include "opt/axis.h"
+#include "opt/ranges.h"
 
 /* What multiplies in a dot (dot.c). */
 enum dot_unit_kind { DOT_MULTIPLY_ADD, DOT_BF16, DOT_INT16, DOT_INT8 };
@@ -83,8 +84,9 @@ struct host {
 	LLVMBuilderRef b, entry;            /* `entry` adds to the entry block */
 	LLVMValueRef fn, call, pid, memory; /* the function, and its parameters */
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, ptr;
-	struct map info;         /* value → struct info */
-	struct map memo;         /* in the body of a nest: value → struct memo */
+	struct map info;  /* value → struct info */
+	struct map memo;  /* in the body of a nest: value → struct memo */
+	struct map exact; /* LLVM's value of a narrow float → the same in fp32, from which it was rounded (convert.c) */
 	struct assumed *assumed; /* masks that hold in it */
 	bool in_rest;            /* it is the rest of a row, behind what they hold for */
 	u64 bytes;               /* of scratch memory */

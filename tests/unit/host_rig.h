@@ -60,6 +60,8 @@ static inline struct rig *rig_new(bool baseline)
 	r->context = LLVMOrcCreateNewThreadSafeContext();
 	LLVMContextRef c = LLVMOrcThreadSafeContextGetContext(r->context);
 	*h = (struct host){.s = &r->state, .k = r->kernel, .ctx = c, .b = LLVMCreateBuilderInContext(c)};
+	h->exact.arena = &r->arena;
+	r->state.ranges = ranges_analyze(r->kernel); /* of values made later it knows the type */
 	h->mod = LLVMModuleCreateWithNameInContext("rig", c);
 	h->i1 = LLVMInt1TypeInContext(c);
 	h->i8 = LLVMInt8TypeInContext(c);
