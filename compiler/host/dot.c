@@ -8,7 +8,9 @@ enum {
 	ROWS16 = 6,
 	ROWS32 = 8,
 	UNROLLED = 4, /* steps of k */
-	/* Fewer rows than a block has, this many at most, are computed one by one, each with several panels. */
+	/* Of small tiles, fewer rows than a block has, this many at most, are computed one by one, each with several
+	 * panels. */
+	SMALL_TILE = 32,
 	SINGLE_ROWS = 3,
 	SINGLE_PANELS = 4,
 	MOST_REGISTERS = SINGLE_PANELS * PANEL_REGISTERS,
@@ -190,7 +192,7 @@ static void emit_rows(struct host *h, struct product *p, LLVMValueRef asked, LLV
 {
 	i64 all = p->type->shape[p->type->rank - 2], most = h->s->target->vector_registers == 32 ? ROWS32 : ROWS16;
 	most = MIN(most, all);
-	i64 rest = all % most, whole = all - rest;
+	i64 rest = all % most, whole = all - rest, single = all <= SMALL_TILE ? SINGLE_ROWS : 0;
 	LLVMValueRef zero = host_i64(h, 0), end = host_i64(h, whole), last = host_i64(h, all);
 	if (!asked || all <= SINGLE_ROWS) {
 		emit_blocks(h, p, zero, end, (u32)most, 1, columns);
@@ -198,20 +200,21 @@ static void emit_rows(struct host *h, struct product *p, LLVMValueRef asked, LLV
 			emit_blocks(h, p, end, last, (u32)rest, 1, columns);
 		return;
 	}
-	LLVMValueRef by_blocks = LLVMBuildSub(h->b, asked, host_i64(h, SINGLE_ROWS), "");
+	LLVMValueRef by_blocks = LLVMBuildSub(h->b, asked, host_i64(h, single), "");
 	LLVMValueRef n =
 		least(h, end,
 		      LLVMBuildSelect(h->b, LLVMBuildICmp(h->b, LLVMIntSGT, by_blocks, zero, ""), by_blocks, zero, ""));
 	emit_blocks(h, p, zero, n, (u32)most, 1, columns);
 	n = LLVMBuildUDiv(h->b, LLVMBuildAdd(h->b, n, host_i64(h, most - 1), ""), host_i64(h, most), "");
 	LLVMValueRef done = LLVMBuildMul(h->b, n, host_i64(h, most), "");
-	if (rest > SINGLE_ROWS) {
+	if (rest > single) {
 		LLVMValueRef more = LLVMBuildICmp(h->b, LLVMIntSGT, by_blocks, end, "");
 		LLVMValueRef to = LLVMBuildSelect(h->b, more, last, end, "");
 		emit_blocks(h, p, end, to, (u32)rest, 1, columns);
 		done = LLVMBuildSelect(h->b, more, last, done, "");
 	}
-	emit_blocks(h, p, done, asked, 1, SINGLE_PANELS, columns);
+	if (single)
+		emit_blocks(h, p, done, asked, 1, SINGLE_PANELS, columns);
 }
 
 void host_dot(struct host *h, const struct op *o)
