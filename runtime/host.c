@@ -13,7 +13,7 @@
 /* The gap costs address space only: it is never touched; on the device cpu, which checks no access, touching it ends
  * the process. ALIGN is what cuMemAlloc gives, so that the same variants are used. Each buffer has it on both sides: a
  * small overrun does not land in the next buffer and pass for correct. */
-enum { ALIGN = 256, GAP = HOST_GUARD, PAGE = 4096, POISON = 0xA5 };
+enum { ALIGN = 256, GAP = HOST_GUARD, PAGE = 4096, POISON = 0xA5, LARGE = 8 << 20 };
 _Static_assert(GAP % PAGE == 0, "a gap is whole pages");
 
 void host_init(struct host_device *d, const struct device_ops *ops, bool tracks_writes)
@@ -234,6 +234,8 @@ tl_status host_alloc(struct device *device, size_t size, void **out)
 	/* a process has so many areas of memory of its own kind; beyond them the gaps are like the buffers */
 	bool open = !mprotect(map + GAP, pages, PROT_READ | PROT_WRITE) ||
 		    !mprotect(map, pages + 2 * GAP, PROT_READ | PROT_WRITE);
+	if (size >= LARGE)
+		madvise(map + GAP, pages, MADV_HUGEPAGE); /* as few faults as possible while it is filled */
 	char *p = map + GAP + pages - round_up(size, ALIGN);
 	tl_status s = open ? host_wrap(device, p, size, true)
 			   : failed(TL_ERR_MEMORY, "out of memory allocating %zu bytes", size);
