@@ -5,9 +5,8 @@
 #include "base/suggest.h"
 #include "runtime/argument.h"
 #include "runtime/error.h"
+#include "runtime/grid.h"
 #include "runtime/guard.h"
-
-enum { MOST_ARGUMENTS = 512 };
 
 /* What a row says of an argument. */
 struct given {
@@ -179,6 +178,8 @@ static bool has_type(const tl_arg *x, const struct given *g, bool exact)
 		return g->pointer && x->kind == TL_ARG_PTR && (enum dtype)x->dtype == g->dtype;
 	if (!is_integer(x) && x->kind != TL_ARG_FLOAT)
 		return false;
+	if (x->kind == TL_ARG_FLOAT && !exact)
+		return (enum dtype)x->dtype == DT_F32 && g->dtype == DT_F64;
 	if (x->typed || exact) {
 		enum dtype d = x->typed || int_fits(DT_I32, int_value(x)) ? (enum dtype)x->dtype
 			       : int_fits(DT_I64, int_value(x))           ? DT_I64
@@ -186,6 +187,13 @@ static bool has_type(const tl_arg *x, const struct given *g, bool exact)
 		return d == g->dtype;
 	}
 	return dtype_is_float(g->dtype) || int_fits(g->dtype, int_value(x));
+}
+
+/* As a caller may have made it by hand. */
+static bool is_argument(const tl_arg *x)
+{
+	bool text = x->kind == TL_ARG_STR || x->kind == TL_ARG_FUNC;
+	return (unsigned)x->kind <= TL_ARG_OPEN && (unsigned)x->dtype < DT_COUNT && (!text || x->s);
 }
 
 static bool has_value(struct arena *a, const tl_arg *x, const struct given *g)
@@ -197,18 +205,23 @@ static bool has_value(struct arena *a, const tl_arg *x, const struct given *g)
 	return !strcmp(literal_text(a, x), g->constant);
 }
 
-/* Left open: what the row has, if it is known when a kernel is compiled. */
-static bool fits(struct arena *a, const struct row *r, const tl_arg *args, size_t n, bool exact)
+/* How many arguments from the first one on are as the row has them; left open: what the row has, if it is known when a
+ * kernel is compiled. */
+static u32 fitting(struct arena *a, const struct row *r, const tl_arg *args, size_t n, bool exact)
 {
-	for (u32 i = 0; i < r->ngiven || i < n; i++) {
+	u32 i = 0;
+	for (; i < r->ngiven; i++) {
 		const struct given *g = &r->given[i];
 		bool open = i >= n || args[i].kind == TL_ARG_OPEN;
-		if (i >= r->ngiven || (open && !g->constant))
-			return false;
-		if (!open && !(g->constant ? has_value(a, &args[i], g) : has_type(&args[i], g, exact)))
-			return false;
+		if (open ? !g->constant : !(g->constant ? has_value(a, &args[i], g) : has_type(&args[i], g, exact)))
+			break;
 	}
-	return true;
+	return i;
+}
+
+static bool fits(struct arena *a, const struct row *r, const tl_arg *args, size_t n, bool exact)
+{
+	return n <= r->ngiven && fitting(a, r, args, n, exact) == r->ngiven;
 }
 
 static tl_status no_kernel(const struct tl_library *l, struct arena *a, const char *kernel)
@@ -236,9 +249,13 @@ static tl_status none_fits(struct arena *a, const struct row *r, u32 nrows, cons
 		else
 			failed_more("%s", literal_text(a, x));
 	}
-	failed_more(")\n      = note: it was for (%s)", r->built->arguments);
+	const struct row *nearest = r; /* by the first argument that differs */
+	for (u32 i = 1; i < nrows; i++)
+		if (fitting(a, &r[i], args, n, false) > fitting(a, nearest, args, n, false))
+			nearest = &r[i];
+	failed_more(")\n      = note: it was for (%s)", nearest->built->arguments);
 	if (nrows > 1)
-		failed_more(", and %u others", nrows - 1);
+		failed_more(", and %u other%s", nrows - 1, nrows > 2 ? "s" : "");
 	failed_more("\n      = hint: record a launch with these arguments (TL_MANIFEST), and build the table again");
 	return TL_ERR_ARGUMENT;
 }
@@ -264,13 +281,13 @@ static tl_status loaded(struct tl_library *l, struct row *r, tl_compiled **out)
 
 static tl_status launch_row(struct tl_library *l, struct row *r, const tl_config *cfg, const tl_arg *args, size_t n)
 {
-	u64 bits[MOST_ARGUMENTS] = {0};
+	u64 bits[MAX_KERNEL_PARAMS] = {0};
 	tl_compiled *compiled;
 	tl_status s = loaded(l, r, &compiled);
-	for (u32 k = 0; k < MIN(n, MOST_ARGUMENTS); k++)
+	for (u32 k = 0; k < MIN(n, MAX_KERNEL_PARAMS); k++)
 		if (!r->given[k].constant)
 			bits[k] = arg_bits(&args[k], r->given[k].pointer, r->given[k].dtype);
-	return s ? s : tl_compiled_launch(compiled, cfg, bits, MIN(r->ngiven, MOST_ARGUMENTS));
+	return s ? s : tl_compiled_launch(compiled, cfg, bits, MIN(r->ngiven, MAX_KERNEL_PARAMS));
 }
 
 /* Rows of the same arguments may be for other devices. */
@@ -301,6 +318,10 @@ static tl_status library_launch(tl_library *l, const char *kernel, const tl_conf
 			      : !kernel ? "the kernel's name is"
 			      : cfg     ? "the arguments are"
 					: "the config is");
+	for (size_t i = 0; i < n; i++)
+		if (!is_argument(&args[i]))
+			return failed(TL_ERR_ARGUMENT,
+				      "%s: argument %zu is none: an unknown kind or type, or a NULL text", kernel, i);
 	struct arena a = {0};
 	struct cleanup cleanup;
 	cleanup_arena(&cleanup, &a);

@@ -650,10 +650,11 @@ typedef struct tl_library tl_library;
 TL_API tl_status tl_library_create(tl_context *ctx, const tl_built *table, size_t n, tl_library **out);
 /* Waits for everything launched in the context. NULL is allowed; else the context frees it. */
 TL_API void tl_library_destroy(tl_library *l);
-/* Launches the row that was recorded with arguments of these types and these compile-time values; integers without a
- * type also as another one that has room for them. Parameters with a compile-time value may be left open (tl_open), or
- * out at the end: the first row that has the others. Of cfg what counts in tl_compiled_launch. No tuples and
- * descriptors: kernels that take these have a function of their own in NAME.h. */
+/* Launches the row that was recorded with arguments of these types and these compile-time values; an integer without a
+ * type also as another one that has room for it, and tl_float() as fp64. Parameters with a compile-time value may be
+ * left open (tl_open), or out at the end: the first row that has the others. Of cfg what counts in tl_compiled_launch.
+ * No tuples and descriptors: kernels that take these have a function of their own in NAME.h. TL_ERR_ARGUMENT with a
+ * hint: no kernel of this name, or none for these arguments. */
 TL_API tl_status tl_library_launch(tl_library *l, const char *kernel, const tl_config *cfg, const tl_arg *args,
 				   size_t nargs);
 

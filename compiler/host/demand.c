@@ -1,4 +1,4 @@
-/* How many of a tile's first rows or columns anybody asks for.
+/* How many of a tile's first rows or columns are asked for by what uses it: see host_demanded.
  *
  * A kernel whose tile hangs over the edge of a matrix, or that takes sixteen rows where there is one, stores its result
  * under a mask `index < size`. What that leaves out is asked for nowhere if each use of a value ends in such stores, by
@@ -47,7 +47,7 @@ static int dim_behind(const struct op *o, int d)
 	return -1;
 }
 
-/* Does v count up along dimension d, or stay the same, and is the same along the others? */
+/* Is v an index along dimension d (`counts`), or the same along it, and the same along all others? */
 static bool runs_along(struct host *h, const struct value *v, int d, bool counts)
 {
 	const struct axis_info *a = axis_proved(h->s->axis, v);

@@ -86,7 +86,7 @@ struct host {
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, ptr;
 	struct map info;  /* value → struct info */
 	struct map memo;  /* in the body of a nest: value → struct memo */
-	struct map exact; /* LLVM's value of a narrow float → the same in fp32, from which it was rounded (convert.c) */
+	struct map exact; /* LLVM's value of a narrow float → the same in fp32, from which it was rounded */
 	struct assumed *assumed; /* masks that hold in it */
 	bool in_rest;            /* it is the rest of a row, behind what they hold for */
 	u64 bytes;               /* of scratch memory */

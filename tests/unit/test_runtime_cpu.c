@@ -383,10 +383,43 @@ static void test_unwritten(void **state)
 	tl_context_destroy(ctx);
 }
 
+/* What a checked launch notes of stores is kept for the next one, in which other programs may store other values to the
+ * same places; two programs of one launch may not, in later launches too. */
+static void test_later_launches(void **state)
+{
+	static const char text[] = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+				   "def k(x, turn, clash):\n    pid = tl.program_id(0)\n    i = tl.arange(0, 64)\n"
+				   "    tl.store(x + ((pid + turn) % 4 // clash) * 64 + i, pid + 10 * turn)\n";
+	tl_context *ctx;
+	tl_module *m;
+	tl_kernel *k;
+	tl_buffer *x;
+	i32 got[256];
+	(void)state;
+	ok(tl_context_create("cpu:check", &ctx));
+	ok(tl_module_load_source(ctx, "k.tl", text, sizeof text - 1, &m));
+	ok(tl_module_kernel(m, "k", &k));
+	ok(tl_buffer_create(ctx, sizeof got, &x));
+	const tl_config four = {.grid = {4}};
+	for (i32 turn = 0; turn < 40; turn++) {
+		ok(tl_launch(k, &four, ARGS(tl_buf(TL_I32, x), tl_int(turn), tl_int(1))));
+		ok(tl_buffer_read(x, 0, got, sizeof got));
+		for (i32 i = 0; i < 256; i++)
+			assert_int_equal(got[i], (i / 64 + 4 - turn % 4) % 4 + 10 * turn);
+		if (turn % 8 == 5) {
+			assert_int_equal(tl_launch(k, &four, ARGS(tl_buf(TL_I32, x), tl_int(turn), tl_int(2))),
+					 TL_ERR_KERNEL);
+			assert_non_null(strstr(tl_error(ctx), "has stored another value"));
+		}
+	}
+	tl_context_destroy(ctx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_later_launches),
 		cmocka_unit_test_setup_teardown(test_info, open_cpu, shut),
 		cmocka_unit_test_setup_teardown(test_grids, open_cpu, shut),
 		cmocka_unit_test_setup_teardown(test_null, open_cpu, shut),
