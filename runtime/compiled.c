@@ -41,7 +41,7 @@ static int suits(const char *target, const struct description *device)
 	struct description t;
 	if (!description_parse(target, &t) || !description_runs(device, &t))
 		return 0;
-	return t.kind == TARGET_CUDA ? 2 * t.sm + t.arch_specific : 1 + (int)t.level;
+	return t.kind == TARGET_CUDA ? 2 * t.sm + t.arch_specific : 1 + ((int)t.level << 16 | (int)t.extensions);
 }
 
 static tl_status damaged(u32 blob, const char *why)

@@ -113,6 +113,14 @@ done
 # what other processors run
 suite "run cpu:baseline" env TL_DEVICE=cpu TL_CPU=baseline "$build/test-run" --shard 0/8
 suite "random cpu:baseline" env TL_DEVICE=cpu TL_CPU=baseline "$build/test-random" --shard 0/8
+# by tile registers, for which a model stands in; it needs the rest of such processors
+if grep -q avx512vl /proc/cpuinfo; then
+	amx="env TL_DEVICE=cpu LD_PRELOAD=$PWD/$build/tests/libamx.so"
+	suite "run cpu with tiles" $amx "$build/test-run" --shard 0/2 dot
+	for kind in tree edges products pipelines; do
+		suite "$kind cpu with tiles" $amx "$build/test-random" --kind $kind --count 100
+	done
+fi
 # what debuggers get
 suite "run cpu for gdb" env TL_DEVICE=cpu TL_GDB=1 "$build/test-run" --shard 1/8
 suite "random cpu for gdb" env TL_DEVICE=cpu TL_GDB=1 "$build/test-random" --shard 1/8

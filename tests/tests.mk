@@ -41,6 +41,13 @@ $(BUILD)/simcuda/libcuda.so.1: $(SIMCUDA_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/
 	$(Q)echo '{ global: cu*; local: *; };' > $(BUILD)/obj/simcuda.map
 	$(Q)$(CC) -shared -Wl,--no-undefined -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(BUILD)/obj/simcuda.map -o $@ $^ $(LIBS)
 
+# Tile registers for processors that have none: LD_PRELOAD=build/tests/libamx.so
+AMX = $(BUILD)/tests/libamx.so
+$(AMX): tests/amx/model.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -g $(WARN) -ffp-contract=off -fPIC -shared -o $@ $< -ldl -lm
+
 # The disk cache under stress; cache-stress --full is what it must stand, and takes minutes.
 STRESS_WRAP = compile write time
 $(BUILD)/tests/cache-stress: $(BUILD)/obj/tests/stress/cache.o $(BUILD)/obj/inside.a
@@ -75,7 +82,7 @@ $(GPT_TESTS): $(wildcard examples/gpt/*.h) runtime/tl.h $(BUILD)/libtl.so
 	$(call say,CC,$<)
 	$(Q)$(CC) $(GPT_FLAGS) -I. -o $@ $(filter %.c,$^) -L$(BUILD) -ltl -Wl,-rpath,'$$ORIGIN/..' -lm
 
-TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus $(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
+TEST_PROGRAMS = $(BUILD)/simcuda/libcuda.so.1 $(AMX) $(UNIT) $(SIM_TESTS) $(BUILD)/tests/cache-stress $(BUILD)/test-run $(BUILD)/test-random $(EXAMPLE_PROGRAMS) $(BUILD)/tests/test_two_gpus $(GPT_TESTS) $(BUILD)/gpt $(BUILD)/gpt-mpi
 LIT = python3 /usr/lib/llvm-19/build/utils/lit/lit.py
 
 ifdef TESTS

@@ -55,13 +55,14 @@ static const struct level {
 	[CPU_NEON] = {"neon", "generic", 16, 32},
 };
 
-/* Of one level each. */
+/* Of one level each; some imply others, which names leave out. */
 enum extension {
 	EXT_AVXVNNI,
 	EXT_AVX512VNNI,
 	EXT_AVX512BF16,
 	EXT_AVX512FP16,
 	EXT_AVX512VBMI,
+	EXT_AMX,
 	EXT_DOTPROD,
 	EXT_FULLFP16,
 	EXT_BF16,
@@ -69,12 +70,15 @@ enum extension {
 static const struct {
 	const char *name, *llvm;
 	enum cpu_level of;
+	u32 implies;
 } extensions[] = {
 	[EXT_AVXVNNI] = {"vnni", "avxvnni", CPU_AVX2},
 	[EXT_AVX512VNNI] = {"vnni", "avx512vnni", CPU_AVX512},
 	[EXT_AVX512BF16] = {"bf16", "avx512bf16", CPU_AVX512},
 	[EXT_AVX512FP16] = {"fp16", "avx512fp16", CPU_AVX512},
 	[EXT_AVX512VBMI] = {"vbmi", "avx512vbmi", CPU_AVX512},
+	[EXT_AMX] = {"amx", "amx-tile,+amx-bf16,+amx-int8", CPU_AVX512,
+		     1u << EXT_AVX512VNNI | 1u << EXT_AVX512BF16 | 1u << EXT_AVX512VBMI},
 	[EXT_DOTPROD] = {"dot", "dotprod", CPU_NEON},
 	[EXT_FULLFP16] = {"fp16", "fullfp16", CPU_NEON},
 	[EXT_BF16] = {"bf16", "bf16", CPU_NEON},
@@ -83,6 +87,8 @@ static const struct {
 static struct description cpu_description(enum cpu_level level, u32 ext)
 {
 	bool wide = level != CPU_BASELINE;
+	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
+		ext |= ext >> i & 1 ? extensions[i].implies : 0;
 	return (struct description){
 		.kind = TARGET_CPU,
 		.vector_bytes = levels[level].vector_bytes,
@@ -95,10 +101,21 @@ static struct description cpu_description(enum cpu_level level, u32 ext)
 		.has_bf16 = ext & (1u << EXT_AVX512BF16 | 1u << EXT_BF16),
 		.has_fp16 = ext & (1u << EXT_AVX512FP16 | 1u << EXT_FULLFP16),
 		.has_int8_dot = ext & (1u << EXT_AVXVNNI | 1u << EXT_AVX512VNNI | 1u << EXT_DOTPROD),
+		.has_tiles = ext & 1u << EXT_AMX,
 	};
 }
 
 #if defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Linux refuses where the processor has no tiles; those that have them multiply bf16 and int8. */
+static bool have_tiles(void)
+{
+	enum { REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
+	return !syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA);
+}
+
 bool cpu_here(struct description *out)
 {
 	u32 ext = 0;
@@ -109,6 +126,8 @@ bool cpu_here(struct description *out)
 		ext |= __builtin_cpu_supports("avx512bf16") ? 1u << EXT_AVX512BF16 : 0;
 		ext |= __builtin_cpu_supports("avx512fp16") ? 1u << EXT_AVX512FP16 : 0;
 		ext |= __builtin_cpu_supports("avx512vbmi") ? 1u << EXT_AVX512VBMI : 0;
+		u32 before = extensions[EXT_AMX].implies;
+		ext |= (ext & before) == before && have_tiles() ? 1u << EXT_AMX : 0;
 	} else if (avx2) {
 		ext |= __builtin_cpu_supports("avxvnni") ? 1u << EXT_AVXVNNI : 0;
 	}
@@ -217,8 +236,11 @@ const char *description_name(struct arena *a, const struct description *d)
 		return arena_printf(a, "cuda:sm_%d%s", d->sm, d->arch_specific ? "a" : "");
 	struct strbuf out = {.arena = a};
 	sb_printf(&out, "cpu:%s", levels[d->level].name);
+	u32 implied = 0;
 	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
-		if (d->extensions >> i & 1)
+		implied |= d->extensions >> i & 1 ? extensions[i].implies : 0;
+	for (u32 i = 0; i < ARRAY_LEN(extensions); i++)
+		if ((d->extensions & ~implied) >> i & 1)
 			sb_printf(&out, "+%s", extensions[i].name);
 	if (d->checks)
 		sb_puts(&out, "+check");

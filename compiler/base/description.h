@@ -52,6 +52,7 @@ struct description {
 	bool has_bf16;     /* conversions of vectors of bf16, and sums of products */
 	bool has_fp16;     /* arithmetic */
 	bool has_int8_dot; /* sums of four products of int8 */
+	bool has_tiles;    /* registers of 16 rows of 64 bytes, and products of them, of bf16 and int8 (AMX) */
 	bool lines;        /* the code is for debuggers (host/debug.c) */
 	bool checks;       /* the code tells the runtime of each access to memory (host/abi.h) */
 };
@@ -59,7 +60,8 @@ struct description {
 /* A GPU of compute capability 7.5, 8.0, 8.6, 8.7, 8.9 or 9.0 as NVIDIA's documents describe it; sm is ten times
  * that. */
 struct description cuda_description(int sm, bool arch_specific);
-/* The processor that this runs on; false: it is none of ours. */
+/* The processor that this runs on; false: it is none of ours. Asks the system for the state of tile registers, which
+ * it gives to a process for good. */
 bool cpu_here(struct description *out);
 /* What LLVM calls the level, and the extensions. */
 const char *cpu_llvm_name(const struct description *d);

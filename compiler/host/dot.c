@@ -1,5 +1,5 @@
-/* Dots: C += A · B on the vector unit. A block of rows of C by one panel of B (pack.c) stays in registers while k
- * runs. */
+/* Dots: C += A · B, on the vector unit (on tile registers: tiles.c). A block of rows of C by one panel of B (pack.c)
+ * stays in registers while k runs. */
 #include "host/vector.h"
 
 enum {
@@ -16,24 +16,16 @@ enum {
 	MOST_REGISTERS = SINGLE_PANELS * PANEL_REGISTERS,
 };
 
-static LLVMValueRef from_sum(struct host *h, LLVMValueRef x, enum dtype to, enum dtype sum, u32 lanes)
+LLVMValueRef host_from_sum(struct host *h, LLVMValueRef x, const struct product *p, u32 lanes)
 {
-	if (to == sum)
+	enum dtype to = p->result;
+	if (to == p->sum)
 		return x;
 	if (dtype_is_int(to))
 		return LLVMBuildTrunc(h->b, x,
 				      host_vector_type(LLVMIntTypeInContext(h->ctx, (u32)dtype_bits(to)), lanes), "");
 	return host_narrow(h, x, to, lanes);
 }
-
-struct product {
-	const struct type *type; /* of C */
-	struct buffer *a, *b, *c;
-	enum dtype sum, result;
-	i32 k;
-	u32 registers, lanes, rows; /* of the block: registers of `lanes` sums in a row, of one panel or of several */
-	struct at at;               /* of C: the block's first row and column */
-};
 
 /* c + a · b, lane by lane; a unit's operands as integers of 32 bits. */
 static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
@@ -62,7 +54,7 @@ static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueR
 		return host_intrinsic(h, arena_printf(&h->scratch, "llvm.x86.avx512.vpdpbusd.%s", bits), NULL, 0, sum,
 				      3);
 	}
-	case DOT_MULTIPLY_ADD: break;
+	default: break;
 	}
 	if (is_int)
 		return LLVMBuildAdd(h->b, c, LLVMBuildMul(h->b, a, b, ""), "");
@@ -71,8 +63,7 @@ static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueR
 	return host_intrinsic(h, "llvm.fma", &t, 1, args, 3);
 }
 
-/* Address of a row's first element of the block, or of a step of k. */
-static LLVMValueRef row_address(struct host *h, const struct buffer *b, int rank, const struct at *at)
+LLVMValueRef host_row_address(struct host *h, const struct buffer *b, int rank, const struct at *at)
 {
 	return host_gep(h, b->at, b->elem, host_offset(h, b, rank, at));
 }
@@ -104,11 +95,11 @@ static void emit_block_of_c(struct host *h, const struct product *p)
 		}
 		struct at of_a = block_at(h, p, i, 0);
 		of_a.i[r - 1] = host_i64(h, 0);
-		rows[i] = row_address(h, p->a, r, &of_a);
+		rows[i] = host_row_address(h, p->a, r, &of_a);
 	}
 	struct at of_b = p->at;
 	of_b.i[r - 2] = host_i64(h, 0);
-	LLVMValueRef panel = row_address(h, p->b, r, &of_b);
+	LLVMValueRef panel = host_row_address(h, p->b, r, &of_b);
 	i64 group = host_dot_units[unit].group, steps = p->k / group, unrolled = MIN(UNROLLED, steps);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b);
 	struct loop l = host_loop(h, host_i64(h, 0), host_i64(h, steps), unrolled, false);
@@ -144,7 +135,7 @@ static void emit_block_of_c(struct host *h, const struct product *p)
 			struct at at = block_at(h, p, i, g);
 			if (all > p->rows)
 				acc[i][g] = LLVMBuildSub(h->b, acc[i][g], acc[p->rows][g], "");
-			buffer_store(h, p->c, p->type, &at, from_sum(h, acc[i][g], p->result, p->sum, p->lanes));
+			buffer_store(h, p->c, p->type, &at, host_from_sum(h, acc[i][g], p, p->lanes));
 		}
 }
 
@@ -236,7 +227,10 @@ void host_dot(struct host *h, const struct op *o)
 		batch = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[0]), 1, false);
 		p.at.i[0] = batch.index;
 	}
-	emit_rows(h, &p, rows, columns);
+	if (p.a->unit >= DOT_TILES_BF16)
+		host_dot_tiles(h, &p, rows, columns);
+	else
+		emit_rows(h, &p, rows, columns);
 	if (r == 3)
 		host_loop_end(h, &batch);
 	info_of(h, result(o))->made = true;

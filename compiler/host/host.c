@@ -525,6 +525,7 @@ u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
 	host_emit_block(&h, s->k->body);
 	LLVMBuildRet(h.b, host_i32(&h, 0));
 	LLVMBuildBr(h.entry, body);
+	host_tiles_end(&h);
 	host_debug_end(&h);
 	LLVMDisposeBuilder(h.b);
 	LLVMDisposeBuilder(h.entry);

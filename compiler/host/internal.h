@@ -10,8 +10,8 @@
 #include "opt/axis.h"
 #include "opt/ranges.h"
 
-/* What multiplies in a dot (dot.c). */
-enum dot_unit_kind { DOT_MULTIPLY_ADD, DOT_BF16, DOT_INT16, DOT_INT8 };
+/* What multiplies in a dot (dot.c, tiles.c). */
+enum dot_unit_kind { DOT_MULTIPLY_ADD, DOT_BF16, DOT_INT16, DOT_INT8, DOT_TILES_BF16, DOT_TILES_INT8 };
 
 /* Memory of a tile in the program's scratch memory. The elements of dimension d are stride[d] apart. */
 struct buffer {
@@ -84,15 +84,17 @@ struct host {
 	LLVMBuilderRef b, entry;            /* `entry` adds to the entry block */
 	LLVMValueRef fn, call, pid, memory; /* the function, and its parameters */
 	LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, v, ptr;
-	struct map info;  /* value → struct info */
-	struct map memo;  /* in the body of a nest: value → struct memo */
-	struct map exact; /* LLVM's value of a narrow float → the same in fp32, from which it was rounded */
+	struct map info;         /* value → struct info */
+	struct map memo;         /* in the body of a nest: value → struct memo */
+	struct map exact;        /* LLVM's value of a narrow float → the same in fp32, from which it was rounded */
 	struct assumed *assumed; /* masks that hold in it */
 	bool in_rest;            /* it is the rest of a row, behind what they hold for */
 	u64 bytes;               /* of scratch memory */
 	u32 nstrings;
-	LLVMValueRef spilled[3]; /* check.c */
-	struct debug *debug;     /* debug.c; NULL: the code is not for debuggers */
+	bool tiles;               /* the program has set up the tile registers (tiles.c) */
+	LLVMValueRef tile_memory; /* of one, or NULL */
+	LLVMValueRef spilled[3];  /* check.c */
+	struct debug *debug;      /* debug.c; NULL: the code is not for debuggers */
 };
 
 /* --- debug.c: without effect where the target has no lines ------------------------------------------------------- */
@@ -240,9 +242,9 @@ LLVMValueRef host_eval_atomic(struct host *h, const struct op *o, const struct a
 
 enum { HOST_PANEL_REGISTERS = 2 };
 /* What multiplies: the elements of a row of A that one step takes, the bits that each lies in (0: the type of the sum),
- * and the fewest columns. */
+ * and what the dot's rows, columns and k are multiples of. */
 struct dot_unit {
-	u32 group, bits, columns;
+	i32 group, bits, rows, columns, k;
 };
 extern const struct dot_unit host_dot_units[];
 enum dtype host_sum_dtype(const struct op *o);
@@ -261,6 +263,25 @@ bool host_dot_turns(struct host *h, const struct op *o);
 void host_dot_turn(struct host *h, const struct op *o);
 /* The operand, complete. */
 struct buffer *host_dot_operand(struct host *h, const struct op *o, u32 which);
+
+/* --- tiles.c ------------------------------------------------------------------------------------------------------ */
+
+/* A dot, when its operands and C are in memory. */
+struct product {
+	const struct type *type; /* of C */
+	struct buffer *a, *b, *c;
+	enum dtype sum, result;
+	i32 k;
+	u32 registers, lanes, rows; /* of the block: registers of `lanes` sums in a row, of one panel or of several */
+	struct at at;               /* of C: the block's first row and column */
+};
+/* Where a row begins, of the block or of a step of k. */
+LLVMValueRef host_row_address(struct host *h, const struct buffer *b, int rank, const struct at *at);
+LLVMValueRef host_from_sum(struct host *h, LLVMValueRef x, const struct product *p, u32 lanes);
+/* C's first rows and columns, by tile registers: p->a->unit is a DOT_TILES_…. */
+void host_dot_tiles(struct host *h, struct product *p, LLVMValueRef rows, LLVMValueRef columns);
+/* Gives the tile registers up, wherever the function returns. */
+void host_tiles_end(struct host *h);
 
 /* --- demand.c ---------------------------------------------------------------------------------------------------- */
 

@@ -9,10 +9,12 @@
 enum { PANEL_REGISTERS = HOST_PANEL_REGISTERS };
 
 const struct dot_unit host_dot_units[] = {
-	[DOT_MULTIPLY_ADD] = {1, 0, 1},
-	[DOT_BF16] = {2, 16, 4},  /* vdpbf16ps, which takes subnormal numbers for zero */
-	[DOT_INT16] = {2, 16, 4}, /* pmaddwd: exact but for -2^15 · -2^15 twice, which wraps as the sum does */
-	[DOT_INT8] = {4, 8, 4},   /* vpdpbusd: A without a sign, as a + 128 */
+	[DOT_MULTIPLY_ADD] = {1, 0, 1, 1, 1},
+	[DOT_BF16] = {2, 16, 1, 4, 2},  /* vdpbf16ps, which takes subnormal numbers for zero */
+	[DOT_INT16] = {2, 16, 1, 4, 2}, /* pmaddwd: exact but for -2^15 · -2^15 twice, which wraps as the sum does */
+	[DOT_INT8] = {4, 8, 1, 4, 4},   /* vpdpbusd: A without a sign, as a + 128 */
+	[DOT_TILES_BF16] = {2, 16, 16, 16, 32}, /* tdpbf16ps, subnormal numbers as above */
+	[DOT_TILES_INT8] = {4, 8, 16, 16, 64},  /* tdpbssd */
 };
 
 enum dtype host_sum_dtype(const struct op *o)
@@ -28,21 +30,36 @@ static bool is_bf16(enum dtype d) /* or has no values that bf16 lacks */
 	return d == DT_BF16 || dtype_is_fp8(d);
 }
 
+/* Does the processor have the unit, for these types? */
+static bool multiplies(const struct description *target, enum dot_unit_kind unit, enum dtype a, enum dtype b,
+		       enum dtype sum)
+{
+	bool bf16 = sum == DT_F32 && is_bf16(a) && is_bf16(b);
+	bool int8 = sum == DT_I32 && a == DT_I8 && b == DT_I8;
+	switch (unit) {
+	case DOT_TILES_INT8: return int8 && target->has_tiles;
+	case DOT_TILES_BF16: return bf16 && target->has_tiles;
+	case DOT_INT8: return int8 && target->has_int8_dot;
+	case DOT_INT16: return sum == DT_I32 && dtype_bits(a) <= 16 && dtype_bits(b) <= 16;
+	case DOT_BF16: return bf16 && target->has_bf16;
+	case DOT_MULTIPLY_ADD: break;
+	}
+	return true;
+}
+
+/* The last one in the enumeration that takes the operands. */
 static enum dot_unit_kind unit_of(const struct host *h, const struct op *o)
 {
-	const struct description *target = h->s->target;
-	const struct type *at = operand(o, 0)->type, *bt = operand(o, 1)->type;
-	enum dtype a = type_dtype(at), b = type_dtype(bt), sum = host_sum_dtype(o);
-	enum dot_unit_kind unit = DOT_MULTIPLY_ADD;
-	if (target->level == CPU_NEON)
-		return unit;
-	if (sum == DT_F32 && is_bf16(a) && is_bf16(b) && target->has_bf16)
-		unit = DOT_BF16;
-	if (sum == DT_I32 && dtype_bits(a) <= 16 && dtype_bits(b) <= 16)
-		unit = a == DT_I8 && b == DT_I8 && target->has_int8_dot ? DOT_INT8 : DOT_INT16;
-	bool fits = at->shape[at->rank - 1] % (i32)host_dot_units[unit].group == 0 &&
-		    bt->shape[bt->rank - 1] >= (i32)host_dot_units[unit].columns;
-	return fits ? unit : DOT_MULTIPLY_ADD;
+	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type;
+	u32 unit = h->s->target->level == CPU_NEON ? DOT_MULTIPLY_ADD : DOT_TILES_INT8;
+	for (; unit > DOT_MULTIPLY_ADD; unit--) {
+		const struct dot_unit *u = &host_dot_units[unit];
+		int r = a->rank;
+		if (multiplies(h->s->target, unit, type_dtype(a), type_dtype(b), host_sum_dtype(o)) &&
+		    a->shape[r - 2] % u->rows == 0 && b->shape[r - 1] % u->columns == 0 && a->shape[r - 1] % u->k == 0)
+			break;
+	}
+	return (enum dot_unit_kind)unit;
 }
 
 LLVMTypeRef host_llvm_dtype(struct host *h, enum dtype d)
@@ -84,6 +101,7 @@ static LLVMValueRef round_tf32(struct host *h, LLVMValueRef x)
 LLVMValueRef host_to_operand(struct host *h, LLVMValueRef x, const struct buffer *to, u32 lanes)
 {
 	switch (to->unit) {
+	case DOT_TILES_BF16:
 	case DOT_BF16:
 		return to->operand == DT_BF16 ? x
 					      : host_narrow(h, host_widen(h, x, to->operand, lanes), DT_BF16, lanes);
@@ -91,6 +109,7 @@ LLVMValueRef host_to_operand(struct host *h, LLVMValueRef x, const struct buffer
 	case DOT_INT8:
 		return to->panel ? x
 				 : LLVMBuildXor(h->b, x, host_spread(h, LLVMConstInt(h->i8, 0x80, false), lanes), "");
+	case DOT_TILES_INT8: return x;
 	case DOT_MULTIPLY_ADD: break;
 	}
 	x = host_to_sum(h, x, to->operand, to->elem, lanes);
@@ -104,7 +123,7 @@ struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which)
 	struct buffer *b = arena_new(&h->scratch, struct buffer);
 	*b = (struct buffer){.elem = host_llvm_dtype(h, sum), .operand = type_dtype(t), .unit = unit_of(h, o)};
 	if (host_dot_units[b->unit].bits)
-		b->elem = LLVMIntTypeInContext(h->ctx, host_dot_units[b->unit].bits);
+		b->elem = LLVMIntTypeInContext(h->ctx, (u32)host_dot_units[b->unit].bits);
 	b->tf32 = o->attr[ATTR_PRECISION] == PRECISION_TF32 && b->operand == DT_F32;
 	i64 n = 1, bytes = dtype_bytes(sum);
 	for (int d = t->rank - 1; d >= 0; n *= t->shape[d--])
@@ -150,7 +169,7 @@ static LLVMValueRef interleave_all(struct host *h, LLVMValueRef *x, u32 n)
 /* As panels lie one behind the other, each group of rows of a panel is interleaved where it is. */
 void host_dot_interleave(struct host *h, const struct buffer *b)
 {
-	u32 group = host_dot_units[b->unit].group;
+	u32 group = (u32)host_dot_units[b->unit].group;
 	if (group == 1 || !b->panel)
 		return;
 	i64 bytes = host_dot_units[b->unit].bits / 8, step = b->panel * group;
@@ -232,7 +251,7 @@ static void load_columns(struct host *h, const struct buffer *from, const struct
 	struct at one = *at;
 	for (u32 i = 0; i < lanes; i++) {
 		one.i[t->rank - 1] = LLVMBuildAdd(h->b, at->i[t->rank - 1], host_i64(h, i), "");
-		x[i] = load_operand(h, from, to, t, one, lanes * host_dot_units[to->unit].group);
+		x[i] = load_operand(h, from, to, t, one, lanes * (u32)host_dot_units[to->unit].group);
 		x[i] = LLVMBuildBitCast(h->b, x[i], step_type(h, to, lanes), "");
 	}
 }
@@ -241,7 +260,7 @@ static void load_columns(struct host *h, const struct buffer *from, const struct
 static void load_rows(struct host *h, const struct buffer *from, const struct buffer *to, const struct type *t,
 		      const struct at *at, u32 lanes, LLVMValueRef *x)
 {
-	u32 group = host_dot_units[to->unit].group;
+	u32 group = (u32)host_dot_units[to->unit].group;
 	struct at one = *at;
 	for (u32 i = 0; i < lanes; i++) {
 		LLVMValueRef part[4];
@@ -256,7 +275,7 @@ static void load_rows(struct host *h, const struct buffer *from, const struct bu
 void host_dot_transpose(struct host *h, const struct type *t, const struct buffer *from, const struct buffer *to)
 {
 	int r = t->rank;
-	u32 group = host_dot_units[to->unit].group;
+	u32 group = (u32)host_dot_units[to->unit].group;
 	bool is_b = to->panel > 0;
 	LLVMTypeRef step = LLVMGetElementType(step_type(h, to, 1));
 	u32 square = (u32)h->s->target->vector_bytes * 8 / LLVMGetIntTypeWidth(step);

@@ -35,6 +35,8 @@ check() {
 	16) TL_DEVICE=cpu timeout 300 "$build/test-run" memory/ ;;
 	17) TL_DEVICE=cpu timeout 300 "$build/test-run" control/ ;;
 	18) TL_CPU=avx2 TL_DEVICE=cpu timeout 300 "$build/test-random" --kind edges --seed 1000 --count 150 ;;
+	19) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-random" --kind edges --seed 1000 ;;
+	20) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-run" dot ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -45,6 +47,7 @@ every_pass() {
 checks() {
 	case $1 in
 	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
+	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
 	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
 	esac
@@ -66,10 +69,12 @@ say() {
 	16) echo "memory on cpu" ;;
 	17) echo "control flow on cpu" ;;
 	18) echo "edges on cpu" ;;
+	19) echo "edges on cpu with tiles" ;;
+	20) echo "dots on cpu with tiles" ;;
 	esac
 }
 
-make BUILD="$build" CC="${CC:-gcc}" "$build/libtl.so" "$build/test-run" "$build/test-random" > make.log 2>&1 || { cat make.log; exit 2; }
+make BUILD="$build" CC="${CC:-gcc}" "$build/libtl.so" "$build/test-run" "$build/test-random" "$build/tests/libamx.so" > make.log 2>&1 || { cat make.log; exit 2; }
 cp "$build/libtl.so" base.so
 # before K: what K finds without a fault, once
 before() {

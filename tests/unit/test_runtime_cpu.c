@@ -57,7 +57,8 @@ static void test_targets(void **state)
 		{"cpu:avx2", "cuda:sm_90a", false},
 		{"cpu:avx2", "cpu:avx2+check", false},
 		{"cpu:avx2+vnni+check", "cpu:avx2+vnni+check", true},
-		{"cpu:avx512+vnni+bf16+fp16+vbmi", "cpu:avx512+vnni+bf16+fp16+vbmi", true},
+		{"cpu:avx512+vnni+bf16+vbmi", "cpu:avx512+fp16+amx", true},
+		{"cpu:avx512+amx", "cpu:avx512+bf16", false},
 	};
 	static const char *const wrong[] = {"cpu:",          "cpu:avx3", "cpu:avx2+",      "cpu:avx2+fp16",
 					    "cpu:neon+vnni", "cpus",     "cpu:native+fp16"};
