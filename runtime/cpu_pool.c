@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 enum {
-	SPIN_NS = 20000, /* that a thread looks for the next launch before it sleeps */
-	ALONE_NS = 8000, /* of work: less is done before another thread has begun */
+	SPIN_NS = 20000,  /* that a thread looks for the next launch before it sleeps */
+	ALONE_NS = 8000,  /* of work: less is done before another thread has begun */
 	CHUNK_NS = 50000, /* of work that a thread takes at once, where there is enough for all: neighbours in memory */
-	CHUNKS = 8,      /* that each thread takes at least, so that all end at about the same time */
-	WAKES = 2,       /* threads that each wakes, so that waking many takes few steps */
-	SPARES = 8,
+	CHUNKS = 8,       /* that each thread takes at least, so that all end at about the same time */
+	WAKES = 2,        /* threads that each wakes, so that waking many takes few steps */
+	SPARES = 8,       /* of the callers and of helpers */
 	MOST_THREADS = 1024, /* of the pool, and those that run programs of a job that waits */
 	ALIGN = 64,
 };
@@ -26,6 +26,7 @@ struct worker {
 	struct pool *pool;
 	pthread_t thread;
 	u32 seen; /* the last launch that it knows of */
+	struct scratch *scratch;
 };
 
 /* Of scratch memory, in front of it. */
@@ -82,11 +83,9 @@ static void futex_wake(_Atomic u32 *word, int threads)
 
 /* --- scratch memory ------------------------------------------------------------------------------------------ */
 
-static struct scratch *scratch_take(struct pool *p, size_t bytes)
+/* s, or a new one in its place if it is too small. */
+static struct scratch *scratch_fit(struct scratch *s, size_t bytes)
 {
-	struct scratch *s = NULL;
-	for (u32 i = 0; i < SPARES && !s; i++)
-		s = atomic_exchange(&p->spares[i], NULL);
 	if (s && s->bytes >= bytes)
 		return s;
 	free(s);
@@ -94,6 +93,14 @@ static struct scratch *scratch_take(struct pool *p, size_t bytes)
 	if (s)
 		s->bytes = bytes;
 	return s;
+}
+
+static struct scratch *scratch_take(struct pool *p, size_t bytes)
+{
+	struct scratch *s = NULL;
+	for (u32 i = 0; i < SPARES && !s; i++)
+		s = atomic_exchange(&p->spares[i], NULL);
+	return scratch_fit(s, bytes);
 }
 
 static void scratch_give(struct pool *p, struct scratch *s)
@@ -120,12 +127,18 @@ static u64 work(struct pool *p, char *scratch)
 	return ran;
 }
 
-static void work_beside(void *pool)
+/* Without memory the others do it. */
+static void work_beside(struct pool *p, struct scratch *s)
+{
+	if (s)
+		work(p, (char *)(s + 1));
+}
+
+static void help(void *pool)
 {
 	struct pool *p = pool;
 	struct scratch *s = scratch_take(p, p->job->scratch_bytes);
-	if (s) /* else the others do it */
-		work(p, (char *)(s + 1));
+	work_beside(p, s);
 	scratch_give(p, s);
 }
 
@@ -182,7 +195,8 @@ static void *run_worker(void *worker)
 			continue;
 		if (p->ends)
 			break;
-		work_beside(p);
+		w->scratch = scratch_fit(w->scratch, p->job->scratch_bytes);
+		work_beside(p, w->scratch);
 		leave(p);
 	}
 	leave(p);
@@ -291,7 +305,7 @@ bool pool_help(struct pool *p, u32 *running, u64 *left)
 	u64 next = atomic_load(&p->next);
 	*running = atomic_load(&p->running);
 	*left = next < p->job->total ? p->job->total - next : 0;
-	return !*left || (*running < MOST_THREADS && crew_start(&p->helpers, work_beside, p));
+	return !*left || (*running < MOST_THREADS && crew_start(&p->helpers, help, p));
 }
 
 struct pool *pool_open(void)
@@ -310,6 +324,7 @@ void pool_close(struct pool *p)
 	futex_wake(&p->launch, INT_MAX);
 	for (u32 i = 0; i < p->nworkers; i++) {
 		pthread_join(p->workers[i]->thread, NULL);
+		free(p->workers[i]->scratch);
 		free(p->workers[i]);
 	}
 	for (u32 i = 0; i < SPARES; i++)
