@@ -32,6 +32,7 @@ struct checker {
 	struct writers *writers; /* of each range */
 	const struct mem_range **homes;
 	u32 nhomes, nprograms;
+	struct host_bytes *good; /* of each parameter */
 	bool open;
 	struct kept *kept;
 	pthread_mutex_t locks[LOCKS]; /* of stores, by page */
@@ -127,6 +128,23 @@ static void watch(struct checker *c, const struct image *im)
 	}
 }
 
+/* Buffers that have been written before the launch: all that is left to check is where loads go. */
+static void find_good(struct checker *c, const struct image *im)
+{
+	c->good = arena_array(&c->arena, struct host_bytes, im->nslots + 1u);
+	for (u32 i = 0; i < im->nslots; i++) {
+		const struct mem_range *r = im->slots[i].reads ? c->homes[i] : NULL;
+		const u8 *bits = r && r != &any_memory ? c->written[r - c->ranges] : NULL;
+		bool all = r && r != &any_memory && (!bits || bits_all(bits, 0, r->size));
+		c->good[i] = all ? (struct host_bytes){range_start(r), r->size} : (struct host_bytes){0, 0};
+	}
+}
+
+const struct host_bytes *checker_good(const struct checker *c)
+{
+	return c->good;
+}
+
 struct checker *checker_open(struct host_device *d, struct kept *kept, const struct device_launch *l,
 			     const struct image *im)
 {
@@ -144,6 +162,7 @@ struct checker *checker_open(struct host_device *d, struct kept *kept, const str
 	memset(c->writers, 0, (c->nranges + 1u) * sizeof *c->writers);
 	if (!im->waits && programs < 1ull << 31)
 		watch(c, im);
+	find_good(c, im);
 	for (u32 i = 0; i < LOCKS; i++)
 		pthread_mutex_init(&c->locks[i], NULL);
 	return c;

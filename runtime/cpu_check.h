@@ -41,6 +41,8 @@ void kept_free(struct kept *k);
 /* For one launch; NULL: out of memory. */
 struct checker *checker_open(struct host_device *d, struct kept *kept, const struct device_launch *l,
 			     const struct image *im);
+/* See host_call.good. */
+const struct host_bytes *checker_good(const struct checker *c);
 void checker_close(struct checker *c);
 /* See host_call.check. Text of an error, in `out`; false: there is one. *element: the one at fault. `program` is the
  * number of the program. Makes the store. From any thread. */

@@ -422,6 +422,7 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 	if (d->target.checks && !(r.checker = checker_open(&d->host, &d->kept, l, k->image)))
 		return failed(TL_ERR_MEMORY, "out of host memory");
 	r.call.check = on_check;
+	r.call.good = r.checker ? checker_good(r.checker) : NULL;
 	memcpy(r.call.grid, l->grid, sizeof r.call.grid);
 	r.error.arena = &r.arena;
 	const struct pool_job job = {.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],

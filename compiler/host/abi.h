@@ -41,6 +41,11 @@ struct host_site {
 	i32 rank, shape[8];
 };
 
+/* Bytes of a buffer. */
+struct host_bytes {
+	u64 from, size;
+};
+
 /* One launch, the same for all its programs and threads. The functions may be called from several threads at once. */
 struct host_call {
 	const u64 *args; /* the bits of each parameter of the kernel, in the low bytes */
@@ -62,6 +67,8 @@ struct host_call {
 	i32 (*check)(const struct host_call *c, const u32 *pid, const struct host_site *site, i64 element,
 		     const void *at, const u8 *mask, const void *data);
 	void *self;
+	/* In code that is checked, for each parameter: bytes that loads of neighbours through it may take unasked. */
+	const struct host_bytes *good;
 };
 
 /* Runs one program. `scratch` is memory of the calling thread's own, aligned to 64: as many bytes as the image says.

@@ -43,6 +43,28 @@ static LLVMValueRef spill(struct host *h, LLVMValueRef x, u32 use)
 	return h->spilled[use];
 }
 
+/* Whether a load of neighbours leaves the bytes that are known to be good, or is not aligned. */
+static LLVMValueRef needs_check(struct host *h, const struct host_site *s, LLVMValueRef p)
+{
+	LLVMValueRef at[2], bytes = host_i64(h, (i64)s->bytes * s->lanes);
+	i64 good = s->param * (i64)sizeof(struct host_bytes);
+	LLVMValueRef all =
+		LLVMBuildLoad2(h->entry, h->ptr,
+			       LLVMBuildGEP2(h->entry, h->i8, h->call,
+					     (LLVMValueRef[]){host_i64(h, offsetof(struct host_call, good))}, 1, ""),
+			       "");
+	for (u32 i = 0; i < 2; i++) { /* from, size */
+		LLVMValueRef where = host_i64(h, good + 8 * i);
+		at[i] = LLVMBuildLoad2(h->entry, h->i64, LLVMBuildGEP2(h->entry, h->i8, all, &where, 1, ""), "");
+	}
+	LLVMValueRef offset = LLVMBuildSub(h->b, LLVMBuildPtrToInt(h->b, p, h->i64, ""), at[0], "");
+	LLVMValueRef small = LLVMBuildICmp(h->b, LLVMIntULT, at[1], bytes, "");
+	LLVMValueRef out = LLVMBuildICmp(h->b, LLVMIntUGT, offset, LLVMBuildSub(h->b, at[1], bytes, ""), "");
+	LLVMValueRef left = LLVMBuildAnd(h->b, offset, host_i64(h, s->bytes - 1), "");
+	LLVMValueRef split = LLVMBuildICmp(h->b, LLVMIntNE, left, host_i64(h, 0), "");
+	return LLVMBuildOr(h->b, small, LLVMBuildOr(h->b, out, split, ""), "");
+}
+
 void host_check_access(struct host *h, const struct op *o, const struct checked *c)
 {
 	const struct type *t = operand(o, 0)->type, *elem = type_elem(t)->elem;
@@ -61,7 +83,9 @@ void host_check_access(struct host *h, const struct op *o, const struct checked 
 		if (c->at->along >= 0 && d > c->at->along)
 			s.step *= t->shape[d];
 	}
-	LLVMBasicBlockRef skip = NULL;
+	LLVMBasicBlockRef skip = NULL, good = NULL;
+	if (s.kind == HOST_LOAD && !s.each && s.param >= 0)
+		good = host_if(h, needs_check(h, &s, c->p));
 	LLVMValueRef none = LLVMConstNull(h->ptr), mask = none;
 	if (c->mask && !lanes_of(c->mask))
 		skip = host_if(h, c->mask);
@@ -86,4 +110,6 @@ void host_check_access(struct host *h, const struct op *o, const struct checked 
 	LLVMPositionBuilderAtEnd(h->b, on);
 	if (skip)
 		host_end_if(h, skip);
+	if (good)
+		host_end_if(h, good);
 }
