@@ -101,6 +101,27 @@ static LLVMValueRef size(struct host *h, LLVMValueRef x)
 	return host_intrinsic1(h, "llvm.fabs", x);
 }
 
+/* By its instruction, which takes subnormal numbers for zero: those are rare. */
+static LLVMValueRef f32_to_bf16(struct host *h, LLVMValueRef v)
+{
+	enum { LANES = 16, SUBNORMAL = 0x20 };
+	u32 lanes = lanes_of(v), n = lanes / LANES;
+	if (!h->s->target->has_bf16 || !h->s->target->has_avx512 || !n || lanes % LANES)
+		return encode_bf16(h->b, v, false);
+	LLVMValueRef x[16], special = NULL;
+	tl_assert(n <= ARRAY_LEN(x));
+	for (u32 i = 0; i < n; i++) {
+		x[i] = n == 1 ? v : host_lanes(h, v, i * LANES, LANES);
+		LLVMValueRef args[] = {x[i], host_i32(h, SUBNORMAL)};
+		LLVMValueRef is = host_intrinsic(h, "llvm.x86.avx512.fpclass.ps.512", NULL, 0, args, 2);
+		special = special ? LLVMBuildOr(h->b, special, is, "") : is;
+		x[i] = host_intrinsic(h, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, 0, &x[i], 1);
+		x[i] = LLVMBuildBitCast(h->b, x[i], LLVMVectorType(h->i16, LANES), "");
+	}
+	struct rare r = rare_begin(h, special, host_concat(h, x, n));
+	return rare_end(h, &r, encode_bf16(h->b, v, false));
+}
+
 static LLVMValueRef narrow(struct host *h, LLVMValueRef v, enum dtype d, bool toward_zero)
 {
 	switch (d) {
@@ -111,7 +132,7 @@ static LLVMValueRef narrow(struct host *h, LLVMValueRef v, enum dtype d, bool to
 							: f32_to_f16_by_bits(h, v);
 		return toward_zero ? step_back(h, r, size(h, f16_to_f32(h, r)), size(h, v)) : r;
 	}
-	case DT_BF16: return encode_bf16(h->b, v, toward_zero);
+	case DT_BF16: return toward_zero ? encode_bf16(h->b, v, true) : f32_to_bf16(h, v);
 	case DT_E4M3:
 	case DT_E5M2: return encode_fp8(h->b, v, d, toward_zero);
 	default: tl_unreachable("not a float");

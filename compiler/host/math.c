@@ -4,6 +4,8 @@
  * library's vector functions (libmvec) or, on scalars, to its own. */
 #include "host/vector.h"
 
+#include <math.h>
+
 /* --- calls ------------------------------------------------------------------------------------------------------- */
 
 /* A function of the C library, or of its vector library: t → t, with no effects. */
@@ -140,6 +142,82 @@ LLVMValueRef host_fmod(struct host *h, LLVMValueRef x, LLVMValueRef y)
 	return rare_end(h, &r, LLVMBuildFRem(b, x, y, ""));
 }
 
+/* --- erf by tables ----------------------------------------------------------------------------------------------- */
+
+enum { PIECES = 32, DEGREE = 4, APART = 8 /* pieces of an interval of 1 */, LANES = 16 };
+
+/* Polynomials in x - k/8 that are erf(x)/x within 1/16 of k/8, from its values at Chebyshev's nodes. */
+static void erf_pieces(double c[DEGREE + 1][PIECES])
+{
+	enum { N = DEGREE + 1 };
+	const double pi = 3.14159265358979323846;
+	for (int k = 0; k < PIECES; k++) {
+		double at[N], d[N], p[N] = {0};
+		for (int i = 0; i < N; i++) {
+			at[i] = cos(pi * (2 * i + 1) / (2 * N)) / (2 * APART);
+			double x = fabs((double)k / APART + at[i]);
+			d[i] = erf(x) / x;
+		}
+		for (int j = 1; j < N; j++) /* divided differences */
+			for (int i = N - 1; i >= j; i--)
+				d[i] = (d[i] - d[i - 1]) / (at[i] - at[i - j]);
+		for (int i = N - 1; i >= 0; i--) { /* p = p · (t - at[i]) + d[i] */
+			for (int j = N - 1; j > 0; j--)
+				p[j] = p[j - 1] - at[i] * p[j];
+			p[0] = d[i] - at[i] * p[0];
+		}
+		for (int i = 0; i < N; i++)
+			c[i][k] = p[i];
+	}
+}
+
+/* For each lane the value of its piece. */
+static LLVMValueRef chosen(struct host *h, const double *of, LLVMValueRef piece)
+{
+	LLVMValueRef table[PIECES];
+	for (int k = 0; k < PIECES; k++)
+		table[k] = LLVMConstReal(h->f32, of[k]);
+	LLVMValueRef args[] = {LLVMConstVector(table, LANES), piece, LLVMConstVector(table + LANES, LANES)};
+	return host_intrinsic(h, "llvm.x86.avx512.vpermi2var.ps.512", NULL, 0, args, 3);
+}
+
+/* Of 16 lanes, whose values of a table an instruction chooses: fewer steps than erf_f32. */
+static LLVMValueRef erf_by_table(struct host *h, const struct functions *f, LLVMValueRef x)
+{
+	double c[DEGREE + 1][PIECES], first[PIECES];
+	LLVMValueRef rounder = real_as(x, 0x1.8p23), size = host_intrinsic1(h, "llvm.fabs", x);
+	LLVMValueRef sum = multiply_add(f, size, real_as(x, APART), rounder), piece = bits_of(h, sum);
+	LLVMValueRef t = multiply_add(f, LLVMBuildFSub(h->b, sum, rounder, ""), real_as(x, -1.0 / APART), size);
+	erf_pieces(c);
+	for (int k = 0; k < PIECES; k++) { /* in two parts */
+		first[k] = (float)c[0][k];
+		c[0][k] -= first[k];
+	}
+	LLVMValueRef p = chosen(h, c[DEGREE], piece);
+	for (int i = DEGREE - 1; i >= 0; i--)
+		p = multiply_add(f, p, t, chosen(h, c[i], piece));
+	p = multiply_add(f, size, chosen(h, first, piece), LLVMBuildFMul(h->b, size, p, ""));
+	/* where erf is 1 in fp32 */
+	LLVMValueRef far = LLVMBuildFCmp(h->b, LLVMRealOGE, size, real_as(x, (PIECES - 0.5) / APART), "");
+	LLVMTypeRef type = LLVMTypeOf(x);
+	LLVMValueRef signs[] = {LLVMBuildSelect(h->b, far, real_as(x, 1), p, ""), x};
+	return host_intrinsic(h, "llvm.copysign", &type, 1, signs, 2);
+}
+
+static LLVMValueRef erf_of_vector(struct host *h, const struct functions *f, LLVMValueRef x)
+{
+	u32 lanes = lanes_of(x), n = lanes / LANES;
+	if (!h->s->target->has_avx512 || !n || lanes % LANES)
+		return erf_f32(f, x);
+	LLVMValueRef *parts = arena_array(&h->scratch, LLVMValueRef, n);
+	for (u32 i = 0; i < n; i++)
+		parts[i] = erf_by_table(h, f, n == 1 ? x : part(h, x, i * LANES, LANES));
+	for (; n > 1; n /= 2)
+		for (u32 i = 0; i < n / 2; i++)
+			parts[i] = joined(h, parts[2 * i], parts[2 * i + 1]);
+	return parts[0];
+}
+
 /* NULL: there is none. */
 static LLVMValueRef inline_function(struct host *h, enum opcode code, LLVMValueRef x)
 {
@@ -152,7 +230,7 @@ static LLVMValueRef inline_function(struct host *h, enum opcode code, LLVMValueR
 	case IR_LOG2: return f32 ? log_f32(&f, x, code == IR_LOG2) : host_log_f64(h, &f, x, code == IR_LOG2);
 	case IR_SIN:
 	case IR_COS: return f32 && has_fma ? sin_cos(h, &f, code == IR_COS, x) : NULL;
-	case IR_ERF: return f32 ? erf_f32(&f, x) : NULL;
+	case IR_ERF: return f32 ? erf_of_vector(h, &f, x) : NULL;
 	case IR_TANH: return f32 ? tanh_f32(&f, x) : NULL;
 	default: tl_unreachable("math function");
 	}

@@ -37,6 +37,7 @@ check() {
 	18) TL_CPU=avx2 TL_DEVICE=cpu timeout 300 "$build/test-random" --kind edges --seed 1000 --count 150 ;;
 	19) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-random" --kind edges --seed 1000 ;;
 	20) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-run" dot ;;
+	21) TL_DEVICE=cpu timeout 300 "$build/test-run" cast ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -48,6 +49,7 @@ checks() {
 	case $1 in
 	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
+	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
 	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
 	esac
@@ -71,6 +73,7 @@ say() {
 	18) echo "edges on cpu" ;;
 	19) echo "edges on cpu with tiles" ;;
 	20) echo "dots on cpu with tiles" ;;
+	21) echo "casts on cpu" ;;
 	esac
 }
 

@@ -12,7 +12,8 @@ static double hard_number(tl_dtype to)
 					 127,    128,     255,     256,      32767,   32768,      65535,      0x1p31,
 					 0x1p32, 0x1p63,  0x1p64,  INFINITY, NAN,     0x1.FEp127, 0x1.FFp127, 0x1p24};
 	double v = anchors[random_int(0, COUNT(anchors) - 1)];
-	switch (random_int(0, 4)) {
+	static const int least_normal[] = {-6, -14, -126};
+	switch (random_int(0, 5)) {
 	case 0: break;
 	case 1: v = uniform(-1, 1) * ldexp(1, (int)random_int(-30, 70)); break;
 	case 2: v += uniform(-2, 2); break;
@@ -27,6 +28,7 @@ static double hard_number(tl_dtype to)
 		}
 		break;
 	}
+	case 4: v = ldexp(uniform(0, 4), least_normal[random_int(0, COUNT(least_normal) - 1)]); break;
 	default: v = uniform(-300, 300);
 	}
 	return random_bits() & 1 ? -v : v;
