@@ -150,7 +150,7 @@ for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float
             continue
         a, b = torch.randn(m, k).to(t), torch.randn(k, n).to(t)
         out = torch.empty(m, n).to(t)
-        bm, bn, bk, group = (256, 256, 256, 4) if m > 1024 else (128, 128, 128, 8)
+        bm, bn, bk, group = (128, 128, 128, 8) if m <= 1024 else (512, 512, 256, 1) if t == torch.float32 else (256, 256, 256, 4)
         grid = (-(-m // bm)) * (-(-n // bn))
         row(f"matmul {short} {m} x {n} x {k}", mine, "matmul_kernel", (grid,), [a, b, out, m, n, k, k, n, n, bm, bn, bk, group], out, lambda: a @ b,
             flops=2 * m * n * k, blas=sgemm(a, b))
