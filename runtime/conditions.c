@@ -30,11 +30,19 @@ static bool tensor_sizes(const struct image *im, const struct tensor_map_param *
 	return fit;
 }
 
+/* Does the offset of its last element fit 31 bits? */
+static bool is_near(const struct tensor_map_param *m, i64 distance, const i64 *sizes)
+{
+	i64 rows = distance / m->elem_bytes, last; /* the distance is below 2^40, sizes are at most 2^31 */
+	return !__builtin_mul_overflow(rows, sizes[1] - 1, &last) && last + sizes[0] <= INT32_MAX;
+}
+
 static bool map_fits(const struct image *im, const struct tensor_map_param *m, const u64 *bits)
 {
 	i64 distance, sizes[2];
 	return row_distance(im, m, bits, &distance) &&
-	       (m->tensor < 0 || (bits[m->tensor] % 16 == 0 && tensor_sizes(im, m, bits, sizes)));
+	       (m->tensor < 0 || (bits[m->tensor] % 16 == 0 && tensor_sizes(im, m, bits, sizes) &&
+				  (!m->narrow || is_near(m, distance, sizes))));
 }
 
 struct map_values map_values(const struct image *im, u32 i, const u64 *bits)
@@ -220,8 +228,10 @@ static void explain_map(const struct image *im, const struct tensor_map_param *m
 			    im->slots[m->tensor].name, (unsigned long long)bits[m->tensor]);
 	} else {
 		tensor_sizes(im, m, bits, sizes);
-		failed_more("counts on sizes of '%s' from 1 to 2^31, and they are %lld and %lld",
-			    im->slots[m->tensor].name, (long long)sizes[0], (long long)sizes[1]);
+		failed_more("counts on sizes of '%s' from 1 to 2^31%s, and they are %lld and %lld",
+			    im->slots[m->tensor].name,
+			    m->narrow ? " and less than 2^31 elements from the first to the last one" : "",
+			    (long long)sizes[0], (long long)sizes[1]);
 	}
 }
 

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 8, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 9, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -103,6 +103,7 @@ static void code_map(struct coder *c, struct tensor_map_param *m, i32 nslots)
 		CODE_RANGE(c, m->box[i], 0, 256);
 	CODE_RANGE(c, m->elem_bytes, 1, 8);
 	CODE_RANGE(c, m->swizzle, 0, 128);
+	CODE_RANGE(c, m->narrow, 0, 1);
 }
 
 static void code_limit(struct coder *c, struct size_limit *l, i32 sizes)

@@ -45,6 +45,7 @@ static struct tensor_map_param map_of(const struct kernel *k, const struct op *o
 	for (u32 i = 0; i < 2; i++)
 		m.size_params[i] = number_or_constant(k, operand(o, i == 0 ? 5 + along : 6 - along), &m.sizes[i]);
 	m.factor *= one;
+	m.narrow = (i32)o->attr[ATTR_NARROW];
 	return m;
 }
 

@@ -7,9 +7,11 @@
  *     address = base + rows[:, None] * stride + columns[None, :]
  *     mask    = (rows >= 0 & rows < m)[:, None] & (columns >= 0 & columns < n)[None, :]
  *
- * where comparisons that always hold are gone. Rows in addresses and in the mask may be different values, since each
- * has the layout of its own: they are the same if they begin at the same scalar. */
-#include "opt/ranges.h"
+ * where comparisons that always hold are gone. A loop that moves pointers on has the block at (0, j) plus an offset
+ * that it carries, from 0 on in equal steps, and compares what is left of the tensor: columns < n - index. That is the
+ * block at (index, j), or at a multiple of the index. Rows in addresses and in the mask may be different values, since
+ * each has the layout of its own: they are the same if they begin at the same scalar. */
+#include "opt/sizes.h"
 #include "place/boxes.h"
 
 /* A tile and the dimension of the load's that each of its own is. */
@@ -20,9 +22,15 @@ struct part {
 
 /* A row of places along a dimension: start, start + 1, …, as they are without a width; start is *by, an i32, or c. */
 struct places {
-	struct value *by, *splat; /* of by */
+	struct value *by;
 	i64 c;
 	int dim;
+};
+
+/* An offset that a loop carries: index * stride, times *stride_by. */
+struct advance {
+	struct value *index, *stride_by;
+	i64 stride;
 };
 
 struct finder {
@@ -30,6 +38,7 @@ struct finder {
 	const struct type *tile;
 	struct arena scratch;
 	VEC(struct part) work;
+	VEC(struct advance) advances;
 	struct places rows[2];
 	bool known[2], at_least_0[2], bounded[2];
 	struct value *stride_by[2];
@@ -50,10 +59,22 @@ static struct part peel(struct part p)
 	return p;
 }
 
-/* Does it wrap nowhere? What is wider than an index of 32 bits does not. */
+/* Does it wrap nowhere, in launches within the kernel's limits? What is wider than an index of 32 bits does not. */
 static bool is_exact(const struct finder *f, const struct value *v)
 {
-	return type_elem_bits(v->type) == 64 || !value_range(f->s->ranges, v)->wraps;
+	return type_elem_bits(v->type) == 64 || !value_range(f->s->ranges, v)->wraps ||
+	       sizes_keep_bounded(f->s->k, f->s->ranges, v, INT32_MAX);
+}
+
+/* Parts of an offset do not wrap where the offset of the tensor's last element does not: the launch sees to it. Ranges
+ * take a product of two variables for a variable of its own. */
+static void note_width(struct finder *f, const struct value *v)
+{
+	const struct op *o = v->def;
+	i64 c;
+	bool unknown =
+		o && o->code == IR_MULI && !value_const_int(operand(o, 0), &c) && !value_const_int(operand(o, 1), &c);
+	f->out->narrow |= type_elem_bits(v->type) < 64 && (unknown || value_range(f->s->ranges, v)->wraps);
 }
 
 static struct part without_extension(struct part p)
@@ -66,7 +87,7 @@ static struct part without_extension(struct part p)
 	return p;
 }
 
-struct value *box_start(const struct value *splat)
+static struct value *box_start(const struct value *splat)
 {
 	struct value *v = operand(splat->def, 0);
 	return v->def && v->def->code == IR_EXTSI ? operand(v->def, 0) : v;
@@ -82,7 +103,6 @@ static bool is_start(struct part p, struct places *out)
 	if (!p.v->def || p.v->def->code != IR_SPLAT)
 		return false;
 	out->c = 0;
-	out->splat = p.v;
 	out->by = box_start(p.v);
 	return out->by->type->kind == TY_SCALAR && type_elem_bits(out->by->type) == 32;
 }
@@ -124,6 +144,76 @@ static bool add_row(struct finder *f, const struct places *row, struct value *by
 	return true;
 }
 
+/* Is it *by · c everywhere, with a parameter of the kernel? */
+static bool is_scaled(struct finder *f, struct value *v, struct value **by, i64 *c)
+{
+	if (v->def && v->def->code == IR_EXTSI)
+		v = operand(v->def, 0);
+	if (same_scalar(v, by, c))
+		return true;
+	const struct op *o = v->def;
+	if (!o || o->code != IR_MULI)
+		return false;
+	note_width(f, v);
+	for (u32 i = 0; i < 2; i++)
+		if (value_const_int(operand(o, i), c))
+			return same_scalar(operand(o, 1 - i), by, &(i64){0}) && *by;
+	return false;
+}
+
+static bool add_advance(struct finder *f, struct part p)
+{
+	const struct op *splat = peel(p).v->def;
+	struct value *v = splat && splat->code == IR_SPLAT ? operand(splat, 0) : NULL;
+	const struct op *loop = v && !v->def ? v->block->parent : NULL;
+	if (!loop || loop->code != IR_FOR || v == for_index(loop) || type_elem_bits(for_index(loop)->type) != 32)
+		return false;
+	u32 n = for_arg_number(v);
+	const struct op *next = for_yielded(loop, n)->def;
+	struct advance a = {.index = for_index(loop)};
+	i64 first, from, step, moved;
+	if (!next || next->code != IR_ADDI || (operand(next, 0) != v && operand(next, 1) != v) ||
+	    !value_const_int(for_init(loop, n), &first) || first || !value_const_int(for_lower(loop), &from) || from ||
+	    !value_const_int(for_step(loop), &step) || step <= 0 || type_elem_bits(v->type) != 64 ||
+	    !is_scaled(f, operand(next, operand(next, 0) == v), &a.stride_by, &moved) || moved % step)
+		return false;
+	a.stride = moved / step;
+	vec_push(&f->scratch, &f->advances, a);
+	return true;
+}
+
+/* index * times, which the mask has; NULL: it has not. */
+static struct value *multiple_of(const struct finder *f, struct value *index, i64 times)
+{
+	i64 c;
+	if (times == 1)
+		return index;
+	for (const struct use *u = index->uses; u; u = u->next)
+		if (u->user->code == IR_MULI && value_const_int(operand(u->user, u == u->user->operands), &c) &&
+		    c == times && is_exact(f, result(u->user)))
+			return result(u->user);
+	return NULL;
+}
+
+/* The rows whose stride an offset is a multiple of begin at as many times the loop's index. */
+static bool settle_advances(struct finder *f)
+{
+	for (u32 i = 0; i < f->advances.len; i++) {
+		const struct advance *a = &f->advances.at[i];
+		struct value *by = NULL;
+		for (int d = 0; d < 2 && !by; d++) {
+			struct places *row = &f->rows[d];
+			bool fits = f->stride_by[d] == a->stride_by && f->stride[d] > 0 && a->stride > 0 &&
+				    a->stride % f->stride[d] == 0 && !row->by && !row->c;
+			by = fits ? multiple_of(f, a->index, a->stride / f->stride[d]) : NULL;
+			row->by = by ? by : row->by;
+		}
+		if (!by)
+			return false;
+	}
+	return true;
+}
+
 /* A part of the offsets: a row of places times a stride, or a sum. */
 static bool add_offset(struct finder *f, struct part p)
 {
@@ -134,8 +224,11 @@ static bool add_offset(struct finder *f, struct part p)
 	const struct op *o = p.v->def;
 	if (is_row(f, p, &row))
 		return add_row(f, &row, NULL, 1);
-	if (!o || !is_exact(f, o->code == IR_EXTSI ? operand(o, 0) : p.v))
+	if (add_advance(f, p))
+		return true;
+	if (!o)
 		return false;
+	note_width(f, o->code == IR_EXTSI ? operand(o, 0) : p.v);
 	if (o->code == IR_EXTSI || o->code == IR_ADDI) {
 		for (u32 i = 0; i < o->noperands; i++)
 			ask(f, operand(o, i), p);
@@ -167,10 +260,21 @@ static bool read_addresses(struct finder *f, struct value *ptr)
 		p.v = operand(o, 0);
 	}
 	f->out->tensor = operand(o, 0);
-	return !f->out->tensor->def && !f->out->tensor->block->parent && f->known[0] && f->known[1];
+	return !f->out->tensor->def && !f->out->tensor->block->parent && f->known[0] && f->known[1] &&
+	       settle_advances(f);
 }
 
 /* --- the mask ------------------------------------------------------------------------------------------------ */
+
+/* Is it *size - start everywhere? */
+static bool is_rest(const struct finder *f, struct value *v, const struct value *start, struct value **size)
+{
+	v = peel((struct part){.v = v}).v;
+	const struct op *splat = v->def, *o = splat && splat->code == IR_SPLAT ? operand(splat, 0)->def : NULL;
+	i64 c;
+	return o && o->code == IR_SUBI && start && operand(o, 1) == start && is_exact(f, result(o)) &&
+	       same_scalar(operand(o, 0), size, &c) && *size;
+}
 
 static bool add_comparison(struct finder *f, const struct op *o, struct part p)
 {
@@ -178,9 +282,17 @@ static bool add_comparison(struct finder *f, const struct op *o, struct part p)
 	struct places row;
 	i64 c;
 	p.v = operand(o, 0);
-	if (!is_row(f, p, &row) || !same_scalar(operand(o, 1), &by, &c))
+	if (!is_row(f, p, &row))
 		return false;
 	const struct places *place = &f->rows[row.dim];
+	if (is_rest(f, operand(o, 1), place->by, &by)) {
+		if (row.by)
+			return false;
+		row.by = place->by;
+		c = 1;
+	} else if (!same_scalar(operand(o, 1), &by, &c)) {
+		return false;
+	}
 	if (place->by != row.by || place->c != row.c)
 		return false;
 	if (o->attr[ATTR_PREDICATE] == CMPI_SGE && !by && c == 0)
@@ -210,18 +322,23 @@ static bool read_mask(struct finder *f, struct value *mask)
 	return true;
 }
 
+static bool is_not_negative(const struct finder *f, const struct value *v)
+{
+	return value_range(f->s->ranges, v)->min >= 0 || sizes_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
+}
+
 /* Does the tensor begin where the mask does, and is there a size of the tensor that says as much as the mask? */
 static bool settle_bounds(struct finder *f)
 {
 	for (int d = 0; d < 2; d++) {
 		const struct places *p = &f->rows[d];
-		if (!f->at_least_0[d] && (p->by ? value_range(f->s->ranges, p->by)->min : p->c) < 0)
+		if (!f->at_least_0[d] && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
 			return false;
 		if (!f->bounded[d])
 			f->out->most[d] = (i64)1 << 31; /* no place is further on */
 		if (!f->out->size[d] && (f->out->most[d] < 1 || f->out->most[d] > (i64)1 << 31))
 			return false;
-		f->out->start[d] = p->splat;
+		f->out->start[d] = p->by;
 		if (!p->by && p->c)
 			return false;
 	}
@@ -252,7 +369,7 @@ static bool find(struct finder *f, const struct op *load, const struct layout *m
 		f->out->along = d;
 		f->out->stride = by;
 		f->out->factor = rows * bytes;
-		return true;
+		return !f->out->narrow || (f->bounded[0] && f->bounded[1]);
 	}
 	return false;
 }

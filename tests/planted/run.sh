@@ -38,6 +38,7 @@ check() {
 	19) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-random" --kind edges --seed 1000 ;;
 	20) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-run" dot ;;
 	21) TL_DEVICE=cpu timeout 300 "$build/test-run" cast ;;
+	22) TL_DEVICE=sim timeout 300 "$build/test-run" matmul/ ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -49,6 +50,7 @@ checks() {
 	case $1 in
 	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
+	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
 	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
 	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
@@ -74,6 +76,7 @@ say() {
 	19) echo "edges on cpu with tiles" ;;
 	20) echo "dots on cpu with tiles" ;;
 	21) echo "casts on cpu" ;;
+	22) echo "products on sim" ;;
 	esac
 }
 

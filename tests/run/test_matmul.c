@@ -99,6 +99,27 @@ static void matmul(struct suite *s, const struct operand *t, const struct shape 
 	case_end(s);
 }
 
+/* Sizes that say more than there is: all rows of whole tiles, of a matrix that would reach behind offsets of 31 bits.
+ */
+static void more_rows(struct suite *s, const struct shape *h, const char *form)
+{
+	char text[80];
+	if (!case_begin(s, file, "more rows than offsets reach %s %s", shape_name(text, h), form))
+		return;
+	struct matrix a = operand(s, "a", TL_F16, ROWS, h->m, h->k, 2),
+		      b = operand(s, "b", TL_F16, ROWS, h->k, h->n, 2), c = {.row = h->n, .column = 1};
+	c.x = out(s, "c", TL_F32, extent(&c, h->m, h->n));
+	for (int i = 0; i < h->m; i++)
+		for (int j = 0; j < h->n; j++)
+			want(c.x, (size_t)(i * h->n + j), dot(&a, &b, i, j, h->k));
+	uint32_t grid = (uint32_t)(h->m / h->bm * cdiv(h->n, h->bn));
+	LAUNCH(s, "matmul", CONFIG(.grid = {grid}, .num_warps = 8, .num_stages = 4), ptr(a.x), ptr(b.x), ptr(c.x),
+	       tl_int(1 << 24), tl_int(h->n), tl_int(h->k), tl_int(a.row), tl_int(a.column), tl_int(b.row),
+	       tl_int(b.column), tl_int(c.row), tl_int(c.column), BLOCKS(h), tl_str(form), tl_str("rows"), tl_int(3),
+	       tl_type(TL_F32), tl_none());
+	case_end(s);
+}
+
 /* Operands whose rows (a) and rows or columns (b, along k) begin `shift` elements past an aligned address, then at
  * every other one: the gap between them is odd. Nothing lies behind their last elements. */
 static void any_address(struct suite *s, const struct operand *t, const struct shape *h, const char *form, bool along_k,
@@ -391,6 +412,19 @@ void theme_matmul(struct suite *s)
 			persistent(s, types[c % 2].in, 1 + c % 5, &shallow[i], stages, true);
 	for (int i = 0; i < 12; i++, c++)
 		ragged(s, types[c % 2].in, 1 + i % 4, 1 + 3 * i, 2 + i % 4, i % 3 == 0);
+	/* tiles that hang over the edges of matrices which the copy engine knows */
+	static const struct shape edges[] = {{144, 272, 208, 128, 128, 64},
+					     {272, 144, 80, 128, 256, 64},
+					     {48, 16, 32, 128, 128, 64},
+					     {272, 128, 160, 256, 128, 64}};
+	static const char *const edge_forms[] = {"advance", "left", "offsets", "wrap", "while"};
+	for (int i = 0; i < COUNT(edges); i++)
+		for (int f = 0; f < COUNT(edge_forms); f++)
+			for (int lie = 0; lie < 4; lie++, c++)
+				matmul(s, &types[c % 2], &edges[i], edge_forms[f], orders[c / 2 % 4],
+				       lie % 2 ? COLUMNS : ROWS, lie / 2 ? COLUMNS : ROWS, ROWS, 4, 8);
+	for (int f = 0; f < 3; f++)
+		more_rows(s, &(struct shape){256, 144, 208, 128, 128, 64}, edge_forms[f]);
 	any_addresses(s);
 	static const struct shape full[] = {{260, 400, 192, 128, 128, 64},
 					    {130, 520, 64, 64, 256, 64},
