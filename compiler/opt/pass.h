@@ -56,6 +56,7 @@ void pass_canonicalize(struct pass_state *s);
 void pass_cse(struct pass_state *s);
 void pass_licm(struct pass_state *s);
 void pass_strength_reduction(struct pass_state *s);
+void pass_unwrap(struct pass_state *s);
 void pass_versioning(struct pass_state *s);
 void pass_mask_elimination(struct pass_state *s);
 void pass_index_set_splitting(struct pass_state *s);

@@ -176,7 +176,7 @@ static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const
 	const struct type *i32_ = type_scalar(p->ctx, DT_I32), *i64_ = type_scalar(p->ctx, DT_I64);
 	struct value *ops[8] = {box->tensor, buffer_at(p, b, i, slot), full};
 	for (int d = 0; d < 2; d++) {
-		ops[3 + d] = box->start[d] ? mapped(map, box->start[d]) : build_int(b, i32_, 0);
+		ops[3 + d] = box->start[d] ? mapped(map, box_start(box->start[d])) : build_int(b, i32_, 0);
 		ops[5 + d] = or_int(b, box->size[d], i64_, box->most[d]);
 	}
 	ops[7] = or_int(b, box->stride, i64_, 1);

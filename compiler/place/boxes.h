@@ -11,12 +11,15 @@ struct box {
 	struct value *stride; /* rows are *stride · factor bytes apart; NULL: factor bytes. A parameter of the kernel */
 	i64 factor;
 	/* The tensor whose bounds the copy respects, which a parameter points to; NULL: the box may lie anywhere in
-	 * memory. Along each dimension: where the box begins, an i32 (NULL: at 0), and how many elements there are:
+	 * memory. Along each dimension: a splat of where the box begins, or an i32 of the loop around the load, or of
+	 * its body (NULL: at 0), and how many elements there are:
 	 * *size, a parameter, or `most`. */
 	struct value *tensor, *start[2], *size[2];
 	i64 most[2];
 	bool narrow; /* the offset of the tensor's last element must fit 31 bits */
 };
+/* Where a box begins, by its start: an i32. */
+struct value *box_start(const struct value *start);
 /* Are the addresses in `ptr`, a placed tile of two dimensions, those of a box, which a buffer of layout `mem` can
  * receive? */
 bool find_box(const struct pass_state *s, struct value *ptr, const struct layout *mem, struct box *out);

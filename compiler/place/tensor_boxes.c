@@ -22,7 +22,7 @@ struct part {
 
 /* A row of places along a dimension: start, start + 1, …, as they are without a width; start is *by, an i32, or c. */
 struct places {
-	struct value *by;
+	struct value *by, *splat; /* of by; NULL: by is the index of a loop or a multiple of it */
 	i64 c;
 	int dim;
 };
@@ -41,6 +41,7 @@ struct finder {
 	VEC(struct advance) advances;
 	struct places rows[2];
 	bool known[2], at_least_0[2], bounded[2];
+	const struct op *loop[2]; /* whose index moves the rows on */
 	struct value *stride_by[2];
 	i64 stride[2];
 	struct box *out;
@@ -87,8 +88,11 @@ static struct part without_extension(struct part p)
 	return p;
 }
 
-static struct value *box_start(const struct value *splat)
+struct value *box_start(const struct value *start)
 {
+	const struct value *splat = start;
+	if (!type_is_tensor(start->type))
+		return (struct value *)start;
 	struct value *v = operand(splat->def, 0);
 	return v->def && v->def->code == IR_EXTSI ? operand(v->def, 0) : v;
 }
@@ -103,6 +107,7 @@ static bool is_start(struct part p, struct places *out)
 	if (!p.v->def || p.v->def->code != IR_SPLAT)
 		return false;
 	out->c = 0;
+	out->splat = p.v;
 	out->by = box_start(p.v);
 	return out->by->type->kind == TY_SCALAR && type_elem_bits(out->by->type) == 32;
 }
@@ -207,6 +212,8 @@ static bool settle_advances(struct finder *f)
 				    a->stride % f->stride[d] == 0 && !row->by && !row->c;
 			by = fits ? multiple_of(f, a->index, a->stride / f->stride[d]) : NULL;
 			row->by = by ? by : row->by;
+			if (by == a->index)
+				f->loop[d] = by->block->parent;
 		}
 		if (!by)
 			return false;
@@ -327,18 +334,42 @@ static bool is_not_negative(const struct finder *f, const struct value *v)
 	return value_range(f->s->ranges, v)->min >= 0 || sizes_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
 }
 
+/* A bound that the mask does not have to say: the rows are always the same, or a loop's index and as many rows behind
+ * it, which end at a parameter: the index goes from one multiple of the step to another. */
+static void bound_without_mask(struct finder *f, int d)
+{
+	struct value *by;
+	const struct places *row = &f->rows[d];
+	i64 step, unused;
+	if (f->bounded[d])
+		return;
+	if (!row->by) {
+		f->out->most[d] = row->c + f->tile->shape[d];
+		f->bounded[d] = true;
+	} else if (f->loop[d] && value_const_int(for_step(f->loop[d]), &step) && f->tile->shape[d] <= step &&
+		   same_scalar(for_upper(f->loop[d]), &by, &unused) && by && is_known_multiple(f->s->k, by, step)) {
+		f->out->size[d] = by;
+		f->bounded[d] = true;
+	}
+}
+
 /* Does the tensor begin where the mask does, and is there a size of the tensor that says as much as the mask? */
 static bool settle_bounds(struct finder *f)
 {
 	for (int d = 0; d < 2; d++) {
 		const struct places *p = &f->rows[d];
+		if (f->out->narrow)
+			bound_without_mask(f, d);
 		if (!f->at_least_0[d] && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
 			return false;
 		if (!f->bounded[d])
 			f->out->most[d] = (i64)1 << 31; /* no place is further on */
 		if (!f->out->size[d] && (f->out->most[d] < 1 || f->out->most[d] > (i64)1 << 31))
 			return false;
-		f->out->start[d] = p->by;
+		/* a multiple of the index that the mask does not have would not go on with the load */
+		if (p->by && !p->splat && f->loop[d] == NULL && !f->bounded[d])
+			return false;
+		f->out->start[d] = p->splat ? p->splat : p->by;
 		if (!p->by && p->c)
 			return false;
 	}

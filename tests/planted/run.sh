@@ -39,6 +39,7 @@ check() {
 	20) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-run" dot ;;
 	21) TL_DEVICE=cpu timeout 300 "$build/test-run" cast ;;
 	22) TL_DEVICE=sim timeout 300 "$build/test-run" matmul/ ;;
+	23) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind edges --seed 1000 --count 400 ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -50,6 +51,7 @@ checks() {
 	case $1 in
 	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
+	*/unwrap.c) echo "${CHECKS:-23}" ;;
 	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
 	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
 	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11}" ;;
@@ -72,7 +74,7 @@ say() {
 	15) echo "aliases on cpu" ;;
 	16) echo "memory on cpu" ;;
 	17) echo "control flow on cpu" ;;
-	18) echo "edges on cpu" ;;
+	18 | 23) echo "edges on cpu" ;;
 	19) echo "edges on cpu with tiles" ;;
 	20) echo "dots on cpu with tiles" ;;
 	21) echo "casts on cpu" ;;

@@ -1,6 +1,6 @@
 /* test-random --kind edges: products of which only the first rows or columns are stored, since the tile hangs over the
- * edge of a matrix or has more rows than there are, and what else may need the others: sums over rows, second products,
- * stores under other masks. Memory has all rows, so what is not stored differs from zero.
+ * edge of a matrix or has more rows than there are, wrapped around or not, and what else may need the others: sums over
+ * rows, second products, stores under other masks. Memory has all rows, so what is not stored differs from zero.
  *
  * All numbers are small integers; sums are exact in every order. */
 #include "random.h"
@@ -26,6 +26,7 @@ struct edges {
 	enum step_kind step[STEPS];
 	int nsteps, nstores, mask[STORES], form[STORES][2], less[STORES], warps, stages; /* less: rows than `most` */
 	bool literal, before; /* before: v is stored in front of the steps, too */
+	int wraps[2];         /* loads take rows, columns, modulo this; 0: as they are */
 	tl_dtype type, sum;
 	struct array *a, *b, *c, *e, *o[STORES];
 };
@@ -61,6 +62,8 @@ static void make_edges(struct edges *d)
 	}
 	d->literal = chance(30);
 	d->before = chance(30);
+	for (int k = 0; k < 2; k++)
+		d->wraps[k] = chance(30) ? (int)fmax(d->most[k] - (k ? 0 : random_below(3)), 0) : 0;
 	d->warps = 1 << random_int(1, 3);
 	d->stages = (int)random_int(1, 4);
 }
@@ -93,6 +96,18 @@ static bool is_below(int form, int i, int j, int limit)
 	return (form == 5 ? 2 * i : form == 6 ? i % 16 : form == 7 ? i - j : i) < limit;
 }
 
+/* The rows or columns that loads take. */
+static void print_index(FILE *f, const struct edges *d, bool column)
+{
+	char c = column ? 'j' : 'i';
+	if (d->wraps[column] && d->literal)
+		fprintf(f, "(%c %% %d)", c, d->wraps[column]);
+	else if (d->wraps[column])
+		fprintf(f, "(%c %% %c%d)", c, column ? 'n' : 'm', d->most[column] - d->wraps[column]);
+	else
+		fprintf(f, "%c", c);
+}
+
 static void print_store(FILE *f, const struct edges *d, int k)
 {
 	fprintf(f, "    tl.store(o%d_ptr + i[:, None] * %d + j[None, :], v", k, d->columns);
@@ -115,7 +130,6 @@ static char *edges_text(const struct edges *d)
 					    [E_TURN] = "v = tl.trans(tl.trans(v) + 1)",
 					    [E_IF] = "if m > 3:\n        v += 1",
 					    [E_LOOP] = "for t in range(2):\n        v += t",
-					    [E_WHERE] = "v = tl.where(i[:, None] % 2 == 0, v, -v)",
 					    [E_GREATEST] = "v -= tl.max(v, 1)[:, None]",
 					    [E_ROWS] = "v += tl.sum(tl.minimum(tl.maximum(v, -2), 2), 0)[None, :]",
 					    [E_LEFT] = "v = tl.dot(tl.minimum(tl.maximum(v, -2), 2).to(x_type), "
@@ -134,10 +148,13 @@ static char *edges_text(const struct edges *d)
 		"    i = tl.program_id(0) * M + tl.arange(0, M)\n    j = tl.arange(0, N)\n    d = tl.arange(0, K)\n"
 		"    v = tl.zeros((M, N), %s)\n    m0 = m\n    m1 = m - 1\n    m2 = m - 2\n    n0 = n\n    for s in "
 		"range(0, steps):\n"
-		"        x = tl.load(a_ptr + i[:, None] * (K * steps) + (s * K + d)[None, :])\n"
-		"        y = tl.load(b_ptr + (s * K + d)[:, None] * N + j[None, :])\n"
-		"        v = tl.dot(x, y, v)\n",
+		"        x = tl.load(a_ptr + ",
 		type_names[d->type], type_names[d->sum]);
+	print_index(f, d, false);
+	fprintf(f, "[:, None] * (K * steps) + (s * K + d)[None, :])\n"
+		   "        y = tl.load(b_ptr + (s * K + d)[:, None] * N + ");
+	print_index(f, d, true);
+	fprintf(f, "[None, :])\n        v = tl.dot(x, y, v)\n");
 	if (d->before)
 		print_store(f, d, 0);
 	for (int k = 0; k < d->nsteps; k++) {
@@ -145,7 +162,13 @@ static char *edges_text(const struct edges *d)
 			fprintf(f, "    for t in range(2):\n    ");
 			print_store(f, d, IN_LOOP);
 		}
-		fprintf(f, "    %s\n", steps[d->step[k]]);
+		if (d->step[k] == E_WHERE) {
+			fprintf(f, "    v = tl.where(");
+			print_index(f, d, false);
+			fprintf(f, "[:, None] %% 2 == 0, v, -v)\n");
+		} else {
+			fprintf(f, "    %s\n", steps[d->step[k]]);
+		}
 	}
 	for (int k = 0; k < d->nstores; k++)
 		print_store(f, d, k);
@@ -154,6 +177,11 @@ static char *edges_text(const struct edges *d)
 }
 
 /* --- numbers ------------------------------------------------------------------------------------------------- */
+
+static int row_of(const struct edges *d, int i)
+{
+	return d->wraps[0] ? i % d->wraps[0] : i;
+}
 
 static double clamped(double x)
 {
@@ -173,7 +201,7 @@ static void evaluate_step(const struct edges *d, enum step_kind kind, int first,
 			case E_TURN: *x += 1; break;
 			case E_IF: *x += d->most[0] > 3; break;
 			case E_LOOP: *x += 1; break;
-			case E_WHERE: *x *= (first + i) % 2 ? -1 : 1; break;
+			case E_WHERE: *x *= row_of(d, first + i) % 2 ? -1 : 1; break;
 			case E_GREATEST:
 				for (int k = 0; k < n; k++)
 					sum = k ? fmax(sum, old[i * n + k]) : old[i * n];
@@ -223,9 +251,10 @@ static void evaluate_edges(const struct edges *d)
 		for (int i = 0; i < d->rows; i++)
 			for (int j = 0; j < d->columns; j++) {
 				double sum = 0;
+				int row = row_of(d, first + i), column = d->wraps[1] ? j % d->wraps[1] : j;
 				for (int k = 0; k < all; k++)
-					sum += value(d->a, (size_t)((first + i) * all + k)) *
-					       value(d->b, (size_t)(k * d->columns + j));
+					sum += value(d->a, (size_t)(row * all + k)) *
+					       value(d->b, (size_t)(k * d->columns + column));
 				v[i * d->columns + j] = sum;
 			}
 		for (int k = 0; k < d->nsteps; k++) {

@@ -1,0 +1,147 @@
+/* Unwrapping: `ptr + (index % size) * stride` becomes a load under the mask `index < size`, where nobody asks for what
+ * the indices beyond the size find.
+ *
+ * Tutorials keep the rows of a tile that hangs over the edge of a matrix inside by wrapping them around, and store the
+ * product's rows below the size alone. The mask does as well: the rows run on, so the copy engine can take them for a
+ * box, and a processor loads neighbours. */
+#include "ir/graph.h"
+#include "opt/axis.h"
+#include "opt/demand.h"
+#include "opt/pass.h"
+#include "opt/sizes.h"
+
+/* What the addresses that a remainder is part of belong to, each with the dimension that the remainder's is there. */
+struct reach {
+	const struct op *rem;
+	struct arena scratch;
+	VEC(struct place) at; /* to be looked at, each once */
+	VEC(struct place) loads; /* their results */
+	struct map seen;
+	bool fails;
+};
+
+static void push(struct reach *r, const struct value *v, int dim)
+{
+	size_t known = (size_t)map_get(&r->seen, v);
+	r->fails |= dim < 0 || (known && known != 1 + (size_t)dim);
+	if (known || dim < 0)
+		return;
+	map_put(&r->seen, v, (void *)(1 + (size_t)dim));
+	vec_push(&r->scratch, &r->at, ((struct place){v, dim}));
+}
+
+static void follow(struct reach *r, const struct op *o, u32 k, int d)
+{
+	switch (o->code) {
+	case IR_ADDI:
+	case IR_MULI:
+	case IR_EXTSI:
+	case IR_ADDPTR: push(r, result(o), d); return;
+	case IR_LOAD:
+		r->fails |= k != 0 || o->attr[ATTR_VOLATILE];
+		vec_push(&r->scratch, &r->loads, ((struct place){result(o), d}));
+		return;
+	default: break;
+	}
+	if (op_is_shape(o) && o->code != IR_RESHAPE)
+		push(r, result(o), dim_behind(o, d));
+	else
+		r->fails = true;
+}
+
+static bool compares_the_same(const struct op *cmp, int d, const void *arg)
+{
+	const struct op *rem = arg;
+	(void)d;
+	const struct op *size = operand(cmp, 1)->def;
+	return cmp->attr[ATTR_PREDICATE] == CMPI_SLT && operand(cmp, 0) == operand(rem, 0) && size &&
+	       size->code == IR_SPLAT && operand(size, 0) == operand(operand(rem, 1)->def, 0);
+}
+
+/* On a GPU a mask costs as much as the remainder, unless boxes take the place of both. */
+static bool is_worth_while(const struct pass_state *s, const struct op *load)
+{
+	const struct type *t = result(load)->type;
+	const struct op *around = load->block->parent;
+	if (s->target->kind == TARGET_CPU)
+		return true;
+	if (!s->target->has_tensor_copy || t->rank != 2 || !around || around->code != IR_FOR ||
+	    !block_has(around->blocks[0], op_is_dot))
+		return false;
+	int width = MAX(axis_vector_width(s->axis, operand(load, 0), NULL, 0),
+			axis_vector_width(s->axis, operand(load, 0), NULL, 1));
+	return width * dtype_bytes(type_dtype(t)) == s->target->vector_bytes;
+}
+
+static bool can_unwrap(const struct pass_state *s, struct reach *r)
+{
+	const struct value *index = operand(r->rem, 0);
+	const struct op *size = operand(r->rem, 1)->def;
+	if (!type_is_tensor(index->type) || index->type->rank != 1 || !size || size->code != IR_SPLAT ||
+	    axis_of(s->axis, result(r->rem))->contiguity[0] >= index->type->shape[0]) /* it wraps between tiles */
+		return false;
+	push(r, result(r->rem), 0);
+	for (u32 i = 0; i < r->at.len && !r->fails; i++)
+		for (const struct use *u = r->at.at[i].v->uses; u; u = u->next)
+			follow(r, u->user, (u32)(u - u->user->operands), r->at.at[i].dim);
+	for (u32 i = 0; i < r->loads.len && !r->fails; i++) {
+		const struct place *p = &r->loads.at[i];
+		r->fails = !demanded_under(p->v, p->dim, compares_the_same, r->rem).v || !is_worth_while(s, p->v->def);
+	}
+	return !r->fails && r->loads.len &&
+	       (value_range(s->ranges, index)->min >= 0 || sizes_keep_within(s->k, s->ranges, index, INT32_MAX));
+}
+
+/* A mask along dimension d as one of the load's tile. */
+static struct value *spread(struct builder *b, struct value *mask, const struct type *tile, int d)
+{
+	const struct type *elem = type_elem(mask->type);
+	i32 shape[MAX_RANK] = {mask->type->shape[0]};
+	for (int i = 0; i < tile->rank; i++) {
+		if (i == d)
+			continue;
+		int rank = mask->type->rank;
+		memmove(shape + (i < d), shape, sizeof *shape * (size_t)(MAX_RANK - 1));
+		shape[i < d ? 0 : rank] = 1;
+		mask = build1(b, IR_EXPAND_DIMS, type_tensor(b->ctx, elem, rank + 1, shape), mask);
+		mask->def->attr[ATTR_AXIS] = i < d ? 0 : rank;
+	}
+	return build1(b, IR_BROADCAST, type_with_dtype(b->ctx, tile, DT_I1), mask);
+}
+
+static void add_mask(struct pass_state *s, struct op *load, struct value *mask)
+{
+	struct builder b = builder_before(s->ctx, load);
+	b.loc = load->loc;
+	if (load->noperands > 1)
+		op_set_operand(load, 1, build2(&b, IR_ANDI, mask->type, operand(load, 1), mask));
+	else
+		op_add_operand(s->ctx, load, mask);
+	if (load->noperands == 2)
+		op_add_operand(s->ctx, load, build_constant(&b, result(load)->type, 0));
+}
+
+static void visit(struct op *o, void *arg)
+{
+	struct pass_state *s = arg;
+	if (o->code != IR_REMSI)
+		return;
+	struct reach r = {.rem = o};
+	r.seen.arena = &r.scratch;
+	if (can_unwrap(s, &r)) {
+		struct builder b = builder_after(s->ctx, o);
+		b.loc = o->loc;
+		struct value *mask = build_cmpi(&b, CMPI_SLT, operand(o, 0), operand(o, 1));
+		for (u32 i = 0; i < r.loads.len; i++) {
+			struct op *load = r.loads.at[i].v->def;
+			add_mask(s, load, spread(&b, mask, result(load)->type, r.loads.at[i].dim));
+		}
+		replace_uses(result(o), operand(o, 0));
+	}
+	arena_free(&r.scratch);
+}
+
+void pass_unwrap(struct pass_state *s)
+{
+	walk(s->k->body, visit, s);
+}
