@@ -176,6 +176,8 @@ enum {
 	/* DIVSI, REMSI, EXTSI, ADDPTR's offset: in launches within the kernel's limits no element of the first operand
 	 * (offset) is negative; printed of placed kernels */
 	ATTR_NNEG = 0,
+	/* DIVSI, REMSI of a loop over programs: the number of the program along this axis + 1, for PROGRAM_ID */
+	ATTR_PROGRAM = 1,
 	ATTR_AXIS = 0,     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
 	ATTR_MAP_PACK = 0, /* MAP */
 	ATTR_REVERSE = 1,  /* SCAN */
@@ -516,6 +518,12 @@ static inline bool op_is_dot(const struct op *o) { return o->code == IR_DOT || o
 static inline bool op_is_tensor_copy(const struct op *o)
 {
 	return o->code == IR_TMA_COPY || o->code == IR_TMA_TENSOR_COPY;
+}
+/* The axis along which o's result is a program's number; -1: it is none. */
+static inline int program_axis(const struct op *o)
+{
+	bool of_loop = o->code == IR_DIVSI || o->code == IR_REMSI;
+	return o->code == IR_PROGRAM_ID ? (int)o->attr[ATTR_AXIS] : of_loop ? (int)o->attr[ATTR_PROGRAM] - 1 : -1;
 }
 static inline bool op_is_shape(const struct op *o)
 {

@@ -318,8 +318,11 @@ static struct range transfer(struct ranges *r, const struct op *o)
 		lo = affine_constant(c);
 		return described(r, v, (struct interval){c, c}, true, lo, lo);
 	}
+	if (program_axis(o) >= 0) {
+		in = (struct interval){0, most_programs(program_axis(o)) - 1};
+		return described(r, v, in, true, lo, hi);
+	}
 	switch (o->code) {
-	case IR_PROGRAM_ID: in = (struct interval){0, most_programs(o->attr[ATTR_AXIS]) - 1}; break;
 	case IR_NUM_PROGRAMS: in = (struct interval){1, most_programs(o->attr[ATTR_AXIS])}; break;
 	case IR_MAKE_RANGE: in = (struct interval){o->attr[ATTR_START], o->attr[ATTR_END] - 1}; break;
 	case IR_SPLAT:

@@ -129,8 +129,9 @@ static struct bound bound_of(struct query *q, const struct value *v)
 				       type_elem_bits(v->type) > 1
 			       ? (struct bound){(i16)v->index, 1, 0, 1}
 			       : no_bound;
+	if (program_axis(o) >= 0)
+		return (struct bound){(i16)(SIZE_PROGRAMS - program_axis(o)), 1, -1, 1};
 	switch (o->code) {
-	case IR_PROGRAM_ID: return (struct bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, -1, 1};
 	case IR_NUM_PROGRAMS: return (struct bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, 0, 1};
 	case IR_DIVSI:
 		b = bound_of(q, operand(o, 0));
@@ -206,9 +207,10 @@ static i64 dividend(i64 most, i64 by)
 static bool operation_within(struct query *q, const struct op *o, i64 most)
 {
 	i64 c;
-	if (o->code == IR_PROGRAM_ID || o->code == IR_NUM_PROGRAMS) {
-		bool index = o->code == IR_PROGRAM_ID && most != INT64_MAX;
-		return add_limit(q, (i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), SIZE_NONE, 1, most + index);
+	int axis = o->code == IR_NUM_PROGRAMS ? (int)o->attr[ATTR_AXIS] : program_axis(o);
+	if (axis >= 0) {
+		bool index = o->code != IR_NUM_PROGRAMS && most != INT64_MAX;
+		return add_limit(q, (i16)(SIZE_PROGRAMS - axis), SIZE_NONE, 1, most + index);
 	}
 	if (!o->noperands)
 		return false;

@@ -127,6 +127,8 @@ void join_programs(struct pass_state *s)
 	struct value *row = made(g, a, build2(&in, IR_DIVSI, t, index, g->count[0]));
 	g->index[1] = made(g, a, build2(&in, IR_REMSI, t, row, g->count[1]));
 	g->index[2] = made(g, a, build2(&in, IR_DIVSI, t, row, g->count[1]));
+	for (int i = 0; i < GRID_PARAMS; i++)
+		g->index[i]->def->attr[ATTR_PROGRAM] = i + 1;
 	walk(body, replace_number, g);
 	s->cuda.programs = g;
 }

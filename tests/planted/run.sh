@@ -51,7 +51,7 @@ checks() {
 	case $1 in
 	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
-	*/unwrap.c) echo "${CHECKS:-23}" ;;
+	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18}" ;;
 	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
 	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
 	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11}" ;;
