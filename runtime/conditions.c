@@ -34,7 +34,7 @@ static bool tensor_sizes(const struct image *im, const struct tensor_map_param *
 static bool is_near(const struct tensor_map_param *m, i64 distance, const i64 *sizes)
 {
 	i64 rows = distance / m->elem_bytes, last; /* the distance is below 2^40, sizes are at most 2^31 */
-	return !__builtin_mul_overflow(rows, sizes[1] - 1, &last) && last + sizes[0] <= INT32_MAX;
+	return !__builtin_mul_overflow(rows, sizes[1] - 1, &last) && last <= INT32_MAX - sizes[0];
 }
 
 static bool map_fits(const struct image *im, const struct tensor_map_param *m, const u64 *bits)

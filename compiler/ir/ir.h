@@ -169,74 +169,46 @@ enum dot_precision { PRECISION_IEEE, PRECISION_TF32, PRECISION_TF32X3, PRECISION
 
 /* Slots of the attributes that code refers to, by operation. */
 enum {
-	ATTR_VALUE = 0, /* CONSTANT: bits of the element */
-	ATTR_START = 0,
-	ATTR_END = 1,       /* MAKE_RANGE */
-	ATTR_PREDICATE = 0, /* CMPI, CMPF */
+	ATTR_VALUE = 0,                                    /* CONSTANT: bits of the element */
+	ATTR_START = 0, ATTR_END = 1,                      /* MAKE_RANGE */
+	ATTR_PREDICATE = 0,                                /* CMPI, CMPF */
 	/* DIVSI, REMSI, EXTSI, ADDPTR's offset: in launches within the kernel's limits no element of the first operand
 	 * (offset) is negative; printed of placed kernels */
 	ATTR_NNEG = 0,
-	/* DIVSI, REMSI of a loop over programs: the number of the program along this axis + 1, for PROGRAM_ID */
+	/* DIVSI, REMSI of a loop over programs: it stands for the program's number along this axis + 1 */
 	ATTR_PROGRAM = 1,
-	ATTR_AXIS = 0,     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
-	ATTR_MAP_PACK = 0, /* MAP */
-	ATTR_REVERSE = 1,  /* SCAN */
-	ATTR_ORDER = 0,    /* TRANS, MEMDESC_TRANS: see perm_get */
-	ATTR_ROUNDING = 0, /* FP_TO_FP */
-	ATTR_NAN = 0,      /* CLAMPF: 1 = propagate */
-	ATTR_CACHE = 0,
-	ATTR_EVICT = 1,
-	ATTR_VOLATILE = 2, /* LOAD, STORE */
+	ATTR_AXIS = 0,                                     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
+	ATTR_MAP_PACK = 0,                                 /* MAP */
+	ATTR_REVERSE = 1,                                  /* SCAN */
+	ATTR_ORDER = 0,                                    /* TRANS, MEMDESC_TRANS: see perm_get */
+	ATTR_ROUNDING = 0,                                 /* FP_TO_FP */
+	ATTR_NAN = 0,                                      /* CLAMPF: 1 = propagate */
+	ATTR_CACHE = 0, ATTR_EVICT = 1, ATTR_VOLATILE = 2, /* LOAD, STORE */
 	/* LOAD, placed: the elements of one vector along each dimension, or of a run whose pieces of so many bytes are
 	 * aligned; those for which one address is computed; L2 fetches lines in pairs. See place/access.h */
-	ATTR_VECTOR = 3,
-	ATTR_UNIT = 4,
-	ATTR_ADDRESS = 5,
-	ATTR_PREFETCH = 6,
-	ATTR_STORE_VECTOR = 2,
-	ATTR_COPY_VECTOR = 1, /* STORE; ASYNC_COPY; ATOMIC_RMW has it where LOAD has */
-	ATTR_RMW = 0,
-	ATTR_RMW_SEM = 1,
-	ATTR_RMW_SCOPE = 2,
-	ATTR_CAS_SEM = 0,
-	ATTR_CAS_SCOPE = 1,
-	ATTR_PRECISION = 0,
-	ATTR_IMPRECISE = 1, /* DOT, WARP_GROUP_DOT */
+	ATTR_VECTOR = 3, ATTR_UNIT = 4, ATTR_ADDRESS = 5, ATTR_PREFETCH = 6,
+	ATTR_STORE_VECTOR = 2, ATTR_COPY_VECTOR = 1,       /* STORE; ASYNC_COPY; ATOMIC_RMW has it where LOAD has */
+	ATTR_RMW = 0, ATTR_RMW_SEM = 1, ATTR_RMW_SCOPE = 2, ATTR_CAS_SEM = 0, ATTR_CAS_SCOPE = 1,
+	ATTR_PRECISION = 0, ATTR_IMPRECISE = 1,            /* DOT, WARP_GROUP_DOT */
 	/* placed: the instruction's m, n, k (0: multiply-adds) and the warps along its rows, columns; place/mma.h */
-	ATTR_INSTR = 2,
-	ATTR_WARPS = 3,
+	ATTR_INSTR = 2, ATTR_WARPS = 3,
 	/* WARP_GROUP_DOT: B is the instruction's A; that is fetched into registers; a later wait completes it; the
 	 * instruction's B is turned where it lies */
-	ATTR_EXCHANGED = 4,
-	ATTR_FETCHED = 5,
-	ATTR_ASYNC = 6,
-	ATTR_TURNED = 7,
-	ATTR_WAY = 0,
-	ATTR_PIECES = 1, /* CONVERT_LAYOUT, set by `allocate`; through memory */
-	ATTR_HEX = 1,
-	ATTR_SIGNED = 2, /* PRINT; bit i of SIGNED: operand i */
-	ATTR_STAGES = 0,
-	ATTR_UNROLL = 1,
-	ATTR_FLATTEN = 2,
-	ATTR_WARP_SPECIALIZE = 3, /* FOR */
-	ATTR_WARP = 0,            /* BARRIER: of the lanes of a warp only */
-	ATTR_CONSTRAINTS = 1,
-	ATTR_PACK = 2,
-	ATTR_PURE = 3, /* INLINE_ASM, PURE_ASM */
-	ATTR_ASYNC_EVICT = 0,
-	ATTR_PENDING = 0, /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
+	ATTR_EXCHANGED = 4, ATTR_FETCHED = 5, ATTR_ASYNC = 6, ATTR_TURNED = 7,
+	ATTR_WAY = 0, ATTR_PIECES = 1,                     /* CONVERT_LAYOUT, set by `allocate`; through memory */
+	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
+	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
+	ATTR_WARP = 0,                                     /* BARRIER: of the lanes of a warp only */
+	ATTR_CONSTRAINTS = 1, ATTR_PACK = 2, ATTR_PURE = 3, /* INLINE_ASM, PURE_ASM */
+	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
 	/* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
-	ATTR_COUNT = 0,
-	ATTR_SIZE = 0,
-	ATTR_GLOBAL = 1, /* FENCE_ASYNC: of global memory too */
-	ATTR_ONLY = 0,   /* PASS_TURN */
-	ATTR_MORE_WARPS = 0,
-	ATTR_REGISTERS = 1,
-	ATTR_OTHER_REGISTERS = 2, /* PARTITION */
-	/* TMA_COPY, TMA_TENSOR_COPY: dimension of rows; bytes between them, or times the last operand */
-	ATTR_ALONG = 0,
-	ATTR_STRIDE = 1,
-	ATTR_NARROW = 2,
+	ATTR_COUNT = 0, ATTR_SIZE = 0,
+	ATTR_GLOBAL = 1,                                   /* FENCE_ASYNC: of global memory too */
+	ATTR_ONLY = 0,                                     /* PASS_TURN */
+	ATTR_MORE_WARPS = 0, ATTR_REGISTERS = 1, ATTR_OTHER_REGISTERS = 2, /* PARTITION */
+	/* TMA_COPY, TMA_TENSOR_COPY: dimension of rows; bytes between them, or times the last operand; the tensor's
+	 * offsets are of 31 bits */
+	ATTR_ALONG = 0, ATTR_STRIDE = 1, ATTR_NARROW = 2,
 	/* FOR: in launches within the kernel's limits the index behind the last one fits the type */
 	ATTR_NO_WRAP = 5,
 	IR_MAX_ATTRS = 8,

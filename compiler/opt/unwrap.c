@@ -63,6 +63,8 @@ static bool is_worth_while(const struct pass_state *s, const struct op *load)
 {
 	const struct type *t = result(load)->type;
 	const struct op *around = load->block->parent;
+	if (type_elem(t)->kind != TY_SCALAR)
+		return false;
 	if (s->target->kind == TARGET_CPU)
 		return true;
 	if (!s->target->has_tensor_copy || t->rank != 2 || !around || around->code != IR_FOR ||
