@@ -96,7 +96,7 @@ check "types that differ" says 'the types of' "$build/tlc" build "$top/examples/
 check "no name" says '-o NAME is missing' "$build/tlc" build "$top/examples/vector_add.tl"
 check "the program in C" rt -I"$work" "$top/examples/aot/add.c" "$work/vector_add.c" -o "$work/add"
 check "tuples" rt -I"$work" "$top/tests/aot/composites.c" "$work/scaled.c" -o "$work/composites"
-if grep -q avx512vl /proc/cpuinfo; then
+if grep -q avx512_bf16 /proc/cpuinfo && grep -q avx512vbmi /proc/cpuinfo; then
 	check "a product for tile registers" "$build/tlc" build "$top/examples/matmul.tl" -k matmul_kernel -s "$(echo $s16 | sed 's/fp16/bf16/g')" \
 		-D BLOCK_M=64 -D BLOCK_N=64 -D BLOCK_K=32 --target cpu --target cpu:avx512+amx -o "$work/tiles"
 	check "its program" rt -I"$work" "$top/tests/aot/tiles.c" "$work/tiles.c" -o "$work/tiles"

@@ -114,7 +114,7 @@ done
 suite "run cpu:baseline" env TL_DEVICE=cpu TL_CPU=baseline "$build/test-run" --shard 0/8
 suite "random cpu:baseline" env TL_DEVICE=cpu TL_CPU=baseline "$build/test-random" --shard 0/8
 # by tile registers, for which a model stands in; it needs the rest of such processors
-if grep -q avx512vl /proc/cpuinfo; then
+if grep -q avx512_bf16 /proc/cpuinfo && grep -q avx512vbmi /proc/cpuinfo; then
 	amx="env TL_DEVICE=cpu LD_PRELOAD=$PWD/$build/tests/libamx.so"
 	suite "run cpu with tiles" $amx "$build/test-run" --shard 0/2 dot
 	for kind in tree edges products pipelines; do
