@@ -52,8 +52,7 @@ static tl_status processor(struct description *out)
 		return TL_OK;
 	tl_status s = TL_OK;
 	if (!description_parse(arena_printf(&a, "cpu:%s", level), &part))
-		s = failed(TL_ERR_DEVICE, "TL_CPU=%s names no level: there are baseline, avx2, avx512, neon, native",
-			   level);
+		s = failed(TL_ERR_DEVICE, "TL_CPU=%s names no level: there are %s", level, cpu_names);
 	else if (!description_runs(out, &part))
 		s = failed(TL_ERR_DEVICE, "TL_CPU=%s is more than this processor has: it is %s", level,
 			   description_name(&a, out));

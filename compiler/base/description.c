@@ -208,8 +208,9 @@ static bool parse_cpu(const char *text, struct description *out)
 
 /* --- text -------------------------------------------------------------------------------------------------------- */
 
-const char target_names[] = "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, cpu, cpu:baseline, cpu:avx2, "
-			    "cpu:avx512, cpu:neon";
+#define LEVELS(p) p "baseline, " p "avx2[+vnni], " p "avx512[+vnni+bf16+fp16+vbmi+amx], " p "neon[+dot+fp16+bf16]"
+const char cpu_names[] = LEVELS("") ", native";
+const char target_names[] = "cuda:sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, cpu, " LEVELS("cpu:");
 
 bool description_parse(const char *text, struct description *out)
 {

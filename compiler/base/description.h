@@ -72,6 +72,8 @@ const char *cpu_llvm_features(struct arena *a, const struct description *d);
 bool description_parse(const char *text, struct description *out);
 /* What description_parse takes, for messages. */
 extern const char target_names[];
+/* What of it may follow "cpu:". */
+extern const char cpu_names[];
 /* "cuda:sm_90a"; "cpu:avx2" */
 const char *description_name(struct arena *a, const struct description *d);
 /* Does code for `of` run on `here`? Code for sm_80 runs on later GPUs, code for sm_90a on those of 9.0 only. */

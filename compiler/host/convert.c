@@ -111,7 +111,7 @@ static LLVMValueRef f32_to_bf16(struct host *h, LLVMValueRef v)
 	LLVMValueRef x[16], special = NULL;
 	tl_assert(n <= ARRAY_LEN(x));
 	for (u32 i = 0; i < n; i++) {
-		x[i] = n == 1 ? v : host_lanes(h, v, i * LANES, LANES);
+		x[i] = host_lanes(h, v, i * LANES, LANES);
 		LLVMValueRef args[] = {x[i], host_i32(h, SUBNORMAL)};
 		LLVMValueRef is = host_intrinsic(h, "llvm.x86.avx512.fpclass.ps.512", NULL, 0, args, 2);
 		special = special ? LLVMBuildOr(h->b, special, is, "") : is;

@@ -54,7 +54,9 @@ static LLVMValueRef dot_step(struct host *h, enum dot_unit_kind unit, LLVMValueR
 		return host_intrinsic(h, arena_printf(&h->scratch, "llvm.x86.avx512.vpdpbusd.%s", bits), NULL, 0, sum,
 				      3);
 	}
-	default: break;
+	case DOT_TILES_BF16:
+	case DOT_TILES_INT8: tl_unreachable("not a step of vectors");
+	case DOT_MULTIPLY_ADD: break;
 	}
 	if (is_int)
 		return LLVMBuildAdd(h->b, c, LLVMBuildMul(h->b, a, b, ""), "");
@@ -227,7 +229,7 @@ void host_dot(struct host *h, const struct op *o)
 		batch = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[0]), 1, false);
 		p.at.i[0] = batch.index;
 	}
-	if (p.a->unit >= DOT_TILES_BF16)
+	if (host_dot_units[p.a->unit].rows > 1)
 		host_dot_tiles(h, &p, rows, columns);
 	else
 		emit_rows(h, &p, rows, columns);

@@ -264,7 +264,7 @@ void host_dot_turn(struct host *h, const struct op *o);
 /* The operand, complete. */
 struct buffer *host_dot_operand(struct host *h, const struct op *o, u32 which);
 
-/* --- tiles.c ------------------------------------------------------------------------------------------------------ */
+/* --- dot.c, tiles.c ---------------------------------------------------------------------------------------------- */
 
 /* A dot, when its operands and C are in memory. */
 struct product {
@@ -278,7 +278,7 @@ struct product {
 /* Where a row begins, of the block or of a step of k. */
 LLVMValueRef host_row_address(struct host *h, const struct buffer *b, int rank, const struct at *at);
 LLVMValueRef host_from_sum(struct host *h, LLVMValueRef x, const struct product *p, u32 lanes);
-/* C's first rows and columns, by tile registers: p->a->unit is a DOT_TILES_…. */
+/* C's first rows and columns, by tile registers: the unit's rows are those of one. */
 void host_dot_tiles(struct host *h, struct product *p, LLVMValueRef rows, LLVMValueRef columns);
 /* Gives the tile registers up, wherever the function returns. */
 void host_tiles_end(struct host *h);

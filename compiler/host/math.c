@@ -211,11 +211,8 @@ static LLVMValueRef erf_of_vector(struct host *h, const struct functions *f, LLV
 		return erf_f32(f, x);
 	LLVMValueRef *parts = arena_array(&h->scratch, LLVMValueRef, n);
 	for (u32 i = 0; i < n; i++)
-		parts[i] = erf_by_table(h, f, n == 1 ? x : part(h, x, i * LANES, LANES));
-	for (; n > 1; n /= 2)
-		for (u32 i = 0; i < n / 2; i++)
-			parts[i] = joined(h, parts[2 * i], parts[2 * i + 1]);
-	return parts[0];
+		parts[i] = erf_by_table(h, f, host_lanes(h, x, i * LANES, LANES));
+	return host_concat(h, parts, n);
 }
 
 /* NULL: there is none. */

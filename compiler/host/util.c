@@ -24,6 +24,8 @@ u32 lanes_of(LLVMValueRef x)
 LLVMValueRef host_lanes(struct host *h, LLVMValueRef x, u32 first, u32 n)
 {
 	LLVMValueRef at[256];
+	if (n == lanes_of(x))
+		return x;
 	for (u32 i = 0; i < n; i++)
 		at[i] = host_i32(h, first + i);
 	return LLVMBuildShuffleVector(h->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(at, n), "");

@@ -27,8 +27,7 @@ static const char *why_not(struct schedule *p)
 	if (p->s->num_warps > MAX_WARPS_BESIDE_PRODUCER)
 		return "more than 8 warps leave it too few registers";
 	if (!p->tma)
-		return "a load is masked, or no box of rows: sizes that are multiples of 256 need neither mask nor "
-		       "remainder";
+		return "a load takes no box of rows, or its mask does more than keep it inside a matrix";
 	bool apart = nest_find(p, p->producer, p->s->k->body, 1);
 	around = p->producer->path.at[0];
 	if (p->s->k->cuda.more_warps || around->block != p->s->k->body)

@@ -41,7 +41,6 @@ struct finder {
 	VEC(struct advance) advances;
 	struct places rows[2];
 	bool known[2], at_least_0[2], bounded[2];
-	const struct op *loop[2]; /* whose index moves the rows on */
 	struct value *stride_by[2];
 	i64 stride[2];
 	struct box *out;
@@ -212,8 +211,6 @@ static bool settle_advances(struct finder *f)
 				    a->stride % f->stride[d] == 0 && !row->by && !row->c;
 			by = fits ? multiple_of(f, a->index, a->stride / f->stride[d]) : NULL;
 			row->by = by ? by : row->by;
-			if (by == a->index)
-				f->loop[d] = by->block->parent;
 		}
 		if (!by)
 			return false;
@@ -334,20 +331,29 @@ static bool is_not_negative(const struct finder *f, const struct value *v)
 	return value_range(f->s->ranges, v)->min >= 0 || sizes_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
 }
 
+/* The loop whose index v is; NULL: none. */
+static const struct op *loop_counted_by(const struct value *v)
+{
+	const struct op *loop = v->def ? NULL : v->block->parent;
+	return loop && loop->code == IR_FOR && v == for_index(loop) ? loop : NULL;
+}
+
 /* A bound that the mask does not have to say: the rows are always the same, or a loop's index and as many rows behind
  * it, which end at a parameter: the index goes from one multiple of the step to another. */
 static void bound_without_mask(struct finder *f, int d)
 {
 	struct value *by;
 	const struct places *row = &f->rows[d];
-	i64 step, unused;
+	const struct op *loop = row->by ? loop_counted_by(row->by) : NULL;
+	i64 from, step, unused;
 	if (f->bounded[d])
 		return;
 	if (!row->by) {
 		f->out->most[d] = row->c + f->tile->shape[d];
 		f->bounded[d] = true;
-	} else if (f->loop[d] && value_const_int(for_step(f->loop[d]), &step) && f->tile->shape[d] <= step &&
-		   same_scalar(for_upper(f->loop[d]), &by, &unused) && by && is_known_multiple(f->s->k, by, step)) {
+	} else if (loop && value_const_int(for_lower(loop), &from) && value_const_int(for_step(loop), &step) &&
+		   step > 0 && from % step == 0 && f->tile->shape[d] <= step &&
+		   same_scalar(for_upper(loop), &by, &unused) && by && is_known_multiple(f->s->k, by, step)) {
 		f->out->size[d] = by;
 		f->bounded[d] = true;
 	}
@@ -367,7 +373,7 @@ static bool settle_bounds(struct finder *f)
 		if (!f->out->size[d] && (f->out->most[d] < 1 || f->out->most[d] > (i64)1 << 31))
 			return false;
 		/* a multiple of the index that the mask does not have would not go on with the load */
-		if (p->by && !p->splat && f->loop[d] == NULL && !f->bounded[d])
+		if (p->by && !p->splat && !loop_counted_by(p->by) && !f->bounded[d])
 			return false;
 		f->out->start[d] = p->splat ? p->splat : p->by;
 		if (!p->by && p->c)

@@ -13,6 +13,15 @@ static const char text[] =
 	"        r = k + tl.arange(0, 64)\n"
 	"        acc = tl.dot(tl.load(a + i * sa + r[None, :]), tl.load(b + r[:, None] * sb + j), acc)\n"
 	"    tl.store(c + i * 256 + j, acc)\n\n"
+	"@triton.jit\ndef edge(a, b, c, M, K, sa, sb):\n"
+	"    i, j, r = tl.arange(0, 128)[:, None], tl.arange(0, 256)[None, :], tl.arange(0, 64)\n"
+	"    x, y = a + i * sa + r[None, :], b + r[:, None] * sb + j\n"
+	"    acc = tl.zeros((128, 256), tl.float32)\n"
+	"    for k in range(0, K, 64):\n"
+	"        left = tl.load(x, mask=(i < M) & (r < K - k)[None, :], other=0)\n"
+	"        acc = tl.dot(left, tl.load(y, mask=(r < K - k)[:, None], other=0), acc)\n"
+	"        x += 64\n        y += 64 * sb\n"
+	"    tl.store(c + i * 256 + j, acc)\n\n"
 	"@triton.jit\ndef steps(x, y):\n    i = tl.arange(0, 1024)\n"
 	"    for k in tl.range(0, 8, num_stages=3):\n"
 	"        tl.store(y + k * 1024 + i, tl.load(x + k * 1024 + i) + 1)\n\n"
@@ -135,6 +144,15 @@ static void conditions(void **state)
 	assert_error(tl_launch(k, &one, ARGS(x, x, z, tl_int(-256), tl_int(256), tl_int(256))), TL_ERR_ARGUMENT,
 		     "product, which is compiled already, counts on 0 <= K <= ");
 	assert_non_null(strstr(tl_error(NULL), "and here is -256"));
+	static const struct arg_spec edge[] = {{.type = "*fp16:16"}, {.type = "*fp16:16"}, {.type = "*fp32:16"},
+					       {.type = "i32"},      {.type = "i32:8"},    {.type = "i32:8"},
+					       {.type = "i32:8"}};
+	k = load_kernel(ctx, "edge", edge, 8);
+	assert_int_equal(tl_launch(k, &one, ARGS(x, x, z, tl_int(100), tl_int(200), tl_int(256), tl_int(256))), TL_OK);
+	assert_error(tl_launch(k, &one, ARGS(x, x, z, tl_int(1 << 24), tl_int(200), tl_int(256), tl_int(256))),
+		     TL_ERR_ARGUMENT,
+		     "edge, which is compiled already, counts on sizes of 'a' from 1 to 2^31 and less "
+		     "than 2^31 elements from the first to the last one, and they are 200 and 16777216");
 	static const struct arg_spec steps[] = {{.type = "*fp32:16"}, {.type = "*fp32:16"}};
 	k = load_kernel(ctx, "steps", steps, 4);
 	assert_error(tl_launch(k, &one, ARGS(z, z)), TL_ERR_ARGUMENT,
