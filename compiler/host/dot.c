@@ -146,8 +146,7 @@ static struct buffer *sum_memory(struct host *h, const struct op *o)
 {
 	const struct value *acc = operand(o, 2);
 	struct info *i = info_of(h, acc), *to = info_of(h, result(o));
-	const struct block *home = acc->def ? acc->def->block : acc->block;
-	if (!to->buffer && i->made && value_has_one_use(acc) && home == o->block)
+	if (!to->buffer && host_ends_at(h, acc, o))
 		to->buffer = i->buffer;
 	struct buffer *c = buffer_of(h, result(o));
 	if (!i->made || i->buffer != c)
@@ -217,6 +216,7 @@ void host_dot(struct host *h, const struct op *o)
 	struct product p = {.type = t, .sum = host_sum_dtype(o), .result = type_dtype(t)};
 	p.a = host_dot_operand(h, o, 0);
 	p.b = host_dot_operand(h, o, 1);
+	p.zero = info_of(h, operand(o, 2))->zero;
 	p.c = sum_memory(h, o);
 	p.k = operand(o, 0)->type->shape[r - 1];
 	p.lanes = (u32)MIN(p.b->panel, h->s->target->vector_bytes / dtype_bytes(p.sum));
@@ -236,4 +236,10 @@ void host_dot(struct host *h, const struct op *o)
 	if (r == 3)
 		host_loop_end(h, &batch);
 	info_of(h, result(o))->made = true;
+}
+
+bool host_dot_clears(struct host *h, const struct use *u)
+{
+	const struct op *o = u->user;
+	return o->code == IR_DOT && u == &o->operands[2] && host_dot_units[host_dot_unit(h, o)].rows > 1;
 }

@@ -192,6 +192,24 @@ static void share_memory(struct host *h, const struct value *arg, struct value *
 		share_memory(h, arg, operand(v->def, 2), b);
 }
 
+bool host_ends_at(struct host *h, const struct value *v, const struct op *o)
+{
+	const struct info *i = info_of(h, v);
+	const struct block *home = v->def ? v->def->block : v->block;
+	return i->made && i->buffer->operand == DT_COUNT && value_has_one_use(v) && home == o->block;
+}
+
+/* Is the carried tile zero before the loop, and does the dot that alone takes it know the first iteration? Then zeros
+ * are stored only if there is none. */
+static bool dot_clears(struct host *h, const struct op *o, u32 i)
+{
+	u64 bits;
+	const struct value *arg = for_arg(o, i);
+	return value_const_bits(for_init(o, i), &bits) && !bits && value_has_one_use(arg) &&
+	       arg->uses->user->block == o->blocks[0] && host_dot_clears(h, arg->uses) &&
+	       plan_in_place(h, arg, for_yielded(o, i));
+}
+
 static void emit_for(struct host *h, const struct op *o)
 {
 	u32 n = o->nresults;
@@ -209,9 +227,21 @@ static void emit_for(struct host *h, const struct op *o)
 	for (u32 i = 0; i < n; i++) {
 		inits[i] = for_init(o, i);
 		yields[i] = for_yielded(o, i);
-		to[i] = is_tile(inits[i]) ? buffer_new(h, inits[i]) : NULL;
+		to[i] = !is_tile(inits[i])             ? NULL
+			: host_ends_at(h, inits[i], o) ? info_of(h, inits[i])->buffer
+						       : buffer_new(h, inits[i]);
 	}
-	move_tiles(h, inits, to, n);
+	struct buffer **filled = arena_array(&h->scratch, struct buffer *, n + 1u);
+	for (u32 i = 0; i < n; i++) {
+		bool clears = to[i] && dot_clears(h, o, i);
+		filled[i] = clears ? NULL : to[i];
+		if (!clears)
+			continue;
+		LLVMBasicBlockRef end = host_if(h, LLVMBuildICmp(h->b, LLVMIntSGE, lower, upper, ""));
+		host_compute(h, inits[i], to[i], 0);
+		host_end_if(h, end);
+	}
+	move_tiles(h, inits, filled, n);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b), head = host_block(h), inside = host_block(h),
 			  exit = host_block(h);
 	LLVMBuildBr(h->b, head);
@@ -232,6 +262,9 @@ static void emit_for(struct host *h, const struct op *o)
 	}
 	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, index, upper, ""), inside, exit);
 	LLVMPositionBuilderAtEnd(h->b, inside);
+	for (u32 i = 0; i < n; i++)
+		if (to[i] && !filled[i])
+			info_of(h, for_arg(o, i))->zero = LLVMBuildICmp(h->b, LLVMIntEQ, index, lower, "");
 	for (u32 i = 0; i < n; i++)
 		if (to[i] && plan_in_place(h, for_arg(o, i), yields[i]))
 			share_memory(h, for_arg(o, i), yields[i], to[i]);

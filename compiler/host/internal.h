@@ -37,6 +37,7 @@ struct info {
 	bool free;             /* computed anew wherever it is needed: indices, masks, constants */
 	bool stored;           /* lies in memory from its definition on */
 	bool made;             /* its memory holds it by now */
+	LLVMValueRef zero;     /* if true (i1), not its memory: all of it is zero; or NULL */
 	u32 depth;             /* operations between it and values in memory */
 	u32 last_root;         /* the last operation of its block for which a nest computes it, by op.mark */
 	struct nest *nest;     /* of its block: the one that computes it, for later ones too; or NULL */
@@ -192,6 +193,8 @@ struct buffer *buffer_new(struct host *h, const struct value *v);
 LLVMValueRef host_scratch(struct host *h, u64 bytes);
 /* v's elements, however it is there, into memory. */
 void host_store_tile(struct host *h, const struct value *v, struct buffer *to);
+/* Does v lie in memory that is free once o, which takes it, has run? */
+bool host_ends_at(struct host *h, const struct value *v, const struct op *o);
 /* v in memory. */
 struct buffer *host_in_memory(struct host *h, const struct value *v);
 /* The program fails if any lane of `bad` is true. */
@@ -247,15 +250,20 @@ struct dot_unit {
 	i32 group, bits, rows, columns, k;
 };
 extern const struct dot_unit host_dot_units[];
+enum dot_unit_kind host_dot_unit(const struct host *h, const struct op *dot);
 enum dtype host_sum_dtype(const struct op *o);
 LLVMTypeRef host_llvm_dtype(struct host *h, enum dtype d);
 LLVMValueRef host_to_sum(struct host *h, LLVMValueRef x, enum dtype from, LLVMTypeRef sum, u32 lanes);
 /* Do dots alone take v, all as the same operand? */
 bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot, u32 *which);
-/* Memory for operand 0 or 1 of a dot; x as it lies there; what is left to do when all of it does. */
+/* Memory for operand 0 or 1 of a dot; x as it lies there. */
 struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which);
 LLVMValueRef host_to_operand(struct host *h, LLVMValueRef x, const struct buffer *to, u32 lanes);
-void host_dot_interleave(struct host *h, const struct buffer *b);
+/* How many rows of an operand lie interleaved, for a step of the unit; 1 where rows are apart. */
+u32 host_dot_group(const struct buffer *b);
+/* So many rows of an operand of type t, from `first` on, once they lie there one after the other; all of them. */
+void host_dot_interleave(struct host *h, const struct type *t, const struct buffer *b, const struct at *first);
+void host_dot_interleave_all(struct host *h, const struct type *t, const struct buffer *b);
 /* A tile of type t, whose neighbours in memory are those along dimension rank - 2, to an operand. */
 void host_dot_transpose(struct host *h, const struct type *t, const struct buffer *from, const struct buffer *to);
 /* Is o a transposition of a tile in memory that dots alone take? Carries it out. */
@@ -274,6 +282,7 @@ struct product {
 	i32 k;
 	u32 registers, lanes, rows; /* of the block: registers of `lanes` sums in a row, of one panel or of several */
 	struct at at;               /* of C: the block's first row and column */
+	LLVMValueRef zero;          /* if true (i1), C is zero before, whatever its memory holds; or NULL */
 };
 /* Where a row begins, of the block or of a step of k. */
 LLVMValueRef host_row_address(struct host *h, const struct buffer *b, int rank, const struct at *at);
@@ -307,6 +316,8 @@ void reduce_open(struct host *h, struct nest *n, struct root *r);
 void reduce_body(struct host *h, struct nest *n, struct root *r, const struct at *at, LLVMValueRef first);
 void reduce_close(struct host *h, struct nest *n, struct root *r, const struct at *row);
 void host_dot(struct host *h, const struct op *o);
+/* Does the use belong to a dot that takes C for zero where info.zero says so? */
+bool host_dot_clears(struct host *h, const struct use *u);
 void host_whole(struct host *h, const struct op *o); /* scans, gathers, histograms, joins, splits, maps, atomics … */
 
 #endif

@@ -35,10 +35,23 @@ bool nest_agrees(struct host *h, const struct nest *n, const struct op *const *a
 	return mine < 0 || other < 0 || mine == other;
 }
 
+/* What lanes are computed in: elements that are only moved need no room for indices and sums of 32 bits. */
+static u32 least_bytes(struct host *h, const struct nest *n)
+{
+	u32 bytes = 1;
+	for (u32 i = 0; i < n->roots.len; i++) {
+		const struct root *r = &n->roots.at[i];
+		const struct buffer *b = r->v ? info_of(h, r->v)->buffer : NULL;
+		bool moved = r->op->code == IR_LOAD && b && host_dot_units[b->unit].bits;
+		bytes = MAX(bytes, moved ? (u32)host_dot_units[b->unit].bits / 8 : 4);
+	}
+	return bytes;
+}
+
 void nest_choose_lanes(struct host *h, struct nest *n)
 {
 	int votes[MAX_RANK] = {0}, best = n->rank - 1;
-	u32 bytes = 4;
+	u32 bytes = least_bytes(h, n);
 	for (u32 i = 0; i < n->loads.len; i++)
 		if (operand(n->loads.at[i], 0)->type->rank == n->rank)
 			host_count_neighbours(h, n->loads.at[i], votes);
@@ -571,6 +584,36 @@ static void turn_operand(struct host *h, const struct nest *n, struct root *r)
 	r->turned->stride[n->rank - 1] = n->shape[n->rank - 2];
 }
 
+/* How many rows, of those along which the lanes go, are complete together: as many as operands of dots interleave. */
+static i64 rows_together(struct host *h, const struct nest *n)
+{
+	u32 rows = 1;
+	for (u32 i = 0; i < n->roots.len && n->rank > 1 && n->lane_dim == n->rank - 1; i++)
+		if (n->roots.at[i].v)
+			rows = MAX(rows, host_dot_group(info_of(h, n->roots.at[i].v)->buffer));
+	return rows;
+}
+
+static void emit_rows(struct host *h, struct nest *n, struct at *at, i64 together)
+{
+	int d = n->rank - 2;
+	if (together == 1) {
+		emit_row(h, n, at);
+		return;
+	}
+	LLVMValueRef first = at->i[d];
+	struct loop l = host_loop(h, first, LLVMBuildAdd(h->b, first, host_i64(h, together), ""), 1, false);
+	at->i[d] = l.index;
+	emit_row(h, n, at);
+	host_loop_end(h, &l);
+	at->i[d] = first;
+	for (u32 i = 0; i < n->roots.len; i++) {
+		const struct value *v = n->roots.at[i].v;
+		if (v && host_dot_group(info_of(h, v)->buffer) == together)
+			host_dot_interleave(h, v->type, info_of(h, v)->buffer, at);
+	}
+}
+
 void host_emit_nest(struct host *h, struct nest *n)
 {
 	struct loop loops[MAX_RANK];
@@ -583,14 +626,16 @@ void host_emit_nest(struct host *h, struct nest *n)
 		if (n->roots.at[i].v)
 			turn_operand(h, n, &n->roots.at[i]);
 	}
+	i64 together = rows_together(h, n);
 	for (int d = 0; d < n->rank; d++) {
 		at.i[d] = host_i64(h, 0);
 		if (d == n->lane_dim || n->shape[d] == 1)
 			continue;
-		loops[d] = host_loop(h, host_i64(h, 0), host_i64(h, n->shape[d]), 1, false);
+		loops[d] =
+			host_loop(h, host_i64(h, 0), host_i64(h, n->shape[d]), d == n->rank - 2 ? together : 1, false);
 		at.i[d] = loops[d].index;
 	}
-	emit_row(h, n, &at);
+	emit_rows(h, n, &at, together);
 	for (int d = n->rank - 1; d >= 0; d--)
 		if (d != n->lane_dim && n->shape[d] != 1)
 			host_loop_end(h, &loops[d]);
@@ -601,8 +646,8 @@ void host_emit_nest(struct host *h, struct nest *n)
 			info_of(h, &o->results[k])->made = type_is_tensor(o->results[k].type);
 		if (n->roots.at[i].turned)
 			host_dot_transpose(h, result(o)->type, n->roots.at[i].turned, info_of(h, result(o))->buffer);
-		else if (o->nresults == 1 && info_of(h, result(o))->made)
-			host_dot_interleave(h, info_of(h, result(o))->buffer);
+		else if (n->roots.at[i].v && host_dot_group(info_of(h, n->roots.at[i].v)->buffer) != together)
+			host_dot_interleave_all(h, n->roots.at[i].v->type, info_of(h, n->roots.at[i].v)->buffer);
 	}
 }
 

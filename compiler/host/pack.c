@@ -48,7 +48,7 @@ static bool multiplies(const struct description *target, enum dot_unit_kind unit
 }
 
 /* The last one in the enumeration that takes the operands. */
-static enum dot_unit_kind unit_of(const struct host *h, const struct op *o)
+enum dot_unit_kind host_dot_unit(const struct host *h, const struct op *o)
 {
 	const struct type *a = operand(o, 0)->type, *b = operand(o, 1)->type;
 	u32 unit = h->s->target->level == CPU_NEON ? DOT_MULTIPLY_ADD : DOT_TILES_INT8;
@@ -121,7 +121,7 @@ struct buffer *host_dot_buffer(struct host *h, const struct op *o, u32 which)
 	const struct type *t = operand(o, which)->type;
 	enum dtype sum = host_sum_dtype(o);
 	struct buffer *b = arena_new(&h->scratch, struct buffer);
-	*b = (struct buffer){.elem = host_llvm_dtype(h, sum), .operand = type_dtype(t), .unit = unit_of(h, o)};
+	*b = (struct buffer){.elem = host_llvm_dtype(h, sum), .operand = type_dtype(t), .unit = host_dot_unit(h, o)};
 	if (host_dot_units[b->unit].bits)
 		b->elem = LLVMIntTypeInContext(h->ctx, (u32)host_dot_units[b->unit].bits);
 	b->tf32 = o->attr[ATTR_PRECISION] == PRECISION_TF32 && b->operand == DT_F32;
@@ -166,23 +166,45 @@ static LLVMValueRef interleave_all(struct host *h, LLVMValueRef *x, u32 n)
 	return x[0];
 }
 
-/* As panels lie one behind the other, each group of rows of a panel is interleaved where it is. */
-void host_dot_interleave(struct host *h, const struct buffer *b)
+u32 host_dot_group(const struct buffer *b)
+{
+	return b && b->panel ? (u32)host_dot_units[b->unit].group : 1;
+}
+
+void host_dot_interleave(struct host *h, const struct type *t, const struct buffer *b, const struct at *first)
 {
 	u32 group = (u32)host_dot_units[b->unit].group;
-	if (group == 1 || !b->panel)
-		return;
-	i64 bytes = host_dot_units[b->unit].bits / 8, step = b->panel * group;
+	i64 bytes = host_dot_units[b->unit].bits / 8;
+	int r = t->rank;
 	LLVMTypeRef row = LLVMVectorType(b->elem, (u32)b->panel);
+	struct at at = *first;
 	LLVMValueRef x[4];
-	struct loop l = host_loop(h, host_i64(h, 0), host_i64(h, (i64)b->bytes / bytes), step, false);
-	LLVMValueRef at = host_gep(h, b->at, b->elem, l.index);
+	struct loop l = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[r - 1]), b->panel, false);
+	at.i[r - 1] = l.index;
+	LLVMValueRef to = host_row_address(h, b, r, &at);
 	for (u32 i = 0; i < group; i++) {
-		x[i] = LLVMBuildLoad2(h->b, row, host_gep(h, at, b->elem, host_i64(h, i * b->panel)), "");
+		x[i] = LLVMBuildLoad2(h->b, row, host_gep(h, to, b->elem, host_i64(h, i * b->panel)), "");
 		LLVMSetAlignment(x[i], (u32)bytes);
 	}
-	LLVMSetAlignment(LLVMBuildStore(h->b, interleave_all(h, x, group), at), (u32)bytes);
+	LLVMSetAlignment(LLVMBuildStore(h->b, interleave_all(h, x, group), to), (u32)bytes);
 	host_loop_end(h, &l);
+}
+
+void host_dot_interleave_all(struct host *h, const struct type *t, const struct buffer *b)
+{
+	int r = t->rank;
+	struct at at = {.along = -1};
+	struct loop l[2];
+	if (host_dot_group(b) == 1)
+		return;
+	for (int d = 0; d < r - 1; d++) {
+		l[d] = host_loop(h, host_i64(h, 0), host_i64(h, t->shape[d]), d == r - 2 ? host_dot_group(b) : 1,
+				 false);
+		at.i[d] = l[d].index;
+	}
+	host_dot_interleave(h, t, b, &at);
+	for (int d = r - 2; d >= 0; d--)
+		host_loop_end(h, &l[d]);
 }
 
 /* --- squares of registers, transposed ------------------------------------------------------------------------------
@@ -352,9 +374,9 @@ bool host_dot_takes(struct host *h, const struct value *v, const struct op **dot
 		const struct op *o = u->user;
 		u32 k = (u32)(u - o->operands);
 		if (o->code != IR_DOT || k > 1 ||
-		    (first &&
-		     (k != *which || host_sum_dtype(o) != host_sum_dtype(first) || unit_of(h, o) != unit_of(h, first) ||
-		      o->attr[ATTR_PRECISION] != first->attr[ATTR_PRECISION])))
+		    (first && (k != *which || host_sum_dtype(o) != host_sum_dtype(first) ||
+			       host_dot_unit(h, o) != host_dot_unit(h, first) ||
+			       o->attr[ATTR_PRECISION] != first->attr[ATTR_PRECISION])))
 			return false;
 		first = o;
 		*which = k;
@@ -371,6 +393,6 @@ struct buffer *host_dot_operand(struct host *h, const struct op *o, u32 which)
 		return i->buffer;
 	struct buffer *b = host_dot_buffer(h, o, which);
 	host_compute(h, v, b, b->panel ? (u32)b->panel : 0);
-	host_dot_interleave(h, b);
+	host_dot_interleave_all(h, v->type, b);
 	return b;
 }

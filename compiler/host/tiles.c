@@ -116,6 +116,25 @@ static void load_sums(struct host *h, const struct product *p, u32 i, u32 j)
 	load_tile(h, i * ACROSS + j, x.memory, x.stride);
 }
 
+static void begin_sums(struct host *h, const struct product *p, u32 rows, u32 columns)
+{
+	LLVMBasicBlockRef end = NULL;
+	if (p->zero) {
+		/* before the branch, though the registers are overwritten behind it: clearing them costs nothing */
+		for (u32 i = 0; i < rows; i++)
+			for (u32 j = 0; j < columns; j++) {
+				LLVMValueRef tile = number(h, i * ACROSS + j);
+				host_intrinsic(h, "llvm.x86.tilezero", NULL, 0, &tile, 1);
+			}
+		end = host_if(h, LLVMBuildNot(h->b, p->zero, ""));
+	}
+	for (u32 i = 0; i < rows; i++)
+		for (u32 j = 0; j < columns; j++)
+			load_sums(h, p, i, j);
+	if (end)
+		host_end_if(h, end);
+}
+
 static void store_sums(struct host *h, const struct product *p, u32 i, u32 j)
 {
 	struct part x = part_of(h, p, i, j);
@@ -135,17 +154,16 @@ static void emit_block_of_tiles(struct host *h, const struct product *p, u32 row
 	LLVMValueRef a = host_row_address(h, p->a, r, &of_a), b = host_row_address(h, p->b, r, &of_b);
 	i64 bytes = unit->bits / 8, a_stride = p->a->stride[r - 2] * bytes,
 	    b_stride = p->b->panel * unit->group * bytes;
-	for (u32 i = 0; i < rows; i++)
-		for (u32 j = 0; j < columns; j++)
-			load_sums(h, p, i, j);
+	begin_sums(h, p, rows, columns);
 	struct loop l = host_loop(h, host_i64(h, 0), host_i64(h, p->k), unit->k, false);
 	LLVMValueRef a_at = host_gep(h, a, p->a->elem, l.index),
 		     b_at = host_gep(h, b, p->b->elem, LLVMBuildNSWMul(h->b, l.index, host_i64(h, p->b->panel), ""));
-	for (u32 j = 0; j < columns; j++)
-		load_tile(h, FIRST_B + j, host_gep(h, b_at, h->i8, host_i64(h, j * ROW_BYTES)), b_stride);
 	for (u32 i = 0; i < rows; i++) {
 		load_tile(h, FIRST_A + i, host_gep(h, a_at, h->i8, host_i64(h, i * SIDE * a_stride)), a_stride);
 		for (u32 j = 0; j < columns; j++) {
+			if (!i)
+				load_tile(h, FIRST_B + j, host_gep(h, b_at, h->i8, host_i64(h, j * ROW_BYTES)),
+					  b_stride);
 			LLVMValueRef args[] = {number(h, i * ACROSS + j), number(h, FIRST_A + i),
 					       number(h, FIRST_B + j)};
 			host_intrinsic(h, multiply, NULL, 0, args, 3);
@@ -157,12 +175,17 @@ static void emit_block_of_tiles(struct host *h, const struct product *p, u32 row
 			store_sums(h, p, i, j);
 }
 
-/* Of the rows from `from` to `to`, in the panel at p->at. */
-static void emit_rows_of_tiles(struct host *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows)
+/* Of the rows from `from` to `to` and of all columns asked for: those rows of A stay in cache while B goes by. */
+static void emit_rows_of_tiles(struct host *h, struct product *p, LLVMValueRef from, LLVMValueRef to, u32 rows,
+			       LLVMValueRef columns)
 {
+	int r = p->type->rank;
 	struct loop i = host_loop(h, from, to, rows * SIDE, true);
-	p->at.i[p->type->rank - 2] = i.index;
+	p->at.i[r - 2] = i.index;
+	struct loop j = host_loop(h, host_i64(h, 0), columns, p->b->panel, true);
+	p->at.i[r - 1] = j.index;
 	emit_block_of_tiles(h, p, rows, (u32)p->b->panel / SIDE);
+	host_loop_end(h, &j);
 	host_loop_end(h, &i);
 }
 
@@ -175,12 +198,9 @@ void host_dot_tiles(struct host *h, struct product *p, LLVMValueRef rows, LLVMVa
 	p->at.lanes = SIDE;
 	if (!rows)
 		rows = host_i64(h, p->type->shape[r - 2]);
-	struct loop j = host_loop(h, host_i64(h, 0), columns, p->b->panel, true);
-	p->at.i[r - 1] = j.index;
 	/* the last block is of one register's rows if these are enough */
 	LLVMValueRef whole =
 		LLVMBuildAnd(h->b, LLVMBuildAdd(h->b, rows, host_i64(h, SIDE - 1), ""), host_i64(h, -block), "");
-	emit_rows_of_tiles(h, p, host_i64(h, 0), whole, ACROSS);
-	emit_rows_of_tiles(h, p, whole, rows, 1);
-	host_loop_end(h, &j);
+	emit_rows_of_tiles(h, p, host_i64(h, 0), whole, ACROSS, columns);
+	emit_rows_of_tiles(h, p, whole, rows, 1, columns);
 }

@@ -150,10 +150,14 @@ for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float
             continue
         a, b = torch.randn(m, k).to(t), torch.randn(k, n).to(t)
         out = torch.empty(m, n).to(t)
-        bm, bn, bk, group = (128, 128, 128, 8) if m <= 1024 else (512, 512, 256, 1) if t == torch.float32 else (256, 256, 256, 4)
+        if t == torch.float32:
+            bm, bn, bk, group = (128, 128, 128, 8) if m <= 1024 else (512, 512, 256, 1)
+        else:
+            bm, bn, bk, group = (128, 128, 256, 8) if m <= 512 else (256, 256, 256, 4)
         grid = (-(-m // bm)) * (-(-n // bn))
         row(f"matmul {short} {m} x {n} x {k}", mine, "matmul_kernel", (grid,), [a, b, out, m, n, k, k, n, n, bm, bn, bk, group], out, lambda: a @ b,
             flops=2 * m * n * k, blas=sgemm(a, b))
+    block = 128 if t == torch.float32 else 256
     for turned in ("neither", "a", "b"):
         if t == torch.float16:
             continue
@@ -162,8 +166,8 @@ for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float
             a = a.T
         elif turned == "b":
             b = b.T
-        row(f"matmul {short} 1024 x 1024 x 1024, {turned} transposed", os.path.join(EXAMPLES, "matmul.tl"), "matmul_kernel", (64,),
-            [a, b, out, 1024, 1024, 1024, *a.stride(), *b.stride(), 1024, 1, 128, 128, 128, 8], out, lambda: a @ b, flops=2 * 1024**3,
+        row(f"matmul {short} 1024 x 1024 x 1024, {turned} transposed", os.path.join(EXAMPLES, "matmul.tl"), "matmul_kernel", ((1024 // block) ** 2,),
+            [a, b, out, 1024, 1024, 1024, *a.stride(), *b.stride(), 1024, 1, block, block, block, 8], out, lambda: a @ b, flops=2 * 1024**3,
             tolerance=2e-3 if t == torch.float32 else None, blas=sgemm(a, b))  # tf32
     if short == "bf16":
         a, b = (torch.randint(-128, 128, (2048, 2048)).to(torch.int8) for _ in range(2))
@@ -175,7 +179,8 @@ for t, short in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float
     for causal in (False, True):
         q, k, v = (torch.randn(1, 8, 2048, 64).to(t) for _ in range(3))
         out = torch.empty_like(q)
-        row(f"attention {short} 8 x 2048 x 64{' causal' * causal}", mine, "attention_kernel", (2048 // 128, 8), [q, k, v, out, 0.125, 2048, 64, 128, 128, causal], out,
+        keys = 256 if t == torch.bfloat16 and not causal else 128
+        row(f"attention {short} 8 x 2048 x 64{' causal' * causal}", mine, "attention_kernel", (2048 // 128, 8), [q, k, v, out, 0.125, 2048, 64, 128, keys, causal], out,
             lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal), flops=4 * 8 * 2048 * 2048 * 64 // (1 + causal))
 
 chosen = [name for name in interpreted.ROWS if any(f in f"interpreted {name}" for f in FILTERS)]

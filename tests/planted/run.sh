@@ -40,6 +40,7 @@ check() {
 	21) TL_DEVICE=cpu timeout 300 "$build/test-run" cast ;;
 	22) TL_DEVICE=sim timeout 300 "$build/test-run" matmul/ ;;
 	23) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind edges --seed 1000 --count 400 ;;
+	24) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-random" --kind products --seed 1000 --count 300 ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -54,7 +55,7 @@ checks() {
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18}" ;;
 	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
 	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
-	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11}" ;;
+	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11 20 24}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;
 	esac
 }
@@ -78,6 +79,7 @@ say() {
 	19) echo "edges on cpu with tiles" ;;
 	20) echo "dots on cpu with tiles" ;;
 	21) echo "casts on cpu" ;;
+	24) echo "products on cpu with tiles" ;;
 	22) echo "products on sim" ;;
 	esac
 }

@@ -495,6 +495,25 @@ static void gram(struct suite *s, const struct kind *t, int m, int k, int warps)
 	case_end(s);
 }
 
+static void mixed(struct suite *s, const struct kind *first, const struct kind *second, int m, int n, int k, int warps)
+{
+	if (!case_begin(s, file, "%s and %s %dx%dx%d warps=%d", first->name, second->name, m, n, k, warps))
+		return;
+	const struct kind *t[] = {first, second};
+	struct array *a[2], *b[2], *o[2];
+	for (int i = 0; i < 2; i++) {
+		a[i] = in(s, i ? "x" : "a", t[i]->a, (size_t)(m * k));
+		b[i] = in(s, i ? "y" : "b", t[i]->b, (size_t)(k * n));
+		o[i] = out(s, i ? "p" : "o", t[i]->out, (size_t)(m * n));
+		fill_whole(a[i], t[i]->whole), fill_whole(b[i], t[i]->whole);
+		struct view left = in_form(a[i], "rows", m, k), right = in_form(b[i], "rows", k, n);
+		want_product(o[i], 0, &left, &right, NULL, m, n, k);
+	}
+	LAUNCH(s, "mixed", CONFIG(.grid = {1}, .num_warps = warps), ptr(a[0]), ptr(b[0]), ptr(a[1]), ptr(b[1]),
+	       ptr(o[0]), ptr(o[1]), tl_int(m), tl_int(n), tl_int(k));
+	case_end(s);
+}
+
 static void computed(struct suite *s, tl_dtype t, int m, int n, int k, int warps)
 {
 	if (!case_begin(s, file, "computed operands %s %dx%dx%d warps=%d", tl_dtype_name(t), m, n, k, warps))
@@ -663,6 +682,9 @@ void theme_dot(struct suite *s)
 	for (int t = 0; t < 9; t++)
 		if (kinds[t].out != TL_F16)
 			gram(s, &kinds[t], 32, 64, 4), gram(s, &kinds[t], 16, 32, 1), gram(s, &kinds[t], 128, 32, 8);
+	for (int t = 0; t < COUNT(kinds); t++)
+		mixed(s, &kinds[t], &kinds[(t + 6) % COUNT(kinds)], 64, 64, 64, 4),
+			mixed(s, &kinds[t], &kinds[(t + 7) % COUNT(kinds)], 32, 64, 32, 2);
 	for (int stages = 3; stages <= 4; stages++) {
 		sums_behind(s, TL_I8, "negated", 32, 5, stages), sums_behind(s, TL_F16, "negated", 64, 5, stages);
 		sums_behind(s, TL_F16, "scaled", 64, 5, stages), sums_behind(s, TL_BF16, "plain", 64, 4, stages);
