@@ -4,6 +4,7 @@
  * the host's, and accesses are not checked: the interpreter does that, and code for "cpu:check" (cpu_check.h). */
 #include <sched.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ struct cpu_device {
 	struct host_device host; /* first */
 	struct description target;
 	struct pool *pool;
+	u32 cache_kib;          /* of the last-level cache, or what $TL_CPU_CACHE says; 0: not known */
 	struct outputs outputs; /* of checked launches */
 	struct kept kept;
 };
@@ -62,6 +64,27 @@ static tl_status processor(struct description *out)
 	return s;
 }
 
+/* What Linux says; the C library's number may be of all caches of a computer of which a virtual machine has one. */
+static u32 last_cache_kib(void)
+{
+	const char *given = getenv("TL_CPU_CACHE");
+	unsigned kib = 0;
+	if (given && *given)
+		return (u32)strtoul(given, NULL, 10);
+	for (int i = 0; i < 8; i++) {
+		char name[64];
+		snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+		FILE *f = fopen(name, "r");
+		if (!f)
+			break;
+		unsigned size;
+		if (fscanf(f, "%uK", &size) == 1 && size > kib)
+			kib = size;
+		fclose(f);
+	}
+	return kib;
+}
+
 static tl_status cpu_open(int ordinal, struct device **out)
 {
 	struct description target;
@@ -81,6 +104,7 @@ static tl_status cpu_open(int ordinal, struct device **out)
 	host_init(&d->host, &cpu_ops, checks);
 	kept_init(&d->kept);
 	d->target = target;
+	d->cache_kib = last_cache_kib();
 	*out = &d->host.device;
 	return TL_OK;
 }
@@ -423,6 +447,7 @@ static tl_status cpu_launch(struct device *device, const struct device_launch *l
 	r.call.check = on_check;
 	r.call.good = r.checker ? checker_good(r.checker) : NULL;
 	memcpy(r.call.grid, l->grid, sizeof r.call.grid);
+	r.call.cache_kib = d->cache_kib;
 	r.error.arena = &r.arena;
 	const struct pool_job job = {.total = (u64)l->grid[0] * l->grid[1] * l->grid[2],
 				     .threads = device->threads > 0 ? (u32)device->threads : crew_most(),

@@ -49,7 +49,8 @@ struct host_bytes {
 /* One launch, the same for all its programs and threads. The functions may be called from several threads at once. */
 struct host_call {
 	const u64 *args; /* the bits of each parameter of the kernel, in the low bytes */
-	u32 grid[3], unused;
+	u32 grid[3];
+	u32 cache_kib; /* of the last-level cache; 0: not known */
 	/* Records that the program fails at this place (host_place()); `element` of a tile of this shape, or -1. `text`
 	 * is NUL-terminated. */
 	void (*fail)(const struct host_call *c, const u32 *pid, u64 place, i64 element, const i32 *shape, i32 rank,

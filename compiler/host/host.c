@@ -555,7 +555,9 @@ u64 host_lower(struct pass_state *s, LLVMModuleRef mod)
 	load_params(&h);
 	host_debug_parameters(&h);
 	plan_kernel(&h);
+	host_stream_begin(&h);
 	host_emit_block(&h, s->k->body);
+	host_stream_end(&h);
 	LLVMBuildRet(h.b, host_i32(&h, 0));
 	LLVMBuildBr(h.entry, body);
 	host_tiles_end(&h);

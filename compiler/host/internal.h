@@ -95,7 +95,8 @@ struct host {
 	bool tiles;               /* the program has set up the tile registers (tiles.c) */
 	LLVMValueRef tile_memory; /* of one, or NULL */
 	LLVMValueRef spilled[3];  /* check.c */
-	struct debug *debug;      /* debug.c; NULL: the code is not for debuggers */
+	LLVMValueRef streams; /* the launch stores much (i1); NULL: the kernel has no store for which that matters */
+	struct debug *debug;  /* debug.c; NULL: the code is not for debuggers */
 };
 
 /* --- debug.c: without effect where the target has no lines ------------------------------------------------------- */
@@ -175,6 +176,8 @@ void plan_block(struct host *h, const struct block *b, struct steps *out);
 /* Can the value that a loop yields for its carried one lie in the same memory? */
 bool plan_in_place(struct host *h, const struct value *arg, const struct value *yielded);
 bool is_whole_tile(const struct op *o);
+/* Does o keep its place among accesses to all memory, as an atomic operation that acquires or releases? */
+bool host_orders(const struct op *o);
 
 /* --- inner.c ----------------------------------------------------------------------------------------------------- */
 
@@ -240,6 +243,16 @@ bool region_is_wide(const struct block *b);
 LLVMValueRef host_eval_load(struct host *h, const struct op *o, const struct at *at);
 void host_eval_store(struct host *h, const struct op *o, const struct at *at);
 LLVMValueRef host_eval_atomic(struct host *h, const struct op *o, const struct at *at);
+
+/* --- stream.c: stores past the caches ---------------------------------------------------------------------------- */
+
+/* Before and behind the program's code. */
+void host_stream_begin(struct host *h);
+void host_stream_end(struct host *h);
+/* May the store go past the caches, in launches that store much? */
+bool host_streams(struct host *h, const struct op *o);
+/* x, whole vectors of elements of so many bytes, at p: past the caches if the launch stores much and p is aligned. */
+void host_stream_store(struct host *h, LLVMValueRef x, LLVMValueRef p, u32 bytes);
 
 /* --- pack.c ------------------------------------------------------------------------------------------------------ */
 

@@ -294,7 +294,10 @@ void host_eval_store(struct host *h, const struct op *o, const struct at *at)
 	} else if (a.mask) {
 		end = host_if(h, a.mask);
 	}
-	LLVMSetAlignment(LLVMBuildStore(h->b, x, a.p), a.bytes);
+	if (a.lanes && a.lanes * a.bytes % (u32)h->s->target->vector_bytes == 0 && host_streams(h, o))
+		host_stream_store(h, x, a.p, a.bytes);
+	else
+		LLVMSetAlignment(LLVMBuildStore(h->b, x, a.p), a.bytes);
 	if (end)
 		host_end_if(h, end);
 }

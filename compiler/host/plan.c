@@ -53,8 +53,7 @@ bool is_whole_tile(const struct op *o)
 	       !op_has(o, END);
 }
 
-/* Does o keep its place among accesses to all memory, as an atomic operation that acquires or releases? */
-static bool op_orders(const struct op *o)
+bool host_orders(const struct op *o)
 {
 	return (o->code == IR_ATOMIC_RMW && o->attr[ATTR_RMW_SEM] != SEM_RELAXED) ||
 	       (o->code == IR_ATOMIC_CAS && o->attr[ATTR_CAS_SEM] != SEM_RELAXED) || o->code == IR_BARRIER ||
@@ -68,8 +67,8 @@ static bool may_clobber(struct host *h, const struct op *o, const struct op *loa
 		for (const struct op *p = o->blocks[i]->first; p; p = p->next)
 			if (may_clobber(h, p, load))
 				return true;
-	return op_orders(o) || (writes_memory(o) &&
-				may_overlap(h->s, pointer_base(operand(o, 0)), pointer_base(operand(load, 0)), false));
+	return host_orders(o) || (writes_memory(o) && may_overlap(h->s, pointer_base(operand(o, 0)),
+								  pointer_base(operand(load, 0)), false));
 }
 
 /* Do both access the elements of one row, one after the other, so that element i of the one is at no other element's

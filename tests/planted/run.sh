@@ -41,6 +41,7 @@ check() {
 	22) TL_DEVICE=sim timeout 300 "$build/test-run" matmul/ ;;
 	23) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind edges --seed 1000 --count 400 ;;
 	24) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-random" --kind products --seed 1000 --count 300 ;;
+	25) TL_CPU_CACHE=1 TL_DEVICE=cpu timeout 300 "$build/test-run" memory/ ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -51,6 +52,7 @@ every_pass() {
 checks() {
 	case $1 in
 	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
+	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18}" ;;
 	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
@@ -80,6 +82,7 @@ say() {
 	20) echo "dots on cpu with tiles" ;;
 	21) echo "casts on cpu" ;;
 	24) echo "products on cpu with tiles" ;;
+	25) echo "stores past the cache on cpu" ;;
 	22) echo "products on sim" ;;
 	esac
 }
