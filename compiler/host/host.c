@@ -210,38 +210,82 @@ static bool dot_clears(struct host *h, const struct op *o, u32 i)
 	       plan_in_place(h, arg, for_yielded(o, i));
 }
 
-static void emit_for(struct host *h, const struct op *o)
+/* Tiles that the loop carries in memory: they begin there. */
+static void begin_carried(struct host *h, const struct op *o, struct buffer **to, LLVMValueRef empty)
 {
 	u32 n = o->nresults;
-	struct block *body = o->blocks[0];
+	struct value **inits = arena_array(&h->scratch, struct value *, n + 1u);
+	struct buffer **filled = arena_array(&h->scratch, struct buffer *, n + 1u);
+	for (u32 i = 0; i < n; i++) {
+		inits[i] = for_init(o, i);
+		to[i] = filled[i] = !is_tile(inits[i])             ? NULL
+				    : host_ends_at(h, inits[i], o) ? info_of(h, inits[i])->buffer
+								   : buffer_new(h, inits[i]);
+		if (!to[i] || !dot_clears(h, o, i))
+			continue;
+		filled[i] = NULL;
+		LLVMBasicBlockRef end = host_if(h, empty);
+		host_compute(h, inits[i], to[i], 0);
+		host_end_if(h, end);
+	}
+	move_tiles(h, inits, filled, n);
+}
+
+/* The body, with those tiles. */
+static void emit_carried(struct host *h, const struct op *o, struct buffer **to, LLVMValueRef first)
+{
+	u32 n = o->nresults;
+	struct value **yields = arena_array(&h->scratch, struct value *, n + 1u);
+	for (u32 i = 0; i < n; i++) {
+		yields[i] = for_yielded(o, i);
+		if (!to[i])
+			continue;
+		set_made(h, for_arg(o, i), to[i]);
+		if (dot_clears(h, o, i))
+			info_of(h, for_arg(o, i))->zero = first;
+		if (plan_in_place(h, for_arg(o, i), yields[i]))
+			share_memory(h, for_arg(o, i), yields[i], to[i]);
+	}
+	host_emit_block(h, o->blocks[0]);
+	move_tiles(h, yields, to, n);
+}
+
+/* What a loop carries of v in a register: a scalar, or the elements of a tile at an index. */
+static LLVMValueRef in_register(struct host *h, const struct value *v, const struct at *at)
+{
+	return is_tile(v) ? host_spread(h, host_eval(h, v, at), at->lanes) : host_scalar(h, v);
+}
+
+static void set_register(struct host *h, const struct value *v, LLVMValueRef x, const struct at *at)
+{
+	if (!is_tile(v)) {
+		host_set_scalar(h, v, x);
+		return;
+	}
+	struct in_register *r = arena_new(&h->scratch, struct in_register);
+	*r = (struct in_register){*at, x};
+	info_of(h, v)->in_register = r;
+}
+
+void host_emit_for(struct host *h, const struct op *o, const struct at *at)
+{
+	u32 n = o->nresults;
 	struct buffer **to = arena_array(&h->scratch, struct buffer *, n + 1u);
-	struct value **inits = arena_array(&h->scratch, struct value *, n + 1u),
-		     **yields = arena_array(&h->scratch, struct value *, n + 1u);
-	LLVMValueRef *phis = arena_array(&h->scratch, LLVMValueRef, n + 1u);
+	LLVMValueRef *phis = arena_array(&h->scratch, LLVMValueRef, n + 1u),
+		     *x = arena_array(&h->scratch, LLVMValueRef, n + 1u);
 	LLVMValueRef lower = host_scalar(h, for_lower(o)), upper = host_scalar(h, for_upper(o)),
 		     step = host_scalar(h, for_step(o));
 	i64 s;
 	if (!value_const_int(for_step(o), &s) || s <= 0)
 		host_fail_if(h, LLVMBuildICmp(h->b, LLVMIntSLE, step, LLVMConstNull(LLVMTypeOf(step)), ""), o,
 			     "loop step is not positive");
-	for (u32 i = 0; i < n; i++) {
-		inits[i] = for_init(o, i);
-		yields[i] = for_yielded(o, i);
-		to[i] = !is_tile(inits[i])             ? NULL
-			: host_ends_at(h, inits[i], o) ? info_of(h, inits[i])->buffer
-						       : buffer_new(h, inits[i]);
-	}
-	struct buffer **filled = arena_array(&h->scratch, struct buffer *, n + 1u);
-	for (u32 i = 0; i < n; i++) {
-		bool clears = to[i] && dot_clears(h, o, i);
-		filled[i] = clears ? NULL : to[i];
-		if (!clears)
-			continue;
-		LLVMBasicBlockRef end = host_if(h, LLVMBuildICmp(h->b, LLVMIntSGE, lower, upper, ""));
-		host_compute(h, inits[i], to[i], 0);
-		host_end_if(h, end);
-	}
-	move_tiles(h, inits, filled, n);
+	if (at)
+		memset(to, 0, n * sizeof *to);
+	else
+		begin_carried(h, o, to, LLVMBuildICmp(h->b, LLVMIntSGE, lower, upper, ""));
+	host_forget(h);
+	for (u32 i = 0; i < n; i++)
+		x[i] = to[i] ? NULL : in_register(h, for_init(o, i), at);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(h->b), head = host_block(h), inside = host_block(h),
 			  exit = host_block(h);
 	LLVMBuildBr(h->b, head);
@@ -251,25 +295,22 @@ static void emit_for(struct host *h, const struct op *o)
 	LLVMAddIncoming(index, &lower, &before, 1);
 	host_set_scalar(h, for_index(o), index);
 	for (u32 i = 0; i < n; i++) {
-		if (to[i]) {
-			set_made(h, for_arg(o, i), to[i]);
+		if (to[i])
 			continue;
-		}
-		LLVMValueRef first = host_scalar(h, inits[i]);
-		phis[i] = LLVMBuildPhi(h->b, LLVMTypeOf(first), "");
-		LLVMAddIncoming(phis[i], &first, &before, 1);
-		host_set_scalar(h, for_arg(o, i), phis[i]);
+		phis[i] = LLVMBuildPhi(h->b, LLVMTypeOf(x[i]), "");
+		LLVMAddIncoming(phis[i], &x[i], &before, 1);
+		set_register(h, for_arg(o, i), phis[i], at);
 	}
 	LLVMBuildCondBr(h->b, LLVMBuildICmp(h->b, LLVMIntSLT, index, upper, ""), inside, exit);
 	LLVMPositionBuilderAtEnd(h->b, inside);
+	host_forget(h);
+	if (!at)
+		emit_carried(h, o, to, LLVMBuildICmp(h->b, LLVMIntEQ, index, lower, ""));
+	for (const struct op *p = o->blocks[0]->first; at && !op_has(p, END); p = p->next)
+		if (!is_tile(result(p)))
+			host_emit_scalar(h, p);
 	for (u32 i = 0; i < n; i++)
-		if (to[i] && !filled[i])
-			info_of(h, for_arg(o, i))->zero = LLVMBuildICmp(h->b, LLVMIntEQ, index, lower, "");
-	for (u32 i = 0; i < n; i++)
-		if (to[i] && plan_in_place(h, for_arg(o, i), yields[i]))
-			share_memory(h, for_arg(o, i), yields[i], to[i]);
-	host_emit_block(h, body);
-	move_tiles(h, yields, to, n);
+		x[i] = to[i] ? NULL : in_register(h, for_yielded(o, i), at);
 	/* the loop ends where the index would wrap */
 	LLVMTypeRef pair[] = {t};
 	LLVMValueRef args[] = {index, step};
@@ -284,18 +325,24 @@ static void emit_for(struct host *h, const struct op *o)
 	LLVMPositionBuilderAtEnd(h->b, out);
 	LLVMBuildBr(h->b, exit);
 	LLVMPositionBuilderAtEnd(h->b, exit);
+	host_forget(h);
 	for (u32 i = 0; i < n; i++) {
 		if (to[i]) {
 			set_made(h, &o->results[i], to[i]);
 			continue;
 		}
-		LLVMValueRef last = host_scalar(h, yields[i]);
-		LLVMAddIncoming(phis[i], &last, &here, 1);
-		LLVMValueRef result = LLVMBuildPhi(h->b, LLVMTypeOf(last), "");
 		LLVMBasicBlockRef from[] = {head, out};
-		LLVMValueRef x[] = {phis[i], last};
-		LLVMAddIncoming(result, x, from, 2);
-		host_set_scalar(h, &o->results[i], result);
+		LLVMValueRef last[] = {phis[i], x[i]};
+		LLVMAddIncoming(phis[i], &x[i], &here, 1);
+		x[i] = LLVMBuildPhi(h->b, LLVMTypeOf(x[i]), "");
+		LLVMAddIncoming(x[i], last, from, 2);
+		if (!is_tile(&o->results[i]))
+			host_set_scalar(h, &o->results[i], x[i]);
+	}
+	for (u32 i = 0; i < n; i++) {
+		const struct value *r = &o->results[i];
+		if (!to[i] && is_tile(r))
+			buffer_store(h, info_of(h, r)->buffer, r->type, at, x[i]);
 	}
 }
 
@@ -434,7 +481,7 @@ static LLVMValueRef program_number(struct host *h, const struct op *o)
 	return LLVMBuildLoad2(h->entry, h->i32, LLVMBuildGEP2(h->entry, h->i8, base, &where, 1, ""), "");
 }
 
-static void emit_scalar_op(struct host *h, const struct op *o)
+void host_emit_scalar(struct host *h, const struct op *o)
 {
 	const struct at none = {.along = -1};
 	LLVMValueRef in[8];
@@ -472,7 +519,12 @@ static void emit_op(struct host *h, const struct op *o)
 {
 	host_debug_location(h, o->loc);
 	switch (o->code) {
-	case IR_FOR: emit_for(h, o); return;
+	case IR_FOR:
+		if (host_carries_elements(h, o))
+			host_emit_for_elements(h, o);
+		else
+			host_emit_for(h, o, NULL);
+		return;
 	case IR_IF: emit_if(h, o); return;
 	case IR_WHILE: emit_while(h, o); return;
 	case IR_DOT: host_dot(h, o); return;
@@ -484,7 +536,7 @@ static void emit_op(struct host *h, const struct op *o)
 	if (is_whole_tile(o))
 		host_whole(h, o);
 	else
-		emit_scalar_op(h, o);
+		host_emit_scalar(h, o);
 }
 
 static void debug_results(struct host *h, const struct op *o)

@@ -30,27 +30,34 @@ struct buffer {
 struct nest;
 struct debug;
 
-/* What is known of a value beside its type. */
-struct info {
-	LLVMValueRef scalar;   /* of a scalar */
-	struct buffer *buffer; /* of a tile, or NULL */
-	bool free;             /* computed anew wherever it is needed: indices, masks, constants */
-	bool stored;           /* lies in memory from its definition on */
-	bool made;             /* its memory holds it by now */
-	LLVMValueRef zero;     /* if true (i1), not its memory: all of it is zero; or NULL */
-	u32 depth;             /* operations between it and values in memory */
-	u32 last_root;         /* the last operation of its block for which a nest computes it, by op.mark */
-	struct nest *nest;     /* of its block: the one that computes it, for later ones too; or NULL */
-	struct info *same;     /* inner.c: another value of its class; of the one without: */
-	i32 votes[MAX_RANK];   /* for each dimension, the loads and stores that have neighbours in it */
-};
-
 /* An index of a tile: for each dimension an i64, that of the first of the lanes, which are neighbours along `along`.
  * along < 0: a single element. */
 struct at {
 	LLVMValueRef i[MAX_RANK];
 	i32 along;
 	u32 lanes;
+};
+
+/* What a loop carries of a tile in registers: its lanes at an index. */
+struct in_register {
+	struct at at;
+	LLVMValueRef x;
+};
+
+/* What is known of a value beside its type. */
+struct info {
+	LLVMValueRef scalar;             /* of a scalar */
+	struct buffer *buffer;           /* of a tile, or NULL */
+	bool free;                       /* computed anew wherever it is needed: indices, masks, constants */
+	bool stored;                     /* lies in memory from its definition on */
+	bool made;                       /* its memory holds it by now */
+	struct in_register *in_register; /* carried.c: what it is there; or NULL */
+	LLVMValueRef zero;               /* if true (i1), not its memory: all of it is zero; or NULL */
+	u32 depth;                       /* operations between it and values in memory */
+	u32 last_root;                   /* the last operation of its block for which a nest computes it, by op.mark */
+	struct nest *nest;               /* of its block: the one that computes it, for later ones too; or NULL */
+	struct info *same;               /* inner.c: another value of its class; of the one without: */
+	i32 votes[MAX_RANK];             /* for each dimension, the loads and stores that have neighbours in it */
 };
 
 /* Something for which a nest is made: the operation (store, reduction), or that the value lies in memory. */
@@ -176,6 +183,10 @@ void plan_block(struct host *h, const struct block *b, struct steps *out);
 /* Can the value that a loop yields for its carried one lie in the same memory? */
 bool plan_in_place(struct host *h, const struct value *arg, const struct value *yielded);
 bool is_whole_tile(const struct op *o);
+/* Computed at single indices, wherever they are needed. */
+bool host_is_inline(const struct op *o);
+/* Is it as cheap to compute an inline value again as to load it? */
+bool host_cheap_again(struct host *h, const struct value *v);
 /* Does o keep its place among accesses to all memory, as an atomic operation that acquires or releases? */
 bool host_orders(const struct op *o);
 
@@ -188,6 +199,10 @@ int host_inner(struct host *h, const struct value *v);
 /* --- host.c: blocks, control flow, memory of tiles --------------------------------------------------------------- */
 
 void host_emit_block(struct host *h, const struct block *b);
+void host_emit_scalar(struct host *h, const struct op *o);
+/* A for loop. `at`: it carries tiles in registers, the elements at this index, and stores them behind it; NULL: it
+ * carries them in memory. */
+void host_emit_for(struct host *h, const struct op *o, const struct at *at);
 LLVMValueRef host_scalar(struct host *h, const struct value *v);
 void host_set_scalar(struct host *h, const struct value *v, LLVMValueRef x);
 struct buffer *buffer_of(struct host *h, const struct value *v);
@@ -207,6 +222,13 @@ void host_fail_at(struct host *h, LLVMValueRef bad, const struct op *o, const ch
 LLVMValueRef host_element_number(struct host *h, const struct type *t, const struct at *at);
 void host_fail_if(struct host *h, LLVMValueRef bad, const struct op *o, const char *text);
 LLVMValueRef host_string(struct host *h, const char *text);
+
+/* --- carried.c: loops inside nests ------------------------------------------------------------------------------- */
+
+/* Does each element of what the loop carries need the other tiles' elements at its own index alone, and nothing that
+ * the loop stores? */
+bool host_carries_elements(struct host *h, const struct op *loop);
+void host_emit_for_elements(struct host *h, const struct op *loop);
 
 /* --- nest.c: the loops of a nest, and values at an index --------------------------------------------------------- */
 

@@ -23,8 +23,7 @@ struct info *info_of(struct host *h, const struct value *v)
 
 /* --- kinds of operations ------------------------------------------------------------------------------------- */
 
-/* Computed at single indices, wherever they are needed. */
-static bool is_inline(const struct op *o)
+bool host_is_inline(const struct op *o)
 {
 	switch (o->code) {
 	case IR_CONSTANT:
@@ -49,8 +48,8 @@ static bool is_tile_op(const struct op *o)
 /* Takes whole tiles from memory. */
 bool is_whole_tile(const struct op *o)
 {
-	return is_tile_op(o) && !is_inline(o) && o->code != IR_STORE && o->code != IR_REDUCE && !op_is_control(o) &&
-	       !op_has(o, END);
+	return is_tile_op(o) && !host_is_inline(o) && o->code != IR_STORE && o->code != IR_REDUCE &&
+	       !op_is_control(o) && !op_has(o, END);
 }
 
 bool host_orders(const struct op *o)
@@ -85,7 +84,7 @@ static bool same_row(struct host *h, const struct op *o, const struct op *load)
 static void note_result(struct host *h, const struct op *o, const struct value *v)
 {
 	struct info *i = info_of(h, v);
-	bool free = is_inline(o) && o->code != IR_LOAD;
+	bool free = host_is_inline(o) && o->code != IR_LOAD;
 	u32 depth = 0;
 	for (u32 k = 0; k < o->noperands; k++) {
 		const struct value *x = operand(o, k);
@@ -99,7 +98,7 @@ static void note_result(struct host *h, const struct op *o, const struct value *
 		free = false;
 	i->depth = depth + 1;
 	i->free = free && i->depth < MOST_DEPTH;
-	i->stored = i->depth >= MOST_DEPTH || !is_inline(o);
+	i->stored = i->depth >= MOST_DEPTH || !host_is_inline(o);
 	if (h->debug && v->name) {
 		i->free = false;
 		i->stored = true;
@@ -158,13 +157,13 @@ static void last_roots(struct host *h, const struct block *b)
 		if (!op_runs_on_elements(o))
 			for (u32 i = 0; i < o->nblocks; i++)
 				last_roots(h, o->blocks[i]);
-		if (o->nresults != 1 || !type_is_tensor(result(o)->type) || !is_inline(o))
+		if (o->nresults != 1 || !type_is_tensor(result(o)->type) || !host_is_inline(o))
 			continue;
 		struct info *i = info_of(h, result(o));
 		u32 last = 0;
 		for (const struct use *u = result(o)->uses; u; u = u->next) {
 			const struct op *user = u->user;
-			bool goes_on = user->block == b && is_inline(user) && !info_of(h, result(user))->stored;
+			bool goes_on = user->block == b && host_is_inline(user) && !info_of(h, result(user))->stored;
 			last = MAX(last, goes_on ? info_of(h, result(user))->last_root : user->mark);
 		}
 		i->last_root = last;
@@ -183,7 +182,7 @@ static void place_operands(struct host *h, const struct block *b)
 	for (const struct op *o = b->first; o; o = o->next) {
 		for (u32 i = 0; i < o->nblocks; i++)
 			place_operands(h, o->blocks[i]);
-		if (o->nresults == 1 && is_inline(o) && host_dot_takes(h, result(o), &dot, &which))
+		if (o->nresults == 1 && host_is_inline(o) && host_dot_takes(h, result(o), &dot, &which))
 			info_of(h, result(o))->buffer = host_dot_buffer(h, dot, which);
 	}
 }
@@ -215,8 +214,9 @@ bool plan_in_place(struct host *h, const struct value *arg, const struct value *
 		const struct op *user = u->user;
 		if (user->block != o->block || op_is_shape(user))
 			return false;
-		u32 last = is_inline(user) && !info_of(h, result(user))->stored ? info_of(h, result(user))->last_root
-										: user->mark;
+		u32 last = host_is_inline(user) && !info_of(h, result(user))->stored
+				   ? info_of(h, result(user))->last_root
+				   : user->mark;
 		if (last > o->mark)
 			return false;
 	}
@@ -252,7 +252,7 @@ static void search_value(struct search *s, const struct value *v, bool elsewhere
 	const struct op *o = v->def;
 	if (i->stored) {
 		bool here = s->nest && i->nest == s->nest;
-		s->clashes |= here && (elsewhere || !is_inline(o));
+		s->clashes |= here && (elsewhere || !host_is_inline(o));
 		return;
 	}
 	if (!first_visit(v, s->walk))
@@ -342,14 +342,14 @@ static bool is_root(struct host *h, const struct op *o)
 		return type_is_tensor(operand(o, 0)->type);
 	if (o->code == IR_REDUCE)
 		return true;
-	return o->nresults == 1 && type_is_tensor(result(o)->type) && is_inline(o) && info_of(h, result(o))->stored &&
-	       !info_of(h, result(o))->free;
+	return o->nresults == 1 && type_is_tensor(result(o)->type) && host_is_inline(o) &&
+	       info_of(h, result(o))->stored && !info_of(h, result(o))->free;
 }
 
 /* Values that a later nest needs too, found from the roots down, are kept by the first. */
 static void claim(struct host *h, struct nest *n, const struct value *v, bool elsewhere);
 
-static bool cheap_again(struct host *h, const struct value *v)
+bool host_cheap_again(struct host *h, const struct value *v)
 {
 	const struct op *o = v->def;
 	if (info_of(h, v)->free)
@@ -359,7 +359,7 @@ static bool cheap_again(struct host *h, const struct value *v)
 	case IR_EXTF:
 	case IR_EXTSI:
 	case IR_EXTUI:
-	case IR_SITOFP: return !info_of(h, operand(o, 0))->stored && cheap_again(h, operand(o, 0));
+	case IR_SITOFP: return !info_of(h, operand(o, 0))->stored && host_cheap_again(h, operand(o, 0));
 	default: return op_is_shape(o);
 	}
 }
@@ -377,7 +377,7 @@ static void claim(struct host *h, struct nest *n, const struct value *v, bool el
 	struct info *i = info_of(h, v);
 	if (i->stored || i->free)
 		return;
-	if (i->nest && i->nest != n && !cheap_again(h, v) && !elsewhere) {
+	if (i->nest && i->nest != n && !host_cheap_again(h, v) && !elsewhere) {
 		i->stored = true;
 		struct root r = {.op = v->def, .v = v};
 		vec_push(&h->scratch, &i->nest->roots, r);
@@ -427,7 +427,7 @@ void plan_block(struct host *h, const struct block *b, struct steps *out)
 			add_root(h, open, o, &s);
 			continue;
 		}
-		if (o->nresults == 1 && type_is_tensor(result(o)->type) && is_inline(o))
+		if (o->nresults == 1 && type_is_tensor(result(o)->type) && host_is_inline(o))
 			continue;
 		/* What runs between the roots of a nest runs before it. */
 		bool pure = op_has(o, PURE) && !is_whole_tile(o) && !op_has(o, END);

@@ -153,7 +153,7 @@ def along_rows(b):
         a, x, out = randn(m, k), randn(k), randn(m)
         b.row("matvec f16", kernel(b, "matvec"), lambda bm, bk: (m // bm, 1, 1), lambda bm, bk: [a, x, out, m, k, bm, bk],
               out, lambda: a @ x,
-              [(s, w, st) for s in ((4, 512), (8, 512), (16, 256)) for w in (4, 8) for st in (1,
+              [(s, w, st) for s in ((16, 128), (4, 512), (8, 512), (16, 256)) for w in (4, 8) for st in (1,
                   3)], bytes=2 * a.numel(), tolerance=1)
     if b.wants("recurrence f32"):
         n, width = size((2048, 16384), (512, 4096))
