@@ -18,6 +18,7 @@ enum {
 	CHUNKS = 8,       /* that each thread takes at least, so that all end at about the same time */
 	WAKES = 2,        /* threads that each wakes, so that waking many takes few steps */
 	SPARES = 8,       /* of the callers and of helpers */
+	MOST_SHARES = 128,
 	MOST_THREADS = 1024, /* of the pool, and those that run programs of a job that waits */
 	ALIGN = 64,
 };
@@ -25,13 +26,21 @@ enum {
 struct worker {
 	struct pool *pool;
 	pthread_t thread;
-	u32 seen; /* the last launch that it knows of */
+	u32 number; /* from 1 on; callers are 0 */
+	u32 seen;   /* the last launch that it knows of */
 	struct scratch *scratch;
 };
 
 /* Of scratch memory, in front of it. */
 struct scratch {
 	_Alignas(ALIGN) size_t bytes;
+};
+
+/* Programs that one thread runs first, and others when they have no more of their own: launches of the same data find
+ * in the caches of a core, or of a group of cores, what it took before. */
+struct share {
+	_Alignas(ALIGN) _Atomic u64 next;
+	u64 end;
 };
 
 struct pool {
@@ -50,7 +59,8 @@ struct pool {
 	const struct pool_job *job;
 	u64 chunk;
 	_Atomic u32 most; /* threads that may join */
-	_Alignas(ALIGN) _Atomic u64 next;
+	u32 nshares;
+	struct share shares[MOST_SHARES];
 	_Atomic u32 running; /* threads */
 	struct crew helpers;
 };
@@ -112,33 +122,36 @@ static void scratch_give(struct pool *p, struct scratch *s)
 
 /* --- working ------------------------------------------------------------------------------------------------- */
 
-/* Runs chunks that no thread has begun; how many programs. */
-static u64 work(struct pool *p, char *scratch)
+/* Runs chunks that no thread has begun, those of thread `number`'s share first; how many programs. */
+static u64 work(struct pool *p, u32 number, char *scratch)
 {
 	const struct pool_job *j = p->job;
 	u64 ran = 0, from, to;
 	atomic_fetch_add(&p->running, 1);
-	while ((from = atomic_fetch_add_explicit(&p->next, p->chunk, memory_order_relaxed)) < j->total) {
-		to = MIN(from + p->chunk, j->total);
-		j->run(j->arg, from, to, scratch);
-		ran += to - from;
+	for (u32 i = 0; i < p->nshares; i++) {
+		struct share *s = &p->shares[(number + i) % p->nshares];
+		while ((from = atomic_fetch_add_explicit(&s->next, p->chunk, memory_order_relaxed)) < s->end) {
+			to = MIN(from + p->chunk, s->end);
+			j->run(j->arg, from, to, scratch);
+			ran += to - from;
+		}
 	}
 	atomic_fetch_sub(&p->running, 1);
 	return ran;
 }
 
 /* Without memory the others do it. */
-static void work_beside(struct pool *p, struct scratch *s)
+static void work_beside(struct pool *p, u32 number, struct scratch *s)
 {
 	if (s)
-		work(p, (char *)(s + 1));
+		work(p, number, (char *)(s + 1));
 }
 
 static void help(void *pool)
 {
 	struct pool *p = pool;
 	struct scratch *s = scratch_take(p, p->job->scratch_bytes);
-	work_beside(p, s);
+	work_beside(p, 0, s);
 	scratch_give(p, s);
 }
 
@@ -196,7 +209,7 @@ static void *run_worker(void *worker)
 		if (p->ends)
 			break;
 		w->scratch = scratch_fit(w->scratch, p->job->scratch_bytes);
-		work_beside(p, w->scratch);
+		work_beside(p, w->number, w->scratch);
 		leave(p);
 	}
 	leave(p);
@@ -212,7 +225,7 @@ static void start_workers(struct pool *p, u32 n)
 		struct worker *w = malloc(sizeof *w);
 		if (!w)
 			return;
-		*w = (struct worker){.pool = p, .seen = atomic_load(&p->launch)};
+		*w = (struct worker){.pool = p, .number = p->nworkers + 1, .seen = atomic_load(&p->launch)};
 		if (pthread_create(&w->thread, NULL, run_worker, w)) {
 			free(w);
 			return;
@@ -247,18 +260,32 @@ static void close_gate(struct pool *p)
 	atomic_store(&p->waits, 0);
 }
 
+/* Of programs from `from` on: one share for each thread if programs are short. Long ones, whose neighbours take the
+ * same operands, all come from one. */
+static void make_shares(struct pool *p, u64 from, u32 threads)
+{
+	p->nshares = p->chunk > 1 ? MIN(threads, MOST_SHARES) : 1;
+	for (u32 i = 0; i < p->nshares; i++) {
+		u64 chunks = (p->job->total - from + p->chunk - 1) / p->chunk / (p->nshares - i);
+		struct share *s = &p->shares[i];
+		s->end = i + 1 == p->nshares ? p->job->total : from + chunks * p->chunk;
+		atomic_store(&s->next, from);
+		from = s->end;
+	}
+}
+
 static void run_shared(struct pool *p, const struct pool_job *j, u64 from, u32 cost, char *scratch)
 {
 	u64 left = j->total - from, even = left / ((u64)j->threads * CHUNKS), enough = CHUNK_NS * 16 / MAX(cost, 1u);
 	pthread_mutex_lock(&p->lock);
 	p->job = j;
 	p->chunk = j->waits ? 1 : MAX(MIN(even, MAX(enough, 1u)), 1u);
-	atomic_store(&p->next, from);
 	u64 chunks = (left + p->chunk - 1) / p->chunk;
 	u32 others = (u32)MIN(j->threads, chunks) - 1;
+	make_shares(p, from, others + 1);
 	start_workers(p, others);
 	open_gate(p, others);
-	u64 start = now_ns(), ran = work(p, scratch);
+	u64 start = now_ns(), ran = work(p, 0, scratch);
 	if (ran)
 		atomic_store_explicit(j->cost, (u32)MIN((now_ns() - start) * 16 / ran + 1, UINT32_MAX),
 				      memory_order_relaxed);
@@ -302,7 +329,7 @@ bool pool_run(struct pool *p, const struct pool_job *j)
 
 bool pool_help(struct pool *p, u32 *running, u64 *left)
 {
-	u64 next = atomic_load(&p->next);
+	u64 next = atomic_load(&p->shares[0].next); /* such a job has one share */
 	*running = atomic_load(&p->running);
 	*left = next < p->job->total ? p->job->total - next : 0;
 	return !*left || (*running < MOST_THREADS && crew_start(&p->helpers, help, p));

@@ -205,7 +205,7 @@ static bool dot_clears(struct host *h, const struct op *o, u32 i)
 {
 	u64 bits;
 	const struct value *arg = for_arg(o, i);
-	return value_const_bits(for_init(o, i), &bits) && !bits && value_has_one_use(arg) &&
+	return !h->debug && value_const_bits(for_init(o, i), &bits) && !bits && value_has_one_use(arg) &&
 	       arg->uses->user->block == o->blocks[0] && host_dot_clears(h, arg->uses) &&
 	       plan_in_place(h, arg, for_yielded(o, i));
 }
