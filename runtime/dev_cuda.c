@@ -605,7 +605,7 @@ static tl_status cuda_tensor_map(struct device *device, const struct tensor_box 
 		return s;
 	TRY("cuTensorMapEncodeTiled",
 	    d->api.tensor_map(out, tensor_map_type(b->dtype), b->rank, b->base, b->sizes, b->strides, b->box, steps,
-			      TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle), TENSOR_PROMOTION_256B,
+			      TENSOR_INTERLEAVE_NONE, tensor_swizzle_mode(b->swizzle), tensor_promotion(b),
 			      b->fills_nan ? TENSOR_FILL_NAN : TENSOR_FILL_ZERO));
 	cuda_leave(d, pushed);
 	return s;

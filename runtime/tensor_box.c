@@ -49,3 +49,14 @@ int tensor_map_type(enum dtype t)
 	default: return TENSOR_UINT8;
 	}
 }
+
+/* Rows that begin within a sector of 32 bytes share sectors with their neighbours: asking for more than a line costs
+ * then (4088³ fp16 277 µs, 256 with 128 bytes), where other rows gain (4096³ 186 µs, 195). */
+int tensor_promotion(const struct tensor_box *b)
+{
+	enum { SECTOR = 32 };
+	u64 offset = (u64)(uintptr_t)b->base;
+	for (u32 d = 0; d + 1 < b->rank; d++)
+		offset |= b->strides[d];
+	return offset % SECTOR ? TENSOR_PROMOTION_128B : TENSOR_PROMOTION_256B;
+}

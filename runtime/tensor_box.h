@@ -48,6 +48,8 @@ struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance);
 struct tensor_box bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes);
 /* The data type of elements like these. */
 int tensor_map_type(enum dtype t);
+/* How much of memory its copies ask for at once. */
+int tensor_promotion(const struct tensor_box *b);
 /* The mode of a swizzle of 0, 32, 64 or 128 bytes. */
 static inline int tensor_swizzle_mode(u32 bytes) { return bytes ? ilog2(bytes) - 4 : TENSOR_SWIZZLE_NONE; }
 

@@ -521,6 +521,24 @@ static void test_encoding(void **state)
 	arena_free(&a);
 }
 
+/* Rows that begin within a sector of memory ask for a line at once, others for two. */
+static void test_promotion(void **state)
+{
+	(void)state;
+	struct tensor_box b = {.dtype = DT_F16, .rank = 3, .base = (void *)0x10000, .strides = {8192, 1 << 20}};
+	assert_int_equal(tensor_promotion(&b), TENSOR_PROMOTION_256B);
+	b.strides[0] = 8160;
+	assert_int_equal(tensor_promotion(&b), TENSOR_PROMOTION_256B);
+	b.strides[0] = 8176;
+	assert_int_equal(tensor_promotion(&b), TENSOR_PROMOTION_128B);
+	b.strides[0] = 8192, b.strides[1] += 16;
+	assert_int_equal(tensor_promotion(&b), TENSOR_PROMOTION_128B);
+	b.rank = 2;
+	assert_int_equal(tensor_promotion(&b), TENSOR_PROMOTION_256B);
+	b.base = (void *)0x10010;
+	assert_int_equal(tensor_promotion(&b), TENSOR_PROMOTION_128B);
+}
+
 /* --- the device -------------------------------------------------------------------------------------------------- */
 
 /* A map as the device makes it, and a kernel that takes it as a parameter. */
@@ -717,6 +735,7 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_promotion),
 		cmocka_unit_test(test_loads),    cmocka_unit_test(test_multicasts), cmocka_unit_test(test_stores),
 		cmocka_unit_test(test_encoding), cmocka_unit_test(test_device),     cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_refused),
