@@ -64,20 +64,17 @@ static tl_status processor(struct description *out)
 	return s;
 }
 
-/* What Linux says; the C library's number may be of all caches of a computer of which a virtual machine has one. */
-static u32 last_cache_kib(void)
+/* Of the last cache, in KiB: what Linux says. The C library's number may be of all caches of a computer of which a
+ * virtual machine has one. */
+static u32 cache_here(void)
 {
-	const char *given = getenv("TL_CPU_CACHE");
-	unsigned kib = 0;
-	if (given && *given)
-		return (u32)strtoul(given, NULL, 10);
+	unsigned kib = 0, size;
 	for (int i = 0; i < 8; i++) {
 		char name[64];
 		snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
 		FILE *f = fopen(name, "r");
 		if (!f)
 			break;
-		unsigned size;
 		if (fscanf(f, "%uK", &size) == 1 && size > kib)
 			kib = size;
 		fclose(f);
@@ -85,11 +82,31 @@ static u32 last_cache_kib(void)
 	return kib;
 }
 
+/* The same, or the size that $TL_CPU_CACHE names. */
+static tl_status last_cache(u32 *kib)
+{
+	const char *given = getenv("TL_CPU_CACHE");
+	char *end;
+	if (!given || !*given) {
+		*kib = cache_here();
+		return TL_OK;
+	}
+	unsigned long x = strtoul(given, &end, 10);
+	*kib = (u32)x;
+	if (*end || *given < '0' || *given > '9' || x > UINT32_MAX)
+		return failed(TL_ERR_DEVICE,
+			      "TL_CPU_CACHE=%s is no number of KiB: 32768 for a cache of 32 MB, 0 for none", given);
+	return TL_OK;
+}
+
 static tl_status cpu_open(int ordinal, struct device **out)
 {
 	struct description target;
+	u32 cache_kib;
 	bool checks = ordinal == OPTION;
 	tl_status s = processor(&target);
+	if (!s)
+		s = last_cache(&cache_kib);
 	if (s)
 		return s;
 	target.checks = checks;
@@ -104,7 +121,7 @@ static tl_status cpu_open(int ordinal, struct device **out)
 	host_init(&d->host, &cpu_ops, checks);
 	kept_init(&d->kept);
 	d->target = target;
-	d->cache_kib = last_cache_kib();
+	d->cache_kib = cache_kib;
 	*out = &d->host.device;
 	return TL_OK;
 }

@@ -51,7 +51,7 @@ int tensor_map_type(enum dtype t)
 }
 
 /* Rows that begin within a sector of 32 bytes share sectors with their neighbours: asking for more than a line costs
- * then (4088³ fp16 277 µs, 256 with 128 bytes), where other rows gain (4096³ 186 µs, 195). */
+ * then (4088³ fp16 277 µs, 246 with a line), where other rows gain (4096³ 186 µs, 195). */
 int tensor_promotion(const struct tensor_box *b)
 {
 	enum { SECTOR = 32 };

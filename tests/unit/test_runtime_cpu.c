@@ -206,12 +206,13 @@ static void count_programs_of(void *count, u64 from, u64 to, char *scratch)
 struct launcher {
 	struct pool *pool;
 	u32 seed;
+	u32 wrong; /* launches, and programs of them that did not run once */
 	pthread_t thread;
 };
 
 static void *launch_often(void *launcher)
 {
-	const struct launcher *l = launcher;
+	struct launcher *l = launcher;
 	u32 random = l->seed;
 	_Atomic u32 cost = 0;
 	static const u64 most = 3000;
@@ -226,10 +227,9 @@ static void *launch_often(void *launcher)
 					     .cost = &cost,
 					     .run = count_programs_of,
 					     .arg = &c};
-		assert_true(pool_run(l->pool, &job));
-		assert_int_equal(c.misaligned, 0);
+		l->wrong += !pool_run(l->pool, &job) + c.misaligned;
 		for (u64 p = 0; p < most; p++)
-			assert_int_equal(atomic_exchange(&ran[p], 0), p < c.total);
+			l->wrong += atomic_exchange(&ran[p], 0) != (p < c.total);
 	}
 	free((void *)ran);
 	return NULL;
@@ -245,8 +245,10 @@ static void test_pool(void **state)
 		all[i] = (struct launcher){.pool = pool, .seed = i};
 		pthread_create(&all[i].thread, NULL, launch_often, &all[i]);
 	}
-	for (u32 i = 0; i < ARRAY_LEN(all); i++)
+	for (u32 i = 0; i < ARRAY_LEN(all); i++) {
 		pthread_join(all[i].thread, NULL);
+		assert_int_equal(all[i].wrong, 0);
+	}
 	pool_close(pool);
 }
 
