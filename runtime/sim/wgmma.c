@@ -178,6 +178,19 @@ struct inputs {
 	} b;
 };
 
+/* A's rows, of which this warp computes its own. The instruction is the warpgroup's, and nothing says which warp reads
+ * which row: so all are read, as far as others must not write them. */
+static bool read_rows(struct warp *w, const struct job *j, const struct matrix *m, struct inputs *in, u64 *hash)
+{
+	const struct plan *p = plan_of(j->i);
+	u32 own = w->id % GROUP_WARPS;
+	u64 others = 0;
+	bool good = read_matrix(w, j->i, m, p->a, own * M, M, p->k, in ? &in->a : NULL, p->k, 1, hash);
+	for (u32 i = 0; i < GROUP_WARPS && good; i++)
+		good = i == own || read_matrix(w, j->i, m, p->a, i * M, M, p->k, NULL, p->k, 1, &others);
+	return good;
+}
+
 /* `in` may be NULL, for the checks and the hash alone. */
 static bool read_inputs(struct warp *w, const struct job *j, struct inputs *in, u64 *hash)
 {
@@ -190,9 +203,7 @@ static bool read_inputs(struct warp *w, const struct job *j, struct inputs *in, 
 			p->a->load(w, regs, &p->a_map, &in->a);
 		for (u32 r = 0; r < p->a_regs; r++)
 			*hash = hash_bytes(reg(w, &regs[r]), LANES * sizeof(u64), *hash);
-	} else if (!read_descriptor(w, j->i, j->a, p->a_transposed, &m) ||
-		   !read_matrix(w, j->i, &m, p->a, w->id % GROUP_WARPS * M, M, p->k, in ? &in->a : NULL, p->k, 1,
-				hash)) {
+	} else if (!read_descriptor(w, j->i, j->a, p->a_transposed, &m) || !read_rows(w, j, &m, in, hash)) {
 		return false;
 	}
 	return read_descriptor(w, j->i, j->b, p->b_transposed, &m) &&
