@@ -40,18 +40,36 @@ struct affine excess(const struct ranges *r, const struct op *cmp, const struct 
 	return cannot_wrap(r, cmp, left, right) ? affine_sum(&f, &margin) : (struct affine){0};
 }
 
-bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n)
+static bool is_multiple(const struct kernel *k, const struct value *v, i64 n, int depth)
 {
 	i64 c;
 	if (value_const_int(v, &c))
 		return c % n == 0;
 	i32 param = param_number(k, v), divisor = param < 0 ? 0 : k->params[param].divisibility;
-	return divisor && divisor % n == 0;
+	if (!v->def || !depth)
+		return divisor && divisor % n == 0;
+	const struct value *x = v->def->noperands == 2 ? operand(v->def, 0) : NULL, *y = x ? operand(v->def, 1) : NULL;
+	switch (v->def->code) {
+	case IR_MINSI:
+	case IR_MAXSI: return is_multiple(k, x, n, depth - 1) && is_multiple(k, y, n, depth - 1);
+	case IR_ADDI:
+	case IR_SUBI: /* of powers of two also where it wraps */
+		return is_pow2((u64)n) && is_multiple(k, x, n, depth - 1) && is_multiple(k, y, n, depth - 1);
+	case IR_MULI: return is_pow2((u64)n) && value_const_int(y, &c) && c % n == 0;
+	default: return false;
+	}
+}
+
+bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n)
+{
+	enum { DEPTH = 4 };
+	return is_multiple(k, v, n, DEPTH);
 }
 
 /* An upper bound of a · index over all iterations of a loop whose steps reach its end exactly: from one multiple of
- * the step to another, or up to cdiv(x, m) for a multiple x of m. Unknown for other loops. */
-static struct affine most_of_index(struct pass_state *s, const struct op *loop, i64 a)
+ * the step to another, or up to cdiv(x, m) for a multiple x of m. Unknown for other loops. `bound`: the end, or more.
+ */
+static struct affine most_of_index(struct pass_state *s, const struct op *loop, i64 a, const struct value *bound)
 {
 	const struct value *first = for_lower(loop), *end = for_upper(loop);
 	const struct op *div = def_if(end, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
@@ -67,11 +85,11 @@ static struct affine most_of_index(struct pass_state *s, const struct op *loop, 
 		if (!rounds || step != 1 || !value_const_int(first, &lo) || lo < 0 || a % m ||
 		    !is_known_multiple(s->k, operand(sum, 0), m))
 			return unknown;
-		end = operand(sum, 0);
+		bound = operand(sum, 0);
 		by.constant = m;
 		a /= m;
 	}
-	struct affine most = affine_difference(exact_hi(s->ranges, end), &by);
+	struct affine most = affine_difference(exact_hi(s->ranges, bound), &by);
 	return affine_scaled(&most, a);
 }
 
@@ -92,11 +110,14 @@ static bool holds_to_the_end(struct pass_state *s, const struct op *o, const str
 		if (loop->code != IR_FOR)
 			continue;
 		struct affine f = affine_without_indices(s->ranges, excess, loop, true);
+		const struct op *least = def_if(for_upper(loop), IR_MINSI); /* an end that is below two values */
 		i64 a = affine_take(&f, for_index(loop));
-		struct affine most = most_of_index(s, loop, a);
-		f = affine_sum(&f, &most);
-		if (a > 0 && never_positive(s, &f, NULL, o))
-			return true;
+		for (u32 i = 0; a > 0 && i < (least ? 3 : 1); i++) {
+			struct affine most = most_of_index(s, loop, a, i ? operand(least, i - 1) : for_upper(loop));
+			most = affine_sum(&f, &most);
+			if (never_positive(s, &most, NULL, o))
+				return true;
+		}
 	}
 	return false;
 }
