@@ -427,6 +427,7 @@ static void find_areas(struct rings *w)
 	memset(w->refills, 0, w->nslots * sizeof *w->refills);
 	for (u32 i = 0; i < w->areas.len; i++) {
 		struct area *a = &w->areas.at[i];
+		a->apart = map_get(w->halves, a->op);
 		for (u32 k = 0; k < a->count; k++)
 			w->area_of[a->first + k] = i;
 		if (a->op->code == IR_LOCAL_ALLOC)
@@ -682,18 +683,19 @@ bool rings_verify(struct pass_state *s, const char *pass, struct diags *report)
 {
 	struct arena scratch = {0};
 	struct memory m = {.scratch = &scratch};
-	struct map groups = {.arena = &scratch}, done = {.arena = &scratch};
+	struct map groups = {.arena = &scratch}, done = {.arena = &scratch}, halves = {.arena = &scratch};
 	struct rings w = {0};
 	if (s->k->cuda.cluster > 1 || !block_has(s->k->body, is_copied))
 		return true;
 	clear_all(s);
 	find_groups(s, &m, &groups);
+	find_halves(s, &halves);
 	for (u32 i = 0; i < m.at.len && !w.bad; i++) {
 		struct op *group = map_get(&groups, m.at.at[i]);
 		if (m.at.at[i]->code != IR_LOCAL_ALLOC || map_get(&done, group))
 			continue;
 		map_put(&done, group, group);
-		w = (struct rings){.s = s, .groups = &groups, .group = group};
+		w = (struct rings){.s = s, .groups = &groups, .halves = &halves, .group = group};
 		run_group(&w);
 	}
 	arena_free(&scratch);

@@ -8,7 +8,7 @@
 #ifndef TLC_CHECK_RINGS_H
 #define TLC_CHECK_RINGS_H
 
-#include "place/place.h"
+#include "place/shared_access.h"
 
 enum content {
 	EMPTY,
@@ -56,6 +56,7 @@ struct area {
 	const struct op *op;
 	u32 first, count;
 	i32 bytes;               /* of each slot */
+	bool apart;              /* each of two warpgroups has a half of its own: see find_halves */
 	VEC(u32) over;           /* areas that share bytes with it */
 	const struct area *next; /* whose last use is the same operation's */
 };
@@ -97,6 +98,7 @@ struct state_set {
 struct rings {
 	struct pass_state *s;
 	const struct map *groups; /* operation that has memory → its group */
+	const struct map *halves; /* see find_halves */
 	const struct op *group;   /* that is looked at */
 	struct arena scratch;
 	struct map notes; /* loop → struct loop_note */

@@ -191,14 +191,39 @@ static bool same_value(const struct value *x, const struct value *y)
 	return end_pair_walk(&w, same);
 }
 
+/* Is v the least (code: IR_MINSI), or the most, of two values like these, as it is or folded? */
+static bool is_of_both(const struct value *v, enum opcode code, const struct value *x, const struct value *y)
+{
+	const struct op *o = def_if(v, code);
+	i64 c, cx, cy;
+	if (value_const_int(x, &cx) && value_const_int(y, &cy))
+		return value_const_int(v, &c) && c == (code == IR_MINSI ? MIN(cx, cy) : MAX(cx, cy));
+	if (same_value(x, y))
+		return same_value(v, x);
+	return o && ((same_value(operand(o, 0), x) && same_value(operand(o, 1), y)) ||
+		     (same_value(operand(o, 0), y) && same_value(operand(o, 1), x)));
+}
+
+/* Does loop a run as often as b, or as b and the next one, which goes on where b ends? */
+static bool runs_as_often(const struct op *a, const struct op *b)
+{
+	const struct op *next = find_next_loop(b);
+	bool same = true;
+	for (u32 i = 0; i < FOR_INITS; i++)
+		same &= same_value(operand(a, i), operand(b, i));
+	return same || (next && for_lower(next) == for_upper(b) && same_value(for_step(a), for_step(b)) &&
+			same_value(for_step(next), for_step(b)) &&
+			is_of_both(for_lower(a), IR_MINSI, for_lower(b), for_upper(b)) &&
+			is_of_both(for_upper(a), IR_MAXSI, for_upper(b), for_upper(next)));
+}
+
 bool rings_same_loops(const struct op *producer)
 {
 	const struct op *ask = find_op(producer->blocks[0], IR_BARRIER_EXPECT, NULL),
 			*wait = find_op(producer->block, IR_WAIT_BARRIER, producer);
 	const struct op *a = loop_around(ask), *b = loop_around(wait);
 	for (; a && b; a = loop_around(a), b = loop_around(b))
-		for (u32 i = 0; i < FOR_INITS; i++)
-			if (!same_value(operand(a, i), operand(b, i)))
-				return false;
+		if (!runs_as_often(a, b))
+			return false;
 	return !a && !b && ask && wait;
 }

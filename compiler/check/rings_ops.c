@@ -177,10 +177,13 @@ static const char *write_buffer(const struct rings *w, struct slot *at, const st
 	return write_slot(w, at, (u32)i, kind);
 }
 
-static void meet(const struct rings *w, struct slot *at)
+/* All warps, or those of each warpgroup, which is enough where these have memory of their own. */
+static void meet(const struct rings *w, struct slot *at, bool warpgroups)
 {
 	for (u32 i = 0; i < w->nslots; i++) {
 		struct slot *s = &at[i];
+		if (warpgroups && !w->areas.at[w->area_of[i]].apart)
+			continue;
 		if (s->content == COPIED || s->content == STORED)
 			s->content = READY;
 		if (s->content == RUINED)
@@ -200,7 +203,7 @@ static const char *use_scratch(const struct rings *w, struct slot *at, const str
 	if (s)
 		PASS_ON(write_slot(w, at, (u32)(s - at), RUINED));
 	if (!apart)
-		meet(w, at);
+		meet(w, at, false);
 	if (s) {
 		s->unfenced = true;
 		note_read(s);
@@ -256,12 +259,12 @@ static const char *run_dot(const struct rings *w, struct slot *at, const struct 
 		const struct value *turned = operand(o, !o->attr[ATTR_EXCHANGED]);
 		if (is_followed(turned))
 			PASS_ON(read_slot(w, at, turned, false));
-		meet(w, at);
+		meet(w, at, false);
 		if (is_followed(turned)) {
 			PASS_ON(write_buffer(w, at, turned, STORED));
 			at[slot_of(w, at, turned)].unfenced = false;
 		}
-		meet(w, at);
+		meet(w, at, false);
 	}
 	if (o->attr[ATTR_FETCHED] && async) /* as it goes, it waits for all before it (lower/wgmma.c) */
 		wait_dots(w, at, 0);
@@ -543,14 +546,15 @@ bool rings_join(const struct rings *w, struct slot *to, struct slot *from)
 	return changed;
 }
 
-/* Two warpgroups wait for their turns, and pass them to each other; `only` one, for which nobody waits before. */
+/* Two warpgroups wait for their turns, the `first` one alone behind all tiles, and pass them to each other; `only` one,
+ * for which nobody waits before. */
 static const char *take_turns(const struct rings *w, struct slot *at, const struct op *o)
 {
 	i32 *turns = values_of(w, at) + TURNS;
 	bool waits = o->code == IR_AWAIT_TURN;
 	for (i64 group = 1; group <= 2; group++) {
 		if (waits)
-			turns[group - 1]--;
+			turns[group - 1] -= group == 1 || !o->attr[ATTR_FIRST];
 		else if (o->attr[ATTR_ONLY] != group) /* the other one passes */
 			turns[group - 1]++;
 		NEED(turns[group - 1] <= 1, "a warpgroup is given a second turn before it has waited for one");
@@ -559,10 +563,12 @@ static const char *take_turns(const struct rings *w, struct slot *at, const stru
 	return NULL;
 }
 
-static const char *check_turns(const struct rings *w, struct slot *at)
+/* Does neither wait for a turn, nor, at the end, have one left? */
+static const char *check_turns(const struct rings *w, struct slot *at, bool end)
 {
 	const i32 *turns = values_of(w, at) + TURNS;
-	NEED(!turns[0] && !turns[1], "a warpgroup comes here that waits for a turn, or has one left");
+	NEED(turns[0] >= 0 && turns[1] >= 0, "a warpgroup comes here that waits for a turn");
+	NEED(!end || (!turns[0] && !turns[1]), "a warpgroup has a turn left");
 	return NULL;
 }
 
@@ -608,12 +614,14 @@ const char *rings_step(struct rings *w, struct slot *at, const struct op *o)
 		return NULL;
 	case IR_WARP_GROUP_DOT:
 		if (o->attr[ATTR_TURNED])
-			PASS_ON(check_turns(w, at));
+			PASS_ON(check_turns(w, at, false));
 		return run_dot(w, at, o);
 	case IR_WARP_GROUP_WAIT: wait_dots(w, at, pending); return NULL;
-	case IR_AWAIT_TURN:
+	case IR_AWAIT_TURN: meet(w, at, true); return take_turns(w, at, o);
 	case IR_PASS_TURN: return take_turns(w, at, o);
-	case IR_BARRIER: meet(w, at); return check_turns(w, at);
+	case IR_BARRIER:
+		meet(w, at, o->attr[ATTR_WARPGROUP]);
+		return o->attr[ATTR_WARPGROUP] ? NULL : check_turns(w, at, false);
 	case IR_FENCE_ASYNC:
 		for (; i < w->nslots; i++)
 			at[i].unfenced = false;
@@ -629,7 +637,7 @@ const char *rings_step(struct rings *w, struct slot *at, const struct op *o)
 		return expect(w, at, i);
 	case IR_TMA_COPY:
 	case IR_TMA_TENSOR_COPY: return copy_box(w, at, o);
-	case IR_RETURN: PASS_ON(check_turns(w, at)); return end_kernel(w, at);
+	case IR_RETURN: PASS_ON(check_turns(w, at, true)); return end_kernel(w, at);
 	default: break;
 	}
 	if (o->scratch_size > 0)

@@ -198,13 +198,13 @@ enum {
 	ATTR_WAY = 0, ATTR_PIECES = 1,                     /* CONVERT_LAYOUT, set by `allocate`; through memory */
 	ATTR_HEX = 1, ATTR_SIGNED = 2,                     /* PRINT; bit i of SIGNED: operand i */
 	ATTR_STAGES = 0, ATTR_UNROLL = 1, ATTR_FLATTEN = 2, ATTR_WARP_SPECIALIZE = 3, /* FOR */
-	ATTR_WARP = 0,                                     /* BARRIER: of the lanes of a warp only */
+	ATTR_WARP = 0, ATTR_WARPGROUP = 1,                 /* BARRIER: of a warp's lanes only; of a warpgroup's warps */
 	ATTR_CONSTRAINTS = 1, ATTR_PACK = 2, ATTR_PURE = 3, /* INLINE_ASM, PURE_ASM */
 	ATTR_ASYNC_EVICT = 0, ATTR_PENDING = 0,            /* ASYNC_COPY; ASYNC_WAIT, WARP_GROUP_WAIT */
 	/* INIT_BARRIER: arrivals of a phase; BARRIER_EXPECT: bytes */
 	ATTR_COUNT = 0, ATTR_SIZE = 0,
 	ATTR_GLOBAL = 1,                                   /* FENCE_ASYNC: of global memory too */
-	ATTR_ONLY = 0,                                     /* PASS_TURN */
+	ATTR_ONLY = 0, ATTR_FIRST = 0,                     /* PASS_TURN; AWAIT_TURN: only the first warpgroup */
 	ATTR_MORE_WARPS = 0, ATTR_REGISTERS = 1, ATTR_OTHER_REGISTERS = 2, /* PARTITION */
 	/* TMA_COPY, TMA_TENSOR_COPY: dimension of rows; bytes between them, or times the last operand; the tensor's
 	 * offsets are of 31 bits */

@@ -543,7 +543,11 @@ static const char *check_types(const struct op *o)
 	const struct type *r = o->nresults ? o->results[0].type : &none;
 	const struct type *t = o->noperands ? operand(o, 0)->type : &none;
 	switch (op_info[o->code].rule) {
-	case R_ALONE: NEED(o->code != IR_PASS_TURN || o->attr[ATTR_ONLY] <= 2, "there are two warpgroups"); return NULL;
+	case R_ALONE:
+		NEED(o->code != IR_PASS_TURN || o->attr[ATTR_ONLY] <= 2, "there are two warpgroups");
+		NEED(o->code != IR_BARRIER || !o->attr[ATTR_WARP] || !o->attr[ATTR_WARPGROUP],
+		     "a barrier of warps, or of warpgroups");
+		return NULL;
 	case R_INT:
 	case R_CMPI: return check_same(o, true, r);
 	case R_FLOAT:

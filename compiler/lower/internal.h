@@ -97,6 +97,7 @@ LLVMValueRef is_thread(struct lower *l, u32 lanes, u32 which, u32 warps);
 void barrier(struct lower *l);
 void fence_async(struct lower *l, bool global); /* what is stored is there for the copy engine and wgmma too */
 void warp_barrier(struct lower *l); /* of the warp's threads */
+void warpgroup_barrier(struct lower *l);
 LLVMValueRef and_i1(struct lower *l, LLVMValueRef a, LLVMValueRef b); /* either may be NULL: true */
 /* Address in shared memory: base + offset (i32 bytes) + constant. */
 LLVMValueRef shared_at(struct lower *l, LLVMValueRef base, LLVMValueRef offset, u32 constant);

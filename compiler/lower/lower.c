@@ -480,7 +480,7 @@ static void lower_same(struct lower *l, const struct op *o)
 
 static void lower_barrier(struct lower *l, const struct op *o)
 {
-	(o->attr[ATTR_WARP] ? warp_barrier : barrier)(l);
+	(o->attr[ATTR_WARP] ? warp_barrier : o->attr[ATTR_WARPGROUP] ? warpgroup_barrier : barrier)(l);
 }
 
 static void lower_fence(struct lower *l, const struct op *o)

@@ -496,6 +496,15 @@ void lower_wgmma_wait(struct lower *l, const struct op *o)
 			pass_pin(l, pin_of(l, operand(o, r)), &o->results[r]);
 }
 
+enum { FIRST_TURN = 1, FIRST_OF_WARPGROUP = 3 }; /* barriers, of the two warpgroups; 0 is for all */
+
+/* Where the warpgroup's own warps meet. */
+void warpgroup_barrier(struct lower *l)
+{
+	LLVMValueRef id = LLVMBuildAdd(l->b, warpgroup(l), c_i32(l, FIRST_OF_WARPGROUP), "");
+	inline_asm(l, "bar.sync $0, 128;", "r,~{memory}", ASM_CONVERGENT, l->v, &id, 1);
+}
+
 /* Barrier 1 + w is that for which warpgroup w waits, and where the other one arrives.
  *
  * ptxas moves arithmetic past a barrier as it likes; what it moves behind this one is done while the other warpgroup
@@ -504,9 +513,9 @@ void lower_wgmma_wait(struct lower *l, const struct op *o)
 void lower_turn(struct lower *l, const struct op *o)
 {
 	bool wait = o->code == IR_AWAIT_TURN;
-	i64 only = wait ? 0 : o->attr[ATTR_ONLY];
-	LLVMValueRef w = warpgroup(l),
-		     id = wait ? LLVMBuildAdd(l->b, w, c_i32(l, 1), "") : LLVMBuildSub(l->b, c_i32(l, 2), w, "");
+	i64 only = wait ? o->attr[ATTR_FIRST] : o->attr[ATTR_ONLY];
+	LLVMValueRef w = warpgroup(l), id = wait ? LLVMBuildAdd(l->b, w, c_i32(l, FIRST_TURN), "")
+						 : LLVMBuildSub(l->b, c_i32(l, FIRST_TURN + 1), w, "");
 	struct guarded g = begin_if(l, only ? LLVMBuildICmp(l->b, LLVMIntEQ, w, c_i32(l, only - 1), "") : NULL);
 	const char *text =
 		wait ? "{\n\t.reg .pred again;\n\tsetp.gt.u32 again, $0, 15;\nturn${:uid}:\n\tbar.sync $0, %d;\n\t"

@@ -379,16 +379,14 @@ static void build_prologue(struct schedule *p, value_vec *loaded)
 	struct builder b = builder_before(p->ctx, p->loop);
 	struct map map = {.arena = &p->scratch};
 	const struct type *i32_type = type_scalar(p->ctx, DT_I32);
-	struct value *first = for_lower(p->loop);
-	if (p->goes_on) /* the next loop begins where this one ends, even if that is before its beginning */
-		first = build2(&b, IR_MINSI, first->type, first, for_upper(p->loop));
+	struct value *first = p->start;
 	for (u32 k = 0; k < p->args.len; k++)
 		map_put(&map, for_arg(p->loop, p->args.at[k]), for_init(p->loop, p->args.at[k]));
 	for (int n = 0; n < p->ahead; n++) {
 		map_put(&map, for_index(p->loop), step_index(&b, p->loop, first, n));
 		clone_slice(p, &b, &map);
-		struct value *inside = p->goes_on ? is_below(&b, p->loop, p->end, first, n)
-						  : still_inside(&b, p->loop, p->end, first, n);
+		struct value *inside = p->follower ? is_below(&b, p->loop, p->end, first, n)
+						   : still_inside(&b, p->loop, p->end, first, n);
 		issue_all(p, &b, &map, (struct turn){p->async ? build_int(&b, i32_type, n) : NULL, NULL}, inside,
 			  loaded);
 		value_vec next = {0};
@@ -570,13 +568,37 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 	}
 }
 
+struct others {
+	const struct schedule *p;
+	bool any; /* loops with products beside p's and those that it shares buffers with */
+};
+
+static void note_other(struct op *o, void *arg)
+{
+	struct others *a = arg;
+	const struct schedule *p = a->p;
+	a->any |= o->code == IR_FOR && first_dot(o->blocks[0]) && o != p->loop &&
+		  (!p->before || o != p->before->loop) && (!p->follower || o != p->follower->loop);
+}
+
+/* The loop over tiles around p's, from one of which to the next a producer goes on, and turns do; or p's. Other loops
+ * in it might have turns of their own. */
+static struct op *loop_of_turns(const struct schedule *p)
+{
+	struct others a = {.p = p};
+	if (!p->producer || p->producer->path.len < 2)
+		return p->loop;
+	walk(p->producer->path.at[0]->blocks[0], note_other, &a);
+	return a.any ? p->loop : p->producer->path.at[0];
+}
+
 /* Both warpgroups wait and arrive equally often: compute-sanitizer's racecheck loses count otherwise. */
 static void begin_turns(struct schedule *p)
 {
-	struct builder b = builder_before(p->ctx, p->loop);
-	if (p->producer) /* what the loop reads has been stored; no barrier may stand in it */
-		build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-	build(&b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
+	struct op *all = loop_of_turns(p);
+	struct builder before = builder_before(p->ctx, all), b = builder_before(p->ctx, p->loop);
+	if (all == p->loop || !p->before)
+		build(&before, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 2; /* the first one begins */
 	build(&b, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0);
 }
 
@@ -658,10 +680,17 @@ void end_barriers(struct schedule *p, struct builder *b)
 	each_barrier(p, b, IR_INVAL_BARRIER);
 }
 
+/* The second one ends; where there are tiles, it passes the turn to the first one for the next tile, or loop. */
 void end_turns(struct schedule *p, struct builder *b)
 {
-	if (p->turns)
-		build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = 1; /* the second one ends */
+	struct op *all = loop_of_turns(p);
+	if (!p->turns)
+		return;
+	build(b, IR_PASS_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_ONLY] = all == p->loop;
+	if (all == p->loop || p->follower)
+		return;
+	struct builder behind = builder_after(p->ctx, all);
+	build(&behind, IR_AWAIT_TURN, NULL, 0, NULL, 0, 0)->attr[ATTR_FIRST] = true;
 }
 
 /* --- copies that the loop's own threads issue for later iterations of it, or of the loop behind it ------------- */
@@ -694,7 +723,7 @@ static void end_ahead(struct schedule *p, struct builder *b)
 {
 	finish_dots(p, b);
 	end_turns(p, b);
-	if (p->goes_on || !p->ring)
+	if (p->follower || !p->ring)
 		return;
 	if (p->tma)
 		end_barriers(p, b);

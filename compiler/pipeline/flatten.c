@@ -59,22 +59,12 @@ static bool find_slice(struct schedule *p)
 	return true;
 }
 
-bool programs_take_as_long(const struct schedule *p, const struct op *around)
-{
-	bool yes = true;
-	for (u32 i = 0; i < 3; i++)
-		yes &= value_defined_outside(operand(p->loop, i), around->blocks[0]);
-	return yes || !is_loop_of_programs(p->s, around);
-}
-
 static const char *why_not(struct schedule *p)
 {
 	const struct op *outer = p->loop->block->parent;
 	bool programs = is_loop_of_programs(p->s, outer);
 	if (programs && !pipeline_is_alone(p))
 		return "a multiprocessor holds several of these, and others compute while one ends";
-	if (!programs_take_as_long(p, outer))
-		return "they may take different time";
 	if (programs && !p->dots.len)
 		return "no dot stays in flight";
 	if (!p->async || p->tma || !p->ring)

@@ -87,7 +87,9 @@ void pipeline_join(struct schedule *p, struct schedule *q)
 	if (!joined)
 		return;
 	struct builder b = builder_before(p->ctx, p->loop);
+	/* the next loop begins where this one ends, even if that is before its beginning */
+	p->start = build2(&b, IR_MINSI, p->end->type, p->start, p->end);
 	p->end = build2(&b, IR_MAXSI, p->end->type, p->end, q->end);
-	p->goes_on = true;
+	p->follower = q;
 	q->before = p;
 }

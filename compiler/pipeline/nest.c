@@ -57,6 +57,7 @@ bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 
 	bool ok = find_path(p, n, p->loop);
 	for (u32 i = 0; ok && i < n->path.len; i++)
 		ok = need_operands(p, n, n->path.at[i], FOR_INITS);
+	ok = ok && need(p, n, p->start) && need(p, n, p->end); /* of this loop and perhaps the next one */
 	for (u32 i = 0; ok && i < p->args.len; i++)
 		ok = need(p, n, for_init(p->loop, p->args.at[i]));
 	for (u32 i = 0; ok && i < p->slice.len; i++) {

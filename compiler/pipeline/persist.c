@@ -10,8 +10,14 @@
  *     for p in range(program_id(0), programs, num_programs(0), flatten=True)
  *         x = p % grid.x;  y = p // grid.x % grid.y;  z = p // grid.x // grid.y;  the kernel
  *
+ * An attention's too: where its programs take as long as their number along x says, in another order (struct order).
+ *
  * The grid that the launch asked for is passed in three parameters behind the kernel's own. Programs are started in the
- * same order as without. Kernels whose programs may talk to each other (atomics, volatile loads) are left alone. */
+ * same order as without otherwise. Kernels whose programs may talk to each other (atomics, volatile loads) are left
+ * alone. */
+#include "base/tuning.h"
+#include "ir/graph.h"
+#include "opt/pressure.h"
 #include "pipeline/schedule.h"
 #include "pipeline/persist.h"
 
@@ -21,6 +27,7 @@ struct programs {
 	struct value *index[3], *count[3];
 	/* what these and the loop's bounds are computed by, users after what they use */
 	VEC(struct op *) made;
+	struct arena *arena; /* of `made` */
 };
 
 /* Does the loop do nothing but one product? */
@@ -41,6 +48,19 @@ static bool sums_products(const struct op *loop)
 	return yes && dots == 1;
 }
 
+/* An attention of two warpgroups: two products, whose sums leave a thread registers? */
+static bool is_attention(const struct pass_state *s, const struct op *loop)
+{
+	u32 dots = 0;
+	i64 most = 0;
+	for (const struct op *o = loop->blocks[0]->first; o; o = o->next) {
+		dots += o->code == IR_WARP_GROUP_DOT;
+		if (o->code == IR_WARP_GROUP_DOT)
+			most = MAX(most, registers_of(s, result(o)));
+	}
+	return s->num_warps == 8 && dots == 2 && most <= MAX_SUMS_OF_TILES;
+}
+
 static bool may_talk(const struct op *o)
 {
 	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_BARRIER ||
@@ -53,21 +73,74 @@ bool kernel_talks(const struct kernel *k)
 	return block_has(k->body, may_talk);
 }
 
-bool may_persist(const struct pass_state *s)
+/* The axes (bit i: axis i) of which the program's number tells v; all where memory does. */
+static u32 axes_behind(struct ir_context *ctx, const struct value *v)
 {
-	bool product = false;
-	for (const struct op *o = s->k->body->first; o; o = o->next) {
-		product |= op_is_loop(o) && sums_products(o);
-		if (o->code == IR_FOR && o->attr[ATTR_FLATTEN])
-			return false;
+	enum { ALL = 7 };
+	struct value_walk w = {.id = begin_walk(ctx)};
+	u32 axes = 0;
+	visit_later(&w, v);
+	while ((v = visit_next(&w))) {
+		const struct op *o = v->def;
+		axes |= !o ? 0 : o->code == IR_PROGRAM_ID ? 1u << o->attr[ATTR_AXIS] : o->code == IR_LOAD ? ALL : 0;
+		if (o)
+			visit_operands(&w, o);
 	}
-	return product && s->k->cuda.cluster == 1 && !kernel_talks(s->k);
+	end_walk(&w, true);
+	return axes;
 }
 
-static struct value *made(struct programs *g, struct arena *a, struct value *v)
+/* Can few blocks run all programs, and share them out as well as the hardware would? */
+enum sharing {
+	NO_SHARING,
+	BY_TURNS,  /* all take equally long */
+	BY_LENGTH, /* an attention takes as long as the number along the first axis says, longest first or last */
+};
+
+static enum sharing sharing_of(const struct pass_state *s)
 {
-	vec_push(a, &g->made, v->def);
+	bool product = false, attention = false;
+	u32 axes = 0;
+	for (const struct op *o = s->k->body->first; o; o = o->next) {
+		if (o->code == IR_FOR && o->attr[ATTR_FLATTEN])
+			return NO_SHARING;
+		bool chained = o->code == IR_FOR && is_attention(s, o);
+		if (o->code != IR_FOR || (!chained && !sums_products(o)))
+			continue;
+		product |= !chained;
+		attention |= chained;
+		for (u32 i = 0; i < FOR_INITS; i++)
+			axes |= axes_behind(s->ctx, operand(o, i));
+	}
+	if ((!product && !attention) || s->k->cuda.cluster > 1 || kernel_talks(s->k))
+		return NO_SHARING;
+	if (axes && (product || axes != 1)) {
+		if (s->cuda.persistent && s->remarks)
+			diag(s->diags, R_NOT_PERSISTENT, s->k->loc, "they may take different time");
+		return NO_SHARING;
+	}
+	return axes ? BY_LENGTH : BY_TURNS;
+}
+
+bool may_persist(const struct pass_state *s)
+{
+	return sharing_of(s) != NO_SHARING;
+}
+
+static struct value *made(struct programs *g, struct value *v)
+{
+	vec_push(g->arena, &g->made, v->def);
 	return v;
+}
+
+static struct value *make(struct programs *g, struct builder *b, enum opcode code, struct value *x, struct value *y)
+{
+	return made(g, build2(b, code, x->type, x, y));
+}
+
+static struct value *number(struct builder *b, i64 n)
+{
+	return build_int(b, type_scalar(b->ctx, DT_I32), n);
 }
 
 static void add_grid(struct kernel *k, struct programs *g)
@@ -100,18 +173,86 @@ static void replace_number(struct op *o, void *arg)
 		replace_uses(result(o), g->count[o->attr[ATTR_AXIS]]);
 }
 
+/* The numbers along each axis of program number `index`, counted along x first. */
+static void split_number(struct programs *g, struct builder *b, struct value *index)
+{
+	g->index[0] = make(g, b, IR_REMSI, index, g->count[0]);
+	struct value *row = make(g, b, IR_DIVSI, index, g->count[0]);
+	g->index[1] = make(g, b, IR_REMSI, row, g->count[1]);
+	g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
+}
+
+/* v, or mirrored in [0, blocks), if that is odd. */
+static struct value *mirror_if_odd(struct programs *g, struct builder *b, struct value *odd, struct value *blocks,
+				   struct value *v)
+{
+	struct value *last = make(g, b, IR_SUBI, blocks, number(b, 1)), *other = make(g, b, IR_SUBI, last, v);
+	struct value *is_odd = make(g, b, IR_ANDI, odd, number(b, 1));
+	struct value *yes = made(g, build_cmpi(b, CMPI_NE, is_odd, number(b, 0)));
+	return made(g, build3(b, IR_SELECT, v->type, yes, other, v));
+}
+
+/* Programs in the order of how long they take, which their number along x tells. In rounds of as many as there are
+ * blocks, and every other round backwards, each block has long and short ones. They read the same keys for all x: so
+ * many rows at a time are done as fill a whole number of pairs of rounds, and not all at once, which no cache holds. */
+struct order {
+	struct value *blocks, *rounds, *first, *rows, *together;
+};
+
+/* The greatest power of two that divides v. */
+static struct value *lowest_bit(struct programs *g, struct builder *b, struct value *v)
+{
+	return make(g, b, IR_ANDI, v, make(g, b, IR_SUBI, number(b, 0), v));
+}
+
+static struct order begin_order(struct programs *g, struct builder *b, struct value *all, struct value *block)
+{
+	struct order o = {.blocks = of_axis(b, IR_NUM_PROGRAMS, 0)};
+	vec_push(g->arena, &g->made, o.blocks->def);
+	o.rounds = make(g, b, IR_DIVSI, all, o.blocks);
+	/* the last round, of which not all blocks have a program, begins with block 0 */
+	o.first = mirror_if_odd(g, b, o.rounds, o.blocks, block);
+	o.rows = make(g, b, IR_MULI, g->count[1], g->count[2]);
+	struct value *pair = make(g, b, IR_ADDI, o.blocks, o.blocks);
+	struct value *common = make(g, b, IR_MINSI, lowest_bit(g, b, pair), lowest_bit(g, b, g->count[0]));
+	o.together = make(g, b, IR_MINSI, make(g, b, IR_DIVSI, pair, common), o.rows);
+	return o;
+}
+
+static void split_in_order(struct programs *g, struct builder *b, struct value *index, const struct order *o)
+{
+	struct value *round = make(g, b, IR_DIVSI, index, o->blocks);
+	struct value *begin = make(g, b, IR_SUBI, index, o->first);
+	struct value *odd = make(g, b, IR_XORI, round, o->rounds);
+	struct value *place = make(g, b, IR_ADDI, begin, mirror_if_odd(g, b, odd, o->blocks, o->first));
+	struct value *programs = make(g, b, IR_MULI, o->together, g->count[0]);
+	struct value *part = make(g, b, IR_DIVSI, place, programs), *within = make(g, b, IR_REMSI, place, programs);
+	struct value *row = make(g, b, IR_MULI, part, o->together);
+	struct value *rows = make(g, b, IR_MINSI, o->together, make(g, b, IR_SUBI, o->rows, row));
+	g->index[0] = make(g, b, IR_DIVSI, within, rows);
+	row = make(g, b, IR_ADDI, row, make(g, b, IR_REMSI, within, rows));
+	g->index[1] = make(g, b, IR_REMSI, row, g->count[1]);
+	g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
+}
+
 void join_programs(struct pass_state *s)
 {
 	struct kernel *k = s->k;
-	struct arena *a = s->ctx->arena;
-	struct programs *g = arena_new(a, struct programs);
+	struct programs *g = arena_new(s->ctx->arena, struct programs);
 	const struct type *t = type_scalar(s->ctx, DT_I32);
+	bool by_length = sharing_of(s) == BY_LENGTH;
+	g->arena = s->ctx->arena;
 	add_grid(k, g);
 	struct builder before = builder_before(s->ctx, k->body->first);
 	before.loc = k->loc;
-	struct value *plane = made(g, a, build2(&before, IR_MULI, t, g->count[0], g->count[1]));
-	struct value *all = made(g, a, build2(&before, IR_MULI, t, plane, g->count[2]));
-	struct value *bounds[] = {of_axis(&before, IR_PROGRAM_ID, 0), all, of_axis(&before, IR_NUM_PROGRAMS, 0)};
+	struct value *plane = make(g, &before, IR_MULI, g->count[0], g->count[1]);
+	struct value *all = make(g, &before, IR_MULI, plane, g->count[2]);
+	struct value *block = made(g, of_axis(&before, IR_PROGRAM_ID, 0));
+	struct order order = {0};
+	if (by_length)
+		order = begin_order(g, &before, all, block);
+	struct value *step = made(g, of_axis(&before, IR_NUM_PROGRAMS, 0));
+	struct value *bounds[] = {by_length ? order.first : block, all, step};
 	g->loop = build(&before, IR_FOR, bounds, 3, NULL, 0, 1);
 	g->loop->attr[ATTR_FLATTEN] = true;
 	g->loop->attr[ATTR_NO_WRAP] = true; /* libtl launches so up to 2^30 programs only */
@@ -123,10 +264,10 @@ void join_programs(struct pass_state *s)
 	while (g->loop->next != k->body->last)
 		op_insert_before(g->loop->next, end);
 	in = builder_before(s->ctx, body->first);
-	g->index[0] = made(g, a, build2(&in, IR_REMSI, t, index, g->count[0]));
-	struct value *row = made(g, a, build2(&in, IR_DIVSI, t, index, g->count[0]));
-	g->index[1] = made(g, a, build2(&in, IR_REMSI, t, row, g->count[1]));
-	g->index[2] = made(g, a, build2(&in, IR_DIVSI, t, row, g->count[1]));
+	if (by_length)
+		split_in_order(g, &in, index, &order);
+	else
+		split_number(g, &in, index);
 	for (int i = 0; i < GRID_PARAMS; i++)
 		g->index[i]->def->attr[ATTR_PROGRAM] = i + 1;
 	walk(body, replace_number, g);
@@ -141,7 +282,9 @@ void part_programs(struct pass_state *s)
 	struct builder before = builder_before(s->ctx, g->loop);
 	for (int i = 0; i < GRID_PARAMS; i++)
 		replace_uses(g->index[i], of_axis(&before, IR_PROGRAM_ID, i));
-	op_set_operand(g->loop, FOR_UPPER, for_lower(g->loop));
+	struct value *none = number(&before, 0);
+	for (u32 i = 0; i < FOR_INITS; i++)
+		op_set_operand(g->loop, i, none);
 	for (u32 i = g->made.len; i--;)
 		op_erase(g->made.at[i]);
 	before = builder_before(s->ctx, k->body->first); /* what uses the counts has been moved out of the loop */

@@ -22,6 +22,7 @@
  * are loaded when it has been issued. */
 #include "base/tuning.h"
 #include "opt/pressure.h"
+#include "place/access.h"
 #include "pipeline/persist.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/schedule.h"
@@ -105,6 +106,8 @@ static bool plan(struct schedule *p)
 	if (plain ? !only_sums(loop) && !recurs : stages < 2)
 		return false;
 	p->in_slice.arena = p->firsts.arena = &p->scratch;
+	p->start = for_lower(loop);
+	p->end = for_upper(loop);
 	find_loads(p, asked, plain, stages > 2);
 	if (plain && (loaded_registers(p) < least || loaded_registers(p) > most))
 		return false;
@@ -120,19 +123,28 @@ static bool plan(struct schedule *p)
 			find_turns(p);
 	}
 	p->ahead = p->async ? stages - 1 : 1;
-	p->end = for_upper(loop);
 	bool fits = !p->async || ring_bytes(p, stages) <= s->target->shared_bytes - SHARED_BESIDE_RING;
 	p->ring = p->async || (p->dots.len && ring_bytes(p, p->stages) <= s->target->shared_bytes - SHARED_BESIDE_RING);
 	if (!p->ring)
 		p->dots.len = 0;
-	if (p->loads.len && fits)
-		pipeline_flatten(p);
-	else if (s->remarks)
+	if (s->remarks && (!p->loads.len || !fits))
 		diag(s->diags, R_NOT_PIPELINED, loop->loc,
 		     !p->loads.len ? "no load whose address is index arithmetic alone and that nothing in the loop may "
 				     "overwrite"
 				   : "its buffers do not fit in shared memory");
 	return p->loads.len && fits;
+}
+
+static struct schedule few_ahead(struct pass_state *s, struct op *loop)
+{
+	return (struct schedule){.s = s,
+				 .ctx = s->ctx,
+				 .loop = loop,
+				 .few = true,
+				 .stages = 2,
+				 .ahead = 1,
+				 .start = for_lower(loop),
+				 .end = for_upper(loop)};
 }
 
 /* Beside what is copied to shared memory, loops load a few numbers that cp.async cannot bring, or that are needed at
@@ -144,8 +156,7 @@ static void carry_few(struct schedule *p)
 	struct pass_state *s = p->s;
 	struct op *loop = p->loop;
 	const struct op *around = loop->block->parent;
-	struct schedule q = {
-		.s = s, .ctx = s->ctx, .loop = loop, .few = true, .stages = 2, .ahead = 1, .end = for_upper(loop)};
+	struct schedule q = few_ahead(s, loop);
 	struct block *b = loop->blocks[0];
 	bool copies = false, turned = false;
 	bool programs = around && is_loop_of_programs(s, around);
@@ -180,6 +191,46 @@ static void carry_few(struct schedule *p)
 	arena_free(&q.scratch);
 }
 
+/* Is v used in front of `o` alone, in o's block? */
+static bool is_used_before(const struct value *v, const struct op *o)
+{
+	bool yes = true;
+	for (const struct use *u = v->uses; u && yes; u = u->next)
+		yes = u->user->block == o->block && comes_behind(o, u->user);
+	return yes;
+}
+
+/* Where a producer goes on from tile to tile, what all warps load in front of its loop, such as an attention's queries,
+ * would have them wait for memory at each tile's begin. It is loaded while the tile before ends, behind its loop. */
+static void carry_tile_loads(struct schedule *p)
+{
+	struct op *around = p->loop->block->parent;
+	if (!p->producer || p->producer->path.len < 2 || p->follower)
+		return;
+	const struct op *turn = p->loop->next->code == IR_PASS_TURN ? p->loop->next : p->loop; /* others have it then */
+	const struct op *first = p->before ? p->before->loop : p->loop;
+	struct schedule q = few_ahead(p->s, around);
+	struct block *body = around->blocks[0];
+	i64 registers = 0;
+	q.in_slice.arena = &q.scratch;
+	q.behind = turn;
+	for (struct op *o = body->first; o != first; o = o->next) {
+		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || o->attr[ATTR_VOLATILE] ||
+		    !is_used_before(result(o), first) || may_be_written(p->s, body, pointer_base(operand(o, 0))))
+			continue;
+		i64 more = registers_of(p->s, result(o));
+		if (registers + more <= MAX_TILE_REGISTERS && add_load(&q, o))
+			registers += more;
+	}
+	collect_slice(&q);
+	if (q.loads.len) {
+		pipeline_rewrite(&q);
+		if (p->s->remarks)
+			diag(p->s->diags, R_PIPELINED_REGISTERS, q.loop->loc, q.loads.len, PLURAL(q.loads.len), "");
+	}
+	arena_free(&q.scratch);
+}
+
 static void rewrite(struct schedule *p)
 {
 	struct pass_state *s = p->s;
@@ -210,20 +261,28 @@ static void rewrite(struct schedule *p)
 
 /* --- loops of a block ------------------------------------------------------------------------------------------ */
 
-/* The loop, and those behind it that might go on with its buffers. Returns the last of these. */
+/* The loop, and those behind it that might go on with its buffers. Returns the last of these. Two loops of an attention
+ * have a producer if they are joined, which tells whether a loop of programs stays around them. */
 static struct op *pipeline_loop(struct schedule *p, bool planned)
 {
 	struct schedule q = {
 		.s = p->s, .ctx = p->ctx, .loop = planned && p->tma && !p->producer ? next_loop(p->loop) : NULL};
+	q.second = q.loop && p->late && !p->before;
+	if (planned && !p->before && !q.second)
+		pipeline_flatten(p);
 	bool more = q.loop && plan(&q);
 	if (more)
 		pipeline_join(p, &q);
 	if (q.before)
 		pipeline_share_producer(p, &q);
-	if (planned)
+	if (q.second)
+		pipeline_flatten(p);
+	if (planned) {
 		rewrite(p);
-	else if (is_loop_of_programs(p->s, p->loop->block->parent))
+		carry_tile_loads(p);
+	} else if (is_loop_of_programs(p->s, p->loop->block->parent)) {
 		part_programs(p->s);
+	}
 	struct op *last = q.loop ? pipeline_loop(&q, more) : p->loop;
 	arena_free(&q.scratch);
 	return last;

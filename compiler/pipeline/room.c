@@ -16,14 +16,21 @@ struct needs {
 	i64 buffers, scratch;
 };
 
+/* Does the ring take the place of o: of a load's way to shared memory, in this loop or one that shares the ring? */
+static bool is_replaced(const struct schedule *p, const struct op *o)
+{
+	bool yes = false;
+	for (u32 i = 0; p && i < p->loads.len; i++) {
+		const struct op *to = load_consumer(p->loads.at[i]);
+		yes |= to && (to == o || (to->code == IR_LOCAL_STORE && operand(to, 1)->def == o));
+	}
+	return yes;
+}
+
 static void add_needs(struct op *o, void *arg)
 {
 	struct needs *n = arg;
-	bool ours = false;
-	for (u32 i = 0; i < n->p->loads.len; i++) {
-		const struct op *to = load_consumer(n->p->loads.at[i]);
-		ours |= to && (to == o || (to->code == IR_LOCAL_STORE && operand(to, 1)->def == o));
-	}
+	bool ours = is_replaced(n->p, o) || is_replaced(n->p->before, o) || is_replaced(n->p->follower, o);
 	if (o->code == IR_LOCAL_ALLOC)
 		n->buffers += ours ? 0
 				   : type_numel(result(o)->type) * dtype_bytes(type_dtype(result(o)->type)) *

@@ -59,7 +59,7 @@ static const struct op *finish_behind(const struct schedule *p, const struct blo
  * free their registers or, with a ring, the dots that run meanwhile. */
 static const struct op *copy_behind(const struct schedule *p, const struct block *body)
 {
-	const struct op *behind = NULL;
+	const struct op *behind = p->behind;
 	if (p->late && p->ahead > 1) /* there is time, and nothing else to do there */
 		return p->late;
 	if (p->async)

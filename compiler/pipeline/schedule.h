@@ -111,6 +111,7 @@ struct schedule {
 	int stages, ahead;       /* buffers of the ring; iterations between issue and use */
 	bool async, ring;        /* by cp.async; into a ring of buffers, asynchronously or from registers */
 	bool few;                /* a few registers beside what is copied; neither async nor ring */
+	const struct op *behind; /* these are loaded behind this operation of the body, or NULL: first */
 	bool tma;                /* async by boxes */
 	VEC(struct box) boxes;   /* of each load then */
 	VEC(struct op *) dots;   /* that stay in flight into the next iteration; in program order */
@@ -118,13 +119,15 @@ struct schedule {
 	bool turns;              /* the warpgroups take turns with the tensor cores then */
 
 	/* where the copies go on: */
-	struct value *end;       /* of the index up to which loads are issued: the loop's, or that of the next one */
-	bool goes_on;            /* the next loop goes on with the buffers, and has its first loads issued here */
-	const struct schedule *before; /* the loop that did so for this one, or NULL */
+	/* of the index from which, and up to which loads are issued: the loop's, or those of it and the next one */
+	struct value *start, *end;
+	/* the next loop goes on with the buffers, and has its first loads issued here; and the loop that does so for
+	 * this one; or NULL */
+	const struct schedule *follower, *before;
+	bool second;             /* behind an attention's loop, whose producer asks for its boxes too, or none does */
 	struct nest *flat;       /* from one iteration of the loop around it to the next; or NULL */
 	struct nest *producer;   /* in a warp that asks for the boxes; or NULL */
 	struct op *asks;         /* that warp's code */
-	struct turn asked;       /* the next buffer there */
 	const struct stream *stream;
 	const char *no_producer; /* why not, if it would be faster */
 
@@ -212,9 +215,6 @@ void pipeline_share_producer(struct schedule *p, struct schedule *q);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the
  * next. */
 void pipeline_flatten(struct schedule *p);
-/* If the loop around p's is one over programs, do these take equally long? Others are better shared out by the
- * hardware. */
-bool programs_take_as_long(const struct schedule *p, const struct op *around);
 /* The loop behind this one, if nothing is done between them. */
 struct op *next_loop(const struct op *loop);
 /* Lets q's loop, the next one behind p's, go on with p's buffers, if it takes the next steps with the same loads.

@@ -34,8 +34,6 @@ static const char *why_not(struct schedule *p)
 		return "it is not the kernel's only product, or stands under a condition";
 	if (kernel_talks(p->s->k) || !apart)
 		return "the copies depend on what the program or others do";
-	if (around != p->loop && !programs_take_as_long(p, around))
-		return "programs may take different time";
 	if (around != p->loop && !pipeline_fits(p, around))
 		return "the buffers do not fit in shared memory beside what else the loop around it needs";
 	return NULL;
@@ -74,7 +72,7 @@ void pipeline_find_producer(struct schedule *p)
 {
 	u32 dots = count_dots(p);
 	bool products = dots && dots == p->dots.len, late = is_attention(p) && !next_loop(p->loop);
-	bool possible = p->s->target->has_tensor_copy && !p->s->cuda.no_boxes && dots;
+	bool possible = p->s->target->has_tensor_copy && !p->s->cuda.no_boxes && dots && !p->second;
 	bool asked = possible && take_request(p->loop);
 	if (!asked && (!possible || (!products && !late) || !pipeline_is_alone(p)))
 		return;
@@ -90,8 +88,7 @@ void pipeline_find_producer(struct schedule *p)
 
 void pipeline_share_producer(struct schedule *p, struct schedule *q)
 {
-	if (!is_attention(p) || !is_attention(q) || !pipeline_is_alone(p) ||
-	    p->loop->block != p->s->k->body)
+	if (!is_attention(p) || !is_attention(q) || !pipeline_is_alone(p))
 		return;
 	p->producer = arena_new(&p->scratch, struct nest);
 	q->producer = arena_new(&q->scratch, struct nest);
@@ -116,8 +113,10 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 	for (struct op *o = loop->block->first; o != loop; o = o->next)
 		if (map_get(&q->needed, o))
 			op_clone(b, o, map);
-	for (u32 i = 0; i < 3; i++)
-		vec_push(&p->scratch, &ops, mapped(map, operand(loop, i)));
+	struct value *bounds[] = {loop == p->loop ? p->start : for_lower(loop),
+				  loop == p->loop ? p->end : for_upper(loop), for_step(loop)};
+	for (u32 i = 0; i < ARRAY_LEN(bounds); i++)
+		vec_push(&p->scratch, &ops, mapped(map, bounds[i]));
 	for (u32 i = 0; i < nargs; i++)
 		vec_push(&p->scratch, &ops, mapped(map, for_init(loop, p->args.at[i])));
 	vec_push(&p->scratch, &ops, turn->slot);
@@ -151,24 +150,14 @@ static void build_loop(struct schedule *p, u32 level, struct builder *b, struct 
 	*turn = (struct turn){&copy->results[nargs], &copy->results[nargs + 1]};
 }
 
-/* Adds the copies of p's loop to the producer. */
-static void ask(struct schedule *p)
-{
-	struct map map = {.arena = &p->scratch};
-	struct builder in = builder_before(p->ctx, p->asks->blocks[0]->last);
-	in.loc = p->loop->loc;
-	build_loop(p, 0, &in, &map, &p->asked);
-}
-
-/* It goes on where the loop before ended, whose last buffer is back already. */
+/* The producer has asked for the boxes of the loop before and for these. */
 static void go_on(struct schedule *p)
 {
 	const struct schedule *before = p->before;
 	struct builder b = builder_before(p->ctx, p->loop);
 	take_buffers(p);
-	p->asks = before->asks;
-	p->asked = before->asked;
-	ask(p);
+	for (u32 i = 0; i + 1 < p->producer->path.len; i++)
+		p->producer->path.at[i] = before->producer->path.at[i];
 	carry_turn(p, (struct turn){carried_last(before, before->turn), carried_last(before, before->turn + 1)});
 	if (p->lags)
 		carry(p, build_int(&b, type_scalar(p->ctx, DT_I32), p->stages));
@@ -202,8 +191,10 @@ static void begin_producer(struct schedule *p)
 	}
 	struct builder in = builder_at_end(p->ctx, p->asks->blocks[0]);
 	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
-	p->asked = turn;
-	ask(p);
+	struct map map = {.arena = &p->scratch};
+	in = builder_before(p->ctx, p->asks->blocks[0]->last);
+	in.loc = p->loop->loc;
+	build_loop(p, 0, &in, &map, &turn);
 	for (u32 i = 0; i + 1 < q->path.len; i++) {
 		struct op *loop = extend_loop(p->ctx, &p->scratch, q->path.at[i], &inits);
 		q->path.at[i] = loop;
@@ -215,7 +206,7 @@ static void begin_producer(struct schedule *p)
 		carry(p, none);
 }
 
-/* Lets the loops around the pipelined one go on with its turn. Returns the outermost one. */
+/* Lets the loops around the pipelined one go on with its turn. Returns the outermost of them, or it. */
 static struct op *carry_outwards(struct schedule *p)
 {
 	struct nest *q = p->producer;
@@ -235,10 +226,9 @@ static struct op *carry_outwards(struct schedule *p)
  * quarter longer for so many values that pass between blocks. */
 static void end_producer(struct schedule *p, struct builder *b)
 {
-	struct op *outermost = carry_outwards(p);
+	struct op *outermost = p->follower ? p->loop : carry_outwards(p);
 	struct builder behind = builder_after(p->ctx, outermost);
-	bool again = !p->goes_on && needs_memory_behind(p, outermost),
-	     here = again && p->lags && outermost == p->loop;
+	bool again = !p->follower && needs_memory_behind(p, outermost), here = again && p->lags && outermost == p->loop;
 	end_turns(p, b); /* before any barrier */
 	if (here)
 		wait_dots(b, 0);

@@ -14,6 +14,7 @@ enum { LEAST_PIECE = 8192 /* bytes */ };
 struct interval {
 	struct op *op;
 	u32 start, end;
+	u32 tile_start, tile_end; /* of the body of the loop over tiles in which it is between turns, or 0 */
 	i32 size, offset;
 };
 
@@ -22,6 +23,8 @@ struct allocator {
 	struct arena scratch;
 	VEC(struct interval) at;
 	i32 most; /* bytes of scratch for a change of layout that can be done in pieces */
+	bool turns; /* there are some */
+	bool apart; /* what is between turns has memory of its own during all of a tile */
 };
 
 static i32 element_bytes(const struct value *v)
@@ -159,12 +162,31 @@ void measure_shared(struct pass_state *s, bool allocated)
 		walk(s->k->body, check_place, s);
 }
 
+static bool is_turn(const struct op *o)
+{
+	return o->code == IR_AWAIT_TURN;
+}
+
+/* Does o change a layout within warps, in a loop over tiles in which warpgroups take turns? Each goes on to the next
+ * tile without the other, if what they have in shared memory is not each other's (barriers.c). */
+static bool is_between_turns(const struct allocator *a, const struct op *o)
+{
+	return a->turns && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent &&
+	       block_has(o->block, is_turn);
+}
+
 static void collect(struct allocator *a, struct block *b)
 {
+	enum { BETWEEN_TURNS = 16384 /* bytes of scratch: of an operand's 64 elements in a row, too */ };
 	for (struct op *o = b->first; o; o = o->next) {
 		struct interval n = {.op = o, .start = o->mark, .end = o->mark};
 		if (o->code == IR_CONVERT_LAYOUT)
 			choose_way(a->s, o, a->most);
+		if (is_between_turns(a, o)) {
+			choose_way(a->s, o, MIN(a->most, BETWEEN_TURNS));
+			n.tile_start = b->first->mark;
+			n.tile_end = b->last->mark;
+		}
 		n.size = own_bytes(a->s, o);
 		if (o->code == IR_LOCAL_ALLOC)
 			n.end = last_use(result(o), b, o->mark);
@@ -177,18 +199,27 @@ static void collect(struct allocator *a, struct block *b)
 	}
 }
 
+static bool live_together(const struct allocator *a, const struct interval *n, const struct interval *m)
+{
+	u32 n_start = a->apart && n->tile_end ? n->tile_start : n->start,
+	    n_end = a->apart && n->tile_end ? n->tile_end : n->end,
+	    m_start = a->apart && m->tile_end ? m->tile_start : m->start,
+	    m_end = a->apart && m->tile_end ? m->tile_end : m->end;
+	return m_start <= n_end && n_start <= m_end;
+}
+
 static i32 place_interval(struct allocator *a, u32 index)
 {
 	struct interval *n = &a->at.at[index];
 	bool tile = n->op->code == IR_LOCAL_ALLOC && type_numel(result(n->op)->type) > 1;
-	i32 align = tile ? shared_align(a->s) : 16;
+	i32 align = tile || n->tile_end ? shared_align(a->s) : 16;
 	n->offset = 0;
 	for (bool moved = true; moved;) {
 		moved = false;
 		for (u32 i = 0; i < index; i++) {
 			const struct interval *m = &a->at.at[i];
-			bool together = m->start <= n->end && n->start <= m->end;
-			if (together && m->offset < n->offset + n->size && n->offset < m->offset + m->size) {
+			if (live_together(a, n, m) && m->offset < n->offset + n->size &&
+			    n->offset < m->offset + m->size) {
 				n->offset = (m->offset + m->size + align - 1) & -align;
 				moved = true;
 			}
@@ -270,13 +301,14 @@ static i32 allocate(struct allocator *a)
 	struct pass_state *s = a->s;
 	i32 total;
 	number_ops(s->k->body, 1);
+	a->turns = block_has(s->k->body, is_turn);
 	for (a->most = MOST_SCRATCH;; a->most /= 2) {
 		a->at.len = 0;
 		collect(a, s->k->body);
-		extend_scratch(a, true);
-		total = place_all(a);
-		if (total > s->target->shared_bytes) {
-			extend_scratch(a, false);
+		total = INT32_MAX;
+		for (int least = 0; least < 3 && total > s->target->shared_bytes; least++) {
+			a->apart = least < 1;
+			extend_scratch(a, least < 2);
 			total = place_all(a);
 		}
 		if (total <= s->target->shared_bytes || a->most <= LEAST_PIECE)

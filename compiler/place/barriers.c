@@ -9,17 +9,24 @@
  *
  * Global memory is the same: order.h says which accesses have an order that threads do not keep by themselves.
  *
+ * Of two warpgroups each may have a part of the memory for itself: the rows of an operand that it alone multiplies, and
+ * the scratch of its warps. Then it is enough that the warps of a warpgroup meet, and the other one may be anywhere.
+ *
  * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have
  * begun: at the start everything is pending. */
 #include "ir/inline_asm.h"
-#include "layout/convert.h"
 #include "place/order.h"
 #include "place/place.h"
+#include "place/shared_access.h"
+
+enum meeting { NOBODY, WARPGROUPS /* each for itself */, EVERYBODY };
 
 struct access {
 	i32 start, end;
+	bool apart; /* each warpgroup has a half of its own (shared_access.h) */
 	bool write;
 	bool in_flight; /* by a dot that no wait has finished: it may go on behind a barrier */
+	bool met;       /* the warps of each warpgroup have met since */
 	/* the allocation, when it is a ring of buffers; or the conversion, when each warp has a part of its own */
 	const struct op *ring;
 };
@@ -33,17 +40,22 @@ struct pending {
 struct barriers {
 	struct pass_state *s;
 	struct arena scratch; /* of all that is pending somewhere */
+	struct map halves;    /* see find_halves */
 	bool placed;          /* every barrier: what is visited now needs no other */
 };
 
-static void met(struct pending *p)
+static void met(struct pending *p, enum meeting who)
 {
 	u32 left = 0;
-	for (u32 i = 0; i < p->shared.len; i++)
-		if (p->shared.at[i].in_flight)
-			p->shared.at[left++] = p->shared.at[i];
+	for (u32 i = 0; i < p->shared.len; i++) {
+		struct access a = p->shared.at[i];
+		a.met |= !a.in_flight;
+		if (who == WARPGROUPS || a.in_flight)
+			p->shared.at[left++] = a;
+	}
 	p->shared.len = left;
-	p->global.len = 0;
+	if (who == EVERYBODY)
+		p->global.len = 0;
 }
 
 /* No dot is in flight any more. */
@@ -53,23 +65,26 @@ static void finish_dots(struct pending *p)
 		p->shared.at[i].in_flight = false;
 }
 
-static bool conflicts(const struct pending *p, const struct access *a)
+/* Who must meet before the access. */
+static enum meeting conflict(const struct pending *p, const struct access *a)
 {
+	enum meeting who = NOBODY;
 	for (u32 i = 0; i < p->shared.len; i++) {
 		const struct access *b = &p->shared.at[i];
-		if (a->start < b->end && b->start < a->end && (a->write || b->write) &&
-		    !(a->ring && a->ring == b->ring))
-			return true;
+		if (a->start >= b->end || b->start >= a->end || (!a->write && !b->write) ||
+		    (a->ring && a->ring == b->ring))
+			continue;
+		who = MAX(who, !a->apart ? EVERYBODY : b->met ? NOBODY : WARPGROUPS);
 	}
-	return false;
+	return who;
 }
 
 static void add(struct barriers *w, struct pending *p, const struct access *a)
 {
 	for (u32 i = 0; i < p->shared.len; i++) {
 		const struct access *b = &p->shared.at[i];
-		if (b->start == a->start && b->end == a->end && b->write == a->write && b->ring == a->ring &&
-		    b->in_flight == a->in_flight)
+		if (b->start == a->start && b->end == a->end && b->apart == a->apart && b->write == a->write &&
+		    b->ring == a->ring && b->in_flight == a->in_flight && b->met == a->met)
 			return;
 	}
 	vec_push(&w->scratch, &p->shared, *a);
@@ -105,12 +120,14 @@ static struct pending copy(struct barriers *w, const struct pending *p)
 	return q;
 }
 
-static void barrier_before(struct barriers *w, struct pending *p, struct op *o)
+static void barrier_before(struct barriers *w, struct pending *p, struct op *o, enum meeting who)
 {
+	if (who == NOBODY)
+		return;
 	tl_assert(!w->placed);
 	struct builder b = builder_before(w->s->ctx, o);
-	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0);
-	met(p);
+	build(&b, IR_BARRIER, NULL, 0, NULL, 0, 0)->attr[ATTR_WARPGROUP] = who == WARPGROUPS;
+	met(p, who);
 }
 
 static void touch_global(struct barriers *w, struct pending *p, struct op *o)
@@ -118,8 +135,7 @@ static void touch_global(struct barriers *w, struct pending *p, struct op *o)
 	bool wait = false;
 	for (u32 i = 0; i < p->global.len && !wait; i++)
 		wait = must_meet(w->s, &p->global.at[i], o);
-	if (wait)
-		barrier_before(w, p, o);
+	barrier_before(w, p, o, wait ? EVERYBODY : NOBODY);
 	add_global(w, p, &(struct touched){.op = o});
 }
 
@@ -132,38 +148,44 @@ static void touch_anything(struct barriers *w, struct pending *p, struct op *o)
 		return;
 	for (u32 i = 0; i < p->global.len; i++)
 		wait |= p->global.at[i].op != o;
-	if (wait)
-		barrier_before(w, p, o);
+	barrier_before(w, p, o, wait ? EVERYBODY : NOBODY);
 	add_global(w, p, &(struct touched){.op = o});
 }
 
-/* o makes these accesses, all at once. */
-static void touch(struct barriers *w, struct pending *p, struct op *o, const struct access *a, u32 n)
+static struct access access_of(const struct barriers *w, const struct op *o, struct shared_access a)
 {
-	bool wait = false;
-	for (u32 i = 0; i < n; i++)
-		wait |= conflicts(p, &a[i]);
-	if (wait)
-		barrier_before(w, p, o);
-	for (u32 i = 0; i < n; i++)
-		add(w, p, &a[i]);
-}
-
-static const struct op *allocation(const struct value *v)
-{
-	while (v->def->code == IR_MEMDESC_INDEX || v->def->code == IR_MEMDESC_TRANS)
-		v = operand(v->def, 0);
-	return v->def;
-}
-
-static struct access access_of(const struct op *alloc, bool write)
-{
+	bool ring = a.memory->code == IR_LOCAL_ALLOC && result(a.memory)->type->nbuf;
 	return (struct access){
-		.start = alloc->scratch_offset,
-		.end = alloc->scratch_offset + alloc->scratch_size,
-		.write = write,
-		.ring = alloc->code == IR_LOCAL_ALLOC && result(alloc)->type->nbuf ? alloc : NULL,
+		.start = a.memory->scratch_offset,
+		.end = a.memory->scratch_offset + a.memory->scratch_size,
+		.apart = map_get(&w->halves, a.memory),
+		.write = a.write,
+		.in_flight = o->code == IR_WARP_GROUP_DOT,
+		.ring = a.within_warps || ring ? a.memory : NULL,
 	};
+}
+
+/* Who must meet before o, for its accesses. */
+static enum meeting conflict_of(const struct barriers *w, const struct pending *p, const struct op *o)
+{
+	enum meeting who = NOBODY;
+	struct shared_access at[2];
+	for (u32 n = shared_accesses(o, at); n--;) {
+		struct access a = access_of(w, o, at[n]);
+		who = MAX(who, conflict(p, &a));
+	}
+	return who;
+}
+
+/* o makes its accesses to shared memory, all at once. */
+static void touch(struct barriers *w, struct pending *p, struct op *o)
+{
+	struct shared_access at[2];
+	barrier_before(w, p, o, conflict_of(w, p, o));
+	for (u32 n = shared_accesses(o, at); n--;) {
+		struct access a = access_of(w, o, at[n]);
+		add(w, p, &a);
+	}
 }
 
 static void visit_block(struct barriers *w, struct pending *p, struct block *b);
@@ -195,7 +217,7 @@ static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 		for (u32 k = 0; k < o->nblocks; k++)
 			visit_block(w, &out, o->blocks[k]);
 		if (o->code == IR_FOR && o->attr[ATTR_STAGES] == 1 && !in.shared.len && out.shared.len)
-			barrier_before(w, &out, o->blocks[0]->last);
+			barrier_before(w, &out, o->blocks[0]->last, EVERYBODY);
 		again = copy(w, &out);
 		carry(&again, o);
 	} while (merge(w, &in, &again));
@@ -203,38 +225,61 @@ static void visit_loop(struct barriers *w, struct pending *p, struct op *o)
 	*p = in;
 }
 
-/* Is a dot's operand turned where it lies? */
-static bool is_turned(const struct op *o, u32 i)
-{
-	return o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_TURNED] && i != o->attr[ATTR_EXCHANGED];
-}
-
 /* What one thread does to mbarriers and buffers: all threads meet in front of it. */
 static void visit_alone(struct barriers *w, struct pending *p, struct op *o)
 {
-	bool wait = false;
-	for (const struct op *in = o->blocks[0]->first; in; in = in->next)
-		if (in->code == IR_INIT_BARRIER || in->code == IR_INVAL_BARRIER || op_is_tensor_copy(in)) {
-			struct access a = access_of(allocation(operand(in, op_is_tensor_copy(in))), true);
-			wait |= conflicts(p, &a);
-			for (u32 i = 0; op_is_tensor_copy(in) && i < p->global.len; i++)
-				wait |= must_meet(w->s, &p->global.at[i], in);
-		}
-	if (wait)
-		barrier_before(w, p, o);
+	enum meeting who = NOBODY;
+	for (const struct op *in = o->blocks[0]->first; in; in = in->next) {
+		who = MAX(who, conflict_of(w, p, in));
+		for (u32 i = 0; op_is_tensor_copy(in) && i < p->global.len; i++)
+			who = must_meet(w->s, &p->global.at[i], in) ? EVERYBODY : who;
+	}
+	barrier_before(w, p, o, who);
 	visit_block(w, p, o->blocks[0]);
+}
+
+/* The loop in which warpgroups take turns, the first of which o awaits; or NULL. */
+static struct op *loop_behind(const struct op *o)
+{
+	struct op *next = o->code == IR_AWAIT_TURN ? o->next : NULL;
+	while (next && op_has(next, PURE) && !op_has(next, SYNC))
+		next = next->next;
+	return next && next->code == IR_FOR ? next : NULL;
+}
+
+/* Where warpgroups wait for their turns, no warp may wait for others: who must meet in front of the loop for what is
+ * done in it. */
+static enum meeting conflict_in(const struct barriers *w, const struct pending *p, const struct block *b)
+{
+	enum meeting who = NOBODY;
+	for (const struct op *o = b->first; o; o = o->next) {
+		who = MAX(who, conflict_of(w, p, o));
+		for (u32 i = 0; i < o->nblocks; i++)
+			who = MAX(who, conflict_in(w, p, o->blocks[i]));
+	}
+	return who;
+}
+
+/* What o, whose accesses have been added, reads of them behind a barrier of its own. */
+static void read_behind(struct barriers *w, struct pending *p, const struct op *o)
+{
+	struct shared_access at[2];
+	met(p, EVERYBODY);
+	for (u32 n = shared_accesses(o, at); n--;) {
+		struct access a = access_of(w, o, at[n]);
+		a.write = false;
+		add(w, p, &a);
+	}
 }
 
 static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 {
-	struct access a, both[2];
-	u32 n = 0;
 	if (touches_memory(o))
 		touch_global(w, p, o);
 	switch (o->code) {
 	case IR_BARRIER:
 		if (!o->attr[ATTR_WARP])
-			met(p);
+			met(p, o->attr[ATTR_WARPGROUP] ? WARPGROUPS : EVERYBODY);
 		return;
 	case IR_INLINE_ASM: touch_anything(w, p, o); return;
 	case IR_FOR:
@@ -247,59 +292,25 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		merge(w, p, &no);
 		return;
 	}
-	case IR_LOCAL_LOAD:
-		a = access_of(allocation(operand(o, 0)), false);
-		touch(w, p, o, &a, 1);
-		return;
-	case IR_LOCAL_STORE:
-	case IR_ASYNC_COPY:
-	case IR_TMA_COPY:
-	case IR_TMA_TENSOR_COPY:
-		a = access_of(allocation(operand(o, 1)), true);
-		touch(w, p, o, &a, 1);
-		return;
-	case IR_INIT_BARRIER:
-	case IR_INVAL_BARRIER:
-		a = access_of(allocation(operand(o, 0)), true);
-		touch(w, p, o, &a, 1);
-		return;
-	case IR_DOT:
-	case IR_WARP_GROUP_DOT:
-		for (u32 i = 0; i < 2; i++)
-			if (operand(o, i)->type->kind == TY_MEMDESC)
-				both[n++] = access_of(allocation(operand(o, i)), is_turned(o, i));
-		for (u32 i = 0; i < n; i++)
-			both[i].in_flight = o->code == IR_WARP_GROUP_DOT;
-		touch(w, p, o, both, n);
-		if (is_turned(o, 0) || is_turned(o, 1)) {
-			met(p); /* between its writes and what it reads then */
-			for (u32 i = 0; i < n; i++) {
-				both[i].write = false;
-				add(w, p, &both[i]);
-			}
-		}
-		if (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_ASYNC])
-			finish_dots(p);
+	case IR_AWAIT_TURN:
+		if (o->attr[ATTR_FIRST])
+			return;
+		met(p, WARPGROUPS); /* its warps wait together */
+		if (loop_behind(o))
+			barrier_before(w, p, o, conflict_in(w, p, loop_behind(o)->blocks[0]));
 		return;
 	case IR_WARP_GROUP_WAIT:
 		if (!o->attr[ATTR_PENDING])
 			finish_dots(p);
 		return;
-	default: break;
+	default: touch(w, p, o); break;
 	}
-	if (o->code == IR_LOCAL_ALLOC || !o->scratch_size)
-		return;
-	a = access_of(o, true);
-	if (o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY) {
-		a.ring = o;
-		touch(w, p, o, &a, 1);
-		return;
-	}
-	if (conflicts(p, &a))
-		barrier_before(w, p, o);
-	met(p); /* the barrier inside */
-	a.write = false;
-	add(w, p, &a);
+	struct shared_access at[2];
+	bool scratch = shared_accesses(o, at) && at[0].memory == o && !at[0].within_warps;
+	if (scratch || is_turned(o, 0) || is_turned(o, 1))
+		read_behind(w, p, o);
+	if (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_ASYNC])
+		finish_dots(p);
 }
 
 static void visit_block(struct barriers *w, struct pending *p, struct block *b)
@@ -310,7 +321,8 @@ static void visit_block(struct barriers *w, struct pending *p, struct block *b)
 
 static bool is_for_all(const struct op *o)
 {
-	return (o->code == IR_BARRIER && !o->attr[ATTR_WARP]) || is_turned(o, 0) || is_turned(o, 1);
+	return (o->code == IR_BARRIER && !o->attr[ATTR_WARP] && !o->attr[ATTR_WARPGROUP]) || is_turned(o, 0) ||
+	       is_turned(o, 1);
 }
 
 static bool is_turn(const struct op *o)
@@ -318,42 +330,69 @@ static bool is_turn(const struct op *o)
 	return o->code == IR_AWAIT_TURN || o->code == IR_PASS_TURN;
 }
 
-/* The first of the operations from o on, or back from it, that passes a turn to `only`; NULL: there is none. */
-static struct op *find_pass(struct op *o, bool back, i64 only)
+/* The next operation behind o, or in front of it, that passes or awaits a turn; NULL: there is none. */
+static struct op *find_turn(struct op *o, bool back)
 {
-	while (o && (o->code != IR_PASS_TURN || o->attr[ATTR_ONLY] != only))
+	do
 		o = back ? o->prev : o->next;
+	while (o && !is_turn(o));
 	return o;
 }
 
-/* Two warpgroups of which one waits for its turn, and the other for all threads, would wait for ever: a loop in which
- * all threads meet has no turns. */
-static void part_turns(struct pass_state *s, struct op *loop)
+static void erase_turn(struct op *o)
 {
-	struct block *body = loop->code == IR_FOR ? loop->blocks[0] : NULL;
-	if (!body || !find_pass(body->first, false, 0) || !block_has(body, is_for_all))
-		return;
-	struct op *begin = find_pass(loop, true, 2), *end = find_pass(loop, false, 1);
-	tl_assert(begin && end && begin->next->code == IR_AWAIT_TURN);
-	op_erase(begin->next);
-	op_erase(begin);
-	op_erase(end);
-	for (struct op *o = body->first, *next; o; o = next) {
+	tl_assert(o);
+	op_erase(o);
+}
+
+static void erase_turns(struct block *b)
+{
+	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
+		for (u32 i = 0; i < o->nblocks; i++)
+			erase_turns(o->blocks[i]);
 		if (is_turn(o))
 			op_erase(o);
 	}
-	if (s->remarks)
-		diag(s->diags, R_NO_TURNS, loop->loc);
 }
 
-static void part_turns_in(struct pass_state *s, struct block *b)
+/* Two warpgroups of which one waits for its turn, and the other for all threads, would wait for ever: a loop in which
+ * all threads meet has no turns, nor has the loop over tiles around it. In front of it the first turn is passed and
+ * awaited, and behind it the last one passed; the turns of all loops in one over tiles are passed first in front of
+ * that, and awaited last behind it. */
+static bool part_turns(struct pass_state *s, struct op *await)
 {
-	for (struct op *o = b->first; o; o = o->next) {
-		for (u32 i = 0; i < o->nblocks; i++)
-			part_turns_in(s, o->blocks[i]);
-		part_turns(s, o);
+	struct op *loop = loop_behind(await);
+	if (!loop || !block_has(loop->blocks[0], is_for_all))
+		return false;
+	struct op *first = find_turn(await, true);
+	if (first && first->attr[ATTR_ONLY] == 2) {
+		erase_turn(first);
+		erase_turn(await);
+		erase_turn(find_turn(loop, false));
+		erase_turns(loop->blocks[0]);
+	} else {
+		struct op *tiles = loop->block->parent;
+		erase_turn(find_turn(tiles, true));
+		erase_turn(find_turn(tiles, false));
+		erase_turns(tiles->blocks[0]);
 	}
+	if (s->remarks)
+		diag(s->diags, R_NO_TURNS, loop->loc);
+	return true;
+}
+
+/* Have any been parted? */
+static bool part_turns_in(struct pass_state *s, struct block *b)
+{
+	bool any = false;
+	for (struct op *o = b->first, *next; o; o = next) {
+		for (u32 i = 0; i < o->nblocks; i++)
+			any |= part_turns_in(s, o->blocks[i]);
+		next = loop_behind(o) ? loop_behind(o) : o->next; /* o itself may go */
+		any |= part_turns(s, o);
+	}
+	return any;
 }
 
 static void visit_kernel(struct barriers *w)
@@ -368,8 +407,14 @@ static void visit_kernel(struct barriers *w)
 void pass_barriers(struct pass_state *s)
 {
 	struct barriers w = {.s = s};
+	w.halves.arena = &w.scratch;
+	find_halves(s, &w.halves);
 	visit_kernel(&w);
-	part_turns_in(s, s->k->body);
+	if (part_turns_in(s, s->k->body)) { /* where warps have met no more */
+		w.halves = (struct map){.arena = &w.scratch};
+		find_halves(s, &w.halves);
+		visit_kernel(&w);
+	}
 #ifndef NDEBUG
 	w.placed = true;
 	visit_kernel(&w);

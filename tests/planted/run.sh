@@ -42,6 +42,8 @@ check() {
 	23) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind edges --seed 1000 --count 400 ;;
 	24) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-random" --kind products --seed 1000 --count 300 ;;
 	25) TL_CPU_CACHE=1 TL_DEVICE=cpu timeout 300 "$build/test-run" memory/ ;;
+	26) TL_DEVICE=sim timeout 300 "$build/test-run" "turns of" ;;
+	27) TL_DEVICE=sim timeout 300 "$build/test-run" "few blocks attention" ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -51,7 +53,8 @@ every_pass() {
 # checks FILE: those for faults in this file
 checks() {
 	case $1 in
-	*/pipeline/*) echo "${CHECKS:-8 9 10 7}" ;;
+	*/persist.c) echo "${CHECKS:-27}" ;;
+	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 8 9 10 7}" ;;
 	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18}" ;;
@@ -84,6 +87,8 @@ say() {
 	24) echo "products on cpu with tiles" ;;
 	25) echo "stores past the cache on cpu" ;;
 	22) echo "products on sim" ;;
+	26) echo "turns from tile to tile on sim" ;;
+	27) echo "few blocks for an attention on sim" ;;
 	esac
 }
 

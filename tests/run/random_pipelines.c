@@ -74,6 +74,20 @@ static void choose_loops(struct pipelines *d)
 	d->option = chance(85) ? 0 : random_below(4);
 }
 
+static void more_programs_than_blocks(struct pipelines *d)
+{
+	d->outer = chance(75) ? GRID : PLANE;
+	d->split = 0;
+	d->counted = false;
+	d->max_ctas = (int)random_int(1, 3);
+	d->tiles = d->programs = d->max_ctas + (int)random_int(1, 2);
+	if (d->outer == PLANE) {
+		d->tiles = d->programs = 2 * (int)random_int(1, 3);
+		d->max_ctas = 1;
+	}
+	d->under = -1;
+}
+
 /* A product as large as tensor cores like, most often with buffers so large that a block has the multiprocessor for
  * itself. */
 static void choose_product(struct pipelines *d)
@@ -81,20 +95,10 @@ static void choose_product(struct pipelines *d)
 	d->dims[0] = 64 << random_below(2);
 	d->dims[1] = 64 << random_below(2);
 	d->dims[2] = bits_of(d->type) == 32 ? 64 : 128;
-	d->stages = (int)random_int(4, 5);
+	d->stages = chance(80) ? (int)random_int(4, 5) : 2;
 	d->warps = d->dims[0] / 16;
-	if (chance(65) && !d->writes) { /* more programs than blocks */
-		d->outer = chance(75) ? GRID : PLANE;
-		d->split = 0;
-		d->counted = false;
-		d->max_ctas = (int)random_int(1, 3);
-		d->tiles = d->programs = d->max_ctas + (int)random_int(1, 2);
-		if (d->outer == PLANE) {
-			d->tiles = d->programs = 2 * (int)random_int(1, 3);
-			d->max_ctas = 1;
-		}
-		d->under = -1;
-	}
+	if (chance(65) && !d->writes)
+		more_programs_than_blocks(d);
 	if (chance(d->flatten ? 50 : 70)) {
 		d->ends = NO_ENDS;
 		d->shortens = false;
@@ -115,12 +119,22 @@ static void choose_attention(struct pipelines *d)
 	if (chance(25))
 		d->dims[1 + random_below(2)] = 32;
 	d->stages = chance(20) ? 2 : (int)random_int(3, 4);
-	if (chance(25)) { /* buffers that leave no room for another block */
+	if (chance(35)) { /* buffers that leave no room for another block */
 		d->warps = 8;
 		d->dims[0] = d->dims[2] = 128;
 		d->dims[1] = chance(75) ? 64 : 128;
 		d->stages = d->dims[1] == 64 ? 4 : (int)random_int(2, 3);
 		d->nsegments = chance(50) ? 1 : d->nsegments;
+		if (chance(60) &&
+		    !d->writes) { /* a producer goes on, and the queries of the next tile come meanwhile */
+			more_programs_than_blocks(d);
+			d->nsegments = chance(85) ? 1 : d->nsegments;
+			d->bound[0] = 0;
+			d->bound[1] = (int)random_int(1, 2);
+			d->ends = chance(85) ? NO_ENDS : d->ends;
+			d->shortens = d->flatten = false;
+			d->fresh = true;
+		}
 	}
 	d->unit = d->unit > 1 ? d->dims[1] : 1;
 	d->step_by = chance(95) ? 1 : d->step_by;
@@ -181,7 +195,7 @@ static bool too_much(const struct pipelines *d)
 	for (int v = 0; v < d->nvalues; v++)
 		if (d->value[v].kind == RESULT || d->value[v].kind == CARRIED)
 			registers += d->value[v].rows * d->value[v].columns / (32 * d->warps);
-	return work * d->tiles * pipe_iterations(d) > 12000000 || registers > 320 || bytes > 100000 ||
+	return work * d->tiles * pipe_iterations(d) > 20000000 || registers > 320 || bytes > 100000 ||
 	       arguments + 20 > PIPE_ARGS;
 }
 

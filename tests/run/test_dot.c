@@ -622,8 +622,60 @@ static void sums_behind(struct suite *s, tl_dtype t, const char *form, int rows,
 	case_end(s);
 }
 
+static double clamped(double x, double most)
+{
+	return fmax(fmin(x, most), -most);
+}
+
+static void turns_of_tiles(struct suite *s, bool turned, int tiles, int n, int block_n, int stages)
+{
+	enum { M = 128, D = 64 };
+	if (!case_begin(s, file, "turns of %d%s tiles n=%d by %d stages=%d", tiles, turned ? " turned" : "", n, block_n,
+			stages))
+		return;
+	struct array *q = inout(s, "q", TL_F16, (size_t)((tiles + 1) * M * D)),
+		     *k = in(s, "k", TL_F16, (size_t)(n * D)), *v = in(s, "v", TL_F16, (size_t)(n * D));
+	static double now[M][D], next[M][D];
+	fill_whole(k, 2), fill_whole(v, 2);
+	for (int i = 0; i < M; i++)
+		for (int x = 0; x < D; x++) {
+			now[i][x] = (double)random_int(-4, 4);
+			size_t at = (size_t)(turned ? x * M + i : i * D + x);
+			set(q, at, now[i][x]);
+			want(q, at, now[i][x]);
+		}
+	for (int t = 1; t <= tiles; t++) {
+		for (int i = 0; i < M; i++) {
+			memset(next[i], 0, sizeof next[i]);
+			for (int j = 0; j < n; j++) {
+				double score[64], most = -INFINITY;
+				for (int b = 0; b < block_n && j % block_n == 0; b++) {
+					score[b] = 0;
+					for (int x = 0; x < D; x++)
+						score[b] += now[i][x] * value(k, (size_t)((j + b) * D + x));
+					most = fmax(most, score[b]);
+				}
+				for (int b = 0; b < block_n && j % block_n == 0; b++)
+					for (int x = 0; x < D; x++)
+						next[i][x] = next[i][x] * (b == 0 && most > 40 ? -1 : 1) +
+							     clamped(score[b], 2) * value(v, (size_t)((j + b) * D + x));
+			}
+		}
+		for (int i = 0; i < M; i++)
+			for (int x = 0; x < D; x++) {
+				now[i][x] = clamped(next[i][x], 4);
+				want(q, (size_t)(t * M * D + (turned ? x * M + i : i * D + x)), now[i][x]);
+			}
+	}
+	LAUNCH(s, "turns_of_tiles", CONFIG(.grid = {1}, .num_warps = 8, .num_stages = stages), ptr(q), ptr(k), ptr(v),
+	       tl_int(tiles), tl_int(n), tl_bool(turned), tl_int(M), tl_int(block_n), tl_int(D));
+	case_end(s);
+}
+
 void theme_dot(struct suite *s)
 {
+	for (int i = 0; i < 4; i++)
+		turns_of_tiles(s, i % 2, 2 + i / 2, 64 * (1 + i), i == 1 ? 32 : 64, 2 + i / 2);
 	static const int batch[][5] = {{1, 16, 16, 16, 1}, {2, 16, 16, 32, 4}, {4, 32, 16, 16, 4},
 				       {8, 16, 32, 32, 8}, {2, 64, 32, 16, 2}, {16, 8, 8, 16, 4}},
 			 chains[][5] = {{16, 16, 16, 16, 1},

@@ -218,17 +218,21 @@ static void matmul(struct suite *s, tl_dtype t, tl_dtype to, int most, const str
 	case_end(s);
 }
 
-static void attention(struct suite *s, int context, int d, bool causal, int block_m, int block_n, int warps, int stages)
+/* blocks: that run all programs, if that is faster; 0: one each. */
+static void attention(struct suite *s, int context, int d, bool causal, int block_m, int block_n, int warps, int stages,
+		      int blocks)
 {
-	enum { MOST = 256, HEADS = 2 };
-	if (!case_begin(s, "../../examples/attention.tl", "attention n=%d d=%d %s by %dx%d warps=%d stages=%d", context,
-			d, causal ? "causal" : "full", block_m, block_n, warps, stages))
+	enum { MOST = 512 };
+	int heads = blocks == 3 ? 5 : 2; /* 3 and 2 of these together */
+	if (!case_begin(s, "../../examples/attention.tl", "%sattention n=%d d=%d %s by %dx%d warps=%d stages=%d",
+			blocks ? "few blocks " : "", context, d, causal ? "causal" : "full", block_m, block_n, warps,
+			stages))
 		return;
-	size_t len = (size_t)(HEADS * context * d);
+	size_t len = (size_t)(heads * context * d);
 	struct array *q = in(s, "q", TL_F16, len), *k = in(s, "k", TL_F16, len), *v = in(s, "v", TL_F16, len),
 		     *o = out(s, "o", TL_F16, len);
 	double scale = 1 / sqrt(d), p[MOST];
-	for (int i = 0; i < HEADS * context; i++) {
+	for (int i = 0; i < heads * context; i++) {
 		int first = i / context * context, seen = causal ? i - first + 1 : context;
 		double total = 0;
 		for (int j = 0; j < seen; j++) {
@@ -245,11 +249,12 @@ static void attention(struct suite *s, int context, int d, bool causal, int bloc
 		}
 	}
 	tolerance(o, 4 * unit_roundoff(TL_F16), 0); /* scaled queries and probabilities are rounded to fp16 */
-	tl_arg strides[] = {tl_int(HEADS * context * d), tl_int(context * d), tl_int(d)};
+	tl_arg strides[] = {tl_int(heads * context * d), tl_int(context * d), tl_int(d)};
 #define STRIDES strides[0], strides[1], strides[2]
 	LAUNCH(s, "attention_kernel",
-	       CONFIG(.grid = {(uint32_t)cdiv(context, block_m), HEADS}, .num_warps = warps, .num_stages = stages),
-	       ptr(q), ptr(k), ptr(v), ptr(o), tl_float(scale), STRIDES, STRIDES, STRIDES, STRIDES, tl_int(HEADS),
+	       CONFIG(.grid = {(uint32_t)cdiv(context, block_m), (uint32_t)heads}, .num_warps = warps,
+		      .num_stages = stages, .max_ctas = blocks ? blocks : -1),
+	       ptr(q), ptr(k), ptr(v), ptr(o), tl_float(scale), STRIDES, STRIDES, STRIDES, STRIDES, tl_int(heads),
 	       tl_int(context), tl_int(d), tl_int(block_m), tl_int(block_n), tl_bool(causal));
 	case_end(s);
 }
@@ -336,11 +341,16 @@ static void products(struct suite *s)
 	for (int i = 0; i < COUNT(attentions); i++)
 		for (int k = 0; k < 2; k++) {
 			const int *a = attentions[i];
-			attention(s, 192, 64 << (i + k) % 2, k && a[0] >= a[1], a[0], a[1], a[2], a[3]);
+			attention(s, 192, 64 << (i + k) % 2, k && a[0] >= a[1], a[0], a[1], a[2], a[3], 0);
 		}
 	for (int i = 0; i < 2; i++) { /* a producer with two buffers, or three, asks for the boxes of one loop or two */
-		attention(s, 256, 256, i, 128, 64, 8, 2);
-		attention(s, 256, 128, i, 128, 128, 8, 3);
+		attention(s, 256, 256, i, 128, 64, 8, 2, 0);
+		attention(s, 256, 128, i, 128, 128, 8, 3, 0);
+		/* from program to program: queries come while the one before ends */
+		attention(s, i ? 256 : 512, 128, false, 128, 128, 8, 2 + i, 1 + 2 * i);
+		/* those that take longer first */
+		attention(s, 256 + 256 * i, 128, true, 128, 128, 8, 3 - i, 3 - i);
+		attention(s, 512, 128, true, 128, 64, 8, 4, 1 + 4 * i);
 	}
 }
 

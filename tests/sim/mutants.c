@@ -90,6 +90,8 @@ static const struct {
 	{"attention boxes", ARRIVAL, 3, 3, READ},
 	{"attention boxes", ARRIVAL, 6, 6, READ},
 	{"attention boxes", INITIAL, 15, 20, ENDED},
+	{"attention tiles", INITIAL, 16, 17, "it stands for a buffer that nobody has read, and nobody waits for"},
+	{"attention tiles", TURN, 5, 5, "it is the turn that the last tile leaves, which goes with the block"},
 #define DISJOINT "no bit is in both"
 #define ABOVE "a thread's number has no such bit"
 	{"softmax", GUARD, 4, 5, ALIKE},

@@ -320,6 +320,42 @@ static void make_columns(struct arena *a, struct problem *p, u32 n)
 
 /* --- products of products ---------------------------------------------------------------------------------------- */
 
+/* Attention, a block for several tiles: a producer asks for the boxes of all, and two warpgroups take turns from one
+ * tile to the next, and meet each by itself. The scale is that of attention_problem, times log2(e). */
+static const char tiles_source[] =
+	"import triton\nimport triton.language as tl\n\n"
+	"@triton.jit\n"
+	"def tiles_kernel(q_ptr: '*fp16:16', k_ptr: '*fp16:16', v_ptr: '*fp16:16', o_ptr: '*fp16:16', scale: 'fp32',\n"
+	"                 tiles: 'i32', keys: 'i32:64', D: tl.constexpr = 64, M: tl.constexpr = 128,\n"
+	"                 N: tl.constexpr = 64):\n"
+	"    n = tl.arange(0, N)\n"
+	"    d = tl.arange(0, D)\n"
+	"    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), warp_specialize=True):\n"
+	"        at = (tile * M + tl.arange(0, M))[:, None] * D + d[None, :]\n"
+	"        q = (tl.load(q_ptr + at) * scale).to(tl.float16)\n"
+	"        acc = tl.zeros((M, D), tl.float32)\n"
+	"        total = tl.zeros((M,), tl.float32)\n"
+	"        most = tl.full((M,), -1e30, tl.float32)\n"
+	"        for first in range(0, keys, N):\n"
+	"            k = tl.load(k_ptr + (first + n)[None, :] * D + d[:, None])\n"
+	"            v = tl.load(v_ptr + (first + n)[:, None] * D + d[None, :])\n"
+	"            s = tl.dot(q, k)\n"
+	"            now = tl.maximum(most, tl.max(s, 1))\n"
+	"            p = tl.exp2(s - now[:, None])\n"
+	"            shrink = tl.exp2(most - now)\n"
+	"            total = total * shrink + tl.sum(p, 1)\n"
+	"            acc = tl.dot(p.to(tl.float16), v, acc * shrink[:, None])\n"
+	"            most = now\n"
+	"        tl.store(o_ptr + at, (acc / total[:, None]).to(tl.float16))\n";
+
+static void make_tiles(struct arena *a, struct problem *p, u32 n)
+{
+	static const u32 keys[] = {384, 256};
+	attention_problem(a, p, keys[n], 64, 128, false);
+	SET_PARAMS(p, fp_bits_f32(0.25f * 1.44269504f), keys[n] / 128, keys[n]);
+	p->grid[0] = 1;
+}
+
 /* d = cᵀ c with c = a b in fp16: c reaches the second product by stmatrix, transposed through scratch memory, and as it
  * is. */
 static const char gram_source[] =
@@ -395,6 +431,7 @@ const struct workload workloads[] = {
 	{"attention boxes", "examples/attention.tl", NULL, "attention_kernel", {90, true}, 8,
 	 {[19] = {.constant = "32"}, {.constant = "128"}, {.constant = "16"}, {.constant = "True"}}, 2, make_boxes,
 		 ASYNC_KINDS},
+	{"attention tiles", NULL, tiles_source, "tiles_kernel", {90, true}, 8, {{0}}, 2, make_tiles, ASYNC_KINDS},
 	{"softmax", "examples/softmax.tl", NULL, "softmax_kernel", {80, false}, 4, {[5] = {.constant = "512"}}, 4,
 	 make_softmax, ALL_KINDS},
 	{"softmax cluster", "examples/softmax.tl", NULL, "softmax_kernel", {90, true}, 32,

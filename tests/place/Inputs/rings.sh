@@ -55,4 +55,11 @@ try 'producer, fewer iterations' '/tlc.partition/,/^    }/{s/to %c8_i32/to %c3_i
 try 'producer, buffers in another order' '/tlc.partition/,/^    }/{s/\(addi %arg1_0\), %c1_i32/\1, %c2_i32/}'
 try 'producer, the last buffer kept' '/warp_group_dot_wait %/,${/arrive_barrier/d}'
 try 'producer, released while dots read' '/^    }/,${s/iter_args(\(.*\) = %c3_i32)/iter_args(\1 = %c0_i32)/}'
+text "$2/attention.tl" --target sm_90a --num-warps 8 --num-stages 3 -D HEAD_DIM=128 -D BLOCK_M=128 -D BLOCK_N=128 -D CAUSAL=False --persistent -s N_CTX=i32:256
+try 'tiles' ''
+try 'tiles, the results not read' '/%q_0 = ttg.local_alloc/{n;/gpu.barrier/d}'
+try 'tiles, the results of one over queries of the other' '/convert_layout/s/allocation.offset = 197632/allocation.offset = 199680/'
+try 'tiles, the results in too large pieces' '/convert_layout/{s/pieces = 2/pieces = 1/;s/allocation.offset = 197632/allocation.offset = 196672/}'
+try 'tiles, a turn left' '/pingpong_wait {first}/d'
+try 'tiles, a turn kept' '/^      }/,${/pingpong_arrive/d}'
 rm -r "$tmp"
