@@ -57,20 +57,35 @@ static void add_terms(struct sum *s, const struct value *v, i128 factor, int dep
 
 enum { DEPTH = 8, MOST_AHEAD = 100 /* iterations */ };
 
-/* Is the sum -n steps of the loop? */
+static i128 factor_of(const struct sum *s, const struct value *v)
+{
+	for (u32 i = 0; i < s->n; i++)
+		if (s->at[i].v == v)
+			return s->at[i].factor;
+	return 0;
+}
+
+/* Is the sum -n steps of the loop? A step that is a sum itself is one in the same terms. */
 static bool get_steps(const struct sum *s, const struct op *loop, i64 *n)
 {
-	i64 step = 1;
-	bool known = value_const_int(for_step(loop), &step);
-	i128 steps = -s->constant / MAX(step, 1);
-	bool ok = !s->full && (known ? step > 0 && steps * step == -s->constant : !s->constant);
-	for (u32 i = 0; i < s->n; i++) {
-		bool is_step = !known && s->at[i].v == for_step(loop);
-		ok &= is_step || !s->at[i].factor;
-		steps = is_step ? -s->at[i].factor : steps;
-	}
+	struct sum step = {0}, rest = *s;
+	i128 steps = 0;
+	add_terms(&step, for_step(loop), 1, DEPTH);
+	if (!step.n && step.constant > 0)
+		steps = -s->constant / step.constant;
+	for (u32 i = 0; i < step.n && !steps; i++)
+		if (step.at[i].factor)
+			steps = -factor_of(s, step.at[i].v) / step.at[i].factor;
+	if (steps <= -MOST_AHEAD || steps >= MOST_AHEAD)
+		return false;
+	rest.constant += steps * step.constant;
+	for (u32 i = 0; i < step.n; i++)
+		add_value(&rest, step.at[i].v, steps * step.at[i].factor);
+	bool ok = !rest.full && !step.full && !rest.constant && (step.n || step.constant > 0);
+	for (u32 i = 0; i < rest.n; i++)
+		ok &= !rest.at[i].factor;
 	*n = (i64)steps;
-	return ok && steps > -MOST_AHEAD && steps < MOST_AHEAD;
+	return ok;
 }
 
 static const struct op *find_next_loop(const struct op *o)
