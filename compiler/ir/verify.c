@@ -656,7 +656,8 @@ static bool is_placed(const struct type *t)
 
 static const char *check_unplaced(const struct op *o)
 {
-	NEED(!op_has(o, PLACED), "stands in placed kernels only, whose module has a ttg.target");
+	NEED(!op_has(o, PLACED) && (o->code != IR_BARRIER || !o->attr[ATTR_WARPGROUP]),
+	     "stands in placed kernels only, whose module has a ttg.target");
 	for (u32 i = 0; i < o->nresults; i++)
 		NEED(!is_placed(o->results[i].type), "gives a placed tile, and the module has no ttg.target");
 	for (u32 i = 0; i < o->nblocks; i++)

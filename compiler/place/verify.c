@@ -171,6 +171,12 @@ static const char *check_one_layout(const struct op *o, const struct type *t, u3
 	return NULL;
 }
 
+static const char *check_warpgroups(const struct verifier *v)
+{
+	NEED(v->s->num_warps == 8 && v->s->target->has_tensor_copy, "it needs two warpgroups: 8 warps, on sm_90a");
+	return NULL;
+}
+
 static const char *check_layouts(const struct verifier *v, const struct op *o)
 {
 	switch (o->code) {
@@ -187,6 +193,9 @@ static const char *check_layouts(const struct verifier *v, const struct op *o)
 	case IR_REDUCE: return check_reduction(v, o);
 	case IR_CONVERT_LAYOUT: return check_conversion(v, o);
 	case IR_MAP: return check_one_layout(o, operand(o, 0)->type, 0, o->nresults);
+	case IR_AWAIT_TURN:
+	case IR_PASS_TURN: return check_warpgroups(v);
+	case IR_BARRIER: return o->attr[ATTR_WARPGROUP] ? check_warpgroups(v) : NULL;
 	case IR_GATHER: return check_one_layout(o, operand(o, 1)->type, 1, 1);
 	case IR_HISTOGRAM: return check_one_layout(o, operand(o, 0)->type, 0, 0);
 	case IR_DOT: return check_mma(v, o);
