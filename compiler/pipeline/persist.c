@@ -49,7 +49,7 @@ static bool sums_products(const struct op *loop)
 }
 
 /* An attention of two warpgroups: two products, whose sums leave a thread registers? */
-static bool is_attention(const struct pass_state *s, const struct op *loop)
+static bool may_be_attention(const struct pass_state *s, const struct op *loop)
 {
 	u32 dots = 0;
 	i64 most = 0;
@@ -104,7 +104,7 @@ static enum sharing sharing_of(const struct pass_state *s)
 	for (const struct op *o = s->k->body->first; o; o = o->next) {
 		if (o->code == IR_FOR && o->attr[ATTR_FLATTEN])
 			return NO_SHARING;
-		bool chained = o->code == IR_FOR && is_attention(s, o);
+		bool chained = o->code == IR_FOR && may_be_attention(s, o);
 		if (o->code != IR_FOR || (!chained && !sums_products(o)))
 			continue;
 		product |= !chained;

@@ -8,6 +8,7 @@
 #include "place/access.h"
 #include "place/mma.h"
 #include "place/place.h"
+#include "place/shared_access.h"
 
 enum { LEAST_PIECE = 8192 /* bytes */ };
 
@@ -162,17 +163,12 @@ void measure_shared(struct pass_state *s, bool allocated)
 		walk(s->k->body, check_place, s);
 }
 
-static bool is_turn(const struct op *o)
-{
-	return o->code == IR_AWAIT_TURN;
-}
-
 /* Does o change a layout within warps, in a loop over tiles in which warpgroups take turns? Each goes on to the next
  * tile without the other, if what they have in shared memory is not each other's (barriers.c). */
 static bool is_between_turns(const struct allocator *a, const struct op *o)
 {
 	return a->turns && o->code == IR_CONVERT_LAYOUT && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent &&
-	       block_has(o->block, is_turn);
+	       has_turns(o->block);
 }
 
 static void collect(struct allocator *a, struct block *b)
@@ -301,7 +297,7 @@ static i32 allocate(struct allocator *a)
 	struct pass_state *s = a->s;
 	i32 total;
 	number_ops(s->k->body, 1);
-	a->turns = block_has(s->k->body, is_turn);
+	a->turns = has_turns(s->k->body);
 	for (a->most = MOST_SCRATCH;; a->most /= 2) {
 		a->at.len = 0;
 		collect(a, s->k->body);

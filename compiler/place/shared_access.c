@@ -159,16 +159,21 @@ static bool go_together(const struct memory *a, const struct memory *b)
 	       (a->half == b->half && !(distance & (2 * a->half - 1)));
 }
 
-static bool is_turn(const struct op *o)
+static bool awaits_turn(const struct op *o)
 {
 	return o->code == IR_AWAIT_TURN;
+}
+
+bool has_turns(const struct block *b)
+{
+	return block_has(b, awaits_turn);
 }
 
 void find_halves(struct pass_state *s, struct map *halves)
 {
 	struct memories m = {.s = s};
 	m.numbers.arena = &m.scratch;
-	if (!block_has(s->k->body, is_turn))
+	if (!has_turns(s->k->body))
 		return;
 	walk(s->k->body, note_half, &m);
 	for (u32 i = 0; i < m.at.len; i++) {

@@ -15,6 +15,8 @@ u32 shared_accesses(const struct op *o, struct shared_access *out);
 /* Where two warpgroups take turns, finds memory of which each has a half for itself: to all accesses, and in all that
  * shares bytes with it. Keys are struct shared_access.memory. After placement. */
 void find_halves(struct pass_state *s, struct map *halves);
+/* Do warpgroups take turns in the block? */
+bool has_turns(const struct block *b);
 /* Is operand i of a dot turned where it lies? */
 bool is_turned(const struct op *o, u32 i);
 
