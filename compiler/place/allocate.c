@@ -195,13 +195,19 @@ static void collect(struct allocator *a, struct block *b)
 	}
 }
 
+static u32 begin_of(const struct allocator *a, const struct interval *n)
+{
+	return a->apart && n->tile_end ? n->tile_start : n->start;
+}
+
+static u32 end_of(const struct allocator *a, const struct interval *n)
+{
+	return a->apart && n->tile_end ? n->tile_end : n->end;
+}
+
 static bool live_together(const struct allocator *a, const struct interval *n, const struct interval *m)
 {
-	u32 n_start = a->apart && n->tile_end ? n->tile_start : n->start,
-	    n_end = a->apart && n->tile_end ? n->tile_end : n->end,
-	    m_start = a->apart && m->tile_end ? m->tile_start : m->start,
-	    m_end = a->apart && m->tile_end ? m->tile_end : m->end;
-	return m_start <= n_end && n_start <= m_end;
+	return begin_of(a, m) <= end_of(a, n) && begin_of(a, n) <= end_of(a, m);
 }
 
 static i32 place_interval(struct allocator *a, u32 index)

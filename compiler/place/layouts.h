@@ -1,5 +1,5 @@
 /* Shared by the parts of layout assignment: layouts.c decides the home of each value, results.c which threads store
- * what dots give, materialize.c rewrites the kernel with them. */
+ * what dots give and load what all iterations multiply, materialize.c rewrites the kernel with them. */
 #ifndef TLC_PLACE_LAYOUTS_H
 #define TLC_PLACE_LAYOUTS_H
 

@@ -1,4 +1,4 @@
-/* Layout assignment: where results of dots are stored from, and an operand loaded to that loops do not load.
+/* Layout assignment: which threads store the results of dots, and load an operand that no loop loads.
  *
  * A store would rather have rows spread over all lanes and then all warps, but a dot's result lies in its warps as the
  * tensor cores leave it. If each warp stores the rows that it holds, the change of layout stays within the warp: no
