@@ -26,7 +26,6 @@ static const struct pass cuda_tile_passes[] = {
 	{"canonicalize", "fold constants, shrink index arithmetic, remove dead code", pass_canonicalize, 0,
 	 ANALYSIS_AXIS},
 	{"cse", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
-	{"swizzle-pids", "remap a two-dimensional grid in groups (on request)", pass_swizzle_pids, 0, ANALYSIS_AXIS},
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"strength-reduction", "carry an offset instead of a tile of pointers", pass_strength_reduction, 0,
 	 ANALYSIS_AXIS},
@@ -616,16 +615,23 @@ void remark_resources(struct unit *u, const struct compiled *c, int registers, i
 		diag_hint(&u->diags, "local memory is slow: use smaller tiles, or another num_warps");
 }
 
+static bool has_pass(enum target_kind kind, const char *name)
+{
+	const struct pass_list *l = &pass_lists[kind];
+	bool found = false;
+	for (u32 i = 0; i < l->ntile; i++)
+		found |= !strcmp(name, l->tile[i].name);
+	for (u32 i = 0; i < l->nplace; i++)
+		found |= !strcmp(name, l->place[i].name);
+	return found;
+}
+
 bool compile_has_step(const char *name)
 {
 	static const char *const others[] = {"eval", "lower", "llvm"};
-	bool found = false;
+	bool found = has_pass(TARGET_CUDA, name) || has_pass(TARGET_CPU, name);
 	for (u32 i = 0; i < ARRAY_LEN(others); i++)
 		found |= !strcmp(name, others[i]);
-	for (u32 i = 0; i < ARRAY_LEN(cuda_tile_passes); i++)
-		found |= !strcmp(name, cuda_tile_passes[i].name);
-	for (u32 i = 0; i < ARRAY_LEN(cuda_place_passes); i++)
-		found |= !strcmp(name, cuda_place_passes[i].name);
 	return found;
 }
 
@@ -636,4 +642,8 @@ void compile_list_passes(FILE *out)
 		fprintf(out, "  %-20s %s\n", cuda_tile_passes[i].name, cuda_tile_passes[i].what);
 	for (u32 i = 0; i < ARRAY_LEN(cuda_place_passes); i++)
 		fprintf(out, "  %-20s %s\n", cuda_place_passes[i].name, cuda_place_passes[i].what);
+	for (u32 i = 0; i < ARRAY_LEN(cpu_tile_passes); i++)
+		if (!has_pass(TARGET_CUDA, cpu_tile_passes[i].name))
+			fprintf(out, "  %-20s %s; cpu only, else a part of pipeline\n", cpu_tile_passes[i].name,
+				cpu_tile_passes[i].what);
 }

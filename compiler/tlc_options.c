@@ -59,7 +59,8 @@ static const struct option {
 	{"--maxnreg", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH, AT(options.maxnreg), 1, 255, "--maxnreg N",
 	 "the most registers of a thread; others are kept in memory; default: ptxas decides", NULL},
 	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.group_pids), 0, 1 << 20,
-	 "--group-pids N", "remap a two-dimensional grid in groups of N rows", NULL},
+	 "--group-pids N", "walk a two-dimensional grid in groups of N rows; 1: not; default: 16 with\n"
+	 "--persistent, where loads of a product share both axes", NULL},
 	{"--persistent", FLAG, VERB_COMPILE, AT(options.persistent), 0, 0, "--persistent",
 	 "for launches of more programs than the GPU has multiprocessors, which as many blocks then\n"
 	 "run one after the other, if that is faster (products); tlc run and libtl decide themselves",

@@ -175,8 +175,8 @@ enum {
 	/* DIVSI, REMSI, EXTSI, ADDPTR's offset: in launches within the kernel's limits no element of the first operand
 	 * (offset) is negative; printed of placed kernels */
 	ATTR_NNEG = 0,
-	/* DIVSI, REMSI of a loop over programs: it stands for the program's number along this axis + 1 */
-	ATTR_PROGRAM = 1,
+	/* DIVSI, REMSI; ADDI: it is the program's number along this axis + 1, made by persist.c or swizzle.c */
+	ATTR_PROGRAM = 1, ATTR_SUM_PROGRAM = 0,
 	ATTR_AXIS = 0,                                     /* EXPAND_DIMS, REDUCE, SCAN, GATHER, PROGRAM_ID… */
 	ATTR_MAP_PACK = 0,                                 /* MAP */
 	ATTR_REVERSE = 1,                                  /* SCAN */
@@ -318,7 +318,7 @@ enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 /* Placement's decisions about a kernel for CUDA, beside its layouts. */
 struct cuda_placement {
 	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
-	bool may_persist; /* it could gain if few blocks ran all programs */
+	bool for_many;    /* launches of more programs than multiprocessors could gain, or do, by code of their own */
 	bool persistent;  /* they do; the last parameters are the programs' grid */
 	i32 more_warps;   /* of a block beside num_warps: its partition's */
 	i32 maxnreg;      /* the most registers of a thread; 0: not set */
@@ -494,8 +494,17 @@ static inline bool op_is_tensor_copy(const struct op *o)
 /* The axis along which o's result is a program's number; -1: it is none. */
 static inline int program_axis(const struct op *o)
 {
-	bool of_loop = o->code == IR_DIVSI || o->code == IR_REMSI;
-	return o->code == IR_PROGRAM_ID ? (int)o->attr[ATTR_AXIS] : of_loop ? (int)o->attr[ATTR_PROGRAM] - 1 : -1;
+	switch (o->code) {
+	case IR_PROGRAM_ID: return (int)o->attr[ATTR_AXIS];
+	case IR_ADDI: return (int)o->attr[ATTR_SUM_PROGRAM] - 1;
+	case IR_DIVSI:
+	case IR_REMSI: return (int)o->attr[ATTR_PROGRAM] - 1;
+	default: return -1;
+	}
+}
+static inline void set_program_axis(struct op *o, int axis)
+{
+	o->attr[o->code == IR_ADDI ? ATTR_SUM_PROGRAM : ATTR_PROGRAM] = axis + 1;
 }
 static inline bool op_is_shape(const struct op *o)
 {

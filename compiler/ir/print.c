@@ -727,7 +727,7 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 			  "= %d : i32, ttg.shared = %d : "
 			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32%s%s} {\n",
 			  maxnreg, k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target,
-			  k->cuda.may_persist ? ", tlc.may_persist" : "", k->cuda.persistent ? ", tlc.persistent" : "");
+			  k->cuda.for_many ? ", tlc.for_many" : "", k->cuda.persistent ? ", tlc.persistent" : "");
 	else
 		sb_puts(out, "module {\n");
 	sb_puts(out, body.at);

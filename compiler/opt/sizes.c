@@ -348,3 +348,13 @@ bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct v
 {
 	return limits_make(k, r, v, most, bounded);
 }
+
+bool sizes_keep_plane(struct kernel *k)
+{
+	struct query q = {.k = k, .nlimits = k->nlimits};
+	memcpy(q.limits, k->limits, sizeof q.limits);
+	bool yes = add_limit(&q, SIZE_PROGRAMS, SIZE_PROGRAMS - 1, 1, INT32_MAX);
+	memcpy(k->limits, q.limits, sizeof q.limits);
+	k->nlimits = q.nlimits;
+	return yes;
+}

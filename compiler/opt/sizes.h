@@ -24,4 +24,7 @@ bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct va
 /* The same between -most and `most`. */
 bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
 
+/* Are the programs along axes 0 and 1 at most INT32_MAX together, likewise? */
+bool sizes_keep_plane(struct kernel *k);
+
 #endif

@@ -12,12 +12,12 @@
  *
  * An attention's too: where its programs take as long as their number along x says, in another order (struct order).
  *
- * The grid that the launch asked for is passed in three parameters behind the kernel's own. Programs are started in the
- * same order as without otherwise. Kernels whose programs may talk to each other (atomics, volatile loads) are left
- * alone. */
+ * The grid that the launch asked for is passed in three parameters behind the kernel's own. Otherwise programs are
+ * started in the same order as without, that of opt/swizzle.c. Kernels whose programs may talk to each other (atomics,
+ * volatile loads) are left alone. */
 #include "base/tuning.h"
-#include "ir/graph.h"
 #include "opt/pressure.h"
+#include "opt/swizzle.h"
 #include "pipeline/schedule.h"
 #include "pipeline/persist.h"
 
@@ -61,35 +61,6 @@ static bool may_be_attention(const struct pass_state *s, const struct op *loop)
 	return s->num_warps == 8 && dots == 2 && most <= MAX_SUMS_OF_TILES;
 }
 
-static bool may_talk(const struct op *o)
-{
-	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_BARRIER ||
-	       o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT || o->code == IR_GRID_LAUNCH ||
-	       (o->code == IR_LOAD && o->attr[ATTR_VOLATILE]);
-}
-
-bool kernel_talks(const struct kernel *k)
-{
-	return block_has(k->body, may_talk);
-}
-
-/* The axes (bit i: axis i) of which the program's number tells v; all where memory does. */
-static u32 axes_behind(struct ir_context *ctx, const struct value *v)
-{
-	enum { ALL = 7 };
-	struct value_walk w = {.id = begin_walk(ctx)};
-	u32 axes = 0;
-	visit_later(&w, v);
-	while ((v = visit_next(&w))) {
-		const struct op *o = v->def;
-		axes |= !o ? 0 : o->code == IR_PROGRAM_ID ? 1u << o->attr[ATTR_AXIS] : o->code == IR_LOAD ? ALL : 0;
-		if (o)
-			visit_operands(&w, o);
-	}
-	end_walk(&w, true);
-	return axes;
-}
-
 /* Can few blocks run all programs, and share them out as well as the hardware would? */
 enum sharing {
 	NO_SHARING,
@@ -99,6 +70,7 @@ enum sharing {
 
 static enum sharing sharing_of(const struct pass_state *s)
 {
+	enum { ALL_AXES = 7 };
 	bool product = false, attention = false;
 	u32 axes = 0;
 	for (const struct op *o = s->k->body->first; o; o = o->next) {
@@ -110,7 +82,7 @@ static enum sharing sharing_of(const struct pass_state *s)
 		product |= !chained;
 		attention |= chained;
 		for (u32 i = 0; i < FOR_INITS; i++)
-			axes |= axes_behind(s->ctx, operand(o, i));
+			axes |= axes_behind(s->ctx, operand(o, i), ALL_AXES);
 	}
 	if ((!product && !attention) || s->k->cuda.cluster > 1 || kernel_talks(s->k))
 		return NO_SHARING;
@@ -173,13 +145,25 @@ static void replace_number(struct op *o, void *arg)
 		replace_uses(result(o), g->count[o->attr[ATTR_AXIS]]);
 }
 
-/* The numbers along each axis of program number `index`, counted along x first. */
-static void split_number(struct programs *g, struct builder *b, struct value *index)
+/* The numbers along each axis of program number `index`, counted along x first, or in groups of rows, of which each
+ * plane has so many programs. */
+static void split_number(struct programs *g, struct builder *b, struct value *index, struct value *plane, i64 group)
 {
-	g->index[0] = make(g, b, IR_REMSI, index, g->count[0]);
-	struct value *row = make(g, b, IR_DIVSI, index, g->count[0]);
-	g->index[1] = make(g, b, IR_REMSI, row, g->count[1]);
-	g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
+	if (!group) {
+		g->index[0] = make(g, b, IR_REMSI, index, g->count[0]);
+		struct value *row = make(g, b, IR_DIVSI, index, g->count[0]);
+		g->index[1] = make(g, b, IR_REMSI, row, g->count[1]);
+		g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
+		return;
+	}
+	g->index[2] = make(g, b, IR_DIVSI, index, plane);
+	struct value *in_plane = make(g, b, IR_REMSI, index, plane);
+	split_by_groups(b, in_plane, g->count[0], g->count[1], group, &g->index[0], &g->index[1]);
+	for (struct op *o = in_plane->def; o != g->index[1]->def;) {
+		o = o->next;
+		if (o->code != IR_CONSTANT)
+			made(g, result(o));
+	}
 }
 
 /* v, or mirrored in [0, blocks), if that is odd. */
@@ -235,7 +219,7 @@ static void split_in_order(struct programs *g, struct builder *b, struct value *
 	g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
 }
 
-void join_programs(struct pass_state *s)
+void join_programs(struct pass_state *s, i64 group)
 {
 	struct kernel *k = s->k;
 	struct programs *g = arena_new(s->ctx->arena, struct programs);
@@ -267,9 +251,9 @@ void join_programs(struct pass_state *s)
 	if (by_length)
 		split_in_order(g, &in, index, &order);
 	else
-		split_number(g, &in, index);
+		split_number(g, &in, index, plane, group);
 	for (int i = 0; i < GRID_PARAMS; i++)
-		g->index[i]->def->attr[ATTR_PROGRAM] = i + 1;
+		set_program_axis(g->index[i]->def, i);
 	walk(body, replace_number, g);
 	s->cuda.programs = g;
 }

@@ -4,12 +4,11 @@
 
 #include "opt/pass.h"
 
-/* May its programs talk to each other, or their threads among themselves: by atomics, volatile loads, barriers? */
-bool kernel_talks(const struct kernel *k);
 /* Could the kernel gain by it? Then it is worth while to compile it for many programs too. */
 bool may_persist(const struct pass_state *s);
-/* Puts all of the kernel into a loop over programs, s->cuda.programs; and takes that away again. */
-void join_programs(struct pass_state *s);
+/* Puts all of the kernel into a loop over programs, s->cuda.programs, in groups of so many rows, or, if that is 0, of
+ * all; and takes that away again. */
+void join_programs(struct pass_state *s, i64 group);
 void part_programs(struct pass_state *s);
 bool is_loop_of_programs(const struct pass_state *s, const struct op *loop);
 

@@ -22,6 +22,7 @@
  * are loaded when it has been issued. */
 #include "base/tuning.h"
 #include "opt/pressure.h"
+#include "opt/swizzle.h"
 #include "place/access.h"
 #include "pipeline/persist.h"
 #include "pipeline/pipeline.h"
@@ -324,9 +325,10 @@ static void defer(struct op *o, void *arg)
 
 void pass_pipeline(struct pass_state *s)
 {
-	s->k->cuda.may_persist = may_persist(s);
-	if (s->cuda.persistent && s->k->cuda.may_persist)
-		join_programs(s);
+	i64 group = rows_in_group(s, s->cuda.persistent);
+	bool grouped = rows_in_group(s, true) != rows_in_group(s, false), persist = may_persist(s);
+	if (s->cuda.persistent && persist)
+		join_programs(s, group);
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* what is the same for all tiles is not carried */
 	pipeline_block(s, s->k->body);
@@ -334,6 +336,11 @@ void pass_pipeline(struct pass_state *s)
 		part_programs(s);
 	copy_directly(s);
 	walk(s->k->body, not_seen_to, s);
+	if (!s->k->cuda.persistent)
+		group_programs(s, group);
+	if (group && s->remarks)
+		diag(s->diags, R_GROUPED, s->k->loc, (int)group);
+	s->k->cuda.for_many = grouped || (s->cuda.persistent ? s->k->cuda.persistent : persist);
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);

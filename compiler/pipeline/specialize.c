@@ -16,6 +16,7 @@
  * On an H100 products gain 1 to 5 % over cp.async by all threads where a block has a multiprocessor for itself.
  * Clusters of two blocks that share boxes gain nothing more. */
 #include "base/tuning.h"
+#include "opt/swizzle.h"
 #include "place/access.h"
 #include "pipeline/schedule.h"
 #include "pipeline/persist.h"

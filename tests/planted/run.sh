@@ -43,7 +43,7 @@ check() {
 	24) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-random" --kind products --seed 1000 --count 300 ;;
 	25) TL_CPU_CACHE=1 TL_DEVICE=cpu timeout 300 "$build/test-run" memory/ ;;
 	26) TL_DEVICE=sim timeout 300 "$build/test-run" "turns of" ;;
-	27) TL_DEVICE=sim timeout 300 "$build/test-run" "few blocks attention" ;;
+	27) TL_DEVICE=sim timeout 300 "$build/test-run" "few blocks" ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -53,7 +53,7 @@ every_pass() {
 # checks FILE: those for faults in this file
 checks() {
 	case $1 in
-	*/persist.c) echo "${CHECKS:-27}" ;;
+	*/persist.c | */swizzle.c) echo "${CHECKS:-27}" ;;
 	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 8 9 10 7}" ;;
 	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
@@ -88,7 +88,7 @@ say() {
 	25) echo "stores past the cache on cpu" ;;
 	22) echo "products on sim" ;;
 	26) echo "turns from tile to tile on sim" ;;
-	27) echo "few blocks for an attention on sim" ;;
+	27) echo "few blocks on sim" ;;
 	esac
 }
 

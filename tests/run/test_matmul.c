@@ -196,10 +196,12 @@ static void whole_tiles(struct suite *s, const struct operand *t, const struct s
 	case_end(s);
 }
 
-static void batched(struct suite *s, tl_dtype t, int batches, const struct shape *h, int stages)
+/* The order of the programs of each plane, and who runs them, change nothing. */
+static void batched(struct suite *s, tl_dtype t, int batches, const struct shape *h, int stages, int group, int blocks)
 {
 	char text[80];
-	if (!case_begin(s, file, "%d batches %s %s stages=%d", batches, tl_dtype_name(t), shape_name(text, h), stages))
+	if (!case_begin(s, file, "%d batches %s %s stages=%d group_pids=%d blocks=%d", batches, tl_dtype_name(t),
+			shape_name(text, h), stages, group, blocks))
 		return;
 	int sa = h->m * h->k + 8, sb = h->k * h->n, sc = h->m * h->n + 3;
 	struct array *a = in(s, "a", t, (size_t)(batches * sa)), *b = in(s, "b", t, (size_t)(batches * sb)),
@@ -215,7 +217,7 @@ static void batched(struct suite *s, tl_dtype t, int batches, const struct shape
 		}
 	LAUNCH(s, "batched",
 	       CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn), (uint32_t)batches},
-		      .num_stages = stages),
+		      .num_stages = stages, .group_pids = group, .max_ctas = blocks),
 	       ptr(a), ptr(b), ptr(c), SIZES(h), tl_int(sa), tl_int(sb), tl_int(sc), BLOCKS(h));
 	case_end(s);
 }
@@ -455,9 +457,13 @@ void theme_matmul(struct suite *s)
 			int t = c % 4; /* accumulators as the result */
 			whole_tiles(s, &types[t], &whole[i], g == 3 ? 8 : g, 1 + c % 4, g % 2 ? 8 : 4);
 		}
+	static const struct shape plane[] = {
+		{37 * 16, 40, 32, 16, 16, 16}, {19 * 16, 64, 16, 16, 32, 16}, {60, 33 * 16, 32, 16, 16, 16}};
+	for (int i = 0; i < 6; i++)
+		batched(s, types[i % 3].in, 1 + i % 3, &plane[i % 3], 2, i / 3 * 5, 2);
 	for (int i = 0; i < COUNT(few); i++)
 		for (int t = 0; t < 3; t++, c++) {
-			batched(s, types[t].in, 1 + c % 5, &few[i], 1 + t);
+			batched(s, types[t].in, 1 + c % 5, &few[i], 1 + t, c % 4, c % 3 ? 1 + c % 2 : -1);
 			persistent(s, types[t].in, 1 + c % 7, &few[i], 3, c % 2);
 			split_k(s, types[t].in, 1 + t * 2, &few[i]);
 			two_products(s, types[t].in, &few[i], 1 + c % 4, 1 << c % 4);
