@@ -105,7 +105,8 @@ static void run_block(struct rings *w, const struct block *b, states *at);
 
 /* --- loops --------------------------------------------------------------------------------------------------- */
 
-/* Adds the states in which any number of iterations of the loop are left, or the one that it has. */
+/* Adds the states in which any number of iterations of the loop are left, or the one that it has. Between constants it
+ * has one or none, whatever its step. */
 static void choose_left(struct rings *w, const struct op *loop, states *at)
 {
 	const struct loop_note *n = map_get(&w->notes, loop);
@@ -114,16 +115,17 @@ static void choose_left(struct rings *w, const struct op *loop, states *at)
 		add_state(w, &different, at->at[i]);
 	if (n->left)
 		*at = all_of(w, &different);
-	i64 lower, upper, step;
-	bool all = value_const_int(for_lower(loop), &lower) && value_const_int(for_upper(loop), &upper) &&
-		   value_const_int(for_step(loop), &step) && step > 0;
-	i128 exact = !all ? 0 : MAX(((i128)upper - lower + step - 1) / step, 0);
+	i64 lower, upper, step = 1;
+	bool bounds = value_const_int(for_lower(loop), &lower) && value_const_int(for_upper(loop), &upper);
+	bool any = bounds && lower < upper;
+	bool all = bounds && (!any || (value_const_int(for_step(loop), &step) && step > 0));
+	i128 exact = !all ? any : MAX(((i128)upper - lower + step - 1) / step, 0);
 	for (u32 i = 0, len = at->len; n->left && i < len; i++) {
 		u8 *left = &left_of(w, at->at[i])[n->left - 1];
 		if (*left != NOT_CHOSEN)
 			continue;
-		*left = (u8)(all ? MIN(exact, w->most) : 0);
-		for (i64 k = 1; !all && k <= w->most; k++) {
+		*left = (u8)MIN(exact, w->most);
+		for (i64 k = any + 1; !all && k <= w->most; k++) {
 			push(w, at, copy_state(w, at->at[i]));
 			left_of(w, at->at[at->len - 1])[n->left - 1] = (u8)k;
 		}

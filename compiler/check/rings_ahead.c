@@ -164,13 +164,21 @@ struct ahead rings_ahead(const struct op *o)
 
 /* --- a producer's loops ------------------------------------------------------------------------------------------ */
 
-static const struct op *find_op(const struct block *b, enum opcode code, const struct op *behind)
+static const struct value *barriers_of(const struct op *o)
+{
+	const struct op *one = operand(o, 0)->def;
+	return one && one->code == IR_MEMDESC_INDEX ? operand(one, 0) : operand(o, 0);
+}
+
+/* The first such operation behind `behind` in the block; `on`: that waits for one of these mbarriers. */
+static const struct op *find_op(const struct block *b, enum opcode code, const struct op *behind,
+				const struct value *on)
 {
 	const struct op *found = NULL;
 	for (const struct op *o = behind ? behind->next : b->first; o && !found; o = o->next) {
-		found = o->code == code ? o : NULL;
+		found = o->code == code && (!on || barriers_of(o) == on) ? o : NULL;
 		for (u32 i = 0; i < o->nblocks && !found && (o->code != IR_ONE_THREAD || code != IR_WAIT_BARRIER); i++)
-			found = find_op(o->blocks[i], code, NULL);
+			found = find_op(o->blocks[i], code, NULL, on);
 	}
 	return found;
 }
@@ -234,8 +242,8 @@ static bool runs_as_often(const struct op *a, const struct op *b)
 
 bool rings_same_loops(const struct op *producer)
 {
-	const struct op *ask = find_op(producer->blocks[0], IR_BARRIER_EXPECT, NULL),
-			*wait = find_op(producer->block, IR_WAIT_BARRIER, producer);
+	const struct op *ask = find_op(producer->blocks[0], IR_BARRIER_EXPECT, NULL, NULL);
+	const struct op *wait = ask ? find_op(producer->block, IR_WAIT_BARRIER, producer, barriers_of(ask)) : NULL;
 	const struct op *a = loop_around(ask), *b = loop_around(wait);
 	for (; a && b; a = loop_around(a), b = loop_around(b))
 		if (!runs_as_often(a, b))
