@@ -735,6 +735,19 @@ static void end_ahead(struct schedule *p, struct builder *b)
 
 const struct stream stream_ahead = {begin_ahead, fill_ahead, end_ahead};
 
+/* The loop with what the pipeliner carries. A box may begin where an argument says, which is another one then. */
+static void extend(struct schedule *p, const value_vec *inits)
+{
+	const struct block *before = p->loop->blocks[0];
+	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, inits);
+	for (u32 i = 0; i < p->boxes.len; i++)
+		for (int d = 0; d < 2; d++) {
+			struct value **start = &p->boxes.at[i].start[d];
+			if (*start && !(*start)->def && (*start)->block == before)
+				*start = p->loop->blocks[0]->args[(*start)->index];
+		}
+}
+
 void pipeline_rewrite(struct schedule *p)
 {
 	value_vec inits = {0};
@@ -746,7 +759,7 @@ void pipeline_rewrite(struct schedule *p)
 	p->stream->begin(p);
 	for (u32 i = 0; i < p->carried.len; i++)
 		vec_push(&p->scratch, &inits, p->carried.at[i].init);
-	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, &inits);
+	extend(p, &inits);
 	build_body(p);
 	struct builder b = builder_after(p->ctx, p->loop);
 	p->stream->end(p, &b);

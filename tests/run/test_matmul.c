@@ -364,6 +364,30 @@ static void dequantized(struct suite *s, tl_dtype t, const struct shape *h, int 
 	case_end(s);
 }
 
+/* Rows of a beyond the last one are others, whose sums are not stored; b has four numbers to a byte along k. */
+static void packed(struct suite *s, tl_dtype t, const struct shape *h, int stages, int warps, int blocks)
+{
+	char text[80];
+	if (!case_begin(s, file, "packed %s %s stages=%d warps=%d blocks=%d", tl_dtype_name(t), shape_name(text, h),
+			stages, warps, blocks))
+		return;
+	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 3);
+	struct array *b = in(s, "b", TL_U8, (size_t)(h->k / 4 * h->n)), *o = out(s, "o", TL_F32, (size_t)(h->m * h->n));
+	fill(b, 0, 255);
+	for (int i = 0; i < h->m * h->n; i++) {
+		double sum = 0;
+		for (int k = 0; k < h->k; k++)
+			sum += at(&a, i / h->n, k) *
+			       (((int)value(b, (size_t)(k / 4 * h->n + i % h->n)) >> (k % 4 * 2) & 3) - 1);
+		want(o, (size_t)i, sum);
+	}
+	LAUNCH(s, "packed",
+	       CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn)}, .num_warps = warps,
+		      .num_stages = stages, .max_ctas = blocks),
+	       ptr(a.x), ptr(b), ptr(o), SIZES(h), BLOCKS(h));
+	case_end(s);
+}
+
 void theme_matmul(struct suite *s)
 {
 	static const struct shape shapes[] = {
@@ -457,6 +481,10 @@ void theme_matmul(struct suite *s)
 			int t = c % 4; /* accumulators as the result */
 			whole_tiles(s, &types[t], &whole[i], g == 3 ? 8 : g, 1 + c % 4, g % 2 ? 8 : 4);
 		}
+	static const struct shape rows[] = {
+		{200, 256, 256, 128, 64, 128}, {70, 512, 512, 64, 128, 64}, {256, 256, 768, 128, 64, 64}};
+	for (int i = 0; i < 12; i++)
+		packed(s, types[i % 2].in, &rows[i % 3], 2 + i % 3, 4 << i / 6, i % 4 ? -1 : 2);
 	static const struct shape plane[] = {
 		{37 * 16, 40, 32, 16, 16, 16}, {19 * 16, 64, 16, 16, 32, 16}, {60, 33 * 16, 32, 16, 16, 16}};
 	for (int i = 0; i < 6; i++)
