@@ -521,7 +521,8 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .group_pids = o->group_pids,
 				   .alias = o->alias,
 				   .debug = o->debug,
-				   .cuda = {.no_boxes = o->no_boxes, .persistent = o->persistent}};
+				   .cuda = {.no_boxes = o->no_boxes, .persistent = o->persistent,
+					    .many_rows = o->many_rows}};
 	out->kernel = k;
 	k->sizes = o->sizes;
 	if (o->sizes && o->remarks)

@@ -18,6 +18,7 @@ struct compile_options {
 	enum sizes sizes; /* of a launch, which it is for: see opt/sizes.h */
 	/* for launches of more programs than multiprocessors: a persistent kernel if that is faster */
 	bool persistent;
+	bool many_rows; /* GRID_ROWS, with `persistent` */
 	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */
 	/* device_assert traps on the GPU too, and integers are checked for overflow */
 	bool debug;

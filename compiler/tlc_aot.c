@@ -36,7 +36,7 @@ static void add_image(struct build_state *b, struct image *im)
 	blob.bytes = image_write(im, &b->c->arena, &blob.size);
 	vec_push(&b->c->arena, &b->images, blob);
 	sb_printf(&b->said, " *   %s: %s%s\n", im->target, *im->signature ? im->signature : "-",
-		  im->persistent ? ", for many programs" : "");
+		  serves_grid(im, GRID_FEW) ? "" : ", for many programs");
 }
 
 /* The images for one target. */
@@ -84,10 +84,10 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 	if (!compile_image(b, args, &o, &few))
 		return false;
 	bool good = true;
-	o.persistent = true;
-	if (!few.for_any_grid && few.sizes == SIZES_LIMITED) {
+	o.persistent = o.many_rows = true;
+	if (!serves_grid(&few, GRID_ROWS) && few.sizes == SIZES_LIMITED) {
 		good = compile_image(b, args, &o, &many);
-		if (good && many.persistent)
+		if (good && !serves_grid(&many, GRID_FEW))
 			add_image(b, &many);
 		if (good)
 			image_free(&many);

@@ -233,7 +233,7 @@ static tl_arg pointer_to(struct device *dev, enum dtype d, u64 address)
 static bool allows(struct device *dev, const struct image *im, const uint64_t *args, const u32 *grid, bool many,
 		   struct launch *l, tl_arg *leaves)
 {
-	if (im->persistent && !many)
+	if (!many && !serves_grid(im, GRID_FEW))
 		return false;
 	for (u32 i = 0; i < im->nones; i++)
 		if (args[im->ones[i]] != 1)

@@ -23,7 +23,7 @@ struct build {
 	const struct func *func; /* NULL when the unit is IR text */
 	const struct arg_spec *args;
 	int num_warps, num_stages, group_pids, maxnreg;
-	bool no_boxes, persistent;
+	bool no_boxes, persistent, many_rows;
 	enum sizes sizes;
 	enum aliasing alias;
 	bool debug; /* device_assert stops the kernel */

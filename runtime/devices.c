@@ -17,6 +17,7 @@ bool device_compile(const struct description *target, const struct build *b, str
 		.no_boxes = b->no_boxes,
 		.sizes = b->sizes,
 		.persistent = b->persistent,
+		.many_rows = b->many_rows,
 		.alias = b->alias,
 		.debug = b->debug,
 		.want_ttir = !strcmp(stage, "ttir"),

@@ -107,6 +107,7 @@ bool every_pass_compile(const struct build *b, struct compiled *out)
 				    .no_boxes = b->no_boxes,
 				    .sizes = b->sizes,
 				    .persistent = b->persistent,
+				    .many_rows = b->many_rows,
 				    .debug = b->debug,
 				    .want_ttir = true,
 				    .after_pass = add_stage,

@@ -143,7 +143,7 @@ static void code_fields(struct coder *c, struct image *im)
 	CODE_RANGE(c, im->waits, 0, 1);
 	CODE_RANGE(c, im->cluster, 1, 16);
 	CODE_RANGE(c, im->persistent, 0, 1);
-	CODE_RANGE(c, im->for_any_grid, 0, 1);
+	CODE_RANGE(c, im->grids, 1, (1 << GRID_KINDS) - 1);
 	CODE_RANGE(c, im->narrow_offsets, 0, 1);
 	CODE_ARRAY(c, im->slots, im->nslots, MAX_KERNEL_PARAMS);
 	for (u32 i = 0; i < im->nslots; i++)

@@ -52,7 +52,7 @@ struct image {
 	bool waits;        /* programs may wait for others */
 	bool persistent;   /* takes the grid as parameters, behind those of the slots */
 	bool narrow_offsets; /* counts on few elements behind each pointer: see MOST_NARROW_ELEMENTS */
-	bool for_any_grid; /* the code would be the same with the other value of options.persistent */
+	u32 grids;           /* bit enum grid_kind: those whose launches the code serves */
 	/* parameters: the slots, the grid if it is persistent, the addresses of tensor maps */
 	struct slot *slots;
 	struct tensor_map_param *maps;
@@ -63,6 +63,11 @@ struct image {
 
 	struct arena arena; /* that all of this lies in */
 };
+
+static inline bool serves_grid(const struct image *im, enum grid_kind kind)
+{
+	return im->grids >> kind & 1;
+}
 
 /* From the result of a compilation: copies what it needs. `args`: as they were given to compile; NULL: of IR text. */
 void image_make(struct image *im, const struct unit *u, const struct func *f, const struct arg_spec *args,

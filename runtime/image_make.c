@@ -93,7 +93,7 @@ void image_make(struct image *im, const struct unit *u, const struct func *f, co
 			     .cluster = MAX(c->cluster, 1),
 			     .persistent = k->cuda.persistent,
 			     .narrow_offsets = k->narrow_offsets,
-			     .for_any_grid = !k->cuda.for_many,
+			     .grids = k->cuda.grids ? k->cuda.grids : (1 << GRID_KINDS) - 1,
 			     .nmaps = k->cuda.nmaps,
 			     .napart = k->apart.len,
 			     .nlimits = k->nlimits};

@@ -22,10 +22,15 @@ tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, s
 	return TL_OK;
 }
 
-bool has_many_programs(const tl_kernel *k, const tl_config *cfg, const u32 *grid)
+enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 *grid)
 {
-	u32 most = most_blocks(k->module->ctx->dev, cfg);
-	return k->has_dots && most && count_programs(grid) > most;
+	u32 most = most_blocks(k->module->ctx->dev, cfg), programs = k->has_dots && most ? count_programs(grid) : 0;
+	/* Of more rows, and more programs than so many times the multiprocessors, L2 may not hold what all read; for
+	 * less, the numbers of programs alone cost 1 to 6 % (H100: 2-bit weights, experts of 20 rows, a convolution).
+	 */
+	enum { MOST_ROWS_AT_ONCE = 32, MOST_WAVES_AT_ONCE = 4 };
+	bool rows = grid[0] > MOST_ROWS_AT_ONCE && grid[1] > 1 && programs > MOST_WAVES_AT_ONCE * most;
+	return programs <= most ? GRID_FEW : rows ? GRID_ROWS : GRID_MANY;
 }
 
 /* The options with which the kernel of an image was compiled are its own. */
@@ -65,7 +70,9 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 		out->stream = cfg->stream;
 		u32 grid[3];
 		grid_of(cfg, grid);
-		out->persistent = has_many_programs(k, cfg, grid);
+		enum grid_kind kind = kind_of_grid(k, cfg, grid);
+		out->persistent = kind != GRID_FEW;
+		out->many_rows = kind == GRID_ROWS;
 	}
 	if (cfg && is_reserved_used(cfg))
 		return failed(TL_ERR_ARGUMENT,
@@ -282,7 +289,7 @@ static inline bool same_options(const tl_kernel *k, const struct binding *b, con
 	       x->num_stages == (cfg->num_stages ? cfg->num_stages : DEFAULT_STAGES) &&
 	       x->group_pids == cfg->group_pids && x->maxnreg == cfg->maxnreg && x->debug == cfg->debug &&
 	       x->general == (cfg->specialization == TL_SPECIALIZE_NONE) &&
-	       (!k->has_dots || b->variant->image.for_any_grid || x->persistent == has_many_programs(k, cfg, grid));
+	       (!k->has_dots || serves_grid(&b->variant->image, kind_of_grid(k, cfg, grid)));
 }
 
 /* Would check_grid find nothing wrong? */

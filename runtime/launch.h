@@ -10,8 +10,8 @@
 tl_status check_call(const char *call, const tl_kernel *k, const tl_arg *args, size_t nargs);
 /* cfg may be NULL, for the defaults. */
 tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options *out);
-/* Are there more programs than blocks that run at the same time? Only if the kernel has dots. */
-bool has_many_programs(const tl_kernel *k, const tl_config *cfg, const u32 *grid);
+/* Of a kernel without dots it is GRID_FEW. */
+enum grid_kind kind_of_grid(const tl_kernel *k, const tl_config *cfg, const u32 *grid);
 tl_status check_stream(const tl_kernel *k, const void *stream);
 /* check_call, and what the decorators of the kernel give the arguments: see complete_arguments. */
 tl_status complete_call(const char *call, tl_kernel *k, const tl_arg **args, size_t *nargs, tl_arg *room);

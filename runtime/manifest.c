@@ -39,6 +39,7 @@ static const struct number flags[] = {
 	{"debug", NUMBER(options.debug), 0},
 	{"no_boxes", NUMBER(options.no_boxes), 0},
 	{"persistent", NUMBER(options.persistent), 0},
+	{"many_rows", NUMBER(options.many_rows), 0},
 };
 /* Choices; what usually is chosen, the first one, is left out. */
 enum { MOST_CHOICES = 3 };

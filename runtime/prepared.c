@@ -161,12 +161,12 @@ tl_status prepared_add(tl_prepared *p, const uint32_t *grid, const tl_arg *args,
 
 /* The first one that takes the arguments, of those for as many programs or of all. */
 static const struct variant *find(const tl_prepared *p, const tl_arg *args, size_t nargs, const u32 *grid,
-				  const bool *persistent, u64 *bits)
+				  const enum grid_kind *kind, u64 *bits)
 {
 	struct device *dev = p->kernel->module->ctx->dev;
 	for (const struct binding *b = atomic_load_explicit(&p->bindings, memory_order_acquire); b;
 	     b = atomic_load_explicit(&b->next, memory_order_acquire)) {
-		if (persistent && b->options.persistent != *persistent && !b->variant->image.for_any_grid)
+		if (kind && !serves_grid(&b->variant->image, *kind))
 			continue;
 		const struct variant *v = binding_find(b, dev, args, nargs, grid, true, bits);
 		if (v)
@@ -201,8 +201,8 @@ bool prepared_known(const tl_prepared *p, const uint32_t *to, void *stream, cons
 	struct launch l;
 	const struct variant *v = NULL;
 	if (k->has_dots) {
-		bool persistent = has_many_programs(k, &p->config, grid);
-		v = find(p, args, nargs, grid, &persistent, l.bits);
+		enum grid_kind kind = kind_of_grid(k, &p->config, grid);
+		v = find(p, args, nargs, grid, &kind, l.bits);
 	}
 	if (!v)
 		v = find(p, args, nargs, grid, NULL, l.bits);

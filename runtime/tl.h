@@ -460,8 +460,8 @@ typedef struct tl_config {
 	uint32_t grid[3]; /* programs along each axis; see grid_dims */
 	int num_warps;    /* a power of two, 1 to 32; 0: 4 */
 	int num_stages;   /* of software pipelining; 0: 3 */
-	/* walk a two-dimensional grid in groups of this many rows, for L2 reuse; 1: not; 0: 16 on a GPU, where many
-	 * programs with products share what they load along both axes, else not */
+	/* walk a two-dimensional grid in groups of this many rows, for L2 reuse; 1: not; 0: 16 on a GPU, where
+	 * products of many rows and columns share what they load, else not */
 	int group_pids;
 	/* device_assert stops the kernel on a GPU too (on interp always), and so does an overflow of integers */
 	bool debug;

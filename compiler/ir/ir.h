@@ -315,10 +315,14 @@ enum sizes {
 };
 enum { MAX_SIZE_LIMITS = 16, SIZE_NONE = -1, SIZE_PROGRAMS = -2 };
 
+/* The grids for which code may differ: of at most as many programs as multiprocessors; of more; and of so many rows of
+ * programs, too, that L2 may not hold what these read. */
+enum grid_kind { GRID_FEW, GRID_MANY, GRID_ROWS, GRID_KINDS };
+
 /* Placement's decisions about a kernel for CUDA, beside its layouts. */
 struct cuda_placement {
 	int cluster;      /* blocks that a program runs on: 1, or several that form a cluster */
-	bool for_many;    /* launches of more programs than multiprocessors could gain, or do, by code of their own */
+	u32 grids;        /* bit enum grid_kind: those for which the code would be the same; 0: all */
 	bool persistent;  /* they do; the last parameters are the programs' grid */
 	i32 more_warps;   /* of a block beside num_warps: its partition's */
 	i32 maxnreg;      /* the most registers of a thread; 0: not set */

@@ -718,7 +718,9 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 	sb_puts(&body, "  }\n}\n");
 	p.out = out;
 	print_layouts(&p);
-	char maxnreg[40] = "";
+	char maxnreg[40] = "", grids[40] = "";
+	if (k->cuda.grids)
+		snprintf(grids, sizeof grids, ", tlc.grids = %u : i32", k->cuda.grids);
 	if (k->cuda.maxnreg)
 		snprintf(maxnreg, sizeof maxnreg, "ttg.maxnreg = %d : i32, ", k->cuda.maxnreg);
 	if (k->target)
@@ -727,7 +729,7 @@ void kernel_print(const struct kernel *k, struct strbuf *out)
 			  "= %d : i32, ttg.shared = %d : "
 			  "i32, ttg.target = \"%s\", \"ttg.threads-per-warp\" = 32 : i32%s%s} {\n",
 			  maxnreg, k->cuda.cluster, k->num_warps / k->cuda.cluster, k->shared_bytes, k->target,
-			  k->cuda.for_many ? ", tlc.for_many" : "", k->cuda.persistent ? ", tlc.persistent" : "");
+			  grids, k->cuda.persistent ? ", tlc.persistent" : "");
 	else
 		sb_puts(out, "module {\n");
 	sb_puts(out, body.at);

@@ -208,8 +208,6 @@ void read_module_attributes(struct reader *r)
 			read_module_attribute(r, name);
 		else if (!strcmp(name, "tlc.persistent"))
 			k->cuda.persistent = true;
-		else if (!strcmp(name, "tlc.for_many"))
-			k->cuda.for_many = true;
 		else if (!*name)
 			rd_fail(r, "expected an attribute's name");
 		if (rd_accept(r, ":"))

@@ -15,6 +15,7 @@ struct ranges;
 struct cuda_state {
 	bool no_boxes;    /* no copies by TMA */
 	bool persistent;  /* the launch will have more programs than multiprocessors: see pipeline/persist.c */
+	bool many_rows;   /* and many rows of them: see opt/swizzle.c */
 	struct programs *programs; /* the loop over them while it is tried, or NULL */
 	struct strbuf *schedules;  /* the text of pipelined loops' schedules, if it is wanted, or NULL */
 };

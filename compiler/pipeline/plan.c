@@ -323,9 +323,18 @@ static void defer(struct op *o, void *arg)
 		pipeline_defer(o);
 }
 
+/* For which grids the code is the same: few blocks that run many programs, and groups of rows, make a difference. */
+static void note_grids(struct pass_state *s, bool persist, bool grouped)
+{
+	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
+	u32 same = ALL & ~(persist ? s->cuda.persistent ? FEW : ALL - FEW : 0) &
+		   ~(grouped ? s->cuda.many_rows ? ALL - ROWS : ROWS : 0);
+	s->k->cuda.grids = same == ALL ? 0 : same;
+}
+
 void pass_pipeline(struct pass_state *s)
 {
-	i64 group = rows_in_group(s, s->cuda.persistent);
+	i64 group = rows_in_group(s, s->cuda.many_rows);
 	bool grouped = rows_in_group(s, true) != rows_in_group(s, false), persist = may_persist(s);
 	if (s->cuda.persistent && persist)
 		join_programs(s, group);
@@ -340,7 +349,7 @@ void pass_pipeline(struct pass_state *s)
 		group_programs(s, group);
 	if (group && s->remarks)
 		diag(s->diags, R_GROUPED, s->k->loc, (int)group);
-	s->k->cuda.for_many = grouped || (s->cuda.persistent ? s->k->cuda.persistent : persist);
+	note_grids(s, s->cuda.persistent ? s->k->cuda.persistent : persist, grouped);
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);

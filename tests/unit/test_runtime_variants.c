@@ -326,6 +326,11 @@ static void few_blocks(void **state)
 		{{.grid = {5, 1, 3}, .max_ctas = 15}, {5, 1, 3}, false, 2},
 		{{.grid = {2, 2}, .max_ctas = 3}, {3, 1, 1}, true, 2},
 		{{.grid = {1 << 20, 4096}}, {1 << 20, 4096, 1}, false, 2}, /* programs are counted in 32 bits */
+		{{.grid = {33, 1}}, {4, 1, 1}, true, 2},
+		{{.grid = {8, 3}}, {4, 1, 1}, true, 2},
+		{{.grid = {33, 2}}, {4, 1, 1}, true, 3}, /* so many rows and columns are taken in groups */
+		{{.grid = {40, 3}}, {4, 1, 1}, true, 3},
+		{{.grid = {40, 3}, .max_ctas = 30}, {30, 1, 1}, true, 3},
 	};
 	for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
 		tl_config config = launches[i].config;
@@ -343,12 +348,18 @@ static void few_blocks(void **state)
 		assert_int_equal(tl_launch(product, &(tl_config){.grid = {i % 2 ? 2 : 20}, .num_stages = 2}, args, 5),
 				 TL_OK);
 		assert_int_equal(c.last.grid[0], i % 2 ? 2 : 20);
-		assert_int_equal(c.compiled, 3);
+		assert_int_equal(c.compiled, 4);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		const tl_config config = {.grid = {i % 2 ? 2 : 40, 4}, .num_stages = 2};
+		assert_int_equal(tl_launch(product, &config, args, 5), TL_OK);
+		assert_int_equal(c.last.grid[0], config.grid[0]);
+		assert_int_equal(c.compiled, 5);
 	}
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(tl_launch(copy, &(tl_config){.grid = {i % 2 ? 20 : 2}}, args, 5), TL_OK);
-	assert_int_equal(c.compiled, 4);
-	assert_int_equal(c.loaded, 4);
+	assert_int_equal(c.compiled, 6);
+	assert_int_equal(c.loaded, 6);
 	assert_error(tl_launch(copy, &(tl_config){.grid = {1}, .max_ctas = -2}, args, 5), TL_ERR_ARGUMENT,
 		     "max_ctas is -2");
 	tl_context_destroy(ctx);
