@@ -214,15 +214,23 @@ static bool splitting_pays(const struct pass_state *s, const struct block *b)
 	return false;
 }
 
-/* Is o the load of a dot's operand to shared memory, in copies of 16 bytes in spite of its mask? */
+/* Is v the operand of dots alone, as it is or transposed? */
+static bool only_dots_use(const struct value *v)
+{
+	bool yes = !value_unused(v);
+	for (const struct use *u = v->uses; u; u = u->next)
+		yes &= (u->user->code == IR_DOT && u != u->user->operands + 2) ||
+		       (u->user->code == IR_TRANS && v->def->code == IR_LOAD && only_dots_use(result(u->user)));
+	return yes;
+}
+
+/* Is o the load of dots' operand to shared memory, in copies of 16 bytes in spite of its mask? */
 static bool masked_copy(const struct pass_state *s, const struct op *o)
 {
 	if (o->code != IR_LOAD || !s->target->has_async_copy || o->attr[ATTR_VOLATILE] || !load_fills_zero(o))
 		return false;
 	const struct value *v = result(o);
-	if (value_has_one_use(v) && v->uses->user->code == IR_TRANS)
-		v = result(v->uses->user);
-	if (!value_has_one_use(v) || v->uses->user->code != IR_DOT)
+	if (!only_dots_use(v))
 		return false;
 	for (int d = 0; d < operand(o, 0)->type->rank; d++)
 		if (axis_vector_width(s->axis, operand(o, 0), operand(o, 1), d) * type_elem_bits(v->type) == 128)

@@ -4,9 +4,10 @@
  * Eight 4-bit weights packed in a word, or one scale for 128 columns, are addressed by `arange // 8`: 8 elements of the
  * tile have one address. The narrow load reads every eighth element, and expand_dims, broadcast and reshape make the
  * whole tile of it. That is an eighth of the memory traffic, and the words can be unpacked in the layout of a dot's
- * operand. */
+ * operand. A tile of which all elements have one address is a scalar's load. */
 #include "ir/graph.h"
 #include "opt/axis.h"
+#include "opt/first_element.h"
 #include "opt/pass.h"
 
 /* Every step-th element along a dimension, for one load. */
@@ -237,12 +238,47 @@ static struct value *repeat_elements(struct builder *b, struct value *x, const s
 	return build1(b, IR_RESHAPE, t, v);
 }
 
+/* Is every operand one scalar everywhere? */
+static bool is_uniform(const struct pass_state *s, const struct op *load)
+{
+	bool yes = true;
+	for (u32 i = 0; i < load->noperands; i++) {
+		const struct value *v = operand(load, i);
+		u64 bits;
+		for (int d = 0; d < v->type->rank && !value_const_bits(v, &bits); d++)
+			yes &= axis_of(s->axis, v)->constancy[d] >= v->type->shape[d];
+		yes = yes && has_first_element(s->ctx, v);
+	}
+	return yes;
+}
+
+static void load_scalar(struct pass_state *s, struct op *o)
+{
+	struct arena scratch = {0};
+	struct map made = {.arena = &scratch};
+	struct builder b = builder_after(s->ctx, o);
+	struct value *ops[3] = {0};
+	const struct type *t = result(o)->type;
+	b.loc = o->loc;
+	for (u32 i = 0; i < o->noperands; i++)
+		ops[i] = first_element(&b, NULL, &made, operand(o, i));
+	struct value *scalar = build3(&b, IR_LOAD, type_elem(t), ops[0], ops[1], ops[2]);
+	memcpy(scalar->def->attr, o->attr, sizeof o->attr);
+	replace_uses(result(o), build1(&b, IR_SPLAT, t, scalar));
+	op_erase(o);
+	arena_free(&scratch);
+}
+
 static void visit(struct op *o, void *arg)
 {
 	struct pass_state *s = arg;
 	if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || o->attr[ATTR_VOLATILE])
 		return;
 	const struct type *t = result(o)->type;
+	if (is_uniform(s, o)) {
+		load_scalar(s, o);
+		return;
+	}
 	const struct axis_info *info = axis_of(s->axis, result(o));
 	int d = 0;
 	for (int i = 1; i < t->rank; i++)

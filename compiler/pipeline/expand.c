@@ -1,4 +1,5 @@
 /* The code of a pipelined loop, from its schedule: what is issued before it, in it, and what waits for that. */
+#include "opt/first_element.h"
 #include "opt/interval.h"
 #include "place/mma.h"
 #include "pipeline/schedule.h"

@@ -67,6 +67,8 @@ static const char *why_not(struct schedule *p)
 		return "a multiprocessor holds several of these, and others compute while one ends";
 	if (programs && !p->dots.len)
 		return "no dot stays in flight";
+	if (programs && p->few_loads.len)
+		return "what is loaded ahead into registers begins with each program";
 	if (!p->async || p->tma || !p->ring)
 		return "no loop in it has copies issued ahead by cp.async";
 	if (!value_defined_outside(for_step(p->loop), outer->blocks[0]) || !find_slice(p))

@@ -30,22 +30,16 @@ struct programs {
 	struct arena *arena; /* of `made` */
 };
 
-/* Does the loop do nothing but one product? */
-static bool sums_products(const struct op *loop)
+/* Does the loop do nothing but independent products, and arithmetic with their results? */
+static bool sums_products(const struct pass_state *s, const struct op *loop)
 {
-	const struct block *body = loop->blocks[0];
 	u32 dots = 0;
 	bool yes = loop->code == IR_FOR;
-	for (const struct op *o = body->first; o && yes; o = o->next) {
+	for (const struct op *o = loop->blocks[0]->first; o && yes; o = o->next) {
 		yes = !o->nblocks && o->code != IR_DOT && o->code != IR_STORE;
-		if (o->code != IR_WARP_GROUP_DOT)
-			continue;
-		const struct value *acc = operand(o, 2);
-		dots++;
-		yes &= !acc->def && acc->block == body && value_has_one_use(result(o)) &&
-		       result(o)->uses->user == body->last;
+		dots += o->code == IR_WARP_GROUP_DOT;
 	}
-	return yes && dots == 1;
+	return yes && dots && dots_are_apart(s->ctx, loop->blocks[0]);
 }
 
 /* An attention of two warpgroups: two products, whose sums leave a thread registers? */
@@ -76,8 +70,8 @@ static enum sharing sharing_of(const struct pass_state *s)
 	for (const struct op *o = s->k->body->first; o; o = o->next) {
 		if (o->code == IR_FOR && o->attr[ATTR_FLATTEN])
 			return NO_SHARING;
-		bool chained = o->code == IR_FOR && may_be_attention(s, o);
-		if (o->code != IR_FOR || (!chained && !sums_products(o)))
+		bool chained = o->code == IR_FOR && may_be_attention(s, o) && !dots_are_apart(s->ctx, o->blocks[0]);
+		if (o->code != IR_FOR || (!chained && !sums_products(s, o)))
 			continue;
 		product |= !chained;
 		attention |= chained;

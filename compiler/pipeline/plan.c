@@ -180,8 +180,6 @@ static void carry_few(struct schedule *p)
 	}
 	collect_slice(&q);
 	if (q.loads.len) {
-		if (programs)
-			part_programs(s);
 		pipeline_rewrite(&q);
 		p->loop = q.loop;
 		for (u32 i = 0; i < q.loaded.len; i++)

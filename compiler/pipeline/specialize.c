@@ -68,11 +68,12 @@ static bool is_attention(const struct schedule *p)
 }
 
 /* Where it is asked for; or else where the block has a multiprocessor for itself, and the loop does nothing but
- * products, or is an attention, of one loop so far. */
+ * independent products and arithmetic with their results, or is an attention, of one loop so far. */
 void pipeline_find_producer(struct schedule *p)
 {
 	u32 dots = count_dots(p);
-	bool products = dots && dots == p->dots.len, late = is_attention(p) && !next_loop(p->loop);
+	bool products = dots && dots_are_apart(p->ctx, p->loop->blocks[0]),
+	     late = is_attention(p) && !next_loop(p->loop);
 	bool possible = p->s->target->has_tensor_copy && !p->s->cuda.no_boxes && dots && !p->second;
 	bool asked = possible && take_request(p->loop);
 	if (!asked && (!possible || (!products && !late) || !pipeline_is_alone(p)))

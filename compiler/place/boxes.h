@@ -33,8 +33,4 @@ bool box_fits(struct layout_pool *pool, const struct type *t, int d, const struc
 /* A scalar that every element of v equals: c, or *by · c with a parameter of the kernel. */
 bool same_scalar(struct value *v, struct value **by, i64 *c);
 
-/* The address of the first element of a tile of pointers for which find_box said yes, or of one computed like it, as a
- * scalar. What is defined outside of `loop` is computed in front of it. `made` remembers what was. */
-struct value *first_element(struct builder *b, struct op *loop, struct map *made, struct value *v);
-
 #endif

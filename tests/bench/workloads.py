@@ -300,6 +300,17 @@ def products(b):
               lambda *c: [x, w, bias, out, m, n, k, *c], out, lambda: F.gelu(F.linear(x, w, bias)),
               [((128, 256, 64, 8), 8, 3), ((128, 256, 64, 8), 8, 4), ((128, 128, 64, 8), 4, 3),
                ((128, 128, 64, 8), 8, 4)], flops=2 * m * n * k, tolerance=2e-2)
+    if b.wants("gate_up f16"):
+        m, n, k = size((4096, 11008, 4096), (512, 2048, 1024))
+        x, w, out = randn(m, k), randn(2 * n, k) / 64, randn(m, n)
+
+        def gated():
+            gate, up = F.linear(x, w).chunk(2, 1)
+            return F.silu(gate) * up
+        b.row("gate_up f16", kernel(b, "gate_up"), lambda bm, bn, *_: (triton.cdiv(m, bm) * triton.cdiv(n, bn), 1, 1),
+              lambda *c: [x, w[:n], w[n:], out, m, n, k, *c], out, gated,
+              [((128, 128, 64, 8), 8, 3), ((128, 128, 64, 8), 8, 4), ((128, 128, 64, 8), 4, 3), ((64, 128, 64, 8), 4, 3)],
+              flops=4 * m * n * k, tolerance=2e-2, anchors={"cuBLAS, products alone": lambda: F.linear(x, w) is None})
     if b.wants("split_k f16"):
         m, n, k = size((64, 4096, 8192), (64, 1024, 2048))
         x, w, out = randn(m, k), randn(k, n), torch.zeros(m, n, device=harness.DEVICE)

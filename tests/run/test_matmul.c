@@ -319,11 +319,11 @@ static void split_k(struct suite *s, tl_dtype t, int parts, const struct shape *
 	case_end(s);
 }
 
-static void two_products(struct suite *s, tl_dtype t, const struct shape *h, int stages, int warps)
+static void two_products(struct suite *s, tl_dtype t, const struct shape *h, int stages, int warps, int blocks)
 {
 	char text[80];
-	if (!case_begin(s, file, "two products %s %s stages=%d warps=%d", tl_dtype_name(t), shape_name(text, h), stages,
-			warps))
+	if (!case_begin(s, file, "two products %s %s stages=%d warps=%d blocks=%d", tl_dtype_name(t),
+			shape_name(text, h), stages, warps, blocks))
 		return;
 	struct matrix a = operand(s, "a", t, ROWS, h->m, h->k, 2), b = operand(s, "b", t, ROWS, h->k, h->n, 2),
 		      c = operand(s, "c", t, ROWS, h->k, h->n, 2);
@@ -334,8 +334,40 @@ static void two_products(struct suite *s, tl_dtype t, const struct shape *h, int
 	}
 	LAUNCH(s, "two_products",
 	       CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn)}, .num_warps = warps,
-		      .num_stages = stages),
+		      .num_stages = stages, .max_ctas = blocks),
 	       ptr(a.x), ptr(b.x), ptr(c.x), ptr(o), SIZES(h), BLOCKS(h));
+	case_end(s);
+}
+
+/* A scale for each row of a and bk columns, and for each bk × bk of b, of which products are scaled one by one. `sums`:
+ * so many independent ones of an iteration. */
+static void scaled(struct suite *s, tl_dtype t, const struct shape *h, int sums, int stages, int warps, int blocks)
+{
+	char text[80];
+	if (!case_begin(s, file, "scaled %s %s sums=%d stages=%d warps=%d blocks=%d", tl_dtype_name(t),
+			shape_name(text, h), sums, stages, warps, blocks))
+		return;
+	int steps = h->k / h->bk, rows = h->m * sums;
+	struct matrix a = operand(s, "a", t, ROWS, rows, h->k, 2), b = operand(s, "b", t, COLUMNS, h->k, h->n, 2);
+	struct array *of_a = in(s, "of_a", TL_F32, (size_t)(rows * steps)),
+		     *of_b = in(s, "of_b", TL_F32, (size_t)(cdiv(h->n, h->bk) * steps)),
+		     *o = out(s, "o", TL_F32, (size_t)(rows * h->n));
+	for (size_t i = 0; i < of_a->len; i++)
+		set(of_a, i, ldexp(1, (int)random_int(-2, 2)));
+	for (size_t i = 0; i < of_b->len; i++)
+		set(of_b, i, (double)random_int(-3, 3));
+	for (int i = 0; i < rows * h->n; i++) {
+		int row = i / h->n, column = i % h->n;
+		double sum = 0;
+		for (int k = 0; k < h->k; k++)
+			sum += at(&a, row, k) * at(&b, k, column) * value(of_a, (size_t)(row * steps + k / h->bk)) *
+			       value(of_b, (size_t)(column / h->bk * steps + k / h->bk));
+		want(o, (size_t)i, sum);
+	}
+	LAUNCH(s, "scaled",
+	       CONFIG(.grid = {(uint32_t)(h->m / h->bm), (uint32_t)(h->n / h->bn)}, .num_warps = warps,
+		      .num_stages = stages, .max_ctas = blocks),
+	       ptr(a.x), ptr(b.x), ptr(of_a), ptr(of_b), ptr(o), SIZES(h), BLOCKS(h), tl_int(sums));
 	case_end(s);
 }
 
@@ -485,6 +517,13 @@ void theme_matmul(struct suite *s)
 		{200, 256, 256, 128, 64, 128}, {70, 512, 512, 64, 128, 64}, {256, 256, 768, 128, 64, 64}};
 	for (int i = 0; i < 12; i++)
 		packed(s, types[i % 2].in, &rows[i % 3], 2 + i % 3, 4 << i / 6, i % 4 ? -1 : 2);
+	static const struct shape large[] = {{256, 256, 512, 128, 128, 64}, {512, 256, 256, 128, 256, 128}, {256, 512, 256, 128, 128, 128},
+					     {256, 256, 0, 128, 128, 64}};
+	static const tl_dtype small[] = {TL_F16, TL_F8E4M3, TL_BF16};
+	for (int i = 0; i < 24; i++) {
+		scaled(s, small[i % 3], &large[i % 4], 1 + i / 4 % 2, 2 + i % 3, 8 >> (i % 8 == 7), i % 5 ? 1 + i % 3 : -1);
+		two_products(s, small[i % 3 & 2], &large[i % 4], 2 + i % 3, 8 >> (i % 8 == 7), i % 5 ? 1 + i % 3 : -1);
+	}
 	static const struct shape plane[] = {
 		{37 * 16, 40, 32, 16, 16, 16}, {19 * 16, 64, 16, 16, 32, 16}, {60, 33 * 16, 32, 16, 16, 16}};
 	for (int i = 0; i < 6; i++)
@@ -494,7 +533,7 @@ void theme_matmul(struct suite *s)
 			batched(s, types[t].in, 1 + c % 5, &few[i], 1 + t, c % 4, c % 3 ? 1 + c % 2 : -1);
 			persistent(s, types[t].in, 1 + c % 7, &few[i], 3, c % 2);
 			split_k(s, types[t].in, 1 + t * 2, &few[i]);
-			two_products(s, types[t].in, &few[i], 1 + c % 4, 1 << c % 4);
+			two_products(s, types[t].in, &few[i], 1 + c % 4, 1 << c % 4, 0);
 			dequantized(s, types[t].in, &few[i], 1 + c % 4, 1 << (c + 1) % 4);
 		}
 }
