@@ -71,13 +71,25 @@ bool pipeline_fits(const struct schedule *p, const struct op *around)
 	return most_needed(p, around->blocks[0]) <= p->s->target->shared_bytes;
 }
 
+/* What a thread holds at least: the tiles that the loop carries, and the result of a dot that becomes none of them as
+ * it is. */
+static i64 registers_held(const struct schedule *p)
+{
+	i64 carried = 0, most = 0;
+	for (u32 i = 0; i < p->loop->nresults; i++)
+		if (type_is_tensor(p->loop->results[i].type))
+			carried += registers_of(p->s, &p->loop->results[i]);
+	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
+		if (o->code == IR_WARP_GROUP_DOT &&
+		    (!value_has_one_use(result(o)) || result(o)->uses->user->code != IR_YIELD))
+			most = MAX(most, registers_of(p->s, result(o)));
+	return carried + most;
+}
+
 bool pipeline_is_alone(const struct schedule *p)
 {
-	i64 sums = 0;
-	for (u32 i = 0; i < p->dots.len; i++)
-		sums += registers_of(p->s, result(p->dots.at[i]));
 	return 2 * ring_bytes(p, p->stages) > p->s->target->shared_bytes ||
-	       sums >= most_registers(p->s, p->s->num_warps, 2);
+	       registers_held(p) >= most_registers(p->s, p->s->num_warps, 2);
 }
 
 static bool is_used_in(const struct value *v, const struct block *b)

@@ -249,12 +249,15 @@ def scaled_blocks(b):
         wide = lambda t: t.repeat_interleave(128, 1)
         product = lambda: (x.float() * wide(xs)) @ (w.float() * wide(ws.repeat_interleave(128, 0))).T
         columns = xs.T.contiguous().T  # as cuBLAS takes them
-        b.row(what, kernel(b, "block_scaled"), lambda bm, bn, *_: (triton.cdiv(m, bm) * (n // bn), 1, 1),
-              lambda *c: [x, w, xs, ws, out, m, n, k, *c], out, untimed(product),
-              [((128, 128, 128, 8), 4, 3), ((128, 128, 128, 8), 8, 3), ((128, 128, 128, 8), 8, 4), ((64, 128, 128, 8), 4, 3)]
-              if m > 128 else [((min(m, 64), bn, 128, 8), 4, st) for bn in (32, 64, 128) for st in (3, 4)],
-              bytes=k * n + m * (k + 2 * n), flops=2 * m * n * k, tolerance=2, peak=FP8,
-              anchors={"cuBLAS": lambda: torch._scaled_mm(x, w.T, scale_a=columns, scale_b=ws.T, out_dtype=BF16)})
+        for name, scales in ((what, xs), (f"{what} columns", columns)):
+            if m <= 128 and scales is columns:
+                continue
+            b.row(name, kernel(b, "block_scaled"), lambda bm, bn, *_: (triton.cdiv(m, bm) * (n // bn), 1, 1),
+                  lambda *c: [x, w, scales, ws, out, m, n, k, *scales.stride(), *c], out, untimed(product),
+                  [((128, 128, 128, 8), 4, 3)] + [((128, 128, 128, 8), 8, st) for st in (3, 4, 5)] + [((64, 128, 128, 8), 4, 3)]
+                  if m > 128 else [((min(m, 64), bn, 128, 8), 4, st) for bn in (32, 64, 128) for st in (3, 4)],
+                  bytes=k * n + m * (k + 2 * n), flops=2 * m * n * k, tolerance=2, peak=FP8,
+                  anchors={"cuBLAS": lambda: torch._scaled_mm(x, w.T, scale_a=columns, scale_b=ws.T, out_dtype=BF16)})
 
 
 def experts(b):
