@@ -187,6 +187,8 @@ static void read_module_attribute(struct reader *r, const char *name)
 		k->num_warps = read_positive(r, 32);
 	else if (!strcmp(name, "ttg.maxnreg"))
 		k->cuda.maxnreg = read_positive(r, 255);
+	else if (!strcmp(name, "tlc.grids"))
+		k->cuda.grids = (u32)read_positive(r, (1 << GRID_KINDS) - 1);
 	else if (!strcmp(name, "ttg.shared"))
 		k->shared_bytes = read_positive(r, 1 << 24);
 	else if (!strcmp(name, "ttg.target"))

@@ -1,7 +1,8 @@
 /* libamx.so: the instructions of tile registers on processors that have none, for LD_PRELOAD.
  *
  * The system seems to lend the registers' state; the signal of an undefined instruction carries it out, if it is one of
- * theirs, on registers of the thread's own. A program that has carried out none fails. Intel SDM, volume 2: LDTILECFG,
+ * theirs, on registers of the thread's own. A program that has carried out none fails. Where the system does lend the
+ * state, the processor carries them out. Intel SDM, volume 2: LDTILECFG,
  * TILELOADD, TILESTORED, TILEZERO, TILERELEASE, TDPBF16PS, TDPBSSD. */
 #if defined(__x86_64__)
 #include <dlfcn.h>
@@ -180,10 +181,13 @@ long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(list, long);
 	va_end(list);
-	if (number == SYS_arch_prctl && a[0] == REQ_XCOMP_PERM && a[1] == XTILEDATA)
-		return 0;
 	*(void **)&next = dlsym(RTLD_NEXT, "syscall");
-	return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	long r = next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (number != SYS_arch_prctl || a[0] != REQ_XCOMP_PERM || a[1] != XTILEDATA)
+		return r;
+	if (!r) /* the processor has the registers: nothing of theirs is undefined */
+		*used = 1;
+	return 0;
 }
 
 __attribute__((constructor)) static void begin(void)

@@ -517,12 +517,15 @@ void theme_matmul(struct suite *s)
 		{200, 256, 256, 128, 64, 128}, {70, 512, 512, 64, 128, 64}, {256, 256, 768, 128, 64, 64}};
 	for (int i = 0; i < 12; i++)
 		packed(s, types[i % 2].in, &rows[i % 3], 2 + i % 3, 4 << i / 6, i % 4 ? -1 : 2);
-	static const struct shape large[] = {{256, 256, 512, 128, 128, 64}, {512, 256, 256, 128, 256, 128}, {256, 512, 256, 128, 128, 128},
+	static const struct shape large[] = {{256, 256, 512, 128, 128, 64},
+					     {512, 256, 256, 128, 256, 128},
+					     {256, 512, 256, 128, 128, 128},
 					     {256, 256, 0, 128, 128, 64}};
 	static const tl_dtype small[] = {TL_F16, TL_F8E4M3, TL_BF16};
 	for (int i = 0; i < 24; i++) {
-		scaled(s, small[i % 3], &large[i % 4], 1 + i / 4 % 2, 2 + i % 3, 8 >> (i % 8 == 7), i % 5 ? 1 + i % 3 : -1);
-		two_products(s, small[i % 3 & 2], &large[i % 4], 2 + i % 3, 8 >> (i % 8 == 7), i % 5 ? 1 + i % 3 : -1);
+		int warps = 8 >> (i % 8 == 7), blocks = i % 5 ? 1 + i % 3 : -1;
+		scaled(s, small[i % 3], &large[i % 4], 1 + i / 4 % 2, 2 + i % 3, warps, blocks);
+		two_products(s, small[i % 3 & 2], &large[i % 4], 2 + i % 3, warps, blocks);
 	}
 	static const struct shape plane[] = {
 		{37 * 16, 40, 32, 16, 16, 16}, {19 * 16, 64, 16, 16, 32, 16}, {60, 33 * 16, 32, 16, 16, 16}};
