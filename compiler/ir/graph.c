@@ -54,6 +54,28 @@ bool end_pair_walk(struct pair_walk *w, bool answer)
 	return answer;
 }
 
+static bool hangs_on_dot(struct ir_context *ctx, const struct value *v, const struct block *b)
+{
+	struct value_walk w = {.id = begin_walk(ctx)};
+	bool yes = false;
+	visit_later(&w, v);
+	while (!yes && (v = visit_next(&w))) {
+		yes = v->def && op_is_dot(v->def);
+		if (v->def && v->def->block == b)
+			visit_operands(&w, v->def);
+	}
+	return end_walk(&w, yes);
+}
+
+bool chains_dots(struct ir_context *ctx, const struct block *b)
+{
+	bool yes = false;
+	for (const struct op *o = b->first; o && !yes; o = o->next)
+		for (u32 i = 0; op_is_dot(o) && i < 2; i++)
+			yes |= hangs_on_dot(ctx, operand(o, i), b);
+	return yes;
+}
+
 bool same_operation(const struct op *a, const struct op *b)
 {
 	bool same = a->code == b->code && a->noperands == b->noperands && a->nresults == b->nresults && !a->nblocks &&

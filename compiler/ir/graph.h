@@ -33,6 +33,9 @@ void visit_pair(struct pair_walk *w, const struct value *x, const struct value *
 bool next_pair(struct pair_walk *w, struct value_pair *next);
 bool end_pair_walk(struct pair_walk *w, bool answer);
 
+/* Does an operand of a dot hang on another dot of the block? */
+bool chains_dots(struct ir_context *ctx, const struct block *b);
+
 /* Would a and b, which have no regions, compute the same from the same operands? */
 bool same_operation(const struct op *a, const struct op *b);
 

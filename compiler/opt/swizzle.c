@@ -5,9 +5,9 @@
  * column by column inside them, so that the tiles in flight share both rows and columns (the remapping is that of
  * tl.swizzle2d, done here without touching the kernel's source).
  *
- * Unasked for it is done in launches of many programs, where a loop with products reads what the row alone tells and
- * what the column tells: all rows may be more than L2 holds, and each column would fetch them again. On an H100 the
- * layer of experts of the benchmark, with 16,384 tokens (64 MB), goes from 582 to 463 µs. */
+ * Unasked for it is done in launches of many rows, where a loop with independent products reads what the row alone
+ * tells and what the column tells: all rows may be more than L2 holds, and each column would fetch them again. On an
+ * H100 the layer of experts of the benchmark, with 16,384 tokens (64 MB), goes from 582 to 463 µs. */
 #include "opt/swizzle.h"
 
 #include "base/tuning.h"
@@ -52,7 +52,7 @@ static void look_at_loop(struct op *loop, void *arg)
 	enum { ROW = 1, COLUMN = 2 };
 	struct wish *w = arg;
 	bool rows = false, columns = false;
-	if (loop->code != IR_FOR || !block_has(loop->blocks[0], op_is_dot))
+	if (loop->code != IR_FOR || !block_has(loop->blocks[0], op_is_dot) || chains_dots(w->s->ctx, loop->blocks[0]))
 		return;
 	for (const struct op *o = loop->blocks[0]->first; o; o = o->next) {
 		u32 axes = o->code == IR_LOAD ? axes_behind(w->s->ctx, operand(o, 0), 0) : 0;

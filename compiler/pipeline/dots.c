@@ -21,20 +21,6 @@ struct op *last_dot(const struct block *body)
 	return o;
 }
 
-/* Does v hang on a dot of the body? */
-static bool hangs_on_dot(struct ir_context *ctx, const struct value *v, const struct block *body)
-{
-	struct value_walk w = {.id = begin_walk(ctx)};
-	bool yes = false;
-	visit_later(&w, v);
-	while (!yes && (v = visit_next(&w))) {
-		yes = v->def && op_is_dot(v->def);
-		if (v->def && v->def->block == body)
-			visit_operands(&w, v->def);
-	}
-	return end_walk(&w, yes);
-}
-
 static bool is_synchronous(const struct op *o)
 {
 	return o->code == IR_DOT;
@@ -42,11 +28,7 @@ static bool is_synchronous(const struct op *o)
 
 bool dots_are_apart(struct ir_context *ctx, const struct block *body)
 {
-	bool yes = !block_has(body, is_synchronous);
-	for (const struct op *o = body->first; o && yes; o = o->next)
-		for (u32 i = 0; o->code == IR_WARP_GROUP_DOT && i < 2; i++)
-			yes &= !hangs_on_dot(ctx, operand(o, i), body);
-	return yes;
+	return !block_has(body, is_synchronous) && !chains_dots(ctx, body);
 }
 
 bool has_dot(const struct op *o)

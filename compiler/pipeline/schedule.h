@@ -180,7 +180,7 @@ i64 load_bytes(const struct op *load);
 
 struct op *first_dot(const struct block *body);
 struct op *last_dot(const struct block *body);
-/* Are all dots products of warpgroups, and no operand hangs on another's result? */
+/* Are all dots products of warpgroups, none of which takes what another one of the iteration has given? */
 bool dots_are_apart(struct ir_context *ctx, const struct block *body);
 /* Is it a dot, or one in a branch? */
 bool has_dot(const struct op *o);
