@@ -106,7 +106,7 @@ static void run_block(struct rings *w, const struct block *b, states *at);
 /* --- loops --------------------------------------------------------------------------------------------------- */
 
 /* Adds the states in which any number of iterations of the loop are left, or the one that it has. Between constants it
- * has one or none, whatever its step. */
+ * has none, or at least one, whatever its step. */
 static void choose_left(struct rings *w, const struct op *loop, states *at)
 {
 	const struct loop_note *n = map_get(&w->notes, loop);

@@ -118,10 +118,10 @@ static struct value *of_axis(struct builder *b, enum opcode code, int axis)
 	return v;
 }
 
-void group_programs(struct pass_state *s, i64 group)
+bool group_programs(struct pass_state *s, i64 group)
 {
 	if (!group || !sizes_keep_plane(s->k))
-		return;
+		return false;
 	struct builder b = builder_before(s->ctx, s->k->body->first);
 	const struct type *t = type_scalar(s->ctx, DT_I32);
 	struct value *x = of_axis(&b, IR_PROGRAM_ID, 0), *y = of_axis(&b, IR_PROGRAM_ID, 1);
@@ -130,6 +130,7 @@ void group_programs(struct pass_state *s, i64 group)
 	struct pids p = {.own = {x->def, y->def}};
 	split_by_groups(&b, linear, rows, cols, group, &p.id[0], &p.id[1]);
 	walk(s->k->body, replace_id, &p);
+	return true;
 }
 
 void pass_swizzle_pids(struct pass_state *s)

@@ -14,7 +14,7 @@ i64 rows_in_group(struct pass_state *s, bool many);
 /* Row and column of program number `linear` of rows × cols, at most INT32_MAX, in groups of so many rows. */
 void split_by_groups(struct builder *b, struct value *linear, struct value *rows, struct value *cols, i64 group,
 		     struct value **row, struct value **col);
-/* Lets the kernel's programs be those of this order. */
-void group_programs(struct pass_state *s, i64 group);
+/* Lets the kernel's programs be those of this order. False: not in a variant for any number of programs. */
+bool group_programs(struct pass_state *s, i64 group);
 
 #endif

@@ -213,7 +213,7 @@ static void split_in_order(struct programs *g, struct builder *b, struct value *
 	g->index[2] = make(g, b, IR_DIVSI, row, g->count[1]);
 }
 
-void join_programs(struct pass_state *s, i64 group)
+bool join_programs(struct pass_state *s, i64 group)
 {
 	struct kernel *k = s->k;
 	struct programs *g = arena_new(s->ctx->arena, struct programs);
@@ -250,6 +250,7 @@ void join_programs(struct pass_state *s, i64 group)
 		set_program_axis(g->index[i]->def, i);
 	walk(body, replace_number, g);
 	s->cuda.programs = g;
+	return group && !by_length;
 }
 
 void part_programs(struct pass_state *s)

@@ -334,8 +334,7 @@ void pass_pipeline(struct pass_state *s)
 {
 	i64 group = rows_in_group(s, s->cuda.many_rows);
 	bool grouped = rows_in_group(s, true) != rows_in_group(s, false), persist = may_persist(s);
-	if (s->cuda.persistent && persist)
-		join_programs(s, group);
+	bool in_groups = s->cuda.persistent && persist && join_programs(s, group);
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* what is the same for all tiles is not carried */
 	pipeline_block(s, s->k->body);
@@ -344,8 +343,8 @@ void pass_pipeline(struct pass_state *s)
 	copy_directly(s);
 	walk(s->k->body, not_seen_to, s);
 	if (!s->k->cuda.persistent)
-		group_programs(s, group);
-	if (group && s->remarks)
+		in_groups = group_programs(s, group);
+	if (in_groups && s->remarks)
 		diag(s->diags, R_GROUPED, s->k->loc, (int)group);
 	note_grids(s, s->cuda.persistent ? s->k->cuda.persistent : persist, grouped);
 	pass_canonicalize(s);

@@ -254,7 +254,7 @@ def scaled_blocks(b):
                 continue
             b.row(name, kernel(b, "block_scaled"), lambda bm, bn, *_: (triton.cdiv(m, bm) * (n // bn), 1, 1),
                   lambda *c: [x, w, scales, ws, out, m, n, k, *scales.stride(), *c], out, untimed(product),
-                  [((128, 128, 128, 8), 4, 3)] + [((128, 128, 128, 8), 8, st) for st in (3, 4, 5)] + [((64, 128, 128, 8), 4, 3)]
+                  [((64, 128, 128, 8), 4, 3), ((128, 128, 128, 8), 4, 3)] + [((128, 128, 128, 8), 8, st) for st in (3, 4, 5)]
                   if m > 128 else [((min(m, 64), bn, 128, 8), 4, st) for bn in (32, 64, 128) for st in (3, 4)],
                   bytes=k * n + m * (k + 2 * n), flops=2 * m * n * k, tolerance=2, peak=FP8,
                   anchors={"cuBLAS": lambda: torch._scaled_mm(x, w.T, scale_a=columns, scale_b=ws.T, out_dtype=BF16)})
@@ -312,8 +312,9 @@ def products(b):
             return F.silu(gate) * up
         b.row("gate_up f16", kernel(b, "gate_up"), lambda bm, bn, *_: (triton.cdiv(m, bm) * triton.cdiv(n, bn), 1, 1),
               lambda *c: [x, w[:n], w[n:], out, m, n, k, *c], out, gated,
-              [((128, 128, 64, 8), 8, 3), ((128, 128, 64, 8), 8, 4), ((128, 128, 64, 8), 4, 3), ((64, 128, 64, 8), 4, 3)],
-              flops=4 * m * n * k, tolerance=2e-2, anchors={"cuBLAS, products alone": lambda: [F.linear(x, w)] and None})
+              [((128, 128, 64, 8), 8, 3), ((128, 128, 64, 8), 8, 4), ((128, 128, 64, 8), 4, 3),
+               ((64, 128, 64, 8), 4, 3)], flops=4 * m * n * k, tolerance=2e-2,
+              anchors={"cuBLAS, products alone": lambda: [F.linear(x, w)] and None})
     if b.wants("split_k f16"):
         m, n, k = size((64, 4096, 8192), (64, 1024, 2048))
         x, w, out = randn(m, k), randn(k, n), torch.zeros(m, n, device=harness.DEVICE)

@@ -339,8 +339,8 @@ static void two_products(struct suite *s, tl_dtype t, const struct shape *h, int
 	case_end(s);
 }
 
-/* A scale for each row of a and bk columns, and for each bk × bk of b, of which products are scaled one by one. `sums`:
- * so many independent ones of an iteration. */
+/* A scale for each row of a and bk columns, and for each bk × bk of b, by which products are scaled one by one;
+ * `sums` independent ones in an iteration. */
 static void scaled(struct suite *s, tl_dtype t, const struct shape *h, int sums, int stages, int warps, int blocks)
 {
 	char text[80];
