@@ -1,12 +1,14 @@
-/* Pointer strength reduction: a tile of pointers that a loop carries and advances by the same distance in every element
- * becomes the tile before the loop plus a carried scalar offset. One register instead of two for each element, and
- * addresses that differ by constants. */
+/* Strength reduction: a pointer or a tile of pointers or integers that a loop carries and advances by the same distance
+ * in every element becomes the one before the loop plus a carried scalar offset. One register instead of one or two for
+ * each element, addresses that differ by constants, and tensors that begin where a parameter points. */
 #include "opt/pass.h"
 
-/* The scalar that all elements of v equal, defined outside of the loop; NULL if there is none. */
+/* The scalar that v or all its elements equal, defined outside of the loop; NULL if there is none. */
 static struct value *uniform_scalar(struct pass_state *s, struct op *loop, struct value *v)
 {
 	i64 constant;
+	if (!type_is_tensor(v->type))
+		return value_defined_outside(v, loop->blocks[0]) ? v : NULL;
 	if (value_const_int(v, &constant)) {
 		struct builder b = builder_before(s->ctx, loop);
 		return build_int(&b, type_scalar(s->ctx, type_dtype(v->type)), constant);
@@ -16,46 +18,78 @@ static struct value *uniform_scalar(struct pass_state *s, struct op *loop, struc
 	return operand(v->def, 0);
 }
 
-static struct value *advanced(struct builder *b, struct value *ptr, struct value *by)
+static struct value *advanced(struct builder *b, struct value *v, struct value *by)
 {
-	struct value *all = build1(b, IR_SPLAT, type_with_dtype(b->ctx, ptr->type, type_dtype(by->type)), by);
-	return build2(b, IR_ADDPTR, ptr->type, ptr, all);
+	struct value *all = by;
+	if (type_is_tensor(v->type))
+		all = build1(b, IR_SPLAT, type_with_dtype(b->ctx, v->type, type_dtype(by->type)), by);
+	return build2(b, type_is_ptr(v->type) ? IR_ADDPTR : IR_ADDI, v->type, v, all);
 }
 
-static void reduce_pointer(struct pass_state *s, struct op *loop, u32 i)
+/* The operand that the loop's carried value arg is advanced by; NULL: it is not advanced. */
+static struct value *distance(const struct value *arg, const struct value *next)
+{
+	const struct op *add = next->def;
+	if (!add || (add->code != IR_ADDPTR && add->code != IR_ADDI))
+		return NULL;
+	return operand(add, 0) == arg ? operand(add, 1) : operand(add, 1) == arg ? operand(add, 0) : NULL;
+}
+
+/* In place of v, but in what is built here, comes what init has become when v is the offset. */
+static void replace_by_advanced(struct builder b, struct value *v, struct value *init)
+{
+	struct value *now = advanced(&b, init, v);
+	bool is_tile = type_is_tensor(init->type);
+	struct op *reader = is_tile ? operand(now->def, 1)->def : now->def;
+	now->name = v->name;
+	replace_uses(v, now);
+	op_set_operand(reader, !is_tile, v);
+}
+
+static void carry_offset(struct pass_state *s, struct op *loop, u32 i)
 {
 	struct block *body = loop->blocks[0];
 	struct value *arg = for_arg(loop, i), *next = for_yielded(loop, i), *init = for_init(loop, i),
-		     *out = &loop->results[i];
-	struct op *add = def_if(next, IR_ADDPTR);
-	if (!type_is_tensor(arg->type) || !add || operand(add, 0) != arg)
-		return;
-	struct value *step = uniform_scalar(s, loop, operand(add, 1));
+		     *out = &loop->results[i], *by = distance(arg, next);
+	struct value *step =
+		by && (type_is_tensor(arg->type) || type_is_ptr(arg->type)) ? uniform_scalar(s, loop, by) : NULL;
 	if (!step)
 		return;
-	const struct type *t = type_scalar(s->ctx, DT_I64);
+	const struct type *t = type_is_ptr(arg->type) ? type_scalar(s->ctx, DT_I64) : step->type;
 	struct builder before = builder_before(s->ctx, loop), in = builder_before(s->ctx, body->first),
 		       end = builder_before(s->ctx, body->last), after = builder_after(s->ctx, loop);
-	before.loc = in.loc = end.loc = after.loc = add->loc;
-	op_set_operand(loop, FOR_INITS + i, build_int(&before, t, 0));
+	before.loc = in.loc = end.loc = after.loc = next->def->loc;
 	if (step->type != t)
 		step = build1(&before, IR_EXTSI, t, step);
-	struct value *here = advanced(&in, init, arg), *there = advanced(&after, init, out);
-	here->name = arg->name;
-	/* every use but those just built */
-	struct value *offset = operand(here->def, 1), *total = operand(there->def, 1);
-	replace_uses(arg, here);
-	op_set_operand(offset->def, 0, arg);
-	replace_uses(out, there);
-	op_set_operand(total->def, 0, out);
+	op_set_operand(loop, FOR_INITS + i, build_int(&before, t, 0));
 	op_set_operand(body->last, i, build2(&end, IR_ADDI, t, arg, step));
+	replace_by_advanced(in, arg, init);
+	replace_by_advanced(after, out, init);
+	op_set_operand(operand(body->last, i)->def, 0, arg);
 	arg->type = out->type = t;
+}
+
+static bool equal_values(const struct value *a, const struct value *b)
+{
+	i64 x, y;
+	return a == b || (a && b && value_const_int(a, &x) && value_const_int(b, &y) && x == y);
+}
+
+/* A carried number that begins as the loop's index does and grows by the loop's step is the index. */
+static void name_index(struct op *loop, u32 i)
+{
+	struct value *arg = for_arg(loop, i);
+	if (arg->type == for_index(loop)->type && equal_values(for_init(loop, i), for_lower(loop)) &&
+	    equal_values(distance(arg, for_yielded(loop, i)), for_step(loop)))
+		replace_uses(arg, for_index(loop));
 }
 
 static void visit_loop(struct op *o, void *arg)
 {
-	for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++)
-		reduce_pointer(arg, o, i);
+	for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++) {
+		carry_offset(arg, o, i);
+		name_index(o, i);
+	}
 }
 
 void pass_strength_reduction(struct pass_state *s)
@@ -73,12 +107,6 @@ static const struct value *increment(const struct op *loop, u32 i)
 	if (!add || add->block != body || type_is_tensor(arg->type))
 		return NULL;
 	return operand(add, 0) == arg ? operand(add, 1) : operand(add, 1) == arg ? operand(add, 0) : NULL;
-}
-
-static bool equal_values(const struct value *a, const struct value *b)
-{
-	i64 x, y;
-	return a == b || (a && b && value_const_int(a, &x) && value_const_int(b, &y) && x == y);
 }
 
 /* Is carried value i read by the code behind the loop only? */
