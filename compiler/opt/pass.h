@@ -56,6 +56,7 @@ struct pass {
 void pass_canonicalize(struct pass_state *s);
 void pass_cse(struct pass_state *s);
 void pass_licm(struct pass_state *s);
+void pass_counted_loops(struct pass_state *s);
 void pass_strength_reduction(struct pass_state *s);
 void pass_unwrap(struct pass_state *s);
 void pass_versioning(struct pass_state *s);
