@@ -80,6 +80,18 @@ static struct value *fold_select(struct builder *b, const struct op *o)
 	return NULL;
 }
 
+/* (x * c) * d as x * (c * d), if that has 32 bits. */
+static struct value *fold_factors(struct builder *b, const struct op *o)
+{
+	i64 c, d;
+	const struct type *t = result(o)->type;
+	const struct op *inner = o->code == IR_MULI ? def_if(operand(o, 0), IR_MULI) : NULL;
+	if (!inner || !value_const_int(operand(o, 1), &d) || !value_const_int(operand(inner, 1), &c) ||
+	    __builtin_mul_overflow(c, d, &c) || c != (i32)c || type_elem_bits(t) < 32)
+		return NULL;
+	return build2(b, IR_MULI, t, operand(inner, 0), build_int(b, t, c));
+}
+
 /* x op x and x op constant. */
 static struct value *fold_identity(struct builder *b, const struct op *o)
 {
@@ -105,7 +117,9 @@ static struct value *fold_identity(struct builder *b, const struct op *o)
 	case IR_SUBI:
 		if (is_zero(y))
 			return x;
-		return x == y ? build_int(b, t, 0) : NULL;
+		if (x == y)
+			return build_int(b, t, 0);
+		return def_if(y, IR_SUBI) && operand(y->def, 0) == x ? operand(y->def, 1) : NULL;
 	case IR_SHLI:
 	case IR_SHRSI:
 	case IR_SHRUI: return is_zero(y) ? x : NULL;
@@ -408,7 +422,7 @@ static bool simplify_op(struct canon *c, struct op *o)
 {
 	struct builder b = builder_before(c->ctx, o);
 	struct value *(*const rules[])(struct builder *, const struct op *) = {
-		fold_constants, fold_identity, fold_shape, combine_dot, hoist_above_broadcast};
+		fold_constants, fold_identity, fold_factors, fold_shape, combine_dot, hoist_above_broadcast};
 	if (o->code == IR_CONSTANT) {
 		hoist_constant(o);
 		return false;

@@ -80,7 +80,8 @@ static bool can_unwrap(const struct pass_state *s, struct reach *r)
 	const struct value *index = operand(r->rem, 0);
 	const struct op *size = operand(r->rem, 1)->def;
 	if (!type_is_tensor(index->type) || index->type->rank != 1 || !size || size->code != IR_SPLAT ||
-	    axis_of(s->axis, result(r->rem))->contiguity[0] >= index->type->shape[0]) /* it wraps between tiles */
+	    /* it wraps between tiles; a hint says so also of the last tile, where it may not be true */
+	    (axis_of(s->axis, result(r->rem))->contiguity[0] >= index->type->shape[0] && !r->rem->hints))
 		return false;
 	push(r, result(r->rem), 0);
 	for (u32 i = 0; i < r->at.len && !r->fails; i++)

@@ -164,6 +164,19 @@ static void expect(struct schedule *p, struct builder *b, const struct part *par
 		o->attr[ATTR_SIZE] += load_bytes(p->loads.at[part->loads.at[i]]);
 }
 
+/* Where a box begins along d, for the iteration whose values `map` holds. */
+static struct value *start_at(struct builder *b, const struct box *box, int d, const struct map *map)
+{
+	const struct type *t = type_scalar(b->ctx, DT_I32);
+	struct value *start = box->start[d] ? mapped(map, box_start(box->start[d])) : NULL,
+		     *moved = box->index[d] ? mapped(map, box->index[d]) : NULL;
+	if (moved && box->times[d] != 1)
+		moved = build2(b, IR_MULI, t, moved, build_int(b, t, box->times[d]));
+	if (start && moved)
+		return build2(b, IR_ADDI, t, start, moved);
+	return start ? start : moved ? moved : build_int(b, t, 0);
+}
+
 static struct value *or_int(struct builder *b, struct value *v, const struct type *t, i64 otherwise)
 {
 	return v ? v : build_int(b, t, otherwise);
@@ -174,10 +187,10 @@ static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const
 			     struct value *full)
 {
 	const struct box *box = &p->boxes.at[i];
-	const struct type *i32_ = type_scalar(p->ctx, DT_I32), *i64_ = type_scalar(p->ctx, DT_I64);
+	const struct type *i64_ = type_scalar(p->ctx, DT_I64);
 	struct value *ops[8] = {box->tensor, buffer_at(p, b, i, slot), full};
 	for (int d = 0; d < 2; d++) {
-		ops[3 + d] = box->start[d] ? mapped(map, box_start(box->start[d])) : build_int(b, i32_, 0);
+		ops[3 + d] = start_at(b, box, d, map);
 		ops[5 + d] = or_int(b, box->size[d], i64_, box->most[d]);
 	}
 	ops[7] = or_int(b, box->stride, i64_, 1);
@@ -736,16 +749,16 @@ static void end_ahead(struct schedule *p, struct builder *b)
 
 const struct stream stream_ahead = {begin_ahead, fill_ahead, end_ahead};
 
-/* The loop with what the pipeliner carries. A box may begin where an argument says, which is another one then. */
+/* The loop with what the pipeliner carries. A box may move on with its index, which is another value then. */
 static void extend(struct schedule *p, const value_vec *inits)
 {
 	const struct block *before = p->loop->blocks[0];
 	p->loop = extend_loop(p->ctx, &p->scratch, p->loop, inits);
 	for (u32 i = 0; i < p->boxes.len; i++)
 		for (int d = 0; d < 2; d++) {
-			struct value **start = &p->boxes.at[i].start[d];
-			if (*start && !(*start)->def && (*start)->block == before)
-				*start = p->loop->blocks[0]->args[(*start)->index];
+			struct value **index = &p->boxes.at[i].index[d];
+			if (*index && (*index)->block == before)
+				*index = for_index(p->loop);
 		}
 }
 

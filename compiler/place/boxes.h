@@ -11,15 +11,15 @@ struct box {
 	struct value *stride; /* rows are *stride · factor bytes apart; NULL: factor bytes. A parameter of the kernel */
 	i64 factor;
 	/* The tensor whose bounds the copy respects, which a parameter points to; NULL: the box may lie anywhere in
-	 * memory. Along each dimension: a splat of where the box begins, or an i32 of the loop around the load, or of
-	 * its body (NULL: at 0), and how many elements there are:
-	 * *size, a parameter, or `most`. */
-	struct value *tensor, *start[2], *size[2];
+	 * memory. Along each dimension it begins at *start, of which there is a splat (NULL: 0), plus times * *index
+	 * of the loop around the load (NULL: 0), and there are so many elements: *size, a parameter, or `most`. */
+	struct value *tensor, *start[2], *index[2], *size[2];
+	i64 times[2];
 	i64 most[2];
 	bool narrow; /* the offset of the tensor's last element must fit 31 bits */
 };
-/* Where a box begins, by its start: an i32. */
-struct value *box_start(const struct value *start);
+/* Where a box begins, by the splat of it: an i32. */
+struct value *box_start(const struct value *splat);
 /* Are the addresses in `ptr`, a placed tile of two dimensions, those of a box, which a buffer of layout `mem` can
  * receive? */
 bool find_box(const struct pass_state *s, struct value *ptr, const struct layout *mem, struct box *out);

@@ -20,10 +20,12 @@ struct part {
 	u8 dims[2];
 };
 
-/* A row of places along a dimension: start, start + 1, …, as they are without a width; start is *by, an i32, or c. */
+/* A row of places along a dimension: start, start + 1, …, as they are without a width; start is *by, an i32, or c, and
+ * times * *index more. */
 struct places {
-	struct value *by, *splat; /* of by; NULL: by is the index of a loop or a multiple of it */
-	i64 c;
+	struct value *by, *splat; /* of by */
+	struct value *index;      /* of a loop; NULL: 0 */
+	i64 times, c;
 	int dim;
 };
 
@@ -87,11 +89,8 @@ static struct part without_extension(struct part p)
 	return p;
 }
 
-struct value *box_start(const struct value *start)
+struct value *box_start(const struct value *splat)
 {
-	const struct value *splat = start;
-	if (!type_is_tensor(start->type))
-		return (struct value *)start;
 	struct value *v = operand(splat->def, 0);
 	return v->def && v->def->code == IR_EXTSI ? operand(v->def, 0) : v;
 }
@@ -165,11 +164,10 @@ static bool is_scaled(struct finder *f, struct value *v, struct value **by, i64 
 	return false;
 }
 
-static bool add_advance(struct finder *f, struct part p)
+/* Is v, one number for the tile, an offset that a loop carries? */
+static bool add_advance(struct finder *f, struct value *v)
 {
-	const struct op *splat = peel(p).v->def;
-	struct value *v = splat && splat->code == IR_SPLAT ? operand(splat, 0) : NULL;
-	const struct op *loop = v && !v->def ? v->block->parent : NULL;
+	const struct op *loop = v->def ? NULL : v->block->parent;
 	if (!loop || loop->code != IR_FOR || v == for_index(loop) || type_elem_bits(for_index(loop)->type) != 32)
 		return false;
 	u32 n = for_arg_number(v);
@@ -186,33 +184,22 @@ static bool add_advance(struct finder *f, struct part p)
 	return true;
 }
 
-/* index * times, which the mask has; NULL: it has not. */
-static struct value *multiple_of(const struct finder *f, struct value *index, i64 times)
-{
-	i64 c;
-	if (times == 1)
-		return index;
-	for (const struct use *u = index->uses; u; u = u->next)
-		if (u->user->code == IR_MULI && value_const_int(operand(u->user, u == u->user->operands), &c) &&
-		    c == times && is_exact(f, result(u->user)))
-			return result(u->user);
-	return NULL;
-}
-
 /* The rows whose stride an offset is a multiple of begin at as many times the loop's index. */
 static bool settle_advances(struct finder *f)
 {
 	for (u32 i = 0; i < f->advances.len; i++) {
 		const struct advance *a = &f->advances.at[i];
-		struct value *by = NULL;
-		for (int d = 0; d < 2 && !by; d++) {
+		bool found = false;
+		for (int d = 0; d < 2 && !found; d++) {
 			struct places *row = &f->rows[d];
-			bool fits = f->stride_by[d] == a->stride_by && f->stride[d] > 0 && a->stride > 0 &&
-				    a->stride % f->stride[d] == 0 && !row->by && !row->c;
-			by = fits ? multiple_of(f, a->index, a->stride / f->stride[d]) : NULL;
-			row->by = by ? by : row->by;
+			found = f->stride_by[d] == a->stride_by && f->stride[d] > 0 && a->stride > 0 &&
+				a->stride % f->stride[d] == 0 && !row->index && !row->c;
+			if (found) {
+				row->index = a->index;
+				row->times = a->stride / f->stride[d];
+			}
 		}
-		if (!by)
+		if (!found)
 			return false;
 	}
 	return true;
@@ -228,10 +215,10 @@ static bool add_offset(struct finder *f, struct part p)
 	const struct op *o = p.v->def;
 	if (is_row(f, p, &row))
 		return add_row(f, &row, NULL, 1);
-	if (add_advance(f, p))
-		return true;
 	if (!o)
 		return false;
+	if (o->code == IR_SPLAT)
+		return add_advance(f, operand(o, 0));
 	note_width(f, o->code == IR_EXTSI ? operand(o, 0) : p.v);
 	if (o->code == IR_EXTSI || o->code == IR_ADDI) {
 		for (u32 i = 0; i < o->noperands; i++)
@@ -246,38 +233,49 @@ static bool add_offset(struct finder *f, struct part p)
 	return false;
 }
 
-static bool read_addresses(struct finder *f, struct value *ptr)
+/* The parameter that the pointers of a tile, or the one that all are made of, are computed from. */
+static struct value *read_base(struct finder *f, struct value *ptr)
 {
 	struct part p = {ptr, {0, 1}};
 	const struct op *o;
-	for (;;) {
-		p = peel(p);
-		o = p.v->def;
-		if (!o || (o->code != IR_ADDPTR && o->code != IR_SPLAT))
-			return false;
-		if (o->code == IR_SPLAT)
-			break;
-		ask(f, operand(o, 1), p);
+	for (p = peel(p); (o = p.v->def) && (o->code == IR_ADDPTR || o->code == IR_SPLAT); p = peel(p)) {
+		if (o->code == IR_ADDPTR && !type_is_tensor(p.v->type) && !add_advance(f, operand(o, 1)))
+			return NULL;
+		if (o->code == IR_ADDPTR && type_is_tensor(p.v->type))
+			ask(f, operand(o, 1), p);
 		while (f->work.len)
 			if (!add_offset(f, f->work.at[--f->work.len]))
-				return false;
+				return NULL;
 		p.v = operand(o, 0);
 	}
-	f->out->tensor = operand(o, 0);
-	return !f->out->tensor->def && !f->out->tensor->block->parent && f->known[0] && f->known[1] &&
-	       settle_advances(f);
+	return !o && !p.v->block->parent ? p.v : NULL;
+}
+
+static bool read_addresses(struct finder *f, struct value *ptr)
+{
+	f->out->tensor = read_base(f, ptr);
+	return f->out->tensor && f->known[0] && f->known[1] && settle_advances(f);
 }
 
 /* --- the mask ------------------------------------------------------------------------------------------------ */
 
-/* Is it *size - start everywhere? */
-static bool is_rest(const struct finder *f, struct value *v, const struct value *start, struct value **size)
+/* Is v what the loop adds to where the row begins? */
+static bool is_advance(const struct finder *f, struct value *v, const struct places *row)
+{
+	const struct op *o = v ? def_if(v, IR_MULI) : NULL;
+	i64 c;
+	for (u32 i = 0; o && i < 2; i++)
+		if (operand(o, i) == row->index && value_const_int(operand(o, 1 - i), &c))
+			return c == row->times && is_exact(f, v);
+	return v == row->index && row->times == 1;
+}
+
+/* The scalar that is subtracted from *by or c, everywhere; NULL: v is no such difference. */
+static struct value *subtracted(const struct finder *f, struct value *v, struct value **by, i64 *c)
 {
 	v = peel((struct part){.v = v}).v;
-	const struct op *splat = v->def, *o = splat && splat->code == IR_SPLAT ? operand(splat, 0)->def : NULL;
-	i64 c;
-	return o && o->code == IR_SUBI && start && operand(o, 1) == start && is_exact(f, result(o)) &&
-	       same_scalar(operand(o, 0), size, &c) && *size;
+	const struct op *splat = def_if(v, IR_SPLAT), *o = splat ? def_if(operand(splat, 0), IR_SUBI) : NULL;
+	return o && is_exact(f, result(o)) && same_scalar(operand(o, 0), by, c) ? operand(o, 1) : NULL;
 }
 
 static bool add_comparison(struct finder *f, const struct op *o, struct part p)
@@ -289,15 +287,11 @@ static bool add_comparison(struct finder *f, const struct op *o, struct part p)
 	if (!is_row(f, p, &row))
 		return false;
 	const struct places *place = &f->rows[row.dim];
-	if (is_rest(f, operand(o, 1), place->by, &by)) {
-		if (row.by)
-			return false;
-		row.by = place->by;
-		c = 1;
-	} else if (!same_scalar(operand(o, 1), &by, &c)) {
-		return false;
-	}
-	if (place->by != row.by || place->c != row.c)
+	struct value *x = row.by, *y = subtracted(f, operand(o, 1), &by, &c);
+	bool same = place->index
+			    ? (x == place->by && is_advance(f, y, place)) || (y == place->by && is_advance(f, x, place))
+			    : (x == place->by && !y) || (y == place->by && !x);
+	if (!same || place->c != row.c || (!y && !same_scalar(operand(o, 1), &by, &c)))
 		return false;
 	if (o->attr[ATTR_PREDICATE] == CMPI_SGE && !by && c == 0)
 		return f->at_least_0[row.dim] = true;
@@ -338,24 +332,36 @@ static const struct op *loop_counted_by(const struct value *v)
 	return loop && loop->code == IR_FOR && v == for_index(loop) ? loop : NULL;
 }
 
-/* A bound that the mask does not have to say: the rows are always the same, or a loop's index and as many rows behind
- * it, which end at a parameter: the index goes from one multiple of the step to another. */
+/* The parameter that times * the index of the loop, and as many rows behind it, do not go beyond; NULL: none is known.
+ * The index goes from one multiple of the step to another, or to a number of times that the parameter holds. */
+static struct value *end_of_rows(const struct finder *f, const struct op *loop, i64 times, i32 rows)
+{
+	struct value *by, *upper = for_upper(loop);
+	const struct op *div = def_if(upper, IR_DIVSI);
+	i64 from, step, whole = 1, unused;
+	if (!value_const_int(for_lower(loop), &from) || !value_const_int(for_step(loop), &step) || step <= 0 ||
+	    rows > step * times)
+		return NULL;
+	if (div && value_const_int(operand(div, 1), &whole))
+		upper = operand(div, 0);
+	bool known = same_scalar(upper, &by, &unused) && by && whole == times &&
+		     (step == 1 || (whole == 1 && from % step == 0 && is_known_multiple(f->s->k, by, step)));
+	return known ? by : NULL;
+}
+
+/* A bound that the mask does not have to say: the rows are always the same, or a loop's. */
 static void bound_without_mask(struct finder *f, int d)
 {
-	struct value *by;
 	const struct places *row = &f->rows[d];
-	const struct op *loop = row->by ? loop_counted_by(row->by) : NULL;
-	i64 from, step, unused;
-	if (f->bounded[d])
+	struct value *index = row->by ? row->by : row->index;
+	if (f->bounded[d] || (row->by && row->index))
 		return;
-	if (!row->by) {
+	if (!index) {
 		f->out->most[d] = row->c + f->tile->shape[d];
 		f->bounded[d] = true;
-	} else if (loop && value_const_int(for_lower(loop), &from) && value_const_int(for_step(loop), &step) &&
-		   step > 0 && from % step == 0 && f->tile->shape[d] <= step &&
-		   same_scalar(for_upper(loop), &by, &unused) && by && is_known_multiple(f->s->k, by, step)) {
-		f->out->size[d] = by;
-		f->bounded[d] = true;
+	} else if (loop_counted_by(index)) {
+		f->out->size[d] = end_of_rows(f, loop_counted_by(index), row->by ? 1 : row->times, f->tile->shape[d]);
+		f->bounded[d] = f->out->size[d];
 	}
 }
 
@@ -372,10 +378,11 @@ static bool settle_bounds(struct finder *f)
 			f->out->most[d] = (i64)1 << 31; /* no place is further on */
 		if (!f->out->size[d] && (f->out->most[d] < 1 || f->out->most[d] > (i64)1 << 31))
 			return false;
-		/* a multiple of the index that the mask does not have would not go on with the load */
-		if (p->by && !p->splat && !loop_counted_by(p->by) && !f->bounded[d])
+		if (p->index && !f->bounded[d] && (p->by || p->times != 1)) /* it may wrap */
 			return false;
-		f->out->start[d] = p->splat ? p->splat : p->by;
+		f->out->start[d] = p->splat;
+		f->out->index[d] = p->index;
+		f->out->times[d] = p->times;
 		if (!p->by && p->c)
 			return false;
 	}
@@ -385,8 +392,9 @@ static bool settle_bounds(struct finder *f)
 /* Does the box begin at a multiple of 16 bytes of its row? An H100 calls others illegal instructions. */
 static bool begins_aligned(const struct finder *f, int d, i64 bytes)
 {
-	const struct value *start = f->out->start[d];
-	return !start || axis_of(f->s->axis, start)->divisibility[0] * bytes % 16 == 0;
+	const struct value *start = f->out->start[d], *index = f->out->index[d];
+	return (!start || axis_of(f->s->axis, start)->divisibility[0] * bytes % 16 == 0) &&
+	       (!index || axis_of(f->s->axis, index)->divisibility[0] * f->out->times[d] * bytes % 16 == 0);
 }
 
 static bool find(struct finder *f, const struct op *load, const struct layout *mem)
