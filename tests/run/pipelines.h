@@ -52,6 +52,8 @@ struct pipe_step {
 	enum {
 		BY_POINTERS,
 		BY_WALK,    /* pointers that the loop carries */
+		BY_BASE,    /* tiles of a pointer that it carries */
+		BY_RUN,     /* rows or columns that it carries */
 		BY_PAGE,    /* the number of the tile is in memory */
 		BY_PAGES,   /* the number of each row is */
 		BY_BLOCK,   /* block pointers made in the loop */
@@ -109,6 +111,7 @@ struct pipelines {
 	int gap;                                           /* iterations left out in front of the second loop */
 	bool multiplied, long_index, literal;              /* bounds in the text; of 64 bits; the first one a number */
 	bool asked;                                        /* num_stages stands in the loop */
+	bool whiles;                                       /* while loops count in place of for loops */
 	int option;                                        /* another one; 0: none */
 	struct array *lengths;
 	bool writes; /* by the only program, to what it loads */

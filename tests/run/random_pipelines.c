@@ -71,6 +71,7 @@ static void choose_loops(struct pipelines *d)
 	d->long_index = chance(6);
 	d->literal = chance(50);
 	d->asked = chance(25);
+	d->whiles = chance(8);
 	d->option = chance(85) ? 0 : random_below(4);
 }
 
@@ -212,6 +213,7 @@ enum {
 	PLAIN_SUMS,
 	NOT_COUNTED,
 	NO_GAP,
+	NO_WHILES,
 	NO_MORE
 };
 
@@ -226,7 +228,8 @@ static void drop_property(struct pipelines *d, int which)
 	case NOT_MULTIPLIED: d->multiplied = d->ends; break;
 	case PLAIN_SUMS: d->adds = false; break;
 	case NOT_COUNTED: d->counted = false; break;
-	case NO_GAP: d->gap = 0;
+	case NO_GAP: d->gap = 0; break;
+	case NO_WHILES: d->whiles = false;
 	}
 }
 

@@ -38,10 +38,10 @@ static int some_value(const struct pipelines *d, int kind, int rows, int columns
 
 static void choose_way(const struct pipelines *d, struct pipe_step *s)
 {
-	static const int clean[] = {BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_POINTERS,
-				    BY_WALK,     BY_MADE,     BY_MADE,     BY_GIVEN,    BY_BLOCK},
-			 mixed[] = {BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_WALK, BY_WALK,    BY_PAGE,
-				    BY_PAGE,     BY_PAGES,    BY_PAGES,    BY_MADE, BY_ADVANCE, BY_BLOCK};
+	static const int clean[] = {BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_WALK,  BY_BASE,
+				    BY_RUN,      BY_RUN,      BY_MADE,     BY_MADE,     BY_GIVEN, BY_BLOCK},
+			 mixed[] = {BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_WALK,  BY_WALK, BY_BASE,    BY_RUN,
+				    BY_PAGE,     BY_PAGE,     BY_PAGES,    BY_PAGES, BY_MADE, BY_ADVANCE, BY_BLOCK};
 	s->through = d->style == CLEAN ? clean[random_below(COUNT(clean))] : mixed[random_below(COUNT(mixed))];
 	if (s->through == BY_PAGE || s->through == BY_PAGES)
 		s->wide = false;
@@ -55,8 +55,6 @@ static void choose_bounds(const struct pipelines *d, struct pipe_step *s)
 	s->bound[0] = (int)p.all_rows, s->bound[1] = (int)p.all_columns;
 	if (!blocks && chance(d->style == CLEAN ? 4 : 30))
 		s->mask = 1 + random_below(d->where ? MASKS - 1 : MASKS - 2);
-	if (s->through == BY_WALK && s->mask > SOME_ROWS)
-		s->mask = NO_MASK;
 	if (s->mask == SOME_ROWS)
 		s->bound[0] = (int)random_int(0, p.rows);
 	else if (s->mask == SOME_ITERATIONS)

@@ -101,6 +101,12 @@ static void print_distance(const struct writer *w, const struct pipe_step *s)
 		fprintf(w->f, "ld%d", k);
 }
 
+/* Is there a value that the loop carries from one load to the next? */
+static bool is_carried(const struct pipe_step *s)
+{
+	return s->kind == P_LOAD && s->where && s->moves;
+}
+
 /* tl.arange along the rows of memory, or its columns. */
 static void print_range(const struct writer *w, const struct pipe_step *s, bool down)
 {
@@ -109,11 +115,30 @@ static void print_range(const struct writer *w, const struct pipe_step *s, bool 
 		down ? p.rows : p.columns);
 }
 
+/* The rows or columns that the loop carries. */
+static void print_run(const struct writer *w, const struct pipe_step *s, bool down)
+{
+	fprintf(w->f, down != s->turned ? "q%d[:, None]" : "q%d[None, :]", (int)(s - w->d->step));
+}
+
 static void print_pointers(const struct writer *w, const struct pipe_step *s)
 {
 	FILE *f = w->f;
 	int k = (int)(s - w->d->step);
 	fprintf(f, "p%d + ", k);
+	if (s->through == BY_RUN && is_carried(s)) {
+		if (s->wide)
+			fprintf(f, "(");
+		if (s->wide)
+			print_row(w, s);
+		fprintf(f, s->wide ? " + " : "");
+		(s->wide ? print_range : print_run)(w, s, true);
+		fprintf(f, s->wide ? ") * " : " * ");
+		print_distance(w, s);
+		fprintf(f, " + ");
+		(s->wide ? print_run : print_range)(w, s, false);
+		return;
+	}
 	if (s->through == BY_PAGES) {
 		fprintf(f, s->turned ? "rows%d[None, :] * " : "rows%d[:, None] * ", k);
 		print_distance(w, s);
@@ -149,6 +174,15 @@ static void print_mask(const struct writer *w, const struct pipe_step *s)
 	if (!s->mask)
 		return;
 	fprintf(f, ", mask=");
+	bool columns = s->mask == UP_TO_COLUMN;
+	if (is_carried(s) && (s->through == BY_WALK || s->through == BY_BASE) && s->mask >= UP_TO_ROW &&
+	    s->mask <= UP_TO_COLUMN) { /* what is left */
+		print_range(w, s, !columns);
+		fprintf(f, s->swapped ? " < %d - (" : " < limit%d - (", s->swapped ? s->bound[columns] : k);
+		(columns ? print_column : print_row)(w, s);
+		fprintf(f, "), other=%d", s->fill);
+		return;
+	}
 	switch (s->mask) {
 	case SOME_ROWS: print_range(w, s, true); break;
 	case UP_TO_ROW:
@@ -156,11 +190,19 @@ static void print_mask(const struct writer *w, const struct pipe_step *s)
 			fprintf(f, s->turned ? "rows%d[None, :]" : "rows%d[:, None]", k);
 			break;
 		}
+		if (s->through == BY_RUN && is_carried(s) && !s->wide) {
+			print_run(w, s, true);
+			break;
+		}
 		print_row(w, s);
 		fprintf(f, " + ");
 		print_range(w, s, true);
 		break;
 	case UP_TO_COLUMN:
+		if (s->through == BY_RUN && is_carried(s) && s->wide) {
+			print_run(w, s, false);
+			break;
+		}
 		print_column(w, s);
 		fprintf(f, " + ");
 		print_range(w, s, false);
@@ -168,7 +210,7 @@ static void print_mask(const struct writer *w, const struct pipe_step *s)
 	default: print_iteration(w);
 	}
 	if (s->swapped)
-		fprintf(f, " < %d, other=%d", s->bound[s->mask == UP_TO_COLUMN], s->fill);
+		fprintf(f, " < %d, other=%d", s->bound[columns], s->fill);
 	else
 		fprintf(f, " < limit%d, other=%d", k, s->fill);
 }
@@ -261,7 +303,7 @@ static void print_load(const struct writer *w, const struct pipe_step *s, const 
 {
 	FILE *f = w->f;
 	int k = (int)(s - w->d->step);
-	bool carried = s->where && s->moves;
+	bool carried = is_carried(s);
 	print_pages(w, s, indent);
 	if (s->through == BY_BLOCK || (s->through == BY_ADVANCE && !carried)) {
 		print_opening(w, s, "");
@@ -285,10 +327,18 @@ static void print_load(const struct writer *w, const struct pipe_step *s, const 
 		fprintf(f, ")%s", s->turned && !s->swapped ? ".T" : "");
 	} else {
 		fprintf(f, "v%d = tl.load(", s->to);
-		if (s->through == BY_WALK && carried)
+		if (s->through == BY_WALK && carried) {
 			fprintf(f, "q%d", k);
-		else
+		} else if (s->through == BY_BASE && carried) {
+			fprintf(f, "q%d + ", k);
+			print_range(w, s, true);
+			fprintf(f, " * ");
+			print_distance(w, s);
+			fprintf(f, " + ");
+			print_range(w, s, false);
+		} else {
 			print_pointers(w, s);
+		}
 		print_mask(w, s);
 		print_hint(w, s);
 		fprintf(f, ")");
@@ -301,12 +351,26 @@ static void print_load(const struct writer *w, const struct pipe_step *s, const 
 /* In front of a loop, whose first index is w->it. */
 static void print_begin(const struct writer *w, const struct pipe_step *s, const char *indent)
 {
+	int k = (int)(s - w->d->step);
+	struct pipe_place p = pipe_place(w->d, s);
 	if (s->kind != P_LOAD || s->dead || !s->moves)
 		return;
 	if (s->through == BY_WALK) {
-		fprintf(w->f, "%sq%d = ", indent, (int)(s - w->d->step));
+		fprintf(w->f, "%sq%d = ", indent, k);
 		print_pointers(w, s);
 		fprintf(w->f, "\n");
+	} else if (s->through == BY_BASE) {
+		fprintf(w->f, "%sq%d = p%d + (", indent, k, k);
+		print_row(w, s);
+		fprintf(w->f, ") * ");
+		print_distance(w, s);
+		fprintf(w->f, " + ");
+		print_column(w, s);
+		fprintf(w->f, "\n");
+	} else if (s->through == BY_RUN) {
+		fprintf(w->f, "%sq%d = ", indent, k);
+		(s->wide ? print_column : print_row)(w, s);
+		fprintf(w->f, " + tl.arange(0, %d)\n", s->wide ? p.columns : p.rows);
 	} else if (s->through == BY_ADVANCE) {
 		print_opening(w, s, indent);
 		print_tensor(w, s);
@@ -330,9 +394,12 @@ static void print_next(const struct writer *w, const struct pipe_step *s, const 
 	struct pipe_place p = pipe_place(w->d, s);
 	if (s->kind != P_LOAD || s->dead)
 		return;
-	if (s->through == BY_WALK && s->moves && s->wide) {
+	bool pointers = s->through == BY_WALK || s->through == BY_BASE;
+	if ((pointers || s->through == BY_RUN) && s->moves && s->wide) {
 		fprintf(w->f, "%sq%d += %d\n", indent, k, by * p.columns);
-	} else if (s->through == BY_WALK && s->moves) {
+	} else if (s->through == BY_RUN && s->moves) {
+		fprintf(w->f, "%sq%d += %d\n", indent, k, by * p.rows);
+	} else if (pointers && s->moves) {
 		fprintf(w->f, "%sq%d += %d * ", indent, k, by * p.rows);
 		print_distance(w, s);
 		fprintf(w->f, "\n");
@@ -562,19 +629,24 @@ static void print_loop(struct writer *w, int loop, const char *indent)
 		if (d->step[k].where >> loop & 1)
 			print_begin(w, &d->step[k], indent);
 	w->it = "it";
-	if (by < 0)
+	bool whiles = d->whiles && by > 0;
+	if (whiles)
+		fprintf(f, "%sit = %s\n%swhile it < e%d", indent, first, indent, loop + 1);
+	else if (by < 0)
 		fprintf(f, "%sfor it in tl.range(%s, e%d - %d, %d", indent, first, loop, d->unit, by);
 	else
 		fprintf(f, "%sfor it in tl.range(%s, e%d, %d", indent, first, loop + 1, by);
-	if (d->asked)
+	if (d->asked && !whiles)
 		fprintf(f, ", num_stages=%d", d->stages);
-	fprintf(f, "%s):\n%spass\n", options[d->option], deeper);
+	fprintf(f, "%s%s:\n%spass\n", whiles ? "" : options[d->option], whiles ? "" : ")", deeper);
 	for (int k = 0; k < d->n; k++)
 		if (d->step[k].where >> loop & 1)
 			print_step(w, &d->step[k], deeper);
 	for (int k = 0; k < d->n; k++)
 		if (d->step[k].where >> loop & 1)
 			print_next(w, &d->step[k], deeper);
+	if (whiles)
+		fprintf(f, "%sit += %d\n", deeper, by);
 	w->it = NULL;
 }
 
