@@ -75,20 +75,32 @@ static bool equal_values(const struct value *a, const struct value *b)
 	return a == b || (a && b && value_const_int(a, &x) && value_const_int(b, &y) && x == y);
 }
 
-/* A carried number that begins as the loop's index does and grows by the loop's step is the index. */
-static void name_index(struct op *loop, u32 i)
+/* A carried number that begins as the loop's index does and grows by the loop's step is the index; one that begins at
+ * 0, with an index that does, is a multiple of it if the steps are. */
+static void name_index(struct pass_state *s, struct op *loop, u32 i)
 {
-	struct value *arg = for_arg(loop, i);
-	if (arg->type == for_index(loop)->type && equal_values(for_init(loop, i), for_lower(loop)) &&
-	    equal_values(distance(arg, for_yielded(loop, i)), for_step(loop)))
-		replace_uses(arg, for_index(loop));
+	struct value *arg = for_arg(loop, i), *index = for_index(loop), *by = distance(arg, for_yielded(loop, i));
+	i64 first, from, step, moved;
+	if (arg->type != index->type || !by)
+		return;
+	if (equal_values(for_init(loop, i), for_lower(loop)) && equal_values(by, for_step(loop))) {
+		replace_uses(arg, index);
+	} else if (value_const_int(for_init(loop, i), &first) && value_const_int(for_lower(loop), &from) && !first &&
+		   !from && value_const_int(for_step(loop), &step) && value_const_int(by, &moved) && step &&
+		   moved % step == 0 && !value_has_one_use(arg)) {
+		struct builder in = builder_before(s->ctx, loop->blocks[0]->first);
+		in.loc = for_yielded(loop, i)->def->loc;
+		struct value *now = build2(&in, IR_MULI, arg->type, index, build_int(&in, arg->type, moved / step));
+		now->name = arg->name;
+		replace_uses(arg, now);
+	}
 }
 
 static void visit_loop(struct op *o, void *arg)
 {
 	for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++) {
 		carry_offset(arg, o, i);
-		name_index(o, i);
+		name_index(arg, o, i);
 	}
 }
 

@@ -170,6 +170,8 @@ static struct value *start_at(struct builder *b, const struct box *box, int d, c
 	const struct type *t = type_scalar(b->ctx, DT_I32);
 	struct value *start = box->start[d] ? mapped(map, box_start(box->start[d])) : NULL,
 		     *moved = box->index[d] ? mapped(map, box->index[d]) : NULL;
+	if (start && type_elem_bits(start->type) == 64)
+		start = build1(b, IR_TRUNCI, t, start);
 	if (moved && box->times[d] != 1)
 		moved = build2(b, IR_MULI, t, moved, build_int(b, t, box->times[d]));
 	if (start && moved)

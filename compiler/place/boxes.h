@@ -18,7 +18,7 @@ struct box {
 	i64 most[2];
 	bool narrow; /* the offset of the tensor's last element must fit 31 bits */
 };
-/* Where a box begins, by the splat of it: an i32. */
+/* Where a box begins, by the splat of it: an i32, or an i64 that is one. */
 struct value *box_start(const struct value *splat);
 /* Are the addresses in `ptr`, a placed tile of two dimensions, those of a box, which a buffer of layout `mem` can
  * receive? */

@@ -95,8 +95,8 @@ struct value *box_start(const struct value *splat)
 	return v->def && v->def->code == IR_EXTSI ? operand(v->def, 0) : v;
 }
 
-/* Is it the same number everywhere, and one of 32 bits? */
-static bool is_start(struct part p, struct places *out)
+/* Is it the same number everywhere, and one of 32 bits, in launches within the kernel's limits? */
+static bool is_start(const struct finder *f, struct part p, struct places *out)
 {
 	p = peel(p);
 	*out = (struct places){0};
@@ -107,7 +107,9 @@ static bool is_start(struct part p, struct places *out)
 	out->c = 0;
 	out->splat = p.v;
 	out->by = box_start(p.v);
-	return out->by->type->kind == TY_SCALAR && type_elem_bits(out->by->type) == 32;
+	return out->by->type->kind == TY_SCALAR &&
+	       (type_elem_bits(out->by->type) == 32 ||
+		(type_elem_bits(out->by->type) == 64 && sizes_keep_within(f->s->k, f->s->ranges, out->by, INT32_MAX)));
 }
 
 static bool is_row(const struct finder *f, struct part p, struct places *out)
@@ -117,8 +119,8 @@ static bool is_row(const struct finder *f, struct part p, struct places *out)
 	const struct op *o = p.v->def;
 	if (o && o->code == IR_ADDI) {
 		struct part x = {operand(o, 0), {p.dims[0], p.dims[1]}}, y = {operand(o, 1), {p.dims[0], p.dims[1]}};
-		bool first = is_start(x, out);
-		if (!is_exact(f, p.v) || (!first && !is_start(y, out)))
+		bool first = is_start(f, x, out);
+		if (!is_exact(f, p.v) || (!first && !is_start(f, y, out)))
 			return false;
 		p = without_extension(first ? y : x);
 		o = p.v->def;
@@ -332,21 +334,38 @@ static const struct op *loop_counted_by(const struct value *v)
 	return loop && loop->code == IR_FOR && v == for_index(loop) ? loop : NULL;
 }
 
-/* The parameter that times * the index of the loop, and as many rows behind it, do not go beyond; NULL: none is known.
- * The index goes from one multiple of the step to another, or to a number of times that the parameter holds. */
-static struct value *end_of_rows(const struct finder *f, const struct op *loop, i64 times, i32 rows)
+/* The parameter *all or the number *c that v is, or v is how many times `by` goes into. */
+static bool counted_by(const struct finder *f, struct value *v, i64 by, struct value **all, i64 *c)
 {
-	struct value *by, *upper = for_upper(loop);
-	const struct op *div = def_if(upper, IR_DIVSI);
-	i64 from, step, whole = 1, unused;
-	if (!value_const_int(for_lower(loop), &from) || !value_const_int(for_step(loop), &step) || step <= 0 ||
-	    rows > step * times)
-		return NULL;
-	if (div && value_const_int(operand(div, 1), &whole))
-		upper = operand(div, 0);
-	bool known = same_scalar(upper, &by, &unused) && by && whole == times &&
-		     (step == 1 || (whole == 1 && from % step == 0 && is_known_multiple(f->s->k, by, step)));
-	return known ? by : NULL;
+	if (value_const_int(v, c)) {
+		*all = NULL;
+		return !__builtin_mul_overflow(*c, by, c);
+	}
+	if (by == 1)
+		return same_scalar(v, all, c);
+	const struct op *div = def_if(v, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
+	if (!div || !value_const_int(operand(div, 1), c) || *c != by)
+		return false;
+	if (sum && value_const_int(operand(sum, 1), c) && *c == by - 1) /* rounded up */
+		return same_scalar(operand(sum, 0), all, c) && *all && is_known_multiple(f->s->k, *all, by);
+	return same_scalar(operand(div, 0), all, c);
+}
+
+/* Sets the bound that times * the index of the loop, and as many rows behind it, do not go beyond. The index goes from
+ * one multiple of the step to another, or as often as `times` goes into the bound. */
+static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 times)
+{
+	struct value *all;
+	i64 c, from, step;
+	if (!loop || !value_const_int(for_lower(loop), &from) || !value_const_int(for_step(loop), &step) || step <= 0 ||
+	    times <= 0 || f->tile->shape[d] > step * times || !counted_by(f, for_upper(loop), times, &all, &c))
+		return;
+	bool whole = all ? times == 1 && is_known_multiple(f->s->k, all, step) : c % (step * times) == 0;
+	if (step != 1 && (from % step || !whole))
+		return;
+	f->out->size[d] = all;
+	f->out->most[d] = c;
+	f->bounded[d] = true;
 }
 
 /* A bound that the mask does not have to say: the rows are always the same, or a loop's. */
@@ -354,15 +373,17 @@ static void bound_without_mask(struct finder *f, int d)
 {
 	const struct places *row = &f->rows[d];
 	struct value *index = row->by ? row->by : row->index;
+	i64 times = row->by ? 1 : row->times;
 	if (f->bounded[d] || (row->by && row->index))
 		return;
 	if (!index) {
 		f->out->most[d] = row->c + f->tile->shape[d];
 		f->bounded[d] = true;
-	} else if (loop_counted_by(index)) {
-		f->out->size[d] = end_of_rows(f, loop_counted_by(index), row->by ? 1 : row->times, f->tile->shape[d]);
-		f->bounded[d] = f->out->size[d];
+		return;
 	}
+	if (def_if(index, IR_MULI) && value_const_int(operand(index->def, 1), &times))
+		index = operand(index->def, 0);
+	bound_by_loop(f, d, loop_counted_by(index), times);
 }
 
 /* Does the tensor begin where the mask does, and is there a size of the tensor that says as much as the mask? */
@@ -370,7 +391,7 @@ static bool settle_bounds(struct finder *f)
 {
 	for (int d = 0; d < 2; d++) {
 		const struct places *p = &f->rows[d];
-		if (f->out->narrow)
+		if (f->out->narrow || p->index)
 			bound_without_mask(f, d);
 		if (!f->at_least_0[d] && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
 			return false;
