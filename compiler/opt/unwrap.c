@@ -1,5 +1,5 @@
 /* Unwrapping: `ptr + (index % size) * stride` becomes a load under the mask `index < size`, where nobody asks for what
- * the indices beyond the size find.
+ * the indices beyond the size find. So does one of `where(index < size, index, 0)` and of `minimum(index, size - 1)`.
  *
  * Tutorials keep the rows of a tile that hangs over the edge of a matrix inside by wrapping them around, and store the
  * product's rows below the size alone. The mask does as well: the rows run on, so the copy engine can take them for a
@@ -10,9 +10,11 @@
 #include "opt/pass.h"
 #include "opt/sizes.h"
 
-/* What the addresses that a remainder is part of belong to, each with the dimension that the remainder's is there. */
+/* What the addresses that an index that stays inside is part of belong to, each with the dimension that the index's is
+ * there. */
 struct reach {
-	const struct op *rem;
+	const struct op *kept;      /* the remainder, choice or minimum, of */
+	struct value *index, *size; /* the latter a scalar */
 	struct arena scratch;
 	VEC(struct place) at; /* to be looked at, each once */
 	VEC(struct place) loads; /* their results */
@@ -51,21 +53,22 @@ static void follow(struct reach *r, const struct op *o, u32 k, int d)
 
 static bool compares_the_same(const struct op *cmp, int d, const void *arg)
 {
-	const struct op *rem = arg;
+	const struct reach *r = arg;
 	(void)d;
 	const struct op *size = operand(cmp, 1)->def;
-	return cmp->attr[ATTR_PREDICATE] == CMPI_SLT && operand(cmp, 0) == operand(rem, 0) && size &&
-	       size->code == IR_SPLAT && operand(size, 0) == operand(operand(rem, 1)->def, 0);
+	return cmp->attr[ATTR_PREDICATE] == CMPI_SLT && operand(cmp, 0) == r->index && size && size->code == IR_SPLAT &&
+	       operand(size, 0) == r->size;
 }
 
-/* On a GPU a mask costs as much as the remainder, unless boxes take the place of both. */
-static bool is_worth_while(const struct pass_state *s, const struct op *load)
+/* On a GPU a mask costs as much as the remainder, unless boxes take the place of both. Indices that may be another one
+ * are no neighbours. */
+static bool is_worth_while(const struct pass_state *s, const struct reach *r, const struct op *load)
 {
 	const struct type *t = result(load)->type;
 	const struct op *around = load->block->parent;
 	if (type_elem(t)->kind != TY_SCALAR)
 		return false;
-	if (s->target->kind == TARGET_CPU)
+	if (s->target->kind == TARGET_CPU || r->kept->code != IR_REMSI)
 		return true;
 	if (!s->target->has_tensor_copy || t->rank != 2 || !around || around->code != IR_FOR ||
 	    !block_has(around->blocks[0], op_is_dot))
@@ -75,24 +78,49 @@ static bool is_worth_while(const struct pass_state *s, const struct op *load)
 	return width * dtype_bytes(type_dtype(t)) == s->target->vector_bytes;
 }
 
+/* Is it a remainder, a choice between the index and another, or a minimum, of a tile of one dimension and one size? */
+static bool stays_inside(const struct op *o, struct reach *r)
+{
+	const struct op *from = o, *size;
+	u32 at = 0;
+	i64 less = 0;
+	if (o->code == IR_SELECT)
+		from = def_if(operand(o, 0), IR_CMPI);
+	else if (o->code == IR_MINSI)
+		at = def_if(operand(o, 0), IR_SPLAT) != NULL;
+	else if (o->code != IR_REMSI)
+		return false;
+	if (!from || !(size = def_if(operand(from, 1 - at), IR_SPLAT)))
+		return false;
+	*r = (struct reach){.kept = o, .index = operand(from, at), .size = operand(size, 0)};
+	if (o->code == IR_SELECT && (from->attr[ATTR_PREDICATE] != CMPI_SLT || operand(o, 1) != r->index))
+		return false;
+	if (o->code == IR_MINSI) {
+		const struct op *last = r->size->def;
+		if (!last || (last->code != IR_SUBI && last->code != IR_ADDI) ||
+		    !value_const_int(operand(last, 1), &less) || less != (last->code == IR_SUBI ? 1 : -1))
+			return false;
+		r->size = operand(last, 0);
+	}
+	return type_is_tensor(r->index->type) && r->index->type->rank == 1;
+}
+
 static bool can_unwrap(const struct pass_state *s, struct reach *r)
 {
-	const struct value *index = operand(r->rem, 0);
-	const struct op *size = operand(r->rem, 1)->def;
-	if (!type_is_tensor(index->type) || index->type->rank != 1 || !size || size->code != IR_SPLAT ||
-	    /* it wraps between tiles; a hint says so also of the last tile, where it may not be true */
-	    (axis_of(s->axis, result(r->rem))->contiguity[0] >= index->type->shape[0] && !r->rem->hints))
+	/* it wraps between tiles; a hint says so also of the last tile, where it may not be true */
+	if (axis_of(s->axis, result(r->kept))->contiguity[0] >= r->index->type->shape[0] && !r->kept->hints)
 		return false;
-	push(r, result(r->rem), 0);
+	push(r, result(r->kept), 0);
 	for (u32 i = 0; i < r->at.len && !r->fails; i++)
 		for (const struct use *u = r->at.at[i].v->uses; u; u = u->next)
 			follow(r, u->user, (u32)(u - u->user->operands), r->at.at[i].dim);
 	for (u32 i = 0; i < r->loads.len && !r->fails; i++) {
 		const struct place *p = &r->loads.at[i];
-		r->fails = !demanded_under(p->v, p->dim, compares_the_same, r->rem).v || !is_worth_while(s, p->v->def);
+		r->fails = !demanded_under(p->v, p->dim, compares_the_same, r).v || !is_worth_while(s, r, p->v->def);
 	}
 	return !r->fails && r->loads.len &&
-	       (value_range(s->ranges, index)->min >= 0 || sizes_keep_within(s->k, s->ranges, index, INT32_MAX));
+	       (r->kept->code != IR_REMSI || value_range(s->ranges, r->index)->min >= 0 ||
+		sizes_keep_within(s->k, s->ranges, r->index, INT32_MAX));
 }
 
 /* A mask along dimension d as one of the load's tile. */
@@ -127,19 +155,19 @@ static void add_mask(struct pass_state *s, struct op *load, struct value *mask)
 static void visit(struct op *o, void *arg)
 {
 	struct pass_state *s = arg;
-	if (o->code != IR_REMSI)
+	struct reach r;
+	if (!stays_inside(o, &r))
 		return;
-	struct reach r = {.rem = o};
 	r.seen.arena = &r.scratch;
 	if (can_unwrap(s, &r)) {
 		struct builder b = builder_after(s->ctx, o);
 		b.loc = o->loc;
-		struct value *mask = build_cmpi(&b, CMPI_SLT, operand(o, 0), operand(o, 1));
+		struct value *mask = build_cmpi(&b, CMPI_SLT, r.index, build1(&b, IR_SPLAT, r.index->type, r.size));
 		for (u32 i = 0; i < r.loads.len; i++) {
 			struct op *load = r.loads.at[i].v->def;
 			add_mask(s, load, spread(&b, mask, result(load)->type, r.loads.at[i].dim));
 		}
-		replace_uses(result(o), operand(o, 0));
+		replace_uses(result(o), r.index);
 	}
 	arena_free(&r.scratch);
 }
