@@ -62,7 +62,7 @@ struct pipe_step {
 		BY_GIVEN,   /* and given */
 	} through;
 	enum { ALWAYS_SAME, OF_TILE, OF_HALF, OF_REST, OFS } of; /* tile, tile // 2, tile % 2 */
-	enum { NO_MASK, SOME_ROWS, UP_TO_ROW, UP_TO_COLUMN, SOME_ITERATIONS, MASKS } mask;
+	enum { NO_MASK, SOME_ROWS, UP_TO_ROW, UP_TO_COLUMN, UP_TO_BOTH, SOME_ITERATIONS, MASKS } mask;
 	tl_dtype type;               /* of memory */
 	bool shifts;                 /* loop i reads what iteration it + i + 1 would */
 	bool moves, turned, wide;    /* with the iteration; memory holds columns one after another; side by side */

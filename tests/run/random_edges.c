@@ -26,7 +26,8 @@ struct edges {
 	enum step_kind step[STEPS];
 	int nsteps, nstores, mask[STORES], form[STORES][2], less[STORES], warps, stages; /* less: rows than `most` */
 	bool literal, before; /* before: v is stored in front of the steps, too */
-	int wraps[2];         /* loads take rows, columns, modulo this; 0: as they are */
+	int wraps[2];         /* loads take rows, columns, modulo this, or otherwise below it; 0: as they are */
+	enum { BY_MODULO, BY_WHERE, BY_MINIMUM, WAYS } way[2];
 	tl_dtype type, sum;
 	struct array *a, *b, *c, *e, *o[STORES];
 };
@@ -62,6 +63,8 @@ static void make_edges(struct edges *d)
 	}
 	d->literal = chance(30);
 	d->before = chance(30);
+	for (int k = 0; k < 2; k++)
+		d->way[k] = chance(50) ? BY_MODULO : random_below(WAYS);
 	for (int k = 0; k < 2; k++)
 		d->wraps[k] = chance(30) ? (int)fmax(d->most[k] - (k ? 0 : random_below(3)), 0) : 0;
 	d->warps = 1 << random_int(1, 3);
@@ -99,13 +102,24 @@ static bool is_below(int form, int i, int j, int limit)
 /* The rows or columns that loads take. */
 static void print_index(FILE *f, const struct edges *d, bool column)
 {
-	char c = column ? 'j' : 'i';
-	if (d->wraps[column] && d->literal)
-		fprintf(f, "(%c %% %d)", c, d->wraps[column]);
-	else if (d->wraps[column])
-		fprintf(f, "(%c %% %c%d)", c, column ? 'n' : 'm', d->most[column] - d->wraps[column]);
+	static const char *const ways[] = {"(%c %% %s)", "tl.where(%c < %s, %c, 0)", "tl.minimum(%c, %s - 1)"};
+	char c = column ? 'j' : 'i', size[24];
+	if (d->literal)
+		snprintf(size, sizeof size, "%d", d->wraps[column]);
+	else
+		snprintf(size, sizeof size, "%c%d", column ? 'n' : 'm', d->most[column] - d->wraps[column]);
+	if (d->wraps[column])
+		fprintf(f, ways[d->way[column]], c, size, c);
 	else
 		fprintf(f, "%c", c);
+}
+
+static int index_read(const struct edges *d, bool column, int i)
+{
+	int size = d->wraps[column];
+	if (!size || i < size)
+		return i;
+	return d->way[column] == BY_MODULO ? i % size : d->way[column] == BY_WHERE ? 0 : size - 1;
 }
 
 static void print_store(FILE *f, const struct edges *d, int k)
@@ -180,7 +194,7 @@ static char *edges_text(const struct edges *d)
 
 static int row_of(const struct edges *d, int i)
 {
-	return d->wraps[0] ? i % d->wraps[0] : i;
+	return index_read(d, false, i);
 }
 
 static double clamped(double x)
@@ -251,7 +265,7 @@ static void evaluate_edges(const struct edges *d)
 		for (int i = 0; i < d->rows; i++)
 			for (int j = 0; j < d->columns; j++) {
 				double sum = 0;
-				int row = row_of(d, first + i), column = d->wraps[1] ? j % d->wraps[1] : j;
+				int row = row_of(d, first + i), column = index_read(d, true, j);
 				for (int k = 0; k < all; k++)
 					sum += value(d->a, (size_t)(row * all + k)) *
 					       value(d->b, (size_t)(k * d->columns + column));

@@ -33,6 +33,7 @@ static bool is_there(const struct run *r, const struct pipe_step *s, int i, int6
 	case SOME_ROWS: return i < s->bound[0];
 	case UP_TO_ROW: return row < s->bound[0];
 	case UP_TO_COLUMN: return column < s->bound[1];
+	case UP_TO_BOTH: return row < s->bound[0] && column < s->bound[1];
 	case SOME_ITERATIONS: return r->k < s->bound[0];
 	default: return true;
 	}

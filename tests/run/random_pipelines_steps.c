@@ -55,13 +55,17 @@ static void choose_bounds(const struct pipelines *d, struct pipe_step *s)
 	s->bound[0] = (int)p.all_rows, s->bound[1] = (int)p.all_columns;
 	if (!blocks && chance(d->style == CLEAN ? 4 : 30))
 		s->mask = 1 + random_below(d->where ? MASKS - 1 : MASKS - 2);
+	bool walks = s->through == BY_WALK || s->through == BY_BASE;
+	if (!blocks && s->through < BY_PAGE && chance(d->style != CLEAN ? 10 : walks ? 75 : 40))
+		s->mask = UP_TO_BOTH;
+	bool both = s->mask == UP_TO_BOTH;
 	if (s->mask == SOME_ROWS)
 		s->bound[0] = (int)random_int(0, p.rows);
 	else if (s->mask == SOME_ITERATIONS)
 		s->bound[0] = (int)random_int(0, pipe_iterations(d));
-	if (blocks ? chance(40) : s->mask == UP_TO_ROW)
+	if (blocks || both ? chance(40) : s->mask == UP_TO_ROW)
 		s->bound[0] -= random_below(p.rows + (s->bound[0] > p.rows));
-	if (blocks ? chance(20) : s->mask == UP_TO_COLUMN)
+	if (blocks || both ? chance(20) : s->mask == UP_TO_COLUMN)
 		s->bound[1] -= random_below(p.columns);
 	s->shifts = s->through == BY_POINTERS && s->moves && !s->wide && !s->mask && chance(d->nsegments > 1 ? 25 : 5);
 	s->fill = s->mask && !blocks && d->style == RAGGED && chance(15);

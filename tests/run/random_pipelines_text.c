@@ -167,52 +167,58 @@ static void print_pointers(const struct writer *w, const struct pipe_step *s)
 
 /* --- loads --------------------------------------------------------------------------------------------------- */
 
-static void print_mask(const struct writer *w, const struct pipe_step *s)
+/* That the tile's rows or columns are there. */
+static void print_limit(const struct writer *w, const struct pipe_step *s, bool down)
 {
 	FILE *f = w->f;
 	int k = (int)(s - w->d->step);
+	bool left = is_carried(s) && (s->through == BY_WALK || s->through == BY_BASE);
+	if (s->through == BY_PAGES && down) {
+		fprintf(f, s->turned ? "rows%d[None, :]" : "rows%d[:, None]", k);
+	} else if (s->through == BY_RUN && is_carried(s) && down != s->wide) {
+		print_run(w, s, down);
+	} else {
+		if (!left) {
+			(down ? print_row : print_column)(w, s);
+			fprintf(f, " + ");
+		}
+		print_range(w, s, down);
+	}
+	if (s->swapped || (!down && s->mask == UP_TO_BOTH))
+		fprintf(f, " < %d", s->bound[!down]);
+	else
+		fprintf(f, " < limit%d", k);
+	if (left) { /* what is left */
+		fprintf(f, " - (");
+		(down ? print_row : print_column)(w, s);
+		fprintf(f, ")");
+	}
+}
+
+static void print_mask(const struct writer *w, const struct pipe_step *s)
+{
+	FILE *f = w->f;
 	if (!s->mask)
 		return;
 	fprintf(f, ", mask=");
-	bool columns = s->mask == UP_TO_COLUMN;
-	if (is_carried(s) && (s->through == BY_WALK || s->through == BY_BASE) && s->mask >= UP_TO_ROW &&
-	    s->mask <= UP_TO_COLUMN) { /* what is left */
-		print_range(w, s, !columns);
-		fprintf(f, s->swapped ? " < %d - (" : " < limit%d - (", s->swapped ? s->bound[columns] : k);
-		(columns ? print_column : print_row)(w, s);
-		fprintf(f, "), other=%d", s->fill);
-		return;
-	}
 	switch (s->mask) {
-	case SOME_ROWS: print_range(w, s, true); break;
-	case UP_TO_ROW:
-		if (s->through == BY_PAGES) {
-			fprintf(f, s->turned ? "rows%d[None, :]" : "rows%d[:, None]", k);
-			break;
-		}
-		if (s->through == BY_RUN && is_carried(s) && !s->wide) {
-			print_run(w, s, true);
-			break;
-		}
-		print_row(w, s);
-		fprintf(f, " + ");
-		print_range(w, s, true);
+	case UP_TO_ROW: print_limit(w, s, true); break;
+	case UP_TO_COLUMN: print_limit(w, s, false); break;
+	case UP_TO_BOTH:
+		fprintf(f, "(");
+		print_limit(w, s, true);
+		fprintf(f, ") & (");
+		print_limit(w, s, false);
+		fprintf(f, ")");
 		break;
-	case UP_TO_COLUMN:
-		if (s->through == BY_RUN && is_carried(s) && s->wide) {
-			print_run(w, s, false);
-			break;
-		}
-		print_column(w, s);
-		fprintf(f, " + ");
-		print_range(w, s, false);
-		break;
-	default: print_iteration(w);
+	default:
+		if (s->mask == SOME_ROWS)
+			print_range(w, s, true);
+		else
+			print_iteration(w);
+		fprintf(f, s->swapped ? " < %d" : " < limit%d", s->swapped ? s->bound[0] : (int)(s - w->d->step));
 	}
-	if (s->swapped)
-		fprintf(f, " < %d, other=%d", s->bound[columns], s->fill);
-	else
-		fprintf(f, " < limit%d, other=%d", k, s->fill);
+	fprintf(f, ", other=%d", s->fill);
 }
 
 static void print_hint(const struct writer *w, const struct pipe_step *s)
