@@ -54,10 +54,11 @@ every_pass() {
 checks() {
 	case $1 in
 	*/persist.c | */swizzle.c) echo "${CHECKS:-27}" ;;
-	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 8 9 10 7}" ;;
+	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 8 9 10 7 22}" ;;
 	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18}" ;;
+	*/strength_reduction.c) echo "${CHECKS:-16 1 2 3 4 5}" ;;
 	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
 	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
 	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11 20 24}" ;;

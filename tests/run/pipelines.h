@@ -89,6 +89,7 @@ struct pipelines {
 	int n, nvalues;
 	unsigned where; /* of the steps being made */
 	enum { CLEAN, MIXED, RAGGED } style;
+	bool bounded;                                   /* most loads by pointers compare rows and columns */
 	enum { NO_PATTERN, MATMUL, ATTENTION } pattern; /* the last two: as compilers like them */
 	enum { ANY_SIDE, LEFT, RIGHT } side;            /* of a dot, where the next load goes */
 	int dims[3];                                    /* M, N, K */

@@ -167,12 +167,20 @@ static void make_pipelines(struct pipelines *d)
 		d->dims[0] = 16 * d->warps < 32 ? 32 : 16 * d->warps;
 	d->stages = chance(88) ? (int)random_int(2, 6) : 1;
 	d->style = chance(d->pattern ? 85 : 40) ? CLEAN : chance(70) ? MIXED : RAGGED;
+	d->bounded = d->style == CLEAN && chance(40);
 	choose_grid(d);
 	choose_loops(d);
 	if (d->pattern == MATMUL)
 		choose_product(d);
 	else if (d->pattern == ATTENTION)
 		choose_attention(d);
+	if (d->bounded) { /* from 0 on, as boxes of tensors want it */
+		d->offset = d->bound[0] = 0;
+		d->step_by = 1;
+		d->literal = true;
+		d->long_index = false;
+		d->unit = chance(50) ? 1 : d->unit;
+	}
 	pipe_make_steps(d);
 	for (int k = 0; k < d->n; k++)
 		if (d->step[k].kind == P_LOAD && d->step[k].through >= BY_BLOCK)

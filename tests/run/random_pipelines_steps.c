@@ -40,9 +40,12 @@ static void choose_way(const struct pipelines *d, struct pipe_step *s)
 {
 	static const int clean[] = {BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_WALK,  BY_BASE,
 				    BY_RUN,      BY_RUN,      BY_MADE,     BY_MADE,     BY_GIVEN, BY_BLOCK},
+			 bounded[] = {BY_POINTERS, BY_WALK, BY_WALK, BY_BASE, BY_BASE, BY_RUN},
 			 mixed[] = {BY_POINTERS, BY_POINTERS, BY_POINTERS, BY_WALK,  BY_WALK, BY_BASE,    BY_RUN,
 				    BY_PAGE,     BY_PAGE,     BY_PAGES,    BY_PAGES, BY_MADE, BY_ADVANCE, BY_BLOCK};
-	s->through = d->style == CLEAN ? clean[random_below(COUNT(clean))] : mixed[random_below(COUNT(mixed))];
+	s->through = d->bounded          ? bounded[random_below(COUNT(bounded))]
+		     : d->style == CLEAN ? clean[random_below(COUNT(clean))]
+					 : mixed[random_below(COUNT(mixed))];
 	if (s->through == BY_PAGE || s->through == BY_PAGES)
 		s->wide = false;
 }
@@ -55,8 +58,7 @@ static void choose_bounds(const struct pipelines *d, struct pipe_step *s)
 	s->bound[0] = (int)p.all_rows, s->bound[1] = (int)p.all_columns;
 	if (!blocks && chance(d->style == CLEAN ? 4 : 30))
 		s->mask = 1 + random_below(d->where ? MASKS - 1 : MASKS - 2);
-	bool walks = s->through == BY_WALK || s->through == BY_BASE;
-	if (!blocks && s->through < BY_PAGE && chance(d->style != CLEAN ? 10 : walks ? 75 : 40))
+	if (!blocks && s->through < BY_PAGE && chance(d->bounded ? 95 : 10))
 		s->mask = UP_TO_BOTH;
 	bool both = s->mask == UP_TO_BOTH;
 	if (s->mask == SOME_ROWS)
@@ -79,7 +81,7 @@ static void choose_place(const struct pipelines *d, struct pipe_step *s)
 	if (bits_of(d->type) != 16 && d->side && chance(70)) /* wgmma wants k to be contiguous */
 		s->turned = d->side == RIGHT;
 	s->moves = d->where && chance(94);
-	s->wide = s->moves && chance(40);
+	s->wide = s->moves && chance(d->bounded ? 65 : 40);
 	s->of = chance(50) ? OF_TILE : random_below(OFS);
 	choose_way(d, s);
 	s->stated = chance(40);

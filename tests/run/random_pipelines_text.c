@@ -336,9 +336,12 @@ static void print_load(const struct writer *w, const struct pipe_step *s, const 
 		if (s->through == BY_WALK && carried) {
 			fprintf(f, "q%d", k);
 		} else if (s->through == BY_BASE && carried) {
-			fprintf(f, "q%d + ", k);
+			fprintf(f, "q%d + (", k);
+			if (s->wide)
+				print_row(w, s);
+			fprintf(f, s->wide ? " + " : "");
 			print_range(w, s, true);
-			fprintf(f, " * ");
+			fprintf(f, ") * ");
 			print_distance(w, s);
 			fprintf(f, " + ");
 			print_range(w, s, false);
@@ -366,12 +369,11 @@ static void print_begin(const struct writer *w, const struct pipe_step *s, const
 		print_pointers(w, s);
 		fprintf(w->f, "\n");
 	} else if (s->through == BY_BASE) {
-		fprintf(w->f, "%sq%d = p%d + (", indent, k, k);
-		print_row(w, s);
-		fprintf(w->f, ") * ");
-		print_distance(w, s);
-		fprintf(w->f, " + ");
-		print_column(w, s);
+		fprintf(w->f, "%sq%d = p%d + ", indent, k, k);
+		(s->wide ? print_column : print_row)(w, s);
+		fprintf(w->f, s->wide ? "" : " * ");
+		if (!s->wide)
+			print_distance(w, s);
 		fprintf(w->f, "\n");
 	} else if (s->through == BY_RUN) {
 		fprintf(w->f, "%sq%d = ", indent, k);

@@ -475,7 +475,8 @@ void theme_matmul(struct suite *s)
 					     {272, 144, 80, 128, 256, 64},
 					     {48, 16, 32, 128, 128, 64},
 					     {272, 128, 160, 256, 128, 64}};
-	static const char *const edge_forms[] = {"advance", "left", "offsets", "wrap", "while"};
+	static const char *const edge_forms[] = {"advance", "left",    "offsets", "wrap",
+						 "while",   "carried", "pointer", "choice"};
 	for (int i = 0; i < COUNT(edges); i++)
 		for (int f = 0; f < COUNT(edge_forms); f++)
 			for (int lie = 0; lie < 4; lie++, c++)

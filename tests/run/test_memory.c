@@ -336,10 +336,10 @@ static void walk(struct suite *s, tl_dtype t, int stride)
 	enum { ROWS = 6, N = 128 };
 	if (!case_begin(s, file, "walk %s stride=%d", tl_dtype_name(t), stride))
 		return;
-	struct array *x = in(s, "x", t, (size_t)(ROWS * stride + N)), *o = out(s, "o", t, ROWS * N);
-	for (size_t r = 0; r < ROWS; r++)
-		for (size_t i = 0; i < N; i++)
-			copy_number(o, r * N + i, x, r * (size_t)stride + i);
+	struct array *x = in(s, "x", t, (size_t)(ROWS * abs(stride) + N)), *o = out(s, "o", t, ROWS * N);
+	for (int r = 0; r < ROWS; r++)
+		for (int i = 0; i < N; i++)
+			copy_number(o, (size_t)(r * N + i), x, (size_t)((stride < 0 ? r - ROWS + 1 : r) * stride + i));
 	LAUNCH(s, "walk", CONFIG(.grid = {1}), ptr(x), ptr(o), tl_int(stride), tl_int(ROWS), tl_int(N));
 	case_end(s);
 }
@@ -550,7 +550,8 @@ void theme_memory(struct suite *s)
 	far(s, TL_F32, (1ll << 31) - 8), far(s, TL_I8, -0x123456789), far(s, TL_F16, 0x7FFFFFFF);
 	unsigned_offset(s);
 	table(s);
-	walk(s, TL_F32, 128), walk(s, TL_F16, 200), walk(s, TL_I8, 129), walk(s, TL_F64, 1), walk(s, TL_F32, 0);
+	walk(s, TL_F32, 128), walk(s, TL_F16, 200), walk(s, TL_I8, 129), walk(s, TL_F64, 1), walk(s, TL_F32, 0),
+		walk(s, TL_F32, -128);
 	for (int k = 0; k < COUNT(lengths); k++)
 		in_place(s, lengths[k], 1 << k % 4);
 	around_zero(s, TL_F32, 1, 128, 16, 1), around_zero(s, TL_F16, 8, 64, 32, 4),
