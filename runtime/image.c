@@ -241,8 +241,10 @@ static void show_limits(const struct image *im, struct strbuf *out)
 static void show_map(const struct image *im, struct strbuf *out, const struct tensor_map_param *m)
 {
 	sb_printf(out, "tensor map   of %s: boxes of %d x %d x %d elements of %d bytes, swizzled by %d, rows ",
-		  m->tensor < 0 ? "all memory" : im->slots[m->tensor].name, m->box[0], m->box[1], m->box[2],
-		  m->elem_bytes, m->swizzle);
+		  !map_is_bounded(m) ? "all memory"
+		  : m->tensor < 0    ? "a tensor"
+				     : im->slots[m->tensor].name,
+		  m->box[0], m->box[1], m->box[2], m->elem_bytes, m->swizzle);
 	if (m->param < 0)
 		sb_printf(out, "%lld bytes apart\n", (long long)m->factor);
 	else

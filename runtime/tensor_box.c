@@ -25,11 +25,11 @@ struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance)
 struct tensor_box bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes)
 {
 	return (struct tensor_box){.dtype = word_of(m),
-				   .rank = 2,
+				   .rank = m->tensor < 0 ? 4 : 2,
 				   .base = base,
-				   .sizes = {(u64)sizes[0], (u64)sizes[1]},
-				   .strides = {distance},
-				   .box = {(u32)m->box[0], (u32)m->box[1]},
+				   .sizes = {(u64)sizes[0], (u64)sizes[1], 1u << 31, 1u << 31},
+				   .strides = {distance, 1u << TENSOR_MAP_LOG2_UNIT, 1u << TENSOR_MAP_LOG2_PAGE},
+				   .box = {(u32)m->box[0], (u32)m->box[1], 1, 1},
 				   .swizzle = (u32)m->swizzle};
 }
 
@@ -57,6 +57,6 @@ int tensor_promotion(const struct tensor_box *b)
 	enum { SECTOR = 32 };
 	u64 offset = (u64)(uintptr_t)b->base;
 	for (u32 d = 0; d + 1 < b->rank; d++)
-		offset |= b->strides[d];
+		offset |= b->strides[d] == 1u << TENSOR_MAP_LOG2_UNIT ? 0 : b->strides[d];
 	return offset % SECTOR ? TENSOR_PROMOTION_128B : TENSOR_PROMOTION_256B;
 }

@@ -3,12 +3,13 @@
  * A tensor map of a TMA_TENSOR_COPY describes a tensor of the user's. That of a TMA_COPY describes all of memory, from
  * address 0 on, in four dimensions: elements side by side, rows at the box's distance, pieces of a row as wide as the
  * swizzle, and PAGEs. An address is then four coordinates, (element in its page, 0, 0, page), whatever the pointer was
- * computed from, and nothing is ever outside: only the distance of rows is the host's to fill in. PTX ISA, "Tensors";
- * CUDA driver API, cuTensorMapEncodeTiled. */
+ * computed from, and nothing is ever outside: only the distance of rows is the host's to fill in. A tensor that begins
+ * where no parameter points, as that of a batch does, has both: its own two dimensions and bounds, and UNITs of 16
+ * bytes and PAGEs to say where it begins. PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
 #include "base/tuning.h"
 #include "lower/internal.h"
 
-enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE };
+enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE, LOG2_UNIT = TENSOR_MAP_LOG2_UNIT };
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
@@ -138,14 +139,21 @@ void lower_arrive_barrier(struct lower *l, const struct op *o)
 		   "r,r,~{memory}", ASM_CONVERGENT, l->v, args, 2);
 }
 
-void lower_tma_copy(struct lower *l, const struct op *o)
+/* The page of an address, and its place there in pieces of 2^log2 bytes. */
+static LLVMValueRef page_of(struct lower *l, LLVMValueRef ptr, int log2, LLVMValueRef *place)
 {
-	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
-	LLVMValueRef at = LLVMBuildPtrToInt(l->b, elem(l, operand(o, 0), 0), l->i64, "");
+	LLVMValueRef at = LLVMBuildPtrToInt(l->b, ptr, l->i64, "");
 	LLVMValueRef page =
 		LLVMBuildTrunc(l->b, LLVMBuildLShr(l->b, at, LLVMConstInt(l->i64, LOG2_PAGE, false), ""), l->i32, "");
 	LLVMValueRef x = LLVMBuildAnd(l->b, LLVMBuildTrunc(l->b, at, l->i32, ""), c_i32(l, (1u << LOG2_PAGE) - 1), "");
-	x = LLVMBuildLShr(l->b, x, c_i32(l, ilog2((u64)m->elem_bytes)), "");
+	*place = LLVMBuildLShr(l->b, x, c_i32(l, (u32)log2), "");
+	return page;
+}
+
+void lower_tma_copy(struct lower *l, const struct op *o)
+{
+	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
+	LLVMValueRef x, page = page_of(l, elem(l, operand(o, 0), 0), ilog2((u64)m->elem_bytes), &x);
 	LLVMValueRef args[] = {
 		elem(l, operand(o, 1), 0), LLVMGetParam(l->fn, l->k->nparams + o->mark), x, c_i32(l, 0), page,
 		elem(l, operand(o, 2), 0)};
@@ -161,16 +169,23 @@ void lower_tma_tensor_copy(struct lower *l, const struct op *o)
 	const struct type *t = operand(o, 1)->type;
 	int along = (int)o->attr[ATTR_ALONG];
 	u32 piece_bytes = (u32)(m->box[0] * m->box[1] * m->elem_bytes);
+	LLVMValueRef unit = NULL, page = m->tensor < 0 ? page_of(l, elem(l, operand(o, 0), 0), LOG2_UNIT, &unit) : NULL;
 	for (i32 i = 0; i < t->shape[along] / m->box[0]; i++) {
 		LLVMValueRef args[] = {
 			LLVMBuildGEP2(l->b, l->i8, elem(l, operand(o, 1), 0),
 				      (LLVMValueRef[]){c_i32(l, (u32)i * piece_bytes)}, 1, ""),
 			LLVMGetParam(l->fn, l->k->nparams + o->mark),
 			LLVMBuildAdd(l->b, elem(l, operand(o, 3 + (u32)along), 0), c_i32(l, i * m->box[0]), ""),
-			elem(l, operand(o, 4 - (u32)along), 0), elem(l, operand(o, 2), 0)};
+			elem(l, operand(o, 4 - (u32)along), 0),
+			elem(l, operand(o, 2), 0),
+			unit,
+			page};
 		inline_asm(l,
-			   "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], "
-			   "[$1, {$2, $3}], [$4];",
-			   "r,l,r,r,r,~{memory}", ASM_EFFECT, l->v, args, 5);
+			   page ? "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+				  "[$0], [$1, {$2, $3, $5, $6}], [$4];"
+				: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+				  "[$0], [$1, {$2, $3}], [$4];",
+			   page ? "r,l,r,r,r,r,r,~{memory}" : "r,l,r,r,r,~{memory}", ASM_EFFECT, l->v, args,
+			   page ? 7 : 5);
 	}
 }

@@ -190,7 +190,7 @@ static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const
 {
 	const struct box *box = &p->boxes.at[i];
 	const struct type *i64_ = type_scalar(p->ctx, DT_I64);
-	struct value *ops[8] = {box->tensor, buffer_at(p, b, i, slot), full};
+	struct value *ops[8] = {mapped(map, box->tensor), buffer_at(p, b, i, slot), full};
 	for (int d = 0; d < 2; d++) {
 		ops[3 + d] = start_at(b, box, d, map);
 		ops[5 + d] = or_int(b, box->size[d], i64_, box->most[d]);

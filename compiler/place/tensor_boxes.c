@@ -235,14 +235,15 @@ static bool add_offset(struct finder *f, struct part p)
 	return false;
 }
 
-/* The parameter that the pointers of a tile, or the one that all are made of, are computed from. */
-static struct value *read_base(struct finder *f, struct value *ptr)
+/* The pointer that those of a load's tile, or the one that all are made of, are computed from: a parameter, or one to
+ * 16 bytes in front of the loop. */
+static struct value *read_base(struct finder *f, const struct op *load)
 {
-	struct part p = {ptr, {0, 1}};
+	struct part p = {operand(load, 0), {0, 1}};
 	const struct op *o;
 	for (p = peel(p); (o = p.v->def) && (o->code == IR_ADDPTR || o->code == IR_SPLAT); p = peel(p)) {
 		if (o->code == IR_ADDPTR && !type_is_tensor(p.v->type) && !add_advance(f, operand(o, 1)))
-			return NULL;
+			break;
 		if (o->code == IR_ADDPTR && type_is_tensor(p.v->type))
 			ask(f, operand(o, 1), p);
 		while (f->work.len)
@@ -250,12 +251,15 @@ static struct value *read_base(struct finder *f, struct value *ptr)
 				return NULL;
 		p.v = operand(o, 0);
 	}
-	return !o && !p.v->block->parent ? p.v : NULL;
+	bool known = o ? !type_is_tensor(p.v->type) && value_defined_outside(p.v, load->block) &&
+				     axis_of(f->s->axis, p.v)->divisibility[0] % 16 == 0
+		       : !p.v->block->parent;
+	return known ? p.v : NULL;
 }
 
-static bool read_addresses(struct finder *f, struct value *ptr)
+static bool read_addresses(struct finder *f, const struct op *load)
 {
-	f->out->tensor = read_base(f, ptr);
+	f->out->tensor = read_base(f, load);
 	return f->out->tensor && f->known[0] && f->known[1] && settle_advances(f);
 }
 
@@ -421,7 +425,7 @@ static bool begins_aligned(const struct finder *f, int d, i64 bytes)
 static bool find(struct finder *f, const struct op *load, const struct layout *mem)
 {
 	const struct type *t = f->tile;
-	if (!read_addresses(f, operand(load, 0)) || !read_mask(f, load->noperands > 1 ? operand(load, 1) : NULL) ||
+	if (!read_addresses(f, load) || !read_mask(f, load->noperands > 1 ? operand(load, 1) : NULL) ||
 	    !settle_bounds(f))
 		return false;
 	i64 bytes = dtype_bytes(type_elem(t)->elem->dtype);
