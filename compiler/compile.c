@@ -341,7 +341,7 @@ static const char *size_text(struct arena *a, const struct kernel *k, i32 param,
 	return param >= 0 ? k->params[param].name : arena_printf(a, "%lld", (long long)size);
 }
 
-/* The tensor map number i, of a tensor. */
+/* The tensor map number i, of a tensor that a parameter points to. */
 static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
 {
 	const struct tensor_map_param *m = &k->cuda.maps[i];
@@ -349,15 +349,14 @@ static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
 	sb_printf(sb,
 		  "%s// parameter %u: a tensor map of uint%d, address %s, sizes %s and %s%s, stride %lld%s%s bytes%s, "
 		  "box %d, %d%s, swizzle %d bytes",
-		  sb->len ? "\n" : "", k->nparams + i, m->elem_bytes * 8,
-		  m->tensor < 0 ? "0" : k->params[m->tensor].name,
+		  sb->len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, k->params[m->tensor].name,
 		  size_text(sb->arena, k, m->size_params[0], m->sizes[0]),
-		  size_text(sb->arena, k, m->size_params[1], m->sizes[1]), m->tensor < 0 ? ", 2^31 and 2^31" : "",
+		  size_text(sb->arena, k, m->size_params[1], m->sizes[1]), m->moved ? ", 2^31 and 2^31" : "",
 		  (long long)m->factor, name ? " * " : "", name ? name : "",
 		  m->tensor < 0
 			  ? arena_printf(sb->arena, ", %d and 2^%d", 1 << TENSOR_MAP_LOG2_UNIT, TENSOR_MAP_LOG2_PAGE)
 			  : "",
-		  m->box[0], m->box[1], m->tensor < 0 ? ", 1, 1" : "", m->swizzle);
+		  m->box[0], m->box[1], m->moved ? ", 1, 1" : "", m->swizzle);
 }
 
 /* Comments and directives in the PTX for hosts that launch it without libtl. */
@@ -385,7 +384,7 @@ static const char *directives(struct arena *a, const struct kernel *k)
 	for (u32 i = 0; i < k->cuda.nmaps; i++) {
 		const struct tensor_map_param *m = &k->cuda.maps[i];
 		const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
-		if (map_is_bounded(m)) {
+		if (m->tensor >= 0) {
 			describe_tensor(&sb, k, i);
 			continue;
 		}

@@ -178,7 +178,7 @@ static bool add_bound(struct binding *b, i64 slot, u64 most, u64 mask)
 static bool bound_map(struct binding *b, const struct tensor_map_param *m)
 {
 	enum { MOST_BITS = 40 };
-	if (map_is_bounded(m) || m->param < 0 || m->factor <= 0)
+	if (m->tensor >= 0 || m->param < 0 || m->factor <= 0)
 		return false;
 	u64 factor = (u64)m->factor, lowest = factor & (~factor + 1); /* bit */
 	u64 most = (((u64)1 << MOST_BITS) - 1) / factor, fits = most_of(&b->variant->image.slots[m->param]);

@@ -40,9 +40,9 @@ static bool is_near(const struct tensor_map_param *m, i64 distance, const i64 *s
 static bool map_fits(const struct image *im, const struct tensor_map_param *m, const u64 *bits)
 {
 	i64 distance, sizes[2];
-	return row_distance(im, m, bits, &distance) && (m->tensor < 0 || bits[m->tensor] % 16 == 0) &&
-	       (!map_is_bounded(m) ||
-		(tensor_sizes(im, m, bits, sizes) && (!m->narrow || is_near(m, distance, sizes))));
+	return row_distance(im, m, bits, &distance) &&
+	       (m->tensor < 0 || (bits[m->tensor] % 16 == 0 && tensor_sizes(im, m, bits, sizes) &&
+				  (!m->narrow || is_near(m, distance, sizes))));
 }
 
 struct map_values map_values(const struct image *im, u32 i, const u64 *bits)
@@ -50,24 +50,25 @@ struct map_values map_values(const struct image *im, u32 i, const u64 *bits)
 	const struct tensor_map_param *m = &im->maps[i];
 	i64 distance = 0, sizes[2] = {0};
 	row_distance(im, m, bits, &distance);
-	if (map_is_bounded(m))
-		tensor_sizes(im, m, bits, sizes);
-	return (struct map_values){m->tensor < 0 ? 0 : bits[m->tensor], (u64)distance, {(u64)sizes[0], (u64)sizes[1]}};
+	if (m->tensor < 0)
+		return (struct map_values){.distance = (u64)distance};
+	tensor_sizes(im, m, bits, sizes);
+	return (struct map_values){bits[m->tensor], (u64)distance, {(u64)sizes[0], (u64)sizes[1]}};
 }
 
 struct tensor_box map_box(const struct image *im, u32 i, const struct map_values *of)
 {
 	const struct tensor_map_param *m = &im->maps[i];
-	return !map_is_bounded(m) ? memory_box(m, of->distance)
-				  : bounded_box(m, (void *)(uintptr_t)of->base, of->distance,
-						(const i64[]){(i64)of->sizes[0], (i64)of->sizes[1]});
+	return m->tensor < 0 ? memory_box(m, of->distance)
+			     : bounded_box(m, (void *)(uintptr_t)of->base, of->distance,
+					   (const i64[]){(i64)of->sizes[0], (i64)of->sizes[1]});
 }
 
 bool maps_can_miss(const struct image *im)
 {
 	bool can = false;
 	for (u32 i = 0; i < im->nmaps; i++)
-		can |= im->maps[i].param >= 0 || map_is_bounded(&im->maps[i]);
+		can |= im->maps[i].param >= 0 || im->maps[i].tensor >= 0;
 	return can;
 }
 
@@ -222,14 +223,13 @@ static void explain_map(const struct image *im, const struct tensor_map_param *m
 			failed_more("'%s' is %lld, and %lld times that", im->slots[m->param].name,
 				    (long long)integer_of(im, (u32)m->param, bits), (long long)m->factor);
 		failed_more(" bytes from one to the next must be from 0 to 2^40 and a multiple of 16");
-	} else if (m->tensor >= 0 && bits[m->tensor] % 16) {
+	} else if (bits[m->tensor] % 16) {
 		failed_more("counts on a tensor that begins at a multiple of 16 bytes: '%s' is 0x%llx",
 			    im->slots[m->tensor].name, (unsigned long long)bits[m->tensor]);
 	} else {
 		tensor_sizes(im, m, bits, sizes);
-		failed_more("counts on sizes of %s%s%s from 1 to 2^31%s, and they are %lld and %lld",
-			    m->tensor < 0 ? "a tensor" : "'", m->tensor < 0 ? "" : im->slots[m->tensor].name,
-			    m->tensor < 0 ? "" : "'",
+		failed_more("counts on sizes of '%s' from 1 to 2^31%s, and they are %lld and %lld",
+			    im->slots[m->tensor].name,
 			    m->narrow ? " and less than 2^31 elements from the first to the last one" : "",
 			    (long long)sizes[0], (long long)sizes[1]);
 	}

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 9, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 10, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -104,6 +104,7 @@ static void code_map(struct coder *c, struct tensor_map_param *m, i32 nslots)
 	CODE_RANGE(c, m->elem_bytes, 1, 8);
 	CODE_RANGE(c, m->swizzle, 0, 128);
 	CODE_RANGE(c, m->narrow, 0, 1);
+	CODE_RANGE(c, m->moved, 0, 1);
 }
 
 static void code_limit(struct coder *c, struct size_limit *l, i32 sizes)
@@ -241,10 +242,8 @@ static void show_limits(const struct image *im, struct strbuf *out)
 static void show_map(const struct image *im, struct strbuf *out, const struct tensor_map_param *m)
 {
 	sb_printf(out, "tensor map   of %s: boxes of %d x %d x %d elements of %d bytes, swizzled by %d, rows ",
-		  !map_is_bounded(m) ? "all memory"
-		  : m->tensor < 0    ? "a tensor"
-				     : im->slots[m->tensor].name,
-		  m->box[0], m->box[1], m->box[2], m->elem_bytes, m->swizzle);
+		  m->tensor < 0 ? "all memory" : im->slots[m->tensor].name, m->box[0], m->box[1], m->box[2],
+		  m->elem_bytes, m->swizzle);
 	if (m->param < 0)
 		sb_printf(out, "%lld bytes apart\n", (long long)m->factor);
 	else

@@ -25,7 +25,7 @@ struct tensor_box memory_box(const struct tensor_map_param *m, u64 distance)
 struct tensor_box bounded_box(const struct tensor_map_param *m, void *base, u64 distance, const i64 *sizes)
 {
 	return (struct tensor_box){.dtype = word_of(m),
-				   .rank = m->tensor < 0 ? 4 : 2,
+				   .rank = m->moved ? 4 : 2,
 				   .base = base,
 				   .sizes = {(u64)sizes[0], (u64)sizes[1], 1u << 31, 1u << 31},
 				   .strides = {distance, 1u << TENSOR_MAP_LOG2_UNIT, 1u << TENSOR_MAP_LOG2_PAGE},

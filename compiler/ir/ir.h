@@ -277,26 +277,21 @@ struct tensor_map_param {
 	i64 factor;    /* rows are so many bytes apart, times the parameter's value if there is one */
 	i64 sizes[2];  /* of a tensor, in elements: of a row, and how many rows, where no parameter says so */
 	i32 size_params[2];
-	i32 tensor; /* the parameter that points to it; -1: the map is of all memory, or a tensor begins anywhere there
-		     */
+	i32 tensor; /* the parameter that points to it, or to memory in front of it; -1: the map is of all memory */
 	i32 param;
 	i32 box[3];    /* elements of a piece of a row as wide as the swizzle, rows, pieces */
 	i32 elem_bytes, swizzle; /* bytes */
-	i32 narrow;              /* the offset of the tensor's last element must fit 31 bits */
+	i16 narrow;              /* the offset of the tensor's last element must fit 31 bits */
+	i16 moved;               /* it begins behind where the parameter points */
 };
 _Static_assert(sizeof(struct tensor_map_param) == 24 + 10 * sizeof(i32), "no padding: they compare as bytes");
 enum {
 	MAX_TENSOR_MAPS = 8,
 	TENSOR_MAP_LOG2_PAGE = 24,
-	TENSOR_MAP_LOG2_UNIT = 4, /* by which tensors begin anywhere in a page */
+	TENSOR_MAP_LOG2_UNIT = 4, /* by which tensors are moved in a page */
 	GRID_PARAMS = 3,
 	MAX_PARTITION_WARPS = 4
 };
-/* Has the map the bounds of a tensor? */
-static inline bool map_is_bounded(const struct tensor_map_param *m)
-{
-	return m->tensor >= 0 || m->size_params[0] >= 0 || m->sizes[0];
-}
 
 /* A launch's promise about the memory of pointer parameters. */
 enum aliasing {

@@ -380,9 +380,11 @@ static const char *check_tma_copy(const struct op *o)
 	NEED(is_mbarrier(operand(o, 2)->type), "needs an mbarrier");
 	NEED(o->attr[ATTR_ALONG] < 2 && o->attr[ATTR_STRIDE] > 0, "rows run along dimension 0 or 1, some bytes apart");
 	bool bounded = o->code == IR_TMA_TENSOR_COPY;
+	NEED(!bounded || is_parameter(operand(o, 0)), "the tensor is a parameter");
 	for (u32 i = 3; bounded && i < 5; i++)
 		NEED(is_scalar_int(operand(o, i)->type, 32), "the place in the tensor is of i32");
-	for (u32 i = bounded ? 5 : 3; i < o->noperands; i++) {
+	NEED(o->noperands <= 8 || operand(o, 8)->type == p, "a tensor that is moved begins at a pointer");
+	for (u32 i = bounded ? 5 : 3; i < MIN(o->noperands, 8); i++) {
 		const struct value *v = operand(o, i);
 		i64 c;
 		NEED(v->type->kind == TY_SCALAR && is_int(v->type) &&

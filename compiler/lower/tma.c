@@ -4,8 +4,9 @@
  * address 0 on, in four dimensions: elements side by side, rows at the box's distance, pieces of a row as wide as the
  * swizzle, and PAGEs. An address is then four coordinates, (element in its page, 0, 0, page), whatever the pointer was
  * computed from, and nothing is ever outside: only the distance of rows is the host's to fill in. A tensor that begins
- * where no parameter points, as that of a batch does, has both: its own two dimensions and bounds, and UNITs of 16
- * bytes and PAGEs to say where it begins. PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
+ * behind where a parameter points, as that of a batch does, has its own two dimensions and bounds, and UNITs of 16
+ * bytes and PAGEs from there on; not from address 0 on, since an H200 touches a map's first element for boxes that lie
+ * outside as a whole. PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
 #include "base/tuning.h"
 #include "lower/internal.h"
 
@@ -46,7 +47,8 @@ static struct tensor_map_param map_of(const struct kernel *k, const struct op *o
 	for (u32 i = 0; i < 2; i++)
 		m.size_params[i] = number_or_constant(k, operand(o, i == 0 ? 5 + along : 6 - along), &m.sizes[i]);
 	m.factor *= one;
-	m.narrow = (i32)o->attr[ATTR_NARROW];
+	m.narrow = (i16)o->attr[ATTR_NARROW];
+	m.moved = o->noperands > 8;
 	return m;
 }
 
@@ -139,10 +141,14 @@ void lower_arrive_barrier(struct lower *l, const struct op *o)
 		   "r,r,~{memory}", ASM_CONVERGENT, l->v, args, 2);
 }
 
-/* The page of an address, and its place there in pieces of 2^log2 bytes. */
-static LLVMValueRef page_of(struct lower *l, LLVMValueRef ptr, int log2, LLVMValueRef *place)
+static LLVMValueRef address(struct lower *l, const struct value *ptr)
 {
-	LLVMValueRef at = LLVMBuildPtrToInt(l->b, ptr, l->i64, "");
+	return LLVMBuildPtrToInt(l->b, elem(l, ptr, 0), l->i64, "");
+}
+
+/* The page of an address or a distance, and the place there in pieces of 2^log2 bytes. */
+static LLVMValueRef page_of(struct lower *l, LLVMValueRef at, int log2, LLVMValueRef *place)
+{
 	LLVMValueRef page =
 		LLVMBuildTrunc(l->b, LLVMBuildLShr(l->b, at, LLVMConstInt(l->i64, LOG2_PAGE, false), ""), l->i32, "");
 	LLVMValueRef x = LLVMBuildAnd(l->b, LLVMBuildTrunc(l->b, at, l->i32, ""), c_i32(l, (1u << LOG2_PAGE) - 1), "");
@@ -153,7 +159,7 @@ static LLVMValueRef page_of(struct lower *l, LLVMValueRef ptr, int log2, LLVMVal
 void lower_tma_copy(struct lower *l, const struct op *o)
 {
 	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
-	LLVMValueRef x, page = page_of(l, elem(l, operand(o, 0), 0), ilog2((u64)m->elem_bytes), &x);
+	LLVMValueRef x, page = page_of(l, address(l, operand(o, 0)), ilog2((u64)m->elem_bytes), &x);
 	LLVMValueRef args[] = {
 		elem(l, operand(o, 1), 0), LLVMGetParam(l->fn, l->k->nparams + o->mark), x, c_i32(l, 0), page,
 		elem(l, operand(o, 2), 0)};
@@ -169,7 +175,11 @@ void lower_tma_tensor_copy(struct lower *l, const struct op *o)
 	const struct type *t = operand(o, 1)->type;
 	int along = (int)o->attr[ATTR_ALONG];
 	u32 piece_bytes = (u32)(m->box[0] * m->box[1] * m->elem_bytes);
-	LLVMValueRef unit = NULL, page = m->tensor < 0 ? page_of(l, elem(l, operand(o, 0), 0), LOG2_UNIT, &unit) : NULL;
+	LLVMValueRef unit = NULL, page = NULL;
+	if (m->moved) {
+		LLVMValueRef by = LLVMBuildSub(l->b, address(l, operand(o, 8)), address(l, operand(o, 0)), "");
+		page = page_of(l, by, LOG2_UNIT, &unit);
+	}
 	for (i32 i = 0; i < t->shape[along] / m->box[0]; i++) {
 		LLVMValueRef args[] = {
 			LLVMBuildGEP2(l->b, l->i8, elem(l, operand(o, 1), 0),

@@ -190,13 +190,14 @@ static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const
 {
 	const struct box *box = &p->boxes.at[i];
 	const struct type *i64_ = type_scalar(p->ctx, DT_I64);
-	struct value *ops[8] = {mapped(map, box->tensor), buffer_at(p, b, i, slot), full};
+	struct value *ops[9] = {box->tensor, buffer_at(p, b, i, slot), full};
 	for (int d = 0; d < 2; d++) {
 		ops[3 + d] = start_at(b, box, d, map);
 		ops[5 + d] = or_int(b, box->size[d], i64_, box->most[d]);
 	}
 	ops[7] = or_int(b, box->stride, i64_, 1);
-	struct op *copy = build(b, IR_TMA_TENSOR_COPY, ops, ARRAY_LEN(ops), NULL, 0, 0);
+	ops[8] = box->begin ? mapped(map, box->begin) : NULL;
+	struct op *copy = build(b, IR_TMA_TENSOR_COPY, ops, box->begin ? 9 : 8, NULL, 0, 0);
 	copy->attr[ATTR_ALONG] = box->along;
 	copy->attr[ATTR_STRIDE] = box->factor;
 	copy->attr[ATTR_NARROW] = box->narrow;

@@ -37,7 +37,7 @@ static bool same_loads(const struct schedule *p, const struct schedule *q)
 		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
 		const struct box *x = &p->boxes.at[i], *y = &q->boxes.at[i];
 		same = x->along == y->along && x->stride == y->stride && x->factor == y->factor &&
-		       x->tensor == y->tensor && !memcmp(x->size, y->size, sizeof x->size) &&
+		       x->tensor == y->tensor && x->begin == y->begin && !memcmp(x->size, y->size, sizeof x->size) &&
 		       !memcmp(x->most, y->most, sizeof x->most) && result(a)->type == result(b)->type &&
 		       ring_layout(p, a) == ring_layout(q, b) && same_function(operand(a, 0), operand(b, 0), p, q);
 	}

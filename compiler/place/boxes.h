@@ -10,10 +10,11 @@ struct box {
 	int along;           /* the dimension that rows run along; the other one counts them */
 	struct value *stride; /* rows are *stride · factor bytes apart; NULL: factor bytes. A parameter of the kernel */
 	i64 factor;
-	/* Where the tensor begins whose bounds the copy respects; NULL: the box may lie anywhere in memory. Along each
-	 * dimension it begins at *start, of which there is a splat (NULL: 0), plus times * *index of the loop around
-	 * the load (NULL: 0), and there are so many elements: *size, a parameter, or `most`. */
-	struct value *tensor, *start[2], *index[2], *size[2];
+	/* The tensor whose bounds the copy respects, which a parameter points to, or to memory in front of where it
+	 * begins (NULL: right there); NULL: the box may lie anywhere in memory. Along each dimension it begins at
+	 * *start, of which there is a splat (NULL: 0), plus times * *index of the loop around the load (NULL: 0), and
+	 * there are so many elements: *size, a parameter, or `most`. */
+	struct value *tensor, *begin, *start[2], *index[2], *size[2];
 	i64 times[2];
 	i64 most[2];
 	bool narrow; /* the offset of the tensor's last element must fit 31 bits */

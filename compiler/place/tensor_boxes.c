@@ -235,15 +235,44 @@ static bool add_offset(struct finder *f, struct part p)
 	return false;
 }
 
-/* The pointer that those of a load's tile, or the one that all are made of, are computed from: a parameter, or one to
- * 16 bytes in front of the loop. */
+/* Is a distance of elements not negative, in launches within the kernel's limits? Sums and products of what is not
+ * negative do not wrap where the memory is there. */
+static bool is_forward(const struct finder *f, const struct value *v)
+{
+	const struct op *o = v->def;
+	bool parts = o && (o->code == IR_ADDI || o->code == IR_MULI || o->code == IR_EXTSI);
+	if (value_range(f->s->ranges, v)->min >= 0)
+		return true;
+	for (u32 i = 0; parts && i < o->noperands; i++)
+		parts = is_forward(f, operand(o, i));
+	return parts || (!o && !v->block->parent && sizes_keep_within(f->s->k, f->s->ranges, v, INT32_MAX));
+}
+
+/* From a pointer in front of the loop, to 16 bytes, down to a parameter that points to memory in front of it. */
+static struct value *read_moves(struct finder *f, const struct op *load, struct value *ptr)
+{
+	if (type_is_tensor(ptr->type) || axis_of(f->s->axis, ptr)->divisibility[0] % 16 ||
+	    !value_defined_outside(ptr, load->block))
+		return NULL;
+	f->out->begin = ptr;
+	while (def_if(ptr, IR_ADDPTR)) {
+		if (!is_forward(f, operand(ptr->def, 1)))
+			return NULL;
+		ptr = operand(ptr->def, 0);
+	}
+	return ptr;
+}
+
+/* The parameter that the pointers of a load's tile, or the one that all are made of, are computed from. */
 static struct value *read_base(struct finder *f, const struct op *load)
 {
 	struct part p = {operand(load, 0), {0, 1}};
 	const struct op *o;
 	for (p = peel(p); (o = p.v->def) && (o->code == IR_ADDPTR || o->code == IR_SPLAT); p = peel(p)) {
-		if (o->code == IR_ADDPTR && !type_is_tensor(p.v->type) && !add_advance(f, operand(o, 1)))
+		if (o->code == IR_ADDPTR && !type_is_tensor(p.v->type) && !add_advance(f, operand(o, 1))) {
+			p.v = read_moves(f, load, p.v);
 			break;
+		}
 		if (o->code == IR_ADDPTR && type_is_tensor(p.v->type))
 			ask(f, operand(o, 1), p);
 		while (f->work.len)
@@ -251,10 +280,7 @@ static struct value *read_base(struct finder *f, const struct op *load)
 				return NULL;
 		p.v = operand(o, 0);
 	}
-	bool known = o ? !type_is_tensor(p.v->type) && value_defined_outside(p.v, load->block) &&
-				     axis_of(f->s->axis, p.v)->divisibility[0] % 16 == 0
-		       : !p.v->block->parent;
-	return known ? p.v : NULL;
+	return p.v && !p.v->def && !p.v->block->parent ? p.v : NULL;
 }
 
 static bool read_addresses(struct finder *f, const struct op *load)

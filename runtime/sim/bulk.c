@@ -48,6 +48,14 @@ static bool check_piece(struct transfer *t, u32 shared, u64 global, u32 bytes)
 	       (!writes || global_memory_at(f->w, f->i, f->lane, global, bytes, 1, true));
 }
 
+/* A box that lies outside as a whole touches the tensor's first element, as an H200 does. */
+static bool check_outside(const struct transfer *t)
+{
+	const struct flight *f = &t->flight;
+	return !t->plan->rank || !tensor_is_outside(t) ||
+	       global_memory_at(f->w, f->i, f->lane, t->map.base, (u32)t->map.strides[0], 1, false);
+}
+
 static u32 to_tf32(u32 v)
 {
 	return (v & 0x7FFFFFFF) > 0x7F800000 ? 0x7FFFE000 : (v + 0x0FFF + (v >> 13 & 1)) & ~(u32)0x1FFF;
@@ -346,7 +354,7 @@ static void run_lane(struct warp *w, const struct instr *i, u32 lane)
 		return;
 	}
 	u32 mask = destinations(&t, &signal);
-	if (mask && (p->kind == WITHIN_SHARED || global_pieces(&t, check_piece)))
+	if (mask && (p->kind == WITHIN_SHARED || (global_pieces(&t, check_piece) && check_outside(&t))))
 		begin(&t, mask, signal);
 }
 

@@ -44,6 +44,8 @@ struct transfer {
 typedef bool piece_fn(struct transfer *t, u32 shared, u64 global, u32 bytes);
 /* Each piece of a box within the tensor; false when f did. */
 bool tensor_pieces(struct transfer *t, piece_fn *f);
+/* Is no element of the box in the tensor? */
+bool tensor_is_outside(const struct transfer *t);
 /* What a copy leaves where the box is outside the tensor. */
 void tensor_fill(const struct transfer *t);
 /* The map and coordinates of lane `lane`; false after a fault. */

@@ -122,6 +122,15 @@ bool tensor_pieces(struct transfer *t, piece_fn *f)
 	return true;
 }
 
+bool tensor_is_outside(const struct transfer *t)
+{
+	const struct tensor_map *m = &t->map;
+	bool outside = false;
+	for (u32 n = 0; n < m->rank; n++)
+		outside |= t->at[n] >= (i64)m->sizes[n] || t->at[n] + (i64)(m->box[n] - 1) * (i64)m->steps[n] < 0;
+	return outside;
+}
+
 void tensor_fill(const struct transfer *t)
 {
 	u64 with = t->map.fill == TENSOR_FILL_NAN ? 0x7FF77FF77FF77FF7 : 0; /* whatever the type */
