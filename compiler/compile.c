@@ -353,7 +353,7 @@ static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
 		  size_text(sb->arena, k, m->size_params[0], m->sizes[0]),
 		  size_text(sb->arena, k, m->size_params[1], m->sizes[1]), m->moved ? ", 2^31 and 2^31" : "",
 		  (long long)m->factor, name ? " * " : "", name ? name : "",
-		  m->tensor < 0
+		  m->moved
 			  ? arena_printf(sb->arena, ", %d and 2^%d", 1 << TENSOR_MAP_LOG2_UNIT, TENSOR_MAP_LOG2_PAGE)
 			  : "",
 		  m->box[0], m->box[1], m->moved ? ", 1, 1" : "", m->swizzle);
