@@ -84,7 +84,6 @@ static void ask(struct uses *u, const struct op *o, u32 k, int d)
 	int r = o->nresults ? result(o)->type->rank : 0, axis = (int)o->attr[ATTR_AXIS];
 	switch (o->code) {
 	case IR_STORE:
-	case IR_ATOMIC_RMW:
 		u->all |= k != 1;
 		ask_store(u, o->noperands > 2 ? operand(o, 2) : NULL, d);
 		return;

@@ -1,8 +1,8 @@
 /* What is asked for of a tile along a dimension, by everything that uses it.
  *
  * A kernel whose tile hangs over the edge of a matrix, or that takes sixteen rows where there is one, stores its result
- * under a mask `index < size`, or adds it to memory so. What that leaves out is asked for nowhere if each use of a
- * value ends in such stores, by operations that keep the elements' places along the dimension. */
+ * under a mask `index < size`. What that leaves out is asked for nowhere if each use of a value ends in such stores, by
+ * operations that keep the elements' places along the dimension. */
 #ifndef TLC_OPT_DEMAND_H
 #define TLC_OPT_DEMAND_H
 

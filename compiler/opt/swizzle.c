@@ -14,36 +14,16 @@
 #include "ir/graph.h"
 #include "opt/sizes.h"
 
-static bool is_atomic(const struct op *o)
-{
-	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS;
-}
-
-static bool may_talk_otherwise(const struct op *o)
-{
-	return o->code == IR_BARRIER || o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT ||
-	       o->code == IR_GRID_LAUNCH || (o->code == IR_LOAD && o->attr[ATTR_VOLATILE]);
-}
-
 static bool may_talk(const struct op *o)
 {
-	return is_atomic(o) || may_talk_otherwise(o);
+	return o->code == IR_ATOMIC_RMW || o->code == IR_ATOMIC_CAS || o->code == IR_BARRIER ||
+	       o->code == IR_INLINE_ASM || o->code == IR_GRID_WAIT || o->code == IR_GRID_LAUNCH ||
+	       (o->code == IR_LOAD && o->attr[ATTR_VOLATILE]);
 }
 
 bool kernel_talks(const struct kernel *k)
 {
 	return block_has(k->body, may_talk);
-}
-
-bool kernel_talks_before_end(const struct kernel *k, const struct op *loop)
-{
-	bool talks = block_has(k->body, may_talk_otherwise);
-	for (const struct op *o = loop; o && !talks; o = o->prev) {
-		talks = is_atomic(o);
-		for (u32 i = 0; i < o->nblocks; i++)
-			talks |= block_has(o->blocks[i], is_atomic);
-	}
-	return talks;
 }
 
 u32 axes_behind(struct ir_context *ctx, const struct value *v, u32 memory)

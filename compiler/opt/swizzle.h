@@ -6,8 +6,6 @@
 
 /* May its programs talk to each other, or their threads among themselves: by atomics, volatile loads, barriers? */
 bool kernel_talks(const struct kernel *k);
-/* May they before the end of `loop`, an operation of its body, or behind it otherwise than by atomics? */
-bool kernel_talks_before_end(const struct kernel *k, const struct op *loop);
 /* The axes (bit i: axis i) of which the program's number tells v; `memory` where what is loaded does, beside those that
  * tell its address. */
 u32 axes_behind(struct ir_context *ctx, const struct value *v, u32 memory);

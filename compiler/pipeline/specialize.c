@@ -33,7 +33,7 @@ static const char *why_not(struct schedule *p)
 	around = p->producer->path.at[0];
 	if (p->s->k->cuda.more_warps || around->block != p->s->k->body)
 		return "it is not the kernel's only product, or stands under a condition";
-	if (kernel_talks_before_end(p->s->k, around) || !apart)
+	if (kernel_talks(p->s->k) || !apart)
 		return "the copies depend on what the program or others do";
 	if (around != p->loop && !pipeline_fits(p, around))
 		return "the buffers do not fit in shared memory beside what else the loop around it needs";

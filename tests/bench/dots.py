@@ -40,6 +40,18 @@ def matmul(b):
             product(b, what, x, y, torch.empty(m, n, device="cuda", dtype=torch.float16), lambda: x @ y, TILES[:5], k**0.5 / 100, True)
 
 
+def ways(b):
+    """The same product by loops that are written in other ways."""
+    for m, n, k in (4096, 4096, 4096), (8192, 8192, 512):
+        for way in "index", "carried", "down", "while", "pointer", "choice", "minimum":
+            what = f"{way} matmul {m}x{n}x{k} float16"
+            if b.wants(what):
+                x, y = (torch.randn(*s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
+                out = torch.empty(m, n, device="cuda", dtype=torch.float16)
+                b.row(what, b.kernel(f"{way}_kernel", "ways.tl"), lambda bm, bn, bk, g: (triton.cdiv(m, bm) * triton.cdiv(n, bn), 1, 1),
+                      lambda *tile: [x, y, out, m, n, k, *tile], out, lambda: x @ y, TILES[:5], flops=2 * m * n * k, tolerance=k**0.5 / 100)
+
+
 def blocks(b):
     """The same product through masks, block pointers and descriptors made in the kernel."""
     triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
@@ -90,5 +102,6 @@ def narrow(b):
 
 def rows(b):
     matmul(b)
+    ways(b)
     blocks(b)
     narrow(b)
