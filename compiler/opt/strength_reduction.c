@@ -110,15 +110,13 @@ void pass_strength_reduction(struct pass_state *s)
 	remove_dead_code(s->k);
 }
 
-/* The value that carried value number i is added to in each iteration, or NULL. */
+/* What carried number i grows by in each iteration, or NULL. */
 static const struct value *increment(const struct op *loop, u32 i)
 {
-	const struct block *body = loop->blocks[0];
-	const struct op *add = def_if(for_yielded(loop, i), IR_ADDI);
 	const struct value *arg = for_arg(loop, i);
-	if (!add || add->block != body || type_is_tensor(arg->type))
-		return NULL;
-	return operand(add, 0) == arg ? operand(add, 1) : operand(add, 1) == arg ? operand(add, 0) : NULL;
+	const struct op *add = def_if(for_yielded(loop, i), IR_ADDI);
+	bool here = add && add->block == loop->blocks[0] && !type_is_tensor(arg->type);
+	return here ? distance(arg, for_yielded(loop, i)) : NULL;
 }
 
 /* Is carried value i read by the code behind the loop only? */
