@@ -669,6 +669,15 @@ static void test_faults(void **state)
 	write_load(t, 1024, "");
 	expect_fault(t, "of 'tensor' (1000 bytes)");
 
+	t = plain(); /* of a box that lies outside as a whole the first element is touched */
+	t->base -= 4096;
+	encode(t);
+	t->base += 4096;
+	t->params.at[0] = 64;
+	begin(t, false);
+	write_load(t, 1024, "");
+	expect_fault(t, "outside every buffer");
+
 	t = plain();
 	begin(t, false);
 	sb_puts(&t->text, "add.s64 %rd3, %rd3, 32;\n");
