@@ -383,7 +383,8 @@ static const char *check_tma_copy(const struct op *o)
 	NEED(!bounded || is_parameter(operand(o, 0)), "the tensor is a parameter");
 	for (u32 i = 3; bounded && i < 5; i++)
 		NEED(is_scalar_int(operand(o, i)->type, 32), "the place in the tensor is of i32");
-	NEED(o->noperands <= 8 || operand(o, 8)->type == p, "a tensor that is moved begins at a pointer");
+	NEED(o->noperands <= 8 || operand(o, 8)->type == p,
+	     "a tensor that is moved begins at a pointer of the same type");
 	for (u32 i = bounded ? 5 : 3; i < MIN(o->noperands, 8); i++) {
 		const struct value *v = operand(o, i);
 		i64 c;
