@@ -20,8 +20,8 @@ struct part {
 	u8 dims[2];
 };
 
-/* A row of places along a dimension: start, start + 1, …, as they are without a width; start is *by, an i32, or c, and
- * times * *index more. */
+/* A row of places along a dimension: start, start + 1, …, as they are without a width; start is *by or c, and times *
+ * *index more. */
 struct places {
 	struct value *by, *splat; /* of by */
 	struct value *index;      /* of a loop; NULL: 0 */
@@ -235,17 +235,21 @@ static bool add_offset(struct finder *f, struct part p)
 	return false;
 }
 
-/* Is a distance of elements not negative, in launches within the kernel's limits? Sums and products of what is not
- * negative do not wrap where the memory is there. */
+/* Is it not negative, in launches within the kernel's limits? */
+static bool is_not_negative(const struct finder *f, const struct value *v)
+{
+	return value_range(f->s->ranges, v)->min >= 0 || sizes_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
+}
+
+/* The same of a distance of elements, which may be more than 2^31: all that it is a sum and product of is not negative.
+ * What has 64 bits does not wrap where the memory is there. */
 static bool is_forward(const struct finder *f, const struct value *v)
 {
 	const struct op *o = v->def;
 	bool parts = o && (o->code == IR_ADDI || o->code == IR_MULI || o->code == IR_EXTSI);
-	if (value_range(f->s->ranges, v)->min >= 0)
-		return true;
 	for (u32 i = 0; parts && i < o->noperands; i++)
 		parts = is_forward(f, operand(o, i));
-	return parts || (!o && !v->block->parent && sizes_keep_within(f->s->k, f->s->ranges, v, INT32_MAX));
+	return (parts && is_exact(f, v)) || is_not_negative(f, v);
 }
 
 /* From a pointer in front of the loop, to 16 bytes, down to a parameter that points to memory in front of it. */
@@ -350,11 +354,6 @@ static bool read_mask(struct finder *f, struct value *mask)
 		}
 	}
 	return true;
-}
-
-static bool is_not_negative(const struct finder *f, const struct value *v)
-{
-	return value_range(f->s->ranges, v)->min >= 0 || sizes_keep_within(f->s->k, f->s->ranges, v, INT32_MAX);
 }
 
 /* The loop whose index v is; NULL: none. */
