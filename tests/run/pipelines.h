@@ -7,7 +7,7 @@
  *
  * All numbers are small integers, so that every order of evaluation gives the same, and are evaluated here in double.
  * random_pipelines.c makes a kernel and runs it, random_pipelines_steps.c chooses the steps, random_pipelines_text.c
- * prints it, random_pipelines_eval.c evaluates it. */
+ * prints it, random_pipelines_loads.c its loads, random_pipelines_eval.c evaluates it. */
 #ifndef TESTS_RUN_PIPELINES_H
 #define TESTS_RUN_PIPELINES_H
 
