@@ -18,14 +18,13 @@ static void hoist_from(struct block *b)
 {
 	for (struct op *o = b->first, *next; o; o = next) {
 		next = o->next;
-		for (u32 i = 0; i < o->nblocks; i++)
+		for (u32 i = 0; i < o->nblocks; i++) {
 			hoist_from(o->blocks[i]);
-		if (o->code != IR_FOR)
-			continue;
-		for (struct op *in = o->blocks[0]->first, *after; in; in = after) {
-			after = in->next;
-			if (invariant(in, o->blocks[0]))
-				op_insert_before(in, o);
+			for (struct op *in = o->blocks[i]->first, *after; in && op_is_loop(o); in = after) {
+				after = in->next;
+				if (invariant(in, o->blocks[i]))
+					op_insert_before(in, o);
+			}
 		}
 	}
 }
