@@ -336,23 +336,26 @@ static const char *size_name(struct arena *a, const struct kernel *k, int size)
 				     : arena_ascii(a, k->params[size].name);
 }
 
-static const char *size_text(struct arena *a, const struct kernel *k, i32 param, i64 size)
+static const char *product_text(struct arena *a, const struct kernel *k, const struct host_product *p)
 {
-	return param >= 0 ? k->params[param].name : arena_printf(a, "%lld", (long long)size);
+	struct strbuf sb = {.arena = a};
+	if (p->times != 1 || !p->nparams)
+		sb_printf(&sb, "%lld", (long long)p->times);
+	for (int i = 0; i < p->nparams; i++)
+		sb_printf(&sb, "%s%s", sb.len ? " * " : "", k->params[p->params[i]].name);
+	return sb.at;
 }
 
 /* The tensor map number i, of a tensor that a parameter points to. */
 static void describe_tensor(struct strbuf *sb, const struct kernel *k, u32 i)
 {
 	const struct tensor_map_param *m = &k->cuda.maps[i];
-	const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
 	sb_printf(sb,
-		  "%s// parameter %u: a tensor map of uint%d, address %s, sizes %s and %s%s, stride %lld%s%s bytes%s, "
+		  "%s// parameter %u: a tensor map of uint%d, address %s, sizes %s and %s%s, stride %s bytes%s, "
 		  "box %d, %d%s, swizzle %d bytes",
 		  sb->len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, k->params[m->tensor].name,
-		  size_text(sb->arena, k, m->size_params[0], m->sizes[0]),
-		  size_text(sb->arena, k, m->size_params[1], m->sizes[1]), m->moved ? ", 2^31 and 2^31" : "",
-		  (long long)m->factor, name ? " * " : "", name ? name : "",
+		  product_text(sb->arena, k, &m->sizes[0]), product_text(sb->arena, k, &m->sizes[1]),
+		  m->moved ? ", 2^31 and 2^31" : "", product_text(sb->arena, k, &m->distance),
 		  m->moved
 			  ? arena_printf(sb->arena, ", %d and 2^%d", 1 << TENSOR_MAP_LOG2_UNIT, TENSOR_MAP_LOG2_PAGE)
 			  : "",
@@ -383,16 +386,15 @@ static const char *directives(struct arena *a, const struct kernel *k)
 	}
 	for (u32 i = 0; i < k->cuda.nmaps; i++) {
 		const struct tensor_map_param *m = &k->cuda.maps[i];
-		const char *name = m->param >= 0 ? k->params[m->param].name : NULL;
 		if (m->tensor >= 0) {
 			describe_tensor(&sb, k, i);
 			continue;
 		}
 		sb_printf(&sb,
-			  "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %lld%s%s, %d "
+			  "%s// parameter %u: a tensor map of uint%d, address 0, sizes 2^31 each, strides %s, %d "
 			  "and 2^%d bytes, box %d, %d, %d, 1, swizzle %d bytes",
-			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8, (long long)m->factor,
-			  name ? " * " : "", name ? name : "", m->swizzle, TENSOR_MAP_LOG2_PAGE, m->box[0], m->box[1],
+			  sb.len ? "\n" : "", k->nparams + i, m->elem_bytes * 8,
+			  product_text(a, k, &m->distance), m->swizzle, TENSOR_MAP_LOG2_PAGE, m->box[0], m->box[1],
 			  m->box[2], m->swizzle);
 	}
 	return sb.at;

@@ -178,11 +178,12 @@ static bool add_bound(struct binding *b, i64 slot, u64 most, u64 mask)
 static bool bound_map(struct binding *b, const struct tensor_map_param *m)
 {
 	enum { MOST_BITS = 40 };
-	if (m->tensor >= 0 || m->param < 0 || m->factor <= 0)
+	const struct host_product *p = &m->distance;
+	if (m->tensor >= 0 || p->nparams != 1 || p->times <= 0)
 		return false;
-	u64 factor = (u64)m->factor, lowest = factor & (~factor + 1); /* bit */
-	u64 most = (((u64)1 << MOST_BITS) - 1) / factor, fits = most_of(&b->variant->image.slots[m->param]);
-	return add_bound(b, m->param, MIN(most, fits - 1), lowest < 16 ? 16 / lowest - 1 : 0);
+	u64 factor = (u64)p->times, lowest = factor & (~factor + 1); /* bit */
+	u64 most = (((u64)1 << MOST_BITS) - 1) / factor, fits = most_of(&b->variant->image.slots[p->params[0]]);
+	return add_bound(b, p->params[0], MIN(most, fits - 1), lowest < 16 ? 16 / lowest - 1 : 0);
 }
 
 /* What conditions_broken looks at, for the usual cases of it. */

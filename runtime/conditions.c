@@ -10,13 +10,20 @@ static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
+/* A kernel's own product does not wrap either then, in as few bits as its parameters have. */
+static bool number_of(const struct image *im, const struct host_product *p, const u64 *bits, i64 *out)
+{
+	bool exact = true;
+	*out = p->times;
+	for (int i = 0; i < p->nparams; i++)
+		exact &= !__builtin_mul_overflow(*out, integer_of(im, (u32)p->params[i], bits), out);
+	return exact && (p->nparams < 2 || (*out >= -INT32_MAX && *out <= INT32_MAX));
+}
+
 /* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */
 static bool row_distance(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
 {
-	*out = m->factor;
-	if (m->param >= 0 && __builtin_mul_overflow(m->factor, integer_of(im, (u32)m->param, bits), out))
-		return false;
-	return *out >= 0 && *out % 16 == 0 && !(*out >> 40);
+	return number_of(im, &m->distance, bits, out) && *out >= 0 && *out % 16 == 0 && !(*out >> 40);
 }
 
 /* Sizes of a tensor: elements of a row, and rows. */
@@ -24,8 +31,9 @@ static bool tensor_sizes(const struct image *im, const struct tensor_map_param *
 {
 	bool fit = true;
 	for (int i = 0; i < 2; i++) {
-		out[i] = m->size_params[i] < 0 ? m->sizes[i] : integer_of(im, (u32)m->size_params[i], bits);
-		fit &= out[i] > 0 && out[i] <= (i64)1 << 31;
+		const struct host_product *p = &m->sizes[i];
+		bool alone = !p->nparams || (p->nparams == 1 && p->times == 1);
+		fit &= number_of(im, p, bits, &out[i]) && out[i] > 0 && out[i] <= (alone ? (i64)1 << 31 : INT32_MAX);
 	}
 	return fit;
 }
@@ -68,7 +76,7 @@ bool maps_can_miss(const struct image *im)
 {
 	bool can = false;
 	for (u32 i = 0; i < im->nmaps; i++)
-		can |= im->maps[i].param >= 0 || im->maps[i].tensor >= 0;
+		can |= im->maps[i].distance.nparams || im->maps[i].tensor >= 0;
 	return can;
 }
 
@@ -219,10 +227,11 @@ static void explain_map(const struct image *im, const struct tensor_map_param *m
 	i64 distance, sizes[2];
 	if (!row_distance(im, m, bits, &distance)) {
 		failed_more("counts on rows that a tensor map can describe: ");
-		if (m->param >= 0)
-			failed_more("'%s' is %lld, and %lld times that", im->slots[m->param].name,
-				    (long long)integer_of(im, (u32)m->param, bits), (long long)m->factor);
-		failed_more(" bytes from one to the next must be from 0 to 2^40 and a multiple of 16");
+		for (int i = 0; i < m->distance.nparams; i++)
+			failed_more("'%s' is %lld, and ", im->slots[m->distance.params[i]].name,
+				    (long long)integer_of(im, (u32)m->distance.params[i], bits));
+		failed_more("%lld%s bytes from one to the next must be from 0 to 2^40 and a multiple of 16",
+			    (long long)m->distance.times, m->distance.nparams ? " times that" : "");
 	} else if (bits[m->tensor] % 16) {
 		failed_more("counts on a tensor that begins at a multiple of 16 bytes: '%s' is 0x%llx",
 			    im->slots[m->tensor].name, (unsigned long long)bits[m->tensor]);

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 10, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 11, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -90,15 +90,20 @@ static void code_slot(struct coder *c, struct slot *s)
 	CODE_RANGE(c, s->writes, 0, 1);
 }
 
+static void code_product(struct coder *c, struct host_product *p, i32 nslots)
+{
+	CODE(c, p->times);
+	CODE_RANGE(c, p->nparams, 0, PRODUCT_PARAMS);
+	for (int i = 0; i < PRODUCT_PARAMS; i++)
+		CODE_RANGE(c, p->params[i], 0, i < p->nparams ? nslots - 1 : 0);
+}
+
 static void code_map(struct coder *c, struct tensor_map_param *m, i32 nslots)
 {
-	CODE(c, m->factor);
-	for (int i = 0; i < 2; i++) {
-		CODE(c, m->sizes[i]);
-		CODE_RANGE(c, m->size_params[i], -1, nslots - 1);
-	}
+	code_product(c, &m->distance, nslots);
+	for (int i = 0; i < 2; i++)
+		code_product(c, &m->sizes[i], nslots);
 	CODE_RANGE(c, m->tensor, -1, nslots - 1);
-	CODE_RANGE(c, m->param, -1, nslots - 1);
 	for (int i = 0; i < 3; i++)
 		CODE_RANGE(c, m->box[i], 0, 256);
 	CODE_RANGE(c, m->elem_bytes, 1, 8);
@@ -244,10 +249,10 @@ static void show_map(const struct image *im, struct strbuf *out, const struct te
 	sb_printf(out, "tensor map   of %s: boxes of %d x %d x %d elements of %d bytes, swizzled by %d, rows ",
 		  m->tensor < 0 ? "all memory" : im->slots[m->tensor].name, m->box[0], m->box[1], m->box[2],
 		  m->elem_bytes, m->swizzle);
-	if (m->param < 0)
-		sb_printf(out, "%lld bytes apart\n", (long long)m->factor);
-	else
-		sb_printf(out, "%lld * %s bytes apart\n", (long long)m->factor, im->slots[m->param].name);
+	sb_printf(out, "%lld", (long long)m->distance.times);
+	for (int i = 0; i < m->distance.nparams; i++)
+		sb_printf(out, " * %s", im->slots[m->distance.params[i]].name);
+	sb_puts(out, " bytes apart\n");
 }
 
 static void show_blocks(const struct image *im, struct strbuf *out)

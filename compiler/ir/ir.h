@@ -271,20 +271,26 @@ struct kernel_param {
 	bool reads, writes; /* the kernel may read, or write, memory through this pointer; see kernel_note_uses */
 };
 
-/* A tensor map that the host makes at each launch and passes after the parameters: see lower/tma.c. Parameters are
- * given by their numbers, -1: none. */
+/* A number that the host knows at a launch: `times` a product of the kernel's integer parameters, by their numbers from
+ * the least on. */
+enum { PRODUCT_PARAMS = 3 };
+struct host_product {
+	i64 times;
+	i16 nparams, params[PRODUCT_PARAMS]; /* 0 behind them: products compare as bytes */
+};
+
+/* A tensor map that the host makes at each launch and passes after the parameters: see lower/tma.c. */
 struct tensor_map_param {
-	i64 factor;    /* rows are so many bytes apart, times the parameter's value if there is one */
-	i64 sizes[2];  /* of a tensor, in elements: of a row, and how many rows, where no parameter says so */
-	i32 size_params[2];
+	struct host_product distance; /* of a row from the one before, in bytes */
+	struct host_product sizes[2]; /* of a tensor, in elements: of a row, and how many rows */
 	i32 tensor; /* the parameter that points to it, or to memory in front of it; -1: the map is of all memory */
-	i32 param;
 	i32 box[3];    /* elements of a piece of a row as wide as the swizzle, rows, pieces */
 	i32 elem_bytes, swizzle; /* bytes */
-	i16 narrow;              /* the offset of the tensor's last element must fit 31 bits */
-	i16 moved;               /* it begins behind where the parameter points */
+	i32 narrow;              /* the offset of the tensor's last element must fit 31 bits */
+	i32 moved;               /* it begins behind where the parameter points */
 };
-_Static_assert(sizeof(struct tensor_map_param) == 24 + 10 * sizeof(i32), "no padding: they compare as bytes");
+_Static_assert(sizeof(struct tensor_map_param) == 3 * sizeof(struct host_product) + 8 * sizeof(i32),
+	       "no padding: they compare as bytes");
 enum {
 	MAX_TENSOR_MAPS = 8,
 	TENSOR_MAP_LOG2_PAGE = 24,
@@ -413,6 +419,16 @@ i64 dims_pack(const int *dims, int n);
 
 /* The number of the parameter that v is; -1: it is none. */
 i32 param_number(const struct kernel *k, const struct value *v);
+/* Is every element of v this product? */
+bool is_host_product(const struct kernel *k, struct value *v, struct host_product *out);
+/* False: it has too many parameters, or overflows. */
+bool multiply_products(const struct host_product *x, const struct host_product *y, struct host_product *out);
+static inline bool same_product(const struct host_product *x, const struct host_product *y)
+{
+	return !memcmp(x, y, sizeof *x);
+}
+/* At the start of the kernel: an i64, or the parameter that it is. */
+struct value *build_product(struct kernel *k, const struct host_product *p);
 
 /* --- building ------------------------------------------------------------------------------------------------ */
 
@@ -475,6 +491,8 @@ bool value_has_one_use(const struct value *v);
 /* A copy of o at b, its regions included. Operands found in `map` (value → value) are replaced by what it holds; the
  * copy's results and block arguments are added to it. */
 struct op *op_clone(struct builder *b, const struct op *o, struct map *map);
+/* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
+struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
 struct value *mapped(const struct map *map, struct value *v);
 
 /* --- asking -------------------------------------------------------------------------------------------------- */
@@ -501,6 +519,14 @@ static inline bool op_is_dot(const struct op *o) { return o->code == IR_DOT || o
 static inline bool op_is_tensor_copy(const struct op *o)
 {
 	return o->code == IR_TMA_COPY || o->code == IR_TMA_TENSOR_COPY;
+}
+static inline bool block_is_empty(const struct block *b) { return b->first == b->last; }
+/* Does the program end behind o, in one of its branches at once? */
+static inline bool op_ends_early(const struct op *o)
+{
+	return o->code == IR_IF && o->next == o->block->last && !o->nresults &&
+	       (block_is_empty(o->blocks[0]) || block_is_empty(o->blocks[1])) &&
+	       (!o->block->parent || op_ends_early(o->block->parent));
 }
 /* The axis along which o's result is a program's number; -1: it is none. */
 static inline int program_axis(const struct op *o)

@@ -385,13 +385,6 @@ static const char *check_tma_copy(const struct op *o)
 		NEED(is_scalar_int(operand(o, i)->type, 32), "the place in the tensor is of i32");
 	NEED(o->noperands <= 8 || operand(o, 8)->type == p,
 	     "a tensor that is moved begins at a pointer of the same type");
-	for (u32 i = bounded ? 5 : 3; i < MIN(o->noperands, 8); i++) {
-		const struct value *v = operand(o, i);
-		i64 c;
-		NEED(v->type->kind == TY_SCALAR && is_int(v->type) &&
-			     (is_parameter(v) || (bounded && value_const_int(v, &c))),
-		     "sizes and the distance of rows are integer parameters, or constants of a tensor");
-	}
 	return NULL;
 }
 
@@ -434,7 +427,8 @@ static const char *check_region(const struct op *o)
 	if (o->code != IR_PARTITION)
 		return NULL;
 	const i64 *a = o->attr;
-	NEED(!o->block->parent, "stands in the kernel's body");
+	NEED(!o->block->parent || op_ends_early(o->block->parent),
+	     "stands in the kernel's body, or in a branch that is the rest of it");
 	NEED(a[ATTR_MORE_WARPS] >= 1 && a[ATTR_MORE_WARPS] <= MAX_PARTITION_WARPS, "has 1 to 4 warps");
 	NEED(!a[ATTR_REGISTERS] == !a[ATTR_OTHER_REGISTERS], "needs the registers of all threads, or of none");
 	for (int i = ATTR_REGISTERS; i <= ATTR_OTHER_REGISTERS; i++)
@@ -682,6 +676,17 @@ static const char *check_like_others(struct checker *c, const struct op *o)
 	return NULL;
 }
 
+/* What the host makes the copy's tensor map of. */
+static const char *check_tensor_map(const struct kernel *k, const struct op *o)
+{
+	for (u32 i = o->code == IR_TMA_TENSOR_COPY ? 5 : 3; i < MIN(o->noperands, 8); i++) {
+		struct host_product unused;
+		NEED(operand(o, i)->type->kind == TY_SCALAR && is_host_product(k, operand(o, i), &unused),
+		     "sizes and the distance of rows are integer parameters, constants, or products of these");
+	}
+	return NULL;
+}
+
 static const char *check_op(const struct kernel *k, const struct op *o)
 {
 	const struct op_info *info = &op_info[o->code];
@@ -699,6 +704,8 @@ static const char *check_op(const struct kernel *k, const struct op *o)
 	if ((what = check_attributes(o)) || (what = check_combine_region(o)))
 		return what;
 	if (!k->target && (what = check_unplaced(o)))
+		return what;
+	if (op_is_tensor_copy(o) && (what = check_tensor_map(k, o)))
 		return what;
 	return check_types(o);
 }

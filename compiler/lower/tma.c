@@ -14,40 +14,37 @@ enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE, LOG2_UNIT = TENSOR_MAP_LOG2_UNIT };
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
-static i32 number_or_constant(const struct kernel *k, const struct value *v, i64 *c)
+static struct host_product product_of(const struct kernel *k, struct value *v)
 {
-	i32 n = param_number(k, v);
-	bool known = n >= 0 || value_const_int(v, c);
+	struct host_product p;
+	bool known = is_host_product(k, v, &p);
 	tl_assert(known);
-	return n;
+	return p;
 }
 
 static struct tensor_map_param map_of(const struct kernel *k, const struct op *o)
 {
 	const struct type *t = operand(o, 1)->type;
 	int along = (int)o->attr[ATTR_ALONG];
-	struct tensor_map_param m = {.param = -1,
-				     .tensor = -1,
-				     .size_params = {-1, -1},
-				     .factor = o->attr[ATTR_STRIDE],
-				     .elem_bytes = dtype_bytes(type_dtype(t))};
+	bool bounded = o->code == IR_TMA_TENSOR_COPY;
+	u32 by = bounded ? 7 : 3;
+	struct tensor_map_param m = {.tensor = -1, .elem_bytes = dtype_bytes(type_dtype(t))};
+	if (o->noperands > by)
+		m.distance = product_of(k, operand(o, by));
+	else
+		m.distance.times = 1;
+	m.distance.times *= o->attr[ATTR_STRIDE];
 	m.swizzle = MIN(t->shape[along] * m.elem_bytes, 128);
 	m.box[0] = m.swizzle / m.elem_bytes;
 	m.box[1] = t->shape[1 - along];
 	m.box[2] = t->shape[along] / m.box[0];
-	if (o->code == IR_TMA_COPY) {
-		m.param = o->noperands > 3 ? param_number(k, operand(o, 3)) : -1;
-		tl_assert(o->noperands == 3 || m.param >= 0);
+	if (!bounded)
 		return m;
-	}
-	i64 one = 1;
 	m.box[2] = 1; /* each piece is copied by itself: a row may end in any of them */
 	m.tensor = param_number(k, operand(o, 0));
-	m.param = number_or_constant(k, operand(o, 7), &one);
-	for (u32 i = 0; i < 2; i++)
-		m.size_params[i] = number_or_constant(k, operand(o, i == 0 ? 5 + along : 6 - along), &m.sizes[i]);
-	m.factor *= one;
-	m.narrow = (i16)o->attr[ATTR_NARROW];
+	for (int i = 0; i < 2; i++)
+		m.sizes[i] = product_of(k, operand(o, (u32)(i == 0 ? 5 + along : 6 - along)));
+	m.narrow = (i32)o->attr[ATTR_NARROW];
 	m.moved = o->noperands > 8;
 	return m;
 }

@@ -4,46 +4,6 @@
 #include "place/mma.h"
 #include "pipeline/schedule.h"
 
-struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *old, const value_vec *inits)
-{
-	struct block *from = old->blocks[0];
-	value_vec ops = {0};
-	VEC(const struct type *) types = {0};
-	for (u32 i = 0; i < old->noperands; i++)
-		vec_push(scratch, &ops, operand(old, i));
-	for (u32 i = 0; i < inits->len; i++)
-		vec_push(scratch, &ops, inits->at[i]);
-	for (u32 i = 3; i < ops.len; i++)
-		vec_push(scratch, &types, ops.at[i]->type);
-	struct builder b = builder_before(ctx, old);
-	struct op *loop = build(&b, IR_FOR, ops.at, ops.len, types.at, types.len, 1);
-	struct block *to = loop->blocks[0];
-	memcpy(loop->attr, old->attr, sizeof loop->attr);
-	for (u32 i = 0; i < from->nargs; i++) {
-		struct value *arg = block_add_arg(ctx, to, from->args[i]->type);
-		arg->name = from->args[i]->name;
-		replace_uses(from->args[i], arg);
-	}
-	for (u32 i = 0; i < inits->len; i++)
-		block_add_arg(ctx, to, inits->at[i]->type);
-	for (struct op *o = from->first, *next; o; o = next) {
-		next = o->next;
-		op_unlink(o);
-		o->block = to;
-		o->prev = to->last;
-		*(to->last ? &to->last->next : &to->first) = o;
-		to->last = o;
-	}
-	for (u32 i = 0; i < old->nresults; i++) {
-		loop->results[i].name = old->results[i].name;
-		replace_uses(&old->results[i], &loop->results[i]);
-	}
-	struct builder in = builder_at_end(ctx, from); /* the emptied loop is erased whole */
-	build(&in, IR_YIELD, NULL, 0, NULL, 0, 0);
-	op_erase(old);
-	return loop;
-}
-
 u32 carry(struct schedule *p, struct value *init)
 {
 	vec_push(&p->scratch, &p->carried, ((struct carried){init, NULL}));
@@ -179,9 +139,12 @@ static struct value *start_at(struct builder *b, const struct box *box, int d, c
 	return start ? start : moved ? moved : build_int(b, t, 0);
 }
 
-static struct value *or_int(struct builder *b, struct value *v, const struct type *t, i64 otherwise)
+/* The parameters' part of the distance of rows. */
+static struct value *distance_of(struct schedule *p, const struct box *box)
 {
-	return v ? v : build_int(b, t, otherwise);
+	struct host_product d = box->distance;
+	d.times = 1;
+	return build_product(p->s->k, &d);
 }
 
 /* Asks for box number i, which respects the bounds of its tensor, for the iteration whose values `map` holds. */
@@ -189,17 +152,16 @@ static void issue_tensor_box(struct schedule *p, struct builder *b, u32 i, const
 			     struct value *full)
 {
 	const struct box *box = &p->boxes.at[i];
-	const struct type *i64_ = type_scalar(p->ctx, DT_I64);
 	struct value *ops[9] = {box->tensor, buffer_at(p, b, i, slot), full};
 	for (int d = 0; d < 2; d++) {
 		ops[3 + d] = start_at(b, box, d, map);
-		ops[5 + d] = or_int(b, box->size[d], i64_, box->most[d]);
+		ops[5 + d] = build_product(p->s->k, &box->size[d]);
 	}
-	ops[7] = or_int(b, box->stride, i64_, 1);
+	ops[7] = distance_of(p, box);
 	ops[8] = box->begin ? mapped(map, box->begin) : NULL;
 	struct op *copy = build(b, IR_TMA_TENSOR_COPY, ops, box->begin ? 9 : 8, NULL, 0, 0);
 	copy->attr[ATTR_ALONG] = box->along;
-	copy->attr[ATTR_STRIDE] = box->factor;
+	copy->attr[ATTR_STRIDE] = box->distance.times;
 	copy->attr[ATTR_NARROW] = box->narrow;
 	copy->loc = p->loads.at[i]->loc;
 }
@@ -209,10 +171,10 @@ static void issue_box(struct schedule *p, struct builder *b, u32 i, struct value
 		      struct value *full)
 {
 	const struct box *box = &p->boxes.at[i];
-	struct value *ops[] = {first, buffer_at(p, b, i, slot), full, box->stride};
-	struct op *copy = build(b, IR_TMA_COPY, ops, box->stride ? 4 : 3, NULL, 0, 0);
+	struct value *ops[] = {first, buffer_at(p, b, i, slot), full, distance_of(p, box)};
+	struct op *copy = build(b, IR_TMA_COPY, ops, box->distance.nparams ? 4 : 3, NULL, 0, 0);
 	copy->attr[ATTR_ALONG] = box->along;
-	copy->attr[ATTR_STRIDE] = box->factor;
+	copy->attr[ATTR_STRIDE] = box->distance.times;
 	copy->loc = p->loads.at[i]->loc;
 }
 

@@ -6,37 +6,13 @@
 
 /* --- distances ----------------------------------------------------------------------------------------------- */
 
-/* From an element to the next along a dimension: factor · by. */
-struct stride {
-	struct value *by; /* a parameter; NULL: 1 */
-	i64 factor;
-};
-
-bool same_scalar(struct value *v, struct value **by, i64 *c)
-{
-	*by = NULL;
-	*c = 1;
-	if (value_const_int(v, c))
-		return true;
-	while (v->def && (op_is_shape(v->def) || v->def->code == IR_SPLAT || v->def->code == IR_EXTSI ||
-			  v->def->code == IR_CONVERT_LAYOUT))
-		v = operand(v->def, 0);
-	*by = v;
-	return !v->def && !type_is_tensor(v->type) && !v->block->parent;
-}
-
-static bool uniform(struct value *v, struct stride *out)
-{
-	return same_scalar(v, &out->by, &out->factor);
-}
-
-/* Distances along dimensions, as far as they have been asked for. */
+/* Distances from an element to the next along a dimension, as far as they have been asked for. */
 struct strides {
-	const struct axis_analysis *axis;
+	const struct pass_state *s;
 	struct arena scratch;
-	struct map known; /* value, plus the dimension → struct stride; &no_stride: there is none */
+	struct map known; /* value, plus the dimension → struct host_product; &no_stride: there is none */
 };
-static const struct stride no_stride;
+static const struct host_product no_stride;
 
 static const void *key_of(struct demand at)
 {
@@ -49,10 +25,10 @@ static bool part_of_stride(const struct strides *s, struct demand at, u32 i, str
 	const struct op *o = at.v->def;
 	const struct type *t = at.v->type;
 	int d = (int)at.aspect;
-	struct stride unused;
+	struct host_product unused;
 	if (!o || i >= o->noperands || !type_is_tensor(t) || t->shape[d] == 1 ||
-	    axis_of(s->axis, at.v)->constancy[d] >= t->shape[d] ||
-	    axis_proved(s->axis, at.v)->contiguity[d] >= t->shape[d])
+	    axis_of(s->s->axis, at.v)->constancy[d] >= t->shape[d] ||
+	    axis_proved(s->s->axis, at.v)->contiguity[d] >= t->shape[d])
 		return false;
 	*part = (struct demand){operand(o, i), d};
 	switch (o->code) {
@@ -62,7 +38,7 @@ static bool part_of_stride(const struct strides *s, struct demand at, u32 i, str
 	case IR_EXTSI:
 	case IR_BROADCAST:
 	case IR_CONVERT_LAYOUT: return true;
-	case IR_MULI: return uniform(operand(o, 1 - i), &unused);
+	case IR_MULI: return is_host_product(s->s->k, operand(o, 1 - i), &unused);
 	case IR_EXPAND_DIMS: part->aspect = d - (d > o->attr[ATTR_AXIS]); return true;
 	case IR_TRANS: part->aspect = perm_get(o->attr[ATTR_ORDER], d); return true;
 	default: return false;
@@ -78,29 +54,30 @@ static bool find_unknown_stride(void *arg, struct demand at, struct demand *firs
 	return false;
 }
 
-static bool add_strides(const struct stride *x, const struct stride *y, bool subtract, struct stride *out)
+static bool add_strides(const struct host_product *x, const struct host_product *y, bool subtract,
+			struct host_product *out)
 {
-	out->by = x->factor ? x->by : y->by;
-	return !(x->factor && y->factor && x->by != y->by) &&
-	       !(subtract ? __builtin_sub_overflow(x->factor, y->factor, &out->factor)
-			  : __builtin_add_overflow(x->factor, y->factor, &out->factor));
+	struct host_product alike = *y;
+	*out = x->times ? *x : *y;
+	alike.times = x->times;
+	return (!x->times || !y->times || same_product(x, &alike)) &&
+	       !(subtract ? __builtin_sub_overflow(x->times, y->times, &out->times)
+			  : __builtin_add_overflow(x->times, y->times, &out->times));
 }
 
 /* Of a product of at's operand i, whose distance is x, with a scalar. */
-static bool scale_stride(struct demand at, u32 i, const struct stride *x, struct stride *out)
+static bool scale_stride(const struct strides *s, struct demand at, u32 i, const struct host_product *x,
+			 struct host_product *out)
 {
-	struct stride y;
-	if (x == &no_stride || !uniform(operand(at.v->def, 1 - i), &y) || (x->by && y.by) ||
-	    __builtin_mul_overflow(x->factor, y.factor, &out->factor))
-		return false;
-	out->by = x->by ? x->by : y.by;
-	return true;
+	struct host_product y;
+	return x != &no_stride && is_host_product(s->s->k, operand(at.v->def, 1 - i), &y) &&
+	       multiply_products(x, &y, out);
 }
 
 /* From the distances of the operands. */
-static bool combine_strides(const struct strides *s, struct demand at, struct stride *out)
+static bool combine_strides(const struct strides *s, struct demand at, struct host_product *out)
 {
-	const struct stride *x[2] = {&no_stride, &no_stride};
+	const struct host_product *x[2] = {&no_stride, &no_stride};
 	enum opcode code = at.v->def ? at.v->def->code : IR_OPCODES;
 	for (u32 i = 0; i < 2; i++) {
 		struct demand part;
@@ -108,7 +85,7 @@ static bool combine_strides(const struct strides *s, struct demand at, struct st
 			x[i] = map_get(&s->known, key_of(part));
 	}
 	if (code == IR_MULI)
-		return scale_stride(at, 0, x[0], out) || scale_stride(at, 1, x[1], out);
+		return scale_stride(s, at, 0, x[0], out) || scale_stride(s, at, 1, x[1], out);
 	if (code == IR_ADDPTR || code == IR_ADDI || code == IR_SUBI)
 		return x[0] != &no_stride && x[1] != &no_stride && add_strides(x[0], x[1], code == IR_SUBI, out);
 	*out = *x[0];
@@ -120,11 +97,11 @@ static void make_stride(void *arg, struct demand at)
 	struct strides *s = arg;
 	const struct type *t = at.v->type;
 	int d = (int)at.aspect;
-	struct stride made = {NULL, 0};
+	struct host_product made = {0};
 	bool found = true;
-	if (type_is_tensor(t) && t->shape[d] > 1 && axis_of(s->axis, at.v)->constancy[d] < t->shape[d]) {
-		if (axis_proved(s->axis, at.v)->contiguity[d] >= t->shape[d])
-			made.factor = 1;
+	if (type_is_tensor(t) && t->shape[d] > 1 && axis_of(s->s->axis, at.v)->constancy[d] < t->shape[d]) {
+		if (axis_proved(s->s->axis, at.v)->contiguity[d] >= t->shape[d])
+			made.times = 1;
 		else
 			found = combine_strides(s, at, &made);
 	}
@@ -133,13 +110,13 @@ static void make_stride(void *arg, struct demand at)
 
 /* False when the distance is not the same everywhere, or not known to the host. As in axis.h, index arithmetic is taken
  * not to wrap. */
-static bool stride_of(const struct axis_analysis *axis, struct value *v, int d, struct stride *out)
+static bool stride_of(const struct pass_state *state, struct value *v, int d, struct host_product *out)
 {
-	struct strides s = {.axis = axis};
+	struct strides s = {.s = state};
 	tl_assert(d >= 0);
 	s.known.arena = &s.scratch;
 	meet_demand((struct demand){v, d}, find_unknown_stride, make_stride, &s);
-	const struct stride *found = map_get(&s.known, key_of((struct demand){v, d}));
+	const struct host_product *found = map_get(&s.known, key_of((struct demand){v, d}));
 	bool yes = found != &no_stride;
 	*out = *found;
 	arena_free(&s.scratch);
@@ -163,18 +140,17 @@ bool find_box(const struct pass_state *s, struct value *ptr, const struct layout
 	if (t->rank != 2 || elem->kind != TY_SCALAR || !has_first_element(s->ctx, ptr))
 		return false;
 	i64 bytes = dtype_bytes(elem->dtype);
+	const struct host_product one = {.times = 1};
 	for (int d = 0; d < 2; d++) {
-		struct stride along, rows;
+		struct host_product along, rows;
 		const struct axis_info *info = axis_of(s->axis, ptr);
 		if (axis_proved(s->axis, ptr)->contiguity[d] < t->shape[d] || info->divisibility[d] < 16 ||
 		    !box_fits(&s->ctx->layouts, t, d, mem))
 			continue;
-		if (stride_of(s->axis, ptr, d, &along) && !along.by && along.factor == 1 &&
-		    stride_of(s->axis, ptr, 1 - d, &rows) && rows.factor >= 0 && rows.factor <= INT64_MAX / bytes) {
-			*out = (struct box){
-				.along = d, .stride = rows.factor ? rows.by : NULL, .factor = rows.factor * bytes};
+		*out = (struct box){.along = d};
+		if (stride_of(s, ptr, d, &along) && same_product(&along, &one) && stride_of(s, ptr, 1 - d, &rows) &&
+		    rows.times > 0 && multiply_products(&rows, &(struct host_product){.times = bytes}, &out->distance))
 			return true;
-		}
 	}
 	return false;
 }

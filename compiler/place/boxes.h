@@ -8,15 +8,14 @@
 
 struct box {
 	int along;           /* the dimension that rows run along; the other one counts them */
-	struct value *stride; /* rows are *stride · factor bytes apart; NULL: factor bytes. A parameter of the kernel */
-	i64 factor;
+	struct host_product distance; /* from row to row, in bytes */
 	/* The tensor whose bounds the copy respects, which a parameter points to, or to memory in front of where it
 	 * begins (NULL: right there); NULL: the box may lie anywhere in memory. Along each dimension it begins at
 	 * *start, of which there is a splat (NULL: 0), plus times * *index of the loop around the load (NULL: 0), and
-	 * there are so many elements: *size, a parameter, or `most`. */
-	struct value *tensor, *begin, *start[2], *index[2], *size[2];
+	 * there are so many elements. */
+	struct value *tensor, *begin, *start[2], *index[2];
 	i64 times[2];
-	i64 most[2];
+	struct host_product size[2];
 	bool narrow; /* the offset of the tensor's last element must fit 31 bits */
 };
 /* Where a box begins, by the splat of it: an i32, or an i64 that is one. */
@@ -31,7 +30,5 @@ bool find_tensor_box(const struct pass_state *s, const struct op *load, const st
 
 /* Can boxes of the tile, in a buffer of this layout, be copied by hardware if rows run along d? */
 bool box_fits(struct layout_pool *pool, const struct type *t, int d, const struct layout *mem);
-/* A scalar that every element of v equals: c, or *by · c with a parameter of the kernel. */
-bool same_scalar(struct value *v, struct value **by, i64 *c);
 
 #endif

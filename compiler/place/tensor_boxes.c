@@ -29,10 +29,10 @@ struct places {
 	int dim;
 };
 
-/* An offset that a loop carries: index * stride, times *stride_by. */
+/* An offset that a loop carries: index * stride. */
 struct advance {
-	struct value *index, *stride_by;
-	i64 stride;
+	struct value *index;
+	struct host_product stride;
 };
 
 struct finder {
@@ -43,8 +43,7 @@ struct finder {
 	VEC(struct advance) advances;
 	struct places rows[2];
 	bool known[2], at_least_0[2], bounded[2];
-	struct value *stride_by[2];
-	i64 stride[2];
+	struct host_product stride[2]; /* in elements */
 	struct box *out;
 };
 
@@ -137,33 +136,24 @@ static void ask(struct finder *f, struct value *v, struct part whole)
 
 /* --- addresses ----------------------------------------------------------------------------------------------- */
 
-static bool add_row(struct finder *f, const struct places *row, struct value *by, i64 stride)
+static bool add_row(struct finder *f, const struct places *row, struct host_product stride)
 {
 	int d = row->dim;
 	if (f->known[d])
 		return false;
 	f->known[d] = true;
 	f->rows[d] = *row;
-	f->stride_by[d] = by;
 	f->stride[d] = stride;
 	return true;
 }
 
-/* Is it *by · c everywhere, with a parameter of the kernel? */
-static bool is_scaled(struct finder *f, struct value *v, struct value **by, i64 *c)
+/* What a loop adds to an offset. */
+static bool is_scaled(struct finder *f, struct value *v, struct host_product *by)
 {
 	if (v->def && v->def->code == IR_EXTSI)
 		v = operand(v->def, 0);
-	if (same_scalar(v, by, c))
-		return true;
-	const struct op *o = v->def;
-	if (!o || o->code != IR_MULI)
-		return false;
 	note_width(f, v);
-	for (u32 i = 0; i < 2; i++)
-		if (value_const_int(operand(o, i), c))
-			return same_scalar(operand(o, 1 - i), by, &(i64){0}) && *by;
-	return false;
+	return is_host_product(f->s->k, v, by);
 }
 
 /* Is v, one number for the tile, an offset that a loop carries? */
@@ -175,15 +165,23 @@ static bool add_advance(struct finder *f, struct value *v)
 	u32 n = for_arg_number(v);
 	const struct op *next = for_yielded(loop, n)->def;
 	struct advance a = {.index = for_index(loop)};
-	i64 first, from, step, moved;
+	i64 first, from, step;
 	if (!next || next->code != IR_ADDI || (operand(next, 0) != v && operand(next, 1) != v) ||
 	    !value_const_int(for_init(loop, n), &first) || first || !value_const_int(for_lower(loop), &from) || from ||
 	    !value_const_int(for_step(loop), &step) || step <= 0 || type_elem_bits(v->type) != 64 ||
-	    !is_scaled(f, operand(next, operand(next, 0) == v), &a.stride_by, &moved) || moved % step)
+	    !is_scaled(f, operand(next, operand(next, 0) == v), &a.stride) || a.stride.times % step)
 		return false;
-	a.stride = moved / step;
+	a.stride.times /= step;
 	vec_push(&f->scratch, &f->advances, a);
 	return true;
+}
+
+static bool is_multiple_of(struct host_product x, const struct host_product *y, i64 *times)
+{
+	bool positive = x.times > 0 && y->times > 0 && x.times % y->times == 0;
+	*times = positive ? x.times / y->times : 0;
+	x.times = y->times;
+	return positive && same_product(&x, y);
 }
 
 /* The rows whose stride an offset is a multiple of begin at as many times the loop's index. */
@@ -194,11 +192,11 @@ static bool settle_advances(struct finder *f)
 		bool found = false;
 		for (int d = 0; d < 2 && !found; d++) {
 			struct places *row = &f->rows[d];
-			found = f->stride_by[d] == a->stride_by && f->stride[d] > 0 && a->stride > 0 &&
-				a->stride % f->stride[d] == 0 && !row->index && !row->c;
+			i64 times;
+			found = is_multiple_of(a->stride, &f->stride[d], &times) && !row->index && !row->c;
 			if (found) {
 				row->index = a->index;
-				row->times = a->stride / f->stride[d];
+				row->times = times;
 			}
 		}
 		if (!found)
@@ -211,12 +209,11 @@ static bool settle_advances(struct finder *f)
 static bool add_offset(struct finder *f, struct part p)
 {
 	struct places row;
-	struct value *by;
-	i64 stride;
+	struct host_product stride = {.times = 1};
 	p = peel(p);
 	const struct op *o = p.v->def;
 	if (is_row(f, p, &row))
-		return add_row(f, &row, NULL, 1);
+		return add_row(f, &row, stride);
 	if (!o)
 		return false;
 	if (o->code == IR_SPLAT)
@@ -229,8 +226,8 @@ static bool add_offset(struct finder *f, struct part p)
 	}
 	for (u32 i = 0; o->code == IR_MULI && i < 2; i++) {
 		struct part x = {operand(o, i), {p.dims[0], p.dims[1]}};
-		if (same_scalar(operand(o, 1 - i), &by, &stride) && is_row(f, x, &row))
-			return add_row(f, &row, by, stride);
+		if (is_host_product(f->s->k, operand(o, 1 - i), &stride) && is_row(f, x, &row))
+			return add_row(f, &row, stride);
 	}
 	return false;
 }
@@ -306,36 +303,34 @@ static bool is_advance(const struct finder *f, struct value *v, const struct pla
 	return v == row->index && row->times == 1;
 }
 
-/* The scalar that is subtracted from *by or c, everywhere; NULL: v is no such difference. */
-static struct value *subtracted(const struct finder *f, struct value *v, struct value **by, i64 *c)
+/* The scalar that is subtracted from `size` everywhere; NULL: v is no such difference. */
+static struct value *subtracted(const struct finder *f, struct value *v, struct host_product *size)
 {
 	v = peel((struct part){.v = v}).v;
 	const struct op *splat = def_if(v, IR_SPLAT), *o = splat ? def_if(operand(splat, 0), IR_SUBI) : NULL;
-	return o && is_exact(f, result(o)) && same_scalar(operand(o, 0), by, c) ? operand(o, 1) : NULL;
+	return o && is_exact(f, result(o)) && is_host_product(f->s->k, operand(o, 0), size) ? operand(o, 1) : NULL;
 }
 
 static bool add_comparison(struct finder *f, const struct op *o, struct part p)
 {
-	struct value *by;
+	struct host_product size;
 	struct places row;
-	i64 c;
 	p.v = operand(o, 0);
 	if (!is_row(f, p, &row))
 		return false;
 	const struct places *place = &f->rows[row.dim];
-	struct value *x = row.by, *y = subtracted(f, operand(o, 1), &by, &c);
+	struct value *x = row.by, *y = subtracted(f, operand(o, 1), &size);
 	bool same = place->index
 			    ? (x == place->by && is_advance(f, y, place)) || (y == place->by && is_advance(f, x, place))
 			    : (x == place->by && !y) || (y == place->by && !x);
-	if (!same || place->c != row.c || (!y && !same_scalar(operand(o, 1), &by, &c)))
+	if (!same || place->c != row.c || (!y && !is_host_product(f->s->k, operand(o, 1), &size)))
 		return false;
-	if (o->attr[ATTR_PREDICATE] == CMPI_SGE && !by && c == 0)
+	if (o->attr[ATTR_PREDICATE] == CMPI_SGE && !size.times)
 		return f->at_least_0[row.dim] = true;
 	if (o->attr[ATTR_PREDICATE] != CMPI_SLT || f->bounded[row.dim])
 		return false;
 	f->bounded[row.dim] = true;
-	f->out->size[row.dim] = by;
-	f->out->most[row.dim] = c;
+	f->out->size[row.dim] = size;
 	return true;
 }
 
@@ -363,37 +358,38 @@ static const struct op *loop_counted_by(const struct value *v)
 	return loop && loop->code == IR_FOR && v == for_index(loop) ? loop : NULL;
 }
 
-/* The parameter *all or the number *c that v is, or v is how many times `by` goes into. */
-static bool counted_by(const struct finder *f, struct value *v, i64 by, struct value **all, i64 *c)
+/* What v is, or v is how many times `by` goes into; NULL: unknown. */
+static struct value *counted_by(const struct finder *f, struct value *v, i64 by)
 {
-	if (value_const_int(v, c)) {
-		*all = NULL;
-		return !__builtin_mul_overflow(*c, by, c);
-	}
-	if (by == 1)
-		return same_scalar(v, all, c);
 	const struct op *div = def_if(v, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
-	if (!div || !value_const_int(operand(div, 1), c) || *c != by)
-		return false;
-	if (sum && value_const_int(operand(sum, 1), c) && *c == by - 1) /* rounded up */
-		return same_scalar(operand(sum, 0), all, c) && *all && is_known_multiple(f->s->k, *all, by);
-	return same_scalar(operand(div, 0), all, c);
+	i64 c;
+	if (by == 1 || value_const_int(v, &c))
+		return v;
+	if (!div || !value_const_int(operand(div, 1), &c) || c != by)
+		return NULL;
+	if (!sum || !value_const_int(operand(sum, 1), &c) || c != by - 1)
+		return operand(div, 0);
+	return is_known_multiple(f->s->k, operand(sum, 0), by) ? operand(sum, 0) : NULL; /* rounded up */
 }
 
 /* Sets the bound that times * the index of the loop, and as many rows behind it, do not go beyond. The index goes from
  * one multiple of the step to another, or as often as `times` goes into the bound. */
 static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 times)
 {
-	struct value *all;
-	i64 c, from, step;
+	struct host_product size;
+	i64 from, step;
 	if (!loop || !value_const_int(for_lower(loop), &from) || !value_const_int(for_step(loop), &step) || step <= 0 ||
-	    times <= 0 || f->tile->shape[d] > step * times || !counted_by(f, for_upper(loop), times, &all, &c))
+	    times <= 0 || f->tile->shape[d] > step * times)
 		return;
-	bool whole = all ? times == 1 && is_known_multiple(f->s->k, all, step) : c % (step * times) == 0;
-	if (step != 1 && (from % step || !whole))
+	struct value *all = counted_by(f, for_upper(loop), times);
+	if (!all || !is_host_product(f->s->k, all, &size))
 		return;
-	f->out->size[d] = all;
-	f->out->most[d] = c;
+	bool counts = !size.nparams; /* the number of iterations' bound, not of rows */
+	if ((counts && __builtin_mul_overflow(size.times, times, &size.times)) ||
+	    (step != 1 && (from % step || (counts ? size.times % (step * times) != 0
+						  : times != 1 || !is_known_multiple(f->s->k, all, step)))))
+		return;
+	f->out->size[d] = size;
 	f->bounded[d] = true;
 }
 
@@ -406,7 +402,7 @@ static void bound_without_mask(struct finder *f, int d)
 	if (f->bounded[d] || (row->by && row->index))
 		return;
 	if (!index) {
-		f->out->most[d] = row->c + f->tile->shape[d];
+		f->out->size[d].times = row->c + f->tile->shape[d];
 		f->bounded[d] = true;
 		return;
 	}
@@ -425,8 +421,9 @@ static bool settle_bounds(struct finder *f)
 		if (!f->at_least_0[d] && !(p->by ? is_not_negative(f, p->by) : p->c >= 0))
 			return false;
 		if (!f->bounded[d])
-			f->out->most[d] = (i64)1 << 31; /* no place is further on */
-		if (!f->out->size[d] && (f->out->most[d] < 1 || f->out->most[d] > (i64)1 << 31))
+			f->out->size[d].times = (i64)1 << 31; /* no place is further on */
+		const struct host_product *size = &f->out->size[d];
+		if (!size->nparams && (size->times < 1 || size->times > (i64)1 << 31))
 			return false;
 		if (p->index && !f->bounded[d] && (p->by || p->times != 1)) /* it may wrap */
 			return false;
@@ -454,17 +451,16 @@ static bool find(struct finder *f, const struct op *load, const struct layout *m
 	    !settle_bounds(f))
 		return false;
 	i64 bytes = dtype_bytes(type_elem(t)->elem->dtype);
+	const struct host_product one = {.times = 1}, elem = {.times = bytes};
 	for (int d = 0; d < 2; d++) {
-		struct value *by = f->stride_by[1 - d];
-		i64 rows = f->stride[1 - d];
-		if (f->stride_by[d] || f->stride[d] != 1 || rows <= 0 || rows > INT32_MAX ||
-		    (!by && rows * bytes % 16) || !begins_aligned(f, d, bytes) ||
+		const struct host_product *rows = &f->stride[1 - d];
+		if (!same_product(&f->stride[d], &one) || rows->times <= 0 || rows->times > INT32_MAX ||
+		    (!rows->nparams && rows->times * bytes % 16) || !begins_aligned(f, d, bytes) ||
 		    !box_fits(&f->s->ctx->layouts, t, d, mem))
 			continue;
 		f->out->along = d;
-		f->out->stride = by;
-		f->out->factor = rows * bytes;
-		return !f->out->narrow || (f->bounded[0] && f->bounded[1]);
+		return multiply_products(rows, &elem, &f->out->distance) &&
+		       (!f->out->narrow || (f->bounded[0] && f->bounded[1]));
 	}
 	return false;
 }

@@ -184,7 +184,10 @@ static void make_map(const struct tensor_map_param *m, const struct problem *p, 
 {
 	static const u32 steps[] = {1, 1, 1, 1};
 	_Alignas(TENSOR_MAP_ALIGN) char map[TENSOR_MAP_BYTES];
-	struct tensor_box b = memory_box(m, (u64)m->factor * (m->param >= 0 ? p->params[m->param].bits : 1));
+	u64 distance = (u64)m->distance.times;
+	for (int i = 0; i < m->distance.nparams; i++)
+		distance *= p->params[m->distance.params[i]].bits;
+	struct tensor_box b = memory_box(m, distance);
 	struct arena a = {0};
 	struct strbuf error = {.arena = &a};
 	bool ok = tensor_map_encode(map, tensor_map_type(b.dtype), b.rank, b.base, b.sizes, b.strides, b.box, steps,

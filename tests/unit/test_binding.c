@@ -238,11 +238,12 @@ static void random_conditions(struct image *im, struct tensor_map_param *maps, s
 	static const i64 factors[] = {1, 2, 4, 6, 16, 48, 1 << 20, 0, -16};
 	im->nmaps = (u32)(random_bits() % 3);
 	for (u32 i = 0; i < im->nmaps; i++)
-		maps[i] = (struct tensor_map_param){.factor = factors[random_bits() % ARRAY_LEN(factors)],
+		maps[i] = (struct tensor_map_param){.distance = {.times = factors[random_bits() % ARRAY_LEN(factors)],
+								 .nparams = random_bits() % 8 != 0},
 						    .tensor = random_bits() % 8 ? -1 : 0,
-						    .size_params = {-1, -1},
-						    .sizes = {8, 8},
-						    .param = random_bits() % 8 ? 3 + (i32)(random_bits() % 3) : -1};
+						    .sizes = {{.times = 8}, {.times = 8}}};
+	for (u32 i = 0; i < im->nmaps; i++)
+		maps[i].distance.params[0] = (i16)(maps[i].distance.nparams ? 3 + random_bits() % 3 : 0);
 	im->nlimits = (u32)(random_bits() % 3);
 	for (u32 i = 0; i < im->nlimits; i++)
 		limits[i] = (struct size_limit){

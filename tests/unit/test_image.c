@@ -53,14 +53,16 @@ static struct image random_image(void)
 					    .divisibility = (i32)(random_bits() % 257)};
 	im.maps = arena_array(&im.arena, struct tensor_map_param, im.nmaps + 1);
 	for (u32 i = 0; i < im.nmaps; i++)
-		im.maps[i] = (struct tensor_map_param){.factor = (i64)random_bits(),
-						       .sizes = {(i64)random_bits(), (i64)random_bits()},
-						       .size_params = {-1, (i32)(random_bits() % im.nslots)},
-						       .tensor = (i32)(random_bits() % im.nslots),
-						       .param = -1,
-						       .box = {64, (i32)(random_bits() % 257), 2},
-						       .elem_bytes = 2,
-						       .swizzle = 128};
+		im.maps[i] = (struct tensor_map_param){
+			.distance = {.times = (i64)random_bits()},
+			.sizes = {{.times = (i64)random_bits()},
+				  {.times = (i64)random_bits(),
+				   .nparams = 2,
+				   .params = {(i16)(random_bits() % im.nslots), (i16)(random_bits() % im.nslots)}}},
+			.tensor = (i32)(random_bits() % im.nslots),
+			.box = {64, (i32)(random_bits() % 257), 2},
+			.elem_bytes = 2,
+			.swizzle = 128};
 	im.apart = arena_array(&im.arena, struct param_pair, im.napart + 1);
 	for (u32 i = 0; i < im.napart; i++)
 		im.apart[i] = (struct param_pair){.a = (u32)(random_bits() % im.nslots),
@@ -172,7 +174,8 @@ static void nonsense_does_no_harm(void **state)
 		for (u32 i = 0; i < read.nslots; i++)
 			assert_true(read.slots[i].leaf < MAX_KERNEL_PARAMS && read.slots[i].dtype < DT_COUNT);
 		for (u32 i = 0; i < read.nmaps; i++)
-			assert_true(read.maps[i].tensor < (i32)read.nslots && read.maps[i].param < (i32)read.nslots);
+			assert_true(read.maps[i].tensor < (i32)read.nslots &&
+				    read.maps[i].distance.params[0] < (i32)read.nslots);
 		struct strbuf text = {.arena = &a};
 		image_show(&read, &text);
 		image_free(&read);
