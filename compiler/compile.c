@@ -42,6 +42,8 @@ static const struct pass cuda_tile_passes[] = {
 	{"unroll", "unroll loops that have a factor", pass_unroll, ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"cse2", "merge equal operations", pass_cse, 0, ANALYSIS_AXIS},
 	{"licm2", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
+	{"induction-divisions", "carry quotients of what grows by a constant", pass_induction_divisions,
+	 ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"narrow-loads", "load repeated elements of a tile once", pass_narrow_loads, ANALYSIS_AXIS, ANALYSIS_AXIS},
 	{"hoist-loads", "issue loads before reductions and loops that they do not depend on", pass_hoist_loads, 0,
 	 ANALYSIS_AXIS},

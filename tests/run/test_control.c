@@ -487,6 +487,22 @@ static void between(struct suite *s, tl_dtype t, int number, int unroll)
 	case_end(s);
 }
 
+static void groups(struct suite *s, int by, int most)
+{
+	if (!case_begin(s, file, "groups of up to %d by %d", most, by))
+		return;
+	int step = (int)random_int(1, 3), lo = (int)random_int(0, 5), n = lo + (int)random_int(0, 40);
+	int first = (int)random_int(0, 300), g = (int)random_int(1, most);
+	struct array *o = out(s, "o", TL_I32, (size_t)(2 * n + 2));
+	for (int i = lo; i < n; i += step) {
+		want_int(o, (size_t)(2 * i), (i * by + first) / g);
+		want_int(o, (size_t)(2 * i + 1), (i * by + first) % g * 10 + i % g);
+	}
+	LAUNCH(s, "groups", CONFIG(.grid = {1}, .num_warps = 1), ptr(o), tl_int(lo), tl_int(n), tl_int(first),
+	       tl_int(g), tl_int(step), tl_int(by));
+	case_end(s);
+}
+
 static void sums_ahead(struct suite *s, tl_dtype t, int rows, int stages, bool at_end)
 {
 	enum { LONG = 128 };
@@ -685,6 +701,9 @@ void theme_control(struct suite *s)
 	for (int t = 0; t < COUNT(counters); t++)
 		for (int number = 0; number < 12; number++)
 			between(s, counters[t], number, 1 + number % 4);
+	for (int most = 2; most < 2000; most *= 5)
+		for (int by = 1; by < 200; by *= 8)
+			groups(s, by, most);
 	for (int rows = 1; rows < 8; rows += 2)
 		for (int stages = 2; stages < 5; stages++)
 			sums_ahead(s, TL_I64, rows, stages, true), sums_ahead(s, TL_I32, rows, stages, true),
