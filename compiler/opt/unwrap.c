@@ -32,23 +32,16 @@ static void push(struct reach *r, const struct value *v, int dim)
 	vec_push(&r->scratch, &r->at, ((struct place){v, dim}));
 }
 
+/* Other uses, such as addresses of stores, keep the index as it is. */
 static void follow(struct reach *r, const struct op *o, u32 k, int d)
 {
-	switch (o->code) {
-	case IR_ADDI:
-	case IR_MULI:
-	case IR_EXTSI:
-	case IR_ADDPTR: push(r, result(o), d); return;
-	case IR_LOAD:
-		r->fails |= k != 0 || o->attr[ATTR_VOLATILE];
-		vec_push(&r->scratch, &r->loads, ((struct place){result(o), d}));
-		return;
-	default: break;
-	}
-	if (op_is_shape(o) && o->code != IR_RESHAPE)
+	bool address = o->code == IR_ADDI || o->code == IR_MULI || o->code == IR_EXTSI || o->code == IR_ADDPTR;
+	if (address)
+		push(r, result(o), d);
+	else if (op_is_shape(o) && o->code != IR_RESHAPE)
 		push(r, result(o), dim_behind(o, d));
-	else
-		r->fails = true;
+	else if (o->code == IR_LOAD && k == 0 && !o->attr[ATTR_VOLATILE])
+		vec_push(&r->scratch, &r->loads, ((struct place){result(o), d}));
 }
 
 static bool compares_the_same(const struct op *cmp, int d, const void *arg)
@@ -114,10 +107,13 @@ static bool can_unwrap(const struct pass_state *s, struct reach *r)
 	for (u32 i = 0; i < r->at.len && !r->fails; i++)
 		for (const struct use *u = r->at.at[i].v->uses; u; u = u->next)
 			follow(r, u->user, (u32)(u - u->user->operands), r->at.at[i].dim);
+	u32 kept = 0;
 	for (u32 i = 0; i < r->loads.len && !r->fails; i++) {
-		const struct place *p = &r->loads.at[i];
-		r->fails = !demanded_under(p->v, p->dim, compares_the_same, r).v || !is_worth_while(s, r, p->v->def);
+		struct place p = r->loads.at[i];
+		if (is_worth_while(s, r, p.v->def) && demanded_under(p.v, p.dim, compares_the_same, r).v)
+			r->loads.at[kept++] = p;
 	}
+	r->loads.len = kept;
 	return !r->fails && r->loads.len &&
 	       (r->kept->code != IR_REMSI || value_range(s->ranges, r->index)->min >= 0 ||
 		sizes_keep_within(s->k, s->ranges, r->index, INT32_MAX));
@@ -152,6 +148,21 @@ static void add_mask(struct pass_state *s, struct op *load, struct value *mask)
 		op_add_operand(s->ctx, load, build_constant(&b, result(load)->type, 0));
 }
 
+struct addresses {
+	struct pass_state *s;
+	const struct reach *of;
+	struct map map; /* to the same of the index as it is */
+};
+
+static void make_address(struct op *o, void *arg)
+{
+	struct addresses *a = arg;
+	if (o->nresults != 1 || !map_get(&a->of->seen, result(o)) || map_get(&a->map, result(o)))
+		return;
+	struct builder b = builder_after(a->s->ctx, o);
+	op_clone(&b, o, &a->map);
+}
+
 static void visit(struct op *o, void *arg)
 {
 	struct pass_state *s = arg;
@@ -163,11 +174,14 @@ static void visit(struct op *o, void *arg)
 		struct builder b = builder_after(s->ctx, o);
 		b.loc = o->loc;
 		struct value *mask = build_cmpi(&b, CMPI_SLT, r.index, build1(&b, IR_SPLAT, r.index->type, r.size));
+		struct addresses a = {.s = s, .of = &r, .map.arena = &r.scratch};
+		map_put(&a.map, result(o), r.index);
+		walk(s->k->body, make_address, &a);
 		for (u32 i = 0; i < r.loads.len; i++) {
 			struct op *load = r.loads.at[i].v->def;
 			add_mask(s, load, spread(&b, mask, result(load)->type, r.loads.at[i].dim));
+			op_set_operand(load, 0, mapped(&a.map, operand(load, 0)));
 		}
-		replace_uses(result(o), r.index);
 	}
 	arena_free(&r.scratch);
 }
