@@ -11,7 +11,8 @@ struct less {
 	i64 margin; /* 1 for <, 0 for <= */
 };
 bool as_less(const struct op *o, struct less *l);
-/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. Unknown where a value may wrap. */
-struct affine excess(const struct ranges *r, const struct op *cmp, const struct less *l);
+/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. Unknown where a value may wrap, in
+ * launches within the limits that k (or NULL) gets for it. */
+struct affine excess(struct kernel *k, struct ranges *r, const struct op *cmp, const struct less *l);
 
 #endif

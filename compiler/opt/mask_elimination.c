@@ -5,6 +5,8 @@
 #include "ir/graph.h"
 #include "opt/excess.h"
 
+#include "opt/sizes.h"
+
 bool as_less(const struct op *o, struct less *l)
 {
 	bool swap;
@@ -20,24 +22,22 @@ bool as_less(const struct op *o, struct less *l)
 	return true;
 }
 
-/* Does the comparison of the ideal values decide the machine's? Where it holds, the left value is below the right one:
- * so the left one needs a lower limit only, and the right one an upper limit. */
-static bool cannot_wrap(const struct ranges *r, const struct op *cmp, const struct range *left,
-			const struct range *right)
-{
-	int bits = type_elem_bits(operand(cmp, 0)->type);
-	i64 lo, hi, max = bits >= 64 ? INT64_MAX / 2 : (1ll << (bits - 1)) - 1;
-	if (left->wraps && (!affine_interval(r, left->lo, cmp, &lo, &hi) || lo < -max - 1))
-		return false;
-	return !right->wraps || (affine_interval(r, right->hi, cmp, &lo, &hi) && hi <= max);
-}
-
-/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. Unknown where a value may wrap. */
-struct affine excess(const struct ranges *r, const struct op *cmp, const struct less *l)
+/* hi(L) - lo(R) + margin: at most zero means that the comparison is true everywhere. Where it is, the left value is
+ * below the right one: so the left one needs a lower limit only, and the right one an upper limit. A scalar without
+ * is taken as the machine holds it; what else has none leaves the excess unknown. */
+struct affine excess(struct kernel *k, struct ranges *r, const struct op *cmp, const struct less *l)
 {
 	const struct range *left = value_range(r, l->left), *right = value_range(r, l->right);
-	struct affine margin = affine_constant(l->margin), f = affine_difference(left->hi, right->lo);
-	return cannot_wrap(r, cmp, left, right) ? affine_sum(&f, &margin) : (struct affine){0};
+	int bits = type_elem_bits(operand(cmp, 0)->type);
+	i64 lo, hi, max = bits >= 64 ? INT64_MAX / 2 : (1ll << (bits - 1)) - 1;
+	bool above = !left->wraps || (affine_interval(r, left->lo, cmp, &lo, &hi) && lo >= -max - 1) ||
+		     (k && sizes_keep_bounded(k, r, l->left, max));
+	bool below = !right->wraps || (affine_interval(r, right->hi, cmp, &lo, &hi) && hi <= max) ||
+		     (k && sizes_keep_bounded(k, r, l->right, max));
+	const struct affine *most = above ? left->hi : exact_hi(r, l->left);
+	const struct affine *least = below ? right->lo : exact_lo(r, l->right);
+	struct affine margin = affine_constant(l->margin), f = affine_difference(most, least);
+	return (above || most->n) && (below || least->n) ? affine_sum(&f, &margin) : (struct affine){0};
 }
 
 static bool is_multiple(const struct kernel *k, const struct value *v, i64 n, int depth)
@@ -55,7 +55,7 @@ static bool is_multiple(const struct kernel *k, const struct value *v, i64 n, in
 	case IR_ADDI:
 	case IR_SUBI: /* of powers of two also where it wraps */
 		return is_pow2((u64)n) && is_multiple(k, x, n, depth - 1) && is_multiple(k, y, n, depth - 1);
-	case IR_MULI: return is_pow2((u64)n) && value_const_int(y, &c) && c % n == 0;
+	case IR_MULI: return is_pow2((u64)n) && (is_multiple(k, x, n, depth - 1) || is_multiple(k, y, n, depth - 1));
 	default: return false;
 	}
 }
@@ -152,7 +152,7 @@ static void prove(struct op *o, void *arg)
 	struct less l;
 	if (o->code != IR_CMPI || !as_less(o, &l))
 		return;
-	struct affine f = excess(s->ranges, o, &l);
+	struct affine f = excess(NULL, s->ranges, o, &l);
 	if (!f.known || !(never_positive(s, &f, NULL, o) || holds_to_the_end(s, o, &f)))
 		return;
 	struct builder b = builder_before(s->ctx, o);

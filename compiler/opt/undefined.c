@@ -260,7 +260,7 @@ static bool always_holds(struct walker *w, const struct value *v)
 	i64 lo, hi;
 	if (!v->def || v->def->code != IR_CMPI || !as_less(v->def, &l))
 		return false;
-	struct affine f = excess(w->ranges, v->def, &l), most = affine_without_indices(w->ranges, &f, NULL, true);
+	struct affine f = excess(NULL, w->ranges, v->def, &l), most = affine_without_indices(w->ranges, &f, NULL, true);
 	return f.known && ((affine_interval(w->ranges, &f, v->def, &lo, &hi) && hi <= 0) ||
 			   (affine_interval(w->ranges, &most, v->def, &lo, &hi) && hi <= 0));
 }

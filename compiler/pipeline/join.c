@@ -36,10 +36,10 @@ static bool same_loads(const struct schedule *p, const struct schedule *q)
 	for (u32 i = 0; same && i < p->loads.len; i++) {
 		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
 		const struct box *x = &p->boxes.at[i], *y = &q->boxes.at[i];
-		same = x->along == y->along && x->stride == y->stride && x->factor == y->factor &&
-		       x->tensor == y->tensor && x->begin == y->begin && !memcmp(x->size, y->size, sizeof x->size) &&
-		       !memcmp(x->most, y->most, sizeof x->most) && result(a)->type == result(b)->type &&
-		       ring_layout(p, a) == ring_layout(q, b) && same_function(operand(a, 0), operand(b, 0), p, q);
+		same = x->along == y->along && same_product(&x->distance, &y->distance) && x->tensor == y->tensor &&
+		       x->begin == y->begin && !memcmp(x->size, y->size, sizeof x->size) &&
+		       result(a)->type == result(b)->type && ring_layout(p, a) == ring_layout(q, b) &&
+		       same_function(operand(a, 0), operand(b, 0), p, q);
 	}
 	return same;
 }
@@ -67,14 +67,15 @@ static void bring_before(const struct schedule *p, const struct schedule *q, con
  * too. */
 static bool takes_next_steps(const struct schedule *p, const struct schedule *q, struct value_set *needed)
 {
-	i64 first, step;
-	struct value *end = for_upper(p->loop);
+	i64 step;
+	struct value *first = for_lower(p->loop), *end = for_upper(p->loop);
 	if (p->before || !p->tma || !q->tma || q->producer || p->stages != q->stages || !p->late != !q->late ||
 	    p->turns != q->turns || for_lower(q->loop) != end || for_step(q->loop) != for_step(p->loop) ||
-	    !value_const_int(for_lower(p->loop), &first) || !value_const_int(for_step(p->loop), &step))
+	    !value_const_int(for_step(p->loop), &step) || step <= 0)
 		return false;
-	return step > 0 && first % step == 0 && axis_of(p->s->axis, end)->divisibility[0] % step == 0 &&
-	       same_loads(p, q) && can_come_before(p, q, needed);
+	return axis_of(p->s->axis, first)->divisibility[0] % step == 0 &&
+	       axis_of(p->s->axis, end)->divisibility[0] % step == 0 && same_loads(p, q) &&
+	       can_come_before(p, q, needed);
 }
 
 void pipeline_join(struct schedule *p, struct schedule *q)
