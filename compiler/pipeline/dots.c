@@ -144,7 +144,7 @@ void find_turns(struct schedule *p)
 	for (struct op *o = p->loop->blocks[0]->first; o && p->turns; o = o->next) {
 		dots += op_is_dot(o);
 		p->turns = (!op_is_dot(o) || (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_TURNED])) &&
-			   !scratch_bytes(p->s, o) && (o->code != IR_LOCAL_STORE || is_copied(p, o)) &&
+			   (is_copied(p, o) || (!scratch_bytes(p->s, o) && o->code != IR_LOCAL_STORE)) &&
 			   (!o->nblocks || o->code == IR_REDUCE);
 	}
 	p->turns = p->turns && dots == 2 && !dots_are_apart(p->ctx, p->loop->blocks[0]);

@@ -177,6 +177,25 @@ static const struct layout *layout_for_all(const struct schedule *p, const struc
 	return best;
 }
 
+/* Is it held as a dot's result is, and no operand of one? Fragments of tensor cores meet no bank conflicts in rows that
+ * are swizzled. */
+static bool is_held_as_result(const struct schedule *p, const struct value *v)
+{
+	bool yes = false;
+	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
+		yes |= op_is_dot(o) && o->attr[ATTR_INSTR] && result(o)->type->layout == v->type->layout;
+	for (const struct use *u = v->uses; u && yes; u = u->next)
+		yes = !op_is_dot(u->user);
+	return yes && v->type->rank == 2;
+}
+
+/* Is it read as dots' results are held? */
+static bool works_on_results(const struct schedule *p, const struct op *load)
+{
+	const struct op *to = load_consumer(load);
+	return to && to->code == IR_CONVERT_LAYOUT && is_held_as_result(p, result(to));
+}
+
 const struct layout *ring_layout(const struct schedule *p, const struct op *load)
 {
 	const struct type *t = result(load)->type;
@@ -191,6 +210,9 @@ const struct layout *ring_layout(const struct schedule *p, const struct op *load
 	while (reader && !is_read_again(reader))
 		reader = reader->next;
 	const struct layout *dst = result(reader ? reader->user : to)->type->layout;
+	int along = accessed(p, load).dim;
+	if (is_held_as_result(p, result(reader ? reader->user : to)) && t->shape[along] * bits >= 128)
+		return layout_swizzled(&p->ctx->layouts, 2, t->shape, along, bits);
 	struct shared_plan plan = plan_shared(&p->ctx->layouts, t->layout, dst, bits, false);
 	bool one_by_one = bits >= 32 || (!plan.load && !map_to_memory(dst, plan.mem, ilog2(128 / (u64)bits)).vec_bits);
 	bool few = type_numel(t) <= 32 * p->s->num_warps; /* so it does not matter how they are read */
@@ -299,6 +321,18 @@ bool is_recurrence(struct ir_context *ctx, const struct block *body)
 	return false;
 }
 
+void leave_out_results(struct schedule *p)
+{
+	bool any = false;
+	for (u32 i = 0; i < p->loads.len; i++)
+		any |= works_on_results(p, p->loads.at[i]);
+	p->few_buffers = any;
+	if (any) {
+		p->loads.len = p->args.len = p->slice.len = 0;
+		p->in_slice = (struct map){.arena = &p->scratch};
+	}
+}
+
 void find_loads(struct schedule *p, bool asked, bool plain, bool far)
 {
 	struct block *b = p->loop->blocks[0];
@@ -318,8 +352,8 @@ void find_loads(struct schedule *p, bool asked, bool plain, bool far)
 			if (o->code != IR_LOAD || (!numbers && !type_is_tensor(result(o)->type)) ||
 			    o->attr[ATTR_VOLATILE] || may_conflict(p->s, b, pointer_base(operand(o, 0))))
 				continue;
-			bool fits =
-				want_async ? can_copy_async(p, o) : asked || plain || set_has(&fed.values, result(o));
+			bool fits = want_async ? can_copy_async(p, o) && !(p->few_buffers && works_on_results(p, o))
+					       : asked || plain || set_has(&fed.values, result(o));
 			if (fits)
 				add_load(p, o);
 		}

@@ -101,8 +101,6 @@ static bool is_used_in(const struct value *v, const struct block *b)
 	return yes;
 }
 
-/* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of
- * layout. */
 int stages_that_fit(struct schedule *p, int stages)
 {
 	struct needs n = {p, 0, 0};
@@ -110,7 +108,7 @@ int stages_that_fit(struct schedule *p, int stages)
 	for (struct op *o = p->loop->block->first; o != p->loop; o = o->next)
 		if (o->code != IR_LOCAL_ALLOC || is_used_in(result(o), p->loop->blocks[0]))
 			add_needs(o, &n);
-	while (stages > 2 &&
+	while (stages > 1 &&
 	       ring_bytes(p, stages) + n.buffers + MAX(n.scratch, SHARED_BESIDE_RING) > p->s->target->shared_bytes)
 		stages--;
 	return stages;

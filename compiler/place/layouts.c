@@ -736,7 +736,7 @@ static void infer(struct placer *p)
 void pass_layouts(struct pass_state *s)
 {
 	struct placer p = {.s = s, .ctx = s->ctx, .pool = &s->ctx->layouts};
-	struct map *maps[] = {&p.home, &p.memory, &p.dots, &p.free, &p.strong, &p.made, &p.copied};
+	struct map *maps[] = {&p.home, &p.memory, &p.dots, &p.free, &p.strong, &p.made, &p.copied, &p.of_load};
 	for (u32 i = 0; i < ARRAY_LEN(maps); i++)
 		maps[i]->arena = &p.scratch;
 	walk(s->k->body, note_operands, &p);

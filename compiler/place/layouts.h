@@ -29,6 +29,7 @@ struct placer {
 	struct map memory; /* load, store or atomic → layout it prefers; absent: it does not care */
 	struct map dots;   /* dot → struct dot_plan */
 	struct map free;   /* value → is_free's answer */
+	struct map of_load; /* value → layout of dots' results that it is computed in, from a load (materialize.c) */
 	struct map strong; /* layouts that come from tensor cores: others give way to them */
 	struct map made;   /* value → its versions in other layouts */
 	struct map copied; /* loads of few numbers that cp.async is to bring → themselves */

@@ -51,11 +51,44 @@ static bool loads_again(struct placer *p, const struct value *v, const struct la
 	return yes;
 }
 
+/* Is v, which only results of dots in layout l ask for, computed from a tile that the loop loads and that is as narrow?
+ * Then that changes its layout: the copy to shared memory ahead of time is part of it. */
+static bool is_made_of_load(struct placer *p, const struct value *v, const struct layout *l)
+{
+	const struct value *result = v;
+	int bits = MAX(type_elem_bits(v->type), 8);
+	if (map_get(&p->of_load, v)) /* it has more uses meanwhile */
+		return map_get(&p->of_load, v) == l;
+	if (!is_strong(p, l) || v->type->rank != 2 || type_numel(v->type) <= (i64)32 * p->s->num_warps)
+		return false;
+	while (v->def && op_has(v->def, ELEM) && op_has(v->def, PURE) && value_has_one_use(v)) {
+		const struct value *from = NULL;
+		for (u32 i = 0; i < v->def->noperands; i++) {
+			if (is_free(p, operand(v->def, i)))
+				continue;
+			if (from)
+				return false;
+			from = operand(v->def, i);
+		}
+		if (!from)
+			return false;
+		v = from;
+	}
+	const struct op *load = def_if(v, IR_LOAD), *loop = v->def ? v->def->block->parent : NULL;
+	bool yes = load && value_has_one_use(v) && MAX(type_elem_bits(v->type), 8) <= bits && loop &&
+		   loop->code == IR_FOR && stages_of(p->s, loop) > 1;
+	if (yes)
+		map_put(&p->of_load, result, (void *)l);
+	return yes;
+}
+
 static bool is_made_again(struct placer *p, const struct value *v, const struct layout *l)
 {
 	const struct layout *home = home_of(p, v);
-	bool again = v->def && (is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !home));
-	return again || (home != l && loads_again(p, v, l));
+	if (!v->def)
+		return false;
+	bool again = is_free(p, v) || op_is_shape(v->def) || (op_has(v->def, ELEM) && !home);
+	return again || (home != l && (loads_again(p, v, l) || (!def_if(v, IR_LOAD) && is_made_of_load(p, v, l))));
 }
 
 /* v in layout l, if that is there. */
