@@ -94,13 +94,24 @@ static i64 loaded_registers(const struct schedule *p)
 	return n;
 }
 
+/* More buffers than a loop has iterations serve nothing, if no loop around it goes on with them. */
+static int stages_of_use(const struct op *loop, int stages)
+{
+	i64 from, to, step;
+	if (loop->block->parent || stages <= 2 || !value_const_int(for_lower(loop), &from) ||
+	    !value_const_int(for_upper(loop), &to) || !value_const_int(for_step(loop), &step) || step <= 0)
+		return stages;
+	i64 iterations = to > from ? (to - from - 1) / step + 1 : 0;
+	return (int)MAX(MIN(iterations, stages), 2);
+}
+
 /* How the loop will be pipelined; false if it will not. */
 static bool plan(struct schedule *p)
 {
 	struct pass_state *s = p->s;
 	struct op *loop = p->loop;
 	bool asked = loop->attr[ATTR_STAGES] > 0;
-	int stages = stages_of(s, loop);
+	int stages = stages_of_use(loop, stages_of(s, loop));
 	bool plain = !asked && !block_has(loop->blocks[0], op_is_dot);
 	bool recurs = plain && is_recurrence(s->ctx, loop->blocks[0]);
 	i64 least = recurs ? 1 : MIN_SUM_REGISTERS, most = recurs ? MAX_RECURRENCE_REGISTERS : MAX_SUM_REGISTERS;
@@ -112,8 +123,13 @@ static bool plan(struct schedule *p)
 	find_loads(p, asked, plain, stages > 2);
 	if (plain && (loaded_registers(p) < least || loaded_registers(p) > most))
 		return false;
+	if (p->async && stages_that_fit(p, 2) < 2) {
+		leave_out_results(p);
+		if (p->few_buffers)
+			find_loads(p, asked, plain, stages > 2);
+	}
 	if (p->async)
-		stages = stages_that_fit(p, stages);
+		stages = MAX(stages_that_fit(p, stages), 2);
 	p->stages = p->async ? stages : 2;
 	if (p->async || stores_come_first(p))
 		find_dots(p);
@@ -274,6 +290,8 @@ static struct op *pipeline_loop(struct schedule *p, bool planned)
 		pipeline_join(p, &q);
 	if (q.before)
 		pipeline_share_producer(p, &q);
+	else if (q.second)
+		pipeline_lone_producer(p);
 	if (q.second)
 		pipeline_flatten(p);
 	if (planned) {

@@ -105,6 +105,7 @@ struct schedule {
 	struct map in_slice;     /* op or argument that addresses and masks are computed by → itself */
 	VEC(struct op *) slice;  /* these in program order */
 	VEC(u32) args;           /* carried values among them: their index among the iter args */
+	bool few_buffers;        /* there is no room for what works on dots' results */
 	struct map few_loads;    /* of a loop before: they may be in the slice → the yield */
 
 	/* how: */
@@ -153,6 +154,8 @@ struct schedule {
 /* Finds p->loads and their slice. plain: of a loop that nobody asked to pipeline, without dots; asked: of one that
  * somebody did; far: by more than one iteration. */
 void find_loads(struct schedule *p, bool asked, bool plain, bool far);
+/* Makes find_loads, called again, leave out what only dots' results are worked on with, if it found any. */
+void leave_out_results(struct schedule *p);
 /* Adds a load and what its address and mask depend on; false when that is more than index arithmetic. */
 bool add_load(struct schedule *p, struct op *load);
 /* The slice of the loads that have been added, in program order. */
@@ -198,7 +201,7 @@ bool stays_in_flight(const struct schedule *p, const struct op *dot);
 /* Of so many buffers for each load. */
 i64 ring_bytes(const struct schedule *p, int stages);
 /* As many stages as fit beside what the loop reads and what it and the operations before it use for changes of
- * layout. */
+ * layout, or 1. */
 int stages_that_fit(struct schedule *p, int stages);
 /* Does the ring fit beside what else a loop around p's needs? */
 bool pipeline_fits(const struct schedule *p, const struct op *around);
@@ -214,6 +217,8 @@ bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 
 void pipeline_find_producer(struct schedule *p);
 /* The same for p's loop, and q's that goes on with its buffers. */
 void pipeline_share_producer(struct schedule *p, struct schedule *q);
+/* The same for p's loop, where what stands behind it has loads of its own. */
+void pipeline_lone_producer(struct schedule *p);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the
  * next. */
 void pipeline_flatten(struct schedule *p);
@@ -247,8 +252,6 @@ void pipeline_rewrite(struct schedule *p);
 
 extern const struct stream stream_ahead, stream_flat, stream_producer;
 
-/* The loop again, with more carried values: `inits` are their first values. The new values must be yielded later. */
-struct op *extend_loop(struct ir_context *ctx, struct arena *scratch, struct op *loop, const value_vec *inits);
 /* index + n·step. */
 struct value *step_index(struct builder *b, const struct op *loop, struct value *index, int n);
 /* Is that below `end`? Computed where b is. */

@@ -21,6 +21,27 @@
 #include "pipeline/schedule.h"
 #include "pipeline/persist.h"
 
+/* May the producer's warps execute it too, in front of their partition? */
+static bool all_warps_may(const struct op *o)
+{
+	bool scalar = o->code == IR_LOAD && !type_is_tensor(result(o)->type);
+	return (op_has(o, PURE) || scalar) && !op_has(o, SYNC) && !o->nblocks;
+}
+
+/* The block that the partition begins: the kernel's body, or what is left of a program that has not ended early. */
+static const struct block *block_of_partition(const struct kernel *k)
+{
+	const struct block *b = k->body;
+	for (const struct op *o = b->first; all_warps_may(o) || op_ends_early(o);)
+		if (op_ends_early(o)) {
+			b = o->blocks[block_is_empty(o->blocks[0])];
+			o = b->first;
+		} else {
+			o = o->next;
+		}
+	return b;
+}
+
 /* NULL: a producer can ask for the boxes. */
 static const char *why_not(struct schedule *p)
 {
@@ -29,9 +50,10 @@ static const char *why_not(struct schedule *p)
 		return "more than 8 warps leave it too few registers";
 	if (!p->tma)
 		return "a load takes no box of rows, or its mask does more than keep it inside a matrix";
-	bool apart = nest_find(p, p->producer, p->s->k->body, 1);
+	const struct block *top = block_of_partition(p->s->k);
+	bool apart = nest_find(p, p->producer, top, 1);
 	around = p->producer->path.at[0];
-	if (p->s->k->cuda.more_warps || around->block != p->s->k->body)
+	if (p->s->k->cuda.more_warps || around->block != top)
 		return "it is not the kernel's only product, or stands under a condition";
 	if (kernel_talks(p->s->k) || !apart)
 		return "the copies depend on what the program or others do";
@@ -100,6 +122,17 @@ void pipeline_share_producer(struct schedule *p, struct schedule *q)
 	}
 	find_turns(p);
 	find_turns(q);
+}
+
+void pipeline_lone_producer(struct schedule *p)
+{
+	if (!is_attention(p) || !pipeline_is_alone(p))
+		return;
+	p->producer = arena_new(&p->scratch, struct nest);
+	if (why_not(p))
+		p->producer = NULL;
+	else
+		find_turns(p);
 }
 
 /* --- the producer -------------------------------------------------------------------------------------------- */
@@ -173,7 +206,7 @@ static void begin_producer(struct schedule *p)
 		return;
 	}
 	struct nest *q = p->producer;
-	struct op *first = p->s->k->body->first;
+	struct op *first = q->path.at[0]->block->first;
 	value_vec inits = {0};
 	make_buffers(p, first);
 	struct builder b = builder_before(p->ctx, first);
