@@ -44,6 +44,7 @@ check() {
 	25) TL_CPU_CACHE=1 TL_DEVICE=cpu timeout 300 "$build/test-run" memory/ ;;
 	26) TL_DEVICE=sim timeout 300 "$build/test-run" "turns of" ;;
 	27) TL_DEVICE=sim timeout 300 "$build/test-run" "few blocks" ;;
+	28) TL_DEVICE=sim timeout 300 "$build/test-run" control/groups ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -59,6 +60,8 @@ checks() {
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18}" ;;
 	*/strength_reduction.c) echo "${CHECKS:-16 1 2 3 4 5}" ;;
+	*/induction_divisions.c) echo "${CHECKS:-28}" ;;
+	*/index_set_splitting.c | */runtime/conditions.c) echo "${CHECKS:-1 2 8 9 3 4 5 6 7}" ;;
 	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
 	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
 	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11 20 24}" ;;
@@ -88,6 +91,7 @@ say() {
 	24) echo "products on cpu with tiles" ;;
 	25) echo "stores past the cache on cpu" ;;
 	22) echo "products on sim" ;;
+	28) echo "groups on sim" ;;
 	26) echo "turns from tile to tile on sim" ;;
 	27) echo "few blocks on sim" ;;
 	esac

@@ -115,6 +115,10 @@ struct pipelines {
 	bool whiles;                                       /* while loops count in place of for loops */
 	int option;                                        /* another one; 0: none */
 	struct array *lengths;
+	bool halved; /* distances of rows, and limits, are products of two parameters */
+	bool rooms;  /* limits are differences of numbers in memory */
+	struct array *room;
+	int early;   /* so many programs more end at once */
 	bool writes; /* by the only program, to what it loads */
 	bool bad;    /* numbers that are not exact were met */
 };
@@ -125,6 +129,11 @@ struct pipe_place {
 	int64_t all_rows, all_columns, distance; /* of rows */
 };
 struct pipe_place pipe_place(const struct pipelines *d, const struct pipe_step *s);
+/* Is there a limit that the kernel does not spell? */
+static inline bool pipe_has_limit(const struct pipe_step *s)
+{
+	return (s->through >= BY_BLOCK && !s->stated) || (s->mask && !s->swapped);
+}
 /* Of all loops together; how many tiles `of` tells apart. */
 int pipe_iterations(const struct pipelines *d);
 int pipe_tiles(const struct pipelines *d, const struct pipe_step *s);

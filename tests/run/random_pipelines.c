@@ -49,6 +49,13 @@ static void choose_grid(struct pipelines *d)
 	d->max_ctas = chance(60) ? (int)random_int(1, 3) : 0;
 }
 
+static void choose_numbers(struct pipelines *d)
+{
+	d->halved = chance(35);
+	d->rooms = chance(12);
+	d->early = (d->outer == GRID || d->outer == IN_TURN) && chance(15) ? (int)random_int(1, 2) : 0;
+}
+
 static void choose_loops(struct pipelines *d)
 {
 	d->nsegments = chance(d->pattern == ATTENTION ? 35 : d->pattern == MATMUL ? 85 : 70) ? 1 : chance(80) ? 2 : 3;
@@ -149,8 +156,16 @@ static void choose_attention(struct pipelines *d)
 		else if (chance(20))
 			d->bound[2] = random_below(d->bound[1] + 1);
 	}
-	if (d->nsegments > 1 && chance(10)) /* the second loop may begin in the midst of a step */
-		d->step_by = 2, d->unit = 1;
+	if (d->nsegments > 1 && chance(40)) { /* the second loop begins in the midst of a step */
+		d->step_by = 2, d->unit = 1, d->offset = 0;
+		d->literal = true;
+		d->multiplied = d->long_index = false;
+		d->ends = NO_ENDS;
+		d->shortens = false;
+		d->bound[0] = 0;
+		d->bound[1] |= 1;
+		d->bound[2] = d->bound[2] > d->bound[1] ? d->bound[2] : d->bound[1] + 1;
+	}
 }
 
 static void make_pipelines(struct pipelines *d)
@@ -182,6 +197,7 @@ static void make_pipelines(struct pipelines *d)
 		d->unit = chance(50) ? 1 : d->unit;
 	}
 	pipe_make_steps(d);
+	choose_numbers(d);
 	for (int k = 0; k < d->n; k++)
 		if (d->step[k].kind == P_LOAD && d->step[k].through >= BY_BLOCK)
 			d->long_index = false; /* their places have 32 bits */
@@ -205,7 +221,7 @@ static bool too_much(const struct pipelines *d)
 		if (d->value[v].kind == RESULT || d->value[v].kind == CARRIED)
 			registers += d->value[v].rows * d->value[v].columns / (32 * d->warps);
 	return work * d->tiles * pipe_iterations(d) > 20000000 || registers > 320 || bytes > 100000 ||
-	       arguments + 20 > PIPE_ARGS;
+	       arguments + 24 > PIPE_ARGS;
 }
 
 /* --- leaving out --------------------------------------------------------------------------------------------- */
@@ -222,6 +238,9 @@ enum {
 	NOT_COUNTED,
 	NO_GAP,
 	NO_WHILES,
+	NOT_HALVED,
+	NO_ROOMS,
+	NOT_EARLY,
 	NO_MORE
 };
 
@@ -237,7 +256,10 @@ static void drop_property(struct pipelines *d, int which)
 	case PLAIN_SUMS: d->adds = false; break;
 	case NOT_COUNTED: d->counted = false; break;
 	case NO_GAP: d->gap = 0; break;
-	case NO_WHILES: d->whiles = false;
+	case NO_WHILES: d->whiles = false; break;
+	case NOT_HALVED: d->halved = false; break;
+	case NO_ROOMS: d->rooms = false; break;
+	case NOT_EARLY: d->early = 0;
 	}
 }
 
@@ -347,6 +369,14 @@ static void create_arrays(struct suite *s, struct pipelines *d)
 		if (x->kind == CARRIED || x->kind == CARRIED_ROW)
 			create_out(s, d, x, names[PIPE_STEPS + v]);
 	}
+	if (d->rooms) {
+		d->room = inout(s, "room", TL_I32, 2 * PIPE_STEPS);
+		for (int k = 0; k < d->n; k++) {
+			int64_t from = random_int(-1000, 1000);
+			set_int(d->room, 2 * (size_t)k, from);
+			set_int(d->room, 2 * (size_t)k + 1, from + d->step[k].bound[d->step[k].mask == UP_TO_COLUMN]);
+		}
+	}
 	if (d->ends == ENDS_LOADED) {
 		d->lengths = inout(s, "lengths", TL_I32, (size_t)(d->tiles ? d->tiles : 1));
 		for (int i = 0; i < d->tiles; i++)
@@ -360,7 +390,7 @@ static void launch_kernel(struct suite *s, struct pipelines *d)
 	size_t nargs;
 	char *text = pipe_text(d, args, &nargs);
 	uint32_t x = (uint32_t)(d->outer == PLANE ? d->programs / 2 : d->programs);
-	tl_config config = {.grid = {x, d->outer == PLANE ? 2 : 1, 1},
+	tl_config config = {.grid = {x + (uint32_t)d->early, d->outer == PLANE ? 2 : 1, 1},
 			    .num_warps = d->warps,
 			    .num_stages = d->stages,
 			    .max_ctas = d->max_ctas};

@@ -140,7 +140,7 @@ static void step_element(const struct run *r, const struct pipe_step *s, int i, 
 	case P_PLUS: to->at[e] = a->at[e] + spread(&d->value[s->b], i, j); break;
 	case P_TIMES: to->at[e] = a->at[e] * spread(&d->value[s->b], i, j); break;
 	case P_WHERE:
-		if (i + 4 < j + r->k * (s->form + 1))
+		if (i + s->bound[0] < j + r->k * (s->form + 1))
 			to->at[e] = -1;
 		break;
 	case P_ADD: to->at[e] += a->at[e]; break;

@@ -3,6 +3,20 @@
 
 /* --- places -------------------------------------------------------------------------------------------------- */
 
+void print_number(const struct writer *w, const char *name, int k, int64_t value)
+{
+	fprintf(w->f, w->d->halved && value % 2 == 0 ? "(%s%d * two)" : "%s%d", name, k);
+}
+
+static void print_limit_of(const struct writer *w, const struct pipe_step *s)
+{
+	int k = (int)(s - w->d->step);
+	if (w->d->rooms)
+		fprintf(w->f, "limit%d", k);
+	else
+		print_number(w, "limit", k, s->bound[s->mask == UP_TO_COLUMN]);
+}
+
 void print_iteration(const struct writer *w)
 {
 	const struct pipelines *d = w->d;
@@ -73,11 +87,11 @@ static void print_column(const struct writer *w, const struct pipe_step *s)
 
 static void print_distance(const struct writer *w, const struct pipe_step *s)
 {
-	int k = (int)(s - w->d->step);
+	int64_t distance = pipe_place(w->d, s).distance;
 	if (s->stated)
-		fprintf(w->f, "%lld", (long long)pipe_place(w->d, s).distance);
+		fprintf(w->f, "%lld", (long long)distance);
 	else
-		fprintf(w->f, "ld%d", k);
+		print_number(w, "ld", (int)(s - w->d->step), distance);
 }
 
 /* Is there a value that the loop carries from one load to the next? */
@@ -163,10 +177,11 @@ static void print_limit(const struct writer *w, const struct pipe_step *s, bool 
 		}
 		print_range(w, s, down);
 	}
+	fprintf(f, " < ");
 	if (s->swapped || (!down && s->mask == UP_TO_BOTH))
-		fprintf(f, " < %d", s->bound[!down]);
+		fprintf(f, "%d", s->bound[!down]);
 	else
-		fprintf(f, " < limit%d", k);
+		print_limit_of(w, s);
 	if (left) { /* what is left */
 		fprintf(f, " - (");
 		(down ? print_row : print_column)(w, s);
@@ -195,7 +210,11 @@ static void print_mask(const struct writer *w, const struct pipe_step *s)
 			print_range(w, s, true);
 		else
 			print_iteration(w);
-		fprintf(f, s->swapped ? " < %d" : " < limit%d", s->swapped ? s->bound[0] : (int)(s - w->d->step));
+		fprintf(f, " < ");
+		if (s->swapped)
+			fprintf(f, "%d", s->bound[0]);
+		else
+			print_limit_of(w, s);
 	}
 	fprintf(f, ", other=%d", s->fill);
 }
@@ -207,26 +226,33 @@ static void print_hint(const struct writer *w, const struct pipe_step *s)
 	fprintf(w->f, "%s", hints[s->hint]);
 }
 
+static void print_rows(const struct writer *w, const struct pipe_step *s)
+{
+	if (s->stated)
+		fprintf(w->f, "%d", s->bound[0]);
+	else
+		print_limit_of(w, s);
+}
+
 /* A block pointer at the place of the index, or a descriptor. */
 void print_tensor(const struct writer *w, const struct pipe_step *s)
 {
 	FILE *f = w->f;
 	int k = (int)(s - w->d->step), columns = s->bound[1];
-	char rows[24];
 	struct pipe_place p = pipe_place(w->d, s);
 	bool turned = s->turned && s->swapped;
-	snprintf(rows, sizeof rows, s->stated ? "%d" : "limit%d", s->stated ? s->bound[0] : k);
+	fprintf(f, s->through == BY_MADE ? "tl.make_tensor_descriptor(p%d, (" : "tl.make_block_ptr(p%d, (", k);
+	if (turned && s->through != BY_MADE)
+		fprintf(f, "%d, ", columns);
+	print_rows(w, s);
+	if (!turned || s->through == BY_MADE)
+		fprintf(f, ", %d", columns);
+	fprintf(f, turned && s->through != BY_MADE ? "), (1, " : "), (");
+	print_distance(w, s);
 	if (s->through == BY_MADE) {
-		fprintf(f, "tl.make_tensor_descriptor(p%d, (%s, %d), (", k, rows, columns);
-		print_distance(w, s);
 		fprintf(f, ", 1), (%d, %d))", p.rows, p.columns);
 		return;
 	}
-	if (turned)
-		fprintf(f, "tl.make_block_ptr(p%d, (%d, %s), (1, ", k, columns, rows);
-	else
-		fprintf(f, "tl.make_block_ptr(p%d, (%s, %d), (", k, rows, columns);
-	print_distance(w, s);
 	fprintf(f, turned ? "), " : ", 1), ");
 	fprintf(f, "(");
 	(turned ? print_column : print_row)(w, s);

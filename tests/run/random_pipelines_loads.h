@@ -15,6 +15,8 @@ struct writer {
 	const char *tile; /* the tile at hand */
 };
 
+/* A number that is a parameter, or half of it is. */
+void print_number(const struct writer *w, const char *name, int k, int64_t value);
 /* The number of the iteration; of the tile in what memory holds for s, times `by`. */
 void print_iteration(const struct writer *w);
 void print_tile(const struct writer *w, const struct pipe_step *s, int by);

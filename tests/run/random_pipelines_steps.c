@@ -164,6 +164,15 @@ static int make_row(struct pipelines *d, int rows, int columns, bool across)
 	return v;
 }
 
+/* Elements of result v beyond a diagonal that moves: in all iterations, or only from some on. */
+static struct pipe_step *make_choice(struct pipelines *d, int v)
+{
+	struct pipe_step *s = new_step(d, P_WHERE, v, v, -1);
+	s->form = random_below(3);
+	s->bound[0] = chance(40) ? 4 : d->value[v].columns - 1 + random_below(4) * (s->form + 1);
+	return s;
+}
+
 /* What else is done to result v; what it is then. */
 static int make_work(struct pipelines *d, int v)
 {
@@ -181,7 +190,7 @@ static int make_work(struct pipelines *d, int v)
 		other = make_loaded(d, x.rows, x.columns);
 		other = new_step(d, P_LIFT, new_value(d, RESULT, x.rows, x.columns), other, -1)->to;
 		break;
-	case 3: new_step(d, P_WHERE, v, v, -1)->form = random_below(3); return v;
+	case 3: make_choice(d, v); return v;
 	default: return v;
 	}
 	enum pipe_kind kind = d->value[other].kind != RESULT && chance(60) ? P_TIMES : P_PLUS;
@@ -287,9 +296,9 @@ static void make_attention(struct pipelines *d)
 	if (chance(20))
 		s = make_work(d, s);
 	if (d->nsegments > 1 && d->where == (1u << d->nsegments) - 1 && chance(70)) {
-		struct pipe_step *mask = new_step(d, P_WHERE, s, s, -1);
-		mask->form = random_below(3);
-		mask->where = 1u << (d->nsegments - 1);
+		make_choice(d, s)->where = 1u << (d->nsegments - 1);
+	} else if (chance(35)) {
+		make_choice(d, s);
 	}
 	int sum = new_value(d, CARRIED, m, k);
 	if (chance(60)) {

@@ -83,8 +83,8 @@ static void print_reduce(const struct writer *w, const struct pipe_step *s)
 static void print_where(const struct writer *w, const struct pipe_step *s)
 {
 	const struct pipe_value *a = &w->d->value[s->a];
-	fprintf(w->f, "v%d = tl.where(tl.arange(0, %d)[:, None] + 4 >= tl.arange(0, %d)[None, :] + ", s->a, a->rows,
-		a->columns);
+	fprintf(w->f, "v%d = tl.where(tl.arange(0, %d)[:, None] + %d >= tl.arange(0, %d)[None, :] + ", s->a, a->rows,
+		s->bound[0], a->columns);
 	print_iteration(w);
 	fprintf(w->f, " * %d, v%d, -1)\n", s->form + 1, s->a);
 }
@@ -268,6 +268,11 @@ static void print_work(struct writer *w, const char *indent)
 			print_after(w, &d->step[k], indent);
 }
 
+static void number(struct writer *w, const char *name, int k, int64_t value)
+{
+	parameter(w, name, k, tl_int(w->d->halved && value % 2 == 0 ? value / 2 : value));
+}
+
 static void add_array(struct writer *w, int k)
 {
 	const struct pipe_step *s = &w->d->step[k];
@@ -281,9 +286,9 @@ static void add_array(struct writer *w, int k)
 	if (s->through == BY_GIVEN)
 		parameter(w, "h", k, tl_desc(&s->given));
 	if (!s->stated)
-		parameter(w, "ld", k, tl_int(pipe_place(w->d, s).distance));
-	if ((s->through >= BY_BLOCK && !s->stated) || (s->mask && !s->swapped))
-		parameter(w, "limit", k, tl_int(s->bound[s->mask == UP_TO_COLUMN]));
+		number(w, "ld", k, pipe_place(w->d, s).distance);
+	if (pipe_has_limit(s) && !w->d->rooms)
+		number(w, "limit", k, s->bound[s->mask == UP_TO_COLUMN]);
 }
 
 static void add_parameters(struct writer *w)
@@ -297,10 +302,22 @@ static void add_parameters(struct writer *w)
 	parameter(w, "n", -1, tl_int(pipe_iterations(d)));
 	parameter(w, "tiles", -1, tl_int(d->tiles));
 	parameter(w, "under", -1, tl_int(d->under));
+	parameter(w, "programs", -1, tl_int(d->programs));
+	parameter(w, "two", -1, tl_int(2));
 	if (d->lengths)
 		parameter(w, "lengths", -1, ptr(d->lengths));
+	if (d->room)
+		parameter(w, "room", -1, ptr(d->room));
 	for (int i = 0; i <= d->nsegments; i++)
 		parameter(w, "b", i, tl_int(d->multiplied ? d->bound[i] : d->offset + d->unit * d->bound[i]));
+}
+
+/* Those that memory tells. */
+static void print_limits(const struct writer *w)
+{
+	for (int k = 0; k < w->d->n && w->d->room; k++)
+		if (w->d->step[k].array && w->d->step[k].kind == P_LOAD && pipe_has_limit(&w->d->step[k]))
+			fprintf(w->f, "    limit%d = tl.load(room + %d) - tl.load(room + %d)\n", k, 2 * k + 1, 2 * k);
 }
 
 /* Those that are made, and what holds them. */
@@ -371,6 +388,9 @@ char *pipe_text(struct pipelines *d, tl_arg *args, size_t *nargs)
 	w.f = open_memstream(&body, &len);
 	bool loop = d->outer == IN_TURN || d->outer == PERSISTENT;
 	fprintf(w.f, "    pid = tl.program_id(0)\n");
+	if (d->early)
+		fprintf(w.f, "    if pid >= programs:\n        return\n");
+	print_limits(&w);
 	print_descriptors(&w);
 	if (!d->fresh)
 		print_sums(&w, "    ");
