@@ -133,6 +133,33 @@ def packed(b):
               tolerance=TOLERANCE[dtype], anchors=packed_anchors(q, k, v, start, longest, causal, d**-0.5))
 
 
+def ways(b):
+    """The same attention by loops that are written in other ways, beside cuDNN's of all keys, or up to the diagonal, or with a bias."""
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+    kernel = b.kernel("attention_ways_kernel", "attention_ways.tl")
+    for d, n in (128, 4096), (64, 4096), (128, 4000):
+        for way in "diagonal", "masked", "while", "descriptors", "mask", "bias", "lengths":
+            sequences, heads = (4, 16) if way == "lengths" else (1, 64)
+            what = f"{way} attention {sequences}x{heads}x{n}x{d} float16"
+            if not b.wants(what) or (n % 128 and way not in ("masked", "lengths")):
+                continue
+            apart = way == "lengths"
+            q, k, v = (randn(*((sequences * n, heads, d) if apart else (heads, n, d)), dtype=torch.float16) for _ in range(3))
+            view = lambda t: t.view(sequences, n, heads, d).transpose(1, 2) if apart else t[None]
+            extra = {"mask": (torch.rand(n, n, device="cuda") < 0.7).to(torch.int8), "bias": randn(n, n, dtype=torch.float16),
+                     "lengths": torch.arange(sequences + 1, device="cuda", dtype=torch.int32) * n}.get(way)
+            bias = {"mask": lambda: torch.where(extra != 0, 0.0, -1e30).half(), "bias": lambda: extra}.get(way, lambda: None)()
+            causal = way == "diagonal"
+            run = lambda: F.scaled_dot_product_attention(*map(view, (q, k, v)), attn_mask=bias, is_causal=causal)
+            out = torch.empty_like(q)
+            like = lambda: None if run() is None else None  # of another shape
+            flat_out = run().transpose(1, 2).reshape(q.shape) if apart else run()[0]
+            b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), heads, sequences),
+                  lambda bm, bn: [q, k, v, out, q if extra is None else extra, d**-0.5, n, heads, d, bm, bn, way], out, flat_out,
+                  FORWARD[d], flops=flops_of(sequences, heads, n, d, causal), tolerance=TOLERANCE[q.dtype],
+                  anchors={"cuDNN": forced("cuDNN", like if apart else lambda: run()[0])} if bias is None else {"PyTorch": lambda: run()[0]})
+
+
 def fp8(b):
     """Beside cuDNN with fp16, since PyTorch has no attention for fp8."""
     kernel, dtype = b.kernel("fp8_attention_kernel", "attention.tl"), torch.float8_e4m3fn
@@ -273,5 +300,5 @@ def decode(b):
 
 
 def rows(b):
-    for group in (forward, shared, packed, fp8, gradients, packed_gradients, decode):
+    for group in (forward, shared, packed, ways, fp8, gradients, packed_gradients, decode):
         group(b)

@@ -55,14 +55,21 @@ def pointer(dtype, address, size=0):
     return Arg(1, DTYPES[dtype], 1, size, Value(ptr=address))
 
 
+TEXTS = {}  # strings that were passed, as C has them
+
+
 def scalar(v):
-    """None, a bool, an int or a float."""
+    """None, a bool, an int, a float or a string."""
     if isinstance(v, bool):
         return Arg(4, 0, 1, 0, Value(i=v))
     if isinstance(v, int):
         return Arg(2, 3, 0, 0, Value(i=v))
     if isinstance(v, float):
         return Arg(3, 13, 1, 0, Value(f=v))
+    if isinstance(v, str):
+        return Arg(5, 3, 0, 0, Value(ptr=ctypes.addressof(TEXTS.setdefault(v, ctypes.create_string_buffer(v.encode())))))
+    if v is not None:
+        raise TypeError(f"no argument for {v!r}")
     return Arg(0, 3, 0, 0, Value(i=0))
 
 
