@@ -96,12 +96,13 @@ static struct value *guard_split_point(struct pass_state *s, struct builder *b, 
 }
 
 /* The comparisons of masks, directly in the loop's body, that are true up to some index and false from there on. Where
- * dots' results are chosen from, as attention's scores are that nobody may see, those too. */
+ * dots' results are chosen from, as attention's scores are that nobody may see, those too, if the loop for what is left
+ * may go on with the buffers of the other. */
 static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, split_vec *out)
 {
 	struct value_set masks = {0};
 	walk(loop->blocks[0], note_mask, &masks);
-	if (works_on_results(loop))
+	if (s->target->has_tensor_copy && works_on_results(loop))
 		walk(loop->blocks[0], note_choice, &masks);
 	for (struct op *o = loop->blocks[0]->first; o; o = o->next) {
 		struct less l;

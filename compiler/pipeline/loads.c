@@ -177,7 +177,7 @@ static const struct layout *layout_for_all(const struct schedule *p, const struc
 	return best;
 }
 
-/* Is it held as a dot's result is, and no operand of one? Fragments of tensor cores meet no bank conflicts in rows that
+/* Is it held as a dot's result is, and no factor of one? Fragments of tensor cores meet no bank conflicts in rows that
  * are swizzled. */
 static bool is_held_as_result(const struct schedule *p, const struct value *v)
 {
@@ -185,7 +185,7 @@ static bool is_held_as_result(const struct schedule *p, const struct value *v)
 	for (const struct op *o = p->loop->blocks[0]->first; o; o = o->next)
 		yes |= op_is_dot(o) && o->attr[ATTR_INSTR] && result(o)->type->layout == v->type->layout;
 	for (const struct use *u = v->uses; u && yes; u = u->next)
-		yes = !op_is_dot(u->user);
+		yes = !op_is_dot(u->user) || u == u->user->operands + 2;
 	return yes && v->type->rank == 2;
 }
 

@@ -59,7 +59,8 @@ static bool is_made_of_load(struct placer *p, const struct value *v, const struc
 	int bits = MAX(type_elem_bits(v->type), 8);
 	if (map_get(&p->of_load, v)) /* it has more uses meanwhile */
 		return map_get(&p->of_load, v) == l;
-	if (!is_strong(p, l) || v->type->rank != 2 || type_numel(v->type) <= (i64)32 * p->s->num_warps)
+	if (!p->s->target->has_tensor_copy || !is_strong(p, l) || v->type->rank != 2 ||
+	    type_numel(v->type) <= (i64)32 * p->s->num_warps)
 		return false;
 	while (v->def && op_has(v->def, ELEM) && op_has(v->def, PURE) && value_has_one_use(v)) {
 		const struct value *from = NULL;
