@@ -182,8 +182,9 @@ static bool bound_map(struct binding *b, const struct tensor_map_param *m)
 	if (m->tensor >= 0 || p->nparams != 1 || p->times <= 0)
 		return false;
 	u64 factor = (u64)p->times, lowest = factor & (~factor + 1); /* bit */
-	u64 most = (((u64)1 << MOST_BITS) - 1) / factor, fits = most_of(&b->variant->image.slots[p->params[0]]);
-	return add_bound(b, p->params[0], MIN(most, fits - 1), lowest < 16 ? 16 / lowest - 1 : 0);
+	u64 bytes = (u64)m->elem_bytes, fits = most_of(&b->variant->image.slots[p->params[0]]);
+	u64 most = factor == bytes ? ((u64)1 << MOST_BITS) - 1 : bytes * INT32_MAX; /* as conditions.c has it */
+	return add_bound(b, p->params[0], MIN(most / factor, fits - 1), lowest < 16 ? 16 / lowest - 1 : 0);
 }
 
 /* What conditions_broken looks at, for the usual cases of it. */

@@ -10,31 +10,28 @@ static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
-/* A kernel's own product does not wrap either then, in as few bits as its parameters have. */
-static bool number_of(const struct image *im, const struct host_product *p, const u64 *bits, i64 *out)
+/* A number of units of so many bytes, in bytes. A product must fit 31 bits, in which the kernel computes it. */
+static bool number_of(const struct image *im, const struct host_product *p, i64 unit, const u64 *bits, i64 *out)
 {
-	bool exact = true;
+	bool exact = true, single = !p->nparams || (p->nparams == 1 && p->times == unit);
 	*out = p->times;
 	for (int i = 0; i < p->nparams; i++)
 		exact &= !__builtin_mul_overflow(*out, integer_of(im, (u32)p->params[i], bits), out);
-	return exact && (p->nparams < 2 || (*out >= -INT32_MAX && *out <= INT32_MAX));
+	return exact && *out >= 0 && (single || *out <= INT32_MAX * unit);
 }
 
 /* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */
 static bool row_distance(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
 {
-	return number_of(im, &m->distance, bits, out) && *out >= 0 && *out % 16 == 0 && !(*out >> 40);
+	return number_of(im, &m->distance, m->elem_bytes, bits, out) && *out % 16 == 0 && !(*out >> 40);
 }
 
 /* Sizes of a tensor: elements of a row, and rows. */
 static bool tensor_sizes(const struct image *im, const struct tensor_map_param *m, const u64 *bits, i64 *out)
 {
 	bool fit = true;
-	for (int i = 0; i < 2; i++) {
-		const struct host_product *p = &m->sizes[i];
-		bool alone = !p->nparams || (p->nparams == 1 && p->times == 1);
-		fit &= number_of(im, p, bits, &out[i]) && out[i] > 0 && out[i] <= (alone ? (i64)1 << 31 : INT32_MAX);
-	}
+	for (int i = 0; i < 2; i++)
+		fit &= number_of(im, &m->sizes[i], 1, bits, &out[i]) && out[i] > 0 && out[i] <= (i64)1 << 31;
 	return fit;
 }
 
@@ -232,6 +229,8 @@ static void explain_map(const struct image *im, const struct tensor_map_param *m
 				    (long long)integer_of(im, (u32)m->distance.params[i], bits));
 		failed_more("%lld%s bytes from one to the next must be from 0 to 2^40 and a multiple of 16",
 			    (long long)m->distance.times, m->distance.nparams ? " times that" : "");
+		if (m->distance.nparams > 1 || m->distance.times != m->elem_bytes)
+			failed_more(", and less than 2^31 elements");
 	} else if (bits[m->tensor] % 16) {
 		failed_more("counts on a tensor that begins at a multiple of 16 bytes: '%s' is 0x%llx",
 			    im->slots[m->tensor].name, (unsigned long long)bits[m->tensor]);

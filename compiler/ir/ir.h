@@ -272,7 +272,7 @@ struct kernel_param {
 };
 
 /* A number that the host knows at a launch: `times` a product of the kernel's integer parameters, by their numbers from
- * the least on. */
+ * the least on. See host_product.h. */
 enum { PRODUCT_PARAMS = 3 };
 struct host_product {
 	i64 times;
@@ -419,16 +419,6 @@ i64 dims_pack(const int *dims, int n);
 
 /* The number of the parameter that v is; -1: it is none. */
 i32 param_number(const struct kernel *k, const struct value *v);
-/* Is every element of v this product? */
-bool is_host_product(const struct kernel *k, struct value *v, struct host_product *out);
-/* False: it has too many parameters, or overflows. */
-bool multiply_products(const struct host_product *x, const struct host_product *y, struct host_product *out);
-static inline bool same_product(const struct host_product *x, const struct host_product *y)
-{
-	return !memcmp(x, y, sizeof *x);
-}
-/* At the start of the kernel: an i64, or the parameter that it is. */
-struct value *build_product(struct kernel *k, const struct host_product *p);
 
 /* --- building ------------------------------------------------------------------------------------------------ */
 

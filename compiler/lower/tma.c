@@ -8,6 +8,7 @@
  * bytes and PAGEs from there on; not from address 0 on, since an H200 touches a map's first element for boxes that lie
  * outside as a whole. PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
 #include "base/tuning.h"
+#include "ir/host_product.h"
 #include "lower/internal.h"
 
 enum { LOG2_PAGE = TENSOR_MAP_LOG2_PAGE, LOG2_UNIT = TENSOR_MAP_LOG2_UNIT };

@@ -3,6 +3,7 @@
 #ifndef TLC_PLACE_BOXES_H
 #define TLC_PLACE_BOXES_H
 
+#include "ir/host_product.h"
 #include "opt/axis.h"
 #include "place/place.h"
 

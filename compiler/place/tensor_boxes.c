@@ -147,13 +147,20 @@ static bool add_row(struct finder *f, const struct places *row, struct host_prod
 	return true;
 }
 
-/* What a loop adds to an offset. */
+/* What a loop adds to an offset; no product in it wraps. */
 static bool is_scaled(struct finder *f, struct value *v, struct host_product *by)
 {
-	if (v->def && v->def->code == IR_EXTSI)
-		v = operand(v->def, 0);
-	note_width(f, v);
-	return is_host_product(f->s->k, v, by);
+	bool yes = is_host_product(f->s->k, v, by); /* of few factors */
+	value_vec work = {0};
+	vec_push(&f->scratch, &work, v);
+	while (yes && work.len) {
+		v = work.at[--work.len];
+		note_width(f, v);
+		for (u32 i = 0;
+		     v->def && (v->def->code == IR_EXTSI || v->def->code == IR_MULI) && i < v->def->noperands; i++)
+			vec_push(&f->scratch, &work, operand(v->def, i));
+	}
+	return yes;
 }
 
 /* Is v, one number for the tile, an offset that a loop carries? */

@@ -240,6 +240,7 @@ static void random_conditions(struct image *im, struct tensor_map_param *maps, s
 	for (u32 i = 0; i < im->nmaps; i++)
 		maps[i] = (struct tensor_map_param){.distance = {.times = factors[random_bits() % ARRAY_LEN(factors)],
 								 .nparams = random_bits() % 8 != 0},
+						    .elem_bytes = 1 << random_bits() % 4,
 						    .tensor = random_bits() % 8 ? -1 : 0,
 						    .sizes = {{.times = 8}, {.times = 8}}};
 	for (u32 i = 0; i < im->nmaps; i++)
