@@ -12,12 +12,14 @@
  * a mask is one of their operands. */
 #include "base/tuning.h"
 #include "ir/graph.h"
+#include "ir/host_product.h"
 #include "opt/axis.h"
 #include "opt/excess.h"
 #include "opt/loop_split.h"
 
 struct split {
 	struct op *cmp;
+	bool chooses;         /* and is no part of a load's or store's mask */
 	struct affine offset; /* of a·i + offset */
 	i64 a;
 };
@@ -100,16 +102,18 @@ static struct value *guard_split_point(struct pass_state *s, struct builder *b, 
  * may go on with the buffers of the other. */
 static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, split_vec *out)
 {
-	struct value_set masks = {0};
+	struct value_set masks = {0}, choices = {0};
 	walk(loop->blocks[0], note_mask, &masks);
 	if (s->target->has_tensor_copy && works_on_results(loop))
-		walk(loop->blocks[0], note_choice, &masks);
+		walk(loop->blocks[0], note_choice, &choices);
 	for (struct op *o = loop->blocks[0]->first; o; o = o->next) {
 		struct less l;
-		if (o->code != IR_CMPI || !set_has(&masks, result(o)) || !as_less(o, &l))
+		bool masks_access = o->code == IR_CMPI && set_has(&masks, result(o));
+		bool chooses = o->code == IR_CMPI && !masks_access && set_has(&choices, result(o));
+		if ((!masks_access && !chooses) || !as_less(o, &l))
 			continue;
-		struct affine f = excess(s->k, s->ranges, o, &l);
-		struct split sp = {.cmp = o, .a = affine_take(&f, for_index(loop))};
+		struct affine f = excess(chooses ? s->k : NULL, s->ranges, o, &l);
+		struct split sp = {.cmp = o, .chooses = chooses, .a = affine_take(&f, for_index(loop))};
 		bool outside = f.known;
 		for (int i = 0; i < f.n; i++)
 			outside &= value_defined_outside(f.term[i].scalar, loop->blocks[0]);
@@ -118,6 +122,7 @@ static void find_splits(struct pass_state *s, struct op *loop, struct arena *a, 
 			vec_push(a, out, sp);
 	}
 	arena_free(&masks.scratch);
+	arena_free(&choices.scratch);
 }
 
 /* ceil(x / a) for a constant a > 0, rounding toward plus infinity for negative x too. */
@@ -202,56 +207,18 @@ static struct value *end_of_main(struct pass_state *s, struct builder *b, const 
 	return guarded_end(s, b, loop, end, guard);
 }
 
-/* Is one of them no part of a load's or store's mask? Then what is left may be several iterations, as those on the
- * diagonal are. */
-static bool leaves_several(struct op *loop, const split_vec *splits)
-{
-	struct value_set masks = {0};
-	bool several = false;
-	walk(loop->blocks[0], note_mask, &masks);
-	for (u32 i = 0; i < splits->len; i++)
-		several |= !set_has(&masks, result(splits->at[i].cmp));
-	arena_free(&masks.scratch);
-	return several;
-}
-
-/* Offsets that the loop carries, in equal steps from 0 on, as multiples of the index: two loops with the same loads can
- * go on with each other's buffers. */
-static void name_offsets(struct pass_state *s, struct op *loop)
-{
-	i64 from, step, first;
-	if (!value_const_int(for_lower(loop), &from) || from || !value_const_int(for_step(loop), &step) || step <= 0 ||
-	    !is_pow2((u64)step))
-		return;
-	for (u32 i = 0; i < loop->nresults; i++) {
-		struct value *arg = for_arg(loop, i);
-		const struct op *next = def_if(for_yielded(loop, i), IR_ADDI);
-		if (!next || operand(next, 0) != arg || type_is_tensor(arg->type) || type_elem_bits(arg->type) != 64 ||
-		    !value_const_int(for_init(loop, i), &first) || first)
-			continue;
-		struct value *by = operand(next, 1);
-		const struct value *narrow = def_if(by, IR_EXTSI) ? operand(by->def, 0) : by;
-		if (!value_defined_outside(by, loop->blocks[0]) || !is_known_multiple(s->k, narrow, step))
-			continue;
-		struct builder before = builder_before(s->ctx, loop),
-			       in = builder_before(s->ctx, loop->blocks[0]->first);
-		struct value *each = build2(&before, IR_DIVSI, by->type, by, build_int(&before, by->type, step));
-		struct value *now = build2(&in, IR_MULI, by->type, build_i64(&in, for_index(loop)), each);
-		now->name = arg->name;
-		replace_uses(arg, now);
-	}
-}
-
 static void split_at(struct pass_state *s, struct op *loop, const split_vec *splits)
 {
 	struct builder b = builder_before(s->ctx, loop);
 	struct map map = {.arena = s->ctx->arena};
 	i64 stages = loop->attr[ATTR_STAGES];
-	bool several = leaves_several(loop, splits);
-	if (several)
+	bool chooses = false;
+	for (u32 i = 0; i < splits->len; i++)
+		chooses |= splits->at[i].chooses;
+	if (chooses)
 		name_offsets(s, loop);
 	split_loop(s, loop, end_of_main(s, &b, loop, splits), &map);
-	if (several)
+	if (chooses) /* what is left may be several iterations, as those on the diagonal are */
 		loop->attr[ATTR_STAGES] = stages;
 	for (u32 i = 0; i < splits->len; i++) {
 		struct value *cmp = mapped(&map, &splits->at[i].cmp->results[0]);
@@ -320,12 +287,13 @@ static bool masks_only_copies(const struct pass_state *s, const split_vec *split
 }
 
 /* Does the host know what the masks compare with? Then the copy engine does, too (place/tensor_boxes.c). */
-static bool compare_with_parameters(const struct pass_state *s, const split_vec *splits)
+static bool host_knows_sizes(const struct pass_state *s, const split_vec *splits)
 {
 	bool yes = s->target->has_tensor_copy;
 	for (u32 i = 0; i < splits->len; i++)
 		for (int k = 0; k < splits->at[i].offset.n; k++)
-			yes &= param_number(s->k, splits->at[i].offset.term[k].scalar) >= 0;
+			yes &= is_host_product(s->k, (struct value *)splits->at[i].offset.term[k].scalar,
+					       &(struct host_product){0});
 	return yes;
 }
 
@@ -336,7 +304,7 @@ static bool masks_are_free(const struct pass_state *s, const struct op *loop, co
 {
 	if (stages_of(s, loop) < 2)
 		return false;
-	return (!works_on_results(loop) || compare_with_parameters(s, splits)) && masks_only_copies(s, splits);
+	return (!works_on_results(loop) || host_knows_sizes(s, splits)) && masks_only_copies(s, splits);
 }
 
 /* Is one of the comparisons false in the first iteration already? Then there is no main loop. If the loop runs at most

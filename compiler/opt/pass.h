@@ -72,6 +72,9 @@ void pass_contract_fma(struct pass_state *s);
 
 /* Is v a constant, or a parameter that the launch promises to be so, that n divides? */
 bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n);
+/* Makes offsets of 64 bits that the loop carries, in equal steps from 0 on, multiples of its index: two loops with the
+ * same loads can go on with each other's buffers then. */
+void name_offsets(struct pass_state *s, struct op *loop);
 /* Removes induction variables that grow by the same step as another one of the loop and are read behind the loop only:
  * they are computed from the other one there. */
 void merge_induction_variables(struct kernel *k, struct ir_context *ctx);

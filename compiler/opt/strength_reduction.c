@@ -96,6 +96,29 @@ static void name_index(struct pass_state *s, struct op *loop, u32 i)
 	}
 }
 
+void name_offsets(struct pass_state *s, struct op *loop)
+{
+	i64 from, step, first;
+	if (!value_const_int(for_lower(loop), &from) || from || !value_const_int(for_step(loop), &step) || step <= 0 ||
+	    !is_pow2((u64)step))
+		return;
+	for (u32 i = 0; i < loop->nresults; i++) {
+		struct value *arg = for_arg(loop, i), *by = distance(arg, for_yielded(loop, i));
+		if (!by || arg->type != type_scalar(s->ctx, DT_I64) || !value_const_int(for_init(loop, i), &first) ||
+		    first)
+			continue;
+		const struct value *narrow = def_if(by, IR_EXTSI) ? operand(by->def, 0) : by;
+		if (!value_defined_outside(by, loop->blocks[0]) || !is_known_multiple(s->k, narrow, step))
+			continue;
+		struct builder before = builder_before(s->ctx, loop),
+			       in = builder_before(s->ctx, loop->blocks[0]->first);
+		struct value *each = build2(&before, IR_DIVSI, by->type, by, build_int(&before, by->type, step));
+		struct value *now = build2(&in, IR_MULI, by->type, build_i64(&in, for_index(loop)), each);
+		now->name = arg->name;
+		replace_uses(arg, now);
+	}
+}
+
 static void visit_loop(struct op *o, void *arg)
 {
 	for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++) {

@@ -59,9 +59,9 @@ checks() {
 	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18}" ;;
-	*/strength_reduction.c) echo "${CHECKS:-16 1 2 3 4 5}" ;;
+	*/strength_reduction.c) echo "${CHECKS:-16 1 2 8 9 3 4 5}" ;;
 	*/induction_divisions.c) echo "${CHECKS:-28}" ;;
-	*/index_set_splitting.c | */runtime/conditions.c) echo "${CHECKS:-1 2 8 9 3 4 5 6 7}" ;;
+	*/index_set_splitting.c | */conditions.c) echo "${CHECKS:-1 2 8 9 3 4 5 6 7}" ;;
 	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
 	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
 	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11 20 24}" ;;
