@@ -83,6 +83,8 @@ kinds = {
     "cast operands": (dots + load, "        a = a.to(tl.float32).to(tl.float16) + a\n", dot),
     "dot addresses": (dots + "        o = offs + k\n", "        o = o + (o & {i})\n", load.replace("offs + k", "o") + dot),
     "dot results": (dots + load + "        d = tl.dot(a, b)\n", "        d = d * d + acc\n", "        acc = d\n    tl.store(y_ptr + offs + n, acc)\n"),
+    "with dot results": (dots + load + "        c = tl.load(x_ptr + n + offs + k)\n", "        c = c * {i} + 1\n",
+                         "        acc += tl.dot(a, b) * c\n    tl.store(y_ptr + offs + n, acc)\n"),
     "after dots": (dots + load + "        acc = tl.dot(a, b, acc)\n", "    acc = acc * acc + {i}\n", "    tl.store(y_ptr + offs + n, acc)\n"),
 }
 types = {"indirect loads": "*i32,*i32,i32"}

@@ -51,36 +51,41 @@ static bool loads_again(struct placer *p, const struct value *v, const struct la
 	return yes;
 }
 
+/* What v is computed from element by element, if that is one value that is not free, and v has one use. */
+static const struct value *sole_source(struct placer *p, const struct value *v)
+{
+	const struct op *o = v->def;
+	const struct value *from = NULL;
+	u32 n = 0;
+	bool can = o && op_has(o, ELEM) && op_has(o, PURE) && value_has_one_use(v);
+	for (u32 i = 0; can && i < o->noperands; i++)
+		if (!is_free(p, operand(o, i))) {
+			from = operand(o, i);
+			n++;
+		}
+	return n == 1 ? from : NULL;
+}
+
 /* Is v, which only results of dots in layout l ask for, computed from a tile that the loop loads and that is as narrow?
- * Then that changes its layout: the copy to shared memory ahead of time is part of it. */
+ * Then that changes its layout: the copy to shared memory ahead of time is part of it. All that is computed on the way
+ * is noted, since it has more uses meanwhile. */
 static bool is_made_of_load(struct placer *p, const struct value *v, const struct layout *l)
 {
-	const struct value *result = v;
-	int bits = MAX(type_elem_bits(v->type), 8);
-	if (map_get(&p->of_load, v)) /* it has more uses meanwhile */
+	const struct value *loaded = v, *from;
+	if (map_get(&p->of_load, v))
 		return map_get(&p->of_load, v) == l;
 	if (!p->s->target->has_tensor_copy || !is_strong(p, l) || v->type->rank != 2 ||
 	    type_numel(v->type) <= (i64)32 * p->s->num_warps)
 		return false;
-	while (v->def && op_has(v->def, ELEM) && op_has(v->def, PURE) && value_has_one_use(v)) {
-		const struct value *from = NULL;
-		for (u32 i = 0; i < v->def->noperands; i++) {
-			if (is_free(p, operand(v->def, i)))
-				continue;
-			if (from)
-				return false;
-			from = operand(v->def, i);
-		}
-		if (!from)
-			return false;
-		v = from;
-	}
-	const struct op *load = def_if(v, IR_LOAD), *loop = v->def ? v->def->block->parent : NULL;
-	bool yes = load && value_has_one_use(v) && MAX(type_elem_bits(v->type), 8) <= bits && loop &&
-		   loop->code == IR_FOR && stages_of(p->s, loop) > 1;
-	if (yes)
-		map_put(&p->of_load, result, (void *)l);
-	return yes;
+	while ((from = sole_source(p, loaded)))
+		loaded = from;
+	const struct op *loop = def_if(loaded, IR_LOAD) ? loaded->def->block->parent : NULL;
+	if (!loop || loop->code != IR_FOR || stages_of(p->s, loop) < 2 || !value_has_one_use(loaded) ||
+	    type_elem_bits(loaded->type) > MAX(type_elem_bits(v->type), 8))
+		return false;
+	for (; v != loaded; v = sole_source(p, v))
+		map_put(&p->of_load, v, (void *)l);
+	return true;
 }
 
 static bool is_made_again(struct placer *p, const struct value *v, const struct layout *l)
