@@ -321,16 +321,15 @@ bool is_recurrence(struct ir_context *ctx, const struct block *body)
 	return false;
 }
 
-void leave_out_results(struct schedule *p)
+bool leave_out_results(struct schedule *p)
 {
-	bool any = false;
 	for (u32 i = 0; i < p->loads.len; i++)
-		any |= works_on_results(p, p->loads.at[i]);
-	p->few_buffers = any;
-	if (any) {
+		p->few_buffers |= works_on_results(p, p->loads.at[i]);
+	if (p->few_buffers) {
 		p->loads.len = p->args.len = p->slice.len = 0;
 		p->in_slice = (struct map){.arena = &p->scratch};
 	}
+	return p->few_buffers;
 }
 
 void find_loads(struct schedule *p, bool asked, bool plain, bool far)

@@ -101,8 +101,8 @@ static int stages_of_use(const struct op *loop, int stages)
 	if (loop->block->parent || stages <= 2 || !value_const_int(for_lower(loop), &from) ||
 	    !value_const_int(for_upper(loop), &to) || !value_const_int(for_step(loop), &step) || step <= 0)
 		return stages;
-	i64 iterations = to > from ? (to - from - 1) / step + 1 : 0;
-	return (int)MAX(MIN(iterations, stages), 2);
+	u64 iterations = to > from ? ((u64)to - (u64)from - 1) / (u64)step + 1 : 0;
+	return (int)MAX(MIN(iterations, (u64)stages), 2);
 }
 
 /* How the loop will be pipelined; false if it will not. */
@@ -123,11 +123,8 @@ static bool plan(struct schedule *p)
 	find_loads(p, asked, plain, stages > 2);
 	if (plain && (loaded_registers(p) < least || loaded_registers(p) > most))
 		return false;
-	if (p->async && stages_that_fit(p, 2) < 2) {
-		leave_out_results(p);
-		if (p->few_buffers)
-			find_loads(p, asked, plain, stages > 2);
-	}
+	if (p->async && stages_that_fit(p, 2) < 2 && leave_out_results(p))
+		find_loads(p, asked, plain, stages > 2);
 	if (p->async)
 		stages = MAX(stages_that_fit(p, stages), 2);
 	p->stages = p->async ? stages : 2;
@@ -288,12 +285,10 @@ static struct op *pipeline_loop(struct schedule *p, bool planned)
 	bool more = q.loop && plan(&q);
 	if (more)
 		pipeline_join(p, &q);
-	if (q.before)
-		pipeline_share_producer(p, &q);
-	else if (q.second)
-		pipeline_lone_producer(p);
-	if (q.second)
+	if (q.second) {
+		pipeline_share_producer(p, q.before ? &q : NULL);
 		pipeline_flatten(p);
+	}
 	if (planned) {
 		rewrite(p);
 		carry_tile_loads(p);

@@ -154,8 +154,9 @@ struct schedule {
 /* Finds p->loads and their slice. plain: of a loop that nobody asked to pipeline, without dots; asked: of one that
  * somebody did; far: by more than one iteration. */
 void find_loads(struct schedule *p, bool asked, bool plain, bool far);
-/* Makes find_loads, called again, leave out what only dots' results are worked on with, if it found any. */
-void leave_out_results(struct schedule *p);
+/* Takes the loads back, for find_loads to find those alone that dots' results are not worked on with. False: no others
+ * have been found. */
+bool leave_out_results(struct schedule *p);
 /* Adds a load and what its address and mask depend on; false when that is more than index arithmetic. */
 bool add_load(struct schedule *p, struct op *load);
 /* The slice of the loads that have been added, in program order. */
@@ -215,10 +216,8 @@ bool pipeline_is_alone(const struct schedule *p);
 bool nest_find(struct schedule *p, struct nest *n, const struct block *top, u32 load_operands);
 /* Lets a warp of its own ask for the boxes, if that is possible and faster. */
 void pipeline_find_producer(struct schedule *p);
-/* The same for p's loop, and q's that goes on with its buffers. */
+/* The same for the first loop of an attention, and for q's that goes on with its buffers (NULL: none does). */
 void pipeline_share_producer(struct schedule *p, struct schedule *q);
-/* The same for p's loop, where what stands behind it has loads of its own. */
-void pipeline_lone_producer(struct schedule *p);
 /* If the loop around p's asks for it and it is possible, lets the copies go on from one of its iterations to the
  * next. */
 void pipeline_flatten(struct schedule *p);

@@ -112,27 +112,20 @@ void pipeline_find_producer(struct schedule *p)
 
 void pipeline_share_producer(struct schedule *p, struct schedule *q)
 {
-	if (!is_attention(p) || !is_attention(q) || !pipeline_is_alone(p))
-		return;
-	p->producer = arena_new(&p->scratch, struct nest);
-	q->producer = arena_new(&q->scratch, struct nest);
-	if (why_not(p) || why_not(q)) {
-		p->producer = q->producer = NULL;
-		return;
-	}
-	find_turns(p);
-	find_turns(q);
-}
-
-void pipeline_lone_producer(struct schedule *p)
-{
-	if (!is_attention(p) || !pipeline_is_alone(p))
-		return;
-	p->producer = arena_new(&p->scratch, struct nest);
-	if (why_not(p))
-		p->producer = NULL;
-	else
-		find_turns(p);
+	struct schedule *loops[] = {p, q};
+	u32 n = q ? 2 : 1;
+	bool can = pipeline_is_alone(p);
+	for (u32 i = 0; i < n && can; i++)
+		can = is_attention(loops[i]);
+	for (u32 i = 0; i < n && can; i++)
+		loops[i]->producer = arena_new(&loops[i]->scratch, struct nest);
+	for (u32 i = 0; i < n && can; i++)
+		can = !why_not(loops[i]);
+	for (u32 i = 0; i < n; i++)
+		if (can)
+			find_turns(loops[i]);
+		else
+			loops[i]->producer = NULL;
 }
 
 /* --- the producer -------------------------------------------------------------------------------------------- */
