@@ -152,12 +152,14 @@ def ways(b):
             causal = way == "diagonal"
             run = lambda: F.scaled_dot_product_attention(*map(view, (q, k, v)), attn_mask=bias, is_causal=causal)
             out = torch.empty_like(q)
-            like = lambda: None if run() is None else None  # of another shape
+
+            def like():  # of another shape
+                forced("cuDNN", run)()
             flat_out = run().transpose(1, 2).reshape(q.shape) if apart else run()[0]
             b.row(what, kernel, lambda bm, bn: (triton.cdiv(n, bm), heads, sequences),
                   lambda bm, bn: [q, k, v, out, q if extra is None else extra, d**-0.5, n, heads, d, bm, bn, way], out, flat_out,
                   FORWARD[d], flops=flops_of(sequences, heads, n, d, causal), tolerance=TOLERANCE[q.dtype],
-                  anchors={"cuDNN": forced("cuDNN", like if apart else lambda: run()[0])} if bias is None else {"PyTorch": lambda: run()[0]})
+                  anchors={"cuDNN": like if apart else forced("cuDNN", lambda: run()[0])} if bias is None else {"PyTorch": lambda: run()[0]})
 
 
 def fp8(b):
