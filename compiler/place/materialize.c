@@ -5,6 +5,7 @@
  * operations are simply made again in the layout asked for. What was only there to be made again dies. */
 #include "base/tuning.h"
 #include "place/access.h"
+#include "layout/convert.h"
 #include "place/layouts.h"
 
 struct version {
@@ -268,17 +269,18 @@ static struct value *request_memory(struct placer *p, struct value *v, const str
 	return add_version(p, v, mem, buffer);
 }
 
-/* What comes from tensor cores goes back to them as it is, in registers, if it is the instruction's A; the rest through
- * shared memory. */
+/* What comes from tensor cores goes back to them in registers, if it is the instruction's A and stays in its warps; the
+ * rest through shared memory. */
 static void place_wgmma(struct placer *p, struct op *o, const struct dot_plan *plan)
 {
 	struct value *a = operand(o, 0), *b = operand(o, 1);
-	const struct layout *home = home_of(p, a);
+	const struct layout *home = home_of(p, a), *rows = NULL;
 	int row_dim = plan->split.row_dim;
 	if (home && is_strong(p, home) && !plan->fetched && row_dim == 0)
-		request_operand(p, o, 0,
-				layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->split.warps, 16,
-						   type_elem_bits(a->type)));
+		rows = layout_dot_operand(p->pool, 2, a->type->shape, 0, plan->split.warps, 16,
+					  type_elem_bits(a->type));
+	if (rows && (plan_conversion(home, rows).kind != CONVERT_SHARED || !plan->wgmma->any_major))
+		request_operand(p, o, 0, rows);
 	else
 		op_set_operand(o, 0, request_memory(p, a, plan->wgmma, 1, row_dim == 0 ? plan->fetched : plan->turned));
 	op_set_operand(o, 1, request_memory(p, b, plan->wgmma, 0, row_dim == 1 ? plan->fetched : plan->turned));

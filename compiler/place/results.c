@@ -76,11 +76,12 @@ static void replace_layout(struct op *o, void *arg)
 		map_put(&r->p->memory, o, (void *)r->to);
 }
 
-/* Other accesses that had the store's layout keep to it. */
+/* Of a store, or an atomic whose result nobody uses. Other accesses that had its layout keep to it. */
 static void place_result(struct op *o, void *arg)
 {
 	struct placer *p = arg;
-	const struct layout *l = o->code == IR_STORE ? map_get(&p->memory, o) : NULL;
+	bool adds = o->code == IR_ATOMIC_RMW && value_unused(result(o));
+	const struct layout *l = o->code == IR_STORE || adds ? map_get(&p->memory, o) : NULL;
 	const struct op *dot = l ? dot_behind(p->ctx, operand(o, 1)) : NULL;
 	int order[MAX_RANK] = {0};
 	if (!dot || result(dot)->type->rank != operand(o, 1)->type->rank)
