@@ -54,6 +54,10 @@ enum tuning {
 	/* Beside a late dot's sum and operand and the result of the next iteration's first dot, which are held at once:
 	 * the rest of the loop. Not measured more closely. */
 	REGISTERS_BESIDE_LATE = 79,
+	/* Elements along k of a loop's first dot, for others to run beside what works on results. On an H100 the
+	 * gradients of keys gain 10 % where these are 128, 4 to 5 % where they are 256, and lose 2 to 15 % where they
+	 * are 64. */
+	MIN_K_BESIDE = 128,
 	/* Rows of programs at a time (opt/swizzle.c). On an H100 experts with 16,384 tokens take 463 to 470 us by 4, 8,
 	 * 16 and 32 of 128 x 256 (582 by all), 540, 535, 522 and 522 of 128 x 128 (582 and 896). */
 	ROWS_IN_GROUP = 16,

@@ -125,6 +125,52 @@ void find_late(struct schedule *p)
 		p->late = last;
 }
 
+const struct op *first_need(const struct value *sum, const struct block *body)
+{
+	const struct op *first = body->last;
+	for (const struct use *u = sum->uses; u; u = u->next) {
+		const struct op *o = u->user;
+		while (o->block != body)
+			o = o->block->parent;
+		if (comes_behind(first, o))
+			first = o;
+	}
+	return first;
+}
+
+/* A change of a dot's layout stands right behind it: it goes to where its result is needed. */
+static const struct op *need_of_result(struct op *dot)
+{
+	struct block *body = dot->block;
+	const struct op *need = first_need(result(dot), body);
+	struct op *change = value_has_one_use(result(dot)) ? result(dot)->uses->user : NULL;
+	if (change != need || change->code != IR_CONVERT_LAYOUT)
+		return need;
+	need = first_need(result(change), body);
+	op_insert_before(change, (struct op *)need);
+	return change;
+}
+
+/* Dots with others behind them before anything needs their results: the tensor cores go on with those, and have work
+ * while the results are worked on. Where products are short, ptxas interleaves them with the work better. */
+void find_beside(struct schedule *p)
+{
+	struct block *body = p->loop->blocks[0];
+	const struct op *first = first_dot(body);
+	if (!first || operand(first, 0)->type->shape[1] < MIN_K_BESIDE)
+		return;
+	for (struct op *o = body->first; o; o = o->next) {
+		bool own = o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_FETCHED] && !o->attr[ATTR_TURNED];
+		if (!own || stays_in_flight(p, o) || (p->late && o == first))
+			continue;
+		const struct op *need = need_of_result(o), *next = o->next;
+		while (next != need && !op_is_dot(next))
+			next = next->next;
+		if (next != need)
+			vec_push(&p->scratch, &p->beside, o);
+	}
+}
+
 /* Does a copy take the place of this store? */
 static bool is_copied(const struct schedule *p, const struct op *store)
 {
@@ -148,6 +194,14 @@ void find_turns(struct schedule *p)
 			   (!o->nblocks || o->code == IR_REDUCE);
 	}
 	p->turns = p->turns && dots == 2 && !dots_are_apart(p->ctx, p->loop->blocks[0]);
+}
+
+bool runs_beside(const struct schedule *p, const struct op *dot)
+{
+	bool yes = false;
+	for (u32 i = 0; i < p->beside.len; i++)
+		yes |= p->beside.at[i] == dot;
+	return yes;
 }
 
 bool stays_in_flight(const struct schedule *p, const struct op *dot)

@@ -457,21 +457,39 @@ void wait_dots(struct builder *b, i64 pending)
 	build(b, IR_WARP_GROUP_WAIT, NULL, 0, NULL, 0, 0)->attr[ATTR_PENDING] = pending;
 }
 
+/* What uses the values takes the wait's results. */
+static void pass_through(struct op *wait, struct value *const *values)
+{
+	for (u32 i = 0; i < wait->nresults; i++) {
+		replace_uses(values[i], &wait->results[i]);
+		op_set_operand(wait, i, values[i]);
+	}
+}
+
+static void await_result(struct builder *b, const struct step *s)
+{
+	struct value *sum = result(s->dot);
+	struct op *wait = build(b, IR_WARP_GROUP_WAIT, &sum, 1, &sum->type, 1, 0);
+	wait->attr[ATTR_PENDING] = s->pending;
+	pass_through(wait, &sum);
+}
+
+struct value *late_sum(const struct schedule *p)
+{
+	return for_arg(p->loop, (u32)(result(p->late)->uses - p->loop->blocks[0]->last->operands));
+}
+
 /* The sum of a late dot is there, and that of the first one with it unless it stays in flight too. An accumulator of
  * p->dots needs not pass through the wait: only dots touch it. */
 static void finish_late(struct schedule *p, struct builder *b, i64 pending)
 {
-	struct block *body = p->loop->blocks[0];
-	struct op *first = first_dot(body);
+	struct op *first = first_dot(p->loop->blocks[0]);
 	bool stays = stays_in_flight(p, first);
-	struct value *values[] = {result(first), for_arg(p->loop, (u32)(result(p->late)->uses - body->last->operands))};
+	struct value *values[] = {result(first), late_sum(p)};
 	const struct type *types[] = {values[0]->type, values[1]->type};
 	struct op *wait = build(b, IR_WARP_GROUP_WAIT, values + stays, 2 - stays, types + stays, 2 - stays, 0);
 	wait->attr[ATTR_PENDING] = pending;
-	for (u32 i = 0; i < wait->nresults; i++) {
-		replace_uses(values[stays + i], &wait->results[i]);
-		op_set_operand(wait, i, values[stays + i]);
-	}
+	pass_through(wait, values + stays);
 }
 
 static void finish_earlier_dots(struct schedule *p, struct builder *b, i64 pending)
@@ -518,7 +536,8 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 	switch (s->kind) {
 	case STEP_OP:
 		/* the first dot until the late one is finished */
-		if (stays_in_flight(p, s->op) || (p->late && s->op == first_dot(p->loop->blocks[0])))
+		if (stays_in_flight(p, s->op) || runs_beside(p, s->op) ||
+		    (p->late && s->op == first_dot(p->loop->blocks[0])))
 			s->op->attr[ATTR_ASYNC] = true;
 		return;
 	case STEP_AWAIT: await_buffers(p, b, s); return;
@@ -529,6 +548,7 @@ static void build_step(struct schedule *p, struct builder *b, const struct step 
 		return;
 	case STEP_COPY: p->stream->copy(p, b); return;
 	case STEP_FINISH: finish_earlier_dots(p, b, s->pending); return;
+	case STEP_RESULT: await_result(b, s); return;
 	case STEP_RELEASE:
 		if (p->late && !p->producer) { /* the buffer that is filled next */
 			struct value *phase = p->now.phase;
@@ -637,11 +657,7 @@ void finish_dots(struct schedule *p, struct builder *b)
 		vec_push(&p->scratch, &sums, &p->loop->results[n]);
 		vec_push(&p->scratch, &types, p->loop->results[n].type);
 	}
-	struct op *wait = build(b, IR_WARP_GROUP_WAIT, sums.at, sums.len, types.at, types.len, 0);
-	for (u32 i = 0; i < sums.len; i++) {
-		replace_uses(sums.at[i], &wait->results[i]);
-		op_set_operand(wait, i, sums.at[i]);
-	}
+	pass_through(build(b, IR_WARP_GROUP_WAIT, sums.at, sums.len, types.at, types.len, 0), sums.at);
 }
 
 /* Does anything behind o need shared memory, or what comes in the next iteration of a loop around it? */

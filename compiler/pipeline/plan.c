@@ -132,6 +132,7 @@ static bool plan(struct schedule *p)
 		find_dots(p);
 	if (p->async) {
 		find_late(p);
+		find_beside(p);
 		find_boxes(p);
 		if (!p->producer || !p->dots.len)
 			find_turns(p);

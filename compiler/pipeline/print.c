@@ -59,7 +59,7 @@ static const char *operation(struct schedule *p, const struct op *o)
 {
 	const char *name = name_of(o), *where = "";
 	if (op_is_dot(o))
-		where = stays_in_flight(p, o) ? ", in flight" : "";
+		where = stays_in_flight(p, o) ? ", in flight" : runs_beside(p, o) ? ", beside others" : "";
 	return arena_printf(&p->scratch, "%s%s%s%s", op_info[o->code].name, name ? " " : "", name ? name : "", where);
 }
 
@@ -68,6 +68,11 @@ static const char *groups(struct schedule *p, const char *text, i64 pending)
 	if (!pending)
 		return text;
 	return arena_printf(&p->scratch, "%s, but for %lld group%s", text, (long long)pending, PLURAL(pending));
+}
+
+static const char *dot_name(const struct op *dot)
+{
+	return name_of(dot) ? name_of(dot) : "the dot";
 }
 
 static const char *step_text(struct schedule *p, const struct step *s)
@@ -79,6 +84,7 @@ static const char *step_text(struct schedule *p, const struct step *s)
 		return p->tma ? buffers(p, "await full buffers", &p->parts.at[s->part])
 			      : groups(p, "await copies", s->pending);
 	case STEP_FINISH: return groups(p, "finish dots", s->pending);
+	case STEP_RESULT: return groups(p, arena_printf(&p->scratch, "await %s", dot_name(s->dot)), s->pending);
 	case STEP_RELEASE: return buffers(p, "release buffers", &p->parts.at[s->part]);
 	case STEP_BARRIER: return "barrier";
 	case STEP_FENCE: return "fence of stores before dots";

@@ -46,11 +46,20 @@ static struct step *find_step(const struct schedule *p, enum step_kind kind)
 /* --- the order of the steps ---------------------------------------------------------------------------------- */
 
 /* Behind which operation the dots of the iteration before are finished; NULL if none is left in flight. With two
- * buffers through registers it is in front of the first dot. */
+ * buffers through registers it is in front of the first dot. The late one is finished with the first one, behind those
+ * that run beside it. */
 static const struct op *finish_behind(const struct schedule *p, const struct block *body)
 {
-	if (p->late)
-		return first_dot(body);
+	if (p->late) {
+		const struct op *behind = first_dot(body), *o = behind,
+				*need = first_need(result(first_dot(body)), body),
+				*other = first_need(late_sum(p), body);
+		while (o != need && o != other) {
+			behind = runs_beside(p, o) ? o : behind;
+			o = o->next;
+		}
+		return behind;
+	}
 	return p->async && p->dots.len ? p->dots.at[p->dots.len - 1] : NULL;
 }
 
@@ -63,7 +72,7 @@ static const struct op *copy_behind(const struct schedule *p, const struct block
 	if (p->late && p->ahead > 1) /* there is time, and nothing else to do there */
 		return p->late;
 	if (p->async)
-		return p->tma && !p->dots.len ? first_dot(body) : finish_behind(p, body);
+		return p->tma && !p->late && !p->dots.len ? first_dot(body) : finish_behind(p, body);
 	if (p->ring)
 		return p->dots.at[p->dots.len - 1];
 	for (const struct op *o = body->first; o && !p->few; o = o->next)
@@ -72,12 +81,26 @@ static const struct op *copy_behind(const struct schedule *p, const struct block
 	return behind;
 }
 
+/* The results of dots that ran beside others and that o needs, or ends the body with: those of all before them are
+ * there, too. `n`: so many have been awaited. */
+static void add_results(struct schedule *p, const struct op *o, u32 *n)
+{
+	u32 end = *n;
+	for (u32 i = *n; i < p->beside.len; i++)
+		if (first_need(result(p->beside.at[i]), o->block) == o)
+			end = i + 1;
+	for (; *n < end; ++*n)
+		vec_push(&p->scratch, &p->steps,
+			 ((struct step){.kind = STEP_RESULT, .stage = p->ahead, .dot = p->beside.at[*n]}));
+}
+
 static void choose_steps(struct schedule *p)
 {
 	const struct block *body = p->loop->blocks[0];
 	const struct op *finish = finish_behind(p, body), *copy = copy_behind(p, body), *first = first_dot(body),
 			*last = last_dot(body);
 	int work = p->ahead;
+	u32 awaited = 0;
 	bool through_registers = p->ring && !p->async, finished = !through_registers;
 	if (p->producer)
 		vec_push(&p->scratch, &p->steps, ((struct step){.kind = STEP_COPY, .partition = PRODUCER}));
@@ -94,6 +117,7 @@ static void choose_steps(struct schedule *p)
 		}
 		if (p->turns && o == last)
 			add_step(p, STEP_AWAIT_TURN, work);
+		add_results(p, o, &awaited);
 		add_op(p, o);
 		if (p->turns && o == first)
 			add_step(p, STEP_PASS_TURN, work);
@@ -107,20 +131,22 @@ static void choose_steps(struct schedule *p)
 		}
 		add_step(p, STEP_COPY, 0);
 	}
+	add_results(p, body->last, &awaited);
 }
 
 /* --- synchronisation ----------------------------------------------------------------------------------------- */
 
-/* Groups of products that are issued in the body before step `at`, and may run on behind it. A dot that is not left in
- * flight is to be finished there. */
-static i64 groups_before(const struct schedule *p, u32 at)
+/* Groups of products that are issued in the body before step `at`, behind `dot` if that is not NULL, and may run on
+ * behind the step. Other dots are finished there. */
+static i64 groups_before(const struct schedule *p, u32 at, const struct op *dot)
 {
 	enum { MAX_PENDING = 7 /* groups that a wait for dots leaves running */ };
 	i64 groups = 0;
 	for (u32 i = 0; i < at; i++) {
 		const struct op *o = p->steps.at[i].op;
+		bool on = o && o != dot && (stays_in_flight(p, o) || runs_beside(p, o));
 		if (o && op_is_dot(o))
-			groups = stays_in_flight(p, o) ? groups + wgmma_groups(o) : 0;
+			groups = on ? groups + wgmma_groups(o) : 0;
 	}
 	return MIN(groups, MAX_PENDING);
 }
@@ -138,6 +164,16 @@ static void note_readers(const struct schedule *p, const struct value *buffer)
 			o = o->block->parent;
 		o->mark = 1;
 	}
+}
+
+/* Behind which step the dot at step i has read its operands, if that is in its iteration. */
+static u32 end_of_read(const struct schedule *p, u32 i)
+{
+	const struct op *o = p->steps.at[i].op;
+	for (u32 k = i; k < p->steps.len; k++)
+		if (p->steps.at[k].dot == o)
+			return k + 1;
+	return i + 1;
 }
 
 /* Where load i's buffer is read: until the finish of the dots, if one that stays in flight reads it. */
@@ -159,7 +195,7 @@ static struct part reads_of(const struct schedule *p, u32 i)
 			continue;
 		bool late = p->late && o == first_dot(p->loop->blocks[0]);
 		reads.begin = MIN(reads.begin, k);
-		reads.end = MAX(reads.end, late ? finished : k + 1);
+		reads.end = MAX(reads.end, late ? finished : end_of_read(p, k));
 		reads.lags |= stays_in_flight(p, o);
 	}
 	if (reads.lags)
@@ -231,8 +267,8 @@ static void synchronise(struct schedule *p)
 	int work = p->ahead;
 	for (u32 i = 0; i < p->steps.len; i++) {
 		struct step *s = &p->steps.at[i];
-		if (s->kind == STEP_FINISH)
-			s->pending = groups_before(p, i);
+		if (s->kind == STEP_FINISH || s->kind == STEP_RESULT)
+			s->pending = groups_before(p, i, s->dot);
 	}
 	if (!p->ring)
 		return;

@@ -49,6 +49,7 @@ enum step_kind {
 			  * `pending` groups */
 	STEP_TURN,       /* computes which buffers come next */
 	STEP_FINISH,     /* the dots of the iteration before are done, all but the last `pending` groups */
+	STEP_RESULT,     /* the result of a dot of this iteration is there */
 	STEP_RELEASE,    /* this warp has read the iteration's buffers */
 	STEP_BARRIER,    /* all threads meet */
 	STEP_FENCE,      /* orders stores before reads by the tensor cores */
@@ -68,6 +69,7 @@ struct step {
 	enum partition partition;
 	int stage;
 	struct op *op; /* STEP_OP */
+	struct op *dot; /* STEP_RESULT */
 	i64 pending;
 	u32 part;      /* STEP_AWAIT, STEP_RELEASE */
 };
@@ -118,6 +120,8 @@ struct schedule {
 	VEC(struct op *) dots;   /* that stay in flight into the next iteration; in program order */
 	struct op *late;         /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;              /* the warpgroups take turns with the tensor cores then */
+	/* dots that run while the body goes on, with other dots among it, until something needs their results */
+	VEC(struct op *) beside;
 
 	/* where the copies go on: */
 	/* of the index from which, and up to which loads are issued: the loop's, or those of it and the next one */
@@ -190,10 +194,16 @@ bool dots_are_apart(struct ir_context *ctx, const struct block *body);
 bool has_dot(const struct op *o);
 /* Does o, or what it contains, come behind `first` in the block of that? */
 bool comes_behind(const struct op *o, const struct op *first);
-/* p->dots, p->late, p->turns. */
+/* p->dots, p->late, p->beside, p->turns. */
 void find_dots(struct schedule *p);
 void find_late(struct schedule *p);
+void find_beside(struct schedule *p);
 void find_turns(struct schedule *p);
+/* The first operation of the body that needs the result of a dot there, or contains one that does; or its end. */
+const struct op *first_need(const struct value *sum, const struct block *body);
+/* The carried value that the late dot adds to. */
+struct value *late_sum(const struct schedule *p);
+bool runs_beside(const struct schedule *p, const struct op *dot);
 /* Does the dot run on into the next iteration? */
 bool stays_in_flight(const struct schedule *p, const struct op *dot);
 

@@ -15,7 +15,7 @@ enum { LEAST_PIECE = 8192 /* bytes */ };
 struct interval {
 	struct op *op;
 	u32 start, end;
-	u32 tile_start, tile_end; /* of the body of the loop over tiles in which it is between turns, or 0 */
+	u32 tile_start, tile_end; /* of the body in which it is between turns, or beside dots; or 0 */
 	i32 size, offset;
 };
 
@@ -25,7 +25,8 @@ struct allocator {
 	VEC(struct interval) at;
 	i32 most; /* bytes of scratch for a change of layout that can be done in pieces */
 	bool turns; /* there are some */
-	bool apart; /* what is between turns has memory of its own during all of a tile */
+	bool apart; /* what is between turns, or beside dots, has memory of its own during all of a tile, or iteration
+		     */
 };
 
 static i32 element_bytes(const struct value *v)
@@ -121,6 +122,8 @@ u32 last_use(const struct value *v, const struct block *home, u32 begin)
 	for (const struct use *u = v->uses; u; u = u->next) {
 		const struct op *o = u->user;
 		end = MAX(end, o->mark);
+		if (o->code == IR_WARP_GROUP_DOT && o->attr[ATTR_ASYNC]) /* read until the wait for it */
+			end = MAX(end, last_use(result(o), o->block, o->mark));
 		if (o->code == IR_MEMDESC_INDEX || o->code == IR_MEMDESC_TRANS)
 			end = last_use(result(o), home, end);
 		while (o->block != home) { /* used inside a loop: alive to its end */
@@ -171,6 +174,15 @@ static bool is_between_turns(const struct allocator *a, const struct op *o)
 	       has_turns(o->block);
 }
 
+/* Does o change a layout within warps while dots run? In bytes of its own it waits for no other warp. */
+static bool is_beside_dots(const struct op *o)
+{
+	bool yes = false;
+	for (const struct op *in = o->code == IR_CONVERT_LAYOUT ? o->block->first : NULL; in && !yes; in = in->next)
+		yes = in->code == IR_WARP_GROUP_DOT && in->attr[ATTR_ASYNC];
+	return yes && o->attr[ATTR_WAY] == WAY_WARP_MEMORY && o->block->parent && o->block->parent->code == IR_FOR;
+}
+
 static void collect(struct allocator *a, struct block *b)
 {
 	enum { BETWEEN_TURNS = 16384 /* bytes of scratch: of an operand's 64 elements in a row, too */ };
@@ -178,8 +190,10 @@ static void collect(struct allocator *a, struct block *b)
 		struct interval n = {.op = o, .start = o->mark, .end = o->mark};
 		if (o->code == IR_CONVERT_LAYOUT)
 			choose_way(a->s, o, a->most);
-		if (is_between_turns(a, o)) {
+		bool turns = is_between_turns(a, o);
+		if (turns)
 			choose_way(a->s, o, MIN(a->most, BETWEEN_TURNS));
+		if (turns || is_beside_dots(o)) {
 			n.tile_start = b->first->mark;
 			n.tile_end = b->last->mark;
 		}
@@ -257,6 +271,20 @@ static i32 place_all(struct allocator *a)
 	return total;
 }
 
+/* With memory of its own for what is beside dots, unless fewer blocks have room then. Of turns there is one block. */
+static i32 place_apart(struct allocator *a)
+{
+	i32 all = a->s->target->shared_bytes, shared, apart;
+	a->apart = false;
+	shared = place_all(a);
+	a->apart = true;
+	apart = place_all(a);
+	if (a->turns || !apart || all / apart >= all / shared)
+		return apart;
+	a->apart = false;
+	return place_all(a);
+}
+
 static const char *what_for(struct allocator *a, const struct op *o)
 {
 	static const char *const names[IR_OPCODES] = {
@@ -309,9 +337,9 @@ static i32 allocate(struct allocator *a)
 		collect(a, s->k->body);
 		total = INT32_MAX;
 		for (int least = 0; least < 3 && total > s->target->shared_bytes; least++) {
-			a->apart = least < 1;
+			a->apart = false;
 			extend_scratch(a, least < 2);
-			total = place_all(a);
+			total = least < 1 ? place_apart(a) : place_all(a);
 		}
 		if (total <= s->target->shared_bytes || a->most <= LEAST_PIECE)
 			return total;

@@ -15,6 +15,7 @@
  * Where a program runs on several blocks, each writes to the shared memory of all of them. That needs all to have
  * begun: at the start everything is pending. */
 #include "ir/inline_asm.h"
+#include "place/mma.h"
 #include "place/order.h"
 #include "place/place.h"
 #include "place/shared_access.h"
@@ -25,7 +26,9 @@ struct access {
 	i32 start, end;
 	bool apart; /* each warpgroup has a half of its own (shared_access.h) */
 	bool write;
-	bool in_flight; /* by a dot that no wait has finished: it may go on behind a barrier */
+	/* by a dot that no wait has finished, which may go on behind a barrier: 1 and the groups of dots issued since
+	 */
+	u8 in_flight;
 	bool met;       /* the warps of each warpgroup have met since */
 	/* the allocation, when it is a ring of buffers; or the conversion, when each warp has a part of its own */
 	const struct op *ring;
@@ -58,11 +61,21 @@ static void met(struct pending *p, enum meeting who)
 		p->global.len = 0;
 }
 
-/* No dot is in flight any more. */
-static void finish_dots(struct pending *p)
+/* None but the last so many groups of dots is in flight any more. */
+static void finish_dots(struct pending *p, i64 but)
 {
 	for (u32 i = 0; i < p->shared.len; i++)
-		p->shared.at[i].in_flight = false;
+		if (p->shared.at[i].in_flight > but)
+			p->shared.at[i].in_flight = 0;
+}
+
+/* More groups of dots are issued. */
+static void issue_dots(struct pending *p, int groups)
+{
+	enum { MOST = 8 /* every wait finishes those */ };
+	for (u32 i = 0; i < p->shared.len; i++)
+		if (p->shared.at[i].in_flight)
+			p->shared.at[i].in_flight = (u8)MIN(p->shared.at[i].in_flight + groups, MOST);
 }
 
 /* Who must meet before the access. */
@@ -299,10 +312,8 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 		if (loop_behind(o))
 			barrier_before(w, p, o, conflict_in(w, p, loop_behind(o)->blocks[0]));
 		return;
-	case IR_WARP_GROUP_WAIT:
-		if (!o->attr[ATTR_PENDING])
-			finish_dots(p);
-		return;
+	case IR_WARP_GROUP_WAIT: finish_dots(p, o->attr[ATTR_PENDING]); return;
+	case IR_WARP_GROUP_DOT: issue_dots(p, wgmma_groups(o)); /* fallthrough */
 	default: touch(w, p, o); break;
 	}
 	struct shared_access at[2];
@@ -310,7 +321,7 @@ static void visit_op(struct barriers *w, struct pending *p, struct op *o)
 	if (scratch || is_turned(o, 0) || is_turned(o, 1))
 		read_behind(w, p, o);
 	if (o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_ASYNC])
-		finish_dots(p);
+		finish_dots(p, 0);
 }
 
 static void visit_block(struct barriers *w, struct pending *p, struct block *b)
