@@ -376,9 +376,14 @@ static bool is_parameter(const struct value *v)
 static const char *check_tma_copy(const struct op *o)
 {
 	const struct type *p = operand(o, 0)->type, *mem = operand(o, 1)->type;
-	NEED(p->kind == TY_PTR && is_buffer(mem) && mem->rank == 2 && mem->elem == p->elem,
-	     "copies from a pointer to a buffer of two dimensions");
+	NEED(p->kind == TY_PTR && is_buffer(mem) && mem->elem == p->elem,
+	     "copies from a pointer to a buffer of its type");
 	NEED(is_mbarrier(operand(o, 2)->type), "needs an mbarrier");
+	if (o->code == IR_TMA_COPY && mem->rank == 1) {
+		NEED(o->noperands == 3, "a row has no distance");
+		return NULL;
+	}
+	NEED(mem->rank == 2, "the buffer has one dimension or two");
 	NEED(o->attr[ATTR_ALONG] < 2 && o->attr[ATTR_STRIDE] > 0, "rows run along dimension 0 or 1, some bytes apart");
 	bool bounded = o->code == IR_TMA_TENSOR_COPY;
 	NEED(!bounded || is_parameter(operand(o, 0)), "the tensor is a parameter");

@@ -50,10 +50,15 @@ static struct tensor_map_param map_of(const struct kernel *k, const struct op *o
 	return m;
 }
 
+static bool is_row(const struct op *copy)
+{
+	return operand(copy, 1)->type->rank == 1;
+}
+
 static void add_map(struct op *o, void *arg)
 {
 	struct kernel *k = arg;
-	if (!op_is_tensor_copy(o))
+	if (!op_is_tensor_copy(o) || is_row(o))
 		return;
 	struct tensor_map_param m = map_of(k, o);
 	for (o->mark = 0; o->mark < k->cuda.nmaps; o->mark++)
@@ -154,8 +159,21 @@ static LLVMValueRef page_of(struct lower *l, LLVMValueRef at, int log2, LLVMValu
 	return page;
 }
 
+static void copy_row(struct lower *l, const struct op *o)
+{
+	const struct type *t = operand(o, 1)->type;
+	LLVMValueRef args[] = {elem(l, operand(o, 1), 0), elem(l, operand(o, 0), 0),
+			       c_i32(l, (u32)(t->shape[0] * dtype_bytes(type_dtype(t)))), elem(l, operand(o, 2), 0)};
+	inline_asm(l, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
+		   "r,l,r,r,~{memory}", ASM_EFFECT, l->v, args, 4);
+}
+
 void lower_tma_copy(struct lower *l, const struct op *o)
 {
+	if (is_row(o)) {
+		copy_row(l, o);
+		return;
+	}
 	const struct tensor_map_param *m = &l->k->cuda.maps[o->mark];
 	LLVMValueRef x, page = page_of(l, address(l, operand(o, 0)), ilog2((u64)m->elem_bytes), &x);
 	LLVMValueRef args[] = {

@@ -30,8 +30,13 @@ static bool same_function(const struct value *x, const struct value *y, const st
 	return end_pair_walk(&w, same);
 }
 
-static bool same_loads(const struct schedule *p, const struct schedule *q)
+/* Rows may be masked in one of the loops: then it loads them itself, and the other one, too. */
+static bool same_loads(struct schedule *p, struct schedule *q)
 {
+	if (p->rows != q->rows) {
+		leave_out_rows(p);
+		leave_out_rows(q);
+	}
 	bool same = p->loads.len == q->loads.len && !p->args.len && !q->args.len;
 	for (u32 i = 0; same && i < p->loads.len; i++) {
 		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
@@ -65,7 +70,7 @@ static void bring_before(const struct schedule *p, const struct schedule *q, con
 
 /* Does the second loop take the very next steps? A third one may not: the first would have to issue boxes for it
  * too. */
-static bool takes_next_steps(const struct schedule *p, const struct schedule *q, struct value_set *needed)
+static bool takes_next_steps(struct schedule *p, struct schedule *q, struct value_set *needed)
 {
 	i64 step;
 	struct value *first = for_lower(p->loop), *end = for_upper(p->loop);

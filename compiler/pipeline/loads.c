@@ -4,6 +4,7 @@
 #include "ir/graph.h"
 #include "ir/inline_asm.h"
 #include "layout/convert.h"
+#include "opt/first_element.h"
 #include "place/access.h"
 #include "pipeline/schedule.h"
 
@@ -205,6 +206,8 @@ const struct layout *ring_layout(const struct schedule *p, const struct op *load
 	const struct layout *all = layout_for_all(p, load);
 	if (all)
 		return all;
+	if (p->rows && t->rank == 1) /* boxes have two dimensions */
+		return layout_row_major(&p->ctx->layouts, 1, t->shape);
 	int bits = MAX(type_elem_bits(t), 8);
 	const struct use *reader = result(to)->uses;
 	while (reader && !is_read_again(reader))
@@ -272,9 +275,18 @@ static void mark_users(struct map *found, const struct value *v)
 		}
 }
 
-/* Loads that become a dot's operand by some work, and all of a loop that asks, can come by cp.async too, if their
- * elements stay distributed as they are on the way through the buffer. A change of layout that changes nothing says so,
- * and is dropped later if the load is not chosen. */
+/* The elements of what is loaded stay distributed as they are on the way through the buffer: a change of layout that
+ * changes nothing says so, in front of `at`, and is dropped later if the load is not chosen. */
+static void leave_in_layout(struct schedule *p, struct op *load, struct op *at)
+{
+	struct value *v = result(load);
+	struct builder b = builder_before(p->ctx, at);
+	struct value *same = build1(&b, IR_CONVERT_LAYOUT, v->type, v);
+	replace_uses(v, same);
+	op_set_operand(same->def, 0, v);
+}
+
+/* Loads that become a dot's operand by some work, and all of a loop that asks, can come by cp.async too. */
 void keep_distributed(struct schedule *p, bool all)
 {
 	struct block *b = p->loop->blocks[0];
@@ -288,11 +300,7 @@ void keep_distributed(struct schedule *p, bool all)
 		if (o->code != IR_LOAD || !type_is_tensor(result(o)->type) || load_consumer(o) ||
 		    (!all && !set_has(&worked.values, result(o))))
 			continue;
-		struct value *v = result(o);
-		struct builder at = builder_before(p->ctx, o->next);
-		struct value *same = build1(&at, IR_CONVERT_LAYOUT, v->type, v);
-		replace_uses(v, same);
-		op_set_operand(same->def, 0, v);
+		leave_in_layout(p, o, o->next);
 	}
 	arena_free(&worked.values.scratch);
 }
@@ -319,6 +327,55 @@ bool is_recurrence(struct ir_context *ctx, const struct block *body)
 			visit_operands(&w, v->def);
 	}
 	return false;
+}
+
+/* Can the copy engine bring the tile as it lies in memory: numbers in a row, none of which is masked? */
+static bool is_row(const struct schedule *p, const struct op *load)
+{
+	enum { UNIT = 16 /* bytes: addresses and sizes of bulk copies are multiples of it */ };
+	const struct value *ptr = operand(load, 0);
+	const struct type *t = ptr->type;
+	if (!type_is_tensor(t) || t->rank != 1 || type_elem(t)->elem->kind != TY_SCALAR || load->noperands > 1 ||
+	    load->attr[ATTR_VOLATILE] || load->attr[ATTR_EVICT] || value_unused(result(load)))
+		return false;
+	return axis_proved(p->s->axis, ptr)->contiguity[0] >= t->shape[0] &&
+	       axis_of(p->s->axis, ptr)->divisibility[0] >= UNIT && load_bytes(load) % UNIT == 0 &&
+	       has_first_element(p->ctx, ptr);
+}
+
+/* Where a row is read from its buffer: behind the last dot in front of its need that takes what is computed, and so
+ * waits anyway; else where it stood, in front of all dots. In between, reads wait for those of the tensor cores. */
+static struct op *place_to_read(const struct schedule *p, const struct op *load)
+{
+	struct op *at = (struct op *)first_need(result(load), p->loop->blocks[0]);
+	while (at->prev != load && !(op_is_dot(at->prev) && type_is_tensor(operand(at->prev, 0)->type)))
+		at = at->prev;
+	return at;
+}
+
+void find_rows(struct schedule *p)
+{
+	struct block *b = p->loop->blocks[0];
+	for (struct op *o = b->first; o; o = o->next) {
+		if (o->code != IR_LOAD || !is_row(p, o) || may_conflict(p->s, b, pointer_base(operand(o, 0))) ||
+		    !add_load(p, o))
+			continue;
+		p->rows++;
+		vec_push(&p->scratch, &p->boxes, ((struct box){0}));
+		if (!load_consumer(o))
+			leave_in_layout(p, o, place_to_read(p, o));
+	}
+	if (p->rows && stages_that_fit(p, p->stages) < p->stages)
+		leave_out_rows(p);
+	p->slice.len = 0;
+	collect_slice(p);
+}
+
+void leave_out_rows(struct schedule *p)
+{
+	p->loads.len -= p->rows;
+	p->boxes.len -= p->rows;
+	p->rows = 0;
 }
 
 bool leave_out_results(struct schedule *p)

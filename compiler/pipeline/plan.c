@@ -67,6 +67,8 @@ static void find_boxes(struct schedule *p)
 			  find_tensor_box(s, load, ring, &box));
 		vec_push(&p->scratch, &p->boxes, box);
 	}
+	if (p->tma && !p->dots.len)
+		find_rows(p);
 	pipeline_find_producer(p);
 	p->tma &= !p->dots.len || p->producer;
 }

@@ -117,6 +117,7 @@ struct schedule {
 	const struct op *behind; /* these are loaded behind this operation of the body, or NULL: first */
 	bool tma;                /* async by boxes */
 	VEC(struct box) boxes;   /* of each load then */
+	u32 rows;                /* the last so many are rows of one dimension, which come as they lie */
 	VEC(struct op *) dots;   /* that stay in flight into the next iteration; in program order */
 	struct op *late;         /* a dot waited for together with the first one of the next iteration, or NULL */
 	bool turns;              /* the warpgroups take turns with the tensor cores then */
@@ -161,6 +162,9 @@ void find_loads(struct schedule *p, bool asked, bool plain, bool far);
 /* Takes the loads back, for find_loads to find those alone that dots' results are not worked on with. False: no others
  * have been found. */
 bool leave_out_results(struct schedule *p);
+/* Adds those that come with the boxes p->loads: rows of numbers. */
+void find_rows(struct schedule *p);
+void leave_out_rows(struct schedule *p);
 /* Adds a load and what its address and mask depend on; false when that is more than index arithmetic. */
 bool add_load(struct schedule *p, struct op *load);
 /* The slice of the loads that have been added, in program order. */

@@ -366,10 +366,15 @@ static void tell_gather(struct teller *t, const struct op *o)
 static void tell_box(struct teller *t, const struct op *o)
 {
 	const struct type *tile = operand(o, 1)->type;
-	i32 along = (i32)o->attr[ATTR_ALONG];
+	i32 along = (i32)o->attr[ATTR_ALONG], bytes = tile->shape[along] * dtype_bytes(type_dtype(tile));
+	if (tile->rank == 1) {
+		diag(t->s->diags, R_ACCESS, o->loc,
+		     arena_printf(&t->scratch, "load: a row of %d bytes (cp.async.bulk)", bytes), "");
+		return;
+	}
 	diag(t->s->diags, R_ACCESS, o->loc,
 	     arena_printf(&t->scratch, "load: a box of %d rows of %d bytes%s (cp.async.bulk.tensor)",
-			  tile->shape[1 - along], tile->shape[along] * dtype_bytes(type_dtype(tile)),
+			  tile->shape[1 - along], bytes,
 			  o->code == IR_TMA_TENSOR_COPY ? ", zeros outside the tensor" : ""),
 	     "");
 }
