@@ -45,6 +45,7 @@ check() {
 	26) TL_DEVICE=sim timeout 300 "$build/test-run" "turns of" ;;
 	27) TL_DEVICE=sim timeout 300 "$build/test-run" "few blocks" ;;
 	28) TL_DEVICE=sim timeout 300 "$build/test-run" control/groups ;;
+	29) TL_DEVICE=sim timeout 300 "$build/test-random" --kind dots --seed 1000 --count 300 ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -55,7 +56,8 @@ every_pass() {
 checks() {
 	case $1 in
 	*/persist.c | */swizzle.c) echo "${CHECKS:-27}" ;;
-	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 8 9 10 7 22}" ;;
+	*/pipeline/* | */barriers.c) echo "${CHECKS:-26 8 9 10 7 22 29}" ;;
+	*/allocate.c) echo "${CHECKS:-29}" ;;
 	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18}" ;;
@@ -92,6 +94,7 @@ say() {
 	25) echo "stores past the cache on cpu" ;;
 	22) echo "products on sim" ;;
 	28) echo "groups on sim" ;;
+	29) echo "dots on sim" ;;
 	26) echo "turns from tile to tile on sim" ;;
 	27) echo "few blocks on sim" ;;
 	esac

@@ -3,8 +3,8 @@
  * with batches, and with fp64.
  *
  * A loop is a list of steps over tiles of P × Q, Q × P, P × P and Q × Q elements: loads, products, sums that are
- * carried, and what is made of one result for another product. All numbers are small integers, so that every order of
- * evaluation gives the same, and are evaluated here in double. */
+ * carried, and what is made of one result for another product, also with numbers of rows and columns. All numbers are
+ * small integers, so that every order of evaluation gives the same, and are evaluated here in double. */
 #include "random.h"
 #include "suite.h"
 
@@ -22,8 +22,11 @@ enum step_kind {
 	S_PAST,    /* result `to` = 2 · sum a, as it is before later steps */
 	S_STORE,   /* result a of this iteration, to memory */
 	S_ROWS,    /* the sums of the rows of a, to memory */
+	S_WORK,    /* result a and numbers from memory, one for each column or row: their sum, product or maximum */
+	S_ATOMIC,  /* result a of all iterations, added up in memory */
 };
 enum { PLUS, THIRD, NEGATED, FORMS }; /* of a sum: s += dot(a, b); s = dot(a, b, s); s = dot(a, b, -s) */
+enum { OF_ROWS = 1, ADDS = 2, MULTIPLIES = 4 }; /* of S_WORK */
 
 struct dot_step {
 	enum step_kind kind;
@@ -36,6 +39,7 @@ struct dot_step {
 	int parity;         /* only in iterations that are even or odd; or -1 */
 	bool early, turned; /* turned: memory holds the tile's columns one after another */
 	struct array *array;
+	double *sums; /* S_ATOMIC */
 	bool dead;
 };
 
@@ -52,7 +56,7 @@ struct dots {
 	int n, nvalues, dims[2], trips, rounds, warps, stages; /* rounds: of the loop around, or 0 */
 	/* sums begin anew in each round; num_stages stands in the loop */
 	bool fresh, asked;
-	bool more; /* of the kind products */
+	bool more, gradients; /* of the kind products; see make_gradients */
 	int batch;
 	tl_dtype type, sum;
 };
@@ -186,9 +190,99 @@ static void make_past(struct dots *d)
 		chance(50) ? random_below(2) : -1;
 }
 
+static int some_work(void)
+{
+	static const int works[] = {0, 0, ADDS, MULTIPLIES, MULTIPLIES};
+	return works[random_below(COUNT(works))] + chance(25);
+}
+
+/* Behind step k. */
+static struct dot_step *insert_step(struct dots *d, int k, enum step_kind kind, int a)
+{
+	memmove(&d->step[k + 2], &d->step[k + 1], (size_t)(d->n++ - k - 1) * sizeof *d->step);
+	d->step[k + 1] = (struct dot_step){.kind = kind, .to = -1, .a = a, .b = -1, .parity = -1};
+	return &d->step[k + 1];
+}
+
+/* What gradients do with products: numbers of a row or column work on them, and sums of them are in memory. */
+static void work_on_results(struct dots *d)
+{
+	for (int k = 0; k < d->n; k++) {
+		struct dot_step s = d->step[k];
+		if (s.kind != S_DOT)
+			continue;
+		if (has_room(d) && chance(60))
+			insert_step(d, k++, S_WORK, s.to)->form = some_work();
+		if (has_room(d) && chance(25)) {
+			int behind = k;
+			while (behind + 1 < d->n && chance(70))
+				behind++;
+			insert_step(d, behind, S_ATOMIC, s.to);
+		}
+	}
+}
+
+static int load_tile(struct dots *d, int rows, int columns, bool early)
+{
+	struct dot_step *s = new_step(d, S_LOAD, new_value(d, OPERAND, rows, columns), -1, -1);
+	s->early = early;
+	s->inner = columns;
+	s->last = rows;
+	return s->to;
+}
+
+/* As an attention's gradients: two products of tiles that the loop loads with tiles that it does not, and two or three
+ * of what becomes of their results, which are summed up in registers, or in memory. */
+static void make_gradients(struct dots *d)
+{
+	static const tl_dtype types[] = {TL_F16, TL_F16, TL_BF16, TL_F32};
+	int keys = 64 << random_below(2), queries = 32 << random_below(2), head = 64 << random_below(2), tile[2],
+	    made[2];
+	d->gradients = true;
+	d->batch = 1;
+	d->type = types[random_below(COUNT(types))];
+	d->sum = TL_F32;
+	d->trips = (int)random_int(0, 4);
+	d->rounds = chance(20) ? (int)random_int(1, 2) : 0;
+	d->warps = chance(50) ? 4 : 8;
+	d->stages = chance(85) ? (int)random_int(2, 3) : 1;
+	d->asked = chance(30);
+	for (int i = 0; i < 2; i++) {
+		int same = load_tile(d, keys, head, chance(85));
+		tile[i] = load_tile(d, queries, head, false);
+		int turned = new_step(d, S_TURN, new_value(d, OPERAND, head, queries), tile[i], -1)->to,
+		    result = new_step(d, S_DOT, new_value(d, RESULT, keys, queries), same, turned)->to;
+		if (chance(80))
+			new_step(d, S_WORK, -1, result, -1)->form = some_work();
+		if (chance(15))
+			new_step(d, S_STORE, -1, result, -1);
+		made[i] = new_step(d, S_OPERAND, new_value(d, OPERAND, keys, queries), result, -1)->to;
+		if (i == 0 && chance(60)) /* else behind both */
+			new_step(d, S_SUM, new_value(d, CARRIED, keys, head), made[0], tile[0])->form =
+				random_below(FORMS);
+	}
+	bool sums = chance(60), later = chance(50);
+	for (int i = 0; i < 2; i++) {
+		if (i == later)
+			new_step(d, S_SUM, new_value(d, CARRIED, keys, head), made[1], tile[i])->form = random_below(2);
+		if (i != later && sums) {
+			int turned = new_step(d, S_TURN, new_value(d, OPERAND, queries, keys), made[1], -1)->to,
+			    other = load_tile(d, keys, head, true);
+			new_step(d, S_DOT, new_value(d, RESULT, queries, head), turned, other);
+		}
+	}
+	if (sums)
+		new_step(d, chance(70) ? S_ATOMIC : S_STORE, -1,
+			 d->step[d->n - 1].kind == S_DOT ? d->nvalues - 1 : d->nvalues - 2, -1);
+}
+
 static void make_dots(struct dots *d, bool more)
 {
 	static const tl_dtype types[] = {TL_F16, TL_F16, TL_F16, TL_BF16, TL_F8E4M3, TL_F8E5M2, TL_I8, TL_F32};
+	if (!more && chance(30)) {
+		make_gradients(d);
+		return;
+	}
 	d->type = types[random_below(COUNT(types))];
 	d->more = more;
 	if (more && chance(6))
@@ -225,6 +319,8 @@ static void make_dots(struct dots *d, bool more)
 		make_past(d);
 	if (chance(15) && has_room(d)) /* one that no dot takes */
 		make_operand(d, d->dims[0], d->dims[1]);
+	if (d->batch == 1 && chance(40))
+		work_on_results(d);
 }
 
 /* --- leaving out --------------------------------------------------------------------------------------------- */
@@ -434,6 +530,23 @@ static void print_step(FILE *f, const struct dots *d, int k, const char *indent)
 		fprintf(f, "tl.store(p%d + ", k);
 		print_place(f, d, s, &d->value[s->a], true);
 		fprintf(f, ", v%d)\n", s->a);
+		break;
+	case S_WORK: {
+		bool rows = s->form & OF_ROWS;
+		int n = rows ? d->value[s->a].rows : d->value[s->a].columns;
+		fprintf(f,
+			s->form & ADDS         ? "v%d += "
+			: s->form & MULTIPLIES ? "v%d *= "
+					       : "v%d = tl.maximum(v%d, ",
+			s->a, s->a);
+		fprintf(f, "tl.load(p%d + (%sit) * %d + tl.arange(0, %d))[%s]%s\n", k, d->rounds ? "round * n + " : "",
+			n, n, rows ? ":, None" : "None, :", s->form & (ADDS | MULTIPLIES) ? "" : ")");
+		break;
+	}
+	case S_ATOMIC:
+		fprintf(f, "tl.atomic_add(p%d + ", k);
+		print_place(f, d, s, &d->value[s->a], false);
+		fprintf(f, ", v%d, sem=\"relaxed\")\n", s->a);
 	}
 }
 
@@ -540,6 +653,21 @@ static void evaluate_step(const struct dots *d, const struct dot_step *s, int it
 	}
 	if (s->kind == S_ROWS)
 		return;
+	if (s->kind == S_WORK || s->kind == S_ATOMIC)
+		for (int e = 0; e < size; e++) {
+			int i = e / to->columns, j = e % to->columns;
+			bool rows = s->form & OF_ROWS;
+			size_t n = (size_t)(rows ? to->rows : to->columns);
+			double x = s->kind == S_WORK ? value(s->array, tile * n + (size_t)(rows ? i : j)) : 0;
+			if (s->kind == S_ATOMIC)
+				s->sums[e] += to->at[e];
+			else if (s->form & ADDS)
+				to->at[e] += x;
+			else
+				to->at[e] = s->form & MULTIPLIES ? to->at[e] * x : fmax(to->at[e], x);
+		}
+	if (s->kind == S_WORK || s->kind == S_ATOMIC)
+		return;
 	for (int batch = 0; batch < d->batch; batch++)
 		for (int e = 0; e < size; e++) {
 			int i = e / to->columns, j = e % to->columns, k = batch * size + e;
@@ -577,6 +705,14 @@ static void evaluate_dots(const struct dots *d)
 				if (!d->step[k].early)
 					evaluate_step(d, &d->step[k], it, (size_t)(round * d->trips + it));
 	}
+	for (int i = 0; i < d->n; i++)
+		for (int k = 0; d->step[i].sums && k < d->value[d->step[i].a].rows * d->value[d->step[i].a].columns;
+		     k++) {
+			if (is_float(d->sum))
+				want(d->step[i].array, (size_t)k, d->step[i].sums[k]);
+			else
+				want_int(d->step[i].array, (size_t)k, (int64_t)d->step[i].sums[k]);
+		}
 	for (int v = 0; v < d->nvalues; v++)
 		for (int k = 0; d->value[v].out && k < d->batch * d->value[v].rows * d->value[v].columns; k++) {
 			if (is_float(d->sum))
@@ -594,16 +730,22 @@ static void create_arrays(struct suite *s, struct dots *d)
 	size_t tiles = (size_t)(d->rounds ? d->rounds : 1) * (size_t)d->trips;
 	for (int k = 0; k < d->n; k++) {
 		struct dot_step *x = &d->step[k];
-		bool stores = x->kind == S_STORE || x->kind == S_ROWS;
-		const struct dot_value *v = &d->value[stores ? x->a : x->to];
-		size_t len = (size_t)(d->batch * v->rows * (x->kind == S_ROWS ? 1 : v->columns)) *
-			     (tiles && !x->early ? tiles : 1);
+		bool loads = x->kind == S_LOAD || x->kind == S_WORK, sums = x->kind == S_ATOMIC,
+		     stores = x->kind == S_STORE || x->kind == S_ROWS;
+		const struct dot_value *v = &d->value[x->kind == S_LOAD || x->a < 0 ? x->to : x->a];
+		size_t len = (size_t)(d->batch * v->rows * v->columns);
+		if (x->kind == S_ROWS || x->kind == S_WORK)
+			len = (size_t)(x->kind == S_WORK && !(x->form & OF_ROWS) ? v->columns : v->rows);
+		len *= tiles && !x->early && !sums ? tiles : 1;
 		snprintf(names[k], sizeof names[k], "p%d", k);
-		if (x->dead || (x->kind != S_LOAD && !stores))
+		if (x->dead || !(loads || sums || stores))
 			continue;
-		x->array = x->kind == S_LOAD ? in(s, names[k], d->type, len) : out(s, names[k], d->sum, len);
-		for (size_t i = 0; i < len && x->kind == S_LOAD; i++)
-			set(x->array, i, (double)random_int(-2, 2));
+		x->array = sums    ? inout(s, names[k], d->sum, len)
+			   : loads ? in(s, names[k], x->kind == S_LOAD ? d->type : d->sum, len)
+				   : out(s, names[k], d->sum, len);
+		for (size_t i = 0; i < len && (loads || sums); i++)
+			set(x->array, i, sums ? 0 : (double)random_int(-2, 2));
+		x->sums = sums ? calloc(len, sizeof *x->sums) : NULL;
 	}
 	for (int v = 0; v < d->nvalues; v++) {
 		struct dot_value *x = &d->value[v];
@@ -666,7 +808,7 @@ static void dots_case(struct suite *s, int64_t seed, const char *left_out, bool 
 	do {
 		memset(d, 0, sizeof *d);
 		make_dots(d, more);
-	} while (!d->n || too_much(d));
+	} while (!d->n || (!d->gradients && too_much(d)));
 	if (left_out)
 		drop(d, left_out);
 	create_arrays(s, d);
@@ -684,6 +826,8 @@ static void dots_case(struct suite *s, int64_t seed, const char *left_out, bool 
 		       d->rounds, text);
 	for (int v = 0; v < d->nvalues; v++)
 		free(d->value[v].at);
+	for (int k = 0; k < d->n; k++)
+		free(d->step[k].sums);
 	free(text);
 	free(d);
 }

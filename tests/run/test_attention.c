@@ -379,6 +379,11 @@ void theme_attention(struct suite *s)
 			backward(s, h, h->d > 128 ? &few_queries[k] : &wide[(i + 1 + 2 * k) % COUNT(wide)], false,
 				 false);
 		}
+	/* tiles that fill shared memory, and products beside each other */
+	backward(s, &all[6], &(struct tiles){64, 64, 8, 2}, true, false);
+	backward(s, &all[3], &(struct tiles){128, 64, 8, 2}, true, false);
+	for (int sums = 0; sums < 2; sums++)
+		backward(s, &all[1], &(struct tiles){64, 128, 8, 2}, true, sums);
 	for (int k = 0; k < COUNT(wide); k++)
 		fp8(s, k % 3 ? TL_F8E4M3 : TL_F8E5M2, 64 << k % 2, k / 2, &wide[k]);
 	delta(s, TL_F16, 300, 64, 64, true), delta(s, TL_BF16, 33, 256, 16, false);
