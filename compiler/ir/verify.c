@@ -381,6 +381,7 @@ static const char *check_tma_copy(const struct op *o)
 	NEED(is_mbarrier(operand(o, 2)->type), "needs an mbarrier");
 	if (o->code == IR_TMA_COPY && mem->rank == 1) {
 		NEED(o->noperands == 3, "a row has no distance");
+		NEED(type_numel(mem) * dtype_bytes(type_dtype(mem)) % 16 == 0, "a row has a multiple of 16 bytes");
 		return NULL;
 	}
 	NEED(mem->rank == 2, "the buffer has one dimension or two");

@@ -139,16 +139,11 @@ const struct op *first_need(const struct value *sum, const struct block *body)
 }
 
 /* A change of a dot's layout stands right behind it: it goes to where its result is needed. */
-static const struct op *need_of_result(struct op *dot)
+static void delay_change(struct op *dot)
 {
-	struct block *body = dot->block;
-	const struct op *need = first_need(result(dot), body);
 	struct op *change = value_has_one_use(result(dot)) ? result(dot)->uses->user : NULL;
-	if (change != need || change->code != IR_CONVERT_LAYOUT)
-		return need;
-	need = first_need(result(change), body);
-	op_insert_before(change, (struct op *)need);
-	return change;
+	if (change && change->code == IR_CONVERT_LAYOUT && change->block == dot->block)
+		op_insert_before(change, (struct op *)first_need(result(change), dot->block));
 }
 
 /* Dots with others behind them before anything needs their results: the tensor cores go on with those, and have work
@@ -163,7 +158,8 @@ void find_beside(struct schedule *p)
 		bool own = o->code == IR_WARP_GROUP_DOT && !o->attr[ATTR_FETCHED] && !o->attr[ATTR_TURNED];
 		if (!own || stays_in_flight(p, o) || (p->late && o == first))
 			continue;
-		const struct op *need = need_of_result(o), *next = o->next;
+		delay_change(o);
+		const struct op *need = first_need(result(o), body), *next = o->next;
 		while (next != need && !op_is_dot(next))
 			next = next->next;
 		if (next != need)

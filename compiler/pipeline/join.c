@@ -30,13 +30,8 @@ static bool same_function(const struct value *x, const struct value *y, const st
 	return end_pair_walk(&w, same);
 }
 
-/* Rows may be masked in one of the loops: then it loads them itself, and the other one, too. */
-static bool same_loads(struct schedule *p, struct schedule *q)
+static bool same_loads(const struct schedule *p, const struct schedule *q)
 {
-	if (p->rows != q->rows) {
-		leave_out_rows(p);
-		leave_out_rows(q);
-	}
 	bool same = p->loads.len == q->loads.len && !p->args.len && !q->args.len;
 	for (u32 i = 0; same && i < p->loads.len; i++) {
 		const struct op *a = p->loads.at[i], *b = q->loads.at[i];
@@ -70,7 +65,7 @@ static void bring_before(const struct schedule *p, const struct schedule *q, con
 
 /* Does the second loop take the very next steps? A third one may not: the first would have to issue boxes for it
  * too. */
-static bool takes_next_steps(struct schedule *p, struct schedule *q, struct value_set *needed)
+static bool takes_next_steps(const struct schedule *p, const struct schedule *q)
 {
 	i64 step;
 	struct value *first = for_lower(p->loop), *end = for_upper(p->loop);
@@ -79,14 +74,19 @@ static bool takes_next_steps(struct schedule *p, struct schedule *q, struct valu
 	    !value_const_int(for_step(p->loop), &step) || step <= 0)
 		return false;
 	return axis_of(p->s->axis, first)->divisibility[0] % step == 0 &&
-	       axis_of(p->s->axis, end)->divisibility[0] % step == 0 && same_loads(p, q) &&
-	       can_come_before(p, q, needed);
+	       axis_of(p->s->axis, end)->divisibility[0] % step == 0;
 }
 
 void pipeline_join(struct schedule *p, struct schedule *q)
 {
 	struct value_set needed = {0};
-	bool joined = takes_next_steps(p, q, &needed);
+	if (!takes_next_steps(p, q))
+		return;
+	if ((p->rows || q->rows) && !same_loads(p, q)) { /* masked in one of the loops, for example */
+		leave_out_rows(p);
+		leave_out_rows(q);
+	}
+	bool joined = same_loads(p, q) && can_come_before(p, q, &needed);
 	if (joined)
 		bring_before(p, q, &needed);
 	arena_free(&needed.scratch);

@@ -206,7 +206,7 @@ const struct layout *ring_layout(const struct schedule *p, const struct op *load
 	const struct layout *all = layout_for_all(p, load);
 	if (all)
 		return all;
-	if (p->rows && t->rank == 1) /* boxes have two dimensions */
+	if (p->tma && t->rank == 1) /* a row, as it lies; boxes have two dimensions */
 		return layout_row_major(&p->ctx->layouts, 1, t->shape);
 	int bits = MAX(type_elem_bits(t), 8);
 	const struct use *reader = result(to)->uses;
@@ -365,27 +365,35 @@ void find_rows(struct schedule *p)
 		if (!load_consumer(o))
 			leave_in_layout(p, o, place_to_read(p, o));
 	}
-	if (p->rows && stages_that_fit(p, p->stages) < p->stages)
-		leave_out_rows(p);
 	p->slice.len = 0;
 	collect_slice(p);
+	if (p->rows && stages_that_fit(p, p->stages) < p->stages)
+		leave_out_rows(p);
+}
+
+static void take_back(struct schedule *p)
+{
+	p->loads.len = p->args.len = p->slice.len = 0;
+	p->in_slice = (struct map){.arena = &p->scratch};
 }
 
 void leave_out_rows(struct schedule *p)
 {
-	p->loads.len -= p->rows;
-	p->boxes.len -= p->rows;
+	u32 n = p->loads.len - p->rows;
+	take_back(p);
+	for (u32 i = 0; i < n; i++)
+		add_load(p, p->loads.at[i]);
+	p->boxes.len = n;
 	p->rows = 0;
+	collect_slice(p);
 }
 
 bool leave_out_results(struct schedule *p)
 {
 	for (u32 i = 0; i < p->loads.len; i++)
 		p->few_buffers |= works_on_results(p, p->loads.at[i]);
-	if (p->few_buffers) {
-		p->loads.len = p->args.len = p->slice.len = 0;
-		p->in_slice = (struct map){.arena = &p->scratch};
-	}
+	if (p->few_buffers)
+		take_back(p);
 	return p->few_buffers;
 }
 
