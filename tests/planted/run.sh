@@ -26,7 +26,7 @@ check() {
 	7) TL_DEVICE=sim timeout 300 "$build/test-run" --shard 1/40 ;;
 	8) TL_DEVICE=sim timeout 300 "$build/test-random" --kind pipelines --seed 1000 --count 60 ;;
 	9) TL_DEVICE=sim timeout 600 "$build/test-random" --kind pipelines --seed 2000 --count 400 ;;
-	10) TL_DEVICE=sim timeout 300 "$build/test-run" "attention n=" ;;
+	10) TL_DEVICE=sim timeout 300 "$build/test-run" attention ;;
 	11) TL_DEVICE=cpu timeout 300 "$build/test-run" --shard 1/10 ;;
 	12) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind random --seed 1000 --count 60 ;;
 	13) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind tree --seed 1000 --count 100 ;;
