@@ -11,13 +11,15 @@
  *
  * Where all of these loads are boxes, sm_90's copy engine (TMA) moves them: one thread asks for them, and no thread
  * computes addresses. Each buffer then has two mbarriers: "full" completes when its boxes have come, "empty" when all
- * warps have read them. No barrier holds all threads, so warps may be an iteration apart. Where two warpgroups make two
- * dots each with other work between them, they take turns: while one does the last dot of an iteration and the first of
- * the next, the other does the work (FlashAttention-3, Shah et al., 2024, "pingpong scheduling").
+ * warps have read them. Numbers in a row come with the boxes. No barrier holds all threads, so warps may be an
+ * iteration apart. Where two warpgroups make two dots each with other work between them, they take turns: while one
+ * does the last dot of an iteration and the first of the next, the other does the work (FlashAttention-3, Shah et al.,
+ * 2024, "pingpong scheduling").
  *
  * A warpgroup's dot whose result only the next iteration's dot adds to is waited for when that one has been issued, so
  * that the tensor cores always have work; its buffer is filled after that, and a second barrier. So is the last dot of
- * an iteration that makes two, if nothing needs it before the first one of the next. If a dot's operands come through
+ * an iteration that makes several, if nothing needs it before the first one of the next. Others run beside the work
+ * until their results are needed, if more dots stand between. If a dot's operands come through
  * registers, they are stored into a ring of two buffers while the dot before it still reads the other; the next ones
  * are loaded when it has been issued. */
 #include "base/tuning.h"
