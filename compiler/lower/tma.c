@@ -6,7 +6,8 @@
  * computed from, and nothing is ever outside: only the distance of rows is the host's to fill in. A tensor that begins
  * behind where a parameter points, as that of a batch does, has its own two dimensions and bounds, and UNITs of 16
  * bytes and PAGEs from there on; not from address 0 on, since an H200 touches a map's first element for boxes that lie
- * outside as a whole. A TMA_COPY into one dimension has no map: it is a bulk copy of bytes as they lie. PTX ISA, "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
+ * outside as a whole. A TMA_COPY into one dimension has no map: it is a bulk copy of bytes as they lie. PTX ISA,
+ * "Tensors"; CUDA driver API, cuTensorMapEncodeTiled. */
 #include "base/tuning.h"
 #include "ir/host_product.h"
 #include "lower/internal.h"

@@ -3,7 +3,8 @@
  * stage `ahead` the body of the same iteration runs, one stage later the dots that it left in flight are finished.
  *
  * choose_steps places the steps that the plan asks for: copies, the wait for them, the finish of dots in flight, the
- * waits for results of those that run beside others, turns. synchronise derives the others from who writes and reads the ring of buffers, where, and at which stage:
+ * waits for results of those that run beside others, turns. synchronise derives the others from who writes and reads
+ * the ring of buffers, where, and at which stage:
  *
  *   copies, then reads      a wait leaves the groups of copies running that were issued later; then all threads meet.
  *                           With an mbarrier the wait is that for "full"
