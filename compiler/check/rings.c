@@ -105,8 +105,24 @@ static void run_block(struct rings *w, const struct block *b, states *at);
 
 /* --- loops --------------------------------------------------------------------------------------------------- */
 
-/* Adds the states in which any number of iterations of the loop are left, or the one that it has. Between constants it
- * has none, or at least one, whatever its step. */
+/* How many iterations a loop may have. Between constants it has none, or at least one, whatever its step; between any
+ * bounds no more than its type has steps. */
+struct trips {
+	i128 least, most;
+};
+static struct trips count_trips(const struct op *loop)
+{
+	i64 lower = 0, upper = 0, step = 1;
+	bool bounds = value_const_int(for_lower(loop), &lower) && value_const_int(for_upper(loop), &upper);
+	i128 distance = bounds ? (i128)upper - lower : ((i128)1 << type_elem_bits(for_step(loop)->type)) - 1;
+	if (distance <= 0)
+		return (struct trips){0, 0};
+	bool known = value_const_int(for_step(loop), &step) && step > 0;
+	i128 most = known ? (distance + step - 1) / step : distance;
+	return (struct trips){bounds && known ? most : bounds, most};
+}
+
+/* Adds the states in which any number of iterations of the loop are left, or the one that it has. */
 static void choose_left(struct rings *w, const struct op *loop, states *at)
 {
 	const struct loop_note *n = map_get(&w->notes, loop);
@@ -115,17 +131,13 @@ static void choose_left(struct rings *w, const struct op *loop, states *at)
 		add_state(w, &different, at->at[i]);
 	if (n->left)
 		*at = all_of(w, &different);
-	i64 lower, upper, step = 1;
-	bool bounds = value_const_int(for_lower(loop), &lower) && value_const_int(for_upper(loop), &upper);
-	bool any = bounds && lower < upper;
-	bool all = bounds && (!any || (value_const_int(for_step(loop), &step) && step > 0));
-	i128 exact = !all ? any : MAX(((i128)upper - lower + step - 1) / step, 0);
+	struct trips trips = count_trips(loop);
 	for (u32 i = 0, len = at->len; n->left && i < len; i++) {
 		u8 *left = &left_of(w, at->at[i])[n->left - 1];
 		if (*left != NOT_CHOSEN)
 			continue;
-		*left = (u8)MIN(exact, w->most);
-		for (i64 k = any + 1; !all && k <= w->most; k++) {
+		*left = (u8)MIN(trips.least, w->most);
+		for (i64 k = *left + 1; k <= MIN(trips.most, w->most); k++) {
 			push(w, at, copy_state(w, at->at[i]));
 			left_of(w, at->at[at->len - 1])[n->left - 1] = (u8)k;
 		}
@@ -153,7 +165,7 @@ static void next_iteration(struct rings *w, const struct op *o, struct slot *at,
 	forget(w, at, n, n->first + n->args);
 	if (n->left) {
 		u8 *left = &left_of(w, at)[n->left - 1];
-		if (*left == w->most) /* or more */
+		if (*left == w->most && count_trips(o).most > w->most)
 			add_state(w, heads, copy_state(w, at));
 		--*left;
 	}

@@ -146,8 +146,12 @@ static struct ahead ahead_of(const struct op *o, const struct value *condition, 
 	if (c->code != IR_CMPI || (c->attr[ATTR_PREDICATE] != CMPI_SLT && c->attr[ATTR_PREDICATE] != CMPI_ULT))
 		return none;
 	struct sum left = {0};
+	u64 steps;
+	if (c->attr[ATTR_PREDICATE] == CMPI_ULT && value_const_bits(operand(c, 0), &steps))
+		left.constant = -(i128)steps;
+	else
+		add_terms(&left, operand(c, 0), -1, DEPTH);
 	add_terms(&left, operand(c, 1), 1, DEPTH);
-	add_terms(&left, operand(c, 0), -1, DEPTH);
 	for (const struct op *loop = o->block->parent; loop; loop = loop->block->parent)
 		if (loop->code == IR_FOR && match(&left, loop, for_index(loop), &a))
 			return a;
