@@ -533,8 +533,7 @@ static bool begin(struct run *r, struct kernel *k, struct compiled *out)
 				   .group_pids = o->group_pids,
 				   .alias = o->alias,
 				   .debug = o->debug,
-				   .cuda = {.no_boxes = o->no_boxes, .persistent = o->persistent,
-					    .many_rows = o->many_rows}};
+				   .cuda = {.no_boxes = o->no_boxes, .grid = o->grid}};
 	out->kernel = k;
 	k->sizes = o->sizes;
 	if (o->sizes && o->remarks)

@@ -16,9 +16,7 @@ struct compile_options {
 	/* no copies by TMA: they take distances of rows from 0 to 2^40 bytes only, and parameters of their own */
 	bool no_boxes;
 	enum sizes sizes; /* of a launch, which it is for: see opt/sizes.h */
-	/* for launches of more programs than multiprocessors: a persistent kernel if that is faster */
-	bool persistent;
-	bool many_rows; /* GRID_ROWS, with `persistent` */
+	enum grid_kind grid; /* of launches: for GRID_MANY and GRID_ROWS a persistent kernel, if that is faster */
 	enum aliasing alias;       /* of pointer parameters: where they may overlap, accesses keep their order */
 	/* device_assert traps on the GPU too, and integers are checked for overflow */
 	bool debug;

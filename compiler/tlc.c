@@ -636,7 +636,7 @@ static int command_compile(struct command *c)
 	size_t len;
 	c->options.alias = c->may_overlap ? ALIAS_ANY : ALIAS_NONE;
 	c->options.sizes = c->any_size ? SIZES_WIDE : SIZES_LIMITED;
-	c->options.many_rows = c->options.persistent;
+	c->options.grid = c->persistent ? GRID_ROWS : GRID_FEW;
 	char *text = read_file(&c->arena, c->file, &len);
 	if (!text)
 		return EXIT_ENVIRONMENT;

@@ -41,6 +41,7 @@ struct command {
 	bool gdb;              /* tlc run: in a debugger */
 	bool may_overlap; /* the options' alias: ALIAS_ANY */
 	bool any_size;    /* the options' sizes: SIZES_WIDE */
+	bool persistent;  /* the options' grid: GRID_ROWS */
 	VEC(struct define) defines;
 	VEC(const char *) folders; /* -I */
 	VEC(const char *) signatures, targets; /* each -s and --target */

@@ -84,7 +84,7 @@ static bool add_variant(struct build_state *b, const struct arg_spec *args, stru
 	if (!compile_image(b, args, &o, &few))
 		return false;
 	bool good = true;
-	o.persistent = o.many_rows = true;
+	o.grid = GRID_ROWS;
 	if (!serves_grid(&few, GRID_ROWS) && few.sizes == SIZES_LIMITED) {
 		good = compile_image(b, args, &o, &many);
 		if (good && !serves_grid(&many, GRID_FEW))

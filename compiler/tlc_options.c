@@ -61,7 +61,7 @@ static const struct option {
 	{"--group-pids", NUMBER, VERB_COMPILE | VERB_BUILD | LAUNCH | COMPARED, AT(options.group_pids), 0, 1 << 20,
 	 "--group-pids N", "walk a two-dimensional grid in groups of N rows; 1: not; default: 16 with\n"
 	 "--persistent, where loads of a product share both axes", NULL},
-	{"--persistent", FLAG, VERB_COMPILE, AT(options.persistent), 0, 0, "--persistent",
+	{"--persistent", FLAG, VERB_COMPILE, AT(persistent), 0, 0, "--persistent",
 	 "for launches of more programs than the GPU has multiprocessors, which as many blocks then\n"
 	 "run one after the other, if that is faster (products); tlc run and libtl decide themselves",
 	 "a launch decides itself; --max-ctas -1 keeps it from that"},

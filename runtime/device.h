@@ -23,7 +23,8 @@ struct build {
 	const struct func *func; /* NULL when the unit is IR text */
 	const struct arg_spec *args;
 	int num_warps, num_stages, group_pids, maxnreg;
-	bool no_boxes, persistent, many_rows;
+	bool no_boxes;
+	enum grid_kind grid;
 	enum sizes sizes;
 	enum aliasing alias;
 	bool debug; /* device_assert stops the kernel */

@@ -152,7 +152,8 @@ bool open_unit(struct unit *u, const char *name, const char *text, size_t len);
 
 struct options {
 	int num_warps, num_stages, group_pids, maxnreg;
-	bool debug, no_boxes, persistent, many_rows; /* see struct compile_options */
+	bool debug, no_boxes; /* see struct compile_options */
+	enum grid_kind grid;
 	enum sizes sizes;
 	enum aliasing alias;
 	bool general; /* without specialisation */

@@ -70,9 +70,7 @@ tl_status check_options(const tl_kernel *k, const tl_config *cfg, struct options
 		out->stream = cfg->stream;
 		u32 grid[3];
 		grid_of(cfg, grid);
-		enum grid_kind kind = kind_of_grid(k, cfg, grid);
-		out->persistent = kind != GRID_FEW;
-		out->many_rows = kind == GRID_ROWS;
+		out->grid = kind_of_grid(k, cfg, grid);
 	}
 	if (cfg && is_reserved_used(cfg))
 		return failed(TL_ERR_ARGUMENT,

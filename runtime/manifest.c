@@ -38,8 +38,6 @@ static const struct number numbers[] = {
 static const struct number flags[] = {
 	{"debug", NUMBER(options.debug), 0},
 	{"no_boxes", NUMBER(options.no_boxes), 0},
-	{"persistent", NUMBER(options.persistent), 0},
-	{"many_rows", NUMBER(options.many_rows), 0},
 };
 /* Choices; what usually is chosen, the first one, is left out. */
 enum { MOST_CHOICES = 3 };
@@ -50,8 +48,10 @@ static const struct choices {
 } choices[] = {
 	{"overlap", NUMBER(options.alias), {[ALIAS_NONE] = "none", [ALIAS_EQUAL] = "equal", [ALIAS_ANY] = "any"}},
 	{"sizes", NUMBER(options.sizes), {[SIZES_LIMITED] = "limited", [SIZES_ANY] = "any", [SIZES_WIDE] = "wide"}},
+	{"programs", NUMBER(options.grid), {[GRID_FEW] = "few", [GRID_MANY] = "many", [GRID_ROWS] = "rows"}},
 };
-_Static_assert(sizeof(enum aliasing) == sizeof(u32) && sizeof(enum sizes) == sizeof(u32),
+_Static_assert(sizeof(enum aliasing) == sizeof(u32) && sizeof(enum sizes) == sizeof(u32) &&
+		       sizeof(enum grid_kind) == sizeof(u32),
 	       "choices are read as numbers");
 #undef NUMBER
 

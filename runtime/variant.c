@@ -17,9 +17,9 @@
 #include "runtime/nvtx.h"
 #include "runtime/useful.h"
 
-/* In a key's first word: options.persistent and many_rows, and options.general, which is for bindings: the code is the
- * same. */
-static const u64 FOR_MANY = 1 << 18, GENERAL = 1 << 23, FOR_ROWS = (u64)1 << 63;
+/* In a key's first word: options.grid, and options.general, which is for bindings: the code is the same. */
+enum { GRID_SHIFT = 62 };
+static const u64 GENERAL = 1 << 23, GRID = (u64)3 << GRID_SHIFT;
 
 /* --- compiling ----------------------------------------------------------------------------------------------- */
 
@@ -113,8 +113,7 @@ static tl_status compile_in(const tl_kernel *k, const struct params *ps, struct 
 			  .maxnreg = o->maxnreg,
 			  .no_boxes = o->no_boxes,
 			  .sizes = o->sizes,
-			  .persistent = o->persistent,
-			  .many_rows = o->many_rows,
+			  .grid = o->grid,
 			  .alias = o->alias,
 			  .debug = o->debug,
 			  .stage = stage};
@@ -141,8 +140,7 @@ static void take_image(const tl_kernel *k, const struct options *o, struct unit 
 					     .debug = o->debug,
 					     .no_boxes = o->no_boxes,
 					     .sizes = o->sizes,
-					     .persistent = o->persistent,
-					     .many_rows = o->many_rows,
+					     .grid = o->grid,
 					     .alias = o->alias};
 	image_make(&v->image, u, f, f ? specialize_text(&u->arena, v->params, args, nargs) : NULL, &made, c);
 }
@@ -541,18 +539,17 @@ static struct variant *table_add(tl_kernel *k, const struct params *ps, const st
 /* A variant for other grids, if it is there and serves these, too. */
 static struct variant *serves_too(const tl_kernel *k, const struct key *key)
 {
-	static const u64 kinds[GRID_KINDS] = {[GRID_MANY] = FOR_MANY, [GRID_ROWS] = FOR_MANY | FOR_ROWS};
-	u64 own = key->at[0] & kinds[GRID_ROWS];
-	enum grid_kind kind = own & FOR_ROWS ? GRID_ROWS : own ? GRID_MANY : GRID_FEW;
+	u64 own = key->at[0] & GRID;
+	enum grid_kind kind = own >> GRID_SHIFT;
 	struct variant *found = NULL;
 	for (enum grid_kind other = 0; other < GRID_KINDS && !found; other++) {
-		key->at[0] = (key->at[0] & ~kinds[GRID_ROWS]) | kinds[other];
+		key->at[0] = (key->at[0] & ~GRID) | (u64)other << GRID_SHIFT;
 		u64 hash = hash_bytes(key->at, key->len * sizeof *key->at, 0);
 		struct variant *v = *table_slot(k, key->at, key->len, hash);
 		if (v && other != kind && v->state == VARIANT_READY && serves_grid(&v->image, kind))
 			found = v;
 	}
-	key->at[0] = (key->at[0] & ~kinds[GRID_ROWS]) | own;
+	key->at[0] = (key->at[0] & ~GRID) | own;
 	return found;
 }
 
@@ -630,9 +627,8 @@ tl_status variant_get(tl_kernel *k, const struct options *o, const tl_arg *args,
 {
 	struct key key;
 	key_init(&key, (u64)o->num_warps | (u64)o->num_stages << 8 | (u64)o->debug << 16 | (u64)o->no_boxes << 17 |
-			       (o->persistent ? FOR_MANY : 0) | (o->many_rows ? FOR_ROWS : 0) | (u64)o->alias << 19 |
-			       (u64)o->sizes << 21 | (o->general ? GENERAL : 0) | (u64)o->maxnreg << 24 |
-			       (u64)o->group_pids << 32);
+			       (u64)o->alias << 19 | (u64)o->sizes << 21 | (o->general ? GENERAL : 0) |
+			       (u64)o->maxnreg << 24 | (u64)o->group_pids << 32 | (u64)o->grid << GRID_SHIFT);
 	const struct params *ps = useful_params(k, o, args, nargs);
 	tl_status s = specialize(ps, args, nargs, &key);
 	struct variant *v = s ? NULL : atomic_load_explicit(&k->last, memory_order_acquire);

@@ -14,8 +14,7 @@ struct ranges;
 /* The state of placement for CUDA beside the kernel. */
 struct cuda_state {
 	bool no_boxes;    /* no copies by TMA */
-	bool persistent;  /* the launch will have more programs than multiprocessors: see pipeline/persist.c */
-	bool many_rows;   /* and many rows of them: see opt/swizzle.c */
+	enum grid_kind grid;       /* of the launch: see pipeline/persist.c and opt/swizzle.c */
 	struct programs *programs; /* the loop over them while it is tried, or NULL */
 	struct strbuf *schedules;  /* the text of pipelined loops' schedules, if it is wanted, or NULL */
 };

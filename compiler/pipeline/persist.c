@@ -81,7 +81,7 @@ static enum sharing sharing_of(const struct pass_state *s)
 	if ((!product && !attention) || s->k->cuda.cluster > 1 || kernel_talks(s->k))
 		return NO_SHARING;
 	if (axes && (product || axes != 1)) {
-		if (s->cuda.persistent && s->remarks)
+		if (s->cuda.grid != GRID_FEW && s->remarks)
 			diag(s->diags, R_NOT_PERSISTENT, s->k->loc, "they may take different time");
 		return NO_SHARING;
 	}

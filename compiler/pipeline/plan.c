@@ -343,16 +343,16 @@ static void defer(struct op *o, void *arg)
 static void note_grids(struct pass_state *s, bool persist, bool grouped)
 {
 	enum { ALL = (1 << GRID_KINDS) - 1, FEW = 1 << GRID_FEW, ROWS = 1 << GRID_ROWS };
-	u32 same = ALL & ~(persist ? s->cuda.persistent ? FEW : ALL - FEW : 0) &
-		   ~(grouped ? s->cuda.many_rows ? ALL - ROWS : ROWS : 0);
+	u32 same = ALL & ~(persist ? s->cuda.grid == GRID_FEW ? ALL - FEW : FEW : 0) &
+		   ~(grouped ? s->cuda.grid == GRID_ROWS ? ALL - ROWS : ROWS : 0);
 	s->k->cuda.grids = same == ALL ? 0 : same;
 }
 
 void pass_pipeline(struct pass_state *s)
 {
-	i64 group = rows_in_group(s, s->cuda.many_rows);
+	i64 group = rows_in_group(s, s->cuda.grid == GRID_ROWS);
 	bool grouped = rows_in_group(s, true) != rows_in_group(s, false), persist = may_persist(s);
-	bool in_groups = s->cuda.persistent && persist && join_programs(s, group);
+	bool many = s->cuda.grid != GRID_FEW, in_groups = many && persist && join_programs(s, group);
 	if (block_has(s->k->body, is_flat))
 		pass_licm(s); /* what is the same for all tiles is not carried */
 	pipeline_block(s, s->k->body);
@@ -364,7 +364,7 @@ void pass_pipeline(struct pass_state *s)
 		in_groups = group_programs(s, group);
 	if (in_groups && s->remarks)
 		diag(s->diags, R_GROUPED, s->k->loc, (int)group);
-	note_grids(s, s->cuda.persistent ? s->k->cuda.persistent : persist, grouped);
+	note_grids(s, many ? s->k->cuda.persistent : persist, grouped);
 	pass_canonicalize(s);
 	pass_cse(s);
 	remove_dead_code(s->k);

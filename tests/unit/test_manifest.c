@@ -25,8 +25,7 @@ static struct manifest_entry random_entry(void)
 					       .maxnreg = (int)(random_bits() % 256),
 					       .debug = random_bits() & 1,
 					       .no_boxes = random_bits() & 1,
-					       .persistent = random_bits() & 1,
-					       .many_rows = random_bits() & 1,
+					       .grid = (enum grid_kind)(random_bits() % GRID_KINDS),
 					       .sizes = (enum sizes)(random_bits() % (SIZES_WIDE + 1)),
 					       .alias = (enum aliasing)(random_bits() % (ALIAS_ANY + 1))}};
 	assert_true(description_parse(targets[random_bits() % ARRAY_LEN(targets)], &e.target));
@@ -59,8 +58,7 @@ static void what_is_printed_is_read(void **state)
 		const struct options *x = &e.options, *y = &read.options;
 		assert_true(x->num_warps == y->num_warps && x->num_stages == y->num_stages);
 		assert_true(x->group_pids == y->group_pids && x->maxnreg == y->maxnreg);
-		assert_true(x->debug == y->debug && x->no_boxes == y->no_boxes && x->persistent == y->persistent &&
-			    x->many_rows == y->many_rows);
+		assert_true(x->debug == y->debug && x->no_boxes == y->no_boxes && x->grid == y->grid);
 		assert_true(x->sizes == y->sizes && x->alias == y->alias);
 		arena_free(&a);
 	}
