@@ -4,8 +4,9 @@
  *     q = i * 128 // g             q += 128 // g;  r += 128 % g;  if r >= g: q += 1, r -= g
  *
  * A division takes about 30 instructions on a GPU, and the sum 5. Divisors that are constants are left alone, since
- * LLVM multiplies by their inverse. The number and the divisor must not be negative: a limit of launches if they are
- * sizes. */
+ * LLVM multiplies by their inverse, and so are those of loops around others: copies of the next tile are issued ahead
+ * where its number alone tells its place. The number and the divisor must not be negative: a limit of launches if they
+ * are sizes. */
 #include "opt/pass.h"
 #include "opt/sizes.h"
 
@@ -113,7 +114,8 @@ static void visit_block(struct pass_state *s, struct block *b)
 		for (u32 i = 0; i < o->nblocks; i++)
 			visit_block(s, o->blocks[i]);
 		i64 by;
-		for (struct op *in = o->code == IR_FOR ? o->blocks[0]->first : NULL; in;)
+		bool innermost = o->code == IR_FOR && !block_has(o->blocks[0], op_is_loop);
+		for (struct op *in = innermost ? o->blocks[0]->first : NULL; in;)
 			if (is_division(s, o, in, &by)) {
 				o = carry_division(s, o, operand(in, 0), operand(in, 1), by);
 				in = o->blocks[0]->first;
