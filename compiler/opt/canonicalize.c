@@ -100,6 +100,38 @@ static struct value *fold_factors(struct builder *b, const struct op *o)
 	return build2(b, IR_MULI, t, operand(inner, 0), build_int(b, t, c));
 }
 
+static bool is_sum(const struct op *o)
+{
+	return o && (o->code == IR_ADDI || o->code == IR_SUBI);
+}
+
+/* Does adding w, or its negative, undo what adding y, or its negative, did? */
+static bool cancel(const struct value *w, bool minus_w, const struct value *y, bool minus_y)
+{
+	i64 c, d;
+	if (value_const_int(w, &c) && value_const_int(y, &d))
+		return (u64)c == (minus_w == minus_y ? -(u64)d : (u64)d);
+	return w == y && minus_w != minus_y;
+}
+
+/* (z - y) + y is z, and so in a sum: what v + y, or v - y, is then; NULL if it is nothing of the kind. */
+static struct value *fold_there_and_back(struct builder *b, const struct value *v, struct value *y, bool minus)
+{
+	const struct op *o = v->def;
+	if (!is_sum(o))
+		return NULL;
+	if (cancel(operand(o, 1), o->code == IR_SUBI, y, minus))
+		return operand(o, 0);
+	if (o->code == IR_ADDI && cancel(operand(o, 0), false, y, minus))
+		return operand(o, 1);
+	for (u32 i = 0; i < 2 && o->code == IR_ADDI; i++) {
+		const struct op *in = operand(o, i)->def;
+		if (is_sum(in) && cancel(operand(in, 1), in->code == IR_SUBI, y, minus))
+			return build2(b, IR_ADDI, v->type, operand(o, 1 - i), operand(in, 0));
+	}
+	return NULL;
+}
+
 /* x op x and x op constant. */
 static struct value *fold_identity(struct builder *b, const struct op *o)
 {
@@ -121,13 +153,14 @@ static struct value *fold_identity(struct builder *b, const struct op *o)
 			return y;
 		if (o->code == IR_XORI && x == y)
 			return build_int(b, t, 0);
-		return NULL;
+		return o->code == IR_ADDI ? fold_there_and_back(b, x, y, false) : NULL;
 	case IR_SUBI:
 		if (is_zero(y))
 			return x;
 		if (x == y)
 			return build_int(b, t, 0);
-		return def_if(y, IR_SUBI) && operand(y->def, 0) == x ? operand(y->def, 1) : NULL;
+		return def_if(y, IR_SUBI) && operand(y->def, 0) == x ? operand(y->def, 1)
+								     : fold_there_and_back(b, x, y, true);
 	case IR_SHLI:
 	case IR_SHRSI:
 	case IR_SHRUI: return is_zero(y) ? x : NULL;
@@ -329,9 +362,21 @@ static struct op *splice(struct block *from, struct op *at)
 	return from->last;
 }
 
-static bool only_yields(const struct block *b)
+/* Is it no more than a choice between values? In front of loops perhaps of a few scalar operations: what is known of
+ * those is known of the choice. In a loop a branch may tell where a tile begins (unflatten.c). */
+static bool is_choice(const struct block *b)
 {
-	return b->first == b->last;
+	enum { FEW = 2 };
+	u32 n = 0;
+	for (const struct op *o = b->parent->block->parent; o && b->first != b->last; o = o->block->parent)
+		if (op_is_loop(o))
+			return false;
+	for (const struct op *o = b->first; o != b->last; o = o->next) {
+		if (!op_has(o, ELEM) || !op_has(o, PURE) || type_is_tensor(result(o)->type) || o->hints ||
+		    op_may_trap(o) || ++n > FEW)
+			return false;
+	}
+	return true;
 }
 
 static bool simplify_if(struct canon *c, struct op *o)
@@ -345,8 +390,10 @@ static bool simplify_if(struct canon *c, struct op *o)
 		op_erase(o);
 		return true;
 	}
-	if (!only_yields(o->blocks[0]) || !only_yields(o->blocks[1]))
+	if (!is_choice(o->blocks[0]) || !is_choice(o->blocks[1]))
 		return false;
+	splice(o->blocks[0], o);
+	splice(o->blocks[1], o);
 	struct builder b = builder_before(c->ctx, o);
 	for (u32 i = 0; i < o->nresults; i++)
 		replace_uses(&o->results[i], build3(&b, IR_SELECT, o->results[i].type, operand(o, 0), operand(y[0], i),
