@@ -69,31 +69,67 @@ static void carry_offset(struct pass_state *s, struct op *loop, u32 i)
 	arg->type = out->type = t;
 }
 
-static bool equal_values(const struct value *a, const struct value *b)
+bool equal_values(const struct value *a, const struct value *b)
 {
 	i64 x, y;
 	return a == b || (a && b && value_const_int(a, &x) && value_const_int(b, &y) && x == y);
 }
 
-/* A carried number that begins as the loop's index does and grows by the loop's step is the index; one that begins at
- * 0, with an index that does, is a multiple of it if the steps are. */
-static void name_index(struct pass_state *s, struct op *loop, u32 i)
+/* Is v the value `from` plus *by? */
+static bool is_apart(const struct value *v, const struct value *from, i64 *by)
 {
-	struct value *arg = for_arg(loop, i), *index = for_index(loop), *by = distance(arg, for_yielded(loop, i));
-	i64 first, from, step, moved;
-	if (arg->type != index->type || !by)
-		return;
-	if (equal_values(for_init(loop, i), for_lower(loop)) && equal_values(by, for_step(loop))) {
-		replace_uses(arg, index);
-	} else if (value_const_int(for_init(loop, i), &first) && value_const_int(for_lower(loop), &from) && !first &&
-		   !from && value_const_int(for_step(loop), &step) && value_const_int(by, &moved) && step &&
-		   moved % step == 0 && !value_has_one_use(arg)) {
-		struct builder in = builder_before(s->ctx, loop->blocks[0]->first);
-		in.loc = for_yielded(loop, i)->def->loc;
-		struct value *now = build2(&in, IR_MULI, arg->type, index, build_int(&in, arg->type, moved / step));
+	const struct op *o = v->def;
+	*by = 0;
+	if (equal_values(v, from))
+		return true;
+	if (!o || (o->code != IR_ADDI && o->code != IR_SUBI) || !equal_values(operand(o, 0), from) ||
+	    !value_const_int(operand(o, 1), by))
+		return false;
+	if (o->code == IR_SUBI)
+		*by = (i64) - (u64)*by;
+	return true;
+}
+
+/* What a carried number that begins as `first` and grows by `by` is in the loop, computed from the index; NULL: it is
+ * better carried. If it grows by the loop's step, it is as far from the index as at the beginning. If both begin at 0
+ * and it grows by a multiple of the step, it is a multiple of the index; around other loops, whose addresses come from
+ * it, that plus `first`. */
+static struct value *from_index(struct builder *b, const struct op *loop, struct value *first, struct value *by)
+{
+	struct value *index = for_index(loop), *factor = by;
+	bool nest = block_has(loop->blocks[0], op_is_loop);
+	i64 apart, begin = 1, from, step, moved;
+	if (equal_values(by, for_step(loop)) && is_apart(first, for_lower(loop), &apart))
+		return apart ? build2(b, IR_ADDI, by->type, index, build_int(b, by->type, apart)) : index;
+	value_const_int(first, &begin);
+	if (!value_const_int(for_lower(loop), &from) || from || !value_const_int(for_step(loop), &step) || step <= 0 ||
+	    (begin && !nest))
+		return NULL;
+	if (value_const_int(by, &moved) && moved % step == 0)
+		factor = build_int(b, by->type, moved / step);
+	else if (!nest || step != 1 || !value_defined_outside(by, loop->blocks[0]))
+		return NULL;
+	struct value *grown = build2(b, IR_MULI, by->type, index, factor);
+	return begin ? build2(b, IR_ADDI, by->type, grown, first) : grown;
+}
+
+/* The index in place of carried value i. Is it more than that, or a multiple of it? */
+static bool name_index(struct pass_state *s, struct op *loop, u32 i)
+{
+	struct value *arg = for_arg(loop, i), *by = distance(arg, for_yielded(loop, i));
+	bool nest = block_has(loop->blocks[0], op_is_loop);
+	if (arg->type != for_index(loop)->type || !by ||
+	    (!nest && value_has_one_use(arg) && !equal_values(by, for_step(loop))))
+		return false;
+	struct builder in = builder_before(s->ctx, loop->blocks[0]->first);
+	in.loc = for_yielded(loop, i)->def->loc;
+	struct value *now = from_index(&in, loop, for_init(loop, i), by);
+	if (!now)
+		return false;
+	if (now != for_index(loop))
 		now->name = arg->name;
-		replace_uses(arg, now);
-	}
+	replace_uses(arg, now);
+	return def_if(now, IR_ADDI) != NULL;
 }
 
 void name_offsets(struct pass_state *s, struct op *loop)
@@ -119,17 +155,28 @@ void name_offsets(struct pass_state *s, struct op *loop)
 	}
 }
 
+struct reduction {
+	struct pass_state *s;
+	bool sums; /* of an index and more are in place of carried numbers */
+};
+
 static void visit_loop(struct op *o, void *arg)
 {
+	struct reduction *r = arg;
 	for (u32 i = 0; o->code == IR_FOR && i < o->nresults; i++) {
-		carry_offset(arg, o, i);
-		name_index(arg, o, i);
+		carry_offset(r->s, o, i);
+		r->sums |= name_index(r->s, o, i);
 	}
 }
 
 void pass_strength_reduction(struct pass_state *s)
 {
-	walk(s->k->body, visit_loop, s);
+	struct reduction r = {.s = s};
+	walk(s->k->body, visit_loop, &r);
+	if (r.sums) { /* so that equal numbers are the same */
+		pass_canonicalize(s);
+		pass_cse(s);
+	}
 	remove_dead_code(s->k);
 }
 
