@@ -29,6 +29,8 @@ static const struct pass cuda_tile_passes[] = {
 	{"licm", "move loop-invariant operations out of loops", pass_licm, 0, ANALYSIS_AXIS},
 	{"counted-loops", "for loops in place of while loops that count", pass_counted_loops, ANALYSIS_RANGES,
 	 ANALYSIS_AXIS},
+	{"unflatten", "a loop over tiles and one over their slices in place of one over all slices", pass_unflatten,
+	 ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"strength-reduction", "carry an offset instead of pointers or tiles", pass_strength_reduction, 0,
 	 ANALYSIS_AXIS},
 	{"versioning", "a fast path for programs away from the edge of a matrix", pass_versioning, ANALYSIS_AXIS,

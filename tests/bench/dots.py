@@ -52,6 +52,21 @@ def ways(b):
                       lambda *tile: [x, y, out, m, n, k, *tile], out, lambda: x @ y, TILES[:5], flops=2 * m * n * k, tolerance=k**0.5 / 100)
 
 
+def tiles(b):
+    """The same product by a program a multiprocessor, written as for Triton; by descriptors the second operand is contiguous along k."""
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+    programs = torch.cuda.get_device_properties(0).multi_processor_count
+    for m, n, k in (4096, 4096, 4096), (8192, 8192, 512):
+        for way in "nest", "nest_descriptors", "flat", "flat_descriptors":
+            what = f"tiles by {way} matmul {m}x{n}x{k} float16"
+            if b.wants(what):
+                x, y = (torch.randn(*s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
+                y = y.T.contiguous() if "descriptors" in way else y
+                out = torch.empty(m, n, device="cuda", dtype=torch.float16)
+                b.row(what, b.kernel(way, "tiles.tl"), lambda *_: (programs, 1, 1), lambda *tile: [x, y, out, m, n, k, *tile, programs], out,
+                      lambda: x @ (y.T if "descriptors" in way else y), TILES[:5], flops=2 * m * n * k, tolerance=k**0.5 / 100)
+
+
 def blocks(b):
     """The same product through masks, block pointers and descriptors made in the kernel."""
     triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
@@ -103,5 +118,6 @@ def narrow(b):
 def rows(b):
     matmul(b)
     ways(b)
+    tiles(b)
     blocks(b)
     narrow(b)

@@ -46,6 +46,7 @@ check() {
 	27) TL_DEVICE=sim timeout 300 "$build/test-run" "few blocks" ;;
 	28) TL_DEVICE=sim timeout 300 "$build/test-run" control/groups ;;
 	29) TL_DEVICE=sim timeout 300 "$build/test-random" --kind dots --seed 1000 --count 300 ;;
+	30) every_pass "$build/test-random" --kind tiles --seed 1000 --count 400 ;;
 	esac 2>&1 | sed -n 's/^FAIL  //p' > "$2.why"
 	sed 's/:.*//' "$2.why" | sort > "$2"
 }
@@ -61,7 +62,8 @@ checks() {
 	*/host/stream.c) echo "${CHECKS:-25}" ;;
 	*/host/tiles.c) echo "${CHECKS:-19 20}" ;;
 	*/unwrap.c | */opt/demand.c) echo "${CHECKS:-23 18}" ;;
-	*/strength_reduction.c) echo "${CHECKS:-16 1 2 8 9 3 4 5}" ;;
+	*/strength_reduction.c) echo "${CHECKS:-16 30 1 2 8 9 3 4 5}" ;;
+	*/unflatten.c) echo "${CHECKS:-30}" ;;
 	*/induction_divisions.c) echo "${CHECKS:-28}" ;;
 	*/index_set_splitting.c | */conditions.c) echo "${CHECKS:-1 2 8 9 3 4 5 6 7}" ;;
 	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
@@ -95,6 +97,7 @@ say() {
 	22) echo "products on sim" ;;
 	28) echo "groups on sim" ;;
 	29) echo "dots on sim" ;;
+	30) echo "tiles, every pass, facts" ;;
 	26) echo "turns from tile to tile on sim" ;;
 	27) echo "few blocks on sim" ;;
 	esac

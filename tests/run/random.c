@@ -163,7 +163,7 @@ static int shrink(char **options, const char *command)
 		     {"products", shrink_dots},
 		     {"values", shrink_values},
 		     {"pipelines", shrink_pipelines}};
-	if (getenv("RANDOM_KIND") && (only("scaled") || only("offsets") || only("edges"))) {
+	if (getenv("RANDOM_KIND") && (only("scaled") || only("offsets") || only("edges") || only("tiles"))) {
 		printf("a list of values, or one loop of one dot: there is nothing to leave out\n");
 		return 1;
 	}
@@ -407,7 +407,8 @@ int main(int argc, char **argv)
 					      {"scaled", theme_random_scaled},
 					      {"pipelines", theme_random_pipelines},
 					      {"offsets", theme_random_offsets},
-					      {"edges", theme_random_edges}};
+					      {"edges", theme_random_edges},
+					      {"tiles", theme_random_tiles}};
 	static const char *const ours[][2] = {{"--seed", "RANDOM_SEED"},
 					      {"--count", "RANDOM_COUNT"},
 					      {"--kind", "RANDOM_KIND"},

@@ -237,6 +237,28 @@ static void persistent(struct suite *s, tl_dtype t, int programs, const struct s
 	case_end(s);
 }
 
+/* Programs that work on several tiles each, as they are written for Triton. */
+static void tiles(struct suite *s, const char *form, int programs, const struct shape *h, int stages, int warps)
+{
+	char text[80];
+	if (!case_begin(s, "../bench/tiles.tl", "tiles %s %s programs=%d stages=%d warps=%d", form, shape_name(text, h),
+			programs, stages, warps))
+		return;
+	bool along_k = strstr(form, "descriptors");
+	struct matrix a = {.x = in(s, "a", TL_F16, (size_t)(h->m * h->k)), .row = h->k, .column = 1};
+	struct matrix b = {.x = in(s, "b", TL_F16, (size_t)(h->k * h->n)),
+			   .row = along_k ? 1 : h->n,
+			   .column = along_k ? h->k : 1};
+	fill_whole(a.x, 2), fill_whole(b.x, 2);
+	struct array *c = out(s, "c", TL_F16, (size_t)(h->m * h->n));
+	bool stores = h->k || *form == 'n'; /* one loop over no slices has no iterations */
+	for (int i = 0; i < h->m * h->n && stores; i++)
+		want(c, (size_t)i, dot(&a, &b, i / h->n, i % h->n, h->k));
+	LAUNCH(s, form, CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages, .num_warps = warps), ptr(a.x),
+	       ptr(b.x), ptr(c), SIZES(h), BLOCKS(h), tl_int(3), tl_int(programs));
+	case_end(s);
+}
+
 /* Tiles that fill a multiprocessor, more of them than blocks: each of these runs several programs, the last ones
  * perhaps one less. The grid has one, two or three dimensions. */
 static void few_blocks(struct suite *s, const struct operand *t, const struct shape *h, const char *form, int batches,
@@ -468,6 +490,13 @@ void theme_matmul(struct suite *s)
 	for (int i = 0; i < COUNT(shallow); i++)
 		for (int stages = 2; stages <= 5; stages++, c++)
 			persistent(s, types[c % 2].in, 1 + c % 5, &shallow[i], stages, true);
+	static const char *const tile_forms[] = {"nest", "nest_descriptors", "flat", "flat_descriptors"};
+	static const struct shape several[] = {{300, 520, 136, 128, 256, 64},
+					       {200, 328, 72, 64, 128, 64},
+					       {136, 136, 96, 32, 32, 32},
+					       {264, 64, 0, 64, 64, 32}};
+	for (int i = 0; i < 16; i++, c++)
+		tiles(s, tile_forms[i % 4], 1 + c % 4, &several[i / 4], 1 + c % 4, i / 4 == 0 ? 8 : 4);
 	for (int i = 0; i < 12; i++, c++)
 		ragged(s, types[c % 2].in, 1 + i % 4, 1 + 3 * i, 2 + i % 4, i % 3 == 0);
 	/* tiles that hang over the edges of matrices which the copy engine knows */

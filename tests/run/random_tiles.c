@@ -1,0 +1,348 @@
+/* test-random --kind tiles: products whose program works on several tiles, in one loop over all slices of all tiles,
+ * with a counter that tells where a tile begins and ends, or in a loop around another one; the tile's number is
+ * carried, too. Bounds are arguments: products of them may wrap, and there may be no slices or no tiles.
+ *
+ * All numbers are small integers; sums are exact in every order. */
+#include "random.h"
+#include "suite.h"
+
+enum form {
+	F_BEFORE, /* one loop: the counter begins at -1 and is moved first of all */
+	F_BEHIND, /* it begins at 0 and is moved last */
+	F_IF,     /* the same by a branch */
+	F_NEST,   /* two loops; the tile's number is carried */
+	F_TILES,  /* two loops, over tiles and slices; another number is carried beside the tile's */
+	FORMS
+};
+enum { PROGRAMS = 3, MOST_TILES = 4, MOST_SLICES = 5, LEFT = 6, MOST_ROUNDS = MOST_TILES * MOST_SLICES + 1 };
+/* What else the loop does, and what it does otherwise: bits */
+enum {
+	X_MIX = 1,        /* a number changes in each slice */
+	X_TOTAL = 2,      /* the tile's number is added up in each slice */
+	X_KEPT = 4,       /* the sum is not cleared behind a tile */
+	X_OLD = 8,        /* the tile's number is read in front of where it is moved */
+	X_MOVED = 16,     /* the tile's number is moved in the last slice, too */
+	X_LOG = 32,       /* each slice stores into a log */
+	X_DONE = 64,      /* tiles that have ended are counted */
+	X_WHERE = 128,    /* rows beyond the matrix are those of row 0 */
+	X_ONE_MORE = 256, /* a slice is missing: the last tile does not end */
+	X_ELSE = 512,     /* the branch of a tile's end has another side */
+	X_SWAPPED = 1024, /* the bound is tiles * slices */
+	X_PARTS = 2048,   /* the number of tiles is chosen by the program's number, as tutorials do */
+	X_LITERAL = 4096, /* the number of slices is a literal */
+};
+
+struct tiles {
+	enum form form;
+	int extras, m, n, k, rows, columns, step, warps, stages, slices, programs;
+	int32_t tiles; /* argument: of each program, or with X_PARTS of all */
+	struct array *a, *b, *c, *numbers, *log;
+};
+
+/* Of a program, as it runs. */
+struct state {
+	int32_t tile, counter, mix, total, done, round, beside;
+	double acc[64 * 64];
+};
+
+static bool has(const struct tiles *t, int extra)
+{
+	return (t->extras & extra) != 0;
+}
+
+static bool is_flat(const struct tiles *t)
+{
+	return t->form <= F_IF;
+}
+
+static void make_tiles(struct tiles *t)
+{
+	static const int all[] = {X_MIX,  X_TOTAL, X_KEPT,     X_OLD,  X_MOVED,   X_LOG,
+				  X_DONE, X_WHERE, X_ONE_MORE, X_ELSE, X_SWAPPED, X_LITERAL};
+	static const int chances[] = {30, 25, 10, 10, 6, 15, 30, 50, 6, 10, 50, 20};
+	memset(t, 0, sizeof *t);
+	t->form = random_below(FORMS);
+	for (int i = 0; i < COUNT(all); i++)
+		t->extras |= chance(chances[i]) ? all[i] : 0;
+	t->warps = 1 << random_int(1, 3);
+	t->m = 1 << random_int(4, 6);
+	t->n = 1 << random_int(4, 6);
+	t->k = 1 << random_int(4, 6);
+	t->stages = (int)random_int(1, 4);
+	t->programs = (int)random_int(1, PROGRAMS);
+	t->step = chance(70) ? t->programs : (int)random_int(1, 2);
+	t->columns = (int)random_int(1, 3);
+	if (t->step != t->programs || has(t, X_MOVED)) /* two of them would store the same tile */
+		t->programs = 1;
+	t->slices = chance(85) ? (int)random_int(1, MOST_SLICES) : 0;
+	t->tiles = chance(85) ? (int)random_int(1, MOST_TILES) : (int)random_int(-2, 0);
+	if (chance(30)) {
+		t->extras |= X_PARTS;
+		t->tiles = (int)random_int(0, MOST_TILES * t->programs);
+	} else if (is_flat(t) && chance(15)) { /* 3 * 1431655766 is 2^32 + 2 */
+		t->slices = 3;
+		t->tiles = 1431655766;
+	}
+	t->rows = (MOST_TILES + 2) * PROGRAMS * t->m - random_below(t->m);
+}
+
+/* --- text ---------------------------------------------------------------------------------------------------- */
+
+static void print_begin(FILE *f, const struct tiles *t, const char *in)
+{
+	fprintf(f, "%stile += %d\n", in, t->step);
+	fprintf(f, "%srow = tile // %d * %d\n%scolumn = tile %% %d * %d\n", in, t->columns, t->m, in, t->columns, t->n);
+	fprintf(f, "%si = row + tl.arange(0, %d)\n%sj = column + tl.arange(0, %d)\n", in, t->m, in, t->n);
+	if (has(t, X_WHERE))
+		fprintf(f, "%si = tl.where(i < M, i, 0)\n", in);
+}
+
+static void print_slice(FILE *f, const struct tiles *t, const char *in, const char *k)
+{
+	fprintf(f, "%sd = %s * %d + tl.arange(0, %d)\n", in, k, t->k, t->k);
+	fprintf(f, "%sx = tl.load(a_ptr + i[:, None] * (%d * %d) + d[None, :]%s)\n", in, MOST_SLICES, t->k,
+		has(t, X_WHERE) ? "" : ", mask=(i < M)[:, None], other=0.0");
+	fprintf(f, "%sy = tl.load(b_ptr + d[:, None] * (%d * %d) + j[None, :])\n", in, t->columns, t->n);
+	fprintf(f, "%sacc = tl.dot(x, y, acc)\n", in);
+	if (has(t, X_MIX))
+		fprintf(f, "%smix = mix * 31 + %s\n", in, k);
+	if (has(t, X_TOTAL))
+		fprintf(f, "%stotal += tile\n", in);
+	if (has(t, X_LOG))
+		fprintf(f, "%stl.store(log_ptr + pid * %d + round, tile * 8 + %s)\n%sround += 1\n", in, MOST_ROUNDS, k,
+			in);
+}
+
+static void print_end(FILE *f, const struct tiles *t, const char *in, const char *number)
+{
+	fprintf(f, "%sci = %s // %d * %d + tl.arange(0, %d)\n%scj = %s %% %d * %d + tl.arange(0, %d)\n", in, number,
+		t->columns, t->m, t->m, in, number, t->columns, t->n, t->n);
+	fprintf(f, "%stl.store(c_ptr + ci[:, None] * (%d * %d) + cj[None, :], acc, mask=(ci < M)[:, None])\n", in,
+		t->columns, t->n);
+	if (!has(t, X_KEPT))
+		fprintf(f, "%sacc = tl.zeros((%d, %d), tl.float32)\n", in, t->m, t->n);
+	if (has(t, X_DONE))
+		fprintf(f, "%sdone += %s\n", in, is_flat(t) ? "k + 1" : "1");
+	if (has(t, X_MOVED))
+		fprintf(f, "%stile += 1\n", in);
+}
+
+static void print_flat(FILE *f, const struct tiles *t, const char *last)
+{
+	const char *in = "        ", *deep = "            ";
+	char move[120];
+	snprintf(move, sizeof move, "%sk = tl.where(k == %s, 0, k + 1)\n", in, last);
+	fprintf(f, "    for _ in range(0, %s%s):\n", has(t, X_SWAPPED) ? "tiles * slices" : "slices * tiles",
+		has(t, X_ONE_MORE) ? " - 1" : "");
+	if (t->form == F_BEFORE)
+		fprintf(f, "%s", move);
+	if (has(t, X_OLD))
+		fprintf(f, "%stotal += tile * 3\n", in);
+	fprintf(f, "%sif k == 0:\n", in);
+	print_begin(f, t, deep);
+	print_slice(f, t, in, "k");
+	fprintf(f, "%sif k == %s:\n", in, last);
+	print_end(f, t, deep, "tile");
+	if (has(t, X_ELSE))
+		fprintf(f, "%selse:\n%stl.store(log_ptr + pid * %d + %d, k)\n", in, deep, MOST_ROUNDS, MOST_ROUNDS - 1);
+	if (has(t, X_ELSE) && has(t, X_TOTAL))
+		fprintf(f, "%stotal += 1\n", deep);
+	if (t->form == F_BEHIND)
+		fprintf(f, "%s", move);
+	if (t->form == F_IF)
+		fprintf(f, "%sif k == %s:\n%sk = 0\n%selse:\n%sk += 1\n", in, last, deep, in, deep);
+}
+
+static void print_nest(FILE *f, const struct tiles *t)
+{
+	const char *in = "        ";
+	bool over_tiles = t->form == F_TILES;
+	if (over_tiles)
+		fprintf(f, "    for number in tl.range(tile + %d, tile + %d + %d * tiles, %d, flatten=True):\n",
+			t->step, t->step, t->step, t->step);
+	else
+		fprintf(f, "    for t in tl.range(0, tiles, flatten=True):\n");
+	if (has(t, X_OLD))
+		fprintf(f, "%stotal += tile * 3\n", in);
+	print_begin(f, t, in);
+	fprintf(f, "%sfor k in range(slices):\n", in);
+	print_slice(f, t, "            ", "k");
+	if (over_tiles)
+		fprintf(f, "%sbeside += %d\n", in, t->step);
+	print_end(f, t, in, over_tiles && !has(t, X_MOVED) ? "beside" : "tile");
+}
+
+static char *tiles_text(const struct tiles *t)
+{
+	static const char *const names[LEFT] = {"tile", "k", "mix", "total", "done", "round"};
+	char *text = NULL, last[24] = "slices - 1";
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+		   "def kernel(a_ptr, b_ptr, c_ptr, numbers_ptr, log_ptr, M, slices, tiles):\n"
+		   "    pid = tl.program_id(0)\n");
+	if (has(t, X_LITERAL)) {
+		fprintf(f, "    slices = %d\n", t->slices);
+		snprintf(last, sizeof last, "%d", t->slices - 1);
+	}
+	if (has(t, X_PARTS))
+		fprintf(f,
+			"    parts = tiles // %d\n    if pid < tiles %% %d:\n        parts += 1\n    tiles = parts\n",
+			t->programs, t->programs);
+	fprintf(f,
+		"    tile = pid - %d\n    beside = tile\n    k = %d\n    mix = 1\n    total = 0\n    done = 0\n    "
+		"round = 0\n",
+		t->step, t->form == F_BEFORE ? -1 : 0);
+	fprintf(f, "    i = tl.arange(0, %d)\n    j = tl.arange(0, %d)\n    acc = tl.zeros((%d, %d), tl.float32)\n",
+		t->m, t->n, t->m, t->n);
+	if (is_flat(t))
+		print_flat(f, t, last);
+	else
+		print_nest(f, t);
+	for (int i = 0; i < LEFT; i++)
+		if (is_flat(t) || i != 1)
+			fprintf(f, "    tl.store(numbers_ptr + pid * %d + %d, %s)\n", LEFT, i, names[i]);
+	fclose(f);
+	return text;
+}
+
+/* --- numbers ------------------------------------------------------------------------------------------------- */
+
+static int32_t add(int32_t x, int32_t y)
+{
+	return (int32_t)((uint32_t)x + (uint32_t)y);
+}
+
+static int32_t times(int32_t x, int32_t y)
+{
+	return (int32_t)((uint32_t)x * (uint32_t)y);
+}
+
+static void run_slice(const struct tiles *t, struct state *s, int pid, int k, int32_t begun)
+{
+	int first = begun / t->columns * t->m, column = begun % t->columns * t->n;
+	for (int i = 0; i < t->m; i++) {
+		int row = first + i;
+		bool inside = row < t->rows;
+		for (int j = 0; j < t->n; j++)
+			for (int d = k * t->k; d < (k + 1) * t->k; d++)
+				if (inside || has(t, X_WHERE))
+					s->acc[i * t->n + j] +=
+						value(t->a, (size_t)((inside ? row : 0) * MOST_SLICES * t->k + d)) *
+						value(t->b, (size_t)(d * t->columns * t->n + column + j));
+	}
+	if (has(t, X_MIX))
+		s->mix = add(times(s->mix, 31), k);
+	if (has(t, X_TOTAL))
+		s->total = add(s->total, s->tile);
+	if (has(t, X_LOG))
+		want_int(t->log, (size_t)(pid * MOST_ROUNDS + s->round++), add(times(s->tile, 8), k));
+}
+
+static void run_end(const struct tiles *t, struct state *s)
+{
+	int first = s->tile / t->columns * t->m, column = s->tile % t->columns * t->n;
+	for (int i = 0; i < t->m && first + i < t->rows; i++)
+		for (int j = 0; j < t->n; j++)
+			want(t->c, (size_t)((first + i) * t->columns * t->n + column + j), s->acc[i * t->n + j]);
+	if (!has(t, X_KEPT))
+		memset(s->acc, 0, sizeof s->acc);
+	s->done += has(t, X_DONE) ? is_flat(t) ? t->slices : 1 : 0;
+	s->tile += has(t, X_MOVED);
+}
+
+static void run_flat(const struct tiles *t, struct state *s, int pid, int32_t tiles)
+{
+	int32_t all = add(times(t->slices, tiles), -has(t, X_ONE_MORE)), begun = 0, other = -1;
+	for (int32_t round = 0; round < all; round++) {
+		int32_t next = s->counter == t->slices - 1 ? 0 : s->counter + 1;
+		if (t->form == F_BEFORE)
+			s->counter = next;
+		if (has(t, X_OLD))
+			s->total = add(s->total, times(s->tile, 3));
+		if (s->counter == 0)
+			begun = s->tile += t->step;
+		run_slice(t, s, pid, s->counter, begun);
+		if (s->counter == t->slices - 1)
+			run_end(t, s);
+		else if (has(t, X_ELSE))
+			s->total += has(t, X_TOTAL), other = s->counter;
+		if (t->form != F_BEFORE)
+			s->counter = next;
+	}
+	if (other >= 0)
+		want_int(t->log, (size_t)(pid * MOST_ROUNDS + MOST_ROUNDS - 1), other);
+}
+
+static void run_nest(const struct tiles *t, struct state *s, int pid, int32_t tiles)
+{
+	for (int n = 0; n < tiles; n++) {
+		if (has(t, X_OLD))
+			s->total = add(s->total, times(s->tile, 3));
+		int32_t begun = s->tile += t->step;
+		for (int k = 0; k < t->slices; k++)
+			run_slice(t, s, pid, k, begun);
+		run_end(t, s);
+	}
+}
+
+static void evaluate_tiles(const struct tiles *t)
+{
+	struct state *s = malloc(sizeof *s);
+	for (int pid = 0; pid < t->programs; pid++) {
+		int32_t tiles = t->tiles;
+		if (has(t, X_PARTS))
+			tiles = tiles / t->programs + (pid < tiles % t->programs);
+		*s = (struct state){.tile = pid - t->step, .counter = t->form == F_BEFORE ? -1 : 0, .mix = 1};
+		if (is_flat(t))
+			run_flat(t, s, pid, tiles);
+		else
+			run_nest(t, s, pid, tiles);
+		const int32_t numbers[LEFT] = {s->tile, s->counter, s->mix, s->total, s->done, s->round};
+		for (int i = 0; i < LEFT; i++)
+			if (is_flat(t) || i != 1)
+				want_int(t->numbers, (size_t)(pid * LEFT + i), numbers[i]);
+	}
+	free(s);
+}
+
+static struct array *small_numbers(struct suite *s, const char *name, int len)
+{
+	struct array *a = in(s, name, TL_F16, (size_t)len);
+	for (size_t i = 0; i < a->len; i++)
+		set(a, i, (double)random_int(-2, 2));
+	return a;
+}
+
+static void tiles_case(struct suite *s, int64_t seed, const char *left_out)
+{
+	(void)left_out; /* nothing is left out of these */
+	if (!case_begin(s, NULL, "%lld.", (long long)seed))
+		return;
+	struct tiles made, *t = &made;
+	random_seed((uint64_t)seed);
+	make_tiles(t);
+	int all = MOST_SLICES * t->k, width = t->columns * t->n;
+	t->a = small_numbers(s, "a", t->rows * all);
+	t->b = small_numbers(s, "b", all * width);
+	t->c = out(s, "c", TL_F32, (size_t)(t->rows * width));
+	t->numbers = out(s, "numbers", TL_I32, PROGRAMS * LEFT);
+	t->log = out(s, "log", TL_I32, PROGRAMS * MOST_ROUNDS);
+	evaluate_tiles(t);
+	char *text = tiles_text(t);
+	tl_arg args[] = {ptr(t->a),   ptr(t->b),       ptr(t->c),         ptr(t->numbers),
+			 ptr(t->log), tl_int(t->rows), tl_int(t->slices), tl_int(t->tiles)};
+	tl_config config = {.grid = {(uint32_t)t->programs}, .num_warps = t->warps, .num_stages = t->stages};
+	launch_text(s, text, "kernel", &config, args, COUNT(args));
+	int failed = s->nfailed;
+	case_end(s);
+	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
+		printf("# num_warps %d, num_stages %d, %d programs, M = %d, slices = %d, tiles = %d\n%s", t->warps,
+		       t->stages, t->programs, t->rows, t->slices, t->tiles, text);
+	free(text);
+}
+
+void theme_random_tiles(struct suite *s)
+{
+	each_seed(s, "tiles", 100, tiles_case);
+}
