@@ -353,6 +353,30 @@ static void warn_of_no_effect(struct eval *e)
 		diag(e->diags, W_WRITES_NOTHING, e->kernel->loc, e->kernel->name);
 }
 
+/* Does `user` read its operands behind o, in its block? */
+static bool is_behind(const struct op *o, const struct op *user)
+{
+	while (user && user->block != o->block)
+		user = user->block->parent;
+	const struct op *at = o->next;
+	while (at && at != user)
+		at = at->next;
+	return at && user;
+}
+
+/* A promise that stands alone is one of the value itself: what reads this behind it reads what is promised. */
+static void spread_promise(struct op *o, void *arg)
+{
+	(void)arg;
+	if (o->code != IR_BITCAST || !o->hints || !value_unused(result(o)))
+		return;
+	for (struct use *u = operand(o, 0)->uses, *next; u; u = next) {
+		next = u->next;
+		if (!op_has(u->user, END) && is_behind(o, u->user))
+			op_set_operand(u->user, (u32)(u - u->user->operands), result(o));
+	}
+}
+
 struct eval eval_new(struct ir_context *ctx, const struct eval_request *req)
 {
 	struct map empty = {.arena = ctx->arena};
@@ -384,5 +408,6 @@ struct kernel *eval_kernel(struct ir_context *ctx, const struct eval_request *re
 	if (ctx->diags->nerrors != errors)
 		return NULL;
 	warn_of_no_effect(&e);
+	walk(e.kernel->body, spread_promise, NULL);
 	return e.kernel;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "eval/args.h"
+#include "ir/scalar.h"
 
 static const struct class library_classes[] = {
 	{.name = "block_pointer",
@@ -13,18 +14,49 @@ static const struct class library_classes[] = {
 };
 
 /* For the library: an object of the class with that name. */
-struct val bi_object(struct eval *e, const struct args *a)
-{
-	const struct class *c = library_classes;
-	(void)e;
-	while (strcmp(c->name, a->at[0].text) != 0)
-		c++;
-	return (struct val){.kind = V_OBJECT, .class = c, .items = a->at[1].items, .nitems = a->at[1].nitems};
-}
-
 bool is_block_pointer(const struct val *v)
 {
 	return v->kind == V_OBJECT && v->class == &library_classes[0];
+}
+
+static bool is_loaded(const struct value *v)
+{
+	while (v->def && (v->def->code == IR_ADDPTR || v->def->code == IR_BITCAST || v->def->code == IR_INT_TO_PTR))
+		v = operand(v->def, 0);
+	return def_if(v, IR_LOAD) != NULL;
+}
+
+static struct val promised_multiple(struct eval *e, struct val v, i32 of)
+{
+	if (v.kind == V_TENSOR && of > 1)
+		v.ssa = value_with_hints(&e->b, v.ssa, &(struct hints){.divisibility = {of}});
+	return v;
+}
+
+/* Of a descriptor whose base is loaded from memory, where no launch sees it, base and strides are multiples of 16
+ * bytes: a rule of the language. */
+static void promise_alignment(struct eval *e, struct val *base, struct val *strides)
+{
+	enum { BYTES = 16 };
+	if (base->kind != V_TENSOR || !is_loaded(base->ssa))
+		return;
+	struct val *items = arena_dup(e->arena, strides->items, strides->nitems * sizeof *items);
+	for (u32 i = 0; i < strides->nitems; i++)
+		items[i] = promised_multiple(e, items[i], BYTES / (i32)pointee_bytes(base->ssa->type));
+	strides->items = items;
+	*base = promised_multiple(e, *base, BYTES);
+}
+
+struct val bi_object(struct eval *e, const struct args *a)
+{
+	const struct class *c = library_classes;
+	while (strcmp(c->name, a->at[0].text) != 0)
+		c++;
+	struct val *items = arena_dup(e->arena, a->at[1].items, a->at[1].nitems * sizeof *items);
+	struct val v = {.kind = V_OBJECT, .class = c, .items = items, .nitems = a->at[1].nitems};
+	if (!is_block_pointer(&v))
+		promise_alignment(e, &items[class_field(c, "base")], &items[class_field(c, "strides")]);
+	return v;
 }
 
 int class_field(const struct class *c, const char *name)

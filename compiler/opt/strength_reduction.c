@@ -26,13 +26,21 @@ static struct value *advanced(struct builder *b, struct value *v, struct value *
 	return build2(b, type_is_ptr(v->type) ? IR_ADDPTR : IR_ADDI, v->type, v, all);
 }
 
+static const struct value *without_hints(const struct value *v)
+{
+	const struct op *o = def_if(v, IR_BITCAST);
+	return o && operand(o, 0)->type == v->type ? operand(o, 0) : v;
+}
+
 /* The operand that the loop's carried value arg is advanced by; NULL: it is not advanced. */
 static struct value *distance(const struct value *arg, const struct value *next)
 {
 	const struct op *add = next->def;
 	if (!add || (add->code != IR_ADDPTR && add->code != IR_ADDI))
 		return NULL;
-	return operand(add, 0) == arg ? operand(add, 1) : operand(add, 1) == arg ? operand(add, 0) : NULL;
+	return without_hints(operand(add, 0)) == arg   ? operand(add, 1)
+	       : without_hints(operand(add, 1)) == arg ? operand(add, 0)
+						       : NULL;
 }
 
 /* In place of v, but in what is built here, comes what init has become when v is the offset. */

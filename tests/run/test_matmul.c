@@ -237,6 +237,35 @@ static void persistent(struct suite *s, tl_dtype t, int programs, const struct s
 	case_end(s);
 }
 
+/* Products whose operands lie where a table of addresses says. */
+static void grouped(struct suite *s, tl_dtype t, int programs, int stages, int warps, bool descriptors)
+{
+	enum { PROBLEMS = 3, BM = 64, BN = 64, BK = 64 };
+	if (!case_begin(s, file, "grouped %s programs=%d stages=%d warps=%d%s", tl_dtype_name(t), programs, stages,
+			warps, descriptors ? " descriptors" : ""))
+		return;
+	static const char *const names[] = {"a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"};
+	struct array *table = in(s, "table", TL_I64, 3 * PROBLEMS), *sizes = in(s, "sizes", TL_I32, 3 * PROBLEMS);
+	for (int p = 0; p < PROBLEMS; p++) {
+		int n[] = {(int)random_int(1, 150), (int)random_int(1, 150), 16 * (int)random_int(0, 12)};
+		struct matrix a = {.x = in(s, names[3 * p], t, (size_t)(n[0] * n[2] + 1)), .row = n[2], .column = 1};
+		struct matrix b = {
+			.x = in(s, names[3 * p + 1], t, (size_t)(n[1] * n[2] + 1)), .row = 1, .column = n[2]};
+		struct array *c = out(s, names[3 * p + 2], TL_F32, (size_t)(n[0] * n[1]));
+		fill_whole(a.x, 2), fill_whole(b.x, 2);
+		for (int i = 0; i < n[0] * n[1]; i++)
+			want(c, (size_t)i, dot(&a, &b, i / n[1], i % n[1], n[2]));
+		const struct array *at[] = {a.x, b.x, c};
+		for (int i = 0; i < 3; i++) {
+			set_int(sizes, (size_t)(3 * p + i), n[i]);
+			set_int(table, (size_t)(3 * p + i), (int64_t)(uintptr_t)address(at[i]));
+		}
+	}
+	LAUNCH(s, "grouped", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages, .num_warps = warps), ptr(table),
+	       ptr(sizes), tl_int(PROBLEMS), tl_int(BM), tl_int(BN), tl_int(BK), tl_bool(descriptors), tl_type(t));
+	case_end(s);
+}
+
 /* Programs that work on several tiles each, as they are written for Triton. */
 static void tiles(struct suite *s, const char *form, int programs, const struct shape *h, int stages, int warps)
 {
@@ -497,6 +526,8 @@ void theme_matmul(struct suite *s)
 					       {264, 64, 0, 64, 64, 32}};
 	for (int i = 0; i < 16; i++, c++)
 		tiles(s, tile_forms[i % 4], 1 + c % 4, &several[i / 4], 1 + c % 4, i / 4 == 0 ? 8 : 4);
+	for (int i = 0; i < 12; i++, c++)
+		grouped(s, types[c % 2].in, 1 + c % 4, 1 + i % 4, 4 << c % 2, i % 3 == 0);
 	for (int i = 0; i < 12; i++, c++)
 		ragged(s, types[c % 2].in, 1 + i % 4, 1 + 3 * i, 2 + i % 4, i % 3 == 0);
 	/* tiles that hang over the edges of matrices which the copy engine knows */
