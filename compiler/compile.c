@@ -33,6 +33,8 @@ static const struct pass cuda_tile_passes[] = {
 	 ANALYSIS_RANGES, ANALYSIS_AXIS},
 	{"strength-reduction", "carry an offset instead of pointers or tiles", pass_strength_reduction, 0,
 	 ANALYSIS_AXIS},
+	{"uniform-offsets", "add to pointers what offsets have in common", pass_uniform_offsets, ANALYSIS_RANGES,
+	 ANALYSIS_AXIS},
 	{"versioning", "a fast path for programs away from the edge of a matrix", pass_versioning, ANALYSIS_AXIS,
 	 ANALYSIS_AXIS},
 	{"mask-elimination", "drop masks that are provably true", pass_mask_elimination, ANALYSIS_RANGES,

@@ -8,8 +8,8 @@
  *
  * It costs the code of a second loop and the time to enter it, so it is done where the mask costs more: in loops with
  * dots, where the mask forbids wide loads or stores, where the mask combines rows and columns, and where the bounds are
- * constants, so that often only one of the loops remains. Masks of whole 16-byte copies to shared memory cost nothing:
- * a mask is one of their operands. */
+ * constants, so that often only one of the loops remains. Not where masks of whole 16-byte copies to shared memory are
+ * all: a mask is one of their operands. */
 #include "base/tuning.h"
 #include "ir/graph.h"
 #include "ir/host_product.h"
@@ -348,8 +348,7 @@ static void split_loops(struct pass_state *s, struct block *b)
 		struct arena scratch = {0};
 		split_vec splits = {0};
 		find_splits(s, o, &scratch, &splits);
-		if (splits.len && !nothing_to_split(s, o, &splits) &&
-		    (is_counted(o) || !masks_are_free(s, o, &splits)))
+		if (splits.len && !nothing_to_split(s, o, &splits) && !masks_are_free(s, o, &splits))
 			split_at(s, o, &splits);
 		arena_free(&scratch);
 	}

@@ -58,6 +58,7 @@ void pass_licm(struct pass_state *s);
 void pass_counted_loops(struct pass_state *s);
 void pass_unflatten(struct pass_state *s);
 void pass_strength_reduction(struct pass_state *s);
+void pass_uniform_offsets(struct pass_state *s);
 void pass_unwrap(struct pass_state *s);
 void pass_versioning(struct pass_state *s);
 void pass_mask_elimination(struct pass_state *s);

@@ -63,7 +63,8 @@ static bool add_limit(struct query *q, i16 a, i16 b, i32 least, i64 most)
 {
 	if (q->k->sizes) /* what every launch keeps: a grid has less than 2^31 programs along an axis */
 		return a <= SIZE_PROGRAMS && b == SIZE_NONE && most >= INT32_MAX;
-	if (most < (b == SIZE_NONE ? SIZES_LEAST : SIZES_LEAST_PRODUCT))
+	bool batches = b == SIZE_NONE && a < SIZE_PROGRAMS;
+	if (most < (batches ? SIZES_LEAST_BATCHES : b == SIZE_NONE ? SIZES_LEAST : SIZES_LEAST_PRODUCT))
 		return false;
 	if (b != SIZE_NONE && b < a) {
 		i16 swap = a;
@@ -159,13 +160,13 @@ static i64 slope(struct bound b, i32 least)
 	return b.times + (MAX(b.plus, 0) + least - 1) / least;
 }
 
-/* Is 0 <= x · y <= most? For a small factor, or two values that sizes bound. */
+/* Is 0 <= x · y <= most? For a small or known factor, or two values that sizes bound. */
 static bool product_within(struct query *q, const struct value *x, const struct value *y, i64 most)
 {
 	const struct range *p = value_range(q->r, x), *s = value_range(q->r, y);
-	if (s->min >= 0 && s->max <= SIZES_LEAST)
+	if (s->min >= 0 && (s->max <= SIZES_LEAST || s->min == s->max))
 		return within(q, x, most / MAX(s->max, 1));
-	if (p->min >= 0 && p->max <= SIZES_LEAST)
+	if (p->min >= 0 && (p->max <= SIZES_LEAST || p->min == p->max))
 		return within(q, y, most / MAX(p->max, 1));
 	struct bound a = bound_of(q, x), b = bound_of(q, y);
 	if (a.size == SIZE_NONE || b.size == SIZE_NONE || !within(q, x, INT64_MAX) || !within(q, y, INT64_MAX))

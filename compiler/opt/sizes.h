@@ -9,14 +9,15 @@
  * unless it is a constant. Without the rule, the number of programs in a last group, min(tiles - first, GROUP), would
  * not be known to be positive. The interpreter checks it.
  *
- * Only bounds that launches keep in practice are stated (SIZES_LEAST, and of a product of two sizes
- * SIZES_LEAST_PRODUCT); an index that needs a smaller one, as a hash does, has no limit and no fact. */
+ * Only bounds that launches keep in practice are stated (SIZES_LEAST, of a product of two sizes SIZES_LEAST_PRODUCT,
+ * and of programs along axes 1 and 2, which number batches, SIZES_LEAST_BATCHES); an index that needs a smaller one, as
+ * a hash does, has no limit and no fact. */
 #ifndef TLC_OPT_SIZES_H
 #define TLC_OPT_SIZES_H
 
 #include "opt/ranges.h"
 
-enum { SIZES_LEAST = 1 << 14, SIZES_LEAST_PRODUCT = 1 << 22 };
+enum { SIZES_LEAST = 1 << 14, SIZES_LEAST_PRODUCT = 1 << 22, SIZES_LEAST_BATCHES = 1 << 5 };
 
 /* Is every element of v between 0 and `most`, for all launches within k's limits? Adds to the limits if that
  * suffices. */

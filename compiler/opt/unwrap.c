@@ -10,11 +10,18 @@
 #include "opt/pass.h"
 #include "opt/sizes.h"
 
+/* A scalar, or if v is NULL a constant. */
+struct number {
+	struct value *v;
+	i64 c;
+};
+
 /* What the addresses that an index that stays inside is part of belong to, each with the dimension that the index's is
  * there. */
 struct reach {
 	const struct op *kept;      /* the remainder, choice or minimum, of */
-	struct value *index, *size; /* the latter a scalar */
+	struct value *index;
+	struct number size;
 	struct arena scratch;
 	VEC(struct place) at; /* to be looked at, each once */
 	VEC(struct place) loads; /* their results */
@@ -44,13 +51,24 @@ static void follow(struct reach *r, const struct op *o, u32 k, int d)
 		vec_push(&r->scratch, &r->loads, ((struct place){result(o), d}));
 }
 
+/* The number that each element of the tile is. */
+static bool get_number(const struct value *tile, struct number *out)
+{
+	const struct op *splat = def_if(tile, IR_SPLAT);
+	*out = (struct number){0};
+	if (value_const_int(tile, &out->c))
+		return true;
+	out->v = splat ? operand(splat, 0) : NULL;
+	return splat != NULL;
+}
+
 static bool compares_the_same(const struct op *cmp, int d, const void *arg)
 {
 	const struct reach *r = arg;
 	(void)d;
-	const struct op *size = operand(cmp, 1)->def;
-	return cmp->attr[ATTR_PREDICATE] == CMPI_SLT && operand(cmp, 0) == r->index && size && size->code == IR_SPLAT &&
-	       operand(size, 0) == r->size;
+	struct number size;
+	return cmp->attr[ATTR_PREDICATE] == CMPI_SLT && operand(cmp, 0) == r->index &&
+	       get_number(operand(cmp, 1), &size) && size.v == r->size.v && size.c == r->size.c;
 }
 
 /* On a GPU a mask costs as much as the remainder, unless boxes take the place of both. Indices that may be another one
@@ -74,34 +92,47 @@ static bool is_worth_while(const struct pass_state *s, const struct reach *r, co
 /* Is it a remainder, a choice between the index and another, or a minimum, of a tile of one dimension and one size? */
 static bool stays_inside(const struct op *o, struct reach *r)
 {
-	const struct op *from = o, *size;
+	const struct op *from = o;
 	u32 at = 0;
 	i64 less = 0;
+	*r = (struct reach){.kept = o};
 	if (o->code == IR_SELECT)
 		from = def_if(operand(o, 0), IR_CMPI);
 	else if (o->code == IR_MINSI)
-		at = def_if(operand(o, 0), IR_SPLAT) != NULL;
+		at = get_number(operand(o, 0), &r->size);
 	else if (o->code != IR_REMSI)
 		return false;
-	if (!from || !(size = def_if(operand(from, 1 - at), IR_SPLAT)))
+	if (!from || !get_number(operand(from, 1 - at), &r->size))
 		return false;
-	*r = (struct reach){.kept = o, .index = operand(from, at), .size = operand(size, 0)};
+	r->index = operand(from, at);
 	if (o->code == IR_SELECT && (from->attr[ATTR_PREDICATE] != CMPI_SLT || operand(o, 1) != r->index))
 		return false;
-	if (o->code == IR_MINSI) {
-		const struct op *last = r->size->def;
+	if (o->code == IR_REMSI && !r->size.v && r->size.c <= 0)
+		return false;
+	if (o->code == IR_MINSI && r->size.v) {
+		const struct op *last = r->size.v->def;
 		if (!last || (last->code != IR_SUBI && last->code != IR_ADDI) ||
 		    !value_const_int(operand(last, 1), &less) || less != (last->code == IR_SUBI ? 1 : -1))
 			return false;
-		r->size = operand(last, 0);
+		r->size.v = operand(last, 0);
+	} else if (o->code == IR_MINSI) {
+		r->size.c++;
 	}
-	return type_is_tensor(r->index->type) && r->index->type->rank == 1;
+	return type_is_tensor(r->index->type) && r->index->type->rank == 1 && r->size.c <= INT32_MAX;
+}
+
+/* Does it wrap between tiles only? A hint says so also of the last tile, where it may not be true. */
+static bool keeps_tiles(const struct pass_state *s, const struct reach *r)
+{
+	i32 n = r->index->type->shape[0];
+	const struct axis_info *index = axis_of(s->axis, r->index);
+	bool whole = !r->size.v && r->size.c % n == 0 && index->contiguity[0] >= n && index->divisibility[0] % n == 0;
+	return whole || (axis_of(s->axis, result(r->kept))->contiguity[0] >= n && !r->kept->hints);
 }
 
 static bool can_unwrap(const struct pass_state *s, struct reach *r)
 {
-	/* it wraps between tiles; a hint says so also of the last tile, where it may not be true */
-	if (axis_of(s->axis, result(r->kept))->contiguity[0] >= r->index->type->shape[0] && !r->kept->hints)
+	if (keeps_tiles(s, r))
 		return false;
 	push(r, result(r->kept), 0);
 	for (u32 i = 0; i < r->at.len && !r->fails; i++)
@@ -173,7 +204,9 @@ static void visit(struct op *o, void *arg)
 	if (can_unwrap(s, &r)) {
 		struct builder b = builder_after(s->ctx, o);
 		b.loc = o->loc;
-		struct value *mask = build_cmpi(&b, CMPI_SLT, r.index, build1(&b, IR_SPLAT, r.index->type, r.size));
+		struct value *size = r.size.v ? build1(&b, IR_SPLAT, r.index->type, r.size.v)
+					      : build_int(&b, r.index->type, r.size.c);
+		struct value *mask = build_cmpi(&b, CMPI_SLT, r.index, size);
 		struct addresses a = {.s = s, .of = &r, .map.arena = &r.scratch};
 		map_put(&a.map, result(o), r.index);
 		walk(s->k->body, make_address, &a);

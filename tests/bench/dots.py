@@ -67,6 +67,18 @@ def tiles(b):
                       lambda: x @ (y.T if "descriptors" in way else y), TILES[:5], flops=2 * m * n * k, tolerance=k**0.5 / 100)
 
 
+def templates(b):
+    """Products of constant sizes, as the templates of PyTorch's compiler have them."""
+    for batches, m, n, k in (1, 4096, 4096, 4096), (1, 4000, 4080, 4048), (8, 4096, 4096, 512), (16, 1000, 1008, 520):
+        what = f"template {batches}x{m}x{n}x{k} float16"
+        if b.wants(what):
+            x, y = (torch.randn(batches, *s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
+            out = torch.empty(batches, m, n, device="cuda", dtype=torch.float16)
+            b.row(what, b.kernel("template_batched" if batches > 1 else "template", "templates.tl"),
+                  lambda bm, bn, bk, g: (triton.cdiv(m, bm) * triton.cdiv(n, bn), batches, 1), lambda *tile: [x, y, out, m, n, k, *tile], out,
+                  lambda: torch.bmm(x, y), TILES[:5], flops=2 * batches * m * n * k, tolerance=k**0.5 / 100)
+
+
 def blocks(b):
     """The same product through masks, block pointers and descriptors made in the kernel."""
     triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
@@ -119,5 +131,6 @@ def rows(b):
     matmul(b)
     ways(b)
     tiles(b)
+    templates(b)
     blocks(b)
     narrow(b)

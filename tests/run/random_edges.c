@@ -28,6 +28,8 @@ struct edges {
 	bool literal, before; /* before: v is stored in front of the steps, too */
 	int wraps[2];         /* loads take rows, columns, modulo this, or otherwise below it; 0: as they are */
 	enum { BY_MODULO, BY_WHERE, BY_MINIMUM, WAYS } way[2];
+	int batches;                                                        /* programs along axis 1 */
+	enum { BATCH_IN_FRONT, BATCH_LAST, BATCH_WIDE, BATCH_FORMS } batch; /* where their distance is added */
 	tl_dtype type, sum;
 	struct array *a, *b, *c, *e, *o[STORES];
 };
@@ -69,6 +71,24 @@ static void make_edges(struct edges *d)
 		d->wraps[k] = chance(30) ? (int)fmax(d->most[k] - (k ? 0 : random_below(3)), 0) : 0;
 	d->warps = 1 << random_int(1, 3);
 	d->stages = (int)random_int(1, 4);
+	d->batches = 1 + chance(30);
+	d->batch = random_below(BATCH_FORMS);
+}
+
+/* Elements of a batch. */
+static int len_of_a(const struct edges *d)
+{
+	return GRID * d->rows * d->inner * d->steps;
+}
+
+static int len_of_b(const struct edges *d)
+{
+	return d->inner * d->steps * d->columns;
+}
+
+static int len_of_o(const struct edges *d)
+{
+	return GRID * d->rows * d->columns;
 }
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
@@ -122,9 +142,33 @@ static int index_read(const struct edges *d, bool column, int i)
 	return d->way[column] == BY_MODULO ? i % size : d->way[column] == BY_WHERE ? 0 : size - 1;
 }
 
+/* An address behind what `name` points to, in the program's batch. */
+static void begin_address(FILE *f, const struct edges *d, const char *name, int len)
+{
+	fprintf(f, "%s_ptr + ", name);
+	if (d->batches > 1 && d->batch == BATCH_IN_FRONT)
+		fprintf(f, "z * %d + ", len);
+	fprintf(f, "(");
+}
+
+static void end_address(FILE *f, const struct edges *d, int len)
+{
+	if (d->batches > 1 && d->batch == BATCH_LAST)
+		fprintf(f, " + z * %d", len);
+	if (d->batches > 1 && d->batch == BATCH_WIDE)
+		fprintf(f, " + z.to(tl.int64) * %d", len);
+	fprintf(f, ")");
+}
+
 static void print_store(FILE *f, const struct edges *d, int k)
 {
-	fprintf(f, "    tl.store(o%d_ptr + i[:, None] * %d + j[None, :], v", k, d->columns);
+	char name[16];
+	snprintf(name, sizeof name, "o%d", k);
+	fprintf(f, "    tl.store(");
+	begin_address(f, d, name, len_of_o(d));
+	fprintf(f, "i[:, None] * %d + j[None, :]", d->columns);
+	end_address(f, d, len_of_o(d));
+	fprintf(f, ", v");
 	if (d->mask[k] != M_NONE)
 		fprintf(f, ", mask=");
 	if (d->mask[k] != M_COLUMNS && d->mask[k] != M_NONE)
@@ -157,18 +201,24 @@ static char *edges_text(const struct edges *d)
 	fprintf(f,
 		"import triton\nimport triton.language as tl\n\n@triton.jit\ndef kernel(a_ptr, b_ptr, c_ptr, e_ptr, "
 		"o0_ptr, "
-		"o1_ptr, o2_ptr, m, n, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):\n"
-		"    x_type: tl.constexpr = %s\n"
+		"o1_ptr, o2_ptr, m, n, steps%s, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):\n"
+		"    x_type: tl.constexpr = %s\n    z = tl.program_id(1)\n"
 		"    i = tl.program_id(0) * M + tl.arange(0, M)\n    j = tl.arange(0, N)\n    d = tl.arange(0, K)\n"
 		"    v = tl.zeros((M, N), %s)\n    m0 = m\n    m1 = m - 1\n    m2 = m - 2\n    n0 = n\n    for s in "
 		"range(0, steps):\n"
-		"        x = tl.load(a_ptr + ",
-		type_names[d->type], type_names[d->sum]);
+		"        x = tl.load(",
+		d->literal ? ": tl.constexpr" : "", type_names[d->type], type_names[d->sum]);
+	begin_address(f, d, "a", len_of_a(d));
 	print_index(f, d, false);
-	fprintf(f, "[:, None] * (K * steps) + (s * K + d)[None, :])\n"
-		   "        y = tl.load(b_ptr + (s * K + d)[:, None] * N + ");
+	fprintf(f, "[:, None] * (K * steps) + (s * K + d)[None, :]");
+	end_address(f, d, len_of_a(d));
+	fprintf(f, ")\n        y = tl.load(");
+	begin_address(f, d, "b", len_of_b(d));
+	fprintf(f, "(s * K + d)[:, None] * N + ");
 	print_index(f, d, true);
-	fprintf(f, "[None, :])\n        v = tl.dot(x, y, v)\n");
+	fprintf(f, "[None, :]");
+	end_address(f, d, len_of_b(d));
+	fprintf(f, ")\n        v = tl.dot(x, y, v)\n");
 	if (d->before)
 		print_store(f, d, 0);
 	for (int k = 0; k < d->nsteps; k++) {
@@ -240,7 +290,7 @@ static void evaluate_step(const struct edges *d, enum step_kind kind, int first,
 	free(old);
 }
 
-static void want_stored(const struct edges *d, int k, int first, const double *v)
+static void want_stored(const struct edges *d, int k, int z, int first, const double *v)
 {
 	for (int i = 0; i < d->rows; i++)
 		for (int j = 0; j < d->columns; j++) {
@@ -249,7 +299,7 @@ static void want_stored(const struct edges *d, int k, int first, const double *v
 			    (mask >= M_COLUMNS && !is_below(d->form[k][1], j, row, d->most[1])) ||
 			    (mask == M_MORE && (row + j) % 3 == 0))
 				continue;
-			size_t at = (size_t)(row * d->columns + j);
+			size_t at = (size_t)(z * len_of_o(d) + row * d->columns + j);
 			if (is_float(d->sum))
 				want(d->o[k], at, v[i * d->columns + j]);
 			else
@@ -257,7 +307,7 @@ static void want_stored(const struct edges *d, int k, int first, const double *v
 		}
 }
 
-static void evaluate_edges(const struct edges *d)
+static void evaluate_batch(const struct edges *d, int z)
 {
 	int all = d->inner * d->steps;
 	double *v = malloc((size_t)(d->rows * d->columns) * sizeof *v);
@@ -267,19 +317,25 @@ static void evaluate_edges(const struct edges *d)
 				double sum = 0;
 				int row = row_of(d, first + i), column = index_read(d, true, j);
 				for (int k = 0; k < all; k++)
-					sum += value(d->a, (size_t)(row * all + k)) *
-					       value(d->b, (size_t)(k * d->columns + column));
+					sum += value(d->a, (size_t)(z * len_of_a(d) + row * all + k)) *
+					       value(d->b, (size_t)(z * len_of_b(d) + k * d->columns + column));
 				v[i * d->columns + j] = sum;
 			}
 		for (int k = 0; k < d->nsteps; k++) {
 			if (d->step[k] == E_LOOP)
-				want_stored(d, IN_LOOP, first, v);
+				want_stored(d, IN_LOOP, z, first, v);
 			evaluate_step(d, d->step[k], first, v);
 		}
 		for (int k = 0; k < d->nstores; k++)
-			want_stored(d, k, first, v);
+			want_stored(d, k, z, first, v);
 	}
 	free(v);
+}
+
+static void evaluate_edges(const struct edges *d)
+{
+	for (int z = 0; z < d->batches; z++)
+		evaluate_batch(d, z);
 }
 
 static struct array *random_array(struct suite *s, const char *name, tl_dtype type, int len)
@@ -299,18 +355,18 @@ static void edges_case(struct suite *s, int64_t seed, const char *left_out)
 	struct edges e, *d = &e;
 	random_seed((uint64_t)seed);
 	make_edges(d);
-	d->a = random_array(s, "a", d->type, GRID * d->rows * d->inner * d->steps);
-	d->b = random_array(s, "b", d->type, d->inner * d->steps * d->columns);
+	d->a = random_array(s, "a", d->type, d->batches * len_of_a(d));
+	d->b = random_array(s, "b", d->type, d->batches * len_of_b(d));
 	d->c = random_array(s, "c", d->type, d->columns * d->columns);
 	d->e = random_array(s, "e", d->type, d->rows * d->rows);
 	for (int k = 0; k < STORES; k++)
-		d->o[k] = out(s, names[k], d->sum, (size_t)(GRID * d->rows * d->columns));
+		d->o[k] = out(s, names[k], d->sum, (size_t)(d->batches * len_of_o(d)));
 	evaluate_edges(d);
 	char *text = edges_text(d);
 	tl_arg args[] = {ptr(d->a),       ptr(d->b),          ptr(d->c),          ptr(d->e),          ptr(d->o[0]),
 			 ptr(d->o[1]),    ptr(d->o[2]),       tl_int(d->most[0]), tl_int(d->most[1]), tl_int(d->steps),
 			 tl_int(d->rows), tl_int(d->columns), tl_int(d->inner)};
-	tl_config config = {.grid = {GRID}, .num_warps = d->warps, .num_stages = d->stages};
+	tl_config config = {.grid = {GRID, (uint32_t)d->batches}, .num_warps = d->warps, .num_stages = d->stages};
 	launch_text(s, text, "kernel", &config, args, COUNT(args));
 	int failed = s->nfailed;
 	case_end(s);

@@ -237,6 +237,32 @@ static void persistent(struct suite *s, tl_dtype t, int programs, const struct s
 	case_end(s);
 }
 
+/* Products of constant sizes, as the templates of PyTorch's compiler have them. */
+static void templates(struct suite *s, int batches, const struct shape *h, int stages, int warps)
+{
+	char text[80];
+	if (!case_begin(s, "../bench/templates.tl", "template %s batches=%d stages=%d warps=%d", shape_name(text, h),
+			batches, stages, warps))
+		return;
+	int sa = h->m * h->k, sb = h->k * h->n, sc = h->m * h->n;
+	struct array *a = in(s, "a", TL_F16, (size_t)(batches * sa)), *b = in(s, "b", TL_F16, (size_t)(batches * sb));
+	struct array *c = out(s, "c", TL_F16, (size_t)(batches * sc));
+	fill_whole(a, 2), fill_whole(b, 2);
+	for (int i = 0; i < batches * sc; i++) {
+		int z = i / sc, row = i % sc / h->n, column = i % sc % h->n;
+		double sum = 0;
+		for (int k = 0; k < h->k; k++)
+			sum += value(a, (size_t)(z * sa + row * h->k + k)) *
+			       value(b, (size_t)(z * sb + k * h->n + column));
+		want(c, (size_t)i, sum);
+	}
+	LAUNCH(s, batches > 1 ? "template_batched" : "template",
+	       CONFIG(.grid = {(uint32_t)(cdiv(h->m, h->bm) * cdiv(h->n, h->bn)), (uint32_t)batches},
+		      .num_stages = stages, .num_warps = warps),
+	       ptr(a), ptr(b), ptr(c), SIZES(h), BLOCKS(h), tl_int(3));
+	case_end(s);
+}
+
 /* Products whose operands lie where a table of addresses says. */
 static void grouped(struct suite *s, tl_dtype t, int programs, int stages, int warps, bool descriptors)
 {
@@ -526,6 +552,13 @@ void theme_matmul(struct suite *s)
 					       {264, 64, 0, 64, 64, 32}};
 	for (int i = 0; i < 16; i++, c++)
 		tiles(s, tile_forms[i % 4], 1 + c % 4, &several[i / 4], 1 + c % 4, i / 4 == 0 ? 8 : 4);
+	static const struct shape constant[] = {{200, 328, 136, 128, 256, 64},
+						{200, 328, 128, 128, 256, 64},
+						{256, 512, 128, 128, 256, 64},
+						{136, 72, 104, 64, 64, 32},
+						{72, 136, 96, 64, 64, 32}};
+	for (int i = 0; i < 20; i++, c++)
+		templates(s, i % 4 < 2 ? 1 : 1 + i % 4, &constant[i / 4], 1 + c % 4, i / 4 < 3 ? 8 : 4);
 	for (int i = 0; i < 12; i++, c++)
 		grouped(s, types[c % 2].in, 1 + c % 4, 1 + i % 4, 4 << c % 2, i % 3 == 0);
 	for (int i = 0; i < 12; i++, c++)
