@@ -39,7 +39,7 @@ check() {
 	20) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-run" dot ;;
 	21) TL_DEVICE=cpu timeout 300 "$build/test-run" cast ;;
 	22) TL_DEVICE=sim timeout 300 "$build/test-run" matmul/ ;;
-	23) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind edges --seed 1000 --count 400 ;;
+	23) TL_DEVICE=cpu timeout 300 "$build/test-random" --kind edges --seed 1000 --count 1200 ;;
 	24) TL_DEVICE=cpu LD_PRELOAD=$work/$build/tests/libamx.so timeout 300 "$build/test-random" --kind products --seed 1000 --count 300 ;;
 	25) TL_CPU_CACHE=1 TL_DEVICE=cpu timeout 300 "$build/test-run" memory/ ;;
 	26) TL_DEVICE=sim timeout 300 "$build/test-run" "turns of" ;;
@@ -66,7 +66,7 @@ checks() {
 	*/unflatten.c) echo "${CHECKS:-30}" ;;
 	*/induction_divisions.c) echo "${CHECKS:-28}" ;;
 	*/index_set_splitting.c | */conditions.c) echo "${CHECKS:-1 2 8 9 3 4 5 6 7}" ;;
-	*/tensor_boxes.c) echo "${CHECKS:-22}" ;;
+	*/tensor_boxes.c | */uniform_offsets.c) echo "${CHECKS:-22}" ;;
 	*/host/convert.c) echo "${CHECKS:-21 12 18 13 11}" ;;
 	*/host/*) echo "${CHECKS:-15 12 18 13 14 16 17 11 20 24}" ;;
 	*) echo "${CHECKS:-1 2 3 4 5 6 7}" ;;

@@ -237,6 +237,21 @@ static void persistent(struct suite *s, tl_dtype t, int programs, const struct s
 	case_end(s);
 }
 
+/* An offset of 32 bits that wraps, by numbers that are the same in all its elements. */
+static void around_the_integers(struct suite *s)
+{
+	enum { N = 16 };
+	if (!case_begin(s, file, "offsets around the integers"))
+		return;
+	struct matrix a = {.x = in(s, "a", TL_F16, N * N), .row = N, .column = 1};
+	struct array *c = out(s, "c", TL_F32, N * N);
+	fill_whole(a.x, 2);
+	for (int i = 0; i < N * N; i++)
+		want(c, (size_t)i, dot(&a, &a, i / N, i % N, N));
+	LAUNCH(s, "around_the_integers", CONFIG(.grid = {1}), ptr(a.x), ptr(c), tl_int(INT32_MAX), tl_int(INT32_MAX));
+	case_end(s);
+}
+
 /* Products of constant sizes, as the templates of PyTorch's compiler have them. */
 static void templates(struct suite *s, int batches, const struct shape *h, int stages, int warps)
 {
@@ -552,6 +567,7 @@ void theme_matmul(struct suite *s)
 					       {264, 64, 0, 64, 64, 32}};
 	for (int i = 0; i < 16; i++, c++)
 		tiles(s, tile_forms[i % 4], 1 + c % 4, &several[i / 4], 1 + c % 4, i / 4 == 0 ? 8 : 4);
+	around_the_integers(s);
 	static const struct shape constant[] = {{200, 328, 136, 128, 256, 64},
 						{200, 328, 128, 128, 256, 64},
 						{256, 512, 128, 128, 256, 64},
