@@ -51,14 +51,22 @@ static void follow(struct reach *r, const struct op *o, u32 k, int d)
 		vec_push(&r->scratch, &r->loads, ((struct place){result(o), d}));
 }
 
+/* The same number, perhaps in fewer bits. */
+static struct value *without_extension(const struct value *v)
+{
+	while (def_if(v, IR_EXTSI))
+		v = operand(v->def, 0);
+	return (struct value *)v;
+}
+
 /* The number that each element of the tile is. */
 static bool get_number(const struct value *tile, struct number *out)
 {
-	const struct op *splat = def_if(tile, IR_SPLAT);
+	const struct op *splat = def_if(without_extension(tile), IR_SPLAT);
 	*out = (struct number){0};
 	if (value_const_int(tile, &out->c))
 		return true;
-	out->v = splat ? operand(splat, 0) : NULL;
+	out->v = splat ? without_extension(operand(splat, 0)) : NULL;
 	return splat != NULL;
 }
 
@@ -67,7 +75,8 @@ static bool compares_the_same(const struct op *cmp, int d, const void *arg)
 	const struct reach *r = arg;
 	(void)d;
 	struct number size;
-	return cmp->attr[ATTR_PREDICATE] == CMPI_SLT && operand(cmp, 0) == r->index &&
+	return cmp->attr[ATTR_PREDICATE] == CMPI_SLT &&
+	       without_extension(operand(cmp, 0)) == without_extension(r->index) &&
 	       get_number(operand(cmp, 1), &size) && size.v == r->size.v && size.c == r->size.c;
 }
 
@@ -204,8 +213,10 @@ static void visit(struct op *o, void *arg)
 	if (can_unwrap(s, &r)) {
 		struct builder b = builder_after(s->ctx, o);
 		b.loc = o->loc;
-		struct value *size = r.size.v ? build1(&b, IR_SPLAT, r.index->type, r.size.v)
-					      : build_int(&b, r.index->type, r.size.c);
+		const struct type *t = r.index->type, *number = type_scalar(s->ctx, type_dtype(t));
+		struct value *size =
+			r.size.v && r.size.v->type != number ? build1(&b, IR_EXTSI, number, r.size.v) : r.size.v;
+		size = size ? build1(&b, IR_SPLAT, t, size) : build_int(&b, t, r.size.c);
 		struct value *mask = build_cmpi(&b, CMPI_SLT, r.index, size);
 		struct addresses a = {.s = s, .of = &r, .map.arena = &r.scratch};
 		map_put(&a.map, result(o), r.index);

@@ -28,6 +28,7 @@ struct edges {
 	bool literal, before; /* before: v is stored in front of the steps, too */
 	int wraps[2];         /* loads take rows, columns, modulo this, or otherwise below it; 0: as they are */
 	enum { BY_MODULO, BY_WHERE, BY_MINIMUM, WAYS } way[2];
+	bool wide;                                                          /* loads take rows and columns in 64 bits */
 	int batches;                                                        /* programs along axis 1 */
 	enum { BATCH_IN_FRONT, BATCH_LAST, BATCH_WIDE, BATCH_FORMS } batch; /* where their distance is added */
 	tl_dtype type, sum;
@@ -71,6 +72,7 @@ static void make_edges(struct edges *d)
 		d->wraps[k] = chance(30) ? (int)fmax(d->most[k] - (k ? 0 : random_below(3)), 0) : 0;
 	d->warps = 1 << random_int(1, 3);
 	d->stages = (int)random_int(1, 4);
+	d->wide = chance(20);
 	d->batches = 1 + chance(30);
 	d->batch = random_below(BATCH_FORMS);
 }
@@ -123,7 +125,7 @@ static bool is_below(int form, int i, int j, int limit)
 static void print_index(FILE *f, const struct edges *d, bool column)
 {
 	static const char *const ways[] = {"(%c %% %s)", "tl.where(%c < %s, %c, 0)", "tl.minimum(%c, %s - 1)"};
-	char c = column ? 'j' : 'i', size[24];
+	char c = column ? d->wide ? 'q' : 'j' : d->wide ? 'p' : 'i', size[24];
 	if (d->literal)
 		snprintf(size, sizeof size, "%d", d->wraps[column]);
 	else
@@ -204,6 +206,7 @@ static char *edges_text(const struct edges *d)
 		"o1_ptr, o2_ptr, m, n, steps%s, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):\n"
 		"    x_type: tl.constexpr = %s\n    z = tl.program_id(1)\n"
 		"    i = tl.program_id(0) * M + tl.arange(0, M)\n    j = tl.arange(0, N)\n    d = tl.arange(0, K)\n"
+		"    p = i.to(tl.int64)\n    q = j.to(tl.int64)\n"
 		"    v = tl.zeros((M, N), %s)\n    m0 = m\n    m1 = m - 1\n    m2 = m - 2\n    n0 = n\n    for s in "
 		"range(0, steps):\n"
 		"        x = tl.load(",
