@@ -61,8 +61,8 @@ static void make_edges(struct edges *d)
 		bool same = k && chance(50);
 		d->mask[k] = same ? d->mask[0] : chance(80) ? (int)random_int(M_ROWS, M_MORE) : M_NONE;
 		d->less[k] = random_below(3);
-		d->form[k][0] = same ? d->form[0][0] : random_below(chance(25) ? 8 : 5);
-		d->form[k][1] = same ? d->form[0][1] : random_below(chance(25) ? 8 : 5);
+		d->form[k][0] = same ? d->form[0][0] : random_below(chance(25) ? 9 : 5);
+		d->form[k][1] = same ? d->form[0][1] : random_below(chance(25) ? 9 : 5);
 	}
 	d->literal = chance(30);
 	d->before = chance(30);
@@ -111,6 +111,7 @@ static void print_limit(FILE *f, const struct edges *d, int form, bool column, i
 	case 4: fprintf(f, "(%s - 1 >= %c)%s", limit, c, end); return;
 	case 5: fprintf(f, "(2 * %c < %s)%s", c, limit, end); return;
 	case 6: fprintf(f, "(%c %% 16 < %s)%s", c, limit, end); return;
+	case 7: fprintf(f, "(%c - 1 < %s)%s", c, limit, end); return;
 	default: fprintf(f, column ? "(j[None, :] - i[:, None] < %s)" : "(i[:, None] - j[None, :] < %s)", limit);
 	}
 }
@@ -118,7 +119,7 @@ static void print_limit(FILE *f, const struct edges *d, int form, bool column, i
 /* Is index i, where the other one is j, below the limit that has this form? */
 static bool is_below(int form, int i, int j, int limit)
 {
-	return (form == 5 ? 2 * i : form == 6 ? i % 16 : form == 7 ? i - j : i) < limit;
+	return (form == 5 ? 2 * i : form == 6 ? i % 16 : form == 7 ? i - 1 : form == 8 ? i - j : i) < limit;
 }
 
 /* The rows or columns that loads take. */
