@@ -33,6 +33,7 @@ struct grid {
 struct workspace {
 	struct cluster cluster;
 	bool too_long;
+	u64 last; /* steps that it may have since nobody else goes on; 0: others do */
 	u64 patience; /* looks at memory before others are begun, of which it may be waiting for one */
 	u64 *regs;
 	char *shared, *local, *call;
@@ -51,7 +52,7 @@ static struct cta *failed_block(const struct cluster *c)
  * launch is said not to end. True: these stop here. */
 static bool does_not_end(struct grid *g, struct workspace *s)
 {
-	enum { LAST_STEPS = 1 << 18 };
+	enum { LAST_STEPS = 1 << 18, STEPS_ALONE = 64 /* of each warp: to see what the others left */ };
 	struct cluster *c = &s->cluster;
 	struct cta *b = &c->blocks[0];
 	u64 most = g->launch->max_steps * c->nblocks, steps = 0, failed;
@@ -72,9 +73,14 @@ static bool does_not_end(struct grid *g, struct workspace *s)
 #pragma omp atomic read
 	idle = g->idle;
 	if (idle < g->nthreads || failed != UINT64_MAX) {
+		s->last = 0;
 		sched_yield();
 		return false;
 	}
+	if (!s->last)
+		s->last = steps + STEPS_ALONE * (u64)g->launch->num_warps * c->nblocks;
+	if (steps < s->last)
+		return false;
 	b->failed = true;
 	sb_printf(&b->error, "block (%u, %u, %u) does not end: its %s run %llu instructions so far", b->id[0], b->id[1],
 		  b->id[2], c->nblocks > 1 ? "cluster has" : "warps have", (unsigned long long)steps);
@@ -163,6 +169,7 @@ static void run_blocks(struct grid *g, struct workspace *s)
 	struct cluster *c = &s->cluster;
 	bool ended = false;
 	s->too_long = false;
+	s->last = 0;
 	s->patience = 512;
 	while (!failed_block(c) && !does_not_end(g, s)) {
 		let_others_run(g, s);
