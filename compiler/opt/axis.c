@@ -19,8 +19,8 @@ static i32 divisor_of(i64 x)
 {
 	if (x == 0)
 		return AXIS_MAX_DIVISOR;
-	i64 d = x & -x;
-	return d < 0 || d > AXIS_MAX_DIVISOR ? AXIS_MAX_DIVISOR : (i32)d;
+	u64 d = (u64)x & -(u64)x;
+	return d > AXIS_MAX_DIVISOR ? AXIS_MAX_DIVISOR : (i32)d;
 }
 
 static i32 times(i32 a, i32 b)

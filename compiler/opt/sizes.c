@@ -190,7 +190,7 @@ static bool sum_within(struct query *q, const struct value *x, const struct valu
 {
 	i64 px = value_range(q->r, x)->max, py = value_range(q->r, y)->max, few = most / 64;
 	if (px <= most / 2 || py <= most / 2) {
-		i64 for_y = py <= most / 2 ? py : most - px;
+		i64 for_y = py <= most / 2 ? py : most - MAX(px, 0);
 		return for_y >= 0 && within(q, x, most - for_y) && within(q, y, for_y);
 	}
 	/* one of the two is mostly much larger: rows times their length, plus columns */

@@ -124,10 +124,12 @@ static bool stays_inside(const struct op *o, struct reach *r)
 		    !value_const_int(operand(last, 1), &less) || less != (last->code == IR_SUBI ? 1 : -1))
 			return false;
 		r->size.v = operand(last, 0);
-	} else if (o->code == IR_MINSI) {
+	} else if (o->code == IR_MINSI && r->size.c < INT32_MAX) {
 		r->size.c++;
+	} else if (o->code == IR_MINSI) {
+		return false;
 	}
-	return type_is_tensor(r->index->type) && r->index->type->rank == 1 && r->size.c <= INT32_MAX;
+	return type_is_tensor(r->index->type) && r->index->type->rank == 1;
 }
 
 /* Does it wrap between tiles only? A hint says so also of the last tile, where it may not be true. */
