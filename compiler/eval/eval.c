@@ -353,17 +353,6 @@ static void warn_of_no_effect(struct eval *e)
 		diag(e->diags, W_WRITES_NOTHING, e->kernel->loc, e->kernel->name);
 }
 
-/* Does `user` read its operands behind o, in its block? */
-static bool is_behind(const struct op *o, const struct op *user)
-{
-	while (user && user->block != o->block)
-		user = user->block->parent;
-	const struct op *at = o->next;
-	while (at && at != user)
-		at = at->next;
-	return at && user;
-}
-
 /* A promise that stands alone is one of the value itself: what reads this behind it reads what is promised. */
 static void spread_promise(struct op *o, void *arg)
 {
@@ -372,7 +361,7 @@ static void spread_promise(struct op *o, void *arg)
 		return;
 	for (struct use *u = operand(o, 0)->uses, *next; u; u = next) {
 		next = u->next;
-		if (!op_has(u->user, END) && is_behind(o, u->user))
+		if (u->user != o && !op_has(u->user, END) && comes_behind(u->user, o))
 			op_set_operand(u->user, (u32)(u - u->user->operands), result(o));
 	}
 }

@@ -13,7 +13,6 @@ static const struct class library_classes[] = {
 	 .nfields = 5},
 };
 
-/* For the library: an object of the class with that name. */
 bool is_block_pointer(const struct val *v)
 {
 	return v->kind == V_OBJECT && v->class == &library_classes[0];
@@ -26,10 +25,21 @@ static bool is_loaded(const struct value *v)
 	return def_if(v, IR_LOAD) != NULL;
 }
 
+/* Promises that v is a multiple; with --debug the kernel checks it. */
 static struct val promised_multiple(struct eval *e, struct val v, i32 of)
 {
-	if (v.kind == V_TENSOR && of > 1)
-		v.ssa = value_with_hints(&e->b, v.ssa, &(struct hints){.divisibility = {of}});
+	if (v.kind != V_TENSOR || of == 1)
+		return v;
+	if (e->debug) {
+		const struct type *t = type_is_ptr(v.ssa->type) ? type_scalar(e->ctx, DT_I64) : v.ssa->type;
+		struct value *n = t == v.ssa->type ? v.ssa : build1(&e->b, IR_PTR_TO_INT, t, v.ssa);
+		struct value *rest = build2(&e->b, IR_ANDI, t, n, build_int(&e->b, t, of - 1));
+		struct value *ok = build_cmpi(&e->b, CMPI_EQ, rest, build_int(&e->b, t, 0));
+		build(&e->b, IR_ASSERT, &ok, 1, NULL, 0, 0)->text =
+			"base and strides of a tensor descriptor whose base is loaded from memory are multiples of 16 "
+			"bytes";
+	}
+	v.ssa = value_with_hints(&e->b, v.ssa, &(struct hints){.divisibility = {of}});
 	return v;
 }
 
@@ -41,12 +51,13 @@ static void promise_alignment(struct eval *e, struct val *base, struct val *stri
 	if (base->kind != V_TENSOR || !is_loaded(base->ssa))
 		return;
 	struct val *items = arena_dup(e->arena, strides->items, strides->nitems * sizeof *items);
-	for (u32 i = 0; i < strides->nitems; i++)
+	for (u32 i = 0; i + 1 < strides->nitems; i++) /* the last one is 1 */
 		items[i] = promised_multiple(e, items[i], BYTES / (i32)pointee_bytes(base->ssa->type));
 	strides->items = items;
 	*base = promised_multiple(e, *base, BYTES);
 }
 
+/* For the library: an object of the class with that name. */
 struct val bi_object(struct eval *e, const struct args *a)
 {
 	const struct class *c = library_classes;

@@ -507,6 +507,27 @@ bool value_const_int(const struct value *v, i64 *x)
 	return true;
 }
 
+bool value_is_int(const struct value *v, i64 x)
+{
+	i64 c;
+	return value_const_int(v, &c) && c == x;
+}
+
+bool equal_values(const struct value *x, const struct value *y)
+{
+	i64 c;
+	return x == y || (x && y && value_const_int(x, &c) && value_is_int(y, c));
+}
+
+bool comes_behind(const struct op *o, const struct op *first)
+{
+	while (o && o->block != first->block)
+		o = o->block->parent;
+	while (o && o != first)
+		o = o->prev;
+	return o != NULL;
+}
+
 bool block_contains(const struct block *outer, const struct block *inner)
 {
 	while (inner != outer) {

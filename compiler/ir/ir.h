@@ -490,9 +490,14 @@ struct value *mapped(const struct map *map, struct value *v);
 /* Is v a constant (a splat counts)? */
 bool value_const_bits(const struct value *v, u64 *bits);
 bool value_const_int(const struct value *v, i64 *x);
+bool value_is_int(const struct value *v, i64 x);
+/* Are they the same, or the same constant? NULL is none. */
+bool equal_values(const struct value *x, const struct value *y);
 /* Is `v` defined outside `b` and the blocks nested in it? */
 bool value_defined_outside(const struct value *v, const struct block *b);
 bool block_contains(const struct block *outer, const struct block *inner);
+/* Is o, or what contains it, `first` or an operation behind it in its block? */
+bool comes_behind(const struct op *o, const struct op *first);
 /* Does an operation of the block, or one nested inside, pass the test? */
 bool block_has(const struct block *b, bool (*test)(const struct op *));
 /* A loop without a known end that looks at memory, which another program may change. */

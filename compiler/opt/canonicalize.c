@@ -20,12 +20,6 @@ static bool is_zero(const struct value *v)
 	return value_const_bits(v, &bits) && bits == 0;
 }
 
-static bool is_int(const struct value *v, i64 x)
-{
-	i64 c;
-	return value_const_int(v, &c) && c == x;
-}
-
 static bool is_float(const struct value *v, double x)
 {
 	u64 bits;
@@ -165,19 +159,19 @@ static struct value *fold_identity(struct builder *b, const struct op *o)
 	case IR_SHRSI:
 	case IR_SHRUI: return is_zero(y) ? x : NULL;
 	case IR_MULI:
-		if (is_int(y, 1) && type_elem_bits(t) > 1)
+		if (value_is_int(y, 1) && type_elem_bits(t) > 1)
 			return x;
-		if (is_int(x, 1) && type_elem_bits(t) > 1)
+		if (value_is_int(x, 1) && type_elem_bits(t) > 1)
 			return y;
 		return is_zero(x) ? x : is_zero(y) ? y : NULL;
 	case IR_DIVSI:
-	case IR_DIVUI: return is_int(y, 1) && type_elem_bits(t) > 1 ? x : NULL;
+	case IR_DIVUI: return value_is_int(y, 1) && type_elem_bits(t) > 1 ? x : NULL;
 	case IR_REMSI:
-	case IR_REMUI: return is_int(y, 1) && type_elem_bits(t) > 1 ? build_int(b, t, 0) : NULL;
+	case IR_REMUI: return value_is_int(y, 1) && type_elem_bits(t) > 1 ? build_int(b, t, 0) : NULL;
 	case IR_ANDI:
-		if (x == y || is_bool(y, true) || is_int(y, -1) || is_zero(x))
+		if (x == y || is_bool(y, true) || value_is_int(y, -1) || is_zero(x))
 			return x;
-		return is_bool(x, true) || is_int(x, -1) || is_zero(y) ? y : NULL;
+		return is_bool(x, true) || value_is_int(x, -1) || is_zero(y) ? y : NULL;
 	case IR_MAXSI:
 	case IR_MAXUI:
 	case IR_MINSI:

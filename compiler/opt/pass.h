@@ -71,8 +71,6 @@ void pass_hoist_loads(struct pass_state *s);
 void pass_hoist_prologue_loads(struct pass_state *s);
 void pass_contract_fma(struct pass_state *s);
 
-/* Are they the same, or the same constant? */
-bool equal_values(const struct value *a, const struct value *b);
 /* Is v a constant, or a parameter that the launch promises to be so, that n divides? */
 bool is_known_multiple(const struct kernel *k, const struct value *v, i64 n);
 /* Makes offsets of 64 bits that the loop carries, in equal steps from 0 on, multiples of its index: two loops with the

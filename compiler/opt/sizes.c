@@ -350,6 +350,11 @@ bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct v
 	return limits_make(k, r, v, most, bounded);
 }
 
+bool sizes_keep_exact(struct kernel *k, const struct ranges *r, const struct value *v)
+{
+	return type_elem_bits(v->type) == 64 || !value_range(r, v)->wraps || sizes_keep_bounded(k, r, v, INT32_MAX);
+}
+
 bool sizes_keep_plane(struct kernel *k)
 {
 	struct query q = {.k = k, .nlimits = k->nlimits};

@@ -25,6 +25,10 @@ bool sizes_keep_within(struct kernel *k, const struct ranges *r, const struct va
 /* The same between -most and `most`. */
 bool sizes_keep_bounded(struct kernel *k, const struct ranges *r, const struct value *v, i64 most);
 
+/* Is v, and what it is computed from, the number that it would be without a width? What is wider than an index of 32
+ * bits is where the memory is there. */
+bool sizes_keep_exact(struct kernel *k, const struct ranges *r, const struct value *v);
+
 /* Are the programs along axes 0 and 1 at most INT32_MAX together, likewise? */
 bool sizes_keep_plane(struct kernel *k);
 

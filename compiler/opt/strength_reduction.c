@@ -77,12 +77,6 @@ static void carry_offset(struct pass_state *s, struct op *loop, u32 i)
 	arg->type = out->type = t;
 }
 
-bool equal_values(const struct value *a, const struct value *b)
-{
-	i64 x, y;
-	return a == b || (a && b && value_const_int(a, &x) && value_const_int(b, &y) && x == y);
-}
-
 /* Is v the value `from` plus *by? */
 static bool is_apart(const struct value *v, const struct value *from, i64 *by)
 {

@@ -27,12 +27,6 @@ struct flat {
 
 /* --- which loops ------------------------------------------------------------------------------------------------- */
 
-static bool is_int(const struct value *v, i64 x)
-{
-	i64 c;
-	return value_const_int(v, &c) && c == x;
-}
-
 /* Is v `of` - 1? */
 static bool is_before(const struct value *v, const struct value *of)
 {
@@ -42,7 +36,7 @@ static bool is_before(const struct value *v, const struct value *of)
 		return x == y - 1;
 	if (!o || (o->code != IR_SUBI && o->code != IR_ADDI) || operand(o, 0) != of)
 		return false;
-	return is_int(operand(o, 1), o->code == IR_SUBI ? 1 : -1);
+	return value_is_int(operand(o, 1), o->code == IR_SUBI ? 1 : -1);
 }
 
 /* Does next count on from `now`, and from `last` on from 0 again? */
@@ -51,7 +45,7 @@ static bool counts_round(const struct value *next, const struct value *now, stru
 	const struct op *choice = def_if(next, IR_SELECT), *test = choice ? def_if(operand(choice, 0), IR_CMPI) : NULL;
 	const struct op *more = choice ? def_if(operand(choice, 2), IR_ADDI) : NULL;
 	if (!test || !more || test->attr[ATTR_PREDICATE] != CMPI_EQ || operand(test, 0) != now ||
-	    !is_int(operand(choice, 1), 0) || operand(more, 0) != now || !is_int(operand(more, 1), 1))
+	    !value_is_int(operand(choice, 1), 0) || operand(more, 0) != now || !value_is_int(operand(more, 1), 1))
 		return false;
 	*last = operand(test, 1);
 	return true;
@@ -97,8 +91,8 @@ static bool is_counter(struct flat *f, u32 i)
 	    !value_defined_outside(f->last, f->loop->blocks[0]))
 		return false;
 	f->counter = i;
-	f->slice = is_int(init, 0) ? arg : next;
-	bool counts = f->slice == arg ? value_has_one_use(next) : is_int(init, -1) && only_counts(arg, next);
+	f->slice = value_is_int(init, 0) ? arg : next;
+	bool counts = f->slice == arg ? value_has_one_use(next) : value_is_int(init, -1) && only_counts(arg, next);
 	return counts && find_factors(f);
 }
 
@@ -152,7 +146,8 @@ static bool find_ends(struct flat *f)
 		return false;
 	f->begin = first;
 	f->end = last;
-	return is_int(slice_of(f, first), 0) && equal_values(slice_of(f, last), f->last) && find_values_of_tile(f);
+	return value_is_int(slice_of(f, first), 0) && equal_values(slice_of(f, last), f->last) &&
+	       find_values_of_tile(f);
 }
 
 /* Does the loop over slices carry value i? */
@@ -208,8 +203,8 @@ static bool all_known_behind(const struct flat *f, const struct block *b)
 static bool is_flat(struct flat *f)
 {
 	bool counted = false;
-	if (!block_has(f->loop->blocks[0], op_is_dot) || !is_int(for_lower(f->loop), 0) ||
-	    !is_int(for_step(f->loop), 1) || for_index(f->loop)->uses)
+	if (!block_has(f->loop->blocks[0], op_is_dot) || !value_is_int(for_lower(f->loop), 0) ||
+	    !value_is_int(for_step(f->loop), 1) || for_index(f->loop)->uses)
 		return false;
 	for (u32 i = 0; i < f->loop->nresults && !counted; i++)
 		counted = is_counter(f, i);
@@ -328,7 +323,7 @@ static struct op *build_outer(struct flat *f, struct builder *b, struct value *n
 	for (u32 i = 0; i < f->loop->nresults; i++) {
 		struct value *yielded = for_yielded(f->loop, i);
 		if (i == f->counter)
-			yielded = is_int(for_init(f->loop, i), 0) ? build_int(&in, n->type, 0) : f->last;
+			yielded = value_is_int(for_init(f->loop, i), 0) ? build_int(&in, n->type, 0) : f->last;
 		vec_push(&f->scratch, &next, mapped(&map, yielded));
 	}
 	build(&in, IR_YIELD, next.at, next.len, NULL, 0, 0);

@@ -7,13 +7,6 @@
 #include "opt/pass.h"
 #include "opt/sizes.h"
 
-/* Is v, a sum, exact, in launches within the kernel's limits? */
-static bool is_exact(const struct pass_state *s, const struct value *v)
-{
-	return type_elem_bits(v->type) == 64 || !value_range(s->ranges, v)->wraps ||
-	       sizes_keep_bounded(s->k, s->ranges, v, INT32_MAX);
-}
-
 /* The sum's operand that is one number for the tile, and no constant; NULL: none is. */
 static struct value *uniform_part(const struct op *sum, struct value **rest)
 {
@@ -37,7 +30,8 @@ static void visit(struct op *o, void *arg)
 	struct value *base = operand(splat, 0);
 	struct builder b = builder_before(s->ctx, o);
 	b.loc = o->loc;
-	while (def_if(offset, IR_ADDI) && (part = uniform_part(offset->def, &rest)) && is_exact(s, offset)) {
+	while (def_if(offset, IR_ADDI) && (part = uniform_part(offset->def, &rest)) &&
+	       sizes_keep_exact(s->k, s->ranges, offset)) {
 		base = build2(&b, IR_ADDPTR, base->type, base, part);
 		offset = rest;
 	}

@@ -52,15 +52,6 @@ static bool is_buffer(const struct schedule *p, const struct value *v)
 	return value_defined_outside(v, body);
 }
 
-bool comes_behind(const struct op *o, const struct op *first)
-{
-	while (o->block != first->block)
-		o = o->block->parent;
-	while (o && o != first)
-		o = o->prev;
-	return o;
-}
-
 /* Is v in no register behind `last`? LLVM computes what has no effects as late as it likes. */
 static bool is_gone(struct schedule *p, const struct value *v, const struct op *last)
 {

@@ -196,8 +196,6 @@ struct op *last_dot(const struct block *body);
 bool dots_are_apart(struct ir_context *ctx, const struct block *body);
 /* Is it a dot, or one in a branch? */
 bool has_dot(const struct op *o);
-/* Does o, or what it contains, come behind `first` in the block of that? */
-bool comes_behind(const struct op *o, const struct op *first);
 /* p->dots, p->late, p->beside, p->turns. */
 void find_dots(struct schedule *p);
 void find_late(struct schedule *p);

@@ -60,11 +60,9 @@ static struct part peel(struct part p)
 	return p;
 }
 
-/* Does it wrap nowhere, in launches within the kernel's limits? What is wider than an index of 32 bits does not. */
 static bool is_exact(const struct finder *f, const struct value *v)
 {
-	return type_elem_bits(v->type) == 64 || !value_range(f->s->ranges, v)->wraps ||
-	       sizes_keep_bounded(f->s->k, f->s->ranges, v, INT32_MAX);
+	return sizes_keep_exact(f->s->k, f->s->ranges, v);
 }
 
 /* Parts of an offset do not wrap where the offset of the tensor's last element does not: the launch sees to it. Ranges
