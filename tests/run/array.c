@@ -128,6 +128,12 @@ void fill(struct array *a, double lo, double hi)
 			set_int(a, i, random_int((int64_t)lo, (int64_t)hi));
 }
 
+void fill_whole(struct array *a, int most)
+{
+	for (size_t i = 0; i < a->len; i++)
+		set(a, i, (double)random_int(-most, most - (a->f == NULL)));
+}
+
 void fill_bits(struct array *a)
 {
 	for (size_t i = 0; i < a->len; i++) {

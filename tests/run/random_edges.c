@@ -345,8 +345,7 @@ static void evaluate_edges(const struct edges *d)
 static struct array *random_array(struct suite *s, const char *name, tl_dtype type, int len)
 {
 	struct array *a = in(s, name, type, (size_t)(len ? len : 1));
-	for (size_t i = 0; i < a->len; i++)
-		set(a, i, (double)random_int(-2, 2));
+	fill_whole(a, 2);
 	return a;
 }
 

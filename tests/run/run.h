@@ -96,6 +96,7 @@ struct array *in_at(struct suite *s, const char *name, tl_dtype t, size_t len, i
 struct array *out_at(struct suite *s, const char *name, tl_dtype t, size_t len, int elements);
 void shaped(struct array *a, int rank, const int *shape);
 void fill(struct array *a, double lo, double hi); /* uniform; integers with both ends */
+void fill_whole(struct array *a, int most);       /* integers from -most to most, below it in integer arrays */
 void fill_bits(struct array *a);                  /* any bit pattern, infinities and NaNs included */
 void set(struct array *a, size_t i, double v);    /* rounds or wraps; no values after the launch */
 void set_int(struct array *a, size_t i, int64_t v);

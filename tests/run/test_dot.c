@@ -98,12 +98,6 @@ static double want_product(struct array *o, size_t to, const struct view *a, con
 	return largest;
 }
 
-static void fill_whole(struct array *x, int most)
-{
-	for (size_t i = 0; i < x->len; i++)
-		set(x, i, (double)random_int(-most, most - (x->f == NULL)));
-}
-
 /* The error of products whose fp32 operands are taken apart, relative to the sum of their absolute values: what the
  * parts leave of an operand, and the products of parts that are left out. */
 static double error_of_parts(const struct kind *k)

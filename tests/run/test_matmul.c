@@ -20,7 +20,7 @@ static const char *const lies[] = {"rows", "columns", "gaps"};
 
 struct matrix {
 	struct array *x;
-	int row, column;
+	int row, column, batch; /* elements from one to the next */
 };
 
 static void strides(enum lie lie, int m, int n, struct matrix *out)
@@ -34,34 +34,47 @@ static size_t extent(const struct matrix *x, int m, int n)
 	return m && n ? (size_t)((m - 1) * x->row + (n - 1) * x->column + 1) : 1;
 }
 
-static void fill_whole(struct array *x, int most)
-{
-	for (size_t i = 0; i < x->len; i++)
-		set(x, i, (double)random_int(-most, most - (x->f == NULL)));
-}
-
 static struct matrix operand(struct suite *s, const char *name, tl_dtype t, enum lie lie, int m, int n, int most)
 {
-	struct matrix r;
+	struct matrix r = {0};
 	strides(lie, m, n, &r);
 	r.x = in(s, name, t, extent(&r, m, n));
 	fill_whole(r.x, most);
 	return r;
 }
 
-static double at(const struct matrix *x, int i, int j) { return value(x->x, (size_t)(i * x->row + j * x->column)); }
+static double at_in(int batch, const struct matrix *x, int i, int j)
+{
+	return value(x->x, (size_t)(batch * x->batch + i * x->row + j * x->column));
+}
 
-static double dot(const struct matrix *a, const struct matrix *b, int i, int j, int k)
+static double at(const struct matrix *x, int i, int j) { return at_in(0, x, i, j); }
+
+static double dot_in(int batch, const struct matrix *a, const struct matrix *b, int i, int j, int k)
 {
 	double sum = 0;
 	for (int x = 0; x < k; x++)
-		sum += at(a, i, x) * at(b, x, j);
+		sum += at_in(batch, a, i, x) * at_in(batch, b, x, j);
 	return sum;
+}
+
+static double dot(const struct matrix *a, const struct matrix *b, int i, int j, int k)
+{
+	return dot_in(0, a, b, i, j, k);
 }
 
 struct shape {
 	int m, n, k, bm, bn, bk;
 };
+
+/* Of each batch the product, `distance` elements behind that of the one before. */
+static void want_products(struct array *c, int distance, const struct matrix *a, const struct matrix *b,
+			  const struct shape *h, int batches)
+{
+	for (int z = 0; z < batches; z++)
+		for (int i = 0; i < h->m * h->n; i++)
+			want(c, (size_t)(z * distance + i), dot_in(z, a, b, i / h->n, i % h->n, h->k));
+}
 
 static const char *shape_name(char *text, const struct shape *h)
 {
@@ -204,21 +217,15 @@ static void batched(struct suite *s, tl_dtype t, int batches, const struct shape
 			shape_name(text, h), stages, group, blocks))
 		return;
 	int sa = h->m * h->k + 8, sb = h->k * h->n, sc = h->m * h->n + 3;
-	struct array *a = in(s, "a", t, (size_t)(batches * sa)), *b = in(s, "b", t, (size_t)(batches * sb)),
-		     *c = out(s, "c", TL_F32, (size_t)(batches * sc));
-	fill_whole(a, 20), fill_whole(b, 20);
-	for (int z = 0; z < batches; z++)
-		for (int i = 0; i < h->m * h->n; i++) {
-			double sum = 0;
-			for (int k = 0; k < h->k; k++)
-				sum += value(a, (size_t)(z * sa + i / h->n * h->k + k)) *
-				       value(b, (size_t)(z * sb + k * h->n + i % h->n));
-			want(c, (size_t)(z * sc + i), sum);
-		}
+	struct matrix a = {in(s, "a", t, (size_t)(batches * sa)), h->k, 1, sa},
+		      b = {in(s, "b", t, (size_t)(batches * sb)), h->n, 1, sb};
+	struct array *c = out(s, "c", TL_F32, (size_t)(batches * sc));
+	fill_whole(a.x, 20), fill_whole(b.x, 20);
+	want_products(c, sc, &a, &b, h, batches);
 	LAUNCH(s, "batched",
 	       CONFIG(.grid = {(uint32_t)cdiv(h->m, h->bm), (uint32_t)cdiv(h->n, h->bn), (uint32_t)batches},
 		      .num_stages = stages, .group_pids = group, .max_ctas = blocks),
-	       ptr(a), ptr(b), ptr(c), SIZES(h), tl_int(sa), tl_int(sb), tl_int(sc), BLOCKS(h));
+	       ptr(a.x), ptr(b.x), ptr(c), SIZES(h), tl_int(sa), tl_int(sb), tl_int(sc), BLOCKS(h));
 	case_end(s);
 }
 
@@ -260,21 +267,15 @@ static void templates(struct suite *s, int batches, const struct shape *h, int s
 			batches, stages, warps))
 		return;
 	int sa = h->m * h->k, sb = h->k * h->n, sc = h->m * h->n;
-	struct array *a = in(s, "a", TL_F16, (size_t)(batches * sa)), *b = in(s, "b", TL_F16, (size_t)(batches * sb));
+	struct matrix a = {in(s, "a", TL_F16, (size_t)(batches * sa)), h->k, 1, sa},
+		      b = {in(s, "b", TL_F16, (size_t)(batches * sb)), h->n, 1, sb};
 	struct array *c = out(s, "c", TL_F16, (size_t)(batches * sc));
-	fill_whole(a, 2), fill_whole(b, 2);
-	for (int i = 0; i < batches * sc; i++) {
-		int z = i / sc, row = i % sc / h->n, column = i % sc % h->n;
-		double sum = 0;
-		for (int k = 0; k < h->k; k++)
-			sum += value(a, (size_t)(z * sa + row * h->k + k)) *
-			       value(b, (size_t)(z * sb + k * h->n + column));
-		want(c, (size_t)i, sum);
-	}
+	fill_whole(a.x, 2), fill_whole(b.x, 2);
+	want_products(c, sc, &a, &b, h, batches);
 	LAUNCH(s, batches > 1 ? "template_batched" : "template",
 	       CONFIG(.grid = {(uint32_t)(cdiv(h->m, h->bm) * cdiv(h->n, h->bn)), (uint32_t)batches},
 		      .num_stages = stages, .num_warps = warps),
-	       ptr(a), ptr(b), ptr(c), SIZES(h), BLOCKS(h), tl_int(3));
+	       ptr(a.x), ptr(b.x), ptr(c), SIZES(h), BLOCKS(h), tl_int(3));
 	case_end(s);
 }
 
@@ -341,18 +342,11 @@ static void few_blocks(struct suite *s, const struct operand *t, const struct sh
 		return;
 	int sa = h->m * h->k, sb = h->k * h->n, sc = h->m * h->n;
 	bool along_k = tl_dtype_size(t->in) == 1 || t->in == TL_F32;
-	struct matrix a = {.row = h->k, .column = 1}, b = {.row = along_k ? 1 : h->n, .column = along_k ? h->k : 1};
-	a.x = in(s, "a", t->in, (size_t)(batches * sa)), b.x = in(s, "b", t->in, (size_t)(batches * sb));
+	struct matrix a = {in(s, "a", t->in, (size_t)(batches * sa)), h->k, 1, sa},
+		      b = {in(s, "b", t->in, (size_t)(batches * sb)), along_k ? 1 : h->n, along_k ? h->k : 1, sb};
 	fill_whole(a.x, t->most), fill_whole(b.x, t->most);
 	struct array *c = out(s, "c", t->out, (size_t)(batches * sc));
-	for (int i = 0; i < batches * sc; i++) {
-		int z = i / sc, row = i % sc / h->n, column = i % sc % h->n;
-		double sum = 0;
-		for (int k = 0; k < h->k; k++)
-			sum += value(a.x, (size_t)(z * sa + row * a.row + k)) *
-			       value(b.x, (size_t)(z * sb + k * b.row + column * b.column));
-		want(c, (size_t)i, sum);
-	}
+	want_products(c, sc, &a, &b, h, batches);
 	uint32_t rows = (uint32_t)cdiv(h->m, h->bm), columns = (uint32_t)cdiv(h->n, h->bn);
 	if (batches == 1)
 		LAUNCH(s, "matmul",
