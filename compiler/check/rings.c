@@ -165,7 +165,7 @@ static void next_iteration(struct rings *w, const struct op *o, struct slot *at,
 	forget(w, at, n, n->first + n->args);
 	if (n->left) {
 		u8 *left = &left_of(w, at)[n->left - 1];
-		if (*left == w->most && count_trips(o).most > w->most)
+		if (*left == w->most && count_trips(o).most > w->most) /* that stands for more, too */
 			add_state(w, heads, copy_state(w, at));
 		--*left;
 	}

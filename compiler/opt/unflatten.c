@@ -22,7 +22,7 @@ struct flat {
 	struct value *slice, *last;   /* the slice's number in an iteration; slices - 1 */
 	struct op *begin, *end;       /* scf.if of the first slice, and of the last */
 	struct arena scratch;
-	struct map of_tile; /* carried values that only `begin` changes: the argument → its result */
+	struct map of_tile; /* carried values that only `begin` changes: the argument → its result, and back */
 };
 
 /* --- which loops ------------------------------------------------------------------------------------------------- */
