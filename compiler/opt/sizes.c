@@ -225,8 +225,9 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 			return c > 0 && within(q, x, dividend(most, c));
 		return within(q, x, most); /* y > 0: see sizes.h */
 	case IR_REMSI:
-		c = value_range(q->r, y)->max;
-		return within(q, x, value_range(q->r, y)->min > 0 && c - 1 <= most ? INT64_MAX : most);
+		if (value_const_int(y, &c) && c <= 0)
+			return false;
+		return within(q, x, value_range(q->r, y)->max <= most + (most < INT64_MAX) ? INT64_MAX : most);
 	case IR_MINSI:
 		c = value_range(q->r, y)->max;
 		return within(q, x, c <= most ? INT64_MAX : most) && within(q, y, INT64_MAX);
