@@ -9,7 +9,8 @@ struct uses {
 	VEC(struct place) at; /* to be looked at, each once */
 	struct map seen;      /* value → a bit for each dimension, + 1 */
 	struct place mask;    /* the comparison under which all stores so far are made; v NULL: there was none */
-	bool all;             /* something asks for everything */
+	VEC(const struct op *) around; /* loops that carry what is asked for to their next iteration */
+	bool all;                      /* something asks for everything */
 };
 
 static void push(struct uses *u, const struct value *v, int dim)
@@ -73,6 +74,8 @@ static void ask_control(struct uses *u, const struct op *o, u32 k, int d)
 	if (!v)
 		return;
 	push(u, v, d);
+	if (o->code == IR_YIELD && op_is_loop(in))
+		vec_push(&u->scratch, &u->around, in);
 	if (in->code == IR_FOR)
 		push(u, &in->results[for_arg_number(v)], d);
 	else if (o->code == IR_CONDITION)
@@ -110,6 +113,16 @@ static void ask(struct uses *u, const struct op *o, u32 k, int d)
 		u->all = true;
 }
 
+/* Is it another comparison in each iteration? */
+static bool changes_in(const struct op *loop, const struct op *cmp)
+{
+	bool changes = false;
+	for (u32 i = 0; i < loop->nblocks; i++)
+		for (u32 k = 0; k < cmp->noperands; k++)
+			changes |= !value_defined_outside(operand(cmp, k), loop->blocks[i]);
+	return changes;
+}
+
 struct place demanded_under(const struct value *v, int dim, is_limit *fits, const void *arg)
 {
 	struct uses u = {.fits = fits, .arg = arg};
@@ -118,6 +131,8 @@ struct place demanded_under(const struct value *v, int dim, is_limit *fits, cons
 	for (u32 i = 0; i < u.at.len && !u.all; i++)
 		for (const struct use *use = u.at.at[i].v->uses; use; use = use->next)
 			ask(&u, use->user, (u32)(use - use->user->operands), u.at.at[i].dim);
+	for (u32 i = 0; i < u.around.len && u.mask.v; i++)
+		u.all |= changes_in(u.around.at[i], u.mask.v->def);
 	struct place p = u.all ? (struct place){0} : u.mask;
 	arena_free(&u.scratch);
 	return p;

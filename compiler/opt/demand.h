@@ -2,7 +2,8 @@
  *
  * A kernel whose tile hangs over the edge of a matrix, or that takes sixteen rows where there is one, stores its result
  * under a mask `index < size`. What that leaves out is asked for nowhere if each use of a value ends in such stores, by
- * operations that keep the elements' places along the dimension. */
+ * operations that keep the elements' places along the dimension. What a loop carries to its next iteration is asked for
+ * under a comparison that is the same in each. */
 #ifndef TLC_OPT_DEMAND_H
 #define TLC_OPT_DEMAND_H
 
