@@ -349,6 +349,8 @@ static const char *product_text(struct arena *a, const struct kernel *k, const s
 		sb_printf(&sb, "%lld", (long long)p->times);
 	for (int i = 0; i < p->nparams; i++)
 		sb_printf(&sb, "%s%s", sb.len ? " * " : "", k->params[p->params[i]].name);
+	if (p->plus)
+		sb_printf(&sb, " + %lld", (long long)p->plus);
 	return sb.at;
 }
 

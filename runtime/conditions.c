@@ -10,14 +10,16 @@ static i64 integer_of(const struct image *im, u32 slot, const u64 *bits)
 
 /* --- tensor maps --------------------------------------------------------------------------------------------- */
 
-/* A number of units of so many bytes, in bytes. A product must fit 31 bits, in which the kernel computes it. */
+/* A number of units of so many bytes, in bytes. A product must fit 31 bits, in which the kernel computes it; what is
+ * added is the host's alone. */
 static bool number_of(const struct image *im, const struct host_product *p, i64 unit, const u64 *bits, i64 *out)
 {
 	bool exact = true, single = !p->nparams || (p->nparams == 1 && p->times == unit);
 	*out = p->times;
 	for (int i = 0; i < p->nparams; i++)
 		exact &= !__builtin_mul_overflow(*out, integer_of(im, (u32)p->params[i], bits), out);
-	return exact && *out >= 0 && (single || *out <= INT32_MAX * unit);
+	bool fits = exact && *out >= 0 && (single || *out <= INT32_MAX * unit);
+	return fits && !__builtin_add_overflow(*out, p->plus, out);
 }
 
 /* How many bytes rows are apart, by this launch's arguments. False when no tensor map can say so. */

@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "images are little-endian, and written as they lie in memory");
 
-enum { IMAGE_VERSION = 11, MAX_IMPORTS = UINT16_MAX };
+enum { IMAGE_VERSION = 12, MAX_IMPORTS = UINT16_MAX };
 static const char magic[8] = "tlimage";
 
 struct header {
@@ -96,6 +96,7 @@ static void code_product(struct coder *c, struct host_product *p, i32 nslots)
 	CODE_RANGE(c, p->nparams, 0, PRODUCT_PARAMS);
 	for (int i = 0; i < PRODUCT_PARAMS; i++)
 		CODE_RANGE(c, p->params[i], 0, i < p->nparams ? nslots - 1 : 0);
+	CODE_RANGE(c, p->plus, 0, INT32_MAX);
 }
 
 static void code_map(struct coder *c, struct tensor_map_param *m, i32 nslots)

@@ -41,16 +41,28 @@ bool is_host_product(const struct kernel *k, struct value *v, struct host_produc
 	return true;
 }
 
+bool is_host_sum(const struct kernel *k, struct value *v, struct host_product *out)
+{
+	i64 plus = 0;
+	if (def_if(v, IR_ADDI) && type_elem_bits(v->type) == 64 && value_const_int(operand(v->def, 1), &plus))
+		v = operand(v->def, 0);
+	bool yes = is_host_product(k, v, out);
+	out->plus = plus;
+	return yes;
+}
+
 struct value *build_product(struct kernel *k, const struct host_product *p)
 {
 	struct builder b = builder_before(k->ctx, k->body->first);
 	const struct type *t = type_scalar(k->ctx, DT_I64);
 	struct value *made = p->nparams ? NULL : build_int(&b, t, p->times);
-	if (p->nparams == 1 && p->times == 1)
+	if (p->nparams == 1 && p->times == 1 && !p->plus)
 		return k->params[p->params[0]].value;
 	for (int i = 0; i < p->nparams; i++) {
 		struct value *v = build_i64(&b, k->params[p->params[i]].value);
 		made = made ? build2(&b, IR_MULI, t, made, v) : v;
 	}
-	return p->nparams && p->times != 1 ? build2(&b, IR_MULI, t, made, build_int(&b, t, p->times)) : made;
+	if (p->nparams && p->times != 1)
+		made = build2(&b, IR_MULI, t, made, build_int(&b, t, p->times));
+	return p->plus ? build2(&b, IR_ADDI, t, made, build_int(&b, t, p->plus)) : made;
 }

@@ -1,4 +1,5 @@
-/* Numbers that the host computes at each launch, for tensor maps: products of integer parameters (struct host_product).
+/* Numbers that the host computes at each launch, for tensor maps: products of integer parameters (struct host_product),
+ * of sizes with something added.
  *
  * They have no width. What a kernel computes in 32 bits is the same number where the product fits 31 bits, as launches
  * of variants with such maps check (runtime/conditions.c). */
@@ -9,6 +10,8 @@
 
 /* Is every element of v this product? */
 bool is_host_product(const struct kernel *k, struct value *v, struct host_product *out);
+/* Is it a product, or an i64 that is one plus a constant? */
+bool is_host_sum(const struct kernel *k, struct value *v, struct host_product *out);
 /* False: it has too many parameters, or overflows. */
 bool multiply_products(const struct host_product *x, const struct host_product *y, struct host_product *out);
 static inline bool same_product(const struct host_product *x, const struct host_product *y)

@@ -277,6 +277,7 @@ enum { PRODUCT_PARAMS = 3 };
 struct host_product {
 	i64 times;
 	i16 nparams, params[PRODUCT_PARAMS]; /* 0 behind them: products compare as bytes */
+	i64 plus;                            /* of sizes alone */
 };
 
 /* A tensor map that the host makes at each launch and passes after the parameters: see lower/tma.c. */

@@ -688,7 +688,9 @@ static const char *check_tensor_map(const struct kernel *k, const struct op *o)
 {
 	for (u32 i = o->code == IR_TMA_TENSOR_COPY ? 5 : 3; i < MIN(o->noperands, 8); i++) {
 		struct host_product unused;
-		NEED(operand(o, i)->type->kind == TY_SCALAR && is_host_product(k, operand(o, i), &unused),
+		bool (*is)(const struct kernel *, struct value *, struct host_product *) =
+			o->code == IR_TMA_TENSOR_COPY && i < 7 ? is_host_sum : is_host_product;
+		NEED(operand(o, i)->type->kind == TY_SCALAR && is(k, operand(o, i), &unused),
 		     "sizes and the distance of rows are integer parameters, constants, or products of these");
 	}
 	return NULL;

@@ -363,37 +363,43 @@ static const struct op *loop_counted_by(const struct value *v)
 	return loop && loop->code == IR_FOR && v == for_index(loop) ? loop : NULL;
 }
 
-/* What v is, or v is how many times `by` goes into; NULL: unknown. */
-static struct value *counted_by(const struct finder *f, struct value *v, i64 by)
+/* What v is, or v is how many times `by` goes into, or into `*more` more; NULL: unknown. */
+static struct value *counted_by(const struct finder *f, struct value *v, i64 by, i64 *more)
 {
 	const struct op *div = def_if(v, IR_DIVSI), *sum = div ? def_if(operand(div, 0), IR_ADDI) : NULL;
 	i64 c;
+	*more = 0;
 	if (by == 1 || value_const_int(v, &c))
 		return v;
 	if (!div || !value_const_int(operand(div, 1), &c) || c != by)
 		return NULL;
 	if (!sum || !value_const_int(operand(sum, 1), &c) || c != by - 1)
 		return operand(div, 0);
-	return is_known_multiple(f->s->k, operand(sum, 0), by) ? operand(sum, 0) : NULL; /* rounded up */
+	*more = is_known_multiple(f->s->k, operand(sum, 0), by) ? 0 : by - 1; /* rounded up */
+	return operand(sum, 0);
 }
 
-/* Sets the bound that times * the index of the loop, and as many rows behind it, do not go beyond. The index goes from
- * one multiple of the step to another, or as often as `times` goes into the bound. */
+/* Sets a bound of times * the index of the loop, and as many places behind it as the tile has: the last index's
+ * multiple ends where the loop does, or up to a tile behind it. */
 static void bound_by_loop(struct finder *f, int d, const struct op *loop, i64 times)
 {
 	struct host_product size;
-	i64 from, step;
+	i64 from, step, more, by, places = f->tile->shape[d];
 	if (!loop || !value_const_int(for_lower(loop), &from) || !value_const_int(for_step(loop), &step) || step <= 0 ||
-	    times <= 0 || f->tile->shape[d] > step * times)
+	    times <= 0 || __builtin_mul_overflow(step, times, &by))
 		return;
-	struct value *all = counted_by(f, for_upper(loop), times);
+	struct value *all = counted_by(f, for_upper(loop), times, &more);
 	if (!all || !is_host_product(f->s->k, all, &size))
 		return;
-	bool counts = !size.nparams; /* the number of iterations' bound, not of rows */
-	if ((counts && __builtin_mul_overflow(size.times, times, &size.times)) ||
-	    (step != 1 && (from % step || (counts ? size.times % (step * times) != 0
-						  : times != 1 || !is_known_multiple(f->s->k, all, step)))))
+	bool counts = !size.nparams; /* the number of iterations' bound, not of places */
+	if (counts && __builtin_mul_overflow(size.times, times, &size.times))
 		return;
+	bool steps = step == 1 || (from % step == 0 && (counts ? size.times % by == 0
+							       : times == 1 && is_known_multiple(f->s->k, all, step)));
+	size.plus = more + (steps && places <= by ? 0 : MAX(places - times, 0));
+	if (counts && __builtin_add_overflow(size.times, size.plus, &size.times))
+		return;
+	size.plus = counts ? 0 : size.plus;
 	f->out->size[d] = size;
 	f->bounded[d] = true;
 }
