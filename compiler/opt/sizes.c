@@ -111,6 +111,40 @@ static struct bound plus_constant(struct bound b, i64 by)
 	return b;
 }
 
+enum { MOST_FACTORS = 4 };
+
+static u32 factors_of(struct value *v, struct value **out, u32 n)
+{
+	while (def_if(v, IR_MULI)) {
+		n = factors_of(operand(v->def, 0), out, n);
+		v = operand(v->def, 1);
+	}
+	if (n < MOST_FACTORS)
+		out[n] = v;
+	return n + 1;
+}
+
+/* Where x counts up to a product of y, which is positive, with one number more: that number, which x / y stays below.
+ * The product may wrap, to a smaller number. NULL: otherwise. */
+static struct value *quotient_below(struct query *q, const struct value *x, struct value *y)
+{
+	const struct op *loop = x->def ? NULL : x->block->parent;
+	struct value *all[MOST_FACTORS], *by[MOST_FACTORS];
+	if (!loop || loop->code != IR_FOR || x->index || value_range(q->r, for_lower(loop))->min < 0)
+		return NULL;
+	u32 nall = factors_of(for_upper(loop), all, 0), nby = factors_of(y, by, 0);
+	if (nall > MOST_FACTORS || nby + 1 != nall)
+		return NULL;
+	for (u32 i = 0, k; i < nby; i++) {
+		for (k = 0; k < nall && all[k] != by[i]; k++)
+			;
+		if (k == nall)
+			return NULL;
+		all[k] = all[--nall];
+	}
+	return all[0];
+}
+
 /* A bound of v by one size. Only for values whose operations are known not to wrap (within). */
 static struct bound bound_of(struct query *q, const struct value *v)
 {
@@ -135,7 +169,9 @@ static struct bound bound_of(struct query *q, const struct value *v)
 	switch (o->code) {
 	case IR_NUM_PROGRAMS: return (struct bound){(i16)(SIZE_PROGRAMS - o->attr[ATTR_AXIS]), 1, 0, 1};
 	case IR_DIVSI:
-		b = bound_of(q, operand(o, 0));
+		struct value *below = quotient_below(q, operand(o, 0), operand(o, 1));
+		b = bound_of(q, below ? below : operand(o, 0));
+		b.plus -= below ? b.by : 0;
 		if (value_const_int(operand(o, 1), &c) && c > 0 && c < (1 << 24) / b.by)
 			b.by *= c;
 		return b;
@@ -223,11 +259,16 @@ static bool operation_within(struct query *q, const struct op *o, i64 most)
 	case IR_DIVSI:
 		if (value_const_int(y, &c))
 			return c > 0 && within(q, x, dividend(most, c));
+		struct value *below = quotient_below(q, x, operand(o, 1));
+		if (below)
+			return both_within(q, below, most, y, INT64_MAX);
 		return within(q, x, most); /* y > 0: see sizes.h */
 	case IR_REMSI:
 		if (value_const_int(y, &c) && c <= 0)
 			return false;
-		return within(q, x, value_range(q->r, y)->max <= most + (most < INT64_MAX) ? INT64_MAX : most);
+		if (value_range(q->r, y)->max <= most + (most < INT64_MAX))
+			return within(q, x, INT64_MAX);
+		return within(q, x, most) || both_within(q, x, INT64_MAX, y, most);
 	case IR_MINSI:
 		c = value_range(q->r, y)->max;
 		return within(q, x, c <= most ? INT64_MAX : most) && within(q, y, INT64_MAX);

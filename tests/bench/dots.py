@@ -43,7 +43,7 @@ def matmul(b):
 def ways(b):
     """The same product by loops that are written in other ways."""
     for m, n, k in (4096, 4096, 4096), (8192, 8192, 512):
-        for way in "index", "carried", "down", "while", "pointer", "choice", "minimum":
+        for way in "index", "carried", "down", "while", "pointer", "choice", "minimum", "even", "even_down":
             what = f"{way} matmul {m}x{n}x{k} float16"
             if b.wants(what):
                 x, y = (torch.randn(*s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
@@ -65,6 +65,14 @@ def tiles(b):
                 out = torch.empty(m, n, device="cuda", dtype=torch.float16)
                 b.row(what, b.kernel(way, "tiles.tl"), lambda *_: (programs, 1, 1), lambda *tile: [x, y, out, m, n, k, *tile, programs], out,
                       lambda: x @ (y.T if "descriptors" in way else y), TILES[:5], flops=2 * m * n * k, tolerance=k**0.5 / 100)
+    for batches, m, n, k in (8, 4096, 4096, 512), (16, 1000, 1008, 520):
+        what = f"tiles by batched matmul {batches}x{m}x{n}x{k} float16"
+        if b.wants(what):
+            x, y = (torch.randn(batches, *s, device="cuda", dtype=torch.float16) for s in ((m, k), (k, n)))
+            out = torch.empty(batches, m, n, device="cuda", dtype=torch.float16)
+            b.row(what, b.kernel("batched", "tiles.tl"), lambda *_: (programs, 1, 1),
+                  lambda *tile: [x, y, out, batches, m, n, k, m * k, k * n, m * n, *tile, programs], out, lambda: torch.bmm(x, y), TILES[:5],
+                  flops=2 * batches * m * n * k, tolerance=k**0.5 / 100)
 
 
 def templates(b):

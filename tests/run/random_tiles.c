@@ -1,17 +1,19 @@
 /* test-random --kind tiles: products whose program works on several tiles, in one loop over all slices of all tiles,
  * with a counter that tells where a tile begins and ends, or in a loop around another one; the tile's number is
- * carried, too. Bounds are arguments: products of them may wrap, and there may be no slices or no tiles.
+ * carried, too, or is of one of several matrices. Bounds are arguments: products of them may wrap, and there may be no
+ * slices or no tiles.
  *
  * All numbers are small integers; sums are exact in every order. */
 #include "random.h"
 #include "suite.h"
 
 enum form {
-	F_BEFORE, /* one loop: the counter begins at -1 and is moved first of all */
-	F_BEHIND, /* it begins at 0 and is moved last */
-	F_IF,     /* the same by a branch */
-	F_NEST,   /* two loops; the tile's number is carried */
-	F_TILES,  /* two loops, over tiles and slices; another number is carried beside the tile's */
+	F_BEFORE,  /* one loop: the counter begins at -1 and is moved first of all */
+	F_BEHIND,  /* it begins at 0 and is moved last */
+	F_IF,      /* the same by a branch */
+	F_NEST,    /* two loops; the tile's number is carried */
+	F_TILES,   /* two loops, over tiles and slices; another number is carried beside the tile's */
+	F_BATCHES, /* two loops; a tile is a number's remainder, and the number's quotient the matrix that it is of */
 	FORMS
 };
 enum { PROGRAMS = 3, MOST_TILES = 4, MOST_SLICES = 5, LEFT = 6, MOST_ROUNDS = MOST_TILES * MOST_SLICES + 1 };
@@ -26,7 +28,7 @@ enum {
 	X_DONE = 64,      /* tiles that have ended are counted */
 	X_WHERE = 128,    /* rows beyond the matrix are those of row 0 */
 	X_ONE_MORE = 256, /* a slice is missing: the last tile does not end */
-	X_ELSE = 512,     /* the branch of a tile's end has another side */
+	X_ELSE = 512,     /* the branch of a tile's end has another side; the bound is a product from the left */
 	X_SWAPPED = 1024, /* the bound is tiles * slices */
 	X_PARTS = 2048,   /* the number of tiles is chosen by the program's number, as tutorials do */
 	X_LITERAL = 4096, /* the number of slices is a literal */
@@ -35,7 +37,8 @@ enum {
 struct tiles {
 	enum form form;
 	int extras, m, n, k, rows, columns, step, warps, stages, slices, programs;
-	int32_t tiles; /* argument: of each program, or with X_PARTS of all */
+	int32_t tiles;   /* argument: of each program, or with X_PARTS of all; of F_BATCHES: matrices */
+	int limit, high; /* rows of each matrix, and how many rows the next one's begin behind its own */
 	struct array *a, *b, *c, *numbers, *log;
 };
 
@@ -53,6 +56,23 @@ static bool has(const struct tiles *t, int extra)
 static bool is_flat(const struct tiles *t)
 {
 	return t->form <= F_IF;
+}
+
+/* Matrices of one column of tiles, or more; as many as make the tiles MOST_TILES a program. */
+static void make_batches(struct tiles *t)
+{
+	bool wraps = chance(15);
+	int down = wraps ? 3 : (int)random_int(1, MOST_TILES * t->programs / t->columns);
+	if (wraps)
+		t->columns = 1;
+	t->extras &= ~X_PARTS;
+	t->step = t->programs;
+	t->high = down * t->m;
+	t->limit = t->high - random_below(t->m);
+	t->rows = t->high * (MOST_TILES * PROGRAMS / down + 1);
+	t->tiles = wraps        ? 1431655766
+		   : chance(85) ? (int)random_int(1, MOST_TILES * t->programs / (down * t->columns))
+				: (int)random_int(-2, 0);
 }
 
 static void make_tiles(struct tiles *t)
@@ -83,14 +103,20 @@ static void make_tiles(struct tiles *t)
 		t->slices = 3;
 		t->tiles = 1431655766;
 	}
-	t->rows = (MOST_TILES + 2) * PROGRAMS * t->m - random_below(t->m);
+	t->high = (MOST_TILES + 2) * PROGRAMS * t->m;
+	t->limit = t->rows = t->high - random_below(t->m);
+	if (t->form == F_BATCHES)
+		make_batches(t);
 }
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
 
 static void print_begin(FILE *f, const struct tiles *t, const char *in)
 {
-	fprintf(f, "%stile += %d\n", in, t->step);
+	if (t->form == F_BATCHES)
+		fprintf(f, "%sz = number // per\n%stile = number %% per\n", in, in);
+	else
+		fprintf(f, "%stile += %d\n", in, t->step);
 	fprintf(f, "%srow = tile // %d * %d\n%scolumn = tile %% %d * %d\n", in, t->columns, t->m, in, t->columns, t->n);
 	fprintf(f, "%si = row + tl.arange(0, %d)\n%sj = column + tl.arange(0, %d)\n", in, t->m, in, t->n);
 	if (has(t, X_WHERE))
@@ -100,7 +126,8 @@ static void print_begin(FILE *f, const struct tiles *t, const char *in)
 static void print_slice(FILE *f, const struct tiles *t, const char *in, const char *k)
 {
 	fprintf(f, "%sd = %s * %d + tl.arange(0, %d)\n", in, k, t->k, t->k);
-	fprintf(f, "%sx = tl.load(a_ptr + i[:, None] * (%d * %d) + d[None, :]%s)\n", in, MOST_SLICES, t->k,
+	fprintf(f, "%sx = tl.load(a_ptr%s + i[:, None] * (%d * %d) + d[None, :]%s)\n", in,
+		t->form == F_BATCHES ? " + z * sa" : "", MOST_SLICES, t->k,
 		has(t, X_WHERE) ? "" : ", mask=(i < M)[:, None], other=0.0");
 	fprintf(f, "%sy = tl.load(b_ptr + d[:, None] * (%d * %d) + j[None, :])\n", in, t->columns, t->n);
 	fprintf(f, "%sacc = tl.dot(x, y, acc)\n", in);
@@ -117,8 +144,8 @@ static void print_end(FILE *f, const struct tiles *t, const char *in, const char
 {
 	fprintf(f, "%sci = %s // %d * %d + tl.arange(0, %d)\n%scj = %s %% %d * %d + tl.arange(0, %d)\n", in, number,
 		t->columns, t->m, t->m, in, number, t->columns, t->n, t->n);
-	fprintf(f, "%stl.store(c_ptr + ci[:, None] * (%d * %d) + cj[None, :], acc, mask=(ci < M)[:, None])\n", in,
-		t->columns, t->n);
+	fprintf(f, "%stl.store(c_ptr%s + ci[:, None] * (%d * %d) + cj[None, :], acc, mask=(ci < M)[:, None])\n", in,
+		t->form == F_BATCHES ? " + z * sc" : "", t->columns, t->n);
 	if (!has(t, X_KEPT))
 		fprintf(f, "%sacc = tl.zeros((%d, %d), tl.float32)\n", in, t->m, t->n);
 	if (has(t, X_DONE))
@@ -157,7 +184,16 @@ static void print_nest(FILE *f, const struct tiles *t)
 {
 	const char *in = "        ";
 	bool over_tiles = t->form == F_TILES;
-	if (over_tiles)
+	if (t->form == F_BATCHES)
+		fprintf(f,
+			"    columns = %d\n    down = tl.cdiv(M, %d)\n    per = down * columns\n"
+			"    for number in tl.range(pid, %s, %d, flatten=True):\n",
+			t->columns, t->m,
+			has(t, X_SWAPPED) ? "per * tiles"
+			: has(t, X_ELSE)  ? "tiles * down * columns"
+					  : "tiles * per",
+			t->programs);
+	else if (over_tiles)
 		fprintf(f, "    for number in tl.range(tile + %d, tile + %d + %d * tiles, %d, flatten=True):\n",
 			t->step, t->step, t->step, t->step);
 	else
@@ -179,7 +215,7 @@ static char *tiles_text(const struct tiles *t)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\n"
-		   "def kernel(a_ptr, b_ptr, c_ptr, numbers_ptr, log_ptr, M, slices, tiles):\n"
+		   "def kernel(a_ptr, b_ptr, c_ptr, numbers_ptr, log_ptr, M, slices, tiles, sa, sc):\n"
 		   "    pid = tl.program_id(0)\n");
 	if (has(t, X_LITERAL)) {
 		fprintf(f, "    slices = %d\n", t->slices);
@@ -218,17 +254,24 @@ static int32_t times(int32_t x, int32_t y)
 	return (int32_t)((uint32_t)x * (uint32_t)y);
 }
 
+static bool is_inside(const struct tiles *t, int row)
+{
+	return row % t->high < t->limit;
+}
+
 static void run_slice(const struct tiles *t, struct state *s, int pid, int k, int32_t begun)
 {
 	int first = begun / t->columns * t->m, column = begun % t->columns * t->n;
 	for (int i = 0; i < t->m; i++) {
 		int row = first + i;
-		bool inside = row < t->rows;
+		bool inside = is_inside(t, row);
 		for (int j = 0; j < t->n; j++)
 			for (int d = k * t->k; d < (k + 1) * t->k; d++)
 				if (inside || has(t, X_WHERE))
 					s->acc[i * t->n + j] +=
-						value(t->a, (size_t)((inside ? row : 0) * MOST_SLICES * t->k + d)) *
+						value(t->a, (size_t)((inside ? row : row - row % t->high) *
+									     MOST_SLICES * t->k +
+								     d)) *
 						value(t->b, (size_t)(d * t->columns * t->n + column + j));
 	}
 	if (has(t, X_MIX))
@@ -239,10 +282,10 @@ static void run_slice(const struct tiles *t, struct state *s, int pid, int k, in
 		want_int(t->log, (size_t)(pid * MOST_ROUNDS + s->round++), add(times(s->tile, 8), k));
 }
 
-static void run_end(const struct tiles *t, struct state *s)
+static void run_end(const struct tiles *t, struct state *s, int32_t tile)
 {
-	int first = s->tile / t->columns * t->m, column = s->tile % t->columns * t->n;
-	for (int i = 0; i < t->m && first + i < t->rows; i++)
+	int first = tile / t->columns * t->m, column = tile % t->columns * t->n;
+	for (int i = 0; i < t->m && is_inside(t, first + i); i++)
 		for (int j = 0; j < t->n; j++)
 			want(t->c, (size_t)((first + i) * t->columns * t->n + column + j), s->acc[i * t->n + j]);
 	if (!has(t, X_KEPT))
@@ -264,7 +307,7 @@ static void run_flat(const struct tiles *t, struct state *s, int pid, int32_t ti
 			begun = s->tile += t->step;
 		run_slice(t, s, pid, s->counter, begun);
 		if (s->counter == t->slices - 1)
-			run_end(t, s);
+			run_end(t, s, s->tile);
 		else if (has(t, X_ELSE))
 			s->total += has(t, X_TOTAL), other = s->counter;
 		if (t->form != F_BEFORE)
@@ -282,7 +325,20 @@ static void run_nest(const struct tiles *t, struct state *s, int pid, int32_t ti
 		int32_t begun = s->tile += t->step;
 		for (int k = 0; k < t->slices; k++)
 			run_slice(t, s, pid, k, begun);
-		run_end(t, s);
+		run_end(t, s, s->tile);
+	}
+}
+
+static void run_batches(const struct tiles *t, struct state *s, int pid)
+{
+	int32_t per = t->high / t->m * t->columns, all = times(t->tiles, per);
+	for (int32_t number = pid; number < all; number += t->programs) {
+		if (has(t, X_OLD))
+			s->total = add(s->total, times(s->tile, 3));
+		s->tile = number % per;
+		for (int k = 0; k < t->slices; k++)
+			run_slice(t, s, pid, k, number);
+		run_end(t, s, number);
 	}
 }
 
@@ -296,6 +352,8 @@ static void evaluate_tiles(const struct tiles *t)
 		*s = (struct state){.tile = pid - t->step, .counter = t->form == F_BEFORE ? -1 : 0, .mix = 1};
 		if (is_flat(t))
 			run_flat(t, s, pid, tiles);
+		else if (t->form == F_BATCHES)
+			run_batches(t, s, pid);
 		else
 			run_nest(t, s, pid, tiles);
 		const int32_t numbers[LEFT] = {s->tile, s->counter, s->mix, s->total, s->done, s->round};
@@ -323,15 +381,16 @@ static void tiles_case(struct suite *s, int64_t seed, const char *left_out)
 	t->log = out(s, "log", TL_I32, PROGRAMS * MOST_ROUNDS);
 	evaluate_tiles(t);
 	char *text = tiles_text(t);
-	tl_arg args[] = {ptr(t->a),   ptr(t->b),       ptr(t->c),         ptr(t->numbers),
-			 ptr(t->log), tl_int(t->rows), tl_int(t->slices), tl_int(t->tiles)};
+	tl_arg args[] = {
+		ptr(t->a),        ptr(t->b),         ptr(t->c),        ptr(t->numbers),       ptr(t->log),
+		tl_int(t->limit), tl_int(t->slices), tl_int(t->tiles), tl_int(t->high * all), tl_int(t->high * width)};
 	tl_config config = {.grid = {(uint32_t)t->programs}, .num_warps = t->warps, .num_stages = t->stages};
 	launch_text(s, text, "kernel", &config, args, COUNT(args));
 	int failed = s->nfailed;
 	case_end(s);
 	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
 		printf("# num_warps %d, num_stages %d, %d programs, M = %d, slices = %d, tiles = %d\n%s", t->warps,
-		       t->stages, t->programs, t->rows, t->slices, t->tiles, text);
+		       t->stages, t->programs, t->limit, t->slices, t->tiles, text);
 	free(text);
 }
 

@@ -330,6 +330,47 @@ static void tiles(struct suite *s, const char *form, int programs, const struct 
 	case_end(s);
 }
 
+/* The same of several matrices, one behind the other. */
+static void tiles_of_batches(struct suite *s, int batches, int programs, const struct shape *h, int stages, int warps)
+{
+	char text[80];
+	if (!case_begin(s, "../bench/tiles.tl", "tiles of %d batches %s programs=%d stages=%d warps=%d", batches,
+			shape_name(text, h), programs, stages, warps))
+		return;
+	int sa = h->m * h->k, sb = h->k * h->n, sc = h->m * h->n;
+	struct matrix a = {in(s, "a", TL_F16, (size_t)(batches * sa)), h->k, 1, sa},
+		      b = {in(s, "b", TL_F16, (size_t)(batches * sb)), h->n, 1, sb};
+	struct array *c = out(s, "c", TL_F16, (size_t)(batches * sc));
+	fill_whole(a.x, 2), fill_whole(b.x, 2);
+	want_products(c, sc, &a, &b, h, batches);
+	LAUNCH(s, "batched", CONFIG(.grid = {(uint32_t)programs}, .num_stages = stages, .num_warps = warps), ptr(a.x),
+	       ptr(b.x), ptr(c), tl_int(batches), SIZES(h), tl_int(sa), tl_int(sb), tl_int(sc), BLOCKS(h), tl_int(3),
+	       tl_int(programs));
+	case_end(s);
+}
+
+/* A loop over k written in other ways. The even ones have no mask along k: rows go on behind k, up to whole tiles. */
+static void ways(struct suite *s, const char *way, const struct shape *h, int stages, int warps)
+{
+	char text[80], kernel[24];
+	if (!case_begin(s, "../bench/ways.tl", "%s way %s stages=%d warps=%d", way, shape_name(text, h), stages, warps))
+		return;
+	struct shape whole = *h;
+	if (!strncmp(way, "even", 4))
+		whole.k = cdiv(h->k, h->bk) * h->bk;
+	struct matrix a = {.x = in(s, "a", TL_F16, (size_t)(h->m * h->k + h->bk)), .row = h->k, .column = 1},
+		      b = {.x = in(s, "b", TL_F16, (size_t)(whole.k * h->n)), .row = h->n, .column = 1};
+	struct array *c = out(s, "c", TL_F16, (size_t)(h->m * h->n));
+	fill_whole(a.x, 2), fill_whole(b.x, 2);
+	want_products(c, h->m * h->n, &a, &b, &whole, 1);
+	snprintf(kernel, sizeof kernel, "%s_kernel", way);
+	LAUNCH(s, kernel,
+	       CONFIG(.grid = {(uint32_t)(cdiv(h->m, h->bm) * cdiv(h->n, h->bn))}, .num_stages = stages,
+		      .num_warps = warps),
+	       ptr(a.x), ptr(b.x), ptr(c), SIZES(h), BLOCKS(h), tl_int(3));
+	case_end(s);
+}
+
 /* Tiles that fill a multiprocessor, more of them than blocks: each of these runs several programs, the last ones
  * perhaps one less. The grid has one, two or three dimensions. */
 static void few_blocks(struct suite *s, const struct operand *t, const struct shape *h, const char *form, int batches,
@@ -561,6 +602,14 @@ void theme_matmul(struct suite *s)
 					       {264, 64, 0, 64, 64, 32}};
 	for (int i = 0; i < 16; i++, c++)
 		tiles(s, tile_forms[i % 4], 1 + c % 4, &several[i / 4], 1 + c % 4, i / 4 == 0 ? 8 : 4);
+	for (int i = 0; i < 8; i++, c++)
+		tiles_of_batches(s, 1 + i % 4, 1 + c % 5, &several[i % 4], 1 + c % 4, i % 4 == 0 ? 8 : 4);
+	static const char *const way_forms[] = {"index",  "carried", "down", "while",    "pointer",
+						"choice", "minimum", "even", "even_down"};
+	static const struct shape way_shapes[] = {
+		{200, 336, 208, 128, 256, 64}, {136, 80, 80, 64, 64, 32}, {72, 144, 112, 64, 128, 64}};
+	for (int i = 0; i < 27; i++, c++)
+		ways(s, way_forms[i % 9], &way_shapes[i / 9], 2 + c % 3, i / 9 == 0 ? 8 : 4);
 	around_the_integers(s);
 	static const struct shape constant[] = {{200, 328, 136, 128, 256, 64},
 						{200, 328, 128, 128, 256, 64},
