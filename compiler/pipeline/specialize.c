@@ -101,13 +101,13 @@ void pipeline_find_producer(struct schedule *p)
 	if (!asked && (!possible || (!products && !late) || !pipeline_is_alone(p)))
 		return;
 	p->producer = arena_new(&p->scratch, struct nest);
-	const char *not = why_not(p);
-	if (not)
+	const char *reason = why_not(p);
+	if (reason)
 		p->producer = NULL;
-	if (not&&asked && p->s->remarks)
-		diag(p->s->diags, R_NOT_SPECIALIZED, p->loop->loc, not);
+	if (reason && asked && p->s->remarks)
+		diag(p->s->diags, R_NOT_SPECIALIZED, p->loop->loc, reason);
 	else
-		p->no_producer = not;
+		p->no_producer = reason;
 }
 
 void pipeline_share_producer(struct schedule *p, struct schedule *q)

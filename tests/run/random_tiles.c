@@ -16,6 +16,14 @@ enum form {
 	F_BATCHES, /* two loops; a tile is a number's remainder, and the number's quotient the matrix that it is of */
 	FORMS
 };
+/* What rows, and columns, beyond a matrix are */
+enum outside {
+	O_MASK,  /* none, under a mask */
+	O_FIRST, /* the first one */
+	O_WRAP,  /* the first ones again */
+	O_LAST,  /* the last one */
+	OUTSIDES
+};
 enum { PROGRAMS = 3, MOST_TILES = 4, MOST_SLICES = 5, LEFT = 6, MOST_ROUNDS = MOST_TILES * MOST_SLICES + 1 };
 /* What else the loop does, and what it does otherwise: bits */
 enum {
@@ -26,12 +34,14 @@ enum {
 	X_MOVED = 16,     /* the tile's number is moved in the last slice, too */
 	X_LOG = 32,       /* each slice stores into a log */
 	X_DONE = 64,      /* tiles that have ended are counted */
-	X_WHERE = 128,    /* rows beyond the matrix are those of row 0 */
 	X_ONE_MORE = 256, /* a slice is missing: the last tile does not end */
 	X_ELSE = 512,     /* the branch of a tile's end has another side; the bound is a product from the left */
 	X_SWAPPED = 1024, /* the bound is tiles * slices */
 	X_PARTS = 2048,   /* the number of tiles is chosen by the program's number, as tutorials do */
 	X_LITERAL = 4096, /* the number of slices is a literal */
+	X_CDIV = 128,     /* it is computed from the numbers of a row */
+	X_SIZES = 8192,   /* the matrices' sizes are literals */
+	X_ASKED = 16384,  /* the innermost loop asks for a producer */
 };
 
 struct tiles {
@@ -39,6 +49,9 @@ struct tiles {
 	int extras, m, n, k, rows, columns, step, warps, stages, slices, programs;
 	int32_t tiles;   /* argument: of each program, or with X_PARTS of all; of F_BATCHES: matrices */
 	int limit, high; /* rows of each matrix, and how many rows the next one's begin behind its own */
+	int wide, deep;  /* columns, and numbers of a row */
+	enum outside rows_outside, columns_outside;
+	bool even; /* nothing masks what is behind a row's numbers */
 	struct array *a, *b, *c, *numbers, *log;
 };
 
@@ -56,6 +69,12 @@ static bool has(const struct tiles *t, int extra)
 static bool is_flat(const struct tiles *t)
 {
 	return t->form <= F_IF;
+}
+
+/* How much of a tile is behind a matrix's edge; often so that rows begin at multiples of 16. */
+static int left_out(int tile)
+{
+	return chance(50) ? 0 : chance(70) ? 16 * random_below(tile / 16) : random_below(tile);
 }
 
 /* Matrices of one column of tiles, or more; as many as make the tiles MOST_TILES a program. */
@@ -77,15 +96,15 @@ static void make_batches(struct tiles *t)
 
 static void make_tiles(struct tiles *t)
 {
-	static const int all[] = {X_MIX,  X_TOTAL, X_KEPT,     X_OLD,  X_MOVED,   X_LOG,
-				  X_DONE, X_WHERE, X_ONE_MORE, X_ELSE, X_SWAPPED, X_LITERAL};
-	static const int chances[] = {30, 25, 10, 10, 6, 15, 30, 50, 6, 10, 50, 20};
+	static const int all[] = {X_MIX,      X_TOTAL, X_KEPT,    X_OLD,     X_MOVED, X_LOG,   X_DONE,
+				  X_ONE_MORE, X_ELSE,  X_SWAPPED, X_LITERAL, X_CDIV,  X_SIZES, X_ASKED};
+	static const int chances[] = {30, 25, 10, 10, 6, 15, 30, 6, 10, 50, 20, 50, 15, 60};
 	memset(t, 0, sizeof *t);
 	t->form = random_below(FORMS);
 	for (int i = 0; i < COUNT(all); i++)
 		t->extras |= chance(chances[i]) ? all[i] : 0;
 	t->warps = 1 << random_int(1, 3);
-	t->m = 1 << random_int(4, 6);
+	t->m = chance(50) ? 64 : 1 << random_int(4, 6);
 	t->n = 1 << random_int(4, 6);
 	t->k = 1 << random_int(4, 6);
 	t->stages = (int)random_int(1, 4);
@@ -103,6 +122,11 @@ static void make_tiles(struct tiles *t)
 		t->slices = 3;
 		t->tiles = 1431655766;
 	}
+	t->rows_outside = chance(50) ? O_MASK : random_below(OUTSIDES);
+	t->columns_outside = chance(50) ? O_MASK : random_below(OUTSIDES);
+	t->even = chance(50);
+	t->wide = t->columns * t->n - left_out(t->n);
+	t->deep = t->slices ? t->slices * t->k - left_out(t->k) : 0;
 	t->high = (MOST_TILES + 2) * PROGRAMS * t->m;
 	t->limit = t->rows = t->high - random_below(t->m);
 	if (t->form == F_BATCHES)
@@ -110,6 +134,26 @@ static void make_tiles(struct tiles *t)
 }
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
+
+static void print_outside(FILE *f, const char *in, enum outside how, char index, char size)
+{
+	static const char *const ways[OUTSIDES] = {NULL, "tl.where(%c < %c, %c, 0)", "%c %% %c",
+						   "tl.minimum(%c, %c - 1)"};
+	if (how == O_MASK)
+		return;
+	fprintf(f, "%s%c = ", in, index);
+	fprintf(f, ways[how], index, size, index);
+	fprintf(f, "\n");
+}
+
+/* A load's mask: of its index into a matrix of so many, and of the numbers of a row. */
+static void print_mask(FILE *f, bool masked, const char *index, bool even, const char *place)
+{
+	if (masked || !even)
+		fprintf(f, ", mask=%s%s%s, other=0.0", masked ? index : "", masked && !even ? " & " : "",
+			even ? "" : place);
+	fprintf(f, ")\n");
+}
 
 static void print_begin(FILE *f, const struct tiles *t, const char *in)
 {
@@ -119,17 +163,18 @@ static void print_begin(FILE *f, const struct tiles *t, const char *in)
 		fprintf(f, "%stile += %d\n", in, t->step);
 	fprintf(f, "%srow = tile // %d * %d\n%scolumn = tile %% %d * %d\n", in, t->columns, t->m, in, t->columns, t->n);
 	fprintf(f, "%si = row + tl.arange(0, %d)\n%sj = column + tl.arange(0, %d)\n", in, t->m, in, t->n);
-	if (has(t, X_WHERE))
-		fprintf(f, "%si = tl.where(i < M, i, 0)\n", in);
+	print_outside(f, in, t->rows_outside, 'i', 'M');
+	print_outside(f, in, t->columns_outside, 'j', 'N');
 }
 
 static void print_slice(FILE *f, const struct tiles *t, const char *in, const char *k)
 {
 	fprintf(f, "%sd = %s * %d + tl.arange(0, %d)\n", in, k, t->k, t->k);
-	fprintf(f, "%sx = tl.load(a_ptr%s + i[:, None] * (%d * %d) + d[None, :]%s)\n", in,
-		t->form == F_BATCHES ? " + z * sa" : "", MOST_SLICES, t->k,
-		has(t, X_WHERE) ? "" : ", mask=(i < M)[:, None], other=0.0");
-	fprintf(f, "%sy = tl.load(b_ptr + d[:, None] * (%d * %d) + j[None, :])\n", in, t->columns, t->n);
+	fprintf(f, "%sx = tl.load(a_ptr%s + i[:, None] * (%d * %d) + d[None, :]", in,
+		t->form == F_BATCHES ? " + z * sa" : "", MOST_SLICES, t->k);
+	print_mask(f, t->rows_outside == O_MASK, "(i < M)[:, None]", t->even, "(d < K)[None, :]");
+	fprintf(f, "%sy = tl.load(b_ptr + d[:, None] * (%d * %d) + j[None, :]", in, t->columns, t->n);
+	print_mask(f, t->columns_outside == O_MASK, "(j < N)[None, :]", t->even, "(d < K)[:, None]");
 	fprintf(f, "%sacc = tl.dot(x, y, acc)\n", in);
 	if (has(t, X_MIX))
 		fprintf(f, "%smix = mix * 31 + %s\n", in, k);
@@ -144,8 +189,10 @@ static void print_end(FILE *f, const struct tiles *t, const char *in, const char
 {
 	fprintf(f, "%sci = %s // %d * %d + tl.arange(0, %d)\n%scj = %s %% %d * %d + tl.arange(0, %d)\n", in, number,
 		t->columns, t->m, t->m, in, number, t->columns, t->n, t->n);
-	fprintf(f, "%stl.store(c_ptr%s + ci[:, None] * (%d * %d) + cj[None, :], acc, mask=(ci < M)[:, None])\n", in,
-		t->form == F_BATCHES ? " + z * sc" : "", t->columns, t->n);
+	fprintf(f,
+		"%stl.store(c_ptr%s + ci[:, None] * (%d * %d) + cj[None, :], acc, mask=(ci < M)[:, None] & (cj < "
+		"N)[None, :])\n",
+		in, t->form == F_BATCHES ? " + z * sc" : "", t->columns, t->n);
 	if (!has(t, X_KEPT))
 		fprintf(f, "%sacc = tl.zeros((%d, %d), tl.float32)\n", in, t->m, t->n);
 	if (has(t, X_DONE))
@@ -159,8 +206,8 @@ static void print_flat(FILE *f, const struct tiles *t, const char *last)
 	const char *in = "        ", *deep = "            ";
 	char move[120];
 	snprintf(move, sizeof move, "%sk = tl.where(k == %s, 0, k + 1)\n", in, last);
-	fprintf(f, "    for _ in range(0, %s%s):\n", has(t, X_SWAPPED) ? "tiles * slices" : "slices * tiles",
-		has(t, X_ONE_MORE) ? " - 1" : "");
+	fprintf(f, "    for _ in tl.range(0, %s%s%s):\n", has(t, X_SWAPPED) ? "tiles * slices" : "slices * tiles",
+		has(t, X_ONE_MORE) ? " - 1" : "", has(t, X_ASKED) ? ", warp_specialize=True" : "");
 	if (t->form == F_BEFORE)
 		fprintf(f, "%s", move);
 	if (has(t, X_OLD))
@@ -201,7 +248,7 @@ static void print_nest(FILE *f, const struct tiles *t)
 	if (has(t, X_OLD))
 		fprintf(f, "%stotal += tile * 3\n", in);
 	print_begin(f, t, in);
-	fprintf(f, "%sfor k in range(slices):\n", in);
+	fprintf(f, "%sfor k in tl.range(0, slices%s):\n", in, has(t, X_ASKED) ? ", warp_specialize=True" : "");
 	print_slice(f, t, "            ", "k");
 	if (over_tiles)
 		fprintf(f, "%sbeside += %d\n", in, t->step);
@@ -215,8 +262,12 @@ static char *tiles_text(const struct tiles *t)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 	fprintf(f, "import triton\nimport triton.language as tl\n\n@triton.jit\n"
-		   "def kernel(a_ptr, b_ptr, c_ptr, numbers_ptr, log_ptr, M, slices, tiles, sa, sc):\n"
+		   "def kernel(a_ptr, b_ptr, c_ptr, numbers_ptr, log_ptr, M, slices, tiles, sa, sc, N, K):\n"
 		   "    pid = tl.program_id(0)\n");
+	if (has(t, X_SIZES))
+		fprintf(f, "    M = %d\n    N = %d\n    K = %d\n", t->limit, t->wide, t->deep);
+	if (has(t, X_CDIV))
+		fprintf(f, "    slices = tl.cdiv(K, %d)\n", t->k);
 	if (has(t, X_LITERAL)) {
 		fprintf(f, "    slices = %d\n", t->slices);
 		snprintf(last, sizeof last, "%d", t->slices - 1);
@@ -259,20 +310,25 @@ static bool is_inside(const struct tiles *t, int row)
 	return row % t->high < t->limit;
 }
 
+/* The one of `size` that number i is; -1: none. */
+static int found(int i, int size, enum outside how)
+{
+	return i < size ? i : how == O_FIRST ? 0 : how == O_WRAP ? i % size : how == O_LAST ? size - 1 : -1;
+}
+
 static void run_slice(const struct tiles *t, struct state *s, int pid, int k, int32_t begun)
 {
-	int first = begun / t->columns * t->m, column = begun % t->columns * t->n;
+	int first = begun / t->columns * t->m, column = begun % t->columns * t->n, end = (k + 1) * t->k;
 	for (int i = 0; i < t->m; i++) {
-		int row = first + i;
-		bool inside = is_inside(t, row);
-		for (int j = 0; j < t->n; j++)
-			for (int d = k * t->k; d < (k + 1) * t->k; d++)
-				if (inside || has(t, X_WHERE))
-					s->acc[i * t->n + j] +=
-						value(t->a, (size_t)((inside ? row : row - row % t->high) *
-									     MOST_SLICES * t->k +
-								     d)) *
-						value(t->b, (size_t)(d * t->columns * t->n + column + j));
+		int row = found((first + i) % t->high, t->limit, t->rows_outside);
+		int base = first + i - (first + i) % t->high;
+		for (int j = 0; j < t->n; j++) {
+			int n = found(column + j, t->wide, t->columns_outside);
+			for (int d = k * t->k; d < (t->even || t->deep > end ? end : t->deep) && row >= 0 && n >= 0;
+			     d++)
+				s->acc[i * t->n + j] += value(t->a, (size_t)((base + row) * MOST_SLICES * t->k + d)) *
+							value(t->b, (size_t)(d * t->columns * t->n + n));
+		}
 	}
 	if (has(t, X_MIX))
 		s->mix = add(times(s->mix, 31), k);
@@ -286,7 +342,7 @@ static void run_end(const struct tiles *t, struct state *s, int32_t tile)
 {
 	int first = tile / t->columns * t->m, column = tile % t->columns * t->n;
 	for (int i = 0; i < t->m && is_inside(t, first + i); i++)
-		for (int j = 0; j < t->n; j++)
+		for (int j = 0; j < t->n && column + j < t->wide; j++)
 			want(t->c, (size_t)((first + i) * t->columns * t->n + column + j), s->acc[i * t->n + j]);
 	if (!has(t, X_KEPT))
 		memset(s->acc, 0, sizeof s->acc);
@@ -383,14 +439,16 @@ static void tiles_case(struct suite *s, int64_t seed, const char *left_out)
 	char *text = tiles_text(t);
 	tl_arg args[] = {
 		ptr(t->a),        ptr(t->b),         ptr(t->c),        ptr(t->numbers),       ptr(t->log),
-		tl_int(t->limit), tl_int(t->slices), tl_int(t->tiles), tl_int(t->high * all), tl_int(t->high * width)};
+		tl_int(t->limit), tl_int(t->slices), tl_int(t->tiles), tl_int(t->high * all), tl_int(t->high * width),
+		tl_int(t->wide),  tl_int(t->deep)};
 	tl_config config = {.grid = {(uint32_t)t->programs}, .num_warps = t->warps, .num_stages = t->stages};
 	launch_text(s, text, "kernel", &config, args, COUNT(args));
 	int failed = s->nfailed;
 	case_end(s);
 	if (s->nfailed > failed || getenv("RANDOM_TEXT"))
-		printf("# num_warps %d, num_stages %d, %d programs, M = %d, slices = %d, tiles = %d\n%s", t->warps,
-		       t->stages, t->programs, t->limit, t->slices, t->tiles, text);
+		printf("# num_warps %d, num_stages %d, %d programs, M = %d, slices = %d, tiles = %d, N = %d, K = "
+		       "%d\n%s",
+		       t->warps, t->stages, t->programs, t->limit, t->slices, t->tiles, t->wide, t->deep, text);
 	free(text);
 }
 
